@@ -2218,124 +2218,141 @@ HFSB_API hfsb_status hfsb_hub_job_logs(hfsb_hub *hub, hfsb_str space,
 /* ---- src/remote/sandbox.h ---- */
 /* ==== SANDBOX: tools on another machine ================================= */
 
-/* A sandbox: a Space on the Hub that runs hfsb-server (or the server of the
-   reference), or such a server anywhere. Any number of threads may use one;
-   what deletes or closes it must be the last. */
+/* A sandbox: a Space on the Hub that runs hfsb-server (or the reference's
+   server), or such a server at any URL. Any number of threads may use one
+   handle; delete and close must come last. */
 typedef struct hfsb_sandbox hfsb_sandbox;
 
-/* Of the handle. */
+/* Waits, all in milliseconds; 0 is the default in parentheses. Programs
+   rarely need to set one, tests do. */
+typedef struct hfsb_sandbox_times {
+    long long delay_ms; /* before try n + 1 of a call: n times this (3,000) */
+    long long connect_ms;  /* for a connection (30,000) */
+    long long margin_ms;   /* a call may take this much longer than its command
+                              (30,000) */
+    long long wait_ms;     /* for a new Space to start (600,000) */
+    long long poll_ms;     /* between two looks at its stage (5,000) */
+    long long api_wait_ms; /* for the server to answer (180,000; in connect
+                              60,000) */
+    long long api_poll_ms; /* between two health checks (3,000) */
+    long long health_ms;   /* for one health check (10,000) */
+} hfsb_sandbox_times;
+
+/* Options of a handle. Texts are copied. */
 typedef struct hfsb_sandbox_opts {
-    hfsb_hub             *hub; /* must stay until close; NULL only for a URL */
-    const hfsb_transport *transport; /* to the sandbox (NULL: that of hub,
-                            which must then have been given to it) */
-    hfsb_str  hub_token;  /* sent to a Space as Authorization, for the edge of
-                            a private one (empty: none) */
-    hfsb_str  api_token;  /* of the server, as X-Sandbox-Authorization (empty:
-                            none; create makes one) */
-    hfsb_str  space_url;  /* takes the place of https://{...}.hf.space (empty:
-                            that of HFSB_SPACE_URL when set) */
-    hfsb_str  work_dir;   /* (empty: "/app"; for a URL: none is sent) */
-    double    timeout;    /* seconds of a command (0: 240) */
-    bool      session;    /* a file must be read before it is changed */
-    size_t    tries;      /* of one call (0: 3) */
-    long long delay_ms;   /* before try n + 1: n times this (0: 3,000) */
-    long long connect_ms; /* (0: 30,000) */
-    long long margin_ms;  /* a call waits this much longer than its command may
-                            take (0: 30,000) */
-    long long wait_ms;    /* for a Space to start (0: 600,000) */
-    long long poll_ms;    /* ... asked at this interval (0: 5,000) */
-    long long api_wait_ms;  /* for its server to answer (0: 180,000; in connect
-                            60,000) */
-    long long api_poll_ms;  /* (0: 3,000) */
-    long long health_ms;    /* for one answer of health (0: 10,000) */
+    hfsb_hub *hub; /* must stay open until close; NULL only for a URL */
+    const hfsb_transport *transport; /* to the sandbox (NULL: that of hub) */
+    hfsb_str hub_token; /* sent to a Space as Authorization, for the edge of a
+                           private one (empty: not sent) */
+    hfsb_str api_token; /* of the server, sent as X-Sandbox-Authorization
+                           (empty: not sent; create generates one) */
+    hfsb_str space_url; /* used instead of https://{...}.hf.space (empty:
+                           HFSB_SPACE_URL if set) */
+    hfsb_str work_dir;  /* (empty: "/app"; for a URL none is sent) */
+    double   timeout;   /* seconds a command may take (0: 240) */
+    bool     session;   /* a file must be read before it is changed */
+    size_t   tries;     /* of one call (0: 3) */
+    hfsb_sandbox_times times;
     hfsb_log_fn        log; /* (NULL: none) */
     void              *user;
     const hfsb_cancel *cancel;  /* ends create, connect, restart and calls;
-                            must stay until close (NULL: none) */
-    const hfsb_cancel *give_up; /* ends even the deleting of a Space, by delete
-                            or by a create that failed, which cancel does not;
-                            must stay until close (NULL: none) */
-    hfsb_alloc         alloc;   /* must be usable from the threads that call */
+                                   must stay open until close (NULL: none) */
+    const hfsb_cancel *give_up; /* also ends the deletion of a Space, which
+                                   cancel does not; must stay open until close
+                                   (NULL: none) */
+    hfsb_alloc         alloc;   /* must be usable from all calling threads */
 } hfsb_sandbox_opts;
 
 typedef struct hfsb_sandbox_spec {
     hfsb_str  owner;      /* (empty: the token's owner) */
     hfsb_str  name;       /* (empty: "sandbox"); "-" and 8 hexadecimal digits
-                           follow */
+                             are appended. Any other name is marked with the
+                             Space variable HFSB_CREATED, for list and sweep */
     hfsb_str  from;       /* Space to duplicate (empty: burtenshaw/sandbox) */
     hfsb_str  hardware;   /* (empty: "cpu-basic") */
     bool      visible;    /* to everyone (default: private) */
     long long sleep_time; /* seconds (0: not sent) */
     const hfsb_hub_pair    *secrets; /* set before SANDBOX_API_TOKEN */
     size_t                  secret_count;
-    const hfsb_commit_file *files; /* of the server: hfsb_space_files of
-                           hfsb_space.h; one commit, which also removes
-                           sandbox_server.py. NULL: the Space stays as it was
-                           duplicated */
+    const hfsb_commit_file *files; /* the server: hfsb_space_files of
+                             hfsb_space.h. One commit, which also removes
+                             sandbox_server.py. NULL: the Space stays as it was
+                             duplicated */
     size_t                  file_count;
 } hfsb_sandbox_spec;
 
-/* Makes a Space, and waits until it runs our commit on the hardware asked for
-   and its server answers (should only that take too long, a warning is logged
-   and it is HFSB_OK). Whatever fails after the Space was made, or a cancel,
-   deletes it again; when that fails too, the message names the Space that is
-   left. HFSB_CANCELLED "Sandbox creation cancelled: {id}"; HFSB_REMOTE "Space
-   failed to start: {stage}. Check {url}" with the end of the build's log;
-   HFSB_TIMEOUT "Space did not start within {n}s. Check {url}"; as the HUB. */
+/* Creates a Space, then waits until it runs our commit on the requested
+   hardware and its server answers. (If only the server stays silent, that is
+   logged as a warning and the result is HFSB_OK.) Any failure or cancel after
+   the Space was created deletes it; if that fails too, the message names the
+   Space that is left. HFSB_CANCELLED "Sandbox creation cancelled: {id}";
+   HFSB_REMOTE "Space failed to start: {stage}. Check {url}" with the end of
+   the build log; HFSB_TIMEOUT "Space did not start within {n}s. Check {url}";
+   else as the HUB. */
 HFSB_API hfsb_status hfsb_sandbox_create(const hfsb_sandbox_spec *spec,
                                          const hfsb_sandbox_opts *opts,
                                          hfsb_sandbox **out, hfsb_err *err);
 
-/* A Space that is there: waits until its server answers. HFSB_TIMEOUT "Sandbox
-   API at {url} not responding after {n}s. ...". HFSB_AUTH at once when it
-   answers but refuses the token. owned: as if this handle had made it, so that
-   it may delete it. */
+/* A handle of the Space `id`; sends nothing. owned: the handle may delete the
+   Space, as if it had created it. HFSB_OK, HFSB_ARG, HFSB_NOMEM. */
+HFSB_API hfsb_status hfsb_sandbox_open(hfsb_str id, bool owned,
+                                       const hfsb_sandbox_opts *opts,
+                                       hfsb_sandbox **out, hfsb_err *err);
+/* The same, then waits until its server answers. When a health check fails the
+   Hub is asked about the Space, and connect waits on only while the Space
+   starts, runs or wakes up. At once: HFSB_NOT_FOUND when the Hub shows no such
+   Space; HFSB_CONNECT when it is paused or stopped; HFSB_REMOTE when it failed
+   or is being deleted; HFSB_AUTH when the server refuses the token. After
+   times.api_wait_ms: HFSB_TIMEOUT "Sandbox API at {url} not responding after
+   {n}s. ...". */
 HFSB_API hfsb_status hfsb_sandbox_connect(hfsb_str id, bool owned,
                                           const hfsb_sandbox_opts *opts,
                                           hfsb_sandbox **out, hfsb_err *err);
-/* A server anywhere: "http://127.0.0.1:7860", with or without "/api". */
+/* A server at any URL: "http://127.0.0.1:7860", with or without "/api". Waits
+   until it answers. */
 HFSB_API hfsb_status hfsb_sandbox_connect_url(hfsb_str                 url,
                                               const hfsb_sandbox_opts *opts,
                                               hfsb_sandbox           **out,
                                               hfsb_err                *err);
 
-/* Frees the handle; with delete_owned it deletes the Space that it made first
-   (as hfsb_sandbox_delete()), and gives what that gave. */
+/* Frees the handle. With delete_owned it first deletes the Space that it owns,
+   and returns what hfsb_sandbox_delete() returned. NULL is allowed. */
 HFSB_API hfsb_status hfsb_sandbox_close(hfsb_sandbox *sandbox,
                                         bool delete_owned, hfsb_err *err);
 
-/* ---- what it is; all good until close ---- */
+/* ---- what it is; views are valid until close ---- */
 
-HFSB_API hfsb_str hfsb_sandbox_id(const hfsb_sandbox *sandbox);   /* "" of a
-                                                                    URL */
-HFSB_API hfsb_str hfsb_sandbox_page(const hfsb_sandbox *sandbox); /* its page
-                                       on the Hub; of a URL the URL */
-HFSB_API hfsb_str
-hfsb_sandbox_api(const hfsb_sandbox *sandbox); /* ".../api/" */
-HFSB_API hfsb_str hfsb_sandbox_token(const hfsb_sandbox *sandbox); /* secret:
-                                       of its server */
-HFSB_API bool     hfsb_sandbox_owned(const hfsb_sandbox *sandbox);
-/* True when its server has said that it is hfsb's. */
+/* "owner/name"; "" for a URL. */
+HFSB_API hfsb_str hfsb_sandbox_id(const hfsb_sandbox *sandbox);
+/* Its page on the Hub; for a URL the URL. */
+HFSB_API hfsb_str hfsb_sandbox_page(const hfsb_sandbox *sandbox);
+/* ".../api/" */
+HFSB_API hfsb_str hfsb_sandbox_api(const hfsb_sandbox *sandbox);
+/* The server's token, which is secret. */
+HFSB_API hfsb_str hfsb_sandbox_token(const hfsb_sandbox *sandbox);
+/* True when the server has identified itself as hfsb-server. */
 HFSB_API bool hfsb_sandbox_ours(const hfsb_sandbox *sandbox);
 
 /* ---- calls ---- */
 
-/* hfsb_tools_call() on the sandbox, with the same results; arguments are sent
-   as they are, with what the reference's client adds (bash: work_dir, timeout;
-   read: limit). opts->key: one is made when it is empty, so that a lost reply
-   costs nothing: the call is repeated, and runs once. To a server that is not
-   ours only what cannot have run is sent again. opts->on_text: as it is
-   printed, from a server that can stream, else at the end.
-   Besides those of hfsb_tools_call(): HFSB_CONNECT, HFSB_LOST, HFSB_TIMEOUT,
-   HFSB_CANCELLED (the command goes on: hfsb_sandbox_kill_all()), HFSB_AUTH,
-   HFSB_BUSY (the tries ran out on a Space that is waking up), HFSB_REMOTE; the
-   text of each is in result->error. cancel (NULL: that of the handle). */
+/* hfsb_tools_call() on the sandbox, with the same results. Arguments are sent
+   as they are, with the defaults of the reference's client (bash: work_dir,
+   timeout; read: limit). If opts->key is empty a key is generated, so that a
+   lost reply costs nothing: the call is sent again and runs once. To a server
+   that is not hfsb-server only calls that cannot have run are sent again.
+   opts->on_text receives output as it is printed if the server can stream,
+   else at the end. cancel NULL: that of the handle.
+   In addition to the results of hfsb_tools_call(), with the text in
+   result->error: HFSB_CONNECT, HFSB_LOST, HFSB_TIMEOUT, HFSB_CANCELLED (the
+   command goes on: hfsb_sandbox_kill_all()), HFSB_AUTH, HFSB_BUSY (no try left
+   while the Space wakes up), HFSB_REMOTE. */
 HFSB_API hfsb_status hfsb_sandbox_call(hfsb_sandbox *sandbox, hfsb_str name,
                                        const hfsb_json_value *arguments,
                                        const hfsb_call_opts  *opts,
                                        const hfsb_cancel     *cancel,
                                        hfsb_tool_result      *result);
-/* Kills every running command there. */
+/* Kills every command that runs there. Ignores the handle's cancel: it is
+   what one calls after setting it. */
 HFSB_API hfsb_status hfsb_sandbox_kill_all(hfsb_sandbox     *sandbox,
                                            hfsb_tool_result *result);
 
@@ -2343,63 +2360,77 @@ HFSB_API hfsb_status hfsb_sandbox_kill_all(hfsb_sandbox     *sandbox,
 
 typedef struct hfsb_copy_opts {
     void (*progress)(void *user, unsigned long long done,
-                     unsigned long long total); /* total 0: not known */
+                     unsigned long long total); /* total 0: unknown */
     void              *user;
     const hfsb_cancel *cancel; /* (NULL: that of the handle) */
 } hfsb_copy_opts;
 
-/* From this machine (place may be NULL) to a path there, with its mode; whole
-   or not at all. Repeated as calls are. */
+/* Copies a file of this machine (place may be NULL) to a path there, with its
+   mode; completely or not at all. Retried like a call. */
 HFSB_API hfsb_status hfsb_sandbox_upload(hfsb_sandbox     *sandbox,
                                          const hfsb_place *place,
                                          hfsb_str local, hfsb_str remote,
                                          const hfsb_copy_opts *opts,
                                          hfsb_err             *err);
-/* The other way; goes on where a lost connection stopped. */
+/* The other direction; resumes where a lost connection stopped. */
 HFSB_API hfsb_status hfsb_sandbox_download(
     hfsb_sandbox *sandbox, hfsb_str remote, const hfsb_place *place,
     hfsb_str local, const hfsb_copy_opts *opts, hfsb_err *err);
-/* The content of a file, up to max bytes (0: 64 MiB; HFSB_LIMIT); from a
-   server that is not ours in base64 pieces through bash. */
+/* Appends the content of a file of at most max bytes (0: 64 MiB), else
+   HFSB_LIMIT; a failure leaves *out as it was. A server that is not
+   hfsb-server is read in base64 pieces through bash. */
 HFSB_API hfsb_status hfsb_sandbox_get(hfsb_sandbox *sandbox, hfsb_str remote,
                                       size_t max, const hfsb_cancel *cancel,
                                       hfsb_buf *out, hfsb_err *err);
 
 /* ---- the Space; HFSB_ARG for a URL ---- */
 
-/* Only what this handle made: HFSB_REFUSED "This Sandbox did not create {id}."
-   A second time: HFSB_OK. */
+/* Deletes the Space if the handle owns it, else HFSB_REFUSED "This Sandbox did
+   not create {id}." A second call is HFSB_OK. */
 HFSB_API hfsb_status hfsb_sandbox_delete(hfsb_sandbox *sandbox, hfsb_err *err);
 HFSB_API hfsb_status hfsb_sandbox_pause(hfsb_sandbox *sandbox, hfsb_err *err);
-/* Waits for the server to answer. */
+/* Restarts the Space (factory: rebuilds it first), also a paused one, and
+   waits up to times.api_wait_ms until the new server answers. HFSB_REMOTE at
+   once when the Hub reports that the Space failed. */
 HFSB_API hfsb_status hfsb_sandbox_restart(hfsb_sandbox *sandbox, bool factory,
                                           hfsb_err *err);
 HFSB_API hfsb_status hfsb_sandbox_status(hfsb_sandbox       *sandbox,
                                          hfsb_space_runtime *out,
                                          hfsb_err           *err);
 
-/* ---- Spaces that were left behind ---- */
+/* ---- an owner's sandboxes ---- */
+
+/* Calls each for every Space of owner (empty: the token's owner) that create
+   made: called sandbox-[0-9a-f]{8}, or {name}-[0-9a-f]{8} with the variable
+   HFSB_CREATED (which costs one request for each such name). id and modified
+   ("" if unknown) are valid during the call; false ends the list with
+   HFSB_OK. */
+HFSB_API hfsb_status hfsb_sandbox_list(hfsb_hub *hub, hfsb_str owner,
+                                       bool (*each)(void *user, hfsb_str id,
+                                                    hfsb_str modified),
+                                       void *user, const hfsb_cancel *cancel,
+                                       hfsb_err *err);
 
 typedef struct hfsb_sweep_opts {
     hfsb_str           owner;  /* (empty: the token's owner) */
     double             days;   /* not modified for this long (0: 7) */
-    bool               remove; /* default: only told */
-    size_t             max;    /* deleted at most (0: 20) */
+    bool               remove; /* delete them (default: only report) */
+    size_t             max;    /* deletions at most (0: 20) */
     const hfsb_cancel *cancel;
 } hfsb_sweep_opts;
 
 typedef struct hfsb_sweep_item {
     hfsb_str    id;
     hfsb_str    modified; /* as the Hub gives it */
-    double      days;
+    double      days;     /* since then */
     bool        removed;
-    hfsb_status status;  /* of the delete */
-    const char *message; /* "" when it is fine */
+    hfsb_status status;  /* of the deletion */
+    const char *message; /* "" if status is HFSB_OK */
 } hfsb_sweep_item;
 
-/* Looks through the owner's Spaces for our own by name, sandbox-[0-9a-f]{8},
-   that are older than that; each is called for every one found (false ends
-   it). */
+/* Finds the sandboxes that programs left behind: those of hfsb_sandbox_list()
+   that were not modified for so long. Calls each for every one (false ends
+   the sweep). */
 HFSB_API hfsb_status
 hfsb_sandbox_sweep(hfsb_hub *hub, const hfsb_sweep_opts *opts,
                    bool (*each)(void *user, const hfsb_sweep_item *item),
@@ -2411,89 +2442,90 @@ hfsb_sandbox_sweep(hfsb_hub *hub, const hfsb_sweep_opts *opts,
 /* ---- where the tools work ---- */
 
 typedef enum hfsb_runtime {
-    HFSB_RUNTIME_LOCAL,  /* on this machine; no sandbox_create, no hf_jobs */
-    HFSB_RUNTIME_SANDBOX /* on a Space; both are offered */
+    HFSB_RUNTIME_LOCAL,  /* on this machine, without sandbox_create, hf_jobs */
+    HFSB_RUNTIME_SANDBOX /* in a Space, with both */
 } hfsb_runtime;
 
-/* "local" or "sandbox"; else HFSB_ARG with a message that lists the two. */
+/* Reads "local" or "sandbox"; else HFSB_ARG with a message that lists both. */
 HFSB_API hfsb_status hfsb_runtime_find(hfsb_str name, hfsb_runtime *out,
                                        hfsb_err *err);
 /* For a start-up line: "local filesystem" or "HF sandbox". */
 HFSB_API const char *hfsb_runtime_text(hfsb_runtime runtime);
 
-/* True for ids that begin with ollama/, vllm/, lm_studio/ or llamacpp/, go on
-   behind it and hold no white space. */
+/* True for an id that begins with ollama/, vllm/, lm_studio/ or llamacpp/,
+   followed by at least one character, and contains no white space. */
 HFSB_API bool hfsb_model_is_local(hfsb_str model);
-/* A token of the Hub is needed unless model and runtime are both local. */
+/* True unless model and runtime are both local: a Hub token is needed. */
 HFSB_API bool hfsb_session_needs_token(hfsb_runtime runtime, bool model_local);
 
 /* ---- a session ---- */
 
-/* Any number of threads may call one, but for close. */
+/* Any number of threads may use a session; close must come last. */
 typedef struct hfsb_session hfsb_session;
 
 typedef struct hfsb_session_opts {
-    hfsb_str               model; /* its id, for the question of the token */
+    hfsb_str               model; /* its id, to decide whether it is local */
     hfsb_runtime           runtime;
     bool                   model_local; /* it is local whatever its id */
-    const hfsb_tools_opts *tools; /* of the local runtime (NULL: the defaults);
-                                 session is set in any case */
-    hfsb_hub              *hub; /* must stay until close; needed where a token
-                                 is (else HFSB_AUTH, with what to set) */
-    hfsb_str hub_token;         /* given to the sandbox as its secret HF_TOKEN
-                                 and to its edge; copied */
-    const hfsb_sandbox_opts *sandbox; /* of the sandbox runtime (NULL: the
-                                 defaults); hub, hub_token, session, cancel
-                                 and give_up are the session's, and so is log
-                                 when it has none */
-    const hfsb_sandbox_spec *spec; /* of the sandbox that is preloaded (NULL:
-                                 the defaults); of later ones all but hardware
-                                 and sleep_time; copied, but for the files */
-    bool        no_preload;        /* the first tool call makes the sandbox */
-    long long   close_ms;          /* see close (0: 30,000) */
-    hfsb_log_fn log;               /* called from the preload's thread, too */
+    const hfsb_tools_opts *tools; /* of the local runtime (NULL: defaults); the
+                                 session sets `session` */
+    hfsb_hub              *hub; /* must stay open until close; required where a
+                                 token is (else HFSB_AUTH with advice) */
+    hfsb_str hub_token; /* given to the sandbox as its secret HF_TOKEN, and to
+                                 the edge of its Space; copied */
+    const hfsb_sandbox_opts *sandbox; /* of the sandbox runtime (NULL:
+                                 defaults). The session sets hub, hub_token,
+                                 session, cancel and give_up, and log if it is
+                                 NULL */
+    const hfsb_sandbox_spec *spec;    /* of the preloaded sandbox (NULL:
+                                 defaults), and of later ones except for
+                                 hardware and sleep_time; copied, but for the
+                                 files */
+    bool        no_preload; /* the first tool call creates the sandbox */
+    long long   close_ms;   /* limit of close (0: 30,000) */
+    hfsb_log_fn log;        /* also called from the maker thread */
     void       *user;
     hfsb_alloc  alloc; /* must be usable from all of these threads */
 } hfsb_session_opts;
 
-/* In the sandbox runtime a thread is started that makes a private cpu-basic
-   Space; those that sandbox_create asks for are made by a thread, too, one at
-   a time. HFSB_OK; HFSB_AUTH when a token is needed and there is none; as
+/* In the sandbox runtime a thread starts to create a private cpu-basic Space.
+   HFSB_OK; HFSB_AUTH when a token is needed and missing; as
    hfsb_tools_open(). */
 HFSB_API hfsb_status hfsb_session_open(const hfsb_session_opts *opts,
                                        hfsb_session **out, hfsb_err *err);
 
-/* Cancels a preload under way and waits for it, deletes the Spaces that it
-   made, each in three tries with 1 s and 2 s between (a third and two thirds
-   of the sandbox's delay_ms), and frees it all. What takes longer than
-   close_ms in all is broken off. What could not be deleted is named in *err:
-   HFSB_REMOTE or the like, but the session is gone in any case. */
+/* Cancels a creation under way, deletes the session's Spaces, each in three
+   tries with 1 s and 2 s between (a third and two thirds of the sandbox's
+   times.delay_ms), and frees the session in any case. All of it is aborted
+   after close_ms. Spaces that could not be deleted are named in *err, and the
+   result is the status of the first failure. */
 HFSB_API hfsb_status hfsb_session_close(hfsb_session *session, hfsb_err *err);
 
 HFSB_API hfsb_runtime hfsb_session_runtime(const hfsb_session *session);
 
-/* Waits until the preloaded sandbox can be used, and starts it if need be; of
-   a local one HFSB_OK at once. Gives what made it fail, as every call does
-   until sandbox_create has made one. HFSB_CANCELLED ends only the waiting. */
+/* Waits until the preloaded sandbox is ready, and starts its creation if
+   needed; HFSB_OK at once in the local runtime. A failed creation is reported
+   here and by every call until sandbox_create succeeds. HFSB_CANCELLED ends
+   only the wait. */
 HFSB_API hfsb_status hfsb_session_wait_ready(hfsb_session      *session,
                                              const hfsb_cancel *cancel,
                                              hfsb_err          *err);
 
-/* One tool call of a model: the tools of the runtime, plan_tool and, in the
-   sandbox runtime, sandbox_create and hf_jobs. As hfsb_tools_call() and
-   hfsb_sandbox_call(); waits first for a sandbox that is being made. cancel
-   may be NULL; it ends the waiting, a sandbox_create (whose Space is deleted)
-   and a command: here its processes are killed and what it printed is in the
-   result, in a sandbox it goes on.
+/* Executes one tool call of a model: a tool of the runtime, plan_tool or, in
+   the sandbox runtime, sandbox_create and hf_jobs. Results as
+   hfsb_tools_call() and hfsb_sandbox_call(). Waits first for a sandbox that is
+   being created. cancel (may be NULL) ends the wait, a sandbox_create (whose
+   Space is deleted) and a command: on this machine its processes are killed
+   and its output so far is in the result, in a sandbox it goes on.
 
-   sandbox_create makes a Space with other hardware or with trackio's values in
-   the place of the one that was preloaded, which stays in use when that fails.
-   Otherwise it is deleted, as soon as the last call that uses it is done. One
-   that sandbox_create made stays.
+   sandbox_create replaces the preloaded sandbox by one with other hardware or
+   with trackio's values. If that fails, the old one stays in use; otherwise
+   it is deleted after the last call that uses it. A sandbox that
+   sandbox_create made is not replaced again.
 
-   hf_jobs runs jobs on the Hub and looks at them; they go on when the session
-   is closed. Secrets are named by the model and known to the session: HF_TOKEN
-   and those of spec; what a job prints is shown without them. */
+   hf_jobs runs jobs on the Hub and inspects them; they outlive the session.
+   The model names secrets, the session knows their values (HF_TOKEN and those
+   of spec), and removes them from the output that it shows. */
 HFSB_API hfsb_status hfsb_session_call(hfsb_session *session, hfsb_str name,
                                        const hfsb_json_value *arguments,
                                        const hfsb_call_opts  *opts,
@@ -2506,23 +2538,18 @@ HFSB_API hfsb_status hfsb_session_call_text(hfsb_session *session,
                                             const hfsb_cancel    *cancel,
                                             hfsb_tool_result     *result);
 
-/* Appends the definitions of its tools as a JSON array. */
+/* Appends the definitions of the session's tools as a JSON array. */
 HFSB_API hfsb_status hfsb_session_define(const hfsb_session *session,
                                          hfsb_tools_format   format,
                                          hfsb_buf *out, hfsb_err *err);
 
-/* The sandbox it uses now, or NULL; good until sandbox_create replaces it or
-   the session is closed. */
-HFSB_API hfsb_sandbox *hfsb_session_sandbox(hfsb_session *session);
-
 /* ---- scripts for jobs ---- */
 
-/* What a job is to be given for `script`: for a path the text of that file in
-   the sandbox (on this machine in the local runtime), byte for byte; else
-   script itself. *kind is how it was classified; a path becomes
-   HFSB_SCRIPT_INLINE once read. A file that cannot be read is an error, never
-   taken as a command; text over 90 kB is HFSB_LIMIT with advice. Appends to
-   *out. */
+/* Appends what a job is given for `script`: for a path the content of that
+   file in the sandbox (in the local runtime on this machine), else the script
+   itself. *kind is how it was classified; a path that was read becomes
+   HFSB_SCRIPT_INLINE. A file that cannot be read is an error, never a command;
+   text over 90 kB is HFSB_LIMIT with advice. */
 HFSB_API hfsb_status hfsb_session_script(hfsb_session      *session,
                                          hfsb_str           script,
                                          hfsb_script_kind  *kind,
@@ -2535,10 +2562,10 @@ HFSB_API hfsb_status hfsb_session_script(hfsb_session      *session,
 HFSB_API hfsb_status hfsb_session_plan(hfsb_session *session, hfsb_buf *out,
                                        hfsb_err *err);
 
-/* Tell it of each turn of the model: whether it called tools. When it did not
-   and the plan has open items, a reminder is appended to *out, to be sent as
-   the next user message (behind the model's own text); twice in a row at most.
-   True when there is one; false also without memory. */
+/* Call this after each turn of the model. If the turn called no tools and the
+   plan has open items, appends a reminder to *out, to be sent as the next user
+   message (after the model's own text), and returns true; at most twice in a
+   row. False also without memory. */
 HFSB_API bool hfsb_session_remind(hfsb_session *session, bool called_tools,
                                   hfsb_buf *out);
 
@@ -32979,6 +33006,8 @@ typedef enum hfsbi_hub_repeat {
       "set the secret {detail} of {space}", REPEAT)                        \
     X(VARIABLE, "POST", "/api/spaces/{space}/variables",                   \
       "set the variable {detail} of {space}", REPEAT)                      \
+    X(VARIABLES, "GET", "/api/spaces/{space}/variables",                   \
+      "list the variables of {space}", REPEAT)                             \
     X(RUNTIME, "GET", "/api/spaces/{space}/runtime",                       \
       "see the state of {space}", REPEAT)                                  \
     X(PAUSE, "POST", "/api/spaces/{space}/pause", "pause {space}", REPEAT) \
@@ -33082,6 +33111,25 @@ HFSBI_FN hfsb_status hfsbi_hub_redact(const hfsb_hub          *hub,
 
 /* ---- hub_space.c (for sandboxes and sessions) ---- */
 
+/* What the status of a duplication does not say. */
+typedef struct hfsbi_hub_fate {
+    bool later;   /* HFSB_CONFLICT because another operation is in progress,
+                     not because the name is taken */
+    bool unknown; /* HFSB_CANCELLED after the request was sent, and before
+                     anyone looked for the Space */
+} hfsbi_hub_fate;
+
+/* hfsb_hub_duplicate() that also fills *fate. */
+HFSBI_FN hfsb_status hfsbi_hub_duplicate(hfsb_hub *hub, hfsb_str from,
+                                         const hfsb_space_spec *spec,
+                                         const hfsb_cancel     *cancel,
+                                         hfsbi_hub_fate *fate, hfsb_err *err);
+
+/* The variables of a Space: {"KEY": {...}} in *out. */
+HFSBI_FN hfsb_status hfsbi_hub_variables(hfsb_hub *hub, hfsb_str id,
+                                         const hfsb_cancel *cancel,
+                                         hfsb_json_doc *out, hfsb_err *err);
+
 /* What the tries to delete a Space have shown so far. All zero at first. */
 typedef struct hfsbi_hub_tried {
     bool      unclear;  /* it may be gone */
@@ -33157,97 +33205,122 @@ HFSBI_FN hfsb_status hfsbi_hub_check_keys(const hfsb_hub_pair *pairs,
                                           size_t count, size_t least,
                                           hfsb_err *err);
 
-/* The inside of a sandbox handle. Private to sandbox_*.c. */
+/* ==== sandbox.c: a handle ==== */
 
 struct hfsb_sandbox {
-    /* what does not change once it is made */
-    hfsb_sandbox_opts o; /* its texts are in the buffers below; defaults are
-                            filled in */
-    hfsb_transport    transport;     /* not ours to close */
-    hfsb_buf          id, page, api; /* api: "https://.../api/" */
-    hfsb_buf          hub_token, api_token, work_dir, space_url;
+    /* constant once the handle is open; api once the Space is located */
+    hfsb_sandbox_opts o;         /* its texts are in `texts`, defaults are
+                                    filled in */
+    hfsb_transport    transport; /* owned by the caller */
+    hfsb_str          id;        /* "owner/name"; "" for a URL */
+    hfsb_buf          texts;     /* copies of id and of the options' texts,
+                                    each NUL-terminated; contains secrets */
+    hfsb_buf          page, api; /* api: "https://.../api/" */
     bool              is_url, owned;
 
-    pthread_mutex_t lock; /* what follows belongs to it */
+    pthread_mutex_t lock; /* guards the rest */
     bool            deleted;
-    bool            ours;         /* the server has said X-Hfsb */
-    char            instance[64]; /* of that */
+    bool            answered;     /* some reply has come from its address */
+    char            instance[64]; /* of hfsb-server; "": it is another server,
+                                     or has not answered yet */
     hfsb_buf        seen; /* cleaned absolute paths that were read or written,
-                             a NUL behind each */
+                             each followed by a NUL */
 };
 
-/* ---- sandbox_handle.c ---- */
-
-/* A handle for id (or is_url: a server at `api`), all options copied and
-   resolved, nothing asked of anyone yet. */
+/* A handle of the Space id, or of the server at url if id is empty. Checks,
+   copies and resolves the options; sends nothing. */
 HFSBI_FN hfsb_status hfsbi_sandbox_new(const hfsb_sandbox_opts *opts,
                                        hfsb_str id, hfsb_str url, bool owned,
                                        hfsb_sandbox **out, hfsb_err *err);
-/* Frees it, secrets overwritten. */
+/* Frees the handle, secrets overwritten. NULL is allowed. */
 HFSBI_FN void hfsbi_sandbox_free(hfsb_sandbox *sandbox);
-/* One line to the log, when there is one. */
+/* Writes one line to the log, if there is one. */
 HFSBI_FN void hfsbi_sandbox_log(const hfsb_sandbox *sandbox,
                                 const char *format, ...) HFSBI_PRINTF(2, 3);
 
-/* The same for a server that was just started: one that refuses the token, or
-   is the instance `before` (may be ""), is what ran there until now, and is
-   waited for to go. Never HFSB_AUTH. */
-HFSBI_FN hfsb_status hfsbi_sandbox_wait_new(hfsb_sandbox *sandbox,
-                                            long long     wait_ms,
-                                            const char *before, hfsb_err *err);
-/* Asks the Hub for the address of a Space whose name does not tell it. */
+/* Asks the Hub for the address of a Space whose name does not determine it. */
 HFSBI_FN hfsb_status hfsbi_sandbox_locate(hfsb_sandbox *sandbox,
                                           hfsb_err     *err);
-/* "600" or "0.25": milliseconds as seconds, for messages. */
-#define HFSBI_SECONDS 24 /* with the NUL */
+/* Waits for the server of a Space that was just created. A server that
+   refuses the token is the template's, which is about to end. Never
+   HFSB_AUTH. */
+HFSBI_FN hfsb_status hfsbi_sandbox_wait_new(hfsb_sandbox *sandbox,
+                                            hfsb_err     *err);
+
+/* Sends one request to api + `path` (which may have a query) with both tokens
+   and the call's fields, and notes the server's instance. The call's url is
+   ignored. Results as hfsb_http_send(). */
+HFSBI_FN hfsb_status hfsbi_sandbox_send(hfsb_sandbox *sandbox, hfsb_str path,
+                                        const hfsb_http_call *call,
+                                        hfsb_http_reply *reply, hfsb_err *err);
+/* The instance in "X-Hfsb: {version}; instance={id}"; "" if there is none, or
+   if it is too long to be compared later. */
+HFSBI_FN hfsb_str hfsbi_reply_instance(const hfsb_http_reply *reply);
+/* True when url, where a reply came from, has the sandbox's own origin. */
+HFSBI_FN bool hfsbi_sandbox_is_origin(const hfsb_sandbox *sandbox,
+                                      hfsb_str            url);
+
+/* What a stage of the Hub means for someone who waits for the Space. */
+typedef enum hfsbi_stage_kind {
+    HFSBI_STAGE_MOVING,  /* runs, or is on its way; also any unknown stage */
+    HFSBI_STAGE_ASLEEP,  /* a request wakes it up */
+    HFSBI_STAGE_STOPPED, /* until someone restarts it */
+    HFSBI_STAGE_FAILED   /* does not recover by itself */
+} hfsbi_stage_kind;
+HFSBI_FN hfsbi_stage_kind hfsbi_stage_kind_of(const char *stage);
+
+/* The retries of a call: o.tries, with delay_ms, 2 delay_ms ... between. */
+HFSBI_FN hfsbi_retry hfsbi_sandbox_retry(const hfsb_sandbox *sandbox,
+                                         const hfsb_cancel  *cancel);
+/* Waits poll_ms, or less if the deadline (on hfsb_clock_ms()) comes first.
+   HFSB_OK: look again; HFSB_LIMIT: the deadline has passed; HFSB_CANCELLED. */
+HFSBI_FN hfsb_status hfsbi_poll_wait(const hfsb_cancel *cancel,
+                                     long long poll_ms, long long deadline);
+
+/* Replaces a secret in a NUL-terminated text by "***". Values under 6 bytes
+   stay. */
+HFSBI_FN void hfsbi_scrub_secret(char *text, hfsb_str secret);
+/* Removes the handle's tokens from a text: a peer may echo them. */
+HFSBI_FN void hfsbi_sandbox_scrub(const hfsb_sandbox *sandbox, char *text);
+/* Copies texts into one buffer, each followed by a NUL, and makes the views
+   show the copies. The buffer must not grow afterwards. */
+HFSBI_FN hfsb_status hfsbi_keep_texts(hfsb_buf *texts, hfsb_str *const *list,
+                                      size_t count);
+/* Milliseconds as seconds, for messages: "600" or "0.25". */
+#define HFSBI_SECONDS 24 /* size of the text, its NUL included */
 HFSBI_FN void hfsbi_seconds_text(long long ms, char out[HFSBI_SECONDS]);
 
-/* ---- sandbox_start.c ---- */
-
-/* Takes the handle's tokens out of a text: a peer may echo them. */
-HFSBI_FN void hfsbi_sandbox_hide(const hfsb_sandbox *sandbox, char *text);
-/* Waits until the Space runs the commit `sha` ("": any) on the hardware of
-   spec. *seen becomes true once the Hub has told of it. */
-HFSBI_FN hfsb_status hfsbi_sandbox_start(hfsb_sandbox            *sandbox,
-                                         const hfsb_sandbox_spec *spec,
-                                         const char *sha, bool *seen,
-                                         hfsb_err *err);
+/* ==== sandbox_create.c ==== */
 
 /* hfsb_sandbox_create() that also appends to *left (may be NULL) the id of a
-   Space that it made and could not delete. */
+   Space that it created and could not delete. */
 HFSBI_FN hfsb_status hfsbi_sandbox_make(const hfsb_sandbox_spec *spec,
                                         const hfsb_sandbox_opts *opts,
                                         hfsb_buf *left, hfsb_sandbox **out,
                                         hfsb_err *err);
-
-/* ---- sandbox_sweep.c ---- */
-
-/* "2025-03-07T12:24:18.657Z" (0 to 9 digits behind the point, a zone) as
-   seconds since 1970; false when it is none. */
+/* Waits until the Space runs the commit `sha` ("": any) on the hardware of
+   spec. *seen becomes true once the Hub has shown the Space. */
+HFSBI_FN hfsb_status hfsbi_sandbox_start(hfsb_sandbox            *sandbox,
+                                         const hfsb_sandbox_spec *spec,
+                                         const char *sha, bool *seen,
+                                         hfsb_err *err);
+/* "2025-03-07T12:24:18.657Z" (up to 9 digits after the point, a zone) as
+   seconds since 1970; false if the text is no such date. */
 HFSBI_FN bool hfsbi_date_parse(hfsb_str text, double *out);
 
-/* ---- sandbox_request.c ---- */
+/* ==== sandbox_call.c: a call on its way to a sandbox and back ==== */
 
-/* One request to the server, both tokens added; what X-Hfsb says is noted.
-   The call's url is set here to api + `path` (which may have a query); its
-   fields are sent besides. Results as hfsb_http_send(). */
-HFSBI_FN hfsb_status hfsbi_sandbox_send(hfsb_sandbox *sandbox, hfsb_str path,
-                                        const hfsb_http_call *call,
-                                        hfsb_http_reply *reply, hfsb_err *err);
-
-/* A call on its way to a sandbox and back. Private to sandbox_*.c. */
-
-/* What a command prints, as the events of its reply bring it. */
+/* The output of a command, as the events of its reply deliver it. */
 typedef struct hfsbi_remote_text {
     hfsb_sse           sse;
     bool               streams;  /* this reply is a stream of events */
-    bool               used;     /* one has begun, in this try or before */
-    unsigned long long shown[2]; /* bytes of each stream */
-    hfsb_buf           errors;   /* the beginning of what was of stderr */
-    hfsb_buf           plain;    /* a reply that is no stream after all */
-    hfsb_buf           result;   /* the event that ends it */
-    bool               ended;
-    hfsb_status        status; /* of our own part in it */
+    bool               used;     /* some reply was, in this try or before */
+    bool               ended;    /* the event with the result has come */
+    unsigned long long shown[2]; /* bytes of each stream passed on */
+    hfsb_buf           errors;   /* the start of the stderr passed on */
+    hfsb_buf           plain;    /* a reply that is not a stream after all */
+    hfsb_buf           result;   /* data of the last event */
+    hfsb_status        status;   /* of our side: memory, a limit */
 } hfsbi_remote_text;
 
 typedef struct hfsbi_remote {
@@ -33255,15 +33328,15 @@ typedef struct hfsbi_remote {
     const hfsbi_tool  *tool;
     const hfsb_cancel *cancel;
     hfsb_call_opts     opts;
-    hfsb_buf           body;    /* JSON */
-    double             timeout; /* seconds it may take */
-    char               key[256];
+    hfsb_buf           body;     /* the arguments, JSON */
+    double             timeout;  /* seconds the tool may take */
+    char               key[256]; /* of idempotency, or "" */
     bool               harmless; /* may run any number of times */
 
-    /* the tries */
-    bool again;        /* it may be tried again */
+    /* the tries so far */
+    bool again;        /* another try may help */
     bool may_have_run; /* one of them may have reached the server */
-    bool trusted;      /* ... which knows keys, and is this instance: */
+    bool trusted;      /* the server knows keys, and is this instance: */
     char instance[sizeof((hfsb_sandbox *)0)->instance];
 
     hfsbi_remote_text text;
@@ -33271,164 +33344,155 @@ typedef struct hfsbi_remote {
     hfsb_json_doc     doc;    /* the reply */
 } hfsbi_remote;
 
-/* ---- sandbox_request.c ---- */
-
-/* The instance in "X-Hfsb: {version}; instance={id}"; "" when it is none that
-   we could compare later. */
-HFSBI_FN hfsb_str hfsbi_sandbox_said(hfsb_str value);
-
-/* True when url, where a reply came from, is of the sandbox's own origin. */
-HFSBI_FN bool hfsbi_sandbox_is_there(const hfsb_sandbox *sandbox,
-                                     hfsb_str            url);
-
-/* ---- sandbox_try.c: sending it until there is a reply ---- */
-
-/* A call of a tool that exists, without arguments yet. */
+/* Begins a call of a tool that exists; r->body is empty. */
 HFSBI_FN void hfsbi_remote_init(hfsbi_remote *r, hfsb_sandbox *sandbox,
                                 const hfsbi_tool  *tool,
                                 const hfsb_cancel *cancel);
 HFSBI_FN void hfsbi_remote_free(hfsbi_remote *r);
-
-/* Sends r->body as often as it takes and is allowed: HFSB_OK with r->status
-   and r->doc; else *err says what a result shall say. */
+/* Sends r->body as often as needed and allowed. HFSB_OK with r->status and
+   r->doc; else *err is the text for the result. */
 HFSBI_FN hfsb_status hfsbi_remote_send(hfsbi_remote *r, hfsb_err *err);
+/* Converts the reply into *result. */
+HFSBI_FN hfsb_status hfsbi_remote_result(hfsbi_remote     *r,
+                                         hfsb_tool_result *result,
+                                         hfsb_err         *err);
+/* The status for an HTTP status other than 200. */
+HFSBI_FN hfsb_status hfsbi_remote_status(int http);
 
-/* ---- sandbox_seen.c: a file is read before it is changed ---- */
+/* ==== seen.c: a file is read before it is changed ==== */
 
+/* Notes that a file was read or written, in a session. */
 HFSBI_FN void hfsbi_sandbox_saw(hfsb_sandbox *sandbox, hfsb_str path);
-
-/* False when the call is refused here; *result tells why, or *st why not even
-   that. */
+/* False when the call is refused here. *result then contains the reason, or
+   *st is not HFSB_OK and *err contains it. */
 HFSBI_FN bool hfsbi_remote_may(hfsbi_remote          *r,
                                const hfsb_json_value *arguments,
                                hfsb_tool_result *result, hfsb_status *st,
                                hfsb_err *err);
-/* A call went well: notes the files that were read or written by it. */
+/* Notes the files that a successful call has read or written. */
 HFSBI_FN void hfsbi_remote_saw(hfsbi_remote          *r,
                                const hfsb_json_value *arguments);
 
-/* ---- sandbox_call.c ---- */
-
-/* Makes *result of the reply. */
-HFSBI_FN hfsb_status hfsbi_remote_result(hfsbi_remote     *r,
-                                         hfsb_tool_result *result,
-                                         hfsb_err         *err);
-/* The status for one of HTTP that is not 200. */
-HFSBI_FN hfsb_status hfsbi_remote_status(int http);
-
-/* The plan of an agent: what plan_tool writes, and the reminder. Private.
-   Whoever has one locks it. */
+/* ==== plan.c: the todo plan of an agent; its owner locks it ==== */
 
 enum {
     HFSBI_REMIND_ITEMS = 4, /* that a reminder lists */
-    HFSBI_REMIND_TIMES = 2  /* in a row */
+    HFSBI_REMIND_TIMES = 2  /* reminders in a row */
 };
 
-/* All zero, but for doc.alloc, at first. */
+/* All zero at first, except for doc.alloc. */
 typedef struct hfsbi_plan {
-    hfsb_json_doc doc;      /* as it was written, an array */
-    unsigned      reminded; /* times in a row */
+    hfsb_json_doc doc;      /* the items, an array */
+    unsigned      reminded; /* reminders in a row */
 } hfsbi_plan;
 
 /* The row of plan_tool; its fn is NULL. */
 HFSBI_FN const hfsbi_tool *hfsbi_plan_tool(void);
 
 HFSBI_FN void hfsbi_plan_free(hfsbi_plan *plan);
-/* What plan_tool does, its keys looked at already. */
+/* Executes plan_tool; its keys were checked already. */
 HFSBI_FN hfsb_status hfsbi_plan_set(hfsbi_plan            *plan,
                                     const hfsb_json_value *arguments,
                                     hfsb_tool_result *result, hfsb_err *err);
-/* The whole call, keys and all: for whoever has no session. strict as in
-   hfsb_call_opts. *result is filled in any case and must be freed. */
+/* The whole call, including the check of the keys, for callers without a
+   session. strict as in hfsb_call_opts. Always fills *result, which must be
+   freed. */
 HFSBI_FN hfsb_status hfsbi_plan_call(hfsbi_plan            *plan,
                                      const hfsb_json_value *arguments,
                                      bool strict, hfsb_tool_result *result);
 /* Appends the plan as JSON. */
 HFSBI_FN hfsb_status hfsbi_plan_write(const hfsbi_plan *plan, hfsb_buf *out,
                                       hfsb_err *err);
-/* How many items are not completed. */
+/* The number of items that are not completed. */
 HFSBI_FN size_t hfsbi_plan_open(const hfsbi_plan *plan);
 /* As hfsb_session_remind(). */
 HFSBI_FN bool hfsbi_plan_remind(hfsbi_plan *plan, bool called_tools,
                                 hfsb_buf *out);
 
-/* The inside of a session. Private to session*.c. */
+/* ==== session.c ==== */
 
-/* A sandbox of the session. */
+/* A sandbox of the session; see preload.c for its states. */
+typedef enum hfsbi_box_state {
+    HFSBI_BOX_MAKING,  /* the maker thread creates it */
+    HFSBI_BOX_READY,   /* calls may use it */
+    HFSBI_BOX_RETIRED, /* replaced: deleted when no call uses it any more */
+    HFSBI_BOX_LEFT     /* creation failed and could not delete its Space */
+} hfsbi_box_state;
+
 typedef struct hfsbi_box {
     struct hfsbi_box *next;
-    hfsb_sandbox     *sandbox; /* NULL until it is made */
-    hfsb_cancel      *cancel;  /* ends its making, and calls that have none */
+    hfsbi_box_state   state;
+    hfsb_sandbox     *sandbox; /* NULL while MAKING and when LEFT */
+    hfsb_cancel      *cancel;  /* ends the creation, and calls without a
+                                  cancel of their own */
     hfsb_buf          hardware;
-    hfsb_buf          left;  /* no sandbox, but its Space is there: its id */
-    size_t            users; /* calls that hold it */
-    bool              automatic; /* nobody asked for it */
-    bool              retired;   /* another took its place: deleted when no
-                                    call holds it any more */
+    hfsb_buf          left;      /* id of the Space that is LEFT */
+    size_t            users;     /* calls that hold it */
+    bool              automatic; /* preloaded, so that it may be replaced */
 } hfsbi_box;
 
+typedef struct hfsbi_waiter hfsbi_waiter; /* in preload.c */
+
 struct hfsb_session {
-    /* what does not change after open */
+    /* constant after open */
     hfsb_alloc        alloc;
     hfsb_runtime      runtime;
     hfsb_tools       *tools; /* of the local runtime */
-    hfsb_sandbox_opts opts;  /* of sandboxes, but for cancel */
+    hfsb_sandbox_opts opts;  /* of sandboxes, except for cancel */
     hfsb_sandbox_spec spec;  /* of the preloaded one */
     hfsb_hub_pair    *secrets;
     size_t            secret_cap;
-    hfsb_buf          texts; /* of opts, spec and secrets: never moves */
+    hfsb_buf          texts; /* of opts, spec and secrets */
     hfsb_cancel      *give_up;
     long long         close_ms;
     hfsb_log_fn       log;
     void             *user;
 
-    pthread_mutex_t   lock; /* what follows belongs to it */
-    pthread_cond_t    changed;
+    pthread_mutex_t   lock;    /* guards the rest */
+    pthread_cond_t    changed; /* see hfsbi_session_wait() */
+    hfsbi_waiter     *waiters;
     hfsbi_box        *box;     /* in use now, or NULL */
-    hfsbi_box        *boxes;   /* all that hold a Space */
-    bool              claimed; /* a sandbox_create is under way: it alone makes
-                                one, and others wait for what comes of it */
-    hfsbi_box        *making;  /* the thread makes this one (NULL: it is done)
-                                 ... */
-    hfsb_sandbox_spec make;    /* ... like this */
-    bool              thread_there; /* to be joined */
+    hfsbi_box        *boxes;   /* all that have a Space to be deleted */
+    bool              claimed; /* a sandbox_create is under way: only it may
+                                  start the maker, others wait for it */
+    hfsbi_box        *making;  /* what the maker thread creates, or NULL ... */
+    hfsb_sandbox_spec make;    /* ... with these properties */
+    bool              thread_there; /* the maker must be joined */
     pthread_t         thread;
-    hfsb_status       made; /* what came of the last one */
+    hfsb_status       made; /* outcome of the last creation */
     hfsb_err          made_err;
     hfsbi_plan        plan;
 };
 
-/* ---- session.c ---- */
-
-/* One line to the log, when there is one. Not under the lock. */
+/* Writes one line to the log, if there is one. Not under the lock. */
 HFSBI_FN void hfsbi_session_log(const hfsb_session *session,
                                 const char *format, ...) HFSBI_PRINTF(2, 3);
 
-/* ---- session_preload.c: sandboxes; all but start take the lock ---- */
+/* ==== preload.c: the sandboxes of a session ==== */
 
-/* A thread begins to make a sandbox. Nothing is being made. Under the lock. */
+/* Starts the maker thread. Nothing is being made. Under the lock. */
 HFSBI_FN hfsb_status hfsbi_session_start(hfsb_session            *session,
                                          const hfsb_sandbox_spec *spec,
                                          bool automatic, hfsb_err *err);
-
-/* Waits for something to change. Under the lock, which is let go of meanwhile;
-   false when it was cancelled. */
+/* Ends the claim of a sandbox_create. Under the lock. */
+HFSBI_FN void hfsbi_session_unclaim(hfsb_session *session);
+/* Waits until something changes. Under the lock, which is released meanwhile;
+   false when cancel is set. */
 HFSBI_FN bool hfsbi_session_wait(hfsb_session      *session,
                                  const hfsb_cancel *cancel);
-
-/* The sandbox in use, held until it is given back; made first, or waited for,
-   when need be. What it gives but HFSB_OK is in *err. */
+/* The sandbox in use, held until it is released; waits for its creation, and
+   starts it if needed. Any status but HFSB_OK is explained in *err. Takes the
+   lock. */
 HFSBI_FN hfsb_status hfsbi_session_hold(hfsb_session      *session,
                                         const hfsb_cancel *cancel,
                                         hfsbi_box **out, hfsb_err *err);
-/* HFSB_OK, or why a sandbox that was to be deleted is still there. */
+/* HFSB_OK, or why a retired sandbox could not be deleted. Takes the lock. */
 HFSBI_FN hfsb_status hfsbi_session_release(hfsb_session *session,
                                            hfsbi_box *box, hfsb_err *err);
-
-/* Ends what is being made, deletes all. */
+/* Ends the creation under way, deletes all sandboxes. Takes the lock. */
 HFSBI_FN hfsb_status hfsbi_session_end(hfsb_session *session, hfsb_err *err);
 
-/* ---- session_jobs.c: hf_jobs ---- */
+/* ==== jobs.c: hf_jobs ==== */
 
 HFSBI_FN const hfsbi_tool *hfsbi_hf_jobs_tool(void);
 HFSBI_FN hfsb_status       hfsbi_session_jobs(hfsb_session          *session,
@@ -33436,8 +33500,6 @@ HFSBI_FN hfsb_status       hfsbi_session_jobs(hfsb_session          *session,
                                               const hfsb_cancel     *cancel,
                                               hfsb_tool_result      *result,
                                               hfsb_err              *err);
-
-/* ---- session_jobs_run.c ---- */
 
 /* ---- src/remote/hub_request.c ---- */
 /* hub_request.c - a request to the Hub: from a row of the table of endpoints
@@ -34802,12 +34864,14 @@ static hfsb_status hfsbi_space_settle(hfsb_hub *hub, hfsb_str id,
     return err->code = found;
 }
 
-hfsb_status hfsb_hub_duplicate(hfsb_hub *hub, hfsb_str from,
-                               const hfsb_space_spec *spec,
-                               const hfsb_cancel *cancel, hfsb_err *err) {
+HFSBI_FN hfsb_status hfsbi_hub_duplicate(hfsb_hub *hub, hfsb_str from,
+                                         const hfsb_space_spec *spec,
+                                         const hfsb_cancel     *cancel,
+                                         hfsbi_hub_fate *fate, hfsb_err *err) {
     hfsbi_hub_request request;
     hfsb_err          own = HFSB_INIT; /* settle needs the message */
     hfsb_status       status = hfsbi_space_check_spec(spec, err);
+    fate->later = fate->unknown = false;
     if (status != HFSB_OK) return status;
     status = hfsbi_hub_begin(hub, &request, HFSBI_HUB_DUPLICATE, from,
                              spec->id, cancel, &own);
@@ -34819,9 +34883,18 @@ hfsb_status hfsb_hub_duplicate(hfsb_hub *hub, hfsb_str from,
     }
     if (status != HFSB_OK && request.unclear && status != HFSB_NOMEM)
         status = hfsbi_space_settle(hub, spec->id, status, cancel, &own);
+    fate->later = status == HFSB_CONFLICT && request.again;
+    fate->unknown = status == HFSB_CANCELLED && request.unclear;
     hfsbi_hub_end(&request);
     if (err) *err = own;
     return status;
+}
+
+hfsb_status hfsb_hub_duplicate(hfsb_hub *hub, hfsb_str from,
+                               const hfsb_space_spec *spec,
+                               const hfsb_cancel *cancel, hfsb_err *err) {
+    hfsbi_hub_fate fate;
+    return hfsbi_hub_duplicate(hub, from, spec, cancel, &fate, err);
 }
 
 /* ---- delete ---- */
@@ -34897,6 +34970,19 @@ hfsb_status hfsb_hub_set(hfsb_hub *hub, hfsb_str id, hfsb_hub_store store,
         hfsb_json_put_end(w);
         status = hfsbi_hub_send(&request, err);
     }
+    hfsbi_hub_end(&request);
+    return status;
+}
+
+HFSBI_FN hfsb_status hfsbi_hub_variables(hfsb_hub *hub, hfsb_str id,
+                                         const hfsb_cancel *cancel,
+                                         hfsb_json_doc *out, hfsb_err *err) {
+    const hfsb_str    none = HFSB_INIT;
+    hfsbi_hub_request request;
+    hfsb_status status = hfsbi_hub_begin(hub, &request, HFSBI_HUB_VARIABLES,
+                                         id, none, cancel, err);
+    request.out = out;
+    if (status == HFSB_OK) status = hfsbi_hub_send(&request, err);
     hfsbi_hub_end(&request);
     return status;
 }
@@ -35796,24 +35882,37 @@ static void hfsbi_log_drop_tail(hfsbi_log_reader  *reader,
     reader->by_time = true;
 }
 
+/* Waits before the log of a job that has not ended is read again. Nothing
+   failed, so nothing is logged and no deadline applies. */
+static hfsb_status hfsbi_log_pause(const hfsbi_retry *policy) {
+    hfsbi_retry quiet = *policy;
+    quiet.on_wait = NULL;
+    quiet.deadline = 0;
+    return hfsbi_retry_wait(&quiet);
+}
+
 /* Reads the log to its end. job empty: the log of a Space, which ends with its
-   stream. */
+   stream. A followed job that prints nothing for idle_ms, or whose stream ends
+   early, is asked about; while it has not ended, the stream is opened again as
+   often as it takes. */
 static hfsb_status hfsbi_log_follow(hfsbi_log_reader  *reader,
                                     hfsbi_hub_request *request, hfsb_str owner,
                                     hfsb_str job, hfsb_err *err) {
     hfsbi_retry *retry = &request->retry;
+    bool         follow = job.len && reader->opts->follow, ended = true;
     hfsb_status  status, wait;
-    bool         ended = true;
     for (;;) {
         status = hfsbi_log_once(reader, request, err);
         if (reader->ended || reader->status != HFSB_OK) return status;
         if (reader->progress) hfsbi_retry_reset(retry);
-        if (status == HFSB_OK) {
-            if (!job.len || !reader->opts->follow) return status;
+        if (status == HFSB_OK && !follow) return status;
+        if (status == HFSB_OK ||
+            (follow && status == HFSB_TIMEOUT && request->opened)) {
             status = hfsbi_log_job_ended(reader, owner, job, &ended, err);
             if (status != HFSB_OK) return status;
             if (ended) return hfsbi_ok(err);
-            wait = hfsbi_retry_wait(retry); /* not a failure */
+            wait = hfsbi_log_pause(retry);
+            if (retry->waits < 16) retry->waits++;
         } else {
             /* a broken stream is worth another try whatever was sent */
             bool broken = status == HFSB_LOST || status == HFSB_TIMEOUT;
@@ -36224,25 +36323,27 @@ hfsb_status hfsb_hub_job_logs(hfsb_hub *hub, hfsb_str space, hfsb_str id,
 }
 
 /* ---- src/remote/seen.c ---- */
-/* seen.c - a session reads a file before it changes it. */
-/* ---- the files that were read or written ---- */
+/* seen.c - a session reads a file before it changes it.
 
-/* As the server would find it: joined with the work directory, cleaned. */
+   With the option session a handle keeps the cleaned absolute paths of the
+   files that were read or written through it. edit, multi_edit, apply_patch
+   and a write to an existing file are refused for any other file, before
+   anything is sent; a write asks the server first whether the file exists.
+   Only successful calls count. Without memory a path is forgotten, and the
+   file must be read again. */
+/* ---- the set of paths ---- */
+
+/* Appends the path joined with the work directory, cleaned. */
 static hfsb_status hfsbi_sandbox_resolve(const hfsb_sandbox *sandbox,
                                          hfsb_str path, hfsb_buf *out) {
     out->alloc = sandbox->o.alloc;
-    return hfsb_path_join(hfsb_buf_str(&sandbox->work_dir), path, out);
+    return hfsb_path_join(sandbox->o.work_dir, path, out);
 }
 
 /* Under the lock. */
-static bool hfsbi_sandbox_listed(const hfsb_sandbox *sandbox, hfsb_str path) {
-    hfsb_str rest = hfsb_buf_str(&sandbox->seen);
-    while (rest.len) {
-        size_t end = hfsb_str_find_byte(rest, '\0');
-        if (hfsb_str_equal(hfsb_str_slice(rest, 0, end), path)) return true;
-        rest = hfsb_str_slice(rest, end + 1, rest.len);
-    }
-    return false;
+static bool hfsbi_sandbox_lists(const hfsb_sandbox *sandbox, hfsb_str path) {
+    return path.len &&
+           hfsbi_list_has(hfsb_buf_str(&sandbox->seen), '\0', path);
 }
 
 HFSBI_FN void hfsbi_sandbox_saw(hfsb_sandbox *sandbox, hfsb_str path) {
@@ -36251,11 +36352,10 @@ HFSBI_FN void hfsbi_sandbox_saw(hfsb_sandbox *sandbox, hfsb_str path) {
     if (!sandbox->o.session || !path.len ||
         hfsb_str_find_byte(path, '\0') != HFSB_NPOS)
         return;
-    /* without memory it must be read again */
     if (hfsbi_sandbox_resolve(sandbox, path, &clean) == HFSB_OK) {
         pthread_mutex_lock(&sandbox->lock);
         mark = sandbox->seen.len;
-        if (!hfsbi_sandbox_listed(sandbox, hfsb_buf_str(&clean))) {
+        if (!hfsbi_sandbox_lists(sandbox, hfsb_buf_str(&clean))) {
             hfsb_buf_append(&sandbox->seen, hfsb_buf_str(&clean));
             hfsb_buf_append_byte(&sandbox->seen, '\0');
         }
@@ -36271,7 +36371,7 @@ static bool hfsbi_sandbox_has_seen(hfsb_sandbox *sandbox, hfsb_str path) {
     bool     seen = false;
     if (hfsbi_sandbox_resolve(sandbox, path, &clean) == HFSB_OK) {
         pthread_mutex_lock(&sandbox->lock);
-        seen = hfsbi_sandbox_listed(sandbox, hfsb_buf_str(&clean));
+        seen = hfsbi_sandbox_lists(sandbox, hfsb_buf_str(&clean));
         pthread_mutex_unlock(&sandbox->lock);
     }
     hfsb_buf_free(&clean);
@@ -36280,8 +36380,8 @@ static bool hfsbi_sandbox_has_seen(hfsb_sandbox *sandbox, hfsb_str path) {
 
 /* ---- patches ---- */
 
-/* The sections of a patch, one after the other. A patch that cannot be read
-   has none more: the server says what is wrong with it. */
+/* Iterates over the sections of a patch. An invalid patch ends early: the
+   server reports what is wrong with it. */
 typedef struct hfsbi_remote_patch {
     hfsbi_patch_text text;
     size_t           line;
@@ -36312,7 +36412,7 @@ static void hfsbi_remote_patch_close(const hfsbi_remote *r,
     if (p->open) hfsbi_lines_free(&r->sandbox->o.alloc, &p->text.lines);
 }
 
-/* True when an earlier section of the same patch made that file. */
+/* True when an earlier section of the same patch creates that file. */
 static bool hfsbi_remote_patch_made(const hfsbi_remote_patch *p, hfsb_str path,
                                     size_t before) {
     hfsbi_remote_patch again = *p;
@@ -36325,8 +36425,8 @@ static bool hfsbi_remote_patch_made(const hfsbi_remote_patch *p, hfsb_str path,
     return false;
 }
 
-/* The first file that a patch changes though it was not read; "" when there
-   is none. Shows the patch's bytes. */
+/* Sets *path, a view of the patch, to the first file that it changes and that
+   was not read; "" if there is none. */
 static hfsb_status hfsbi_remote_patch_blind(hfsbi_remote          *r,
                                             const hfsb_json_value *arguments,
                                             hfsb_str              *path) {
@@ -36359,13 +36459,14 @@ static void hfsbi_remote_patch_saw(hfsbi_remote          *r,
     hfsbi_remote_patch_close(r, &p);
 }
 
-/* ---- whether a call may be made ---- */
+/* ---- checks ---- */
 
 static bool hfsbi_remote_called(const hfsbi_remote *r, const char *tool) {
     return strcmp(r->tool->name, tool) == 0;
 }
 
-/* Replacing a text by itself is a slip; inserting it beside itself is not. */
+/* Replacing a text by itself is a mistake; inserting it next to itself is
+   not. */
 static bool hfsbi_remote_is_idle_edit(const hfsb_json_value *arguments) {
     const hfsb_str none = HFSB_INIT;
     hfsb_str       mode =
@@ -36378,7 +36479,7 @@ static bool hfsbi_remote_is_idle_edit(const hfsb_json_value *arguments) {
            hfsb_str_starts(mode, HFSB_LIT("replace"));
 }
 
-/* Asks whether the file is there. */
+/* Asks the server whether the file exists. */
 static hfsb_status hfsbi_remote_exists(hfsbi_remote *r, hfsb_str path,
                                        bool *exists, hfsb_err *err) {
     const hfsb_str   none = HFSB_LIT("");
@@ -36466,54 +36567,67 @@ HFSBI_FN void hfsbi_remote_saw(hfsbi_remote          *r,
 
 /* ---- src/remote/sandbox_call.c ---- */
 /* sandbox_call.c - a tool on another machine: from its arguments to its
-   result. */
-/* ==== sandbox arguments ==== */
+   result.
 
-/* the body of a call, as the reference's client writes
-   it. */
+   The arguments become the body of POST /api/{tool}, with the defaults that
+   the reference's client adds. The body is sent until a reply comes, as often
+   as that is safe:
+
+                          hfsb-server,     hfsb-server,     another
+                          with a key       harmless tool    server
+    nothing was sent         again            again          again
+    a wake-up page           again            again          again
+    it may have run        to the same        again          never
+                             instance
+
+   The key makes a repeat join the first call instead of running it twice. Only
+   the instance that received the key knows it. So before a repeat the server's
+   health says which instance answers, and the repeat names the instance it is
+   meant for: another one refuses it with 409.
+
+   bash on hfsb-server can stream: its reply is then a series of events, each
+   with a piece of output, and the last one holds the result. If a stream
+   breaks, the repeat brings the result alone, and bash_output the rest of the
+   text. */
+/* ---- the arguments ---- */
 
 enum {
     HFSBI_REMOTE_SECONDS = 1200, /* the longest timeout */
-    HFSBI_REMOTE_LINES = 2000,   /* that are read when nothing is said */
+    HFSBI_REMOTE_LINES = 2000,   /* that read returns by default */
     HFSBI_REMOTE_KILL = 30,      /* seconds for kill */
-    HFSBI_REMOTE_FIRST = 6
+    HFSBI_REMOTE_FIRST = 5
 };
 
-/* The keys that come first, in this order. */
-typedef struct hfsbi_remote_order {
-    const char *tool;
-    const char *keys[HFSBI_REMOTE_FIRST];
-} hfsbi_remote_order;
+static bool hfsbi_remote_is(const hfsbi_remote *r, const char *tool) {
+    return strcmp(r->tool->name, tool) == 0;
+}
 
-static const hfsbi_remote_order *hfsbi_remote_first(const hfsbi_remote *r) {
-    static const hfsbi_remote_order list[] = {
+/* The keys that come first, in the reference client's order; NULL ends. */
+static const char *const *hfsbi_remote_order(const hfsbi_remote *r) {
+    static const struct {
+        const char *tool, *keys[HFSBI_REMOTE_FIRST + 1];
+    } list[] = {
         {"bash", {"command", "work_dir", "timeout", NULL, NULL, NULL}},
         {"read", {"path", "offset", "limit", NULL, NULL, NULL}},
         {"write", {"path", "content", NULL, NULL, NULL, NULL}},
         {"edit", {"path", "old_str", "new_str", "replace_all", "mode", NULL}},
-        {"", {NULL, NULL, NULL, NULL, NULL, NULL}}};
-    const hfsbi_remote_order *at = list;
-    while (at->keys[0] && strcmp(at->tool, r->tool->name) != 0) at++;
-    return at;
+        {NULL, {NULL, NULL, NULL, NULL, NULL, NULL}}};
+    size_t i = 0;
+    while (list[i].tool && !hfsbi_remote_is(r, list[i].tool)) i++;
+    return list[i].keys;
 }
 
-/* What the caller says, NULL when that is nothing. */
+/* The argument, or NULL if it is missing or null. */
 static const hfsb_json_value *hfsbi_remote_given(const hfsb_json_value *args,
                                                  const char            *key) {
     const hfsb_json_value *value = hfsb_json_get(args, key);
     return hfsb_json_type_of(value) == HFSB_JSON_NULL ? NULL : value;
 }
 
-static bool hfsbi_remote_is(const hfsbi_remote *r, const char *tool) {
-    return strcmp(r->tool->name, tool) == 0;
-}
-
-/* ---- time ---- */
-
-static bool hfsbi_remote_stays(const hfsb_json_value *args) {
-    bool stays = false;
-    (void)hfsb_json_arg_bool(args, "background", false, &stays, NULL);
-    return stays;
+static bool hfsbi_remote_in_background(const hfsb_json_value *args) {
+    bool background = false;
+    (void)hfsb_json_arg_bool(args, "background", false, &background, NULL);
+    return background;
 }
 
 /* How long the tool may take. */
@@ -36522,7 +36636,7 @@ static double hfsbi_remote_seconds(const hfsbi_remote    *r,
     double    seconds = 0;
     long long wait_ms = 0;
     if (hfsbi_remote_is(r, "kill")) return HFSBI_REMOTE_KILL;
-    if (hfsbi_remote_is(r, "bash") && !hfsbi_remote_stays(args))
+    if (hfsbi_remote_is(r, "bash") && !hfsbi_remote_in_background(args))
         (void)hfsb_json_arg_double(args, "timeout", false, &seconds, NULL);
     if (hfsbi_remote_is(r, "bash_output"))
         (void)hfsb_json_arg_int(args, "wait_ms", false, &wait_ms, NULL);
@@ -36533,17 +36647,16 @@ static double hfsbi_remote_seconds(const hfsbi_remote    *r,
                : seconds;
 }
 
-/* In the background a command has no time limit unless it is asked for. A
-   server that is not ours sets none itself: no more than the longest is
-   sent to it. */
-static void hfsbi_put_remote_timeout(hfsb_json_writer *w, hfsbi_remote *r,
+/* A background command has no timeout unless asked for. A server other than
+   hfsb-server sets no limit itself, so it is sent no more than the longest. */
+static void hfsbi_remote_put_timeout(hfsb_json_writer *w, hfsbi_remote *r,
                                      const hfsb_json_value *args) {
     const hfsb_json_value *given = hfsbi_remote_given(args, "timeout");
     double                 seconds = 0;
     bool known = hfsb_json_arg_double(args, "timeout", false, &seconds,
                                       NULL) == HFSB_OK;
     bool none = !given || (known && !(seconds < 0 || seconds > 0));
-    if (none && hfsbi_remote_stays(args)) return;
+    if (none && hfsbi_remote_in_background(args)) return;
     hfsb_json_put_key(w, HFSB_LIT("timeout"));
     if (!none && (r->trusted || seconds <= (double)HFSBI_REMOTE_SECONDS))
         hfsb_json_put_value(w, given);
@@ -36552,20 +36665,18 @@ static void hfsbi_put_remote_timeout(hfsb_json_writer *w, hfsbi_remote *r,
     else hfsb_json_put_double(w, r->timeout);
 }
 
-/* ---- the other keys ---- */
-
-static void hfsbi_put_remote_limit(hfsb_json_writer      *w,
+static void hfsbi_remote_put_limit(hfsb_json_writer      *w,
                                    const hfsb_json_value *args) {
     const hfsb_json_value *limit = hfsb_json_get(args, "limit");
     hfsb_json_put_key(w, HFSB_LIT("limit"));
     if (limit || hfsbi_remote_given(args, "offset"))
-        hfsb_json_put_value(w, limit); /* null: all that follow */
+        hfsb_json_put_value(w, limit); /* null: all lines from there */
     else hfsb_json_put_int(w, HFSBI_REMOTE_LINES);
 }
 
-static void hfsbi_put_remote_work_dir(hfsb_json_writer *w, hfsbi_remote *r,
+static void hfsbi_remote_put_work_dir(hfsb_json_writer *w, hfsbi_remote *r,
                                       const hfsb_json_value *given) {
-    hfsb_str own = hfsb_buf_str(&r->sandbox->work_dir);
+    hfsb_str own = r->sandbox->o.work_dir;
     bool     none = !given || (hfsb_json_type_of(given) == HFSB_JSON_STRING &&
                            hfsb_json_str(given, own).len == 0);
     if (none && !own.len) return;
@@ -36574,16 +36685,16 @@ static void hfsbi_put_remote_work_dir(hfsb_json_writer *w, hfsbi_remote *r,
     else hfsb_json_put_value(w, given);
 }
 
-/* One of the keys that come first: as it is given, or what the reference's
-   client adds; a required one that is missing is for the server to tell. */
-static void hfsbi_put_remote_first(hfsb_json_writer *w, hfsbi_remote *r,
+/* Writes one of the keys that come first: as given, or its default. A missing
+   required key is for the server to report. */
+static void hfsbi_remote_put_first(hfsb_json_writer *w, hfsbi_remote *r,
                                    const hfsb_json_value *args,
                                    const char            *key) {
     const hfsb_json_value *given = hfsbi_remote_given(args, key);
-    if (strcmp(key, "timeout") == 0) hfsbi_put_remote_timeout(w, r, args);
+    if (strcmp(key, "timeout") == 0) hfsbi_remote_put_timeout(w, r, args);
     else if (strcmp(key, "work_dir") == 0)
-        hfsbi_put_remote_work_dir(w, r, given);
-    else if (strcmp(key, "limit") == 0) hfsbi_put_remote_limit(w, args);
+        hfsbi_remote_put_work_dir(w, r, given);
+    else if (strcmp(key, "limit") == 0) hfsbi_remote_put_limit(w, args);
     else if (!given && strcmp(key, "replace_all") == 0)
         hfsbi_put_member_bool(w, key, false);
     else if (!given && strcmp(key, "mode") == 0)
@@ -36594,37 +36705,36 @@ static void hfsbi_put_remote_first(hfsb_json_writer *w, hfsbi_remote *r,
     }
 }
 
-/* How a reply is sent is for us to say, not for the caller. */
-static bool hfsbi_remote_is_own_key(const hfsbi_remote       *r,
-                                    const hfsbi_remote_order *order,
-                                    hfsb_str                  key) {
+/* True for a key that is written already, and for "stream": how the reply is
+   sent is up to this file. */
+static bool hfsbi_remote_skips(const hfsbi_remote *r, const char *const *order,
+                               hfsb_str key) {
     size_t i;
-    for (i = 0; order->keys[i]; i++)
-        if (hfsb_str_equal(key, hfsb_cstr(order->keys[i]))) return true;
+    for (i = 0; order[i]; i++)
+        if (hfsb_str_equal(key, hfsb_cstr(order[i]))) return true;
     return hfsbi_remote_is(r, "bash") &&
            hfsb_str_equal(key, HFSB_LIT("stream"));
 }
 
-/* Writes r->body, with what the reference's client adds, and sets the time
-   it may take. */
-static hfsb_status hfsbi_remote_arguments(hfsbi_remote          *r,
-                                          const hfsb_json_value *arguments,
-                                          hfsb_err              *err) {
-    const hfsbi_remote_order *order = hfsbi_remote_first(r);
-    hfsb_json_iter            it = hfsb_json_begin(arguments);
-    hfsb_json_writer          w;
-    size_t                    i;
+/* Writes r->body and sets r->timeout. */
+static hfsb_status hfsbi_remote_write(hfsbi_remote          *r,
+                                      const hfsb_json_value *arguments,
+                                      hfsb_err              *err) {
+    const char *const *order = hfsbi_remote_order(r);
+    hfsb_json_iter     it = hfsb_json_begin(arguments);
+    hfsb_json_writer   w;
+    size_t             i;
     r->timeout = hfsbi_remote_seconds(r, arguments);
     hfsb_json_writer_init(&w, &r->body, NULL);
     hfsb_json_put_object(&w);
-    for (i = 0; order->keys[i]; i++)
-        hfsbi_put_remote_first(&w, r, arguments, order->keys[i]);
+    for (i = 0; order[i]; i++)
+        hfsbi_remote_put_first(&w, r, arguments, order[i]);
     while (hfsb_json_next(&it)) {
-        if (hfsbi_remote_is_own_key(r, order, it.key)) continue;
+        if (hfsbi_remote_skips(r, order, it.key)) continue;
         hfsb_json_put_key(&w, it.key);
         hfsb_json_put_value(&w, it.value);
     }
-    /* a stream that breaks is not the end of its command */
+    /* the command must survive a stream that breaks */
     if (r->opts.on_text && r->trusted && hfsbi_remote_is(r, "bash") &&
         !hfsb_json_get(arguments, "on_disconnect"))
         hfsbi_put_member_str(&w, "on_disconnect", HFSB_LIT("continue"));
@@ -36635,18 +36745,14 @@ static hfsb_status hfsbi_remote_arguments(hfsbi_remote          *r,
     return hfsb_json_writer_finish(&w, err);
 }
 
-/* ==== sandbox stream ==== */
-
-/* what a command prints, shown while it runs. */
+/* ---- the events of a stream ---- */
 
 enum {
     HFSBI_STREAM_EVENT = 8 << 20,  /* bytes of one event */
     HFSBI_STREAM_ERRORS = 1 << 20, /* of stderr that are remembered */
-    HFSBI_STREAM_PLAIN = 64 << 20, /* of a reply that is no stream */
+    HFSBI_STREAM_PLAIN = 64 << 20, /* of a reply that is not a stream */
     HFSBI_STREAM_REST = 16 << 20   /* that are shown after a break */
 };
-
-/* ---- events ---- */
 
 static void hfsbi_remote_show(hfsbi_remote *r, hfsb_proc_stream stream,
                               hfsb_str text) {
@@ -36654,21 +36760,25 @@ static void hfsbi_remote_show(hfsbi_remote *r, hfsb_proc_stream stream,
 }
 
 /* {"offset":0,"text":"..."} */
-static void hfsbi_remote_piece(hfsbi_remote *r, hfsb_proc_stream stream,
-                               const hfsb_json_value *piece) {
+static void hfsbi_remote_show_piece(hfsbi_remote *r, hfsb_proc_stream stream,
+                                    const hfsb_json_value *piece) {
     hfsbi_remote_text     *t = &r->text;
     const hfsb_json_value *at = hfsb_json_get(piece, "offset");
     hfsb_str text = hfsb_json_str(hfsb_json_get(piece, "text"), HFSB_LIT(""));
     unsigned long long offset = hfsb_json_uint(at, t->shown[stream]);
     t->shown[stream] = offset + text.len;
-    /* its beginning is enough to find it again */
-    if (stream == HFSB_PROC_STDERR && t->errors.len == offset)
-        (void)!hfsb_buf_append(&t->errors, text);
-    hfsbi_remote_show(r, stream, text);
+    /* its start is enough to find it in the log again; without memory, or
+       beyond the limit, what is there must do */
+    if (stream == HFSB_PROC_STDERR && t->errors.len == offset &&
+        hfsb_buf_append(&t->errors, text) != HFSB_OK)
+        hfsb_buf_truncate(&t->errors, t->errors.len);
+    if (text.len) r->opts.on_text(r->opts.user, stream, text);
 }
 
-/* {"stream":"stdout","from":5,"to":70000}: we were too slow. */
-static void hfsbi_remote_gap(hfsbi_remote *r, const hfsb_json_value *gap) {
+/* {"stream":"stdout","from":5,"to":70000}: the server dropped these bytes
+   because we read too slowly. */
+static void hfsbi_remote_show_gap(hfsbi_remote          *r,
+                                  const hfsb_json_value *gap) {
     hfsb_str name =
         hfsb_json_str(hfsb_json_get(gap, "stream"), HFSB_LIT("stdout"));
     bool               is_error = hfsb_str_equal(name, HFSB_LIT("stderr"));
@@ -36695,20 +36805,18 @@ static bool hfsbi_remote_on_event(void *user, hfsb_str event, hfsb_str data) {
     }
     doc.alloc = r->sandbox->o.alloc;
     t->status = hfsb_json_parse(data, NULL, &doc, NULL);
-    if (t->status == HFSB_SYNTAX) t->status = HFSB_OK; /* not for us */
+    if (t->status == HFSB_SYNTAX) t->status = HFSB_OK; /* an unknown event */
     if (t->status != HFSB_OK) return false;
     if (hfsb_str_equal(event, HFSB_LIT("stdout")))
-        hfsbi_remote_piece(r, HFSB_PROC_STDOUT, doc.root);
+        hfsbi_remote_show_piece(r, HFSB_PROC_STDOUT, doc.root);
     else if (hfsb_str_equal(event, HFSB_LIT("stderr")))
-        hfsbi_remote_piece(r, HFSB_PROC_STDERR, doc.root);
+        hfsbi_remote_show_piece(r, HFSB_PROC_STDERR, doc.root);
     else if (hfsb_str_equal(event, HFSB_LIT("gap")))
-        hfsbi_remote_gap(r, doc.root);
+        hfsbi_remote_show_gap(r, doc.root);
     hfsb_json_free(&doc);
     return true;
 }
 
-/* The callbacks of a call whose reply may be a stream; user is the
-   hfsbi_remote. */
 static bool hfsbi_remote_on_head(void *user, int status,
                                  const hfsb_http_field *fields,
                                  size_t                 field_count) {
@@ -36738,117 +36846,11 @@ static bool hfsbi_remote_on_body(void *user, hfsb_str piece) {
     return st == HFSB_OK;
 }
 
-/* ---- after a break ---- */
+/* ---- begin and end ---- */
 
-/* What the command has printed from offset on; *next is where that ends. */
-static hfsb_status hfsbi_remote_output(hfsbi_remote *r, hfsb_str id,
-                                       unsigned long long  offset,
-                                       unsigned long long *next,
-                                       hfsb_buf           *out) {
-    hfsbi_remote     ask;
-    hfsb_json_writer w;
-    hfsb_err         err;
-    hfsb_status      st;
-    hfsbi_remote_init(&ask, r->sandbox,
-                      hfsbi_tool_find(HFSB_LIT("bash_output")), r->cancel);
-    hfsb_json_writer_init(&w, &ask.body, NULL);
-    hfsb_json_put_object(&w);
-    hfsbi_put_member_str(&w, "id", id);
-    hfsb_json_put_key(&w, HFSB_LIT("offset"));
-    hfsb_json_put_uint(&w, offset);
-    hfsb_json_put_end(&w);
-    st = hfsb_json_writer_finish(&w, &err);
-    if (st == HFSB_OK) st = hfsbi_remote_send(&ask, &err);
-    *next = hfsb_json_uint(hfsb_json_get(ask.doc.root, "next_offset"), offset);
-    if (st == HFSB_OK && ask.status == 200)
-        st = hfsb_buf_append(
-            out, hfsb_json_str(hfsb_json_get(ask.doc.root, "output"),
-                               HFSB_LIT("")));
-    hfsbi_remote_free(&ask);
-    return st;
-}
-
-/* The log of a command that has ended: stdout, then stderr. What was shown of
-   stderr is in the middle of the rest, and is taken out. */
-static void hfsbi_remote_show_log(hfsbi_remote *r, hfsb_str log) {
-    hfsb_str errors = hfsb_buf_str(&r->text.errors);
-    size_t   at = errors.len ? hfsb_str_find(log, errors) : HFSB_NPOS;
-    size_t   shown = (size_t)r->text.shown[HFSB_PROC_STDERR];
-    if (at == HFSB_NPOS) {
-        hfsbi_remote_show(r, HFSB_PROC_STDOUT, log);
-        return;
-    }
-    hfsbi_remote_show(r, HFSB_PROC_STDOUT, hfsb_str_slice(log, 0, at));
-    hfsbi_remote_show(r, HFSB_PROC_STDERR,
-                      hfsb_str_slice(log, at + shown, log.len));
-}
-
-/* Shows what was not shown yet, once the reply is there. */
-static void hfsbi_remote_show_rest(hfsbi_remote *r, hfsb_str output) {
-    hfsb_str id =
-        hfsb_json_str(hfsb_json_get(r->doc.root, "id"), HFSB_LIT(""));
-    unsigned long long offset = r->text.shown[HFSB_PROC_STDOUT], next;
-    hfsb_buf           log = HFSB_INIT;
-    size_t             had;
-    if (!r->opts.on_text || r->text.ended) return;
-    if (!r->text.used || !id.len) {
-        hfsbi_remote_show(r, HFSB_PROC_STDOUT, output);
-        return;
-    }
-    log.alloc = r->sandbox->o.alloc;
-    log.max = HFSBI_STREAM_REST;
-    /* without text it is the end, also when the offset says otherwise */
-    for (had = HFSB_NPOS; had != log.len; offset = next) {
-        had = log.len;
-        if (hfsbi_remote_output(r, id, offset, &next, &log) != HFSB_OK ||
-            next <= offset)
-            break;
-    }
-    hfsbi_remote_show_log(r, hfsb_buf_str(&log));
-    hfsb_buf_free(&log);
-}
-
-/* ==== sandbox try ==== */
-
-/* a call is sent until there is a reply, and runs once. */
-
-/*  What may be sent again:
-
-                          ours, with a key   ours, harmless   not ours
-    nothing was sent            yes               yes            yes
-    a wake-up page              yes               yes            yes
-    it may have run        to the same            yes            no
-                             instance
-
-    The key makes a repeat join the first one. Only the instance that got it
-    knows it: before a repeat health is asked who is there, and the repeat
-    says whom it is for. */
-
-enum {
-    HFSBI_REMOTE_PREVIEW = 200, /* characters of a page in a message, */
-    HFSBI_REMOTE_LOOK = 2048,   /* bytes of it in which tokens are sought */
-    HFSBI_REMOTE_ASKS = 3       /* of health, before a repeat */
-};
-
-/* ---- the call ---- */
-
-/* Tools that change nothing, and kill, which may as well ask twice. */
-static bool hfsbi_remote_harmless(const char *tool) {
-    static const char *const list[] = {"read", "exists",      "glob", "grep",
-                                       "list", "bash_output", "kill"};
-    size_t                   i;
-    for (i = 0; i < sizeof list / sizeof *list; i++)
-        if (strcmp(list[i], tool) == 0) return true;
-    return false;
-}
-
-static void hfsbi_remote_make_key(hfsbi_remote *r) {
-    unsigned char bytes[16];
-    size_t        i;
-    hfsbi_random(bytes, sizeof bytes);
-    for (i = 0; i < sizeof bytes; i++)
-        (void)snprintf(r->key + 2 * i, 3, "%02x", bytes[i]);
-}
+/* Tools that change nothing, and kill, which may be asked twice. */
+static const char hfsbi_harmless_tools[] =
+    "read exists glob grep list bash_output kill";
 
 HFSBI_FN void hfsbi_remote_init(hfsbi_remote *r, hfsb_sandbox *sandbox,
                                 const hfsbi_tool  *tool,
@@ -36859,17 +36861,18 @@ HFSBI_FN void hfsbi_remote_init(hfsbi_remote *r, hfsb_sandbox *sandbox,
     r->tool = tool;
     r->cancel = cancel;
     r->timeout = sandbox->o.timeout;
-    r->harmless = hfsbi_remote_harmless(tool->name);
+    r->harmless = hfsbi_list_has(hfsb_cstr(hfsbi_harmless_tools), ' ',
+                                 hfsb_cstr(tool->name));
     r->body.alloc = r->doc.alloc = r->text.errors.alloc = alloc;
     r->text.plain.alloc = r->text.result.alloc = alloc;
     r->text.sse.line.alloc = r->text.sse.event.alloc = alloc;
     r->text.sse.data.alloc = alloc;
     pthread_mutex_lock(&sandbox->lock);
-    r->trusted = sandbox->ours;
     memcpy(r->instance, sandbox->instance, sizeof r->instance);
     pthread_mutex_unlock(&sandbox->lock);
+    r->trusted = r->instance[0] != '\0';
     if (tool->once || strcmp(tool->name, "bash") == 0)
-        hfsbi_remote_make_key(r);
+        hfsbi_random_hex(r->key, 32);
 }
 
 HFSBI_FN void hfsbi_remote_free(hfsbi_remote *r) {
@@ -36883,17 +36886,24 @@ HFSBI_FN void hfsbi_remote_free(hfsbi_remote *r) {
 
 /* ---- one try ---- */
 
-/* It may have run: whether it may be sent again all the same. */
-static void hfsbi_remote_ran(hfsbi_remote *r) {
+enum {
+    HFSBI_REMOTE_PREVIEW = 200, /* characters of a page in a message, */
+    HFSBI_REMOTE_LOOK = 2048,   /* bytes of it that are searched for tokens */
+    HFSBI_REMOTE_ASKS = 3       /* health checks before a repeat */
+};
+
+/* The server may have run the call: decides whether it may be repeated. */
+static void hfsbi_remote_set_ran(hfsbi_remote *r) {
     r->may_have_run = true;
     r->again = r->trusted && (r->harmless || r->key[0]);
 }
 
-/* A repeat that must join the first one, and is for that instance alone. */
+/* True when the next try must join an earlier one, on that instance. */
 static bool hfsbi_remote_joins(const hfsbi_remote *r) {
     return r->may_have_run && !r->harmless && r->trusted;
 }
 
+/* No reply came, because of st; sent: the request was. */
 static hfsb_status hfsbi_remote_no_reply(hfsbi_remote *r, hfsb_status st,
                                          bool sent, hfsb_err *err) {
     char     seconds[HFSBI_SECONDS];
@@ -36904,20 +36914,20 @@ static hfsb_status hfsbi_remote_no_reply(hfsbi_remote *r, hfsb_status st,
                           sent ? " What was begun there goes on." : "");
     if (st == HFSB_CONNECT ||
         (!sent && (st == HFSB_TIMEOUT || st == HFSB_LOST))) {
-        r->again = true; /* the words for it come at the end */
+        r->again = true; /* hfsbi_remote_unreachable() writes the message */
         return HFSB_CONNECT;
     }
     if (st != HFSB_LOST && st != HFSB_TIMEOUT && st != HFSB_REMOTE &&
         st != HFSB_IO)
         return st;
-    if (sent) hfsbi_remote_ran(r);
+    if (sent) hfsbi_remote_set_ran(r);
     if (st == HFSB_TIMEOUT) {
         hfsbi_seconds_text((long long)(r->timeout * 1000.0), seconds);
         return hfsbi_fail(err, st, 0, "Timeout after %ss", seconds);
     }
     return hfsbi_fail(err, st, 0,
                       "The connection to the sandbox was lost before its "
-                      "reply was there (%s).%s",
+                      "reply came (%s).%s",
                       why.msg,
                       r->harmless ? ""
                                   : " The call may have run: look before you "
@@ -36928,10 +36938,9 @@ static bool hfsbi_is_success(int status) {
     return status >= 200 && status < 300;
 }
 
-/* A page of the Hub's edge while a Space wakes up: the call went no further.
-   What says that it is JSON, or who sent it, is a server's reply cut short.
-   A gateway that had no good answer (502, 504), and a server that failed
-   (500), have been asked. */
+/* True for a page of the Hub's edge while a Space wakes up: the call went no
+   further. A reply that claims to be JSON, or carries X-Hfsb, is a server's,
+   cut short. After 500, 502 and 504 the server may have been asked. */
 static bool hfsbi_is_wake_page(const hfsb_http_reply *reply) {
     const hfsb_str json = HFSB_LIT("application/json");
     hfsb_str       type = hfsb_http_reply_field(reply, "Content-Type", 0);
@@ -36943,7 +36952,8 @@ static bool hfsbi_is_wake_page(const hfsb_http_reply *reply) {
            status == 503;
 }
 
-/* The beginning of a page; a debugging one shows what it was sent. */
+/* Appends the start of a page, tokens removed: a debugging page may show the
+   request. */
 static void hfsbi_remote_preview(const hfsbi_remote *r, hfsb_str page,
                                  hfsb_err *err) {
     char   text[HFSBI_REMOTE_LOOK + 1];
@@ -36951,7 +36961,7 @@ static void hfsbi_remote_preview(const hfsbi_remote *r, hfsb_str page,
     page = hfsb_str_slice(page, 0, HFSBI_REMOTE_LOOK);
     for (i = 0; i < page.len; i++) text[i] = page.ptr[i] ? page.ptr[i] : ' ';
     text[i] = '\0';
-    hfsbi_sandbox_hide(r->sandbox, text);
+    hfsbi_sandbox_scrub(r->sandbox, text);
     page = hfsb_cstr(text);
     while (pos < page.len && shown++ < HFSBI_REMOTE_PREVIEW) {
         unsigned long code;
@@ -36962,6 +36972,7 @@ static void hfsbi_remote_preview(const hfsbi_remote *r, hfsb_str page,
     if (!page.len) hfsbi_err_add(err, "(empty)");
 }
 
+/* The reply is not JSON. */
 static hfsb_status hfsbi_remote_page(hfsbi_remote          *r,
                                      const hfsb_http_reply *reply,
                                      hfsb_str page, hfsb_err *err) {
@@ -36970,30 +36981,33 @@ static hfsb_status hfsbi_remote_page(hfsbi_remote          *r,
     if (r->status == 401 || r->status == 403) st = HFSB_AUTH;
     r->again = waking;
     if (!waking && (r->status >= 500 || hfsbi_is_success(r->status)))
-        hfsbi_remote_ran(r);
+        hfsbi_remote_set_ran(r);
     hfsbi_fail(err, st, 0,
                "Sandbox returned non-JSON response (HTTP %d): ", r->status);
     hfsbi_remote_preview(r, page, err);
     return st;
 }
 
-static hfsb_status hfsbi_remote_anew(hfsbi_remote *r, hfsb_err *err) {
+/* Another instance answers now: it does not know whether the call ran. */
+static hfsb_status hfsbi_remote_restarted(hfsbi_remote *r, hfsb_err *err) {
     r->again = false;
     return hfsbi_fail(err, HFSB_LOST, 0,
-                      "The sandbox's server was started anew while this call "
-                      "was under way. It may have run or not, and is not sent "
-                      "again: look before you repeat it.");
+                      "The sandbox's server was restarted during this call. "
+                      "It may have run or not, and is not sent again: look "
+                      "before you repeat it.");
 }
 
-/* True when a repeat found another instance, which refused it. */
-static bool hfsbi_remote_was_misled(const hfsbi_remote    *r,
-                                    const hfsb_http_reply *reply) {
-    hfsb_str said = hfsb_http_reply_field(reply, "X-Hfsb", 0);
-    return reply->status == 409 && said.ptr && hfsbi_remote_joins(r) &&
-           !hfsb_str_equal(hfsbi_sandbox_said(said), hfsb_cstr(r->instance));
+/* True when a repeat reached another instance, which refused it. */
+static bool hfsbi_remote_missed(const hfsbi_remote    *r,
+                                const hfsb_http_reply *reply) {
+    return reply->status == 409 &&
+           hfsb_http_reply_field(reply, "X-Hfsb", 0).ptr &&
+           hfsbi_remote_joins(r) &&
+           !hfsb_str_equal(hfsbi_reply_instance(reply),
+                           hfsb_cstr(r->instance));
 }
 
-/* A whole reply came. */
+/* A complete reply came. */
 static hfsb_status hfsbi_remote_read(hfsbi_remote          *r,
                                      const hfsb_http_reply *reply,
                                      hfsb_err              *err) {
@@ -37001,10 +37015,9 @@ static hfsb_status hfsbi_remote_read(hfsbi_remote          *r,
     hfsb_err    why = HFSB_INIT;
     hfsb_status st;
     r->status = reply->status;
-    if (hfsbi_remote_was_misled(r, reply)) return hfsbi_remote_anew(r, err);
+    if (hfsbi_remote_missed(r, reply)) return hfsbi_remote_restarted(r, err);
     if (r->text.streams && !r->text.ended) {
-        hfsbi_fail(&why, HFSB_LOST, 0, "it ended without a result");
-        *err = why;
+        hfsbi_fail(err, HFSB_LOST, 0, "it ended without a result");
         return hfsbi_remote_no_reply(r, HFSB_LOST, true, err);
     }
     if (r->text.streams) body = hfsb_buf_str(&r->text.result);
@@ -37035,11 +37048,11 @@ static size_t hfsbi_remote_fields(hfsbi_remote *r, bool stream,
     return n;
 }
 
-/* A repeat joins a command whose text went to the first: it gets the result
-   alone, and is not asked for more. */
+/* A repeat does not stream: it joins a command whose text went to the first
+   try, and gets the result alone. */
 static bool hfsbi_remote_may_stream(const hfsbi_remote *r) {
     return r->opts.on_text && r->trusted && !r->may_have_run &&
-           strcmp(r->tool->name, "bash") == 0;
+           hfsbi_remote_is(r, "bash");
 }
 
 static hfsb_status hfsbi_remote_try(hfsbi_remote *r, hfsb_err *err) {
@@ -37052,7 +37065,8 @@ static hfsb_status hfsbi_remote_try(hfsbi_remote *r, hfsb_err *err) {
     call.body = hfsb_buf_str(&r->body);
     call.fields = field;
     call.field_count = hfsbi_remote_fields(r, stream, field);
-    call.total_ms = (long long)(r->timeout * 1000.0) + r->sandbox->o.margin_ms;
+    call.total_ms =
+        (long long)(r->timeout * 1000.0) + r->sandbox->o.times.margin_ms;
     call.cancel = r->cancel;
     call.user = r;
     if (stream) {
@@ -37066,8 +37080,8 @@ static hfsb_status hfsbi_remote_try(hfsbi_remote *r, hfsb_err *err) {
     st = hfsbi_sandbox_send(r->sandbox, hfsb_cstr(r->tool->name), &call,
                             &reply, err);
     if (reply.url.len &&
-        !hfsbi_sandbox_is_there(r->sandbox, hfsb_buf_str(&reply.url)))
-        r->trusted = false; /* redirected to one who got no key */
+        !hfsbi_sandbox_is_origin(r->sandbox, hfsb_buf_str(&reply.url)))
+        r->trusted = false; /* redirected to a server that got no key */
     if (st == HFSB_CANCELLED && r->text.status != HFSB_OK)
         st = hfsbi_fail_status(err, r->text.status, "Reading a stream");
     st = st == HFSB_OK ? hfsbi_remote_read(r, &reply, err)
@@ -37076,47 +37090,48 @@ static hfsb_status hfsbi_remote_try(hfsbi_remote *r, hfsb_err *err) {
     return st;
 }
 
-/* ---- who is there ---- */
+/* ---- all tries ---- */
 
-/* The instance that answers health; HFSB_LOST when that went wrong on the
-   way, another status when there is no one. */
+/* The instance that answers a health check. HFSB_LOST when the reply is not
+   hfsb-server's; another status when there is none. */
 static hfsb_status hfsbi_remote_who(hfsbi_remote *r, char *instance,
                                     size_t room) {
     hfsb_sandbox   *s = r->sandbox;
     hfsb_http_call  call = HFSB_INIT;
     hfsb_http_reply reply = HFSB_INIT;
-    hfsb_str        said;
+    hfsb_str        id;
     hfsb_status     st;
     call.method = HFSB_LIT("GET");
-    call.total_ms = s->o.health_ms;
+    call.total_ms = s->o.times.health_ms;
     call.cancel = r->cancel;
     st = hfsbi_sandbox_send(s, HFSB_LIT("health"), &call, &reply, NULL);
     if (st == HFSB_OK &&
         (reply.status != 200 ||
          !hfsb_http_reply_field(&reply, "X-Hfsb", 0).ptr ||
-         !hfsbi_sandbox_is_there(s, hfsb_buf_str(&reply.url))))
+         !hfsbi_sandbox_is_origin(s, hfsb_buf_str(&reply.url))))
         st = HFSB_LOST;
-    /* not what the handle knows: another thread may have noted more since */
-    said = hfsbi_sandbox_said(hfsb_http_reply_field(&reply, "X-Hfsb", 0));
-    (void)snprintf(instance, room, "%.*s", (int)said.len, said.ptr);
+    /* not s->instance: another thread may have noted a later one */
+    id = hfsbi_reply_instance(&reply);
+    (void)snprintf(instance, room, "%.*s", (int)id.len, id.ptr);
     hfsb_http_reply_free(&reply);
     return st;
 }
 
-/* Before a repeat of what may have run. HFSB_BUSY: no one answers yet. */
-static hfsb_status hfsbi_remote_same(hfsbi_remote *r, hfsb_err *err) {
+/* Before a repeat of a call that may have run: does the same instance still
+   answer? HFSB_BUSY: no server answers yet. */
+static hfsb_status hfsbi_remote_check_instance(hfsbi_remote *r,
+                                               hfsb_err     *err) {
     char        instance[sizeof r->instance];
-    hfsb_status st = HFSB_LOST;
-    size_t      n;
+    hfsbi_retry retry = HFSB_INIT;
+    hfsb_status st;
     if (!r->may_have_run) return HFSB_OK;
-    for (n = 0; st == HFSB_LOST && n < HFSBI_REMOTE_ASKS; n++)
-        st = hfsbi_remote_who(r, instance, sizeof instance);
+    retry.tries = HFSBI_REMOTE_ASKS;
+    do st = hfsbi_remote_who(r, instance, sizeof instance);
+    while (st == HFSB_LOST && hfsbi_retry_again(&retry) == HFSB_OK);
     if (st != HFSB_OK) return HFSB_BUSY;
     if (r->harmless || strcmp(instance, r->instance) == 0) return HFSB_OK;
-    return hfsbi_remote_anew(r, err);
+    return hfsbi_remote_restarted(r, err);
 }
-
-/* ---- all tries ---- */
 
 static hfsb_status hfsbi_remote_unreachable(hfsbi_remote *r, hfsb_err *err) {
     hfsb_sandbox      *s = r->sandbox;
@@ -37124,8 +37139,7 @@ static hfsb_status hfsbi_remote_unreachable(hfsbi_remote *r, hfsb_err *err) {
     hfsb_err           why = *err;
     const char        *stage = why.msg;
     if (!s->is_url) {
-        (void)hfsb_hub_runtime(s->o.hub, hfsb_buf_str(&s->id), r->cancel,
-                               &runtime, NULL);
+        (void)hfsb_hub_runtime(s->o.hub, s->id, r->cancel, &runtime, NULL);
         if (hfsb_cancel_is_set(r->cancel))
             return hfsbi_remote_no_reply(r, HFSB_CANCELLED, false, err);
         stage = runtime.stage[0] ? runtime.stage : "unknown";
@@ -37136,24 +37150,23 @@ static hfsb_status hfsbi_remote_unreachable(hfsbi_remote *r, hfsb_err *err) {
 }
 
 HFSBI_FN hfsb_status hfsbi_remote_send(hfsbi_remote *r, hfsb_err *err) {
-    const hfsb_sandbox_opts *o = &r->sandbox->o;
-    hfsb_status              st = HFSB_OK, same;
-    size_t                   n;
-    for (n = 0; n < o->tries; n++) {
-        if (n > 0 && !hfsb_cancel_wait(r->cancel, o->delay_ms * (long long)n))
-            return hfsbi_remote_no_reply(r, HFSB_CANCELLED, r->may_have_run,
-                                         err);
-        same = n > 0 ? hfsbi_remote_same(r, err) : HFSB_OK;
-        if (same == HFSB_BUSY) continue; /* *err says how the last one went */
+    hfsbi_retry retry = hfsbi_sandbox_retry(r->sandbox, r->cancel);
+    hfsb_status st = hfsbi_remote_try(r, err), wait, same;
+    while (st != HFSB_OK && r->again) {
+        wait = hfsbi_retry_again(&retry);
+        if (wait == HFSB_CANCELLED)
+            return hfsbi_remote_no_reply(r, wait, r->may_have_run, err);
+        if (wait != HFSB_OK) break;
+        same = hfsbi_remote_check_instance(r, err);
+        if (same == HFSB_BUSY) continue; /* st and *err: of the last try */
         st = same == HFSB_OK ? hfsbi_remote_try(r, err) : same;
-        if (st == HFSB_OK || !r->again) break;
     }
     if (r->may_have_run && !r->harmless &&
         (st == HFSB_CONNECT || st == HFSB_BUSY))
         return hfsbi_fail(err, HFSB_LOST, 0,
                           "The connection to the sandbox was lost before its "
-                          "reply was there, and no new one can be made. The "
-                          "call may have run: look before you repeat it.");
+                          "reply came, and cannot be made again. The call may "
+                          "have run: look before you repeat it.");
     return st == HFSB_CONNECT ? hfsbi_remote_unreachable(r, err) : st;
 }
 
@@ -37177,7 +37190,7 @@ HFSBI_FN hfsb_status hfsbi_remote_status(int http) {
     }
 }
 
-/* A string, or the JSON text of what stands there instead. */
+/* Appends a string, or the JSON text of any other value. */
 static hfsb_status hfsbi_remote_string(const hfsb_json_value *root,
                                        const char *key, hfsb_buf *out) {
     const hfsb_json_value *value = hfsb_json_get(root, key);
@@ -37207,19 +37220,15 @@ static hfsb_status hfsbi_remote_added(const hfsb_json_value *root,
     return st;
 }
 
-/* The server knows nothing of the tool: one that is not ours has only those of
-   the reference. */
+/* True when the server does not know the tool: a server other than
+   hfsb-server has only the reference's. */
 static bool hfsbi_remote_lacks(const hfsbi_remote *r) {
-    static const char *const basic[] = {"bash", "read",   "write",
-                                        "edit", "exists", "kill"};
-    size_t                   i;
-    if (r->status != 404 && r->status != 405) return false;
-    for (i = 0; i < sizeof basic / sizeof *basic; i++)
-        if (strcmp(basic[i], r->tool->name) == 0) return false;
-    return true;
+    return (r->status == 404 || r->status == 405) &&
+           !hfsbi_list_has(HFSB_LIT("bash read write edit exists kill"), ' ',
+                           hfsb_cstr(r->tool->name));
 }
 
-/* A reply that is not 200. */
+/* The result of a reply other than 200. */
 static hfsb_status hfsbi_remote_failed(hfsbi_remote     *r,
                                        hfsb_tool_result *result) {
     hfsb_str error =
@@ -37260,9 +37269,80 @@ HFSBI_FN hfsb_status hfsbi_remote_result(hfsbi_remote     *r,
     return st;
 }
 
+/* ---- text that a broken stream did not bring ---- */
+
+/* Appends what the command printed from offset on; *next is where that ends.
+   */
+static hfsb_status hfsbi_remote_output(hfsbi_remote *r, hfsb_str id,
+                                       unsigned long long  offset,
+                                       unsigned long long *next,
+                                       hfsb_buf           *out) {
+    hfsbi_remote     ask;
+    hfsb_json_writer w;
+    hfsb_err         err;
+    hfsb_status      st;
+    hfsbi_remote_init(&ask, r->sandbox,
+                      hfsbi_tool_find(HFSB_LIT("bash_output")), r->cancel);
+    hfsb_json_writer_init(&w, &ask.body, NULL);
+    hfsb_json_put_object(&w);
+    hfsbi_put_member_str(&w, "id", id);
+    hfsb_json_put_key(&w, HFSB_LIT("offset"));
+    hfsb_json_put_uint(&w, offset);
+    hfsb_json_put_end(&w);
+    st = hfsb_json_writer_finish(&w, &err);
+    if (st == HFSB_OK) st = hfsbi_remote_send(&ask, &err);
+    *next = hfsb_json_uint(hfsb_json_get(ask.doc.root, "next_offset"), offset);
+    if (st == HFSB_OK && ask.status == 200)
+        st = hfsb_buf_append(
+            out, hfsb_json_str(hfsb_json_get(ask.doc.root, "output"),
+                               HFSB_LIT("")));
+    hfsbi_remote_free(&ask);
+    return st;
+}
+
+/* Shows the rest of the log of a command that has ended: stdout, then stderr.
+   The stderr that was shown already is somewhere in it and is left out. */
+static void hfsbi_remote_show_log(hfsbi_remote *r, hfsb_str log) {
+    hfsb_str errors = hfsb_buf_str(&r->text.errors);
+    size_t   at = errors.len ? hfsb_str_find(log, errors) : HFSB_NPOS;
+    size_t   shown = (size_t)r->text.shown[HFSB_PROC_STDERR];
+    if (at == HFSB_NPOS) {
+        hfsbi_remote_show(r, HFSB_PROC_STDOUT, log);
+        return;
+    }
+    hfsbi_remote_show(r, HFSB_PROC_STDOUT, hfsb_str_slice(log, 0, at));
+    hfsbi_remote_show(r, HFSB_PROC_STDERR,
+                      hfsb_str_slice(log, at + shown, log.len));
+}
+
+/* After the reply: shows the output that no event brought. */
+static void hfsbi_remote_show_rest(hfsbi_remote *r, hfsb_str output) {
+    hfsb_str id =
+        hfsb_json_str(hfsb_json_get(r->doc.root, "id"), HFSB_LIT(""));
+    unsigned long long offset = r->text.shown[HFSB_PROC_STDOUT], next;
+    hfsb_buf           log = HFSB_INIT;
+    size_t             had;
+    if (!r->opts.on_text || r->text.ended) return;
+    if (!r->text.used || !id.len) {
+        hfsbi_remote_show(r, HFSB_PROC_STDOUT, output);
+        return;
+    }
+    log.alloc = r->sandbox->o.alloc;
+    log.max = HFSBI_STREAM_REST;
+    /* a reply without text is the end, whatever its offset says */
+    for (had = HFSB_NPOS; had != log.len; offset = next) {
+        had = log.len;
+        if (hfsbi_remote_output(r, id, offset, &next, &log) != HFSB_OK ||
+            next <= offset)
+            break;
+    }
+    hfsbi_remote_show_log(r, hfsb_buf_str(&log));
+    hfsb_buf_free(&log);
+}
+
 /* ---- the call ---- */
 
-/* What needs no server to be told. */
+/* Refuses a call that no server needs to see. */
 static hfsb_status hfsbi_remote_check(const hfsbi_tool *tool, hfsb_str name,
                                       const hfsb_json_value *arguments,
                                       const hfsb_call_opts  *opts,
@@ -37283,52 +37363,17 @@ static hfsb_status hfsbi_remote_check(const hfsbi_tool *tool, hfsb_str name,
     return hfsbi_args_check(tool->params, arguments, &how, err);
 }
 
-static hfsb_status hfsbi_remote_run(hfsbi_remote          *r,
-                                    const hfsb_json_value *arguments,
-                                    hfsb_tool_result *result, hfsb_err *err) {
-    hfsb_status st;
-    if (!hfsbi_remote_may(r, arguments, result, &st, err)) return st;
-    st = hfsbi_remote_arguments(r, arguments, err);
-    if (st == HFSB_OK) st = hfsbi_remote_send(r, err);
-    if (st == HFSB_OK) st = hfsbi_remote_result(r, result, err);
-    if (st != HFSB_OK) return st;
-    if (strcmp(r->tool->name, "bash") == 0)
-        hfsbi_remote_show_rest(r, hfsb_buf_str(&result->output));
-    if (result->success) hfsbi_remote_saw(r, arguments);
-    return st;
-}
-
-static hfsb_status hfsbi_remote_call(hfsb_sandbox *sandbox, hfsb_str name,
-                                     const hfsb_json_value *arguments,
-                                     const hfsb_call_opts  *opts,
-                                     const hfsb_cancel     *cancel,
-                                     hfsb_tool_result      *result) {
-    const hfsbi_tool *tool = hfsbi_tool_find(name);
-    hfsb_call_opts    none = HFSB_INIT;
-    hfsb_err          err = HFSB_INIT;
-    hfsbi_remote      r;
-    hfsb_status       st;
-    if (!opts) opts = &none;
-    hfsbi_result_init(result, &sandbox->o.alloc);
-    st = hfsbi_remote_check(tool, name, arguments, opts, &err);
-    if (st == HFSB_OK) {
-        hfsbi_remote_init(&r, sandbox, tool, cancel);
-        r.opts = *opts;
-        if (r.key[0] && opts->key.len) {
-            memcpy(r.key, opts->key.ptr, opts->key.len);
-            r.key[opts->key.len] = '\0';
-        }
-        st = hfsbi_remote_run(&r, arguments, result, &err);
-        hfsbi_remote_free(&r);
+/* Completes *result; tokens that the peer echoed are removed. */
+static hfsb_status hfsbi_remote_finish(const hfsb_sandbox *sandbox,
+                                       hfsb_status st, hfsb_err *err,
+                                       hfsb_tool_result *result) {
+    if (st == HFSB_OK) return st;
+    hfsbi_sandbox_scrub(sandbox, err->msg);
+    if (result->error.ptr) {
+        hfsbi_sandbox_scrub(sandbox, result->error.ptr);
+        hfsb_buf_truncate(&result->error, strlen(result->error.ptr));
     }
-    if (st != HFSB_OK) { /* words of the peer, perhaps */
-        hfsbi_sandbox_hide(sandbox, err.msg);
-        if (result->error.ptr) {
-            hfsbi_sandbox_hide(sandbox, result->error.ptr);
-            hfsb_buf_truncate(&result->error, strlen(result->error.ptr));
-        }
-        hfsbi_result_status(result, st, &err);
-    }
+    hfsbi_result_status(result, st, err);
     return st;
 }
 
@@ -37337,27 +37382,67 @@ hfsb_status hfsb_sandbox_call(hfsb_sandbox *sandbox, hfsb_str name,
                               const hfsb_call_opts  *opts,
                               const hfsb_cancel     *cancel,
                               hfsb_tool_result      *result) {
-    if (!cancel) cancel = sandbox->o.cancel;
-    return hfsbi_remote_call(sandbox, name, arguments, opts, cancel, result);
+    const hfsbi_tool *tool = hfsbi_tool_find(name);
+    hfsb_call_opts    none = HFSB_INIT;
+    hfsb_err          err = HFSB_INIT;
+    hfsbi_remote      r;
+    hfsb_status       st;
+    if (!opts) opts = &none;
+    hfsbi_result_init(result, &sandbox->o.alloc);
+    st = hfsbi_remote_check(tool, name, arguments, opts, &err);
+    if (st != HFSB_OK) return hfsbi_remote_finish(sandbox, st, &err, result);
+    hfsbi_remote_init(&r, sandbox, tool, cancel ? cancel : sandbox->o.cancel);
+    r.opts = *opts;
+    if (r.key[0] && opts->key.len) {
+        memcpy(r.key, opts->key.ptr, opts->key.len);
+        r.key[opts->key.len] = '\0';
+    }
+    if (hfsbi_remote_may(&r, arguments, result, &st, &err)) {
+        st = hfsbi_remote_write(&r, arguments, &err);
+        if (st == HFSB_OK) st = hfsbi_remote_send(&r, &err);
+        if (st == HFSB_OK) st = hfsbi_remote_result(&r, result, &err);
+        if (st == HFSB_OK && hfsbi_remote_is(&r, "bash"))
+            hfsbi_remote_show_rest(&r, hfsb_buf_str(&result->output));
+        if (st == HFSB_OK && result->success) hfsbi_remote_saw(&r, arguments);
+    }
+    hfsbi_remote_free(&r);
+    return hfsbi_remote_finish(sandbox, st, &err, result);
 }
 
-/* Not by the handle's cancel: this is what one does once it is set. */
 hfsb_status hfsb_sandbox_kill_all(hfsb_sandbox     *sandbox,
                                   hfsb_tool_result *result) {
-    return hfsbi_remote_call(sandbox, HFSB_LIT("kill"), NULL, NULL, NULL,
-                             result);
+    hfsb_err     err = HFSB_INIT;
+    hfsbi_remote r;
+    hfsb_status  st;
+    hfsbi_result_init(result, &sandbox->o.alloc);
+    hfsbi_remote_init(&r, sandbox, hfsbi_tool_find(HFSB_LIT("kill")), NULL);
+    st = hfsbi_remote_write(&r, NULL, &err);
+    if (st == HFSB_OK) st = hfsbi_remote_send(&r, &err);
+    if (st == HFSB_OK) st = hfsbi_remote_result(&r, result, &err);
+    hfsbi_remote_free(&r);
+    return hfsbi_remote_finish(sandbox, st, &err, result);
 }
 
 /* ---- src/remote/sandbox_files.c ---- */
-/* sandbox_files.c - files to and from a sandbox, byte for byte. */
+/* sandbox_files.c - files to and from a sandbox, byte for byte.
+
+   hfsb-server has /api/files: PUT takes a whole file, GET sends one, from any
+   offset on. All of it may be repeated: a PUT replaces the file at once, and a
+   GET resumes with Range and If-Range where the last one broke, as long as the
+   ETag says that it is the same file. A downloaded file appears under its
+   name only when it is complete.
+
+   Another server has no /api/files. There a file is read in base64 pieces
+   through bash; size, inode and time of each piece must agree. */
 enum {
-    HFSBI_COPY_PIECE = 18000, /* bytes a command prints as base64: what a
-                                 reply shows without leaving some out */
-    HFSBI_COPY_SMALL = 64 << 20,
-    HFSBI_COPY_TAG = 128
+    HFSBI_COPY_PIECE = 18000,    /* bytes that fit as base64 into a reply
+                                    without being truncated */
+    HFSBI_COPY_SMALL = 64 << 20, /* of a file held in memory */
+    HFSBI_COPY_TAG = 128,        /* of an ETag */
+    HFSBI_COPY_PATH = 1024       /* of a path in a message */
 };
 
-/* ---- what both directions share ---- */
+/* ---- both directions ---- */
 
 typedef struct hfsbi_copy {
     hfsb_sandbox      *sandbox;
@@ -37379,8 +37464,8 @@ static hfsb_status hfsbi_copy_init(hfsbi_copy *c, hfsb_sandbox *sandbox,
     c->path.alloc = sandbox->o.alloc;
     if (!remote.len || hfsb_str_find_byte(remote, '\0') != HFSB_NPOS)
         return hfsbi_fail(err, HFSB_ARG, 0,
-                          "The path in the sandbox must not be empty and have "
-                          "no NUL.");
+                          "The path in the sandbox must not be empty or "
+                          "contain a NUL.");
     st = hfsb_buf_append(&c->path, HFSB_LIT("files?path="));
     if (st == HFSB_OK) st = hfsb_http_encode(remote, false, &c->path);
     return st == HFSB_OK ? st : hfsbi_fail_status(err, st, "Path");
@@ -37391,7 +37476,7 @@ static void hfsbi_copy_progress(const hfsbi_copy *c, unsigned long long done,
     if (c->opts.progress) c->opts.progress(c->opts.user, done, total);
 }
 
-/* The status for a refusal of /api/files. */
+/* The status for a refusal by /api/files. */
 static hfsb_status hfsbi_copy_status(int http) {
     if (http == 400 || http == 412) return HFSB_REFUSED;
     if (http == 403) return HFSB_DENIED;
@@ -37401,11 +37486,11 @@ static hfsb_status hfsbi_copy_status(int http) {
 /* Who answered a request for /api/files. */
 typedef enum hfsbi_copy_who {
     HFSBI_COPY_OURS,    /* hfsb-server */
-    HFSBI_COPY_FOREIGN, /* a server that has no such thing */
-    HFSBI_COPY_PAGE     /* none yet: a page of something on the way */
+    HFSBI_COPY_FOREIGN, /* a server without /api/files */
+    HFSBI_COPY_PAGE     /* a page of the edge or a proxy: try again */
 } hfsbi_copy_who;
 
-/* HFSB_OK for a success of ours; else *err says what the reply does. */
+/* HFSB_OK for a success of hfsb-server; else *err is the reply's error. */
 static hfsb_status hfsbi_copy_judge(const hfsbi_copy      *c,
                                     const hfsb_http_reply *reply,
                                     hfsbi_copy_who *who, hfsb_err *err) {
@@ -37430,40 +37515,38 @@ static hfsb_status hfsbi_copy_judge(const hfsbi_copy      *c,
                    reply->status);
     else if (said.len) hfsbi_fail(err, st, 0, "%.*s", (int)said.len, said.ptr);
     else hfsbi_fail(err, st, 0, "HTTP %d", reply->status);
-    if (err) hfsbi_sandbox_hide(c->sandbox, err->msg);
+    if (err) hfsbi_sandbox_scrub(c->sandbox, err->msg);
     hfsb_json_free(&doc);
     return st;
 }
 
-/* Whether another try may help. All that is done here may be done twice. */
+/* True when another try may help. */
 static bool hfsbi_copy_may_repeat(hfsb_status st) {
     return st == HFSB_CONNECT || st == HFSB_LOST || st == HFSB_TIMEOUT ||
            st == HFSB_REMOTE;
 }
 
-/* Waits before try n + 1; false when there is none. */
-static bool hfsbi_copy_wait(const hfsbi_copy *c, size_t n, hfsb_status *st,
-                            hfsb_err *err) {
-    const hfsb_sandbox_opts *o = &c->sandbox->o;
-    if (n >= o->tries) return false;
-    if (hfsb_cancel_wait(c->cancel, o->delay_ms * (long long)n)) return true;
-    *st = hfsbi_fail_status(err, HFSB_CANCELLED, "Copying");
-    return false;
+/* Waits for the next try; false when there is none. */
+static bool hfsbi_copy_again(hfsbi_retry *retry, hfsb_status *st,
+                             hfsb_err *err) {
+    hfsb_status wait = hfsbi_retry_again(retry);
+    if (wait == HFSB_CANCELLED) *st = hfsbi_fail_status(err, wait, "Copying");
+    return wait == HFSB_OK;
 }
 
-/* ---- up ---- */
+/* ---- upload ---- */
 
-typedef struct hfsbi_send_file {
+typedef struct hfsbi_copy_up {
     hfsbi_copy         copy;
     int                fd;
     hfsb_file_info     info;
-    hfsb_buf           content; /* of a file without a size */
+    hfsb_buf           content; /* of a file whose size is unknown */
     unsigned long long done;
-} hfsbi_send_file;
+} hfsbi_copy_up;
 
-static hfsb_status hfsbi_send_read(void *user, char *ptr, size_t room,
-                                   size_t *got, hfsb_err *err) {
-    hfsbi_send_file   *f = (hfsbi_send_file *)user;
+static hfsb_status hfsbi_copy_up_read(void *user, char *ptr, size_t room,
+                                      size_t *got, hfsb_err *err) {
+    hfsbi_copy_up     *f = (hfsbi_copy_up *)user;
     unsigned long long left = f->info.size - f->done;
     ssize_t            n;
     if (room > left) room = (size_t)left;
@@ -37471,16 +37554,16 @@ static hfsb_status hfsbi_send_read(void *user, char *ptr, size_t room,
     if (n < 0) return hfsbi_fail_os(err, errno, "The file cannot be read");
     if (n == 0)
         return hfsbi_fail(err, HFSB_IO, 0,
-                          "The file became shorter while it was sent; the one "
-                          "in the sandbox is as it was.");
+                          "The file shrank while it was sent; the one in the "
+                          "sandbox is unchanged.");
     *got = (size_t)n;
     f->done += *got;
     hfsbi_copy_progress(&f->copy, f->done, f->info.size);
     return HFSB_OK;
 }
 
-static hfsb_status hfsbi_send_try(hfsbi_send_file *f, bool *again,
-                                  hfsb_err *err) {
+static hfsb_status hfsbi_copy_up_try(hfsbi_copy_up *f, bool *again,
+                                     hfsb_err *err) {
     static const hfsb_http_field type = {{"Content-Type", 12},
                                          {"application/octet-stream", 24}};
     hfsb_http_call               call = HFSB_INIT;
@@ -37494,11 +37577,11 @@ static hfsb_status hfsbi_send_try(hfsbi_send_file *f, bool *again,
     call.method = HFSB_LIT("PUT");
     call.fields = &type;
     call.field_count = 1;
-    call.idle_ms = f->copy.sandbox->o.margin_ms;
+    call.idle_ms = f->copy.sandbox->o.times.margin_ms;
     call.cancel = f->copy.cancel;
     call.user = f;
     if (f->info.size) {
-        call.body_read = hfsbi_send_read;
+        call.body_read = hfsbi_copy_up_read;
         call.body_length = f->info.size;
     } else {
         call.body = hfsb_str_make(f->content.ptr ? f->content.ptr : "",
@@ -37511,21 +37594,18 @@ static hfsb_status hfsbi_send_try(hfsbi_send_file *f, bool *again,
     if (who == HFSBI_COPY_PAGE) *again = true;
     if (who == HFSBI_COPY_FOREIGN)
         st = hfsbi_fail(err, HFSB_REFUSED, 0,
-                        "The server of this sandbox takes no files: it has no "
-                        "/api/files. Use the tool write, or a sandbox that "
-                        "runs hfsb-server.");
+                        "The server of this sandbox has no /api/files. Use "
+                        "the tool write, or a sandbox that runs hfsb-server.");
     hfsb_http_reply_free(&reply);
     return st;
 }
 
-static hfsb_status hfsbi_send_all(hfsbi_send_file *f, hfsb_err *err) {
+static hfsb_status hfsbi_copy_up_all(hfsbi_copy_up *f, hfsb_err *err) {
+    hfsbi_retry retry = hfsbi_sandbox_retry(f->copy.sandbox, f->copy.cancel);
     hfsb_status st;
-    size_t      n = 0;
     bool        again;
-    do {
-        st = hfsbi_send_try(f, &again, err);
-        n++;
-    } while (st != HFSB_OK && again && hfsbi_copy_wait(&f->copy, n, &st, err));
+    do st = hfsbi_copy_up_try(f, &again, err);
+    while (st != HFSB_OK && again && hfsbi_copy_again(&retry, &st, err));
     if (st == HFSB_OK) hfsbi_sandbox_saw(f->copy.sandbox, f->copy.remote);
     return st;
 }
@@ -37533,52 +37613,53 @@ static hfsb_status hfsbi_send_all(hfsbi_send_file *f, hfsb_err *err) {
 hfsb_status hfsb_sandbox_upload(hfsb_sandbox *sandbox, const hfsb_place *place,
                                 hfsb_str local, hfsb_str remote,
                                 const hfsb_copy_opts *opts, hfsb_err *err) {
-    hfsbi_send_file f;
-    hfsb_status     st;
+    hfsbi_copy_up f;
+    hfsb_status   st;
     memset(&f, 0, sizeof f);
     f.fd = -1;
     f.content.alloc = sandbox->o.alloc;
     st = hfsbi_copy_init(&f.copy, sandbox, remote, opts, err);
     if (st == HFSB_OK) st = hfsb_file_open(place, local, &f.fd, &f.info, err);
-    if (st == HFSB_OK && !f.info.size) /* empty, or one of /proc */
+    if (st == HFSB_OK && !f.info.size) /* empty, or in /proc */
         st = hfsb_file_read(place, local, HFSBI_COPY_SMALL, &f.content, NULL,
                             err);
     if (st == HFSB_OK && f.info.mode &&
         hfsb_buf_printf(&f.copy.path, "&mode=%04o", f.info.mode & 07777u) !=
             HFSB_OK)
         st = hfsbi_fail_status(err, HFSB_NOMEM, "Path");
-    if (st == HFSB_OK) st = hfsbi_send_all(&f, err);
+    if (st == HFSB_OK) st = hfsbi_copy_up_all(&f, err);
     hfsbi_close(&f.fd);
     hfsb_buf_free(&f.content);
     hfsb_buf_free(&f.copy.path);
     return st == HFSB_OK ? hfsbi_ok(err) : st;
 }
 
-/* ---- down ---- */
+/* ---- download ---- */
 
-/* Where the bytes go: into a buffer, or a file that appears when it is whole.
+/* The bytes go into a buffer, or into a file that appears when it is complete.
    */
-typedef struct hfsbi_take_file {
+typedef struct hfsbi_copy_down {
     hfsbi_copy         copy;
-    hfsb_buf          *out; /* or: */
-    size_t             mark, max;
+    hfsb_buf          *out;       /* NULL: into a file */
+    size_t             mark, max; /* of *out: where it begins, its limit */
     const hfsb_place  *place;
     hfsb_str           local;
     hfsb_file_writer  *writer;
     unsigned           mode;
-    unsigned long long done, total;         /* total 0: not known */
-    char               tag[HFSBI_COPY_TAG]; /* of what is being copied */
-    hfsb_status        status;              /* of our own part in it, */
-    hfsb_err           own;                 /* and what went wrong there */
-} hfsbi_take_file;
+    unsigned long long done, total;         /* total 0: unknown */
+    char               tag[HFSBI_COPY_TAG]; /* of this version */
+    hfsb_status        status;              /* of our side, */
+    hfsb_err           own;                 /* and its message */
+} hfsbi_copy_down;
 
-static bool hfsbi_take_failed(hfsbi_take_file *f, hfsb_status st) {
+/* For callbacks: keeps the status; false unless it is HFSB_OK. */
+static bool hfsbi_copy_down_keep(hfsbi_copy_down *f, hfsb_status st) {
     f->status = st;
     return st == HFSB_OK;
 }
 
-/* From the beginning: what came until now is dropped. */
-static bool hfsbi_take_begin(hfsbi_take_file *f) {
+/* Starts from the first byte; drops what came so far. */
+static bool hfsbi_copy_down_begin(hfsbi_copy_down *f) {
     hfsb_file_write_opts opts = HFSB_INIT;
     f->done = 0;
     if (f->out) {
@@ -37588,12 +37669,12 @@ static bool hfsbi_take_begin(hfsbi_take_file *f) {
     hfsb_file_writer_close(f->writer);
     f->writer = NULL;
     opts.mode = f->mode;
-    return hfsbi_take_failed(
+    return hfsbi_copy_down_keep(
         f,
         hfsb_file_writer_open(f->place, f->local, &opts, &f->writer, &f->own));
 }
 
-static bool hfsbi_take_piece(hfsbi_take_file *f, hfsb_str piece) {
+static bool hfsbi_copy_down_piece(hfsbi_copy_down *f, hfsb_str piece) {
     hfsb_status st;
     if (!f->out) st = hfsb_file_writer_append(f->writer, piece, &f->own);
     else if (f->max - (f->out->len - f->mark) < piece.len)
@@ -37608,13 +37689,13 @@ static bool hfsbi_take_piece(hfsbi_take_file *f, hfsb_str piece) {
         f->done += piece.len;
         hfsbi_copy_progress(&f->copy, f->done, f->total);
     }
-    return hfsbi_take_failed(f, st);
+    return hfsbi_copy_down_keep(f, st);
 }
 
 /* ---- GET /api/files ---- */
 
-static hfsb_str hfsbi_take_field(const hfsb_http_field *fields, size_t count,
-                                 const char *name) {
+static hfsb_str hfsbi_copy_down_field(const hfsb_http_field *fields,
+                                      size_t count, const char *name) {
     hfsb_str none = HFSB_LIT("");
     size_t   i;
     for (i = 0; i < count; i++)
@@ -37623,8 +37704,8 @@ static hfsb_str hfsbi_take_field(const hfsb_http_field *fields, size_t count,
     return none;
 }
 
-/* The number at the beginning of s, in that base; *s is what follows. */
-static unsigned long long hfsbi_take_number(hfsb_str *s, unsigned base) {
+/* Reads the number at the start of *s, in that base, and removes it. */
+static unsigned long long hfsbi_copy_down_number(hfsb_str *s, unsigned base) {
     unsigned long long n = 0;
     size_t             i = 0;
     for (; i < s->len && s->ptr[i] >= '0' &&
@@ -37635,56 +37716,57 @@ static unsigned long long hfsbi_take_number(hfsb_str *s, unsigned base) {
     return n;
 }
 
-/* 206 goes on where we are: "bytes 5-9/10". */
-static bool hfsbi_take_goes_on(hfsbi_take_file *f, hfsb_str range) {
+/* True when a 206 resumes where we are: "bytes 5-9/10". */
+static bool hfsbi_copy_down_resumes(hfsbi_copy_down *f, hfsb_str range) {
     if (!hfsb_str_starts(range, HFSB_LIT("bytes "))) return false;
     range = hfsb_str_slice(range, 6, range.len);
-    return hfsbi_take_number(&range, 10) == f->done && range.len &&
+    return hfsbi_copy_down_number(&range, 10) == f->done && range.len &&
            range.ptr[0] == '-';
 }
 
-static bool hfsbi_take_on_head(void *user, int status,
-                               const hfsb_http_field *fields, size_t count) {
-    hfsbi_take_file *f = (hfsbi_take_file *)user;
-    hfsb_str         tag = hfsbi_take_field(fields, count, "ETag");
-    hfsb_str         mode = hfsbi_take_field(fields, count, "X-Hfsb-Mode");
-    hfsb_str         length = hfsbi_take_field(fields, count, "X-Hfsb-Size");
+static bool hfsbi_copy_down_on_head(void *user, int status,
+                                    const hfsb_http_field *fields,
+                                    size_t                 count) {
+    hfsbi_copy_down *f = (hfsbi_copy_down *)user;
+    hfsb_str         tag = hfsbi_copy_down_field(fields, count, "ETag");
+    hfsb_str mode = hfsbi_copy_down_field(fields, count, "X-Hfsb-Mode");
+    hfsb_str length = hfsbi_copy_down_field(fields, count, "X-Hfsb-Size");
     if (status != 200 && status != 206) return true;
-    if (!hfsbi_take_field(fields, count, "X-Hfsb").len)
-        return hfsbi_take_failed(
+    if (!hfsbi_copy_down_field(fields, count, "X-Hfsb").len)
+        return hfsbi_copy_down_keep(
             f, hfsbi_fail(&f->own, HFSB_BUSY, 0,
-                          "Something else than the sandbox's server answered "
+                          "The reply did not come from the sandbox's server "
                           "(HTTP %d).",
                           status));
     if (status == 206) {
-        /* only when a part was asked for is there something to go on with */
+        /* a part is of use only if it was asked for */
         if (f->done && f->tag[0] &&
-            hfsbi_take_goes_on(
-                f, hfsbi_take_field(fields, count, "Content-Range")))
+            hfsbi_copy_down_resumes(
+                f, hfsbi_copy_down_field(fields, count, "Content-Range")))
             return true;
-        f->tag[0] = '\0'; /* the next try begins anew */
-        return hfsbi_take_failed(
+        f->tag[0] = '\0'; /* the next try starts over */
+        return hfsbi_copy_down_keep(
             f, hfsbi_fail(&f->own, HFSB_REMOTE, 0,
-                          "The server sent another part of the file than the "
-                          "one it was asked for."));
+                          "The server sent a part of the file that was not "
+                          "asked for."));
     }
     if (tag.len >= sizeof f->tag) tag.len = 0;
     if (tag.len) memcpy(f->tag, tag.ptr, tag.len);
     f->tag[tag.len] = '\0';
-    /* it comes from afar: no one else's to write, and no one runs as us */
-    f->mode = (unsigned)hfsbi_take_number(&mode, 8) & 0755u;
+    /* a file from elsewhere is not writable by others, nor setuid */
+    f->mode = (unsigned)hfsbi_copy_down_number(&mode, 8) & 0755u;
     if (!length.len)
-        length = hfsbi_take_field(fields, count, "Content-Length");
-    f->total = hfsbi_take_number(&length, 10);
-    return hfsbi_take_begin(f);
+        length = hfsbi_copy_down_field(fields, count, "Content-Length");
+    f->total = hfsbi_copy_down_number(&length, 10);
+    return hfsbi_copy_down_begin(f);
 }
 
-static bool hfsbi_take_on_body(void *user, hfsb_str piece) {
-    return hfsbi_take_piece((hfsbi_take_file *)user, piece);
+static bool hfsbi_copy_down_on_body(void *user, hfsb_str piece) {
+    return hfsbi_copy_down_piece((hfsbi_copy_down *)user, piece);
 }
 
-static hfsb_status hfsbi_take_try(hfsbi_take_file *f, bool *foreign,
-                                  bool *again, hfsb_err *err) {
+static hfsb_status hfsbi_copy_down_try(hfsbi_copy_down *f, bool *foreign,
+                                       bool *again, hfsb_err *err) {
     char            range[48];
     hfsb_http_field field[2];
     hfsb_http_call  call = HFSB_INIT;
@@ -37699,10 +37781,10 @@ static hfsb_status hfsbi_take_try(hfsbi_take_file *f, bool *foreign,
     call.method = HFSB_LIT("GET");
     call.fields = field;
     call.field_count = f->done && f->tag[0] ? 2 : 0;
-    call.idle_ms = f->copy.sandbox->o.margin_ms;
+    call.idle_ms = f->copy.sandbox->o.times.margin_ms;
     call.cancel = f->copy.cancel;
-    call.on_head = hfsbi_take_on_head;
-    call.on_body = hfsbi_take_on_body;
+    call.on_head = hfsbi_copy_down_on_head;
+    call.on_body = hfsbi_copy_down_on_body;
     call.user = f;
     f->status = HFSB_OK;
     st = hfsbi_sandbox_send(f->copy.sandbox, hfsb_buf_str(&f->copy.path),
@@ -37718,8 +37800,7 @@ static hfsb_status hfsbi_take_try(hfsbi_take_file *f, bool *foreign,
         *foreign = who == HFSBI_COPY_FOREIGN;
         if (st == HFSB_OK && f->total && f->done != f->total) {
             st = hfsbi_fail(err, HFSB_LOST, 0,
-                            "The reply ended after %llu bytes of a file that "
-                            "has %llu.",
+                            "The reply ended after %llu of %llu bytes.",
                             f->done, f->total);
             *again = true;
         }
@@ -37728,27 +37809,27 @@ static hfsb_status hfsbi_take_try(hfsbi_take_file *f, bool *foreign,
     return st;
 }
 
-/* A try that brought bytes, and kept them, does not count. */
-static hfsb_status hfsbi_take_whole(hfsbi_take_file *f, bool *foreign,
-                                    hfsb_err *err) {
+/* A try that brought new bytes does not count as failed. */
+static hfsb_status hfsbi_copy_down_whole(hfsbi_copy_down *f, bool *foreign,
+                                         hfsb_err *err) {
+    hfsbi_retry retry = hfsbi_sandbox_retry(f->copy.sandbox, f->copy.cancel);
     unsigned long long before;
     hfsb_status        st;
-    size_t             n = 0;
     bool               again;
     do {
         before = f->done;
-        st = hfsbi_take_try(f, foreign, &again, err);
-        n = f->tag[0] && f->done > before ? 1 : n + 1;
+        st = hfsbi_copy_down_try(f, foreign, &again, err);
+        if (f->tag[0] && f->done > before) hfsbi_retry_reset(&retry);
         if (f->total && f->done == f->total && again) return HFSB_OK;
-    } while (st != HFSB_OK && again && hfsbi_copy_wait(&f->copy, n, &st, err));
+    } while (st != HFSB_OK && again && hfsbi_copy_again(&retry, &st, err));
     return st;
 }
 
 /* ---- in pieces, through bash ---- */
 
-/* Says "none", "dir" or "denied"; or size, inode and time of the file, and on
-   the next line the n-th piece of it. */
-static hfsb_status hfsbi_piece_command(const hfsbi_take_file *f, size_t n,
+/* Appends a command that prints "none", "dir" or "denied"; or size, inode and
+   time of the file, and on the next line its n-th piece. */
+static hfsb_status hfsbi_piece_command(const hfsbi_copy_down *f, size_t n,
                                        hfsb_buf *out) {
     hfsb_str path = f->copy.remote;
     size_t   mark = out->len;
@@ -37768,8 +37849,8 @@ static hfsb_status hfsbi_piece_command(const hfsbi_take_file *f, size_t n,
     return hfsb_buf_finish(out, mark);
 }
 
-/* Runs it; *reply is what it printed. */
-static hfsb_status hfsbi_piece_run(hfsbi_take_file *f, size_t n,
+/* Runs the command for the n-th piece; *reply is its result. */
+static hfsb_status hfsbi_piece_run(hfsbi_copy_down *f, size_t n,
                                    hfsb_tool_result *reply, hfsb_err *err) {
     hfsb_sandbox    *s = f->copy.sandbox;
     hfsb_buf         command = HFSB_INIT;
@@ -37783,8 +37864,7 @@ static hfsb_status hfsbi_piece_run(hfsbi_take_file *f, size_t n,
     hfsb_json_writer_init(&w, &r.body, NULL);
     hfsb_json_put_object(&w);
     hfsbi_put_member_str(&w, "command", hfsb_buf_str(&command));
-    if (s->work_dir.len)
-        hfsbi_put_member_str(&w, "work_dir", hfsb_buf_str(&s->work_dir));
+    if (s->o.work_dir.len) hfsbi_put_member_str(&w, "work_dir", s->o.work_dir);
     hfsb_json_put_end(&w);
     if (st == HFSB_OK) st = hfsb_json_writer_finish(&w, err);
     if (st == HFSB_OK) st = hfsbi_remote_send(&r, err);
@@ -37798,14 +37878,14 @@ static hfsb_status hfsbi_piece_run(hfsbi_take_file *f, size_t n,
     return st;
 }
 
-/* Takes what was printed apart: the line that tells of the file, the piece. */
-static hfsb_status hfsbi_piece_read(hfsbi_take_file *f, hfsb_str printed,
+/* Splits the output into the line about the file and the piece. */
+static hfsb_status hfsbi_piece_read(hfsbi_copy_down *f, hfsb_str printed,
                                     hfsb_buf *piece, hfsb_err *err) {
-    size_t      end = hfsb_str_find_byte(printed, '\n');
-    hfsb_str    line = hfsb_str_slice(printed, 0, end);
-    hfsb_str    rest = hfsb_str_slice(printed, end, printed.len);
-    hfsb_str    path = f->copy.remote, size = line;
-    int         length = path.len > 1024 ? 1024 : (int)path.len;
+    size_t   end = hfsb_str_find_byte(printed, '\n');
+    hfsb_str line = hfsb_str_slice(printed, 0, end);
+    hfsb_str rest = hfsb_str_slice(printed, end, printed.len);
+    hfsb_str path = f->copy.remote, size = line;
+    int length = path.len > HFSBI_COPY_PATH ? HFSBI_COPY_PATH : (int)path.len;
     hfsb_status st;
     if (hfsb_str_equal(line, HFSB_LIT("none")))
         return hfsbi_fail(err, HFSB_NOT_FOUND, 0, "File not found: %.*s",
@@ -37818,37 +37898,36 @@ static hfsb_status hfsbi_piece_read(hfsbi_take_file *f, hfsb_str printed,
                           path.ptr);
     if (f->tag[0] && !hfsb_str_equal(line, hfsb_cstr(f->tag)))
         return hfsbi_fail(err, HFSB_STALE, 0,
-                          "%.*s was changed while it was read.", length,
-                          path.ptr);
+                          "%.*s changed while it was read.", length, path.ptr);
     if (line.len >= sizeof f->tag) line.len = 0;
     if (line.len) memcpy(f->tag, line.ptr, line.len);
     f->tag[line.len] = '\0';
-    f->total = hfsbi_take_number(&size, 10);
+    f->total = hfsbi_copy_down_number(&size, 10);
     st = hfsb_base64_decode(hfsbi_trim(hfsb_str_slice(rest, 1, rest.len)),
                             piece, NULL);
     if (st != HFSB_NOMEM && (st != HFSB_OK || !line.len))
         return hfsbi_fail(err, HFSB_REMOTE, 0,
-                          "The sandbox printed something else than the file "
-                          "in base64: are stat, dd, base64 and tr there?");
+                          "The sandbox did not print the file in base64: are "
+                          "stat, dd, base64 and tr installed there?");
     return st == HFSB_OK ? st : hfsbi_fail_status(err, st, "Piece of a file");
 }
 
-static hfsb_status hfsbi_take_pieces(hfsbi_take_file *f, hfsb_err *err) {
-    hfsb_tool_result printed;
+static hfsb_status hfsbi_copy_down_pieces(hfsbi_copy_down *f, hfsb_err *err) {
+    hfsb_tool_result printed = HFSB_INIT;
     hfsb_buf         piece = HFSB_INIT;
     hfsb_status      st = HFSB_OK;
     size_t           n = 0;
     piece.alloc = f->copy.sandbox->o.alloc;
     hfsbi_result_init(&printed, &piece.alloc);
     f->tag[0] = '\0';
-    if (!hfsbi_take_begin(f)) st = f->status;
+    if (!hfsbi_copy_down_begin(f)) st = f->status;
     do {
         hfsb_buf_truncate(&piece, 0);
         if (st == HFSB_OK) st = hfsbi_piece_run(f, n++, &printed, err);
         if (st == HFSB_OK)
             st = hfsbi_piece_read(f, hfsb_buf_str(&printed.output), &piece,
                                   err);
-        if (st == HFSB_OK && !hfsbi_take_piece(f, hfsb_buf_str(&piece)))
+        if (st == HFSB_OK && !hfsbi_copy_down_piece(f, hfsb_buf_str(&piece)))
             st = f->status;
         hfsb_tool_result_free(&printed);
     } while (st == HFSB_OK && piece.len == HFSBI_COPY_PIECE &&
@@ -37857,17 +37936,17 @@ static hfsb_status hfsbi_take_pieces(hfsbi_take_file *f, hfsb_err *err) {
     if (f->status != HFSB_OK && err) *err = f->own;
     if (st == HFSB_OK && f->total && f->done != f->total)
         st = hfsbi_fail(err, HFSB_STALE, 0,
-                        "The file was changed while it was read.");
+                        "The file changed while it was read.");
     return st;
 }
 
-/* ---- to the caller ---- */
+/* ---- either way ---- */
 
-/* Through /api/files, or where that is not, through bash. */
-static hfsb_status hfsbi_take_run(hfsbi_take_file *f, hfsb_err *err) {
+/* Downloads through /api/files, or if the server has none, through bash. */
+static hfsb_status hfsbi_copy_down_run(hfsbi_copy_down *f, hfsb_err *err) {
     bool        foreign = false;
-    hfsb_status st = hfsbi_take_whole(f, &foreign, err);
-    if (foreign) st = hfsbi_take_pieces(f, err);
+    hfsb_status st = hfsbi_copy_down_whole(f, &foreign, err);
+    if (foreign) st = hfsbi_copy_down_pieces(f, err);
     if (st == HFSB_OK && f->writer)
         st = hfsb_file_writer_commit(f->writer, NULL, err);
     hfsb_file_writer_close(f->writer);
@@ -37878,13 +37957,13 @@ static hfsb_status hfsbi_take_run(hfsbi_take_file *f, hfsb_err *err) {
 hfsb_status hfsb_sandbox_download(hfsb_sandbox *sandbox, hfsb_str remote,
                                   const hfsb_place *place, hfsb_str local,
                                   const hfsb_copy_opts *opts, hfsb_err *err) {
-    hfsbi_take_file f;
+    hfsbi_copy_down f;
     hfsb_status     st;
     memset(&f, 0, sizeof f);
     st = hfsbi_copy_init(&f.copy, sandbox, remote, opts, err);
     f.place = place;
     f.local = local;
-    if (st == HFSB_OK) return hfsbi_take_run(&f, err);
+    if (st == HFSB_OK) return hfsbi_copy_down_run(&f, err);
     hfsb_buf_free(&f.copy.path);
     return st;
 }
@@ -37892,7 +37971,7 @@ hfsb_status hfsb_sandbox_download(hfsb_sandbox *sandbox, hfsb_str remote,
 hfsb_status hfsb_sandbox_get(hfsb_sandbox *sandbox, hfsb_str remote,
                              size_t max, const hfsb_cancel *cancel,
                              hfsb_buf *out, hfsb_err *err) {
-    hfsbi_take_file f;
+    hfsbi_copy_down f;
     hfsb_copy_opts  opts = HFSB_INIT;
     hfsb_status     st;
     memset(&f, 0, sizeof f);
@@ -37901,385 +37980,104 @@ hfsb_status hfsb_sandbox_get(hfsb_sandbox *sandbox, hfsb_str remote,
     f.out = out;
     f.mark = out->len;
     f.max = max ? max : (size_t)HFSBI_COPY_SMALL;
-    if (st == HFSB_OK) st = hfsbi_take_run(&f, err);
+    if (st == HFSB_OK) st = hfsbi_copy_down_run(&f, err);
     else hfsb_buf_free(&f.copy.path);
     if (st != HFSB_OK) hfsb_buf_truncate(out, f.mark);
     return st;
 }
 
 /* ---- src/remote/sandbox.c ---- */
-/* sandbox.c - a sandbox's handle: made, waited for, deleted. */
-/* ==== sandbox request ==== */
+/* sandbox.c - the handle of a sandbox: its address, its tokens, its server.
 
-/* one request to a sandbox's server, with its tokens. */
+   A handle holds copies of its options and two addresses: `page`, for people,
+   and `api`, where requests go. A Space's address follows from its name by the
+   Hub's rule; where the rule is not sure, the Hub is asked once.
 
-/* ---- what the server says of itself ---- */
+   Each request carries two tokens: the Hub's, which only the edge of Spaces
+   may see, and the server's own. Neither ever appears in a log or a message.
+   hfsb-server names its instance in X-Hfsb, so that a client can tell the
+   server that received a call from one that was started later.
 
-HFSBI_FN hfsb_str hfsbi_sandbox_said(hfsb_str value) {
-    const hfsb_str name = HFSB_LIT("instance=");
-    size_t         at = hfsb_str_find(value, name), end;
-    hfsb_str       id;
-    if (at == HFSB_NPOS) return hfsb_str_make("", 0);
-    id = hfsb_str_slice(value, at + name.len, value.len);
-    end = hfsb_str_find_byte(id, ';');
-    id = hfsbi_trim(hfsb_str_slice(id, 0, end));
-    if (id.len >= sizeof((hfsb_sandbox *)0)->instance) id.len = 0;
-    return id;
+   A server is waited for by asking for its health:
+
+       ask --200--> answers                      (after a restart: and it is
+        |  \--token refused--> HFSB_AUTH          another instance)
+        | fails
+        v
+       the Hub's stage: paused, failed, not found --> reported at once
+        | starts, runs, wakes up, or unknown
+        v
+       wait api_poll_ms, ask again; HFSB_TIMEOUT after api_wait_ms */
+/* ---- retries and polls ---- */
+
+HFSBI_FN hfsb_status hfsbi_poll_wait(const hfsb_cancel *cancel,
+                                     long long poll_ms, long long deadline) {
+    long long left = deadline - hfsb_clock_ms();
+    if (left <= 0) return HFSB_LIMIT;
+    return hfsb_cancel_wait(cancel, left < poll_ms ? left : poll_ms)
+               ? HFSB_OK
+               : HFSB_CANCELLED;
 }
 
-/* Only what the address we asked says counts: one that it redirected us to
-   was sent no key, and is not who answers the next time. */
-HFSBI_FN bool hfsbi_sandbox_is_there(const hfsb_sandbox *sandbox,
-                                     hfsb_str            url) {
-    hfsb_url here, there;
-    return hfsb_url_parse(hfsb_buf_str(&sandbox->api), &here, NULL) ==
-               HFSB_OK &&
-           hfsb_url_parse(url, &there, NULL) == HFSB_OK &&
-           hfsb_url_same_origin(&here, &there);
+HFSBI_FN hfsbi_retry hfsbi_sandbox_retry(const hfsb_sandbox *s,
+                                         const hfsb_cancel  *cancel) {
+    hfsbi_retry retry = HFSB_INIT;
+    retry.tries = s->o.tries;
+    retry.delay_ms = s->o.times.delay_ms;
+    retry.max_delay_ms = LLONG_MAX / 2;
+    retry.linear = true;
+    retry.cancel = cancel;
+    return retry;
 }
 
-static void hfsbi_sandbox_note(hfsb_sandbox          *sandbox,
-                               const hfsb_http_reply *reply) {
-    hfsb_str said = hfsb_http_reply_field(reply, "X-Hfsb", 0);
-    hfsb_str id = hfsbi_sandbox_said(said);
-    if (!id.len || !hfsbi_sandbox_is_there(sandbox, hfsb_buf_str(&reply->url)))
-        return;
-    pthread_mutex_lock(&sandbox->lock);
-    memcpy(sandbox->instance, id.ptr, id.len);
-    sandbox->instance[id.len] = '\0';
-    sandbox->ours = true;
-    pthread_mutex_unlock(&sandbox->lock);
-}
+/* ---- texts ---- */
 
-/* ---- its tokens ---- */
-
-/* The Hub's token is for the Hub and the edge of its Spaces, whatever server
-   the caller points us to. */
-static bool hfsbi_sandbox_at_edge(const hfsb_sandbox *sandbox) {
-    const hfsb_str domain = HFSB_LIT(".hf.space");
-    hfsb_url       url;
-    if (!sandbox->is_url) return true;
-    return hfsb_url_parse(hfsb_buf_str(&sandbox->api), &url, NULL) ==
-               HFSB_OK &&
-           url.secure && url.host.len > domain.len &&
-           hfsb_http_same(hfsb_str_slice(url.host, url.host.len - domain.len,
-                                         url.host.len),
-                          domain);
-}
-
-static hfsb_status hfsbi_bearer(hfsb_buf *out, const hfsb_buf *token) {
-    if (!token->len) return HFSB_OK;
-    return hfsb_buf_printf(out, "Bearer %s", token->ptr);
-}
-
-static void hfsbi_bearer_free(hfsb_buf *bearer) {
-    if (bearer->ptr) hfsbi_wipe(bearer->ptr, bearer->len);
-    hfsb_buf_free(bearer);
-}
-
-/* ---- the request ---- */
-
-typedef struct hfsbi_sandbox_message {
-    hfsb_buf         url, hub, api; /* the last two are secret */
-    hfsb_http_field *fields;
-    size_t           room, count;
-} hfsbi_sandbox_message;
-
-static void hfsbi_sandbox_message_free(const hfsb_sandbox    *sandbox,
-                                       hfsbi_sandbox_message *m) {
-    hfsb_buf_free(&m->url);
-    hfsbi_bearer_free(&m->hub);
-    hfsbi_bearer_free(&m->api);
-    if (m->fields)
-        hfsbi_array_free(&sandbox->o.alloc, m->fields, m->room,
-                         sizeof *m->fields);
-}
-
-static void hfsbi_sandbox_message_add(hfsbi_sandbox_message *m, hfsb_str name,
-                                      const hfsb_buf *value) {
-    if (!value->len) return;
-    m->fields[m->count].name = name;
-    m->fields[m->count++].value = hfsb_buf_str(value);
-}
-
-static hfsb_status hfsbi_sandbox_message_make(const hfsb_sandbox    *sandbox,
-                                              hfsb_str               path,
-                                              const hfsb_http_call  *call,
-                                              hfsbi_sandbox_message *m) {
+HFSBI_FN hfsb_status hfsbi_keep_texts(hfsb_buf *texts, hfsb_str *const *list,
+                                      size_t count) {
+    size_t      i, bytes = 0;
     hfsb_status st;
-    memset(m, 0, sizeof *m);
-    m->url.alloc = m->hub.alloc = m->api.alloc = sandbox->o.alloc;
-    m->room = call->field_count + 2;
-    m->fields = (hfsb_http_field *)hfsbi_array(&sandbox->o.alloc, m->room,
-                                               sizeof *m->fields);
-    if (!m->fields) return HFSB_NOMEM;
-    st = hfsb_buf_append(&m->url, hfsb_buf_str(&sandbox->api));
-    if (st == HFSB_OK) st = hfsb_buf_append(&m->url, path);
-    if (st == HFSB_OK && hfsbi_sandbox_at_edge(sandbox))
-        st = hfsbi_bearer(&m->hub, &sandbox->hub_token);
-    if (st == HFSB_OK) st = hfsbi_bearer(&m->api, &sandbox->api_token);
-    if (st != HFSB_OK) return st;
-    if (call->field_count)
-        memcpy(m->fields, call->fields,
-               call->field_count * sizeof *call->fields);
-    m->count = call->field_count;
-    hfsbi_sandbox_message_add(m, HFSB_LIT("Authorization"), &m->hub);
-    hfsbi_sandbox_message_add(m, HFSB_LIT("X-Sandbox-Authorization"), &m->api);
-    return HFSB_OK;
-}
-
-HFSBI_FN hfsb_status hfsbi_sandbox_send(hfsb_sandbox *sandbox, hfsb_str path,
-                                        const hfsb_http_call *call,
-                                        hfsb_http_reply      *reply,
-                                        hfsb_err             *err) {
-    hfsbi_sandbox_message m;
-    hfsb_http_call        c = *call;
-    hfsb_status st = hfsbi_sandbox_message_make(sandbox, path, call, &m);
-    if (st == HFSB_OK) {
-        c.url = hfsb_buf_str(&m.url);
-        c.fields = m.fields;
-        c.field_count = m.count;
-        if (!c.connect_ms) c.connect_ms = sandbox->o.connect_ms;
-        reply->url.alloc = reply->body.alloc = sandbox->o.alloc;
-        reply->head.alloc = sandbox->o.alloc;
-        st = hfsb_http_send(&sandbox->transport, &c, reply, err);
-        if (reply->status) hfsbi_sandbox_note(sandbox, reply);
-    } else {
-        (void)hfsbi_fail_status(err, st, "Request");
+    for (i = 0; i < count; i++)
+        if (!hfsbi_add(bytes, list[i]->len, &bytes) ||
+            !hfsbi_add(bytes, 1, &bytes))
+            return HFSB_LIMIT;
+    st = hfsb_buf_reserve(texts, bytes); /* the views must not move */
+    for (i = 0; st == HFSB_OK && i < count; i++) {
+        hfsb_str view = hfsb_str_make(texts->ptr + texts->len, list[i]->len);
+        hfsb_buf_append(texts, *list[i]);
+        st = hfsb_buf_append_byte(texts, '\0');
+        *list[i] = view;
     }
-    hfsbi_sandbox_message_free(sandbox, &m);
     return st;
 }
 
-HFSBI_FN const hfsb_transport *hfsbi_hub_transport(const hfsb_hub *hub);
+HFSBI_FN void hfsbi_seconds_text(long long ms, char out[HFSBI_SECONDS]) {
+    size_t n;
+    (void)snprintf(out, HFSBI_SECONDS, "%lld.%03lld", ms / 1000, ms % 1000);
+    n = strlen(out);
+    while (n && out[n - 1] == '0') n--;
+    if (n && out[n - 1] == '.') n--;
+    out[n] = '\0';
+}
 
-/* ---- what goes into it ---- */
+/* Shorter values are switches and numbers, which appear in any text. */
+enum { HFSBI_SCRUB_MIN = 6 };
 
-/* Both are sent as the value of a header field. */
-static hfsb_status hfsbi_sandbox_check_token(hfsb_str token, const char *which,
-                                             hfsb_err *err) {
-    size_t i;
-    for (i = 0; i < token.len; i++) {
-        unsigned char c = (unsigned char)token.ptr[i];
-        if (c <= ' ' || c >= 127)
-            return hfsbi_fail(err, HFSB_ARG, i,
-                              "%s holds a blank or another character that no "
-                              "token has (at byte %zu)",
-                              which, i);
+HFSBI_FN void hfsbi_scrub_secret(char *text, hfsb_str secret) {
+    const hfsb_str stars = HFSB_LIT("***");
+    size_t         at, n;
+    if (secret.len < HFSBI_SCRUB_MIN) return;
+    while ((at = hfsb_str_find(hfsb_cstr(text), secret)) != HFSB_NPOS) {
+        n = strlen(text);
+        memcpy(text + at, stars.ptr, stars.len);
+        memmove(text + at + stars.len, text + at + secret.len,
+                n - at - secret.len + 1);
+        text += at + stars.len;
     }
-    return HFSB_OK;
 }
 
-static hfsb_status hfsbi_sandbox_check(const hfsb_sandbox_opts *o, bool is_url,
-                                       hfsb_err *err) {
-    hfsb_status st;
-    if (!o || (!o->hub && !is_url))
-        return hfsbi_fail(err, HFSB_ARG, 0,
-                          "a sandbox on a Space needs the option hub");
-    if (!o->transport && !o->hub)
-        return hfsbi_fail(err, HFSB_ARG, 0,
-                          "a sandbox needs the option transport or hub");
-    if (!(o->timeout >= 0) || o->delay_ms < 0 || o->connect_ms < 0 ||
-        o->margin_ms < 0 || o->wait_ms < 0 || o->poll_ms < 0 ||
-        o->api_wait_ms < 0 || o->api_poll_ms < 0 || o->health_ms < 0)
-        return hfsbi_fail(err, HFSB_ARG, 0,
-                          "a time among the options of a sandbox is below 0");
-    st = hfsbi_sandbox_check_token(o->hub_token, "hub_token", err);
-    if (st == HFSB_OK)
-        st = hfsbi_sandbox_check_token(o->api_token, "api_token", err);
-    return st;
-}
-
-/* Never so long that it could not be added to the clock. */
-static long long hfsbi_sandbox_or(long long given, long long otherwise) {
-    if (given > LLONG_MAX / 4) given = LLONG_MAX / 4;
-    return given ? given : otherwise;
-}
-
-static void hfsbi_sandbox_defaults(hfsb_sandbox_opts *o) {
-    if (!(o->timeout > 0)) o->timeout = 240;
-    if (o->timeout > 1200) o->timeout = 1200;
-    if (!o->tries) o->tries = 3;
-    o->delay_ms = hfsbi_sandbox_or(o->delay_ms, 3000);
-    o->connect_ms = hfsbi_sandbox_or(o->connect_ms, 30000);
-    o->margin_ms = hfsbi_sandbox_or(o->margin_ms, 30000);
-    o->wait_ms = hfsbi_sandbox_or(o->wait_ms, 600000);
-    o->poll_ms = hfsbi_sandbox_or(o->poll_ms, 5000);
-    o->api_wait_ms = hfsbi_sandbox_or(o->api_wait_ms, 180000);
-    /* they are added to the clock */
-    o->api_poll_ms = hfsbi_sandbox_or(o->api_poll_ms, 3000);
-    o->health_ms = hfsbi_sandbox_or(o->health_ms, 10000);
-}
-
-/* ---- addresses ---- */
-
-/* "http://host:1/x/api/" as base "http://host:1/x" and api
-   "http://host:1/x/api/". */
-static hfsb_status hfsbi_sandbox_address(hfsb_str url, hfsb_buf *base,
-                                         hfsb_buf *api, hfsb_err *err) {
-    hfsb_url    u;
-    hfsb_str    path;
-    size_t      mark;
-    hfsb_status st = hfsb_url_parse(url, &u, err);
-    if (st != HFSB_OK) return st;
-    if (u.user.len || hfsb_str_find_byte(u.target, '?') != HFSB_NPOS)
-        return hfsbi_fail(err, HFSB_ARG, 0,
-                          "the address of a sandbox is http://host:port or "
-                          "https://host, without user, password and \"?\"");
-    path = u.target;
-    while (path.len && path.ptr[path.len - 1] == '/') path.len--;
-    if (hfsb_str_ends(path, HFSB_LIT("/api"))) path.len -= 4;
-    while (path.len && path.ptr[path.len - 1] == '/') path.len--;
-    mark = base->len;
-    hfsb_buf_append(base,
-                    u.secure ? HFSB_LIT("https://") : HFSB_LIT("http://"));
-    hfsb_buf_append(base, u.authority);
-    hfsb_buf_append(base, path);
-    st = hfsb_buf_finish(base, mark);
-    if (st == HFSB_OK) st = hfsb_buf_append(api, hfsb_buf_str(base));
-    if (st == HFSB_OK) st = hfsb_buf_append(api, HFSB_LIT("/api/"));
-    return st == HFSB_OK ? st : hfsbi_fail_status(err, st, "Address");
-}
-
-/* By the Hub's rule; nothing when a Space's name is too long for it. */
-static hfsb_status hfsbi_sandbox_by_rule(hfsb_sandbox *s, hfsb_err *err) {
-    hfsb_buf    host = HFSB_INIT;
-    hfsb_status st;
-    host.alloc = s->o.alloc;
-    st = hfsb_space_host(hfsb_buf_str(&s->id), &host, err);
-    if (st == HFSB_ARG) st = HFSB_OK;
-    else if (st == HFSB_OK)
-        st = hfsb_buf_printf(&s->api, "https://%s/api/", host.ptr);
-    hfsb_buf_free(&host);
-    return st;
-}
-
-static hfsb_status hfsbi_sandbox_space(hfsb_sandbox *s, hfsb_err *err) {
-    const char *url = getenv("HFSB_SPACE_URL");
-    hfsb_str    endpoint = hfsb_hub_endpoint(s->o.hub);
-    hfsb_buf    base = HFSB_INIT;
-    hfsb_status st = hfsb_space_check(hfsb_buf_str(&s->id), err);
-    if (st == HFSB_OK)
-        st = hfsb_buf_printf(&s->page, "%.*s/spaces/%s", (int)endpoint.len,
-                             endpoint.ptr, s->id.ptr);
-    if (st == HFSB_OK && !s->space_url.len && url && *url)
-        st = hfsb_buf_append(&s->space_url, hfsb_cstr(url));
-    if (st != HFSB_OK) return st;
-    if (!s->space_url.len) return hfsbi_sandbox_by_rule(s, err);
-    base.alloc = s->o.alloc;
-    st = hfsbi_sandbox_address(hfsb_buf_str(&s->space_url), &base, &s->api,
-                               err);
-    hfsb_buf_free(&base);
-    return st;
-}
-
-/* The rule is sure of letters, digits and "-"; what the Hub does to others,
-   or to a name beyond 63 characters, it must say itself. */
-static bool hfsbi_sandbox_is_plain(const hfsb_sandbox *s) {
-    hfsb_str id = hfsb_buf_str(&s->id);
-    return s->api.len && hfsb_str_find_byte(id, '.') == HFSB_NPOS &&
-           hfsb_str_find_byte(id, '_') == HFSB_NPOS;
-}
-
-HFSBI_FN hfsb_status hfsbi_sandbox_locate(hfsb_sandbox *s, hfsb_err *err) {
-    hfsb_buf    base = HFSB_INIT, plain = HFSB_INIT;
-    hfsb_status st;
-    if (s->is_url || s->space_url.len || hfsbi_sandbox_is_plain(s))
-        return HFSB_OK;
-    base.alloc = plain.alloc = s->o.alloc;
-    st = hfsb_hub_space_url(s->o.hub, hfsb_buf_str(&s->id), s->o.cancel, &base,
-                            err);
-    if (st == HFSB_OK) {
-        hfsb_buf_truncate(&s->api, 0);
-        st = hfsbi_sandbox_address(hfsb_buf_str(&base), &plain, &s->api, err);
-    }
-    hfsb_buf_free(&plain);
-    hfsb_buf_free(&base);
-    return st;
-}
-
-/* ---- the handle ---- */
-
-static void hfsbi_sandbox_views(hfsb_sandbox *s) {
-    s->o.hub_token = hfsb_buf_str(&s->hub_token);
-    s->o.api_token = hfsb_buf_str(&s->api_token);
-    s->o.work_dir = hfsb_buf_str(&s->work_dir);
-    s->o.space_url = hfsb_buf_str(&s->space_url);
-    s->o.transport = &s->transport;
-}
-
-static hfsb_status hfsbi_sandbox_fill(hfsb_sandbox *s, hfsb_str id,
-                                      hfsb_str url, hfsb_err *err) {
-    const hfsb_sandbox_opts o = s->o;
-    hfsb_str    work_dir = s->is_url ? o.work_dir : HFSB_LIT("/app");
-    hfsb_status st;
-    if (o.work_dir.len) work_dir = o.work_dir;
-    st = hfsb_buf_append(&s->id, id);
-    if (st == HFSB_OK) st = hfsb_buf_append(&s->hub_token, o.hub_token);
-    if (st == HFSB_OK) st = hfsb_buf_append(&s->api_token, o.api_token);
-    if (st == HFSB_OK) st = hfsb_buf_append(&s->work_dir, work_dir);
-    if (st == HFSB_OK) st = hfsb_buf_append(&s->space_url, o.space_url);
-    if (st == HFSB_OK)
-        st = s->is_url ? hfsbi_sandbox_address(url, &s->page, &s->api, err)
-                       : hfsbi_sandbox_space(s, err);
-    hfsbi_sandbox_views(s);
-    return st;
-}
-
-HFSBI_FN hfsb_status hfsbi_sandbox_new(const hfsb_sandbox_opts *opts,
-                                       hfsb_str id, hfsb_str url, bool owned,
-                                       hfsb_sandbox **out, hfsb_err *err) {
-    hfsb_sandbox *s;
-    bool          is_url = !id.len;
-    hfsb_status   st = hfsbi_sandbox_check(opts, is_url, err);
-    *out = NULL;
-    if (st != HFSB_OK) return st;
-    s = (hfsb_sandbox *)hfsbi_array(&opts->alloc, 1, sizeof *s);
-    if (!s) return hfsbi_fail_status(err, HFSB_NOMEM, "Sandbox");
-    memset(s, 0, sizeof *s);
-    s->o = *opts;
-    s->transport =
-        opts->transport ? *opts->transport : *hfsbi_hub_transport(opts->hub);
-    s->is_url = is_url;
-    s->owned = owned;
-    s->id.alloc = s->page.alloc = s->api.alloc = s->hub_token.alloc =
-        s->api_token.alloc = s->work_dir.alloc = s->space_url.alloc =
-            s->seen.alloc = opts->alloc;
-    if (pthread_mutex_init(&s->lock, NULL) != 0) {
-        hfsbi_array_free(&opts->alloc, s, 1, sizeof *s);
-        return hfsbi_fail_status(err, HFSB_BUSY, "Sandbox");
-    }
-    hfsbi_sandbox_defaults(&s->o);
-    st = hfsbi_sandbox_fill(s, id, url, err);
-    if (st == HFSB_OK) {
-        *out = s;
-        return hfsbi_ok(err);
-    }
-    hfsbi_sandbox_free(s);
-    if (st == HFSB_NOMEM || st == HFSB_LIMIT)
-        (void)hfsbi_fail_status(err, st, "Sandbox");
-    return st;
-}
-
-static void hfsbi_sandbox_forget(hfsb_buf *secret) {
-    if (secret->ptr) hfsbi_wipe(secret->ptr, secret->len);
-    hfsb_buf_free(secret);
-}
-
-HFSBI_FN void hfsbi_sandbox_free(hfsb_sandbox *s) {
-    hfsb_alloc alloc;
-    if (!s) return;
-    alloc = s->o.alloc;
-    hfsbi_sandbox_forget(&s->hub_token);
-    hfsbi_sandbox_forget(&s->api_token);
-    hfsb_buf_free(&s->id);
-    hfsb_buf_free(&s->page);
-    hfsb_buf_free(&s->api);
-    hfsb_buf_free(&s->work_dir);
-    hfsb_buf_free(&s->space_url);
-    hfsb_buf_free(&s->seen);
-    pthread_mutex_destroy(&s->lock);
-    hfsbi_array_free(&alloc, s, 1, sizeof *s);
+HFSBI_FN void hfsbi_sandbox_scrub(const hfsb_sandbox *s, char *text) {
+    hfsbi_scrub_secret(text, s->o.api_token);
+    hfsbi_scrub_secret(text, s->o.hub_token);
 }
 
 HFSBI_FN void hfsbi_sandbox_log(const hfsb_sandbox *s, const char *format,
@@ -38295,83 +38093,370 @@ HFSBI_FN void hfsbi_sandbox_log(const hfsb_sandbox *s, const char *format,
     hfsb_buf_free(&line);
 }
 
-HFSBI_FN void hfsbi_seconds_text(long long ms, char out[HFSBI_SECONDS]) {
-    size_t n;
-    (void)snprintf(out, HFSBI_SECONDS, "%lld.%03lld", ms / 1000, ms % 1000);
-    n = strlen(out);
-    while (n && out[n - 1] == '0') n--;
-    if (n && out[n - 1] == '.') n--;
-    out[n] = '\0';
-}
+/* ---- options ---- */
 
-/* ---- is its server there? ---- */
-
-typedef struct hfsbi_probe_reply {
-    int  status; /* 0: none came */
-    bool ours;
-    bool refused; /* it answers, but not to this token */
-    char said[96];
-} hfsbi_probe_reply;
-
-/* hfsb-server tells more to those who have the token, so that one can know
-   without calling a tool. Others refuse with 401, or with 503 when they have
-   no token to compare with. */
-static hfsb_status hfsbi_probe_read(const hfsb_sandbox    *s,
-                                    const hfsb_http_reply *reply,
-                                    hfsbi_probe_reply     *h) {
-    const hfsb_str none = HFSB_LIT("");
-    hfsb_json_doc  doc = HFSB_INIT;
-    hfsb_str       detail;
-    hfsb_status    st;
-    char           text[1024]; /* so that no token is cut in two */
-    doc.alloc = s->o.alloc;
-    h->status = reply->status;
-    h->ours = hfsb_http_reply_field(reply, "X-Hfsb", 0).ptr != NULL;
-    st = hfsb_json_parse(hfsb_buf_str(&reply->body), NULL, &doc, NULL);
-    if (st == HFSB_NOMEM) return st;
-    detail = hfsb_json_str(hfsb_json_get(doc.root, "detail"), none);
-    (void)snprintf(text, sizeof text, "%.*s",
-                   detail.len < sizeof text ? (int)detail.len
-                                            : (int)sizeof text - 1,
-                   detail.ptr);
-    hfsbi_sandbox_hide(s, text);
-    (void)snprintf(h->said, sizeof h->said, "%.*s", (int)sizeof h->said - 1,
-                   text);
-    h->refused =
-        h->status == 401 ||
-        (h->status == 503 && strstr(h->said, "token not configured")) ||
-        (h->status == 200 && h->ours && !hfsb_json_get(doc.root, "version"));
-    hfsb_json_free(&doc);
+/* A token is sent as the value of a header field. */
+static hfsb_status hfsbi_sandbox_check_token(hfsb_str token, const char *which,
+                                             hfsb_err *err) {
+    size_t i;
+    for (i = 0; i < token.len; i++) {
+        unsigned char c = (unsigned char)token.ptr[i];
+        if (c <= ' ' || c >= 127)
+            return hfsbi_fail(err, HFSB_ARG, i,
+                              "%s contains a character that no token has, at "
+                              "byte %zu",
+                              which, i);
+    }
     return HFSB_OK;
 }
 
-static hfsb_status hfsbi_probe_ask(hfsb_sandbox *s, long long ms,
-                                   hfsbi_probe_reply *h, hfsb_err *err) {
-    hfsb_http_call  call = HFSB_INIT;
-    hfsb_http_reply reply = HFSB_INIT;
-    hfsb_status     st;
-    memset(h, 0, sizeof *h);
-    call.method = HFSB_LIT("GET");
-    call.total_ms = ms;
-    call.cancel = s->o.cancel;
-    call.connect_ms = ms < s->o.connect_ms ? ms : s->o.connect_ms;
-    reply.url.alloc = reply.body.alloc = reply.head.alloc = s->o.alloc;
-    reply.body.max = 64 * 1024;
-    st = hfsbi_sandbox_send(s, HFSB_LIT("health"), &call, &reply, err);
-    if (st == HFSB_OK) st = hfsbi_probe_read(s, &reply, h);
-    hfsb_http_reply_free(&reply);
+static hfsb_status hfsbi_sandbox_check(const hfsb_sandbox_opts *o, bool is_url,
+                                       hfsb_err *err) {
+    const hfsb_sandbox_times *t;
+    hfsb_status               st;
+    if (!o || (!o->hub && !is_url))
+        return hfsbi_fail(err, HFSB_ARG, 0,
+                          "a sandbox on a Space needs the option hub");
+    if (!o->transport && !o->hub)
+        return hfsbi_fail(err, HFSB_ARG, 0,
+                          "a sandbox needs the option transport or hub");
+    t = &o->times;
+    if (!(o->timeout >= 0) || t->delay_ms < 0 || t->connect_ms < 0 ||
+        t->margin_ms < 0 || t->wait_ms < 0 || t->poll_ms < 0 ||
+        t->api_wait_ms < 0 || t->api_poll_ms < 0 || t->health_ms < 0)
+        return hfsbi_fail(err, HFSB_ARG, 0,
+                          "sandbox options: times must not be negative");
+    st = hfsbi_sandbox_check_token(o->hub_token, "hub_token", err);
+    if (st != HFSB_OK) return st;
+    return hfsbi_sandbox_check_token(o->api_token, "api_token", err);
+}
+
+/* Keeps times small enough to be added to the clock. */
+static long long hfsbi_sandbox_time(long long given, long long otherwise) {
+    if (given > LLONG_MAX / 4) given = LLONG_MAX / 4;
+    return given ? given : otherwise;
+}
+
+static void hfsbi_sandbox_defaults(hfsb_sandbox_opts *o) {
+    hfsb_sandbox_times *t = &o->times;
+    if (!(o->timeout > 0)) o->timeout = 240;
+    if (o->timeout > 1200) o->timeout = 1200;
+    if (!o->tries) o->tries = 3;
+    t->delay_ms = hfsbi_sandbox_time(t->delay_ms, 3000);
+    t->connect_ms = hfsbi_sandbox_time(t->connect_ms, 30000);
+    t->margin_ms = hfsbi_sandbox_time(t->margin_ms, 30000);
+    t->wait_ms = hfsbi_sandbox_time(t->wait_ms, 600000);
+    t->poll_ms = hfsbi_sandbox_time(t->poll_ms, 5000);
+    t->api_wait_ms = hfsbi_sandbox_time(t->api_wait_ms, 180000);
+    t->api_poll_ms = hfsbi_sandbox_time(t->api_poll_ms, 3000);
+    t->health_ms = hfsbi_sandbox_time(t->health_ms, 10000);
+}
+
+/* ---- addresses ---- */
+
+/* Splits "http://host:1/x/api/" into base "http://host:1/x" and api
+   "http://host:1/x/api/". base may be NULL. */
+static hfsb_status hfsbi_sandbox_address(hfsb_str url, hfsb_buf *base,
+                                         hfsb_buf *api, hfsb_err *err) {
+    hfsb_url    u;
+    hfsb_str    path;
+    size_t      mark = api->len;
+    hfsb_status st = hfsb_url_parse(url, &u, err);
+    if (st != HFSB_OK) return st;
+    if (u.user.len || hfsb_str_find_byte(u.target, '?') != HFSB_NPOS)
+        return hfsbi_fail(err, HFSB_ARG, 0,
+                          "the address of a sandbox is http://host:port or "
+                          "https://host, without user, password and \"?\"");
+    path = u.target;
+    while (hfsb_str_ends(path, HFSB_LIT("/"))) path.len--;
+    if (hfsb_str_ends(path, HFSB_LIT("/api"))) path.len -= 4;
+    while (hfsb_str_ends(path, HFSB_LIT("/"))) path.len--;
+    hfsb_buf_append(api,
+                    u.secure ? HFSB_LIT("https://") : HFSB_LIT("http://"));
+    hfsb_buf_append(api, u.authority);
+    hfsb_buf_append(api, path);
+    if (base)
+        hfsb_buf_append(base,
+                        hfsb_str_slice(hfsb_buf_str(api), mark, api->len));
+    hfsb_buf_append(api, HFSB_LIT("/api/"));
+    st = hfsb_buf_finish(api, mark);
+    if (st == HFSB_OK && base) st = base->status;
+    return st == HFSB_OK ? st : hfsbi_fail_status(err, st, "Address");
+}
+
+/* The Space's page, and its server's address by the Hub's rule; api stays
+   empty for a name that is too long for the rule. */
+static hfsb_status hfsbi_sandbox_space(hfsb_sandbox *s, hfsb_err *err) {
+    hfsb_str    endpoint = hfsb_hub_endpoint(s->o.hub);
+    hfsb_buf    host = HFSB_INIT;
+    hfsb_status st = hfsb_space_check(s->id, err);
+    if (st == HFSB_OK)
+        st = hfsb_buf_printf(&s->page, "%.*s/spaces/%s", (int)endpoint.len,
+                             endpoint.ptr, s->id.ptr);
+    if (st != HFSB_OK) return st;
+    if (s->o.space_url.len)
+        return hfsbi_sandbox_address(s->o.space_url, NULL, &s->api, err);
+    host.alloc = s->o.alloc;
+    st = hfsb_space_host(s->id, &host, err);
+    if (st == HFSB_OK)
+        st = hfsb_buf_printf(&s->api, "https://%s/api/", host.ptr);
+    else if (st == HFSB_ARG) st = HFSB_OK;
+    hfsb_buf_free(&host);
     return st;
 }
 
-typedef struct hfsbi_probe_wait {
-    const char *before;  /* instance that does not count */
-    bool        fresh;   /* it was just started */
-    int         status;  /* of the last reply */
-    bool        replied; /* the server from before did */
-    hfsb_err    last;    /* of the last ask that brought none */
-} hfsbi_probe_wait;
+/* The rule is certain for letters, digits and "-". Only the Hub knows what it
+   makes of other characters and of names over 63 characters. */
+static bool hfsbi_sandbox_is_plain(const hfsb_sandbox *s) {
+    return s->api.len && hfsb_str_find_byte(s->id, '.') == HFSB_NPOS &&
+           hfsb_str_find_byte(s->id, '_') == HFSB_NPOS;
+}
 
-static bool hfsbi_probe_is(hfsb_sandbox *s, const char *instance) {
+HFSBI_FN hfsb_status hfsbi_sandbox_locate(hfsb_sandbox *s, hfsb_err *err) {
+    hfsb_buf    url = HFSB_INIT;
+    hfsb_status st;
+    if (s->is_url || s->o.space_url.len || hfsbi_sandbox_is_plain(s))
+        return HFSB_OK;
+    url.alloc = s->o.alloc;
+    st = hfsb_hub_space_url(s->o.hub, s->id, s->o.cancel, &url, err);
+    if (st == HFSB_OK) {
+        hfsb_buf_truncate(&s->api, 0);
+        st = hfsbi_sandbox_address(hfsb_buf_str(&url), NULL, &s->api, err);
+    }
+    hfsb_buf_free(&url);
+    return st;
+}
+
+/* ---- the handle ---- */
+
+HFSBI_FN void hfsbi_sandbox_free(hfsb_sandbox *s) {
+    hfsb_alloc alloc;
+    if (!s) return;
+    alloc = s->o.alloc;
+    if (s->texts.ptr) hfsbi_wipe(s->texts.ptr, s->texts.len);
+    hfsb_buf_free(&s->texts);
+    hfsb_buf_free(&s->page);
+    hfsb_buf_free(&s->api);
+    hfsb_buf_free(&s->seen);
+    pthread_mutex_destroy(&s->lock);
+    hfsbi_array_free(&alloc, s, 1, sizeof *s);
+}
+
+static hfsb_status hfsbi_sandbox_fill(hfsb_sandbox *s, hfsb_str url,
+                                      hfsb_err *err) {
+    hfsb_str   *texts[5];
+    const char *instead = getenv("HFSB_SPACE_URL");
+    hfsb_status st;
+    if (!s->is_url && !s->o.work_dir.len) s->o.work_dir = HFSB_LIT("/app");
+    if (!s->is_url && !s->o.space_url.len && instead)
+        s->o.space_url = hfsb_cstr(instead);
+    texts[0] = &s->id;
+    texts[1] = &s->o.hub_token;
+    texts[2] = &s->o.api_token;
+    texts[3] = &s->o.work_dir;
+    texts[4] = &s->o.space_url;
+    st = hfsbi_keep_texts(&s->texts, texts, 5);
+    if (st != HFSB_OK) return st;
+    return s->is_url ? hfsbi_sandbox_address(url, &s->page, &s->api, err)
+                     : hfsbi_sandbox_space(s, err);
+}
+
+HFSBI_FN hfsb_status hfsbi_sandbox_new(const hfsb_sandbox_opts *opts,
+                                       hfsb_str id, hfsb_str url, bool owned,
+                                       hfsb_sandbox **out, hfsb_err *err) {
+    hfsb_sandbox *s;
+    bool          is_url = !id.len;
+    hfsb_status   st = hfsbi_sandbox_check(opts, is_url, err);
+    *out = NULL;
+    if (st != HFSB_OK) return st;
+    s = (hfsb_sandbox *)hfsbi_array(&opts->alloc, 1, sizeof *s);
+    if (!s) return hfsbi_fail_status(err, HFSB_NOMEM, "Sandbox");
+    memset(s, 0, sizeof *s);
+    s->o = *opts;
+    s->id = id;
+    s->transport =
+        opts->transport ? *opts->transport : *hfsbi_hub_transport(opts->hub);
+    s->o.transport = &s->transport;
+    s->is_url = is_url;
+    s->owned = owned;
+    s->texts.alloc = s->page.alloc = s->api.alloc = s->seen.alloc =
+        opts->alloc;
+    if (pthread_mutex_init(&s->lock, NULL) != 0) {
+        hfsbi_array_free(&opts->alloc, s, 1, sizeof *s);
+        return hfsbi_fail_status(err, HFSB_BUSY, "Sandbox");
+    }
+    hfsbi_sandbox_defaults(&s->o);
+    st = hfsbi_sandbox_fill(s, url, err);
+    if (st == HFSB_OK) {
+        *out = s;
+        return hfsbi_ok(err);
+    }
+    hfsbi_sandbox_free(s);
+    if (st == HFSB_NOMEM || st == HFSB_LIMIT)
+        (void)hfsbi_fail_status(err, st, "Sandbox");
+    return st;
+}
+
+/* ---- requests ---- */
+
+HFSBI_FN hfsb_str hfsbi_reply_instance(const hfsb_http_reply *reply) {
+    const hfsb_str name = HFSB_LIT("instance=");
+    hfsb_str       value = hfsb_http_reply_field(reply, "X-Hfsb", 0), id;
+    size_t         at = hfsb_str_find(value, name);
+    if (at == HFSB_NPOS) return HFSB_LIT("");
+    id = hfsb_str_slice(value, at + name.len, value.len);
+    id = hfsbi_trim(hfsb_str_slice(id, 0, hfsb_str_find_byte(id, ';')));
+    if (id.len >= sizeof((hfsb_sandbox *)0)->instance) id.len = 0;
+    return id;
+}
+
+/* A server that the reply was redirected to received no key and is not the
+   one that answers next time. */
+HFSBI_FN bool hfsbi_sandbox_is_origin(const hfsb_sandbox *sandbox,
+                                      hfsb_str            url) {
+    hfsb_url here, there;
+    return hfsb_url_parse(hfsb_buf_str(&sandbox->api), &here, NULL) ==
+               HFSB_OK &&
+           hfsb_url_parse(url, &there, NULL) == HFSB_OK &&
+           hfsb_url_same_origin(&here, &there);
+}
+
+/* Notes that the server answered, and its instance. */
+static void hfsbi_sandbox_note(hfsb_sandbox          *sandbox,
+                               const hfsb_http_reply *reply) {
+    hfsb_str id = hfsbi_reply_instance(reply);
+    bool     known =
+        id.len && hfsbi_sandbox_is_origin(sandbox, hfsb_buf_str(&reply->url));
+    pthread_mutex_lock(&sandbox->lock);
+    sandbox->answered = true;
+    if (known) {
+        memcpy(sandbox->instance, id.ptr, id.len);
+        sandbox->instance[id.len] = '\0';
+    }
+    pthread_mutex_unlock(&sandbox->lock);
+}
+
+/* The Hub's token is for the edge of Spaces, not for a server at any URL. */
+static bool hfsbi_sandbox_at_edge(const hfsb_sandbox *sandbox) {
+    const hfsb_str domain = HFSB_LIT(".hf.space");
+    hfsb_url       url;
+    if (!sandbox->is_url) return true;
+    return hfsb_url_parse(hfsb_buf_str(&sandbox->api), &url, NULL) ==
+               HFSB_OK &&
+           url.secure && url.host.len > domain.len &&
+           hfsb_http_same(hfsb_str_slice(url.host, url.host.len - domain.len,
+                                         url.host.len),
+                          domain);
+}
+
+enum { HFSBI_SANDBOX_FIELDS = 8 }; /* of one request, tokens included */
+
+/* The texts of a request: its URL, then the values of the token fields. They
+   are appended to one buffer, so that views are taken at the end. */
+typedef struct hfsbi_sandbox_message {
+    hfsb_buf        text;
+    size_t          hub_at, api_at; /* where the values begin */
+    hfsb_http_field fields[HFSBI_SANDBOX_FIELDS];
+    size_t          count;
+} hfsbi_sandbox_message;
+
+static void hfsbi_message_add(hfsbi_sandbox_message *m, hfsb_str name,
+                              size_t from, size_t to) {
+    if (from == to) return;
+    m->fields[m->count].name = name;
+    m->fields[m->count++].value =
+        hfsb_str_slice(hfsb_buf_str(&m->text), from, to);
+}
+
+static hfsb_status hfsbi_message_make(const hfsb_sandbox *s, hfsb_str path,
+                                      const hfsb_http_call  *call,
+                                      hfsbi_sandbox_message *m) {
+    memset(m, 0, sizeof *m);
+    m->text.alloc = s->o.alloc;
+    HFSB_ASSERT(call->field_count + 2 <= HFSBI_SANDBOX_FIELDS);
+    hfsb_buf_append(&m->text, hfsb_buf_str(&s->api));
+    hfsb_buf_append(&m->text, path);
+    m->hub_at = m->text.len;
+    if (s->o.hub_token.len && hfsbi_sandbox_at_edge(s))
+        hfsb_buf_printf(&m->text, "Bearer %s", s->o.hub_token.ptr);
+    m->api_at = m->text.len;
+    if (s->o.api_token.len)
+        hfsb_buf_printf(&m->text, "Bearer %s", s->o.api_token.ptr);
+    if (m->text.status != HFSB_OK) return m->text.status;
+    for (; m->count < call->field_count; m->count++)
+        m->fields[m->count] = call->fields[m->count];
+    hfsbi_message_add(m, HFSB_LIT("Authorization"), m->hub_at, m->api_at);
+    hfsbi_message_add(m, HFSB_LIT("X-Sandbox-Authorization"), m->api_at,
+                      m->text.len);
+    return HFSB_OK;
+}
+
+HFSBI_FN hfsb_status hfsbi_sandbox_send(hfsb_sandbox *s, hfsb_str path,
+                                        const hfsb_http_call *call,
+                                        hfsb_http_reply      *reply,
+                                        hfsb_err             *err) {
+    hfsbi_sandbox_message m;
+    hfsb_http_call        c = *call;
+    hfsb_status           st = hfsbi_message_make(s, path, call, &m);
+    if (st == HFSB_OK) {
+        c.url = hfsb_str_slice(hfsb_buf_str(&m.text), 0, m.hub_at);
+        c.fields = m.fields;
+        c.field_count = m.count;
+        if (!c.connect_ms) c.connect_ms = s->o.times.connect_ms;
+        reply->url.alloc = reply->body.alloc = reply->head.alloc = s->o.alloc;
+        st = hfsb_http_send(&s->transport, &c, reply, err);
+        if (reply->status) hfsbi_sandbox_note(s, reply);
+    } else {
+        (void)hfsbi_fail_status(err, st, "Request");
+    }
+    if (m.text.ptr) hfsbi_wipe(m.text.ptr, m.text.len);
+    hfsb_buf_free(&m.text);
+    return st;
+}
+
+/* ---- waiting for the server ---- */
+
+/* One wait for the server; see the picture at the top. */
+typedef struct hfsbi_probe {
+    const char *before;   /* instance that does not count, or "" */
+    bool        fresh;    /* the Space was just started: the server that ran
+                             before may still answer, and refuse the token */
+    bool        ask_hub;  /* look at the stage when a check fails */
+    long long   look_at;  /* on hfsb_clock_ms(): the next look */
+    int         status;   /* HTTP status of the last reply, 0: none yet */
+    bool        outdated; /* the last reply came from the server before */
+    hfsb_err    last;     /* why the last check failed, or "" */
+} hfsbi_probe;
+
+/* Appends up to 95 bytes of the reply's "detail" to *err, tokens removed: a
+   server may echo them. */
+static void hfsbi_probe_quote(const hfsb_sandbox    *s,
+                              const hfsb_json_value *root, hfsb_err *err) {
+    hfsb_str detail =
+        hfsb_json_str(hfsb_json_get(root, "detail"), HFSB_LIT(""));
+    char text[1024]; /* long enough not to cut a token in two */
+    detail = hfsb_str_slice(detail, 0, sizeof text - 1);
+    (void)snprintf(text, sizeof text, "%.*s", (int)detail.len, detail.ptr);
+    hfsbi_sandbox_scrub(s, text);
+    if (*text) hfsbi_err_add(err, " (%.95s)", text);
+}
+
+/* True when the server answers but refuses the token. The reference's server
+   replies 401, or 503 if it has no token to compare with. hfsb-server replies
+   200 to anyone, and adds its version only for the right token. */
+static bool hfsbi_probe_is_refused(const hfsb_http_reply *reply,
+                                   const hfsb_json_value *root) {
+    hfsb_str detail =
+        hfsb_json_str(hfsb_json_get(root, "detail"), HFSB_LIT(""));
+    bool ours = hfsb_http_reply_field(reply, "X-Hfsb", 0).ptr != NULL;
+    return reply->status == 401 ||
+           (reply->status == 503 &&
+            hfsb_str_find(detail, HFSB_LIT("token not configured")) !=
+                HFSB_NPOS) ||
+           (reply->status == 200 && ours && !hfsb_json_get(root, "version"));
+}
+
+static bool hfsbi_sandbox_is_instance(hfsb_sandbox *s, const char *instance) {
     bool same;
     pthread_mutex_lock(&s->lock);
     same = *instance && !strcmp(s->instance, instance);
@@ -38379,152 +38464,204 @@ static bool hfsbi_probe_is(hfsb_sandbox *s, const char *instance) {
     return same;
 }
 
-/* HFSB_BUSY: not yet. */
-static hfsb_status hfsbi_probe_once(hfsb_sandbox *s, hfsbi_probe_wait *w,
-                                    long long ms, hfsb_err *err) {
-    hfsbi_probe_reply h;
-    hfsb_status       st = hfsbi_probe_ask(s, ms, &h, &w->last);
-    if (st == HFSB_NOMEM) return hfsbi_fail_status(err, st, "Health check");
-    if (st == HFSB_CANCELLED || st == HFSB_REFUSED || st == HFSB_ARG) {
-        if (err) *err = w->last;
-        return st;
+/* HFSB_OK: the server answers; HFSB_BUSY: not yet; HFSB_AUTH, HFSB_NOMEM. */
+static hfsb_status hfsbi_probe_read(hfsb_sandbox *s, hfsbi_probe *p,
+                                    const hfsb_http_reply *reply) {
+    hfsb_json_doc doc = HFSB_INIT;
+    hfsb_status   st = HFSB_OK;
+    doc.alloc = s->o.alloc;
+    p->status = reply->status;
+    p->last.msg[0] = '\0';
+    if (hfsb_json_parse(hfsb_buf_str(&reply->body), NULL, &doc, NULL) ==
+        HFSB_NOMEM)
+        return HFSB_NOMEM;
+    if (hfsbi_probe_is_refused(reply, doc.root)) {
+        st = hfsbi_fail(&p->last, HFSB_AUTH, 0,
+                        "Sandbox API at %s answers, but %s", s->api.ptr,
+                        s->o.api_token.len
+                            ? "does not accept this token"
+                            : "wants a token, which was not given");
+        hfsbi_probe_quote(s, doc.root, &p->last);
+    } else if (reply->status != 200) {
+        st = HFSB_BUSY;
+    } else {
+        p->outdated = hfsbi_sandbox_is_instance(s, p->before);
+        if (p->outdated) st = HFSB_BUSY;
     }
-    if (st != HFSB_OK) return HFSB_BUSY;
-    w->status = h.status;
-    w->last.msg[0] = '\0';
-    if (h.refused) {
-        st =
-            hfsbi_fail(&w->last, HFSB_AUTH, 0,
-                       "Sandbox API at %s answers, but %s%s%s%s", s->api.ptr,
-                       s->api_token.len ? "does not accept this token"
-                                        : "wants a token, which was not given",
-                       *h.said ? " (" : "", h.said, *h.said ? ")" : "");
-        if (w->fresh) return HFSB_BUSY;
-        if (err) *err = w->last;
-        return st;
-    }
-    if (h.status != 200) return HFSB_BUSY;
-    w->replied = hfsbi_probe_is(s, w->before);
-    return w->replied ? HFSB_BUSY : HFSB_OK;
+    hfsb_json_free(&doc);
+    return st == HFSB_AUTH && p->fresh ? HFSB_BUSY : st;
 }
 
-static hfsb_status hfsbi_probe_give_up(hfsb_sandbox *s, hfsbi_probe_wait *w,
+/* One health check of at most ms. As hfsbi_probe_read(); also HFSB_CANCELLED,
+   HFSB_REFUSED and HFSB_ARG. p->last says why it failed. */
+static hfsb_status hfsbi_probe_check(hfsb_sandbox *s, hfsbi_probe *p,
+                                     long long ms) {
+    hfsb_http_call  call = HFSB_INIT;
+    hfsb_http_reply reply = HFSB_INIT;
+    hfsb_status     st;
+    call.method = HFSB_LIT("GET");
+    call.total_ms = ms;
+    call.cancel = s->o.cancel;
+    call.connect_ms = ms < s->o.times.connect_ms ? ms : s->o.times.connect_ms;
+    reply.body.max = 64 * 1024;
+    st = hfsbi_sandbox_send(s, HFSB_LIT("health"), &call, &reply, &p->last);
+    if (st == HFSB_OK) st = hfsbi_probe_read(s, p, &reply);
+    else if (st != HFSB_NOMEM && st != HFSB_CANCELLED && st != HFSB_REFUSED &&
+             st != HFSB_ARG)
+        st = HFSB_BUSY;
+    hfsb_http_reply_free(&reply);
+    if (st == HFSB_NOMEM)
+        (void)hfsbi_fail_status(&p->last, st, "Health check");
+    return st;
+}
+
+HFSBI_FN hfsbi_stage_kind hfsbi_stage_kind_of(const char *stage) {
+    static const struct {
+        const char      *name;
+        hfsbi_stage_kind kind;
+    } list[] = {{"BUILD_ERROR", HFSBI_STAGE_FAILED},
+                {"RUNTIME_ERROR", HFSBI_STAGE_FAILED},
+                {"CONFIG_ERROR", HFSBI_STAGE_FAILED},
+                {"NO_APP_FILE", HFSBI_STAGE_FAILED},
+                {"DELETING", HFSBI_STAGE_FAILED},
+                {"PAUSED", HFSBI_STAGE_STOPPED},
+                {"STOPPED", HFSBI_STAGE_STOPPED},
+                {"SLEEPING", HFSBI_STAGE_ASLEEP}};
+    size_t i;
+    for (i = 0; i < sizeof list / sizeof *list; i++)
+        if (!strcmp(stage, list[i].name)) return list[i].kind;
+    return HFSBI_STAGE_MOVING;
+}
+
+/* Asks the Hub whether there is anything to wait for: HFSB_OK if so, or if
+   the Hub does not answer. After a restart a stopped Space is one that the Hub
+   has not started yet. */
+static hfsb_status hfsbi_probe_look(hfsb_sandbox *s, const hfsbi_probe *p,
+                                    long long deadline, hfsb_err *err) {
+    hfsb_space_runtime runtime;
+    hfsbi_stage_kind   kind;
+    hfsb_status        st = hfsbi_hub_runtime_until(s->o.hub, s->id, deadline,
+                                                    s->o.cancel, &runtime, NULL);
+    if (st == HFSB_NOT_FOUND)
+        return hfsbi_fail(err, st, 0,
+                          "The Hub shows no Space %s: check the name, and "
+                          "whether the token may see it.",
+                          s->id.ptr);
+    if (st != HFSB_OK) return st == HFSB_NOMEM ? st : HFSB_OK;
+    kind = hfsbi_stage_kind_of(runtime.stage);
+    if (kind == HFSBI_STAGE_STOPPED && !p->fresh)
+        return hfsbi_fail(err, HFSB_CONNECT, 0,
+                          "The Space %s is %s: restart it (hfsb restart %s).",
+                          s->id.ptr, runtime.stage, s->id.ptr);
+    if (kind != HFSBI_STAGE_FAILED) return HFSB_OK;
+    hfsbi_sandbox_scrub(s, runtime.error);
+    return hfsbi_fail(err, HFSB_REMOTE, 0, "The Space %s is %s%s%s. Check %s",
+                      s->id.ptr, runtime.stage, runtime.error[0] ? ": " : "",
+                      runtime.error, s->page.ptr);
+}
+
+static hfsb_status hfsbi_probe_give_up(hfsb_sandbox *s, const hfsbi_probe *p,
                                        long long wait_ms, hfsb_err *err) {
     char status[16], seconds[HFSBI_SECONDS];
-    if (w->replied) { /* whoever it is, one can work with it */
+    if (p->outdated) { /* better than no server */
         hfsbi_sandbox_log(s,
-                          "Warning: the server that answers at %s was "
-                          "there before.",
+                          "Warning: the server at %s is the one that ran "
+                          "before the restart.",
                           s->api.ptr);
         return hfsbi_ok(err);
     }
     hfsbi_seconds_text(wait_ms, seconds);
-    (void)snprintf(status, sizeof status, "%d", w->status);
+    (void)snprintf(status, sizeof status, "%d", p->status);
     return hfsbi_fail(err, HFSB_TIMEOUT, 0,
                       "Sandbox API at %s not responding after %ss. Last "
                       "status: %s, last error: %s",
-                      s->api.ptr, seconds, w->status ? status : "None",
-                      w->last.msg[0] ? w->last.msg : "None");
+                      s->api.ptr, seconds, p->status ? status : "None",
+                      p->last.msg[0] ? p->last.msg : "None");
 }
 
-static hfsb_status hfsbi_probe_wait_for(hfsb_sandbox *s, long long wait_ms,
-                                        hfsbi_probe_wait *w, hfsb_err *err) {
-    long long   now = hfsb_clock_ms(), until = now + wait_ms, ms;
-    hfsb_status st;
-    for (;;) { /* at least once, and once more when time is up */
-        ms = until - now < s->o.health_ms ? until - now : s->o.health_ms;
-        st = hfsbi_probe_once(s, w, ms > 100 ? ms : 100, err);
+/* Checks health until the server answers; always at least once, and once more
+   at the deadline. */
+static hfsb_status hfsbi_probe_run(hfsb_sandbox *s, hfsbi_probe *p,
+                                   long long wait_ms, hfsb_err *err) {
+    const hfsb_sandbox_times *t = &s->o.times;
+    long long                 deadline = hfsb_clock_ms() + wait_ms, left;
+    hfsb_status               st;
+    for (;;) {
+        left = deadline - hfsb_clock_ms();
+        if (left > t->health_ms) left = t->health_ms;
+        st = hfsbi_probe_check(s, p, left > 100 ? left : 100);
         if (st == HFSB_OK) {
             hfsbi_sandbox_log(s, "API is responsive at %s", s->api.ptr);
             return hfsbi_ok(err);
         }
-        if (st != HFSB_BUSY) return st;
-        now = hfsb_clock_ms();
-        if (now >= until) return hfsbi_probe_give_up(s, w, wait_ms, err);
-        ms = until - now < s->o.api_poll_ms ? until - now : s->o.api_poll_ms;
-        if (!hfsb_cancel_wait(s->o.cancel, ms))
-            return hfsbi_fail_status(err, HFSB_CANCELLED,
-                                     "Waiting for the sandbox");
-        now = hfsb_clock_ms();
+        if (st != HFSB_BUSY) {
+            if (err) *err = p->last;
+            return st;
+        }
+        if (p->ask_hub && hfsb_clock_ms() >= p->look_at) {
+            st = hfsbi_probe_look(s, p, hfsb_clock_ms() + t->health_ms, err);
+            if (st != HFSB_OK) return st;
+            p->look_at = hfsb_clock_ms() + t->poll_ms;
+        }
+        st = hfsbi_poll_wait(s->o.cancel, t->api_poll_ms, deadline);
+        if (st == HFSB_LIMIT) return hfsbi_probe_give_up(s, p, wait_ms, err);
+        if (st == HFSB_CANCELLED)
+            return hfsbi_fail_status(err, st, "Waiting for the sandbox");
     }
 }
 
-/* Asks for health until it answers 200; wait_ms in all. HFSB_OK, HFSB_TIMEOUT,
-   HFSB_CANCELLED, HFSB_AUTH. */
-static hfsb_status hfsbi_sandbox_wait(hfsb_sandbox *s, long long wait_ms,
-                                      hfsb_err *err) {
-    hfsbi_probe_wait w = HFSB_INIT;
-    w.before = "";
-    return hfsbi_probe_wait_for(s, wait_ms, &w, err);
+HFSBI_FN hfsb_status hfsbi_sandbox_wait_new(hfsb_sandbox *s, hfsb_err *err) {
+    hfsbi_probe p = HFSB_INIT;
+    p.before = "";
+    p.fresh = true;
+    return hfsbi_probe_run(s, &p, s->o.times.api_wait_ms, err);
 }
 
-HFSBI_FN hfsb_status hfsbi_sandbox_wait_new(hfsb_sandbox *s, long long wait_ms,
-                                            const char *before,
-                                            hfsb_err   *err) {
-    hfsbi_probe_wait w = HFSB_INIT;
-    w.before = before;
-    w.fresh = true;
-    return hfsbi_probe_wait_for(s, wait_ms, &w, err);
+/* ---- open, connect, close ---- */
+
+hfsb_status hfsb_sandbox_open(hfsb_str id, bool owned,
+                              const hfsb_sandbox_opts *opts,
+                              hfsb_sandbox **out, hfsb_err *err) {
+    *out = NULL;
+    if (!id.len) return hfsb_space_check(id, err);
+    return hfsbi_sandbox_new(opts, id, HFSB_LIT(""), owned, out, err);
 }
 
-/* ---- connect and close ---- */
-
-/* A server that does not answer: what the Hub says of its Space. */
-static void hfsbi_sandbox_explain(const hfsb_sandbox *s, hfsb_err *err) {
-    hfsb_space_runtime runtime;
-    hfsb_status        st;
-    if (s->is_url || !err) return;
-    st = hfsb_hub_runtime(s->o.hub, hfsb_buf_str(&s->id), s->o.cancel,
-                          &runtime, NULL);
-    if (st == HFSB_NOT_FOUND)
-        hfsbi_err_add(err,
-                      "\nThe Hub shows no Space %s: it is not there, or the "
-                      "token may not see it.",
-                      s->id.ptr);
-    else if (st == HFSB_OK)
-        hfsbi_err_add(err, "\nIts Space is %s%s.", runtime.stage,
-                      strcmp(runtime.stage, "PAUSED") ? "" : ": restart it");
-}
-
-static hfsb_status hfsbi_sandbox_connected(const hfsb_sandbox_opts *opts,
-                                           hfsb_sandbox *s, hfsb_sandbox **out,
-                                           hfsb_err *err) {
-    hfsb_status st = hfsbi_sandbox_locate(s, err);
-    /* without the Hub the rule must do, unless there is no such Space */
-    if (st != HFSB_OK && st != HFSB_NOT_FOUND && st != HFSB_CANCELLED &&
-        st != HFSB_NOMEM && s->api.len)
+/* Waits for the server of *handle; frees it on failure. */
+static hfsb_status hfsbi_sandbox_connect(const hfsb_sandbox_opts *opts,
+                                         hfsb_sandbox           **handle,
+                                         hfsb_err                *err) {
+    hfsb_sandbox *s = *handle;
+    hfsbi_probe   p = HFSB_INIT;
+    hfsb_status   st = hfsbi_sandbox_locate(s, err);
+    /* if the Hub does not answer, the address by the rule must do */
+    if (s->api.len && st != HFSB_NOT_FOUND && st != HFSB_CANCELLED &&
+        st != HFSB_NOMEM)
         st = HFSB_OK;
+    p.before = "";
+    p.ask_hub = !s->is_url;
     if (st == HFSB_OK)
-        st = hfsbi_sandbox_wait(s, hfsbi_sandbox_or(opts->api_wait_ms, 60000),
-                                err);
-    if (st == HFSB_TIMEOUT) hfsbi_sandbox_explain(s, err);
-    if (st != HFSB_OK) {
-        hfsbi_sandbox_free(s);
-        return st;
-    }
-    *out = s;
-    return HFSB_OK;
+        st = hfsbi_probe_run(
+            s, &p, hfsbi_sandbox_time(opts->times.api_wait_ms, 60000), err);
+    if (st == HFSB_OK) return st;
+    hfsbi_sandbox_free(s);
+    *handle = NULL;
+    return st;
 }
 
 hfsb_status hfsb_sandbox_connect(hfsb_str id, bool owned,
                                  const hfsb_sandbox_opts *opts,
                                  hfsb_sandbox **out, hfsb_err *err) {
-    hfsb_sandbox *s;
-    hfsb_status   st;
-    *out = NULL;
-    if (!id.len) return hfsb_space_check(id, err);
-    st = hfsbi_sandbox_new(opts, id, HFSB_LIT(""), owned, &s, err);
-    return st == HFSB_OK ? hfsbi_sandbox_connected(opts, s, out, err) : st;
+    hfsb_status st = hfsb_sandbox_open(id, owned, opts, out, err);
+    return st == HFSB_OK ? hfsbi_sandbox_connect(opts, out, err) : st;
 }
 
 hfsb_status hfsb_sandbox_connect_url(hfsb_str                 url,
                                      const hfsb_sandbox_opts *opts,
                                      hfsb_sandbox **out, hfsb_err *err) {
-    hfsb_sandbox *s;
-    hfsb_status   st;
-    *out = NULL;
-    st = hfsbi_sandbox_new(opts, HFSB_LIT(""), url, false, &s, err);
-    return st == HFSB_OK ? hfsbi_sandbox_connected(opts, s, out, err) : st;
+    hfsb_status st =
+        hfsbi_sandbox_new(opts, HFSB_LIT(""), url, false, out, err);
+    return st == HFSB_OK ? hfsbi_sandbox_connect(opts, out, err) : st;
 }
 
 hfsb_status hfsb_sandbox_close(hfsb_sandbox *sandbox, bool delete_owned,
@@ -38540,7 +38677,7 @@ hfsb_status hfsb_sandbox_close(hfsb_sandbox *sandbox, bool delete_owned,
 /* ---- what it is ---- */
 
 hfsb_str hfsb_sandbox_id(const hfsb_sandbox *sandbox) {
-    return hfsb_buf_str(&sandbox->id);
+    return sandbox->id;
 }
 
 hfsb_str hfsb_sandbox_page(const hfsb_sandbox *sandbox) {
@@ -38552,18 +38689,14 @@ hfsb_str hfsb_sandbox_api(const hfsb_sandbox *sandbox) {
 }
 
 hfsb_str hfsb_sandbox_token(const hfsb_sandbox *sandbox) {
-    return hfsb_buf_str(&sandbox->api_token);
-}
-
-bool hfsb_sandbox_owned(const hfsb_sandbox *sandbox) {
-    return sandbox->owned;
+    return sandbox->o.api_token;
 }
 
 bool hfsb_sandbox_ours(const hfsb_sandbox *sandbox) {
     hfsb_sandbox *s = (hfsb_sandbox *)(uintptr_t)sandbox; /* for its lock */
     bool          ours;
     pthread_mutex_lock(&s->lock);
-    ours = s->ours;
+    ours = s->instance[0] != '\0';
     pthread_mutex_unlock(&s->lock);
     return ours;
 }
@@ -38574,26 +38707,24 @@ static hfsb_status hfsbi_sandbox_has_space(const hfsb_sandbox *s,
                                            const char *verb, hfsb_err *err) {
     if (!s->is_url) return HFSB_OK;
     return hfsbi_fail(err, HFSB_ARG, 0,
-                      "%s is a server at an address, not a Space: nothing to "
-                      "%s",
+                      "%s is a server at a URL, not a Space: nothing to %s",
                       s->page.ptr, verb);
 }
 
 hfsb_status hfsb_sandbox_delete(hfsb_sandbox *sandbox, hfsb_err *err) {
     hfsb_status st = hfsbi_sandbox_has_space(sandbox, "delete", err);
-    bool        gone;
+    bool        deleted;
     if (st != HFSB_OK) return st;
     if (!sandbox->owned)
         return hfsbi_fail(err, HFSB_REFUSED, 0,
                           "This Sandbox did not create %s.", sandbox->id.ptr);
     pthread_mutex_lock(&sandbox->lock);
-    gone = sandbox->deleted;
+    deleted = sandbox->deleted;
     pthread_mutex_unlock(&sandbox->lock);
-    if (gone) return hfsbi_ok(err);
+    if (deleted) return hfsbi_ok(err);
     hfsbi_sandbox_log(sandbox, "Deleting sandbox: %s...", sandbox->id.ptr);
-    /* o.cancel ends the work; this is what comes after it */
-    st = hfsb_hub_delete(sandbox->o.hub, hfsb_buf_str(&sandbox->id),
-                         sandbox->o.give_up, err);
+    /* o.cancel ends the work; the deletion comes after it */
+    st = hfsb_hub_delete(sandbox->o.hub, sandbox->id, sandbox->o.give_up, err);
     if (st != HFSB_OK && st != HFSB_NOT_FOUND) return st;
     pthread_mutex_lock(&sandbox->lock);
     sandbox->deleted = true;
@@ -38605,23 +38736,41 @@ hfsb_status hfsb_sandbox_delete(hfsb_sandbox *sandbox, hfsb_err *err) {
 hfsb_status hfsb_sandbox_pause(hfsb_sandbox *sandbox, hfsb_err *err) {
     hfsb_status st = hfsbi_sandbox_has_space(sandbox, "pause", err);
     if (st != HFSB_OK) return st;
-    return hfsb_hub_pause(sandbox->o.hub, hfsb_buf_str(&sandbox->id),
-                          sandbox->o.cancel, NULL, err);
+    return hfsb_hub_pause(sandbox->o.hub, sandbox->id, sandbox->o.cancel, NULL,
+                          err);
+}
+
+/* The instance that answers now, or "": the one that a restart ends. */
+static void hfsbi_sandbox_find_instance(hfsb_sandbox *s, char *out) {
+    hfsbi_probe p = HFSB_INIT;
+    bool        answered;
+    p.before = "";
+    pthread_mutex_lock(&s->lock);
+    answered = s->answered;
+    pthread_mutex_unlock(&s->lock);
+    if (!answered) (void)hfsbi_probe_check(s, &p, s->o.times.health_ms);
+    pthread_mutex_lock(&s->lock);
+    memcpy(out, s->instance, sizeof s->instance);
+    pthread_mutex_unlock(&s->lock);
 }
 
 hfsb_status hfsb_sandbox_restart(hfsb_sandbox *sandbox, bool factory,
                                  hfsb_err *err) {
+    const hfsb_sandbox_times *t = &sandbox->o.times;
+    char                      before[sizeof sandbox->instance];
+    hfsbi_probe               p = HFSB_INIT;
     hfsb_status st = hfsbi_sandbox_has_space(sandbox, "restart", err);
-    char        before[sizeof sandbox->instance];
+    if (st == HFSB_OK) st = hfsbi_sandbox_locate(sandbox, err);
     if (st != HFSB_OK) return st;
-    pthread_mutex_lock(&sandbox->lock);
-    memcpy(before, sandbox->instance, sizeof before);
-    pthread_mutex_unlock(&sandbox->lock);
-    st = hfsb_hub_restart(sandbox->o.hub, hfsb_buf_str(&sandbox->id), factory,
+    hfsbi_sandbox_find_instance(sandbox, before);
+    st = hfsb_hub_restart(sandbox->o.hub, sandbox->id, factory,
                           sandbox->o.cancel, NULL, err);
     if (st != HFSB_OK) return st;
-    return hfsbi_sandbox_wait_new(sandbox, sandbox->o.api_wait_ms, before,
-                                  err);
+    p.before = before;
+    p.fresh = p.ask_hub = true;
+    /* at first the Hub may still show the stage before the restart */
+    p.look_at = hfsb_clock_ms() + t->poll_ms;
+    return hfsbi_probe_run(sandbox, &p, t->api_wait_ms, err);
 }
 
 hfsb_status hfsb_sandbox_status(hfsb_sandbox *sandbox, hfsb_space_runtime *out,
@@ -38629,89 +38778,92 @@ hfsb_status hfsb_sandbox_status(hfsb_sandbox *sandbox, hfsb_space_runtime *out,
     hfsb_status st = hfsbi_sandbox_has_space(sandbox, "ask about", err);
     memset(out, 0, sizeof *out);
     if (st != HFSB_OK) return st;
-    return hfsb_hub_runtime(sandbox->o.hub, hfsb_buf_str(&sandbox->id),
-                            sandbox->o.cancel, out, err);
+    return hfsb_hub_runtime(sandbox->o.hub, sandbox->id, sandbox->o.cancel,
+                            out, err);
 }
 
 /* ---- src/remote/sandbox_create.c ---- */
-/* sandbox_create.c - a new sandbox on the Hub: duplicated, furnished, waited
-   for, and taken away again when any of that fails. */
-/* How long is waited for a Space that was just duplicated and is not visible
-   everywhere yet. All zero at first. */
-typedef struct hfsbi_patience {
-    int    seconds; /* waited so far */
-    size_t waits;
-} hfsbi_patience;
+/* sandbox_create.c - sandboxes on the Hub: one is created, an owner's are
+   listed, those that programs left behind are deleted.
 
-/* ==== sandbox start ==== */
+   create duplicates a template, sets the secrets, commits the server's files,
+   waits until the Hub runs that commit on the requested hardware, and until
+   the server answers. A Space that was just duplicated may not be visible
+   everywhere for up to a minute, so "not found" is retried in every step.
 
-/* a Space that was just made, until it runs. */
+   Whatever fails, no Space may be left behind unnoticed, since it costs money.
+   What create knows about the Space:
 
-/* ---- patience with the Hub ---- */
+       NONE --duplicated--------------------> MADE --the Hub shows it--> SEEN
+        |---reply lost, Hub shows no Space---> DOUBTFUL
+        \---cancelled before anyone looked---> UNKNOWN
 
-/* Waits for 1, 2, 4, 5, 5 ... seconds (in fifths of poll_ms); HFSB_LIMIT when
-   it has been a minute, HFSB_CANCELLED. */
-static hfsb_status hfsbi_sandbox_patience(const hfsb_sandbox *s,
-                                          hfsbi_patience     *p) {
-    static const int steps[] = {1, 2, 4, 5};
-    const long long  second = (s->o.poll_ms + 4) / 5;
-    int              step = steps[p->waits < 4 ? p->waits : 3];
-    if (p->seconds + step > 60) return HFSB_LIMIT;
-    p->seconds += step;
-    p->waits++;
-    return hfsb_cancel_wait(s->o.cancel, second * step) ? HFSB_OK
-                                                        : HFSB_CANCELLED;
+   Everything but NONE is deleted on failure. "Not found" then means: gone, of
+   a Space that was SEEN and that the Hub no longer shows; never there, if it
+   is DOUBTFUL; not visible yet, if it is MADE or UNKNOWN. A Space that could
+   not be deleted is named in the message. */
+typedef enum hfsbi_made_state {
+    HFSBI_MADE_NONE,
+    HFSBI_MADE_DOUBTFUL,
+    HFSBI_MADE_UNKNOWN,
+    HFSBI_MADE_SURELY,
+    HFSBI_MADE_SEEN
+} hfsbi_made_state;
+
+enum {
+    HFSBI_CREATE_TRIES = 14, /* with 1, 2, 4, 5, 5 ... s between: one minute */
+    HFSBI_CREATE_NAMES = 5,  /* that are tried while the Hub says "taken" */
+    HFSBI_CREATE_DELETES = 3,
+    HFSBI_SUFFIX = 8 /* hexadecimal digits of a name */
+};
+
+#define HFSBI_CREATE_OLD_SERVER "sandbox_server.py"
+#define HFSBI_CREATE_MARK       "HFSB_CREATED" /* variable of our Spaces */
+
+/* Tests shorten all waits by poll_ms, which is 5 s by default. */
+static long long hfsbi_create_second(const hfsb_sandbox *s) {
+    return (s->o.times.poll_ms + 4) / 5;
 }
 
-/* ---- secrets stay secret ---- */
-
-/* Values this short are switches and numbers, which are in every text. */
-#define HFSBI_SCRUB_MIN 6
-
-static void hfsbi_scrub_one(char *text, hfsb_str secret) {
-    const hfsb_str stars = HFSB_LIT("***");
-    size_t         at, n;
-    if (secret.len < HFSBI_SCRUB_MIN) return;
-    while ((at = hfsb_str_find(hfsb_cstr(text), secret)) != HFSB_NPOS) {
-        n = strlen(text);
-        memcpy(text + at, stars.ptr, stars.len);
-        memmove(text + at + stars.len, text + at + secret.len,
-                n - at - secret.len + 1);
-        text += at + stars.len;
-    }
+/* The retries of a request about a Space that is not visible yet. */
+static hfsbi_retry hfsbi_create_retry(const hfsb_sandbox *s) {
+    hfsbi_retry retry = HFSB_INIT;
+    retry.tries = HFSBI_CREATE_TRIES;
+    retry.delay_ms = hfsbi_create_second(s);
+    retry.max_delay_ms = 5 * retry.delay_ms;
+    retry.cancel = s->o.cancel;
+    return retry;
 }
 
-/* Takes the tokens and what was given as a secret out of a text. */
-static void hfsbi_sandbox_scrub(const hfsb_sandbox_opts *opts,
-                                const hfsb_sandbox_spec *spec, char *text) {
+/* Removes the tokens and the secrets of spec from a text. */
+static void hfsbi_create_scrub(const hfsb_sandbox_opts *opts,
+                               const hfsb_sandbox_spec *spec, char *text) {
     size_t i;
-    hfsbi_scrub_one(text, opts->api_token);
-    hfsbi_scrub_one(text, opts->hub_token);
+    hfsbi_scrub_secret(text, opts->api_token);
+    hfsbi_scrub_secret(text, opts->hub_token);
     for (i = 0; i < spec->secret_count; i++)
-        hfsbi_scrub_one(text, spec->secrets[i].value);
-}
-
-HFSBI_FN void hfsbi_sandbox_hide(const hfsb_sandbox *s, char *text) {
-    hfsbi_scrub_one(text, hfsb_buf_str(&s->api_token));
-    hfsbi_scrub_one(text, hfsb_buf_str(&s->hub_token));
+        hfsbi_scrub_secret(text, spec->secrets[i].value);
 }
 
 /* ---- the end of a log ---- */
 
-#define HFSBI_LOG_KEPT  8192 /* bytes, of which the end is shown */
-#define HFSBI_LOG_SHOWN 700
+enum {
+    HFSBI_LOG_KEPT = 8192, /* bytes, of which the end is shown */
+    HFSBI_LOG_SHOWN = 700,
+    HFSBI_LOG_MS = 30000 /* for reading it */
+};
 
 typedef struct hfsbi_log_end {
     hfsb_buf          text;
     hfsb_text_filter *filter;
-    long long         until; /* on hfsb_clock_ms(): enough of it */
+    long long         deadline; /* on hfsb_clock_ms() */
 } hfsbi_log_end;
 
 static bool hfsbi_log_end_line(void *user, hfsb_str line, hfsb_str timestamp) {
     hfsbi_log_end *e = (hfsbi_log_end *)user;
     size_t         over;
     (void)timestamp;
-    /* of a line longer than all we keep only the end matters */
+    /* only the end of an overlong line matters */
     if (line.len > HFSBI_LOG_KEPT)
         line = hfsb_str_slice(line, line.len - HFSBI_LOG_KEPT, line.len);
     if (hfsb_text_filter_write(e->filter, line, &e->text) != HFSB_OK ||
@@ -38722,10 +38874,10 @@ static bool hfsbi_log_end_line(void *user, hfsb_str line, hfsb_str timestamp) {
         memmove(e->text.ptr, e->text.ptr + over, e->text.len - over);
         hfsb_buf_truncate(&e->text, e->text.len - over);
     }
-    return hfsb_clock_ms() < e->until;
+    return hfsb_clock_ms() < e->deadline;
 }
 
-/* The last lines of text, as many as fit. */
+/* The last lines of text, as many as are shown. */
 static hfsb_str hfsbi_log_end_show(hfsb_str text) {
     size_t at;
     while (text.len && text.ptr[text.len - 1] == '\n') text.len--;
@@ -38733,12 +38885,10 @@ static hfsb_str hfsbi_log_end_show(hfsb_str text) {
     text = hfsb_str_slice(text, text.len - HFSBI_LOG_SHOWN, text.len);
     at = hfsb_str_find_byte(text, '\n');
     if (at != HFSB_NPOS) return hfsb_str_slice(text, at + 1, text.len);
-    while (text.len && ((unsigned char)*text.ptr & 0xC0) == 0x80)
-        text = hfsb_str_slice(text, 1, text.len);
-    return text;
+    return hfsb_str_slice(text, hfsbi_utf8_ceil(text, 0), text.len);
 }
 
-/* Appends the end of the Space's log to *err, when there is one to be had. */
+/* Appends the end of the Space's log to *err, if the Hub has one. */
 static void hfsbi_log_end_add(const hfsb_sandbox      *s,
                               const hfsb_sandbox_spec *spec, const char *which,
                               hfsb_err *err) {
@@ -38746,16 +38896,16 @@ static void hfsbi_log_end_add(const hfsb_sandbox      *s,
     hfsb_log_opts opts = HFSB_INIT;
     hfsb_str      shown;
     e.text.alloc = s->o.alloc;
-    e.until = hfsb_clock_ms() + 30000;
+    e.deadline = hfsb_clock_ms() + HFSBI_LOG_MS;
     e.filter = hfsb_text_filter_open(&s->o.alloc);
     opts.cancel = s->o.cancel;
-    opts.idle_ms = s->o.poll_ms < 5000 ? 1000 : 5000;
+    opts.idle_ms = s->o.times.poll_ms < 5000 ? 1000 : 5000;
     if (e.filter)
-        (void)hfsb_hub_space_logs(s->o.hub, hfsb_buf_str(&s->id), which, &opts,
+        (void)hfsb_hub_space_logs(s->o.hub, s->id, which, &opts,
                                   hfsbi_log_end_line, &e, NULL);
     hfsb_text_filter_close(e.filter);
     if (e.text.len) {
-        hfsbi_sandbox_scrub(&s->o, spec, e.text.ptr);
+        hfsbi_create_scrub(&s->o, spec, e.text.ptr);
         shown = hfsbi_log_end_show(hfsb_cstr(e.text.ptr));
         hfsbi_err_add(err, "\nThe end of its %s log:\n%.*s", which,
                       (int)shown.len, shown.ptr);
@@ -38763,30 +38913,19 @@ static void hfsbi_log_end_add(const hfsb_sandbox      *s,
     hfsb_buf_free(&e.text);
 }
 
-/* ---- stages ---- */
+/* ---- until the Space runs ---- */
 
 typedef struct hfsbi_start {
     hfsb_sandbox            *s;
     const hfsb_sandbox_spec *spec;
-    const char              *sha;
+    const char              *sha; /* commit to wait for, or "" */
     hfsb_str                 hardware;
-    long long                until; /* on hfsb_clock_ms(): given up then */
-    hfsbi_patience           patience;
-    int                      failures; /* asks in a row that brought nothing */
-    int                      stale;    /* errors in a row of another commit */
+    long long                deadline; /* on hfsb_clock_ms() */
+    hfsbi_retry              hidden;   /* while the Space is not visible */
+    int                      failures; /* looks in a row without an answer */
+    int                      stale; /* failures of another commit in a row */
     hfsb_space_runtime       runtime;
 } hfsbi_start;
-
-/* What a Space does not come out of by itself. */
-static bool hfsbi_stage_is_final(const char *stage) {
-    static const char *const final[] = {
-        "BUILD_ERROR", "RUNTIME_ERROR", "CONFIG_ERROR", "NO_APP_FILE",
-        "PAUSED",      "STOPPED",       "SLEEPING",     "DELETING"};
-    size_t i;
-    for (i = 0; i < sizeof final / sizeof *final; i++)
-        if (!strcmp(stage, final[i])) return true;
-    return false;
-}
 
 static hfsb_status hfsbi_start_failed(hfsbi_start *w, hfsb_err *err) {
     const hfsb_space_runtime *r = &w->runtime;
@@ -38802,56 +38941,57 @@ static hfsb_status hfsbi_start_failed(hfsbi_start *w, hfsb_err *err) {
 }
 
 /* HFSB_OK: it runs; HFSB_BUSY: not yet. The template's own build may still
-   run, or show how it ended, when ours has not begun. */
-static hfsb_status hfsbi_start_look(hfsbi_start *w, hfsb_err *err) {
+   run, or show how it ended, before ours has begun. */
+static hfsb_status hfsbi_start_judge(hfsbi_start *w, hfsb_err *err) {
     const hfsb_space_runtime *r = &w->runtime;
     bool other = *w->sha && r->sha[0] && strcmp(w->sha, r->sha) != 0;
-    /* while it moves only what was asked for may be told */
+    /* during a move the Hub may show the requested hardware only */
     const char *hardware = r->hardware[0] ? r->hardware : r->requested;
     bool        elsewhere =
         *hardware && !hfsb_str_equal(hfsb_cstr(hardware), w->hardware);
-    bool final = hfsbi_stage_is_final(r->stage);
-    if (!strcmp(r->stage, "RUNNING") && !other && !elsewhere) {
+    bool halted = hfsbi_stage_kind_of(r->stage) != HFSBI_STAGE_MOVING;
+    bool running = !strcmp(r->stage, "RUNNING");
+    if (running && !other && !elsewhere) {
         hfsbi_sandbox_log(w->s, "Space is running (hardware: %s)",
                           r->hardware[0] ? r->hardware : "None");
         return HFSB_OK;
     }
-    w->stale = final && other ? w->stale + 1 : 0;
-    if (final && (!other || w->stale >= 3)) return hfsbi_start_failed(w, err);
+    w->stale = halted && other ? w->stale + 1 : 0;
+    if (halted && (!other || w->stale >= 3)) return hfsbi_start_failed(w, err);
     hfsbi_sandbox_log(w->s, "  %s%s...", r->stage,
-                      strcmp(r->stage, "RUNNING") ? ""
-                      : other                     ? " (not our commit yet)"
-                              : " (not on our hardware yet)");
+                      !running ? ""
+                      : other  ? " (not our commit yet)"
+                               : " (not on our hardware yet)");
     return HFSB_BUSY;
 }
 
-/* One ask. What the Hub does not answer for a moment is no reason to give up a
-   build that takes minutes. */
-static hfsb_status hfsbi_start_ask(hfsbi_start *w, bool *seen, hfsb_err *err) {
-    hfsb_status st =
-        hfsbi_hub_runtime_until(w->s->o.hub, hfsb_buf_str(&w->s->id), w->until,
-                                w->s->o.cancel, &w->runtime, err);
+/* Looks once. A Hub that does not answer for a moment is no reason to give up
+   a build that takes minutes. */
+static hfsb_status hfsbi_start_look(hfsbi_start *w, bool *seen,
+                                    hfsb_err *err) {
+    hfsb_status st = hfsbi_hub_runtime_until(
+        w->s->o.hub, w->s->id, w->deadline, w->s->o.cancel, &w->runtime, err);
     switch (st) {
     case HFSB_OK:
         *seen = true;
         w->failures = 0;
-        memset(&w->patience, 0, sizeof w->patience);
-        return hfsbi_start_look(w, err);
+        hfsbi_retry_reset(&w->hidden);
+        return hfsbi_start_judge(w, err);
     case HFSB_REMOTE:
     case HFSB_RATE:
     case HFSB_CONNECT:
     case HFSB_LOST:
     case HFSB_TIMEOUT:
         if (++w->failures >= 3) return st;
-        hfsbi_sandbox_log(w->s, "  the Hub did not tell the stage...");
+        hfsbi_sandbox_log(w->s, "  the Hub did not report the stage...");
         return HFSB_BUSY;
     default: return st;
     }
 }
 
-static hfsb_status hfsbi_start_late(hfsbi_start *w, hfsb_err *err) {
+static hfsb_status hfsbi_start_timeout(hfsbi_start *w, hfsb_err *err) {
     char seconds[HFSBI_SECONDS];
-    hfsbi_seconds_text(w->s->o.wait_ms, seconds);
+    hfsbi_seconds_text(w->s->o.times.wait_ms, seconds);
     (void)hfsbi_fail(err, HFSB_TIMEOUT, 0,
                      "Space did not start within %ss. Check %s", seconds,
                      w->s->page.ptr);
@@ -38865,72 +39005,53 @@ HFSBI_FN hfsb_status hfsbi_sandbox_start(hfsb_sandbox            *s,
                                          const char *sha, bool *seen,
                                          hfsb_err *err) {
     hfsbi_start w = HFSB_INIT;
-    long long   left;
     char        seconds[HFSBI_SECONDS];
-    hfsb_status st;
+    hfsb_status st, wait;
     w.s = s;
     w.spec = spec;
     w.sha = sha;
-    w.until = hfsb_clock_ms() + s->o.wait_ms;
+    w.deadline = hfsb_clock_ms() + s->o.times.wait_ms;
+    w.hidden = hfsbi_create_retry(s);
     w.hardware = spec->hardware.len ? spec->hardware : HFSB_LIT("cpu-basic");
-    hfsbi_seconds_text(s->o.wait_ms, seconds);
+    hfsbi_seconds_text(s->o.times.wait_ms, seconds);
     hfsbi_sandbox_log(s, "Waiting for Space to start (timeout: %ss)...",
                       seconds);
     for (;;) {
-        st = hfsbi_start_ask(&w, seen, err);
+        st = hfsbi_start_look(&w, seen, err);
         if (st != HFSB_BUSY && st != HFSB_NOT_FOUND) return st;
-        left = w.until - hfsb_clock_ms();
-        if (left <= 0) return hfsbi_start_late(&w, err);
-        if (st == HFSB_NOT_FOUND) st = hfsbi_sandbox_patience(s, &w.patience);
-        else if (!hfsb_cancel_wait(s->o.cancel,
-                                   left < s->o.poll_ms ? left : s->o.poll_ms))
-            st = HFSB_CANCELLED;
-        if (st == HFSB_LIMIT) return HFSB_NOT_FOUND; /* *err tells */
-        if (st == HFSB_CANCELLED) return st;
+        if (hfsb_clock_ms() >= w.deadline) return hfsbi_start_timeout(&w, err);
+        wait =
+            st == HFSB_NOT_FOUND
+                ? hfsbi_retry_again(&w.hidden)
+                : hfsbi_poll_wait(s->o.cancel, s->o.times.poll_ms, w.deadline);
+        if (wait == HFSB_CANCELLED) return wait;
+        if (wait == HFSB_LIMIT && st == HFSB_NOT_FOUND) return st;
     }
 }
 
+/* ---- one creation ---- */
+
 typedef struct hfsbi_create {
     const hfsb_sandbox_spec *spec;
-    hfsb_sandbox_opts        opts; /* with the token that was made */
+    hfsb_sandbox_opts        opts; /* with the token that was generated */
     hfsb_hub                *hub;
     const hfsb_cancel       *cancel;
     hfsb_str                 from, hardware;
     hfsb_buf                 owner, token;
-    hfsb_sandbox            *box;     /* NULL: has no name yet */
-    bool                     made;    /* there is a Space ... */
-    bool                     maybe;   /* ... or there may be one */
-    bool                     unheard; /* ... which nobody looked for */
-    bool                     seen;    /* the Hub has answered for it */
-    bool                     left;    /* ... and it could not be deleted */
+    hfsb_sandbox            *box; /* NULL until it has a name */
+    hfsbi_made_state         state;
+    bool                     left;    /* the Space could not be deleted */
     char                     sha[48]; /* of the commit to wait for, or "" */
     hfsb_err                 err;
 } hfsbi_create;
 
-/* ---- before anything is asked ---- */
-
-static bool hfsbi_create_key_is_good(hfsb_str key) {
-    size_t i;
-    for (i = 0; i < key.len; i++) {
-        char c = hfsbi_lower(key.ptr[i]);
-        if (c >= 'a' && c <= 'z') continue;
-        if (!i || !((c >= '0' && c <= '9') || c == '_')) return false;
-    }
-    return key.len > 0;
-}
-
 static hfsb_status hfsbi_create_check_secrets(hfsbi_create *c) {
     size_t i;
     for (i = 0; i < c->spec->secret_count; i++) {
-        hfsb_str key = c->spec->secrets[i].key;
-        if (!hfsbi_create_key_is_good(key)) {
-            (void)hfsbi_fail(&c->err, HFSB_ARG, i,
-                             "the name of a secret is letters, digits and "
-                             "\"_\" and begins with a letter, not \"");
-            hfsbi_err_quote(&c->err, key, 60);
-            hfsbi_err_add(&c->err, "\"");
-            return HFSB_ARG;
-        }
+        hfsb_str    key = c->spec->secrets[i].key;
+        hfsb_status st =
+            hfsbi_hub_check_keys(&c->spec->secrets[i], 1, 1, &c->err);
+        if (st != HFSB_OK) return st;
         if (hfsb_str_equal(key, HFSB_LIT("SANDBOX_API_TOKEN")))
             return hfsbi_fail(&c->err, HFSB_ARG, i,
                               "the secret SANDBOX_API_TOKEN is set by create "
@@ -38939,7 +39060,7 @@ static hfsb_status hfsbi_create_check_secrets(hfsbi_create *c) {
     return HFSB_OK;
 }
 
-/* 32 random bytes, as Python's token_urlsafe() writes them: 43 characters. */
+/* 32 random bytes as Python's token_urlsafe() writes them: 43 characters. */
 static hfsb_status hfsbi_create_token(hfsbi_create *c) {
     unsigned char key[32];
     hfsb_status   st;
@@ -38947,8 +39068,8 @@ static hfsb_status hfsbi_create_token(hfsbi_create *c) {
     if (c->opts.api_token.len) return HFSB_OK;
     if (!hfsbi_random(key, sizeof key))
         return hfsbi_fail(&c->err, HFSB_BUSY, 0,
-                          "the system gives no random bytes to make a token "
-                          "of: give one as the option api_token");
+                          "the system has no random bytes for a token: give "
+                          "one as the option api_token");
     st = hfsb_base64_encode(hfsb_str_make((const char *)key, sizeof key),
                             &c->token);
     hfsbi_wipe(key, sizeof key);
@@ -38964,10 +39085,9 @@ static hfsb_status hfsbi_create_token(hfsbi_create *c) {
 }
 
 static hfsb_status hfsbi_create_begin(hfsbi_create            *c,
-                                      const hfsb_sandbox_spec *spec,
                                       const hfsb_sandbox_opts *opts) {
-    hfsb_status st;
-    c->spec = spec;
+    const hfsb_sandbox_spec *spec = c->spec;
+    hfsb_status              st;
     if (!opts || !opts->hub)
         return hfsbi_fail(&c->err, HFSB_ARG, 0,
                           "a sandbox on a Space needs the option hub");
@@ -38979,8 +39099,8 @@ static hfsb_status hfsbi_create_begin(hfsbi_create            *c,
     c->hardware = spec->hardware.len ? spec->hardware : HFSB_LIT("cpu-basic");
     if (!hfsb_hub_has_token(c->hub))
         return hfsbi_fail(&c->err, HFSB_AUTH, 0,
-                          "a token of the Hugging Face Hub is needed to make "
-                          "a Space: set HF_TOKEN, or log in with \"hf auth "
+                          "creating a Space needs a token of the Hugging Face "
+                          "Hub: set HF_TOKEN, or log in with \"hf auth "
                           "login\"");
     st = hfsbi_create_check_secrets(c);
     if (st == HFSB_OK) st = hfsb_space_check(c->from, &c->err);
@@ -38992,35 +39112,35 @@ static hfsb_status hfsbi_create_begin(hfsbi_create            *c,
     return st;
 }
 
-/* ---- patience with the Hub ---- */
-
-/* True when a call on the new Space is to be made again. */
-static bool hfsbi_create_again(hfsbi_create *c, hfsbi_patience *p,
+/* After a request about the new Space: true when it must be sent again. */
+static bool hfsbi_create_again(hfsbi_create *c, hfsbi_retry *retry,
                                hfsb_status *st) {
-    hfsb_status waited;
-    if (*st == HFSB_OK) c->seen = true;
+    hfsb_status wait;
+    if (*st == HFSB_OK) c->state = HFSBI_MADE_SEEN;
     if (*st != HFSB_NOT_FOUND) return false;
-    if (!p->waits) hfsbi_sandbox_log(c->box, "  not visible yet...");
-    waited = hfsbi_sandbox_patience(c->box, p);
-    if (waited == HFSB_CANCELLED) *st = waited;
-    return waited == HFSB_OK;
+    if (!retry->waits) hfsbi_sandbox_log(c->box, "  not visible yet...");
+    wait = hfsbi_retry_again(retry);
+    if (wait == HFSB_CANCELLED) *st = wait;
+    return wait == HFSB_OK;
 }
 
-/* ---- the Space ---- */
+/* ---- duplicating the template ---- */
 
-/* owner/base- and 8 hexadecimal digits, with a handle for it. */
+static bool hfsbi_create_is_named(const hfsbi_create *c) {
+    return c->spec->name.len &&
+           !hfsb_str_equal(c->spec->name, HFSB_LIT("sandbox"));
+}
+
+/* Makes a handle for owner/name- and random digits. */
 static hfsb_status hfsbi_create_name(hfsbi_create *c) {
-    hfsb_str      base = c->spec->name;
-    hfsb_buf      id = HFSB_INIT;
-    unsigned char bytes[4];
-    hfsb_status   st;
-    if (!base.len) base = HFSB_LIT("sandbox");
-    hfsbi_random(bytes, sizeof bytes);
+    hfsb_str    base = c->spec->name.len ? c->spec->name : HFSB_LIT("sandbox");
+    hfsb_buf    id = HFSB_INIT;
+    char        suffix[HFSBI_SUFFIX + 1];
+    hfsb_status st;
+    hfsbi_random_hex(suffix, HFSBI_SUFFIX);
     id.alloc = c->opts.alloc;
-    st = hfsb_buf_printf(&id, "%s/%.*s-%02x%02x%02x%02x",
-                         c->owner.ptr ? c->owner.ptr : "", (int)base.len,
-                         base.ptr, (unsigned)bytes[0], (unsigned)bytes[1],
-                         (unsigned)bytes[2], (unsigned)bytes[3]);
+    st = hfsb_buf_printf(&id, "%s/%.*s-%s", c->owner.ptr ? c->owner.ptr : "",
+                         (int)base.len, base.ptr, suffix);
     hfsbi_sandbox_free(c->box);
     c->box = NULL;
     if (st == HFSB_OK)
@@ -39031,7 +39151,7 @@ static hfsb_status hfsbi_create_name(hfsbi_create *c) {
     return st;
 }
 
-/* False when the Hub has told that nothing was made, or was never asked. */
+/* False when the Hub reported that nothing was made, or was never asked. */
 static bool hfsbi_create_may_have_run(hfsb_status st) {
     switch (st) {
     case HFSB_ARG:
@@ -39048,56 +39168,75 @@ static bool hfsbi_create_may_have_run(hfsb_status st) {
     }
 }
 
-/* A name that is taken gets another suffix; "another conflicting operation is
-   in progress" is waited for. */
+/* Sends the duplication until the name is free and nothing else is in
+   progress. HFSB_CANCELLED: *fate tells whether the request was sent. */
+static hfsb_status hfsbi_create_request(hfsbi_create    *c,
+                                        hfsb_space_spec *space,
+                                        hfsbi_hub_fate  *fate) {
+    hfsbi_retry retry = hfsbi_create_retry(c->box);
+    int         names = 1;
+    hfsb_status st, wait;
+    for (;;) {
+        space->id = c->box->id;
+        if (!retry.waits)
+            hfsbi_sandbox_log(c->box, "Creating sandbox: %s (from %.*s)...",
+                              c->box->id.ptr, (int)c->from.len, c->from.ptr);
+        st = hfsbi_hub_duplicate(c->hub, c->from, space, c->cancel, fate,
+                                 &c->err);
+        if (st != HFSB_CONFLICT) return st;
+        if (fate->later) {
+            wait = hfsbi_retry_again(&retry);
+            if (wait != HFSB_OK) return wait == HFSB_CANCELLED ? wait : st;
+            continue;
+        }
+        if (names++ == HFSBI_CREATE_NAMES) return st;
+        hfsbi_retry_reset(&retry);
+        st = hfsbi_create_name(c);
+        if (st != HFSB_OK) return st;
+        if (hfsb_cancel_is_set(c->cancel)) return HFSB_CANCELLED;
+    }
+}
+
 static hfsb_status hfsbi_create_duplicate(hfsbi_create *c) {
     hfsb_space_spec space = HFSB_INIT;
-    hfsbi_patience  patience = HFSB_INIT;
+    hfsb_hub_pair   mark = HFSB_INIT;
+    hfsbi_hub_fate  fate = HFSB_INIT;
     hfsb_status     st = hfsbi_create_name(c);
-    int             names = 1;
+    if (st != HFSB_OK) return st;
+    if (hfsb_cancel_is_set(c->cancel)) return HFSB_CANCELLED;
     space.visible = c->spec->visible;
     space.hardware = c->hardware;
     space.sleep_time = c->spec->sleep_time;
-    while (st == HFSB_OK) {
-        if (hfsb_cancel_is_set(c->cancel)) return HFSB_CANCELLED;
-        space.id = hfsb_buf_str(&c->box->id);
-        if (!patience.waits)
-            hfsbi_sandbox_log(c->box, "Creating sandbox: %s (from %.*s)...",
-                              c->box->id.ptr, (int)c->from.len, c->from.ptr);
-        st = hfsb_hub_duplicate(c->hub, c->from, &space, c->cancel, &c->err);
-        if (st != HFSB_CONFLICT) break;
-        if (strstr(c->err.msg, "conflicting operation")) {
-            hfsb_status waited = hfsbi_sandbox_patience(c->box, &patience);
-            if (waited == HFSB_OK) st = HFSB_OK;
-            if (waited == HFSB_CANCELLED) return waited;
-        } else if (names++ < 5) {
-            patience.waits = 0;
-            st = hfsbi_create_name(c);
-        }
+    mark.key = HFSB_LIT(HFSBI_CREATE_MARK);
+    mark.value = HFSB_LIT("1");
+    if (hfsbi_create_is_named(c)) {
+        space.variables = &mark;
+        space.variable_count = 1;
     }
-    c->made = st == HFSB_OK;
-    c->maybe = !c->made && c->box && hfsbi_create_may_have_run(st);
-    c->unheard =
-        c->maybe && st == HFSB_CANCELLED && strstr(c->err.msg, "is not known");
-    if (c->made)
+    st = hfsbi_create_request(c, &space, &fate);
+    if (st == HFSB_OK) {
+        c->state = HFSBI_MADE_SURELY;
         hfsbi_sandbox_log(c->box, "Space created: %s", c->box->page.ptr);
+    } else if (c->box && hfsbi_create_may_have_run(st)) {
+        c->state = fate.unknown ? HFSBI_MADE_UNKNOWN : HFSBI_MADE_DOUBTFUL;
+    }
     return st;
 }
 
-/* ---- what goes into it ---- */
+/* ---- secrets and files ---- */
 
 static hfsb_status hfsbi_create_secret(hfsbi_create        *c,
                                        const hfsb_hub_pair *pair) {
-    hfsbi_patience patience = HFSB_INIT;
-    hfsb_status    st;
+    hfsbi_retry retry = hfsbi_create_retry(c->box);
+    hfsb_status st;
     do
-        st = hfsb_hub_set(c->hub, hfsb_buf_str(&c->box->id), HFSB_HUB_SECRETS,
-                          pair, c->cancel, &c->err);
-    while (hfsbi_create_again(c, &patience, &st));
+        st = hfsb_hub_set(c->hub, c->box->id, HFSB_HUB_SECRETS, pair,
+                          c->cancel, &c->err);
+    while (hfsbi_create_again(c, &retry, &st));
     return st;
 }
 
-/* Before the commit: its build then starts with them. */
+/* Sets the secrets before the commit, whose build then starts with them. */
 static hfsb_status hfsbi_create_secrets(hfsbi_create *c) {
     hfsb_hub_pair token = HFSB_INIT;
     hfsb_status   st = HFSB_OK;
@@ -39109,14 +39248,11 @@ static hfsb_status hfsbi_create_secrets(hfsbi_create *c) {
     return st == HFSB_OK ? hfsbi_create_secret(c, &token) : st;
 }
 
-#define HFSBI_CREATE_OLD_SERVER "sandbox_server.py"
-
-/* Whether the template brought its own server, which is in the way of nobody
-   but no longer what runs there: a file that is not there cannot be removed,
-   and the Hub would refuse the whole commit. */
+/* Sets *has if the template brought its own server, which the commit removes.
+   Removing a file that does not exist would fail the whole commit. */
 static hfsb_status hfsbi_create_has_old(hfsbi_create *c, bool *has) {
     const hfsb_str name = HFSB_LIT(HFSBI_CREATE_OLD_SERVER);
-    hfsbi_patience patience = HFSB_INIT;
+    hfsbi_retry    retry = hfsbi_create_retry(c->box);
     hfsb_json_doc  doc = HFSB_INIT;
     hfsb_json_iter it;
     hfsb_status    st;
@@ -39124,15 +39260,15 @@ static hfsb_status hfsbi_create_has_old(hfsbi_create *c, bool *has) {
     *has = false;
     for (i = 0; i < c->spec->file_count; i++)
         if (!strcmp(c->spec->files[i].path, HFSBI_CREATE_OLD_SERVER))
-            return HFSB_OK; /* the caller's own business */
+            return HFSB_OK; /* the caller decides */
     doc.alloc = c->opts.alloc;
     do
-        st = hfsb_hub_space(c->hub, hfsb_buf_str(&c->box->id), HFSB_LIT(""),
-                            HFSB_LIT(""), c->cancel, &doc, &c->err);
-    while (hfsbi_create_again(c, &patience, &st));
+        st = hfsb_hub_space(c->hub, c->box->id, HFSB_LIT(""), HFSB_LIT(""),
+                            c->cancel, &doc, &c->err);
+    while (hfsbi_create_again(c, &retry, &st));
     if (st == HFSB_CANCELLED || st == HFSB_NOMEM || st == HFSB_NOT_FOUND)
         return st;
-    if (st != HFSB_OK) return HFSB_OK; /* what matters comes next */
+    if (st != HFSB_OK) return HFSB_OK; /* the commit is what matters */
     it = hfsb_json_begin(hfsb_json_get(doc.root, "siblings"));
     while (hfsb_json_next(&it))
         if (hfsb_str_equal(hfsb_json_str(hfsb_json_get(it.value, "rfilename"),
@@ -39146,7 +39282,7 @@ static hfsb_status hfsbi_create_has_old(hfsbi_create *c, bool *has) {
 static hfsb_status hfsbi_create_commit(hfsbi_create     *c,
                                        hfsb_commit_done *done) {
     hfsb_commit       commit = HFSB_INIT;
-    hfsbi_patience    patience = HFSB_INIT;
+    hfsbi_retry       retry = hfsbi_create_retry(c->box);
     size_t            n = c->spec->file_count;
     hfsb_commit_file *files;
     bool              has = false;
@@ -39160,23 +39296,23 @@ static hfsb_status hfsbi_create_commit(hfsbi_create     *c,
     if (!files) return hfsbi_fail_status(&c->err, HFSB_NOMEM, "Commit");
     memcpy(files, c->spec->files, n * sizeof *files);
     memset(files + n, 0, sizeof *files);
-    files[n].path = HFSBI_CREATE_OLD_SERVER; /* no content: deleted */
+    files[n].path = HFSBI_CREATE_OLD_SERVER; /* without content: deleted */
     commit.files = files;
     commit.file_count = n + (has ? 1 : 0);
     commit.summary = HFSB_LIT("Setup sandbox server");
     do
-        st = hfsb_hub_commit(c->hub, hfsb_buf_str(&c->box->id), &commit,
-                             c->cancel, done, &c->err);
-    while (hfsbi_create_again(c, &patience, &st));
+        st = hfsb_hub_commit(c->hub, c->box->id, &commit, c->cancel, done,
+                             &c->err);
+    while (hfsbi_create_again(c, &retry, &st));
     hfsbi_array_free(&c->opts.alloc, files, n + 1, sizeof *files);
     return st;
 }
 
-/* The server's source; or, where it is there already, a restart, without which
-   the secrets would not be in what runs. */
+/* Commits the server's files. If nothing changed, a restart brings the secrets
+   into the server that runs. */
 static hfsb_status hfsbi_create_server(hfsbi_create *c) {
     hfsb_commit_done done = HFSB_INIT;
-    hfsbi_patience   patience = HFSB_INIT;
+    hfsbi_retry      retry = hfsbi_create_retry(c->box);
     hfsb_status      st = HFSB_OK;
     done.unchanged = true;
     if (c->spec->files && c->spec->file_count)
@@ -39189,107 +39325,109 @@ static hfsb_status hfsbi_create_server(hfsbi_create *c) {
     }
     hfsbi_sandbox_log(c->box, "No file changed, restart triggered.");
     do
-        st = hfsb_hub_restart(c->hub, hfsb_buf_str(&c->box->id), false,
-                              c->cancel, NULL, &c->err);
-    while (hfsbi_create_again(c, &patience, &st));
+        st = hfsb_hub_restart(c->hub, c->box->id, false, c->cancel, NULL,
+                              &c->err);
+    while (hfsbi_create_again(c, &retry, &st));
     return st;
 }
 
-/* ---- the way back ---- */
+/* ---- undo ---- */
 
-/* True when the Hub's "not found" at deleting means that it is gone. */
+/* True when the Hub's "not found" for the deletion means that it is gone. */
 static bool hfsbi_create_is_gone(hfsbi_create *c) {
     hfsb_space_runtime runtime;
-    return c->seen &&
-           hfsbi_hub_runtime_until(c->hub, hfsb_buf_str(&c->box->id),
-                                   hfsb_clock_ms() + 30000, c->opts.give_up,
-                                   &runtime, NULL) == HFSB_NOT_FOUND;
+    return c->state == HFSBI_MADE_SEEN &&
+           hfsbi_hub_runtime_until(c->hub, c->box->id, hfsb_clock_ms() + 30000,
+                                   c->opts.give_up, &runtime,
+                                   NULL) == HFSB_NOT_FOUND;
 }
 
-/* Deletes the Space, in three requests at most: true when it is gone. Right
-   after the duplication it may not be visible, which does not mean that it is
-   not there; nor does it when the duplication was broken off, which the Hub
-   may still be at. */
+/* Deletes the Space: true when it is gone. See the states at the top for the
+   meaning of "not found". */
 static bool hfsbi_create_delete(hfsbi_create *c, hfsb_err *why) {
-    const long long second = (c->box->o.poll_ms + 4) / 5;
     hfsbi_hub_tried tried = HFSB_INIT;
+    hfsbi_retry     retry = HFSB_INIT;
     hfsb_status     st;
-    long long       ms;
-    int             tries;
-    for (tries = 1;; tries++) {
-        st = hfsbi_hub_delete_once(c->hub, hfsb_buf_str(&c->box->id), 0,
-                                   c->opts.give_up, &tried, why);
+    retry.tries = HFSBI_CREATE_DELETES;
+    retry.delay_ms = hfsbi_create_second(c->box);
+    retry.max_delay_ms = 5 * retry.delay_ms;
+    retry.linear = true;
+    retry.cancel = c->opts.give_up;
+    do {
+        st = hfsbi_hub_delete_once(c->hub, c->box->id, 0, c->opts.give_up,
+                                   &tried, why);
         if (st == HFSB_NOT_FOUND && hfsbi_create_is_gone(c)) return true;
-        ms = second * tries;
-        if (ms < tried.asked_ms) ms = tried.asked_ms;
         if (st == HFSB_OK || st == HFSB_AUTH || st == HFSB_DENIED ||
-            st == HFSB_CANCELLED || tries == 3 ||
-            !hfsb_cancel_wait(c->opts.give_up, ms))
+            st == HFSB_CANCELLED)
             break;
-    }
+        retry.asked_ms = tried.asked_ms;
+    } while (hfsbi_retry_again(&retry) == HFSB_OK);
     if (st == HFSB_OK)
         hfsbi_sandbox_log(c->box, "Deleted Space %s", c->box->id.ptr);
     return st == HFSB_OK ||
-           (st == HFSB_NOT_FOUND && c->maybe && !c->seen && !c->unheard);
+           (st == HFSB_NOT_FOUND && c->state == HFSBI_MADE_DOUBTFUL);
 }
 
-/* Appends `end` as a whole, if need be at the cost of what it is added to. */
-static void hfsbi_create_tell(hfsb_err *err, const char *end) {
-    size_t room = sizeof err->msg - 1, n = strlen(err->msg);
-    size_t len = strlen(end);
+/* Appends `end` completely, if need be by cutting the message before it. */
+static void hfsbi_create_append(hfsb_err *err, const char *end) {
+    size_t room = sizeof err->msg - 1, len = strlen(end);
     room -= len < room ? len : room;
-    if (n > room) {
-        n = room;
-        while (n && ((unsigned char)err->msg[n] & 0xC0) == 0x80) n--;
-        err->msg[n] = '\0';
-    }
+    if (strlen(err->msg) > room)
+        err->msg[hfsbi_utf8_floor(hfsb_cstr(err->msg), room)] = '\0';
     hfsbi_err_add(err, "%s", end);
 }
 
-/* Takes back what was made, and says in c->err what became of it. Needs no
-   memory but what the request takes. */
-static void hfsbi_create_take_back(hfsbi_create *c, hfsb_status st) {
+/* Deletes the Space, and adds to c->err what became of it. Needs no memory but
+   for the request. */
+static void hfsbi_create_remove(hfsbi_create *c, hfsb_status st) {
+    bool        made = c->state >= HFSBI_MADE_SURELY;
     hfsb_err    why = HFSB_INIT;
     char        end[HFSB_ERR_SIZE / 2];
     const char *id = c->box->id.ptr;
     end[0] = '\0';
     c->left = !hfsbi_create_delete(c, &why);
     if (c->left) {
-        hfsbi_sandbox_scrub(&c->opts, c->spec, why.msg);
+        hfsbi_create_scrub(&c->opts, c->spec, why.msg);
         (void)snprintf(end, sizeof end,
                        "\nThe Space %s %s left, and may cost money: it could "
                        "not be deleted (%.160s). Delete it at %.300s/settings",
-                       id, c->made ? "is" : "may be", why.msg,
-                       c->box->page.ptr);
+                       id, made ? "is" : "may be", why.msg, c->box->page.ptr);
         hfsbi_sandbox_log(c->box, "Warning: %s", end + 1);
-    } else if (c->made && st != HFSB_CANCELLED) {
+    } else if (made && st != HFSB_CANCELLED) {
         (void)snprintf(end, sizeof end, "\nThe Space %s was deleted.", id);
     }
-    hfsbi_create_tell(&c->err, end);
+    hfsbi_create_append(&c->err, end);
 }
 
 static void hfsbi_create_undo(hfsbi_create *c, hfsb_status st) {
-    bool there = c->made || c->maybe;
     if (st == HFSB_CANCELLED)
         (void)hfsbi_fail(&c->err, st, 0, "Sandbox creation cancelled%s%s",
                          c->box ? ": " : "", c->box ? c->box->id.ptr : "");
-    if (st == HFSB_CANCELLED && there)
+    hfsbi_create_scrub(&c->opts, c->spec, c->err.msg);
+    if (c->state == HFSBI_MADE_NONE) return;
+    if (st == HFSB_CANCELLED)
         hfsbi_sandbox_log(c->box, "Sandbox creation cancelled by user, "
                                   "cleaning up...");
-    hfsbi_sandbox_scrub(&c->opts, c->spec, c->err.msg);
-    if (there) hfsbi_create_take_back(c, st);
+    hfsbi_create_remove(c, st);
 }
 
-/* ---- all of it ---- */
+/* ---- create ---- */
 
+static hfsb_status hfsbi_create_start(hfsbi_create *c) {
+    bool        seen = false;
+    hfsb_status st =
+        hfsbi_sandbox_start(c->box, c->spec, c->sha, &seen, &c->err);
+    if (seen) c->state = HFSBI_MADE_SEEN;
+    return st;
+}
+
+/* Waits for the server. Only its silence is no failure. */
 static hfsb_status hfsbi_create_answer(hfsbi_create *c) {
     hfsb_status st = hfsbi_sandbox_locate(c->box, &c->err);
     if (st == HFSB_CANCELLED || st == HFSB_NOMEM) return st;
-    if (c->box->api.len)
-        st =
-            hfsbi_sandbox_wait_new(c->box, c->box->o.api_wait_ms, "", &c->err);
+    if (c->box->api.len) st = hfsbi_sandbox_wait_new(c->box, &c->err);
     if (st != HFSB_TIMEOUT) return st;
-    hfsbi_sandbox_scrub(&c->opts, c->spec, c->err.msg);
+    hfsbi_create_scrub(&c->opts, c->spec, c->err.msg);
     hfsbi_sandbox_log(c->box,
                       "Warning: API health check timed out (%s), but Space is "
                       "RUNNING. Continuing.",
@@ -39298,14 +39436,12 @@ static hfsb_status hfsbi_create_answer(hfsbi_create *c) {
 }
 
 static hfsb_status hfsbi_create_run(hfsbi_create            *c,
-                                    const hfsb_sandbox_spec *spec,
                                     const hfsb_sandbox_opts *opts) {
-    hfsb_status st = hfsbi_create_begin(c, spec, opts);
+    hfsb_status st = hfsbi_create_begin(c, opts);
     if (st == HFSB_OK) st = hfsbi_create_duplicate(c);
     if (st == HFSB_OK) st = hfsbi_create_secrets(c);
     if (st == HFSB_OK) st = hfsbi_create_server(c);
-    if (st == HFSB_OK)
-        st = hfsbi_sandbox_start(c->box, spec, c->sha, &c->seen, &c->err);
+    if (st == HFSB_OK) st = hfsbi_create_start(c);
     if (st == HFSB_OK) st = hfsbi_create_answer(c);
     if (st == HFSB_OK && hfsb_cancel_is_set(c->cancel)) st = HFSB_CANCELLED;
     return st;
@@ -39318,13 +39454,13 @@ HFSBI_FN hfsb_status hfsbi_sandbox_make(const hfsb_sandbox_spec *spec,
     const hfsb_sandbox_spec plain = HFSB_INIT;
     hfsbi_create            c = HFSB_INIT;
     hfsb_status             st;
-    st = hfsbi_create_run(&c, spec ? spec : &plain, opts);
+    c.spec = spec ? spec : &plain;
+    st = hfsbi_create_run(&c, opts);
     *out = NULL;
     if (st != HFSB_OK) {
         hfsbi_create_undo(&c, st);
-        if (left && c.left &&
-            hfsb_buf_append(left, hfsb_buf_str(&c.box->id)) != HFSB_OK)
-            hfsb_buf_truncate(left, 0); /* the message has it */
+        if (left && c.left && hfsb_buf_append(left, c.box->id) != HFSB_OK)
+            hfsb_buf_truncate(left, 0); /* the message names it */
         hfsbi_sandbox_free(c.box);
         if (err) *err = c.err;
     } else {
@@ -39343,14 +39479,9 @@ hfsb_status hfsb_sandbox_create(const hfsb_sandbox_spec *spec,
     return hfsbi_sandbox_make(spec, opts, NULL, out, err);
 }
 
-/* ==== sandbox sweep ==== */
-
-/* Spaces of ours that were left behind: found by name and
-   age. */
-
 /* ---- dates ---- */
 
-/* n digits at *at of text as a number; false when there is something else. */
+/* Reads n digits at *at of text; false if there are others. */
 static bool hfsbi_date_digits(hfsb_str text, size_t *at, size_t n,
                               long long *out) {
     long long value = 0;
@@ -39369,8 +39500,8 @@ static bool hfsbi_date_byte(hfsb_str text, size_t *at, char c) {
     return true;
 }
 
-/* Days from 1970-01-01 to a date of the Gregorian calendar: the year is taken
-   to begin in March, so that the leap day is its last. */
+/* Days from 1970-01-01 to a Gregorian date. The year is counted from March, so
+   that the leap day is its last. */
 static long long hfsbi_date_days(long long y, long long m, long long d) {
     long long in_year;
     y -= m <= 2;
@@ -39378,7 +39509,7 @@ static long long hfsbi_date_days(long long y, long long m, long long d) {
     return y * 365 + y / 4 - y / 100 + y / 400 + in_year - 719468;
 }
 
-/* "Z", "+02:00" or "-0530" in seconds; false when it is none. */
+/* "Z", "+02:00" or "-0530" in seconds; false for anything else. */
 static bool hfsbi_date_zone(hfsb_str text, size_t at, long long *out) {
     bool      west;
     long long h, m;
@@ -39419,105 +39550,170 @@ HFSBI_FN bool hfsbi_date_parse(hfsb_str text, double *out) {
     return true;
 }
 
-/* ---- what is ours ---- */
+/* ---- list ---- */
 
-typedef struct hfsbi_sweep {
-    const hfsb_sweep_opts *opts;
-    hfsb_str               owner;
-    double                 now, days;
-    size_t                 max;
-    hfsb_buf               found; /* id, NUL, date, NUL of each */
-    hfsb_status            status;
-} hfsbi_sweep;
+/* An owner's Spaces that may be ours. They are collected before anything is
+   done with them: deleting one while pages are read could move another to a
+   page that was read already. */
+typedef struct hfsbi_space_list {
+    hfsb_hub          *hub;
+    const hfsb_cancel *cancel;
+    hfsb_buf           owner;
+    double             now, days; /* days: only those that old (0: all) */
+    hfsb_buf           found;     /* id, NUL, date, NUL of each */
+    hfsb_str           rest;      /* of found, not returned yet */
+    hfsb_status        status;    /* of collecting */
+} hfsbi_space_list;
 
-/* "owner/sandbox-0123abcd" */
-static bool hfsbi_sweep_is_ours(hfsb_str id, hfsb_str owner) {
-    const hfsb_str base = HFSB_LIT("/sandbox-");
-    size_t         i;
-    if (id.len != owner.len + base.len + 8 ||
-        !hfsb_http_same(hfsb_str_slice(id, 0, owner.len), owner) ||
-        !hfsb_str_starts(hfsb_str_slice(id, owner.len, id.len), base))
-        return false;
-    for (i = id.len - 8; i < id.len; i++) {
-        char c = id.ptr[i];
-        if (!((c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'))) return false;
-    }
-    return true;
-}
-
-static double hfsbi_sweep_age(const hfsbi_sweep *w, hfsb_str modified) {
+static double hfsbi_space_list_age(const hfsbi_space_list *l,
+                                   hfsb_str                modified) {
     double then;
     if (!hfsbi_date_parse(modified, &then)) return -1;
-    return (w->now - then) / 86400;
+    return (l->now - then) / 86400;
 }
 
-/* They are collected first: deleting one while the pages are read could move
-   another to a page that was read already. */
-static bool hfsbi_sweep_space(void *user, const hfsb_json_value *space) {
-    const hfsb_str none = HFSB_LIT("");
-    hfsbi_sweep   *w = (hfsbi_sweep *)user;
-    hfsb_str       id = hfsb_json_str(hfsb_json_get(space, "id"), none);
-    hfsb_str date = hfsb_json_str(hfsb_json_get(space, "lastModified"), none);
-    size_t   mark;
-    if (!hfsbi_sweep_is_ours(id, w->owner) ||
-        !(hfsbi_sweep_age(w, date) >= w->days))
-        return true; /* without a date it is not known to be old */
-    mark = w->found.len;
-    hfsb_buf_append(&w->found, id);
-    hfsb_buf_append_byte(&w->found, '\0');
-    hfsb_buf_append(&w->found, date);
-    hfsb_buf_append_byte(&w->found, '\0');
-    w->status = hfsb_buf_finish(&w->found, mark);
-    return w->status == HFSB_OK;
-}
-
-/* ---- what becomes of them ---- */
-
-/* Deletes it, unless it is only to be told. */
-static void hfsbi_sweep_remove(hfsb_hub *hub, hfsbi_sweep *w,
-                               hfsb_sweep_item *item, hfsb_err *err) {
-    (void)hfsbi_ok(err);
-    if (!w->opts->remove) return;
-    if (!w->max) {
-        item->status = hfsbi_fail(err, HFSB_LIMIT, 0,
-                                  "not deleted: as many as were allowed at "
-                                  "once are");
-        return;
+/* The name before "-" and 8 digits in "owner/name-0123abcd"; "" for any other
+   id. */
+static hfsb_str hfsbi_space_list_base(hfsb_str id, hfsb_str owner) {
+    size_t i, end = id.len - HFSBI_SUFFIX - 1; /* of the base */
+    if (id.len < owner.len + HFSBI_SUFFIX + 3 || id.ptr[owner.len] != '/' ||
+        !hfsb_http_same(hfsb_str_slice(id, 0, owner.len), owner) ||
+        id.ptr[end] != '-')
+        return HFSB_LIT("");
+    for (i = end + 1; i < id.len; i++) {
+        char c = id.ptr[i];
+        if (!((c >= '0' && c <= '9') || (c >= 'a' && c <= 'f')))
+            return HFSB_LIT("");
     }
-    w->max--;
-    item->status = hfsb_hub_delete(hub, item->id, w->opts->cancel, err);
-    if (item->status == HFSB_NOT_FOUND) item->status = hfsbi_ok(err);
-    item->removed = item->status == HFSB_OK;
+    return hfsb_str_slice(id, owner.len + 1, end);
 }
 
-/* Takes the next text, up to its NUL. */
-static hfsb_str hfsbi_sweep_next(hfsb_str *rest) {
-    size_t   at = hfsb_str_find_byte(*rest, '\0');
-    hfsb_str text = hfsb_str_slice(*rest, 0, at);
-    *rest = hfsb_str_slice(*rest, at == HFSB_NPOS ? at : at + 1, rest->len);
+static bool hfsbi_space_list_add(void *user, const hfsb_json_value *space) {
+    const hfsb_str    none = HFSB_LIT("");
+    hfsbi_space_list *l = (hfsbi_space_list *)user;
+    hfsb_str          id = hfsb_json_str(hfsb_json_get(space, "id"), none);
+    hfsb_str date = hfsb_json_str(hfsb_json_get(space, "lastModified"), none);
+    size_t   mark = l->found.len;
+    if (!hfsbi_space_list_base(id, hfsb_buf_str(&l->owner)).len ||
+        hfsb_space_check(id, NULL) != HFSB_OK ||
+        (l->days > 0 && !(hfsbi_space_list_age(l, date) >= l->days)))
+        return true; /* without a date its age is unknown */
+    hfsb_buf_append(&l->found, id);
+    hfsb_buf_append_byte(&l->found, '\0');
+    hfsb_buf_append(&l->found, date);
+    hfsb_buf_append_byte(&l->found, '\0');
+    l->status = hfsb_buf_finish(&l->found, mark);
+    return l->status == HFSB_OK;
+}
+
+static void hfsbi_space_list_close(hfsbi_space_list *l) {
+    hfsb_buf_free(&l->found);
+    hfsb_buf_free(&l->owner);
+}
+
+/* Collects the Spaces; close it in any case. */
+static hfsb_status hfsbi_space_list_open(hfsbi_space_list *l, hfsb_hub *hub,
+                                         hfsb_str owner, double days,
+                                         const hfsb_cancel *cancel,
+                                         hfsb_err          *err) {
+    hfsb_space_filter filter = HFSB_INIT;
+    struct timespec   now = HFSB_INIT;
+    hfsb_status       st;
+    memset(l, 0, sizeof *l);
+    l->hub = hub;
+    l->cancel = cancel;
+    l->days = days;
+    l->owner.alloc = l->found.alloc = hub->alloc;
+    (void)clock_gettime(CLOCK_REALTIME, &now);
+    l->now = (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+    st = owner.len ? hfsb_buf_append(&l->owner, owner)
+                   : hfsb_hub_user(hub, cancel, &l->owner, err);
+    filter.author = hfsb_buf_str(&l->owner);
+    filter.full = true;
+    if (st == HFSB_OK)
+        st = hfsb_hub_spaces(hub, &filter, hfsbi_space_list_add, l, cancel,
+                             err);
+    if (st == HFSB_OK) st = l->status;
+    l->rest = hfsb_buf_str(&l->found);
+    if (st == HFSB_NOMEM) (void)hfsbi_fail_status(err, st, "Listing");
+    return st;
+}
+
+/* Takes the next text off l->rest, up to its NUL. */
+static hfsb_str hfsbi_space_list_text(hfsbi_space_list *l) {
+    size_t   at = hfsb_str_find_byte(l->rest, '\0');
+    hfsb_str text = hfsb_str_slice(l->rest, 0, at);
+    l->rest = hfsb_str_slice(l->rest, at + 1, l->rest.len);
     return text;
 }
 
-static hfsb_status hfsbi_sweep_tell(hfsb_hub *hub, hfsbi_sweep *w,
-                                    bool (*each)(void                  *user,
-                                                 const hfsb_sweep_item *item),
-                                    void *user, hfsb_err *err) {
-    hfsb_str rest = hfsb_buf_str(&w->found);
-    hfsb_err why = HFSB_INIT;
-    while (rest.len) {
-        hfsb_sweep_item item = HFSB_INIT;
-        item.id = hfsbi_sweep_next(&rest);
-        item.modified = hfsbi_sweep_next(&rest);
-        item.days = hfsbi_sweep_age(w, item.modified);
-        item.message = why.msg;
-        hfsbi_sweep_remove(hub, w, &item, &why);
-        if (each && !each(user, &item)) break;
-        if (item.status == HFSB_CANCELLED || item.status == HFSB_NOMEM) {
-            if (err) *err = why;
-            return item.status;
-        }
+/* A Space of another name is ours if create marked it with a variable. One
+   whose variables the token may not see is not. */
+static hfsb_status hfsbi_space_list_is_ours(hfsbi_space_list *l, hfsb_str id,
+                                            bool *ours, hfsb_err *err) {
+    hfsb_str      base = hfsbi_space_list_base(id, hfsb_buf_str(&l->owner));
+    hfsb_json_doc doc = HFSB_INIT;
+    hfsb_status   st;
+    *ours = hfsb_str_equal(base, HFSB_LIT("sandbox"));
+    if (*ours) return HFSB_OK;
+    doc.alloc = l->hub->alloc;
+    st = hfsbi_hub_variables(l->hub, id, l->cancel, &doc, err);
+    if (st == HFSB_NOT_FOUND || st == HFSB_DENIED || st == HFSB_AUTH)
+        return HFSB_OK;
+    *ours = st == HFSB_OK && hfsb_json_get(doc.root, HFSBI_CREATE_MARK);
+    hfsb_json_free(&doc);
+    return st;
+}
+
+/* The next of our Spaces; id->len is 0 at the end. */
+static hfsb_status hfsbi_space_list_next(hfsbi_space_list *l, hfsb_str *id,
+                                         hfsb_str *modified, hfsb_err *err) {
+    bool        ours = false;
+    hfsb_status st = HFSB_OK;
+    id->len = 0;
+    while (st == HFSB_OK && !ours && l->rest.len) {
+        *id = hfsbi_space_list_text(l);
+        *modified = hfsbi_space_list_text(l);
+        st = hfsbi_space_list_is_ours(l, *id, &ours, err);
     }
-    return hfsbi_ok(err);
+    if (!ours) id->len = 0;
+    return st;
+}
+
+hfsb_status
+hfsb_sandbox_list(hfsb_hub *hub, hfsb_str owner,
+                  bool (*each)(void *user, hfsb_str id, hfsb_str modified),
+                  void *user, const hfsb_cancel *cancel, hfsb_err *err) {
+    hfsbi_space_list l;
+    hfsb_str         id = HFSB_LIT(""), modified = HFSB_LIT("");
+    hfsb_status st = hfsbi_space_list_open(&l, hub, owner, 0, cancel, err);
+    while (st == HFSB_OK) {
+        st = hfsbi_space_list_next(&l, &id, &modified, err);
+        if (st != HFSB_OK || !id.len || !each(user, id, modified)) break;
+    }
+    hfsbi_space_list_close(&l);
+    return st == HFSB_OK ? hfsbi_ok(err) : st;
+}
+
+/* ---- sweep ---- */
+
+/* Deletes the Space, unless the caller only wants a report or the maximum is
+   reached. */
+static void hfsbi_sweep_remove(hfsb_hub *hub, const hfsb_sweep_opts *opts,
+                               size_t *left, hfsb_sweep_item *item,
+                               hfsb_err *err) {
+    (void)hfsbi_ok(err);
+    if (!opts->remove) return;
+    if (!*left) {
+        item->status = hfsbi_fail(err, HFSB_LIMIT, 0,
+                                  "the maximum number of deletions is "
+                                  "reached");
+        return;
+    }
+    --*left;
+    item->status = hfsb_hub_delete(hub, item->id, opts->cancel, err);
+    if (item->status == HFSB_NOT_FOUND) item->status = hfsbi_ok(err);
+    item->removed = item->status == HFSB_OK;
 }
 
 hfsb_status hfsb_sandbox_sweep(hfsb_hub *hub, const hfsb_sweep_opts *opts,
@@ -39525,35 +39721,41 @@ hfsb_status hfsb_sandbox_sweep(hfsb_hub *hub, const hfsb_sweep_opts *opts,
                                             const hfsb_sweep_item *item),
                                void *user, hfsb_err *err) {
     const hfsb_sweep_opts plain = HFSB_INIT;
-    hfsbi_sweep           w = HFSB_INIT;
-    hfsb_space_filter     filter = HFSB_INIT;
-    struct timespec       now = HFSB_INIT;
-    hfsb_buf              owner = HFSB_INIT;
+    hfsbi_space_list      l;
+    hfsb_err              why = HFSB_INIT;
+    double                days;
+    size_t                left;
     hfsb_status           st;
-    w.opts = opts ? opts : &plain;
-    w.days = w.opts->days == 0 ? 7 : w.opts->days;
-    w.max = w.opts->max ? w.opts->max : 20;
-    if (!(w.days > 0))
-        return hfsbi_fail(err, HFSB_ARG, 0, "the age in days is above 0");
-    (void)clock_gettime(CLOCK_REALTIME, &now);
-    w.now = (double)now.tv_sec + (double)now.tv_nsec / 1e9;
-    if (w.opts->owner.len) st = hfsb_buf_append(&owner, w.opts->owner);
-    else st = hfsb_hub_user(hub, w.opts->cancel, &owner, err);
-    w.owner = filter.author = hfsb_buf_str(&owner);
-    filter.full = true;
-    if (st == HFSB_OK)
-        st = hfsb_hub_spaces(hub, &filter, hfsbi_sweep_space, &w,
-                             w.opts->cancel, err);
-    if (st == HFSB_OK) st = w.status;
-    if (st == HFSB_OK) st = hfsbi_sweep_tell(hub, &w, each, user, err);
-    else if (st == HFSB_NOMEM) (void)hfsbi_fail_status(err, st, "Sweep");
-    hfsb_buf_free(&w.found);
-    hfsb_buf_free(&owner);
-    return st;
+    if (!opts) opts = &plain;
+    days = opts->days > 0 || opts->days < 0 ? opts->days : 7;
+    left = opts->max ? opts->max : 20;
+    if (!(days > 0))
+        return hfsbi_fail(err, HFSB_ARG, 0, "the age in days must be above 0");
+    st = hfsbi_space_list_open(&l, hub, opts->owner, days, opts->cancel, err);
+    while (st == HFSB_OK) {
+        hfsb_sweep_item item = HFSB_INIT;
+        st = hfsbi_space_list_next(&l, &item.id, &item.modified, err);
+        if (st != HFSB_OK || !item.id.len) break;
+        item.days = hfsbi_space_list_age(&l, item.modified);
+        item.message = why.msg;
+        hfsbi_sweep_remove(hub, opts, &left, &item, &why);
+        if (each && !each(user, &item)) break;
+        if (item.status == HFSB_CANCELLED || item.status == HFSB_NOMEM) {
+            st = item.status;
+            if (err) *err = why;
+        }
+    }
+    hfsbi_space_list_close(&l);
+    return st == HFSB_OK ? hfsbi_ok(err) : st;
 }
 
 /* ---- src/remote/plan.c ---- */
-/* plan.c - the plan of a model, and the reminder of what is open in it. */
+/* plan.c - the todo plan of a model, and the reminder of its open items.
+
+   plan_tool replaces the whole plan. The items are checked, copied into a
+   document of our own, and kept only if all of them are valid. A turn of the
+   model without tool calls while items are open is answered by a reminder, at
+   most HFSBI_REMIND_TIMES in a row; a turn with tool calls resets the count. */
 typedef struct hfsbi_todo_args {
     hfsb_str id, content, status;
 } hfsbi_todo_args;
@@ -39617,7 +39819,7 @@ static hfsb_status hfsbi_plan_state(hfsb_str name, size_t *out,
     return HFSB_ARG;
 }
 
-/* An id may come as a number, which models like better. */
+/* Reads an id, which models often send as a number. */
 static hfsb_status hfsbi_plan_id(const hfsb_json_value *item, char *number,
                                  size_t size, hfsb_str *out, hfsb_err *err) {
     const hfsb_json_value *id = hfsb_json_get(item, "id");
@@ -39629,7 +39831,7 @@ static hfsb_status hfsbi_plan_id(const hfsb_json_value *item, char *number,
     return HFSB_OK;
 }
 
-/* Writes one item as it is kept, and counts its status. */
+/* Writes one item in its stored form, and counts its status. */
 static hfsb_status hfsbi_plan_item(const hfsb_json_value *item,
                                    hfsbi_build *list, size_t *counts,
                                    hfsb_err *err) {
@@ -39763,7 +39965,7 @@ HFSBI_FN size_t hfsbi_plan_open(const hfsbi_plan *plan) {
     return n;
 }
 
-/* On one line, and not at any length: the words are the model's own. */
+/* Appends a text of the model on one line, cut to a sane length. */
 static void hfsbi_remind_put(hfsb_buf *sink, hfsb_str text) {
     hfsb_err line = HFSB_INIT;
     hfsbi_err_quote(&line, text, HFSBI_REMIND_CHARS);
@@ -39811,16 +40013,30 @@ HFSBI_FN bool hfsbi_plan_remind(hfsbi_plan *plan, bool called_tools,
 }
 
 /* ---- src/remote/preload.c ---- */
-/* preload.c - the sandboxes of a session: made by a thread, held by
-   calls, deleted at the end. */
+/* preload.c - the sandboxes of a session: created by a thread, held by calls,
+   deleted at the end.
+
+   One maker thread at a time creates a sandbox: the first when the session
+   opens or is first used, later ones for sandbox_create. A box is one of them:
+
+       MAKING --created--> READY --another is READY--> RETIRED --no call
+          |                  |                            |    holds it-->
+          |                  \--the session closes--------\--> deleted
+          |--failed, its Space was deleted--> freed
+          \--failed, its Space is still there--> LEFT --session closes-->
+                                                        deleted
+
+   session->box is the READY one, session->boxes has all but MAKING. A Space
+   that cannot be deleted stays in the list, for close to try again. The last
+   failure is kept and reported to every call, because another creation takes
+   minutes and is for the model to decide. */
 enum {
-    HFSBI_SPACE_ID = 160, /* longer than any */
+    HFSBI_SPACE_ID = 160, /* longer than any id */
     HFSBI_MAKER_STACK = 1024 * 1024,
-    HFSBI_DELETE_TRIES = 3,
-    HFSBI_CANCEL_LOOK_MS = 50 /* a cancel wakes no condition */
+    HFSBI_DELETE_TRIES = 3
 };
 
-/* ---- one of them ---- */
+/* ---- boxes ---- */
 
 static void hfsbi_box_free(hfsb_session *session, hfsbi_box *box) {
     if (box->sandbox) (void)hfsb_sandbox_close(box->sandbox, false, NULL);
@@ -39835,12 +40051,12 @@ static hfsb_status hfsbi_box_new(hfsb_session *session, hfsb_str hardware,
     hfsbi_box *box = (hfsbi_box *)hfsbi_array(&session->alloc, 1, sizeof *box);
     hfsb_status st;
     *out = box;
-    if (!box) return hfsbi_fail_status(err, HFSB_NOMEM, "Making a sandbox");
+    if (!box) return hfsbi_fail_status(err, HFSB_NOMEM, "Creating a sandbox");
     memset(box, 0, sizeof *box);
     box->hardware.alloc = box->left.alloc = session->alloc;
     st = hfsb_buf_append(&box->hardware, hardware);
     if (st == HFSB_OK) st = hfsb_buf_reserve(&box->left, HFSBI_SPACE_ID);
-    if (st != HFSB_OK) hfsbi_fail_status(err, st, "Making a sandbox");
+    if (st != HFSB_OK) hfsbi_fail_status(err, st, "Creating a sandbox");
     else st = hfsb_cancel_open(&session->alloc, &box->cancel, err);
     if (st != HFSB_OK) hfsbi_box_free(session, box);
     return st;
@@ -39858,56 +40074,109 @@ static void hfsbi_box_link(hfsb_session *session, hfsbi_box *box) {
     session->boxes = box;
 }
 
-/* Waits before try n + 1 of deleting: false when there is no time for it. */
-static bool hfsbi_box_wait(const hfsb_session *session, int n,
-                           const hfsbi_hub_tried *tried, long long until) {
-    long long unit = session->opts.delay_ms, ms;
-    ms = n * (unit > 0 ? (unit + 2) / 3 : 1000);
-    if (ms < tried->asked_ms) ms = tried->asked_ms;
-    return ms < until - hfsb_clock_ms() &&
-           hfsb_cancel_wait(session->give_up, ms);
+static hfsbi_retry hfsbi_box_retry(const hfsb_session *session,
+                                   long long           deadline) {
+    long long   unit = session->opts.times.delay_ms;
+    hfsbi_retry retry = HFSB_INIT;
+    retry.tries = HFSBI_DELETE_TRIES;
+    retry.delay_ms = unit > 0 ? (unit + 2) / 3 : 1000;
+    retry.max_delay_ms = LLONG_MAX / 2;
+    retry.linear = true;
+    retry.deadline = deadline;
+    retry.cancel = session->give_up;
+    return retry;
 }
 
-/* Deletes its Space: three tries, that are over at `until`, each with its
-   share of the time that is left. */
+/* Deletes the Space of a box in up to three tries before the deadline; each
+   may use its share of the time that is left. */
 static hfsb_status hfsbi_box_delete(hfsb_session *session, hfsbi_box *box,
-                                    long long until, hfsb_err *err) {
+                                    long long deadline, hfsb_err *err) {
     hfsb_str        id = box->sandbox ? hfsb_sandbox_id(box->sandbox)
                                       : hfsb_buf_str(&box->left);
+    hfsbi_retry     retry = hfsbi_box_retry(session, deadline);
     hfsbi_hub_tried tried = HFSB_INIT;
     hfsb_err        why = HFSB_INIT;
-    hfsb_status     st = HFSB_OK;
+    hfsb_status     st;
     long long       now;
-    int             n;
+    int             n = 0;
     hfsbi_session_log(session, "Deleting sandbox: %.*s...", (int)id.len,
                       id.ptr);
-    for (n = 1; n <= HFSBI_DELETE_TRIES; n++) {
+    do {
         now = hfsb_clock_ms();
         st = hfsbi_hub_delete_once(session->opts.hub, id,
-                                   now + (until - now) /
-                                             (HFSBI_DELETE_TRIES + 1 - n),
+                                   now + (deadline - now) /
+                                             (HFSBI_DELETE_TRIES - n),
                                    session->give_up, &tried, &why);
         if (st == HFSB_OK || st == HFSB_NOT_FOUND) {
             hfsbi_session_log(session, "Deleted.");
             return hfsbi_ok(err);
         }
         hfsbi_session_log(session, "Deleting %.*s failed (%d of %d): %s",
-                          (int)id.len, id.ptr, n, HFSBI_DELETE_TRIES, why.msg);
-        if (n < HFSBI_DELETE_TRIES &&
-            !hfsbi_box_wait(session, n, &tried, until))
-            break;
-    }
+                          (int)id.len, id.ptr, ++n, HFSBI_DELETE_TRIES,
+                          why.msg);
+        retry.asked_ms = tried.asked_ms;
+    } while (hfsbi_retry_again(&retry) == HFSB_OK);
     return hfsbi_fail(err, st, 0,
                       "The Space %.*s could not be deleted, so delete it by "
                       "hand: %s",
                       (int)id.len, id.ptr, why.msg);
 }
 
-/* ---- the thread that makes them, one at a time ---- */
+/* ---- waiting for a change ---- */
 
-/* What was made is in use from now on. Under the lock. */
+/* A thread that waits with a cancel. A condition cannot be waited for together
+   with a descriptor, so each such thread has an event that is set on a
+   change. */
+struct hfsbi_waiter {
+    hfsbi_waiter *next;
+    hfsb_cancel  *event;
+};
+
+/* Wakes all waiting threads. Under the lock. */
+static void hfsbi_session_change(hfsb_session *session) {
+    hfsbi_waiter *w;
+    (void)pthread_cond_broadcast(&session->changed);
+    for (w = session->waiters; w; w = w->next) hfsb_cancel_set(w->event);
+}
+
+HFSBI_FN void hfsbi_session_unclaim(hfsb_session *session) {
+    session->claimed = false;
+    hfsbi_session_change(session);
+}
+
+HFSBI_FN bool hfsbi_session_wait(hfsb_session      *session,
+                                 const hfsb_cancel *cancel) {
+    hfsbi_waiter   waiter = HFSB_INIT;
+    hfsbi_waiter **link = &session->waiters;
+    short          ready;
+    if (hfsb_cancel_is_set(cancel)) return false;
+    if (!cancel) {
+        (void)pthread_cond_wait(&session->changed, &session->lock);
+        return true;
+    }
+    if (hfsb_cancel_open(&session->alloc, &waiter.event, NULL) != HFSB_OK) {
+        /* out of memory or descriptors: look at the cancel now and then */
+        hfsbi_cond_wait_ms(&session->changed, &session->lock, 100);
+        return true;
+    }
+    waiter.next = session->waiters;
+    session->waiters = &waiter;
+    pthread_mutex_unlock(&session->lock);
+    (void)hfsbi_wait_fd(hfsb_cancel_fd(waiter.event), POLLIN, HFSBI_FOREVER,
+                        cancel, &ready);
+    pthread_mutex_lock(&session->lock);
+    while (*link != &waiter) link = &(*link)->next;
+    *link = waiter.next;
+    hfsb_cancel_close(waiter.event);
+    return true;
+}
+
+/* ---- the maker thread ---- */
+
+/* Makes a new box the one in use. Under the lock. */
 static void hfsbi_session_use(hfsb_session *session, hfsbi_box *box) {
-    if (session->box) session->box->retired = true;
+    if (session->box) session->box->state = HFSBI_BOX_RETIRED;
+    box->state = HFSBI_BOX_READY;
     session->box = box;
     hfsbi_box_link(session, box);
 }
@@ -39918,11 +40187,10 @@ static void *hfsbi_session_maker(void *user) {
     hfsb_sandbox_opts opts = session->opts;
     hfsb_err          err = HFSB_INIT;
     hfsb_status       st;
-    bool              left;
     opts.cancel = box->cancel;
     st = hfsbi_sandbox_make(&session->make, &opts, &box->left, &box->sandbox,
                             &err);
-    left = box->left.len > 0;
+    if (box->left.len) box->state = HFSBI_BOX_LEFT;
     if (st != HFSB_OK) hfsbi_session_log(session, "No sandbox: %s", err.msg);
     pthread_mutex_lock(&session->lock);
     session->made = st;
@@ -39930,15 +40198,18 @@ static void *hfsbi_session_maker(void *user) {
     if (st == HFSB_OK) {
         hfsb_cancel_reset(box->cancel); /* it came too late */
         hfsbi_session_use(session, box);
-    } else if (left) hfsbi_box_link(session, box); /* for close to try again */
+    } else if (box->state == HFSBI_BOX_LEFT) {
+        hfsbi_box_link(session, box);
+    } else {
+        hfsbi_box_free(session, box);
+    }
     session->making = NULL;
-    (void)pthread_cond_broadcast(&session->changed);
+    hfsbi_session_change(session);
     pthread_mutex_unlock(&session->lock);
-    if (st != HFSB_OK && !left) hfsbi_box_free(session, box);
     return NULL;
 }
 
-/* The last one has nothing to do any more but to end. */
+/* Joins the last maker, which has nothing left to do but to end. */
 static void hfsbi_session_join(hfsb_session *session) {
     if (session->thread_there) (void)pthread_join(session->thread, NULL);
     session->thread_there = false;
@@ -39962,24 +40233,12 @@ HFSBI_FN hfsb_status hfsbi_session_start(hfsb_session            *session,
     session->making = NULL;
     hfsbi_box_free(session, box);
     return hfsbi_fail_os(err, rc,
-                         "The thread that makes a sandbox cannot be "
+                         "The thread that creates a sandbox cannot be "
                          "started");
-}
-
-HFSBI_FN bool hfsbi_session_wait(hfsb_session      *session,
-                                 const hfsb_cancel *cancel) {
-    if (hfsb_cancel_is_set(cancel)) return false;
-    if (cancel)
-        hfsbi_cond_wait_ms(&session->changed, &session->lock,
-                           HFSBI_CANCEL_LOOK_MS);
-    else (void)pthread_cond_wait(&session->changed, &session->lock);
-    return true;
 }
 
 /* ---- for calls ---- */
 
-/* The failure of the last one is kept, and told each time: another try takes
-   minutes, and is the model's to decide. */
 static hfsb_status hfsbi_session_failed(const hfsb_session *session,
                                         hfsb_err           *err) {
     return hfsbi_fail(err, session->made, 0,
@@ -40004,7 +40263,7 @@ HFSBI_FN hfsb_status hfsbi_session_hold(hfsb_session      *session,
             st = hfsbi_session_start(session, &session->spec, true, err);
         } else if (!hfsbi_session_wait(session, cancel)) {
             st = hfsbi_fail(err, HFSB_CANCELLED, 0,
-                            "Cancelled while the sandbox was being made.");
+                            "Cancelled while the sandbox was being created.");
         }
     }
     pthread_mutex_unlock(&session->lock);
@@ -40017,7 +40276,7 @@ HFSBI_FN hfsb_status hfsbi_session_release(hfsb_session *session,
     bool        last;
     pthread_mutex_lock(&session->lock);
     box->users--;
-    last = box->retired && !box->users;
+    last = box->state == HFSBI_BOX_RETIRED && !box->users;
     if (last) hfsbi_box_unlink(session, box);
     pthread_mutex_unlock(&session->lock);
     if (!last) return hfsbi_ok(err);
@@ -40033,18 +40292,19 @@ HFSBI_FN hfsb_status hfsbi_session_release(hfsb_session *session,
     return st;
 }
 
-/* ---- the end ---- */
+/* ---- close ---- */
 
-/* Cancels what is being made. False when it had to be broken off; then
-   nothing more is asked of the Hub, which does not answer. */
-static bool hfsbi_session_stop(hfsb_session *session, long long until) {
+/* Cancels the creation under way. False when it did not end before the
+   deadline: the Hub does not answer, and is not asked anything more. */
+static bool hfsbi_session_stop(hfsb_session *session, long long deadline) {
     long long left;
     bool      ended;
     pthread_mutex_lock(&session->lock);
     if (session->making) hfsb_cancel_set(session->making->cancel);
-    while (session->making && (left = until - hfsb_clock_ms()) > 0)
+    while (session->making && (left = deadline - hfsb_clock_ms()) > 0)
         hfsbi_cond_wait_ms(&session->changed, &session->lock,
-                           left < 1000 ? left : 1000);
+                           left < 1000 ? left : 1000); /* the wall clock that
+                                                          it uses may jump */
     ended = !session->making;
     if (!ended) hfsb_cancel_set(session->give_up);
     pthread_mutex_unlock(&session->lock);
@@ -40056,15 +40316,15 @@ HFSBI_FN hfsb_status hfsbi_session_end(hfsb_session *session, hfsb_err *err) {
     hfsb_status st = HFSB_OK, one;
     hfsb_err    why;
     hfsbi_box  *box;
-    long long   until = hfsb_clock_ms() + session->close_ms;
+    long long   deadline = hfsb_clock_ms() + session->close_ms;
     bool        ended;
     hfsbi_ok(err);
     if (session->runtime == HFSB_RUNTIME_LOCAL) return HFSB_OK;
-    ended = hfsbi_session_stop(session, until);
+    ended = hfsbi_session_stop(session, deadline);
     session->box = NULL;
     while ((box = session->boxes) != NULL) {
         session->boxes = box->next;
-        one = hfsbi_box_delete(session, box, until, &why);
+        one = hfsbi_box_delete(session, box, deadline, &why);
         if (one != HFSB_OK && st == HFSB_OK)
             st = hfsbi_fail(err, ended ? one : HFSB_TIMEOUT, 0, "%s", why.msg);
         else if (one != HFSB_OK) hfsbi_err_add(err, "\n%s", why.msg);
@@ -40074,8 +40334,31 @@ HFSBI_FN hfsb_status hfsbi_session_end(hfsb_session *session, hfsb_err *err) {
 }
 
 /* ---- src/remote/jobs.c ---- */
-/* jobs.c - hf_jobs: jobs on the Hub, for a model. */
-/* A call of hf_jobs. */
+/* jobs.c - hf_jobs: jobs on the Hub, for a model.
+
+   Five operations: run starts a job from a script or a command, ps lists jobs,
+   logs shows what one printed so far, inspect and cancel take a job_id.
+
+   run reads the arguments into a hfsbi_wanted, which owns all lists and texts
+   that the job's spec points to. A script may be source text, a URL, or a
+   file of the sandbox, whose content is sent. The model names secrets, and
+   the session, which knows their values, fills them in.
+
+   Anything that the Hub or a job printed is shown without the session's
+   secrets. Text is masked before it is cut, so that no part of a secret
+   remains. */
+enum {
+    HFSBI_HF_JOBS_TEXT = 200,      /* characters of a name on the Hub */
+    HFSBI_HF_JOBS_COMMAND = 300,   /* characters of a command */
+    HFSBI_HF_JOBS_LISTED = 50,     /* jobs by ps */
+    HFSBI_HF_JOBS_LINES = 2000,    /* of a log that are read */
+    HFSBI_HF_JOBS_CHARS = 40000,   /* of a log that are shown, */
+    HFSBI_HF_JOBS_HEAD = 1000,     /* this many of them from its start */
+    HFSBI_HF_JOBS_IDLE_MS = 3000,  /* of silence end the reading of a log, */
+    HFSBI_HF_JOBS_TOTAL_MS = 8000, /* and this in any case */
+    HFSBI_HF_JOBS_NAME = 80        /* characters of an unknown operation */
+};
+
 typedef struct hfsbi_hf_jobs_call {
     hfsb_session          *session;
     const hfsb_json_value *arguments;
@@ -40084,16 +40367,113 @@ typedef struct hfsbi_hf_jobs_call {
     hfsb_str               id, space; /* job_id and namespace, or empty */
 } hfsbi_hf_jobs_call;
 
-static hfsb_str    hfsbi_hf_jobs_text(const hfsb_json_value *job,
-                                      const char            *key);
-static hfsb_str    hfsbi_hf_jobs_stage(const hfsb_json_value *job);
+/* ---- a job as the Hub describes it ---- */
+
+static hfsb_str hfsbi_hf_jobs_cut(hfsb_str text) {
+    return hfsb_str_slice(text, 0, hfsb_utf8_offset(text, HFSBI_HF_JOBS_TEXT));
+}
+
+/* A text member of a job, cut to a sane length; "" if there is none. */
+static hfsb_str hfsbi_hf_jobs_text(const hfsb_json_value *job,
+                                   const char            *key) {
+    return hfsbi_hf_jobs_cut(
+        hfsb_json_str(hfsb_json_get(job, key), HFSB_LIT("")));
+}
+
+static hfsb_str hfsbi_hf_jobs_stage(const hfsb_json_value *job) {
+    return hfsbi_hf_jobs_text(hfsb_json_get(job, "status"), "stage");
+}
+
+static bool hfsbi_hf_jobs_is_over(hfsb_str stage) {
+    return !hfsb_str_equal(stage, HFSB_LIT("SCHEDULING")) &&
+           !hfsb_str_equal(stage, HFSB_LIT("RUNNING")) &&
+           !hfsb_str_equal(stage, HFSB_LIT("UPDATING"));
+}
+
+/* Adds id, stage and url of a job to the result. */
 static hfsb_status hfsbi_hf_jobs_fields(hfsbi_hf_jobs_call    *c,
                                         const hfsb_json_value *job,
-                                        hfsb_err              *err);
+                                        hfsb_err              *err) {
+    hfsb_str id = hfsbi_hf_jobs_text(job, "id");
+    hfsb_str stage = hfsbi_hf_jobs_stage(job);
+    hfsb_str owner = hfsbi_hf_jobs_text(hfsb_json_get(job, "owner"), "name");
+    hfsb_str endpoint = hfsb_hub_endpoint(c->session->opts.hub);
+    hfsb_buf url = HFSB_INIT;
+    hfsb_status st;
+    hfsbi_build fields;
+    if (!id.len || !stage.len)
+        return hfsbi_fail(err, HFSB_REMOTE, 0,
+                          "The Hub accepted the request but returned no job "
+                          "id.");
+    url.alloc = c->session->alloc;
+    st = hfsb_buf_printf(&url, "%.*s/jobs/%.*s/%.*s", (int)endpoint.len,
+                         endpoint.ptr, (int)owner.len, owner.ptr, (int)id.len,
+                         id.ptr);
+    if (st == HFSB_OK) {
+        hfsbi_build_init(&fields, &c->session->alloc);
+        hfsbi_build_object(&fields, NULL);
+        hfsbi_build_str(&fields, "id", id);
+        hfsbi_build_str(&fields, "stage", stage);
+        hfsbi_build_str(&fields, "url", hfsb_buf_str(&url));
+        hfsbi_build_end(&fields);
+        hfsb_json_free(&c->result->fields);
+        st = hfsbi_build_finish(&fields, &c->result->fields);
+    }
+    hfsb_buf_free(&url);
+    return st;
+}
 
-/* ==== session script ==== */
+/* Appends a text without the session's secrets. */
+static hfsb_status hfsbi_hf_jobs_mask(const hfsbi_hf_jobs_call *c,
+                                      hfsb_str text, hfsb_buf *out) {
+    hfsbi_hub_request mask;
+    memset(&mask, 0, sizeof mask);
+    mask.secrets = c->session->secrets;
+    mask.secret_count = c->session->spec.secret_count;
+    return hfsbi_hub_redact(c->session->opts.hub, &mask, text, out);
+}
 
-/* what a job is given for a script. */
+/* Appends at most max characters of a text, masked, on one line. */
+static void hfsbi_hf_jobs_put_masked(const hfsbi_hf_jobs_call *c,
+                                     hfsb_buf *sink, hfsb_str text,
+                                     size_t max) {
+    hfsb_buf    masked = HFSB_INIT;
+    hfsb_err    line = HFSB_INIT;
+    hfsb_status st;
+    masked.alloc = c->session->alloc;
+    st = hfsbi_hf_jobs_mask(c, text, &masked);
+    hfsbi_err_quote(&line, hfsb_buf_str(&masked), max);
+    hfsb_buf_free(&masked);
+    if (st == HFSB_OK) hfsb_buf_append(sink, hfsb_cstr(line.msg));
+    else if (sink->status == HFSB_OK) sink->status = st;
+}
+
+/* Appends the words of a job's command. */
+static void hfsbi_hf_jobs_put_command(const hfsbi_hf_jobs_call *c,
+                                      hfsb_buf                 *sink,
+                                      const hfsb_json_value *job, size_t max) {
+    hfsb_json_iter it = hfsb_json_begin(hfsb_json_get(job, "command"));
+    hfsb_buf       line = HFSB_INIT;
+    size_t         mark;
+    line.alloc = c->session->alloc;
+    mark = line.len;
+    while (hfsb_json_next(&it)) {
+        if (line.len) hfsb_buf_append_byte(&line, ' ');
+        hfsb_buf_append(&line, hfsb_json_str(it.value, HFSB_LIT("")));
+    }
+    if (hfsb_buf_finish(&line, mark) == HFSB_OK)
+        hfsbi_hf_jobs_put_masked(c, sink, hfsb_buf_str(&line), max);
+    else sink->status = HFSB_NOMEM;
+    hfsb_buf_free(&line);
+}
+
+/* Makes a text the output for the model. */
+static hfsb_status hfsbi_hf_jobs_show(hfsbi_hf_jobs_call *c, hfsb_str text) {
+    c->result->success = true;
+    return hfsbi_hf_jobs_mask(c, text, &c->result->output);
+}
+
+/* ---- scripts ---- */
 
 /* A job gets its script base64-encoded in one argument, which Linux limits to
    128 KiB. */
@@ -40101,10 +40481,9 @@ enum { HFSBI_SCRIPT_MAX = 90 * 1000 };
 
 static hfsb_status hfsbi_script_long(hfsb_err *err) {
     return hfsbi_fail(err, HFSB_LIMIT, 0,
-                      "The script is longer than the 90 kB that a job can be "
-                      "given: upload it to a repository on the Hub and give "
-                      "its URL, or split it and let a small script load the "
-                      "rest.");
+                      "The script is longer than 90 kB, the limit of a job: "
+                      "upload it to a repository on the Hub and give its URL, "
+                      "or split it and let a small script load the rest.");
 }
 
 static hfsb_status hfsbi_script_unread(hfsb_session *session, hfsb_str path,
@@ -40155,16 +40534,12 @@ hfsb_status hfsb_session_script(hfsb_session *session, hfsb_str script,
                          : hfsbi_fail_status(err, st, "Copying a script");
 }
 
-/* ==== session jobs run ==== */
-
-/* hf_jobs run: what a model asks for becomes a job. */
-
-/* ---- lists of texts ---- */
+/* ---- run: lists of texts ---- */
 
 /* The elements of an array, or key and value of each member of an object, as
-   texts: numbers and booleans become what JSON writes for them. */
+   texts. Numbers and booleans become their JSON text. */
 typedef struct hfsbi_words {
-    hfsb_json_doc sent; /* the value, when it came as a string */
+    hfsb_json_doc sent; /* the value, if it was sent as a string */
     hfsb_json_doc doc;  /* owns the texts */
     hfsb_str     *list;
     size_t        count;
@@ -40216,7 +40591,7 @@ static hfsb_status hfsbi_words_write(const hfsb_json_value *value,
     return st == HFSB_OK ? hfsb_json_writer_finish(&w, err) : st;
 }
 
-/* value may be NULL: no words. */
+/* Copies the words of a value; NULL has none. */
 static hfsb_status hfsbi_words_take(hfsbi_words           *words,
                                     const hfsb_json_value *value,
                                     const char *key, const hfsb_alloc *alloc,
@@ -40242,7 +40617,7 @@ static hfsb_status hfsbi_words_take(hfsbi_words           *words,
     return HFSB_OK;
 }
 
-/* A member of the arguments that is to be of that type. */
+/* Reads the words of a member of the arguments, which has that type. */
 static hfsb_status hfsbi_words_read(hfsbi_words           *words,
                                     const hfsb_json_value *arguments,
                                     const char *key, hfsb_json_type type,
@@ -40256,7 +40631,7 @@ static hfsb_status hfsbi_words_read(hfsbi_words           *words,
                          : st;
 }
 
-/* ---- a job that is asked for ---- */
+/* ---- run: the job that is asked for ---- */
 
 typedef struct hfsbi_wanted {
     hfsbi_hf_jobs_call *call;
@@ -40282,7 +40657,7 @@ static void hfsbi_wanted_free(hfsbi_wanted *wanted) {
     hfsb_buf_free(&wanted->timeout);
 }
 
-/* "30m", or seconds as a number. */
+/* Reads the timeout: "30m", or seconds as a number. */
 static hfsb_status hfsbi_wanted_timeout(hfsbi_wanted *wanted, hfsb_err *err) {
     const hfsb_json_value *value =
         hfsb_json_get(wanted->call->arguments, "timeout");
@@ -40326,7 +40701,7 @@ static hfsb_status hfsbi_wanted_texts(hfsbi_wanted *wanted, hfsb_err *err) {
     return st;
 }
 
-/* ---- secrets: the model names them, the session knows them ---- */
+/* ---- run: secrets and variables ---- */
 
 static hfsb_status hfsbi_wanted_secret(hfsbi_wanted *wanted, hfsb_str name,
                                        hfsb_str *value, hfsb_err *err) {
@@ -40348,7 +40723,7 @@ static hfsb_status hfsbi_wanted_secret(hfsbi_wanted *wanted, hfsb_str name,
     return HFSB_ARG;
 }
 
-/* A value that is empty or "$NAME" stands for the session's. */
+/* True when the session provides the value: it is empty or "$NAME". */
 static bool hfsbi_wanted_is_ours(hfsb_str name, hfsb_str value) {
     return !value.len ||
            (value.ptr[0] == '$' &&
@@ -40371,7 +40746,7 @@ static hfsb_status hfsbi_wanted_put_secrets(hfsbi_wanted  *wanted,
     return st;
 }
 
-/* An array of names; an object with values is taken, too. */
+/* Reads an array of names; an object with values is accepted, too. */
 static hfsb_status hfsbi_wanted_read_secrets(hfsbi_wanted *wanted,
                                              hfsb_err     *err) {
     const hfsb_json_value *value =
@@ -40385,10 +40760,8 @@ static hfsb_status hfsbi_wanted_read_secrets(hfsbi_wanted *wanted,
         wanted->alloc, err);
 }
 
-/* ---- variables ---- */
-
-/* Bars that are drawn anew fill a log, and a line that waits in a buffer is
-   missing there. */
+/* Progress bars fill a log, and a line that waits in a buffer is missing from
+   it. These are set to 1 unless the model sets them. */
 static const char *const hfsbi_wanted_calm[] = {
     "PYTHONUNBUFFERED", "UV_NO_PROGRESS", "HF_HUB_DISABLE_PROGRESS_BARS",
     "TQDM_DISABLE"};
@@ -40416,8 +40789,8 @@ static void hfsbi_wanted_put_env(hfsbi_wanted *wanted, hfsb_hub_pair *pairs) {
     wanted->spec.env_count = n;
 }
 
-/* Both lists of pairs. Without a word about secrets the job gets the token:
-   what it makes must get to the Hub. */
+/* Fills both lists of pairs. By default the job gets the token, because its
+   results must get to the Hub. */
 static hfsb_status hfsbi_wanted_pairs(hfsbi_wanted *wanted, hfsb_err *err) {
     const hfsb_json_value *said =
         hfsb_json_get(wanted->call->arguments, "secrets");
@@ -40440,17 +40813,17 @@ static hfsb_status hfsbi_wanted_pairs(hfsbi_wanted *wanted, hfsb_err *err) {
     return hfsbi_wanted_secret(wanted, secrets->key, &secrets->value, err);
 }
 
-/* ---- script or command ---- */
+/* ---- run: script or command ---- */
 
-/* Nothing to run: such a job would cost money all the same. */
+/* True when there is nothing to run: such a job would still cost money. */
 static bool hfsbi_wanted_is_blank(hfsb_str text) {
     size_t i = 0;
     while (i < text.len && text.ptr[i] && strchr(" \t\r\n", text.ptr[i])) i++;
     return i == text.len;
 }
 
-/* The words of a command, also as the text of a JSON array; false: it is no
-   such list. */
+/* Reads a command given as a list of words, or as the JSON text of one; false
+   if it is a shell command instead. */
 static bool hfsbi_wanted_words(hfsbi_wanted *wanted, hfsb_status *st,
                                hfsb_err *err) {
     const hfsb_json_value *from = wanted->call->arguments;
@@ -40480,7 +40853,7 @@ static hfsb_status hfsbi_wanted_command(hfsbi_wanted *wanted, hfsb_err *err) {
                              &wanted->shell[2], err);
 }
 
-static bool hfsbi_wanted_is_of_host(hfsb_str script) {
+static bool hfsbi_is_host_path(hfsb_str script) {
     static const char *const begin[] = {"/home/", "/Users/", "/fsx/"};
     size_t                   i;
     for (i = 0; i < sizeof begin / sizeof *begin; i++)
@@ -40495,7 +40868,7 @@ static hfsb_status hfsbi_wanted_script(hfsbi_wanted *wanted, hfsb_str script,
     hfsb_status st = hfsb_session_script(c->session, script, &kind, c->cancel,
                                          &wanted->script, err);
     if (st != HFSB_OK) {
-        if (hfsbi_wanted_is_of_host(script))
+        if (hfsbi_is_host_path(script))
             hfsbi_err_add(err, " (It looks like a path of the host, which no "
                                "sandbox and no job can see: write the file "
                                "into the sandbox first, or give its text.)");
@@ -40508,7 +40881,7 @@ static hfsb_status hfsbi_wanted_script(hfsbi_wanted *wanted, hfsb_str script,
     return HFSB_OK;
 }
 
-/* Exactly one of the two. */
+/* Reads script or command: exactly one of them must be given. */
 static hfsb_status hfsbi_wanted_work(hfsbi_wanted *wanted, hfsb_err *err) {
     const hfsb_json_value *from = wanted->call->arguments;
     const hfsb_json_value *command = hfsb_json_get(from, "command");
@@ -40532,33 +40905,25 @@ static hfsb_status hfsbi_wanted_work(hfsbi_wanted *wanted, hfsb_err *err) {
                       "\"command\".");
 }
 
-/* ---- running it ---- */
+/* ---- run: sending it ---- */
 
-/* What the Hub has had; it gets more of them, so any name is sent. */
+/* Hardware that the Hub had; it adds more, so any name is sent. */
 static const char hfsbi_flavors[] =
     "cpu-basic cpu-upgrade cpu-performance cpu-xl t4-small t4-medium l4x1 "
     "l4x4 l40sx1 l40sx4 l40sx8 a10g-small a10g-large a10g-largex2 "
-    "a10g-largex4 a100-large a100x4 a100x8 h200 h200x2 h200x4 h200x8 ";
+    "a10g-largex4 a100-large a100x4 a100x8 h200 h200x2 h200x4 h200x8";
 
-static bool hfsbi_flavor_is_known(hfsb_str flavor) {
-    hfsb_str rest = hfsb_cstr(hfsbi_flavors);
-    while (rest.len) {
-        size_t end = hfsb_str_find_byte(rest, ' ');
-        if (hfsb_str_equal(hfsb_str_slice(rest, 0, end), flavor)) return true;
-        rest = hfsb_str_slice(rest, end + 1, rest.len);
-    }
-    return false;
-}
-
-/* A refusal may be due to hardware that we have never heard of. */
+/* A refusal may be due to hardware that does not exist. */
 static void hfsbi_wanted_hint(const hfsbi_wanted *wanted, hfsb_status st,
                               hfsb_err *err) {
     bool refused = st == HFSB_ARG || st == HFSB_REFUSED || st == HFSB_REMOTE ||
                    st == HFSB_NOT_FOUND || st == HFSB_CONFLICT;
-    if (!refused || hfsbi_flavor_is_known(wanted->spec.flavor)) return;
+    if (!refused ||
+        hfsbi_list_has(hfsb_cstr(hfsbi_flavors), ' ', wanted->spec.flavor))
+        return;
     hfsbi_err_add(err, " Perhaps there is no hardware \"");
     hfsbi_err_quote(err, wanted->spec.flavor, 40);
-    hfsbi_err_add(err, "\"; known are: %.*s.", (int)sizeof hfsbi_flavors - 2,
+    hfsbi_err_add(err, "\"; known are: %.*s.", (int)sizeof hfsbi_flavors - 1,
                   hfsbi_flavors);
 }
 
@@ -40574,9 +40939,9 @@ static hfsb_status hfsbi_wanted_send(hfsbi_wanted *wanted, hfsb_json_doc *job,
     return st;
 }
 
-static hfsb_status hfsbi_wanted_tell(hfsbi_wanted          *wanted,
-                                     const hfsb_json_value *job,
-                                     hfsb_err              *err) {
+static hfsb_status hfsbi_wanted_report(hfsbi_wanted          *wanted,
+                                       const hfsb_json_value *job,
+                                       hfsb_err              *err) {
     hfsbi_hf_jobs_call *c = wanted->call;
     hfsb_str            id = hfsbi_hf_jobs_text(job, "id");
     hfsb_str            stage = hfsbi_hf_jobs_stage(job);
@@ -40596,7 +40961,6 @@ static hfsb_status hfsbi_wanted_tell(hfsbi_wanted          *wanted,
         stage.ptr, c->space.len ? " and namespace" : "");
 }
 
-/* Starts a job. */
 static hfsb_status hfsbi_hf_jobs_run(hfsbi_hf_jobs_call *c, hfsb_err *err) {
     hfsb_json_doc job = HFSB_INIT;
     hfsbi_wanted  wanted;
@@ -40610,23 +40974,261 @@ static hfsb_status hfsbi_hf_jobs_run(hfsbi_hf_jobs_call *c, hfsb_err *err) {
     if (st == HFSB_OK) st = hfsbi_wanted_pairs(&wanted, err);
     if (st == HFSB_OK) st = hfsbi_wanted_work(&wanted, err);
     if (st == HFSB_OK) st = hfsbi_wanted_send(&wanted, &job, err);
-    if (st == HFSB_OK) st = hfsbi_wanted_tell(&wanted, job.root, err);
+    if (st == HFSB_OK) st = hfsbi_wanted_report(&wanted, job.root, err);
     hfsb_json_free(&job);
     hfsbi_wanted_free(&wanted);
     return st;
 }
 
-enum {
-    HFSBI_HF_JOBS_TEXT = 200,      /* bytes of what the Hub calls something */
-    HFSBI_HF_JOBS_COMMAND = 300,   /* characters of a command that are shown */
-    HFSBI_HF_JOBS_LISTED = 50,     /* by ps */
-    HFSBI_HF_JOBS_LINES = 2000,    /* of a log that are asked for */
-    HFSBI_HF_JOBS_CHARS = 40000,   /* of a log that are shown, */
-    HFSBI_HF_JOBS_HEAD = 1000,     /* so many of them from its start */
-    HFSBI_HF_JOBS_IDLE_MS = 3000,  /* of silence end a log that goes on */
-    HFSBI_HF_JOBS_TOTAL_MS = 8000, /* and this does in any case */
-    HFSBI_HF_JOBS_NAME = 80 /* characters of an operation that is none */
-};
+/* ---- ps ---- */
+
+typedef struct hfsbi_hf_jobs_list {
+    const hfsbi_hf_jobs_call *call;
+    hfsb_buf                  text;
+    size_t                    count;
+    hfsb_status               status;
+} hfsbi_hf_jobs_list;
+
+static bool hfsbi_hf_jobs_each(void *user, const hfsb_json_value *job) {
+    hfsbi_hf_jobs_list *l = (hfsbi_hf_jobs_list *)user;
+    size_t              mark = l->text.len;
+    hfsb_str            id = hfsbi_hf_jobs_text(job, "id");
+    hfsb_str            stage = hfsbi_hf_jobs_stage(job);
+    hfsb_str            flavor = hfsbi_hf_jobs_text(job, "flavor");
+    hfsb_str            made = hfsbi_hf_jobs_text(job, "createdAt");
+    if (l->count++ == HFSBI_HF_JOBS_LISTED) {
+        hfsb_buf_printf(&l->text, "(and more)\n");
+        l->status = hfsb_buf_finish(&l->text, mark);
+        return false;
+    }
+    hfsb_buf_printf(&l->text, "%-24.*s  %-10.*s  %-12.*s  %.*s  ", (int)id.len,
+                    id.ptr, (int)stage.len, stage.ptr, (int)flavor.len,
+                    flavor.ptr, made.len < 19 ? (int)made.len : 19, made.ptr);
+    hfsbi_hf_jobs_put_command(l->call, &l->text, job, 60);
+    hfsb_buf_append_byte(&l->text, '\n');
+    l->status = hfsb_buf_finish(&l->text, mark);
+    return l->status == HFSB_OK;
+}
+
+static hfsb_status hfsbi_hf_jobs_ps(hfsbi_hf_jobs_call *c, hfsb_err *err) {
+    hfsbi_hf_jobs_list l = HFSB_INIT;
+    hfsb_status        st;
+    l.call = c;
+    l.text.alloc = c->session->alloc;
+    st = hfsb_hub_jobs(c->session->opts.hub, c->space, hfsbi_hf_jobs_each, &l,
+                       c->cancel, err);
+    if (st == HFSB_OK) st = l.status;
+    if (l.text.len) hfsb_buf_truncate(&l.text, l.text.len - 1);
+    if (st == HFSB_OK)
+        st =
+            hfsbi_hf_jobs_show(c, l.text.len ? hfsb_buf_str(&l.text)
+                                             : HFSB_LIT("There are no jobs."));
+    hfsb_buf_free(&l.text);
+    return st;
+}
+
+/* ---- inspect, cancel ---- */
+
+static void hfsbi_hf_jobs_put_line(const hfsbi_hf_jobs_call *c, hfsb_buf *sink,
+                                   const char *name, hfsb_str text) {
+    if (!text.len) return;
+    hfsb_buf_printf(sink, "%s: ", name);
+    hfsbi_hf_jobs_put_masked(c, sink, text, HFSBI_HF_JOBS_COMMAND);
+    hfsb_buf_append_byte(sink, '\n');
+}
+
+/* Writes the names of a job's secrets or variables. */
+static void hfsbi_hf_jobs_put_names(const hfsbi_hf_jobs_call *c,
+                                    hfsb_buf *sink, const char *name,
+                                    const hfsb_json_value *list) {
+    hfsb_json_iter it = hfsb_json_begin(list);
+    hfsb_err       line = HFSB_INIT;
+    while (hfsb_json_next(&it)) {
+        if (line.msg[0]) hfsbi_err_add(&line, ", ");
+        hfsbi_err_quote(
+            &line, it.key.len ? it.key : hfsb_json_str(it.value, HFSB_LIT("")),
+            HFSBI_HF_JOBS_TEXT);
+    }
+    hfsbi_hf_jobs_put_line(c, sink, name, hfsb_cstr(line.msg));
+}
+
+static hfsb_status hfsbi_hf_jobs_describe(const hfsbi_hf_jobs_call *c,
+                                          const hfsb_json_value    *job,
+                                          hfsb_buf                 *out) {
+    static const char *const keys[][2] = {
+        {"createdAt", "created"},   {"startedAt", "started"},
+        {"finishedAt", "finished"}, {"flavor", "hardware"},
+        {"dockerImage", "image"},   {"spaceId", "image of the Space"}};
+    size_t mark = out->len;
+    size_t i;
+    hfsbi_hf_jobs_put_line(c, out, "job", hfsbi_hf_jobs_text(job, "id"));
+    hfsbi_hf_jobs_put_line(c, out, "stage", hfsbi_hf_jobs_stage(job));
+    hfsbi_hf_jobs_put_line(
+        c, out, "message",
+        hfsb_json_str(hfsb_json_get(hfsb_json_get(job, "status"), "message"),
+                      HFSB_LIT("")));
+    for (i = 0; i < sizeof keys / sizeof *keys; i++)
+        hfsbi_hf_jobs_put_line(c, out, keys[i][1],
+                               hfsbi_hf_jobs_text(job, keys[i][0]));
+    hfsbi_hf_jobs_put_names(c, out, "variables",
+                            hfsb_json_get(job, "environment"));
+    hfsbi_hf_jobs_put_names(c, out, "secrets", hfsb_json_get(job, "secrets"));
+    hfsb_buf_append(out, HFSB_LIT("command: "));
+    hfsbi_hf_jobs_put_command(c, out, job, HFSBI_HF_JOBS_COMMAND);
+    return hfsb_buf_finish(out, mark);
+}
+
+static hfsb_status hfsbi_hf_jobs_inspect(hfsbi_hf_jobs_call *c,
+                                         hfsb_err           *err) {
+    hfsb_json_doc doc = HFSB_INIT;
+    hfsb_buf      text = HFSB_INIT;
+    hfsb_status   st;
+    doc.alloc = text.alloc = c->session->alloc;
+    st = hfsb_hub_job(c->session->opts.hub, c->space, c->id, c->cancel, &doc,
+                      err);
+    if (st == HFSB_OK) st = hfsbi_hf_jobs_describe(c, doc.root, &text);
+    if (st == HFSB_OK) st = hfsbi_hf_jobs_fields(c, doc.root, err);
+    if (st == HFSB_OK) st = hfsbi_hf_jobs_show(c, hfsb_buf_str(&text));
+    hfsb_buf_free(&text);
+    hfsb_json_free(&doc);
+    return st;
+}
+
+/* The Hub refused to cancel a job. If the job has ended, that is why, whatever
+   the Hub said. */
+static hfsb_status hfsbi_hf_jobs_explain(hfsbi_hf_jobs_call *c, hfsb_status st,
+                                         hfsb_err *err) {
+    hfsb_json_doc doc = HFSB_INIT;
+    hfsb_str      stage;
+    if (st != HFSB_ARG && st != HFSB_CONFLICT && st != HFSB_DENIED &&
+        st != HFSB_REMOTE)
+        return st;
+    doc.alloc = c->session->alloc;
+    if (hfsb_hub_job(c->session->opts.hub, c->space, c->id, c->cancel, &doc,
+                     NULL) == HFSB_OK) {
+        stage = hfsbi_hf_jobs_stage(doc.root);
+        if (stage.len && hfsbi_hf_jobs_is_over(stage))
+            st = hfsbi_fail(err, HFSB_REFUSED, 0,
+                            "Job %.*s has ended already (%.*s): nothing to "
+                            "cancel.",
+                            (int)c->id.len, c->id.ptr, (int)stage.len,
+                            stage.ptr);
+    }
+    hfsb_json_free(&doc);
+    return st;
+}
+
+static hfsb_status hfsbi_hf_jobs_cancel(hfsbi_hf_jobs_call *c, hfsb_err *err) {
+    hfsb_json_doc doc = HFSB_INIT;
+    hfsb_str      stage;
+    hfsb_status   st;
+    doc.alloc = c->session->alloc;
+    st = hfsb_hub_job_cancel(c->session->opts.hub, c->space, c->id, c->cancel,
+                             &doc, err);
+    if (st != HFSB_OK) return hfsbi_hf_jobs_explain(c, st, err);
+    stage = hfsbi_hf_jobs_stage(doc.root);
+    st = hfsbi_hf_jobs_fields(c, doc.root, err);
+    if (st == HFSB_OK)
+        st = hfsbi_result_ok(c->result, "Job %.*s was cancelled; it is %.*s.",
+                             (int)c->id.len, c->id.ptr, (int)stage.len,
+                             stage.ptr);
+    hfsb_json_free(&doc);
+    return st;
+}
+
+/* ---- logs ---- */
+
+typedef struct hfsbi_hf_jobs_log {
+    const hfsbi_hf_jobs_call *call;
+    hfsb_text_filter         *filter;
+    hfsb_text_window         *window;
+    hfsb_buf                  clean, masked;
+    long long                 until;
+    hfsb_status               status;
+} hfsbi_hf_jobs_log;
+
+static bool hfsbi_hf_jobs_line(void *user, hfsb_str line, hfsb_str timestamp) {
+    hfsbi_hf_jobs_log *l = (hfsbi_hf_jobs_log *)user;
+    (void)timestamp;
+    l->status = hfsb_text_filter_write(l->filter, line, &l->clean);
+    if (l->status == HFSB_OK)
+        l->status =
+            hfsb_text_filter_write(l->filter, HFSB_LIT("\n"), &l->clean);
+    if (l->status == HFSB_OK)
+        l->status =
+            hfsbi_hf_jobs_mask(l->call, hfsb_buf_str(&l->clean), &l->masked);
+    if (l->status == HFSB_OK)
+        l->status =
+            hfsb_text_window_write(l->window, hfsb_buf_str(&l->masked));
+    hfsb_buf_truncate(&l->clean, 0);
+    hfsb_buf_truncate(&l->masked, 0);
+    return l->status == HFSB_OK && hfsb_clock_ms() < l->until;
+}
+
+/* Appends the log as it is now. */
+static hfsb_status hfsbi_hf_jobs_read_log(hfsbi_hf_jobs_call *c, hfsb_buf *out,
+                                          hfsb_err *err) {
+    hfsb_text_limit   limit = HFSB_INIT;
+    hfsb_log_opts     opts = HFSB_INIT;
+    hfsbi_hf_jobs_log l = HFSB_INIT;
+    hfsb_status       st = HFSB_NOMEM;
+    limit.chars = HFSBI_HF_JOBS_CHARS;
+    limit.head = HFSBI_HF_JOBS_HEAD;
+    opts.tail = HFSBI_HF_JOBS_LINES;
+    opts.idle_ms = HFSBI_HF_JOBS_IDLE_MS;
+    opts.cancel = c->cancel;
+    l.call = c;
+    l.clean.alloc = l.masked.alloc = c->session->alloc;
+    l.until = hfsb_clock_ms() + HFSBI_HF_JOBS_TOTAL_MS;
+    l.filter = hfsb_text_filter_open(&c->session->alloc);
+    l.window = hfsb_text_window_open(&limit, &c->session->alloc);
+    if (l.filter && l.window)
+        st = hfsb_hub_job_logs(c->session->opts.hub, c->space, c->id, &opts,
+                               hfsbi_hf_jobs_line, &l, err);
+    if (st == HFSB_OK) st = l.status;
+    if (st == HFSB_OK) st = hfsb_text_window_show(l.window, HFSB_LIT(""), out);
+    hfsb_text_filter_close(l.filter);
+    hfsb_text_window_close(l.window);
+    hfsb_buf_free(&l.clean);
+    hfsb_buf_free(&l.masked);
+    return st;
+}
+
+/* Appends the job's stage, and whether there will be more of the log. */
+static hfsb_status hfsbi_hf_jobs_put_end(hfsbi_hf_jobs_call    *c,
+                                         const hfsb_json_value *job,
+                                         hfsb_buf              *out) {
+    size_t   mark = out->len;
+    hfsb_str stage = hfsbi_hf_jobs_stage(job);
+    if (!out->len) hfsb_buf_append(out, HFSB_LIT("(no output)\n"));
+    hfsb_buf_printf(out, "(job %.*s is %.*s", (int)c->id.len, c->id.ptr,
+                    (int)stage.len, stage.ptr);
+    if (!hfsbi_hf_jobs_is_over(stage))
+        hfsb_buf_append(out,
+                        HFSB_LIT(": this is its log so far; look again in a "
+                                 "while"));
+    hfsb_buf_append_byte(out, ')');
+    return hfsb_buf_finish(out, mark);
+}
+
+static hfsb_status hfsbi_hf_jobs_logs(hfsbi_hf_jobs_call *c, hfsb_err *err) {
+    hfsb_json_doc doc = HFSB_INIT;
+    hfsb_buf      text = HFSB_INIT;
+    hfsb_status   st;
+    doc.alloc = text.alloc = c->session->alloc;
+    st = hfsbi_hf_jobs_read_log(c, &text, err);
+    if (st == HFSB_OK)
+        st = hfsb_hub_job(c->session->opts.hub, c->space, c->id, c->cancel,
+                          &doc, err);
+    if (st == HFSB_OK) st = hfsbi_hf_jobs_put_end(c, doc.root, &text);
+    if (st == HFSB_OK) st = hfsbi_hf_jobs_fields(c, doc.root, err);
+    if (st == HFSB_OK) st = hfsbi_hf_jobs_show(c, hfsb_buf_str(&text));
+    hfsb_buf_free(&text);
+    hfsb_json_free(&doc);
+    return st;
+}
+
+/* ---- the tool ---- */
 
 /* The arguments are read by the operation that needs them, so the fields here
    only describe their types. */
@@ -40693,339 +41295,6 @@ HFSBI_FN const hfsbi_tool *hfsbi_hf_jobs_tool(void) {
     return &row;
 }
 
-/* ---- what the Hub tells about a job ---- */
-
-static hfsb_str hfsbi_hf_jobs_cut(hfsb_str text) {
-    return hfsb_str_slice(text, 0, hfsb_utf8_offset(text, HFSBI_HF_JOBS_TEXT));
-}
-
-/* A text of what the Hub tells about a job; "" when there is none, and not at
-   any length. */
-static hfsb_str hfsbi_hf_jobs_text(const hfsb_json_value *job,
-                                   const char            *key) {
-    return hfsbi_hf_jobs_cut(
-        hfsb_json_str(hfsb_json_get(job, key), HFSB_LIT("")));
-}
-
-static hfsb_str hfsbi_hf_jobs_stage(const hfsb_json_value *job) {
-    return hfsbi_hf_jobs_text(hfsb_json_get(job, "status"), "stage");
-}
-
-static bool hfsbi_hf_jobs_is_over(hfsb_str stage) {
-    return !hfsb_str_equal(stage, HFSB_LIT("SCHEDULING")) &&
-           !hfsb_str_equal(stage, HFSB_LIT("RUNNING")) &&
-           !hfsb_str_equal(stage, HFSB_LIT("UPDATING"));
-}
-
-static hfsb_status hfsbi_hf_jobs_fields(hfsbi_hf_jobs_call    *c,
-                                        const hfsb_json_value *job,
-                                        hfsb_err              *err) {
-    hfsb_str id = hfsbi_hf_jobs_text(job, "id");
-    hfsb_str stage = hfsbi_hf_jobs_stage(job);
-    hfsb_str owner = hfsbi_hf_jobs_text(hfsb_json_get(job, "owner"), "name");
-    hfsb_str endpoint = hfsb_hub_endpoint(c->session->opts.hub);
-    hfsb_buf url = HFSB_INIT;
-    hfsb_status st;
-    hfsbi_build fields;
-    if (!id.len || !stage.len)
-        return hfsbi_fail(err, HFSB_REMOTE, 0,
-                          "The Hub took the request, but what it answered "
-                          "tells of no job.");
-    url.alloc = c->session->alloc;
-    st = hfsb_buf_printf(&url, "%.*s/jobs/%.*s/%.*s", (int)endpoint.len,
-                         endpoint.ptr, (int)owner.len, owner.ptr, (int)id.len,
-                         id.ptr);
-    if (st == HFSB_OK) {
-        hfsbi_build_init(&fields, &c->session->alloc);
-        hfsbi_build_object(&fields, NULL);
-        hfsbi_build_str(&fields, "id", id);
-        hfsbi_build_str(&fields, "stage", stage);
-        hfsbi_build_str(&fields, "url", hfsb_buf_str(&url));
-        hfsbi_build_end(&fields);
-        hfsb_json_free(&c->result->fields);
-        st = hfsbi_build_finish(&fields, &c->result->fields);
-    }
-    hfsb_buf_free(&url);
-    return st;
-}
-
-/* Appends a text without what the session keeps secret, whoever printed it.
-   What is to be cut is masked before that: no part of a secret is shown. */
-static hfsb_status hfsbi_hf_jobs_mask(const hfsbi_hf_jobs_call *c,
-                                      hfsb_str text, hfsb_buf *out) {
-    hfsbi_hub_request mask;
-    memset(&mask, 0, sizeof mask);
-    mask.secrets = c->session->secrets;
-    mask.secret_count = c->session->spec.secret_count;
-    return hfsbi_hub_redact(c->session->opts.hub, &mask, text, out);
-}
-
-/* At most max characters of a text, on one line. */
-static void hfsbi_hf_jobs_put_masked(const hfsbi_hf_jobs_call *c,
-                                     hfsb_buf *sink, hfsb_str text,
-                                     size_t max) {
-    hfsb_buf    masked = HFSB_INIT;
-    hfsb_err    line = HFSB_INIT;
-    hfsb_status st;
-    masked.alloc = c->session->alloc;
-    st = hfsbi_hf_jobs_mask(c, text, &masked);
-    hfsbi_err_quote(&line, hfsb_buf_str(&masked), max);
-    hfsb_buf_free(&masked);
-    if (st == HFSB_OK) hfsb_buf_append(sink, hfsb_cstr(line.msg));
-    else if (sink->status == HFSB_OK) sink->status = st;
-}
-
-/* The words of its command. */
-static void hfsbi_hf_jobs_put_command(const hfsbi_hf_jobs_call *c,
-                                      hfsb_buf                 *sink,
-                                      const hfsb_json_value *job, size_t max) {
-    hfsb_json_iter it = hfsb_json_begin(hfsb_json_get(job, "command"));
-    hfsb_buf       line = HFSB_INIT;
-    size_t         mark;
-    line.alloc = c->session->alloc;
-    mark = line.len;
-    while (hfsb_json_next(&it)) {
-        if (line.len) hfsb_buf_append_byte(&line, ' ');
-        hfsb_buf_append(&line, hfsb_json_str(it.value, HFSB_LIT("")));
-    }
-    if (hfsb_buf_finish(&line, mark) == HFSB_OK)
-        hfsbi_hf_jobs_put_masked(c, sink, hfsb_buf_str(&line), max);
-    else sink->status = HFSB_NOMEM;
-    hfsb_buf_free(&line);
-}
-
-/* What goes to the model. */
-static hfsb_status hfsbi_hf_jobs_show(hfsbi_hf_jobs_call *c, hfsb_str text) {
-    c->result->success = true;
-    return hfsbi_hf_jobs_mask(c, text, &c->result->output);
-}
-
-/* ---- ps ---- */
-
-typedef struct hfsbi_hf_jobs_list {
-    const hfsbi_hf_jobs_call *call;
-    hfsb_buf                  text;
-    size_t                    count;
-    hfsb_status               status;
-} hfsbi_hf_jobs_list;
-
-static bool hfsbi_hf_jobs_each(void *user, const hfsb_json_value *job) {
-    hfsbi_hf_jobs_list *l = (hfsbi_hf_jobs_list *)user;
-    size_t              mark = l->text.len;
-    hfsb_str            id = hfsbi_hf_jobs_text(job, "id");
-    hfsb_str            stage = hfsbi_hf_jobs_stage(job);
-    hfsb_str            flavor = hfsbi_hf_jobs_text(job, "flavor");
-    hfsb_str            made = hfsbi_hf_jobs_text(job, "createdAt");
-    if (l->count++ == HFSBI_HF_JOBS_LISTED) {
-        hfsb_buf_printf(&l->text, "(and more)\n");
-        l->status = hfsb_buf_finish(&l->text, mark);
-        return false;
-    }
-    hfsb_buf_printf(&l->text, "%-24.*s  %-10.*s  %-12.*s  %.*s  ", (int)id.len,
-                    id.ptr, (int)stage.len, stage.ptr, (int)flavor.len,
-                    flavor.ptr, made.len < 19 ? (int)made.len : 19, made.ptr);
-    hfsbi_hf_jobs_put_command(l->call, &l->text, job, 60);
-    hfsb_buf_append_byte(&l->text, '\n');
-    l->status = hfsb_buf_finish(&l->text, mark);
-    return l->status == HFSB_OK;
-}
-
-static hfsb_status hfsbi_hf_jobs_ps(hfsbi_hf_jobs_call *c, hfsb_err *err) {
-    hfsbi_hf_jobs_list l = HFSB_INIT;
-    hfsb_status        st;
-    l.call = c;
-    l.text.alloc = c->session->alloc;
-    st = hfsb_hub_jobs(c->session->opts.hub, c->space, hfsbi_hf_jobs_each, &l,
-                       c->cancel, err);
-    if (st == HFSB_OK) st = l.status;
-    if (l.text.len) hfsb_buf_truncate(&l.text, l.text.len - 1);
-    if (st == HFSB_OK)
-        st =
-            hfsbi_hf_jobs_show(c, l.text.len ? hfsb_buf_str(&l.text)
-                                             : HFSB_LIT("There are no jobs."));
-    hfsb_buf_free(&l.text);
-    return st;
-}
-
-/* ---- inspect, cancel ---- */
-
-static void hfsbi_hf_jobs_put_line(const hfsbi_hf_jobs_call *c, hfsb_buf *sink,
-                                   const char *name, hfsb_str text) {
-    if (!text.len) return;
-    hfsb_buf_printf(sink, "%s: ", name);
-    hfsbi_hf_jobs_put_masked(c, sink, text, HFSBI_HF_JOBS_COMMAND);
-    hfsb_buf_append_byte(sink, '\n');
-}
-
-/* The names of its secrets or variables. */
-static void hfsbi_hf_jobs_put_names(const hfsbi_hf_jobs_call *c,
-                                    hfsb_buf *sink, const char *name,
-                                    const hfsb_json_value *list) {
-    hfsb_json_iter it = hfsb_json_begin(list);
-    hfsb_err       line = HFSB_INIT;
-    while (hfsb_json_next(&it)) {
-        if (line.msg[0]) hfsbi_err_add(&line, ", ");
-        hfsbi_err_quote(
-            &line, it.key.len ? it.key : hfsb_json_str(it.value, HFSB_LIT("")),
-            HFSBI_HF_JOBS_TEXT);
-    }
-    hfsbi_hf_jobs_put_line(c, sink, name, hfsb_cstr(line.msg));
-}
-
-static hfsb_status hfsbi_hf_jobs_describe(const hfsbi_hf_jobs_call *c,
-                                          const hfsb_json_value    *job,
-                                          hfsb_buf                 *out) {
-    static const char *const keys[][2] = {
-        {"createdAt", "created"},   {"startedAt", "started"},
-        {"finishedAt", "finished"}, {"flavor", "hardware"},
-        {"dockerImage", "image"},   {"spaceId", "image of the Space"}};
-    size_t mark = out->len;
-    size_t i;
-    hfsbi_hf_jobs_put_line(c, out, "job", hfsbi_hf_jobs_text(job, "id"));
-    hfsbi_hf_jobs_put_line(c, out, "stage", hfsbi_hf_jobs_stage(job));
-    hfsbi_hf_jobs_put_line(
-        c, out, "message",
-        hfsb_json_str(hfsb_json_get(hfsb_json_get(job, "status"), "message"),
-                      HFSB_LIT("")));
-    for (i = 0; i < sizeof keys / sizeof *keys; i++)
-        hfsbi_hf_jobs_put_line(c, out, keys[i][1],
-                               hfsbi_hf_jobs_text(job, keys[i][0]));
-    hfsbi_hf_jobs_put_names(c, out, "variables",
-                            hfsb_json_get(job, "environment"));
-    hfsbi_hf_jobs_put_names(c, out, "secrets", hfsb_json_get(job, "secrets"));
-    hfsb_buf_append(out, HFSB_LIT("command: "));
-    hfsbi_hf_jobs_put_command(c, out, job, HFSBI_HF_JOBS_COMMAND);
-    return hfsb_buf_finish(out, mark);
-}
-
-static hfsb_status hfsbi_hf_jobs_inspect(hfsbi_hf_jobs_call *c,
-                                         hfsb_err           *err) {
-    hfsb_json_doc doc = HFSB_INIT;
-    hfsb_buf      text = HFSB_INIT;
-    hfsb_status   st;
-    doc.alloc = text.alloc = c->session->alloc;
-    st = hfsb_hub_job(c->session->opts.hub, c->space, c->id, c->cancel, &doc,
-                      err);
-    if (st == HFSB_OK) st = hfsbi_hf_jobs_describe(c, doc.root, &text);
-    if (st == HFSB_OK) st = hfsbi_hf_jobs_fields(c, doc.root, err);
-    if (st == HFSB_OK) st = hfsbi_hf_jobs_show(c, hfsb_buf_str(&text));
-    hfsb_buf_free(&text);
-    hfsb_json_free(&doc);
-    return st;
-}
-
-static hfsb_status hfsbi_hf_jobs_cancel(hfsbi_hf_jobs_call *c, hfsb_err *err) {
-    hfsb_json_doc doc = HFSB_INIT;
-    hfsb_str      stage;
-    hfsb_status   st;
-    doc.alloc = c->session->alloc;
-    st = hfsb_hub_job_cancel(c->session->opts.hub, c->space, c->id, c->cancel,
-                             &doc, err);
-    if (st != HFSB_OK) return st;
-    stage = hfsbi_hf_jobs_stage(doc.root);
-    st = hfsbi_hf_jobs_fields(c, doc.root, err);
-    if (st == HFSB_OK)
-        st = hfsbi_result_ok(c->result, "Job %.*s was cancelled; it is %.*s.",
-                             (int)c->id.len, c->id.ptr, (int)stage.len,
-                             stage.ptr);
-    hfsb_json_free(&doc);
-    return st;
-}
-
-/* ---- logs ---- */
-
-typedef struct hfsbi_hf_jobs_log {
-    const hfsbi_hf_jobs_call *call;
-    hfsb_text_filter         *filter;
-    hfsb_text_window         *window;
-    hfsb_buf                  clean, masked;
-    long long                 until;
-    hfsb_status               status;
-} hfsbi_hf_jobs_log;
-
-static bool hfsbi_hf_jobs_line(void *user, hfsb_str line, hfsb_str timestamp) {
-    hfsbi_hf_jobs_log *l = (hfsbi_hf_jobs_log *)user;
-    (void)timestamp;
-    l->status = hfsb_text_filter_write(l->filter, line, &l->clean);
-    if (l->status == HFSB_OK)
-        l->status =
-            hfsb_text_filter_write(l->filter, HFSB_LIT("\n"), &l->clean);
-    if (l->status == HFSB_OK)
-        l->status =
-            hfsbi_hf_jobs_mask(l->call, hfsb_buf_str(&l->clean), &l->masked);
-    if (l->status == HFSB_OK)
-        l->status =
-            hfsb_text_window_write(l->window, hfsb_buf_str(&l->masked));
-    hfsb_buf_truncate(&l->clean, 0);
-    hfsb_buf_truncate(&l->masked, 0);
-    return l->status == HFSB_OK && hfsb_clock_ms() < l->until;
-}
-
-/* The log as it is now, at the end of *out. */
-static hfsb_status hfsbi_hf_jobs_read_log(hfsbi_hf_jobs_call *c, hfsb_buf *out,
-                                          hfsb_err *err) {
-    hfsb_text_limit   limit = HFSB_INIT;
-    hfsb_log_opts     opts = HFSB_INIT;
-    hfsbi_hf_jobs_log l = HFSB_INIT;
-    hfsb_status       st = HFSB_NOMEM;
-    limit.chars = HFSBI_HF_JOBS_CHARS;
-    limit.head = HFSBI_HF_JOBS_HEAD;
-    opts.tail = HFSBI_HF_JOBS_LINES;
-    opts.idle_ms = HFSBI_HF_JOBS_IDLE_MS;
-    opts.cancel = c->cancel;
-    l.call = c;
-    l.clean.alloc = l.masked.alloc = c->session->alloc;
-    l.until = hfsb_clock_ms() + HFSBI_HF_JOBS_TOTAL_MS;
-    l.filter = hfsb_text_filter_open(&c->session->alloc);
-    l.window = hfsb_text_window_open(&limit, &c->session->alloc);
-    if (l.filter && l.window)
-        st = hfsb_hub_job_logs(c->session->opts.hub, c->space, c->id, &opts,
-                               hfsbi_hf_jobs_line, &l, err);
-    if (st == HFSB_OK) st = l.status;
-    if (st == HFSB_OK) st = hfsb_text_window_show(l.window, HFSB_LIT(""), out);
-    hfsb_text_filter_close(l.filter);
-    hfsb_text_window_close(l.window);
-    hfsb_buf_free(&l.clean);
-    hfsb_buf_free(&l.masked);
-    return st;
-}
-
-/* What the log leaves open: whether there will be more of it. */
-static hfsb_status hfsbi_hf_jobs_put_end(hfsbi_hf_jobs_call    *c,
-                                         const hfsb_json_value *job,
-                                         hfsb_buf              *out) {
-    size_t   mark = out->len;
-    hfsb_str stage = hfsbi_hf_jobs_stage(job);
-    if (!out->len) hfsb_buf_append(out, HFSB_LIT("(no output)\n"));
-    hfsb_buf_printf(out, "(job %.*s is %.*s", (int)c->id.len, c->id.ptr,
-                    (int)stage.len, stage.ptr);
-    if (!hfsbi_hf_jobs_is_over(stage))
-        hfsb_buf_append(out,
-                        HFSB_LIT(": this is its log so far; look again in a "
-                                 "while"));
-    hfsb_buf_append_byte(out, ')');
-    return hfsb_buf_finish(out, mark);
-}
-
-static hfsb_status hfsbi_hf_jobs_logs(hfsbi_hf_jobs_call *c, hfsb_err *err) {
-    hfsb_json_doc doc = HFSB_INIT;
-    hfsb_buf      text = HFSB_INIT;
-    hfsb_status   st;
-    doc.alloc = text.alloc = c->session->alloc;
-    st = hfsbi_hf_jobs_read_log(c, &text, err);
-    if (st == HFSB_OK)
-        st = hfsb_hub_job(c->session->opts.hub, c->space, c->id, c->cancel,
-                          &doc, err);
-    if (st == HFSB_OK) st = hfsbi_hf_jobs_put_end(c, doc.root, &text);
-    if (st == HFSB_OK) st = hfsbi_hf_jobs_fields(c, doc.root, err);
-    if (st == HFSB_OK) st = hfsbi_hf_jobs_show(c, hfsb_buf_str(&text));
-    hfsb_buf_free(&text);
-    hfsb_json_free(&doc);
-    return st;
-}
-
-/* ---- the tool ---- */
-
 typedef struct hfsbi_hf_jobs_operation {
     const char *name;
     hfsb_status (*fn)(hfsbi_hf_jobs_call *c, hfsb_err *err);
@@ -41055,7 +41324,7 @@ static const hfsbi_hf_jobs_operation *hfsbi_hf_jobs_find(hfsb_str  name,
     return NULL;
 }
 
-/* The id alone, also when it was given as {namespace}/{id}. */
+/* Splits a job_id that was given as {namespace}/{id}. */
 static void hfsbi_hf_jobs_split(hfsbi_hf_jobs_call *c) {
     size_t slash = hfsb_str_find_byte(c->id, '/');
     if (slash == HFSB_NPOS) return;
@@ -41095,36 +41364,37 @@ HFSBI_FN hfsb_status hfsbi_session_jobs(hfsb_session          *session,
 }
 
 /* ---- src/remote/session.c ---- */
-/* session.c - a session: open, close, calls. */
-/* What a tool of the session does, its keys looked at already. What it
-   returns but HFSB_OK is the status of the call, with the sentence in *err. */
-typedef hfsb_status (*hfsbi_own_fn)(hfsb_session          *session,
-                                    const hfsb_json_value *arguments,
-                                    const hfsb_cancel     *cancel,
-                                    hfsb_tool_result *result, hfsb_err *err);
+/* session.c - what an agent holds: tools here or in a sandbox, and a plan.
 
+   The runtime decides where the tools work: on this machine, or in a sandbox
+   that preload.c creates in the background. The session adds tools of its own:
+   plan_tool always, sandbox_create and hf_jobs with a sandbox. A call looks
+   for its tool there first, then goes to the runtime.
+
+   The options, the spec and all secrets are copied at open, into one buffer
+   that is overwritten at close. */
 enum {
-    HFSBI_SESSION_TEXTS = 8,  /* of the options */
-    HFSBI_SESSION_SECRETS = 3 /* besides those of the caller */
+    HFSBI_SESSION_TEXTS = 8,   /* of the options */
+    HFSBI_SESSION_SECRETS = 3, /* HF_TOKEN and two of trackio */
+    HFSBI_CREATE_SLEEP = 2700  /* seconds without use, unless on cpu-basic */
 };
 
-typedef struct hfsbi_own_tool {
-    const hfsbi_tool *(*row)(void); /* its fn is NULL */
-    hfsbi_own_fn fn;
-} hfsbi_own_tool;
-
-/* ==== session tools ==== */
-
-/* the tools of the session itself, and the definitions of
-   all. */
-
-enum { HFSBI_CREATE_SLEEP = 2700 }; /* seconds without use */
+HFSBI_FN void hfsbi_session_log(const hfsb_session *session,
+                                const char         *format, ...) {
+    hfsb_err line = HFSB_INIT; /* one that is too long is cut */
+    va_list  ap;
+    if (!session->log) return;
+    va_start(ap, format);
+    (void)vsnprintf(line.msg, sizeof line.msg, format, ap);
+    va_end(ap);
+    session->log(session->user, hfsb_cstr(line.msg));
+}
 
 /* ---- sandbox_create ---- */
 
 /* The arguments of sandbox_create. */
 typedef struct hfsbi_wish {
-    hfsb_str hardware; /* empty: whatever there is */
+    hfsb_str hardware; /* empty: any */
     hfsb_str space, project;
 } hfsbi_wish;
 
@@ -41154,15 +41424,15 @@ static hfsb_status hfsbi_wish_read(const hfsb_json_value *arguments,
     return st;
 }
 
-/* True when a sandbox with this hardware is not what was asked for. */
+/* True when a sandbox with this hardware does not fulfil the wish. */
 static bool hfsbi_wish_differs(const hfsbi_wish *wish, hfsb_str hardware) {
     return wish->space.len || wish->project.len ||
            (wish->hardware.len && !hfsb_str_equal(wish->hardware, hardware));
 }
 
-/* Waits until this call alone may make a sandbox; a preload under way is
-   waited for, or cancelled when it is not what is wanted. Under the lock;
-   false when it was cancelled. */
+/* Waits until only this call may create a sandbox. A preload under way is
+   waited for, or cancelled if it does not fulfil the wish. Under the lock;
+   false when cancel is set. */
 static bool hfsbi_session_claim(hfsb_session *session, const hfsbi_wish *wish,
                                 const hfsb_cancel *cancel) {
     if (hfsb_cancel_is_set(cancel)) return false;
@@ -41173,8 +41443,7 @@ static bool hfsbi_session_claim(hfsb_session *session, const hfsbi_wish *wish,
         hfsb_cancel_set(session->making->cancel);
     while (session->making)
         if (!hfsbi_session_wait(session, cancel)) {
-            session->claimed = false;
-            (void)pthread_cond_broadcast(&session->changed);
+            hfsbi_session_unclaim(session);
             return false;
         }
     return true;
@@ -41190,7 +41459,7 @@ static void hfsbi_wish_secret(hfsb_session *session, hfsb_sandbox_spec *spec,
     spec->secret_count++;
 }
 
-/* Makes it; the texts of the wish stay until it is done. Under the lock. */
+/* Creates the sandbox and waits for it. Under the lock. */
 static hfsb_status hfsbi_session_make(hfsb_session      *session,
                                       const hfsbi_wish  *wish,
                                       const hfsb_cancel *cancel,
@@ -41209,7 +41478,7 @@ static hfsb_status hfsbi_session_make(hfsb_session      *session,
     while (st == HFSB_OK && session->making)
         if (!hfsbi_session_wait(session, cancel)) {
             hfsb_cancel_set(session->making->cancel);
-            cancel = NULL; /* it ends soon: the Space is being deleted */
+            cancel = NULL; /* the maker ends soon: it deletes the Space */
         }
     if (st == HFSB_OK && session->made != HFSB_OK) {
         st = session->made;
@@ -41218,10 +41487,10 @@ static hfsb_status hfsbi_session_make(hfsb_session      *session,
     return st;
 }
 
-/* What a model is told of the sandbox that is in use. Under the lock. */
-static hfsb_status hfsbi_session_tell(hfsb_session     *session,
-                                      const hfsbi_wish *wish, bool is_new,
-                                      hfsb_tool_result *result) {
+/* Describes the sandbox in use to the model. Under the lock. */
+static hfsb_status hfsbi_session_describe(hfsb_session     *session,
+                                          const hfsbi_wish *wish, bool is_new,
+                                          hfsb_tool_result *result) {
     const hfsbi_box *box = session->box;
     hfsb_str         id = hfsb_sandbox_id(box->sandbox);
     hfsb_str         hardware = hfsb_buf_str(&box->hardware);
@@ -41247,16 +41516,15 @@ static hfsb_status hfsbi_session_tell(hfsb_session     *session,
         (int)id.len, id.ptr, (int)hardware.len, hardware.ptr);
 }
 
-/* Gives back the one that was replaced, and tells what became of it. */
-static hfsb_status hfsbi_session_leave(hfsb_session *session, hfsbi_box *old,
-                                       hfsb_tool_result *result) {
+/* Releases the sandbox that was replaced, and reports it. */
+static hfsb_status hfsbi_session_replace(hfsb_session *session, hfsbi_box *old,
+                                         hfsb_tool_result *result) {
     hfsb_str    id = hfsb_sandbox_id(old->sandbox);
     hfsb_err    why = HFSB_INIT;
     hfsb_status st = HFSB_OK;
     if (result->success)
         st = hfsb_buf_printf(&result->output,
-                             "\nIt took the place of %.*s, whose files are "
-                             "lost.",
+                             "\nIt replaces %.*s, whose files are lost.",
                              (int)id.len, id.ptr);
     if (hfsbi_session_release(session, old, &why) != HFSB_OK &&
         result->success && st == HFSB_OK)
@@ -41278,7 +41546,7 @@ static hfsb_status hfsbi_session_create(hfsb_session          *session,
     if (!hfsbi_session_claim(session, &wish, cancel)) {
         pthread_mutex_unlock(&session->lock);
         return hfsbi_fail(err, HFSB_CANCELLED, 0,
-                          "Cancelled before a sandbox was made.");
+                          "Cancelled before a sandbox was created.");
     }
     make = !session->box ||
            (session->box->automatic &&
@@ -41288,15 +41556,27 @@ static hfsb_status hfsbi_session_create(hfsb_session          *session,
         old->users++;
     }
     if (make) st = hfsbi_session_make(session, &wish, cancel, err);
-    if (st == HFSB_OK) st = hfsbi_session_tell(session, &wish, make, result);
-    session->claimed = false;
-    (void)pthread_cond_broadcast(&session->changed);
+    if (st == HFSB_OK)
+        st = hfsbi_session_describe(session, &wish, make, result);
+    hfsbi_session_unclaim(session);
     pthread_mutex_unlock(&session->lock);
-    if (old) left = hfsbi_session_leave(session, old, result);
+    if (old) left = hfsbi_session_replace(session, old, result);
     return st == HFSB_OK ? left : st;
 }
 
-/* ---- the tools of the session ---- */
+/* ---- the session's own tools ---- */
+
+/* Executes a tool whose keys were checked. Any status but HFSB_OK is that of
+   the call, with the message in *err. */
+typedef hfsb_status (*hfsbi_own_fn)(hfsb_session          *session,
+                                    const hfsb_json_value *arguments,
+                                    const hfsb_cancel     *cancel,
+                                    hfsb_tool_result *result, hfsb_err *err);
+
+typedef struct hfsbi_own_tool {
+    const hfsbi_tool *(*row)(void); /* its fn is NULL */
+    hfsbi_own_fn fn;
+} hfsbi_own_tool;
 
 static const hfsbi_tool *hfsbi_create_tool(void) {
     static const hfsbi_tool row = {
@@ -41344,8 +41624,7 @@ static size_t hfsbi_own_tool_count(const hfsb_session *session) {
                                                     : HFSBI_OWN_TOOLS_LOCAL;
 }
 
-/* plan_tool or, in the sandbox runtime, sandbox_create and hf_jobs; NULL for
-   others. */
+/* The session's own tool of that name, or NULL. */
 static const hfsbi_own_tool *hfsbi_session_tool(const hfsb_session *session,
                                                 hfsb_str            name) {
     size_t i, n = hfsbi_own_tool_count(session);
@@ -41353,17 +41632,6 @@ static const hfsbi_own_tool *hfsbi_session_tool(const hfsb_session *session,
         if (hfsb_str_equal(name, hfsb_cstr(hfsbi_own_tools[i].row()->name)))
             return &hfsbi_own_tools[i];
     return NULL;
-}
-
-hfsb_status hfsb_session_define(const hfsb_session *session,
-                                hfsb_tools_format format, hfsb_buf *out,
-                                hfsb_err *err) {
-    const hfsbi_tool *rows[HFSBI_OWN_TOOLS];
-    size_t            i, n = hfsbi_own_tool_count(session);
-    for (i = 0; i < n; i++) rows[i] = hfsbi_own_tools[i].row();
-    return hfsbi_tools_define(session->tools ? session->tools->shell.ptr
-                                             : NULL,
-                              rows, n, format, out, err);
 }
 
 /* ---- where the tools work ---- */
@@ -41429,23 +41697,7 @@ static hfsb_status hfsbi_session_check(const hfsb_session_opts *o,
     return HFSB_AUTH;
 }
 
-/* Copies the texts, and makes the views show the copies. */
-static hfsb_status hfsbi_session_keep(hfsb_buf *texts, hfsb_str *const *list,
-                                      size_t count) {
-    size_t      i, bytes = 0;
-    hfsb_status st;
-    for (i = 0; i < count; i++)
-        if (!hfsbi_add(bytes, list[i]->len, &bytes)) return HFSB_LIMIT;
-    st = hfsb_buf_reserve(texts, bytes);
-    for (i = 0; st == HFSB_OK && i < count; i++) {
-        hfsb_str view = hfsb_str_make(texts->ptr + texts->len, list[i]->len);
-        st = hfsb_buf_append(texts, *list[i]);
-        *list[i] = view;
-    }
-    return st;
-}
-
-/* HF_TOKEN, then those of the caller; with room for trackio's. */
+/* Copies the secrets: HF_TOKEN, then the caller's; with room for trackio's. */
 static hfsb_status hfsbi_session_secrets(hfsb_session *s) {
     size_t n = s->spec.secret_count, all;
     if (!hfsbi_add(n, HFSBI_SESSION_SECRETS, &all)) return HFSB_LIMIT;
@@ -41497,7 +41749,7 @@ static hfsb_status hfsbi_session_copy(hfsb_session            *s,
         list[n++] = &s->secrets[i].value;
         list[n++] = &s->secrets[i].description;
     }
-    st = hfsbi_session_keep(&s->texts, list, n);
+    st = hfsbi_keep_texts(&s->texts, list, n);
     hfsbi_array_free(&s->alloc, list, all, sizeof *list);
     return st;
 }
@@ -41594,28 +41846,8 @@ hfsb_status hfsb_session_wait_ready(hfsb_session      *session,
     return hfsbi_ok(err);
 }
 
-hfsb_sandbox *hfsb_session_sandbox(hfsb_session *session) {
-    hfsb_sandbox *sandbox;
-    pthread_mutex_lock(&session->lock);
-    sandbox = session->box ? session->box->sandbox : NULL;
-    pthread_mutex_unlock(&session->lock);
-    return sandbox;
-}
-
-HFSBI_FN void hfsbi_session_log(const hfsb_session *session,
-                                const char         *format, ...) {
-    hfsb_err line = HFSB_INIT; /* one that is too long is cut */
-    va_list  ap;
-    if (!session->log) return;
-    va_start(ap, format);
-    (void)vsnprintf(line.msg, sizeof line.msg, format, ap);
-    va_end(ap);
-    session->log(session->user, hfsb_cstr(line.msg));
-}
-
 /* ---- calls ---- */
 
-/* A tool of the session itself. */
 static hfsb_status hfsbi_session_call_own(hfsb_session          *session,
                                           const hfsbi_own_tool  *tool,
                                           const hfsb_json_value *arguments,
@@ -41644,8 +41876,8 @@ static hfsb_status hfsbi_session_cancelled(hfsb_tool_result *result) {
     return HFSB_CANCELLED;
 }
 
-/* On this machine. A cancel wakes no one who waits for a command, so it is
-   looked at every now and then. */
+/* Calls a tool on this machine. hfsb_tools_poll() cannot wait for a cancel as
+   well, so the cancel is looked at every 20 ms. */
 static hfsb_status hfsbi_session_call_local(hfsb_session          *session,
                                             hfsb_str               name,
                                             const hfsb_json_value *arguments,
@@ -41664,7 +41896,7 @@ static hfsb_status hfsbi_session_call_local(hfsb_session          *session,
     while (!hfsb_call_done(call)) {
         if (!ended && hfsb_cancel_is_set(cancel)) {
             ended = true;
-            if (!bash) break; /* it waits for the command of another */
+            if (!bash) break; /* it waits for another call's command */
             hfsbi_jobs_end(tools, hfsb_cstr(hfsb_call_job(call)));
         }
         hfsb_tools_poll(tools, 20);
@@ -41674,12 +41906,12 @@ static hfsb_status hfsbi_session_call_local(hfsb_session          *session,
     return ended ? hfsbi_session_cancelled(result) : st;
 }
 
-static hfsb_status hfsbi_session_call_there(hfsb_session          *session,
-                                            hfsb_str               name,
-                                            const hfsb_json_value *arguments,
-                                            const hfsb_call_opts  *opts,
-                                            const hfsb_cancel     *cancel,
-                                            hfsb_tool_result      *result) {
+static hfsb_status hfsbi_session_call_remote(hfsb_session          *session,
+                                             hfsb_str               name,
+                                             const hfsb_json_value *arguments,
+                                             const hfsb_call_opts  *opts,
+                                             const hfsb_cancel     *cancel,
+                                             hfsb_tool_result      *result) {
     hfsb_err    err = HFSB_INIT;
     hfsbi_box  *box;
     hfsb_status st = hfsbi_session_hold(session, cancel, &box, &err);
@@ -41712,8 +41944,8 @@ hfsb_status hfsb_session_call(hfsb_session *session, hfsb_str name,
     return session->runtime == HFSB_RUNTIME_LOCAL
                ? hfsbi_session_call_local(session, name, arguments, opts,
                                           cancel, result)
-               : hfsbi_session_call_there(session, name, arguments, opts,
-                                          cancel, result);
+               : hfsbi_session_call_remote(session, name, arguments, opts,
+                                           cancel, result);
 }
 
 hfsb_status hfsb_session_call_text(hfsb_session *session, hfsb_str name,
@@ -41728,6 +41960,17 @@ hfsb_status hfsb_session_call_text(hfsb_session *session, hfsb_str name,
     st = hfsb_session_call(session, name, doc.root, opts, cancel, result);
     hfsb_json_free(&doc);
     return st;
+}
+
+hfsb_status hfsb_session_define(const hfsb_session *session,
+                                hfsb_tools_format format, hfsb_buf *out,
+                                hfsb_err *err) {
+    const hfsbi_tool *rows[HFSBI_OWN_TOOLS];
+    size_t            i, n = hfsbi_own_tool_count(session);
+    for (i = 0; i < n; i++) rows[i] = hfsbi_own_tools[i].row();
+    return hfsbi_tools_define(session->tools ? session->tools->shell.ptr
+                                             : NULL,
+                              rows, n, format, out, err);
 }
 
 /* ---- the plan ---- */
@@ -41745,19 +41988,19 @@ bool hfsb_session_remind(hfsb_session *session, bool called_tools,
                          hfsb_buf *out) {
     unsigned time;
     size_t   open;
-    bool     said;
+    bool     reminded;
     pthread_mutex_lock(&session->lock);
-    said = hfsbi_plan_remind(&session->plan, called_tools, out);
+    reminded = hfsbi_plan_remind(&session->plan, called_tools, out);
     open = hfsbi_plan_open(&session->plan);
     time = session->plan.reminded;
     pthread_mutex_unlock(&session->lock);
-    if (said)
+    if (reminded)
         hfsbi_session_log(session,
                           "Reminded the model of %zu open item%s of its plan "
                           "(%u of %d)",
                           open, open == 1 ? "" : "s", time,
                           HFSBI_REMIND_TIMES);
-    return said;
+    return reminded;
 }
 
 #endif /* HFSB_PURE */

@@ -28,7 +28,7 @@ static bool read_integer(const char *text, long long *out) {
     return end != text && !*end && errno == 0;
 }
 
-static bool read_seconds(const char *text, double *out) {
+static bool read_above_0(const char *text, double *out) {
     char *end;
     *out = strtod(text, &end);
     return end != text && !*end && *out > 0 && *out <= 1e9;
@@ -49,7 +49,8 @@ static bool set_value(const option *o, const char *value) {
         *(size_t *)o->target = (size_t)n;
         return true;
     case OPTION_INTEGER: return read_integer(value, (long long *)o->target);
-    case OPTION_SECONDS: return read_seconds(value, (double *)o->target);
+    case OPTION_SECONDS:
+    case OPTION_DAYS: return read_above_0(value, (double *)o->target);
     }
     return false;
 }
@@ -59,6 +60,7 @@ static const char *kind_name(option_kind kind) {
     case OPTION_COUNT: return "a number from 1 on";
     case OPTION_INTEGER: return "a number";
     case OPTION_SECONDS: return "a number of seconds above 0";
+    case OPTION_DAYS: return "a number of days above 0, such as 0.5";
     case OPTION_FLAG: return "no value";
     case OPTION_TEXTS:
     case OPTION_TEXT: break;

@@ -53,7 +53,8 @@ typedef enum option_kind {
     OPTION_TEXTS,   /* texts: may be given several times */
     OPTION_COUNT,   /* size_t, from 1 on */
     OPTION_INTEGER, /* long long */
-    OPTION_SECONDS  /* double, above 0 */
+    OPTION_SECONDS, /* double, above 0 */
+    OPTION_DAYS     /* the same in days */
 } option_kind;
 
 /* What an option that may be given several times was given. */
@@ -257,6 +258,12 @@ void add_advice(const target *t, hfsb_status st, hfsb_err *err);
    who it is and how it is reached is filled in. */
 hfsb_status open_target(client *c, const target *t, hfsb_sandbox_opts *opts,
                         hfsb_sandbox **out, hfsb_err *err);
+/* find_target(), open_client() and a handle of the Space, without waiting for
+   its server. HFSB_ARG for a URL. *c and *t are all zero before; close and
+   free them in any case. */
+hfsb_status open_space(client *c, const char *name, target *t,
+                       hfsb_sandbox_opts *opts, hfsb_sandbox **out,
+                       hfsb_err *err);
 /* find_target() and open_target(). */
 hfsb_status open_named(client *c, const char *name, hfsb_sandbox_opts *opts,
                        hfsb_sandbox **out, hfsb_err *err);

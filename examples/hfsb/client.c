@@ -172,24 +172,43 @@ static bool is_space_url(const target *t) {
            url.secure && hfsb_str_ends(url.host, HFSB_LIT(".hf.space"));
 }
 
-hfsb_status open_target(client *c, const target *t, hfsb_sandbox_opts *opts,
-                        hfsb_sandbox **out, hfsb_err *err) {
+static void fill_opts(client *c, const target *t, hfsb_sandbox_opts *opts) {
     const char *instead = getenv("HFSB_SPACE_URL");
-    hfsb_status st;
     opts->hub = c->hub;
     opts->transport = &c->transport;
     opts->cancel = c->cancel;
     opts->api_token = hfsb_buf_str(&t->token);
     if (t->id.len || is_space_url(t))
         opts->hub_token = hfsb_buf_str(&c->env.token);
+    if (!t->id.len) return;
+    if (!instead || !*instead) opts->space_url = hfsb_buf_str(&t->url);
+    if (!opts->work_dir.len) opts->work_dir = c->set.work_dir;
+}
+
+hfsb_status open_space(client *c, const char *name, target *t,
+                       hfsb_sandbox_opts *opts, hfsb_sandbox **out,
+                       hfsb_err *err) {
+    hfsb_status st = find_target(name, t, err);
+    if (st == HFSB_OK && !t->id.len)
+        st = fail(err, HFSB_ARG,
+                  "%s is a URL: only a Space can be paused and restarted",
+                  name);
+    if (st == HFSB_OK) st = open_client(c, true, err);
+    if (st != HFSB_OK) return st;
+    fill_opts(c, t, opts);
+    return hfsb_sandbox_open(hfsb_buf_str(&t->id), t->created, opts, out, err);
+}
+
+hfsb_status open_target(client *c, const target *t, hfsb_sandbox_opts *opts,
+                        hfsb_sandbox **out, hfsb_err *err) {
+    hfsb_status st;
+    fill_opts(c, t, opts);
     if (t->id.len) {
-        if (!instead || !*instead) opts->space_url = hfsb_buf_str(&t->url);
-        if (!opts->work_dir.len) opts->work_dir = c->set.work_dir;
         st = hfsb_sandbox_connect(hfsb_buf_str(&t->id), t->created, opts, out,
                                   err);
     } else {
-        if (!opts->api_wait_ms) opts->api_wait_ms = URL_WAIT_MS;
-        if (!opts->api_poll_ms) opts->api_poll_ms = URL_POLL_MS;
+        if (!opts->times.api_wait_ms) opts->times.api_wait_ms = URL_WAIT_MS;
+        if (!opts->times.api_poll_ms) opts->times.api_poll_ms = URL_POLL_MS;
         st = hfsb_sandbox_connect_url(hfsb_buf_str(&t->url), opts, out, err);
     }
     if (st != HFSB_OK) add_advice(t, st, err);

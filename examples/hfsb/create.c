@@ -77,9 +77,9 @@ static hfsb_status create(client *c, const create_call *call, const secrets *s,
     opts.hub_token = hfsb_buf_str(&c->env.token);
     opts.cancel = c->cancel;
     opts.log = print_log;
-    opts.wait_ms = (long long)(call->wait * 1000);
-    opts.poll_ms = (long long)(call->poll * 1000);
-    if (opts.poll_ms && opts.poll_ms < 3000) opts.api_poll_ms = opts.poll_ms;
+    opts.times.wait_ms = (long long)(call->wait * 1000);
+    opts.times.poll_ms = (long long)(call->poll * 1000);
+    if (opts.times.poll_ms && opts.times.poll_ms < 3000) opts.times.api_poll_ms = opts.times.poll_ms;
     return hfsb_sandbox_create(&spec, &opts, out, err);
 }
 
@@ -148,7 +148,7 @@ static hfsb_status connect_to(const char *name, double wait,
     target            t = HFSB_INIT;
     hfsb_sandbox     *sandbox = NULL;
     hfsb_status       st = open_client(&c, false, err);
-    opts.api_wait_ms = (long long)(wait * 1000);
+    opts.times.api_wait_ms = (long long)(wait * 1000);
     opts.log = print_log;
     if (st == HFSB_OK) st = find_target(name, &t, err);
     if (st == HFSB_OK) st = open_target(&c, &t, &opts, &sandbox, err);

@@ -149,7 +149,7 @@ static int run_sweep(args *a) {
     hfsb_err         err = HFSB_INIT;
     hfsb_status      st;
     double           days = 0;
-    const option     options[] = {{"--days", OPTION_SECONDS, &days},
+    const option     options[] = {{"--days", OPTION_DAYS, &days},
                                   {"--delete", OPTION_FLAG, &opts.remove},
                                   {"--max", OPTION_COUNT, &opts.max},
                                   {"--owner", OPTION_TEXT, &owner},
@@ -186,10 +186,10 @@ const cli_command command_delete = {
 
 const cli_command command_sweep = {
     "sweep", "[OPTIONS]", "find sandboxes that were left behind",
-    "    List the Spaces of an owner that are called sandbox- and 8\n"
-    "    hexadecimal digits and were not changed for days: what programs\n"
-    "    that crashed left behind. Nothing is deleted unless asked for.\n"
-    "    --days N     not changed for so long (7)\n"
+    "    List the Spaces of an owner that hfsb created and that were not\n"
+    "    changed for days, for example because a program crashed. Nothing\n"
+    "    is deleted unless asked for.\n"
+    "    --days N     not changed for so long (7); 0.001 lists all\n"
     "    --delete     delete them\n"
     "    --max N      at most so many (20)\n"
     "    --owner O    (you)\n"

@@ -95,6 +95,15 @@ static int run_job_ls(args *a) {
 
 /* ---- inspect, cancel ---- */
 
+static bool has_ended(hfsb_str stage) {
+    static const char *const ends[] = {"COMPLETED", "CANCELED", "ERROR",
+                                       "DELETED"};
+    size_t                   i;
+    for (i = 0; i < sizeof ends / sizeof *ends; i++)
+        if (hfsb_str_equal(stage, hfsb_cstr(ends[i]))) return true;
+    return false;
+}
+
 typedef hfsb_status (*job_fn)(hfsb_hub *hub, hfsb_str space, hfsb_str id,
                               const hfsb_cancel *cancel, hfsb_json_doc *out,
                               hfsb_err *err);
@@ -143,8 +152,27 @@ static int run_job_inspect(args *a) {
     return run_on_job(a, hfsb_hub_job, true);
 }
 
+/* A job that has ended cannot be cancelled, whatever the Hub calls that. */
+static hfsb_status cancel_job(hfsb_hub *hub, hfsb_str space, hfsb_str id,
+                              const hfsb_cancel *cancel, hfsb_json_doc *out,
+                              hfsb_err *err) {
+    hfsb_json_doc job = HFSB_INIT;
+    hfsb_status   st = hfsb_hub_job_cancel(hub, space, id, cancel, out, err);
+    if (st != HFSB_ARG && st != HFSB_CONFLICT && st != HFSB_DENIED &&
+        st != HFSB_REMOTE)
+        return st;
+    if (hfsb_hub_job(hub, space, id, cancel, &job, NULL) == HFSB_OK &&
+        has_ended(job_stage(job.root)))
+        st = fail(err, HFSB_REFUSED,
+                  "Job %.*s has ended already (%.*s): nothing to cancel",
+                  (int)id.len, id.ptr, (int)job_stage(job.root).len,
+                  job_stage(job.root).ptr);
+    hfsb_json_free(&job);
+    return st;
+}
+
 static int run_job_cancel(args *a) {
-    return run_on_job(a, hfsb_hub_job_cancel, false);
+    return run_on_job(a, cancel_job, false);
 }
 
 /* ---- logs ---- */

@@ -156,8 +156,16 @@ static int run_mcp(args *a) {
                      o.sandbox ? ""
                                : ", and config.json says that the tools "
                                  "work in a sandbox");
-    return runtime == HFSB_RUNTIME_SANDBOX ? serve_sandbox(&o)
-                                           : serve_here(&o);
+    if (runtime == HFSB_RUNTIME_SANDBOX) return serve_sandbox(&o);
+    if (named_sandbox(NULL)) {
+        fprintf(stderr,
+                "hfsb: HFSB_SANDBOX names %s, but hfsb mcp works on this "
+                "machine, or with --sandbox-tools in a Space of its own. "
+                "Unset HFSB_SANDBOX to use this machine.\n",
+                named_sandbox(NULL));
+        return REFUSED;
+    }
+    return serve_here(&o);
 }
 
 const cli_command command_mcp = {
@@ -181,7 +189,9 @@ const cli_command command_mcp = {
     "    --sandbox-tools    the tools of a Space that is made at once (needs\n"
     "                       HF_TOKEN) and deleted at the end; so does\n"
     "                       \"tool_runtime\": \"sandbox\" in config.json\n"
-    "    --log              say on stderr what happens\n"
+    "    --log              report on stderr what happens\n"
+    "    It cannot work in the sandbox of $HFSB_SANDBOX, and refuses to\n"
+    "    start when that is set, unless with --sandbox-tools.\n"
     "    Exit codes: 0 the input ended or a signal came, 1 it could not\n"
     "    serve, 2 not understood.\n",
     run_mcp};

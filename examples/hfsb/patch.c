@@ -1,6 +1,8 @@
 /* patch.c - hfsb patch: apply a patch in the *** Begin Patch format.
 
-   Not through the tool apply_patch, for the reasons of edit.c. */
+   On this machine not through the tool apply_patch, for the reasons of edit.c.
+   In a sandbox the tool applies it; a dry run reads the files from there and
+   computes the changes here. */
 #include "cli.h"
 
 #include <stdio.h>
@@ -8,7 +10,8 @@
 
 static hfsb_status read_file(void *user, hfsb_str path, hfsb_buf *out,
                              hfsb_err *err) {
-    (void)user;
+    hfsb_sandbox *sandbox = (hfsb_sandbox *)user;
+    if (sandbox) return hfsb_sandbox_get(sandbox, path, 0, NULL, out, err);
     return hfsb_file_read(NULL, path, 0, out, NULL, err);
 }
 
@@ -75,7 +78,12 @@ static void write_added(size_t count, bool fuzzy, hfsb_str diff,
     end_added(&w);
 }
 
-static int apply_patch(const char *file, bool dry_run, bool json) {
+/* Applies the patch here, or works it out for files of the sandbox on. */
+static int apply_patch(const char *on, const char *file, bool dry_run,
+                       bool json) {
+    hfsb_sandbox_opts opts = HFSB_INIT;
+    client            via = HFSB_INIT;
+    hfsb_sandbox     *sandbox = NULL;
     hfsb_patch_files  files = HFSB_INIT;
     hfsb_patch_result patch = HFSB_INIT;
     hfsb_tool_result  result = HFSB_INIT;
@@ -84,7 +92,12 @@ static int apply_patch(const char *file, bool dry_run, bool json) {
     size_t            i, count = 0;
     int               code;
     hfsb_status       st = read_input(file, &text, &err);
+    if (st == HFSB_OK && on) {
+        st = open_client(&via, false, &err);
+        if (st == HFSB_OK) st = open_named(&via, on, &opts, &sandbox, &err);
+    }
     files.read = read_file;
+    files.user = sandbox;
     if (st == HFSB_OK)
         st = hfsb_patch_apply(hfsb_buf_str(&text), &files, &patch, &err);
     if (st == HFSB_OK && !dry_run) st = carry_out_all(&patch, &err);
@@ -96,6 +109,8 @@ static int apply_patch(const char *file, bool dry_run, bool json) {
     }
     write_added(count, patch.fuzzy, hfsb_buf_str(&diff), &result);
     code = show_result(&result, hfsb_buf_str(&diff), json);
+    if (sandbox) (void)hfsb_sandbox_close(sandbox, false, NULL);
+    if (on) close_client(&via);
     hfsb_tool_result_free(&result);
     hfsb_patch_free(&patch);
     hfsb_buf_free(&text);
@@ -103,22 +118,55 @@ static int apply_patch(const char *file, bool dry_run, bool json) {
     return code;
 }
 
+/* Sends the patch to the sandbox's tool. */
+static int send_patch(const char *on, const char *file, bool json) {
+    hfsb_tools_opts  where = HFSB_INIT;
+    hfsb_tool_result result = HFSB_INIT;
+    hfsb_json_writer w;
+    hfsb_buf         text = HFSB_INIT, arguments = HFSB_INIT;
+    hfsb_err         err = HFSB_INIT;
+    hfsb_status      st = read_input(file, &text, &err);
+    int              code = REFUSED, signal = 0;
+    bool             good = true;
+    if (st == HFSB_OK) {
+        hfsb_json_writer_init(&w, &arguments, NULL);
+        hfsb_json_put_object(&w);
+        good = put_text(&w, "patch", "the patch", hfsb_buf_str(&text));
+        end_added(&w);
+        if (good)
+            signal = call_tool(on, &where, "apply_patch",
+                               hfsb_buf_str(&arguments), NULL, NULL, &result);
+    } else {
+        set_outcome(&result, st, &err);
+    }
+    if (good) code = show_result(&result, HFSB_LIT(""), json);
+    hfsb_tool_result_free(&result);
+    hfsb_buf_free(&arguments);
+    hfsb_buf_free(&text);
+    return signal ? 128 + signal : code;
+}
+
 static int run_patch(args *a) {
-    const char  *file = NULL;
+    const char  *file = NULL, *on = NULL;
     bool         dry_run = false, json = false;
-    const option options[] = {{"--dry-run", OPTION_FLAG, &dry_run},
+    const option options[] = {{"--on", OPTION_TEXT, &on},
+                              {"--dry-run", OPTION_FLAG, &dry_run},
                               {"--json", OPTION_FLAG, &json},
                               {NULL, OPTION_FLAG, NULL}};
     if (!take_all(a, options, &file)) return a->status;
-    return apply_patch(file, dry_run, json);
+    on = named_sandbox(on);
+    if (on && !dry_run) return send_patch(on, file, json);
+    return apply_patch(on, file, dry_run, json);
 }
 
 const cli_command command_patch = {
     "patch", "[OPTIONS] [FILE]", "apply a patch of the *** Begin Patch format",
     "    Apply a patch in the *** Begin Patch format, from FILE or standard\n"
     "    input. All changes are worked out before the first file is written;\n"
-    "    paths are taken from the current directory.\n"
-    "    --dry-run    show the changes, do not write\n"
-    "    --json       print success, output, error, count, note, lines and\n"
-    "                 diff\n",
+    "    paths are taken from the current directory, in a sandbox from its\n"
+    "    work directory.\n"
+    "    --on SANDBOX  the files are there ($HFSB_SANDBOX)\n"
+    "    --dry-run     show the changes, do not write\n"
+    "    --json        print success, output, error, count, note, lines and\n"
+    "                  diff; of a sandbox what its tool apply_patch adds\n",
     run_patch};

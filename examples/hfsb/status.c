@@ -15,18 +15,6 @@ typedef struct listing {
     bool             here;  /* ask nobody */
 } listing;
 
-/* The names that are made when nobody chooses one: sandbox-1a2b3c4d. */
-static bool is_ours(hfsb_str id) {
-    size_t   i, slash = hfsb_str_find_byte(id, '/');
-    hfsb_str name =
-        slash == HFSB_NPOS ? id : hfsb_str_slice(id, slash + 1, id.len);
-    if (name.len != 16 || !hfsb_str_starts(name, HFSB_LIT("sandbox-")))
-        return false;
-    for (i = 8; i < 16; i++)
-        if (!strchr("0123456789abcdef", name.ptr[i])) return false;
-    return true;
-}
-
 static void show_one(listing *l, hfsb_str id, hfsb_str url, const known *k,
                      const char *stage, const char *hardware) {
     hfsb_str name = id.len ? id : url;
@@ -72,40 +60,32 @@ static hfsb_status show_recorded(listing *l, bool ask, hfsb_err *err) {
     return st;
 }
 
-/* Collects the ids of the owner's that look like ours and are not shown. */
+/* The ids of the owner's sandboxes that are not shown yet. */
 typedef struct others {
     const hfsb_buf *shown;
-    hfsb_buf        ids; /* a newline behind each */
+    hfsb_buf        ids; /* each followed by a newline */
 } others;
 
-static bool take_other(void *user, const hfsb_json_value *space) {
+static bool take_other(void *user, hfsb_str id, hfsb_str modified) {
     others  *o = (others *)user;
-    hfsb_str id = hfsb_json_str(hfsb_json_get(space, "id"), HFSB_LIT(""));
     hfsb_buf line = HFSB_INIT;
+    (void)modified;
     must(hfsb_buf_printf(&line, "%.*s\n", (int)id.len, id.ptr));
-    if (is_ours(id) && hfsb_space_check(id, NULL) == HFSB_OK &&
-        hfsb_str_find(hfsb_buf_str(o->shown), hfsb_buf_str(&line)) ==
-            HFSB_NPOS)
+    if (hfsb_str_find(hfsb_buf_str(o->shown), hfsb_buf_str(&line)) ==
+        HFSB_NPOS)
         must(hfsb_buf_append(&o->ids, hfsb_buf_str(&line)));
     hfsb_buf_free(&line);
     return true;
 }
 
 static hfsb_status show_others(listing *l, const char *owner, hfsb_err *err) {
-    hfsb_space_filter filter = HFSB_INIT;
-    others            o = HFSB_INIT;
-    hfsb_buf          user = HFSB_INIT;
-    hfsb_str          left;
-    hfsb_status       st = HFSB_OK;
+    others      o = HFSB_INIT;
+    hfsb_str    left;
+    hfsb_status st;
     o.shown = &l->shown;
-    if (owner) must(hfsb_buf_append(&user, hfsb_cstr(owner)));
-    else if (l->c.set.owner.len) must(hfsb_buf_append(&user, l->c.set.owner));
-    else st = hfsb_hub_user(l->c.hub, l->c.cancel, &user, err);
-    filter.author = hfsb_buf_str(&user);
-    filter.full = true;
-    if (st == HFSB_OK)
-        st = hfsb_hub_spaces(l->c.hub, &filter, take_other, &o, l->c.cancel,
-                             err);
+    st = hfsb_sandbox_list(l->c.hub,
+                           owner ? hfsb_cstr(owner) : l->c.set.owner,
+                           take_other, &o, l->c.cancel, err);
     left = hfsb_buf_str(&o.ids);
     while (st == HFSB_OK && left.len) {
         size_t end = hfsb_str_find_byte(left, '\n');
@@ -113,7 +93,6 @@ static hfsb_status show_others(listing *l, const char *owner, hfsb_err *err) {
         left = hfsb_str_slice(left, end + 1, left.len);
     }
     hfsb_buf_free(&o.ids);
-    hfsb_buf_free(&user);
     return st;
 }
 
@@ -189,20 +168,25 @@ static void describe(const target *t, const hfsb_space_runtime *is,
     end_added(&w);
 }
 
-/* Of a URL all that can be told is that it answers. */
-static hfsb_status ask(client *c, const target *t, hfsb_space_runtime *is,
-                       hfsb_err *err) {
+/* A Space's stage by the Hub; a URL has only one: that its server answers. */
+static hfsb_status ask(client *c, const char *name, target *t,
+                       hfsb_space_runtime *is, hfsb_err *err) {
     hfsb_sandbox_opts opts = HFSB_INIT;
     hfsb_sandbox     *sandbox = NULL;
-    hfsb_status       st;
+    hfsb_status       st = find_target(name, t, err);
+    if (st == HFSB_OK) st = open_client(c, t->id.len > 0, err);
+    if (st != HFSB_OK) return st;
     if (t->id.len) {
-        st =
-            hfsb_hub_runtime(c->hub, hfsb_buf_str(&t->id), c->cancel, is, err);
+        opts.hub = c->hub;
+        opts.cancel = c->cancel;
+        st = hfsb_sandbox_open(hfsb_buf_str(&t->id), false, &opts, &sandbox,
+                               err);
+        if (st == HFSB_OK) st = hfsb_sandbox_status(sandbox, is, err);
         if (st == HFSB_NOT_FOUND) add_advice(t, st, err);
-        return st;
+    } else {
+        st = open_target(c, t, &opts, &sandbox, err);
+        if (st == HFSB_OK) snprintf(is->stage, sizeof is->stage, "RUNNING");
     }
-    st = open_target(c, t, &opts, &sandbox, err);
-    if (st == HFSB_OK) snprintf(is->stage, sizeof is->stage, "RUNNING");
     if (sandbox) (void)hfsb_sandbox_close(sandbox, false, NULL);
     return st;
 }
@@ -221,9 +205,7 @@ static int run_status(args *a) {
     if (!take_all(a, options, &name)) return a->status;
     name = named_sandbox(name);
     if (!name) return usage(a, "which SANDBOX?");
-    st = find_target(name, &t, &err);
-    if (st == HFSB_OK) st = open_client(&c, t.id.len > 0, &err);
-    if (st == HFSB_OK) st = ask(&c, &t, &is, &err);
+    st = ask(&c, name, &t, &is, &err);
     if (st == HFSB_OK) describe(&t, &is, &result);
     free_target(&t);
     close_client(&c);
@@ -233,9 +215,8 @@ static int run_status(args *a) {
 const cli_command command_ls = {
     "ls", "[OPTIONS]", "list your sandboxes",
     "    List the sandboxes that are recorded here, and those of an owner on\n"
-    "    the Hub that are called sandbox- and 8 hexadecimal digits: name,\n"
-    "    stage, hardware, and whether `hfsb create` made it or it was\n"
-    "    connected to.\n"
+    "    the Hub that hfsb created: name, stage, hardware, and whether `hfsb\n"
+    "    create` made it here or it was connected to.\n"
     "    --recorded    only what is recorded here; nobody is asked\n"
     "    --owner O     (you)\n"
     "    --json        print success, output, error and sandboxes: id, url,\n"

@@ -189,24 +189,37 @@ static void hfsbi_log_drop_tail(hfsbi_log_reader  *reader,
     reader->by_time = true;
 }
 
+/* Waits before the log of a job that has not ended is read again. Nothing
+   failed, so nothing is logged and no deadline applies. */
+static hfsb_status hfsbi_log_pause(const hfsbi_retry *policy) {
+    hfsbi_retry quiet = *policy;
+    quiet.on_wait = NULL;
+    quiet.deadline = 0;
+    return hfsbi_retry_wait(&quiet);
+}
+
 /* Reads the log to its end. job empty: the log of a Space, which ends with its
-   stream. */
+   stream. A followed job that prints nothing for idle_ms, or whose stream ends
+   early, is asked about; while it has not ended, the stream is opened again as
+   often as it takes. */
 static hfsb_status hfsbi_log_follow(hfsbi_log_reader  *reader,
                                     hfsbi_hub_request *request, hfsb_str owner,
                                     hfsb_str job, hfsb_err *err) {
     hfsbi_retry *retry = &request->retry;
+    bool         follow = job.len && reader->opts->follow, ended = true;
     hfsb_status  status, wait;
-    bool         ended = true;
     for (;;) {
         status = hfsbi_log_once(reader, request, err);
         if (reader->ended || reader->status != HFSB_OK) return status;
         if (reader->progress) hfsbi_retry_reset(retry);
-        if (status == HFSB_OK) {
-            if (!job.len || !reader->opts->follow) return status;
+        if (status == HFSB_OK && !follow) return status;
+        if (status == HFSB_OK ||
+            (follow && status == HFSB_TIMEOUT && request->opened)) {
             status = hfsbi_log_job_ended(reader, owner, job, &ended, err);
             if (status != HFSB_OK) return status;
             if (ended) return hfsbi_ok(err);
-            wait = hfsbi_retry_wait(retry); /* not a failure */
+            wait = hfsbi_log_pause(retry);
+            if (retry->waits < 16) retry->waits++;
         } else {
             /* a broken stream is worth another try whatever was sent */
             bool broken = status == HFSB_LOST || status == HFSB_TIMEOUT;

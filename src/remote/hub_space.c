@@ -100,12 +100,14 @@ static hfsb_status hfsbi_space_settle(hfsb_hub *hub, hfsb_str id,
     return err->code = found;
 }
 
-hfsb_status hfsb_hub_duplicate(hfsb_hub *hub, hfsb_str from,
-                               const hfsb_space_spec *spec,
-                               const hfsb_cancel *cancel, hfsb_err *err) {
+HFSBI_FN hfsb_status hfsbi_hub_duplicate(hfsb_hub *hub, hfsb_str from,
+                                         const hfsb_space_spec *spec,
+                                         const hfsb_cancel     *cancel,
+                                         hfsbi_hub_fate *fate, hfsb_err *err) {
     hfsbi_hub_request request;
     hfsb_err          own = HFSB_INIT; /* settle needs the message */
     hfsb_status       status = hfsbi_space_check_spec(spec, err);
+    fate->later = fate->unknown = false;
     if (status != HFSB_OK) return status;
     status = hfsbi_hub_begin(hub, &request, HFSBI_HUB_DUPLICATE, from,
                              spec->id, cancel, &own);
@@ -117,9 +119,18 @@ hfsb_status hfsb_hub_duplicate(hfsb_hub *hub, hfsb_str from,
     }
     if (status != HFSB_OK && request.unclear && status != HFSB_NOMEM)
         status = hfsbi_space_settle(hub, spec->id, status, cancel, &own);
+    fate->later = status == HFSB_CONFLICT && request.again;
+    fate->unknown = status == HFSB_CANCELLED && request.unclear;
     hfsbi_hub_end(&request);
     if (err) *err = own;
     return status;
+}
+
+hfsb_status hfsb_hub_duplicate(hfsb_hub *hub, hfsb_str from,
+                               const hfsb_space_spec *spec,
+                               const hfsb_cancel *cancel, hfsb_err *err) {
+    hfsbi_hub_fate fate;
+    return hfsbi_hub_duplicate(hub, from, spec, cancel, &fate, err);
 }
 
 /* ---- delete ---- */
@@ -195,6 +206,19 @@ hfsb_status hfsb_hub_set(hfsb_hub *hub, hfsb_str id, hfsb_hub_store store,
         hfsb_json_put_end(w);
         status = hfsbi_hub_send(&request, err);
     }
+    hfsbi_hub_end(&request);
+    return status;
+}
+
+HFSBI_FN hfsb_status hfsbi_hub_variables(hfsb_hub *hub, hfsb_str id,
+                                         const hfsb_cancel *cancel,
+                                         hfsb_json_doc *out, hfsb_err *err) {
+    const hfsb_str    none = HFSB_INIT;
+    hfsbi_hub_request request;
+    hfsb_status status = hfsbi_hub_begin(hub, &request, HFSBI_HUB_VARIABLES,
+                                         id, none, cancel, err);
+    request.out = out;
+    if (status == HFSB_OK) status = hfsbi_hub_send(&request, err);
     hfsbi_hub_end(&request);
     return status;
 }

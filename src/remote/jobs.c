@@ -1,7 +1,30 @@
-/* jobs.c - hf_jobs: jobs on the Hub, for a model. */
+/* jobs.c - hf_jobs: jobs on the Hub, for a model.
+
+   Five operations: run starts a job from a script or a command, ps lists jobs,
+   logs shows what one printed so far, inspect and cancel take a job_id.
+
+   run reads the arguments into a hfsbi_wanted, which owns all lists and texts
+   that the job's spec points to. A script may be source text, a URL, or a
+   file of the sandbox, whose content is sent. The model names secrets, and
+   the session, which knows their values, fills them in.
+
+   Anything that the Hub or a job printed is shown without the session's
+   secrets. Text is masked before it is cut, so that no part of a secret
+   remains. */
 #include "remote_private.h"
 
-/* A call of hf_jobs. */
+enum {
+    HFSBI_HF_JOBS_TEXT = 200,      /* characters of a name on the Hub */
+    HFSBI_HF_JOBS_COMMAND = 300,   /* characters of a command */
+    HFSBI_HF_JOBS_LISTED = 50,     /* jobs by ps */
+    HFSBI_HF_JOBS_LINES = 2000,    /* of a log that are read */
+    HFSBI_HF_JOBS_CHARS = 40000,   /* of a log that are shown, */
+    HFSBI_HF_JOBS_HEAD = 1000,     /* this many of them from its start */
+    HFSBI_HF_JOBS_IDLE_MS = 3000,  /* of silence end the reading of a log, */
+    HFSBI_HF_JOBS_TOTAL_MS = 8000, /* and this in any case */
+    HFSBI_HF_JOBS_NAME = 80        /* characters of an unknown operation */
+};
+
 typedef struct hfsbi_hf_jobs_call {
     hfsb_session          *session;
     const hfsb_json_value *arguments;
@@ -10,16 +33,113 @@ typedef struct hfsbi_hf_jobs_call {
     hfsb_str               id, space; /* job_id and namespace, or empty */
 } hfsbi_hf_jobs_call;
 
-static hfsb_str    hfsbi_hf_jobs_text(const hfsb_json_value *job,
-                                      const char            *key);
-static hfsb_str    hfsbi_hf_jobs_stage(const hfsb_json_value *job);
+/* ---- a job as the Hub describes it ---- */
+
+static hfsb_str hfsbi_hf_jobs_cut(hfsb_str text) {
+    return hfsb_str_slice(text, 0, hfsb_utf8_offset(text, HFSBI_HF_JOBS_TEXT));
+}
+
+/* A text member of a job, cut to a sane length; "" if there is none. */
+static hfsb_str hfsbi_hf_jobs_text(const hfsb_json_value *job,
+                                   const char            *key) {
+    return hfsbi_hf_jobs_cut(
+        hfsb_json_str(hfsb_json_get(job, key), HFSB_LIT("")));
+}
+
+static hfsb_str hfsbi_hf_jobs_stage(const hfsb_json_value *job) {
+    return hfsbi_hf_jobs_text(hfsb_json_get(job, "status"), "stage");
+}
+
+static bool hfsbi_hf_jobs_is_over(hfsb_str stage) {
+    return !hfsb_str_equal(stage, HFSB_LIT("SCHEDULING")) &&
+           !hfsb_str_equal(stage, HFSB_LIT("RUNNING")) &&
+           !hfsb_str_equal(stage, HFSB_LIT("UPDATING"));
+}
+
+/* Adds id, stage and url of a job to the result. */
 static hfsb_status hfsbi_hf_jobs_fields(hfsbi_hf_jobs_call    *c,
                                         const hfsb_json_value *job,
-                                        hfsb_err              *err);
+                                        hfsb_err              *err) {
+    hfsb_str id = hfsbi_hf_jobs_text(job, "id");
+    hfsb_str stage = hfsbi_hf_jobs_stage(job);
+    hfsb_str owner = hfsbi_hf_jobs_text(hfsb_json_get(job, "owner"), "name");
+    hfsb_str endpoint = hfsb_hub_endpoint(c->session->opts.hub);
+    hfsb_buf url = HFSB_INIT;
+    hfsb_status st;
+    hfsbi_build fields;
+    if (!id.len || !stage.len)
+        return hfsbi_fail(err, HFSB_REMOTE, 0,
+                          "The Hub accepted the request but returned no job "
+                          "id.");
+    url.alloc = c->session->alloc;
+    st = hfsb_buf_printf(&url, "%.*s/jobs/%.*s/%.*s", (int)endpoint.len,
+                         endpoint.ptr, (int)owner.len, owner.ptr, (int)id.len,
+                         id.ptr);
+    if (st == HFSB_OK) {
+        hfsbi_build_init(&fields, &c->session->alloc);
+        hfsbi_build_object(&fields, NULL);
+        hfsbi_build_str(&fields, "id", id);
+        hfsbi_build_str(&fields, "stage", stage);
+        hfsbi_build_str(&fields, "url", hfsb_buf_str(&url));
+        hfsbi_build_end(&fields);
+        hfsb_json_free(&c->result->fields);
+        st = hfsbi_build_finish(&fields, &c->result->fields);
+    }
+    hfsb_buf_free(&url);
+    return st;
+}
 
-/* ==== session script ==== */
+/* Appends a text without the session's secrets. */
+static hfsb_status hfsbi_hf_jobs_mask(const hfsbi_hf_jobs_call *c,
+                                      hfsb_str text, hfsb_buf *out) {
+    hfsbi_hub_request mask;
+    memset(&mask, 0, sizeof mask);
+    mask.secrets = c->session->secrets;
+    mask.secret_count = c->session->spec.secret_count;
+    return hfsbi_hub_redact(c->session->opts.hub, &mask, text, out);
+}
 
-/* what a job is given for a script. */
+/* Appends at most max characters of a text, masked, on one line. */
+static void hfsbi_hf_jobs_put_masked(const hfsbi_hf_jobs_call *c,
+                                     hfsb_buf *sink, hfsb_str text,
+                                     size_t max) {
+    hfsb_buf    masked = HFSB_INIT;
+    hfsb_err    line = HFSB_INIT;
+    hfsb_status st;
+    masked.alloc = c->session->alloc;
+    st = hfsbi_hf_jobs_mask(c, text, &masked);
+    hfsbi_err_quote(&line, hfsb_buf_str(&masked), max);
+    hfsb_buf_free(&masked);
+    if (st == HFSB_OK) hfsb_buf_append(sink, hfsb_cstr(line.msg));
+    else if (sink->status == HFSB_OK) sink->status = st;
+}
+
+/* Appends the words of a job's command. */
+static void hfsbi_hf_jobs_put_command(const hfsbi_hf_jobs_call *c,
+                                      hfsb_buf                 *sink,
+                                      const hfsb_json_value *job, size_t max) {
+    hfsb_json_iter it = hfsb_json_begin(hfsb_json_get(job, "command"));
+    hfsb_buf       line = HFSB_INIT;
+    size_t         mark;
+    line.alloc = c->session->alloc;
+    mark = line.len;
+    while (hfsb_json_next(&it)) {
+        if (line.len) hfsb_buf_append_byte(&line, ' ');
+        hfsb_buf_append(&line, hfsb_json_str(it.value, HFSB_LIT("")));
+    }
+    if (hfsb_buf_finish(&line, mark) == HFSB_OK)
+        hfsbi_hf_jobs_put_masked(c, sink, hfsb_buf_str(&line), max);
+    else sink->status = HFSB_NOMEM;
+    hfsb_buf_free(&line);
+}
+
+/* Makes a text the output for the model. */
+static hfsb_status hfsbi_hf_jobs_show(hfsbi_hf_jobs_call *c, hfsb_str text) {
+    c->result->success = true;
+    return hfsbi_hf_jobs_mask(c, text, &c->result->output);
+}
+
+/* ---- scripts ---- */
 
 /* A job gets its script base64-encoded in one argument, which Linux limits to
    128 KiB. */
@@ -27,10 +147,9 @@ enum { HFSBI_SCRIPT_MAX = 90 * 1000 };
 
 static hfsb_status hfsbi_script_long(hfsb_err *err) {
     return hfsbi_fail(err, HFSB_LIMIT, 0,
-                      "The script is longer than the 90 kB that a job can be "
-                      "given: upload it to a repository on the Hub and give "
-                      "its URL, or split it and let a small script load the "
-                      "rest.");
+                      "The script is longer than 90 kB, the limit of a job: "
+                      "upload it to a repository on the Hub and give its URL, "
+                      "or split it and let a small script load the rest.");
 }
 
 static hfsb_status hfsbi_script_unread(hfsb_session *session, hfsb_str path,
@@ -81,16 +200,12 @@ hfsb_status hfsb_session_script(hfsb_session *session, hfsb_str script,
                          : hfsbi_fail_status(err, st, "Copying a script");
 }
 
-/* ==== session jobs run ==== */
-
-/* hf_jobs run: what a model asks for becomes a job. */
-
-/* ---- lists of texts ---- */
+/* ---- run: lists of texts ---- */
 
 /* The elements of an array, or key and value of each member of an object, as
-   texts: numbers and booleans become what JSON writes for them. */
+   texts. Numbers and booleans become their JSON text. */
 typedef struct hfsbi_words {
-    hfsb_json_doc sent; /* the value, when it came as a string */
+    hfsb_json_doc sent; /* the value, if it was sent as a string */
     hfsb_json_doc doc;  /* owns the texts */
     hfsb_str     *list;
     size_t        count;
@@ -142,7 +257,7 @@ static hfsb_status hfsbi_words_write(const hfsb_json_value *value,
     return st == HFSB_OK ? hfsb_json_writer_finish(&w, err) : st;
 }
 
-/* value may be NULL: no words. */
+/* Copies the words of a value; NULL has none. */
 static hfsb_status hfsbi_words_take(hfsbi_words           *words,
                                     const hfsb_json_value *value,
                                     const char *key, const hfsb_alloc *alloc,
@@ -168,7 +283,7 @@ static hfsb_status hfsbi_words_take(hfsbi_words           *words,
     return HFSB_OK;
 }
 
-/* A member of the arguments that is to be of that type. */
+/* Reads the words of a member of the arguments, which has that type. */
 static hfsb_status hfsbi_words_read(hfsbi_words           *words,
                                     const hfsb_json_value *arguments,
                                     const char *key, hfsb_json_type type,
@@ -182,7 +297,7 @@ static hfsb_status hfsbi_words_read(hfsbi_words           *words,
                          : st;
 }
 
-/* ---- a job that is asked for ---- */
+/* ---- run: the job that is asked for ---- */
 
 typedef struct hfsbi_wanted {
     hfsbi_hf_jobs_call *call;
@@ -208,7 +323,7 @@ static void hfsbi_wanted_free(hfsbi_wanted *wanted) {
     hfsb_buf_free(&wanted->timeout);
 }
 
-/* "30m", or seconds as a number. */
+/* Reads the timeout: "30m", or seconds as a number. */
 static hfsb_status hfsbi_wanted_timeout(hfsbi_wanted *wanted, hfsb_err *err) {
     const hfsb_json_value *value =
         hfsb_json_get(wanted->call->arguments, "timeout");
@@ -252,7 +367,7 @@ static hfsb_status hfsbi_wanted_texts(hfsbi_wanted *wanted, hfsb_err *err) {
     return st;
 }
 
-/* ---- secrets: the model names them, the session knows them ---- */
+/* ---- run: secrets and variables ---- */
 
 static hfsb_status hfsbi_wanted_secret(hfsbi_wanted *wanted, hfsb_str name,
                                        hfsb_str *value, hfsb_err *err) {
@@ -274,7 +389,7 @@ static hfsb_status hfsbi_wanted_secret(hfsbi_wanted *wanted, hfsb_str name,
     return HFSB_ARG;
 }
 
-/* A value that is empty or "$NAME" stands for the session's. */
+/* True when the session provides the value: it is empty or "$NAME". */
 static bool hfsbi_wanted_is_ours(hfsb_str name, hfsb_str value) {
     return !value.len ||
            (value.ptr[0] == '$' &&
@@ -297,7 +412,7 @@ static hfsb_status hfsbi_wanted_put_secrets(hfsbi_wanted  *wanted,
     return st;
 }
 
-/* An array of names; an object with values is taken, too. */
+/* Reads an array of names; an object with values is accepted, too. */
 static hfsb_status hfsbi_wanted_read_secrets(hfsbi_wanted *wanted,
                                              hfsb_err     *err) {
     const hfsb_json_value *value =
@@ -311,10 +426,8 @@ static hfsb_status hfsbi_wanted_read_secrets(hfsbi_wanted *wanted,
         wanted->alloc, err);
 }
 
-/* ---- variables ---- */
-
-/* Bars that are drawn anew fill a log, and a line that waits in a buffer is
-   missing there. */
+/* Progress bars fill a log, and a line that waits in a buffer is missing from
+   it. These are set to 1 unless the model sets them. */
 static const char *const hfsbi_wanted_calm[] = {
     "PYTHONUNBUFFERED", "UV_NO_PROGRESS", "HF_HUB_DISABLE_PROGRESS_BARS",
     "TQDM_DISABLE"};
@@ -342,8 +455,8 @@ static void hfsbi_wanted_put_env(hfsbi_wanted *wanted, hfsb_hub_pair *pairs) {
     wanted->spec.env_count = n;
 }
 
-/* Both lists of pairs. Without a word about secrets the job gets the token:
-   what it makes must get to the Hub. */
+/* Fills both lists of pairs. By default the job gets the token, because its
+   results must get to the Hub. */
 static hfsb_status hfsbi_wanted_pairs(hfsbi_wanted *wanted, hfsb_err *err) {
     const hfsb_json_value *said =
         hfsb_json_get(wanted->call->arguments, "secrets");
@@ -366,17 +479,17 @@ static hfsb_status hfsbi_wanted_pairs(hfsbi_wanted *wanted, hfsb_err *err) {
     return hfsbi_wanted_secret(wanted, secrets->key, &secrets->value, err);
 }
 
-/* ---- script or command ---- */
+/* ---- run: script or command ---- */
 
-/* Nothing to run: such a job would cost money all the same. */
+/* True when there is nothing to run: such a job would still cost money. */
 static bool hfsbi_wanted_is_blank(hfsb_str text) {
     size_t i = 0;
     while (i < text.len && text.ptr[i] && strchr(" \t\r\n", text.ptr[i])) i++;
     return i == text.len;
 }
 
-/* The words of a command, also as the text of a JSON array; false: it is no
-   such list. */
+/* Reads a command given as a list of words, or as the JSON text of one; false
+   if it is a shell command instead. */
 static bool hfsbi_wanted_words(hfsbi_wanted *wanted, hfsb_status *st,
                                hfsb_err *err) {
     const hfsb_json_value *from = wanted->call->arguments;
@@ -406,7 +519,7 @@ static hfsb_status hfsbi_wanted_command(hfsbi_wanted *wanted, hfsb_err *err) {
                              &wanted->shell[2], err);
 }
 
-static bool hfsbi_wanted_is_of_host(hfsb_str script) {
+static bool hfsbi_is_host_path(hfsb_str script) {
     static const char *const begin[] = {"/home/", "/Users/", "/fsx/"};
     size_t                   i;
     for (i = 0; i < sizeof begin / sizeof *begin; i++)
@@ -421,7 +534,7 @@ static hfsb_status hfsbi_wanted_script(hfsbi_wanted *wanted, hfsb_str script,
     hfsb_status st = hfsb_session_script(c->session, script, &kind, c->cancel,
                                          &wanted->script, err);
     if (st != HFSB_OK) {
-        if (hfsbi_wanted_is_of_host(script))
+        if (hfsbi_is_host_path(script))
             hfsbi_err_add(err, " (It looks like a path of the host, which no "
                                "sandbox and no job can see: write the file "
                                "into the sandbox first, or give its text.)");
@@ -434,7 +547,7 @@ static hfsb_status hfsbi_wanted_script(hfsbi_wanted *wanted, hfsb_str script,
     return HFSB_OK;
 }
 
-/* Exactly one of the two. */
+/* Reads script or command: exactly one of them must be given. */
 static hfsb_status hfsbi_wanted_work(hfsbi_wanted *wanted, hfsb_err *err) {
     const hfsb_json_value *from = wanted->call->arguments;
     const hfsb_json_value *command = hfsb_json_get(from, "command");
@@ -458,33 +571,25 @@ static hfsb_status hfsbi_wanted_work(hfsbi_wanted *wanted, hfsb_err *err) {
                       "\"command\".");
 }
 
-/* ---- running it ---- */
+/* ---- run: sending it ---- */
 
-/* What the Hub has had; it gets more of them, so any name is sent. */
+/* Hardware that the Hub had; it adds more, so any name is sent. */
 static const char hfsbi_flavors[] =
     "cpu-basic cpu-upgrade cpu-performance cpu-xl t4-small t4-medium l4x1 "
     "l4x4 l40sx1 l40sx4 l40sx8 a10g-small a10g-large a10g-largex2 "
-    "a10g-largex4 a100-large a100x4 a100x8 h200 h200x2 h200x4 h200x8 ";
+    "a10g-largex4 a100-large a100x4 a100x8 h200 h200x2 h200x4 h200x8";
 
-static bool hfsbi_flavor_is_known(hfsb_str flavor) {
-    hfsb_str rest = hfsb_cstr(hfsbi_flavors);
-    while (rest.len) {
-        size_t end = hfsb_str_find_byte(rest, ' ');
-        if (hfsb_str_equal(hfsb_str_slice(rest, 0, end), flavor)) return true;
-        rest = hfsb_str_slice(rest, end + 1, rest.len);
-    }
-    return false;
-}
-
-/* A refusal may be due to hardware that we have never heard of. */
+/* A refusal may be due to hardware that does not exist. */
 static void hfsbi_wanted_hint(const hfsbi_wanted *wanted, hfsb_status st,
                               hfsb_err *err) {
     bool refused = st == HFSB_ARG || st == HFSB_REFUSED || st == HFSB_REMOTE ||
                    st == HFSB_NOT_FOUND || st == HFSB_CONFLICT;
-    if (!refused || hfsbi_flavor_is_known(wanted->spec.flavor)) return;
+    if (!refused ||
+        hfsbi_list_has(hfsb_cstr(hfsbi_flavors), ' ', wanted->spec.flavor))
+        return;
     hfsbi_err_add(err, " Perhaps there is no hardware \"");
     hfsbi_err_quote(err, wanted->spec.flavor, 40);
-    hfsbi_err_add(err, "\"; known are: %.*s.", (int)sizeof hfsbi_flavors - 2,
+    hfsbi_err_add(err, "\"; known are: %.*s.", (int)sizeof hfsbi_flavors - 1,
                   hfsbi_flavors);
 }
 
@@ -500,9 +605,9 @@ static hfsb_status hfsbi_wanted_send(hfsbi_wanted *wanted, hfsb_json_doc *job,
     return st;
 }
 
-static hfsb_status hfsbi_wanted_tell(hfsbi_wanted          *wanted,
-                                     const hfsb_json_value *job,
-                                     hfsb_err              *err) {
+static hfsb_status hfsbi_wanted_report(hfsbi_wanted          *wanted,
+                                       const hfsb_json_value *job,
+                                       hfsb_err              *err) {
     hfsbi_hf_jobs_call *c = wanted->call;
     hfsb_str            id = hfsbi_hf_jobs_text(job, "id");
     hfsb_str            stage = hfsbi_hf_jobs_stage(job);
@@ -522,7 +627,6 @@ static hfsb_status hfsbi_wanted_tell(hfsbi_wanted          *wanted,
         stage.ptr, c->space.len ? " and namespace" : "");
 }
 
-/* Starts a job. */
 static hfsb_status hfsbi_hf_jobs_run(hfsbi_hf_jobs_call *c, hfsb_err *err) {
     hfsb_json_doc job = HFSB_INIT;
     hfsbi_wanted  wanted;
@@ -536,23 +640,261 @@ static hfsb_status hfsbi_hf_jobs_run(hfsbi_hf_jobs_call *c, hfsb_err *err) {
     if (st == HFSB_OK) st = hfsbi_wanted_pairs(&wanted, err);
     if (st == HFSB_OK) st = hfsbi_wanted_work(&wanted, err);
     if (st == HFSB_OK) st = hfsbi_wanted_send(&wanted, &job, err);
-    if (st == HFSB_OK) st = hfsbi_wanted_tell(&wanted, job.root, err);
+    if (st == HFSB_OK) st = hfsbi_wanted_report(&wanted, job.root, err);
     hfsb_json_free(&job);
     hfsbi_wanted_free(&wanted);
     return st;
 }
 
-enum {
-    HFSBI_HF_JOBS_TEXT = 200,      /* bytes of what the Hub calls something */
-    HFSBI_HF_JOBS_COMMAND = 300,   /* characters of a command that are shown */
-    HFSBI_HF_JOBS_LISTED = 50,     /* by ps */
-    HFSBI_HF_JOBS_LINES = 2000,    /* of a log that are asked for */
-    HFSBI_HF_JOBS_CHARS = 40000,   /* of a log that are shown, */
-    HFSBI_HF_JOBS_HEAD = 1000,     /* so many of them from its start */
-    HFSBI_HF_JOBS_IDLE_MS = 3000,  /* of silence end a log that goes on */
-    HFSBI_HF_JOBS_TOTAL_MS = 8000, /* and this does in any case */
-    HFSBI_HF_JOBS_NAME = 80 /* characters of an operation that is none */
-};
+/* ---- ps ---- */
+
+typedef struct hfsbi_hf_jobs_list {
+    const hfsbi_hf_jobs_call *call;
+    hfsb_buf                  text;
+    size_t                    count;
+    hfsb_status               status;
+} hfsbi_hf_jobs_list;
+
+static bool hfsbi_hf_jobs_each(void *user, const hfsb_json_value *job) {
+    hfsbi_hf_jobs_list *l = (hfsbi_hf_jobs_list *)user;
+    size_t              mark = l->text.len;
+    hfsb_str            id = hfsbi_hf_jobs_text(job, "id");
+    hfsb_str            stage = hfsbi_hf_jobs_stage(job);
+    hfsb_str            flavor = hfsbi_hf_jobs_text(job, "flavor");
+    hfsb_str            made = hfsbi_hf_jobs_text(job, "createdAt");
+    if (l->count++ == HFSBI_HF_JOBS_LISTED) {
+        hfsb_buf_printf(&l->text, "(and more)\n");
+        l->status = hfsb_buf_finish(&l->text, mark);
+        return false;
+    }
+    hfsb_buf_printf(&l->text, "%-24.*s  %-10.*s  %-12.*s  %.*s  ", (int)id.len,
+                    id.ptr, (int)stage.len, stage.ptr, (int)flavor.len,
+                    flavor.ptr, made.len < 19 ? (int)made.len : 19, made.ptr);
+    hfsbi_hf_jobs_put_command(l->call, &l->text, job, 60);
+    hfsb_buf_append_byte(&l->text, '\n');
+    l->status = hfsb_buf_finish(&l->text, mark);
+    return l->status == HFSB_OK;
+}
+
+static hfsb_status hfsbi_hf_jobs_ps(hfsbi_hf_jobs_call *c, hfsb_err *err) {
+    hfsbi_hf_jobs_list l = HFSB_INIT;
+    hfsb_status        st;
+    l.call = c;
+    l.text.alloc = c->session->alloc;
+    st = hfsb_hub_jobs(c->session->opts.hub, c->space, hfsbi_hf_jobs_each, &l,
+                       c->cancel, err);
+    if (st == HFSB_OK) st = l.status;
+    if (l.text.len) hfsb_buf_truncate(&l.text, l.text.len - 1);
+    if (st == HFSB_OK)
+        st =
+            hfsbi_hf_jobs_show(c, l.text.len ? hfsb_buf_str(&l.text)
+                                             : HFSB_LIT("There are no jobs."));
+    hfsb_buf_free(&l.text);
+    return st;
+}
+
+/* ---- inspect, cancel ---- */
+
+static void hfsbi_hf_jobs_put_line(const hfsbi_hf_jobs_call *c, hfsb_buf *sink,
+                                   const char *name, hfsb_str text) {
+    if (!text.len) return;
+    hfsb_buf_printf(sink, "%s: ", name);
+    hfsbi_hf_jobs_put_masked(c, sink, text, HFSBI_HF_JOBS_COMMAND);
+    hfsb_buf_append_byte(sink, '\n');
+}
+
+/* Writes the names of a job's secrets or variables. */
+static void hfsbi_hf_jobs_put_names(const hfsbi_hf_jobs_call *c,
+                                    hfsb_buf *sink, const char *name,
+                                    const hfsb_json_value *list) {
+    hfsb_json_iter it = hfsb_json_begin(list);
+    hfsb_err       line = HFSB_INIT;
+    while (hfsb_json_next(&it)) {
+        if (line.msg[0]) hfsbi_err_add(&line, ", ");
+        hfsbi_err_quote(
+            &line, it.key.len ? it.key : hfsb_json_str(it.value, HFSB_LIT("")),
+            HFSBI_HF_JOBS_TEXT);
+    }
+    hfsbi_hf_jobs_put_line(c, sink, name, hfsb_cstr(line.msg));
+}
+
+static hfsb_status hfsbi_hf_jobs_describe(const hfsbi_hf_jobs_call *c,
+                                          const hfsb_json_value    *job,
+                                          hfsb_buf                 *out) {
+    static const char *const keys[][2] = {
+        {"createdAt", "created"},   {"startedAt", "started"},
+        {"finishedAt", "finished"}, {"flavor", "hardware"},
+        {"dockerImage", "image"},   {"spaceId", "image of the Space"}};
+    size_t mark = out->len;
+    size_t i;
+    hfsbi_hf_jobs_put_line(c, out, "job", hfsbi_hf_jobs_text(job, "id"));
+    hfsbi_hf_jobs_put_line(c, out, "stage", hfsbi_hf_jobs_stage(job));
+    hfsbi_hf_jobs_put_line(
+        c, out, "message",
+        hfsb_json_str(hfsb_json_get(hfsb_json_get(job, "status"), "message"),
+                      HFSB_LIT("")));
+    for (i = 0; i < sizeof keys / sizeof *keys; i++)
+        hfsbi_hf_jobs_put_line(c, out, keys[i][1],
+                               hfsbi_hf_jobs_text(job, keys[i][0]));
+    hfsbi_hf_jobs_put_names(c, out, "variables",
+                            hfsb_json_get(job, "environment"));
+    hfsbi_hf_jobs_put_names(c, out, "secrets", hfsb_json_get(job, "secrets"));
+    hfsb_buf_append(out, HFSB_LIT("command: "));
+    hfsbi_hf_jobs_put_command(c, out, job, HFSBI_HF_JOBS_COMMAND);
+    return hfsb_buf_finish(out, mark);
+}
+
+static hfsb_status hfsbi_hf_jobs_inspect(hfsbi_hf_jobs_call *c,
+                                         hfsb_err           *err) {
+    hfsb_json_doc doc = HFSB_INIT;
+    hfsb_buf      text = HFSB_INIT;
+    hfsb_status   st;
+    doc.alloc = text.alloc = c->session->alloc;
+    st = hfsb_hub_job(c->session->opts.hub, c->space, c->id, c->cancel, &doc,
+                      err);
+    if (st == HFSB_OK) st = hfsbi_hf_jobs_describe(c, doc.root, &text);
+    if (st == HFSB_OK) st = hfsbi_hf_jobs_fields(c, doc.root, err);
+    if (st == HFSB_OK) st = hfsbi_hf_jobs_show(c, hfsb_buf_str(&text));
+    hfsb_buf_free(&text);
+    hfsb_json_free(&doc);
+    return st;
+}
+
+/* The Hub refused to cancel a job. If the job has ended, that is why, whatever
+   the Hub said. */
+static hfsb_status hfsbi_hf_jobs_explain(hfsbi_hf_jobs_call *c, hfsb_status st,
+                                         hfsb_err *err) {
+    hfsb_json_doc doc = HFSB_INIT;
+    hfsb_str      stage;
+    if (st != HFSB_ARG && st != HFSB_CONFLICT && st != HFSB_DENIED &&
+        st != HFSB_REMOTE)
+        return st;
+    doc.alloc = c->session->alloc;
+    if (hfsb_hub_job(c->session->opts.hub, c->space, c->id, c->cancel, &doc,
+                     NULL) == HFSB_OK) {
+        stage = hfsbi_hf_jobs_stage(doc.root);
+        if (stage.len && hfsbi_hf_jobs_is_over(stage))
+            st = hfsbi_fail(err, HFSB_REFUSED, 0,
+                            "Job %.*s has ended already (%.*s): nothing to "
+                            "cancel.",
+                            (int)c->id.len, c->id.ptr, (int)stage.len,
+                            stage.ptr);
+    }
+    hfsb_json_free(&doc);
+    return st;
+}
+
+static hfsb_status hfsbi_hf_jobs_cancel(hfsbi_hf_jobs_call *c, hfsb_err *err) {
+    hfsb_json_doc doc = HFSB_INIT;
+    hfsb_str      stage;
+    hfsb_status   st;
+    doc.alloc = c->session->alloc;
+    st = hfsb_hub_job_cancel(c->session->opts.hub, c->space, c->id, c->cancel,
+                             &doc, err);
+    if (st != HFSB_OK) return hfsbi_hf_jobs_explain(c, st, err);
+    stage = hfsbi_hf_jobs_stage(doc.root);
+    st = hfsbi_hf_jobs_fields(c, doc.root, err);
+    if (st == HFSB_OK)
+        st = hfsbi_result_ok(c->result, "Job %.*s was cancelled; it is %.*s.",
+                             (int)c->id.len, c->id.ptr, (int)stage.len,
+                             stage.ptr);
+    hfsb_json_free(&doc);
+    return st;
+}
+
+/* ---- logs ---- */
+
+typedef struct hfsbi_hf_jobs_log {
+    const hfsbi_hf_jobs_call *call;
+    hfsb_text_filter         *filter;
+    hfsb_text_window         *window;
+    hfsb_buf                  clean, masked;
+    long long                 until;
+    hfsb_status               status;
+} hfsbi_hf_jobs_log;
+
+static bool hfsbi_hf_jobs_line(void *user, hfsb_str line, hfsb_str timestamp) {
+    hfsbi_hf_jobs_log *l = (hfsbi_hf_jobs_log *)user;
+    (void)timestamp;
+    l->status = hfsb_text_filter_write(l->filter, line, &l->clean);
+    if (l->status == HFSB_OK)
+        l->status =
+            hfsb_text_filter_write(l->filter, HFSB_LIT("\n"), &l->clean);
+    if (l->status == HFSB_OK)
+        l->status =
+            hfsbi_hf_jobs_mask(l->call, hfsb_buf_str(&l->clean), &l->masked);
+    if (l->status == HFSB_OK)
+        l->status =
+            hfsb_text_window_write(l->window, hfsb_buf_str(&l->masked));
+    hfsb_buf_truncate(&l->clean, 0);
+    hfsb_buf_truncate(&l->masked, 0);
+    return l->status == HFSB_OK && hfsb_clock_ms() < l->until;
+}
+
+/* Appends the log as it is now. */
+static hfsb_status hfsbi_hf_jobs_read_log(hfsbi_hf_jobs_call *c, hfsb_buf *out,
+                                          hfsb_err *err) {
+    hfsb_text_limit   limit = HFSB_INIT;
+    hfsb_log_opts     opts = HFSB_INIT;
+    hfsbi_hf_jobs_log l = HFSB_INIT;
+    hfsb_status       st = HFSB_NOMEM;
+    limit.chars = HFSBI_HF_JOBS_CHARS;
+    limit.head = HFSBI_HF_JOBS_HEAD;
+    opts.tail = HFSBI_HF_JOBS_LINES;
+    opts.idle_ms = HFSBI_HF_JOBS_IDLE_MS;
+    opts.cancel = c->cancel;
+    l.call = c;
+    l.clean.alloc = l.masked.alloc = c->session->alloc;
+    l.until = hfsb_clock_ms() + HFSBI_HF_JOBS_TOTAL_MS;
+    l.filter = hfsb_text_filter_open(&c->session->alloc);
+    l.window = hfsb_text_window_open(&limit, &c->session->alloc);
+    if (l.filter && l.window)
+        st = hfsb_hub_job_logs(c->session->opts.hub, c->space, c->id, &opts,
+                               hfsbi_hf_jobs_line, &l, err);
+    if (st == HFSB_OK) st = l.status;
+    if (st == HFSB_OK) st = hfsb_text_window_show(l.window, HFSB_LIT(""), out);
+    hfsb_text_filter_close(l.filter);
+    hfsb_text_window_close(l.window);
+    hfsb_buf_free(&l.clean);
+    hfsb_buf_free(&l.masked);
+    return st;
+}
+
+/* Appends the job's stage, and whether there will be more of the log. */
+static hfsb_status hfsbi_hf_jobs_put_end(hfsbi_hf_jobs_call    *c,
+                                         const hfsb_json_value *job,
+                                         hfsb_buf              *out) {
+    size_t   mark = out->len;
+    hfsb_str stage = hfsbi_hf_jobs_stage(job);
+    if (!out->len) hfsb_buf_append(out, HFSB_LIT("(no output)\n"));
+    hfsb_buf_printf(out, "(job %.*s is %.*s", (int)c->id.len, c->id.ptr,
+                    (int)stage.len, stage.ptr);
+    if (!hfsbi_hf_jobs_is_over(stage))
+        hfsb_buf_append(out,
+                        HFSB_LIT(": this is its log so far; look again in a "
+                                 "while"));
+    hfsb_buf_append_byte(out, ')');
+    return hfsb_buf_finish(out, mark);
+}
+
+static hfsb_status hfsbi_hf_jobs_logs(hfsbi_hf_jobs_call *c, hfsb_err *err) {
+    hfsb_json_doc doc = HFSB_INIT;
+    hfsb_buf      text = HFSB_INIT;
+    hfsb_status   st;
+    doc.alloc = text.alloc = c->session->alloc;
+    st = hfsbi_hf_jobs_read_log(c, &text, err);
+    if (st == HFSB_OK)
+        st = hfsb_hub_job(c->session->opts.hub, c->space, c->id, c->cancel,
+                          &doc, err);
+    if (st == HFSB_OK) st = hfsbi_hf_jobs_put_end(c, doc.root, &text);
+    if (st == HFSB_OK) st = hfsbi_hf_jobs_fields(c, doc.root, err);
+    if (st == HFSB_OK) st = hfsbi_hf_jobs_show(c, hfsb_buf_str(&text));
+    hfsb_buf_free(&text);
+    hfsb_json_free(&doc);
+    return st;
+}
+
+/* ---- the tool ---- */
 
 /* The arguments are read by the operation that needs them, so the fields here
    only describe their types. */
@@ -619,339 +961,6 @@ HFSBI_FN const hfsbi_tool *hfsbi_hf_jobs_tool(void) {
     return &row;
 }
 
-/* ---- what the Hub tells about a job ---- */
-
-static hfsb_str hfsbi_hf_jobs_cut(hfsb_str text) {
-    return hfsb_str_slice(text, 0, hfsb_utf8_offset(text, HFSBI_HF_JOBS_TEXT));
-}
-
-/* A text of what the Hub tells about a job; "" when there is none, and not at
-   any length. */
-static hfsb_str hfsbi_hf_jobs_text(const hfsb_json_value *job,
-                                   const char            *key) {
-    return hfsbi_hf_jobs_cut(
-        hfsb_json_str(hfsb_json_get(job, key), HFSB_LIT("")));
-}
-
-static hfsb_str hfsbi_hf_jobs_stage(const hfsb_json_value *job) {
-    return hfsbi_hf_jobs_text(hfsb_json_get(job, "status"), "stage");
-}
-
-static bool hfsbi_hf_jobs_is_over(hfsb_str stage) {
-    return !hfsb_str_equal(stage, HFSB_LIT("SCHEDULING")) &&
-           !hfsb_str_equal(stage, HFSB_LIT("RUNNING")) &&
-           !hfsb_str_equal(stage, HFSB_LIT("UPDATING"));
-}
-
-static hfsb_status hfsbi_hf_jobs_fields(hfsbi_hf_jobs_call    *c,
-                                        const hfsb_json_value *job,
-                                        hfsb_err              *err) {
-    hfsb_str id = hfsbi_hf_jobs_text(job, "id");
-    hfsb_str stage = hfsbi_hf_jobs_stage(job);
-    hfsb_str owner = hfsbi_hf_jobs_text(hfsb_json_get(job, "owner"), "name");
-    hfsb_str endpoint = hfsb_hub_endpoint(c->session->opts.hub);
-    hfsb_buf url = HFSB_INIT;
-    hfsb_status st;
-    hfsbi_build fields;
-    if (!id.len || !stage.len)
-        return hfsbi_fail(err, HFSB_REMOTE, 0,
-                          "The Hub took the request, but what it answered "
-                          "tells of no job.");
-    url.alloc = c->session->alloc;
-    st = hfsb_buf_printf(&url, "%.*s/jobs/%.*s/%.*s", (int)endpoint.len,
-                         endpoint.ptr, (int)owner.len, owner.ptr, (int)id.len,
-                         id.ptr);
-    if (st == HFSB_OK) {
-        hfsbi_build_init(&fields, &c->session->alloc);
-        hfsbi_build_object(&fields, NULL);
-        hfsbi_build_str(&fields, "id", id);
-        hfsbi_build_str(&fields, "stage", stage);
-        hfsbi_build_str(&fields, "url", hfsb_buf_str(&url));
-        hfsbi_build_end(&fields);
-        hfsb_json_free(&c->result->fields);
-        st = hfsbi_build_finish(&fields, &c->result->fields);
-    }
-    hfsb_buf_free(&url);
-    return st;
-}
-
-/* Appends a text without what the session keeps secret, whoever printed it.
-   What is to be cut is masked before that: no part of a secret is shown. */
-static hfsb_status hfsbi_hf_jobs_mask(const hfsbi_hf_jobs_call *c,
-                                      hfsb_str text, hfsb_buf *out) {
-    hfsbi_hub_request mask;
-    memset(&mask, 0, sizeof mask);
-    mask.secrets = c->session->secrets;
-    mask.secret_count = c->session->spec.secret_count;
-    return hfsbi_hub_redact(c->session->opts.hub, &mask, text, out);
-}
-
-/* At most max characters of a text, on one line. */
-static void hfsbi_hf_jobs_put_masked(const hfsbi_hf_jobs_call *c,
-                                     hfsb_buf *sink, hfsb_str text,
-                                     size_t max) {
-    hfsb_buf    masked = HFSB_INIT;
-    hfsb_err    line = HFSB_INIT;
-    hfsb_status st;
-    masked.alloc = c->session->alloc;
-    st = hfsbi_hf_jobs_mask(c, text, &masked);
-    hfsbi_err_quote(&line, hfsb_buf_str(&masked), max);
-    hfsb_buf_free(&masked);
-    if (st == HFSB_OK) hfsb_buf_append(sink, hfsb_cstr(line.msg));
-    else if (sink->status == HFSB_OK) sink->status = st;
-}
-
-/* The words of its command. */
-static void hfsbi_hf_jobs_put_command(const hfsbi_hf_jobs_call *c,
-                                      hfsb_buf                 *sink,
-                                      const hfsb_json_value *job, size_t max) {
-    hfsb_json_iter it = hfsb_json_begin(hfsb_json_get(job, "command"));
-    hfsb_buf       line = HFSB_INIT;
-    size_t         mark;
-    line.alloc = c->session->alloc;
-    mark = line.len;
-    while (hfsb_json_next(&it)) {
-        if (line.len) hfsb_buf_append_byte(&line, ' ');
-        hfsb_buf_append(&line, hfsb_json_str(it.value, HFSB_LIT("")));
-    }
-    if (hfsb_buf_finish(&line, mark) == HFSB_OK)
-        hfsbi_hf_jobs_put_masked(c, sink, hfsb_buf_str(&line), max);
-    else sink->status = HFSB_NOMEM;
-    hfsb_buf_free(&line);
-}
-
-/* What goes to the model. */
-static hfsb_status hfsbi_hf_jobs_show(hfsbi_hf_jobs_call *c, hfsb_str text) {
-    c->result->success = true;
-    return hfsbi_hf_jobs_mask(c, text, &c->result->output);
-}
-
-/* ---- ps ---- */
-
-typedef struct hfsbi_hf_jobs_list {
-    const hfsbi_hf_jobs_call *call;
-    hfsb_buf                  text;
-    size_t                    count;
-    hfsb_status               status;
-} hfsbi_hf_jobs_list;
-
-static bool hfsbi_hf_jobs_each(void *user, const hfsb_json_value *job) {
-    hfsbi_hf_jobs_list *l = (hfsbi_hf_jobs_list *)user;
-    size_t              mark = l->text.len;
-    hfsb_str            id = hfsbi_hf_jobs_text(job, "id");
-    hfsb_str            stage = hfsbi_hf_jobs_stage(job);
-    hfsb_str            flavor = hfsbi_hf_jobs_text(job, "flavor");
-    hfsb_str            made = hfsbi_hf_jobs_text(job, "createdAt");
-    if (l->count++ == HFSBI_HF_JOBS_LISTED) {
-        hfsb_buf_printf(&l->text, "(and more)\n");
-        l->status = hfsb_buf_finish(&l->text, mark);
-        return false;
-    }
-    hfsb_buf_printf(&l->text, "%-24.*s  %-10.*s  %-12.*s  %.*s  ", (int)id.len,
-                    id.ptr, (int)stage.len, stage.ptr, (int)flavor.len,
-                    flavor.ptr, made.len < 19 ? (int)made.len : 19, made.ptr);
-    hfsbi_hf_jobs_put_command(l->call, &l->text, job, 60);
-    hfsb_buf_append_byte(&l->text, '\n');
-    l->status = hfsb_buf_finish(&l->text, mark);
-    return l->status == HFSB_OK;
-}
-
-static hfsb_status hfsbi_hf_jobs_ps(hfsbi_hf_jobs_call *c, hfsb_err *err) {
-    hfsbi_hf_jobs_list l = HFSB_INIT;
-    hfsb_status        st;
-    l.call = c;
-    l.text.alloc = c->session->alloc;
-    st = hfsb_hub_jobs(c->session->opts.hub, c->space, hfsbi_hf_jobs_each, &l,
-                       c->cancel, err);
-    if (st == HFSB_OK) st = l.status;
-    if (l.text.len) hfsb_buf_truncate(&l.text, l.text.len - 1);
-    if (st == HFSB_OK)
-        st =
-            hfsbi_hf_jobs_show(c, l.text.len ? hfsb_buf_str(&l.text)
-                                             : HFSB_LIT("There are no jobs."));
-    hfsb_buf_free(&l.text);
-    return st;
-}
-
-/* ---- inspect, cancel ---- */
-
-static void hfsbi_hf_jobs_put_line(const hfsbi_hf_jobs_call *c, hfsb_buf *sink,
-                                   const char *name, hfsb_str text) {
-    if (!text.len) return;
-    hfsb_buf_printf(sink, "%s: ", name);
-    hfsbi_hf_jobs_put_masked(c, sink, text, HFSBI_HF_JOBS_COMMAND);
-    hfsb_buf_append_byte(sink, '\n');
-}
-
-/* The names of its secrets or variables. */
-static void hfsbi_hf_jobs_put_names(const hfsbi_hf_jobs_call *c,
-                                    hfsb_buf *sink, const char *name,
-                                    const hfsb_json_value *list) {
-    hfsb_json_iter it = hfsb_json_begin(list);
-    hfsb_err       line = HFSB_INIT;
-    while (hfsb_json_next(&it)) {
-        if (line.msg[0]) hfsbi_err_add(&line, ", ");
-        hfsbi_err_quote(
-            &line, it.key.len ? it.key : hfsb_json_str(it.value, HFSB_LIT("")),
-            HFSBI_HF_JOBS_TEXT);
-    }
-    hfsbi_hf_jobs_put_line(c, sink, name, hfsb_cstr(line.msg));
-}
-
-static hfsb_status hfsbi_hf_jobs_describe(const hfsbi_hf_jobs_call *c,
-                                          const hfsb_json_value    *job,
-                                          hfsb_buf                 *out) {
-    static const char *const keys[][2] = {
-        {"createdAt", "created"},   {"startedAt", "started"},
-        {"finishedAt", "finished"}, {"flavor", "hardware"},
-        {"dockerImage", "image"},   {"spaceId", "image of the Space"}};
-    size_t mark = out->len;
-    size_t i;
-    hfsbi_hf_jobs_put_line(c, out, "job", hfsbi_hf_jobs_text(job, "id"));
-    hfsbi_hf_jobs_put_line(c, out, "stage", hfsbi_hf_jobs_stage(job));
-    hfsbi_hf_jobs_put_line(
-        c, out, "message",
-        hfsb_json_str(hfsb_json_get(hfsb_json_get(job, "status"), "message"),
-                      HFSB_LIT("")));
-    for (i = 0; i < sizeof keys / sizeof *keys; i++)
-        hfsbi_hf_jobs_put_line(c, out, keys[i][1],
-                               hfsbi_hf_jobs_text(job, keys[i][0]));
-    hfsbi_hf_jobs_put_names(c, out, "variables",
-                            hfsb_json_get(job, "environment"));
-    hfsbi_hf_jobs_put_names(c, out, "secrets", hfsb_json_get(job, "secrets"));
-    hfsb_buf_append(out, HFSB_LIT("command: "));
-    hfsbi_hf_jobs_put_command(c, out, job, HFSBI_HF_JOBS_COMMAND);
-    return hfsb_buf_finish(out, mark);
-}
-
-static hfsb_status hfsbi_hf_jobs_inspect(hfsbi_hf_jobs_call *c,
-                                         hfsb_err           *err) {
-    hfsb_json_doc doc = HFSB_INIT;
-    hfsb_buf      text = HFSB_INIT;
-    hfsb_status   st;
-    doc.alloc = text.alloc = c->session->alloc;
-    st = hfsb_hub_job(c->session->opts.hub, c->space, c->id, c->cancel, &doc,
-                      err);
-    if (st == HFSB_OK) st = hfsbi_hf_jobs_describe(c, doc.root, &text);
-    if (st == HFSB_OK) st = hfsbi_hf_jobs_fields(c, doc.root, err);
-    if (st == HFSB_OK) st = hfsbi_hf_jobs_show(c, hfsb_buf_str(&text));
-    hfsb_buf_free(&text);
-    hfsb_json_free(&doc);
-    return st;
-}
-
-static hfsb_status hfsbi_hf_jobs_cancel(hfsbi_hf_jobs_call *c, hfsb_err *err) {
-    hfsb_json_doc doc = HFSB_INIT;
-    hfsb_str      stage;
-    hfsb_status   st;
-    doc.alloc = c->session->alloc;
-    st = hfsb_hub_job_cancel(c->session->opts.hub, c->space, c->id, c->cancel,
-                             &doc, err);
-    if (st != HFSB_OK) return st;
-    stage = hfsbi_hf_jobs_stage(doc.root);
-    st = hfsbi_hf_jobs_fields(c, doc.root, err);
-    if (st == HFSB_OK)
-        st = hfsbi_result_ok(c->result, "Job %.*s was cancelled; it is %.*s.",
-                             (int)c->id.len, c->id.ptr, (int)stage.len,
-                             stage.ptr);
-    hfsb_json_free(&doc);
-    return st;
-}
-
-/* ---- logs ---- */
-
-typedef struct hfsbi_hf_jobs_log {
-    const hfsbi_hf_jobs_call *call;
-    hfsb_text_filter         *filter;
-    hfsb_text_window         *window;
-    hfsb_buf                  clean, masked;
-    long long                 until;
-    hfsb_status               status;
-} hfsbi_hf_jobs_log;
-
-static bool hfsbi_hf_jobs_line(void *user, hfsb_str line, hfsb_str timestamp) {
-    hfsbi_hf_jobs_log *l = (hfsbi_hf_jobs_log *)user;
-    (void)timestamp;
-    l->status = hfsb_text_filter_write(l->filter, line, &l->clean);
-    if (l->status == HFSB_OK)
-        l->status =
-            hfsb_text_filter_write(l->filter, HFSB_LIT("\n"), &l->clean);
-    if (l->status == HFSB_OK)
-        l->status =
-            hfsbi_hf_jobs_mask(l->call, hfsb_buf_str(&l->clean), &l->masked);
-    if (l->status == HFSB_OK)
-        l->status =
-            hfsb_text_window_write(l->window, hfsb_buf_str(&l->masked));
-    hfsb_buf_truncate(&l->clean, 0);
-    hfsb_buf_truncate(&l->masked, 0);
-    return l->status == HFSB_OK && hfsb_clock_ms() < l->until;
-}
-
-/* The log as it is now, at the end of *out. */
-static hfsb_status hfsbi_hf_jobs_read_log(hfsbi_hf_jobs_call *c, hfsb_buf *out,
-                                          hfsb_err *err) {
-    hfsb_text_limit   limit = HFSB_INIT;
-    hfsb_log_opts     opts = HFSB_INIT;
-    hfsbi_hf_jobs_log l = HFSB_INIT;
-    hfsb_status       st = HFSB_NOMEM;
-    limit.chars = HFSBI_HF_JOBS_CHARS;
-    limit.head = HFSBI_HF_JOBS_HEAD;
-    opts.tail = HFSBI_HF_JOBS_LINES;
-    opts.idle_ms = HFSBI_HF_JOBS_IDLE_MS;
-    opts.cancel = c->cancel;
-    l.call = c;
-    l.clean.alloc = l.masked.alloc = c->session->alloc;
-    l.until = hfsb_clock_ms() + HFSBI_HF_JOBS_TOTAL_MS;
-    l.filter = hfsb_text_filter_open(&c->session->alloc);
-    l.window = hfsb_text_window_open(&limit, &c->session->alloc);
-    if (l.filter && l.window)
-        st = hfsb_hub_job_logs(c->session->opts.hub, c->space, c->id, &opts,
-                               hfsbi_hf_jobs_line, &l, err);
-    if (st == HFSB_OK) st = l.status;
-    if (st == HFSB_OK) st = hfsb_text_window_show(l.window, HFSB_LIT(""), out);
-    hfsb_text_filter_close(l.filter);
-    hfsb_text_window_close(l.window);
-    hfsb_buf_free(&l.clean);
-    hfsb_buf_free(&l.masked);
-    return st;
-}
-
-/* What the log leaves open: whether there will be more of it. */
-static hfsb_status hfsbi_hf_jobs_put_end(hfsbi_hf_jobs_call    *c,
-                                         const hfsb_json_value *job,
-                                         hfsb_buf              *out) {
-    size_t   mark = out->len;
-    hfsb_str stage = hfsbi_hf_jobs_stage(job);
-    if (!out->len) hfsb_buf_append(out, HFSB_LIT("(no output)\n"));
-    hfsb_buf_printf(out, "(job %.*s is %.*s", (int)c->id.len, c->id.ptr,
-                    (int)stage.len, stage.ptr);
-    if (!hfsbi_hf_jobs_is_over(stage))
-        hfsb_buf_append(out,
-                        HFSB_LIT(": this is its log so far; look again in a "
-                                 "while"));
-    hfsb_buf_append_byte(out, ')');
-    return hfsb_buf_finish(out, mark);
-}
-
-static hfsb_status hfsbi_hf_jobs_logs(hfsbi_hf_jobs_call *c, hfsb_err *err) {
-    hfsb_json_doc doc = HFSB_INIT;
-    hfsb_buf      text = HFSB_INIT;
-    hfsb_status   st;
-    doc.alloc = text.alloc = c->session->alloc;
-    st = hfsbi_hf_jobs_read_log(c, &text, err);
-    if (st == HFSB_OK)
-        st = hfsb_hub_job(c->session->opts.hub, c->space, c->id, c->cancel,
-                          &doc, err);
-    if (st == HFSB_OK) st = hfsbi_hf_jobs_put_end(c, doc.root, &text);
-    if (st == HFSB_OK) st = hfsbi_hf_jobs_fields(c, doc.root, err);
-    if (st == HFSB_OK) st = hfsbi_hf_jobs_show(c, hfsb_buf_str(&text));
-    hfsb_buf_free(&text);
-    hfsb_json_free(&doc);
-    return st;
-}
-
-/* ---- the tool ---- */
-
 typedef struct hfsbi_hf_jobs_operation {
     const char *name;
     hfsb_status (*fn)(hfsbi_hf_jobs_call *c, hfsb_err *err);
@@ -981,7 +990,7 @@ static const hfsbi_hf_jobs_operation *hfsbi_hf_jobs_find(hfsb_str  name,
     return NULL;
 }
 
-/* The id alone, also when it was given as {namespace}/{id}. */
+/* Splits a job_id that was given as {namespace}/{id}. */
 static void hfsbi_hf_jobs_split(hfsbi_hf_jobs_call *c) {
     size_t slash = hfsb_str_find_byte(c->id, '/');
     if (slash == HFSB_NPOS) return;

@@ -1,4 +1,9 @@
-/* plan.c - the plan of a model, and the reminder of what is open in it. */
+/* plan.c - the todo plan of a model, and the reminder of its open items.
+
+   plan_tool replaces the whole plan. The items are checked, copied into a
+   document of our own, and kept only if all of them are valid. A turn of the
+   model without tool calls while items are open is answered by a reminder, at
+   most HFSBI_REMIND_TIMES in a row; a turn with tool calls resets the count. */
 #include "remote_private.h"
 
 typedef struct hfsbi_todo_args {
@@ -64,7 +69,7 @@ static hfsb_status hfsbi_plan_state(hfsb_str name, size_t *out,
     return HFSB_ARG;
 }
 
-/* An id may come as a number, which models like better. */
+/* Reads an id, which models often send as a number. */
 static hfsb_status hfsbi_plan_id(const hfsb_json_value *item, char *number,
                                  size_t size, hfsb_str *out, hfsb_err *err) {
     const hfsb_json_value *id = hfsb_json_get(item, "id");
@@ -76,7 +81,7 @@ static hfsb_status hfsbi_plan_id(const hfsb_json_value *item, char *number,
     return HFSB_OK;
 }
 
-/* Writes one item as it is kept, and counts its status. */
+/* Writes one item in its stored form, and counts its status. */
 static hfsb_status hfsbi_plan_item(const hfsb_json_value *item,
                                    hfsbi_build *list, size_t *counts,
                                    hfsb_err *err) {
@@ -210,7 +215,7 @@ HFSBI_FN size_t hfsbi_plan_open(const hfsbi_plan *plan) {
     return n;
 }
 
-/* On one line, and not at any length: the words are the model's own. */
+/* Appends a text of the model on one line, cut to a sane length. */
 static void hfsbi_remind_put(hfsb_buf *sink, hfsb_str text) {
     hfsb_err line = HFSB_INIT;
     hfsbi_err_quote(&line, text, HFSBI_REMIND_CHARS);

@@ -1,15 +1,29 @@
-/* preload.c - the sandboxes of a session: made by a thread, held by
-   calls, deleted at the end. */
+/* preload.c - the sandboxes of a session: created by a thread, held by calls,
+   deleted at the end.
+
+   One maker thread at a time creates a sandbox: the first when the session
+   opens or is first used, later ones for sandbox_create. A box is one of them:
+
+       MAKING --created--> READY --another is READY--> RETIRED --no call
+          |                  |                            |    holds it-->
+          |                  \--the session closes--------\--> deleted
+          |--failed, its Space was deleted--> freed
+          \--failed, its Space is still there--> LEFT --session closes-->
+                                                        deleted
+
+   session->box is the READY one, session->boxes has all but MAKING. A Space
+   that cannot be deleted stays in the list, for close to try again. The last
+   failure is kept and reported to every call, because another creation takes
+   minutes and is for the model to decide. */
 #include "remote_private.h"
 
 enum {
-    HFSBI_SPACE_ID = 160, /* longer than any */
+    HFSBI_SPACE_ID = 160, /* longer than any id */
     HFSBI_MAKER_STACK = 1024 * 1024,
-    HFSBI_DELETE_TRIES = 3,
-    HFSBI_CANCEL_LOOK_MS = 50 /* a cancel wakes no condition */
+    HFSBI_DELETE_TRIES = 3
 };
 
-/* ---- one of them ---- */
+/* ---- boxes ---- */
 
 static void hfsbi_box_free(hfsb_session *session, hfsbi_box *box) {
     if (box->sandbox) (void)hfsb_sandbox_close(box->sandbox, false, NULL);
@@ -24,12 +38,12 @@ static hfsb_status hfsbi_box_new(hfsb_session *session, hfsb_str hardware,
     hfsbi_box *box = (hfsbi_box *)hfsbi_array(&session->alloc, 1, sizeof *box);
     hfsb_status st;
     *out = box;
-    if (!box) return hfsbi_fail_status(err, HFSB_NOMEM, "Making a sandbox");
+    if (!box) return hfsbi_fail_status(err, HFSB_NOMEM, "Creating a sandbox");
     memset(box, 0, sizeof *box);
     box->hardware.alloc = box->left.alloc = session->alloc;
     st = hfsb_buf_append(&box->hardware, hardware);
     if (st == HFSB_OK) st = hfsb_buf_reserve(&box->left, HFSBI_SPACE_ID);
-    if (st != HFSB_OK) hfsbi_fail_status(err, st, "Making a sandbox");
+    if (st != HFSB_OK) hfsbi_fail_status(err, st, "Creating a sandbox");
     else st = hfsb_cancel_open(&session->alloc, &box->cancel, err);
     if (st != HFSB_OK) hfsbi_box_free(session, box);
     return st;
@@ -47,56 +61,109 @@ static void hfsbi_box_link(hfsb_session *session, hfsbi_box *box) {
     session->boxes = box;
 }
 
-/* Waits before try n + 1 of deleting: false when there is no time for it. */
-static bool hfsbi_box_wait(const hfsb_session *session, int n,
-                           const hfsbi_hub_tried *tried, long long until) {
-    long long unit = session->opts.delay_ms, ms;
-    ms = n * (unit > 0 ? (unit + 2) / 3 : 1000);
-    if (ms < tried->asked_ms) ms = tried->asked_ms;
-    return ms < until - hfsb_clock_ms() &&
-           hfsb_cancel_wait(session->give_up, ms);
+static hfsbi_retry hfsbi_box_retry(const hfsb_session *session,
+                                   long long           deadline) {
+    long long   unit = session->opts.times.delay_ms;
+    hfsbi_retry retry = HFSB_INIT;
+    retry.tries = HFSBI_DELETE_TRIES;
+    retry.delay_ms = unit > 0 ? (unit + 2) / 3 : 1000;
+    retry.max_delay_ms = LLONG_MAX / 2;
+    retry.linear = true;
+    retry.deadline = deadline;
+    retry.cancel = session->give_up;
+    return retry;
 }
 
-/* Deletes its Space: three tries, that are over at `until`, each with its
-   share of the time that is left. */
+/* Deletes the Space of a box in up to three tries before the deadline; each
+   may use its share of the time that is left. */
 static hfsb_status hfsbi_box_delete(hfsb_session *session, hfsbi_box *box,
-                                    long long until, hfsb_err *err) {
+                                    long long deadline, hfsb_err *err) {
     hfsb_str        id = box->sandbox ? hfsb_sandbox_id(box->sandbox)
                                       : hfsb_buf_str(&box->left);
+    hfsbi_retry     retry = hfsbi_box_retry(session, deadline);
     hfsbi_hub_tried tried = HFSB_INIT;
     hfsb_err        why = HFSB_INIT;
-    hfsb_status     st = HFSB_OK;
+    hfsb_status     st;
     long long       now;
-    int             n;
+    int             n = 0;
     hfsbi_session_log(session, "Deleting sandbox: %.*s...", (int)id.len,
                       id.ptr);
-    for (n = 1; n <= HFSBI_DELETE_TRIES; n++) {
+    do {
         now = hfsb_clock_ms();
         st = hfsbi_hub_delete_once(session->opts.hub, id,
-                                   now + (until - now) /
-                                             (HFSBI_DELETE_TRIES + 1 - n),
+                                   now + (deadline - now) /
+                                             (HFSBI_DELETE_TRIES - n),
                                    session->give_up, &tried, &why);
         if (st == HFSB_OK || st == HFSB_NOT_FOUND) {
             hfsbi_session_log(session, "Deleted.");
             return hfsbi_ok(err);
         }
         hfsbi_session_log(session, "Deleting %.*s failed (%d of %d): %s",
-                          (int)id.len, id.ptr, n, HFSBI_DELETE_TRIES, why.msg);
-        if (n < HFSBI_DELETE_TRIES &&
-            !hfsbi_box_wait(session, n, &tried, until))
-            break;
-    }
+                          (int)id.len, id.ptr, ++n, HFSBI_DELETE_TRIES,
+                          why.msg);
+        retry.asked_ms = tried.asked_ms;
+    } while (hfsbi_retry_again(&retry) == HFSB_OK);
     return hfsbi_fail(err, st, 0,
                       "The Space %.*s could not be deleted, so delete it by "
                       "hand: %s",
                       (int)id.len, id.ptr, why.msg);
 }
 
-/* ---- the thread that makes them, one at a time ---- */
+/* ---- waiting for a change ---- */
 
-/* What was made is in use from now on. Under the lock. */
+/* A thread that waits with a cancel. A condition cannot be waited for together
+   with a descriptor, so each such thread has an event that is set on a
+   change. */
+struct hfsbi_waiter {
+    hfsbi_waiter *next;
+    hfsb_cancel  *event;
+};
+
+/* Wakes all waiting threads. Under the lock. */
+static void hfsbi_session_change(hfsb_session *session) {
+    hfsbi_waiter *w;
+    (void)pthread_cond_broadcast(&session->changed);
+    for (w = session->waiters; w; w = w->next) hfsb_cancel_set(w->event);
+}
+
+HFSBI_FN void hfsbi_session_unclaim(hfsb_session *session) {
+    session->claimed = false;
+    hfsbi_session_change(session);
+}
+
+HFSBI_FN bool hfsbi_session_wait(hfsb_session      *session,
+                                 const hfsb_cancel *cancel) {
+    hfsbi_waiter   waiter = HFSB_INIT;
+    hfsbi_waiter **link = &session->waiters;
+    short          ready;
+    if (hfsb_cancel_is_set(cancel)) return false;
+    if (!cancel) {
+        (void)pthread_cond_wait(&session->changed, &session->lock);
+        return true;
+    }
+    if (hfsb_cancel_open(&session->alloc, &waiter.event, NULL) != HFSB_OK) {
+        /* out of memory or descriptors: look at the cancel now and then */
+        hfsbi_cond_wait_ms(&session->changed, &session->lock, 100);
+        return true;
+    }
+    waiter.next = session->waiters;
+    session->waiters = &waiter;
+    pthread_mutex_unlock(&session->lock);
+    (void)hfsbi_wait_fd(hfsb_cancel_fd(waiter.event), POLLIN, HFSBI_FOREVER,
+                        cancel, &ready);
+    pthread_mutex_lock(&session->lock);
+    while (*link != &waiter) link = &(*link)->next;
+    *link = waiter.next;
+    hfsb_cancel_close(waiter.event);
+    return true;
+}
+
+/* ---- the maker thread ---- */
+
+/* Makes a new box the one in use. Under the lock. */
 static void hfsbi_session_use(hfsb_session *session, hfsbi_box *box) {
-    if (session->box) session->box->retired = true;
+    if (session->box) session->box->state = HFSBI_BOX_RETIRED;
+    box->state = HFSBI_BOX_READY;
     session->box = box;
     hfsbi_box_link(session, box);
 }
@@ -107,11 +174,10 @@ static void *hfsbi_session_maker(void *user) {
     hfsb_sandbox_opts opts = session->opts;
     hfsb_err          err = HFSB_INIT;
     hfsb_status       st;
-    bool              left;
     opts.cancel = box->cancel;
     st = hfsbi_sandbox_make(&session->make, &opts, &box->left, &box->sandbox,
                             &err);
-    left = box->left.len > 0;
+    if (box->left.len) box->state = HFSBI_BOX_LEFT;
     if (st != HFSB_OK) hfsbi_session_log(session, "No sandbox: %s", err.msg);
     pthread_mutex_lock(&session->lock);
     session->made = st;
@@ -119,15 +185,18 @@ static void *hfsbi_session_maker(void *user) {
     if (st == HFSB_OK) {
         hfsb_cancel_reset(box->cancel); /* it came too late */
         hfsbi_session_use(session, box);
-    } else if (left) hfsbi_box_link(session, box); /* for close to try again */
+    } else if (box->state == HFSBI_BOX_LEFT) {
+        hfsbi_box_link(session, box);
+    } else {
+        hfsbi_box_free(session, box);
+    }
     session->making = NULL;
-    (void)pthread_cond_broadcast(&session->changed);
+    hfsbi_session_change(session);
     pthread_mutex_unlock(&session->lock);
-    if (st != HFSB_OK && !left) hfsbi_box_free(session, box);
     return NULL;
 }
 
-/* The last one has nothing to do any more but to end. */
+/* Joins the last maker, which has nothing left to do but to end. */
 static void hfsbi_session_join(hfsb_session *session) {
     if (session->thread_there) (void)pthread_join(session->thread, NULL);
     session->thread_there = false;
@@ -151,24 +220,12 @@ HFSBI_FN hfsb_status hfsbi_session_start(hfsb_session            *session,
     session->making = NULL;
     hfsbi_box_free(session, box);
     return hfsbi_fail_os(err, rc,
-                         "The thread that makes a sandbox cannot be "
+                         "The thread that creates a sandbox cannot be "
                          "started");
-}
-
-HFSBI_FN bool hfsbi_session_wait(hfsb_session      *session,
-                                 const hfsb_cancel *cancel) {
-    if (hfsb_cancel_is_set(cancel)) return false;
-    if (cancel)
-        hfsbi_cond_wait_ms(&session->changed, &session->lock,
-                           HFSBI_CANCEL_LOOK_MS);
-    else (void)pthread_cond_wait(&session->changed, &session->lock);
-    return true;
 }
 
 /* ---- for calls ---- */
 
-/* The failure of the last one is kept, and told each time: another try takes
-   minutes, and is the model's to decide. */
 static hfsb_status hfsbi_session_failed(const hfsb_session *session,
                                         hfsb_err           *err) {
     return hfsbi_fail(err, session->made, 0,
@@ -193,7 +250,7 @@ HFSBI_FN hfsb_status hfsbi_session_hold(hfsb_session      *session,
             st = hfsbi_session_start(session, &session->spec, true, err);
         } else if (!hfsbi_session_wait(session, cancel)) {
             st = hfsbi_fail(err, HFSB_CANCELLED, 0,
-                            "Cancelled while the sandbox was being made.");
+                            "Cancelled while the sandbox was being created.");
         }
     }
     pthread_mutex_unlock(&session->lock);
@@ -206,7 +263,7 @@ HFSBI_FN hfsb_status hfsbi_session_release(hfsb_session *session,
     bool        last;
     pthread_mutex_lock(&session->lock);
     box->users--;
-    last = box->retired && !box->users;
+    last = box->state == HFSBI_BOX_RETIRED && !box->users;
     if (last) hfsbi_box_unlink(session, box);
     pthread_mutex_unlock(&session->lock);
     if (!last) return hfsbi_ok(err);
@@ -222,18 +279,19 @@ HFSBI_FN hfsb_status hfsbi_session_release(hfsb_session *session,
     return st;
 }
 
-/* ---- the end ---- */
+/* ---- close ---- */
 
-/* Cancels what is being made. False when it had to be broken off; then
-   nothing more is asked of the Hub, which does not answer. */
-static bool hfsbi_session_stop(hfsb_session *session, long long until) {
+/* Cancels the creation under way. False when it did not end before the
+   deadline: the Hub does not answer, and is not asked anything more. */
+static bool hfsbi_session_stop(hfsb_session *session, long long deadline) {
     long long left;
     bool      ended;
     pthread_mutex_lock(&session->lock);
     if (session->making) hfsb_cancel_set(session->making->cancel);
-    while (session->making && (left = until - hfsb_clock_ms()) > 0)
+    while (session->making && (left = deadline - hfsb_clock_ms()) > 0)
         hfsbi_cond_wait_ms(&session->changed, &session->lock,
-                           left < 1000 ? left : 1000);
+                           left < 1000 ? left : 1000); /* the wall clock that
+                                                          it uses may jump */
     ended = !session->making;
     if (!ended) hfsb_cancel_set(session->give_up);
     pthread_mutex_unlock(&session->lock);
@@ -245,15 +303,15 @@ HFSBI_FN hfsb_status hfsbi_session_end(hfsb_session *session, hfsb_err *err) {
     hfsb_status st = HFSB_OK, one;
     hfsb_err    why;
     hfsbi_box  *box;
-    long long   until = hfsb_clock_ms() + session->close_ms;
+    long long   deadline = hfsb_clock_ms() + session->close_ms;
     bool        ended;
     hfsbi_ok(err);
     if (session->runtime == HFSB_RUNTIME_LOCAL) return HFSB_OK;
-    ended = hfsbi_session_stop(session, until);
+    ended = hfsbi_session_stop(session, deadline);
     session->box = NULL;
     while ((box = session->boxes) != NULL) {
         session->boxes = box->next;
-        one = hfsbi_box_delete(session, box, until, &why);
+        one = hfsbi_box_delete(session, box, deadline, &why);
         if (one != HFSB_OK && st == HFSB_OK)
             st = hfsbi_fail(err, ended ? one : HFSB_TIMEOUT, 0, "%s", why.msg);
         else if (one != HFSB_OK) hfsbi_err_add(err, "\n%s", why.msg);

@@ -69,6 +69,8 @@ typedef enum hfsbi_hub_repeat {
       "set the secret {detail} of {space}", REPEAT)                        \
     X(VARIABLE, "POST", "/api/spaces/{space}/variables",                   \
       "set the variable {detail} of {space}", REPEAT)                      \
+    X(VARIABLES, "GET", "/api/spaces/{space}/variables",                   \
+      "list the variables of {space}", REPEAT)                             \
     X(RUNTIME, "GET", "/api/spaces/{space}/runtime",                       \
       "see the state of {space}", REPEAT)                                  \
     X(PAUSE, "POST", "/api/spaces/{space}/pause", "pause {space}", REPEAT) \
@@ -172,6 +174,25 @@ HFSBI_FN hfsb_status hfsbi_hub_redact(const hfsb_hub          *hub,
 
 /* ---- hub_space.c (for sandboxes and sessions) ---- */
 
+/* What the status of a duplication does not say. */
+typedef struct hfsbi_hub_fate {
+    bool later;   /* HFSB_CONFLICT because another operation is in progress,
+                     not because the name is taken */
+    bool unknown; /* HFSB_CANCELLED after the request was sent, and before
+                     anyone looked for the Space */
+} hfsbi_hub_fate;
+
+/* hfsb_hub_duplicate() that also fills *fate. */
+HFSBI_FN hfsb_status hfsbi_hub_duplicate(hfsb_hub *hub, hfsb_str from,
+                                         const hfsb_space_spec *spec,
+                                         const hfsb_cancel     *cancel,
+                                         hfsbi_hub_fate *fate, hfsb_err *err);
+
+/* The variables of a Space: {"KEY": {...}} in *out. */
+HFSBI_FN hfsb_status hfsbi_hub_variables(hfsb_hub *hub, hfsb_str id,
+                                         const hfsb_cancel *cancel,
+                                         hfsb_json_doc *out, hfsb_err *err);
+
 /* What the tries to delete a Space have shown so far. All zero at first. */
 typedef struct hfsbi_hub_tried {
     bool      unclear;  /* it may be gone */
@@ -247,97 +268,122 @@ HFSBI_FN hfsb_status hfsbi_hub_check_keys(const hfsb_hub_pair *pairs,
                                           size_t count, size_t least,
                                           hfsb_err *err);
 
-/* The inside of a sandbox handle. Private to sandbox_*.c. */
+/* ==== sandbox.c: a handle ==== */
 
 struct hfsb_sandbox {
-    /* what does not change once it is made */
-    hfsb_sandbox_opts o; /* its texts are in the buffers below; defaults are
-                            filled in */
-    hfsb_transport    transport;     /* not ours to close */
-    hfsb_buf          id, page, api; /* api: "https://.../api/" */
-    hfsb_buf          hub_token, api_token, work_dir, space_url;
+    /* constant once the handle is open; api once the Space is located */
+    hfsb_sandbox_opts o;         /* its texts are in `texts`, defaults are
+                                    filled in */
+    hfsb_transport    transport; /* owned by the caller */
+    hfsb_str          id;        /* "owner/name"; "" for a URL */
+    hfsb_buf          texts;     /* copies of id and of the options' texts,
+                                    each NUL-terminated; contains secrets */
+    hfsb_buf          page, api; /* api: "https://.../api/" */
     bool              is_url, owned;
 
-    pthread_mutex_t lock; /* what follows belongs to it */
+    pthread_mutex_t lock; /* guards the rest */
     bool            deleted;
-    bool            ours;         /* the server has said X-Hfsb */
-    char            instance[64]; /* of that */
+    bool            answered;     /* some reply has come from its address */
+    char            instance[64]; /* of hfsb-server; "": it is another server,
+                                     or has not answered yet */
     hfsb_buf        seen; /* cleaned absolute paths that were read or written,
-                             a NUL behind each */
+                             each followed by a NUL */
 };
 
-/* ---- sandbox_handle.c ---- */
-
-/* A handle for id (or is_url: a server at `api`), all options copied and
-   resolved, nothing asked of anyone yet. */
+/* A handle of the Space id, or of the server at url if id is empty. Checks,
+   copies and resolves the options; sends nothing. */
 HFSBI_FN hfsb_status hfsbi_sandbox_new(const hfsb_sandbox_opts *opts,
                                        hfsb_str id, hfsb_str url, bool owned,
                                        hfsb_sandbox **out, hfsb_err *err);
-/* Frees it, secrets overwritten. */
+/* Frees the handle, secrets overwritten. NULL is allowed. */
 HFSBI_FN void hfsbi_sandbox_free(hfsb_sandbox *sandbox);
-/* One line to the log, when there is one. */
+/* Writes one line to the log, if there is one. */
 HFSBI_FN void hfsbi_sandbox_log(const hfsb_sandbox *sandbox,
                                 const char *format, ...) HFSBI_PRINTF(2, 3);
 
-/* The same for a server that was just started: one that refuses the token, or
-   is the instance `before` (may be ""), is what ran there until now, and is
-   waited for to go. Never HFSB_AUTH. */
-HFSBI_FN hfsb_status hfsbi_sandbox_wait_new(hfsb_sandbox *sandbox,
-                                            long long     wait_ms,
-                                            const char *before, hfsb_err *err);
-/* Asks the Hub for the address of a Space whose name does not tell it. */
+/* Asks the Hub for the address of a Space whose name does not determine it. */
 HFSBI_FN hfsb_status hfsbi_sandbox_locate(hfsb_sandbox *sandbox,
                                           hfsb_err     *err);
-/* "600" or "0.25": milliseconds as seconds, for messages. */
-#define HFSBI_SECONDS 24 /* with the NUL */
+/* Waits for the server of a Space that was just created. A server that
+   refuses the token is the template's, which is about to end. Never
+   HFSB_AUTH. */
+HFSBI_FN hfsb_status hfsbi_sandbox_wait_new(hfsb_sandbox *sandbox,
+                                            hfsb_err     *err);
+
+/* Sends one request to api + `path` (which may have a query) with both tokens
+   and the call's fields, and notes the server's instance. The call's url is
+   ignored. Results as hfsb_http_send(). */
+HFSBI_FN hfsb_status hfsbi_sandbox_send(hfsb_sandbox *sandbox, hfsb_str path,
+                                        const hfsb_http_call *call,
+                                        hfsb_http_reply *reply, hfsb_err *err);
+/* The instance in "X-Hfsb: {version}; instance={id}"; "" if there is none, or
+   if it is too long to be compared later. */
+HFSBI_FN hfsb_str hfsbi_reply_instance(const hfsb_http_reply *reply);
+/* True when url, where a reply came from, has the sandbox's own origin. */
+HFSBI_FN bool hfsbi_sandbox_is_origin(const hfsb_sandbox *sandbox,
+                                      hfsb_str            url);
+
+/* What a stage of the Hub means for someone who waits for the Space. */
+typedef enum hfsbi_stage_kind {
+    HFSBI_STAGE_MOVING,  /* runs, or is on its way; also any unknown stage */
+    HFSBI_STAGE_ASLEEP,  /* a request wakes it up */
+    HFSBI_STAGE_STOPPED, /* until someone restarts it */
+    HFSBI_STAGE_FAILED   /* does not recover by itself */
+} hfsbi_stage_kind;
+HFSBI_FN hfsbi_stage_kind hfsbi_stage_kind_of(const char *stage);
+
+/* The retries of a call: o.tries, with delay_ms, 2 delay_ms ... between. */
+HFSBI_FN hfsbi_retry hfsbi_sandbox_retry(const hfsb_sandbox *sandbox,
+                                         const hfsb_cancel  *cancel);
+/* Waits poll_ms, or less if the deadline (on hfsb_clock_ms()) comes first.
+   HFSB_OK: look again; HFSB_LIMIT: the deadline has passed; HFSB_CANCELLED. */
+HFSBI_FN hfsb_status hfsbi_poll_wait(const hfsb_cancel *cancel,
+                                     long long poll_ms, long long deadline);
+
+/* Replaces a secret in a NUL-terminated text by "***". Values under 6 bytes
+   stay. */
+HFSBI_FN void hfsbi_scrub_secret(char *text, hfsb_str secret);
+/* Removes the handle's tokens from a text: a peer may echo them. */
+HFSBI_FN void hfsbi_sandbox_scrub(const hfsb_sandbox *sandbox, char *text);
+/* Copies texts into one buffer, each followed by a NUL, and makes the views
+   show the copies. The buffer must not grow afterwards. */
+HFSBI_FN hfsb_status hfsbi_keep_texts(hfsb_buf *texts, hfsb_str *const *list,
+                                      size_t count);
+/* Milliseconds as seconds, for messages: "600" or "0.25". */
+#define HFSBI_SECONDS 24 /* size of the text, its NUL included */
 HFSBI_FN void hfsbi_seconds_text(long long ms, char out[HFSBI_SECONDS]);
 
-/* ---- sandbox_start.c ---- */
-
-/* Takes the handle's tokens out of a text: a peer may echo them. */
-HFSBI_FN void hfsbi_sandbox_hide(const hfsb_sandbox *sandbox, char *text);
-/* Waits until the Space runs the commit `sha` ("": any) on the hardware of
-   spec. *seen becomes true once the Hub has told of it. */
-HFSBI_FN hfsb_status hfsbi_sandbox_start(hfsb_sandbox            *sandbox,
-                                         const hfsb_sandbox_spec *spec,
-                                         const char *sha, bool *seen,
-                                         hfsb_err *err);
+/* ==== sandbox_create.c ==== */
 
 /* hfsb_sandbox_create() that also appends to *left (may be NULL) the id of a
-   Space that it made and could not delete. */
+   Space that it created and could not delete. */
 HFSBI_FN hfsb_status hfsbi_sandbox_make(const hfsb_sandbox_spec *spec,
                                         const hfsb_sandbox_opts *opts,
                                         hfsb_buf *left, hfsb_sandbox **out,
                                         hfsb_err *err);
-
-/* ---- sandbox_sweep.c ---- */
-
-/* "2025-03-07T12:24:18.657Z" (0 to 9 digits behind the point, a zone) as
-   seconds since 1970; false when it is none. */
+/* Waits until the Space runs the commit `sha` ("": any) on the hardware of
+   spec. *seen becomes true once the Hub has shown the Space. */
+HFSBI_FN hfsb_status hfsbi_sandbox_start(hfsb_sandbox            *sandbox,
+                                         const hfsb_sandbox_spec *spec,
+                                         const char *sha, bool *seen,
+                                         hfsb_err *err);
+/* "2025-03-07T12:24:18.657Z" (up to 9 digits after the point, a zone) as
+   seconds since 1970; false if the text is no such date. */
 HFSBI_FN bool hfsbi_date_parse(hfsb_str text, double *out);
 
-/* ---- sandbox_request.c ---- */
+/* ==== sandbox_call.c: a call on its way to a sandbox and back ==== */
 
-/* One request to the server, both tokens added; what X-Hfsb says is noted.
-   The call's url is set here to api + `path` (which may have a query); its
-   fields are sent besides. Results as hfsb_http_send(). */
-HFSBI_FN hfsb_status hfsbi_sandbox_send(hfsb_sandbox *sandbox, hfsb_str path,
-                                        const hfsb_http_call *call,
-                                        hfsb_http_reply *reply, hfsb_err *err);
-
-/* A call on its way to a sandbox and back. Private to sandbox_*.c. */
-
-/* What a command prints, as the events of its reply bring it. */
+/* The output of a command, as the events of its reply deliver it. */
 typedef struct hfsbi_remote_text {
     hfsb_sse           sse;
     bool               streams;  /* this reply is a stream of events */
-    bool               used;     /* one has begun, in this try or before */
-    unsigned long long shown[2]; /* bytes of each stream */
-    hfsb_buf           errors;   /* the beginning of what was of stderr */
-    hfsb_buf           plain;    /* a reply that is no stream after all */
-    hfsb_buf           result;   /* the event that ends it */
-    bool               ended;
-    hfsb_status        status; /* of our own part in it */
+    bool               used;     /* some reply was, in this try or before */
+    bool               ended;    /* the event with the result has come */
+    unsigned long long shown[2]; /* bytes of each stream passed on */
+    hfsb_buf           errors;   /* the start of the stderr passed on */
+    hfsb_buf           plain;    /* a reply that is not a stream after all */
+    hfsb_buf           result;   /* data of the last event */
+    hfsb_status        status;   /* of our side: memory, a limit */
 } hfsbi_remote_text;
 
 typedef struct hfsbi_remote {
@@ -345,15 +391,15 @@ typedef struct hfsbi_remote {
     const hfsbi_tool  *tool;
     const hfsb_cancel *cancel;
     hfsb_call_opts     opts;
-    hfsb_buf           body;    /* JSON */
-    double             timeout; /* seconds it may take */
-    char               key[256];
+    hfsb_buf           body;     /* the arguments, JSON */
+    double             timeout;  /* seconds the tool may take */
+    char               key[256]; /* of idempotency, or "" */
     bool               harmless; /* may run any number of times */
 
-    /* the tries */
-    bool again;        /* it may be tried again */
+    /* the tries so far */
+    bool again;        /* another try may help */
     bool may_have_run; /* one of them may have reached the server */
-    bool trusted;      /* ... which knows keys, and is this instance: */
+    bool trusted;      /* the server knows keys, and is this instance: */
     char instance[sizeof((hfsb_sandbox *)0)->instance];
 
     hfsbi_remote_text text;
@@ -361,164 +407,155 @@ typedef struct hfsbi_remote {
     hfsb_json_doc     doc;    /* the reply */
 } hfsbi_remote;
 
-/* ---- sandbox_request.c ---- */
-
-/* The instance in "X-Hfsb: {version}; instance={id}"; "" when it is none that
-   we could compare later. */
-HFSBI_FN hfsb_str hfsbi_sandbox_said(hfsb_str value);
-
-/* True when url, where a reply came from, is of the sandbox's own origin. */
-HFSBI_FN bool hfsbi_sandbox_is_there(const hfsb_sandbox *sandbox,
-                                     hfsb_str            url);
-
-/* ---- sandbox_try.c: sending it until there is a reply ---- */
-
-/* A call of a tool that exists, without arguments yet. */
+/* Begins a call of a tool that exists; r->body is empty. */
 HFSBI_FN void hfsbi_remote_init(hfsbi_remote *r, hfsb_sandbox *sandbox,
                                 const hfsbi_tool  *tool,
                                 const hfsb_cancel *cancel);
 HFSBI_FN void hfsbi_remote_free(hfsbi_remote *r);
-
-/* Sends r->body as often as it takes and is allowed: HFSB_OK with r->status
-   and r->doc; else *err says what a result shall say. */
+/* Sends r->body as often as needed and allowed. HFSB_OK with r->status and
+   r->doc; else *err is the text for the result. */
 HFSBI_FN hfsb_status hfsbi_remote_send(hfsbi_remote *r, hfsb_err *err);
+/* Converts the reply into *result. */
+HFSBI_FN hfsb_status hfsbi_remote_result(hfsbi_remote     *r,
+                                         hfsb_tool_result *result,
+                                         hfsb_err         *err);
+/* The status for an HTTP status other than 200. */
+HFSBI_FN hfsb_status hfsbi_remote_status(int http);
 
-/* ---- sandbox_seen.c: a file is read before it is changed ---- */
+/* ==== seen.c: a file is read before it is changed ==== */
 
+/* Notes that a file was read or written, in a session. */
 HFSBI_FN void hfsbi_sandbox_saw(hfsb_sandbox *sandbox, hfsb_str path);
-
-/* False when the call is refused here; *result tells why, or *st why not even
-   that. */
+/* False when the call is refused here. *result then contains the reason, or
+   *st is not HFSB_OK and *err contains it. */
 HFSBI_FN bool hfsbi_remote_may(hfsbi_remote          *r,
                                const hfsb_json_value *arguments,
                                hfsb_tool_result *result, hfsb_status *st,
                                hfsb_err *err);
-/* A call went well: notes the files that were read or written by it. */
+/* Notes the files that a successful call has read or written. */
 HFSBI_FN void hfsbi_remote_saw(hfsbi_remote          *r,
                                const hfsb_json_value *arguments);
 
-/* ---- sandbox_call.c ---- */
-
-/* Makes *result of the reply. */
-HFSBI_FN hfsb_status hfsbi_remote_result(hfsbi_remote     *r,
-                                         hfsb_tool_result *result,
-                                         hfsb_err         *err);
-/* The status for one of HTTP that is not 200. */
-HFSBI_FN hfsb_status hfsbi_remote_status(int http);
-
-/* The plan of an agent: what plan_tool writes, and the reminder. Private.
-   Whoever has one locks it. */
+/* ==== plan.c: the todo plan of an agent; its owner locks it ==== */
 
 enum {
     HFSBI_REMIND_ITEMS = 4, /* that a reminder lists */
-    HFSBI_REMIND_TIMES = 2  /* in a row */
+    HFSBI_REMIND_TIMES = 2  /* reminders in a row */
 };
 
-/* All zero, but for doc.alloc, at first. */
+/* All zero at first, except for doc.alloc. */
 typedef struct hfsbi_plan {
-    hfsb_json_doc doc;      /* as it was written, an array */
-    unsigned      reminded; /* times in a row */
+    hfsb_json_doc doc;      /* the items, an array */
+    unsigned      reminded; /* reminders in a row */
 } hfsbi_plan;
 
 /* The row of plan_tool; its fn is NULL. */
 HFSBI_FN const hfsbi_tool *hfsbi_plan_tool(void);
 
 HFSBI_FN void hfsbi_plan_free(hfsbi_plan *plan);
-/* What plan_tool does, its keys looked at already. */
+/* Executes plan_tool; its keys were checked already. */
 HFSBI_FN hfsb_status hfsbi_plan_set(hfsbi_plan            *plan,
                                     const hfsb_json_value *arguments,
                                     hfsb_tool_result *result, hfsb_err *err);
-/* The whole call, keys and all: for whoever has no session. strict as in
-   hfsb_call_opts. *result is filled in any case and must be freed. */
+/* The whole call, including the check of the keys, for callers without a
+   session. strict as in hfsb_call_opts. Always fills *result, which must be
+   freed. */
 HFSBI_FN hfsb_status hfsbi_plan_call(hfsbi_plan            *plan,
                                      const hfsb_json_value *arguments,
                                      bool strict, hfsb_tool_result *result);
 /* Appends the plan as JSON. */
 HFSBI_FN hfsb_status hfsbi_plan_write(const hfsbi_plan *plan, hfsb_buf *out,
                                       hfsb_err *err);
-/* How many items are not completed. */
+/* The number of items that are not completed. */
 HFSBI_FN size_t hfsbi_plan_open(const hfsbi_plan *plan);
 /* As hfsb_session_remind(). */
 HFSBI_FN bool hfsbi_plan_remind(hfsbi_plan *plan, bool called_tools,
                                 hfsb_buf *out);
 
-/* The inside of a session. Private to session*.c. */
+/* ==== session.c ==== */
 
-/* A sandbox of the session. */
+/* A sandbox of the session; see preload.c for its states. */
+typedef enum hfsbi_box_state {
+    HFSBI_BOX_MAKING,  /* the maker thread creates it */
+    HFSBI_BOX_READY,   /* calls may use it */
+    HFSBI_BOX_RETIRED, /* replaced: deleted when no call uses it any more */
+    HFSBI_BOX_LEFT     /* creation failed and could not delete its Space */
+} hfsbi_box_state;
+
 typedef struct hfsbi_box {
     struct hfsbi_box *next;
-    hfsb_sandbox     *sandbox; /* NULL until it is made */
-    hfsb_cancel      *cancel;  /* ends its making, and calls that have none */
+    hfsbi_box_state   state;
+    hfsb_sandbox     *sandbox; /* NULL while MAKING and when LEFT */
+    hfsb_cancel      *cancel;  /* ends the creation, and calls without a
+                                  cancel of their own */
     hfsb_buf          hardware;
-    hfsb_buf          left;  /* no sandbox, but its Space is there: its id */
-    size_t            users; /* calls that hold it */
-    bool              automatic; /* nobody asked for it */
-    bool              retired;   /* another took its place: deleted when no
-                                    call holds it any more */
+    hfsb_buf          left;      /* id of the Space that is LEFT */
+    size_t            users;     /* calls that hold it */
+    bool              automatic; /* preloaded, so that it may be replaced */
 } hfsbi_box;
 
+typedef struct hfsbi_waiter hfsbi_waiter; /* in preload.c */
+
 struct hfsb_session {
-    /* what does not change after open */
+    /* constant after open */
     hfsb_alloc        alloc;
     hfsb_runtime      runtime;
     hfsb_tools       *tools; /* of the local runtime */
-    hfsb_sandbox_opts opts;  /* of sandboxes, but for cancel */
+    hfsb_sandbox_opts opts;  /* of sandboxes, except for cancel */
     hfsb_sandbox_spec spec;  /* of the preloaded one */
     hfsb_hub_pair    *secrets;
     size_t            secret_cap;
-    hfsb_buf          texts; /* of opts, spec and secrets: never moves */
+    hfsb_buf          texts; /* of opts, spec and secrets */
     hfsb_cancel      *give_up;
     long long         close_ms;
     hfsb_log_fn       log;
     void             *user;
 
-    pthread_mutex_t   lock; /* what follows belongs to it */
-    pthread_cond_t    changed;
+    pthread_mutex_t   lock;    /* guards the rest */
+    pthread_cond_t    changed; /* see hfsbi_session_wait() */
+    hfsbi_waiter     *waiters;
     hfsbi_box        *box;     /* in use now, or NULL */
-    hfsbi_box        *boxes;   /* all that hold a Space */
-    bool              claimed; /* a sandbox_create is under way: it alone makes
-                                one, and others wait for what comes of it */
-    hfsbi_box        *making;  /* the thread makes this one (NULL: it is done)
-                                 ... */
-    hfsb_sandbox_spec make;    /* ... like this */
-    bool              thread_there; /* to be joined */
+    hfsbi_box        *boxes;   /* all that have a Space to be deleted */
+    bool              claimed; /* a sandbox_create is under way: only it may
+                                  start the maker, others wait for it */
+    hfsbi_box        *making;  /* what the maker thread creates, or NULL ... */
+    hfsb_sandbox_spec make;    /* ... with these properties */
+    bool              thread_there; /* the maker must be joined */
     pthread_t         thread;
-    hfsb_status       made; /* what came of the last one */
+    hfsb_status       made; /* outcome of the last creation */
     hfsb_err          made_err;
     hfsbi_plan        plan;
 };
 
-/* ---- session.c ---- */
-
-/* One line to the log, when there is one. Not under the lock. */
+/* Writes one line to the log, if there is one. Not under the lock. */
 HFSBI_FN void hfsbi_session_log(const hfsb_session *session,
                                 const char *format, ...) HFSBI_PRINTF(2, 3);
 
-/* ---- session_preload.c: sandboxes; all but start take the lock ---- */
+/* ==== preload.c: the sandboxes of a session ==== */
 
-/* A thread begins to make a sandbox. Nothing is being made. Under the lock. */
+/* Starts the maker thread. Nothing is being made. Under the lock. */
 HFSBI_FN hfsb_status hfsbi_session_start(hfsb_session            *session,
                                          const hfsb_sandbox_spec *spec,
                                          bool automatic, hfsb_err *err);
-
-/* Waits for something to change. Under the lock, which is let go of meanwhile;
-   false when it was cancelled. */
+/* Ends the claim of a sandbox_create. Under the lock. */
+HFSBI_FN void hfsbi_session_unclaim(hfsb_session *session);
+/* Waits until something changes. Under the lock, which is released meanwhile;
+   false when cancel is set. */
 HFSBI_FN bool hfsbi_session_wait(hfsb_session      *session,
                                  const hfsb_cancel *cancel);
-
-/* The sandbox in use, held until it is given back; made first, or waited for,
-   when need be. What it gives but HFSB_OK is in *err. */
+/* The sandbox in use, held until it is released; waits for its creation, and
+   starts it if needed. Any status but HFSB_OK is explained in *err. Takes the
+   lock. */
 HFSBI_FN hfsb_status hfsbi_session_hold(hfsb_session      *session,
                                         const hfsb_cancel *cancel,
                                         hfsbi_box **out, hfsb_err *err);
-/* HFSB_OK, or why a sandbox that was to be deleted is still there. */
+/* HFSB_OK, or why a retired sandbox could not be deleted. Takes the lock. */
 HFSBI_FN hfsb_status hfsbi_session_release(hfsb_session *session,
                                            hfsbi_box *box, hfsb_err *err);
-
-/* Ends what is being made, deletes all. */
+/* Ends the creation under way, deletes all sandboxes. Takes the lock. */
 HFSBI_FN hfsb_status hfsbi_session_end(hfsb_session *session, hfsb_err *err);
 
-/* ---- session_jobs.c: hf_jobs ---- */
+/* ==== jobs.c: hf_jobs ==== */
 
 HFSBI_FN const hfsbi_tool *hfsbi_hf_jobs_tool(void);
 HFSBI_FN hfsb_status       hfsbi_session_jobs(hfsb_session          *session,
@@ -526,5 +563,3 @@ HFSBI_FN hfsb_status       hfsbi_session_jobs(hfsb_session          *session,
                                               const hfsb_cancel     *cancel,
                                               hfsb_tool_result      *result,
                                               hfsb_err              *err);
-
-/* ---- session_jobs_run.c ---- */

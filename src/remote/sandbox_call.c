@@ -1,54 +1,67 @@
 /* sandbox_call.c - a tool on another machine: from its arguments to its
-   result. */
+   result.
+
+   The arguments become the body of POST /api/{tool}, with the defaults that
+   the reference's client adds. The body is sent until a reply comes, as often
+   as that is safe:
+
+                          hfsb-server,     hfsb-server,     another
+                          with a key       harmless tool    server
+    nothing was sent         again            again          again
+    a wake-up page           again            again          again
+    it may have run        to the same        again          never
+                             instance
+
+   The key makes a repeat join the first call instead of running it twice. Only
+   the instance that received the key knows it. So before a repeat the server's
+   health says which instance answers, and the repeat names the instance it is
+   meant for: another one refuses it with 409.
+
+   bash on hfsb-server can stream: its reply is then a series of events, each
+   with a piece of output, and the last one holds the result. If a stream
+   breaks, the repeat brings the result alone, and bash_output the rest of the
+   text. */
 #include "remote_private.h"
 
-/* ==== sandbox arguments ==== */
-
-/* the body of a call, as the reference's client writes
-   it. */
+/* ---- the arguments ---- */
 
 enum {
     HFSBI_REMOTE_SECONDS = 1200, /* the longest timeout */
-    HFSBI_REMOTE_LINES = 2000,   /* that are read when nothing is said */
+    HFSBI_REMOTE_LINES = 2000,   /* that read returns by default */
     HFSBI_REMOTE_KILL = 30,      /* seconds for kill */
-    HFSBI_REMOTE_FIRST = 6
+    HFSBI_REMOTE_FIRST = 5
 };
 
-/* The keys that come first, in this order. */
-typedef struct hfsbi_remote_order {
-    const char *tool;
-    const char *keys[HFSBI_REMOTE_FIRST];
-} hfsbi_remote_order;
+static bool hfsbi_remote_is(const hfsbi_remote *r, const char *tool) {
+    return strcmp(r->tool->name, tool) == 0;
+}
 
-static const hfsbi_remote_order *hfsbi_remote_first(const hfsbi_remote *r) {
-    static const hfsbi_remote_order list[] = {
+/* The keys that come first, in the reference client's order; NULL ends. */
+static const char *const *hfsbi_remote_order(const hfsbi_remote *r) {
+    static const struct {
+        const char *tool, *keys[HFSBI_REMOTE_FIRST + 1];
+    } list[] = {
         {"bash", {"command", "work_dir", "timeout", NULL, NULL, NULL}},
         {"read", {"path", "offset", "limit", NULL, NULL, NULL}},
         {"write", {"path", "content", NULL, NULL, NULL, NULL}},
         {"edit", {"path", "old_str", "new_str", "replace_all", "mode", NULL}},
-        {"", {NULL, NULL, NULL, NULL, NULL, NULL}}};
-    const hfsbi_remote_order *at = list;
-    while (at->keys[0] && strcmp(at->tool, r->tool->name) != 0) at++;
-    return at;
+        {NULL, {NULL, NULL, NULL, NULL, NULL, NULL}}};
+    size_t i = 0;
+    while (list[i].tool && !hfsbi_remote_is(r, list[i].tool)) i++;
+    return list[i].keys;
 }
 
-/* What the caller says, NULL when that is nothing. */
+/* The argument, or NULL if it is missing or null. */
 static const hfsb_json_value *hfsbi_remote_given(const hfsb_json_value *args,
                                                  const char            *key) {
     const hfsb_json_value *value = hfsb_json_get(args, key);
     return hfsb_json_type_of(value) == HFSB_JSON_NULL ? NULL : value;
 }
 
-static bool hfsbi_remote_is(const hfsbi_remote *r, const char *tool) {
-    return strcmp(r->tool->name, tool) == 0;
-}
-
-/* ---- time ---- */
-
-static bool hfsbi_remote_stays(const hfsb_json_value *args) {
-    bool stays = false;
-    (void)hfsb_json_arg_bool(args, "background", false, &stays, NULL);
-    return stays;
+static bool hfsbi_remote_in_background(const hfsb_json_value *args) {
+    bool background = false;
+    (void)hfsb_json_arg_bool(args, "background", false, &background, NULL);
+    return background;
 }
 
 /* How long the tool may take. */
@@ -57,7 +70,7 @@ static double hfsbi_remote_seconds(const hfsbi_remote    *r,
     double    seconds = 0;
     long long wait_ms = 0;
     if (hfsbi_remote_is(r, "kill")) return HFSBI_REMOTE_KILL;
-    if (hfsbi_remote_is(r, "bash") && !hfsbi_remote_stays(args))
+    if (hfsbi_remote_is(r, "bash") && !hfsbi_remote_in_background(args))
         (void)hfsb_json_arg_double(args, "timeout", false, &seconds, NULL);
     if (hfsbi_remote_is(r, "bash_output"))
         (void)hfsb_json_arg_int(args, "wait_ms", false, &wait_ms, NULL);
@@ -68,17 +81,16 @@ static double hfsbi_remote_seconds(const hfsbi_remote    *r,
                : seconds;
 }
 
-/* In the background a command has no time limit unless it is asked for. A
-   server that is not ours sets none itself: no more than the longest is
-   sent to it. */
-static void hfsbi_put_remote_timeout(hfsb_json_writer *w, hfsbi_remote *r,
+/* A background command has no timeout unless asked for. A server other than
+   hfsb-server sets no limit itself, so it is sent no more than the longest. */
+static void hfsbi_remote_put_timeout(hfsb_json_writer *w, hfsbi_remote *r,
                                      const hfsb_json_value *args) {
     const hfsb_json_value *given = hfsbi_remote_given(args, "timeout");
     double                 seconds = 0;
     bool known = hfsb_json_arg_double(args, "timeout", false, &seconds,
                                       NULL) == HFSB_OK;
     bool none = !given || (known && !(seconds < 0 || seconds > 0));
-    if (none && hfsbi_remote_stays(args)) return;
+    if (none && hfsbi_remote_in_background(args)) return;
     hfsb_json_put_key(w, HFSB_LIT("timeout"));
     if (!none && (r->trusted || seconds <= (double)HFSBI_REMOTE_SECONDS))
         hfsb_json_put_value(w, given);
@@ -87,20 +99,18 @@ static void hfsbi_put_remote_timeout(hfsb_json_writer *w, hfsbi_remote *r,
     else hfsb_json_put_double(w, r->timeout);
 }
 
-/* ---- the other keys ---- */
-
-static void hfsbi_put_remote_limit(hfsb_json_writer      *w,
+static void hfsbi_remote_put_limit(hfsb_json_writer      *w,
                                    const hfsb_json_value *args) {
     const hfsb_json_value *limit = hfsb_json_get(args, "limit");
     hfsb_json_put_key(w, HFSB_LIT("limit"));
     if (limit || hfsbi_remote_given(args, "offset"))
-        hfsb_json_put_value(w, limit); /* null: all that follow */
+        hfsb_json_put_value(w, limit); /* null: all lines from there */
     else hfsb_json_put_int(w, HFSBI_REMOTE_LINES);
 }
 
-static void hfsbi_put_remote_work_dir(hfsb_json_writer *w, hfsbi_remote *r,
+static void hfsbi_remote_put_work_dir(hfsb_json_writer *w, hfsbi_remote *r,
                                       const hfsb_json_value *given) {
-    hfsb_str own = hfsb_buf_str(&r->sandbox->work_dir);
+    hfsb_str own = r->sandbox->o.work_dir;
     bool     none = !given || (hfsb_json_type_of(given) == HFSB_JSON_STRING &&
                            hfsb_json_str(given, own).len == 0);
     if (none && !own.len) return;
@@ -109,16 +119,16 @@ static void hfsbi_put_remote_work_dir(hfsb_json_writer *w, hfsbi_remote *r,
     else hfsb_json_put_value(w, given);
 }
 
-/* One of the keys that come first: as it is given, or what the reference's
-   client adds; a required one that is missing is for the server to tell. */
-static void hfsbi_put_remote_first(hfsb_json_writer *w, hfsbi_remote *r,
+/* Writes one of the keys that come first: as given, or its default. A missing
+   required key is for the server to report. */
+static void hfsbi_remote_put_first(hfsb_json_writer *w, hfsbi_remote *r,
                                    const hfsb_json_value *args,
                                    const char            *key) {
     const hfsb_json_value *given = hfsbi_remote_given(args, key);
-    if (strcmp(key, "timeout") == 0) hfsbi_put_remote_timeout(w, r, args);
+    if (strcmp(key, "timeout") == 0) hfsbi_remote_put_timeout(w, r, args);
     else if (strcmp(key, "work_dir") == 0)
-        hfsbi_put_remote_work_dir(w, r, given);
-    else if (strcmp(key, "limit") == 0) hfsbi_put_remote_limit(w, args);
+        hfsbi_remote_put_work_dir(w, r, given);
+    else if (strcmp(key, "limit") == 0) hfsbi_remote_put_limit(w, args);
     else if (!given && strcmp(key, "replace_all") == 0)
         hfsbi_put_member_bool(w, key, false);
     else if (!given && strcmp(key, "mode") == 0)
@@ -129,37 +139,36 @@ static void hfsbi_put_remote_first(hfsb_json_writer *w, hfsbi_remote *r,
     }
 }
 
-/* How a reply is sent is for us to say, not for the caller. */
-static bool hfsbi_remote_is_own_key(const hfsbi_remote       *r,
-                                    const hfsbi_remote_order *order,
-                                    hfsb_str                  key) {
+/* True for a key that is written already, and for "stream": how the reply is
+   sent is up to this file. */
+static bool hfsbi_remote_skips(const hfsbi_remote *r, const char *const *order,
+                               hfsb_str key) {
     size_t i;
-    for (i = 0; order->keys[i]; i++)
-        if (hfsb_str_equal(key, hfsb_cstr(order->keys[i]))) return true;
+    for (i = 0; order[i]; i++)
+        if (hfsb_str_equal(key, hfsb_cstr(order[i]))) return true;
     return hfsbi_remote_is(r, "bash") &&
            hfsb_str_equal(key, HFSB_LIT("stream"));
 }
 
-/* Writes r->body, with what the reference's client adds, and sets the time
-   it may take. */
-static hfsb_status hfsbi_remote_arguments(hfsbi_remote          *r,
-                                          const hfsb_json_value *arguments,
-                                          hfsb_err              *err) {
-    const hfsbi_remote_order *order = hfsbi_remote_first(r);
-    hfsb_json_iter            it = hfsb_json_begin(arguments);
-    hfsb_json_writer          w;
-    size_t                    i;
+/* Writes r->body and sets r->timeout. */
+static hfsb_status hfsbi_remote_write(hfsbi_remote          *r,
+                                      const hfsb_json_value *arguments,
+                                      hfsb_err              *err) {
+    const char *const *order = hfsbi_remote_order(r);
+    hfsb_json_iter     it = hfsb_json_begin(arguments);
+    hfsb_json_writer   w;
+    size_t             i;
     r->timeout = hfsbi_remote_seconds(r, arguments);
     hfsb_json_writer_init(&w, &r->body, NULL);
     hfsb_json_put_object(&w);
-    for (i = 0; order->keys[i]; i++)
-        hfsbi_put_remote_first(&w, r, arguments, order->keys[i]);
+    for (i = 0; order[i]; i++)
+        hfsbi_remote_put_first(&w, r, arguments, order[i]);
     while (hfsb_json_next(&it)) {
-        if (hfsbi_remote_is_own_key(r, order, it.key)) continue;
+        if (hfsbi_remote_skips(r, order, it.key)) continue;
         hfsb_json_put_key(&w, it.key);
         hfsb_json_put_value(&w, it.value);
     }
-    /* a stream that breaks is not the end of its command */
+    /* the command must survive a stream that breaks */
     if (r->opts.on_text && r->trusted && hfsbi_remote_is(r, "bash") &&
         !hfsb_json_get(arguments, "on_disconnect"))
         hfsbi_put_member_str(&w, "on_disconnect", HFSB_LIT("continue"));
@@ -170,18 +179,14 @@ static hfsb_status hfsbi_remote_arguments(hfsbi_remote          *r,
     return hfsb_json_writer_finish(&w, err);
 }
 
-/* ==== sandbox stream ==== */
-
-/* what a command prints, shown while it runs. */
+/* ---- the events of a stream ---- */
 
 enum {
     HFSBI_STREAM_EVENT = 8 << 20,  /* bytes of one event */
     HFSBI_STREAM_ERRORS = 1 << 20, /* of stderr that are remembered */
-    HFSBI_STREAM_PLAIN = 64 << 20, /* of a reply that is no stream */
+    HFSBI_STREAM_PLAIN = 64 << 20, /* of a reply that is not a stream */
     HFSBI_STREAM_REST = 16 << 20   /* that are shown after a break */
 };
-
-/* ---- events ---- */
 
 static void hfsbi_remote_show(hfsbi_remote *r, hfsb_proc_stream stream,
                               hfsb_str text) {
@@ -189,21 +194,25 @@ static void hfsbi_remote_show(hfsbi_remote *r, hfsb_proc_stream stream,
 }
 
 /* {"offset":0,"text":"..."} */
-static void hfsbi_remote_piece(hfsbi_remote *r, hfsb_proc_stream stream,
-                               const hfsb_json_value *piece) {
+static void hfsbi_remote_show_piece(hfsbi_remote *r, hfsb_proc_stream stream,
+                                    const hfsb_json_value *piece) {
     hfsbi_remote_text     *t = &r->text;
     const hfsb_json_value *at = hfsb_json_get(piece, "offset");
     hfsb_str text = hfsb_json_str(hfsb_json_get(piece, "text"), HFSB_LIT(""));
     unsigned long long offset = hfsb_json_uint(at, t->shown[stream]);
     t->shown[stream] = offset + text.len;
-    /* its beginning is enough to find it again */
-    if (stream == HFSB_PROC_STDERR && t->errors.len == offset)
-        (void)!hfsb_buf_append(&t->errors, text);
-    hfsbi_remote_show(r, stream, text);
+    /* its start is enough to find it in the log again; without memory, or
+       beyond the limit, what is there must do */
+    if (stream == HFSB_PROC_STDERR && t->errors.len == offset &&
+        hfsb_buf_append(&t->errors, text) != HFSB_OK)
+        hfsb_buf_truncate(&t->errors, t->errors.len);
+    if (text.len) r->opts.on_text(r->opts.user, stream, text);
 }
 
-/* {"stream":"stdout","from":5,"to":70000}: we were too slow. */
-static void hfsbi_remote_gap(hfsbi_remote *r, const hfsb_json_value *gap) {
+/* {"stream":"stdout","from":5,"to":70000}: the server dropped these bytes
+   because we read too slowly. */
+static void hfsbi_remote_show_gap(hfsbi_remote          *r,
+                                  const hfsb_json_value *gap) {
     hfsb_str name =
         hfsb_json_str(hfsb_json_get(gap, "stream"), HFSB_LIT("stdout"));
     bool               is_error = hfsb_str_equal(name, HFSB_LIT("stderr"));
@@ -230,20 +239,18 @@ static bool hfsbi_remote_on_event(void *user, hfsb_str event, hfsb_str data) {
     }
     doc.alloc = r->sandbox->o.alloc;
     t->status = hfsb_json_parse(data, NULL, &doc, NULL);
-    if (t->status == HFSB_SYNTAX) t->status = HFSB_OK; /* not for us */
+    if (t->status == HFSB_SYNTAX) t->status = HFSB_OK; /* an unknown event */
     if (t->status != HFSB_OK) return false;
     if (hfsb_str_equal(event, HFSB_LIT("stdout")))
-        hfsbi_remote_piece(r, HFSB_PROC_STDOUT, doc.root);
+        hfsbi_remote_show_piece(r, HFSB_PROC_STDOUT, doc.root);
     else if (hfsb_str_equal(event, HFSB_LIT("stderr")))
-        hfsbi_remote_piece(r, HFSB_PROC_STDERR, doc.root);
+        hfsbi_remote_show_piece(r, HFSB_PROC_STDERR, doc.root);
     else if (hfsb_str_equal(event, HFSB_LIT("gap")))
-        hfsbi_remote_gap(r, doc.root);
+        hfsbi_remote_show_gap(r, doc.root);
     hfsb_json_free(&doc);
     return true;
 }
 
-/* The callbacks of a call whose reply may be a stream; user is the
-   hfsbi_remote. */
 static bool hfsbi_remote_on_head(void *user, int status,
                                  const hfsb_http_field *fields,
                                  size_t                 field_count) {
@@ -273,117 +280,11 @@ static bool hfsbi_remote_on_body(void *user, hfsb_str piece) {
     return st == HFSB_OK;
 }
 
-/* ---- after a break ---- */
+/* ---- begin and end ---- */
 
-/* What the command has printed from offset on; *next is where that ends. */
-static hfsb_status hfsbi_remote_output(hfsbi_remote *r, hfsb_str id,
-                                       unsigned long long  offset,
-                                       unsigned long long *next,
-                                       hfsb_buf           *out) {
-    hfsbi_remote     ask;
-    hfsb_json_writer w;
-    hfsb_err         err;
-    hfsb_status      st;
-    hfsbi_remote_init(&ask, r->sandbox,
-                      hfsbi_tool_find(HFSB_LIT("bash_output")), r->cancel);
-    hfsb_json_writer_init(&w, &ask.body, NULL);
-    hfsb_json_put_object(&w);
-    hfsbi_put_member_str(&w, "id", id);
-    hfsb_json_put_key(&w, HFSB_LIT("offset"));
-    hfsb_json_put_uint(&w, offset);
-    hfsb_json_put_end(&w);
-    st = hfsb_json_writer_finish(&w, &err);
-    if (st == HFSB_OK) st = hfsbi_remote_send(&ask, &err);
-    *next = hfsb_json_uint(hfsb_json_get(ask.doc.root, "next_offset"), offset);
-    if (st == HFSB_OK && ask.status == 200)
-        st = hfsb_buf_append(
-            out, hfsb_json_str(hfsb_json_get(ask.doc.root, "output"),
-                               HFSB_LIT("")));
-    hfsbi_remote_free(&ask);
-    return st;
-}
-
-/* The log of a command that has ended: stdout, then stderr. What was shown of
-   stderr is in the middle of the rest, and is taken out. */
-static void hfsbi_remote_show_log(hfsbi_remote *r, hfsb_str log) {
-    hfsb_str errors = hfsb_buf_str(&r->text.errors);
-    size_t   at = errors.len ? hfsb_str_find(log, errors) : HFSB_NPOS;
-    size_t   shown = (size_t)r->text.shown[HFSB_PROC_STDERR];
-    if (at == HFSB_NPOS) {
-        hfsbi_remote_show(r, HFSB_PROC_STDOUT, log);
-        return;
-    }
-    hfsbi_remote_show(r, HFSB_PROC_STDOUT, hfsb_str_slice(log, 0, at));
-    hfsbi_remote_show(r, HFSB_PROC_STDERR,
-                      hfsb_str_slice(log, at + shown, log.len));
-}
-
-/* Shows what was not shown yet, once the reply is there. */
-static void hfsbi_remote_show_rest(hfsbi_remote *r, hfsb_str output) {
-    hfsb_str id =
-        hfsb_json_str(hfsb_json_get(r->doc.root, "id"), HFSB_LIT(""));
-    unsigned long long offset = r->text.shown[HFSB_PROC_STDOUT], next;
-    hfsb_buf           log = HFSB_INIT;
-    size_t             had;
-    if (!r->opts.on_text || r->text.ended) return;
-    if (!r->text.used || !id.len) {
-        hfsbi_remote_show(r, HFSB_PROC_STDOUT, output);
-        return;
-    }
-    log.alloc = r->sandbox->o.alloc;
-    log.max = HFSBI_STREAM_REST;
-    /* without text it is the end, also when the offset says otherwise */
-    for (had = HFSB_NPOS; had != log.len; offset = next) {
-        had = log.len;
-        if (hfsbi_remote_output(r, id, offset, &next, &log) != HFSB_OK ||
-            next <= offset)
-            break;
-    }
-    hfsbi_remote_show_log(r, hfsb_buf_str(&log));
-    hfsb_buf_free(&log);
-}
-
-/* ==== sandbox try ==== */
-
-/* a call is sent until there is a reply, and runs once. */
-
-/*  What may be sent again:
-
-                          ours, with a key   ours, harmless   not ours
-    nothing was sent            yes               yes            yes
-    a wake-up page              yes               yes            yes
-    it may have run        to the same            yes            no
-                             instance
-
-    The key makes a repeat join the first one. Only the instance that got it
-    knows it: before a repeat health is asked who is there, and the repeat
-    says whom it is for. */
-
-enum {
-    HFSBI_REMOTE_PREVIEW = 200, /* characters of a page in a message, */
-    HFSBI_REMOTE_LOOK = 2048,   /* bytes of it in which tokens are sought */
-    HFSBI_REMOTE_ASKS = 3       /* of health, before a repeat */
-};
-
-/* ---- the call ---- */
-
-/* Tools that change nothing, and kill, which may as well ask twice. */
-static bool hfsbi_remote_harmless(const char *tool) {
-    static const char *const list[] = {"read", "exists",      "glob", "grep",
-                                       "list", "bash_output", "kill"};
-    size_t                   i;
-    for (i = 0; i < sizeof list / sizeof *list; i++)
-        if (strcmp(list[i], tool) == 0) return true;
-    return false;
-}
-
-static void hfsbi_remote_make_key(hfsbi_remote *r) {
-    unsigned char bytes[16];
-    size_t        i;
-    hfsbi_random(bytes, sizeof bytes);
-    for (i = 0; i < sizeof bytes; i++)
-        (void)snprintf(r->key + 2 * i, 3, "%02x", bytes[i]);
-}
+/* Tools that change nothing, and kill, which may be asked twice. */
+static const char hfsbi_harmless_tools[] =
+    "read exists glob grep list bash_output kill";
 
 HFSBI_FN void hfsbi_remote_init(hfsbi_remote *r, hfsb_sandbox *sandbox,
                                 const hfsbi_tool  *tool,
@@ -394,17 +295,18 @@ HFSBI_FN void hfsbi_remote_init(hfsbi_remote *r, hfsb_sandbox *sandbox,
     r->tool = tool;
     r->cancel = cancel;
     r->timeout = sandbox->o.timeout;
-    r->harmless = hfsbi_remote_harmless(tool->name);
+    r->harmless = hfsbi_list_has(hfsb_cstr(hfsbi_harmless_tools), ' ',
+                                 hfsb_cstr(tool->name));
     r->body.alloc = r->doc.alloc = r->text.errors.alloc = alloc;
     r->text.plain.alloc = r->text.result.alloc = alloc;
     r->text.sse.line.alloc = r->text.sse.event.alloc = alloc;
     r->text.sse.data.alloc = alloc;
     pthread_mutex_lock(&sandbox->lock);
-    r->trusted = sandbox->ours;
     memcpy(r->instance, sandbox->instance, sizeof r->instance);
     pthread_mutex_unlock(&sandbox->lock);
+    r->trusted = r->instance[0] != '\0';
     if (tool->once || strcmp(tool->name, "bash") == 0)
-        hfsbi_remote_make_key(r);
+        hfsbi_random_hex(r->key, 32);
 }
 
 HFSBI_FN void hfsbi_remote_free(hfsbi_remote *r) {
@@ -418,17 +320,24 @@ HFSBI_FN void hfsbi_remote_free(hfsbi_remote *r) {
 
 /* ---- one try ---- */
 
-/* It may have run: whether it may be sent again all the same. */
-static void hfsbi_remote_ran(hfsbi_remote *r) {
+enum {
+    HFSBI_REMOTE_PREVIEW = 200, /* characters of a page in a message, */
+    HFSBI_REMOTE_LOOK = 2048,   /* bytes of it that are searched for tokens */
+    HFSBI_REMOTE_ASKS = 3       /* health checks before a repeat */
+};
+
+/* The server may have run the call: decides whether it may be repeated. */
+static void hfsbi_remote_set_ran(hfsbi_remote *r) {
     r->may_have_run = true;
     r->again = r->trusted && (r->harmless || r->key[0]);
 }
 
-/* A repeat that must join the first one, and is for that instance alone. */
+/* True when the next try must join an earlier one, on that instance. */
 static bool hfsbi_remote_joins(const hfsbi_remote *r) {
     return r->may_have_run && !r->harmless && r->trusted;
 }
 
+/* No reply came, because of st; sent: the request was. */
 static hfsb_status hfsbi_remote_no_reply(hfsbi_remote *r, hfsb_status st,
                                          bool sent, hfsb_err *err) {
     char     seconds[HFSBI_SECONDS];
@@ -439,20 +348,20 @@ static hfsb_status hfsbi_remote_no_reply(hfsbi_remote *r, hfsb_status st,
                           sent ? " What was begun there goes on." : "");
     if (st == HFSB_CONNECT ||
         (!sent && (st == HFSB_TIMEOUT || st == HFSB_LOST))) {
-        r->again = true; /* the words for it come at the end */
+        r->again = true; /* hfsbi_remote_unreachable() writes the message */
         return HFSB_CONNECT;
     }
     if (st != HFSB_LOST && st != HFSB_TIMEOUT && st != HFSB_REMOTE &&
         st != HFSB_IO)
         return st;
-    if (sent) hfsbi_remote_ran(r);
+    if (sent) hfsbi_remote_set_ran(r);
     if (st == HFSB_TIMEOUT) {
         hfsbi_seconds_text((long long)(r->timeout * 1000.0), seconds);
         return hfsbi_fail(err, st, 0, "Timeout after %ss", seconds);
     }
     return hfsbi_fail(err, st, 0,
                       "The connection to the sandbox was lost before its "
-                      "reply was there (%s).%s",
+                      "reply came (%s).%s",
                       why.msg,
                       r->harmless ? ""
                                   : " The call may have run: look before you "
@@ -463,10 +372,9 @@ static bool hfsbi_is_success(int status) {
     return status >= 200 && status < 300;
 }
 
-/* A page of the Hub's edge while a Space wakes up: the call went no further.
-   What says that it is JSON, or who sent it, is a server's reply cut short.
-   A gateway that had no good answer (502, 504), and a server that failed
-   (500), have been asked. */
+/* True for a page of the Hub's edge while a Space wakes up: the call went no
+   further. A reply that claims to be JSON, or carries X-Hfsb, is a server's,
+   cut short. After 500, 502 and 504 the server may have been asked. */
 static bool hfsbi_is_wake_page(const hfsb_http_reply *reply) {
     const hfsb_str json = HFSB_LIT("application/json");
     hfsb_str       type = hfsb_http_reply_field(reply, "Content-Type", 0);
@@ -478,7 +386,8 @@ static bool hfsbi_is_wake_page(const hfsb_http_reply *reply) {
            status == 503;
 }
 
-/* The beginning of a page; a debugging one shows what it was sent. */
+/* Appends the start of a page, tokens removed: a debugging page may show the
+   request. */
 static void hfsbi_remote_preview(const hfsbi_remote *r, hfsb_str page,
                                  hfsb_err *err) {
     char   text[HFSBI_REMOTE_LOOK + 1];
@@ -486,7 +395,7 @@ static void hfsbi_remote_preview(const hfsbi_remote *r, hfsb_str page,
     page = hfsb_str_slice(page, 0, HFSBI_REMOTE_LOOK);
     for (i = 0; i < page.len; i++) text[i] = page.ptr[i] ? page.ptr[i] : ' ';
     text[i] = '\0';
-    hfsbi_sandbox_hide(r->sandbox, text);
+    hfsbi_sandbox_scrub(r->sandbox, text);
     page = hfsb_cstr(text);
     while (pos < page.len && shown++ < HFSBI_REMOTE_PREVIEW) {
         unsigned long code;
@@ -497,6 +406,7 @@ static void hfsbi_remote_preview(const hfsbi_remote *r, hfsb_str page,
     if (!page.len) hfsbi_err_add(err, "(empty)");
 }
 
+/* The reply is not JSON. */
 static hfsb_status hfsbi_remote_page(hfsbi_remote          *r,
                                      const hfsb_http_reply *reply,
                                      hfsb_str page, hfsb_err *err) {
@@ -505,30 +415,33 @@ static hfsb_status hfsbi_remote_page(hfsbi_remote          *r,
     if (r->status == 401 || r->status == 403) st = HFSB_AUTH;
     r->again = waking;
     if (!waking && (r->status >= 500 || hfsbi_is_success(r->status)))
-        hfsbi_remote_ran(r);
+        hfsbi_remote_set_ran(r);
     hfsbi_fail(err, st, 0,
                "Sandbox returned non-JSON response (HTTP %d): ", r->status);
     hfsbi_remote_preview(r, page, err);
     return st;
 }
 
-static hfsb_status hfsbi_remote_anew(hfsbi_remote *r, hfsb_err *err) {
+/* Another instance answers now: it does not know whether the call ran. */
+static hfsb_status hfsbi_remote_restarted(hfsbi_remote *r, hfsb_err *err) {
     r->again = false;
     return hfsbi_fail(err, HFSB_LOST, 0,
-                      "The sandbox's server was started anew while this call "
-                      "was under way. It may have run or not, and is not sent "
-                      "again: look before you repeat it.");
+                      "The sandbox's server was restarted during this call. "
+                      "It may have run or not, and is not sent again: look "
+                      "before you repeat it.");
 }
 
-/* True when a repeat found another instance, which refused it. */
-static bool hfsbi_remote_was_misled(const hfsbi_remote    *r,
-                                    const hfsb_http_reply *reply) {
-    hfsb_str said = hfsb_http_reply_field(reply, "X-Hfsb", 0);
-    return reply->status == 409 && said.ptr && hfsbi_remote_joins(r) &&
-           !hfsb_str_equal(hfsbi_sandbox_said(said), hfsb_cstr(r->instance));
+/* True when a repeat reached another instance, which refused it. */
+static bool hfsbi_remote_missed(const hfsbi_remote    *r,
+                                const hfsb_http_reply *reply) {
+    return reply->status == 409 &&
+           hfsb_http_reply_field(reply, "X-Hfsb", 0).ptr &&
+           hfsbi_remote_joins(r) &&
+           !hfsb_str_equal(hfsbi_reply_instance(reply),
+                           hfsb_cstr(r->instance));
 }
 
-/* A whole reply came. */
+/* A complete reply came. */
 static hfsb_status hfsbi_remote_read(hfsbi_remote          *r,
                                      const hfsb_http_reply *reply,
                                      hfsb_err              *err) {
@@ -536,10 +449,9 @@ static hfsb_status hfsbi_remote_read(hfsbi_remote          *r,
     hfsb_err    why = HFSB_INIT;
     hfsb_status st;
     r->status = reply->status;
-    if (hfsbi_remote_was_misled(r, reply)) return hfsbi_remote_anew(r, err);
+    if (hfsbi_remote_missed(r, reply)) return hfsbi_remote_restarted(r, err);
     if (r->text.streams && !r->text.ended) {
-        hfsbi_fail(&why, HFSB_LOST, 0, "it ended without a result");
-        *err = why;
+        hfsbi_fail(err, HFSB_LOST, 0, "it ended without a result");
         return hfsbi_remote_no_reply(r, HFSB_LOST, true, err);
     }
     if (r->text.streams) body = hfsb_buf_str(&r->text.result);
@@ -570,11 +482,11 @@ static size_t hfsbi_remote_fields(hfsbi_remote *r, bool stream,
     return n;
 }
 
-/* A repeat joins a command whose text went to the first: it gets the result
-   alone, and is not asked for more. */
+/* A repeat does not stream: it joins a command whose text went to the first
+   try, and gets the result alone. */
 static bool hfsbi_remote_may_stream(const hfsbi_remote *r) {
     return r->opts.on_text && r->trusted && !r->may_have_run &&
-           strcmp(r->tool->name, "bash") == 0;
+           hfsbi_remote_is(r, "bash");
 }
 
 static hfsb_status hfsbi_remote_try(hfsbi_remote *r, hfsb_err *err) {
@@ -587,7 +499,8 @@ static hfsb_status hfsbi_remote_try(hfsbi_remote *r, hfsb_err *err) {
     call.body = hfsb_buf_str(&r->body);
     call.fields = field;
     call.field_count = hfsbi_remote_fields(r, stream, field);
-    call.total_ms = (long long)(r->timeout * 1000.0) + r->sandbox->o.margin_ms;
+    call.total_ms =
+        (long long)(r->timeout * 1000.0) + r->sandbox->o.times.margin_ms;
     call.cancel = r->cancel;
     call.user = r;
     if (stream) {
@@ -601,8 +514,8 @@ static hfsb_status hfsbi_remote_try(hfsbi_remote *r, hfsb_err *err) {
     st = hfsbi_sandbox_send(r->sandbox, hfsb_cstr(r->tool->name), &call,
                             &reply, err);
     if (reply.url.len &&
-        !hfsbi_sandbox_is_there(r->sandbox, hfsb_buf_str(&reply.url)))
-        r->trusted = false; /* redirected to one who got no key */
+        !hfsbi_sandbox_is_origin(r->sandbox, hfsb_buf_str(&reply.url)))
+        r->trusted = false; /* redirected to a server that got no key */
     if (st == HFSB_CANCELLED && r->text.status != HFSB_OK)
         st = hfsbi_fail_status(err, r->text.status, "Reading a stream");
     st = st == HFSB_OK ? hfsbi_remote_read(r, &reply, err)
@@ -611,47 +524,48 @@ static hfsb_status hfsbi_remote_try(hfsbi_remote *r, hfsb_err *err) {
     return st;
 }
 
-/* ---- who is there ---- */
+/* ---- all tries ---- */
 
-/* The instance that answers health; HFSB_LOST when that went wrong on the
-   way, another status when there is no one. */
+/* The instance that answers a health check. HFSB_LOST when the reply is not
+   hfsb-server's; another status when there is none. */
 static hfsb_status hfsbi_remote_who(hfsbi_remote *r, char *instance,
                                     size_t room) {
     hfsb_sandbox   *s = r->sandbox;
     hfsb_http_call  call = HFSB_INIT;
     hfsb_http_reply reply = HFSB_INIT;
-    hfsb_str        said;
+    hfsb_str        id;
     hfsb_status     st;
     call.method = HFSB_LIT("GET");
-    call.total_ms = s->o.health_ms;
+    call.total_ms = s->o.times.health_ms;
     call.cancel = r->cancel;
     st = hfsbi_sandbox_send(s, HFSB_LIT("health"), &call, &reply, NULL);
     if (st == HFSB_OK &&
         (reply.status != 200 ||
          !hfsb_http_reply_field(&reply, "X-Hfsb", 0).ptr ||
-         !hfsbi_sandbox_is_there(s, hfsb_buf_str(&reply.url))))
+         !hfsbi_sandbox_is_origin(s, hfsb_buf_str(&reply.url))))
         st = HFSB_LOST;
-    /* not what the handle knows: another thread may have noted more since */
-    said = hfsbi_sandbox_said(hfsb_http_reply_field(&reply, "X-Hfsb", 0));
-    (void)snprintf(instance, room, "%.*s", (int)said.len, said.ptr);
+    /* not s->instance: another thread may have noted a later one */
+    id = hfsbi_reply_instance(&reply);
+    (void)snprintf(instance, room, "%.*s", (int)id.len, id.ptr);
     hfsb_http_reply_free(&reply);
     return st;
 }
 
-/* Before a repeat of what may have run. HFSB_BUSY: no one answers yet. */
-static hfsb_status hfsbi_remote_same(hfsbi_remote *r, hfsb_err *err) {
+/* Before a repeat of a call that may have run: does the same instance still
+   answer? HFSB_BUSY: no server answers yet. */
+static hfsb_status hfsbi_remote_check_instance(hfsbi_remote *r,
+                                               hfsb_err     *err) {
     char        instance[sizeof r->instance];
-    hfsb_status st = HFSB_LOST;
-    size_t      n;
+    hfsbi_retry retry = HFSB_INIT;
+    hfsb_status st;
     if (!r->may_have_run) return HFSB_OK;
-    for (n = 0; st == HFSB_LOST && n < HFSBI_REMOTE_ASKS; n++)
-        st = hfsbi_remote_who(r, instance, sizeof instance);
+    retry.tries = HFSBI_REMOTE_ASKS;
+    do st = hfsbi_remote_who(r, instance, sizeof instance);
+    while (st == HFSB_LOST && hfsbi_retry_again(&retry) == HFSB_OK);
     if (st != HFSB_OK) return HFSB_BUSY;
     if (r->harmless || strcmp(instance, r->instance) == 0) return HFSB_OK;
-    return hfsbi_remote_anew(r, err);
+    return hfsbi_remote_restarted(r, err);
 }
-
-/* ---- all tries ---- */
 
 static hfsb_status hfsbi_remote_unreachable(hfsbi_remote *r, hfsb_err *err) {
     hfsb_sandbox      *s = r->sandbox;
@@ -659,8 +573,7 @@ static hfsb_status hfsbi_remote_unreachable(hfsbi_remote *r, hfsb_err *err) {
     hfsb_err           why = *err;
     const char        *stage = why.msg;
     if (!s->is_url) {
-        (void)hfsb_hub_runtime(s->o.hub, hfsb_buf_str(&s->id), r->cancel,
-                               &runtime, NULL);
+        (void)hfsb_hub_runtime(s->o.hub, s->id, r->cancel, &runtime, NULL);
         if (hfsb_cancel_is_set(r->cancel))
             return hfsbi_remote_no_reply(r, HFSB_CANCELLED, false, err);
         stage = runtime.stage[0] ? runtime.stage : "unknown";
@@ -671,24 +584,23 @@ static hfsb_status hfsbi_remote_unreachable(hfsbi_remote *r, hfsb_err *err) {
 }
 
 HFSBI_FN hfsb_status hfsbi_remote_send(hfsbi_remote *r, hfsb_err *err) {
-    const hfsb_sandbox_opts *o = &r->sandbox->o;
-    hfsb_status              st = HFSB_OK, same;
-    size_t                   n;
-    for (n = 0; n < o->tries; n++) {
-        if (n > 0 && !hfsb_cancel_wait(r->cancel, o->delay_ms * (long long)n))
-            return hfsbi_remote_no_reply(r, HFSB_CANCELLED, r->may_have_run,
-                                         err);
-        same = n > 0 ? hfsbi_remote_same(r, err) : HFSB_OK;
-        if (same == HFSB_BUSY) continue; /* *err says how the last one went */
+    hfsbi_retry retry = hfsbi_sandbox_retry(r->sandbox, r->cancel);
+    hfsb_status st = hfsbi_remote_try(r, err), wait, same;
+    while (st != HFSB_OK && r->again) {
+        wait = hfsbi_retry_again(&retry);
+        if (wait == HFSB_CANCELLED)
+            return hfsbi_remote_no_reply(r, wait, r->may_have_run, err);
+        if (wait != HFSB_OK) break;
+        same = hfsbi_remote_check_instance(r, err);
+        if (same == HFSB_BUSY) continue; /* st and *err: of the last try */
         st = same == HFSB_OK ? hfsbi_remote_try(r, err) : same;
-        if (st == HFSB_OK || !r->again) break;
     }
     if (r->may_have_run && !r->harmless &&
         (st == HFSB_CONNECT || st == HFSB_BUSY))
         return hfsbi_fail(err, HFSB_LOST, 0,
                           "The connection to the sandbox was lost before its "
-                          "reply was there, and no new one can be made. The "
-                          "call may have run: look before you repeat it.");
+                          "reply came, and cannot be made again. The call may "
+                          "have run: look before you repeat it.");
     return st == HFSB_CONNECT ? hfsbi_remote_unreachable(r, err) : st;
 }
 
@@ -712,7 +624,7 @@ HFSBI_FN hfsb_status hfsbi_remote_status(int http) {
     }
 }
 
-/* A string, or the JSON text of what stands there instead. */
+/* Appends a string, or the JSON text of any other value. */
 static hfsb_status hfsbi_remote_string(const hfsb_json_value *root,
                                        const char *key, hfsb_buf *out) {
     const hfsb_json_value *value = hfsb_json_get(root, key);
@@ -742,19 +654,15 @@ static hfsb_status hfsbi_remote_added(const hfsb_json_value *root,
     return st;
 }
 
-/* The server knows nothing of the tool: one that is not ours has only those of
-   the reference. */
+/* True when the server does not know the tool: a server other than
+   hfsb-server has only the reference's. */
 static bool hfsbi_remote_lacks(const hfsbi_remote *r) {
-    static const char *const basic[] = {"bash", "read",   "write",
-                                        "edit", "exists", "kill"};
-    size_t                   i;
-    if (r->status != 404 && r->status != 405) return false;
-    for (i = 0; i < sizeof basic / sizeof *basic; i++)
-        if (strcmp(basic[i], r->tool->name) == 0) return false;
-    return true;
+    return (r->status == 404 || r->status == 405) &&
+           !hfsbi_list_has(HFSB_LIT("bash read write edit exists kill"), ' ',
+                           hfsb_cstr(r->tool->name));
 }
 
-/* A reply that is not 200. */
+/* The result of a reply other than 200. */
 static hfsb_status hfsbi_remote_failed(hfsbi_remote     *r,
                                        hfsb_tool_result *result) {
     hfsb_str error =
@@ -795,9 +703,80 @@ HFSBI_FN hfsb_status hfsbi_remote_result(hfsbi_remote     *r,
     return st;
 }
 
+/* ---- text that a broken stream did not bring ---- */
+
+/* Appends what the command printed from offset on; *next is where that ends.
+   */
+static hfsb_status hfsbi_remote_output(hfsbi_remote *r, hfsb_str id,
+                                       unsigned long long  offset,
+                                       unsigned long long *next,
+                                       hfsb_buf           *out) {
+    hfsbi_remote     ask;
+    hfsb_json_writer w;
+    hfsb_err         err;
+    hfsb_status      st;
+    hfsbi_remote_init(&ask, r->sandbox,
+                      hfsbi_tool_find(HFSB_LIT("bash_output")), r->cancel);
+    hfsb_json_writer_init(&w, &ask.body, NULL);
+    hfsb_json_put_object(&w);
+    hfsbi_put_member_str(&w, "id", id);
+    hfsb_json_put_key(&w, HFSB_LIT("offset"));
+    hfsb_json_put_uint(&w, offset);
+    hfsb_json_put_end(&w);
+    st = hfsb_json_writer_finish(&w, &err);
+    if (st == HFSB_OK) st = hfsbi_remote_send(&ask, &err);
+    *next = hfsb_json_uint(hfsb_json_get(ask.doc.root, "next_offset"), offset);
+    if (st == HFSB_OK && ask.status == 200)
+        st = hfsb_buf_append(
+            out, hfsb_json_str(hfsb_json_get(ask.doc.root, "output"),
+                               HFSB_LIT("")));
+    hfsbi_remote_free(&ask);
+    return st;
+}
+
+/* Shows the rest of the log of a command that has ended: stdout, then stderr.
+   The stderr that was shown already is somewhere in it and is left out. */
+static void hfsbi_remote_show_log(hfsbi_remote *r, hfsb_str log) {
+    hfsb_str errors = hfsb_buf_str(&r->text.errors);
+    size_t   at = errors.len ? hfsb_str_find(log, errors) : HFSB_NPOS;
+    size_t   shown = (size_t)r->text.shown[HFSB_PROC_STDERR];
+    if (at == HFSB_NPOS) {
+        hfsbi_remote_show(r, HFSB_PROC_STDOUT, log);
+        return;
+    }
+    hfsbi_remote_show(r, HFSB_PROC_STDOUT, hfsb_str_slice(log, 0, at));
+    hfsbi_remote_show(r, HFSB_PROC_STDERR,
+                      hfsb_str_slice(log, at + shown, log.len));
+}
+
+/* After the reply: shows the output that no event brought. */
+static void hfsbi_remote_show_rest(hfsbi_remote *r, hfsb_str output) {
+    hfsb_str id =
+        hfsb_json_str(hfsb_json_get(r->doc.root, "id"), HFSB_LIT(""));
+    unsigned long long offset = r->text.shown[HFSB_PROC_STDOUT], next;
+    hfsb_buf           log = HFSB_INIT;
+    size_t             had;
+    if (!r->opts.on_text || r->text.ended) return;
+    if (!r->text.used || !id.len) {
+        hfsbi_remote_show(r, HFSB_PROC_STDOUT, output);
+        return;
+    }
+    log.alloc = r->sandbox->o.alloc;
+    log.max = HFSBI_STREAM_REST;
+    /* a reply without text is the end, whatever its offset says */
+    for (had = HFSB_NPOS; had != log.len; offset = next) {
+        had = log.len;
+        if (hfsbi_remote_output(r, id, offset, &next, &log) != HFSB_OK ||
+            next <= offset)
+            break;
+    }
+    hfsbi_remote_show_log(r, hfsb_buf_str(&log));
+    hfsb_buf_free(&log);
+}
+
 /* ---- the call ---- */
 
-/* What needs no server to be told. */
+/* Refuses a call that no server needs to see. */
 static hfsb_status hfsbi_remote_check(const hfsbi_tool *tool, hfsb_str name,
                                       const hfsb_json_value *arguments,
                                       const hfsb_call_opts  *opts,
@@ -818,52 +797,17 @@ static hfsb_status hfsbi_remote_check(const hfsbi_tool *tool, hfsb_str name,
     return hfsbi_args_check(tool->params, arguments, &how, err);
 }
 
-static hfsb_status hfsbi_remote_run(hfsbi_remote          *r,
-                                    const hfsb_json_value *arguments,
-                                    hfsb_tool_result *result, hfsb_err *err) {
-    hfsb_status st;
-    if (!hfsbi_remote_may(r, arguments, result, &st, err)) return st;
-    st = hfsbi_remote_arguments(r, arguments, err);
-    if (st == HFSB_OK) st = hfsbi_remote_send(r, err);
-    if (st == HFSB_OK) st = hfsbi_remote_result(r, result, err);
-    if (st != HFSB_OK) return st;
-    if (strcmp(r->tool->name, "bash") == 0)
-        hfsbi_remote_show_rest(r, hfsb_buf_str(&result->output));
-    if (result->success) hfsbi_remote_saw(r, arguments);
-    return st;
-}
-
-static hfsb_status hfsbi_remote_call(hfsb_sandbox *sandbox, hfsb_str name,
-                                     const hfsb_json_value *arguments,
-                                     const hfsb_call_opts  *opts,
-                                     const hfsb_cancel     *cancel,
-                                     hfsb_tool_result      *result) {
-    const hfsbi_tool *tool = hfsbi_tool_find(name);
-    hfsb_call_opts    none = HFSB_INIT;
-    hfsb_err          err = HFSB_INIT;
-    hfsbi_remote      r;
-    hfsb_status       st;
-    if (!opts) opts = &none;
-    hfsbi_result_init(result, &sandbox->o.alloc);
-    st = hfsbi_remote_check(tool, name, arguments, opts, &err);
-    if (st == HFSB_OK) {
-        hfsbi_remote_init(&r, sandbox, tool, cancel);
-        r.opts = *opts;
-        if (r.key[0] && opts->key.len) {
-            memcpy(r.key, opts->key.ptr, opts->key.len);
-            r.key[opts->key.len] = '\0';
-        }
-        st = hfsbi_remote_run(&r, arguments, result, &err);
-        hfsbi_remote_free(&r);
+/* Completes *result; tokens that the peer echoed are removed. */
+static hfsb_status hfsbi_remote_finish(const hfsb_sandbox *sandbox,
+                                       hfsb_status st, hfsb_err *err,
+                                       hfsb_tool_result *result) {
+    if (st == HFSB_OK) return st;
+    hfsbi_sandbox_scrub(sandbox, err->msg);
+    if (result->error.ptr) {
+        hfsbi_sandbox_scrub(sandbox, result->error.ptr);
+        hfsb_buf_truncate(&result->error, strlen(result->error.ptr));
     }
-    if (st != HFSB_OK) { /* words of the peer, perhaps */
-        hfsbi_sandbox_hide(sandbox, err.msg);
-        if (result->error.ptr) {
-            hfsbi_sandbox_hide(sandbox, result->error.ptr);
-            hfsb_buf_truncate(&result->error, strlen(result->error.ptr));
-        }
-        hfsbi_result_status(result, st, &err);
-    }
+    hfsbi_result_status(result, st, err);
     return st;
 }
 
@@ -872,13 +816,43 @@ hfsb_status hfsb_sandbox_call(hfsb_sandbox *sandbox, hfsb_str name,
                               const hfsb_call_opts  *opts,
                               const hfsb_cancel     *cancel,
                               hfsb_tool_result      *result) {
-    if (!cancel) cancel = sandbox->o.cancel;
-    return hfsbi_remote_call(sandbox, name, arguments, opts, cancel, result);
+    const hfsbi_tool *tool = hfsbi_tool_find(name);
+    hfsb_call_opts    none = HFSB_INIT;
+    hfsb_err          err = HFSB_INIT;
+    hfsbi_remote      r;
+    hfsb_status       st;
+    if (!opts) opts = &none;
+    hfsbi_result_init(result, &sandbox->o.alloc);
+    st = hfsbi_remote_check(tool, name, arguments, opts, &err);
+    if (st != HFSB_OK) return hfsbi_remote_finish(sandbox, st, &err, result);
+    hfsbi_remote_init(&r, sandbox, tool, cancel ? cancel : sandbox->o.cancel);
+    r.opts = *opts;
+    if (r.key[0] && opts->key.len) {
+        memcpy(r.key, opts->key.ptr, opts->key.len);
+        r.key[opts->key.len] = '\0';
+    }
+    if (hfsbi_remote_may(&r, arguments, result, &st, &err)) {
+        st = hfsbi_remote_write(&r, arguments, &err);
+        if (st == HFSB_OK) st = hfsbi_remote_send(&r, &err);
+        if (st == HFSB_OK) st = hfsbi_remote_result(&r, result, &err);
+        if (st == HFSB_OK && hfsbi_remote_is(&r, "bash"))
+            hfsbi_remote_show_rest(&r, hfsb_buf_str(&result->output));
+        if (st == HFSB_OK && result->success) hfsbi_remote_saw(&r, arguments);
+    }
+    hfsbi_remote_free(&r);
+    return hfsbi_remote_finish(sandbox, st, &err, result);
 }
 
-/* Not by the handle's cancel: this is what one does once it is set. */
 hfsb_status hfsb_sandbox_kill_all(hfsb_sandbox     *sandbox,
                                   hfsb_tool_result *result) {
-    return hfsbi_remote_call(sandbox, HFSB_LIT("kill"), NULL, NULL, NULL,
-                             result);
+    hfsb_err     err = HFSB_INIT;
+    hfsbi_remote r;
+    hfsb_status  st;
+    hfsbi_result_init(result, &sandbox->o.alloc);
+    hfsbi_remote_init(&r, sandbox, hfsbi_tool_find(HFSB_LIT("kill")), NULL);
+    st = hfsbi_remote_write(&r, NULL, &err);
+    if (st == HFSB_OK) st = hfsbi_remote_send(&r, &err);
+    if (st == HFSB_OK) st = hfsbi_remote_result(&r, result, &err);
+    hfsbi_remote_free(&r);
+    return hfsbi_remote_finish(sandbox, st, &err, result);
 }

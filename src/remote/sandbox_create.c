@@ -1,83 +1,86 @@
-/* sandbox_create.c - a new sandbox on the Hub: duplicated, furnished, waited
-   for, and taken away again when any of that fails. */
+/* sandbox_create.c - sandboxes on the Hub: one is created, an owner's are
+   listed, those that programs left behind are deleted.
+
+   create duplicates a template, sets the secrets, commits the server's files,
+   waits until the Hub runs that commit on the requested hardware, and until
+   the server answers. A Space that was just duplicated may not be visible
+   everywhere for up to a minute, so "not found" is retried in every step.
+
+   Whatever fails, no Space may be left behind unnoticed, since it costs money.
+   What create knows about the Space:
+
+       NONE --duplicated--------------------> MADE --the Hub shows it--> SEEN
+        |---reply lost, Hub shows no Space---> DOUBTFUL
+        \---cancelled before anyone looked---> UNKNOWN
+
+   Everything but NONE is deleted on failure. "Not found" then means: gone, of
+   a Space that was SEEN and that the Hub no longer shows; never there, if it
+   is DOUBTFUL; not visible yet, if it is MADE or UNKNOWN. A Space that could
+   not be deleted is named in the message. */
 #include "remote_private.h"
 
-/* How long is waited for a Space that was just duplicated and is not visible
-   everywhere yet. All zero at first. */
-typedef struct hfsbi_patience {
-    int    seconds; /* waited so far */
-    size_t waits;
-} hfsbi_patience;
+typedef enum hfsbi_made_state {
+    HFSBI_MADE_NONE,
+    HFSBI_MADE_DOUBTFUL,
+    HFSBI_MADE_UNKNOWN,
+    HFSBI_MADE_SURELY,
+    HFSBI_MADE_SEEN
+} hfsbi_made_state;
 
-/* ==== sandbox start ==== */
+enum {
+    HFSBI_CREATE_TRIES = 14, /* with 1, 2, 4, 5, 5 ... s between: one minute */
+    HFSBI_CREATE_NAMES = 5,  /* that are tried while the Hub says "taken" */
+    HFSBI_CREATE_DELETES = 3,
+    HFSBI_SUFFIX = 8 /* hexadecimal digits of a name */
+};
 
-/* a Space that was just made, until it runs. */
+#define HFSBI_CREATE_OLD_SERVER "sandbox_server.py"
+#define HFSBI_CREATE_MARK       "HFSB_CREATED" /* variable of our Spaces */
 
-/* ---- patience with the Hub ---- */
-
-/* Waits for 1, 2, 4, 5, 5 ... seconds (in fifths of poll_ms); HFSB_LIMIT when
-   it has been a minute, HFSB_CANCELLED. */
-static hfsb_status hfsbi_sandbox_patience(const hfsb_sandbox *s,
-                                          hfsbi_patience     *p) {
-    static const int steps[] = {1, 2, 4, 5};
-    const long long  second = (s->o.poll_ms + 4) / 5;
-    int              step = steps[p->waits < 4 ? p->waits : 3];
-    if (p->seconds + step > 60) return HFSB_LIMIT;
-    p->seconds += step;
-    p->waits++;
-    return hfsb_cancel_wait(s->o.cancel, second * step) ? HFSB_OK
-                                                        : HFSB_CANCELLED;
+/* Tests shorten all waits by poll_ms, which is 5 s by default. */
+static long long hfsbi_create_second(const hfsb_sandbox *s) {
+    return (s->o.times.poll_ms + 4) / 5;
 }
 
-/* ---- secrets stay secret ---- */
-
-/* Values this short are switches and numbers, which are in every text. */
-#define HFSBI_SCRUB_MIN 6
-
-static void hfsbi_scrub_one(char *text, hfsb_str secret) {
-    const hfsb_str stars = HFSB_LIT("***");
-    size_t         at, n;
-    if (secret.len < HFSBI_SCRUB_MIN) return;
-    while ((at = hfsb_str_find(hfsb_cstr(text), secret)) != HFSB_NPOS) {
-        n = strlen(text);
-        memcpy(text + at, stars.ptr, stars.len);
-        memmove(text + at + stars.len, text + at + secret.len,
-                n - at - secret.len + 1);
-        text += at + stars.len;
-    }
+/* The retries of a request about a Space that is not visible yet. */
+static hfsbi_retry hfsbi_create_retry(const hfsb_sandbox *s) {
+    hfsbi_retry retry = HFSB_INIT;
+    retry.tries = HFSBI_CREATE_TRIES;
+    retry.delay_ms = hfsbi_create_second(s);
+    retry.max_delay_ms = 5 * retry.delay_ms;
+    retry.cancel = s->o.cancel;
+    return retry;
 }
 
-/* Takes the tokens and what was given as a secret out of a text. */
-static void hfsbi_sandbox_scrub(const hfsb_sandbox_opts *opts,
-                                const hfsb_sandbox_spec *spec, char *text) {
+/* Removes the tokens and the secrets of spec from a text. */
+static void hfsbi_create_scrub(const hfsb_sandbox_opts *opts,
+                               const hfsb_sandbox_spec *spec, char *text) {
     size_t i;
-    hfsbi_scrub_one(text, opts->api_token);
-    hfsbi_scrub_one(text, opts->hub_token);
+    hfsbi_scrub_secret(text, opts->api_token);
+    hfsbi_scrub_secret(text, opts->hub_token);
     for (i = 0; i < spec->secret_count; i++)
-        hfsbi_scrub_one(text, spec->secrets[i].value);
-}
-
-HFSBI_FN void hfsbi_sandbox_hide(const hfsb_sandbox *s, char *text) {
-    hfsbi_scrub_one(text, hfsb_buf_str(&s->api_token));
-    hfsbi_scrub_one(text, hfsb_buf_str(&s->hub_token));
+        hfsbi_scrub_secret(text, spec->secrets[i].value);
 }
 
 /* ---- the end of a log ---- */
 
-#define HFSBI_LOG_KEPT  8192 /* bytes, of which the end is shown */
-#define HFSBI_LOG_SHOWN 700
+enum {
+    HFSBI_LOG_KEPT = 8192, /* bytes, of which the end is shown */
+    HFSBI_LOG_SHOWN = 700,
+    HFSBI_LOG_MS = 30000 /* for reading it */
+};
 
 typedef struct hfsbi_log_end {
     hfsb_buf          text;
     hfsb_text_filter *filter;
-    long long         until; /* on hfsb_clock_ms(): enough of it */
+    long long         deadline; /* on hfsb_clock_ms() */
 } hfsbi_log_end;
 
 static bool hfsbi_log_end_line(void *user, hfsb_str line, hfsb_str timestamp) {
     hfsbi_log_end *e = (hfsbi_log_end *)user;
     size_t         over;
     (void)timestamp;
-    /* of a line longer than all we keep only the end matters */
+    /* only the end of an overlong line matters */
     if (line.len > HFSBI_LOG_KEPT)
         line = hfsb_str_slice(line, line.len - HFSBI_LOG_KEPT, line.len);
     if (hfsb_text_filter_write(e->filter, line, &e->text) != HFSB_OK ||
@@ -88,10 +91,10 @@ static bool hfsbi_log_end_line(void *user, hfsb_str line, hfsb_str timestamp) {
         memmove(e->text.ptr, e->text.ptr + over, e->text.len - over);
         hfsb_buf_truncate(&e->text, e->text.len - over);
     }
-    return hfsb_clock_ms() < e->until;
+    return hfsb_clock_ms() < e->deadline;
 }
 
-/* The last lines of text, as many as fit. */
+/* The last lines of text, as many as are shown. */
 static hfsb_str hfsbi_log_end_show(hfsb_str text) {
     size_t at;
     while (text.len && text.ptr[text.len - 1] == '\n') text.len--;
@@ -99,12 +102,10 @@ static hfsb_str hfsbi_log_end_show(hfsb_str text) {
     text = hfsb_str_slice(text, text.len - HFSBI_LOG_SHOWN, text.len);
     at = hfsb_str_find_byte(text, '\n');
     if (at != HFSB_NPOS) return hfsb_str_slice(text, at + 1, text.len);
-    while (text.len && ((unsigned char)*text.ptr & 0xC0) == 0x80)
-        text = hfsb_str_slice(text, 1, text.len);
-    return text;
+    return hfsb_str_slice(text, hfsbi_utf8_ceil(text, 0), text.len);
 }
 
-/* Appends the end of the Space's log to *err, when there is one to be had. */
+/* Appends the end of the Space's log to *err, if the Hub has one. */
 static void hfsbi_log_end_add(const hfsb_sandbox      *s,
                               const hfsb_sandbox_spec *spec, const char *which,
                               hfsb_err *err) {
@@ -112,16 +113,16 @@ static void hfsbi_log_end_add(const hfsb_sandbox      *s,
     hfsb_log_opts opts = HFSB_INIT;
     hfsb_str      shown;
     e.text.alloc = s->o.alloc;
-    e.until = hfsb_clock_ms() + 30000;
+    e.deadline = hfsb_clock_ms() + HFSBI_LOG_MS;
     e.filter = hfsb_text_filter_open(&s->o.alloc);
     opts.cancel = s->o.cancel;
-    opts.idle_ms = s->o.poll_ms < 5000 ? 1000 : 5000;
+    opts.idle_ms = s->o.times.poll_ms < 5000 ? 1000 : 5000;
     if (e.filter)
-        (void)hfsb_hub_space_logs(s->o.hub, hfsb_buf_str(&s->id), which, &opts,
+        (void)hfsb_hub_space_logs(s->o.hub, s->id, which, &opts,
                                   hfsbi_log_end_line, &e, NULL);
     hfsb_text_filter_close(e.filter);
     if (e.text.len) {
-        hfsbi_sandbox_scrub(&s->o, spec, e.text.ptr);
+        hfsbi_create_scrub(&s->o, spec, e.text.ptr);
         shown = hfsbi_log_end_show(hfsb_cstr(e.text.ptr));
         hfsbi_err_add(err, "\nThe end of its %s log:\n%.*s", which,
                       (int)shown.len, shown.ptr);
@@ -129,30 +130,19 @@ static void hfsbi_log_end_add(const hfsb_sandbox      *s,
     hfsb_buf_free(&e.text);
 }
 
-/* ---- stages ---- */
+/* ---- until the Space runs ---- */
 
 typedef struct hfsbi_start {
     hfsb_sandbox            *s;
     const hfsb_sandbox_spec *spec;
-    const char              *sha;
+    const char              *sha; /* commit to wait for, or "" */
     hfsb_str                 hardware;
-    long long                until; /* on hfsb_clock_ms(): given up then */
-    hfsbi_patience           patience;
-    int                      failures; /* asks in a row that brought nothing */
-    int                      stale;    /* errors in a row of another commit */
+    long long                deadline; /* on hfsb_clock_ms() */
+    hfsbi_retry              hidden;   /* while the Space is not visible */
+    int                      failures; /* looks in a row without an answer */
+    int                      stale; /* failures of another commit in a row */
     hfsb_space_runtime       runtime;
 } hfsbi_start;
-
-/* What a Space does not come out of by itself. */
-static bool hfsbi_stage_is_final(const char *stage) {
-    static const char *const final[] = {
-        "BUILD_ERROR", "RUNTIME_ERROR", "CONFIG_ERROR", "NO_APP_FILE",
-        "PAUSED",      "STOPPED",       "SLEEPING",     "DELETING"};
-    size_t i;
-    for (i = 0; i < sizeof final / sizeof *final; i++)
-        if (!strcmp(stage, final[i])) return true;
-    return false;
-}
 
 static hfsb_status hfsbi_start_failed(hfsbi_start *w, hfsb_err *err) {
     const hfsb_space_runtime *r = &w->runtime;
@@ -168,56 +158,57 @@ static hfsb_status hfsbi_start_failed(hfsbi_start *w, hfsb_err *err) {
 }
 
 /* HFSB_OK: it runs; HFSB_BUSY: not yet. The template's own build may still
-   run, or show how it ended, when ours has not begun. */
-static hfsb_status hfsbi_start_look(hfsbi_start *w, hfsb_err *err) {
+   run, or show how it ended, before ours has begun. */
+static hfsb_status hfsbi_start_judge(hfsbi_start *w, hfsb_err *err) {
     const hfsb_space_runtime *r = &w->runtime;
     bool other = *w->sha && r->sha[0] && strcmp(w->sha, r->sha) != 0;
-    /* while it moves only what was asked for may be told */
+    /* during a move the Hub may show the requested hardware only */
     const char *hardware = r->hardware[0] ? r->hardware : r->requested;
     bool        elsewhere =
         *hardware && !hfsb_str_equal(hfsb_cstr(hardware), w->hardware);
-    bool final = hfsbi_stage_is_final(r->stage);
-    if (!strcmp(r->stage, "RUNNING") && !other && !elsewhere) {
+    bool halted = hfsbi_stage_kind_of(r->stage) != HFSBI_STAGE_MOVING;
+    bool running = !strcmp(r->stage, "RUNNING");
+    if (running && !other && !elsewhere) {
         hfsbi_sandbox_log(w->s, "Space is running (hardware: %s)",
                           r->hardware[0] ? r->hardware : "None");
         return HFSB_OK;
     }
-    w->stale = final && other ? w->stale + 1 : 0;
-    if (final && (!other || w->stale >= 3)) return hfsbi_start_failed(w, err);
+    w->stale = halted && other ? w->stale + 1 : 0;
+    if (halted && (!other || w->stale >= 3)) return hfsbi_start_failed(w, err);
     hfsbi_sandbox_log(w->s, "  %s%s...", r->stage,
-                      strcmp(r->stage, "RUNNING") ? ""
-                      : other                     ? " (not our commit yet)"
-                              : " (not on our hardware yet)");
+                      !running ? ""
+                      : other  ? " (not our commit yet)"
+                               : " (not on our hardware yet)");
     return HFSB_BUSY;
 }
 
-/* One ask. What the Hub does not answer for a moment is no reason to give up a
-   build that takes minutes. */
-static hfsb_status hfsbi_start_ask(hfsbi_start *w, bool *seen, hfsb_err *err) {
-    hfsb_status st =
-        hfsbi_hub_runtime_until(w->s->o.hub, hfsb_buf_str(&w->s->id), w->until,
-                                w->s->o.cancel, &w->runtime, err);
+/* Looks once. A Hub that does not answer for a moment is no reason to give up
+   a build that takes minutes. */
+static hfsb_status hfsbi_start_look(hfsbi_start *w, bool *seen,
+                                    hfsb_err *err) {
+    hfsb_status st = hfsbi_hub_runtime_until(
+        w->s->o.hub, w->s->id, w->deadline, w->s->o.cancel, &w->runtime, err);
     switch (st) {
     case HFSB_OK:
         *seen = true;
         w->failures = 0;
-        memset(&w->patience, 0, sizeof w->patience);
-        return hfsbi_start_look(w, err);
+        hfsbi_retry_reset(&w->hidden);
+        return hfsbi_start_judge(w, err);
     case HFSB_REMOTE:
     case HFSB_RATE:
     case HFSB_CONNECT:
     case HFSB_LOST:
     case HFSB_TIMEOUT:
         if (++w->failures >= 3) return st;
-        hfsbi_sandbox_log(w->s, "  the Hub did not tell the stage...");
+        hfsbi_sandbox_log(w->s, "  the Hub did not report the stage...");
         return HFSB_BUSY;
     default: return st;
     }
 }
 
-static hfsb_status hfsbi_start_late(hfsbi_start *w, hfsb_err *err) {
+static hfsb_status hfsbi_start_timeout(hfsbi_start *w, hfsb_err *err) {
     char seconds[HFSBI_SECONDS];
-    hfsbi_seconds_text(w->s->o.wait_ms, seconds);
+    hfsbi_seconds_text(w->s->o.times.wait_ms, seconds);
     (void)hfsbi_fail(err, HFSB_TIMEOUT, 0,
                      "Space did not start within %ss. Check %s", seconds,
                      w->s->page.ptr);
@@ -231,72 +222,53 @@ HFSBI_FN hfsb_status hfsbi_sandbox_start(hfsb_sandbox            *s,
                                          const char *sha, bool *seen,
                                          hfsb_err *err) {
     hfsbi_start w = HFSB_INIT;
-    long long   left;
     char        seconds[HFSBI_SECONDS];
-    hfsb_status st;
+    hfsb_status st, wait;
     w.s = s;
     w.spec = spec;
     w.sha = sha;
-    w.until = hfsb_clock_ms() + s->o.wait_ms;
+    w.deadline = hfsb_clock_ms() + s->o.times.wait_ms;
+    w.hidden = hfsbi_create_retry(s);
     w.hardware = spec->hardware.len ? spec->hardware : HFSB_LIT("cpu-basic");
-    hfsbi_seconds_text(s->o.wait_ms, seconds);
+    hfsbi_seconds_text(s->o.times.wait_ms, seconds);
     hfsbi_sandbox_log(s, "Waiting for Space to start (timeout: %ss)...",
                       seconds);
     for (;;) {
-        st = hfsbi_start_ask(&w, seen, err);
+        st = hfsbi_start_look(&w, seen, err);
         if (st != HFSB_BUSY && st != HFSB_NOT_FOUND) return st;
-        left = w.until - hfsb_clock_ms();
-        if (left <= 0) return hfsbi_start_late(&w, err);
-        if (st == HFSB_NOT_FOUND) st = hfsbi_sandbox_patience(s, &w.patience);
-        else if (!hfsb_cancel_wait(s->o.cancel,
-                                   left < s->o.poll_ms ? left : s->o.poll_ms))
-            st = HFSB_CANCELLED;
-        if (st == HFSB_LIMIT) return HFSB_NOT_FOUND; /* *err tells */
-        if (st == HFSB_CANCELLED) return st;
+        if (hfsb_clock_ms() >= w.deadline) return hfsbi_start_timeout(&w, err);
+        wait =
+            st == HFSB_NOT_FOUND
+                ? hfsbi_retry_again(&w.hidden)
+                : hfsbi_poll_wait(s->o.cancel, s->o.times.poll_ms, w.deadline);
+        if (wait == HFSB_CANCELLED) return wait;
+        if (wait == HFSB_LIMIT && st == HFSB_NOT_FOUND) return st;
     }
 }
 
+/* ---- one creation ---- */
+
 typedef struct hfsbi_create {
     const hfsb_sandbox_spec *spec;
-    hfsb_sandbox_opts        opts; /* with the token that was made */
+    hfsb_sandbox_opts        opts; /* with the token that was generated */
     hfsb_hub                *hub;
     const hfsb_cancel       *cancel;
     hfsb_str                 from, hardware;
     hfsb_buf                 owner, token;
-    hfsb_sandbox            *box;     /* NULL: has no name yet */
-    bool                     made;    /* there is a Space ... */
-    bool                     maybe;   /* ... or there may be one */
-    bool                     unheard; /* ... which nobody looked for */
-    bool                     seen;    /* the Hub has answered for it */
-    bool                     left;    /* ... and it could not be deleted */
+    hfsb_sandbox            *box; /* NULL until it has a name */
+    hfsbi_made_state         state;
+    bool                     left;    /* the Space could not be deleted */
     char                     sha[48]; /* of the commit to wait for, or "" */
     hfsb_err                 err;
 } hfsbi_create;
 
-/* ---- before anything is asked ---- */
-
-static bool hfsbi_create_key_is_good(hfsb_str key) {
-    size_t i;
-    for (i = 0; i < key.len; i++) {
-        char c = hfsbi_lower(key.ptr[i]);
-        if (c >= 'a' && c <= 'z') continue;
-        if (!i || !((c >= '0' && c <= '9') || c == '_')) return false;
-    }
-    return key.len > 0;
-}
-
 static hfsb_status hfsbi_create_check_secrets(hfsbi_create *c) {
     size_t i;
     for (i = 0; i < c->spec->secret_count; i++) {
-        hfsb_str key = c->spec->secrets[i].key;
-        if (!hfsbi_create_key_is_good(key)) {
-            (void)hfsbi_fail(&c->err, HFSB_ARG, i,
-                             "the name of a secret is letters, digits and "
-                             "\"_\" and begins with a letter, not \"");
-            hfsbi_err_quote(&c->err, key, 60);
-            hfsbi_err_add(&c->err, "\"");
-            return HFSB_ARG;
-        }
+        hfsb_str    key = c->spec->secrets[i].key;
+        hfsb_status st =
+            hfsbi_hub_check_keys(&c->spec->secrets[i], 1, 1, &c->err);
+        if (st != HFSB_OK) return st;
         if (hfsb_str_equal(key, HFSB_LIT("SANDBOX_API_TOKEN")))
             return hfsbi_fail(&c->err, HFSB_ARG, i,
                               "the secret SANDBOX_API_TOKEN is set by create "
@@ -305,7 +277,7 @@ static hfsb_status hfsbi_create_check_secrets(hfsbi_create *c) {
     return HFSB_OK;
 }
 
-/* 32 random bytes, as Python's token_urlsafe() writes them: 43 characters. */
+/* 32 random bytes as Python's token_urlsafe() writes them: 43 characters. */
 static hfsb_status hfsbi_create_token(hfsbi_create *c) {
     unsigned char key[32];
     hfsb_status   st;
@@ -313,8 +285,8 @@ static hfsb_status hfsbi_create_token(hfsbi_create *c) {
     if (c->opts.api_token.len) return HFSB_OK;
     if (!hfsbi_random(key, sizeof key))
         return hfsbi_fail(&c->err, HFSB_BUSY, 0,
-                          "the system gives no random bytes to make a token "
-                          "of: give one as the option api_token");
+                          "the system has no random bytes for a token: give "
+                          "one as the option api_token");
     st = hfsb_base64_encode(hfsb_str_make((const char *)key, sizeof key),
                             &c->token);
     hfsbi_wipe(key, sizeof key);
@@ -330,10 +302,9 @@ static hfsb_status hfsbi_create_token(hfsbi_create *c) {
 }
 
 static hfsb_status hfsbi_create_begin(hfsbi_create            *c,
-                                      const hfsb_sandbox_spec *spec,
                                       const hfsb_sandbox_opts *opts) {
-    hfsb_status st;
-    c->spec = spec;
+    const hfsb_sandbox_spec *spec = c->spec;
+    hfsb_status              st;
     if (!opts || !opts->hub)
         return hfsbi_fail(&c->err, HFSB_ARG, 0,
                           "a sandbox on a Space needs the option hub");
@@ -345,8 +316,8 @@ static hfsb_status hfsbi_create_begin(hfsbi_create            *c,
     c->hardware = spec->hardware.len ? spec->hardware : HFSB_LIT("cpu-basic");
     if (!hfsb_hub_has_token(c->hub))
         return hfsbi_fail(&c->err, HFSB_AUTH, 0,
-                          "a token of the Hugging Face Hub is needed to make "
-                          "a Space: set HF_TOKEN, or log in with \"hf auth "
+                          "creating a Space needs a token of the Hugging Face "
+                          "Hub: set HF_TOKEN, or log in with \"hf auth "
                           "login\"");
     st = hfsbi_create_check_secrets(c);
     if (st == HFSB_OK) st = hfsb_space_check(c->from, &c->err);
@@ -358,35 +329,35 @@ static hfsb_status hfsbi_create_begin(hfsbi_create            *c,
     return st;
 }
 
-/* ---- patience with the Hub ---- */
-
-/* True when a call on the new Space is to be made again. */
-static bool hfsbi_create_again(hfsbi_create *c, hfsbi_patience *p,
+/* After a request about the new Space: true when it must be sent again. */
+static bool hfsbi_create_again(hfsbi_create *c, hfsbi_retry *retry,
                                hfsb_status *st) {
-    hfsb_status waited;
-    if (*st == HFSB_OK) c->seen = true;
+    hfsb_status wait;
+    if (*st == HFSB_OK) c->state = HFSBI_MADE_SEEN;
     if (*st != HFSB_NOT_FOUND) return false;
-    if (!p->waits) hfsbi_sandbox_log(c->box, "  not visible yet...");
-    waited = hfsbi_sandbox_patience(c->box, p);
-    if (waited == HFSB_CANCELLED) *st = waited;
-    return waited == HFSB_OK;
+    if (!retry->waits) hfsbi_sandbox_log(c->box, "  not visible yet...");
+    wait = hfsbi_retry_again(retry);
+    if (wait == HFSB_CANCELLED) *st = wait;
+    return wait == HFSB_OK;
 }
 
-/* ---- the Space ---- */
+/* ---- duplicating the template ---- */
 
-/* owner/base- and 8 hexadecimal digits, with a handle for it. */
+static bool hfsbi_create_is_named(const hfsbi_create *c) {
+    return c->spec->name.len &&
+           !hfsb_str_equal(c->spec->name, HFSB_LIT("sandbox"));
+}
+
+/* Makes a handle for owner/name- and random digits. */
 static hfsb_status hfsbi_create_name(hfsbi_create *c) {
-    hfsb_str      base = c->spec->name;
-    hfsb_buf      id = HFSB_INIT;
-    unsigned char bytes[4];
-    hfsb_status   st;
-    if (!base.len) base = HFSB_LIT("sandbox");
-    hfsbi_random(bytes, sizeof bytes);
+    hfsb_str    base = c->spec->name.len ? c->spec->name : HFSB_LIT("sandbox");
+    hfsb_buf    id = HFSB_INIT;
+    char        suffix[HFSBI_SUFFIX + 1];
+    hfsb_status st;
+    hfsbi_random_hex(suffix, HFSBI_SUFFIX);
     id.alloc = c->opts.alloc;
-    st = hfsb_buf_printf(&id, "%s/%.*s-%02x%02x%02x%02x",
-                         c->owner.ptr ? c->owner.ptr : "", (int)base.len,
-                         base.ptr, (unsigned)bytes[0], (unsigned)bytes[1],
-                         (unsigned)bytes[2], (unsigned)bytes[3]);
+    st = hfsb_buf_printf(&id, "%s/%.*s-%s", c->owner.ptr ? c->owner.ptr : "",
+                         (int)base.len, base.ptr, suffix);
     hfsbi_sandbox_free(c->box);
     c->box = NULL;
     if (st == HFSB_OK)
@@ -397,7 +368,7 @@ static hfsb_status hfsbi_create_name(hfsbi_create *c) {
     return st;
 }
 
-/* False when the Hub has told that nothing was made, or was never asked. */
+/* False when the Hub reported that nothing was made, or was never asked. */
 static bool hfsbi_create_may_have_run(hfsb_status st) {
     switch (st) {
     case HFSB_ARG:
@@ -414,56 +385,75 @@ static bool hfsbi_create_may_have_run(hfsb_status st) {
     }
 }
 
-/* A name that is taken gets another suffix; "another conflicting operation is
-   in progress" is waited for. */
+/* Sends the duplication until the name is free and nothing else is in
+   progress. HFSB_CANCELLED: *fate tells whether the request was sent. */
+static hfsb_status hfsbi_create_request(hfsbi_create    *c,
+                                        hfsb_space_spec *space,
+                                        hfsbi_hub_fate  *fate) {
+    hfsbi_retry retry = hfsbi_create_retry(c->box);
+    int         names = 1;
+    hfsb_status st, wait;
+    for (;;) {
+        space->id = c->box->id;
+        if (!retry.waits)
+            hfsbi_sandbox_log(c->box, "Creating sandbox: %s (from %.*s)...",
+                              c->box->id.ptr, (int)c->from.len, c->from.ptr);
+        st = hfsbi_hub_duplicate(c->hub, c->from, space, c->cancel, fate,
+                                 &c->err);
+        if (st != HFSB_CONFLICT) return st;
+        if (fate->later) {
+            wait = hfsbi_retry_again(&retry);
+            if (wait != HFSB_OK) return wait == HFSB_CANCELLED ? wait : st;
+            continue;
+        }
+        if (names++ == HFSBI_CREATE_NAMES) return st;
+        hfsbi_retry_reset(&retry);
+        st = hfsbi_create_name(c);
+        if (st != HFSB_OK) return st;
+        if (hfsb_cancel_is_set(c->cancel)) return HFSB_CANCELLED;
+    }
+}
+
 static hfsb_status hfsbi_create_duplicate(hfsbi_create *c) {
     hfsb_space_spec space = HFSB_INIT;
-    hfsbi_patience  patience = HFSB_INIT;
+    hfsb_hub_pair   mark = HFSB_INIT;
+    hfsbi_hub_fate  fate = HFSB_INIT;
     hfsb_status     st = hfsbi_create_name(c);
-    int             names = 1;
+    if (st != HFSB_OK) return st;
+    if (hfsb_cancel_is_set(c->cancel)) return HFSB_CANCELLED;
     space.visible = c->spec->visible;
     space.hardware = c->hardware;
     space.sleep_time = c->spec->sleep_time;
-    while (st == HFSB_OK) {
-        if (hfsb_cancel_is_set(c->cancel)) return HFSB_CANCELLED;
-        space.id = hfsb_buf_str(&c->box->id);
-        if (!patience.waits)
-            hfsbi_sandbox_log(c->box, "Creating sandbox: %s (from %.*s)...",
-                              c->box->id.ptr, (int)c->from.len, c->from.ptr);
-        st = hfsb_hub_duplicate(c->hub, c->from, &space, c->cancel, &c->err);
-        if (st != HFSB_CONFLICT) break;
-        if (strstr(c->err.msg, "conflicting operation")) {
-            hfsb_status waited = hfsbi_sandbox_patience(c->box, &patience);
-            if (waited == HFSB_OK) st = HFSB_OK;
-            if (waited == HFSB_CANCELLED) return waited;
-        } else if (names++ < 5) {
-            patience.waits = 0;
-            st = hfsbi_create_name(c);
-        }
+    mark.key = HFSB_LIT(HFSBI_CREATE_MARK);
+    mark.value = HFSB_LIT("1");
+    if (hfsbi_create_is_named(c)) {
+        space.variables = &mark;
+        space.variable_count = 1;
     }
-    c->made = st == HFSB_OK;
-    c->maybe = !c->made && c->box && hfsbi_create_may_have_run(st);
-    c->unheard =
-        c->maybe && st == HFSB_CANCELLED && strstr(c->err.msg, "is not known");
-    if (c->made)
+    st = hfsbi_create_request(c, &space, &fate);
+    if (st == HFSB_OK) {
+        c->state = HFSBI_MADE_SURELY;
         hfsbi_sandbox_log(c->box, "Space created: %s", c->box->page.ptr);
+    } else if (c->box && hfsbi_create_may_have_run(st)) {
+        c->state = fate.unknown ? HFSBI_MADE_UNKNOWN : HFSBI_MADE_DOUBTFUL;
+    }
     return st;
 }
 
-/* ---- what goes into it ---- */
+/* ---- secrets and files ---- */
 
 static hfsb_status hfsbi_create_secret(hfsbi_create        *c,
                                        const hfsb_hub_pair *pair) {
-    hfsbi_patience patience = HFSB_INIT;
-    hfsb_status    st;
+    hfsbi_retry retry = hfsbi_create_retry(c->box);
+    hfsb_status st;
     do
-        st = hfsb_hub_set(c->hub, hfsb_buf_str(&c->box->id), HFSB_HUB_SECRETS,
-                          pair, c->cancel, &c->err);
-    while (hfsbi_create_again(c, &patience, &st));
+        st = hfsb_hub_set(c->hub, c->box->id, HFSB_HUB_SECRETS, pair,
+                          c->cancel, &c->err);
+    while (hfsbi_create_again(c, &retry, &st));
     return st;
 }
 
-/* Before the commit: its build then starts with them. */
+/* Sets the secrets before the commit, whose build then starts with them. */
 static hfsb_status hfsbi_create_secrets(hfsbi_create *c) {
     hfsb_hub_pair token = HFSB_INIT;
     hfsb_status   st = HFSB_OK;
@@ -475,14 +465,11 @@ static hfsb_status hfsbi_create_secrets(hfsbi_create *c) {
     return st == HFSB_OK ? hfsbi_create_secret(c, &token) : st;
 }
 
-#define HFSBI_CREATE_OLD_SERVER "sandbox_server.py"
-
-/* Whether the template brought its own server, which is in the way of nobody
-   but no longer what runs there: a file that is not there cannot be removed,
-   and the Hub would refuse the whole commit. */
+/* Sets *has if the template brought its own server, which the commit removes.
+   Removing a file that does not exist would fail the whole commit. */
 static hfsb_status hfsbi_create_has_old(hfsbi_create *c, bool *has) {
     const hfsb_str name = HFSB_LIT(HFSBI_CREATE_OLD_SERVER);
-    hfsbi_patience patience = HFSB_INIT;
+    hfsbi_retry    retry = hfsbi_create_retry(c->box);
     hfsb_json_doc  doc = HFSB_INIT;
     hfsb_json_iter it;
     hfsb_status    st;
@@ -490,15 +477,15 @@ static hfsb_status hfsbi_create_has_old(hfsbi_create *c, bool *has) {
     *has = false;
     for (i = 0; i < c->spec->file_count; i++)
         if (!strcmp(c->spec->files[i].path, HFSBI_CREATE_OLD_SERVER))
-            return HFSB_OK; /* the caller's own business */
+            return HFSB_OK; /* the caller decides */
     doc.alloc = c->opts.alloc;
     do
-        st = hfsb_hub_space(c->hub, hfsb_buf_str(&c->box->id), HFSB_LIT(""),
-                            HFSB_LIT(""), c->cancel, &doc, &c->err);
-    while (hfsbi_create_again(c, &patience, &st));
+        st = hfsb_hub_space(c->hub, c->box->id, HFSB_LIT(""), HFSB_LIT(""),
+                            c->cancel, &doc, &c->err);
+    while (hfsbi_create_again(c, &retry, &st));
     if (st == HFSB_CANCELLED || st == HFSB_NOMEM || st == HFSB_NOT_FOUND)
         return st;
-    if (st != HFSB_OK) return HFSB_OK; /* what matters comes next */
+    if (st != HFSB_OK) return HFSB_OK; /* the commit is what matters */
     it = hfsb_json_begin(hfsb_json_get(doc.root, "siblings"));
     while (hfsb_json_next(&it))
         if (hfsb_str_equal(hfsb_json_str(hfsb_json_get(it.value, "rfilename"),
@@ -512,7 +499,7 @@ static hfsb_status hfsbi_create_has_old(hfsbi_create *c, bool *has) {
 static hfsb_status hfsbi_create_commit(hfsbi_create     *c,
                                        hfsb_commit_done *done) {
     hfsb_commit       commit = HFSB_INIT;
-    hfsbi_patience    patience = HFSB_INIT;
+    hfsbi_retry       retry = hfsbi_create_retry(c->box);
     size_t            n = c->spec->file_count;
     hfsb_commit_file *files;
     bool              has = false;
@@ -526,23 +513,23 @@ static hfsb_status hfsbi_create_commit(hfsbi_create     *c,
     if (!files) return hfsbi_fail_status(&c->err, HFSB_NOMEM, "Commit");
     memcpy(files, c->spec->files, n * sizeof *files);
     memset(files + n, 0, sizeof *files);
-    files[n].path = HFSBI_CREATE_OLD_SERVER; /* no content: deleted */
+    files[n].path = HFSBI_CREATE_OLD_SERVER; /* without content: deleted */
     commit.files = files;
     commit.file_count = n + (has ? 1 : 0);
     commit.summary = HFSB_LIT("Setup sandbox server");
     do
-        st = hfsb_hub_commit(c->hub, hfsb_buf_str(&c->box->id), &commit,
-                             c->cancel, done, &c->err);
-    while (hfsbi_create_again(c, &patience, &st));
+        st = hfsb_hub_commit(c->hub, c->box->id, &commit, c->cancel, done,
+                             &c->err);
+    while (hfsbi_create_again(c, &retry, &st));
     hfsbi_array_free(&c->opts.alloc, files, n + 1, sizeof *files);
     return st;
 }
 
-/* The server's source; or, where it is there already, a restart, without which
-   the secrets would not be in what runs. */
+/* Commits the server's files. If nothing changed, a restart brings the secrets
+   into the server that runs. */
 static hfsb_status hfsbi_create_server(hfsbi_create *c) {
     hfsb_commit_done done = HFSB_INIT;
-    hfsbi_patience   patience = HFSB_INIT;
+    hfsbi_retry      retry = hfsbi_create_retry(c->box);
     hfsb_status      st = HFSB_OK;
     done.unchanged = true;
     if (c->spec->files && c->spec->file_count)
@@ -555,107 +542,109 @@ static hfsb_status hfsbi_create_server(hfsbi_create *c) {
     }
     hfsbi_sandbox_log(c->box, "No file changed, restart triggered.");
     do
-        st = hfsb_hub_restart(c->hub, hfsb_buf_str(&c->box->id), false,
-                              c->cancel, NULL, &c->err);
-    while (hfsbi_create_again(c, &patience, &st));
+        st = hfsb_hub_restart(c->hub, c->box->id, false, c->cancel, NULL,
+                              &c->err);
+    while (hfsbi_create_again(c, &retry, &st));
     return st;
 }
 
-/* ---- the way back ---- */
+/* ---- undo ---- */
 
-/* True when the Hub's "not found" at deleting means that it is gone. */
+/* True when the Hub's "not found" for the deletion means that it is gone. */
 static bool hfsbi_create_is_gone(hfsbi_create *c) {
     hfsb_space_runtime runtime;
-    return c->seen &&
-           hfsbi_hub_runtime_until(c->hub, hfsb_buf_str(&c->box->id),
-                                   hfsb_clock_ms() + 30000, c->opts.give_up,
-                                   &runtime, NULL) == HFSB_NOT_FOUND;
+    return c->state == HFSBI_MADE_SEEN &&
+           hfsbi_hub_runtime_until(c->hub, c->box->id, hfsb_clock_ms() + 30000,
+                                   c->opts.give_up, &runtime,
+                                   NULL) == HFSB_NOT_FOUND;
 }
 
-/* Deletes the Space, in three requests at most: true when it is gone. Right
-   after the duplication it may not be visible, which does not mean that it is
-   not there; nor does it when the duplication was broken off, which the Hub
-   may still be at. */
+/* Deletes the Space: true when it is gone. See the states at the top for the
+   meaning of "not found". */
 static bool hfsbi_create_delete(hfsbi_create *c, hfsb_err *why) {
-    const long long second = (c->box->o.poll_ms + 4) / 5;
     hfsbi_hub_tried tried = HFSB_INIT;
+    hfsbi_retry     retry = HFSB_INIT;
     hfsb_status     st;
-    long long       ms;
-    int             tries;
-    for (tries = 1;; tries++) {
-        st = hfsbi_hub_delete_once(c->hub, hfsb_buf_str(&c->box->id), 0,
-                                   c->opts.give_up, &tried, why);
+    retry.tries = HFSBI_CREATE_DELETES;
+    retry.delay_ms = hfsbi_create_second(c->box);
+    retry.max_delay_ms = 5 * retry.delay_ms;
+    retry.linear = true;
+    retry.cancel = c->opts.give_up;
+    do {
+        st = hfsbi_hub_delete_once(c->hub, c->box->id, 0, c->opts.give_up,
+                                   &tried, why);
         if (st == HFSB_NOT_FOUND && hfsbi_create_is_gone(c)) return true;
-        ms = second * tries;
-        if (ms < tried.asked_ms) ms = tried.asked_ms;
         if (st == HFSB_OK || st == HFSB_AUTH || st == HFSB_DENIED ||
-            st == HFSB_CANCELLED || tries == 3 ||
-            !hfsb_cancel_wait(c->opts.give_up, ms))
+            st == HFSB_CANCELLED)
             break;
-    }
+        retry.asked_ms = tried.asked_ms;
+    } while (hfsbi_retry_again(&retry) == HFSB_OK);
     if (st == HFSB_OK)
         hfsbi_sandbox_log(c->box, "Deleted Space %s", c->box->id.ptr);
     return st == HFSB_OK ||
-           (st == HFSB_NOT_FOUND && c->maybe && !c->seen && !c->unheard);
+           (st == HFSB_NOT_FOUND && c->state == HFSBI_MADE_DOUBTFUL);
 }
 
-/* Appends `end` as a whole, if need be at the cost of what it is added to. */
-static void hfsbi_create_tell(hfsb_err *err, const char *end) {
-    size_t room = sizeof err->msg - 1, n = strlen(err->msg);
-    size_t len = strlen(end);
+/* Appends `end` completely, if need be by cutting the message before it. */
+static void hfsbi_create_append(hfsb_err *err, const char *end) {
+    size_t room = sizeof err->msg - 1, len = strlen(end);
     room -= len < room ? len : room;
-    if (n > room) {
-        n = room;
-        while (n && ((unsigned char)err->msg[n] & 0xC0) == 0x80) n--;
-        err->msg[n] = '\0';
-    }
+    if (strlen(err->msg) > room)
+        err->msg[hfsbi_utf8_floor(hfsb_cstr(err->msg), room)] = '\0';
     hfsbi_err_add(err, "%s", end);
 }
 
-/* Takes back what was made, and says in c->err what became of it. Needs no
-   memory but what the request takes. */
-static void hfsbi_create_take_back(hfsbi_create *c, hfsb_status st) {
+/* Deletes the Space, and adds to c->err what became of it. Needs no memory but
+   for the request. */
+static void hfsbi_create_remove(hfsbi_create *c, hfsb_status st) {
+    bool        made = c->state >= HFSBI_MADE_SURELY;
     hfsb_err    why = HFSB_INIT;
     char        end[HFSB_ERR_SIZE / 2];
     const char *id = c->box->id.ptr;
     end[0] = '\0';
     c->left = !hfsbi_create_delete(c, &why);
     if (c->left) {
-        hfsbi_sandbox_scrub(&c->opts, c->spec, why.msg);
+        hfsbi_create_scrub(&c->opts, c->spec, why.msg);
         (void)snprintf(end, sizeof end,
                        "\nThe Space %s %s left, and may cost money: it could "
                        "not be deleted (%.160s). Delete it at %.300s/settings",
-                       id, c->made ? "is" : "may be", why.msg,
-                       c->box->page.ptr);
+                       id, made ? "is" : "may be", why.msg, c->box->page.ptr);
         hfsbi_sandbox_log(c->box, "Warning: %s", end + 1);
-    } else if (c->made && st != HFSB_CANCELLED) {
+    } else if (made && st != HFSB_CANCELLED) {
         (void)snprintf(end, sizeof end, "\nThe Space %s was deleted.", id);
     }
-    hfsbi_create_tell(&c->err, end);
+    hfsbi_create_append(&c->err, end);
 }
 
 static void hfsbi_create_undo(hfsbi_create *c, hfsb_status st) {
-    bool there = c->made || c->maybe;
     if (st == HFSB_CANCELLED)
         (void)hfsbi_fail(&c->err, st, 0, "Sandbox creation cancelled%s%s",
                          c->box ? ": " : "", c->box ? c->box->id.ptr : "");
-    if (st == HFSB_CANCELLED && there)
+    hfsbi_create_scrub(&c->opts, c->spec, c->err.msg);
+    if (c->state == HFSBI_MADE_NONE) return;
+    if (st == HFSB_CANCELLED)
         hfsbi_sandbox_log(c->box, "Sandbox creation cancelled by user, "
                                   "cleaning up...");
-    hfsbi_sandbox_scrub(&c->opts, c->spec, c->err.msg);
-    if (there) hfsbi_create_take_back(c, st);
+    hfsbi_create_remove(c, st);
 }
 
-/* ---- all of it ---- */
+/* ---- create ---- */
 
+static hfsb_status hfsbi_create_start(hfsbi_create *c) {
+    bool        seen = false;
+    hfsb_status st =
+        hfsbi_sandbox_start(c->box, c->spec, c->sha, &seen, &c->err);
+    if (seen) c->state = HFSBI_MADE_SEEN;
+    return st;
+}
+
+/* Waits for the server. Only its silence is no failure. */
 static hfsb_status hfsbi_create_answer(hfsbi_create *c) {
     hfsb_status st = hfsbi_sandbox_locate(c->box, &c->err);
     if (st == HFSB_CANCELLED || st == HFSB_NOMEM) return st;
-    if (c->box->api.len)
-        st =
-            hfsbi_sandbox_wait_new(c->box, c->box->o.api_wait_ms, "", &c->err);
+    if (c->box->api.len) st = hfsbi_sandbox_wait_new(c->box, &c->err);
     if (st != HFSB_TIMEOUT) return st;
-    hfsbi_sandbox_scrub(&c->opts, c->spec, c->err.msg);
+    hfsbi_create_scrub(&c->opts, c->spec, c->err.msg);
     hfsbi_sandbox_log(c->box,
                       "Warning: API health check timed out (%s), but Space is "
                       "RUNNING. Continuing.",
@@ -664,14 +653,12 @@ static hfsb_status hfsbi_create_answer(hfsbi_create *c) {
 }
 
 static hfsb_status hfsbi_create_run(hfsbi_create            *c,
-                                    const hfsb_sandbox_spec *spec,
                                     const hfsb_sandbox_opts *opts) {
-    hfsb_status st = hfsbi_create_begin(c, spec, opts);
+    hfsb_status st = hfsbi_create_begin(c, opts);
     if (st == HFSB_OK) st = hfsbi_create_duplicate(c);
     if (st == HFSB_OK) st = hfsbi_create_secrets(c);
     if (st == HFSB_OK) st = hfsbi_create_server(c);
-    if (st == HFSB_OK)
-        st = hfsbi_sandbox_start(c->box, spec, c->sha, &c->seen, &c->err);
+    if (st == HFSB_OK) st = hfsbi_create_start(c);
     if (st == HFSB_OK) st = hfsbi_create_answer(c);
     if (st == HFSB_OK && hfsb_cancel_is_set(c->cancel)) st = HFSB_CANCELLED;
     return st;
@@ -684,13 +671,13 @@ HFSBI_FN hfsb_status hfsbi_sandbox_make(const hfsb_sandbox_spec *spec,
     const hfsb_sandbox_spec plain = HFSB_INIT;
     hfsbi_create            c = HFSB_INIT;
     hfsb_status             st;
-    st = hfsbi_create_run(&c, spec ? spec : &plain, opts);
+    c.spec = spec ? spec : &plain;
+    st = hfsbi_create_run(&c, opts);
     *out = NULL;
     if (st != HFSB_OK) {
         hfsbi_create_undo(&c, st);
-        if (left && c.left &&
-            hfsb_buf_append(left, hfsb_buf_str(&c.box->id)) != HFSB_OK)
-            hfsb_buf_truncate(left, 0); /* the message has it */
+        if (left && c.left && hfsb_buf_append(left, c.box->id) != HFSB_OK)
+            hfsb_buf_truncate(left, 0); /* the message names it */
         hfsbi_sandbox_free(c.box);
         if (err) *err = c.err;
     } else {
@@ -709,14 +696,9 @@ hfsb_status hfsb_sandbox_create(const hfsb_sandbox_spec *spec,
     return hfsbi_sandbox_make(spec, opts, NULL, out, err);
 }
 
-/* ==== sandbox sweep ==== */
-
-/* Spaces of ours that were left behind: found by name and
-   age. */
-
 /* ---- dates ---- */
 
-/* n digits at *at of text as a number; false when there is something else. */
+/* Reads n digits at *at of text; false if there are others. */
 static bool hfsbi_date_digits(hfsb_str text, size_t *at, size_t n,
                               long long *out) {
     long long value = 0;
@@ -735,8 +717,8 @@ static bool hfsbi_date_byte(hfsb_str text, size_t *at, char c) {
     return true;
 }
 
-/* Days from 1970-01-01 to a date of the Gregorian calendar: the year is taken
-   to begin in March, so that the leap day is its last. */
+/* Days from 1970-01-01 to a Gregorian date. The year is counted from March, so
+   that the leap day is its last. */
 static long long hfsbi_date_days(long long y, long long m, long long d) {
     long long in_year;
     y -= m <= 2;
@@ -744,7 +726,7 @@ static long long hfsbi_date_days(long long y, long long m, long long d) {
     return y * 365 + y / 4 - y / 100 + y / 400 + in_year - 719468;
 }
 
-/* "Z", "+02:00" or "-0530" in seconds; false when it is none. */
+/* "Z", "+02:00" or "-0530" in seconds; false for anything else. */
 static bool hfsbi_date_zone(hfsb_str text, size_t at, long long *out) {
     bool      west;
     long long h, m;
@@ -785,105 +767,170 @@ HFSBI_FN bool hfsbi_date_parse(hfsb_str text, double *out) {
     return true;
 }
 
-/* ---- what is ours ---- */
+/* ---- list ---- */
 
-typedef struct hfsbi_sweep {
-    const hfsb_sweep_opts *opts;
-    hfsb_str               owner;
-    double                 now, days;
-    size_t                 max;
-    hfsb_buf               found; /* id, NUL, date, NUL of each */
-    hfsb_status            status;
-} hfsbi_sweep;
+/* An owner's Spaces that may be ours. They are collected before anything is
+   done with them: deleting one while pages are read could move another to a
+   page that was read already. */
+typedef struct hfsbi_space_list {
+    hfsb_hub          *hub;
+    const hfsb_cancel *cancel;
+    hfsb_buf           owner;
+    double             now, days; /* days: only those that old (0: all) */
+    hfsb_buf           found;     /* id, NUL, date, NUL of each */
+    hfsb_str           rest;      /* of found, not returned yet */
+    hfsb_status        status;    /* of collecting */
+} hfsbi_space_list;
 
-/* "owner/sandbox-0123abcd" */
-static bool hfsbi_sweep_is_ours(hfsb_str id, hfsb_str owner) {
-    const hfsb_str base = HFSB_LIT("/sandbox-");
-    size_t         i;
-    if (id.len != owner.len + base.len + 8 ||
-        !hfsb_http_same(hfsb_str_slice(id, 0, owner.len), owner) ||
-        !hfsb_str_starts(hfsb_str_slice(id, owner.len, id.len), base))
-        return false;
-    for (i = id.len - 8; i < id.len; i++) {
-        char c = id.ptr[i];
-        if (!((c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'))) return false;
-    }
-    return true;
-}
-
-static double hfsbi_sweep_age(const hfsbi_sweep *w, hfsb_str modified) {
+static double hfsbi_space_list_age(const hfsbi_space_list *l,
+                                   hfsb_str                modified) {
     double then;
     if (!hfsbi_date_parse(modified, &then)) return -1;
-    return (w->now - then) / 86400;
+    return (l->now - then) / 86400;
 }
 
-/* They are collected first: deleting one while the pages are read could move
-   another to a page that was read already. */
-static bool hfsbi_sweep_space(void *user, const hfsb_json_value *space) {
-    const hfsb_str none = HFSB_LIT("");
-    hfsbi_sweep   *w = (hfsbi_sweep *)user;
-    hfsb_str       id = hfsb_json_str(hfsb_json_get(space, "id"), none);
-    hfsb_str date = hfsb_json_str(hfsb_json_get(space, "lastModified"), none);
-    size_t   mark;
-    if (!hfsbi_sweep_is_ours(id, w->owner) ||
-        !(hfsbi_sweep_age(w, date) >= w->days))
-        return true; /* without a date it is not known to be old */
-    mark = w->found.len;
-    hfsb_buf_append(&w->found, id);
-    hfsb_buf_append_byte(&w->found, '\0');
-    hfsb_buf_append(&w->found, date);
-    hfsb_buf_append_byte(&w->found, '\0');
-    w->status = hfsb_buf_finish(&w->found, mark);
-    return w->status == HFSB_OK;
-}
-
-/* ---- what becomes of them ---- */
-
-/* Deletes it, unless it is only to be told. */
-static void hfsbi_sweep_remove(hfsb_hub *hub, hfsbi_sweep *w,
-                               hfsb_sweep_item *item, hfsb_err *err) {
-    (void)hfsbi_ok(err);
-    if (!w->opts->remove) return;
-    if (!w->max) {
-        item->status = hfsbi_fail(err, HFSB_LIMIT, 0,
-                                  "not deleted: as many as were allowed at "
-                                  "once are");
-        return;
+/* The name before "-" and 8 digits in "owner/name-0123abcd"; "" for any other
+   id. */
+static hfsb_str hfsbi_space_list_base(hfsb_str id, hfsb_str owner) {
+    size_t i, end = id.len - HFSBI_SUFFIX - 1; /* of the base */
+    if (id.len < owner.len + HFSBI_SUFFIX + 3 || id.ptr[owner.len] != '/' ||
+        !hfsb_http_same(hfsb_str_slice(id, 0, owner.len), owner) ||
+        id.ptr[end] != '-')
+        return HFSB_LIT("");
+    for (i = end + 1; i < id.len; i++) {
+        char c = id.ptr[i];
+        if (!((c >= '0' && c <= '9') || (c >= 'a' && c <= 'f')))
+            return HFSB_LIT("");
     }
-    w->max--;
-    item->status = hfsb_hub_delete(hub, item->id, w->opts->cancel, err);
-    if (item->status == HFSB_NOT_FOUND) item->status = hfsbi_ok(err);
-    item->removed = item->status == HFSB_OK;
+    return hfsb_str_slice(id, owner.len + 1, end);
 }
 
-/* Takes the next text, up to its NUL. */
-static hfsb_str hfsbi_sweep_next(hfsb_str *rest) {
-    size_t   at = hfsb_str_find_byte(*rest, '\0');
-    hfsb_str text = hfsb_str_slice(*rest, 0, at);
-    *rest = hfsb_str_slice(*rest, at == HFSB_NPOS ? at : at + 1, rest->len);
+static bool hfsbi_space_list_add(void *user, const hfsb_json_value *space) {
+    const hfsb_str    none = HFSB_LIT("");
+    hfsbi_space_list *l = (hfsbi_space_list *)user;
+    hfsb_str          id = hfsb_json_str(hfsb_json_get(space, "id"), none);
+    hfsb_str date = hfsb_json_str(hfsb_json_get(space, "lastModified"), none);
+    size_t   mark = l->found.len;
+    if (!hfsbi_space_list_base(id, hfsb_buf_str(&l->owner)).len ||
+        hfsb_space_check(id, NULL) != HFSB_OK ||
+        (l->days > 0 && !(hfsbi_space_list_age(l, date) >= l->days)))
+        return true; /* without a date its age is unknown */
+    hfsb_buf_append(&l->found, id);
+    hfsb_buf_append_byte(&l->found, '\0');
+    hfsb_buf_append(&l->found, date);
+    hfsb_buf_append_byte(&l->found, '\0');
+    l->status = hfsb_buf_finish(&l->found, mark);
+    return l->status == HFSB_OK;
+}
+
+static void hfsbi_space_list_close(hfsbi_space_list *l) {
+    hfsb_buf_free(&l->found);
+    hfsb_buf_free(&l->owner);
+}
+
+/* Collects the Spaces; close it in any case. */
+static hfsb_status hfsbi_space_list_open(hfsbi_space_list *l, hfsb_hub *hub,
+                                         hfsb_str owner, double days,
+                                         const hfsb_cancel *cancel,
+                                         hfsb_err          *err) {
+    hfsb_space_filter filter = HFSB_INIT;
+    struct timespec   now = HFSB_INIT;
+    hfsb_status       st;
+    memset(l, 0, sizeof *l);
+    l->hub = hub;
+    l->cancel = cancel;
+    l->days = days;
+    l->owner.alloc = l->found.alloc = hub->alloc;
+    (void)clock_gettime(CLOCK_REALTIME, &now);
+    l->now = (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+    st = owner.len ? hfsb_buf_append(&l->owner, owner)
+                   : hfsb_hub_user(hub, cancel, &l->owner, err);
+    filter.author = hfsb_buf_str(&l->owner);
+    filter.full = true;
+    if (st == HFSB_OK)
+        st = hfsb_hub_spaces(hub, &filter, hfsbi_space_list_add, l, cancel,
+                             err);
+    if (st == HFSB_OK) st = l->status;
+    l->rest = hfsb_buf_str(&l->found);
+    if (st == HFSB_NOMEM) (void)hfsbi_fail_status(err, st, "Listing");
+    return st;
+}
+
+/* Takes the next text off l->rest, up to its NUL. */
+static hfsb_str hfsbi_space_list_text(hfsbi_space_list *l) {
+    size_t   at = hfsb_str_find_byte(l->rest, '\0');
+    hfsb_str text = hfsb_str_slice(l->rest, 0, at);
+    l->rest = hfsb_str_slice(l->rest, at + 1, l->rest.len);
     return text;
 }
 
-static hfsb_status hfsbi_sweep_tell(hfsb_hub *hub, hfsbi_sweep *w,
-                                    bool (*each)(void                  *user,
-                                                 const hfsb_sweep_item *item),
-                                    void *user, hfsb_err *err) {
-    hfsb_str rest = hfsb_buf_str(&w->found);
-    hfsb_err why = HFSB_INIT;
-    while (rest.len) {
-        hfsb_sweep_item item = HFSB_INIT;
-        item.id = hfsbi_sweep_next(&rest);
-        item.modified = hfsbi_sweep_next(&rest);
-        item.days = hfsbi_sweep_age(w, item.modified);
-        item.message = why.msg;
-        hfsbi_sweep_remove(hub, w, &item, &why);
-        if (each && !each(user, &item)) break;
-        if (item.status == HFSB_CANCELLED || item.status == HFSB_NOMEM) {
-            if (err) *err = why;
-            return item.status;
-        }
+/* A Space of another name is ours if create marked it with a variable. One
+   whose variables the token may not see is not. */
+static hfsb_status hfsbi_space_list_is_ours(hfsbi_space_list *l, hfsb_str id,
+                                            bool *ours, hfsb_err *err) {
+    hfsb_str      base = hfsbi_space_list_base(id, hfsb_buf_str(&l->owner));
+    hfsb_json_doc doc = HFSB_INIT;
+    hfsb_status   st;
+    *ours = hfsb_str_equal(base, HFSB_LIT("sandbox"));
+    if (*ours) return HFSB_OK;
+    doc.alloc = l->hub->alloc;
+    st = hfsbi_hub_variables(l->hub, id, l->cancel, &doc, err);
+    if (st == HFSB_NOT_FOUND || st == HFSB_DENIED || st == HFSB_AUTH)
+        return HFSB_OK;
+    *ours = st == HFSB_OK && hfsb_json_get(doc.root, HFSBI_CREATE_MARK);
+    hfsb_json_free(&doc);
+    return st;
+}
+
+/* The next of our Spaces; id->len is 0 at the end. */
+static hfsb_status hfsbi_space_list_next(hfsbi_space_list *l, hfsb_str *id,
+                                         hfsb_str *modified, hfsb_err *err) {
+    bool        ours = false;
+    hfsb_status st = HFSB_OK;
+    id->len = 0;
+    while (st == HFSB_OK && !ours && l->rest.len) {
+        *id = hfsbi_space_list_text(l);
+        *modified = hfsbi_space_list_text(l);
+        st = hfsbi_space_list_is_ours(l, *id, &ours, err);
     }
-    return hfsbi_ok(err);
+    if (!ours) id->len = 0;
+    return st;
+}
+
+hfsb_status
+hfsb_sandbox_list(hfsb_hub *hub, hfsb_str owner,
+                  bool (*each)(void *user, hfsb_str id, hfsb_str modified),
+                  void *user, const hfsb_cancel *cancel, hfsb_err *err) {
+    hfsbi_space_list l;
+    hfsb_str         id = HFSB_LIT(""), modified = HFSB_LIT("");
+    hfsb_status st = hfsbi_space_list_open(&l, hub, owner, 0, cancel, err);
+    while (st == HFSB_OK) {
+        st = hfsbi_space_list_next(&l, &id, &modified, err);
+        if (st != HFSB_OK || !id.len || !each(user, id, modified)) break;
+    }
+    hfsbi_space_list_close(&l);
+    return st == HFSB_OK ? hfsbi_ok(err) : st;
+}
+
+/* ---- sweep ---- */
+
+/* Deletes the Space, unless the caller only wants a report or the maximum is
+   reached. */
+static void hfsbi_sweep_remove(hfsb_hub *hub, const hfsb_sweep_opts *opts,
+                               size_t *left, hfsb_sweep_item *item,
+                               hfsb_err *err) {
+    (void)hfsbi_ok(err);
+    if (!opts->remove) return;
+    if (!*left) {
+        item->status = hfsbi_fail(err, HFSB_LIMIT, 0,
+                                  "the maximum number of deletions is "
+                                  "reached");
+        return;
+    }
+    --*left;
+    item->status = hfsb_hub_delete(hub, item->id, opts->cancel, err);
+    if (item->status == HFSB_NOT_FOUND) item->status = hfsbi_ok(err);
+    item->removed = item->status == HFSB_OK;
 }
 
 hfsb_status hfsb_sandbox_sweep(hfsb_hub *hub, const hfsb_sweep_opts *opts,
@@ -891,29 +938,30 @@ hfsb_status hfsb_sandbox_sweep(hfsb_hub *hub, const hfsb_sweep_opts *opts,
                                             const hfsb_sweep_item *item),
                                void *user, hfsb_err *err) {
     const hfsb_sweep_opts plain = HFSB_INIT;
-    hfsbi_sweep           w = HFSB_INIT;
-    hfsb_space_filter     filter = HFSB_INIT;
-    struct timespec       now = HFSB_INIT;
-    hfsb_buf              owner = HFSB_INIT;
+    hfsbi_space_list      l;
+    hfsb_err              why = HFSB_INIT;
+    double                days;
+    size_t                left;
     hfsb_status           st;
-    w.opts = opts ? opts : &plain;
-    w.days = w.opts->days == 0 ? 7 : w.opts->days;
-    w.max = w.opts->max ? w.opts->max : 20;
-    if (!(w.days > 0))
-        return hfsbi_fail(err, HFSB_ARG, 0, "the age in days is above 0");
-    (void)clock_gettime(CLOCK_REALTIME, &now);
-    w.now = (double)now.tv_sec + (double)now.tv_nsec / 1e9;
-    if (w.opts->owner.len) st = hfsb_buf_append(&owner, w.opts->owner);
-    else st = hfsb_hub_user(hub, w.opts->cancel, &owner, err);
-    w.owner = filter.author = hfsb_buf_str(&owner);
-    filter.full = true;
-    if (st == HFSB_OK)
-        st = hfsb_hub_spaces(hub, &filter, hfsbi_sweep_space, &w,
-                             w.opts->cancel, err);
-    if (st == HFSB_OK) st = w.status;
-    if (st == HFSB_OK) st = hfsbi_sweep_tell(hub, &w, each, user, err);
-    else if (st == HFSB_NOMEM) (void)hfsbi_fail_status(err, st, "Sweep");
-    hfsb_buf_free(&w.found);
-    hfsb_buf_free(&owner);
-    return st;
+    if (!opts) opts = &plain;
+    days = opts->days > 0 || opts->days < 0 ? opts->days : 7;
+    left = opts->max ? opts->max : 20;
+    if (!(days > 0))
+        return hfsbi_fail(err, HFSB_ARG, 0, "the age in days must be above 0");
+    st = hfsbi_space_list_open(&l, hub, opts->owner, days, opts->cancel, err);
+    while (st == HFSB_OK) {
+        hfsb_sweep_item item = HFSB_INIT;
+        st = hfsbi_space_list_next(&l, &item.id, &item.modified, err);
+        if (st != HFSB_OK || !item.id.len) break;
+        item.days = hfsbi_space_list_age(&l, item.modified);
+        item.message = why.msg;
+        hfsbi_sweep_remove(hub, opts, &left, &item, &why);
+        if (each && !each(user, &item)) break;
+        if (item.status == HFSB_CANCELLED || item.status == HFSB_NOMEM) {
+            st = item.status;
+            if (err) *err = why;
+        }
+    }
+    hfsbi_space_list_close(&l);
+    return st == HFSB_OK ? hfsbi_ok(err) : st;
 }

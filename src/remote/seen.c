@@ -1,25 +1,27 @@
-/* seen.c - a session reads a file before it changes it. */
+/* seen.c - a session reads a file before it changes it.
+
+   With the option session a handle keeps the cleaned absolute paths of the
+   files that were read or written through it. edit, multi_edit, apply_patch
+   and a write to an existing file are refused for any other file, before
+   anything is sent; a write asks the server first whether the file exists.
+   Only successful calls count. Without memory a path is forgotten, and the
+   file must be read again. */
 #include "remote_private.h"
 #include "../edit/edit_private.h"
 
-/* ---- the files that were read or written ---- */
+/* ---- the set of paths ---- */
 
-/* As the server would find it: joined with the work directory, cleaned. */
+/* Appends the path joined with the work directory, cleaned. */
 static hfsb_status hfsbi_sandbox_resolve(const hfsb_sandbox *sandbox,
                                          hfsb_str path, hfsb_buf *out) {
     out->alloc = sandbox->o.alloc;
-    return hfsb_path_join(hfsb_buf_str(&sandbox->work_dir), path, out);
+    return hfsb_path_join(sandbox->o.work_dir, path, out);
 }
 
 /* Under the lock. */
-static bool hfsbi_sandbox_listed(const hfsb_sandbox *sandbox, hfsb_str path) {
-    hfsb_str rest = hfsb_buf_str(&sandbox->seen);
-    while (rest.len) {
-        size_t end = hfsb_str_find_byte(rest, '\0');
-        if (hfsb_str_equal(hfsb_str_slice(rest, 0, end), path)) return true;
-        rest = hfsb_str_slice(rest, end + 1, rest.len);
-    }
-    return false;
+static bool hfsbi_sandbox_lists(const hfsb_sandbox *sandbox, hfsb_str path) {
+    return path.len &&
+           hfsbi_list_has(hfsb_buf_str(&sandbox->seen), '\0', path);
 }
 
 HFSBI_FN void hfsbi_sandbox_saw(hfsb_sandbox *sandbox, hfsb_str path) {
@@ -28,11 +30,10 @@ HFSBI_FN void hfsbi_sandbox_saw(hfsb_sandbox *sandbox, hfsb_str path) {
     if (!sandbox->o.session || !path.len ||
         hfsb_str_find_byte(path, '\0') != HFSB_NPOS)
         return;
-    /* without memory it must be read again */
     if (hfsbi_sandbox_resolve(sandbox, path, &clean) == HFSB_OK) {
         pthread_mutex_lock(&sandbox->lock);
         mark = sandbox->seen.len;
-        if (!hfsbi_sandbox_listed(sandbox, hfsb_buf_str(&clean))) {
+        if (!hfsbi_sandbox_lists(sandbox, hfsb_buf_str(&clean))) {
             hfsb_buf_append(&sandbox->seen, hfsb_buf_str(&clean));
             hfsb_buf_append_byte(&sandbox->seen, '\0');
         }
@@ -48,7 +49,7 @@ static bool hfsbi_sandbox_has_seen(hfsb_sandbox *sandbox, hfsb_str path) {
     bool     seen = false;
     if (hfsbi_sandbox_resolve(sandbox, path, &clean) == HFSB_OK) {
         pthread_mutex_lock(&sandbox->lock);
-        seen = hfsbi_sandbox_listed(sandbox, hfsb_buf_str(&clean));
+        seen = hfsbi_sandbox_lists(sandbox, hfsb_buf_str(&clean));
         pthread_mutex_unlock(&sandbox->lock);
     }
     hfsb_buf_free(&clean);
@@ -57,8 +58,8 @@ static bool hfsbi_sandbox_has_seen(hfsb_sandbox *sandbox, hfsb_str path) {
 
 /* ---- patches ---- */
 
-/* The sections of a patch, one after the other. A patch that cannot be read
-   has none more: the server says what is wrong with it. */
+/* Iterates over the sections of a patch. An invalid patch ends early: the
+   server reports what is wrong with it. */
 typedef struct hfsbi_remote_patch {
     hfsbi_patch_text text;
     size_t           line;
@@ -89,7 +90,7 @@ static void hfsbi_remote_patch_close(const hfsbi_remote *r,
     if (p->open) hfsbi_lines_free(&r->sandbox->o.alloc, &p->text.lines);
 }
 
-/* True when an earlier section of the same patch made that file. */
+/* True when an earlier section of the same patch creates that file. */
 static bool hfsbi_remote_patch_made(const hfsbi_remote_patch *p, hfsb_str path,
                                     size_t before) {
     hfsbi_remote_patch again = *p;
@@ -102,8 +103,8 @@ static bool hfsbi_remote_patch_made(const hfsbi_remote_patch *p, hfsb_str path,
     return false;
 }
 
-/* The first file that a patch changes though it was not read; "" when there
-   is none. Shows the patch's bytes. */
+/* Sets *path, a view of the patch, to the first file that it changes and that
+   was not read; "" if there is none. */
 static hfsb_status hfsbi_remote_patch_blind(hfsbi_remote          *r,
                                             const hfsb_json_value *arguments,
                                             hfsb_str              *path) {
@@ -136,13 +137,14 @@ static void hfsbi_remote_patch_saw(hfsbi_remote          *r,
     hfsbi_remote_patch_close(r, &p);
 }
 
-/* ---- whether a call may be made ---- */
+/* ---- checks ---- */
 
 static bool hfsbi_remote_called(const hfsbi_remote *r, const char *tool) {
     return strcmp(r->tool->name, tool) == 0;
 }
 
-/* Replacing a text by itself is a slip; inserting it beside itself is not. */
+/* Replacing a text by itself is a mistake; inserting it next to itself is
+   not. */
 static bool hfsbi_remote_is_idle_edit(const hfsb_json_value *arguments) {
     const hfsb_str none = HFSB_INIT;
     hfsb_str       mode =
@@ -155,7 +157,7 @@ static bool hfsbi_remote_is_idle_edit(const hfsb_json_value *arguments) {
            hfsb_str_starts(mode, HFSB_LIT("replace"));
 }
 
-/* Asks whether the file is there. */
+/* Asks the server whether the file exists. */
 static hfsb_status hfsbi_remote_exists(hfsbi_remote *r, hfsb_str path,
                                        bool *exists, hfsb_err *err) {
     const hfsb_str   none = HFSB_LIT("");

@@ -1,35 +1,36 @@
-/* session.c - a session: open, close, calls. */
+/* session.c - what an agent holds: tools here or in a sandbox, and a plan.
+
+   The runtime decides where the tools work: on this machine, or in a sandbox
+   that preload.c creates in the background. The session adds tools of its own:
+   plan_tool always, sandbox_create and hf_jobs with a sandbox. A call looks
+   for its tool there first, then goes to the runtime.
+
+   The options, the spec and all secrets are copied at open, into one buffer
+   that is overwritten at close. */
 #include "remote_private.h"
 
-/* What a tool of the session does, its keys looked at already. What it
-   returns but HFSB_OK is the status of the call, with the sentence in *err. */
-typedef hfsb_status (*hfsbi_own_fn)(hfsb_session          *session,
-                                    const hfsb_json_value *arguments,
-                                    const hfsb_cancel     *cancel,
-                                    hfsb_tool_result *result, hfsb_err *err);
-
 enum {
-    HFSBI_SESSION_TEXTS = 8,  /* of the options */
-    HFSBI_SESSION_SECRETS = 3 /* besides those of the caller */
+    HFSBI_SESSION_TEXTS = 8,   /* of the options */
+    HFSBI_SESSION_SECRETS = 3, /* HF_TOKEN and two of trackio */
+    HFSBI_CREATE_SLEEP = 2700  /* seconds without use, unless on cpu-basic */
 };
 
-typedef struct hfsbi_own_tool {
-    const hfsbi_tool *(*row)(void); /* its fn is NULL */
-    hfsbi_own_fn fn;
-} hfsbi_own_tool;
-
-/* ==== session tools ==== */
-
-/* the tools of the session itself, and the definitions of
-   all. */
-
-enum { HFSBI_CREATE_SLEEP = 2700 }; /* seconds without use */
+HFSBI_FN void hfsbi_session_log(const hfsb_session *session,
+                                const char         *format, ...) {
+    hfsb_err line = HFSB_INIT; /* one that is too long is cut */
+    va_list  ap;
+    if (!session->log) return;
+    va_start(ap, format);
+    (void)vsnprintf(line.msg, sizeof line.msg, format, ap);
+    va_end(ap);
+    session->log(session->user, hfsb_cstr(line.msg));
+}
 
 /* ---- sandbox_create ---- */
 
 /* The arguments of sandbox_create. */
 typedef struct hfsbi_wish {
-    hfsb_str hardware; /* empty: whatever there is */
+    hfsb_str hardware; /* empty: any */
     hfsb_str space, project;
 } hfsbi_wish;
 
@@ -59,15 +60,15 @@ static hfsb_status hfsbi_wish_read(const hfsb_json_value *arguments,
     return st;
 }
 
-/* True when a sandbox with this hardware is not what was asked for. */
+/* True when a sandbox with this hardware does not fulfil the wish. */
 static bool hfsbi_wish_differs(const hfsbi_wish *wish, hfsb_str hardware) {
     return wish->space.len || wish->project.len ||
            (wish->hardware.len && !hfsb_str_equal(wish->hardware, hardware));
 }
 
-/* Waits until this call alone may make a sandbox; a preload under way is
-   waited for, or cancelled when it is not what is wanted. Under the lock;
-   false when it was cancelled. */
+/* Waits until only this call may create a sandbox. A preload under way is
+   waited for, or cancelled if it does not fulfil the wish. Under the lock;
+   false when cancel is set. */
 static bool hfsbi_session_claim(hfsb_session *session, const hfsbi_wish *wish,
                                 const hfsb_cancel *cancel) {
     if (hfsb_cancel_is_set(cancel)) return false;
@@ -78,8 +79,7 @@ static bool hfsbi_session_claim(hfsb_session *session, const hfsbi_wish *wish,
         hfsb_cancel_set(session->making->cancel);
     while (session->making)
         if (!hfsbi_session_wait(session, cancel)) {
-            session->claimed = false;
-            (void)pthread_cond_broadcast(&session->changed);
+            hfsbi_session_unclaim(session);
             return false;
         }
     return true;
@@ -95,7 +95,7 @@ static void hfsbi_wish_secret(hfsb_session *session, hfsb_sandbox_spec *spec,
     spec->secret_count++;
 }
 
-/* Makes it; the texts of the wish stay until it is done. Under the lock. */
+/* Creates the sandbox and waits for it. Under the lock. */
 static hfsb_status hfsbi_session_make(hfsb_session      *session,
                                       const hfsbi_wish  *wish,
                                       const hfsb_cancel *cancel,
@@ -114,7 +114,7 @@ static hfsb_status hfsbi_session_make(hfsb_session      *session,
     while (st == HFSB_OK && session->making)
         if (!hfsbi_session_wait(session, cancel)) {
             hfsb_cancel_set(session->making->cancel);
-            cancel = NULL; /* it ends soon: the Space is being deleted */
+            cancel = NULL; /* the maker ends soon: it deletes the Space */
         }
     if (st == HFSB_OK && session->made != HFSB_OK) {
         st = session->made;
@@ -123,10 +123,10 @@ static hfsb_status hfsbi_session_make(hfsb_session      *session,
     return st;
 }
 
-/* What a model is told of the sandbox that is in use. Under the lock. */
-static hfsb_status hfsbi_session_tell(hfsb_session     *session,
-                                      const hfsbi_wish *wish, bool is_new,
-                                      hfsb_tool_result *result) {
+/* Describes the sandbox in use to the model. Under the lock. */
+static hfsb_status hfsbi_session_describe(hfsb_session     *session,
+                                          const hfsbi_wish *wish, bool is_new,
+                                          hfsb_tool_result *result) {
     const hfsbi_box *box = session->box;
     hfsb_str         id = hfsb_sandbox_id(box->sandbox);
     hfsb_str         hardware = hfsb_buf_str(&box->hardware);
@@ -152,16 +152,15 @@ static hfsb_status hfsbi_session_tell(hfsb_session     *session,
         (int)id.len, id.ptr, (int)hardware.len, hardware.ptr);
 }
 
-/* Gives back the one that was replaced, and tells what became of it. */
-static hfsb_status hfsbi_session_leave(hfsb_session *session, hfsbi_box *old,
-                                       hfsb_tool_result *result) {
+/* Releases the sandbox that was replaced, and reports it. */
+static hfsb_status hfsbi_session_replace(hfsb_session *session, hfsbi_box *old,
+                                         hfsb_tool_result *result) {
     hfsb_str    id = hfsb_sandbox_id(old->sandbox);
     hfsb_err    why = HFSB_INIT;
     hfsb_status st = HFSB_OK;
     if (result->success)
         st = hfsb_buf_printf(&result->output,
-                             "\nIt took the place of %.*s, whose files are "
-                             "lost.",
+                             "\nIt replaces %.*s, whose files are lost.",
                              (int)id.len, id.ptr);
     if (hfsbi_session_release(session, old, &why) != HFSB_OK &&
         result->success && st == HFSB_OK)
@@ -183,7 +182,7 @@ static hfsb_status hfsbi_session_create(hfsb_session          *session,
     if (!hfsbi_session_claim(session, &wish, cancel)) {
         pthread_mutex_unlock(&session->lock);
         return hfsbi_fail(err, HFSB_CANCELLED, 0,
-                          "Cancelled before a sandbox was made.");
+                          "Cancelled before a sandbox was created.");
     }
     make = !session->box ||
            (session->box->automatic &&
@@ -193,15 +192,27 @@ static hfsb_status hfsbi_session_create(hfsb_session          *session,
         old->users++;
     }
     if (make) st = hfsbi_session_make(session, &wish, cancel, err);
-    if (st == HFSB_OK) st = hfsbi_session_tell(session, &wish, make, result);
-    session->claimed = false;
-    (void)pthread_cond_broadcast(&session->changed);
+    if (st == HFSB_OK)
+        st = hfsbi_session_describe(session, &wish, make, result);
+    hfsbi_session_unclaim(session);
     pthread_mutex_unlock(&session->lock);
-    if (old) left = hfsbi_session_leave(session, old, result);
+    if (old) left = hfsbi_session_replace(session, old, result);
     return st == HFSB_OK ? left : st;
 }
 
-/* ---- the tools of the session ---- */
+/* ---- the session's own tools ---- */
+
+/* Executes a tool whose keys were checked. Any status but HFSB_OK is that of
+   the call, with the message in *err. */
+typedef hfsb_status (*hfsbi_own_fn)(hfsb_session          *session,
+                                    const hfsb_json_value *arguments,
+                                    const hfsb_cancel     *cancel,
+                                    hfsb_tool_result *result, hfsb_err *err);
+
+typedef struct hfsbi_own_tool {
+    const hfsbi_tool *(*row)(void); /* its fn is NULL */
+    hfsbi_own_fn fn;
+} hfsbi_own_tool;
 
 static const hfsbi_tool *hfsbi_create_tool(void) {
     static const hfsbi_tool row = {
@@ -249,8 +260,7 @@ static size_t hfsbi_own_tool_count(const hfsb_session *session) {
                                                     : HFSBI_OWN_TOOLS_LOCAL;
 }
 
-/* plan_tool or, in the sandbox runtime, sandbox_create and hf_jobs; NULL for
-   others. */
+/* The session's own tool of that name, or NULL. */
 static const hfsbi_own_tool *hfsbi_session_tool(const hfsb_session *session,
                                                 hfsb_str            name) {
     size_t i, n = hfsbi_own_tool_count(session);
@@ -258,17 +268,6 @@ static const hfsbi_own_tool *hfsbi_session_tool(const hfsb_session *session,
         if (hfsb_str_equal(name, hfsb_cstr(hfsbi_own_tools[i].row()->name)))
             return &hfsbi_own_tools[i];
     return NULL;
-}
-
-hfsb_status hfsb_session_define(const hfsb_session *session,
-                                hfsb_tools_format format, hfsb_buf *out,
-                                hfsb_err *err) {
-    const hfsbi_tool *rows[HFSBI_OWN_TOOLS];
-    size_t            i, n = hfsbi_own_tool_count(session);
-    for (i = 0; i < n; i++) rows[i] = hfsbi_own_tools[i].row();
-    return hfsbi_tools_define(session->tools ? session->tools->shell.ptr
-                                             : NULL,
-                              rows, n, format, out, err);
 }
 
 /* ---- where the tools work ---- */
@@ -334,23 +333,7 @@ static hfsb_status hfsbi_session_check(const hfsb_session_opts *o,
     return HFSB_AUTH;
 }
 
-/* Copies the texts, and makes the views show the copies. */
-static hfsb_status hfsbi_session_keep(hfsb_buf *texts, hfsb_str *const *list,
-                                      size_t count) {
-    size_t      i, bytes = 0;
-    hfsb_status st;
-    for (i = 0; i < count; i++)
-        if (!hfsbi_add(bytes, list[i]->len, &bytes)) return HFSB_LIMIT;
-    st = hfsb_buf_reserve(texts, bytes);
-    for (i = 0; st == HFSB_OK && i < count; i++) {
-        hfsb_str view = hfsb_str_make(texts->ptr + texts->len, list[i]->len);
-        st = hfsb_buf_append(texts, *list[i]);
-        *list[i] = view;
-    }
-    return st;
-}
-
-/* HF_TOKEN, then those of the caller; with room for trackio's. */
+/* Copies the secrets: HF_TOKEN, then the caller's; with room for trackio's. */
 static hfsb_status hfsbi_session_secrets(hfsb_session *s) {
     size_t n = s->spec.secret_count, all;
     if (!hfsbi_add(n, HFSBI_SESSION_SECRETS, &all)) return HFSB_LIMIT;
@@ -402,7 +385,7 @@ static hfsb_status hfsbi_session_copy(hfsb_session            *s,
         list[n++] = &s->secrets[i].value;
         list[n++] = &s->secrets[i].description;
     }
-    st = hfsbi_session_keep(&s->texts, list, n);
+    st = hfsbi_keep_texts(&s->texts, list, n);
     hfsbi_array_free(&s->alloc, list, all, sizeof *list);
     return st;
 }
@@ -499,28 +482,8 @@ hfsb_status hfsb_session_wait_ready(hfsb_session      *session,
     return hfsbi_ok(err);
 }
 
-hfsb_sandbox *hfsb_session_sandbox(hfsb_session *session) {
-    hfsb_sandbox *sandbox;
-    pthread_mutex_lock(&session->lock);
-    sandbox = session->box ? session->box->sandbox : NULL;
-    pthread_mutex_unlock(&session->lock);
-    return sandbox;
-}
-
-HFSBI_FN void hfsbi_session_log(const hfsb_session *session,
-                                const char         *format, ...) {
-    hfsb_err line = HFSB_INIT; /* one that is too long is cut */
-    va_list  ap;
-    if (!session->log) return;
-    va_start(ap, format);
-    (void)vsnprintf(line.msg, sizeof line.msg, format, ap);
-    va_end(ap);
-    session->log(session->user, hfsb_cstr(line.msg));
-}
-
 /* ---- calls ---- */
 
-/* A tool of the session itself. */
 static hfsb_status hfsbi_session_call_own(hfsb_session          *session,
                                           const hfsbi_own_tool  *tool,
                                           const hfsb_json_value *arguments,
@@ -549,8 +512,8 @@ static hfsb_status hfsbi_session_cancelled(hfsb_tool_result *result) {
     return HFSB_CANCELLED;
 }
 
-/* On this machine. A cancel wakes no one who waits for a command, so it is
-   looked at every now and then. */
+/* Calls a tool on this machine. hfsb_tools_poll() cannot wait for a cancel as
+   well, so the cancel is looked at every 20 ms. */
 static hfsb_status hfsbi_session_call_local(hfsb_session          *session,
                                             hfsb_str               name,
                                             const hfsb_json_value *arguments,
@@ -569,7 +532,7 @@ static hfsb_status hfsbi_session_call_local(hfsb_session          *session,
     while (!hfsb_call_done(call)) {
         if (!ended && hfsb_cancel_is_set(cancel)) {
             ended = true;
-            if (!bash) break; /* it waits for the command of another */
+            if (!bash) break; /* it waits for another call's command */
             hfsbi_jobs_end(tools, hfsb_cstr(hfsb_call_job(call)));
         }
         hfsb_tools_poll(tools, 20);
@@ -579,12 +542,12 @@ static hfsb_status hfsbi_session_call_local(hfsb_session          *session,
     return ended ? hfsbi_session_cancelled(result) : st;
 }
 
-static hfsb_status hfsbi_session_call_there(hfsb_session          *session,
-                                            hfsb_str               name,
-                                            const hfsb_json_value *arguments,
-                                            const hfsb_call_opts  *opts,
-                                            const hfsb_cancel     *cancel,
-                                            hfsb_tool_result      *result) {
+static hfsb_status hfsbi_session_call_remote(hfsb_session          *session,
+                                             hfsb_str               name,
+                                             const hfsb_json_value *arguments,
+                                             const hfsb_call_opts  *opts,
+                                             const hfsb_cancel     *cancel,
+                                             hfsb_tool_result      *result) {
     hfsb_err    err = HFSB_INIT;
     hfsbi_box  *box;
     hfsb_status st = hfsbi_session_hold(session, cancel, &box, &err);
@@ -617,8 +580,8 @@ hfsb_status hfsb_session_call(hfsb_session *session, hfsb_str name,
     return session->runtime == HFSB_RUNTIME_LOCAL
                ? hfsbi_session_call_local(session, name, arguments, opts,
                                           cancel, result)
-               : hfsbi_session_call_there(session, name, arguments, opts,
-                                          cancel, result);
+               : hfsbi_session_call_remote(session, name, arguments, opts,
+                                           cancel, result);
 }
 
 hfsb_status hfsb_session_call_text(hfsb_session *session, hfsb_str name,
@@ -633,6 +596,17 @@ hfsb_status hfsb_session_call_text(hfsb_session *session, hfsb_str name,
     st = hfsb_session_call(session, name, doc.root, opts, cancel, result);
     hfsb_json_free(&doc);
     return st;
+}
+
+hfsb_status hfsb_session_define(const hfsb_session *session,
+                                hfsb_tools_format format, hfsb_buf *out,
+                                hfsb_err *err) {
+    const hfsbi_tool *rows[HFSBI_OWN_TOOLS];
+    size_t            i, n = hfsbi_own_tool_count(session);
+    for (i = 0; i < n; i++) rows[i] = hfsbi_own_tools[i].row();
+    return hfsbi_tools_define(session->tools ? session->tools->shell.ptr
+                                             : NULL,
+                              rows, n, format, out, err);
 }
 
 /* ---- the plan ---- */
@@ -650,17 +624,17 @@ bool hfsb_session_remind(hfsb_session *session, bool called_tools,
                          hfsb_buf *out) {
     unsigned time;
     size_t   open;
-    bool     said;
+    bool     reminded;
     pthread_mutex_lock(&session->lock);
-    said = hfsbi_plan_remind(&session->plan, called_tools, out);
+    reminded = hfsbi_plan_remind(&session->plan, called_tools, out);
     open = hfsbi_plan_open(&session->plan);
     time = session->plan.reminded;
     pthread_mutex_unlock(&session->lock);
-    if (said)
+    if (reminded)
         hfsbi_session_log(session,
                           "Reminded the model of %zu open item%s of its plan "
                           "(%u of %d)",
                           open, open == 1 ? "" : "s", time,
                           HFSBI_REMIND_TIMES);
-    return said;
+    return reminded;
 }

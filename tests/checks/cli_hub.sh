@@ -219,6 +219,22 @@ has 'tool there' "$out" '"output":"true"'
 run 'tool there: background' 0 "$hfsb" tool bash --args '{"command":"echo b; sleep 0.2","background":true,"id":"bg"}'
 run 'tool there: its output' 0 "$hfsb" tool bash_output --args '{"id":"bg","wait_ms":900}'
 has 'tool there: its output' "$out" '"output":"b\n'
+printf '*** Begin Patch\n*** Update File: a/f\n@@\n-II\n+2\n*** Add File: a/new\n+n\n*** End Patch\n' > .patch
+run 'patch there: dry run' 0 "$hfsb" patch --dry-run .patch
+has 'patch there: dry run' "$out" 'Updated a/f'
+has 'patch there: dry run' "$out" '+2'
+same 'patch there: dry run' "$(cat work/a/f)" "$(printf 'I\nII')"
+run 'patch there' 0 "$hfsb" patch .patch
+same 'patch there' "$(cat work/a/f work/a/new)" "$(printf 'I\n2\nn')"
+test ! -e a/new
+same 'patch there: nothing here' $? 0
+run 'patch there: refused' 1 sh -c "'$hfsb' patch --json < .patch"
+has 'patch there: refused' "$out" '"success":false'
+printf '*** Begin Patch\n*** Update File: a/f\n@@\n-2\n+II\n*** Delete File: a/new\n*** End Patch\n' > .patch
+run 'patch --on' 0 env HFSB_SANDBOX= "$hfsb" patch --on "$url" .patch
+same 'patch --on' "$(cat work/a/f)" "$(printf 'I\nII')"
+run 'mcp there: refused' 1 "$hfsb" mcp
+has 'mcp there: refused' "$err" "HFSB_SANDBOX names $url"
 run 'HFSB_SANDBOX is empty: here' 0 env HFSB_SANDBOX= "$hfsb" bash pwd
 same 'HFSB_SANDBOX is empty: here' "$out" "$top"
 
@@ -356,6 +372,14 @@ same 'cp to a Space' "$(cat place/g)" "$(printf 'I\nII')"
 run 'SANDBOX_API_TOKEN wins' 1 env SANDBOX_API_TOKEN=wrong "$hfsb" connect --wait 0.5 "$id"
 run pause 0 "$hfsb" pause "$id"
 same pause "$out" "$id  PAUSED"
+before=$(date +%s)
+run 'connect: paused' 1 "$hfsb" connect "$id"
+has 'connect: paused' "$err" "The Space $id is PAUSED: restart it (hfsb restart $id)"
+run 'bash: paused' 125 "$hfsb" bash --on "$id" pwd
+has 'bash: paused' "$err" 'is PAUSED'
+run 'connect: no such Space' 1 "$hfsb" connect alice/misspelt
+has 'connect: no such Space' "$err" 'The Hub shows no Space alice/misspelt: check the name'
+same 'connect: at once' $(($(date +%s) - before < 30)) 1
 run restart 0 "$hfsb" restart --poll 0.05 --json "$id"
 same restart "$(value "$out" 'x["id"], x["stage"]')" "$id RUNNING"
 # one that is not known is waited for, though its name is part of another's
@@ -364,7 +388,7 @@ run 'restart, unknown stage' 0 "$hfsb" restart --poll 0.05 --json "$id"
 same 'restart, unknown stage' "$(value "$out" 'x["stage"]')" RUNNING
 fake POST stages '{"stages":"BUILD_ERROR"}' > /dev/null
 run 'restart that fails' 1 "$hfsb" restart --poll 0.05 --json "$id"
-has 'restart that fails' "$out" "failed to start: BUILD_ERROR"
+has 'restart that fails' "$out" "is BUILD_ERROR"
 fake POST stages '{"stages":"RUNNING"}' > /dev/null
 run 'restart --no-wait' 0 "$hfsb" restart --no-wait "$id"
 run 'create --json' 0 "$hfsb" create --json --poll 0.05 --name box --owner acme
@@ -445,6 +469,16 @@ fake POST space '{"id":"alice/sandbox-of-mine","days":30}' > /dev/null
 run sweep 0 "$hfsb" sweep
 has sweep "$out" 'alice/sandbox-00000001  30.0 days  would be deleted'
 has sweep "$out" '2 found; --delete deletes them'
+run 'sweep --days 0' 2 "$hfsb" sweep --days 0
+has 'sweep --days 0' "$err" '--days needs a number of days above 0, such as 0.5, not 0'
+run 'create --name' 0 "$hfsb" create --poll 0.05 --name mine
+named=$out
+run 'forget --name' 0 "$hfsb" delete --forget "$named"
+run 'ls: a name of its own' 0 "$hfsb" ls
+has 'ls: a name of its own' "$out" "$named"
+run 'sweep: a name of its own' 0 "$hfsb" sweep --days 0.0000001 --json
+has 'sweep: a name of its own' "$out" "$named"
+run 'delete: a name of its own' 0 "$hfsb" delete --force "$named"
 hasnt sweep "$out" of-mine
 has 'sweep: dry run' "$(fake GET spaces)" 00000001
 run 'ls: not recorded' 0 "$hfsb" ls
@@ -464,6 +498,7 @@ fake DELETE requests > /dev/null
 run 'job run' 0 "$hfsb" job run ./script.py --epochs 3
 same 'job run: its log' "$out" "$(printf 'hi\ndone')"
 has 'job run' "$err" "$HF_ENDPOINT/jobs/alice/"
+hasnt 'job run: a job that runs is no trouble' "$err" 'Could not read'
 last_job() { # PYTHON: of the request that started the last job, as b
     fake GET requests | "$python" -ISc "import base64, json, sys
 b = [json.loads(r['body']) for r in json.load(sys.stdin)
@@ -501,6 +536,10 @@ same 'job inspect' "$(value "$out" 'x["id"], x["status"]["stage"]')" "$job COMPL
 run 'job inspect --json' 0 "$hfsb" job inspect --json "$job"
 same 'job inspect --json' "$(value "$out" 'x["id"], x["job"]["id"]')" "$job $job"
 run 'job inspect: none' 1 "$hfsb" job inspect 0123456789abcdef01234567
+fake POST fault '{"method":"POST","path":"*/cancel","status":409,"message":"Job is not running"}' > /dev/null
+run 'job cancel: ended' 1 "$hfsb" job cancel "$job"
+has 'job cancel: ended' "$err" "Job $job has ended already (COMPLETED): nothing to cancel"
+hasnt 'job cancel: ended' "$err" 'another name'
 run 'job cancel' 0 "$hfsb" job cancel "$job"
 same 'job cancel' "$out" "$job  CANCELED"
 

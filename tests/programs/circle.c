@@ -133,9 +133,9 @@ int main(void) {
     real.mode = FH_BUILD;
     real.build_vars = getenv("CIRCLE_MAKE");
     tc_open(&w, &real);
-    w.opts.poll_ms = 500;
-    w.opts.api_poll_ms = 50;
-    w.opts.wait_ms = w.opts.api_wait_ms = 240000;
+    w.opts.times.poll_ms = 500;
+    w.opts.times.api_poll_ms = 50;
+    w.opts.times.wait_ms = w.opts.times.api_wait_ms = 240000;
     w.opts.work_dir = HFSB_LIT("."); /* there is no /app here */
     w.secrets[1].key = HFSB_LIT("MINE");
     w.secrets[1].value = HFSB_LIT(TC_SECRET);

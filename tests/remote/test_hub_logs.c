@@ -270,6 +270,32 @@ static void a_job_is_followed_to_its_end(void) {
     t_hub_close(&h);
 }
 
+/* A job that prints nothing for hours, or whose stream the Hub ends early, is
+   no failure and nothing to log. */
+static void follow_waits_for_a_quiet_job_without_a_word(void) {
+    static const t_reply script[] = {
+        PART("", HFSB_OK),
+        STAGE("SCHEDULING"),
+        PART(E("a", "1"), HFSB_TIMEOUT),
+        STAGE("RUNNING"),
+        PART(E("a", "1"), HFSB_TIMEOUT),
+        STAGE("RUNNING"),
+        PART(E("a", "1"), HFSB_TIMEOUT),
+        STAGE("RUNNING"),
+        PART(E("a", "1") E("b", "2"), HFSB_OK),
+        STAGE("COMPLETED")};
+    t_hub h;
+    t_hub_init(&h);
+    h.opts.tries = 2;
+    h.stop = true; /* would cancel at the first "trying again" */
+    t_hub_open(&h);
+    T_SCRIPT(&h, script);
+    T_CHECK(t_job_logs(&h, true) == HFSB_OK && h.err.code == HFSB_OK);
+    T_CHECK(h.sent_count == 10);
+    T_STR(h.text, "1|a\n2|b\n");
+    t_hub_close(&h);
+}
+
 static void every_final_stage_ends_the_log(void) {
     static const t_reply ends[][2] = {
         {PART(E("a", "1"), HFSB_OK), STAGE("COMPLETED")},
@@ -348,6 +374,7 @@ int main(void) {
     T_RUN(tries_are_counted_from_the_last_new_line);
     T_RUN(an_event_without_end_is_refused);
     T_RUN(a_job_is_followed_to_its_end);
+    T_RUN(follow_waits_for_a_quiet_job_without_a_word);
     T_RUN(every_final_stage_ends_the_log);
     T_RUN(the_owner_of_a_job_is_asked_for);
     t_name = "logs_fail_cleanly";

@@ -85,7 +85,7 @@ static void todos_may_come_as_a_string(void) {
     hfsbi_plan_free(&plan);
 }
 
-static void it_reminds_twice_in_a_row(void) {
+static void reminds_at_most_twice_in_a_row(void) {
     hfsbi_plan plan = HFSB_INIT;
     tt_reply   r = HFSB_INIT;
     hfsb_buf   out = HFSB_INIT;
@@ -104,7 +104,7 @@ static void it_reminds_twice_in_a_row(void) {
     hfsbi_plan_free(&plan);
 }
 
-static void its_hints_say_that_it_changes_nothing(void) {
+static void plan_tool_is_marked_read_only(void) {
     const hfsbi_tool *row = hfsbi_plan_tool();
     T_CHECK(!strcmp(row->name, "plan_tool") && !row->fn);
     T_CHECK(row->kind == HFSBI_TOOL_READS);
@@ -124,7 +124,7 @@ static void without_memory(hfsb_alloc alloc, const t_heap *heap) {
     hfsbi_plan_free(&plan);
 }
 
-static void every_lack_of_memory_is_said(void) {
+static void reports_each_failed_allocation(void) {
     t_each_allocation_fails(without_memory);
 }
 
@@ -133,8 +133,8 @@ int main(void) {
     TT_RUN(a_call_replaces_the_plan_or_leaves_it);
     TT_RUN(an_id_may_come_as_a_number);
     TT_RUN(todos_may_come_as_a_string);
-    TT_RUN(it_reminds_twice_in_a_row);
-    TT_RUN(its_hints_say_that_it_changes_nothing);
-    TT_RUN(every_lack_of_memory_is_said);
+    TT_RUN(reminds_at_most_twice_in_a_row);
+    TT_RUN(plan_tool_is_marked_read_only);
+    TT_RUN(reports_each_failed_allocation);
     return TT_END();
 }

@@ -4,13 +4,13 @@
 
 /* ---- what is sent again ---- */
 
-static void a_page_of_a_space_that_wakes_up_is_waited_out(void) {
+static void waits_while_a_space_wakes_up(void) {
     hfsb_sandbox_opts o = tc_options();
     tc_all            a;
     tt_reply          r = HFSB_INIT;
     int               foreign;
     long long         before;
-    o.delay_ms = 30;
+    o.times.delay_ms = 30;
     for (foreign = 0; foreign < 2; foreign++) {
         tc_begin(&a, &o, foreign);
         tc_plan_one(&a.proxy, TC_PAGE_BEFORE, 2);
@@ -176,7 +176,7 @@ static void a_reply_cut_short_is_not_sent_to_another_instance(void) {
         a.proxy.to = second.port;
         tc_call(&r, &a.box, "bash", "{\"command\":\"echo x >> twice\"}");
         T_CHECK(r.st == HFSB_LOST && a.proxy.asked_posts == 1);
-        TT_FAIL(&r, "The sandbox's server was started anew while this call");
+        TT_FAIL(&r, "The sandbox's server was restarted during this call");
         T_CHECK(tt_lines_in("twice") <= 0);
         a.proxy.to = a.server.port;
         tc_call(&r, &a.box, "exists", "{\"path\":\"x\"}");
@@ -195,7 +195,7 @@ static unsigned dead_port(void) {
     return port;
 }
 
-static void no_connection_is_tried_again_and_then_told(void) {
+static void retries_a_refused_connection_then_reports_it(void) {
     hfsb_sandbox_opts o = tc_options();
     tc_all            a;
     tt_reply          r = HFSB_INIT;
@@ -203,7 +203,7 @@ static void no_connection_is_tried_again_and_then_told(void) {
     char              want[128];
     long long         before;
     int               foreign;
-    o.delay_ms = 20;
+    o.times.delay_ms = 20;
     for (foreign = 0; foreign < 2; foreign++) {
         tc_begin(&a, &o, foreign);
         /* the handle's address becomes one that refuses */
@@ -225,12 +225,12 @@ static void no_connection_is_tried_again_and_then_told(void) {
     }
 }
 
-static void a_timeout_is_joined_while_health_answers(void) {
+static void joins_a_call_that_timed_out_while_health_answers(void) {
     hfsb_sandbox_opts o = tc_options();
     tc_all            a;
     tt_reply          r = HFSB_INIT;
     size_t            i;
-    o.margin_ms = 100;
+    o.times.margin_ms = 100;
     tc_begin(&a, &o, false);
     a.proxy.only_posts = true;
     tc_plan_one(&a.proxy, TC_HANG, 1);
@@ -272,7 +272,7 @@ static void nothing_is_sent_again_to_another_instance(void) {
     tc_plan_one(&a.proxy, TC_DROP_AFTER, 1);
     tc_call(&r, &a.box, "bash", "{\"command\":\"echo x >> here\"}");
     T_CHECK(r.st == HFSB_LOST && a.proxy.asked_posts == 1);
-    TT_FAIL(&r, "The sandbox's server was started anew while this call");
+    TT_FAIL(&r, "The sandbox's server was restarted during this call");
     T_CHECK(tt_lines_in("here") == 1);
     /* the next call knows the new one */
     tc_plan_one(&a.proxy, TC_DROP_AFTER, 1);
@@ -297,7 +297,7 @@ static void nothing_is_sent_again_to_another_instance(void) {
 }
 
 /* Health is answered by the first; then the second is there. */
-static void a_repeat_says_whom_it_is_for(void) {
+static void repeat_names_the_instance_it_is_meant_for(void) {
     static const tc_act moves[] = {TC_TRUNCATE, TC_MOVE};
     tc_all              a;
     ts_server           second;
@@ -319,7 +319,7 @@ static void a_repeat_says_whom_it_is_for(void) {
     tc_plan(&a.proxy, moves, 2);
     tc_call(&r, &a.box, "bash", "{\"command\":\"echo x >> where\"}");
     T_CHECK(r.st == HFSB_LOST && a.proxy.asked_posts == 2);
-    TT_FAIL(&r, "The sandbox's server was started anew while this call");
+    TT_FAIL(&r, "The sandbox's server was restarted during this call");
     T_CHECK(tt_lines_in("where") == 2);
     /* what is harmless is for anyone */
     a.proxy.then = a.server.port;
@@ -333,7 +333,7 @@ static void a_repeat_says_whom_it_is_for(void) {
 }
 
 /* Whoever answers health without a name is not the one we know. */
-static void who_is_there_is_what_health_says(void) {
+static void health_decides_which_instance_answers(void) {
     static const char nameless[] =
         "HTTP/1.1 200 OK\r\nX-Hfsb: 1\r\nContent-Length: 2\r\n\r\n{}";
     static const tc_act acts[] = {TC_DROP_AFTER, TC_CANNED};
@@ -344,13 +344,13 @@ static void who_is_there_is_what_health_says(void) {
     tc_plan(&a.proxy, acts, 2);
     tc_call(&r, &a.box, "bash", "{\"command\":\"true\"}");
     T_CHECK(r.st == HFSB_LOST && a.proxy.asked_posts == 1);
-    TT_FAIL(&r, "The sandbox's server was started anew while this call");
+    TT_FAIL(&r, "The sandbox's server was restarted during this call");
     tt_drop(&r);
     tc_end(&a);
 }
 
 /* Callers repeat what was not sent. */
-static void what_may_have_run_never_ends_as_not_sent(void) {
+static void call_that_may_have_run_is_never_reported_as_not_sent(void) {
     static const tc_act pages_after[] = {TC_DROP_AFTER, TC_PAGE_BEFORE,
                                          TC_PAGE_BEFORE};
     tc_all              a;
@@ -395,17 +395,17 @@ static void a_key_of_the_caller_is_used(void) {
 
 int main(void) {
     tt_begin();
-    TT_RUN(a_page_of_a_space_that_wakes_up_is_waited_out);
+    TT_RUN(waits_while_a_space_wakes_up);
     TT_RUN(a_lost_reply_costs_nothing);
     TT_RUN(nothing_is_sent_twice_to_a_server_that_knows_no_keys);
     TT_RUN(only_a_page_of_the_edge_is_a_wake_up_page);
     TT_RUN(a_reply_cut_short_is_not_sent_to_another_instance);
-    TT_RUN(no_connection_is_tried_again_and_then_told);
-    TT_RUN(a_timeout_is_joined_while_health_answers);
+    TT_RUN(retries_a_refused_connection_then_reports_it);
+    TT_RUN(joins_a_call_that_timed_out_while_health_answers);
     TT_RUN(nothing_is_sent_again_to_another_instance);
-    TT_RUN(a_repeat_says_whom_it_is_for);
-    TT_RUN(who_is_there_is_what_health_says);
-    TT_RUN(what_may_have_run_never_ends_as_not_sent);
+    TT_RUN(repeat_names_the_instance_it_is_meant_for);
+    TT_RUN(health_decides_which_instance_answers);
+    TT_RUN(call_that_may_have_run_is_never_reported_as_not_sent);
     TT_RUN(a_key_of_the_caller_is_used);
     return TT_END();
 }

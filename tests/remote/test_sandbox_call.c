@@ -56,7 +56,7 @@ static const request_case requests[] = {
     {"kill", NULL, "{}"},
     {"kill", "{\"id\":\"x\"}", "{\"id\":\"x\"}"}};
 
-static void bodies_are_those_of_the_reference_s_client(void) {
+static void sends_the_bodies_of_the_reference_client(void) {
     hfsb_sandbox_opts o = tc_options();
     tc_all            a;
     tt_reply          r = HFSB_INIT;
@@ -84,7 +84,7 @@ static void bodies_are_those_of_the_reference_s_client(void) {
 }
 
 /* What the recordings of the real client hold. */
-static void bodies_are_as_recorded(void) {
+static void sends_the_recorded_bodies(void) {
     static const char *const targets[] = {"/api/bash",   "/api/read",
                                           "/api/exists", "/api/write",
                                           "/api/edit",   "/api/kill"};
@@ -258,7 +258,7 @@ static void a_page_is_quoted_up_to_200_characters(void) {
     tc_end(&a);
 }
 
-static void some_things_are_told_without_a_server(void) {
+static void refuses_bad_calls_without_a_server(void) {
     hfsb_call_opts strict = HFSB_INIT;
     char           key[300];
     tc_all         a;
@@ -298,7 +298,7 @@ static void some_things_are_told_without_a_server(void) {
 
 /* ---- redirects ---- */
 
-static void tokens_do_not_follow_to_another_place(void) {
+static void tokens_are_dropped_by_a_redirect_to_another_origin(void) {
     tc_all   a;
     tc_proxy other;
     tt_reply r = HFSB_INIT;
@@ -358,7 +358,7 @@ static void *cancel_soon(void *user) {
     return NULL;
 }
 
-static void another_thread_may_cancel(void) {
+static void another_thread_can_cancel_a_call(void) {
     hfsb_sandbox_opts o = tc_options();
     hfsb_cancel      *cancel;
     canceller         c;
@@ -369,7 +369,7 @@ static void another_thread_may_cancel(void) {
     long long         before = hfsb_clock_ms();
     T_CHECK(hfsb_cancel_open(NULL, &cancel, NULL) == HFSB_OK);
     o.cancel = cancel;
-    o.delay_ms = 60000;
+    o.times.delay_ms = 60000;
     tc_begin(&a, &o, false);
     c.cancel = cancel;
     c.when = "begun";
@@ -441,7 +441,7 @@ static void a_call_without_memory(hfsb_alloc alloc, const t_heap *heap) {
     hfsb_transport_close(&transport);
 }
 
-static void each_allocation_of_a_call_may_fail(void) {
+static void call_survives_each_failed_allocation(void) {
     ts_server s;
     ts_start(&s, NULL, NULL);
     memory_server = &s;
@@ -451,15 +451,15 @@ static void each_allocation_of_a_call_may_fail(void) {
 
 int main(void) {
     tt_begin();
-    TT_RUN(bodies_are_those_of_the_reference_s_client);
-    TT_RUN(bodies_are_as_recorded);
+    TT_RUN(sends_the_bodies_of_the_reference_client);
+    TT_RUN(sends_the_recorded_bodies);
     TT_RUN(no_more_than_the_longest_timeout_goes_to_a_foreign_server);
     TT_RUN(each_reply_becomes_a_result);
     TT_RUN(a_tool_that_the_server_lacks_is_named);
     TT_RUN(a_page_is_quoted_up_to_200_characters);
-    TT_RUN(some_things_are_told_without_a_server);
-    TT_RUN(tokens_do_not_follow_to_another_place);
-    TT_RUN(another_thread_may_cancel);
-    TT_RUN(each_allocation_of_a_call_may_fail);
+    TT_RUN(refuses_bad_calls_without_a_server);
+    TT_RUN(tokens_are_dropped_by_a_redirect_to_another_origin);
+    TT_RUN(another_thread_can_cancel_a_call);
+    TT_RUN(call_survives_each_failed_allocation);
     return TT_END();
 }

@@ -23,7 +23,7 @@ static void the_space_has_what_was_asked_for(void) {
     T_CHECK(hfsb_str_ends(hfsb_sandbox_page(s), is) &&
             hfsb_str_starts(hfsb_sandbox_page(s), hfsb_cstr(fh_url(w.fake))));
     T_CHECK(hfsb_str_ends(hfsb_sandbox_api(s), HFSB_LIT("/api/")));
-    T_CHECK(hfsb_sandbox_owned(s));
+    T_CHECK(s->owned);
     T_STR(hfsb_sandbox_token(s), TC_API_TOKEN);
     T_CHECK(fh_secret(w.fake, id.ptr, "HF_TOKEN", &text));
     T_CHECK(fh_secret(w.fake, id.ptr, "MINE", &text));
@@ -374,7 +374,7 @@ static void delete_behind_our_back(void *user, hfsb_str line) {
     hfsb_buf_free(&id);
 }
 
-static void a_space_that_is_gone_is_not_said_to_be_left(void) {
+static void deleted_space_is_not_reported_as_left(void) {
     hfsb_sandbox *s = NULL;
     hfsb_err      err = HFSB_INIT;
     tc_world      w;
@@ -447,7 +447,7 @@ static void a_cancelled_duplication_may_have_left_a_space(void) {
 
 /* A Hub that does not tell the stage does not hold it up for longer than it
    was to wait. */
-static void waiting_is_over_in_time(void) {
+static void waits_end_at_their_deadline(void) {
     fh_fault_spec slow = HFSB_INIT;
     hfsb_sandbox *s = NULL;
     hfsb_err      err = HFSB_INIT;
@@ -458,7 +458,7 @@ static void waiting_is_over_in_time(void) {
     slow.delay_ms = 4000;
     slow.times = FH_ALWAYS;
     fh_fault(w.fake, &slow);
-    w.opts.wait_ms = 300;
+    w.opts.times.wait_ms = 300;
     began = hfsb_clock_ms();
     T_CHECK(hfsb_sandbox_create(&w.spec, &w.opts, &s, &err) == HFSB_TIMEOUT);
     T_CHECK(hfsb_clock_ms() - began < 2500);
@@ -556,10 +556,10 @@ int main(void) {
     TT_RUN(arguments_are_refused_before_anything_is_sent);
     TT_RUN(a_failed_build_shows_the_end_of_its_log);
     TT_RUN(a_message_that_is_too_long_keeps_its_end);
-    TT_RUN(a_space_that_is_gone_is_not_said_to_be_left);
+    TT_RUN(deleted_space_is_not_reported_as_left);
     TT_RUN(a_cancelled_creation_says_so);
     TT_RUN(a_cancelled_duplication_may_have_left_a_space);
-    TT_RUN(waiting_is_over_in_time);
+    TT_RUN(waits_end_at_their_deadline);
     TT_RUN(a_cleanup_can_be_given_up);
     TT_RUN(each_allocation_of_create_fails);
     return TT_END();

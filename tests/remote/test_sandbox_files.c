@@ -131,7 +131,7 @@ static void a_mode_goes_both_ways(void) {
 }
 
 /* What a server says of the mode is less than what we take from it. */
-static void a_mode_from_afar_gives_no_one_more(void) {
+static void download_never_grants_write_to_others(void) {
     static const struct {
         const char *said;
         unsigned    mode;
@@ -155,7 +155,7 @@ static void a_mode_from_afar_gives_no_one_more(void) {
     end();
 }
 
-static void what_cannot_be_is_told(void) {
+static void copy_reports_bad_paths_and_refusals(void) {
     hfsb_buf got = HFSB_INIT;
     hfsb_err err;
     int      foreign;
@@ -180,7 +180,7 @@ static void what_cannot_be_is_told(void) {
         T_CHECK(up("none", "x", &err) == HFSB_NOT_FOUND);
         if (foreign) {
             T_CHECK(up("five", "x", &err) == HFSB_REFUSED);
-            T_CHECK(strstr(err.msg, "takes no files") != NULL);
+            T_CHECK(strstr(err.msg, "has no /api/files") != NULL);
         } else {
             T_CHECK(up("five", "dir", &err) == HFSB_REFUSED);
         }
@@ -230,7 +230,7 @@ static void a_part_that_was_not_asked_for_is_refused(void) {
     tt_put("f", HFSB_LIT("content of f\n"));
     tc_can(&proxy, part, 3);
     T_CHECK(down("f", "h", &err) == HFSB_REMOTE);
-    T_CHECK(strstr(err.msg, "another part of the file") != NULL);
+    T_CHECK(strstr(err.msg, "a part of the file that was not") != NULL);
     T_CHECK(access("h", F_OK) && tt_entries(".", ".h.hfsb") == 0);
     tc_can(&proxy, part, 3);
     T_CHECK(hfsb_sandbox_get(box.sandbox, HFSB_LIT("f"), 0, NULL, &got,
@@ -257,7 +257,7 @@ static void half_a_file_is_not_taken_for_the_whole(void) {
     unlink("h");
     tc_can(&proxy, half, 3);
     T_CHECK(down("f", "h", &err) == HFSB_LOST);
-    T_CHECK(strstr(err.msg, "5 bytes of a file that has 13") != NULL);
+    T_CHECK(strstr(err.msg, "after 5 of 13 bytes") != NULL);
     T_CHECK(access("h", F_OK) && tt_entries(".", ".h.hfsb") == 0);
     end();
 }
@@ -280,7 +280,7 @@ static void change(void *user, unsigned long long done,
     }
 }
 
-static void a_file_that_changed_meanwhile_is_taken_anew(void) {
+static void download_starts_over_when_the_file_changed(void) {
     size_t         cut = 200000;
     hfsb_copy_opts opts = HFSB_INIT;
     changer        c = HFSB_INIT;
@@ -442,7 +442,7 @@ static void a_file_that_changes_between_pieces_is_refused(void) {
     T_CHECK(hfsb_sandbox_download(box.sandbox, HFSB_LIT("big"), NULL,
                                   HFSB_LIT("copy"), &opts,
                                   &err) == HFSB_STALE);
-    T_CHECK(strstr(err.msg, "big was changed while it was read") == err.msg);
+    T_CHECK(strstr(err.msg, "big changed while it was read") == err.msg);
     T_CHECK(c.times == 1 && access("copy", F_OK));
     unlink("big");
     end();
@@ -488,7 +488,7 @@ static void copies_without_memory(hfsb_alloc alloc, const t_heap *heap) {
     hfsb_transport_close(&transport);
 }
 
-static void each_allocation_of_a_copy_may_fail(void) {
+static void copy_survives_each_failed_allocation(void) {
     int foreign;
     tt_put("five", HFSB_LIT("12345"));
     for (foreign = 0; foreign < 2; foreign++) {
@@ -504,16 +504,16 @@ int main(void) {
     tt_begin();
     TT_RUN(every_byte_comes_back_from_both_kinds_of_servers);
     TT_RUN(a_mode_goes_both_ways);
-    TT_RUN(a_mode_from_afar_gives_no_one_more);
-    TT_RUN(what_cannot_be_is_told);
+    TT_RUN(download_never_grants_write_to_others);
+    TT_RUN(copy_reports_bad_paths_and_refusals);
     TT_RUN(pages_and_losses_are_tried_again);
     TT_RUN(a_part_that_was_not_asked_for_is_refused);
     TT_RUN(half_a_file_is_not_taken_for_the_whole);
-    TT_RUN(a_file_that_changed_meanwhile_is_taken_anew);
+    TT_RUN(download_starts_over_when_the_file_changed);
     TT_RUN(a_large_file_survives_cuts);
     TT_RUN(a_copy_may_be_cancelled);
     TT_RUN(many_pieces_make_a_file);
     TT_RUN(a_file_that_changes_between_pieces_is_refused);
-    TT_RUN(each_allocation_of_a_copy_may_fail);
+    TT_RUN(copy_survives_each_failed_allocation);
     return TT_END();
 }

@@ -29,7 +29,7 @@ static void delete_is_for_what_we_made(void) {
     s = tc_create(&w);
     T_CHECK(hfsb_sandbox_connect(hfsb_sandbox_id(s), false, &w.opts, &other,
                                  &err) == HFSB_OK);
-    T_CHECK(!hfsb_sandbox_owned(other));
+    T_CHECK(!other->owned);
     T_CHECK(hfsb_sandbox_delete(other, &err) == HFSB_REFUSED);
     T_CHECK(hfsb_buf_printf(&want, "This Sandbox did not create %s.",
                             hfsb_sandbox_id(s).ptr) == HFSB_OK);
@@ -115,7 +115,7 @@ static void addresses_are_understood(void) {
                                      NULL) == HFSB_ARG); /* no hub */
         T_CHECK(hfsb_sandbox_connect(HFSB_LIT(""), false, &opts, &s, NULL) ==
                 HFSB_ARG);
-        opts.wait_ms = -1;
+        opts.times.wait_ms = -1;
         T_CHECK(hfsb_sandbox_connect_url(HFSB_LIT("http://h"), &opts, &s,
                                          NULL) == HFSB_ARG);
         T_CHECK(!s);
@@ -192,7 +192,7 @@ static void connect_waits_and_gives_up(void) {
     hfsb_buf      want = HFSB_INIT;
     fh_fault_spec ill = HFSB_INIT;
     tc_open_prompt(&w, FH_STUB);
-    w.opts.api_wait_ms = 500;
+    w.opts.times.api_wait_ms = 500;
     ill.path = "edge:/api/health";
     ill.status = 503;
     ill.shape = FH_HTML;
@@ -216,7 +216,7 @@ static void connect_waits_and_gives_up(void) {
     ill.delay_ms = 3000;
     ill.times = FH_ALWAYS;
     fh_fault(w.fake, &ill);
-    w.opts.health_ms = 10;
+    w.opts.times.health_ms = 10;
     T_CHECK(no_connection(&w, fh_edge(w.fake), &err) == HFSB_TIMEOUT);
     hfsb_cancel_set(w.cancel);
     T_CHECK(no_connection(&w, fh_edge(w.fake), &err) == HFSB_CANCELLED);
@@ -224,7 +224,7 @@ static void connect_waits_and_gives_up(void) {
     tc_close(&w);
 }
 
-static void connect_ends_at_once_where_waiting_is_vain(void) {
+static void connect_reports_a_refused_token_at_once(void) {
     tc_world      w;
     hfsb_err      err = HFSB_INIT;
     fh_fault_spec no = HFSB_INIT;
@@ -273,21 +273,136 @@ static void hfsb_server_knows_its_token(void) {
     tc_close(&w);
 }
 
-static void the_hub_is_asked_why_nobody_answers(void) {
+/* How long connect takes to fail, with the defaults but for one long wait. */
+static long long fail_to_connect(tc_world *w, const char *id, hfsb_status want,
+                                 hfsb_err *err) {
+    hfsb_sandbox *s = NULL;
+    long long     from = hfsb_clock_ms();
+    w->opts.times.api_wait_ms = 20000;
+    T_CHECK(hfsb_sandbox_connect(hfsb_cstr(id), false, &w->opts, &s, err) ==
+            want);
+    T_CHECK(!s && err->code == want);
+    tc_no_secret(w, err);
+    return hfsb_clock_ms() - from;
+}
+
+static void connect_reports_at_once_why_nobody_answers(void) {
+    static const struct {
+        const char *stage;
+        hfsb_status gives;
+        const char *says;
+    } rows[] = {
+        {"PAUSED", HFSB_CONNECT, "The Space alice/box is PAUSED: restart it"},
+        {"STOPPED", HFSB_CONNECT, "hfsb restart alice/box"},
+        {"BUILD_ERROR", HFSB_REMOTE, "The Space alice/box is BUILD_ERROR"},
+        {"RUNTIME_ERROR", HFSB_REMOTE, "is RUNTIME_ERROR"},
+        {"CONFIG_ERROR", HFSB_REMOTE, "Check http"},
+        {"NO_APP_FILE", HFSB_REMOTE, "is NO_APP_FILE"},
+        {"DELETING", HFSB_REMOTE, "is DELETING"},
+    };
     tc_world      w;
-    hfsb_sandbox *s, *other = NULL;
     hfsb_err      err = HFSB_INIT;
+    fh_fault_spec down = HFSB_INIT;
+    size_t        i;
     tc_open_prompt(&w, FH_STUB);
-    s = tc_create(&w);
-    w.opts.api_wait_ms = 20;
+    T_CHECK(fail_to_connect(&w, "alice/nothing", HFSB_NOT_FOUND, &err) <
+            10000);
+    T_CHECK(tc_has(hfsb_cstr(err.msg), "The Hub shows no Space alice/nothing: "
+                                       "check the name"));
+    fh_add_space(w.fake, "alice/box", 1, true);
+    down.path = "edge:/api/health";
+    down.status = 503;
+    down.shape = FH_HTML;
+    down.times = FH_ALWAYS;
+    fh_fault(w.fake, &down);
+    for (i = 0; i < TT_COUNT(rows); i++) {
+        fh_fault_spec stage = HFSB_INIT;
+        char          body[64];
+        snprintf(body, sizeof body, "{\"stage\":\"%s\"}", rows[i].stage);
+        stage.path = "/api/spaces/alice/box/runtime";
+        stage.status = 200;
+        stage.shape = FH_RAW;
+        stage.message = body;
+        fh_fault(w.fake, &stage);
+        T_CHECK(fail_to_connect(&w, "alice/box", rows[i].gives, &err) < 10000);
+        T_CHECK(tc_has(hfsb_cstr(err.msg), rows[i].says));
+        if (!tc_has(hfsb_cstr(err.msg), rows[i].says))
+            printf("  %s: %s\n", rows[i].stage, err.msg);
+    }
+    tc_close(&w);
+}
+
+/* A Space that builds or wakes up is waited for, also when the Hub does not
+   answer; one that then fails is reported. */
+static void connect_waits_for_a_space_that_starts(void) {
+    static const char *const stages[] = {"BUILDING", "SLEEPING",
+                                         "RUNNING_BUILDING", "NEW_STAGE"};
+    tc_world      w;
+    hfsb_sandbox *s = NULL;
+    hfsb_err      err = HFSB_INIT;
+    fh_fault_spec down = HFSB_INIT, stage = HFSB_INIT;
+    size_t        i;
+    tc_open_prompt(&w, FH_STUB);
+    fh_add_space(w.fake, "alice/box", 1, true);
+    down.path = "edge:/api/health";
+    down.status = 503;
+    down.shape = FH_HTML;
+    stage.path = "/api/spaces/alice/box/runtime";
+    stage.shape = FH_RAW;
+    for (i = 0; i <= TT_COUNT(stages); i++) {
+        char body[64];
+        tc_again(&w);
+        snprintf(body, sizeof body, "{\"stage\":\"%s\"}",
+                 i < TT_COUNT(stages) ? stages[i] : "");
+        stage.message = body;
+        stage.status = i < TT_COUNT(stages) ? 200 : 403;
+        down.times = 3;
+        stage.times = FH_ALWAYS;
+        fh_fault(w.fake, &down);
+        fh_fault(w.fake, &stage);
+        T_CHECK(hfsb_sandbox_connect(HFSB_LIT("alice/box"), false, &w.opts, &s,
+                                     &err) == HFSB_OK);
+        T_CHECK(fh_count(w.fake, "GET", "edge:/api/health") == 4);
+        T_CHECK(hfsb_sandbox_close(s, true, NULL) == HFSB_OK);
+    }
+    tc_again(&w);
+    stage.message = "{\"stage\":\"BUILDING\"}";
+    stage.status = 200;
+    stage.times = 2;
+    down.times = FH_ALWAYS;
+    fh_fault(w.fake, &down);
+    fh_fault(w.fake, &stage);
+    stage.message = "{\"stage\":\"BUILD_ERROR\",\"errorMessage\":\"no\"}";
+    stage.nth = 3;
+    stage.times = FH_ALWAYS;
+    fh_fault(w.fake, &stage);
+    T_CHECK(fail_to_connect(&w, "alice/box", HFSB_REMOTE, &err) < 10000);
+    T_CHECK(tc_has(hfsb_cstr(err.msg), "is BUILD_ERROR: no. Check"));
+    tc_close(&w);
+}
+
+static void open_sends_nothing(void) {
+    tc_world           w;
+    hfsb_sandbox      *s = NULL;
+    hfsb_err           err = HFSB_INIT;
+    hfsb_space_runtime runtime;
+    tc_open_prompt(&w, FH_STUB);
+    T_CHECK(hfsb_sandbox_open(HFSB_LIT("nobody"), false, &w.opts, &s, &err) ==
+                HFSB_ARG &&
+            !s);
+    T_CHECK(hfsb_sandbox_open(HFSB_LIT(""), false, &w.opts, &s, &err) ==
+                HFSB_ARG &&
+            !s);
+    fh_add_space(w.fake, "alice/box", 1, true);
+    T_CHECK(hfsb_sandbox_open(HFSB_LIT("alice/box"), false, &w.opts, &s,
+                              &err) == HFSB_OK);
+    T_CHECK(fh_count(w.fake, NULL, NULL) == 0);
     T_CHECK(hfsb_sandbox_pause(s, &err) == HFSB_OK);
-    T_CHECK(hfsb_sandbox_connect(hfsb_sandbox_id(s), false, &w.opts, &other,
-                                 &err) == HFSB_TIMEOUT);
-    T_CHECK(tc_has(hfsb_cstr(err.msg), "\nIts Space is PAUSED: restart it."));
-    tc_delete(s);
-    T_CHECK(hfsb_sandbox_connect(HFSB_LIT("alice/nothing"), false, &w.opts,
-                                 &other, &err) == HFSB_TIMEOUT);
-    T_CHECK(tc_has(hfsb_cstr(err.msg), "Hub shows no Space alice/nothing"));
+    T_CHECK(hfsb_sandbox_status(s, &runtime, &err) == HFSB_OK);
+    T_CHECK(!strcmp(runtime.stage, "PAUSED"));
+    T_CHECK(hfsb_sandbox_restart(s, false, &err) == HFSB_OK);
+    T_CHECK(hfsb_sandbox_delete(s, &err) == HFSB_REFUSED);
+    T_CHECK(hfsb_sandbox_close(s, true, NULL) == HFSB_OK);
     tc_close(&w);
 }
 
@@ -323,12 +438,14 @@ static void restart_waits_for_another_server(void) {
     T_CHECK(!strcmp(s->instance, "new"));
     T_CHECK(fh_count(w.fake, "GET", "edge:/api/health") == 5);
     /* one that never goes is better than none */
-    s->o.api_wait_ms = 20;
+    s->o.times.api_wait_ms = 20;
     T_CHECK(hfsb_sandbox_restart(s, true, &err) == HFSB_OK);
-    T_CHECK(tc_logged(&w, "was there before"));
+    T_CHECK(tc_logged(&w, "is the one that ran before"));
     fh_stages(w.fake, NULL, "BUILD_ERROR");
     fh_no_faults(w.fake);
-    T_CHECK(hfsb_sandbox_restart(s, false, &err) == HFSB_TIMEOUT);
+    s->o.times.api_wait_ms = 20000;
+    T_CHECK(hfsb_sandbox_restart(s, false, &err) == HFSB_REMOTE);
+    T_CHECK(tc_has(hfsb_cstr(err.msg), "is BUILD_ERROR"));
     tc_delete(s);
     tc_close(&w);
 }
@@ -408,7 +525,7 @@ static void some_spaces(fh_hub *fake) {
     fh_add_space(fake, "alice/sandbox-00000005", 50, true);
 }
 
-static void sweep_tells_and_removes(void) {
+static void sweep_reports_and_deletes(void) {
     tc_world        w;
     hfsb_sweep_opts opts = HFSB_INIT;
     hfsb_err        err = HFSB_INIT;
@@ -446,7 +563,7 @@ static void sweep_tells_and_removes(void) {
     tc_close(&w);
 }
 
-static void sweep_goes_on_and_stops(void) {
+static void sweep_continues_after_a_failure_and_can_be_stopped(void) {
     tc_world        w;
     hfsb_sweep_opts opts = HFSB_INIT;
     hfsb_err        err = HFSB_INIT;
@@ -522,6 +639,102 @@ static void keys_are_random(void) {
     T_CHECK(hfsbi_random(a, 0));
 }
 
+/* ---- a name of one's own ---- */
+
+static bool note_id(void *user, hfsb_str id, hfsb_str modified) {
+    hfsb_buf *ids = (hfsb_buf *)user;
+    T_CHECK(modified.len > 0);
+    T_CHECK(hfsb_buf_append(ids, id) == HFSB_OK &&
+            hfsb_buf_append_byte(ids, '\n') == HFSB_OK);
+    return ids->max == 0;
+}
+
+static bool note_item(void *user, const hfsb_sweep_item *item) {
+    return note_id(user, item->id, item->modified);
+}
+
+/* create marks a Space whose name is not "sandbox"; others are not taken for
+   ours because of eight digits. */
+static void list_finds_spaces_with_any_name(void) {
+    static const char *const others[] = {
+        "alice/mine-0123456",   "alice/mine-012345678", "alice/mine-0123abcX",
+        "alice/-0123abcd",      "alice/mine_0123abcd",  "alice/photo-0123abcd",
+        "bobby/sandbox-0123abcd"};
+    tc_world        w;
+    hfsb_sandbox   *made;
+    hfsb_buf        ids = HFSB_INIT, want = HFSB_INIT;
+    hfsb_sweep_opts sweep = HFSB_INIT;
+    hfsb_err        err = HFSB_INIT;
+    size_t          i;
+    tc_open_prompt(&w, FH_STUB);
+    for (i = 0; i < TT_COUNT(others); i++)
+        if (hfsb_space_check(hfsb_cstr(others[i]), NULL) == HFSB_OK)
+            fh_add_space(w.fake, others[i], 30, true);
+    fh_add_space(w.fake, "alice/sandbox-0123abcd", 30, true);
+    w.spec.name = HFSB_LIT("mine");
+    made = tc_create(&w);
+    T_CHECK(hfsb_sandbox_list(w.hub, HFSB_LIT(""), note_id, &ids, NULL,
+                              &err) == HFSB_OK);
+    T_CHECK(hfsb_buf_printf(&want, "alice/sandbox-0123abcd\n%s\n",
+                            hfsb_sandbox_id(made).ptr) == HFSB_OK);
+    T_CHECK(hfsb_str_equal(hfsb_buf_str(&ids), hfsb_buf_str(&want)));
+    /* what is sure by its name is not asked about */
+    T_CHECK(fh_count(w.fake, "GET",
+                     "/api/spaces/alice/sandbox-0123abcd/variables") == 0);
+    T_CHECK(fh_count(w.fake, "GET",
+                     "/api/spaces/alice/photo-0123abcd/variables") == 1);
+    hfsb_buf_truncate(&ids, 0);
+    ids.max = 100; /* ends after the first */
+    T_CHECK(hfsb_sandbox_list(w.hub, HFSB_LIT("alice"), note_id, &ids, NULL,
+                              NULL) == HFSB_OK);
+    T_STR(ids, "alice/sandbox-0123abcd\n");
+    ids.max = 0;
+    hfsb_buf_truncate(&ids, 0);
+    sweep.days = 1e-9; /* so that one just made is old enough */
+    tt_sleep_ms(2);
+    T_CHECK(hfsb_sandbox_sweep(w.hub, &sweep, note_item, &ids, &err) ==
+            HFSB_OK);
+    T_CHECK(hfsb_str_equal(hfsb_buf_str(&ids), hfsb_buf_str(&want)));
+    sweep.remove = true;
+    hfsb_buf_truncate(&ids, 0);
+    T_CHECK(hfsb_sandbox_sweep(w.hub, &sweep, note_item, &ids, &err) ==
+            HFSB_OK);
+    hfsb_buf_truncate(&ids, 0);
+    T_CHECK(hfsb_sandbox_list(w.hub, HFSB_LIT(""), note_id, &ids, NULL,
+                              &err) == HFSB_OK);
+    T_STR(ids, "");
+    tc_delete(made); /* gone already */
+    hfsb_buf_free(&ids);
+    hfsb_buf_free(&want);
+    tc_close(&w);
+}
+
+/* A Space whose variables cannot be read is not taken for ours; a Hub that
+   fails is a failure. */
+static void list_reports_what_it_cannot_read(void) {
+    tc_world      w;
+    hfsb_buf      ids = HFSB_INIT;
+    hfsb_err      err = HFSB_INIT;
+    fh_fault_spec bad = HFSB_INIT;
+    tc_open_prompt(&w, FH_STUB);
+    fh_add_space(w.fake, "alice/mine-0123abcd", 30, true);
+    bad.path = "/api/spaces/alice/mine-0123abcd/variables";
+    bad.times = FH_ALWAYS;
+    bad.status = 403;
+    fh_fault(w.fake, &bad);
+    T_CHECK(hfsb_sandbox_list(w.hub, HFSB_LIT(""), note_id, &ids, NULL,
+                              &err) == HFSB_OK);
+    T_STR(ids, "");
+    tc_again(&w);
+    bad.status = 500;
+    fh_fault(w.fake, &bad);
+    T_CHECK(hfsb_sandbox_list(w.hub, HFSB_LIT(""), note_id, &ids, NULL,
+                              &err) == HFSB_REMOTE);
+    T_CHECK(err.code == HFSB_REMOTE);
+    hfsb_buf_free(&ids);
+    tc_close(&w);
+}
+
 int main(void) {
     tt_begin();
     TT_RUN(delete_is_quiet_the_second_time);
@@ -531,14 +744,18 @@ int main(void) {
     TT_RUN(a_url_is_no_space);
     TT_RUN(the_address_of_a_space_is_found);
     TT_RUN(connect_waits_and_gives_up);
-    TT_RUN(connect_ends_at_once_where_waiting_is_vain);
+    TT_RUN(connect_reports_a_refused_token_at_once);
     TT_RUN(hfsb_server_knows_its_token);
-    TT_RUN(the_hub_is_asked_why_nobody_answers);
+    TT_RUN(connect_reports_at_once_why_nobody_answers);
+    TT_RUN(connect_waits_for_a_space_that_starts);
+    TT_RUN(open_sends_nothing);
     TT_RUN(restart_waits_for_another_server);
     TT_RUN(dates_are_read);
-    TT_RUN(sweep_tells_and_removes);
-    TT_RUN(sweep_goes_on_and_stops);
+    TT_RUN(sweep_reports_and_deletes);
+    TT_RUN(sweep_continues_after_a_failure_and_can_be_stopped);
     TT_RUN(each_allocation_of_connect_fails);
     TT_RUN(keys_are_random);
+    TT_RUN(list_finds_spaces_with_any_name);
+    TT_RUN(list_reports_what_it_cannot_read);
     return TT_END();
 }

@@ -62,7 +62,7 @@ static void commands_run_exactly_once(void) {
 }
 
 /* What failed may have run or not; what worked has; nothing has twice. */
-static void nothing_is_sent_twice_that_may_have_run(void) {
+static void calls_that_may_have_run_are_not_sent_twice(void) {
     tt_reply r = HFSB_INIT;
     char     json[128];
     size_t   i, worked = 0, n = commands() / 4;
@@ -105,7 +105,7 @@ static void *work(void *user) {
     return NULL;
 }
 
-static void so_it_is_with_four_threads_on_one_handle(void) {
+static void four_threads_on_one_handle_run_each_command_once(void) {
     pthread_t threads[4];
     worker    workers[4];
     size_t    i, n = commands() / 8;
@@ -129,7 +129,7 @@ static void so_it_is_with_four_threads_on_one_handle(void) {
 int main(void) {
     tt_begin();
     TT_RUN(commands_run_exactly_once);
-    TT_RUN(nothing_is_sent_twice_that_may_have_run);
-    TT_RUN(so_it_is_with_four_threads_on_one_handle);
+    TT_RUN(calls_that_may_have_run_are_not_sent_twice);
+    TT_RUN(four_threads_on_one_handle_run_each_command_once);
     return TT_END();
 }

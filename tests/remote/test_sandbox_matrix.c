@@ -240,12 +240,12 @@ static void each_step_with_each_fault(void) {
     w.secrets[1].key = HFSB_LIT("MINE");
     w.secrets[1].value = HFSB_LIT(TC_SECRET);
     w.spec.secret_count = 2;
-    w.opts.api_wait_ms = 20;
+    w.opts.times.api_wait_ms = 20;
     table(&w, false, 0, TIMEOUT);
     table(&w, true, 0, TIMEOUT);
     table(&w, false, TIMEOUT + 1, FAULTS);
     table(&w, true, TIMEOUT + 1, FAULTS);
-    w.hub_opts.timeout_ms = w.opts.health_ms = t_quick() ? 500 : 150;
+    w.hub_opts.timeout_ms = w.opts.times.health_ms = t_quick() ? 500 : 150;
     w.hub_opts.tries = 2;
     table(&w, false, TIMEOUT, TIMEOUT + 1);
     table(&w, true, TIMEOUT, TIMEOUT + 1);
@@ -291,7 +291,7 @@ static void each_stage_that_is_not_running(void) {
         hfsb_err      err = HFSB_INIT;
         hfsb_status   st;
         tc_again(&w);
-        w.opts.wait_ms = rows[i].gives == HFSB_TIMEOUT ? 60 : 20000;
+        w.opts.times.wait_ms = rows[i].gives == HFSB_TIMEOUT ? 60 : 20000;
         fh_stages(w.fake, NULL, rows[i].stages);
         st = hfsb_sandbox_create(&w.spec, &w.opts, &s, &err);
         printf("%-56s %s\n", rows[i].stages, hfsb_status_text(st));
@@ -306,7 +306,7 @@ static void each_stage_that_is_not_running(void) {
 }
 
 /* The build of the template may have failed before ours begins. */
-static void the_end_of_another_commit_is_not_ours(void) {
+static void failure_of_another_commit_is_not_ours(void) {
     fh_fault_spec old = HFSB_INIT;
     hfsb_sandbox *s = NULL;
     hfsb_err      err = HFSB_INIT;
@@ -332,6 +332,6 @@ int main(void) {
     tt_begin();
     TT_RUN(each_step_with_each_fault);
     TT_RUN(each_stage_that_is_not_running);
-    TT_RUN(the_end_of_another_commit_is_not_ours);
+    TT_RUN(failure_of_another_commit_is_not_ours);
     return TT_END();
 }

@@ -40,7 +40,7 @@ static size_t asked(void) {
 
 #define EDIT "{\"path\":\"f\",\"old_str\":\"a\",\"new_str\":\"b\"}"
 
-static void write_asks_whether_the_file_is_there(void) {
+static void write_asks_whether_the_file_exists(void) {
     int foreign;
     for (foreign = 0; foreign < 2; foreign++) {
         begin(true, foreign, HFSB_LIT(""));
@@ -69,7 +69,7 @@ static void write_asks_whether_the_file_is_there(void) {
     }
 }
 
-static void edit_wants_a_read_that_worked(void) {
+static void edit_requires_a_successful_read(void) {
     begin(true, false, HFSB_LIT(""));
     tt_put("f", HFSB_LIT("a\n"));
     tc_call(&r, &box, "edit", EDIT);
@@ -122,7 +122,7 @@ static void paths_are_compared_after_joining(void) {
 
 #define PATCH(text) "{\"patch\":\"*** Begin Patch\\n" text "*** End Patch\"}"
 
-static void patches_want_it_too(void) {
+static void patch_requires_a_read_too(void) {
     begin(true, false, HFSB_LIT(""));
     tt_put("f", HFSB_LIT("a\n"));
     tt_put("g", HFSB_LIT("a\n"));
@@ -183,7 +183,7 @@ static void when_exists_cannot_be_asked_nothing_is_written(void) {
     end();
 }
 
-static void what_was_sent_there_is_known(void) {
+static void upload_counts_as_read(void) {
     begin(true, false, HFSB_LIT(""));
     tt_put("local", HFSB_LIT("a\n"));
     T_CHECK(hfsb_sandbox_upload(box.sandbox, NULL, HFSB_LIT("local"),
@@ -215,13 +215,13 @@ static void many_files_are_remembered(void) {
 
 int main(void) {
     tt_begin();
-    TT_RUN(write_asks_whether_the_file_is_there);
-    TT_RUN(edit_wants_a_read_that_worked);
+    TT_RUN(write_asks_whether_the_file_exists);
+    TT_RUN(edit_requires_a_successful_read);
     TT_RUN(paths_are_compared_after_joining);
-    TT_RUN(patches_want_it_too);
+    TT_RUN(patch_requires_a_read_too);
     TT_RUN(without_a_session_nothing_is_asked);
     TT_RUN(when_exists_cannot_be_asked_nothing_is_written);
-    TT_RUN(what_was_sent_there_is_known);
+    TT_RUN(upload_counts_as_read);
     TT_RUN(many_files_are_remembered);
     return TT_END();
 }

@@ -78,7 +78,7 @@ static void text_is_shown_while_the_command_runs(void) {
     end();
 }
 
-static void what_was_refused_is_told(void) {
+static void stream_reports_a_refusal(void) {
     shown          s = HFSB_INIT;
     hfsb_call_opts opts = HFSB_INIT;
     begin(true, false);
@@ -98,7 +98,7 @@ static void what_was_refused_is_told(void) {
     end();
 }
 
-static void a_foreign_server_s_text_is_shown_at_the_end(void) {
+static void shows_text_of_the_reference_server_at_the_end(void) {
     shown s = HFSB_INIT;
     begin(false, true);
     run(&s, "{\"command\":\"echo one; echo bad >&2\"}");
@@ -145,7 +145,7 @@ static void a_broken_stream_is_finished(void) {
     hfsb_buf_free(&want);
 }
 
-static void much_text_after_a_break_is_shown_too(void) {
+static void shows_much_text_after_a_break(void) {
     shown    s = HFSB_INIT;
     hfsb_buf want = HFSB_INIT;
     int      i;
@@ -164,9 +164,9 @@ static void much_text_after_a_break_is_shown_too(void) {
 int main(void) {
     tt_begin();
     TT_RUN(text_is_shown_while_the_command_runs);
-    TT_RUN(what_was_refused_is_told);
-    TT_RUN(a_foreign_server_s_text_is_shown_at_the_end);
+    TT_RUN(stream_reports_a_refusal);
+    TT_RUN(shows_text_of_the_reference_server_at_the_end);
     TT_RUN(a_broken_stream_is_finished);
-    TT_RUN(much_text_after_a_break_is_shown_too);
+    TT_RUN(shows_much_text_after_a_break);
     return TT_END();
 }

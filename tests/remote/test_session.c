@@ -157,7 +157,7 @@ static void local_tools_work_and_files_are_read_before_they_change(void) {
     tt_reply      r = HFSB_INIT;
     hfsb_err      err;
     T_CHECK(hfsb_session_runtime(s) == HFSB_RUNTIME_LOCAL);
-    T_CHECK(hfsb_session_sandbox(s) == NULL);
+    T_CHECK(s->box == NULL);
     T_CHECK(hfsb_session_wait_ready(s, NULL, &err) == HFSB_OK);
     tt_put("old.txt", HFSB_LIT("one\ntwo\n"));
     sn_call(&r, s, "bash", "command=s", "echo hi; pwd >/dev/null");
@@ -184,7 +184,7 @@ static void local_tools_work_and_files_are_read_before_they_change(void) {
     unlink("new.txt");
 }
 
-static void wrong_calls_say_what_is_wrong(void) {
+static void bad_calls_are_refused_with_a_reason(void) {
     static const struct {
         const char *tool, *arguments;
         hfsb_status st;
@@ -216,7 +216,7 @@ static void wrong_calls_say_what_is_wrong(void) {
     T_CHECK(hfsb_session_close(NULL, NULL) == HFSB_OK);
 }
 
-static void keys_that_are_not_known_are_noted_or_refused(void) {
+static void unknown_keys_are_noted_or_refused(void) {
     hfsb_session    *s = sn_open_local();
     hfsb_call_opts   strict = HFSB_INIT;
     hfsb_tool_result res;
@@ -587,7 +587,7 @@ static void use_with_little_memory(hfsb_alloc alloc, const t_heap *heap) {
     T_CHECK(hfsb_session_close(s, &err) == HFSB_OK);
 }
 
-static void a_local_session_survives_every_lack_of_memory(void) {
+static void local_session_survives_each_failed_allocation(void) {
     t_each_allocation_fails(use_with_little_memory);
 }
 
@@ -598,8 +598,8 @@ int main(void) {
     TT_RUN(only_local_and_local_needs_no_token);
     TT_RUN(sessions_open_only_with_the_token_they_need);
     TT_RUN(local_tools_work_and_files_are_read_before_they_change);
-    TT_RUN(wrong_calls_say_what_is_wrong);
-    TT_RUN(keys_that_are_not_known_are_noted_or_refused);
+    TT_RUN(bad_calls_are_refused_with_a_reason);
+    TT_RUN(unknown_keys_are_noted_or_refused);
     TT_RUN(a_cancel_kills_a_local_command_and_keeps_its_output);
     TT_RUN(local_definitions_have_the_plan_and_no_sandbox);
     TT_RUN(a_plan_replaces_the_one_before_with_a_copy);
@@ -607,6 +607,6 @@ int main(void) {
     TT_RUN(open_items_remind_twice_in_a_row_at_most);
     TT_RUN(a_reminder_lists_four_items_on_a_line_each);
     TT_RUN(many_threads_use_one_session);
-    TT_RUN(a_local_session_survives_every_lack_of_memory);
+    TT_RUN(local_session_survives_each_failed_allocation);
     return TT_END();
 }

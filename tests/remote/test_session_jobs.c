@@ -296,7 +296,7 @@ static const struct {
      "\"?\" is not a valid user or organisation"},
 };
 
-static void what_is_wrong_is_said_before_anything_is_run(void) {
+static void bad_arguments_are_refused_before_a_job_starts(void) {
     tt_reply r = HFSB_INIT;
     size_t   i;
     begin(NULL, NULL);
@@ -340,7 +340,7 @@ static void a_refusal_names_the_hardware_there_is(void) {
     end();
 }
 
-static void what_tells_of_no_job_is_an_error(void) {
+static void a_reply_without_a_job_id_is_an_error(void) {
     static const char *const cases[][2] = {
         {JOBS, "{\"operation\":\"run\",\"command\":\"ls\"}"},
         {JOBS "/" JOB, "{\"operation\":\"inspect\",\"job_id\":\"" JOB "\"}"},
@@ -358,7 +358,7 @@ static void what_tells_of_no_job_is_an_error(void) {
         odd.message = "{\"id\":\"x\",\"status\":{}}";
         fh_fault(here.world.fh, &odd);
         call(&r, cases[i][1]);
-        TT_FAIL(&r, "The Hub took the request, but what it answered tells ");
+        TT_FAIL(&r, "The Hub accepted the request but returned no job id.");
         T_CHECK(tt_says(&r.res.error, "before you run it again") == (i == 0));
     }
     tt_drop(&r);
@@ -395,6 +395,30 @@ static void jobs_are_listed_shown_and_cancelled(void) {
     call(&r, "{\"operation\":\"cancel\",\"job_id\":\"alice/" JOB "\"}");
     TT_OK(&r, "Job " JOB " was cancelled; it is CANCELED.");
     T_CHECK(hfsb_str_equal(tt_text(&r, "stage"), HFSB_LIT("CANCELED")));
+    tt_drop(&r);
+    end();
+}
+
+/* Whatever the Hub answers: a job that has ended is the reason. */
+static void cancel_of_a_job_that_has_ended_says_so(void) {
+    static const int statuses[] = {400, 409, 500};
+    fh_fault_spec    no = HFSB_INIT;
+    tt_reply         r = HFSB_INIT;
+    size_t           i;
+    begin("COMPLETED", NULL);
+    sh_open(&here.world);
+    call(&r, "{\"operation\":\"run\",\"command\":\"true\"}");
+    no.path = JOBS "/" JOB "/cancel";
+    no.times = FH_ALWAYS;
+    for (i = 0; i < TT_COUNT(statuses); i++) {
+        fh_no_faults(here.world.fh);
+        no.status = statuses[i];
+        fh_fault(here.world.fh, &no);
+        call(&r, "{\"operation\":\"cancel\",\"job_id\":\"" JOB "\"}");
+        TT_FAIL(&r, "Job " JOB " has ended already (COMPLETED): nothing to "
+                    "cancel.");
+        T_CHECK(r.st == HFSB_REFUSED);
+    }
     tt_drop(&r);
     end();
 }
@@ -518,7 +542,7 @@ static void the_local_runtime_has_no_jobs(void) {
     sn_close(s);
 }
 
-static void its_words_say_what_a_model_must_know(void) {
+static void description_tells_the_model_about_cost_and_files(void) {
     static const char *const parts[] = {
         "\"name\":\"hf_jobs\"", "/app/train.py", "./train.py",
         "bare train.py",        "a URL",         "source text",
@@ -553,7 +577,7 @@ static void its_words_say_what_a_model_must_know(void) {
 
 /* ---- memory ---- */
 
-static void every_lack_of_memory_is_said(void) {
+static void reports_each_failed_allocation(void) {
     static const char *const calls[] = {
         "{\"operation\":\"run\",\"script\":\"https://x.test/a.py\","
         "\"dependencies\":\"[\\\"a\\\"]\",\"script_args\":[1],\"timeout\":90,"
@@ -591,17 +615,18 @@ int main(void) {
     tt_begin();
     TT_RUN(run_sends_what_was_asked_for);
     TT_RUN(run_sends_what_the_hubs_own_client_does);
-    TT_RUN(what_is_wrong_is_said_before_anything_is_run);
+    TT_RUN(bad_arguments_are_refused_before_a_job_starts);
     TT_RUN(a_refusal_names_the_hardware_there_is);
-    TT_RUN(what_tells_of_no_job_is_an_error);
+    TT_RUN(a_reply_without_a_job_id_is_an_error);
     TT_RUN(jobs_are_listed_shown_and_cancelled);
+    TT_RUN(cancel_of_a_job_that_has_ended_says_so);
     TT_RUN(no_part_of_a_secret_is_shown);
     TT_RUN(a_list_of_jobs_ends);
     TT_RUN(logs_are_clean_and_say_what_follows);
     TT_RUN(a_long_log_is_cut);
     TT_RUN(a_cancel_ends_the_reading_of_a_log);
     TT_RUN(the_local_runtime_has_no_jobs);
-    TT_RUN(its_words_say_what_a_model_must_know);
-    TT_RUN(every_lack_of_memory_is_said);
+    TT_RUN(description_tells_the_model_about_cost_and_files);
+    TT_RUN(reports_each_failed_allocation);
     return TT_END();
 }

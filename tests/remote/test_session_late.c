@@ -30,7 +30,7 @@ static void *late_heap(void *user, void *ptr, size_t old_size,
     return NULL;
 }
 
-static void a_cancel_that_comes_too_late_is_forgotten(void) {
+static void cancel_after_the_creation_is_ignored(void) {
     sh_world w;
     tt_reply r = HFSB_INIT;
     hfsb_err err;
@@ -112,7 +112,7 @@ static void a_delete_whose_answer_is_lost_is_done(void) {
 }
 
 /* A sandbox that is ready is deleted in the time that close has. */
-static void a_hub_that_is_silent_does_not_hold_up_the_deleting(void) {
+static void silent_hub_does_not_delay_the_deletion(void) {
     fh_fault_spec fault = HFSB_INIT;
     sh_world      w;
     hfsb_err      err = HFSB_INIT;
@@ -135,10 +135,10 @@ static void a_hub_that_is_silent_does_not_hold_up_the_deleting(void) {
 
 int main(void) {
     tt_begin();
-    TT_RUN(a_cancel_that_comes_too_late_is_forgotten);
+    TT_RUN(cancel_after_the_creation_is_ignored);
     TT_RUN(a_delete_is_one_request);
     TT_RUN(a_create_deletes_in_three_requests);
     TT_RUN(a_delete_whose_answer_is_lost_is_done);
-    TT_RUN(a_hub_that_is_silent_does_not_hold_up_the_deleting);
+    TT_RUN(silent_hub_does_not_delay_the_deletion);
     return TT_END();
 }

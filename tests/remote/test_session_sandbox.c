@@ -14,8 +14,7 @@ static void the_preload_is_a_private_cpu_space_and_gone_at_the_end(void) {
     T_CHECK(hfsb_session_runtime(w.session) == HFSB_RUNTIME_SANDBOX);
     T_CHECK(hfsb_session_wait_ready(w.session, NULL, &err) == HFSB_OK);
     T_CHECK(fh_spaces(w.fh) == 1);
-    T_CHECK(hfsb_session_sandbox(w.session) != NULL);
-    T_CHECK(hfsb_sandbox_owned(hfsb_session_sandbox(w.session)));
+    T_CHECK(w.session->box && w.session->box->sandbox->owned);
     T_CHECK(fh_count(w.fh, "POST", DUPLICATE) == 1);
     T_CHECK(sh_sent(&w, 0, DUPLICATE, "\"visibility\":\"private\""));
     T_CHECK(sh_sent(&w, 0, DUPLICATE, "\"hardware\":\"cpu-basic\""));
@@ -48,7 +47,7 @@ static void the_first_call_waits_for_it(void) {
     sh_end(&w);
 }
 
-static void without_preload_the_first_need_makes_it(void) {
+static void without_preload_the_first_call_creates_it(void) {
     sh_world w;
     tt_reply r = HFSB_INIT;
     hfsb_err err;
@@ -63,7 +62,7 @@ static void without_preload_the_first_need_makes_it(void) {
         TT_FAIL(&r, "Unknown tool: no_such");
         tt_sleep_ms(20);
         T_CHECK(fh_count(w.fh, NULL, NULL) == 0);
-        T_CHECK(hfsb_session_sandbox(w.session) == NULL);
+        T_CHECK(w.session->box == NULL);
         if (how == 0)
             T_CHECK(hfsb_session_wait_ready(w.session, NULL, &err) == HFSB_OK);
         sn_call(&r, w.session, "read", "path=s", "x");
@@ -75,7 +74,7 @@ static void without_preload_the_first_need_makes_it(void) {
     }
 }
 
-static void a_failure_is_told_until_one_is_made(void) {
+static void failed_preload_is_reported_until_a_create_succeeds(void) {
     sh_world      w;
     tt_reply      r = HFSB_INIT;
     hfsb_err      err;
@@ -151,7 +150,7 @@ static void a_cancel_ends_only_the_waiting(void) {
     sn_do(&r, w.session, "bash", HFSB_LIT("{\"command\":\"true\"}"), cancel);
     pthread_join(thread, NULL);
     T_CHECK(r.st == HFSB_CANCELLED);
-    TT_FAIL(&r, "Cancelled while the sandbox was being made.");
+    TT_FAIL(&r, "Cancelled while the sandbox was being created.");
     T_CHECK(hfsb_session_wait_ready(w.session, cancel, &err) ==
             HFSB_CANCELLED);
     fh_stages(w.fh, NULL, "RUNNING");
@@ -204,7 +203,7 @@ static void a_close_in_mid_create_leaves_no_space(void) {
     }
 }
 
-static void a_hub_that_is_silent_does_not_hold_up_the_end(void) {
+static void silent_hub_does_not_delay_close(void) {
     fh_opts       fake = HFSB_INIT;
     fh_fault_spec fault = HFSB_INIT;
     sh_world      w;
@@ -262,7 +261,7 @@ static void deleting_is_tried_three_times(void) {
 }
 
 /* A create that cannot delete what it made: close does. */
-static void what_a_create_left_behind_is_deleted_at_the_end(void) {
+static void close_deletes_what_a_failed_create_left(void) {
     fh_fault_spec fault = HFSB_INIT;
     sh_world      w;
     hfsb_err      err;
@@ -285,7 +284,7 @@ static void what_a_create_left_behind_is_deleted_at_the_end(void) {
 
 /* ---- sandbox_create ---- */
 
-static void other_hardware_takes_the_place_of_the_preloaded_one(void) {
+static void other_hardware_replaces_the_preloaded_sandbox(void) {
     sh_world w;
     tt_reply r = HFSB_INIT;
     hfsb_buf old = HFSB_INIT, id = HFSB_INIT;
@@ -305,7 +304,7 @@ static void other_hardware_takes_the_place_of_the_preloaded_one(void) {
     T_CHECK(hfsb_str_equal(tt_text(&r, "id"), hfsb_buf_str(&id)));
     T_CHECK(hfsb_str_equal(tt_text(&r, "hardware"), HFSB_LIT("t4-small")));
     T_CHECK(hfsb_str_equal(
-        hfsb_sandbox_id(hfsb_session_sandbox(w.session)), hfsb_buf_str(&id)));
+        hfsb_sandbox_id(w.session->box->sandbox), hfsb_buf_str(&id)));
     T_CHECK(sh_sent(&w, 1, DUPLICATE, "\"hardware\":\"t4-small\""));
     T_CHECK(sh_sent(&w, 1, DUPLICATE, "\"sleepTimeSeconds\":2700"));
     T_CHECK(sh_sent(&w, 1, DUPLICATE, "\"visibility\":\"private\""));
@@ -335,7 +334,7 @@ static void other_hardware_takes_the_place_of_the_preloaded_one(void) {
     sh_end(&w);
 }
 
-static void the_same_hardware_is_only_told_of(void) {
+static void same_hardware_creates_nothing(void) {
     sh_world w;
     tt_reply r = HFSB_INIT;
     sh_begin(&w, NULL);
@@ -423,7 +422,7 @@ static void the_old_one_stays_when_the_new_one_fails(void) {
 
 /* The calls that waited for the preload get the new one, and hear nothing of
    the end of the other. */
-static void a_preload_under_way_makes_room_for_what_is_wanted(void) {
+static void create_cancels_a_preload_with_other_hardware(void) {
     fh_fault_spec fault = HFSB_INIT;
     sh_world      w;
     sh_job        jobs[4];
@@ -510,7 +509,7 @@ static void the_old_one_is_deleted_when_its_last_call_is_done(void) {
     sh_end(&w);
 }
 
-static void a_create_that_is_cancelled_leaves_what_was(void) {
+static void cancelled_create_keeps_the_old_sandbox(void) {
     sh_world     w;
     sh_job       job;
     tt_reply     r = HFSB_INIT;
@@ -535,7 +534,7 @@ static void a_create_that_is_cancelled_leaves_what_was(void) {
     sn_do(&r, w.session, "sandbox_create",
           HFSB_LIT("{\"hardware\":\"t4-small\"}"), cancel);
     T_CHECK(r.st == HFSB_CANCELLED);
-    TT_FAIL(&r, "Cancelled before a sandbox was made.");
+    TT_FAIL(&r, "Cancelled before a sandbox was created.");
     T_CHECK(fh_count(w.fh, "POST", DUPLICATE) == 2);
     fh_stages(w.fh, NULL, "RUNNING");
     sn_call(&r, w.session, "bash", "command=s", "true");
@@ -611,7 +610,7 @@ static void definitions_of_the_sandbox_fit_it(void) {
 /* ---- memory ---- */
 
 /* Whatever fails: no Space is left, or it is named. */
-static void every_lack_of_memory_leaves_no_space(void) {
+static void failed_allocation_leaves_no_space(void) {
     size_t    fail_at, total = 1, step = t_quick() ? 7 : 1;
     sh_world  w;
     sh_begin(&w, NULL);
@@ -648,24 +647,24 @@ int main(void) {
     tt_begin();
     TT_RUN(the_preload_is_a_private_cpu_space_and_gone_at_the_end);
     TT_RUN(the_first_call_waits_for_it);
-    TT_RUN(without_preload_the_first_need_makes_it);
-    TT_RUN(a_failure_is_told_until_one_is_made);
+    TT_RUN(without_preload_the_first_call_creates_it);
+    TT_RUN(failed_preload_is_reported_until_a_create_succeeds);
     TT_RUN(a_failure_half_way_leaves_no_space);
     TT_RUN(a_cancel_ends_only_the_waiting);
     TT_RUN(a_close_in_mid_create_leaves_no_space);
-    TT_RUN(a_hub_that_is_silent_does_not_hold_up_the_end);
+    TT_RUN(silent_hub_does_not_delay_close);
     TT_RUN(deleting_is_tried_three_times);
-    TT_RUN(what_a_create_left_behind_is_deleted_at_the_end);
-    TT_RUN(other_hardware_takes_the_place_of_the_preloaded_one);
-    TT_RUN(the_same_hardware_is_only_told_of);
+    TT_RUN(close_deletes_what_a_failed_create_left);
+    TT_RUN(other_hardware_replaces_the_preloaded_sandbox);
+    TT_RUN(same_hardware_creates_nothing);
     TT_RUN(the_spec_of_the_caller_holds_for_all);
     TT_RUN(the_old_one_stays_when_the_new_one_fails);
-    TT_RUN(a_preload_under_way_makes_room_for_what_is_wanted);
+    TT_RUN(create_cancels_a_preload_with_other_hardware);
     TT_RUN(two_creates_at_once_make_one);
     TT_RUN(the_old_one_is_deleted_when_its_last_call_is_done);
-    TT_RUN(a_create_that_is_cancelled_leaves_what_was);
+    TT_RUN(cancelled_create_keeps_the_old_sandbox);
     TT_RUN(files_there_are_read_before_they_change);
     TT_RUN(definitions_of_the_sandbox_fit_it);
-    TT_RUN(every_lack_of_memory_leaves_no_space);
+    TT_RUN(failed_allocation_leaves_no_space);
     return TT_END();
 }

@@ -40,7 +40,7 @@ static void begin(place where) {
     here.world.sandbox.space_url = hfsb_cstr(here.url);
     here.world.sandbox.api_token = HFSB_LIT(TS_TOKEN);
     here.world.sandbox.work_dir = hfsb_cstr(dir);
-    here.world.sandbox.delay_ms = 1;
+    here.world.sandbox.times.delay_ms = 1;
     here.world.opts.alloc = tt_alloc();
     sh_open(&here.world);
     here.session = here.world.session;
@@ -142,7 +142,7 @@ static void files_have_a_limit(void) {
         }
         T_CHECK(hfsb_session_script(here.session, HFSB_LIT("long.py"), &kind,
                                     NULL, &out, &err) == HFSB_LIMIT);
-        T_CHECK(out.len == 0 && strstr(err.msg, "longer than the 90 kB"));
+        T_CHECK(out.len == 0 && strstr(err.msg, "longer than 90 kB"));
         T_CHECK(strstr(err.msg, "URL") != NULL);
         hfsb_buf_free(&out);
     }
@@ -210,7 +210,7 @@ static void scripts_of_a_sandbox_with_the_reference_server(void) {
 
 /* ---- what is no file ---- */
 
-static void the_rest_is_passed_on_as_it_is(void) {
+static void other_scripts_are_passed_through(void) {
     static const struct {
         const char      *script;
         hfsb_script_kind kind;
@@ -247,7 +247,7 @@ static void the_rest_is_passed_on_as_it_is(void) {
     sn_close(s);
 }
 
-static void what_is_given_inline_has_the_same_limit(void) {
+static void inline_scripts_have_the_same_limit(void) {
     hfsb_session    *s = sn_open_local();
     hfsb_buf         text = HFSB_INIT, out = HFSB_INIT;
     hfsb_script_kind kind;
@@ -267,7 +267,7 @@ static void what_is_given_inline_has_the_same_limit(void) {
 }
 
 /* Only a path needs the sandbox; without one it is an error. */
-static void a_sandbox_that_is_not_there_is_needed_for_files_only(void) {
+static void only_files_need_the_sandbox(void) {
     fh_fault_spec    fault = HFSB_INIT;
     sh_world         w;
     hfsb_buf         out = HFSB_INIT;
@@ -318,7 +318,7 @@ static void resolve(hfsb_alloc alloc, const t_heap *heap) {
     T_CHECK(hfsb_session_close(s, &err) == HFSB_OK);
 }
 
-static void every_lack_of_memory_is_told(void) {
+static void script_reports_each_failed_allocation(void) {
     tt_put("memory.py", HFSB_LIT("x\n"));
     t_each_allocation_fails(resolve);
     unlink("memory.py");
@@ -329,9 +329,9 @@ int main(void) {
     TT_RUN(scripts_of_this_machine);
     TT_RUN(scripts_of_a_sandbox);
     TT_RUN(scripts_of_a_sandbox_with_the_reference_server);
-    TT_RUN(the_rest_is_passed_on_as_it_is);
-    TT_RUN(what_is_given_inline_has_the_same_limit);
-    TT_RUN(a_sandbox_that_is_not_there_is_needed_for_files_only);
-    TT_RUN(every_lack_of_memory_is_told);
+    TT_RUN(other_scripts_are_passed_through);
+    TT_RUN(inline_scripts_have_the_same_limit);
+    TT_RUN(only_files_need_the_sandbox);
+    TT_RUN(script_reports_each_failed_allocation);
     return TT_END();
 }

@@ -408,9 +408,9 @@ HFSBI_UNUSED static hfsb_sandbox_opts tc_options(void) {
     hfsb_sandbox_opts o = HFSB_INIT;
     o.api_token = HFSB_LIT(TS_TOKEN);
     o.hub_token = HFSB_LIT(TC_HUB_TOKEN);
-    o.delay_ms = 1;
-    o.api_poll_ms = 10;
-    o.api_wait_ms = 5000;
+    o.times.delay_ms = 1;
+    o.times.api_poll_ms = 10;
+    o.times.api_wait_ms = 5000;
     o.alloc = tt_alloc();
     return o;
 }

@@ -143,10 +143,10 @@ static void tc_open(tc_world *w, const fh_opts *opts) {
     w->opts.space_url = hfsb_cstr(fh_edge(w->fake));
     w->opts.hub_token = HFSB_LIT(FH_TOKEN);
     w->opts.api_token = HFSB_LIT(TC_API_TOKEN);
-    w->opts.poll_ms = 5;
-    w->opts.wait_ms = 20000;
-    w->opts.api_poll_ms = 1;
-    w->opts.api_wait_ms = 20000;
+    w->opts.times.poll_ms = 5;
+    w->opts.times.wait_ms = 20000;
+    w->opts.times.api_poll_ms = 1;
+    w->opts.times.api_wait_ms = 20000;
     w->opts.log = tc_log;
     w->opts.user = w;
     w->opts.cancel = w->cancel;
