@@ -48,7 +48,7 @@ static void list_commands(void) {
         else printf("%*s%s\n", used < 37 ? 37 - used : 1, "", c->summary);
     }
     printf(
-        "\nbash, read, write, edit and tool work on this machine, or on a "
+        "\nbash, read, write, edit, patch and tool work on this machine, or on a "
         "sandbox with\n--on SANDBOX or $HFSB_SANDBOX: OWNER/NAME of a Space,"
         " or a URL.\n"
         "Options and details of one: hfsb COMMAND --help\n"
