@@ -48,9 +48,9 @@ static void list_commands(void) {
         else printf("%*s%s\n", used < 37 ? 37 - used : 1, "", c->summary);
     }
     printf(
-        "\nbash, read, write, edit and tool work on this machine, or on a "
-        "sandbox with\n--on SANDBOX or $HFSB_SANDBOX: OWNER/NAME of a Space,"
-        " or a URL.\n"
+        "\nbash, read, write, edit, patch and tool work on this machine, or "
+        "with --on\nSANDBOX or $HFSB_SANDBOX on a sandbox: OWNER/NAME of a "
+        "Space, or a URL.\n"
         "Options and details of one: hfsb COMMAND --help\n"
         "Exit codes: 0 done, 1 refused or invalid, 2 not understood.\n");
 }
