@@ -315,10 +315,10 @@ hfsb_status hfsb_proc_open(const hfsb_proc_opts *opts, hfsb_proc **out,
     hfsb_status st;
     *out = NULL;
     proc = (hfsb_proc *)hfsbi_array(&opts->alloc, 1, sizeof *proc);
-    if (!proc) return hfsbi_fail_status(err, HFSB_NOMEM, "Start of a command");
+    if (!proc) return hfsbi_fail_status(err, HFSB_NOMEM, "Starting the command");
     hfsbi_proc_init(proc, opts);
     if (hfsb_buf_append(&proc->input.bytes, opts->input) != HFSB_OK)
-        st = hfsbi_fail_status(err, HFSB_NOMEM, "Start of a command");
+        st = hfsbi_fail_status(err, HFSB_NOMEM, "Starting the command");
     else st = hfsbi_spawn(opts, &pid, &ends, err);
     if (st != HFSB_OK) {
         hfsbi_proc_free(proc);
@@ -601,12 +601,12 @@ hfsb_status hfsb_proc_input(hfsb_proc *proc, hfsb_str bytes, bool end,
     size_t            waiting = in->bytes.len - in->at;
     if (proc->io[HFSBI_SLOT_IN].io.fd < 0 || in->ends)
         return hfsbi_fail(err, HFSB_REFUSED, 0,
-                          "The command's standard input is closed: it was "
-                          "ended, or the command reads no more.");
+                          "The command's standard input is closed: by an "
+                          "earlier call or by the command itself.");
     if (waiting > HFSBI_PROC_INPUT)
         return hfsbi_fail(err, HFSB_LIMIT, 0,
-                          "The command has not read its input: %zu bytes "
-                          "wait already. Give more when it has.",
+                          "The command has not read its input yet: %zu "
+                          "bytes wait. Send more when it has read them.",
                           waiting);
     if (waiting && in->at) { /* the written bytes make room */
         memmove(in->bytes.ptr, in->bytes.ptr + in->at, waiting);
@@ -615,7 +615,7 @@ hfsb_status hfsb_proc_input(hfsb_proc *proc, hfsb_str bytes, bool end,
     }
     if (hfsb_buf_append(&in->bytes, bytes) != HFSB_OK) {
         hfsb_buf_truncate(&in->bytes, waiting + in->at);
-        return hfsbi_fail_status(err, HFSB_NOMEM, "Input of a command");
+        return hfsbi_fail_status(err, HFSB_NOMEM, "Writing to the command");
     }
     in->ends = end;
     hfsbi_proc_feed(proc);
