@@ -291,9 +291,9 @@ static hfsb_status hfsbi_check_env(const char *const *env, hfsb_err *err) {
     for (; env && *env; env++) {
         const char *equals = strchr(*env, '=');
         if (!equals || equals == *env)
-            return hfsbi_fail_name(err, HFSB_ARG,
-                                   "env must consist of NAME=value, but has: ",
-                                   *env, "");
+            return hfsbi_fail_name(
+                err, HFSB_ARG,
+                "env must consist of NAME=value, but has: ", *env, "");
     }
     return HFSB_OK;
 }
