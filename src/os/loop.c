@@ -737,7 +737,7 @@ static void *hfsbi_pool_thread(void *arg) {
     return NULL;
 }
 
-/* Gives a task to the threads; false when there is none at all. Under the
+/* Gives a task to the threads; false when no thread exists. Under the
    lock. Threads that were woken but have not got the lock yet still count as
    idle, and their tasks as waiting. */
 static bool hfsbi_pool_add(hfsbi_loop *loop, hfsbi_task *task) {

@@ -315,10 +315,11 @@ hfsb_status hfsb_proc_open(const hfsb_proc_opts *opts, hfsb_proc **out,
     hfsb_status st;
     *out = NULL;
     proc = (hfsb_proc *)hfsbi_array(&opts->alloc, 1, sizeof *proc);
-    if (!proc) return hfsbi_fail_status(err, HFSB_NOMEM, "Start of a command");
+    if (!proc)
+        return hfsbi_fail_status(err, HFSB_NOMEM, "Starting the command");
     hfsbi_proc_init(proc, opts);
     if (hfsb_buf_append(&proc->input.bytes, opts->input) != HFSB_OK)
-        st = hfsbi_fail_status(err, HFSB_NOMEM, "Start of a command");
+        st = hfsbi_fail_status(err, HFSB_NOMEM, "Starting the command");
     else st = hfsbi_spawn(opts, &pid, &ends, err);
     if (st != HFSB_OK) {
         hfsbi_proc_free(proc);
@@ -601,12 +602,12 @@ hfsb_status hfsb_proc_input(hfsb_proc *proc, hfsb_str bytes, bool end,
     size_t            waiting = in->bytes.len - in->at;
     if (proc->io[HFSBI_SLOT_IN].io.fd < 0 || in->ends)
         return hfsbi_fail(err, HFSB_REFUSED, 0,
-                          "The command's standard input is closed: it was "
-                          "ended, or the command reads no more.");
+                          "The command's standard input is closed: by an "
+                          "earlier call or by the command itself.");
     if (waiting > HFSBI_PROC_INPUT)
         return hfsbi_fail(err, HFSB_LIMIT, 0,
-                          "The command has not read its input: %zu bytes "
-                          "wait already. Give more when it has.",
+                          "The command has not read its input yet: %zu "
+                          "bytes wait. Send more when it has read them.",
                           waiting);
     if (waiting && in->at) { /* the written bytes make room */
         memmove(in->bytes.ptr, in->bytes.ptr + in->at, waiting);
@@ -615,7 +616,7 @@ hfsb_status hfsb_proc_input(hfsb_proc *proc, hfsb_str bytes, bool end,
     }
     if (hfsb_buf_append(&in->bytes, bytes) != HFSB_OK) {
         hfsb_buf_truncate(&in->bytes, waiting + in->at);
-        return hfsbi_fail_status(err, HFSB_NOMEM, "Input of a command");
+        return hfsbi_fail_status(err, HFSB_NOMEM, "Writing to the command");
     }
     in->ends = end;
     hfsbi_proc_feed(proc);
@@ -662,11 +663,11 @@ size_t hfsb_proc_take_pipes(hfsb_proc *proc, int fds[2]) {
     return n;
 }
 
-/* ---- the keeper ---- */
+/* ---- the keeper: reads the pipes of survivors ---- */
 
 #define HFSBI_KEEPER_PIPES 64 /* of one keeper */
 
-/* Reads n pipes, at 0 and up, to their ends. */
+/* Reads the pipes at descriptors 0 to n - 1 to their ends. */
 static void hfsbi_keeper_read(size_t n) {
     struct pollfd list[HFSBI_KEEPER_PIPES];
     char          block[16384];
@@ -690,7 +691,8 @@ static void hfsbi_keeper_read(size_t n) {
     }
 }
 
-/* In the process that stays. No call here takes a lock. */
+/* The keeper's process. Nothing here takes a lock: the host may have threads.
+   */
 static void hfsbi_keeper_main(const int *fds, size_t n) {
     int    high[HFSBI_KEEPER_PIPES], rc;
     size_t i;
@@ -701,13 +703,13 @@ static void hfsbi_keeper_main(const int *fds, size_t n) {
         if (dup2(high[i], (int)i) < 0) (void)close((int)i);
     hfsbi_child_close((int)n);
     hfsbi_child_unblock();
-    rc = chdir("/"); /* or a file system would be in use */
+    rc = chdir("/"); /* so that no file system is kept in use */
     (void)rc;
     hfsbi_keeper_read(n);
     _exit(0);
 }
 
-/* Two forks, so that it is not a child of the host. */
+/* Forks twice, so that the keeper is not a child of the host. */
 static void hfsbi_keeper_start(const int *fds, size_t n) {
     hfsbi_fork_guard guard;
     pid_t            pid;
@@ -783,7 +785,7 @@ void hfsb_proc_close(hfsb_proc *proc) {
 typedef struct hfsbi_capture {
     const hfsb_proc_opts *opts;
     hfsb_buf             *to[2];
-    bool                  full[2]; /* what is kept is the start, with no gap */
+    bool                  full[2]; /* keeps no more: the start has no gap */
     bool                  no_memory;
 } hfsbi_capture;
 
@@ -806,9 +808,9 @@ static void hfsbi_capture_output(void *user, hfsb_proc_stream stream,
     if (c->opts->on_output) c->opts->on_output(c->opts->user, stream, bytes);
 }
 
-#define HFSBI_RUN_ASKS_MS 50 /* whether it was cancelled */
+#define HFSBI_RUN_ASKS_MS 50 /* between calls of cancelled() */
 
-/* Waits for what the command waits for, at most until its deadline. */
+/* Waits for the command's descriptors, at most until its deadline. */
 static void hfsbi_proc_wait(const hfsb_proc *proc, bool asks) {
     hfsb_watch    watch[HFSB_PROC_WATCHES];
     struct pollfd list[HFSB_PROC_WATCHES];
@@ -838,7 +840,7 @@ hfsb_status hfsb_proc_run(const hfsb_proc_opts *opts, hfsb_buf *out,
     capture.to[HFSB_PROC_STDERR] = err_out;
     inner.on_output = hfsbi_capture_output;
     inner.user = &capture;
-    inner.keep_input = false; /* nobody could write to it */
+    inner.keep_input = false; /* no caller could write to it */
     st = hfsb_proc_open(&inner, &proc, err);
     if (st != HFSB_OK) return st;
     do {

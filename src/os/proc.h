@@ -4,12 +4,13 @@
 
 #include "../core/base.h"
 
-/* A command that runs in a session and process group of its own, with the
-   signal state of a fresh program and no descriptor but 0, 1 and 2. Nothing
-   of the host program is touched: no signal handler, no waitpid() for other
-   children, no thread.
+/* A command runs in a session and process group of its own, with default
+   signals and no descriptors but 0, 1 and 2. The host program is not affected:
+   no signal handler is installed, no other child is waited for, no thread is
+   started.
 
-   One object, one thread at a time; different objects, different threads. */
+   An object may be used by one thread at a time; different objects by
+   different threads. */
 typedef struct hfsb_proc hfsb_proc;
 
 typedef enum hfsb_proc_stream {
@@ -17,53 +18,52 @@ typedef enum hfsb_proc_stream {
     HFSB_PROC_STDERR
 } hfsb_proc_stream;
 
-/* Bytes that the command wrote, as they came. Called from open, step, run and
-   close of the same object; must not call those. */
+/* Gets the bytes that the command wrote, as they came. Called from step, run
+   and close of the same object; must not call those. */
 typedef void (*hfsb_proc_output_fn)(void *user, hfsb_proc_stream stream,
                                     hfsb_str bytes);
 
 typedef struct hfsb_proc_opts {
-    hfsb_str           command; /* for the shell: `shell -c command` */
-    const char *const *argv;  /* or, without a shell, NULL-terminated; $PATH of
-                                `env` is searched when argv[0] has no slash */
+    hfsb_str           command; /* run as `shell -c command` */
+    const char *const *argv;  /* or, without a shell, NULL-terminated; searched
+                                in $PATH of `env` unless argv[0] has a slash */
     const char        *shell; /* (NULL: "/bin/sh") */
     const char        *work_dir; /* (NULL: the current directory) */
-    const char *const *env;   /* "NAME=value", NULL-terminated (NULL: that of
+    const char *const *env; /* "NAME=value", NULL-terminated (NULL: that of
                                 this process) */
-    hfsb_str           job;   /* id put into the environment as HFSB_JOB, by
-                                which processes that left the session are
-                                found again (empty: none) */
-    hfsb_str           input; /* for standard input, then its end; copied */
+    hfsb_str           job; /* id, put into the environment as HFSB_JOB; by it
+                                processes that left the session are found
+                                (empty: none) */
+    hfsb_str           input; /* for standard input, which then ends; copied */
     bool               keep_input;   /* standard input stays open for
-                                hfsb_proc_input(). Without input and this it is
-                                /dev/null */
+                                hfsb_proc_input(). Without input and keep_input
+                                it is /dev/null */
     bool               merge_stderr; /* one stream, in the order written */
-    bool      any_length;   /* a command too long for an argument (120 kB) is
-                                run from an unlinked file: the shell must
-                                speak sh */
+    bool      any_length;   /* run a command that is too long for an argument
+                                (120 kB) from an unlinked file; the shell must
+                                understand sh */
     long long timeout_ms;   /* from the start (0: none) */
     long long grace_ms;     /* between TERM and KILL (0: 2000; below 0: KILL
                                 at once) */
-    long long quiet_ms;     /* after the exit, wait until the pipes were
-                                quiet for so long (0: 100; below 0: do not
-                                wait) */
+    long long quiet_ms;     /* after the exit, wait until no output came for
+                                this long (0: 100; below 0: do not wait) */
     long long quiet_max_ms; /* ... but no longer than this (0: 2000, or
                                 quiet_ms when that is more) */
     bool      no_keeper;    /* see hfsb_proc_close() */
     hfsb_proc_output_fn on_output; /* (NULL: the bytes are only counted) */
-    /* Of hfsb_proc_run(): asked every 50 ms or so; true kills it. (NULL:
-       nobody does) */
+    /* For hfsb_proc_run(): called about every 50 ms; true kills the command.
+       (NULL: never) */
     bool (*cancelled)(void *user);
-    void      *user; /* of both */
+    void      *user; /* for both functions */
     hfsb_alloc alloc;
 } hfsb_proc_opts;
 
 typedef enum hfsb_proc_end {
-    HFSB_PROC_RUNNING,  /* also of one that could not be killed */
+    HFSB_PROC_RUNNING,  /* or could not be killed */
     HFSB_PROC_EXITED,   /* exit_code */
     HFSB_PROC_SIGNALED, /* signal */
-    HFSB_PROC_UNKNOWN   /* the host program took the status away (it ignores
-                           SIGCHLD, or waits for every child) */
+    HFSB_PROC_UNKNOWN   /* the host program took the status: it ignores
+                           SIGCHLD, or waits for every child */
 } hfsb_proc_end;
 
 typedef struct hfsb_proc_result {
@@ -80,18 +80,18 @@ typedef struct hfsb_proc_result {
     long               pid;
 } hfsb_proc_result;
 
-/* Starts a command. HFSB_OK once the program runs; else nothing is left:
+/* Starts a command. HFSB_OK once the program runs; on failure *out is NULL:
    HFSB_NOT_FOUND  no such program, or no such work_dir ("Working directory
                    not found: {path}")
    HFSB_LIMIT      command, arguments and environment are too long
    HFSB_ARG        neither or both of command and argv, a NUL inside, a
                    variable without "=" or without a name
-   HFSB_BUSY       no descriptors or processes are left at the moment
+   HFSB_BUSY       no descriptors or processes are available at the moment
    HFSB_DENIED, HFSB_FULL, HFSB_IO, HFSB_NOMEM                             */
 HFSB_API hfsb_status hfsb_proc_open(const hfsb_proc_opts *opts,
                                     hfsb_proc **out, hfsb_err *err);
 
-/* ---- to drive it from a loop ---- */
+/* ---- driving a command from the host's loop ---- */
 
 /* A descriptor to wait for. */
 typedef struct hfsb_watch {
@@ -101,57 +101,59 @@ typedef struct hfsb_watch {
 
 #define HFSB_PROC_WATCHES 4
 
-/* Milliseconds of a clock that no one sets. */
+/* Milliseconds on a clock that is never set (CLOCK_MONOTONIC). */
 HFSB_API long long hfsb_clock_ms(void);
 
-/* Fills list with what to wait for and gives their number, at most
-   HFSB_PROC_WATCHES. Changes with every step. */
+/* Fills list with the descriptors to wait for; returns their number, at most
+   HFSB_PROC_WATCHES. They change with every step. */
 HFSB_API size_t hfsb_proc_watch(const hfsb_proc *proc,
                                 hfsb_watch       list[HFSB_PROC_WATCHES]);
 
-/* When, on hfsb_clock_ms(), step wants to be called even if no descriptor is
-   ready; -1: never. */
+/* The time, on hfsb_clock_ms(), at which step must be called even if no
+   descriptor is ready; -1: never. */
 HFSB_API long long hfsb_proc_deadline(const hfsb_proc *proc);
 
-/* Does all that can be done without waiting: takes output (a bounded amount a
-   call), feeds input, notes the exit, sends signals that are due. True once
-   the command is done: it has exited and its pipes are closed or quiet. After
-   a kill or a timeout: the whole tree is gone, or cannot be killed. */
+/* Does all that can be done without waiting: reads output (a bounded amount
+   per call), writes input, notes the exit, sends signals that are due. True
+   once the command is done: it has exited and its pipes are closed or quiet;
+   after a kill or a timeout, its whole tree is gone or cannot be killed. */
 HFSB_API bool hfsb_proc_step(hfsb_proc *proc);
 
-/* How it stands; final once step said true. */
+/* The result so far; final once step has returned true. */
 HFSB_API hfsb_proc_result hfsb_proc_status(const hfsb_proc *proc);
 
-/* Ends it: TERM to the whole tree, and KILL after the grace. Returns at once;
-   step does the rest. The tree is the process group, the session, all
-   descendants, and whatever carries the job's id in its environment. */
+/* Ends the command: sends TERM to its whole tree; step sends KILL after the
+   grace. The tree is the session, all descendants, and every process with the
+   job's id in its environment. Does not wait. No effect when it is done. */
 HFSB_API void hfsb_proc_kill(hfsb_proc *proc);
 
-/* Queues bytes for standard input (with keep_input), and ends it with `end`.
-   HFSB_OK; HFSB_REFUSED when it is closed already, by us or by the command;
-   HFSB_LIMIT when more than 1 MiB waits already; HFSB_NOMEM. On failure
-   nothing was queued. */
+/* Queues bytes for standard input (with keep_input), and closes it after them
+   with `end`. HFSB_OK; HFSB_REFUSED when it is closed already, by an earlier
+   call or by the command; HFSB_LIMIT when more than 1 MiB waits to be read;
+   HFSB_NOMEM. On failure nothing is queued. */
 HFSB_API hfsb_status hfsb_proc_input(hfsb_proc *proc, hfsb_str bytes, bool end,
                                      hfsb_err *err);
 
-/* ---- what outlives it ---- */
+/* ---- survivors: processes that outlive the command ---- */
 
 typedef struct hfsb_proc_entry {
     long pid;
-    char command[128]; /* its arguments, blanks between, cut to fit; UTF-8 */
+    char command[128]; /* its arguments, separated by blanks, cut to fit;
+                          valid UTF-8 */
 } hfsb_proc_entry;
 
-/* The processes of its tree that run still, at most max; for after the end.
-   Empty on systems without /proc. */
+/* Lists the processes of the command's tree that run, without the command's
+   own, at most max; returns their number. Empty on systems without /proc. */
 HFSB_API size_t hfsb_proc_survivors(const hfsb_proc *proc,
                                     hfsb_proc_entry *list, size_t max);
 
-/* Takes over the output pipes that survivors hold: their descriptors (the
-   caller reads and closes them), and their number, 0 to 2. */
+/* Takes over the output pipes that survivors hold: fills in their descriptors,
+   which the caller reads and closes, and returns their number, 0 to 2. 0 until
+   the command is done. */
 HFSB_API size_t hfsb_proc_take_pipes(hfsb_proc *proc, int fds[2]);
 
-/* Has a small forked process read those pipes to their end and discard what
-   comes, so that their writers get no SIGPIPE; closes them here. */
+/* Forks a small process that reads these pipes to their end and discards the
+   bytes, so that their writers get no SIGPIPE; closes them here. */
 HFSB_API void hfsb_proc_keep_pipes(const int *fds, size_t count);
 
 /* Lists the children of this process, at most max: those that have ended and
@@ -160,21 +162,22 @@ HFSB_API void hfsb_proc_keep_pipes(const int *fds, size_t count);
    without /proc. */
 HFSB_API size_t hfsb_proc_children(bool ended, long *list, size_t max);
 
-/* Frees it; proc may be NULL. A command that still runs is killed at once,
-   with its tree, which may take a second when it resists. Pipes that survivors
-   hold are given to hfsb_proc_keep_pipes(), or closed with no_keeper.
+/* Frees the object; proc may be NULL. A command that still runs is killed at
+   once, with its tree; this may wait up to a second for its end. Pipes that
+   survivors hold are given to hfsb_proc_keep_pipes(), or closed with
+   no_keeper.
 
-   Until then the command is a zombie, so that its number is not used again. */
+   Until then the command is a zombie, so that its pid is not reused. */
 HFSB_API void hfsb_proc_close(hfsb_proc *proc);
 
 /* ---- all in one call ---- */
 
-/* Runs a command to its end and waits. Output is appended to *out and *err_out
-   when these are not NULL, and given to on_output. The buffers get the start:
-   what does not fit below a buffer's max is only counted, and so is all from
-   where memory ran out, which result->incomplete tells. keep_input has no
-   effect. result may be NULL. HFSB_OK whatever the command's end was; else as
-   open. */
+/* Runs a command and waits for its end. Output is appended to *out and
+   *err_out when these are not NULL, and given to on_output. The buffers get
+   the start of the output: bytes beyond a buffer's max are only counted, and
+   so are all from where memory ran out, in which case result->incomplete is
+   true. keep_input has no effect. result may be NULL. HFSB_OK however the
+   command ended; else as hfsb_proc_open(). */
 HFSB_API hfsb_status hfsb_proc_run(const hfsb_proc_opts *opts, hfsb_buf *out,
                                    hfsb_buf *err_out, hfsb_proc_result *result,
                                    hfsb_err *err);

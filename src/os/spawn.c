@@ -1,8 +1,24 @@
-/* spawn.c - starts a program: all that happens from fork to exec. */
+/* spawn.c - starts a program: all that happens from fork to exec.
+
+   A launch prepares everything while failures can still be reported simply:
+   arguments, environment, the path of the program, pipes. Then it forks. The
+   child has only to
+
+       move its descriptors to 0, 1 and 2, close all others
+       begin a session, reset all signals, change the directory
+       execve()
+
+   and it does so with system calls alone. A child that fails writes the stage
+   and errno into the report pipe; a successful exec closes that pipe, which is
+   close-on-exec. So every failure has its message here, and no command ends
+   with an invented exit code.
+
+   The host may have threads, signal handlers and descriptors without
+   close-on-exec: none of them may change what the program sees. */
 #include "os_private.h"
 
-/* More than this goes to the shell as a file. Linux takes 128 KiB for one
-   argument. */
+/* Longer commands are given to the shell as a file: Linux allows 128 KiB for
+   one argument. */
 #define HFSBI_COMMAND_MAX 120000u
 
 #ifdef NSIG
@@ -17,33 +33,33 @@ typedef enum hfsbi_stage {
     HFSBI_STAGE_EXEC
 } hfsbi_stage;
 
-/* What a child that did not reach its program tells us through a pipe. */
+/* What a child that could not start its program writes into the pipe. */
 typedef struct hfsbi_failure {
     hfsbi_stage stage;
     int         code;
 } hfsbi_failure;
 
-/* All that the child needs, made before it exists. */
+/* All that the child needs, prepared before the fork. */
 typedef struct hfsbi_child {
     const char   *path;
     char *const  *argv;
     char *const  *envp;
     const char   *work_dir;
-    int           standard[3]; /* at 3 or above, as the next two */
-    int           script;      /* becomes 3; -1: none */
-    int           report;
+    int           standard[3];   /* at 3 or above, as the next two */
+    int           script;        /* a long command, becomes 3; -1: none */
+    int           report;        /* its end of the pipe */
     volatile bool shared_memory; /* the child ran in our memory: vfork */
 } hfsbi_child;
 
 /* ---- in the child ---- */
 
-/* With vfork() the child uses the parent's memory, and after fork() in a
-   program with threads any lock may be held for ever. So below: system calls
-   and the own stack, nothing else. */
+/* After vfork() the child uses the parent's memory, and after fork() in a
+   program with threads any lock may be held for ever. So these functions use
+   system calls and their own stack, nothing else. */
 
-/* libc keeps some signals for itself and does not let us reset them, but a
-   host may have inherited them ignored. To the kernel all zero is the default;
-   it takes the size of its own set of signals. */
+/* Resets one signal with the system call: libc reserves some signals and
+   refuses to reset them, but a host may have inherited them ignored. All zero
+   is the default action; 8 is the size of the kernel's set of signals. */
 static bool hfsbi_child_default(int number) {
 #if defined(HFSBI_LINUX) && defined(SYS_rt_sigaction)
     static const unsigned long zero[16] = {0};
@@ -79,8 +95,8 @@ static bool hfsbi_child_close_range(int first) {
 #endif
 }
 
-/* By the list in /proc, read without libc's directory streams: they
-   allocate. An entry is
+/* Closes the descriptors that /proc lists. Does not use libc's directory
+   streams, because they allocate. An entry is
 
        inode 8 | offset 8 | length 2 | type 1 | name, NUL-terminated  */
 static bool hfsbi_child_close_listed(int first) {
@@ -132,9 +148,9 @@ static bool hfsbi_child_dup(int from, int to) {
     return rc >= 0;
 }
 
-/* 0, 1, 2, the script as 3, the pipe to the parent behind them, and nothing
-   else. It comes first: a command that another thread runs sees the end of its
-   output only when this copy of its pipes is gone. */
+/* Leaves 0, 1, 2, the script as 3, the report pipe as the next, and no other
+   descriptor. This comes first: commands that other threads run see the end of
+   their output only when this child's copies of their pipes are closed. */
 static void hfsbi_child_descriptors(hfsbi_child *child, int *report) {
     int i, last = child->script >= 0 ? 4 : 3;
     for (i = 0; i < 3; i++)
@@ -183,8 +199,8 @@ HFSBI_FN void hfsbi_fork_guard_end(const hfsbi_fork_guard *guard) {
     errno = keep;
 }
 
-/* vfork() copies no page tables, which takes long in a big program, and runs
-   no handler of pthread_atfork(). */
+/* vfork() is fast in a big program, because it copies no page tables, and it
+   runs no handlers of pthread_atfork(). */
 static pid_t hfsbi_fork(hfsbi_child *child) {
 #ifdef HFSBI_LINUX
     pid_t pid = vfork();
@@ -195,10 +211,10 @@ static pid_t hfsbi_fork(hfsbi_child *child) {
     return pid;
 }
 
-/* True, and why, when the program was not reached. Its end of the pipe is
-   closed by a successful exec. After a real vfork() that has happened already:
-   then there is no waiting, since a process that the host forked at the same
-   time in another thread may hold a copy of that end for ever. */
+/* True, with the reason, when the program was not started. After a real
+   vfork() the exec has happened or failed already, so this does not wait: a
+   process that another thread forked at the same time may hold a copy of the
+   child's end of the pipe for ever. */
 static bool hfsbi_fork_failed(const hfsbi_child *child, int report,
                               hfsbi_failure *failure) {
     struct pollfd ready;
@@ -212,21 +228,20 @@ static bool hfsbi_fork_failed(const hfsbi_child *child, int report,
                          (ssize_t)sizeof *failure;
 }
 
-/* ---- what is prepared ---- */
+/* ---- a launch ---- */
 
 typedef struct hfsbi_launch {
     const hfsb_proc_opts *opts;
-    const char           *program; /* as the caller named it */
+    const char           *program; /* as the caller spelled it */
     hfsbi_child           child;
     hfsbi_ends            ends;
-    int                   report; /* our end */
+    int                   report; /* our end of the pipe */
     char                 *shell_argv[5];
-    char                 *command; /* with a NUL */
+    char                 *command; /* copy with a NUL */
     char                **envp;
     size_t                envp_count;
     hfsb_buf              job;  /* "HFSB_JOB=..." */
-    hfsb_buf              path; /* of the program, from here: see in_host() */
-    size_t                path_prefix;
+    hfsb_buf              path; /* of the program, as the host sees it */
 } hfsbi_launch;
 
 static void hfsbi_launch_free(hfsbi_launch *l) {
@@ -262,12 +277,12 @@ static hfsb_status hfsbi_fail_name_os(hfsb_err *err, int code,
 }
 
 static hfsb_status hfsbi_launch_nomem(hfsb_err *err) {
-    return hfsbi_fail_status(err, HFSB_NOMEM, "Start of a command");
+    return hfsbi_fail_status(err, HFSB_NOMEM, "Starting the command");
 }
 
 /* ---- arguments and environment ---- */
 
-/* execve() takes pointers to char, which it does not write to. */
+/* For execve(), which takes pointers to char but does not write to them. */
 static char *hfsbi_arg(const char *text) {
     return (char *)(uintptr_t)text;
 }
@@ -276,10 +291,9 @@ static hfsb_status hfsbi_check_env(const char *const *env, hfsb_err *err) {
     for (; env && *env; env++) {
         const char *equals = strchr(*env, '=');
         if (!equals || equals == *env)
-            return hfsbi_fail_name(err, HFSB_ARG,
-                                   "A variable must be NAME=value, but one "
-                                   "of env is: ",
-                                   *env, "");
+            return hfsbi_fail_name(
+                err, HFSB_ARG,
+                "env must consist of NAME=value, but has: ", *env, "");
     }
     return HFSB_OK;
 }
@@ -289,19 +303,20 @@ static hfsb_status hfsbi_check_opts(const hfsb_proc_opts *o, hfsb_err *err) {
     if (argv && o->command.len == 0) command = false;
     if (argv == command)
         return hfsbi_fail(err, HFSB_ARG, 0,
-                          "Give %s of command and argv: the first runs in a "
-                          "shell, the second without.",
+                          "Give %s of command and argv: command runs in a "
+                          "shell, argv without one.",
                           argv ? "only one" : "one");
     if (argv && !o->argv[0])
         return hfsbi_fail(err, HFSB_ARG, 0,
                           "argv is empty: its first item is the program.");
     if (hfsb_str_find_byte(o->command, '\0') != HFSB_NPOS)
         return hfsbi_fail(err, HFSB_ARG, hfsb_str_find_byte(o->command, '\0'),
-                          "The command holds a NUL byte, at offset %zu; no "
-                          "program can be given one. Remove it.",
+                          "The command contains a NUL byte at offset %zu; "
+                          "no program can be given one. Remove it.",
                           hfsb_str_find_byte(o->command, '\0'));
     if (hfsb_str_find_byte(o->job, '\0') != HFSB_NPOS)
-        return hfsbi_fail(err, HFSB_ARG, 0, "The job's id holds a NUL byte.");
+        return hfsbi_fail(err, HFSB_ARG, 0,
+                          "The job's id contains a NUL byte.");
     if (o->timeout_ms < 0)
         return hfsbi_fail(err, HFSB_ARG, 0,
                           "timeout_ms is %lld: give milliseconds, or 0 for "
@@ -320,8 +335,9 @@ static int hfsbi_raise(int fd, int least) {
     return high;
 }
 
-/* The command in an unlinked file. Its first words close the descriptor it
-   came by, on the first line so that line numbers hold. */
+/* Writes the command into an unlinked file; its descriptor, or -1 with errno.
+   The first words close that descriptor in the shell, on the same line, so
+   that line numbers in messages are right. */
 static int hfsbi_command_file(hfsb_str command) {
     int fd = -1;
 #if defined(HFSBI_LINUX) && defined(SYS_memfd_create)
@@ -361,10 +377,7 @@ static hfsb_status hfsbi_make_argv(hfsbi_launch *l, hfsb_err *err) {
     return l->command ? HFSB_OK : hfsbi_launch_nomem(err);
 }
 
-static bool hfsbi_is_job_variable(const char *variable) {
-    return strncmp(variable, "HFSB_JOB=", 9) == 0;
-}
-
+/* Sets HFSB_JOB to the job's id, instead of one that the host itself has. */
 static hfsb_status hfsbi_make_env(hfsbi_launch *l, hfsb_err *err) {
     const hfsb_proc_opts *o = l->opts;
     char *const          *from = environ;
@@ -375,12 +388,11 @@ static hfsb_status hfsbi_make_env(hfsbi_launch *l, hfsb_err *err) {
     while (from && from[n]) n++;
     l->envp_count = n + 2;
     l->envp = (char **)hfsbi_array(&o->alloc, l->envp_count, sizeof *l->envp);
-    if (!l->envp ||
-        hfsb_buf_append(&l->job, HFSB_LIT("HFSB_JOB=")) != HFSB_OK ||
-        hfsb_buf_append(&l->job, o->job) != HFSB_OK)
+    hfsb_buf_append(&l->job, HFSB_LIT("HFSB_JOB="));
+    if (!l->envp || hfsb_buf_append(&l->job, o->job) != HFSB_OK)
         return hfsbi_launch_nomem(err);
     for (i = 0; i < n; i++)
-        if (!hfsbi_is_job_variable(from[i])) l->envp[to++] = from[i];
+        if (strncmp(from[i], "HFSB_JOB=", 9) != 0) l->envp[to++] = from[i];
     l->envp[to++] = l->job.ptr;
     l->envp[to] = NULL;
     l->child.envp = l->envp;
@@ -389,28 +401,30 @@ static hfsb_status hfsbi_make_env(hfsbi_launch *l, hfsb_err *err) {
 
 /* ---- which file the program is ---- */
 
-/* dir/name, or name when dir is empty, as the child will find it, and as the
-   host does: with the work directory before what is relative. */
+/* Sets the path to dir/name, or to name when dir is empty: for the child, and
+   as the host sees it, with the working directory before a relative path. */
 static bool hfsbi_set_path(hfsbi_launch *l, hfsb_str dir, const char *name) {
     const char *work_dir = l->child.work_dir;
     bool        relative = dir.len ? *dir.ptr != '/' : *name != '/';
+    size_t      prefix = 0;
     hfsb_buf   *p = &l->path;
     hfsb_buf_truncate(p, 0);
-    if (work_dir && relative &&
-        (hfsb_buf_append(p, hfsb_cstr(work_dir)) != HFSB_OK ||
-         hfsb_buf_append_byte(p, '/') != HFSB_OK))
-        return false;
-    l->path_prefix = p->len;
-    if (dir.len && (hfsb_buf_append(p, dir) != HFSB_OK ||
-                    hfsb_buf_append_byte(p, '/') != HFSB_OK))
-        return false;
+    if (work_dir && relative) {
+        hfsb_buf_append(p, hfsb_cstr(work_dir));
+        hfsb_buf_append_byte(p, '/');
+        prefix = p->len;
+    }
+    if (dir.len) {
+        hfsb_buf_append(p, dir);
+        hfsb_buf_append_byte(p, '/');
+    }
     if (hfsb_buf_append(p, hfsb_cstr(name)) != HFSB_OK) return false;
-    l->child.path = p->ptr + l->path_prefix;
+    l->child.path = p->ptr + prefix;
     return true;
 }
 
-/* 0 when it can be run, else EACCES or ENOENT. A directory that may not be
-   searched has nothing for us. */
+/* 0 when the file can be run, else EACCES or ENOENT. Files in a directory that
+   may not be searched do not exist for us. */
 static int hfsbi_try_path(const char *path) {
     struct stat st;
     if (stat(path, &st) != 0) return ENOENT;
@@ -418,8 +432,8 @@ static int hfsbi_try_path(const char *path) {
     return faccessat(AT_FDCWD, path, X_OK, AT_EACCESS) == 0 ? 0 : EACCES;
 }
 
-/* The directories of the child's own PATH, as execvp() searches them: what may
-   not be run is passed over, and told about when nothing better comes. */
+/* Searches the directories of the child's own PATH like execvp(): a file that
+   may not be run is skipped, and reported when no other is found. */
 static hfsb_status hfsbi_search_path(hfsbi_launch *l, hfsb_err *err) {
     hfsb_str     rest = HFSB_LIT("/bin:/usr/bin");
     char *const *env = l->child.envp;
@@ -460,7 +474,7 @@ static hfsb_status hfsbi_find_program(hfsbi_launch *l, hfsb_err *err) {
 
 /* ---- descriptors ---- */
 
-/* A pipe; ours is its end of that number and does not block. */
+/* Opens a pipe; our end, 0 or 1, does not block. False with errno. */
 static bool hfsbi_make_pipe(int our_end, int *ours, int *theirs) {
     int fds[2];
     if (!hfsbi_pipe(fds)) return false;
@@ -497,7 +511,7 @@ static bool hfsbi_make_descriptors(hfsbi_launch *l) {
     return hfsbi_make_report(l);
 }
 
-/* ---- all together ---- */
+/* ---- errors of the child ---- */
 
 static hfsb_status hfsbi_exec_error(const hfsbi_launch *l, int code,
                                     hfsb_err *err) {
@@ -506,8 +520,8 @@ static hfsb_status hfsbi_exec_error(const hfsbi_launch *l, int code,
     case E2BIG:
         return hfsbi_fail(err, HFSB_LIMIT, 0,
                           "The command, its arguments and its environment "
-                          "are too long for the system: put what is long "
-                          "into a file and give its name.");
+                          "are too long for the system. Write the long "
+                          "part to a file and pass the file's name.");
     case ENOEXEC:
         return hfsbi_fail_name(err, HFSB_IO, "Cannot run ", name,
                                ": not an executable format (a script needs "
@@ -543,6 +557,18 @@ static hfsb_status hfsbi_launch_error(const hfsbi_launch  *l,
                               "Cannot enter the working directory ", dir);
 }
 
+/* ---- all together ---- */
+
+static hfsb_status hfsbi_launch_prepare(hfsbi_launch *l, hfsb_err *err) {
+    hfsb_status st = hfsbi_check_opts(l->opts, err);
+    if (st == HFSB_OK) st = hfsbi_make_argv(l, err);
+    if (st == HFSB_OK) st = hfsbi_make_env(l, err);
+    if (st == HFSB_OK) st = hfsbi_find_program(l, err);
+    if (st == HFSB_OK && !hfsbi_make_descriptors(l))
+        st = hfsbi_fail_os(err, errno, "Cannot open pipes for the command");
+    return st;
+}
+
 static hfsb_status hfsbi_launch_run(hfsbi_launch *l, pid_t *pid,
                                     hfsb_err *err) {
     hfsbi_fork_guard guard;
@@ -568,12 +594,7 @@ HFSBI_FN hfsb_status hfsbi_spawn(const hfsb_proc_opts *opts, pid_t *pid,
     l.child.standard[0] = l.child.standard[1] = l.child.standard[2] = -1;
     l.child.script = l.child.report = l.report = -1;
     l.ends.input = l.ends.output[0] = l.ends.output[1] = -1;
-    st = hfsbi_check_opts(opts, err);
-    if (st == HFSB_OK) st = hfsbi_make_argv(&l, err);
-    if (st == HFSB_OK) st = hfsbi_make_env(&l, err);
-    if (st == HFSB_OK) st = hfsbi_find_program(&l, err);
-    if (st == HFSB_OK && !hfsbi_make_descriptors(&l))
-        st = hfsbi_fail_os(err, errno, "Cannot open pipes for the command");
+    st = hfsbi_launch_prepare(&l, err);
     if (st == HFSB_OK) st = hfsbi_launch_run(&l, pid, err);
     if (st != HFSB_OK) {
         hfsbi_close(&l.ends.input);

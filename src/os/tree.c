@@ -314,7 +314,7 @@ static int hfsbi_process_order(const void *a, const void *b) {
     return x < y ? -1 : x > y;
 }
 
-/* The pid that a name in /proc stands for; 0: none. */
+/* Converts a name in /proc to a pid; 0: it is not one. */
 static long hfsbi_pid_of_name(const char *name) {
     long pid = 0;
     for (; *name >= '0' && *name <= '9' && pid < LONG_MAX / 10 - 1; name++)

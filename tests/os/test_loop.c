@@ -1,4 +1,4 @@
-/* test_server_loop.c - the turns of the event loop: timers, sources, waking. */
+/* test_loop.c - the turns of the event loop: timers, sources, waking. */
 #include "../support/t_loop.h"
 
 /* ---- timers ---- */
@@ -51,7 +51,7 @@ static void timers_run_in_the_order_of_their_time(void) {
     hfsbi_loop_close(loop);
 }
 
-static void the_wait_is_as_long_as_the_next_timer_says(void) {
+static void a_turn_waits_until_the_next_timer(void) {
     hfsbi_loop *loop = loop_open(0);
     seen_timer  t;
     long long   begin = hfsb_clock_ms();
@@ -83,7 +83,7 @@ static void timers_may_be_set_and_cleared_in_a_timer(void) {
     long long   now = hfsb_clock_ms();
     memset(t, 0, sizeof t);
     t[0].again = true;
-    t[0].clears = &t[1].timer; /* due in the same turn, behind it */
+    t[0].clears = &t[1].timer; /* due in the same turn, after it */
     timer_set(&t[0], loop, now - 3);
     timer_set(&t[1], loop, now - 2);
     timer_set(&t[2], loop, now - 1);
@@ -155,7 +155,7 @@ typedef struct fake_source {
     hfsbi_source source;
     hfsbi_loop  *loop;
     int          own[2], other[2];
-    size_t       copies; /* how often it tells of `other` */
+    size_t       copies; /* how often it lists `other` */
     long long    at;
     size_t       steps;
     struct fake_source *removes;
@@ -220,7 +220,7 @@ static void a_source_is_stepped_when_ready_or_due(void) {
     T_CHECK(f.steps == 1);
     turns(loop, 2);
     T_CHECK(f.steps == 1);
-    put(f.other[1]); /* not told of: not looked at */
+    put(f.other[1]); /* not listed, so not watched */
     turns(loop, 2);
     T_CHECK(f.steps == 1);
     f.copies = 1;
@@ -241,7 +241,7 @@ static void a_source_is_stepped_when_ready_or_due(void) {
     hfsbi_loop_close(loop);
 }
 
-/* Its other descriptors change behind our back. */
+/* The loop is not notified when its other descriptors change. */
 static void descriptors_of_a_source_may_be_closed_and_reused(void) {
     hfsbi_loop *loop = loop_open(0);
     fake_source f;
@@ -260,7 +260,7 @@ static void descriptors_of_a_source_may_be_closed_and_reused(void) {
     put(fds[1]);
     hfsbi_loop_turn(loop, 100);
     T_CHECK(s.calls == 1 && f.steps == 0);
-    /* closed since it was told of: the source is asked again */
+    /* closed since it was listed: the source is stepped */
     hfsbi_loop_io_forget(loop, &s.io);
     close(fds[0]);
     close(fds[1]);
@@ -274,7 +274,7 @@ static void descriptors_of_a_source_may_be_closed_and_reused(void) {
     hfsbi_loop_close(loop);
 }
 
-static void a_source_with_more_than_there_is_room_for_is_looked_at(void) {
+static void a_source_with_too_many_descriptors_is_stepped(void) {
     hfsbi_loop *loop = loop_open(0);
     fake_source f, g;
     long long   begin;
@@ -370,7 +370,7 @@ static void a_wake_ends_the_wait_from_a_thread_or_signal_handler(void) {
 
 /* ---- a host's own loop ---- */
 
-/* One round of it; false when it waited in vain. */
+/* One round of the host's loop; false when nothing happened. */
 static bool host_round(hfsbi_loop *loop, long long most) {
     hfsb_watch    watch[64];
     struct pollfd fds[64];
@@ -387,7 +387,7 @@ static bool host_round(hfsbi_loop *loop, long long most) {
     return ready > 0 || ms < most;
 }
 
-static void a_host_can_drive_it(void) {
+static void a_host_can_drive_the_loop(void) {
     hfsbi_loop *loop = loop_open(2);
     counters    all;
     count_task  c;
@@ -443,7 +443,7 @@ static void tools_step(void *user) {
     hfsb_tools_step((hfsb_tools *)user);
 }
 
-static void a_command_of_the_tools_is_driven_to_its_end(void) {
+static void a_source_drives_a_tools_command(void) {
     hfsbi_loop      *loop = loop_open(0);
     hfsb_tools_opts  opts = HFSB_INIT;
     hfsb_tools      *tools = NULL;
@@ -522,16 +522,16 @@ static void open_fails_cleanly_without_descriptors(void) {
 
 int main(void) {
     T_RUN(timers_run_in_the_order_of_their_time);
-    T_RUN(the_wait_is_as_long_as_the_next_timer_says);
+    T_RUN(a_turn_waits_until_the_next_timer);
     T_RUN(timers_may_be_set_and_cleared_in_a_timer);
     T_RUN(timers_do_what_a_sorted_list_does);
     T_RUN(a_source_is_stepped_when_ready_or_due);
     T_RUN(descriptors_of_a_source_may_be_closed_and_reused);
-    T_RUN(a_source_with_more_than_there_is_room_for_is_looked_at);
+    T_RUN(a_source_with_too_many_descriptors_is_stepped);
     T_RUN(a_source_may_be_removed_in_a_step);
     T_RUN(a_wake_ends_the_wait_from_a_thread_or_signal_handler);
-    T_RUN(a_host_can_drive_it);
-    T_RUN(a_command_of_the_tools_is_driven_to_its_end);
+    T_RUN(a_host_can_drive_the_loop);
+    T_RUN(a_source_drives_a_tools_command);
     T_RUN(open_fails_cleanly_without_memory);
     T_RUN(open_fails_cleanly_without_descriptors);
     return T_END();

@@ -1,7 +1,7 @@
-/* test_server_poller.c - descriptors of the event loop: what is told, and what is not. */
+/* test_poller.c - descriptors of the event loop: which events are reported. */
 #include "../support/t_loop.h"
 
-static void events_of_a_pipe_are_told_level_by_level(void) {
+static void pipe_events_are_level_triggered(void) {
     hfsbi_loop *loop = loop_open(0);
     int         fds[2];
     seen_io     r, w;
@@ -16,7 +16,7 @@ static void events_of_a_pipe_are_told_level_by_level(void) {
     r.drains = true;
     turns(loop, 3);
     T_CHECK(r.calls == 4);
-    T_CHECK(hfsbi_loop_io(loop, &w.io, 0)); /* nothing asked, nothing told */
+    T_CHECK(hfsbi_loop_io(loop, &w.io, 0)); /* no events asked for */
     w.calls = 0;
     turns(loop, 3);
     T_CHECK(w.calls == 0);
@@ -50,7 +50,7 @@ static void a_descriptor_that_cannot_be_watched_is_refused(void) {
 }
 
 /* The peer ends its side while we have unread bytes and do not read. */
-static void the_end_of_the_peer_is_told_without_reading(void) {
+static void eof_is_reported_without_reading(void) {
     hfsbi_loop *loop = loop_open(0);
     int         fds[2];
     seen_io     s;
@@ -67,7 +67,7 @@ static void the_end_of_the_peer_is_told_without_reading(void) {
     begin = hfsb_clock_ms(); /* and now it is quiet: no turn ends early */
     hfsbi_loop_turn(loop, 60);
     T_CHECK(hfsb_clock_ms() - begin >= 59);
-    /* asked for together with READ it is READ that is told */
+    /* EOF and READ together: only READ is reported */
     T_CHECK(hfsbi_loop_io(loop, &s.io, HFSBI_IO_READ | HFSBI_IO_EOF));
     s.events = 0;
     turns(loop, 1);
@@ -78,9 +78,9 @@ static void the_end_of_the_peer_is_told_without_reading(void) {
     hfsbi_loop_close(loop);
 }
 
-/* A connection that is gone is told once, whatever was asked for, and never
+/* GONE is reported once, whatever events were asked for, and never
    makes the loop spin. */
-static void a_connection_that_is_gone_is_told_once(unsigned want,
+static void gone_connection_is_reported_once(unsigned want,
                                                    unsigned drop) {
     hfsbi_loop *loop = loop_open(0);
     int         fds[2], i;
@@ -123,18 +123,18 @@ static void a_connection_that_is_gone_is_told_once(unsigned want,
     hfsbi_loop_close(loop);
 }
 
-static void gone_is_told_once(void) {
-    a_connection_that_is_gone_is_told_once(0, 0);
-    a_connection_that_is_gone_is_told_once(HFSBI_IO_EOF, 0);
-    a_connection_that_is_gone_is_told_once(HFSBI_IO_EOF, HFSBI_IO_EOF);
-    a_connection_that_is_gone_is_told_once(HFSBI_IO_READ, HFSBI_IO_READ);
-    a_connection_that_is_gone_is_told_once(
+static void gone_is_reported_once(void) {
+    gone_connection_is_reported_once(0, 0);
+    gone_connection_is_reported_once(HFSBI_IO_EOF, 0);
+    gone_connection_is_reported_once(HFSBI_IO_EOF, HFSBI_IO_EOF);
+    gone_connection_is_reported_once(HFSBI_IO_READ, HFSBI_IO_READ);
+    gone_connection_is_reported_once(
         HFSBI_IO_READ | HFSBI_IO_WRITE, HFSBI_IO_READ | HFSBI_IO_WRITE);
 }
 
-/* Two are ready in one turn; whichever is told first does something to the
-   other, which is then not told. */
-static void found_events_of_forgotten_ones_are_not_told(void) {
+/* Two descriptors are ready in one turn; the first one called removes the
+   events of the other, which is then not called. */
+static void forgotten_descriptors_get_no_events(void) {
     hfsbi_loop *loop = loop_open(0);
     int         a[2], b[2], way;
     seen_io     x, y;
@@ -152,7 +152,7 @@ static void found_events_of_forgotten_ones_are_not_told(void) {
         T_CHECK(x.calls + y.calls == 1);
         hfsbi_loop_turn(loop, 0);
         if (way < 2) T_CHECK(x.calls + y.calls == 2);
-        if (way == 2) /* its events are found anew by the next turn */
+        if (way == 2) /* the next turn finds its events again */
             T_CHECK(x.calls + y.calls == 2);
         hfsbi_loop_io_forget(loop, &x.io);
         hfsbi_loop_io_forget(loop, &y.io);
@@ -164,7 +164,7 @@ static void found_events_of_forgotten_ones_are_not_told(void) {
     hfsbi_loop_close(loop);
 }
 
-/* The one told frees all others: a sanitiser sees whoever touches them. */
+/* The first one called frees all others: a sanitiser reports later uses. */
 typedef struct crowd {
     seen_io    *members[600];
     int         peers[600];
@@ -191,7 +191,7 @@ static void crowd_fn(hfsbi_io *io, unsigned events) {
     }
 }
 
-static void a_crowd_can_be_closed_by_one_of_them(void) {
+static void one_callback_may_close_all_descriptors(void) {
     crowd         all;
     struct rlimit limit;
     size_t        i, left = 0;
@@ -240,12 +240,12 @@ static void descriptors_are_closed_on_exec(void) {
 }
 
 int main(void) {
-    T_RUN(events_of_a_pipe_are_told_level_by_level);
+    T_RUN(pipe_events_are_level_triggered);
     T_RUN(a_descriptor_that_cannot_be_watched_is_refused);
-    T_RUN(the_end_of_the_peer_is_told_without_reading);
-    T_RUN(gone_is_told_once);
-    T_RUN(found_events_of_forgotten_ones_are_not_told);
-    T_RUN(a_crowd_can_be_closed_by_one_of_them);
+    T_RUN(eof_is_reported_without_reading);
+    T_RUN(gone_is_reported_once);
+    T_RUN(forgotten_descriptors_get_no_events);
+    T_RUN(one_callback_may_close_all_descriptors);
     T_RUN(descriptors_are_closed_on_exec);
     return T_END();
 }

@@ -1,4 +1,4 @@
-/* test_server_pool.c - work for threads, and what other threads post to the loop. */
+/* test_pool.c - work in threads, and tasks that other threads post. */
 #include "../support/t_loop.h"
 
 static void work_runs_in_parallel_up_to_the_maximum(void) {

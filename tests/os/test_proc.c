@@ -42,29 +42,29 @@ static void refuses(const hfsb_proc_opts *o, hfsb_status code,
     T_CHECK(t_open_fds() == fds && t_no_child());
 }
 
-static void wrong_arguments_are_refused(void) {
+static void open_refuses_wrong_arguments(void) {
     static const char *const argv[] = {"true", NULL}, *const none[] = {NULL};
     static const char *const bad_env[] = {"A=1", "novalue", NULL};
     hfsb_proc_opts           o = HFSB_INIT;
     refuses(&o, HFSB_ARG,
-            "Give one of command and argv: the first runs in a shell, the "
-            "second without.");
+            "Give one of command and argv: command runs in a shell, argv "
+            "without one.");
     o.command = HFSB_LIT("true");
     o.argv = argv;
     refuses(&o, HFSB_ARG,
-            "Give only one of command and argv: the first runs in a shell, "
-            "the second without.");
+            "Give only one of command and argv: command runs in a shell, "
+            "argv without one.");
     o.command = HFSB_LIT("");
     o.argv = none;
     refuses(&o, HFSB_ARG, "argv is empty: its first item is the program.");
     o.argv = NULL;
     o.command = HFSB_LIT("ec\0ho");
     refuses(&o, HFSB_ARG,
-            "The command holds a NUL byte, at offset 2; no program can be "
+            "The command contains a NUL byte at offset 2; no program can be "
             "given one. Remove it.");
     o.command = HFSB_LIT("true");
     o.job = HFSB_LIT("a\0b");
-    refuses(&o, HFSB_ARG, "The job's id holds a NUL byte.");
+    refuses(&o, HFSB_ARG, "The job's id contains a NUL byte.");
     o.job = HFSB_LIT("");
     o.timeout_ms = -1;
     refuses(&o, HFSB_ARG,
@@ -72,10 +72,10 @@ static void wrong_arguments_are_refused(void) {
     o.timeout_ms = 0;
     o.env = bad_env;
     refuses(&o, HFSB_ARG,
-            "A variable must be NAME=value, but one of env is: novalue");
+            "env must consist of NAME=value, but has: novalue");
 }
 
-static void missing_programs_and_directories_are_named(void) {
+static void open_names_missing_programs_and_directories(void) {
     static const char *argv[] = {"no-such-program", NULL};
     hfsb_proc_opts     o = HFSB_INIT;
     char               text[512];
@@ -116,7 +116,7 @@ static void missing_programs_and_directories_are_named(void) {
 }
 
 /* The same rules as execvp(), but in the child's PATH and directory. */
-static void programs_are_searched_in_the_path_of_the_command(void) {
+static void open_searches_the_path_of_the_command(void) {
     static const char *argv[] = {"prog", "x", NULL};
     static const char *env[] = {NULL, NULL};
     hfsb_proc_opts     o = HFSB_INIT;
@@ -228,7 +228,8 @@ static void commands_of_any_length_run_when_asked(void) {
     o.command = hfsb_buf_str(&text);
     refuses(&o, HFSB_LIMIT,
             "The command, its arguments and its environment are too long for "
-            "the system: put what is long into a file and give its name.");
+            "the system. Write the long part to a file and pass the file's "
+            "name.");
     hfsb_buf_free(&text);
 }
 
@@ -246,7 +247,7 @@ static void streams_can_be_merged(void) {
 
 /* ---- driving it ---- */
 
-static void a_loop_can_drive_it(void) {
+static void a_host_loop_can_drive_a_command(void) {
     hfsb_proc_opts   o = t_quick_opts();
     t_output         output = HFSB_INIT;
     hfsb_watch       watch[HFSB_PROC_WATCHES];
@@ -281,7 +282,7 @@ static void a_loop_can_drive_it(void) {
     t_output_free(&output);
 }
 
-static void steps_are_bounded(void) {
+static void a_step_reads_a_bounded_amount(void) {
     hfsb_proc_opts     o = t_quick_opts();
     hfsb_proc         *proc = t_start(&o, "cat /dev/zero", NULL);
     unsigned long long before = 0, most = 0;
@@ -298,8 +299,7 @@ static void steps_are_bounded(void) {
     T_CHECK(t_no_child() && t_marked(JOB, 0) == 0);
 }
 
-/* Nothing that is always ready is waited for, and nothing is waited for in
-   vain. */
+/* watch lists no descriptor that is always ready, and none without use. */
 static void closed_pipes_are_not_watched(void) {
     hfsb_proc_opts o = t_quick_opts();
     hfsb_watch     watch[HFSB_PROC_WATCHES];
@@ -317,7 +317,7 @@ static void closed_pipes_are_not_watched(void) {
     hfsb_proc_close(proc);
 }
 
-static void deadlines_tell_when_to_step(void) {
+static void deadline_reports_when_to_step(void) {
     hfsb_proc_opts o = t_quick_opts();
     hfsb_watch     watch[HFSB_PROC_WATCHES];
     long long      now = hfsb_clock_ms(), at;
@@ -359,8 +359,8 @@ static void input_can_be_given_while_it_runs(void) {
     T_CHECK(hfsb_proc_input(proc, HFSB_LIT("3\n"), true, &err) == HFSB_OK);
     T_CHECK(hfsb_proc_input(proc, HFSB_LIT("4\n"), true, &err) ==
             HFSB_REFUSED);
-    T_STR(hfsb_cstr(err.msg), "The command's standard input is closed: it "
-                              "was ended, or the command reads no more.");
+    T_STR(hfsb_cstr(err.msg), "The command's standard input is closed: by "
+                              "an earlier call or by the command itself.");
     r = t_finish(proc, 1000);
     T_CHECK(r.exit_code == 0 && !r.incomplete);
     T_STR(output.out, "[1]\n[2]\n[3]\nend\n");
@@ -389,7 +389,7 @@ static void input_that_is_not_read_is_bounded(void) {
     T_CHECK(!hfsb_proc_step(proc));
     T_CHECK(hfsb_proc_input(proc, HFSB_LIT("more"), true, &err) ==
             HFSB_LIMIT);
-    T_CHECK(strstr(err.msg, "The command has not read its input: 1") != NULL);
+    T_CHECK(strstr(err.msg, "The command has not read its input yet: 1"));
     T_CHECK(!hfsb_proc_step(proc)); /* and it was not ended */
     hfsb_proc_close(proc);
     hfsb_buf_free(&big);
@@ -440,7 +440,7 @@ static void input_that_is_closed_is_noticed(void) {
 
 /* ---- all in one call ---- */
 
-static void run_keeps_what_fits(void) {
+static void run_keeps_output_that_fits(void) {
     hfsb_proc_opts   o = HFSB_INIT;
     hfsb_buf         out = HFSB_INIT, err_out = HFSB_INIT;
     t_output         seen = HFSB_INIT;
@@ -483,14 +483,14 @@ static void open_without_memory(hfsb_alloc alloc, const t_heap *heap) {
     T_CHECK(err.code == st);
     if (st != HFSB_OK) {
         T_CHECK(st == HFSB_NOMEM && !proc && heap->fail_at);
-        T_STR(hfsb_cstr(err.msg), "Start of a command: out of memory.");
+        T_STR(hfsb_cstr(err.msg), "Starting the command: out of memory.");
         T_CHECK(t_no_child() && t_open_fds() == fds);
         return;
     }
     st = hfsb_proc_input(proc, HFSB_LIT("def"), true, &err);
     if (st != HFSB_OK) {
         T_CHECK(st == HFSB_NOMEM);
-        T_STR(hfsb_cstr(err.msg), "Input of a command: out of memory.");
+        T_STR(hfsb_cstr(err.msg), "Writing to the command: out of memory.");
         T_CHECK(hfsb_proc_input(proc, HFSB_LIT(""), true, &err) == HFSB_OK);
     }
     T_CHECK(t_finish(proc, 1000).stdout_bytes ==
@@ -569,22 +569,22 @@ int main(void) {
     size_t fds = t_open_fds();
     (void)t_job(); /* of this process, not of one it forks */
     make_dir();
-    T_RUN(wrong_arguments_are_refused);
-    T_RUN(missing_programs_and_directories_are_named);
-    T_RUN(programs_are_searched_in_the_path_of_the_command);
+    T_RUN(open_refuses_wrong_arguments);
+    T_RUN(open_names_missing_programs_and_directories);
+    T_RUN(open_searches_the_path_of_the_command);
     T_RUN(commands_get_their_environment);
     T_RUN(commands_may_begin_with_a_dash);
     T_RUN(commands_of_any_length_run_when_asked);
     T_RUN(streams_can_be_merged);
-    T_RUN(a_loop_can_drive_it);
-    T_RUN(steps_are_bounded);
+    T_RUN(a_host_loop_can_drive_a_command);
+    T_RUN(a_step_reads_a_bounded_amount);
     T_RUN(closed_pipes_are_not_watched);
-    T_RUN(deadlines_tell_when_to_step);
+    T_RUN(deadline_reports_when_to_step);
     T_RUN(input_can_be_given_while_it_runs);
     T_RUN(input_that_is_not_read_is_bounded);
     T_RUN(input_in_pieces_arrives_in_order);
     T_RUN(input_that_is_closed_is_noticed);
-    T_RUN(run_keeps_what_fits);
+    T_RUN(run_keeps_output_that_fits);
     T_RUN(each_allocation_fails_cleanly);
     remove_dir();
     T_CHECK(t_no_child() && t_open_fds() == fds);

@@ -8,7 +8,7 @@ static char dir_path[] = "/tmp/hfsb-test-XXXXXX";
 
 /* ---- the end of its output ---- */
 
-static void survivors_may_speak_for_a_while(void) {
+static void survivors_may_write_for_a_while(void) {
     hfsb_proc_opts   o = t_quick_opts();
     hfsb_buf         out = HFSB_INIT;
     hfsb_proc_result r;
@@ -36,7 +36,7 @@ static void survivors_may_speak_for_a_while(void) {
     t_kill_marked(JOB);
 }
 
-/* Whoever steps rarely still gets all that was written before the exit. */
+/* A host that steps rarely still gets all that was written before the exit. */
 static void no_output_is_lost_by_a_slow_host(void) {
     hfsb_proc_opts   o = t_quick_opts();
     hfsb_proc_result r;
@@ -58,7 +58,7 @@ static void no_output_is_lost_by_a_slow_host(void) {
 
 /* ---- ending it ---- */
 
-static void kill_ends_it_politely(void) {
+static void kill_lets_a_trap_finish(void) {
     hfsb_proc_opts   o = t_quick_opts();
     t_output         output = HFSB_INIT;
     hfsb_proc_result r;
@@ -80,7 +80,7 @@ static void kill_ends_it_politely(void) {
     t_output_free(&output);
 }
 
-static void kill_wakes_the_stopped(void) {
+static void kill_wakes_stopped_processes(void) {
     hfsb_proc_opts   o = t_quick_opts();
     t_output         output = HFSB_INIT;
     hfsb_proc_result r;
@@ -100,7 +100,7 @@ static void kill_wakes_the_stopped(void) {
     t_output_free(&output);
 }
 
-static void kill_does_not_ask_twice(void) {
+static void kill_follows_an_ignored_term(void) {
     hfsb_proc_opts   o = t_quick_opts();
     t_output         output = HFSB_INIT;
     hfsb_proc_result r;
@@ -149,7 +149,7 @@ static void kill_reaches_survivors_of_an_exit(void) {
 
 /* Outside of the group, each in another way. The portable way sees only the
    group. */
-static void the_whole_tree_is_killed(void) {
+static void kill_reaches_the_whole_tree(void) {
 #ifdef HFSBI_LINUX
     static const char *const table[] = {
         /* in a session of its own; a child */
@@ -199,7 +199,7 @@ static void the_whole_tree_is_killed(void) {
 }
 
 /* Nothing but the tree: a process like it, of another job, lives on. */
-static void others_are_not_killed(void) {
+static void kill_spares_other_jobs(void) {
     hfsb_proc_opts   o = t_quick_opts(), other = t_quick_opts();
     hfsb_proc       *proc, *bystander;
     hfsb_proc_result r;
@@ -220,7 +220,7 @@ static void others_are_not_killed(void) {
     t_kill_marked(longer);
 }
 
-static void close_kills_what_runs(void) {
+static void close_kills_a_running_command(void) {
     hfsb_proc_opts o = t_quick_opts();
     size_t         fds = t_open_fds();
     hfsb_proc     *proc;
@@ -402,7 +402,7 @@ static void keepers_end_with_their_pipes(void) {
     char               block[1000];
     hfsbi_signal_guard guard;
     if (!t_sees_processes() || t_valgrind() || !copies_become(0)) {
-        t_skip("keepers cannot be told from others");
+        t_skip("keepers cannot be distinguished from others");
         return;
     }
     memset(block, 'k', sizeof block);
@@ -430,15 +430,15 @@ int main(void) {
     size_t fds = t_open_fds();
     (void)t_job(); /* of this process, not of one it forks */
     if (!mkdtemp(dir_path)) abort();
-    T_RUN(survivors_may_speak_for_a_while);
+    T_RUN(survivors_may_write_for_a_while);
     T_RUN(no_output_is_lost_by_a_slow_host);
-    T_RUN(kill_ends_it_politely);
-    T_RUN(kill_wakes_the_stopped);
-    T_RUN(kill_does_not_ask_twice);
+    T_RUN(kill_lets_a_trap_finish);
+    T_RUN(kill_wakes_stopped_processes);
+    T_RUN(kill_follows_an_ignored_term);
     T_RUN(kill_reaches_survivors_of_an_exit);
-    T_RUN(the_whole_tree_is_killed);
-    T_RUN(others_are_not_killed);
-    T_RUN(close_kills_what_runs);
+    T_RUN(kill_reaches_the_whole_tree);
+    T_RUN(kill_spares_other_jobs);
+    T_RUN(close_kills_a_running_command);
     T_RUN(survivors_are_listed);
     T_RUN(survivors_go_on_writing_after_close);
     T_RUN(without_keeper_survivors_get_a_broken_pipe);

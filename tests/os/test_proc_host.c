@@ -442,7 +442,7 @@ static void without_the_right_to_kill(void) {
     T_CHECK(hfsb_clock_ms() - start < t_patience(4000));
 }
 
-static void what_cannot_be_killed_is_given_up(void) {
+static void kill_gives_up_after_a_while(void) {
     if (getuid() != 0 || !t_sees_processes()) {
         t_skip("needs root");
         return;
@@ -454,7 +454,7 @@ static void what_cannot_be_killed_is_given_up(void) {
 
 /* ---- its input, and what it leaves running ---- */
 
-static void the_hosts_input_is_its_own(void) {
+static void a_command_does_not_read_the_hosts_input(void) {
     int  ends[2], keep = fcntl(0, F_DUPFD_CLOEXEC, 10);
     char text[16] = "";
     T_CHECK(pipe(ends) == 0 && write(ends[1], "mine\n", 5) == 5);
@@ -493,9 +493,9 @@ int main(void) {
 #if defined(HFSBI_LINUX) && defined(CLONE_NEWPID)
     T_RUN(a_reused_number_is_not_signalled);
     T_RUN(a_host_may_be_a_subreaper);
-    T_RUN(what_cannot_be_killed_is_given_up);
+    T_RUN(kill_gives_up_after_a_while);
 #endif
-    T_RUN(the_hosts_input_is_its_own);
+    T_RUN(a_command_does_not_read_the_hosts_input);
     T_RUN(a_background_child_lives_on);
     T_RUN(nothing_is_allocated_between_fork_and_exec);
     T_RUN(threads_do_not_disturb_each_other);

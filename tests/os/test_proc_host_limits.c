@@ -159,7 +159,7 @@ static void kill_with_few_descriptors(void) {
     t_kill_marked(JOB);
 }
 
-static void a_lack_of_descriptors_is_an_error(void) {
+static void open_reports_a_lack_of_descriptors(void) {
     t_apart(with_few_descriptors);
     t_apart(kill_with_few_descriptors);
 }
@@ -182,7 +182,7 @@ static void with_no_process_left(void) {
     T_CHECK(t_open_fds() == fds && t_no_child());
 }
 
-static void a_lack_of_processes_is_an_error(void) {
+static void open_reports_a_lack_of_processes(void) {
     t_apart(with_no_process_left);
 }
 
@@ -228,7 +228,7 @@ static long cpu_ms(void) {
            (use.ru_utime.tv_usec + use.ru_stime.tv_usec) / 1000;
 }
 
-static void waiting_takes_no_time_of_the_processor(void) {
+static void waiting_uses_no_cpu(void) {
     long before = cpu_ms();
     T_CHECK(t_sh("exec 0<&- 1>&- 2>&-; sleep 1; exit 2").exit_code == 2);
     T_CHECK(cpu_ms() - before < (t_quick() || T_SANITIZED ? 700 : 200));
@@ -280,7 +280,7 @@ static size_t watch_all(hfsb_proc **procs, struct pollfd *list,
     return n;
 }
 
-static void one_loop_drives_many(void) {
+static void one_host_loop_drives_many_commands(void) {
     static struct pollfd list[CROWD * HFSB_PROC_WATCHES];
     hfsb_proc           *procs[CROWD];
     bool                 done[CROWD];
@@ -321,13 +321,13 @@ int main(void) {
     T_RUN(inheritable_descriptors_are_not_inherited);
     T_RUN(every_way_to_close_descriptors_works);
     T_RUN(closed_standard_descriptors_do_no_harm);
-    T_RUN(a_lack_of_descriptors_is_an_error);
-    T_RUN(a_lack_of_processes_is_an_error);
+    T_RUN(open_reports_a_lack_of_descriptors);
+    T_RUN(open_reports_a_lack_of_processes);
     T_RUN(endless_output_takes_no_memory);
-    T_RUN(waiting_takes_no_time_of_the_processor);
+    T_RUN(waiting_uses_no_cpu);
     T_RUN(many_runs_leave_nothing);
     T_RUN(output_is_never_short);
-    T_RUN(one_loop_drives_many);
+    T_RUN(one_host_loop_drives_many_commands);
     T_CHECK(t_no_child() && t_open_fds() == fds);
     return T_END();
 }

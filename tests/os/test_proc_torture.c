@@ -12,7 +12,7 @@
          bytes, "<n" and ">n" a number at most or at least n, "xHEX" bytes,
          NULL whatever
    wall: milliseconds that it may take at most (0: 5000), and at least
-   left: it left no process behind */
+   left: no process of the command is left */
 typedef struct torture {
     const char *id, *command;
     int         timeout;
@@ -178,7 +178,7 @@ static const torture table[] = {
     {"env-too-big", "true", 0, NULL, 0, "The command, its arguments", NULL,
      NULL, 0, 0, true},
     {"env-odd", "env", 0, NULL, 0,
-     "A variable must be NAME=value, but one of env is: =weird", NULL, NULL,
+     "env must consist of NAME=value, but has: =weird", NULL, NULL,
      0, 0, true},
     {"argv-1mb", NULL, 0, NULL, 0, "exit 0", "=1000\n", NULL, 0, 0, true},
     {"argv-4mb", NULL, 0, NULL, 0, "The command, its arguments", NULL, NULL,

@@ -1,4 +1,4 @@
-/* t_loop.h - what the tests of the event loop share. */
+/* t_loop.h - helpers for tests of the event loop. */
 #ifndef T_LOOP_H
 #define T_LOOP_H
 #define T_SERVER
@@ -19,12 +19,12 @@ HFSBI_UNUSED static hfsbi_loop *loop_open(size_t threads) {
 typedef struct seen_io {
     hfsbi_io        io; /* first */
     hfsbi_loop     *loop;
-    unsigned        events; /* all that were told */
+    unsigned        events; /* all that were reported */
     size_t          calls;
-    unsigned        drop;    /* no longer asked for once told */
+    unsigned        drop;    /* no longer asked for once reported */
     struct seen_io *forgets; /* in its fn */
     struct seen_io *mutes;   /* asks for nothing of that one in its fn */
-    struct seen_io *reuses;  /* forgets that one and sets it anew */
+    struct seen_io *reuses;  /* forgets that one and sets it again */
     bool            drains;
 } seen_io;
 

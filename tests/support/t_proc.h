@@ -1,6 +1,6 @@
-/* t_proc.h - what the tests of commands share: looking at processes and
-   descriptors without the library's help. Linux only in part: without /proc
-   nothing is seen and nothing is found wrong. */
+/* t_proc.h - helpers for tests of commands, which look at processes and
+   descriptors without the library's help. Without /proc no process is seen and
+   such checks pass. */
 #ifndef T_PROC_H
 #define T_PROC_H
 #include "t.h"
