@@ -11,6 +11,7 @@
    when nothing was sent or the method is GET or HEAD: no other request is
    ever sent twice. All waits end at the call's deadlines or its cancel. */
 #include "net_private.h"
+#include "../http/http_private.h"
 
 #define HFSBI_LINK_HOST    256             /* with the NUL */
 #define HFSBI_LINK_ROOM    ((size_t)65536) /* bytes read at once */
@@ -401,39 +402,44 @@ static bool hfsbi_net_is(hfsb_str method, const char *name) {
 
 /* ---- the request's head ---- */
 
-/* True for the fields that frame a message or name its peer. */
-static bool hfsbi_net_owns(hfsb_str name) {
-    static const char *const own[] = {"Host", "Content-Length", "Connection",
-                                      "Transfer-Encoding"};
-    size_t                   i;
-    for (i = 0; i < sizeof own / sizeof *own; i++)
-        if (hfsb_http_same(name, hfsb_cstr(own[i]))) return true;
-    return false;
+HFSBI_FN hfsb_status hfsbi_net_check_call(const hfsb_http_call *call,
+                                          hfsb_url *url, hfsb_err *err) {
+    hfsb_status st = hfsb_url_parse(call->url, url, err);
+    if (st != HFSB_OK) return st;
+    if (url->user.ptr)
+        return hfsbi_fail(err, HFSB_ARG, 0,
+                          "The URL contains a user name: send it in an "
+                          "Authorization field instead.");
+    if (call->body_read && call->body.ptr)
+        return hfsbi_fail(err, HFSB_ARG, 0,
+                          "body and body_read must not both be set.");
+    if (!hfsbi_http_all(call->method, HFSBI_HTTP_TOKEN))
+        return hfsbi_fail(err, HFSB_ARG, 0, "Invalid HTTP method.");
+    if (hfsbi_net_is(call->method, "CONNECT"))
+        return hfsbi_fail(err, HFSB_ARG, 0, "CONNECT is not supported.");
+    return HFSB_OK;
 }
 
-/* The caller's fields; *login becomes true when one is for the proxy. */
-static hfsb_status hfsbi_net_put_fields(hfsbi_exchange *x, hfsb_buf *out,
-                                        bool *login) {
-    const hfsb_http_call *call = x->call;
-    size_t                i;
-    for (i = 0; i < call->field_count; i++) {
-        hfsb_str    name = call->fields[i].name;
-        hfsb_status st = HFSB_ARG;
-        if (!hfsbi_net_owns(name))
-            st = hfsb_http_put_field(out, name, call->fields[i].value);
-        if (hfsb_http_same(name, HFSB_LIT("Proxy-Authorization")))
-            *login = true;
-        if (st == HFSB_OK) continue;
-        if (st != HFSB_ARG) return hfsbi_fail_status(x->err, st, "request");
-        hfsbi_fail(x->err, HFSB_ARG, i, "The field ");
-        hfsbi_err_quote(x->err, name, 60);
-        hfsbi_err_add(x->err, hfsbi_net_owns(name)
-                                  ? " is set by the transport."
-                                  : " cannot be sent: its name is invalid, or "
-                                    "its value contains a control byte.");
-        return HFSB_ARG;
-    }
-    return HFSB_OK;
+/* True for the fields that frame a message or name its peer. */
+static bool hfsbi_net_owns(hfsb_str name) {
+    return hfsbi_http_is(name, "host") || hfsbi_http_is(name, "connection") ||
+           hfsbi_http_is(name, "content-length") ||
+           hfsbi_http_is(name, "transfer-encoding");
+}
+
+HFSBI_FN hfsb_status hfsbi_net_put_field(const hfsb_http_field *field,
+                                         hfsb_buf *out, hfsb_err *err) {
+    bool        own = hfsbi_net_owns(field->name);
+    hfsb_status st = HFSB_ARG;
+    if (!own) st = hfsb_http_put_field(out, field->name, field->value);
+    if (st == HFSB_OK) return st;
+    if (st != HFSB_ARG) return hfsbi_fail_status(err, st, "request");
+    (void)hfsbi_fail(err, st, 0, "The field ");
+    hfsbi_err_quote(err, field->name, 60);
+    hfsbi_err_add(err, own ? " is set by the transport."
+                           : " cannot be sent: its name is invalid, or its "
+                             "value contains a control byte.");
+    return st;
 }
 
 /* The request line: an absolute URL for a proxy, else path and query. */
@@ -479,15 +485,18 @@ static hfsb_status hfsbi_net_put_head(hfsbi_exchange *x, const hfsb_url *url,
     unsigned long long length;
     bool               has_login = false;
     hfsb_status        st;
+    size_t             i;
     hfsb_buf_truncate(out, 0);
     st = hfsbi_net_put_line(x, url, proxied, out);
-    if (st == HFSB_ARG)
-        return hfsbi_fail(x->err, st, 0, "Invalid HTTP method.");
     if (host.ptr[host.len - 1] == ':') host.len--; /* "host:" means "host" */
     if (st == HFSB_OK) st = hfsb_http_put_field(out, HFSB_LIT("Host"), host);
     if (st != HFSB_OK) return hfsbi_fail_status(x->err, st, "request");
-    st = hfsbi_net_put_fields(x, out, &has_login);
-    if (st != HFSB_OK) return st;
+    for (i = 0; i < x->call->field_count; i++) {
+        st = hfsbi_net_put_field(&x->call->fields[i], out, x->err);
+        if (st != HFSB_OK) return st;
+        if (hfsbi_http_is(x->call->fields[i].name, "proxy-authorization"))
+            has_login = true;
+    }
     if (proxied && login->len && !has_login)
         st = hfsb_http_put_field(out, HFSB_LIT("Proxy-Authorization"),
                                  hfsb_buf_str(login));
@@ -766,12 +775,8 @@ static hfsb_status hfsbi_net_try(hfsbi_exchange *x, const hfsb_url *url,
 static hfsb_status hfsbi_net_check(const hfsbi_net      *net,
                                    const hfsb_http_call *call, hfsb_url *url,
                                    bool *proxied, hfsb_err *err) {
-    hfsb_status st = hfsb_url_parse(call->url, url, err);
+    hfsb_status st = hfsbi_net_check_call(call, url, err);
     if (st != HFSB_OK) return st;
-    if (url->user.ptr)
-        return hfsbi_fail(err, HFSB_ARG, 0,
-                          "The URL contains a user name: send it in an "
-                          "Authorization field instead.");
     if (url->secure)
         return hfsbi_fail(err, HFSB_REFUSED, 0,
                           "https needs TLS, which the built-in transport does "
@@ -779,11 +784,6 @@ static hfsb_status hfsbi_net_check(const hfsbi_net      *net,
                           "libcurl4-openssl-dev) and build again with make, "
                           "or use the transport of hfsb_http_curl.h in your "
                           "program.");
-    if (call->body_read && call->body.ptr)
-        return hfsbi_fail(err, HFSB_ARG, 0,
-                          "body and body_read must not both be set.");
-    if (hfsbi_net_is(call->method, "CONNECT"))
-        return hfsbi_fail(err, HFSB_ARG, 0, "CONNECT is not supported.");
     *proxied = hfsbi_proxy_serves(&net->proxy, url);
     if (*proxied && !net->proxy.usable)
         return hfsbi_fail(err, HFSB_REFUSED, 0,

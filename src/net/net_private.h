@@ -22,6 +22,18 @@
 #define HFSBI_NET_SEND_FLAGS 0
 #endif
 
+/* ---- calls, for every transport ---- */
+
+/* Parses the URL of the call and checks what no transport can send. HFSB_OK;
+   HFSB_ARG. */
+HFSBI_FN hfsb_status hfsbi_net_check_call(const hfsb_http_call *call,
+                                          hfsb_url *url, hfsb_err *err);
+
+/* Appends one of the call's fields with its CRLF. HFSB_OK; HFSB_ARG for an
+   invalid one, or one that the transport sets itself; HFSB_NOMEM. */
+HFSBI_FN hfsb_status hfsbi_net_put_field(const hfsb_http_field *field,
+                                         hfsb_buf *out, hfsb_err *err);
+
 /* ---- proxies ---- */
 
 /* The proxy that the environment names. */
