@@ -58,7 +58,7 @@ static void bytes_are_found_and_counted(void) {
             sizeof text);
 }
 
-/* ---- find against the obvious way ---- */
+/* ---- find, compared with a naive search ---- */
 
 static size_t naive_find(hfsb_str s, hfsb_str needle) {
     size_t i;
@@ -90,7 +90,7 @@ static void find_handles_the_small_cases(void) {
 }
 
 /* Every word over {a, b} of up to 6 in every text of up to 10. */
-static void find_on_all_short_texts(void) {
+static void find_agrees_on_all_short_texts(void) {
     char   text[10], word[6];
     size_t n, m, i, bits, wbits, wrong = 0;
     for (n = 0; n <= 10; n++)
@@ -108,9 +108,9 @@ static void find_on_all_short_texts(void) {
     T_CHECK(wrong == 0);
 }
 
-/* A needle that stands only at `at`, for every place near the ends and for
+/* A needle that is only at `at`, for every place near the ends and for
    lengths around the sixteen that are compared at a time. */
-static void find_at_every_offset(void) {
+static void find_works_at_every_offset(void) {
     static const char word[] = "needle in the haystack, a longer one indeed";
     char              text[140];
     size_t            len, n, at;
@@ -127,7 +127,7 @@ static void find_at_every_offset(void) {
             }
 }
 
-static void find_on_random_texts(void) {
+static void find_agrees_on_random_texts(void) {
     unsigned long long seed = 2;
     char               text[400], word[40];
     size_t             i;
@@ -149,9 +149,9 @@ static void find_on_random_texts(void) {
     }
 }
 
-/* Texts that make the quick way give up: the budget is spent after some
+/* Texts that make the fast search give up: the budget is spent after some
    16,000 compared bytes, and the two-way algorithm takes over. */
-static void find_on_adversarial_texts(void) {
+static void find_agrees_on_adversarial_texts(void) {
     const size_t size = 30000;
     char        *text = (char *)malloc(size), *word = (char *)malloc(size);
     size_t       period, n, i, k;
@@ -167,7 +167,7 @@ static void find_on_adversarial_texts(void) {
                 hfsb_str s = hfsb_str_make(text, size - n % 7);
                 hfsb_str w = hfsb_str_make(word, n);
                 word[at] = k % 2 ? 'c' : 'b';
-                if (k > 2) /* it stands at the end, and only there */
+                if (k > 2) /* only at the end */
                     memcpy(text + s.len - n, word, n);
                 T_CHECK(hfsb_str_find(s, w) == naive_find(s, w));
                 s = hfsb_str_slice(s, 0, s.len - 1);
@@ -185,7 +185,7 @@ static void find_on_adversarial_texts(void) {
 /* A text whose start spends the budget (every second place looks right for a
    needle that begins with "ab"), so that two-way searches the rest, made of
    pieces of the needle: near misses on both sides of its cut. */
-static void find_what_two_way_must_find(void) {
+static void two_way_search_finds_the_needle(void) {
     unsigned long long seed = 4;
     char               text[9000], word[80];
     int                round, rounds = t_quick() ? 400 : 4000;
@@ -212,7 +212,7 @@ static void find_what_two_way_must_find(void) {
     }
 }
 
-/* a^n b in a^m: quadratic ways would take minutes. */
+/* a^n b in a^m: a quadratic search would take minutes. */
 static void find_takes_linear_time(void) {
     const size_t size = 8000000, n = 2000000;
     char        *text = (char *)malloc(size), *word = (char *)malloc(n);
@@ -262,7 +262,7 @@ static void buffers_grow_and_end_in_nul(void) {
     hfsb_buf_free(&b);
 }
 
-static void a_buffer_takes_its_own_bytes(void) {
+static void buffer_appends_its_own_bytes(void) {
     t_heap   heap = HFSB_INIT; /* always moves the block */
     hfsb_buf b = HFSB_INIT;
     size_t   i, len;
@@ -281,7 +281,7 @@ static void a_buffer_takes_its_own_bytes(void) {
     T_CHECK(heap.live == 0 && !heap.wrong);
 }
 
-static void ceilings_hold(void) {
+static void buffers_respect_their_limit(void) {
     hfsb_buf b = HFSB_INIT;
     char    *ptr;
     size_t   cap;
@@ -437,9 +437,9 @@ static void hex_digits_have_values(void) {
     }
 }
 
-/* A message of lead ASCII bytes, then characters up to any length: what does
-   not fit is cut at a border, and at most one character more is lost. */
-static void long_messages_are_cut_at_a_border(void) {
+/* A message of lead ASCII bytes, then characters up to any length: the
+   excess is cut between characters, and at most one more is lost. */
+static void long_messages_are_cut_between_characters(void) {
     static const char *const part[] = {"a", "\xC3\xA9", "\xE2\x82\xAC",
                                        "\xF0\x9F\x98\x80"};
     size_t kind, lead;
@@ -483,7 +483,7 @@ static void sums_and_products_do_not_wrap(void) {
     T_CHECK(hfsbi_mul(HFSB_NPOS / 2, 2, &out) && out == HFSB_NPOS - 1);
 }
 
-static void arrays_of_any_size(void) {
+static void arrays_grow_to_any_size(void) {
     hfsb_alloc none = HFSB_INIT;
     size_t     cap = 0, i;
     int       *items = NULL;
@@ -541,7 +541,7 @@ static int item_order(const void *a, const void *b) {
     return x->number < y->number ? -1 : x->number > y->number;
 }
 
-static void items_are_sorted_whole(void) {
+static void sort_moves_whole_items(void) {
     static item list[300];
     unsigned    seed = 1, sum;
     size_t      n, i;
@@ -606,15 +606,15 @@ int main(void) {
     T_RUN(views_are_cut_and_compared);
     T_RUN(bytes_are_found_and_counted);
     T_RUN(find_handles_the_small_cases);
-    T_RUN(find_on_all_short_texts);
-    T_RUN(find_at_every_offset);
-    T_RUN(find_on_random_texts);
-    T_RUN(find_on_adversarial_texts);
-    T_RUN(find_what_two_way_must_find);
+    T_RUN(find_agrees_on_all_short_texts);
+    T_RUN(find_works_at_every_offset);
+    T_RUN(find_agrees_on_random_texts);
+    T_RUN(find_agrees_on_adversarial_texts);
+    T_RUN(two_way_search_finds_the_needle);
     T_RUN(find_takes_linear_time);
     T_RUN(buffers_grow_and_end_in_nul);
-    T_RUN(a_buffer_takes_its_own_bytes);
-    T_RUN(ceilings_hold);
+    T_RUN(buffer_appends_its_own_bytes);
+    T_RUN(buffers_respect_their_limit);
     T_RUN(printf_appends);
     T_RUN(a_series_of_appends_fails_as_one);
     T_RUN(lists_are_split_at_the_separator);
@@ -624,10 +624,10 @@ int main(void) {
     T_RUN(errors_are_filled_and_cleared);
     T_RUN(errors_name_the_key_they_are_about);
     T_RUN(hex_digits_have_values);
-    T_RUN(long_messages_are_cut_at_a_border);
+    T_RUN(long_messages_are_cut_between_characters);
     T_RUN(sums_and_products_do_not_wrap);
-    T_RUN(arrays_of_any_size);
-    T_RUN(items_are_sorted_whole);
+    T_RUN(arrays_grow_to_any_size);
+    T_RUN(sort_moves_whole_items);
     T_RUN(each_allocation_fails_cleanly);
     return T_END();
 }

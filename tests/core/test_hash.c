@@ -1,7 +1,7 @@
-/* Tests of src/hash.c. */
+/* test_hash.c - SHA-256, base64, FNV-1a. */
 #include "../support/t.h"
 
-/* ---- sha256 ---- */
+/* ---- SHA-256 ---- */
 
 static void check_sha(hfsb_str s, const char *want) {
     char hex[HFSB_SHA256_HEX];
@@ -9,7 +9,7 @@ static void check_sha(hfsb_str s, const char *want) {
     t_str(__FILE__, __LINE__, hex, strlen(hex), want, strlen(want));
 }
 
-static void sha256_gives_the_vectors_of_nist(void) {
+static void sha256_matches_the_nist_vectors(void) {
     char   *million = (char *)malloc(1000000);
     size_t  i;
     check_sha(HFSB_LIT(""), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934c"
@@ -35,9 +35,8 @@ static void sha256_gives_the_vectors_of_nist(void) {
     free(million);
 }
 
-/* A long piece may go through the processor's own instructions, short ones
-   never do. */
-static void sha256_is_the_same_however_it_is_computed(void) {
+/* Only long pieces use the SHA instructions of the CPU. */
+static void sha256_matches_with_and_without_cpu_instructions(void) {
     unsigned long long state = 7;
     char               hex[HFSB_SHA256_HEX], again[HFSB_SHA256_HEX];
     size_t             len = 100000, i, at, n;
@@ -60,9 +59,9 @@ static void sha256_is_the_same_however_it_is_computed(void) {
     free(text);
 }
 
-/* Around the places where the padding needs another block. sha256sum of so
-   many bytes 'a', hashed once more over the digests, pins all of them. */
-static void sha256_of_every_short_length(void) {
+/* Lengths around those where the padding needs another block: sha256sum of
+   that many bytes 'a'; a hash over all digests pins the others. */
+static void sha256_handles_every_short_length(void) {
     hfsb_sha256   all, one;
     unsigned char digest[HFSB_SHA256_SIZE];
     const void   *bytes = digest;
@@ -86,7 +85,7 @@ static void sha256_of_every_short_length(void) {
                           "44d0cc4defd632cb81423506");
 }
 
-static void sha256_does_not_depend_on_the_cuts(void) {
+static void sha256_ignores_how_the_input_is_cut(void) {
     unsigned long long seed = 3;
     unsigned char      whole[HFSB_SHA256_SIZE], cut[HFSB_SHA256_SIZE];
     char               text[1000];
@@ -113,7 +112,7 @@ static void sha256_does_not_depend_on_the_cuts(void) {
 
 /* ---- base64 ---- */
 
-static void base64_gives_the_vectors_of_rfc_4648(void) {
+static void base64_matches_the_vectors_of_rfc_4648(void) {
     static const struct {
         const char *plain, *code;
     } cases[] = {{"", ""}, {"f", "Zg=="}, {"fo", "Zm8="}, {"foo", "Zm9v"},
@@ -137,7 +136,7 @@ static void base64_gives_the_vectors_of_rfc_4648(void) {
     }
 }
 
-static void base64_brings_every_byte_back(void) {
+static void base64_round_trips_every_byte(void) {
     unsigned long long seed = 5;
     char               text[300];
     size_t             len, i;
@@ -166,7 +165,7 @@ static void base64_brings_every_byte_back(void) {
 #define CUT " characters, which is not a multiple of four: it was cut off " \
             "or lacks its padding."
 
-static void base64_refuses_what_is_not_exact(void) {
+static void base64_refuses_inexact_input(void) {
     static const struct {
         const char *code;
         size_t      pos;
@@ -205,7 +204,7 @@ static void base64_refuses_what_is_not_exact(void) {
     }
 }
 
-static void base64_keeps_to_the_ceiling(void) {
+static void base64_respects_the_buffers_limit(void) {
     hfsb_buf out = HFSB_INIT;
     hfsb_err err;
     out.max = 5;
@@ -246,7 +245,7 @@ static void each_allocation_fails_cleanly(void) {
 
 /* ---- FNV-1a ---- */
 
-static void fnv_gives_the_published_values(void) {
+static void fnv_matches_the_published_values(void) {
     T_CHECK(hfsb_fnv(HFSB_LIT("")) == 0xcbf29ce484222325ull);
     T_CHECK(hfsb_fnv(HFSB_LIT("a")) == 0xaf63dc4c8601ec8cull);
     T_CHECK(hfsb_fnv(HFSB_LIT("foobar")) == 0x85944171f73967e8ull);
@@ -254,15 +253,15 @@ static void fnv_gives_the_published_values(void) {
 }
 
 int main(void) {
-    T_RUN(sha256_gives_the_vectors_of_nist);
-    T_RUN(sha256_is_the_same_however_it_is_computed);
-    T_RUN(sha256_of_every_short_length);
-    T_RUN(sha256_does_not_depend_on_the_cuts);
-    T_RUN(base64_gives_the_vectors_of_rfc_4648);
-    T_RUN(base64_brings_every_byte_back);
-    T_RUN(base64_refuses_what_is_not_exact);
-    T_RUN(base64_keeps_to_the_ceiling);
+    T_RUN(sha256_matches_the_nist_vectors);
+    T_RUN(sha256_matches_with_and_without_cpu_instructions);
+    T_RUN(sha256_handles_every_short_length);
+    T_RUN(sha256_ignores_how_the_input_is_cut);
+    T_RUN(base64_matches_the_vectors_of_rfc_4648);
+    T_RUN(base64_round_trips_every_byte);
+    T_RUN(base64_refuses_inexact_input);
+    T_RUN(base64_respects_the_buffers_limit);
     T_RUN(each_allocation_fails_cleanly);
-    T_RUN(fnv_gives_the_published_values);
+    T_RUN(fnv_matches_the_published_values);
     return T_END();
 }

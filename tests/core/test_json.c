@@ -8,7 +8,7 @@
 typedef struct error_case {
     const char *text;
     size_t      pos, line, column;
-    const char *msg; /* behind "line .., column ..: " */
+    const char *msg; /* after "line .., column ..: " */
 } error_case;
 
 #define CUT ", found the end of the text: was it cut short?"
@@ -146,7 +146,7 @@ static const error_case syntax_errors[] = {
      "expected ',' or ']' after an element, found byte 0x0C"},
 };
 
-static void json_errors_say_what_where_and_how(void) {
+static void json_errors_name_fault_place_and_remedy(void) {
     size_t i;
     for (i = 0; i < sizeof syntax_errors / sizeof syntax_errors[0]; i++) {
         const error_case *c = &syntax_errors[i];
@@ -168,7 +168,7 @@ static void json_errors_say_what_where_and_how(void) {
     }
 }
 
-/* A text may hold NUL bytes, which end nothing. */
+/* A NUL byte does not end the text. */
 static void json_refuses_nul_bytes(void) {
     doc_t    doc = HFSB_INIT;
     hfsb_err err;
@@ -185,7 +185,7 @@ static void json_refuses_nul_bytes(void) {
     T_CHECK(err.pos == 3);
 }
 
-static void json_limits_are_told_apart(void) {
+static void json_reports_depth_and_size_limits(void) {
     hfsb_json_parse_opts opts = HFSB_INIT;
     doc_t                doc = HFSB_INIT;
     hfsb_err             err;
@@ -287,7 +287,7 @@ static void json_iterates_in_order(void) {
     hfsb_json_free(&doc);
 }
 
-static void json_takes_any_root(void) {
+static void json_accepts_any_root(void) {
     static const char *const cases[] = {
         "0", "-0.0", "1e5", "true", "false", "null", "\"\"", "\"a\"",
         "[]", "{}", " [ ] ", "\t{\r\n}", "123456789012345678901234567890"};
@@ -401,7 +401,7 @@ static void json_nests_512_deep_and_no_deeper(void) {
     }
 }
 
-static void json_survives_any_depth_that_is_allowed(void) {
+static void json_survives_any_allowed_depth(void) {
     const size_t         depth = 200000;
     hfsb_json_parse_opts opts = HFSB_INIT;
     hfsb_buf             text = HFSB_INIT, out = HFSB_INIT;
@@ -424,7 +424,7 @@ static void json_survives_any_depth_that_is_allowed(void) {
 /* ---- memory ---- */
 
 /* Big enough to grow, deep enough for the writer's stack, with keys to sort;
-   every part of the module on one allocator. */
+   every part of the module uses one allocator. */
 static hfsb_buf oom_text;
 
 static void make_oom_text(void) {
@@ -504,7 +504,7 @@ static void scalar_oom_run(hfsb_alloc alloc, const t_heap *heap) {
     T_CHECK(st == HFSB_SYNTAX || (st == HFSB_NOMEM && heap->fail_at));
 }
 
-static void json_survives_for_scalars_and_errors_too(void) {
+static void json_scalars_and_errors_survive_failing_allocation(void) {
     t_each_allocation_fails(scalar_oom_run);
 }
 
@@ -530,21 +530,21 @@ static void json_refuses_every_prefix(void) {
 }
 
 int main(void) {
-    T_RUN(json_errors_say_what_where_and_how);
+    T_RUN(json_errors_name_fault_place_and_remedy);
     T_RUN(json_refuses_nul_bytes);
-    T_RUN(json_limits_are_told_apart);
+    T_RUN(json_reports_depth_and_size_limits);
     T_RUN(json_reads_every_type);
     T_RUN(json_absent_is_harmless);
     T_RUN(json_type_names_are_for_people);
     T_RUN(json_iterates_in_order);
-    T_RUN(json_takes_any_root);
+    T_RUN(json_accepts_any_root);
     T_RUN(json_refuses_a_key_given_twice);
     T_RUN(json_compares_keys_decoded);
     T_RUN(json_checks_a_million_keys_in_time);
     T_RUN(json_nests_512_deep_and_no_deeper);
-    T_RUN(json_survives_any_depth_that_is_allowed);
+    T_RUN(json_survives_any_allowed_depth);
     T_RUN(json_survives_each_failing_allocation);
-    T_RUN(json_survives_for_scalars_and_errors_too);
+    T_RUN(json_scalars_and_errors_survive_failing_allocation);
     T_RUN(json_refuses_every_prefix);
     return T_END();
 }

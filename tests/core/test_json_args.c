@@ -1,7 +1,7 @@
 /* test_json_args.c - the arguments of a tool, read leniently. */
 #include "../support/t_json.h"
 
-/* kind: b i d s a o; got: what comes, or the message. */
+/* kind: b i d s a o; got: the result, or "!" and the message. */
 static const struct {
     char        kind;
     const char *key;
@@ -143,7 +143,7 @@ static void json_arguments_must_be_an_object(void) {
     hfsb_json_free(&doc);
 }
 
-/* ---- arrays and objects that come as strings ---- */
+/* ---- arrays and objects sent as strings ---- */
 
 static const struct {
     const char *json; /* {"k": this} */
@@ -175,7 +175,7 @@ static const struct {
      "which is not JSON: "},
 };
 
-/* What comes of one; with a doc on alloc. */
+/* The result of case i, with the document on alloc. */
 static hfsb_status read_parsed(size_t i, hfsb_alloc alloc, hfsb_buf *got) {
     hfsb_json_doc  outer = HFSB_INIT, doc = HFSB_INIT;
     hfsb_err       err = HFSB_INIT;
@@ -223,13 +223,13 @@ static void parse_without_memory(hfsb_alloc alloc, const t_heap *heap) {
     hfsb_buf_free(&got);
 }
 
-static void a_string_needs_memory_to_be_parsed(void) {
+static void parsing_a_string_reports_lack_of_memory(void) {
     t_each_allocation_fails(parse_without_memory);
 }
 
 int main(void) {
     T_RUN(arrays_and_objects_may_come_as_strings);
-    T_RUN(a_string_needs_memory_to_be_parsed);
+    T_RUN(parsing_a_string_reports_lack_of_memory);
     T_RUN(json_arguments_are_read_leniently);
     T_RUN(json_arguments_must_be_an_object);
     return T_END();

@@ -60,8 +60,8 @@ static bool same_value(const hfsb_json_value *a, const hfsb_json_value *b) {
     return true;
 }
 
-/* Every proper prefix of what is in brackets or quotes is refused. Of a large
-   text a sample of them. */
+/* Every proper prefix of a text in brackets or quotes is refused; a sample of
+   them for a large text. */
 static bool refuses_prefixes(hfsb_str text) {
     size_t n = 0, step = 1 + text.len / 4000 * (text.len / 40000 + 1);
     char   last;
@@ -81,7 +81,7 @@ static bool refuses_prefixes(hfsb_str text) {
     return true;
 }
 
-/* What is written reads back as the same and is written the same again. */
+/* A written tree reads back equal, and is written the same again. */
 static bool round_trips(const hfsb_json_value *root, bool pretty) {
     hfsb_json_write_opts opts = HFSB_INIT;
     hfsb_json_parse_opts deep = HFSB_INIT;
@@ -129,7 +129,7 @@ static bool accepted(const char *name, hfsb_str text) {
 
 /* ---- JSONTestSuite ---- */
 
-/* Those of the i_ files (either answer is allowed) that we accept. */
+/* The i_ files (either answer is allowed) that we accept. */
 static bool we_accept(const char *name) {
     static const char *const names[] = {
         "i_number_double_huge_neg_exp.json",   "i_number_real_underflow.json",
@@ -185,7 +185,7 @@ static void json_writes_the_bytes_it_read(void) {
     T_CHECK(!files_seen || files_seen == 27);
 }
 
-/* What becomes of odd input: the file, and what we write for it. */
+/* Undefined cases: the file, and the text that we write for it. */
 static const struct {
     const char *name, *written; /* NULL: refused */
 } transforms[] = {
@@ -233,7 +233,7 @@ static void check_transform_file(const char *name, hfsb_str text) {
     hfsb_buf_free(&out);
 }
 
-static void json_transforms_odd_input_as_decided(void) {
+static void json_handles_undefined_cases_as_documented(void) {
     each_file("data/json/transform", check_transform_file);
     T_CHECK(!files_seen || files_seen == 22);
 }
@@ -242,12 +242,12 @@ static void check_good_file(const char *name, hfsb_str text) {
     if (strstr(name, ".json")) T_CHECK(accepted(name, text));
 }
 
-static void json_takes_real_documents(void) {
+static void json_reads_real_documents(void) {
     each_file("data/json/blns", check_good_file);
     each_file("data/json/bench", check_good_file);
 }
 
-/* Each line of the UTF-8 stress file as a string: taken as JSON exactly when
+/* Each line of the UTF-8 stress file as a string: accepted as JSON exactly when
    it is UTF-8; written, it reads back repaired. */
 static void check_line(hfsb_str line) {
     hfsb_buf         text = HFSB_INIT, want = HFSB_INIT;
@@ -275,7 +275,7 @@ static void check_line(hfsb_str line) {
     hfsb_buf_free(&want);
 }
 
-static void json_treats_the_stress_file_as_utf8_does(void) {
+static void json_agrees_with_utf8_on_the_stress_test(void) {
     hfsb_buf file = HFSB_INIT;
     size_t   at = 0, lines = 0;
     if (!t_data_file("data/json/utf8/UTF-8-test.txt", &file)) return;
@@ -325,9 +325,9 @@ int main(void) {
     T_RUN(json_passes_jsontestsuite);
     T_RUN(json_passes_jsonchecker);
     T_RUN(json_writes_the_bytes_it_read);
-    T_RUN(json_transforms_odd_input_as_decided);
-    T_RUN(json_takes_real_documents);
-    T_RUN(json_treats_the_stress_file_as_utf8_does);
+    T_RUN(json_handles_undefined_cases_as_documented);
+    T_RUN(json_reads_real_documents);
+    T_RUN(json_agrees_with_utf8_on_the_stress_test);
     T_RUN(json_survives_each_failing_allocation);
     return T_END();
 }

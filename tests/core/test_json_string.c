@@ -64,7 +64,7 @@ static void check_string(hfsb_str raw, hfsb_str want) {
 }
 
 /* Each unit at each place of strings around the block sizes. */
-static void json_decodes_at_every_place(void) {
+static void json_decodes_strings_at_every_offset(void) {
     size_t before, after, u, i;
     for (before = 0; before < 36; before++)
         for (after = 0; after < 36; after += after < 4 ? 1 : 7)
@@ -129,7 +129,7 @@ static void json_agrees_with_utf8_on_all_sequences(void) {
 }
 
 int main(void) {
-    T_RUN(json_decodes_at_every_place);
+    T_RUN(json_decodes_strings_at_every_offset);
     T_RUN(json_decodes_any_mixture);
     T_RUN(json_agrees_with_utf8_on_all_sequences);
     return T_END();

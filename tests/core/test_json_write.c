@@ -229,8 +229,8 @@ static void json_writer_repairs_utf8(void) {
     }
 }
 
-/* Whatever bytes a string holds, and wherever: what is written reads back. */
-static void json_writes_what_reads_back(void) {
+/* A string of any bytes, valid UTF-8 or not, reads back as it was written. */
+static void json_reads_back_what_it_writes(void) {
     unsigned long long state = 4;
     int                round;
     for (round = 0; round < 3000; round++) {
@@ -261,8 +261,8 @@ static void json_writes_what_reads_back(void) {
     }
 }
 
-/* Every ceiling: exactly enough is enough, less leaves the buffer alone. */
-static void json_respects_the_buffers_ceiling(void) {
+/* At every limit: exactly enough succeeds, less leaves the buffer unchanged. */
+static void json_respects_the_buffers_limit(void) {
     hfsb_json_write_opts opts = HFSB_INIT;
     doc_t                doc;
     size_t               full, max;
@@ -345,8 +345,8 @@ int main(void) {
     T_RUN(json_writer_refuses_misuse);
     T_RUN(json_writer_stops_at_512_levels);
     T_RUN(json_writer_repairs_utf8);
-    T_RUN(json_writes_what_reads_back);
-    T_RUN(json_respects_the_buffers_ceiling);
+    T_RUN(json_reads_back_what_it_writes);
+    T_RUN(json_respects_the_buffers_limit);
     T_RUN(a_writer_makes_a_document_as_well);
     T_RUN(a_document_is_made_or_not_at_all);
     return T_END();

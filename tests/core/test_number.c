@@ -14,7 +14,7 @@ static double double_of(uint64_t bits) {
     return d;
 }
 
-/* Parses text from an exact-size block with one blank behind it. *used gets
+/* Parses text from an exact-size block with one blank after it. *used gets
    the length read. */
 static hfsbi_number parse(hfsb_str text, size_t *used) {
     hfsbi_number n = HFSB_INIT;
@@ -83,7 +83,7 @@ static void number_integers_are_exact(void) {
     }
 }
 
-/* Borders, ties and the places where each of the three methods gives way. */
+/* Borders, ties, and inputs where one of the three methods gives way. */
 static void number_doubles_are_correctly_rounded(void) {
     static const struct {
         const char *text;
@@ -129,7 +129,7 @@ static void number_doubles_are_correctly_rounded(void) {
     }
 }
 
-static void number_beyond_a_double_is_told(void) {
+static void number_beyond_a_double_is_reported(void) {
     static const char *const cases[] = {
         "1e309", "-1e309", "1.7976931348623159e308", "1e999999999999999999",
         "17976931348623158079372897140530341507993413271003782693617377898044"
@@ -146,7 +146,7 @@ static void number_beyond_a_double_is_told(void) {
 }
 
 /* 770 digits that differ from a tie only in the last, and longer ones. */
-static void number_reads_any_count_of_digits(void) {
+static void number_reads_any_number_of_digits(void) {
     size_t zeros, used;
     for (zeros = 0; zeros < 2000; zeros += 37) {
         hfsb_buf     b = HFSB_INIT;
@@ -167,15 +167,15 @@ static void number_reads_any_count_of_digits(void) {
     }
 }
 
-/* The exact method must not run into what follows the number. */
-static void number_ends_where_it_ends(void) {
+/* The exact method must not read beyond the number. */
+static void number_stops_at_the_first_other_byte(void) {
     static const char digits[] = "9007199254740993.00000000000000000000001";
-    static const char *const behind[] = {"-92", ".5", "]"};
+    static const char *const after[] = {"-92", ".5", "]"};
     size_t i, used, n = sizeof digits - 1;
     for (i = 0; i < 3; i++) {
         char         text[80];
         hfsbi_number got;
-        snprintf(text, sizeof text, "%s%s", digits, behind[i]);
+        snprintf(text, sizeof text, "%s%s", digits, after[i]);
         got = parse(hfsb_cstr(text), &used);
         T_CHECK(used == n && bits_of(got.as.d) == 0x4340000000000001u);
     }
@@ -382,7 +382,7 @@ static uint64_t read_bits(const char *text) {
 }
 
 /* Reads back as the same; no text with one digit less does; and it is the
-   nearest, as libc's own rounding to that many digits says. */
+   nearest, by libc's rounding to that many digits. */
 static void check_shortest(uint64_t bits) {
     char         out[40], other[48];
     size_t       n = hfsbi_number_write_double(double_of(bits), out);
@@ -454,9 +454,9 @@ static void number_agrees_with_libc_for_every_power(void) {
 int main(void) {
     T_RUN(number_integers_are_exact);
     T_RUN(number_doubles_are_correctly_rounded);
-    T_RUN(number_beyond_a_double_is_told);
-    T_RUN(number_reads_any_count_of_digits);
-    T_RUN(number_ends_where_it_ends);
+    T_RUN(number_beyond_a_double_is_reported);
+    T_RUN(number_reads_any_number_of_digits);
+    T_RUN(number_stops_at_the_first_other_byte);
     T_RUN(number_refuses_other_grammars);
     T_RUN(number_reads_the_published_lists);
     T_RUN(number_writes_integers);

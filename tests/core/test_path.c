@@ -1,4 +1,4 @@
-/* Tests of src/path.c. */
+/* test_path.c - kinds of scripts, paths, Space ids. */
 #include "../support/t.h"
 
 static void check_text(hfsb_str got, const char *want) {
@@ -16,7 +16,7 @@ static void check_kind(hfsb_str text, const char *want) {
     t_drop(s);
 }
 
-static void scripts_are_told_apart(void) {
+static void scripts_are_classified(void) {
     static const struct {
         const char *script, *kind;
     } cases[] = {
@@ -116,8 +116,8 @@ static void scripts_are_told_apart(void) {
     check_kind(hfsb_str_make(NULL, 0), "command");
 }
 
-/* Each kind of white space that Python strips, before and behind a path. */
-static void white_space_around_is_no_path(void) {
+/* Each kind of white space that Python strips, before and after a path. */
+static void path_with_white_space_around_is_refused(void) {
     static const unsigned long spaces[] = {
         0x09,   0x0B,   0x0C,   0x1C,   0x1D,   0x1E,   0x1F,   0x20,
         0x85,   0xA0,   0x1680, 0x2000, 0x2001, 0x2005, 0x200A, 0x2028,
@@ -147,7 +147,7 @@ static void white_space_around_is_no_path(void) {
     }
 }
 
-static void scripts_of_the_reference(void) {
+static void scripts_agree_with_the_reference(void) {
     hfsb_buf file = HFSB_INIT;
     hfsb_str rest, line;
     size_t   count = 0;
@@ -218,7 +218,7 @@ static void paths_are_joined(void) {
     }
 }
 
-static void bases_and_suffixes(void) {
+static void bases_and_suffixes_are_found(void) {
     static const struct {
         const char *path, *base, *suffix;
     } cases[] = {
@@ -324,7 +324,7 @@ static void bad_space_ids_are_explained(void) {
     }
 }
 
-static void hosts_of_spaces(void) {
+static void spaces_have_host_names(void) {
     static const struct {
         const char *id, *host;
     } cases[] = {
@@ -349,7 +349,7 @@ static void hosts_of_spaces(void) {
     }
 }
 
-static void hosts_that_do_not_fit(void) {
+static void too_long_host_names_are_refused(void) {
     hfsb_buf out = HFSB_INIT;
     hfsb_err err;
     out.max = 20;
@@ -396,16 +396,16 @@ static void each_allocation_fails_cleanly(void) {
 }
 
 int main(void) {
-    T_RUN(scripts_are_told_apart);
-    T_RUN(white_space_around_is_no_path);
-    T_RUN(scripts_of_the_reference);
+    T_RUN(scripts_are_classified);
+    T_RUN(path_with_white_space_around_is_refused);
+    T_RUN(scripts_agree_with_the_reference);
     T_RUN(paths_are_cleaned);
     T_RUN(paths_are_joined);
-    T_RUN(bases_and_suffixes);
+    T_RUN(bases_and_suffixes_are_found);
     T_RUN(good_space_ids_pass);
     T_RUN(bad_space_ids_are_explained);
-    T_RUN(hosts_of_spaces);
-    T_RUN(hosts_that_do_not_fit);
+    T_RUN(spaces_have_host_names);
+    T_RUN(too_long_host_names_are_refused);
     T_RUN(each_allocation_fails_cleanly);
     return T_END();
 }

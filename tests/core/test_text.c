@@ -1,4 +1,4 @@
-/* Tests of src/text.c, src/text_filter.c and src/text_window.c. */
+/* test_text.c - lines, and command output through the filter. */
 #include "../support/t.h"
 
 static void check_same(hfsb_str got, hfsb_str want) {
@@ -112,7 +112,7 @@ static void check_pairs(const pair *pairs, size_t count) {
 #define BAD "\xEF\xBF\xBD"
 #define CHECK_PAIRS(pairs) check_pairs(pairs, sizeof(pairs) / sizeof *(pairs))
 
-static void plain_text_passes(void) {
+static void filter_keeps_plain_text(void) {
     static const pair pairs[] = {
         {"", ""},
         {"\n", "\n"},
@@ -127,7 +127,7 @@ static void plain_text_passes(void) {
     check_filter(HFSB_LIT("a\0b\0\n\0"), HFSB_LIT("a\0b\0\n\0"));
 }
 
-static void bad_bytes_are_replaced(void) {
+static void filter_replaces_bad_bytes(void) {
     static const pair pairs[] = {
         {"\xFF", BAD},
         {"a\xF0\x9F\x98", "a" BAD},
@@ -142,7 +142,7 @@ static void bad_bytes_are_replaced(void) {
     CHECK_PAIRS(pairs);
 }
 
-static void escape_sequences_vanish(void) {
+static void filter_removes_escape_sequences(void) {
     static const pair pairs[] = {
         {"a" E "[31mb" E "[0mc", "abc"},
         {"a" E "[38;2;1;2;3mb", "ab"},
@@ -167,7 +167,7 @@ static void escape_sequences_vanish(void) {
     CHECK_PAIRS(pairs);
 }
 
-static void broken_sequences_lose_no_text(void) {
+static void broken_sequences_keep_their_text(void) {
     static const pair pairs[] = {
         {"a" E "\nb", "a\nb"},
         {"a" E "[3\nb", "a\nb"},
@@ -187,7 +187,7 @@ static void broken_sequences_lose_no_text(void) {
     CHECK_PAIRS(pairs);
 }
 
-static void returns_and_backspaces_rewrite(void) {
+static void returns_and_backspaces_rewrite_the_line(void) {
     static const pair pairs[] = {
         {"a\r\nb\r\n", "a\nb\n"},
         {"a\r\r\nb\r\r\r\n", "a\nb\n"},
@@ -210,7 +210,7 @@ static void returns_and_backspaces_rewrite(void) {
     CHECK_PAIRS(pairs);
 }
 
-static void erase_in_line(void) {
+static void erase_in_line_is_applied(void) {
     static const pair pairs[] = {
         /* at once, when the cursor is inside the line */
         {"10%\r" E "[KDone", "Done"},
@@ -261,7 +261,7 @@ static void erase_in_line(void) {
     CHECK_PAIRS(pairs);
 }
 
-static void column_one_is_a_return(void) {
+static void moving_to_column_one_is_a_return(void) {
     static const pair pairs[] = {{"10%" E "[1GDone", "Done"},
                                  {"abc" E "[GX", "Xbc"},
                                  {"abc" E "[0GX\n", "Xbc\n"},
@@ -272,7 +272,7 @@ static void column_one_is_a_return(void) {
     CHECK_PAIRS(pairs);
 }
 
-/* ---- a model without any of the filter's short cuts ---- */
+/* ---- a model without the shortcuts of the filter ---- */
 
 typedef struct model {
     unsigned long cells[16384];
@@ -376,7 +376,7 @@ static void model_take(model *m, unsigned long c) {
     }
 }
 
-/* What the filter should make of s. */
+/* The expected output of the filter for s. */
 static void model_run(model *m, hfsb_str s) {
     size_t        i = 0;
     unsigned long c;
@@ -388,8 +388,8 @@ static void model_run(model *m, hfsb_str s) {
     model_emit(m, m->len);
 }
 
-/* Text made of the things the filter cares about; long_runs: also of stretches
-   that fill the row of cells. */
+/* Text of pieces that matter to the filter; long_runs: also runs that fill
+   the row of cells. */
 static void random_output(unsigned long long *seed, size_t parts,
                           bool long_runs, hfsb_buf *out) {
     static const char *const part[] = {
@@ -470,7 +470,7 @@ static size_t place_of_rewrite(size_t count, size_t piece) {
     return at;
 }
 
-static void long_lines_let_go_of_their_start(void) {
+static void long_lines_write_their_start_early(void) {
     static const size_t pieces[] = {1, 7, 8192, 8193, 16384, 1000000};
     size_t              i;
     for (i = 0; i < sizeof pieces / sizeof *pieces; i++) {
@@ -537,7 +537,7 @@ static void peek_shows_the_unfinished_line(void) {
     hfsb_buf_free(&now);
 }
 
-static void a_ceiling_leaves_the_filter_as_it_was(void) {
+static void full_buffer_leaves_the_filter_unchanged(void) {
     hfsb_text_filter *f = hfsb_text_filter_open(NULL);
     hfsb_buf          out = HFSB_INIT;
     hfsb_str          piece = HFSB_LIT("\x80\rB\nlonger" E "[K\nend\rE");
@@ -564,9 +564,9 @@ static void a_ceiling_leaves_the_filter_as_it_was(void) {
     hfsb_buf_free(&out);
 }
 
-/* ---- the filter on the data of others ---- */
+/* ---- the filter on published data ---- */
 
-static void output_as_the_reference_cleans_it(void) {
+static void filter_agrees_with_the_reference(void) {
     hfsb_buf file = HFSB_INIT;
     hfsb_str rest, line;
     size_t   count = 0;
@@ -584,7 +584,7 @@ static void output_as_the_reference_cleans_it(void) {
     hfsb_buf_free(&file);
 }
 
-static void the_utf8_stress_test_as_output(void) {
+static void filter_passes_the_utf8_stress_test(void) {
     unsigned long long seed = 17;
     hfsb_buf           file = HFSB_INIT, want = HFSB_INIT;
     model             *m = (model *)malloc(sizeof *m);
@@ -608,8 +608,8 @@ static void the_utf8_stress_test_as_output(void) {
 
 /* ---- no memory ---- */
 
-/* A write that fails is made again: the second try works when the failure was
-   for once, and the result is as if nothing had happened. */
+/* A failed write is repeated: when only one allocation fails the second try
+   succeeds, and the result is the same as without a failure. */
 static void filter_without_memory(hfsb_alloc alloc, const t_heap *heap) {
     static const char *const pieces[] = {
         "first line that is long enough to make the buffers grow\n10%",
@@ -659,20 +659,20 @@ static void each_allocation_fails_cleanly(void) {
 int main(void) {
     T_RUN(lines_end_at_lf_or_crlf);
     T_RUN(lines_are_numbered_from_one);
-    T_RUN(plain_text_passes);
-    T_RUN(bad_bytes_are_replaced);
-    T_RUN(escape_sequences_vanish);
-    T_RUN(broken_sequences_lose_no_text);
-    T_RUN(returns_and_backspaces_rewrite);
-    T_RUN(erase_in_line);
-    T_RUN(column_one_is_a_return);
+    T_RUN(filter_keeps_plain_text);
+    T_RUN(filter_replaces_bad_bytes);
+    T_RUN(filter_removes_escape_sequences);
+    T_RUN(broken_sequences_keep_their_text);
+    T_RUN(returns_and_backspaces_rewrite_the_line);
+    T_RUN(erase_in_line_is_applied);
+    T_RUN(moving_to_column_one_is_a_return);
     T_RUN(random_output_agrees_with_the_model);
-    T_RUN(long_lines_let_go_of_their_start);
+    T_RUN(long_lines_write_their_start_early);
     T_RUN(an_endless_line_needs_bounded_memory);
     T_RUN(peek_shows_the_unfinished_line);
-    T_RUN(a_ceiling_leaves_the_filter_as_it_was);
-    T_RUN(output_as_the_reference_cleans_it);
-    T_RUN(the_utf8_stress_test_as_output);
+    T_RUN(full_buffer_leaves_the_filter_unchanged);
+    T_RUN(filter_agrees_with_the_reference);
+    T_RUN(filter_passes_the_utf8_stress_test);
     T_RUN(each_allocation_fails_cleanly);
     return T_END();
 }

@@ -1,11 +1,9 @@
-/* Tests of src/text.c, src/text_filter.c and src/text_window.c. */
+/* test_text_window.c - truncation, of whole texts and in pieces. */
 #include "../support/t.h"
 
 static void check_same(hfsb_str got, hfsb_str want) {
     t_str(__FILE__, __LINE__, got.ptr, got.len, want.ptr, want.len);
 }
-
-/* ---- lines ---- */
 
 /* ---- truncation ---- */
 
@@ -69,7 +67,7 @@ static void the_default_limit_is_25000(void) {
     hfsb_buf_free(&out);
 }
 
-static void a_head_above_the_limit_is_refused(void) {
+static void truncate_refuses_a_head_above_the_limit(void) {
     hfsb_text_limit limit = HFSB_INIT;
     hfsb_buf        out = HFSB_INIT;
     hfsb_err        err;
@@ -100,7 +98,7 @@ static void a_head_above_the_limit_is_refused(void) {
 
 /* ---- the window ---- */
 
-/* After each piece, the window shows what truncate gives for all so far. */
+/* After each piece, the window shows the same as truncate on the text so far. */
 static void window_step(hfsb_text_window *w, hfsb_str seen, size_t from,
                         const hfsb_text_limit *limit, hfsb_str spill,
                         bool look) {
@@ -136,7 +134,7 @@ static void check_window(unsigned long long *seed, hfsb_str text,
     hfsb_text_window_close(w);
 }
 
-static void texts_as_the_reference_cuts_them(void) {
+static void truncate_agrees_with_the_reference(void) {
     unsigned long long seed = 23;
     hfsb_buf           file = HFSB_INIT;
     hfsb_str           rest, line;
@@ -177,7 +175,7 @@ static void random_text(unsigned long long *seed, size_t chars, bool ascii,
                 HFSB_OK);
 }
 
-static void windows_show_what_truncate_gives(void) {
+static void windows_show_the_same_as_truncate(void) {
     static const size_t limits[][2] = {{1, 0}, {1, 1}, {2, 1}, {3, 0},
                                        {5, 5}, {8, 0}, {9, 1}, {40, 39},
                                        {64, 0}, {300, 0}};
@@ -204,8 +202,8 @@ static void windows_show_what_truncate_gives(void) {
         }
 }
 
-/* Also for bytes that are not UTF-8, and never more than four a character. */
-static void windows_have_bounded_memory(void) {
+/* Also for bytes that are not UTF-8, and never more than four bytes per character. */
+static void windows_use_bounded_memory(void) {
     static const char *const part[] = {"x", "\x80", "\xF0\x9F\x98\x80",
                                        "\x80\x80\x80\x80\x80", "\xF0\x9F",
                                        "\xC3\xA9\x80",
@@ -241,7 +239,7 @@ static void windows_have_bounded_memory(void) {
     hfsb_text_window_close(NULL);
 }
 
-static void a_window_without_limit_holds_all(void) {
+static void window_without_a_limit_keeps_everything(void) {
     hfsb_text_limit   limit = HFSB_INIT;
     hfsb_text_window *w;
     hfsb_buf          out = HFSB_INIT;
@@ -329,11 +327,11 @@ static void each_allocation_fails_cleanly(void) {
 int main(void) {
     T_RUN(long_texts_are_cut_in_the_middle);
     T_RUN(the_default_limit_is_25000);
-    T_RUN(a_head_above_the_limit_is_refused);
-    T_RUN(texts_as_the_reference_cuts_them);
-    T_RUN(windows_show_what_truncate_gives);
-    T_RUN(windows_have_bounded_memory);
-    T_RUN(a_window_without_limit_holds_all);
+    T_RUN(truncate_refuses_a_head_above_the_limit);
+    T_RUN(truncate_agrees_with_the_reference);
+    T_RUN(windows_show_the_same_as_truncate);
+    T_RUN(windows_use_bounded_memory);
+    T_RUN(window_without_a_limit_keeps_everything);
     T_RUN(each_allocation_fails_cleanly);
     return T_END();
 }

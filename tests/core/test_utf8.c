@@ -1,4 +1,4 @@
-/* Tests of src/utf8.c. */
+/* test_utf8.c - decoding, validating and repairing UTF-8. */
 #include "../support/t.h"
 
 /* ---- the oracle: Table 3-7 of the Unicode standard, row by row ---- */
@@ -66,7 +66,7 @@ static void check_all(hfsb_str s) {
 
 /* ---- single characters ---- */
 
-static void every_scalar_value_comes_back(void) {
+static void every_scalar_value_round_trips(void) {
     unsigned long c, code = 0;
     char          text[4];
     bool          valid;
@@ -146,7 +146,7 @@ static void short_sequences_agree_with_the_table(void) {
 
 /* ---- whole texts ---- */
 
-static void every_length_and_place_of_a_bad_byte(void) {
+static void validate_finds_a_bad_byte_anywhere(void) {
     char   text[80];
     size_t len, at;
     for (len = 0; len <= 70; len++)
@@ -165,7 +165,7 @@ static void every_length_and_place_of_a_bad_byte(void) {
         }
 }
 
-/* Bytes of which many make characters, and broken ones. */
+/* Random bytes, biased towards characters and broken ones. */
 static size_t random_text(unsigned long long *seed, char *text, size_t max) {
     static const char *const parts[] = {
         "a", "plain text ", "\xC3\xA9", "\xE2\x82\xAC", "\xF0\x9F\x98\x80",
@@ -192,7 +192,7 @@ static void random_texts_agree_with_the_table(void) {
     }
 }
 
-static void empty_texts(void) {
+static void empty_texts_are_valid(void) {
     hfsb_str s = hfsb_str_make(NULL, 0);
     hfsb_buf out = HFSB_INIT;
     T_CHECK(hfsb_utf8_validate(s) == 0 && hfsb_utf8_count(s) == 0);
@@ -221,7 +221,7 @@ static void check_cuts(hfsb_str s, size_t a, size_t b, hfsb_str want) {
     hfsb_buf_free(&out);
 }
 
-static void every_cut_gives_the_same(void) {
+static void stream_ignores_how_the_input_is_cut(void) {
     unsigned long long seed = 7;
     char               text[48];
     int                round;
@@ -244,7 +244,7 @@ static void every_cut_gives_the_same(void) {
     }
 }
 
-static void only_what_may_be_completed_waits(void) {
+static void stream_holds_back_only_incomplete_characters(void) {
     hfsb_utf8_stream st = HFSB_INIT;
     hfsb_buf         out = HFSB_INIT;
     T_CHECK(hfsb_utf8_stream_write(&st, HFSB_LIT("a\xF0\x9F\x98"), false,
@@ -260,7 +260,7 @@ static void only_what_may_be_completed_waits(void) {
 
 /* ---- failures ---- */
 
-static void ceilings_leave_everything_as_it_was(void) {
+static void full_buffer_leaves_the_stream_unchanged(void) {
     hfsb_utf8_stream st = HFSB_INIT, before;
     hfsb_buf         out = HFSB_INIT;
     out.max = 6;
@@ -308,7 +308,7 @@ static void each_allocation_fails_cleanly(void) {
     t_each_allocation_fails(repair_without_memory);
 }
 
-static void cuts_fall_on_borders_of_characters(void) {
+static void cuts_fall_between_characters(void) {
     hfsb_str s = HFSB_LIT("a\xE2\x82\xAC!");
     T_CHECK(hfsbi_utf8_floor(s, 0) == 0 && hfsbi_utf8_ceil(s, 0) == 0);
     T_CHECK(hfsbi_utf8_floor(s, 1) == 1 && hfsbi_utf8_ceil(s, 1) == 1);
@@ -319,16 +319,16 @@ static void cuts_fall_on_borders_of_characters(void) {
 }
 
 int main(void) {
-    T_RUN(cuts_fall_on_borders_of_characters);
-    T_RUN(every_scalar_value_comes_back);
+    T_RUN(cuts_fall_between_characters);
+    T_RUN(every_scalar_value_round_trips);
     T_RUN(maximal_subparts_are_replaced);
     T_RUN(short_sequences_agree_with_the_table);
-    T_RUN(every_length_and_place_of_a_bad_byte);
+    T_RUN(validate_finds_a_bad_byte_anywhere);
     T_RUN(random_texts_agree_with_the_table);
-    T_RUN(empty_texts);
-    T_RUN(every_cut_gives_the_same);
-    T_RUN(only_what_may_be_completed_waits);
-    T_RUN(ceilings_leave_everything_as_it_was);
+    T_RUN(empty_texts_are_valid);
+    T_RUN(stream_ignores_how_the_input_is_cut);
+    T_RUN(stream_holds_back_only_incomplete_characters);
+    T_RUN(full_buffer_leaves_the_stream_unchanged);
     T_RUN(each_allocation_fails_cleanly);
     return T_END();
 }

@@ -1,4 +1,4 @@
-/* test_http.c - HTTP: heads, framing, what is refused. */
+/* test_http.c - HTTP: heads, framing, refusals. */
 #include "../support/t_http.h"
 
 /* ---- requests ---- */
@@ -7,7 +7,7 @@ static void http_parser_is_small(void) {
     T_CHECK(sizeof(hfsb_http_parser) <= 64);
 }
 
-static void http_tells_the_parts_of_a_target(void) {
+static void http_splits_targets(void) {
     static const struct {
         const char *line, *host, *path, *query;
     } cases[] = {
@@ -38,7 +38,7 @@ static void http_tells_the_parts_of_a_target(void) {
     }
 }
 
-static void http_shows_fields_as_they_came(void) {
+static void http_keeps_fields_unchanged(void) {
     hfsb_http_head head = t_http_first(
         "POST /api/bash HTTP/1.1\r\nhOST:localhost:7860\r\nX-Empty:\r\n"
         "X-Blank: \t \r\nX-Value: \t a \tb\xc3\xa9 \t\r\nX-Value:c\r\n"
@@ -154,8 +154,8 @@ static void http_never_accepts_a_prefix(void) {
     }
 }
 
-/* No bytes at all are asked for more, in every state. */
-static void http_takes_the_empty_view(void) {
+/* The empty view gives HFSB_HTTP_MORE in every state. */
+static void http_accepts_the_empty_view(void) {
     static const char stream[] = T_CHUNKED
         "3\r\nabc\r\n0\r\nT: 1\r\n\r\n" T_POST "Content-Length: 1\r\n\r\nx";
     hfsb_http_parser parser;
@@ -256,7 +256,7 @@ static void check_refusals(const refusal *cases, size_t n) {
 
 #define REFUSALS(cases) check_refusals(cases, sizeof cases / sizeof cases[0])
 
-static void http_says_what_is_wrong_and_where(void) {
+static void http_errors_name_fault_and_place(void) {
     static const refusal cases[] = {
         {"method", "G(T / HTTP/1.1\r\n", 400, 1,
          "\"(\" is not allowed in the method of a request."},
@@ -270,7 +270,7 @@ static void http_says_what_is_wrong_and_where(void) {
         {"major letter", "GET / HTTP/a.1\r\n", 400, 6, "A request line is"},
         {"minor letter", "GET / HTTP/1.a\r\n", 400, 6, "A request line is"},
         {"three empty lines", "\r\n\r\n\r", 400, 4, "This is not the start"},
-        {"blank behind", "GET / HTTP/1.1 \r\n", 400, 14, "A request line is"},
+        {"trailing blank", "GET / HTTP/1.1 \r\n", 400, 14, "A request line is"},
         {"line feed", "GET / HTTP/1.1\n", 400, 14, "A request line is"},
         {"tab", "GET /\tHTTP/1.1\r\n", 400, 5, "The byte 0x09"},
         {"major", "GET / HTTP/2.0\r\n", 505, 6, "Only HTTP/1.1 and HTTP/1.0"},
@@ -350,7 +350,7 @@ static void http_says_what_is_wrong_and_where(void) {
     REFUSALS(cases);
 }
 
-/* The lessons of others, by the name under which they are known. */
+/* Known faults of other parsers, by name. */
 static void http_does_not_repeat_known_faults(void) {
 #define EVIL "GET /evil HTTP/1.1\r\n" T_HOST "\r\n"
     static const refusal cases[] = {
@@ -399,7 +399,7 @@ static void http_does_not_repeat_known_faults(void) {
          T_POST "Transfer-Encoding: \x0b"
                 "chunked\r\n\r\n0\r\n\r\n",
          400, 0, NULL},
-        {"CVE-2022-1705 coding that is none",
+        {"CVE-2022-1705 invalid coding",
          T_POST "Transfer-Encoding: \"chunked\"\r\n\r\n0\r\n\r\n", 400, 0,
          NULL},
         {"CVE-2024-1135 empty coding",
@@ -427,9 +427,9 @@ static void http_does_not_repeat_known_faults(void) {
          T_CHUNKED "2;a\nb\r\nab\r\n0\r\n\r\n", 400, 0, NULL},
         {"CVE-2026-33870 line end in a quoted extension",
          T_CHUNKED "2;a=\"\r\nab\r\n\"\r\n0\r\n\r\n", 400, 0, NULL},
-        {"CVE-2025-22871 LF behind a size", T_CHUNKED "2\nab\r\n0\r\n\r\n",
+        {"CVE-2025-22871 LF after a size", T_CHUNKED "2\nab\r\n0\r\n\r\n",
          400, 0, NULL},
-        {"CVE-2025-43859 anything behind the data",
+        {"CVE-2025-43859 anything after the data",
          T_CHUNKED "2\r\nabXX0\r\n\r\n", 400, 0, NULL},
         {"CVE-2025-12642 fold in a trailer",
          T_CHUNKED "0\r\nA: b\r\n c\r\n\r\n", 400, 0, NULL},
@@ -457,9 +457,9 @@ static void http_does_not_repeat_known_faults(void) {
     t_http_free(&t);
 }
 
-/* ---- fields that may be anything ---- */
+/* ---- fields of any content ---- */
 
-static void http_takes_the_same_again(void) {
+static void http_accepts_equal_repeated_fields(void) {
     hfsb_http_head head = t_http_first(
         "GET / HTTP/1.1\r\n" T_HOST "Content-Type: a\r\nContent-Type: a\r\n"
         "If-Modified-Since: b\r\nIf-Modified-Since: b\r\n"
@@ -467,7 +467,7 @@ static void http_takes_the_same_again(void) {
     T_CHECK(head.field_count == 9);
 }
 
-static void http_takes_odd_lists(void) {
+static void http_accepts_odd_lists(void) {
     static const char *const lists[] = {
         ",,,", ", ,a,,", "TE,,Keep-Alive", "", "\t", "\"", "\"a", "a;",
         ";",   "\"\\"};
@@ -580,8 +580,8 @@ static void http_checks_hosts(void) {
     }
 }
 
-/* Hosts, cookies and values of many sizes come through whole. */
-static void http_takes_fields_of_any_size(void) {
+/* Hosts, cookies and values of many sizes are kept whole. */
+static void http_accepts_fields_of_any_size(void) {
     static const size_t sizes[] = {0, 1, 15, 16, 17, 255, 256, 8191, 16000};
     size_t              i;
     for (i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
@@ -601,21 +601,21 @@ static void http_takes_fields_of_any_size(void) {
 
 int main(void) {
     T_RUN(http_parser_is_small);
-    T_RUN(http_tells_the_parts_of_a_target);
-    T_RUN(http_shows_fields_as_they_came);
+    T_RUN(http_splits_targets);
+    T_RUN(http_keeps_fields_unchanged);
     T_RUN(http_knows_when_to_keep_a_connection);
     T_RUN(http_waits_for_100_only_where_a_body_comes);
     T_RUN(http_reads_pipelined_requests);
     T_RUN(http_never_accepts_a_prefix);
-    T_RUN(http_takes_the_empty_view);
+    T_RUN(http_accepts_the_empty_view);
     T_RUN(http_refuses_other_protocols_at_their_first_byte);
     T_RUN(http_stays_refused);
-    T_RUN(http_says_what_is_wrong_and_where);
+    T_RUN(http_errors_name_fault_and_place);
     T_RUN(http_does_not_repeat_known_faults);
-    T_RUN(http_takes_the_same_again);
-    T_RUN(http_takes_odd_lists);
+    T_RUN(http_accepts_equal_repeated_fields);
+    T_RUN(http_accepts_odd_lists);
     T_RUN(http_finds_items_of_lists);
     T_RUN(http_checks_hosts);
-    T_RUN(http_takes_fields_of_any_size);
+    T_RUN(http_accepts_fields_of_any_size);
     return T_END();
 }

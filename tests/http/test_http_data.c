@@ -3,8 +3,8 @@
    skipped. Each in several cuts, with the same result. */
 #include "../support/t_http.h"
 
-/* The limits of the parser are not what these cases are about; those of a
-   client are, in some replies. */
+/* These cases are not about the limits of the parser; some replies are about
+   those of a client. */
 static hfsb_http_limits lifted(void) {
     hfsb_http_limits limits = HFSB_INIT;
     limits.max_head = limits.max_target = (size_t)1 << 20;
@@ -31,7 +31,7 @@ static bool same_in_all_cuts(const t_http *whole, hfsb_str stream) {
 
 typedef bool case_fn(const hfsb_json_value *c, hfsb_str stream);
 
-/* Calls fn for each line of a file; how many there were. */
+/* Calls fn for each line of a file; returns the number of lines. */
 static size_t each_case(const char *name, case_fn *fn) {
     hfsb_buf file = HFSB_INIT;
     size_t   at = 0, n = 0;
@@ -73,7 +73,7 @@ static void append_bytes(hfsb_buf *out, hfsb_str text) {
     }
 }
 
-/* The messages are the first of the case. */
+/* True when the messages are the first ones of the case. */
 static bool same_requests(const t_http *t, const hfsb_json_value *c) {
     hfsb_json_iter it = hfsb_json_begin(hfsb_json_get(c, "requests"));
     hfsb_buf       want = HFSB_INIT;
@@ -126,19 +126,19 @@ static bool request_case(const hfsb_json_value *c, hfsb_str stream) {
     ok = ok && same_requests(&t, c) && same_in_all_cuts(&t, stream);
     if (!ok)
         printf("  %.2000s%zu messages, end %d, closed %d\n",
-               t.told.ptr ? t.told.ptr : "", t.messages, t.end, t.closed);
+               t.events.ptr ? t.events.ptr : "", t.messages, t.end, t.closed);
     t_http_free(&t);
     return ok;
 }
 
-static void http_reads_requests_as_decided(void) {
+static void http_reads_recorded_requests(void) {
     size_t n = each_case("data/http/requests.jsonl", request_case);
     T_CHECK(!n || n == 839);
 }
 
 /* ---- replies ---- */
 
-/* What comes behind 101 is not HTTP; the case has taken it for a body. */
+/* After 101 comes another protocol; the case treats it as a body. */
 static bool not_our_body(hfsb_str id) {
     return hfsb_str_starts(id, HFSB_LIT("llhttp-resp-connection-09-"));
 }
@@ -163,19 +163,19 @@ static bool reply_case(const hfsb_json_value *c, hfsb_str stream) {
     else if (hfsb_str_equal(verdict, HFSB_LIT("reject"))) ok = !got;
     ok = same_in_all_cuts(&t, stream) && ok;
     if (!ok)
-        printf("  %.2000s%zu messages, end %d\n", t.told.ptr ? t.told.ptr : "",
+        printf("  %.2000s%zu messages, end %d\n", t.events.ptr ? t.events.ptr : "",
                t.messages, t.end);
     t_http_free(&t);
     return ok;
 }
 
-static void http_reads_replies_as_decided(void) {
+static void http_reads_recorded_replies(void) {
     size_t n = each_case("data/http/responses.jsonl", reply_case);
     T_CHECK(!n || n == 135);
 }
 
 int main(void) {
-    T_RUN(http_reads_requests_as_decided);
-    T_RUN(http_reads_replies_as_decided);
+    T_RUN(http_reads_recorded_requests);
+    T_RUN(http_reads_recorded_replies);
     return T_END();
 }

@@ -1,4 +1,4 @@
-/* test_http_limits.c - HTTP: every limit, at it and beyond. */
+/* test_http_limits.c - HTTP: every limit, reached and exceeded. */
 #include "../support/t_http.h"
 
 static t_http read_limited(const hfsb_buf *text, const char *method,
@@ -136,9 +136,9 @@ static void http_limits_the_trailers(void) {
     }
 }
 
-/* CVE-2024-22019: small chunks are fine, chunks that are smaller than the
-   lines before them are not, for long. */
-static void http_limits_what_chunks_waste(void) {
+/* CVE-2024-22019: small chunks are accepted, but only a few that are smaller
+   than their lines. */
+static void http_limits_the_overhead_of_chunks(void) {
     hfsb_buf text = HFSB_INIT;
     t_http   t = HFSB_INIT;
     t_repeat(&text, T_CHUNKED, 1);
@@ -169,7 +169,7 @@ static void http_limits_what_chunks_waste(void) {
     hfsb_buf_free(&text);
 }
 
-static void http_takes_the_largest_sizes(void) {
+static void http_accepts_the_largest_sizes(void) {
     hfsb_http_head head =
         t_http_first("PUT / HTTP/1.0\r\nContent-Length: 9223372036854775807"
                      "\r\n\r\n");
@@ -192,7 +192,7 @@ int main(void) {
     T_RUN(http_limits_the_fields);
     T_RUN(http_limits_the_lines_of_chunks);
     T_RUN(http_limits_the_trailers);
-    T_RUN(http_limits_what_chunks_waste);
-    T_RUN(http_takes_the_largest_sizes);
+    T_RUN(http_limits_the_overhead_of_chunks);
+    T_RUN(http_accepts_the_largest_sizes);
     return T_END();
 }

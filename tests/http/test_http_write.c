@@ -1,4 +1,4 @@
-/* test_http_write.c - HTTP: targets and queries, writing. */
+/* test_http_write.c - HTTP: percent-encoding, queries, writing. */
 #include "../support/t_http.h"
 
 /* ---- targets ---- */
@@ -50,7 +50,7 @@ static void http_decodes_once_or_not_at_all(void) {
     }
 }
 
-static void http_encodes_what_must_be(void) {
+static void http_encodes_reserved_bytes(void) {
     hfsb_buf out = HFSB_INIT, back = HFSB_INIT;
     char     all[256];
     int      i;
@@ -77,7 +77,7 @@ static void http_encodes_what_must_be(void) {
     hfsb_buf_free(&back);
 }
 
-static void http_finds_keys_of_queries(void) {
+static void http_finds_query_keys(void) {
     static const struct {
         const char *query, *key, *want;
         hfsb_status status;
@@ -142,8 +142,8 @@ static void http_writes_messages(void) {
     hfsb_buf_free(&out);
 }
 
-/* CVE-2020-11709 and its kin: no byte that could begin a line of its own. */
-static void http_writes_no_byte_that_splits(void) {
+/* CVE-2020-11709 and its kin: no byte that could start another line. */
+static void http_refuses_to_write_line_breaks(void) {
     hfsb_buf out = HFSB_INIT;
     int      c;
     T_CHECK(hfsb_buf_append(&out, HFSB_LIT("x")) == HFSB_OK);
@@ -220,10 +220,10 @@ static void http_survives_each_failing_allocation(void) {
 
 int main(void) {
     T_RUN(http_decodes_once_or_not_at_all);
-    T_RUN(http_encodes_what_must_be);
-    T_RUN(http_finds_keys_of_queries);
+    T_RUN(http_encodes_reserved_bytes);
+    T_RUN(http_finds_query_keys);
     T_RUN(http_writes_messages);
-    T_RUN(http_writes_no_byte_that_splits);
+    T_RUN(http_refuses_to_write_line_breaks);
     T_RUN(http_survives_each_failing_allocation);
     return T_END();
 }

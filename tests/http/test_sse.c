@@ -4,13 +4,13 @@
 #include "../../src/net/net.h"
 #endif
 
-typedef struct told {
+typedef struct received {
     hfsb_buf text; /* "name=data;" for each event */
     size_t   count, stop_at;
-} told;
+} received;
 
-static bool tell(void *user, hfsb_str event, hfsb_str data) {
-    told *t = (told *)user;
+static bool receive(void *user, hfsb_str event, hfsb_str data) {
+    received *t = (received *)user;
     T_CHECK(hfsb_buf_append(&t->text, event) == HFSB_OK);
     T_CHECK(hfsb_buf_append_byte(&t->text, '=') == HFSB_OK);
     T_CHECK(hfsb_buf_append(&t->text, data) == HFSB_OK);
@@ -19,19 +19,20 @@ static bool tell(void *user, hfsb_str event, hfsb_str data) {
 }
 
 /* The stream in exact-size pieces of `step` bytes, the first of `first`. */
-static hfsb_status feed(told *t, hfsb_str stream, size_t first, size_t step) {
+static hfsb_status feed(received *t, hfsb_str stream, size_t first,
+                        size_t step) {
     hfsb_sse    sse = HFSB_INIT;
     hfsb_status st = HFSB_OK;
     size_t      at = 0, n = first;
     while (at < stream.len && st == HFSB_OK) {
         hfsb_str piece = hfsb_str_slice(stream, at, at + n);
         piece = t_exact(piece.ptr, piece.len);
-        st = hfsb_sse_feed(&sse, piece, tell, t);
+        st = hfsb_sse_feed(&sse, piece, receive, t);
         at += piece.len;
         t_drop(piece);
         n = step;
     }
-    T_CHECK(hfsb_sse_feed(&sse, hfsb_str_make(NULL, 0), tell, t) == HFSB_OK);
+    T_CHECK(hfsb_sse_feed(&sse, hfsb_str_make(NULL, 0), receive, t) == HFSB_OK);
     hfsb_sse_free(&sse);
     return st;
 }
@@ -70,7 +71,7 @@ static void sse_splits_events(void) {
     for (i = 0; i < sizeof cases / sizeof *cases; i++) {
         hfsb_str stream = hfsb_cstr(cases[i].stream);
         for (k = 0; k <= stream.len + 2; k++) {
-            told t = HFSB_INIT;
+            received t = HFSB_INIT;
             /* whole, in two at each place, in single bytes and pairs */
             hfsb_status st = feed(&t, stream, k < 2 ? 1 : k - 1,
                                   k < 1 ? 1 : k < 2 ? 2 : stream.len);
@@ -84,16 +85,16 @@ static void sse_splits_events(void) {
     }
 }
 
-static void sse_hears_bytes_that_are_no_text(void) {
-    told t = HFSB_INIT;
+static void sse_passes_bytes_that_are_not_text(void) {
+    received t = HFSB_INIT;
     T_CHECK(feed(&t, hfsb_str_make("data: \0\xff\x80\n\n", 11), 4, 3) ==
             HFSB_OK);
     T_CHECK(t.text.len == 5 && !memcmp(t.text.ptr, "=\0\xff\x80;", 5));
     hfsb_buf_free(&t.text);
 }
 
-static void sse_stops_when_told(void) {
-    told t = HFSB_INIT;
+static void sse_stops_when_the_callback_returns_false(void) {
+    received t = HFSB_INIT;
     t.stop_at = 2;
     T_CHECK(feed(&t, HFSB_LIT("data: a\n\ndata: b\n\ndata: c\n\n"), 99, 99) ==
             HFSB_CANCELLED);
@@ -120,33 +121,33 @@ static void sse_limits_an_event(void) {
     hfsb_status st;
     for (i = 0; i < sizeof cases / sizeof *cases; i++) {
         hfsb_sse sse = HFSB_INIT;
-        told     t = HFSB_INIT;
+        received     t = HFSB_INIT;
         sse.max = 10;
-        T_CHECK(hfsb_sse_feed(&sse, hfsb_cstr(cases[i].stream), tell, &t) ==
+        T_CHECK(hfsb_sse_feed(&sse, hfsb_cstr(cases[i].stream), receive, &t) ==
                 cases[i].want);
         hfsb_sse_free(&sse);
         st = HFSB_OK;
         for (k = 0; cases[i].stream[k] && st == HFSB_OK; k++)
             st = hfsb_sse_feed(&sse, hfsb_str_make(cases[i].stream + k, 1),
-                               tell, &t);
+                               receive, &t);
         T_CHECK(st == cases[i].want); /* the same in single bytes */
         hfsb_sse_free(&sse);
         hfsb_buf_free(&t.text);
     }
     { /* a line that never ends, with the usual limit */
         hfsb_sse    sse = HFSB_INIT;
-        told        t = HFSB_INIT;
+        received        t = HFSB_INIT;
         hfsb_buf    x = HFSB_INIT;
         size_t      n;
         st = HFSB_OK;
         t_repeat(&x, "x", 4096);
         for (n = 0; n < 1000 && st == HFSB_OK; n++)
-            st = hfsb_sse_feed(&sse, hfsb_buf_str(&x), tell, &t);
+            st = hfsb_sse_feed(&sse, hfsb_buf_str(&x), receive, &t);
         T_CHECK(st == HFSB_LIMIT && n == 257);
-        T_CHECK(hfsb_sse_feed(&sse, hfsb_buf_str(&x), tell, &t) ==
+        T_CHECK(hfsb_sse_feed(&sse, hfsb_buf_str(&x), receive, &t) ==
                 HFSB_LIMIT);
         hfsb_sse_free(&sse);
-        T_CHECK(hfsb_sse_feed(&sse, HFSB_LIT("data: a\n\n"), tell, &t) ==
+        T_CHECK(hfsb_sse_feed(&sse, HFSB_LIT("data: a\n\n"), receive, &t) ==
                 HFSB_OK);
         T_STR(t.text, "=a;");
         hfsb_sse_free(&sse);
@@ -157,14 +158,14 @@ static void sse_limits_an_event(void) {
 
 static void feed_once(hfsb_alloc alloc, const t_heap *heap) {
     hfsb_sse    sse = HFSB_INIT;
-    told        t = HFSB_INIT;
+    received        t = HFSB_INIT;
     hfsb_status st;
     sse.line.alloc = alloc; /* the others take the same */
-    st = hfsb_sse_feed(&sse, HFSB_LIT("event: x\ndata: a\ndata"), tell, &t);
+    st = hfsb_sse_feed(&sse, HFSB_LIT("event: x\ndata: a\ndata"), receive, &t);
     if (st == HFSB_OK)
         st = hfsb_sse_feed(&sse, HFSB_LIT(": long enough to grow the line\n"
                                           "data: and again\n\n"),
-                           tell, &t);
+                           receive, &t);
     T_CHECK(st == (heap->fail_at ? HFSB_NOMEM : HFSB_OK));
     if (st == HFSB_OK)
         T_STR(t.text, "x=a\nlong enough to grow the line\nand again;");
@@ -173,15 +174,15 @@ static void feed_once(hfsb_alloc alloc, const t_heap *heap) {
     hfsb_buf_free(&t.text);
 }
 
-static void sse_gives_up_cleanly(void) {
+static void sse_survives_each_failing_allocation(void) {
     t_each_allocation_fails(feed_once);
 }
 
 int main(void) {
     T_RUN(sse_splits_events);
-    T_RUN(sse_hears_bytes_that_are_no_text);
-    T_RUN(sse_stops_when_told);
+    T_RUN(sse_passes_bytes_that_are_not_text);
+    T_RUN(sse_stops_when_the_callback_returns_false);
     T_RUN(sse_limits_an_event);
-    T_RUN(sse_gives_up_cleanly);
+    T_RUN(sse_survives_each_failing_allocation);
     return T_END();
 }

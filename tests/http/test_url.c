@@ -1,11 +1,11 @@
-/* test_url.c - addresses of http and https, and references to them. */
+/* test_url.c - URLs of http and https, and relative references. */
 #include "../support/t.h"
 #ifdef HFSBI_SPLIT
 #include "../../src/http/http.h"
 #include "../../src/http/url.h"
 #endif
 
-static void url_splits_what_is_one(void) {
+static void url_splits_valid_urls(void) {
     static const struct {
         const char *text, *user, *host, *authority, *target;
         unsigned    port;
@@ -49,7 +49,7 @@ static void url_splits_what_is_one(void) {
     }
 }
 
-static void url_refuses_what_is_none(void) {
+static void url_refuses_invalid_urls(void) {
     static const struct {
         const char *text;
         size_t      pos;
@@ -233,7 +233,7 @@ static void url_resolves_references(void) {
     }
 }
 
-static void url_resolves_long_ones_at_once(void) {
+static void url_resolves_long_paths_quickly(void) {
     hfsb_buf r = HFSB_INIT, out = HFSB_INIT;
     t_repeat(&r, "a/../", 100000);
     T_CHECK(hfsb_url_resolve(HFSB_LIT("http://a/b/c"), hfsb_buf_str(&r), &out,
@@ -249,7 +249,7 @@ static void url_resolves_long_ones_at_once(void) {
     hfsb_buf_free(&r);
 }
 
-static void url_knows_origins(void) {
+static void url_compares_origins(void) {
     static const struct {
         const char *a, *b;
         bool        same;
@@ -289,7 +289,7 @@ static void resolve_once(hfsb_alloc alloc, const t_heap *heap) {
     hfsb_buf_free(&out);
 }
 
-static void url_gives_up_cleanly(void) {
+static void url_survives_each_failing_allocation(void) {
     hfsb_buf out = HFSB_INIT;
     hfsb_err err;
     t_each_allocation_fails(resolve_once);
@@ -301,12 +301,12 @@ static void url_gives_up_cleanly(void) {
 }
 
 int main(void) {
-    T_RUN(url_splits_what_is_one);
-    T_RUN(url_refuses_what_is_none);
+    T_RUN(url_splits_valid_urls);
+    T_RUN(url_refuses_invalid_urls);
     T_RUN(url_limits_the_length_of_a_host);
     T_RUN(url_resolves_references);
-    T_RUN(url_resolves_long_ones_at_once);
-    T_RUN(url_knows_origins);
-    T_RUN(url_gives_up_cleanly);
+    T_RUN(url_resolves_long_paths_quickly);
+    T_RUN(url_compares_origins);
+    T_RUN(url_survives_each_failing_allocation);
     return T_END();
 }

@@ -1,4 +1,4 @@
-/* Tests of src/glob.c. */
+/* test_glob.c - patterns for paths. */
 #include "../support/t_regex.h"
 
 typedef struct glob_case {
@@ -155,7 +155,7 @@ static void braces_do_not_multiply(void) {
     hfsb_buf_free(&path);
 }
 
-/* ---- what a walk asks ---- */
+/* ---- folders to enter ---- */
 
 typedef struct walk_case {
     const char *pattern, *base;
@@ -188,7 +188,7 @@ static void check_folders(hfsb_glob *glob, const char *list, bool enters) {
     }
 }
 
-static void a_walk_is_told_where_to_go(void) {
+static void enters_skips_folders_without_matches(void) {
     size_t i;
     for (i = 0; i < sizeof walks / sizeof *walks; i++) {
         const walk_case *w = &walks[i];
@@ -213,7 +213,7 @@ static void glob_with(hfsb_alloc alloc, const t_heap *heap) {
     T_CHECK(st == HFSB_OK || (st == HFSB_NOMEM && heap->fail_at && !glob &&
                               err.code == HFSB_NOMEM && err.msg[0]));
     if (st != HFSB_OK) return;
-    /* the right answer, with or without room for the table */
+    /* correct with or without memory for the table */
     T_CHECK(hfsb_glob_match(glob, hfsb_cstr("src/bc/x/y/long name.c")));
     T_CHECK(!hfsb_glob_match(glob, hfsb_cstr("src/bz/x/y/long name.c")));
     T_CHECK(hfsb_glob_enters(glob, hfsb_cstr("src/a/b/c")));
@@ -221,12 +221,12 @@ static void glob_with(hfsb_alloc alloc, const t_heap *heap) {
     hfsb_glob_close(glob);
 }
 
-static void running_out_of_memory_is_told(void) {
+static void each_allocation_fails_cleanly(void) {
     t_each_allocation_fails(glob_with);
 }
 
-/* A table with room for hardly anything gives the same answers. */
-static void a_small_table_is_begun_anew(void) {
+/* A table with almost no room gives the same results. */
+static void small_table_is_flushed(void) {
     hfsb_glob *glob = NULL;
     hfsb_buf   path = HFSB_INIT;
     size_t     i;
@@ -252,8 +252,8 @@ int main(void) {
     T_RUN(patterns_match_as_in_a_shell);
     T_RUN(odd_patterns_are_refused_with_advice);
     T_RUN(braces_do_not_multiply);
-    T_RUN(a_walk_is_told_where_to_go);
-    T_RUN(running_out_of_memory_is_told);
-    T_RUN(a_small_table_is_begun_anew);
+    T_RUN(enters_skips_folders_without_matches);
+    T_RUN(each_allocation_fails_cleanly);
+    T_RUN(small_table_is_flushed);
     return T_END();
 }

@@ -1,4 +1,5 @@
-/* Tests of src/ignore.c; beside git where it is installed. */
+/* test_ignore.c - rules of .gitignore files, compared with git where it is
+   installed. */
 #include "../support/t_regex.h"
 
 #include <sys/stat.h>
@@ -70,7 +71,7 @@ static const rule_case cases[] = {
     {"fo?/bar", "foo/bar", true},
     {"*a", "a", true}};
 
-static void the_rules_of_git_hold(void) {
+static void rules_match_as_in_git(void) {
     size_t i;
     for (i = 0; i < sizeof cases / sizeof *cases; i++) {
         const rule_case *c = &cases[i];
@@ -99,7 +100,7 @@ static void push(hfsbi_ignore *ig, const char *folder, const char *rules) {
             HFSB_OK);
 }
 
-static void deeper_files_come_last(void) {
+static void rules_of_deeper_folders_win(void) {
     hfsbi_ignore *ig = NULL;
     T_CHECK(hfsbi_ignore_open(NULL, &ig) == HFSB_OK);
     push(ig, "", "*.log\n/a/x\n");
@@ -142,11 +143,11 @@ static void rules_with(hfsb_alloc alloc, const t_heap *heap) {
     hfsbi_ignore_close(ig);
 }
 
-static void running_out_of_memory_is_told(void) {
+static void each_allocation_fails_cleanly(void) {
     t_each_allocation_fails(rules_with);
 }
 
-/* ---- beside git ---- */
+/* ---- compared with git ---- */
 
 static unsigned long long seed = 99;
 static unsigned below(unsigned n) { return (unsigned)(t_random(&seed) % n); }
@@ -177,8 +178,8 @@ static void make_rules(hfsb_buf *out, unsigned count) {
     }
 }
 
-/* Paths in folders that exist only in the question: git looks at rules, and
-   at what is a folder. */
+/* Paths in folders that do not exist: git only looks at the rules, and at what
+   is a folder. */
 #define TREES 12
 #define PATHS 120
 
@@ -188,7 +189,7 @@ static void put_file(const char *path, hfsb_str s) {
     if (f) fclose(f);
 }
 
-/* What a walk would make of it: a folder that is ignored is not entered. */
+/* The result of a walk, which does not enter an ignored folder. */
 static bool ours_ignores(hfsb_str top, hfsb_str below_d, hfsb_str path) {
     hfsbi_ignore *ig = NULL;
     size_t        at = 0;
@@ -222,7 +223,7 @@ static void make_path(hfsb_buf *out) {
     t_repeat(out, PICK(names), 1);
 }
 
-/* One tree: rules at its top and in d/, and questions to git in one go. */
+/* One tree: rules at its top and in d/, and one call of git for all paths. */
 static void compare_tree(const char *dir) {
     hfsb_buf top = HFSB_INIT, inner = HFSB_INIT, asks = HFSB_INIT;
     hfsb_buf path = HFSB_INIT, paths[PATHS], answer = HFSB_INIT;
@@ -274,7 +275,7 @@ static void compare_tree(const char *dir) {
     hfsb_buf_free(&answer);
 }
 
-static void random_rules_hold_as_in_git(void) {
+static void random_rules_match_as_in_git(void) {
     char     dir[] = "/tmp/hfsb-ignore-XXXXXX", command[256];
     unsigned i;
     bool     there = mkdtemp(dir) != NULL;
@@ -292,9 +293,9 @@ static void random_rules_hold_as_in_git(void) {
 }
 
 int main(void) {
-    T_RUN(the_rules_of_git_hold);
-    T_RUN(deeper_files_come_last);
-    T_RUN(running_out_of_memory_is_told);
-    T_RUN(random_rules_hold_as_in_git);
+    T_RUN(rules_match_as_in_git);
+    T_RUN(rules_of_deeper_folders_win);
+    T_RUN(each_allocation_fails_cleanly);
+    T_RUN(random_rules_match_as_in_git);
     return T_END();
 }

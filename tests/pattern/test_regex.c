@@ -1,4 +1,4 @@
-/* Tests of src/regex*.c. */
+/* test_regex.c - regular expressions: matches, refusals, limits. */
 #include "../support/t_regex.h"
 
 static hfsb_regex *open_with(const char *pattern, const char *flags) {
@@ -125,7 +125,7 @@ static void find_gives_the_leftmost_longest_match(void) {
             printf("/%s/ on \"%s\" from %zu: %zu to %zu\n", c->pattern,
                    c->text, c->from, begin, end);
         T_CHECK(ok);
-        /* a line that is the whole text says the same */
+        /* a line that is the whole text gives the same */
         if (c->from == 0 && text.len && !memchr(text.ptr, '\n', text.len)) {
             ok = hfsb_regex_line(re, text, 0, &begin, &end);
             if (ok != (c->begin != NO)) printf("/%s/ as line\n", c->pattern);
@@ -146,7 +146,7 @@ typedef struct line_case {
 
 static const line_case lines[] = {
     {"", "", "a\n\nb", "<a><><b>"},
-    {"", "", "a\n", "<a>"}, /* no line behind the last line feed */
+    {"", "", "a\n", "<a>"}, /* no line after the last line feed */
     {"", "", "\n", "<>"},
     {"", "", "", ""},
     {"", "x", "a\nx\nb\nxx", "<x><xx>"},
@@ -293,7 +293,7 @@ static void large_patterns_are_refused_at_once(void) {
     hfsb_buf_free(&deep);
 }
 
-static void the_ceiling_can_be_set(void) {
+static void state_limit_can_be_set(void) {
     hfsb_regex_opts opts = HFSB_INIT;
     hfsb_regex     *re;
     opts.max_states = 12;
@@ -317,7 +317,7 @@ static void make_lines(hfsb_buf *out, size_t count) {
     }
 }
 
-/* Every line is judged as by simulation, however small the table is. */
+/* The table agrees with the simulation on every line, however small it is. */
 static void check_table(const char *pattern, size_t max_bytes, hfsb_str text,
                         bool flushed) {
     hfsb_regex *re = open_with(pattern, "");
@@ -338,7 +338,7 @@ static void check_table(const char *pattern, size_t max_bytes, hfsb_str text,
     hfsb_regex_close(re);
 }
 
-static void a_small_table_is_begun_anew(void) {
+static void small_table_is_flushed(void) {
     hfsb_buf text = HFSB_INIT;
     hfsb_str s;
     make_lines(&text, 2000);
@@ -351,8 +351,8 @@ static void a_small_table_is_begun_anew(void) {
     hfsb_buf_free(&text);
 }
 
-/* A literal that is everywhere and of no use is no longer looked for. */
-static void a_common_literal_does_not_lose_lines(void) {
+/* A frequent literal without matches is not searched for a while. */
+static void common_literal_finds_all_lines(void) {
     hfsb_buf    text = HFSB_INIT;
     hfsb_regex *re = open_with("ab.*z$", "");
     size_t      i, from = 0, begin, end, found = 0;
@@ -370,7 +370,7 @@ static void a_common_literal_does_not_lose_lines(void) {
 
 /* ---- characters ---- */
 
-static void every_character_is_matched_by_dot_and_one_half(void) {
+static void each_character_matches_dot_and_word_or_nonword(void) {
     hfsb_regex   *dot = open_with("^.$", "");
     hfsb_regex   *word = open_with("^\\w$", "");
     hfsb_regex   *other = open_with("^\\W$", "");
@@ -410,7 +410,7 @@ static void search_with(hfsb_alloc alloc, const t_heap *heap,
     T_CHECK(st == HFSB_OK || (st == HFSB_NOMEM && heap->fail_at && !re &&
                               err.code == HFSB_NOMEM && err.msg[0]));
     if (st != HFSB_OK) return;
-    /* the right answer, with or without room for the table */
+    /* correct with or without memory for the table */
     T_CHECK(hfsb_regex_line(re, HFSB_LIT("b\naxc\nx:y7\n"), 0, &begin, &end));
     T_CHECK(begin == 6 && end == 10);
     T_CHECK(!hfsb_regex_line(re, HFSB_LIT("b\naxc\nzzz\n"), 0, &begin, &end));
@@ -424,7 +424,7 @@ static void search_each_way(hfsb_alloc alloc, const t_heap *heap) {
     search_with(alloc, heap, "X:Y", true, true);
 }
 
-static void running_out_of_memory_is_told(void) {
+static void each_allocation_fails_cleanly(void) {
     t_each_allocation_fails(search_each_way);
 }
 
@@ -432,7 +432,7 @@ static bool stops(void *user) {
     return ++*(int *)user >= 3;
 }
 
-static void a_slow_search_can_be_ended(void) {
+static void slow_search_can_be_cancelled(void) {
     hfsb_regex_opts opts = HFSB_INIT;
     hfsb_regex     *re;
     hfsb_buf        text = HFSB_INIT;
@@ -458,11 +458,11 @@ int main(void) {
     T_RUN(lines_are_found_with_either_ending);
     T_RUN(odd_patterns_are_refused_with_advice);
     T_RUN(large_patterns_are_refused_at_once);
-    T_RUN(the_ceiling_can_be_set);
-    T_RUN(a_small_table_is_begun_anew);
-    T_RUN(a_common_literal_does_not_lose_lines);
-    T_RUN(every_character_is_matched_by_dot_and_one_half);
-    T_RUN(running_out_of_memory_is_told);
-    T_RUN(a_slow_search_can_be_ended);
+    T_RUN(state_limit_can_be_set);
+    T_RUN(small_table_is_flushed);
+    T_RUN(common_literal_finds_all_lines);
+    T_RUN(each_character_matches_dot_and_word_or_nonword);
+    T_RUN(each_allocation_fails_cleanly);
+    T_RUN(slow_search_can_be_cancelled);
     return T_END();
 }

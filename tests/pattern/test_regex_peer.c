@@ -1,5 +1,5 @@
-/* Tests of src/regex*.c beside GNU grep: random patterns on random texts must
-   give the same lines. */
+/* test_regex_peer.c - regular expressions compared with GNU grep: random
+   patterns select the same lines of random texts. */
 #include "../support/t_regex.h"
 
 #include <unistd.h>
@@ -58,9 +58,9 @@ static const char *const repeats[] = {"*", "+", "?", "{2}", "{1,2}", "{0,1}",
                                       "{,2}", "{2,}", "{0}", "{1}", "{1,3}"};
 static const char *const borders[] = {"^", "$", "\\b", "\\B", "\\<", "\\>"};
 
-/* No "?" behind another repeat: that is a lazy one here, and not for grep. No
+/* No "?" after another repeat: that is a lazy one here, and not for grep. No
    repeat of a border, and none within a group: grep gets some of those wrong.
-   No {n} at a beginning: it has two readings of that. */
+   No {n} at a beginning, which grep reads in two ways. */
 static void make_either(hfsb_buf *out, unsigned depth);
 
 static void make_list(hfsb_buf *out, unsigned depth) {
@@ -100,7 +100,7 @@ static bool needs_utf8(hfsb_str pattern) {
     return false;
 }
 
-/* Anything: most of it is odd, some is refused. */
+/* Any pattern: most are odd, some are refused. */
 static const char *const odd[] = {
     "a",  "b", "(", ")",  "|",  "*",   "+",      "{",   "}",       "{1",
     "a{1}", "b{2,1}", "{,", "a{,}", "[",  "]",   "[^", "[a",  "^",  "$",
@@ -132,7 +132,7 @@ static void make_case(unsigned i) {
     text_of[i] = needs_utf8(hfsb_buf_str(p)) ? i % 4 * 3 + 1 : i % TEXTS;
 }
 
-/* ---- the other side ---- */
+/* ---- grep ---- */
 
 static void put_quoted(hfsb_buf *out, hfsb_str s) {
     size_t i;
@@ -151,7 +151,7 @@ static void write_file(const char *path, hfsb_str s) {
     if (f) fclose(f);
 }
 
-/* One script for all cases: for each a line "=STATUS" behind its lines. */
+/* One script for all cases: each case prints its lines and "=STATUS". */
 static void write_script(const char *dir) {
     hfsb_buf script = HFSB_INIT, path = HFSB_INIT;
     unsigned i;
@@ -178,7 +178,7 @@ static void write_script(const char *dir) {
     hfsb_buf_free(&path);
 }
 
-/* Reads grep's answer to one case: numbers of lines, 0 at the end. */
+/* Reads grep's output for one case: line numbers, 0 at the end. */
 static int read_answer(FILE *f, bool lines[LINES + 1]) {
     static char line[4096];
     memset(lines, 0, (LINES + 1) * sizeof *lines);
@@ -192,7 +192,7 @@ static int read_answer(FILE *f, bool lines[LINES + 1]) {
     return -1;
 }
 
-/* ---- this side ---- */
+/* ---- hfsb ---- */
 
 /* The number of lines before `at`. */
 static size_t line_number(hfsb_str text, size_t at) {
@@ -208,7 +208,7 @@ static void run_ours(hfsb_regex *re, hfsb_str text, bool lines[LINES + 1]) {
     }
 }
 
-/* find() says the same about each line. */
+/* find() agrees on each line. */
 static bool find_agrees(hfsb_regex *re, hfsb_str text,
                         const bool lines[LINES + 1]) {
     size_t   n = 1, begin, end;

@@ -114,8 +114,8 @@ HFSBI_UNUSED static void *t_heap_fn(void *user, void *ptr, size_t old_size,
 }
 
 /* Runs fn once without faults, then with every allocation failing in turn,
-   once and from then on. fn must free what it makes, and gets told whether
-   this is the faultless run; it checks that failures are clean. */
+   once and from then on. fn must free what it makes and check that
+   failures are clean; heap->fail_at is 0 in the run without faults. */
 HFSBI_UNUSED static void t_each_allocation_fails(
     void (*fn)(hfsb_alloc alloc, const t_heap *heap)) {
     size_t     total, k;

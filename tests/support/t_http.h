@@ -1,5 +1,5 @@
-/* t_http.h - what the tests of HTTP share: a stream of bytes, read in any
-   cut, told as text, so that two cuts can be compared. */
+/* t_http.h - reads a stream of HTTP messages, cut in any way, and records the
+   events as text, so that two cuts can be compared. */
 #ifndef T_HTTP_H
 #define T_HTTP_H
 #include "t.h"
@@ -12,16 +12,16 @@ typedef struct t_http {
     const char *method; /* NULL: requests; else replies to that method */
     size_t      step;   /* bytes at a time (0: all) */
     unsigned long long random; /* not 0: pieces of random sizes up to step */
-    bool all; /* go on behind a message that closes, or a reply */
+    bool all; /* continue after a message that closes, or a reply */
     /* results */
-    hfsb_buf told;     /* every event, without regard to the cut */
+    hfsb_buf events;   /* every event, without regard to the cut */
     hfsb_buf list;     /* "GET /target 5" and LF for each message */
     hfsb_buf body;     /* of the last message */
     size_t   messages; /* that are over, interim replies not counted */
-    int      status;   /* of what was refused; 0: nothing was */
-    int      reply;    /* status of the first reply that was no interim */
-    bool     end;      /* hfsb_http_parser_end() behind the last byte */
-    bool     closed;   /* the last message was not to be kept alive */
+    int      status;   /* of the refusal; 0: none */
+    int      reply;    /* status of the first final reply */
+    bool     end;      /* hfsb_http_parser_end() after the last byte */
+    bool     closed;   /* the last message closes the connection */
     bool     until_close;
     hfsb_err err;
     size_t   err_at; /* in the stream */
@@ -30,15 +30,15 @@ typedef struct t_http {
 #define T_HTTP_ROOM 8192
 
 HFSBI_UNUSED static void t_http_free(t_http *t) {
-    hfsb_buf_free(&t->told);
+    hfsb_buf_free(&t->events);
     hfsb_buf_free(&t->list);
     hfsb_buf_free(&t->body);
 }
 
 HFSBI_UNUSED static void t_http_say(t_http *t, const char *what, hfsb_str s) {
-    T_CHECK(hfsb_buf_printf(&t->told, "%s<", what) == HFSB_OK);
-    T_CHECK(hfsb_buf_append(&t->told, s) == HFSB_OK);
-    T_CHECK(hfsb_buf_append(&t->told, HFSB_LIT(">\n")) == HFSB_OK);
+    T_CHECK(hfsb_buf_printf(&t->events, "%s<", what) == HFSB_OK);
+    T_CHECK(hfsb_buf_append(&t->events, s) == HFSB_OK);
+    T_CHECK(hfsb_buf_append(&t->events, HFSB_LIT(">\n")) == HFSB_OK);
 }
 
 HFSBI_UNUSED static void t_http_say_head(t_http *t, const hfsb_http_head *h) {
@@ -49,7 +49,7 @@ HFSBI_UNUSED static void t_http_say_head(t_http *t, const hfsb_http_head *h) {
     t_http_say(t, "path", h->path);
     t_http_say(t, "query", h->query);
     t_http_say(t, "reason", h->reason);
-    T_CHECK(hfsb_buf_printf(&t->told, "%d %d %d %d %d %llu\n", h->status,
+    T_CHECK(hfsb_buf_printf(&t->events, "%d %d %d %d %d %llu\n", h->status,
                             h->minor, h->keep_alive, h->expect_continue,
                             (int)h->body, h->length) == HFSB_OK);
     for (i = 0; i < h->field_count; i++) {
@@ -94,7 +94,7 @@ HFSBI_UNUSED static bool t_http_call(t_http *t, hfsb_http_parser *parser,
         t->status = hfsb_http_parser_status(parser);
         t->err_at = *at + t->err.pos;
         T_CHECK(t->err.pos <= in.len && t->err.msg[0]);
-        T_CHECK(hfsb_buf_printf(&t->told, "bad %d at %zu: %s\n", t->status,
+        T_CHECK(hfsb_buf_printf(&t->events, "bad %d at %zu: %s\n", t->status,
                                 t->err_at, t->err.msg) == HFSB_OK);
     }
     t_drop(in);
@@ -103,7 +103,7 @@ HFSBI_UNUSED static bool t_http_call(t_http *t, hfsb_http_parser *parser,
     return event != HFSB_HTTP_MORE && event != HFSB_HTTP_BAD;
 }
 
-/* Reads the stream as *t says, and fills its results. */
+/* Reads the stream with the settings in *t and fills its results. */
 HFSBI_UNUSED static void t_http_read(t_http *t, hfsb_str stream) {
     hfsb_http_parser parser;
     size_t           got = 0, at = 0;
@@ -129,7 +129,7 @@ HFSBI_UNUSED static void t_http_read(t_http *t, hfsb_str stream) {
         t_http_say(t, "closed", hfsb_buf_str(&t->body));
 }
 
-/* Another cut of the same stream tells the same. */
+/* True when another cut of the same stream gives the same events. */
 HFSBI_UNUSED static bool t_http_same_in_cut(const t_http *whole,
                                             hfsb_str stream, size_t step,
                                             unsigned long long random) {
@@ -141,11 +141,11 @@ HFSBI_UNUSED static bool t_http_same_in_cut(const t_http *whole,
     t.step = step;
     t.random = random;
     t_http_read(&t, stream);
-    same = hfsb_str_equal(hfsb_buf_str(&t.told), hfsb_buf_str(&whole->told));
+    same = hfsb_str_equal(hfsb_buf_str(&t.events), hfsb_buf_str(&whole->events));
     if (!same)
         printf("in pieces of %zu:\n%.2000s\nas a whole:\n%.2000s\n", step,
-               t.told.ptr ? t.told.ptr : "",
-               whole->told.ptr ? whole->told.ptr : "");
+               t.events.ptr ? t.events.ptr : "",
+               whole->events.ptr ? whole->events.ptr : "");
     t_http_free(&t);
     return same;
 }
