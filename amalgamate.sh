@@ -57,7 +57,8 @@ sources_of() { # the sources of a room; its private header comes before them
         plan.c preload.c jobs.c session.c ;;
     server) echo request.c reply.c conn.c server.c ;;
     api) echo fields.c call.c files.c api.c ;;
-    mcp) echo message.c show.c list.c call.c mcp.c stdio.c http.c remote.c ;;
+    mcp) echo message.c show.c list.c call.c channel.c stdio.c http.c \
+        mcp.c remote.c ;;
     esac
 }
 

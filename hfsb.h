@@ -1417,12 +1417,13 @@ HFSB_API hfsb_status hfsb_file_remove(const hfsb_place *root, hfsb_str path,
 /* ---- src/os/proc.h ---- */
 /* ==== PROC: run a command, lose none of its output, never hang on it ==== */
 
-/* A command that runs in a session and process group of its own, with the
-   signal state of a fresh program and no descriptor but 0, 1 and 2. Nothing
-   of the host program is touched: no signal handler, no waitpid() for other
-   children, no thread.
+/* A command runs in a session and process group of its own, with default
+   signals and no descriptors but 0, 1 and 2. The host program is not affected:
+   no signal handler is installed, no other child is waited for, no thread is
+   started.
 
-   One object, one thread at a time; different objects, different threads. */
+   An object may be used by one thread at a time; different objects by
+   different threads. */
 typedef struct hfsb_proc hfsb_proc;
 
 typedef enum hfsb_proc_stream {
@@ -1430,53 +1431,52 @@ typedef enum hfsb_proc_stream {
     HFSB_PROC_STDERR
 } hfsb_proc_stream;
 
-/* Bytes that the command wrote, as they came. Called from open, step, run and
-   close of the same object; must not call those. */
+/* Gets the bytes that the command wrote, as they came. Called from step, run
+   and close of the same object; must not call those. */
 typedef void (*hfsb_proc_output_fn)(void *user, hfsb_proc_stream stream,
                                     hfsb_str bytes);
 
 typedef struct hfsb_proc_opts {
-    hfsb_str           command; /* for the shell: `shell -c command` */
-    const char *const *argv;  /* or, without a shell, NULL-terminated; $PATH of
-                                `env` is searched when argv[0] has no slash */
+    hfsb_str           command; /* run as `shell -c command` */
+    const char *const *argv;  /* or, without a shell, NULL-terminated; searched
+                                in $PATH of `env` unless argv[0] has a slash */
     const char        *shell; /* (NULL: "/bin/sh") */
     const char        *work_dir; /* (NULL: the current directory) */
-    const char *const *env;   /* "NAME=value", NULL-terminated (NULL: that of
+    const char *const *env; /* "NAME=value", NULL-terminated (NULL: that of
                                 this process) */
-    hfsb_str           job;   /* id put into the environment as HFSB_JOB, by
-                                which processes that left the session are
-                                found again (empty: none) */
-    hfsb_str           input; /* for standard input, then its end; copied */
+    hfsb_str           job; /* id, put into the environment as HFSB_JOB; by it
+                                processes that left the session are found
+                                (empty: none) */
+    hfsb_str           input; /* for standard input, which then ends; copied */
     bool               keep_input;   /* standard input stays open for
-                                hfsb_proc_input(). Without input and this it is
-                                /dev/null */
+                                hfsb_proc_input(). Without input and keep_input
+                                it is /dev/null */
     bool               merge_stderr; /* one stream, in the order written */
-    bool      any_length;   /* a command too long for an argument (120 kB) is
-                                run from an unlinked file: the shell must
-                                speak sh */
+    bool      any_length;   /* run a command that is too long for an argument
+                                (120 kB) from an unlinked file; the shell must
+                                understand sh */
     long long timeout_ms;   /* from the start (0: none) */
     long long grace_ms;     /* between TERM and KILL (0: 2000; below 0: KILL
                                 at once) */
-    long long quiet_ms;     /* after the exit, wait until the pipes were
-                                quiet for so long (0: 100; below 0: do not
-                                wait) */
+    long long quiet_ms;     /* after the exit, wait until no output came for
+                                this long (0: 100; below 0: do not wait) */
     long long quiet_max_ms; /* ... but no longer than this (0: 2000, or
                                 quiet_ms when that is more) */
     bool      no_keeper;    /* see hfsb_proc_close() */
     hfsb_proc_output_fn on_output; /* (NULL: the bytes are only counted) */
-    /* Of hfsb_proc_run(): asked every 50 ms or so; true kills it. (NULL:
-       nobody does) */
+    /* For hfsb_proc_run(): called about every 50 ms; true kills the command.
+       (NULL: never) */
     bool (*cancelled)(void *user);
-    void      *user; /* of both */
+    void      *user; /* for both functions */
     hfsb_alloc alloc;
 } hfsb_proc_opts;
 
 typedef enum hfsb_proc_end {
-    HFSB_PROC_RUNNING,  /* also of one that could not be killed */
+    HFSB_PROC_RUNNING,  /* or could not be killed */
     HFSB_PROC_EXITED,   /* exit_code */
     HFSB_PROC_SIGNALED, /* signal */
-    HFSB_PROC_UNKNOWN   /* the host program took the status away (it ignores
-                           SIGCHLD, or waits for every child) */
+    HFSB_PROC_UNKNOWN   /* the host program took the status: it ignores
+                           SIGCHLD, or waits for every child */
 } hfsb_proc_end;
 
 typedef struct hfsb_proc_result {
@@ -1493,18 +1493,18 @@ typedef struct hfsb_proc_result {
     long               pid;
 } hfsb_proc_result;
 
-/* Starts a command. HFSB_OK once the program runs; else nothing is left:
+/* Starts a command. HFSB_OK once the program runs; on failure *out is NULL:
    HFSB_NOT_FOUND  no such program, or no such work_dir ("Working directory
                    not found: {path}")
    HFSB_LIMIT      command, arguments and environment are too long
    HFSB_ARG        neither or both of command and argv, a NUL inside, a
                    variable without "=" or without a name
-   HFSB_BUSY       no descriptors or processes are left at the moment
+   HFSB_BUSY       no descriptors or processes are available at the moment
    HFSB_DENIED, HFSB_FULL, HFSB_IO, HFSB_NOMEM                             */
 HFSB_API hfsb_status hfsb_proc_open(const hfsb_proc_opts *opts,
                                     hfsb_proc **out, hfsb_err *err);
 
-/* ---- to drive it from a loop ---- */
+/* ---- driving a command from the host's loop ---- */
 
 /* A descriptor to wait for. */
 typedef struct hfsb_watch {
@@ -1514,57 +1514,59 @@ typedef struct hfsb_watch {
 
 #define HFSB_PROC_WATCHES 4
 
-/* Milliseconds of a clock that no one sets. */
+/* Milliseconds on a clock that is never set (CLOCK_MONOTONIC). */
 HFSB_API long long hfsb_clock_ms(void);
 
-/* Fills list with what to wait for and gives their number, at most
-   HFSB_PROC_WATCHES. Changes with every step. */
+/* Fills list with the descriptors to wait for; returns their number, at most
+   HFSB_PROC_WATCHES. They change with every step. */
 HFSB_API size_t hfsb_proc_watch(const hfsb_proc *proc,
                                 hfsb_watch       list[HFSB_PROC_WATCHES]);
 
-/* When, on hfsb_clock_ms(), step wants to be called even if no descriptor is
-   ready; -1: never. */
+/* The time, on hfsb_clock_ms(), at which step must be called even if no
+   descriptor is ready; -1: never. */
 HFSB_API long long hfsb_proc_deadline(const hfsb_proc *proc);
 
-/* Does all that can be done without waiting: takes output (a bounded amount a
-   call), feeds input, notes the exit, sends signals that are due. True once
-   the command is done: it has exited and its pipes are closed or quiet. After
-   a kill or a timeout: the whole tree is gone, or cannot be killed. */
+/* Does all that can be done without waiting: reads output (a bounded amount
+   per call), writes input, notes the exit, sends signals that are due. True
+   once the command is done: it has exited and its pipes are closed or quiet;
+   after a kill or a timeout, its whole tree is gone or cannot be killed. */
 HFSB_API bool hfsb_proc_step(hfsb_proc *proc);
 
-/* How it stands; final once step said true. */
+/* The result so far; final once step has returned true. */
 HFSB_API hfsb_proc_result hfsb_proc_status(const hfsb_proc *proc);
 
-/* Ends it: TERM to the whole tree, and KILL after the grace. Returns at once;
-   step does the rest. The tree is the process group, the session, all
-   descendants, and whatever carries the job's id in its environment. */
+/* Ends the command: sends TERM to its whole tree; step sends KILL after the
+   grace. The tree is the session, all descendants, and every process with the
+   job's id in its environment. Does not wait. No effect when it is done. */
 HFSB_API void hfsb_proc_kill(hfsb_proc *proc);
 
-/* Queues bytes for standard input (with keep_input), and ends it with `end`.
-   HFSB_OK; HFSB_REFUSED when it is closed already, by us or by the command;
-   HFSB_LIMIT when more than 1 MiB waits already; HFSB_NOMEM. On failure
-   nothing was queued. */
+/* Queues bytes for standard input (with keep_input), and closes it after them
+   with `end`. HFSB_OK; HFSB_REFUSED when it is closed already, by an earlier
+   call or by the command; HFSB_LIMIT when more than 1 MiB waits to be read;
+   HFSB_NOMEM. On failure nothing is queued. */
 HFSB_API hfsb_status hfsb_proc_input(hfsb_proc *proc, hfsb_str bytes, bool end,
                                      hfsb_err *err);
 
-/* ---- what outlives it ---- */
+/* ---- survivors: processes that outlive the command ---- */
 
 typedef struct hfsb_proc_entry {
     long pid;
-    char command[128]; /* its arguments, blanks between, cut to fit; UTF-8 */
+    char command[128]; /* its arguments, separated by blanks, cut to fit;
+                          valid UTF-8 */
 } hfsb_proc_entry;
 
-/* The processes of its tree that run still, at most max; for after the end.
-   Empty on systems without /proc. */
+/* Lists the processes of the command's tree that run, without the command's
+   own, at most max; returns their number. Empty on systems without /proc. */
 HFSB_API size_t hfsb_proc_survivors(const hfsb_proc *proc,
                                     hfsb_proc_entry *list, size_t max);
 
-/* Takes over the output pipes that survivors hold: their descriptors (the
-   caller reads and closes them), and their number, 0 to 2. */
+/* Takes over the output pipes that survivors hold: fills in their descriptors,
+   which the caller reads and closes, and returns their number, 0 to 2. 0 until
+   the command is done. */
 HFSB_API size_t hfsb_proc_take_pipes(hfsb_proc *proc, int fds[2]);
 
-/* Has a small forked process read those pipes to their end and discard what
-   comes, so that their writers get no SIGPIPE; closes them here. */
+/* Forks a small process that reads these pipes to their end and discards the
+   bytes, so that their writers get no SIGPIPE; closes them here. */
 HFSB_API void hfsb_proc_keep_pipes(const int *fds, size_t count);
 
 /* Lists the children of this process, at most max: those that have ended and
@@ -1573,21 +1575,22 @@ HFSB_API void hfsb_proc_keep_pipes(const int *fds, size_t count);
    without /proc. */
 HFSB_API size_t hfsb_proc_children(bool ended, long *list, size_t max);
 
-/* Frees it; proc may be NULL. A command that still runs is killed at once,
-   with its tree, which may take a second when it resists. Pipes that survivors
-   hold are given to hfsb_proc_keep_pipes(), or closed with no_keeper.
+/* Frees the object; proc may be NULL. A command that still runs is killed at
+   once, with its tree; this may wait up to a second for its end. Pipes that
+   survivors hold are given to hfsb_proc_keep_pipes(), or closed with
+   no_keeper.
 
-   Until then the command is a zombie, so that its number is not used again. */
+   Until then the command is a zombie, so that its pid is not reused. */
 HFSB_API void hfsb_proc_close(hfsb_proc *proc);
 
 /* ---- all in one call ---- */
 
-/* Runs a command to its end and waits. Output is appended to *out and *err_out
-   when these are not NULL, and given to on_output. The buffers get the start:
-   what does not fit below a buffer's max is only counted, and so is all from
-   where memory ran out, which result->incomplete tells. keep_input has no
-   effect. result may be NULL. HFSB_OK whatever the command's end was; else as
-   open. */
+/* Runs a command and waits for its end. Output is appended to *out and
+   *err_out when these are not NULL, and given to on_output. The buffers get
+   the start of the output: bytes beyond a buffer's max are only counted, and
+   so are all from where memory ran out, in which case result->incomplete is
+   true. keep_input has no effect. result may be NULL. HFSB_OK however the
+   command ended; else as hfsb_proc_open(). */
 HFSB_API hfsb_status hfsb_proc_run(const hfsb_proc_opts *opts, hfsb_buf *out,
                                    hfsb_buf *err_out, hfsb_proc_result *result,
                                    hfsb_err *err);
@@ -19574,7 +19577,7 @@ static void *hfsbi_pool_thread(void *arg) {
     return NULL;
 }
 
-/* Gives a task to the threads; false when there is none at all. Under the
+/* Gives a task to the threads; false when no thread exists. Under the
    lock. Threads that were woken but have not got the lock yet still count as
    idle, and their tasks as waiting. */
 static bool hfsbi_pool_add(hfsbi_loop *loop, hfsbi_task *task) {
@@ -21909,7 +21912,7 @@ static int hfsbi_process_order(const void *a, const void *b) {
     return x < y ? -1 : x > y;
 }
 
-/* The pid that a name in /proc stands for; 0: none. */
+/* Converts a name in /proc to a pid; 0: it is not one. */
 static long hfsbi_pid_of_name(const char *name) {
     long pid = 0;
     for (; *name >= '0' && *name <= '9' && pid < LONG_MAX / 10 - 1; name++)
@@ -22239,9 +22242,25 @@ HFSBI_FN size_t hfsbi_tree_list(const hfsbi_tree *tree, long long ran_ms,
 }
 
 /* ---- src/os/spawn.c ---- */
-/* spawn.c - starts a program: all that happens from fork to exec. */
-/* More than this goes to the shell as a file. Linux takes 128 KiB for one
-   argument. */
+/* spawn.c - starts a program: all that happens from fork to exec.
+
+   A launch prepares everything while failures can still be reported simply:
+   arguments, environment, the path of the program, pipes. Then it forks. The
+   child has only to
+
+       move its descriptors to 0, 1 and 2, close all others
+       begin a session, reset all signals, change the directory
+       execve()
+
+   and it does so with system calls alone. A child that fails writes the stage
+   and errno into the report pipe; a successful exec closes that pipe, which is
+   close-on-exec. So every failure has its message here, and no command ends
+   with an invented exit code.
+
+   The host may have threads, signal handlers and descriptors without
+   close-on-exec: none of them may change what the program sees. */
+/* Longer commands are given to the shell as a file: Linux allows 128 KiB for
+   one argument. */
 #define HFSBI_COMMAND_MAX 120000u
 
 #ifdef NSIG
@@ -22256,33 +22275,33 @@ typedef enum hfsbi_stage {
     HFSBI_STAGE_EXEC
 } hfsbi_stage;
 
-/* What a child that did not reach its program tells us through a pipe. */
+/* What a child that could not start its program writes into the pipe. */
 typedef struct hfsbi_failure {
     hfsbi_stage stage;
     int         code;
 } hfsbi_failure;
 
-/* All that the child needs, made before it exists. */
+/* All that the child needs, prepared before the fork. */
 typedef struct hfsbi_child {
     const char   *path;
     char *const  *argv;
     char *const  *envp;
     const char   *work_dir;
-    int           standard[3]; /* at 3 or above, as the next two */
-    int           script;      /* becomes 3; -1: none */
-    int           report;
+    int           standard[3];   /* at 3 or above, as the next two */
+    int           script;        /* a long command, becomes 3; -1: none */
+    int           report;        /* its end of the pipe */
     volatile bool shared_memory; /* the child ran in our memory: vfork */
 } hfsbi_child;
 
 /* ---- in the child ---- */
 
-/* With vfork() the child uses the parent's memory, and after fork() in a
-   program with threads any lock may be held for ever. So below: system calls
-   and the own stack, nothing else. */
+/* After vfork() the child uses the parent's memory, and after fork() in a
+   program with threads any lock may be held for ever. So these functions use
+   system calls and their own stack, nothing else. */
 
-/* libc keeps some signals for itself and does not let us reset them, but a
-   host may have inherited them ignored. To the kernel all zero is the default;
-   it takes the size of its own set of signals. */
+/* Resets one signal with the system call: libc reserves some signals and
+   refuses to reset them, but a host may have inherited them ignored. All zero
+   is the default action; 8 is the size of the kernel's set of signals. */
 static bool hfsbi_child_default(int number) {
 #if defined(HFSBI_LINUX) && defined(SYS_rt_sigaction)
     static const unsigned long zero[16] = {0};
@@ -22318,8 +22337,8 @@ static bool hfsbi_child_close_range(int first) {
 #endif
 }
 
-/* By the list in /proc, read without libc's directory streams: they
-   allocate. An entry is
+/* Closes the descriptors that /proc lists. Does not use libc's directory
+   streams, because they allocate. An entry is
 
        inode 8 | offset 8 | length 2 | type 1 | name, NUL-terminated  */
 static bool hfsbi_child_close_listed(int first) {
@@ -22371,9 +22390,9 @@ static bool hfsbi_child_dup(int from, int to) {
     return rc >= 0;
 }
 
-/* 0, 1, 2, the script as 3, the pipe to the parent behind them, and nothing
-   else. It comes first: a command that another thread runs sees the end of its
-   output only when this copy of its pipes is gone. */
+/* Leaves 0, 1, 2, the script as 3, the report pipe as the next, and no other
+   descriptor. This comes first: commands that other threads run see the end of
+   their output only when this child's copies of their pipes are closed. */
 static void hfsbi_child_descriptors(hfsbi_child *child, int *report) {
     int i, last = child->script >= 0 ? 4 : 3;
     for (i = 0; i < 3; i++)
@@ -22422,8 +22441,8 @@ HFSBI_FN void hfsbi_fork_guard_end(const hfsbi_fork_guard *guard) {
     errno = keep;
 }
 
-/* vfork() copies no page tables, which takes long in a big program, and runs
-   no handler of pthread_atfork(). */
+/* vfork() is fast in a big program, because it copies no page tables, and it
+   runs no handlers of pthread_atfork(). */
 static pid_t hfsbi_fork(hfsbi_child *child) {
 #ifdef HFSBI_LINUX
     pid_t pid = vfork();
@@ -22434,10 +22453,10 @@ static pid_t hfsbi_fork(hfsbi_child *child) {
     return pid;
 }
 
-/* True, and why, when the program was not reached. Its end of the pipe is
-   closed by a successful exec. After a real vfork() that has happened already:
-   then there is no waiting, since a process that the host forked at the same
-   time in another thread may hold a copy of that end for ever. */
+/* True, with the reason, when the program was not started. After a real
+   vfork() the exec has happened or failed already, so this does not wait: a
+   process that another thread forked at the same time may hold a copy of the
+   child's end of the pipe for ever. */
 static bool hfsbi_fork_failed(const hfsbi_child *child, int report,
                               hfsbi_failure *failure) {
     struct pollfd ready;
@@ -22451,21 +22470,20 @@ static bool hfsbi_fork_failed(const hfsbi_child *child, int report,
                          (ssize_t)sizeof *failure;
 }
 
-/* ---- what is prepared ---- */
+/* ---- a launch ---- */
 
 typedef struct hfsbi_launch {
     const hfsb_proc_opts *opts;
-    const char           *program; /* as the caller named it */
+    const char           *program; /* as the caller spelled it */
     hfsbi_child           child;
     hfsbi_ends            ends;
-    int                   report; /* our end */
+    int                   report; /* our end of the pipe */
     char                 *shell_argv[5];
-    char                 *command; /* with a NUL */
+    char                 *command; /* copy with a NUL */
     char                **envp;
     size_t                envp_count;
     hfsb_buf              job;  /* "HFSB_JOB=..." */
-    hfsb_buf              path; /* of the program, from here: see in_host() */
-    size_t                path_prefix;
+    hfsb_buf              path; /* of the program, as the host sees it */
 } hfsbi_launch;
 
 static void hfsbi_launch_free(hfsbi_launch *l) {
@@ -22501,12 +22519,12 @@ static hfsb_status hfsbi_fail_name_os(hfsb_err *err, int code,
 }
 
 static hfsb_status hfsbi_launch_nomem(hfsb_err *err) {
-    return hfsbi_fail_status(err, HFSB_NOMEM, "Start of a command");
+    return hfsbi_fail_status(err, HFSB_NOMEM, "Starting the command");
 }
 
 /* ---- arguments and environment ---- */
 
-/* execve() takes pointers to char, which it does not write to. */
+/* For execve(), which takes pointers to char but does not write to them. */
 static char *hfsbi_arg(const char *text) {
     return (char *)(uintptr_t)text;
 }
@@ -22515,10 +22533,9 @@ static hfsb_status hfsbi_check_env(const char *const *env, hfsb_err *err) {
     for (; env && *env; env++) {
         const char *equals = strchr(*env, '=');
         if (!equals || equals == *env)
-            return hfsbi_fail_name(err, HFSB_ARG,
-                                   "A variable must be NAME=value, but one "
-                                   "of env is: ",
-                                   *env, "");
+            return hfsbi_fail_name(
+                err, HFSB_ARG,
+                "env must consist of NAME=value, but has: ", *env, "");
     }
     return HFSB_OK;
 }
@@ -22528,19 +22545,20 @@ static hfsb_status hfsbi_check_opts(const hfsb_proc_opts *o, hfsb_err *err) {
     if (argv && o->command.len == 0) command = false;
     if (argv == command)
         return hfsbi_fail(err, HFSB_ARG, 0,
-                          "Give %s of command and argv: the first runs in a "
-                          "shell, the second without.",
+                          "Give %s of command and argv: command runs in a "
+                          "shell, argv without one.",
                           argv ? "only one" : "one");
     if (argv && !o->argv[0])
         return hfsbi_fail(err, HFSB_ARG, 0,
                           "argv is empty: its first item is the program.");
     if (hfsb_str_find_byte(o->command, '\0') != HFSB_NPOS)
         return hfsbi_fail(err, HFSB_ARG, hfsb_str_find_byte(o->command, '\0'),
-                          "The command holds a NUL byte, at offset %zu; no "
-                          "program can be given one. Remove it.",
+                          "The command contains a NUL byte at offset %zu; "
+                          "no program can be given one. Remove it.",
                           hfsb_str_find_byte(o->command, '\0'));
     if (hfsb_str_find_byte(o->job, '\0') != HFSB_NPOS)
-        return hfsbi_fail(err, HFSB_ARG, 0, "The job's id holds a NUL byte.");
+        return hfsbi_fail(err, HFSB_ARG, 0,
+                          "The job's id contains a NUL byte.");
     if (o->timeout_ms < 0)
         return hfsbi_fail(err, HFSB_ARG, 0,
                           "timeout_ms is %lld: give milliseconds, or 0 for "
@@ -22559,8 +22577,9 @@ static int hfsbi_raise(int fd, int least) {
     return high;
 }
 
-/* The command in an unlinked file. Its first words close the descriptor it
-   came by, on the first line so that line numbers hold. */
+/* Writes the command into an unlinked file; its descriptor, or -1 with errno.
+   The first words close that descriptor in the shell, on the same line, so
+   that line numbers in messages are right. */
 static int hfsbi_command_file(hfsb_str command) {
     int fd = -1;
 #if defined(HFSBI_LINUX) && defined(SYS_memfd_create)
@@ -22600,10 +22619,7 @@ static hfsb_status hfsbi_make_argv(hfsbi_launch *l, hfsb_err *err) {
     return l->command ? HFSB_OK : hfsbi_launch_nomem(err);
 }
 
-static bool hfsbi_is_job_variable(const char *variable) {
-    return strncmp(variable, "HFSB_JOB=", 9) == 0;
-}
-
+/* Sets HFSB_JOB to the job's id, instead of one that the host itself has. */
 static hfsb_status hfsbi_make_env(hfsbi_launch *l, hfsb_err *err) {
     const hfsb_proc_opts *o = l->opts;
     char *const          *from = environ;
@@ -22614,12 +22630,11 @@ static hfsb_status hfsbi_make_env(hfsbi_launch *l, hfsb_err *err) {
     while (from && from[n]) n++;
     l->envp_count = n + 2;
     l->envp = (char **)hfsbi_array(&o->alloc, l->envp_count, sizeof *l->envp);
-    if (!l->envp ||
-        hfsb_buf_append(&l->job, HFSB_LIT("HFSB_JOB=")) != HFSB_OK ||
-        hfsb_buf_append(&l->job, o->job) != HFSB_OK)
+    hfsb_buf_append(&l->job, HFSB_LIT("HFSB_JOB="));
+    if (!l->envp || hfsb_buf_append(&l->job, o->job) != HFSB_OK)
         return hfsbi_launch_nomem(err);
     for (i = 0; i < n; i++)
-        if (!hfsbi_is_job_variable(from[i])) l->envp[to++] = from[i];
+        if (strncmp(from[i], "HFSB_JOB=", 9) != 0) l->envp[to++] = from[i];
     l->envp[to++] = l->job.ptr;
     l->envp[to] = NULL;
     l->child.envp = l->envp;
@@ -22628,28 +22643,30 @@ static hfsb_status hfsbi_make_env(hfsbi_launch *l, hfsb_err *err) {
 
 /* ---- which file the program is ---- */
 
-/* dir/name, or name when dir is empty, as the child will find it, and as the
-   host does: with the work directory before what is relative. */
+/* Sets the path to dir/name, or to name when dir is empty: for the child, and
+   as the host sees it, with the working directory before a relative path. */
 static bool hfsbi_set_path(hfsbi_launch *l, hfsb_str dir, const char *name) {
     const char *work_dir = l->child.work_dir;
     bool        relative = dir.len ? *dir.ptr != '/' : *name != '/';
+    size_t      prefix = 0;
     hfsb_buf   *p = &l->path;
     hfsb_buf_truncate(p, 0);
-    if (work_dir && relative &&
-        (hfsb_buf_append(p, hfsb_cstr(work_dir)) != HFSB_OK ||
-         hfsb_buf_append_byte(p, '/') != HFSB_OK))
-        return false;
-    l->path_prefix = p->len;
-    if (dir.len && (hfsb_buf_append(p, dir) != HFSB_OK ||
-                    hfsb_buf_append_byte(p, '/') != HFSB_OK))
-        return false;
+    if (work_dir && relative) {
+        hfsb_buf_append(p, hfsb_cstr(work_dir));
+        hfsb_buf_append_byte(p, '/');
+        prefix = p->len;
+    }
+    if (dir.len) {
+        hfsb_buf_append(p, dir);
+        hfsb_buf_append_byte(p, '/');
+    }
     if (hfsb_buf_append(p, hfsb_cstr(name)) != HFSB_OK) return false;
-    l->child.path = p->ptr + l->path_prefix;
+    l->child.path = p->ptr + prefix;
     return true;
 }
 
-/* 0 when it can be run, else EACCES or ENOENT. A directory that may not be
-   searched has nothing for us. */
+/* 0 when the file can be run, else EACCES or ENOENT. Files in a directory that
+   may not be searched do not exist for us. */
 static int hfsbi_try_path(const char *path) {
     struct stat st;
     if (stat(path, &st) != 0) return ENOENT;
@@ -22657,8 +22674,8 @@ static int hfsbi_try_path(const char *path) {
     return faccessat(AT_FDCWD, path, X_OK, AT_EACCESS) == 0 ? 0 : EACCES;
 }
 
-/* The directories of the child's own PATH, as execvp() searches them: what may
-   not be run is passed over, and told about when nothing better comes. */
+/* Searches the directories of the child's own PATH like execvp(): a file that
+   may not be run is skipped, and reported when no other is found. */
 static hfsb_status hfsbi_search_path(hfsbi_launch *l, hfsb_err *err) {
     hfsb_str     rest = HFSB_LIT("/bin:/usr/bin");
     char *const *env = l->child.envp;
@@ -22699,7 +22716,7 @@ static hfsb_status hfsbi_find_program(hfsbi_launch *l, hfsb_err *err) {
 
 /* ---- descriptors ---- */
 
-/* A pipe; ours is its end of that number and does not block. */
+/* Opens a pipe; our end, 0 or 1, does not block. False with errno. */
 static bool hfsbi_make_pipe(int our_end, int *ours, int *theirs) {
     int fds[2];
     if (!hfsbi_pipe(fds)) return false;
@@ -22736,7 +22753,7 @@ static bool hfsbi_make_descriptors(hfsbi_launch *l) {
     return hfsbi_make_report(l);
 }
 
-/* ---- all together ---- */
+/* ---- errors of the child ---- */
 
 static hfsb_status hfsbi_exec_error(const hfsbi_launch *l, int code,
                                     hfsb_err *err) {
@@ -22745,8 +22762,8 @@ static hfsb_status hfsbi_exec_error(const hfsbi_launch *l, int code,
     case E2BIG:
         return hfsbi_fail(err, HFSB_LIMIT, 0,
                           "The command, its arguments and its environment "
-                          "are too long for the system: put what is long "
-                          "into a file and give its name.");
+                          "are too long for the system. Write the long "
+                          "part to a file and pass the file's name.");
     case ENOEXEC:
         return hfsbi_fail_name(err, HFSB_IO, "Cannot run ", name,
                                ": not an executable format (a script needs "
@@ -22782,6 +22799,18 @@ static hfsb_status hfsbi_launch_error(const hfsbi_launch  *l,
                               "Cannot enter the working directory ", dir);
 }
 
+/* ---- all together ---- */
+
+static hfsb_status hfsbi_launch_prepare(hfsbi_launch *l, hfsb_err *err) {
+    hfsb_status st = hfsbi_check_opts(l->opts, err);
+    if (st == HFSB_OK) st = hfsbi_make_argv(l, err);
+    if (st == HFSB_OK) st = hfsbi_make_env(l, err);
+    if (st == HFSB_OK) st = hfsbi_find_program(l, err);
+    if (st == HFSB_OK && !hfsbi_make_descriptors(l))
+        st = hfsbi_fail_os(err, errno, "Cannot open pipes for the command");
+    return st;
+}
+
 static hfsb_status hfsbi_launch_run(hfsbi_launch *l, pid_t *pid,
                                     hfsb_err *err) {
     hfsbi_fork_guard guard;
@@ -22807,12 +22836,7 @@ HFSBI_FN hfsb_status hfsbi_spawn(const hfsb_proc_opts *opts, pid_t *pid,
     l.child.standard[0] = l.child.standard[1] = l.child.standard[2] = -1;
     l.child.script = l.child.report = l.report = -1;
     l.ends.input = l.ends.output[0] = l.ends.output[1] = -1;
-    st = hfsbi_check_opts(opts, err);
-    if (st == HFSB_OK) st = hfsbi_make_argv(&l, err);
-    if (st == HFSB_OK) st = hfsbi_make_env(&l, err);
-    if (st == HFSB_OK) st = hfsbi_find_program(&l, err);
-    if (st == HFSB_OK && !hfsbi_make_descriptors(&l))
-        st = hfsbi_fail_os(err, errno, "Cannot open pipes for the command");
+    st = hfsbi_launch_prepare(&l, err);
     if (st == HFSB_OK) st = hfsbi_launch_run(&l, pid, err);
     if (st != HFSB_OK) {
         hfsbi_close(&l.ends.input);
@@ -23140,10 +23164,11 @@ hfsb_status hfsb_proc_open(const hfsb_proc_opts *opts, hfsb_proc **out,
     hfsb_status st;
     *out = NULL;
     proc = (hfsb_proc *)hfsbi_array(&opts->alloc, 1, sizeof *proc);
-    if (!proc) return hfsbi_fail_status(err, HFSB_NOMEM, "Start of a command");
+    if (!proc)
+        return hfsbi_fail_status(err, HFSB_NOMEM, "Starting the command");
     hfsbi_proc_init(proc, opts);
     if (hfsb_buf_append(&proc->input.bytes, opts->input) != HFSB_OK)
-        st = hfsbi_fail_status(err, HFSB_NOMEM, "Start of a command");
+        st = hfsbi_fail_status(err, HFSB_NOMEM, "Starting the command");
     else st = hfsbi_spawn(opts, &pid, &ends, err);
     if (st != HFSB_OK) {
         hfsbi_proc_free(proc);
@@ -23426,12 +23451,12 @@ hfsb_status hfsb_proc_input(hfsb_proc *proc, hfsb_str bytes, bool end,
     size_t            waiting = in->bytes.len - in->at;
     if (proc->io[HFSBI_SLOT_IN].io.fd < 0 || in->ends)
         return hfsbi_fail(err, HFSB_REFUSED, 0,
-                          "The command's standard input is closed: it was "
-                          "ended, or the command reads no more.");
+                          "The command's standard input is closed: by an "
+                          "earlier call or by the command itself.");
     if (waiting > HFSBI_PROC_INPUT)
         return hfsbi_fail(err, HFSB_LIMIT, 0,
-                          "The command has not read its input: %zu bytes "
-                          "wait already. Give more when it has.",
+                          "The command has not read its input yet: %zu "
+                          "bytes wait. Send more when it has read them.",
                           waiting);
     if (waiting && in->at) { /* the written bytes make room */
         memmove(in->bytes.ptr, in->bytes.ptr + in->at, waiting);
@@ -23440,7 +23465,7 @@ hfsb_status hfsb_proc_input(hfsb_proc *proc, hfsb_str bytes, bool end,
     }
     if (hfsb_buf_append(&in->bytes, bytes) != HFSB_OK) {
         hfsb_buf_truncate(&in->bytes, waiting + in->at);
-        return hfsbi_fail_status(err, HFSB_NOMEM, "Input of a command");
+        return hfsbi_fail_status(err, HFSB_NOMEM, "Writing to the command");
     }
     in->ends = end;
     hfsbi_proc_feed(proc);
@@ -23487,11 +23512,11 @@ size_t hfsb_proc_take_pipes(hfsb_proc *proc, int fds[2]) {
     return n;
 }
 
-/* ---- the keeper ---- */
+/* ---- the keeper: reads the pipes of survivors ---- */
 
 #define HFSBI_KEEPER_PIPES 64 /* of one keeper */
 
-/* Reads n pipes, at 0 and up, to their ends. */
+/* Reads the pipes at descriptors 0 to n - 1 to their ends. */
 static void hfsbi_keeper_read(size_t n) {
     struct pollfd list[HFSBI_KEEPER_PIPES];
     char          block[16384];
@@ -23515,7 +23540,8 @@ static void hfsbi_keeper_read(size_t n) {
     }
 }
 
-/* In the process that stays. No call here takes a lock. */
+/* The keeper's process. Nothing here takes a lock: the host may have threads.
+   */
 static void hfsbi_keeper_main(const int *fds, size_t n) {
     int    high[HFSBI_KEEPER_PIPES], rc;
     size_t i;
@@ -23526,13 +23552,13 @@ static void hfsbi_keeper_main(const int *fds, size_t n) {
         if (dup2(high[i], (int)i) < 0) (void)close((int)i);
     hfsbi_child_close((int)n);
     hfsbi_child_unblock();
-    rc = chdir("/"); /* or a file system would be in use */
+    rc = chdir("/"); /* so that no file system is kept in use */
     (void)rc;
     hfsbi_keeper_read(n);
     _exit(0);
 }
 
-/* Two forks, so that it is not a child of the host. */
+/* Forks twice, so that the keeper is not a child of the host. */
 static void hfsbi_keeper_start(const int *fds, size_t n) {
     hfsbi_fork_guard guard;
     pid_t            pid;
@@ -23608,7 +23634,7 @@ void hfsb_proc_close(hfsb_proc *proc) {
 typedef struct hfsbi_capture {
     const hfsb_proc_opts *opts;
     hfsb_buf             *to[2];
-    bool                  full[2]; /* what is kept is the start, with no gap */
+    bool                  full[2]; /* keeps no more: the start has no gap */
     bool                  no_memory;
 } hfsbi_capture;
 
@@ -23631,9 +23657,9 @@ static void hfsbi_capture_output(void *user, hfsb_proc_stream stream,
     if (c->opts->on_output) c->opts->on_output(c->opts->user, stream, bytes);
 }
 
-#define HFSBI_RUN_ASKS_MS 50 /* whether it was cancelled */
+#define HFSBI_RUN_ASKS_MS 50 /* between calls of cancelled() */
 
-/* Waits for what the command waits for, at most until its deadline. */
+/* Waits for the command's descriptors, at most until its deadline. */
 static void hfsbi_proc_wait(const hfsb_proc *proc, bool asks) {
     hfsb_watch    watch[HFSB_PROC_WATCHES];
     struct pollfd list[HFSB_PROC_WATCHES];
@@ -23663,7 +23689,7 @@ hfsb_status hfsb_proc_run(const hfsb_proc_opts *opts, hfsb_buf *out,
     capture.to[HFSB_PROC_STDERR] = err_out;
     inner.on_output = hfsbi_capture_output;
     inner.user = &capture;
-    inner.keep_input = false; /* nobody could write to it */
+    inner.keep_input = false; /* no caller could write to it */
     st = hfsb_proc_open(&inner, &proc, err);
     if (st != HFSB_OK) return st;
     do {
@@ -24258,6 +24284,12 @@ HFSBI_FN void hfsbi_onces_free(hfsb_tools *tools);
 /* Waits for something to happen, or until `until` (-1: for ever); may return
    earlier. Under the lock, which is let go of meanwhile. */
 HFSBI_FN void hfsbi_tools_wait(hfsb_tools *tools, long long until);
+
+/* Opens another object with the options of `like`, from the copies that it
+   owns: what its caller passed need not exist any more. The new object shares
+   nothing with it. Returns as hfsb_tools_open(). */
+HFSBI_FN hfsb_status hfsbi_tools_open_like(const hfsb_tools *like,
+                                           hfsb_tools **out, hfsb_err *err);
 
 /* hfsb_tools_close() without grace: what runs is killed at once. */
 HFSBI_FN void hfsbi_tools_free(hfsb_tools *tools);
@@ -26892,6 +26924,37 @@ hfsb_status hfsb_tools_open(const hfsb_tools_opts *opts, hfsb_tools **out,
     }
     *out = tools;
     return hfsbi_ok(err);
+}
+
+HFSBI_FN hfsb_status hfsbi_tools_open_like(const hfsb_tools *like,
+                                           hfsb_tools **out, hfsb_err *err) {
+    const hfsbi_checker *checker = like->checker;
+    hfsb_tools_opts      o = HFSB_INIT;
+    o.work_dir = hfsb_place_work_dir(like->place);
+    o.root = hfsb_place_root(like->place);
+    o.session = like->session;
+    o.env = like->env; /* without the hidden variables already */
+    o.shell = like->shell.ptr;
+    o.timeout = like->timeout;
+    o.max_timeout = like->max_timeout;
+    o.grace_ms = like->grace_ms;
+    o.max_running = like->max_running;
+    o.max_waiting = like->max_waiting;
+    o.max_finished = like->max_finished;
+    o.spill_dir = like->spills.dir;
+    o.no_spill = like->spills.none;
+    o.max_spill = like->spills.max_bytes;
+    o.max_spills = like->spills.max;
+    o.drop_spills = like->spills.dropped;
+    o.no_checks = !checker;
+    if (checker) {
+        o.checks = checker->checks;
+        o.check_count = checker->count;
+        o.no_imports = checker->no_imports;
+    }
+    o.no_keeper = like->no_keeper;
+    o.alloc = like->alloc;
+    return hfsb_tools_open(&o, out, err);
 }
 
 void hfsb_tools_close(hfsb_tools *tools) {
@@ -31489,6 +31552,18 @@ hfsb_status hfsb_tools_define(hfsb_tools_format format, hfsb_buf *out,
 #define HFSBI_NET_SEND_FLAGS 0
 #endif
 
+/* ---- calls, for every transport ---- */
+
+/* Parses the URL of the call and checks what no transport can send. HFSB_OK;
+   HFSB_ARG. */
+HFSBI_FN hfsb_status hfsbi_net_check_call(const hfsb_http_call *call,
+                                          hfsb_url *url, hfsb_err *err);
+
+/* Appends one of the call's fields with its CRLF. HFSB_OK; HFSB_ARG for an
+   invalid one, or one that the transport sets itself; HFSB_NOMEM. */
+HFSBI_FN hfsb_status hfsbi_net_put_field(const hfsb_http_field *field,
+                                         hfsb_buf *out, hfsb_err *err);
+
 /* ---- proxies ---- */
 
 /* The proxy that the environment names. */
@@ -32097,39 +32172,44 @@ static bool hfsbi_net_is(hfsb_str method, const char *name) {
 
 /* ---- the request's head ---- */
 
-/* True for the fields that frame a message or name its peer. */
-static bool hfsbi_net_owns(hfsb_str name) {
-    static const char *const own[] = {"Host", "Content-Length", "Connection",
-                                      "Transfer-Encoding"};
-    size_t                   i;
-    for (i = 0; i < sizeof own / sizeof *own; i++)
-        if (hfsb_http_same(name, hfsb_cstr(own[i]))) return true;
-    return false;
+HFSBI_FN hfsb_status hfsbi_net_check_call(const hfsb_http_call *call,
+                                          hfsb_url *url, hfsb_err *err) {
+    hfsb_status st = hfsb_url_parse(call->url, url, err);
+    if (st != HFSB_OK) return st;
+    if (url->user.ptr)
+        return hfsbi_fail(err, HFSB_ARG, 0,
+                          "The URL contains a user name: send it in an "
+                          "Authorization field instead.");
+    if (call->body_read && call->body.ptr)
+        return hfsbi_fail(err, HFSB_ARG, 0,
+                          "body and body_read must not both be set.");
+    if (!hfsbi_http_all(call->method, HFSBI_HTTP_TOKEN))
+        return hfsbi_fail(err, HFSB_ARG, 0, "Invalid HTTP method.");
+    if (hfsbi_net_is(call->method, "CONNECT"))
+        return hfsbi_fail(err, HFSB_ARG, 0, "CONNECT is not supported.");
+    return HFSB_OK;
 }
 
-/* The caller's fields; *login becomes true when one is for the proxy. */
-static hfsb_status hfsbi_net_put_fields(hfsbi_exchange *x, hfsb_buf *out,
-                                        bool *login) {
-    const hfsb_http_call *call = x->call;
-    size_t                i;
-    for (i = 0; i < call->field_count; i++) {
-        hfsb_str    name = call->fields[i].name;
-        hfsb_status st = HFSB_ARG;
-        if (!hfsbi_net_owns(name))
-            st = hfsb_http_put_field(out, name, call->fields[i].value);
-        if (hfsb_http_same(name, HFSB_LIT("Proxy-Authorization")))
-            *login = true;
-        if (st == HFSB_OK) continue;
-        if (st != HFSB_ARG) return hfsbi_fail_status(x->err, st, "request");
-        hfsbi_fail(x->err, HFSB_ARG, i, "The field ");
-        hfsbi_err_quote(x->err, name, 60);
-        hfsbi_err_add(x->err, hfsbi_net_owns(name)
-                                  ? " is set by the transport."
-                                  : " cannot be sent: its name is invalid, or "
-                                    "its value contains a control byte.");
-        return HFSB_ARG;
-    }
-    return HFSB_OK;
+/* True for the fields that frame a message or name its peer. */
+static bool hfsbi_net_owns(hfsb_str name) {
+    return hfsbi_http_is(name, "host") || hfsbi_http_is(name, "connection") ||
+           hfsbi_http_is(name, "content-length") ||
+           hfsbi_http_is(name, "transfer-encoding");
+}
+
+HFSBI_FN hfsb_status hfsbi_net_put_field(const hfsb_http_field *field,
+                                         hfsb_buf *out, hfsb_err *err) {
+    bool        own = hfsbi_net_owns(field->name);
+    hfsb_status st = HFSB_ARG;
+    if (!own) st = hfsb_http_put_field(out, field->name, field->value);
+    if (st == HFSB_OK) return st;
+    if (st != HFSB_ARG) return hfsbi_fail_status(err, st, "request");
+    (void)hfsbi_fail(err, st, 0, "The field ");
+    hfsbi_err_quote(err, field->name, 60);
+    hfsbi_err_add(err, own ? " is set by the transport."
+                           : " cannot be sent: its name is invalid, or its "
+                             "value contains a control byte.");
+    return st;
 }
 
 /* The request line: an absolute URL for a proxy, else path and query. */
@@ -32175,15 +32255,18 @@ static hfsb_status hfsbi_net_put_head(hfsbi_exchange *x, const hfsb_url *url,
     unsigned long long length;
     bool               has_login = false;
     hfsb_status        st;
+    size_t             i;
     hfsb_buf_truncate(out, 0);
     st = hfsbi_net_put_line(x, url, proxied, out);
-    if (st == HFSB_ARG)
-        return hfsbi_fail(x->err, st, 0, "Invalid HTTP method.");
     if (host.ptr[host.len - 1] == ':') host.len--; /* "host:" means "host" */
     if (st == HFSB_OK) st = hfsb_http_put_field(out, HFSB_LIT("Host"), host);
     if (st != HFSB_OK) return hfsbi_fail_status(x->err, st, "request");
-    st = hfsbi_net_put_fields(x, out, &has_login);
-    if (st != HFSB_OK) return st;
+    for (i = 0; i < x->call->field_count; i++) {
+        st = hfsbi_net_put_field(&x->call->fields[i], out, x->err);
+        if (st != HFSB_OK) return st;
+        if (hfsbi_http_is(x->call->fields[i].name, "proxy-authorization"))
+            has_login = true;
+    }
     if (proxied && login->len && !has_login)
         st = hfsb_http_put_field(out, HFSB_LIT("Proxy-Authorization"),
                                  hfsb_buf_str(login));
@@ -32462,12 +32545,8 @@ static hfsb_status hfsbi_net_try(hfsbi_exchange *x, const hfsb_url *url,
 static hfsb_status hfsbi_net_check(const hfsbi_net      *net,
                                    const hfsb_http_call *call, hfsb_url *url,
                                    bool *proxied, hfsb_err *err) {
-    hfsb_status st = hfsb_url_parse(call->url, url, err);
+    hfsb_status st = hfsbi_net_check_call(call, url, err);
     if (st != HFSB_OK) return st;
-    if (url->user.ptr)
-        return hfsbi_fail(err, HFSB_ARG, 0,
-                          "The URL contains a user name: send it in an "
-                          "Authorization field instead.");
     if (url->secure)
         return hfsbi_fail(err, HFSB_REFUSED, 0,
                           "https needs TLS, which the built-in transport does "
@@ -32475,11 +32554,6 @@ static hfsb_status hfsbi_net_check(const hfsbi_net      *net,
                           "libcurl4-openssl-dev) and build again with make, "
                           "or use the transport of hfsb_http_curl.h in your "
                           "program.");
-    if (call->body_read && call->body.ptr)
-        return hfsbi_fail(err, HFSB_ARG, 0,
-                          "body and body_read must not both be set.");
-    if (hfsbi_net_is(call->method, "CONNECT"))
-        return hfsbi_fail(err, HFSB_ARG, 0, "CONNECT is not supported.");
     *proxied = hfsbi_proxy_serves(&net->proxy, url);
     if (*proxied && !net->proxy.usable)
         return hfsbi_fail(err, HFSB_REFUSED, 0,

@@ -599,13 +599,6 @@ static int hfsbi_curl_on_request(void *user, char *ip, char *local_ip,
     return CURL_PREREQFUNC_OK;
 }
 
-/* True for the fields that the transport sets itself. */
-static bool hfsbi_curl_own_field(hfsb_str name) {
-    return hfsbi_http_is(name, "host") || hfsbi_http_is(name, "connection") ||
-           hfsbi_http_is(name, "content-length") ||
-           hfsbi_http_is(name, "transfer-encoding");
-}
-
 static hfsb_status hfsbi_curl_add(hfsbi_curl_call *x, const char *line) {
     struct curl_slist *list = curl_slist_append(x->fields, line);
     if (!list) return hfsbi_fail_status(x->err, HFSB_NOMEM, "request");
@@ -616,20 +609,10 @@ static hfsb_status hfsbi_curl_add(hfsbi_curl_call *x, const char *line) {
 static hfsb_status hfsbi_curl_add_field(hfsbi_curl_call       *x,
                                         const hfsb_http_field *field,
                                         hfsb_buf              *line) {
-    hfsb_status st = HFSB_ARG;
+    hfsb_status st;
     hfsb_buf_truncate(line, 0);
-    if (!hfsbi_curl_own_field(field->name))
-        st = hfsb_http_put_field(line, field->name, field->value);
-    if (st == HFSB_ARG) {
-        (void)hfsbi_fail(x->err, st, 0, "The field ");
-        hfsbi_err_quote(x->err, field->name, 60);
-        hfsbi_err_add(x->err, hfsbi_curl_own_field(field->name)
-                                  ? " is set by the transport."
-                                  : " cannot be sent: its name is invalid, or "
-                                    "its value contains a control byte.");
-        return st;
-    }
-    if (st) return hfsbi_fail_status(x->err, st, "request");
+    st = hfsbi_net_put_field(field, line, x->err);
+    if (st) return st;
     hfsb_buf_truncate(line, line->len - 2); /* libcurl adds the CRLF */
     if (hfsbi_trim(field->value).len) return hfsbi_curl_add(x, line->ptr);
     /* to libcurl "name:" means no such field, "name;" an empty one */
@@ -657,18 +640,8 @@ static hfsb_status hfsbi_curl_add_fields(hfsbi_curl_call *x) {
 /* Checks the call and makes libcurl's copies of its texts. */
 static hfsb_status hfsbi_curl_prepare(hfsbi_curl_call *x) {
     const hfsb_http_call *call = x->call;
-    hfsb_status           st = hfsb_url_parse(call->url, &x->url, x->err);
+    hfsb_status           st = hfsbi_net_check_call(call, &x->url, x->err);
     if (st) return st;
-    if (x->url.user.ptr)
-        return hfsbi_fail(x->err, HFSB_ARG, 0,
-                          "The URL contains a user name: send it in an "
-                          "Authorization field instead.");
-    if (!hfsbi_http_all(call->method, HFSBI_HTTP_TOKEN) ||
-        hfsb_str_equal(call->method, HFSB_LIT("CONNECT")))
-        return hfsbi_fail(x->err, HFSB_ARG, 0, "Invalid HTTP method.");
-    if (call->body.ptr && call->body_read)
-        return hfsbi_fail(x->err, HFSB_ARG, 0,
-                          "body and body_read must not both be set.");
     if (hfsb_str_equal(call->method, HFSB_LIT("HEAD")) &&
         (call->body.ptr || call->body_read))
         return hfsbi_fail(x->err, HFSB_ARG, 0, "HEAD must not have a body.");

@@ -290,95 +290,99 @@ HFSB_API hfsb_status hfsb_server_add_sandbox(
 /* ---- src/mcp/mcp.h ---- */
 /* ==== MCP: the tools for hosts of the Model Context Protocol ============ */
 
-/* On a server: over a pair of descriptors (stdio), over POST /mcp, or both.
-   All revisions of the protocol from 2024-11-05 to 2026-07-28 are spoken at
-   once, message by message. It offers the tools of this machine or of a
-   session, and those that the program adds. Lives as long as the server. */
+/* MCP on a server: over a pair of descriptors (stdio), over POST /mcp, or
+   both. It serves all revisions of the protocol from 2024-11-05 to 2026-07-28
+   at the same time, message by message. It offers the tools of this machine or
+   of a session, and those that the program adds. Freed with the server. */
 typedef struct hfsb_mcp hfsb_mcp;
 
 typedef struct hfsb_mcp_opts {
-    const char *name;             /* of the server, for hosts (NULL: "hfsb") */
-    const char *title;            /* (NULL: none) */
-    const char *version;          /* (NULL: that of the library) */
-    hfsb_str    instructions;     /* for the model, behind our own sentences */
-    const hfsb_tools_opts *tools; /* of this machine's (NULL: the defaults);
-                                 each session of a client has its own, in
-                                 which a file must be read before it is
-                                 changed; no_imports is set when bash is not
-                                 offered */
-    bool                   no_tools;  /* none but those that are added */
-    bool                   read_only; /* only those that change nothing; of
-                                 the program's own those whose annotations
-                                 say readOnlyHint true */
-    hfsb_str only; /* names of the tools to offer, commas between (empty: all
-                      but exists); an unknown one is HFSB_ARG. Those that are
-                      added are offered besides, and not named here */
-    const char *path;        /* of the route (NULL: "/mcp"; "": no route) */
-    long long   answer_ms;   /* a call that takes longer is answered with what
-                            there is, and a job to ask later (0: 50,000); one
-                            of the program's own tools is waited for */
+    const char            *name;  /* of the server, for hosts (NULL: "hfsb") */
+    const char            *title; /* for people (NULL: none) */
+    const char            *version;      /* (NULL: that of the library) */
+    hfsb_str               instructions; /* for the model, appended to ours */
+    const hfsb_tools_opts *tools; /* of the local tools (NULL: the defaults).
+                                 Each client session has its own tools; in it
+                                 a file must be read before it is changed.
+                                 no_imports is set when bash is not offered */
+    bool                   no_tools;  /* offer only tools that are added */
+    bool                   read_only; /* offer only tools that change nothing:
+                                 of the added ones those whose annotations have
+                                 readOnlyHint true */
+    hfsb_str    only; /* names of the built-in tools to offer, commas between
+                      (empty: all but exists); an unknown one is HFSB_ARG. Added
+                      tools are always offered */
+    const char *path; /* of the route (NULL: "/mcp"; "": no route) */
+    long long   answer_ms;   /* a call that takes longer is answered with its
+                            output so far and a job to ask later (0: 50,000);
+                            added tools have no such limit */
     long long   beat_ms;     /* between progress notifications (0: 5,000) */
-    long long   grace_ms;    /* at the end of stdio, between TERM and KILL
+    long long   grace_ms;    /* between SIGTERM and SIGKILL at the end of stdio
                             (0: 500) */
-    size_t      max_message; /* bytes that one may have (0: 32 MiB) */
-    bool        logging;     /* clients may ask for what hfsb_mcp_log() says */
+    size_t      max_message; /* bytes of one message (0: 32 MiB) */
+    bool        logging;     /* clients may ask for lines of hfsb_mcp_log() */
 } hfsb_mcp_opts;
 
-/* HFSB_OK; HFSB_ARG; as hfsb_tools_open() and hfsb_server_add(). opts may be
-   NULL; what it points to is copied, as far as hfsb_tools_open() does. */
+/* Adds MCP to a server, before it serves. opts may be NULL; its texts and
+   lists are copied as by hfsb_tools_open(). HFSB_OK; HFSB_ARG; otherwise as
+   hfsb_tools_open() and hfsb_server_add(). On failure *out is NULL and the
+   server is as it was. */
 HFSB_API hfsb_status hfsb_server_add_mcp(hfsb_server         *server,
                                          const hfsb_mcp_opts *opts,
                                          hfsb_mcp **out, hfsb_err *err);
 
-/* The tools are those of a session, which must stay until the server is
-   closed: for its sandbox runtime. Before it serves. */
+/* Offers the tools of a session instead of the local ones, before the server
+   serves. The session must use the sandbox runtime, else HFSB_ARG, and must
+   exist until the server is closed. HFSB_OK; HFSB_NOMEM: close the server. */
 HFSB_API hfsb_status hfsb_mcp_use_session(hfsb_mcp *mcp, hfsb_session *session,
                                           hfsb_err *err);
 
-/* Serves one client over descriptors (pipes, sockets, files, a terminal), a
-   message a line; both stay the caller's and blocking or not as they are. When
-   the input ends the server stops: calls under way have 200 ms to end, then
-   they are cancelled, commands and all they left behind are killed, without
-   waiting for what is slow; but hfsb_server_close() waits for threads that
-   are in a function of the program's own. Once. */
+/* Serves one client over descriptors (pipes, sockets, files, a terminal), one
+   message per line. Both stay the caller's, and their O_NONBLOCK is not
+   changed. May be called once; HFSB_ARG then, or HFSB_NOMEM, HFSB_IO.
+
+   At the end of input the server stops: calls have 200 ms to finish, then they
+   are cancelled, and commands and all processes they left are killed. Slow
+   work is not waited for, but hfsb_server_close() waits for threads that are
+   in a function of the program. */
 HFSB_API hfsb_status hfsb_mcp_stdio(hfsb_mcp *mcp, int in, int out,
                                     hfsb_err *err);
 
-/* ---- tools of the program's own ---- */
+/* ---- tools of the program ---- */
 
-/* One call of such a tool, for its function alone, in the thread that it runs
-   in. */
+/* One call of such a tool: for its function, in the thread it runs in. */
 typedef struct hfsb_mcp_call hfsb_mcp_call;
 
 typedef struct hfsb_mcp_tool {
     const char *name;        /* letters, digits, _ and -; up to 64 */
     const char *title;       /* for people (NULL: none) */
     const char *description; /* for the model */
-    const char *schema;      /* of its arguments, a JSON object (NULL: it
-                                takes none): what the model is told. It is
-                                fn that checks them, hfsb_json_arg_int() and
-                                the others help */
-    const char *annotations; /* a JSON object, {"readOnlyHint":true} (NULL: it
-                                may change anything) */
-    /* Does the work and says what came of it with the functions below. It runs
-       in a thread of the server, may block, and may run several times at once:
-       max_threads of hfsb_server_opts, which tools for files share. Many hosts
-       give up after a minute. arguments is an object, and gone when it
-       returns. Saying nothing is "(no output)". */
+    const char *schema;      /* of the arguments, a JSON object (NULL: there
+                                are none). It only informs the model: fn must
+                                check the arguments; hfsb_json_arg_int() and
+                                the like help */
+    const char *annotations; /* a JSON object such as {"readOnlyHint":true}
+                                (NULL: the tool may change anything) */
+    /* Does the work and reports its result with the functions below; without
+       any the result is "(no output)". Runs in a thread of the server, may
+       block, and may run several times at once: max_threads of
+       hfsb_server_opts limits it, together with the file tools. Many hosts
+       give up after a minute. arguments is an object that lives until fn
+       returns. */
     void (*fn)(void *user, hfsb_mcp_call *call,
                const hfsb_json_value *arguments);
     void *user;
 } hfsb_mcp_tool;
 
-/* Before it serves. Texts are copied. HFSB_OK also for one that read_only
-   leaves out; HFSB_ARG for a name that is none or is taken and for a schema
-   that is no object; HFSB_NOMEM. */
+/* Adds a tool, before the server serves. Texts are copied. HFSB_OK, also for
+   a tool that read_only leaves out; HFSB_ARG for a bad or taken name and for a
+   schema that is not an object; HFSB_NOMEM. */
 HFSB_API hfsb_status hfsb_mcp_add_tool(hfsb_mcp            *mcp,
                                        const hfsb_mcp_tool *tool,
                                        hfsb_err            *err);
 
-/* Blocks of the result, in order. Without memory the call fails as a whole.
-   Data is bytes; it is sent in base64. */
+/* Add a block to the result. data is bytes and is sent as base64. When there is
+   no memory for a block, the whole call fails. */
 HFSB_API void hfsb_mcp_text(hfsb_mcp_call *call, const char *format, ...)
     HFSBI_PRINTF(2, 3);
 HFSB_API void hfsb_mcp_str(hfsb_mcp_call *call, hfsb_str text);
@@ -388,19 +392,19 @@ HFSB_API void hfsb_mcp_audio(hfsb_mcp_call *call, const char *mime_type,
                              hfsb_str data);
 HFSB_API void hfsb_mcp_resource(hfsb_mcp_call *call, hfsb_str uri,
                                 const char *mime_type, hfsb_str text);
-/* The call failed: a text that tells the model what to do, as in printf. */
+/* Marks the call as failed; the text tells the model what to do next. */
 HFSB_API void hfsb_mcp_fail(hfsb_mcp_call *call, const char *format, ...)
     HFSBI_PRINTF(2, 3);
-/* For a client that wants to know: progress must grow; total 0 is unknown;
-   message may be "". */
+/* Sends progress if the client asked for it. Numbers that do not grow are
+   dropped; total 0 is unknown; message may be "". */
 HFSB_API void hfsb_mcp_progress(hfsb_mcp_call *call, double progress,
                                 double total, const char *message);
-/* A line for the client's log, when it wants those of this level: "debug",
-   "info", "notice", "warning", "error", "critical", "alert", "emergency". */
+/* Sends a log line if the client asked for its level: "debug", "info",
+   "notice", "warning", "error", "critical", "alert", "emergency". */
 HFSB_API void hfsb_mcp_log(hfsb_mcp_call *call, const char *level,
                            hfsb_str text);
-/* Set when nobody waits for the result any more, and when the server ends: a
-   function that takes long looks at it now and then. Good until fn returns. */
+/* Is set when the result is not wanted any more and when the server stops: a
+   slow function should check it now and then. Lives until fn returns. */
 HFSB_API const hfsb_cancel *hfsb_mcp_cancel(const hfsb_mcp_call *call);
 
 #ifdef __cplusplus
@@ -5420,21 +5424,28 @@ hfsb_status hfsb_server_add_sandbox(hfsb_server                    *server,
 }
 
 /* ---- src/mcp/mcp_private.h ---- */
-/* The inside of MCP on a server. Private to server_mcp*.c.
+/* The inside of MCP. A file uses only the files above it:
 
-       bytes -> server_mcp_stdio, server_mcp_http: a document and its head
-             -> server_mcp_message: what it says, or what is wrong with it
-             -> server_mcp: the method; a tool call becomes a
-                server_mcp_call, which runs in the loop (commands), in a
-                thread (files, tools of the program, a session)
-             -> server_mcp_show: the result as blocks
-             -> server_mcp_reply: the message, back through the channel
+       message.c   reads and writes messages of the protocol (pure)
+       show.c      turns the result of a tool into content blocks (pure)
+       list.c      the tools and the instructions that clients are offered
+       call.c      sessions of clients, and one call of a tool
+       channel.c   serves one message: its method, its answer
+       stdio.c     a channel over two descriptors
+       http.c      a channel per POST request
+       mcp.c       the object: options, start, shutdown
+       remote.c    runs calls in the sandbox of a session
 
-   All of it belongs to the thread that serves, but for what is marked
-   otherwise. The pure parts (message, reply, list, show) touch no OS. */
+   The way of a tool call:
+
+       bytes -> stdio, http -> channel -> message (what is asked)
+                                       -> call (runs it) -> show (blocks)
+       bytes <- stdio, http <----------------- message (the answer)
+
+   Everything belongs to the thread that serves, unless marked otherwise. */
 
 #define HFSBI_MCP_MODERN "2026-07-28"
-#define HFSBI_MCP_LATEST "2025-11-25" /* of the legacy ones */
+#define HFSBI_MCP_LATEST "2025-11-25" /* newest version with initialize */
 
 enum {
     HFSBI_MCP_ANSWER_MS = 50000,
@@ -5445,17 +5456,17 @@ enum {
     HFSBI_MCP_TEXT = 45000, /* characters of a result; hosts take 50,000 */
     HFSBI_MCP_IMAGE = 5 * 1024 * 1024, /* bytes of base64 */
     HFSBI_MCP_SESSIONS = 64,
-    HFSBI_MCP_SESSION_MS = 60 * 60 * 1000, /* unused, it is forgotten */
-    HFSBI_MCP_SILENT = 8,                  /* above every level of a log */
-    HFSBI_MCP_BATCH = 100,                 /* messages in one */
-    HFSBI_MCP_LONG = 1 << 20,    /* bytes from which on values are counted */
-    HFSBI_MCP_VALUES = 200000,   /* in one message, when it is long */
-    HFSBI_MCP_CALLS = 512,       /* at once; what is more is refused */
-    HFSBI_MCP_TAIL = 4096,       /* bytes of a command's output, for beats */
-    HFSBI_MCP_SAID = 1024 * 1024 /* bytes of notifications of one call */
+    HFSBI_MCP_SESSION_MS = 60 * 60 * 1000, /* idle sessions are dropped */
+    HFSBI_MCP_SILENT = 8,                  /* above every log level */
+    HFSBI_MCP_BATCH = 100,                 /* messages in one batch */
+    HFSBI_MCP_LONG = 1 << 20,      /* bytes from which values are counted */
+    HFSBI_MCP_VALUES = 200000,     /* JSON values in one long message */
+    HFSBI_MCP_CALLS = 512,         /* running at once; more are refused */
+    HFSBI_MCP_TAIL = 4096,         /* bytes of output kept for progress */
+    HFSBI_MCP_OUTBOX = 1024 * 1024 /* bytes of unsent notifications per call */
 };
 
-/* Codes of JSON-RPC and of MCP. */
+/* Error codes of JSON-RPC and of MCP. */
 enum {
     HFSBI_MCP_PARSE = -32700,
     HFSBI_MCP_INVALID = -32600,
@@ -5467,9 +5478,10 @@ enum {
     HFSBI_MCP_VERSION = -32022
 };
 
-/* ---- server_mcp_message.c (pure): what a message says ---- */
+/* ---- message.c: reading ---- */
 
-/* What came with it. A field that is absent has a NULL ptr. */
+/* The HTTP header fields that belong to a message. An absent field has a NULL
+   ptr. All-zero: the message came over stdio. */
 typedef struct hfsbi_mcp_head {
     bool     http;
     hfsb_str version, method, name; /* MCP-Protocol-Version, Mcp-Method,
@@ -5479,12 +5491,12 @@ typedef struct hfsbi_mcp_head {
 typedef enum hfsbi_mcp_kind {
     HFSBI_MCP_REQUEST,
     HFSBI_MCP_NOTIFICATION,
-    HFSBI_MCP_RESPONSE, /* to nothing that we asked: ignored */
-    HFSBI_MCP_FAULT     /* code, status, err, data: to be answered so */
+    HFSBI_MCP_RESPONSE, /* ignored: the server sends no requests */
+    HFSBI_MCP_FAULT     /* to be answered with code, status and err */
 } hfsbi_mcp_kind;
 
 typedef enum hfsbi_mcp_method {
-    HFSBI_MCP_OTHER, /* of a notification that is ignored */
+    HFSBI_MCP_OTHER, /* a notification that is ignored */
     HFSBI_MCP_INITIALIZE,
     HFSBI_MCP_PING,
     HFSBI_MCP_DISCOVER,
@@ -5494,92 +5506,96 @@ typedef enum hfsbi_mcp_method {
     HFSBI_MCP_CANCELLED  /* notifications/cancelled */
 } hfsbi_mcp_method;
 
+/* A checked message. Every decision about what it asks is made here once.
+   Values and texts belong to the document or the head, or are static. */
 typedef struct hfsbi_mcp_message {
     hfsbi_mcp_kind         kind;
     hfsbi_mcp_method       method;
-    bool                   modern;
+    bool                   modern; /* of the revision 2026-07-28 */
     const hfsb_json_value *id;     /* of a request or fault; NULL: null */
     const hfsb_json_value *params; /* an object, or NULL */
-    const hfsb_json_value *token;  /* of progress, or NULL */
-    hfsb_str version;   /* that the message names, else ""; static texts or
-                           bytes of the document or head */
-    hfsb_str log_level; /* modern, else "" */
-    hfsb_str tool;      /* of tools/call */
-    const hfsb_json_value *arguments; /* ... an object, or NULL; one that came
-                                         as a string of JSON is a fault that
-                                         the caller sees as a result: see
-                                         bad_arguments */
-    bool                   bad_arguments; /* `arguments` is no object */
-    const hfsb_json_value *target;        /* of cancelled: the id */
-    int                    code;          /* of a fault */
-    int                    status;        /* ... of HTTP */
-    hfsb_err               err;           /* ... its sentence */
+    const hfsb_json_value *token;  /* for progress notifications, or NULL */
+    hfsb_str version; /* of initialize: the version to answer with; otherwise
+                         the version that _meta or the head names, or "" */
+    int      level;   /* of setLevel: the new level; of a modern request: the
+                         level it asks for; otherwise HFSBI_MCP_SILENT */
+    hfsb_str tool;    /* of tools/call */
+    const hfsb_json_value *arguments; /* of tools/call: an object or NULL */
+    bool                   bad_arguments; /* `arguments` is not an object */
+    const hfsb_json_value *target;        /* of cancelled: the request's id */
+    int                    code;          /* of a fault: for JSON-RPC */
+    int                    status;        /* of a fault: for HTTP */
+    hfsb_err               err;           /* of a fault: msg is its sentence */
 } hfsbi_mcp_message;
 
 /* Reads one message, in the order of checks of the newest revision. root may
-   be anything, but for an array (see batches in server_mcp.c). logging: that
-   method exists. */
+   be any value; an array counts as a malformed message (channel.c takes
+   batches apart). logging: logging/setLevel is a known method. */
 HFSBI_FN void hfsbi_mcp_read(const hfsb_json_value *root,
                              const hfsbi_mcp_head *head, bool logging,
                              hfsbi_mcp_message *out);
 
-/* True when text is one of the revisions; *modern tells which era. */
+/* Makes the message a fault; its sentence is in m->err already. Returns false,
+   so that a check can return it. */
+HFSBI_FN bool hfsbi_mcp_refuse(hfsbi_mcp_message *m, int code, int status);
+
+/* Returns true when text names a revision; *modern: it is the newest. */
 HFSBI_FN bool hfsbi_mcp_version_known(hfsb_str text, bool *modern);
 
-/* 0 for "debug" to 7 for "emergency"; -1: none. */
+/* Returns 0 for "debug" to 7 for "emergency", -1 for any other name. */
 HFSBI_FN int hfsbi_mcp_level(hfsb_str name);
 
-/* True when two ids (or tokens) are the same, by type, too. */
-HFSBI_FN bool hfsbi_mcp_same_id(const hfsb_json_value *a, hfsb_str b_text);
+/* Returns true when two ids are equal in type and value. */
+HFSBI_FN bool hfsbi_mcp_same_id(const hfsb_json_value *a,
+                                const hfsb_json_value *b);
 
-/* ---- server_mcp_reply.c (pure): messages to a client ----
-   Each appends one line of JSON without a line feed; HFSB_OK, or HFSB_NOMEM
-   with *out as it was. id is JSON text as hfsbi_mcp_id_text() writes it. */
+/* ---- message.c: writing ----
+   Each function appends one line of JSON, without a line feed. HFSB_OK; or
+   HFSB_NOMEM with the bytes of *out as they were. A NULL id is written as
+   null. */
 
-/* What stays the same for all replies. */
+/* Properties of the server that replies contain. */
 typedef struct hfsbi_mcp_about {
     hfsb_buf name, title, version, instructions;
-    hfsb_buf tools; /* the list, a JSON array */
+    hfsb_buf tools; /* the list of tools as a JSON array, printed once */
     bool     logging;
 } hfsbi_mcp_about;
 
-/* An id or a token as JSON text; "null" for NULL. */
-HFSBI_FN hfsb_status hfsbi_mcp_id_text(const hfsb_json_value *id,
-                                       hfsb_buf              *out);
-
 HFSBI_FN hfsb_status hfsbi_mcp_put_fault(const hfsbi_mcp_message *m,
                                          hfsb_buf                *out);
-HFSBI_FN hfsb_status hfsbi_mcp_put_error(hfsb_str id, int code,
+HFSBI_FN hfsb_status hfsbi_mcp_put_error(const hfsb_json_value *id, int code,
                                          hfsb_str sentence, hfsb_buf *out);
-HFSBI_FN hfsb_status hfsbi_mcp_put_empty(hfsb_str id, hfsb_buf *out);
-/* version: what the client asked for. */
+HFSBI_FN hfsb_status hfsbi_mcp_put_empty(const hfsb_json_value *id,
+                                         hfsb_buf              *out);
+/* version: the one that both sides will use. */
 HFSBI_FN hfsb_status hfsbi_mcp_put_initialize(const hfsbi_mcp_about *about,
-                                              hfsb_str id, hfsb_str version,
-                                              hfsb_buf *out);
+                                              const hfsb_json_value *id,
+                                              hfsb_str version, hfsb_buf *out);
 HFSBI_FN hfsb_status hfsbi_mcp_put_discover(const hfsbi_mcp_about *about,
-                                            hfsb_str id, hfsb_buf *out);
+                                            const hfsb_json_value *id,
+                                            hfsb_buf              *out);
 HFSBI_FN hfsb_status hfsbi_mcp_put_list(const hfsbi_mcp_about *about,
-                                        hfsb_str id, bool modern,
+                                        const hfsb_json_value *id, bool modern,
                                         hfsb_buf *out);
-/* blocks: as hfsbi_mcp_blocks holds them. */
+/* blocks: JSON objects with commas between them. */
 HFSBI_FN hfsb_status hfsbi_mcp_put_result(const hfsbi_mcp_about *about,
-                                          hfsb_str id, bool modern,
-                                          hfsb_str blocks, bool is_error,
-                                          hfsb_buf *out);
+                                          const hfsb_json_value *id,
+                                          bool modern, hfsb_str blocks,
+                                          bool is_error, hfsb_buf *out);
 /* total 0 and message "" are left out. */
-HFSBI_FN hfsb_status hfsbi_mcp_put_progress(hfsb_str token, double progress,
-                                            double total, hfsb_str message,
-                                            hfsb_buf *out);
+HFSBI_FN hfsb_status hfsbi_mcp_put_progress(const hfsb_json_value *token,
+                                            double progress, double total,
+                                            hfsb_str message, hfsb_buf *out);
 HFSBI_FN hfsb_status hfsbi_mcp_put_log(const char *level, hfsb_str text,
                                        hfsb_buf *out);
 
-/* ---- server_mcp_show.c (pure): a result as blocks ---- */
+/* ---- show.c: results as blocks ---- */
 
-/* Blocks of a result as JSON, commas between them. */
+/* Content blocks of a result. */
 typedef struct hfsbi_mcp_blocks {
-    hfsb_buf    json;
+    hfsb_buf    json; /* objects with commas between them */
     bool        is_error;
-    hfsb_status status; /* HFSB_NOMEM: some are missing */
+    hfsb_status status; /* HFSB_NOMEM: some blocks are missing */
 } hfsbi_mcp_blocks;
 
 HFSBI_FN void hfsbi_mcp_add_text(hfsbi_mcp_blocks *b, hfsb_str text);
@@ -5589,269 +5605,332 @@ HFSBI_FN void hfsbi_mcp_add_data(hfsbi_mcp_blocks *b, const char *type,
 HFSBI_FN void hfsbi_mcp_add_resource(hfsbi_mcp_blocks *b, hfsb_str uri,
                                      hfsb_str mime_type, hfsb_str text);
 
-/* What a tool of ours gave, for a model: its text, cut to HFSBI_MCP_TEXT
-   characters at the end of a line with how to read on, and behind it a line
-   in brackets with those added keys that a model needs: of read which lines
-   of how many these are when that is not all; of bash_output whether it runs,
-   its exit code, next_offset; of bash what is left running. A failure has at
-   most some 10,000 characters, its middle left out. An image (keys data,
-   mime_type) becomes an image block. */
+/* Adds the result of a built-in tool: its text, cut to HFSBI_MCP_TEXT
+   characters, and a line in brackets with the facts that a model needs next:
+       read          which lines these are, and the offset of the next ones
+       bash_output   whether the job runs, its exit code, next_offset
+       any           processes that are left running
+   A failure is cut in its middle to about 10,000 characters. An image becomes
+   an image block. */
 HFSBI_FN void hfsbi_mcp_show(hfsb_str tool, const hfsb_tool_result *result,
                              hfsbi_mcp_blocks *out);
 
-/* A command that is still running when the client's patience ends: `so_far`
-   is the result of bash_output for the job. */
+/* Adds the answer for a command that goes on as a job. so_far: the result of
+   bash_output for that job. */
 HFSBI_FN void hfsbi_mcp_show_running(hfsb_str job, long long seconds,
                                      const hfsb_tool_result *so_far,
                                      hfsbi_mcp_blocks       *out);
 
-/* The last line that has something in it, its first 120 characters: for
-   progress. */
+/* Returns the last line that is not blank, at most 120 characters of it, for
+   progress messages. */
 HFSBI_FN hfsb_str hfsbi_mcp_last_line(hfsb_str text);
 
-/* ---- server_mcp_list.c (pure): the tools that are offered ---- */
+/* ---- list.c: what clients are offered ---- */
 
-typedef struct hfsbi_mcp_choice {
-    bool     read_only; /* readOnlyHint is true, and it is not bash_output */
-    hfsb_str only;      /* names, commas between; empty: all but exists */
-} hfsbi_mcp_choice;
+/* A tool that the program added. */
+typedef struct hfsbi_mcp_tool {
+    hfsb_json_doc definition; /* as tools/list shows it */
+    void (*fn)(void *user, hfsb_mcp_call *call,
+               const hfsb_json_value *arguments);
+    void *user;
+} hfsbi_mcp_tool;
 
-/* Appends to *list (a JSON array, or empty) those of `all` (a JSON array of
-   definitions) that are chosen. HFSB_ARG when `only` names one that is not in
-   it. */
-HFSBI_FN hfsb_status hfsbi_mcp_choose(hfsb_str                all,
-                                      const hfsbi_mcp_choice *choice,
-                                      hfsb_buf *list, hfsb_err *err);
-/* Appends the definition of a tool of the program's own. */
-HFSBI_FN hfsb_status hfsbi_mcp_define(const hfsb_mcp_tool *tool,
-                                      hfsb_buf *list, hfsb_err *err);
-/* Whether the list has a tool of that name. */
-HFSBI_FN bool hfsbi_mcp_lists(hfsb_str list, hfsb_str name);
+/* The tools that are offered: built-in ones first, then the program's. Fixed
+   once the server serves. All-zero is empty. */
+typedef struct hfsbi_mcp_list {
+    hfsb_alloc    alloc;
+    bool          read_only; /* offer only tools that change nothing */
+    hfsb_json_doc doc;       /* definitions of all built-in tools, */
+    const hfsb_json_value **built_in; /* and pointers to those on offer */
+    size_t                  built_in_count;
+    hfsbi_mcp_tool         *own;
+    size_t                  own_count, own_cap;
+} hfsbi_mcp_list;
 
-/* ---- server_mcp.c: the state ---- */
+HFSBI_FN void hfsbi_mcp_list_free(hfsbi_mcp_list *list);
 
-/* What a client calls one session: over stdio the connection; over HTTP those
-   requests with the same Mcp-Session-Id, or with none. It holds the commands
-   and the files that were read. */
+/* Replaces the built-in tools by those of `all` (a JSON array of definitions)
+   that `only` names (commas between; empty: all but exists). HFSB_OK; HFSB_ARG
+   when a name is unknown, is not read-only though it must be, or belongs to a
+   tool of the program; HFSB_NOMEM. A failure leaves the list as it was. */
+HFSBI_FN hfsb_status hfsbi_mcp_list_choose(hfsbi_mcp_list *list, hfsb_str all,
+                                           hfsb_str only, hfsb_err *err);
+
+/* Adds a tool of the program, or leaves it out when the list is read-only and
+   the tool is not. HFSB_OK; HFSB_ARG for a bad definition or a name that is
+   taken; HFSB_NOMEM. A failure leaves the list as it was. */
+HFSBI_FN hfsb_status hfsbi_mcp_list_add(hfsbi_mcp_list      *list,
+                                        const hfsb_mcp_tool *tool,
+                                        hfsb_err            *err);
+
+/* Returns true when a tool of that name is offered. *own (may be NULL) becomes
+   the tool of the program, or NULL for a built-in one. */
+HFSBI_FN bool hfsbi_mcp_list_find(const hfsbi_mcp_list *list, hfsb_str name,
+                                  const hfsbi_mcp_tool **own);
+
+/* Appends the definitions as a JSON array. HFSB_OK, or HFSB_NOMEM with the
+   bytes of *out as they were. */
+HFSBI_FN hfsb_status hfsbi_mcp_list_print(const hfsbi_mcp_list *list,
+                                          hfsb_buf             *out);
+
+/* Offers those of the built-in tools `all` that the options chose. Before the
+   server serves. Returns as hfsbi_mcp_list_choose(); after HFSB_NOMEM the
+   object must not serve. */
+HFSBI_FN hfsb_status hfsbi_mcp_offer(hfsb_mcp *mcp, hfsb_str all,
+                                     hfsb_err *err);
+
+/* Sets the instructions for the model: ours, then those of the program.
+   HFSB_OK, HFSB_NOMEM. */
+HFSBI_FN hfsb_status hfsbi_mcp_instruct(hfsb_mcp *mcp, hfsb_str ours);
+
+/* ---- the object ---- */
+
+/* A client's session: over stdio the connection, over HTTP the requests with
+   the same Mcp-Session-Id, or with none. It owns the commands that were
+   started in it and knows the files that were read. */
 typedef struct hfsbi_mcp_session {
     struct hfsbi_mcp_session *next;
     hfsb_mcp                 *mcp;
-    hfsb_buf                  id;      /* "": the one without */
-    bool                      unnamed; /* of stdio: no id leads to it */
-    hfsb_tools               *tools;   /* NULL until the first call, and with a
-                                        session of the caller's */
-    hfsbi_source              source;  /* drives the tools */
+    hfsb_buf                  id;      /* "": requests without one */
+    bool                      unnamed; /* of stdio: not found by any id */
+    hfsb_tools               *tools;   /* NULL until the first local call */
+    hfsbi_source              source;  /* lets the loop drive the tools */
     hfsbi_plan                plan;
-    char                      version[16]; /* that initialize agreed on */
-    int                       log_level;   /* legacy, or HFSBI_MCP_SILENT */
+    char                      version[16]; /* agreed on by initialize */
+    int                       log_level;   /* of legacy requests */
     size_t                    users;       /* channels and calls */
-    long long                 used;        /* when, last */
+    long long                 used;        /* time of the last release */
 } hfsbi_mcp_session;
 
-/* Where the messages of one client go; part of its owner, and gone with it
-   (see gone), but not before receive() has returned. stdio has one; over HTTP
-   each request has its own. */
+/* Where the messages of one client come from and go to: the first member of
+   its owner. stdio has one channel; over HTTP each request has its own. Its
+   owner must call hfsbi_mcp_calls_detach() before it goes, and must not free
+   it before hfsbi_mcp_receive() has returned. */
 typedef struct hfsbi_mcp_channel {
     hfsb_mcp          *mcp;
-    hfsbi_mcp_session *session;
-    /* The answer to a request; called once for each that receive() counted,
-       maybe before it returns; the channel may be gone then. status is that
-       for HTTP. *message is taken over or left; it is empty with 503, when
-       there was no memory for it, and with 0: the request was cancelled, and
-       is not answered. */
+    hfsbi_mcp_session *session; /* held; NULL: see open */
+    /* Sets `session` for a message, or for a batch (m is NULL). Called before
+       the first one that needs it, when session is NULL. Returns false when
+       the channel itself has refused. */
+    bool (*open)(struct hfsbi_mcp_channel *channel,
+                 const hfsbi_mcp_message  *m);
+    /* Sends the answer to a request. Called once for each answer that
+       receive() counted, maybe before it returns. status is that of HTTP.
+       *message may be taken over. It is empty when status is 503 (there was no
+       memory for an answer) and when status is 0 (the request was cancelled
+       and gets no answer). */
     void (*reply)(struct hfsbi_mcp_channel *channel, int status,
                   hfsb_buf *message);
-    /* A notification on the way to an answer; may be dropped. */
+    /* Sends a notification, or drops it. */
     void (*notify)(struct hfsbi_mcp_channel *channel, hfsb_str message);
-    bool can_notify; /* else no progress is made */
+    bool can_notify; /* false: no progress or log is written at all */
 } hfsbi_mcp_channel;
 
-/* A message with all that belongs to it; kept while a call uses it. */
+/* A parsed message, shared by the calls that it starts. */
 typedef struct hfsbi_mcp_input {
-    hfsb_buf      text; /* decoded where it stands */
+    hfsb_buf      text; /* strings are decoded in place */
     hfsb_json_doc doc;
     size_t        users;
 } hfsbi_mcp_input;
 
+/* Calls that run in a sandbox. Set by hfsb_mcp_use_session(), so that a
+   program without sessions does not link them or the Hub. */
+typedef struct hfsbi_mcp_remote {
+    hfsb_session *session;
+    /* Runs a call to its end, in a thread. NULL: tools are local. */
+    void (*run)(struct hfsb_mcp_call *call);
+    /* Called in the loop when a call reaches its deadline. True: the call is
+       answered with *out and its thread goes on unheard. False: the thread is
+       cancelled with HFSBI_MCP_CALL_TIMED_OUT and returns what it has. */
+    bool (*on_deadline)(struct hfsb_mcp_call *call, hfsbi_mcp_blocks *out);
+} hfsbi_mcp_remote;
+
 struct hfsb_mcp {
-    hfsbi_server_part     part; /* first: it is found by it */
+    hfsbi_server_part     part; /* first: the server knows the object by it */
     hfsb_server          *server;
     hfsbi_loop           *loop;
     hfsb_alloc            alloc;
     hfsbi_mcp_about       about;
-    hfsb_tools_opts       tools_opts; /* what it points to is in: */
-    hfsb_buf              texts;
-    const char          **lists;
-    size_t                list_count;
-    hfsb_tools_check     *checks;
-    hfsb_tools           *spare; /* opened to see whether that can be done; for
-                                 the first session */
-    hfsbi_mcp_choice      choice;
-    hfsb_buf              only; /* its text */
-    hfsb_buf              more; /* instructions of the program */
-    bool                  no_tools;
+    hfsbi_mcp_list        list;
+    hfsb_buf              only; /* names of the built-in tools to offer */
+    hfsb_buf              instructions; /* those of the program */
+    hfsb_tools           *tools; /* runs nothing; those of sessions are opened
+                                like it */
     long long             answer_ms, beat_ms, grace_ms;
     size_t                max_message;
-    hfsb_mcp_tool        *own; /* tools of the program, texts copied */
-    size_t                own_count, own_cap;
-    hfsb_json_doc         nothing; /* {}: arguments that are absent */
+    hfsb_json_doc         no_arguments; /* {} */
     hfsbi_mcp_session    *sessions;
     struct hfsb_mcp_call *calls; /* newest first */
     size_t                call_count;
-    size_t                working; /* of them, in threads */
+    size_t                working; /* calls in threads */
     struct hfsbi_mcp_stdio *stdio;
-    bool                    ended; /* nothing is begun any more */
-    /* set by hfsb_mcp_use_session(), so that a program that does not call it
-       does not carry sessions and the Hub: */
-    hfsb_session *remote;
-    void (*run_remote)(struct hfsb_mcp_call *call); /* in a thread */
-    /* In the loop, when patience ends. True: the call goes on by itself, and
-       is answered with *out now; it stays, without a channel, until its thread
-       is done. False (or NULL): end becomes PATIENCE, then its cancel is set,
-       and again after each beat, until the thread is done. */
-    bool (*late_remote)(struct hfsb_mcp_call *call, hfsbi_mcp_blocks *out);
+    hfsbi_mcp_remote        remote;
+    bool                    stopping; /* no call starts any more */
 };
 
-/* A message (text as it came; moved out of *text) for this channel. Gives how
-   many times `reply` was called or will be: 0 for notifications. */
+/* ---- call.c: sessions ---- */
+
+/* Returns the session with that id, created if need be; release it after use.
+   NULL without memory, or when HFSBI_MCP_SESSIONS are in use. */
+HFSBI_FN hfsbi_mcp_session *hfsbi_mcp_session_hold(hfsb_mcp *mcp, hfsb_str id);
+/* The same for a new session that no id finds. */
+HFSBI_FN hfsbi_mcp_session *hfsbi_mcp_session_new(hfsb_mcp *mcp);
+HFSBI_FN void hfsbi_mcp_session_release(hfsbi_mcp_session *session);
+/* Returns the number of commands that run or wait, in all sessions. */
+HFSBI_FN size_t hfsbi_mcp_sessions_busy(const hfsb_mcp *mcp);
+/* Collects exits and output of all commands, without waiting. */
+HFSBI_FN void hfsbi_mcp_sessions_step(hfsb_mcp *mcp);
+/* Asks all commands to end, without waiting. */
+HFSBI_FN void hfsbi_mcp_sessions_end(hfsb_mcp *mcp);
+/* hfsbi_tools_sweep() of every session. Returns the number of processes. */
+HFSBI_FN size_t hfsbi_mcp_sessions_sweep(hfsb_mcp *mcp, bool hard);
+/* Frees all sessions; at_once: kills what runs without grace. No call may be
+   left. */
+HFSBI_FN void hfsbi_mcp_sessions_free(hfsb_mcp *mcp, bool at_once);
+
+/* ---- call.c: one call of a tool ---- */
+
+/* Why a call must stop early. A call only moves to the right:
+
+       RUNS -> TIMED_OUT -> CANCELLED, STOPPED
+
+   TIMED_OUT   its deadline passed: it is answered with what there is
+   CANCELLED   nobody wants the answer: commands are killed
+   STOPPED     the same, because the server stops */
+typedef enum hfsbi_mcp_stop {
+    HFSBI_MCP_CALL_RUNS,
+    HFSBI_MCP_CALL_TIMED_OUT,
+    HFSBI_MCP_CALL_CANCELLED,
+    HFSBI_MCP_CALL_STOPPED
+} hfsbi_mcp_stop;
+
+/* What the client is told while a call runs. */
+typedef enum hfsbi_mcp_detail {
+    HFSBI_MCP_NO_PROGRESS,
+    HFSBI_MCP_NUMBERS, /* 2024-11-05: progress has no message */
+    HFSBI_MCP_MESSAGES
+} hfsbi_mcp_detail;
+
+/* Who gave the last progress number: none yet, the clock, the tool. */
+typedef enum hfsbi_mcp_source {
+    HFSBI_MCP_BY_NOBODY,
+    HFSBI_MCP_BY_CLOCK,
+    HFSBI_MCP_BY_TOOL
+} hfsbi_mcp_source;
+
+/* What a call was asked for, independent of its message. */
+typedef struct hfsbi_mcp_ask {
+    hfsb_json_doc          kept;      /* an array: the id, the token */
+    const hfsb_json_value *id;        /* in kept */
+    const hfsb_json_value *token;     /* in kept; NULL: none */
+    hfsb_str               tool;      /* of the message, or static */
+    const hfsb_json_value *arguments; /* of the message: an object */
+    const hfsbi_mcp_tool  *own;       /* a tool of the program, or NULL */
+    bool                   modern;
+    hfsbi_mcp_detail       detail;
+    int                    log_level; /* lowest level that is sent */
+} hfsbi_mcp_ask;
+
+/* The part of a call that its thread and the loop share. */
+typedef struct hfsbi_mcp_shared {
+    pthread_mutex_t  lock;
+    hfsbi_mcp_stop   stop;
+    hfsb_buf         outbox;          /* notifications, one per line */
+    bool             posted;          /* `post` is on its way to the loop */
+    hfsbi_task       post;            /* makes the loop send the outbox */
+    hfsb_buf         tail;            /* end of a command's output */
+    double           progress, total; /* the last ones sent */
+    hfsbi_mcp_source source;          /* of progress */
+} hfsbi_mcp_shared;
+
+/* While in_thread is set, only the thread uses ask.arguments and blocks. */
+struct hfsb_mcp_call {
+    hfsbi_task            task;  /* first: the thread knows the call by it */
+    hfsbi_timer           timer; /* next beat, or the deadline */
+    struct hfsb_mcp_call *next, *prev;
+    hfsb_mcp             *mcp;
+    hfsbi_mcp_session    *session; /* held */
+    hfsbi_mcp_channel    *channel; /* NULL: answered, cancelled or detached */
+    hfsbi_mcp_input      *input;   /* held; NULL: not needed any more */
+    hfsbi_mcp_ask         ask;
+    bool                  in_thread;
+    long long             started, next_beat;
+    long long             deadline; /* for an answer; -1: none */
+    hfsb_cancel          *cancel;   /* of the program's and remote tools */
+    hfsb_call            *command;  /* of bash and its kind, local */
+    hfsbi_mcp_blocks      blocks;   /* the result */
+    hfsbi_mcp_shared      shared;
+};
+
+/* Releases a hold on a message; the last one frees it. */
+HFSBI_FN void hfsbi_mcp_input_release(hfsb_mcp *mcp, hfsbi_mcp_input *input);
+
+/* Returns true when the call is of that tool. */
+HFSBI_FN bool hfsbi_mcp_call_is(const hfsb_mcp_call *call, const char *tool);
+
+/* Starts the call that a message asks for; the tool is offered. HFSB_OK: the
+   channel gets an answer, maybe at once. HFSB_NOMEM: nothing was started. */
+HFSBI_FN hfsb_status hfsbi_mcp_call_start(hfsbi_mcp_channel       *channel,
+                                          const hfsbi_mcp_message *m,
+                                          const hfsbi_mcp_tool    *own,
+                                          hfsbi_mcp_input         *input);
+/* Cancels the calls of a session with that id. */
+HFSBI_FN void hfsbi_mcp_call_cancel(hfsbi_mcp_session     *session,
+                                    const hfsb_json_value *id);
+/* The channel can send nothing more. Its calls go on unheard, or with cancel
+   they are stopped and their commands killed. */
+HFSBI_FN void hfsbi_mcp_calls_detach(hfsbi_mcp_channel *channel, bool cancel);
+/* The server stops: cancels the calls in threads, with `all` every call. */
+HFSBI_FN void hfsbi_mcp_calls_stop(hfsb_mcp *mcp, bool all);
+/* Returns true while a call owes the channel an answer. */
+HFSBI_FN bool hfsbi_mcp_calls_pending(const hfsbi_mcp_channel *channel);
+
+/* Keeps the end of a command's output for progress messages. Any thread. */
+HFSBI_FN void hfsbi_mcp_call_printed(void *user, hfsb_proc_stream stream,
+                                     hfsb_str text);
+/* Returns why the call must stop. Any thread. */
+HFSBI_FN hfsbi_mcp_stop hfsbi_mcp_call_stop(hfsb_mcp_call *call);
+
+/* ---- channel.c ---- */
+
+/* Serves a message or a batch: text as it came, moved out of *text. Returns
+   how many answers the channel gets: 0 for notifications. */
 HFSBI_FN size_t hfsbi_mcp_receive(hfsbi_mcp_channel *channel, hfsb_buf *text,
                                   const hfsbi_mcp_head *head);
 
-/* Nothing can be sent there any more. cancel: whoever asked has no use for
-   the answers, so that commands are killed; else calls go on to their end. */
-HFSBI_FN void hfsbi_mcp_gone(hfsbi_mcp_channel *channel, bool cancel);
+/* ---- stdio.c ---- */
 
-HFSBI_FN void hfsbi_mcp_input_release(hfsb_mcp *mcp, hfsbi_mcp_input *input);
-
-/* The tools that are offered: those of `all` (definitions, a JSON array) that
-   were chosen, then those of the program. Before it serves. */
-HFSBI_FN hfsb_status hfsbi_mcp_offer(hfsb_mcp *mcp, hfsb_str all,
-                                     hfsb_err *err);
-/* The instructions: ours, then those of the program. HFSB_OK, HFSB_NOMEM. */
-HFSBI_FN hfsb_status hfsbi_mcp_instruct(hfsb_mcp *mcp, hfsb_str ours);
-
-/* ---- server_mcp_session.c ---- */
-
-/* The session of that name, made if need be and held until released; NULL
-   without memory, or when all HFSBI_MCP_SESSIONS are in use. */
-HFSBI_FN hfsbi_mcp_session *hfsbi_mcp_session_hold(hfsb_mcp *mcp, hfsb_str id);
-/* A new one that no id leads to. */
-HFSBI_FN hfsbi_mcp_session *hfsbi_mcp_session_new(hfsb_mcp *mcp);
-HFSBI_FN void hfsbi_mcp_session_release(hfsbi_mcp_session *session);
-/* How many commands run or wait, in all sessions. */
-HFSBI_FN size_t hfsbi_mcp_sessions_busy(const hfsb_mcp *mcp);
-/* Asks all commands to end, without waiting. */
-HFSBI_FN void hfsbi_mcp_sessions_end(hfsb_mcp *mcp);
-/* hfsbi_tools_sweep() of all. */
-HFSBI_FN size_t hfsbi_mcp_sessions_sweep(hfsb_mcp *mcp, bool hard);
-/* Frees all; at_once: without grace for what still runs. No call is left. */
-HFSBI_FN void hfsbi_mcp_sessions_free(hfsb_mcp *mcp, bool at_once);
-
-/* Copies the options of the tools, once they were found good; HFSB_OK,
-   HFSB_NOMEM. */
-HFSBI_FN hfsb_status hfsbi_mcp_keep_opts(hfsb_mcp              *mcp,
-                                         const hfsb_tools_opts *opts);
-HFSBI_FN void        hfsbi_mcp_drop_opts(hfsb_mcp *mcp);
-
-/* ---- server_mcp_call.c: one call of a tool ---- */
-
-typedef enum hfsbi_mcp_end { /* why it is to end early */
-                             HFSBI_MCP_GOES_ON,
-                             HFSBI_MCP_PATIENCE, /* it is answered with what there is */
-                             HFSBI_MCP_ABANDONED, /* nobody wants it: no answer, commands are killed */
-                             HFSBI_MCP_ENDED /* the same, since the server ends */
-} hfsbi_mcp_end;
-
-/* While it is in a thread, that thread alone uses what is marked T. */
-struct hfsb_mcp_call {
-    hfsbi_task             task;  /* first: it is found by it */
-    hfsbi_timer            timer; /* beats, and the end of patience */
-    struct hfsb_mcp_call  *next, *prev;
-    hfsb_mcp              *mcp;
-    hfsbi_mcp_session     *session;   /* held */
-    hfsbi_mcp_channel     *channel;   /* NULL: gone, answered or abandoned */
-    hfsbi_mcp_input       *input;     /* held; NULL: not needed any more */
-    hfsb_buf               id, token; /* JSON text; token "": none */
-    hfsb_str               tool;
-    const hfsb_json_value *arguments; /* T: an object */
-    const hfsb_mcp_tool   *own;       /* a tool of the program, or NULL */
-    bool                   modern, in_thread;
-    bool                   notifies;  /* the channel can */
-    bool                   bare;      /* progress has no message yet in this
-                                       revision */
-    int                    log_level; /* from which on it wants to hear */
-    long long              began, next_beat;
-    long long              until;  /* patience ends; -1: never */
-    hfsb_cancel           *cancel; /* of what runs in a thread: a tool of the
-                                     program, a session's */
-    hfsb_call             *call;   /* of a command here */
-    char                   job[HFSBI_JOB_ID]; /* T: of a command there */
-    hfsbi_mcp_blocks       blocks;            /* T: the result */
-    pthread_mutex_t        lock;              /* of all that follows: */
-    hfsbi_mcp_end          end;
-    hfsb_buf               said; /* notifications, a line each */
-    hfsb_buf               tail; /* the end of what a command printed */
-    double                 progress, total; /* told last */
-    bool                   told;            /* some progress, */
-    bool                   spoke;           /* by the tool itself */
-    bool                   speaking;        /* speak is on its way: */
-    hfsbi_task             speak; /* brings what is said to the loop */
-};
-
-/* Begins a call that the message asks for; the tool exists. HFSB_NOMEM: it was
-   not begun. */
-HFSBI_FN hfsb_status hfsbi_mcp_call_start(hfsbi_mcp_channel       *channel,
-                                          const hfsbi_mcp_message *m,
-                                          hfsbi_mcp_input         *input);
-/* The client cancels the call with that id. */
-HFSBI_FN void hfsbi_mcp_call_cancel(hfsbi_mcp_session     *session,
-                                    const hfsb_json_value *id);
-/* The server ends: what is in threads is told so; with `all` the rest is
-   abandoned, too. */
-HFSBI_FN void hfsbi_mcp_calls_end(hfsb_mcp *mcp, bool all);
-/* True when one of them is to be answered there. */
-HFSBI_FN bool hfsbi_mcp_calls_wait(const hfsbi_mcp_channel *channel);
-
-/* What a command printed, for the messages of progress. From any thread. */
-HFSBI_FN void hfsbi_mcp_call_text(hfsb_mcp_call *call, hfsb_str text);
-/* A notification, sent in the order of these calls and before the answer; may
-   be dropped. Only from the call's thread; under its lock. */
-HFSBI_FN void hfsbi_mcp_call_say(hfsb_mcp_call *call, hfsb_str message);
-
-/* ---- server_mcp_tool.c: tools of the program ---- */
-
-/* The one of that name, or NULL. */
-HFSBI_FN const hfsb_mcp_tool *hfsbi_mcp_own(const hfsb_mcp *mcp,
-                                            hfsb_str        name);
-HFSBI_FN void                 hfsbi_mcp_own_free(hfsb_mcp *mcp);
-
-/* ---- server_mcp_remote.c: calls of a session, in a thread ---- */
-/* (hfsb_mcp_use_session() and what it sets) */
-
-/* ---- server_mcp_stdio.c ---- */
-
-/* It ends as with the end of its input; at once: without waiting for calls
-   that are quick. */
+/* Ends as at the end of input; at_once: without time for quick calls. */
 HFSBI_FN void hfsbi_mcp_stdio_end(struct hfsbi_mcp_stdio *stdio, bool at_once);
 HFSBI_FN bool hfsbi_mcp_stdio_ended(const struct hfsbi_mcp_stdio *stdio);
 HFSBI_FN void hfsbi_mcp_stdio_free(struct hfsbi_mcp_stdio *stdio);
 
-/* ---- server_mcp_http.c ---- */
+/* ---- http.c ---- */
+
+/* Adds the route for POST. Returns as hfsb_server_add(). */
 HFSBI_FN hfsb_status hfsbi_mcp_route(hfsb_mcp *mcp, const char *path,
                                      hfsb_err *err);
 
 /* ---- src/mcp/message.c ---- */
-/* message.c - messages of MCP to a client. */
-/* ==== server mcp message ==== */
+/* message.c - messages of MCP, read and written.
 
-/* what a message of MCP says, or what is wrong with
-   it. */
+   Reading turns a parsed JSON value and the HTTP fields that came with it into
+   a hfsbi_mcp_message: what is asked, or what is wrong and how to answer. The
+   checks run in the order that clients and the conformance suite expect:
 
+       shape (JSON-RPC) -> era -> headers -> method -> params of the method
+
+   A message is "modern" (2026-07-28: every request carries its version in
+   params._meta) or "legacy" (all earlier revisions: initialize agrees on one
+   version). Both are served side by side, message by message.
+
+   Writing appends one message as one line. Foreign bytes always go through the
+   JSON writer, which escapes line feeds and repairs invalid UTF-8. */
 #define HFSBI_MCP_KEY "io.modelcontextprotocol/"
 
 /* ---- words of the protocol ---- */
 
-/* The modern one is the last. */
+/* The last one is the modern one. */
 static const char *const hfsbi_mcp_versions[] = {
     "2024-11-05", "2025-03-26", "2025-06-18", HFSBI_MCP_LATEST,
     HFSBI_MCP_MODERN};
@@ -5879,7 +5958,7 @@ HFSBI_FN int hfsbi_mcp_level(hfsb_str name) {
 
 /* ---- ids ---- */
 
-/* What JSON-RPC allows as an id, and MCP as a token. */
+/* A string or a number: a valid id or progress token. */
 static bool hfsbi_mcp_is_id(const hfsb_json_value *value) {
     switch (hfsb_json_type_of(value)) {
     case HFSB_JSON_INT:
@@ -5894,69 +5973,24 @@ static bool hfsbi_mcp_is_id(const hfsb_json_value *value) {
     return false;
 }
 
-/* Takes the text of one character of a JSON string, as our writer writes it,
-   off *text; false when it is another. Compared so, and not by writing the id
-   and comparing texts, because that can not fail for want of memory: a cancel
-   must not get lost. */
-static bool hfsbi_mcp_same_char(unsigned char c, hfsb_str *text) {
-    static const char control[] = "\0\0\0\0\0\0\0\0btn\0fr";
-    static const char hex[] = "0123456789abcdef";
-    char              want[6] = {'\\', 'u', '0', '0', '0', '0'};
-    size_t            n = 1;
-    if (c < sizeof control && control[c]) {
-        want[1] = control[c];
-        n = 2;
-    } else if (c < 0x20) {
-        want[4] = hex[c >> 4];
-        want[5] = hex[c & 15];
-        n = 6;
-    } else if (c == '"' || c == '\\') {
-        want[1] = (char)c;
-        n = 2;
-    } else {
-        want[0] = (char)c;
-    }
-    if (!hfsb_str_starts(*text, hfsb_str_make(want, n))) return false;
-    *text = hfsb_str_slice(*text, n, text->len);
-    return true;
-}
-
-static bool hfsbi_mcp_same_string(hfsb_str s, hfsb_str text) {
-    size_t i;
-    if (text.len < 2 || text.ptr[0] != '"') return false;
-    text = hfsb_str_slice(text, 1, text.len);
-    for (i = 0; i < s.len; i++)
-        if (!hfsbi_mcp_same_char((unsigned char)s.ptr[i], &text)) return false;
-    return hfsb_str_equal(text, HFSB_LIT("\""));
-}
-
-HFSBI_FN bool hfsbi_mcp_same_id(const hfsb_json_value *a, hfsb_str b_text) {
-    char   text[32];
-    size_t n = 0;
-    switch (hfsb_json_type_of(a)) {
-    case HFSB_JSON_STRING:
-        return hfsbi_mcp_same_string(hfsb_json_str(a, HFSB_LIT("")), b_text);
-    case HFSB_JSON_INT:
-        n = hfsbi_number_write_int(hfsb_json_int(a, 0), text);
-        break;
-    case HFSB_JSON_UINT:
-        n = hfsbi_number_write_uint(hfsb_json_uint(a, 0), text);
-        break;
-    case HFSB_JSON_DOUBLE:
-        n = hfsbi_number_write_double(hfsb_json_double(a, 0), text);
-        break;
-    case HFSB_JSON_NULL:
-    case HFSB_JSON_BOOL:
-    case HFSB_JSON_ARRAY:
-    case HFSB_JSON_OBJECT: return false;
-    }
-    return hfsb_str_equal(hfsb_str_make(text, n), b_text);
+HFSBI_FN bool hfsbi_mcp_same_id(const hfsb_json_value *a,
+                                const hfsb_json_value *b) {
+    hfsb_json_type type = hfsb_json_type_of(a);
+    double         x = hfsb_json_double(a, 0), y = hfsb_json_double(b, 0);
+    if (!hfsbi_mcp_is_id(a) || type != hfsb_json_type_of(b)) return false;
+    if (type == HFSB_JSON_STRING)
+        return hfsb_str_equal(hfsb_json_str(a, HFSB_LIT("")),
+                              hfsb_json_str(b, HFSB_LIT("")));
+    if (type == HFSB_JSON_INT)
+        return hfsb_json_int(a, 0) == hfsb_json_int(b, 0);
+    if (type == HFSB_JSON_UINT)
+        return hfsb_json_uint(a, 0) == hfsb_json_uint(b, 0);
+    return x >= y && x <= y;
 }
 
 /* ---- faults ---- */
 
-/* The sentence is in m->err already. False, for the checks below. */
-static bool hfsbi_mcp_refuse(hfsbi_mcp_message *m, int code, int status) {
+HFSBI_FN bool hfsbi_mcp_refuse(hfsbi_mcp_message *m, int code, int status) {
     m->kind = HFSBI_MCP_FAULT;
     m->code = code;
     m->status = status;
@@ -5968,9 +6002,9 @@ static bool hfsbi_mcp_invalid(hfsbi_mcp_message *m, const char *sentence) {
     return hfsbi_mcp_refuse(m, HFSBI_MCP_INVALID, 400);
 }
 
-/* {before}"{text}"{after} */
-static void hfsbi_mcp_say(hfsbi_mcp_message *m, const char *before,
-                          hfsb_str text, const char *after) {
+/* Sets the sentence {before}"{text}"{after}; text may be hostile. */
+static void hfsbi_mcp_explain(hfsbi_mcp_message *m, const char *before,
+                              hfsb_str text, const char *after) {
     hfsbi_fail(&m->err, HFSB_ARG, 0, "%s\"", before);
     hfsbi_err_quote(&m->err, text, 100);
     hfsbi_err_add(&m->err, "\"%s", after);
@@ -5982,7 +6016,7 @@ static bool hfsbi_mcp_read_params(const hfsb_json_value *params,
                                   hfsbi_mcp_message     *m) {
     hfsb_json_type type = hfsb_json_type_of(params);
     if (type == HFSB_JSON_OBJECT) m->params = params;
-    /* a notification is never answered, not even with what is wrong */
+    /* a notification is never answered, not even a malformed one */
     if (type == HFSB_JSON_OBJECT || type == HFSB_JSON_NULL ||
         m->kind == HFSBI_MCP_NOTIFICATION)
         return true;
@@ -5991,14 +6025,14 @@ static bool hfsbi_mcp_read_params(const hfsb_json_value *params,
     return hfsbi_mcp_refuse(m, HFSBI_MCP_INVALID, 400);
 }
 
-/* Fills kind, id and params, and *method with its name. */
+/* Fills kind, id and params; *method becomes the name of the method. */
 static bool hfsbi_mcp_read_shape(const hfsb_json_value *root,
                                  hfsbi_mcp_message *m, hfsb_str *method) {
     const hfsb_json_value *id = hfsb_json_get(root, "id");
     const hfsb_json_value *name = hfsb_json_get(root, "method");
     if (hfsb_json_type_of(root) != HFSB_JSON_OBJECT)
-        return hfsbi_mcp_invalid(m, "A message must be a JSON object of "
-                                    "JSON-RPC 2.0.");
+        return hfsbi_mcp_invalid(m, "A message must be a JSON-RPC 2.0 "
+                                    "object.");
     if (hfsbi_mcp_is_id(id)) m->id = id;
     if (!hfsb_str_equal(
             hfsb_json_str(hfsb_json_get(root, "jsonrpc"), HFSB_LIT("")),
@@ -6020,13 +6054,10 @@ static bool hfsbi_mcp_read_shape(const hfsb_json_value *root,
     return hfsbi_mcp_read_params(hfsb_json_get(root, "params"), m);
 }
 
-/* ---- the newest revision: what every request carries ---- */
+/* ---- modern requests: headers and _meta ---- */
 
-static bool hfsbi_mcp_mismatch(hfsbi_mcp_message *m) {
-    return hfsbi_mcp_refuse(m, HFSBI_MCP_HEADER, 400);
-}
-
-/* True when a header holds `text`, as it is or as =?base64?...?=. */
+/* True when a header contains `text`, plain or as =?base64?...?=. Encodes the
+   text piece by piece on the stack, so that it cannot fail. */
 static bool hfsbi_mcp_header_is(hfsb_str header, hfsb_str text) {
     char     room[65];
     hfsb_buf piece = HFSB_INIT;
@@ -6036,7 +6067,7 @@ static bool hfsbi_mcp_header_is(hfsb_str header, hfsb_str text) {
         return hfsb_str_equal(header, text);
     header = hfsb_str_slice(header, 9, header.len - 2);
     piece.ptr = room;
-    piece.cap = sizeof room; /* for 48 bytes in base64: it never grows */
+    piece.cap = sizeof room; /* 48 bytes are 64 in base64: it never grows */
     for (; at < text.len; at += 48) {
         piece.len = 0;
         if (hfsb_base64_encode(hfsb_str_slice(text, at, at + 48), &piece) !=
@@ -6048,7 +6079,7 @@ static bool hfsbi_mcp_header_is(hfsb_str header, hfsb_str text) {
     return header.len == 0;
 }
 
-/* A header must be there and hold what the message says. */
+/* A header must exist and repeat the value of the message. */
 static bool hfsbi_mcp_check_header(hfsbi_mcp_message *m, const char *name,
                                    hfsb_str header, hfsb_str want,
                                    bool encoded) {
@@ -6062,17 +6093,17 @@ static bool hfsbi_mcp_check_header(hfsbi_mcp_message *m, const char *name,
             return true;
         hfsbi_fail(&m->err, HFSB_ARG, 0, "The header %s is \"", name);
         hfsbi_err_quote(&m->err, header, 100);
-        hfsbi_err_add(&m->err, "\" and not as in the message, ");
+        hfsbi_err_add(&m->err, "\", but the message has ");
     }
     hfsbi_err_add(&m->err, "\"");
     hfsbi_err_quote(&m->err, want, 100);
     hfsbi_err_add(&m->err, "\".");
-    return hfsbi_mcp_mismatch(m);
+    return hfsbi_mcp_refuse(m, HFSBI_MCP_HEADER, 400);
 }
 
 /* The member of params that Mcp-Name repeats, or NULL. */
-static const hfsb_json_value *hfsbi_mcp_named(const hfsbi_mcp_message *m,
-                                              hfsb_str method) {
+static const hfsb_json_value *hfsbi_mcp_subject(const hfsbi_mcp_message *m,
+                                                hfsb_str method) {
     if (hfsb_str_equal(method, HFSB_LIT("tools/call")) ||
         hfsb_str_equal(method, HFSB_LIT("prompts/get")))
         return hfsb_json_get(m->params, "name");
@@ -6081,33 +6112,33 @@ static const hfsb_json_value *hfsbi_mcp_named(const hfsbi_mcp_message *m,
     return NULL;
 }
 
-static bool hfsbi_mcp_check_heads(const hfsbi_mcp_head *head, hfsb_str method,
-                                  hfsbi_mcp_message *m) {
-    const hfsb_json_value *named = hfsbi_mcp_named(m, method);
+static bool hfsbi_mcp_check_headers(const hfsbi_mcp_head *head,
+                                    hfsb_str method, hfsbi_mcp_message *m) {
+    const hfsb_json_value *subject = hfsbi_mcp_subject(m, method);
     if (!hfsbi_mcp_check_header(m, "MCP-Protocol-Version", head->version,
                                 m->version, false) ||
         !hfsbi_mcp_check_header(m, "Mcp-Method", head->method, method, true))
         return false;
-    if (hfsb_json_type_of(named) != HFSB_JSON_STRING) return true;
+    if (hfsb_json_type_of(subject) != HFSB_JSON_STRING) return true;
     return hfsbi_mcp_check_header(m, "Mcp-Name", head->name,
-                                  hfsb_json_str(named, HFSB_LIT("")), true);
+                                  hfsb_json_str(subject, HFSB_LIT("")), true);
 }
 
-/* In the order that clients and the conformance suite expect. */
 static bool hfsbi_mcp_check_modern(const hfsbi_mcp_head *head, hfsb_str method,
                                    hfsbi_mcp_message *m) {
     const hfsb_json_value *meta = hfsb_json_get(m->params, "_meta");
     const hfsb_json_value *version =
         hfsb_json_get(meta, HFSBI_MCP_KEY "protocolVersion");
-    const hfsb_json_value *able =
+    const hfsb_json_value *capabilities =
         hfsb_json_get(meta, HFSBI_MCP_KEY "clientCapabilities");
     bool named = hfsb_json_type_of(version) == HFSB_JSON_STRING, modern;
+    int  level;
     m->version = hfsb_json_str(version, HFSB_LIT(""));
     if (head->http && head->version.ptr && named &&
         !hfsbi_mcp_check_header(m, "MCP-Protocol-Version", head->version,
                                 m->version, false))
         return false;
-    if (!named || hfsb_json_type_of(able) != HFSB_JSON_OBJECT) {
+    if (!named || hfsb_json_type_of(capabilities) != HFSB_JSON_OBJECT) {
         hfsbi_fail(&m->err, HFSB_ARG, 0,
                    "params._meta must have \"" HFSBI_MCP_KEY "%s\", %s.",
                    named ? "clientCapabilities" : "protocolVersion",
@@ -6115,18 +6146,18 @@ static bool hfsbi_mcp_check_modern(const hfsbi_mcp_head *head, hfsb_str method,
         return hfsbi_mcp_refuse(m, HFSBI_MCP_PARAMS, 400);
     }
     if (!hfsbi_mcp_version_known(m->version, &modern) || !modern) {
-        hfsbi_mcp_say(m, "Protocol version ", m->version,
-                      " is not supported in a request's _meta; use "
-                      "\"" HFSBI_MCP_MODERN "\", or initialize.");
+        hfsbi_mcp_explain(m, "Protocol version ", m->version,
+                          " is not supported in a request's _meta; use "
+                          "\"" HFSBI_MCP_MODERN "\", or initialize.");
         return hfsbi_mcp_refuse(m, HFSBI_MCP_VERSION, 400);
     }
-    m->log_level = hfsb_json_str(hfsb_json_get(meta, HFSBI_MCP_KEY "logLevel"),
-                                 HFSB_LIT(""));
-    if (hfsbi_mcp_level(m->log_level) < 0) m->log_level = HFSB_LIT("");
-    return !head->http || hfsbi_mcp_check_heads(head, method, m);
+    level = hfsbi_mcp_level(hfsb_json_str(
+        hfsb_json_get(meta, HFSBI_MCP_KEY "logLevel"), HFSB_LIT("")));
+    if (level >= 0) m->level = level;
+    return !head->http || hfsbi_mcp_check_headers(head, method, m);
 }
 
-/* Which era the message belongs to, and whether it keeps its rules. */
+/* Finds the era of a message and checks the rules of that era. */
 static bool hfsbi_mcp_read_era(const hfsbi_mcp_head *head, hfsb_str method,
                                hfsbi_mcp_message *m) {
     const hfsb_json_value *meta = hfsb_json_get(m->params, "_meta");
@@ -6140,9 +6171,10 @@ static bool hfsbi_mcp_read_era(const hfsbi_mcp_head *head, hfsb_str method,
         return hfsbi_mcp_check_modern(head, method, m);
     if (has_header) m->version = hfsbi_trim(head->version);
     if (!has_header || known) return true;
-    hfsbi_mcp_say(m, "The header MCP-Protocol-Version is ", m->version,
-                  ", which is none of 2024-11-05, 2025-03-26, 2025-06-18, "
-                  "2025-11-25 and 2026-07-28.");
+    hfsbi_mcp_explain(
+        m, "The header MCP-Protocol-Version is ", m->version,
+        ", but must be one of 2024-11-05, 2025-03-26, 2025-06-18, "
+        "2025-11-25 and 2026-07-28.");
     return hfsbi_mcp_refuse(m, HFSBI_MCP_INVALID, 400);
 }
 
@@ -6173,11 +6205,11 @@ static bool hfsbi_mcp_find_method(hfsb_str name, bool logging,
         if (m->method != HFSBI_MCP_SET_LEVEL || logging) return true;
     }
     m->method = HFSBI_MCP_OTHER;
-    hfsbi_mcp_say(m, "There is no method ", name, " here.");
+    hfsbi_mcp_explain(m, "Unknown method ", name, ".");
     return hfsbi_mcp_refuse(m, HFSBI_MCP_NO_METHOD, m->modern ? 404 : 200);
 }
 
-/* What a method finds wrong is in band: 200 over HTTP. */
+/* Errors of a method are reported in band: 200 over HTTP. */
 static bool hfsbi_mcp_bad_params(hfsbi_mcp_message *m) {
     return hfsbi_mcp_refuse(m, HFSBI_MCP_PARAMS, 200);
 }
@@ -6188,8 +6220,8 @@ static bool hfsbi_mcp_read_call(hfsbi_mcp_message *m) {
     hfsb_json_type         type = hfsb_json_type_of(arguments);
     if (hfsb_json_type_of(name) != HFSB_JSON_STRING) {
         hfsbi_fail(&m->err, HFSB_ARG, 0,
-                   "tools/call: params.name must be the name of a tool, a "
-                   "string, not %s.",
+                   "tools/call: params.name must be a string, the name of a "
+                   "tool, not %s.",
                    hfsb_json_type_name(hfsb_json_type_of(name)));
         return hfsbi_mcp_bad_params(m);
     }
@@ -6199,25 +6231,37 @@ static bool hfsbi_mcp_read_call(hfsbi_mcp_message *m) {
     return true;
 }
 
-/* There is one page, so that no cursor but none is one of ours. */
+/* The list has one page, so every cursor is invalid. */
 static bool hfsbi_mcp_read_list(hfsbi_mcp_message *m) {
     const hfsb_json_value *cursor = hfsb_json_get(m->params, "cursor");
     hfsb_str               text = hfsb_json_str(cursor, HFSB_LIT("?"));
     if (hfsb_json_type_of(cursor) == HFSB_JSON_NULL || text.len == 0)
         return true;
-    hfsbi_mcp_say(m, "tools/list: there is no page ", text,
-                  "; leave cursor out, the list has one page.");
+    hfsbi_mcp_explain(m, "tools/list: invalid cursor ", text,
+                      "; leave it out, the list has one page.");
     return hfsbi_mcp_bad_params(m);
 }
 
 static bool hfsbi_mcp_read_level(hfsbi_mcp_message *m) {
     hfsb_str level =
         hfsb_json_str(hfsb_json_get(m->params, "level"), HFSB_LIT(""));
-    if (hfsbi_mcp_level(level) >= 0) return true;
-    hfsbi_mcp_say(m, "logging/setLevel: level is ", level,
-                  ", which is none of debug, info, notice, warning, error, "
-                  "critical, alert and emergency.");
+    m->level = hfsbi_mcp_level(level);
+    if (m->level >= 0) return true;
+    hfsbi_mcp_explain(
+        m, "logging/setLevel: level is ", level,
+        ", but must be one of debug, info, notice, warning, error, "
+        "critical, alert and emergency.");
     return hfsbi_mcp_bad_params(m);
+}
+
+/* Agrees on the version that the client asks for, or on the newest legacy
+   one. */
+static void hfsbi_mcp_read_initialize(hfsbi_mcp_message *m) {
+    bool modern;
+    m->version = hfsb_json_str(hfsb_json_get(m->params, "protocolVersion"),
+                               HFSB_LIT(""));
+    if (!hfsbi_mcp_version_known(m->version, &modern) || modern)
+        m->version = HFSB_LIT(HFSBI_MCP_LATEST);
 }
 
 static void hfsbi_mcp_read_request(hfsbi_mcp_message *m) {
@@ -6227,9 +6271,7 @@ static void hfsbi_mcp_read_request(hfsbi_mcp_message *m) {
     if (m->method == HFSBI_MCP_CALL) hfsbi_mcp_read_call(m);
     if (m->method == HFSBI_MCP_LIST) hfsbi_mcp_read_list(m);
     if (m->method == HFSBI_MCP_SET_LEVEL) hfsbi_mcp_read_level(m);
-    if (m->method == HFSBI_MCP_INITIALIZE)
-        m->version = hfsb_json_str(hfsb_json_get(m->params, "protocolVersion"),
-                                   HFSB_LIT(""));
+    if (m->method == HFSBI_MCP_INITIALIZE) hfsbi_mcp_read_initialize(m);
 }
 
 static void hfsbi_mcp_read_notification(hfsb_str           method,
@@ -6247,7 +6289,8 @@ HFSBI_FN void hfsbi_mcp_read(const hfsb_json_value *root,
                              hfsbi_mcp_message *out) {
     hfsb_str method = HFSB_LIT("");
     memset(out, 0, sizeof *out);
-    out->version = out->log_level = out->tool = HFSB_LIT("");
+    out->version = out->tool = HFSB_LIT("");
+    out->level = HFSBI_MCP_SILENT;
     if (!hfsbi_mcp_read_shape(root, out, &method) ||
         !hfsbi_mcp_read_era(head, method, out))
         return;
@@ -6258,11 +6301,10 @@ HFSBI_FN void hfsbi_mcp_read(const hfsb_json_value *root,
         hfsbi_mcp_read_request(out);
 }
 
-/* Each is written as one line: the only bytes that are not ours go through
-   the JSON writer, which escapes line feeds and repairs what is not UTF-8. */
+/* ---- frames ---- */
 
-/* A whole number is written as one: some clients read no other. What is no
-   number is 0. */
+/* Writes whole numbers without a fraction: some clients accept no other.
+   Infinity and NaN become 0. */
 static void hfsbi_mcp_put_number(hfsb_buf *sink, double value) {
     const double     most = 9007199254740992.0;
     hfsb_json_writer w;
@@ -6276,18 +6318,12 @@ static void hfsbi_mcp_put_number(hfsb_buf *sink, double value) {
     (void)hfsb_json_writer_finish(&w, NULL);
 }
 
-HFSBI_FN hfsb_status hfsbi_mcp_id_text(const hfsb_json_value *id,
-                                       hfsb_buf              *out) {
-    return hfsb_json_write(id, NULL, out, NULL);
-}
-
-/* ---- frames ---- */
-
-static size_t hfsbi_mcp_begin_reply(hfsb_buf *out, hfsb_str id,
+/* Starts a reply whose member `member` stays open. Returns its mark. */
+static size_t hfsbi_mcp_begin_reply(hfsb_buf *out, const hfsb_json_value *id,
                                     const char *member) {
     size_t mark = out->len;
     hfsb_buf_append(out, HFSB_LIT("{\"jsonrpc\":\"2.0\",\"id\":"));
-    hfsb_buf_append(out, id);
+    (void)hfsb_json_write(id, NULL, out, NULL);
     hfsb_buf_printf(out, ",\"%s\":{", member);
     return mark;
 }
@@ -6308,46 +6344,38 @@ static size_t hfsbi_mcp_begin_notification(hfsb_buf *out, const char *name) {
 
 /* ---- errors ---- */
 
-static size_t hfsbi_mcp_begin_error(hfsb_buf *out, hfsb_str id, int code,
-                                    hfsb_str sentence) {
+static size_t hfsbi_mcp_begin_error(hfsb_buf *out, const hfsb_json_value *id,
+                                    int code, hfsb_str sentence) {
     size_t mark = hfsbi_mcp_begin_reply(out, id, "error");
     hfsb_buf_printf(out, "\"code\":%d,\"message\":", code);
     hfsbi_json_put_quoted(out, sentence);
     return mark;
 }
 
-HFSBI_FN hfsb_status hfsbi_mcp_put_error(hfsb_str id, int code,
+HFSBI_FN hfsb_status hfsbi_mcp_put_fault(const hfsbi_mcp_message *m,
+                                         hfsb_buf                *out) {
+    size_t mark =
+        hfsbi_mcp_begin_error(out, m->id, m->code, hfsb_cstr(m->err.msg));
+    if (m->code == HFSBI_MCP_VERSION) { /* lets the client try again */
+        hfsb_buf_append(out, HFSB_LIT(",\"data\":{\"supported\":"
+                                      "[\"" HFSBI_MCP_MODERN "\"],"
+                                      "\"requested\":"));
+        hfsbi_json_put_quoted(out, m->version);
+        hfsb_buf_append_byte(out, '}');
+    }
+    return hfsbi_mcp_end_frame(out, mark);
+}
+
+HFSBI_FN hfsb_status hfsbi_mcp_put_error(const hfsb_json_value *id, int code,
                                          hfsb_str sentence, hfsb_buf *out) {
     size_t mark = hfsbi_mcp_begin_error(out, id, code, sentence);
     return hfsbi_mcp_end_frame(out, mark);
 }
 
-HFSBI_FN hfsb_status hfsbi_mcp_put_fault(const hfsbi_mcp_message *m,
-                                         hfsb_buf                *out) {
-    hfsb_buf    id = HFSB_INIT;
-    size_t      mark;
-    hfsb_status st;
-    id.alloc = out->alloc;
-    st = hfsbi_mcp_id_text(m->id, &id);
-    if (st == HFSB_OK) {
-        mark = hfsbi_mcp_begin_error(out, hfsb_buf_str(&id), m->code,
-                                     hfsb_cstr(m->err.msg));
-        if (m->code == HFSBI_MCP_VERSION) { /* what a client goes on with */
-            hfsb_buf_append(out, HFSB_LIT(",\"data\":{\"supported\":"
-                                          "[\"" HFSBI_MCP_MODERN "\"],"
-                                          "\"requested\":"));
-            hfsbi_json_put_quoted(out, m->version);
-            hfsb_buf_append_byte(out, '}');
-        }
-        st = hfsbi_mcp_end_frame(out, mark);
-    }
-    hfsb_buf_free(&id);
-    return st;
-}
-
 /* ---- results ---- */
 
-HFSBI_FN hfsb_status hfsbi_mcp_put_empty(hfsb_str id, hfsb_buf *out) {
+HFSBI_FN hfsb_status hfsbi_mcp_put_empty(const hfsb_json_value *id,
+                                         hfsb_buf              *out) {
     size_t mark = hfsbi_mcp_begin_reply(out, id, "result");
     return hfsbi_mcp_end_frame(out, mark);
 }
@@ -6365,21 +6393,22 @@ static void hfsbi_mcp_put_server(const hfsbi_mcp_about *about,
     hfsb_buf_append_byte(sink, '}');
 }
 
-/* No listChanged: the list stays as it is while the server lives. */
-static void hfsbi_mcp_put_abilities(const hfsbi_mcp_about *about,
-                                    hfsb_buf              *sink) {
+/* No listChanged: the list never changes while the server runs. */
+static void hfsbi_mcp_put_capabilities(const hfsbi_mcp_about *about,
+                                       hfsb_buf              *sink) {
     hfsb_buf_append(sink, HFSB_LIT("\"capabilities\":{"));
     if (about->logging) hfsb_buf_append(sink, HFSB_LIT("\"logging\":{},"));
     hfsb_buf_append(sink, HFSB_LIT("\"tools\":{}}"));
 }
 
-static void hfsbi_mcp_put_words(const hfsbi_mcp_about *about, hfsb_buf *sink) {
+static void hfsbi_mcp_put_instructions(const hfsbi_mcp_about *about,
+                                       hfsb_buf              *sink) {
     if (!about->instructions.len) return;
     hfsb_buf_append(sink, HFSB_LIT(",\"instructions\":"));
     hfsbi_json_put_quoted(sink, hfsb_buf_str(&about->instructions));
 }
 
-/* What every result of the newest revision ends with. */
+/* Ends every result of a modern request. */
 static void hfsbi_mcp_put_envelope(const hfsbi_mcp_about *about,
                                    hfsb_buf              *sink) {
     hfsb_buf_append(sink, HFSB_LIT(",\"resultType\":\"complete\",\"_meta\":{"
@@ -6388,46 +6417,44 @@ static void hfsbi_mcp_put_envelope(const hfsbi_mcp_about *about,
     hfsb_buf_append_byte(sink, '}');
 }
 
-/* How long a client may keep what it was told: it does not change while the
-   server lives, but the next one may be started with other options, which
-   should be seen within a minute. Private, since what is offered is for who
-   has the token: no cache between us may give it to others. */
+/* Lets clients cache a result for a minute: it never changes while the server
+   runs, but the next server may have other options. Private, because only
+   holders of the token may see the tools: no shared cache may store it. */
 static void hfsbi_mcp_put_cache(hfsb_buf *sink) {
     hfsb_buf_append(sink,
                     HFSB_LIT(",\"ttlMs\":60000,\"cacheScope\":\"private\""));
 }
 
 HFSBI_FN hfsb_status hfsbi_mcp_put_initialize(const hfsbi_mcp_about *about,
-                                              hfsb_str id, hfsb_str version,
-                                              hfsb_buf *out) {
+                                              const hfsb_json_value *id,
+                                              hfsb_str               version,
+                                              hfsb_buf              *out) {
     size_t mark = hfsbi_mcp_begin_reply(out, id, "result");
-    bool   modern;
-    if (!hfsbi_mcp_version_known(version, &modern) || modern)
-        version = HFSB_LIT(HFSBI_MCP_LATEST);
     hfsb_buf_append(out, HFSB_LIT("\"protocolVersion\":"));
     hfsbi_json_put_quoted(out, version);
     hfsb_buf_append_byte(out, ',');
-    hfsbi_mcp_put_abilities(about, out);
+    hfsbi_mcp_put_capabilities(about, out);
     hfsb_buf_append(out, HFSB_LIT(",\"serverInfo\":"));
     hfsbi_mcp_put_server(about, out);
-    hfsbi_mcp_put_words(about, out);
+    hfsbi_mcp_put_instructions(about, out);
     return hfsbi_mcp_end_frame(out, mark);
 }
 
 HFSBI_FN hfsb_status hfsbi_mcp_put_discover(const hfsbi_mcp_about *about,
-                                            hfsb_str id, hfsb_buf *out) {
+                                            const hfsb_json_value *id,
+                                            hfsb_buf              *out) {
     size_t mark = hfsbi_mcp_begin_reply(out, id, "result");
     hfsb_buf_append(
         out, HFSB_LIT("\"supportedVersions\":[\"" HFSBI_MCP_MODERN "\"],"));
-    hfsbi_mcp_put_abilities(about, out);
-    hfsbi_mcp_put_words(about, out);
+    hfsbi_mcp_put_capabilities(about, out);
+    hfsbi_mcp_put_instructions(about, out);
     hfsbi_mcp_put_cache(out);
     hfsbi_mcp_put_envelope(about, out);
     return hfsbi_mcp_end_frame(out, mark);
 }
 
 HFSBI_FN hfsb_status hfsbi_mcp_put_list(const hfsbi_mcp_about *about,
-                                        hfsb_str id, bool modern,
+                                        const hfsb_json_value *id, bool modern,
                                         hfsb_buf *out) {
     size_t mark = hfsbi_mcp_begin_reply(out, id, "result");
     hfsb_buf_append(out, HFSB_LIT("\"tools\":"));
@@ -6441,9 +6468,9 @@ HFSBI_FN hfsb_status hfsbi_mcp_put_list(const hfsbi_mcp_about *about,
 }
 
 HFSBI_FN hfsb_status hfsbi_mcp_put_result(const hfsbi_mcp_about *about,
-                                          hfsb_str id, bool modern,
-                                          hfsb_str blocks, bool is_error,
-                                          hfsb_buf *out) {
+                                          const hfsb_json_value *id,
+                                          bool modern, hfsb_str blocks,
+                                          bool is_error, hfsb_buf *out) {
     size_t mark = hfsbi_mcp_begin_reply(out, id, "result");
     hfsb_buf_append(out, HFSB_LIT("\"content\":["));
     hfsb_buf_append(out, blocks);
@@ -6455,12 +6482,12 @@ HFSBI_FN hfsb_status hfsbi_mcp_put_result(const hfsbi_mcp_about *about,
 
 /* ---- notifications ---- */
 
-HFSBI_FN hfsb_status hfsbi_mcp_put_progress(hfsb_str token, double progress,
-                                            double total, hfsb_str message,
-                                            hfsb_buf *out) {
+HFSBI_FN hfsb_status hfsbi_mcp_put_progress(const hfsb_json_value *token,
+                                            double progress, double total,
+                                            hfsb_str message, hfsb_buf *out) {
     size_t mark = hfsbi_mcp_begin_notification(out, "progress");
     hfsb_buf_append(out, HFSB_LIT("\"progressToken\":"));
-    hfsb_buf_append(out, token);
+    (void)hfsb_json_write(token, NULL, out, NULL);
     hfsb_buf_append(out, HFSB_LIT(",\"progress\":"));
     hfsbi_mcp_put_number(out, progress);
     if (total > 0) {
@@ -6485,18 +6512,28 @@ HFSBI_FN hfsb_status hfsbi_mcp_put_log(const char *level, hfsb_str text,
 }
 
 /* ---- src/mcp/show.c ---- */
-/* show.c - the result of a tool as blocks of MCP. */
+/* show.c - the result of a tool as content blocks of MCP.
+
+   A model sees text and images, nothing else. So the facts of a result that it
+   needs for its next step (line numbers, offsets, exit codes, job ids) become a
+   line in brackets at the end of the text:
+
+       1\tfirst line
+       2\tsecond line
+       [lines 1-2 of 9; read on with offset=3]
+
+   Limits are those of the hosts: a longer text would be cut or dropped by them
+   without a word. A text is cut at a line's end, a failure in its middle,
+   because the end tells most about it. */
 enum {
-    /* Bytes of all blocks together: clients drop the connection at a message
-       of 10 MiB. */
+    /* Bytes of all blocks: clients close the connection at 10 MiB. */
     HFSBI_MCP_BLOCKS = 8 * 1024 * 1024,
-    HFSBI_MCP_NOTES = 64 * 1024, /* ... and of what says that some are not */
-    /* Characters of what failed: some hosts cut a longer text, and with it
-       why it failed. */
-    HFSBI_MCP_FAILURE = 9000,
-    HFSBI_MCP_ERROR = 4000, /* ... of these of the reason */
-    HFSBI_MCP_LEFT = 8,     /* processes that are named */
-    HFSBI_MCP_LINE = 120    /* characters of a line for progress */
+    HFSBI_MCP_NOTES = 64 * 1024, /* more bytes for notes about lost blocks */
+    HFSBI_MCP_FAILURE = 9000, /* characters of a failure; some hosts cut more,
+                                 and the reason with it */
+    HFSBI_MCP_ERROR = 4000,   /* of them, characters of the reason */
+    HFSBI_MCP_LEFT = 8,       /* processes that are named */
+    HFSBI_MCP_LINE = 120      /* characters of a line for progress */
 };
 
 /* ---- blocks ---- */
@@ -6508,7 +6545,7 @@ static size_t hfsbi_mcp_begin_block(hfsbi_mcp_blocks *b, const char *type) {
     return mark;
 }
 
-/* False, with the block taken back, when it does not fit. */
+/* Ends a block; false, and the block removed, when it does not fit. */
 static bool hfsbi_mcp_end_block(hfsbi_mcp_blocks *b, size_t mark,
                                 size_t most) {
     hfsb_buf_append_byte(&b->json, '}');
@@ -6526,7 +6563,7 @@ static bool hfsbi_mcp_try_text(hfsbi_mcp_blocks *b, hfsb_str text,
     return hfsbi_mcp_end_block(b, mark, most);
 }
 
-/* In place of a block that is too large. */
+/* Adds a note instead of a block that is too large. */
 static void hfsbi_mcp_add_note(hfsbi_mcp_blocks *b, const char *what,
                                size_t size, const char *advice) {
     char note[256];
@@ -6583,9 +6620,76 @@ HFSBI_FN void hfsbi_mcp_add_resource(hfsbi_mcp_blocks *b, hfsb_str uri,
                            "a result may have 8 MiB; ask for less");
 }
 
-/* ---- text for a model ---- */
+/* ---- facts ---- */
 
-/* As much of text as may be shown, in whole lines when there are some. */
+#define HFSBI_MCP_ABSENT (~0ULL)
+
+typedef enum hfsbi_mcp_job_state {
+    HFSBI_MCP_JOB_ENDED, /* how is not known */
+    HFSBI_MCP_JOB_RUNS,
+    HFSBI_MCP_JOB_TIMED_OUT,
+    HFSBI_MCP_JOB_EXITED,
+    HFSBI_MCP_JOB_SIGNALLED
+} hfsbi_mcp_job_state;
+
+/* The facts of a result that a model needs. Texts belong to the result. */
+typedef struct hfsbi_mcp_facts {
+    unsigned long long  total_lines; /* of read, or HFSBI_MCP_ABSENT */
+    unsigned long long  offset;      /* of bash_output, or HFSBI_MCP_ABSENT */
+    unsigned long long  next_offset; /* of both; 0: none */
+    hfsbi_mcp_job_state job;
+    long long           job_value; /* exit code or signal */
+    size_t              left;      /* processes left running, */
+    struct {
+        long long pid;
+        hfsb_str  command;
+    } first[HFSBI_MCP_LEFT];   /* and the first of them */
+    hfsb_str image, mime_type; /* base64; "": not an image */
+} hfsbi_mcp_facts;
+
+static void hfsbi_mcp_job_facts(const hfsb_json_value *extra,
+                                hfsbi_mcp_facts       *f) {
+    const hfsb_json_value *code = hfsb_json_get(extra, "exit_code");
+    const hfsb_json_value *by = hfsb_json_get(extra, "signal");
+    if (hfsb_json_bool(hfsb_json_get(extra, "running"), false))
+        f->job = HFSBI_MCP_JOB_RUNS;
+    else if (hfsb_json_bool(hfsb_json_get(extra, "timed_out"), false))
+        f->job = HFSBI_MCP_JOB_TIMED_OUT;
+    else if (hfsb_json_type_of(code) == HFSB_JSON_INT)
+        f->job = HFSBI_MCP_JOB_EXITED;
+    else if (hfsb_json_type_of(by) == HFSB_JSON_INT)
+        f->job = HFSBI_MCP_JOB_SIGNALLED;
+    f->job_value =
+        hfsb_json_int(f->job == HFSBI_MCP_JOB_SIGNALLED ? by : code, 0);
+}
+
+/* Reads the fields of a result: the only place that knows their names. */
+static void hfsbi_mcp_read_facts(const hfsb_tool_result *result,
+                                 hfsbi_mcp_facts        *f) {
+    const hfsb_json_value *x = result->fields.root;
+    hfsb_json_iter         it;
+    size_t                 n = 0;
+    memset(f, 0, sizeof *f);
+    f->total_lines =
+        hfsb_json_uint(hfsb_json_get(x, "total_lines"), HFSBI_MCP_ABSENT);
+    f->offset = hfsb_json_uint(hfsb_json_get(x, "offset"), HFSBI_MCP_ABSENT);
+    f->next_offset = hfsb_json_uint(hfsb_json_get(x, "next_offset"), 0);
+    f->image = hfsb_json_str(hfsb_json_get(x, "data"), HFSB_LIT(""));
+    f->mime_type = hfsb_json_str(hfsb_json_get(x, "mime_type"), HFSB_LIT(""));
+    if (!f->mime_type.len) f->image = HFSB_LIT("");
+    hfsbi_mcp_job_facts(x, f);
+    f->left = hfsb_json_count(hfsb_json_get(x, "left_running"));
+    it = hfsb_json_begin(hfsb_json_get(x, "left_running"));
+    for (; n < HFSBI_MCP_LEFT && hfsb_json_next(&it); n++) {
+        f->first[n].pid = hfsb_json_int(hfsb_json_get(it.value, "pid"), 0);
+        f->first[n].command =
+            hfsb_json_str(hfsb_json_get(it.value, "command"), HFSB_LIT("?"));
+    }
+}
+
+/* ---- cutting ---- */
+
+/* The first `chars` characters of text, in whole lines if there are any. */
 static hfsb_str hfsbi_mcp_cut(hfsb_str text, size_t chars) {
     size_t end = hfsb_utf8_offset(text, chars), at = end;
     if (end == text.len) return text;
@@ -6593,7 +6697,7 @@ static hfsb_str hfsbi_mcp_cut(hfsb_str text, size_t chars) {
     return hfsb_str_slice(text, 0, at > 0 ? at : end);
 }
 
-/* As much of the end of it, likewise unless its lines are too long. */
+/* The last `chars` characters, in whole lines unless that costs over half. */
 static hfsb_str hfsbi_mcp_cut_front(hfsb_str text, size_t chars) {
     size_t all = hfsb_utf8_count(text), from, at, most;
     if (all <= chars) return text;
@@ -6603,34 +6707,26 @@ static hfsb_str hfsbi_mcp_cut_front(hfsb_str text, size_t chars) {
     return hfsb_str_slice(text, at < most ? at : from, text.len);
 }
 
-/* A line in brackets behind what is there. */
-static void hfsbi_mcp_put_footer(hfsb_buf *sink, const char *format, ...)
-    HFSBI_PRINTF(2, 3);
+/* ---- footers ---- */
 
-static void hfsbi_mcp_put_footer(hfsb_buf *sink, const char *format, ...) {
-    hfsb_buf *b = sink;
-    va_list   ap;
-    if (sink->status == HFSB_OK && b->len && b->ptr[b->len - 1] != '\n')
-        hfsb_buf_append_byte(sink, '\n');
-    if (sink->status != HFSB_OK) return;
+/* Appends text that starts a line of its own. */
+static void hfsbi_mcp_put_footer(hfsb_buf *out, const char *format, ...)
+    HFSBI_PRINTF(2, 3);
+static void hfsbi_mcp_put_footer(hfsb_buf *out, const char *format, ...) {
+    va_list ap;
+    if (out->len && out->ptr[out->len - 1] != '\n')
+        hfsb_buf_append_byte(out, '\n');
     va_start(ap, format);
-    sink->status = hfsbi_buf_vprintf(b, format, ap);
+    (void)hfsbi_buf_vprintf(out, format, ap);
     va_end(ap);
 }
 
-/* ---- read: which lines these are ---- */
-
-/* The number before the tab at the start of a line of read's output; 0: this
-   is a note of ours. */
+/* The number before the tab at the start of a line of read's output; 0 for a
+   line without one, which is a note of the tool. */
 static unsigned long long hfsbi_mcp_line_number(hfsb_str line) {
-    unsigned long long n = 0;
-    size_t             i;
-    for (i = 0; i < line.len && i < 19; i++) {
-        if (line.ptr[i] == '\t') return n;
-        if (line.ptr[i] < '0' || line.ptr[i] > '9') return 0;
-        n = n * 10 + (unsigned long long)(line.ptr[i] - '0');
-    }
-    return 0;
+    unsigned long long number = 0;
+    size_t digits = hfsbi_read_decimal(line, HFSBI_MCP_ABSENT, &number);
+    return digits < line.len && line.ptr[digits] == '\t' ? number : 0;
 }
 
 /* The number of the last line that has one. */
@@ -6647,118 +6743,102 @@ static unsigned long long hfsbi_mcp_last_number(hfsb_str text) {
     return 0;
 }
 
-/* shown: what of the output is shown; all of it unless it was cut. */
-static void hfsbi_mcp_read_footer(hfsb_buf *sink, hfsb_str shown, bool cut,
-                                  const hfsb_json_value *extra) {
+/* Which lines of a file are shown. shown: the output, or its start when it was
+   cut. */
+static void hfsbi_mcp_read_footer(hfsb_buf *out, hfsb_str shown, bool cut,
+                                  const hfsbi_mcp_facts *f) {
     unsigned long long first = hfsbi_mcp_line_number(shown);
     unsigned long long last = hfsbi_mcp_last_number(shown);
-    unsigned long long next =
-        hfsb_json_uint(hfsb_json_get(extra, "next_offset"), 0);
-    const hfsb_json_value *lines = hfsb_json_get(extra, "total_lines");
-    unsigned long long     total = hfsb_json_uint(lines, 0);
-    char                   of[40] = "";
-    if (lines) snprintf(of, sizeof of, " of %llu", total);
-    if (!shown.len && lines)
-        hfsbi_mcp_put_footer(sink,
-                             total ? "[past the end: the file has %llu "
-                                     "lines]"
-                                   : "[the file is empty: %llu lines]",
-                             total);
-    else if (first && (cut || next))
-        hfsbi_mcp_put_footer(sink,
+    bool               counted = f->total_lines != HFSBI_MCP_ABSENT;
+    char               of[40] = "";
+    if (counted) snprintf(of, sizeof of, " of %llu", f->total_lines);
+    if (!shown.len && counted)
+        hfsbi_mcp_put_footer(out,
+                             f->total_lines ? "[past the end: the file has "
+                                              "%llu lines]"
+                                            : "[the file is empty: %llu "
+                                              "lines]",
+                             f->total_lines);
+    else if (first && (cut || f->next_offset))
+        hfsbi_mcp_put_footer(out,
                              "[lines %llu-%llu%s; read on with offset=%llu]",
                              first, last, of, last + 1);
     else if (first > 1)
-        hfsbi_mcp_put_footer(sink, "[lines %llu-%llu%s]", first, last, of);
+        hfsbi_mcp_put_footer(out, "[lines %llu-%llu%s]", first, last, of);
 }
 
-/* ---- bash_output: where to go on ---- */
-
-/* The offset behind the part of the output that is shown. next_offset belongs
-   to the end of the log in it; behind that may be a line that is not finished
-   and a note. `offset` is that of its beginning; who does not tell it has the
-   log end at the last line end. */
+/* The offset in a job's log that follows the shown part. next_offset belongs
+   to the end of the log in `output`; an unfinished line and a note may follow
+   there. A server that reports no `offset` ends the log at the last line. */
 static unsigned long long hfsbi_mcp_next_offset(hfsb_str               output,
                                                 hfsb_str               shown,
-                                                const hfsb_json_value *extra) {
-    unsigned long long next =
-        hfsb_json_uint(hfsb_json_get(extra, "next_offset"), 0);
-    const hfsb_json_value *offset = hfsb_json_get(extra, "offset");
-    unsigned long long     from = hfsb_json_uint(offset, 0);
-    size_t                 end = output.len;
+                                                const hfsbi_mcp_facts *f) {
+    unsigned long long from = f->offset, next = f->next_offset;
+    size_t             end = output.len;
     if (shown.len == output.len) return next;
-    if (!offset) {
+    if (from == HFSBI_MCP_ABSENT) {
         while (end > 0 && output.ptr[end - 1] != '\n') end--;
         from = next > end ? next - end : 0;
     }
     return from + shown.len < next ? from + shown.len : next;
 }
 
-static void hfsbi_mcp_output_footer(hfsb_buf *sink, unsigned long long next,
-                                    const hfsb_json_value *extra) {
-    const hfsb_json_value *code = hfsb_json_get(extra, "exit_code");
-    const hfsb_json_value *by = hfsb_json_get(extra, "signal");
-    char                   state[64] = "ended";
-    if (hfsb_json_bool(hfsb_json_get(extra, "running"), false))
-        snprintf(state, sizeof state, "running");
-    else if (hfsb_json_bool(hfsb_json_get(extra, "timed_out"), false))
+/* How it stands with a job. */
+static void hfsbi_mcp_job_footer(hfsb_buf *out, unsigned long long next,
+                                 const hfsbi_mcp_facts *f) {
+    char state[64] = "ended";
+    switch (f->job) {
+    case HFSBI_MCP_JOB_ENDED: break;
+    case HFSBI_MCP_JOB_RUNS: snprintf(state, sizeof state, "running"); break;
+    case HFSBI_MCP_JOB_TIMED_OUT:
         snprintf(state, sizeof state, "ended by its timeout");
-    else if (hfsb_json_type_of(code) == HFSB_JSON_INT)
-        snprintf(state, sizeof state, "ended, exit code %lld",
-                 hfsb_json_int(code, 0));
-    else if (hfsb_json_type_of(by) == HFSB_JSON_INT)
-        snprintf(state, sizeof state, "ended by signal %lld",
-                 hfsb_json_int(by, 0));
-    hfsbi_mcp_put_footer(sink, "[%s; next_offset=%llu]", state, next);
+        break;
+    case HFSBI_MCP_JOB_EXITED:
+        snprintf(state, sizeof state, "ended, exit code %lld", f->job_value);
+        break;
+    case HFSBI_MCP_JOB_SIGNALLED:
+        snprintf(state, sizeof state, "ended by signal %lld", f->job_value);
+        break;
+    }
+    hfsbi_mcp_put_footer(out, "[%s; next_offset=%llu]", state, next);
 }
 
-/* ---- whatever leaves processes behind ---- */
-
-static void hfsbi_mcp_left_footer(hfsb_buf              *sink,
-                                  const hfsb_json_value *extra) {
-    const hfsb_json_value *left = hfsb_json_get(extra, "left_running");
-    hfsb_json_iter         it = hfsb_json_begin(left);
-    size_t                 n = 0;
-    while (hfsb_json_next(&it)) {
-        hfsb_str command =
-            hfsb_json_str(hfsb_json_get(it.value, "command"), HFSB_LIT("?"));
-        if (++n > HFSBI_MCP_LEFT) break;
-        if (n == 1) hfsbi_mcp_put_footer(sink, "[left running: ");
-        hfsb_buf_printf(sink, "%s%lld (", n > 1 ? ", " : "",
-                        hfsb_json_int(hfsb_json_get(it.value, "pid"), 0));
+/* Processes that a command left running. */
+static void hfsbi_mcp_left_footer(hfsb_buf *out, const hfsbi_mcp_facts *f) {
+    size_t i;
+    if (!f->left) return;
+    hfsbi_mcp_put_footer(out, "[left running: ");
+    for (i = 0; i < f->left && i < HFSBI_MCP_LEFT; i++) {
+        hfsb_str command = f->first[i].command;
+        hfsb_buf_printf(out, "%s%lld (", i ? ", " : "", f->first[i].pid);
         hfsb_buf_append(
-            sink, hfsb_str_slice(command, 0, hfsb_utf8_offset(command, 80)));
-        hfsb_buf_append_byte(sink, ')');
+            out, hfsb_str_slice(command, 0, hfsb_utf8_offset(command, 80)));
+        hfsb_buf_append_byte(out, ')');
     }
-    if (n > HFSBI_MCP_LEFT)
-        hfsb_buf_printf(sink, " and %zu more",
-                        hfsb_json_count(left) - HFSBI_MCP_LEFT);
-    if (n) hfsb_buf_append_byte(sink, ']');
+    if (i < f->left) hfsb_buf_printf(out, " and %zu more", f->left - i);
+    hfsb_buf_append_byte(out, ']');
 }
 
 /* ---- results ---- */
 
-/* The output, as much as may be, and what the model must know besides. */
 static void hfsbi_mcp_put_output(hfsb_str tool, hfsb_str output,
-                                 const hfsb_json_value *extra,
-                                 hfsb_buf              *sink) {
+                                 const hfsbi_mcp_facts *f, hfsb_buf *out) {
     hfsb_str shown = hfsbi_mcp_cut(output, HFSBI_MCP_TEXT);
     bool     cut = shown.len < output.len;
-    hfsb_buf_append(sink, shown.len ? shown : HFSB_LIT("(no output)"));
+    hfsb_buf_append(out, shown.len ? shown : HFSB_LIT("(no output)"));
     if (hfsb_str_equal(tool, HFSB_LIT("read")))
-        hfsbi_mcp_read_footer(sink, shown, cut, extra);
+        hfsbi_mcp_read_footer(out, shown, cut, f);
     else if (hfsb_str_equal(tool, HFSB_LIT("bash_output")))
-        hfsbi_mcp_output_footer(
-            sink, hfsbi_mcp_next_offset(output, shown, extra), extra);
+        hfsbi_mcp_job_footer(out, hfsbi_mcp_next_offset(output, shown, f), f);
     else if (cut)
-        hfsbi_mcp_put_footer(sink,
+        hfsbi_mcp_put_footer(out,
                              "[cut: the first %zu of %zu characters; ask for "
                              "less]",
                              hfsb_utf8_count(shown), hfsb_utf8_count(output));
-    hfsbi_mcp_left_footer(sink, extra);
+    hfsbi_mcp_left_footer(out, f);
 }
 
-/* The line in text that tells where the whole output is, if there is one. */
+/* The line that names the file with the whole output, or "". */
 static hfsb_str hfsbi_mcp_saved_line(hfsb_str text) {
     size_t at = hfsb_str_find(text, HFSB_LIT("\nFull output saved to "));
     if (at == HFSB_NPOS) return HFSB_LIT("");
@@ -6766,83 +6846,75 @@ static hfsb_str hfsbi_mcp_saved_line(hfsb_str text) {
     return hfsb_str_slice(text, 0, hfsb_str_find_byte(text, '\n'));
 }
 
-/* The beginning and, since it tells most of what failed, more of the end. */
-static void hfsbi_mcp_put_ends(hfsb_buf *sink, hfsb_str text, size_t chars) {
-    hfsb_str head = hfsbi_mcp_cut(text, chars / 3), tail, saved;
+/* Appends a third from the beginning and two thirds from the end. */
+static void hfsbi_mcp_put_ends(hfsb_buf *out, hfsb_str text, size_t chars) {
+    hfsb_str head = hfsbi_mcp_cut(text, chars / 3), tail, middle, saved;
     if (hfsb_utf8_count(text) <= chars) {
-        hfsb_buf_append(sink, text);
+        hfsb_buf_append(out, text);
         return;
     }
     tail = hfsb_str_slice(text, head.len, text.len);
     tail = hfsbi_mcp_cut_front(tail, chars - chars / 3);
-    text = hfsb_str_slice(text, head.len, text.len - tail.len);
-    saved = hfsbi_mcp_saved_line(text);
-    hfsb_buf_append(sink, head);
-    hfsbi_mcp_put_footer(sink, "[... %zu characters left out here ...]\n",
-                         hfsb_utf8_count(text));
-    hfsb_buf_append(sink, hfsbi_mcp_cut(saved, chars / 3));
-    if (saved.len) hfsb_buf_append_byte(sink, '\n');
-    hfsb_buf_append(sink, tail);
+    middle = hfsb_str_slice(text, head.len, text.len - tail.len);
+    saved = hfsbi_mcp_saved_line(middle);
+    hfsb_buf_append(out, head);
+    hfsbi_mcp_put_footer(out, "[... %zu characters left out here ...]\n",
+                         hfsb_utf8_count(middle));
+    hfsb_buf_append(out, hfsbi_mcp_cut(saved, chars / 3));
+    if (saved.len) hfsb_buf_append_byte(out, '\n');
+    hfsb_buf_append(out, tail);
 }
 
-/* As hfsb_tool_result_text() puts it, but not as long. */
+/* As hfsb_tool_result_text(), but shorter. */
 static void hfsbi_mcp_put_failure(const hfsb_tool_result *result,
-                                  hfsb_buf               *sink) {
+                                  const hfsbi_mcp_facts *f, hfsb_buf *out) {
     hfsb_str output = hfsb_buf_str(&result->output);
     hfsb_str error =
         hfsbi_mcp_cut(hfsb_buf_str(&result->error), HFSBI_MCP_ERROR);
-    hfsbi_mcp_put_ends(sink, output,
+    hfsbi_mcp_put_ends(out, output,
                        HFSBI_MCP_FAILURE - hfsb_utf8_count(error));
-    if (output.len) hfsb_buf_append(sink, HFSB_LIT("\n\n"));
-    hfsb_buf_append(sink, HFSB_LIT("ERROR: "));
-    hfsb_buf_append(sink, error);
-    hfsbi_mcp_left_footer(sink, result->fields.root);
+    if (output.len) hfsb_buf_append(out, HFSB_LIT("\n\n"));
+    hfsb_buf_append(out, HFSB_LIT("ERROR: "));
+    hfsb_buf_append(out, error);
+    hfsbi_mcp_left_footer(out, f);
 }
 
-/* True when the result is an image, which is then shown. */
-static bool hfsbi_mcp_show_image(const hfsb_tool_result *result,
-                                 hfsbi_mcp_blocks       *out) {
-    const hfsb_json_value *fields = result->fields.root;
-    const hfsb_json_value *data = hfsb_json_get(fields, "data");
-    const hfsb_json_value *type = hfsb_json_get(fields, "mime_type");
-    if (!result->success || hfsb_json_type_of(data) != HFSB_JSON_STRING ||
-        hfsb_json_type_of(type) != HFSB_JSON_STRING)
-        return false;
-    if (result->output.len)
-        hfsbi_mcp_add_text(
-            out, hfsbi_mcp_cut(hfsb_buf_str(&result->output), HFSBI_MCP_TEXT));
-    hfsbi_mcp_add_data(out, "image", hfsb_json_str(type, HFSB_LIT("")),
-                       hfsb_json_str(data, HFSB_LIT("")));
-    return true;
+/* Adds the text as a block and frees it. */
+static void hfsbi_mcp_take_text(hfsbi_mcp_blocks *b, hfsb_buf *text) {
+    if (text->status != HFSB_OK) b->status = HFSB_NOMEM;
+    else if (text->len) hfsbi_mcp_add_text(b, hfsb_buf_str(text));
+    hfsb_buf_free(text);
 }
 
 HFSBI_FN void hfsbi_mcp_show(hfsb_str tool, const hfsb_tool_result *result,
                              hfsbi_mcp_blocks *out) {
-    hfsb_buf text = HFSB_INIT;
-    size_t   mark;
+    hfsb_str        output = hfsb_buf_str(&result->output);
+    hfsb_buf        text = HFSB_INIT;
+    hfsbi_mcp_facts f;
     text.alloc = out->json.alloc;
-    mark = text.len;
+    hfsbi_mcp_read_facts(result, &f);
     if (!result->success) {
         out->is_error = true;
-        hfsbi_mcp_put_failure(result, &text);
-    } else if (!hfsbi_mcp_show_image(result, out)) {
-        hfsbi_mcp_put_output(tool, hfsb_buf_str(&result->output),
-                             result->fields.root, &text);
+        hfsbi_mcp_put_failure(result, &f, &text);
+    } else if (f.image.len) {
+        hfsb_buf_append(&text, hfsbi_mcp_cut(output, HFSBI_MCP_TEXT));
+    } else {
+        hfsbi_mcp_put_output(tool, output, &f, &text);
     }
-    if (hfsb_buf_finish(&text, mark) != HFSB_OK) out->status = HFSB_NOMEM;
-    else if (text.len) hfsbi_mcp_add_text(out, hfsb_buf_str(&text));
-    hfsb_buf_free(&text);
+    hfsbi_mcp_take_text(out, &text);
+    if (result->success && f.image.len)
+        hfsbi_mcp_add_data(out, "image", f.mime_type, f.image);
 }
 
 HFSBI_FN void hfsbi_mcp_show_running(hfsb_str job, long long seconds,
                                      const hfsb_tool_result *so_far,
                                      hfsbi_mcp_blocks       *out) {
-    hfsb_str output = hfsb_buf_str(&so_far->output), shown;
-    hfsb_buf text = HFSB_INIT;
-    size_t   mark;
+    hfsb_str        output = HFSB_LIT(""), shown;
+    hfsb_buf        text = HFSB_INIT;
+    hfsbi_mcp_facts f;
     text.alloc = out->json.alloc;
-    mark = text.len;
-    if (!so_far->success) output = HFSB_LIT("");
+    hfsbi_mcp_read_facts(so_far, &f);
+    if (so_far->success) output = hfsb_buf_str(&so_far->output);
     shown = hfsbi_mcp_cut(output, HFSBI_MCP_TEXT);
     hfsb_buf_printf(&text, "Still running after %lld s as job ", seconds);
     hfsb_buf_append(&text, job);
@@ -6852,12 +6924,10 @@ HFSBI_FN void hfsbi_mcp_show_running(hfsb_str job, long long seconds,
     hfsbi_mcp_put_footer(&text, "[poll with bash_output id=");
     hfsb_buf_append(&text, job);
     hfsb_buf_printf(&text, " offset=%llu wait_ms=45000; end it with kill id=",
-                    hfsbi_mcp_next_offset(output, shown, so_far->fields.root));
+                    hfsbi_mcp_next_offset(output, shown, &f));
     hfsb_buf_append(&text, job);
     hfsb_buf_append_byte(&text, ']');
-    if (hfsb_buf_finish(&text, mark) != HFSB_OK) out->status = HFSB_NOMEM;
-    else hfsbi_mcp_add_text(out, hfsb_buf_str(&text));
-    hfsb_buf_free(&text);
+    hfsbi_mcp_take_text(out, &text);
 }
 
 HFSBI_FN hfsb_str hfsbi_mcp_last_line(hfsb_str text) {
@@ -6876,48 +6946,78 @@ HFSBI_FN hfsb_str hfsbi_mcp_last_line(hfsb_str text) {
 }
 
 /* ---- src/mcp/list.c ---- */
-/* list.c - tools of the program's own over MCP: added, and what
-   their functions say. */
-/* ==== server mcp list ==== */
+/* list.c - the tools and the instructions that clients are offered.
 
-/* the tools that a server of MCP offers. */
+   The list is made before the server serves and never changes afterwards, so
+   calls may point into it. It has two parts, in this order:
 
-/* ---- names ---- */
+       built_in   pointers into one document with the definitions of all
+                  built-in tools, local or remote; options choose among them
+       own        tools of the program: a definition and a function
 
-/* Takes the next name off a list with commas; false at its end. */
-static bool hfsbi_mcp_next_name(hfsb_str *rest, hfsb_str *name) {
-    while (rest->len) {
-        size_t end = hfsb_str_find_byte(*rest, ',');
-        *name = hfsbi_trim(hfsb_str_slice(*rest, 0, end));
-        *rest = end == HFSB_NPOS ? HFSB_LIT("")
-                                 : hfsb_str_slice(*rest, end + 1, rest->len);
-        if (name->len) return true;
+   Each name occurs once. tools/list sends a text that is printed whenever the
+   list changes. */
+/* ---- definitions ---- */
+
+static hfsb_str hfsbi_mcp_tool_name(const hfsb_json_value *definition) {
+    return hfsb_json_str(hfsb_json_get(definition, "name"), HFSB_LIT(""));
+}
+
+/* True when a tool changes nothing. bash_output counts as changing: without
+   bash it has nothing to show. */
+static bool hfsbi_mcp_only_reads(const hfsb_json_value *definition) {
+    const hfsb_json_value *hints = hfsb_json_get(definition, "annotations");
+    return !hfsb_str_equal(hfsbi_mcp_tool_name(definition),
+                           HFSB_LIT("bash_output")) &&
+           hfsb_json_bool(hfsb_json_get(hints, "readOnlyHint"), false);
+}
+
+HFSBI_FN bool hfsbi_mcp_list_find(const hfsbi_mcp_list *list, hfsb_str name,
+                                  const hfsbi_mcp_tool **own) {
+    size_t i;
+    if (own) *own = NULL;
+    for (i = 0; i < list->built_in_count; i++)
+        if (hfsb_str_equal(hfsbi_mcp_tool_name(list->built_in[i]), name))
+            return true;
+    for (i = 0; i < list->own_count; i++) {
+        const hfsbi_mcp_tool *tool = &list->own[i];
+        if (!hfsb_str_equal(hfsbi_mcp_tool_name(tool->definition.root), name))
+            continue;
+        if (own) *own = tool;
+        return true;
     }
     return false;
 }
 
-static hfsb_str hfsbi_mcp_tool_name(const hfsb_json_value *tool) {
-    return hfsb_json_str(hfsb_json_get(tool, "name"), HFSB_LIT(""));
+HFSBI_FN hfsb_status hfsbi_mcp_list_print(const hfsbi_mcp_list *list,
+                                          hfsb_buf             *out) {
+    hfsb_json_writer w;
+    size_t           i;
+    hfsb_json_writer_init(&w, out, NULL);
+    hfsb_json_put_array(&w);
+    for (i = 0; i < list->built_in_count; i++)
+        hfsb_json_put_value(&w, list->built_in[i]);
+    for (i = 0; i < list->own_count; i++)
+        hfsb_json_put_value(&w, list->own[i].definition.root);
+    hfsb_json_put_end(&w);
+    return hfsb_json_writer_finish(&w, NULL);
 }
 
-static const hfsb_json_value *hfsbi_mcp_find_tool(const hfsb_json_value *all,
-                                                  hfsb_str name) {
-    hfsb_json_iter it = hfsb_json_begin(all);
-    while (hfsb_json_next(&it))
-        if (hfsb_str_equal(hfsbi_mcp_tool_name(it.value), name))
-            return it.value;
-    return NULL;
+HFSBI_FN void hfsbi_mcp_list_free(hfsbi_mcp_list *list) {
+    size_t i;
+    for (i = 0; i < list->own_count; i++)
+        hfsb_json_free(&list->own[i].definition);
+    if (list->own)
+        hfsbi_array_free(&list->alloc, list->own, list->own_cap,
+                         sizeof *list->own);
+    if (list->built_in)
+        hfsbi_array_free(&list->alloc, (void *)list->built_in,
+                         hfsb_json_count(list->doc.root),
+                         sizeof *list->built_in);
+    hfsb_json_free(&list->doc);
 }
 
-/* It changes nothing. bash_output counts as one that does: without bash there
-   is nothing it could show. */
-static bool hfsbi_mcp_only_reads(const hfsb_json_value *tool) {
-    return !hfsb_str_equal(hfsbi_mcp_tool_name(tool),
-                           HFSB_LIT("bash_output")) &&
-           hfsb_json_bool(hfsb_json_get(hfsb_json_get(tool, "annotations"),
-                                        "readOnlyHint"),
-                          false);
-}
+/* ---- choosing built-in tools ---- */
 
 static hfsb_status hfsbi_mcp_no_tool(const hfsb_json_value *all, hfsb_str name,
                                      hfsb_err *err) {
@@ -6934,96 +7034,99 @@ static hfsb_status hfsbi_mcp_no_tool(const hfsb_json_value *all, hfsb_str name,
     return HFSB_ARG;
 }
 
-/* Every name that was asked for is one that may be offered. */
-static hfsb_status hfsbi_mcp_check_names(const hfsb_json_value  *all,
-                                         const hfsbi_mcp_choice *choice,
-                                         hfsb_err               *err) {
-    hfsb_str only = choice->only, name;
-    while (hfsbi_mcp_next_name(&only, &name)) {
-        const hfsb_json_value *tool = hfsbi_mcp_find_tool(all, name);
-        if (!tool) return hfsbi_mcp_no_tool(all, name, err);
-        if (!choice->read_only || hfsbi_mcp_only_reads(tool)) continue;
+/* Checks that every name in `only` may be offered. *any: there are names. */
+static hfsb_status hfsbi_mcp_check_names(const hfsbi_mcp_list  *list,
+                                         const hfsb_json_value *all,
+                                         hfsb_str only, bool *any,
+                                         hfsb_err *err) {
+    hfsb_str name;
+    *any = false;
+    while (hfsbi_list_next(&only, ',', &name)) {
+        hfsb_json_iter it = hfsb_json_begin(all);
+        bool           found = false;
+        name = hfsbi_trim(name);
+        if (!name.len) continue;
+        *any = true;
+        while (!found && hfsb_json_next(&it))
+            found = hfsb_str_equal(hfsbi_mcp_tool_name(it.value), name);
+        if (!found) return hfsbi_mcp_no_tool(all, name, err);
+        if (!list->read_only || hfsbi_mcp_only_reads(it.value)) continue;
         hfsbi_fail(err, HFSB_ARG, 0, "The tool \"");
         hfsbi_err_quote(err, name, 64);
-        hfsbi_err_add(err, "\" is not one of those that only read: leave it "
-                           "out, or do not ask for read-only tools.");
+        hfsbi_err_add(err, "\" is not read-only: leave it out, or do not ask "
+                           "for read-only tools.");
         return HFSB_ARG;
     }
     return HFSB_OK;
 }
 
-/* Without a list of names, all but exists: read says the same and more, and
-   every definition is paid for in each request of a model. */
-static bool hfsbi_mcp_chosen(const hfsb_json_value  *tool,
-                             const hfsbi_mcp_choice *choice) {
-    hfsb_str name = hfsbi_mcp_tool_name(tool), rest = choice->only, one;
-    bool     named = false, any = false;
-    while (hfsbi_mcp_next_name(&rest, &one)) {
-        any = true;
-        named = named || hfsb_str_equal(one, name);
+static bool hfsbi_mcp_is_named(hfsb_str only, hfsb_str name) {
+    hfsb_str one;
+    while (hfsbi_list_next(&only, ',', &one))
+        if (hfsb_str_equal(hfsbi_trim(one), name)) return true;
+    return false;
+}
+
+/* Fills next->built_in from next->doc. Without names that is every tool but
+   exists: read reports the same and more, and each definition costs tokens in
+   every request of a model. */
+static hfsb_status hfsbi_mcp_pick(const hfsbi_mcp_list *list, hfsb_str only,
+                                  bool any, hfsbi_mcp_list *next,
+                                  hfsb_err *err) {
+    hfsb_json_iter it = hfsb_json_begin(next->doc.root);
+    size_t         i;
+    while (hfsb_json_next(&it)) {
+        hfsb_str name = hfsbi_mcp_tool_name(it.value);
+        bool     wanted = any ? hfsbi_mcp_is_named(only, name)
+                              : !hfsb_str_equal(name, HFSB_LIT("exists"));
+        if (wanted && (!list->read_only || hfsbi_mcp_only_reads(it.value)))
+            next->built_in[next->built_in_count++] = it.value;
     }
-    if (any ? !named : hfsb_str_equal(name, HFSB_LIT("exists"))) return false;
-    return !choice->read_only || hfsbi_mcp_only_reads(tool);
-}
-
-/* ---- the list ---- */
-
-/* Puts `more`, definitions each with a comma before it, at the end of *list.
-   Nothing has changed when it fails. */
-static hfsb_status hfsbi_mcp_join(hfsb_buf *list, hfsb_str more) {
-    bool        first = list->len <= 2; /* "" or "[]" */
-    size_t      mark;
-    hfsb_status st = hfsb_buf_reserve(list, more.len + 2);
-    if (st != HFSB_OK) return st;
-    hfsb_buf_truncate(list, first ? 0 : list->len - 1);
-    mark = list->len;
-    if (first) hfsb_buf_append_byte(list, '[');
-    hfsb_buf_append(list, hfsb_str_slice(more, first ? 1 : 0, more.len));
-    hfsb_buf_append_byte(list, ']');
-    return hfsb_buf_finish(list, mark);
-}
-
-static hfsb_status hfsbi_mcp_pick(const hfsb_json_value  *all,
-                                  const hfsbi_mcp_choice *choice,
-                                  hfsb_buf *list, hfsb_err *err) {
-    hfsb_buf       more = HFSB_INIT;
-    hfsb_json_iter it = hfsb_json_begin(all);
-    hfsb_status    st = HFSB_OK;
-    more.alloc = list->alloc;
-    while (st == HFSB_OK && hfsb_json_next(&it)) {
-        if (!hfsbi_mcp_chosen(it.value, choice)) continue;
-        st = hfsb_buf_append_byte(&more, ',');
-        if (st == HFSB_OK) st = hfsb_json_write(it.value, NULL, &more, NULL);
+    for (i = 0; i < list->own_count; i++) {
+        hfsb_str name = hfsbi_mcp_tool_name(list->own[i].definition.root);
+        if (hfsbi_mcp_list_find(next, name, NULL))
+            return hfsbi_fail(err, HFSB_ARG, 0,
+                              "There is a tool \"%.*s\" already.",
+                              (int)name.len, name.ptr);
     }
-    if (st == HFSB_OK) st = hfsbi_mcp_join(list, hfsb_buf_str(&more));
-    hfsb_buf_free(&more);
-    return st == HFSB_OK ? hfsbi_ok(err)
-                         : hfsbi_fail_status(err, st, "The list of tools");
+    return HFSB_OK;
 }
 
-HFSBI_FN hfsb_status hfsbi_mcp_choose(hfsb_str                all,
-                                      const hfsbi_mcp_choice *choice,
-                                      hfsb_buf *list, hfsb_err *err) {
-    hfsb_json_doc doc = HFSB_INIT;
-    hfsb_status   st;
-    doc.alloc = list->alloc;
-    st = hfsb_json_parse(all, NULL, &doc, err);
+HFSBI_FN hfsb_status hfsbi_mcp_list_choose(hfsbi_mcp_list *list, hfsb_str all,
+                                           hfsb_str only, hfsb_err *err) {
+    hfsbi_mcp_list next = HFSB_INIT, old;
+    hfsb_status    st;
+    bool           any;
+    next.alloc = next.doc.alloc = list->alloc;
+    st = hfsb_json_parse(all, NULL, &next.doc, err);
     if (st != HFSB_OK) return st;
-    st = hfsbi_mcp_check_names(doc.root, choice, err);
-    if (st == HFSB_OK) st = hfsbi_mcp_pick(doc.root, choice, list, err);
-    hfsb_json_free(&doc);
+    next.built_in = (const hfsb_json_value **)hfsbi_array(
+        &next.alloc, hfsb_json_count(next.doc.root), sizeof *next.built_in);
+    st = next.built_in
+             ? hfsbi_mcp_check_names(list, next.doc.root, only, &any, err)
+             : hfsbi_fail_status(err, HFSB_NOMEM, "The list of tools");
+    if (st == HFSB_OK) st = hfsbi_mcp_pick(list, only, any, &next, err);
+    if (st == HFSB_OK) { /* the new tools stay, the old ones are freed */
+        old = next;
+        old.doc = list->doc;
+        old.built_in = list->built_in;
+        list->doc = next.doc;
+        list->built_in = next.built_in;
+        list->built_in_count = next.built_in_count;
+        next = old;
+    }
+    hfsbi_mcp_list_free(&next);
     return st;
 }
 
-/* ---- tools of the program's own ---- */
+/* ---- tools of the program ---- */
 
-static hfsb_status hfsbi_mcp_check_name(const char *name, hfsb_str list,
-                                        hfsb_err *err) {
+static hfsb_status hfsbi_mcp_check_name(const hfsbi_mcp_list *list,
+                                        const char *name, hfsb_err *err) {
     static const char allowed[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
                                   "abcdefghijklmnopqrstuvwxyz0123456789_-";
-    size_t            n = name ? strlen(name) : 0, good = 0;
-    while (good < n && strchr(allowed, name[good])) good++;
-    if (n == 0 || n > 64 || good < n) {
+    size_t            n = name ? strlen(name) : 0;
+    if (n == 0 || n > 64 || strspn(name, allowed) < n) {
         hfsbi_fail(err, HFSB_ARG, 0,
                    "The name of a tool must have 1 to 64 letters, digits, _ "
                    "and -, not \"");
@@ -7031,18 +7134,18 @@ static hfsb_status hfsbi_mcp_check_name(const char *name, hfsb_str list,
         hfsbi_err_add(err, "\".");
         return HFSB_ARG;
     }
-    if (!hfsbi_mcp_lists(list, hfsb_cstr(name))) return HFSB_OK;
+    if (!hfsbi_mcp_list_find(list, hfsb_cstr(name), NULL)) return HFSB_OK;
     return hfsbi_fail(err, HFSB_ARG, 0, "There is a tool \"%s\" already.",
                       name);
 }
 
-/* Parses a text of the program's that must be a JSON object. */
+/* Parses a text of the program that must be a JSON object. */
 static hfsb_status hfsbi_mcp_read_object(const char *tool, const char *what,
                                          const char *text, hfsb_json_doc *doc,
                                          hfsb_err *err) {
     hfsb_err    why = HFSB_INIT;
     hfsb_status st = hfsb_json_parse(hfsb_cstr(text), NULL, doc, &why);
-    if (st == HFSB_NOMEM) return hfsbi_fail_status(err, st, "A tool");
+    if (st == HFSB_NOMEM) return hfsbi_fail_status(err, st, "Adding a tool");
     if (st != HFSB_OK)
         return hfsbi_fail(err, HFSB_ARG, 0, "The %s of \"%s\": %s", what, tool,
                           why.msg);
@@ -7052,449 +7155,175 @@ static hfsb_status hfsbi_mcp_read_object(const char *tool, const char *what,
                       tool, hfsb_json_type_name(hfsb_json_type_of(doc->root)));
 }
 
-static void hfsbi_mcp_write_tool(const hfsb_mcp_tool   *tool,
-                                 const hfsb_json_value *schema,
-                                 const hfsb_json_value *hints,
-                                 hfsb_json_writer      *w) {
-    hfsb_json_put_object(w);
-    hfsbi_put_member_str(w, "name", hfsb_cstr(tool->name));
-    if (tool->title) hfsbi_put_member_str(w, "title", hfsb_cstr(tool->title));
-    if (tool->description)
-        hfsbi_put_member_str(w, "description", hfsb_cstr(tool->description));
-    hfsb_json_put_key(w, HFSB_LIT("inputSchema"));
-    hfsb_json_put_value(w, schema);
-    hfsb_json_put_key(w, HFSB_LIT("annotations"));
-    hfsb_json_put_value(w, hints);
-    hfsb_json_put_end(w);
+/* Reads schema and annotations. Hosts drop a server when the type of one of
+   its schemas is not "object". */
+static hfsb_status hfsbi_mcp_read_tool(const hfsb_mcp_tool *tool,
+                                       hfsb_json_doc       *schema,
+                                       hfsb_json_doc *hints, hfsb_err *err) {
+    static const char nothing[] = "{\"type\":\"object\",\"properties\":{},"
+                                  "\"additionalProperties\":false}";
+    hfsb_status       st = hfsbi_mcp_read_object(
+              tool->name, "schema", tool->schema ? tool->schema : nothing, schema,
+              err);
+    hfsb_str type =
+        hfsb_json_str(hfsb_json_get(schema->root, "type"), HFSB_LIT(""));
+    if (st != HFSB_OK) return st;
+    if (!hfsb_str_equal(type, HFSB_LIT("object")))
+        return hfsbi_fail(err, HFSB_ARG, 0,
+                          "The schema of \"%s\" must have \"type\": "
+                          "\"object\".",
+                          tool->name);
+    return hfsbi_mcp_read_object(
+        tool->name, "annotations",
+        tool->annotations ? tool->annotations : "{\"readOnlyHint\":false}",
+        hints, err);
 }
 
-static hfsb_status hfsbi_mcp_add_definition(const hfsb_mcp_tool   *tool,
-                                            const hfsb_json_value *schema,
-                                            const hfsb_json_value *hints,
-                                            hfsb_buf *list, hfsb_err *err) {
-    hfsb_buf         more = HFSB_INIT;
+/* Writes the definition and parses it into *out, which then owns a copy of all
+   texts. HFSB_OK, HFSB_NOMEM. */
+static hfsb_status hfsbi_mcp_define(const hfsb_mcp_tool   *tool,
+                                    const hfsb_json_value *schema,
+                                    const hfsb_json_value *hints,
+                                    hfsb_json_doc         *out) {
+    hfsb_buf         text = HFSB_INIT;
     hfsb_json_writer w;
     hfsb_status      st;
-    more.alloc = list->alloc;
-    st = hfsb_buf_append_byte(&more, ',');
-    hfsb_json_writer_init(&w, &more, NULL);
-    hfsbi_mcp_write_tool(tool, schema, hints, &w);
-    if (st == HFSB_OK) st = hfsb_json_writer_finish(&w, NULL);
-    if (st == HFSB_OK) st = hfsbi_mcp_join(list, hfsb_buf_str(&more));
-    hfsb_buf_free(&more);
-    return st == HFSB_OK ? hfsbi_ok(err)
-                         : hfsbi_fail_status(err, st, "A tool");
-}
-
-HFSBI_FN hfsb_status hfsbi_mcp_define(const hfsb_mcp_tool *tool,
-                                      hfsb_buf *list, hfsb_err *err) {
-    const char *schema = tool->schema
-                             ? tool->schema
-                             : "{\"type\":\"object\",\"properties\":{},"
-                               "\"additionalProperties\":false}";
-    const char *hints =
-        tool->annotations ? tool->annotations : "{\"readOnlyHint\":false}";
-    hfsb_json_doc shape = HFSB_INIT, doc = HFSB_INIT;
-    hfsb_status st = hfsbi_mcp_check_name(tool->name, hfsb_buf_str(list), err);
-    shape.alloc = doc.alloc = list->alloc;
+    text.alloc = out->alloc;
+    hfsb_json_writer_init(&w, &text, NULL);
+    hfsb_json_put_object(&w);
+    hfsbi_put_member_str(&w, "name", hfsb_cstr(tool->name));
+    if (tool->title) hfsbi_put_member_str(&w, "title", hfsb_cstr(tool->title));
+    if (tool->description)
+        hfsbi_put_member_str(&w, "description", hfsb_cstr(tool->description));
+    hfsb_json_put_key(&w, HFSB_LIT("inputSchema"));
+    hfsb_json_put_value(&w, schema);
+    hfsb_json_put_key(&w, HFSB_LIT("annotations"));
+    hfsb_json_put_value(&w, hints);
+    hfsb_json_put_end(&w);
+    st = hfsb_json_writer_finish(&w, NULL);
     if (st == HFSB_OK)
-        st = hfsbi_mcp_read_object(tool->name, "schema", schema, &shape, err);
-    /* hosts drop a server one of whose schemas has another type */
-    if (st == HFSB_OK &&
-        !hfsb_str_equal(
-            hfsb_json_str(hfsb_json_get(shape.root, "type"), HFSB_LIT("")),
-            HFSB_LIT("object")))
-        st = hfsbi_fail(err, HFSB_ARG, 0,
-                        "The schema of \"%s\" must have \"type\": "
-                        "\"object\".",
-                        tool->name);
-    if (st == HFSB_OK)
-        st =
-            hfsbi_mcp_read_object(tool->name, "annotations", hints, &doc, err);
-    if (st == HFSB_OK)
-        st = hfsbi_mcp_add_definition(tool, shape.root, doc.root, list, err);
-    hfsb_json_free(&shape);
-    hfsb_json_free(&doc);
+        st = hfsb_json_parse(hfsb_buf_str(&text), NULL, out, NULL);
+    hfsb_buf_free(&text);
     return st;
 }
 
-/* ---- whether there is one ---- */
-
-/* Behind the string that begins at `at`, with its quote; *inside is what is
-   between the quotes, not decoded. */
-static size_t hfsbi_mcp_skip_string(hfsb_str s, size_t at, hfsb_str *inside) {
-    size_t from = ++at;
-    while (at < s.len && s.ptr[at] != '"') at += s.ptr[at] == '\\' ? 2 : 1;
-    *inside = hfsb_str_slice(s, from, at);
-    return at + 1;
-}
-
-/* The text is walked as it is, without memory, for this is asked in every
-   call: a key "name" of an object in the array, and the string behind it.
-   Names have no escapes. */
-HFSBI_FN bool hfsbi_mcp_lists(hfsb_str list, hfsb_str name) {
-    size_t   depth = 0, at = 0;
-    bool     key = false; /* the last string was "name" */
-    hfsb_str text;
-    while (at < list.len) {
-        switch (list.ptr[at]) {
-        case '"':
-            at = hfsbi_mcp_skip_string(list, at, &text);
-            if (depth != 2) continue;
-            if (key && hfsb_str_equal(text, name)) return true;
-            key = at < list.len && list.ptr[at] == ':' &&
-                  hfsb_str_equal(text, HFSB_LIT("name"));
-            continue;
-        case '{':
-        case '[': depth++; break;
-        case '}':
-        case ']': depth--; break;
-        default: break;
-        }
-        at++;
-    }
-    return false;
-}
-
-/* ---- the tools ---- */
-
-HFSBI_FN const hfsb_mcp_tool *hfsbi_mcp_own(const hfsb_mcp *mcp,
-                                            hfsb_str        name) {
-    size_t i;
-    for (i = 0; i < mcp->own_count; i++)
-        if (hfsb_str_equal(hfsb_cstr(mcp->own[i].name), name))
-            return &mcp->own[i];
-    return NULL;
-}
-
-static void hfsbi_mcp_own_drop(hfsb_mcp *mcp, const char *text) {
-    if (text)
-        hfsbi_array_free(&mcp->alloc, (void *)(uintptr_t)text,
-                         strlen(text) + 1, 1);
-}
-
-static void hfsbi_mcp_own_clear(hfsb_mcp *mcp, hfsb_mcp_tool *tool) {
-    hfsbi_mcp_own_drop(mcp, tool->name);
-    hfsbi_mcp_own_drop(mcp, tool->title);
-    hfsbi_mcp_own_drop(mcp, tool->description);
-    hfsbi_mcp_own_drop(mcp, tool->schema);
-    hfsbi_mcp_own_drop(mcp, tool->annotations);
-}
-
-HFSBI_FN void hfsbi_mcp_own_free(hfsb_mcp *mcp) {
-    size_t i;
-    for (i = 0; i < mcp->own_count; i++)
-        hfsbi_mcp_own_clear(mcp, &mcp->own[i]);
-    hfsbi_array_free(&mcp->alloc, mcp->own, mcp->own_cap, sizeof *mcp->own);
-}
-
-/* A copy of *text in its place; false without memory. */
-static bool hfsbi_mcp_own_copy(hfsb_mcp *mcp, const char *from,
-                               const char **text) {
-    *text = from ? hfsbi_terminated(&mcp->alloc, hfsb_cstr(from)) : NULL;
-    return *text || !from;
-}
-
-static bool hfsbi_mcp_own_fill(hfsb_mcp *mcp, const hfsb_mcp_tool *from,
-                               hfsb_mcp_tool *to) {
-    bool ok;
-    memset(to, 0, sizeof *to);
-    to->fn = from->fn;
-    to->user = from->user;
-    ok = hfsbi_mcp_own_copy(mcp, from->name, &to->name);
-    ok = hfsbi_mcp_own_copy(mcp, from->title, &to->title) && ok;
-    ok = hfsbi_mcp_own_copy(mcp, from->description, &to->description) && ok;
-    ok = hfsbi_mcp_own_copy(mcp, from->schema, &to->schema) && ok;
-    ok = hfsbi_mcp_own_copy(mcp, from->annotations, &to->annotations) && ok;
-    if (!ok) hfsbi_mcp_own_clear(mcp, to);
-    return ok;
-}
-
-/* A tool that may change something, when none of these is wanted: it is
-   checked as any other, and left out. */
-static hfsb_status hfsbi_mcp_own_leave(hfsb_mcp            *mcp,
-                                       const hfsb_mcp_tool *tool, bool *leave,
-                                       hfsb_err *err) {
-    hfsb_json_doc doc = HFSB_INIT;
-    hfsb_buf      list = HFSB_INIT;
-    hfsb_status   st;
-    *leave = false;
-    if (!mcp->choice.read_only) return HFSB_OK;
-    doc.alloc = list.alloc = mcp->alloc;
-    st = hfsbi_mcp_define(tool, &list, err);
-    if (st == HFSB_OK && tool->annotations)
-        st = hfsb_json_parse(hfsb_cstr(tool->annotations), NULL, &doc, err);
-    *leave = !hfsb_json_bool(hfsb_json_get(doc.root, "readOnlyHint"), false);
-    hfsb_json_free(&doc);
-    hfsb_buf_free(&list);
-    return st;
-}
-
-/* Room in the array first: nothing fails once the list has it. */
-hfsb_status hfsb_mcp_add_tool(hfsb_mcp *mcp, const hfsb_mcp_tool *tool,
-                              hfsb_err *err) {
-    hfsb_mcp_tool *grown, copy;
-    hfsb_status    st;
-    bool           leave;
-    if (!tool->name || !tool->fn)
-        return hfsbi_fail(err, HFSB_ARG, 0,
-                          "A tool has a name and a function.");
-    if (hfsbi_mcp_lists(hfsb_buf_str(&mcp->about.tools),
-                        hfsb_cstr(tool->name)))
-        return hfsbi_fail(err, HFSB_ARG, 0,
-                          "There is a tool of the name %.64s already.",
-                          tool->name);
-    st = hfsbi_mcp_own_leave(mcp, tool, &leave, err);
-    if (st != HFSB_OK || leave) return st;
-    grown =
-        (hfsb_mcp_tool *)hfsbi_array_grow(&mcp->alloc, mcp->own, &mcp->own_cap,
-                                          mcp->own_count + 1, sizeof *grown);
-    if (grown) mcp->own = grown;
-    if (!grown || !hfsbi_mcp_own_fill(mcp, tool, &copy))
-        return hfsbi_fail_status(err, HFSB_NOMEM, "Adding a tool");
-    st = hfsbi_mcp_define(tool, &mcp->about.tools, err);
-    if (st != HFSB_OK) {
-        hfsbi_mcp_own_clear(mcp, &copy);
-        return st;
-    }
-    mcp->own[mcp->own_count++] = copy;
-    return hfsbi_ok(err);
-}
-
-/* ---- what they say ---- */
-
-static void hfsbi_mcp_say_text(hfsb_mcp_call *call, const char *format,
-                               va_list ap) {
-    hfsb_buf text = HFSB_INIT;
-    text.alloc = call->mcp->alloc;
-    if (hfsbi_buf_vprintf(&text, format, ap) == HFSB_OK)
-        hfsbi_mcp_add_text(&call->blocks, hfsb_buf_str(&text));
-    else call->blocks.status = HFSB_NOMEM;
-    hfsb_buf_free(&text);
-}
-
-void hfsb_mcp_text(hfsb_mcp_call *call, const char *format, ...) {
-    va_list ap;
-    va_start(ap, format);
-    hfsbi_mcp_say_text(call, format, ap);
-    va_end(ap);
-}
-
-void hfsb_mcp_str(hfsb_mcp_call *call, hfsb_str text) {
-    hfsbi_mcp_add_text(&call->blocks, text);
-}
-
-static void hfsbi_mcp_say_data(hfsb_mcp_call *call, const char *type,
-                               const char *mime_type, hfsb_str data) {
-    hfsb_buf text = HFSB_INIT;
-    text.alloc = call->mcp->alloc;
-    if (hfsb_base64_encode(data, &text) == HFSB_OK)
-        hfsbi_mcp_add_data(&call->blocks, type, hfsb_cstr(mime_type),
-                           hfsb_buf_str(&text));
-    else call->blocks.status = HFSB_NOMEM;
-    hfsb_buf_free(&text);
-}
-
-void hfsb_mcp_image(hfsb_mcp_call *call, const char *mime_type,
-                    hfsb_str data) {
-    hfsbi_mcp_say_data(call, "image", mime_type, data);
-}
-
-void hfsb_mcp_audio(hfsb_mcp_call *call, const char *mime_type,
-                    hfsb_str data) {
-    hfsbi_mcp_say_data(call, "audio", mime_type, data);
-}
-
-void hfsb_mcp_resource(hfsb_mcp_call *call, hfsb_str uri,
-                       const char *mime_type, hfsb_str text) {
-    hfsbi_mcp_add_resource(&call->blocks, uri, hfsb_cstr(mime_type), text);
-}
-
-void hfsb_mcp_fail(hfsb_mcp_call *call, const char *format, ...) {
-    va_list ap;
-    call->blocks.is_error = true;
-    va_start(ap, format);
-    hfsbi_mcp_say_text(call, format, ap);
-    va_end(ap);
-}
-
-void hfsb_mcp_progress(hfsb_mcp_call *call, double progress, double total,
-                       const char *message) {
-    hfsb_buf text = HFSB_INIT;
-    hfsb_str words = call->bare ? HFSB_LIT("") : hfsb_cstr(message);
-    if (!call->token.len || !call->notifies) return;
-    text.alloc = call->mcp->alloc;
-    pthread_mutex_lock(&call->lock);
-    if ((!call->told || progress > call->progress) &&
-        hfsbi_mcp_put_progress(hfsb_buf_str(&call->token), progress, total,
-                               words, &text) == HFSB_OK) {
-        call->told = call->spoke = true;
-        call->progress = progress;
-        call->total = total;
-        hfsbi_mcp_call_say(call, hfsb_buf_str(&text));
-    }
-    pthread_mutex_unlock(&call->lock);
-    hfsb_buf_free(&text);
-}
-
-void hfsb_mcp_log(hfsb_mcp_call *call, const char *level, hfsb_str text) {
-    hfsb_buf message = HFSB_INIT;
-    int      weight = hfsbi_mcp_level(hfsb_cstr(level));
-    if (!call->mcp->about.logging || !call->notifies ||
-        weight < call->log_level)
-        return;
-    message.alloc = call->mcp->alloc;
-    if (hfsbi_mcp_put_log(level, text, &message) == HFSB_OK) {
-        pthread_mutex_lock(&call->lock);
-        hfsbi_mcp_call_say(call, hfsb_buf_str(&message));
-        pthread_mutex_unlock(&call->lock);
-    }
-    hfsb_buf_free(&message);
-}
-
-const hfsb_cancel *hfsb_mcp_cancel(const hfsb_mcp_call *call) {
-    return call->cancel;
-}
-
-/* ---- src/mcp/call.c ---- */
-/* call.c - one call of a tool over MCP, from its message to its
-   answer. */
-static void hfsbi_mcp_calls_step(hfsbi_mcp_session *session);
-
-/* ==== server mcp session ==== */
-
-/* the sessions of MCP's clients and their tools. */
-
-/* ---- the options of their tools ---- */
-
-static hfsb_status hfsbi_mcp_keep_text(hfsb_mcp *mcp, hfsb_str text) {
-    hfsb_status st = hfsb_buf_append(&mcp->texts, text);
-    return st == HFSB_OK ? hfsb_buf_append_byte(&mcp->texts, '\0') : st;
-}
-
-static size_t hfsbi_mcp_list_length(const char *const *list) {
-    size_t n = 0;
-    while (list && list[n]) n++;
-    return n;
-}
-
-/* The next of the texts that were kept. */
-static const char *hfsbi_mcp_kept(const char **at) {
-    const char *text = *at;
-    *at += strlen(text) + 1;
-    return text;
-}
-
-static const char *const *hfsbi_mcp_kept_list(const char **list, size_t count,
-                                              const char **at) {
-    size_t i;
-    for (i = 0; i < count; i++) list[i] = hfsbi_mcp_kept(at);
-    list[count] = NULL;
-    return list;
-}
-
-/* All texts one behind the other, in the order in which they are found
-   again. */
-static hfsb_status hfsbi_mcp_keep_texts(hfsb_mcp              *mcp,
-                                        const hfsb_tools_opts *o) {
-    const char *const *list;
-    size_t             i;
-    hfsb_status        st = hfsbi_mcp_keep_text(mcp, o->work_dir);
-    if (st == HFSB_OK) st = hfsbi_mcp_keep_text(mcp, o->root);
-    if (st == HFSB_OK) st = hfsbi_mcp_keep_text(mcp, hfsb_cstr(o->shell));
-    if (st == HFSB_OK) st = hfsbi_mcp_keep_text(mcp, hfsb_cstr(o->spill_dir));
-    for (list = o->env; st == HFSB_OK && list && *list; list++)
-        st = hfsbi_mcp_keep_text(mcp, hfsb_cstr(*list));
-    for (list = o->hide_env; st == HFSB_OK && list && *list; list++)
-        st = hfsbi_mcp_keep_text(mcp, hfsb_cstr(*list));
-    for (i = 0; st == HFSB_OK && i < o->check_count; i++)
-        st = hfsbi_mcp_keep_text(mcp, hfsb_cstr(o->checks[i].suffix));
-    return st;
-}
-
-HFSBI_FN hfsb_status hfsbi_mcp_keep_opts(hfsb_mcp              *mcp,
-                                         const hfsb_tools_opts *opts) {
-    hfsb_tools_opts *o = &mcp->tools_opts;
-    size_t           env = hfsbi_mcp_list_length(opts->env);
-    size_t           hidden = hfsbi_mcp_list_length(opts->hide_env), i;
-    const char      *at;
-    hfsb_status      st = hfsbi_mcp_keep_texts(mcp, opts);
-    *o = *opts;
-    o->checks = NULL;
-    mcp->list_count = env + hidden + 2;
-    mcp->lists = (const char **)hfsbi_array(&mcp->alloc, mcp->list_count,
-                                            sizeof(char *));
-    mcp->checks = (hfsb_tools_check *)hfsbi_array(&mcp->alloc, o->check_count,
-                                                  sizeof *mcp->checks);
-    if (st != HFSB_OK || !mcp->lists || !mcp->checks) return HFSB_NOMEM;
-    at = mcp->texts.ptr;
-    o->work_dir = hfsb_cstr(hfsbi_mcp_kept(&at));
-    o->root = hfsb_cstr(hfsbi_mcp_kept(&at));
-    o->shell = hfsbi_mcp_kept(&at);
-    o->spill_dir = hfsbi_mcp_kept(&at);
-    if (!opts->shell) o->shell = NULL;
-    if (!opts->spill_dir) o->spill_dir = NULL;
-    o->env = hfsbi_mcp_kept_list(mcp->lists, env, &at);
-    if (!opts->env) o->env = NULL;
-    o->hide_env = hfsbi_mcp_kept_list(mcp->lists + env + 1, hidden, &at);
-    for (i = 0; i < o->check_count; i++) {
-        mcp->checks[i] = opts->checks[i];
-        mcp->checks[i].suffix = hfsbi_mcp_kept(&at);
-    }
-    o->checks = mcp->checks;
+/* Appends a checked tool to the list. HFSB_OK, HFSB_NOMEM. */
+static hfsb_status hfsbi_mcp_list_append(hfsbi_mcp_list        *list,
+                                         const hfsb_mcp_tool   *tool,
+                                         const hfsb_json_value *schema,
+                                         const hfsb_json_value *hints) {
+    hfsbi_mcp_tool  copy = HFSB_INIT;
+    hfsb_status     st;
+    hfsbi_mcp_tool *grown = (hfsbi_mcp_tool *)hfsbi_array_grow(
+        &list->alloc, list->own, &list->own_cap, list->own_count + 1,
+        sizeof *grown);
+    if (!grown) return HFSB_NOMEM;
+    list->own = grown;
+    copy.fn = tool->fn;
+    copy.user = tool->user;
+    copy.definition.alloc = list->alloc;
+    st = hfsbi_mcp_define(tool, schema, hints, &copy.definition);
+    if (st != HFSB_OK) return st;
+    if (list->read_only && !hfsbi_mcp_only_reads(copy.definition.root))
+        hfsb_json_free(&copy.definition);
+    else list->own[list->own_count++] = copy;
     return HFSB_OK;
 }
 
-HFSBI_FN void hfsbi_mcp_drop_opts(hfsb_mcp *mcp) {
-    if (mcp->lists)
-        hfsbi_array_free(&mcp->alloc, (void *)mcp->lists, mcp->list_count,
-                         sizeof(char *));
-    if (mcp->checks)
-        hfsbi_array_free(&mcp->alloc, mcp->checks, mcp->tools_opts.check_count,
-                         sizeof *mcp->checks);
-    hfsb_buf_free(&mcp->texts);
+HFSBI_FN hfsb_status hfsbi_mcp_list_add(hfsbi_mcp_list      *list,
+                                        const hfsb_mcp_tool *tool,
+                                        hfsb_err            *err) {
+    hfsb_json_doc schema = HFSB_INIT, hints = HFSB_INIT;
+    hfsb_status   st = hfsbi_mcp_check_name(list, tool->name, err);
+    if (st != HFSB_OK) return st;
+    schema.alloc = hints.alloc = list->alloc;
+    st = hfsbi_mcp_read_tool(tool, &schema, &hints, err);
+    if (st == HFSB_OK) {
+        st = hfsbi_mcp_list_append(list, tool, schema.root, hints.root);
+        if (st != HFSB_OK) hfsbi_fail_status(err, st, "Adding a tool");
+    }
+    hfsb_json_free(&schema);
+    hfsb_json_free(&hints);
+    return st;
 }
 
-/* ---- the loop drives the tools ---- */
+/* ---- of the object ---- */
 
-static size_t hfsbi_mcp_session_watch(void *user, hfsb_watch *list,
-                                      size_t max) {
-    return hfsb_tools_watch(((hfsbi_mcp_session *)user)->tools, list, max);
+/* Prints the list for tools/list. HFSB_OK, or HFSB_NOMEM with the old text. */
+static hfsb_status hfsbi_mcp_reprint(hfsb_mcp *mcp) {
+    hfsb_buf    text = HFSB_INIT;
+    hfsb_status st;
+    text.alloc = mcp->alloc;
+    st = hfsbi_mcp_list_print(&mcp->list, &text);
+    if (st != HFSB_OK) {
+        hfsb_buf_free(&text);
+        return st;
+    }
+    hfsb_buf_free(&mcp->about.tools);
+    mcp->about.tools = text;
+    return HFSB_OK;
 }
 
-static long long hfsbi_mcp_session_deadline(void *user) {
-    return hfsb_tools_deadline(((hfsbi_mcp_session *)user)->tools);
+HFSBI_FN hfsb_status hfsbi_mcp_offer(hfsb_mcp *mcp, hfsb_str all,
+                                     hfsb_err *err) {
+    hfsb_status st =
+        hfsbi_mcp_list_choose(&mcp->list, all, hfsb_buf_str(&mcp->only), err);
+    if (st != HFSB_OK) return st;
+    st = hfsbi_mcp_reprint(mcp);
+    return st == HFSB_OK ? hfsbi_ok(err)
+                         : hfsbi_fail_status(err, st, "The list of tools");
 }
 
-/* Answers may bring the next request, and that may need the room. */
-static void hfsbi_mcp_session_step(void *user) {
-    hfsbi_mcp_session *session = (hfsbi_mcp_session *)user;
-    session->users++;
-    hfsb_tools_step(session->tools);
-    hfsbi_mcp_calls_step(session);
-    session->users--;
+HFSBI_FN hfsb_status hfsbi_mcp_instruct(hfsb_mcp *mcp, hfsb_str ours) {
+    hfsb_buf *out = &mcp->about.instructions;
+    hfsb_buf_truncate(out, 0);
+    hfsb_buf_append(out, ours);
+    if (ours.len && mcp->instructions.len) hfsb_buf_append_byte(out, '\n');
+    hfsb_buf_append(out, hfsb_buf_str(&mcp->instructions));
+    return hfsb_buf_finish(out, 0);
 }
 
-/* Its tools, opened if need be; NULL with *err. */
-static hfsb_tools *hfsbi_mcp_session_tools(hfsbi_mcp_session *session,
-                                           hfsb_err          *err) {
-    hfsb_mcp *mcp = session->mcp;
-    if (session->tools) return session->tools;
-    session->tools = mcp->spare;
-    mcp->spare = NULL;
-    if (!session->tools &&
-        hfsb_tools_open(&mcp->tools_opts, &session->tools, err) != HFSB_OK)
-        return NULL;
-    memset(&session->source, 0, sizeof session->source);
-    session->source.watch = hfsbi_mcp_session_watch;
-    session->source.deadline = hfsbi_mcp_session_deadline;
-    session->source.step = hfsbi_mcp_session_step;
-    session->source.user = session;
-    hfsbi_loop_source(mcp->loop, &session->source);
-    return session->tools;
+hfsb_status hfsb_mcp_add_tool(hfsb_mcp *mcp, const hfsb_mcp_tool *tool,
+                              hfsb_err *err) {
+    size_t      before = mcp->list.own_count;
+    hfsb_status st;
+    if (!tool->name || !tool->fn)
+        return hfsbi_fail(err, HFSB_ARG, 0,
+                          "A tool must have a name and a function.");
+    st = hfsbi_mcp_list_add(&mcp->list, tool, err);
+    if (st != HFSB_OK || mcp->list.own_count == before) return st;
+    st = hfsbi_mcp_reprint(mcp);
+    if (st == HFSB_OK) return hfsbi_ok(err);
+    hfsb_json_free(&mcp->list.own[--mcp->list.own_count].definition);
+    return hfsbi_fail_status(err, st, "Adding a tool");
 }
 
-/* ---- the sessions ---- */
+/* ---- src/mcp/call.c ---- */
+/* call.c - sessions of clients, and one call of a tool.
+
+   A session has tools of its own, opened at its first call: commands and the
+   set of files read belong to it. The loop drives them as a source. Sessions
+   are kept in a list of bounded length; when it is full, the idle session that
+   is missed least goes.
+
+   A call lives from its message to its answer:
+
+       start --+--> runs in the loop:   bash, bash_output, bash_input, kill --+
+               +--> runs in a thread:   file tools, tools of the program,     |
+               |                        remote tools -------------------------+
+               +--> is done at once:    plan_tool, refusals ------------------+
+                                                                              |
+                                freed <-- answered, or nobody listens <-------+
+
+   While it runs it beats: it sends progress, if the client asked for it. At its
+   deadline it is answered with what there is: a command goes on as a job, a
+   thread is asked to return early. A call that is cancelled, or whose channel
+   is gone, is not answered. A call in a thread is freed only when the thread is
+   done with it.
+
+   Sending an answer may bring the next message, and that may end other calls:
+   a loop over calls starts again after each answer. */
+/* ---- sessions ---- */
 
 static void hfsbi_mcp_session_free(hfsbi_mcp_session *session, bool at_once) {
     hfsb_mcp *mcp = session->mcp;
@@ -7508,25 +7337,25 @@ static void hfsbi_mcp_session_free(hfsbi_mcp_session *session, bool at_once) {
     hfsbi_array_free(&mcp->alloc, session, 1, sizeof *session);
 }
 
-/* Nobody is in it, and nothing would end with it. */
+/* True when nobody uses the session and no command would die with it. */
 static bool hfsbi_mcp_session_idle(const hfsbi_mcp_session *session) {
     return !session->users &&
            !(session->tools && hfsb_tools_busy(session->tools));
 }
 
-/* Which of two goes first: one that holds nothing (a host that only asks what
-   there is opens one each time), then the one that was used longest ago. */
+/* True when a is dropped before b: sessions that hold nothing go first (some
+   hosts open one only to list the tools), then the least recently used. */
 static bool hfsbi_mcp_session_before(const hfsbi_mcp_session *a,
                                      const hfsbi_mcp_session *b) {
-    bool a_bare = !a->tools && !a->plan.doc.root;
-    bool b_bare = !b->tools && !b->plan.doc.root;
-    return a_bare != b_bare ? a_bare : a->used <= b->used;
+    bool a_empty = !a->tools && !a->plan.doc.root;
+    bool b_empty = !b->tools && !b->plan.doc.root;
+    return a_empty != b_empty ? a_empty : a->used <= b->used;
 }
 
-/* Lets go of those that were not used for long, and when the table is full of
-   the one that is missed least. False when it stays full. */
-static bool hfsbi_mcp_sessions_room(hfsb_mcp *mcp) {
-    hfsbi_mcp_session **link = &mcp->sessions, **oldest = NULL, *session;
+/* Drops sessions that were idle for long, and one more when the list is full.
+   False when it stays full. */
+static bool hfsbi_mcp_sessions_make_room(hfsb_mcp *mcp) {
+    hfsbi_mcp_session **link = &mcp->sessions, **first = NULL, *session;
     long long           now = hfsb_clock_ms();
     size_t              count = 0;
     while ((session = *link) != NULL) {
@@ -7536,30 +7365,31 @@ static bool hfsbi_mcp_sessions_room(hfsb_mcp *mcp) {
             hfsbi_mcp_session_free(session, false);
             continue;
         }
-        if (idle && (!oldest || hfsbi_mcp_session_before(session, *oldest)))
-            oldest = link;
+        if (idle && (!first || hfsbi_mcp_session_before(session, *first)))
+            first = link;
         count++;
         link = &session->next;
     }
     if (count < HFSBI_MCP_SESSIONS) return true;
-    if (!oldest) return false;
-    session = *oldest;
-    *oldest = session->next;
+    if (!first) return false;
+    session = *first;
+    *first = session->next;
     hfsbi_mcp_session_free(session, false);
     return true;
 }
 
-static hfsbi_mcp_session *hfsbi_mcp_session_make(hfsb_mcp *mcp, hfsb_str id) {
+static hfsbi_mcp_session *hfsbi_mcp_session_add(hfsb_mcp *mcp, hfsb_str id,
+                                                bool unnamed) {
     hfsbi_mcp_session *session;
-    if (!hfsbi_mcp_sessions_room(mcp)) return NULL;
+    if (!hfsbi_mcp_sessions_make_room(mcp)) return NULL;
     session =
         (hfsbi_mcp_session *)hfsbi_array(&mcp->alloc, 1, sizeof *session);
     if (!session) return NULL;
     memset(session, 0, sizeof *session);
     session->mcp = mcp;
+    session->unnamed = unnamed;
     session->id.alloc = session->plan.doc.alloc = mcp->alloc;
-    session->log_level = mcp->about.logging ? hfsbi_mcp_level(HFSB_LIT("info"))
-                                            : HFSBI_MCP_SILENT;
+    session->log_level = hfsbi_mcp_level(HFSB_LIT("info"));
     if (hfsb_buf_append(&session->id, id) != HFSB_OK) {
         hfsbi_mcp_session_free(session, true);
         return NULL;
@@ -7570,21 +7400,19 @@ static hfsbi_mcp_session *hfsbi_mcp_session_make(hfsb_mcp *mcp, hfsb_str id) {
     return session;
 }
 
-HFSBI_FN hfsbi_mcp_session *hfsbi_mcp_session_new(hfsb_mcp *mcp) {
-    hfsbi_mcp_session *session = hfsbi_mcp_session_make(mcp, HFSB_LIT(""));
-    if (session) session->unnamed = true;
-    return session;
-}
-
 HFSBI_FN hfsbi_mcp_session *hfsbi_mcp_session_hold(hfsb_mcp *mcp,
                                                    hfsb_str  id) {
     hfsbi_mcp_session *session = mcp->sessions;
     while (session && (session->unnamed ||
                        !hfsb_str_equal(hfsb_buf_str(&session->id), id)))
         session = session->next;
-    if (!session) return hfsbi_mcp_session_make(mcp, id);
+    if (!session) return hfsbi_mcp_session_add(mcp, id, false);
     session->users++;
     return session;
+}
+
+HFSBI_FN hfsbi_mcp_session *hfsbi_mcp_session_new(hfsb_mcp *mcp) {
+    return hfsbi_mcp_session_add(mcp, HFSB_LIT(""), true);
 }
 
 HFSBI_FN void hfsbi_mcp_session_release(hfsbi_mcp_session *session) {
@@ -7592,14 +7420,18 @@ HFSBI_FN void hfsbi_mcp_session_release(hfsbi_mcp_session *session) {
     session->used = hfsb_clock_ms();
 }
 
-/* ---- all of them ---- */
-
 HFSBI_FN size_t hfsbi_mcp_sessions_busy(const hfsb_mcp *mcp) {
     const hfsbi_mcp_session *session = mcp->sessions;
     size_t                   n = 0;
     for (; session; session = session->next)
         if (session->tools) n += hfsb_tools_busy(session->tools);
     return n;
+}
+
+HFSBI_FN void hfsbi_mcp_sessions_step(hfsb_mcp *mcp) {
+    hfsbi_mcp_session *session = mcp->sessions;
+    for (; session; session = session->next)
+        if (session->tools) hfsb_tools_step(session->tools);
 }
 
 HFSBI_FN void hfsbi_mcp_sessions_end(hfsb_mcp *mcp) {
@@ -7624,16 +7456,14 @@ HFSBI_FN void hfsbi_mcp_sessions_free(hfsb_mcp *mcp, bool at_once) {
     }
 }
 
-/*  start -> in the loop:   commands         -+-> answer -> freed
-          -> in a thread:   files, tools of  -+
-             the program, a session's
-          -> at once:       the plan, and what cannot be begun
+/* ---- the answer ---- */
 
-    Meanwhile it beats. When patience ends it is answered with what there is;
-    when it is cancelled, or its client is gone, it is not answered at all. A
-    thread goes on with what it does, and the call with it. */
-
-/* ---- the end of it ---- */
+HFSBI_FN void hfsbi_mcp_input_release(hfsb_mcp *mcp, hfsbi_mcp_input *input) {
+    if (--input->users) return;
+    hfsb_json_free(&input->doc);
+    hfsb_buf_free(&input->text);
+    hfsbi_array_free(&mcp->alloc, input, 1, sizeof *input);
+}
 
 static void hfsbi_mcp_call_free(hfsb_mcp_call *call) {
     hfsb_mcp *mcp = call->mcp;
@@ -7642,222 +7472,325 @@ static void hfsbi_mcp_call_free(hfsb_mcp_call *call) {
     else mcp->calls = call->next;
     if (call->next) call->next->prev = call->prev;
     mcp->call_count--;
-    hfsb_call_close(call->call);
+    hfsb_call_close(call->command);
     hfsb_cancel_close(call->cancel);
     hfsbi_mcp_session_release(call->session);
     if (call->input) hfsbi_mcp_input_release(mcp, call->input);
-    hfsb_buf_free(&call->id);
-    hfsb_buf_free(&call->token);
+    hfsb_json_free(&call->ask.kept);
     hfsb_buf_free(&call->blocks.json);
-    hfsb_buf_free(&call->said);
-    hfsb_buf_free(&call->tail);
-    (void)pthread_mutex_destroy(&call->lock);
+    hfsb_buf_free(&call->shared.outbox);
+    hfsb_buf_free(&call->shared.tail);
+    (void)pthread_mutex_destroy(&call->shared.lock);
     hfsbi_array_free(&mcp->alloc, call, 1, sizeof *call);
 }
 
+/* Writes the answer; *out stays empty when there is no memory at all. */
 static void hfsbi_mcp_call_write(const hfsb_mcp_call *call,
                                  hfsbi_mcp_blocks *blocks, hfsb_buf *out) {
-    hfsb_str    id = hfsb_buf_str(&call->id);
-    hfsb_status st;
+    const hfsbi_mcp_ask *ask = &call->ask;
     out->alloc = call->mcp->alloc;
-    if (blocks->status == HFSB_OK && !blocks->json.len)
+    if (!blocks->json.len && blocks->status == HFSB_OK)
         hfsbi_mcp_add_text(blocks, HFSB_LIT("(no output)"));
-    st = blocks->status;
-    if (st == HFSB_OK)
-        st = hfsbi_mcp_put_result(&call->mcp->about, id, call->modern,
-                                  hfsb_buf_str(&blocks->json),
-                                  blocks->is_error, out);
-    if (st != HFSB_OK)
-        (void)hfsbi_mcp_put_error(
-            id, HFSBI_MCP_INTERNAL,
-            HFSB_LIT("Out of memory: the call may have run."), out);
+    if (blocks->status == HFSB_OK &&
+        hfsbi_mcp_put_result(&call->mcp->about, ask->id, ask->modern,
+                             hfsb_buf_str(&blocks->json), blocks->is_error,
+                             out) == HFSB_OK)
+        return;
+    hfsb_buf_truncate(out, 0); /* forgets the failure */
+    (void)hfsbi_mcp_put_error(ask->id, HFSBI_MCP_INTERNAL,
+                              HFSB_LIT("Out of memory: the call may have "
+                                       "run."),
+                              out);
 }
 
-/* Sends what is in blocks, which is the result, or what there is of it. */
+/* Answers with *blocks, and frees the call unless its thread still needs
+   it. */
 static void hfsbi_mcp_call_answer(hfsb_mcp_call    *call,
-                                  hfsbi_mcp_blocks *blocks, bool stays) {
+                                  hfsbi_mcp_blocks *blocks) {
     hfsbi_mcp_channel *channel = call->channel;
     hfsb_buf           message = HFSB_INIT;
     call->channel = NULL;
     if (channel) hfsbi_mcp_call_write(call, blocks, &message);
-    if (!stays) hfsbi_mcp_call_free(call);
+    if (!call->in_thread) hfsbi_mcp_call_free(call);
     if (channel) channel->reply(channel, message.len ? 200 : 503, &message);
     hfsb_buf_free(&message);
 }
 
-static void hfsbi_mcp_call_end(hfsb_mcp_call *call) {
-    hfsbi_mcp_call_answer(call, &call->blocks, false);
+static void hfsbi_mcp_call_finish(hfsb_mcp_call *call) {
+    hfsbi_mcp_call_answer(call, &call->blocks);
 }
 
 static void hfsbi_mcp_call_fail(hfsb_mcp_call *call, const char *sentence) {
     hfsbi_mcp_add_text(&call->blocks, hfsb_cstr(sentence));
     call->blocks.is_error = true;
-    hfsbi_mcp_call_end(call);
+    hfsbi_mcp_call_finish(call);
 }
 
-/* Shows a result, and frees it. In any thread. */
+/* Adds a result to the blocks and frees it. In any thread. */
 static void hfsbi_mcp_call_show(hfsb_mcp_call    *call,
                                 hfsb_tool_result *result) {
     if (!result->success && !result->error.len)
-        call->blocks.status = HFSB_NOMEM; /* not even for the sentence */
-    else hfsbi_mcp_show(call->tool, result, &call->blocks);
+        call->blocks.status = HFSB_NOMEM; /* not even for the error's text */
+    else hfsbi_mcp_show(call->ask.tool, result, &call->blocks);
     hfsb_tool_result_free(result);
 }
 
-/* ---- notifications ---- */
+/* ---- progress and logs ---- */
 
-HFSBI_FN void hfsbi_mcp_call_text(hfsb_mcp_call *call, hfsb_str text) {
-    size_t drop;
+HFSBI_FN void hfsbi_mcp_call_printed(void *user, hfsb_proc_stream stream,
+                                     hfsb_str text) {
+    hfsb_mcp_call *call = (hfsb_mcp_call *)user;
+    hfsb_buf      *tail = &call->shared.tail;
+    size_t         drop;
+    (void)stream;
     if (text.len > HFSBI_MCP_TAIL)
         text = hfsb_str_slice(text, text.len - HFSBI_MCP_TAIL, text.len);
-    pthread_mutex_lock(&call->lock);
-    if (call->tail.len + text.len > HFSBI_MCP_TAIL) {
-        drop = call->tail.len + text.len - HFSBI_MCP_TAIL;
-        memmove(call->tail.ptr, call->tail.ptr + drop, call->tail.len - drop);
-        hfsb_buf_truncate(&call->tail, call->tail.len - drop);
+    pthread_mutex_lock(&call->shared.lock);
+    if (tail->len + text.len > HFSBI_MCP_TAIL) {
+        drop = tail->len + text.len - HFSBI_MCP_TAIL;
+        memmove(tail->ptr, tail->ptr + drop, tail->len - drop);
+        hfsb_buf_truncate(tail, tail->len - drop);
     }
-    if (hfsb_buf_append(&call->tail, text) != HFSB_OK)
-        hfsb_buf_truncate(&call->tail, 0); /* a message less */
-    pthread_mutex_unlock(&call->lock);
+    if (hfsb_buf_append(tail, text) != HFSB_OK)
+        hfsb_buf_truncate(tail, 0); /* the next message is empty */
+    pthread_mutex_unlock(&call->shared.lock);
 }
 
-static void hfsbi_mcp_call_printed(void *user, hfsb_proc_stream stream,
-                                   hfsb_str text) {
-    (void)stream;
-    hfsbi_mcp_call_text((hfsb_mcp_call *)user, text);
+/* Puts a notification into the outbox, or drops it. Under the lock. */
+static void hfsbi_mcp_outbox_add(hfsb_mcp_call *call, hfsb_str message) {
+    hfsb_buf *outbox = &call->shared.outbox;
+    size_t    mark = outbox->len;
+    hfsb_buf_append(outbox, message);
+    hfsb_buf_append_byte(outbox, '\n');
+    if (outbox->status != HFSB_OK) hfsb_buf_truncate(outbox, mark);
 }
 
-/* Under the lock: to be sent by the next flush; false when it is dropped. */
-static bool hfsbi_mcp_call_note(hfsb_mcp_call *call, hfsb_str message) {
-    size_t mark = call->said.len;
-    if (hfsb_buf_append(&call->said, message) == HFSB_OK &&
-        hfsb_buf_append_byte(&call->said, '\n') == HFSB_OK)
-        return true;
-    hfsb_buf_truncate(&call->said, mark);
-    return false;
-}
-
-/* The thread has not ended yet: what it posts comes to the loop before that
-   end does. */
-HFSBI_FN void hfsbi_mcp_call_say(hfsb_mcp_call *call, hfsb_str message) {
-    if (!hfsbi_mcp_call_note(call, message) || call->speaking) return;
-    call->speaking = true;
-    hfsbi_loop_post(call->mcp->loop, &call->speak);
-}
-
-/* Sends what was said. The call may be gone afterwards, unless it is in a
-   thread. */
-static void hfsbi_mcp_call_flush(hfsb_mcp_call *call) {
+/* Sends the outbox. Each notification may end the call, unless a thread keeps
+   it: then the rest is dropped. */
+static void hfsbi_mcp_outbox_send(hfsb_mcp_call *call) {
     hfsbi_mcp_channel *channel = call->channel;
-    hfsb_buf           said;
+    bool               kept = call->in_thread;
+    hfsb_buf          *outbox = &call->shared.outbox, lines;
     hfsb_str           rest;
-    bool               held = call->in_thread;
-    pthread_mutex_lock(&call->lock);
-    said = call->said;
-    memset(&call->said, 0, sizeof call->said);
-    call->said.alloc = said.alloc;
-    call->said.max = said.max;
-    pthread_mutex_unlock(&call->lock);
-    rest = hfsb_buf_str(&said);
+    pthread_mutex_lock(&call->shared.lock);
+    lines = *outbox;
+    memset(outbox, 0, sizeof *outbox);
+    outbox->alloc = lines.alloc;
+    outbox->max = lines.max;
+    pthread_mutex_unlock(&call->shared.lock);
+    rest = hfsb_buf_str(&lines);
     while (channel && rest.len) {
         size_t end = hfsb_str_find_byte(rest, '\n');
         channel->notify(channel, hfsb_str_slice(rest, 0, end));
         rest = hfsb_str_slice(rest, end + 1, rest.len);
-        channel = held ? call->channel : NULL; /* it may be gone by now */
+        channel = kept ? call->channel : NULL;
     }
-    hfsb_buf_free(&said);
+    hfsb_buf_free(&lines);
 }
 
-static void hfsbi_mcp_call_spoken(hfsbi_task *task) {
+static void hfsbi_mcp_call_posted(hfsbi_task *task) {
     hfsb_mcp_call *call =
         (hfsb_mcp_call *)(void *)((char *)task -
-                                  offsetof(hfsb_mcp_call, speak));
-    pthread_mutex_lock(&call->lock);
-    call->speaking = false;
-    pthread_mutex_unlock(&call->lock);
-    hfsbi_mcp_call_flush(call);
+                                  offsetof(hfsb_mcp_call, shared.post));
+    pthread_mutex_lock(&call->shared.lock);
+    call->shared.posted = false;
+    pthread_mutex_unlock(&call->shared.lock);
+    hfsbi_mcp_outbox_send(call);
 }
 
-/* ---- beats and patience ---- */
+/* Hands a notification from the call's thread to the loop. The post arrives
+   there before the end of the thread does. Under the lock. */
+static void hfsbi_mcp_outbox_post(hfsb_mcp_call *call, hfsb_str message) {
+    hfsbi_mcp_outbox_add(call, message);
+    if (call->shared.posted || !call->shared.outbox.len) return;
+    call->shared.posted = true;
+    hfsbi_loop_post(call->mcp->loop, &call->shared.post);
+}
 
 static bool hfsbi_mcp_call_beats(const hfsb_mcp_call *call) {
-    return call->token.len && call->notifies && call->channel;
+    return call->ask.detail != HFSBI_MCP_NO_PROGRESS && call->channel;
 }
 
+/* Sends progress by the clock: seconds, or once the tool has reported numbers
+   of its own, a little more than its last one, so that its next is larger. */
+static void hfsbi_mcp_call_beat(hfsb_mcp_call *call, long long now) {
+    hfsbi_mcp_shared *s = &call->shared;
+    double            value = (double)(now - call->started) / 1000.0;
+    hfsb_buf          message = HFSB_INIT;
+    hfsb_str          line = HFSB_LIT("");
+    message.alloc = call->mcp->alloc;
+    pthread_mutex_lock(&s->lock);
+    if (s->source == HFSBI_MCP_BY_TOOL ||
+        (s->source == HFSBI_MCP_BY_CLOCK && value <= s->progress))
+        value = s->progress + 0.001;
+    if (call->ask.detail == HFSBI_MCP_MESSAGES)
+        line = hfsbi_mcp_last_line(hfsb_buf_str(&s->tail));
+    if (hfsbi_mcp_put_progress(call->ask.token, value, s->total, line,
+                               &message) == HFSB_OK) {
+        s->progress = value;
+        if (s->source == HFSBI_MCP_BY_NOBODY) s->source = HFSBI_MCP_BY_CLOCK;
+        hfsbi_mcp_outbox_add(call, hfsb_buf_str(&message));
+    }
+    pthread_mutex_unlock(&s->lock);
+    hfsb_buf_free(&message);
+    hfsbi_mcp_outbox_send(call);
+}
+
+/* ---- stopping ---- */
+
+HFSBI_FN hfsbi_mcp_stop hfsbi_mcp_call_stop(hfsb_mcp_call *call) {
+    hfsbi_mcp_stop stop;
+    pthread_mutex_lock(&call->shared.lock);
+    stop = call->shared.stop;
+    pthread_mutex_unlock(&call->shared.lock);
+    return stop;
+}
+
+/* Asks the call's thread to return. */
+static void hfsbi_mcp_call_stop_thread(hfsb_mcp_call *call,
+                                       hfsbi_mcp_stop why) {
+    pthread_mutex_lock(&call->shared.lock);
+    if (why > call->shared.stop) call->shared.stop = why;
+    pthread_mutex_unlock(&call->shared.lock);
+    hfsb_cancel_set(call->cancel);
+}
+
+/* Leaves the call without an answer: freed now, or when its thread is done. */
+static void hfsbi_mcp_call_leave(hfsb_mcp_call *call, hfsbi_mcp_stop why) {
+    call->channel = NULL;
+    if (!call->in_thread) {
+        hfsbi_mcp_call_free(call);
+        return;
+    }
+    hfsbi_loop_timer_clear(call->mcp->loop, &call->timer);
+    if (why != HFSBI_MCP_CALL_RUNS) hfsbi_mcp_call_stop_thread(call, why);
+}
+
+HFSBI_FN bool hfsbi_mcp_call_is(const hfsb_mcp_call *call, const char *tool) {
+    return hfsb_str_equal(call->ask.tool, hfsb_cstr(tool));
+}
+
+/* True when another call waits for the same command, by its id. */
+static bool hfsbi_mcp_call_shared(const hfsb_mcp_call *call) {
+    const hfsb_mcp_call *other = call->mcp->calls;
+    for (; other; other = other->next)
+        if (other != call && other->command &&
+            other->session == call->session &&
+            hfsbi_mcp_call_is(other, "bash") &&
+            strcmp(hfsb_call_job(other->command),
+                   hfsb_call_job(call->command)) == 0)
+            return true;
+    return false;
+}
+
+/* Leaves the call and kills its command. */
+static void hfsbi_mcp_call_drop(hfsb_mcp_call *call) {
+    if (call->command && hfsbi_mcp_call_is(call, "bash") &&
+        !hfsbi_mcp_call_shared(call))
+        hfsbi_jobs_end(call->session->tools,
+                       hfsb_cstr(hfsb_call_job(call->command)));
+    hfsbi_mcp_call_leave(call, call->mcp->stopping ? HFSBI_MCP_CALL_STOPPED
+                                                   : HFSBI_MCP_CALL_CANCELLED);
+}
+
+/* The same, and the channel hears that there will be no answer. */
+static void hfsbi_mcp_call_abandon(hfsb_mcp_call *call) {
+    hfsbi_mcp_channel *channel = call->channel;
+    hfsb_buf           nothing = HFSB_INIT;
+    hfsbi_mcp_call_drop(call);
+    if (channel) channel->reply(channel, 0, &nothing);
+}
+
+HFSBI_FN void hfsbi_mcp_call_cancel(hfsbi_mcp_session     *session,
+                                    const hfsb_json_value *id) {
+    hfsb_mcp_call *call = session->mcp->calls;
+    while (call) {
+        if (call->session != session || !call->channel ||
+            !hfsbi_mcp_same_id(id, call->ask.id)) {
+            call = call->next;
+            continue;
+        }
+        hfsbi_mcp_call_abandon(call);
+        call = session->mcp->calls;
+    }
+}
+
+HFSBI_FN void hfsbi_mcp_calls_detach(hfsbi_mcp_channel *channel, bool cancel) {
+    hfsb_mcp_call *call, *next;
+    for (call = channel->mcp->calls; call; call = next) {
+        next = call->next;
+        if (call->channel != channel) continue;
+        if (cancel) hfsbi_mcp_call_drop(call);
+        else hfsbi_mcp_call_leave(call, HFSBI_MCP_CALL_RUNS);
+    }
+}
+
+HFSBI_FN void hfsbi_mcp_calls_stop(hfsb_mcp *mcp, bool all) {
+    hfsb_mcp_call *call = mcp->calls;
+    while (all && call) {
+        bool drop = call->channel || !call->in_thread;
+        if (drop) hfsbi_mcp_call_abandon(call);
+        call = drop ? mcp->calls : call->next;
+    }
+    for (call = mcp->calls; call; call = call->next)
+        if (call->in_thread)
+            hfsbi_mcp_call_stop_thread(call, HFSBI_MCP_CALL_STOPPED);
+}
+
+HFSBI_FN bool hfsbi_mcp_calls_pending(const hfsbi_mcp_channel *channel) {
+    const hfsb_mcp_call *call = channel->mcp->calls;
+    while (call && call->channel != channel) call = call->next;
+    return call != NULL;
+}
+
+/* ---- the deadline ---- */
+
 static void hfsbi_mcp_call_arm(hfsb_mcp_call *call) {
-    long long at = call->until;
+    long long at = call->deadline;
     if (hfsbi_mcp_call_beats(call)) at = hfsbi_sooner(at, call->next_beat);
     if (at >= 0) hfsbi_loop_timer(call->mcp->loop, &call->timer, at);
     else hfsbi_loop_timer_clear(call->mcp->loop, &call->timer);
 }
 
-/* Seconds, until a tool has said something of its own: then hardly more than
-   that, so that its next word is not less. */
-static void hfsbi_mcp_call_beat(hfsb_mcp_call *call, long long now) {
-    double   seconds = (double)(now - call->began) / 1000.0;
-    hfsb_buf message = HFSB_INIT;
-    hfsb_str line = HFSB_LIT("");
-    message.alloc = call->mcp->alloc;
-    pthread_mutex_lock(&call->lock);
-    if (call->spoke || (call->told && seconds <= call->progress))
-        seconds = call->progress + 0.001;
-    if (!call->bare) line = hfsbi_mcp_last_line(hfsb_buf_str(&call->tail));
-    if (hfsbi_mcp_put_progress(hfsb_buf_str(&call->token), seconds,
-                               call->total, line, &message) == HFSB_OK) {
-        call->progress = seconds;
-        call->told = true;
-        (void)hfsbi_mcp_call_note(call, hfsb_buf_str(&message));
-    }
-    pthread_mutex_unlock(&call->lock);
-    hfsb_buf_free(&message);
-    hfsbi_mcp_call_flush(call);
-}
-
-/* A command goes on as a job. */
+/* Answers for a command that goes on as a job. */
 static void hfsbi_mcp_call_running(hfsb_mcp_call *call, long long now) {
     hfsb_buf         arguments = HFSB_INIT;
-    hfsb_str         job = hfsb_cstr(hfsb_call_job(call->call));
+    hfsb_str         job = hfsb_cstr(hfsb_call_job(call->command));
     hfsb_tool_result so_far = HFSB_INIT;
-    hfsb_json_writer w;
     arguments.alloc = call->mcp->alloc;
-    hfsb_json_writer_init(&w, &arguments, NULL);
-    hfsb_json_put_object(&w);
-    hfsbi_put_member_str(&w, "id", job);
-    hfsb_json_put_end(&w);
-    if (hfsb_json_writer_finish(&w, NULL) != HFSB_OK ||
+    hfsb_buf_append(&arguments, HFSB_LIT("{\"id\":"));
+    hfsbi_json_put_quoted(&arguments, job);
+    hfsb_buf_append_byte(&arguments, '}');
+    if (arguments.status != HFSB_OK ||
         hfsb_tools_call_text(call->session->tools, HFSB_LIT("bash_output"),
                              hfsb_buf_str(&arguments), NULL,
                              &so_far) == HFSB_NOMEM)
         call->blocks.status = HFSB_NOMEM;
     else
-        hfsbi_mcp_show_running(job, (now - call->began) / 1000, &so_far,
+        hfsbi_mcp_show_running(job, (now - call->started) / 1000, &so_far,
                                &call->blocks);
     hfsb_tool_result_free(&so_far);
     hfsb_buf_free(&arguments);
-    hfsbi_mcp_call_end(call);
+    hfsbi_mcp_call_finish(call);
 }
 
-static bool hfsbi_mcp_call_is(const hfsb_mcp_call *call, const char *tool) {
-    return hfsb_str_equal(call->tool, hfsb_cstr(tool));
-}
-
-/* The command's result, or what there is. */
-static void hfsbi_mcp_call_taken(hfsb_mcp_call *call) {
+/* Answers with the result of a command that is done. */
+static void hfsbi_mcp_call_take(hfsb_mcp_call *call) {
     hfsb_tool_result result;
-    (void)hfsb_call_take(call->call, &result);
+    (void)hfsb_call_take(call->command, &result);
     hfsbi_mcp_call_show(call, &result);
-    hfsbi_mcp_call_end(call);
+    hfsbi_mcp_call_finish(call);
 }
 
-/* Patience is at its end, with something that runs in the loop. */
-static void hfsbi_mcp_call_late(hfsb_mcp_call *call, long long now) {
+/* The deadline of a call that runs in the loop. */
+static void hfsbi_mcp_call_expire(hfsb_mcp_call *call, long long now) {
     hfsb_tools *tools = call->session->tools;
-    if (hfsbi_mcp_call_is(call, "bash_output")) {
+    if (hfsbi_mcp_call_is(call, "bash_output")) { /* end its wait_ms now */
         pthread_mutex_lock(&tools->lock);
-        call->call->until = now; /* it waits no longer */
+        call->command->until = now;
         pthread_mutex_unlock(&tools->lock);
     }
-    if (hfsb_call_done(call->call)) hfsbi_mcp_call_taken(call);
+    if (hfsb_call_done(call->command)) hfsbi_mcp_call_take(call);
     else if (hfsbi_mcp_call_is(call, "bash"))
         hfsbi_mcp_call_running(call, now);
     else
@@ -7865,26 +7798,21 @@ static void hfsbi_mcp_call_late(hfsb_mcp_call *call, long long now) {
                                   "not all ended yet: call kill again later.");
 }
 
-/* Its thread is told to come back with what it has, unless the call is to be
-   answered now and to go on by itself. */
-static void hfsbi_mcp_call_hurry(hfsb_mcp_call *call, long long now) {
+/* The deadline of a call in a thread. The thread is asked to return, again
+   after each beat, because it may wait for several things in turn. */
+static void hfsbi_mcp_call_expire_thread(hfsb_mcp_call *call, long long now) {
     hfsb_mcp        *mcp = call->mcp;
     hfsbi_mcp_blocks blocks = HFSB_INIT;
-    bool             first;
-    pthread_mutex_lock(&call->lock);
-    first = call->end == HFSBI_MCP_GOES_ON;
-    pthread_mutex_unlock(&call->lock);
     blocks.json.alloc = mcp->alloc;
-    if (first && mcp->late_remote && mcp->late_remote(call, &blocks)) {
-        call->until = -1;
+    if (mcp->remote.on_deadline &&
+        hfsbi_mcp_call_stop(call) == HFSBI_MCP_CALL_RUNS &&
+        mcp->remote.on_deadline(call, &blocks)) {
+        call->deadline = -1;
         hfsbi_loop_timer_clear(mcp->loop, &call->timer);
-        hfsbi_mcp_call_answer(call, &blocks, true);
+        hfsbi_mcp_call_answer(call, &blocks);
     } else {
-        pthread_mutex_lock(&call->lock);
-        if (first) call->end = HFSBI_MCP_PATIENCE;
-        pthread_mutex_unlock(&call->lock);
-        hfsb_cancel_set(call->cancel);
-        call->until = now + mcp->beat_ms;
+        hfsbi_mcp_call_stop_thread(call, HFSBI_MCP_CALL_TIMED_OUT);
+        call->deadline = now + mcp->beat_ms;
         hfsbi_mcp_call_arm(call);
     }
     hfsb_buf_free(&blocks.json);
@@ -7895,29 +7823,118 @@ static void hfsbi_mcp_call_tick(hfsbi_timer *timer) {
         (hfsb_mcp_call *)(void *)((char *)timer -
                                   offsetof(hfsb_mcp_call, timer));
     long long now = hfsb_clock_ms();
-    if (call->until >= 0 && now >= call->until) {
-        if (call->in_thread) hfsbi_mcp_call_hurry(call, now);
-        else hfsbi_mcp_call_late(call, now);
+    bool      beat = hfsbi_mcp_call_beats(call) && now >= call->next_beat;
+    if (call->deadline >= 0 && now >= call->deadline) {
+        if (call->in_thread) hfsbi_mcp_call_expire_thread(call, now);
+        else hfsbi_mcp_call_expire(call, now);
         return;
     }
-    if (!hfsbi_mcp_call_beats(call) || now < call->next_beat) {
-        hfsbi_mcp_call_arm(call);
-        return;
-    }
-    call->next_beat = now + call->mcp->beat_ms;
+    if (beat) call->next_beat = now + call->mcp->beat_ms;
     hfsbi_mcp_call_arm(call);
-    hfsbi_mcp_call_beat(call, now);
+    if (beat) hfsbi_mcp_call_beat(call, now);
 }
 
-/* ---- in the loop: commands ---- */
+/* ---- calls in a thread ---- */
 
-static bool hfsbi_mcp_is_command(hfsb_str tool) {
-    static const char *const names[] = {"bash", "bash_output", "bash_input",
-                                        "kill"};
-    size_t                   i;
-    for (i = 0; i < sizeof names / sizeof names[0]; i++)
-        if (hfsb_str_equal(tool, hfsb_cstr(names[i]))) return true;
-    return false;
+/* For the tools: true when a call must return early. In its thread. */
+static bool hfsbi_mcp_call_cancelled(void *user) {
+    return hfsbi_mcp_call_stop((hfsb_mcp_call *)user) != HFSBI_MCP_CALL_RUNS;
+}
+
+static void hfsbi_mcp_call_run(hfsbi_task *task) {
+    hfsb_mcp_call       *call = (hfsb_mcp_call *)(void *)task;
+    const hfsbi_mcp_ask *ask = &call->ask;
+    hfsb_call_opts       opts = HFSB_INIT;
+    hfsb_tool_result     result;
+    if (hfsbi_mcp_call_stop(call) > HFSBI_MCP_CALL_TIMED_OUT) {
+        /* stopped while it waited for a thread */
+        hfsbi_mcp_add_text(&call->blocks,
+                           HFSB_LIT("The server is stopping; nothing was "
+                                    "done."));
+        call->blocks.is_error = true;
+    } else if (ask->own) {
+        ask->own->fn(ask->own->user, call, ask->arguments);
+    } else if (call->mcp->remote.run) {
+        call->mcp->remote.run(call);
+    } else {
+        opts.strict = opts.images = true;
+        opts.cancelled = hfsbi_mcp_call_cancelled;
+        opts.user = call;
+        (void)hfsb_tools_call(call->session->tools, ask->tool, ask->arguments,
+                              &opts, &result);
+        hfsbi_mcp_call_show(call, &result);
+    }
+}
+
+/* In the loop, after every post of the thread. */
+static void hfsbi_mcp_call_ran(hfsbi_task *task) {
+    hfsb_mcp_call *call = (hfsb_mcp_call *)(void *)task;
+    hfsbi_mcp_outbox_send(call);
+    call->in_thread = false;
+    call->mcp->working--;
+    hfsbi_mcp_call_finish(call);
+}
+
+/* A tool of the program has no deadline: there is no job to ask later. */
+static void hfsbi_mcp_call_work(hfsb_mcp_call *call) {
+    call->task.run = hfsbi_mcp_call_run;
+    call->task.done = hfsbi_mcp_call_ran;
+    call->shared.post.done = hfsbi_mcp_call_posted;
+    call->in_thread = true;
+    call->mcp->working++;
+    if (!call->ask.own) call->deadline = call->started + call->mcp->answer_ms;
+    hfsbi_mcp_call_arm(call);
+    hfsbi_loop_work(call->mcp->loop, &call->task);
+}
+
+/* ---- calls in the loop: commands ---- */
+
+/* Answers the calls of a session whose commands are done. */
+static void hfsbi_mcp_calls_step(hfsbi_mcp_session *session) {
+    hfsb_mcp_call *call = session->mcp->calls;
+    while (call) {
+        if (call->session != session || !call->command ||
+            !hfsb_call_done(call->command)) {
+            call = call->next;
+            continue;
+        }
+        hfsbi_mcp_call_take(call);
+        call = session->mcp->calls;
+    }
+}
+
+static size_t hfsbi_mcp_session_watch(void *user, hfsb_watch *list,
+                                      size_t max) {
+    return hfsb_tools_watch(((hfsbi_mcp_session *)user)->tools, list, max);
+}
+
+static long long hfsbi_mcp_session_deadline(void *user) {
+    return hfsb_tools_deadline(((hfsbi_mcp_session *)user)->tools);
+}
+
+/* Holds the session: an answer may bring the next request, which may need room
+   for another session. */
+static void hfsbi_mcp_session_step(void *user) {
+    hfsbi_mcp_session *session = (hfsbi_mcp_session *)user;
+    session->users++;
+    hfsb_tools_step(session->tools);
+    hfsbi_mcp_calls_step(session);
+    session->users--;
+}
+
+/* Opens the tools of a session unless they are open; false with *err. */
+static bool hfsbi_mcp_session_open(hfsbi_mcp_session *session, hfsb_err *err) {
+    hfsb_mcp *mcp = session->mcp;
+    if (session->tools) return true;
+    if (hfsbi_tools_open_like(mcp->tools, &session->tools, err) != HFSB_OK)
+        return false;
+    memset(&session->source, 0, sizeof session->source);
+    session->source.watch = hfsbi_mcp_session_watch;
+    session->source.deadline = hfsbi_mcp_session_deadline;
+    session->source.step = hfsbi_mcp_session_step;
+    session->source.user = session;
+    hfsbi_loop_source(mcp->loop, &session->source);
+    return true;
 }
 
 static hfsb_status hfsbi_mcp_call_command(hfsb_mcp_call *call) {
@@ -7927,98 +7944,23 @@ static hfsb_status hfsbi_mcp_call_command(hfsb_mcp_call *call) {
         opts.on_text = hfsbi_mcp_call_printed;
         opts.user = call;
     }
-    if (hfsb_call_open(call->session->tools, call->tool, call->arguments,
-                       &opts, &call->call) != HFSB_OK)
+    if (hfsb_call_open(call->session->tools, call->ask.tool,
+                       call->ask.arguments, &opts, &call->command) != HFSB_OK)
         return HFSB_NOMEM;
     /* the message may be long, and the command may take long */
     hfsbi_mcp_input_release(call->mcp, call->input);
     call->input = NULL;
-    call->arguments = NULL;
-    if (hfsb_call_done(call->call)) {
-        hfsbi_mcp_call_taken(call);
+    call->ask.arguments = NULL;
+    if (hfsb_call_done(call->command)) {
+        hfsbi_mcp_call_take(call);
         return HFSB_OK;
     }
-    call->until = call->began + call->mcp->answer_ms;
+    call->deadline = call->started + call->mcp->answer_ms;
     hfsbi_mcp_call_arm(call);
     return HFSB_OK;
 }
 
-/* An answer may bring the next message, and that may end others: after each
-   the list is looked at anew. */
-static void hfsbi_mcp_calls_step(hfsbi_mcp_session *session) {
-    hfsb_mcp_call *call = session->mcp->calls;
-    while (call) {
-        if (call->session != session || !call->call ||
-            !hfsb_call_done(call->call)) {
-            call = call->next;
-            continue;
-        }
-        hfsbi_mcp_call_taken(call);
-        call = session->mcp->calls;
-    }
-}
-
-/* ---- in a thread ---- */
-
-/* In the thread: with what it has it is to come back. */
-static bool hfsbi_mcp_call_cancelled(void *user) {
-    hfsb_mcp_call *call = (hfsb_mcp_call *)user;
-    bool           ends;
-    pthread_mutex_lock(&call->lock);
-    ends = call->end != HFSBI_MCP_GOES_ON;
-    pthread_mutex_unlock(&call->lock);
-    return ends;
-}
-
-static void hfsbi_mcp_call_run(hfsbi_task *task) {
-    hfsb_mcp_call   *call = (hfsb_mcp_call *)(void *)task;
-    hfsb_call_opts   opts = HFSB_INIT;
-    hfsb_tool_result result;
-    bool             wanted;
-    pthread_mutex_lock(&call->lock);
-    wanted = call->end == HFSBI_MCP_GOES_ON || call->end == HFSBI_MCP_PATIENCE;
-    pthread_mutex_unlock(&call->lock);
-    if (!wanted) { /* any more: it had to wait for a thread */
-        hfsbi_mcp_add_text(&call->blocks,
-                           HFSB_LIT("The server is stopping; nothing was "
-                                    "done."));
-        call->blocks.is_error = true;
-    } else if (call->own) {
-        call->own->fn(call->own->user, call, call->arguments);
-    } else if (call->mcp->run_remote) {
-        call->mcp->run_remote(call);
-    } else {
-        opts.strict = opts.images = true;
-        opts.cancelled = hfsbi_mcp_call_cancelled;
-        opts.user = call;
-        (void)hfsb_tools_call(call->session->tools, call->tool,
-                              call->arguments, &opts, &result);
-        hfsbi_mcp_call_show(call, &result);
-    }
-}
-
-/* What it said is in the loop before it: both come in the order in which they
-   were given. */
-static void hfsbi_mcp_call_ran(hfsbi_task *task) {
-    hfsb_mcp_call *call = (hfsb_mcp_call *)(void *)task;
-    hfsbi_mcp_call_flush(call);
-    call->in_thread = false;
-    call->mcp->working--;
-    hfsbi_mcp_call_end(call);
-}
-
-static void hfsbi_mcp_call_work(hfsb_mcp_call *call) {
-    call->task.run = hfsbi_mcp_call_run;
-    call->task.done = hfsbi_mcp_call_ran;
-    call->speak.done = hfsbi_mcp_call_spoken;
-    call->in_thread = true;
-    call->mcp->working++;
-    if (!call->own) call->until = call->began + call->mcp->answer_ms;
-    hfsbi_mcp_call_arm(call);
-    hfsbi_loop_work(call->mcp->loop, &call->task);
-}
-
-/* ---- the beginning ---- */
+/* ---- starting ---- */
 
 static hfsb_mcp_call *hfsbi_mcp_call_new(hfsbi_mcp_channel *channel,
                                          hfsbi_mcp_input   *input) {
@@ -8027,23 +7969,23 @@ static hfsb_mcp_call *hfsbi_mcp_call_new(hfsbi_mcp_channel *channel,
         (hfsb_mcp_call *)hfsbi_array(&mcp->alloc, 1, sizeof *call);
     if (!call) return NULL;
     memset(call, 0, sizeof *call);
-    (void)pthread_mutex_init(&call->lock, NULL);
+    (void)pthread_mutex_init(&call->shared.lock, NULL);
     call->mcp = mcp;
-    call->id.alloc = call->token.alloc = call->blocks.json.alloc = mcp->alloc;
-    call->said.alloc = call->tail.alloc = mcp->alloc;
-    call->said.max = HFSBI_MCP_SAID;
+    call->ask.kept.alloc = call->blocks.json.alloc = mcp->alloc;
+    call->shared.outbox.alloc = call->shared.tail.alloc = mcp->alloc;
+    call->shared.outbox.max = HFSBI_MCP_OUTBOX;
     call->channel = channel;
-    call->notifies = channel->can_notify;
     call->session = channel->session;
     call->session->users++;
     call->input = input;
     input->users++;
     call->timer.fn = hfsbi_mcp_call_tick;
-    call->began = hfsb_clock_ms();
-    call->next_beat = call->began + (mcp->beat_ms < HFSBI_MCP_FIRST_BEAT_MS
-                                         ? mcp->beat_ms
-                                         : (long long)HFSBI_MCP_FIRST_BEAT_MS);
-    call->until = -1;
+    call->started = hfsb_clock_ms();
+    call->next_beat =
+        call->started + (mcp->beat_ms < HFSBI_MCP_FIRST_BEAT_MS
+                             ? mcp->beat_ms
+                             : (long long)HFSBI_MCP_FIRST_BEAT_MS);
+    call->deadline = -1;
     call->next = mcp->calls;
     if (call->next) call->next->prev = call;
     mcp->calls = call;
@@ -8051,719 +7993,576 @@ static hfsb_mcp_call *hfsbi_mcp_call_new(hfsbi_mcp_channel *channel,
     return call;
 }
 
-/* False without memory or descriptors. */
-static bool hfsbi_mcp_call_fill(hfsb_mcp_call           *call,
-                                const hfsbi_mcp_message *m) {
-    hfsb_mcp *mcp = call->mcp;
-    hfsb_str  version = m->version;
-    call->modern = m->modern;
-    if (!version.len) version = hfsb_cstr(call->session->version);
-    call->bare = hfsb_str_equal(version, HFSB_LIT("2024-11-05"));
-    call->log_level = !m->modern         ? call->session->log_level
-                      : m->log_level.len ? hfsbi_mcp_level(m->log_level)
-                                         : (int)HFSBI_MCP_SILENT;
-    call->tool = m->tool;
-    call->arguments = m->arguments ? m->arguments : mcp->nothing.root;
-    call->own = hfsbi_mcp_own(mcp, m->tool);
-    if (hfsbi_mcp_id_text(m->id, &call->id) != HFSB_OK) return false;
-    if (m->token && hfsbi_mcp_id_text(m->token, &call->token) != HFSB_OK)
-        return false;
-    return (!call->own && !mcp->run_remote) ||
-           hfsb_cancel_open(&mcp->alloc, &call->cancel, NULL) == HFSB_OK;
+/* Keeps copies of id and token, which outlive the message. HFSB_OK,
+   HFSB_NOMEM. */
+static hfsb_status hfsbi_mcp_keep_ids(const hfsbi_mcp_message *m,
+                                      hfsbi_mcp_ask           *ask) {
+    hfsb_buf         text = HFSB_INIT;
+    hfsb_json_writer w;
+    hfsb_status      st;
+    text.alloc = ask->kept.alloc;
+    hfsb_json_writer_init(&w, &text, NULL);
+    hfsb_json_put_array(&w);
+    hfsb_json_put_value(&w, m->id);
+    hfsb_json_put_value(&w, m->token);
+    hfsb_json_put_end(&w);
+    st = hfsb_json_writer_finish(&w, NULL);
+    if (st == HFSB_OK)
+        st = hfsb_json_parse(hfsb_buf_str(&text), NULL, &ask->kept, NULL);
+    hfsb_buf_free(&text);
+    if (st != HFSB_OK) return HFSB_NOMEM;
+    ask->id = hfsb_json_at(ask->kept.root, 0);
+    if (m->token) ask->token = hfsb_json_at(ask->kept.root, 1);
+    return HFSB_OK;
 }
 
-/* Tools of this machine. */
-static hfsb_status hfsbi_mcp_call_here(hfsb_mcp_call *call) {
-    const hfsbi_tool *tool = hfsbi_tool_find(call->tool);
+/* Fills call->ask. HFSB_OK; HFSB_NOMEM, also without descriptors. */
+static hfsb_status hfsbi_mcp_call_fill(hfsb_mcp_call           *call,
+                                       const hfsbi_mcp_message *m,
+                                       const hfsbi_mcp_tool    *own) {
+    hfsb_mcp      *mcp = call->mcp;
+    hfsbi_mcp_ask *ask = &call->ask;
+    hfsb_str       version = m->version;
+    bool           notify = call->channel->can_notify;
+    if (!version.len) version = hfsb_cstr(call->session->version);
+    ask->modern = m->modern;
+    ask->own = own;
+    ask->tool = m->tool;
+    ask->arguments = m->arguments ? m->arguments : mcp->no_arguments.root;
+    if (m->token && notify)
+        ask->detail = hfsb_str_equal(version, HFSB_LIT("2024-11-05"))
+                          ? HFSBI_MCP_NUMBERS
+                          : HFSBI_MCP_MESSAGES;
+    ask->log_level = m->modern ? m->level : call->session->log_level;
+    if (!notify || !mcp->about.logging) ask->log_level = HFSBI_MCP_SILENT;
+    if (hfsbi_mcp_keep_ids(m, ask) != HFSB_OK) return HFSB_NOMEM;
+    if (!own && !mcp->remote.run) return HFSB_OK;
+    return hfsb_cancel_open(&mcp->alloc, &call->cancel, NULL) == HFSB_OK
+               ? HFSB_OK
+               : HFSB_NOMEM;
+}
+
+static bool hfsbi_mcp_is_command(const hfsb_mcp_call *call) {
+    return hfsbi_mcp_call_is(call, "bash") ||
+           hfsbi_mcp_call_is(call, "bash_output") ||
+           hfsbi_mcp_call_is(call, "bash_input") ||
+           hfsbi_mcp_call_is(call, "kill");
+}
+
+/* Runs a tool of this machine. */
+static hfsb_status hfsbi_mcp_call_local(hfsb_mcp_call *call) {
+    const hfsbi_tool *tool = hfsbi_tool_find(call->ask.tool);
     hfsb_err          err = HFSB_INIT;
     hfsb_tool_result  result = HFSB_INIT;
     if (hfsbi_mcp_call_is(call, hfsbi_plan_tool()->name)) {
-        (void)hfsbi_plan_call(&call->session->plan, call->arguments, true,
+        (void)hfsbi_plan_call(&call->session->plan, call->ask.arguments, true,
                               &result);
         hfsbi_mcp_call_show(call, &result);
-        hfsbi_mcp_call_end(call);
+        hfsbi_mcp_call_finish(call);
         return HFSB_OK;
     }
-    if (tool) call->tool = hfsb_cstr(tool->name); /* not of the message */
-    if (!hfsbi_mcp_session_tools(call->session, &err))
+    if (tool)
+        call->ask.tool = hfsb_cstr(tool->name); /* outlives the message */
+    if (!hfsbi_mcp_session_open(call->session, &err))
         hfsbi_mcp_call_fail(call, err.msg);
-    else if (hfsbi_mcp_is_command(call->tool))
-        return hfsbi_mcp_call_command(call);
+    else if (hfsbi_mcp_is_command(call)) return hfsbi_mcp_call_command(call);
     else hfsbi_mcp_call_work(call);
     return HFSB_OK;
 }
 
 HFSBI_FN hfsb_status hfsbi_mcp_call_start(hfsbi_mcp_channel       *channel,
                                           const hfsbi_mcp_message *m,
+                                          const hfsbi_mcp_tool    *own,
                                           hfsbi_mcp_input         *input) {
     hfsb_mcp_call *call = hfsbi_mcp_call_new(channel, input);
-    hfsb_status    st = HFSB_OK;
+    hfsb_status    st;
     if (!call) return HFSB_NOMEM;
-    if (!hfsbi_mcp_call_fill(call, m)) st = HFSB_NOMEM;
-    else if (m->bad_arguments)
+    st = hfsbi_mcp_call_fill(call, m, own);
+    if (st == HFSB_OK && m->bad_arguments)
         hfsbi_mcp_call_fail(call, "`arguments` must be a JSON object with the "
                                   "keys that the tool takes.");
-    else if (call->own || call->mcp->run_remote) hfsbi_mcp_call_work(call);
-    else st = hfsbi_mcp_call_here(call);
+    else if (st == HFSB_OK && call->cancel) hfsbi_mcp_call_work(call);
+    else if (st == HFSB_OK) st = hfsbi_mcp_call_local(call);
     if (st != HFSB_OK) hfsbi_mcp_call_free(call);
     return st;
 }
 
-/* ---- its early end ---- */
+/* ---- for the functions of the program's tools ---- */
 
-/* Another call waits for the same command: it was given the same id. */
-static bool hfsbi_mcp_call_shared(const hfsb_mcp_call *call) {
-    const hfsb_mcp_call *other = call->mcp->calls;
-    for (; other; other = other->next)
-        if (other != call && other->call && other->session == call->session &&
-            hfsbi_mcp_call_is(other, "bash") &&
-            strcmp(hfsb_call_job(other->call), hfsb_call_job(call->call)) == 0)
-            return true;
-    return false;
+static void hfsbi_mcp_add_format(hfsb_mcp_call *call, const char *format,
+                                 va_list ap) {
+    hfsb_buf text = HFSB_INIT;
+    text.alloc = call->mcp->alloc;
+    if (hfsbi_buf_vprintf(&text, format, ap) == HFSB_OK)
+        hfsbi_mcp_add_text(&call->blocks, hfsb_buf_str(&text));
+    else call->blocks.status = HFSB_NOMEM;
+    hfsb_buf_free(&text);
 }
 
-/* It is not answered; what is in a thread is told, and freed later. */
-static void hfsbi_mcp_call_leave(hfsb_mcp_call *call, hfsbi_mcp_end why) {
-    call->channel = NULL;
-    if (!call->in_thread) {
-        hfsbi_mcp_call_free(call);
-        return;
+static void hfsbi_mcp_add_bytes(hfsb_mcp_call *call, const char *type,
+                                const char *mime_type, hfsb_str data) {
+    hfsb_buf text = HFSB_INIT;
+    text.alloc = call->mcp->alloc;
+    if (hfsb_base64_encode(data, &text) == HFSB_OK)
+        hfsbi_mcp_add_data(&call->blocks, type, hfsb_cstr(mime_type),
+                           hfsb_buf_str(&text));
+    else call->blocks.status = HFSB_NOMEM;
+    hfsb_buf_free(&text);
+}
+
+void hfsb_mcp_text(hfsb_mcp_call *call, const char *format, ...) {
+    va_list ap;
+    va_start(ap, format);
+    hfsbi_mcp_add_format(call, format, ap);
+    va_end(ap);
+}
+
+void hfsb_mcp_str(hfsb_mcp_call *call, hfsb_str text) {
+    hfsbi_mcp_add_text(&call->blocks, text);
+}
+
+void hfsb_mcp_image(hfsb_mcp_call *call, const char *mime_type,
+                    hfsb_str data) {
+    hfsbi_mcp_add_bytes(call, "image", mime_type, data);
+}
+
+void hfsb_mcp_audio(hfsb_mcp_call *call, const char *mime_type,
+                    hfsb_str data) {
+    hfsbi_mcp_add_bytes(call, "audio", mime_type, data);
+}
+
+void hfsb_mcp_resource(hfsb_mcp_call *call, hfsb_str uri,
+                       const char *mime_type, hfsb_str text) {
+    hfsbi_mcp_add_resource(&call->blocks, uri, hfsb_cstr(mime_type), text);
+}
+
+void hfsb_mcp_fail(hfsb_mcp_call *call, const char *format, ...) {
+    va_list ap;
+    call->blocks.is_error = true;
+    va_start(ap, format);
+    hfsbi_mcp_add_format(call, format, ap);
+    va_end(ap);
+}
+
+void hfsb_mcp_progress(hfsb_mcp_call *call, double progress, double total,
+                       const char *message) {
+    hfsbi_mcp_shared *s = &call->shared;
+    hfsb_buf          text = HFSB_INIT;
+    if (call->ask.detail == HFSBI_MCP_NO_PROGRESS) return;
+    if (call->ask.detail == HFSBI_MCP_NUMBERS) message = "";
+    text.alloc = call->mcp->alloc;
+    pthread_mutex_lock(&s->lock);
+    if ((s->source == HFSBI_MCP_BY_NOBODY || progress > s->progress) &&
+        hfsbi_mcp_put_progress(call->ask.token, progress, total,
+                               hfsb_cstr(message), &text) == HFSB_OK) {
+        s->source = HFSBI_MCP_BY_TOOL;
+        s->progress = progress;
+        s->total = total;
+        hfsbi_mcp_outbox_post(call, hfsb_buf_str(&text));
     }
-    hfsbi_loop_timer_clear(call->mcp->loop, &call->timer);
-    if (why == HFSBI_MCP_GOES_ON) return;
-    pthread_mutex_lock(&call->lock);
-    call->end = why;
-    pthread_mutex_unlock(&call->lock);
-    hfsb_cancel_set(call->cancel);
+    pthread_mutex_unlock(&s->lock);
+    hfsb_buf_free(&text);
 }
 
-/* Kills its command, too. */
-static void hfsbi_mcp_call_drop(hfsb_mcp_call *call) {
-    if (call->call && hfsbi_mcp_call_is(call, "bash") &&
-        !hfsbi_mcp_call_shared(call))
-        hfsbi_jobs_end(call->session->tools,
-                       hfsb_cstr(hfsb_call_job(call->call)));
-    hfsbi_mcp_call_leave(call, call->mcp->ended ? HFSBI_MCP_ENDED
-                                                : HFSBI_MCP_ABANDONED);
-}
-
-/* Ends it without an answer, and kills its command. */
-static void hfsbi_mcp_call_abandon(hfsb_mcp_call *call) {
-    hfsbi_mcp_channel *channel = call->channel;
-    hfsb_buf           nothing = HFSB_INIT;
-    hfsbi_mcp_call_drop(call);
-    if (channel) channel->reply(channel, 0, &nothing);
-}
-
-/* The channel may do anything when it is told: the list is looked at anew. */
-HFSBI_FN void hfsbi_mcp_call_cancel(hfsbi_mcp_session     *session,
-                                    const hfsb_json_value *id) {
-    hfsb_mcp_call *call = session->mcp->calls;
-    while (call) {
-        if (call->session != session || !call->channel ||
-            !hfsbi_mcp_same_id(id, hfsb_buf_str(&call->id))) {
-            call = call->next;
-            continue;
-        }
-        hfsbi_mcp_call_abandon(call);
-        call = session->mcp->calls;
+void hfsb_mcp_log(hfsb_mcp_call *call, const char *level, hfsb_str text) {
+    hfsb_buf message = HFSB_INIT;
+    if (hfsbi_mcp_level(hfsb_cstr(level)) < call->ask.log_level) return;
+    message.alloc = call->mcp->alloc;
+    if (hfsbi_mcp_put_log(level, text, &message) == HFSB_OK) {
+        pthread_mutex_lock(&call->shared.lock);
+        hfsbi_mcp_outbox_post(call, hfsb_buf_str(&message));
+        pthread_mutex_unlock(&call->shared.lock);
     }
+    hfsb_buf_free(&message);
 }
 
-HFSBI_FN void hfsbi_mcp_gone(hfsbi_mcp_channel *channel, bool cancel) {
-    hfsb_mcp_call *call, *next;
-    for (call = channel->mcp->calls; call; call = next) {
-        next = call->next;
-        if (call->channel != channel) continue;
-        if (cancel) hfsbi_mcp_call_drop(call);
-        else hfsbi_mcp_call_leave(call, HFSBI_MCP_GOES_ON);
-    }
+const hfsb_cancel *hfsb_mcp_cancel(const hfsb_mcp_call *call) {
+    return call->cancel;
 }
 
-HFSBI_FN void hfsbi_mcp_calls_end(hfsb_mcp *mcp, bool all) {
-    hfsb_mcp_call *call = mcp->calls;
-    while (all && call) {
-        bool left = call->channel || !call->in_thread;
-        if (left) hfsbi_mcp_call_abandon(call);
-        call = left ? mcp->calls : call->next;
-    }
-    for (call = mcp->calls; call; call = call->next) {
-        if (!call->in_thread) continue;
-        pthread_mutex_lock(&call->lock);
-        call->end = HFSBI_MCP_ENDED;
-        pthread_mutex_unlock(&call->lock);
-        hfsb_cancel_set(call->cancel);
-    }
-}
+/* ---- src/mcp/channel.c ---- */
+/* channel.c - serves one message of a client: its method and its answer.
 
-HFSBI_FN bool hfsbi_mcp_calls_wait(const hfsbi_mcp_channel *channel) {
-    const hfsb_mcp_call *call = channel->mcp->calls;
-    while (call && call->channel != channel) call = call->next;
-    return call != NULL;
-}
+   A channel hands over a text and gets back as many answers as it contains
+   requests: at once, or later from the calls that were started.
 
-/* ---- src/mcp/mcp.c ---- */
-/* mcp.c - MCP on a server: what is offered, messages and their methods,
-   the end. */
-/* ---- messages ---- */
+       text -> parsed document -> message -> method -> answer
+                    |                         tools/call -> call ... -> answer
+                    +-> batch: each message in turn
 
-HFSBI_FN void hfsbi_mcp_input_release(hfsb_mcp *mcp, hfsbi_mcp_input *input) {
-    if (--input->users) return;
-    hfsb_json_free(&input->doc);
-    hfsb_buf_free(&input->text);
-    hfsbi_array_free(&mcp->alloc, input, 1, sizeof *input);
-}
+   Batches exist only in revisions before 2025-06-18, and no known client sends
+   them. They are answered message by message, as single messages would be. */
+/* ---- answers ---- */
 
-/* An answer; st is what came of writing it. */
+/* Sends an answer and frees it; an empty one is "no memory". */
 static void hfsbi_mcp_send(hfsbi_mcp_channel *channel, int status,
-                           hfsb_status st, hfsb_buf *message) {
-    if (st != HFSB_OK) hfsb_buf_truncate(message, 0);
+                           hfsb_buf *message) {
     channel->reply(channel, message->len ? status : 503, message);
     hfsb_buf_free(message);
 }
 
-static void hfsbi_mcp_send_error(hfsbi_mcp_channel *channel, int status,
-                                 hfsb_str id, int code, hfsb_str sentence) {
-    hfsb_buf message = HFSB_INIT;
-    message.alloc = channel->mcp->alloc;
-    hfsbi_mcp_send(channel, status,
-                   hfsbi_mcp_put_error(id, code, sentence, &message),
-                   &message);
-}
-
-/* The revision that a session speaks: the one that was asked for, or our
-   newest with initialize. */
-static void hfsbi_mcp_agree(hfsbi_mcp_session *session, hfsb_str asked) {
-    bool modern = false;
-    if (!hfsbi_mcp_version_known(asked, &modern) || modern)
-        asked = HFSB_LIT(HFSBI_MCP_LATEST);
-    (void)snprintf(session->version, sizeof session->version, "%.*s",
-                   (int)asked.len, asked.ptr);
-}
-
-static hfsb_status hfsbi_mcp_set_level(hfsbi_mcp_session       *session,
-                                       const hfsbi_mcp_message *m, hfsb_str id,
-                                       hfsb_buf *out) {
-    int level = hfsbi_mcp_level(
-        hfsb_json_str(hfsb_json_get(m->params, "level"), HFSB_LIT("")));
-    if (level < 0)
-        return hfsbi_mcp_put_error(
-            id, HFSBI_MCP_PARAMS,
-            HFSB_LIT("`level` must be one of debug, info, notice, warning, "
-                     "error, critical, alert and emergency."),
-            out);
-    session->log_level = level;
-    return hfsbi_mcp_put_empty(id, out);
-}
-
-static hfsb_status hfsbi_mcp_unknown(hfsb_str id, hfsb_str tool,
-                                     hfsb_buf *out) {
-    hfsb_err err;
-    (void)hfsbi_tool_unknown(tool, &err);
-    return hfsbi_mcp_put_error(id, HFSBI_MCP_PARAMS, hfsb_cstr(err.msg), out);
-}
-
-/* Begins a call. When that is not possible the answer is in *out: HFSB_OK, or
-   HFSB_NOMEM; HFSB_REFUSED when it was begun. */
-static hfsb_status hfsbi_mcp_try_call(hfsbi_mcp_channel       *channel,
-                                      const hfsbi_mcp_message *m,
-                                      hfsbi_mcp_input *input, hfsb_str id,
-                                      hfsb_buf *out) {
-    hfsb_mcp *mcp = channel->mcp;
-    hfsb_str  why = HFSB_LIT("Out of memory; nothing was done.");
-    if (!hfsbi_mcp_lists(hfsb_buf_str(&mcp->about.tools), m->tool))
-        return hfsbi_mcp_unknown(id, m->tool, out);
-    if (mcp->ended) why = HFSB_LIT("The server is stopping.");
-    else if (mcp->call_count >= HFSBI_MCP_CALLS)
-        why = HFSB_LIT("Too many calls are under way: wait for some to end.");
-    else if (hfsbi_mcp_call_start(channel, m, input) == HFSB_OK)
-        return HFSB_REFUSED;
-    return hfsbi_mcp_put_error(id, HFSBI_MCP_INTERNAL, why, out);
-}
-
-static void hfsbi_mcp_request(hfsbi_mcp_channel       *channel,
-                              const hfsbi_mcp_message *m,
-                              hfsbi_mcp_input         *input) {
-    const hfsbi_mcp_about *about = &channel->mcp->about;
-    hfsb_buf               text = HFSB_INIT, out = HFSB_INIT;
-    hfsb_str               id;
-    hfsb_status            st;
-    text.alloc = out.alloc = channel->mcp->alloc;
-    st = hfsbi_mcp_id_text(m->id, &text);
-    id = hfsb_buf_str(&text);
-    if (st == HFSB_OK) switch (m->method) {
-        case HFSBI_MCP_INITIALIZE:
-            hfsbi_mcp_agree(channel->session, m->version);
-            st = hfsbi_mcp_put_initialize(about, id, m->version, &out);
-            break;
-        case HFSBI_MCP_DISCOVER:
-            st = hfsbi_mcp_put_discover(about, id, &out);
-            break;
-        case HFSBI_MCP_LIST:
-            st = hfsbi_mcp_put_list(about, id, m->modern, &out);
-            break;
-        case HFSBI_MCP_CALL:
-            st = hfsbi_mcp_try_call(channel, m, input, id, &out);
-            break;
-        case HFSBI_MCP_SET_LEVEL:
-            st = hfsbi_mcp_set_level(channel->session, m, id, &out);
-            break;
-        case HFSBI_MCP_PING:
-        case HFSBI_MCP_CANCELLED:
-        case HFSBI_MCP_OTHER: st = hfsbi_mcp_put_empty(id, &out);
-        }
-    hfsb_buf_free(&text);
-    if (st != HFSB_REFUSED) hfsbi_mcp_send(channel, 200, st, &out);
-}
-
-/* Who shares a session with others may not cancel what they have begun, whose
-   ids are the same as its own: over HTTP those without an id of a session, and
-   the newest revision, which closes the stream of an answer instead. */
-static bool hfsbi_mcp_may_cancel(const hfsbi_mcp_session *session,
+static void hfsbi_mcp_send_fault(hfsbi_mcp_channel       *channel,
                                  const hfsbi_mcp_message *m) {
-    return session->unnamed || (session->id.len && !m->modern);
+    hfsb_buf out = HFSB_INIT;
+    out.alloc = channel->mcp->alloc;
+    (void)hfsbi_mcp_put_fault(m, &out);
+    hfsbi_mcp_send(channel, m->status, &out);
 }
 
-/* One message; gives how many answers it has. */
-static size_t hfsbi_mcp_take(hfsbi_mcp_channel     *channel,
-                             const hfsb_json_value *root,
-                             const hfsbi_mcp_head  *head,
-                             hfsbi_mcp_input *input, bool in_batch) {
+/* ---- methods ---- */
+
+/* Starts a call; false when the message became a fault instead. */
+static bool hfsbi_mcp_begin_call(hfsbi_mcp_channel *channel,
+                                 hfsbi_mcp_message *m,
+                                 hfsbi_mcp_input   *input) {
+    hfsb_mcp             *mcp = channel->mcp;
+    const hfsbi_mcp_tool *own;
+    const char           *why = "Out of memory; nothing was done.";
+    if (!hfsbi_mcp_list_find(&mcp->list, m->tool, &own)) {
+        (void)hfsbi_tool_unknown(m->tool, &m->err);
+        return hfsbi_mcp_refuse(m, HFSBI_MCP_PARAMS, 200);
+    }
+    if (mcp->stopping) why = "The server is stopping.";
+    else if (mcp->call_count >= HFSBI_MCP_CALLS)
+        why = "Too many calls are running: wait for some to end.";
+    else if (hfsbi_mcp_call_start(channel, m, own, input) == HFSB_OK)
+        return true;
+    (void)hfsbi_fail(&m->err, HFSB_ARG, 0, "%s", why);
+    return hfsbi_mcp_refuse(m, HFSBI_MCP_INTERNAL, 200);
+}
+
+static void hfsbi_mcp_serve_request(hfsbi_mcp_channel *channel,
+                                    hfsbi_mcp_message *m,
+                                    hfsbi_mcp_input   *input) {
+    const hfsbi_mcp_about *about = &channel->mcp->about;
+    hfsbi_mcp_session     *session = channel->session;
+    hfsb_buf               out = HFSB_INIT;
+    out.alloc = channel->mcp->alloc;
+    switch (m->method) {
+    case HFSBI_MCP_INITIALIZE:
+        (void)snprintf(session->version, sizeof session->version, "%.*s",
+                       (int)m->version.len, m->version.ptr);
+        (void)hfsbi_mcp_put_initialize(about, m->id, m->version, &out);
+        break;
+    case HFSBI_MCP_DISCOVER:
+        (void)hfsbi_mcp_put_discover(about, m->id, &out);
+        break;
+    case HFSBI_MCP_LIST:
+        (void)hfsbi_mcp_put_list(about, m->id, m->modern, &out);
+        break;
+    case HFSBI_MCP_CALL:
+        if (!hfsbi_mcp_begin_call(channel, m, input))
+            hfsbi_mcp_send_fault(channel, m);
+        return;
+    case HFSBI_MCP_SET_LEVEL:
+        session->log_level = m->level;
+        (void)hfsbi_mcp_put_empty(m->id, &out);
+        break;
+    case HFSBI_MCP_PING:
+    case HFSBI_MCP_CANCELLED:
+    case HFSBI_MCP_OTHER: (void)hfsbi_mcp_put_empty(m->id, &out);
+    }
+    hfsbi_mcp_send(channel, 200, &out);
+}
+
+/* Cancels a call, if the session belongs to this client alone. Over HTTP,
+   clients without a session id and modern ones share a session, and their ids
+   may be equal; a modern client closes its request instead. */
+static void hfsbi_mcp_serve_cancel(hfsbi_mcp_session       *session,
+                                   const hfsbi_mcp_message *m) {
+    if (session->unnamed || (session->id.len && !m->modern))
+        hfsbi_mcp_call_cancel(session, m->target);
+}
+
+/* ---- messages ---- */
+
+/* Serves one message. Returns the number of its answers, 0 or 1. */
+static size_t hfsbi_mcp_serve(hfsbi_mcp_channel     *channel,
+                              const hfsb_json_value *root,
+                              const hfsbi_mcp_head  *head,
+                              hfsbi_mcp_input *input, bool in_batch) {
     hfsbi_mcp_message m;
-    hfsb_buf          out = HFSB_INIT;
     hfsbi_mcp_read(root, head, channel->mcp->about.logging, &m);
     if (in_batch && m.kind == HFSBI_MCP_REQUEST &&
         (m.modern || m.method == HFSBI_MCP_INITIALIZE)) {
-        m.kind = HFSBI_MCP_FAULT;
-        m.code = HFSBI_MCP_INVALID;
-        m.status = 400;
         (void)hfsbi_fail(&m.err, HFSB_ARG, 0,
                          "This request may not be part of a batch.");
+        (void)hfsbi_mcp_refuse(&m, HFSBI_MCP_INVALID, 200);
     }
-    switch (m.kind) {
-    case HFSBI_MCP_RESPONSE: return 0;
-    case HFSBI_MCP_NOTIFICATION:
-        if (m.method == HFSBI_MCP_CANCELLED &&
-            hfsbi_mcp_may_cancel(channel->session, &m))
-            hfsbi_mcp_call_cancel(channel->session, m.target);
-        return 0;
-    case HFSBI_MCP_FAULT:
-        out.alloc = channel->mcp->alloc;
-        /* of a batch the others are answered all the same */
-        hfsbi_mcp_send(channel, in_batch ? 200 : m.status,
-                       hfsbi_mcp_put_fault(&m, &out), &out);
+    if (m.kind == HFSBI_MCP_RESPONSE) return 0;
+    if (m.kind == HFSBI_MCP_FAULT) {
+        if (in_batch) m.status = 200; /* the other messages are served */
+        hfsbi_mcp_send_fault(channel, &m);
         return 1;
-    case HFSBI_MCP_REQUEST: break;
     }
-    hfsbi_mcp_request(channel, &m, input);
+    if (m.kind == HFSBI_MCP_NOTIFICATION && m.method != HFSBI_MCP_CANCELLED)
+        return 0;
+    if (!channel->session && !channel->open(channel, &m)) return 0;
+    if (m.kind == HFSBI_MCP_NOTIFICATION) {
+        hfsbi_mcp_serve_cancel(channel->session, &m);
+        return 0;
+    }
+    hfsbi_mcp_serve_request(channel, &m, input);
     return 1;
 }
 
-/* An array of messages, of revisions that still had them. */
-static size_t hfsbi_mcp_batch(hfsbi_mcp_channel    *channel,
-                              const hfsbi_mcp_head *head,
-                              hfsbi_mcp_input      *input) {
-    hfsb_json_iter it = hfsb_json_begin(input->doc.root);
-    size_t         count = hfsb_json_count(input->doc.root), n = 0;
-    bool           modern;
-    bool known = hfsbi_mcp_version_known(hfsbi_trim(head->version), &modern) ||
-                 !head->version.ptr;
-    hfsb_err err;
+static size_t hfsbi_mcp_serve_batch(hfsbi_mcp_channel    *channel,
+                                    const hfsbi_mcp_head *head,
+                                    hfsbi_mcp_input      *input) {
+    hfsb_json_iter    it = hfsb_json_begin(input->doc.root);
+    size_t            count = hfsb_json_count(input->doc.root), n = 0;
+    bool              known, modern;
+    hfsbi_mcp_message m;
+    memset(&m, 0, sizeof m);
+    known = hfsbi_mcp_version_known(hfsbi_trim(head->version), &modern) ||
+            !head->version.ptr;
     if (!known || modern || count == 0 || count > HFSBI_MCP_BATCH) {
-        (void)hfsbi_fail(&err, HFSB_ARG, 0,
-                         "A batch must hold 1 to %d messages, and its "
+        (void)hfsbi_fail(&m.err, HFSB_ARG, 0,
+                         "A batch must have 1 to %d messages, and its "
                          "MCP-Protocol-Version, if any, must be one of those "
                          "from 2024-11-05 to " HFSBI_MCP_LATEST ".",
                          HFSBI_MCP_BATCH);
-        hfsbi_mcp_send_error(channel, 400, HFSB_LIT("null"), HFSBI_MCP_INVALID,
-                             hfsb_cstr(err.msg));
+        (void)hfsbi_mcp_refuse(&m, HFSBI_MCP_INVALID, 400);
+        hfsbi_mcp_send_fault(channel, &m);
         return 1;
     }
+    if (!channel->session && !channel->open(channel, NULL)) return 0;
     while (hfsb_json_next(&it))
-        n += hfsbi_mcp_take(channel, it.value, head, input, true);
+        n += hfsbi_mcp_serve(channel, it.value, head, input, true);
     return n;
 }
 
-/* A long message is a long text with few values around it. Any number of them
-   would keep the loop from all else, and cost many times their bytes: it is
-   not parsed. */
+/* ---- documents ---- */
+
+/* True for a long text with very many values. An honest long message is one
+   long string; values by the million would stall the loop and take many times
+   their bytes in memory. */
 static bool hfsbi_mcp_is_bulky(hfsb_str text) {
     size_t i, values = 0;
-    bool   inside = false; /* of a string */
+    bool   in_string = false;
     if (text.len < HFSBI_MCP_LONG) return false;
     for (i = 0; i < text.len && values <= HFSBI_MCP_VALUES; i++) {
         char c = text.ptr[i];
-        if (c == '"') inside = !inside;
-        else if (inside && c == '\\') i++;
-        else values += !inside && (c == ',' || c == '[' || c == '{');
+        if (c == '"') in_string = !in_string;
+        else if (in_string && c == '\\') i++;
+        else values += !in_string && (c == ',' || c == '[' || c == '{');
     }
     return values > HFSBI_MCP_VALUES;
 }
 
-static hfsbi_mcp_input *hfsbi_mcp_input_new(hfsb_mcp *mcp, hfsb_buf *text) {
+/* Parses *text, which is moved into *out. HFSB_OK; HFSB_NOMEM; HFSB_SYNTAX or
+   HFSB_LIMIT with *err. *out, if not NULL, must be released. */
+static hfsb_status hfsbi_mcp_parse(hfsb_mcp *mcp, hfsb_buf *text,
+                                   hfsbi_mcp_input **out, hfsb_err *err) {
+    static char      empty[1];
     hfsbi_mcp_input *input =
         (hfsbi_mcp_input *)hfsbi_array(&mcp->alloc, 1, sizeof *input);
-    if (!input) return NULL;
+    *out = input;
+    if (!input) return HFSB_NOMEM;
     memset(input, 0, sizeof *input);
     input->users = 1;
     input->doc.alloc = mcp->alloc;
     input->text = *text;
     memset(text, 0, sizeof *text);
     text->alloc = input->text.alloc;
-    return input;
+    if (hfsbi_mcp_is_bulky(hfsb_buf_str(&input->text)))
+        return hfsbi_fail(err, HFSB_LIMIT, 0,
+                          "A message has at most %d values.",
+                          HFSBI_MCP_VALUES);
+    return hfsb_json_parse_in_place(input->text.ptr ? input->text.ptr : empty,
+                                    input->text.len, NULL, &input->doc, err);
 }
 
 HFSBI_FN size_t hfsbi_mcp_receive(hfsbi_mcp_channel *channel, hfsb_buf *text,
                                   const hfsbi_mcp_head *head) {
-    hfsb_mcp        *mcp = channel->mcp;
-    hfsbi_mcp_input *input = hfsbi_mcp_input_new(mcp, text);
-    hfsb_err         err = HFSB_INIT;
-    hfsb_status      st = HFSB_NOMEM;
-    size_t           n = 1;
-    char             none[1] = "";
-    if (input && hfsbi_mcp_is_bulky(hfsb_buf_str(&input->text)))
-        st = hfsbi_fail(&err, HFSB_LIMIT, 0,
-                        "A message has at most %d values.", HFSBI_MCP_VALUES);
-    else if (input)
-        st =
-            hfsb_json_parse_in_place(input->text.ptr ? input->text.ptr : none,
-                                     input->text.len, NULL, &input->doc, &err);
-    if (st == HFSB_NOMEM)
-        hfsbi_mcp_send_error(channel, 503, HFSB_LIT("null"),
-                             HFSBI_MCP_INTERNAL,
-                             HFSB_LIT("Out of memory; nothing was done."));
-    else if (st != HFSB_OK)
-        hfsbi_mcp_send_error(channel, 400, HFSB_LIT("null"), HFSBI_MCP_PARSE,
-                             hfsb_cstr(err.msg));
-    else if (hfsb_json_type_of(input->doc.root) == HFSB_JSON_ARRAY)
-        n = hfsbi_mcp_batch(channel, head, input);
-    else n = hfsbi_mcp_take(channel, input->doc.root, head, input, false);
+    hfsb_mcp         *mcp = channel->mcp;
+    hfsbi_mcp_message m;
+    hfsbi_mcp_input  *input;
+    hfsb_status       st;
+    size_t            n = 1;
+    memset(&m, 0, sizeof m);
+    st = hfsbi_mcp_parse(mcp, text, &input, &m.err);
+    if (st == HFSB_NOMEM) {
+        (void)hfsbi_fail(&m.err, st, 0, "Out of memory; nothing was done.");
+        (void)hfsbi_mcp_refuse(&m, HFSBI_MCP_INTERNAL, 503);
+        hfsbi_mcp_send_fault(channel, &m);
+    } else if (st != HFSB_OK) {
+        (void)hfsbi_mcp_refuse(&m, HFSBI_MCP_PARSE, 400);
+        hfsbi_mcp_send_fault(channel, &m);
+    } else if (hfsb_json_type_of(input->doc.root) == HFSB_JSON_ARRAY) {
+        n = hfsbi_mcp_serve_batch(channel, head, input);
+    } else {
+        n = hfsbi_mcp_serve(channel, input->doc.root, head, input, false);
+    }
     if (input) hfsbi_mcp_input_release(mcp, input);
     return n;
 }
 
-/* ---- what is offered ---- */
-
-HFSBI_FN hfsb_status hfsbi_mcp_offer(hfsb_mcp *mcp, hfsb_str all,
-                                     hfsb_err *err) {
-    hfsb_buf    list = HFSB_INIT;
-    size_t      i;
-    hfsb_status st;
-    list.alloc = mcp->alloc;
-    st = hfsbi_mcp_choose(all, &mcp->choice, &list, err);
-    for (i = 0; st == HFSB_OK && i < mcp->own_count; i++)
-        st = hfsbi_mcp_define(&mcp->own[i], &list, err);
-    if (st != HFSB_OK) {
-        hfsb_buf_free(&list);
-        return st;
-    }
-    hfsb_buf_free(&mcp->about.tools);
-    mcp->about.tools = list;
-    return HFSB_OK;
-}
-
-HFSBI_FN hfsb_status hfsbi_mcp_instruct(hfsb_mcp *mcp, hfsb_str ours) {
-    hfsb_buf *out = &mcp->about.instructions;
-    size_t    mark;
-    hfsb_buf_truncate(out, 0);
-    mark = out->len;
-    hfsb_buf_append(out, ours);
-    if (ours.len && mcp->more.len) hfsb_buf_append_byte(out, '\n');
-    hfsb_buf_append(out, hfsb_buf_str(&mcp->more));
-    return hfsb_buf_finish(out, mark);
-}
-
-/* A path for people: the end of one that is very long. */
-static hfsb_str hfsbi_mcp_short_path(hfsb_str path) {
-    return path.len > 160 ? hfsb_str_slice(path, path.len - 160, path.len)
-                          : path;
-}
-
-static bool hfsbi_mcp_offers(const hfsb_mcp *mcp, const char *tool) {
-    return hfsbi_mcp_lists(hfsb_buf_str(&mcp->about.tools), hfsb_cstr(tool));
-}
-
-/* What becomes of a command that takes long, and the tools for that. */
-static void hfsbi_mcp_put_jobs(const hfsb_mcp *mcp, hfsb_buf *sink) {
-    static const char *const names[] = {"bash_output", "bash_input", "kill"};
-    const char              *before = ": see ";
-    size_t                   i;
-    hfsb_buf_printf(sink,
-                    " A command that runs for over %lld s goes on as a job",
-                    mcp->answer_ms / 1000);
-    for (i = 0; i < sizeof names / sizeof names[0]; i++) {
-        if (!hfsbi_mcp_offers(mcp, names[i])) continue;
-        hfsb_buf_printf(sink, "%s%s", before, names[i]);
-        before = ", ";
-    }
-    hfsb_buf_append_byte(sink, '.');
-}
-
-/* Where the tools of this machine work, in a few words; of those that are
-   offered. */
-static hfsb_status hfsbi_mcp_introduce(hfsb_mcp *mcp) {
-    hfsb_str    root = hfsb_place_root(mcp->spare->place);
-    hfsb_str    work = hfsb_place_work_dir(mcp->spare->place);
-    bool        bash = hfsbi_mcp_offers(mcp, "bash");
-    hfsb_buf    text = HFSB_INIT;
-    size_t      mark;
-    hfsb_status st;
-    text.alloc = mcp->alloc;
-    mark = text.len;
-    hfsb_buf_printf(&text, "Tools on this machine. Relative paths%s start in ",
-                    bash ? " and commands" : "");
-    if (work.len) hfsb_buf_append(&text, hfsbi_mcp_short_path(work));
-    else hfsb_buf_append(&text, HFSB_LIT("the server's current directory"));
-    if (root.len) {
-        hfsb_buf_append(&text,
-                        HFSB_LIT(". The file tools stay beneath the root "));
-        hfsb_buf_append(&text, hfsb_str_equal(root, work)
-                                   ? HFSB_LIT("directory")
-                                   : hfsbi_mcp_short_path(root));
-        if (bash)
-            hfsb_buf_append(&text, HFSB_LIT("; bash is not confined to it"));
-    }
-    hfsb_buf_append_byte(&text, '.');
-    if (bash) hfsbi_mcp_put_jobs(mcp, &text);
-    if (hfsbi_mcp_offers(mcp, "read"))
-        hfsb_buf_append(&text, HFSB_LIT(" read shows pictures, too."));
-    st = hfsb_buf_finish(&text, mark);
-    if (st == HFSB_OK) st = hfsbi_mcp_instruct(mcp, hfsb_buf_str(&text));
-    hfsb_buf_free(&text);
-    return st;
-}
-
-/* ---- the end ---- */
-
-/* A stop begins: what is under way may end by itself, but for stdio, whose
-   end is quick. */
-static void hfsbi_mcp_part_stop(hfsbi_server_part *part) {
-    hfsb_mcp *mcp = (hfsb_mcp *)(void *)part;
-    if (mcp->stdio) hfsbi_mcp_stdio_end(mcp->stdio, true);
-}
-
-static void hfsbi_mcp_part_end(hfsbi_server_part *part) {
-    hfsb_mcp *mcp = (hfsb_mcp *)(void *)part;
-    mcp->ended = true;
-    hfsbi_mcp_calls_end(mcp, false);
-    hfsbi_mcp_sessions_end(mcp);
-}
-
-/* With stdio, what is slow is not waited for. */
-static bool hfsbi_mcp_part_busy(hfsbi_server_part *part) {
-    hfsb_mcp *mcp = (hfsb_mcp *)(void *)part;
-    if (mcp->stdio) return !hfsbi_mcp_stdio_ended(mcp->stdio);
-    return mcp->working > 0 || hfsbi_mcp_sessions_busy(mcp) > 0;
-}
-
-static void hfsbi_mcp_free(hfsb_mcp *mcp) {
-    hfsb_alloc alloc = mcp->alloc;
-    bool       at_once = mcp->stdio || hfsbi_server_hurries(mcp->server);
-    mcp->ended = true;
-    hfsbi_mcp_calls_end(mcp, true);
-    if (mcp->stdio) hfsbi_mcp_stdio_free(mcp->stdio);
-    hfsbi_mcp_sessions_free(mcp, at_once);
-    hfsb_tools_close(mcp->spare);
-    hfsbi_mcp_own_free(mcp);
-    hfsbi_mcp_drop_opts(mcp);
-    hfsb_json_free(&mcp->nothing);
-    hfsb_buf_free(&mcp->only);
-    hfsb_buf_free(&mcp->more);
-    hfsb_buf_free(&mcp->about.name);
-    hfsb_buf_free(&mcp->about.title);
-    hfsb_buf_free(&mcp->about.version);
-    hfsb_buf_free(&mcp->about.instructions);
-    hfsb_buf_free(&mcp->about.tools);
-    hfsbi_array_free(&alloc, mcp, 1, sizeof *mcp);
-}
-
-static void hfsbi_mcp_part_free(hfsbi_server_part *part) {
-    hfsbi_mcp_free((hfsb_mcp *)(void *)part);
-}
-
-/* ---- the beginning ---- */
-
-static long long hfsbi_mcp_or(long long value, long long fallback) {
-    return value > 0 ? value : fallback;
-}
-
-static hfsb_mcp *hfsbi_mcp_new(hfsb_server *server, const hfsb_mcp_opts *o) {
-    const hfsb_alloc *alloc = hfsbi_server_alloc(server);
-    hfsb_mcp         *mcp = (hfsb_mcp *)hfsbi_array(alloc, 1, sizeof *mcp);
-    if (!mcp) return NULL;
-    memset(mcp, 0, sizeof *mcp);
-    mcp->server = server;
-    mcp->loop = hfsbi_server_loop(server);
-    mcp->alloc = *alloc;
-    mcp->texts.alloc = mcp->only.alloc = mcp->more.alloc = *alloc;
-    mcp->nothing.alloc = *alloc;
-    mcp->about.name.alloc = mcp->about.title.alloc = *alloc;
-    mcp->about.version.alloc = mcp->about.instructions.alloc = *alloc;
-    mcp->about.tools.alloc = *alloc;
-    mcp->about.logging = o->logging;
-    mcp->choice.read_only = o->read_only;
-    mcp->no_tools = o->no_tools;
-    mcp->answer_ms = hfsbi_mcp_or(o->answer_ms, HFSBI_MCP_ANSWER_MS);
-    mcp->beat_ms = hfsbi_mcp_or(o->beat_ms, HFSBI_MCP_BEAT_MS);
-    mcp->grace_ms = hfsbi_mcp_or(o->grace_ms, HFSBI_MCP_GRACE_MS);
-    mcp->max_message =
-        o->max_message ? o->max_message : (size_t)HFSBI_MCP_MESSAGE;
-    mcp->part.stop = hfsbi_mcp_part_stop;
-    mcp->part.end = hfsbi_mcp_part_end;
-    mcp->part.busy = hfsbi_mcp_part_busy;
-    mcp->part.free = hfsbi_mcp_part_free;
-    return mcp;
-}
-
-/* HFSB_OK or HFSB_NOMEM. */
-static hfsb_status hfsbi_mcp_texts(hfsb_mcp *mcp, const hfsb_mcp_opts *o) {
-    hfsbi_mcp_about *about = &mcp->about;
-    hfsb_status      st =
-        hfsb_buf_append(&about->name, hfsb_cstr(o->name ? o->name : "hfsb"));
-    if (st == HFSB_OK)
-        st = hfsb_buf_append(&about->title, hfsb_cstr(o->title));
-    if (st == HFSB_OK)
-        st =
-            hfsb_buf_append(&about->version,
-                            hfsb_cstr(o->version ? o->version : HFSB_VERSION));
-    if (st == HFSB_OK) st = hfsb_buf_append(&mcp->more, o->instructions);
-    if (st == HFSB_OK) st = hfsb_buf_append(&mcp->only, o->only);
-    if (st == HFSB_OK)
-        st = hfsb_json_parse(HFSB_LIT("{}"), NULL, &mcp->nothing, NULL);
-    mcp->choice.only = hfsb_buf_str(&mcp->only);
-    return st;
-}
-
-/* The tools of this machine, opened once to see whether that can be done. */
-static hfsb_status hfsbi_mcp_local(hfsb_mcp *mcp, const hfsb_tools_opts *opts,
-                                   hfsb_err *err) {
-    hfsb_tools_opts   o = HFSB_INIT;
-    hfsb_buf          all = HFSB_INIT;
-    const hfsbi_tool *plan = hfsbi_plan_tool();
-    hfsb_status       st;
-    all.alloc = mcp->alloc;
-    st = hfsbi_tools_define(opts && opts->shell ? opts->shell
-                                                : hfsbi_default_shell(),
-                            &plan, 1, HFSB_TOOLS_MCP, &all, err);
-    if (st == HFSB_OK) st = hfsbi_mcp_offer(mcp, hfsb_buf_str(&all), err);
-    hfsb_buf_free(&all);
-    if (st != HFSB_OK) return st;
-    if (opts) o = *opts;
-    if (!o.alloc.fn) o.alloc = mcp->alloc;
-    o.session = true;
-    o.drop_spills = true; /* nobody but the session knows them */
-    if (!hfsbi_mcp_offers(mcp, "bash")) o.no_imports = true;
-    st = hfsb_tools_open(&o, &mcp->spare, err);
-    if (st != HFSB_OK) return st;
-    st = hfsbi_mcp_keep_opts(mcp, &o);
-    if (st != HFSB_OK) return hfsbi_fail_status(err, st, "Adding MCP");
-    st = hfsbi_mcp_introduce(mcp);
-    return st == HFSB_OK ? st : hfsbi_fail_status(err, st, "Adding MCP");
-}
-
-static hfsb_status hfsbi_mcp_fill(hfsb_mcp *mcp, const hfsb_mcp_opts *o,
-                                  hfsb_err *err) {
-    hfsb_status st = hfsbi_mcp_texts(mcp, o);
-    if (st == HFSB_OK && o->no_tools) {
-        st = hfsbi_mcp_instruct(mcp, HFSB_LIT(""));
-        if (st == HFSB_OK)
-            st = hfsb_buf_append(&mcp->about.tools, HFSB_LIT("[]"));
-    }
-    if (st != HFSB_OK) return hfsbi_fail_status(err, st, "Adding MCP");
-    return o->no_tools ? HFSB_OK : hfsbi_mcp_local(mcp, o->tools, err);
-}
-
-hfsb_status hfsb_server_add_mcp(hfsb_server *server, const hfsb_mcp_opts *opts,
-                                hfsb_mcp **out, hfsb_err *err) {
-    hfsb_mcp_opts none = HFSB_INIT;
-    const char   *path;
-    hfsb_mcp     *mcp;
-    hfsb_status   st;
-    if (!opts) opts = &none;
-    path = opts->path ? opts->path : "/mcp";
-    if (out) *out = NULL;
-    mcp = hfsbi_mcp_new(server, opts);
-    if (!mcp) return hfsbi_fail_status(err, HFSB_NOMEM, "Adding MCP");
-    st = hfsbi_mcp_fill(mcp, opts, err);
-    if (st == HFSB_OK && *path) st = hfsbi_mcp_route(mcp, path, err);
-    if (st != HFSB_OK) { /* nobody knows of it */
-        hfsbi_mcp_free(mcp);
-        return st;
-    }
-    hfsbi_server_part_add(server, &mcp->part);
-    if (out) *out = mcp;
-    return hfsbi_ok(err);
-}
-
 /* ---- src/mcp/stdio.c ---- */
-/* stdio.c - MCP over a pair of descriptors, a message a line. */
-/*  in --> line --> receive ... reply, notify --> queue --> out
+/* stdio.c - a channel over a pair of descriptors, one message per line.
 
-    O_NONBLOCK belongs to the open file, which the host may share with its
-    terminal: it is not touched. A descriptor is read once when it is ready,
-    and written in pieces that fit when it is. What cannot be waited for (a
-    file, /dev/null) is always ready, and is read in turns.
+       in --> line --> receive ... reply, notify --> queue --> out
 
-    The end, of the input or of the server:
-        LINGERS  calls under way may end by themselves, if they are quick
-        ENDING   the others are abandoned, commands and all that they left
-                 behind get TERM, and after the grace KILL
-        ENDED    the server stops                                          */
+   O_NONBLOCK belongs to the open file, which the host may share with its
+   terminal, so it is never changed. A descriptor is read once when it is ready,
+   and written in pieces that fit. A descriptor that cannot be polled (a file,
+   /dev/null) is always ready and is read in turns of the loop.
 
+       SERVING <--> CHOKED     the client reads too slowly: nothing is read,
+          |           |        not even the end of input, until it catches up
+          +-----+-----+
+                | end of input, or the server stops, or nobody reads
+                v
+            LINGERING          calls that run may finish, if they are quick
+                v
+              TERM             the others are cancelled; commands and all
+                |              processes they left get SIGTERM
+                v
+              KILL             after the grace: SIGKILL
+                v
+              ENDED            the server stops
+
+   TERM goes to ENDED as soon as no process is left. */
 enum {
     HFSBI_STDIO_BLOCK = 65536,
-    HFSBI_STDIO_TURN = 64,        /* pieces written in one go */
-    HFSBI_STDIO_CHOKE = 4 << 20,  /* bytes that wait: no more is read */
-    HFSBI_STDIO_QUIET = 1 << 20,  /* ... notifications are dropped */
+    HFSBI_STDIO_TURN = 64,        /* pieces written at once */
+    HFSBI_STDIO_CHOKE = 4 << 20,  /* unsent bytes that stop reading */
+    HFSBI_STDIO_QUIET = 1 << 20,  /* unsent bytes that drop notifications */
     HFSBI_STDIO_KEPT = 64 * 1024, /* memory that an empty queue may hold */
     HFSBI_STDIO_LINGER_MS = 200,
-    HFSBI_STDIO_OWED_MS = 600,  /* and then, for answers that wait */
-    HFSBI_STDIO_STALL_MS = 500, /* nobody reads, and the input has ended */
-    HFSBI_STDIO_LOOK_MS = 15,   /* between looks at what has ended */
-    HFSBI_STDIO_KILL_MS = 250   /* a killed process takes no longer */
+    HFSBI_STDIO_UNSENT_MS = 800, /* after the end of input, for answers that
+                                    are not sent yet */
+    HFSBI_STDIO_STALL_MS = 500,  /* a choked client that hung up is gone */
+    HFSBI_STDIO_LOOK_MS = 15,    /* between looks at what is left */
+    HFSBI_STDIO_KILL_MS = 250    /* a killed process needs no longer */
 };
 
 typedef enum hfsbi_stdio_state {
-    HFSBI_STDIO_SERVES,
-    HFSBI_STDIO_LINGERS,
-    HFSBI_STDIO_ENDING,
+    HFSBI_STDIO_SERVING,
+    HFSBI_STDIO_CHOKED,
+    HFSBI_STDIO_LINGERING,
+    HFSBI_STDIO_TERM,
+    HFSBI_STDIO_KILL,
     HFSBI_STDIO_ENDED
 } hfsbi_stdio_state;
 
+typedef enum hfsbi_stdio_kind {
+    HFSBI_STDIO_POLLED,
+    HFSBI_STDIO_SOCKET, /* polled, and written with send() */
+    HFSBI_STDIO_PLAIN,  /* always ready */
+    HFSBI_STDIO_GONE    /* nobody reads it */
+} hfsbi_stdio_kind;
+
 struct hfsbi_mcp_stdio {
     hfsbi_mcp_channel channel; /* first: it is found by it */
-    hfsbi_io          in, out;
-    bool              in_plain, out_plain; /* always ready */
-    bool              out_socket;
-    bool              out_dup; /* ours: in and out are the same */
-    bool              lost;    /* nobody reads */
-    bool              paused;  /* too much waits to be written */
-    bool              stalls;  /* the timer runs because of that, */
-    bool              wrote;   /* and some was written since */
-    bool              given;   /* the next turn of a plain input */
-    hfsbi_task        turn;
-    hfsb_buf          line;  /* not whole yet */
-    bool              skips; /* to its end: it is too long */
-    hfsb_buf          queue;
-    size_t            sent; /* bytes of it */
     hfsbi_stdio_state state;
+    hfsbi_io          in, out;
+    hfsbi_stdio_kind  in_kind, out_kind;
+    bool              out_owned;   /* out.fd is a copy that is closed here */
+    bool              turn_posted; /* the next turn of a plain input */
+    hfsbi_task        turn;
+    hfsb_buf          line;     /* an unfinished line */
+    bool              skipping; /* the rest of a line that is too long */
+    hfsb_buf          queue;    /* lines to be sent, */
+    size_t            sent;     /* and how much of them is */
     hfsbi_timer       timer;
-    long long         until; /* of this state, or until KILL */
-    long long         owed;  /* until then answers may be taken */
-    unsigned          looks; /* since TERM */
-    bool              killing;
+    long long         until;        /* end of LINGERING, TERM or KILL */
+    long long         unsent_until; /* the answers left are dropped then */
+    unsigned          looks;        /* since TERM */
 };
 
-static void hfsbi_stdio_look(struct hfsbi_mcp_stdio *io);
+typedef struct hfsbi_mcp_stdio hfsbi_mcp_stdio;
+
+static void hfsbi_stdio_timer(hfsbi_mcp_stdio *io, long long ms) {
+    hfsbi_loop_timer(io->channel.mcp->loop, &io->timer, hfsb_clock_ms() + ms);
+}
+
+static size_t hfsbi_stdio_unsent(const hfsbi_mcp_stdio *io) {
+    return io->queue.len - io->sent;
+}
+
+/* ---- states: towards the end ---- */
+
+/* Starts LINGERING; the timer or hfsbi_stdio_look() goes on from there.
+   at_once: neither calls nor unsent answers are waited for. */
+static void hfsbi_stdio_linger(hfsbi_mcp_stdio *io, bool at_once) {
+    long long now = hfsb_clock_ms();
+    if (io->state > HFSBI_STDIO_LINGERING ||
+        (io->state == HFSBI_STDIO_LINGERING && !at_once))
+        return;
+    io->state = HFSBI_STDIO_LINGERING;
+    io->until = at_once ? now : now + HFSBI_STDIO_LINGER_MS;
+    io->unsent_until = at_once ? now : now + HFSBI_STDIO_UNSENT_MS;
+    hfsbi_loop_timer(io->channel.mcp->loop, &io->timer, io->until);
+}
+
+/* Nobody reads the output: the client is gone. */
+static void hfsbi_stdio_lose(hfsbi_mcp_stdio *io) {
+    if (io->out_kind == HFSBI_STDIO_GONE) return;
+    io->out_kind = HFSBI_STDIO_GONE;
+    hfsb_buf_free(&io->queue);
+    io->sent = 0;
+    hfsbi_loop_io_forget(io->channel.mcp->loop, &io->out);
+    hfsbi_stdio_linger(io, true);
+}
+
+/* ---- polling ---- */
+
+/* Polls a descriptor; one that cannot be polled becomes PLAIN. False with
+   errno. */
+static bool hfsbi_stdio_poll(hfsbi_mcp_stdio *io, hfsbi_io *one, unsigned want,
+                             hfsbi_stdio_kind *kind) {
+    if (*kind == HFSBI_STDIO_PLAIN ||
+        hfsbi_loop_io(io->channel.mcp->loop, one, want))
+        return true;
+    if (errno != EPERM) return false; /* what epoll returns for a file */
+    *kind = HFSBI_STDIO_PLAIN;
+    return true;
+}
+
+/* Moves between SERVING and CHOKED by the amount of unsent bytes. */
+static void hfsbi_stdio_choke(hfsbi_mcp_stdio *io) {
+    size_t unsent = hfsbi_stdio_unsent(io);
+    if (io->state == HFSBI_STDIO_SERVING && unsent > HFSBI_STDIO_CHOKE) {
+        io->state = HFSBI_STDIO_CHOKED;
+        hfsbi_stdio_timer(io, HFSBI_STDIO_STALL_MS);
+    } else if (io->state == HFSBI_STDIO_CHOKED &&
+               unsent <= HFSBI_STDIO_CHOKE / 2) {
+        io->state = HFSBI_STDIO_SERVING;
+        hfsbi_loop_timer_clear(io->channel.mcp->loop, &io->timer);
+    }
+}
+
+/* Polls for what is of use now. */
+static void hfsbi_stdio_watch(hfsbi_mcp_stdio *io) {
+    hfsb_mcp *mcp = io->channel.mcp;
+    unsigned  out = hfsbi_stdio_unsent(io) ? HFSBI_IO_WRITE : 0;
+    bool      reads;
+    if (io->state == HFSBI_STDIO_ENDED) return;
+    hfsbi_stdio_choke(io);
+    if (io->out_kind != HFSBI_STDIO_GONE &&
+        !hfsbi_stdio_poll(io, &io->out, out, &io->out_kind))
+        hfsbi_stdio_lose(io);
+    reads = io->state == HFSBI_STDIO_SERVING && !mcp->stopping;
+    if (io->in_kind != HFSBI_STDIO_PLAIN) {
+        if (!hfsbi_loop_io(mcp->loop, &io->in, reads ? HFSBI_IO_READ : 0) &&
+            reads)
+            hfsbi_stdio_linger(io, false);
+    } else if (reads && !io->turn_posted) {
+        io->turn_posted = true;
+        hfsbi_loop_post(mcp->loop, &io->turn);
+    }
+}
 
 /* ---- out ---- */
 
-/* As much as fits without waiting; -1 with errno. */
-static ssize_t hfsbi_stdio_write(struct hfsbi_mcp_stdio *io, hfsb_str bytes) {
+/* Writes as much as fits without waiting; -1 with errno. */
+static ssize_t hfsbi_stdio_write(hfsbi_mcp_stdio *io, hfsb_str bytes) {
+    bool               plain = io->out_kind == HFSBI_STDIO_PLAIN;
     struct pollfd      ready;
     hfsbi_signal_guard guard;
     ssize_t            n;
-    if (io->out_socket) {
+    if (io->out_kind == HFSBI_STDIO_SOCKET) {
         do
             n = send(io->out.fd, bytes.ptr, bytes.len,
                      MSG_DONTWAIT | MSG_NOSIGNAL);
@@ -8773,38 +8572,33 @@ static ssize_t hfsbi_stdio_write(struct hfsbi_mcp_stdio *io, hfsb_str bytes) {
     memset(&ready, 0, sizeof ready);
     ready.fd = io->out.fd;
     ready.events = POLLOUT;
-    if (!io->out_plain && poll(&ready, 1, 0) == 0) {
+    if (!plain && poll(&ready, 1, 0) == 0) {
         errno = EAGAIN;
         return -1;
     }
-    /* a pipe that is ready has room for so much */
-    if (!io->out_plain && bytes.len > PIPE_BUF)
-        bytes = hfsb_str_slice(bytes, 0, PIPE_BUF);
+    if (!plain) /* a pipe that is ready has room for so much */
+        bytes = hfsb_str_slice(bytes, 0,
+                               bytes.len < PIPE_BUF ? bytes.len : PIPE_BUF);
     hfsbi_signal_guard_begin(&guard);
     n = hfsbi_write(io->out.fd, bytes.ptr, bytes.len);
     hfsbi_signal_guard_end(&guard);
     return n;
 }
 
-static size_t hfsbi_stdio_waiting(const struct hfsbi_mcp_stdio *io) {
-    return io->queue.len - io->sent;
-}
-
-static void hfsbi_stdio_want(struct hfsbi_mcp_stdio *io);
-
-/* Nobody reads: what is left is of no use, and the client is gone. */
-static void hfsbi_stdio_lose(struct hfsbi_mcp_stdio *io) {
-    if (io->lost) return;
-    io->lost = true;
-    hfsb_buf_free(&io->queue);
+/* Drops what was sent from the queue, and the memory of an empty queue. */
+static void hfsbi_stdio_trim(hfsbi_mcp_stdio *io) {
+    size_t rest = hfsbi_stdio_unsent(io);
+    if (rest && io->sent <= io->queue.len / 2) return;
+    if (rest) memmove(io->queue.ptr, io->queue.ptr + io->sent, rest);
+    hfsb_buf_truncate(&io->queue, rest);
     io->sent = 0;
-    hfsbi_loop_io_forget(io->channel.mcp->loop, &io->out);
-    hfsbi_mcp_stdio_end(io, true);
+    if (!rest && io->queue.cap > HFSBI_STDIO_KEPT) hfsb_buf_free(&io->queue);
 }
 
-static void hfsbi_stdio_flush(struct hfsbi_mcp_stdio *io) {
-    int turns;
-    for (turns = 0; hfsbi_stdio_waiting(io) && turns < HFSBI_STDIO_TURN;
+static void hfsbi_stdio_flush(hfsbi_mcp_stdio *io) {
+    size_t before = io->sent;
+    int    turns;
+    for (turns = 0; hfsbi_stdio_unsent(io) && turns < HFSBI_STDIO_TURN;
          turns++) {
         hfsb_str rest =
             hfsb_str_slice(hfsb_buf_str(&io->queue), io->sent, io->queue.len);
@@ -8815,67 +8609,152 @@ static void hfsbi_stdio_flush(struct hfsbi_mcp_stdio *io) {
             return;
         }
         io->sent += (size_t)n;
-        io->wrote = true;
     }
-    if (!hfsbi_stdio_waiting(io)) {
-        io->sent = 0;
-        hfsb_buf_truncate(&io->queue, 0);
-        if (io->queue.cap > HFSBI_STDIO_KEPT) hfsb_buf_free(&io->queue);
-    } else if (io->sent > io->queue.len / 2) {
-        size_t rest = hfsbi_stdio_waiting(io);
-        memmove(io->queue.ptr, io->queue.ptr + io->sent, rest);
-        hfsb_buf_truncate(&io->queue, rest);
-        io->sent = 0;
-    }
-    hfsbi_stdio_want(io);
+    if (io->sent > before && io->state == HFSBI_STDIO_CHOKED)
+        hfsbi_stdio_timer(io, HFSBI_STDIO_STALL_MS); /* somebody reads */
+    hfsbi_stdio_trim(io);
+    hfsbi_stdio_watch(io);
 }
 
+/* ---- states: the end ---- */
+
+static void hfsbi_stdio_finish(hfsbi_mcp_stdio *io) {
+    hfsb_mcp *mcp = io->channel.mcp;
+    io->state = HFSBI_STDIO_ENDED;
+    hfsbi_loop_timer_clear(mcp->loop, &io->timer);
+    hfsbi_loop_io_forget(mcp->loop, &io->in);
+    hfsbi_loop_io_forget(mcp->loop, &io->out);
+    hfsbi_mcp_sessions_step(mcp);
+    if (!hfsbi_server_stopping(mcp->server)) hfsb_server_stop(mcp->server);
+}
+
+/* True while answers wait for a slow reader, within their time. */
+static bool hfsbi_stdio_owes(const hfsbi_mcp_stdio *io) {
+    return io->out_kind != HFSBI_STDIO_GONE && hfsbi_stdio_unsent(io) &&
+           hfsb_clock_ms() < io->unsent_until;
+}
+
+/* LINGERING to TERM. Processes are searched before calls are cancelled: a
+   killed command leaves orphans that cannot be found any more. */
+static void hfsbi_stdio_stop(hfsbi_mcp_stdio *io) {
+    hfsb_mcp *mcp = io->channel.mcp;
+    size_t    left;
+    io->state = HFSBI_STDIO_TERM;
+    io->until = hfsb_clock_ms() + mcp->grace_ms;
+    mcp->stopping = true;
+    left = hfsbi_mcp_sessions_sweep(mcp, false);
+    hfsbi_mcp_calls_detach(&io->channel, true);
+    hfsbi_mcp_calls_stop(mcp, false);
+    hfsbi_stdio_watch(io);
+    if (!left && !hfsbi_mcp_sessions_busy(mcp) && !hfsbi_stdio_owes(io))
+        hfsbi_stdio_finish(io);
+    else hfsbi_stdio_timer(io, HFSBI_STDIO_LOOK_MS);
+}
+
+/* Ends LINGERING when there is nothing to wait for, or its time is over. */
+static void hfsbi_stdio_look(hfsbi_mcp_stdio *io) {
+    if (io->state == HFSBI_STDIO_LINGERING &&
+        (hfsb_clock_ms() >= io->until ||
+         (!hfsbi_mcp_calls_pending(&io->channel) && !hfsbi_stdio_unsent(io))))
+        hfsbi_stdio_stop(io);
+}
+
+/* True while processes are left. In TERM they are searched at a few looks
+   only, which sends SIGTERM again to new ones; in KILL at each look. */
+static bool hfsbi_stdio_remains(hfsbi_mcp_stdio *io) {
+    hfsb_mcp *mcp = io->channel.mcp;
+    if (io->state == HFSBI_STDIO_TERM && hfsb_clock_ms() >= io->until) {
+        io->state = HFSBI_STDIO_KILL;
+        io->until = hfsb_clock_ms() + HFSBI_STDIO_KILL_MS;
+    }
+    if (io->state == HFSBI_STDIO_KILL)
+        return hfsbi_mcp_sessions_sweep(mcp, true) > 0 &&
+               hfsb_clock_ms() < io->until;
+    if (hfsbi_mcp_sessions_busy(mcp)) return true;
+    io->looks++;
+    return (io->looks != 1 && io->looks != 4 && io->looks != 16) ||
+           hfsbi_mcp_sessions_sweep(mcp, false) > 0;
+}
+
+/* True when the other end of a choked input is closed. */
+static bool hfsbi_stdio_hung_up(const hfsbi_mcp_stdio *io) {
+    struct pollfd at;
+    memset(&at, 0, sizeof at);
+    at.fd = io->in.fd;
+#ifdef POLLRDHUP
+    at.events = POLLRDHUP; /* of a socket that is closed one way */
+#endif
+    return io->in_kind != HFSBI_STDIO_PLAIN && poll(&at, 1, 0) > 0 &&
+           at.revents;
+}
+
+static void hfsbi_stdio_tick(hfsbi_timer *timer) {
+    hfsbi_mcp_stdio *io =
+        (hfsbi_mcp_stdio *)(void *)((char *)timer -
+                                    offsetof(hfsbi_mcp_stdio, timer));
+    switch (io->state) {
+    case HFSBI_STDIO_CHOKED: /* nothing was sent for a while */
+        if (hfsbi_stdio_hung_up(io)) hfsbi_stdio_linger(io, true);
+        else hfsbi_stdio_timer(io, HFSBI_STDIO_STALL_MS);
+        break;
+    case HFSBI_STDIO_LINGERING: hfsbi_stdio_look(io); break;
+    case HFSBI_STDIO_TERM:
+    case HFSBI_STDIO_KILL:
+        if (hfsbi_stdio_remains(io) || hfsbi_stdio_owes(io))
+            hfsbi_stdio_timer(io, HFSBI_STDIO_LOOK_MS);
+        else hfsbi_stdio_finish(io);
+        break;
+    case HFSBI_STDIO_SERVING:
+    case HFSBI_STDIO_ENDED: break;
+    }
+}
+
+/* ---- the channel ---- */
+
 static void hfsbi_stdio_writable(hfsbi_io *out, unsigned events) {
-    struct hfsbi_mcp_stdio *io =
-        (struct hfsbi_mcp_stdio *)(void *)((char *)out -
-                                           offsetof(struct hfsbi_mcp_stdio,
-                                                    out));
-    /* its reader is gone; of a terminal or socket a write tells */
-    if ((events & HFSBI_IO_GONE) && !hfsbi_stdio_waiting(io))
+    hfsbi_mcp_stdio *io =
+        (hfsbi_mcp_stdio *)(void *)((char *)out -
+                                    offsetof(hfsbi_mcp_stdio, out));
+    /* with unsent bytes, a write finds out whether the reader is gone */
+    if ((events & HFSBI_IO_GONE) && !hfsbi_stdio_unsent(io))
         hfsbi_stdio_lose(io);
     else hfsbi_stdio_flush(io);
     hfsbi_stdio_look(io);
 }
 
-static void hfsbi_stdio_put(struct hfsbi_mcp_stdio *io, hfsb_buf *message) {
-    hfsb_status st;
-    if (io->lost || io->state == HFSBI_STDIO_ENDED) return;
-    if (!message->len) { /* no memory to tell anything: nor that */
+/* Queues a message, which may be taken over, and sends what fits. Without
+   memory for an answer the client would wait for ever: it is dropped. */
+static void hfsbi_stdio_put(hfsbi_mcp_stdio *io, hfsb_buf *message) {
+    if (io->out_kind == HFSBI_STDIO_GONE || io->state == HFSBI_STDIO_ENDED)
+        return;
+    if (!message->len) {
         hfsbi_stdio_lose(io);
         return;
     }
-    if (!io->queue.len) { /* it becomes the queue */
+    if (!io->queue.len) { /* the message becomes the queue */
         hfsb_buf_free(&io->queue);
         io->queue = *message;
         memset(message, 0, sizeof *message);
-        st = hfsb_buf_append_byte(&io->queue, '\n');
     } else {
-        st = hfsb_buf_reserve(&io->queue, message->len + 1);
-        if (st == HFSB_OK)
-            st = hfsb_buf_append(&io->queue, hfsb_buf_str(message));
-        if (st == HFSB_OK) st = hfsb_buf_append_byte(&io->queue, '\n');
+        hfsb_buf_append(&io->queue, hfsb_buf_str(message));
     }
-    if (st != HFSB_OK) hfsbi_stdio_lose(io);
+    if (hfsb_buf_append_byte(&io->queue, '\n') != HFSB_OK)
+        hfsbi_stdio_lose(io);
     else hfsbi_stdio_flush(io);
 }
 
 static void hfsbi_stdio_reply(hfsbi_mcp_channel *channel, int status,
                               hfsb_buf *message) {
-    struct hfsbi_mcp_stdio *io = (struct hfsbi_mcp_stdio *)(void *)channel;
+    hfsbi_mcp_stdio *io = (hfsbi_mcp_stdio *)(void *)channel;
     if (status) hfsbi_stdio_put(io, message);
     hfsbi_stdio_look(io);
 }
 
 static void hfsbi_stdio_notify(hfsbi_mcp_channel *channel, hfsb_str message) {
-    struct hfsbi_mcp_stdio *io = (struct hfsbi_mcp_stdio *)(void *)channel;
-    hfsb_buf                copy = HFSB_INIT;
+    hfsbi_mcp_stdio *io = (hfsbi_mcp_stdio *)(void *)channel;
+    hfsb_buf         copy = HFSB_INIT;
     copy.alloc = channel->mcp->alloc;
-    if (hfsbi_stdio_waiting(io) <= HFSBI_STDIO_QUIET &&
+    if (hfsbi_stdio_unsent(io) <= HFSBI_STDIO_QUIET &&
         hfsb_buf_append(&copy, message) == HFSB_OK && copy.len)
         hfsbi_stdio_put(io, &copy);
     hfsb_buf_free(&copy);
@@ -8883,19 +8762,17 @@ static void hfsbi_stdio_notify(hfsbi_mcp_channel *channel, hfsb_str message) {
 
 /* ---- in ---- */
 
-static void hfsbi_stdio_refuse(struct hfsbi_mcp_stdio *io, int code,
-                               hfsb_str sentence) {
+static void hfsbi_stdio_refuse(hfsbi_mcp_stdio *io, int code,
+                               const char *sentence) {
     hfsb_buf message = HFSB_INIT;
     message.alloc = io->channel.mcp->alloc;
-    if (hfsbi_mcp_put_error(HFSB_LIT("null"), code, sentence, &message) !=
-        HFSB_OK)
-        hfsb_buf_truncate(&message, 0);
+    (void)hfsbi_mcp_put_error(NULL, code, hfsb_cstr(sentence), &message);
     hfsbi_stdio_put(io, &message);
     hfsb_buf_free(&message);
 }
 
-/* The line is whole. */
-static void hfsbi_stdio_take(struct hfsbi_mcp_stdio *io) {
+/* Serves a whole line. */
+static void hfsbi_stdio_take(hfsbi_mcp_stdio *io) {
     hfsbi_mcp_head head = HFSB_INIT;
     hfsb_str       text = hfsbi_trim_end(hfsb_buf_str(&io->line));
     hfsb_buf_truncate(&io->line, text.len);
@@ -8904,13 +8781,13 @@ static void hfsbi_stdio_take(struct hfsbi_mcp_stdio *io) {
     hfsb_buf_truncate(&io->line, 0);
 }
 
-/* Adds to the line; from one that is too long on, all is skipped up to its
-   end. */
-static void hfsbi_stdio_add(struct hfsbi_mcp_stdio *io, hfsb_str piece) {
+/* Adds to the line. A line that is too long is refused at once, and the rest
+   of it skipped. */
+static void hfsbi_stdio_add(hfsbi_mcp_stdio *io, hfsb_str piece) {
     size_t   max = io->channel.mcp->max_message;
     hfsb_err err = HFSB_INIT;
     int      code = HFSBI_MCP_INVALID;
-    if (io->skips) return;
+    if (io->skipping) return;
     if (piece.len > max || io->line.len > max - piece.len) {
         (void)hfsbi_fail(&err, HFSB_LIMIT, 0,
                          "A message has at most %zu bytes.", max);
@@ -8921,210 +8798,61 @@ static void hfsbi_stdio_add(struct hfsbi_mcp_stdio *io, hfsb_str piece) {
         return;
     }
     hfsb_buf_free(&io->line);
-    io->skips = true;
-    hfsbi_stdio_refuse(io, code, hfsb_cstr(err.msg));
+    io->skipping = true;
+    hfsbi_stdio_refuse(io, code, err.msg);
 }
 
-static void hfsbi_stdio_bytes(struct hfsbi_mcp_stdio *io, hfsb_str bytes) {
-    while (bytes.len && io->state == HFSBI_STDIO_SERVES) {
+/* Serves the lines in a block. Goes on when they choke the output: the bytes
+   are read already. */
+static void hfsbi_stdio_bytes(hfsbi_mcp_stdio *io, hfsb_str bytes) {
+    while (bytes.len && io->state < HFSBI_STDIO_LINGERING) {
         size_t end = hfsb_str_find_byte(bytes, '\n');
         hfsbi_stdio_add(io, hfsb_str_slice(bytes, 0, end));
         if (end == HFSB_NPOS) return;
-        if (!io->skips) hfsbi_stdio_take(io);
-        io->skips = false;
+        if (!io->skipping) hfsbi_stdio_take(io);
+        io->skipping = false;
         bytes = hfsb_str_slice(bytes, end + 1, bytes.len);
     }
 }
 
-/* One read: it is ready, and a second might wait. */
-static void hfsbi_stdio_read(struct hfsbi_mcp_stdio *io) {
+/* Reads once: the descriptor is ready, but a second read might block. */
+static void hfsbi_stdio_read(hfsbi_mcp_stdio *io) {
     char    block[HFSBI_STDIO_BLOCK];
     ssize_t n;
-    if (io->state != HFSBI_STDIO_SERVES || io->paused) return;
+    if (io->state != HFSBI_STDIO_SERVING) return;
     n = hfsbi_read(io->in.fd, block, sizeof block);
     if (n > 0) {
         hfsbi_stdio_bytes(io, hfsb_str_make(block, (size_t)n));
-        hfsbi_stdio_want(io);
+        hfsbi_stdio_watch(io);
         return;
     }
     if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return;
-    if (!io->skips) hfsbi_stdio_take(io); /* a last line without its end */
+    if (!io->skipping) hfsbi_stdio_take(io); /* a last line without LF */
     hfsbi_mcp_stdio_end(io, false);
 }
 
 static void hfsbi_stdio_readable(hfsbi_io *in, unsigned events) {
     (void)events;
     hfsbi_stdio_read(
-        (struct hfsbi_mcp_stdio *)(void *)((char *)in -
-                                           offsetof(struct hfsbi_mcp_stdio,
-                                                    in)));
+        (hfsbi_mcp_stdio *)(void *)((char *)in -
+                                    offsetof(hfsbi_mcp_stdio, in)));
 }
 
 static void hfsbi_stdio_turn(hfsbi_task *task) {
-    struct hfsbi_mcp_stdio *io =
-        (struct hfsbi_mcp_stdio *)(void *)((char *)task -
-                                           offsetof(struct hfsbi_mcp_stdio,
-                                                    turn));
-    io->given = false;
+    hfsbi_mcp_stdio *io =
+        (hfsbi_mcp_stdio *)(void *)((char *)task -
+                                    offsetof(hfsbi_mcp_stdio, turn));
+    io->turn_posted = false;
     hfsbi_stdio_read(io);
-    hfsbi_stdio_want(io);
+    hfsbi_stdio_watch(io);
 }
 
-/* ---- an end that is not read ---- */
-
-/* While too much waits to be written nothing is read, nor that the input has
-   ended: it is looked for now and then. */
-static void hfsbi_stdio_stall(struct hfsbi_mcp_stdio *io) {
-    io->stalls = true;
-    io->wrote = false;
-    hfsbi_loop_timer(io->channel.mcp->loop, &io->timer,
-                     hfsb_clock_ms() + HFSBI_STDIO_STALL_MS);
-}
-
-static bool hfsbi_stdio_hung_up(const struct hfsbi_mcp_stdio *io) {
-    struct pollfd at;
-    memset(&at, 0, sizeof at);
-    at.fd = io->in.fd;
-#ifdef POLLRDHUP
-    at.events = POLLRDHUP; /* of a socket that is closed one way */
-#endif
-    return poll(&at, 1, 0) > 0 && at.revents;
-}
-
-/* As long as somebody reads what waits, the turn of what is left of the input
-   comes. */
-static void hfsbi_stdio_stalled(struct hfsbi_mcp_stdio *io) {
-    io->stalls = false;
-    if (!io->paused) return;
-    if (io->wrote || !hfsbi_stdio_hung_up(io)) hfsbi_stdio_stall(io);
-    else hfsbi_mcp_stdio_end(io, true);
-}
-
-/* ---- what is waited for ---- */
-
-/* False with errno; what cannot be waited for becomes plain. */
-static bool hfsbi_stdio_watch(struct hfsbi_mcp_stdio *io, hfsbi_io *one,
-                              unsigned want, bool *plain) {
-    if (*plain || hfsbi_loop_io(io->channel.mcp->loop, one, want)) return true;
-    *plain = errno == EPERM; /* what epoll says to a file */
-    return *plain;
-}
-
-/* Asks for what is of use now. */
-static void hfsbi_stdio_want(struct hfsbi_mcp_stdio *io) {
-    hfsbi_loop *loop = io->channel.mcp->loop;
-    size_t      waiting = hfsbi_stdio_waiting(io);
-    bool        reads;
-    if (io->state == HFSBI_STDIO_ENDED) return;
-    io->paused = waiting > (io->paused ? (size_t)HFSBI_STDIO_CHOKE / 2
-                                       : (size_t)HFSBI_STDIO_CHOKE);
-    reads = io->state == HFSBI_STDIO_SERVES && !io->paused &&
-            !io->channel.mcp->ended;
-    if (io->state == HFSBI_STDIO_SERVES && io->paused && !io->stalls &&
-        !io->in_plain)
-        hfsbi_stdio_stall(io);
-    if (!io->lost &&
-        !hfsbi_stdio_watch(io, &io->out, waiting ? HFSBI_IO_WRITE : 0,
-                           &io->out_plain)) {
-        hfsbi_stdio_lose(io);
-        return;
-    }
-    if (!io->in_plain) {
-        if (!hfsbi_loop_io(loop, &io->in, reads ? HFSBI_IO_READ : 0) && reads)
-            hfsbi_mcp_stdio_end(io, false);
-    } else if (reads && !io->given) {
-        io->given = true;
-        hfsbi_loop_post(loop, &io->turn);
-    }
-}
-
-/* ---- the end ---- */
-
-static void hfsbi_stdio_finish(struct hfsbi_mcp_stdio *io) {
-    hfsb_mcp          *mcp = io->channel.mcp;
-    hfsbi_mcp_session *session = mcp->sessions;
-    io->state = HFSBI_STDIO_ENDED;
-    hfsbi_loop_timer_clear(mcp->loop, &io->timer);
-    hfsbi_loop_io_forget(mcp->loop, &io->in);
-    hfsbi_loop_io_forget(mcp->loop, &io->out);
-    for (; session; session = session->next) /* reaps, closes pipes */
-        if (session->tools) hfsb_tools_step(session->tools);
-    if (!hfsbi_server_stopping(mcp->server)) hfsb_server_stop(mcp->server);
-}
-
-/* Whether anything is left. Few times with TERM, which is heard once; from the
-   grace's end on with KILL, until there is nothing. */
-static bool hfsbi_stdio_remains(struct hfsbi_mcp_stdio *io) {
-    hfsb_mcp *mcp = io->channel.mcp;
-    if (hfsb_clock_ms() >= io->until && !io->killing) {
-        io->killing = true;
-        io->until = hfsb_clock_ms() + HFSBI_STDIO_KILL_MS;
-    }
-    if (io->killing)
-        return hfsbi_mcp_sessions_sweep(mcp, true) > 0 &&
-               hfsb_clock_ms() < io->until;
-    if (hfsbi_mcp_sessions_busy(mcp)) return true;
-    io->looks++;
-    return (io->looks != 1 && io->looks != 4 && io->looks != 16) ||
-           hfsbi_mcp_sessions_sweep(mcp, false) > 0;
-}
-
-/* Answers that are ready wait for a reader who is slow. */
-static bool hfsbi_stdio_owes(const struct hfsbi_mcp_stdio *io) {
-    return !io->lost && hfsbi_stdio_waiting(io) && hfsb_clock_ms() < io->owed;
-}
-
-/* The search comes before the calls are told: what is killed makes orphans of
-   its children. */
-static void hfsbi_stdio_stop(struct hfsbi_mcp_stdio *io) {
-    hfsb_mcp *mcp = io->channel.mcp;
-    size_t    left;
-    io->state = HFSBI_STDIO_ENDING;
-    io->until = hfsb_clock_ms() + mcp->grace_ms;
-    mcp->ended = true;
-    left = hfsbi_mcp_sessions_sweep(mcp, false);
-    hfsbi_mcp_gone(&io->channel, true);
-    hfsbi_mcp_calls_end(mcp, false);
-    hfsbi_stdio_want(io);
-    if (!left && !hfsbi_mcp_sessions_busy(mcp) && !hfsbi_stdio_owes(io))
-        hfsbi_stdio_finish(io);
-    else
-        hfsbi_loop_timer(mcp->loop, &io->timer,
-                         hfsb_clock_ms() + HFSBI_STDIO_LOOK_MS);
-}
-
-/* How it stands with the end. */
-static void hfsbi_stdio_look(struct hfsbi_mcp_stdio *io) {
-    if (io->state == HFSBI_STDIO_LINGERS &&
-        (hfsb_clock_ms() >= io->until ||
-         (!hfsbi_mcp_calls_wait(&io->channel) && !hfsbi_stdio_waiting(io)))) {
-        io->owed = hfsb_clock_ms() + HFSBI_STDIO_OWED_MS;
-        hfsbi_stdio_stop(io);
-    }
-}
-
-static void hfsbi_stdio_tick(hfsbi_timer *timer) {
-    struct hfsbi_mcp_stdio *io =
-        (struct hfsbi_mcp_stdio *)(void *)((char *)timer -
-                                           offsetof(struct hfsbi_mcp_stdio,
-                                                    timer));
-    if (io->state == HFSBI_STDIO_SERVES) hfsbi_stdio_stalled(io);
-    else if (io->state != HFSBI_STDIO_ENDING) hfsbi_stdio_look(io);
-    else if (hfsbi_stdio_remains(io) || hfsbi_stdio_owes(io))
-        hfsbi_loop_timer(io->channel.mcp->loop, timer,
-                         hfsb_clock_ms() + HFSBI_STDIO_LOOK_MS);
-    else hfsbi_stdio_finish(io);
-}
+/* ---- for the object ---- */
 
 HFSBI_FN void hfsbi_mcp_stdio_end(struct hfsbi_mcp_stdio *io, bool at_once) {
-    if (io->state == HFSBI_STDIO_SERVES) {
-        io->state = HFSBI_STDIO_LINGERS;
-        io->until = hfsb_clock_ms() + HFSBI_STDIO_LINGER_MS;
-        hfsbi_loop_timer(io->channel.mcp->loop, &io->timer, io->until);
-        hfsbi_stdio_want(io);
-    }
-    if (at_once && io->state == HFSBI_STDIO_LINGERS) hfsbi_stdio_stop(io);
-    else hfsbi_stdio_look(io);
+    hfsbi_stdio_linger(io, at_once);
+    hfsbi_stdio_watch(io);
+    hfsbi_stdio_look(io);
 }
 
 HFSBI_FN bool hfsbi_mcp_stdio_ended(const struct hfsbi_mcp_stdio *io) {
@@ -9136,19 +8864,16 @@ HFSBI_FN void hfsbi_mcp_stdio_free(struct hfsbi_mcp_stdio *io) {
     hfsbi_loop_timer_clear(mcp->loop, &io->timer);
     hfsbi_loop_io_forget(mcp->loop, &io->in);
     hfsbi_loop_io_forget(mcp->loop, &io->out);
-    if (io->out_dup) hfsbi_close(&io->out.fd);
+    if (io->out_owned) hfsbi_close(&io->out.fd);
     if (io->channel.session) hfsbi_mcp_session_release(io->channel.session);
     hfsb_buf_free(&io->line);
     hfsb_buf_free(&io->queue);
     hfsbi_array_free(&mcp->alloc, io, 1, sizeof *io);
 }
 
-/* ---- the beginning ---- */
-
-static struct hfsbi_mcp_stdio *hfsbi_stdio_new(hfsb_mcp *mcp, int in,
-                                               int out) {
-    struct hfsbi_mcp_stdio *io =
-        (struct hfsbi_mcp_stdio *)hfsbi_array(&mcp->alloc, 1, sizeof *io);
+static hfsbi_mcp_stdio *hfsbi_stdio_new(hfsb_mcp *mcp, int in, int out) {
+    hfsbi_mcp_stdio *io =
+        (hfsbi_mcp_stdio *)hfsbi_array(&mcp->alloc, 1, sizeof *io);
     if (!io) return NULL;
     memset(io, 0, sizeof *io);
     io->channel.mcp = mcp;
@@ -9168,32 +8893,36 @@ static struct hfsbi_mcp_stdio *hfsbi_stdio_new(hfsb_mcp *mcp, int in,
     return NULL;
 }
 
-/* What the descriptors are; false with errno. */
-static bool hfsbi_stdio_open(struct hfsbi_mcp_stdio *io) {
+static hfsbi_stdio_kind hfsbi_stdio_kind_of(const struct stat *st) {
+    if (S_ISREG(st->st_mode)) return HFSBI_STDIO_PLAIN;
+    return S_ISSOCK(st->st_mode) ? HFSBI_STDIO_SOCKET : HFSBI_STDIO_POLLED;
+}
+
+/* Starts polling; false with errno. */
+static bool hfsbi_stdio_open(hfsbi_mcp_stdio *io) {
     struct stat in, out;
     if (fstat(io->in.fd, &in) != 0 || fstat(io->out.fd, &out) != 0)
         return false;
-    io->in_plain = S_ISREG(in.st_mode);
-    io->out_plain = S_ISREG(out.st_mode);
-    io->out_socket = S_ISSOCK(out.st_mode);
-    if (io->in.fd == io->out.fd) { /* the kernel's set has each but once */
+    io->in_kind = hfsbi_stdio_kind_of(&in);
+    io->out_kind = hfsbi_stdio_kind_of(&out);
+    if (io->in.fd == io->out.fd) { /* a descriptor can be polled only once */
         io->out.fd = fcntl(io->out.fd, F_DUPFD_CLOEXEC, 3);
         if (io->out.fd < 0) return false;
-        io->out_dup = true;
+        io->out_owned = true;
     }
-    if (!hfsbi_stdio_watch(io, &io->out, 0, &io->out_plain) ||
-        !hfsbi_stdio_watch(io, &io->in, HFSBI_IO_READ, &io->in_plain))
+    if (!hfsbi_stdio_poll(io, &io->out, 0, &io->out_kind) ||
+        !hfsbi_stdio_poll(io, &io->in, HFSBI_IO_READ, &io->in_kind))
         return false;
-    hfsbi_stdio_want(io);
+    hfsbi_stdio_watch(io);
     return true;
 }
 
 hfsb_status hfsb_mcp_stdio(hfsb_mcp *mcp, int in, int out, hfsb_err *err) {
-    struct hfsbi_mcp_stdio *io;
-    int                     code;
+    hfsbi_mcp_stdio *io;
+    int              code;
     if (mcp->stdio)
         return hfsbi_fail(err, HFSB_ARG, 0,
-                          "There is a client on descriptors already.");
+                          "Descriptors are being served already.");
     io = hfsbi_stdio_new(mcp, in, out);
     if (!io) return hfsbi_fail_status(err, HFSB_NOMEM, "Serving descriptors");
     if (!hfsbi_stdio_open(io)) {
@@ -9208,46 +8937,60 @@ hfsb_status hfsb_mcp_stdio(hfsb_mcp *mcp, int in, int out, hfsb_err *err) {
 }
 
 /* ---- src/mcp/http.c ---- */
-/* http.c - MCP over HTTP: POST of one message, the answer as JSON
-   or as a stream of events. */
-/*  POST -> checks of the head -> session -> receive
-              answers at once, or by and by:
-              nothing was sent before    whole: its own status, JSON
-              a notification, a beat     200, a stream of events
-              a beat, and only JSON is   200, blanks, JSON
-              taken, or it is a batch
+/* http.c - MCP over HTTP: each POST is a channel of its own.
 
-    The stream is begun as late as possible: plain JSON is what most clients
-    and all proxies handle best, and only it can carry another status. */
+   The reply starts as late as possible: plain JSON is what most clients and
+   all proxies handle best, and only it can carry a status other than 200.
 
+                 an answer                          [JSON, its status]
+       OPEN ----------------------------------------------> CLOSED
+         |  nothing to answer                       [202]     ^
+         |---------------------------------------------------+|
+         |  a sign of life, client takes only JSON            |
+         |---------> BLANKS ----------------- [the JSON] ------+
+         |  a notification, a sign of life, or an answer       |
+         |  for a client that takes only events                |
+         +---------> EVENTS --- [an event each] --- [the end] -+
+
+   The client may disconnect in every state: CLOSED, and the calls are detached
+   (since 2026-07-28: cancelled). The answers to a batch always are events. */
 enum {
-    HFSBI_MCP_ID = 128,           /* bytes of a session's id */
-    HFSBI_MCP_CHOKE = 256 * 1024, /* bytes not taken yet: no notifications */
-    HFSBI_MCP_PEEK = 65536,       /* initialize is shorter */
+    HFSBI_MCP_ID = 128,           /* bytes of a session id */
+    HFSBI_MCP_CHOKE = 256 * 1024, /* unsent bytes that stop notifications */
     HFSBI_MCP_ALIVE = 3           /* beats between signs of life: 15 s */
 };
 
+typedef enum hfsbi_mcp_post_state {
+    HFSBI_POST_OPEN,   /* nothing was sent */
+    HFSBI_POST_BLANKS, /* 200, JSON that has only blanks so far */
+    HFSBI_POST_EVENTS, /* 200, a stream of events */
+    HFSBI_POST_CLOSED  /* the request is gone, or was answered */
+} hfsbi_mcp_post_state;
+
+/* The content types that a client accepts; the values are bits. */
+typedef enum hfsbi_mcp_accept {
+    HFSBI_ACCEPT_NONE = 0,
+    HFSBI_ACCEPT_JSON = 1,
+    HFSBI_ACCEPT_EVENTS = 2,
+    HFSBI_ACCEPT_BOTH = 3
+} hfsbi_mcp_accept;
+
 /* One POST. */
 typedef struct hfsbi_mcp_post {
-    hfsbi_mcp_channel channel; /* first: it is found by it */
-    hfsbi_timer       timer;
-    hfsb_request     *request;      /* NULL: gone, or answered */
-    bool              json, events; /* what the client takes */
-    bool              modern, batch;
-    bool              begun, streaming; /* 200 is sent, as events */
-    bool              receiving;
-    bool              lost; /* an answer, for want of memory */
-    size_t            expected, answered;
-    int               status;  /* of the last answer, 0: there was none */
-    hfsb_buf          answers; /* those that are to be sent as a whole, commas
-                                  between */
+    hfsbi_mcp_channel    channel; /* first: it is found by it */
+    hfsbi_timer          timer;   /* signs of life */
+    hfsb_request        *request;
+    hfsbi_mcp_accept     accept;
+    hfsbi_mcp_post_state state;
+    bool                 modern;   /* a disconnect cancels */
+    size_t               expected; /* answers; SIZE_MAX: not known yet */
+    size_t               answered;
 } hfsbi_mcp_post;
 
 static void hfsbi_mcp_post_free(hfsbi_mcp_post *p) {
     hfsb_mcp *mcp = p->channel.mcp;
     hfsbi_loop_timer_clear(mcp->loop, &p->timer);
     if (p->channel.session) hfsbi_mcp_session_release(p->channel.session);
-    hfsb_buf_free(&p->answers);
     hfsbi_array_free(&mcp->alloc, p, 1, sizeof *p);
 }
 
@@ -9259,92 +9002,62 @@ static void hfsbi_mcp_post_event(hfsbi_mcp_post *p, hfsb_str message) {
     (void)hfsb_reply_write(p->request, HFSB_LIT("\n\n"));
 }
 
-/* Sends the head: from here on it is 200. */
+/* Sends the head: 200, and events if the client accepts them. */
 static void hfsbi_mcp_post_begin(hfsbi_mcp_post *p) {
-    p->begun = true;
-    p->streaming = p->events;
+    bool events = (p->accept & HFSBI_ACCEPT_EVENTS) != 0;
+    p->state = events ? HFSBI_POST_EVENTS : HFSBI_POST_BLANKS;
     (void)hfsb_reply_field(p->request, "X-Accel-Buffering", HFSB_LIT("no"));
     (void)hfsb_reply_field(p->request, "Cache-Control", HFSB_LIT("no-store"));
     hfsb_reply_begin(p->request, 200,
-                     p->streaming ? "text/event-stream" : "application/json");
+                     events ? "text/event-stream" : "application/json");
 }
 
-/* Puts the answers to a batch into brackets. One that was refused as a whole
-   has one answer, that of no one, and stays as it is. */
-static void hfsbi_mcp_post_wrap(hfsbi_mcp_post *p) {
-    hfsb_buf array = HFSB_INIT;
-    if (p->answered == 1 && p->status >= 400) return;
-    p->status = 200;
-    array.alloc = p->answers.alloc;
-    if (hfsb_buf_append_byte(&array, '[') != HFSB_OK ||
-        hfsb_buf_append(&array, hfsb_buf_str(&p->answers)) != HFSB_OK ||
-        hfsb_buf_append_byte(&array, ']') != HFSB_OK)
-        p->lost = true;
-    hfsb_buf_free(&p->answers);
-    p->answers = array;
-}
-
-/* All answers as one body. */
-static void hfsbi_mcp_post_whole(hfsbi_mcp_post *p, hfsb_request *request) {
-    if (p->batch) hfsbi_mcp_post_wrap(p);
-    if (p->lost && p->begun) {
-        hfsb_reply_abort(request);
-    } else if (p->lost) {
-        hfsb_reply_error(request, 503,
-                         "Out of memory: the call may have run.");
-    } else if (p->begun) {
-        (void)hfsb_reply_write(request, hfsb_buf_str(&p->answers));
-        hfsb_reply_end(request);
-    } else {
-        hfsbi_reply_take(request, p->status, "application/json", &p->answers);
-    }
-}
-
-/* Keeps an answer until all are there; it is moved where that can be. */
-static void hfsbi_mcp_post_keep(hfsbi_mcp_post *p, hfsb_buf *message) {
-    if (p->answers.len == 0) {
-        hfsb_buf_free(&p->answers);
-        p->answers = *message;
-        memset(message, 0, sizeof *message);
-        message->alloc = p->answers.alloc;
-    } else if (hfsb_buf_append_byte(&p->answers, ',') != HFSB_OK ||
-               hfsb_buf_append(&p->answers, hfsb_buf_str(message)) !=
-                   HFSB_OK) {
-        p->lost = true;
-    }
-}
-
-/* Ends it when nothing more is to come. */
+/* Ends a POST that has all its answers, or whose client is gone. */
 static void hfsbi_mcp_post_settle(hfsbi_mcp_post *p) {
-    hfsb_request *request = p->request;
-    if (p->receiving || (request && p->answered < p->expected)) return;
-    p->request = NULL;
-    if (!request) {                       /* nobody is there any more */
-    } else if (!p->status && !p->begun) { /* nothing is to be answered */
-        hfsb_reply(request, 202, "", hfsb_str_make("", 0));
-    } else if (p->begun && p->lost) {
-        hfsb_reply_abort(request);
-    } else if (p->streaming || !p->status) {
-        hfsb_reply_end(request);
-    } else {
-        hfsbi_mcp_post_whole(p, request);
-    }
+    if (p->expected == SIZE_MAX) return; /* receive() is still using it */
+    if (p->state != HFSBI_POST_CLOSED && p->answered < p->expected) return;
+    if (p->state == HFSBI_POST_OPEN)
+        hfsb_reply(p->request, 202, "", HFSB_LIT(""));
+    else if (p->state != HFSBI_POST_CLOSED) hfsb_reply_end(p->request);
+    hfsbi_mcp_calls_detach(&p->channel, p->modern);
     hfsbi_mcp_post_free(p);
+}
+
+/* An answer is lost for want of memory: the client must notice. */
+static void hfsbi_mcp_post_lose(hfsbi_mcp_post *p) {
+    if (p->state == HFSBI_POST_OPEN)
+        hfsb_reply_error(p->request, 503,
+                         "Out of memory: the call may have run.");
+    else hfsb_reply_abort(p->request);
+    p->state = HFSBI_POST_CLOSED;
+}
+
+/* Sends an answer in the way that the state and the client allow. */
+static void hfsbi_mcp_post_send(hfsbi_mcp_post *p, int status,
+                                hfsb_buf *message) {
+    if (p->state == HFSBI_POST_OPEN && status == 200 &&
+        p->accept == HFSBI_ACCEPT_EVENTS)
+        hfsbi_mcp_post_begin(p);
+    if (p->state == HFSBI_POST_EVENTS) {
+        hfsbi_mcp_post_event(p, hfsb_buf_str(message));
+        return;
+    }
+    if (p->state == HFSBI_POST_BLANKS) {
+        (void)hfsb_reply_write(p->request, hfsb_buf_str(message));
+        hfsb_reply_end(p->request);
+    } else {
+        hfsbi_reply_take(p->request, status, "application/json", message);
+    }
+    p->state = HFSBI_POST_CLOSED;
 }
 
 static void hfsbi_mcp_post_reply(hfsbi_mcp_channel *channel, int status,
                                  hfsb_buf *message) {
     hfsbi_mcp_post *p = (hfsbi_mcp_post *)(void *)channel;
     p->answered++;
-    if (status) p->status = status;
-    if (!p->json && !p->begun && status == 200) hfsbi_mcp_post_begin(p);
-    if (!status) { /* it was cancelled: there is no answer */
-    } else if (!message->len) {
-        p->lost = true;
-    } else if (p->streaming) {
-        hfsbi_mcp_post_event(p, hfsb_buf_str(message));
-    } else {
-        hfsbi_mcp_post_keep(p, message);
+    if (p->state != HFSBI_POST_CLOSED && status) {
+        if (message->len) hfsbi_mcp_post_send(p, status, message);
+        else hfsbi_mcp_post_lose(p);
     }
     hfsbi_mcp_post_settle(p);
 }
@@ -9352,9 +9065,10 @@ static void hfsbi_mcp_post_reply(hfsbi_mcp_channel *channel, int status,
 static void hfsbi_mcp_post_notify(hfsbi_mcp_channel *channel,
                                   hfsb_str           message) {
     hfsbi_mcp_post *p = (hfsbi_mcp_post *)(void *)channel;
-    if (!p->events || (p->begun && !p->streaming)) return;
-    if (!p->begun) hfsbi_mcp_post_begin(p);
-    if (hfsb_reply_waiting(p->request) <= HFSBI_MCP_CHOKE)
+    if (p->state == HFSBI_POST_OPEN && (p->accept & HFSBI_ACCEPT_EVENTS))
+        hfsbi_mcp_post_begin(p);
+    if (p->state == HFSBI_POST_EVENTS &&
+        hfsb_reply_waiting(p->request) <= HFSBI_MCP_CHOKE)
         hfsbi_mcp_post_event(p, message);
 }
 
@@ -9366,53 +9080,93 @@ static void hfsbi_mcp_post_arm(hfsbi_mcp_post *p) {
                      hfsb_clock_ms() + HFSBI_MCP_ALIVE * mcp->beat_ms);
 }
 
-/* A sign of life, for whoever waits for bytes on the way: a comment, or a
-   blank that JSON allows. */
+/* Sends a sign of life for proxies that wait for bytes: a comment of the event
+   stream, or a blank, which JSON allows. */
 static void hfsbi_mcp_post_beat(hfsbi_timer *timer) {
     hfsbi_mcp_post *p =
         (hfsbi_mcp_post *)(void *)((char *)timer -
                                    offsetof(hfsbi_mcp_post, timer));
-    if (!p->begun) hfsbi_mcp_post_begin(p);
+    if (p->state == HFSBI_POST_CLOSED) return;
+    if (p->state == HFSBI_POST_OPEN) hfsbi_mcp_post_begin(p);
     if (!hfsb_reply_waiting(p->request))
-        (void)hfsb_reply_write(p->request, p->streaming ? HFSB_LIT(": \n\n")
-                                                        : HFSB_LIT(" "));
+        (void)hfsb_reply_write(p->request, p->state == HFSBI_POST_EVENTS
+                                               ? HFSB_LIT(": \n\n")
+                                               : HFSB_LIT(" "));
     hfsbi_mcp_post_arm(p);
 }
 
-/* The peer has ended its side: it may be gone, or read on. A beat tells: one
-   that is gone answers it with a reset. */
+/* The client has shut down its sending side: it is gone, or still reads. A
+   beat finds out: a client that is gone answers it with a reset. */
 static void hfsbi_mcp_post_eof(void *user, hfsb_request *request) {
     (void)request;
     hfsbi_mcp_post_beat(&((hfsbi_mcp_post *)user)->timer);
 }
 
-/* Since 2026-07-28 who closes the connection cancels the call; before, it went
-   on. */
 static void hfsbi_mcp_post_gone(void *user, hfsb_request *request) {
     hfsbi_mcp_post *p = (hfsbi_mcp_post *)user;
     (void)request;
-    p->request = NULL;
-    hfsbi_mcp_gone(&p->channel, p->modern);
+    p->state = HFSBI_POST_CLOSED;
     hfsbi_mcp_post_settle(p);
 }
 
-/* ---- the head ---- */
+/* ---- the session ---- */
 
-/* False when it has refused. */
-static bool hfsbi_mcp_post_accept(const hfsb_http_head *head,
-                                  hfsbi_mcp_post       *p) {
-    bool any = hfsb_http_field_count(head, "Accept") == 0 ||
-               hfsb_http_field_lists(head, "Accept", "*/*");
-    p->json = any || hfsb_http_field_lists(head, "Accept", "application/*") ||
-              hfsb_http_field_lists(head, "Accept", "application/json");
-    p->events = any || hfsb_http_field_lists(head, "Accept", "text/*") ||
-                hfsb_http_field_lists(head, "Accept", "text/event-stream");
-    return p->json || p->events;
+/* Finds the session of a message; see hfsbi_mcp_channel. initialize gets a new
+   id. Any other id is accepted, so that clients survive a restart of the
+   server: most never initialize again. Modern clients have no sessions. */
+static bool hfsbi_mcp_post_open(hfsbi_mcp_channel       *channel,
+                                const hfsbi_mcp_message *m) {
+    hfsbi_mcp_post *p = (hfsbi_mcp_post *)(void *)channel;
+    hfsb_str        id = HFSB_LIT("");
+    char            fresh[33];
+    hfsb_status     st = HFSB_OK;
+    p->modern = m && m->modern;
+    if (p->modern) hfsbi_request_on_eof(p->request, hfsbi_mcp_post_eof, p);
+    else
+        id = hfsb_http_field_find(hfsb_request_head(p->request),
+                                  "Mcp-Session-Id");
+    if (!m && (p->accept & HFSBI_ACCEPT_EVENTS))
+        p->accept = HFSBI_ACCEPT_EVENTS;
+    if (!m && p->accept != HFSBI_ACCEPT_EVENTS) {
+        hfsb_reply_error(p->request, 406,
+                         "A batch is answered with events: Accept must list "
+                         "text/event-stream.");
+        p->state = HFSBI_POST_CLOSED;
+        return false;
+    }
+    if (m && m->method == HFSBI_MCP_INITIALIZE) {
+        hfsbi_random_hex(fresh, sizeof fresh - 1);
+        id = hfsb_cstr(fresh);
+        st = hfsb_reply_field(p->request, "Mcp-Session-Id", id);
+    }
+    if (st == HFSB_OK)
+        channel->session = hfsbi_mcp_session_hold(channel->mcp, id);
+    if (channel->session) return true;
+    (void)hfsb_reply_field(p->request, "Retry-After", HFSB_LIT("1"));
+    hfsb_reply_error(p->request, 503,
+                     "Too many sessions are in use: try again later.");
+    p->state = HFSBI_POST_CLOSED;
+    return false;
 }
 
-/* The name of a field that is given more than once, and could be read in two
-   ways; NULL: none. */
-static const char *hfsbi_mcp_repeated(const hfsb_http_head *head) {
+/* ---- the request ---- */
+
+static hfsbi_mcp_accept hfsbi_mcp_accepts(const hfsb_http_head *head) {
+    bool any = hfsb_http_field_count(head, "Accept") == 0 ||
+               hfsb_http_field_lists(head, "Accept", "*/*");
+    bool json = any ||
+                hfsb_http_field_lists(head, "Accept", "application/*") ||
+                hfsb_http_field_lists(head, "Accept", "application/json");
+    bool events = any || hfsb_http_field_lists(head, "Accept", "text/*") ||
+                  hfsb_http_field_lists(head, "Accept", "text/event-stream");
+    if (json && events) return HFSBI_ACCEPT_BOTH;
+    if (json) return HFSBI_ACCEPT_JSON;
+    return events ? HFSBI_ACCEPT_EVENTS : HFSBI_ACCEPT_NONE;
+}
+
+/* The name of a field that is given more than once, which could be read in two
+   ways, or NULL. */
+static const char *hfsbi_mcp_repeated_field(const hfsb_http_head *head) {
     static const char *const names[] = {"MCP-Protocol-Version", "Mcp-Method",
                                         "Mcp-Name", "Mcp-Session-Id"};
     size_t                   i;
@@ -9429,15 +9183,15 @@ static bool hfsbi_mcp_is_session_id(hfsb_str id) {
     return true;
 }
 
-/* Refuses what no message could mend; true when it has. */
-static bool hfsbi_mcp_refuses(hfsb_request *request, hfsbi_mcp_post *p) {
+/* Checks the head of a request; false when it was refused. */
+static bool hfsbi_mcp_check_head(hfsb_request *request) {
     const hfsb_http_head *head = hfsb_request_head(request);
-    const char           *twice = hfsbi_mcp_repeated(head);
+    const char           *twice = hfsbi_mcp_repeated_field(head);
     if (!hfsbi_request_is_json(request))
         hfsb_reply_error(request, 415,
                          "The body must be JSON, with Content-Type: "
                          "application/json.");
-    else if (!hfsbi_mcp_post_accept(head, p))
+    else if (hfsbi_mcp_accepts(head) == HFSBI_ACCEPT_NONE)
         hfsb_reply_error(request, 406,
                          "Accept must list application/json and "
                          "text/event-stream.");
@@ -9449,113 +9203,50 @@ static bool hfsbi_mcp_refuses(hfsb_request *request, hfsbi_mcp_post *p) {
                          "Mcp-Session-Id must be visible ASCII, at most %d "
                          "bytes.",
                          HFSBI_MCP_ID);
-    else return false;
-    return true;
+    else return true;
+    return false;
 }
-
-/* ---- the session ---- */
-
-/* The message opens a session. Most that do not are told by a glance. */
-static bool hfsbi_mcp_opens(const hfsb_mcp *mcp, hfsb_str body) {
-    hfsb_json_doc doc = HFSB_INIT;
-    bool          opens;
-    if (body.len > HFSBI_MCP_PEEK ||
-        hfsb_str_find(body, HFSB_LIT("\"initialize\"")) == HFSB_NPOS)
-        return false;
-    doc.alloc = mcp->alloc;
-    if (hfsb_json_parse(body, NULL, &doc, NULL) != HFSB_OK) return false;
-    opens = hfsb_str_equal(
-        hfsb_json_str(hfsb_json_get(doc.root, "method"), hfsb_str_make("", 0)),
-        HFSB_LIT("initialize"));
-    hfsb_json_free(&doc);
-    return opens;
-}
-
-/* Any id is taken, so that clients survive a new start of the server; most
-   never open another session. */
-static bool hfsbi_mcp_post_session(hfsbi_mcp_post *p) {
-    hfsb_mcp             *mcp = p->channel.mcp;
-    const hfsb_http_head *head = hfsb_request_head(p->request);
-    hfsb_str              id = hfsb_str_make("", 0);
-    char                  fresh[33];
-    if (!p->modern) {
-        id = hfsb_http_field_find(head, "Mcp-Session-Id");
-        if (hfsbi_mcp_opens(mcp, hfsb_request_body(p->request))) {
-            hfsbi_random_hex(fresh, sizeof fresh - 1);
-            id = hfsb_cstr(fresh);
-            if (hfsb_reply_field(p->request, "Mcp-Session-Id", id) != HFSB_OK)
-                return false;
-        }
-    }
-    p->channel.session = hfsbi_mcp_session_hold(mcp, id);
-    return p->channel.session != NULL;
-}
-
-/* ---- from a request ---- */
 
 static hfsbi_mcp_post *hfsbi_mcp_post_new(hfsb_mcp     *mcp,
                                           hfsb_request *request) {
     hfsbi_mcp_post *p =
         (hfsbi_mcp_post *)hfsbi_array(&mcp->alloc, 1, sizeof *p);
-    if (!p) {
-        hfsb_reply_error(request, 503, "Out of memory; nothing was done.");
-        return NULL;
-    }
+    if (!p) return NULL;
     memset(p, 0, sizeof *p);
+    p->accept = hfsbi_mcp_accepts(hfsb_request_head(request));
     p->channel.mcp = mcp;
+    p->channel.open = hfsbi_mcp_post_open;
     p->channel.reply = hfsbi_mcp_post_reply;
     p->channel.notify = hfsbi_mcp_post_notify;
+    p->channel.can_notify = (p->accept & HFSBI_ACCEPT_EVENTS) != 0;
     p->timer.fn = hfsbi_mcp_post_beat;
-    p->answers.alloc = mcp->alloc;
     p->request = request;
-    if (hfsbi_mcp_refuses(request, p)) {
-        hfsbi_mcp_post_free(p);
-        return NULL;
-    }
+    p->expected = SIZE_MAX;
     return p;
 }
 
-/* Hands the message over; the answers come while it does, or later. */
-static void hfsbi_mcp_post_receive(hfsbi_mcp_post       *p,
-                                   const hfsbi_mcp_head *head) {
-    hfsb_request *request = p->request;
-    hfsb_buf      text = HFSB_INIT;
-    hfsb_request_on_gone(request, hfsbi_mcp_post_gone, p);
-    if (p->modern) hfsbi_request_on_eof(request, hfsbi_mcp_post_eof, p);
-    hfsbi_request_take_body(request, &text);
-    p->receiving = true;
-    p->expected = hfsbi_mcp_receive(&p->channel, &text, head);
-    p->receiving = false;
-    hfsb_buf_free(&text);
-    if (p->answered < p->expected) hfsbi_mcp_post_arm(p);
-    hfsbi_mcp_post_settle(p);
-}
-
-static void hfsbi_mcp_posted(void *user, hfsb_request *request) {
+static void hfsbi_mcp_on_post(void *user, hfsb_request *request) {
     hfsb_mcp             *mcp = (hfsb_mcp *)user;
     const hfsb_http_head *fields = hfsb_request_head(request);
-    hfsb_str              body = hfsbi_trim(hfsb_request_body(request));
     hfsbi_mcp_head        head = HFSB_INIT;
-    hfsbi_mcp_post       *p = hfsbi_mcp_post_new(mcp, request);
-    if (!p) return;
+    hfsb_buf              text = HFSB_INIT;
+    hfsbi_mcp_post       *p;
+    if (!hfsbi_mcp_check_head(request)) return;
+    p = hfsbi_mcp_post_new(mcp, request);
+    if (!p) {
+        hfsb_reply_error(request, 503, "Out of memory; nothing was done.");
+        return;
+    }
     head.http = true;
     head.version = hfsb_http_field_find(fields, "MCP-Protocol-Version");
     head.method = hfsb_http_field_find(fields, "Mcp-Method");
     head.name = hfsb_http_field_find(fields, "Mcp-Name");
-    /* a message of that era that lacks the field is refused */
-    if (!hfsbi_mcp_version_known(head.version, &p->modern)) p->modern = false;
-    p->batch = body.len && body.ptr[0] == '[';
-    if (p->batch && p->json) p->events = false;
-    p->channel.can_notify = p->events;
-    if (!hfsbi_mcp_post_session(p)) {
-        (void)hfsb_reply_field(request, "Retry-After", HFSB_LIT("1"));
-        hfsb_reply_error(request, 503,
-                         "There is no room for another session now: try again "
-                         "later.");
-        hfsbi_mcp_post_free(p);
-        return;
-    }
-    hfsbi_mcp_post_receive(p, &head);
+    hfsb_request_on_gone(request, hfsbi_mcp_post_gone, p);
+    hfsbi_request_take_body(request, &text);
+    p->expected = hfsbi_mcp_receive(&p->channel, &text, &head);
+    hfsb_buf_free(&text);
+    if (p->answered < p->expected) hfsbi_mcp_post_arm(p);
+    hfsbi_mcp_post_settle(p);
 }
 
 HFSBI_FN hfsb_status hfsbi_mcp_route(hfsb_mcp *mcp, const char *path,
@@ -9563,89 +9254,286 @@ HFSBI_FN hfsb_status hfsbi_mcp_route(hfsb_mcp *mcp, const char *path,
     hfsb_route route = HFSB_INIT;
     route.method = "POST";
     route.path = path;
-    route.fn = hfsbi_mcp_posted;
+    route.fn = hfsbi_mcp_on_post;
     route.user = mcp;
     route.bearer = true;
     route.max_body = mcp->max_message;
     return hfsb_server_add(mcp->server, &route, err);
 }
 
-/* ---- src/mcp/remote.c ---- */
-/* remote.c - the tools of a session, which work in a sandbox: its
-   calls, in threads. */
-/*  A command there is a job with an id that we choose, so that the waiting for
-    it can end at any time:
+/* ---- src/mcp/mcp.c ---- */
+/* mcp.c - MCP on a server: options, start and shutdown.
 
-        patience ends    it goes on; the answer is its output so far, and its
-                         id to ask for the rest
-        abandoned        it is killed
-        the server ends  nothing: the sandbox ends with its session */
+   The object is a part of its server and lives as long. At the start it opens
+   the local tools once, to report errors early; sessions open theirs like
+   these. Then it may get tools of the program, a session, stdio.
 
-enum { HFSBI_AFAR_ID = 9 }; /* of a job, with its NUL: models write it */
+   Shutdown: a stop of the server ends stdio at once, while requests over HTTP
+   have time to finish; then calls in threads are cancelled and commands asked
+   to end; the rest dies with the object. */
+/* ---- instructions ---- */
 
-static hfsbi_mcp_end hfsbi_afar_end(hfsb_mcp_call *call) {
-    hfsbi_mcp_end end;
-    pthread_mutex_lock(&call->lock);
-    end = call->end;
-    pthread_mutex_unlock(&call->lock);
-    return end;
+/* A path for the model: the end of a very long one. */
+static hfsb_str hfsbi_mcp_short_path(hfsb_str path) {
+    return path.len > 160 ? hfsb_str_slice(path, path.len - 160, path.len)
+                          : path;
 }
 
-/* Makes the cancel good for another call, when the last one was ended for this
-   reason; false when there is a newer one by now. */
-static bool hfsbi_afar_again(hfsb_mcp_call *call, hfsbi_mcp_end why) {
-    if (hfsbi_afar_end(call) != why) return false;
-    hfsb_cancel_reset(call->cancel); /* what comes now is seen below */
-    return hfsbi_afar_end(call) == why;
+static bool hfsbi_mcp_offers(const hfsb_mcp *mcp, const char *tool) {
+    return hfsbi_mcp_list_find(&mcp->list, hfsb_cstr(tool), NULL);
 }
 
-static bool hfsbi_afar_is(const hfsb_mcp_call *call, const char *tool) {
-    return hfsb_str_equal(call->tool, hfsb_cstr(tool));
+/* Says that long commands become jobs, and which tools handle these. */
+static void hfsbi_mcp_put_jobs(const hfsb_mcp *mcp, hfsb_buf *sink) {
+    static const char *const names[] = {"bash_output", "bash_input", "kill"};
+    const char              *before = ": see ";
+    size_t                   i;
+    hfsb_buf_printf(sink,
+                    " A command that runs for over %lld s goes on as a job",
+                    mcp->answer_ms / 1000);
+    for (i = 0; i < sizeof names / sizeof names[0]; i++) {
+        if (!hfsbi_mcp_offers(mcp, names[i])) continue;
+        hfsb_buf_printf(sink, "%s%s", before, names[i]);
+        before = ", ";
+    }
+    hfsb_buf_append_byte(sink, '.');
 }
 
-/* A failure in words for the model. */
-static void hfsbi_afar_fail(hfsb_mcp_call *call, const char *format, ...)
-    HFSBI_PRINTF(2, 3);
-static void hfsbi_afar_fail(hfsb_mcp_call *call, const char *format, ...) {
+/* Writes the instructions for local tools: where they work, and what a model
+   would not expect of the tools on offer. */
+static hfsb_status hfsbi_mcp_describe(hfsb_mcp *mcp) {
+    hfsb_str    root = hfsb_place_root(mcp->tools->place);
+    hfsb_str    work = hfsb_place_work_dir(mcp->tools->place);
+    bool        bash = hfsbi_mcp_offers(mcp, "bash");
     hfsb_buf    text = HFSB_INIT;
-    va_list     ap;
     hfsb_status st;
-    text.alloc = call->mcp->alloc;
-    va_start(ap, format);
-    st = hfsbi_buf_vprintf(&text, format, ap);
-    va_end(ap);
-    call->blocks.is_error = true;
-    if (st == HFSB_OK) hfsbi_mcp_add_text(&call->blocks, hfsb_buf_str(&text));
-    else call->blocks.status = HFSB_NOMEM;
+    text.alloc = mcp->alloc;
+    hfsb_buf_printf(&text, "Tools on this machine. Relative paths%s start in ",
+                    bash ? " and commands" : "");
+    if (work.len) hfsb_buf_append(&text, hfsbi_mcp_short_path(work));
+    else hfsb_buf_append(&text, HFSB_LIT("the server's current directory"));
+    if (root.len) {
+        hfsb_buf_append(&text,
+                        HFSB_LIT(". The file tools stay beneath the root "));
+        hfsb_buf_append(&text, hfsb_str_equal(root, work)
+                                   ? HFSB_LIT("directory")
+                                   : hfsbi_mcp_short_path(root));
+        if (bash)
+            hfsb_buf_append(&text, HFSB_LIT("; bash is not confined to it"));
+    }
+    hfsb_buf_append_byte(&text, '.');
+    if (bash) hfsbi_mcp_put_jobs(mcp, &text);
+    if (hfsbi_mcp_offers(mcp, "read"))
+        hfsb_buf_append(&text, HFSB_LIT(" read also shows images."));
+    st = hfsb_buf_finish(&text, 0);
+    if (st == HFSB_OK) st = hfsbi_mcp_instruct(mcp, hfsb_buf_str(&text));
     hfsb_buf_free(&text);
+    return st;
+}
+
+/* ---- shutdown ---- */
+
+/* A stop begins: requests over HTTP may finish, stdio ends at once. */
+static void hfsbi_mcp_part_stop(hfsbi_server_part *part) {
+    hfsb_mcp *mcp = (hfsb_mcp *)(void *)part;
+    if (mcp->stdio) hfsbi_mcp_stdio_end(mcp->stdio, true);
+}
+
+static void hfsbi_mcp_part_end(hfsbi_server_part *part) {
+    hfsb_mcp *mcp = (hfsb_mcp *)(void *)part;
+    mcp->stopping = true;
+    hfsbi_mcp_calls_stop(mcp, false);
+    hfsbi_mcp_sessions_end(mcp);
+}
+
+/* With stdio, nothing slow is waited for: the host wants it gone. */
+static bool hfsbi_mcp_part_busy(hfsbi_server_part *part) {
+    hfsb_mcp *mcp = (hfsb_mcp *)(void *)part;
+    if (mcp->stdio) return !hfsbi_mcp_stdio_ended(mcp->stdio);
+    return mcp->working > 0 || hfsbi_mcp_sessions_busy(mcp) > 0;
+}
+
+static void hfsbi_mcp_free(hfsb_mcp *mcp) {
+    hfsb_alloc alloc = mcp->alloc;
+    bool       at_once = mcp->stdio || hfsbi_server_hurries(mcp->server);
+    mcp->stopping = true;
+    hfsbi_mcp_calls_stop(mcp, true);
+    if (mcp->stdio) hfsbi_mcp_stdio_free(mcp->stdio);
+    hfsbi_mcp_sessions_free(mcp, at_once);
+    hfsb_tools_close(mcp->tools);
+    hfsbi_mcp_list_free(&mcp->list);
+    hfsb_json_free(&mcp->no_arguments);
+    hfsb_buf_free(&mcp->only);
+    hfsb_buf_free(&mcp->instructions);
+    hfsb_buf_free(&mcp->about.name);
+    hfsb_buf_free(&mcp->about.title);
+    hfsb_buf_free(&mcp->about.version);
+    hfsb_buf_free(&mcp->about.instructions);
+    hfsb_buf_free(&mcp->about.tools);
+    hfsbi_array_free(&alloc, mcp, 1, sizeof *mcp);
+}
+
+static void hfsbi_mcp_part_free(hfsbi_server_part *part) {
+    hfsbi_mcp_free((hfsb_mcp *)(void *)part);
+}
+
+/* ---- start ---- */
+
+static long long hfsbi_mcp_or_default(long long value, long long fallback) {
+    return value > 0 ? value : fallback;
+}
+
+static hfsb_mcp *hfsbi_mcp_new(hfsb_server *server, const hfsb_mcp_opts *o) {
+    const hfsb_alloc *alloc = hfsbi_server_alloc(server);
+    hfsb_mcp         *mcp = (hfsb_mcp *)hfsbi_array(alloc, 1, sizeof *mcp);
+    if (!mcp) return NULL;
+    memset(mcp, 0, sizeof *mcp);
+    mcp->server = server;
+    mcp->loop = hfsbi_server_loop(server);
+    mcp->alloc = *alloc;
+    mcp->list.alloc = mcp->list.doc.alloc = *alloc;
+    mcp->only.alloc = mcp->instructions.alloc = *alloc;
+    mcp->no_arguments.alloc = *alloc;
+    mcp->about.name.alloc = mcp->about.title.alloc = *alloc;
+    mcp->about.version.alloc = mcp->about.instructions.alloc = *alloc;
+    mcp->about.tools.alloc = *alloc;
+    mcp->about.logging = o->logging;
+    mcp->list.read_only = o->read_only;
+    mcp->answer_ms = hfsbi_mcp_or_default(o->answer_ms, HFSBI_MCP_ANSWER_MS);
+    mcp->beat_ms = hfsbi_mcp_or_default(o->beat_ms, HFSBI_MCP_BEAT_MS);
+    mcp->grace_ms = hfsbi_mcp_or_default(o->grace_ms, HFSBI_MCP_GRACE_MS);
+    mcp->max_message =
+        o->max_message ? o->max_message : (size_t)HFSBI_MCP_MESSAGE;
+    mcp->part.stop = hfsbi_mcp_part_stop;
+    mcp->part.end = hfsbi_mcp_part_end;
+    mcp->part.busy = hfsbi_mcp_part_busy;
+    mcp->part.free = hfsbi_mcp_part_free;
+    return mcp;
+}
+
+/* Copies the texts of the options. HFSB_OK, HFSB_NOMEM. */
+static hfsb_status hfsbi_mcp_copy_texts(hfsb_mcp            *mcp,
+                                        const hfsb_mcp_opts *o) {
+    hfsbi_mcp_about *about = &mcp->about;
+    const char      *name = o->name ? o->name : "hfsb";
+    const char      *version = o->version ? o->version : HFSB_VERSION;
+    if (hfsb_buf_append(&about->name, hfsb_cstr(name)) != HFSB_OK ||
+        hfsb_buf_append(&about->title, hfsb_cstr(o->title)) != HFSB_OK ||
+        hfsb_buf_append(&about->version, hfsb_cstr(version)) != HFSB_OK ||
+        hfsb_buf_append(&mcp->instructions, o->instructions) != HFSB_OK ||
+        hfsb_buf_append(&mcp->only, o->only) != HFSB_OK)
+        return HFSB_NOMEM;
+    return hfsb_json_parse(HFSB_LIT("{}"), NULL, &mcp->no_arguments, NULL);
+}
+
+/* Offers the local tools and opens those that sessions are opened like. */
+static hfsb_status hfsbi_mcp_open_tools(hfsb_mcp              *mcp,
+                                        const hfsb_tools_opts *opts,
+                                        hfsb_err              *err) {
+    hfsb_tools_opts   o = HFSB_INIT;
+    hfsb_buf          all = HFSB_INIT;
+    const hfsbi_tool *plan = hfsbi_plan_tool();
+    hfsb_status       st;
+    all.alloc = mcp->alloc;
+    st = hfsbi_tools_define(opts && opts->shell ? opts->shell
+                                                : hfsbi_default_shell(),
+                            &plan, 1, HFSB_TOOLS_MCP, &all, err);
+    if (st == HFSB_OK) st = hfsbi_mcp_offer(mcp, hfsb_buf_str(&all), err);
+    hfsb_buf_free(&all);
+    if (st != HFSB_OK) return st;
+    if (opts) o = *opts;
+    if (!o.alloc.fn) o.alloc = mcp->alloc;
+    o.session = true;
+    o.drop_spills = true; /* only the session knows their names */
+    if (!hfsbi_mcp_offers(mcp, "bash")) o.no_imports = true;
+    st = hfsb_tools_open(&o, &mcp->tools, err);
+    if (st != HFSB_OK) return st;
+    st = hfsbi_mcp_describe(mcp);
+    return st == HFSB_OK ? st : hfsbi_fail_status(err, st, "Adding MCP");
+}
+
+static hfsb_status hfsbi_mcp_fill(hfsb_mcp *mcp, const hfsb_mcp_opts *o,
+                                  hfsb_err *err) {
+    hfsb_status st = hfsbi_mcp_copy_texts(mcp, o);
+    if (st == HFSB_OK && o->no_tools)
+        st = hfsbi_mcp_instruct(mcp, HFSB_LIT(""));
+    if (st != HFSB_OK) return hfsbi_fail_status(err, st, "Adding MCP");
+    return o->no_tools ? HFSB_OK : hfsbi_mcp_open_tools(mcp, o->tools, err);
+}
+
+hfsb_status hfsb_server_add_mcp(hfsb_server *server, const hfsb_mcp_opts *opts,
+                                hfsb_mcp **out, hfsb_err *err) {
+    hfsb_mcp_opts none = HFSB_INIT;
+    const char   *path;
+    hfsb_mcp     *mcp;
+    hfsb_status   st;
+    if (!opts) opts = &none;
+    path = opts->path ? opts->path : "/mcp";
+    if (out) *out = NULL;
+    mcp = hfsbi_mcp_new(server, opts);
+    if (!mcp) return hfsbi_fail_status(err, HFSB_NOMEM, "Adding MCP");
+    st = hfsbi_mcp_fill(mcp, opts, err);
+    if (st == HFSB_OK && *path) st = hfsbi_mcp_route(mcp, path, err);
+    if (st != HFSB_OK) { /* the server does not know it yet */
+        hfsbi_mcp_free(mcp);
+        return st;
+    }
+    hfsbi_server_part_add(server, &mcp->part);
+    if (out) *out = mcp;
+    return hfsbi_ok(err);
+}
+
+/* ---- src/mcp/remote.c ---- */
+/* remote.c - tools of a session, which run in its remote sandbox.
+
+   A remote call blocks, so it runs in a thread. A command is a job whose id is
+   chosen here, so that waiting for it can end at any time:
+
+       the deadline passes   the command goes on; the answer is its output so
+                             far, and the id to ask for the rest
+       cancelled             the command is killed
+       the server stops      nothing: the sandbox ends with its session
+
+   The thread learns of all three by call->cancel; hfsbi_mcp_call_stop() tells
+   which one it was. The cancel is reset for the calls that follow it. */
+enum {
+    HFSBI_MCP_REMOTE_ID = 8
+}; /* hex digits of a job id: models retype it */
+
+/* Resets the cancel for another call, if the last one stopped for this reason.
+   False when the reason has changed: the cancel is set again then. */
+static bool hfsbi_mcp_remote_resume(hfsb_mcp_call *call, hfsbi_mcp_stop why) {
+    if (hfsbi_mcp_call_stop(call) != why) return false;
+    hfsb_cancel_reset(call->cancel);
+    /* a stop between the two lines was reset, but is seen here */
+    return hfsbi_mcp_call_stop(call) == why;
+}
+
+static long long hfsbi_mcp_remote_seconds(const hfsb_mcp_call *call) {
+    return (hfsb_clock_ms() - call->started) / 1000;
 }
 
 /* ---- calls of the session ---- */
 
-static void hfsbi_afar_text(void *user, hfsb_proc_stream stream,
-                            hfsb_str text) {
-    (void)stream;
-    hfsbi_mcp_call_text((hfsb_mcp_call *)user, text);
-}
-
-static hfsb_status hfsbi_afar_call(hfsb_mcp_call *call, const char *tool,
-                                   const hfsb_json_value *arguments,
-                                   hfsb_tool_result      *result) {
+static hfsb_status hfsbi_mcp_remote_call(hfsb_mcp_call *call, hfsb_str tool,
+                                         const hfsb_json_value *arguments,
+                                         hfsb_tool_result      *result) {
     hfsb_call_opts opts = HFSB_INIT;
     opts.strict = opts.images = true;
-    if (strcmp(tool, "bash") == 0) {
-        opts.on_text = hfsbi_afar_text;
+    if (hfsb_str_equal(tool, HFSB_LIT("bash"))) {
+        opts.on_text = hfsbi_mcp_call_printed;
         opts.user = call;
     }
-    return hfsb_session_call(call->mcp->remote, hfsb_cstr(tool), arguments,
-                             &opts, call->cancel, result);
+    return hfsb_session_call(call->mcp->remote.session, tool, arguments, &opts,
+                             call->cancel, result);
 }
 
-/* Arguments, but for one key, which becomes a text, or 0 when that is NULL. */
-static hfsb_status hfsbi_afar_with(const hfsb_json_value *arguments,
-                                   const char *key, const char *text,
-                                   const hfsb_alloc *alloc,
-                                   hfsb_json_doc    *out) {
+/* Copies arguments into *out with one key replaced: by a text, or by 0 when
+   text is NULL. HFSB_OK, HFSB_NOMEM. */
+static hfsb_status hfsbi_mcp_remote_replace(const hfsb_json_value *arguments,
+                                            const char *key, const char *text,
+                                            const hfsb_alloc *alloc,
+                                            hfsb_json_doc    *out) {
     hfsb_json_iter   it = hfsb_json_begin(arguments);
     hfsb_buf         json = HFSB_INIT;
     hfsb_json_writer w;
@@ -9668,186 +9556,174 @@ static hfsb_status hfsbi_afar_with(const hfsb_json_value *arguments,
     return st;
 }
 
-/* A call about the job of this one. */
-static hfsb_status hfsbi_afar_ask(hfsb_mcp_call *call, const char *tool,
-                                  hfsb_tool_result *result) {
+/* Calls a tool about a job. *result must be freed in any case. */
+static hfsb_status hfsbi_mcp_remote_ask(hfsb_mcp_call *call, const char *tool,
+                                        const char       *job,
+                                        hfsb_tool_result *result) {
     hfsb_json_doc doc = HFSB_INIT;
     hfsb_status   st =
-        hfsbi_afar_with(NULL, "id", call->job, &call->mcp->alloc, &doc);
+        hfsbi_mcp_remote_replace(NULL, "id", job, &call->mcp->alloc, &doc);
     memset(result, 0, sizeof *result);
     if (st != HFSB_OK) return st;
-    st = hfsbi_afar_call(call, tool, doc.root, result);
+    st = hfsbi_mcp_remote_call(call, hfsb_cstr(tool), doc.root, result);
     hfsb_json_free(&doc);
     return st;
 }
 
-/* ---- what a call becomes ---- */
+/* ---- results ---- */
 
-/* What costs money is not to be begun twice. */
-static void hfsbi_afar_no_hub(hfsb_mcp_call *call, long long seconds) {
+/* A Hub that did not answer: a job costs money and must not start twice. */
+static void hfsbi_mcp_remote_no_hub(hfsb_mcp_call *call, long long seconds) {
     hfsb_str operation = hfsb_json_str(
-        hfsb_json_get(call->arguments, "operation"), HFSB_LIT(""));
-    if (hfsb_str_equal(operation, HFSB_LIT("run")))
-        hfsbi_afar_fail(call,
-                        "The Hugging Face Hub did not answer within %lld s, "
-                        "so that it is not known whether the job was "
-                        "started. Look with operation ps before you repeat "
-                        "it.",
-                        seconds);
-    else
-        hfsbi_afar_fail(call,
-                        "The Hugging Face Hub did not answer within %lld s.",
-                        seconds);
+        hfsb_json_get(call->ask.arguments, "operation"), HFSB_LIT(""));
+    bool starts = hfsb_str_equal(operation, HFSB_LIT("run"));
+    hfsb_mcp_fail(call, "The Hugging Face Hub did not answer within %lld s%s",
+                  seconds,
+                  starts ? "; it is not known whether the job was started. "
+                           "Look with operation ps before you repeat it."
+                         : ".");
 }
 
-/* Shows a result; of a call that was ended early what there is of it. */
-static void hfsbi_afar_show(hfsb_mcp_call *call, hfsb_status st,
-                            const hfsb_tool_result *result) {
-    long long seconds = (hfsb_clock_ms() - call->began) / 1000;
+/* Shows a result, or of a call that was stopped early what there is. */
+static void hfsbi_mcp_remote_show(hfsb_mcp_call *call, hfsb_status st,
+                                  const hfsb_tool_result *result) {
+    long long seconds = hfsbi_mcp_remote_seconds(call);
+    bool      nothing = st == HFSB_CANCELLED && !result->output.len;
     if (st == HFSB_NOMEM) call->blocks.status = HFSB_NOMEM;
-    else if (st == HFSB_CANCELLED && hfsbi_afar_is(call, "hf_jobs") &&
-             !result->output.len)
-        hfsbi_afar_no_hub(call, seconds);
-    else if (st == HFSB_CANCELLED && !result->output.len)
-        hfsbi_afar_fail(call,
-                        "There was no answer from the sandbox within %lld s. "
-                        "%s",
-                        seconds, result->error.len ? result->error.ptr : "");
-    else hfsbi_mcp_show(call->tool, result, &call->blocks);
+    else if (nothing && hfsbi_mcp_call_is(call, "hf_jobs"))
+        hfsbi_mcp_remote_no_hub(call, seconds);
+    else if (nothing)
+        hfsb_mcp_fail(call, "The sandbox did not answer within %lld s. %s",
+                      seconds, result->error.len ? result->error.ptr : "");
+    else hfsbi_mcp_show(call->ask.tool, result, &call->blocks);
 }
 
-static void hfsbi_afar_plain(hfsb_mcp_call         *call,
-                             const hfsb_json_value *arguments) {
-    char             name[65];
+static void hfsbi_mcp_remote_plain(hfsb_mcp_call         *call,
+                                   const hfsb_json_value *arguments) {
     hfsb_tool_result result;
-    hfsb_status      st;
-    if (call->tool.len >= sizeof name) return; /* there is no such tool */
-    memcpy(name, call->tool.ptr, call->tool.len);
-    name[call->tool.len] = '\0';
-    st = hfsbi_afar_call(call, name, arguments, &result);
-    hfsbi_afar_show(call, st, &result);
+    hfsb_status      st =
+        hfsbi_mcp_remote_call(call, call->ask.tool, arguments, &result);
+    hfsbi_mcp_remote_show(call, st, &result);
     hfsb_tool_result_free(&result);
 }
 
-/* bash_output may be asked to wait: then it is asked again, not to. */
-static void hfsbi_afar_output(hfsb_mcp_call *call) {
-    hfsb_tool_result result;
-    hfsb_json_doc    doc = HFSB_INIT;
-    hfsb_status      st =
-        hfsbi_afar_call(call, "bash_output", call->arguments, &result);
-    if (st == HFSB_CANCELLED && hfsbi_afar_again(call, HFSBI_MCP_PATIENCE)) {
-        st = hfsbi_afar_with(call->arguments, "wait_ms", NULL,
-                             &call->mcp->alloc, &doc);
-        if (st == HFSB_OK) hfsbi_afar_plain(call, doc.root);
+/* bash_output may wait for output. At the deadline it is called again without
+   waiting. */
+static void hfsbi_mcp_remote_output(hfsb_mcp_call *call) {
+    const hfsb_json_value *arguments = call->ask.arguments;
+    hfsb_tool_result       result;
+    hfsb_json_doc          doc = HFSB_INIT;
+    hfsb_status            st =
+        hfsbi_mcp_remote_call(call, call->ask.tool, arguments, &result);
+    if (st == HFSB_CANCELLED &&
+        hfsbi_mcp_remote_resume(call, HFSBI_MCP_CALL_TIMED_OUT)) {
+        st = hfsbi_mcp_remote_replace(arguments, "wait_ms", NULL,
+                                      &call->mcp->alloc, &doc);
+        if (st == HFSB_OK) hfsbi_mcp_remote_plain(call, doc.root);
         else call->blocks.status = HFSB_NOMEM;
         hfsb_json_free(&doc);
     } else {
-        hfsbi_afar_show(call, st, &result);
+        hfsbi_mcp_remote_show(call, st, &result);
     }
     hfsb_tool_result_free(&result);
 }
 
-static void hfsbi_afar_running(hfsb_mcp_call *call) {
-    long long        seconds = (hfsb_clock_ms() - call->began) / 1000;
+/* ---- bash ---- */
+
+/* Answers for a command that goes on as a job. */
+static void hfsbi_mcp_remote_running(hfsb_mcp_call *call, const char *job) {
+    long long        seconds = hfsbi_mcp_remote_seconds(call);
     hfsb_tool_result so_far;
-    hfsb_status      st = hfsbi_afar_ask(call, "bash_output", &so_far);
+    hfsb_status st = hfsbi_mcp_remote_ask(call, "bash_output", job, &so_far);
     if (st == HFSB_NOMEM) call->blocks.status = HFSB_NOMEM;
     else if (st == HFSB_OK && so_far.success)
-        hfsbi_mcp_show_running(hfsb_cstr(call->job), seconds, &so_far,
+        hfsbi_mcp_show_running(hfsb_cstr(job), seconds, &so_far,
                                &call->blocks);
     else
-        hfsbi_afar_fail(call,
-                        "There was no answer from the sandbox within %lld s, "
-                        "so that it is not known whether the command runs. "
-                        "Ask for job %s with bash_output before you repeat "
-                        "it. (%s)",
-                        seconds, call->job,
-                        so_far.error.len ? so_far.error.ptr : "");
+        hfsb_mcp_fail(call,
+                      "The sandbox did not answer within %lld s; it is not "
+                      "known whether the command runs. Ask for job %s with "
+                      "bash_output before you repeat it. (%s)",
+                      seconds, job, so_far.error.len ? so_far.error.ptr : "");
     hfsb_tool_result_free(&so_far);
 }
 
-/* A command whose waiting ended early. */
-static void hfsbi_afar_left(hfsb_mcp_call *call) {
-    hfsb_tool_result killed;
-    if (hfsbi_afar_again(call, HFSBI_MCP_PATIENCE)) hfsbi_afar_running(call);
-    if (!hfsbi_afar_again(call, HFSBI_MCP_ABANDONED)) return;
-    (void)hfsbi_afar_ask(call, "kill", &killed);
-    hfsb_tool_result_free(&killed);
-}
-
-/* The id of its job: what the model gave, else one of ours. False when what it
-   gave is none; the sandbox says why. */
-static bool hfsbi_afar_name(hfsb_mcp_call *call) {
-    const hfsb_json_value *given = hfsb_json_get(call->arguments, "id");
+/* Chooses the id of the job: that of the model, else a new one. False when the
+   model's id is invalid; the sandbox refuses it with a reason. */
+static bool hfsbi_mcp_remote_job(const hfsb_json_value *arguments,
+                                 char                   job[HFSBI_JOB_ID]) {
+    const hfsb_json_value *given = hfsb_json_get(arguments, "id");
     hfsb_str               id = hfsb_json_str(given, HFSB_LIT(""));
-    char                   random[17];
-    if (id.len) {
-        if (id.len >= sizeof call->job ||
-            hfsb_str_find_byte(id, '\0') != HFSB_NPOS)
-            return false;
-        memcpy(call->job, id.ptr, id.len);
-        call->job[id.len] = '\0';
-        return true;
-    }
-    if (given && hfsb_json_type_of(given) != HFSB_JSON_NULL &&
-        hfsb_json_type_of(given) != HFSB_JSON_STRING)
+    hfsb_json_type         type = hfsb_json_type_of(given);
+    if (type != HFSB_JSON_NULL && type != HFSB_JSON_STRING) return false;
+    if (id.len >= HFSBI_JOB_ID || hfsb_str_find_byte(id, '\0') != HFSB_NPOS)
         return false;
-    hfsbi_random_hex(random, sizeof random - 1);
-    memcpy(call->job, random, HFSBI_AFAR_ID - 1);
-    call->job[HFSBI_AFAR_ID - 1] = '\0';
+    memcpy(job, id.ptr, id.len);
+    job[id.len] = '\0';
+    if (!id.len) hfsbi_random_hex(job, HFSBI_MCP_REMOTE_ID);
     return true;
 }
 
-static void hfsbi_afar_bash(hfsb_mcp_call *call) {
+static void hfsbi_mcp_remote_bash(hfsb_mcp_call *call) {
     hfsb_json_doc    doc = HFSB_INIT;
-    hfsb_tool_result result;
+    hfsb_tool_result result, killed;
     hfsb_status      st;
-    if (!hfsbi_afar_name(call)) {
-        hfsbi_afar_plain(call, call->arguments);
+    char             job[HFSBI_JOB_ID];
+    if (!hfsbi_mcp_remote_job(call->ask.arguments, job)) {
+        hfsbi_mcp_remote_plain(call, call->ask.arguments);
         return;
     }
-    st = hfsbi_afar_with(call->arguments, "id", call->job, &call->mcp->alloc,
-                         &doc);
+    st = hfsbi_mcp_remote_replace(call->ask.arguments, "id", job,
+                                  &call->mcp->alloc, &doc);
     if (st != HFSB_OK) {
         call->blocks.status = HFSB_NOMEM;
         return;
     }
-    st = hfsbi_afar_call(call, "bash", doc.root, &result);
-    if (st == HFSB_CANCELLED) hfsbi_afar_left(call);
-    else hfsbi_afar_show(call, st, &result);
+    st = hfsbi_mcp_remote_call(call, call->ask.tool, doc.root, &result);
+    if (st != HFSB_CANCELLED) hfsbi_mcp_remote_show(call, st, &result);
+    else if (hfsbi_mcp_remote_resume(call, HFSBI_MCP_CALL_TIMED_OUT))
+        hfsbi_mcp_remote_running(call, job);
+    if (st == HFSB_CANCELLED &&
+        hfsbi_mcp_remote_resume(call, HFSBI_MCP_CALL_CANCELLED)) {
+        (void)hfsbi_mcp_remote_ask(call, "kill", job, &killed);
+        hfsb_tool_result_free(&killed);
+    }
     hfsb_tool_result_free(&result);
     hfsb_json_free(&doc);
 }
 
-/* True once there is a sandbox; else what is the matter was said. */
-static bool hfsbi_afar_ready(hfsb_mcp_call *call) {
+/* ---- hooks ---- */
+
+/* Waits for the sandbox; false when the call was answered with a failure. */
+static bool hfsbi_mcp_remote_ready(hfsb_mcp_call *call) {
     hfsb_err    err = HFSB_INIT;
     hfsb_status st =
-        hfsb_session_wait_ready(call->mcp->remote, call->cancel, &err);
+        hfsb_session_wait_ready(call->mcp->remote.session, call->cancel, &err);
     if (st == HFSB_OK) return true;
     if (st == HFSB_CANCELLED)
-        hfsbi_afar_fail(call, "The sandbox is still starting, which can take "
-                              "minutes; nothing was run. Call again.");
-    else hfsbi_afar_fail(call, "%s", err.msg);
+        hfsb_mcp_fail(call, "The sandbox is still starting, which can take "
+                            "minutes; nothing was run. Call again.");
+    else hfsb_mcp_fail(call, "%s", err.msg);
     return false;
 }
 
-/* In a thread. */
-static void hfsbi_mcp_run_remote(hfsb_mcp_call *call) {
-    if (hfsbi_afar_is(call, "plan_tool") ||
-        hfsbi_afar_is(call, "sandbox_create") ||
-        hfsbi_afar_is(call, "hf_jobs")) /* it may need none */
-        hfsbi_afar_plain(call, call->arguments);
-    else if (!hfsbi_afar_ready(call)) return;
-    else if (hfsbi_afar_is(call, "bash")) hfsbi_afar_bash(call);
-    else if (hfsbi_afar_is(call, "bash_output")) hfsbi_afar_output(call);
-    else hfsbi_afar_plain(call, call->arguments);
+/* Runs a call, in its thread. The first three tools need no sandbox. */
+static void hfsbi_mcp_remote_run(hfsb_mcp_call *call) {
+    if (hfsbi_mcp_call_is(call, "plan_tool") ||
+        hfsbi_mcp_call_is(call, "sandbox_create") ||
+        hfsbi_mcp_call_is(call, "hf_jobs"))
+        hfsbi_mcp_remote_plain(call, call->ask.arguments);
+    else if (!hfsbi_mcp_remote_ready(call)) return;
+    else if (hfsbi_mcp_call_is(call, "bash")) hfsbi_mcp_remote_bash(call);
+    else if (hfsbi_mcp_call_is(call, "bash_output"))
+        hfsbi_mcp_remote_output(call);
+    else hfsbi_mcp_remote_plain(call, call->ask.arguments);
 }
 
-/* In the loop. To end a sandbox_create would delete what it is making, so it
-   goes on without its client. */
-static bool hfsbi_mcp_late_remote(hfsb_mcp_call *call, hfsbi_mcp_blocks *out) {
-    if (!hfsbi_afar_is(call, "sandbox_create")) return false;
+/* To cancel sandbox_create would delete the sandbox, so it goes on. */
+static bool hfsbi_mcp_remote_on_deadline(hfsb_mcp_call    *call,
+                                         hfsbi_mcp_blocks *out) {
+    if (!hfsbi_mcp_call_is(call, "sandbox_create")) return false;
     hfsbi_mcp_add_text(
         out, HFSB_LIT("The sandbox is still being made, which can take "
                       "minutes. Other calls wait for it; or call "
@@ -9856,14 +9732,11 @@ static bool hfsbi_mcp_late_remote(hfsb_mcp_call *call, hfsbi_mcp_blocks *out) {
     return true;
 }
 
-/* ---- setting it up ---- */
-
-static const char hfsbi_afar_words[] =
+static const char hfsbi_mcp_remote_instructions[] =
     "The tools work in a sandbox: a private Space of the Hugging Face Hub, a "
     "Linux machine of its own, not the user's. It is started when the session "
     "begins, which takes a minute or more, and deleted with all its files "
-    "when "
-    "the session ends: push what is to be kept to the Hub.";
+    "when the session ends: push what is to be kept to the Hub.";
 
 hfsb_status hfsb_mcp_use_session(hfsb_mcp *mcp, hfsb_session *session,
                                  hfsb_err *err) {
@@ -9878,11 +9751,11 @@ hfsb_status hfsb_mcp_use_session(hfsb_mcp *mcp, hfsb_session *session,
     if (st == HFSB_OK) st = hfsbi_mcp_offer(mcp, hfsb_buf_str(&all), err);
     hfsb_buf_free(&all);
     if (st != HFSB_OK) return st;
-    st = hfsbi_mcp_instruct(mcp, hfsb_cstr(hfsbi_afar_words));
+    st = hfsbi_mcp_instruct(mcp, hfsb_cstr(hfsbi_mcp_remote_instructions));
     if (st != HFSB_OK) return hfsbi_fail_status(err, st, "Using the session");
-    mcp->remote = session;
-    mcp->run_remote = hfsbi_mcp_run_remote;
-    mcp->late_remote = hfsbi_mcp_late_remote;
+    mcp->remote.session = session;
+    mcp->remote.run = hfsbi_mcp_remote_run;
+    mcp->remote.on_deadline = hfsbi_mcp_remote_on_deadline;
     return hfsbi_ok(err);
 }
 

@@ -1,47 +1,77 @@
-/* list.c - tools of the program's own over MCP: added, and what
-   their functions say. */
+/* list.c - the tools and the instructions that clients are offered.
+
+   The list is made before the server serves and never changes afterwards, so
+   calls may point into it. It has two parts, in this order:
+
+       built_in   pointers into one document with the definitions of all
+                  built-in tools, local or remote; options choose among them
+       own        tools of the program: a definition and a function
+
+   Each name occurs once. tools/list sends a text that is printed whenever the
+   list changes. */
 #include "mcp_private.h"
 
-/* ==== server mcp list ==== */
+/* ---- definitions ---- */
 
-/* the tools that a server of MCP offers. */
+static hfsb_str hfsbi_mcp_tool_name(const hfsb_json_value *definition) {
+    return hfsb_json_str(hfsb_json_get(definition, "name"), HFSB_LIT(""));
+}
 
-/* ---- names ---- */
+/* True when a tool changes nothing. bash_output counts as changing: without
+   bash it has nothing to show. */
+static bool hfsbi_mcp_only_reads(const hfsb_json_value *definition) {
+    const hfsb_json_value *hints = hfsb_json_get(definition, "annotations");
+    return !hfsb_str_equal(hfsbi_mcp_tool_name(definition),
+                           HFSB_LIT("bash_output")) &&
+           hfsb_json_bool(hfsb_json_get(hints, "readOnlyHint"), false);
+}
 
-/* Takes the next name off a list with commas; false at its end. */
-static bool hfsbi_mcp_next_name(hfsb_str *rest, hfsb_str *name) {
-    while (rest->len) {
-        size_t end = hfsb_str_find_byte(*rest, ',');
-        *name = hfsbi_trim(hfsb_str_slice(*rest, 0, end));
-        *rest = end == HFSB_NPOS ? HFSB_LIT("")
-                                 : hfsb_str_slice(*rest, end + 1, rest->len);
-        if (name->len) return true;
+HFSBI_FN bool hfsbi_mcp_list_find(const hfsbi_mcp_list *list, hfsb_str name,
+                                  const hfsbi_mcp_tool **own) {
+    size_t i;
+    if (own) *own = NULL;
+    for (i = 0; i < list->built_in_count; i++)
+        if (hfsb_str_equal(hfsbi_mcp_tool_name(list->built_in[i]), name))
+            return true;
+    for (i = 0; i < list->own_count; i++) {
+        const hfsbi_mcp_tool *tool = &list->own[i];
+        if (!hfsb_str_equal(hfsbi_mcp_tool_name(tool->definition.root), name))
+            continue;
+        if (own) *own = tool;
+        return true;
     }
     return false;
 }
 
-static hfsb_str hfsbi_mcp_tool_name(const hfsb_json_value *tool) {
-    return hfsb_json_str(hfsb_json_get(tool, "name"), HFSB_LIT(""));
+HFSBI_FN hfsb_status hfsbi_mcp_list_print(const hfsbi_mcp_list *list,
+                                          hfsb_buf             *out) {
+    hfsb_json_writer w;
+    size_t           i;
+    hfsb_json_writer_init(&w, out, NULL);
+    hfsb_json_put_array(&w);
+    for (i = 0; i < list->built_in_count; i++)
+        hfsb_json_put_value(&w, list->built_in[i]);
+    for (i = 0; i < list->own_count; i++)
+        hfsb_json_put_value(&w, list->own[i].definition.root);
+    hfsb_json_put_end(&w);
+    return hfsb_json_writer_finish(&w, NULL);
 }
 
-static const hfsb_json_value *hfsbi_mcp_find_tool(const hfsb_json_value *all,
-                                                  hfsb_str name) {
-    hfsb_json_iter it = hfsb_json_begin(all);
-    while (hfsb_json_next(&it))
-        if (hfsb_str_equal(hfsbi_mcp_tool_name(it.value), name))
-            return it.value;
-    return NULL;
+HFSBI_FN void hfsbi_mcp_list_free(hfsbi_mcp_list *list) {
+    size_t i;
+    for (i = 0; i < list->own_count; i++)
+        hfsb_json_free(&list->own[i].definition);
+    if (list->own)
+        hfsbi_array_free(&list->alloc, list->own, list->own_cap,
+                         sizeof *list->own);
+    if (list->built_in)
+        hfsbi_array_free(&list->alloc, (void *)list->built_in,
+                         hfsb_json_count(list->doc.root),
+                         sizeof *list->built_in);
+    hfsb_json_free(&list->doc);
 }
 
-/* It changes nothing. bash_output counts as one that does: without bash there
-   is nothing it could show. */
-static bool hfsbi_mcp_only_reads(const hfsb_json_value *tool) {
-    return !hfsb_str_equal(hfsbi_mcp_tool_name(tool),
-                           HFSB_LIT("bash_output")) &&
-           hfsb_json_bool(hfsb_json_get(hfsb_json_get(tool, "annotations"),
-                                        "readOnlyHint"),
-                          false);
-}
+/* ---- choosing built-in tools ---- */
 
 static hfsb_status hfsbi_mcp_no_tool(const hfsb_json_value *all, hfsb_str name,
                                      hfsb_err *err) {
@@ -58,96 +88,99 @@ static hfsb_status hfsbi_mcp_no_tool(const hfsb_json_value *all, hfsb_str name,
     return HFSB_ARG;
 }
 
-/* Every name that was asked for is one that may be offered. */
-static hfsb_status hfsbi_mcp_check_names(const hfsb_json_value  *all,
-                                         const hfsbi_mcp_choice *choice,
-                                         hfsb_err               *err) {
-    hfsb_str only = choice->only, name;
-    while (hfsbi_mcp_next_name(&only, &name)) {
-        const hfsb_json_value *tool = hfsbi_mcp_find_tool(all, name);
-        if (!tool) return hfsbi_mcp_no_tool(all, name, err);
-        if (!choice->read_only || hfsbi_mcp_only_reads(tool)) continue;
+/* Checks that every name in `only` may be offered. *any: there are names. */
+static hfsb_status hfsbi_mcp_check_names(const hfsbi_mcp_list  *list,
+                                         const hfsb_json_value *all,
+                                         hfsb_str only, bool *any,
+                                         hfsb_err *err) {
+    hfsb_str name;
+    *any = false;
+    while (hfsbi_list_next(&only, ',', &name)) {
+        hfsb_json_iter it = hfsb_json_begin(all);
+        bool           found = false;
+        name = hfsbi_trim(name);
+        if (!name.len) continue;
+        *any = true;
+        while (!found && hfsb_json_next(&it))
+            found = hfsb_str_equal(hfsbi_mcp_tool_name(it.value), name);
+        if (!found) return hfsbi_mcp_no_tool(all, name, err);
+        if (!list->read_only || hfsbi_mcp_only_reads(it.value)) continue;
         hfsbi_fail(err, HFSB_ARG, 0, "The tool \"");
         hfsbi_err_quote(err, name, 64);
-        hfsbi_err_add(err, "\" is not one of those that only read: leave it "
-                           "out, or do not ask for read-only tools.");
+        hfsbi_err_add(err, "\" is not read-only: leave it out, or do not ask "
+                           "for read-only tools.");
         return HFSB_ARG;
     }
     return HFSB_OK;
 }
 
-/* Without a list of names, all but exists: read says the same and more, and
-   every definition is paid for in each request of a model. */
-static bool hfsbi_mcp_chosen(const hfsb_json_value  *tool,
-                             const hfsbi_mcp_choice *choice) {
-    hfsb_str name = hfsbi_mcp_tool_name(tool), rest = choice->only, one;
-    bool     named = false, any = false;
-    while (hfsbi_mcp_next_name(&rest, &one)) {
-        any = true;
-        named = named || hfsb_str_equal(one, name);
+static bool hfsbi_mcp_is_named(hfsb_str only, hfsb_str name) {
+    hfsb_str one;
+    while (hfsbi_list_next(&only, ',', &one))
+        if (hfsb_str_equal(hfsbi_trim(one), name)) return true;
+    return false;
+}
+
+/* Fills next->built_in from next->doc. Without names that is every tool but
+   exists: read reports the same and more, and each definition costs tokens in
+   every request of a model. */
+static hfsb_status hfsbi_mcp_pick(const hfsbi_mcp_list *list, hfsb_str only,
+                                  bool any, hfsbi_mcp_list *next,
+                                  hfsb_err *err) {
+    hfsb_json_iter it = hfsb_json_begin(next->doc.root);
+    size_t         i;
+    while (hfsb_json_next(&it)) {
+        hfsb_str name = hfsbi_mcp_tool_name(it.value);
+        bool     wanted = any ? hfsbi_mcp_is_named(only, name)
+                              : !hfsb_str_equal(name, HFSB_LIT("exists"));
+        if (wanted && (!list->read_only || hfsbi_mcp_only_reads(it.value)))
+            next->built_in[next->built_in_count++] = it.value;
     }
-    if (any ? !named : hfsb_str_equal(name, HFSB_LIT("exists"))) return false;
-    return !choice->read_only || hfsbi_mcp_only_reads(tool);
-}
-
-/* ---- the list ---- */
-
-/* Puts `more`, definitions each with a comma before it, at the end of *list.
-   Nothing has changed when it fails. */
-static hfsb_status hfsbi_mcp_join(hfsb_buf *list, hfsb_str more) {
-    bool        first = list->len <= 2; /* "" or "[]" */
-    size_t      mark;
-    hfsb_status st = hfsb_buf_reserve(list, more.len + 2);
-    if (st != HFSB_OK) return st;
-    hfsb_buf_truncate(list, first ? 0 : list->len - 1);
-    mark = list->len;
-    if (first) hfsb_buf_append_byte(list, '[');
-    hfsb_buf_append(list, hfsb_str_slice(more, first ? 1 : 0, more.len));
-    hfsb_buf_append_byte(list, ']');
-    return hfsb_buf_finish(list, mark);
-}
-
-static hfsb_status hfsbi_mcp_pick(const hfsb_json_value  *all,
-                                  const hfsbi_mcp_choice *choice,
-                                  hfsb_buf *list, hfsb_err *err) {
-    hfsb_buf       more = HFSB_INIT;
-    hfsb_json_iter it = hfsb_json_begin(all);
-    hfsb_status    st = HFSB_OK;
-    more.alloc = list->alloc;
-    while (st == HFSB_OK && hfsb_json_next(&it)) {
-        if (!hfsbi_mcp_chosen(it.value, choice)) continue;
-        st = hfsb_buf_append_byte(&more, ',');
-        if (st == HFSB_OK) st = hfsb_json_write(it.value, NULL, &more, NULL);
+    for (i = 0; i < list->own_count; i++) {
+        hfsb_str name = hfsbi_mcp_tool_name(list->own[i].definition.root);
+        if (hfsbi_mcp_list_find(next, name, NULL))
+            return hfsbi_fail(err, HFSB_ARG, 0,
+                              "There is a tool \"%.*s\" already.",
+                              (int)name.len, name.ptr);
     }
-    if (st == HFSB_OK) st = hfsbi_mcp_join(list, hfsb_buf_str(&more));
-    hfsb_buf_free(&more);
-    return st == HFSB_OK ? hfsbi_ok(err)
-                         : hfsbi_fail_status(err, st, "The list of tools");
+    return HFSB_OK;
 }
 
-HFSBI_FN hfsb_status hfsbi_mcp_choose(hfsb_str                all,
-                                      const hfsbi_mcp_choice *choice,
-                                      hfsb_buf *list, hfsb_err *err) {
-    hfsb_json_doc doc = HFSB_INIT;
-    hfsb_status   st;
-    doc.alloc = list->alloc;
-    st = hfsb_json_parse(all, NULL, &doc, err);
+HFSBI_FN hfsb_status hfsbi_mcp_list_choose(hfsbi_mcp_list *list, hfsb_str all,
+                                           hfsb_str only, hfsb_err *err) {
+    hfsbi_mcp_list next = HFSB_INIT, old;
+    hfsb_status    st;
+    bool           any;
+    next.alloc = next.doc.alloc = list->alloc;
+    st = hfsb_json_parse(all, NULL, &next.doc, err);
     if (st != HFSB_OK) return st;
-    st = hfsbi_mcp_check_names(doc.root, choice, err);
-    if (st == HFSB_OK) st = hfsbi_mcp_pick(doc.root, choice, list, err);
-    hfsb_json_free(&doc);
+    next.built_in = (const hfsb_json_value **)hfsbi_array(
+        &next.alloc, hfsb_json_count(next.doc.root), sizeof *next.built_in);
+    st = next.built_in
+             ? hfsbi_mcp_check_names(list, next.doc.root, only, &any, err)
+             : hfsbi_fail_status(err, HFSB_NOMEM, "The list of tools");
+    if (st == HFSB_OK) st = hfsbi_mcp_pick(list, only, any, &next, err);
+    if (st == HFSB_OK) { /* the new tools stay, the old ones are freed */
+        old = next;
+        old.doc = list->doc;
+        old.built_in = list->built_in;
+        list->doc = next.doc;
+        list->built_in = next.built_in;
+        list->built_in_count = next.built_in_count;
+        next = old;
+    }
+    hfsbi_mcp_list_free(&next);
     return st;
 }
 
-/* ---- tools of the program's own ---- */
+/* ---- tools of the program ---- */
 
-static hfsb_status hfsbi_mcp_check_name(const char *name, hfsb_str list,
-                                        hfsb_err *err) {
+static hfsb_status hfsbi_mcp_check_name(const hfsbi_mcp_list *list,
+                                        const char *name, hfsb_err *err) {
     static const char allowed[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
                                   "abcdefghijklmnopqrstuvwxyz0123456789_-";
-    size_t            n = name ? strlen(name) : 0, good = 0;
-    while (good < n && strchr(allowed, name[good])) good++;
-    if (n == 0 || n > 64 || good < n) {
+    size_t            n = name ? strlen(name) : 0;
+    if (n == 0 || n > 64 || strspn(name, allowed) < n) {
         hfsbi_fail(err, HFSB_ARG, 0,
                    "The name of a tool must have 1 to 64 letters, digits, _ "
                    "and -, not \"");
@@ -155,18 +188,18 @@ static hfsb_status hfsbi_mcp_check_name(const char *name, hfsb_str list,
         hfsbi_err_add(err, "\".");
         return HFSB_ARG;
     }
-    if (!hfsbi_mcp_lists(list, hfsb_cstr(name))) return HFSB_OK;
+    if (!hfsbi_mcp_list_find(list, hfsb_cstr(name), NULL)) return HFSB_OK;
     return hfsbi_fail(err, HFSB_ARG, 0, "There is a tool \"%s\" already.",
                       name);
 }
 
-/* Parses a text of the program's that must be a JSON object. */
+/* Parses a text of the program that must be a JSON object. */
 static hfsb_status hfsbi_mcp_read_object(const char *tool, const char *what,
                                          const char *text, hfsb_json_doc *doc,
                                          hfsb_err *err) {
     hfsb_err    why = HFSB_INIT;
     hfsb_status st = hfsb_json_parse(hfsb_cstr(text), NULL, doc, &why);
-    if (st == HFSB_NOMEM) return hfsbi_fail_status(err, st, "A tool");
+    if (st == HFSB_NOMEM) return hfsbi_fail_status(err, st, "Adding a tool");
     if (st != HFSB_OK)
         return hfsbi_fail(err, HFSB_ARG, 0, "The %s of \"%s\": %s", what, tool,
                           why.msg);
@@ -176,306 +209,145 @@ static hfsb_status hfsbi_mcp_read_object(const char *tool, const char *what,
                       tool, hfsb_json_type_name(hfsb_json_type_of(doc->root)));
 }
 
-static void hfsbi_mcp_write_tool(const hfsb_mcp_tool   *tool,
-                                 const hfsb_json_value *schema,
-                                 const hfsb_json_value *hints,
-                                 hfsb_json_writer      *w) {
-    hfsb_json_put_object(w);
-    hfsbi_put_member_str(w, "name", hfsb_cstr(tool->name));
-    if (tool->title) hfsbi_put_member_str(w, "title", hfsb_cstr(tool->title));
-    if (tool->description)
-        hfsbi_put_member_str(w, "description", hfsb_cstr(tool->description));
-    hfsb_json_put_key(w, HFSB_LIT("inputSchema"));
-    hfsb_json_put_value(w, schema);
-    hfsb_json_put_key(w, HFSB_LIT("annotations"));
-    hfsb_json_put_value(w, hints);
-    hfsb_json_put_end(w);
+/* Reads schema and annotations. Hosts drop a server when the type of one of
+   its schemas is not "object". */
+static hfsb_status hfsbi_mcp_read_tool(const hfsb_mcp_tool *tool,
+                                       hfsb_json_doc       *schema,
+                                       hfsb_json_doc *hints, hfsb_err *err) {
+    static const char nothing[] = "{\"type\":\"object\",\"properties\":{},"
+                                  "\"additionalProperties\":false}";
+    hfsb_status       st = hfsbi_mcp_read_object(
+              tool->name, "schema", tool->schema ? tool->schema : nothing, schema,
+              err);
+    hfsb_str type =
+        hfsb_json_str(hfsb_json_get(schema->root, "type"), HFSB_LIT(""));
+    if (st != HFSB_OK) return st;
+    if (!hfsb_str_equal(type, HFSB_LIT("object")))
+        return hfsbi_fail(err, HFSB_ARG, 0,
+                          "The schema of \"%s\" must have \"type\": "
+                          "\"object\".",
+                          tool->name);
+    return hfsbi_mcp_read_object(
+        tool->name, "annotations",
+        tool->annotations ? tool->annotations : "{\"readOnlyHint\":false}",
+        hints, err);
 }
 
-static hfsb_status hfsbi_mcp_add_definition(const hfsb_mcp_tool   *tool,
-                                            const hfsb_json_value *schema,
-                                            const hfsb_json_value *hints,
-                                            hfsb_buf *list, hfsb_err *err) {
-    hfsb_buf         more = HFSB_INIT;
+/* Writes the definition and parses it into *out, which then owns a copy of all
+   texts. HFSB_OK, HFSB_NOMEM. */
+static hfsb_status hfsbi_mcp_define(const hfsb_mcp_tool   *tool,
+                                    const hfsb_json_value *schema,
+                                    const hfsb_json_value *hints,
+                                    hfsb_json_doc         *out) {
+    hfsb_buf         text = HFSB_INIT;
     hfsb_json_writer w;
     hfsb_status      st;
-    more.alloc = list->alloc;
-    st = hfsb_buf_append_byte(&more, ',');
-    hfsb_json_writer_init(&w, &more, NULL);
-    hfsbi_mcp_write_tool(tool, schema, hints, &w);
-    if (st == HFSB_OK) st = hfsb_json_writer_finish(&w, NULL);
-    if (st == HFSB_OK) st = hfsbi_mcp_join(list, hfsb_buf_str(&more));
-    hfsb_buf_free(&more);
-    return st == HFSB_OK ? hfsbi_ok(err)
-                         : hfsbi_fail_status(err, st, "A tool");
-}
-
-HFSBI_FN hfsb_status hfsbi_mcp_define(const hfsb_mcp_tool *tool,
-                                      hfsb_buf *list, hfsb_err *err) {
-    const char *schema = tool->schema
-                             ? tool->schema
-                             : "{\"type\":\"object\",\"properties\":{},"
-                               "\"additionalProperties\":false}";
-    const char *hints =
-        tool->annotations ? tool->annotations : "{\"readOnlyHint\":false}";
-    hfsb_json_doc shape = HFSB_INIT, doc = HFSB_INIT;
-    hfsb_status st = hfsbi_mcp_check_name(tool->name, hfsb_buf_str(list), err);
-    shape.alloc = doc.alloc = list->alloc;
+    text.alloc = out->alloc;
+    hfsb_json_writer_init(&w, &text, NULL);
+    hfsb_json_put_object(&w);
+    hfsbi_put_member_str(&w, "name", hfsb_cstr(tool->name));
+    if (tool->title) hfsbi_put_member_str(&w, "title", hfsb_cstr(tool->title));
+    if (tool->description)
+        hfsbi_put_member_str(&w, "description", hfsb_cstr(tool->description));
+    hfsb_json_put_key(&w, HFSB_LIT("inputSchema"));
+    hfsb_json_put_value(&w, schema);
+    hfsb_json_put_key(&w, HFSB_LIT("annotations"));
+    hfsb_json_put_value(&w, hints);
+    hfsb_json_put_end(&w);
+    st = hfsb_json_writer_finish(&w, NULL);
     if (st == HFSB_OK)
-        st = hfsbi_mcp_read_object(tool->name, "schema", schema, &shape, err);
-    /* hosts drop a server one of whose schemas has another type */
-    if (st == HFSB_OK &&
-        !hfsb_str_equal(
-            hfsb_json_str(hfsb_json_get(shape.root, "type"), HFSB_LIT("")),
-            HFSB_LIT("object")))
-        st = hfsbi_fail(err, HFSB_ARG, 0,
-                        "The schema of \"%s\" must have \"type\": "
-                        "\"object\".",
-                        tool->name);
-    if (st == HFSB_OK)
-        st =
-            hfsbi_mcp_read_object(tool->name, "annotations", hints, &doc, err);
-    if (st == HFSB_OK)
-        st = hfsbi_mcp_add_definition(tool, shape.root, doc.root, list, err);
-    hfsb_json_free(&shape);
-    hfsb_json_free(&doc);
+        st = hfsb_json_parse(hfsb_buf_str(&text), NULL, out, NULL);
+    hfsb_buf_free(&text);
     return st;
 }
 
-/* ---- whether there is one ---- */
-
-/* Behind the string that begins at `at`, with its quote; *inside is what is
-   between the quotes, not decoded. */
-static size_t hfsbi_mcp_skip_string(hfsb_str s, size_t at, hfsb_str *inside) {
-    size_t from = ++at;
-    while (at < s.len && s.ptr[at] != '"') at += s.ptr[at] == '\\' ? 2 : 1;
-    *inside = hfsb_str_slice(s, from, at);
-    return at + 1;
+/* Appends a checked tool to the list. HFSB_OK, HFSB_NOMEM. */
+static hfsb_status hfsbi_mcp_list_append(hfsbi_mcp_list        *list,
+                                         const hfsb_mcp_tool   *tool,
+                                         const hfsb_json_value *schema,
+                                         const hfsb_json_value *hints) {
+    hfsbi_mcp_tool  copy = HFSB_INIT;
+    hfsb_status     st;
+    hfsbi_mcp_tool *grown = (hfsbi_mcp_tool *)hfsbi_array_grow(
+        &list->alloc, list->own, &list->own_cap, list->own_count + 1,
+        sizeof *grown);
+    if (!grown) return HFSB_NOMEM;
+    list->own = grown;
+    copy.fn = tool->fn;
+    copy.user = tool->user;
+    copy.definition.alloc = list->alloc;
+    st = hfsbi_mcp_define(tool, schema, hints, &copy.definition);
+    if (st != HFSB_OK) return st;
+    if (list->read_only && !hfsbi_mcp_only_reads(copy.definition.root))
+        hfsb_json_free(&copy.definition);
+    else list->own[list->own_count++] = copy;
+    return HFSB_OK;
 }
 
-/* The text is walked as it is, without memory, for this is asked in every
-   call: a key "name" of an object in the array, and the string behind it.
-   Names have no escapes. */
-HFSBI_FN bool hfsbi_mcp_lists(hfsb_str list, hfsb_str name) {
-    size_t   depth = 0, at = 0;
-    bool     key = false; /* the last string was "name" */
-    hfsb_str text;
-    while (at < list.len) {
-        switch (list.ptr[at]) {
-        case '"':
-            at = hfsbi_mcp_skip_string(list, at, &text);
-            if (depth != 2) continue;
-            if (key && hfsb_str_equal(text, name)) return true;
-            key = at < list.len && list.ptr[at] == ':' &&
-                  hfsb_str_equal(text, HFSB_LIT("name"));
-            continue;
-        case '{':
-        case '[': depth++; break;
-        case '}':
-        case ']': depth--; break;
-        default: break;
-        }
-        at++;
+HFSBI_FN hfsb_status hfsbi_mcp_list_add(hfsbi_mcp_list      *list,
+                                        const hfsb_mcp_tool *tool,
+                                        hfsb_err            *err) {
+    hfsb_json_doc schema = HFSB_INIT, hints = HFSB_INIT;
+    hfsb_status   st = hfsbi_mcp_check_name(list, tool->name, err);
+    if (st != HFSB_OK) return st;
+    schema.alloc = hints.alloc = list->alloc;
+    st = hfsbi_mcp_read_tool(tool, &schema, &hints, err);
+    if (st == HFSB_OK) {
+        st = hfsbi_mcp_list_append(list, tool, schema.root, hints.root);
+        if (st != HFSB_OK) hfsbi_fail_status(err, st, "Adding a tool");
     }
-    return false;
-}
-
-/* ---- the tools ---- */
-
-HFSBI_FN const hfsb_mcp_tool *hfsbi_mcp_own(const hfsb_mcp *mcp,
-                                            hfsb_str        name) {
-    size_t i;
-    for (i = 0; i < mcp->own_count; i++)
-        if (hfsb_str_equal(hfsb_cstr(mcp->own[i].name), name))
-            return &mcp->own[i];
-    return NULL;
-}
-
-static void hfsbi_mcp_own_drop(hfsb_mcp *mcp, const char *text) {
-    if (text)
-        hfsbi_array_free(&mcp->alloc, (void *)(uintptr_t)text,
-                         strlen(text) + 1, 1);
-}
-
-static void hfsbi_mcp_own_clear(hfsb_mcp *mcp, hfsb_mcp_tool *tool) {
-    hfsbi_mcp_own_drop(mcp, tool->name);
-    hfsbi_mcp_own_drop(mcp, tool->title);
-    hfsbi_mcp_own_drop(mcp, tool->description);
-    hfsbi_mcp_own_drop(mcp, tool->schema);
-    hfsbi_mcp_own_drop(mcp, tool->annotations);
-}
-
-HFSBI_FN void hfsbi_mcp_own_free(hfsb_mcp *mcp) {
-    size_t i;
-    for (i = 0; i < mcp->own_count; i++)
-        hfsbi_mcp_own_clear(mcp, &mcp->own[i]);
-    hfsbi_array_free(&mcp->alloc, mcp->own, mcp->own_cap, sizeof *mcp->own);
-}
-
-/* A copy of *text in its place; false without memory. */
-static bool hfsbi_mcp_own_copy(hfsb_mcp *mcp, const char *from,
-                               const char **text) {
-    *text = from ? hfsbi_terminated(&mcp->alloc, hfsb_cstr(from)) : NULL;
-    return *text || !from;
-}
-
-static bool hfsbi_mcp_own_fill(hfsb_mcp *mcp, const hfsb_mcp_tool *from,
-                               hfsb_mcp_tool *to) {
-    bool ok;
-    memset(to, 0, sizeof *to);
-    to->fn = from->fn;
-    to->user = from->user;
-    ok = hfsbi_mcp_own_copy(mcp, from->name, &to->name);
-    ok = hfsbi_mcp_own_copy(mcp, from->title, &to->title) && ok;
-    ok = hfsbi_mcp_own_copy(mcp, from->description, &to->description) && ok;
-    ok = hfsbi_mcp_own_copy(mcp, from->schema, &to->schema) && ok;
-    ok = hfsbi_mcp_own_copy(mcp, from->annotations, &to->annotations) && ok;
-    if (!ok) hfsbi_mcp_own_clear(mcp, to);
-    return ok;
-}
-
-/* A tool that may change something, when none of these is wanted: it is
-   checked as any other, and left out. */
-static hfsb_status hfsbi_mcp_own_leave(hfsb_mcp            *mcp,
-                                       const hfsb_mcp_tool *tool, bool *leave,
-                                       hfsb_err *err) {
-    hfsb_json_doc doc = HFSB_INIT;
-    hfsb_buf      list = HFSB_INIT;
-    hfsb_status   st;
-    *leave = false;
-    if (!mcp->choice.read_only) return HFSB_OK;
-    doc.alloc = list.alloc = mcp->alloc;
-    st = hfsbi_mcp_define(tool, &list, err);
-    if (st == HFSB_OK && tool->annotations)
-        st = hfsb_json_parse(hfsb_cstr(tool->annotations), NULL, &doc, err);
-    *leave = !hfsb_json_bool(hfsb_json_get(doc.root, "readOnlyHint"), false);
-    hfsb_json_free(&doc);
-    hfsb_buf_free(&list);
+    hfsb_json_free(&schema);
+    hfsb_json_free(&hints);
     return st;
 }
 
-/* Room in the array first: nothing fails once the list has it. */
-hfsb_status hfsb_mcp_add_tool(hfsb_mcp *mcp, const hfsb_mcp_tool *tool,
-                              hfsb_err *err) {
-    hfsb_mcp_tool *grown, copy;
-    hfsb_status    st;
-    bool           leave;
-    if (!tool->name || !tool->fn)
-        return hfsbi_fail(err, HFSB_ARG, 0,
-                          "A tool has a name and a function.");
-    if (hfsbi_mcp_lists(hfsb_buf_str(&mcp->about.tools),
-                        hfsb_cstr(tool->name)))
-        return hfsbi_fail(err, HFSB_ARG, 0,
-                          "There is a tool of the name %.64s already.",
-                          tool->name);
-    st = hfsbi_mcp_own_leave(mcp, tool, &leave, err);
-    if (st != HFSB_OK || leave) return st;
-    grown =
-        (hfsb_mcp_tool *)hfsbi_array_grow(&mcp->alloc, mcp->own, &mcp->own_cap,
-                                          mcp->own_count + 1, sizeof *grown);
-    if (grown) mcp->own = grown;
-    if (!grown || !hfsbi_mcp_own_fill(mcp, tool, &copy))
-        return hfsbi_fail_status(err, HFSB_NOMEM, "Adding a tool");
-    st = hfsbi_mcp_define(tool, &mcp->about.tools, err);
+/* ---- of the object ---- */
+
+/* Prints the list for tools/list. HFSB_OK, or HFSB_NOMEM with the old text. */
+static hfsb_status hfsbi_mcp_reprint(hfsb_mcp *mcp) {
+    hfsb_buf    text = HFSB_INIT;
+    hfsb_status st;
+    text.alloc = mcp->alloc;
+    st = hfsbi_mcp_list_print(&mcp->list, &text);
     if (st != HFSB_OK) {
-        hfsbi_mcp_own_clear(mcp, &copy);
+        hfsb_buf_free(&text);
         return st;
     }
-    mcp->own[mcp->own_count++] = copy;
-    return hfsbi_ok(err);
+    hfsb_buf_free(&mcp->about.tools);
+    mcp->about.tools = text;
+    return HFSB_OK;
 }
 
-/* ---- what they say ---- */
-
-static void hfsbi_mcp_say_text(hfsb_mcp_call *call, const char *format,
-                               va_list ap) {
-    hfsb_buf text = HFSB_INIT;
-    text.alloc = call->mcp->alloc;
-    if (hfsbi_buf_vprintf(&text, format, ap) == HFSB_OK)
-        hfsbi_mcp_add_text(&call->blocks, hfsb_buf_str(&text));
-    else call->blocks.status = HFSB_NOMEM;
-    hfsb_buf_free(&text);
+HFSBI_FN hfsb_status hfsbi_mcp_offer(hfsb_mcp *mcp, hfsb_str all,
+                                     hfsb_err *err) {
+    hfsb_status st =
+        hfsbi_mcp_list_choose(&mcp->list, all, hfsb_buf_str(&mcp->only), err);
+    if (st != HFSB_OK) return st;
+    st = hfsbi_mcp_reprint(mcp);
+    return st == HFSB_OK ? hfsbi_ok(err)
+                         : hfsbi_fail_status(err, st, "The list of tools");
 }
 
-void hfsb_mcp_text(hfsb_mcp_call *call, const char *format, ...) {
-    va_list ap;
-    va_start(ap, format);
-    hfsbi_mcp_say_text(call, format, ap);
-    va_end(ap);
+HFSBI_FN hfsb_status hfsbi_mcp_instruct(hfsb_mcp *mcp, hfsb_str ours) {
+    hfsb_buf *out = &mcp->about.instructions;
+    hfsb_buf_truncate(out, 0);
+    hfsb_buf_append(out, ours);
+    if (ours.len && mcp->instructions.len) hfsb_buf_append_byte(out, '\n');
+    hfsb_buf_append(out, hfsb_buf_str(&mcp->instructions));
+    return hfsb_buf_finish(out, 0);
 }
 
-void hfsb_mcp_str(hfsb_mcp_call *call, hfsb_str text) {
-    hfsbi_mcp_add_text(&call->blocks, text);
-}
-
-static void hfsbi_mcp_say_data(hfsb_mcp_call *call, const char *type,
-                               const char *mime_type, hfsb_str data) {
-    hfsb_buf text = HFSB_INIT;
-    text.alloc = call->mcp->alloc;
-    if (hfsb_base64_encode(data, &text) == HFSB_OK)
-        hfsbi_mcp_add_data(&call->blocks, type, hfsb_cstr(mime_type),
-                           hfsb_buf_str(&text));
-    else call->blocks.status = HFSB_NOMEM;
-    hfsb_buf_free(&text);
-}
-
-void hfsb_mcp_image(hfsb_mcp_call *call, const char *mime_type,
-                    hfsb_str data) {
-    hfsbi_mcp_say_data(call, "image", mime_type, data);
-}
-
-void hfsb_mcp_audio(hfsb_mcp_call *call, const char *mime_type,
-                    hfsb_str data) {
-    hfsbi_mcp_say_data(call, "audio", mime_type, data);
-}
-
-void hfsb_mcp_resource(hfsb_mcp_call *call, hfsb_str uri,
-                       const char *mime_type, hfsb_str text) {
-    hfsbi_mcp_add_resource(&call->blocks, uri, hfsb_cstr(mime_type), text);
-}
-
-void hfsb_mcp_fail(hfsb_mcp_call *call, const char *format, ...) {
-    va_list ap;
-    call->blocks.is_error = true;
-    va_start(ap, format);
-    hfsbi_mcp_say_text(call, format, ap);
-    va_end(ap);
-}
-
-void hfsb_mcp_progress(hfsb_mcp_call *call, double progress, double total,
-                       const char *message) {
-    hfsb_buf text = HFSB_INIT;
-    hfsb_str words = call->bare ? HFSB_LIT("") : hfsb_cstr(message);
-    if (!call->token.len || !call->notifies) return;
-    text.alloc = call->mcp->alloc;
-    pthread_mutex_lock(&call->lock);
-    if ((!call->told || progress > call->progress) &&
-        hfsbi_mcp_put_progress(hfsb_buf_str(&call->token), progress, total,
-                               words, &text) == HFSB_OK) {
-        call->told = call->spoke = true;
-        call->progress = progress;
-        call->total = total;
-        hfsbi_mcp_call_say(call, hfsb_buf_str(&text));
-    }
-    pthread_mutex_unlock(&call->lock);
-    hfsb_buf_free(&text);
-}
-
-void hfsb_mcp_log(hfsb_mcp_call *call, const char *level, hfsb_str text) {
-    hfsb_buf message = HFSB_INIT;
-    int      weight = hfsbi_mcp_level(hfsb_cstr(level));
-    if (!call->mcp->about.logging || !call->notifies ||
-        weight < call->log_level)
-        return;
-    message.alloc = call->mcp->alloc;
-    if (hfsbi_mcp_put_log(level, text, &message) == HFSB_OK) {
-        pthread_mutex_lock(&call->lock);
-        hfsbi_mcp_call_say(call, hfsb_buf_str(&message));
-        pthread_mutex_unlock(&call->lock);
-    }
-    hfsb_buf_free(&message);
-}
-
-const hfsb_cancel *hfsb_mcp_cancel(const hfsb_mcp_call *call) {
-    return call->cancel;
+hfsb_status hfsb_mcp_add_tool(hfsb_mcp *mcp, const hfsb_mcp_tool *tool,
+                              hfsb_err *err) {
+    size_t      before = mcp->list.own_count;
+    hfsb_status st;
+    if (!tool->name || !tool->fn)
+        return hfsbi_fail(err, HFSB_ARG, 0,
+                          "A tool must have a name and a function.");
+    st = hfsbi_mcp_list_add(&mcp->list, tool, err);
+    if (st != HFSB_OK || mcp->list.own_count == before) return st;
+    st = hfsbi_mcp_reprint(mcp);
+    if (st == HFSB_OK) return hfsbi_ok(err);
+    hfsb_json_free(&mcp->list.own[--mcp->list.own_count].definition);
+    return hfsbi_fail_status(err, st, "Adding a tool");
 }

@@ -5,21 +5,28 @@
 #include "../server/server_private.h"
 #include "mcp.h"
 
-/* The inside of MCP on a server. Private to server_mcp*.c.
+/* The inside of MCP. A file uses only the files above it:
 
-       bytes -> server_mcp_stdio, server_mcp_http: a document and its head
-             -> server_mcp_message: what it says, or what is wrong with it
-             -> server_mcp: the method; a tool call becomes a
-                server_mcp_call, which runs in the loop (commands), in a
-                thread (files, tools of the program, a session)
-             -> server_mcp_show: the result as blocks
-             -> server_mcp_reply: the message, back through the channel
+       message.c   reads and writes messages of the protocol (pure)
+       show.c      turns the result of a tool into content blocks (pure)
+       list.c      the tools and the instructions that clients are offered
+       call.c      sessions of clients, and one call of a tool
+       channel.c   serves one message: its method, its answer
+       stdio.c     a channel over two descriptors
+       http.c      a channel per POST request
+       mcp.c       the object: options, start, shutdown
+       remote.c    runs calls in the sandbox of a session
 
-   All of it belongs to the thread that serves, but for what is marked
-   otherwise. The pure parts (message, reply, list, show) touch no OS. */
+   The way of a tool call:
+
+       bytes -> stdio, http -> channel -> message (what is asked)
+                                       -> call (runs it) -> show (blocks)
+       bytes <- stdio, http <----------------- message (the answer)
+
+   Everything belongs to the thread that serves, unless marked otherwise. */
 
 #define HFSBI_MCP_MODERN "2026-07-28"
-#define HFSBI_MCP_LATEST "2025-11-25" /* of the legacy ones */
+#define HFSBI_MCP_LATEST "2025-11-25" /* newest version with initialize */
 
 enum {
     HFSBI_MCP_ANSWER_MS = 50000,
@@ -30,17 +37,17 @@ enum {
     HFSBI_MCP_TEXT = 45000, /* characters of a result; hosts take 50,000 */
     HFSBI_MCP_IMAGE = 5 * 1024 * 1024, /* bytes of base64 */
     HFSBI_MCP_SESSIONS = 64,
-    HFSBI_MCP_SESSION_MS = 60 * 60 * 1000, /* unused, it is forgotten */
-    HFSBI_MCP_SILENT = 8,                  /* above every level of a log */
-    HFSBI_MCP_BATCH = 100,                 /* messages in one */
-    HFSBI_MCP_LONG = 1 << 20,    /* bytes from which on values are counted */
-    HFSBI_MCP_VALUES = 200000,   /* in one message, when it is long */
-    HFSBI_MCP_CALLS = 512,       /* at once; what is more is refused */
-    HFSBI_MCP_TAIL = 4096,       /* bytes of a command's output, for beats */
-    HFSBI_MCP_SAID = 1024 * 1024 /* bytes of notifications of one call */
+    HFSBI_MCP_SESSION_MS = 60 * 60 * 1000, /* idle sessions are dropped */
+    HFSBI_MCP_SILENT = 8,                  /* above every log level */
+    HFSBI_MCP_BATCH = 100,                 /* messages in one batch */
+    HFSBI_MCP_LONG = 1 << 20,      /* bytes from which values are counted */
+    HFSBI_MCP_VALUES = 200000,     /* JSON values in one long message */
+    HFSBI_MCP_CALLS = 512,         /* running at once; more are refused */
+    HFSBI_MCP_TAIL = 4096,         /* bytes of output kept for progress */
+    HFSBI_MCP_OUTBOX = 1024 * 1024 /* bytes of unsent notifications per call */
 };
 
-/* Codes of JSON-RPC and of MCP. */
+/* Error codes of JSON-RPC and of MCP. */
 enum {
     HFSBI_MCP_PARSE = -32700,
     HFSBI_MCP_INVALID = -32600,
@@ -52,9 +59,10 @@ enum {
     HFSBI_MCP_VERSION = -32022
 };
 
-/* ---- server_mcp_message.c (pure): what a message says ---- */
+/* ---- message.c: reading ---- */
 
-/* What came with it. A field that is absent has a NULL ptr. */
+/* The HTTP header fields that belong to a message. An absent field has a NULL
+   ptr. All-zero: the message came over stdio. */
 typedef struct hfsbi_mcp_head {
     bool     http;
     hfsb_str version, method, name; /* MCP-Protocol-Version, Mcp-Method,
@@ -64,12 +72,12 @@ typedef struct hfsbi_mcp_head {
 typedef enum hfsbi_mcp_kind {
     HFSBI_MCP_REQUEST,
     HFSBI_MCP_NOTIFICATION,
-    HFSBI_MCP_RESPONSE, /* to nothing that we asked: ignored */
-    HFSBI_MCP_FAULT     /* code, status, err, data: to be answered so */
+    HFSBI_MCP_RESPONSE, /* ignored: the server sends no requests */
+    HFSBI_MCP_FAULT     /* to be answered with code, status and err */
 } hfsbi_mcp_kind;
 
 typedef enum hfsbi_mcp_method {
-    HFSBI_MCP_OTHER, /* of a notification that is ignored */
+    HFSBI_MCP_OTHER, /* a notification that is ignored */
     HFSBI_MCP_INITIALIZE,
     HFSBI_MCP_PING,
     HFSBI_MCP_DISCOVER,
@@ -79,92 +87,96 @@ typedef enum hfsbi_mcp_method {
     HFSBI_MCP_CANCELLED  /* notifications/cancelled */
 } hfsbi_mcp_method;
 
+/* A checked message. Every decision about what it asks is made here once.
+   Values and texts belong to the document or the head, or are static. */
 typedef struct hfsbi_mcp_message {
     hfsbi_mcp_kind         kind;
     hfsbi_mcp_method       method;
-    bool                   modern;
+    bool                   modern; /* of the revision 2026-07-28 */
     const hfsb_json_value *id;     /* of a request or fault; NULL: null */
     const hfsb_json_value *params; /* an object, or NULL */
-    const hfsb_json_value *token;  /* of progress, or NULL */
-    hfsb_str version;   /* that the message names, else ""; static texts or
-                           bytes of the document or head */
-    hfsb_str log_level; /* modern, else "" */
-    hfsb_str tool;      /* of tools/call */
-    const hfsb_json_value *arguments; /* ... an object, or NULL; one that came
-                                         as a string of JSON is a fault that
-                                         the caller sees as a result: see
-                                         bad_arguments */
-    bool                   bad_arguments; /* `arguments` is no object */
-    const hfsb_json_value *target;        /* of cancelled: the id */
-    int                    code;          /* of a fault */
-    int                    status;        /* ... of HTTP */
-    hfsb_err               err;           /* ... its sentence */
+    const hfsb_json_value *token;  /* for progress notifications, or NULL */
+    hfsb_str version; /* of initialize: the version to answer with; otherwise
+                         the version that _meta or the head names, or "" */
+    int      level;   /* of setLevel: the new level; of a modern request: the
+                         level it asks for; otherwise HFSBI_MCP_SILENT */
+    hfsb_str tool;    /* of tools/call */
+    const hfsb_json_value *arguments; /* of tools/call: an object or NULL */
+    bool                   bad_arguments; /* `arguments` is not an object */
+    const hfsb_json_value *target;        /* of cancelled: the request's id */
+    int                    code;          /* of a fault: for JSON-RPC */
+    int                    status;        /* of a fault: for HTTP */
+    hfsb_err               err;           /* of a fault: msg is its sentence */
 } hfsbi_mcp_message;
 
 /* Reads one message, in the order of checks of the newest revision. root may
-   be anything, but for an array (see batches in server_mcp.c). logging: that
-   method exists. */
+   be any value; an array counts as a malformed message (channel.c takes
+   batches apart). logging: logging/setLevel is a known method. */
 HFSBI_FN void hfsbi_mcp_read(const hfsb_json_value *root,
                              const hfsbi_mcp_head *head, bool logging,
                              hfsbi_mcp_message *out);
 
-/* True when text is one of the revisions; *modern tells which era. */
+/* Makes the message a fault; its sentence is in m->err already. Returns false,
+   so that a check can return it. */
+HFSBI_FN bool hfsbi_mcp_refuse(hfsbi_mcp_message *m, int code, int status);
+
+/* Returns true when text names a revision; *modern: it is the newest. */
 HFSBI_FN bool hfsbi_mcp_version_known(hfsb_str text, bool *modern);
 
-/* 0 for "debug" to 7 for "emergency"; -1: none. */
+/* Returns 0 for "debug" to 7 for "emergency", -1 for any other name. */
 HFSBI_FN int hfsbi_mcp_level(hfsb_str name);
 
-/* True when two ids (or tokens) are the same, by type, too. */
-HFSBI_FN bool hfsbi_mcp_same_id(const hfsb_json_value *a, hfsb_str b_text);
+/* Returns true when two ids are equal in type and value. */
+HFSBI_FN bool hfsbi_mcp_same_id(const hfsb_json_value *a,
+                                const hfsb_json_value *b);
 
-/* ---- server_mcp_reply.c (pure): messages to a client ----
-   Each appends one line of JSON without a line feed; HFSB_OK, or HFSB_NOMEM
-   with *out as it was. id is JSON text as hfsbi_mcp_id_text() writes it. */
+/* ---- message.c: writing ----
+   Each function appends one line of JSON, without a line feed. HFSB_OK; or
+   HFSB_NOMEM with the bytes of *out as they were. A NULL id is written as
+   null. */
 
-/* What stays the same for all replies. */
+/* Properties of the server that replies contain. */
 typedef struct hfsbi_mcp_about {
     hfsb_buf name, title, version, instructions;
-    hfsb_buf tools; /* the list, a JSON array */
+    hfsb_buf tools; /* the list of tools as a JSON array, printed once */
     bool     logging;
 } hfsbi_mcp_about;
 
-/* An id or a token as JSON text; "null" for NULL. */
-HFSBI_FN hfsb_status hfsbi_mcp_id_text(const hfsb_json_value *id,
-                                       hfsb_buf              *out);
-
 HFSBI_FN hfsb_status hfsbi_mcp_put_fault(const hfsbi_mcp_message *m,
                                          hfsb_buf                *out);
-HFSBI_FN hfsb_status hfsbi_mcp_put_error(hfsb_str id, int code,
+HFSBI_FN hfsb_status hfsbi_mcp_put_error(const hfsb_json_value *id, int code,
                                          hfsb_str sentence, hfsb_buf *out);
-HFSBI_FN hfsb_status hfsbi_mcp_put_empty(hfsb_str id, hfsb_buf *out);
-/* version: what the client asked for. */
+HFSBI_FN hfsb_status hfsbi_mcp_put_empty(const hfsb_json_value *id,
+                                         hfsb_buf              *out);
+/* version: the one that both sides will use. */
 HFSBI_FN hfsb_status hfsbi_mcp_put_initialize(const hfsbi_mcp_about *about,
-                                              hfsb_str id, hfsb_str version,
-                                              hfsb_buf *out);
+                                              const hfsb_json_value *id,
+                                              hfsb_str version, hfsb_buf *out);
 HFSBI_FN hfsb_status hfsbi_mcp_put_discover(const hfsbi_mcp_about *about,
-                                            hfsb_str id, hfsb_buf *out);
+                                            const hfsb_json_value *id,
+                                            hfsb_buf              *out);
 HFSBI_FN hfsb_status hfsbi_mcp_put_list(const hfsbi_mcp_about *about,
-                                        hfsb_str id, bool modern,
+                                        const hfsb_json_value *id, bool modern,
                                         hfsb_buf *out);
-/* blocks: as hfsbi_mcp_blocks holds them. */
+/* blocks: JSON objects with commas between them. */
 HFSBI_FN hfsb_status hfsbi_mcp_put_result(const hfsbi_mcp_about *about,
-                                          hfsb_str id, bool modern,
-                                          hfsb_str blocks, bool is_error,
-                                          hfsb_buf *out);
+                                          const hfsb_json_value *id,
+                                          bool modern, hfsb_str blocks,
+                                          bool is_error, hfsb_buf *out);
 /* total 0 and message "" are left out. */
-HFSBI_FN hfsb_status hfsbi_mcp_put_progress(hfsb_str token, double progress,
-                                            double total, hfsb_str message,
-                                            hfsb_buf *out);
+HFSBI_FN hfsb_status hfsbi_mcp_put_progress(const hfsb_json_value *token,
+                                            double progress, double total,
+                                            hfsb_str message, hfsb_buf *out);
 HFSBI_FN hfsb_status hfsbi_mcp_put_log(const char *level, hfsb_str text,
                                        hfsb_buf *out);
 
-/* ---- server_mcp_show.c (pure): a result as blocks ---- */
+/* ---- show.c: results as blocks ---- */
 
-/* Blocks of a result as JSON, commas between them. */
+/* Content blocks of a result. */
 typedef struct hfsbi_mcp_blocks {
-    hfsb_buf    json;
+    hfsb_buf    json; /* objects with commas between them */
     bool        is_error;
-    hfsb_status status; /* HFSB_NOMEM: some are missing */
+    hfsb_status status; /* HFSB_NOMEM: some blocks are missing */
 } hfsbi_mcp_blocks;
 
 HFSBI_FN void hfsbi_mcp_add_text(hfsbi_mcp_blocks *b, hfsb_str text);
@@ -174,253 +186,308 @@ HFSBI_FN void hfsbi_mcp_add_data(hfsbi_mcp_blocks *b, const char *type,
 HFSBI_FN void hfsbi_mcp_add_resource(hfsbi_mcp_blocks *b, hfsb_str uri,
                                      hfsb_str mime_type, hfsb_str text);
 
-/* What a tool of ours gave, for a model: its text, cut to HFSBI_MCP_TEXT
-   characters at the end of a line with how to read on, and behind it a line
-   in brackets with those added keys that a model needs: of read which lines
-   of how many these are when that is not all; of bash_output whether it runs,
-   its exit code, next_offset; of bash what is left running. A failure has at
-   most some 10,000 characters, its middle left out. An image (keys data,
-   mime_type) becomes an image block. */
+/* Adds the result of a built-in tool: its text, cut to HFSBI_MCP_TEXT
+   characters, and a line in brackets with the facts that a model needs next:
+       read          which lines these are, and the offset of the next ones
+       bash_output   whether the job runs, its exit code, next_offset
+       any           processes that are left running
+   A failure is cut in its middle to about 10,000 characters. An image becomes
+   an image block. */
 HFSBI_FN void hfsbi_mcp_show(hfsb_str tool, const hfsb_tool_result *result,
                              hfsbi_mcp_blocks *out);
 
-/* A command that is still running when the client's patience ends: `so_far`
-   is the result of bash_output for the job. */
+/* Adds the answer for a command that goes on as a job. so_far: the result of
+   bash_output for that job. */
 HFSBI_FN void hfsbi_mcp_show_running(hfsb_str job, long long seconds,
                                      const hfsb_tool_result *so_far,
                                      hfsbi_mcp_blocks       *out);
 
-/* The last line that has something in it, its first 120 characters: for
-   progress. */
+/* Returns the last line that is not blank, at most 120 characters of it, for
+   progress messages. */
 HFSBI_FN hfsb_str hfsbi_mcp_last_line(hfsb_str text);
 
-/* ---- server_mcp_list.c (pure): the tools that are offered ---- */
+/* ---- list.c: what clients are offered ---- */
 
-typedef struct hfsbi_mcp_choice {
-    bool     read_only; /* readOnlyHint is true, and it is not bash_output */
-    hfsb_str only;      /* names, commas between; empty: all but exists */
-} hfsbi_mcp_choice;
+/* A tool that the program added. */
+typedef struct hfsbi_mcp_tool {
+    hfsb_json_doc definition; /* as tools/list shows it */
+    void (*fn)(void *user, hfsb_mcp_call *call,
+               const hfsb_json_value *arguments);
+    void *user;
+} hfsbi_mcp_tool;
 
-/* Appends to *list (a JSON array, or empty) those of `all` (a JSON array of
-   definitions) that are chosen. HFSB_ARG when `only` names one that is not in
-   it. */
-HFSBI_FN hfsb_status hfsbi_mcp_choose(hfsb_str                all,
-                                      const hfsbi_mcp_choice *choice,
-                                      hfsb_buf *list, hfsb_err *err);
-/* Appends the definition of a tool of the program's own. */
-HFSBI_FN hfsb_status hfsbi_mcp_define(const hfsb_mcp_tool *tool,
-                                      hfsb_buf *list, hfsb_err *err);
-/* Whether the list has a tool of that name. */
-HFSBI_FN bool hfsbi_mcp_lists(hfsb_str list, hfsb_str name);
+/* The tools that are offered: built-in ones first, then the program's. Fixed
+   once the server serves. All-zero is empty. */
+typedef struct hfsbi_mcp_list {
+    hfsb_alloc    alloc;
+    bool          read_only; /* offer only tools that change nothing */
+    hfsb_json_doc doc;       /* definitions of all built-in tools, */
+    const hfsb_json_value **built_in; /* and pointers to those on offer */
+    size_t                  built_in_count;
+    hfsbi_mcp_tool         *own;
+    size_t                  own_count, own_cap;
+} hfsbi_mcp_list;
 
-/* ---- server_mcp.c: the state ---- */
+HFSBI_FN void hfsbi_mcp_list_free(hfsbi_mcp_list *list);
 
-/* What a client calls one session: over stdio the connection; over HTTP those
-   requests with the same Mcp-Session-Id, or with none. It holds the commands
-   and the files that were read. */
+/* Replaces the built-in tools by those of `all` (a JSON array of definitions)
+   that `only` names (commas between; empty: all but exists). HFSB_OK; HFSB_ARG
+   when a name is unknown, is not read-only though it must be, or belongs to a
+   tool of the program; HFSB_NOMEM. A failure leaves the list as it was. */
+HFSBI_FN hfsb_status hfsbi_mcp_list_choose(hfsbi_mcp_list *list, hfsb_str all,
+                                           hfsb_str only, hfsb_err *err);
+
+/* Adds a tool of the program, or leaves it out when the list is read-only and
+   the tool is not. HFSB_OK; HFSB_ARG for a bad definition or a name that is
+   taken; HFSB_NOMEM. A failure leaves the list as it was. */
+HFSBI_FN hfsb_status hfsbi_mcp_list_add(hfsbi_mcp_list      *list,
+                                        const hfsb_mcp_tool *tool,
+                                        hfsb_err            *err);
+
+/* Returns true when a tool of that name is offered. *own (may be NULL) becomes
+   the tool of the program, or NULL for a built-in one. */
+HFSBI_FN bool hfsbi_mcp_list_find(const hfsbi_mcp_list *list, hfsb_str name,
+                                  const hfsbi_mcp_tool **own);
+
+/* Appends the definitions as a JSON array. HFSB_OK, or HFSB_NOMEM with the
+   bytes of *out as they were. */
+HFSBI_FN hfsb_status hfsbi_mcp_list_print(const hfsbi_mcp_list *list,
+                                          hfsb_buf             *out);
+
+/* Offers those of the built-in tools `all` that the options chose. Before the
+   server serves. Returns as hfsbi_mcp_list_choose(); after HFSB_NOMEM the
+   object must not serve. */
+HFSBI_FN hfsb_status hfsbi_mcp_offer(hfsb_mcp *mcp, hfsb_str all,
+                                     hfsb_err *err);
+
+/* Sets the instructions for the model: ours, then those of the program.
+   HFSB_OK, HFSB_NOMEM. */
+HFSBI_FN hfsb_status hfsbi_mcp_instruct(hfsb_mcp *mcp, hfsb_str ours);
+
+/* ---- the object ---- */
+
+/* A client's session: over stdio the connection, over HTTP the requests with
+   the same Mcp-Session-Id, or with none. It owns the commands that were
+   started in it and knows the files that were read. */
 typedef struct hfsbi_mcp_session {
     struct hfsbi_mcp_session *next;
     hfsb_mcp                 *mcp;
-    hfsb_buf                  id;      /* "": the one without */
-    bool                      unnamed; /* of stdio: no id leads to it */
-    hfsb_tools               *tools;   /* NULL until the first call, and with a
-                                        session of the caller's */
-    hfsbi_source              source;  /* drives the tools */
+    hfsb_buf                  id;      /* "": requests without one */
+    bool                      unnamed; /* of stdio: not found by any id */
+    hfsb_tools               *tools;   /* NULL until the first local call */
+    hfsbi_source              source;  /* lets the loop drive the tools */
     hfsbi_plan                plan;
-    char                      version[16]; /* that initialize agreed on */
-    int                       log_level;   /* legacy, or HFSBI_MCP_SILENT */
+    char                      version[16]; /* agreed on by initialize */
+    int                       log_level;   /* of legacy requests */
     size_t                    users;       /* channels and calls */
-    long long                 used;        /* when, last */
+    long long                 used;        /* time of the last release */
 } hfsbi_mcp_session;
 
-/* Where the messages of one client go; part of its owner, and gone with it
-   (see gone), but not before receive() has returned. stdio has one; over HTTP
-   each request has its own. */
+/* Where the messages of one client come from and go to: the first member of
+   its owner. stdio has one channel; over HTTP each request has its own. Its
+   owner must call hfsbi_mcp_calls_detach() before it goes, and must not free
+   it before hfsbi_mcp_receive() has returned. */
 typedef struct hfsbi_mcp_channel {
     hfsb_mcp          *mcp;
-    hfsbi_mcp_session *session;
-    /* The answer to a request; called once for each that receive() counted,
-       maybe before it returns; the channel may be gone then. status is that
-       for HTTP. *message is taken over or left; it is empty with 503, when
-       there was no memory for it, and with 0: the request was cancelled, and
-       is not answered. */
+    hfsbi_mcp_session *session; /* held; NULL: see open */
+    /* Sets `session` for a message, or for a batch (m is NULL). Called before
+       the first one that needs it, when session is NULL. Returns false when
+       the channel itself has refused. */
+    bool (*open)(struct hfsbi_mcp_channel *channel,
+                 const hfsbi_mcp_message  *m);
+    /* Sends the answer to a request. Called once for each answer that
+       receive() counted, maybe before it returns. status is that of HTTP.
+       *message may be taken over. It is empty when status is 503 (there was no
+       memory for an answer) and when status is 0 (the request was cancelled
+       and gets no answer). */
     void (*reply)(struct hfsbi_mcp_channel *channel, int status,
                   hfsb_buf *message);
-    /* A notification on the way to an answer; may be dropped. */
+    /* Sends a notification, or drops it. */
     void (*notify)(struct hfsbi_mcp_channel *channel, hfsb_str message);
-    bool can_notify; /* else no progress is made */
+    bool can_notify; /* false: no progress or log is written at all */
 } hfsbi_mcp_channel;
 
-/* A message with all that belongs to it; kept while a call uses it. */
+/* A parsed message, shared by the calls that it starts. */
 typedef struct hfsbi_mcp_input {
-    hfsb_buf      text; /* decoded where it stands */
+    hfsb_buf      text; /* strings are decoded in place */
     hfsb_json_doc doc;
     size_t        users;
 } hfsbi_mcp_input;
 
+/* Calls that run in a sandbox. Set by hfsb_mcp_use_session(), so that a
+   program without sessions does not link them or the Hub. */
+typedef struct hfsbi_mcp_remote {
+    hfsb_session *session;
+    /* Runs a call to its end, in a thread. NULL: tools are local. */
+    void (*run)(struct hfsb_mcp_call *call);
+    /* Called in the loop when a call reaches its deadline. True: the call is
+       answered with *out and its thread goes on unheard. False: the thread is
+       cancelled with HFSBI_MCP_CALL_TIMED_OUT and returns what it has. */
+    bool (*on_deadline)(struct hfsb_mcp_call *call, hfsbi_mcp_blocks *out);
+} hfsbi_mcp_remote;
+
 struct hfsb_mcp {
-    hfsbi_server_part     part; /* first: it is found by it */
+    hfsbi_server_part     part; /* first: the server knows the object by it */
     hfsb_server          *server;
     hfsbi_loop           *loop;
     hfsb_alloc            alloc;
     hfsbi_mcp_about       about;
-    hfsb_tools_opts       tools_opts; /* what it points to is in: */
-    hfsb_buf              texts;
-    const char          **lists;
-    size_t                list_count;
-    hfsb_tools_check     *checks;
-    hfsb_tools           *spare; /* opened to see whether that can be done; for
-                                 the first session */
-    hfsbi_mcp_choice      choice;
-    hfsb_buf              only; /* its text */
-    hfsb_buf              more; /* instructions of the program */
-    bool                  no_tools;
+    hfsbi_mcp_list        list;
+    hfsb_buf              only; /* names of the built-in tools to offer */
+    hfsb_buf              instructions; /* those of the program */
+    hfsb_tools           *tools; /* runs nothing; those of sessions are opened
+                                like it */
     long long             answer_ms, beat_ms, grace_ms;
     size_t                max_message;
-    hfsb_mcp_tool        *own; /* tools of the program, texts copied */
-    size_t                own_count, own_cap;
-    hfsb_json_doc         nothing; /* {}: arguments that are absent */
+    hfsb_json_doc         no_arguments; /* {} */
     hfsbi_mcp_session    *sessions;
     struct hfsb_mcp_call *calls; /* newest first */
     size_t                call_count;
-    size_t                working; /* of them, in threads */
+    size_t                working; /* calls in threads */
     struct hfsbi_mcp_stdio *stdio;
-    bool                    ended; /* nothing is begun any more */
-    /* set by hfsb_mcp_use_session(), so that a program that does not call it
-       does not carry sessions and the Hub: */
-    hfsb_session *remote;
-    void (*run_remote)(struct hfsb_mcp_call *call); /* in a thread */
-    /* In the loop, when patience ends. True: the call goes on by itself, and
-       is answered with *out now; it stays, without a channel, until its thread
-       is done. False (or NULL): end becomes PATIENCE, then its cancel is set,
-       and again after each beat, until the thread is done. */
-    bool (*late_remote)(struct hfsb_mcp_call *call, hfsbi_mcp_blocks *out);
+    hfsbi_mcp_remote        remote;
+    bool                    stopping; /* no call starts any more */
 };
 
-/* A message (text as it came; moved out of *text) for this channel. Gives how
-   many times `reply` was called or will be: 0 for notifications. */
+/* ---- call.c: sessions ---- */
+
+/* Returns the session with that id, created if need be; release it after use.
+   NULL without memory, or when HFSBI_MCP_SESSIONS are in use. */
+HFSBI_FN hfsbi_mcp_session *hfsbi_mcp_session_hold(hfsb_mcp *mcp, hfsb_str id);
+/* The same for a new session that no id finds. */
+HFSBI_FN hfsbi_mcp_session *hfsbi_mcp_session_new(hfsb_mcp *mcp);
+HFSBI_FN void hfsbi_mcp_session_release(hfsbi_mcp_session *session);
+/* Returns the number of commands that run or wait, in all sessions. */
+HFSBI_FN size_t hfsbi_mcp_sessions_busy(const hfsb_mcp *mcp);
+/* Collects exits and output of all commands, without waiting. */
+HFSBI_FN void hfsbi_mcp_sessions_step(hfsb_mcp *mcp);
+/* Asks all commands to end, without waiting. */
+HFSBI_FN void hfsbi_mcp_sessions_end(hfsb_mcp *mcp);
+/* hfsbi_tools_sweep() of every session. Returns the number of processes. */
+HFSBI_FN size_t hfsbi_mcp_sessions_sweep(hfsb_mcp *mcp, bool hard);
+/* Frees all sessions; at_once: kills what runs without grace. No call may be
+   left. */
+HFSBI_FN void hfsbi_mcp_sessions_free(hfsb_mcp *mcp, bool at_once);
+
+/* ---- call.c: one call of a tool ---- */
+
+/* Why a call must stop early. A call only moves to the right:
+
+       RUNS -> TIMED_OUT -> CANCELLED, STOPPED
+
+   TIMED_OUT   its deadline passed: it is answered with what there is
+   CANCELLED   nobody wants the answer: commands are killed
+   STOPPED     the same, because the server stops */
+typedef enum hfsbi_mcp_stop {
+    HFSBI_MCP_CALL_RUNS,
+    HFSBI_MCP_CALL_TIMED_OUT,
+    HFSBI_MCP_CALL_CANCELLED,
+    HFSBI_MCP_CALL_STOPPED
+} hfsbi_mcp_stop;
+
+/* What the client is told while a call runs. */
+typedef enum hfsbi_mcp_detail {
+    HFSBI_MCP_NO_PROGRESS,
+    HFSBI_MCP_NUMBERS, /* 2024-11-05: progress has no message */
+    HFSBI_MCP_MESSAGES
+} hfsbi_mcp_detail;
+
+/* Who gave the last progress number: none yet, the clock, the tool. */
+typedef enum hfsbi_mcp_source {
+    HFSBI_MCP_BY_NOBODY,
+    HFSBI_MCP_BY_CLOCK,
+    HFSBI_MCP_BY_TOOL
+} hfsbi_mcp_source;
+
+/* What a call was asked for, independent of its message. */
+typedef struct hfsbi_mcp_ask {
+    hfsb_json_doc          kept;      /* an array: the id, the token */
+    const hfsb_json_value *id;        /* in kept */
+    const hfsb_json_value *token;     /* in kept; NULL: none */
+    hfsb_str               tool;      /* of the message, or static */
+    const hfsb_json_value *arguments; /* of the message: an object */
+    const hfsbi_mcp_tool  *own;       /* a tool of the program, or NULL */
+    bool                   modern;
+    hfsbi_mcp_detail       detail;
+    int                    log_level; /* lowest level that is sent */
+} hfsbi_mcp_ask;
+
+/* The part of a call that its thread and the loop share. */
+typedef struct hfsbi_mcp_shared {
+    pthread_mutex_t  lock;
+    hfsbi_mcp_stop   stop;
+    hfsb_buf         outbox;          /* notifications, one per line */
+    bool             posted;          /* `post` is on its way to the loop */
+    hfsbi_task       post;            /* makes the loop send the outbox */
+    hfsb_buf         tail;            /* end of a command's output */
+    double           progress, total; /* the last ones sent */
+    hfsbi_mcp_source source;          /* of progress */
+} hfsbi_mcp_shared;
+
+/* While in_thread is set, only the thread uses ask.arguments and blocks. */
+struct hfsb_mcp_call {
+    hfsbi_task            task;  /* first: the thread knows the call by it */
+    hfsbi_timer           timer; /* next beat, or the deadline */
+    struct hfsb_mcp_call *next, *prev;
+    hfsb_mcp             *mcp;
+    hfsbi_mcp_session    *session; /* held */
+    hfsbi_mcp_channel    *channel; /* NULL: answered, cancelled or detached */
+    hfsbi_mcp_input      *input;   /* held; NULL: not needed any more */
+    hfsbi_mcp_ask         ask;
+    bool                  in_thread;
+    long long             started, next_beat;
+    long long             deadline; /* for an answer; -1: none */
+    hfsb_cancel          *cancel;   /* of the program's and remote tools */
+    hfsb_call            *command;  /* of bash and its kind, local */
+    hfsbi_mcp_blocks      blocks;   /* the result */
+    hfsbi_mcp_shared      shared;
+};
+
+/* Releases a hold on a message; the last one frees it. */
+HFSBI_FN void hfsbi_mcp_input_release(hfsb_mcp *mcp, hfsbi_mcp_input *input);
+
+/* Returns true when the call is of that tool. */
+HFSBI_FN bool hfsbi_mcp_call_is(const hfsb_mcp_call *call, const char *tool);
+
+/* Starts the call that a message asks for; the tool is offered. HFSB_OK: the
+   channel gets an answer, maybe at once. HFSB_NOMEM: nothing was started. */
+HFSBI_FN hfsb_status hfsbi_mcp_call_start(hfsbi_mcp_channel       *channel,
+                                          const hfsbi_mcp_message *m,
+                                          const hfsbi_mcp_tool    *own,
+                                          hfsbi_mcp_input         *input);
+/* Cancels the calls of a session with that id. */
+HFSBI_FN void hfsbi_mcp_call_cancel(hfsbi_mcp_session     *session,
+                                    const hfsb_json_value *id);
+/* The channel can send nothing more. Its calls go on unheard, or with cancel
+   they are stopped and their commands killed. */
+HFSBI_FN void hfsbi_mcp_calls_detach(hfsbi_mcp_channel *channel, bool cancel);
+/* The server stops: cancels the calls in threads, with `all` every call. */
+HFSBI_FN void hfsbi_mcp_calls_stop(hfsb_mcp *mcp, bool all);
+/* Returns true while a call owes the channel an answer. */
+HFSBI_FN bool hfsbi_mcp_calls_pending(const hfsbi_mcp_channel *channel);
+
+/* Keeps the end of a command's output for progress messages. Any thread. */
+HFSBI_FN void hfsbi_mcp_call_printed(void *user, hfsb_proc_stream stream,
+                                     hfsb_str text);
+/* Returns why the call must stop. Any thread. */
+HFSBI_FN hfsbi_mcp_stop hfsbi_mcp_call_stop(hfsb_mcp_call *call);
+
+/* ---- channel.c ---- */
+
+/* Serves a message or a batch: text as it came, moved out of *text. Returns
+   how many answers the channel gets: 0 for notifications. */
 HFSBI_FN size_t hfsbi_mcp_receive(hfsbi_mcp_channel *channel, hfsb_buf *text,
                                   const hfsbi_mcp_head *head);
 
-/* Nothing can be sent there any more. cancel: whoever asked has no use for
-   the answers, so that commands are killed; else calls go on to their end. */
-HFSBI_FN void hfsbi_mcp_gone(hfsbi_mcp_channel *channel, bool cancel);
+/* ---- stdio.c ---- */
 
-HFSBI_FN void hfsbi_mcp_input_release(hfsb_mcp *mcp, hfsbi_mcp_input *input);
-
-/* The tools that are offered: those of `all` (definitions, a JSON array) that
-   were chosen, then those of the program. Before it serves. */
-HFSBI_FN hfsb_status hfsbi_mcp_offer(hfsb_mcp *mcp, hfsb_str all,
-                                     hfsb_err *err);
-/* The instructions: ours, then those of the program. HFSB_OK, HFSB_NOMEM. */
-HFSBI_FN hfsb_status hfsbi_mcp_instruct(hfsb_mcp *mcp, hfsb_str ours);
-
-/* ---- server_mcp_session.c ---- */
-
-/* The session of that name, made if need be and held until released; NULL
-   without memory, or when all HFSBI_MCP_SESSIONS are in use. */
-HFSBI_FN hfsbi_mcp_session *hfsbi_mcp_session_hold(hfsb_mcp *mcp, hfsb_str id);
-/* A new one that no id leads to. */
-HFSBI_FN hfsbi_mcp_session *hfsbi_mcp_session_new(hfsb_mcp *mcp);
-HFSBI_FN void hfsbi_mcp_session_release(hfsbi_mcp_session *session);
-/* How many commands run or wait, in all sessions. */
-HFSBI_FN size_t hfsbi_mcp_sessions_busy(const hfsb_mcp *mcp);
-/* Asks all commands to end, without waiting. */
-HFSBI_FN void hfsbi_mcp_sessions_end(hfsb_mcp *mcp);
-/* hfsbi_tools_sweep() of all. */
-HFSBI_FN size_t hfsbi_mcp_sessions_sweep(hfsb_mcp *mcp, bool hard);
-/* Frees all; at_once: without grace for what still runs. No call is left. */
-HFSBI_FN void hfsbi_mcp_sessions_free(hfsb_mcp *mcp, bool at_once);
-
-/* Copies the options of the tools, once they were found good; HFSB_OK,
-   HFSB_NOMEM. */
-HFSBI_FN hfsb_status hfsbi_mcp_keep_opts(hfsb_mcp              *mcp,
-                                         const hfsb_tools_opts *opts);
-HFSBI_FN void        hfsbi_mcp_drop_opts(hfsb_mcp *mcp);
-
-/* ---- server_mcp_call.c: one call of a tool ---- */
-
-typedef enum hfsbi_mcp_end { /* why it is to end early */
-                             HFSBI_MCP_GOES_ON,
-                             HFSBI_MCP_PATIENCE, /* it is answered with what there is */
-                             HFSBI_MCP_ABANDONED, /* nobody wants it: no answer, commands are killed */
-                             HFSBI_MCP_ENDED /* the same, since the server ends */
-} hfsbi_mcp_end;
-
-/* While it is in a thread, that thread alone uses what is marked T. */
-struct hfsb_mcp_call {
-    hfsbi_task             task;  /* first: it is found by it */
-    hfsbi_timer            timer; /* beats, and the end of patience */
-    struct hfsb_mcp_call  *next, *prev;
-    hfsb_mcp              *mcp;
-    hfsbi_mcp_session     *session;   /* held */
-    hfsbi_mcp_channel     *channel;   /* NULL: gone, answered or abandoned */
-    hfsbi_mcp_input       *input;     /* held; NULL: not needed any more */
-    hfsb_buf               id, token; /* JSON text; token "": none */
-    hfsb_str               tool;
-    const hfsb_json_value *arguments; /* T: an object */
-    const hfsb_mcp_tool   *own;       /* a tool of the program, or NULL */
-    bool                   modern, in_thread;
-    bool                   notifies;  /* the channel can */
-    bool                   bare;      /* progress has no message yet in this
-                                       revision */
-    int                    log_level; /* from which on it wants to hear */
-    long long              began, next_beat;
-    long long              until;  /* patience ends; -1: never */
-    hfsb_cancel           *cancel; /* of what runs in a thread: a tool of the
-                                     program, a session's */
-    hfsb_call             *call;   /* of a command here */
-    char                   job[HFSBI_JOB_ID]; /* T: of a command there */
-    hfsbi_mcp_blocks       blocks;            /* T: the result */
-    pthread_mutex_t        lock;              /* of all that follows: */
-    hfsbi_mcp_end          end;
-    hfsb_buf               said; /* notifications, a line each */
-    hfsb_buf               tail; /* the end of what a command printed */
-    double                 progress, total; /* told last */
-    bool                   told;            /* some progress, */
-    bool                   spoke;           /* by the tool itself */
-    bool                   speaking;        /* speak is on its way: */
-    hfsbi_task             speak; /* brings what is said to the loop */
-};
-
-/* Begins a call that the message asks for; the tool exists. HFSB_NOMEM: it was
-   not begun. */
-HFSBI_FN hfsb_status hfsbi_mcp_call_start(hfsbi_mcp_channel       *channel,
-                                          const hfsbi_mcp_message *m,
-                                          hfsbi_mcp_input         *input);
-/* The client cancels the call with that id. */
-HFSBI_FN void hfsbi_mcp_call_cancel(hfsbi_mcp_session     *session,
-                                    const hfsb_json_value *id);
-/* The server ends: what is in threads is told so; with `all` the rest is
-   abandoned, too. */
-HFSBI_FN void hfsbi_mcp_calls_end(hfsb_mcp *mcp, bool all);
-/* True when one of them is to be answered there. */
-HFSBI_FN bool hfsbi_mcp_calls_wait(const hfsbi_mcp_channel *channel);
-
-/* What a command printed, for the messages of progress. From any thread. */
-HFSBI_FN void hfsbi_mcp_call_text(hfsb_mcp_call *call, hfsb_str text);
-/* A notification, sent in the order of these calls and before the answer; may
-   be dropped. Only from the call's thread; under its lock. */
-HFSBI_FN void hfsbi_mcp_call_say(hfsb_mcp_call *call, hfsb_str message);
-
-/* ---- server_mcp_tool.c: tools of the program ---- */
-
-/* The one of that name, or NULL. */
-HFSBI_FN const hfsb_mcp_tool *hfsbi_mcp_own(const hfsb_mcp *mcp,
-                                            hfsb_str        name);
-HFSBI_FN void                 hfsbi_mcp_own_free(hfsb_mcp *mcp);
-
-/* ---- server_mcp_remote.c: calls of a session, in a thread ---- */
-/* (hfsb_mcp_use_session() and what it sets) */
-
-/* ---- server_mcp_stdio.c ---- */
-
-/* It ends as with the end of its input; at once: without waiting for calls
-   that are quick. */
+/* Ends as at the end of input; at_once: without time for quick calls. */
 HFSBI_FN void hfsbi_mcp_stdio_end(struct hfsbi_mcp_stdio *stdio, bool at_once);
 HFSBI_FN bool hfsbi_mcp_stdio_ended(const struct hfsbi_mcp_stdio *stdio);
 HFSBI_FN void hfsbi_mcp_stdio_free(struct hfsbi_mcp_stdio *stdio);
 
-/* ---- server_mcp_http.c ---- */
+/* ---- http.c ---- */
+
+/* Adds the route for POST. Returns as hfsb_server_add(). */
 HFSBI_FN hfsb_status hfsbi_mcp_route(hfsb_mcp *mcp, const char *path,
                                      hfsb_err *err);

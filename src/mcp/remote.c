@@ -1,80 +1,55 @@
-/* remote.c - the tools of a session, which work in a sandbox: its
-   calls, in threads. */
+/* remote.c - tools of a session, which run in its remote sandbox.
+
+   A remote call blocks, so it runs in a thread. A command is a job whose id is
+   chosen here, so that waiting for it can end at any time:
+
+       the deadline passes   the command goes on; the answer is its output so
+                             far, and the id to ask for the rest
+       cancelled             the command is killed
+       the server stops      nothing: the sandbox ends with its session
+
+   The thread learns of all three by call->cancel; hfsbi_mcp_call_stop() tells
+   which one it was. The cancel is reset for the calls that follow it. */
 #include "mcp_private.h"
 
-/*  A command there is a job with an id that we choose, so that the waiting for
-    it can end at any time:
+enum {
+    HFSBI_MCP_REMOTE_ID = 8
+}; /* hex digits of a job id: models retype it */
 
-        patience ends    it goes on; the answer is its output so far, and its
-                         id to ask for the rest
-        abandoned        it is killed
-        the server ends  nothing: the sandbox ends with its session */
-
-enum { HFSBI_AFAR_ID = 9 }; /* of a job, with its NUL: models write it */
-
-static hfsbi_mcp_end hfsbi_afar_end(hfsb_mcp_call *call) {
-    hfsbi_mcp_end end;
-    pthread_mutex_lock(&call->lock);
-    end = call->end;
-    pthread_mutex_unlock(&call->lock);
-    return end;
+/* Resets the cancel for another call, if the last one stopped for this reason.
+   False when the reason has changed: the cancel is set again then. */
+static bool hfsbi_mcp_remote_resume(hfsb_mcp_call *call, hfsbi_mcp_stop why) {
+    if (hfsbi_mcp_call_stop(call) != why) return false;
+    hfsb_cancel_reset(call->cancel);
+    /* a stop between the two lines was reset, but is seen here */
+    return hfsbi_mcp_call_stop(call) == why;
 }
 
-/* Makes the cancel good for another call, when the last one was ended for this
-   reason; false when there is a newer one by now. */
-static bool hfsbi_afar_again(hfsb_mcp_call *call, hfsbi_mcp_end why) {
-    if (hfsbi_afar_end(call) != why) return false;
-    hfsb_cancel_reset(call->cancel); /* what comes now is seen below */
-    return hfsbi_afar_end(call) == why;
-}
-
-static bool hfsbi_afar_is(const hfsb_mcp_call *call, const char *tool) {
-    return hfsb_str_equal(call->tool, hfsb_cstr(tool));
-}
-
-/* A failure in words for the model. */
-static void hfsbi_afar_fail(hfsb_mcp_call *call, const char *format, ...)
-    HFSBI_PRINTF(2, 3);
-static void hfsbi_afar_fail(hfsb_mcp_call *call, const char *format, ...) {
-    hfsb_buf    text = HFSB_INIT;
-    va_list     ap;
-    hfsb_status st;
-    text.alloc = call->mcp->alloc;
-    va_start(ap, format);
-    st = hfsbi_buf_vprintf(&text, format, ap);
-    va_end(ap);
-    call->blocks.is_error = true;
-    if (st == HFSB_OK) hfsbi_mcp_add_text(&call->blocks, hfsb_buf_str(&text));
-    else call->blocks.status = HFSB_NOMEM;
-    hfsb_buf_free(&text);
+static long long hfsbi_mcp_remote_seconds(const hfsb_mcp_call *call) {
+    return (hfsb_clock_ms() - call->started) / 1000;
 }
 
 /* ---- calls of the session ---- */
 
-static void hfsbi_afar_text(void *user, hfsb_proc_stream stream,
-                            hfsb_str text) {
-    (void)stream;
-    hfsbi_mcp_call_text((hfsb_mcp_call *)user, text);
-}
-
-static hfsb_status hfsbi_afar_call(hfsb_mcp_call *call, const char *tool,
-                                   const hfsb_json_value *arguments,
-                                   hfsb_tool_result      *result) {
+static hfsb_status hfsbi_mcp_remote_call(hfsb_mcp_call *call, hfsb_str tool,
+                                         const hfsb_json_value *arguments,
+                                         hfsb_tool_result      *result) {
     hfsb_call_opts opts = HFSB_INIT;
     opts.strict = opts.images = true;
-    if (strcmp(tool, "bash") == 0) {
-        opts.on_text = hfsbi_afar_text;
+    if (hfsb_str_equal(tool, HFSB_LIT("bash"))) {
+        opts.on_text = hfsbi_mcp_call_printed;
         opts.user = call;
     }
-    return hfsb_session_call(call->mcp->remote, hfsb_cstr(tool), arguments,
-                             &opts, call->cancel, result);
+    return hfsb_session_call(call->mcp->remote.session, tool, arguments, &opts,
+                             call->cancel, result);
 }
 
-/* Arguments, but for one key, which becomes a text, or 0 when that is NULL. */
-static hfsb_status hfsbi_afar_with(const hfsb_json_value *arguments,
-                                   const char *key, const char *text,
-                                   const hfsb_alloc *alloc,
-                                   hfsb_json_doc    *out) {
+/* Copies arguments into *out with one key replaced: by a text, or by 0 when
+   text is NULL. HFSB_OK, HFSB_NOMEM. */
+static hfsb_status hfsbi_mcp_remote_replace(const hfsb_json_value *arguments,
+                                            const char *key, const char *text,
+                                            const hfsb_alloc *alloc,
+                                            hfsb_json_doc    *out) {
     hfsb_json_iter   it = hfsb_json_begin(arguments);
     hfsb_buf         json = HFSB_INIT;
     hfsb_json_writer w;
@@ -97,186 +72,174 @@ static hfsb_status hfsbi_afar_with(const hfsb_json_value *arguments,
     return st;
 }
 
-/* A call about the job of this one. */
-static hfsb_status hfsbi_afar_ask(hfsb_mcp_call *call, const char *tool,
-                                  hfsb_tool_result *result) {
+/* Calls a tool about a job. *result must be freed in any case. */
+static hfsb_status hfsbi_mcp_remote_ask(hfsb_mcp_call *call, const char *tool,
+                                        const char       *job,
+                                        hfsb_tool_result *result) {
     hfsb_json_doc doc = HFSB_INIT;
     hfsb_status   st =
-        hfsbi_afar_with(NULL, "id", call->job, &call->mcp->alloc, &doc);
+        hfsbi_mcp_remote_replace(NULL, "id", job, &call->mcp->alloc, &doc);
     memset(result, 0, sizeof *result);
     if (st != HFSB_OK) return st;
-    st = hfsbi_afar_call(call, tool, doc.root, result);
+    st = hfsbi_mcp_remote_call(call, hfsb_cstr(tool), doc.root, result);
     hfsb_json_free(&doc);
     return st;
 }
 
-/* ---- what a call becomes ---- */
+/* ---- results ---- */
 
-/* What costs money is not to be begun twice. */
-static void hfsbi_afar_no_hub(hfsb_mcp_call *call, long long seconds) {
+/* A Hub that did not answer: a job costs money and must not start twice. */
+static void hfsbi_mcp_remote_no_hub(hfsb_mcp_call *call, long long seconds) {
     hfsb_str operation = hfsb_json_str(
-        hfsb_json_get(call->arguments, "operation"), HFSB_LIT(""));
-    if (hfsb_str_equal(operation, HFSB_LIT("run")))
-        hfsbi_afar_fail(call,
-                        "The Hugging Face Hub did not answer within %lld s, "
-                        "so that it is not known whether the job was "
-                        "started. Look with operation ps before you repeat "
-                        "it.",
-                        seconds);
-    else
-        hfsbi_afar_fail(call,
-                        "The Hugging Face Hub did not answer within %lld s.",
-                        seconds);
+        hfsb_json_get(call->ask.arguments, "operation"), HFSB_LIT(""));
+    bool starts = hfsb_str_equal(operation, HFSB_LIT("run"));
+    hfsb_mcp_fail(call, "The Hugging Face Hub did not answer within %lld s%s",
+                  seconds,
+                  starts ? "; it is not known whether the job was started. "
+                           "Look with operation ps before you repeat it."
+                         : ".");
 }
 
-/* Shows a result; of a call that was ended early what there is of it. */
-static void hfsbi_afar_show(hfsb_mcp_call *call, hfsb_status st,
-                            const hfsb_tool_result *result) {
-    long long seconds = (hfsb_clock_ms() - call->began) / 1000;
+/* Shows a result, or of a call that was stopped early what there is. */
+static void hfsbi_mcp_remote_show(hfsb_mcp_call *call, hfsb_status st,
+                                  const hfsb_tool_result *result) {
+    long long seconds = hfsbi_mcp_remote_seconds(call);
+    bool      nothing = st == HFSB_CANCELLED && !result->output.len;
     if (st == HFSB_NOMEM) call->blocks.status = HFSB_NOMEM;
-    else if (st == HFSB_CANCELLED && hfsbi_afar_is(call, "hf_jobs") &&
-             !result->output.len)
-        hfsbi_afar_no_hub(call, seconds);
-    else if (st == HFSB_CANCELLED && !result->output.len)
-        hfsbi_afar_fail(call,
-                        "There was no answer from the sandbox within %lld s. "
-                        "%s",
-                        seconds, result->error.len ? result->error.ptr : "");
-    else hfsbi_mcp_show(call->tool, result, &call->blocks);
+    else if (nothing && hfsbi_mcp_call_is(call, "hf_jobs"))
+        hfsbi_mcp_remote_no_hub(call, seconds);
+    else if (nothing)
+        hfsb_mcp_fail(call, "The sandbox did not answer within %lld s. %s",
+                      seconds, result->error.len ? result->error.ptr : "");
+    else hfsbi_mcp_show(call->ask.tool, result, &call->blocks);
 }
 
-static void hfsbi_afar_plain(hfsb_mcp_call         *call,
-                             const hfsb_json_value *arguments) {
-    char             name[65];
+static void hfsbi_mcp_remote_plain(hfsb_mcp_call         *call,
+                                   const hfsb_json_value *arguments) {
     hfsb_tool_result result;
-    hfsb_status      st;
-    if (call->tool.len >= sizeof name) return; /* there is no such tool */
-    memcpy(name, call->tool.ptr, call->tool.len);
-    name[call->tool.len] = '\0';
-    st = hfsbi_afar_call(call, name, arguments, &result);
-    hfsbi_afar_show(call, st, &result);
+    hfsb_status      st =
+        hfsbi_mcp_remote_call(call, call->ask.tool, arguments, &result);
+    hfsbi_mcp_remote_show(call, st, &result);
     hfsb_tool_result_free(&result);
 }
 
-/* bash_output may be asked to wait: then it is asked again, not to. */
-static void hfsbi_afar_output(hfsb_mcp_call *call) {
-    hfsb_tool_result result;
-    hfsb_json_doc    doc = HFSB_INIT;
-    hfsb_status      st =
-        hfsbi_afar_call(call, "bash_output", call->arguments, &result);
-    if (st == HFSB_CANCELLED && hfsbi_afar_again(call, HFSBI_MCP_PATIENCE)) {
-        st = hfsbi_afar_with(call->arguments, "wait_ms", NULL,
-                             &call->mcp->alloc, &doc);
-        if (st == HFSB_OK) hfsbi_afar_plain(call, doc.root);
+/* bash_output may wait for output. At the deadline it is called again without
+   waiting. */
+static void hfsbi_mcp_remote_output(hfsb_mcp_call *call) {
+    const hfsb_json_value *arguments = call->ask.arguments;
+    hfsb_tool_result       result;
+    hfsb_json_doc          doc = HFSB_INIT;
+    hfsb_status            st =
+        hfsbi_mcp_remote_call(call, call->ask.tool, arguments, &result);
+    if (st == HFSB_CANCELLED &&
+        hfsbi_mcp_remote_resume(call, HFSBI_MCP_CALL_TIMED_OUT)) {
+        st = hfsbi_mcp_remote_replace(arguments, "wait_ms", NULL,
+                                      &call->mcp->alloc, &doc);
+        if (st == HFSB_OK) hfsbi_mcp_remote_plain(call, doc.root);
         else call->blocks.status = HFSB_NOMEM;
         hfsb_json_free(&doc);
     } else {
-        hfsbi_afar_show(call, st, &result);
+        hfsbi_mcp_remote_show(call, st, &result);
     }
     hfsb_tool_result_free(&result);
 }
 
-static void hfsbi_afar_running(hfsb_mcp_call *call) {
-    long long        seconds = (hfsb_clock_ms() - call->began) / 1000;
+/* ---- bash ---- */
+
+/* Answers for a command that goes on as a job. */
+static void hfsbi_mcp_remote_running(hfsb_mcp_call *call, const char *job) {
+    long long        seconds = hfsbi_mcp_remote_seconds(call);
     hfsb_tool_result so_far;
-    hfsb_status      st = hfsbi_afar_ask(call, "bash_output", &so_far);
+    hfsb_status st = hfsbi_mcp_remote_ask(call, "bash_output", job, &so_far);
     if (st == HFSB_NOMEM) call->blocks.status = HFSB_NOMEM;
     else if (st == HFSB_OK && so_far.success)
-        hfsbi_mcp_show_running(hfsb_cstr(call->job), seconds, &so_far,
+        hfsbi_mcp_show_running(hfsb_cstr(job), seconds, &so_far,
                                &call->blocks);
     else
-        hfsbi_afar_fail(call,
-                        "There was no answer from the sandbox within %lld s, "
-                        "so that it is not known whether the command runs. "
-                        "Ask for job %s with bash_output before you repeat "
-                        "it. (%s)",
-                        seconds, call->job,
-                        so_far.error.len ? so_far.error.ptr : "");
+        hfsb_mcp_fail(call,
+                      "The sandbox did not answer within %lld s; it is not "
+                      "known whether the command runs. Ask for job %s with "
+                      "bash_output before you repeat it. (%s)",
+                      seconds, job, so_far.error.len ? so_far.error.ptr : "");
     hfsb_tool_result_free(&so_far);
 }
 
-/* A command whose waiting ended early. */
-static void hfsbi_afar_left(hfsb_mcp_call *call) {
-    hfsb_tool_result killed;
-    if (hfsbi_afar_again(call, HFSBI_MCP_PATIENCE)) hfsbi_afar_running(call);
-    if (!hfsbi_afar_again(call, HFSBI_MCP_ABANDONED)) return;
-    (void)hfsbi_afar_ask(call, "kill", &killed);
-    hfsb_tool_result_free(&killed);
-}
-
-/* The id of its job: what the model gave, else one of ours. False when what it
-   gave is none; the sandbox says why. */
-static bool hfsbi_afar_name(hfsb_mcp_call *call) {
-    const hfsb_json_value *given = hfsb_json_get(call->arguments, "id");
+/* Chooses the id of the job: that of the model, else a new one. False when the
+   model's id is invalid; the sandbox refuses it with a reason. */
+static bool hfsbi_mcp_remote_job(const hfsb_json_value *arguments,
+                                 char                   job[HFSBI_JOB_ID]) {
+    const hfsb_json_value *given = hfsb_json_get(arguments, "id");
     hfsb_str               id = hfsb_json_str(given, HFSB_LIT(""));
-    char                   random[17];
-    if (id.len) {
-        if (id.len >= sizeof call->job ||
-            hfsb_str_find_byte(id, '\0') != HFSB_NPOS)
-            return false;
-        memcpy(call->job, id.ptr, id.len);
-        call->job[id.len] = '\0';
-        return true;
-    }
-    if (given && hfsb_json_type_of(given) != HFSB_JSON_NULL &&
-        hfsb_json_type_of(given) != HFSB_JSON_STRING)
+    hfsb_json_type         type = hfsb_json_type_of(given);
+    if (type != HFSB_JSON_NULL && type != HFSB_JSON_STRING) return false;
+    if (id.len >= HFSBI_JOB_ID || hfsb_str_find_byte(id, '\0') != HFSB_NPOS)
         return false;
-    hfsbi_random_hex(random, sizeof random - 1);
-    memcpy(call->job, random, HFSBI_AFAR_ID - 1);
-    call->job[HFSBI_AFAR_ID - 1] = '\0';
+    memcpy(job, id.ptr, id.len);
+    job[id.len] = '\0';
+    if (!id.len) hfsbi_random_hex(job, HFSBI_MCP_REMOTE_ID);
     return true;
 }
 
-static void hfsbi_afar_bash(hfsb_mcp_call *call) {
+static void hfsbi_mcp_remote_bash(hfsb_mcp_call *call) {
     hfsb_json_doc    doc = HFSB_INIT;
-    hfsb_tool_result result;
+    hfsb_tool_result result, killed;
     hfsb_status      st;
-    if (!hfsbi_afar_name(call)) {
-        hfsbi_afar_plain(call, call->arguments);
+    char             job[HFSBI_JOB_ID];
+    if (!hfsbi_mcp_remote_job(call->ask.arguments, job)) {
+        hfsbi_mcp_remote_plain(call, call->ask.arguments);
         return;
     }
-    st = hfsbi_afar_with(call->arguments, "id", call->job, &call->mcp->alloc,
-                         &doc);
+    st = hfsbi_mcp_remote_replace(call->ask.arguments, "id", job,
+                                  &call->mcp->alloc, &doc);
     if (st != HFSB_OK) {
         call->blocks.status = HFSB_NOMEM;
         return;
     }
-    st = hfsbi_afar_call(call, "bash", doc.root, &result);
-    if (st == HFSB_CANCELLED) hfsbi_afar_left(call);
-    else hfsbi_afar_show(call, st, &result);
+    st = hfsbi_mcp_remote_call(call, call->ask.tool, doc.root, &result);
+    if (st != HFSB_CANCELLED) hfsbi_mcp_remote_show(call, st, &result);
+    else if (hfsbi_mcp_remote_resume(call, HFSBI_MCP_CALL_TIMED_OUT))
+        hfsbi_mcp_remote_running(call, job);
+    if (st == HFSB_CANCELLED &&
+        hfsbi_mcp_remote_resume(call, HFSBI_MCP_CALL_CANCELLED)) {
+        (void)hfsbi_mcp_remote_ask(call, "kill", job, &killed);
+        hfsb_tool_result_free(&killed);
+    }
     hfsb_tool_result_free(&result);
     hfsb_json_free(&doc);
 }
 
-/* True once there is a sandbox; else what is the matter was said. */
-static bool hfsbi_afar_ready(hfsb_mcp_call *call) {
+/* ---- hooks ---- */
+
+/* Waits for the sandbox; false when the call was answered with a failure. */
+static bool hfsbi_mcp_remote_ready(hfsb_mcp_call *call) {
     hfsb_err    err = HFSB_INIT;
     hfsb_status st =
-        hfsb_session_wait_ready(call->mcp->remote, call->cancel, &err);
+        hfsb_session_wait_ready(call->mcp->remote.session, call->cancel, &err);
     if (st == HFSB_OK) return true;
     if (st == HFSB_CANCELLED)
-        hfsbi_afar_fail(call, "The sandbox is still starting, which can take "
-                              "minutes; nothing was run. Call again.");
-    else hfsbi_afar_fail(call, "%s", err.msg);
+        hfsb_mcp_fail(call, "The sandbox is still starting, which can take "
+                            "minutes; nothing was run. Call again.");
+    else hfsb_mcp_fail(call, "%s", err.msg);
     return false;
 }
 
-/* In a thread. */
-static void hfsbi_mcp_run_remote(hfsb_mcp_call *call) {
-    if (hfsbi_afar_is(call, "plan_tool") ||
-        hfsbi_afar_is(call, "sandbox_create") ||
-        hfsbi_afar_is(call, "hf_jobs")) /* it may need none */
-        hfsbi_afar_plain(call, call->arguments);
-    else if (!hfsbi_afar_ready(call)) return;
-    else if (hfsbi_afar_is(call, "bash")) hfsbi_afar_bash(call);
-    else if (hfsbi_afar_is(call, "bash_output")) hfsbi_afar_output(call);
-    else hfsbi_afar_plain(call, call->arguments);
+/* Runs a call, in its thread. The first three tools need no sandbox. */
+static void hfsbi_mcp_remote_run(hfsb_mcp_call *call) {
+    if (hfsbi_mcp_call_is(call, "plan_tool") ||
+        hfsbi_mcp_call_is(call, "sandbox_create") ||
+        hfsbi_mcp_call_is(call, "hf_jobs"))
+        hfsbi_mcp_remote_plain(call, call->ask.arguments);
+    else if (!hfsbi_mcp_remote_ready(call)) return;
+    else if (hfsbi_mcp_call_is(call, "bash")) hfsbi_mcp_remote_bash(call);
+    else if (hfsbi_mcp_call_is(call, "bash_output"))
+        hfsbi_mcp_remote_output(call);
+    else hfsbi_mcp_remote_plain(call, call->ask.arguments);
 }
 
-/* In the loop. To end a sandbox_create would delete what it is making, so it
-   goes on without its client. */
-static bool hfsbi_mcp_late_remote(hfsb_mcp_call *call, hfsbi_mcp_blocks *out) {
-    if (!hfsbi_afar_is(call, "sandbox_create")) return false;
+/* To cancel sandbox_create would delete the sandbox, so it goes on. */
+static bool hfsbi_mcp_remote_on_deadline(hfsb_mcp_call    *call,
+                                         hfsbi_mcp_blocks *out) {
+    if (!hfsbi_mcp_call_is(call, "sandbox_create")) return false;
     hfsbi_mcp_add_text(
         out, HFSB_LIT("The sandbox is still being made, which can take "
                       "minutes. Other calls wait for it; or call "
@@ -285,14 +248,11 @@ static bool hfsbi_mcp_late_remote(hfsb_mcp_call *call, hfsbi_mcp_blocks *out) {
     return true;
 }
 
-/* ---- setting it up ---- */
-
-static const char hfsbi_afar_words[] =
+static const char hfsbi_mcp_remote_instructions[] =
     "The tools work in a sandbox: a private Space of the Hugging Face Hub, a "
     "Linux machine of its own, not the user's. It is started when the session "
     "begins, which takes a minute or more, and deleted with all its files "
-    "when "
-    "the session ends: push what is to be kept to the Hub.";
+    "when the session ends: push what is to be kept to the Hub.";
 
 hfsb_status hfsb_mcp_use_session(hfsb_mcp *mcp, hfsb_session *session,
                                  hfsb_err *err) {
@@ -307,10 +267,10 @@ hfsb_status hfsb_mcp_use_session(hfsb_mcp *mcp, hfsb_session *session,
     if (st == HFSB_OK) st = hfsbi_mcp_offer(mcp, hfsb_buf_str(&all), err);
     hfsb_buf_free(&all);
     if (st != HFSB_OK) return st;
-    st = hfsbi_mcp_instruct(mcp, hfsb_cstr(hfsbi_afar_words));
+    st = hfsbi_mcp_instruct(mcp, hfsb_cstr(hfsbi_mcp_remote_instructions));
     if (st != HFSB_OK) return hfsbi_fail_status(err, st, "Using the session");
-    mcp->remote = session;
-    mcp->run_remote = hfsbi_mcp_run_remote;
-    mcp->late_remote = hfsbi_mcp_late_remote;
+    mcp->remote.session = session;
+    mcp->remote.run = hfsbi_mcp_remote_run;
+    mcp->remote.on_deadline = hfsbi_mcp_remote_on_deadline;
     return hfsbi_ok(err);
 }

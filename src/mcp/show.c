@@ -1,17 +1,27 @@
-/* show.c - the result of a tool as blocks of MCP. */
+/* show.c - the result of a tool as content blocks of MCP.
+
+   A model sees text and images, nothing else. So the facts of a result that it
+   needs for its next step (line numbers, offsets, exit codes, job ids) become a
+   line in brackets at the end of the text:
+
+       1\tfirst line
+       2\tsecond line
+       [lines 1-2 of 9; read on with offset=3]
+
+   Limits are those of the hosts: a longer text would be cut or dropped by them
+   without a word. A text is cut at a line's end, a failure in its middle,
+   because the end tells most about it. */
 #include "mcp_private.h"
 
 enum {
-    /* Bytes of all blocks together: clients drop the connection at a message
-       of 10 MiB. */
+    /* Bytes of all blocks: clients close the connection at 10 MiB. */
     HFSBI_MCP_BLOCKS = 8 * 1024 * 1024,
-    HFSBI_MCP_NOTES = 64 * 1024, /* ... and of what says that some are not */
-    /* Characters of what failed: some hosts cut a longer text, and with it
-       why it failed. */
-    HFSBI_MCP_FAILURE = 9000,
-    HFSBI_MCP_ERROR = 4000, /* ... of these of the reason */
-    HFSBI_MCP_LEFT = 8,     /* processes that are named */
-    HFSBI_MCP_LINE = 120    /* characters of a line for progress */
+    HFSBI_MCP_NOTES = 64 * 1024, /* more bytes for notes about lost blocks */
+    HFSBI_MCP_FAILURE = 9000, /* characters of a failure; some hosts cut more,
+                                 and the reason with it */
+    HFSBI_MCP_ERROR = 4000,   /* of them, characters of the reason */
+    HFSBI_MCP_LEFT = 8,       /* processes that are named */
+    HFSBI_MCP_LINE = 120      /* characters of a line for progress */
 };
 
 /* ---- blocks ---- */
@@ -23,7 +33,7 @@ static size_t hfsbi_mcp_begin_block(hfsbi_mcp_blocks *b, const char *type) {
     return mark;
 }
 
-/* False, with the block taken back, when it does not fit. */
+/* Ends a block; false, and the block removed, when it does not fit. */
 static bool hfsbi_mcp_end_block(hfsbi_mcp_blocks *b, size_t mark,
                                 size_t most) {
     hfsb_buf_append_byte(&b->json, '}');
@@ -41,7 +51,7 @@ static bool hfsbi_mcp_try_text(hfsbi_mcp_blocks *b, hfsb_str text,
     return hfsbi_mcp_end_block(b, mark, most);
 }
 
-/* In place of a block that is too large. */
+/* Adds a note instead of a block that is too large. */
 static void hfsbi_mcp_add_note(hfsbi_mcp_blocks *b, const char *what,
                                size_t size, const char *advice) {
     char note[256];
@@ -98,9 +108,76 @@ HFSBI_FN void hfsbi_mcp_add_resource(hfsbi_mcp_blocks *b, hfsb_str uri,
                            "a result may have 8 MiB; ask for less");
 }
 
-/* ---- text for a model ---- */
+/* ---- facts ---- */
 
-/* As much of text as may be shown, in whole lines when there are some. */
+#define HFSBI_MCP_ABSENT (~0ULL)
+
+typedef enum hfsbi_mcp_job_state {
+    HFSBI_MCP_JOB_ENDED, /* how is not known */
+    HFSBI_MCP_JOB_RUNS,
+    HFSBI_MCP_JOB_TIMED_OUT,
+    HFSBI_MCP_JOB_EXITED,
+    HFSBI_MCP_JOB_SIGNALLED
+} hfsbi_mcp_job_state;
+
+/* The facts of a result that a model needs. Texts belong to the result. */
+typedef struct hfsbi_mcp_facts {
+    unsigned long long  total_lines; /* of read, or HFSBI_MCP_ABSENT */
+    unsigned long long  offset;      /* of bash_output, or HFSBI_MCP_ABSENT */
+    unsigned long long  next_offset; /* of both; 0: none */
+    hfsbi_mcp_job_state job;
+    long long           job_value; /* exit code or signal */
+    size_t              left;      /* processes left running, */
+    struct {
+        long long pid;
+        hfsb_str  command;
+    } first[HFSBI_MCP_LEFT];   /* and the first of them */
+    hfsb_str image, mime_type; /* base64; "": not an image */
+} hfsbi_mcp_facts;
+
+static void hfsbi_mcp_job_facts(const hfsb_json_value *extra,
+                                hfsbi_mcp_facts       *f) {
+    const hfsb_json_value *code = hfsb_json_get(extra, "exit_code");
+    const hfsb_json_value *by = hfsb_json_get(extra, "signal");
+    if (hfsb_json_bool(hfsb_json_get(extra, "running"), false))
+        f->job = HFSBI_MCP_JOB_RUNS;
+    else if (hfsb_json_bool(hfsb_json_get(extra, "timed_out"), false))
+        f->job = HFSBI_MCP_JOB_TIMED_OUT;
+    else if (hfsb_json_type_of(code) == HFSB_JSON_INT)
+        f->job = HFSBI_MCP_JOB_EXITED;
+    else if (hfsb_json_type_of(by) == HFSB_JSON_INT)
+        f->job = HFSBI_MCP_JOB_SIGNALLED;
+    f->job_value =
+        hfsb_json_int(f->job == HFSBI_MCP_JOB_SIGNALLED ? by : code, 0);
+}
+
+/* Reads the fields of a result: the only place that knows their names. */
+static void hfsbi_mcp_read_facts(const hfsb_tool_result *result,
+                                 hfsbi_mcp_facts        *f) {
+    const hfsb_json_value *x = result->fields.root;
+    hfsb_json_iter         it;
+    size_t                 n = 0;
+    memset(f, 0, sizeof *f);
+    f->total_lines =
+        hfsb_json_uint(hfsb_json_get(x, "total_lines"), HFSBI_MCP_ABSENT);
+    f->offset = hfsb_json_uint(hfsb_json_get(x, "offset"), HFSBI_MCP_ABSENT);
+    f->next_offset = hfsb_json_uint(hfsb_json_get(x, "next_offset"), 0);
+    f->image = hfsb_json_str(hfsb_json_get(x, "data"), HFSB_LIT(""));
+    f->mime_type = hfsb_json_str(hfsb_json_get(x, "mime_type"), HFSB_LIT(""));
+    if (!f->mime_type.len) f->image = HFSB_LIT("");
+    hfsbi_mcp_job_facts(x, f);
+    f->left = hfsb_json_count(hfsb_json_get(x, "left_running"));
+    it = hfsb_json_begin(hfsb_json_get(x, "left_running"));
+    for (; n < HFSBI_MCP_LEFT && hfsb_json_next(&it); n++) {
+        f->first[n].pid = hfsb_json_int(hfsb_json_get(it.value, "pid"), 0);
+        f->first[n].command =
+            hfsb_json_str(hfsb_json_get(it.value, "command"), HFSB_LIT("?"));
+    }
+}
+
+/* ---- cutting ---- */
+
+/* The first `chars` characters of text, in whole lines if there are any. */
 static hfsb_str hfsbi_mcp_cut(hfsb_str text, size_t chars) {
     size_t end = hfsb_utf8_offset(text, chars), at = end;
     if (end == text.len) return text;
@@ -108,7 +185,7 @@ static hfsb_str hfsbi_mcp_cut(hfsb_str text, size_t chars) {
     return hfsb_str_slice(text, 0, at > 0 ? at : end);
 }
 
-/* As much of the end of it, likewise unless its lines are too long. */
+/* The last `chars` characters, in whole lines unless that costs over half. */
 static hfsb_str hfsbi_mcp_cut_front(hfsb_str text, size_t chars) {
     size_t all = hfsb_utf8_count(text), from, at, most;
     if (all <= chars) return text;
@@ -118,34 +195,26 @@ static hfsb_str hfsbi_mcp_cut_front(hfsb_str text, size_t chars) {
     return hfsb_str_slice(text, at < most ? at : from, text.len);
 }
 
-/* A line in brackets behind what is there. */
-static void hfsbi_mcp_put_footer(hfsb_buf *sink, const char *format, ...)
-    HFSBI_PRINTF(2, 3);
+/* ---- footers ---- */
 
-static void hfsbi_mcp_put_footer(hfsb_buf *sink, const char *format, ...) {
-    hfsb_buf *b = sink;
-    va_list   ap;
-    if (sink->status == HFSB_OK && b->len && b->ptr[b->len - 1] != '\n')
-        hfsb_buf_append_byte(sink, '\n');
-    if (sink->status != HFSB_OK) return;
+/* Appends text that starts a line of its own. */
+static void hfsbi_mcp_put_footer(hfsb_buf *out, const char *format, ...)
+    HFSBI_PRINTF(2, 3);
+static void hfsbi_mcp_put_footer(hfsb_buf *out, const char *format, ...) {
+    va_list ap;
+    if (out->len && out->ptr[out->len - 1] != '\n')
+        hfsb_buf_append_byte(out, '\n');
     va_start(ap, format);
-    sink->status = hfsbi_buf_vprintf(b, format, ap);
+    (void)hfsbi_buf_vprintf(out, format, ap);
     va_end(ap);
 }
 
-/* ---- read: which lines these are ---- */
-
-/* The number before the tab at the start of a line of read's output; 0: this
-   is a note of ours. */
+/* The number before the tab at the start of a line of read's output; 0 for a
+   line without one, which is a note of the tool. */
 static unsigned long long hfsbi_mcp_line_number(hfsb_str line) {
-    unsigned long long n = 0;
-    size_t             i;
-    for (i = 0; i < line.len && i < 19; i++) {
-        if (line.ptr[i] == '\t') return n;
-        if (line.ptr[i] < '0' || line.ptr[i] > '9') return 0;
-        n = n * 10 + (unsigned long long)(line.ptr[i] - '0');
-    }
-    return 0;
+    unsigned long long number = 0;
+    size_t digits = hfsbi_read_decimal(line, HFSBI_MCP_ABSENT, &number);
+    return digits < line.len && line.ptr[digits] == '\t' ? number : 0;
 }
 
 /* The number of the last line that has one. */
@@ -162,118 +231,102 @@ static unsigned long long hfsbi_mcp_last_number(hfsb_str text) {
     return 0;
 }
 
-/* shown: what of the output is shown; all of it unless it was cut. */
-static void hfsbi_mcp_read_footer(hfsb_buf *sink, hfsb_str shown, bool cut,
-                                  const hfsb_json_value *extra) {
+/* Which lines of a file are shown. shown: the output, or its start when it was
+   cut. */
+static void hfsbi_mcp_read_footer(hfsb_buf *out, hfsb_str shown, bool cut,
+                                  const hfsbi_mcp_facts *f) {
     unsigned long long first = hfsbi_mcp_line_number(shown);
     unsigned long long last = hfsbi_mcp_last_number(shown);
-    unsigned long long next =
-        hfsb_json_uint(hfsb_json_get(extra, "next_offset"), 0);
-    const hfsb_json_value *lines = hfsb_json_get(extra, "total_lines");
-    unsigned long long     total = hfsb_json_uint(lines, 0);
-    char                   of[40] = "";
-    if (lines) snprintf(of, sizeof of, " of %llu", total);
-    if (!shown.len && lines)
-        hfsbi_mcp_put_footer(sink,
-                             total ? "[past the end: the file has %llu "
-                                     "lines]"
-                                   : "[the file is empty: %llu lines]",
-                             total);
-    else if (first && (cut || next))
-        hfsbi_mcp_put_footer(sink,
+    bool               counted = f->total_lines != HFSBI_MCP_ABSENT;
+    char               of[40] = "";
+    if (counted) snprintf(of, sizeof of, " of %llu", f->total_lines);
+    if (!shown.len && counted)
+        hfsbi_mcp_put_footer(out,
+                             f->total_lines ? "[past the end: the file has "
+                                              "%llu lines]"
+                                            : "[the file is empty: %llu "
+                                              "lines]",
+                             f->total_lines);
+    else if (first && (cut || f->next_offset))
+        hfsbi_mcp_put_footer(out,
                              "[lines %llu-%llu%s; read on with offset=%llu]",
                              first, last, of, last + 1);
     else if (first > 1)
-        hfsbi_mcp_put_footer(sink, "[lines %llu-%llu%s]", first, last, of);
+        hfsbi_mcp_put_footer(out, "[lines %llu-%llu%s]", first, last, of);
 }
 
-/* ---- bash_output: where to go on ---- */
-
-/* The offset behind the part of the output that is shown. next_offset belongs
-   to the end of the log in it; behind that may be a line that is not finished
-   and a note. `offset` is that of its beginning; who does not tell it has the
-   log end at the last line end. */
+/* The offset in a job's log that follows the shown part. next_offset belongs
+   to the end of the log in `output`; an unfinished line and a note may follow
+   there. A server that reports no `offset` ends the log at the last line. */
 static unsigned long long hfsbi_mcp_next_offset(hfsb_str               output,
                                                 hfsb_str               shown,
-                                                const hfsb_json_value *extra) {
-    unsigned long long next =
-        hfsb_json_uint(hfsb_json_get(extra, "next_offset"), 0);
-    const hfsb_json_value *offset = hfsb_json_get(extra, "offset");
-    unsigned long long     from = hfsb_json_uint(offset, 0);
-    size_t                 end = output.len;
+                                                const hfsbi_mcp_facts *f) {
+    unsigned long long from = f->offset, next = f->next_offset;
+    size_t             end = output.len;
     if (shown.len == output.len) return next;
-    if (!offset) {
+    if (from == HFSBI_MCP_ABSENT) {
         while (end > 0 && output.ptr[end - 1] != '\n') end--;
         from = next > end ? next - end : 0;
     }
     return from + shown.len < next ? from + shown.len : next;
 }
 
-static void hfsbi_mcp_output_footer(hfsb_buf *sink, unsigned long long next,
-                                    const hfsb_json_value *extra) {
-    const hfsb_json_value *code = hfsb_json_get(extra, "exit_code");
-    const hfsb_json_value *by = hfsb_json_get(extra, "signal");
-    char                   state[64] = "ended";
-    if (hfsb_json_bool(hfsb_json_get(extra, "running"), false))
-        snprintf(state, sizeof state, "running");
-    else if (hfsb_json_bool(hfsb_json_get(extra, "timed_out"), false))
+/* How it stands with a job. */
+static void hfsbi_mcp_job_footer(hfsb_buf *out, unsigned long long next,
+                                 const hfsbi_mcp_facts *f) {
+    char state[64] = "ended";
+    switch (f->job) {
+    case HFSBI_MCP_JOB_ENDED: break;
+    case HFSBI_MCP_JOB_RUNS: snprintf(state, sizeof state, "running"); break;
+    case HFSBI_MCP_JOB_TIMED_OUT:
         snprintf(state, sizeof state, "ended by its timeout");
-    else if (hfsb_json_type_of(code) == HFSB_JSON_INT)
-        snprintf(state, sizeof state, "ended, exit code %lld",
-                 hfsb_json_int(code, 0));
-    else if (hfsb_json_type_of(by) == HFSB_JSON_INT)
-        snprintf(state, sizeof state, "ended by signal %lld",
-                 hfsb_json_int(by, 0));
-    hfsbi_mcp_put_footer(sink, "[%s; next_offset=%llu]", state, next);
+        break;
+    case HFSBI_MCP_JOB_EXITED:
+        snprintf(state, sizeof state, "ended, exit code %lld", f->job_value);
+        break;
+    case HFSBI_MCP_JOB_SIGNALLED:
+        snprintf(state, sizeof state, "ended by signal %lld", f->job_value);
+        break;
+    }
+    hfsbi_mcp_put_footer(out, "[%s; next_offset=%llu]", state, next);
 }
 
-/* ---- whatever leaves processes behind ---- */
-
-static void hfsbi_mcp_left_footer(hfsb_buf              *sink,
-                                  const hfsb_json_value *extra) {
-    const hfsb_json_value *left = hfsb_json_get(extra, "left_running");
-    hfsb_json_iter         it = hfsb_json_begin(left);
-    size_t                 n = 0;
-    while (hfsb_json_next(&it)) {
-        hfsb_str command =
-            hfsb_json_str(hfsb_json_get(it.value, "command"), HFSB_LIT("?"));
-        if (++n > HFSBI_MCP_LEFT) break;
-        if (n == 1) hfsbi_mcp_put_footer(sink, "[left running: ");
-        hfsb_buf_printf(sink, "%s%lld (", n > 1 ? ", " : "",
-                        hfsb_json_int(hfsb_json_get(it.value, "pid"), 0));
+/* Processes that a command left running. */
+static void hfsbi_mcp_left_footer(hfsb_buf *out, const hfsbi_mcp_facts *f) {
+    size_t i;
+    if (!f->left) return;
+    hfsbi_mcp_put_footer(out, "[left running: ");
+    for (i = 0; i < f->left && i < HFSBI_MCP_LEFT; i++) {
+        hfsb_str command = f->first[i].command;
+        hfsb_buf_printf(out, "%s%lld (", i ? ", " : "", f->first[i].pid);
         hfsb_buf_append(
-            sink, hfsb_str_slice(command, 0, hfsb_utf8_offset(command, 80)));
-        hfsb_buf_append_byte(sink, ')');
+            out, hfsb_str_slice(command, 0, hfsb_utf8_offset(command, 80)));
+        hfsb_buf_append_byte(out, ')');
     }
-    if (n > HFSBI_MCP_LEFT)
-        hfsb_buf_printf(sink, " and %zu more",
-                        hfsb_json_count(left) - HFSBI_MCP_LEFT);
-    if (n) hfsb_buf_append_byte(sink, ']');
+    if (i < f->left) hfsb_buf_printf(out, " and %zu more", f->left - i);
+    hfsb_buf_append_byte(out, ']');
 }
 
 /* ---- results ---- */
 
-/* The output, as much as may be, and what the model must know besides. */
 static void hfsbi_mcp_put_output(hfsb_str tool, hfsb_str output,
-                                 const hfsb_json_value *extra,
-                                 hfsb_buf              *sink) {
+                                 const hfsbi_mcp_facts *f, hfsb_buf *out) {
     hfsb_str shown = hfsbi_mcp_cut(output, HFSBI_MCP_TEXT);
     bool     cut = shown.len < output.len;
-    hfsb_buf_append(sink, shown.len ? shown : HFSB_LIT("(no output)"));
+    hfsb_buf_append(out, shown.len ? shown : HFSB_LIT("(no output)"));
     if (hfsb_str_equal(tool, HFSB_LIT("read")))
-        hfsbi_mcp_read_footer(sink, shown, cut, extra);
+        hfsbi_mcp_read_footer(out, shown, cut, f);
     else if (hfsb_str_equal(tool, HFSB_LIT("bash_output")))
-        hfsbi_mcp_output_footer(
-            sink, hfsbi_mcp_next_offset(output, shown, extra), extra);
+        hfsbi_mcp_job_footer(out, hfsbi_mcp_next_offset(output, shown, f), f);
     else if (cut)
-        hfsbi_mcp_put_footer(sink,
+        hfsbi_mcp_put_footer(out,
                              "[cut: the first %zu of %zu characters; ask for "
                              "less]",
                              hfsb_utf8_count(shown), hfsb_utf8_count(output));
-    hfsbi_mcp_left_footer(sink, extra);
+    hfsbi_mcp_left_footer(out, f);
 }
 
-/* The line in text that tells where the whole output is, if there is one. */
+/* The line that names the file with the whole output, or "". */
 static hfsb_str hfsbi_mcp_saved_line(hfsb_str text) {
     size_t at = hfsb_str_find(text, HFSB_LIT("\nFull output saved to "));
     if (at == HFSB_NPOS) return HFSB_LIT("");
@@ -281,83 +334,75 @@ static hfsb_str hfsbi_mcp_saved_line(hfsb_str text) {
     return hfsb_str_slice(text, 0, hfsb_str_find_byte(text, '\n'));
 }
 
-/* The beginning and, since it tells most of what failed, more of the end. */
-static void hfsbi_mcp_put_ends(hfsb_buf *sink, hfsb_str text, size_t chars) {
-    hfsb_str head = hfsbi_mcp_cut(text, chars / 3), tail, saved;
+/* Appends a third from the beginning and two thirds from the end. */
+static void hfsbi_mcp_put_ends(hfsb_buf *out, hfsb_str text, size_t chars) {
+    hfsb_str head = hfsbi_mcp_cut(text, chars / 3), tail, middle, saved;
     if (hfsb_utf8_count(text) <= chars) {
-        hfsb_buf_append(sink, text);
+        hfsb_buf_append(out, text);
         return;
     }
     tail = hfsb_str_slice(text, head.len, text.len);
     tail = hfsbi_mcp_cut_front(tail, chars - chars / 3);
-    text = hfsb_str_slice(text, head.len, text.len - tail.len);
-    saved = hfsbi_mcp_saved_line(text);
-    hfsb_buf_append(sink, head);
-    hfsbi_mcp_put_footer(sink, "[... %zu characters left out here ...]\n",
-                         hfsb_utf8_count(text));
-    hfsb_buf_append(sink, hfsbi_mcp_cut(saved, chars / 3));
-    if (saved.len) hfsb_buf_append_byte(sink, '\n');
-    hfsb_buf_append(sink, tail);
+    middle = hfsb_str_slice(text, head.len, text.len - tail.len);
+    saved = hfsbi_mcp_saved_line(middle);
+    hfsb_buf_append(out, head);
+    hfsbi_mcp_put_footer(out, "[... %zu characters left out here ...]\n",
+                         hfsb_utf8_count(middle));
+    hfsb_buf_append(out, hfsbi_mcp_cut(saved, chars / 3));
+    if (saved.len) hfsb_buf_append_byte(out, '\n');
+    hfsb_buf_append(out, tail);
 }
 
-/* As hfsb_tool_result_text() puts it, but not as long. */
+/* As hfsb_tool_result_text(), but shorter. */
 static void hfsbi_mcp_put_failure(const hfsb_tool_result *result,
-                                  hfsb_buf               *sink) {
+                                  const hfsbi_mcp_facts *f, hfsb_buf *out) {
     hfsb_str output = hfsb_buf_str(&result->output);
     hfsb_str error =
         hfsbi_mcp_cut(hfsb_buf_str(&result->error), HFSBI_MCP_ERROR);
-    hfsbi_mcp_put_ends(sink, output,
+    hfsbi_mcp_put_ends(out, output,
                        HFSBI_MCP_FAILURE - hfsb_utf8_count(error));
-    if (output.len) hfsb_buf_append(sink, HFSB_LIT("\n\n"));
-    hfsb_buf_append(sink, HFSB_LIT("ERROR: "));
-    hfsb_buf_append(sink, error);
-    hfsbi_mcp_left_footer(sink, result->fields.root);
+    if (output.len) hfsb_buf_append(out, HFSB_LIT("\n\n"));
+    hfsb_buf_append(out, HFSB_LIT("ERROR: "));
+    hfsb_buf_append(out, error);
+    hfsbi_mcp_left_footer(out, f);
 }
 
-/* True when the result is an image, which is then shown. */
-static bool hfsbi_mcp_show_image(const hfsb_tool_result *result,
-                                 hfsbi_mcp_blocks       *out) {
-    const hfsb_json_value *fields = result->fields.root;
-    const hfsb_json_value *data = hfsb_json_get(fields, "data");
-    const hfsb_json_value *type = hfsb_json_get(fields, "mime_type");
-    if (!result->success || hfsb_json_type_of(data) != HFSB_JSON_STRING ||
-        hfsb_json_type_of(type) != HFSB_JSON_STRING)
-        return false;
-    if (result->output.len)
-        hfsbi_mcp_add_text(
-            out, hfsbi_mcp_cut(hfsb_buf_str(&result->output), HFSBI_MCP_TEXT));
-    hfsbi_mcp_add_data(out, "image", hfsb_json_str(type, HFSB_LIT("")),
-                       hfsb_json_str(data, HFSB_LIT("")));
-    return true;
+/* Adds the text as a block and frees it. */
+static void hfsbi_mcp_take_text(hfsbi_mcp_blocks *b, hfsb_buf *text) {
+    if (text->status != HFSB_OK) b->status = HFSB_NOMEM;
+    else if (text->len) hfsbi_mcp_add_text(b, hfsb_buf_str(text));
+    hfsb_buf_free(text);
 }
 
 HFSBI_FN void hfsbi_mcp_show(hfsb_str tool, const hfsb_tool_result *result,
                              hfsbi_mcp_blocks *out) {
-    hfsb_buf text = HFSB_INIT;
-    size_t   mark;
+    hfsb_str        output = hfsb_buf_str(&result->output);
+    hfsb_buf        text = HFSB_INIT;
+    hfsbi_mcp_facts f;
     text.alloc = out->json.alloc;
-    mark = text.len;
+    hfsbi_mcp_read_facts(result, &f);
     if (!result->success) {
         out->is_error = true;
-        hfsbi_mcp_put_failure(result, &text);
-    } else if (!hfsbi_mcp_show_image(result, out)) {
-        hfsbi_mcp_put_output(tool, hfsb_buf_str(&result->output),
-                             result->fields.root, &text);
+        hfsbi_mcp_put_failure(result, &f, &text);
+    } else if (f.image.len) {
+        hfsb_buf_append(&text, hfsbi_mcp_cut(output, HFSBI_MCP_TEXT));
+    } else {
+        hfsbi_mcp_put_output(tool, output, &f, &text);
     }
-    if (hfsb_buf_finish(&text, mark) != HFSB_OK) out->status = HFSB_NOMEM;
-    else if (text.len) hfsbi_mcp_add_text(out, hfsb_buf_str(&text));
-    hfsb_buf_free(&text);
+    hfsbi_mcp_take_text(out, &text);
+    if (result->success && f.image.len)
+        hfsbi_mcp_add_data(out, "image", f.mime_type, f.image);
 }
 
 HFSBI_FN void hfsbi_mcp_show_running(hfsb_str job, long long seconds,
                                      const hfsb_tool_result *so_far,
                                      hfsbi_mcp_blocks       *out) {
-    hfsb_str output = hfsb_buf_str(&so_far->output), shown;
-    hfsb_buf text = HFSB_INIT;
-    size_t   mark;
+    hfsb_str        output = HFSB_LIT(""), shown;
+    hfsb_buf        text = HFSB_INIT;
+    hfsbi_mcp_facts f;
     text.alloc = out->json.alloc;
-    mark = text.len;
-    if (!so_far->success) output = HFSB_LIT("");
+    hfsbi_mcp_read_facts(so_far, &f);
+    if (so_far->success) output = hfsb_buf_str(&so_far->output);
     shown = hfsbi_mcp_cut(output, HFSBI_MCP_TEXT);
     hfsb_buf_printf(&text, "Still running after %lld s as job ", seconds);
     hfsb_buf_append(&text, job);
@@ -367,12 +412,10 @@ HFSBI_FN void hfsbi_mcp_show_running(hfsb_str job, long long seconds,
     hfsbi_mcp_put_footer(&text, "[poll with bash_output id=");
     hfsb_buf_append(&text, job);
     hfsb_buf_printf(&text, " offset=%llu wait_ms=45000; end it with kill id=",
-                    hfsbi_mcp_next_offset(output, shown, so_far->fields.root));
+                    hfsbi_mcp_next_offset(output, shown, &f));
     hfsb_buf_append(&text, job);
     hfsb_buf_append_byte(&text, ']');
-    if (hfsb_buf_finish(&text, mark) != HFSB_OK) out->status = HFSB_NOMEM;
-    else hfsbi_mcp_add_text(out, hfsb_buf_str(&text));
-    hfsb_buf_free(&text);
+    hfsbi_mcp_take_text(out, &text);
 }
 
 HFSBI_FN hfsb_str hfsbi_mcp_last_line(hfsb_str text) {

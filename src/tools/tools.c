@@ -149,6 +149,37 @@ hfsb_status hfsb_tools_open(const hfsb_tools_opts *opts, hfsb_tools **out,
     return hfsbi_ok(err);
 }
 
+HFSBI_FN hfsb_status hfsbi_tools_open_like(const hfsb_tools *like,
+                                           hfsb_tools **out, hfsb_err *err) {
+    const hfsbi_checker *checker = like->checker;
+    hfsb_tools_opts      o = HFSB_INIT;
+    o.work_dir = hfsb_place_work_dir(like->place);
+    o.root = hfsb_place_root(like->place);
+    o.session = like->session;
+    o.env = like->env; /* without the hidden variables already */
+    o.shell = like->shell.ptr;
+    o.timeout = like->timeout;
+    o.max_timeout = like->max_timeout;
+    o.grace_ms = like->grace_ms;
+    o.max_running = like->max_running;
+    o.max_waiting = like->max_waiting;
+    o.max_finished = like->max_finished;
+    o.spill_dir = like->spills.dir;
+    o.no_spill = like->spills.none;
+    o.max_spill = like->spills.max_bytes;
+    o.max_spills = like->spills.max;
+    o.drop_spills = like->spills.dropped;
+    o.no_checks = !checker;
+    if (checker) {
+        o.checks = checker->checks;
+        o.check_count = checker->count;
+        o.no_imports = checker->no_imports;
+    }
+    o.no_keeper = like->no_keeper;
+    o.alloc = like->alloc;
+    return hfsb_tools_open(&o, out, err);
+}
+
 void hfsb_tools_close(hfsb_tools *tools) {
     hfsbi_job *job;
     long long  until;

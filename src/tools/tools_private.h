@@ -584,6 +584,12 @@ HFSBI_FN void hfsbi_onces_free(hfsb_tools *tools);
    earlier. Under the lock, which is let go of meanwhile. */
 HFSBI_FN void hfsbi_tools_wait(hfsb_tools *tools, long long until);
 
+/* Opens another object with the options of `like`, from the copies that it
+   owns: what its caller passed need not exist any more. The new object shares
+   nothing with it. Returns as hfsb_tools_open(). */
+HFSBI_FN hfsb_status hfsbi_tools_open_like(const hfsb_tools *like,
+                                           hfsb_tools **out, hfsb_err *err);
+
 /* hfsb_tools_close() without grace: what runs is killed at once. */
 HFSBI_FN void hfsbi_tools_free(hfsb_tools *tools);
 

@@ -19,6 +19,7 @@ if [ -n "$(find tests/*/fake_hub* ./*.h -newer build/fake_hub 2>/dev/null)" ] ||
 fi
 hfsb=$PWD/build/hfsb fake=$PWD/build/fake_hub
 top=$(mktemp -d) || exit 1
+aside=$(mktemp -d) || exit 1 # for what must not lie in the working directory
 pids='' checks=0 failed=0
 end() {
     exec 8>&- 9>&-
@@ -26,7 +27,7 @@ end() {
         kill "$p" 2>/dev/null
         wait "$p" 2>/dev/null
     done
-    rm -rf "$top"
+    rm -rf "$top" "$aside"
 }
 trap end EXIT
 trap 'exit 130' INT TERM
@@ -373,16 +374,14 @@ if truncate -s 200G huge.txt 2>/dev/null; then
     left 'a search'
 fi
 rm -f huge.txt
-# ... or a file that was written is checked by a python3 that is slow; one in
-# the working directory would not be run
-slow=$(mktemp -d) || exit 1
-cat > "$slow/python3" << EOF
+# ... or while a slow python3, not one of the project's, checks a written file
+cat > "$aside/python3" << EOF
 #!/bin/sh
 trap '' TERM
 sleep 1008.$mark
 EOF
-chmod +x "$slow/python3"
-path=$PATH PATH=$slow:$PATH
+chmod +x "$aside/python3"
+path=$PATH PATH=$aside:$PATH
 begin
 say "$(call 1 write '{"path":"n.py","content":"import os\n"}')"
 there 1

@@ -324,11 +324,11 @@ static void instructions_name_only_what_is_offered(void) {
     static const struct {
         const char *only, *says, *not_says;
     } rows[] = {
-        {"", ": see bash_output, bash_input, kill. read shows", "no such"},
+        {"", ": see bash_output, bash_input, kill. read also", "no such"},
         {"bash", "goes on as a job.", "see"},
         {"bash,kill", "goes on as a job: see kill.", "bash_output"},
         {"read", "Relative paths start in", "bash"},
-        {"read", "read shows pictures", "command"},
+        {"read", "read also shows images", "command"},
         {"grep,list", "Relative paths start in", "read"},
     };
     size_t i;

@@ -12,6 +12,15 @@
 #define SAME "\"resultType\":\"complete\"," INFO
 #define KEEP "\"ttlMs\":60000,\"cacheScope\":\"private\""
 
+/* An id, good until the next one. */
+static const hfsb_json_value *id_of(const char *json) {
+    static hfsb_json_doc doc;
+    hfsb_json_free(&doc);
+    if (json) T_CHECK(hfsb_json_parse(hfsb_cstr(json), NULL, &doc, NULL) ==
+                      HFSB_OK);
+    return doc.root;
+}
+
 static void set(hfsb_buf *b, const char *text) {
     hfsb_buf_truncate(b, 0);
     T_CHECK(hfsb_buf_append(b, hfsb_cstr(text)) == HFSB_OK);
@@ -56,16 +65,16 @@ static void check_line(hfsb_str line) {
 
 static void results_are_plain_in_legacy(void) {
     hfsbi_mcp_about a = about_us();
-    CHECK_MESSAGE(hfsbi_mcp_put_empty(HFSB_LIT("\"a\""), &out),
+    CHECK_MESSAGE(hfsbi_mcp_put_empty(id_of("\"a\""), &out),
                   "{\"jsonrpc\":\"2.0\",\"id\":\"a\",\"result\":{}}");
-    CHECK_MESSAGE(hfsbi_mcp_put_list(&a, HFSB_LIT("1"), false, &out),
+    CHECK_MESSAGE(hfsbi_mcp_put_list(&a, id_of("1"), false, &out),
                   "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"tools\":[{"
                   "\"name\":\"x\"}]}}");
-    CHECK_MESSAGE(hfsbi_mcp_put_result(&a, HFSB_LIT("1"), false,
+    CHECK_MESSAGE(hfsbi_mcp_put_result(&a, id_of("1"), false,
                                        HFSB_LIT("{},{}"), false, &out),
                   "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"content\":[{},{"
                   "}]}}");
-    CHECK_MESSAGE(hfsbi_mcp_put_result(&a, HFSB_LIT("1"), false, HFSB_LIT(""),
+    CHECK_MESSAGE(hfsbi_mcp_put_result(&a, id_of("1"), false, HFSB_LIT(""),
                                        true, &out),
                   "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"content\":[],"
                   "\"isError\":true}}");
@@ -74,14 +83,14 @@ static void results_are_plain_in_legacy(void) {
 
 static void results_have_their_envelope_in_modern(void) {
     hfsbi_mcp_about a = about_us();
-    CHECK_MESSAGE(hfsbi_mcp_put_list(&a, HFSB_LIT("1"), true, &out),
+    CHECK_MESSAGE(hfsbi_mcp_put_list(&a, id_of("1"), true, &out),
                   "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"tools\":[{"
                   "\"name\":\"x\"}]," KEEP "," SAME "}}");
-    CHECK_MESSAGE(hfsbi_mcp_put_result(&a, HFSB_LIT("1"), true,
+    CHECK_MESSAGE(hfsbi_mcp_put_result(&a, id_of("1"), true,
                                        HFSB_LIT("{}"), true, &out),
                   "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"content\":[{}],"
                   "\"isError\":true," SAME "}}");
-    CHECK_MESSAGE(hfsbi_mcp_put_discover(&a, HFSB_LIT("1"), &out),
+    CHECK_MESSAGE(hfsbi_mcp_put_discover(&a, id_of("1"), &out),
                   "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{"
                   "\"supportedVersions\":[\"2026-07-28\"],\"capabilities\":{"
                   "\"tools\":{}},\"instructions\":\"Be\\nkind.\"," KEEP
@@ -90,41 +99,34 @@ static void results_have_their_envelope_in_modern(void) {
     hfsb_buf_truncate(&a.instructions, 0);
     hfsb_buf_truncate(&a.title, 0);
     hfsb_buf_truncate(&a.tools, 0);
-    CHECK_MESSAGE(hfsbi_mcp_put_discover(&a, HFSB_LIT("1"), &out),
+    CHECK_MESSAGE(hfsbi_mcp_put_discover(&a, id_of("1"), &out),
                   "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{"
                   "\"supportedVersions\":[\"2026-07-28\"],\"capabilities\":{"
                   "\"logging\":{},\"tools\":{}}," KEEP
                   ",\"resultType\":\"complete\",\"_meta\":{"
                   "\"io.modelcontextprotocol/serverInfo\":{\"name\":\"n\","
                   "\"version\":\"1\"}}}}");
-    CHECK_MESSAGE(hfsbi_mcp_put_list(&a, HFSB_LIT("1"), false, &out),
+    CHECK_MESSAGE(hfsbi_mcp_put_list(&a, id_of("1"), false, &out),
                   "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"tools\":[]}}");
     about_free(&a);
 }
 
-static void initialize_echoes_the_versions_it_knows(void) {
-    static const struct {
-        const char *asked, *answered;
-    } rows[] = {{"2024-11-05", "2024-11-05"}, {"2025-03-26", "2025-03-26"},
-                {"2025-06-18", "2025-06-18"}, {"2025-11-25", "2025-11-25"},
-                {"2026-07-28", "2025-11-25"}, {"1999-01-01", "2025-11-25"},
-                {"", "2025-11-25"},           {"\"\n", "2025-11-25"}};
+static void initialize_names_version_and_capabilities(void) {
     hfsbi_mcp_about a = about_us();
-    size_t          i;
-    for (i = 0; i < COUNT(rows); i++) {
+    int             i;
+    for (i = 0; i < 2; i++) {
         hfsb_buf out = HFSB_INIT, want = HFSB_INIT;
-        a.logging = i % 2 != 0;
+        a.logging = i != 0;
         T_CHECK(hfsb_buf_printf(
                     &want,
                     "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{"
-                    "\"protocolVersion\":\"%s\",\"capabilities\":{%s"
+                    "\"protocolVersion\":\"2025-06-18\",\"capabilities\":{%s"
                     "\"tools\":{}},\"serverInfo\":{\"name\":\"n\",\"title\":"
                     "\"T\",\"version\":\"1\"},\"instructions\":"
                     "\"Be\\nkind.\"}}",
-                    rows[i].answered,
                     a.logging ? "\"logging\":{}," : "") == HFSB_OK);
-        T_CHECK(hfsbi_mcp_put_initialize(&a, HFSB_LIT("1"),
-                                         hfsb_cstr(rows[i].asked),
+        T_CHECK(hfsbi_mcp_put_initialize(&a, id_of("1"),
+                                         HFSB_LIT("2025-06-18"),
                                          &out) == HFSB_OK);
         T_CHECK(hfsb_str_equal(hfsb_buf_str(&out), hfsb_buf_str(&want)));
         hfsb_buf_free(&out);
@@ -136,7 +138,7 @@ static void initialize_echoes_the_versions_it_knows(void) {
 static void errors_say_what_is_wrong(void) {
     hfsbi_mcp_message m = HFSB_INIT;
     hfsb_json_doc     doc = HFSB_INIT;
-    CHECK_MESSAGE(hfsbi_mcp_put_error(HFSB_LIT("null"), -32700,
+    CHECK_MESSAGE(hfsbi_mcp_put_error(NULL, -32700,
                                       HFSB_LIT("a\n\"b\"\xFF"), &out),
                   "{\"jsonrpc\":\"2.0\",\"id\":null,\"error\":{\"code\":-32700"
                   ",\"message\":\"a\\n\\\"b\\\"\xEF\xBF\xBD\"}}");
@@ -165,21 +167,17 @@ static void ids_are_echoed(void) {
         "\"\"", "\"a\\\"\\\\\\n\\u0000\\u001f\"",
         "\"x\xE2\x80\xA8y\\u0000z \xF0\x9F\x98\x80\"", "null"};
     size_t i;
-    for (i = 0; i < COUNT(ids); i++) {
-        hfsb_json_doc doc = HFSB_INIT;
-        hfsb_buf      out = HFSB_INIT;
-        T_CHECK(hfsb_json_parse(hfsb_cstr(ids[i]), NULL, &doc, NULL) ==
-                HFSB_OK);
-        T_CHECK(hfsbi_mcp_id_text(doc.root, &out) == HFSB_OK);
-        T_CHECK(hfsb_str_equal(hfsb_buf_str(&out), hfsb_cstr(ids[i])));
-        hfsb_json_free(&doc);
+    for (i = 0; i <= COUNT(ids); i++) {
+        const char *id = i < COUNT(ids) ? ids[i] : NULL; /* NULL: absent */
+        hfsb_buf    out = HFSB_INIT, want = HFSB_INIT;
+        T_CHECK(hfsb_buf_printf(&want,
+                                "{\"jsonrpc\":\"2.0\",\"id\":%s,"
+                                "\"result\":{}}",
+                                id ? id : "null") == HFSB_OK);
+        T_CHECK(hfsbi_mcp_put_empty(id_of(id), &out) == HFSB_OK);
+        T_CHECK(hfsb_str_equal(hfsb_buf_str(&out), hfsb_buf_str(&want)));
         hfsb_buf_free(&out);
-    }
-    {
-        hfsb_buf out = HFSB_INIT;
-        T_CHECK(hfsbi_mcp_id_text(NULL, &out) == HFSB_OK);
-        T_STR(out, "null");
-        hfsb_buf_free(&out);
+        hfsb_buf_free(&want);
     }
 }
 
@@ -188,7 +186,8 @@ static void ids_are_echoed(void) {
     "\"params\":{\"progressToken\":\"t\",\"progress\":" rest "}}"
 
 static void progress_is_in_whole_numbers_when_it_can_be(void) {
-    const hfsb_str t = HFSB_LIT("\"t\""), none = HFSB_LIT("");
+    const hfsb_json_value *t = id_of("\"t\"");
+    const hfsb_str         none = HFSB_LIT("");
     volatile double zero = 0; /* so that no compiler divides */
     CHECK_MESSAGE(hfsbi_mcp_put_progress(t, 0, 0, none, &out), PROGRESS("0"));
     CHECK_MESSAGE(hfsbi_mcp_put_progress(t, 50, 100, none, &out),
@@ -224,6 +223,19 @@ static void logs_are_notifications(void) {
 #define EXISTS HINT("exists", "true")
 #define ALL    "[" BASH "," OUTPUT "," READ "," WRITE "," EXISTS "]"
 
+static void check_list(const hfsbi_mcp_list *list, const char *want) {
+    hfsb_buf text = HFSB_INIT;
+    T_CHECK(hfsbi_mcp_list_print(list, &text) == HFSB_OK);
+    T_CHECK(hfsb_str_equal(hfsb_buf_str(&text), hfsb_cstr(want)));
+    if (!hfsb_str_equal(hfsb_buf_str(&text), hfsb_cstr(want)))
+        printf("  is   %s\n  want %s\n", text.ptr, want);
+    hfsb_buf_free(&text);
+}
+
+static bool has(const hfsbi_mcp_list *list, const char *name) {
+    return hfsbi_mcp_list_find(list, hfsb_cstr(name), NULL);
+}
+
 static void tools_are_chosen(void) {
     static const struct {
         const char *only;
@@ -246,23 +258,22 @@ static void tools_are_chosen(void) {
     };
     size_t i;
     for (i = 0; i < COUNT(rows); i++) {
-        hfsbi_mcp_choice choice = HFSB_INIT;
-        hfsb_buf         list = HFSB_INIT;
-        hfsb_err         err = HFSB_INIT;
-        hfsb_status      st;
-        choice.only = hfsb_cstr(rows[i].only);
-        choice.read_only = rows[i].read_only;
-        st = hfsbi_mcp_choose(HFSB_LIT(ALL), &choice, &list, &err);
+        hfsbi_mcp_list list = HFSB_INIT;
+        hfsb_err       err = HFSB_INIT;
+        hfsb_status    st;
+        list.read_only = rows[i].read_only;
+        st = hfsbi_mcp_list_choose(&list, HFSB_LIT(ALL),
+                                   hfsb_cstr(rows[i].only), &err);
         T_CHECK(st == (rows[i].list ? HFSB_OK : HFSB_ARG));
-        T_CHECK(hfsb_str_equal(hfsb_buf_str(&list), hfsb_cstr(rows[i].list)));
+        check_list(&list, rows[i].list ? rows[i].list : "[]");
         T_CHECK((err.msg[0] != 0) == !rows[i].list);
         if (!rows[i].list && rows[i].read_only)
-            T_CHECK(strstr(err.msg, "is not one of those that only read"));
+            T_CHECK(strstr(err.msg, "is not read-only"));
         else if (!rows[i].list)
             T_CHECK(strstr(err.msg,
                            "There are: bash, bash_output, read, write, "
                            "exists.") != NULL);
-        hfsb_buf_free(&list);
+        hfsbi_mcp_list_free(&list);
     }
 }
 
@@ -272,34 +283,56 @@ static hfsb_mcp_tool tool_of(const char *name) {
     return t;
 }
 
+/* The program's tools come last, and stay when built-in ones are chosen. */
 static void tools_are_defined(void) {
-    hfsb_buf         list = HFSB_INIT;
-    hfsbi_mcp_choice choice = HFSB_INIT;
-    hfsb_mcp_tool    t = tool_of("x");
-    T_CHECK(hfsbi_mcp_define(&t, &list, NULL) == HFSB_OK);
+    hfsbi_mcp_list        list = HFSB_INIT;
+    hfsb_mcp_tool         t = tool_of("x");
+    const hfsbi_mcp_tool *own = NULL;
+    T_CHECK(hfsbi_mcp_list_add(&list, &t, NULL) == HFSB_OK);
 #define X                                                                  \
     "{\"name\":\"x\",\"inputSchema\":{\"type\":\"object\",\"properties\":{" \
     "},\"additionalProperties\":false},\"annotations\":{"                   \
     "\"readOnlyHint\":false}}"
-    T_STR(list, "[" X "]");
-    choice.only = HFSB_LIT("read");
-    T_CHECK(hfsbi_mcp_choose(HFSB_LIT(ALL), &choice, &list, NULL) == HFSB_OK);
-    T_STR(list, "[" X "," READ "]");
+    check_list(&list, "[" X "]");
+    T_CHECK(hfsbi_mcp_list_choose(&list, HFSB_LIT(ALL), HFSB_LIT("read"),
+                                  NULL) == HFSB_OK);
+    check_list(&list, "[" READ "," X "]");
     t.name = "y-Y_0";
     t.title = "A \"title\"";
     t.description = "two\nlines";
     t.schema = " { \"type\" : \"object\" } ";
     t.annotations = "{\"readOnlyHint\":true}";
-    T_CHECK(hfsbi_mcp_define(&t, &list, NULL) == HFSB_OK);
-    T_STR(list, "[" X "," READ ",{\"name\":\"y-Y_0\",\"title\":\"A "
-                "\\\"title\\\"\",\"description\":\"two\\nlines\","
-                "\"inputSchema\":{\"type\":\"object\"},\"annotations\":{"
-                "\"readOnlyHint\":true}}]");
-    T_CHECK(hfsbi_mcp_lists(hfsb_buf_str(&list), HFSB_LIT("y-Y_0")));
-    hfsb_buf_free(&list);
+    t.user = &list;
+    T_CHECK(hfsbi_mcp_list_add(&list, &t, NULL) == HFSB_OK);
+#define Y                                                              \
+    "{\"name\":\"y-Y_0\",\"title\":\"A \\\"title\\\"\",\"description\":"  \
+    "\"two\\nlines\",\"inputSchema\":{\"type\":\"object\"},"               \
+    "\"annotations\":{\"readOnlyHint\":true}}"
+    check_list(&list, "[" READ "," X "," Y "]");
+    T_CHECK(hfsbi_mcp_list_find(&list, HFSB_LIT("y-Y_0"), &own));
+    T_CHECK(own && own->user == &list);
+    T_CHECK(hfsbi_mcp_list_find(&list, HFSB_LIT("read"), &own) && !own);
+    T_CHECK(!hfsbi_mcp_list_find(&list, HFSB_LIT("rea"), &own) && !own);
+    T_CHECK(!has(&list, "") && !has(&list, "bash"));
+    T_CHECK(hfsbi_mcp_list_choose(&list, HFSB_LIT(ALL), HFSB_LIT(""), NULL) ==
+            HFSB_OK);
+    check_list(&list, "[" BASH "," OUTPUT "," READ "," WRITE "," X "," Y "]");
+    hfsbi_mcp_list_free(&list);
 }
 
-static void tools_that_are_none_are_refused(void) {
+static void a_built_in_tool_may_not_take_a_name(void) {
+    hfsbi_mcp_list list = HFSB_INIT;
+    hfsb_mcp_tool  t = tool_of("write");
+    hfsb_err       err = HFSB_INIT;
+    T_CHECK(hfsbi_mcp_list_add(&list, &t, NULL) == HFSB_OK);
+    T_CHECK(hfsbi_mcp_list_choose(&list, HFSB_LIT(ALL), HFSB_LIT(""), &err) ==
+            HFSB_ARG);
+    T_CHECK(strstr(err.msg, "\"write\" already") != NULL);
+    T_CHECK(has(&list, "write") && !has(&list, "read"));
+    hfsbi_mcp_list_free(&list);
+}
+
+static void bad_definitions_are_refused(void) {
     static const struct {
         const char *name, *schema, *annotations, *says;
     } rows[] = {
@@ -320,35 +353,20 @@ static void tools_that_are_none_are_refused(void) {
         {"x", NULL, "true", "annotations of \"x\""},
         {"x", NULL, "{]", "annotations of \"x\""},
     };
-    hfsb_buf list = HFSB_INIT;
-    size_t   i;
-    set(&list, "[" READ "]");
+    hfsbi_mcp_list list = HFSB_INIT;
+    size_t         i;
+    T_CHECK(hfsbi_mcp_list_choose(&list, HFSB_LIT("[" READ "]"), HFSB_LIT(""),
+                                  NULL) == HFSB_OK);
     for (i = 0; i < COUNT(rows); i++) {
         hfsb_mcp_tool t = tool_of(rows[i].name);
         hfsb_err      err = HFSB_INIT;
         t.schema = rows[i].schema;
         t.annotations = rows[i].annotations;
-        T_CHECK(hfsbi_mcp_define(&t, &list, &err) == HFSB_ARG);
+        T_CHECK(hfsbi_mcp_list_add(&list, &t, &err) == HFSB_ARG);
         T_CHECK(strstr(err.msg, rows[i].says) != NULL);
-        T_STR(list, "[" READ "]");
+        check_list(&list, "[" READ "]");
     }
-    hfsb_buf_free(&list);
-}
-
-static void only_names_of_tools_count(void) {
-    const hfsb_str list = HFSB_LIT(
-        "[{\"title\":\"name\",\"x\":\"a\",\"name\":\"one\",\"description\":"
-        "\"{\\\"name\\\":\\\"b\\\"} \\\\\",\"inputSchema\":{\"name\":\"c\","
-        "\"enum\":[\"name\",\"d\"]}},{\"name\":\"two\"}]");
-    static const char *const none[] = {"",  "a",  "b",   "c",    "d",
-                                       "On", "on", "one\"", "name", "one,two"};
-    size_t i;
-    T_CHECK(hfsbi_mcp_lists(list, HFSB_LIT("one")));
-    T_CHECK(hfsbi_mcp_lists(list, HFSB_LIT("two")));
-    for (i = 0; i < COUNT(none); i++)
-        T_CHECK(!hfsbi_mcp_lists(list, hfsb_cstr(none[i])));
-    T_CHECK(!hfsbi_mcp_lists(HFSB_LIT(""), HFSB_LIT("one")));
-    T_CHECK(!hfsbi_mcp_lists(HFSB_LIT("[]"), HFSB_LIT("one")));
+    hfsbi_mcp_list_free(&list);
 }
 
 /* ---- what every host accepts: the real list ---- */
@@ -399,53 +417,55 @@ static void check_definition(const hfsb_json_value *tool) {
 }
 
 static void every_host_accepts_our_tools(void) {
-    hfsb_buf         all = HFSB_INIT, list = HFSB_INIT;
-    hfsbi_mcp_choice choice = HFSB_INIT;
-    hfsb_json_doc    doc = HFSB_INIT;
-    hfsb_json_iter   it;
+    hfsb_buf       all = HFSB_INIT, text = HFSB_INIT;
+    hfsbi_mcp_list list = HFSB_INIT;
+    hfsb_json_doc  doc = HFSB_INIT;
+    hfsb_json_iter it;
     const hfsbi_tool *plan = hfsbi_plan_tool();
     T_CHECK(hfsbi_tools_define("/bin/sh", &plan, 1, HFSB_TOOLS_MCP, &all,
                                NULL) == HFSB_OK);
-    T_CHECK(hfsbi_mcp_choose(hfsb_buf_str(&all), &choice, &list, NULL) ==
-            HFSB_OK);
-    T_CHECK(list.len < 8000);
-    T_CHECK(hfsb_json_parse(hfsb_buf_str(&list), NULL, &doc, NULL) ==
+    T_CHECK(hfsbi_mcp_list_choose(&list, hfsb_buf_str(&all), HFSB_LIT(""),
+                                  NULL) == HFSB_OK);
+    T_CHECK(hfsbi_mcp_list_print(&list, &text) == HFSB_OK);
+    T_CHECK(text.len < 8000);
+    T_CHECK(hfsb_json_parse(hfsb_buf_str(&text), NULL, &doc, NULL) ==
             HFSB_OK);
     T_CHECK(hfsb_json_count(doc.root) >= 10);
     it = hfsb_json_begin(doc.root);
     while (hfsb_json_next(&it)) check_definition(it.value);
     hfsb_json_free(&doc);
     /* in read-only mode nothing can change anything */
-    hfsb_buf_truncate(&list, 0);
-    choice.read_only = true;
-    T_CHECK(hfsbi_mcp_choose(hfsb_buf_str(&all), &choice, &list, NULL) ==
-            HFSB_OK);
-    T_CHECK(hfsbi_mcp_lists(hfsb_buf_str(&list), HFSB_LIT("read")));
-    T_CHECK(!hfsbi_mcp_lists(hfsb_buf_str(&list), HFSB_LIT("bash")));
-    T_CHECK(!hfsbi_mcp_lists(hfsb_buf_str(&list), HFSB_LIT("write")));
-    T_CHECK(!hfsbi_mcp_lists(hfsb_buf_str(&list), HFSB_LIT("kill")));
+    list.read_only = true;
+    T_CHECK(hfsbi_mcp_list_choose(&list, hfsb_buf_str(&all), HFSB_LIT(""),
+                                  NULL) == HFSB_OK);
+    T_CHECK(has(&list, "read"));
+    T_CHECK(!has(&list, "bash") && !has(&list, "write"));
+    T_CHECK(!has(&list, "kill"));
     hfsb_buf_free(&all);
-    hfsb_buf_free(&list);
+    hfsb_buf_free(&text);
+    hfsbi_mcp_list_free(&list);
 }
 
 /* ---- no memory ---- */
 
 static void try_list(hfsb_alloc alloc, const t_heap *heap) {
-    hfsb_buf         list = HFSB_INIT;
-    hfsbi_mcp_choice choice = HFSB_INIT;
-    hfsb_mcp_tool    t = tool_of("x");
-    hfsb_status      st;
-    list.alloc = alloc;
+    hfsb_buf       text = HFSB_INIT;
+    hfsbi_mcp_list list = HFSB_INIT;
+    hfsb_mcp_tool  t = tool_of("x");
+    hfsb_status    st;
+    text.alloc = list.alloc = list.doc.alloc = alloc;
     t.schema = "{\"type\":\"object\"}";
-    st = hfsbi_mcp_define(&t, &list, NULL);
+    st = hfsbi_mcp_list_add(&list, &t, NULL);
     T_CHECK(st == (heap->fail_at && st ? HFSB_NOMEM : HFSB_OK));
-    if (st != HFSB_OK) T_CHECK(list.len == 0);
-    st = hfsbi_mcp_choose(HFSB_LIT(ALL), &choice, &list, NULL);
+    T_CHECK(has(&list, "x") == (st == HFSB_OK));
+    st = hfsbi_mcp_list_choose(&list, HFSB_LIT(ALL), HFSB_LIT(""), NULL);
     T_CHECK(st == (heap->fail_at && st ? HFSB_NOMEM : HFSB_OK));
-    T_CHECK(hfsbi_mcp_lists(hfsb_buf_str(&list), HFSB_LIT("read")) ==
-            (st == HFSB_OK));
-    if (list.len) T_CHECK(list.ptr[list.len - 1] == ']');
-    hfsb_buf_free(&list);
+    T_CHECK(has(&list, "read") == (st == HFSB_OK));
+    st = hfsbi_mcp_list_print(&list, &text);
+    T_CHECK(st == (heap->fail_at && st ? HFSB_NOMEM : HFSB_OK));
+    T_CHECK((text.len > 0) == (st == HFSB_OK));
+    hfsb_buf_free(&text);
+    hfsbi_mcp_list_free(&list);
 }
 
 static hfsbi_mcp_about shared;
@@ -453,20 +473,19 @@ static hfsb_json_doc   shared_doc;
 
 static hfsb_status put_one(int which, hfsb_buf *out) {
     hfsbi_mcp_message m = HFSB_INIT;
-    const hfsb_str    id = HFSB_LIT("\"an id\"");
+    const hfsb_json_value *id = shared_doc.root;
     switch (which) {
     case 0: return hfsbi_mcp_put_discover(&shared, id, out);
     case 1: return hfsbi_mcp_put_list(&shared, id, true, out);
     case 2:
         return hfsbi_mcp_put_result(&shared, id, true, HFSB_LIT("{}"), true,
                                     out);
-    case 3: return hfsbi_mcp_put_initialize(&shared, id, HFSB_LIT(""), out);
+    case 3: return hfsbi_mcp_put_initialize(&shared, id, HFSB_LIT("1"), out);
     case 4:
         return hfsbi_mcp_put_progress(id, 0.5, 3, HFSB_LIT("message"), out);
     case 5: return hfsbi_mcp_put_log("info", HFSB_LIT("text"), out);
     case 6: return hfsbi_mcp_put_empty(id, out);
     case 7: return hfsbi_mcp_put_error(id, -1, HFSB_LIT("sentence"), out);
-    case 8: return hfsbi_mcp_id_text(shared_doc.root, out);
     default:
         m.code = HFSBI_MCP_VERSION;
         m.id = shared_doc.root;
@@ -477,7 +496,7 @@ static hfsb_status put_one(int which, hfsb_buf *out) {
 
 static void try_replies(hfsb_alloc alloc, const t_heap *heap) {
     int i;
-    for (i = 0; i < 10; i++) {
+    for (i = 0; i < 9; i++) {
         hfsb_buf    out = HFSB_INIT;
         hfsb_status st;
         out.alloc = alloc;
@@ -505,16 +524,17 @@ static void each_allocation_may_fail(void) {
 int main(void) {
     T_RUN(results_are_plain_in_legacy);
     T_RUN(results_have_their_envelope_in_modern);
-    T_RUN(initialize_echoes_the_versions_it_knows);
+    T_RUN(initialize_names_version_and_capabilities);
     T_RUN(errors_say_what_is_wrong);
     T_RUN(ids_are_echoed);
     T_RUN(progress_is_in_whole_numbers_when_it_can_be);
     T_RUN(logs_are_notifications);
     T_RUN(tools_are_chosen);
     T_RUN(tools_are_defined);
-    T_RUN(tools_that_are_none_are_refused);
-    T_RUN(only_names_of_tools_count);
+    T_RUN(bad_definitions_are_refused);
+    T_RUN(a_built_in_tool_may_not_take_a_name);
     T_RUN(every_host_accepts_our_tools);
     T_RUN(each_allocation_may_fail);
+    (void)id_of(NULL);
     return T_END();
 }

@@ -39,7 +39,7 @@ static void client_open(client *c, hfsb_mcp *mcp, const char *id) {
 }
 
 static void client_close(client *c) {
-    hfsbi_mcp_gone(&c->channel, false);
+    hfsbi_mcp_calls_detach(&c->channel, false);
     hfsbi_mcp_session_release(c->channel.session);
     hfsb_buf_free(&c->last);
 }
@@ -242,7 +242,7 @@ static void a_client_may_be_gone(void) {
     T_CHECK(run(&a, "echo $$ > gone.pid; exec sleep 60") == 1);
     while ((pid = tm_pid_in("gone.pid")) == 0 && hfsb_clock_ms() < until)
         (void)hfsb_server_poll(s.server, 5);
-    hfsbi_mcp_gone(&a.channel, true);
+    hfsbi_mcp_calls_detach(&a.channel, true);
     while (tt_alive(pid) && hfsb_clock_ms() < until)
         (void)hfsb_server_poll(s.server, 5);
     T_CHECK(pid > 0 && !tt_alive(pid) && a.answers == 0 && !a.cancelled);

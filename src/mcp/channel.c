@@ -1,0 +1,218 @@
+/* channel.c - serves one message of a client: its method and its answer.
+
+   A channel hands over a text and gets back as many answers as it contains
+   requests: at once, or later from the calls that were started.
+
+       text -> parsed document -> message -> method -> answer
+                    |                         tools/call -> call ... -> answer
+                    +-> batch: each message in turn
+
+   Batches exist only in revisions before 2025-06-18, and no known client sends
+   them. They are answered message by message, as single messages would be. */
+#include "mcp_private.h"
+
+/* ---- answers ---- */
+
+/* Sends an answer and frees it; an empty one is "no memory". */
+static void hfsbi_mcp_send(hfsbi_mcp_channel *channel, int status,
+                           hfsb_buf *message) {
+    channel->reply(channel, message->len ? status : 503, message);
+    hfsb_buf_free(message);
+}
+
+static void hfsbi_mcp_send_fault(hfsbi_mcp_channel       *channel,
+                                 const hfsbi_mcp_message *m) {
+    hfsb_buf out = HFSB_INIT;
+    out.alloc = channel->mcp->alloc;
+    (void)hfsbi_mcp_put_fault(m, &out);
+    hfsbi_mcp_send(channel, m->status, &out);
+}
+
+/* ---- methods ---- */
+
+/* Starts a call; false when the message became a fault instead. */
+static bool hfsbi_mcp_begin_call(hfsbi_mcp_channel *channel,
+                                 hfsbi_mcp_message *m,
+                                 hfsbi_mcp_input   *input) {
+    hfsb_mcp             *mcp = channel->mcp;
+    const hfsbi_mcp_tool *own;
+    const char           *why = "Out of memory; nothing was done.";
+    if (!hfsbi_mcp_list_find(&mcp->list, m->tool, &own)) {
+        (void)hfsbi_tool_unknown(m->tool, &m->err);
+        return hfsbi_mcp_refuse(m, HFSBI_MCP_PARAMS, 200);
+    }
+    if (mcp->stopping) why = "The server is stopping.";
+    else if (mcp->call_count >= HFSBI_MCP_CALLS)
+        why = "Too many calls are running: wait for some to end.";
+    else if (hfsbi_mcp_call_start(channel, m, own, input) == HFSB_OK)
+        return true;
+    (void)hfsbi_fail(&m->err, HFSB_ARG, 0, "%s", why);
+    return hfsbi_mcp_refuse(m, HFSBI_MCP_INTERNAL, 200);
+}
+
+static void hfsbi_mcp_serve_request(hfsbi_mcp_channel *channel,
+                                    hfsbi_mcp_message *m,
+                                    hfsbi_mcp_input   *input) {
+    const hfsbi_mcp_about *about = &channel->mcp->about;
+    hfsbi_mcp_session     *session = channel->session;
+    hfsb_buf               out = HFSB_INIT;
+    out.alloc = channel->mcp->alloc;
+    switch (m->method) {
+    case HFSBI_MCP_INITIALIZE:
+        (void)snprintf(session->version, sizeof session->version, "%.*s",
+                       (int)m->version.len, m->version.ptr);
+        (void)hfsbi_mcp_put_initialize(about, m->id, m->version, &out);
+        break;
+    case HFSBI_MCP_DISCOVER:
+        (void)hfsbi_mcp_put_discover(about, m->id, &out);
+        break;
+    case HFSBI_MCP_LIST:
+        (void)hfsbi_mcp_put_list(about, m->id, m->modern, &out);
+        break;
+    case HFSBI_MCP_CALL:
+        if (!hfsbi_mcp_begin_call(channel, m, input))
+            hfsbi_mcp_send_fault(channel, m);
+        return;
+    case HFSBI_MCP_SET_LEVEL:
+        session->log_level = m->level;
+        (void)hfsbi_mcp_put_empty(m->id, &out);
+        break;
+    case HFSBI_MCP_PING:
+    case HFSBI_MCP_CANCELLED:
+    case HFSBI_MCP_OTHER: (void)hfsbi_mcp_put_empty(m->id, &out);
+    }
+    hfsbi_mcp_send(channel, 200, &out);
+}
+
+/* Cancels a call, if the session belongs to this client alone. Over HTTP,
+   clients without a session id and modern ones share a session, and their ids
+   may be equal; a modern client closes its request instead. */
+static void hfsbi_mcp_serve_cancel(hfsbi_mcp_session       *session,
+                                   const hfsbi_mcp_message *m) {
+    if (session->unnamed || (session->id.len && !m->modern))
+        hfsbi_mcp_call_cancel(session, m->target);
+}
+
+/* ---- messages ---- */
+
+/* Serves one message. Returns the number of its answers, 0 or 1. */
+static size_t hfsbi_mcp_serve(hfsbi_mcp_channel     *channel,
+                              const hfsb_json_value *root,
+                              const hfsbi_mcp_head  *head,
+                              hfsbi_mcp_input *input, bool in_batch) {
+    hfsbi_mcp_message m;
+    hfsbi_mcp_read(root, head, channel->mcp->about.logging, &m);
+    if (in_batch && m.kind == HFSBI_MCP_REQUEST &&
+        (m.modern || m.method == HFSBI_MCP_INITIALIZE)) {
+        (void)hfsbi_fail(&m.err, HFSB_ARG, 0,
+                         "This request may not be part of a batch.");
+        (void)hfsbi_mcp_refuse(&m, HFSBI_MCP_INVALID, 200);
+    }
+    if (m.kind == HFSBI_MCP_RESPONSE) return 0;
+    if (m.kind == HFSBI_MCP_FAULT) {
+        if (in_batch) m.status = 200; /* the other messages are served */
+        hfsbi_mcp_send_fault(channel, &m);
+        return 1;
+    }
+    if (m.kind == HFSBI_MCP_NOTIFICATION && m.method != HFSBI_MCP_CANCELLED)
+        return 0;
+    if (!channel->session && !channel->open(channel, &m)) return 0;
+    if (m.kind == HFSBI_MCP_NOTIFICATION) {
+        hfsbi_mcp_serve_cancel(channel->session, &m);
+        return 0;
+    }
+    hfsbi_mcp_serve_request(channel, &m, input);
+    return 1;
+}
+
+static size_t hfsbi_mcp_serve_batch(hfsbi_mcp_channel    *channel,
+                                    const hfsbi_mcp_head *head,
+                                    hfsbi_mcp_input      *input) {
+    hfsb_json_iter    it = hfsb_json_begin(input->doc.root);
+    size_t            count = hfsb_json_count(input->doc.root), n = 0;
+    bool              known, modern;
+    hfsbi_mcp_message m;
+    memset(&m, 0, sizeof m);
+    known = hfsbi_mcp_version_known(hfsbi_trim(head->version), &modern) ||
+            !head->version.ptr;
+    if (!known || modern || count == 0 || count > HFSBI_MCP_BATCH) {
+        (void)hfsbi_fail(&m.err, HFSB_ARG, 0,
+                         "A batch must have 1 to %d messages, and its "
+                         "MCP-Protocol-Version, if any, must be one of those "
+                         "from 2024-11-05 to " HFSBI_MCP_LATEST ".",
+                         HFSBI_MCP_BATCH);
+        (void)hfsbi_mcp_refuse(&m, HFSBI_MCP_INVALID, 400);
+        hfsbi_mcp_send_fault(channel, &m);
+        return 1;
+    }
+    if (!channel->session && !channel->open(channel, NULL)) return 0;
+    while (hfsb_json_next(&it))
+        n += hfsbi_mcp_serve(channel, it.value, head, input, true);
+    return n;
+}
+
+/* ---- documents ---- */
+
+/* True for a long text with very many values. An honest long message is one
+   long string; values by the million would stall the loop and take many times
+   their bytes in memory. */
+static bool hfsbi_mcp_is_bulky(hfsb_str text) {
+    size_t i, values = 0;
+    bool   in_string = false;
+    if (text.len < HFSBI_MCP_LONG) return false;
+    for (i = 0; i < text.len && values <= HFSBI_MCP_VALUES; i++) {
+        char c = text.ptr[i];
+        if (c == '"') in_string = !in_string;
+        else if (in_string && c == '\\') i++;
+        else values += !in_string && (c == ',' || c == '[' || c == '{');
+    }
+    return values > HFSBI_MCP_VALUES;
+}
+
+/* Parses *text, which is moved into *out. HFSB_OK; HFSB_NOMEM; HFSB_SYNTAX or
+   HFSB_LIMIT with *err. *out, if not NULL, must be released. */
+static hfsb_status hfsbi_mcp_parse(hfsb_mcp *mcp, hfsb_buf *text,
+                                   hfsbi_mcp_input **out, hfsb_err *err) {
+    static char      empty[1];
+    hfsbi_mcp_input *input =
+        (hfsbi_mcp_input *)hfsbi_array(&mcp->alloc, 1, sizeof *input);
+    *out = input;
+    if (!input) return HFSB_NOMEM;
+    memset(input, 0, sizeof *input);
+    input->users = 1;
+    input->doc.alloc = mcp->alloc;
+    input->text = *text;
+    memset(text, 0, sizeof *text);
+    text->alloc = input->text.alloc;
+    if (hfsbi_mcp_is_bulky(hfsb_buf_str(&input->text)))
+        return hfsbi_fail(err, HFSB_LIMIT, 0,
+                          "A message has at most %d values.",
+                          HFSBI_MCP_VALUES);
+    return hfsb_json_parse_in_place(input->text.ptr ? input->text.ptr : empty,
+                                    input->text.len, NULL, &input->doc, err);
+}
+
+HFSBI_FN size_t hfsbi_mcp_receive(hfsbi_mcp_channel *channel, hfsb_buf *text,
+                                  const hfsbi_mcp_head *head) {
+    hfsb_mcp         *mcp = channel->mcp;
+    hfsbi_mcp_message m;
+    hfsbi_mcp_input  *input;
+    hfsb_status       st;
+    size_t            n = 1;
+    memset(&m, 0, sizeof m);
+    st = hfsbi_mcp_parse(mcp, text, &input, &m.err);
+    if (st == HFSB_NOMEM) {
+        (void)hfsbi_fail(&m.err, st, 0, "Out of memory; nothing was done.");
+        (void)hfsbi_mcp_refuse(&m, HFSBI_MCP_INTERNAL, 503);
+        hfsbi_mcp_send_fault(channel, &m);
+    } else if (st != HFSB_OK) {
+        (void)hfsbi_mcp_refuse(&m, HFSBI_MCP_PARSE, 400);
+        hfsbi_mcp_send_fault(channel, &m);
+    } else if (hfsb_json_type_of(input->doc.root) == HFSB_JSON_ARRAY) {
+        n = hfsbi_mcp_serve_batch(channel, head, input);
+    } else {
+        n = hfsbi_mcp_serve(channel, input->doc.root, head, input, false);
+    }
+    if (input) hfsbi_mcp_input_release(mcp, input);
+    return n;
+}
