@@ -213,7 +213,10 @@ static void only_the_whole_token_is_taken(void) {
         {A TS_TOKEN "\r\n", 401, "Missing"},
         {A "Basic " TS_TOKEN "\r\n", 401, "Missing"},
         {A "Bearer" TS_TOKEN "\r\n", 401, "Missing"},
-        {"Authorization: Bearer " TS_TOKEN "\r\n", 401, "Missing"},
+        {"Authorization: Bearer " TS_TOKEN "\r\n", 200, NULL},
+        {"Authorization: Bearer x\r\n", 401, "Invalid"},
+        {A "Bearer x\r\nAuthorization: Bearer " TS_TOKEN "\r\n", 401,
+         "Invalid"},
         {A "Bearer a-token-of-the-test\r\n", 401, "Invalid"},
         {A "Bearer -token-of-the-tests\r\n", 401, "Invalid"},
         {A "Bearer " TS_TOKEN "s\r\n", 401, "Invalid"},
@@ -244,6 +247,9 @@ static void only_the_whole_token_is_taken(void) {
                      "{\"detail\":\"%s bearer token\",\"error\":",
                      list[i].detail);
             T_CHECK(hfsb_str_starts(hfsb_buf_str(&r.body), hfsb_cstr(want)));
+            T_CHECK(hfsb_str_find(ts_text(&r, "error"),
+                                  HFSB_LIT("X-Sandbox-Authorization: "
+                                           "Bearer ")) != HFSB_NPOS);
         }
         T_CHECK(tc_lives(&c));
         ts_hang_up(&c);
@@ -269,22 +275,20 @@ static void tell_fields(void *user, hfsb_request *r) {
     hfsb_buf_free(&told);
 }
 
-static void open_bearer(ts_server *s, const hfsb_server_opts *o) {
+static void open_routes(ts_server *s, const hfsb_server_opts *o) {
     hfsb_route route = HFSB_INIT;
     ts_open(s, o);
     route.method = "GET";
-    route.path = "/bearer";
+    route.path = "/own";
     route.fn = tell_fields;
-    route.bearer = true;
     T_CHECK(hfsb_server_add(s->server, &route, NULL) == HFSB_OK);
     route.path = "/other"; /* has an authorization of its own */
-    route.bearer = false;
     route.no_token = true;
     T_CHECK(hfsb_server_add(s->server, &route, NULL) == HFSB_OK);
     ts_run(s);
 }
 
-static void a_route_may_take_the_token_in_authorization(void) {
+static void authorization_carries_the_token_as_well(void) {
     static const struct {
         const char *fields;
         int         status;
@@ -310,13 +314,13 @@ static void a_route_may_take_the_token_in_authorization(void) {
     hfsb_server_opts open = HFSB_INIT;
     ts_server        s;
     size_t           i;
-    open_bearer(&s, NULL);
+    open_routes(&s, NULL);
     for (i = 0; i < TT_COUNT(list); i++) {
         hfsb_buf raw = HFSB_INIT;
         ts_reply r = HFSB_INIT;
         ts_conn  c;
         T_CHECK(hfsb_buf_printf(&raw,
-                                "GET /bearer HTTP/1.1\r\n" TC_HEAD "%s\r\n",
+                                "GET /own HTTP/1.1\r\n" TC_HEAD "%s\r\n",
                                 list[i].fields) == HFSB_OK);
         c = tc_ask(&s, &r, raw.ptr);
         ts_expect((int)i, &r, list[i].status, list[i].says);
@@ -329,23 +333,32 @@ static void a_route_may_take_the_token_in_authorization(void) {
     T_CHECK(status_of(&s, NULL, TC_HEAD B "Bearer x\r\n", "/other") == 200);
     ts_end(&s, false);
     open.no_auth = true; /* then it does not matter */
-    open_bearer(&s, &open);
-    T_CHECK(status_of(&s, NULL, TC_HEAD, "/bearer") == 200);
-    T_CHECK(status_of(&s, NULL, TC_HEAD B "Bearer x\r\n", "/bearer") == 200);
+    open_routes(&s, &open);
+    T_CHECK(status_of(&s, NULL, TC_HEAD, "/own") == 200);
+    T_CHECK(status_of(&s, NULL, TC_HEAD B "Bearer x\r\n", "/own") == 200);
     ts_end(&s, false);
 #undef B
 }
 
-/* Its value is left to a route that does not take the token there. */
-static void others_find_authorization_as_it_came(void) {
+/* A route without a token may use Authorization for itself; only a value that
+   holds the server's token is wiped. */
+static void routes_without_token_find_authorization_as_sent(void) {
     ts_server s;
     ts_reply  r = HFSB_INIT;
     ts_conn   c;
-    open_bearer(&s, NULL);
+    open_routes(&s, NULL);
     c = tc_ask(&s, &r, "GET /other HTTP/1.1\r\n" TC_HEAD
                        "Authorization: Basic eDp5\r\n" A "Bearer " TS_TOKEN
                        "\r\n\r\n");
     TS_IS(&r, 200, "<Basic eDp5>");
+    ts_hang_up(&c);
+    c = tc_ask(&s, &r, "GET /other HTTP/1.1\r\n" TC_HEAD
+                       "Authorization: Bearer of-its-own\r\n\r\n");
+    TS_IS(&r, 200, "<Bearer of-its-own>");
+    ts_hang_up(&c);
+    c = tc_ask(&s, &r, "GET /other HTTP/1.1\r\n" TC_HEAD
+                       "Authorization: Bearer " TS_TOKEN "\r\n\r\n");
+    TS_IS(&r, 200, "<>");
     ts_hang_up(&c);
     ts_drop(&r);
     ts_end(&s, false);
@@ -440,6 +453,8 @@ static void find_token(void *user, const void *ptr, size_t len) {
 static void tokens_do_not_stay_in_memory(void) {
     static const char *const list[] = {
         "GET /secret HTTP/1.1\r\n" TC_HEAD A "Bearer " TS_TOKEN "\r\n\r\n",
+        "GET /hold HTTP/1.1\r\n" TC_HEAD "Authorization: Bearer " TS_TOKEN
+        "\r\n\r\n",
         "GET /secret HTTP/1.1\r\n" TC_HEAD A "Bearer " TS_TOKEN "\r\n"
         "X: \x01\r\n\r\n",
         "GET /none HTTP/1.1\r\n" TC_HEAD A "Bearer " TS_TOKEN "\r\n\r\n",
@@ -467,8 +482,8 @@ static void tokens_do_not_stay_in_memory(void) {
             find_token(&found, s.server->block, HFSBI_BLOCK);
             if (s.server->conns) {
                 hfsb_request *r = s.server->conns->request;
-                find_token(&found, s.server->conns->in,
-                           s.server->conns->in_cap);
+                find_token(&found, s.server->conns->in.ptr,
+                           s.server->conns->in.cap);
                 if (r) find_token(&found, r, r->size);
             }
             T_CHECK(found == 0);
@@ -483,8 +498,8 @@ int main(void) {
     TT_RUN(origins_are_those_of_the_place);
     TT_RUN(the_guard_comes_first);
     TT_RUN(only_the_whole_token_is_taken);
-    TT_RUN(a_route_may_take_the_token_in_authorization);
-    TT_RUN(others_find_authorization_as_it_came);
+    TT_RUN(authorization_carries_the_token_as_well);
+    TT_RUN(routes_without_token_find_authorization_as_sent);
     TT_RUN(a_nul_in_a_token_is_refused);
     TT_RUN(without_a_token_nothing_is_open);
     TT_RUN(tokens_that_no_head_can_carry_are_errors);
