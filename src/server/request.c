@@ -163,12 +163,12 @@ static hfsbi_token hfsbi_token_find(const hfsb_server *server,
 
 /* Looks for the token in both fields that may carry it, and wipes it there.
    X-Sandbox-Authorization decides alone where it is present: in front of a
-   private Space, Authorization carries the Hub's token. A route without a
-   token may have an Authorization of its own. */
+   private Space, Authorization carries the Hub's token. Where no token is
+   needed the route may use Authorization for itself. */
 static hfsbi_token hfsbi_request_token(hfsb_request *r) {
     const hfsb_server *server = r->conn->server;
-    bool               keep = r->route && r->route->set.no_token;
-    hfsbi_token        own =
+    bool keep = server->access.no_auth || (r->route && r->route->set.no_token);
+    hfsbi_token own =
         hfsbi_token_find(server, &r->head, "x-sandbox-authorization", false);
     hfsbi_token other =
         hfsbi_token_find(server, &r->head, "authorization", keep);
@@ -474,7 +474,8 @@ HFSBI_FN void hfsbi_request_add_body(hfsb_request *r, hfsb_str piece) {
 /* ---- work in a pool thread ---- */
 
 static void hfsbi_work_run(hfsbi_task *task) {
-    hfsbi_work *work = (hfsbi_work *)(void *)task; /* its first member */
+    hfsbi_pool_work *work =
+        (hfsbi_pool_work *)(void *)task; /* its first member */
     work->run(work->user);
 }
 
@@ -494,7 +495,7 @@ HFSBI_FN void
 hfsbi_request_work(hfsb_request *request, void (*run)(void *user),
                    void (*done)(void *user, hfsb_request *request),
                    void *user) {
-    hfsbi_work *work = &request->work;
+    hfsbi_pool_work *work = &request->work;
     work->task.run = hfsbi_work_run;
     work->task.done = hfsbi_work_done;
     work->run = run;

@@ -313,26 +313,26 @@ static bool hfsbi_stop_open(hfsb_server *server) {
     return hfsbi_loop_io(server->loop, &server->stop.io, HFSBI_IO_READ);
 }
 
-static long long hfsbi_or_ms(long long value, long long fallback) {
+static long long hfsbi_limit_ms(long long value, long long fallback) {
     return value > 0 ? value : fallback;
 }
 
-static size_t hfsbi_or_size(size_t value, size_t fallback) {
+static size_t hfsbi_limit_size(size_t value, size_t fallback) {
     return value ? value : fallback;
 }
 
 static void hfsbi_limits_set(hfsbi_limits *limits, const hfsb_server_opts *o) {
-    limits->http.max_head = hfsbi_or_size(o->max_head, 16384);
-    limits->http.max_fields = hfsbi_or_size(o->max_fields, 100);
+    limits->http.max_head = hfsbi_limit_size(o->max_head, 16384);
+    limits->http.max_fields = hfsbi_limit_size(o->max_fields, 100);
     limits->http.max_target = limits->http.max_head;
-    limits->max_body = hfsbi_or_size(o->max_body, (size_t)64 << 20);
-    limits->max_bodies = hfsbi_or_size(o->max_bodies, (size_t)256 << 20);
-    limits->max_connections = hfsbi_or_size(o->max_connections, 1024);
-    limits->min_rate = hfsbi_or_size(o->min_rate, 1024);
-    limits->head_ms = hfsbi_or_ms(o->head_ms, 10000);
-    limits->body_ms = hfsbi_or_ms(o->body_ms, 30000);
-    limits->idle_ms = hfsbi_or_ms(o->idle_ms, 60000);
-    limits->stop_ms = hfsbi_or_ms(o->stop_ms, 10000);
+    limits->max_body = hfsbi_limit_size(o->max_body, (size_t)64 << 20);
+    limits->max_bodies = hfsbi_limit_size(o->max_bodies, (size_t)256 << 20);
+    limits->max_connections = hfsbi_limit_size(o->max_connections, 1024);
+    limits->min_rate = hfsbi_limit_size(o->min_rate, 1024);
+    limits->head_ms = hfsbi_limit_ms(o->head_ms, 10000);
+    limits->body_ms = hfsbi_limit_ms(o->body_ms, 30000);
+    limits->idle_ms = hfsbi_limit_ms(o->idle_ms, 60000);
+    limits->stop_ms = hfsbi_limit_ms(o->stop_ms, 10000);
 }
 
 /* Keeps the digest of the token. */

@@ -156,8 +156,8 @@ HFSB_API hfsb_status hfsb_server_add(hfsb_server      *server,
 
 /* ---- a request: valid until its reply has ended or `gone` was called ---- */
 
-/* The head; the token's field is empty, and on a route that needs a token so
-   is Authorization. */
+/* The head. X-Sandbox-Authorization is empty, and on a route that needs a
+   token so is Authorization. */
 HFSB_API const hfsb_http_head *hfsb_request_head(const hfsb_request *request);
 /* The match of the n-th "*" of the route's path, counted from 0 and decoded;
    "" if there is no such "*". */

@@ -213,13 +213,13 @@ typedef struct hfsbi_body_in {
     bool               complete;
 } hfsbi_body_in;
 
-typedef struct hfsbi_work {
+typedef struct hfsbi_pool_work {
     hfsbi_task task;
     void (*run)(void *user);
     void (*done)(void *user, hfsb_request *request);
     void *user;
     bool  active;
-} hfsbi_work;
+} hfsbi_pool_work;
 
 typedef struct hfsbi_callback {
     hfsb_route_fn fn;
@@ -241,7 +241,7 @@ struct hfsb_request {
     hfsbi_body_in      body;
     hfsbi_reply_out    reply;
     hfsbi_file_out     file;
-    hfsbi_work         work;
+    hfsbi_pool_work    work;
 };
 
 /* ---- the server ---- */
