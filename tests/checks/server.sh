@@ -116,7 +116,7 @@ same 'help is not too wide' "$(printf '%s\n' "$out" | awk 'length > 78')" ''
 run version 0 "$server" --version
 has version "$out" 'hfsb-server '
 run 'unknown option' 2 "$server" --nonsense
-has 'unknown option' "$err" 'there is no option --nonsense'
+has 'unknown option' "$err" 'unknown option --nonsense'
 run 'a word' 2 "$server" nonsense
 run 'no value' 2 "$server" --port
 has 'no value' "$err" '--port needs a number from 0 to 65535'
