@@ -75,111 +75,119 @@ extern "C" {
 /* ---- src/server/server.h ---- */
 /* ==== SERVER: HTTP/1.1 on one event loop, and the sandbox on top ======== */
 
-/* One thread serves all connections: the one that runs or polls the server.
-   Work that may block (files, a host's own slow handlers) goes to a few
-   threads that are started when first needed. Any number of servers may live
-   in one process. No signal handler is set; SIGPIPE is not raised. */
+/* One thread serves all connections: the thread that runs or polls the server.
+   Work that may block (files, a host's own slow handlers) goes to a few pool
+   threads, started when first needed. Any number of servers may live in one
+   process. No signal handler is installed; SIGPIPE is not raised. */
 typedef struct hfsb_server  hfsb_server;
 typedef struct hfsb_request hfsb_request;
 
-/* One line for a log: a request that was answered, or another event. */
+/* One line for a log: an answered request, or another event. Views are valid
+   during the callback only. */
 typedef struct hfsb_server_event {
-    const char *what; /* "request", or what happened: "accept failed" */
-    hfsb_str    method, path; /* of a request, as they came: hostile bytes */
+    const char *what;         /* "request", or the event: "accept failed" */
+    hfsb_str    method, path; /* of a request, as received: hostile bytes */
     int         status;       /* 0: the client went away before its reply */
     long long   duration_ms;
     unsigned long long bytes_in, bytes_out; /* of bodies */
     hfsb_str           peer;                /* address, or "unix" */
-    hfsb_str detail; /* of another event, or why a request was refused */
+    hfsb_str           detail; /* of another event, or why the request was
+                                  refused */
 } hfsb_server_event;
 
 typedef struct hfsb_server_opts {
-    hfsb_str token;   /* that routes ask for, in X-Sandbox-Authorization (see
-                         bearer of a route, too); only its digest is kept.
-                         Empty: they answer 503 */
-    bool     no_auth; /* no token is asked for; such a server listens on
-                         loopback only, */
-    bool     open_to_all;           /* ... or with this anywhere */
-    const char *const *allow_hosts; /* names besides loopback's and the bound
-                         address that Host and Origin may have;
-                         NULL-terminated; "*" is any */
+    hfsb_str token;   /* that clients must send as "Bearer {token}" in
+                         X-Sandbox-Authorization or, where that is absent, in
+                         Authorization; only its digest is kept. Empty: routes
+                         that need a token answer 503 */
+    bool     no_auth; /* no token is needed; such a server listens on loopback
+                         only, */
+    bool     open_to_all;           /* ... or with this on any address */
+    const char *const *allow_hosts; /* names that Host and Origin may have, in
+                         addition to loopback names and the bound address;
+                         NULL-terminated; "*" allows any */
     size_t             max_head;    /* bytes (0: 16 KiB) */
     size_t             max_fields;  /* (0: 100) */
-    size_t             max_body;    /* bytes of a body that is kept in memory
-                                  (0: 64 MiB) */
-    size_t    max_bodies;      /* ... of all of them together (0: 256 MiB) */
+    size_t    max_body;        /* bytes of a body kept in memory (0: 64 MiB) */
+    size_t    max_bodies;      /* ... of all bodies together (0: 256 MiB) */
     size_t    max_connections; /* (0: 1024); when all are taken, a new one
                                   replaces the one that has been idle, or has
-                                  sent a head or body without an accepted
-                                  token, for longest (at least a second) */
-    long long head_ms; /* for a whole head; also for a whole body that is
+                                  been sending a head or a body without an
+                                  accepted token, for longest (at least a
+                                  second) */
+    long long head_ms;     /* for a whole head; also for a whole body that is
                           discarded, or whose request lacks the token that
                           the server has (0: 10,000) */
-    long long body_ms; /* without progress of a body, either way
+    long long body_ms;     /* without progress of a body, in either direction
                           (0: 30,000) */
-    size_t    min_rate; /* bytes per second that other request bodies must
-                           average once body_ms are over; pauses do not count
-                           (0: 1,024) */
-    long long idle_ms;         /* between requests (0: 60,000) */
-    long long stop_ms;         /* a stop takes no longer (0: 10,000) */
-    size_t    max_threads;     /* (0: 8) */
-    bool      no_threads;      /* blocking work is done at once, in the loop */
+    size_t    min_rate;    /* bytes per second that other request bodies must
+                           average once body_ms have passed; pauses do not
+                           count (0: 1,024) */
+    long long idle_ms;     /* between requests (0: 60,000) */
+    long long stop_ms;     /* upper limit for a stop (0: 10,000) */
+    size_t    max_threads; /* (0: 8) */
+    bool      no_threads;  /* do blocking work at once, in the loop */
     void (*on_event)(void *user, const hfsb_server_event *event);
     void      *user;
     hfsb_alloc alloc; /* must be usable from the server's threads */
 } hfsb_server_opts;
 
-/* HFSB_OK; HFSB_NOMEM; HFSB_IO; HFSB_ARG for a token with blanks or control
-   bytes. opts may be NULL; its texts are copied. */
+/* Opens a server in *out (NULL on failure). opts may be NULL; its texts are
+   copied. HFSB_OK; HFSB_NOMEM; HFSB_IO; HFSB_ARG for a token with blanks,
+   control bytes or bytes beyond ASCII. */
 HFSB_API hfsb_status hfsb_server_open(const hfsb_server_opts *opts,
                                       hfsb_server **out, hfsb_err *err);
 
-/* Ends connections where they are, waits for work in threads, kills the
-   commands, frees it all. */
+/* Closes all connections at once, waits for work in pool threads, kills the
+   commands and frees the server. NULL is allowed. Not from a handler. */
 HFSB_API void hfsb_server_close(hfsb_server *server);
 
 /* ---- where it listens: any number of places ---- */
 
-/* host: an address in numbers ("127.0.0.1", "0.0.0.0", "::1") or "localhost"
-   (NULL: "127.0.0.1"); port 0: one the kernel picks. *bound (may be NULL) is
-   the port it got. HFSB_ARG when host is none of these; HFSB_REFUSED when the
-   address is not loopback and no_auth is set without open_to_all; else what
-   the system says, with what to do about it. */
+/* host: a numeric address ("127.0.0.1", "0.0.0.0", "::1") or "localhost"
+   (NULL: "127.0.0.1"); port 0: the kernel picks one. *bound (may be NULL)
+   receives the port. HFSB_OK; HFSB_ARG for any other host; HFSB_REFUSED if the
+   address is not loopback and no_auth is set without open_to_all; else the
+   status of the system's error, with advice in err. */
 HFSB_API hfsb_status hfsb_server_listen(hfsb_server *server, const char *host,
                                         unsigned port, unsigned *bound,
                                         hfsb_err *err);
-/* A Unix socket, mode 0600; one left by a server that died is replaced, one
-   that answers is HFSB_REFUSED; removed by close. */
+/* A Unix socket, mode 0600. Replaces the stale socket of a server that died;
+   HFSB_REFUSED if another server answers there. close removes it. */
 HFSB_API hfsb_status hfsb_server_listen_unix(hfsb_server *server,
                                              const char *path, hfsb_err *err);
-/* A socket that listens already (inherited); taken over. */
+/* An inherited listening socket. HFSB_ARG if fd is not one; otherwise the
+   server takes it over. */
 HFSB_API hfsb_status hfsb_server_listen_fd(hfsb_server *server, int fd,
                                            hfsb_err *err);
 
 /* ---- running ---- */
 
-/* Serves until hfsb_server_stop(). HFSB_OK; HFSB_ARG without a place to
-   listen; HFSB_IO. */
+/* Serves until hfsb_server_stop(). HFSB_OK; HFSB_ARG if the server does not
+   listen anywhere. */
 HFSB_API hfsb_status hfsb_server_run(hfsb_server *server, hfsb_err *err);
 
-/* Stops: no new connections, work under way is finished for a second or two,
-   then commands are ended and their replies sent; at most stop_ms. A second
-   call ends it at once. From any thread or signal handler. */
+/* Stops the server: no new connections, up to 2 s for requests to finish, then
+   commands are ended and their replies sent; at most stop_ms in all. A second
+   call stops it at once. From any thread or signal handler. */
 HFSB_API void hfsb_server_stop(hfsb_server *server);
 
-/* Or from the host's own loop: waits up to wait_ms (below 0: as long as it
-   likes) for something to do and does it. False once it has stopped. */
+/* Instead of run, from the host's own loop: waits up to wait_ms (0: not at
+   all; below 0: without limit) for events and handles them. False once the
+   server has stopped. */
 HFSB_API bool hfsb_server_poll(hfsb_server *server, long long wait_ms);
 
-/* Or without waiting: what to wait for (the count may be more than max), until
-   when on hfsb_clock_ms() (-1: for ever), and to do what can be done. */
+/* For a host that waits by itself, then calls hfsb_server_poll(server, 0).
+   watch fills list with up to max descriptors to wait for and returns how many
+   there are, which may be more; deadline returns until when to wait, on
+   hfsb_clock_ms() (-1: without limit). */
 HFSB_API size_t    hfsb_server_watch(hfsb_server *server, hfsb_watch *list,
                                      size_t max);
 HFSB_API long long hfsb_server_deadline(hfsb_server *server);
-HFSB_API bool      hfsb_server_step(hfsb_server *server);
 
-/* Runs fn(user) soon in the thread that serves; from any thread. HFSB_OK or
-   HFSB_NOMEM. What is pending when the server closes is run by close. */
+/* Calls fn(user) soon in the thread that serves: so the host's own threads can
+   reply. From any thread. HFSB_OK or HFSB_NOMEM. Calls still pending when the
+   server closes are made by close. */
 HFSB_API hfsb_status hfsb_server_post(hfsb_server *server,
                                       void (*fn)(void *user), void *user);
 
@@ -189,76 +197,83 @@ typedef void (*hfsb_route_fn)(void *user, hfsb_request *request);
 
 typedef struct hfsb_route {
     const char   *method; /* "GET" (which answers HEAD too), "POST" ... */
-    const char   *path;   /* "/hello"; a "*" stands for one part, not empty:
+    const char   *path;   /* "/hello"; a "*" matches one part, not empty:
                            "/things/" "*" "/parts" */
-    hfsb_route_fn fn;     /* called once the body is there; must see to it that
-                           a reply is made, at once or later */
+    hfsb_route_fn fn;     /* called once the body is complete; must make sure
+                           that a reply is sent, at once or later */
     void         *user;
     bool          no_token; /* anyone may call it; without a token its body
-                               has head_ms to arrive, see there */
-    bool          bearer;   /* without X-Sandbox-Authorization the token may
-                                come in Authorization, as clients of other
-                                protocols send it */
-    bool          threaded; /* fn may block: it runs in a thread of the
-                                server, with 512 KiB of stack, and must have
-                                replied when it returns, with hfsb_reply() */
-    size_t        max_body; /* (0: that of the server; with no_token 64 KiB:
-                                what anyone may fill must be small) */
-    /* For bodies of any size, in pieces as they come: begin is called when the
-       head is there, body for each piece; with neither set the body is kept in
-       memory. Both may reply: then nothing more is called. */
+                               must arrive within head_ms */
+    bool          threaded; /* fn may block: it runs in a pool thread with
+                                512 KiB of stack, and must reply before it
+                                returns, with hfsb_reply() or
+                                hfsb_reply_error() */
+    size_t        max_body; /* (0: that of the server; with no_token 64 KiB,
+                                since anyone can fill it) */
+    /* For bodies of any size, in pieces as they arrive: begin is called when
+       the head is complete, body for each piece. With neither set the body is
+       kept in memory. Both may reply: then nothing more is called. */
     hfsb_route_fn begin;
     void (*body)(void *user, hfsb_request *request, hfsb_str piece);
 } hfsb_route;
 
-/* Before or while it runs (in its thread). Texts are copied. HFSB_ARG when
-   there is a route for this method and path; HFSB_NOMEM. */
+/* Adds a route, before the server runs or in its thread. Texts are copied.
+   HFSB_OK; HFSB_ARG for an invalid route, or one whose method and path exist
+   already; HFSB_NOMEM. */
 HFSB_API hfsb_status hfsb_server_add(hfsb_server      *server,
                                      const hfsb_route *route, hfsb_err *err);
 
-/* ---- a request: good until its reply has ended or `gone` was called ---- */
+/* ---- a request: valid until its reply has ended or `gone` was called ---- */
 
+/* The head. X-Sandbox-Authorization is empty, and on a route that needs a
+   token so is Authorization. */
 HFSB_API const hfsb_http_head *hfsb_request_head(const hfsb_request *request);
-/* What the n-th "*" of the route's path stands for, decoded; "" when there is
-   none. */
+/* The match of the n-th "*" of the route's path, counted from 0 and decoded;
+   "" if there is no such "*". */
 HFSB_API hfsb_str hfsb_request_part(const hfsb_request *request, size_t n);
 /* Appends the value of a key of the query, as hfsb_http_query_find(). */
-HFSB_API hfsb_status  hfsb_request_query(const hfsb_request *request,
-                                         const char *key, hfsb_buf *out,
-                                         hfsb_err *err);
+HFSB_API hfsb_status hfsb_request_query(const hfsb_request *request,
+                                        const char *key, hfsb_buf *out,
+                                        hfsb_err *err);
+/* The body so far; "" for a route that takes it in pieces. */
 HFSB_API hfsb_str     hfsb_request_body(const hfsb_request *request);
 HFSB_API hfsb_server *hfsb_request_server(const hfsb_request *request);
-/* A pointer of the handler's own, to be found again. */
+/* Stores and returns a pointer of the handler's own. */
 HFSB_API void  hfsb_request_set(hfsb_request *request, void *own);
 HFSB_API void *hfsb_request_get(const hfsb_request *request);
-/* fn is called, once, when the peer is gone or the server ends before the
-   reply has ended; the request must not be used afterwards. */
+/* Calls gone(user, request) once if the peer goes away or the server ends
+   before the reply has ended; the request must not be used afterwards. Never
+   called from inside a function of the request or the reply, nor while fn of a
+   threaded route runs. gone NULL: nothing is called. */
 HFSB_API void hfsb_request_on_gone(hfsb_request *request, hfsb_route_fn gone,
                                    void *user);
-/* Stops and goes on with reading the body: back-pressure for `body`. */
+/* Stops and continues reading the body: back-pressure for `body`. */
 HFSB_API void hfsb_request_pause(hfsb_request *request);
 HFSB_API void hfsb_request_resume(hfsb_request *request);
 
 /* ---- a reply; only in the thread that serves (or a threaded route) ---- */
 
-/* Adds a field to the head of the reply, before anything below. HFSB_ARG for
-   a name or value that may not be in a head; HFSB_NOMEM. */
+/* A request has one reply: a second one does nothing. */
+
+/* Adds a field to the head of the reply, before any function below. HFSB_OK;
+   HFSB_ARG for an invalid name or value; HFSB_NOMEM. */
 HFSB_API hfsb_status hfsb_reply_field(hfsb_request *request, const char *name,
                                       hfsb_str value);
-/* A whole reply. type is the Content-Type ("" : none). */
+/* A whole reply. type is the Content-Type ("": none). */
 HFSB_API void hfsb_reply(hfsb_request *request, int status, const char *type,
                          hfsb_str body);
-/* {"detail":...,"error":...}; format as in printf. */
+/* {"detail":...,"error":...}, both the same text; format as in printf. */
 HFSB_API void hfsb_reply_error(hfsb_request *request, int status,
                                const char *format, ...) HFSBI_PRINTF(3, 4);
-/* length bytes of a file from offset on; takes over fd. */
+/* length bytes of a file, starting at offset; takes over fd. */
 HFSB_API void hfsb_reply_file(hfsb_request *request, int status,
                               const char *type, int fd,
                               unsigned long long offset,
                               unsigned long long length);
-/* A reply in pieces: begin, any number of write, end. What the peer has not
-   taken yet is kept in memory: waiting() tells how much; drained, when set, is
-   called each time it has become empty. HFSB_NOMEM: the connection is lost. */
+/* A reply in pieces: begin, any number of write, end. Bytes that the peer has
+   not taken yet are kept in memory: waiting returns how many; on_drained sets
+   a function that is called each time they have been sent. write returns
+   HFSB_OK, or HFSB_NOMEM: the connection is lost, and `gone` will be called. */
 HFSB_API void        hfsb_reply_begin(hfsb_request *request, int status,
                                       const char *type);
 HFSB_API hfsb_status hfsb_reply_write(hfsb_request *request, hfsb_str bytes);
@@ -266,7 +281,7 @@ HFSB_API size_t      hfsb_reply_waiting(const hfsb_request *request);
 HFSB_API void hfsb_reply_on_drained(hfsb_request *request, hfsb_route_fn fn,
                                     void *user);
 HFSB_API void hfsb_reply_end(hfsb_request *request);
-/* Ends the connection in the middle of it. */
+/* Closes the connection in the middle of the reply; `gone` is not called. */
 HFSB_API void hfsb_reply_abort(hfsb_request *request);
 
 /* ---- the sandbox ---- */
@@ -274,16 +289,16 @@ HFSB_API void hfsb_reply_abort(hfsb_request *request);
 typedef struct hfsb_server_sandbox_opts {
     const hfsb_tools_opts *tools; /* (NULL: the defaults; timeout 0 is 120 s
                                      here) */
-    bool      kill_on_disconnect; /* a command ends when its client is gone,
-                                     not only a streamed one */
-    long long beat_ms; /* after this, and at this interval, a reply that takes
-                          long sends a blank (0: 10,000); half the command's
-                          timeout when that is less */
+    bool      kill_on_disconnect; /* every command ends when its client goes
+                                     away, not only a streamed one */
+    long long beat_ms; /* interval at which a slow reply sends a blank, so that
+                          no proxy gives up (0: 10,000); half the command's
+                          timeout if that is less */
 } hfsb_server_sandbox_opts;
 
 /* Adds the endpoints of the sandbox: /api/health, /api/bash and the other
-   tools, /api/jobs, /api/files, /api/metrics. Once a server. opts may be
-   NULL. As hfsb_tools_open(), and HFSB_ARG. */
+   tools, /api/jobs, /api/files, /api/metrics. opts may be NULL. Returns as
+   hfsb_tools_open(), and HFSB_ARG if the server has them already. */
 HFSB_API hfsb_status hfsb_server_add_sandbox(
     hfsb_server *server, const hfsb_server_sandbox_opts *opts, hfsb_err *err);
 
@@ -420,293 +435,391 @@ needs: define HFSB_IMPLEMENTATION before both, and take both from the same versi
 #endif
 
 /* ---- src/server/server_private.h ---- */
-/* The inside of a server, for what is built on it: the sandbox, and later
-   others. Private. */
+/* server_private.h - the inside of the HTTP server.
+
+     server --- listener --accept--> conn --- request --- route's handler
+        |                             |          |             |
+     routes, limits,               parser      reply  <--------+
+     access, parts                             work in a pool thread
+
+   One thread runs the loop and owns all of these objects. Code in a pool
+   thread sees a request only inside hfsbi_request_work().
+
+   A handler never ends its own connection: the reply functions record what
+   happened and touch the connection; the server settles touched connections
+   once no handler is on the stack. */
+
+/* ==== for the rooms built on the server =================================== */
 
 typedef struct hfsbi_server_stats {
-    unsigned long long accepted;    /* connections ever */
-    unsigned long long refused;     /* ... that were closed at once */
-    unsigned long long requests;    /* answered, */
-    unsigned long long by_class[6]; /* by the first digit of their status */
+    unsigned long long accepted;    /* connections ever accepted */
+    unsigned long long refused;     /* of these: closed at once */
+    unsigned long long requests;    /* answered */
+    unsigned long long by_class[6]; /* by the first digit of the status */
     unsigned long long bytes_in, bytes_out; /* of bodies */
     size_t             open;                /* connections now */
-    size_t             bodies;              /* bytes of bodies in memory now */
+    size_t             bodies; /* bytes of request bodies in memory now */
 } hfsbi_server_stats;
 
 HFSBI_FN hfsbi_loop               *hfsbi_server_loop(hfsb_server *server);
 HFSBI_FN const hfsb_alloc         *hfsbi_server_alloc(hfsb_server *server);
 HFSBI_FN const hfsbi_server_stats *hfsbi_server_stats_of(hfsb_server *server);
-/* Random letters and digits, made when it was opened. */
+/* Random hexadecimal digits, chosen when the server was opened. */
 HFSBI_FN const char *hfsbi_server_instance(const hfsb_server *server);
 
-/* Something that lives with the server, part of its owner.
-   A stop goes: no new connections, idle ones closed, stop() of every part ->
-   up to 2 s for requests under way to end by themselves -> end() of every part
-   -> until no request is left and no part is busy, or the time is over -> the
-   loop ends. close() of the server calls end() of every part, waits for what
-   is in threads, and calls free(), the newest first, when no connection is
-   left and before the loop is closed. Any of the four may be NULL. */
+/* An object that lives with the server, embedded in its owner. Any of its four
+   functions may be NULL.
+   hfsb_server_stop(): listeners and idle connections close, stop() of every
+   part is called -> up to 2 s for requests to finish -> end() of every part ->
+   the loop ends once no request is left and no part is busy, or when stop_ms
+   are over.
+   hfsb_server_close(): end() of every part, wait for the pool threads, free()
+   of every part, newest first; no connection is left then, the loop is. */
 typedef struct hfsbi_server_part {
     struct hfsbi_server_part *next; /* private */
     void (*end)(struct hfsbi_server_part *part);
     bool (*busy)(struct hfsbi_server_part *part);
     void (*free)(struct hfsbi_server_part *part);
     void (*stop)(struct hfsbi_server_part *part);
-    bool place; /* it has clients of its own: a server without listeners may
-                   run */
+    bool place; /* has clients of its own: the server may run without a
+                   listener */
 } hfsbi_server_part;
 
 HFSBI_FN void hfsbi_server_part_add(hfsb_server       *server,
                                     hfsbi_server_part *part);
-/* True from the first hfsb_server_stop() on. */
+/* True after the first hfsb_server_stop(). */
 HFSBI_FN bool hfsbi_server_stopping(const hfsb_server *server);
-/* True from the second on. */
+/* True after the second one. */
 HFSBI_FN bool hfsbi_server_hurries(const hfsb_server *server);
 
-/* The request came with the token, or none is asked for. */
+/* True if the request carried the token, or the server needs none. */
 HFSBI_FN bool hfsbi_request_trusted(const hfsb_request *request);
 
-/* Its Content-Type is that of JSON. */
+/* True if there is one Content-Type, and it is JSON. */
 HFSBI_FN bool hfsbi_request_is_json(const hfsb_request *request);
 
 /* Moves the body out of the request into *out. */
 HFSBI_FN void hfsbi_request_take_body(hfsb_request *request, hfsb_buf *out);
 
-/* fn is called, once, when the peer has ended its side while the reply is
-   still to come: it may be gone, or wait for the reply all the same. */
+/* Calls fn once if the peer shuts down its sending side before the reply has
+   ended. The peer may be gone, or may still be waiting for the reply. */
 HFSBI_FN void hfsbi_request_on_eof(hfsb_request *request, hfsb_route_fn fn,
                                    void *user);
 
-/* hfsb_reply() that takes the memory of *body over, which is empty then. */
+/* Work that may block: calls run(user) in a pool thread, then
+   done(user, request) in the loop. done is called exactly once, also if the
+   client goes away or the server stops meanwhile; the request stays valid
+   until done returns. The function given to hfsb_request_on_gone() is still
+   called in the loop, at once, when the client goes: there the caller cancels
+   its work. In done, hfsbi_request_is_gone() reports whether a reply can still
+   be sent; replying to a gone or answered request does nothing. done may start
+   the next work, even for a gone request. A request has one piece of work at a
+   time; run must not touch the request. */
+HFSBI_FN void
+hfsbi_request_work(hfsb_request *request, void (*run)(void *user),
+                   void (*done)(void *user, hfsb_request *request),
+                   void *user);
+
+/* True once the connection is closed; only work keeps such a request alive. */
+HFSBI_FN bool hfsbi_request_is_gone(const hfsb_request *request);
+
+/* hfsb_reply() that takes over the memory of *body, which is empty after. */
 HFSBI_FN void hfsbi_reply_take(hfsb_request *request, int status,
                                const char *type, hfsb_buf *body);
 
-/* {"detail":...,"error":...} from ready JSON for detail and a sentence. */
+/* {"detail":...,"error":...} from JSON text for detail and a sentence. */
 HFSBI_FN void hfsbi_reply_detail(hfsb_request *request, int status,
                                  hfsb_str detail_json, hfsb_str error);
 
-/* The objects of the HTTP layer: server, listener, connection, request.
-   Private to its files. All of it belongs to the thread that serves. */
+/* ==== inside the server room ============================================== */
 
 enum {
-    HFSBI_BLOCK = 65536,       /* what one recv() takes at most */
-    HFSBI_HEAD_ROOM = 512,     /* most heads have less */
-    HFSBI_SMALL = 4096,        /* a body that is sent with its head */
+    HFSBI_BLOCK = 65536,       /* most bytes of one recv() */
+    HFSBI_HEAD_ROOM = 512,     /* enough for the head of most replies */
+    HFSBI_SMALL = 4096,        /* a body up to this is sent with its head */
     HFSBI_PARTS = 4,           /* "*" in a route's path */
-    HFSBI_STRANGER = 65536,    /* bytes of a body without a token */
-    HFSBI_DISCARD = 65536,     /* bytes of a refused body that are read to
-                                  keep the connection */
-    HFSBI_LINGER_MS = 2000,    /* how long a refused peer is listened to */
-    HFSBI_FILE_TURN = 1 << 20, /* bytes of a file that one task sends */
-    HFSBI_SHORT_MS = 2000      /* a stop waits so long for work to end */
+    HFSBI_STRANGER = 65536,    /* most bytes of a body without a token */
+    HFSBI_DISCARD = 65536,     /* longest refused body that is read and thrown
+                                  away to keep the connection */
+    HFSBI_LINGER_MS = 2000,    /* silence that ends lingering */
+    HFSBI_FILE_TURN = 1 << 20, /* bytes of a file sent by one task */
+    HFSBI_SHORT_MS = 2000      /* a stop waits this long for requests */
 };
-
-/* ---- routes ---- */
 
 typedef struct hfsbi_route {
     struct hfsbi_route *next;
-    hfsb_route          set; /* its texts are owned */
+    hfsb_route          set; /* its texts follow the struct */
     hfsb_str            method, path;
 } hfsbi_route;
-
-/* ---- listeners ---- */
 
 typedef struct hfsbi_listener {
     hfsbi_io               io;
     struct hfsbi_listener *next;
     hfsb_server           *server;
     bool                   loopback, local; /* local: a Unix socket */
-    bool                   made;        /* the file of that socket is ours */
+    bool                   made;        /* close removes the socket's file */
     char                   address[64]; /* bound, numeric; "" when local */
-    hfsb_buf               name;        /* host as it was given, or the path */
+    hfsb_buf               name;        /* host as given, or the path */
 } hfsbi_listener;
 
-/* ---- connections ---- */
+/* ---- a connection; its states are drawn in conn.c ---- */
+
+typedef enum hfsbi_conn_state {
+    HFSBI_CONN_IDLE,    /* between requests */
+    HFSBI_CONN_HEAD,    /* a part of a head has arrived */
+    HFSBI_CONN_BODY,    /* the body is arriving */
+    HFSBI_CONN_PAUSED,  /* the handler does not want more of the body yet */
+    HFSBI_CONN_WORK,    /* the request is complete, its reply is not */
+    HFSBI_CONN_REPLY,   /* the reply is complete, its last bytes go out */
+    HFSBI_CONN_DISCARD, /* answered; the rest of the body is thrown away */
+    HFSBI_CONN_LINGER,  /* answered and shut down; input is thrown away */
+    HFSBI_CONN_BROKEN,  /* to be closed when it is settled */
+    HFSBI_CONN_CLOSED   /* out of the loop; freed once its work is done */
+} hfsbi_conn_state;
+
+typedef enum hfsbi_input {
+    HFSBI_INPUT_OPEN,
+    HFSBI_INPUT_SHUT, /* the loop reported the peer's end of file */
+    HFSBI_INPUT_ENDED /* everything up to that end has been read */
+} hfsbi_input;
+
+typedef struct hfsbi_unread {
+    char  *ptr; /* wiped before it is freed: heads hold tokens */
+    size_t len, cap;
+} hfsbi_unread;
 
 typedef struct hfsbi_conn {
-    hfsbi_io           io;
-    hfsbi_timer        timer;  /* may be earlier than `until` */
-    long long          until;  /* when to act; -1: never */
-    long long          moved;  /* when bytes last came or went */
-    int                queued; /* bytes in the kernel when it took no more */
-    hfsb_server       *server;
-    hfsbi_listener    *listener;
-    struct hfsbi_conn *next, *prev;
-    hfsb_http_parser   parser;
-    hfsb_request      *request; /* being read or answered, or NULL */
-    char              *in;      /* bytes that were not looked at yet */
-    size_t             in_len, in_cap;
-    size_t             peeked; /* of those being looked at: the last so many
-                                  are still in the kernel, too */
-    long long          linger_until; /* the latest */
-    unsigned           tasks;        /* in threads */
-    unsigned char      address[16];  /* of the peer */
-    unsigned char      family;       /* 4, 6 or 0 */
-    bool               held;         /* its own functions are at work on it */
-    bool               poked;        /* to be looked at in the next turn */
-    bool               broken;       /* to be closed */
-    bool               dead;       /* closed, freed once its tasks are done */
-    bool               eof;        /* the peer ended its side, */
-    bool               ended;      /* ... and we have read up to there */
-    bool               closing;    /* after this reply */
-    bool               lingering;  /* refused: read and throw away */
-    bool               head_timed; /* `until` is that of a head */
+    hfsbi_io            io;
+    hfsbi_timer         timer; /* may fire before the deadline */
+    hfsb_server        *server;
+    hfsbi_listener     *listener;
+    struct hfsbi_conn  *next, *prev;  /* in server->conns */
+    struct hfsbi_conn  *touched_next; /* in server->touched */
+    struct hfsbi_conn **touched_at;   /* NULL: not in that list */
+    hfsbi_conn_state    state;
+    long long           since; /* when the time for this state began */
+    long long           moved; /* when bytes last came or went */
+    int           queued;  /* bytes in the kernel when it last took no more */
+    hfsb_request *request; /* being read or answered, or NULL */
+    hfsb_http_parser parser;
+    hfsbi_unread     in;     /* received, not parsed yet */
+    size_t           peeked; /* how many of the bytes being parsed, at their
+                                end, are still in the kernel as well */
+    hfsbi_input      input;
+    bool             close_after; /* this reply is the last one */
+    unsigned char    address[16]; /* of the peer */
+    unsigned char    family;      /* 4, 6 or 0 */
 } hfsbi_conn;
 
-/* ---- requests ---- */
+/* ---- a request ---- */
 
 typedef enum hfsbi_reply_state {
     HFSBI_REPLY_NONE,
+    HFSBI_REPLY_HELD,   /* made in a thread; the loop is to send it */
     HFSBI_REPLY_PIECES, /* begun, not ended */
     HFSBI_REPLY_FILE,   /* a file is being sent */
-    HFSBI_REPLY_ENDED   /* all of it is in `out`, or sent */
+    HFSBI_REPLY_ENDED   /* all of it is in the buffers, or sent */
 } hfsbi_reply_state;
+
+typedef struct hfsbi_reply_out {
+    hfsbi_reply_state  state;
+    int                status; /* of HTTP; 0: none yet */
+    hfsb_buf           fields; /* lines that the handler added to the head */
+    hfsb_buf           out, out_body; /* to be sent, in this order */
+    size_t             out_at;        /* bytes of both that are sent */
+    unsigned long long sent;          /* bytes of the body */
+} hfsbi_reply_out;
+
+typedef struct hfsbi_file_out {
+    int                fd; /* -1: none */
+    unsigned long long at, left;
+    int                error; /* errno of the last task, 0: none */
+    size_t             turn;  /* bytes that the last task sent */
+} hfsbi_file_out;
+
+typedef struct hfsbi_body_in {
+    hfsb_buf           bytes;
+    size_t             counted;  /* in the server's statistics */
+    unsigned long long received; /* kept or not */
+    long long          paused_at;
+    bool               complete;
+} hfsbi_body_in;
+
+typedef struct hfsbi_pool_work {
+    hfsbi_task task;
+    void (*run)(void *user);
+    void (*done)(void *user, hfsb_request *request);
+    void *user;
+    bool  active;
+} hfsbi_pool_work;
+
+typedef struct hfsbi_callback {
+    hfsb_route_fn fn;
+    void         *user;
+} hfsbi_callback;
 
 struct hfsb_request {
     hfsbi_conn        *conn;
-    const hfsbi_route *route;
-    hfsb_http_head     head; /* its bytes and fields follow the struct */
-    size_t             size; /* of the whole allocation */
+    const hfsbi_route *route; /* NULL: none fits */
+    hfsb_http_head     head;  /* its fields and bytes follow the struct */
+    size_t             size;  /* of the whole allocation */
     hfsb_str           parts[HFSBI_PARTS];
     hfsb_buf           parts_text;
-    hfsb_buf           body;
-    size_t             counted;  /* bytes of it in the server's statistics */
-    unsigned long long body_len; /* that came, kept or not */
-    unsigned long long sent;     /* of the reply's body */
+    bool               trusted; /* the token was accepted */
     long long          began;
-    long long          body_at; /* when the time for the body began; moved on
-                                   by pauses, set anew to discard the rest */
-    long long          paused_at;
+    hfsb_buf           why; /* it was refused, for the log */
     void              *own;
-    hfsb_route_fn      gone, eof, drained;
-    void              *gone_user, *eof_user, *drained_user;
-    hfsbi_task         task;
-    hfsb_buf           fields;        /* lines for the reply's head */
-    hfsb_buf           why;           /* it was refused, for the log */
-    hfsb_buf           out, out_body; /* to be sent, in this order */
-    size_t             out_at;        /* bytes of both that are sent */
-    hfsbi_reply_state  reply;
-    int                status;
-    int                file;
-    unsigned long long file_at, file_left;
-    int                file_error; /* errno of a task, 0: none */
-    size_t             file_turn;  /* bytes that the last task sent */
-    bool               trusted;
-    bool               body_done, paused, discard;
-    bool               called;    /* a handler knows of it */
-    bool               in_thread; /* its handler is in a thread now */
-    bool               chunked;
-    bool               replied; /* in a thread */
+    hfsbi_callback     gone, eof, drained;
+    hfsbi_body_in      body;
+    hfsbi_reply_out    reply;
+    hfsbi_file_out     file;
+    hfsbi_pool_work    work;
 };
 
 /* ---- the server ---- */
 
-struct hfsb_server {
-    hfsb_alloc       alloc;
-    hfsbi_loop      *loop;
-    hfsb_http_limits limits;
-    hfsb_http_field *fields;                  /* limits.max_fields of them */
-    char            *block;                   /* HFSBI_BLOCK */
-    unsigned char    token[HFSB_SHA256_SIZE]; /* digest */
-    bool             has_token, no_auth, open_to_all, any_host, some_hosts;
-    hfsb_buf         hosts; /* allowed names, a NUL behind each */
+typedef struct hfsbi_limits {
+    hfsb_http_limits http;
     size_t           max_body, max_bodies, max_connections, min_rate;
     long long        head_ms, body_ms, idle_ms, stop_ms;
+} hfsbi_limits;
+
+typedef struct hfsbi_access {
+    unsigned char token[HFSB_SHA256_SIZE]; /* its digest */
+    bool          has_token, no_auth, open_to_all;
+    hfsb_buf      hosts; /* allowed names, each followed by a NUL */
+} hfsbi_access;
+
+typedef struct hfsbi_accept {
+    hfsbi_listener *listeners;
+    bool            on;
+    int             spare; /* a descriptor to give up when none is left */
+    hfsbi_timer     timer; /* ends a rest */
+} hfsbi_accept;
+
+typedef enum hfsbi_stop_phase {
+    HFSBI_STOP_NO,
+    HFSBI_STOP_FINISH, /* requests may finish, nothing new begins */
+    HFSBI_STOP_END,    /* the parts end their work; its replies go out */
+    HFSBI_STOP_DONE
+} hfsbi_stop_phase;
+
+typedef struct hfsbi_stop {
+    hfsbi_stop_phase phase;
+    int              pipe[2]; /* one byte per call of hfsb_server_stop() */
+    hfsbi_io         io;
+    size_t           calls;
+    hfsbi_timer      timer; /* ends the phase */
+    long long        until;
+} hfsbi_stop;
+
+struct hfsb_server {
+    hfsb_alloc   alloc;
+    hfsbi_loop  *loop;
+    hfsbi_limits limits;
+    hfsbi_access access;
+    hfsbi_accept accept;
+    hfsbi_stop   stop;
     void (*on_event)(void *user, const hfsb_server_event *event);
     void              *user;
-    hfsbi_listener    *listeners;
-    hfsbi_conn        *conns; /* newest first */
+    hfsb_http_field   *fields;  /* limits.http.max_fields of them */
+    char              *block;   /* HFSBI_BLOCK bytes for recv() */
+    hfsbi_conn        *conns;   /* newest first */
+    hfsbi_conn        *touched; /* connections to settle */
     hfsbi_route       *routes;
     hfsbi_server_part *parts;
     hfsbi_server_stats stats;
     char               instance[17];
-    hfsb_buf           common; /* fields of every reply */
-    char               date[48];
-    long long          date_at; /* second it is for */
-    int                spare;   /* a descriptor to give up when none is left */
-    bool               accepting;
-    hfsbi_timer        accept_timer;
-    int                stop_pipe[2]; /* a byte for each call of stop */
-    hfsbi_io           stop_io;
-    size_t             stop_asked;
-    int                phase; /* of a stop; 0: serving */
-    hfsbi_timer        stop_timer;
-    long long          stop_until;
+    hfsb_buf           common;   /* fields of every reply */
+    char               date[48]; /* the field Date, for second date_at */
+    long long          date_at;
 };
 
-/* ---- server_guard.c: who may ask ---- */
+/* ---- server.c ---- */
 
-/* The same for an Origin ("" : there is none). */
-typedef enum hfsbi_guard {
-    HFSBI_GUARD_OK,
-    HFSBI_GUARD_MISSING,
-    HFSBI_GUARD_WRONG,
-    HFSBI_GUARD_NONE /* the server has no token to compare with */
-} hfsbi_guard;
-/* Looks for the token in a head and wipes it there. */
-HFSBI_FN hfsbi_guard hfsbi_guard_token(const hfsb_server *server,
-                                       hfsb_http_head    *head);
-
-/* ---- server_listen.c ---- */
-
-/* Accepts again where it had stopped, or stops. */
+/* Turns accepting on or off for all listeners. */
 HFSBI_FN void hfsbi_server_accept(hfsb_server *server, bool on);
 
-/* ---- server_conn.c ---- */
+/* ---- conn.c ---- */
 
+/* Adds a connection that listener accepted; takes over fd. */
 HFSBI_FN void hfsbi_conn_add(hfsbi_listener *listener, int fd,
                              const struct sockaddr *peer);
-/* Looks at it in the next turn, or soon when it is at work anyhow: what a
-   handler calls never ends a connection, or begins with the next request,
-   under its hands. */
-HFSBI_FN void hfsbi_conn_poke(hfsbi_conn *conn);
-/* Ends it now; not from a handler. */
+/* Puts the connection into the list of those to settle. */
+HFSBI_FN void hfsbi_conn_touch(hfsbi_conn *conn);
+/* Acts on what happened to the touched connections: continues with the next
+   request, closes, or sets what to wait for. Not from a handler. */
+HFSBI_FN void hfsbi_conns_settle(hfsb_server *server);
+/* Closes the connection now; not from a handler. */
 HFSBI_FN void hfsbi_conn_close(hfsbi_conn *conn);
-/* A task of it is done; true when it was the last of a connection that is
-   gone, which is freed then. */
-HFSBI_FN bool hfsbi_conn_task_done(hfsbi_conn *conn);
-/* The kernel takes no more bytes for the peer now. */
-HFSBI_FN void hfsbi_conn_full(hfsbi_conn *conn);
-/* A little of a body that no one wants is read, and the connection kept. */
+/* Frees a closed connection. */
+HFSBI_FN void hfsbi_conn_free(hfsbi_conn *conn);
+
+/* The connection cannot go on: it closes when it is settled. */
+HFSBI_FN void hfsbi_conn_break(hfsbi_conn *conn);
+/* BODY to PAUSED and back; in any other state nothing. resume returns whether
+   the connection was paused. */
+HFSBI_FN void hfsbi_conn_pause(hfsbi_conn *conn);
+HFSBI_FN bool hfsbi_conn_resume(hfsbi_conn *conn);
+/* The reply is complete: to REPLY. */
+HFSBI_FN void hfsbi_conn_replied(hfsbi_conn *conn);
+
+/* Remembers how much the kernel holds, since it takes no more now. */
+HFSBI_FN void hfsbi_conn_note_full(hfsbi_conn *conn);
+/* True if the rest of a refused body is short enough to read and discard. */
 HFSBI_FN bool hfsbi_conn_may_discard(const hfsbi_conn *conn);
-/* Tells the log. */
+/* True if the body is discarded, or comes without the token that the server
+   has: such a body gets little time. */
+HFSBI_FN bool hfsbi_conn_is_unwanted(const hfsbi_conn *conn);
+/* Fills in the peer and passes the event to the log. */
 HFSBI_FN void hfsbi_conn_log(const hfsbi_conn *conn, hfsb_server_event *event);
 
-/* ---- server_request.c ---- */
+/* ---- request.c ---- */
 
-/* Makes the request of a head whose bytes are `raw`; NULL without memory. */
+/* Makes the request for a head whose bytes are raw; NULL without memory. */
 HFSBI_FN hfsb_request *
 hfsbi_request_new(hfsbi_conn *conn, const hfsb_http_head *head, hfsb_str raw);
+/* Logs the request and frees it. */
 HFSBI_FN void hfsbi_request_free(hfsb_request *request);
-/* The peer, or the server, ends before the reply: tells the handler. */
-HFSBI_FN void hfsbi_request_tell_gone(hfsb_request *request);
-/* True when its body is thrown away, or comes without the token that the
-   server asks for: such a body gets little time. */
-HFSBI_FN bool hfsbi_request_is_unwanted(const hfsb_request *request);
+/* The connection ends before the reply: calls the handler's `gone`. */
+HFSBI_FN void hfsbi_request_call_gone(hfsb_request *request);
 /* All checks before the body is read; replies when one fails. */
-HFSBI_FN void hfsbi_request_check(hfsb_request *request, hfsbi_guard token);
-/* A piece of the body; its end. */
-HFSBI_FN void hfsbi_request_piece(hfsb_request *request, hfsb_str piece);
-HFSBI_FN void hfsbi_request_complete(hfsb_request *request);
+HFSBI_FN void hfsbi_request_check(hfsb_request *request);
+/* Takes a piece of the body. */
+HFSBI_FN void hfsbi_request_add_body(hfsb_request *request, hfsb_str piece);
+/* The body is complete: calls the handler unless there is a reply. */
+HFSBI_FN void hfsbi_request_handle(hfsb_request *request);
+/* True while the handler of a threaded route is in its thread. */
+HFSBI_FN bool hfsbi_request_in_thread(const hfsb_request *request);
 
-/* ---- server_reply.c ---- */
+/* ---- reply.c ---- */
 
-/* Sends what can be sent. */
+/* Sends as much as the kernel takes. */
 HFSBI_FN void hfsbi_reply_flush(hfsb_request *request);
-/* The peer takes bytes again. */
+/* The kernel takes bytes again: sends, and calls `drained`. */
 HFSBI_FN void hfsbi_reply_writable(hfsb_request *request);
-/* Bytes to be sent, a file's left aside. */
+/* Bytes in the buffers that are not sent yet. */
 HFSBI_FN size_t hfsbi_reply_left(const hfsb_request *request);
-/* A reply that a thread made is sent. */
-HFSBI_FN void hfsbi_reply_from_thread(hfsb_request *request);
+/* Sends the reply that a handler made in a thread. */
+HFSBI_FN void hfsbi_reply_send_held(hfsb_request *request);
 
 /* ---- src/server/request.c ---- */
-/* request.c - a request: from its head to its handler. */
-/* ==== server guard ==== */
+/* request.c - a request: from its head to its handler.
 
-/* who may ask: token, Host, Origin. */
+     head --> copied into one block with the request
+          --> checks: Host, Origin, route, token, size, Expect
+          --> `begin` of the route, "100 Continue"
+     body --> kept in memory, or passed to `body` of the route
+     end  --> the handler: in the loop, or in a pool thread
 
-/* ---- names ---- */
+   hfsbi_request_check() is the only place that decides who may do what. A
+   check that fails replies; then no handler is called. The token's value is
+   wiped from the head before anything else happens: only a digest of the token
+   is kept, so neither can be read from the server's memory later.
+
+   A request lives until its reply is sent or its connection closes, and as
+   long as work runs for it in a pool thread. */
+/* ---- Host and Origin ---- */
 
 /* The host of "host", "host:port", "[::1]" or "[::1]:port"; "" of anything
    else, such as "localhost:1@evil". */
@@ -747,18 +860,15 @@ static bool hfsbi_host_is_loopback(hfsb_str name) {
 }
 
 static bool hfsbi_host_is_listed(const hfsb_server *server, hfsb_str name) {
-    size_t at = 0;
-    while (at < server->hosts.len) {
-        hfsb_str one = hfsb_cstr(server->hosts.ptr + at);
-        if (hfsb_http_same(name, one)) return true;
-        at += one.len + 1;
-    }
+    hfsb_str rest = hfsb_buf_str(&server->access.hosts), one;
+    while (hfsbi_list_next(&rest, '\0', &one))
+        if (one.len && hfsb_http_same(name, one)) return true;
     return false;
 }
 
-/* One of the names that lead here and nowhere else. */
-static bool hfsbi_guard_name(const hfsb_server    *server,
-                             const hfsbi_listener *at, hfsb_str name) {
+/* True if the name can only mean this server. */
+static bool hfsbi_host_is_ours(const hfsb_server    *server,
+                               const hfsbi_listener *at, hfsb_str name) {
     name = hfsbi_host_name(name);
     return name.len > 0 && (hfsbi_host_is_loopback(name) ||
                             hfsb_http_same(name, hfsb_cstr(at->address)) ||
@@ -766,36 +876,48 @@ static bool hfsbi_guard_name(const hfsb_server    *server,
                             hfsbi_host_is_listed(server, name));
 }
 
-/* The token is the guard where there is one and no name was given. */
-static bool hfsbi_guard_any(const hfsb_server    *server,
-                            const hfsbi_listener *at) {
-    return server->any_host ||
-           (server->has_token && !at->loopback && !server->some_hosts);
+/* True if names are not checked: "*" is allowed, or the token is the guard
+   because the address is public and no name was given. */
+static bool hfsbi_host_may_be_any(const hfsb_server    *server,
+                                  const hfsbi_listener *at) {
+    return hfsbi_host_is_listed(server, HFSB_LIT("*")) ||
+           (server->access.has_token && !at->loopback &&
+            server->access.hosts.len == 0);
 }
 
-/* True when name (a Host or the host of an Origin, with or without a port) may
-   be used at this listener. */
-static bool hfsbi_guard_host(const hfsb_server    *server,
-                             const hfsbi_listener *at, hfsb_str name) {
-    /* a Unix socket has no name that could be another's */
-    return at->local || hfsbi_guard_any(server, at) ||
-           hfsbi_guard_name(server, at, name);
+/* True if the request names this server: DNS rebinding sends another name. */
+static bool hfsbi_request_host_ok(const hfsb_request *r) {
+    const hfsbi_listener *at = r->conn->listener;
+    /* nobody else's name can lead to a Unix socket */
+    return at->local || hfsbi_host_may_be_any(r->conn->server, at) ||
+           hfsbi_host_is_ours(r->conn->server, at, r->head.host);
 }
 
-static bool hfsbi_guard_origin(const hfsb_server    *server,
-                               const hfsbi_listener *at, hfsb_str origin) {
-    size_t slash;
+/* True if there is no Origin (not a browser), or one of our own names. */
+static bool hfsbi_request_origin_ok(const hfsb_request *r) {
+    const hfsbi_listener *at = r->conn->listener;
+    hfsb_str              origin = hfsb_http_field_find(&r->head, "origin");
+    size_t                slash;
     if (!origin.ptr) return true;
     slash = hfsb_str_find(origin, HFSB_LIT("://"));
-    if (slash == HFSB_NPOS) return false; /* "null" and other things */
-    return hfsbi_guard_any(server, at) ||
-           hfsbi_guard_name(server, at,
-                            hfsb_str_slice(origin, slash + 3, origin.len));
+    if (hfsb_http_field_count(&r->head, "origin") > 1 || slash == HFSB_NPOS)
+        return false; /* "null", for example */
+    return hfsbi_host_may_be_any(r->conn->server, at) ||
+           hfsbi_host_is_ours(r->conn->server, at,
+                              hfsb_str_slice(origin, slash + 3, origin.len));
 }
 
 /* ---- the token ---- */
 
-/* Takes as long for every digest. */
+typedef enum hfsbi_token {
+    HFSBI_TOKEN_ABSENT, /* no field of that name */
+    HFSBI_TOKEN_MISSING,
+    HFSBI_TOKEN_WRONG,
+    HFSBI_TOKEN_OK,
+    HFSBI_TOKEN_NONE /* the server has no token to compare with */
+} hfsbi_token;
+
+/* Compares digests in constant time. */
 static bool hfsbi_digest_same(const unsigned char *a, const unsigned char *b) {
     unsigned diff = 0;
     size_t   i;
@@ -803,71 +925,72 @@ static bool hfsbi_digest_same(const unsigned char *a, const unsigned char *b) {
     return diff == 0;
 }
 
-static hfsbi_guard hfsbi_guard_value(const hfsb_server *server,
+/* Checks "Bearer {token}". */
+static hfsbi_token hfsbi_token_check(const hfsb_server *server,
                                      hfsb_str           value) {
     unsigned char digest[HFSB_SHA256_SIZE];
     hfsb_sha256   sha;
     size_t        space = hfsb_str_find_byte(value, ' ');
     bool          same;
-    if (space == HFSB_NPOS ||
+    if (!server->access.has_token || space == HFSB_NPOS ||
         !hfsb_http_same(hfsb_str_slice(value, 0, space), HFSB_LIT("bearer")))
-        return HFSBI_GUARD_MISSING;
+        return HFSBI_TOKEN_MISSING;
     value = hfsbi_trim(hfsb_str_slice(value, space, value.len));
-    if (value.len == 0) return HFSBI_GUARD_MISSING;
+    if (value.len == 0) return HFSBI_TOKEN_MISSING;
     hfsb_sha256_init(&sha);
     hfsb_sha256_write(&sha, value);
     hfsb_sha256_finish(&sha, digest);
-    same = hfsbi_digest_same(digest, server->token);
+    same = hfsbi_digest_same(digest, server->access.token);
     hfsbi_wipe(&sha, sizeof sha);
-    return same ? HFSBI_GUARD_OK : HFSBI_GUARD_WRONG;
+    return same ? HFSBI_TOKEN_OK : HFSBI_TOKEN_WRONG;
 }
 
-/* What the fields of one name say; all are wiped. */
-static hfsbi_guard hfsbi_guard_fields(const hfsb_server *server,
-                                      hfsb_http_head *head, const char *name) {
-    hfsbi_guard found = HFSBI_GUARD_MISSING;
+/* Checks the fields of one name and wipes their values; keep_others: only
+   values that hold the server's token. */
+static hfsbi_token hfsbi_token_find(const hfsb_server *server,
+                                    hfsb_http_head *head, const char *name,
+                                    bool keep_others) {
+    hfsbi_token found = HFSBI_TOKEN_ABSENT;
     size_t      i, n = 0;
     for (i = 0; i < head->field_count; i++) {
         hfsb_http_field *f = &head->fields[i];
         if (!hfsb_http_same(f->name, hfsb_cstr(name))) continue;
-        if (server->has_token) found = hfsbi_guard_value(server, f->value);
+        found = hfsbi_token_check(server, f->value);
+        n++;
+        if (keep_others && found != HFSBI_TOKEN_OK) continue;
         hfsbi_wipe((void *)(uintptr_t)f->value.ptr, f->value.len);
         f->value.len = 0;
-        n++;
     }
-    return n > 1 ? HFSBI_GUARD_WRONG : found; /* two could be read two ways */
+    return n > 1 ? HFSBI_TOKEN_WRONG : found; /* ambiguous */
 }
 
-HFSBI_FN hfsbi_guard hfsbi_guard_token(const hfsb_server *server,
-                                       hfsb_http_head    *head) {
-    hfsbi_guard found =
-        hfsbi_guard_fields(server, head, "x-sandbox-authorization");
-    if (server->no_auth) return HFSBI_GUARD_OK;
-    return server->has_token ? found : HFSBI_GUARD_NONE;
-}
-
-/* For a route that takes it in Authorization, too: the same there, unless it
-   was found. */
-static hfsbi_guard hfsbi_guard_bearer(const hfsb_server *server,
-                                      hfsb_http_head    *head,
-                                      hfsbi_guard        token) {
-    hfsbi_guard other = hfsbi_guard_fields(server, head, "authorization");
-    /* behind the edge of a private Space Authorization is the Hub's own */
-    if (hfsb_http_field_count(head, "x-sandbox-authorization")) return token;
-    return token == HFSBI_GUARD_MISSING ? other : token;
+/* Looks for the token in both fields that may carry it, and wipes it there.
+   X-Sandbox-Authorization decides alone where it is present: in front of a
+   private Space, Authorization carries the Hub's token. Where no token is
+   needed the route may use Authorization for itself. */
+static hfsbi_token hfsbi_request_token(hfsb_request *r) {
+    const hfsb_server *server = r->conn->server;
+    bool keep = server->access.no_auth || (r->route && r->route->set.no_token);
+    hfsbi_token own =
+        hfsbi_token_find(server, &r->head, "x-sandbox-authorization", false);
+    hfsbi_token other =
+        hfsbi_token_find(server, &r->head, "authorization", keep);
+    if (server->access.no_auth) return HFSBI_TOKEN_OK;
+    if (!server->access.has_token) return HFSBI_TOKEN_NONE;
+    return own == HFSBI_TOKEN_ABSENT ? other : own;
 }
 
 /* ---- making and freeing ---- */
 
-/* The same bytes in the copy; what is not of these bytes (a path "/" that
-   stands for none) stays. */
+/* Moves a view into `from` to the copy at `to`; another view (the constant "/"
+   for an empty path) stays. */
 static void hfsbi_rebase(hfsb_str *view, hfsb_str from, const char *to) {
     if (view->ptr && (uintptr_t)view->ptr >= (uintptr_t)from.ptr &&
         (uintptr_t)view->ptr <= (uintptr_t)(from.ptr + from.len))
         view->ptr = to + (view->ptr - from.ptr);
 }
 
-/*  struct | fields | the bytes of the head */
+/* One block:  struct | fields | bytes of the head */
 HFSBI_FN hfsb_request *
 hfsbi_request_new(hfsbi_conn *conn, const hfsb_http_head *head, hfsb_str raw) {
     const hfsb_alloc *alloc = &conn->server->alloc;
@@ -893,65 +1016,55 @@ hfsbi_request_new(hfsbi_conn *conn, const hfsb_http_head *head, hfsb_str raw) {
     }
     r->conn = conn;
     r->size = size;
-    r->file = -1;
-    r->began = r->body_at = hfsbi_loop_now(conn->server->loop);
-    r->body_done = raw.len == 0; /* no message of its own: a refusal */
-    r->parts_text.alloc = r->body.alloc = r->fields.alloc = *alloc;
-    r->why.alloc = *alloc;
-    r->out.alloc = r->out_body.alloc = *alloc;
+    r->file.fd = -1;
+    r->began = hfsbi_loop_now(conn->server->loop);
+    r->body.complete = raw.len == 0; /* not from a message: a refusal */
+    r->parts_text.alloc = r->body.bytes.alloc = r->why.alloc = *alloc;
+    r->reply.fields.alloc = r->reply.out.alloc = *alloc;
+    r->reply.out_body.alloc = *alloc;
     return r;
 }
 
-static void hfsbi_request_count(hfsb_request *r) {
+static void hfsbi_request_log(hfsb_request *r) {
     hfsbi_server_stats *stats = &r->conn->server->stats;
     hfsb_server_event   event = HFSB_INIT;
-    stats->bodies -= r->counted;
-    stats->bytes_in += r->body_len;
-    stats->bytes_out += r->sent;
-    if (r->status) {
+    stats->bodies -= r->body.counted;
+    stats->bytes_in += r->body.received;
+    stats->bytes_out += r->reply.sent;
+    if (r->reply.status) {
         stats->requests++;
-        stats->by_class[r->status / 100 % 6]++;
-    } else if (hfsb_buf_append(&r->why, HFSB_LIT("The client went away before "
-                                                 "the reply.")) != HFSB_OK) {
-        hfsb_buf_truncate(&r->why, 0); /* the status tells, too */
+        stats->by_class[r->reply.status / 100 % 6]++;
     }
     event.what = "request";
     event.method = r->head.method;
     event.path = r->head.path.len ? r->head.path : r->head.target;
-    event.status = r->status;
+    event.status = r->reply.status;
     event.duration_ms = hfsbi_loop_now(r->conn->server->loop) - r->began;
-    event.bytes_in = r->body_len;
-    event.bytes_out = r->sent;
-    event.detail = hfsb_buf_str(&r->why);
+    event.bytes_in = r->body.received;
+    event.bytes_out = r->reply.sent;
+    event.detail = r->reply.status
+                       ? hfsb_buf_str(&r->why)
+                       : HFSB_LIT("The client went away before the reply.");
     hfsbi_conn_log(r->conn, &event);
 }
 
 HFSBI_FN void hfsbi_request_free(hfsb_request *r) {
     const hfsb_alloc *alloc = &r->conn->server->alloc;
-    hfsbi_request_count(r);
-    hfsbi_close(&r->file);
+    hfsbi_request_log(r);
+    hfsbi_close(&r->file.fd);
     hfsb_buf_free(&r->parts_text);
-    hfsb_buf_free(&r->body);
-    hfsb_buf_free(&r->fields);
+    hfsb_buf_free(&r->body.bytes);
     hfsb_buf_free(&r->why);
-    hfsb_buf_free(&r->out);
-    hfsb_buf_free(&r->out_body);
+    hfsb_buf_free(&r->reply.fields);
+    hfsb_buf_free(&r->reply.out);
+    hfsb_buf_free(&r->reply.out_body);
     hfsbi_wipe(r + 1, r->size - sizeof *r);
     hfsbi_array_free(alloc, r, r->size, 1);
 }
 
-HFSBI_FN void hfsbi_request_tell_gone(hfsb_request *r) {
-    hfsb_route_fn gone = r->gone;
-    r->gone = NULL;
-    if (gone && r->called && !r->in_thread &&
-        (r->reply == HFSBI_REPLY_NONE || r->reply == HFSBI_REPLY_PIECES))
-        gone(r->gone_user, r);
-    r->called = false;
-}
-
 /* ---- routes ---- */
 
-/* The first part of a path, behind its slash; *rest is what follows. */
+/* The first part of a path, without its slash; *rest is what follows. */
 static hfsb_str hfsbi_path_part(hfsb_str path, hfsb_str *rest) {
     size_t end;
     path = hfsb_str_slice(path, 1, path.len);
@@ -961,7 +1074,7 @@ static hfsb_str hfsbi_path_part(hfsb_str path, hfsb_str *rest) {
     return hfsb_str_slice(path, 0, end);
 }
 
-/* Whether a path is one of the route's; parts are what "*" stands for. */
+/* True if the path fits the route's; parts are the matches of its "*". */
 static bool hfsbi_path_fits(hfsb_str route, hfsb_str path, hfsb_str *parts) {
     size_t n = 0;
     if (hfsb_str_find_byte(route, '*') == HFSB_NPOS)
@@ -981,34 +1094,74 @@ static bool hfsbi_method_fits(hfsb_str route, hfsb_str method) {
             hfsb_str_equal(method, HFSB_LIT("HEAD")));
 }
 
-/* Finds the route; else replies with 404, or 405 and what is allowed. */
-static bool hfsbi_request_route(hfsb_request *r) {
+/* Finds the route. If none fits, *allow lists the methods of the path ("" if
+   there is no such path). */
+static void hfsbi_request_find_route(hfsb_request *r, char allow[128]) {
     const hfsbi_route *route;
-    char               allow[128] = "";
     size_t             n = 0;
+    allow[0] = '\0';
     for (route = r->conn->server->routes; route; route = route->next) {
         hfsb_str parts[HFSBI_PARTS] = {{NULL, 0}};
         if (!hfsbi_path_fits(route->path, r->head.path, parts)) continue;
         if (hfsbi_method_fits(route->method, r->head.method)) {
             memcpy(r->parts, parts, sizeof parts);
             r->route = route;
-            return true;
+            return;
         }
-        if (n + route->method.len + 8 < sizeof allow)
+        if (n + route->method.len + 8 < 128)
             n += (size_t)snprintf(
-                allow + n, sizeof allow - n, "%s%s%s", n ? ", " : "",
-                route->set.method,
+                allow + n, 128 - n, "%s%s%s", n ? ", " : "", route->set.method,
                 hfsb_str_equal(route->method, HFSB_LIT("GET")) ? ", HEAD"
                                                                : "");
     }
-    if (n) (void)hfsb_reply_field(r, "Allow", hfsb_cstr(allow));
-    hfsb_reply_error(r, n ? 405 : 404, "%s",
-                     n ? "Method Not Allowed" : "Not Found");
+}
+
+/* ---- checks before the body ---- */
+
+/* Each of these returns false after it has replied. */
+
+static bool hfsbi_check_host(hfsb_request *r) {
+    if (!hfsbi_request_host_ok(r))
+        hfsb_reply_error(r, 421,
+                         "This server does not answer for that Host: allow it "
+                         "with --allow-host (allow_hosts).");
+    else if (!hfsbi_request_origin_ok(r))
+        hfsb_reply_error(r, 403, "Requests from that Origin are not allowed.");
+    else return true;
     return false;
 }
 
-/* The parts of its path, decoded; false when it has replied. */
-static bool hfsbi_request_decode(hfsb_request *r) {
+static bool hfsbi_check_route(hfsb_request *r, const char *allow) {
+    if (r->route) return true;
+    if (*allow) (void)hfsb_reply_field(r, "Allow", hfsb_cstr(allow));
+    hfsb_reply_error(r, *allow ? 405 : 404, "%s",
+                     *allow ? "Method Not Allowed" : "Not Found");
+    return false;
+}
+
+static bool hfsbi_check_token(hfsb_request *r, hfsbi_token token) {
+#define HFSBI_USE_TOKEN                                                  \
+    " bearer token: send \"X-Sandbox-Authorization: Bearer TOKEN\" (or " \
+    "Authorization) with the token that the server was started with."
+    r->trusted = token == HFSBI_TOKEN_OK;
+    if (r->route->set.no_token || r->trusted) return true;
+    if (token == HFSBI_TOKEN_NONE) {
+        hfsb_reply_error(r, 503, "Sandbox API token not configured");
+        return false;
+    }
+    (void)hfsb_reply_field(r, "WWW-Authenticate", HFSB_LIT("Bearer"));
+    if (token == HFSBI_TOKEN_WRONG)
+        hfsbi_reply_detail(r, 401, HFSB_LIT("\"Invalid bearer token\""),
+                           HFSB_LIT("Invalid" HFSBI_USE_TOKEN));
+    else
+        hfsbi_reply_detail(r, 401, HFSB_LIT("\"Missing bearer token\""),
+                           HFSB_LIT("Missing" HFSBI_USE_TOKEN));
+    return false;
+#undef HFSBI_USE_TOKEN
+}
+
+/* Decodes the parts of the path. */
+static bool hfsbi_check_parts(hfsb_request *r) {
     size_t   i, at[HFSBI_PARTS + 1] = {0};
     hfsb_err err;
     for (i = 0; i < HFSBI_PARTS; i++) {
@@ -1025,43 +1178,9 @@ static bool hfsbi_request_decode(hfsb_request *r) {
     return true;
 }
 
-/* ---- checks before the body ---- */
-
-static bool hfsbi_request_guard(hfsb_request *r) {
-    const hfsbi_conn *conn = r->conn;
-    if (!hfsbi_guard_host(conn->server, conn->listener, r->head.host)) {
-        hfsb_reply_error(r, 421,
-                         "This server does not answer for that Host: allow it "
-                         "with --allow-host (allow_hosts).");
-        return false;
-    }
-    if (hfsb_http_field_count(&r->head, "origin") < 2 &&
-        hfsbi_guard_origin(conn->server, conn->listener,
-                           hfsb_http_field_find(&r->head, "origin")))
-        return true;
-    hfsb_reply_error(r, 403, "Requests from that Origin are not allowed.");
-    return false;
-}
-
-static bool hfsbi_request_token(hfsb_request *r, hfsbi_guard token) {
-    if (r->route->set.bearer)
-        token = hfsbi_guard_bearer(r->conn->server, &r->head, token);
-    r->trusted = token == HFSBI_GUARD_OK;
-    if (r->route->set.no_token || r->trusted) return true;
-    if (token == HFSBI_GUARD_NONE) {
-        hfsb_reply_error(r, 503, "Sandbox API token not configured");
-        return false;
-    }
-    (void)hfsb_reply_field(r, "WWW-Authenticate", HFSB_LIT("Bearer"));
-    hfsb_reply_error(r, 401, "%s",
-                     token == HFSBI_GUARD_MISSING ? "Missing bearer token"
-                                                  : "Invalid bearer token");
-    return false;
-}
-
 static size_t hfsbi_request_max_body(const hfsb_request *r) {
     const hfsb_route *route = &r->route->set;
-    size_t            max = r->conn->server->max_body;
+    size_t            max = r->conn->server->limits.max_body;
     if (route->max_body) return route->max_body;
     return route->no_token && max > HFSBI_STRANGER ? (size_t)HFSBI_STRANGER
                                                    : max;
@@ -1076,7 +1195,7 @@ static void hfsbi_request_too_large(hfsb_request *r) {
                      hfsbi_request_max_body(r));
 }
 
-static bool hfsbi_request_body_fits(hfsb_request *r) {
+static bool hfsbi_check_size(hfsb_request *r) {
     if (hfsbi_request_in_pieces(r) || r->head.body != HFSB_HTTP_LENGTH ||
         r->head.length <= hfsbi_request_max_body(r))
         return true;
@@ -1084,107 +1203,147 @@ static bool hfsbi_request_body_fits(hfsb_request *r) {
     return false;
 }
 
-static bool hfsbi_request_expects(hfsb_request *r) {
+static bool hfsbi_check_expect(hfsb_request *r) {
     hfsb_str expect = hfsb_http_field_find(&r->head, "expect");
     if (!expect.ptr || r->head.minor == 0 ||
         hfsb_http_same(expect, HFSB_LIT("100-continue")))
         return true;
-    hfsb_reply_error(r, 417, "Only \"Expect: 100-continue\" is known.");
+    hfsb_reply_error(r, 417, "Only \"Expect: 100-continue\" is supported.");
     return false;
 }
 
-/* A peer that waits for it is told to send its body. */
+static bool hfsbi_check_stopping(hfsb_request *r) {
+    if (!r->conn->server->stop.phase) return true;
+    hfsb_reply_error(r, 503, "The server is stopping.");
+    return false;
+}
+
+/* Sends "100 Continue" to a peer that waits for it. */
 static void hfsbi_request_continue(hfsb_request *r) {
     bool body = r->head.body == HFSB_HTTP_CHUNKED ||
                 (r->head.body == HFSB_HTTP_LENGTH && r->head.length);
     if (!r->head.expect_continue || !body) return;
-    if (hfsb_buf_append(&r->out, HFSB_LIT("HTTP/1.1 100 Continue\r\n\r\n")) !=
-        HFSB_OK)
-        r->conn->broken = true;
+    if (hfsb_buf_append(&r->reply.out,
+                        HFSB_LIT("HTTP/1.1 100 Continue\r\n\r\n")) != HFSB_OK)
+        hfsbi_conn_break(r->conn);
     else hfsbi_reply_flush(r);
     r->head.expect_continue = false; /* the body will come */
 }
 
-HFSBI_FN bool hfsbi_request_is_unwanted(const hfsb_request *r) {
-    return r->discard || (r->conn->server->has_token && !r->trusted);
-}
-
-HFSBI_FN void hfsbi_request_check(hfsb_request *r, hfsbi_guard token) {
-    const hfsb_server *server = r->conn->server;
-    if (!hfsbi_request_guard(r) || !hfsbi_request_route(r) ||
-        !hfsbi_request_token(r, token) || !hfsbi_request_decode(r) ||
-        !hfsbi_request_body_fits(r) || !hfsbi_request_expects(r))
+HFSBI_FN void hfsbi_request_check(hfsb_request *r) {
+    char        allow[128];
+    hfsbi_token token;
+    hfsbi_request_find_route(r, allow);
+    token = hfsbi_request_token(r); /* first, since it wipes */
+    if (!hfsbi_check_host(r) || !hfsbi_check_route(r, allow) ||
+        !hfsbi_check_token(r, token) || !hfsbi_check_parts(r) ||
+        !hfsbi_check_size(r) || !hfsbi_check_expect(r) ||
+        !hfsbi_check_stopping(r))
         return;
-    if (server->phase) {
-        hfsb_reply_error(r, 503, "The server is stopping.");
-        return;
-    }
-    if (r->route->set.begin) {
-        r->called = true;
-        r->route->set.begin(r->route->set.user, r);
-    }
-    /* who pauses at once may yet refuse: "100" waits until it goes on */
-    if (r->reply == HFSBI_REPLY_NONE && !r->paused) hfsbi_request_continue(r);
+    if (r->route->set.begin) r->route->set.begin(r->route->set.user, r);
+    /* a handler that pauses at once may yet refuse: "100" waits for resume */
+    if (r->reply.state == HFSBI_REPLY_NONE &&
+        r->conn->state == HFSBI_CONN_BODY)
+        hfsbi_request_continue(r);
 }
 
 /* ---- the body ---- */
 
 static void hfsbi_request_store(hfsb_request *r, hfsb_str piece) {
-    hfsb_server *server = r->conn->server;
-    if (r->body.len + piece.len > hfsbi_request_max_body(r)) {
+    hfsb_server   *server = r->conn->server;
+    hfsbi_body_in *body = &r->body;
+    if (body->bytes.len + piece.len > hfsbi_request_max_body(r)) {
         hfsbi_request_too_large(r);
-    } else if (piece.len > server->max_bodies - server->stats.bodies ||
-               hfsb_buf_append(&r->body, piece) != HFSB_OK) {
+    } else if (piece.len > server->limits.max_bodies - server->stats.bodies ||
+               hfsb_buf_append(&body->bytes, piece) != HFSB_OK) {
         (void)hfsb_reply_field(r, "Retry-After", HFSB_LIT("1"));
         hfsb_reply_error(r, 503,
-                         "There is no memory for this body now: try "
-                         "again later.");
+                         "There is no memory for this body now: try again "
+                         "later.");
     } else {
         server->stats.bodies += piece.len;
-        r->counted += piece.len;
+        body->counted += piece.len;
     }
 }
 
-HFSBI_FN void hfsbi_request_piece(hfsb_request *r, hfsb_str piece) {
-    r->body_len += piece.len;
-    if (r->reply != HFSBI_REPLY_NONE) return; /* it is not wanted */
-    if (!hfsbi_request_in_pieces(r)) {
-        hfsbi_request_store(r, piece);
-    } else if (r->route->set.body) {
-        r->called = true;
+HFSBI_FN void hfsbi_request_add_body(hfsb_request *r, hfsb_str piece) {
+    r->body.received += piece.len;
+    if (r->reply.state != HFSBI_REPLY_NONE) return;
+    if (!hfsbi_request_in_pieces(r)) hfsbi_request_store(r, piece);
+    else if (r->route->set.body)
         r->route->set.body(r->route->set.user, r, piece);
-    }
 }
 
-/* In a thread. */
-static void hfsbi_request_run(hfsbi_task *task) {
+/* ---- work in a pool thread ---- */
+
+static void hfsbi_work_run(hfsbi_task *task) {
+    hfsbi_pool_work *work =
+        (hfsbi_pool_work *)(void *)task; /* its first member */
+    work->run(work->user);
+}
+
+static void hfsbi_work_done(hfsbi_task *task) {
     hfsb_request *r =
-        (hfsb_request *)(void *)((char *)task - offsetof(hfsb_request, task));
+        (hfsb_request *)(void *)((char *)task - offsetof(hfsb_request, work));
+    hfsbi_conn *conn = r->conn;
+    r->work.active = false;
+    r->work.done(r->work.user, r);
+    /* a closed connection waited for this, unless done started more */
+    if (conn->state == HFSBI_CONN_CLOSED && !r->work.active)
+        hfsbi_conn_free(conn);
+    else hfsbi_conn_touch(conn);
+}
+
+HFSBI_FN void
+hfsbi_request_work(hfsb_request *request, void (*run)(void *user),
+                   void (*done)(void *user, hfsb_request *request),
+                   void *user) {
+    hfsbi_pool_work *work = &request->work;
+    work->task.run = hfsbi_work_run;
+    work->task.done = hfsbi_work_done;
+    work->run = run;
+    work->done = done;
+    work->user = user;
+    work->active = true;
+    hfsbi_loop_work(request->conn->server->loop, &work->task);
+}
+
+HFSBI_FN bool hfsbi_request_is_gone(const hfsb_request *request) {
+    return request->conn->state == HFSBI_CONN_CLOSED;
+}
+
+/* ---- the handler ---- */
+
+static void hfsbi_handler_run(void *user) {
+    hfsb_request *r = (hfsb_request *)user;
     r->route->set.fn(r->route->set.user, r);
 }
 
-static void hfsbi_request_ran(hfsbi_task *task) {
-    hfsb_request *r =
-        (hfsb_request *)(void *)((char *)task - offsetof(hfsb_request, task));
-    hfsbi_conn *conn = r->conn;
-    r->in_thread = false;
-    if (hfsbi_conn_task_done(conn) || conn->dead) return;
-    hfsbi_reply_from_thread(r);
+static void hfsbi_handler_done(void *user, hfsb_request *r) {
+    (void)user;
+    if (!hfsbi_request_is_gone(r)) hfsbi_reply_send_held(r);
 }
 
-HFSBI_FN void hfsbi_request_complete(hfsb_request *r) {
-    r->body_done = true;
-    if (r->reply != HFSBI_REPLY_NONE) return;
-    r->called = true;
-    if (!r->route->set.threaded) {
-        r->route->set.fn(r->route->set.user, r);
-        return;
-    }
-    r->in_thread = true;
-    r->conn->tasks++;
-    r->task.run = hfsbi_request_run;
-    r->task.done = hfsbi_request_ran;
-    hfsbi_loop_work(r->conn->server->loop, &r->task);
+HFSBI_FN bool hfsbi_request_in_thread(const hfsb_request *r) {
+    return r->work.active && r->work.run == hfsbi_handler_run;
+}
+
+HFSBI_FN void hfsbi_request_handle(hfsb_request *r) {
+    if (r->reply.state != HFSBI_REPLY_NONE) return;
+    if (r->route->set.threaded)
+        hfsbi_request_work(r, hfsbi_handler_run, hfsbi_handler_done, r);
+    else r->route->set.fn(r->route->set.user, r);
+}
+
+/* The reply's state belongs to the thread while the handler runs there. */
+HFSBI_FN void hfsbi_request_call_gone(hfsb_request *r) {
+    hfsb_route_fn gone = r->gone.fn;
+    bool          open;
+    if (hfsbi_request_in_thread(r)) return;
+    open = r->reply.state == HFSBI_REPLY_NONE ||
+           r->reply.state == HFSBI_REPLY_PIECES;
+    r->gone.fn = r->eof.fn = r->drained.fn = NULL;
+    if (gone && open) gone(r->gone.user, r);
 }
 
 /* ---- for handlers ---- */
@@ -1203,13 +1362,7 @@ hfsb_status hfsb_request_query(const hfsb_request *request, const char *key,
 }
 
 hfsb_str hfsb_request_body(const hfsb_request *request) {
-    return hfsb_buf_str(&request->body);
-}
-
-HFSBI_FN void hfsbi_request_take_body(hfsb_request *request, hfsb_buf *out) {
-    *out = request->body;
-    memset(&request->body, 0, sizeof request->body);
-    request->body.alloc = out->alloc;
+    return hfsb_buf_str(&request->body.bytes);
 }
 
 hfsb_server *hfsb_request_server(const hfsb_request *request) {
@@ -1226,32 +1379,18 @@ void *hfsb_request_get(const hfsb_request *request) {
 
 void hfsb_request_on_gone(hfsb_request *request, hfsb_route_fn gone,
                           void *user) {
-    request->gone = gone;
-    request->gone_user = user;
-}
-
-HFSBI_FN void hfsbi_request_on_eof(hfsb_request *request, hfsb_route_fn fn,
-                                   void *user) {
-    request->eof = fn;
-    request->eof_user = user;
+    request->gone.fn = gone;
+    request->gone.user = user;
 }
 
 void hfsb_request_pause(hfsb_request *request) {
-    if (!request->paused)
-        request->paused_at = hfsbi_loop_now(request->conn->server->loop);
-    request->paused = true;
+    hfsbi_conn_pause(request->conn);
 }
 
-/* The time in which nothing was read is not the peer's. */
 void hfsb_request_resume(hfsb_request *request) {
-    long long now = hfsbi_loop_now(request->conn->server->loop);
-    if (request->paused) {
-        request->body_at += now - request->paused_at;
-        request->conn->moved = now;
-    }
-    request->paused = false;
-    if (request->reply == HFSBI_REPLY_NONE) hfsbi_request_continue(request);
-    hfsbi_conn_poke(request->conn);
+    if (hfsbi_conn_resume(request->conn) &&
+        request->reply.state == HFSBI_REPLY_NONE)
+        hfsbi_request_continue(request);
 }
 
 HFSBI_FN bool hfsbi_request_trusted(const hfsb_request *request) {
@@ -1270,10 +1409,34 @@ HFSBI_FN bool hfsbi_request_is_json(const hfsb_request *request) {
                           HFSB_LIT("+json"));
 }
 
-/* ---- src/server/reply.c ---- */
-/* reply.c - a reply: its head, its body whole, in pieces, or a file. */
-static void hfsbi_reply_file_step(hfsb_request *r);
+HFSBI_FN void hfsbi_request_take_body(hfsb_request *request, hfsb_buf *out) {
+    *out = request->body.bytes;
+    memset(&request->body.bytes, 0, sizeof request->body.bytes);
+    request->body.bytes.alloc = out->alloc;
+}
 
+HFSBI_FN void hfsbi_request_on_eof(hfsb_request *request, hfsb_route_fn fn,
+                                   void *user) {
+    request->eof.fn = fn;
+    request->eof.user = user;
+}
+
+/* ---- src/server/reply.c ---- */
+/* reply.c - a reply: its head, its body whole, in pieces, or a file.
+
+     NONE --hfsb_reply--------------------------------> ENDED
+      |  \--hfsb_reply_begin--> PIECES --hfsb_reply_end--^
+      |  \--hfsb_reply_file---> FILE ----last byte-------^
+      \--hfsb_reply in a thread--> HELD --in the loop----^
+
+   Head and small bodies go into `out`, a large body stays in its own buffer
+   `out_body`; both are sent as far as the kernel takes them, the rest when the
+   loop reports room. A file is sent by pool threads, since disks are slow,
+   after `out` is empty.
+
+   The functions here are called by handlers at any time. They send, record the
+   state and touch the connection, which then acts when the handler has
+   returned (see conn.c). Without memory for a reply the connection breaks. */
 /* ---- the head ---- */
 
 /* The field Date, written once a second. */
@@ -1289,15 +1452,19 @@ static hfsb_str hfsbi_reply_date(hfsb_server *server) {
     return hfsb_cstr(server->date);
 }
 
-/* Something is about to wait for the peer: its time begins now. */
-static void hfsbi_reply_starts(hfsb_request *r) {
+HFSBI_FN size_t hfsbi_reply_left(const hfsb_request *r) {
+    return r->reply.out.len + r->reply.out_body.len - r->reply.out_at;
+}
+
+/* The peer's time to take bytes begins when there are some to take. */
+static void hfsbi_reply_start_clock(hfsb_request *r) {
     if (hfsbi_reply_left(r) == 0)
         r->conn->moved = hfsbi_loop_now(r->conn->server->loop);
 }
 
 typedef enum hfsbi_framing {
     HFSBI_FRAME_LENGTH,
-    HFSBI_FRAME_PIECES, /* chunked, or for HTTP/1.0 until the end */
+    HFSBI_FRAME_PIECES, /* chunked; for HTTP/1.0 until the close */
     HFSBI_FRAME_NONE    /* the status allows no body */
 } hfsbi_framing;
 
@@ -1305,73 +1472,140 @@ static bool hfsbi_status_bodiless(int status) {
     return status == 204 || status == 304 || status < 200;
 }
 
-/* Once its head is made. */
-static bool hfsbi_reply_bodiless(const hfsb_request *r) {
-    return hfsbi_status_bodiless(r->status) ||
+/* Valid once the head is written. */
+static bool hfsbi_reply_is_bodiless(const hfsb_request *r) {
+    return hfsbi_status_bodiless(r->reply.status) ||
            hfsb_str_equal(r->head.method, HFSB_LIT("HEAD"));
 }
 
+/* HTTP/1.0 knows no chunks. */
+static bool hfsbi_reply_is_chunked(const hfsb_request *r) {
+    return r->head.minor > 0;
+}
+
 static void hfsbi_reply_length(hfsb_buf *s, unsigned long long length) {
-    char digits[24]; /* printf would cost more than all the rest */
+    char digits[24]; /* printf would take longer than the whole head */
     hfsb_buf_append(s, HFSB_LIT("Content-Length: "));
     hfsb_buf_append(
         s, hfsb_str_make(digits, hfsbi_number_write_uint(length, digits)));
     hfsb_buf_append(s, HFSB_LIT("\r\n"));
 }
 
+/* Writes the head; a failure leaves `out` as it was. */
 static hfsb_status hfsbi_reply_head(hfsb_request *r, int status,
                                     const char *type, hfsbi_framing framing,
                                     unsigned long long length) {
     hfsb_server *server = r->conn->server;
-    size_t       mark;
-    hfsb_status  st;
-    hfsbi_reply_starts(r);
-    mark = r->out.len;
-    st = hfsb_buf_reserve(&r->out, HFSBI_HEAD_ROOM);
-    if (st == HFSB_OK) st = hfsb_http_put_reply(&r->out, status);
+    hfsb_buf    *out = &r->reply.out;
+    size_t       mark = out->len;
+    hfsb_status  st = hfsb_buf_reserve(out, HFSBI_HEAD_ROOM);
+    hfsbi_reply_start_clock(r);
+    if (st == HFSB_OK) st = hfsb_http_put_reply(out, status);
     if (st != HFSB_OK) return st;
-    r->status = status;
+    r->reply.status = status;
     if (hfsbi_status_bodiless(status)) framing = HFSBI_FRAME_NONE;
-    r->chunked = framing == HFSBI_FRAME_PIECES && r->head.minor > 0;
-    if (framing == HFSBI_FRAME_PIECES && !r->chunked) r->conn->closing = true;
-    hfsb_buf_append(&r->out, hfsbi_reply_date(server));
-    hfsb_buf_append(&r->out, hfsb_buf_str(&server->common));
-    if (type && *type && r->out.status == HFSB_OK)
-        r->out.status = hfsb_http_put_field(&r->out, HFSB_LIT("Content-Type"),
-                                            hfsb_cstr(type));
-    if (framing == HFSBI_FRAME_LENGTH) hfsbi_reply_length(&r->out, length);
-    if (r->chunked)
-        hfsb_buf_append(&r->out, HFSB_LIT("Transfer-Encoding: chunked\r\n"));
-    if (server->phase) r->conn->closing = true;
-    if (r->conn->closing)
-        hfsb_buf_append(&r->out, HFSB_LIT("Connection: close\r\n"));
+    if (server->stop.phase ||
+        (framing == HFSBI_FRAME_PIECES && !hfsbi_reply_is_chunked(r)))
+        r->conn->close_after = true;
+    hfsb_buf_append(out, hfsbi_reply_date(server));
+    hfsb_buf_append(out, hfsb_buf_str(&server->common));
+    if (type && *type && out->status == HFSB_OK)
+        out->status = hfsb_http_put_field(out, HFSB_LIT("Content-Type"),
+                                          hfsb_cstr(type));
+    if (framing == HFSBI_FRAME_LENGTH) hfsbi_reply_length(out, length);
+    else if (framing == HFSBI_FRAME_PIECES && hfsbi_reply_is_chunked(r))
+        hfsb_buf_append(out, HFSB_LIT("Transfer-Encoding: chunked\r\n"));
+    if (r->conn->close_after)
+        hfsb_buf_append(out, HFSB_LIT("Connection: close\r\n"));
     else if (r->head.minor == 0)
-        hfsb_buf_append(&r->out, HFSB_LIT("Connection: keep-alive\r\n"));
-    hfsb_buf_append(&r->out, hfsb_buf_str(&r->fields));
-    hfsb_buf_append(&r->out, HFSB_LIT("\r\n"));
-    return hfsb_buf_finish(&r->out, mark);
+        hfsb_buf_append(out, HFSB_LIT("Connection: keep-alive\r\n"));
+    hfsb_buf_append(out, hfsb_buf_str(&r->reply.fields));
+    hfsb_buf_append(out, HFSB_LIT("\r\n"));
+    return hfsb_buf_finish(out, mark);
+}
+
+/* ---- files ---- */
+
+/* Sends up to n bytes of the file; returns bytes sent, 0 at the end of the
+   file, or -1 with errno. In a pool thread. */
+static ssize_t hfsbi_file_send(hfsb_request *r, size_t n) {
+    char    block[32768];
+    ssize_t got;
+#ifdef HFSBI_LINUX
+    off_t at = (off_t)r->file.at;
+    got = sendfile(r->conn->io.fd, r->file.fd, &at, n);
+    if (got >= 0 || (errno != EINVAL && errno != ENOSYS)) return got;
+#endif
+    if (n > sizeof block) n = sizeof block;
+    do got = pread(r->file.fd, block, n, (off_t)r->file.at);
+    while (got < 0 && errno == EINTR);
+    if (got <= 0) return got;
+    return send(r->conn->io.fd, block, (size_t)got, MSG_NOSIGNAL);
+}
+
+/* In a pool thread, which owns r->file until file_done. */
+static void hfsbi_file_run(void *user) {
+    hfsbi_file_out    *file = &((hfsb_request *)user)->file;
+    hfsbi_signal_guard guard;
+    hfsbi_signal_guard_begin(&guard);
+    file->error = 0;
+    file->turn = 0;
+    while (file->left > 0 && file->turn < HFSBI_FILE_TURN) {
+        size_t  room = HFSBI_FILE_TURN - file->turn;
+        size_t  want = file->left < room ? (size_t)file->left : room;
+        ssize_t n = hfsbi_file_send((hfsb_request *)user, want);
+        if (n < 0 && errno == EINTR) continue;
+        if (n <= 0) {
+            file->error = n < 0 ? errno : EIO; /* the file became shorter */
+            break;
+        }
+        file->at += (unsigned long long)n;
+        file->left -= (unsigned long long)n;
+        file->turn += (size_t)n;
+    }
+    hfsbi_signal_guard_end(&guard);
+}
+
+/* The reply is complete; its last bytes may still wait in `out`. */
+static void hfsbi_reply_set_ended(hfsb_request *r) {
+    r->reply.state = HFSBI_REPLY_ENDED;
+    hfsbi_conn_replied(r->conn);
+}
+
+/* The next turn of the file follows when the loop reports room. */
+static void hfsbi_file_done(void *user, hfsb_request *r) {
+    int error = r->file.error;
+    (void)user;
+    r->reply.sent += r->file.turn;
+    if (hfsbi_request_is_gone(r)) return;
+    if (r->file.turn) r->conn->moved = hfsbi_loop_now(r->conn->server->loop);
+    if (r->file.left == 0) {
+        hfsbi_close(&r->file.fd);
+        hfsbi_reply_set_ended(r);
+    } else if (!error || error == EAGAIN || error == EWOULDBLOCK) {
+        hfsbi_conn_note_full(r->conn);
+    } else {
+        hfsbi_conn_break(r->conn);
+    }
 }
 
 /* ---- sending ---- */
 
-HFSBI_FN size_t hfsbi_reply_left(const hfsb_request *r) {
-    return r->out.len + r->out_body.len - r->out_at;
-}
-
-/* sendmsg() of what is left of both buffers. */
+/* sendmsg() of the unsent bytes of both buffers. */
 static ssize_t hfsbi_reply_send(hfsb_request *r) {
-    struct iovec  v[2];
-    struct msghdr m = HFSB_INIT;
-    size_t  body_at = r->out_at > r->out.len ? r->out_at - r->out.len : 0;
+    const hfsbi_reply_out *o = &r->reply;
+    struct iovec           v[2];
+    struct msghdr          m = HFSB_INIT;
+    size_t  body_at = o->out_at > o->out.len ? o->out_at - o->out.len : 0;
     ssize_t n;
     int     count = 0;
-    if (r->out_at < r->out.len) {
-        v[count].iov_base = r->out.ptr + r->out_at;
-        v[count++].iov_len = r->out.len - r->out_at;
+    if (o->out_at < o->out.len) {
+        v[count].iov_base = o->out.ptr + o->out_at;
+        v[count++].iov_len = o->out.len - o->out_at;
     }
-    if (body_at < r->out_body.len) {
-        v[count].iov_base = r->out_body.ptr + body_at;
-        v[count++].iov_len = r->out_body.len - body_at;
+    if (body_at < o->out_body.len) {
+        v[count].iov_base = o->out_body.ptr + body_at;
+        v[count++].iov_len = o->out_body.len - body_at;
     }
     if (count == 1) { /* the usual case, and quicker */
         do n = send(r->conn->io.fd, v[0].iov_base, v[0].iov_len, MSG_NOSIGNAL);
@@ -1385,110 +1619,144 @@ static ssize_t hfsbi_reply_send(hfsb_request *r) {
     return n;
 }
 
-/* All is sent: the memory is given back unless it is little. */
-static void hfsbi_reply_sent_all(hfsb_request *r) {
-    r->out_at = 0;
-    hfsb_buf_free(&r->out_body);
-    if (r->out.len > 4096) hfsb_buf_free(&r->out);
-    else hfsb_buf_truncate(&r->out, 0);
+/* Everything is sent: gives the memory back unless it is little. */
+static void hfsbi_reply_clear(hfsb_request *r) {
+    r->reply.out_at = 0;
+    hfsb_buf_free(&r->reply.out_body);
+    if (r->reply.out.len > 4096) hfsb_buf_free(&r->reply.out);
+    else hfsb_buf_truncate(&r->reply.out, 0);
 }
 
 HFSBI_FN void hfsbi_reply_flush(hfsb_request *r) {
     bool had = hfsbi_reply_left(r) > 0;
-    while (hfsbi_reply_left(r) > 0 && !r->conn->broken) {
+    while (hfsbi_reply_left(r) > 0 && r->conn->state < HFSBI_CONN_BROKEN) {
         ssize_t n = hfsbi_reply_send(r);
         if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
-            hfsbi_conn_full(r->conn);
+            hfsbi_conn_note_full(r->conn);
             return;
         }
-        if (n < 0) r->conn->broken = true;
-        else r->out_at += (size_t)n;
+        if (n < 0) hfsbi_conn_break(r->conn);
+        else r->reply.out_at += (size_t)n;
         if (n > 0) r->conn->moved = hfsbi_loop_now(r->conn->server->loop);
     }
-    if (r->conn->broken) return;
-    if (had) hfsbi_reply_sent_all(r);
-    if (r->reply == HFSBI_REPLY_FILE) hfsbi_reply_file_step(r);
+    if (r->conn->state >= HFSBI_CONN_BROKEN) return;
+    if (had) hfsbi_reply_clear(r);
+    if (r->reply.state == HFSBI_REPLY_FILE && !r->work.active)
+        hfsbi_request_work(r, hfsbi_file_run, hfsbi_file_done, r);
 }
 
 HFSBI_FN void hfsbi_reply_writable(hfsb_request *r) {
     bool had = hfsbi_reply_left(r) > 0;
     hfsbi_reply_flush(r);
-    if (had && hfsbi_reply_left(r) == 0 && r->drained &&
-        r->reply == HFSBI_REPLY_PIECES && !r->conn->broken)
-        r->drained(r->drained_user, r);
+    if (had && hfsbi_reply_left(r) == 0 && r->drained.fn &&
+        r->reply.state == HFSBI_REPLY_PIECES &&
+        r->conn->state < HFSBI_CONN_BROKEN)
+        r->drained.fn(r->drained.user, r);
 }
 
-/* There is no memory for it. In a thread: the loop will see that there is no
-   reply. */
+/* Without memory no reply can be made. In a thread the reply stays NONE, and
+   the loop answers 500. */
 static void hfsbi_reply_fail(hfsb_request *r) {
-    if (!r->in_thread) hfsb_reply_abort(r);
+    if (!hfsbi_request_in_thread(r)) hfsb_reply_abort(r);
 }
 
-/* What was put into `out` goes its way. */
-static void hfsbi_reply_go(hfsb_request *r, hfsb_status st) {
-    if (st != HFSB_OK) r->conn->broken = true;
+/* Sends the bytes that were just added to `out`; st: whether they were. */
+static void hfsbi_reply_push(hfsb_request *r, hfsb_status st) {
+    if (st != HFSB_OK) hfsbi_conn_break(r->conn);
     else hfsbi_reply_flush(r);
-    hfsbi_conn_poke(r->conn);
+    hfsbi_conn_touch(r->conn);
 }
 
 /* ---- whole replies ---- */
 
-hfsb_status hfsb_reply_field(hfsb_request *request, const char *name,
-                             hfsb_str value) {
-    return hfsb_http_put_field(&request->fields, hfsb_cstr(name), value);
+static void hfsbi_buf_move(hfsb_buf *to, hfsb_buf *from) {
+    *to = *from;
+    memset(from, 0, sizeof *from);
+    from->alloc = to->alloc;
 }
 
-/* Head and body; a small body goes with the head. */
+/* Head and body; a large body is moved, a small one goes with the head. */
 static void hfsbi_reply_whole(hfsb_request *r, int status, const char *type,
                               hfsb_str small, hfsb_buf *large) {
     hfsb_status st;
     bool        body;
     size_t      len = large ? large->len : small.len;
-    if (!r->body_done && !hfsbi_conn_may_discard(r->conn))
-        r->conn->closing = true; /* the rest of the body is not read */
+    if (!r->body.complete && !hfsbi_conn_may_discard(r->conn))
+        r->conn->close_after = true; /* the rest of the body is not read */
     st = hfsbi_reply_head(r, status, type, HFSBI_FRAME_LENGTH, len);
-    body = !hfsbi_reply_bodiless(r);
-    if (body && large) {
-        r->out_body = *large;
-        memset(large, 0, sizeof *large);
-        large->alloc = r->out_body.alloc;
-    } else if (body && st == HFSB_OK) {
-        st = hfsb_buf_append(&r->out, small);
-    }
-    if (body) r->sent += len;
-    r->reply = HFSBI_REPLY_ENDED;
-    hfsbi_reply_go(r, st);
+    body = !hfsbi_reply_is_bodiless(r);
+    if (body && large) hfsbi_buf_move(&r->reply.out_body, large);
+    else if (body && st == HFSB_OK) st = hfsb_buf_append(&r->reply.out, small);
+    if (body) r->reply.sent += len;
+    hfsbi_reply_set_ended(r);
+    hfsbi_reply_push(r, st);
 }
 
-/* In a thread: all but the body belongs to the loop, and is left to it. */
-static void hfsbi_reply_in_thread(hfsb_request *r, int status,
-                                  const char *type, hfsb_buf *body) {
-    hfsb_status st = HFSB_OK;
-    if (r->replied) return;
-    if (type && *type)
-        st = hfsb_reply_field(r, "Content-Type", hfsb_cstr(type));
-    r->out_body = *body;
-    memset(body, 0, sizeof *body);
-    body->alloc = r->out_body.alloc;
-    r->status = status;
-    r->replied = st == HFSB_OK;
+/* In a thread: the head needs state of the loop, which writes it later. */
+static void hfsbi_reply_hold(hfsb_request *r, int status, const char *type,
+                             hfsb_buf *body) {
+    if (type && *type &&
+        hfsb_reply_field(r, "Content-Type", hfsb_cstr(type)) != HFSB_OK)
+        return;
+    hfsbi_buf_move(&r->reply.out_body, body);
+    r->reply.status = status;
+    r->reply.state = HFSBI_REPLY_HELD;
+}
+
+HFSBI_FN void hfsbi_reply_send_held(hfsb_request *r) {
+    hfsb_buf body;
+    bool     held = r->reply.state == HFSBI_REPLY_HELD;
+    hfsbi_buf_move(&body, &r->reply.out_body);
+    r->reply.state = HFSBI_REPLY_NONE;
+    if (held) hfsbi_reply_take(r, r->reply.status, NULL, &body);
+    else hfsb_reply_error(r, 500, "The handler of this route made no reply.");
+    hfsb_buf_free(&body);
 }
 
 HFSBI_FN void hfsbi_reply_take(hfsb_request *r, int status, const char *type,
                                hfsb_buf *body) {
-    if (r->in_thread) hfsbi_reply_in_thread(r, status, type, body);
-    else if (r->reply == HFSBI_REPLY_NONE && body->len <= HFSBI_SMALL)
-        hfsbi_reply_whole(r, status, type, hfsb_buf_str(body), NULL);
-    else if (r->reply == HFSBI_REPLY_NONE)
-        hfsbi_reply_whole(r, status, type, hfsb_buf_str(body), body);
+    hfsb_str bytes = hfsb_buf_str(body);
+    if (r->reply.state == HFSBI_REPLY_NONE) {
+        if (hfsbi_request_in_thread(r))
+            hfsbi_reply_hold(r, status, type, body);
+        else
+            hfsbi_reply_whole(r, status, type, bytes,
+                              bytes.len > HFSBI_SMALL ? body : NULL);
+    }
     hfsb_buf_free(body);
+}
+
+HFSBI_FN void hfsbi_reply_detail(hfsb_request *r, int status,
+                                 hfsb_str detail_json, hfsb_str error) {
+    hfsb_buf body = HFSB_INIT;
+    body.alloc = r->conn->server->alloc;
+    if (r->conn->server->on_event && !r->why.len)
+        (void)!hfsb_buf_append(&r->why, error); /* for the log only */
+    hfsb_buf_append(&body, HFSB_LIT("{\"detail\":"));
+    hfsb_buf_append(&body, detail_json);
+    hfsb_buf_append(&body, HFSB_LIT(",\"error\":"));
+    hfsbi_json_put_quoted(&body, error);
+    hfsb_buf_append_byte(&body, '}');
+    if (body.status == HFSB_OK)
+        hfsbi_reply_take(r, status, "application/json", &body);
+    else hfsbi_reply_fail(r);
+    hfsb_buf_free(&body);
+}
+
+hfsb_status hfsb_reply_field(hfsb_request *request, const char *name,
+                             hfsb_str value) {
+    hfsb_buf   *fields = &request->reply.fields;
+    size_t      mark = fields->len;
+    hfsb_status st = hfsb_http_put_field(fields, hfsb_cstr(name), value);
+    if (st != HFSB_OK) hfsb_buf_truncate(fields, mark); /* usable again */
+    return st;
 }
 
 void hfsb_reply(hfsb_request *request, int status, const char *type,
                 hfsb_str body) {
     hfsb_buf copy = HFSB_INIT;
-    if (request->reply != HFSBI_REPLY_NONE) return;
-    if (body.len <= HFSBI_SMALL && !request->in_thread) {
+    if (request->reply.state != HFSBI_REPLY_NONE) return;
+    if (body.len <= HFSBI_SMALL && !hfsbi_request_in_thread(request)) {
         hfsbi_reply_whole(request, status, type, body, NULL);
         return;
     }
@@ -1497,54 +1765,16 @@ void hfsb_reply(hfsb_request *request, int status, const char *type,
     else hfsbi_reply_take(request, status, type, &copy);
 }
 
-HFSBI_FN void hfsbi_reply_from_thread(hfsb_request *r) {
-    hfsb_buf body = r->out_body;
-    memset(&r->out_body, 0, sizeof r->out_body);
-    r->out_body.alloc = body.alloc;
-    if (r->replied) {
-        hfsbi_reply_take(r, r->status, NULL, &body);
-        return;
-    }
-    hfsb_buf_free(&body);
-    hfsb_reply_error(r, 500, "The handler of this route made no reply.");
-}
-
-HFSBI_FN void hfsbi_reply_detail(hfsb_request *r, int status,
-                                 hfsb_str detail_json, hfsb_str error) {
-    hfsb_buf         body = HFSB_INIT;
-    hfsb_json_writer w;
-    hfsb_status      st;
-    body.alloc = r->conn->server->alloc;
-    if (r->conn->server->on_event && !r->why.len)
-        (void)!hfsb_buf_append(&r->why, error); /* only the log lacks it */
-    st = hfsb_buf_printf(&body, "{\"detail\":");
-    if (st == HFSB_OK) st = hfsb_buf_append(&body, detail_json);
-    if (st == HFSB_OK) st = hfsb_buf_printf(&body, ",\"error\":");
-    if (st == HFSB_OK) {
-        hfsb_json_writer_init(&w, &body, NULL);
-        hfsb_json_put_str(&w, error);
-        st = hfsb_json_writer_finish(&w, NULL);
-    }
-    if (st == HFSB_OK) st = hfsb_buf_append_byte(&body, '}');
-    if (st == HFSB_OK) hfsbi_reply_take(r, status, "application/json", &body);
-    else hfsbi_reply_fail(r);
-    hfsb_buf_free(&body);
-}
-
 void hfsb_reply_error(hfsb_request *request, int status, const char *format,
                       ...) {
-    hfsb_buf         text = HFSB_INIT, detail = HFSB_INIT;
-    hfsb_json_writer w;
-    hfsb_status      st;
-    va_list          ap;
+    hfsb_buf text = HFSB_INIT, detail = HFSB_INIT;
+    va_list  ap;
     text.alloc = detail.alloc = request->conn->server->alloc;
     va_start(ap, format);
-    st = hfsbi_buf_vprintf(&text, format, ap);
+    (void)hfsbi_buf_vprintf(&text, format, ap);
     va_end(ap);
-    hfsb_json_writer_init(&w, &detail, NULL);
-    hfsb_json_put_str(&w, hfsb_buf_str(&text));
-    if (st == HFSB_OK) st = hfsb_json_writer_finish(&w, NULL);
-    if (st == HFSB_OK)
+    hfsbi_json_put_quoted(&detail, hfsb_buf_str(&text));
+    if (text.status == HFSB_OK && detail.status == HFSB_OK)
         hfsbi_reply_detail(request, status, hfsb_buf_str(&detail),
                            hfsb_buf_str(&text));
     else hfsbi_reply_fail(request);
@@ -1552,30 +1782,53 @@ void hfsb_reply_error(hfsb_request *request, int status, const char *format,
     hfsb_buf_free(&detail);
 }
 
+void hfsb_reply_file(hfsb_request *request, int status, const char *type,
+                     int fd, unsigned long long offset,
+                     unsigned long long length) {
+    hfsb_status st;
+    if (request->reply.state != HFSBI_REPLY_NONE) {
+        hfsbi_close(&fd);
+        return;
+    }
+    st = hfsbi_reply_head(request, status, type, HFSBI_FRAME_LENGTH, length);
+    request->file.fd = fd;
+    request->file.at = offset;
+    request->file.left = length;
+    request->reply.state = HFSBI_REPLY_FILE;
+    if (length == 0 || hfsbi_reply_is_bodiless(request)) {
+        hfsbi_close(&request->file.fd);
+        hfsbi_reply_set_ended(request);
+    }
+    hfsbi_reply_push(request, st);
+}
+
 /* ---- replies in pieces ---- */
 
 void hfsb_reply_begin(hfsb_request *request, int status, const char *type) {
-    hfsb_status st =
-        hfsbi_reply_head(request, status, type, HFSBI_FRAME_PIECES, 0);
-    request->reply = HFSBI_REPLY_PIECES;
-    hfsbi_reply_go(request, st);
+    hfsb_status st;
+    if (request->reply.state != HFSBI_REPLY_NONE) return;
+    st = hfsbi_reply_head(request, status, type, HFSBI_FRAME_PIECES, 0);
+    request->reply.state = HFSBI_REPLY_PIECES;
+    hfsbi_reply_push(request, st);
 }
 
 hfsb_status hfsb_reply_write(hfsb_request *request, hfsb_str bytes) {
-    hfsb_status st;
-    if (bytes.len == 0 || hfsbi_reply_bodiless(request)) return HFSB_OK;
-    hfsbi_reply_starts(request);
-    if (request->out_at > HFSBI_BLOCK &&
-        request->out_at > request->out.len / 2) { /* what is sent makes room */
-        memmove(request->out.ptr, request->out.ptr + request->out_at,
-                request->out.len - request->out_at);
-        hfsb_buf_truncate(&request->out, request->out.len - request->out_at);
-        request->out_at = 0;
+    hfsbi_reply_out *o = &request->reply;
+    hfsb_status      st;
+    if (bytes.len == 0 || o->state != HFSBI_REPLY_PIECES ||
+        hfsbi_reply_is_bodiless(request))
+        return HFSB_OK;
+    hfsbi_reply_start_clock(request);
+    if (o->out_at > HFSBI_BLOCK && o->out_at > o->out.len / 2) {
+        size_t left = o->out.len - o->out_at; /* make room */
+        memmove(o->out.ptr, o->out.ptr + o->out_at, left);
+        hfsb_buf_truncate(&o->out, left);
+        o->out_at = 0;
     }
-    st = request->chunked ? hfsb_http_put_chunk(&request->out, bytes)
-                          : hfsb_buf_append(&request->out, bytes);
-    request->sent += bytes.len;
-    hfsbi_reply_go(request, st);
+    st = hfsbi_reply_is_chunked(request) ? hfsb_http_put_chunk(&o->out, bytes)
+                                         : hfsb_buf_append(&o->out, bytes);
+    o->sent += bytes.len;
+    hfsbi_reply_push(request, st);
     return st;
 }
 
@@ -1585,169 +1838,167 @@ size_t hfsb_reply_waiting(const hfsb_request *request) {
 
 void hfsb_reply_on_drained(hfsb_request *request, hfsb_route_fn fn,
                            void *user) {
-    request->drained = fn;
-    request->drained_user = user;
+    request->drained.fn = fn;
+    request->drained.user = user;
 }
 
 void hfsb_reply_end(hfsb_request *request) {
     hfsb_status st = HFSB_OK;
-    if (request->chunked && !hfsbi_reply_bodiless(request))
-        st = hfsb_http_put_chunk(&request->out, hfsb_str_make("", 0));
-    request->reply = HFSBI_REPLY_ENDED;
-    hfsbi_reply_go(request, st);
+    if (request->reply.state != HFSBI_REPLY_PIECES) return;
+    if (hfsbi_reply_is_chunked(request) && !hfsbi_reply_is_bodiless(request))
+        st = hfsb_http_put_chunk(&request->reply.out, hfsb_str_make("", 0));
+    hfsbi_reply_set_ended(request);
+    hfsbi_reply_push(request, st);
 }
 
 void hfsb_reply_abort(hfsb_request *request) {
-    request->reply = HFSBI_REPLY_ENDED;
-    request->conn->broken = true;
-    hfsbi_conn_poke(request->conn);
-}
-
-/* ---- files ---- */
-
-/* Sends a piece of the file to the socket: bytes sent, 0 at the file's end, or
-   -1 with errno. In a thread: the disk may be slow. */
-static ssize_t hfsbi_file_send(hfsb_request *r, size_t n) {
-    char    block[32768];
-    ssize_t got;
-#ifdef HFSBI_LINUX
-    off_t at = (off_t)r->file_at;
-    got = sendfile(r->conn->io.fd, r->file, &at, n);
-    if (got >= 0 || (errno != EINVAL && errno != ENOSYS)) return got;
-#endif
-    if (n > sizeof block) n = sizeof block;
-    do got = pread(r->file, block, n, (off_t)r->file_at);
-    while (got < 0 && errno == EINTR);
-    if (got <= 0) return got;
-    return send(r->conn->io.fd, block, (size_t)got, MSG_NOSIGNAL);
-}
-
-static void hfsbi_file_run(hfsbi_task *task) {
-    hfsb_request *r =
-        (hfsb_request *)(void *)((char *)task - offsetof(hfsb_request, task));
-    size_t             turn = 0;
-    hfsbi_signal_guard guard;
-    hfsbi_signal_guard_begin(&guard);
-    r->file_error = 0;
-    while (r->file_left > 0 && turn < HFSBI_FILE_TURN) {
-        size_t  want = r->file_left < HFSBI_FILE_TURN - turn
-                           ? (size_t)r->file_left
-                           : HFSBI_FILE_TURN - turn;
-        ssize_t n = hfsbi_file_send(r, want);
-        if (n < 0 && errno == EINTR) continue;
-        if (n <= 0) {
-            r->file_error = n < 0 ? errno : EIO; /* it became shorter */
-            break;
-        }
-        r->file_at += (unsigned long long)n;
-        r->file_left -= (unsigned long long)n;
-        turn += (size_t)n;
-    }
-    r->sent += turn;
-    r->file_turn = turn;
-    hfsbi_signal_guard_end(&guard);
-}
-
-static void hfsbi_file_ran(hfsbi_task *task) {
-    hfsb_request *r =
-        (hfsb_request *)(void *)((char *)task - offsetof(hfsb_request, task));
-    hfsbi_conn *conn = r->conn;
-    if (hfsbi_conn_task_done(conn) || conn->dead) return;
-    if (r->file_turn) conn->moved = hfsbi_loop_now(conn->server->loop);
-    if (r->file_left == 0) {
-        hfsbi_close(&r->file);
-        r->reply = HFSBI_REPLY_ENDED;
-    } else if (r->file_error == 0) {
-        hfsbi_reply_file_step(r);
-    } else if (r->file_error == EAGAIN || r->file_error == EWOULDBLOCK) {
-        hfsbi_conn_full(conn);
-    } else {
-        conn->broken = true;
-    }
-    hfsbi_conn_poke(conn);
-}
-
-/* Goes on with a file when there is nothing else to send. */
-static void hfsbi_reply_file_step(hfsb_request *r) {
-    if (r->conn->tasks || hfsbi_reply_left(r)) return;
-    r->conn->tasks++;
-    r->task.run = hfsbi_file_run;
-    r->task.done = hfsbi_file_ran;
-    hfsbi_loop_work(r->conn->server->loop, &r->task);
-}
-
-void hfsb_reply_file(hfsb_request *request, int status, const char *type,
-                     int fd, unsigned long long offset,
-                     unsigned long long length) {
-    hfsb_status st =
-        hfsbi_reply_head(request, status, type, HFSBI_FRAME_LENGTH, length);
-    request->file = fd;
-    request->file_at = offset;
-    request->file_left = length;
-    request->reply = HFSBI_REPLY_FILE;
-    if (length == 0 || hfsbi_reply_bodiless(request)) {
-        hfsbi_close(&request->file);
-        request->reply = HFSBI_REPLY_ENDED;
-    }
-    hfsbi_reply_go(request, st);
+    request->reply.state = HFSBI_REPLY_ENDED;
+    hfsbi_conn_break(request->conn);
 }
 
 /* ---- src/server/conn.c ---- */
-/* conn.c - a connection: bytes in, one request after the other. */
-/*  no request, no bytes    idle           until idle_ms
-    no request, some bytes  a head comes   until head_ms after its first byte
-    request, no body yet    a body comes   body_ms without a byte, or slower
-                                           than min_rate after body_ms; head_ms
-                                           in all when it is discarded or has
-                                           no accepted token
-    request, body done      handler works  for ever
-                            reply goes out body_ms without a byte taken
-    lingering               refused, read and thrown away for a moment
+/* conn.c - a connection: bytes in, one request after the other.
+
+           byte        head complete       body complete
+     IDLE ------> HEAD ------------> BODY --------------> WORK
+      ^                         pause| ^resume              |
+      |                              v |                    | reply complete
+      |                            PAUSED                   |
+      |                              |   reply complete     v
+      |                              +------------------> REPLY
+      |  body complete, keep-alive                          | all of it sent
+      +-----------------------------------------------------+
+      |                   a short rest of the body is due   |
+      +--- REPLY <-------------------------------- DISCARD <+
+                          unread input, and this reply      |
+                          is the last one          LINGER <-+
+     any state --> BROKEN --> CLOSED
+
+   A reply may begin while the body is still arriving; the reading side is the
+   state drawn here, the sending side is request->reply.state.
+
+   Deadlines: IDLE idle_ms; HEAD head_ms in all; BODY body_ms without a byte,
+   and min_rate after body_ms, or head_ms in all for a body that is discarded
+   or whose sender has no accepted token; sending body_ms without progress;
+   PAUSED and WORK have none.
+
+   Callbacks of the loop and the reply functions change the state and touch the
+   connection. hfsbi_conns_settle() acts on it when no handler is running: so
+   no handler ever loses its connection, or meets the next request, in the
+   middle of a call.
 
    Bytes that follow a request stay in the kernel until it is answered: they
    may hold a token, and a command can read the memory of its own user's
-   processes. So a head, whose end is not known before, is peeked at, and only
-   what was used is taken out. */
+   processes. The end of a head is not known in advance, so a head is peeked
+   at, and only the bytes that were used are taken out. */
+/* ---- states ---- */
+
+/* BROKEN and CLOSED are final: nothing leads back. */
+static void hfsbi_conn_enter(hfsbi_conn *conn, hfsbi_conn_state state) {
+    if (conn->state >= HFSBI_CONN_BROKEN && state < HFSBI_CONN_CLOSED) return;
+    conn->state = state;
+    conn->since = hfsbi_loop_now(conn->server->loop);
+}
+
+HFSBI_FN void hfsbi_conn_touch(hfsbi_conn *conn) {
+    hfsb_server *server = conn->server;
+    if (conn->touched_at || conn->state == HFSBI_CONN_CLOSED) return;
+    conn->touched_next = server->touched;
+    if (server->touched) server->touched->touched_at = &conn->touched_next;
+    conn->touched_at = &server->touched;
+    server->touched = conn;
+}
+
+static void hfsbi_conn_untouch(hfsbi_conn *conn) {
+    if (!conn->touched_at) return;
+    *conn->touched_at = conn->touched_next;
+    if (conn->touched_next) conn->touched_next->touched_at = conn->touched_at;
+    conn->touched_at = NULL;
+}
+
+HFSBI_FN void hfsbi_conn_break(hfsbi_conn *conn) {
+    hfsbi_conn_enter(conn, HFSBI_CONN_BROKEN);
+    hfsbi_conn_touch(conn);
+}
+
+HFSBI_FN void hfsbi_conn_pause(hfsbi_conn *conn) {
+    if (conn->state != HFSBI_CONN_BODY) return;
+    conn->state = HFSBI_CONN_PAUSED; /* `since` stays that of the body */
+    conn->request->body.paused_at = hfsbi_loop_now(conn->server->loop);
+}
+
+HFSBI_FN bool hfsbi_conn_resume(hfsbi_conn *conn) {
+    long long now = hfsbi_loop_now(conn->server->loop);
+    if (conn->state != HFSBI_CONN_PAUSED) return false;
+    conn->state = HFSBI_CONN_BODY;
+    /* the peer could not send during the pause */
+    conn->since += now - conn->request->body.paused_at;
+    conn->moved = now;
+    hfsbi_conn_touch(conn);
+    return true;
+}
+
+HFSBI_FN void hfsbi_conn_replied(hfsbi_conn *conn) {
+    if (conn->state == HFSBI_CONN_BODY || conn->state == HFSBI_CONN_PAUSED ||
+        conn->state == HFSBI_CONN_WORK)
+        hfsbi_conn_enter(conn, HFSBI_CONN_REPLY);
+}
+
+/* True while received bytes may be parsed. */
+static bool hfsbi_conn_parses(const hfsbi_conn *conn) {
+    return conn->state == HFSBI_CONN_IDLE || conn->state == HFSBI_CONN_HEAD ||
+           conn->state == HFSBI_CONN_BODY || conn->state == HFSBI_CONN_DISCARD;
+}
+
+/* True while the loop, not a thread, has bytes to send. */
+static bool hfsbi_conn_sends(const hfsbi_conn *conn) {
+    const hfsb_request *r = conn->request;
+    return r && !r->work.active &&
+           (hfsbi_reply_left(r) > 0 || r->reply.state == HFSBI_REPLY_FILE);
+}
+
+HFSBI_FN bool hfsbi_conn_is_unwanted(const hfsbi_conn *conn) {
+    return conn->state == HFSBI_CONN_DISCARD ||
+           (conn->server->access.has_token && !conn->request->trusted);
+}
 
 /* ---- the end ---- */
 
-static void hfsbi_conn_free(hfsbi_conn *conn) {
+HFSBI_FN void hfsbi_conn_free(hfsbi_conn *conn) {
     hfsb_server *server = conn->server;
     if (conn->request) hfsbi_request_free(conn->request);
     hfsbi_close(&conn->io.fd);
     if (conn->prev) conn->prev->next = conn->next;
     else server->conns = conn->next;
     if (conn->next) conn->next->prev = conn->prev;
-    hfsbi_wipe(conn->in, conn->in_len);
-    hfsbi_array_free(&server->alloc, conn->in, conn->in_cap, 1);
+    hfsbi_wipe(conn->in.ptr, conn->in.len);
+    hfsbi_array_free(&server->alloc, conn->in.ptr, conn->in.cap, 1);
     hfsbi_array_free(&server->alloc, conn, 1, sizeof *conn);
-    server->stats.open--;
-    hfsbi_server_accept(server, true);
 }
 
 HFSBI_FN void hfsbi_conn_close(hfsbi_conn *conn) {
-    conn->dead = true;
-    hfsbi_loop_io_forget(conn->server->loop, &conn->io);
-    hfsbi_loop_timer_clear(conn->server->loop, &conn->timer);
-    if (conn->request) hfsbi_request_tell_gone(conn->request);
-    if (conn->tasks == 0) hfsbi_conn_free(conn);
-    /* a task that sends must not wait for a peer that does not read */
-    else (void)shutdown(conn->io.fd, SHUT_RDWR);
+    hfsb_server *server = conn->server;
+    hfsbi_conn_enter(conn, HFSBI_CONN_CLOSED);
+    hfsbi_conn_untouch(conn);
+    hfsbi_loop_io_forget(server->loop, &conn->io);
+    hfsbi_loop_timer_clear(server->loop, &conn->timer);
+    server->stats.open--;
+    if (conn->request) hfsbi_request_call_gone(conn->request);
+    if (conn->request && conn->request->work.active) {
+        /* a thread that sends must not wait for a peer that does not read */
+        (void)shutdown(conn->io.fd, SHUT_RDWR);
+        if (!hfsbi_request_in_thread(conn->request))
+            conn->request->reply.state = HFSBI_REPLY_ENDED;
+    } else {
+        hfsbi_conn_free(conn);
+    }
+    hfsbi_server_accept(server, true);
 }
 
-HFSBI_FN bool hfsbi_conn_task_done(hfsbi_conn *conn) {
-    bool last = --conn->tasks == 0 && conn->dead;
-    if (last) hfsbi_conn_free(conn);
-    return last;
-}
+/* ---- what the kernel still has to send ---- */
 
-HFSBI_FN void hfsbi_conn_poke(hfsbi_conn *conn) {
-    if (conn->held || conn->poked || conn->dead) return;
-    conn->poked = true;
-    hfsbi_loop_timer(conn->server->loop, &conn->timer, 0);
-}
-
-/* Bytes that wait in the kernel for the peer; -1 when that cannot be told. */
+/* Bytes that wait in the kernel for the peer; -1 if the system cannot report
+   that. */
 static int hfsbi_conn_queue(const hfsbi_conn *conn) {
     int n = -1;
 #ifdef TIOCOUTQ
@@ -1756,12 +2007,12 @@ static int hfsbi_conn_queue(const hfsbi_conn *conn) {
     return n;
 }
 
-HFSBI_FN void hfsbi_conn_full(hfsbi_conn *conn) {
+HFSBI_FN void hfsbi_conn_note_full(hfsbi_conn *conn) {
     conn->queued = hfsbi_conn_queue(conn);
 }
 
-/* A peer that reads slowly takes bytes of the kernel's for a long time before
-   the kernel takes more of ours. */
+/* True if the peer took bytes since the last look. A slow reader empties the
+   kernel's buffer for a long time before the kernel takes more from us. */
 static bool hfsbi_conn_drains(hfsbi_conn *conn) {
     int  now = hfsbi_conn_queue(conn);
     bool fewer = now >= 0 && now < conn->queued;
@@ -1770,114 +2021,110 @@ static bool hfsbi_conn_drains(hfsbi_conn *conn) {
     return fewer;
 }
 
-/* ---- bytes that wait ---- */
+/* ---- received bytes ---- */
 
-/* Makes *view, which may be a part of conn->in, all that it holds. Memory that
-   is given up may have held a token. False without memory. */
-static bool hfsbi_conn_keep(hfsbi_conn *conn, hfsb_str view) {
-    const hfsb_alloc *alloc = &conn->server->alloc;
-    char             *grown = conn->in;
-    size_t            cap = conn->in_cap;
-    bool              inside = conn->in && view.ptr >= conn->in &&
-                  view.ptr <= conn->in + conn->in_cap;
-    if (view.len > cap || (view.len == 0 && cap)) {
-        cap = view.len;
-        grown = cap ? (char *)hfsbi_array(alloc, cap, 1) : NULL;
-        if (cap && !grown) return false;
-        if (cap) memcpy(grown, view.ptr, view.len);
-        hfsbi_wipe(conn->in, conn->in_len);
-        hfsbi_array_free(alloc, conn->in, conn->in_cap, 1);
-    } else if (view.len) {
-        memmove(conn->in, view.ptr, view.len);
-        if (inside && conn->in_len > view.len)
-            hfsbi_wipe(conn->in + view.len, conn->in_len - view.len);
-    }
-    conn->in = grown;
-    conn->in_cap = cap;
-    conn->in_len = view.len;
-    return true;
-}
-
-/* Puts more behind what waits. */
 static bool hfsbi_conn_append(hfsbi_conn *conn, hfsb_str more) {
     const hfsb_alloc *alloc = &conn->server->alloc;
-    size_t            cap = conn->in_cap;
-    char             *grown;
-    if (conn->in_len + more.len > cap) {
-        cap = conn->in_len + more.len;
-        if (cap < 2 * conn->in_cap) cap = 2 * conn->in_cap;
-        grown = (char *)hfsbi_array(alloc, cap, 1);
+    hfsbi_unread     *in = &conn->in;
+    size_t            need = in->len + more.len;
+    if (more.len == 0) return true;
+    if (need > in->cap) {
+        size_t cap = need < 2 * in->cap ? 2 * in->cap : need;
+        char  *grown = (char *)hfsbi_array(alloc, cap, 1);
         if (!grown) return false;
-        if (conn->in_len) memcpy(grown, conn->in, conn->in_len);
-        hfsbi_wipe(conn->in, conn->in_len);
-        hfsbi_array_free(alloc, conn->in, conn->in_cap, 1);
-        conn->in = grown;
-        conn->in_cap = cap;
+        if (in->len) memcpy(grown, in->ptr, in->len);
+        hfsbi_wipe(in->ptr, in->len);
+        hfsbi_array_free(alloc, in->ptr, in->cap, 1);
+        in->ptr = grown;
+        in->cap = cap;
     }
-    memcpy(conn->in + conn->in_len, more.ptr, more.len);
-    conn->in_len += more.len;
+    memcpy(in->ptr + in->len, more.ptr, more.len);
+    in->len = need;
     return true;
 }
 
-/* ---- what a refusal needs ---- */
-
-/* A reply to what is no request, or no whole one. */
-static void hfsbi_conn_refuse(hfsbi_conn *conn, int status,
-                              const char *sentence) {
-    hfsb_http_head none = HFSB_INIT;
-    hfsb_request  *r = conn->request;
-    conn->closing = true;
-    none.minor = 1;
-    if (!r)
-        conn->request = r =
-            hfsbi_request_new(conn, &none, hfsb_str_make("", 0));
-    else if (r->reply == HFSBI_REPLY_NONE) hfsbi_request_tell_gone(r);
-    if (r && r->reply == HFSBI_REPLY_NONE)
-        hfsb_reply_error(r, status, "%s", sentence);
-    else conn->broken = true;
+/* Keeps `rest`, a part of conn->in, and wipes the other bytes. */
+static void hfsbi_conn_keep(hfsbi_conn *conn, hfsb_str rest) {
+    hfsbi_unread *in = &conn->in;
+    if (rest.len == in->len) return;
+    if (rest.len) memmove(in->ptr, rest.ptr, rest.len);
+    hfsbi_wipe(in->ptr + rest.len, in->len - rest.len);
+    in->len = rest.len;
+    if (in->len) return;
+    hfsbi_array_free(&conn->server->alloc, in->ptr, in->cap, 1);
+    in->ptr = NULL;
+    in->cap = 0;
 }
 
 /* ---- events of the parser ---- */
 
-static void hfsbi_conn_head(hfsbi_conn *conn, hfsb_http_head *head,
-                            hfsb_str raw) {
-    hfsb_server *server = conn->server;
-    hfsbi_guard  token = hfsbi_guard_token(server, head);
-    conn->head_timed = false; /* the next one has its own time */
+/* Answers an invalid or incomplete request; the connection ends after that. */
+static void hfsbi_conn_refuse(hfsbi_conn *conn, int status,
+                              const char *sentence) {
+    hfsb_http_head none = HFSB_INIT;
+    hfsb_request  *r = conn->request;
+    conn->close_after = true;
+    none.minor = 1;
+    if (!r) {
+        conn->request = r =
+            hfsbi_request_new(conn, &none, hfsb_str_make("", 0));
+        hfsbi_conn_enter(conn, HFSBI_CONN_WORK);
+    } else if (r->reply.state == HFSBI_REPLY_NONE) {
+        hfsbi_request_call_gone(r);
+    }
+    if (r && r->reply.state == HFSBI_REPLY_NONE)
+        hfsb_reply_error(r, status, "%s", sentence);
+    else hfsbi_conn_break(conn);
+}
+
+static void hfsbi_conn_take_head(hfsbi_conn *conn, const hfsb_http_head *head,
+                                 hfsb_str raw) {
     conn->request = hfsbi_request_new(conn, head, raw);
     hfsbi_wipe((void *)(uintptr_t)raw.ptr, raw.len);
     if (!conn->request) {
-        conn->broken = true;
+        hfsbi_conn_break(conn);
         return;
     }
-    if (!head->keep_alive || server->phase) conn->closing = true;
-    hfsbi_request_check(conn->request, token);
+    if (!head->keep_alive || conn->server->stop.phase)
+        conn->close_after = true;
+    hfsbi_conn_enter(conn, HFSBI_CONN_BODY);
+    hfsbi_request_check(conn->request);
 }
 
-/* Takes one event out of data; false when there is none to be had. */
+static void hfsbi_conn_end_body(hfsbi_conn *conn) {
+    conn->request->body.complete = true;
+    if (conn->state == HFSBI_CONN_DISCARD) {
+        hfsbi_conn_enter(conn, HFSBI_CONN_REPLY);
+    } else {
+        hfsbi_conn_enter(conn, HFSBI_CONN_WORK);
+        hfsbi_request_handle(conn->request);
+    }
+}
+
+/* Takes one event out of *data; false if more bytes are needed. */
 static bool hfsbi_conn_event(hfsbi_conn *conn, hfsb_str *data) {
     hfsb_server    *server = conn->server;
     hfsb_http_head  head;
     hfsb_err        err;
     hfsb_str        piece = HFSB_INIT;
     size_t          used = 0;
-    hfsb_http_event event =
-        hfsb_http_next(&conn->parser, *data, server->fields,
-                       server->limits.max_fields, &head, &piece, &used, &err);
+    hfsb_http_event event = hfsb_http_next(
+        &conn->parser, *data, server->fields, server->limits.http.max_fields,
+        &head, &piece, &used, &err);
     switch (event) {
-    case HFSB_HTTP_MORE: /* trailers, which no one asked for */
+    case HFSB_HTTP_MORE: /* trailers, which are ignored */
         hfsbi_wipe((void *)(uintptr_t)data->ptr, used);
         break;
     case HFSB_HTTP_HEAD:
-        hfsbi_conn_head(conn, &head, hfsb_str_slice(*data, 0, used));
+        hfsbi_conn_take_head(conn, &head, hfsb_str_slice(*data, 0, used));
         break;
-    case HFSB_HTTP_BODY: hfsbi_request_piece(conn->request, piece); break;
+    case HFSB_HTTP_BODY: hfsbi_request_add_body(conn->request, piece); break;
     case HFSB_HTTP_END:
         hfsbi_wipe((void *)(uintptr_t)data->ptr, used);
-        hfsbi_request_complete(conn->request);
+        hfsbi_conn_end_body(conn);
         break;
     case HFSB_HTTP_BAD:
-        if (!conn->request) /* a head that may hold a token */
+        if (!conn->request) /* a head, which may hold a token */
             hfsbi_wipe((void *)(uintptr_t)data->ptr, data->len);
         hfsbi_conn_refuse(conn, hfsb_http_parser_status(&conn->parser),
                           err.msg);
@@ -1889,29 +2136,99 @@ static bool hfsbi_conn_event(hfsbi_conn *conn, hfsb_str *data) {
 
 /* ---- one request after the other ---- */
 
-/* True while bytes may be looked at: not behind a request that is still being
-   answered, nor when its handler wants a pause. */
-static bool hfsbi_conn_hungry(const hfsbi_conn *conn) {
-    const hfsb_request *r = conn->request;
-    if (conn->broken || conn->lingering) return false;
-    if (!r) return !conn->closing;
-    if (r->body_done) return false;
-    if (r->reply == HFSBI_REPLY_ENDED) return r->discard;
-    return !r->paused;
-}
-
-/* True when the reply, and all of it, is out. */
-static bool hfsbi_conn_answered(const hfsbi_conn *conn) {
-    const hfsb_request *r = conn->request;
-    return r && r->reply == HFSBI_REPLY_ENDED && hfsbi_reply_left(r) == 0 &&
-           conn->tasks == 0;
-}
-
 HFSBI_FN bool hfsbi_conn_may_discard(const hfsbi_conn *conn) {
     const hfsb_http_head *head = &conn->request->head;
-    if (conn->closing || head->body == HFSB_HTTP_CHUNKED) return false;
+    if (conn->close_after || head->body == HFSB_HTTP_CHUNKED) return false;
     return head->body == HFSB_HTTP_NO_BODY || head->length == 0 ||
            (!head->expect_continue && head->length <= HFSBI_DISCARD);
+}
+
+/* True if the kernel has bytes of the peer that were not peeked at. */
+static bool hfsbi_conn_has_unread(const hfsbi_conn *conn) {
+    char byte;
+    return conn->peeked == 0 && recv(conn->io.fd, &byte, 1, MSG_PEEK) > 0;
+}
+
+/* Out of REPLY, once everything is sent; unread: there are received bytes. */
+static void hfsbi_conn_finish(hfsbi_conn *conn, bool unread) {
+    bool whole = conn->request->body.complete;
+    if (conn->server->stop.phase) conn->close_after = true;
+    if (!whole && hfsbi_conn_may_discard(conn)) {
+        hfsbi_conn_enter(conn, HFSBI_CONN_DISCARD);
+        return;
+    }
+    hfsbi_request_free(conn->request);
+    conn->request = NULL;
+    if (whole && !conn->close_after) {
+        hfsbi_conn_enter(conn, HFSBI_CONN_IDLE);
+    } else if (conn->input == HFSBI_INPUT_ENDED ||
+               (whole && !unread && !hfsbi_conn_has_unread(conn))) {
+        hfsbi_conn_break(conn);
+    } else {
+        /* closing with unread bytes would make the kernel send a reset, which
+           may overtake the reply */
+        hfsbi_conn_enter(conn, HFSBI_CONN_LINGER);
+        conn->moved = conn->since;
+        (void)shutdown(conn->io.fd, SHUT_WR);
+    }
+}
+
+/* Parses data until it is used up or must wait; returns the bytes to keep. */
+static hfsb_str hfsbi_conn_feed(hfsbi_conn *conn, hfsb_str data) {
+    bool more = true;
+    while (more && conn->state < HFSBI_CONN_BROKEN) {
+        const hfsb_request *r = conn->request;
+        if (conn->state == HFSBI_CONN_REPLY && hfsbi_reply_left(r) == 0 &&
+            !r->work.active)
+            hfsbi_conn_finish(conn, data.len > 0);
+        else
+            more = hfsbi_conn_parses(conn) &&
+                   (data.len || !hfsb_http_parser_idle(&conn->parser)) &&
+                   hfsbi_conn_event(conn, &data);
+    }
+    if (conn->state >= HFSBI_CONN_LINGER) data.len = 0;
+    if (hfsbi_conn_parses(conn)) conn->peeked = 0; /* half a head: take it */
+    if (conn->peeked > data.len) conn->peeked = data.len;
+    data.len -= conn->peeked; /* these stay in the kernel */
+    return data;
+}
+
+/* Between requests: IDLE, or HEAD as soon as more than empty lines came. */
+static void hfsbi_conn_note_head(hfsbi_conn *conn) {
+    bool idle = conn->in.len == 0 || hfsb_http_parser_end(&conn->parser);
+    if (conn->state == HFSBI_CONN_IDLE && !idle)
+        hfsbi_conn_enter(conn, HFSBI_CONN_HEAD);
+    else if (conn->state == HFSBI_CONN_HEAD && idle)
+        hfsbi_conn_enter(conn, HFSBI_CONN_IDLE);
+}
+
+/* Continues with bytes that were received earlier. */
+static void hfsbi_conn_feed_unread(hfsbi_conn *conn) {
+    hfsb_str in = HFSB_LIT("");
+    if (conn->in.len) in = hfsb_str_make(conn->in.ptr, conn->in.len);
+    hfsbi_conn_keep(conn, hfsbi_conn_feed(conn, in));
+    hfsbi_conn_note_head(conn);
+}
+
+/* Takes bytes that were just received into the server's block. */
+static void hfsbi_conn_take(hfsbi_conn *conn, hfsb_str bytes) {
+    bool first = conn->in.len == 0; /* parsed in place, the rest is kept */
+    if (conn->state == HFSBI_CONN_LINGER) return;
+    if (first) bytes = hfsbi_conn_feed(conn, bytes);
+    if (!hfsbi_conn_append(conn, bytes)) hfsbi_conn_break(conn);
+    if (first) hfsbi_conn_note_head(conn);
+    else hfsbi_conn_feed_unread(conn);
+}
+
+/* ---- reading ---- */
+
+/* The peer has ended its side, and everything before that was read. */
+static void hfsbi_conn_take_end(hfsbi_conn *conn) {
+    conn->input = HFSBI_INPUT_ENDED;
+    if (conn->state == HFSBI_CONN_LINGER || conn->state == HFSBI_CONN_IDLE)
+        hfsbi_conn_break(conn);
+    else if (!conn->request || !conn->request->body.complete)
+        hfsbi_conn_refuse(conn, 400, "The request ended before it was whole.");
 }
 
 /* recv() into the server's block. */
@@ -1922,178 +2239,32 @@ static ssize_t hfsbi_conn_recv(hfsbi_conn *conn, size_t most, int flags) {
     return n;
 }
 
-/* True when the kernel has bytes of the peer that nobody has looked at. */
-static bool hfsbi_conn_has_unread(const hfsbi_conn *conn) {
-    char byte;
-    return conn->peeked == 0 && recv(conn->io.fd, &byte, 1, MSG_PEEK) > 0;
-}
-
-/* Everything was answered: ready for the next request, or the end. False when
-   the rest of the body must come first. */
-static bool hfsbi_conn_finish(hfsbi_conn *conn, bool unread) {
-    hfsb_request *r = conn->request;
-    bool          whole = r->body_done;
-    if (conn->server->phase) conn->closing = true;
-    if (!whole && hfsbi_conn_may_discard(conn)) {
-        if (r->discard) return false;
-        r->discard = true;
-        r->body_at = hfsbi_loop_now(conn->server->loop);
-        return true;
-    }
-    hfsbi_request_free(r);
-    conn->request = NULL;
-    if (whole && !conn->closing) return true;
-    if (conn->ended || (whole && !unread && !hfsbi_conn_has_unread(conn))) {
-        conn->broken = true;
-        return true;
-    }
-    /* closing with bytes unread would make the kernel send a reset, which
-       may overtake the reply */
-    conn->lingering = true;
-    conn->moved = hfsbi_loop_now(conn->server->loop);
-    conn->linger_until = conn->moved + conn->server->head_ms;
-    (void)shutdown(conn->io.fd, SHUT_WR);
-    return true;
-}
-
-/* Looks at bytes until they are used up or must wait. They are a part of the
-   connection's own memory, or the server's block. */
-static void hfsbi_conn_feed(hfsbi_conn *conn, hfsb_str data) {
-    bool more = true;
-    while (more && !conn->broken) {
-        if (hfsbi_conn_answered(conn) && hfsbi_conn_finish(conn, data.len > 0))
-            continue;
-        more = hfsbi_conn_hungry(conn) &&
-               (data.len || !hfsb_http_parser_idle(&conn->parser)) &&
-               hfsbi_conn_event(conn, &data);
-    }
-    if (conn->lingering) data.len = 0;
-    if (conn->broken || hfsbi_conn_hungry(conn)) conn->peeked = 0;
-    if (conn->peeked > data.len) conn->peeked = data.len;
-    data.len -= conn->peeked; /* these stay where they are */
-    if (!hfsbi_conn_keep(conn, data)) conn->broken = true;
-}
-
-/* ---- what to wait for, and until when ---- */
-
-/* Between requests; empty lines are nothing. */
-static bool hfsbi_conn_idle(const hfsbi_conn *conn) {
-    return !conn->request &&
-           (conn->in_len == 0 || hfsb_http_parser_end(&conn->parser));
-}
-
-/* Timers are set early and looked at late: that each request pushes the time
-   out a little costs nothing. */
-static void hfsbi_conn_arm(hfsbi_conn *conn, long long until) {
-    conn->until = until;
-    if (until >= 0 && (!conn->timer.set || until < conn->timer.at))
-        hfsbi_loop_timer(conn->server->loop, &conn->timer, until);
-}
-
-/* Until when more of the body must come. Each byte buys time at min_rate. */
-static long long hfsbi_conn_body_limit(const hfsbi_conn *conn) {
-    const hfsb_server  *server = conn->server;
-    const hfsb_request *r = conn->request;
-    unsigned long long  rate = server->min_rate;
-    long long           ms = server->body_ms;
-    long long           paid = (long long)(r->body_len / rate * 1000 +
-                                 r->body_len % rate * 1000 / rate);
-    if (hfsbi_request_is_unwanted(r)) ms = server->head_ms;
-    else if (paid > ms) ms = paid;
-    return hfsbi_sooner(conn->moved + server->body_ms, r->body_at + ms);
-}
-
-static long long hfsbi_conn_limit(const hfsbi_conn *conn) {
-    const hfsb_server  *server = conn->server;
-    const hfsb_request *r = conn->request;
-    long long           now = hfsbi_loop_now(server->loop);
-    if (conn->lingering) /* as long as bytes come, but not for ever */
-        return hfsbi_sooner(conn->moved + HFSBI_LINGER_MS, conn->linger_until);
-    if (hfsbi_conn_idle(conn)) return now + server->idle_ms;
-    if (!r) return now + server->head_ms;
-    if (hfsbi_conn_hungry(conn)) return hfsbi_conn_body_limit(conn);
-    if (conn->tasks) return -1; /* the reply is the thread's now */
-    if (hfsbi_reply_left(r) > 0 || r->reply == HFSBI_REPLY_FILE)
-        return conn->moved + server->body_ms;
-    return -1;
-}
-
-static bool hfsbi_conn_want(hfsbi_conn *conn) {
-    const hfsb_request *r = conn->request;
-    unsigned            want = 0;
-    if (conn->lingering || hfsbi_conn_hungry(conn)) want = HFSBI_IO_READ;
-    else if (!conn->eof) want = HFSBI_IO_EOF;
-    if (conn->ended) want = 0;
-    if (r && conn->tasks == 0 &&
-        (hfsbi_reply_left(r) > 0 || r->reply == HFSBI_REPLY_FILE))
-        want |= HFSBI_IO_WRITE;
-    if (conn->io.known && want == conn->io.want) return true;
-    return hfsbi_loop_io(conn->server->loop, &conn->io, want);
-}
-
-/* The last thing every function does that was at work on a connection. */
-static void hfsbi_conn_settle(hfsbi_conn *conn) {
-    bool head = !conn->request && !conn->lingering && !hfsbi_conn_idle(conn);
-    conn->held = false;
-    if (!conn->broken && conn->ended && !conn->request) conn->broken = true;
-    if (!conn->broken) {
-        /* the time for a head runs from its beginning on */
-        hfsbi_conn_arm(conn, head && conn->head_timed
-                                 ? conn->until
-                                 : hfsbi_conn_limit(conn));
-        conn->head_timed = head;
-        conn->broken = !hfsbi_conn_want(conn);
-    }
-    if (conn->broken) hfsbi_conn_close(conn);
-}
-
-/* ---- events ---- */
-
-/* The peer has ended its side and everything before that was read. */
-static void hfsbi_conn_ended(hfsbi_conn *conn) {
-    const hfsb_request *r = conn->request;
-    conn->eof = conn->ended = true;
-    if (conn->lingering || hfsbi_conn_idle(conn)) conn->broken = true;
-    else if (!r || !r->body_done)
-        hfsbi_conn_refuse(conn, 400, "The request ended before it was whole.");
-}
-
-static void hfsbi_conn_take(hfsbi_conn *conn, hfsb_str bytes) {
-    if (conn->lingering) return;
-    if (conn->in_len == 0) {
-        hfsbi_conn_feed(conn, bytes);
-    } else {
-        if (!hfsbi_conn_append(conn, bytes)) conn->broken = true;
-        hfsbi_conn_feed(conn, hfsb_str_make(conn->in, conn->in_len));
-    }
-}
-
-/* How many bytes may be read without touching the next request; 0 when that
-   is not known. */
+/* How many bytes may be read without touching the next request; 0 if that is
+   unknown. */
 static size_t hfsbi_conn_room(const hfsbi_conn *conn) {
     const hfsb_request *r = conn->request;
     unsigned long long  had, left;
-    if (conn->lingering) return HFSBI_BLOCK;
-    if (!r || r->body_done || r->head.body != HFSB_HTTP_LENGTH) return 0;
-    had = r->body_len + conn->in_len;
+    if (conn->state == HFSBI_CONN_LINGER) return HFSBI_BLOCK;
+    if (!r || r->body.complete || r->head.body != HFSB_HTTP_LENGTH) return 0;
+    had = r->body.received + conn->in.len;
     left = r->head.length > had ? r->head.length - had : 0;
     return left < HFSBI_BLOCK ? (size_t)left : (size_t)HFSBI_BLOCK;
 }
 
-/* Takes n bytes that were peeked at out of the kernel. Read twice they would
-   be two requests. */
+/* Takes n bytes that were peeked at out of the kernel: read again they would
+   be a second request. */
 static void hfsbi_conn_consume(hfsbi_conn *conn, size_t n) {
     while (n > 0) {
         ssize_t k = hfsbi_conn_recv(conn, n, 0);
         if (k <= 0) {
-            conn->broken = true;
+            hfsbi_conn_break(conn);
             return;
         }
         n -= (size_t)k;
     }
 }
 
-/* What recv() gave. */
+/* Reads once and parses; returns the result of recv(). */
 static ssize_t hfsbi_conn_read(hfsbi_conn *conn) {
     hfsb_server *server = conn->server;
     size_t       room = hfsbi_conn_room(conn);
@@ -2105,95 +2276,145 @@ static ssize_t hfsbi_conn_read(hfsbi_conn *conn) {
         hfsbi_conn_take(conn, hfsb_str_make(server->block, (size_t)n));
         if (!room) hfsbi_conn_consume(conn, (size_t)n - conn->peeked);
         conn->peeked = 0;
-        hfsbi_wipe(server->block, (size_t)n); /* heads, perhaps */
+        hfsbi_wipe(server->block, (size_t)n); /* it may have held a head */
     } else if (n == 0) {
-        hfsbi_conn_ended(conn);
+        hfsbi_conn_take_end(conn);
     } else if (errno != EAGAIN && errno != EWOULDBLOCK) {
-        conn->broken = true;
+        hfsbi_conn_break(conn);
     }
     return n;
 }
 
-/* The peer ended its side while its request is being answered. */
-static void hfsbi_conn_told_eof(hfsbi_conn *conn) {
+/* The peer shut down its sending side while its request is being answered. */
+static void hfsbi_conn_take_eof(hfsbi_conn *conn) {
     hfsb_request *r = conn->request;
-    conn->eof = true;
-    if (r && r->called && r->eof && r->reply != HFSBI_REPLY_ENDED) {
-        hfsb_route_fn fn = r->eof;
-        r->eof = NULL;
-        fn(r->eof_user, r);
+    conn->input = HFSBI_INPUT_SHUT;
+    if (r && r->eof.fn && r->reply.state != HFSBI_REPLY_ENDED) {
+        hfsb_route_fn fn = r->eof.fn;
+        r->eof.fn = NULL;
+        fn(r->eof.user, r);
     }
 }
 
-/* What a peer sent before it went counts as it would have had it come a moment
-   earlier: a command goes on. */
-static void hfsbi_conn_gone(hfsbi_conn *conn) {
-    while (hfsbi_conn_hungry(conn) && !conn->ended) {
-        ssize_t n = hfsbi_conn_read(conn);
-        if (n <= 0) break;
-    }
-    conn->broken = true;
-}
-
-/* What waits in its own memory, when it is time for that. */
-static void hfsbi_conn_go_on(hfsbi_conn *conn) {
-    hfsbi_conn_feed(conn,
-                    hfsb_str_make(conn->in ? conn->in : "", conn->in_len));
-    hfsbi_conn_settle(conn);
+/* The peer is gone. A request that it sent before is still handled, as if it
+   had arrived a moment earlier: its command runs. */
+static void hfsbi_conn_take_gone(hfsbi_conn *conn) {
+    while (hfsbi_conn_parses(conn) && conn->input != HFSBI_INPUT_ENDED &&
+           hfsbi_conn_read(conn) > 0)
+        continue;
+    hfsbi_conn_break(conn);
 }
 
 static void hfsbi_conn_io(hfsbi_io *io, unsigned events) {
     hfsbi_conn *conn =
         (hfsbi_conn *)(void *)((char *)io - offsetof(hfsbi_conn, io));
-    conn->held = true;
-    if (events & HFSBI_IO_GONE) hfsbi_conn_gone(conn);
+    if (events & HFSBI_IO_GONE) hfsbi_conn_take_gone(conn);
     else if ((events & HFSBI_IO_WRITE) && conn->request)
         hfsbi_reply_writable(conn->request);
     else if (events & HFSBI_IO_READ) (void)hfsbi_conn_read(conn);
-    else if (events & HFSBI_IO_EOF) hfsbi_conn_told_eof(conn);
-    hfsbi_conn_go_on(conn);
+    else if (events & HFSBI_IO_EOF) hfsbi_conn_take_eof(conn);
+    hfsbi_conn_touch(conn);
 }
 
-/* The time for a body is over; what came while the loop was busy elsewhere
-   still counts. */
-static void hfsbi_conn_body_late(hfsbi_conn *conn) {
-    long long now = hfsbi_loop_now(conn->server->loop);
+/* ---- deadlines ---- */
+
+/* When the next byte of the body, or all of it, is overdue. Each byte buys
+   time at min_rate. */
+static long long hfsbi_conn_body_deadline(const hfsbi_conn *conn) {
+    const hfsbi_limits *limits = &conn->server->limits;
+    unsigned long long  rate = limits->min_rate;
+    unsigned long long  got = conn->request->body.received;
+    long long           ms = limits->body_ms;
+    long long paid = (long long)(got / rate * 1000 + got % rate * 1000 / rate);
+    if (hfsbi_conn_is_unwanted(conn)) ms = limits->head_ms;
+    else if (paid > ms) ms = paid;
+    return hfsbi_sooner(conn->moved + limits->body_ms, conn->since + ms);
+}
+
+/* -1: never. */
+static long long hfsbi_conn_deadline(const hfsbi_conn *conn) {
+    const hfsbi_limits *limits = &conn->server->limits;
+    switch (conn->state) {
+    case HFSBI_CONN_IDLE: return conn->since + limits->idle_ms;
+    case HFSBI_CONN_HEAD: return conn->since + limits->head_ms;
+    case HFSBI_CONN_BODY:
+    case HFSBI_CONN_DISCARD: return hfsbi_conn_body_deadline(conn);
+    case HFSBI_CONN_LINGER: /* while bytes come, but not for ever */
+        return hfsbi_sooner(conn->moved + HFSBI_LINGER_MS,
+                            conn->since + limits->head_ms);
+    default: break;
+    }
+    return hfsbi_conn_sends(conn) ? conn->moved + limits->body_ms : -1;
+}
+
+/* Reads once more before the body counts as late: bytes that came while the
+   loop was busy elsewhere are in time. */
+static void hfsbi_conn_expire_body(hfsbi_conn *conn) {
     (void)hfsbi_conn_read(conn);
-    if (!conn->broken && conn->request && hfsbi_conn_hungry(conn) &&
-        hfsbi_conn_body_limit(conn) <= now)
+    if (conn->state == HFSBI_CONN_BODY &&
+        hfsbi_conn_body_deadline(conn) <= hfsbi_loop_now(conn->server->loop))
         hfsbi_conn_refuse(conn, 408, "The body did not arrive in time.");
 }
 
-/* Its time is over. */
-static void hfsbi_conn_late(hfsbi_conn *conn) {
+/* The deadline has passed. */
+static void hfsbi_conn_expire(hfsbi_conn *conn) {
     const hfsb_request *r = conn->request;
-    if (conn->lingering || hfsbi_conn_idle(conn)) conn->broken = true;
-    else if (r && r->reply != HFSBI_REPLY_NONE)
-        conn->broken = !hfsbi_conn_drains(conn);
-    else if (!r)
+    if (conn->state == HFSBI_CONN_HEAD) {
         hfsbi_conn_refuse(conn, 408,
                           "The head of the request did not arrive in time.");
-    else if (hfsbi_conn_hungry(conn)) hfsbi_conn_body_late(conn);
+    } else if (conn->state == HFSBI_CONN_BODY &&
+               r->reply.state == HFSBI_REPLY_NONE) {
+        hfsbi_conn_expire_body(conn);
+    } else if (!r || !hfsbi_conn_drains(conn)) {
+        hfsbi_conn_break(conn);
+    }
 }
 
 static void hfsbi_conn_timer(hfsbi_timer *timer) {
     hfsbi_conn *conn =
         (hfsbi_conn *)(void *)((char *)timer - offsetof(hfsbi_conn, timer));
-    bool late =
-        conn->until >= 0 && conn->until <= hfsbi_loop_now(conn->server->loop);
-    if (!conn->poked && !late) {
-        hfsbi_conn_arm(conn, conn->until);
-        return;
-    }
-    conn->held = true;
-    conn->poked = false;
-    if (late) hfsbi_conn_late(conn);
-    hfsbi_conn_go_on(conn);
+    long long at = hfsbi_conn_deadline(conn);
+    if (at >= 0 && at <= hfsbi_loop_now(conn->server->loop))
+        hfsbi_conn_expire(conn);
+    hfsbi_conn_touch(conn); /* sets the timer again */
+}
+
+/* ---- settling ---- */
+
+/* Tells the loop what to wait for; false without memory. */
+static bool hfsbi_conn_wait(hfsbi_conn *conn) {
+    long long at = hfsbi_conn_deadline(conn);
+    unsigned  want = 0;
+    if (conn->input == HFSBI_INPUT_ENDED) want = 0;
+    else if (hfsbi_conn_parses(conn) || conn->state == HFSBI_CONN_LINGER)
+        want = HFSBI_IO_READ;
+    else if (conn->input == HFSBI_INPUT_OPEN) want = HFSBI_IO_EOF;
+    if (hfsbi_conn_sends(conn)) want |= HFSBI_IO_WRITE;
+    /* A timer that is set too early only looks at the deadline again: cheaper
+       than moving it with each request. */
+    if (at >= 0 && (!conn->timer.set || at < conn->timer.at))
+        hfsbi_loop_timer(conn->server->loop, &conn->timer, at);
+    if (conn->io.known && want == conn->io.want) return true;
+    return hfsbi_loop_io(conn->server->loop, &conn->io, want);
+}
+
+static void hfsbi_conn_settle(hfsbi_conn *conn) {
+    hfsbi_conn_feed_unread(conn);
+    hfsbi_conn_untouch(conn); /* handlers that feed called have returned */
+    if (conn->state >= HFSBI_CONN_BROKEN ||
+        (conn->input == HFSBI_INPUT_ENDED && !conn->request) ||
+        !hfsbi_conn_wait(conn))
+        hfsbi_conn_close(conn);
+}
+
+HFSBI_FN void hfsbi_conns_settle(hfsb_server *server) {
+    while (server->touched) hfsbi_conn_settle(server->touched);
 }
 
 /* ---- the beginning ---- */
 
-static void hfsbi_conn_peer(hfsbi_conn *conn, const struct sockaddr *peer) {
+static void hfsbi_conn_set_peer(hfsbi_conn            *conn,
+                                const struct sockaddr *peer) {
     if (peer->sa_family == AF_INET) {
         conn->family = 4;
         memcpy(conn->address,
@@ -2220,18 +2441,17 @@ HFSBI_FN void hfsbi_conn_add(hfsbi_listener *listener, int fd,
     conn->io.fd = fd;
     conn->io.fn = hfsbi_conn_io;
     conn->timer.fn = hfsbi_conn_timer;
-    conn->until = -1;
-    conn->moved = hfsbi_loop_now(server->loop);
     conn->server = server;
     conn->listener = listener;
-    hfsb_http_parser_init(&conn->parser, &server->limits);
-    hfsbi_conn_peer(conn, peer);
+    conn->since = conn->moved = hfsbi_loop_now(server->loop);
+    hfsb_http_parser_init(&conn->parser, &server->limits.http);
+    hfsbi_conn_set_peer(conn, peer);
     conn->next = server->conns;
     if (conn->next) conn->next->prev = conn;
     server->conns = conn;
     server->stats.open++;
     server->stats.accepted++;
-    hfsbi_conn_settle(conn);
+    hfsbi_conn_touch(conn);
 }
 
 HFSBI_FN void hfsbi_conn_log(const hfsbi_conn  *conn,
@@ -2247,18 +2467,28 @@ HFSBI_FN void hfsbi_conn_log(const hfsbi_conn  *conn,
 }
 
 /* ---- src/server/server.c ---- */
-/* server.c - a server: open, run, stop, close; its routes. */
-/* ==== server listen ==== */
+/* server.c - a server: where it listens, how it runs and stops, its routes.
 
-/* where a server listens, and taking connections. */
+   One thread drives the server with hfsb_server_run() or hfsb_server_poll().
+   Each turn of the loop accepts, reads, sends and runs timers; after it the
+   connections that something happened to are settled (see conn.c).
 
+     serving --stop--> FINISH --2 s--> END --stop_ms--> DONE
+                          |             |                ^
+                          +-------------+--nothing left--+
+                          +-------------+--second stop---+
+
+   FINISH: listeners and idle connections are closed, requests may finish.
+   END: the parts end their work, and its replies still go out.
+   hfsb_server_close() works in any state: it closes connections at once, and
+   waits only for work in pool threads. */
 enum {
-    HFSBI_ACCEPT_TURN = 64,   /* connections taken in one go */
+    HFSBI_ACCEPT_TURN = 64,   /* connections accepted at a time */
     HFSBI_ACCEPT_PAUSE = 250, /* ms of rest when no descriptor is left */
-    HFSBI_ACCEPT_REST = 1000  /* ms an idle one is left alone */
+    HFSBI_ACCEPT_GRACE = 1000 /* ms before a connection may be replaced */
 };
 
-/* ---- taking connections ---- */
+/* ---- accepting ---- */
 
 static void hfsbi_accept_log(hfsb_server *server, int code) {
     hfsb_server_event event = HFSB_INIT;
@@ -2270,61 +2500,57 @@ static void hfsbi_accept_log(hfsb_server *server, int code) {
 
 HFSBI_FN void hfsbi_server_accept(hfsb_server *server, bool on) {
     hfsbi_listener *l;
-    if (on == server->accepting || (on && server->phase)) return;
-    server->accepting = on;
-    hfsbi_loop_timer_clear(server->loop, &server->accept_timer);
-    for (l = server->listeners; l; l = l->next)
+    if (on == server->accept.on || (on && server->stop.phase)) return;
+    server->accept.on = on;
+    hfsbi_loop_timer_clear(server->loop, &server->accept.timer);
+    for (l = server->accept.listeners; l; l = l->next)
         (void)hfsbi_loop_io(server->loop, &l->io, on ? HFSBI_IO_READ : 0);
 }
 
-static void hfsbi_accept_again(hfsbi_timer *timer) {
+static void hfsbi_accept_timer(hfsbi_timer *timer) {
     hfsb_server *server =
         (hfsb_server *)(void *)((char *)timer -
-                                offsetof(hfsb_server, accept_timer));
+                                offsetof(hfsb_server, accept.timer));
     hfsbi_server_accept(server, true);
 }
 
-/* For a moment, or until a connection ends. */
+/* Stops accepting for a moment, or until a connection ends. */
 static void hfsbi_accept_rest(hfsb_server *server) {
     hfsbi_server_accept(server, false);
-    server->accept_timer.fn = hfsbi_accept_again;
-    hfsbi_loop_timer(server->loop, &server->accept_timer,
+    server->accept.timer.fn = hfsbi_accept_timer;
+    hfsbi_loop_timer(server->loop, &server->accept.timer,
                      hfsbi_loop_now(server->loop) + HFSBI_ACCEPT_PAUSE);
 }
 
-/* No descriptor is left: the one kept for this is given up so that the peer
-   can be told at once, and accepting rests for a moment, since the listening
-   socket would be ready for ever. */
-static void hfsbi_accept_full(hfsb_server *server, int listener, int code) {
+/* No descriptor is left. The spare one is given up to accept the peer and
+   close it, so that it learns at once; then accepting rests, since the
+   listening socket would stay ready. */
+static void hfsbi_accept_refuse(hfsb_server *server, int listener, int code) {
     int fd;
-    hfsbi_close(&server->spare);
+    hfsbi_close(&server->accept.spare);
     fd = accept(listener, NULL, NULL);
     if (fd >= 0) server->stats.refused++;
     hfsbi_close(&fd);
-    server->spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    server->accept.spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
     hfsbi_accept_rest(server);
     hfsbi_accept_log(server, code);
 }
 
-/* Since when a connection could be given up for a new one; -1: it is in use.
-   Idle ones count from their last byte. Those that send a head, or a body that
-   nobody wants, count from its beginning: a byte now and then makes them no
-   newer. */
+/* Since when a connection could be closed in favour of a new one; -1: it is in
+   use. A connection that sends a head, or an unwanted body, counts from its
+   beginning: single bytes do not renew it. */
 static long long hfsbi_accept_spare_since(const hfsbi_conn *conn) {
     const hfsb_request *r = conn->request;
-    if (conn->dead) return -1;
-    if (r)
-        return !r->body_done && hfsbi_request_is_unwanted(r) ? r->body_at : -1;
-    if (conn->lingering) return conn->linger_until - conn->server->head_ms;
-    return conn->head_timed ? conn->until - conn->server->head_ms
-                            : conn->moved;
+    if (conn->state >= HFSBI_CONN_BROKEN) return -1;
+    if (r && (r->body.complete || !hfsbi_conn_is_unwanted(conn))) return -1;
+    return conn->since;
 }
 
-/* The one that could be spared for longest makes room for a new one. False
-   when all are in use, or new themselves. */
+/* Closes the connection that could be spared for longest; false if all are in
+   use or new. */
 static bool hfsbi_accept_make_room(hfsb_server *server) {
     hfsbi_conn *conn, *oldest = NULL;
-    long long   first = hfsbi_loop_now(server->loop) - HFSBI_ACCEPT_REST;
+    long long   first = hfsbi_loop_now(server->loop) - HFSBI_ACCEPT_GRACE;
     for (conn = server->conns; conn; conn = conn->next) {
         long long since = hfsbi_accept_spare_since(conn);
         if (since < 0 || since >= first) continue;
@@ -2366,8 +2592,8 @@ static void hfsbi_listener_io(hfsbi_io *io, unsigned events) {
     int                     turn, fd, one = 1;
     (void)events;
     for (turn = 0; turn < HFSBI_ACCEPT_TURN; turn++) {
-        if (server->stats.open >= server->max_connections) {
-            if (turn) return; /* perhaps there is no other */
+        if (server->stats.open >= server->limits.max_connections) {
+            if (turn) return; /* there may be no other peer */
             if (!hfsbi_accept_make_room(server)) {
                 hfsbi_accept_rest(server);
                 return;
@@ -2377,8 +2603,8 @@ static void hfsbi_listener_io(hfsbi_io *io, unsigned events) {
         if (fd < 0) {
             if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS ||
                 errno == ENOMEM)
-                hfsbi_accept_full(server, l->io.fd, errno);
-            return; /* the peer went away again, or there is no other */
+                hfsbi_accept_refuse(server, l->io.fd, errno);
+            return; /* the peer is gone again, or there is no other */
         }
         if (!l->local)
             (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
@@ -2386,7 +2612,7 @@ static void hfsbi_listener_io(hfsbi_io *io, unsigned events) {
     }
 }
 
-/* ---- places ---- */
+/* ---- listeners ---- */
 
 static bool hfsbi_address_is_loopback(const struct sockaddr *a) {
     if (a->sa_family == AF_INET)
@@ -2399,7 +2625,7 @@ static bool hfsbi_address_is_loopback(const struct sockaddr *a) {
     return a->sa_family == AF_UNIX;
 }
 
-/* Its own address in numbers, and the port. */
+/* Fills in the listener's address and returns its port. */
 static unsigned hfsbi_listener_name(hfsbi_listener        *l,
                                     const struct sockaddr *a) {
     if (a->sa_family == AF_INET) {
@@ -2419,6 +2645,7 @@ static unsigned hfsbi_listener_name(hfsbi_listener        *l,
     return 0;
 }
 
+/* Stops listening; the object stays, since connections point to it. */
 static void hfsbi_listener_shut(hfsbi_listener *l) {
     hfsbi_loop_io_forget(l->server->loop, &l->io);
     hfsbi_close(&l->io.fd);
@@ -2426,7 +2653,6 @@ static void hfsbi_listener_shut(hfsbi_listener *l) {
     l->made = false;
 }
 
-/* Stops listening there; connections go on to know where they came from. */
 static void hfsbi_listener_free(hfsbi_listener *l) {
     hfsb_server *server = l->server;
     hfsbi_listener_shut(l);
@@ -2434,7 +2660,7 @@ static void hfsbi_listener_free(hfsbi_listener *l) {
     hfsbi_array_free(&server->alloc, l, 1, sizeof *l);
 }
 
-/* A listening socket becomes one of the server's; fd is taken in any case. */
+/* Adds a listening socket to the server; takes over fd, also on failure. */
 static hfsb_status hfsbi_listener_add(hfsb_server *server, int fd,
                                       const char *name, bool made,
                                       unsigned *bound, hfsb_err *err) {
@@ -2457,23 +2683,24 @@ static hfsb_status hfsbi_listener_add(hfsb_server *server, int fd,
     l->loopback = hfsbi_address_is_loopback((struct sockaddr *)(void *)&a);
     port = hfsbi_listener_name(l, (struct sockaddr *)(void *)&a);
     if (bound) *bound = port;
-    if (server->no_auth && !server->open_to_all && !l->loopback) {
+    if (server->access.no_auth && !server->access.open_to_all &&
+        !l->loopback) {
         hfsbi_listener_free(l);
         return hfsbi_fail(err, HFSB_REFUSED, 0,
                           "Without a token the server listens on loopback "
-                          "only: set a token, or say that it is meant to be "
-                          "open to all (--public).");
+                          "only: set a token, or allow access without one "
+                          "from anywhere (--public).");
     }
     if (hfsb_buf_append(&l->name, hfsb_cstr(name)) != HFSB_OK ||
         !hfsbi_set_nonblocking(fd) ||
-        (server->accepting &&
+        (server->accept.on &&
          !hfsbi_loop_io(server->loop, &l->io, HFSBI_IO_READ))) {
         hfsbi_listener_free(l);
         return hfsbi_fail_status(err, HFSB_NOMEM, "Listening");
     }
     l->made = made;
-    l->next = server->listeners;
-    server->listeners = l;
+    l->next = server->accept.listeners;
+    server->accept.listeners = l;
     return hfsbi_ok(err);
 }
 
@@ -2513,8 +2740,8 @@ static int hfsbi_bind(const struct sockaddr_storage *a, socklen_t len) {
     return -1;
 }
 
-/* Fills *a and gives its size; 0 when host is no address. Names are not looked
-   up: that asks the network, which may take its time. */
+/* Fills *a and returns its size; 0 if host is not a numeric address. Names are
+   not resolved: that may block on the network. */
 static socklen_t hfsbi_address_parse(const char *host, unsigned port,
                                      struct sockaddr_storage *a) {
     struct sockaddr_in  *four = (struct sockaddr_in *)(void *)a;
@@ -2534,6 +2761,211 @@ static socklen_t hfsbi_address_parse(const char *host, unsigned port,
     return 0;
 }
 
+/* ---- open ---- */
+
+static void hfsbi_stop_io(hfsbi_io *io, unsigned events) {
+    hfsb_server *server =
+        (hfsb_server *)(void *)((char *)io - offsetof(hfsb_server, stop.io));
+    char    calls[8];
+    ssize_t n = hfsbi_read(io->fd, calls, sizeof calls);
+    (void)events;
+    if (n > 0) server->stop.calls += (size_t)n;
+}
+
+/* False with errno. */
+static bool hfsbi_stop_open(hfsb_server *server) {
+    if (!hfsbi_wake_open(server->stop.pipe)) return false;
+    server->stop.io.fd = server->stop.pipe[0];
+    server->stop.io.fn = hfsbi_stop_io;
+    return hfsbi_loop_io(server->loop, &server->stop.io, HFSBI_IO_READ);
+}
+
+static long long hfsbi_limit_ms(long long value, long long fallback) {
+    return value > 0 ? value : fallback;
+}
+
+static size_t hfsbi_limit_size(size_t value, size_t fallback) {
+    return value ? value : fallback;
+}
+
+static void hfsbi_limits_set(hfsbi_limits *limits, const hfsb_server_opts *o) {
+    limits->http.max_head = hfsbi_limit_size(o->max_head, 16384);
+    limits->http.max_fields = hfsbi_limit_size(o->max_fields, 100);
+    limits->http.max_target = limits->http.max_head;
+    limits->max_body = hfsbi_limit_size(o->max_body, (size_t)64 << 20);
+    limits->max_bodies = hfsbi_limit_size(o->max_bodies, (size_t)256 << 20);
+    limits->max_connections = hfsbi_limit_size(o->max_connections, 1024);
+    limits->min_rate = hfsbi_limit_size(o->min_rate, 1024);
+    limits->head_ms = hfsbi_limit_ms(o->head_ms, 10000);
+    limits->body_ms = hfsbi_limit_ms(o->body_ms, 30000);
+    limits->idle_ms = hfsbi_limit_ms(o->idle_ms, 60000);
+    limits->stop_ms = hfsbi_limit_ms(o->stop_ms, 10000);
+}
+
+/* Keeps the digest of the token. */
+static hfsb_status hfsbi_access_set_token(hfsbi_access *access, hfsb_str token,
+                                          hfsb_err *err) {
+    hfsb_sha256 sha;
+    size_t      i;
+    if (token.len == 0) return HFSB_OK;
+    for (i = 0; i < token.len; i++) {
+        unsigned char c = (unsigned char)token.ptr[i];
+        if (c <= 0x20 || c >= 0x7f)
+            return hfsbi_fail(err, HFSB_ARG, i,
+                              "A token must be visible ASCII without blanks: "
+                              "a header could not carry it.");
+    }
+    hfsb_sha256_init(&sha);
+    hfsb_sha256_write(&sha, token);
+    hfsb_sha256_finish(&sha, access->token);
+    hfsbi_wipe(&sha, sizeof sha);
+    access->has_token = true;
+    return HFSB_OK;
+}
+
+static hfsb_status hfsbi_server_allocate(hfsb_server            *server,
+                                         const hfsb_server_opts *o) {
+    const char *const *host = o->allow_hosts;
+    server->fields = (hfsb_http_field *)hfsbi_array(
+        &o->alloc, server->limits.http.max_fields, sizeof *server->fields);
+    server->block = (char *)hfsbi_array(&o->alloc, HFSBI_BLOCK, 1);
+    if (!server->fields || !server->block) return HFSB_NOMEM;
+    hfsbi_random_hex(server->instance, sizeof server->instance - 1);
+    hfsb_buf_printf(&server->common, "X-Hfsb: %s; instance=%s\r\n",
+                    HFSB_VERSION, server->instance);
+    for (; host && *host; host++)
+        hfsb_buf_append(&server->access.hosts,
+                        hfsb_str_make(*host, strlen(*host) + 1));
+    return server->common.status ? server->common.status
+                                 : server->access.hosts.status;
+}
+
+/* Fills an all-zero server; a failure leaves it for hfsb_server_close(). */
+static hfsb_status hfsbi_server_fill(hfsb_server            *server,
+                                     const hfsb_server_opts *o,
+                                     hfsb_err               *err) {
+    hfsb_status st;
+    server->alloc = o->alloc;
+    server->access.hosts.alloc = server->common.alloc = o->alloc;
+    server->access.no_auth = o->no_auth;
+    server->access.open_to_all = o->open_to_all;
+    server->on_event = o->on_event;
+    server->user = o->user;
+    server->stop.pipe[0] = server->stop.pipe[1] = -1;
+    server->date_at = -1;
+    server->accept.on = true;
+    server->accept.spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    hfsbi_limits_set(&server->limits, o);
+    st = hfsbi_access_set_token(&server->access, o->token, err);
+    if (st != HFSB_OK) return st;
+    st = hfsbi_server_allocate(server, o);
+    if (st != HFSB_OK) return hfsbi_fail_status(err, st, "Opening the server");
+    st = hfsbi_loop_open(&o->alloc, o->max_threads, o->no_threads,
+                         &server->loop, err);
+    if (st != HFSB_OK) return st;
+    if (!hfsbi_stop_open(server))
+        return hfsbi_fail_os(err, errno, "The server cannot be opened");
+    return hfsbi_ok(err);
+}
+
+hfsb_status hfsb_server_open(const hfsb_server_opts *opts, hfsb_server **out,
+                             hfsb_err *err) {
+    hfsb_server_opts none = HFSB_INIT;
+    hfsb_server     *server;
+    hfsb_status      st;
+    *out = NULL;
+    if (!opts) opts = &none;
+    server = (hfsb_server *)hfsbi_array(&opts->alloc, 1, sizeof *server);
+    if (!server)
+        return hfsbi_fail_status(err, HFSB_NOMEM, "Opening the server");
+    memset(server, 0, sizeof *server);
+    st = hfsbi_server_fill(server, opts, err);
+    if (st != HFSB_OK) hfsb_server_close(server);
+    else *out = server;
+    return st;
+}
+
+/* ---- close ---- */
+
+static void hfsbi_listeners_shut(hfsb_server *server) {
+    hfsbi_listener *l;
+    for (l = server->accept.listeners; l; l = l->next) hfsbi_listener_shut(l);
+}
+
+static void hfsbi_listeners_free(hfsb_server *server) {
+    hfsbi_listener *l;
+    while ((l = server->accept.listeners) != NULL) {
+        server->accept.listeners = l->next;
+        hfsbi_listener_free(l);
+    }
+}
+
+static size_t hfsbi_route_size(const hfsbi_route *route) {
+    return sizeof *route + route->method.len + route->path.len + 2;
+}
+
+static void hfsbi_routes_free(hfsb_server *server) {
+    hfsbi_route *route;
+    while ((route = server->routes) != NULL) {
+        server->routes = route->next;
+        hfsbi_array_free(&server->alloc, route, hfsbi_route_size(route), 1);
+    }
+}
+
+static void hfsbi_parts_end(hfsb_server *server) {
+    hfsbi_server_part *part;
+    for (part = server->parts; part; part = part->next)
+        if (part->end) part->end(part);
+}
+
+/* Closes the connections and waits for work in threads; the parts cancel
+   theirs, since nobody waits for it. */
+static void hfsbi_conns_close(hfsb_server *server) {
+    hfsbi_conn *conn, *next;
+    for (conn = server->conns; conn; conn = next) {
+        next = conn->next;
+        if (conn->state != HFSBI_CONN_CLOSED) hfsbi_conn_close(conn);
+    }
+    hfsbi_parts_end(server);
+    while (server->conns || hfsbi_loop_pending(server->loop))
+        hfsbi_loop_turn(server->loop, 1000);
+}
+
+void hfsb_server_close(hfsb_server *server) {
+    hfsb_alloc         alloc;
+    hfsbi_server_part *part;
+    if (!server) return;
+    alloc = server->alloc;
+    server->stop.phase = HFSBI_STOP_DONE;
+    if (server->loop) {
+        hfsbi_listeners_shut(server); /* nobody may come during the wait */
+        hfsbi_conns_close(server);
+        while ((part = server->parts) != NULL) {
+            server->parts = part->next;
+            if (part->free) part->free(part);
+        }
+        hfsbi_listeners_free(server);
+        hfsbi_loop_timer_clear(server->loop, &server->accept.timer);
+        hfsbi_loop_timer_clear(server->loop, &server->stop.timer);
+        hfsbi_loop_io_forget(server->loop, &server->stop.io);
+        hfsbi_loop_close(server->loop);
+    }
+    hfsbi_routes_free(server);
+    hfsbi_close(&server->accept.spare);
+    hfsbi_close(&server->stop.pipe[0]);
+    hfsbi_close(&server->stop.pipe[1]);
+    hfsb_buf_free(&server->access.hosts);
+    hfsb_buf_free(&server->common);
+    if (server->block) hfsbi_wipe(server->block, HFSBI_BLOCK);
+    hfsbi_array_free(&alloc, server->block, HFSBI_BLOCK, 1);
+    hfsbi_array_free(&alloc, server->fields, server->limits.http.max_fields,
+                     sizeof *server->fields);
+    hfsbi_wipe(server->access.token, sizeof server->access.token);
+    hfsbi_array_free(&alloc, server, 1, sizeof *server);
+}
+
+/* ---- where it listens ---- */
+
 hfsb_status hfsb_server_listen(hfsb_server *server, const char *host,
                                unsigned port, unsigned *bound, hfsb_err *err) {
     struct sockaddr_storage a;
@@ -2546,22 +2978,21 @@ hfsb_status hfsb_server_listen(hfsb_server *server, const char *host,
     len = hfsbi_address_parse(host, port, &a);
     if (len == 0)
         return hfsbi_fail(err, HFSB_ARG, 0,
-                          "\"%s\" is no address to listen on: give one in "
-                          "numbers such as 127.0.0.1, 0.0.0.0 or ::1, or "
-                          "localhost.",
+                          "\"%s\" is not a numeric address: use one such as "
+                          "127.0.0.1, 0.0.0.0 or ::1, or localhost.",
                           host);
     fd = hfsbi_bind(&a, len);
     if (fd < 0) return hfsbi_listen_failed(err, errno, host, port);
     return hfsbi_listener_add(server, fd, host, false, bound, err);
 }
 
-/* True when a server listens there. One that a server left behind is removed,
-   and nothing else: not one of which that is not known. */
+/* True if a server listens there. Removes the stale socket of a server that
+   died, and nothing else. */
 static bool hfsbi_unix_taken(const struct sockaddr_un *a) {
     struct stat st;
     int         fd = hfsbi_socket(AF_UNIX), code = 0;
-    if (fd < 0) return false; /* will be said by the next */
-    /* a server with no room for more would make a blocking call wait */
+    if (fd < 0) return false; /* the caller's own socket() fails, too */
+    /* a server with a full backlog would make a blocking call wait */
     if (!hfsbi_set_nonblocking(fd) ||
         connect(fd, (const struct sockaddr *)(const void *)a, sizeof *a) != 0)
         code = errno;
@@ -2587,7 +3018,7 @@ hfsb_status hfsb_server_listen_unix(hfsb_server *server, const char *path,
     memcpy(a.sun_path, path, len + 1);
     if (hfsbi_unix_taken(&a))
         return hfsbi_fail(err, HFSB_REFUSED, 0,
-                          "Another server listens on %s already.", path);
+                          "Another server already listens on %s.", path);
     fd = hfsbi_socket(AF_UNIX);
     /* fchmod before bind gives the file its mode from the start */
     if (fd < 0 || fchmod(fd, 0600) != 0 ||
@@ -2607,300 +3038,97 @@ hfsb_status hfsb_server_listen_fd(hfsb_server *server, int fd, hfsb_err *err) {
     socklen_t len = sizeof on;
     if (getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &on, &len) != 0 || !on)
         return hfsbi_fail(err, HFSB_ARG, 0,
-                          "Descriptor %d is not a socket that listens.", fd);
+                          "Descriptor %d is not a listening socket.", fd);
     (void)fcntl(fd, F_SETFD, FD_CLOEXEC);
     return hfsbi_listener_add(server, fd, "", false, NULL, err);
 }
 
-/* ---- being told to stop ---- */
-
-/* A pipe counts the calls: a signal handler may write to it, and no memory is
-   shared with other threads. */
-void hfsb_server_stop(hfsb_server *server) {
-    hfsbi_wake_write(server->stop_pipe[1]);
-}
-
-static void hfsbi_stop_told(hfsbi_io *io, unsigned events) {
-    hfsb_server *server =
-        (hfsb_server *)(void *)((char *)io - offsetof(hfsb_server, stop_io));
-    char    calls[8];
-    ssize_t n = hfsbi_read(io->fd, calls, sizeof calls);
-    (void)events;
-    if (n > 0) server->stop_asked += (size_t)n;
-}
-
-/* False with errno. */
-static bool hfsbi_stop_open(hfsb_server *server) {
-    if (!hfsbi_wake_open(server->stop_pipe)) return false;
-    server->stop_io.fd = server->stop_pipe[0];
-    server->stop_io.fn = hfsbi_stop_told;
-    return hfsbi_loop_io(server->loop, &server->stop_io, HFSBI_IO_READ);
-}
-
-/* ---- open ---- */
-
-static long long hfsbi_or_ms(long long value, long long fallback) {
-    return value > 0 ? value : fallback;
-}
-
-static hfsb_status hfsbi_server_token(hfsb_server *server, hfsb_str token,
-                                      hfsb_err *err) {
-    hfsb_sha256 sha;
-    size_t      i;
-    if (token.len == 0) return HFSB_OK;
-    for (i = 0; i < token.len; i++) {
-        unsigned char c = (unsigned char)token.ptr[i];
-        if (c <= 0x20 || c >= 0x7f)
-            return hfsbi_fail(err, HFSB_ARG, i,
-                              "A token has no blanks, control characters or "
-                              "characters beyond ASCII: no header could carry "
-                              "it.");
-    }
-    hfsb_sha256_init(&sha);
-    hfsb_sha256_write(&sha, token);
-    hfsb_sha256_finish(&sha, server->token);
-    hfsbi_wipe(&sha, sizeof sha);
-    server->has_token = true;
-    return HFSB_OK;
-}
-
-static hfsb_status hfsbi_server_hosts(hfsb_server       *server,
-                                      const char *const *hosts) {
-    hfsb_status st = HFSB_OK;
-    for (; st == HFSB_OK && hosts && *hosts; hosts++) {
-        server->some_hosts = true;
-        if (strcmp(*hosts, "*") == 0) server->any_host = true;
-        st = hfsb_buf_append(&server->hosts,
-                             hfsb_str_make(*hosts, strlen(*hosts) + 1));
-    }
-    return st;
-}
-
-static void hfsbi_server_limits(hfsb_server            *server,
-                                const hfsb_server_opts *o) {
-    server->limits.max_head = o->max_head ? o->max_head : 16384;
-    server->limits.max_fields = o->max_fields ? o->max_fields : 100;
-    server->limits.max_target = server->limits.max_head;
-    server->max_body = o->max_body ? o->max_body : (size_t)64 << 20;
-    server->max_bodies = o->max_bodies ? o->max_bodies : (size_t)256 << 20;
-    server->max_connections = o->max_connections ? o->max_connections : 1024;
-    server->min_rate = o->min_rate ? o->min_rate : 1024;
-    server->head_ms = hfsbi_or_ms(o->head_ms, 10000);
-    server->body_ms = hfsbi_or_ms(o->body_ms, 30000);
-    server->idle_ms = hfsbi_or_ms(o->idle_ms, 60000);
-    server->stop_ms = hfsbi_or_ms(o->stop_ms, 10000);
-    server->no_auth = o->no_auth;
-    server->open_to_all = o->open_to_all;
-    server->on_event = o->on_event;
-    server->user = o->user;
-}
-
-static hfsb_status hfsbi_server_memory(hfsb_server            *server,
-                                       const hfsb_server_opts *o) {
-    hfsb_status st;
-    server->fields = (hfsb_http_field *)hfsbi_array(
-        &o->alloc, server->limits.max_fields, sizeof *server->fields);
-    server->block = (char *)hfsbi_array(&o->alloc, HFSBI_BLOCK, 1);
-    if (!server->fields || !server->block) return HFSB_NOMEM;
-    hfsbi_random_hex(server->instance, sizeof server->instance - 1);
-    st = hfsb_buf_printf(&server->common, "X-Hfsb: %s; instance=%s\r\n",
-                         HFSB_VERSION, server->instance);
-    return st == HFSB_OK ? hfsbi_server_hosts(server, o->allow_hosts) : st;
-}
-
-hfsb_status hfsb_server_open(const hfsb_server_opts *opts, hfsb_server **out,
-                             hfsb_err *err) {
-    hfsb_server_opts none = HFSB_INIT;
-    hfsb_server     *server;
-    hfsb_status      st;
-    *out = NULL;
-    if (!opts) opts = &none;
-    server = (hfsb_server *)hfsbi_array(&opts->alloc, 1, sizeof *server);
-    if (!server)
-        return hfsbi_fail_status(err, HFSB_NOMEM, "Opening the server");
-    memset(server, 0, sizeof *server);
-    server->alloc = opts->alloc;
-    server->hosts.alloc = server->common.alloc = opts->alloc;
-    server->stop_pipe[0] = server->stop_pipe[1] = -1;
-    server->date_at = -1;
-    server->accepting = true;
-    hfsbi_server_limits(server, opts);
-    server->spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
-    st = hfsbi_server_token(server, opts->token, err);
-    if (st == HFSB_OK) {
-        st = hfsbi_server_memory(server, opts);
-        if (st != HFSB_OK) hfsbi_fail_status(err, st, "Opening the server");
-    }
-    if (st == HFSB_OK)
-        st = hfsbi_loop_open(&opts->alloc, opts->max_threads, opts->no_threads,
-                             &server->loop, err);
-    if (st == HFSB_OK && !hfsbi_stop_open(server))
-        st = hfsbi_fail_os(err, errno, "The server cannot be opened");
-    if (st != HFSB_OK) {
-        hfsb_server_close(server);
-        return st;
-    }
-    *out = server;
-    return hfsbi_ok(err);
-}
-
-/* ---- close ---- */
-
-static void hfsbi_routes_free(hfsb_server *server) {
-    hfsbi_route *route;
-    while ((route = server->routes) != NULL) {
-        server->routes = route->next;
-        hfsbi_array_free(&server->alloc, (void *)(uintptr_t)route->method.ptr,
-                         route->method.len + 1, 1);
-        hfsbi_array_free(&server->alloc, (void *)(uintptr_t)route->path.ptr,
-                         route->path.len + 1, 1);
-        hfsbi_array_free(&server->alloc, route, 1, sizeof *route);
-    }
-}
-
-static void hfsbi_parts_end(hfsb_server *server) {
-    hfsbi_server_part *part;
-    for (part = server->parts; part; part = part->next)
-        if (part->end) part->end(part);
-}
-
-/* Connections end; those with work in threads wait for it. That of the parts
-   is told to end: nobody waits for it any more. */
-static void hfsbi_server_drop(hfsb_server *server) {
-    hfsbi_conn *conn, *next;
-    for (conn = server->conns; conn; conn = next) {
-        next = conn->next;
-        if (!conn->dead) hfsbi_conn_close(conn);
-    }
-    hfsbi_parts_end(server);
-    while (server->conns || hfsbi_loop_pending(server->loop))
-        hfsbi_loop_turn(server->loop, 1000);
-}
-
-static void hfsbi_listeners_shut(hfsb_server *server) {
-    hfsbi_listener *l;
-    for (l = server->listeners; l; l = l->next) hfsbi_listener_shut(l);
-}
-
-static void hfsbi_listeners_free(hfsb_server *server) {
-    hfsbi_listener *l;
-    while ((l = server->listeners) != NULL) {
-        server->listeners = l->next;
-        hfsbi_listener_free(l);
-    }
-}
-
-void hfsb_server_close(hfsb_server *server) {
-    hfsb_alloc         alloc;
-    hfsbi_server_part *part;
-    if (!server) return;
-    alloc = server->alloc;
-    server->phase = 3;
-    if (server->loop) {
-        hfsbi_listeners_shut(server); /* while it waits no one may come */
-        hfsbi_server_drop(server);
-        while ((part = server->parts) != NULL) {
-            server->parts = part->next;
-            if (part->free) part->free(part);
-        }
-        hfsbi_listeners_free(server);
-        hfsbi_loop_timer_clear(server->loop, &server->accept_timer);
-        hfsbi_loop_timer_clear(server->loop, &server->stop_timer);
-        hfsbi_loop_io_forget(server->loop, &server->stop_io);
-        hfsbi_loop_close(server->loop);
-    }
-    hfsbi_routes_free(server);
-    hfsbi_close(&server->spare);
-    hfsbi_close(&server->stop_pipe[0]);
-    hfsbi_close(&server->stop_pipe[1]);
-    hfsb_buf_free(&server->hosts);
-    hfsb_buf_free(&server->common);
-    if (server->block) hfsbi_wipe(server->block, HFSBI_BLOCK);
-    hfsbi_array_free(&alloc, server->block, HFSBI_BLOCK, 1);
-    hfsbi_array_free(&alloc, server->fields, server->limits.max_fields,
-                     sizeof *server->fields);
-    hfsbi_wipe(server->token, sizeof server->token);
-    hfsbi_array_free(&alloc, server, 1, sizeof *server);
-}
-
 /* ---- stop ---- */
 
-/*  phase 1  requests under way end by themselves; nothing new begins
-    phase 2  what the parts run was told to end; its replies go out
-    phase 3  over                                                          */
+/* Between requests: nothing is lost when such a connection closes. */
+static bool hfsbi_conn_is_idle(const hfsbi_conn *conn) {
+    return conn->state == HFSBI_CONN_IDLE || conn->state == HFSBI_CONN_HEAD;
+}
 
-static bool hfsbi_server_idle(const hfsb_server *server) {
+static bool hfsbi_server_is_idle(const hfsb_server *server) {
     hfsbi_server_part *part;
     const hfsbi_conn  *conn;
     for (conn = server->conns; conn; conn = conn->next)
-        if (conn->request || conn->tasks || conn->lingering) return false;
+        if (!hfsbi_conn_is_idle(conn)) return false;
     for (part = server->parts; part; part = part->next)
         if (part->busy && part->busy(part)) return false;
     return true;
 }
 
-static void hfsbi_stop_late(hfsbi_timer *timer) {
+/* The time of a phase is over. */
+static void hfsbi_stop_timer(hfsbi_timer *timer) {
     hfsb_server *server =
         (hfsb_server *)(void *)((char *)timer -
-                                offsetof(hfsb_server, stop_timer));
-    if (server->phase == 2) {
-        server->phase = 3;
+                                offsetof(hfsb_server, stop.timer));
+    if (server->stop.phase == HFSBI_STOP_END) {
+        server->stop.phase = HFSBI_STOP_DONE;
         return;
     }
-    server->phase = 2;
+    server->stop.phase = HFSBI_STOP_END;
     hfsbi_parts_end(server);
-    hfsbi_loop_timer(server->loop, &server->stop_timer, server->stop_until);
+    hfsbi_loop_timer(server->loop, &server->stop.timer, server->stop.until);
 }
 
 static void hfsbi_stop_begin(hfsb_server *server) {
     long long          now = hfsb_clock_ms(), wait = HFSBI_SHORT_MS;
+    long long          most = server->limits.stop_ms;
     hfsbi_conn        *conn, *next;
     hfsbi_server_part *part;
-    server->phase = 1;
-    server->stop_until = now + server->stop_ms - server->stop_ms / 10;
-    if (wait > server->stop_ms / 5) wait = server->stop_ms / 5;
+    server->stop.phase = HFSBI_STOP_FINISH;
+    server->stop.until = now + most - most / 10;
+    if (wait > most / 5) wait = most / 5;
     hfsbi_listeners_shut(server);
     for (conn = server->conns; conn; conn = next) {
         next = conn->next;
-        if (!conn->dead && !conn->request && !conn->lingering)
-            hfsbi_conn_close(conn);
+        if (hfsbi_conn_is_idle(conn)) hfsbi_conn_close(conn);
     }
     for (part = server->parts; part; part = part->next)
         if (part->stop) part->stop(part);
-    server->stop_timer.fn = hfsbi_stop_late;
-    hfsbi_loop_timer(server->loop, &server->stop_timer, now + wait);
+    server->stop.timer.fn = hfsbi_stop_timer;
+    hfsbi_loop_timer(server->loop, &server->stop.timer, now + wait);
 }
 
-/* How it stands with stopping; false once it has stopped. */
-static bool hfsbi_server_goes_on(hfsb_server *server) {
-    if (server->stop_asked > 1) server->phase = 3;
-    else if (server->stop_asked && server->phase == 0)
+/* Settles connections and moves a stop on; false once it is done. */
+static bool hfsbi_server_settle(hfsb_server *server) {
+    hfsbi_stop *stop = &server->stop;
+    hfsbi_conns_settle(server);
+    if (stop->calls > 1) stop->phase = HFSBI_STOP_DONE;
+    else if (stop->calls && stop->phase == HFSBI_STOP_NO)
         hfsbi_stop_begin(server);
-    if (server->phase && hfsbi_server_idle(server)) server->phase = 3;
-    return server->phase < 3;
+    if (stop->phase && hfsbi_server_is_idle(server))
+        stop->phase = HFSBI_STOP_DONE;
+    return stop->phase < HFSBI_STOP_DONE;
 }
 
 /* ---- running ---- */
 
-bool hfsb_server_poll(hfsb_server *server, long long wait_ms) {
-    if (!hfsbi_server_goes_on(server)) return false;
-    hfsbi_loop_turn(server->loop, wait_ms);
-    return hfsbi_server_goes_on(server);
-}
-
-bool hfsb_server_step(hfsb_server *server) {
-    return hfsb_server_poll(server, 0);
-}
-
 hfsb_status hfsb_server_run(hfsb_server *server, hfsb_err *err) {
     const hfsbi_server_part *part = server->parts;
     while (part && !part->place) part = part->next;
-    if (!server->listeners && !part)
+    if (!server->accept.listeners && !part)
         return hfsbi_fail(err, HFSB_ARG, 0,
-                          "The server has no place to listen: call "
+                          "The server does not listen anywhere: call "
                           "hfsb_server_listen() first.");
     while (hfsb_server_poll(server, -1)) continue;
     return hfsbi_ok(err);
+}
+
+/* A pipe counts the calls: a signal handler may write to it, and no memory is
+   shared with other threads. */
+void hfsb_server_stop(hfsb_server *server) {
+    hfsbi_wake_write(server->stop.pipe[1]);
+}
+
+/* Settled before the wait as well: a host may reply between two polls. */
+bool hfsb_server_poll(hfsb_server *server, long long wait_ms) {
+    if (!hfsbi_server_settle(server)) return false;
+    hfsbi_loop_turn(server->loop, wait_ms);
+    return hfsbi_server_settle(server);
 }
 
 size_t hfsb_server_watch(hfsb_server *server, hfsb_watch *list, size_t max) {
@@ -2908,7 +3136,7 @@ size_t hfsb_server_watch(hfsb_server *server, hfsb_watch *list, size_t max) {
 }
 
 long long hfsb_server_deadline(hfsb_server *server) {
-    return hfsbi_loop_deadline(server->loop);
+    return server->touched ? 0 : hfsbi_loop_deadline(server->loop);
 }
 
 typedef struct hfsbi_posted {
@@ -2951,47 +3179,49 @@ static const hfsbi_route *hfsbi_route_find(const hfsb_server *server,
     return route;
 }
 
-static size_t hfsbi_route_parts(const char *path) {
-    return hfsb_str_count_byte(hfsb_cstr(path), '*');
-}
-
-hfsb_status hfsb_server_add(hfsb_server *server, const hfsb_route *route,
-                            hfsb_err *err) {
-    hfsbi_route *r, **link = &server->routes;
+static hfsb_status hfsbi_route_check(const hfsb_server *server,
+                                     const hfsb_route *route, hfsb_err *err) {
     if (!route->method || !route->path || !route->fn || route->path[0] != '/')
         return hfsbi_fail(err, HFSB_ARG, 0,
-                          "A route has a method, a path that begins with "
+                          "A route needs a method, a path that begins with "
                           "\"/\", and a function.");
-    if (hfsbi_route_parts(route->path) > HFSBI_PARTS)
+    if (hfsb_str_count_byte(hfsb_cstr(route->path), '*') > HFSBI_PARTS)
         return hfsbi_fail(err, HFSB_ARG, 0,
-                          "A route's path has at most %d \"*\".", HFSBI_PARTS);
+                          "The path of a route may have at most %d \"*\".",
+                          HFSBI_PARTS);
     if (hfsbi_route_find(server, route))
         return hfsbi_fail(err, HFSB_ARG, 0,
-                          "There is a route for %s %s already.", route->method,
+                          "There is already a route for %s %s.", route->method,
                           route->path);
-    r = (hfsbi_route *)hfsbi_array(&server->alloc, 1, sizeof *r);
-    if (!r) return hfsbi_fail_status(err, HFSB_NOMEM, "Adding a route");
-    memset(r, 0, sizeof *r);
-    r->set = *route;
-    r->set.method = hfsbi_terminated(&server->alloc, hfsb_cstr(route->method));
-    r->set.path = hfsbi_terminated(&server->alloc, hfsb_cstr(route->path));
-    r->method = hfsb_cstr(r->set.method);
-    r->path = hfsb_cstr(r->set.path);
-    while (*link) link = &(*link)->next; /* in the order they were added */
-    *link = r;
-    if (r->set.method && r->set.path) return hfsbi_ok(err);
-    *link = NULL;
-    if (r->set.method)
-        hfsbi_array_free(&server->alloc, (void *)(uintptr_t)r->set.method,
-                         r->method.len + 1, 1);
-    if (r->set.path)
-        hfsbi_array_free(&server->alloc, (void *)(uintptr_t)r->set.path,
-                         r->path.len + 1, 1);
-    hfsbi_array_free(&server->alloc, r, 1, sizeof *r);
-    return hfsbi_fail_status(err, HFSB_NOMEM, "Adding a route");
+    return HFSB_OK;
 }
 
-/* ---- for what is built on it ---- */
+/* One block:  struct | method NUL | path NUL */
+hfsb_status hfsb_server_add(hfsb_server *server, const hfsb_route *route,
+                            hfsb_err *err) {
+    hfsbi_route *r, new_route = HFSB_INIT, **link = &server->routes;
+    char        *text;
+    hfsb_status  st = hfsbi_route_check(server, route, err);
+    if (st != HFSB_OK) return st;
+    new_route.set = *route;
+    new_route.method = hfsb_cstr(route->method);
+    new_route.path = hfsb_cstr(route->path);
+    r = (hfsbi_route *)hfsbi_array(&server->alloc,
+                                   hfsbi_route_size(&new_route), 1);
+    if (!r) return hfsbi_fail_status(err, HFSB_NOMEM, "Adding a route");
+    *r = new_route;
+    text = (char *)(r + 1);
+    memcpy(text, route->method, r->method.len + 1);
+    r->method.ptr = r->set.method = text;
+    text += r->method.len + 1;
+    memcpy(text, route->path, r->path.len + 1);
+    r->path.ptr = r->set.path = text;
+    while (*link) link = &(*link)->next; /* in the order they were added */
+    *link = r;
+    return hfsbi_ok(err);
+}
+
+/* ---- for the rooms built on the server ---- */
 
 HFSBI_FN hfsbi_loop *hfsbi_server_loop(hfsb_server *server) {
     return server->loop;
@@ -3010,11 +3240,11 @@ HFSBI_FN const char *hfsbi_server_instance(const hfsb_server *server) {
 }
 
 HFSBI_FN bool hfsbi_server_stopping(const hfsb_server *server) {
-    return server->phase > 0;
+    return server->stop.phase != HFSBI_STOP_NO;
 }
 
 HFSBI_FN bool hfsbi_server_hurries(const hfsb_server *server) {
-    return server->stop_asked > 1;
+    return server->stop.calls > 1;
 }
 
 HFSBI_FN void hfsbi_server_part_add(hfsb_server       *server,
@@ -9256,7 +9486,6 @@ HFSBI_FN hfsb_status hfsbi_mcp_route(hfsb_mcp *mcp, const char *path,
     route.path = path;
     route.fn = hfsbi_mcp_on_post;
     route.user = mcp;
-    route.bearer = true;
     route.max_body = mcp->max_message;
     return hfsb_server_add(mcp->server, &route, err);
 }

@@ -1,10 +1,10 @@
 /* hfsb-server.c - the sandbox over HTTP: a program for a container, a Space,
-   or the machine at hand. `hfsb-server --help` says how it is used.
+   or this machine. `hfsb-server --help` prints its options.
 
-   Its parts are in hfsb-server/: options.c, secret.c (the token), init.c (as
-   process 1), signals.c, log.c, greeting.c. To build it compile this file with
-   all of them, which `make` does; `make static` builds it small and without
-   any library. A program of your own that serves is embed_server.c. */
+   The parts are in hfsb-server/: options.c, secret.c (the token), init.c (as
+   process 1), signals.c, log.c, greeting.c. `make` compiles this file with all
+   of them; `make static` builds a small binary without dependencies. To serve
+   from a program of your own see embed_server.c. */
 #define HFSB_IMPLEMENTATION
 #include "hfsb-server/program.h"
 
@@ -17,8 +17,8 @@
 
 enum { MAX_PLACES = 3 * MAX_TEXTS };
 
-/* The names that Host may have. A Space's own name is one, unless any name is
-   fine: with a token, on all addresses, and none listed. */
+/* The names that Host may have. The Space's own name is added, unless any name
+   is allowed anyway: with a token, on all addresses, and no name listed. */
 static void fill_allowed(const options *o, texts *out) {
     const char *space = getenv("SPACE_HOST");
     *out = o->allow_hosts;
@@ -27,7 +27,7 @@ static void fill_allowed(const options *o, texts *out) {
     out->list[out->count++] = space;
 }
 
-/* A size as the library takes it; where that is small, at most the largest. */
+/* Limits n to what size_t can hold on this machine. */
 static size_t size_of(long long n) {
     const size_t most = ~(size_t)0 / 2;
     return (unsigned long long)n > most ? most : (size_t)n;
@@ -58,8 +58,7 @@ static hfsb_status open_server(options *o, const secret *token,
     return hfsb_server_open(&opts, out, err);
 }
 
-/* The same tools for both: over /api without a session, over /mcp with one for
-   each client. */
+/* The same tools at both places: /api has no sessions, /mcp one per client. */
 static hfsb_status add_services(const options *o, hfsb_server *server,
                                 hfsb_err *err) {
     hfsb_server_sandbox_opts opts = HFSB_INIT;
@@ -118,7 +117,7 @@ static hfsb_status listen_elsewhere(const options *o, hfsb_server *server,
     return st;
 }
 
-/* DONE, or the exit code after saying what is wrong. */
+/* Returns DONE, or the exit code after printing an error. */
 static int start(const options *o, hfsb_server *server, const secret *token) {
     static place places[MAX_PLACES];
     size_t       count = 0;
@@ -128,19 +127,18 @@ static int start(const options *o, hfsb_server *server, const secret *token) {
     if (st == HFSB_OK) st = listen_elsewhere(o, server, places, &count, &err);
     if (st == HFSB_REFUSED && o->no_auth && !only_loopback(o))
         return complain(USAGE,
-                        "%s\nWithout a token it serves on loopback only: "
-                        "leave --host out, or set SANDBOX_API_TOKEN in place "
-                        "of --no-auth, or add --public when something else "
-                        "guards it.",
+                        "%s\nOmit --host, or set SANDBOX_API_TOKEN instead "
+                        "of --no-auth, or add --public if something else "
+                        "protects the server.",
                         err.msg);
     if (st != HFSB_OK)
         return complain(FAILED, "%s",
                         err.msg[0] ? err.msg : hfsb_status_text(st));
     if (!o->quiet) greet(o, places, count, token);
     if (!o->has_token && !o->no_auth)
-        complain(DONE, "no token is set, so that all but /api/health answers "
-                       "503. Set SANDBOX_API_TOKEN, or use --token-file, "
-                       "--token-fd or --no-auth (see --help).");
+        complain(DONE, "no token set: every endpoint except /api/health "
+                       "returns 503. Set SANDBOX_API_TOKEN, or use "
+                       "--token-file, --token-fd or --no-auth (see --help).");
     return DONE;
 }
 
@@ -165,7 +163,8 @@ static int serve(options *o) {
     return code;
 }
 
-/* Descriptors 0, 1 and 2 exist, so that nothing else gets their numbers. */
+/* Opens descriptors 0, 1 and 2 if missing, so that no socket gets their
+   numbers. */
 static void open_standard(void) {
     int fd;
     do fd = open("/dev/null", O_RDWR);

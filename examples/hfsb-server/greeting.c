@@ -1,5 +1,5 @@
-/* greeting.c - what is said at the start: where it listens, how to call it.
-   The text may hold a token: one buffer, one write, wiped. */
+/* greeting.c - the text at the start: where the server listens, how to call it.
+   It may hold a token: so it is one buffer and one write, wiped afterwards. */
 #define _XOPEN_SOURCE 700 /* inet_ntop; before any include */
 #include "program.h"
 
@@ -16,7 +16,7 @@ typedef struct sheet {
     size_t len;
 } sheet;
 
-/* What does not fit is left out. */
+/* Drops what does not fit. */
 static void put(sheet *s, const char *ptr, size_t n) {
     if (n > sizeof s->text - s->len) n = sizeof s->text - s->len;
     memcpy(s->text + s->len, ptr, n);
@@ -27,7 +27,7 @@ static void say(sheet *s, const char *text) {
     put(s, text, strlen(text));
 }
 
-/* A word for a shell, in quotes when it needs them. */
+/* Quotes a word for a shell if necessary. */
 static void say_word(sheet *s, const char *word) {
     static const char plain[] = "abcdefghijklmnopqrstuvwxyz0123456789"
                                 "ABCDEFGHIJKLMNOPQRSTUVWXYZ/._-";
@@ -62,13 +62,13 @@ static void say_place(sheet *s, const place *p) {
     say_word(s, p->text);
 }
 
-/* An address one can connect to, for one that means all there are. */
+/* An address to connect to, for a listener on all addresses. */
 static const char *reachable(const char *host) {
     if (strcmp(host, "0.0.0.0") == 0) return "127.0.0.1";
     return strcmp(host, "::") == 0 ? "::1" : host;
 }
 
-/* Where to call: a URL, as far as one has it. */
+/* The URL to call; over a Unix socket curl ignores its host. */
 static void say_base(sheet *s, const place *p) {
     if (p->is_unix) say(s, "http://localhost");
     else say_url(s, reachable(p->text), p->port);
@@ -96,11 +96,11 @@ static void say_call(sheet *s, const options *o, const place *p,
         say(s, "MCP, for hosts such as Claude Code: ");
         say_base(s, p);
         say(s, "/mcp");
-        if (!o->no_auth) say(s, " (Authorization: Bearer and the token)");
+        if (!o->no_auth) say(s, " (with Authorization: Bearer TOKEN)");
         say(s, "\n");
     }
     if (token && token->made_up)
-        say(s, "The token was made up for this run, since none was given.\n");
+        say(s, "The token was generated for this run, since none was set.\n");
 }
 
 static void say_work_dir(sheet *s, const options *o) {

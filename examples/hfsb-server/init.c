@@ -1,7 +1,7 @@
-/* init.c - as process 1 of a container. The kernel gives every orphan to that
-   process, which must wait for it; and signals it does not handle have no
-   effect on it. The library waits for its own children only, so the work is
-   done by a child, and this process does nothing but what process 1 must. */
+/* init.c - as process 1 of a container. The kernel reparents every orphan to
+   process 1, which must reap it, and ignores signals that process 1 does not
+   handle. The library reaps only its own children, so a child does the work
+   and this process does only what process 1 must do. */
 #define _XOPEN_SOURCE 700 /* sigwaitinfo; before any include */
 #include "program.h"
 
@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Waits for all that have ended; ends with the child. */
+/* Reaps every ended process; exits with the child. */
 static void reap(pid_t child) {
     int   status;
     pid_t pid;
@@ -19,7 +19,7 @@ static void reap(pid_t child) {
         if (WIFSIGNALED(status)) _exit(128 + WTERMSIG(status));
         if (WIFEXITED(status)) _exit(WEXITSTATUS(status));
     }
-    if (pid < 0 && errno == ECHILD) _exit(FAILED); /* someone took it */
+    if (pid < 0 && errno == ECHILD) _exit(FAILED); /* already reaped */
 }
 
 static void watch_over(pid_t child, const sigset_t *all) {
@@ -42,15 +42,15 @@ void become_init(void) {
     (void)sigprocmask(SIG_BLOCK, &all, &before);
     child = fork();
     if (child > 0) {
-        take_environment_token(NULL, NULL); /* each has a copy of its own */
+        take_environment_token(NULL, NULL); /* both have a copy */
         for (fd = 3; fd < 1024; fd++) close(fd);
         watch_over(child, &all);
     }
-    /* A session of its own: Ctrl-C in a terminal is then for process 1 alone,
-       and comes here once, from there. */
+    /* In its own session the child gets Ctrl-C once, forwarded by process 1,
+       and not from the terminal as well. */
     if (child == 0) (void)setsid();
     (void)sigprocmask(SIG_SETMASK, &before, NULL);
     if (child < 0)
-        complain(DONE, "as process 1 it could not fork, so that orphans will "
-                       "not be reaped.");
+        complain(DONE, "process 1 could not fork: orphans will not be "
+                       "reaped.");
 }

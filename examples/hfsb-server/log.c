@@ -1,6 +1,6 @@
-/* log.c - what happened, as lines of JSON. Paths are as strangers sent them:
-   everything beyond printable ASCII is escaped, so that neither a terminal nor
-   a reader of lines can be fooled. */
+/* log.c - events as lines of JSON on stderr. Paths are hostile: everything
+   except printable ASCII is escaped, so that neither a terminal nor a line
+   parser can be fooled. */
 #define _XOPEN_SOURCE 700 /* clock_gettime, gmtime_r; before any include */
 #include "program.h"
 
@@ -11,8 +11,8 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Bytes of a text that are shown: each may become six, and a line must be
-   shorter than what a pipe takes at once (4096). */
+/* Longest text, in bytes: each may become six, and a line must be shorter than
+   an atomic write to a pipe (4096). */
 enum { MAX_TEXT = 500 };
 
 bool write_all(int fd, const char *ptr, size_t n) {
@@ -71,8 +71,8 @@ static void put_event(hfsb_json_writer *w, const hfsb_server_event *e,
     hfsb_json_put_end(w);
 }
 
-/* Appends JSON with all that is not printable ASCII as \uXXXX, and a line
-   end. */
+/* Appends JSON with everything except printable ASCII as \uXXXX, and a line
+   feed. */
 static hfsb_status put_ascii(hfsb_str json, hfsb_buf *out) {
     hfsb_status   st = HFSB_OK;
     size_t        at = 0;
@@ -91,8 +91,8 @@ static hfsb_status put_ascii(hfsb_str json, hfsb_buf *out) {
     return st == HFSB_OK ? hfsb_buf_append_byte(out, '\n') : st;
 }
 
-/* False when a line would wait: whoever reads the log does not keep up, or
-   the terminal was stopped. */
+/* False if a write would block: the reader is slow, or the terminal is
+   stopped. */
 static bool has_room(void) {
     struct pollfd p;
     p.fd = 2;
@@ -101,8 +101,8 @@ static bool has_room(void) {
     return poll(&p, 1, 0) != 0;
 }
 
-/* A log that no one reads must not stop the server: lines are lost then, and
-   the next one that is written says how many. */
+/* An unread log must not stop the server: lines are dropped, and the next one
+   that is written reports how many. */
 static void log_json(const hfsb_server_event *event) {
     static unsigned long long lost;
     hfsb_json_writer          w;
@@ -123,12 +123,12 @@ static void log_json(const hfsb_server_event *event) {
 
 void log_event(void *user, const hfsb_server_event *event) {
     const options   *o = (const options *)user;
-    static long long told; /* when, so that it is not said all the time */
+    static long long last; /* time of the last line, to limit their rate */
     if (o->log) {
         log_json(event);
     } else if (strcmp(event->what, "request") != 0 &&
-               (!told || hfsb_clock_ms() - told > 1000)) {
-        told = hfsb_clock_ms();
+               (!last || hfsb_clock_ms() - last > 1000)) {
+        last = hfsb_clock_ms();
         log_json(event);
     }
 }

@@ -1,4 +1,7 @@
-/* options.c - the command line and the environment. */
+/* options.c - the command line and the environment.
+
+   One table maps each option to its kind and to a field of `options`. Values
+   are checked by kind first, then options that contradict each other. */
 #define _XOPEN_SOURCE 700 /* inet_pton; before any include */
 #include "program.h"
 
@@ -11,11 +14,11 @@ typedef enum option_kind {
     OPTION_FLAG,   /* target: bool */
     OPTION_TEXT,   /* const char * */
     OPTION_TEXTS,  /* texts */
-    OPTION_COUNT,  /* long long, from 1 on */
-    OPTION_NUMBER, /* long long, from 0 on */
+    OPTION_COUNT,  /* long long, at least 1 */
+    OPTION_NUMBER, /* long long, at least 0 */
     OPTION_PORT,   /* long long */
-    OPTION_SIZE,   /* long long: bytes, from 1 on, or 64K, 16M, 1G */
-    OPTION_SECONDS /* long long: milliseconds, from 1 on */
+    OPTION_SIZE,   /* long long: bytes, at least 1, or 64K, 16M, 1G */
+    OPTION_SECONDS /* long long: milliseconds, at least 1 */
 } option_kind;
 
 typedef struct option {
@@ -24,64 +27,66 @@ typedef struct option {
     void       *target;
 } option;
 
-/* Long lines would not fit a terminal; a compiler need only take 4095 bytes
-   of one literal, so there are two. */
+/* Two literals: a compiler need not accept one of more than 4095 bytes. */
 static const char help_where[] =
     "hfsb-server [OPTIONS]\n"
-    "Serves bash, read, write, edit and more over HTTP, for agents; at /mcp\n"
-    "for hosts of the Model Context Protocol.\n"
+    "Serves bash, read, write, edit and more to agents over HTTP, and to\n"
+    "hosts of the Model Context Protocol at /mcp.\n"
     "\n"
-    "Where it listens (127.0.0.1:7860 when none of these is given):\n"
-    "  --host ADDRESS      may be repeated; 0.0.0.0 or :: is all there are\n"
-    "  --port N            or $PORT; 0: one that is free\n"
+    "Where it listens (default: 127.0.0.1:7860):\n"
+    "  --host ADDRESS      may be repeated; 0.0.0.0 or :: means all\n"
+    "  --port N            or $PORT; 0: any free port\n"
     "  --unix PATH         a Unix socket; may be repeated\n"
-    "  --listen-fd N       a socket that listens already; may be repeated\n"
+    "  --listen-fd N       an inherited listening socket; may be repeated\n"
     "\n"
     "What it serves:\n"
-    "  --work-dir DIR      where commands and relative paths begin (here)\n"
-    "  --root DIR          file tools stay beneath it. It does not confine\n"
-    "                      bash: commands can go anywhere this user can\n"
-    "  --no-mcp            /mcp is not served\n"
+    "  --work-dir DIR      where commands start and relative paths begin\n"
+    "                      (default: the current directory)\n"
+    "  --root DIR          confines the file tools to DIR. It does not\n"
+    "                      confine bash: commands can go anywhere this user\n"
+    "                      can\n"
+    "  --no-mcp            do not serve /mcp\n"
     "\n"
-    "Who may call it, with X-Sandbox-Authorization: Bearer TOKEN (at /mcp\n"
-    "Authorization: Bearer TOKEN as well):\n"
+    "Who may call it, with X-Sandbox-Authorization: Bearer TOKEN (or\n"
+    "Authorization: Bearer TOKEN):\n"
     "  $SANDBOX_API_TOKEN  the token; commands do not see it\n"
-    "  --token-file FILE   or the token is the text of a file\n"
-    "  --token-fd N        or what can be read from a descriptor\n"
-    "  --no-auth           no token is asked for; on loopback only,\n"
-    "  --public            or with this anywhere\n"
-    "  --allow-host NAME   what Host and Origin may say, besides loopback "
-    "and\n"
-    "                      the address; may be repeated; \"*\": anything.\n"
-    "                      $SPACE_HOST is allowed too\n";
+    "  --token-file FILE   or read the token from a file\n"
+    "  --token-fd N        or from a descriptor\n"
+    "  --no-auth           require no token; on loopback only,\n"
+    "  --public            or, with this, on any address\n"
+    "  --allow-host NAME   a name that Host and Origin may have, in addition\n"
+    "                      to loopback names and the bound address; may be\n"
+    "                      repeated; \"*\" allows any. $SPACE_HOST is always\n"
+    "                      allowed\n";
 
 static const char help_limits[] =
     "\n"
-    "Limits (and what they are when not given):\n"
-    "  --timeout SECONDS       of a command that gives none (120)\n"
+    "Limits (and their defaults):\n"
+    "  --timeout SECONDS       of a command that sets none (120)\n"
     "  --max-timeout SECONDS   of any command (1200)\n"
-    "  --max-running N         commands at once (64); others wait\n"
-    "  --max-waiting N         ... of which this many may (256)\n"
+    "  --max-running N         commands at once (64); more of them wait\n"
+    "  --max-waiting N         commands that may wait (256)\n"
     "  --max-connections N     (1024)\n"
     "  --max-head SIZE         bytes of a request's head (16K)\n"
     "  --max-body SIZE         bytes of a JSON body (64M)\n"
     "  --max-bodies SIZE       of all bodies in memory (256M)\n"
     "  --head-timeout SECONDS  for a head, or a body without a token (10)\n"
-    "  --body-timeout SECONDS  for a body that does not move (30)\n"
-    "  --min-rate SIZE         bytes a second that bodies must average (1K)\n"
+    "  --body-timeout SECONDS  without progress of a body (30)\n"
+    "  --min-rate SIZE         bytes per second that bodies must average "
+    "(1K)\n"
     "  --idle-timeout SECONDS  between two requests (60)\n"
-    "  --beat SECONDS          a blank this often while a command runs (10)\n"
-    "  --threads N             for work with files (8); 0: none\n"
-    "  --kill-on-disconnect    a command ends when its caller is gone\n"
+    "  --beat SECONDS          send a blank this often while a command runs "
+    "(10)\n"
+    "  --threads N             for file access (8); 0: none\n"
+    "  --kill-on-disconnect    end a command when its client goes away\n"
     "\n"
     "  --log      a line of JSON on stderr for each request\n"
-    "  --quiet    no text at the start\n"
+    "  --quiet    print nothing at the start\n"
     "  --version, --help\n"
     "\n"
-    "TERM or Ctrl-C stops it within 10 s; twice: at once. As process 1 of a\n"
-    "container it reaps orphans. Exit codes: 0 stopped, 1 it could not "
-    "serve,\n"
-    "2 the options were not understood or contradict each other.\n";
+    "SIGTERM or Ctrl-C stops it within 10 s; a second one at once. As\n"
+    "process 1 of a container it reaps orphans. Exit codes: 0 stopped,\n"
+    "1 could not serve, 2 invalid or contradictory options.\n";
 
 int complain(int code, const char *format, ...) {
     va_list ap;
@@ -95,33 +100,32 @@ int complain(int code, const char *format, ...) {
 
 /* ---- values ---- */
 
-/* Digits, and `*behind` what follows them. */
-static bool read_digits(const char *text, long long *out,
-                        const char **behind) {
+/* Reads digits; *end points to the first other byte. */
+static bool read_digits(const char *text, long long *out, const char **end) {
     long long n = 0;
-    *behind = text;
-    while (**behind >= '0' && **behind <= '9') {
-        if (n > 100000000000000ll) return false; /* no one means that */
-        n = n * 10 + (**behind - '0');
-        (*behind)++;
+    *end = text;
+    while (**end >= '0' && **end <= '9') {
+        if (n > 100000000000000ll) return false; /* absurd */
+        n = n * 10 + (**end - '0');
+        (*end)++;
     }
     *out = n;
-    return *behind != text;
+    return *end != text;
 }
 
 bool read_number(const char *text, long long *out) {
-    const char *behind;
-    return read_digits(text, out, &behind) && !*behind;
+    const char *end;
+    return read_digits(text, out, &end) && !*end;
 }
 
 static bool read_size(const char *text, long long *out) {
     static const char units[] = "KMG";
-    const char       *behind, *unit;
+    const char       *end, *unit;
     int               bits;
-    if (!read_digits(text, out, &behind) || *out < 1) return false;
-    if (!*behind) return true;
-    unit = strchr(units, *behind >= 'a' ? *behind - 'a' + 'A' : *behind);
-    if (!unit || behind[1]) return false;
+    if (!read_digits(text, out, &end) || *out < 1) return false;
+    if (!*end) return true;
+    unit = strchr(units, *end >= 'a' ? *end - 'a' + 'A' : *end);
+    if (!unit || end[1]) return false;
     bits = 10 * (int)(unit - units + 1);
     if (*out > (1ll << 50) >> bits) return false;
     *out <<= bits;
@@ -146,7 +150,7 @@ static bool add_text(texts *to, const char *value) {
     return true;
 }
 
-/* False when the value is not of the option's kind. */
+/* False if the value does not fit the kind of the option. */
 static bool set_value(const option *o, const char *value) {
     long long *n = (long long *)o->target;
     switch (o->kind) {
@@ -167,8 +171,8 @@ static const char *kind_name(option_kind kind) {
     case OPTION_FLAG: return "no value";
     case OPTION_TEXT: break;
     case OPTION_TEXTS: return "a value, at most 16 times";
-    case OPTION_COUNT: return "a number from 1 on";
-    case OPTION_NUMBER: return "a number from 0 on";
+    case OPTION_COUNT: return "a number of at least 1";
+    case OPTION_NUMBER: return "a number of at least 0";
     case OPTION_PORT: return "a number from 0 to 65535";
     case OPTION_SIZE: return "a number of bytes such as 65536 or 64K, 16M, 1G";
     case OPTION_SECONDS: return "a number of seconds above 0";
@@ -176,15 +180,15 @@ static const char *kind_name(option_kind kind) {
     return "a value";
 }
 
-/* ---- the line ---- */
+/* ---- the command line ---- */
 
-static bool not_understood(int *code) {
+static bool refuse_usage(int *code) {
     fputs("Try: hfsb-server --help\n", stderr);
     *code = USAGE;
     return false;
 }
 
-/* One option, at argv[*at]; its value is behind "=" or is the next word. */
+/* One option, at argv[*at]; its value follows "=" or is the next word. */
 static bool take_option(const option *list, char **argv, int *at, int *code) {
     const char *word = argv[*at];
     size_t      len = strcspn(word, "=");
@@ -193,18 +197,18 @@ static bool take_option(const option *list, char **argv, int *at, int *code) {
            (strlen(list->name) != len || memcmp(list->name, word, len) != 0))
         list++;
     if (!list->name) {
-        complain(USAGE, "there is no option %s.", word);
-        return not_understood(code);
+        complain(USAGE, "unknown option %s.", word);
+        return refuse_usage(code);
     }
     if (list->kind == OPTION_FLAG ? value != NULL : !value && !argv[*at + 1]) {
         complain(USAGE, "%s needs %s.", list->name, kind_name(list->kind));
-        return not_understood(code);
+        return refuse_usage(code);
     }
     if (list->kind != OPTION_FLAG && !value) value = argv[++*at];
     if (set_value(list, value)) return true;
     complain(USAGE, "%s needs %s, not \"%s\".", list->name,
              kind_name(list->kind), value);
-    return not_understood(code);
+    return refuse_usage(code);
 }
 
 static bool take_line(char **argv, options *o, int *code) {
@@ -253,12 +257,12 @@ static bool take_line(char **argv, options *o, int *code) {
     return false;
 }
 
-/* What the environment says where the line does not. */
+/* The environment sets what the command line does not. */
 static bool take_environment(options *o, int *code) {
     const char *port = getenv("PORT");
     if (o->port >= 0 || !port || !*port || !wants_tcp(o)) return true;
     if (read_number(port, &o->port) && o->port <= 65535) return true;
-    *code = complain(USAGE, "the variable PORT must be %s, not \"%s\".",
+    *code = complain(USAGE, "$PORT must be %s, not \"%s\".",
                      kind_name(OPTION_PORT), port);
     return false;
 }
@@ -270,7 +274,7 @@ static bool check_descriptors(const options *o, int *code) {
         const char *text = o->listen_fds.list[i];
         if (!read_number(text, &n) || n > 1000000) {
             complain(USAGE, "--listen-fd needs a number, not \"%s\".", text);
-            return not_understood(code);
+            return refuse_usage(code);
         }
         if (n != o->token_fd) continue;
         *code = complain(USAGE, "--listen-fd and --token-fd are the same.");
@@ -283,12 +287,12 @@ static bool check_descriptors(const options *o, int *code) {
 static bool check_options(const options *o, int *code) {
     const char *what = NULL;
     if (o->is_public && !o->no_auth)
-        what = "--public is for --no-auth: it serves without a token "
-               "anywhere. With a token, --host alone is enough.";
+        what = "--public needs --no-auth: it allows any address without a "
+               "token. With a token, --host alone is enough.";
     else if (o->no_auth && (o->token_file || o->token_fd >= 0))
-        what = "--no-auth and a token contradict each other: give one.";
+        what = "--no-auth and a token contradict each other: use one.";
     else if (o->token_file && o->token_fd >= 0)
-        what = "--token-file and --token-fd: give one of them.";
+        what = "--token-file and --token-fd: use one of them.";
     else if (o->token_fd > 1000000)
         what = "--token-fd needs the number of an open descriptor.";
     if (!what) return check_descriptors(o, code);
@@ -299,12 +303,12 @@ static bool check_options(const options *o, int *code) {
 bool take_options(int argc, char **argv, options *o, int *code) {
     memset(o, 0, sizeof *o);
     o->port = o->token_fd = o->threads = -1;
-    if (argc < 1) return true; /* no name, no words */
+    if (argc < 1) return true; /* not even a program name */
     return take_line(argv, o, code) && take_environment(o, code) &&
            check_options(o, code);
 }
 
-/* ---- what follows from them ---- */
+/* ---- derived ---- */
 
 bool wants_tcp(const options *o) {
     return o->hosts.count > 0 || o->port >= 0 ||

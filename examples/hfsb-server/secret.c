@@ -1,6 +1,6 @@
-/* secret.c - the token, and leaving no copy of it: a command may run as the
-   same user, or as root, and read this process's memory. So there is no stdio
-   here, and no buffer that is not overwritten. */
+/* secret.c - the token, and leaving no copy of it. A command may run as the
+   same user, or as root, and read this process's memory: so nothing here uses
+   stdio, and every buffer is overwritten. */
 #define _GNU_SOURCE 1 /* environ; before any include */
 #include "program.h"
 
@@ -26,7 +26,7 @@ static void wipe_here(void) {
 }
 
 void wipe_stack(void) {
-    /* volatile: it must stay a call, below the frame of the caller */
+    /* volatile: keeps it a call, below the frame of the caller */
     void (*volatile call)(void) = wipe_here;
     call();
 }
@@ -37,14 +37,14 @@ void hide_memory(void) {
 #endif
 }
 
-/* ---- where it comes from ---- */
+/* ---- sources ---- */
 
 bool take_environment_token(secret *out, bool *found) {
     static const char name[] = "SANDBOX_API_TOKEN=";
     const size_t      name_len = sizeof name - 1;
     char            **from = environ, **to = environ;
     bool              fits = true, seen = false;
-    /* there may be several of that name: the first is the one that counts */
+    /* there may be several of that name: the first one counts */
     for (; from && *from; from++) {
         char  *value = *from + name_len;
         size_t len;
@@ -66,7 +66,7 @@ bool take_environment_token(secret *out, bool *found) {
     return fits;
 }
 
-/* All there is to read, less a line end; false with errno. */
+/* Reads up to the end, without a last line feed; false with errno. */
 static bool read_token(int fd, secret *out) {
     char    more;
     ssize_t n = 1;
@@ -96,15 +96,14 @@ static int read_token_from(const options *o, secret *out) {
                            : (int)o->token_fd;
     int code = DONE;
     if (fd < 0 || !read_token(fd, out))
-        code = complain(FAILED, "the token cannot be read from %s: %s.",
+        code = complain(FAILED, "cannot read the token from %s: %s.",
                         o->token_file ? o->token_file : "--token-fd",
-                        errno == EFBIG ? "it is longer than a token can be"
-                                       : strerror(errno));
+                        errno == EFBIG ? "it is too long" : strerror(errno));
     if (fd >= 0) close(fd);
     return code;
 }
 
-/* Random hexadecimal digits; false when there is no source of them. */
+/* Random hexadecimal digits; false without /dev/urandom. */
 static bool make_token(secret *out) {
     static const char digits[] = "0123456789abcdef";
     unsigned char     raw[20];
@@ -122,24 +121,25 @@ static bool make_token(secret *out) {
     return ok;
 }
 
-/* ---- which one it is ---- */
+/* ---- the choice ---- */
 
-/* What may stand in a field of a head, without a blank. The message must not
-   show any of it. */
+/* A token must fit into a header field, without blanks. The message must not
+   contain any part of it. */
 static int check_token(const secret *token, const char *from) {
     size_t i;
     if (token->len == 0)
         return complain(USAGE,
                         "the token of %s is empty. Set one, or use --no-auth "
-                        "to serve without.",
+                        "to serve without a token.",
                         from);
     for (i = 0; i < token->len; i++) {
         unsigned char c = (unsigned char)token->bytes[i];
         if (c > ' ' && c < 127) continue;
-        return complain(USAGE,
-                        "the token of %s has a blank, a control character or "
-                        "a letter beyond ASCII at position %zu.",
-                        from, i + 1);
+        return complain(
+            USAGE,
+            "the token of %s contains a blank, a control character "
+            "or a non-ASCII byte at position %zu.",
+            from, i + 1);
     }
     return DONE;
 }
@@ -158,11 +158,10 @@ static int token_of(options *o, secret *out) {
                                "each other: unset one.");
     } else if (found && !fits) {
         return complain(USAGE,
-                        "SANDBOX_API_TOKEN is longer than a token can "
-                        "be, which is %d bytes.",
+                        "SANDBOX_API_TOKEN is too long: at most %d bytes.",
                         (int)SECRET_SIZE);
     } else if (!found) {
-        /* only for the person who sees it, and no one else on the network */
+        /* only for the person at the terminal, and not on the network */
         if (!o->no_auth && only_loopback(o) && isatty(1) && !o->quiet)
             o->has_token = make_token(out);
         return DONE;

@@ -1,4 +1,4 @@
-/* signals.c - how it is told to end, and how many descriptors it may have. */
+/* signals.c - stopping by signal, and the limit of descriptors. */
 #define _XOPEN_SOURCE 700 /* sigaction; before any include */
 #include "program.h"
 
@@ -8,10 +8,10 @@
 #include <unistd.h>
 
 static hfsb_server          *running; /* set before a handler is */
-static volatile sig_atomic_t came;    /* how many */
+static volatile sig_atomic_t came;    /* number of signals */
 
-/* A stop ends in time by itself. What could hold it up is a disk or a network
-   file system that does not answer; then the alarm ends the program. */
+/* A stop is limited in time, but a disk or network file system that hangs
+   could hold it up; then the alarm ends the program. */
 static void stop(int number) {
     int keep = errno;
     if (came >= 2) _exit(128 + number);
@@ -32,7 +32,7 @@ static void set(int number, void (*handler)(int)) {
     (void)sigaction(number, &action, NULL);
 }
 
-/* One that was ignored stays so: nohup means it. */
+/* An ignored signal stays ignored: nohup relies on it. */
 static void handle(int number, void (*handler)(int)) {
     struct sigaction old;
     if (sigaction(number, NULL, &old) == 0 && old.sa_handler != SIG_IGN)

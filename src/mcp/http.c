@@ -319,7 +319,6 @@ HFSBI_FN hfsb_status hfsbi_mcp_route(hfsb_mcp *mcp, const char *path,
     route.path = path;
     route.fn = hfsbi_mcp_on_post;
     route.user = mcp;
-    route.bearer = true;
     route.max_body = mcp->max_message;
     return hfsb_server_add(mcp->server, &route, err);
 }

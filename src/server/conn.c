@@ -1,60 +1,147 @@
-/* conn.c - a connection: bytes in, one request after the other. */
-#include "server_private.h"
+/* conn.c - a connection: bytes in, one request after the other.
 
-/*  no request, no bytes    idle           until idle_ms
-    no request, some bytes  a head comes   until head_ms after its first byte
-    request, no body yet    a body comes   body_ms without a byte, or slower
-                                           than min_rate after body_ms; head_ms
-                                           in all when it is discarded or has
-                                           no accepted token
-    request, body done      handler works  for ever
-                            reply goes out body_ms without a byte taken
-    lingering               refused, read and thrown away for a moment
+           byte        head complete       body complete
+     IDLE ------> HEAD ------------> BODY --------------> WORK
+      ^                         pause| ^resume              |
+      |                              v |                    | reply complete
+      |                            PAUSED                   |
+      |                              |   reply complete     v
+      |                              +------------------> REPLY
+      |  body complete, keep-alive                          | all of it sent
+      +-----------------------------------------------------+
+      |                   a short rest of the body is due   |
+      +--- REPLY <-------------------------------- DISCARD <+
+                          unread input, and this reply      |
+                          is the last one          LINGER <-+
+     any state --> BROKEN --> CLOSED
+
+   A reply may begin while the body is still arriving; the reading side is the
+   state drawn here, the sending side is request->reply.state.
+
+   Deadlines: IDLE idle_ms; HEAD head_ms in all; BODY body_ms without a byte,
+   and min_rate after body_ms, or head_ms in all for a body that is discarded
+   or whose sender has no accepted token; sending body_ms without progress;
+   PAUSED and WORK have none.
+
+   Callbacks of the loop and the reply functions change the state and touch the
+   connection. hfsbi_conns_settle() acts on it when no handler is running: so
+   no handler ever loses its connection, or meets the next request, in the
+   middle of a call.
 
    Bytes that follow a request stay in the kernel until it is answered: they
    may hold a token, and a command can read the memory of its own user's
-   processes. So a head, whose end is not known before, is peeked at, and only
-   what was used is taken out. */
+   processes. The end of a head is not known in advance, so a head is peeked
+   at, and only the bytes that were used are taken out. */
+#include "server_private.h"
+
+/* ---- states ---- */
+
+/* BROKEN and CLOSED are final: nothing leads back. */
+static void hfsbi_conn_enter(hfsbi_conn *conn, hfsbi_conn_state state) {
+    if (conn->state >= HFSBI_CONN_BROKEN && state < HFSBI_CONN_CLOSED) return;
+    conn->state = state;
+    conn->since = hfsbi_loop_now(conn->server->loop);
+}
+
+HFSBI_FN void hfsbi_conn_touch(hfsbi_conn *conn) {
+    hfsb_server *server = conn->server;
+    if (conn->touched_at || conn->state == HFSBI_CONN_CLOSED) return;
+    conn->touched_next = server->touched;
+    if (server->touched) server->touched->touched_at = &conn->touched_next;
+    conn->touched_at = &server->touched;
+    server->touched = conn;
+}
+
+static void hfsbi_conn_untouch(hfsbi_conn *conn) {
+    if (!conn->touched_at) return;
+    *conn->touched_at = conn->touched_next;
+    if (conn->touched_next) conn->touched_next->touched_at = conn->touched_at;
+    conn->touched_at = NULL;
+}
+
+HFSBI_FN void hfsbi_conn_break(hfsbi_conn *conn) {
+    hfsbi_conn_enter(conn, HFSBI_CONN_BROKEN);
+    hfsbi_conn_touch(conn);
+}
+
+HFSBI_FN void hfsbi_conn_pause(hfsbi_conn *conn) {
+    if (conn->state != HFSBI_CONN_BODY) return;
+    conn->state = HFSBI_CONN_PAUSED; /* `since` stays that of the body */
+    conn->request->body.paused_at = hfsbi_loop_now(conn->server->loop);
+}
+
+HFSBI_FN bool hfsbi_conn_resume(hfsbi_conn *conn) {
+    long long now = hfsbi_loop_now(conn->server->loop);
+    if (conn->state != HFSBI_CONN_PAUSED) return false;
+    conn->state = HFSBI_CONN_BODY;
+    /* the peer could not send during the pause */
+    conn->since += now - conn->request->body.paused_at;
+    conn->moved = now;
+    hfsbi_conn_touch(conn);
+    return true;
+}
+
+HFSBI_FN void hfsbi_conn_replied(hfsbi_conn *conn) {
+    if (conn->state == HFSBI_CONN_BODY || conn->state == HFSBI_CONN_PAUSED ||
+        conn->state == HFSBI_CONN_WORK)
+        hfsbi_conn_enter(conn, HFSBI_CONN_REPLY);
+}
+
+/* True while received bytes may be parsed. */
+static bool hfsbi_conn_parses(const hfsbi_conn *conn) {
+    return conn->state == HFSBI_CONN_IDLE || conn->state == HFSBI_CONN_HEAD ||
+           conn->state == HFSBI_CONN_BODY || conn->state == HFSBI_CONN_DISCARD;
+}
+
+/* True while the loop, not a thread, has bytes to send. */
+static bool hfsbi_conn_sends(const hfsbi_conn *conn) {
+    const hfsb_request *r = conn->request;
+    return r && !r->work.active &&
+           (hfsbi_reply_left(r) > 0 || r->reply.state == HFSBI_REPLY_FILE);
+}
+
+HFSBI_FN bool hfsbi_conn_is_unwanted(const hfsbi_conn *conn) {
+    return conn->state == HFSBI_CONN_DISCARD ||
+           (conn->server->access.has_token && !conn->request->trusted);
+}
 
 /* ---- the end ---- */
 
-static void hfsbi_conn_free(hfsbi_conn *conn) {
+HFSBI_FN void hfsbi_conn_free(hfsbi_conn *conn) {
     hfsb_server *server = conn->server;
     if (conn->request) hfsbi_request_free(conn->request);
     hfsbi_close(&conn->io.fd);
     if (conn->prev) conn->prev->next = conn->next;
     else server->conns = conn->next;
     if (conn->next) conn->next->prev = conn->prev;
-    hfsbi_wipe(conn->in, conn->in_len);
-    hfsbi_array_free(&server->alloc, conn->in, conn->in_cap, 1);
+    hfsbi_wipe(conn->in.ptr, conn->in.len);
+    hfsbi_array_free(&server->alloc, conn->in.ptr, conn->in.cap, 1);
     hfsbi_array_free(&server->alloc, conn, 1, sizeof *conn);
-    server->stats.open--;
-    hfsbi_server_accept(server, true);
 }
 
 HFSBI_FN void hfsbi_conn_close(hfsbi_conn *conn) {
-    conn->dead = true;
-    hfsbi_loop_io_forget(conn->server->loop, &conn->io);
-    hfsbi_loop_timer_clear(conn->server->loop, &conn->timer);
-    if (conn->request) hfsbi_request_tell_gone(conn->request);
-    if (conn->tasks == 0) hfsbi_conn_free(conn);
-    /* a task that sends must not wait for a peer that does not read */
-    else (void)shutdown(conn->io.fd, SHUT_RDWR);
+    hfsb_server *server = conn->server;
+    hfsbi_conn_enter(conn, HFSBI_CONN_CLOSED);
+    hfsbi_conn_untouch(conn);
+    hfsbi_loop_io_forget(server->loop, &conn->io);
+    hfsbi_loop_timer_clear(server->loop, &conn->timer);
+    server->stats.open--;
+    if (conn->request) hfsbi_request_call_gone(conn->request);
+    if (conn->request && conn->request->work.active) {
+        /* a thread that sends must not wait for a peer that does not read */
+        (void)shutdown(conn->io.fd, SHUT_RDWR);
+        if (!hfsbi_request_in_thread(conn->request))
+            conn->request->reply.state = HFSBI_REPLY_ENDED;
+    } else {
+        hfsbi_conn_free(conn);
+    }
+    hfsbi_server_accept(server, true);
 }
 
-HFSBI_FN bool hfsbi_conn_task_done(hfsbi_conn *conn) {
-    bool last = --conn->tasks == 0 && conn->dead;
-    if (last) hfsbi_conn_free(conn);
-    return last;
-}
+/* ---- what the kernel still has to send ---- */
 
-HFSBI_FN void hfsbi_conn_poke(hfsbi_conn *conn) {
-    if (conn->held || conn->poked || conn->dead) return;
-    conn->poked = true;
-    hfsbi_loop_timer(conn->server->loop, &conn->timer, 0);
-}
-
-/* Bytes that wait in the kernel for the peer; -1 when that cannot be told. */
+/* Bytes that wait in the kernel for the peer; -1 if the system cannot report
+   that. */
 static int hfsbi_conn_queue(const hfsbi_conn *conn) {
     int n = -1;
 #ifdef TIOCOUTQ
@@ -63,12 +150,12 @@ static int hfsbi_conn_queue(const hfsbi_conn *conn) {
     return n;
 }
 
-HFSBI_FN void hfsbi_conn_full(hfsbi_conn *conn) {
+HFSBI_FN void hfsbi_conn_note_full(hfsbi_conn *conn) {
     conn->queued = hfsbi_conn_queue(conn);
 }
 
-/* A peer that reads slowly takes bytes of the kernel's for a long time before
-   the kernel takes more of ours. */
+/* True if the peer took bytes since the last look. A slow reader empties the
+   kernel's buffer for a long time before the kernel takes more from us. */
 static bool hfsbi_conn_drains(hfsbi_conn *conn) {
     int  now = hfsbi_conn_queue(conn);
     bool fewer = now >= 0 && now < conn->queued;
@@ -77,114 +164,110 @@ static bool hfsbi_conn_drains(hfsbi_conn *conn) {
     return fewer;
 }
 
-/* ---- bytes that wait ---- */
+/* ---- received bytes ---- */
 
-/* Makes *view, which may be a part of conn->in, all that it holds. Memory that
-   is given up may have held a token. False without memory. */
-static bool hfsbi_conn_keep(hfsbi_conn *conn, hfsb_str view) {
-    const hfsb_alloc *alloc = &conn->server->alloc;
-    char             *grown = conn->in;
-    size_t            cap = conn->in_cap;
-    bool              inside = conn->in && view.ptr >= conn->in &&
-                  view.ptr <= conn->in + conn->in_cap;
-    if (view.len > cap || (view.len == 0 && cap)) {
-        cap = view.len;
-        grown = cap ? (char *)hfsbi_array(alloc, cap, 1) : NULL;
-        if (cap && !grown) return false;
-        if (cap) memcpy(grown, view.ptr, view.len);
-        hfsbi_wipe(conn->in, conn->in_len);
-        hfsbi_array_free(alloc, conn->in, conn->in_cap, 1);
-    } else if (view.len) {
-        memmove(conn->in, view.ptr, view.len);
-        if (inside && conn->in_len > view.len)
-            hfsbi_wipe(conn->in + view.len, conn->in_len - view.len);
-    }
-    conn->in = grown;
-    conn->in_cap = cap;
-    conn->in_len = view.len;
-    return true;
-}
-
-/* Puts more behind what waits. */
 static bool hfsbi_conn_append(hfsbi_conn *conn, hfsb_str more) {
     const hfsb_alloc *alloc = &conn->server->alloc;
-    size_t            cap = conn->in_cap;
-    char             *grown;
-    if (conn->in_len + more.len > cap) {
-        cap = conn->in_len + more.len;
-        if (cap < 2 * conn->in_cap) cap = 2 * conn->in_cap;
-        grown = (char *)hfsbi_array(alloc, cap, 1);
+    hfsbi_unread     *in = &conn->in;
+    size_t            need = in->len + more.len;
+    if (more.len == 0) return true;
+    if (need > in->cap) {
+        size_t cap = need < 2 * in->cap ? 2 * in->cap : need;
+        char  *grown = (char *)hfsbi_array(alloc, cap, 1);
         if (!grown) return false;
-        if (conn->in_len) memcpy(grown, conn->in, conn->in_len);
-        hfsbi_wipe(conn->in, conn->in_len);
-        hfsbi_array_free(alloc, conn->in, conn->in_cap, 1);
-        conn->in = grown;
-        conn->in_cap = cap;
+        if (in->len) memcpy(grown, in->ptr, in->len);
+        hfsbi_wipe(in->ptr, in->len);
+        hfsbi_array_free(alloc, in->ptr, in->cap, 1);
+        in->ptr = grown;
+        in->cap = cap;
     }
-    memcpy(conn->in + conn->in_len, more.ptr, more.len);
-    conn->in_len += more.len;
+    memcpy(in->ptr + in->len, more.ptr, more.len);
+    in->len = need;
     return true;
 }
 
-/* ---- what a refusal needs ---- */
-
-/* A reply to what is no request, or no whole one. */
-static void hfsbi_conn_refuse(hfsbi_conn *conn, int status,
-                              const char *sentence) {
-    hfsb_http_head none = HFSB_INIT;
-    hfsb_request  *r = conn->request;
-    conn->closing = true;
-    none.minor = 1;
-    if (!r)
-        conn->request = r =
-            hfsbi_request_new(conn, &none, hfsb_str_make("", 0));
-    else if (r->reply == HFSBI_REPLY_NONE) hfsbi_request_tell_gone(r);
-    if (r && r->reply == HFSBI_REPLY_NONE)
-        hfsb_reply_error(r, status, "%s", sentence);
-    else conn->broken = true;
+/* Keeps `rest`, a part of conn->in, and wipes the other bytes. */
+static void hfsbi_conn_keep(hfsbi_conn *conn, hfsb_str rest) {
+    hfsbi_unread *in = &conn->in;
+    if (rest.len == in->len) return;
+    if (rest.len) memmove(in->ptr, rest.ptr, rest.len);
+    hfsbi_wipe(in->ptr + rest.len, in->len - rest.len);
+    in->len = rest.len;
+    if (in->len) return;
+    hfsbi_array_free(&conn->server->alloc, in->ptr, in->cap, 1);
+    in->ptr = NULL;
+    in->cap = 0;
 }
 
 /* ---- events of the parser ---- */
 
-static void hfsbi_conn_head(hfsbi_conn *conn, hfsb_http_head *head,
-                            hfsb_str raw) {
-    hfsb_server *server = conn->server;
-    hfsbi_guard  token = hfsbi_guard_token(server, head);
-    conn->head_timed = false; /* the next one has its own time */
+/* Answers an invalid or incomplete request; the connection ends after that. */
+static void hfsbi_conn_refuse(hfsbi_conn *conn, int status,
+                              const char *sentence) {
+    hfsb_http_head none = HFSB_INIT;
+    hfsb_request  *r = conn->request;
+    conn->close_after = true;
+    none.minor = 1;
+    if (!r) {
+        conn->request = r =
+            hfsbi_request_new(conn, &none, hfsb_str_make("", 0));
+        hfsbi_conn_enter(conn, HFSBI_CONN_WORK);
+    } else if (r->reply.state == HFSBI_REPLY_NONE) {
+        hfsbi_request_call_gone(r);
+    }
+    if (r && r->reply.state == HFSBI_REPLY_NONE)
+        hfsb_reply_error(r, status, "%s", sentence);
+    else hfsbi_conn_break(conn);
+}
+
+static void hfsbi_conn_take_head(hfsbi_conn *conn, const hfsb_http_head *head,
+                                 hfsb_str raw) {
     conn->request = hfsbi_request_new(conn, head, raw);
     hfsbi_wipe((void *)(uintptr_t)raw.ptr, raw.len);
     if (!conn->request) {
-        conn->broken = true;
+        hfsbi_conn_break(conn);
         return;
     }
-    if (!head->keep_alive || server->phase) conn->closing = true;
-    hfsbi_request_check(conn->request, token);
+    if (!head->keep_alive || conn->server->stop.phase)
+        conn->close_after = true;
+    hfsbi_conn_enter(conn, HFSBI_CONN_BODY);
+    hfsbi_request_check(conn->request);
 }
 
-/* Takes one event out of data; false when there is none to be had. */
+static void hfsbi_conn_end_body(hfsbi_conn *conn) {
+    conn->request->body.complete = true;
+    if (conn->state == HFSBI_CONN_DISCARD) {
+        hfsbi_conn_enter(conn, HFSBI_CONN_REPLY);
+    } else {
+        hfsbi_conn_enter(conn, HFSBI_CONN_WORK);
+        hfsbi_request_handle(conn->request);
+    }
+}
+
+/* Takes one event out of *data; false if more bytes are needed. */
 static bool hfsbi_conn_event(hfsbi_conn *conn, hfsb_str *data) {
     hfsb_server    *server = conn->server;
     hfsb_http_head  head;
     hfsb_err        err;
     hfsb_str        piece = HFSB_INIT;
     size_t          used = 0;
-    hfsb_http_event event =
-        hfsb_http_next(&conn->parser, *data, server->fields,
-                       server->limits.max_fields, &head, &piece, &used, &err);
+    hfsb_http_event event = hfsb_http_next(
+        &conn->parser, *data, server->fields, server->limits.http.max_fields,
+        &head, &piece, &used, &err);
     switch (event) {
-    case HFSB_HTTP_MORE: /* trailers, which no one asked for */
+    case HFSB_HTTP_MORE: /* trailers, which are ignored */
         hfsbi_wipe((void *)(uintptr_t)data->ptr, used);
         break;
     case HFSB_HTTP_HEAD:
-        hfsbi_conn_head(conn, &head, hfsb_str_slice(*data, 0, used));
+        hfsbi_conn_take_head(conn, &head, hfsb_str_slice(*data, 0, used));
         break;
-    case HFSB_HTTP_BODY: hfsbi_request_piece(conn->request, piece); break;
+    case HFSB_HTTP_BODY: hfsbi_request_add_body(conn->request, piece); break;
     case HFSB_HTTP_END:
         hfsbi_wipe((void *)(uintptr_t)data->ptr, used);
-        hfsbi_request_complete(conn->request);
+        hfsbi_conn_end_body(conn);
         break;
     case HFSB_HTTP_BAD:
-        if (!conn->request) /* a head that may hold a token */
+        if (!conn->request) /* a head, which may hold a token */
             hfsbi_wipe((void *)(uintptr_t)data->ptr, data->len);
         hfsbi_conn_refuse(conn, hfsb_http_parser_status(&conn->parser),
                           err.msg);
@@ -196,29 +279,99 @@ static bool hfsbi_conn_event(hfsbi_conn *conn, hfsb_str *data) {
 
 /* ---- one request after the other ---- */
 
-/* True while bytes may be looked at: not behind a request that is still being
-   answered, nor when its handler wants a pause. */
-static bool hfsbi_conn_hungry(const hfsbi_conn *conn) {
-    const hfsb_request *r = conn->request;
-    if (conn->broken || conn->lingering) return false;
-    if (!r) return !conn->closing;
-    if (r->body_done) return false;
-    if (r->reply == HFSBI_REPLY_ENDED) return r->discard;
-    return !r->paused;
-}
-
-/* True when the reply, and all of it, is out. */
-static bool hfsbi_conn_answered(const hfsbi_conn *conn) {
-    const hfsb_request *r = conn->request;
-    return r && r->reply == HFSBI_REPLY_ENDED && hfsbi_reply_left(r) == 0 &&
-           conn->tasks == 0;
-}
-
 HFSBI_FN bool hfsbi_conn_may_discard(const hfsbi_conn *conn) {
     const hfsb_http_head *head = &conn->request->head;
-    if (conn->closing || head->body == HFSB_HTTP_CHUNKED) return false;
+    if (conn->close_after || head->body == HFSB_HTTP_CHUNKED) return false;
     return head->body == HFSB_HTTP_NO_BODY || head->length == 0 ||
            (!head->expect_continue && head->length <= HFSBI_DISCARD);
+}
+
+/* True if the kernel has bytes of the peer that were not peeked at. */
+static bool hfsbi_conn_has_unread(const hfsbi_conn *conn) {
+    char byte;
+    return conn->peeked == 0 && recv(conn->io.fd, &byte, 1, MSG_PEEK) > 0;
+}
+
+/* Out of REPLY, once everything is sent; unread: there are received bytes. */
+static void hfsbi_conn_finish(hfsbi_conn *conn, bool unread) {
+    bool whole = conn->request->body.complete;
+    if (conn->server->stop.phase) conn->close_after = true;
+    if (!whole && hfsbi_conn_may_discard(conn)) {
+        hfsbi_conn_enter(conn, HFSBI_CONN_DISCARD);
+        return;
+    }
+    hfsbi_request_free(conn->request);
+    conn->request = NULL;
+    if (whole && !conn->close_after) {
+        hfsbi_conn_enter(conn, HFSBI_CONN_IDLE);
+    } else if (conn->input == HFSBI_INPUT_ENDED ||
+               (whole && !unread && !hfsbi_conn_has_unread(conn))) {
+        hfsbi_conn_break(conn);
+    } else {
+        /* closing with unread bytes would make the kernel send a reset, which
+           may overtake the reply */
+        hfsbi_conn_enter(conn, HFSBI_CONN_LINGER);
+        conn->moved = conn->since;
+        (void)shutdown(conn->io.fd, SHUT_WR);
+    }
+}
+
+/* Parses data until it is used up or must wait; returns the bytes to keep. */
+static hfsb_str hfsbi_conn_feed(hfsbi_conn *conn, hfsb_str data) {
+    bool more = true;
+    while (more && conn->state < HFSBI_CONN_BROKEN) {
+        const hfsb_request *r = conn->request;
+        if (conn->state == HFSBI_CONN_REPLY && hfsbi_reply_left(r) == 0 &&
+            !r->work.active)
+            hfsbi_conn_finish(conn, data.len > 0);
+        else
+            more = hfsbi_conn_parses(conn) &&
+                   (data.len || !hfsb_http_parser_idle(&conn->parser)) &&
+                   hfsbi_conn_event(conn, &data);
+    }
+    if (conn->state >= HFSBI_CONN_LINGER) data.len = 0;
+    if (hfsbi_conn_parses(conn)) conn->peeked = 0; /* half a head: take it */
+    if (conn->peeked > data.len) conn->peeked = data.len;
+    data.len -= conn->peeked; /* these stay in the kernel */
+    return data;
+}
+
+/* Between requests: IDLE, or HEAD as soon as more than empty lines came. */
+static void hfsbi_conn_note_head(hfsbi_conn *conn) {
+    bool idle = conn->in.len == 0 || hfsb_http_parser_end(&conn->parser);
+    if (conn->state == HFSBI_CONN_IDLE && !idle)
+        hfsbi_conn_enter(conn, HFSBI_CONN_HEAD);
+    else if (conn->state == HFSBI_CONN_HEAD && idle)
+        hfsbi_conn_enter(conn, HFSBI_CONN_IDLE);
+}
+
+/* Continues with bytes that were received earlier. */
+static void hfsbi_conn_feed_unread(hfsbi_conn *conn) {
+    hfsb_str in = HFSB_LIT("");
+    if (conn->in.len) in = hfsb_str_make(conn->in.ptr, conn->in.len);
+    hfsbi_conn_keep(conn, hfsbi_conn_feed(conn, in));
+    hfsbi_conn_note_head(conn);
+}
+
+/* Takes bytes that were just received into the server's block. */
+static void hfsbi_conn_take(hfsbi_conn *conn, hfsb_str bytes) {
+    bool first = conn->in.len == 0; /* parsed in place, the rest is kept */
+    if (conn->state == HFSBI_CONN_LINGER) return;
+    if (first) bytes = hfsbi_conn_feed(conn, bytes);
+    if (!hfsbi_conn_append(conn, bytes)) hfsbi_conn_break(conn);
+    if (first) hfsbi_conn_note_head(conn);
+    else hfsbi_conn_feed_unread(conn);
+}
+
+/* ---- reading ---- */
+
+/* The peer has ended its side, and everything before that was read. */
+static void hfsbi_conn_take_end(hfsbi_conn *conn) {
+    conn->input = HFSBI_INPUT_ENDED;
+    if (conn->state == HFSBI_CONN_LINGER || conn->state == HFSBI_CONN_IDLE)
+        hfsbi_conn_break(conn);
+    else if (!conn->request || !conn->request->body.complete)
+        hfsbi_conn_refuse(conn, 400, "The request ended before it was whole.");
 }
 
 /* recv() into the server's block. */
@@ -229,178 +382,32 @@ static ssize_t hfsbi_conn_recv(hfsbi_conn *conn, size_t most, int flags) {
     return n;
 }
 
-/* True when the kernel has bytes of the peer that nobody has looked at. */
-static bool hfsbi_conn_has_unread(const hfsbi_conn *conn) {
-    char byte;
-    return conn->peeked == 0 && recv(conn->io.fd, &byte, 1, MSG_PEEK) > 0;
-}
-
-/* Everything was answered: ready for the next request, or the end. False when
-   the rest of the body must come first. */
-static bool hfsbi_conn_finish(hfsbi_conn *conn, bool unread) {
-    hfsb_request *r = conn->request;
-    bool          whole = r->body_done;
-    if (conn->server->phase) conn->closing = true;
-    if (!whole && hfsbi_conn_may_discard(conn)) {
-        if (r->discard) return false;
-        r->discard = true;
-        r->body_at = hfsbi_loop_now(conn->server->loop);
-        return true;
-    }
-    hfsbi_request_free(r);
-    conn->request = NULL;
-    if (whole && !conn->closing) return true;
-    if (conn->ended || (whole && !unread && !hfsbi_conn_has_unread(conn))) {
-        conn->broken = true;
-        return true;
-    }
-    /* closing with bytes unread would make the kernel send a reset, which
-       may overtake the reply */
-    conn->lingering = true;
-    conn->moved = hfsbi_loop_now(conn->server->loop);
-    conn->linger_until = conn->moved + conn->server->head_ms;
-    (void)shutdown(conn->io.fd, SHUT_WR);
-    return true;
-}
-
-/* Looks at bytes until they are used up or must wait. They are a part of the
-   connection's own memory, or the server's block. */
-static void hfsbi_conn_feed(hfsbi_conn *conn, hfsb_str data) {
-    bool more = true;
-    while (more && !conn->broken) {
-        if (hfsbi_conn_answered(conn) && hfsbi_conn_finish(conn, data.len > 0))
-            continue;
-        more = hfsbi_conn_hungry(conn) &&
-               (data.len || !hfsb_http_parser_idle(&conn->parser)) &&
-               hfsbi_conn_event(conn, &data);
-    }
-    if (conn->lingering) data.len = 0;
-    if (conn->broken || hfsbi_conn_hungry(conn)) conn->peeked = 0;
-    if (conn->peeked > data.len) conn->peeked = data.len;
-    data.len -= conn->peeked; /* these stay where they are */
-    if (!hfsbi_conn_keep(conn, data)) conn->broken = true;
-}
-
-/* ---- what to wait for, and until when ---- */
-
-/* Between requests; empty lines are nothing. */
-static bool hfsbi_conn_idle(const hfsbi_conn *conn) {
-    return !conn->request &&
-           (conn->in_len == 0 || hfsb_http_parser_end(&conn->parser));
-}
-
-/* Timers are set early and looked at late: that each request pushes the time
-   out a little costs nothing. */
-static void hfsbi_conn_arm(hfsbi_conn *conn, long long until) {
-    conn->until = until;
-    if (until >= 0 && (!conn->timer.set || until < conn->timer.at))
-        hfsbi_loop_timer(conn->server->loop, &conn->timer, until);
-}
-
-/* Until when more of the body must come. Each byte buys time at min_rate. */
-static long long hfsbi_conn_body_limit(const hfsbi_conn *conn) {
-    const hfsb_server  *server = conn->server;
-    const hfsb_request *r = conn->request;
-    unsigned long long  rate = server->min_rate;
-    long long           ms = server->body_ms;
-    long long           paid = (long long)(r->body_len / rate * 1000 +
-                                 r->body_len % rate * 1000 / rate);
-    if (hfsbi_request_is_unwanted(r)) ms = server->head_ms;
-    else if (paid > ms) ms = paid;
-    return hfsbi_sooner(conn->moved + server->body_ms, r->body_at + ms);
-}
-
-static long long hfsbi_conn_limit(const hfsbi_conn *conn) {
-    const hfsb_server  *server = conn->server;
-    const hfsb_request *r = conn->request;
-    long long           now = hfsbi_loop_now(server->loop);
-    if (conn->lingering) /* as long as bytes come, but not for ever */
-        return hfsbi_sooner(conn->moved + HFSBI_LINGER_MS, conn->linger_until);
-    if (hfsbi_conn_idle(conn)) return now + server->idle_ms;
-    if (!r) return now + server->head_ms;
-    if (hfsbi_conn_hungry(conn)) return hfsbi_conn_body_limit(conn);
-    if (conn->tasks) return -1; /* the reply is the thread's now */
-    if (hfsbi_reply_left(r) > 0 || r->reply == HFSBI_REPLY_FILE)
-        return conn->moved + server->body_ms;
-    return -1;
-}
-
-static bool hfsbi_conn_want(hfsbi_conn *conn) {
-    const hfsb_request *r = conn->request;
-    unsigned            want = 0;
-    if (conn->lingering || hfsbi_conn_hungry(conn)) want = HFSBI_IO_READ;
-    else if (!conn->eof) want = HFSBI_IO_EOF;
-    if (conn->ended) want = 0;
-    if (r && conn->tasks == 0 &&
-        (hfsbi_reply_left(r) > 0 || r->reply == HFSBI_REPLY_FILE))
-        want |= HFSBI_IO_WRITE;
-    if (conn->io.known && want == conn->io.want) return true;
-    return hfsbi_loop_io(conn->server->loop, &conn->io, want);
-}
-
-/* The last thing every function does that was at work on a connection. */
-static void hfsbi_conn_settle(hfsbi_conn *conn) {
-    bool head = !conn->request && !conn->lingering && !hfsbi_conn_idle(conn);
-    conn->held = false;
-    if (!conn->broken && conn->ended && !conn->request) conn->broken = true;
-    if (!conn->broken) {
-        /* the time for a head runs from its beginning on */
-        hfsbi_conn_arm(conn, head && conn->head_timed
-                                 ? conn->until
-                                 : hfsbi_conn_limit(conn));
-        conn->head_timed = head;
-        conn->broken = !hfsbi_conn_want(conn);
-    }
-    if (conn->broken) hfsbi_conn_close(conn);
-}
-
-/* ---- events ---- */
-
-/* The peer has ended its side and everything before that was read. */
-static void hfsbi_conn_ended(hfsbi_conn *conn) {
-    const hfsb_request *r = conn->request;
-    conn->eof = conn->ended = true;
-    if (conn->lingering || hfsbi_conn_idle(conn)) conn->broken = true;
-    else if (!r || !r->body_done)
-        hfsbi_conn_refuse(conn, 400, "The request ended before it was whole.");
-}
-
-static void hfsbi_conn_take(hfsbi_conn *conn, hfsb_str bytes) {
-    if (conn->lingering) return;
-    if (conn->in_len == 0) {
-        hfsbi_conn_feed(conn, bytes);
-    } else {
-        if (!hfsbi_conn_append(conn, bytes)) conn->broken = true;
-        hfsbi_conn_feed(conn, hfsb_str_make(conn->in, conn->in_len));
-    }
-}
-
-/* How many bytes may be read without touching the next request; 0 when that
-   is not known. */
+/* How many bytes may be read without touching the next request; 0 if that is
+   unknown. */
 static size_t hfsbi_conn_room(const hfsbi_conn *conn) {
     const hfsb_request *r = conn->request;
     unsigned long long  had, left;
-    if (conn->lingering) return HFSBI_BLOCK;
-    if (!r || r->body_done || r->head.body != HFSB_HTTP_LENGTH) return 0;
-    had = r->body_len + conn->in_len;
+    if (conn->state == HFSBI_CONN_LINGER) return HFSBI_BLOCK;
+    if (!r || r->body.complete || r->head.body != HFSB_HTTP_LENGTH) return 0;
+    had = r->body.received + conn->in.len;
     left = r->head.length > had ? r->head.length - had : 0;
     return left < HFSBI_BLOCK ? (size_t)left : (size_t)HFSBI_BLOCK;
 }
 
-/* Takes n bytes that were peeked at out of the kernel. Read twice they would
-   be two requests. */
+/* Takes n bytes that were peeked at out of the kernel: read again they would
+   be a second request. */
 static void hfsbi_conn_consume(hfsbi_conn *conn, size_t n) {
     while (n > 0) {
         ssize_t k = hfsbi_conn_recv(conn, n, 0);
         if (k <= 0) {
-            conn->broken = true;
+            hfsbi_conn_break(conn);
             return;
         }
         n -= (size_t)k;
     }
 }
 
-/* What recv() gave. */
+/* Reads once and parses; returns the result of recv(). */
 static ssize_t hfsbi_conn_read(hfsbi_conn *conn) {
     hfsb_server *server = conn->server;
     size_t       room = hfsbi_conn_room(conn);
@@ -412,95 +419,145 @@ static ssize_t hfsbi_conn_read(hfsbi_conn *conn) {
         hfsbi_conn_take(conn, hfsb_str_make(server->block, (size_t)n));
         if (!room) hfsbi_conn_consume(conn, (size_t)n - conn->peeked);
         conn->peeked = 0;
-        hfsbi_wipe(server->block, (size_t)n); /* heads, perhaps */
+        hfsbi_wipe(server->block, (size_t)n); /* it may have held a head */
     } else if (n == 0) {
-        hfsbi_conn_ended(conn);
+        hfsbi_conn_take_end(conn);
     } else if (errno != EAGAIN && errno != EWOULDBLOCK) {
-        conn->broken = true;
+        hfsbi_conn_break(conn);
     }
     return n;
 }
 
-/* The peer ended its side while its request is being answered. */
-static void hfsbi_conn_told_eof(hfsbi_conn *conn) {
+/* The peer shut down its sending side while its request is being answered. */
+static void hfsbi_conn_take_eof(hfsbi_conn *conn) {
     hfsb_request *r = conn->request;
-    conn->eof = true;
-    if (r && r->called && r->eof && r->reply != HFSBI_REPLY_ENDED) {
-        hfsb_route_fn fn = r->eof;
-        r->eof = NULL;
-        fn(r->eof_user, r);
+    conn->input = HFSBI_INPUT_SHUT;
+    if (r && r->eof.fn && r->reply.state != HFSBI_REPLY_ENDED) {
+        hfsb_route_fn fn = r->eof.fn;
+        r->eof.fn = NULL;
+        fn(r->eof.user, r);
     }
 }
 
-/* What a peer sent before it went counts as it would have had it come a moment
-   earlier: a command goes on. */
-static void hfsbi_conn_gone(hfsbi_conn *conn) {
-    while (hfsbi_conn_hungry(conn) && !conn->ended) {
-        ssize_t n = hfsbi_conn_read(conn);
-        if (n <= 0) break;
-    }
-    conn->broken = true;
-}
-
-/* What waits in its own memory, when it is time for that. */
-static void hfsbi_conn_go_on(hfsbi_conn *conn) {
-    hfsbi_conn_feed(conn,
-                    hfsb_str_make(conn->in ? conn->in : "", conn->in_len));
-    hfsbi_conn_settle(conn);
+/* The peer is gone. A request that it sent before is still handled, as if it
+   had arrived a moment earlier: its command runs. */
+static void hfsbi_conn_take_gone(hfsbi_conn *conn) {
+    while (hfsbi_conn_parses(conn) && conn->input != HFSBI_INPUT_ENDED &&
+           hfsbi_conn_read(conn) > 0)
+        continue;
+    hfsbi_conn_break(conn);
 }
 
 static void hfsbi_conn_io(hfsbi_io *io, unsigned events) {
     hfsbi_conn *conn =
         (hfsbi_conn *)(void *)((char *)io - offsetof(hfsbi_conn, io));
-    conn->held = true;
-    if (events & HFSBI_IO_GONE) hfsbi_conn_gone(conn);
+    if (events & HFSBI_IO_GONE) hfsbi_conn_take_gone(conn);
     else if ((events & HFSBI_IO_WRITE) && conn->request)
         hfsbi_reply_writable(conn->request);
     else if (events & HFSBI_IO_READ) (void)hfsbi_conn_read(conn);
-    else if (events & HFSBI_IO_EOF) hfsbi_conn_told_eof(conn);
-    hfsbi_conn_go_on(conn);
+    else if (events & HFSBI_IO_EOF) hfsbi_conn_take_eof(conn);
+    hfsbi_conn_touch(conn);
 }
 
-/* The time for a body is over; what came while the loop was busy elsewhere
-   still counts. */
-static void hfsbi_conn_body_late(hfsbi_conn *conn) {
-    long long now = hfsbi_loop_now(conn->server->loop);
+/* ---- deadlines ---- */
+
+/* When the next byte of the body, or all of it, is overdue. Each byte buys
+   time at min_rate. */
+static long long hfsbi_conn_body_deadline(const hfsbi_conn *conn) {
+    const hfsbi_limits *limits = &conn->server->limits;
+    unsigned long long  rate = limits->min_rate;
+    unsigned long long  got = conn->request->body.received;
+    long long           ms = limits->body_ms;
+    long long paid = (long long)(got / rate * 1000 + got % rate * 1000 / rate);
+    if (hfsbi_conn_is_unwanted(conn)) ms = limits->head_ms;
+    else if (paid > ms) ms = paid;
+    return hfsbi_sooner(conn->moved + limits->body_ms, conn->since + ms);
+}
+
+/* -1: never. */
+static long long hfsbi_conn_deadline(const hfsbi_conn *conn) {
+    const hfsbi_limits *limits = &conn->server->limits;
+    switch (conn->state) {
+    case HFSBI_CONN_IDLE: return conn->since + limits->idle_ms;
+    case HFSBI_CONN_HEAD: return conn->since + limits->head_ms;
+    case HFSBI_CONN_BODY:
+    case HFSBI_CONN_DISCARD: return hfsbi_conn_body_deadline(conn);
+    case HFSBI_CONN_LINGER: /* while bytes come, but not for ever */
+        return hfsbi_sooner(conn->moved + HFSBI_LINGER_MS,
+                            conn->since + limits->head_ms);
+    default: break;
+    }
+    return hfsbi_conn_sends(conn) ? conn->moved + limits->body_ms : -1;
+}
+
+/* Reads once more before the body counts as late: bytes that came while the
+   loop was busy elsewhere are in time. */
+static void hfsbi_conn_expire_body(hfsbi_conn *conn) {
     (void)hfsbi_conn_read(conn);
-    if (!conn->broken && conn->request && hfsbi_conn_hungry(conn) &&
-        hfsbi_conn_body_limit(conn) <= now)
+    if (conn->state == HFSBI_CONN_BODY &&
+        hfsbi_conn_body_deadline(conn) <= hfsbi_loop_now(conn->server->loop))
         hfsbi_conn_refuse(conn, 408, "The body did not arrive in time.");
 }
 
-/* Its time is over. */
-static void hfsbi_conn_late(hfsbi_conn *conn) {
+/* The deadline has passed. */
+static void hfsbi_conn_expire(hfsbi_conn *conn) {
     const hfsb_request *r = conn->request;
-    if (conn->lingering || hfsbi_conn_idle(conn)) conn->broken = true;
-    else if (r && r->reply != HFSBI_REPLY_NONE)
-        conn->broken = !hfsbi_conn_drains(conn);
-    else if (!r)
+    if (conn->state == HFSBI_CONN_HEAD) {
         hfsbi_conn_refuse(conn, 408,
                           "The head of the request did not arrive in time.");
-    else if (hfsbi_conn_hungry(conn)) hfsbi_conn_body_late(conn);
+    } else if (conn->state == HFSBI_CONN_BODY &&
+               r->reply.state == HFSBI_REPLY_NONE) {
+        hfsbi_conn_expire_body(conn);
+    } else if (!r || !hfsbi_conn_drains(conn)) {
+        hfsbi_conn_break(conn);
+    }
 }
 
 static void hfsbi_conn_timer(hfsbi_timer *timer) {
     hfsbi_conn *conn =
         (hfsbi_conn *)(void *)((char *)timer - offsetof(hfsbi_conn, timer));
-    bool late =
-        conn->until >= 0 && conn->until <= hfsbi_loop_now(conn->server->loop);
-    if (!conn->poked && !late) {
-        hfsbi_conn_arm(conn, conn->until);
-        return;
-    }
-    conn->held = true;
-    conn->poked = false;
-    if (late) hfsbi_conn_late(conn);
-    hfsbi_conn_go_on(conn);
+    long long at = hfsbi_conn_deadline(conn);
+    if (at >= 0 && at <= hfsbi_loop_now(conn->server->loop))
+        hfsbi_conn_expire(conn);
+    hfsbi_conn_touch(conn); /* sets the timer again */
+}
+
+/* ---- settling ---- */
+
+/* Tells the loop what to wait for; false without memory. */
+static bool hfsbi_conn_wait(hfsbi_conn *conn) {
+    long long at = hfsbi_conn_deadline(conn);
+    unsigned  want = 0;
+    if (conn->input == HFSBI_INPUT_ENDED) want = 0;
+    else if (hfsbi_conn_parses(conn) || conn->state == HFSBI_CONN_LINGER)
+        want = HFSBI_IO_READ;
+    else if (conn->input == HFSBI_INPUT_OPEN) want = HFSBI_IO_EOF;
+    if (hfsbi_conn_sends(conn)) want |= HFSBI_IO_WRITE;
+    /* A timer that is set too early only looks at the deadline again: cheaper
+       than moving it with each request. */
+    if (at >= 0 && (!conn->timer.set || at < conn->timer.at))
+        hfsbi_loop_timer(conn->server->loop, &conn->timer, at);
+    if (conn->io.known && want == conn->io.want) return true;
+    return hfsbi_loop_io(conn->server->loop, &conn->io, want);
+}
+
+static void hfsbi_conn_settle(hfsbi_conn *conn) {
+    hfsbi_conn_feed_unread(conn);
+    hfsbi_conn_untouch(conn); /* handlers that feed called have returned */
+    if (conn->state >= HFSBI_CONN_BROKEN ||
+        (conn->input == HFSBI_INPUT_ENDED && !conn->request) ||
+        !hfsbi_conn_wait(conn))
+        hfsbi_conn_close(conn);
+}
+
+HFSBI_FN void hfsbi_conns_settle(hfsb_server *server) {
+    while (server->touched) hfsbi_conn_settle(server->touched);
 }
 
 /* ---- the beginning ---- */
 
-static void hfsbi_conn_peer(hfsbi_conn *conn, const struct sockaddr *peer) {
+static void hfsbi_conn_set_peer(hfsbi_conn            *conn,
+                                const struct sockaddr *peer) {
     if (peer->sa_family == AF_INET) {
         conn->family = 4;
         memcpy(conn->address,
@@ -527,18 +584,17 @@ HFSBI_FN void hfsbi_conn_add(hfsbi_listener *listener, int fd,
     conn->io.fd = fd;
     conn->io.fn = hfsbi_conn_io;
     conn->timer.fn = hfsbi_conn_timer;
-    conn->until = -1;
-    conn->moved = hfsbi_loop_now(server->loop);
     conn->server = server;
     conn->listener = listener;
-    hfsb_http_parser_init(&conn->parser, &server->limits);
-    hfsbi_conn_peer(conn, peer);
+    conn->since = conn->moved = hfsbi_loop_now(server->loop);
+    hfsb_http_parser_init(&conn->parser, &server->limits.http);
+    hfsbi_conn_set_peer(conn, peer);
     conn->next = server->conns;
     if (conn->next) conn->next->prev = conn;
     server->conns = conn;
     server->stats.open++;
     server->stats.accepted++;
-    hfsbi_conn_settle(conn);
+    hfsbi_conn_touch(conn);
 }
 
 HFSBI_FN void hfsbi_conn_log(const hfsbi_conn  *conn,

@@ -1,11 +1,22 @@
-/* request.c - a request: from its head to its handler. */
+/* request.c - a request: from its head to its handler.
+
+     head --> copied into one block with the request
+          --> checks: Host, Origin, route, token, size, Expect
+          --> `begin` of the route, "100 Continue"
+     body --> kept in memory, or passed to `body` of the route
+     end  --> the handler: in the loop, or in a pool thread
+
+   hfsbi_request_check() is the only place that decides who may do what. A
+   check that fails replies; then no handler is called. The token's value is
+   wiped from the head before anything else happens: only a digest of the token
+   is kept, so neither can be read from the server's memory later.
+
+   A request lives until its reply is sent or its connection closes, and as
+   long as work runs for it in a pool thread. */
 #include "server_private.h"
+#include "../core/core_private.h"
 
-/* ==== server guard ==== */
-
-/* who may ask: token, Host, Origin. */
-
-/* ---- names ---- */
+/* ---- Host and Origin ---- */
 
 /* The host of "host", "host:port", "[::1]" or "[::1]:port"; "" of anything
    else, such as "localhost:1@evil". */
@@ -46,18 +57,15 @@ static bool hfsbi_host_is_loopback(hfsb_str name) {
 }
 
 static bool hfsbi_host_is_listed(const hfsb_server *server, hfsb_str name) {
-    size_t at = 0;
-    while (at < server->hosts.len) {
-        hfsb_str one = hfsb_cstr(server->hosts.ptr + at);
-        if (hfsb_http_same(name, one)) return true;
-        at += one.len + 1;
-    }
+    hfsb_str rest = hfsb_buf_str(&server->access.hosts), one;
+    while (hfsbi_list_next(&rest, '\0', &one))
+        if (one.len && hfsb_http_same(name, one)) return true;
     return false;
 }
 
-/* One of the names that lead here and nowhere else. */
-static bool hfsbi_guard_name(const hfsb_server    *server,
-                             const hfsbi_listener *at, hfsb_str name) {
+/* True if the name can only mean this server. */
+static bool hfsbi_host_is_ours(const hfsb_server    *server,
+                               const hfsbi_listener *at, hfsb_str name) {
     name = hfsbi_host_name(name);
     return name.len > 0 && (hfsbi_host_is_loopback(name) ||
                             hfsb_http_same(name, hfsb_cstr(at->address)) ||
@@ -65,36 +73,48 @@ static bool hfsbi_guard_name(const hfsb_server    *server,
                             hfsbi_host_is_listed(server, name));
 }
 
-/* The token is the guard where there is one and no name was given. */
-static bool hfsbi_guard_any(const hfsb_server    *server,
-                            const hfsbi_listener *at) {
-    return server->any_host ||
-           (server->has_token && !at->loopback && !server->some_hosts);
+/* True if names are not checked: "*" is allowed, or the token is the guard
+   because the address is public and no name was given. */
+static bool hfsbi_host_may_be_any(const hfsb_server    *server,
+                                  const hfsbi_listener *at) {
+    return hfsbi_host_is_listed(server, HFSB_LIT("*")) ||
+           (server->access.has_token && !at->loopback &&
+            server->access.hosts.len == 0);
 }
 
-/* True when name (a Host or the host of an Origin, with or without a port) may
-   be used at this listener. */
-static bool hfsbi_guard_host(const hfsb_server    *server,
-                             const hfsbi_listener *at, hfsb_str name) {
-    /* a Unix socket has no name that could be another's */
-    return at->local || hfsbi_guard_any(server, at) ||
-           hfsbi_guard_name(server, at, name);
+/* True if the request names this server: DNS rebinding sends another name. */
+static bool hfsbi_request_host_ok(const hfsb_request *r) {
+    const hfsbi_listener *at = r->conn->listener;
+    /* nobody else's name can lead to a Unix socket */
+    return at->local || hfsbi_host_may_be_any(r->conn->server, at) ||
+           hfsbi_host_is_ours(r->conn->server, at, r->head.host);
 }
 
-static bool hfsbi_guard_origin(const hfsb_server    *server,
-                               const hfsbi_listener *at, hfsb_str origin) {
-    size_t slash;
+/* True if there is no Origin (not a browser), or one of our own names. */
+static bool hfsbi_request_origin_ok(const hfsb_request *r) {
+    const hfsbi_listener *at = r->conn->listener;
+    hfsb_str              origin = hfsb_http_field_find(&r->head, "origin");
+    size_t                slash;
     if (!origin.ptr) return true;
     slash = hfsb_str_find(origin, HFSB_LIT("://"));
-    if (slash == HFSB_NPOS) return false; /* "null" and other things */
-    return hfsbi_guard_any(server, at) ||
-           hfsbi_guard_name(server, at,
-                            hfsb_str_slice(origin, slash + 3, origin.len));
+    if (hfsb_http_field_count(&r->head, "origin") > 1 || slash == HFSB_NPOS)
+        return false; /* "null", for example */
+    return hfsbi_host_may_be_any(r->conn->server, at) ||
+           hfsbi_host_is_ours(r->conn->server, at,
+                              hfsb_str_slice(origin, slash + 3, origin.len));
 }
 
 /* ---- the token ---- */
 
-/* Takes as long for every digest. */
+typedef enum hfsbi_token {
+    HFSBI_TOKEN_ABSENT, /* no field of that name */
+    HFSBI_TOKEN_MISSING,
+    HFSBI_TOKEN_WRONG,
+    HFSBI_TOKEN_OK,
+    HFSBI_TOKEN_NONE /* the server has no token to compare with */
+} hfsbi_token;
+
+/* Compares digests in constant time. */
 static bool hfsbi_digest_same(const unsigned char *a, const unsigned char *b) {
     unsigned diff = 0;
     size_t   i;
@@ -102,71 +122,72 @@ static bool hfsbi_digest_same(const unsigned char *a, const unsigned char *b) {
     return diff == 0;
 }
 
-static hfsbi_guard hfsbi_guard_value(const hfsb_server *server,
+/* Checks "Bearer {token}". */
+static hfsbi_token hfsbi_token_check(const hfsb_server *server,
                                      hfsb_str           value) {
     unsigned char digest[HFSB_SHA256_SIZE];
     hfsb_sha256   sha;
     size_t        space = hfsb_str_find_byte(value, ' ');
     bool          same;
-    if (space == HFSB_NPOS ||
+    if (!server->access.has_token || space == HFSB_NPOS ||
         !hfsb_http_same(hfsb_str_slice(value, 0, space), HFSB_LIT("bearer")))
-        return HFSBI_GUARD_MISSING;
+        return HFSBI_TOKEN_MISSING;
     value = hfsbi_trim(hfsb_str_slice(value, space, value.len));
-    if (value.len == 0) return HFSBI_GUARD_MISSING;
+    if (value.len == 0) return HFSBI_TOKEN_MISSING;
     hfsb_sha256_init(&sha);
     hfsb_sha256_write(&sha, value);
     hfsb_sha256_finish(&sha, digest);
-    same = hfsbi_digest_same(digest, server->token);
+    same = hfsbi_digest_same(digest, server->access.token);
     hfsbi_wipe(&sha, sizeof sha);
-    return same ? HFSBI_GUARD_OK : HFSBI_GUARD_WRONG;
+    return same ? HFSBI_TOKEN_OK : HFSBI_TOKEN_WRONG;
 }
 
-/* What the fields of one name say; all are wiped. */
-static hfsbi_guard hfsbi_guard_fields(const hfsb_server *server,
-                                      hfsb_http_head *head, const char *name) {
-    hfsbi_guard found = HFSBI_GUARD_MISSING;
+/* Checks the fields of one name and wipes their values; keep_others: only
+   values that hold the server's token. */
+static hfsbi_token hfsbi_token_find(const hfsb_server *server,
+                                    hfsb_http_head *head, const char *name,
+                                    bool keep_others) {
+    hfsbi_token found = HFSBI_TOKEN_ABSENT;
     size_t      i, n = 0;
     for (i = 0; i < head->field_count; i++) {
         hfsb_http_field *f = &head->fields[i];
         if (!hfsb_http_same(f->name, hfsb_cstr(name))) continue;
-        if (server->has_token) found = hfsbi_guard_value(server, f->value);
+        found = hfsbi_token_check(server, f->value);
+        n++;
+        if (keep_others && found != HFSBI_TOKEN_OK) continue;
         hfsbi_wipe((void *)(uintptr_t)f->value.ptr, f->value.len);
         f->value.len = 0;
-        n++;
     }
-    return n > 1 ? HFSBI_GUARD_WRONG : found; /* two could be read two ways */
+    return n > 1 ? HFSBI_TOKEN_WRONG : found; /* ambiguous */
 }
 
-HFSBI_FN hfsbi_guard hfsbi_guard_token(const hfsb_server *server,
-                                       hfsb_http_head    *head) {
-    hfsbi_guard found =
-        hfsbi_guard_fields(server, head, "x-sandbox-authorization");
-    if (server->no_auth) return HFSBI_GUARD_OK;
-    return server->has_token ? found : HFSBI_GUARD_NONE;
-}
-
-/* For a route that takes it in Authorization, too: the same there, unless it
-   was found. */
-static hfsbi_guard hfsbi_guard_bearer(const hfsb_server *server,
-                                      hfsb_http_head    *head,
-                                      hfsbi_guard        token) {
-    hfsbi_guard other = hfsbi_guard_fields(server, head, "authorization");
-    /* behind the edge of a private Space Authorization is the Hub's own */
-    if (hfsb_http_field_count(head, "x-sandbox-authorization")) return token;
-    return token == HFSBI_GUARD_MISSING ? other : token;
+/* Looks for the token in both fields that may carry it, and wipes it there.
+   X-Sandbox-Authorization decides alone where it is present: in front of a
+   private Space, Authorization carries the Hub's token. Where no token is
+   needed the route may use Authorization for itself. */
+static hfsbi_token hfsbi_request_token(hfsb_request *r) {
+    const hfsb_server *server = r->conn->server;
+    bool keep = server->access.no_auth || (r->route && r->route->set.no_token);
+    hfsbi_token own =
+        hfsbi_token_find(server, &r->head, "x-sandbox-authorization", false);
+    hfsbi_token other =
+        hfsbi_token_find(server, &r->head, "authorization", keep);
+    if (server->access.no_auth) return HFSBI_TOKEN_OK;
+    if (!server->access.has_token) return HFSBI_TOKEN_NONE;
+    return own == HFSBI_TOKEN_ABSENT ? other : own;
 }
 
 /* ---- making and freeing ---- */
 
-/* The same bytes in the copy; what is not of these bytes (a path "/" that
-   stands for none) stays. */
+/* Moves a view into `from` to the copy at `to`; another view (the constant "/"
+   for an empty path) stays. */
 static void hfsbi_rebase(hfsb_str *view, hfsb_str from, const char *to) {
     if (view->ptr && (uintptr_t)view->ptr >= (uintptr_t)from.ptr &&
         (uintptr_t)view->ptr <= (uintptr_t)(from.ptr + from.len))
         view->ptr = to + (view->ptr - from.ptr);
 }
 
-/*  struct | fields | the bytes of the head */
+/* One block:  struct | fields | bytes of the head */
 HFSBI_FN hfsb_request *
 hfsbi_request_new(hfsbi_conn *conn, const hfsb_http_head *head, hfsb_str raw) {
     const hfsb_alloc *alloc = &conn->server->alloc;
@@ -192,65 +213,55 @@ hfsbi_request_new(hfsbi_conn *conn, const hfsb_http_head *head, hfsb_str raw) {
     }
     r->conn = conn;
     r->size = size;
-    r->file = -1;
-    r->began = r->body_at = hfsbi_loop_now(conn->server->loop);
-    r->body_done = raw.len == 0; /* no message of its own: a refusal */
-    r->parts_text.alloc = r->body.alloc = r->fields.alloc = *alloc;
-    r->why.alloc = *alloc;
-    r->out.alloc = r->out_body.alloc = *alloc;
+    r->file.fd = -1;
+    r->began = hfsbi_loop_now(conn->server->loop);
+    r->body.complete = raw.len == 0; /* not from a message: a refusal */
+    r->parts_text.alloc = r->body.bytes.alloc = r->why.alloc = *alloc;
+    r->reply.fields.alloc = r->reply.out.alloc = *alloc;
+    r->reply.out_body.alloc = *alloc;
     return r;
 }
 
-static void hfsbi_request_count(hfsb_request *r) {
+static void hfsbi_request_log(hfsb_request *r) {
     hfsbi_server_stats *stats = &r->conn->server->stats;
     hfsb_server_event   event = HFSB_INIT;
-    stats->bodies -= r->counted;
-    stats->bytes_in += r->body_len;
-    stats->bytes_out += r->sent;
-    if (r->status) {
+    stats->bodies -= r->body.counted;
+    stats->bytes_in += r->body.received;
+    stats->bytes_out += r->reply.sent;
+    if (r->reply.status) {
         stats->requests++;
-        stats->by_class[r->status / 100 % 6]++;
-    } else if (hfsb_buf_append(&r->why, HFSB_LIT("The client went away before "
-                                                 "the reply.")) != HFSB_OK) {
-        hfsb_buf_truncate(&r->why, 0); /* the status tells, too */
+        stats->by_class[r->reply.status / 100 % 6]++;
     }
     event.what = "request";
     event.method = r->head.method;
     event.path = r->head.path.len ? r->head.path : r->head.target;
-    event.status = r->status;
+    event.status = r->reply.status;
     event.duration_ms = hfsbi_loop_now(r->conn->server->loop) - r->began;
-    event.bytes_in = r->body_len;
-    event.bytes_out = r->sent;
-    event.detail = hfsb_buf_str(&r->why);
+    event.bytes_in = r->body.received;
+    event.bytes_out = r->reply.sent;
+    event.detail = r->reply.status
+                       ? hfsb_buf_str(&r->why)
+                       : HFSB_LIT("The client went away before the reply.");
     hfsbi_conn_log(r->conn, &event);
 }
 
 HFSBI_FN void hfsbi_request_free(hfsb_request *r) {
     const hfsb_alloc *alloc = &r->conn->server->alloc;
-    hfsbi_request_count(r);
-    hfsbi_close(&r->file);
+    hfsbi_request_log(r);
+    hfsbi_close(&r->file.fd);
     hfsb_buf_free(&r->parts_text);
-    hfsb_buf_free(&r->body);
-    hfsb_buf_free(&r->fields);
+    hfsb_buf_free(&r->body.bytes);
     hfsb_buf_free(&r->why);
-    hfsb_buf_free(&r->out);
-    hfsb_buf_free(&r->out_body);
+    hfsb_buf_free(&r->reply.fields);
+    hfsb_buf_free(&r->reply.out);
+    hfsb_buf_free(&r->reply.out_body);
     hfsbi_wipe(r + 1, r->size - sizeof *r);
     hfsbi_array_free(alloc, r, r->size, 1);
 }
 
-HFSBI_FN void hfsbi_request_tell_gone(hfsb_request *r) {
-    hfsb_route_fn gone = r->gone;
-    r->gone = NULL;
-    if (gone && r->called && !r->in_thread &&
-        (r->reply == HFSBI_REPLY_NONE || r->reply == HFSBI_REPLY_PIECES))
-        gone(r->gone_user, r);
-    r->called = false;
-}
-
 /* ---- routes ---- */
 
-/* The first part of a path, behind its slash; *rest is what follows. */
+/* The first part of a path, without its slash; *rest is what follows. */
 static hfsb_str hfsbi_path_part(hfsb_str path, hfsb_str *rest) {
     size_t end;
     path = hfsb_str_slice(path, 1, path.len);
@@ -260,7 +271,7 @@ static hfsb_str hfsbi_path_part(hfsb_str path, hfsb_str *rest) {
     return hfsb_str_slice(path, 0, end);
 }
 
-/* Whether a path is one of the route's; parts are what "*" stands for. */
+/* True if the path fits the route's; parts are the matches of its "*". */
 static bool hfsbi_path_fits(hfsb_str route, hfsb_str path, hfsb_str *parts) {
     size_t n = 0;
     if (hfsb_str_find_byte(route, '*') == HFSB_NPOS)
@@ -280,34 +291,74 @@ static bool hfsbi_method_fits(hfsb_str route, hfsb_str method) {
             hfsb_str_equal(method, HFSB_LIT("HEAD")));
 }
 
-/* Finds the route; else replies with 404, or 405 and what is allowed. */
-static bool hfsbi_request_route(hfsb_request *r) {
+/* Finds the route. If none fits, *allow lists the methods of the path ("" if
+   there is no such path). */
+static void hfsbi_request_find_route(hfsb_request *r, char allow[128]) {
     const hfsbi_route *route;
-    char               allow[128] = "";
     size_t             n = 0;
+    allow[0] = '\0';
     for (route = r->conn->server->routes; route; route = route->next) {
         hfsb_str parts[HFSBI_PARTS] = {{NULL, 0}};
         if (!hfsbi_path_fits(route->path, r->head.path, parts)) continue;
         if (hfsbi_method_fits(route->method, r->head.method)) {
             memcpy(r->parts, parts, sizeof parts);
             r->route = route;
-            return true;
+            return;
         }
-        if (n + route->method.len + 8 < sizeof allow)
+        if (n + route->method.len + 8 < 128)
             n += (size_t)snprintf(
-                allow + n, sizeof allow - n, "%s%s%s", n ? ", " : "",
-                route->set.method,
+                allow + n, 128 - n, "%s%s%s", n ? ", " : "", route->set.method,
                 hfsb_str_equal(route->method, HFSB_LIT("GET")) ? ", HEAD"
                                                                : "");
     }
-    if (n) (void)hfsb_reply_field(r, "Allow", hfsb_cstr(allow));
-    hfsb_reply_error(r, n ? 405 : 404, "%s",
-                     n ? "Method Not Allowed" : "Not Found");
+}
+
+/* ---- checks before the body ---- */
+
+/* Each of these returns false after it has replied. */
+
+static bool hfsbi_check_host(hfsb_request *r) {
+    if (!hfsbi_request_host_ok(r))
+        hfsb_reply_error(r, 421,
+                         "This server does not answer for that Host: allow it "
+                         "with --allow-host (allow_hosts).");
+    else if (!hfsbi_request_origin_ok(r))
+        hfsb_reply_error(r, 403, "Requests from that Origin are not allowed.");
+    else return true;
     return false;
 }
 
-/* The parts of its path, decoded; false when it has replied. */
-static bool hfsbi_request_decode(hfsb_request *r) {
+static bool hfsbi_check_route(hfsb_request *r, const char *allow) {
+    if (r->route) return true;
+    if (*allow) (void)hfsb_reply_field(r, "Allow", hfsb_cstr(allow));
+    hfsb_reply_error(r, *allow ? 405 : 404, "%s",
+                     *allow ? "Method Not Allowed" : "Not Found");
+    return false;
+}
+
+static bool hfsbi_check_token(hfsb_request *r, hfsbi_token token) {
+#define HFSBI_USE_TOKEN                                                  \
+    " bearer token: send \"X-Sandbox-Authorization: Bearer TOKEN\" (or " \
+    "Authorization) with the token that the server was started with."
+    r->trusted = token == HFSBI_TOKEN_OK;
+    if (r->route->set.no_token || r->trusted) return true;
+    if (token == HFSBI_TOKEN_NONE) {
+        hfsb_reply_error(r, 503, "Sandbox API token not configured");
+        return false;
+    }
+    (void)hfsb_reply_field(r, "WWW-Authenticate", HFSB_LIT("Bearer"));
+    if (token == HFSBI_TOKEN_WRONG)
+        hfsbi_reply_detail(r, 401, HFSB_LIT("\"Invalid bearer token\""),
+                           HFSB_LIT("Invalid" HFSBI_USE_TOKEN));
+    else
+        hfsbi_reply_detail(r, 401, HFSB_LIT("\"Missing bearer token\""),
+                           HFSB_LIT("Missing" HFSBI_USE_TOKEN));
+    return false;
+#undef HFSBI_USE_TOKEN
+}
+
+/* Decodes the parts of the path. */
+static bool hfsbi_check_parts(hfsb_request *r) {
     size_t   i, at[HFSBI_PARTS + 1] = {0};
     hfsb_err err;
     for (i = 0; i < HFSBI_PARTS; i++) {
@@ -324,43 +375,9 @@ static bool hfsbi_request_decode(hfsb_request *r) {
     return true;
 }
 
-/* ---- checks before the body ---- */
-
-static bool hfsbi_request_guard(hfsb_request *r) {
-    const hfsbi_conn *conn = r->conn;
-    if (!hfsbi_guard_host(conn->server, conn->listener, r->head.host)) {
-        hfsb_reply_error(r, 421,
-                         "This server does not answer for that Host: allow it "
-                         "with --allow-host (allow_hosts).");
-        return false;
-    }
-    if (hfsb_http_field_count(&r->head, "origin") < 2 &&
-        hfsbi_guard_origin(conn->server, conn->listener,
-                           hfsb_http_field_find(&r->head, "origin")))
-        return true;
-    hfsb_reply_error(r, 403, "Requests from that Origin are not allowed.");
-    return false;
-}
-
-static bool hfsbi_request_token(hfsb_request *r, hfsbi_guard token) {
-    if (r->route->set.bearer)
-        token = hfsbi_guard_bearer(r->conn->server, &r->head, token);
-    r->trusted = token == HFSBI_GUARD_OK;
-    if (r->route->set.no_token || r->trusted) return true;
-    if (token == HFSBI_GUARD_NONE) {
-        hfsb_reply_error(r, 503, "Sandbox API token not configured");
-        return false;
-    }
-    (void)hfsb_reply_field(r, "WWW-Authenticate", HFSB_LIT("Bearer"));
-    hfsb_reply_error(r, 401, "%s",
-                     token == HFSBI_GUARD_MISSING ? "Missing bearer token"
-                                                  : "Invalid bearer token");
-    return false;
-}
-
 static size_t hfsbi_request_max_body(const hfsb_request *r) {
     const hfsb_route *route = &r->route->set;
-    size_t            max = r->conn->server->max_body;
+    size_t            max = r->conn->server->limits.max_body;
     if (route->max_body) return route->max_body;
     return route->no_token && max > HFSBI_STRANGER ? (size_t)HFSBI_STRANGER
                                                    : max;
@@ -375,7 +392,7 @@ static void hfsbi_request_too_large(hfsb_request *r) {
                      hfsbi_request_max_body(r));
 }
 
-static bool hfsbi_request_body_fits(hfsb_request *r) {
+static bool hfsbi_check_size(hfsb_request *r) {
     if (hfsbi_request_in_pieces(r) || r->head.body != HFSB_HTTP_LENGTH ||
         r->head.length <= hfsbi_request_max_body(r))
         return true;
@@ -383,107 +400,147 @@ static bool hfsbi_request_body_fits(hfsb_request *r) {
     return false;
 }
 
-static bool hfsbi_request_expects(hfsb_request *r) {
+static bool hfsbi_check_expect(hfsb_request *r) {
     hfsb_str expect = hfsb_http_field_find(&r->head, "expect");
     if (!expect.ptr || r->head.minor == 0 ||
         hfsb_http_same(expect, HFSB_LIT("100-continue")))
         return true;
-    hfsb_reply_error(r, 417, "Only \"Expect: 100-continue\" is known.");
+    hfsb_reply_error(r, 417, "Only \"Expect: 100-continue\" is supported.");
     return false;
 }
 
-/* A peer that waits for it is told to send its body. */
+static bool hfsbi_check_stopping(hfsb_request *r) {
+    if (!r->conn->server->stop.phase) return true;
+    hfsb_reply_error(r, 503, "The server is stopping.");
+    return false;
+}
+
+/* Sends "100 Continue" to a peer that waits for it. */
 static void hfsbi_request_continue(hfsb_request *r) {
     bool body = r->head.body == HFSB_HTTP_CHUNKED ||
                 (r->head.body == HFSB_HTTP_LENGTH && r->head.length);
     if (!r->head.expect_continue || !body) return;
-    if (hfsb_buf_append(&r->out, HFSB_LIT("HTTP/1.1 100 Continue\r\n\r\n")) !=
-        HFSB_OK)
-        r->conn->broken = true;
+    if (hfsb_buf_append(&r->reply.out,
+                        HFSB_LIT("HTTP/1.1 100 Continue\r\n\r\n")) != HFSB_OK)
+        hfsbi_conn_break(r->conn);
     else hfsbi_reply_flush(r);
     r->head.expect_continue = false; /* the body will come */
 }
 
-HFSBI_FN bool hfsbi_request_is_unwanted(const hfsb_request *r) {
-    return r->discard || (r->conn->server->has_token && !r->trusted);
-}
-
-HFSBI_FN void hfsbi_request_check(hfsb_request *r, hfsbi_guard token) {
-    const hfsb_server *server = r->conn->server;
-    if (!hfsbi_request_guard(r) || !hfsbi_request_route(r) ||
-        !hfsbi_request_token(r, token) || !hfsbi_request_decode(r) ||
-        !hfsbi_request_body_fits(r) || !hfsbi_request_expects(r))
+HFSBI_FN void hfsbi_request_check(hfsb_request *r) {
+    char        allow[128];
+    hfsbi_token token;
+    hfsbi_request_find_route(r, allow);
+    token = hfsbi_request_token(r); /* first, since it wipes */
+    if (!hfsbi_check_host(r) || !hfsbi_check_route(r, allow) ||
+        !hfsbi_check_token(r, token) || !hfsbi_check_parts(r) ||
+        !hfsbi_check_size(r) || !hfsbi_check_expect(r) ||
+        !hfsbi_check_stopping(r))
         return;
-    if (server->phase) {
-        hfsb_reply_error(r, 503, "The server is stopping.");
-        return;
-    }
-    if (r->route->set.begin) {
-        r->called = true;
-        r->route->set.begin(r->route->set.user, r);
-    }
-    /* who pauses at once may yet refuse: "100" waits until it goes on */
-    if (r->reply == HFSBI_REPLY_NONE && !r->paused) hfsbi_request_continue(r);
+    if (r->route->set.begin) r->route->set.begin(r->route->set.user, r);
+    /* a handler that pauses at once may yet refuse: "100" waits for resume */
+    if (r->reply.state == HFSBI_REPLY_NONE &&
+        r->conn->state == HFSBI_CONN_BODY)
+        hfsbi_request_continue(r);
 }
 
 /* ---- the body ---- */
 
 static void hfsbi_request_store(hfsb_request *r, hfsb_str piece) {
-    hfsb_server *server = r->conn->server;
-    if (r->body.len + piece.len > hfsbi_request_max_body(r)) {
+    hfsb_server   *server = r->conn->server;
+    hfsbi_body_in *body = &r->body;
+    if (body->bytes.len + piece.len > hfsbi_request_max_body(r)) {
         hfsbi_request_too_large(r);
-    } else if (piece.len > server->max_bodies - server->stats.bodies ||
-               hfsb_buf_append(&r->body, piece) != HFSB_OK) {
+    } else if (piece.len > server->limits.max_bodies - server->stats.bodies ||
+               hfsb_buf_append(&body->bytes, piece) != HFSB_OK) {
         (void)hfsb_reply_field(r, "Retry-After", HFSB_LIT("1"));
         hfsb_reply_error(r, 503,
-                         "There is no memory for this body now: try "
-                         "again later.");
+                         "There is no memory for this body now: try again "
+                         "later.");
     } else {
         server->stats.bodies += piece.len;
-        r->counted += piece.len;
+        body->counted += piece.len;
     }
 }
 
-HFSBI_FN void hfsbi_request_piece(hfsb_request *r, hfsb_str piece) {
-    r->body_len += piece.len;
-    if (r->reply != HFSBI_REPLY_NONE) return; /* it is not wanted */
-    if (!hfsbi_request_in_pieces(r)) {
-        hfsbi_request_store(r, piece);
-    } else if (r->route->set.body) {
-        r->called = true;
+HFSBI_FN void hfsbi_request_add_body(hfsb_request *r, hfsb_str piece) {
+    r->body.received += piece.len;
+    if (r->reply.state != HFSBI_REPLY_NONE) return;
+    if (!hfsbi_request_in_pieces(r)) hfsbi_request_store(r, piece);
+    else if (r->route->set.body)
         r->route->set.body(r->route->set.user, r, piece);
-    }
 }
 
-/* In a thread. */
-static void hfsbi_request_run(hfsbi_task *task) {
+/* ---- work in a pool thread ---- */
+
+static void hfsbi_work_run(hfsbi_task *task) {
+    hfsbi_pool_work *work =
+        (hfsbi_pool_work *)(void *)task; /* its first member */
+    work->run(work->user);
+}
+
+static void hfsbi_work_done(hfsbi_task *task) {
     hfsb_request *r =
-        (hfsb_request *)(void *)((char *)task - offsetof(hfsb_request, task));
+        (hfsb_request *)(void *)((char *)task - offsetof(hfsb_request, work));
+    hfsbi_conn *conn = r->conn;
+    r->work.active = false;
+    r->work.done(r->work.user, r);
+    /* a closed connection waited for this, unless done started more */
+    if (conn->state == HFSBI_CONN_CLOSED && !r->work.active)
+        hfsbi_conn_free(conn);
+    else hfsbi_conn_touch(conn);
+}
+
+HFSBI_FN void
+hfsbi_request_work(hfsb_request *request, void (*run)(void *user),
+                   void (*done)(void *user, hfsb_request *request),
+                   void *user) {
+    hfsbi_pool_work *work = &request->work;
+    work->task.run = hfsbi_work_run;
+    work->task.done = hfsbi_work_done;
+    work->run = run;
+    work->done = done;
+    work->user = user;
+    work->active = true;
+    hfsbi_loop_work(request->conn->server->loop, &work->task);
+}
+
+HFSBI_FN bool hfsbi_request_is_gone(const hfsb_request *request) {
+    return request->conn->state == HFSBI_CONN_CLOSED;
+}
+
+/* ---- the handler ---- */
+
+static void hfsbi_handler_run(void *user) {
+    hfsb_request *r = (hfsb_request *)user;
     r->route->set.fn(r->route->set.user, r);
 }
 
-static void hfsbi_request_ran(hfsbi_task *task) {
-    hfsb_request *r =
-        (hfsb_request *)(void *)((char *)task - offsetof(hfsb_request, task));
-    hfsbi_conn *conn = r->conn;
-    r->in_thread = false;
-    if (hfsbi_conn_task_done(conn) || conn->dead) return;
-    hfsbi_reply_from_thread(r);
+static void hfsbi_handler_done(void *user, hfsb_request *r) {
+    (void)user;
+    if (!hfsbi_request_is_gone(r)) hfsbi_reply_send_held(r);
 }
 
-HFSBI_FN void hfsbi_request_complete(hfsb_request *r) {
-    r->body_done = true;
-    if (r->reply != HFSBI_REPLY_NONE) return;
-    r->called = true;
-    if (!r->route->set.threaded) {
-        r->route->set.fn(r->route->set.user, r);
-        return;
-    }
-    r->in_thread = true;
-    r->conn->tasks++;
-    r->task.run = hfsbi_request_run;
-    r->task.done = hfsbi_request_ran;
-    hfsbi_loop_work(r->conn->server->loop, &r->task);
+HFSBI_FN bool hfsbi_request_in_thread(const hfsb_request *r) {
+    return r->work.active && r->work.run == hfsbi_handler_run;
+}
+
+HFSBI_FN void hfsbi_request_handle(hfsb_request *r) {
+    if (r->reply.state != HFSBI_REPLY_NONE) return;
+    if (r->route->set.threaded)
+        hfsbi_request_work(r, hfsbi_handler_run, hfsbi_handler_done, r);
+    else r->route->set.fn(r->route->set.user, r);
+}
+
+/* The reply's state belongs to the thread while the handler runs there. */
+HFSBI_FN void hfsbi_request_call_gone(hfsb_request *r) {
+    hfsb_route_fn gone = r->gone.fn;
+    bool          open;
+    if (hfsbi_request_in_thread(r)) return;
+    open = r->reply.state == HFSBI_REPLY_NONE ||
+           r->reply.state == HFSBI_REPLY_PIECES;
+    r->gone.fn = r->eof.fn = r->drained.fn = NULL;
+    if (gone && open) gone(r->gone.user, r);
 }
 
 /* ---- for handlers ---- */
@@ -502,13 +559,7 @@ hfsb_status hfsb_request_query(const hfsb_request *request, const char *key,
 }
 
 hfsb_str hfsb_request_body(const hfsb_request *request) {
-    return hfsb_buf_str(&request->body);
-}
-
-HFSBI_FN void hfsbi_request_take_body(hfsb_request *request, hfsb_buf *out) {
-    *out = request->body;
-    memset(&request->body, 0, sizeof request->body);
-    request->body.alloc = out->alloc;
+    return hfsb_buf_str(&request->body.bytes);
 }
 
 hfsb_server *hfsb_request_server(const hfsb_request *request) {
@@ -525,32 +576,18 @@ void *hfsb_request_get(const hfsb_request *request) {
 
 void hfsb_request_on_gone(hfsb_request *request, hfsb_route_fn gone,
                           void *user) {
-    request->gone = gone;
-    request->gone_user = user;
-}
-
-HFSBI_FN void hfsbi_request_on_eof(hfsb_request *request, hfsb_route_fn fn,
-                                   void *user) {
-    request->eof = fn;
-    request->eof_user = user;
+    request->gone.fn = gone;
+    request->gone.user = user;
 }
 
 void hfsb_request_pause(hfsb_request *request) {
-    if (!request->paused)
-        request->paused_at = hfsbi_loop_now(request->conn->server->loop);
-    request->paused = true;
+    hfsbi_conn_pause(request->conn);
 }
 
-/* The time in which nothing was read is not the peer's. */
 void hfsb_request_resume(hfsb_request *request) {
-    long long now = hfsbi_loop_now(request->conn->server->loop);
-    if (request->paused) {
-        request->body_at += now - request->paused_at;
-        request->conn->moved = now;
-    }
-    request->paused = false;
-    if (request->reply == HFSBI_REPLY_NONE) hfsbi_request_continue(request);
-    hfsbi_conn_poke(request->conn);
+    if (hfsbi_conn_resume(request->conn) &&
+        request->reply.state == HFSBI_REPLY_NONE)
+        hfsbi_request_continue(request);
 }
 
 HFSBI_FN bool hfsbi_request_trusted(const hfsb_request *request) {
@@ -567,4 +604,16 @@ HFSBI_FN bool hfsbi_request_is_json(const hfsb_request *request) {
     return type.len > 5 && hfsb_str_find_byte(type, '/') != HFSB_NPOS &&
            hfsb_http_same(hfsb_str_slice(type, type.len - 5, type.len),
                           HFSB_LIT("+json"));
+}
+
+HFSBI_FN void hfsbi_request_take_body(hfsb_request *request, hfsb_buf *out) {
+    *out = request->body.bytes;
+    memset(&request->body.bytes, 0, sizeof request->body.bytes);
+    request->body.bytes.alloc = out->alloc;
+}
+
+HFSBI_FN void hfsbi_request_on_eof(hfsb_request *request, hfsb_route_fn fn,
+                                   void *user) {
+    request->eof.fn = fn;
+    request->eof.user = user;
 }

@@ -1,17 +1,27 @@
-/* server.c - a server: open, run, stop, close; its routes. */
+/* server.c - a server: where it listens, how it runs and stops, its routes.
+
+   One thread drives the server with hfsb_server_run() or hfsb_server_poll().
+   Each turn of the loop accepts, reads, sends and runs timers; after it the
+   connections that something happened to are settled (see conn.c).
+
+     serving --stop--> FINISH --2 s--> END --stop_ms--> DONE
+                          |             |                ^
+                          +-------------+--nothing left--+
+                          +-------------+--second stop---+
+
+   FINISH: listeners and idle connections are closed, requests may finish.
+   END: the parts end their work, and its replies still go out.
+   hfsb_server_close() works in any state: it closes connections at once, and
+   waits only for work in pool threads. */
 #include "server_private.h"
 
-/* ==== server listen ==== */
-
-/* where a server listens, and taking connections. */
-
 enum {
-    HFSBI_ACCEPT_TURN = 64,   /* connections taken in one go */
+    HFSBI_ACCEPT_TURN = 64,   /* connections accepted at a time */
     HFSBI_ACCEPT_PAUSE = 250, /* ms of rest when no descriptor is left */
-    HFSBI_ACCEPT_REST = 1000  /* ms an idle one is left alone */
+    HFSBI_ACCEPT_GRACE = 1000 /* ms before a connection may be replaced */
 };
 
-/* ---- taking connections ---- */
+/* ---- accepting ---- */
 
 static void hfsbi_accept_log(hfsb_server *server, int code) {
     hfsb_server_event event = HFSB_INIT;
@@ -23,61 +33,57 @@ static void hfsbi_accept_log(hfsb_server *server, int code) {
 
 HFSBI_FN void hfsbi_server_accept(hfsb_server *server, bool on) {
     hfsbi_listener *l;
-    if (on == server->accepting || (on && server->phase)) return;
-    server->accepting = on;
-    hfsbi_loop_timer_clear(server->loop, &server->accept_timer);
-    for (l = server->listeners; l; l = l->next)
+    if (on == server->accept.on || (on && server->stop.phase)) return;
+    server->accept.on = on;
+    hfsbi_loop_timer_clear(server->loop, &server->accept.timer);
+    for (l = server->accept.listeners; l; l = l->next)
         (void)hfsbi_loop_io(server->loop, &l->io, on ? HFSBI_IO_READ : 0);
 }
 
-static void hfsbi_accept_again(hfsbi_timer *timer) {
+static void hfsbi_accept_timer(hfsbi_timer *timer) {
     hfsb_server *server =
         (hfsb_server *)(void *)((char *)timer -
-                                offsetof(hfsb_server, accept_timer));
+                                offsetof(hfsb_server, accept.timer));
     hfsbi_server_accept(server, true);
 }
 
-/* For a moment, or until a connection ends. */
+/* Stops accepting for a moment, or until a connection ends. */
 static void hfsbi_accept_rest(hfsb_server *server) {
     hfsbi_server_accept(server, false);
-    server->accept_timer.fn = hfsbi_accept_again;
-    hfsbi_loop_timer(server->loop, &server->accept_timer,
+    server->accept.timer.fn = hfsbi_accept_timer;
+    hfsbi_loop_timer(server->loop, &server->accept.timer,
                      hfsbi_loop_now(server->loop) + HFSBI_ACCEPT_PAUSE);
 }
 
-/* No descriptor is left: the one kept for this is given up so that the peer
-   can be told at once, and accepting rests for a moment, since the listening
-   socket would be ready for ever. */
-static void hfsbi_accept_full(hfsb_server *server, int listener, int code) {
+/* No descriptor is left. The spare one is given up to accept the peer and
+   close it, so that it learns at once; then accepting rests, since the
+   listening socket would stay ready. */
+static void hfsbi_accept_refuse(hfsb_server *server, int listener, int code) {
     int fd;
-    hfsbi_close(&server->spare);
+    hfsbi_close(&server->accept.spare);
     fd = accept(listener, NULL, NULL);
     if (fd >= 0) server->stats.refused++;
     hfsbi_close(&fd);
-    server->spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    server->accept.spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
     hfsbi_accept_rest(server);
     hfsbi_accept_log(server, code);
 }
 
-/* Since when a connection could be given up for a new one; -1: it is in use.
-   Idle ones count from their last byte. Those that send a head, or a body that
-   nobody wants, count from its beginning: a byte now and then makes them no
-   newer. */
+/* Since when a connection could be closed in favour of a new one; -1: it is in
+   use. A connection that sends a head, or an unwanted body, counts from its
+   beginning: single bytes do not renew it. */
 static long long hfsbi_accept_spare_since(const hfsbi_conn *conn) {
     const hfsb_request *r = conn->request;
-    if (conn->dead) return -1;
-    if (r)
-        return !r->body_done && hfsbi_request_is_unwanted(r) ? r->body_at : -1;
-    if (conn->lingering) return conn->linger_until - conn->server->head_ms;
-    return conn->head_timed ? conn->until - conn->server->head_ms
-                            : conn->moved;
+    if (conn->state >= HFSBI_CONN_BROKEN) return -1;
+    if (r && (r->body.complete || !hfsbi_conn_is_unwanted(conn))) return -1;
+    return conn->since;
 }
 
-/* The one that could be spared for longest makes room for a new one. False
-   when all are in use, or new themselves. */
+/* Closes the connection that could be spared for longest; false if all are in
+   use or new. */
 static bool hfsbi_accept_make_room(hfsb_server *server) {
     hfsbi_conn *conn, *oldest = NULL;
-    long long   first = hfsbi_loop_now(server->loop) - HFSBI_ACCEPT_REST;
+    long long   first = hfsbi_loop_now(server->loop) - HFSBI_ACCEPT_GRACE;
     for (conn = server->conns; conn; conn = conn->next) {
         long long since = hfsbi_accept_spare_since(conn);
         if (since < 0 || since >= first) continue;
@@ -119,8 +125,8 @@ static void hfsbi_listener_io(hfsbi_io *io, unsigned events) {
     int                     turn, fd, one = 1;
     (void)events;
     for (turn = 0; turn < HFSBI_ACCEPT_TURN; turn++) {
-        if (server->stats.open >= server->max_connections) {
-            if (turn) return; /* perhaps there is no other */
+        if (server->stats.open >= server->limits.max_connections) {
+            if (turn) return; /* there may be no other peer */
             if (!hfsbi_accept_make_room(server)) {
                 hfsbi_accept_rest(server);
                 return;
@@ -130,8 +136,8 @@ static void hfsbi_listener_io(hfsbi_io *io, unsigned events) {
         if (fd < 0) {
             if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS ||
                 errno == ENOMEM)
-                hfsbi_accept_full(server, l->io.fd, errno);
-            return; /* the peer went away again, or there is no other */
+                hfsbi_accept_refuse(server, l->io.fd, errno);
+            return; /* the peer is gone again, or there is no other */
         }
         if (!l->local)
             (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
@@ -139,7 +145,7 @@ static void hfsbi_listener_io(hfsbi_io *io, unsigned events) {
     }
 }
 
-/* ---- places ---- */
+/* ---- listeners ---- */
 
 static bool hfsbi_address_is_loopback(const struct sockaddr *a) {
     if (a->sa_family == AF_INET)
@@ -152,7 +158,7 @@ static bool hfsbi_address_is_loopback(const struct sockaddr *a) {
     return a->sa_family == AF_UNIX;
 }
 
-/* Its own address in numbers, and the port. */
+/* Fills in the listener's address and returns its port. */
 static unsigned hfsbi_listener_name(hfsbi_listener        *l,
                                     const struct sockaddr *a) {
     if (a->sa_family == AF_INET) {
@@ -172,6 +178,7 @@ static unsigned hfsbi_listener_name(hfsbi_listener        *l,
     return 0;
 }
 
+/* Stops listening; the object stays, since connections point to it. */
 static void hfsbi_listener_shut(hfsbi_listener *l) {
     hfsbi_loop_io_forget(l->server->loop, &l->io);
     hfsbi_close(&l->io.fd);
@@ -179,7 +186,6 @@ static void hfsbi_listener_shut(hfsbi_listener *l) {
     l->made = false;
 }
 
-/* Stops listening there; connections go on to know where they came from. */
 static void hfsbi_listener_free(hfsbi_listener *l) {
     hfsb_server *server = l->server;
     hfsbi_listener_shut(l);
@@ -187,7 +193,7 @@ static void hfsbi_listener_free(hfsbi_listener *l) {
     hfsbi_array_free(&server->alloc, l, 1, sizeof *l);
 }
 
-/* A listening socket becomes one of the server's; fd is taken in any case. */
+/* Adds a listening socket to the server; takes over fd, also on failure. */
 static hfsb_status hfsbi_listener_add(hfsb_server *server, int fd,
                                       const char *name, bool made,
                                       unsigned *bound, hfsb_err *err) {
@@ -210,23 +216,24 @@ static hfsb_status hfsbi_listener_add(hfsb_server *server, int fd,
     l->loopback = hfsbi_address_is_loopback((struct sockaddr *)(void *)&a);
     port = hfsbi_listener_name(l, (struct sockaddr *)(void *)&a);
     if (bound) *bound = port;
-    if (server->no_auth && !server->open_to_all && !l->loopback) {
+    if (server->access.no_auth && !server->access.open_to_all &&
+        !l->loopback) {
         hfsbi_listener_free(l);
         return hfsbi_fail(err, HFSB_REFUSED, 0,
                           "Without a token the server listens on loopback "
-                          "only: set a token, or say that it is meant to be "
-                          "open to all (--public).");
+                          "only: set a token, or allow access without one "
+                          "from anywhere (--public).");
     }
     if (hfsb_buf_append(&l->name, hfsb_cstr(name)) != HFSB_OK ||
         !hfsbi_set_nonblocking(fd) ||
-        (server->accepting &&
+        (server->accept.on &&
          !hfsbi_loop_io(server->loop, &l->io, HFSBI_IO_READ))) {
         hfsbi_listener_free(l);
         return hfsbi_fail_status(err, HFSB_NOMEM, "Listening");
     }
     l->made = made;
-    l->next = server->listeners;
-    server->listeners = l;
+    l->next = server->accept.listeners;
+    server->accept.listeners = l;
     return hfsbi_ok(err);
 }
 
@@ -266,8 +273,8 @@ static int hfsbi_bind(const struct sockaddr_storage *a, socklen_t len) {
     return -1;
 }
 
-/* Fills *a and gives its size; 0 when host is no address. Names are not looked
-   up: that asks the network, which may take its time. */
+/* Fills *a and returns its size; 0 if host is not a numeric address. Names are
+   not resolved: that may block on the network. */
 static socklen_t hfsbi_address_parse(const char *host, unsigned port,
                                      struct sockaddr_storage *a) {
     struct sockaddr_in  *four = (struct sockaddr_in *)(void *)a;
@@ -287,6 +294,211 @@ static socklen_t hfsbi_address_parse(const char *host, unsigned port,
     return 0;
 }
 
+/* ---- open ---- */
+
+static void hfsbi_stop_io(hfsbi_io *io, unsigned events) {
+    hfsb_server *server =
+        (hfsb_server *)(void *)((char *)io - offsetof(hfsb_server, stop.io));
+    char    calls[8];
+    ssize_t n = hfsbi_read(io->fd, calls, sizeof calls);
+    (void)events;
+    if (n > 0) server->stop.calls += (size_t)n;
+}
+
+/* False with errno. */
+static bool hfsbi_stop_open(hfsb_server *server) {
+    if (!hfsbi_wake_open(server->stop.pipe)) return false;
+    server->stop.io.fd = server->stop.pipe[0];
+    server->stop.io.fn = hfsbi_stop_io;
+    return hfsbi_loop_io(server->loop, &server->stop.io, HFSBI_IO_READ);
+}
+
+static long long hfsbi_limit_ms(long long value, long long fallback) {
+    return value > 0 ? value : fallback;
+}
+
+static size_t hfsbi_limit_size(size_t value, size_t fallback) {
+    return value ? value : fallback;
+}
+
+static void hfsbi_limits_set(hfsbi_limits *limits, const hfsb_server_opts *o) {
+    limits->http.max_head = hfsbi_limit_size(o->max_head, 16384);
+    limits->http.max_fields = hfsbi_limit_size(o->max_fields, 100);
+    limits->http.max_target = limits->http.max_head;
+    limits->max_body = hfsbi_limit_size(o->max_body, (size_t)64 << 20);
+    limits->max_bodies = hfsbi_limit_size(o->max_bodies, (size_t)256 << 20);
+    limits->max_connections = hfsbi_limit_size(o->max_connections, 1024);
+    limits->min_rate = hfsbi_limit_size(o->min_rate, 1024);
+    limits->head_ms = hfsbi_limit_ms(o->head_ms, 10000);
+    limits->body_ms = hfsbi_limit_ms(o->body_ms, 30000);
+    limits->idle_ms = hfsbi_limit_ms(o->idle_ms, 60000);
+    limits->stop_ms = hfsbi_limit_ms(o->stop_ms, 10000);
+}
+
+/* Keeps the digest of the token. */
+static hfsb_status hfsbi_access_set_token(hfsbi_access *access, hfsb_str token,
+                                          hfsb_err *err) {
+    hfsb_sha256 sha;
+    size_t      i;
+    if (token.len == 0) return HFSB_OK;
+    for (i = 0; i < token.len; i++) {
+        unsigned char c = (unsigned char)token.ptr[i];
+        if (c <= 0x20 || c >= 0x7f)
+            return hfsbi_fail(err, HFSB_ARG, i,
+                              "A token must be visible ASCII without blanks: "
+                              "a header could not carry it.");
+    }
+    hfsb_sha256_init(&sha);
+    hfsb_sha256_write(&sha, token);
+    hfsb_sha256_finish(&sha, access->token);
+    hfsbi_wipe(&sha, sizeof sha);
+    access->has_token = true;
+    return HFSB_OK;
+}
+
+static hfsb_status hfsbi_server_allocate(hfsb_server            *server,
+                                         const hfsb_server_opts *o) {
+    const char *const *host = o->allow_hosts;
+    server->fields = (hfsb_http_field *)hfsbi_array(
+        &o->alloc, server->limits.http.max_fields, sizeof *server->fields);
+    server->block = (char *)hfsbi_array(&o->alloc, HFSBI_BLOCK, 1);
+    if (!server->fields || !server->block) return HFSB_NOMEM;
+    hfsbi_random_hex(server->instance, sizeof server->instance - 1);
+    hfsb_buf_printf(&server->common, "X-Hfsb: %s; instance=%s\r\n",
+                    HFSB_VERSION, server->instance);
+    for (; host && *host; host++)
+        hfsb_buf_append(&server->access.hosts,
+                        hfsb_str_make(*host, strlen(*host) + 1));
+    return server->common.status ? server->common.status
+                                 : server->access.hosts.status;
+}
+
+/* Fills an all-zero server; a failure leaves it for hfsb_server_close(). */
+static hfsb_status hfsbi_server_fill(hfsb_server            *server,
+                                     const hfsb_server_opts *o,
+                                     hfsb_err               *err) {
+    hfsb_status st;
+    server->alloc = o->alloc;
+    server->access.hosts.alloc = server->common.alloc = o->alloc;
+    server->access.no_auth = o->no_auth;
+    server->access.open_to_all = o->open_to_all;
+    server->on_event = o->on_event;
+    server->user = o->user;
+    server->stop.pipe[0] = server->stop.pipe[1] = -1;
+    server->date_at = -1;
+    server->accept.on = true;
+    server->accept.spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    hfsbi_limits_set(&server->limits, o);
+    st = hfsbi_access_set_token(&server->access, o->token, err);
+    if (st != HFSB_OK) return st;
+    st = hfsbi_server_allocate(server, o);
+    if (st != HFSB_OK) return hfsbi_fail_status(err, st, "Opening the server");
+    st = hfsbi_loop_open(&o->alloc, o->max_threads, o->no_threads,
+                         &server->loop, err);
+    if (st != HFSB_OK) return st;
+    if (!hfsbi_stop_open(server))
+        return hfsbi_fail_os(err, errno, "The server cannot be opened");
+    return hfsbi_ok(err);
+}
+
+hfsb_status hfsb_server_open(const hfsb_server_opts *opts, hfsb_server **out,
+                             hfsb_err *err) {
+    hfsb_server_opts none = HFSB_INIT;
+    hfsb_server     *server;
+    hfsb_status      st;
+    *out = NULL;
+    if (!opts) opts = &none;
+    server = (hfsb_server *)hfsbi_array(&opts->alloc, 1, sizeof *server);
+    if (!server)
+        return hfsbi_fail_status(err, HFSB_NOMEM, "Opening the server");
+    memset(server, 0, sizeof *server);
+    st = hfsbi_server_fill(server, opts, err);
+    if (st != HFSB_OK) hfsb_server_close(server);
+    else *out = server;
+    return st;
+}
+
+/* ---- close ---- */
+
+static void hfsbi_listeners_shut(hfsb_server *server) {
+    hfsbi_listener *l;
+    for (l = server->accept.listeners; l; l = l->next) hfsbi_listener_shut(l);
+}
+
+static void hfsbi_listeners_free(hfsb_server *server) {
+    hfsbi_listener *l;
+    while ((l = server->accept.listeners) != NULL) {
+        server->accept.listeners = l->next;
+        hfsbi_listener_free(l);
+    }
+}
+
+static size_t hfsbi_route_size(const hfsbi_route *route) {
+    return sizeof *route + route->method.len + route->path.len + 2;
+}
+
+static void hfsbi_routes_free(hfsb_server *server) {
+    hfsbi_route *route;
+    while ((route = server->routes) != NULL) {
+        server->routes = route->next;
+        hfsbi_array_free(&server->alloc, route, hfsbi_route_size(route), 1);
+    }
+}
+
+static void hfsbi_parts_end(hfsb_server *server) {
+    hfsbi_server_part *part;
+    for (part = server->parts; part; part = part->next)
+        if (part->end) part->end(part);
+}
+
+/* Closes the connections and waits for work in threads; the parts cancel
+   theirs, since nobody waits for it. */
+static void hfsbi_conns_close(hfsb_server *server) {
+    hfsbi_conn *conn, *next;
+    for (conn = server->conns; conn; conn = next) {
+        next = conn->next;
+        if (conn->state != HFSBI_CONN_CLOSED) hfsbi_conn_close(conn);
+    }
+    hfsbi_parts_end(server);
+    while (server->conns || hfsbi_loop_pending(server->loop))
+        hfsbi_loop_turn(server->loop, 1000);
+}
+
+void hfsb_server_close(hfsb_server *server) {
+    hfsb_alloc         alloc;
+    hfsbi_server_part *part;
+    if (!server) return;
+    alloc = server->alloc;
+    server->stop.phase = HFSBI_STOP_DONE;
+    if (server->loop) {
+        hfsbi_listeners_shut(server); /* nobody may come during the wait */
+        hfsbi_conns_close(server);
+        while ((part = server->parts) != NULL) {
+            server->parts = part->next;
+            if (part->free) part->free(part);
+        }
+        hfsbi_listeners_free(server);
+        hfsbi_loop_timer_clear(server->loop, &server->accept.timer);
+        hfsbi_loop_timer_clear(server->loop, &server->stop.timer);
+        hfsbi_loop_io_forget(server->loop, &server->stop.io);
+        hfsbi_loop_close(server->loop);
+    }
+    hfsbi_routes_free(server);
+    hfsbi_close(&server->accept.spare);
+    hfsbi_close(&server->stop.pipe[0]);
+    hfsbi_close(&server->stop.pipe[1]);
+    hfsb_buf_free(&server->access.hosts);
+    hfsb_buf_free(&server->common);
+    if (server->block) hfsbi_wipe(server->block, HFSBI_BLOCK);
+    hfsbi_array_free(&alloc, server->block, HFSBI_BLOCK, 1);
+    hfsbi_array_free(&alloc, server->fields, server->limits.http.max_fields,
+                     sizeof *server->fields);
+    hfsbi_wipe(server->access.token, sizeof server->access.token);
+    hfsbi_array_free(&alloc, server, 1, sizeof *server);
+}
+
+/* ---- where it listens ---- */
+
 hfsb_status hfsb_server_listen(hfsb_server *server, const char *host,
                                unsigned port, unsigned *bound, hfsb_err *err) {
     struct sockaddr_storage a;
@@ -299,22 +511,21 @@ hfsb_status hfsb_server_listen(hfsb_server *server, const char *host,
     len = hfsbi_address_parse(host, port, &a);
     if (len == 0)
         return hfsbi_fail(err, HFSB_ARG, 0,
-                          "\"%s\" is no address to listen on: give one in "
-                          "numbers such as 127.0.0.1, 0.0.0.0 or ::1, or "
-                          "localhost.",
+                          "\"%s\" is not a numeric address: use one such as "
+                          "127.0.0.1, 0.0.0.0 or ::1, or localhost.",
                           host);
     fd = hfsbi_bind(&a, len);
     if (fd < 0) return hfsbi_listen_failed(err, errno, host, port);
     return hfsbi_listener_add(server, fd, host, false, bound, err);
 }
 
-/* True when a server listens there. One that a server left behind is removed,
-   and nothing else: not one of which that is not known. */
+/* True if a server listens there. Removes the stale socket of a server that
+   died, and nothing else. */
 static bool hfsbi_unix_taken(const struct sockaddr_un *a) {
     struct stat st;
     int         fd = hfsbi_socket(AF_UNIX), code = 0;
-    if (fd < 0) return false; /* will be said by the next */
-    /* a server with no room for more would make a blocking call wait */
+    if (fd < 0) return false; /* the caller's own socket() fails, too */
+    /* a server with a full backlog would make a blocking call wait */
     if (!hfsbi_set_nonblocking(fd) ||
         connect(fd, (const struct sockaddr *)(const void *)a, sizeof *a) != 0)
         code = errno;
@@ -340,7 +551,7 @@ hfsb_status hfsb_server_listen_unix(hfsb_server *server, const char *path,
     memcpy(a.sun_path, path, len + 1);
     if (hfsbi_unix_taken(&a))
         return hfsbi_fail(err, HFSB_REFUSED, 0,
-                          "Another server listens on %s already.", path);
+                          "Another server already listens on %s.", path);
     fd = hfsbi_socket(AF_UNIX);
     /* fchmod before bind gives the file its mode from the start */
     if (fd < 0 || fchmod(fd, 0600) != 0 ||
@@ -360,300 +571,97 @@ hfsb_status hfsb_server_listen_fd(hfsb_server *server, int fd, hfsb_err *err) {
     socklen_t len = sizeof on;
     if (getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &on, &len) != 0 || !on)
         return hfsbi_fail(err, HFSB_ARG, 0,
-                          "Descriptor %d is not a socket that listens.", fd);
+                          "Descriptor %d is not a listening socket.", fd);
     (void)fcntl(fd, F_SETFD, FD_CLOEXEC);
     return hfsbi_listener_add(server, fd, "", false, NULL, err);
 }
 
-/* ---- being told to stop ---- */
-
-/* A pipe counts the calls: a signal handler may write to it, and no memory is
-   shared with other threads. */
-void hfsb_server_stop(hfsb_server *server) {
-    hfsbi_wake_write(server->stop_pipe[1]);
-}
-
-static void hfsbi_stop_told(hfsbi_io *io, unsigned events) {
-    hfsb_server *server =
-        (hfsb_server *)(void *)((char *)io - offsetof(hfsb_server, stop_io));
-    char    calls[8];
-    ssize_t n = hfsbi_read(io->fd, calls, sizeof calls);
-    (void)events;
-    if (n > 0) server->stop_asked += (size_t)n;
-}
-
-/* False with errno. */
-static bool hfsbi_stop_open(hfsb_server *server) {
-    if (!hfsbi_wake_open(server->stop_pipe)) return false;
-    server->stop_io.fd = server->stop_pipe[0];
-    server->stop_io.fn = hfsbi_stop_told;
-    return hfsbi_loop_io(server->loop, &server->stop_io, HFSBI_IO_READ);
-}
-
-/* ---- open ---- */
-
-static long long hfsbi_or_ms(long long value, long long fallback) {
-    return value > 0 ? value : fallback;
-}
-
-static hfsb_status hfsbi_server_token(hfsb_server *server, hfsb_str token,
-                                      hfsb_err *err) {
-    hfsb_sha256 sha;
-    size_t      i;
-    if (token.len == 0) return HFSB_OK;
-    for (i = 0; i < token.len; i++) {
-        unsigned char c = (unsigned char)token.ptr[i];
-        if (c <= 0x20 || c >= 0x7f)
-            return hfsbi_fail(err, HFSB_ARG, i,
-                              "A token has no blanks, control characters or "
-                              "characters beyond ASCII: no header could carry "
-                              "it.");
-    }
-    hfsb_sha256_init(&sha);
-    hfsb_sha256_write(&sha, token);
-    hfsb_sha256_finish(&sha, server->token);
-    hfsbi_wipe(&sha, sizeof sha);
-    server->has_token = true;
-    return HFSB_OK;
-}
-
-static hfsb_status hfsbi_server_hosts(hfsb_server       *server,
-                                      const char *const *hosts) {
-    hfsb_status st = HFSB_OK;
-    for (; st == HFSB_OK && hosts && *hosts; hosts++) {
-        server->some_hosts = true;
-        if (strcmp(*hosts, "*") == 0) server->any_host = true;
-        st = hfsb_buf_append(&server->hosts,
-                             hfsb_str_make(*hosts, strlen(*hosts) + 1));
-    }
-    return st;
-}
-
-static void hfsbi_server_limits(hfsb_server            *server,
-                                const hfsb_server_opts *o) {
-    server->limits.max_head = o->max_head ? o->max_head : 16384;
-    server->limits.max_fields = o->max_fields ? o->max_fields : 100;
-    server->limits.max_target = server->limits.max_head;
-    server->max_body = o->max_body ? o->max_body : (size_t)64 << 20;
-    server->max_bodies = o->max_bodies ? o->max_bodies : (size_t)256 << 20;
-    server->max_connections = o->max_connections ? o->max_connections : 1024;
-    server->min_rate = o->min_rate ? o->min_rate : 1024;
-    server->head_ms = hfsbi_or_ms(o->head_ms, 10000);
-    server->body_ms = hfsbi_or_ms(o->body_ms, 30000);
-    server->idle_ms = hfsbi_or_ms(o->idle_ms, 60000);
-    server->stop_ms = hfsbi_or_ms(o->stop_ms, 10000);
-    server->no_auth = o->no_auth;
-    server->open_to_all = o->open_to_all;
-    server->on_event = o->on_event;
-    server->user = o->user;
-}
-
-static hfsb_status hfsbi_server_memory(hfsb_server            *server,
-                                       const hfsb_server_opts *o) {
-    hfsb_status st;
-    server->fields = (hfsb_http_field *)hfsbi_array(
-        &o->alloc, server->limits.max_fields, sizeof *server->fields);
-    server->block = (char *)hfsbi_array(&o->alloc, HFSBI_BLOCK, 1);
-    if (!server->fields || !server->block) return HFSB_NOMEM;
-    hfsbi_random_hex(server->instance, sizeof server->instance - 1);
-    st = hfsb_buf_printf(&server->common, "X-Hfsb: %s; instance=%s\r\n",
-                         HFSB_VERSION, server->instance);
-    return st == HFSB_OK ? hfsbi_server_hosts(server, o->allow_hosts) : st;
-}
-
-hfsb_status hfsb_server_open(const hfsb_server_opts *opts, hfsb_server **out,
-                             hfsb_err *err) {
-    hfsb_server_opts none = HFSB_INIT;
-    hfsb_server     *server;
-    hfsb_status      st;
-    *out = NULL;
-    if (!opts) opts = &none;
-    server = (hfsb_server *)hfsbi_array(&opts->alloc, 1, sizeof *server);
-    if (!server)
-        return hfsbi_fail_status(err, HFSB_NOMEM, "Opening the server");
-    memset(server, 0, sizeof *server);
-    server->alloc = opts->alloc;
-    server->hosts.alloc = server->common.alloc = opts->alloc;
-    server->stop_pipe[0] = server->stop_pipe[1] = -1;
-    server->date_at = -1;
-    server->accepting = true;
-    hfsbi_server_limits(server, opts);
-    server->spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
-    st = hfsbi_server_token(server, opts->token, err);
-    if (st == HFSB_OK) {
-        st = hfsbi_server_memory(server, opts);
-        if (st != HFSB_OK) hfsbi_fail_status(err, st, "Opening the server");
-    }
-    if (st == HFSB_OK)
-        st = hfsbi_loop_open(&opts->alloc, opts->max_threads, opts->no_threads,
-                             &server->loop, err);
-    if (st == HFSB_OK && !hfsbi_stop_open(server))
-        st = hfsbi_fail_os(err, errno, "The server cannot be opened");
-    if (st != HFSB_OK) {
-        hfsb_server_close(server);
-        return st;
-    }
-    *out = server;
-    return hfsbi_ok(err);
-}
-
-/* ---- close ---- */
-
-static void hfsbi_routes_free(hfsb_server *server) {
-    hfsbi_route *route;
-    while ((route = server->routes) != NULL) {
-        server->routes = route->next;
-        hfsbi_array_free(&server->alloc, (void *)(uintptr_t)route->method.ptr,
-                         route->method.len + 1, 1);
-        hfsbi_array_free(&server->alloc, (void *)(uintptr_t)route->path.ptr,
-                         route->path.len + 1, 1);
-        hfsbi_array_free(&server->alloc, route, 1, sizeof *route);
-    }
-}
-
-static void hfsbi_parts_end(hfsb_server *server) {
-    hfsbi_server_part *part;
-    for (part = server->parts; part; part = part->next)
-        if (part->end) part->end(part);
-}
-
-/* Connections end; those with work in threads wait for it. That of the parts
-   is told to end: nobody waits for it any more. */
-static void hfsbi_server_drop(hfsb_server *server) {
-    hfsbi_conn *conn, *next;
-    for (conn = server->conns; conn; conn = next) {
-        next = conn->next;
-        if (!conn->dead) hfsbi_conn_close(conn);
-    }
-    hfsbi_parts_end(server);
-    while (server->conns || hfsbi_loop_pending(server->loop))
-        hfsbi_loop_turn(server->loop, 1000);
-}
-
-static void hfsbi_listeners_shut(hfsb_server *server) {
-    hfsbi_listener *l;
-    for (l = server->listeners; l; l = l->next) hfsbi_listener_shut(l);
-}
-
-static void hfsbi_listeners_free(hfsb_server *server) {
-    hfsbi_listener *l;
-    while ((l = server->listeners) != NULL) {
-        server->listeners = l->next;
-        hfsbi_listener_free(l);
-    }
-}
-
-void hfsb_server_close(hfsb_server *server) {
-    hfsb_alloc         alloc;
-    hfsbi_server_part *part;
-    if (!server) return;
-    alloc = server->alloc;
-    server->phase = 3;
-    if (server->loop) {
-        hfsbi_listeners_shut(server); /* while it waits no one may come */
-        hfsbi_server_drop(server);
-        while ((part = server->parts) != NULL) {
-            server->parts = part->next;
-            if (part->free) part->free(part);
-        }
-        hfsbi_listeners_free(server);
-        hfsbi_loop_timer_clear(server->loop, &server->accept_timer);
-        hfsbi_loop_timer_clear(server->loop, &server->stop_timer);
-        hfsbi_loop_io_forget(server->loop, &server->stop_io);
-        hfsbi_loop_close(server->loop);
-    }
-    hfsbi_routes_free(server);
-    hfsbi_close(&server->spare);
-    hfsbi_close(&server->stop_pipe[0]);
-    hfsbi_close(&server->stop_pipe[1]);
-    hfsb_buf_free(&server->hosts);
-    hfsb_buf_free(&server->common);
-    if (server->block) hfsbi_wipe(server->block, HFSBI_BLOCK);
-    hfsbi_array_free(&alloc, server->block, HFSBI_BLOCK, 1);
-    hfsbi_array_free(&alloc, server->fields, server->limits.max_fields,
-                     sizeof *server->fields);
-    hfsbi_wipe(server->token, sizeof server->token);
-    hfsbi_array_free(&alloc, server, 1, sizeof *server);
-}
-
 /* ---- stop ---- */
 
-/*  phase 1  requests under way end by themselves; nothing new begins
-    phase 2  what the parts run was told to end; its replies go out
-    phase 3  over                                                          */
+/* Between requests: nothing is lost when such a connection closes. */
+static bool hfsbi_conn_is_idle(const hfsbi_conn *conn) {
+    return conn->state == HFSBI_CONN_IDLE || conn->state == HFSBI_CONN_HEAD;
+}
 
-static bool hfsbi_server_idle(const hfsb_server *server) {
+static bool hfsbi_server_is_idle(const hfsb_server *server) {
     hfsbi_server_part *part;
     const hfsbi_conn  *conn;
     for (conn = server->conns; conn; conn = conn->next)
-        if (conn->request || conn->tasks || conn->lingering) return false;
+        if (!hfsbi_conn_is_idle(conn)) return false;
     for (part = server->parts; part; part = part->next)
         if (part->busy && part->busy(part)) return false;
     return true;
 }
 
-static void hfsbi_stop_late(hfsbi_timer *timer) {
+/* The time of a phase is over. */
+static void hfsbi_stop_timer(hfsbi_timer *timer) {
     hfsb_server *server =
         (hfsb_server *)(void *)((char *)timer -
-                                offsetof(hfsb_server, stop_timer));
-    if (server->phase == 2) {
-        server->phase = 3;
+                                offsetof(hfsb_server, stop.timer));
+    if (server->stop.phase == HFSBI_STOP_END) {
+        server->stop.phase = HFSBI_STOP_DONE;
         return;
     }
-    server->phase = 2;
+    server->stop.phase = HFSBI_STOP_END;
     hfsbi_parts_end(server);
-    hfsbi_loop_timer(server->loop, &server->stop_timer, server->stop_until);
+    hfsbi_loop_timer(server->loop, &server->stop.timer, server->stop.until);
 }
 
 static void hfsbi_stop_begin(hfsb_server *server) {
     long long          now = hfsb_clock_ms(), wait = HFSBI_SHORT_MS;
+    long long          most = server->limits.stop_ms;
     hfsbi_conn        *conn, *next;
     hfsbi_server_part *part;
-    server->phase = 1;
-    server->stop_until = now + server->stop_ms - server->stop_ms / 10;
-    if (wait > server->stop_ms / 5) wait = server->stop_ms / 5;
+    server->stop.phase = HFSBI_STOP_FINISH;
+    server->stop.until = now + most - most / 10;
+    if (wait > most / 5) wait = most / 5;
     hfsbi_listeners_shut(server);
     for (conn = server->conns; conn; conn = next) {
         next = conn->next;
-        if (!conn->dead && !conn->request && !conn->lingering)
-            hfsbi_conn_close(conn);
+        if (hfsbi_conn_is_idle(conn)) hfsbi_conn_close(conn);
     }
     for (part = server->parts; part; part = part->next)
         if (part->stop) part->stop(part);
-    server->stop_timer.fn = hfsbi_stop_late;
-    hfsbi_loop_timer(server->loop, &server->stop_timer, now + wait);
+    server->stop.timer.fn = hfsbi_stop_timer;
+    hfsbi_loop_timer(server->loop, &server->stop.timer, now + wait);
 }
 
-/* How it stands with stopping; false once it has stopped. */
-static bool hfsbi_server_goes_on(hfsb_server *server) {
-    if (server->stop_asked > 1) server->phase = 3;
-    else if (server->stop_asked && server->phase == 0)
+/* Settles connections and moves a stop on; false once it is done. */
+static bool hfsbi_server_settle(hfsb_server *server) {
+    hfsbi_stop *stop = &server->stop;
+    hfsbi_conns_settle(server);
+    if (stop->calls > 1) stop->phase = HFSBI_STOP_DONE;
+    else if (stop->calls && stop->phase == HFSBI_STOP_NO)
         hfsbi_stop_begin(server);
-    if (server->phase && hfsbi_server_idle(server)) server->phase = 3;
-    return server->phase < 3;
+    if (stop->phase && hfsbi_server_is_idle(server))
+        stop->phase = HFSBI_STOP_DONE;
+    return stop->phase < HFSBI_STOP_DONE;
 }
 
 /* ---- running ---- */
 
-bool hfsb_server_poll(hfsb_server *server, long long wait_ms) {
-    if (!hfsbi_server_goes_on(server)) return false;
-    hfsbi_loop_turn(server->loop, wait_ms);
-    return hfsbi_server_goes_on(server);
-}
-
-bool hfsb_server_step(hfsb_server *server) {
-    return hfsb_server_poll(server, 0);
-}
-
 hfsb_status hfsb_server_run(hfsb_server *server, hfsb_err *err) {
     const hfsbi_server_part *part = server->parts;
     while (part && !part->place) part = part->next;
-    if (!server->listeners && !part)
+    if (!server->accept.listeners && !part)
         return hfsbi_fail(err, HFSB_ARG, 0,
-                          "The server has no place to listen: call "
+                          "The server does not listen anywhere: call "
                           "hfsb_server_listen() first.");
     while (hfsb_server_poll(server, -1)) continue;
     return hfsbi_ok(err);
+}
+
+/* A pipe counts the calls: a signal handler may write to it, and no memory is
+   shared with other threads. */
+void hfsb_server_stop(hfsb_server *server) {
+    hfsbi_wake_write(server->stop.pipe[1]);
+}
+
+/* Settled before the wait as well: a host may reply between two polls. */
+bool hfsb_server_poll(hfsb_server *server, long long wait_ms) {
+    if (!hfsbi_server_settle(server)) return false;
+    hfsbi_loop_turn(server->loop, wait_ms);
+    return hfsbi_server_settle(server);
 }
 
 size_t hfsb_server_watch(hfsb_server *server, hfsb_watch *list, size_t max) {
@@ -661,7 +669,7 @@ size_t hfsb_server_watch(hfsb_server *server, hfsb_watch *list, size_t max) {
 }
 
 long long hfsb_server_deadline(hfsb_server *server) {
-    return hfsbi_loop_deadline(server->loop);
+    return server->touched ? 0 : hfsbi_loop_deadline(server->loop);
 }
 
 typedef struct hfsbi_posted {
@@ -704,47 +712,49 @@ static const hfsbi_route *hfsbi_route_find(const hfsb_server *server,
     return route;
 }
 
-static size_t hfsbi_route_parts(const char *path) {
-    return hfsb_str_count_byte(hfsb_cstr(path), '*');
-}
-
-hfsb_status hfsb_server_add(hfsb_server *server, const hfsb_route *route,
-                            hfsb_err *err) {
-    hfsbi_route *r, **link = &server->routes;
+static hfsb_status hfsbi_route_check(const hfsb_server *server,
+                                     const hfsb_route *route, hfsb_err *err) {
     if (!route->method || !route->path || !route->fn || route->path[0] != '/')
         return hfsbi_fail(err, HFSB_ARG, 0,
-                          "A route has a method, a path that begins with "
+                          "A route needs a method, a path that begins with "
                           "\"/\", and a function.");
-    if (hfsbi_route_parts(route->path) > HFSBI_PARTS)
+    if (hfsb_str_count_byte(hfsb_cstr(route->path), '*') > HFSBI_PARTS)
         return hfsbi_fail(err, HFSB_ARG, 0,
-                          "A route's path has at most %d \"*\".", HFSBI_PARTS);
+                          "The path of a route may have at most %d \"*\".",
+                          HFSBI_PARTS);
     if (hfsbi_route_find(server, route))
         return hfsbi_fail(err, HFSB_ARG, 0,
-                          "There is a route for %s %s already.", route->method,
+                          "There is already a route for %s %s.", route->method,
                           route->path);
-    r = (hfsbi_route *)hfsbi_array(&server->alloc, 1, sizeof *r);
-    if (!r) return hfsbi_fail_status(err, HFSB_NOMEM, "Adding a route");
-    memset(r, 0, sizeof *r);
-    r->set = *route;
-    r->set.method = hfsbi_terminated(&server->alloc, hfsb_cstr(route->method));
-    r->set.path = hfsbi_terminated(&server->alloc, hfsb_cstr(route->path));
-    r->method = hfsb_cstr(r->set.method);
-    r->path = hfsb_cstr(r->set.path);
-    while (*link) link = &(*link)->next; /* in the order they were added */
-    *link = r;
-    if (r->set.method && r->set.path) return hfsbi_ok(err);
-    *link = NULL;
-    if (r->set.method)
-        hfsbi_array_free(&server->alloc, (void *)(uintptr_t)r->set.method,
-                         r->method.len + 1, 1);
-    if (r->set.path)
-        hfsbi_array_free(&server->alloc, (void *)(uintptr_t)r->set.path,
-                         r->path.len + 1, 1);
-    hfsbi_array_free(&server->alloc, r, 1, sizeof *r);
-    return hfsbi_fail_status(err, HFSB_NOMEM, "Adding a route");
+    return HFSB_OK;
 }
 
-/* ---- for what is built on it ---- */
+/* One block:  struct | method NUL | path NUL */
+hfsb_status hfsb_server_add(hfsb_server *server, const hfsb_route *route,
+                            hfsb_err *err) {
+    hfsbi_route *r, new_route = HFSB_INIT, **link = &server->routes;
+    char        *text;
+    hfsb_status  st = hfsbi_route_check(server, route, err);
+    if (st != HFSB_OK) return st;
+    new_route.set = *route;
+    new_route.method = hfsb_cstr(route->method);
+    new_route.path = hfsb_cstr(route->path);
+    r = (hfsbi_route *)hfsbi_array(&server->alloc,
+                                   hfsbi_route_size(&new_route), 1);
+    if (!r) return hfsbi_fail_status(err, HFSB_NOMEM, "Adding a route");
+    *r = new_route;
+    text = (char *)(r + 1);
+    memcpy(text, route->method, r->method.len + 1);
+    r->method.ptr = r->set.method = text;
+    text += r->method.len + 1;
+    memcpy(text, route->path, r->path.len + 1);
+    r->path.ptr = r->set.path = text;
+    while (*link) link = &(*link)->next; /* in the order they were added */
+    *link = r;
+    return hfsbi_ok(err);
+}
+
+/* ---- for the rooms built on the server ---- */
 
 HFSBI_FN hfsbi_loop *hfsbi_server_loop(hfsb_server *server) {
     return server->loop;
@@ -763,11 +773,11 @@ HFSBI_FN const char *hfsbi_server_instance(const hfsb_server *server) {
 }
 
 HFSBI_FN bool hfsbi_server_stopping(const hfsb_server *server) {
-    return server->phase > 0;
+    return server->stop.phase != HFSBI_STOP_NO;
 }
 
 HFSBI_FN bool hfsbi_server_hurries(const hfsb_server *server) {
-    return server->stop_asked > 1;
+    return server->stop.calls > 1;
 }
 
 HFSBI_FN void hfsbi_server_part_add(hfsb_server       *server,

@@ -3,282 +3,370 @@
 #include "../os/os_private.h"
 #include "server.h"
 
-/* The inside of a server, for what is built on it: the sandbox, and later
-   others. Private. */
+/* server_private.h - the inside of the HTTP server.
+
+     server --- listener --accept--> conn --- request --- route's handler
+        |                             |          |             |
+     routes, limits,               parser      reply  <--------+
+     access, parts                             work in a pool thread
+
+   One thread runs the loop and owns all of these objects. Code in a pool
+   thread sees a request only inside hfsbi_request_work().
+
+   A handler never ends its own connection: the reply functions record what
+   happened and touch the connection; the server settles touched connections
+   once no handler is on the stack. */
+
+/* ==== for the rooms built on the server =================================== */
 
 typedef struct hfsbi_server_stats {
-    unsigned long long accepted;    /* connections ever */
-    unsigned long long refused;     /* ... that were closed at once */
-    unsigned long long requests;    /* answered, */
-    unsigned long long by_class[6]; /* by the first digit of their status */
+    unsigned long long accepted;    /* connections ever accepted */
+    unsigned long long refused;     /* of these: closed at once */
+    unsigned long long requests;    /* answered */
+    unsigned long long by_class[6]; /* by the first digit of the status */
     unsigned long long bytes_in, bytes_out; /* of bodies */
     size_t             open;                /* connections now */
-    size_t             bodies;              /* bytes of bodies in memory now */
+    size_t             bodies; /* bytes of request bodies in memory now */
 } hfsbi_server_stats;
 
 HFSBI_FN hfsbi_loop               *hfsbi_server_loop(hfsb_server *server);
 HFSBI_FN const hfsb_alloc         *hfsbi_server_alloc(hfsb_server *server);
 HFSBI_FN const hfsbi_server_stats *hfsbi_server_stats_of(hfsb_server *server);
-/* Random letters and digits, made when it was opened. */
+/* Random hexadecimal digits, chosen when the server was opened. */
 HFSBI_FN const char *hfsbi_server_instance(const hfsb_server *server);
 
-/* Something that lives with the server, part of its owner.
-   A stop goes: no new connections, idle ones closed, stop() of every part ->
-   up to 2 s for requests under way to end by themselves -> end() of every part
-   -> until no request is left and no part is busy, or the time is over -> the
-   loop ends. close() of the server calls end() of every part, waits for what
-   is in threads, and calls free(), the newest first, when no connection is
-   left and before the loop is closed. Any of the four may be NULL. */
+/* An object that lives with the server, embedded in its owner. Any of its four
+   functions may be NULL.
+   hfsb_server_stop(): listeners and idle connections close, stop() of every
+   part is called -> up to 2 s for requests to finish -> end() of every part ->
+   the loop ends once no request is left and no part is busy, or when stop_ms
+   are over.
+   hfsb_server_close(): end() of every part, wait for the pool threads, free()
+   of every part, newest first; no connection is left then, the loop is. */
 typedef struct hfsbi_server_part {
     struct hfsbi_server_part *next; /* private */
     void (*end)(struct hfsbi_server_part *part);
     bool (*busy)(struct hfsbi_server_part *part);
     void (*free)(struct hfsbi_server_part *part);
     void (*stop)(struct hfsbi_server_part *part);
-    bool place; /* it has clients of its own: a server without listeners may
-                   run */
+    bool place; /* has clients of its own: the server may run without a
+                   listener */
 } hfsbi_server_part;
 
 HFSBI_FN void hfsbi_server_part_add(hfsb_server       *server,
                                     hfsbi_server_part *part);
-/* True from the first hfsb_server_stop() on. */
+/* True after the first hfsb_server_stop(). */
 HFSBI_FN bool hfsbi_server_stopping(const hfsb_server *server);
-/* True from the second on. */
+/* True after the second one. */
 HFSBI_FN bool hfsbi_server_hurries(const hfsb_server *server);
 
-/* The request came with the token, or none is asked for. */
+/* True if the request carried the token, or the server needs none. */
 HFSBI_FN bool hfsbi_request_trusted(const hfsb_request *request);
 
-/* Its Content-Type is that of JSON. */
+/* True if there is one Content-Type, and it is JSON. */
 HFSBI_FN bool hfsbi_request_is_json(const hfsb_request *request);
 
 /* Moves the body out of the request into *out. */
 HFSBI_FN void hfsbi_request_take_body(hfsb_request *request, hfsb_buf *out);
 
-/* fn is called, once, when the peer has ended its side while the reply is
-   still to come: it may be gone, or wait for the reply all the same. */
+/* Calls fn once if the peer shuts down its sending side before the reply has
+   ended. The peer may be gone, or may still be waiting for the reply. */
 HFSBI_FN void hfsbi_request_on_eof(hfsb_request *request, hfsb_route_fn fn,
                                    void *user);
 
-/* hfsb_reply() that takes the memory of *body over, which is empty then. */
+/* Work that may block: calls run(user) in a pool thread, then
+   done(user, request) in the loop. done is called exactly once, also if the
+   client goes away or the server stops meanwhile; the request stays valid
+   until done returns. The function given to hfsb_request_on_gone() is still
+   called in the loop, at once, when the client goes: there the caller cancels
+   its work. In done, hfsbi_request_is_gone() reports whether a reply can still
+   be sent; replying to a gone or answered request does nothing. done may start
+   the next work, even for a gone request. A request has one piece of work at a
+   time; run must not touch the request. */
+HFSBI_FN void
+hfsbi_request_work(hfsb_request *request, void (*run)(void *user),
+                   void (*done)(void *user, hfsb_request *request),
+                   void *user);
+
+/* True once the connection is closed; only work keeps such a request alive. */
+HFSBI_FN bool hfsbi_request_is_gone(const hfsb_request *request);
+
+/* hfsb_reply() that takes over the memory of *body, which is empty after. */
 HFSBI_FN void hfsbi_reply_take(hfsb_request *request, int status,
                                const char *type, hfsb_buf *body);
 
-/* {"detail":...,"error":...} from ready JSON for detail and a sentence. */
+/* {"detail":...,"error":...} from JSON text for detail and a sentence. */
 HFSBI_FN void hfsbi_reply_detail(hfsb_request *request, int status,
                                  hfsb_str detail_json, hfsb_str error);
 
-/* The objects of the HTTP layer: server, listener, connection, request.
-   Private to its files. All of it belongs to the thread that serves. */
+/* ==== inside the server room ============================================== */
 
 enum {
-    HFSBI_BLOCK = 65536,       /* what one recv() takes at most */
-    HFSBI_HEAD_ROOM = 512,     /* most heads have less */
-    HFSBI_SMALL = 4096,        /* a body that is sent with its head */
+    HFSBI_BLOCK = 65536,       /* most bytes of one recv() */
+    HFSBI_HEAD_ROOM = 512,     /* enough for the head of most replies */
+    HFSBI_SMALL = 4096,        /* a body up to this is sent with its head */
     HFSBI_PARTS = 4,           /* "*" in a route's path */
-    HFSBI_STRANGER = 65536,    /* bytes of a body without a token */
-    HFSBI_DISCARD = 65536,     /* bytes of a refused body that are read to
-                                  keep the connection */
-    HFSBI_LINGER_MS = 2000,    /* how long a refused peer is listened to */
-    HFSBI_FILE_TURN = 1 << 20, /* bytes of a file that one task sends */
-    HFSBI_SHORT_MS = 2000      /* a stop waits so long for work to end */
+    HFSBI_STRANGER = 65536,    /* most bytes of a body without a token */
+    HFSBI_DISCARD = 65536,     /* longest refused body that is read and thrown
+                                  away to keep the connection */
+    HFSBI_LINGER_MS = 2000,    /* silence that ends lingering */
+    HFSBI_FILE_TURN = 1 << 20, /* bytes of a file sent by one task */
+    HFSBI_SHORT_MS = 2000      /* a stop waits this long for requests */
 };
-
-/* ---- routes ---- */
 
 typedef struct hfsbi_route {
     struct hfsbi_route *next;
-    hfsb_route          set; /* its texts are owned */
+    hfsb_route          set; /* its texts follow the struct */
     hfsb_str            method, path;
 } hfsbi_route;
-
-/* ---- listeners ---- */
 
 typedef struct hfsbi_listener {
     hfsbi_io               io;
     struct hfsbi_listener *next;
     hfsb_server           *server;
     bool                   loopback, local; /* local: a Unix socket */
-    bool                   made;        /* the file of that socket is ours */
+    bool                   made;        /* close removes the socket's file */
     char                   address[64]; /* bound, numeric; "" when local */
-    hfsb_buf               name;        /* host as it was given, or the path */
+    hfsb_buf               name;        /* host as given, or the path */
 } hfsbi_listener;
 
-/* ---- connections ---- */
+/* ---- a connection; its states are drawn in conn.c ---- */
+
+typedef enum hfsbi_conn_state {
+    HFSBI_CONN_IDLE,    /* between requests */
+    HFSBI_CONN_HEAD,    /* a part of a head has arrived */
+    HFSBI_CONN_BODY,    /* the body is arriving */
+    HFSBI_CONN_PAUSED,  /* the handler does not want more of the body yet */
+    HFSBI_CONN_WORK,    /* the request is complete, its reply is not */
+    HFSBI_CONN_REPLY,   /* the reply is complete, its last bytes go out */
+    HFSBI_CONN_DISCARD, /* answered; the rest of the body is thrown away */
+    HFSBI_CONN_LINGER,  /* answered and shut down; input is thrown away */
+    HFSBI_CONN_BROKEN,  /* to be closed when it is settled */
+    HFSBI_CONN_CLOSED   /* out of the loop; freed once its work is done */
+} hfsbi_conn_state;
+
+typedef enum hfsbi_input {
+    HFSBI_INPUT_OPEN,
+    HFSBI_INPUT_SHUT, /* the loop reported the peer's end of file */
+    HFSBI_INPUT_ENDED /* everything up to that end has been read */
+} hfsbi_input;
+
+typedef struct hfsbi_unread {
+    char  *ptr; /* wiped before it is freed: heads hold tokens */
+    size_t len, cap;
+} hfsbi_unread;
 
 typedef struct hfsbi_conn {
-    hfsbi_io           io;
-    hfsbi_timer        timer;  /* may be earlier than `until` */
-    long long          until;  /* when to act; -1: never */
-    long long          moved;  /* when bytes last came or went */
-    int                queued; /* bytes in the kernel when it took no more */
-    hfsb_server       *server;
-    hfsbi_listener    *listener;
-    struct hfsbi_conn *next, *prev;
-    hfsb_http_parser   parser;
-    hfsb_request      *request; /* being read or answered, or NULL */
-    char              *in;      /* bytes that were not looked at yet */
-    size_t             in_len, in_cap;
-    size_t             peeked; /* of those being looked at: the last so many
-                                  are still in the kernel, too */
-    long long          linger_until; /* the latest */
-    unsigned           tasks;        /* in threads */
-    unsigned char      address[16];  /* of the peer */
-    unsigned char      family;       /* 4, 6 or 0 */
-    bool               held;         /* its own functions are at work on it */
-    bool               poked;        /* to be looked at in the next turn */
-    bool               broken;       /* to be closed */
-    bool               dead;       /* closed, freed once its tasks are done */
-    bool               eof;        /* the peer ended its side, */
-    bool               ended;      /* ... and we have read up to there */
-    bool               closing;    /* after this reply */
-    bool               lingering;  /* refused: read and throw away */
-    bool               head_timed; /* `until` is that of a head */
+    hfsbi_io            io;
+    hfsbi_timer         timer; /* may fire before the deadline */
+    hfsb_server        *server;
+    hfsbi_listener     *listener;
+    struct hfsbi_conn  *next, *prev;  /* in server->conns */
+    struct hfsbi_conn  *touched_next; /* in server->touched */
+    struct hfsbi_conn **touched_at;   /* NULL: not in that list */
+    hfsbi_conn_state    state;
+    long long           since; /* when the time for this state began */
+    long long           moved; /* when bytes last came or went */
+    int           queued;  /* bytes in the kernel when it last took no more */
+    hfsb_request *request; /* being read or answered, or NULL */
+    hfsb_http_parser parser;
+    hfsbi_unread     in;     /* received, not parsed yet */
+    size_t           peeked; /* how many of the bytes being parsed, at their
+                                end, are still in the kernel as well */
+    hfsbi_input      input;
+    bool             close_after; /* this reply is the last one */
+    unsigned char    address[16]; /* of the peer */
+    unsigned char    family;      /* 4, 6 or 0 */
 } hfsbi_conn;
 
-/* ---- requests ---- */
+/* ---- a request ---- */
 
 typedef enum hfsbi_reply_state {
     HFSBI_REPLY_NONE,
+    HFSBI_REPLY_HELD,   /* made in a thread; the loop is to send it */
     HFSBI_REPLY_PIECES, /* begun, not ended */
     HFSBI_REPLY_FILE,   /* a file is being sent */
-    HFSBI_REPLY_ENDED   /* all of it is in `out`, or sent */
+    HFSBI_REPLY_ENDED   /* all of it is in the buffers, or sent */
 } hfsbi_reply_state;
+
+typedef struct hfsbi_reply_out {
+    hfsbi_reply_state  state;
+    int                status; /* of HTTP; 0: none yet */
+    hfsb_buf           fields; /* lines that the handler added to the head */
+    hfsb_buf           out, out_body; /* to be sent, in this order */
+    size_t             out_at;        /* bytes of both that are sent */
+    unsigned long long sent;          /* bytes of the body */
+} hfsbi_reply_out;
+
+typedef struct hfsbi_file_out {
+    int                fd; /* -1: none */
+    unsigned long long at, left;
+    int                error; /* errno of the last task, 0: none */
+    size_t             turn;  /* bytes that the last task sent */
+} hfsbi_file_out;
+
+typedef struct hfsbi_body_in {
+    hfsb_buf           bytes;
+    size_t             counted;  /* in the server's statistics */
+    unsigned long long received; /* kept or not */
+    long long          paused_at;
+    bool               complete;
+} hfsbi_body_in;
+
+typedef struct hfsbi_pool_work {
+    hfsbi_task task;
+    void (*run)(void *user);
+    void (*done)(void *user, hfsb_request *request);
+    void *user;
+    bool  active;
+} hfsbi_pool_work;
+
+typedef struct hfsbi_callback {
+    hfsb_route_fn fn;
+    void         *user;
+} hfsbi_callback;
 
 struct hfsb_request {
     hfsbi_conn        *conn;
-    const hfsbi_route *route;
-    hfsb_http_head     head; /* its bytes and fields follow the struct */
-    size_t             size; /* of the whole allocation */
+    const hfsbi_route *route; /* NULL: none fits */
+    hfsb_http_head     head;  /* its fields and bytes follow the struct */
+    size_t             size;  /* of the whole allocation */
     hfsb_str           parts[HFSBI_PARTS];
     hfsb_buf           parts_text;
-    hfsb_buf           body;
-    size_t             counted;  /* bytes of it in the server's statistics */
-    unsigned long long body_len; /* that came, kept or not */
-    unsigned long long sent;     /* of the reply's body */
+    bool               trusted; /* the token was accepted */
     long long          began;
-    long long          body_at; /* when the time for the body began; moved on
-                                   by pauses, set anew to discard the rest */
-    long long          paused_at;
+    hfsb_buf           why; /* it was refused, for the log */
     void              *own;
-    hfsb_route_fn      gone, eof, drained;
-    void              *gone_user, *eof_user, *drained_user;
-    hfsbi_task         task;
-    hfsb_buf           fields;        /* lines for the reply's head */
-    hfsb_buf           why;           /* it was refused, for the log */
-    hfsb_buf           out, out_body; /* to be sent, in this order */
-    size_t             out_at;        /* bytes of both that are sent */
-    hfsbi_reply_state  reply;
-    int                status;
-    int                file;
-    unsigned long long file_at, file_left;
-    int                file_error; /* errno of a task, 0: none */
-    size_t             file_turn;  /* bytes that the last task sent */
-    bool               trusted;
-    bool               body_done, paused, discard;
-    bool               called;    /* a handler knows of it */
-    bool               in_thread; /* its handler is in a thread now */
-    bool               chunked;
-    bool               replied; /* in a thread */
+    hfsbi_callback     gone, eof, drained;
+    hfsbi_body_in      body;
+    hfsbi_reply_out    reply;
+    hfsbi_file_out     file;
+    hfsbi_pool_work    work;
 };
 
 /* ---- the server ---- */
 
-struct hfsb_server {
-    hfsb_alloc       alloc;
-    hfsbi_loop      *loop;
-    hfsb_http_limits limits;
-    hfsb_http_field *fields;                  /* limits.max_fields of them */
-    char            *block;                   /* HFSBI_BLOCK */
-    unsigned char    token[HFSB_SHA256_SIZE]; /* digest */
-    bool             has_token, no_auth, open_to_all, any_host, some_hosts;
-    hfsb_buf         hosts; /* allowed names, a NUL behind each */
+typedef struct hfsbi_limits {
+    hfsb_http_limits http;
     size_t           max_body, max_bodies, max_connections, min_rate;
     long long        head_ms, body_ms, idle_ms, stop_ms;
+} hfsbi_limits;
+
+typedef struct hfsbi_access {
+    unsigned char token[HFSB_SHA256_SIZE]; /* its digest */
+    bool          has_token, no_auth, open_to_all;
+    hfsb_buf      hosts; /* allowed names, each followed by a NUL */
+} hfsbi_access;
+
+typedef struct hfsbi_accept {
+    hfsbi_listener *listeners;
+    bool            on;
+    int             spare; /* a descriptor to give up when none is left */
+    hfsbi_timer     timer; /* ends a rest */
+} hfsbi_accept;
+
+typedef enum hfsbi_stop_phase {
+    HFSBI_STOP_NO,
+    HFSBI_STOP_FINISH, /* requests may finish, nothing new begins */
+    HFSBI_STOP_END,    /* the parts end their work; its replies go out */
+    HFSBI_STOP_DONE
+} hfsbi_stop_phase;
+
+typedef struct hfsbi_stop {
+    hfsbi_stop_phase phase;
+    int              pipe[2]; /* one byte per call of hfsb_server_stop() */
+    hfsbi_io         io;
+    size_t           calls;
+    hfsbi_timer      timer; /* ends the phase */
+    long long        until;
+} hfsbi_stop;
+
+struct hfsb_server {
+    hfsb_alloc   alloc;
+    hfsbi_loop  *loop;
+    hfsbi_limits limits;
+    hfsbi_access access;
+    hfsbi_accept accept;
+    hfsbi_stop   stop;
     void (*on_event)(void *user, const hfsb_server_event *event);
     void              *user;
-    hfsbi_listener    *listeners;
-    hfsbi_conn        *conns; /* newest first */
+    hfsb_http_field   *fields;  /* limits.http.max_fields of them */
+    char              *block;   /* HFSBI_BLOCK bytes for recv() */
+    hfsbi_conn        *conns;   /* newest first */
+    hfsbi_conn        *touched; /* connections to settle */
     hfsbi_route       *routes;
     hfsbi_server_part *parts;
     hfsbi_server_stats stats;
     char               instance[17];
-    hfsb_buf           common; /* fields of every reply */
-    char               date[48];
-    long long          date_at; /* second it is for */
-    int                spare;   /* a descriptor to give up when none is left */
-    bool               accepting;
-    hfsbi_timer        accept_timer;
-    int                stop_pipe[2]; /* a byte for each call of stop */
-    hfsbi_io           stop_io;
-    size_t             stop_asked;
-    int                phase; /* of a stop; 0: serving */
-    hfsbi_timer        stop_timer;
-    long long          stop_until;
+    hfsb_buf           common;   /* fields of every reply */
+    char               date[48]; /* the field Date, for second date_at */
+    long long          date_at;
 };
 
-/* ---- server_guard.c: who may ask ---- */
+/* ---- server.c ---- */
 
-/* The same for an Origin ("" : there is none). */
-typedef enum hfsbi_guard {
-    HFSBI_GUARD_OK,
-    HFSBI_GUARD_MISSING,
-    HFSBI_GUARD_WRONG,
-    HFSBI_GUARD_NONE /* the server has no token to compare with */
-} hfsbi_guard;
-/* Looks for the token in a head and wipes it there. */
-HFSBI_FN hfsbi_guard hfsbi_guard_token(const hfsb_server *server,
-                                       hfsb_http_head    *head);
-
-/* ---- server_listen.c ---- */
-
-/* Accepts again where it had stopped, or stops. */
+/* Turns accepting on or off for all listeners. */
 HFSBI_FN void hfsbi_server_accept(hfsb_server *server, bool on);
 
-/* ---- server_conn.c ---- */
+/* ---- conn.c ---- */
 
+/* Adds a connection that listener accepted; takes over fd. */
 HFSBI_FN void hfsbi_conn_add(hfsbi_listener *listener, int fd,
                              const struct sockaddr *peer);
-/* Looks at it in the next turn, or soon when it is at work anyhow: what a
-   handler calls never ends a connection, or begins with the next request,
-   under its hands. */
-HFSBI_FN void hfsbi_conn_poke(hfsbi_conn *conn);
-/* Ends it now; not from a handler. */
+/* Puts the connection into the list of those to settle. */
+HFSBI_FN void hfsbi_conn_touch(hfsbi_conn *conn);
+/* Acts on what happened to the touched connections: continues with the next
+   request, closes, or sets what to wait for. Not from a handler. */
+HFSBI_FN void hfsbi_conns_settle(hfsb_server *server);
+/* Closes the connection now; not from a handler. */
 HFSBI_FN void hfsbi_conn_close(hfsbi_conn *conn);
-/* A task of it is done; true when it was the last of a connection that is
-   gone, which is freed then. */
-HFSBI_FN bool hfsbi_conn_task_done(hfsbi_conn *conn);
-/* The kernel takes no more bytes for the peer now. */
-HFSBI_FN void hfsbi_conn_full(hfsbi_conn *conn);
-/* A little of a body that no one wants is read, and the connection kept. */
+/* Frees a closed connection. */
+HFSBI_FN void hfsbi_conn_free(hfsbi_conn *conn);
+
+/* The connection cannot go on: it closes when it is settled. */
+HFSBI_FN void hfsbi_conn_break(hfsbi_conn *conn);
+/* BODY to PAUSED and back; in any other state nothing. resume returns whether
+   the connection was paused. */
+HFSBI_FN void hfsbi_conn_pause(hfsbi_conn *conn);
+HFSBI_FN bool hfsbi_conn_resume(hfsbi_conn *conn);
+/* The reply is complete: to REPLY. */
+HFSBI_FN void hfsbi_conn_replied(hfsbi_conn *conn);
+
+/* Remembers how much the kernel holds, since it takes no more now. */
+HFSBI_FN void hfsbi_conn_note_full(hfsbi_conn *conn);
+/* True if the rest of a refused body is short enough to read and discard. */
 HFSBI_FN bool hfsbi_conn_may_discard(const hfsbi_conn *conn);
-/* Tells the log. */
+/* True if the body is discarded, or comes without the token that the server
+   has: such a body gets little time. */
+HFSBI_FN bool hfsbi_conn_is_unwanted(const hfsbi_conn *conn);
+/* Fills in the peer and passes the event to the log. */
 HFSBI_FN void hfsbi_conn_log(const hfsbi_conn *conn, hfsb_server_event *event);
 
-/* ---- server_request.c ---- */
+/* ---- request.c ---- */
 
-/* Makes the request of a head whose bytes are `raw`; NULL without memory. */
+/* Makes the request for a head whose bytes are raw; NULL without memory. */
 HFSBI_FN hfsb_request *
 hfsbi_request_new(hfsbi_conn *conn, const hfsb_http_head *head, hfsb_str raw);
+/* Logs the request and frees it. */
 HFSBI_FN void hfsbi_request_free(hfsb_request *request);
-/* The peer, or the server, ends before the reply: tells the handler. */
-HFSBI_FN void hfsbi_request_tell_gone(hfsb_request *request);
-/* True when its body is thrown away, or comes without the token that the
-   server asks for: such a body gets little time. */
-HFSBI_FN bool hfsbi_request_is_unwanted(const hfsb_request *request);
+/* The connection ends before the reply: calls the handler's `gone`. */
+HFSBI_FN void hfsbi_request_call_gone(hfsb_request *request);
 /* All checks before the body is read; replies when one fails. */
-HFSBI_FN void hfsbi_request_check(hfsb_request *request, hfsbi_guard token);
-/* A piece of the body; its end. */
-HFSBI_FN void hfsbi_request_piece(hfsb_request *request, hfsb_str piece);
-HFSBI_FN void hfsbi_request_complete(hfsb_request *request);
+HFSBI_FN void hfsbi_request_check(hfsb_request *request);
+/* Takes a piece of the body. */
+HFSBI_FN void hfsbi_request_add_body(hfsb_request *request, hfsb_str piece);
+/* The body is complete: calls the handler unless there is a reply. */
+HFSBI_FN void hfsbi_request_handle(hfsb_request *request);
+/* True while the handler of a threaded route is in its thread. */
+HFSBI_FN bool hfsbi_request_in_thread(const hfsb_request *request);
 
-/* ---- server_reply.c ---- */
+/* ---- reply.c ---- */
 
-/* Sends what can be sent. */
+/* Sends as much as the kernel takes. */
 HFSBI_FN void hfsbi_reply_flush(hfsb_request *request);
-/* The peer takes bytes again. */
+/* The kernel takes bytes again: sends, and calls `drained`. */
 HFSBI_FN void hfsbi_reply_writable(hfsb_request *request);
-/* Bytes to be sent, a file's left aside. */
+/* Bytes in the buffers that are not sent yet. */
 HFSBI_FN size_t hfsbi_reply_left(const hfsb_request *request);
-/* A reply that a thread made is sent. */
-HFSBI_FN void hfsbi_reply_from_thread(hfsb_request *request);
+/* Sends the reply that a handler made in a thread. */
+HFSBI_FN void hfsbi_reply_send_held(hfsb_request *request);

@@ -60,7 +60,9 @@ static void check_refusal(const ts_reply *r, int status, bool head) {
 static void every_endpoint_asks_for_the_token(void) {
     static const char *const fields[] = {
         "", "X-Sandbox-Authorization: Bearer wrong\r\n",
-        "Authorization: Bearer " TS_TOKEN "\r\n"};
+        "X-Sandbox-Authorization: Bearer wrong\r\n"
+        "Authorization: Bearer " TS_TOKEN "\r\n",
+        "Authorization: Bearer wrong\r\n"};
     ts_server s;
     ts_conn   c;
     ts_reply  r = HFSB_INIT;
@@ -82,10 +84,37 @@ static void every_endpoint_asks_for_the_token(void) {
                 T_CHECK(ts_send(&c, hfsb_cstr(text)));
                 T_CHECK(ts_read(&c, &r, head));
                 check_refusal(&r, 401, head);
-                T_CHECK(head || ts_says(&r, f == 1 ? "Invalid bearer token"
-                                                   : "Missing bearer token"));
+                T_CHECK(head || ts_says(&r, f ? "Invalid bearer token"
+                                              : "Missing bearer token"));
             }
     T_CHECK(tt_entries(".", "") == 0);
+    ts_hang_up(&c);
+    ts_drop(&r);
+    ts_end(&s, false);
+}
+
+/* As a reverse proxy or an ordinary HTTP client sends it. */
+static void every_endpoint_takes_the_token_in_authorization(void) {
+    ts_server s;
+    ts_conn   c;
+    ts_reply  r = HFSB_INIT;
+    size_t    e, m;
+    char      text[400];
+    ts_start(&s, NULL, NULL);
+    c = ts_connect(&s);
+    for (e = 0; e < ENDPOINTS; e++)
+        for (m = 0; m < TT_COUNT(methods); m++) {
+            if (!has_method(e, methods[m])) continue;
+            snprintf(text, sizeof text,
+                     "%s %s HTTP/1.1\r\nHost: localhost\r\n"
+                     "Authorization: Bearer " TS_TOKEN "\r\n" TS_JSON
+                     "Content-Length: 2\r\n\r\n{}",
+                     methods[m], endpoints[e].path);
+            T_CHECK(ts_send(&c, hfsb_cstr(text)));
+            T_CHECK(ts_read(&c, &r, !strcmp(methods[m], "HEAD")));
+            check_reply(&r);
+            T_CHECK(r.status && r.status != 401);
+        }
     ts_hang_up(&c);
     ts_drop(&r);
     ts_end(&s, false);
@@ -515,6 +544,7 @@ static void metrics_can_be_read_by_a_parser(void) {
 int main(void) {
     tt_begin();
     TT_RUN(every_endpoint_asks_for_the_token);
+    TT_RUN(every_endpoint_takes_the_token_in_authorization);
     TT_RUN(every_path_tells_its_methods);
     TT_RUN(no_tool_takes_what_is_no_object);
     TT_RUN(each_wrong_argument_is_named);

@@ -116,7 +116,7 @@ same 'help is not too wide' "$(printf '%s\n' "$out" | awk 'length > 78')" ''
 run version 0 "$server" --version
 has version "$out" 'hfsb-server '
 run 'unknown option' 2 "$server" --nonsense
-has 'unknown option' "$err" 'there is no option --nonsense'
+has 'unknown option' "$err" 'unknown option --nonsense'
 run 'a word' 2 "$server" nonsense
 run 'no value' 2 "$server" --port
 has 'no value' "$err" '--port needs a number from 0 to 65535'
@@ -168,6 +168,22 @@ reply=$(curl -s -w ' %{http_code}' -H 'X-Sandbox-Authorization: Bearer x' \
     -H "$json" -d '{"path":"x"}' "$url/api/exists")
 has 'wrong token' "$reply" '"detail":"Invalid bearer token"'
 has 'wrong token' "$reply" ' 401'
+has 'a 401 names the header' "$reply" 'X-Sandbox-Authorization: Bearer'
+# authorized NAME STATUS FIELD...: the status of a call with these fields
+authorized() {
+    name=$1 want=$2
+    shift 2
+    printf 'header = "%s"\n' "$@" > fields
+    same "$name" "$(curl -s -o .out -w '%{http_code}' -K fields -H "$json" \
+        -d '{"path":"x"}' "$url/api/exists")" "$want"
+    rm fields
+}
+authorized 'Authorization' 200 "Authorization: Bearer $token"
+authorized 'wrong Authorization' 401 'Authorization: Bearer x'
+authorized 'own header decides' 200 'Authorization: Bearer of-the-hub' \
+    "X-Sandbox-Authorization: Bearer $token"
+authorized 'own header decides, wrong' 401 "Authorization: Bearer $token" \
+    'X-Sandbox-Authorization: Bearer x'
 call /api/bash '{"command":"pwd; echo err >&2; exit 3"}'
 has bash "$status $reply" '200 {"success":false,'
 has bash "$reply" "\"output\":\"$top/work\\nerr\\n\",\"error\":\"Exit code 3\""

@@ -311,7 +311,7 @@ static void requests(hfsb_str rest) {
 static void check_end(void) {
     size_t i, open = 0;
     for (i = 0; i < 1000 && mcp->call_count; i++)
-        MUST(hfsb_server_step(server));
+        MUST(hfsb_server_poll(server, 0));
     MUST(mcp->call_count == 0 && mcp->working == 0);
     MUST(client.replies == client.promised);
     for (i = 0; i < client.count; i++) {

@@ -43,7 +43,7 @@ static void open_server(void) {
 
 /* A turn of the server, and of what its routes put off. */
 static void turn(void) {
-    MUST(hfsb_server_step(server));
+    MUST(hfsb_server_poll(server, 0));
     if (tc.holding) tc_let_go(NULL);
 }
 
@@ -103,7 +103,7 @@ static void read_requests(hfsb_str in, methods *m) {
     static hfsb_http_field fields[20];
     hfsb_http_parser       parser;
     memset(m, 0, sizeof *m);
-    hfsb_http_parser_init(&parser, &server->limits);
+    hfsb_http_parser_init(&parser, &server->limits.http);
     for (;;) {
         hfsb_http_head  head;
         hfsb_str        piece;

@@ -420,8 +420,9 @@ class Suite:
     def tokens(self):
         if not self.options.token:
             return
+        # without its own header the Hub's token, in Authorization, is looked at
         for name, token, detail in [
-                ("none", None, "Missing bearer token"),
+                ("none", None, "Invalid bearer token"),
                 ("another", "x" + self.options.token, "Invalid bearer token")]:
             sb = self.sandbox(token=token)
             reply = sb.transport.send("POST", "bash", {"command": "true"}, 10)
@@ -431,10 +432,14 @@ class Suite:
             result = sb.bash("true")
             self.check.ok(f"token: {name}, as the client tells it",
                           not result.success and result.error, result)
-        as_hub = Sandbox(self.options.url, hub_token=self.options.token)
-        reply = as_hub.transport.send("POST", "bash", {"command": "true"}, 10)
-        self.check.same("token: Authorization is the Hub's", reply.status,
-                        401)
+        for name, hub_token, token, status in [
+                ("in Authorization", self.options.token, None, 200),
+                ("beside the Hub's", "hub", self.options.token, 200),
+                ("in Authorization, another in its own header",
+                 self.options.token, "x", 401)]:
+            sb = Sandbox(self.options.url, token=token, hub_token=hub_token)
+            reply = sb.transport.send("POST", "bash", {"command": "true"}, 10)
+            self.check.same(f"token: {name}", reply.status, status)
 
     # ---- through a proxy
 

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""What a server stands that clients without manners, or very many of them,
-do to it: slow, half-closed, reset, never reading, too many, too large.
+"""A server under hostile or very many clients: slow, half-closed, reset,
+never reading, too many, too large.
 
     server_limits.py [NAME...]
 
-Nothing here asserts speed: the bounds only tell an answer from a hang. Needs
+Nothing here asserts speed: the bounds only separate an answer from a hang. Needs
 Linux and the standard library. HFSB_TEST_LONG=1: 1 GB instead of 256 MiB, the
 slow disk takes 5 s a call. SLOW_SHIM is the path of bench/slow_shim.c's
 library; without it the slow disk is left out. Prints "N checks, N failed".
@@ -33,7 +33,7 @@ check = Checks()
 
 class Prober:
     """Asks for health again and again, on new connections, from a thread;
-    tells the longest wait."""
+    measures the longest wait."""
 
     def __init__(self, server):
         self.server, self.worst, self.count = server, 0.0, 0
@@ -233,7 +233,7 @@ def slow_peers(top):
               f"{held} KiB")
         check.same("slow peers: all are cut", ended, 1250)
         check.ok("slow peers: not before their deadline", took > 1.9, took)
-        check.ok("slow peers: they are told 408",
+        check.ok("slow peers: they get 408",
                  first and all(b.startswith(b"HTTP/1.1 408") for b in first),
                  set(first))
         check.ok("slow peers: 50 who never read 64 MiB are not in memory",
@@ -315,7 +315,7 @@ def slow_bodies(top):
         check.same("slow bodies: all are cut", ended, 20)
         check.ok("slow bodies: not before their time",
                  time.monotonic() - begin > 1.9)
-        check.ok("slow bodies: they are told 408", len(first) == 20 and
+        check.ok("slow bodies: they get 408", len(first) == 20 and
                  all(b.startswith(b"HTTP/1.1 408") for b in first),
                  set(first))
         while sent < 25000:
@@ -456,8 +456,9 @@ def interrupted_upload(top):
 # ---- too much at once
 
 def send_until(s, seconds, enough):
-    """Sends and reads until the other side ends it, has said enough, or the
-    time is over: how many bytes it took, what it said, whether it ended."""
+    """Sends and reads until the peer closes, enough(received) is true, or
+    the time is over. Returns bytes sent, bytes received, and whether the
+    peer closed."""
     block, sent, seen, end = b"x" * 65536, 0, b"", time.monotonic() + seconds
     s.setblocking(False)
     while time.monotonic() < end and not enough(seen):
@@ -486,11 +487,11 @@ def huge_body_without_token(top):
             s = server.connect()
             s.sendall(f"PUT /api/files?path=x HTTP/1.1\r\nHost: 127.0.0.1\r\n"
                       f"{fields}Content-Length: 100000000000\r\n\r\n".encode())
-            sent, seen, _ = send_until(s, 5, lambda said: b"}" in said)
+            sent, seen, _ = send_until(s, 5, lambda seen: b"}" in seen)
             check.ok(f"a huge body, token {name}: 401 before it is read",
                      seen.startswith(b"HTTP/1.1 401") and sent < 16 << 20,
                      (sent, seen))
-            more, _, ended = send_until(s, 6, lambda said: False)
+            more, _, ended = send_until(s, 6, lambda seen: False)
             s.close()
             print(f"  a huge body, token {name}: 401 after {sent} bytes, "
                   f"the end after {more} more")

@@ -1,6 +1,6 @@
-"""A server to talk to, for the tests and measurements that are in Python:
-starts the binary on a port that the kernel picks and stops it; raw sockets;
-what the kernel says of a process. Linux, and the standard library only.
+"""A server for tests and measurements in Python: starts the binary on a port
+that the kernel picks and stops it; raw sockets; memory and descriptors of the
+process. Linux, and the standard library only.
 
 The binary is build/hfsb-server, or $HFSB_SERVER.
 """
@@ -131,7 +131,7 @@ class Server:
             raise RuntimeError(f"health: {status} {body!r}")
         return time.monotonic() - begin
 
-    # ---- what the kernel says of it
+    # ---- as the kernel reports it
 
     def status(self, key):
         """VmRSS and the like, in KiB."""

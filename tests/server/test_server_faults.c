@@ -66,7 +66,7 @@ static hfsb_server *open_with(hfsb_alloc alloc, unsigned *port) {
     return NULL;
 }
 
-static void conversations_survive_failing_allocations(void) {
+static void server_survives_failing_allocations(void) {
     static const size_t steps[] = {100000, 50};
     size_t              way, k, total, mode, opened;
     for (way = 0; way < (t_quick() ? 1u : 2u); way++) {
@@ -111,7 +111,7 @@ static void conversations_survive_failing_allocations(void) {
     }
 }
 
-static void a_unix_socket_is_not_left_without_memory(void) {
+static void failed_listen_removes_the_unix_socket(void) {
     size_t k;
     for (k = 1; k < 40; k++) {
         hfsb_server_opts o = HFSB_INIT;
@@ -193,7 +193,7 @@ static void *one_crowd(void *user) {
     return NULL;
 }
 
-static void peers_may_go_at_any_step(void) {
+static void peers_may_disconnect_at_any_step(void) {
     size_t way, i;
     for (way = 0; way < 2; way++) {
         hfsb_server_opts o = HFSB_INIT;
@@ -228,7 +228,7 @@ static void peers_may_go_at_any_step(void) {
 }
 
 /* Stopped while a crowd is at it: it ends in time, nothing is left. */
-static void a_stop_in_a_crowd(void) {
+static void stop_finishes_with_many_busy_peers(void) {
     int i, k;
     for (i = 0; i < (t_quick() ? 2 : 10); i++) {
         hfsb_server_opts o = HFSB_INIT;
@@ -266,12 +266,12 @@ int main(void) {
     f = fopen(tc.file, "wb");
     for (i = 0; i < 3000000; i++) fputc(i & 127, f);
     fclose(f);
-    TT_RUN(peers_may_go_at_any_step);
-    TT_RUN(a_stop_in_a_crowd);
+    TT_RUN(peers_may_disconnect_at_any_step);
+    TT_RUN(stop_finishes_with_many_busy_peers);
     f = fopen(tc.file, "wb");
     fputs("a small file", f);
     fclose(f);
-    TT_RUN(conversations_survive_failing_allocations);
-    TT_RUN(a_unix_socket_is_not_left_without_memory);
+    TT_RUN(server_survives_failing_allocations);
+    TT_RUN(failed_listen_removes_the_unix_socket);
     return TT_END();
 }

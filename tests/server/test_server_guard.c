@@ -1,5 +1,5 @@
-/* test_server_guard.c - who may ask a server: Host, Origin, token, and where
-   it may listen without one. */
+/* test_server_guard.c - who may call a server: Host, Origin, token, and where
+   a server without a token may listen. */
 #include "../support/t_conn.h"
 
 /* ---- Host and Origin ---- */
@@ -11,7 +11,7 @@ typedef struct place {
     bool        no_auth, open_to_all;
 } place;
 
-/* A connection to the server, whatever it listens on. */
+/* Connects to the server by TCP or by the Unix socket path. */
 static ts_conn reach(const ts_server *s, const char *path) {
     struct sockaddr_un a;
     ts_conn            c = HFSB_INIT;
@@ -74,8 +74,8 @@ static const place       places[] = {
     {"unix", NULL, NULL, false, false},
 };
 
-/* In which of these places a Host is taken: '1', or not: '0'. */
-static void hosts_are_those_of_the_place(void) {
+/* For each place: '1' if the Host is accepted there, '0' if not. */
+static void host_must_name_the_listener(void) {
     static const struct {
         const char *host, *taken;
     } list[] = {
@@ -127,7 +127,7 @@ static void hosts_are_those_of_the_place(void) {
     }
 }
 
-static void origins_are_those_of_the_place(void) {
+static void origin_must_name_the_listener(void) {
     static const struct {
         const char *origin, *taken;
     } list[] = {
@@ -182,8 +182,8 @@ static void origins_are_those_of_the_place(void) {
     }
 }
 
-/* The guard comes before routes and token: nothing is to be learned. */
-static void the_guard_comes_first(void) {
+/* A stranger must not learn which routes exist. */
+static void host_and_origin_are_checked_before_route_and_token(void) {
     ts_server s;
     tc_start(&s, NULL);
     T_CHECK(status_of(&s, NULL, "Host: evil\r\n", "/none") == 421);
@@ -195,7 +195,7 @@ static void the_guard_comes_first(void) {
 
 /* ---- the token ---- */
 
-static void only_the_whole_token_is_taken(void) {
+static void only_the_whole_token_is_accepted(void) {
     static const struct {
         const char *fields;
         int         status;
@@ -213,7 +213,10 @@ static void only_the_whole_token_is_taken(void) {
         {A TS_TOKEN "\r\n", 401, "Missing"},
         {A "Basic " TS_TOKEN "\r\n", 401, "Missing"},
         {A "Bearer" TS_TOKEN "\r\n", 401, "Missing"},
-        {"Authorization: Bearer " TS_TOKEN "\r\n", 401, "Missing"},
+        {"Authorization: Bearer " TS_TOKEN "\r\n", 200, NULL},
+        {"Authorization: Bearer x\r\n", 401, "Invalid"},
+        {A "Bearer x\r\nAuthorization: Bearer " TS_TOKEN "\r\n", 401,
+         "Invalid"},
         {A "Bearer a-token-of-the-test\r\n", 401, "Invalid"},
         {A "Bearer -token-of-the-tests\r\n", 401, "Invalid"},
         {A "Bearer " TS_TOKEN "s\r\n", 401, "Invalid"},
@@ -244,6 +247,9 @@ static void only_the_whole_token_is_taken(void) {
                      "{\"detail\":\"%s bearer token\",\"error\":",
                      list[i].detail);
             T_CHECK(hfsb_str_starts(hfsb_buf_str(&r.body), hfsb_cstr(want)));
+            T_CHECK(hfsb_str_find(ts_text(&r, "error"),
+                                  HFSB_LIT("X-Sandbox-Authorization: "
+                                           "Bearer ")) != HFSB_NPOS);
         }
         T_CHECK(tc_lives(&c));
         ts_hang_up(&c);
@@ -253,42 +259,40 @@ static void only_the_whole_token_is_taken(void) {
     ts_end(&s, false);
 }
 
-/* Replies with what it finds in the two fields of a token. */
-static void tell_fields(void *user, hfsb_request *r) {
+/* Replies with the values of the two fields that may carry a token. */
+static void reply_fields(void *user, hfsb_request *r) {
     const hfsb_http_head *head = hfsb_request_head(r);
-    hfsb_buf              told = HFSB_INIT;
+    hfsb_buf              text = HFSB_INIT;
     (void)user;
-    T_CHECK(hfsb_buf_printf(&told, "<") == HFSB_OK);
-    T_CHECK(hfsb_buf_append(&told, hfsb_http_field_find(
+    T_CHECK(hfsb_buf_printf(&text, "<") == HFSB_OK);
+    T_CHECK(hfsb_buf_append(&text, hfsb_http_field_find(
                                        head, "Authorization")) == HFSB_OK);
-    T_CHECK(hfsb_buf_append(&told,
+    T_CHECK(hfsb_buf_append(&text,
                             hfsb_http_field_find(
                                 head, "X-Sandbox-Authorization")) == HFSB_OK);
-    T_CHECK(hfsb_buf_append_byte(&told, '>') == HFSB_OK);
-    hfsb_reply(r, 200, "text/plain", hfsb_buf_str(&told));
-    hfsb_buf_free(&told);
+    T_CHECK(hfsb_buf_append_byte(&text, '>') == HFSB_OK);
+    hfsb_reply(r, 200, "text/plain", hfsb_buf_str(&text));
+    hfsb_buf_free(&text);
 }
 
-static void open_bearer(ts_server *s, const hfsb_server_opts *o) {
+static void open_routes(ts_server *s, const hfsb_server_opts *o) {
     hfsb_route route = HFSB_INIT;
     ts_open(s, o);
     route.method = "GET";
-    route.path = "/bearer";
-    route.fn = tell_fields;
-    route.bearer = true;
+    route.path = "/own";
+    route.fn = reply_fields;
     T_CHECK(hfsb_server_add(s->server, &route, NULL) == HFSB_OK);
     route.path = "/other"; /* has an authorization of its own */
-    route.bearer = false;
     route.no_token = true;
     T_CHECK(hfsb_server_add(s->server, &route, NULL) == HFSB_OK);
     ts_run(s);
 }
 
-static void a_route_may_take_the_token_in_authorization(void) {
+static void authorization_may_carry_the_token(void) {
     static const struct {
         const char *fields;
         int         status;
-        const char *says;
+        const char *body;
     } list[] = {
 #define B "Authorization: "
         {B "Bearer " TS_TOKEN "\r\n", 200, "<>"},
@@ -310,16 +314,16 @@ static void a_route_may_take_the_token_in_authorization(void) {
     hfsb_server_opts open = HFSB_INIT;
     ts_server        s;
     size_t           i;
-    open_bearer(&s, NULL);
+    open_routes(&s, NULL);
     for (i = 0; i < TT_COUNT(list); i++) {
         hfsb_buf raw = HFSB_INIT;
         ts_reply r = HFSB_INIT;
         ts_conn  c;
         T_CHECK(hfsb_buf_printf(&raw,
-                                "GET /bearer HTTP/1.1\r\n" TC_HEAD "%s\r\n",
+                                "GET /own HTTP/1.1\r\n" TC_HEAD "%s\r\n",
                                 list[i].fields) == HFSB_OK);
         c = tc_ask(&s, &r, raw.ptr);
-        ts_expect((int)i, &r, list[i].status, list[i].says);
+        ts_expect((int)i, &r, list[i].status, list[i].body);
         if (r.status == 401)
             T_STR(ts_field(&r, "WWW-Authenticate"), "Bearer");
         ts_hang_up(&c);
@@ -328,24 +332,40 @@ static void a_route_may_take_the_token_in_authorization(void) {
     }
     T_CHECK(status_of(&s, NULL, TC_HEAD B "Bearer x\r\n", "/other") == 200);
     ts_end(&s, false);
-    open.no_auth = true; /* then it does not matter */
-    open_bearer(&s, &open);
-    T_CHECK(status_of(&s, NULL, TC_HEAD, "/bearer") == 200);
-    T_CHECK(status_of(&s, NULL, TC_HEAD B "Bearer x\r\n", "/bearer") == 200);
+    open.no_auth = true; /* then Authorization is not looked at */
+    open_routes(&s, &open);
+    T_CHECK(status_of(&s, NULL, TC_HEAD, "/own") == 200);
+    {
+        ts_reply r = HFSB_INIT;
+        ts_conn  c = tc_ask(&s, &r, "GET /own HTTP/1.1\r\n" TC_HEAD B
+                                    "Bearer x\r\n\r\n");
+        TS_IS(&r, 200, "<Bearer x>");
+        ts_hang_up(&c);
+        ts_drop(&r);
+    }
     ts_end(&s, false);
 #undef B
 }
 
-/* Its value is left to a route that does not take the token there. */
-static void others_find_authorization_as_it_came(void) {
+/* A route without a token may use Authorization for itself; only a value that
+   holds the server's token is wiped. */
+static void routes_without_token_find_authorization_as_sent(void) {
     ts_server s;
     ts_reply  r = HFSB_INIT;
     ts_conn   c;
-    open_bearer(&s, NULL);
+    open_routes(&s, NULL);
     c = tc_ask(&s, &r, "GET /other HTTP/1.1\r\n" TC_HEAD
                        "Authorization: Basic eDp5\r\n" A "Bearer " TS_TOKEN
                        "\r\n\r\n");
     TS_IS(&r, 200, "<Basic eDp5>");
+    ts_hang_up(&c);
+    c = tc_ask(&s, &r, "GET /other HTTP/1.1\r\n" TC_HEAD
+                       "Authorization: Bearer of-its-own\r\n\r\n");
+    TS_IS(&r, 200, "<Bearer of-its-own>");
+    ts_hang_up(&c);
+    c = tc_ask(&s, &r, "GET /other HTTP/1.1\r\n" TC_HEAD
+                       "Authorization: Bearer " TS_TOKEN "\r\n\r\n");
+    TS_IS(&r, 200, "<>");
     ts_hang_up(&c);
     ts_drop(&r);
     ts_end(&s, false);
@@ -368,7 +388,7 @@ static void a_nul_in_a_token_is_refused(void) {
     ts_end(&s, false);
 }
 
-static void without_a_token_nothing_is_open(void) {
+static void server_without_a_token_answers_503(void) {
     hfsb_server_opts o = HFSB_INIT;
     ts_server        s = HFSB_INIT;
     ts_reply         r = HFSB_INIT;
@@ -393,7 +413,7 @@ static void without_a_token_nothing_is_open(void) {
     ts_end(&s, false);
 }
 
-static void tokens_that_no_head_can_carry_are_errors(void) {
+static void open_refuses_tokens_no_header_can_carry(void) {
     static const char *const list[] = {" ", "a b", "a\r\nb", "a\tb", "\x7f",
                                        "t\xc3\xb6ken"};
     size_t i;
@@ -409,7 +429,7 @@ static void tokens_that_no_head_can_carry_are_errors(void) {
     }
 }
 
-static void without_a_token_it_listens_on_loopback_only(void) {
+static void no_auth_listens_on_loopback_only(void) {
     hfsb_server_opts o = HFSB_INIT;
     hfsb_server     *server = NULL;
     hfsb_err         err = HFSB_INIT;
@@ -429,17 +449,19 @@ static void without_a_token_it_listens_on_loopback_only(void) {
     hfsb_server_close(server);
 }
 
-/* Looks for the token in all that the server holds: after a whole head, half
-   a head, a bad one, and many small pieces. */
+/* Searches the server's memory for the token: after a whole head, half a head,
+   an invalid one, and many small pieces. */
 static void find_token(void *user, const void *ptr, size_t len) {
     size_t i, n = sizeof TS_TOKEN - 1;
     for (i = 0; ptr && i + n <= len; i++)
         if (!memcmp((const char *)ptr + i, TS_TOKEN, n)) *(size_t *)user += 1;
 }
 
-static void tokens_do_not_stay_in_memory(void) {
+static void tokens_are_wiped_from_memory(void) {
     static const char *const list[] = {
         "GET /secret HTTP/1.1\r\n" TC_HEAD A "Bearer " TS_TOKEN "\r\n\r\n",
+        "GET /hold HTTP/1.1\r\n" TC_HEAD "Authorization: Bearer " TS_TOKEN
+        "\r\n\r\n",
         "GET /secret HTTP/1.1\r\n" TC_HEAD A "Bearer " TS_TOKEN "\r\n"
         "X: \x01\r\n\r\n",
         "GET /none HTTP/1.1\r\n" TC_HEAD A "Bearer " TS_TOKEN "\r\n\r\n",
@@ -467,8 +489,8 @@ static void tokens_do_not_stay_in_memory(void) {
             find_token(&found, s.server->block, HFSBI_BLOCK);
             if (s.server->conns) {
                 hfsb_request *r = s.server->conns->request;
-                find_token(&found, s.server->conns->in,
-                           s.server->conns->in_cap);
+                find_token(&found, s.server->conns->in.ptr,
+                           s.server->conns->in.cap);
                 if (r) find_token(&found, r, r->size);
             }
             T_CHECK(found == 0);
@@ -479,16 +501,16 @@ static void tokens_do_not_stay_in_memory(void) {
 
 int main(void) {
     tt_begin();
-    TT_RUN(hosts_are_those_of_the_place);
-    TT_RUN(origins_are_those_of_the_place);
-    TT_RUN(the_guard_comes_first);
-    TT_RUN(only_the_whole_token_is_taken);
-    TT_RUN(a_route_may_take_the_token_in_authorization);
-    TT_RUN(others_find_authorization_as_it_came);
+    TT_RUN(host_must_name_the_listener);
+    TT_RUN(origin_must_name_the_listener);
+    TT_RUN(host_and_origin_are_checked_before_route_and_token);
+    TT_RUN(only_the_whole_token_is_accepted);
+    TT_RUN(authorization_may_carry_the_token);
+    TT_RUN(routes_without_token_find_authorization_as_sent);
     TT_RUN(a_nul_in_a_token_is_refused);
-    TT_RUN(without_a_token_nothing_is_open);
-    TT_RUN(tokens_that_no_head_can_carry_are_errors);
-    TT_RUN(without_a_token_it_listens_on_loopback_only);
-    TT_RUN(tokens_do_not_stay_in_memory);
+    TT_RUN(server_without_a_token_answers_503);
+    TT_RUN(open_refuses_tokens_no_header_can_carry);
+    TT_RUN(no_auth_listens_on_loopback_only);
+    TT_RUN(tokens_are_wiped_from_memory);
     return TT_END();
 }

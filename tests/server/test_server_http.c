@@ -4,7 +4,7 @@
 
 static ts_server s;
 
-/* What every reply has, and what none has. */
+/* Fields that every reply must have, and that none may have. */
 static void check_head(const ts_reply *r) {
     hfsb_str date = ts_field(r, "Date");
     T_CHECK(date.len == 29 &&
@@ -19,7 +19,7 @@ static void check_head(const ts_reply *r) {
 #define BAD_TOKEN "{\"detail\":\"Invalid bearer token\""
 #define AUTH      "X-Sandbox-Authorization: "
 
-static void each_status_has_its_body(void) {
+static void every_error_has_a_json_body(void) {
     static const struct {
         const char *raw;
         int         status;
@@ -118,7 +118,7 @@ static void each_status_has_its_body(void) {
     T_CHECK(tc_becomes(&tc.gone, 1)); /* of /stream whose body was bad */
 }
 
-static void a_405_tells_what_is_allowed(void) {
+static void a_405_lists_the_allowed_methods(void) {
     ts_reply r = HFSB_INIT;
     ts_conn  c = tc_ask(&s, &r, "PUT /hello HTTP/1.1\r\n" TC_HEAD "\r\n");
     T_STR(ts_field(&r, "Allow"), "GET, HEAD, POST");
@@ -158,7 +158,7 @@ static void targets_and_heads_have_limits(void) {
     hfsb_buf_free(&raw);
 }
 
-static void versions_and_connection_say_whether_it_is_kept(void) {
+static void version_and_connection_field_decide_keep_alive(void) {
     static const struct {
         const char *raw;
         const char *connection; /* of the reply; NULL: none */
@@ -195,7 +195,7 @@ static void versions_and_connection_say_whether_it_is_kept(void) {
         else T_CHECK(!is.ptr);
         if (r.status == 204)
             T_CHECK(!ts_field(&r, "Content-Length").ptr && !r.chunked);
-        T_CHECK(c.in.len == 0); /* nothing behind the reply */
+        T_CHECK(c.in.len == 0); /* nothing after the reply */
         if (keeps) T_CHECK(tc_lives(&c));
         else T_CHECK(ts_closes(&c, 10000));
         ts_drop(&r);
@@ -203,7 +203,7 @@ static void versions_and_connection_say_whether_it_is_kept(void) {
     }
 }
 
-static void head_has_the_fields_of_get(void) {
+static void head_replies_with_the_fields_of_get(void) {
     ts_reply a = HFSB_INIT, b = HFSB_INIT;
     ts_conn  c = tc_ask(&s, &a, TC_GET("/hello"));
     ts_conn  d = tc_ask(&s, &b, "HEAD /hello HTTP/1.1\r\n" TC_HEAD "\r\n");
@@ -215,7 +215,7 @@ static void head_has_the_fields_of_get(void) {
     ts_drop(&b);
 }
 
-static void a_peer_that_waits_is_told_to_go_on(void) {
+static void expect_continue_is_answered(void) {
     ts_reply r = HFSB_INIT;
     ts_conn  c = ts_connect(&s);
     T_CHECK(ts_send(&c, HFSB_LIT("POST /echo HTTP/1.1\r\n" TC_HEAD
@@ -226,7 +226,7 @@ static void a_peer_that_waits_is_told_to_go_on(void) {
     T_CHECK(ts_send(&c, HFSB_LIT("body")) && ts_read(&c, &r, false));
     TS_IS(&r, 200, "body");
     T_CHECK(tc_lives(&c));
-    /* refused: no 100, and since nobody knows what comes, the end */
+    /* refused: no 100, and a close, since the body may or may not follow */
     T_CHECK(ts_send(&c, HFSB_LIT("POST /secret HTTP/1.1\r\n" TC_HEAD
                                  "Expect: 100-continue\r\n"
                                  "Content-Length: 4\r\n\r\n")));
@@ -280,7 +280,7 @@ static void talk_in_cuts(const size_t *cuts, size_t count, hfsb_buf *all) {
     ts_hang_up(&c);
 }
 
-static void any_cut_gives_the_same_bytes(void) {
+static void replies_do_not_depend_on_how_input_is_cut(void) {
     hfsb_buf           want = HFSB_INIT, is = HFSB_INIT;
     unsigned long long seed = 7;
     size_t             cuts[64], i, k, n, at, step = t_quick() ? 17 : 1;
@@ -314,7 +314,7 @@ static void *send_all(void *user) {
 }
 
 /* 10,000 in one go, answered in order, while the peer reads. */
-static void many_requests_in_one_write_are_answered_in_order(void) {
+static void pipelined_requests_are_answered_in_order(void) {
     hfsb_buf  raw = HFSB_INIT;
     ts_conn   c = ts_connect(&s);
     ts_reply  r = HFSB_INIT;
@@ -344,8 +344,8 @@ static void many_requests_in_one_write_are_answered_in_order(void) {
     ts_hang_up(&c);
 }
 
-/* What stands behind a request that takes long waits for it. */
-static void a_pipeline_waits_behind_a_slow_request(void) {
+/* Requests that follow a slow one wait until it is answered. */
+static void pipelined_requests_wait_for_a_slow_one(void) {
     hfsb_buf raw = HFSB_INIT;
     ts_conn  c = ts_connect(&s), d = ts_connect(&s);
     ts_reply r = HFSB_INIT;
@@ -369,7 +369,7 @@ static void a_pipeline_waits_behind_a_slow_request(void) {
 
 /* The last reply is followed by an end, not a reset, when the peer sent more
    while it waited: that was left in the kernel, and would be a reset. */
-static void a_last_reply_is_whole_though_more_was_sent(void) {
+static void last_reply_is_complete_despite_unread_input(void) {
     hfsb_buf raw = HFSB_INIT;
     ts_conn  c = ts_connect(&s);
     ts_reply r = HFSB_INIT;
@@ -390,7 +390,7 @@ static void a_last_reply_is_whole_though_more_was_sent(void) {
 
 /* A reply that was given before the body has come reaches a peer that first
    sends all of it, and then reads. */
-static void a_refusal_reaches_a_peer_that_sends_first(void) {
+static void refusal_reaches_a_peer_that_is_still_sending(void) {
     hfsb_buf raw = HFSB_INIT, all = HFSB_INIT;
     size_t   mib = 24;
     ts_conn  c;
@@ -414,7 +414,7 @@ static void a_refusal_reaches_a_peer_that_sends_first(void) {
     hfsb_buf_free(&all);
 }
 
-static void the_log_tells_of_requests(void) {
+static void log_has_an_event_per_request(void) {
     ts_conn c = ts_connect(&s);
     size_t  before = tc_get(&tc.events);
     T_CHECK(tc_lives(&c));
@@ -426,7 +426,7 @@ static void the_log_tells_of_requests(void) {
     ts_hang_up(&c);
 }
 
-static void the_log_tells_why_there_was_no_reply(void) {
+static void log_reports_why_there_was_no_reply(void) {
     ts_conn c = ts_connect(&s);
     size_t  before = tc_get(&tc.events), held = tc_get(&tc.held_ever);
     T_CHECK(ts_send(&c, HFSB_LIT("GET /none HTTP/1.1\r\nHost: localhost\r\n"
@@ -451,19 +451,19 @@ int main(void) {
     tt_begin();
     o.on_event = tc_log;
     tc_start(&s, &o);
-    TT_RUN(each_status_has_its_body);
-    TT_RUN(a_405_tells_what_is_allowed);
+    TT_RUN(every_error_has_a_json_body);
+    TT_RUN(a_405_lists_the_allowed_methods);
     TT_RUN(targets_and_heads_have_limits);
-    TT_RUN(versions_and_connection_say_whether_it_is_kept);
-    TT_RUN(head_has_the_fields_of_get);
-    TT_RUN(a_peer_that_waits_is_told_to_go_on);
-    TT_RUN(any_cut_gives_the_same_bytes);
-    TT_RUN(many_requests_in_one_write_are_answered_in_order);
-    TT_RUN(a_pipeline_waits_behind_a_slow_request);
-    TT_RUN(a_last_reply_is_whole_though_more_was_sent);
-    TT_RUN(a_refusal_reaches_a_peer_that_sends_first);
-    TT_RUN(the_log_tells_of_requests);
-    TT_RUN(the_log_tells_why_there_was_no_reply);
+    TT_RUN(version_and_connection_field_decide_keep_alive);
+    TT_RUN(head_replies_with_the_fields_of_get);
+    TT_RUN(expect_continue_is_answered);
+    TT_RUN(replies_do_not_depend_on_how_input_is_cut);
+    TT_RUN(pipelined_requests_are_answered_in_order);
+    TT_RUN(pipelined_requests_wait_for_a_slow_one);
+    TT_RUN(last_reply_is_complete_despite_unread_input);
+    TT_RUN(refusal_reaches_a_peer_that_is_still_sending);
+    TT_RUN(log_has_an_event_per_request);
+    TT_RUN(log_reports_why_there_was_no_reply);
     ts_end(&s, false);
     return TT_END();
 }

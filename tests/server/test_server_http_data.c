@@ -157,7 +157,7 @@ static void requests_are_answered_as_decided(void) {
     o.max_head = 1 << 20;
     o.max_fields = 2000;
     ts_open(&s, &o);
-    s.server->limits.max_chunk_line = 4096;
+    s.server->limits.http.max_chunk_line = 4096;
     T_CHECK(each_case(&file, route_case) == 839);
     ts_run(&s);
     T_CHECK(each_case(&file, request_case) == 839);

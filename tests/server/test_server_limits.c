@@ -17,7 +17,7 @@ static long long cpu_ms(void) {
 /* ---- connections ---- */
 
 /* An old idle one makes room for a new one, and only one; busy ones stay. */
-static void an_idle_connection_makes_room(void) {
+static void new_connection_replaces_an_idle_one(void) {
     enum { MAX = 8 };
     hfsb_server_opts o = HFSB_INIT;
     ts_server        s;
@@ -58,7 +58,7 @@ static void an_idle_connection_makes_room(void) {
 /* Strangers who send a head or a body a byte at a time make room as well: the
    oldest first, however new its last byte is. Those who are known, or being
    answered, stay. */
-static void dribbling_strangers_make_room(void) {
+static void new_connection_replaces_a_slow_stranger(void) {
     static const char *const heads[] = {
         "POST /secret HTTP/1.1\r\n" TC_HEAD "Content-Length: 60000\r\n\r\n",
         "POST /nowhere HTTP/1.1\r\n" TC_HEAD "Content-Length: 60000\r\n\r\n",
@@ -201,7 +201,7 @@ static int without_descriptors(void) {
     return t_failed ? 1 : 0;
 }
 
-static void no_descriptor_left_is_survived(void) {
+static void server_survives_fd_exhaustion(void) {
     int   status = -1;
     pid_t pid = fork();
     if (pid == 0) _exit(without_descriptors());
@@ -257,7 +257,7 @@ static long long dribble(ts_conn *c, const char *bytes, int step_ms) {
     return hfsb_clock_ms() - began;
 }
 
-static void heads_have_their_time_from_the_first_byte(void) {
+static void head_deadline_runs_from_the_first_byte(void) {
     static const char half[] =
         "GET /hello HTTP/1.1\r\nHost: localhost\r\nX: y\r\n";
     hfsb_server_opts o = HFSB_INIT;
@@ -302,7 +302,7 @@ static void heads_have_their_time_from_the_first_byte(void) {
 
 /* Each head has its own time: a pipeline whose pieces always end in the middle
    of one is served for as long as it likes. */
-static void half_heads_in_a_row_are_no_slow_head(void) {
+static void each_head_has_its_own_deadline(void) {
     static const char get[] = TC_GET("/hello");
     hfsb_server_opts  o = HFSB_INIT;
     ts_server         s;
@@ -327,10 +327,10 @@ static void half_heads_in_a_row_are_no_slow_head(void) {
     ts_end(&s, false);
 }
 
-static void bodies_must_make_progress(void) {
+static void stalled_body_is_refused(void) {
     static const struct {
         const char *head;
-        bool        told; /* gone is called for it */
+        bool        gone; /* `gone` is called for it */
     } list[] = {{"POST /echo HTTP/1.1\r\n" TC_HEAD TOKEN_FIELD
                  "Content-Length: 100\r\n\r\n", false},
                 {"POST /echo HTTP/1.1\r\n" TC_HEAD TOKEN_FIELD
@@ -362,7 +362,7 @@ static void bodies_must_make_progress(void) {
         began = hfsb_clock_ms() - began;
         T_CHECK(began >= 900 && began < 8000);
         T_CHECK(ts_closes(&c, 5000));
-        T_CHECK(tc_get(&tc.gone) == gone + list[i].told);
+        T_CHECK(tc_get(&tc.gone) == gone + list[i].gone);
         ts_hang_up(&c);
         ts_drop(&r);
     }
@@ -383,7 +383,7 @@ static long long drip(ts_conn *c, size_t n, int step_ms, int steps) {
 
 /* Nobody waits for a body that is thrown away, or trusts one without a token:
    a byte now and then does not keep it alive. */
-static void strangers_have_little_time_for_a_body(void) {
+static void body_without_token_has_head_ms(void) {
     static const struct {
         const char *head;
         int         status; /* 408: there is no reply before its end */
@@ -424,7 +424,7 @@ static void strangers_have_little_time_for_a_body(void) {
 }
 
 /* ... and the time for the rest of it begins with the refusal. */
-static void the_rest_of_a_refused_body_may_come(void) {
+static void refused_body_is_discarded_and_connection_kept(void) {
     static const char rest[99] = {0};
     hfsb_server_opts  o = HFSB_INIT;
     ts_server         s;
@@ -446,7 +446,7 @@ static void the_rest_of_a_refused_body_may_come(void) {
 }
 
 /* Bytes keep coming, and are too few. */
-static void a_body_below_the_least_rate_is_refused(void) {
+static void body_below_min_rate_is_refused(void) {
     static const char *const heads[] = {
         "POST /secret HTTP/1.1\r\n" TC_HEAD TOKEN_FIELD
         "Content-Length: 60000\r\n\r\n",
@@ -479,7 +479,7 @@ static void a_body_below_the_least_rate_is_refused(void) {
 
 /* It is the average that counts: slow times are paid for by quick ones, for
    longer than body_ms and head_ms. */
-static void a_slow_body_above_the_least_rate_lives(void) {
+static void body_above_min_rate_is_accepted(void) {
     static const char *const heads[] = {
         "POST /secret HTTP/1.1\r\n" TC_HEAD TOKEN_FIELD
         "Content-Length: 3000\r\n\r\n",
@@ -506,7 +506,7 @@ static void a_slow_body_above_the_least_rate_lives(void) {
     ts_end(&s, false);
 }
 
-/* -- /pausing: a body that is read when the test says so -- */
+/* -- /pausing: a body that is read when the test allows it -- */
 
 static hfsb_request *pausing; /* the loop's */
 static size_t        paused;
@@ -529,7 +529,7 @@ static void pausing_goes_on(void *user) {
 }
 
 /* Before the first byte and in the middle. */
-static void time_in_which_nothing_is_read_does_not_count(void) {
+static void pauses_do_not_count_against_a_body(void) {
     hfsb_server_opts o = HFSB_INIT;
     hfsb_route       route = HFSB_INIT;
     ts_server        s;
@@ -575,7 +575,7 @@ static void sleep_in_the_loop(void *user) {
 
 /* The loop itself may be held up, and more bodies be ready than one turn of it
    looks at: none is refused for that. */
-static void bodies_that_wait_for_the_loop_are_in_time(void) {
+static void body_received_while_the_loop_was_busy_is_in_time(void) {
     enum { MANY = 400 };
     static ts_conn   c[MANY];
     hfsb_server_opts o = HFSB_INIT;
@@ -605,7 +605,7 @@ static void bodies_that_wait_for_the_loop_are_in_time(void) {
 }
 
 /* A handler that takes long, or a pause, has no limit. */
-static void work_takes_as_long_as_it_likes(void) {
+static void handlers_have_no_deadline(void) {
     hfsb_server_opts o = HFSB_INIT;
     ts_server        s;
     ts_conn          c;
@@ -634,7 +634,7 @@ static void work_takes_as_long_as_it_likes(void) {
 
 /* All bodies together have a limit: the one that goes over it is refused, the
    others go on, and there is room again when they are done. */
-static void bodies_share_a_limit(void) {
+static void all_bodies_share_max_bodies(void) {
     hfsb_server_opts o = HFSB_INIT;
     ts_server        s;
     ts_conn          a, b;
@@ -671,21 +671,21 @@ static void bodies_share_a_limit(void) {
 
 int main(void) {
     tt_begin();
-    TT_RUN(no_descriptor_left_is_survived);
-    TT_RUN(an_idle_connection_makes_room);
-    TT_RUN(dribbling_strangers_make_room);
+    TT_RUN(server_survives_fd_exhaustion);
+    TT_RUN(new_connection_replaces_an_idle_one);
+    TT_RUN(new_connection_replaces_a_slow_stranger);
     TT_RUN(a_new_connection_waits_for_room);
     TT_RUN(thousands_of_idle_connections_cost_little);
-    TT_RUN(heads_have_their_time_from_the_first_byte);
-    TT_RUN(half_heads_in_a_row_are_no_slow_head);
-    TT_RUN(bodies_must_make_progress);
-    TT_RUN(strangers_have_little_time_for_a_body);
-    TT_RUN(the_rest_of_a_refused_body_may_come);
-    TT_RUN(a_body_below_the_least_rate_is_refused);
-    TT_RUN(a_slow_body_above_the_least_rate_lives);
-    TT_RUN(time_in_which_nothing_is_read_does_not_count);
-    TT_RUN(bodies_that_wait_for_the_loop_are_in_time);
-    TT_RUN(work_takes_as_long_as_it_likes);
-    TT_RUN(bodies_share_a_limit);
+    TT_RUN(head_deadline_runs_from_the_first_byte);
+    TT_RUN(each_head_has_its_own_deadline);
+    TT_RUN(stalled_body_is_refused);
+    TT_RUN(body_without_token_has_head_ms);
+    TT_RUN(refused_body_is_discarded_and_connection_kept);
+    TT_RUN(body_below_min_rate_is_refused);
+    TT_RUN(body_above_min_rate_is_accepted);
+    TT_RUN(pauses_do_not_count_against_a_body);
+    TT_RUN(body_received_while_the_loop_was_busy_is_in_time);
+    TT_RUN(handlers_have_no_deadline);
+    TT_RUN(all_bodies_share_max_bodies);
     return TT_END();
 }

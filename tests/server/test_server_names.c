@@ -1,5 +1,5 @@
-/* test_server_names.c - what a name of a file may be, over HTTP: any bytes,
-   as they are; and no spelling of one leads out of the root. */
+/* test_server_names.c - names of files over HTTP: any bytes are used as they
+   are, and no spelling leaves the root. */
 #include "../support/t_server.h"
 
 static const hfsb_str no_body = HFSB_INIT;
@@ -25,7 +25,7 @@ static void named_target(char *out, size_t size, const char *name) {
 
 /* A name is a name: never part of a command line, an option or a pattern, and
    never trimmed. */
-static void names_are_taken_as_they_are(void) {
+static void file_names_are_used_byte_for_byte(void) {
     static const char *const names[] = {
         "$(touch ran)", "`touch ran`", ";touch ran", "|touch ran", "a\nb",
         "&& touch ran", "-rf",         "--output=x", "f.txt.",     "f.txt ",
@@ -73,7 +73,7 @@ static void names_are_taken_as_they_are(void) {
 }
 
 /* Decoded once, resolved, then compared part by part. */
-static void no_spelling_leads_out_of_the_root(void) {
+static void no_path_spelling_leaves_the_root(void) {
     static const struct {
         const char *query;
         int         status;
@@ -144,7 +144,7 @@ static void no_spelling_leads_out_of_the_root(void) {
 
 /* Dates that no calendar has, and files that the kernel shows but does not
    read. */
-static void odd_files_are_no_fault_of_the_server(void) {
+static void unusual_files_do_not_cause_a_500(void) {
     static const long long dates[] = {-1, -2147483648ll, 0, 253402300800ll,
                                       15032385535ll};
     ts_server s;
@@ -171,8 +171,8 @@ static void odd_files_are_no_fault_of_the_server(void) {
 
 int main(void) {
     tt_begin();
-    TT_RUN(names_are_taken_as_they_are);
-    TT_RUN(no_spelling_leads_out_of_the_root);
-    TT_RUN(odd_files_are_no_fault_of_the_server);
+    TT_RUN(file_names_are_used_byte_for_byte);
+    TT_RUN(no_path_spelling_leaves_the_root);
+    TT_RUN(unusual_files_do_not_cause_a_500);
     return TT_END();
 }

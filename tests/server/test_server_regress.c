@@ -1,7 +1,7 @@
-/* test_server_regress.c - what went wrong once: each must not come back. */
+/* test_server_regress.c - faults that were fixed and must not come back. */
 #include "../support/t_server.h"
 
-/* ---- memory that stops whoever gives a large block back ---- */
+/* ---- an allocator that can hold up the freeing of a large block ---- */
 
 enum { LARGE = 200000 };
 
@@ -95,7 +95,7 @@ static hfsb_status hold(void *user, hfsb_str path, hfsb_str content,
 
 /* The first write is over after the repeat has looked for that, and before it
    is back in the loop: no one woke it any more. */
-static void a_repeat_on_its_way_back_hears_of_the_end(void) {
+static void repeat_in_a_thread_gets_the_result(void) {
     static const char fields[] = TS_JSON "Idempotency-Key: w\r\n";
     hfsb_tools_check  check = {".held", hold, NULL};
     hfsb_tools_opts   tools = HFSB_INIT;
@@ -129,7 +129,7 @@ static void a_repeat_on_its_way_back_hears_of_the_end(void) {
 /* Long arguments are looked at outside of the loop, all of it. The command
    lasts a while: of one that is over at once the arguments are kept until its
    reply is made. */
-static void a_long_command_is_started_in_a_thread(void) {
+static void long_command_line_is_parsed_in_a_thread(void) {
     hfsb_buf  body = long_body("command", "sleep 1; echo done", "description");
     ts_server s;
     ts_reply  r = HFSB_INIT;
@@ -143,9 +143,9 @@ static void a_long_command_is_started_in_a_thread(void) {
     ts_end(&s, false);
 }
 
-/* It was not there yet when all others were told to end: its arguments, with a
-   key that is for the server, are just written anew. */
-static void a_stop_ends_a_command_that_a_thread_starts(void) {
+/* The command did not exist yet when the stop ended all others: a thread was
+   still rewriting its arguments without the server's own key. */
+static void stop_ends_a_command_started_by_a_thread(void) {
     hfsb_buf  body = long_body("on_disconnect\":\"continue\",\"command",
                                "exec sleep 60", "description");
     ts_server s;
@@ -168,7 +168,7 @@ static void a_stop_ends_a_command_that_a_thread_starts(void) {
 /* ---- strangers ---- */
 
 /* Bodies without a token filled the memory that is for all bodies. */
-static void nothing_of_a_strangers_body_is_kept(void) {
+static void body_without_token_is_not_kept(void) {
     ts_server s;
     ts_conn   c;
     ts_reply  r = HFSB_INIT;
@@ -200,7 +200,7 @@ static void fail_from_now_on(bool fail) {
     pthread_mutex_unlock(&tt_memory.lock);
 }
 
-static void a_command_ends_with_its_client_also_without_memory(void) {
+static void command_ends_with_its_client_even_without_memory(void) {
     ts_server s;
     ts_conn   c;
     hfsb_buf  text = HFSB_INIT;
@@ -267,11 +267,11 @@ static void searches_end_with_their_clients_and_the_server(void) {
 
 int main(void) {
     tt_begin();
-    TT_RUN(a_repeat_on_its_way_back_hears_of_the_end);
-    TT_RUN(a_long_command_is_started_in_a_thread);
-    TT_RUN(a_stop_ends_a_command_that_a_thread_starts);
-    TT_RUN(nothing_of_a_strangers_body_is_kept);
-    TT_RUN(a_command_ends_with_its_client_also_without_memory);
+    TT_RUN(repeat_in_a_thread_gets_the_result);
+    TT_RUN(long_command_line_is_parsed_in_a_thread);
+    TT_RUN(stop_ends_a_command_started_by_a_thread);
+    TT_RUN(body_without_token_is_not_kept);
+    TT_RUN(command_ends_with_its_client_even_without_memory);
     TT_RUN(searches_end_with_their_clients_and_the_server);
     return TT_END();
 }

@@ -1,5 +1,5 @@
-/* test_server_reply.c - replies of a server: fields, pieces, files, threads;
-   peers that go away, end their side, or never read. */
+/* test_server_reply.c - replies: fields, pieces, files, threads; peers that
+   disconnect, half-close, or never read. */
 #include "../support/t_conn.h"
 
 static ts_server s;
@@ -12,7 +12,7 @@ static size_t live_bytes(void) {
     return n;
 }
 
-/* A connection with little room for what it does not read. */
+/* A connection with a small receive buffer. */
 static ts_conn narrow(void) {
     struct sockaddr_in a;
     ts_conn            c = HFSB_INIT;
@@ -27,7 +27,7 @@ static ts_conn narrow(void) {
     return c;
 }
 
-/* Another connection is served within a moment. */
+/* Checks that another connection is served promptly. */
 static void check_serves(void) {
     ts_conn   c = ts_connect(&s);
     long long began = hfsb_clock_ms();
@@ -82,7 +82,7 @@ static void pieces_for_old_clients_end_with_the_connection(void) {
     ts_drop(&r);
 }
 
-static void an_aborted_reply_is_seen_as_such(void) {
+static void aborted_reply_is_incomplete_for_the_client(void) {
     ts_conn  c = ts_connect(&s);
     ts_reply r = HFSB_INIT;
     T_CHECK(ts_send(&c, HFSB_LIT(TC_GET("/abort"))));
@@ -93,7 +93,7 @@ static void an_aborted_reply_is_seen_as_such(void) {
 }
 
 /* Memory stays bounded, others are served, and it is over after body_ms. */
-static void a_peer_that_never_reads_is_cut(void) {
+static void peer_that_never_reads_is_disconnected(void) {
     static const char *const targets[] = {"/pieces?count=100000&size=65536",
                                           "/file", "/hello"};
     size_t i, k;
@@ -135,7 +135,7 @@ static void a_peer_that_never_reads_is_cut(void) {
 }
 
 /* A slow reader is not a dead one: each byte taken is progress. */
-static void a_slow_reader_gets_it_all(void) {
+static void slow_reader_gets_the_whole_reply(void) {
     ts_conn   c = narrow();
     size_t    n = 0;
     long long began = hfsb_clock_ms();
@@ -171,7 +171,7 @@ static bool is_file(hfsb_str body) {
     return true;
 }
 
-static void files_come_whole(void) {
+static void files_are_sent_complete(void) {
     static const size_t sizes[] = {0,         1,       4096,    65535,
                                    1 << 20,   1048577, 20 << 20};
     size_t              i;
@@ -193,7 +193,7 @@ static void files_come_whole(void) {
     }
 }
 
-static void a_file_that_shrinks_ends_the_connection(void) {
+static void shrinking_file_ends_the_connection(void) {
     ts_reply r = HFSB_INIT;
     ts_conn  c = ts_connect(&s);
     make_file(100000);
@@ -205,7 +205,7 @@ static void a_file_that_shrinks_ends_the_connection(void) {
     check_serves();
 }
 
-static void resets_in_the_middle_harm_no_one(void) {
+static void reset_does_not_harm_other_connections(void) {
     static const char *const targets[] = {
         TC_GET("/pieces?count=10000&size=65536"), TC_GET("/file"),
         TC_GET("/hold"), TC_GET("/hold?pieces"),
@@ -228,7 +228,7 @@ static void resets_in_the_middle_harm_no_one(void) {
 
 /* ---- the other side ---- */
 
-static void a_peer_that_ended_its_side_gets_its_reply(void) {
+static void half_closed_peer_gets_its_reply(void) {
     static const char *const targets[] = {
         TC_GET("/hello"), TC_GET("/file"),
         "POST /late HTTP/1.1\r\n" TC_HEAD "Content-Length: 2\r\n\r\nok",
@@ -251,7 +251,7 @@ static void a_peer_that_ended_its_side_gets_its_reply(void) {
         }
 }
 
-static void half_a_request_and_an_end_is_refused(void) {
+static void incomplete_request_is_refused_at_eof(void) {
     static const char *const list[] = {
         "GET /hello HTTP/1.1\r\nHost", "G",
         "POST /echo HTTP/1.1\r\n" TC_HEAD "Content-Length: 5\r\n\r\nabc",
@@ -273,7 +273,7 @@ static void half_a_request_and_an_end_is_refused(void) {
     T_CHECK(tc_becomes(&tc.gone, gone + 1)); /* of the stream */
 }
 
-static void an_end_is_told_once_and_the_reply_still_comes(void) {
+static void eof_is_reported_once_and_reply_is_sent(void) {
     ts_conn  c = ts_connect(&s);
     ts_reply r = HFSB_INIT;
     size_t   eof = tc_get(&tc.eof), gone = tc_get(&tc.gone);
@@ -294,7 +294,7 @@ static void an_end_is_told_once_and_the_reply_still_comes(void) {
 
 /* Each that is held goes away in one of several ways: gone is called once for
    each, and for none whose reply has ended. */
-static void gone_is_told_once(void) {
+static void gone_is_called_once(void) {
     size_t i, n = 40, gone = tc_get(&tc.gone), ever = tc_get(&tc.held_ever);
     ts_conn c[40];
     for (i = 0; i < n; i++) {
@@ -318,7 +318,7 @@ static void gone_is_told_once(void) {
 }
 
 /* A peer that closes while a reply in pieces goes on is noticed by writing. */
-static void writing_to_a_peer_that_is_gone_is_told(void) {
+static void write_to_a_gone_peer_calls_gone(void) {
     ts_conn c = ts_connect(&s);
     size_t  gone = tc_get(&tc.gone);
     T_CHECK(ts_send(&c, HFSB_LIT(TC_GET("/pieces?count=100000&size=60000"))));
@@ -354,7 +354,7 @@ static void streams_are_read_with_pauses(void) {
     hfsb_buf_free(&raw);
 }
 
-static void threads_reply_in_their_order(void) {
+static void threaded_replies_keep_the_order_of_requests(void) {
     hfsb_buf raw = HFSB_INIT;
     ts_conn  c = ts_connect(&s);
     ts_reply r = HFSB_INIT;
@@ -380,19 +380,19 @@ static void all_of_it(void) {
     TT_RUN(fields_cannot_smuggle_lines);
     TT_RUN(pieces_come_in_order_and_whole);
     TT_RUN(pieces_for_old_clients_end_with_the_connection);
-    TT_RUN(an_aborted_reply_is_seen_as_such);
-    TT_RUN(files_come_whole);
-    TT_RUN(a_peer_that_never_reads_is_cut);
-    TT_RUN(a_slow_reader_gets_it_all);
-    TT_RUN(a_file_that_shrinks_ends_the_connection);
-    TT_RUN(resets_in_the_middle_harm_no_one);
-    TT_RUN(a_peer_that_ended_its_side_gets_its_reply);
-    TT_RUN(half_a_request_and_an_end_is_refused);
-    TT_RUN(an_end_is_told_once_and_the_reply_still_comes);
-    TT_RUN(gone_is_told_once);
-    TT_RUN(writing_to_a_peer_that_is_gone_is_told);
+    TT_RUN(aborted_reply_is_incomplete_for_the_client);
+    TT_RUN(files_are_sent_complete);
+    TT_RUN(peer_that_never_reads_is_disconnected);
+    TT_RUN(slow_reader_gets_the_whole_reply);
+    TT_RUN(shrinking_file_ends_the_connection);
+    TT_RUN(reset_does_not_harm_other_connections);
+    TT_RUN(half_closed_peer_gets_its_reply);
+    TT_RUN(incomplete_request_is_refused_at_eof);
+    TT_RUN(eof_is_reported_once_and_reply_is_sent);
+    TT_RUN(gone_is_called_once);
+    TT_RUN(write_to_a_gone_peer_calls_gone);
     TT_RUN(streams_are_read_with_pauses);
-    TT_RUN(threads_reply_in_their_order);
+    TT_RUN(threaded_replies_keep_the_order_of_requests);
 }
 
 int main(void) {

@@ -40,7 +40,7 @@ static long long ended_in(ts_server *s) {
 
 /* ---- stop ---- */
 
-static void idle_connections_end_at_once(void) {
+static void stop_closes_idle_connections_at_once(void) {
     ts_server s;
     ts_conn   c[20];
     size_t    i;
@@ -74,9 +74,9 @@ static bool comes_in(const ts_server *s) {
     return in;
 }
 
-/* Requests under way are answered, with Connection: close; what is behind
-   them is not; no one else comes in. */
-static void work_under_way_is_finished(void) {
+/* Requests in progress are answered with Connection: close; requests that
+   follow them are not, and new connections are refused. */
+static void stop_lets_requests_finish(void) {
     static const char *const ways[] = {
         TC_GET("/hold"), TC_GET("/hold?pieces"),
         TC_GET("/hold") TC_GET("/hello"),
@@ -109,7 +109,7 @@ static void work_under_way_is_finished(void) {
         tc_release(s.server);
         T_CHECK(ts_read(&c, &r, false));
         TS_IS(&r, 200, i % 2 ? "begun ended" : "held");
-        tc_rest(&c, &all); /* 503 when the reply had said nothing of an end */
+        tc_rest(&c, &all); /* 503 if the reply had not announced the close */
         T_CHECK(!all.len || (i == 3 && hfsb_str_starts(
                                            hfsb_buf_str(&all),
                                            HFSB_LIT("HTTP/1.1 503 "))));
@@ -122,7 +122,7 @@ static void work_under_way_is_finished(void) {
 }
 
 /* No longer than stop_ms, whatever a peer or a handler does. */
-static void a_stop_takes_no_longer_than_allowed(void) {
+static void stop_takes_no_longer_than_stop_ms(void) {
     hfsb_server_opts o = HFSB_INIT;
     ts_server        s;
     ts_conn          c, d;
@@ -143,7 +143,7 @@ static void a_stop_takes_no_longer_than_allowed(void) {
     ts_hang_up(&d);
 }
 
-static void a_second_stop_ends_it_at_once(void) {
+static void second_stop_ends_the_server_at_once(void) {
     ts_server s;
     ts_conn   c;
     tc_start(&s, NULL);
@@ -165,7 +165,7 @@ static void on_signal(int number) {
     hfsb_server_stop(signalled);
 }
 
-static void a_signal_handler_may_stop_it(void) {
+static void signal_handler_may_stop_the_server(void) {
     ts_server        s;
     struct sigaction act, old;
     tc_start(&s, NULL);
@@ -180,12 +180,12 @@ static void a_signal_handler_may_stop_it(void) {
 }
 
 /* Before it runs, too. */
-static void a_stop_before_the_run_counts(void) {
+static void stop_before_run_takes_effect(void) {
     ts_server s;
     ts_open(&s, NULL);
     hfsb_server_stop(s.server);
     T_CHECK(hfsb_server_run(s.server, NULL) == HFSB_OK);
-    T_CHECK(!hfsb_server_poll(s.server, 0) && !hfsb_server_step(s.server));
+    T_CHECK(!hfsb_server_poll(s.server, 0));
     hfsb_server_close(s.server);
 }
 
@@ -196,8 +196,8 @@ static void *come_in(void *user) {
     return NULL;
 }
 
-/* close() without a stop: waits for threads, and for no one else. */
-static void closing_waits_for_threads(void) {
+/* close() without a stop waits for threads, and for nothing else. */
+static void close_waits_for_threads(void) {
     ts_server s;
     ts_conn   c[5], quiet;
     pthread_t other;
@@ -228,7 +228,7 @@ static void add_one(void *user) {
     tc_add((size_t *)user, 1);
 }
 
-static void what_is_posted_runs_at_the_latest_in_close(void) {
+static void close_runs_pending_posts(void) {
     ts_server s;
     size_t    n = 0;
     int       i;
@@ -241,7 +241,7 @@ static void what_is_posted_runs_at_the_latest_in_close(void) {
 
 /* ---- the host's own loop ---- */
 
-/* Waits with poll() as a host would, and lets each server do its part. */
+/* Waits with poll() as a host would, then polls each server. */
 static void host_turn(hfsb_server **servers, size_t count, int most_ms) {
     struct pollfd fds[64];
     hfsb_watch    list[16];
@@ -259,10 +259,10 @@ static void host_turn(hfsb_server **servers, size_t count, int most_ms) {
         if (at >= 0 && at < until) until = at;
     }
     (void)poll(fds, (nfds_t)n, until > now ? (int)(until - now) : 0);
-    for (i = 0; i < count; i++) (void)hfsb_server_step(servers[i]);
+    for (i = 0; i < count; i++) (void)hfsb_server_poll(servers[i], 0);
 }
 
-static void servers_run_in_the_hosts_loop(void) {
+static void host_loop_drives_several_servers(void) {
     enum { COUNT = 3 };
     hfsb_server     *servers[COUNT];
     ts_server        s[COUNT];
@@ -307,7 +307,8 @@ static void servers_run_in_the_hosts_loop(void) {
     }
     hfsb_server_stop(servers[0]);
     host_turn(servers, COUNT, 50);
-    T_CHECK(!hfsb_server_step(servers[0]) && hfsb_server_step(servers[1]));
+    T_CHECK(!hfsb_server_poll(servers[0], 0));
+    T_CHECK(hfsb_server_poll(servers[1], 0));
     for (i = 0; i < COUNT; i++) {
         hfsb_server_close(servers[i]);
         ts_hang_up(&c[i]);
@@ -338,7 +339,7 @@ static void *one_of_many(void *user) {
     return NULL;
 }
 
-static void many_servers_in_many_threads(void) {
+static void many_servers_run_in_many_threads(void) {
     pthread_t threads[12];
     size_t    i, bad = 0;
     for (i = 0; i < 12; i++)
@@ -349,7 +350,7 @@ static void many_servers_in_many_threads(void) {
 
 /* ---- where it listens ---- */
 
-static void it_listens_in_several_places(void) {
+static void server_listens_in_several_places(void) {
     ts_server   s;
     ts_conn     c;
     ts_reply    r = HFSB_INIT;
@@ -397,8 +398,8 @@ static void it_listens_in_several_places(void) {
     T_CHECK(lstat("sock", &st) && errno == ENOENT); /* removed */
 }
 
-/* On a Unix socket the kernel tells of the end before the bytes are read. */
-static void what_came_before_the_end_counts(void) {
+/* On a Unix socket the kernel reports the end before the bytes are read. */
+static void request_before_eof_is_handled(void) {
     ts_server s;
     ts_conn   c;
     hfsb_err  err = HFSB_INIT;
@@ -417,7 +418,7 @@ static void what_came_before_the_end_counts(void) {
     ts_end(&s, false);
 }
 
-static void places_that_cannot_be_had_are_errors(void) {
+static void listen_reports_unusable_addresses(void) {
     ts_server   a, b;
     hfsb_err    err = HFSB_INIT;
     char        path[200];
@@ -433,7 +434,7 @@ static void places_that_cannot_be_had_are_errors(void) {
                             "one, or 0 to have one picked"));
     T_CHECK(hfsb_server_listen(b.server, "no such host", 0, NULL, &err) ==
             HFSB_ARG);
-    T_CHECK(strstr(err.msg, "\"no such host\" is no address to listen on"));
+    T_CHECK(strstr(err.msg, "\"no such host\" is not a numeric address"));
     T_CHECK(hfsb_server_listen(b.server, NULL, 65536, NULL, &err) == HFSB_ARG);
     T_CHECK(strstr(err.msg, "up to 65535, not 65536"));
     T_CHECK(hfsb_server_listen(b.server, "192.0.2.1", 0, NULL, &err) !=
@@ -448,7 +449,7 @@ static void places_that_cannot_be_had_are_errors(void) {
     /* one that answers, one that is left over, and a file of someone */
     T_CHECK(hfsb_server_listen_unix(a.server, "sock", &err) == HFSB_OK);
     T_CHECK(hfsb_server_listen_unix(b.server, "sock", &err) == HFSB_REFUSED);
-    T_CHECK(strstr(err.msg, "Another server listens on sock already."));
+    T_CHECK(strstr(err.msg, "Another server already listens on sock."));
     T_CHECK(!lstat("sock", &st));
     {
         struct sockaddr_un u;
@@ -480,7 +481,7 @@ static void places_that_cannot_be_had_are_errors(void) {
     T_CHECK(lstat("sock", &st) && lstat("stale", &st));
 }
 
-static void routes_are_checked_when_added(void) {
+static void add_refuses_invalid_routes(void) {
     ts_server  s;
     hfsb_route route = HFSB_INIT;
     hfsb_err   err = HFSB_INIT;
@@ -491,7 +492,7 @@ static void routes_are_checked_when_added(void) {
     route.fn = tc_hello;
     T_CHECK(hfsb_server_add(s.server, &route, &err) == HFSB_OK);
     T_CHECK(hfsb_server_add(s.server, &route, &err) == HFSB_ARG);
-    T_CHECK(strstr(err.msg, "There is a route for GET /a already."));
+    T_CHECK(strstr(err.msg, "There is already a route for GET /a."));
     route.path = "a";
     T_CHECK(hfsb_server_add(s.server, &route, &err) == HFSB_ARG);
     route.path = "/*/*/*/*";
@@ -503,19 +504,19 @@ static void routes_are_checked_when_added(void) {
 
 int main(void) {
     tt_begin();
-    TT_RUN(idle_connections_end_at_once);
-    TT_RUN(work_under_way_is_finished);
-    TT_RUN(a_stop_takes_no_longer_than_allowed);
-    TT_RUN(a_second_stop_ends_it_at_once);
-    TT_RUN(a_signal_handler_may_stop_it);
-    TT_RUN(a_stop_before_the_run_counts);
-    TT_RUN(closing_waits_for_threads);
-    TT_RUN(what_is_posted_runs_at_the_latest_in_close);
-    TT_RUN(servers_run_in_the_hosts_loop);
-    TT_RUN(many_servers_in_many_threads);
-    TT_RUN(it_listens_in_several_places);
-    TT_RUN(what_came_before_the_end_counts);
-    TT_RUN(places_that_cannot_be_had_are_errors);
-    TT_RUN(routes_are_checked_when_added);
+    TT_RUN(stop_closes_idle_connections_at_once);
+    TT_RUN(stop_lets_requests_finish);
+    TT_RUN(stop_takes_no_longer_than_stop_ms);
+    TT_RUN(second_stop_ends_the_server_at_once);
+    TT_RUN(signal_handler_may_stop_the_server);
+    TT_RUN(stop_before_run_takes_effect);
+    TT_RUN(close_waits_for_threads);
+    TT_RUN(close_runs_pending_posts);
+    TT_RUN(host_loop_drives_several_servers);
+    TT_RUN(many_servers_run_in_many_threads);
+    TT_RUN(server_listens_in_several_places);
+    TT_RUN(request_before_eof_is_handled);
+    TT_RUN(listen_reports_unusable_addresses);
+    TT_RUN(add_refuses_invalid_routes);
     return TT_END();
 }

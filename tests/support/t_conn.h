@@ -1,5 +1,5 @@
-/* t_conn.h - what the tests of the server's connections share: routes of their
-   own that reply in every way there is, and conversations as bytes. */
+/* t_conn.h - shared by the tests of connections: routes that reply in every
+   possible way, and conversations as bytes. */
 #ifndef T_CONN_H
 #define T_CONN_H
 #include "t_server.h"
@@ -10,7 +10,7 @@
 #include "../../src/server/server_private.h"
 #endif
 
-/* ---- what the routes tell the tests ---- */
+/* ---- counters that the routes keep for the tests ---- */
 
 enum { TC_HELD = 64 };
 
@@ -82,9 +82,9 @@ static void tc_part(void *user, hfsb_request *r) {
     hfsb_reply(r, 200, "text/plain", hfsb_request_part(r, 0));
 }
 
-static size_t tc_most = (size_t)-1; /* that numbers of a query may be */
+static size_t tc_most = (size_t)-1; /* upper limit for query numbers */
 
-/* A number of the query; 0 without. */
+/* A number from the query; 0 if absent. */
 static size_t tc_number(hfsb_request *r, const char *key) {
     hfsb_buf text = HFSB_INIT;
     size_t   n = 0;
@@ -94,7 +94,7 @@ static size_t tc_number(hfsb_request *r, const char *key) {
     return n < tc_most ? n : tc_most;
 }
 
-/* -- /late: from a function that is posted, the body as it came -- */
+/* -- /late: replies with the body from a posted function -- */
 
 typedef struct tc_later {
     hfsb_request *request; /* NULL: gone */
@@ -128,7 +128,7 @@ static void tc_late(void *user, hfsb_request *r) {
     }
 }
 
-/* -- /hold: until the test lets it go; with ?pieces a reply is begun -- */
+/* -- /hold: waits for tc_release(); with ?pieces it begins a reply -- */
 
 static void tc_hold_gone(void *user, hfsb_request *r) {
     size_t i;
@@ -191,7 +191,7 @@ HFSBI_UNUSED static void tc_release(hfsb_server *server) {
     if (hfsb_server_post(server, tc_let_go, NULL) != HFSB_OK) abort();
 }
 
-/* -- /pieces?count=&size=: as fast as they are taken -- */
+/* -- /pieces?count=&size=: as fast as the peer reads -- */
 
 typedef struct tc_pieces {
     size_t left, size;
@@ -209,7 +209,7 @@ static void tc_pieces_more(void *user, hfsb_request *r) {
     while (p->left && hfsb_reply_waiting(r) < 262144) {
         p->left--;
         if (hfsb_reply_write(r, hfsb_str_make(bytes, p->size)) != HFSB_OK)
-            return; /* gone will be called */
+            return; /* `gone` will be called */
     }
     if (p->left) return;
     free(p);
@@ -258,7 +258,7 @@ static void tc_silent(void *user, hfsb_request *r) {
     (void)r;
 }
 
-/* -- /stream: the body in pieces, a pause behind each -- */
+/* -- /stream: takes the body in pieces and pauses after each -- */
 
 typedef struct tc_stream {
     hfsb_request      *request;
@@ -323,7 +323,7 @@ static void tc_stream_end(void *user, hfsb_request *r) {
     hfsb_reply(r, 200, "text/plain", hfsb_cstr(text));
 }
 
-/* -- /fields: what may not be in a head is refused -- */
+/* -- /fields: adds invalid fields, all of which must be refused -- */
 
 static void tc_fields(void *user, hfsb_request *r) {
     static const struct {
@@ -362,7 +362,7 @@ static void tc_abort(void *user, hfsb_request *r) {
     hfsb_reply_abort(r);
 }
 
-/* All of them; only /secret asks for the token. False without memory. */
+/* Adds all routes; only /secret needs the token. False without memory. */
 static bool tc_try_routes(hfsb_server *server) {
     static const struct {
         const char   *method, *path;
@@ -410,7 +410,7 @@ static bool tc_try_routes(hfsb_server *server) {
     return st == HFSB_OK;
 }
 
-/* Nothing was counted yet. */
+/* Resets the counters. */
 HFSBI_UNUSED static void tc_reset(void) {
     pthread_mutex_lock(&tc.lock);
     memset(tc.held, 0, sizeof tc.held);
@@ -419,7 +419,7 @@ HFSBI_UNUSED static void tc_reset(void) {
     pthread_mutex_unlock(&tc.lock);
 }
 
-/* A server with all of them, in a thread. */
+/* Starts a server with all routes in a thread. */
 HFSBI_UNUSED static void tc_start(ts_server *s, const hfsb_server_opts *opts) {
     tc_reset();
     ts_open(s, opts);
@@ -434,8 +434,8 @@ HFSBI_UNUSED static void tc_start(ts_server *s, const hfsb_server_opts *opts) {
 #define TC_LAST(path) \
     "GET " path " HTTP/1.1\r\n" TC_HEAD "Connection: close\r\n\r\n"
 
-/* Everything to the end of the connection, in *all; Date and the instance,
-   which differ, are blotted out. */
+/* Reads to the end of the connection into *all; replaces Date and the
+   instance, which differ, by "#". */
 HFSBI_UNUSED static void tc_rest(ts_conn *c, hfsb_buf *all) {
     static const char *const names[] = {"\r\nDate: ", "instance="};
     size_t                   i, at, from;
@@ -463,7 +463,7 @@ HFSBI_UNUSED static ts_conn tc_ask(const ts_server *s, ts_reply *r,
     return c;
 }
 
-/* True when the connection serves another request. */
+/* True if the connection serves another request. */
 HFSBI_UNUSED static bool tc_lives(ts_conn *c) {
     ts_reply r = HFSB_INIT;
     bool     ok = ts_send(c, HFSB_LIT(TC_GET("/hello"))) &&
@@ -473,7 +473,7 @@ HFSBI_UNUSED static bool tc_lives(ts_conn *c) {
     return ok;
 }
 
-/* How many "HTTP/1.1 " there are. */
+/* Counts the occurrences of part. */
 HFSBI_UNUSED static size_t tc_count(hfsb_str all, const char *part) {
     size_t n = 0, at;
     while ((at = hfsb_str_find(all, hfsb_cstr(part))) != HFSB_NPOS) {

@@ -1,6 +1,6 @@
-/* t_server.h - what the tests of the server share: a server in a thread of
-   its own on a port that the kernel picks, connections as bytes, and replies
-   read by a small parser that is not the library's. */
+/* t_server.h - shared by the tests of the server: a server in its own thread
+   on a port that the kernel picks, connections as bytes, and a small reply
+   parser that is independent of the library. */
 #ifndef T_SERVER_H
 #define T_SERVER_H
 #include "t_tools.h"
@@ -23,7 +23,7 @@ typedef struct ts_server {
     hfsb_server *server;
     pthread_t    thread;
     unsigned     port;
-    hfsb_status  ended; /* what run gave */
+    hfsb_status  ended; /* result of run */
     bool         started;
 } ts_server;
 
@@ -33,8 +33,8 @@ static void *ts_serve(void *user) {
     return NULL;
 }
 
-/* Opens it, and listens; ready for routes. opts may be NULL; without a token
-   and no_auth it gets TS_TOKEN; memory is counted. */
+/* Opens a server that listens, ready for routes. opts may be NULL; without a
+   token or no_auth it gets TS_TOKEN; memory is counted. */
 HFSBI_UNUSED static void ts_open(ts_server *s, const hfsb_server_opts *opts) {
     hfsb_server_opts o = HFSB_INIT;
     hfsb_err         err = HFSB_INIT;
@@ -50,13 +50,13 @@ HFSBI_UNUSED static void ts_open(ts_server *s, const hfsb_server_opts *opts) {
     }
 }
 
-/* Runs it in a thread. */
+/* Runs the server in a thread. */
 HFSBI_UNUSED static void ts_run(ts_server *s) {
     if (pthread_create(&s->thread, NULL, ts_serve, s)) abort();
     s->started = true;
 }
 
-/* Opens one with the endpoints of the sandbox, and runs it. */
+/* Opens and runs a server with the endpoints of the sandbox. */
 HFSBI_UNUSED static void ts_start(ts_server *s, const hfsb_server_opts *opts,
                                   const hfsb_server_sandbox_opts *box) {
     hfsb_err err = HFSB_INIT;
@@ -68,8 +68,7 @@ HFSBI_UNUSED static void ts_start(ts_server *s, const hfsb_server_opts *opts,
     ts_run(s);
 }
 
-/* Stops it in good order and frees it; at_once: without waiting for what is
-   under way. */
+/* Stops the server and frees it; at_once: without waiting for requests. */
 HFSBI_UNUSED static void ts_end(ts_server *s, bool at_once) {
     if (s->started) {
         hfsb_server_stop(s->server);
@@ -85,7 +84,7 @@ HFSBI_UNUSED static void ts_end(ts_server *s, bool at_once) {
 
 typedef struct ts_conn {
     int      fd;
-    hfsb_buf in; /* came, and not read as a reply yet */
+    hfsb_buf in; /* received, not parsed as a reply yet */
     bool     ended;
 } ts_conn;
 
@@ -113,7 +112,7 @@ HFSBI_UNUSED static void ts_hang_up(ts_conn *c) {
     c->ended = false;
 }
 
-/* The peer gets a reset, not an end. */
+/* Closes with a reset instead of an end of file. */
 HFSBI_UNUSED static void ts_reset(ts_conn *c) {
     struct linger now;
     now.l_onoff = 1;
@@ -122,7 +121,7 @@ HFSBI_UNUSED static void ts_reset(ts_conn *c) {
     ts_hang_up(c);
 }
 
-/* False when the peer does not take it. */
+/* False if the peer does not accept the bytes. */
 HFSBI_UNUSED static bool ts_send(ts_conn *c, hfsb_str bytes) {
     while (bytes.len) {
         ssize_t n = send(c->fd, bytes.ptr, bytes.len, MSG_NOSIGNAL);
@@ -132,7 +131,7 @@ HFSBI_UNUSED static bool ts_send(ts_conn *c, hfsb_str bytes) {
     return true;
 }
 
-/* Waits up to ms for more bytes; false when none came. */
+/* Waits up to ms for more bytes; false if none came. */
 HFSBI_UNUSED static bool ts_more(ts_conn *c, int ms) {
     char          piece[65536];
     struct pollfd p;
@@ -149,20 +148,20 @@ HFSBI_UNUSED static bool ts_more(ts_conn *c, int ms) {
     return n > 0;
 }
 
-/* The first n bytes are done with. */
+/* Drops the first n received bytes. */
 static void ts_shift(ts_conn *c, size_t n) {
     memmove(c->in.ptr, c->in.ptr + n, c->in.len - n + 1);
     c->in.len -= n;
 }
 
-/* True when the peer closes within ms; what comes before is dropped. */
+/* True if the peer closes within ms; bytes received meanwhile are kept. */
 HFSBI_UNUSED static bool ts_closes(ts_conn *c, int ms) {
     long long end = hfsb_clock_ms() + ms;
     while (!c->ended && hfsb_clock_ms() < end) (void)ts_more(c, 50);
     return c->ended;
 }
 
-/* Waits until what came holds `part`; false after ms. */
+/* Waits until the received bytes contain `part`; false after ms. */
 HFSBI_UNUSED static bool ts_await(ts_conn *c, const char *part, int ms) {
     long long end = hfsb_clock_ms() + ms;
     while (hfsb_str_find(hfsb_buf_str(&c->in), hfsb_cstr(part)) == HFSB_NPOS) {
@@ -208,7 +207,7 @@ HFSBI_UNUSED static hfsb_str ts_field(const ts_reply *r, const char *name) {
     return none;
 }
 
-/* n bytes of what comes next, to *out (NULL: nowhere). */
+/* Moves the next n bytes to *out (NULL: drops them). */
 static bool ts_take(ts_conn *c, size_t n, hfsb_buf *out) {
     while (c->in.len < n)
         if (!ts_more(c, TS_WAIT_MS)) return false;
@@ -218,7 +217,7 @@ static bool ts_take(ts_conn *c, size_t n, hfsb_buf *out) {
     return true;
 }
 
-/* The length of what comes next up to and with `mark`; 0: it does not. */
+/* The number of bytes up to and including `mark`; 0 if it does not come. */
 static size_t ts_upto(ts_conn *c, const char *mark) {
     size_t at;
     for (;;) {
@@ -241,8 +240,8 @@ static bool ts_chunked_body(ts_conn *c, ts_reply *r) {
     }
 }
 
-/* Reads one reply; head: it is one to HEAD. False, with what came, when it is
-   not whole. */
+/* Reads one reply; head: to a HEAD request. False if it is incomplete; *r then
+   holds the part that came. */
 HFSBI_UNUSED static bool ts_read(ts_conn *c, ts_reply *r, bool head) {
     size_t   n = ts_upto(c, "\r\n\r\n");
     hfsb_str length;
@@ -269,8 +268,8 @@ HFSBI_UNUSED static bool ts_read(ts_conn *c, ts_reply *r, bool head) {
 
 /* ---- requests ---- */
 
-/* Sends one with the token. fields: more lines, each with its CRLF ("": none);
-   body.ptr NULL: none at all. */
+/* Sends a request with the token. fields: more lines, each with its CRLF ("":
+   none); body.ptr NULL: no body. */
 HFSBI_UNUSED static void ts_ask(ts_conn *c, const char *method,
                                 const char *target, const char *fields,
                                 hfsb_str body) {
@@ -285,13 +284,13 @@ HFSBI_UNUSED static void ts_ask(ts_conn *c, const char *method,
         hfsb_buf_append(&out, HFSB_LIT("\r\n")) != HFSB_OK ||
         hfsb_buf_append(&out, body) != HFSB_OK)
         abort();
-    (void)ts_send(c, hfsb_buf_str(&out)); /* a refusal may come before */
+    (void)ts_send(c, hfsb_buf_str(&out)); /* may be refused before the end */
     hfsb_buf_free(&out);
 }
 
 #define TS_JSON "Content-Type: application/json\r\n"
 
-/* Asks and reads the reply, on a connection of its own. */
+/* Sends a request on a new connection and reads the reply. */
 HFSBI_UNUSED static void ts_call(const ts_server *s, ts_reply *r,
                                  const char *method, const char *target,
                                  const char *fields, hfsb_str body) {
@@ -328,8 +327,7 @@ HFSBI_UNUSED static bool ts_says(const ts_reply *r, const char *part) {
     return hfsb_str_find(hfsb_buf_str(&r->body), hfsb_cstr(part)) != HFSB_NPOS;
 }
 
-/* Waits until so many commands run and wait for a place; false when that does
-   not come. */
+/* Waits until that many commands run and wait; false after a timeout. */
 HFSBI_UNUSED static bool ts_commands(const ts_server *s, long long running,
                                      long long waiting) {
     ts_reply  r = HFSB_INIT;
@@ -345,15 +343,15 @@ HFSBI_UNUSED static bool ts_commands(const ts_server *s, long long running,
     return so;
 }
 
-/* Waits until a file has so many lines. */
+/* Waits until a file has n lines. */
 HFSBI_UNUSED static bool ts_lines(const char *path, long n) {
     long long end = hfsb_clock_ms() + 30000;
     while (tt_lines_in(path) < n && hfsb_clock_ms() < end) tt_sleep_ms(20);
     return tt_lines_in(path) >= n;
 }
 
-/* The status, and a part of the body (NULL: any). What came is printed when
-   it is something else. */
+/* Checks the status and a part of the body (NULL: any); prints the reply on
+   failure. */
 HFSBI_UNUSED static void ts_expect(int line, const ts_reply *r, int status,
                                    const char *part) {
     t_checks++;
@@ -366,13 +364,13 @@ HFSBI_UNUSED static void ts_expect(int line, const ts_reply *r, int status,
 }
 #define TS_IS(r, status, part) ts_expect(__LINE__, r, status, part)
 
-/* A refusal: that status, and a body with detail and a sentence. */
+/* Checks a refusal: its status, and a body with detail and error. */
 #define TS_REFUSED(r, status, part)                               \
     (ts_expect(__LINE__, r, status, part),                        \
      T_CHECK(hfsb_json_get((r)->json.root, "detail") != NULL),    \
      T_CHECK(ts_text(r, "error").len > 0))
 
-/* The reply of a tool: 200, and success, output, error as in the contract. */
+/* Checks the reply of a tool: 200, success, output and error. */
 HFSBI_UNUSED static void ts_tool(int line, const ts_reply *r, bool success,
                                  const char *output, const char *error) {
     bool ok =
