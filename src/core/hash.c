@@ -386,6 +386,7 @@ static void hfsbi_sha1_write(hfsbi_sha1 *sha, hfsb_str s) {
     }
 }
 
+/* Pads with 0x80, zeros and the length in bits, and prints the digest. */
 static void hfsbi_sha1_finish(hfsbi_sha1 *sha, char hex[HFSBI_SHA1_HEX]) {
     uint64_t bits = sha->total * 8;
     size_t   i;

@@ -384,6 +384,7 @@ static void hfsbi_json_add_found(hfsbi_json_fault fault, hfsb_str text,
     if (*advice) hfsbi_err_add(err, ": %s", advice);
 }
 
+/* Adds the message of the fault. */
 static void hfsbi_json_add_fault(const hfsbi_json_parser *p, hfsb_str text,
                                  hfsb_err *err) {
     static const char *const messages[] = {
@@ -849,6 +850,7 @@ static void hfsbi_json_prepare(hfsbi_json_parser *p, hfsb_str text,
     doc->size = 0;
 }
 
+/* Both ways of parsing; in_place: strings are decoded in the text. */
 static hfsb_status hfsbi_json_parse(hfsb_str text, bool in_place,
                                     const hfsb_json_parse_opts *opts,
                                     hfsb_json_doc *doc, hfsb_err *err) {

@@ -170,6 +170,7 @@ typedef struct hfsbi_json_boxes {
     size_t                  depth;
 } hfsbi_json_boxes;
 
+/* Pushes a container; false without memory. */
 static bool hfsbi_json_enter(hfsbi_json_boxes *s, const hfsb_alloc *alloc,
                              const hfsb_json_value *box) {
     size_t n = s->depth - HFSBI_JSON_SHALLOW;

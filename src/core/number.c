@@ -118,6 +118,7 @@ static int hfsbi_log2_pow10(int q) { /* the bias avoids a shift of < 0 */
     return ((q * 217706 + (4096 << 16)) >> 16) - 4096;
 }
 
+/* 10^q: the product of two table entries, normalised and corrected. */
 static hfsbi_pow10 hfsbi_pow10_of(int q) {
     unsigned    i = (unsigned)(q - HFSBI_POW10_MIN), b = i % 28;
     uint64_t    c1 = hfsbi_pow10_coarse[i / 28 * 2];
@@ -486,6 +487,7 @@ HFSBI_FN const char *hfsbi_number_parse(const char *p, const char *end,
 
 /* ---- writing ---- */
 
+/* Two digits at a time: half the divisions. */
 HFSBI_FN size_t hfsbi_number_write_uint(uint64_t value, char *out) {
     static const char pairs[] =
         "00010203040506070809101112131415161718192021222324"

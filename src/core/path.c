@@ -166,6 +166,7 @@ static size_t hfsbi_skip_setting(hfsb_str s) {
     return end == HFSB_NPOS ? 0 : end + 1;
 }
 
+/* Settings such as `x=1;` decide nothing and are skipped. */
 static bool hfsbi_looks_like_source(hfsb_str s) {
     size_t n;
     do {

@@ -97,6 +97,7 @@ struct hfsb_text_filter {
 
 /* ---- the filter: cells ---- */
 
+/* Appends cells as UTF-8, by way of a small block. */
 static void hfsbi_cells_put(hfsb_buf *out, const uint32_t *cells,
                             size_t count) {
     char   text[1024];
@@ -387,6 +388,7 @@ static bool hfsbi_filter_save(hfsb_text_filter *f) {
     return true;
 }
 
+/* Restores the cells from the copy, and the rest of the line. */
 static void hfsbi_filter_undo(hfsb_text_filter *f, const hfsbi_line *line) {
     uint32_t *cells = f->cells;
     size_t    cap = f->cap;

@@ -69,7 +69,7 @@ HFSBI_FN bool hfsbi_http_list_next(hfsb_str *rest, hfsb_str *item) {
     return false;
 }
 
-HFSBI_FN bool hfsbi_http_refuse(const hfsbi_http_reading *r, int status,
+HFSBI_FN bool hfsbi_http_refuse(const hfsbi_http_reader *r, int status,
                                 const char *at, const char *message) {
     r->parser->status = (short)status;
     hfsbi_fail(r->err,
@@ -78,7 +78,7 @@ HFSBI_FN bool hfsbi_http_refuse(const hfsbi_http_reading *r, int status,
     return false;
 }
 
-HFSBI_FN bool hfsbi_http_refuse_byte(const hfsbi_http_reading *r,
+HFSBI_FN bool hfsbi_http_refuse_byte(const hfsbi_http_reader *r,
                                      const char *at, const char *where) {
     unsigned char c = (unsigned char)*at;
     hfsbi_http_refuse(r, 400, at, "");
@@ -105,13 +105,13 @@ HFSBI_FN size_t hfsbi_http_limit(size_t value, size_t fallback) {
     return value ? value : fallback;
 }
 
-static bool hfsbi_http_is_reply(const hfsbi_http_reading *r) {
+static bool hfsbi_http_is_reply(const hfsbi_http_reader *r) {
     return (r->parser->kind & HFSBI_HTTP_REPLY) != 0;
 }
 
 /* The end of the line break at p, or NULL when there is none. Lines of a reply
    may end in a line feed alone, as RFC 9112 allows a client to accept. */
-static const char *hfsbi_http_line_end(const hfsbi_http_reading *r,
+static const char *hfsbi_http_line_end(const hfsbi_http_reader *r,
                                        const char *p, const char *end) {
     if (end - p >= 2 && p[0] == '\r' && p[1] == '\n') return p + 2;
     if (p < end && *p == '\n' && hfsbi_http_is_reply(r)) return p + 1;
@@ -132,7 +132,7 @@ static void hfsbi_http_path_split(hfsb_str s, hfsb_http_head *head) {
 }
 
 /* http://host... or https://host...; a user name in it is ignored. */
-static bool hfsbi_http_absolute_read(hfsbi_http_reading *r) {
+static bool hfsbi_http_absolute_read(hfsbi_http_reader *r) {
     hfsb_str s = r->head->target, host;
     size_t   i, colon = hfsb_str_find_byte(s, ':');
     hfsb_str scheme = hfsb_str_slice(s, 0, colon);
@@ -159,7 +159,7 @@ static bool hfsbi_http_absolute_read(hfsbi_http_reading *r) {
 }
 
 /* Splits head->target into host, path and query. */
-static bool hfsbi_http_target_read(hfsbi_http_reading *r) {
+static bool hfsbi_http_target_read(hfsbi_http_reader *r) {
     hfsb_http_head *head = r->head;
     hfsb_str        s = head->target;
     if (hfsb_str_equal(head->method, HFSB_LIT("CONNECT"))) {
@@ -201,7 +201,7 @@ static const char *hfsbi_http_run(const char *p, unsigned bit) {
 }
 
 /* After the target: SP version CRLF. */
-static const char *hfsbi_http_request_version(hfsbi_http_reading *r,
+static const char *hfsbi_http_request_version(hfsbi_http_reader *r,
                                               const char *p, const char *end) {
     const char *next;
     int         major, minor;
@@ -232,8 +232,9 @@ static const char *hfsbi_http_request_version(hfsbi_http_reading *r,
     return next + 2;
 }
 
-static const char *hfsbi_http_request_line(hfsbi_http_reading *r,
-                                           const char *p, const char *end) {
+/* Reads method SP target SP version CRLF; returns its end, or NULL. */
+static const char *hfsbi_http_request_line(hfsbi_http_reader *r, const char *p,
+                                           const char *end) {
     const hfsb_http_limits *limits = r->parser->limits;
     const char             *start = p, *next;
     p = hfsbi_http_run(p, HFSBI_HTTP_TOKEN);
@@ -262,7 +263,7 @@ static const char *hfsbi_http_request_line(hfsbi_http_reading *r,
 
 /* The code must be valid; extra blanks do no harm, and HTTP/0.9, which some
    old servers send, is read as 1.0. */
-static const char *hfsbi_http_status_line(hfsbi_http_reading *r, const char *p,
+static const char *hfsbi_http_status_line(hfsbi_http_reader *r, const char *p,
                                           const char *end) {
     const char *start = p, *next = NULL;
     int         major = 0, minor = 0, i, status = 0;
@@ -292,8 +293,8 @@ static const char *hfsbi_http_status_line(hfsbi_http_reading *r, const char *p,
     return next;
 }
 
-HFSBI_FN bool hfsbi_http_first_byte(const hfsbi_http_reading *r,
-                                    const char               *p) {
+HFSBI_FN bool hfsbi_http_first_byte(const hfsbi_http_reader *r,
+                                    const char              *p) {
     if (hfsbi_http_is_reply(r))
         return *p == 'H' ||
                hfsbi_http_refuse(r, 400, p,
@@ -305,8 +306,8 @@ HFSBI_FN bool hfsbi_http_first_byte(const hfsbi_http_reading *r,
                              "request.");
 }
 
-HFSBI_FN const char *hfsbi_http_first_line(hfsbi_http_reading *r,
-                                           const char *p, const char *end) {
+HFSBI_FN const char *hfsbi_http_first_line(hfsbi_http_reader *r, const char *p,
+                                           const char *end) {
     return hfsbi_http_is_reply(r) ? hfsbi_http_status_line(r, p, end)
                                   : hfsbi_http_request_line(r, p, end);
 }
@@ -335,7 +336,7 @@ static const char *hfsbi_http_value_end(const char *p, const char *end) {
 }
 
 /* Refuses the line that starts at `start`, whose name is invalid at p. */
-static const char *hfsbi_http_bad_name(const hfsbi_http_reading *r,
+static const char *hfsbi_http_bad_name(const hfsbi_http_reader *r,
                                        const char *start, const char *p) {
     if (p == start && (*p == ' ' || *p == '\t'))
         hfsbi_http_refuse(r, 400, p,
@@ -353,7 +354,7 @@ static const char *hfsbi_http_bad_name(const hfsbi_http_reading *r,
     return NULL;
 }
 
-HFSBI_FN const char *hfsbi_http_field_line(const hfsbi_http_reading *r,
+HFSBI_FN const char *hfsbi_http_field_line(const hfsbi_http_reader *r,
                                            const char *p, const char *end,
                                            hfsb_http_field *field) {
     const char *start = p, *next;
@@ -375,7 +376,7 @@ HFSBI_FN const char *hfsbi_http_field_line(const hfsbi_http_reading *r,
 
 /* A reply may fold a value over several lines, which clients must accept: the
    view includes the fold. */
-static const char *hfsbi_http_folds(const hfsbi_http_reading *r, const char *p,
+static const char *hfsbi_http_folds(const hfsbi_http_reader *r, const char *p,
                                     const char *end, hfsb_http_field *field) {
     while (p < end && (*p == ' ' || *p == '\t')) {
         const char *start = p, *next;
@@ -408,9 +409,9 @@ typedef struct hfsbi_http_facts {
     bool                   tokens; /* all codings are tokens */
 } hfsbi_http_facts;
 
-static bool hfsbi_http_length_read(const hfsbi_http_reading *r,
-                                   hfsb_str                  digits,
-                                   unsigned long long       *length) {
+/* Reads a Content-Length: digits only, and below 2^63. */
+static bool hfsbi_http_length_read(const hfsbi_http_reader *r, hfsb_str digits,
+                                   unsigned long long *length) {
     size_t i = 0;
     while (i < digits.len && hfsbi_is_digit(digits.ptr[i])) i++;
     if (i < digits.len)
@@ -422,7 +423,7 @@ static bool hfsbi_http_length_read(const hfsbi_http_reading *r,
 }
 
 /* At most once in a request; a reply may repeat the same number. */
-static bool hfsbi_http_see_length(hfsbi_http_reading *r, hfsbi_http_facts *f,
+static bool hfsbi_http_see_length(hfsbi_http_reader *r, hfsbi_http_facts *f,
                                   const hfsb_http_field *field) {
     hfsb_str           rest = field->value, item;
     unsigned long long n;
@@ -446,6 +447,7 @@ static bool hfsbi_http_see_length(hfsbi_http_reading *r, hfsbi_http_facts *f,
     return true;
 }
 
+/* Collects the items of Transfer-Encoding; they are judged later, together. */
 static void hfsbi_http_see_coding(hfsbi_http_facts      *f,
                                   const hfsb_http_field *field) {
     hfsb_str rest = field->value, item;
@@ -461,7 +463,9 @@ static void hfsbi_http_see_coding(hfsbi_http_facts      *f,
     }
 }
 
-static bool hfsbi_http_see_once(const hfsbi_http_reading *r,
+/* A repeated field must have the same value, so that it does not matter which
+   one a reader uses. */
+static bool hfsbi_http_see_once(const hfsbi_http_reader *r,
                                 hfsbi_http_facts *f, size_t which,
                                 const hfsb_http_field *field) {
     if (!f->once[which]) f->once[which] = field;
@@ -492,7 +496,7 @@ static bool hfsbi_http_named(hfsb_str name, const char *lower) {
 }
 
 /* Dispatches on the length of the name, so that most fields cost one jump. */
-static bool hfsbi_http_see_field(hfsbi_http_reading *r, hfsbi_http_facts *f,
+static bool hfsbi_http_see_field(hfsbi_http_reader *r, hfsbi_http_facts *f,
                                  const hfsb_http_field *field) {
     static const char *const once[] = {"content-type", "authorization",
                                        "if-modified-since",
@@ -531,7 +535,9 @@ static bool hfsbi_http_see_field(hfsbi_http_reading *r, hfsbi_http_facts *f,
 
 /* ---- the meaning of a request ---- */
 
-static bool hfsbi_http_host_read(hfsbi_http_reading     *r,
+/* HTTP/1.1 requires exactly one Host, valid even when an absolute target
+   overrides it. */
+static bool hfsbi_http_host_read(hfsbi_http_reader      *r,
                                  const hfsbi_http_facts *f) {
     if (f->hosts > 1)
         return hfsbi_http_refuse(r, 400, f->host->name.ptr,
@@ -549,8 +555,10 @@ static bool hfsbi_http_host_read(hfsbi_http_reading     *r,
     return true;
 }
 
-static bool hfsbi_http_request_coding(const hfsbi_http_reading *r,
-                                      const hfsbi_http_facts   *f) {
+/* Only "chunked", alone and without Content-Length, frames a request: any other
+   combination is read differently by different servers. */
+static bool hfsbi_http_request_coding(const hfsbi_http_reader *r,
+                                      const hfsbi_http_facts  *f) {
     const char *at = f->coding->name.ptr;
     if (f->length)
         return hfsbi_http_refuse(r, 400, at,
@@ -581,7 +589,7 @@ static bool hfsbi_http_method_known(hfsb_str method) {
     return false;
 }
 
-static bool hfsbi_http_request_read(hfsbi_http_reading     *r,
+static bool hfsbi_http_request_read(hfsbi_http_reader      *r,
                                     const hfsbi_http_facts *f) {
     hfsb_http_head *head = r->head;
     if (!hfsbi_http_host_read(r, f)) return false;
@@ -604,8 +612,8 @@ static bool hfsbi_http_request_read(hfsbi_http_reading     *r,
 /* A body whose last coding is not "chunked" lasts until the connection closes.
    Other codings are left to the caller, but an unknown one after "chunked"
    makes the body unreadable. */
-static bool hfsbi_http_reply_coding(const hfsbi_http_reading *r,
-                                    const hfsbi_http_facts   *f) {
+static bool hfsbi_http_reply_coding(const hfsbi_http_reader *r,
+                                    const hfsbi_http_facts  *f) {
     static const char *const known[] = {"gzip", "deflate", "compress",
                                         "identity"};
     hfsb_http_head          *head = r->head;
@@ -623,7 +631,8 @@ static bool hfsbi_http_reply_coding(const hfsbi_http_reading *r,
                              "only \"chunked\" is supported.");
 }
 
-static bool hfsbi_http_reply_read(hfsbi_http_reading     *r,
+/* Decides the body of a reply by RFC 9112 section 6.3. */
+static bool hfsbi_http_reply_read(hfsbi_http_reader      *r,
                                   const hfsbi_http_facts *f) {
     hfsb_http_head *head = r->head;
     unsigned        kind = r->parser->kind;
@@ -646,7 +655,9 @@ static bool hfsbi_http_reply_read(hfsbi_http_reading     *r,
 
 /* ---- the whole head ---- */
 
-static bool hfsbi_http_lines_read(hfsbi_http_reading *r, const char *p,
+/* Reads all lines. Fields beyond the limit are still checked, so that a bad
+   line is reported first, whatever the limit. */
+static bool hfsbi_http_lines_read(hfsbi_http_reader *r, const char *p,
                                   const char *end) {
     const hfsb_http_limits *limits = r->parser->limits;
     size_t most = hfsbi_http_limit(limits ? limits->max_fields : 0, 100);
@@ -668,7 +679,7 @@ static bool hfsbi_http_lines_read(hfsbi_http_reading *r, const char *p,
     return true;
 }
 
-HFSBI_FN bool hfsbi_http_head_read(hfsbi_http_reading *r, const char *p,
+HFSBI_FN bool hfsbi_http_head_read(hfsbi_http_reader *r, const char *p,
                                    const char *end) {
     hfsbi_http_facts facts = HFSB_INIT;
     hfsb_http_head  *head = r->head;

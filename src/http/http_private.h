@@ -39,21 +39,21 @@ enum {
 };
 
 /* A head that is being read. */
-typedef struct hfsbi_http_reading {
+typedef struct hfsbi_http_reader {
     hfsb_http_parser *parser;
     hfsb_str          in;
     hfsb_http_head   *head;
     hfsb_err         *err;
     size_t            room; /* of head->fields */
-} hfsbi_http_reading;
+} hfsbi_http_reader;
 
 /* Sets the status of the reply and *err; returns false. */
-HFSBI_FN bool hfsbi_http_refuse(const hfsbi_http_reading *r, int status,
+HFSBI_FN bool hfsbi_http_refuse(const hfsbi_http_reader *r, int status,
                                 const char *at, const char *message);
 
 /* Refuses the byte at `at`, which is followed by a line feed at the latest:
    "... is not allowed in " where. */
-HFSBI_FN bool hfsbi_http_refuse_byte(const hfsbi_http_reading *r,
+HFSBI_FN bool hfsbi_http_refuse_byte(const hfsbi_http_reader *r,
                                      const char *at, const char *where);
 
 /* value, or the fallback when it is 0. */
@@ -61,19 +61,18 @@ HFSBI_FN size_t hfsbi_http_limit(size_t value, size_t fallback);
 
 /* True when a message can start with the byte at p; else refused, so that
    another protocol is rejected at its first byte. */
-HFSBI_FN bool hfsbi_http_first_byte(const hfsbi_http_reading *r,
-                                    const char               *p);
+HFSBI_FN bool hfsbi_http_first_byte(const hfsbi_http_reader *r, const char *p);
 
 /* Reads the first line, or the line of a field, which is complete. Returns
    its end, or NULL when it was refused. */
-HFSBI_FN const char *hfsbi_http_first_line(hfsbi_http_reading *r,
-                                           const char *p, const char *end);
-HFSBI_FN const char *hfsbi_http_field_line(const hfsbi_http_reading *r,
+HFSBI_FN const char *hfsbi_http_first_line(hfsbi_http_reader *r, const char *p,
+                                           const char *end);
+HFSBI_FN const char *hfsbi_http_field_line(const hfsbi_http_reader *r,
                                            const char *p, const char *end,
                                            hfsb_http_field *field);
 
 /* Reads the whole head from p to end, including its empty line. */
-HFSBI_FN bool hfsbi_http_head_read(hfsbi_http_reading *r, const char *p,
+HFSBI_FN bool hfsbi_http_head_read(hfsbi_http_reader *r, const char *p,
                                    const char *end);
 
 /* ---- url.c ---- */

@@ -59,7 +59,7 @@ static bool hfsbi_http_extensions(const char **at) {
 }
 
 /* Reads the size of a chunk from its line, which ends before `end`. */
-static bool hfsbi_http_chunk_line(const hfsbi_http_reading *r, const char *p,
+static bool hfsbi_http_chunk_line(const hfsbi_http_reader *r, const char *p,
                                   const char *end, unsigned long long *size) {
     const char        *start = p;
     unsigned long long n = 0;
@@ -162,7 +162,7 @@ static size_t hfsbi_http_head_end(hfsb_http_parser *parser, const char *p,
 
 /* The head is incomplete. Checks the lines completed since `before` bytes had
    come, so that a bad one is refused at once. */
-static bool hfsbi_http_check_lines(hfsbi_http_reading *r, size_t start,
+static bool hfsbi_http_check_lines(hfsbi_http_reader *r, size_t start,
                                    size_t before, size_t window) {
     const char     *p = r->in.ptr, *end = p + window, *first = p + start;
     const char     *line = p + (before > start ? before : start);
@@ -188,7 +188,7 @@ static bool hfsbi_http_check_lines(hfsbi_http_reading *r, size_t start,
 }
 
 /* Refuses a head that does not end within its limit. */
-static bool hfsbi_http_head_too_long(const hfsbi_http_reading *r, size_t start,
+static bool hfsbi_http_head_too_long(const hfsbi_http_reader *r, size_t start,
                                      size_t window) {
     const char *p = r->in.ptr;
     if (!(r->parser->kind & HFSBI_HTTP_REPLY) &&
@@ -236,8 +236,10 @@ static bool hfsbi_http_nothing_yet(const hfsb_http_parser *parser, hfsb_str in,
             start < 2 * HFSBI_HTTP_MAX_EMPTY && in.ptr[start] == '\r');
 }
 
-static hfsb_http_event hfsbi_http_head_next(hfsbi_http_reading *r,
-                                            size_t             *used) {
+/* Reads the head once it is complete. Of an incomplete one the complete lines
+   are checked already, and its size is limited. */
+static hfsb_http_event hfsbi_http_head_next(hfsbi_http_reader *r,
+                                            size_t            *used) {
     hfsb_http_parser *parser = r->parser;
     size_t            max = hfsbi_http_max_head(parser);
     size_t            window = r->in.len < max ? r->in.len : max;
@@ -264,7 +266,8 @@ static hfsb_http_event hfsbi_http_head_next(hfsbi_http_reading *r,
 
 /* ---- bodies ---- */
 
-static hfsb_http_event hfsbi_http_piece(hfsbi_http_reading *r, hfsb_str *piece,
+/* Returns the bytes of the body that have come. */
+static hfsb_http_event hfsbi_http_piece(hfsbi_http_reader *r, hfsb_str *piece,
                                         size_t *used) {
     hfsb_http_parser *parser = r->parser;
     size_t            n = r->in.len - *used;
@@ -284,7 +287,7 @@ static hfsb_http_event hfsbi_http_piece(hfsbi_http_reading *r, hfsb_str *piece,
 
 /* The end of the line that starts at `used`, of at most `most` bytes with its
    line feed; NULL when it has not come yet. */
-static const char *hfsbi_http_body_line(hfsbi_http_reading *r, size_t used,
+static const char *hfsbi_http_body_line(hfsbi_http_reader *r, size_t used,
                                         size_t most) {
     hfsb_http_parser *parser = r->parser;
     const char       *p = r->in.ptr + used, *lf = NULL;
@@ -297,7 +300,7 @@ static const char *hfsbi_http_body_line(hfsbi_http_reading *r, size_t used,
 }
 
 /* Reads the line before a chunk. False: refused, or more bytes needed. */
-static bool hfsbi_http_chunk_next(hfsbi_http_reading *r, size_t *used) {
+static bool hfsbi_http_chunk_next(hfsbi_http_reader *r, size_t *used) {
     hfsb_http_parser       *parser = r->parser;
     const hfsb_http_limits *limits = parser->limits;
     size_t most = hfsbi_http_limit(limits ? limits->max_chunk_line : 0, 256);
@@ -324,7 +327,7 @@ static bool hfsbi_http_chunk_next(hfsbi_http_reading *r, size_t *used) {
     return true;
 }
 
-static bool hfsbi_http_chunk_end(hfsbi_http_reading *r, size_t *used) {
+static bool hfsbi_http_chunk_end(hfsbi_http_reader *r, size_t *used) {
     const char *p = r->in.ptr + *used;
     size_t      n = r->in.len - *used;
     if ((n > 0 && p[0] != '\r') || (n > 1 && p[1] != '\n'))
@@ -338,7 +341,7 @@ static bool hfsbi_http_chunk_end(hfsbi_http_reading *r, size_t *used) {
 }
 
 /* Reads a trailer, which is checked like a field and dropped. */
-static bool hfsbi_http_trailer_next(hfsbi_http_reading *r, size_t *used) {
+static bool hfsbi_http_trailer_next(hfsbi_http_reader *r, size_t *used) {
     hfsb_http_parser       *parser = r->parser;
     const hfsb_http_limits *limits = parser->limits;
     size_t most = hfsbi_http_max_head(parser) - (size_t)parser->left;
@@ -369,7 +372,7 @@ static bool hfsbi_http_trailer_next(hfsbi_http_reading *r, size_t *used) {
 }
 
 /* Reads what comes between the pieces of a body. */
-static bool hfsbi_http_step(hfsbi_http_reading *r, size_t *used) {
+static bool hfsbi_http_step(hfsbi_http_reader *r, size_t *used) {
     switch (r->parser->state) {
     case HFSBI_HTTP_CHUNK: return hfsbi_http_chunk_next(r, used);
     case HFSBI_HTTP_CHUNK_END: return hfsbi_http_chunk_end(r, used);
@@ -381,7 +384,7 @@ hfsb_http_event hfsb_http_next(hfsb_http_parser *parser, hfsb_str in,
                                hfsb_http_field *fields, size_t room,
                                hfsb_http_head *head, hfsb_str *piece,
                                size_t *used, hfsb_err *err) {
-    hfsbi_http_reading r;
+    hfsbi_http_reader r;
     r.parser = parser;
     r.in = in.ptr ? in : HFSB_LIT("");
     r.head = head;

@@ -213,6 +213,7 @@ typedef struct hfsbi_url_parts {
     bool     has_authority, has_query;
 } hfsbi_url_parts;
 
+/* Length of the scheme before ":"; 0 for a relative reference. */
 static size_t hfsbi_url_scheme_length(hfsb_str s) {
     size_t i;
     for (i = 0; i < s.len; i++) {
@@ -225,6 +226,7 @@ static size_t hfsbi_url_scheme_length(hfsb_str s) {
     return 0;
 }
 
+/* Splits any reference; nothing is checked. */
 static hfsbi_url_parts hfsbi_url_split(hfsb_str s) {
     hfsbi_url_parts p = HFSB_INIT;
     size_t          n = hfsbi_url_scheme_length(s);

@@ -107,6 +107,7 @@ static uint32_t hfsbi_glob_braces(hfsbi_glob_reader *g) {
     return either;
 }
 
+/* Reads an ordinary byte, or the one after a backslash. */
 static uint32_t hfsbi_glob_byte(hfsbi_glob_reader *g) {
     if (g->r.at >= g->r.text.len) {
         hfsbi_reader_fail(&g->r, HFSB_ARG, g->r.at - 1,
@@ -376,6 +377,8 @@ static hfsb_status hfsbi_rule_read(const hfsb_alloc *alloc, hfsb_str s,
     return st == HFSB_OK ? HFSB_OK : HFSB_NOMEM;
 }
 
+/* Adds the rule of a line. HFSB_NOMEM, or HFSB_OK: an empty line, a comment and
+   an invalid pattern add nothing. */
 static hfsb_status hfsbi_ignore_add(hfsbi_ignore *ig, hfsb_str line) {
     hfsbi_rule  rule;
     hfsb_status st;
@@ -436,6 +439,8 @@ static bool hfsbi_rule_matches(hfsbi_rule *rule, hfsb_str path, hfsb_str name,
     }
 }
 
+/* From the innermost folder outwards, and in it from the last rule to the
+   first: the first match decides. */
 HFSBI_FN bool hfsbi_ignore_has(hfsbi_ignore *ignore, hfsb_str path,
                                bool is_folder) {
     hfsb_str name = hfsb_path_base(path);

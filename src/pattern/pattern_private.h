@@ -234,6 +234,7 @@ typedef struct hfsbi_table {
 typedef struct hfsbi_runner {
     const hfsbi_program *program;
     hfsb_alloc           alloc;
+    void                *block; /* of the sets and the stack */
     hfsbi_states         now, then;
     uint32_t            *stack;
     hfsbi_table          table;

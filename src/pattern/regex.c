@@ -28,6 +28,7 @@
 
 /* ---- state by state ---- */
 
+/* True when the border is at a place with these HFSBI_AT_* properties. */
 static bool hfsbi_border_holds(uint32_t border, unsigned place) {
     bool before = (place & HFSBI_AT_PREV_WORD) != 0;
     bool after = (place & HFSBI_AT_NEXT_WORD) != 0;
@@ -101,18 +102,21 @@ static bool hfsbi_runner_stops(hfsbi_runner *r, size_t work) {
     return r->stopped;
 }
 
-/* True when a character of a word ends at pos. */
+/* True when a character of a word ends at pos. Runs for every byte of a slow
+   search, and goes back four bytes at most. */
 static bool hfsbi_word_before(hfsb_str text, size_t pos) {
-    hfsb_str      s = hfsb_str_slice(text, pos > 4 ? pos - 4 : 0, pos);
+    size_t        first = pos > 4 ? pos - 4 : 0, at = pos;
     unsigned long code;
     bool          valid;
-    size_t        at;
-    if (!s.len) return false;
-    at = hfsbi_utf8_floor(s, s.len - 1);
-    return hfsb_utf8_step(s, at, &code, &valid) == s.len - at && valid &&
+    if (!pos) return false;
+    do at--;
+    while (at > first && ((unsigned char)text.ptr[at] & 0xC0u) == 0x80u);
+    return hfsb_utf8_step(text, at, &code, &valid) == pos - at && valid &&
            hfsbi_regex_is_word((uint32_t)code);
 }
 
+/* The HFSBI_AT_* properties of the place before text[pos]. Words are only
+   looked at when the program asserts their borders. */
 static unsigned hfsbi_regex_place(const hfsbi_program *program, hfsb_str text,
                                   size_t pos) {
     unsigned      place = 0;
@@ -253,61 +257,52 @@ typedef struct hfsbi_table_row {
 
 #define HFSBI_DFA_BUCKETS 1024u
 
+/* Bytes of a runner's block for each state. */
+#define HFSBI_RUNNER_STATE (2 * sizeof(size_t) + 5 * sizeof(uint32_t))
+
 typedef enum hfsbi_scan {
     HFSBI_SCAN_NONE,
     HFSBI_SCAN_FOUND,
     HFSBI_SCAN_CANNOT /* the table cannot decide this */
 } hfsbi_scan;
 
-static bool hfsbi_states_init(const hfsb_alloc *alloc, hfsbi_states *set,
-                              size_t count) {
-    set->dense = (uint32_t *)hfsbi_array(alloc, count, sizeof *set->dense);
-    set->sparse = (uint32_t *)hfsbi_array(alloc, count, sizeof *set->sparse);
-    set->begin = (size_t *)hfsbi_array(alloc, count, sizeof *set->begin);
-    if (!set->dense || !set->sparse || !set->begin) return false;
-    memset(set->sparse, 0, count * sizeof *set->sparse);
-    memset(set->dense, 0, count * sizeof *set->dense);
-    return true;
-}
-
-static void hfsbi_states_free(const hfsb_alloc *alloc, hfsbi_states *set,
-                              size_t count) {
-    hfsbi_array_free(alloc, set->dense, count, sizeof *set->dense);
-    hfsbi_array_free(alloc, set->sparse, count, sizeof *set->sparse);
-    hfsbi_array_free(alloc, set->begin, count, sizeof *set->begin);
-}
-
+/* Both sets and the stack have room for every state once, in one block. */
 HFSBI_FN hfsb_status hfsbi_runner_init(hfsbi_runner        *r,
                                        const hfsbi_program *program) {
-    size_t count = program->state_count;
+    size_t    count = program->state_count;
+    size_t   *begin;
+    uint32_t *ids;
     memset(r, 0, sizeof *r);
     r->program = program;
     r->alloc = program->alloc;
     r->table.columns = program->kinds + 1;
     r->table.max_bytes = HFSBI_REGEX_CACHE;
     r->table.start = HFSBI_DFA_UNKNOWN;
-    r->stack = (uint32_t *)hfsbi_array(&r->alloc, count, sizeof *r->stack);
-    if (!r->stack || !hfsbi_states_init(&r->alloc, &r->now, count) ||
-        !hfsbi_states_init(&r->alloc, &r->then, count))
-        return HFSB_NOMEM;
+    r->block = hfsbi_array(&r->alloc, count, HFSBI_RUNNER_STATE);
+    if (!r->block) return HFSB_NOMEM;
+    memset(r->block, 0, count * HFSBI_RUNNER_STATE);
+    begin = (size_t *)r->block;
+    r->now.begin = begin;
+    r->then.begin = begin + count;
+    ids = (uint32_t *)(void *)(begin + 2 * count);
+    r->now.dense = ids;
+    r->now.sparse = ids + count;
+    r->then.dense = ids + 2 * count;
+    r->then.sparse = ids + 3 * count;
+    r->stack = ids + 4 * count;
     return HFSB_OK;
 }
 
 HFSBI_FN void hfsbi_runner_free(hfsbi_runner *r) {
-    size_t count;
+    hfsbi_table *d = &r->table;
     if (!r->program) return;
-    count = r->program->state_count;
-    hfsbi_states_free(&r->alloc, &r->now, count);
-    hfsbi_states_free(&r->alloc, &r->then, count);
-    hfsbi_array_free(&r->alloc, r->stack, count, sizeof *r->stack);
-    hfsbi_array_free(&r->alloc, r->table.next, r->table.next_cap,
-                     sizeof *r->table.next);
-    hfsbi_array_free(&r->alloc, r->table.rows, r->table.row_cap,
-                     sizeof *r->table.rows);
-    hfsbi_array_free(&r->alloc, r->table.keys, r->table.key_cap,
-                     sizeof *r->table.keys);
-    hfsbi_array_free(&r->alloc, r->table.buckets, HFSBI_DFA_BUCKETS,
-                     sizeof *r->table.buckets);
+    hfsbi_array_free(&r->alloc, r->block, r->program->state_count,
+                     HFSBI_RUNNER_STATE);
+    hfsbi_array_free(&r->alloc, d->next, d->next_cap, sizeof *d->next);
+    hfsbi_array_free(&r->alloc, d->rows, d->row_cap, sizeof *d->rows);
+    hfsbi_array_free(&r->alloc, d->keys, d->key_cap, sizeof *d->keys);
+    hfsbi_array_free(&r->alloc, d->buckets, HFSBI_DFA_BUCKETS,
+                     sizeof *d->buckets);
 }
 
 /* Grows one of the arrays for one more row; NULL beyond the bound. */
@@ -322,6 +317,8 @@ static void *hfsbi_dfa_grow(hfsbi_runner *r, void *ptr, size_t *cap,
     return hfsbi_array_grow(&r->alloc, ptr, cap, need, size);
 }
 
+/* Makes room for one more row with a key of that length; false beyond the
+   bound or without memory. */
 static bool hfsbi_dfa_room(hfsbi_runner *r, size_t key_len) {
     void *grown = r->table.buckets;
     if (!grown) {
@@ -639,6 +636,8 @@ HFSBI_FN bool hfsbi_runner_whole(hfsbi_runner *r, hfsb_str text,
 
 /* ---- compiling ---- */
 
+/* A pattern that is only a literal needs no program: hfsb_str_find() is its
+   search. */
 static hfsb_status hfsbi_regex_compile(hfsb_regex *re, hfsbi_syntax *tree,
                                        hfsb_str               pattern,
                                        const hfsb_regex_opts *opts,

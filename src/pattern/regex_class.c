@@ -88,6 +88,7 @@ static void hfsbi_ranges_remove(hfsbi_ranges *set, uint32_t low,
 
 /* ---- case ---- */
 
+/* One-to-one pairs only: no title case, no letters that become two. */
 HFSBI_FN uint32_t hfsbi_other_case(uint32_t c) {
     if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z')) return c ^ 0x20u;
     if (c < 0xC0 || c > 0x52F) return c;
@@ -318,6 +319,7 @@ static uint32_t hfsbi_weave_same(const hfsbi_weaver *w,
     return HFSBI_EDGE_END;
 }
 
+/* The node with these edges, an equal one of this class if there is one. */
 static uint32_t hfsbi_weave_node(hfsbi_weaver *w, const hfsbi_edge *edges,
                                  uint32_t count) {
     hfsbi_program *p = w->program;
@@ -466,6 +468,7 @@ HFSBI_FN uint32_t hfsbi_program_bytes(hfsbi_program *program,
     return hfsbi_weave_end(&w, edges, count);
 }
 
+/* The edges of a node are sorted. */
 HFSBI_FN bool hfsbi_node_step(const hfsbi_program *program, uint32_t node,
                               unsigned char byte, uint32_t *target) {
     const hfsbi_edge *e = program->edges + program->nodes[node].edge;

@@ -177,6 +177,7 @@ HFSBI_FN hfsb_status hfsbi_syntax_literal(const hfsbi_syntax *tree,
 
 /* ---- the states ---- */
 
+/* Adds a state; 0, with p->status set, beyond max_states or without memory. */
 static uint32_t hfsbi_state_add(hfsbi_program *p, hfsbi_op op, uint32_t arg,
                                 uint32_t out, uint32_t other) {
     void *grown;
@@ -212,6 +213,7 @@ static uint32_t hfsbi_emit_char(hfsbi_program *p, uint32_t code,
     return next;
 }
 
+/* A state for each node of the class, in the same order. */
 static uint32_t hfsbi_emit_class(hfsbi_program *p, uint32_t class_id,
                                  uint32_t next) {
     hfsbi_class c = p->classes[class_id];
@@ -221,6 +223,8 @@ static uint32_t hfsbi_emit_class(hfsbi_program *p, uint32_t class_id,
     return first + (c.root - c.node);
 }
 
+/* x{2,} is x x with a loop around the second; x{2,4} is x x (x (x)?)?: each
+   copy of the child has states of its own. */
 static uint32_t hfsbi_emit_repeat(hfsbi_program *p, const hfsbi_syntax *tree,
                                   const hfsbi_syntax_node *n, uint32_t next) {
     uint32_t at = next, count = n->min, i;
