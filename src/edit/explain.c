@@ -592,21 +592,29 @@ static void hfsbi_put_unescaped(hfsb_buf *out, hfsb_str s) {
     }
 }
 
-/* Lower case; or, in the second, only the visible bytes. Both can be given a
-   whole file, so that they write into the buffer directly. */
+/* Lower case; or, in the second, only the visible bytes. Both are used on a
+   whole file, so they write into the buffer directly. */
 static void hfsbi_put_lower(hfsb_buf *out, hfsb_str s) {
+    char  *to;
     size_t i;
     out->status = hfsb_buf_reserve(out, s.len);
     if (out->status != HFSB_OK) return;
-    for (i = 0; i < s.len; i++) out->ptr[out->len++] = hfsbi_lower(s.ptr[i]);
+    to = out->ptr + out->len;
+    for (i = 0; i < s.len; i++) to[i] = hfsbi_lower(s.ptr[i]);
+    out->len += s.len;
 }
 
 static void hfsbi_put_visible(hfsb_buf *out, hfsb_str s) {
-    size_t i;
+    char  *to;
+    size_t i, n = 0;
     out->status = hfsb_buf_reserve(out, s.len);
     if (out->status != HFSB_OK) return;
-    for (i = 0; i < s.len; i++)
-        if ((unsigned char)s.ptr[i] > ' ') out->ptr[out->len++] = s.ptr[i];
+    to = out->ptr + out->len;
+    for (i = 0; i < s.len; i++) {
+        to[n] = s.ptr[i];
+        n += (unsigned char)s.ptr[i] > ' ';
+    }
+    out->len += n;
 }
 
 static void hfsbi_put_entities(hfsb_buf *out, hfsb_str s, bool encode) {

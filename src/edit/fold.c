@@ -343,6 +343,15 @@ static size_t hfsbi_changes_before(const hfsbi_view *v, size_t view_pos) {
     return lo;
 }
 
+/* Number of changes, n or more, up to view_pos and what vanished there. */
+static size_t hfsbi_changes_until(const hfsbi_view *v, size_t n,
+                                  size_t view_pos) {
+    while (n < v->count &&
+           v->changes[n].view_pos + v->changes[n].view_len <= view_pos)
+        n++;
+    return n;
+}
+
 /* view_pos in the original, n changes after its start. */
 static bool hfsbi_view_map(const hfsbi_view *v, size_t n, size_t view_pos,
                            size_t *text_pos) {
@@ -362,10 +371,8 @@ HFSBI_FN bool hfsbi_view_before(const hfsbi_view *v, size_t view_pos,
 
 HFSBI_FN bool hfsbi_view_after(const hfsbi_view *v, size_t view_pos,
                                size_t *text_pos) {
-    size_t n = hfsbi_changes_before(v, view_pos);
-    while (n < v->count && v->changes[n].view_pos == view_pos &&
-           !v->changes[n].view_len)
-        n++;
+    size_t n =
+        hfsbi_changes_until(v, hfsbi_changes_before(v, view_pos), view_pos);
     return hfsbi_view_map(v, n, view_pos, text_pos);
 }
 
@@ -374,13 +381,11 @@ HFSBI_FN bool hfsbi_view_after(const hfsbi_view *v, size_t view_pos,
 HFSBI_FN hfsb_status hfsbi_line_table_build(hfsbi_line_table *t, hfsb_str text,
                                             unsigned folds) {
     hfsb_status st = hfsbi_view_build(&t->view, text, folds);
-    hfsb_str    view = hfsb_buf_str(&t->view.text);
-    size_t      pos = 1, start = 0;
+    hfsb_str    rest;
+    size_t      pos = 1, start = 0, n = 0; /* n: changes before pos */
     t->text = text;
     t->count = 0;
-    if (st != HFSB_OK) return st;
-    while (pos < view.len) {
-        hfsb_str          rest = hfsb_str_slice(view, pos, view.len);
+    while (st == HFSB_OK && pos < t->view.text.len) {
         hfsbi_table_line *line = (hfsbi_table_line *)hfsbi_array_grow(
             &t->view.text.alloc, t->items, &t->cap, t->count + 1,
             sizeof *line);
@@ -388,13 +393,16 @@ HFSBI_FN hfsb_status hfsbi_line_table_build(hfsbi_line_table *t, hfsb_str text,
         t->items = line;
         line += t->count++;
         line->start = start;
+        rest = hfsb_str_slice(hfsb_buf_str(&t->view.text), pos, HFSB_NPOS);
         line->fold = hfsb_str_slice(rest, 0, hfsb_str_find_byte(rest, '\n'));
         pos += line->fold.len;
-        hfsbi_view_after(&t->view, pos, &line->text_end);
-        hfsbi_view_before(&t->view, ++pos, &line->end);
+        n = hfsbi_changes_until(&t->view, n, pos);
+        hfsbi_view_map(&t->view, n, pos++, &line->text_end);
+        while (n < t->view.count && t->view.changes[n].view_pos < pos) n++;
+        hfsbi_view_map(&t->view, n, pos, &line->end);
         start = line->end;
     }
-    return HFSB_OK;
+    return st;
 }
 
 HFSBI_FN void hfsbi_line_table_free(hfsbi_line_table *t) {
