@@ -302,98 +302,91 @@ static hfsb_status hfsbi_add_span(hfsbi_update *u, size_t start, size_t end,
     return HFSB_OK;
 }
 
-/* The newline for lines put in at row: the first at or behind it. */
-static hfsb_str hfsbi_row_newline(const hfsbi_update *u, size_t row) {
-    size_t i;
-    for (i = row; i < u->lines.count; i++)
-        if (u->lines.items[i].end > u->lines.items[i].text_end) break;
+/* True when line i of the file lacks its line end. */
+static bool hfsbi_is_open(const hfsbi_update *u, size_t i) {
+    return u->lines.items[i].end == u->lines.items[i].text_end;
+}
+
+/* The line end for text put in at line i: the first one there or after it,
+   else that of the first line. */
+static hfsb_str hfsbi_patch_newline(const hfsbi_update *u, size_t i) {
+    while (i < u->lines.count && hfsbi_is_open(u, i)) i++;
     if (i >= u->lines.count) i = 0;
-    if (u->lines.count && u->lines.items[i].end > u->lines.items[i].text_end)
-        return hfsb_str_slice(u->file.text, u->lines.items[i].text_end,
-                              u->lines.items[i].end);
-    return HFSB_LIT("\n");
+    if (!u->lines.count || hfsbi_is_open(u, i)) return HFSB_LIT("\n");
+    return hfsb_str_slice(u->file.text, u->lines.items[i].text_end,
+                          u->lines.items[i].end);
 }
 
-/* True when the row before `row` is the last one and lacks its newline. */
-static bool hfsbi_ends_open(const hfsbi_update *u, size_t row) {
-    return row == u->lines.count && row > 0 &&
-           u->lines.items[row - 1].end == u->lines.items[row - 1].text_end;
+/* True when line i would be the first after the last, and that is open. */
+static bool hfsbi_follows_open(const hfsbi_update *u, size_t i) {
+    return i == u->lines.count && i > 0 && hfsbi_is_open(u, i - 1);
 }
 
-/* Puts the hunk's lines into texts: context as the file has it, added lines
-   with the file's newline. A last line without one gets it when something
-   follows. */
+/* Appends the hunk's new lines to out: context as the file has it, additions
+   with the file's line end. An open line gets one when a line follows. */
 static void hfsbi_put_chunk(hfsbi_update *u, const hfsbi_chunk *chunk,
-                            size_t row, hfsb_buf *sink) {
-    hfsb_str newline = hfsbi_row_newline(u, row);
-    bool     open = sink == &u->texts && hfsbi_ends_open(u, row);
+                            size_t at, hfsb_buf *out) {
+    hfsb_str newline = hfsbi_patch_newline(u, at);
+    bool     open = out == &u->texts && hfsbi_follows_open(u, at);
     size_t   i;
     for (i = chunk->body; i < chunk->end; i++) {
         hfsb_str line = u->patch->lines.items[i];
         if (!hfsbi_is_old(line)) {
-            if (open) hfsb_buf_append(sink, newline);
-            hfsb_buf_append(sink, hfsbi_body_text(line));
-            hfsb_buf_append(sink, newline);
+            if (open) hfsb_buf_append(out, newline);
+            hfsb_buf_append(out, hfsbi_body_text(line));
+            hfsb_buf_append(out, newline);
             open = false;
             continue;
         }
-        if (!line.len || line.ptr[0] == ' ') {
-            const hfsbi_table_line *r = u->lines.items + row;
-            hfsb_buf_append(sink,
-                            hfsb_str_slice(u->file.text, r->start, r->end));
-            open = r->end == r->text_end;
+        if (hfsbi_is_context(line)) {
+            hfsb_buf_append(out, hfsb_str_slice(u->file.text,
+                                                u->lines.items[at].start,
+                                                u->lines.items[at].end));
+            open = hfsbi_is_open(u, at);
         }
-        row++;
+        at++;
     }
 }
 
-static size_t hfsbi_row_start(const hfsbi_update *u, size_t row) {
-    return row < u->lines.count ? u->lines.items[row].start : u->file.text.len;
+static size_t hfsbi_patch_line_start(const hfsbi_update *u, size_t i) {
+    return i < u->lines.count ? u->lines.items[i].start : u->file.text.len;
 }
 
-/* Only additions: behind the anchor, or at the end of the file. */
+/* Replaces lines [from, to) of the file by the hunk's new lines. */
+static hfsb_status hfsbi_replace_lines(hfsbi_update      *u,
+                                       const hfsbi_chunk *chunk, size_t from,
+                                       size_t to) {
+    size_t mark = u->texts.len;
+    hfsbi_put_chunk(u, chunk, from, &u->texts);
+    u->cursor = to;
+    if (u->texts.status != HFSB_OK) return u->texts.status;
+    return hfsbi_add_span(u, hfsbi_patch_line_start(u, from),
+                          hfsbi_patch_line_start(u, to), u->texts.len - mark);
+}
+
+/* A hunk of additions only: after its anchor, else at the end of the file. */
 static hfsb_status hfsbi_add_lines(hfsbi_update *u, const hfsbi_chunk *chunk,
                                    bool anchored, size_t from) {
-    bool        at_end = !anchored || chunk->at_eof;
-    size_t      row = at_end ? u->lines.count : from, pos;
-    hfsb_buf   *buf = at_end ? &u->tail : &u->texts;
-    size_t      mark = buf->len;
-    hfsb_status st;
-    hfsbi_put_chunk(u, chunk, row, buf);
-    st = hfsb_buf_finish(buf, mark);
-    if (st != HFSB_OK || at_end) return st;
-    pos = hfsbi_row_start(u, row);
-    u->cursor = row;
-    return hfsbi_add_span(u, pos, pos, buf->len - mark);
+    if (anchored && !chunk->at_eof)
+        return hfsbi_replace_lines(u, chunk, from, from);
+    hfsbi_put_chunk(u, chunk, u->lines.count, &u->tail);
+    return u->tail.status;
 }
 
-static hfsb_status hfsbi_apply_found(hfsbi_update *u, const hfsbi_chunk *chunk,
-                                     const hfsbi_hit *hit) {
-    size_t      start = hfsbi_row_start(u, hit->line);
-    size_t      end = hfsbi_row_start(u, hit->line + u->olds);
-    size_t      mark = u->texts.len;
-    hfsb_status st;
-    hfsbi_put_chunk(u, chunk, hit->line, &u->texts);
-    st = hfsb_buf_finish(&u->texts, mark);
-    if (st == HFSB_OK) st = hfsbi_add_span(u, start, end, u->texts.len - mark);
-    u->cursor = hit->line + u->olds;
-    if (hit->grade != HFSBI_GRADE_EXACT) u->fuzzy = true;
-    return st;
-}
-
-/* Follows the @@ lines. *from is where the hunk may begin. */
+/* Follows the @@ lines. *from is the first line where the hunk may start. */
 static hfsb_status hfsbi_follow_anchors(hfsbi_update      *u,
                                         const hfsbi_chunk *chunk,
                                         bool *anchored, size_t *from) {
-    size_t i, row;
+    size_t i, at;
     *anchored = false;
     *from = u->cursor;
     for (i = chunk->anchors; i < chunk->body; i++) {
         hfsb_str text = hfsbi_anchor_text(u->patch->lines.items[i]);
         if (!text.len) continue;
-        row = hfsbi_find_anchor(u, text, *from);
-        if (row == HFSB_NPOS) return hfsbi_anchor_missing(u, chunk, text);
-        *from = row + 1;
+        at = hfsbi_find_anchor(u, text, *from);
+        if (u->pattern.status != HFSB_OK) return u->pattern.status;
+        if (at == HFSB_NPOS) return hfsbi_anchor_missing(u, chunk, text);
+        *from = at + 1;
         *anchored = true;
     }
     return HFSB_OK;
@@ -418,37 +411,36 @@ static hfsb_status hfsbi_apply_chunk(hfsbi_update      *u,
     if (!hit.count) return hfsbi_chunk_missing(u, chunk, anchored, from);
     if (hit.unsure || (hit.count > 1 && !anchored))
         return hfsbi_chunk_ambiguous(u, chunk, &hit);
-    return hfsbi_apply_found(u, chunk, &hit);
+    if (hit.grade != HFSBI_GRADE_EXACT) u->fuzzy = true;
+    return hfsbi_replace_lines(u, chunk, hit.line, hit.line + u->olds);
 }
 
 /* ---- a file ---- */
 
-/* True when the file, as the hunks leave it, ends in a line without its
-   newline. */
+/* True when the file, as the hunks leave it, ends in an open line. */
 static bool hfsbi_left_open(const hfsbi_update *u) {
     hfsb_str         texts = hfsb_buf_str(&u->texts);
     const hfsb_span *s = u->span_count ? u->spans + u->span_count - 1 : NULL;
     bool             cr_ends = u->file.lone_cr || u->split_cr;
     if (!s || s->old_start + s->old_len < u->content.len)
-        return hfsbi_ends_open(u, u->lines.count);
-    /* What it put in is last; nothing put in leaves the line before. */
-    return s->new_len > 0 && texts.ptr[texts.len - 1] != '\n' &&
-           !(cr_ends && texts.ptr[texts.len - 1] == '\r');
+        return hfsbi_follows_open(u, u->lines.count);
+    /* The text of the last span is the end; if it is empty, the line before
+       the span is, and that is not open. */
+    return s->new_len > 0 && !hfsb_str_ends(texts, HFSB_LIT("\n")) &&
+           !(cr_ends && hfsb_str_ends(texts, HFSB_LIT("\r")));
 }
 
-/* Lines that go behind the last one, whatever the hunks made of that. */
+/* Adds the lines that go to the end, after all hunks. */
 static hfsb_status hfsbi_put_tail(hfsbi_update *u) {
-    size_t      mark = u->texts.len;
-    size_t      end = u->file.text.len;
-    hfsb_status st;
+    size_t mark = u->texts.len, end = u->file.text.len;
     if (hfsbi_left_open(u))
-        hfsb_buf_append(&u->texts, hfsbi_row_newline(u, 0));
+        hfsb_buf_append(&u->texts, hfsbi_patch_newline(u, 0));
     hfsb_buf_append(&u->texts, hfsb_buf_str(&u->tail));
-    st = hfsb_buf_finish(&u->texts, mark);
-    return st == HFSB_OK ? hfsbi_add_span(u, end, end, u->texts.len - mark)
-                         : st;
+    if (u->texts.status != HFSB_OK) return u->texts.status;
+    return hfsbi_add_span(u, end, end, u->texts.len - mark);
 }
 
+/* Finds every hunk of the section in the file. */
 static hfsb_status hfsbi_apply_chunks(hfsbi_update *u) {
     size_t      i = u->section->from;
     hfsbi_chunk chunk;
@@ -471,8 +463,6 @@ static void hfsbi_update_reset(hfsbi_update *u) {
     u->fuzzy = false;
 }
 
-/* Finds every hunk of the section in u->file; then join() appends the new
-   content and completes the spans. */
 static void hfsbi_update_free(hfsbi_update *u) {
     hfsbi_line_table_free(&u->lines);
     hfsb_buf_free(&u->pattern);
@@ -481,8 +471,8 @@ static void hfsbi_update_free(hfsbi_update *u) {
     hfsb_buf_free(&u->tail);
 }
 
-/* A file that mixes LF with lone CRs: when the patch does not fit lines that
-   end at LF, those that end at CR too are tried. */
+/* Finds all hunks; in a file that mixes LF and lone CRs first in the lines that
+   end at LF, then in those that end at either. */
 static hfsb_status hfsbi_update_apply(hfsbi_update *u) {
     hfsb_status st = hfsbi_apply_chunks(u);
     hfsb_err   *err = u->err;
@@ -495,7 +485,7 @@ static hfsb_status hfsbi_update_apply(hfsbi_update *u) {
     return st;
 }
 
-/* Puts the spans' texts in and notes where they came to lie. */
+/* Appends the new content and completes the spans. */
 static hfsb_status hfsbi_update_join(hfsbi_update *u, hfsb_buf *out) {
     size_t   mark = out->len;
     hfsb_str texts = hfsb_buf_str(&u->texts);
@@ -513,6 +503,9 @@ static hfsb_status hfsbi_update_join(hfsbi_update *u, hfsb_buf *out) {
     return hfsb_buf_finish(out, mark);
 }
 
+/* ---- sections ---- */
+
+/* A patch while it is applied. */
 typedef struct hfsbi_patching {
     const hfsb_patch_files *files;
     hfsbi_patch_text        text;
@@ -522,15 +515,15 @@ typedef struct hfsbi_patching {
 
 static hfsb_status hfsbi_fail_path(hfsb_err *err, hfsb_status code,
                                    const char *before, hfsb_str path,
-                                   const char *behind) {
+                                   const char *after) {
     hfsbi_fail(err, code, 0, "%s", before);
     hfsbi_err_quote(err, path, 200);
-    hfsbi_err_add(err, "%s", behind);
+    hfsbi_err_add(err, "%s", after);
     return code;
 }
 
-/* The file as the sections so far leave it; `clean` is its path, cleaned.
-   HFSB_NOT_FOUND fills no error. */
+/* Reads a file as the sections so far leave it; `clean` is its clean path.
+   HFSB_NOT_FOUND sets no message. */
 static hfsb_status hfsbi_patch_read(hfsbi_patching *p, hfsb_str path,
                                     const hfsb_buf *clean, hfsb_buf *out) {
     hfsb_str    name = hfsb_buf_str(clean);
@@ -577,7 +570,6 @@ static hfsb_status hfsbi_patch_diff(hfsb_str before, hfsb_span *spans,
 
 static hfsb_status hfsbi_patch_add(hfsbi_patching *p, const hfsbi_section *s,
                                    hfsb_patch_change *c) {
-    size_t      mark = c->content.len;
     hfsb_span   all = HFSB_INIT;
     size_t      i;
     hfsb_status st = hfsbi_refuse_existing(p, s->path, &c->from, "Add File ");
@@ -587,9 +579,9 @@ static hfsb_status hfsbi_patch_add(hfsbi_patching *p, const hfsbi_section *s,
                         hfsb_str_slice(p->text.lines.items[i], 1, HFSB_NPOS));
         hfsb_buf_append_byte(&c->content, '\n');
     }
-    st = hfsb_buf_finish(&c->content, mark);
+    if (c->content.status != HFSB_OK) return c->content.status;
     all.new_len = c->content.len;
-    return st == HFSB_OK ? hfsbi_patch_diff(HFSB_LIT(""), &all, 1, c) : st;
+    return hfsbi_patch_diff(HFSB_LIT(""), &all, 1, c);
 }
 
 static hfsb_status hfsbi_missing_file(hfsbi_patching *p, hfsb_status st,
@@ -657,7 +649,7 @@ static void hfsbi_change_free(hfsb_patch_change *c) {
     hfsb_buf_free(&c->to);
 }
 
-/* Fills in the paths; a move onto the same file is none. */
+/* Sets the paths; a move of a file onto itself is dropped. */
 static hfsb_status hfsbi_change_paths(hfsb_patch_change   *c,
                                       const hfsbi_section *s) {
     hfsb_status st = hfsb_path_clean(s->path, &c->from);
@@ -695,7 +687,7 @@ static hfsb_status hfsbi_patch_one(hfsbi_patching *p, const hfsbi_section *s) {
     return st;
 }
 
-/* All sections are read before the first file is. */
+/* Applies all sections, after checking the syntax of every one. */
 static hfsb_status hfsbi_patch_run(hfsbi_patching *p) {
     hfsbi_section s;
     size_t        line = p->text.first, count = 0;
