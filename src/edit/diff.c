@@ -366,11 +366,12 @@ static hfsb_status hfsbi_put_hunk(hfsbi_unified *u, hfsbi_block *b,
     return st == HFSB_OK ? u->body->status : st;
 }
 
-/* A path for the head lines: relative, and never empty. */
+/* A path for the head lines: relative, not empty, and up to a NUL. */
 static hfsb_str hfsbi_diff_name(hfsb_str path) {
     while (path.len && path.ptr[0] == '/')
         path = hfsb_str_slice(path, 1, path.len);
-    return path.len ? path : HFSB_LIT("file");
+    if (!path.len) return HFSB_LIT("file");
+    return hfsb_str_slice(path, 0, hfsb_str_find_byte(path, '\0'));
 }
 
 hfsb_status hfsb_diff_unified(hfsb_str old_text, hfsb_str new_text,

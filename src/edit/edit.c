@@ -53,9 +53,8 @@ typedef struct hfsbi_edit_item {
     const hfsb_edit *edit;
     size_t           index;
     hfsbi_edit_text  file;
-    hfsb_str         old_text, new_text; /* LF only */
-    hfsb_str         raw_new;            /* with the line ends as sent */
-    hfsb_buf         copies;             /* holds texts that were changed */
+    hfsbi_edit_texts texts;
+    hfsb_buf         copies; /* holds texts that were changed */
     hfsbi_matches    matches;
 } hfsbi_edit_item;
 
@@ -85,8 +84,8 @@ static hfsbi_hint hfsbi_item_hint(const hfsbi_edit_item *item) {
     hfsbi_hint hint;
     hint.alloc = &item->plan->alloc;
     hint.file = &item->file;
-    hint.old_text = item->old_text;
-    hint.new_text = item->new_text;
+    hint.old_text = item->texts.old_text;
+    hint.new_text = item->texts.new_text;
     hint.err = item->plan->err;
     return hint;
 }
@@ -103,8 +102,8 @@ static hfsb_status hfsbi_check_omission(const hfsbi_edit_item *item) {
     hfsb_str    line;
     hfsb_status st;
     if (item->edit->exact || hfsbi_is_prose(item->plan)) return HFSB_OK;
-    line =
-        hfsbi_find_omission(item->new_text, item->old_text, item->file.text);
+    line = hfsbi_find_omission(item->texts.new_text, item->texts.old_text,
+                               item->file.text);
     if (!line.len) return HFSB_OK;
     st = hfsbi_refuse(item, HFSB_REFUSED,
                       "new_str has a line that stands for code left out: \"");
@@ -120,7 +119,7 @@ static hfsb_status hfsbi_check_omission(const hfsbi_edit_item *item) {
 static hfsb_status hfsbi_check_texts(const hfsbi_edit_item *item) {
     const hfsb_edit *edit = item->edit;
     if (edit->mode == HFSB_EDIT_REPLACE &&
-        hfsb_str_equal(item->old_text, item->new_text))
+        hfsb_str_equal(item->texts.old_text, item->texts.new_text))
         return hfsbi_refuse(item, HFSB_REFUSED,
                             "old_str and new_str must differ.%s Nothing was "
                             "changed.",
@@ -128,7 +127,7 @@ static hfsb_status hfsbi_check_texts(const hfsbi_edit_item *item) {
                                 ? ""
                                 : " They differ in line endings only, and "
                                   "those are the file's.");
-    if (!item->old_text.len && item->file.text.len)
+    if (!item->texts.old_text.len && item->file.text.len)
         return hfsbi_refuse(
             item, HFSB_REFUSED,
             "old_str is empty but the file is not. To replace the whole file "
@@ -215,13 +214,13 @@ static hfsb_str hfsbi_applied_zone(const hfsbi_edit_item *item, size_t len,
 static hfsb_status hfsbi_check_applied(const hfsbi_edit_item *item) {
     const hfsbi_match *m = item->matches.items;
     hfsb_buf           copy = HFSB_INIT;
-    hfsb_str           whole = item->new_text, zone;
+    hfsb_str           whole = item->texts.new_text, zone;
     size_t             from, at, least = 8;
     hfsb_status        st;
     if (item->matches.rung > HFSBI_RUNG_EOF || item->matches.count != 1)
         return HFSB_OK;
     if (item->edit->mode == HFSB_EDIT_REPLACE)
-        least += hfsbi_count_visible(item->old_text);
+        least += hfsbi_count_visible(item->texts.old_text);
     if (hfsbi_count_visible(whole) < least) return HFSB_OK;
     if (m->lacks_newline && hfsb_str_ends(whole, HFSB_LIT("\n"))) whole.len--;
     copy.alloc = item->plan->alloc;
@@ -288,22 +287,17 @@ static hfsb_str hfsbi_item_strip(hfsbi_edit_item *item, hfsb_str text) {
     return hfsb_str_slice(hfsb_buf_str(&item->copies), mark, HFSB_NPOS);
 }
 
-/* Climbs the ladder with old_text; `exact` only its first two rungs. */
+/* Climbs the ladder; old_text may differ from the item's. */
 static hfsb_status hfsbi_item_climb(hfsbi_edit_item *item, hfsb_str old_text,
-                                    bool exact, bool loose) {
-    hfsbi_search search = hfsbi_search_make(&item->plan->alloc, &item->file,
-                                            old_text, &item->matches);
-    hfsb_status  st = exact ? hfsbi_search_exact(&search) : HFSB_OK;
-    if (st == HFSB_OK && loose && !item->matches.count)
-        st = hfsbi_search_loose(&search);
-    hfsbi_search_free(&search);
-    return st;
+                                    unsigned rungs) {
+    return hfsbi_match_find(&item->plan->alloc, &item->file, old_text, rungs,
+                            &item->matches);
 }
 
 /* Searches without the line numbers of a listing that was copied into old_str,
    and perhaps into new_str. */
 static hfsb_status hfsbi_find_stripped(hfsbi_edit_item *item) {
-    hfsbi_numbered news = hfsbi_numbered_scan(item->new_text);
+    hfsbi_numbered news = hfsbi_numbered_scan(item->texts.new_text);
     hfsbi_matches *m = &item->matches;
     hfsb_str       old_text;
     size_t         i;
@@ -311,9 +305,10 @@ static hfsb_status hfsbi_find_stripped(hfsbi_edit_item *item) {
     if (news.prefixed && news.prefixed < news.lines) return HFSB_OK;
     st = hfsbi_item_reserve(item);
     if (st != HFSB_OK) return st;
-    old_text = hfsbi_item_strip(item, item->old_text);
+    old_text = hfsbi_item_strip(item, item->texts.old_text);
     if (!old_text.len) return HFSB_OK;
-    st = hfsbi_item_climb(item, old_text, true, true);
+    st = hfsbi_item_climb(item, old_text,
+                          HFSBI_MATCH_EXACT | HFSBI_MATCH_LOOSE);
     /* A listing shows whole lines: text after other text on its line is data
        that starts with a number. */
     for (i = 0; st == HFSB_OK && i < m->count; i++)
@@ -321,10 +316,10 @@ static hfsb_status hfsbi_find_stripped(hfsbi_edit_item *item) {
             hfsbi_matches_free(&item->plan->alloc, m);
     if (st != HFSB_OK || !m->count) return st;
     item->plan->stripped = true;
-    item->old_text = old_text;
+    item->texts.old_text = old_text;
     if (news.prefixed)
-        item->new_text = item->raw_new =
-            hfsbi_item_strip(item, item->new_text);
+        item->texts.new_text = item->texts.raw_new =
+            hfsbi_item_strip(item, item->texts.new_text);
     return hfsbi_check_omission(item); /* numbers may have hidden it */
 }
 
@@ -332,15 +327,16 @@ static hfsb_status hfsbi_find_stripped(hfsbi_edit_item *item) {
 static hfsb_status hfsbi_item_find(hfsbi_edit_item *item, bool within_line) {
     const hfsb_edit *edit = item->edit;
     hfsbi_matches   *m = &item->matches;
-    hfsb_status      st = hfsbi_item_climb(item, item->old_text, true, false);
+    hfsb_status      st =
+        hfsbi_item_climb(item, item->texts.old_text, HFSBI_MATCH_EXACT);
     if (st != HFSB_OK) return st;
     if (m->count == 1 && !m->overlapping) return HFSB_OK;
     if (within_line) hfsbi_edit_text_scan(&item->file);
     if (!m->count && !edit->exact && edit->mode == HFSB_EDIT_REPLACE &&
-        hfsbi_numbered_scan(item->old_text).consecutive)
+        hfsbi_numbered_scan(item->texts.old_text).consecutive)
         st = hfsbi_find_stripped(item);
     if (st == HFSB_OK && !m->count && !edit->exact)
-        st = hfsbi_item_climb(item, item->old_text, false, true);
+        st = hfsbi_item_climb(item, item->texts.old_text, HFSBI_MATCH_LOOSE);
     if (st != HFSB_OK) return st;
     if (!m->count) return hfsbi_refuse_not_found(item);
     if ((m->count > 1 || m->overlapping) && !edit->replace_all &&
@@ -351,9 +347,8 @@ static hfsb_status hfsbi_item_find(hfsbi_edit_item *item, bool within_line) {
 
 /* ---- the places of one edit ---- */
 
-/* Adds a place whose text starts at `mark` in plan->texts. */
-static hfsb_status hfsbi_add_place(hfsbi_edit_item *item, hfsbi_match match,
-                                   size_t mark) {
+static hfsb_status hfsbi_add_place(const hfsbi_edit_item *item,
+                                   const hfsbi_match     *match) {
     hfsbi_edit_plan  *plan = item->plan;
     hfsbi_edit_place *p = (hfsbi_edit_place *)hfsbi_array_grow(
         &plan->alloc, plan->places, &plan->place_cap, plan->place_count + 1,
@@ -361,47 +356,41 @@ static hfsb_status hfsbi_add_place(hfsbi_edit_item *item, hfsbi_match match,
     if (!p) return HFSB_NOMEM;
     plan->places = p;
     p += plan->place_count;
-    p->start = item->file.offset + match.start;
-    p->end = item->file.offset + match.end;
-    p->text_pos = mark;
-    p->text_len = plan->texts.len - mark;
+    p->start = item->file.offset + match->start;
+    p->end = item->file.offset + match->end;
+    p->text_pos = match->text_pos;
+    p->text_len = match->text_len;
     p->order = plan->place_count++;
     p->appended = item->edit->mode == HFSB_EDIT_APPEND_AFTER;
     p->edit = item->index;
-    return plan->texts.status;
+    return HFSB_OK;
 }
 
 /* Makes the new text of all matches. */
 static hfsb_status hfsbi_item_rewrite(hfsbi_edit_item *item) {
-    hfsbi_edit_plan     *plan = item->plan;
-    const hfsbi_matches *m = &item->matches;
-    hfsbi_edit_rewrite   r;
-    size_t               i, head = m->drop_head, tail = m->drop_tail;
-    hfsb_status          st = HFSB_OK;
-    memset(&r, 0, sizeof r);
-    r.alloc = &plan->alloc;
-    r.file = &item->file;
-    r.mode = item->edit->mode;
-    r.rung = m->rung;
-    r.folds = m->folds;
-    r.old_text = hfsbi_drop_edges(item->old_text, m->folds, &head, &tail);
-    r.new_text = item->new_text;
-    if (r.mode == HFSB_EDIT_REPLACE)
-        r.new_text = hfsbi_drop_edges(r.new_text, m->folds, &head, &tail);
-    r.raw_new = item->raw_new;
-    r.out = &plan->texts;
-    for (i = 0; st == HFSB_OK && i < m->count; i++) {
-        hfsbi_match match = m->items[i];
-        size_t      mark = plan->texts.len;
-        st = hfsbi_rewrite_match(&r, &match);
-        if (st == HFSB_OK) st = hfsbi_add_place(item, match, mark);
-        if (st == HFSB_REFUSED)
-            hfsbi_refuse_indent(item, &match, r.refused_line);
-    }
-    plan->reindented = plan->reindented || r.reindented;
+    hfsbi_edit_plan *plan = item->plan;
+    hfsbi_matches   *m = &item->matches;
+    hfsbi_rewritten  result;
+    size_t           i;
+    hfsb_status      st = hfsbi_rewrite_matches(
+             &plan->alloc, &item->file, &item->texts, m, &plan->texts, &result);
+    if (st == HFSB_REFUSED)
+        return hfsbi_refuse_indent(item, m->items + result.match, result.line);
+    for (i = 0; st == HFSB_OK && i < m->count; i++)
+        st = hfsbi_add_place(item, m->items + i);
+    plan->reindented = plan->reindented || result.reindented;
     plan->rungs |= 1u << m->rung;
-    hfsbi_rewrite_free(&r);
     return st;
+}
+
+/* Makes the raw new text the content of an empty file. */
+static hfsb_status hfsbi_item_fill(hfsbi_edit_item *item) {
+    hfsbi_match whole = HFSB_INIT;
+    hfsb_status st;
+    whole.text_pos = item->plan->texts.len;
+    whole.text_len = item->texts.raw_new.len;
+    st = hfsb_buf_append(&item->plan->texts, item->texts.raw_new);
+    return st == HFSB_OK ? hfsbi_add_place(item, &whole) : st;
 }
 
 static bool hfsbi_has_line_end(hfsb_str s) {
@@ -412,15 +401,15 @@ static bool hfsbi_has_line_end(hfsb_str s) {
 /* Sets both texts with LF for their line ends. */
 static hfsb_status hfsbi_item_fold(hfsbi_edit_item *item) {
     const hfsb_edit *edit = item->edit;
-    item->old_text = edit->old_str;
-    item->new_text = item->raw_new = edit->new_str;
+    item->texts.old_text = edit->old_str;
+    item->texts.new_text = item->texts.raw_new = edit->new_str;
     if (hfsb_str_find_byte(edit->old_str, '\r') == HFSB_NPOS &&
         hfsb_str_find_byte(edit->new_str, '\r') == HFSB_NPOS)
         return HFSB_OK;
     item->copies.status = hfsbi_item_reserve(item);
-    item->old_text =
+    item->texts.old_text =
         hfsbi_fold_newlines(&item->file, edit->old_str, &item->copies);
-    item->new_text =
+    item->texts.new_text =
         hfsbi_fold_newlines(&item->file, edit->new_str, &item->copies);
     return item->copies.status;
 }
@@ -428,7 +417,6 @@ static hfsb_status hfsbi_item_fold(hfsbi_edit_item *item) {
 /* Adds the places of one edit, or refuses it. */
 static hfsb_status hfsbi_item_plan(hfsbi_edit_item *item) {
     const hfsb_edit *edit = item->edit;
-    hfsbi_match      nothing = HFSB_INIT;
     /* Between such texts line ends do not matter, and a large file is spared
        a pass. */
     bool within_line = !hfsbi_has_line_end(edit->old_str) &&
@@ -442,11 +430,7 @@ static hfsb_status hfsbi_item_plan(hfsbi_edit_item *item) {
     st = hfsbi_item_fold(item);
     if (st == HFSB_OK) st = hfsbi_check_texts(item);
     if (st != HFSB_OK) return st;
-    if (!item->old_text.len) { /* and so is the file */
-        size_t mark = item->plan->texts.len;
-        hfsb_buf_append(&item->plan->texts, item->raw_new);
-        return hfsbi_add_place(item, nothing, mark);
-    }
+    if (!item->texts.old_text.len) return hfsbi_item_fill(item);
     st = hfsbi_item_find(item, within_line);
     if (st == HFSB_OK) st = hfsbi_check_applied(item);
     return st == HFSB_OK ? hfsbi_item_rewrite(item) : st;
@@ -458,6 +442,7 @@ static hfsb_status hfsbi_plan_edit(hfsbi_edit_plan *plan, size_t index) {
     memset(&item, 0, sizeof item);
     item.plan = plan;
     item.edit = plan->edits + index;
+    item.texts.mode = item.edit->mode;
     item.index = index;
     item.copies.alloc = plan->alloc;
     item.file = hfsbi_edit_text_make(

@@ -124,6 +124,21 @@ HFSBI_FN bool hfsbi_view_before(const hfsbi_view *view, size_t view_pos,
 HFSBI_FN bool hfsbi_view_after(const hfsbi_view *view, size_t view_pos,
                                size_t *text_pos);
 
+/* ---- fold.c: all places of a pattern ---- */
+
+/* All places of a pattern, overlapping ones too, found in linear time
+   altogether. Set text and pattern, which is not empty; leave the rest 0. */
+typedef struct hfsbi_occurrences {
+    hfsb_str text, pattern;
+    size_t   at, gap; /* private: the last place, and its distance to the one
+                         before (0: unknown) */
+} hfsbi_occurrences;
+
+/* The first place at or after `from`, or HFSB_NPOS. `from` is 0 in the first
+   call and after the last place in the others. */
+HFSBI_FN size_t hfsbi_occurrence_next(hfsbi_occurrences *occurrences,
+                                      size_t             from);
+
 /* ---- fold.c: tables of lines ---- */
 
 /* A line of a text and its folded form. */
@@ -154,8 +169,11 @@ HFSBI_FN hfsb_str hfsbi_line_text(const hfsbi_line_table *table, size_t i);
 HFSBI_FN hfsb_str hfsbi_line_folds(const hfsbi_line_table *table, size_t from,
                                    size_t to);
 
-/* The first line, from `from` on, where the lines of `pattern`, a result of
-   hfsbi_line_folds(), start; HFSB_NPOS when they are not there. */
+/* The line whose LF, the one before it, is at view_pos. */
+HFSBI_FN size_t hfsbi_line_at(const hfsbi_line_table *table, size_t view_pos);
+
+/* The first line, from `from` on, where the lines of `pattern`, made like
+   hfsbi_line_folds(), start; HFSB_NPOS if there is none. */
 HFSBI_FN size_t hfsbi_line_table_find(const hfsbi_line_table *table,
                                       hfsb_str pattern, size_t from);
 
@@ -214,9 +232,10 @@ typedef enum hfsbi_rung {
 } hfsbi_rung;
 
 typedef struct hfsbi_match {
-    size_t start, end;    /* in file->text */
-    bool   lacks_newline; /* the last LF of old_text is not in the file */
-    bool   overlaps;      /* another match starts inside this one */
+    size_t start, end;         /* in file->text */
+    bool   lacks_newline;      /* the last LF of old_text is not in the file */
+    bool   overlaps;           /* another match starts inside this one */
+    size_t text_pos, text_len; /* of the text that replaces it */
 } hfsbi_match;
 
 /* The places of an old text, all found by the same rung. */
@@ -232,102 +251,41 @@ typedef struct hfsbi_matches {
 HFSBI_FN void hfsbi_matches_free(const hfsb_alloc *alloc,
                                  hfsbi_matches    *matches);
 
-/* A part of the file, whole lines, that can contain a match. */
-typedef struct hfsbi_window {
-    size_t start, end;
-} hfsbi_window;
+enum { HFSBI_MATCH_EXACT = 1, HFSBI_MATCH_LOOSE = 2 };
 
-/* A search for one old text: exact() first, loose() when that finds nothing,
-   free() at the end. */
-typedef struct hfsbi_search {
-    const hfsb_alloc      *alloc;
-    const hfsbi_edit_text *file;
-    hfsb_str               old_text; /* LF only, not empty */
-    hfsbi_matches         *matches;
-    hfsbi_window          *windows; /* private from here on */
-    size_t                 window_count, window_cap;
-    hfsbi_view             needle, view;
-    hfsb_str               pattern;    /* searched for in the view */
-    bool                   lead, tail; /* it starts, ends with a LF more than
-                                          the match */
-} hfsbi_search;
-
-HFSBI_FN hfsbi_search hfsbi_search_make(const hfsb_alloc      *alloc,
-                                        const hfsbi_edit_text *file,
-                                        hfsb_str               old_text,
-                                        hfsbi_matches         *matches);
-
-/* Rungs 1 and 2, or the others; matches->count is 0 when no rung matches.
-   HFSB_OK, HFSB_NOMEM, or HFSB_LIMIT for a text so repetitive that a search
-   would take too long. */
-HFSBI_FN hfsb_status hfsbi_search_exact(hfsbi_search *search);
-HFSBI_FN hfsb_status hfsbi_search_loose(hfsbi_search *search);
-HFSBI_FN void        hfsbi_search_free(hfsbi_search *search);
+/* Climbs rungs 1 and 2 (EXACT), the others (LOOSE), or all of them. old_text
+   has LF only and is not empty. matches->count is 0 when no rung matches.
+   HFSB_OK, HFSB_NOMEM or HFSB_LIMIT; free *matches in each case. */
+HFSBI_FN hfsb_status hfsbi_match_find(const hfsb_alloc      *alloc,
+                                      const hfsbi_edit_text *file,
+                                      hfsb_str old_text, unsigned rungs,
+                                      hfsbi_matches *matches);
 
 /* ---- rewrite.c: the text that replaces a match ---- */
 
-/* A line of the old text as the match shows it. */
-typedef struct hfsbi_old_line {
-    hfsb_str text, end;   /* the file's line and line end; empty at the last */
-    hfsb_str indent;      /* of the old text; ptr NULL for a blank line */
-    hfsb_str file_indent; /* of the file */
-} hfsbi_old_line;
+/* The texts of an edit. */
+typedef struct hfsbi_edit_texts {
+    hfsb_edit_mode mode;
+    hfsb_str       old_text, new_text; /* LF only */
+    hfsb_str       raw_new; /* as sent, for a file without newlines */
+} hfsbi_edit_texts;
 
-/* How the indentation of the old text became that of the file. */
-typedef enum hfsbi_indent_rule {
-    HFSBI_INDENT_IRREGULAR,
-    HFSBI_INDENT_ADD,    /* the file has one more prefix everywhere */
-    HFSBI_INDENT_REMOVE, /* the old text has one more prefix everywhere */
-    HFSBI_INDENT_UNITS,  /* levels of one unit became levels of another */
-    HFSBI_INDENT_TABLE   /* no rule, but each became one other: look it up */
-} hfsbi_indent_rule;
+typedef struct hfsbi_rewritten {
+    bool   reindented; /* the indentation of a new line was changed */
+    size_t match;      /* that was refused */
+    size_t line;       /* of new_text, 0-based: why it was refused */
+} hfsbi_rewritten;
 
-#define HFSBI_INDENT_DISTINCT 64
-
-typedef struct hfsbi_indent_map {
-    const hfsbi_old_line *lines;
-    size_t                count;
-    hfsbi_indent_rule     rule;
-    hfsb_str              prefix;
-    size_t                old_unit, file_unit; /* 0: a tab, else spaces */
-    long                  shift;
-    bool                  may_derive; /* also for indents not in old_text */
-    size_t                distinct[HFSBI_INDENT_DISTINCT]; /* one line each */
-    size_t                distinct_count;
-} hfsbi_indent_map;
-
-/* The rewriting of all matches of one edit. Set the first group, leave the
-   rest zero, call match() for each match in order, then free(). */
-typedef struct hfsbi_edit_rewrite {
-    const hfsb_alloc      *alloc;
-    const hfsbi_edit_text *file;
-    hfsb_edit_mode         mode;
-    hfsbi_rung             rung;
-    unsigned               folds;
-    hfsb_str               old_text, new_text; /* LF only */
-    hfsb_str               raw_new; /* as sent, for a file without newlines */
-    hfsb_buf              *out;
-
-    bool   reindented;   /* the indentation of a new line was changed */
-    size_t refused_line; /* of new_text, 0-based: why match() refused */
-
-    hfsbi_lines      olds, news; /* private from here on */
-    size_t          *same;       /* by new line: its old line, HFSB_NPOS */
-    hfsbi_old_line  *lines;      /* by old line */
-    hfsbi_indent_map map;
-    bool             mid_line; /* the match does not start a line */
-    hfsb_str         newline;  /* for matches from .. to, empty: none */
-    size_t           newline_from, newline_to;
-    bool             newline_known;
-} hfsbi_edit_rewrite;
-
-/* Appends the text that replaces *match to out. *match shrinks to a point for
-   an insertion and grows where whole lines are deleted. HFSB_OK; HFSB_REFUSED
-   when the indentation of a new line cannot be told; HFSB_NOMEM. Failed
-   appends stay in out->status. */
-HFSBI_FN hfsb_status hfsbi_rewrite_match(hfsbi_edit_rewrite *rewrite,
-                                         hfsbi_match        *match);
-HFSBI_FN void        hfsbi_rewrite_free(hfsbi_edit_rewrite *rewrite);
+/* Appends the texts that replace the matches to *out and records in each match
+   where its text is. A match shrinks to a point for an insertion and grows
+   where whole lines are deleted. HFSB_OK; HFSB_REFUSED when the indentation of
+   a new line cannot be derived; HFSB_NOMEM, HFSB_LIMIT. */
+HFSBI_FN hfsb_status hfsbi_rewrite_matches(const hfsb_alloc       *alloc,
+                                           const hfsbi_edit_text  *file,
+                                           const hfsbi_edit_texts *texts,
+                                           hfsbi_matches          *matches,
+                                           hfsb_buf               *out,
+                                           hfsbi_rewritten        *result);
 
 /* Appends text with each LF replaced by newline (empty: left as it is). */
 HFSBI_FN void hfsbi_put_newlines(hfsb_buf *out, hfsb_str text,

@@ -7,7 +7,7 @@
    table of lines is a view cut into lines; patches and hints compare those.
 
    Folding a text never makes it longer. Every walk is linear: a run of blanks
-   is measured once, however it ends. */
+   is measured once, however it ends. hfsb_str_find() is the only search. */
 #include "edit_private.h"
 
 /* ---- single characters ---- */
@@ -376,6 +376,29 @@ HFSBI_FN bool hfsbi_view_after(const hfsbi_view *v, size_t view_pos,
     return hfsbi_view_map(v, n, view_pos, text_pos);
 }
 
+/* ---- all places of a pattern ---- */
+
+/* Two places next to each other, `gap` apart, show that the pattern repeats
+   after `gap` bytes. If that is at most half of it, the next place is either
+   `gap` bytes on, and a comparison of that many bytes decides, or more than
+   half a pattern away. So searches advance by half a pattern each. */
+HFSBI_FN size_t hfsbi_occurrence_next(hfsbi_occurrences *f, size_t from) {
+    size_t   gap = f->gap, next = f->at + gap, end = next + f->pattern.len;
+    size_t   last = f->at;
+    hfsb_str rest = hfsb_str_slice(f->text, from, f->text.len);
+    if (gap && gap <= f->pattern.len / 2 && from <= next &&
+        end <= f->text.len &&
+        !memcmp(f->text.ptr + end - gap, f->text.ptr + end - 2 * gap, gap)) {
+        f->at = next;
+        return next;
+    }
+    f->at = hfsb_str_find(rest, f->pattern);
+    if (f->at == HFSB_NPOS) return HFSB_NPOS;
+    f->at += from;
+    f->gap = from == last + 1 ? f->at - last : 0;
+    return f->at;
+}
+
 /* ---- tables of lines ---- */
 
 HFSBI_FN hfsb_status hfsbi_line_table_build(hfsbi_line_table *t, hfsb_str text,
@@ -429,18 +452,23 @@ HFSBI_FN hfsb_str hfsbi_line_folds(const hfsbi_line_table *t, size_t from,
                           hfsbi_line_view_pos(t, to) + 1);
 }
 
-HFSBI_FN size_t hfsbi_line_table_find(const hfsbi_line_table *t,
-                                      hfsb_str pattern, size_t from) {
-    size_t lo = from, hi = t->count, at, pos = hfsbi_line_view_pos(t, from);
-    at = hfsb_str_find(
-        hfsb_str_slice(hfsb_buf_str(&t->view.text), pos, HFSB_NPOS), pattern);
-    if (at == HFSB_NPOS) return HFSB_NPOS;
+HFSBI_FN size_t hfsbi_line_at(const hfsbi_line_table *t, size_t view_pos) {
+    size_t lo = 0, hi = t->count;
     while (lo < hi) {
         size_t mid = lo + (hi - lo) / 2;
-        if (hfsbi_line_view_pos(t, mid) < pos + at) lo = mid + 1;
+        if (hfsbi_line_view_pos(t, mid) < view_pos) lo = mid + 1;
         else hi = mid;
     }
     return lo;
+}
+
+HFSBI_FN size_t hfsbi_line_table_find(const hfsbi_line_table *t,
+                                      hfsb_str pattern, size_t from) {
+    size_t   pos = hfsbi_line_view_pos(t, from), at;
+    hfsb_str rest =
+        hfsb_str_slice(hfsb_buf_str(&t->view.text), pos, HFSB_NPOS);
+    at = hfsb_str_find(rest, pattern);
+    return at == HFSB_NPOS ? HFSB_NPOS : hfsbi_line_at(t, pos + at);
 }
 
 /* ---- the edited file ---- */

@@ -23,6 +23,25 @@ HFSBI_FN void hfsbi_matches_free(const hfsb_alloc *alloc,
 
 /* ---- windows ---- */
 
+/* A part of the file, whole lines, that can contain a match. */
+typedef struct hfsbi_window {
+    size_t start, end;
+} hfsbi_window;
+
+/* A search for one old text. */
+typedef struct hfsbi_search {
+    const hfsb_alloc      *alloc;
+    const hfsbi_edit_text *file;
+    hfsb_str               old_text;
+    hfsbi_matches         *matches;
+    hfsbi_window          *windows;
+    size_t                 window_count, window_cap;
+    hfsbi_view             needle, view;
+    hfsb_str               pattern;    /* searched for in the view */
+    bool                   lead, tail; /* it starts, ends with a LF more than
+                                          the match */
+} hfsbi_search;
+
 static hfsb_status hfsbi_window_add(hfsbi_search *s, size_t start,
                                     size_t end) {
     hfsbi_window *w = (hfsbi_window *)hfsbi_array_grow(
@@ -211,27 +230,23 @@ static bool hfsbi_match_take(hfsbi_search *s, bool folded, size_t base,
 }
 
 /* Finds the pattern everywhere in text, which starts `skip` bytes into the
-   view, or is the file itself. After a match the next one is looked for inside
-   it as well: overlapping matches are ambiguous. Only characters that a match
-   would split make a search start again and again; that has a limit. */
+   view, or is the file itself. A second place inside a match is noted, because
+   overlapping matches are ambiguous; further ones are skipped. */
 static hfsb_status hfsbi_search_text(hfsbi_search *s, hfsb_str text,
                                      bool folded, size_t skip, size_t base) {
-    size_t pos = 0, at, after = 0, steps = 0, count;
-    size_t limit =
-        text.len / s->pattern.len * 8 + 1048576 / s->pattern.len + 4;
-    for (; pos < text.len; steps++) {
+    hfsbi_occurrences f = HFSB_INIT;
+    size_t            at, next = 0, after = 0;
+    f.text = text;
+    f.pattern = s->pattern;
+    while ((at = hfsbi_occurrence_next(&f, next)) != HFSB_NPOS) {
+        size_t      count = s->matches->count;
         hfsb_status st = HFSB_OK;
-        at = hfsb_str_find(hfsb_str_slice(text, pos, text.len), s->pattern);
-        if (at == HFSB_NPOS) return HFSB_OK;
-        if (steps > limit) return HFSB_LIMIT;
-        at += pos;
-        pos = at + 1;
-        count = s->matches->count;
+        next = at + 1;
         if (!hfsbi_match_take(s, folded, base, at + skip, &st)) continue;
         if (st != HFSB_OK) return st;
         if (s->matches->count > count)
             after = at + s->pattern.len - (s->lead || s->tail);
-        else if (pos < after) pos = after;
+        else if (next < after) next = after;
     }
     return HFSB_OK;
 }
@@ -335,22 +350,8 @@ static unsigned hfsbi_useful_folds(const hfsbi_search *s) {
 
 /* ---- the ladder ---- */
 
-HFSBI_FN hfsbi_search hfsbi_search_make(const hfsb_alloc      *alloc,
-                                        const hfsbi_edit_text *file,
-                                        hfsb_str               old_text,
-                                        hfsbi_matches         *matches) {
-    hfsbi_search s;
-    memset(&s, 0, sizeof s);
-    memset(matches, 0, sizeof *matches);
-    s.alloc = alloc;
-    s.file = file;
-    s.old_text = old_text;
-    s.matches = matches;
-    s.needle.text.alloc = s.view.text.alloc = *alloc;
-    return s;
-}
-
-HFSBI_FN hfsb_status hfsbi_search_exact(hfsbi_search *s) {
+/* Rungs 1 and 2. */
+static hfsb_status hfsbi_search_exact(hfsbi_search *s) {
     bool        has_cr = hfsb_str_find_byte(s->old_text, '\r') != HFSB_NPOS;
     bool        has_lf = hfsb_str_find_byte(s->old_text, '\n') != HFSB_NPOS;
     hfsb_status st;
@@ -371,7 +372,8 @@ HFSBI_FN hfsb_status hfsbi_search_exact(hfsbi_search *s) {
     return st;
 }
 
-HFSBI_FN hfsb_status hfsbi_search_loose(hfsbi_search *s) {
+/* The other rungs. */
+static hfsb_status hfsbi_search_loose(hfsbi_search *s) {
     enum {
         TRAIL = HFSBI_FOLD_TRAIL,
         LOOKS = HFSBI_FOLD_LOOKS,
@@ -417,8 +419,24 @@ HFSBI_FN hfsb_status hfsbi_search_loose(hfsbi_search *s) {
     return st;
 }
 
-HFSBI_FN void hfsbi_search_free(hfsbi_search *s) {
-    hfsbi_array_free(s->alloc, s->windows, s->window_cap, sizeof *s->windows);
-    hfsbi_view_free(&s->needle);
-    hfsbi_view_free(&s->view);
+HFSBI_FN hfsb_status hfsbi_match_find(const hfsb_alloc      *alloc,
+                                      const hfsbi_edit_text *file,
+                                      hfsb_str old_text, unsigned rungs,
+                                      hfsbi_matches *matches) {
+    hfsbi_search s;
+    hfsb_status  st = HFSB_OK;
+    memset(&s, 0, sizeof s);
+    memset(matches, 0, sizeof *matches);
+    s.alloc = alloc;
+    s.file = file;
+    s.old_text = old_text;
+    s.matches = matches;
+    s.needle.text.alloc = s.view.text.alloc = *alloc;
+    if (rungs & HFSBI_MATCH_EXACT) st = hfsbi_search_exact(&s);
+    if (st == HFSB_OK && (rungs & HFSBI_MATCH_LOOSE) && !matches->count)
+        st = hfsbi_search_loose(&s);
+    hfsbi_array_free(alloc, s.windows, s.window_cap, sizeof *s.windows);
+    hfsbi_view_free(&s.needle);
+    hfsbi_view_free(&s.view);
+    return st;
 }

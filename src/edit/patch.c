@@ -160,19 +160,18 @@ static void hfsbi_weigh(const hfsbi_update *u, const hfsbi_chunk *chunk,
     hit->count++;
 }
 
-/* Finds the closest places of the hunk from line `from` on. Overlapping places
-   of a long repetitive hunk are counted up to a limit. */
+/* Finds the closest places of the hunk from line `from` on. */
 static hfsbi_hit hfsbi_find_chunk(const hfsbi_update *u,
                                   const hfsbi_chunk *chunk, size_t from) {
-    size_t size = u->lines.view.text.len, at, steps;
-    size_t budget = 8 * (u->lines.count - from + u->olds) + 1024;
-    size_t limit = (size / u->pattern.len) * 8 + 1048576 / u->pattern.len + 4;
-    hfsbi_hit hit = HFSB_INIT;
+    size_t budget = 8 * (u->lines.count - from + u->olds) + 1024, at = 0;
+    hfsbi_occurrences f = HFSB_INIT;
+    hfsbi_hit         hit = HFSB_INIT;
     hit.grade = HFSBI_GRADE_NONE;
-    at = hfsbi_pattern_find(u, from);
-    for (steps = 0; at != HFSB_NPOS && steps < limit; steps++) {
-        hfsbi_weigh(u, chunk, at, &budget, &hit);
-        at = hfsbi_pattern_find(u, at + 1);
+    f.text = hfsbi_line_folds(&u->lines, from, u->lines.count);
+    f.pattern = hfsb_buf_str(&u->pattern);
+    for (; (at = hfsbi_occurrence_next(&f, at)) != HFSB_NPOS; at++) {
+        size_t pos = (size_t)(f.text.ptr - u->lines.view.text.ptr) + at;
+        hfsbi_weigh(u, chunk, hfsbi_line_at(&u->lines, pos), &budget, &hit);
     }
     return hit;
 }

@@ -8,6 +8,57 @@
    of a line cannot be told from the lines around it, the edit is refused. */
 #include "edit_private.h"
 
+/* A line of the old text as the match shows it. */
+typedef struct hfsbi_old_line {
+    hfsb_str text, end;   /* the file's line and line end; empty at the last */
+    hfsb_str indent;      /* of the old text; ptr NULL for a blank line */
+    hfsb_str file_indent; /* of the file */
+} hfsbi_old_line;
+
+/* How the indentation of the old text became that of the file. */
+typedef enum hfsbi_indent_rule {
+    HFSBI_INDENT_IRREGULAR,
+    HFSBI_INDENT_ADD,    /* the file has one more prefix everywhere */
+    HFSBI_INDENT_REMOVE, /* the old text has one more prefix everywhere */
+    HFSBI_INDENT_UNITS,  /* levels of one unit became levels of another */
+    HFSBI_INDENT_TABLE   /* no rule, but each became one other: look it up */
+} hfsbi_indent_rule;
+
+#define HFSBI_INDENT_DISTINCT 64
+
+typedef struct hfsbi_indent_map {
+    const hfsbi_old_line *lines;
+    size_t                count;
+    hfsbi_indent_rule     rule;
+    hfsb_str              prefix;
+    size_t                old_unit, file_unit; /* 0: a tab, else spaces */
+    long                  shift;
+    bool                  may_derive; /* also for indents not in old_text */
+    size_t                distinct[HFSBI_INDENT_DISTINCT]; /* one line each */
+    size_t                distinct_count;
+} hfsbi_indent_map;
+
+/* The rewriting of all matches of one edit. */
+typedef struct hfsbi_rewriter {
+    const hfsb_alloc      *alloc;
+    const hfsbi_edit_text *file;
+    hfsbi_edit_texts       texts;
+    hfsbi_rung             rung;
+    unsigned               folds;
+    hfsb_buf              *out;
+    hfsbi_rewritten       *result;
+
+    hfsbi_lines      olds, news; /* of the texts, split on first use */
+    size_t          *same;       /* by new line: its old line, HFSB_NPOS */
+    hfsbi_old_line  *lines;      /* by old line, of the current match */
+    hfsbi_indent_map map;
+    bool             mid_line; /* the match does not start a line */
+
+    hfsb_str newline; /* of the file, for offsets from .. to; empty: none */
+    size_t   newline_from, newline_to;
+    bool     newline_known;
+} hfsbi_rewriter;
+
 /* ---- indentation: units ---- */
 
 static const size_t hfsbi_indent_units[] = {0, 2, 3, 4, 8}; /* 0: a tab */
@@ -209,7 +260,7 @@ static hfsb_str hfsbi_without_newline(hfsb_str text) {
     return text;
 }
 
-HFSBI_FN void hfsbi_rewrite_free(hfsbi_edit_rewrite *r) {
+static void hfsbi_rewrite_free(hfsbi_rewriter *r) {
     hfsbi_array_free(r->alloc, r->lines, r->olds.count, sizeof *r->lines);
     hfsbi_array_free(r->alloc, r->same, r->news.count, sizeof *r->same);
     hfsbi_lines_free(r->alloc, &r->olds);
@@ -219,11 +270,12 @@ HFSBI_FN void hfsbi_rewrite_free(hfsbi_edit_rewrite *r) {
 }
 
 /* Splits both texts into lines, once for all matches. */
-static hfsb_status hfsbi_rewrite_split(hfsbi_edit_rewrite *r) {
+static hfsb_status hfsbi_rewrite_split(hfsbi_rewriter *r) {
     hfsb_status st;
     if (r->lines) return HFSB_OK;
-    st = hfsbi_lines_split(r->alloc, r->old_text, &r->olds);
-    if (st == HFSB_OK) st = hfsbi_lines_split(r->alloc, r->new_text, &r->news);
+    st = hfsbi_lines_split(r->alloc, r->texts.old_text, &r->olds);
+    if (st == HFSB_OK)
+        st = hfsbi_lines_split(r->alloc, r->texts.new_text, &r->news);
     if (st != HFSB_OK) return st;
     r->lines = (hfsbi_old_line *)hfsbi_array(r->alloc, r->olds.count,
                                              sizeof *r->lines);
@@ -231,7 +283,7 @@ static hfsb_status hfsbi_rewrite_split(hfsbi_edit_rewrite *r) {
 }
 
 /* Pairs the lines of old_text and new_text, once for all matches. */
-static hfsb_status hfsbi_rewrite_diff(hfsbi_edit_rewrite *r) {
+static hfsb_status hfsbi_rewrite_diff(hfsbi_rewriter *r) {
     if (r->same) return HFSB_OK;
     r->same = (size_t *)hfsbi_array(r->alloc, r->news.count, sizeof *r->same);
     if (!r->same) return HFSB_NOMEM;
@@ -250,7 +302,7 @@ static hfsb_str hfsbi_indent_of(hfsb_str line, unsigned folds) {
 
 /* Cuts the match into the file's lines, one for each old line, and finds the
    rule of their indentation where that was folded. */
-static void hfsbi_rewrite_load(hfsbi_edit_rewrite *r, hfsbi_match match) {
+static void hfsbi_rewrite_load(hfsbi_rewriter *r, hfsbi_match match) {
     size_t   i, pos = match.start, len;
     hfsb_str least = HFSB_INIT;
     r->mid_line = !hfsbi_starts_text(r->file, match.start);
@@ -279,7 +331,7 @@ static void hfsbi_rewrite_load(hfsbi_edit_rewrite *r, hfsbi_match match) {
 
 /* The file's line end at pos, empty if it has none. Many matches can lie on
    one long line: the last answer is kept. */
-static hfsb_str hfsbi_rewrite_newline(hfsbi_edit_rewrite *r, size_t pos) {
+static hfsb_str hfsbi_rewrite_newline(hfsbi_rewriter *r, size_t pos) {
     size_t len;
     if (r->newline_known && pos >= r->newline_from && pos <= r->newline_to)
         return r->newline;
@@ -292,11 +344,11 @@ static hfsb_str hfsbi_rewrite_newline(hfsbi_edit_rewrite *r, size_t pos) {
 }
 
 /* The line end for new lines: the file's, else that of new_text. */
-static hfsb_str hfsbi_new_line_end(hfsbi_edit_rewrite *r, size_t pos) {
+static hfsb_str hfsbi_new_line_end(hfsbi_rewriter *r, size_t pos) {
     hfsb_str newline = hfsbi_rewrite_newline(r, pos);
-    size_t   lf = hfsb_str_find_byte(r->raw_new, '\n');
+    size_t   lf = hfsb_str_find_byte(r->texts.raw_new, '\n');
     if (newline.len) return newline;
-    return lf != HFSB_NPOS && lf > 0 && r->raw_new.ptr[lf - 1] == '\r'
+    return lf != HFSB_NPOS && lf > 0 && r->texts.raw_new.ptr[lf - 1] == '\r'
                ? HFSB_LIT("\r\n")
                : HFSB_LIT("\n");
 }
@@ -315,16 +367,16 @@ HFSBI_FN void hfsbi_put_newlines(hfsb_buf *out, hfsb_str text,
 
 /* Appends new_text with the file's line ends; as it was sent to a file that
    has no line end. */
-static void hfsbi_put_verbatim(hfsbi_edit_rewrite *r, size_t pos) {
+static void hfsbi_put_verbatim(hfsbi_rewriter *r, size_t pos) {
     hfsb_str newline = HFSB_INIT;
-    if (hfsb_str_find_byte(r->raw_new, '\n') == HFSB_NPOS &&
-        hfsb_str_find_byte(r->raw_new, '\r') == HFSB_NPOS) {
-        hfsb_buf_append(r->out, r->raw_new);
+    if (hfsb_str_find_byte(r->texts.raw_new, '\n') == HFSB_NPOS &&
+        hfsb_str_find_byte(r->texts.raw_new, '\r') == HFSB_NPOS) {
+        hfsb_buf_append(r->out, r->texts.raw_new);
         return;
     }
     newline = hfsbi_rewrite_newline(r, pos);
-    hfsbi_put_newlines(r->out, newline.len ? r->new_text : r->raw_new,
-                       newline);
+    hfsbi_put_newlines(
+        r->out, newline.len ? r->texts.new_text : r->texts.raw_new, newline);
 }
 
 /* ---- keeping the file's bytes inside a changed line ---- */
@@ -390,8 +442,7 @@ static void hfsbi_walk_border(hfsbi_line_walk *w) {
 }
 
 /* Starts at the border before the first character. */
-static hfsbi_line_walk hfsbi_walk_start(const hfsbi_edit_rewrite *r,
-                                        size_t                    line) {
+static hfsbi_line_walk hfsbi_walk_start(const hfsbi_rewriter *r, size_t line) {
     hfsbi_line_walk w = HFSB_INIT;
     w.old_line = hfsbi_folder_make(r->olds.items[line], r->folds);
     w.file_line = hfsbi_folder_make(r->lines[line].text, r->folds);
@@ -413,7 +464,7 @@ static bool hfsbi_walk_next(hfsbi_line_walk *w) {
 }
 
 /* The last border within the first `limit` bytes of the old line. */
-static void hfsbi_align_head(const hfsbi_edit_rewrite *r, size_t line,
+static void hfsbi_align_head(const hfsbi_rewriter *r, size_t line,
                              size_t limit, size_t *old_pos, size_t *file_pos) {
     hfsbi_line_walk w = hfsbi_walk_start(r, line);
     *old_pos = *file_pos = 0;
@@ -425,7 +476,7 @@ static void hfsbi_align_head(const hfsbi_edit_rewrite *r, size_t line,
 }
 
 /* The first border at or after byte `limit` of the old line. */
-static void hfsbi_align_tail(const hfsbi_edit_rewrite *r, size_t line,
+static void hfsbi_align_tail(const hfsbi_rewriter *r, size_t line,
                              size_t limit, size_t *old_pos, size_t *file_pos) {
     hfsbi_line_walk w = hfsbi_walk_start(r, line);
     do {
@@ -437,9 +488,8 @@ static void hfsbi_align_tail(const hfsbi_edit_rewrite *r, size_t line,
 
 /* Appends a new line that replaces old lines `first` to `last`. Where it
    begins like the first and ends like the last, the file's bytes stay. */
-static void hfsbi_put_changed(hfsbi_edit_rewrite *r, hfsb_str line,
-                              size_t first, bool keep_head, size_t last,
-                              bool keep_tail) {
+static void hfsbi_put_changed(hfsbi_rewriter *r, hfsb_str line, size_t first,
+                              bool keep_head, size_t last, bool keep_tail) {
     hfsb_str head = r->olds.items[first], tail = r->olds.items[last], rest;
     hfsb_str file_head = r->lines[first].text, file_tail = r->lines[last].text;
     size_t   head_old = 0, head_file = 0, n = 0;
@@ -464,11 +514,11 @@ static void hfsbi_put_changed(hfsbi_edit_rewrite *r, hfsb_str line,
 
 /* Appends a new line with the file's indentation; `twin` is the old line it
    replaces, or HFSB_NPOS. False when the indentation cannot be told. */
-static bool hfsbi_put_indented(hfsbi_edit_rewrite *r, size_t j, size_t twin) {
+static bool hfsbi_put_indented(hfsbi_rewriter *r, size_t j, size_t twin) {
     hfsb_str line = r->news.items[j];
     hfsb_str indent = hfsbi_indent_of(line, r->folds);
     size_t   mark = r->out->len;
-    r->refused_line = j;
+    r->result->line = j;
     if (!indent.ptr) {
         hfsb_buf_append(r->out, line);
         return true;
@@ -484,7 +534,7 @@ static bool hfsbi_put_indented(hfsbi_edit_rewrite *r, size_t j, size_t twin) {
     if (r->out->status == HFSB_OK &&
         !hfsb_str_equal(hfsb_str_slice(hfsb_buf_str(r->out), mark, HFSB_NPOS),
                         indent))
-        r->reindented = true;
+        r->result->reindented = true;
     hfsb_buf_append(r->out, hfsb_str_slice(line, indent.len, line.len));
     return true;
 }
@@ -495,8 +545,8 @@ typedef struct hfsbi_changed_lines {
 } hfsbi_changed_lines;
 
 /* The changed lines that start at new line j. */
-static hfsbi_changed_lines hfsbi_changed_from(const hfsbi_edit_rewrite *r,
-                                              size_t                    j) {
+static hfsbi_changed_lines hfsbi_changed_from(const hfsbi_rewriter *r,
+                                              size_t                j) {
     hfsbi_changed_lines c;
     c.from = c.to = j;
     c.old_from = j ? r->same[j - 1] + 1 : 0;
@@ -506,8 +556,8 @@ static hfsbi_changed_lines hfsbi_changed_from(const hfsbi_edit_rewrite *r,
 }
 
 /* Appends new line j, one of the changed lines. */
-static bool hfsbi_put_new_line(hfsbi_edit_rewrite        *r,
-                               const hfsbi_changed_lines *c, size_t j) {
+static bool hfsbi_put_new_line(hfsbi_rewriter *r, const hfsbi_changed_lines *c,
+                               size_t j) {
     bool     paired = c->to - c->from == c->old_to - c->old_from;
     size_t   twin = paired ? c->old_from + (j - c->from) : HFSB_NPOS;
     hfsb_str line = r->news.items[j];
@@ -523,13 +573,12 @@ static bool hfsbi_put_new_line(hfsbi_edit_rewrite        *r,
 
 /* Appends all lines of new_text. A last line without a line end gets none,
    unless whole lines are replaced. */
-static hfsb_status hfsbi_rewrite_lines(hfsbi_edit_rewrite *r,
-                                       hfsb_str            newline) {
+static hfsb_status hfsbi_rewrite_lines(hfsbi_rewriter *r, hfsb_str newline) {
     hfsbi_changed_lines c = HFSB_INIT;
     size_t              j, n = r->news.count;
-    bool                ends =
-        hfsbi_ends_in_newline(r->new_text) ||
-        (r->rung >= HFSBI_RUNG_INDENT && hfsbi_ends_in_newline(r->old_text));
+    bool                ends = hfsbi_ends_in_newline(r->texts.new_text) ||
+                (r->rung >= HFSBI_RUNG_INDENT &&
+                 hfsbi_ends_in_newline(r->texts.old_text));
     for (j = 0; j < n; j++) {
         size_t   same = r->same[j];
         hfsb_str end = newline;
@@ -570,13 +619,13 @@ static void hfsbi_delete_lines(const hfsbi_edit_text *file,
         match->end += len;
 }
 
-static hfsb_status hfsbi_replace(hfsbi_edit_rewrite *r, hfsbi_match *match) {
+static hfsb_status hfsbi_replace(hfsbi_rewriter *r, hfsbi_match *match) {
     hfsb_status st;
     if (r->rung <= HFSBI_RUNG_EOF && hfsbi_is_uniform(r->file, *match)) {
         hfsbi_put_verbatim(r, match->start);
         return HFSB_OK;
     }
-    if (r->rung >= HFSBI_RUNG_INDENT && !r->new_text.len) {
+    if (r->rung >= HFSBI_RUNG_INDENT && !r->texts.new_text.len) {
         hfsbi_delete_lines(r->file, match);
         return HFSB_OK;
     }
@@ -592,12 +641,12 @@ static hfsb_status hfsbi_replace(hfsbi_edit_rewrite *r, hfsbi_match *match) {
 /* Appends the lines of new_text indented as the file is. The first continues
    the line of the match unless it starts its own; text after the last line
    end precedes the match on its line. */
-static hfsb_status hfsbi_insert_lines(hfsbi_edit_rewrite *r, bool own_line,
+static hfsb_status hfsbi_insert_lines(hfsbi_rewriter *r, bool own_line,
                                       hfsb_str newline) {
-    bool   before = r->mode == HFSB_EDIT_PREPEND_BEFORE;
+    bool   before = r->texts.mode == HFSB_EDIT_PREPEND_BEFORE;
     size_t j, n = r->news.count;
     for (j = 0; j < n; j++) {
-        bool ends = j + 1 < n || hfsbi_ends_in_newline(r->new_text);
+        bool ends = j + 1 < n || hfsbi_ends_in_newline(r->texts.new_text);
         if ((j == 0 && !own_line) || (before && !ends))
             hfsb_buf_append(r->out, r->news.items[j]);
         else if (!hfsbi_put_indented(r, j, HFSB_NPOS)) return HFSB_REFUSED;
@@ -606,16 +655,16 @@ static hfsb_status hfsbi_insert_lines(hfsbi_edit_rewrite *r, bool own_line,
     return HFSB_OK;
 }
 
-static hfsb_status hfsbi_insert(hfsbi_edit_rewrite *r, hfsbi_match *match) {
+static hfsb_status hfsbi_insert(hfsbi_rewriter *r, hfsbi_match *match) {
     hfsbi_match whole = *match;
     hfsb_str    newline = hfsbi_new_line_end(r, match->start);
     bool        own_line;
     hfsb_status st;
-    if (r->mode == HFSB_EDIT_PREPEND_BEFORE) match->end = match->start;
+    if (r->texts.mode == HFSB_EDIT_PREPEND_BEFORE) match->end = match->start;
     else match->start = match->end;
     own_line = whole.lacks_newline || hfsbi_starts_line(r->file, match->start);
     /* The line end that old_text has and the end of the file lacks. */
-    if (whole.lacks_newline && r->mode == HFSB_EDIT_APPEND_AFTER)
+    if (whole.lacks_newline && r->texts.mode == HFSB_EDIT_APPEND_AFTER)
         hfsb_buf_append(r->out, newline);
     if (r->rung < HFSBI_RUNG_INDENT) {
         hfsbi_put_verbatim(r, whole.start);
@@ -627,18 +676,49 @@ static hfsb_status hfsbi_insert(hfsbi_edit_rewrite *r, hfsbi_match *match) {
     return hfsbi_insert_lines(r, own_line, newline);
 }
 
-HFSBI_FN hfsb_status hfsbi_rewrite_match(hfsbi_edit_rewrite *r,
-                                         hfsbi_match        *match) {
-    if (match->lacks_newline) {
-        /* Both texts do without it too, but text put before the match needs
-           its line end. */
-        hfsbi_rewrite_free(r);
-        r->old_text = hfsbi_without_newline(r->old_text);
-        if (r->mode != HFSB_EDIT_PREPEND_BEFORE) {
-            r->new_text = hfsbi_without_newline(r->new_text);
-            r->raw_new = hfsbi_without_newline(r->raw_new);
-        }
+/* A match at the end of a file that lacks the last newline: both texts do
+   without it too, but text put before the match needs its line end. */
+static void hfsbi_drop_newline(hfsbi_rewriter *r) {
+    hfsbi_rewrite_free(r);
+    r->texts.old_text = hfsbi_without_newline(r->texts.old_text);
+    if (r->texts.mode == HFSB_EDIT_PREPEND_BEFORE) return;
+    r->texts.new_text = hfsbi_without_newline(r->texts.new_text);
+    r->texts.raw_new = hfsbi_without_newline(r->texts.raw_new);
+}
+
+HFSBI_FN hfsb_status hfsbi_rewrite_matches(const hfsb_alloc       *alloc,
+                                           const hfsbi_edit_text  *file,
+                                           const hfsbi_edit_texts *texts,
+                                           hfsbi_matches          *matches,
+                                           hfsb_buf               *out,
+                                           hfsbi_rewritten        *result) {
+    hfsbi_rewriter r;
+    size_t         i, head = matches->drop_head, tail = matches->drop_tail;
+    hfsb_status    st = HFSB_OK;
+    memset(&r, 0, sizeof r);
+    memset(result, 0, sizeof *result);
+    r.alloc = alloc;
+    r.file = file;
+    r.texts = *texts;
+    r.rung = matches->rung;
+    r.folds = matches->folds;
+    r.out = out;
+    r.result = result;
+    r.texts.old_text =
+        hfsbi_drop_edges(texts->old_text, r.folds, &head, &tail);
+    if (texts->mode == HFSB_EDIT_REPLACE)
+        r.texts.new_text =
+            hfsbi_drop_edges(texts->new_text, r.folds, &head, &tail);
+    for (i = 0; st == HFSB_OK && i < matches->count; i++) {
+        hfsbi_match *m = matches->items + i;
+        result->match = i;
+        m->text_pos = out->len;
+        if (m->lacks_newline) hfsbi_drop_newline(&r);
+        st = texts->mode == HFSB_EDIT_REPLACE ? hfsbi_replace(&r, m)
+                                              : hfsbi_insert(&r, m);
+        m->text_len = out->len - m->text_pos;
+        if (st == HFSB_OK) st = out->status;
     }
-    return r->mode == HFSB_EDIT_REPLACE ? hfsbi_replace(r, match)
-                                        : hfsbi_insert(r, match);
+    hfsbi_rewrite_free(&r);
+    return st;
 }
