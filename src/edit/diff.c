@@ -1,4 +1,14 @@
-/* diff.c - line diffs and unified diffs. */
+/* diff.c - which lines of two texts are the same, and unified diffs.
+
+   Lines are paired by their common head and tail and, between them, by a
+   longest common subsequence; that table has a limit, so time and memory are
+   bounded. A unified diff starts from the known spans of change: each is
+   widened to a block of whole lines, blocks that are close together share a
+   hunk, and only the lines inside blocks are compared.
+
+       spans   ..|==|......|=|.....................|====|..
+       blocks  [---------][-----]               [---------]
+       hunks   (      with context      )    (  with context  )        */
 #include "edit_private.h"
 
 #define HFSBI_DIFF_CELLS     4000000u
@@ -34,30 +44,27 @@ HFSBI_FN void hfsbi_lines_free(const hfsb_alloc *alloc, hfsbi_lines *lines) {
 
 enum { HFSBI_LCS_BOTH, HFSBI_LCS_OLD, HFSBI_LCS_NEW };
 
+/* The table of a longest common subsequence, in one block of memory. */
 typedef struct hfsbi_lcs {
-    size_t              rows, cols;
+    size_t              rows, cols, size;
     unsigned long long *old_hash, *new_hash;
     size_t             *best; /* two rows of cols + 1 */
-    unsigned char      *step; /* rows * cols: which way is best from here */
+    unsigned char      *step; /* rows * cols: the best step from there */
 } hfsbi_lcs;
 
-static void hfsbi_lcs_free(const hfsb_alloc *alloc, hfsbi_lcs *t) {
-    hfsbi_array_free(alloc, t->old_hash, t->rows, sizeof *t->old_hash);
-    hfsbi_array_free(alloc, t->new_hash, t->cols, sizeof *t->new_hash);
-    hfsbi_array_free(alloc, t->best, 2 * (t->cols + 1), sizeof *t->best);
-    hfsbi_array_free(alloc, t->step, t->rows * t->cols, 1);
-}
-
-static bool hfsbi_lcs_make(const hfsb_alloc *alloc, hfsbi_lcs *t) {
-    t->old_hash =
-        (unsigned long long *)hfsbi_array(alloc, t->rows, sizeof *t->old_hash);
-    t->new_hash =
-        (unsigned long long *)hfsbi_array(alloc, t->cols, sizeof *t->new_hash);
-    t->best = (size_t *)hfsbi_array(alloc, 2 * (t->cols + 1), sizeof *t->best);
-    t->step = (unsigned char *)hfsbi_array(alloc, t->rows * t->cols, 1);
-    if (t->old_hash && t->new_hash && t->best && t->step) return true;
-    hfsbi_lcs_free(alloc, t);
-    return false;
+/* rows * cols is at most HFSBI_DIFF_CELLS: the sum cannot overflow. */
+static bool hfsbi_lcs_make(const hfsb_alloc *alloc, size_t rows, size_t cols,
+                           hfsbi_lcs *t) {
+    t->rows = rows;
+    t->cols = cols;
+    t->size = (rows + cols) * sizeof *t->old_hash +
+              2 * (cols + 1) * sizeof *t->best + rows * cols;
+    t->old_hash = (unsigned long long *)hfsbi_realloc(alloc, NULL, 0, t->size);
+    if (!t->old_hash) return false;
+    t->new_hash = t->old_hash + rows;
+    t->best = (size_t *)(void *)(t->new_hash + cols);
+    t->step = (unsigned char *)(void *)(t->best + 2 * (cols + 1));
+    return true;
 }
 
 /* Fills step[] from the end, so that the walk afterwards goes forward. */
@@ -86,32 +93,25 @@ static void hfsbi_lcs_fill(hfsbi_lcs *t) {
     }
 }
 
-/* The part between the common head and tail. Equal hashes are confirmed byte
-   by byte before two lines count as the same. */
+/* Pairs the lines between the common head and tail. Lines with equal hashes
+   are compared before they count as the same. */
 static hfsb_status hfsbi_lcs_run(const hfsb_alloc *alloc, const hfsb_str *olds,
                                  size_t rows, const hfsb_str *news,
                                  size_t cols, size_t base, size_t *same) {
-    hfsbi_lcs t = HFSB_INIT;
+    hfsbi_lcs t;
     size_t    i, j;
-    t.rows = rows;
-    t.cols = cols;
-    if (!hfsbi_lcs_make(alloc, &t)) return HFSB_NOMEM;
+    if (!hfsbi_lcs_make(alloc, rows, cols, &t)) return HFSB_NOMEM;
     for (i = 0; i < rows; i++) t.old_hash[i] = hfsb_fnv(olds[i]);
     for (j = 0; j < cols; j++) t.new_hash[j] = hfsb_fnv(news[j]);
     hfsbi_lcs_fill(&t);
     for (i = j = 0; i < rows && j < cols;) {
         int step = t.step[i * cols + j];
-        if (step == HFSBI_LCS_BOTH) {
-            if (hfsb_str_equal(olds[i], news[j])) same[j] = base + i;
-            i++;
-            j++;
-        } else if (step == HFSBI_LCS_OLD) {
-            i++;
-        } else {
-            j++;
-        }
+        if (step == HFSBI_LCS_BOTH && hfsb_str_equal(olds[i], news[j]))
+            same[j] = base + i;
+        if (step != HFSBI_LCS_NEW) i++;
+        if (step != HFSBI_LCS_OLD) j++;
     }
-    hfsbi_lcs_free(alloc, &t);
+    hfsbi_realloc(alloc, t.old_hash, t.size, 0);
     return HFSB_OK;
 }
 
@@ -136,17 +136,18 @@ HFSBI_FN hfsb_status hfsbi_lines_diff(const hfsb_alloc *alloc,
     rows = old_count - head - tail;
     cols = new_count - head - tail;
     if (!rows || !cols || rows > HFSBI_DIFF_CELLS / cols) return HFSB_OK;
+    if (rows == 1 && cols == 1) return HFSB_OK; /* known to differ */
     return hfsbi_lcs_run(alloc, old_lines + head, rows, new_lines + head, cols,
                          head, same + head);
 }
 
 /* ---- unified diff ---- */
 
-/* A change widened to whole lines. */
+/* Spans widened to whole lines. */
 typedef struct hfsbi_block {
     size_t old_from, old_to;
     size_t new_from, new_to;
-    size_t new_line; /* number of its first new line; 0: not known */
+    size_t new_line; /* number of its first new line; 0: unknown */
 } hfsbi_block;
 
 typedef struct hfsbi_unified {
@@ -154,11 +155,11 @@ typedef struct hfsbi_unified {
     const hfsb_span *spans;
     size_t           count, next; /* next: first span not yet in a block */
     size_t           context, max_bytes;
-    hfsb_buf        *body;                 /* lines of the hunk under way */
+    hfsb_buf        *body;                 /* lines of the current hunk */
     size_t           old_lines, new_lines; /* in that hunk */
-    bool             changes;              /* it has lines with - or + */
-    size_t           old_pos, old_seen;    /* lines ended before old_pos */
-    size_t           gained; /* lines added so far, less removed */
+    bool             changes;              /* lines with - or + in it */
+    size_t           old_pos, old_seen;    /* line ends before old_pos */
+    size_t           gained;               /* lines added less lines removed */
     bool             full;
 } hfsbi_unified;
 
@@ -176,12 +177,12 @@ static size_t hfsbi_line_start(hfsb_str text, size_t pos) {
     return pos;
 }
 
-/* The next change with its lines whole. The bytes between two spans are the
-   same on both sides, so both grow by the same number; a span that begins on
-   a line already taken in belongs to the same block. */
+/* Takes the next block. The bytes between two spans are the same on both
+   sides, so both grow by the same number; a span that starts on a line of the
+   block belongs to it. */
 static bool hfsbi_next_lines(hfsbi_unified *u, hfsbi_block *b) {
     const hfsb_span *s;
-    size_t           end = 0; /* of the line under way */
+    size_t           end = 0; /* of the current line */
     if (u->next == u->count) return false;
     s = u->spans + u->next;
     b->old_from = hfsbi_line_start(u->old_text, s->old_start);
@@ -205,7 +206,7 @@ static bool hfsbi_next_lines(hfsbi_unified *u, hfsbi_block *b) {
     }
 }
 
-/* The next block that differs: spans can undo each other. */
+/* Takes the next block that differs: spans can cancel out. */
 static bool hfsbi_next_block(hfsbi_unified *u, hfsbi_block *b) {
     while (hfsbi_next_lines(u, b))
         if (!hfsb_str_equal(
@@ -236,7 +237,7 @@ static void hfsbi_put_context(hfsbi_unified *u, size_t from, size_t to) {
     }
 }
 
-/* Lines of text, each with its LF. */
+/* Splits text into lines that include their LF. */
 static hfsb_status hfsbi_split_keep(const hfsb_alloc *alloc, hfsb_str text,
                                     hfsbi_lines *out) {
     hfsb_status st = hfsbi_lines_split(alloc, text, out);
@@ -251,8 +252,7 @@ static void hfsbi_put_lines(hfsbi_unified *u, const hfsbi_lines *olds,
                             const hfsbi_lines *news, const size_t *same) {
     size_t n = olds->count, m = news->count, i = 0, j;
     for (j = 0; j <= m; j++) {
-        /* Before a line that stayed: all removals, then it. Additions that
-           stand in front of it wait until the removals are out. */
+        /* Before a line that stayed: the removals, then the additions. */
         size_t k = j, stop;
         while (k < m && same[k] == HFSB_NPOS) k++;
         stop = k < m ? same[k] : n;
@@ -285,15 +285,15 @@ static hfsb_status hfsbi_put_block(hfsbi_unified *u, const hfsbi_block *b) {
     return st == HFSB_OK ? u->body->status : st;
 }
 
-/* Up to `lines` line starts back from pos, not before `floor`. */
+/* Goes up to `lines` line starts back from pos, not before `floor`. */
 static size_t hfsbi_lines_back(hfsb_str text, size_t pos, size_t lines,
                                size_t floor) {
     while (lines-- && pos > floor) pos = hfsbi_line_start(text, pos - 1);
     return pos > floor ? pos : floor;
 }
 
-/* Up to `lines` lines on from pos; *reached tells whether that gets to
-   `ceiling`, which starts a line. */
+/* Goes up to `lines` lines on from pos; *reached is true when that arrives at
+   `ceiling`, the start of a line. */
 static size_t hfsbi_lines_on(hfsb_str text, size_t pos, size_t lines,
                              size_t ceiling, bool *reached) {
     while (lines-- && pos < ceiling) pos = hfsbi_after_line(text, pos);
@@ -301,27 +301,39 @@ static size_t hfsbi_lines_on(hfsb_str text, size_t pos, size_t lines,
     return pos;
 }
 
-/* The head of a hunk that starts at old_from, `lead` lines before a block
-   whose new line number may be known. `gained` may wrap around: it is only
-   ever added. */
+/* Appends "-12,3 ", the first line and the number of lines of one side. */
+static void hfsbi_put_range(hfsb_buf *out, char mark, size_t seen,
+                            size_t lines) {
+    char   text[48];
+    size_t n = 0;
+    text[n++] = mark;
+    n += hfsbi_number_write_uint(seen + (lines ? 1 : 0), text + n);
+    text[n++] = ',';
+    n += hfsbi_number_write_uint(lines, text + n);
+    text[n++] = ' ';
+    hfsb_buf_append(out, hfsb_str_make(text, n));
+}
+
+/* Appends the head of a hunk that starts at old_from, `lead` lines before a
+   block whose new line number may be known. `gained` may wrap around: it is
+   only ever added. */
 static void hfsbi_put_hunk_head(hfsbi_unified *u, size_t old_from,
                                 size_t new_line, size_t lead, hfsb_buf *out) {
-    size_t new_seen;
     if (new_line) u->old_seen = new_line - 1 - lead - u->gained;
     else
         u->old_seen += hfsb_str_count_byte(
             hfsb_str_slice(u->old_text, u->old_pos, old_from), '\n');
     u->old_pos = old_from;
-    new_seen = u->old_seen + u->gained;
-    hfsb_buf_printf(out, "@@ -%zu,%zu +%zu,%zu @@\n",
-                    u->old_seen + (u->old_lines ? 1 : 0), u->old_lines,
-                    new_seen + (u->new_lines ? 1 : 0), u->new_lines);
+    hfsb_buf_append(out, HFSB_LIT("@@ "));
+    hfsbi_put_range(out, '-', u->old_seen, u->old_lines);
+    hfsbi_put_range(out, '+', u->old_seen + u->gained, u->new_lines);
+    hfsb_buf_append(out, HFSB_LIT("@@\n"));
     u->gained += u->new_lines - u->old_lines;
 }
 
-/* One hunk: b and what follows it closely. *b becomes the first block of the
-   next hunk; *more tells whether there is one. *floor is where context may
-   start. Spans that put in what they took out make no hunk. */
+/* Appends one hunk: block b and those close after it. *b becomes the first
+   block of the next hunk, if there is one (*more). Context starts at *floor at
+   the earliest. Lines that did not change make no hunk. */
 static hfsb_status hfsbi_put_hunk(hfsbi_unified *u, hfsbi_block *b,
                                   size_t *floor, bool *more, hfsb_buf *out) {
     size_t from =
@@ -354,11 +366,12 @@ static hfsb_status hfsbi_put_hunk(hfsbi_unified *u, hfsbi_block *b,
     return st == HFSB_OK ? u->body->status : st;
 }
 
-/* A path as the head lines show it: relative, and never empty. */
+/* A path for the head lines: relative, not empty, and up to a NUL. */
 static hfsb_str hfsbi_diff_name(hfsb_str path) {
     while (path.len && path.ptr[0] == '/')
         path = hfsb_str_slice(path, 1, path.len);
-    return path.len ? path : HFSB_LIT("file");
+    if (!path.len) return HFSB_LIT("file");
+    return hfsb_str_slice(path, 0, hfsb_str_find_byte(path, '\0'));
 }
 
 hfsb_status hfsb_diff_unified(hfsb_str old_text, hfsb_str new_text,
@@ -386,9 +399,13 @@ hfsb_status hfsb_diff_unified(hfsb_str old_text, hfsb_str new_text,
         opts && opts->max_bytes ? opts->max_bytes : HFSBI_DIFF_MAX_BYTES;
     u.body = &body;
     more = hfsbi_next_block(&u, &b);
-    if (more)
-        hfsb_buf_printf(out, "--- a/%.*s\n+++ b/%.*s\n", (int)old_path.len,
-                        old_path.ptr, (int)path.len, path.ptr);
+    if (more) {
+        hfsb_buf_append(out, HFSB_LIT("--- a/"));
+        hfsb_buf_append(out, old_path);
+        hfsb_buf_append(out, HFSB_LIT("\n+++ b/"));
+        hfsb_buf_append(out, path);
+        hfsb_buf_append_byte(out, '\n');
+    }
     while (more && out->status == HFSB_OK) {
         hfsb_status st = hfsbi_put_hunk(&u, &b, &floor, &more, out);
         if (st != HFSB_OK) out->status = st;

@@ -1,30 +1,30 @@
 #pragma once
 
-/* ==== DIFF: what changed, as a unified diff ============================= */
+/* ==== DIFF: unified diffs of known changes ============================== */
 
 #include "../core/base.h"
 
-/* A place where two texts differ: bytes [old_start, old_start + old_len) of
-   the one became [new_start, new_start + new_len) of the other. */
+/* A change between two texts: bytes [old_start, old_start + old_len) of the
+   old text became [new_start, new_start + new_len) of the new one. */
 typedef struct hfsb_span {
     size_t old_start, old_len;
     size_t new_start, new_len;
     size_t first_line, last_line; /* of the new text, 1-based; first_line 0:
-                                     not known, it is counted when needed */
+                                     unknown, counted when needed */
 } hfsb_span;
 
 typedef struct hfsb_diff_opts {
-    hfsb_str path;      /* named in the head lines (empty: "file") */
+    hfsb_str path;      /* for the head lines (empty: "file") */
     hfsb_str old_path;  /* of the old text (empty: the same) */
     size_t   context;   /* equal lines around a change (0: 3) */
     size_t   max_bytes; /* stop after about this many (0: 64 KiB) */
 } hfsb_diff_opts;
 
-/* Appends a unified diff from old_text to new_text, given the places where
-   they differ, in order and not overlapping. Nothing is appended when the
-   texts are equal. `patch` and `git apply` take it, unless it had to be cut
-   at max_bytes: then it ends with a line "... (diff cut)" and *cut (may be
-   NULL) is true. HFSB_OK; HFSB_NOMEM or HFSB_LIMIT with *out as it was. */
+/* Appends a unified diff from old_text to new_text, given the changes in order
+   and not overlapping. Appends nothing if the texts are equal. `patch` and
+   `git apply` accept the diff unless it was cut at max_bytes: then it ends with
+   a line "... (diff cut)" and *cut (may be NULL) is true. HFSB_OK; HFSB_NOMEM
+   or HFSB_LIMIT with *out unchanged. */
 HFSB_API hfsb_status hfsb_diff_unified(hfsb_str old_text, hfsb_str new_text,
                                        const hfsb_span *spans, size_t count,
                                        const hfsb_diff_opts *opts,

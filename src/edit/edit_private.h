@@ -5,183 +5,224 @@
 #include "edit.h"
 #include "patch.h"
 
-/* Private to the edit engine: folded views, line diffs, the search for a
-   place, indentation, hints. For the files from diff.c to patch.c. */
+/* Private to the edit engine: folds and views, the search for a place, the
+   new text, refusals, line diffs, the sections of a patch. */
 
-/* ---- diff: lines ---- */
+/* ---- diff.c: lines ---- */
 
-/* The lines of a text, without their LF. Behind the last LF there is a line
-   only if something stands there: "a\n" is one line, "" is none. */
+/* The lines of a text, without their LF. Text after the last LF is a line of
+   its own: "a\n" has one line, "" has none. */
 typedef struct hfsbi_lines {
     hfsb_str *items;
     size_t    count, cap;
 } hfsbi_lines;
 
+/* HFSB_OK or HFSB_NOMEM. The lines show the bytes of text. */
 HFSBI_FN hfsb_status hfsbi_lines_split(const hfsb_alloc *alloc, hfsb_str text,
                                        hfsbi_lines *out);
 HFSBI_FN void hfsbi_lines_free(const hfsb_alloc *alloc, hfsbi_lines *lines);
 
-/* For each new line, in same[], the index of the old line that it is, or
-   HFSB_NPOS when it is new. Indexes rise. Beyond 4 million cells between the
-   common head and tail everything counts as changed. */
+/* Sets same[j], for each new line j, to the index of the equal old line it is
+   paired with, or to HFSB_NPOS for a new line. Indexes rise. If more than
+   4 million pairs lie between the common head and tail, every line there
+   counts as changed. HFSB_OK or HFSB_NOMEM. */
 HFSBI_FN hfsb_status hfsbi_lines_diff(const hfsb_alloc *alloc,
                                       const hfsb_str   *old_lines,
                                       size_t            old_count,
                                       const hfsb_str   *new_lines,
                                       size_t new_count, size_t *same);
 
-/* ---- view: a text as a rung sees it, with the way back ---- */
+/* ---- fold.c: folds ---- */
 
+/* A fold is a difference between two texts that does not count. CRLF is
+   always folded to LF. */
 enum {
-    HFSBI_FOLD_CR = 1,     /* a lone CR is a line's end too */
-    HFSBI_FOLD_TRAIL = 2,  /* blanks before a line's end do not count */
-    HFSBI_FOLD_LOOKS = 4,  /* Unicode look-alikes */
-    HFSBI_FOLD_DASHES = 8, /* U+2014 is "--" (with LOOKS) */
-    HFSBI_FOLD_RUNS = 16   /* a run of blanks inside a line is one */
+    HFSBI_FOLD_CR = 1,      /* a lone CR ends a line, like LF */
+    HFSBI_FOLD_TRAIL = 2,   /* blanks before a line's end vanish */
+    HFSBI_FOLD_LOOKS = 4,   /* Unicode look-alikes become ASCII */
+    HFSBI_FOLD_DASHES = 8,  /* U+2014 becomes "--", not "-" (with LOOKS) */
+    HFSBI_FOLD_RUNS = 16,   /* a run of blanks inside a line becomes a space */
+    HFSBI_FOLD_INDENT = 32, /* blanks at a line's start vanish */
+    HFSBI_FOLD_CR_LAST = 64 /* an empty line follows a lone CR at the end */
 };
 
-/* Walks a text in folded units. CRLF is always one LF. */
+/* Walks a text one folded character at a time. */
 typedef struct hfsbi_folder {
     hfsb_str text;
-    size_t   pos; /* where the next unit starts */
-    unsigned flags;
-    bool     indent;  /* only blanks so far on this line */
-    size_t   run_end; /* blanks up to here are known to stay one by one */
+    size_t   pos; /* start of the next character */
+    unsigned folds;
+    size_t   line;    /* start of the current line */
+    bool     indent;  /* nothing visible on this line so far */
+    size_t   run_end; /* blanks before this offset stay as they are */
 } hfsbi_folder;
 
-typedef struct hfsbi_unit {
-    size_t   start, len; /* the text's bytes */
-    hfsb_str out;        /* what they are folded to; may be empty */
-    char     bytes[4];   /* private */
-} hfsbi_unit;
+/* One step of a folder: bytes of the text, and what they become. */
+typedef struct hfsbi_folded {
+    size_t   start, len;
+    hfsb_str out;      /* may be empty: the bytes vanish */
+    char     bytes[4]; /* private */
+} hfsbi_folded;
 
-HFSBI_FN hfsbi_folder hfsbi_folder_make(hfsb_str text, unsigned flags);
-HFSBI_FN bool hfsbi_folder_next(hfsbi_folder *folder, hfsbi_unit *unit);
+HFSBI_FN hfsbi_folder hfsbi_folder_make(hfsb_str text, unsigned folds);
 
-/* True for space, tab and, with LOOKS, the look-alikes of a space; *len is
-   the character's length. */
-HFSBI_FN bool hfsbi_is_blank(hfsb_str text, size_t pos, unsigned flags,
+/* False at the end of the text. */
+HFSBI_FN bool hfsbi_folder_next(hfsbi_folder *folder, hfsbi_folded *step);
+
+/* Appends the folded text; the caller checks out->status. */
+HFSBI_FN void hfsbi_fold(hfsb_str text, unsigned folds, hfsb_buf *out);
+
+/* True for a space, a tab and, with LOOKS, the look-alikes of a space; *len is
+   the length of that character. */
+HFSBI_FN bool hfsbi_is_blank(hfsb_str text, size_t pos, unsigned folds,
                              size_t *len);
 
-/* Length of the blanks that text begins with. */
-HFSBI_FN size_t hfsbi_indent_len(hfsb_str text, unsigned flags);
+/* Length of the blanks at the start of text. */
+HFSBI_FN size_t hfsbi_indent_len(hfsb_str text, unsigned folds);
 
-/* True when text holds nothing but blanks and newlines. */
-HFSBI_FN bool hfsbi_is_all_blank(hfsb_str text, unsigned flags);
+/* True when text contains only blanks and line ends. */
+HFSBI_FN bool hfsbi_is_all_blank(hfsb_str text, unsigned folds);
 
-/* text without up to *head blank lines at its start and *tail at its end; both
-   become how many went. */
-HFSBI_FN hfsb_str hfsbi_drop_edges(hfsb_str text, unsigned flags, size_t *head,
+/* Removes up to *head blank lines from the start of text and *tail from its
+   end; sets both to the number removed. */
+HFSBI_FN hfsb_str hfsbi_drop_edges(hfsb_str text, unsigned folds, size_t *head,
                                    size_t *tail);
 
-/* Hash of a line without its indentation, and whether two such lines are the
-   same, as the folds see them. */
-HFSBI_FN unsigned long long hfsbi_fold_hash(hfsb_str line, unsigned flags);
-HFSBI_FN bool hfsbi_fold_equal(hfsb_str a, hfsb_str b, unsigned flags);
+/* ---- fold.c: views ---- */
 
-/* Where folded text differs in length or bytes from the original. */
-typedef struct hfsbi_piece {
+/* A part of a text that the view changed. */
+typedef struct hfsbi_view_change {
     size_t view_pos, view_len;
     size_t text_pos, text_len;
-} hfsbi_piece;
+} hfsbi_view_change;
 
+/* A folded text with the way back to the bytes of the original. The view adds
+   LFs of its own, so that every line starts after a LF and ends at one:
+
+       original     |  if x: \r\n|    go|
+       TRAIL        \n|  if x:\n|    go|\n
+       TRAIL+INDENT \n|if x:\n|go|\n
+
+   With INDENT, which is for whole lines, the LF at the end is only added to a
+   text that lacks it. All-zero but for text.alloc is ready to use. */
 typedef struct hfsbi_view {
-    hfsb_buf     text;
-    hfsbi_piece *pieces;
-    size_t       count, cap;
-    bool         trimmed; /* blanks were dropped at the very end */
+    hfsb_buf           text;
+    hfsbi_view_change *changes;
+    size_t             count, cap;
+    bool               trimmed; /* blanks vanished at the very end */
+    bool               closed;  /* the LF at the end was added */
 } hfsbi_view;
 
+/* HFSB_OK, HFSB_NOMEM or HFSB_LIMIT. Can be called again for another text. */
 HFSBI_FN hfsb_status hfsbi_view_build(hfsbi_view *view, hfsb_str text,
-                                      unsigned flags);
+                                      unsigned folds);
 HFSBI_FN void        hfsbi_view_free(hfsbi_view *view);
 
-/* The original offset of a match that starts (ends) at a view offset; false
-   when that would split a character. `whole_line` takes the dropped blanks
-   behind the end along. */
-HFSBI_FN bool hfsbi_view_start(const hfsbi_view *view, size_t view_pos,
+/* The original offset of a view offset, before or after the characters that
+   vanished there. False when the offset is inside a changed character. */
+HFSBI_FN bool hfsbi_view_before(const hfsbi_view *view, size_t view_pos,
+                                size_t *text_pos);
+HFSBI_FN bool hfsbi_view_after(const hfsbi_view *view, size_t view_pos,
                                size_t *text_pos);
-HFSBI_FN bool hfsbi_view_end(const hfsbi_view *view, size_t view_pos,
-                             bool whole_line, size_t *text_pos);
 
-/* ---- lines: of a file, and a sequence among them ---- */
+/* ---- fold.c: all places of a pattern ---- */
 
-/* The last line end that was looked up: many places on one long line ask for
-   the same. */
-typedef struct hfsbi_line_cache {
-    size_t from, at, len;
-    bool   filled;
-} hfsbi_line_cache;
+/* All places of a pattern, overlapping ones too, found in linear time
+   altogether. Set text and pattern, which is not empty; leave the rest 0. */
+typedef struct hfsbi_occurrences {
+    hfsb_str text, pattern;
+    size_t   at, gap; /* private: the last place, and its distance to the one
+                         before (0: unknown) */
+} hfsbi_occurrences;
+
+/* The first place at or after `from`, or HFSB_NPOS. `from` is 0 in the first
+   call and after the last place in the others. */
+HFSBI_FN size_t hfsbi_occurrence_next(hfsbi_occurrences *occurrences,
+                                      size_t             from);
+
+/* ---- fold.c: tables of lines ---- */
+
+/* A line of a text and its folded form. */
+typedef struct hfsbi_table_line {
+    size_t   start, text_end, end; /* in the text; end: after the line end */
+    hfsb_str fold;                 /* in the view, without the LF */
+} hfsbi_table_line;
+
+/* All lines of a text, for comparing whole lines: two lines are equal to the
+   folds when their `fold` is. All-zero but for view.text.alloc is ready to
+   use. */
+typedef struct hfsbi_line_table {
+    hfsb_str          text;
+    hfsbi_view        view;
+    hfsbi_table_line *items;
+    size_t            count, cap;
+} hfsbi_line_table;
+
+/* HFSB_OK, HFSB_NOMEM or HFSB_LIMIT. folds contains INDENT and TRAIL. */
+HFSBI_FN hfsb_status hfsbi_line_table_build(hfsbi_line_table *table,
+                                            hfsb_str text, unsigned folds);
+HFSBI_FN void        hfsbi_line_table_free(hfsbi_line_table *table);
+
+/* The original text of line i, without its line end. */
+HFSBI_FN hfsb_str hfsbi_line_text(const hfsbi_line_table *table, size_t i);
+
+/* The folded lines [from, to), each after a LF, and the LF after the last. */
+HFSBI_FN hfsb_str hfsbi_line_folds(const hfsbi_line_table *table, size_t from,
+                                   size_t to);
+
+/* The line whose LF, the one before it, is at view_pos. */
+HFSBI_FN size_t hfsbi_line_at(const hfsbi_line_table *table, size_t view_pos);
+
+/* The first line, from `from` on, where the lines of `pattern`, made like
+   hfsbi_line_folds(), start; HFSB_NPOS if there is none. */
+HFSBI_FN size_t hfsbi_line_table_find(const hfsbi_line_table *table,
+                                      hfsb_str pattern, size_t from);
+
+/* ---- fold.c: the edited file ---- */
 
 /* The text that is searched, and how its lines end. */
-typedef struct hfsbi_file {
+typedef struct hfsbi_edit_text {
     hfsb_str text;   /* without a byte order mark */
-    size_t   offset; /* of text in the file: 3 behind a mark, else 0 */
+    size_t   offset; /* of text in the file: 3 after a mark, else 0 */
     bool     has_cr;
-    bool     lone_cr;        /* lines end at CR: there is no LF */
-    hfsbi_line_cache *cache; /* two, for the start and elsewhere, or NULL */
-} hfsbi_file;
+    bool     lone_cr; /* lines end at CR: there is no LF */
+} hfsbi_edit_text;
 
-/* make() leaves the line ends unlooked at, as if all were LF: that is enough
-   for text within a line. scan() looks. */
-HFSBI_FN hfsbi_file hfsbi_file_make(hfsb_str content, bool keep_mark);
-HFSBI_FN void       hfsbi_file_scan(hfsbi_file *file);
+/* make() assumes that every line ends in LF, which is enough for edits within
+   a line; scan() finds out. */
+HFSBI_FN hfsbi_edit_text hfsbi_edit_text_make(hfsb_str content,
+                                              bool     keep_mark);
+HFSBI_FN void            hfsbi_edit_text_scan(hfsbi_edit_text *file);
 
-/* The line's end at or behind pos: its offset and length; len 0 at the end
+/* Offset and length of the first line end at or after pos; len 0 at the end
    of the file. */
-HFSBI_FN size_t hfsbi_file_line_end(const hfsbi_file *file, size_t pos,
+HFSBI_FN size_t hfsbi_edit_line_end(const hfsbi_edit_text *file, size_t pos,
                                     size_t *len);
 
-/* The newline for text put in the place of what starts at pos: the first one
-   at or behind pos, else the file's first, else empty. */
-HFSBI_FN hfsb_str hfsbi_file_newline(const hfsbi_file *file, size_t pos);
+/* True when a line starts at pos, or, in the second, when nothing but blanks
+   precedes pos on its line. */
+HFSBI_FN bool hfsbi_starts_line(const hfsbi_edit_text *file, size_t pos);
+HFSBI_FN bool hfsbi_starts_text(const hfsbi_edit_text *file, size_t pos);
 
-/* Lines of a file, hashed behind their indentation as the folds see them. */
-typedef struct hfsbi_row {
-    size_t             start, text_end, end; /* end: behind the line end */
-    unsigned long long hash;
-} hfsbi_row;
+/* The line end for text put in at pos: the first at or after pos, else the
+   first of the file, else empty. */
+HFSBI_FN hfsb_str hfsbi_newline_at(const hfsbi_edit_text *file, size_t pos);
 
-typedef struct hfsbi_rows {
-    hfsbi_row *items;
-    size_t     count, cap;
-} hfsbi_rows;
+/* text with LF for every line end of the file: text itself, or a copy that is
+   appended to *copy; the caller checks copy->status. */
+HFSBI_FN hfsb_str hfsbi_fold_newlines(const hfsbi_edit_text *file,
+                                      hfsb_str text, hfsb_buf *copy);
 
-/* The lines of file->text [from, to), which begins a line. */
-HFSBI_FN hfsb_status hfsbi_rows_of(const hfsb_alloc *alloc,
-                                   const hfsbi_file *file, size_t from,
-                                   size_t to, unsigned flags,
-                                   hfsbi_rows *rows);
-HFSBI_FN void hfsbi_rows_free(const hfsb_alloc *alloc, hfsbi_rows *rows);
+/* Number of lines that end in text. */
+HFSBI_FN size_t hfsbi_count_lines(const hfsbi_edit_text *file, hfsb_str text);
 
-/* The places, overlapping ones too, where the hashes of olds stand among rows
-   (Knuth-Morris-Pratt). All-zero is the start; begin() can be called again
-   and again. */
-typedef struct hfsbi_row_search {
-    const hfsbi_rows *olds, *rows;
-    size_t           *fail; /* by old row: where to go on after it */
-    size_t            cap;
-    size_t            next, to; /* rows still to be looked at */
-    size_t            matched;  /* old rows that fit so far */
-} hfsbi_row_search;
+/* ---- match.c: the ladder ---- */
 
-/* Looks at rows [from, to). HFSB_OK or HFSB_NOMEM. */
-HFSBI_FN hfsb_status hfsbi_row_search_begin(const hfsb_alloc *alloc,
-                                            hfsbi_row_search *search,
-                                            const hfsbi_rows *olds,
-                                            const hfsbi_rows *rows,
-                                            size_t from, size_t to);
-HFSBI_FN bool hfsbi_row_search_next(hfsbi_row_search *search, size_t *at);
-HFSBI_FN void hfsbi_row_search_free(const hfsb_alloc *alloc,
-                                    hfsbi_row_search *search);
-
-/* ---- match: the ladder ---- */
-
-/* In the order they are tried. */
+/* In the order they are tried; the numbers are those of the table in
+   edit.c. */
 typedef enum hfsbi_rung {
     HFSBI_RUNG_NONE,
-    HFSBI_RUNG_EXACT,  /* 1: line endings aside */
-    HFSBI_RUNG_EOF,    /* 2: the last newline is missing in the file */
+    HFSBI_RUNG_EXACT,  /* 1 */
+    HFSBI_RUNG_EOF,    /* 2 */
     HFSBI_RUNG_TRAIL,  /* 4 */
     HFSBI_RUNG_LOOKS,  /* 5 */
     HFSBI_RUNG_RUNS,   /* 6 */
@@ -191,84 +232,69 @@ typedef enum hfsbi_rung {
 } hfsbi_rung;
 
 typedef struct hfsbi_match {
-    size_t start, end;   /* in file->text */
-    bool   drop_newline; /* old and new lose their last LF: the file ends */
-    bool   overlaps;     /* another match begins inside it */
+    size_t start, end;         /* in file->text */
+    bool   lacks_newline;      /* the last LF of old_text is not in the file */
+    bool   overlaps;           /* another match starts inside this one */
+    size_t text_pos, text_len; /* of the text that replaces it */
 } hfsbi_match;
 
-/* Where old text was found. */
-typedef struct hfsbi_found {
+/* The places of an old text, all found by the same rung. */
+typedef struct hfsbi_matches {
     hfsbi_rung   rung;
-    unsigned     flags; /* folds of that rung */
-    hfsbi_match *items; /* not overlapping, in order */
+    unsigned     folds; /* of that rung */
+    hfsbi_match *items; /* in order, not overlapping */
     size_t       count, cap;
     bool         overlapping;          /* some match overlaps another */
     size_t       drop_head, drop_tail; /* blank lines dropped by rung 8 */
-} hfsbi_found;
+} hfsbi_matches;
 
-/* Searches for the bytes alone, rung 1 of a text within a line. */
-HFSBI_FN hfsb_status hfsbi_match_bytes(const hfsb_alloc *alloc,
-                                       const hfsbi_file *file,
-                                       hfsb_str old_text, hfsbi_found *found);
+HFSBI_FN void hfsbi_matches_free(const hfsb_alloc *alloc,
+                                 hfsbi_matches    *matches);
 
-/* Searches rung by rung; found->rung is HFSBI_RUNG_NONE when none matches.
-   old_text has LF only and is not empty. HFSB_OK or HFSB_NOMEM. */
-HFSBI_FN hfsb_status hfsbi_match_find(const hfsb_alloc *alloc,
-                                      const hfsbi_file *file,
-                                      hfsb_str old_text, bool exact,
-                                      hfsbi_found *found);
-HFSBI_FN void hfsbi_found_free(const hfsb_alloc *alloc, hfsbi_found *found);
+enum { HFSBI_MATCH_EXACT = 1, HFSBI_MATCH_LOOSE = 2 };
 
-/* ---- indent: from the caller's indentation to the file's ---- */
+/* Climbs rungs 1 and 2 (EXACT), the others (LOOSE), or all of them. old_text
+   has LF only and is not empty. matches->count is 0 when no rung matches.
+   HFSB_OK, HFSB_NOMEM or HFSB_LIMIT; free *matches in each case. */
+HFSBI_FN hfsb_status hfsbi_match_find(const hfsb_alloc      *alloc,
+                                      const hfsbi_edit_text *file,
+                                      hfsb_str old_text, unsigned rungs,
+                                      hfsbi_matches *matches);
 
-#define HFSBI_INDENT_DISTINCT 64
+/* ---- rewrite.c: the text that replaces a match ---- */
 
-/* ---- compose: what is put in the place of a match ---- */
+/* The texts of an edit. */
+typedef struct hfsbi_edit_texts {
+    hfsb_edit_mode mode;
+    hfsb_str       old_text, new_text; /* LF only */
+    hfsb_str       raw_new; /* as sent, for a file without newlines */
+} hfsbi_edit_texts;
 
-/* An old and a new text, LF only, line by line; made once for all places. */
-typedef struct hfsbi_script {
-    hfsb_str    old_text, new_text;
-    hfsb_str    raw_new; /* as it was sent, for a file without newlines */
-    hfsbi_lines olds, news;
-    size_t     *same; /* of each new line: the old line that it is */
-} hfsbi_script;
+typedef struct hfsbi_rewritten {
+    bool   reindented; /* the indentation of a new line was changed */
+    size_t match;      /* that was refused */
+    size_t line;       /* of new_text, 0-based: why it was refused */
+} hfsbi_rewritten;
 
-HFSBI_FN hfsb_status hfsbi_script_make(const hfsb_alloc *alloc,
-                                       hfsb_str old_text, hfsb_str new_text,
-                                       hfsb_str raw_new, hfsbi_script *script);
-HFSBI_FN void hfsbi_script_free(const hfsb_alloc *alloc, hfsbi_script *script);
+/* Appends the texts that replace the matches to *out and records in each match
+   where its text is. A match shrinks to a point for an insertion and grows
+   where whole lines are deleted. HFSB_OK; HFSB_REFUSED when the indentation of
+   a new line cannot be derived; HFSB_NOMEM, HFSB_LIMIT. */
+HFSBI_FN hfsb_status hfsbi_rewrite_matches(const hfsb_alloc       *alloc,
+                                           const hfsbi_edit_text  *file,
+                                           const hfsbi_edit_texts *texts,
+                                           hfsbi_matches          *matches,
+                                           hfsb_buf               *out,
+                                           hfsbi_rewritten        *result);
 
-/* Appends to sink what replaces match (which grows when lines are deleted
-   whole). *reindented is set when indentation was changed. HFSB_OK;
-   HFSB_REFUSED when the indentation of a new line cannot be told: *line is
-   that line of new_text (0-based); HFSB_NOMEM. sink->status is separate. */
-HFSBI_FN hfsb_status hfsbi_compose_replace(const hfsb_alloc   *alloc,
-                                           const hfsbi_file   *file,
-                                           const hfsbi_found  *found,
-                                           const hfsbi_script *script,
-                                           hfsbi_match *match, hfsb_buf *sink,
-                                           bool *reindented, size_t *line);
-
-/* The same for text put behind (or before) match. */
-HFSBI_FN hfsb_status hfsbi_compose_insert(
-    const hfsb_alloc *alloc, const hfsbi_file *file, const hfsbi_found *found,
-    const hfsbi_script *script, hfsbi_match match, bool before, hfsb_buf *sink,
-    bool *reindented, size_t *line);
-
-/* text with each LF replaced by newline (empty: left as it is). */
-HFSBI_FN void hfsbi_put_newlines(hfsb_buf *sink, hfsb_str text,
+/* Appends text with each LF replaced by newline (empty: left as it is). */
+HFSBI_FN void hfsbi_put_newlines(hfsb_buf *out, hfsb_str text,
                                  hfsb_str newline);
 
-/* ---- screen: an edit before the search ---- */
+/* ---- explain.c: reasons to refuse ---- */
 
-/* text with CRLF (and, for a file of lone CRs, CR) as LF: a view of text
-   itself, or of *copy when there was something to do. HFSB_OK or what the
-   buffer says. */
-HFSBI_FN hfsb_status hfsbi_fold_newlines(hfsb_str text, bool lone_cr,
-                                         hfsb_buf *copy, hfsb_str *out);
-
-/* How many lines of text begin as a numbered listing does ("12\t", "12|",
-   "12 | ", "12: ", "12" and an arrow), and how many there are. */
+/* How many lines of text begin like a numbered listing ("12\t", "12|",
+   "12 | ", "12: ", "12" and an arrow). */
 typedef struct hfsbi_numbered {
     size_t lines, prefixed;
     bool   consecutive; /* all prefixed, alike, and counting up by one */
@@ -276,60 +302,63 @@ typedef struct hfsbi_numbered {
 
 HFSBI_FN hfsbi_numbered hfsbi_numbered_scan(hfsb_str text);
 
-/* Appends text without those prefixes. */
-HFSBI_FN hfsb_status hfsbi_numbered_strip(hfsb_str text, hfsb_buf *out);
+/* Appends text without those prefixes; the caller checks out->status. */
+HFSBI_FN void hfsbi_numbered_strip(hfsb_str text, hfsb_buf *out);
 
-/* The first line of new_text that stands for code left out ("// ... existing
-   code ...") and is neither in old_text nor in the file; empty for none. */
+/* The first line of new_text that stands for omitted code ("// ... existing
+   code ...") and is neither in old_text nor in the file; empty if none. */
 HFSBI_FN hfsb_str hfsbi_find_omission(hfsb_str new_text, hfsb_str old_text,
                                       hfsb_str file_text);
 
-/* ---- hint: what a refusal says ---- */
-
+/* A text that was looked for, LF only, and the file. */
 typedef struct hfsbi_hint {
-    const hfsb_alloc *alloc;
-    const hfsbi_file *file;
-    hfsb_str          old_text, new_text; /* LF only */
+    const hfsb_alloc      *alloc;
+    const hfsbi_edit_text *file;
+    hfsb_str               old_text, new_text;
+    hfsb_err              *err; /* may be NULL */
 } hfsbi_hint;
 
-/* Append to the message why old_text was not found, or where it was. Without
-   memory they say less. */
-HFSBI_FN void hfsbi_hint_not_found(const hfsbi_hint *hint, hfsb_err *err);
-HFSBI_FN void hfsbi_hint_ambiguous(const hfsbi_hint  *hint,
-                                   const hfsbi_found *found, hfsb_err *err);
+/* Append to the message why old_text was not found, or where it was found.
+   Without memory the message is shorter. */
+HFSBI_FN void hfsbi_hint_not_found(const hfsbi_hint *hint);
+HFSBI_FN void hfsbi_hint_ambiguous(const hfsbi_hint    *hint,
+                                   const hfsbi_matches *matches);
 
-/* ---- patch: its sections and hunks ---- */
+/* ---- patch_parse.c: sections and hunks ---- */
 
-/* The lines of a patch without their ends, CR included. */
+/* The lines of a patch without their line ends. */
 typedef struct hfsbi_patch_text {
     hfsbi_lines lines;
-    size_t      first; /* first line behind *** Begin Patch */
+    size_t      first; /* first line after *** Begin Patch */
     size_t      last;  /* the line of *** End Patch */
 } hfsbi_patch_text;
 
 typedef struct hfsbi_section {
     hfsb_patch_kind kind;
     hfsb_str        path, new_path;
-    size_t          from, to; /* its lines behind the head lines */
+    size_t          from, to; /* its lines, without the head lines */
 } hfsbi_section;
 
 /* Lines of the patch: [anchors, body) begin with @@, [body, end) are the
-   hunk; next is where the next one begins. */
+   hunk; the next hunk starts at `next`. */
 typedef struct hfsbi_chunk {
     size_t anchors, body, end, next;
     bool   at_eof;
 } hfsbi_chunk;
 
+/* HFSB_OK; HFSB_SYNTAX without a Begin or End line; HFSB_NOMEM. On success
+   free text->lines with hfsbi_lines_free(). */
 HFSBI_FN hfsb_status hfsbi_patch_open(const hfsb_alloc *alloc, hfsb_str patch,
                                       hfsbi_patch_text *text, hfsb_err *err);
 
-/* The section that begins at *line, which moves behind it. Its hunks have been
-   checked. */
+/* Reads the section that starts at *line, checks its hunks and sets *line to
+   the next section. HFSB_OK or HFSB_SYNTAX. */
 HFSBI_FN hfsb_status hfsbi_patch_section(const hfsbi_patch_text *text,
                                          size_t *line, hfsbi_section *section,
                                          hfsb_err *err);
 
-/* The hunk that begins at line `from` of an Update section. */
+/* Reads the hunk that starts at line `from` of an Update section. HFSB_OK or
+   HFSB_SYNTAX. */
 HFSBI_FN hfsb_status hfsbi_patch_chunk(const hfsbi_patch_text *text,
                                        const hfsbi_section    *section,
                                        size_t from, hfsbi_chunk *chunk,

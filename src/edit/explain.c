@@ -1,61 +1,43 @@
-/* explain.c - what a refusal says: where the text probably is, what differs, what
-   to do.
+/* explain.c - reasons to refuse an edit, and the hints that go with them.
 
-   Nothing here is ever applied. The work is linear in the file, with fixed
-   limits on everything that is compared more closely. */
+   Before the search: line numbers copied from a listing, and lines of new_str
+   that stand for code left out. After a search that found nothing: where the
+   text probably is, what differs there, what to do; or, when it was found
+   more than once, where. The reader is the model that sent the edit: hints
+   are short, concrete, and name the next step. Nothing here is ever applied.
+
+   Hints take time linear in the file; everything that is compared more
+   closely has a fixed limit. */
 #include "edit_private.h"
 
-/* ==== screen ==== */
+#define HFSBI_HINT_KEYS       32    /* old lines looked for in the file */
+#define HFSBI_HINT_CANDIDATES 64    /* places compared line by line */
+#define HFSBI_HINT_LINES      64    /* lines compared at each */
+#define HFSBI_HINT_READ       65536 /* longest old_str read another way */
+#define HFSBI_HINT_SHOWN      6     /* lines shown of the closest place */
+#define HFSBI_HINT_WIDTH      72    /* characters shown of a line */
+#define HFSBI_HINT_ROOM       800   /* message length that ends the lines */
 
-/* an edit before the search: line ends, copied line numbers, code
-   left out. */
+/* ---- copied line numbers ---- */
 
-/* ---- line ends ---- */
-
-HFSBI_FN hfsb_status hfsbi_fold_newlines(hfsb_str text, bool lone_cr,
-                                         hfsb_buf *copy, hfsb_str *out) {
-    hfsbi_folder f = hfsbi_folder_make(text, lone_cr ? HFSBI_FOLD_CR : 0);
-    hfsbi_unit   u;
-    size_t       mark = copy->len;
-    *out = text;
-    if (hfsb_str_find_byte(text, '\r') == HFSB_NPOS) return HFSB_OK;
-    while (hfsbi_folder_next(&f, &u)) hfsb_buf_append(copy, u.out);
-    *out = hfsb_str_slice(hfsb_buf_str(copy), mark, copy->len);
-    return hfsb_buf_finish(copy, mark);
-}
-
-/* ---- line numbers ---- */
-
-/* What stands between a number and its line. */
-static const hfsb_str *hfsbi_separators(size_t *count) {
-    static const hfsb_str list[] = {
-        {"\t", 1}, {" | ", 3}, {"|", 1}, {": ", 2}, {"\xE2\x86\x92", 3}};
-    *count = sizeof list / sizeof *list;
-    return list;
-}
-
-/* Length of the listing prefix of line, 0 for none; its number and the kind
-   of separator. Of a separator that ends in a blank the blank may be missing
-   on an empty line. */
+/* Length of the listing prefix of line, 0 if there is none; its number and
+   the kind of separator. On an empty line the blank that ends a separator may
+   be missing. */
 static size_t hfsbi_number_prefix(hfsb_str line, unsigned long long *number,
                                   size_t *kind) {
-    size_t          pos = 0, start, count, i;
-    const hfsb_str *list = hfsbi_separators(&count);
-    hfsb_str        rest;
-    while (pos < line.len && (line.ptr[pos] == ' ' || line.ptr[pos] == '\t'))
-        pos++;
-    start = pos;
-    *number = 0;
-    while (pos < line.len && pos - start < 18 && line.ptr[pos] >= '0' &&
-           line.ptr[pos] <= '9')
-        *number = *number * 10 + (unsigned long long)(line.ptr[pos++] - '0');
-    if (pos == start) return 0;
-    rest = hfsb_str_slice(line, pos, line.len);
-    for (i = 0; i < count; i++) {
-        hfsb_str sep = list[i];
+    static const char *const separators[] = {"\t", " | ", "|", ": ",
+                                             "\xE2\x86\x92"};
+    size_t                   pos = hfsbi_indent_len(line, 0), i, digits;
+    hfsb_str                 rest = hfsb_str_slice(line, pos, line.len);
+    digits = hfsbi_read_decimal(rest, 999999999999999999u, number);
+    if (!digits || digits > 18) return 0;
+    pos += digits;
+    rest = hfsb_str_slice(rest, digits, rest.len);
+    for (i = 0; i < sizeof separators / sizeof *separators; i++) {
+        hfsb_str sep = hfsb_cstr(separators[i]);
         *kind = i;
         if (hfsb_str_starts(rest, sep)) return pos + sep.len;
-        if (sep.len > 1 && sep.ptr[sep.len - 1] == ' ' &&
+        if (sep.len > 1 && hfsb_str_ends(sep, HFSB_LIT(" ")) &&
             hfsb_str_equal(rest, hfsb_str_slice(sep, 0, sep.len - 1)))
             return pos + sep.len - 1;
     }
@@ -82,8 +64,7 @@ HFSBI_FN hfsbi_numbered hfsbi_numbered_scan(hfsb_str text) {
     return n;
 }
 
-HFSBI_FN hfsb_status hfsbi_numbered_strip(hfsb_str text, hfsb_buf *out) {
-    size_t             mark = out->len;
+HFSBI_FN void hfsbi_numbered_strip(hfsb_str text, hfsb_buf *out) {
     hfsb_str           line, ending;
     unsigned long long number;
     size_t             kind;
@@ -92,12 +73,62 @@ HFSBI_FN hfsb_status hfsbi_numbered_strip(hfsb_str text, hfsb_buf *out) {
         hfsb_buf_append(out, hfsb_str_slice(line, n, line.len));
         hfsb_buf_append(out, ending);
     }
-    return hfsb_buf_finish(out, mark);
 }
 
-/* ---- code left out ---- */
+/* ---- omitted code ---- */
 
-/* What comments and placeholders are wrapped in. */
+/* What the words of an omission line are. A line is one if it contains "..."
+   and an OMITTED phrase, or starts with a START word and contains a REST word
+   and a THING: "rest of the function ...". FILLERs may precede the START. */
+enum {
+    HFSBI_WORD_OMITTED = 1,
+    HFSBI_WORD_FILLER = 2,
+    HFSBI_WORD_START = 4,
+    HFSBI_WORD_REST = 8,
+    HFSBI_WORD_THING = 16
+};
+
+/* Length of the first phrase of that kind in words, which have a blank before
+   and after each; 0 if there is none. */
+static size_t hfsbi_find_phrase(hfsb_str words, unsigned kind, bool at_start) {
+    static const struct {
+        unsigned    kinds;
+        const char *phrases;
+    } table[] = {
+        {HFSBI_WORD_OMITTED,
+         "unchanged|as before|same as|stays the same|remains the same|"
+         "remain the same|no change|no changes|omitted"},
+        {HFSBI_WORD_FILLER, "all|and|some|the|or|then|keep|your"},
+        {HFSBI_WORD_START | HFSBI_WORD_REST,
+         "existing|remaining|other|previous|original|same"},
+        {HFSBI_WORD_START, "rest|add|insert|include|leave|more|put"},
+        {HFSBI_WORD_REST, "rest of"},
+        {HFSBI_WORD_THING,
+         "code|function|functions|method|methods|class|classes|file|"
+         "implementation|implementations|lines|line|imports|import|content|"
+         "contents|body|logic|fields|tests|test|cases|props|properties|"
+         "definitions|variables|config|configuration|entries|parameters|"
+         "statements|comments|module|component|components|script|block|"
+         "section|sections|document|styles|rules|routes|handlers|elements|"
+         "attributes|constructor|declarations"}};
+    size_t i;
+    for (i = 0; i < sizeof table / sizeof *table; i++) {
+        hfsb_str list = hfsb_cstr(table[i].phrases), phrase;
+        char     spaced[32];
+        if (!(table[i].kinds & kind)) continue;
+        while (hfsbi_list_next(&list, '|', &phrase)) {
+            snprintf(spaced, sizeof spaced, " %.*s ", (int)phrase.len,
+                     phrase.ptr);
+            if (at_start
+                    ? hfsb_str_starts(words, hfsb_cstr(spaced))
+                    : hfsb_str_find(words, hfsb_cstr(spaced)) != HFSB_NPOS)
+                return phrase.len;
+        }
+    }
+    return 0;
+}
+
+/* The line without the signs of comments and placeholders around it. */
 static hfsb_str hfsbi_unwrap(hfsb_str s) {
     static const char open[] = "/*#<!-;%([{\"'", close[] = "*/-->)]}\"';";
     s = hfsbi_trim(s);
@@ -108,25 +139,24 @@ static hfsb_str hfsbi_unwrap(hfsb_str s) {
     return s;
 }
 
-#define HFSBI_OMISSION_WORDS 12
-
 static bool hfsbi_starts_dots(hfsb_str s) {
     return hfsb_str_starts(s, HFSB_LIT("...")) ||
            hfsb_str_starts(s, HFSB_LIT("\xE2\x80\xA6"));
 }
 
-/* What may stand between the words of such a line. One that begins with dots
-   may say more, "... (lines 10-20: unchanged) ..."; any other is more likely
-   to be code or prose. */
-static bool hfsbi_is_between(char c, bool dots_first) {
+/* True for a character that may separate the words of an omission line. After
+   dots at the start there may be more of them, "... (lines 10-20: unchanged)
+   ..."; any other line that has them is more likely code or prose. */
+static bool hfsbi_separates_words(char c, bool dots_first) {
     static const char plain[] = " \t,-'/", more[] = "()[]{}:;!`_\"0123456789";
     return memchr(plain, c, sizeof plain - 1) ||
            (dots_first && memchr(more, c, sizeof more - 1));
 }
 
-/* The words of a line, in lower case, one blank between them and around, so
-   that phrases can be looked for; dots are dropped. False when the line holds
-   anything but words and dots, or no "...". */
+#define HFSBI_OMISSION_WORDS 12
+
+/* Writes the words of a line to out, in lower case, with one blank before and
+   after each. False when the line contains anything else, or no "...". */
 static bool hfsbi_omission_words(hfsb_str s, char *out, size_t size) {
     size_t i, n = 0, words = 0, dots = 0, most = 0;
     bool   dots_first = hfsbi_starts_dots(s);
@@ -142,7 +172,7 @@ static bool hfsbi_omission_words(hfsb_str s, char *out, size_t size) {
         }
         if (dots > most) most = dots;
         if (!(c >= 'a' && c <= 'z')) {
-            if (!dots && !hfsbi_is_between(c, dots_first)) return false;
+            if (!dots && !hfsbi_separates_words(c, dots_first)) return false;
             c = ' ';
         }
         if (c == ' ' && out[n - 1] == ' ') continue;
@@ -155,113 +185,36 @@ static bool hfsbi_omission_words(hfsb_str s, char *out, size_t size) {
     return most >= 3;
 }
 
-/* Behind words that only lead up to the others. */
-static const char *hfsbi_skip_fillers(const char *words) {
-    static const char *const fillers[] = {" all ",  " and ", " some ",
-                                          " the ",  " or ",  " then ",
-                                          " keep ", " your "};
-    size_t                   i = 0, n = sizeof fillers / sizeof *fillers;
-    while (i < n) {
-        size_t len = strlen(fillers[i]);
-        if (strncmp(words, fillers[i], len) == 0) {
-            words += len - 1;
-            i = 0;
-        } else {
-            i++;
-        }
-    }
-    return words;
-}
-
-static bool hfsbi_has_word(const char *words, const char *const *list,
-                           size_t count) {
-    size_t i;
-    for (i = 0; i < count; i++)
-        if (hfsb_str_find(hfsb_cstr(words), hfsb_cstr(list[i])) != HFSB_NPOS)
-            return true;
-    return false;
-}
-
-static bool hfsbi_starts_word(const char *words, const char *const *list,
-                              size_t count) {
-    size_t i;
-    for (i = 0; i < count; i++)
-        if (hfsb_str_starts(hfsb_cstr(words), hfsb_cstr(list[i]))) return true;
-    return false;
-}
-
-#define HFSBI_COUNT(list) (sizeof(list) / sizeof *(list))
-
-/* "... existing code ...", "rest of the function ...", "... unchanged": a
-   whole line that says something was left out. */
+/* "... existing code ...", "rest of the function ...", "... unchanged". */
 static bool hfsbi_is_omission(hfsb_str line) {
-    static const char *const plain[] = {
-        " unchanged ",      " as before ",        " same as ",
-        " stays the same ", " remains the same ", " remain the same ",
-        " no change ",      " no changes ",       " omitted "};
-    static const char *const starts[] = {
-        " existing ", " rest ",   " remaining ", " other ", " previous ",
-        " add ",      " insert ", " include ",   " leave ", " same ",
-        " original ", " more ",   " the rest ",  " put "};
-    static const char *const things[] = {
-        " code ",           " function ",
-        " functions ",      " method ",
-        " methods ",        " class ",
-        " classes ",        " file ",
-        " implementation ", " implementations ",
-        " lines ",          " line ",
-        " imports ",        " import ",
-        " content ",        " contents ",
-        " body ",           " logic ",
-        " fields ",         " tests ",
-        " test ",           " cases ",
-        " props ",          " properties ",
-        " definitions ",    " variables ",
-        " config ",         " configuration ",
-        " entries ",        " parameters ",
-        " statements ",     " comments ",
-        " module ",         " component ",
-        " components ",     " script ",
-        " block ",          " section ",
-        " sections ",       " document ",
-        " styles ",         " rules ",
-        " routes ",         " handlers ",
-        " elements ",       " attributes ",
-        " constructor ",    " declarations "};
-    static const char *const rest[] = {
-        " rest of ",  " existing ", " remaining ", " other ",
-        " previous ", " original ", " same "};
-    char        words[160];
-    const char *rest_words;
-    hfsb_str    s = hfsbi_unwrap(line);
-    if (!hfsbi_omission_words(s, words, sizeof words)) return false;
-    if (hfsbi_has_word(words, plain, HFSBI_COUNT(plain))) return true;
-    rest_words = hfsbi_skip_fillers(words);
-    if (!hfsbi_starts_word(rest_words, starts, HFSBI_COUNT(starts)))
-        return false;
-    if (hfsbi_starts_dots(s) &&
-        hfsb_str_starts(hfsb_cstr(rest_words), HFSB_LIT(" rest of ")))
+    char     text[160];
+    hfsb_str s = hfsbi_unwrap(line), words, rest;
+    size_t   n;
+    if (!hfsbi_omission_words(s, text, sizeof text)) return false;
+    words = rest = hfsb_cstr(text);
+    if (hfsbi_find_phrase(words, HFSBI_WORD_OMITTED, false)) return true;
+    while ((n = hfsbi_find_phrase(rest, HFSBI_WORD_FILLER, true)) > 0)
+        rest = hfsb_str_slice(rest, n + 1, rest.len);
+    if (!hfsbi_find_phrase(rest, HFSBI_WORD_START, true)) return false;
+    if (hfsbi_starts_dots(s) && hfsb_str_starts(rest, HFSB_LIT(" rest of ")))
         return true;
-    return hfsbi_has_word(words, rest, HFSBI_COUNT(rest)) &&
-           hfsbi_has_word(words, things, HFSBI_COUNT(things));
+    return hfsbi_find_phrase(words, HFSBI_WORD_REST, false) &&
+           hfsbi_find_phrase(words, HFSBI_WORD_THING, false);
 }
 
-static bool hfsbi_is_line_end(char c) {
-    return c == '\n' || c == '\r';
-}
-
-/* True when the bytes [from, to) are a whole line, blanks aside. */
+/* True when the bytes [from, to) are a whole line but for blanks. */
 static bool hfsbi_is_whole_line(hfsb_str text, size_t from, size_t to) {
     while (from > 0 &&
            (text.ptr[from - 1] == ' ' || text.ptr[from - 1] == '\t'))
         from--;
     while (to < text.len && (text.ptr[to] == ' ' || text.ptr[to] == '\t'))
         to++;
-    return (from == 0 || hfsbi_is_line_end(text.ptr[from - 1])) &&
-           (to == text.len || hfsbi_is_line_end(text.ptr[to]));
+    return (from == 0 || text.ptr[from - 1] == '\n' ||
+            text.ptr[from - 1] == '\r') &&
+           (to == text.len || text.ptr[to] == '\n' || text.ptr[to] == '\r');
 }
 
-/* True when text has this line, blanks at its ends aside. */
+/* True when text contains this line, whatever blanks surround it. */
 static bool hfsbi_has_line(hfsb_str text, hfsb_str line) {
     size_t at = 0, step;
     line = hfsbi_trim(line);
@@ -276,10 +229,10 @@ static bool hfsbi_has_line(hfsb_str text, hfsb_str line) {
 HFSBI_FN hfsb_str hfsbi_find_omission(hfsb_str new_text, hfsb_str old_text,
                                       hfsb_str file_text) {
     hfsb_str line, none = HFSB_INIT;
-    size_t   looked_up = 0; /* each costs a pass over the file */
-    while (looked_up < 64 && hfsb_text_line(&new_text, &line, NULL)) {
+    size_t   searches = 0; /* each costs a pass over the file */
+    while (searches < 64 && hfsb_text_line(&new_text, &line, NULL)) {
         if (!hfsbi_is_omission(line)) continue;
-        looked_up++;
+        searches++;
         if (!hfsbi_has_line(old_text, line) &&
             !hfsbi_has_line(file_text, line))
             return hfsbi_trim(line);
@@ -287,24 +240,10 @@ HFSBI_FN hfsb_str hfsbi_find_omission(hfsb_str new_text, hfsb_str old_text,
     return none;
 }
 
-#define HFSBI_HINT_KEYS       32    /* old lines looked for in the file */
-#define HFSBI_HINT_CANDIDATES 64    /* places compared line by line */
-#define HFSBI_HINT_LINES      64    /* lines compared at each */
-#define HFSBI_HINT_READ       65536 /* longest old_str read another way */
-#define HFSBI_HINT_SHOWN      6     /* lines shown of the closest place */
-#define HFSBI_HINT_WIDTH      72    /* characters shown of a line */
-#define HFSBI_HINT_ROOM       800 /* no more lines when the message is longer */
-
-static const unsigned hfsbi_hint_flags = HFSBI_FOLD_TRAIL | HFSBI_FOLD_LOOKS;
-
-static hfsb_str hfsbi_row_text(hfsb_str text, const hfsbi_row *row) {
-    return hfsb_str_slice(text, row->start, row->text_end);
-}
-
 /* ---- showing text ---- */
 
-/* A line with its blanks visible, cut to a width. Other control characters
-   are shown by their code. */
+/* Adds a line with visible blanks, cut to a width. Other control characters
+   appear as their code. */
 static void hfsbi_show_line(hfsb_err *err, hfsb_str line, size_t number) {
     size_t pos = 0, shown = 0;
     hfsbi_err_add(err, "\n  %zu| ", number);
@@ -323,7 +262,7 @@ static void hfsbi_show_line(hfsb_err *err, hfsb_str line, size_t number) {
     if (pos < line.len) hfsbi_err_add(err, "...");
 }
 
-/* "U+0009 (tab)" */
+/* Adds "U+0009 (tab)" for the character at pos. */
 static void hfsbi_show_code(hfsb_err *err, hfsb_str line, size_t pos) {
     unsigned long code;
     bool          valid;
@@ -347,70 +286,75 @@ static void hfsbi_show_code(hfsb_err *err, hfsb_str line, size_t pos) {
 
 /* ---- the closest place ---- */
 
+/* old_str beside the file, line by line, as the loosest folds show them. */
+typedef struct hfsbi_comparison {
+    const hfsbi_hint *hint;
+    hfsbi_line_table  olds, lines;
+    hfsb_err         *err;
+} hfsbi_comparison;
+
+/* Where old_str would be in the file. */
 typedef struct hfsbi_closest {
-    size_t row;   /* of the file, where the old text's first line would be */
-    size_t skip;  /* first lines of the old text that lie before the file */
-    size_t equal; /* lines that are the same there */
+    size_t line;  /* of the file, 0-based */
+    size_t skip;  /* lines of old_str that would lie before the file */
+    size_t equal; /* lines that are equal there */
     bool   found;
 } hfsbi_closest;
 
-typedef struct hfsbi_look {
-    const hfsbi_hint *hint;
-    hfsbi_file        old_file;
-    hfsbi_rows        olds, rows;
-    hfsb_err         *err;
-} hfsbi_look;
-
-static bool hfsbi_row_is_blank(hfsb_str text, const hfsbi_row *row) {
-    return hfsbi_is_all_blank(hfsbi_row_text(text, row), hfsbi_hint_flags);
+/* True when old line i is line k of the file, to the folds. */
+static bool hfsbi_lines_agree(const hfsbi_comparison *c, size_t i, size_t k) {
+    return hfsb_str_equal(c->olds.items[i].fold, c->lines.items[k].fold);
 }
 
-/* The old lines worth looking for: the first that are not blank. */
-static size_t hfsbi_pick_keys(const hfsbi_look *l, size_t *keys) {
+/* The place where old line i is line k of the file. */
+static hfsbi_closest hfsbi_place_at(size_t i, size_t k) {
+    hfsbi_closest p = HFSB_INIT;
+    p.found = true;
+    p.skip = i > k ? i - k : 0;
+    p.line = i > k ? 0 : k - i;
+    return p;
+}
+
+static bool hfsbi_old_is_blank(const hfsbi_comparison *c, size_t i) {
+    return hfsbi_is_all_blank(hfsbi_line_text(&c->olds, i), HFSBI_FOLD_LOOKS);
+}
+
+/* Lists the old lines worth looking for: the first that are not blank. */
+static size_t hfsbi_pick_keys(const hfsbi_comparison *c, size_t *keys) {
     size_t i, n = 0;
-    for (i = 0; i < l->olds.count && n < HFSBI_HINT_KEYS; i++)
-        if (!hfsbi_row_is_blank(l->old_file.text, l->olds.items + i))
-            keys[n++] = i;
+    for (i = 0; i < c->olds.count && n < HFSBI_HINT_KEYS; i++)
+        if (!hfsbi_old_is_blank(c, i)) keys[n++] = i;
     return n;
 }
 
-/* How many lines agree when old line 0 stands at file row `row - skip`. */
-static size_t hfsbi_count_equal(const hfsbi_look *l, size_t row, size_t skip) {
+static size_t hfsbi_count_equal(const hfsbi_comparison *c, hfsbi_closest p) {
     size_t i, n = 0;
-    for (i = skip; i < l->olds.count && i < skip + HFSBI_HINT_LINES; i++) {
-        if (row + i - skip >= l->rows.count) break;
-        if (l->olds.items[i].hash == l->rows.items[row + i - skip].hash &&
-            !hfsbi_row_is_blank(l->old_file.text, l->olds.items + i))
-            n++;
+    for (i = p.skip; i < c->olds.count && i < p.skip + HFSBI_HINT_LINES; i++) {
+        size_t k = p.line + i - p.skip;
+        if (k >= c->lines.count) break;
+        if (hfsbi_lines_agree(c, i, k) && !hfsbi_old_is_blank(c, i)) n++;
     }
     return n;
 }
 
 /* By equal lines: each file line that is one of the keys proposes a place. */
-static hfsbi_closest hfsbi_closest_by_lines(const hfsbi_look *l) {
+static hfsbi_closest hfsbi_closest_by_lines(const hfsbi_comparison *c) {
     hfsbi_closest best = HFSB_INIT;
-    size_t keys[HFSBI_HINT_KEYS], count = hfsbi_pick_keys(l, keys), r, k;
+    size_t keys[HFSBI_HINT_KEYS], count = hfsbi_pick_keys(c, keys), i, k;
     size_t tried = 0;
-    for (r = 0; r < l->rows.count && tried < HFSBI_HINT_CANDIDATES; r++)
-        for (k = 0; k < count; k++) {
-            size_t j = keys[k], row, skip, equal;
-            if (l->rows.items[r].hash != l->olds.items[j].hash) continue;
-            tried++;
-            skip = j > r ? j - r : 0;
-            row = j > r ? 0 : r - j;
-            equal = hfsbi_count_equal(l, row, skip);
-            if (equal > best.equal || !best.found) {
-                best.found = true;
-                best.row = row;
-                best.skip = skip;
-                best.equal = equal;
-            }
-            break;
-        }
+    for (i = 0; i < c->lines.count && tried < HFSBI_HINT_CANDIDATES; i++) {
+        hfsbi_closest p;
+        for (k = 0; k < count && !hfsbi_lines_agree(c, keys[k], i);) k++;
+        if (k == count) continue;
+        tried++;
+        p = hfsbi_place_at(keys[k], i);
+        p.equal = hfsbi_count_equal(c, p);
+        if (p.equal > best.equal || !best.found) best = p;
+    }
     return best;
 }
 
-/* 64 bits, one for each kind of letter pair that the line has. */
+/* 64 bits, one for each class of letter pairs in the line. */
 static unsigned long long hfsbi_signature(hfsb_str line) {
     unsigned long long bits = 0;
     size_t             i, last = 0, end = line.len < 256 ? line.len : 256;
@@ -429,99 +373,105 @@ static unsigned hfsbi_count_bits(unsigned long long bits) {
     return n;
 }
 
-/* By similar letters, when no line is the same: the file's line that looks
-   most like the longest old line. At least six in ten pairs must agree. */
-static hfsbi_closest hfsbi_closest_by_letters(const hfsbi_look *l) {
+/* By similar letters, when no line is equal: the file's line that is most
+   like the longest old line. At least six in ten pairs must agree. */
+static hfsbi_closest hfsbi_closest_by_letters(const hfsbi_comparison *c) {
     hfsbi_closest      best = HFSB_INIT;
-    size_t             i, longest = 0, r;
-    unsigned           want, most = 0;
+    size_t             i, longest = 0;
+    unsigned           most = 0;
     unsigned long long sign;
-    for (i = 1; i < l->olds.count; i++)
-        if (l->olds.items[i].text_end - l->olds.items[i].start >
-            l->olds.items[longest].text_end - l->olds.items[longest].start)
+    for (i = 1; i < c->olds.count; i++)
+        if (hfsbi_line_text(&c->olds, i).len >
+            hfsbi_line_text(&c->olds, longest).len)
             longest = i;
-    sign = hfsbi_signature(
-        hfsbi_row_text(l->old_file.text, l->olds.items + longest));
-    want = hfsbi_count_bits(sign);
-    for (r = 0; r < l->rows.count; r++) {
-        unsigned long long s = hfsbi_signature(
-            hfsbi_row_text(l->hint->file->text, l->rows.items + r));
-        unsigned both = hfsbi_count_bits(s & sign);
-        unsigned all = hfsbi_count_bits(s | sign);
-        if (want < 4 || both * 10 < all * 6 || both * 64 / all <= most)
-            continue;
+    sign = hfsbi_signature(hfsbi_line_text(&c->olds, longest));
+    if (hfsbi_count_bits(sign) < 4) return best;
+    for (i = 0; i < c->lines.count; i++) {
+        unsigned long long s = hfsbi_signature(hfsbi_line_text(&c->lines, i));
+        unsigned           both = hfsbi_count_bits(s & sign);
+        unsigned           all = hfsbi_count_bits(s | sign);
+        if (both * 10 < all * 6 || both * 64 / all <= most) continue;
         most = both * 64 / all;
-        best.found = true;
-        best.skip = longest > r ? longest - r : 0;
-        best.row = longest > r ? 0 : r - longest;
+        best = hfsbi_place_at(longest, i);
     }
     return best;
 }
 
 /* ---- what differs ---- */
 
-static void hfsbi_say_kind(const hfsbi_look *l, hfsb_str o, hfsb_str f,
-                           size_t line) {
-    hfsb_err *err = l->err;
-    size_t    oi = hfsbi_indent_len(o, 0), fi = hfsbi_indent_len(f, 0);
-    bool      same = hfsb_str_equal(hfsb_str_slice(o, oi, o.len),
-                                    hfsb_str_slice(f, fi, f.len));
-    bool      old_tab = oi && memchr(o.ptr, '\t', oi) != NULL;
-    bool      file_tab = fi && memchr(f.ptr, '\t', fi) != NULL;
+/* True when the lines differ only in blanks and look-alikes. */
+static bool hfsbi_differ_in_blanks(const hfsb_alloc *alloc, hfsb_str a,
+                                   hfsb_str b) {
+    const unsigned folds = HFSBI_FOLD_INDENT | HFSBI_FOLD_TRAIL |
+                           HFSBI_FOLD_LOOKS | HFSBI_FOLD_RUNS;
+    hfsb_buf x = HFSB_INIT, y = HFSB_INIT;
+    bool     same;
+    x.alloc = y.alloc = *alloc;
+    hfsbi_fold(a, folds, &x);
+    hfsbi_fold(b, folds, &y);
+    same = x.status == HFSB_OK && y.status == HFSB_OK &&
+           hfsb_str_equal(hfsb_buf_str(&x), hfsb_buf_str(&y));
+    hfsb_buf_free(&x);
+    hfsb_buf_free(&y);
+    return same;
+}
+
+/* Adds the kind of difference between an old line and the file's line. */
+static void hfsbi_hint_kind(const hfsbi_comparison *c, hfsb_str o, hfsb_str f,
+                            size_t line) {
+    size_t oi = hfsbi_indent_len(o, 0), fi = hfsbi_indent_len(f, 0);
+    bool   same = hfsb_str_equal(hfsb_str_slice(o, oi, o.len),
+                                 hfsb_str_slice(f, fi, f.len));
+    bool   old_tab = oi && memchr(o.ptr, '\t', oi) != NULL;
+    bool   file_tab = fi && memchr(f.ptr, '\t', fi) != NULL;
     if (same && oi && old_tab != file_tab)
-        hfsbi_err_add(err,
+        hfsbi_err_add(c->err,
                       " The file indents this line with %s, old_str "
                       "with %s.",
                       file_tab ? "tabs" : "spaces",
                       old_tab ? "tabs" : "spaces");
     else if (same)
-        hfsbi_err_add(err, " Only the indentation of this line differs.");
-    else if (hfsbi_fold_equal(
-                 o, f, HFSBI_FOLD_TRAIL | HFSBI_FOLD_LOOKS | HFSBI_FOLD_RUNS))
-        hfsbi_err_add(err, " Only blanks or look-alike characters differ.");
+        hfsbi_err_add(c->err, " Only the indentation of this line differs.");
+    else if (hfsbi_differ_in_blanks(c->hint->alloc, o, f))
+        hfsbi_err_add(c->err, " Only blanks or look-alike characters differ.");
     else
-        hfsbi_err_add(err, " Line %zu of old_str is not what the file has.",
+        hfsbi_err_add(c->err, " Line %zu of old_str is not what the file has.",
                       line + 1);
 }
 
-/* The old line to talk about: the first that is another line, else the first
-   that is not the same to the letter; HFSB_NPOS when the file ends before. */
-static size_t hfsbi_differing_line(const hfsbi_look *l, hfsbi_closest c,
-                                   bool *ends) {
+/* The old line to show: the first that is another line, else the first whose
+   bytes differ or that lies after the end of the file; HFSB_NPOS if none. */
+static size_t hfsbi_differing_line(const hfsbi_comparison *c,
+                                   hfsbi_closest           p) {
     size_t i, first = HFSB_NPOS;
-    *ends = false;
-    for (i = c.skip; i < l->olds.count; i++) {
-        size_t r = c.row + i - c.skip;
-        if (r >= l->rows.count) {
-            *ends = true;
-            return first == HFSB_NPOS ? i : first;
-        }
-        if (l->olds.items[i].hash != l->rows.items[r].hash) return i;
+    for (i = p.skip; i < c->olds.count; i++) {
+        size_t k = p.line + i - p.skip;
+        if (k >= c->lines.count) return first == HFSB_NPOS ? i : first;
+        if (!hfsbi_lines_agree(c, i, k)) return i;
         if (first == HFSB_NPOS &&
-            !hfsb_str_equal(
-                hfsbi_row_text(l->old_file.text, l->olds.items + i),
-                hfsbi_row_text(l->hint->file->text, l->rows.items + r)))
+            !hfsb_str_equal(hfsbi_line_text(&c->olds, i),
+                            hfsbi_line_text(&c->lines, k)))
             first = i;
     }
     return first;
 }
 
-static void hfsbi_say_difference(const hfsbi_look *l, hfsbi_closest c) {
-    bool     ends;
-    size_t   i = hfsbi_differing_line(l, c, &ends), r, o_pos = 0, f_pos = 0;
+/* Adds the first difference, by line, column and code points. */
+static void hfsbi_hint_difference(const hfsbi_comparison *c, hfsbi_closest p) {
+    size_t   i = hfsbi_differing_line(c, p), k, o_pos = 0, f_pos = 0;
     hfsb_str o, f;
     if (i == HFSB_NPOS) return;
-    r = c.row + i - c.skip;
-    if (ends && r >= l->rows.count) {
-        hfsbi_err_add(l->err, "\nThe file ends before line %zu of old_str.",
+    k = p.line + i - p.skip;
+    if (k >= c->lines.count) {
+        hfsbi_err_add(c->err, "\nThe file ends before line %zu of old_str.",
                       i + 1);
         return;
     }
-    o = hfsbi_row_text(l->old_file.text, l->olds.items + i);
-    f = hfsbi_row_text(l->hint->file->text, l->rows.items + r);
-    if (l->olds.items[i].hash != l->rows.items[r].hash) {
-        o_pos = hfsbi_indent_len(o, hfsbi_hint_flags);
-        f_pos = hfsbi_indent_len(f, hfsbi_hint_flags);
+    o = hfsbi_line_text(&c->olds, i);
+    f = hfsbi_line_text(&c->lines, k);
+    if (!hfsbi_lines_agree(c, i, k)) {
+        o_pos = hfsbi_indent_len(o, HFSBI_FOLD_LOOKS);
+        f_pos = hfsbi_indent_len(f, HFSBI_FOLD_LOOKS);
     }
     while (o_pos < o.len && f_pos < f.len && o.ptr[o_pos] == f.ptr[f_pos]) {
         o_pos++;
@@ -532,87 +482,86 @@ static void hfsbi_say_difference(const hfsbi_look *l, hfsbi_closest c) {
         o_pos--;
         f_pos--;
     }
-    hfsbi_err_add(l->err,
-                  "\nFirst difference: line %zu, column %zu: you sent ", r + 1,
+    hfsbi_err_add(c->err,
+                  "\nFirst difference: line %zu, column %zu: you sent ", k + 1,
                   hfsb_utf8_count(hfsb_str_slice(f, 0, f_pos)) + 1);
-    hfsbi_show_code(l->err, o, o_pos);
-    hfsbi_err_add(l->err, ", the file has ");
-    hfsbi_show_code(l->err, f, f_pos);
-    hfsbi_err_add(l->err, ".");
-    hfsbi_say_kind(l, o, f, i);
+    hfsbi_show_code(c->err, o, o_pos);
+    hfsbi_err_add(c->err, ", the file has ");
+    hfsbi_show_code(c->err, f, f_pos);
+    hfsbi_err_add(c->err, ".");
+    hfsbi_hint_kind(c, o, f, i);
 }
 
-static void hfsbi_say_closest(const hfsbi_look *l, hfsbi_closest c) {
-    size_t want = l->olds.count - c.skip, i, n, from = c.row;
-    n = l->rows.count - c.row < want ? l->rows.count - c.row : want;
-    hfsbi_err_add(l->err, "\nClosest lines (\xE2\x86\x92 is a tab, \xC2\xB7 a "
+static void hfsbi_hint_closest(const hfsbi_comparison *c, hfsbi_closest p) {
+    size_t want = c->olds.count - p.skip, i, n = c->lines.count - p.line;
+    if (n > want) n = want;
+    hfsbi_err_add(c->err, "\nClosest lines (\xE2\x86\x92 is a tab, \xC2\xB7 a "
                           "space):");
     for (i = 0; i < n && i < HFSBI_HINT_SHOWN &&
-                strlen(l->err->msg) < HFSBI_HINT_ROOM;
+                strlen(c->err->msg) < HFSBI_HINT_ROOM;
          i++)
-        hfsbi_show_line(
-            l->err,
-            hfsbi_row_text(l->hint->file->text, l->rows.items + from + i),
-            from + i + 1);
-    if (n > i) hfsbi_err_add(l->err, "\n  ... to line %zu", from + n);
-    hfsbi_say_difference(l, c);
-    hfsbi_err_add(l->err,
+        hfsbi_show_line(c->err, hfsbi_line_text(&c->lines, p.line + i),
+                        p.line + i + 1);
+    if (n > i) hfsbi_err_add(c->err, "\n  ... to line %zu", p.line + n);
+    hfsbi_hint_difference(c, p);
+    hfsbi_err_add(c->err,
                   "\nTo see the place call read with offset=%zu, "
                   "limit=%zu.",
-                  from > 2 ? from - 1 : 1, n + 4);
+                  p.line > 2 ? p.line - 1 : 1, n + 4);
 }
 
 /* ---- two places taken for one ---- */
 
-/* The longest head of `olds` that stands in rows (Knuth-Morris-Pratt), and
-   the row of its last line; or, backwards, the longest tail and the row of
-   its first. */
-static size_t hfsbi_longest_run(const hfsbi_rows *olds, const hfsbi_rows *rows,
-                                bool backwards, size_t *fail, size_t *at) {
-    size_t           n = olds->count, i, k = 0, best = 0;
-    const hfsbi_row *o = olds->items, *r = rows->items;
-#define HFSBI_OLD(x) o[backwards ? n - 1 - (x) : (x)].hash
-#define HFSBI_ROW(x) r[backwards ? rows->count - 1 - (x) : (x)].hash
-    fail[0] = 0;
-    for (i = 1; i < n; i++) {
-        while (k && HFSBI_OLD(i) != HFSBI_OLD(k)) k = fail[k - 1];
-        if (HFSBI_OLD(i) == HFSBI_OLD(k)) k++;
-        fail[i] = k;
+/* Number of lines in the longest head of old_str that is in the file, or the
+   longest tail. A part of a text that is there is there too: bisect. */
+static size_t hfsbi_longest_part(const hfsbi_comparison *c, bool tail) {
+    size_t n = c->olds.count, lo = 0, hi = n;
+    while (lo < hi) {
+        size_t   mid = hi - (hi - lo) / 2;
+        hfsb_str part = tail ? hfsbi_line_folds(&c->olds, n - mid, n)
+                             : hfsbi_line_folds(&c->olds, 0, mid);
+        if (hfsbi_line_table_find(&c->lines, part, 0) == HFSB_NPOS)
+            hi = mid - 1;
+        else lo = mid;
     }
-    for (i = k = 0; i < rows->count; i++) {
-        while (k && (k == n || HFSBI_ROW(i) != HFSBI_OLD(k))) k = fail[k - 1];
-        if (HFSBI_ROW(i) == HFSBI_OLD(k)) k++;
-        if (k > best) {
-            best = k;
-            *at = backwards ? rows->count - 1 - i : i;
-        }
+    return lo;
+}
+
+/* The last line of the file where part starts, which is at line `at`. */
+static size_t hfsbi_find_last(const hfsbi_comparison *c, hfsb_str part,
+                              size_t at) {
+    size_t hi = c->lines.count;
+    while (at + 1 < hi) {
+        size_t mid = at + (hi - at) / 2;
+        size_t found = hfsbi_line_table_find(&c->lines, part, mid);
+        if (found == HFSB_NPOS) hi = mid;
+        else at = found;
     }
-#undef HFSBI_OLD
-#undef HFSBI_ROW
-    return best;
+    return at;
 }
 
 /* "lines 1-3 are at 120-122, the rest at 2457". */
-static void hfsbi_say_split(const hfsbi_look *l) {
-    size_t  n = l->olds.count, head, tail, head_end = 0, tail_start = 0;
-    size_t *fail;
-    if (n < 2 || !l->rows.count) return;
-    fail = (size_t *)hfsbi_array(l->hint->alloc, n, sizeof *fail);
-    if (!fail) return;
-    head = hfsbi_longest_run(&l->olds, &l->rows, false, fail, &head_end);
-    tail = hfsbi_longest_run(&l->olds, &l->rows, true, fail, &tail_start);
-    hfsbi_array_free(l->hint->alloc, fail, n, sizeof *fail);
-    if (!head || !tail || head + tail < n || head == n) return;
-    hfsbi_err_add(l->err,
-                  head == 1 ? "\nLine 1 of old_str is at line %zu"
-                            : "\nLines 1-%zu of old_str are at lines",
-                  head == 1 ? head_end + 1 : head);
-    if (head > 1)
-        hfsbi_err_add(l->err, " %zu-%zu", head_end + 2 - head, head_end + 1);
-    hfsbi_err_add(l->err,
+static void hfsbi_hint_split(const hfsbi_comparison *c) {
+    size_t   n = c->olds.count, head, tail, at, rest;
+    hfsb_str part;
+    if (n < 2 || !c->lines.count) return;
+    head = hfsbi_longest_part(c, false);
+    if (!head || head == n) return;
+    tail = hfsbi_longest_part(c, true);
+    if (!tail || head + tail < n) return;
+    at = hfsbi_line_table_find(&c->lines, hfsbi_line_folds(&c->olds, 0, head),
+                               0);
+    part = hfsbi_line_folds(&c->olds, n - tail, n);
+    rest = hfsbi_find_last(c, part, hfsbi_line_table_find(&c->lines, part, 0));
+    if (head == 1)
+        hfsbi_err_add(c->err, "\nLine 1 of old_str is at line %zu", at + 1);
+    else
+        hfsbi_err_add(c->err, "\nLines 1-%zu of old_str are at lines %zu-%zu",
+                      head, at + 1, at + head);
+    hfsbi_err_add(c->err,
                   " of the file, the rest is at line %zu: not contiguous. "
                   "Make two edits, or quote all lines between.",
-                  tail_start + 1 + (head + tail - n));
+                  rest + 1 + (head + tail - n));
 }
 
 /* ---- other readings of old_str ---- */
@@ -632,94 +581,92 @@ static char hfsbi_unescaped(char c) {
     }
 }
 
-static void hfsbi_put_unescaped(hfsb_buf *sink, hfsb_str s) {
+static void hfsbi_put_unescaped(hfsb_buf *out, hfsb_str s) {
     size_t i;
     for (i = 0; i < s.len; i++) {
         char c = s.ptr[i] == '\\' && i + 1 < s.len
                      ? hfsbi_unescaped(s.ptr[i + 1])
                      : '\0';
         if (c) i++;
-        if (c != '\r') hfsb_buf_append_byte(sink, c ? c : s.ptr[i]);
+        if (c != '\r') hfsb_buf_append_byte(out, c ? c : s.ptr[i]);
     }
 }
 
-/* Room for n bytes, to be filled directly; NULL when there is none. */
-static char *hfsbi_room(hfsb_buf *sink, size_t n) {
-    if (sink->status == HFSB_OK) sink->status = hfsb_buf_reserve(sink, n);
-    return sink->status == HFSB_OK ? sink->ptr + sink->len : NULL;
-}
-
-static void hfsbi_put_lower(hfsb_buf *sink, hfsb_str s) {
-    char  *to = hfsbi_room(sink, s.len);
+/* Lower case; or, in the second, only the visible bytes. Both are used on a
+   whole file, so they write into the buffer directly. */
+static void hfsbi_put_lower(hfsb_buf *out, hfsb_str s) {
+    char  *to;
     size_t i;
-    if (!to) return;
+    out->status = hfsb_buf_reserve(out, s.len);
+    if (out->status != HFSB_OK) return;
+    to = out->ptr + out->len;
     for (i = 0; i < s.len; i++) to[i] = hfsbi_lower(s.ptr[i]);
-    sink->len += s.len;
+    out->len += s.len;
 }
 
-static void hfsbi_put_squeezed(hfsb_buf *sink, hfsb_str s) {
-    char  *to = hfsbi_room(sink, s.len);
+static void hfsbi_put_visible(hfsb_buf *out, hfsb_str s) {
+    char  *to;
     size_t i, n = 0;
-    if (!to) return;
-    for (i = 0; i < s.len; i++)
-        if ((unsigned char)s.ptr[i] > ' ') to[n++] = s.ptr[i];
-    sink->len += n;
+    out->status = hfsb_buf_reserve(out, s.len);
+    if (out->status != HFSB_OK) return;
+    to = out->ptr + out->len;
+    for (i = 0; i < s.len; i++) {
+        to[n] = s.ptr[i];
+        n += (unsigned char)s.ptr[i] > ' ';
+    }
+    out->len += n;
 }
 
-static const hfsb_str *hfsbi_entities(size_t *count) {
-    static const hfsb_str list[] = {
-        {"&amp;", 5}, {"&", 1},      {"&lt;", 4}, {"<", 1},     {"&gt;", 4},
-        {">", 1},     {"&quot;", 6}, {"\"", 1},   {"&#39;", 5}, {"'", 1}};
-    *count = sizeof list / sizeof *list;
-    return list;
-}
-
-static void hfsbi_put_entities(hfsb_buf *sink, hfsb_str s, bool encode) {
-    size_t          count, i = 0, k;
-    const hfsb_str *list = hfsbi_entities(&count);
+static void hfsbi_put_entities(hfsb_buf *out, hfsb_str s, bool encode) {
+    static const char *const list[][2] = {{"&amp;", "&"},
+                                          {"&lt;", "<"},
+                                          {"&gt;", ">"},
+                                          {"&quot;", "\""},
+                                          {"&#39;", "'"}};
+    const size_t             count = sizeof list / sizeof *list;
+    size_t                   i = 0, k;
     while (i < s.len) {
-        for (k = 0; k < count; k += 2)
-            if (hfsb_str_starts(hfsb_str_slice(s, i, s.len),
-                                list[encode ? k + 1 : k]))
-                break;
+        hfsb_str rest = hfsb_str_slice(s, i, s.len);
+        for (k = 0; k < count; k++)
+            if (hfsb_str_starts(rest, hfsb_cstr(list[k][encode]))) break;
         if (k < count) {
-            hfsb_buf_append(sink, list[encode ? k : k + 1]);
-            i += list[encode ? k + 1 : k].len;
+            hfsb_buf_append(out, hfsb_cstr(list[k][!encode]));
+            i += strlen(list[k][encode]);
         } else {
-            hfsb_buf_append_byte(sink, s.ptr[i++]);
+            hfsb_buf_append_byte(out, s.ptr[i++]);
         }
     }
 }
 
-static void hfsbi_put_encoded(hfsb_buf *sink, hfsb_str s) {
-    hfsbi_put_entities(sink, s, true);
+static void hfsbi_put_encoded(hfsb_buf *out, hfsb_str s) {
+    hfsbi_put_entities(out, s, true);
 }
 
-static void hfsbi_put_decoded(hfsb_buf *sink, hfsb_str s) {
-    hfsbi_put_entities(sink, s, false);
+static void hfsbi_put_decoded(hfsb_buf *out, hfsb_str s) {
+    hfsbi_put_entities(out, s, false);
 }
 
-typedef void hfsbi_reading(hfsb_buf *sink, hfsb_str s);
+typedef void hfsbi_reading(hfsb_buf *out, hfsb_str s);
 
-/* Offset of the other reading of old_str in the file (with `both`, in the
-   file read that way too), or HFSB_NPOS. */
-static size_t hfsbi_find_reading(const hfsbi_hint *h, hfsbi_reading *reading,
-                                 bool both) {
+/* Offset in the file of old_str read another way (with `both`, in the file
+   read that way too), or HFSB_NPOS. */
+static size_t hfsbi_find_reading(const hfsbi_hint *h, hfsb_str file,
+                                 hfsbi_reading *reading, bool both) {
     hfsb_buf needle = HFSB_INIT, text = HFSB_INIT;
     size_t   at = HFSB_NPOS;
     needle.alloc = text.alloc = *h->alloc;
     reading(&needle, h->old_text);
-    if (both) reading(&text, h->file->text);
+    if (both) reading(&text, file);
     if (needle.status == HFSB_OK && text.status == HFSB_OK && needle.len &&
         (both || !hfsb_str_equal(hfsb_buf_str(&needle), h->old_text)))
-        at = hfsb_str_find(both ? hfsb_buf_str(&text) : h->file->text,
+        at = hfsb_str_find(both ? hfsb_buf_str(&text) : file,
                            hfsb_buf_str(&needle));
     hfsb_buf_free(&needle);
     hfsb_buf_free(&text);
     return at;
 }
 
-/* Offset of the visible byte with `count` visible ones before it. */
+/* Offset of the visible byte that follows `count` visible ones. */
 static size_t hfsbi_nth_visible(hfsb_str s, size_t count) {
     size_t i;
     for (i = 0; i < s.len; i++)
@@ -727,7 +674,7 @@ static size_t hfsbi_nth_visible(hfsb_str s, size_t count) {
     return s.len;
 }
 
-static void hfsbi_say_reading(const hfsbi_hint *h, hfsb_err *err) {
+static void hfsbi_hint_reading(const hfsbi_hint *h, hfsb_str file) {
     static const struct {
         hfsbi_reading *reading;
         bool           both;
@@ -743,112 +690,109 @@ static void hfsbi_say_reading(const hfsbi_hint *h, hfsb_err *err) {
          "old_str has HTML entities such as &amp; where the file has the "
          "characters"},
         {hfsbi_put_lower, true, "Upper and lower case differ"},
-        {hfsbi_put_squeezed, true, "Only blanks and line breaks differ"}};
+        {hfsbi_put_visible, true, "Only blanks and line breaks differ"}};
     size_t i, at;
     if (h->old_text.len > HFSBI_HINT_READ) return;
     for (i = 0; i < sizeof list / sizeof *list; i++) {
-        at = hfsbi_find_reading(h, list[i].reading, list[i].both);
+        at = hfsbi_find_reading(h, file, list[i].reading, list[i].both);
         if (at == HFSB_NPOS) continue;
-        if (list[i].reading == hfsbi_put_squeezed)
-            at = hfsbi_nth_visible(h->file->text, at);
-        hfsbi_err_add(err, "\n%s, at line %zu.", list[i].text,
-                      hfsb_text_line_number(h->file->text, at));
+        if (list[i].reading == hfsbi_put_visible)
+            at = hfsbi_nth_visible(file, at);
+        hfsbi_err_add(h->err, "\n%s, at line %zu.", list[i].text,
+                      hfsb_text_line_number(file, at));
         return;
     }
 }
 
 /* ---- the messages ---- */
 
-static void hfsbi_say_numbers(const hfsbi_hint *h, hfsb_err *err) {
+static void hfsbi_hint_numbers(const hfsbi_hint *h) {
     hfsbi_numbered o = hfsbi_numbered_scan(h->old_text);
     hfsbi_numbered n = hfsbi_numbered_scan(h->new_text);
     if (o.prefixed && (o.prefixed < o.lines || !o.consecutive))
-        hfsbi_err_add(err,
+        hfsbi_err_add(h->err,
                       "\n%zu of %zu lines of old_str begin with a line "
                       "number as read shows it: leave those out.",
                       o.prefixed, o.lines);
     else if (o.prefixed && n.prefixed && n.prefixed < n.lines)
-        hfsbi_err_add(err, "\nSome lines of new_str begin with a line number "
-                           "as read shows it: leave those out.");
+        hfsbi_err_add(h->err, "\nSome lines of new_str begin with a line "
+                              "number as read shows it: leave those out.");
 }
 
-static void hfsbi_say_elision(const hfsbi_hint *h, hfsb_err *err) {
+static void hfsbi_hint_elision(const hfsbi_hint *h) {
     hfsb_str rest = h->old_text, line;
     size_t   number = 1;
     for (; hfsb_text_line(&rest, &line, NULL); number++) {
-        size_t   n = hfsbi_indent_len(line, 0);
-        hfsb_str text = hfsb_str_slice(line, n, line.len);
-        if (hfsb_str_equal(text, HFSB_LIT("...")) ||
-            hfsb_str_equal(text, HFSB_LIT("\xE2\x80\xA6"))) {
-            hfsbi_err_add(err,
-                          "\nLine %zu of old_str is \"...\": quote every "
-                          "line, or make an edit before and one behind.",
-                          number);
-            return;
-        }
+        line = hfsb_str_slice(line, hfsbi_indent_len(line, 0), line.len);
+        if (!hfsb_str_equal(line, HFSB_LIT("...")) &&
+            !hfsb_str_equal(line, HFSB_LIT("\xE2\x80\xA6")))
+            continue;
+        hfsbi_err_add(h->err,
+                      "\nLine %zu of old_str is \"...\": quote every "
+                      "line, or make an edit before and one behind.",
+                      number);
+        return;
     }
 }
 
-static void hfsbi_say_applied(const hfsbi_hint *h, hfsb_err *err) {
+static void hfsbi_hint_applied(const hfsbi_hint *h, hfsb_str file) {
     size_t at;
     if (hfsbi_is_all_blank(h->new_text, 0) || h->new_text.len < 4) return;
-    at = hfsb_str_find(h->file->text, h->new_text);
+    at = hfsb_str_find(file, h->new_text);
     if (at != HFSB_NPOS)
-        hfsbi_err_add(err,
+        hfsbi_err_add(h->err,
                       "\nnew_str is already at line %zu: was this edit "
                       "made before?",
-                      hfsb_text_line_number(h->file->text, at));
+                      hfsb_text_line_number(file, at));
 }
 
-/* What a search of the bytes tells, in the file with its line ends folded as
-   those of old_str and new_str are. */
-static void hfsbi_say_found(const hfsbi_hint *hint, hfsb_err *err) {
-    hfsbi_hint h = *hint;
-    hfsbi_file file = *hint->file;
-    hfsb_buf   copy = HFSB_INIT;
-    copy.alloc = *hint->alloc;
-    h.file = &file;
-    if (hfsbi_fold_newlines(hint->file->text, file.lone_cr, &copy,
-                            &file.text) == HFSB_OK) {
-        hfsbi_say_applied(&h, err);
-        hfsbi_say_reading(&h, err);
+/* Hints of a plain search, in the file with LF for its line ends. */
+static void hfsbi_hint_search(const hfsbi_hint *h) {
+    hfsb_buf copy = HFSB_INIT;
+    hfsb_str file;
+    copy.alloc = *h->alloc;
+    file = hfsbi_fold_newlines(h->file, h->file->text, &copy);
+    if (copy.status == HFSB_OK) {
+        hfsbi_hint_applied(h, file);
+        hfsbi_hint_reading(h, file);
     }
     hfsb_buf_free(&copy);
 }
 
-HFSBI_FN void hfsbi_hint_not_found(const hfsbi_hint *hint, hfsb_err *err) {
-    hfsbi_look    l;
-    hfsbi_closest c;
-    if (!err) return;
-    memset(&l, 0, sizeof l);
-    l.hint = hint;
-    l.err = err;
-    l.old_file.text = hint->old_text;
+HFSBI_FN void hfsbi_hint_not_found(const hfsbi_hint *hint) {
+    unsigned folds = HFSBI_FOLD_INDENT | HFSBI_FOLD_TRAIL | HFSBI_FOLD_LOOKS;
+    hfsbi_comparison c;
+    hfsbi_closest    p;
+    if (!hint->err) return;
     if (!hint->file->text.len) {
-        hfsbi_err_add(err, " The file is empty.");
+        hfsbi_err_add(hint->err, " The file is empty.");
         return;
     }
-    hfsbi_say_numbers(hint, err);
-    hfsbi_say_elision(hint, err);
-    hfsbi_say_found(hint, err);
-    if (hfsbi_rows_of(hint->alloc, &l.old_file, 0, hint->old_text.len,
-                      hfsbi_hint_flags, &l.olds) == HFSB_OK &&
-        hfsbi_rows_of(hint->alloc, hint->file, 0, hint->file->text.len,
-                      hfsbi_hint_flags, &l.rows) == HFSB_OK) {
-        hfsbi_say_split(&l);
-        c = hfsbi_closest_by_lines(&l);
-        if (!c.found) c = hfsbi_closest_by_letters(&l);
-        if (c.found) hfsbi_say_closest(&l, c);
+    memset(&c, 0, sizeof c);
+    c.hint = hint;
+    c.err = hint->err;
+    c.olds.view.text.alloc = c.lines.view.text.alloc = *hint->alloc;
+    hfsbi_hint_numbers(hint);
+    hfsbi_hint_elision(hint);
+    hfsbi_hint_search(hint);
+    if (hfsbi_line_table_build(&c.olds, hint->old_text, folds) == HFSB_OK &&
+        hfsbi_line_table_build(&c.lines, hint->file->text,
+                               hint->file->lone_cr ? folds | HFSBI_FOLD_CR
+                                                   : folds) == HFSB_OK) {
+        hfsbi_hint_split(&c);
+        p = hfsbi_closest_by_lines(&c);
+        if (!p.found) p = hfsbi_closest_by_letters(&c);
+        if (p.found) hfsbi_hint_closest(&c, p);
         else
-            hfsbi_err_add(err, "\nNo line of the file looks like it. Read "
-                               "the file and copy old_str from it.");
+            hfsbi_err_add(c.err, "\nNo line of the file looks like it. Read "
+                                 "the file and copy old_str from it.");
     }
-    hfsbi_rows_free(hint->alloc, &l.olds);
-    hfsbi_rows_free(hint->alloc, &l.rows);
+    hfsbi_line_table_free(&c.olds);
+    hfsbi_line_table_free(&c.lines);
 }
 
-HFSBI_FN void hfsbi_hint_ambiguous(const hfsbi_hint  *hint,
-                                   const hfsbi_found *found, hfsb_err *err) {
+HFSBI_FN void hfsbi_hint_ambiguous(const hfsbi_hint    *hint,
+                                   const hfsbi_matches *matches) {
     static const char *const how[] = {
         "",
         "exactly",
@@ -860,28 +804,27 @@ HFSBI_FN void hfsbi_hint_ambiguous(const hfsbi_hint  *hint,
         "after dropping blank lines at its edges",
         "after trimming and collapsing blanks"};
     hfsb_str text = hint->file->text;
-    char     newline = hint->file->lone_cr ? '\r' : '\n';
     size_t   i, pos = 0, line = 1, len;
-    hfsbi_err_add(err, "\nIt matches %s at:", how[found->rung]);
-    for (i = 0; i < found->count && i < 10; i++) {
-        size_t at = found->items[i].start, from = at;
-        line += hfsb_str_count_byte(hfsb_str_slice(text, pos, at), newline);
+    hfsbi_err_add(hint->err, "\nIt matches %s at:", how[matches->rung]);
+    for (i = 0; i < matches->count && i < 10; i++) {
+        size_t at = matches->items[i].start, from = at;
+        line += hfsbi_count_lines(hint->file, hfsb_str_slice(text, pos, at));
         pos = at;
-        while (from > 0 && text.ptr[from - 1] != newline) from--;
+        while (!hfsbi_starts_line(hint->file, from)) from--;
         hfsbi_show_line(
-            err,
+            hint->err,
             hfsb_str_slice(text, from,
-                           hfsbi_file_line_end(hint->file, from, &len)),
+                           hfsbi_edit_line_end(hint->file, from, &len)),
             line);
     }
-    if (found->count > 10)
-        hfsbi_err_add(err, "\n  ... and %zu more", found->count - 10);
-    if (found->overlapping && found->count == 1)
-        hfsbi_err_add(err, "\n  ... and again, overlapping itself");
-    hfsbi_err_add(err,
+    if (matches->count > 10)
+        hfsbi_err_add(hint->err, "\n  ... and %zu more", matches->count - 10);
+    if (matches->overlapping && matches->count == 1)
+        hfsbi_err_add(hint->err, "\n  ... and again, overlapping itself");
+    hfsbi_err_add(hint->err,
                   "\nAdd a neighbouring line to old_str%s, or set "
                   "replace_all=true to change all of them.",
-                  found->rung <= HFSBI_RUNG_EOF
+                  matches->rung <= HFSBI_RUNG_EOF
                       ? ", or give line=N for the one that starts there"
                       : "");
 }

@@ -1,57 +1,61 @@
-/* match.c - the ladder: where in a file the old text stands.
+/* match.c - the ladder: find the places of an old text in a file.
 
-   Rungs 1 to 6 search a folded view of the file for the folded old text;
-   rungs 7 to 9 search the sequence of its lines' hashes. Only the parts of the
-   file around an anchor, a piece of the old text that every rung leaves as it
-   is, can match, so only those are folded: on a large file that is nearly
-   nothing. */
+   Each rung is a set of folds: the old text and the file are folded in the
+   same way and the one is searched in the other; the first rung that matches
+   decides. A match must start and end between characters of the file.
+
+   Requirements on lines are part of the searched pattern, because every line
+   of a view lies between two LFs: a pattern that starts with a LF matches at
+   the start of a line only, one that ends with a LF more than the match at
+   the end of a line only.
+
+   Loose rungs fold only windows of the file: the lines around an anchor, a
+   piece of the old text that no fold touches. Every match contains the
+   anchor, so that a large file costs little more than one search. */
 #include "edit_private.h"
 
-/* ---- the search under way ---- */
-
-typedef struct hfsbi_search {
-    const hfsb_alloc *alloc;
-    const hfsbi_file *file;
-    hfsb_str          old_text;
-    hfsbi_match      *windows; /* whole lines that can hold a match */
-    size_t            window_count, window_cap;
-    hfsbi_view        needle, view;
-    size_t           *fail; /* of the needle, for Knuth-Morris-Pratt */
-    size_t            fail_cap;
-    hfsbi_row_search  row_search;
-    hfsbi_match       last; /* a match without its newline, if flagged so */
-    bool              blank_first; /* old text begins with a blank line */
-    hfsbi_found      *found;
-} hfsbi_search;
-
-static hfsb_status hfsbi_push(const hfsb_alloc *alloc, hfsbi_match **items,
-                              size_t *count, size_t *cap, size_t start,
-                              size_t end) {
-    hfsbi_match *p = (hfsbi_match *)hfsbi_array_grow(alloc, *items, cap,
-                                                     *count + 1, sizeof *p);
-    if (!p) return HFSB_NOMEM;
-    *items = p;
-    p += (*count)++;
-    p->start = start;
-    p->end = end;
-    p->drop_newline = p->overlaps = false;
-    return HFSB_OK;
-}
-
-/* Takes a match; one that overlaps the last is only noted. */
-static hfsb_status hfsbi_take(hfsbi_search *s, size_t start, size_t end) {
-    hfsbi_found *f = s->found;
-    if (f->count && start < f->items[f->count - 1].end) {
-        f->overlapping = f->items[f->count - 1].overlaps = true;
-        return HFSB_OK;
-    }
-    return hfsbi_push(s->alloc, &f->items, &f->count, &f->cap, start, end);
+HFSBI_FN void hfsbi_matches_free(const hfsb_alloc *alloc,
+                                 hfsbi_matches    *matches) {
+    hfsbi_array_free(alloc, matches->items, matches->cap,
+                     sizeof *matches->items);
+    memset(matches, 0, sizeof *matches);
 }
 
 /* ---- windows ---- */
 
-/* A byte that every fold leaves alone and that no fold produces. A single dot
-   is one too; three may stand for an ellipsis. */
+/* A part of the file, whole lines, that can contain a match. */
+typedef struct hfsbi_window {
+    size_t start, end;
+} hfsbi_window;
+
+/* A search for one old text. */
+typedef struct hfsbi_search {
+    const hfsb_alloc      *alloc;
+    const hfsbi_edit_text *file;
+    hfsb_str               old_text;
+    hfsbi_matches         *matches;
+    hfsbi_window          *windows;
+    size_t                 window_count, window_cap;
+    hfsbi_view             needle, view;
+    hfsb_str               pattern;    /* searched for in the view */
+    bool                   lead, tail; /* it starts, ends with a LF more than
+                                          the match */
+} hfsbi_search;
+
+static hfsb_status hfsbi_window_add(hfsbi_search *s, size_t start,
+                                    size_t end) {
+    hfsbi_window *w = (hfsbi_window *)hfsbi_array_grow(
+        s->alloc, s->windows, &s->window_cap, s->window_count + 1, sizeof *w);
+    if (!w) return HFSB_NOMEM;
+    s->windows = w;
+    w += s->window_count++;
+    w->start = start;
+    w->end = end;
+    return HFSB_OK;
+}
+
+/* True for a byte that every fold keeps and no fold produces. A single dot
+   qualifies; three of them may stand for an ellipsis. */
 static bool hfsbi_is_anchor_byte(hfsb_str s, size_t i) {
     char c = s.ptr[i];
     if (c == '.')
@@ -67,7 +71,8 @@ typedef struct hfsbi_anchor {
 
 #define HFSBI_ANCHORS 8
 
-/* The longest runs of such bytes, longest first; how many there are. */
+/* Lists the longest runs of such bytes, longest first; returns their
+   number. */
 static size_t hfsbi_list_anchors(hfsb_str text, hfsbi_anchor *list) {
     size_t i = 0, lines = 0, count = 0, k;
     while (i < text.len) {
@@ -86,7 +91,7 @@ static size_t hfsbi_list_anchors(hfsb_str text, hfsbi_anchor *list) {
     return count;
 }
 
-/* True when the text is in the file a few times at most. */
+/* True when the file contains the text at most 15 times. */
 static bool hfsbi_is_rare(hfsb_str file, hfsb_str text) {
     size_t i, at = 0;
     for (i = 0; i < 16; i++) {
@@ -97,8 +102,7 @@ static bool hfsbi_is_rare(hfsb_str file, hfsb_str text) {
     return false;
 }
 
-/* The first rare one of the longest runs, else the longest; text.len is 0
-   when there is none. Common ones are found out quickly. */
+/* The longest rare run, else the longest; text.len is 0 if there is none. */
 static hfsbi_anchor hfsbi_pick_anchor(hfsb_str file, hfsb_str old_text) {
     hfsbi_anchor list[HFSBI_ANCHORS], none = HFSB_INIT;
     size_t       i, count = hfsbi_list_anchors(old_text, list);
@@ -107,14 +111,13 @@ static hfsbi_anchor hfsbi_pick_anchor(hfsb_str file, hfsb_str old_text) {
     return count ? list[0] : none;
 }
 
-/* Characters that folds drop can stand inside an anchor. */
+/* True when folds may drop a character inside an anchor. */
 static bool hfsbi_has_invisible(hfsb_str text) {
     return hfsb_str_find(text, HFSB_LIT("\xE2\x80\x8B")) != HFSB_NPOS ||
            hfsb_str_find(text, HFSB_LIT("\xEF\xBB\xBF")) != HFSB_NPOS;
 }
 
-/* Start of the line `lines` above the one that holds pos, not before
-   `floor`. */
+/* Start of the line `lines` above the line of pos, not before `floor`. */
 static size_t hfsbi_lines_above(hfsb_str text, char newline, size_t pos,
                                 size_t lines, size_t floor) {
     for (; pos > floor; pos--)
@@ -122,10 +125,10 @@ static size_t hfsbi_lines_above(hfsb_str text, char newline, size_t pos,
     return floor;
 }
 
-/* Widens the last window, which holds an anchor on line number `line`, by the
-   lines below that. *end is its end, *end_line the number of its line. */
-static void hfsbi_widen(hfsbi_search *s, char newline, size_t below,
-                        size_t line, size_t *end, size_t *end_line) {
+/* Extends the last window to `below` lines after line number `line`. *end is
+   its end, *end_line the number of the line that starts there. */
+static void hfsbi_window_extend(hfsbi_search *s, char newline, size_t below,
+                                size_t line, size_t *end, size_t *end_line) {
     hfsb_str text = s->file->text;
     while (*end < text.len && *end_line <= line + below) {
         size_t n =
@@ -136,8 +139,9 @@ static void hfsbi_widen(hfsbi_search *s, char newline, size_t below,
     s->windows[s->window_count - 1].end = *end;
 }
 
-/* A window around each anchor, in order; those that touch are joined. Every
-   byte is walked over a bounded number of times, however close they are. */
+/* Makes a window around each anchor, in order, joining those that touch.
+   Every byte is visited a bounded number of times, however dense anchors
+   are. */
 static hfsb_status hfsbi_find_windows(hfsbi_search *s) {
     hfsb_str     text = s->file->text;
     hfsbi_anchor anchor = hfsbi_pick_anchor(text, s->old_text);
@@ -145,19 +149,17 @@ static hfsb_status hfsbi_find_windows(hfsbi_search *s) {
     size_t       below, at = 0, seen = 0, line = 0, end = 0, end_line = 0;
     below = hfsb_str_count_byte(s->old_text, '\n') - anchor.above;
     if (!anchor.text.len || hfsbi_has_invisible(text))
-        return hfsbi_push(s->alloc, &s->windows, &s->window_count,
-                          &s->window_cap, 0, text.len);
+        return hfsbi_window_add(s, 0, text.len);
     for (;; at++) {
         size_t step =
             hfsb_str_find(hfsb_str_slice(text, at, text.len), anchor.text);
         if (step == HFSB_NPOS) return HFSB_OK;
         at += step;
-        if (at >= end) { /* on a line that no window holds yet */
+        if (at >= end) { /* on a line that is in no window yet */
             size_t from =
                 hfsbi_lines_above(text, newline, at, anchor.above, end);
             if ((from > end || !s->window_count) &&
-                hfsbi_push(s->alloc, &s->windows, &s->window_count,
-                           &s->window_cap, from, from) != HFSB_OK)
+                hfsbi_window_add(s, from, from) != HFSB_OK)
                 return HFSB_NOMEM;
             end = at;
             line = end_line = 0; /* lines are counted from this one on */
@@ -166,248 +168,172 @@ static hfsb_status hfsbi_find_windows(hfsbi_search *s) {
                 hfsb_str_count_byte(hfsb_str_slice(text, seen, at), newline);
         }
         seen = at;
-        hfsbi_widen(s, newline, below, line, &end, &end_line);
-        /* Another one on this line would add nothing. */
+        hfsbi_window_extend(s, newline, below, line, &end, &end_line);
+        /* A second anchor on this line would add nothing. */
         step = hfsb_str_find_byte(hfsb_str_slice(text, at, text.len), newline);
         if (step == HFSB_NPOS) return HFSB_OK;
         at += step;
     }
 }
 
-/* ---- rungs 1 to 6: views ---- */
+/* ---- one search ---- */
 
-/* Length of the longest proper prefix of needle[0..i] that also ends it. */
-static hfsb_status hfsbi_fail_table(hfsbi_search *s, hfsb_str needle) {
-    size_t *fail = (size_t *)hfsbi_array_grow(s->alloc, s->fail, &s->fail_cap,
-                                              needle.len, sizeof *fail);
-    size_t  i, k = 0;
-    if (!fail) return HFSB_NOMEM;
-    s->fail = fail;
-    fail[0] = 0;
-    for (i = 1; i < needle.len; i++) {
-        while (k && needle.ptr[i] != needle.ptr[k]) k = fail[k - 1];
-        if (needle.ptr[i] == needle.ptr[k]) k++;
-        fail[i] = k;
+/* Adds a match; one that overlaps the previous match is only noted. */
+static hfsb_status hfsbi_match_add(hfsbi_search *s, size_t start, size_t end,
+                                   bool lacks_newline) {
+    hfsbi_matches *m = s->matches;
+    hfsbi_match   *p;
+    if (m->count && start < m->items[m->count - 1].end) {
+        m->overlapping = m->items[m->count - 1].overlaps = true;
+        return HFSB_OK;
     }
+    p = (hfsbi_match *)hfsbi_array_grow(s->alloc, m->items, &m->cap,
+                                        m->count + 1, sizeof *p);
+    if (!p) return HFSB_NOMEM;
+    m->items = p;
+    p += m->count++;
+    p->start = start;
+    p->end = end;
+    p->lacks_newline = lacks_newline;
+    p->overlaps = false;
     return HFSB_OK;
 }
 
-/* A first line of blanks alone is a blank line, not the end of another. */
-static bool hfsbi_starts_well(const hfsbi_search *s, size_t from) {
-    return !s->blank_first || from == 0 || s->view.text.ptr[from - 1] == '\n';
+/* The bytes of the file that the view shows at [from, to); false when that
+   would split a character. */
+static bool hfsbi_match_bounds(const hfsbi_search *s, size_t from, size_t to,
+                               size_t *start, size_t *end) {
+    const char *text = s->view.text.ptr;
+    bool        blank = text[from] == '\n' && text[from - 1] == '\n';
+    /* Blanks that vanish before the match are part of it where whole lines
+       match, and on a first line that is blank. */
+    return (s->matches->folds & HFSBI_FOLD_INDENT || blank
+                ? hfsbi_view_before(&s->view, from, start)
+                : hfsbi_view_after(&s->view, from, start)) &&
+           (s->tail ? hfsbi_view_after(&s->view, to, end)
+                    : hfsbi_view_before(&s->view, to, end));
 }
 
-/* Takes the view's bytes [from, to) when that is a place in the file: it
-   splits no character and a trimmed last line ends at a line's end. */
-static hfsb_status hfsbi_take_view(hfsbi_search *s, size_t base, size_t from,
-                                   size_t to) {
-    hfsb_str text = hfsb_buf_str(&s->view.text);
-    size_t   start, end;
-    if (s->needle.trimmed && to < text.len && text.ptr[to] != '\n')
-        return HFSB_OK;
-    if (!hfsbi_starts_well(s, from)) return HFSB_OK;
-    if (!hfsbi_view_start(&s->view, from, &start) ||
-        !hfsbi_view_end(&s->view, to, s->needle.trimmed, &end))
-        return HFSB_OK;
-    /* A blank first line is the file's blank line, with its blanks. */
-    if (text.ptr[from] == '\n' && (!from || text.ptr[from - 1] == '\n'))
-        hfsbi_view_end(&s->view, from, false, &start);
-    return hfsbi_take(s, base + start, base + end);
-}
-
-/* Notes in s->last the place of a needle whose last newline the file lacks:
-   the rest of it ends the file. */
-static void hfsbi_note_last(hfsbi_search *s, hfsbi_match window) {
-    hfsb_str text = hfsb_buf_str(&s->view.text);
-    hfsb_str needle = hfsb_buf_str(&s->needle.text);
-    size_t   start;
-    if (window.end != s->file->text.len || needle.len < 2 ||
-        needle.ptr[needle.len - 1] != '\n')
-        return;
-    needle.len--;
-    if (!hfsb_str_ends(text, needle) ||
-        !hfsbi_starts_well(s, text.len - needle.len) ||
-        !hfsbi_view_start(&s->view, text.len - needle.len, &start))
-        return;
-    s->last.start = window.start + start;
-    s->last.end = window.end;
-    s->last.drop_newline = true;
-}
-
-/* All places of the needle in one window, those that overlap too. */
-static hfsb_status hfsbi_search_view(hfsbi_search *s, hfsbi_match window,
-                                     unsigned flags) {
-    hfsb_str    text = s->file->text, needle = hfsb_buf_str(&s->needle.text);
-    size_t      i, k = 0, first;
-    hfsb_status st;
-    st = hfsbi_view_build(
-        &s->view, hfsb_str_slice(text, window.start, window.end), flags);
-    if (st != HFSB_OK) return st;
-    hfsbi_note_last(s, window);
-    text = hfsb_buf_str(&s->view.text);
-    first = hfsb_str_find(text, needle);
-    if (first == HFSB_NPOS) return HFSB_OK;
-    st = hfsbi_fail_table(s, needle);
-    for (i = first; st == HFSB_OK && i < text.len; i++) {
-        while (k && text.ptr[i] != needle.ptr[k]) k = s->fail[k - 1];
-        if (text.ptr[i] == needle.ptr[k]) k++;
-        if (k < needle.len) continue;
-        st = hfsbi_take_view(s, window.start, i + 1 - k, i + 1);
-        k = s->fail[k - 1];
+/* Takes the pattern found at view offset `at`; false when it is no match. */
+static bool hfsbi_match_take(hfsbi_search *s, bool folded, size_t base,
+                             size_t at, hfsb_status *st) {
+    size_t start = at, end = at + s->pattern.len;
+    bool   lacks_newline = false;
+    if (folded) {
+        size_t from = at + s->lead, to = end - s->tail;
+        if (!hfsbi_match_bounds(s, from, to, &start, &end)) return false;
+        lacks_newline = (s->matches->folds & HFSBI_FOLD_INDENT) &&
+                        s->view.closed && to == s->view.text.len;
     }
-    return st;
-}
-
-/* One rung by one kind of folding. Only when that finds nothing, a missing
-   last newline counts. */
-static hfsb_status hfsbi_try_view(hfsbi_search *s, hfsbi_rung rung,
-                                  unsigned flags) {
-    hfsbi_found *f = s->found;
-    size_t       i, indent;
-    hfsb_status  st;
-    if (s->file->lone_cr) flags |= HFSBI_FOLD_CR;
-    /* Nothing but blanks means something only to the letter. */
-    if (rung > HFSBI_RUNG_EOF && hfsbi_is_all_blank(s->old_text, flags))
-        return HFSB_OK;
-    s->last.drop_newline = false;
-    indent = hfsbi_indent_len(s->old_text, flags);
-    s->blank_first = (flags & HFSBI_FOLD_TRAIL) && indent &&
-                     indent < s->old_text.len &&
-                     s->old_text.ptr[indent] == '\n';
-    st = hfsbi_view_build(&s->needle, s->old_text, flags);
-    if (st != HFSB_OK || !s->needle.text.len) return st;
-    for (i = 0; st == HFSB_OK && i < s->window_count; i++)
-        st = hfsbi_search_view(s, s->windows[i], flags);
-    if (st == HFSB_OK && !f->count && s->last.drop_newline) {
-        st = hfsbi_take(s, s->last.start, s->last.end);
-        if (st == HFSB_OK) f->items[0].drop_newline = true;
-        if (rung == HFSBI_RUNG_EXACT) rung = HFSBI_RUNG_EOF;
-    }
-    if (f->count) {
-        f->rung = rung;
-        f->flags = flags;
-    }
-    return st;
-}
-
-/* The bytes as they are: quick, and right when no CR can come between. */
-static hfsb_status hfsbi_try_bytes(hfsbi_search *s) {
-    hfsb_str    text = s->file->text;
-    size_t      pos = 0, at, over, len = s->old_text.len;
-    hfsb_status st;
-    for (;;) {
-        at = hfsb_str_find(hfsb_str_slice(text, pos, text.len), s->old_text);
-        if (at == HFSB_NPOS) break;
-        at += pos;
-        pos = at + len;
-        st = hfsbi_take(s, at, pos);
-        /* Does another begin inside it? */
-        over = hfsb_str_find(hfsb_str_slice(text, at + 1, pos + len - 1),
-                             s->old_text);
-        if (st == HFSB_OK && over != HFSB_NPOS)
-            st = hfsbi_take(s, at + 1 + over, at + 1 + over + len);
-        if (st != HFSB_OK) return st;
-    }
-    if (s->found->count) s->found->rung = HFSBI_RUNG_EXACT;
-    return HFSB_OK;
-}
-
-/* ---- rungs 7 to 9: whole lines ---- */
-
-static bool hfsbi_rows_equal(const hfsbi_search *s, hfsb_str old_text,
-                             const hfsbi_row *olds, const hfsbi_row *rows,
-                             size_t count, unsigned flags) {
-    size_t i;
-    for (i = 0; i < count; i++)
-        if (!hfsbi_fold_equal(
-                hfsb_str_slice(old_text, olds[i].start, olds[i].text_end),
-                hfsb_str_slice(s->file->text, rows[i].start, rows[i].text_end),
-                flags))
-            return false;
+    *st = hfsbi_match_add(s, base + start, base + end, lacks_newline);
     return true;
 }
 
-/* Takes rows [at, at + count) when they are the old lines byte for byte of
-   their fold, which the hashes only make likely. */
-static hfsb_status hfsbi_take_rows(hfsbi_search *s, hfsb_str old_text,
-                                   const hfsbi_rows *olds,
-                                   const hfsbi_row *rows, unsigned flags) {
-    const hfsbi_row *last = rows + olds->count - 1;
-    bool             newline = hfsb_str_ends(old_text, HFSB_LIT("\n"));
-    size_t           end = newline ? last->end : last->text_end;
-    hfsbi_found     *f = s->found;
-    hfsb_status      st;
-    if (f->overlapping && rows->start < f->items[f->count - 1].end)
-        return HFSB_OK; /* known to be ambiguous: spare the comparison */
-    if (!hfsbi_rows_equal(s, old_text, olds->items, rows, olds->count, flags))
+/* Finds the pattern everywhere in text, which starts `skip` bytes into the
+   view, or is the file itself. A second place inside a match is noted, because
+   overlapping matches are ambiguous; further ones are skipped. */
+static hfsb_status hfsbi_search_text(hfsbi_search *s, hfsb_str text,
+                                     bool folded, size_t skip, size_t base) {
+    hfsbi_occurrences f = HFSB_INIT;
+    size_t            at, next = 0, after = 0;
+    f.text = text;
+    f.pattern = s->pattern;
+    while ((at = hfsbi_occurrence_next(&f, next)) != HFSB_NPOS) {
+        size_t      count = s->matches->count;
+        hfsb_status st = HFSB_OK;
+        next = at + 1;
+        if (!hfsbi_match_take(s, folded, base, at + skip, &st)) continue;
+        if (st != HFSB_OK) return st;
+        if (s->matches->count > count)
+            after = at + s->pattern.len - (s->lead || s->tail);
+        else if (next < after) next = after;
+    }
+    return HFSB_OK;
+}
+
+/* Takes the pattern without its last LF at the end of the file, in text as in
+   hfsbi_search_text(): only where it was not found otherwise. */
+static hfsb_status hfsbi_search_end(hfsbi_search *s, hfsb_str text,
+                                    bool folded, size_t skip, size_t base) {
+    hfsb_str core =
+        hfsb_str_slice(s->pattern, s->lead, s->pattern.len - s->tail);
+    size_t from = 0;
+    if (core.len < 2 || core.ptr[core.len - 1] != '\n') return HFSB_OK;
+    core.len--;
+    if (!hfsb_str_ends(text, core)) return HFSB_OK;
+    from = text.len - core.len + skip;
+    if (s->lead && s->view.text.ptr[from - 1] != '\n') return HFSB_OK;
+    if (folded && !hfsbi_view_after(&s->view, from, &from)) return HFSB_OK;
+    return hfsbi_match_add(s, base + from, s->file->text.len, true);
+}
+
+/* Folds one window and searches it. */
+static hfsb_status hfsbi_search_window(hfsbi_search *s, hfsbi_window w) {
+    unsigned    folds = s->matches->folds;
+    hfsb_str    view;
+    size_t      last;
+    hfsb_status st = hfsbi_view_build(
+        &s->view, hfsb_str_slice(s->file->text, w.start, w.end), folds);
+    if (st != HFSB_OK) return st;
+    view = hfsb_buf_str(&s->view.text);
+    last = view.len - (s->tail || folds & HFSBI_FOLD_INDENT ? 0 : 1);
+    st = hfsbi_search_text(s, hfsb_str_slice(view, !s->lead, last), true,
+                           !s->lead, w.start);
+    if (st != HFSB_OK || s->matches->count || w.end < s->file->text.len ||
+        folds & HFSBI_FOLD_INDENT)
+        return st;
+    return hfsbi_search_end(s, hfsb_str_slice(view, 1, view.len - 1), true, 1,
+                            w.start);
+}
+
+/* ---- rungs ---- */
+
+/* Sets the pattern for old_text: all lines where indentation is folded, else
+   only what the folds leave of it. */
+static hfsb_status hfsbi_set_pattern(hfsbi_search *s, hfsb_str old_text,
+                                     unsigned folds) {
+    size_t      indent = hfsbi_indent_len(old_text, folds);
+    hfsb_str    view;
+    hfsb_status st = hfsbi_view_build(&s->needle, old_text, folds);
+    if (st != HFSB_OK) return st;
+    view = hfsb_buf_str(&s->needle.text);
+    if (folds & HFSBI_FOLD_INDENT) {
+        s->lead = true;
+        s->tail = s->needle.closed;
+        s->pattern = view;
         return HFSB_OK;
-    st = hfsbi_take(s, rows->start, end);
-    if (st == HFSB_OK && newline && last->end == last->text_end)
-        f->items[f->count - 1].drop_newline = true;
-    return st;
+    }
+    /* A first line of blanks is a blank line, not the end of another; a last
+       line that was trimmed ends its line. */
+    s->lead = (folds & HFSBI_FOLD_TRAIL) && indent && indent < old_text.len &&
+              old_text.ptr[indent] == '\n';
+    s->tail = s->needle.trimmed;
+    s->pattern = hfsb_str_slice(view, !s->lead, view.len - !s->tail);
+    return HFSB_OK;
 }
 
-static hfsb_status hfsbi_search_rows(hfsbi_search *s, hfsb_str old_text,
-                                     const hfsbi_rows *olds,
-                                     const hfsbi_rows *rows, unsigned flags) {
-    size_t      at;
-    hfsb_status st = hfsbi_row_search_begin(s->alloc, &s->row_search, olds,
-                                            rows, 0, rows->count);
-    while (st == HFSB_OK && hfsbi_row_search_next(&s->row_search, &at))
-        st = hfsbi_take_rows(s, old_text, olds, rows->items + at, flags);
-    return st;
-}
-
-static hfsb_status hfsbi_try_rows(hfsbi_search *s, hfsbi_rung rung,
-                                  hfsb_str old_text, unsigned flags) {
-    hfsbi_file  old_file = HFSB_INIT;
-    hfsbi_rows  olds = HFSB_INIT, rows = HFSB_INIT;
-    hfsb_status st;
+/* Tries one set of folds in all windows. */
+static hfsb_status hfsbi_try_folds(hfsbi_search *s, hfsbi_rung rung,
+                                   hfsb_str old_text, unsigned folds) {
     size_t      i;
-    if (hfsbi_is_all_blank(old_text, flags)) return HFSB_OK;
-    old_file.text = old_text;
-    st = hfsbi_rows_of(s->alloc, &old_file, 0, old_text.len, flags, &olds);
-    for (i = 0; st == HFSB_OK && i < s->window_count; i++) {
-        st = hfsbi_rows_of(s->alloc, s->file, s->windows[i].start,
-                           s->windows[i].end, flags, &rows);
-        if (st == HFSB_OK)
-            st = hfsbi_search_rows(s, old_text, &olds, &rows, flags);
-    }
-    hfsbi_rows_free(s->alloc, &olds);
-    hfsbi_rows_free(s->alloc, &rows);
-    if (s->found->count) {
-        s->found->rung = rung;
-        s->found->flags = flags;
-    }
+    hfsb_status st;
+    if (s->file->lone_cr) folds |= HFSBI_FOLD_CR;
+    /* Blanks alone only match exactly. */
+    if (rung > HFSBI_RUNG_EOF && hfsbi_is_all_blank(old_text, folds))
+        return HFSB_OK;
+    s->matches->rung = rung;
+    s->matches->folds = folds;
+    st = hfsbi_set_pattern(s, old_text, folds);
+    if (st != HFSB_OK || !s->pattern.len) return st;
+    for (i = 0; st == HFSB_OK && i < s->window_count; i++)
+        st = hfsbi_search_window(s, s->windows[i]);
     return st;
 }
 
-/* ---- the ladder ---- */
-
-static hfsb_status hfsbi_climb_lines(hfsbi_search *s) {
-    const unsigned trim = HFSBI_FOLD_TRAIL | HFSBI_FOLD_LOOKS;
-    hfsbi_found   *f = s->found;
-    hfsb_status    st;
-    st = hfsbi_try_rows(s, HFSBI_RUNG_INDENT, s->old_text, trim);
-    if (st != HFSB_OK || f->count) return st;
-    if (!hfsbi_is_all_blank(s->old_text, trim)) {
-        hfsb_str inner;
-        f->drop_head = f->drop_tail = HFSB_NPOS;
-        inner =
-            hfsbi_drop_edges(s->old_text, trim, &f->drop_head, &f->drop_tail);
-        if (inner.len < s->old_text.len)
-            st = hfsbi_try_rows(s, HFSBI_RUNG_EDGES, inner, trim);
-        if (st != HFSB_OK || f->count) return st;
-        f->drop_head = f->drop_tail = 0;
-    }
-    return hfsbi_try_rows(s, HFSBI_RUNG_TOKENS, s->old_text,
-                          HFSBI_FOLD_TRAIL | HFSBI_FOLD_RUNS);
-}
-
-/* The folds that can make a difference to these texts at all. */
+/* The folds that can make a difference to these texts. */
 static unsigned hfsbi_useful_folds(const hfsbi_search *s) {
     hfsb_str text = s->old_text, dash = HFSB_LIT("\xE2\x80\x94");
-    unsigned useful = HFSBI_FOLD_TRAIL | HFSBI_FOLD_RUNS;
+    unsigned all = ~0u;
     bool     ascii = hfsbi_utf8_ascii(text.ptr, text.len) == text.len;
     size_t   i;
     for (i = 0; ascii && i < s->window_count; i++) {
@@ -415,96 +341,102 @@ static unsigned hfsbi_useful_folds(const hfsbi_search *s) {
                               s->windows[i].end);
         ascii = hfsbi_utf8_ascii(text.ptr, text.len) == text.len;
     }
-    if (ascii) return useful;
-    useful |= HFSBI_FOLD_LOOKS;
-    if (hfsb_str_find(s->old_text, dash) != HFSB_NPOS ||
-        hfsb_str_find(s->file->text, dash) != HFSB_NPOS)
-        useful |= HFSBI_FOLD_DASHES;
-    return useful;
+    if (ascii) return all & ~(unsigned)(HFSBI_FOLD_LOOKS | HFSBI_FOLD_DASHES);
+    if (hfsb_str_find(s->old_text, dash) == HFSB_NPOS &&
+        hfsb_str_find(s->file->text, dash) == HFSB_NPOS)
+        return all & ~(unsigned)HFSBI_FOLD_DASHES;
+    return all;
 }
 
-/* Rungs 4 to 6, each with the folds before it. A step that only repeats an
-   earlier one is left out. */
-static hfsb_status hfsbi_climb_views(hfsbi_search *s) {
-    static const unsigned steps[] = {
-        HFSBI_FOLD_TRAIL,
-        HFSBI_FOLD_LOOKS,
-        HFSBI_FOLD_LOOKS | HFSBI_FOLD_DASHES,
-        HFSBI_FOLD_LOOKS | HFSBI_FOLD_TRAIL,
-        HFSBI_FOLD_LOOKS | HFSBI_FOLD_DASHES | HFSBI_FOLD_TRAIL,
-        HFSBI_FOLD_RUNS | HFSBI_FOLD_LOOKS | HFSBI_FOLD_TRAIL,
-        HFSBI_FOLD_RUNS | HFSBI_FOLD_LOOKS | HFSBI_FOLD_DASHES |
-            HFSBI_FOLD_TRAIL};
-    unsigned    useful = hfsbi_useful_folds(s);
-    size_t      i;
-    hfsb_status st = HFSB_OK;
-    for (i = 0; i < sizeof steps / sizeof *steps; i++) {
-        unsigned   flags = steps[i];
-        hfsbi_rung rung = flags & HFSBI_FOLD_RUNS    ? HFSBI_RUNG_RUNS
-                          : flags & HFSBI_FOLD_LOOKS ? HFSBI_RUNG_LOOKS
-                                                     : HFSBI_RUNG_TRAIL;
-        if ((flags & ~useful & HFSBI_FOLD_DASHES) ||
-            (rung == HFSBI_RUNG_LOOKS && !(useful & HFSBI_FOLD_LOOKS)))
+/* ---- the ladder ---- */
+
+/* Rungs 1 and 2. */
+static hfsb_status hfsbi_search_exact(hfsbi_search *s) {
+    bool        has_cr = hfsb_str_find_byte(s->old_text, '\r') != HFSB_NPOS;
+    bool        has_lf = hfsb_str_find_byte(s->old_text, '\n') != HFSB_NPOS;
+    hfsb_status st;
+    s->matches->rung = HFSBI_RUNG_EXACT;
+    if (!has_cr && !(has_lf && s->file->has_cr)) {
+        /* No CR can be inside a match: search the file as it is. */
+        s->pattern = s->old_text;
+        st = hfsbi_search_text(s, s->file->text, false, 0, 0);
+        if (st == HFSB_OK && !s->matches->count)
+            st = hfsbi_search_end(s, s->file->text, false, 0, 0);
+    } else {
+        st = hfsbi_find_windows(s);
+        if (st == HFSB_OK)
+            st = hfsbi_try_folds(s, HFSBI_RUNG_EXACT, s->old_text, 0);
+    }
+    if (s->matches->count && s->matches->items[0].lacks_newline)
+        s->matches->rung = HFSBI_RUNG_EOF;
+    return st;
+}
+
+/* The other rungs. */
+static hfsb_status hfsbi_search_loose(hfsbi_search *s) {
+    enum {
+        TRAIL = HFSBI_FOLD_TRAIL,
+        LOOKS = HFSBI_FOLD_LOOKS,
+        DASHES = HFSBI_FOLD_LOOKS | HFSBI_FOLD_DASHES,
+        RUNS = HFSBI_FOLD_RUNS,
+        INDENT = HFSBI_FOLD_INDENT
+    };
+    static const struct {
+        hfsbi_rung rung;
+        unsigned   folds;
+    } ladder[] = {
+        {HFSBI_RUNG_TRAIL, TRAIL},
+        {HFSBI_RUNG_LOOKS, LOOKS},
+        {HFSBI_RUNG_LOOKS, DASHES},
+        {HFSBI_RUNG_LOOKS, LOOKS | TRAIL},
+        {HFSBI_RUNG_LOOKS, DASHES | TRAIL},
+        {HFSBI_RUNG_RUNS, RUNS | LOOKS | TRAIL},
+        {HFSBI_RUNG_RUNS, RUNS | DASHES | TRAIL},
+        {HFSBI_RUNG_INDENT, INDENT | TRAIL | LOOKS},
+        {HFSBI_RUNG_EDGES, INDENT | TRAIL | LOOKS},
+        {HFSBI_RUNG_TOKENS, INDENT | TRAIL | RUNS},
+    };
+    hfsbi_matches *m = s->matches;
+    hfsb_status    st = s->window_count ? HFSB_OK : hfsbi_find_windows(s);
+    unsigned       useless = st == HFSB_OK ? ~hfsbi_useful_folds(s) : 0;
+    size_t         i;
+    for (i = 0; st == HFSB_OK && i < sizeof ladder / sizeof *ladder; i++) {
+        hfsb_str   old_text = s->old_text;
+        hfsbi_rung rung = ladder[i].rung;
+        unsigned   folds = ladder[i].folds;
+        /* A step that repeats an earlier one is left out. */
+        if ((folds & useless & HFSBI_FOLD_DASHES) ||
+            (rung == HFSBI_RUNG_LOOKS && (useless & HFSBI_FOLD_LOOKS)))
             continue;
-        st = hfsbi_try_view(s, rung, flags);
-        if (st != HFSB_OK || s->found->count) break;
+        m->drop_head = m->drop_tail = rung == HFSBI_RUNG_EDGES ? HFSB_NPOS : 0;
+        old_text =
+            hfsbi_drop_edges(old_text, folds, &m->drop_head, &m->drop_tail);
+        if (rung == HFSBI_RUNG_EDGES && old_text.len == s->old_text.len)
+            continue;
+        st = hfsbi_try_folds(s, rung, old_text, folds);
+        if (m->count) break;
     }
     return st;
 }
 
-static hfsb_status hfsbi_climb(hfsbi_search *s, bool exact) {
-    hfsb_status st;
-    if (!s->file->has_cr) {
-        st = hfsbi_try_bytes(s);
-        if (st != HFSB_OK || s->found->count) return st;
-    }
-    st = hfsbi_find_windows(s);
-    if (st == HFSB_OK) st = hfsbi_try_view(s, HFSBI_RUNG_EXACT, 0);
-    if (st != HFSB_OK || exact || s->found->count) return st;
-    st = hfsbi_climb_views(s);
-    if (st != HFSB_OK || s->found->count) return st;
-    return hfsbi_climb_lines(s);
-}
-
-static hfsbi_search hfsbi_search_make(const hfsb_alloc *alloc,
-                                      const hfsbi_file *file,
-                                      hfsb_str old_text, hfsbi_found *found) {
+HFSBI_FN hfsb_status hfsbi_match_find(const hfsb_alloc      *alloc,
+                                      const hfsbi_edit_text *file,
+                                      hfsb_str old_text, unsigned rungs,
+                                      hfsbi_matches *matches) {
     hfsbi_search s;
+    hfsb_status  st = HFSB_OK;
     memset(&s, 0, sizeof s);
-    memset(found, 0, sizeof *found);
+    memset(matches, 0, sizeof *matches);
     s.alloc = alloc;
     s.file = file;
     s.old_text = old_text;
-    s.found = found;
+    s.matches = matches;
     s.needle.text.alloc = s.view.text.alloc = *alloc;
-    return s;
-}
-
-HFSBI_FN hfsb_status hfsbi_match_bytes(const hfsb_alloc *alloc,
-                                       const hfsbi_file *file,
-                                       hfsb_str old_text, hfsbi_found *found) {
-    hfsbi_search s = hfsbi_search_make(alloc, file, old_text, found);
-    hfsb_status  st = hfsbi_try_bytes(&s);
-    if (st != HFSB_OK) hfsbi_found_free(alloc, found);
-    return st;
-}
-
-HFSBI_FN hfsb_status hfsbi_match_find(const hfsb_alloc *alloc,
-                                      const hfsbi_file *file,
-                                      hfsb_str old_text, bool exact,
-                                      hfsbi_found *found) {
-    hfsbi_search s = hfsbi_search_make(alloc, file, old_text, found);
-    hfsb_status  st = hfsbi_climb(&s, exact);
+    if (rungs & HFSBI_MATCH_EXACT) st = hfsbi_search_exact(&s);
+    if (st == HFSB_OK && (rungs & HFSBI_MATCH_LOOSE) && !matches->count)
+        st = hfsbi_search_loose(&s);
     hfsbi_array_free(alloc, s.windows, s.window_cap, sizeof *s.windows);
-    hfsbi_array_free(alloc, s.fail, s.fail_cap, sizeof *s.fail);
-    hfsbi_row_search_free(alloc, &s.row_search);
     hfsbi_view_free(&s.needle);
     hfsbi_view_free(&s.view);
-    if (st != HFSB_OK) hfsbi_found_free(alloc, found);
     return st;
-}
-
-HFSBI_FN void hfsbi_found_free(const hfsb_alloc *alloc, hfsbi_found *found) {
-    hfsbi_array_free(alloc, found->items, found->cap, sizeof *found->items);
-    memset(found, 0, sizeof *found);
 }

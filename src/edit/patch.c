@@ -1,31 +1,19 @@
-/* patch.c - apply a patch in memory. */
+/* patch.c - apply a patch in memory.
+
+   A patch is computed section by section; later sections see the files as
+   earlier ones leave them, and nothing is written. An Update is a list of
+   hunks, each found in the lines after the hunk before it:
+
+       @@ lines      narrow the place, each searched after the one before
+       hunk          its old lines, folded, are searched in the folded lines
+                     of the file; of all places the closest one counts
+       additions     go after their @@ line, else to the end of the file
+
+   Context lines keep the bytes of the file, added lines take its line ends. A
+   hunk in no place, or equally close in several, refuses the whole patch. */
 #include "edit_private.h"
 
-/* The update of one file. */
-typedef struct hfsbi_update {
-    const hfsb_alloc       *alloc;
-    const hfsbi_patch_text *patch;
-    const hfsbi_section    *section;
-    hfsb_str                content;
-    hfsbi_file              file;
-    bool                    split_cr; /* a lone CR ends a line, beside LF */
-    hfsbi_rows              rows;     /* the file's lines */
-    hfsbi_rows              olds;     /* lines of the hunk under way */
-    hfsbi_row_search        search;
-    size_t                  cursor; /* first row not yet behind us */
-    hfsb_span              *spans;
-    size_t                  span_count, span_cap;
-    hfsb_buf                texts; /* what the spans put in, in order */
-    hfsb_buf                tail;  /* what goes behind the last line */
-    bool                    fuzzy;
-    hfsb_err               *err;
-} hfsbi_update;
-
-/* ==== patch update ==== */
-
-/* the hunks of one file. */
-
-/* How closely a line of a hunk is the file's line, from closest to least. */
+/* How close a line of a hunk is to the file's line, from closest on. */
 typedef enum hfsbi_grade {
     HFSBI_GRADE_EXACT,
     HFSBI_GRADE_TRAIL,   /* but for blanks at its end */
@@ -34,59 +22,45 @@ typedef enum hfsbi_grade {
     HFSBI_GRADE_NONE
 } hfsbi_grade;
 
-static const unsigned hfsbi_patch_flags = HFSBI_FOLD_TRAIL | HFSBI_FOLD_LOOKS;
+/* The update of one file. */
+typedef struct hfsbi_update {
+    const hfsb_alloc       *alloc;
+    const hfsbi_patch_text *patch;
+    const hfsbi_section    *section;
+    hfsb_str                content;
+    hfsbi_edit_text         file;
+    bool                    split_cr; /* a lone CR ends a line, like LF */
+    hfsbi_line_table        lines;    /* of the file */
+    hfsb_buf                pattern;  /* folded lines that are looked for */
+    size_t                  olds;     /* old lines of the current hunk */
+    size_t                  cursor;   /* line after the last hunk */
+    hfsb_span              *spans;
+    size_t                  span_count, span_cap;
+    hfsb_buf                texts; /* of the spans, in order */
+    hfsb_buf                tail;  /* goes after the last line */
+    bool                    fuzzy;
+    hfsb_err               *err;
+} hfsbi_update;
 
-static hfsb_str hfsbi_update_row(const hfsbi_update *u, size_t row) {
-    return hfsb_str_slice(u->file.text, u->rows.items[row].start,
-                          u->rows.items[row].text_end);
+static const unsigned hfsbi_patch_folds =
+    HFSBI_FOLD_INDENT | HFSBI_FOLD_TRAIL | HFSBI_FOLD_LOOKS;
+
+/* ---- lines of a hunk ---- */
+
+/* Text of a hunk's line without its mark. */
+static hfsb_str hfsbi_body_text(hfsb_str line) {
+    return hfsb_str_slice(line, 1, line.len);
 }
 
-/* ---- lines of the file ---- */
-
-/* Cuts rows at lone CRs as well. */
-static hfsb_status hfsbi_split_rows(hfsbi_update *u) {
-    hfsbi_rows  rows = HFSB_INIT;
-    size_t      i;
-    hfsbi_file  file = u->file;
-    hfsb_status st = HFSB_OK;
-    for (i = 0; st == HFSB_OK && i < u->rows.count; i++) {
-        hfsbi_row row = u->rows.items[i];
-        for (;;) {
-            size_t cr = hfsb_str_find_byte(
-                hfsb_str_slice(file.text, row.start, row.text_end), '\r');
-            hfsbi_row *p = (hfsbi_row *)hfsbi_array_grow(
-                u->alloc, rows.items, &rows.cap, rows.count + 1, sizeof *p);
-            if (!p) {
-                st = HFSB_NOMEM;
-                break;
-            }
-            rows.items = p;
-            p += rows.count++;
-            *p = row;
-            if (cr != HFSB_NPOS) {
-                p->text_end = row.start + cr;
-                p->end = row.start = p->text_end + 1;
-            }
-            p->hash = hfsbi_fold_hash(
-                hfsb_str_slice(file.text, p->start, p->text_end),
-                hfsbi_patch_flags);
-            if (cr == HFSB_NPOS) break;
-        }
-    }
-    hfsbi_rows_free(u->alloc, &u->rows);
-    u->rows = rows;
-    return st;
+static bool hfsbi_is_old(hfsb_str line) {
+    return !line.len || line.ptr[0] != '+';
 }
 
-static hfsb_status hfsbi_update_rows(hfsbi_update *u) {
-    hfsb_status st = hfsbi_rows_of(u->alloc, &u->file, 0, u->file.text.len,
-                                   hfsbi_patch_flags, &u->rows);
-    if (st == HFSB_OK && u->split_cr) st = hfsbi_split_rows(u);
-    return st;
+static bool hfsbi_is_context(hfsb_str line) {
+    return !line.len || line.ptr[0] == ' ';
 }
 
-/* ---- comparing ---- */
-
+/* Grades two lines that are equal to the folds. */
 static hfsbi_grade hfsbi_grade_line(hfsb_str want, hfsb_str have,
                                     bool context) {
     hfsb_str w = hfsbi_trim_end(want), h = hfsbi_trim_end(have);
@@ -101,23 +75,13 @@ static hfsbi_grade hfsbi_grade_line(hfsb_str want, hfsb_str have,
     if (!context &&
         !hfsb_str_equal(hfsb_str_slice(w, 0, wi), hfsb_str_slice(h, 0, hi)))
         return HFSBI_GRADE_NONE;
-    return hfsbi_fold_equal(want, have, hfsbi_patch_flags) ? HFSBI_GRADE_LOOKS
-                                                           : HFSBI_GRADE_NONE;
+    return HFSBI_GRADE_LOOKS;
 }
 
-/* Text of a hunk's line without its mark. */
-static hfsb_str hfsbi_body_text(hfsb_str line) {
-    return hfsb_str_slice(line, 1, line.len);
-}
-
-static bool hfsbi_is_old(hfsb_str line) {
-    return !line.len || line.ptr[0] != '+';
-}
-
-/* The worst grade of the hunk's old lines against the rows from `row` on.
-   Takes one off *budget for each line compared. */
+/* The worst grade of the hunk's old lines against the file's lines from `at`
+   on. */
 static hfsbi_grade hfsbi_grade_chunk(const hfsbi_update *u,
-                                     const hfsbi_chunk *chunk, size_t row,
+                                     const hfsbi_chunk *chunk, size_t at,
                                      size_t *budget) {
     hfsbi_grade worst = HFSBI_GRADE_EXACT;
     size_t      i;
@@ -125,8 +89,9 @@ static hfsbi_grade hfsbi_grade_chunk(const hfsbi_update *u,
         hfsb_str    line = u->patch->lines.items[i];
         hfsbi_grade g;
         if (!hfsbi_is_old(line)) continue;
-        g = hfsbi_grade_line(hfsbi_body_text(line), hfsbi_update_row(u, row++),
-                             !line.len || line.ptr[0] == ' ');
+        g = hfsbi_grade_line(hfsbi_body_text(line),
+                             hfsbi_line_text(&u->lines, at++),
+                             hfsbi_is_context(line));
         if (g > worst) worst = g;
         --*budget;
     }
@@ -135,73 +100,86 @@ static hfsbi_grade hfsbi_grade_chunk(const hfsbi_update *u,
 
 /* ---- finding a hunk ---- */
 
+/* The closest places of a hunk. */
 typedef struct hfsbi_hit {
-    size_t      row, count;
+    size_t      line, count; /* the first, and how many there are */
     hfsbi_grade grade;
-    bool        unsure; /* a place not looked at may be the better one */
+    bool        unsure; /* a place that was not graded may be closer */
 } hfsbi_hit;
 
-/* Hashes of the hunk's old lines. */
-static hfsb_status hfsbi_hash_chunk(hfsbi_update      *u,
-                                    const hfsbi_chunk *chunk) {
-    size_t i;
-    u->olds.count = 0;
-    for (i = chunk->body; i < chunk->end; i++) {
-        hfsb_str   line = u->patch->lines.items[i];
-        hfsbi_row *p;
-        if (!hfsbi_is_old(line)) continue;
-        p = (hfsbi_row *)hfsbi_array_grow(u->alloc, u->olds.items,
-                                          &u->olds.cap, u->olds.count + 1,
-                                          sizeof *p);
-        if (!p) return HFSB_NOMEM;
-        u->olds.items = p;
-        p[u->olds.count++].hash =
-            hfsbi_fold_hash(hfsbi_body_text(line), hfsbi_patch_flags);
-    }
-    return HFSB_OK;
+/* Starts a pattern: every line of it lies between two LFs. */
+static void hfsbi_pattern_start(hfsbi_update *u) {
+    hfsb_buf_truncate(&u->pattern, 0);
+    hfsb_buf_append_byte(&u->pattern, '\n');
 }
 
-/* Weighs the place at `row`. Comparing costs up to the hunk's length, so there
-   is a budget; when it is spent a further place counts as one more, and only
-   an exact one found before is sure to be the best. */
+static void hfsbi_pattern_add(hfsbi_update *u, hfsb_str line) {
+    hfsbi_fold(line, hfsbi_patch_folds, &u->pattern);
+    hfsb_buf_append_byte(&u->pattern, '\n');
+}
+
+/* Sets the pattern to the hunk's old lines. */
+static hfsb_status hfsbi_pattern_set(hfsbi_update      *u,
+                                     const hfsbi_chunk *chunk) {
+    size_t i;
+    hfsbi_pattern_start(u);
+    u->olds = 0;
+    for (i = chunk->body; i < chunk->end; i++) {
+        hfsb_str line = u->patch->lines.items[i];
+        if (!hfsbi_is_old(line)) continue;
+        hfsbi_pattern_add(u, hfsbi_body_text(line));
+        u->olds++;
+    }
+    return u->pattern.status;
+}
+
+/* The next line, from `from` on, where the pattern starts, or HFSB_NPOS. */
+static size_t hfsbi_pattern_find(const hfsbi_update *u, size_t from) {
+    return hfsbi_line_table_find(&u->lines, hfsb_buf_str(&u->pattern), from);
+}
+
+/* Grades the place at line `at`. Grading costs up to the hunk's length, so
+   there is a budget of lines; when it is spent a further place counts as one
+   more, and only an exact one found before is sure to be the closest. */
 static void hfsbi_weigh(const hfsbi_update *u, const hfsbi_chunk *chunk,
-                        size_t row, size_t *budget, hfsbi_hit *hit) {
+                        size_t at, size_t *budget, hfsbi_hit *hit) {
     hfsbi_grade g;
-    if (*budget < u->olds.count) {
-        if (hit->grade == HFSBI_GRADE_NONE && !hit->count) hit->row = row;
+    if (*budget < u->olds) {
+        if (hit->grade == HFSBI_GRADE_NONE && !hit->count) hit->line = at;
         if (hit->grade != HFSBI_GRADE_EXACT) hit->unsure = true;
         hit->count++;
         return;
     }
-    g = hfsbi_grade_chunk(u, chunk, row, budget);
+    g = hfsbi_grade_chunk(u, chunk, at, budget);
     if (g == HFSBI_GRADE_NONE || g > hit->grade) return;
     if (g < hit->grade) {
         hit->grade = g;
-        hit->row = row;
+        hit->line = at;
         hit->count = 0;
     }
     hit->count++;
 }
 
-/* All places of the hunk in rows [from, to): the first of the best grade, and
-   how many have that grade. */
-static hfsb_status hfsbi_find_chunk(hfsbi_update *u, const hfsbi_chunk *chunk,
-                                    size_t from, size_t to, hfsbi_hit *hit) {
-    size_t      budget = 8 * (to - from + u->olds.count) + 1024, at;
-    hfsb_status st = hfsbi_row_search_begin(u->alloc, &u->search, &u->olds,
-                                            &u->rows, from, to);
-    hit->grade = HFSBI_GRADE_NONE;
-    hit->row = hit->count = 0;
-    hit->unsure = false;
-    while (st == HFSB_OK && hfsbi_row_search_next(&u->search, &at))
-        hfsbi_weigh(u, chunk, at, &budget, hit);
-    return st;
+/* Finds the closest places of the hunk from line `from` on. */
+static hfsbi_hit hfsbi_find_chunk(const hfsbi_update *u,
+                                  const hfsbi_chunk *chunk, size_t from) {
+    size_t budget = 8 * (u->lines.count - from + u->olds) + 1024, at = 0;
+    hfsbi_occurrences f = HFSB_INIT;
+    hfsbi_hit         hit = HFSB_INIT;
+    hit.grade = HFSBI_GRADE_NONE;
+    f.text = hfsbi_line_folds(&u->lines, from, u->lines.count);
+    f.pattern = hfsb_buf_str(&u->pattern);
+    for (; (at = hfsbi_occurrence_next(&f, at)) != HFSB_NPOS; at++) {
+        size_t pos = (size_t)(f.text.ptr - u->lines.view.text.ptr) + at;
+        hfsbi_weigh(u, chunk, hfsbi_line_at(&u->lines, pos), &budget, &hit);
+    }
+    return hit;
 }
 
 /* ---- anchors ---- */
 
-/* The text of an @@ line; what other tools put there, "-1,2 +1,3 @@", says
-   nothing about the place. */
+/* The text of an @@ line; the numbers that other tools put there, "-1,2 +1,3
+   @@", are no text of the file. */
 static hfsb_str hfsbi_anchor_text(hfsb_str line) {
     hfsb_str text = hfsb_str_slice(line, 3, line.len);
     size_t   end;
@@ -213,23 +191,24 @@ static hfsb_str hfsbi_anchor_text(hfsb_str line) {
     return text;
 }
 
-/* The first row, from `from` on, that is the anchor's line, by the best grade
-   there is; HFSB_NPOS for none. */
-static size_t hfsbi_find_anchor(const hfsbi_update *u, hfsb_str text,
-                                size_t from) {
-    unsigned long long hash = hfsbi_fold_hash(text, hfsbi_patch_flags);
-    hfsbi_grade        best = HFSBI_GRADE_NONE;
-    size_t             at = HFSB_NPOS, i;
-    for (i = from; i < u->rows.count && best > HFSBI_GRADE_EXACT; i++) {
-        hfsbi_grade g;
-        if (u->rows.items[i].hash != hash) continue;
-        g = hfsbi_grade_line(text, hfsbi_update_row(u, i), true);
-        if (g < best) {
-            best = g;
-            at = i;
-        }
+/* The first of the closest lines, from `from` on, to the anchor; HFSB_NPOS if
+   there is none. */
+static size_t hfsbi_find_anchor(hfsbi_update *u, hfsb_str text, size_t from) {
+    hfsbi_grade best = HFSBI_GRADE_NONE;
+    size_t      found = HFSB_NPOS, at;
+    hfsbi_pattern_start(u);
+    hfsbi_pattern_add(u, text);
+    if (u->pattern.status != HFSB_OK) return HFSB_NPOS;
+    for (at = hfsbi_pattern_find(u, from);
+         at != HFSB_NPOS && best > HFSBI_GRADE_EXACT;
+         at = hfsbi_pattern_find(u, at + 1)) {
+        hfsbi_grade g =
+            hfsbi_grade_line(text, hfsbi_line_text(&u->lines, at), true);
+        if (g >= best) continue;
+        best = g;
+        found = at;
     }
-    return at;
+    return found;
 }
 
 /* ---- refusals ---- */
@@ -257,29 +236,26 @@ static hfsb_status hfsbi_anchor_missing(const hfsbi_update *u,
     return st;
 }
 
-/* Shows the closest lines, as a refused edit does. */
+/* Shows the closest lines, like a refused edit. */
 static hfsb_status hfsbi_chunk_missing(hfsbi_update      *u,
                                        const hfsbi_chunk *chunk, bool anchored,
                                        size_t from) {
     hfsbi_hint  hint;
-    hfsbi_hit   hit;
+    hfsbi_hit   hit = hfsbi_find_chunk(u, chunk, 0);
     hfsb_buf    old_text = HFSB_INIT;
-    size_t      mark;
     size_t      i;
     hfsb_status st =
         hfsbi_chunk_error(u, chunk, HFSB_NOT_FOUND,
                           "was not found in the file. Nothing was changed.");
-    if (hfsbi_find_chunk(u, chunk, 0, u->rows.count, &hit) == HFSB_OK &&
-        hit.count && hit.row < from) {
+    if (hit.count && hit.line < from) {
         hfsbi_err_add(u->err,
                       " Its lines are at line %zu, above %s: hunks must come "
                       "in the order of the file.",
-                      hit.row + 1,
+                      hit.line + 1,
                       anchored ? "its @@ line" : "the hunk before it");
         return st;
     }
     old_text.alloc = *u->alloc;
-    mark = old_text.len;
     for (i = chunk->body; i < chunk->end; i++) {
         hfsb_str line = u->patch->lines.items[i];
         if (!hfsbi_is_old(line)) continue;
@@ -290,8 +266,8 @@ static hfsb_status hfsbi_chunk_missing(hfsbi_update      *u,
     hint.file = &u->file;
     hint.old_text = hfsb_buf_str(&old_text);
     hint.new_text = HFSB_LIT("");
-    if (hfsb_buf_finish(&old_text, mark) == HFSB_OK)
-        hfsbi_hint_not_found(&hint, u->err);
+    hint.err = u->err;
+    if (old_text.status == HFSB_OK) hfsbi_hint_not_found(&hint);
     hfsb_buf_free(&old_text);
     return st;
 }
@@ -305,7 +281,7 @@ static hfsb_status hfsbi_chunk_ambiguous(const hfsbi_update *u,
                   "place (%zu, the first at line %zu). Add context lines, or "
                   "an @@ line with the function or class it is in. Nothing "
                   "was changed.",
-                  hit->count, hit->row + 1);
+                  hit->count, hit->line + 1);
     return st;
 }
 
@@ -325,98 +301,91 @@ static hfsb_status hfsbi_add_span(hfsbi_update *u, size_t start, size_t end,
     return HFSB_OK;
 }
 
-/* The newline for lines put in at row: the first at or behind it. */
-static hfsb_str hfsbi_row_newline(const hfsbi_update *u, size_t row) {
-    size_t i;
-    for (i = row; i < u->rows.count; i++)
-        if (u->rows.items[i].end > u->rows.items[i].text_end) break;
-    if (i >= u->rows.count) i = 0;
-    if (u->rows.count && u->rows.items[i].end > u->rows.items[i].text_end)
-        return hfsb_str_slice(u->file.text, u->rows.items[i].text_end,
-                              u->rows.items[i].end);
-    return HFSB_LIT("\n");
+/* True when line i of the file lacks its line end. */
+static bool hfsbi_is_open(const hfsbi_update *u, size_t i) {
+    return u->lines.items[i].end == u->lines.items[i].text_end;
 }
 
-/* True when the row before `row` is the last one and lacks its newline. */
-static bool hfsbi_ends_open(const hfsbi_update *u, size_t row) {
-    return row == u->rows.count && row > 0 &&
-           u->rows.items[row - 1].end == u->rows.items[row - 1].text_end;
+/* The line end for text put in at line i: the first one there or after it,
+   else that of the first line. */
+static hfsb_str hfsbi_patch_newline(const hfsbi_update *u, size_t i) {
+    while (i < u->lines.count && hfsbi_is_open(u, i)) i++;
+    if (i >= u->lines.count) i = 0;
+    if (!u->lines.count || hfsbi_is_open(u, i)) return HFSB_LIT("\n");
+    return hfsb_str_slice(u->file.text, u->lines.items[i].text_end,
+                          u->lines.items[i].end);
 }
 
-/* Puts the hunk's lines into texts: context as the file has it, added lines
-   with the file's newline. A last line without one gets it when something
-   follows. */
+/* True when line i would be the first after the last, and that is open. */
+static bool hfsbi_follows_open(const hfsbi_update *u, size_t i) {
+    return i == u->lines.count && i > 0 && hfsbi_is_open(u, i - 1);
+}
+
+/* Appends the hunk's new lines to out: context as the file has it, additions
+   with the file's line end. An open line gets one when a line follows. */
 static void hfsbi_put_chunk(hfsbi_update *u, const hfsbi_chunk *chunk,
-                            size_t row, hfsb_buf *sink) {
-    hfsb_str newline = hfsbi_row_newline(u, row);
-    bool     open = sink == &u->texts && hfsbi_ends_open(u, row);
+                            size_t at, hfsb_buf *out) {
+    hfsb_str newline = hfsbi_patch_newline(u, at);
+    bool     open = out == &u->texts && hfsbi_follows_open(u, at);
     size_t   i;
     for (i = chunk->body; i < chunk->end; i++) {
         hfsb_str line = u->patch->lines.items[i];
         if (!hfsbi_is_old(line)) {
-            if (open) hfsb_buf_append(sink, newline);
-            hfsb_buf_append(sink, hfsbi_body_text(line));
-            hfsb_buf_append(sink, newline);
+            if (open) hfsb_buf_append(out, newline);
+            hfsb_buf_append(out, hfsbi_body_text(line));
+            hfsb_buf_append(out, newline);
             open = false;
             continue;
         }
-        if (!line.len || line.ptr[0] == ' ') {
-            const hfsbi_row *r = u->rows.items + row;
-            hfsb_buf_append(sink,
-                            hfsb_str_slice(u->file.text, r->start, r->end));
-            open = r->end == r->text_end;
+        if (hfsbi_is_context(line)) {
+            hfsb_buf_append(out, hfsb_str_slice(u->file.text,
+                                                u->lines.items[at].start,
+                                                u->lines.items[at].end));
+            open = hfsbi_is_open(u, at);
         }
-        row++;
+        at++;
     }
 }
 
-static size_t hfsbi_row_start(const hfsbi_update *u, size_t row) {
-    return row < u->rows.count ? u->rows.items[row].start : u->file.text.len;
+static size_t hfsbi_patch_line_start(const hfsbi_update *u, size_t i) {
+    return i < u->lines.count ? u->lines.items[i].start : u->file.text.len;
 }
 
-/* Only additions: behind the anchor, or at the end of the file. */
+/* Replaces lines [from, to) of the file by the hunk's new lines. */
+static hfsb_status hfsbi_replace_lines(hfsbi_update      *u,
+                                       const hfsbi_chunk *chunk, size_t from,
+                                       size_t to) {
+    size_t mark = u->texts.len;
+    hfsbi_put_chunk(u, chunk, from, &u->texts);
+    u->cursor = to;
+    if (u->texts.status != HFSB_OK) return u->texts.status;
+    return hfsbi_add_span(u, hfsbi_patch_line_start(u, from),
+                          hfsbi_patch_line_start(u, to), u->texts.len - mark);
+}
+
+/* A hunk of additions only: after its anchor, else at the end of the file. */
 static hfsb_status hfsbi_add_lines(hfsbi_update *u, const hfsbi_chunk *chunk,
                                    bool anchored, size_t from) {
-    bool        at_end = !anchored || chunk->at_eof;
-    size_t      row = at_end ? u->rows.count : from, pos;
-    hfsb_buf   *buf = at_end ? &u->tail : &u->texts;
-    size_t      mark = buf->len;
-    hfsb_status st;
-    hfsbi_put_chunk(u, chunk, row, buf);
-    st = hfsb_buf_finish(buf, mark);
-    if (st != HFSB_OK || at_end) return st;
-    pos = hfsbi_row_start(u, row);
-    u->cursor = row;
-    return hfsbi_add_span(u, pos, pos, buf->len - mark);
+    if (anchored && !chunk->at_eof)
+        return hfsbi_replace_lines(u, chunk, from, from);
+    hfsbi_put_chunk(u, chunk, u->lines.count, &u->tail);
+    return u->tail.status;
 }
 
-static hfsb_status hfsbi_apply_found(hfsbi_update *u, const hfsbi_chunk *chunk,
-                                     const hfsbi_hit *hit) {
-    size_t      start = hfsbi_row_start(u, hit->row);
-    size_t      end = hfsbi_row_start(u, hit->row + u->olds.count);
-    size_t      mark = u->texts.len;
-    hfsb_status st;
-    hfsbi_put_chunk(u, chunk, hit->row, &u->texts);
-    st = hfsb_buf_finish(&u->texts, mark);
-    if (st == HFSB_OK) st = hfsbi_add_span(u, start, end, u->texts.len - mark);
-    u->cursor = hit->row + u->olds.count;
-    if (hit->grade != HFSBI_GRADE_EXACT) u->fuzzy = true;
-    return st;
-}
-
-/* Follows the @@ lines. *from is where the hunk may begin. */
+/* Follows the @@ lines. *from is the first line where the hunk may start. */
 static hfsb_status hfsbi_follow_anchors(hfsbi_update      *u,
                                         const hfsbi_chunk *chunk,
                                         bool *anchored, size_t *from) {
-    size_t i, row;
+    size_t i, at;
     *anchored = false;
     *from = u->cursor;
     for (i = chunk->anchors; i < chunk->body; i++) {
         hfsb_str text = hfsbi_anchor_text(u->patch->lines.items[i]);
         if (!text.len) continue;
-        row = hfsbi_find_anchor(u, text, *from);
-        if (row == HFSB_NPOS) return hfsbi_anchor_missing(u, chunk, text);
-        *from = row + 1;
+        at = hfsbi_find_anchor(u, text, *from);
+        if (u->pattern.status != HFSB_OK) return u->pattern.status;
+        if (at == HFSB_NPOS) return hfsbi_anchor_missing(u, chunk, text);
+        *from = at + 1;
         *anchored = true;
     }
     return HFSB_OK;
@@ -425,59 +394,60 @@ static hfsb_status hfsbi_follow_anchors(hfsbi_update      *u,
 static hfsb_status hfsbi_apply_chunk(hfsbi_update      *u,
                                      const hfsbi_chunk *chunk) {
     bool        anchored;
-    size_t      from, back, least = 0, rows = u->rows.count;
+    size_t      from, back, least = 0, lines = u->lines.count;
     hfsbi_hit   hit;
     hfsb_status st = hfsbi_follow_anchors(u, chunk, &anchored, &from);
-    if (st == HFSB_OK) st = hfsbi_hash_chunk(u, chunk);
+    if (st == HFSB_OK) st = hfsbi_pattern_set(u, chunk);
     if (st != HFSB_OK) return st;
-    if (!u->olds.count) return hfsbi_add_lines(u, chunk, anchored, from);
-    if (chunk->at_eof)
-        least = rows < u->olds.count ? rows : rows - u->olds.count;
-    /* The line behind @@ may stand again as the first line of context. */
+    if (!u->olds) return hfsbi_add_lines(u, chunk, anchored, from);
+    if (chunk->at_eof) least = lines < u->olds ? lines : lines - u->olds;
     back = anchored ? from - 1 : from;
     if (from < least) from = least;
-    st = hfsbi_find_chunk(u, chunk, from, rows, &hit);
-    if (st == HFSB_OK && !hit.count && anchored && back >= least)
-        st = hfsbi_find_chunk(u, chunk, back, rows, &hit);
-    if (st != HFSB_OK) return st;
+    hit = hfsbi_find_chunk(u, chunk, from);
+    /* The line of @@ may be repeated as the first line of context. */
+    if (!hit.count && anchored && back >= least)
+        hit = hfsbi_find_chunk(u, chunk, back);
     if (!hit.count) return hfsbi_chunk_missing(u, chunk, anchored, from);
     if (hit.unsure || (hit.count > 1 && !anchored))
         return hfsbi_chunk_ambiguous(u, chunk, &hit);
-    return hfsbi_apply_found(u, chunk, &hit);
+    if (hit.grade != HFSBI_GRADE_EXACT) u->fuzzy = true;
+    return hfsbi_replace_lines(u, chunk, hit.line, hit.line + u->olds);
 }
 
 /* ---- a file ---- */
 
-/* True when the file, as the hunks leave it, ends in a line without its
-   newline. */
+/* True when the file, as the hunks leave it, ends in an open line. */
 static bool hfsbi_left_open(const hfsbi_update *u) {
     hfsb_str         texts = hfsb_buf_str(&u->texts);
     const hfsb_span *s = u->span_count ? u->spans + u->span_count - 1 : NULL;
     bool             cr_ends = u->file.lone_cr || u->split_cr;
     if (!s || s->old_start + s->old_len < u->content.len)
-        return hfsbi_ends_open(u, u->rows.count);
-    /* What it put in is last; nothing put in leaves the line before. */
-    return s->new_len > 0 && texts.ptr[texts.len - 1] != '\n' &&
-           !(cr_ends && texts.ptr[texts.len - 1] == '\r');
+        return hfsbi_follows_open(u, u->lines.count);
+    /* The text of the last span is the end; if it is empty, the line before
+       the span is, and that is not open. */
+    return s->new_len > 0 && !hfsb_str_ends(texts, HFSB_LIT("\n")) &&
+           !(cr_ends && hfsb_str_ends(texts, HFSB_LIT("\r")));
 }
 
-/* Lines that go behind the last one, whatever the hunks made of that. */
+/* Adds the lines that go to the end, after all hunks. */
 static hfsb_status hfsbi_put_tail(hfsbi_update *u) {
-    size_t      mark = u->texts.len;
-    size_t      end = u->file.text.len;
-    hfsb_status st;
+    size_t mark = u->texts.len, end = u->file.text.len;
     if (hfsbi_left_open(u))
-        hfsb_buf_append(&u->texts, hfsbi_row_newline(u, 0));
+        hfsb_buf_append(&u->texts, hfsbi_patch_newline(u, 0));
     hfsb_buf_append(&u->texts, hfsb_buf_str(&u->tail));
-    st = hfsb_buf_finish(&u->texts, mark);
-    return st == HFSB_OK ? hfsbi_add_span(u, end, end, u->texts.len - mark)
-                         : st;
+    if (u->texts.status != HFSB_OK) return u->texts.status;
+    return hfsbi_add_span(u, end, end, u->texts.len - mark);
 }
 
+/* Finds every hunk of the section in the file. */
 static hfsb_status hfsbi_apply_chunks(hfsbi_update *u) {
     size_t      i = u->section->from;
     hfsbi_chunk chunk;
-    hfsb_status st = hfsbi_update_rows(u);
+    unsigned    folds = hfsbi_patch_folds;
+    hfsb_status st;
+    if (u->file.lone_cr) folds |= HFSBI_FOLD_CR;
+    if (u->split_cr) folds |= HFSBI_FOLD_CR | HFSBI_FOLD_CR_LAST;
+    st = hfsbi_line_table_build(&u->lines, u->file.text, folds);
     for (; st == HFSB_OK && i < u->section->to; i = chunk.next) {
         st = hfsbi_patch_chunk(u->patch, u->section, i, &chunk, u->err);
         if (st == HFSB_OK) st = hfsbi_apply_chunk(u, &chunk);
@@ -486,26 +456,22 @@ static hfsb_status hfsbi_apply_chunks(hfsbi_update *u) {
 }
 
 static void hfsbi_update_reset(hfsbi_update *u) {
-    hfsbi_rows_free(u->alloc, &u->rows);
     u->cursor = u->span_count = 0;
     hfsb_buf_truncate(&u->texts, 0);
     hfsb_buf_truncate(&u->tail, 0);
     u->fuzzy = false;
 }
 
-/* Finds every hunk of the section in u->file; then join() appends the new
-   content and completes the spans. */
 static void hfsbi_update_free(hfsbi_update *u) {
-    hfsbi_rows_free(u->alloc, &u->rows);
-    hfsbi_rows_free(u->alloc, &u->olds);
-    hfsbi_row_search_free(u->alloc, &u->search);
+    hfsbi_line_table_free(&u->lines);
+    hfsb_buf_free(&u->pattern);
     hfsbi_array_free(u->alloc, u->spans, u->span_cap, sizeof *u->spans);
     hfsb_buf_free(&u->texts);
     hfsb_buf_free(&u->tail);
 }
 
-/* A file that mixes LF with lone CRs: when the patch does not fit lines that
-   end at LF, those that end at CR too are tried. */
+/* Finds all hunks; in a file that mixes LF and lone CRs first in the lines that
+   end at LF, then in those that end at either. */
 static hfsb_status hfsbi_update_apply(hfsbi_update *u) {
     hfsb_status st = hfsbi_apply_chunks(u);
     hfsb_err   *err = u->err;
@@ -518,7 +484,7 @@ static hfsb_status hfsbi_update_apply(hfsbi_update *u) {
     return st;
 }
 
-/* Puts the spans' texts in and notes where they came to lie. */
+/* Appends the new content and completes the spans. */
 static hfsb_status hfsbi_update_join(hfsbi_update *u, hfsb_buf *out) {
     size_t   mark = out->len;
     hfsb_str texts = hfsb_buf_str(&u->texts);
@@ -536,6 +502,9 @@ static hfsb_status hfsbi_update_join(hfsbi_update *u, hfsb_buf *out) {
     return hfsb_buf_finish(out, mark);
 }
 
+/* ---- sections ---- */
+
+/* A patch while it is applied. */
 typedef struct hfsbi_patching {
     const hfsb_patch_files *files;
     hfsbi_patch_text        text;
@@ -545,15 +514,15 @@ typedef struct hfsbi_patching {
 
 static hfsb_status hfsbi_fail_path(hfsb_err *err, hfsb_status code,
                                    const char *before, hfsb_str path,
-                                   const char *behind) {
+                                   const char *after) {
     hfsbi_fail(err, code, 0, "%s", before);
     hfsbi_err_quote(err, path, 200);
-    hfsbi_err_add(err, "%s", behind);
+    hfsbi_err_add(err, "%s", after);
     return code;
 }
 
-/* The file as the sections so far leave it; `clean` is its path, cleaned.
-   HFSB_NOT_FOUND fills no error. */
+/* Reads a file as the sections so far leave it; `clean` is its clean path.
+   HFSB_NOT_FOUND sets no message. */
 static hfsb_status hfsbi_patch_read(hfsbi_patching *p, hfsb_str path,
                                     const hfsb_buf *clean, hfsb_buf *out) {
     hfsb_str    name = hfsb_buf_str(clean);
@@ -600,7 +569,6 @@ static hfsb_status hfsbi_patch_diff(hfsb_str before, hfsb_span *spans,
 
 static hfsb_status hfsbi_patch_add(hfsbi_patching *p, const hfsbi_section *s,
                                    hfsb_patch_change *c) {
-    size_t      mark = c->content.len;
     hfsb_span   all = HFSB_INIT;
     size_t      i;
     hfsb_status st = hfsbi_refuse_existing(p, s->path, &c->from, "Add File ");
@@ -610,9 +578,9 @@ static hfsb_status hfsbi_patch_add(hfsbi_patching *p, const hfsbi_section *s,
                         hfsb_str_slice(p->text.lines.items[i], 1, HFSB_NPOS));
         hfsb_buf_append_byte(&c->content, '\n');
     }
-    st = hfsb_buf_finish(&c->content, mark);
+    if (c->content.status != HFSB_OK) return c->content.status;
     all.new_len = c->content.len;
-    return st == HFSB_OK ? hfsbi_patch_diff(HFSB_LIT(""), &all, 1, c) : st;
+    return hfsbi_patch_diff(HFSB_LIT(""), &all, 1, c);
 }
 
 static hfsb_status hfsbi_missing_file(hfsbi_patching *p, hfsb_status st,
@@ -645,7 +613,8 @@ static hfsb_status hfsbi_patch_update(hfsbi_patching      *p,
     hfsbi_update u;
     hfsb_status  st;
     memset(&u, 0, sizeof u);
-    before.alloc = u.texts.alloc = u.tail.alloc = p->result->alloc;
+    before.alloc = u.texts.alloc = u.tail.alloc = u.pattern.alloc =
+        u.lines.view.text.alloc = p->result->alloc;
     st = hfsbi_missing_file(p, hfsbi_patch_read(p, s->path, &c->from, &before),
                             s->path);
     if (st == HFSB_OK && c->new_path.len)
@@ -654,8 +623,8 @@ static hfsb_status hfsbi_patch_update(hfsbi_patching      *p,
     u.patch = &p->text;
     u.section = s;
     u.content = hfsb_buf_str(&before);
-    u.file = hfsbi_file_make(u.content, false);
-    hfsbi_file_scan(&u.file);
+    u.file = hfsbi_edit_text_make(u.content, false);
+    hfsbi_edit_text_scan(&u.file);
     u.err = p->err;
     if (st == HFSB_OK) st = hfsbi_update_apply(&u);
     if (st == HFSB_OK) st = hfsbi_update_join(&u, &c->content);
@@ -679,7 +648,7 @@ static void hfsbi_change_free(hfsb_patch_change *c) {
     hfsb_buf_free(&c->to);
 }
 
-/* Fills in the paths; a move onto the same file is none. */
+/* Sets the paths; a move of a file onto itself is dropped. */
 static hfsb_status hfsbi_change_paths(hfsb_patch_change   *c,
                                       const hfsbi_section *s) {
     hfsb_status st = hfsb_path_clean(s->path, &c->from);
@@ -717,7 +686,7 @@ static hfsb_status hfsbi_patch_one(hfsbi_patching *p, const hfsbi_section *s) {
     return st;
 }
 
-/* All sections are read before the first file is. */
+/* Applies all sections, after checking the syntax of every one. */
 static hfsb_status hfsbi_patch_run(hfsbi_patching *p) {
     hfsbi_section s;
     size_t        line = p->text.first, count = 0;

@@ -22,29 +22,29 @@ typedef enum hfsb_patch_kind {
     HFSB_PATCH_UPDATE
 } hfsb_patch_kind;
 
-/* One section of a patch and what came of it. */
+/* One section of a patch and its result. */
 typedef struct hfsb_patch_change {
     hfsb_patch_kind kind;
     hfsb_str        path;     /* shows the patch's bytes */
     hfsb_str        new_path; /* of a move, else empty; the patch's bytes. A
-                                 move onto itself is none */
+                                 move onto itself is dropped */
     hfsb_buf        content;  /* of the new or updated file */
     hfsb_buf        diff;     /* unified, up to 64 KiB */
-    hfsb_buf        from, to; /* private: both paths, cleaned */
+    hfsb_buf        from, to; /* private: both clean paths */
 } hfsb_patch_change;
 
-/* What a patch comes to. Carry the changes out in order. */
+/* The changes of a patch, to be carried out in order. */
 typedef struct hfsb_patch_result {
     hfsb_patch_change *changes;
     size_t             count;
     size_t             cap;   /* private */
-    bool               fuzzy; /* a context matched only after trimming */
+    bool               fuzzy; /* some hunk did not match exactly */
     hfsb_alloc         alloc; /* set it before the call, or leave it zero */
 } hfsb_patch_result;
 
-/* How the patch gets at files. read() appends the content of path to *out and
-   returns HFSB_OK; HFSB_NOT_FOUND when there is no such file; anything else,
-   with *err, when it cannot be read. */
+/* How the patch reads files. read() appends the content of path to *out and
+   returns HFSB_OK; HFSB_NOT_FOUND if the file does not exist; any other status,
+   with *err, if it cannot be read. */
 typedef struct hfsb_patch_files {
     hfsb_status (*read)(void *user, hfsb_str path, hfsb_buf *out,
                         hfsb_err *err);
@@ -58,15 +58,17 @@ typedef struct hfsb_patch_files {
    HFSB_OK
    HFSB_SYNTAX     the patch is malformed; err->line is the line in it
    HFSB_IO         a file to update or delete does not exist
-   HFSB_NOT_FOUND  a hunk is not in its file
-   HFSB_AMBIGUOUS  a hunk is there more than once
+   HFSB_NOT_FOUND  a hunk does not match its file
+   HFSB_AMBIGUOUS  a hunk matches more than one place
    HFSB_REFUSED    an empty patch, a hunk that changes nothing, or an Add or
                    Move onto a file that exists
-   HFSB_NOMEM, HFSB_LIMIT, or what read() said
-   On failure *result is empty. `patch` must live as long as *result. */
+   HFSB_NOMEM, HFSB_LIMIT, or the status of read()
+   On failure *result is empty. `patch` must live as long as *result; free that
+   with hfsb_patch_free(). */
 HFSB_API hfsb_status hfsb_patch_apply(hfsb_str                patch,
                                       const hfsb_patch_files *files,
                                       hfsb_patch_result      *result,
                                       hfsb_err               *err);
 
+/* Frees the changes; *result is empty then and keeps its alloc. */
 HFSB_API void hfsb_patch_free(hfsb_patch_result *result);

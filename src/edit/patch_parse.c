@@ -1,4 +1,16 @@
-/* patch_parse.c - sections and hunks of a patch. */
+/* patch_parse.c - read the "*** Begin Patch" format.
+
+   A patch is cut into lines once; sections and hunks are ranges of those:
+
+       *** Begin Patch            open()     may be wrapped in a heredoc
+       *** Update File: path      section()
+       @@ anchor                  chunk()
+        context, -old, +new
+       *** End Patch
+
+   Every section is checked completely before it is returned, so that
+   no syntax error turns up halfway through its hunks. Markers may be padded with
+   blanks where they cannot be mistaken for context. */
 #include "edit_private.h"
 
 static hfsb_status hfsbi_patch_error(hfsb_err *err, size_t line,
@@ -18,7 +30,7 @@ static bool hfsbi_is_word_char(char c) {
 }
 
 /* The word of "<<EOF", "<<'EOF'" or "cat <<\"EOF\"" at the end of a line;
-   empty when the line is no such thing. */
+   empty if the line starts no heredoc. */
 static hfsb_str hfsbi_heredoc_word(hfsb_str line) {
     hfsb_str none = HFSB_INIT;
     size_t   at, i;
@@ -35,7 +47,7 @@ static hfsb_str hfsbi_heredoc_word(hfsb_str line) {
     return line;
 }
 
-/* Finds the Begin and End lines in lines [from, to). */
+/* Finds the Begin and End lines, inside a heredoc if there is one. */
 static hfsb_status hfsbi_patch_frame(hfsbi_patch_text *t, hfsb_err *err) {
     const hfsb_str *l = t->lines.items;
     size_t          from = 0, to = t->lines.count;
@@ -128,8 +140,8 @@ HFSBI_FN hfsb_status hfsbi_patch_chunk(const hfsbi_patch_text *text,
 
 /* ---- sections ---- */
 
-/* "*** Add File: path" for the head "*** Add File:"; the path may be missing,
-   the blank before it may not. */
+/* True for a line like "*** Add File: path", with the head "*** Add File:". The
+   path may be empty, but the blank before it is required. */
 static bool hfsbi_head_line(hfsb_str line, const char *head, hfsb_str *path) {
     size_t n = strlen(head);
     line = hfsbi_trim(line);
@@ -173,8 +185,8 @@ static hfsb_status hfsbi_check_update(const hfsbi_patch_text *text,
     return st;
 }
 
-/* First line of the next section. Inside an update a marker only counts at
-   the line's very beginning: behind a blank it is context. */
+/* First line of the next section. Inside an update a marker only counts at the
+   very start of a line: after a blank it is context. */
 static size_t hfsbi_section_end(const hfsbi_patch_text *text,
                                 const hfsbi_section    *s) {
     const hfsb_str *l = text->lines.items;
