@@ -738,113 +738,115 @@ HFSB_API hfsb_status hfsb_space_host(hfsb_str id, hfsb_buf *out,
                                      hfsb_err *err);
 
 /* ---- src/edit/diff.h ---- */
-/* ==== DIFF: what changed, as a unified diff ============================= */
+/* ==== DIFF: unified diffs of known changes ============================== */
 
-/* A place where two texts differ: bytes [old_start, old_start + old_len) of
-   the one became [new_start, new_start + new_len) of the other. */
+/* A change between two texts: bytes [old_start, old_start + old_len) of the
+   old text became [new_start, new_start + new_len) of the new one. */
 typedef struct hfsb_span {
     size_t old_start, old_len;
     size_t new_start, new_len;
     size_t first_line, last_line; /* of the new text, 1-based; first_line 0:
-                                     not known, it is counted when needed */
+                                     unknown, counted when needed */
 } hfsb_span;
 
 typedef struct hfsb_diff_opts {
-    hfsb_str path;      /* named in the head lines (empty: "file") */
+    hfsb_str path;      /* for the head lines (empty: "file") */
     hfsb_str old_path;  /* of the old text (empty: the same) */
     size_t   context;   /* equal lines around a change (0: 3) */
     size_t   max_bytes; /* stop after about this many (0: 64 KiB) */
 } hfsb_diff_opts;
 
-/* Appends a unified diff from old_text to new_text, given the places where
-   they differ, in order and not overlapping. Nothing is appended when the
-   texts are equal. `patch` and `git apply` take it, unless it had to be cut
-   at max_bytes: then it ends with a line "... (diff cut)" and *cut (may be
-   NULL) is true. HFSB_OK; HFSB_NOMEM or HFSB_LIMIT with *out as it was. */
+/* Appends a unified diff from old_text to new_text, given the changes in order
+   and not overlapping. Appends nothing if the texts are equal. `patch` and
+   `git apply` accept the diff unless it was cut at max_bytes: then it ends with
+   a line "... (diff cut)" and *cut (may be NULL) is true. HFSB_OK; HFSB_NOMEM
+   or HFSB_LIMIT with *out unchanged. */
 HFSB_API hfsb_status hfsb_diff_unified(hfsb_str old_text, hfsb_str new_text,
                                        const hfsb_span *spans, size_t count,
                                        const hfsb_diff_opts *opts,
                                        hfsb_buf *out, bool *cut);
 
 /* ---- src/edit/edit.h ---- */
-/* ==== EDIT: replace text in a file the way a careful engineer would ===== */
+/* ==== EDIT: replace text where old_str can only mean one place ========== */
 
 typedef enum hfsb_edit_mode {
-    HFSB_EDIT_REPLACE,       /* new_str takes the place of old_str */
-    HFSB_EDIT_APPEND_AFTER,  /* new_str is put behind old_str */
-    HFSB_EDIT_PREPEND_BEFORE /* new_str is put before old_str */
+    HFSB_EDIT_REPLACE,       /* new_str replaces old_str */
+    HFSB_EDIT_APPEND_AFTER,  /* new_str is inserted after old_str */
+    HFSB_EDIT_PREPEND_BEFORE /* new_str is inserted before old_str */
 } hfsb_edit_mode;
 
-/* One edit. All-zero but for the two texts is what is usually wanted. */
+/* One edit. Usually only the two texts are set, the rest is zero. */
 typedef struct hfsb_edit {
     hfsb_str       old_str;
     hfsb_str       new_str;
     hfsb_edit_mode mode;
-    bool           replace_all; /* every place, not the only one */
-    bool           exact;       /* to the letter, line endings aside; nor is
-                                   new_str checked for omissions ("...") */
-    size_t         line;        /* of several exact matches, the one that
-                                   starts on this 1-based line, or the only
-                                   one within 3 lines of it (0: no hint) */
+    bool           replace_all; /* change every match, not only a single one */
+    bool           exact;       /* match exactly but for line endings, and do
+                                   not check new_str for omissions ("...") */
+    size_t         line;        /* picks among several exact matches the one
+                                   that starts on this 1-based line, or the
+                                   only one within 3 lines of it (0: none) */
 } hfsb_edit;
 
-/* Reads the name of a mode as tools use it: "replace", "append_after",
-   "prepend_before" and "replace_all", which also sets edit->replace_all.
-   HFSB_OK, or HFSB_ARG and *edit as it was. */
+/* Sets the mode by its name: "replace", "append_after", "prepend_before", or
+   "replace_all", which also sets edit->replace_all. HFSB_OK, or HFSB_ARG with
+   *edit unchanged. */
 HFSB_API hfsb_status hfsb_edit_set_mode(hfsb_edit *edit, hfsb_str name,
                                         hfsb_err *err);
 
-/* Reads an edit from a tool's arguments: old_str and new_str (required), mode,
-   replace_all, exact, line; other keys are not looked at. The mode
-   "replace_all" wins over replace_all: false. Keys that are absent leave
-   *edit as it was, so set defaults first. HFSB_OK, or HFSB_ARG with a message
-   that names the key; the texts show the document's bytes. */
+/* Reads an edit from the arguments of a tool: old_str and new_str (required),
+   mode, replace_all, exact, line; other keys are ignored. The mode
+   "replace_all" overrides replace_all: false. An absent key leaves its field
+   unchanged, so set defaults first. The texts show the document's bytes.
+   HFSB_OK, or HFSB_ARG with *edit unchanged and a message that names the
+   key. */
 HFSB_API hfsb_status hfsb_edit_from_json(const hfsb_json_value *arguments,
                                          hfsb_edit *edit, hfsb_err *err);
 
 typedef struct hfsb_edit_opts {
-    hfsb_str path;     /* of the file, for messages and the diff; in .md and
-                          .txt an omission line is ordinary text */
+    hfsb_str path;     /* of the file, for the diff; in .md and .txt files an
+                          omission line is ordinary text */
     size_t   max_diff; /* bytes of diff (0: 64 KiB) */
     bool     no_diff;
 } hfsb_edit_opts;
 
-/* What an edit did. */
+/* The changes an edit made. */
 typedef struct hfsb_edit_result {
-    size_t     count;     /* replacements or insertions made */
-    hfsb_span *spans;     /* where, in order, one for each of them */
-    char       note[256]; /* "" when every match was exact, else what was
-                             relaxed: "(matched after ...)" */
+    size_t     count;     /* number of replacements or insertions */
+    hfsb_span *spans;     /* one for each, in order */
+    char       note[256]; /* "" if every match was exact, else the difference
+                             that was ignored: "(matched after ...)" */
     hfsb_buf   diff;      /* unified */
     bool       diff_cut;
 } hfsb_edit_result;
 
 /* Applies `count` edits to content and appends the new content to *out. Each
-   old_str is looked for in the content as given, by a ladder of nine rungs
-   from exact to "the indentation differs"; the first rung that matches must
-   match one place only, or all places are meant (replace_all). The places of
-   several edits must not overlap. All edits are made or none.
+   old_str is searched in the original content, by a ladder of nine rungs from
+   an exact match to one that ignores indentation. The first rung that matches
+   decides: it must match exactly one place unless replace_all is set. The
+   places of several edits must not overlap. All edits are made or none.
 
-   Bytes outside the places in result->spans do not change; new text takes the
-   line endings of the lines it replaces.
+   Bytes outside result->spans do not change; new text takes the line endings
+   of the lines it replaces.
 
    result may be NULL; otherwise it is filled on success, with memory of
-   out->alloc: give it back with hfsb_edit_result_free().
+   out->alloc. Free it with hfsb_edit_result_free().
 
    HFSB_OK
    HFSB_NOT_FOUND  the message shows the closest lines and what differs
    HFSB_AMBIGUOUS  the message lists the places
    HFSB_REFUSED    nothing to change, an empty old_str, an omission in new_str,
-                   an insertion that is there already, overlapping edits ...
-   HFSB_ARG        no edits, or a mode that does not exist
+                   an insertion made before, overlapping edits ...
+   HFSB_ARG        no edits, or an unknown mode
    HFSB_NOMEM, HFSB_LIMIT
-   On failure *out is as it was and *result is empty. Messages are meant for
+   On failure *out is unchanged and *result is empty. Messages are written for
    the model that sent the edit. */
 HFSB_API hfsb_status hfsb_edit_apply(hfsb_str content, const hfsb_edit *edits,
                                      size_t count, const hfsb_edit_opts *opts,
                                      hfsb_buf *out, hfsb_edit_result *result,
                                      hfsb_err *err);
 
+/* Frees spans and diff; *result is all-zero then. */
 HFSB_API void hfsb_edit_result_free(hfsb_edit_result *result);
 
 /* ---- src/edit/patch.h ---- */
@@ -868,29 +870,29 @@ typedef enum hfsb_patch_kind {
     HFSB_PATCH_UPDATE
 } hfsb_patch_kind;
 
-/* One section of a patch and what came of it. */
+/* One section of a patch and its result. */
 typedef struct hfsb_patch_change {
     hfsb_patch_kind kind;
     hfsb_str        path;     /* shows the patch's bytes */
     hfsb_str        new_path; /* of a move, else empty; the patch's bytes. A
-                                 move onto itself is none */
+                                 move onto itself is dropped */
     hfsb_buf        content;  /* of the new or updated file */
     hfsb_buf        diff;     /* unified, up to 64 KiB */
-    hfsb_buf        from, to; /* private: both paths, cleaned */
+    hfsb_buf        from, to; /* private: both clean paths */
 } hfsb_patch_change;
 
-/* What a patch comes to. Carry the changes out in order. */
+/* The changes of a patch, to be carried out in order. */
 typedef struct hfsb_patch_result {
     hfsb_patch_change *changes;
     size_t             count;
     size_t             cap;   /* private */
-    bool               fuzzy; /* a context matched only after trimming */
+    bool               fuzzy; /* some hunk did not match exactly */
     hfsb_alloc         alloc; /* set it before the call, or leave it zero */
 } hfsb_patch_result;
 
-/* How the patch gets at files. read() appends the content of path to *out and
-   returns HFSB_OK; HFSB_NOT_FOUND when there is no such file; anything else,
-   with *err, when it cannot be read. */
+/* How the patch reads files. read() appends the content of path to *out and
+   returns HFSB_OK; HFSB_NOT_FOUND if the file does not exist; any other status,
+   with *err, if it cannot be read. */
 typedef struct hfsb_patch_files {
     hfsb_status (*read)(void *user, hfsb_str path, hfsb_buf *out,
                         hfsb_err *err);
@@ -904,17 +906,19 @@ typedef struct hfsb_patch_files {
    HFSB_OK
    HFSB_SYNTAX     the patch is malformed; err->line is the line in it
    HFSB_IO         a file to update or delete does not exist
-   HFSB_NOT_FOUND  a hunk is not in its file
-   HFSB_AMBIGUOUS  a hunk is there more than once
+   HFSB_NOT_FOUND  a hunk does not match its file
+   HFSB_AMBIGUOUS  a hunk matches more than one place
    HFSB_REFUSED    an empty patch, a hunk that changes nothing, or an Add or
                    Move onto a file that exists
-   HFSB_NOMEM, HFSB_LIMIT, or what read() said
-   On failure *result is empty. `patch` must live as long as *result. */
+   HFSB_NOMEM, HFSB_LIMIT, or the status of read()
+   On failure *result is empty. `patch` must live as long as *result; free that
+   with hfsb_patch_free(). */
 HFSB_API hfsb_status hfsb_patch_apply(hfsb_str                patch,
                                       const hfsb_patch_files *files,
                                       hfsb_patch_result      *result,
                                       hfsb_err               *err);
 
+/* Frees the changes; *result is empty then and keeps its alloc. */
 HFSB_API void hfsb_patch_free(hfsb_patch_result *result);
 
 /* ---- src/pattern/regex.h ---- */
@@ -1235,9 +1239,9 @@ HFSB_API bool hfsb_cancel_wait(const hfsb_cancel *cancel, long long ms);
 
 /* The root directory that confines all paths, and the directory where relative
    ones begin. Any number of threads may use it at once. */
-typedef struct hfsb_place hfsb_place;
+typedef struct hfsb_root hfsb_root;
 
-typedef struct hfsb_place_opts {
+typedef struct hfsb_root_opts {
     hfsb_str   work_dir; /* where relative paths begin (empty: the root if
                             there is one, else the current directory at the
                             time of each call). With a root, a relative
@@ -1248,19 +1252,19 @@ typedef struct hfsb_place_opts {
                             /proc or race leads outside; absolute symlinks are
                             refused */
     hfsb_alloc alloc;    /* for the root and for all work through it */
-} hfsb_place_opts;
+} hfsb_root_opts;
 
 /* HFSB_OK; HFSB_NOT_FOUND when a directory does not exist; HFSB_OUTSIDE when
    work_dir is not beneath the root; HFSB_REFUSED for a NUL byte; HFSB_IO;
    HFSB_NOMEM. opts may be NULL. */
-HFSB_API hfsb_status hfsb_place_open(const hfsb_place_opts *opts,
-                                     hfsb_place **out, hfsb_err *err);
-HFSB_API void        hfsb_place_close(hfsb_place *root);
+HFSB_API hfsb_status hfsb_root_open(const hfsb_root_opts *opts,
+                                    hfsb_root **out, hfsb_err *err);
+HFSB_API void        hfsb_root_close(hfsb_root *root);
 
 /* The working directory and the root as absolute paths, "" if there is none;
    valid until the root is closed. */
-HFSB_API hfsb_str hfsb_place_work_dir(const hfsb_place *root);
-HFSB_API hfsb_str hfsb_place_root(const hfsb_place *root);
+HFSB_API hfsb_str hfsb_root_work_dir(const hfsb_root *root);
+HFSB_API hfsb_str hfsb_root_path(const hfsb_root *root);
 
 /* In every function below `root` may be NULL: no root, current directory.
    Failures of any path:
@@ -1298,14 +1302,14 @@ typedef struct hfsb_file_info {
 } hfsb_file_info;
 
 /* Metadata of the file at path; symlinks are followed. */
-HFSB_API hfsb_status hfsb_file_stat(const hfsb_place *root, hfsb_str path,
+HFSB_API hfsb_status hfsb_file_stat(const hfsb_root *root, hfsb_str path,
                                     hfsb_file_info *info, hfsb_err *err);
 
 /* Appends a key that identifies the file: equal for every path to it
    (relative, through symlinks), different for different files. The file need
    not exist. Hard links are different files. On failure *out is as it was;
    HFSB_LIMIT past out->max. */
-HFSB_API hfsb_status hfsb_file_key(const hfsb_place *root, hfsb_str path,
+HFSB_API hfsb_status hfsb_file_key(const hfsb_root *root, hfsb_str path,
                                    hfsb_buf *out, hfsb_err *err);
 
 /* ---- reading ---- */
@@ -1314,19 +1318,19 @@ HFSB_API hfsb_status hfsb_file_key(const hfsb_place *root, hfsb_str path,
    or above, and O_NONBLOCK, for the few files of /proc that block. A device,
    FIFO or socket is refused without opening it, since it might never answer.
    On failure *fd is -1. info may be NULL. */
-HFSB_API hfsb_status hfsb_file_open(const hfsb_place *root, hfsb_str path,
+HFSB_API hfsb_status hfsb_file_open(const hfsb_root *root, hfsb_str path,
                                     int *fd, hfsb_file_info *info,
                                     hfsb_err *err);
 
 /* Appends the whole content to *out. HFSB_LIMIT past out->max, or past max
    bytes (0: 1 GiB). Works for files of /proc, whose size reads as 0. On
    failure *out is as it was. info (may be NULL) is that of the file read. */
-HFSB_API hfsb_status hfsb_file_read(const hfsb_place *root, hfsb_str path,
+HFSB_API hfsb_status hfsb_file_read(const hfsb_root *root, hfsb_str path,
                                     size_t max, hfsb_buf *out,
                                     hfsb_file_info *info, hfsb_err *err);
 
 /* sha256 of the content in hexadecimal, in bounded memory. */
-HFSB_API hfsb_status hfsb_file_sha256(const hfsb_place *root, hfsb_str path,
+HFSB_API hfsb_status hfsb_file_sha256(const hfsb_root *root, hfsb_str path,
                                       char      hex[HFSB_SHA256_HEX],
                                       hfsb_err *err);
 
@@ -1385,7 +1389,7 @@ typedef struct hfsb_file_written {
    HFSB_ARG        if_sha256 is not a sha256
    opts and written may be NULL. On failure the file is as it was, or the
    message says that it could not be restored. */
-HFSB_API hfsb_status hfsb_file_write(const hfsb_place *root, hfsb_str path,
+HFSB_API hfsb_status hfsb_file_write(const hfsb_root *root, hfsb_str path,
                                      hfsb_str                    content,
                                      const hfsb_file_write_opts *opts,
                                      hfsb_file_written          *written,
@@ -1397,7 +1401,7 @@ HFSB_API hfsb_status hfsb_file_write(const hfsb_place *root, hfsb_str path,
    close() is always the last call, also after commit. */
 typedef struct hfsb_file_writer hfsb_file_writer;
 
-HFSB_API hfsb_status hfsb_file_writer_open(const hfsb_place           *root,
+HFSB_API hfsb_status hfsb_file_writer_open(const hfsb_root            *root,
                                            hfsb_str                    path,
                                            const hfsb_file_write_opts *opts,
                                            hfsb_file_writer          **out,
@@ -1411,7 +1415,7 @@ HFSB_API void        hfsb_file_writer_close(hfsb_file_writer *writer);
 
 /* Removes a regular file, or a symlink itself; nothing else. Takes the same
    lock as a write. */
-HFSB_API hfsb_status hfsb_file_remove(const hfsb_place *root, hfsb_str path,
+HFSB_API hfsb_status hfsb_file_remove(const hfsb_root *root, hfsb_str path,
                                       hfsb_err *err);
 
 /* ---- src/os/proc.h ---- */
@@ -2370,14 +2374,14 @@ typedef struct hfsb_copy_opts {
 
 /* Copies a file of this machine (place may be NULL) to a path there, with its
    mode; completely or not at all. Retried like a call. */
-HFSB_API hfsb_status hfsb_sandbox_upload(hfsb_sandbox     *sandbox,
-                                         const hfsb_place *place,
+HFSB_API hfsb_status hfsb_sandbox_upload(hfsb_sandbox    *sandbox,
+                                         const hfsb_root *place,
                                          hfsb_str local, hfsb_str remote,
                                          const hfsb_copy_opts *opts,
                                          hfsb_err             *err);
 /* The other direction; resumes where a lost connection stopped. */
 HFSB_API hfsb_status hfsb_sandbox_download(
-    hfsb_sandbox *sandbox, hfsb_str remote, const hfsb_place *place,
+    hfsb_sandbox *sandbox, hfsb_str remote, const hfsb_root *place,
     hfsb_str local, const hfsb_copy_opts *opts, hfsb_err *err);
 /* Appends the content of a file of at most max bytes (0: 64 MiB), else
    HFSB_LIMIT; a failure leaves *out as it was. A server that is not
@@ -2720,7 +2724,7 @@ HFSBI_FN hfsb_str hfsbi_trim_end(hfsb_str s);
 HFSBI_FN hfsb_str hfsbi_trim(hfsb_str s);
 
 /* True when a and b differ at most in the case of ASCII letters. */
-HFSBI_FN bool hfsbi_str_same_letters(hfsb_str a, hfsb_str b);
+HFSBI_FN bool hfsbi_str_equal_nocase(hfsb_str a, hfsb_str b);
 
 /* Removes the next item from the list *rest, whose items are separated by
    sep; false at its end. An empty list has no item, "a,,b" an empty one. */
@@ -3189,7 +3193,7 @@ HFSBI_FN hfsb_str hfsbi_trim(hfsb_str s) {
     return hfsb_str_slice(s, i, s.len);
 }
 
-HFSBI_FN bool hfsbi_str_same_letters(hfsb_str a, hfsb_str b) {
+HFSBI_FN bool hfsbi_str_equal_nocase(hfsb_str a, hfsb_str b) {
     size_t i;
     if (a.len != b.len) return false;
     for (i = 0; i < a.len; i++)
@@ -3955,6 +3959,7 @@ static int hfsbi_log2_pow10(int q) { /* the bias avoids a shift of < 0 */
     return ((q * 217706 + (4096 << 16)) >> 16) - 4096;
 }
 
+/* 10^q: the product of two table entries, normalised and corrected. */
 static hfsbi_pow10 hfsbi_pow10_of(int q) {
     unsigned    i = (unsigned)(q - HFSBI_POW10_MIN), b = i % 28;
     uint64_t    c1 = hfsbi_pow10_coarse[i / 28 * 2];
@@ -4323,6 +4328,7 @@ HFSBI_FN const char *hfsbi_number_parse(const char *p, const char *end,
 
 /* ---- writing ---- */
 
+/* Two digits at a time: half the divisions. */
 HFSBI_FN size_t hfsbi_number_write_uint(uint64_t value, char *out) {
     static const char pairs[] =
         "00010203040506070809101112131415161718192021222324"
@@ -4859,6 +4865,7 @@ static void hfsbi_json_add_found(hfsbi_json_fault fault, hfsb_str text,
     if (*advice) hfsbi_err_add(err, ": %s", advice);
 }
 
+/* Adds the message of the fault. */
 static void hfsbi_json_add_fault(const hfsbi_json_parser *p, hfsb_str text,
                                  hfsb_err *err) {
     static const char *const messages[] = {
@@ -5324,6 +5331,7 @@ static void hfsbi_json_prepare(hfsbi_json_parser *p, hfsb_str text,
     doc->size = 0;
 }
 
+/* Both ways of parsing; in_place: strings are decoded in the text. */
 static hfsb_status hfsbi_json_parse(hfsb_str text, bool in_place,
                                     const hfsb_json_parse_opts *opts,
                                     hfsb_json_doc *doc, hfsb_err *err) {
@@ -5874,6 +5882,7 @@ typedef struct hfsbi_json_boxes {
     size_t                  depth;
 } hfsbi_json_boxes;
 
+/* Pushes a container; false without memory. */
 static bool hfsbi_json_enter(hfsbi_json_boxes *s, const hfsb_alloc *alloc,
                              const hfsb_json_value *box) {
     size_t n = s->depth - HFSBI_JSON_SHALLOW;
@@ -6439,6 +6448,7 @@ struct hfsb_text_filter {
 
 /* ---- the filter: cells ---- */
 
+/* Appends cells as UTF-8, by way of a small block. */
 static void hfsbi_cells_put(hfsb_buf *out, const uint32_t *cells,
                             size_t count) {
     char   text[1024];
@@ -6729,6 +6739,7 @@ static bool hfsbi_filter_save(hfsb_text_filter *f) {
     return true;
 }
 
+/* Restores the cells from the copy, and the rest of the line. */
 static void hfsbi_filter_undo(hfsb_text_filter *f, const hfsbi_line *line) {
     uint32_t *cells = f->cells;
     size_t    cap = f->cap;
@@ -7489,6 +7500,7 @@ static void hfsbi_sha1_write(hfsbi_sha1 *sha, hfsb_str s) {
     }
 }
 
+/* Pads with 0x80, zeros and the length in bits, and prints the digest. */
 static void hfsbi_sha1_finish(hfsbi_sha1 *sha, char hex[HFSBI_SHA1_HEX]) {
     uint64_t bits = sha->total * 8;
     size_t   i;
@@ -7601,7 +7613,7 @@ HFSBI_FN bool hfsbi_has_space(hfsb_str s) {
 
 /* A scheme may be in any case (RFC 3986, 3.1). */
 static bool hfsbi_has_scheme(hfsb_str s, hfsb_str scheme) {
-    return hfsbi_str_same_letters(hfsb_str_slice(s, 0, scheme.len), scheme);
+    return hfsbi_str_equal_nocase(hfsb_str_slice(s, 0, scheme.len), scheme);
 }
 
 static bool hfsbi_has_line_break(hfsb_str s) {
@@ -7725,6 +7737,7 @@ static size_t hfsbi_skip_setting(hfsb_str s) {
     return end == HFSB_NPOS ? 0 : end + 1;
 }
 
+/* Settings such as `x=1;` decide nothing and are skipped. */
 static bool hfsbi_looks_like_source(hfsb_str s) {
     size_t n;
     do {
@@ -7909,183 +7922,224 @@ hfsb_status hfsb_space_host(hfsb_str id, hfsb_buf *out, hfsb_err *err) {
 }
 
 /* ---- src/edit/edit_private.h ---- */
-/* Private to the edit engine: folded views, line diffs, the search for a
-   place, indentation, hints. For the files from diff.c to patch.c. */
+/* Private to the edit engine: folds and views, the search for a place, the
+   new text, refusals, line diffs, the sections of a patch. */
 
-/* ---- diff: lines ---- */
+/* ---- diff.c: lines ---- */
 
-/* The lines of a text, without their LF. Behind the last LF there is a line
-   only if something stands there: "a\n" is one line, "" is none. */
+/* The lines of a text, without their LF. Text after the last LF is a line of
+   its own: "a\n" has one line, "" has none. */
 typedef struct hfsbi_lines {
     hfsb_str *items;
     size_t    count, cap;
 } hfsbi_lines;
 
+/* HFSB_OK or HFSB_NOMEM. The lines show the bytes of text. */
 HFSBI_FN hfsb_status hfsbi_lines_split(const hfsb_alloc *alloc, hfsb_str text,
                                        hfsbi_lines *out);
 HFSBI_FN void hfsbi_lines_free(const hfsb_alloc *alloc, hfsbi_lines *lines);
 
-/* For each new line, in same[], the index of the old line that it is, or
-   HFSB_NPOS when it is new. Indexes rise. Beyond 4 million cells between the
-   common head and tail everything counts as changed. */
+/* Sets same[j], for each new line j, to the index of the equal old line it is
+   paired with, or to HFSB_NPOS for a new line. Indexes rise. If more than
+   4 million pairs lie between the common head and tail, every line there
+   counts as changed. HFSB_OK or HFSB_NOMEM. */
 HFSBI_FN hfsb_status hfsbi_lines_diff(const hfsb_alloc *alloc,
                                       const hfsb_str   *old_lines,
                                       size_t            old_count,
                                       const hfsb_str   *new_lines,
                                       size_t new_count, size_t *same);
 
-/* ---- view: a text as a rung sees it, with the way back ---- */
+/* ---- fold.c: folds ---- */
 
+/* A fold is a difference between two texts that does not count. CRLF is
+   always folded to LF. */
 enum {
-    HFSBI_FOLD_CR = 1,     /* a lone CR is a line's end too */
-    HFSBI_FOLD_TRAIL = 2,  /* blanks before a line's end do not count */
-    HFSBI_FOLD_LOOKS = 4,  /* Unicode look-alikes */
-    HFSBI_FOLD_DASHES = 8, /* U+2014 is "--" (with LOOKS) */
-    HFSBI_FOLD_RUNS = 16   /* a run of blanks inside a line is one */
+    HFSBI_FOLD_CR = 1,      /* a lone CR ends a line, like LF */
+    HFSBI_FOLD_TRAIL = 2,   /* blanks before a line's end vanish */
+    HFSBI_FOLD_LOOKS = 4,   /* Unicode look-alikes become ASCII */
+    HFSBI_FOLD_DASHES = 8,  /* U+2014 becomes "--", not "-" (with LOOKS) */
+    HFSBI_FOLD_RUNS = 16,   /* a run of blanks inside a line becomes a space */
+    HFSBI_FOLD_INDENT = 32, /* blanks at a line's start vanish */
+    HFSBI_FOLD_CR_LAST = 64 /* an empty line follows a lone CR at the end */
 };
 
-/* Walks a text in folded units. CRLF is always one LF. */
+/* Walks a text one folded character at a time. */
 typedef struct hfsbi_folder {
     hfsb_str text;
-    size_t   pos; /* where the next unit starts */
-    unsigned flags;
-    bool     indent;  /* only blanks so far on this line */
-    size_t   run_end; /* blanks up to here are known to stay one by one */
+    size_t   pos; /* start of the next character */
+    unsigned folds;
+    size_t   line;    /* start of the current line */
+    bool     indent;  /* nothing visible on this line so far */
+    size_t   run_end; /* blanks before this offset stay as they are */
 } hfsbi_folder;
 
-typedef struct hfsbi_unit {
-    size_t   start, len; /* the text's bytes */
-    hfsb_str out;        /* what they are folded to; may be empty */
-    char     bytes[4];   /* private */
-} hfsbi_unit;
+/* One step of a folder: bytes of the text, and what they become. */
+typedef struct hfsbi_folded {
+    size_t   start, len;
+    hfsb_str out;      /* may be empty: the bytes vanish */
+    char     bytes[4]; /* private */
+} hfsbi_folded;
 
-HFSBI_FN hfsbi_folder hfsbi_folder_make(hfsb_str text, unsigned flags);
-HFSBI_FN bool hfsbi_folder_next(hfsbi_folder *folder, hfsbi_unit *unit);
+HFSBI_FN hfsbi_folder hfsbi_folder_make(hfsb_str text, unsigned folds);
 
-/* True for space, tab and, with LOOKS, the look-alikes of a space; *len is
-   the character's length. */
-HFSBI_FN bool hfsbi_is_blank(hfsb_str text, size_t pos, unsigned flags,
+/* False at the end of the text. */
+HFSBI_FN bool hfsbi_folder_next(hfsbi_folder *folder, hfsbi_folded *step);
+
+/* Appends the folded text; the caller checks out->status. */
+HFSBI_FN void hfsbi_fold(hfsb_str text, unsigned folds, hfsb_buf *out);
+
+/* True for a space, a tab and, with LOOKS, the look-alikes of a space; *len is
+   the length of that character. */
+HFSBI_FN bool hfsbi_is_blank(hfsb_str text, size_t pos, unsigned folds,
                              size_t *len);
 
-/* Length of the blanks that text begins with. */
-HFSBI_FN size_t hfsbi_indent_len(hfsb_str text, unsigned flags);
+/* Length of the blanks at the start of text. */
+HFSBI_FN size_t hfsbi_indent_len(hfsb_str text, unsigned folds);
 
-/* True when text holds nothing but blanks and newlines. */
-HFSBI_FN bool hfsbi_is_all_blank(hfsb_str text, unsigned flags);
+/* True when text contains only blanks and line ends. */
+HFSBI_FN bool hfsbi_is_all_blank(hfsb_str text, unsigned folds);
 
-/* text without up to *head blank lines at its start and *tail at its end; both
-   become how many went. */
-HFSBI_FN hfsb_str hfsbi_drop_edges(hfsb_str text, unsigned flags, size_t *head,
+/* Removes up to *head blank lines from the start of text and *tail from its
+   end; sets both to the number removed. */
+HFSBI_FN hfsb_str hfsbi_drop_edges(hfsb_str text, unsigned folds, size_t *head,
                                    size_t *tail);
 
-/* Hash of a line without its indentation, and whether two such lines are the
-   same, as the folds see them. */
-HFSBI_FN unsigned long long hfsbi_fold_hash(hfsb_str line, unsigned flags);
-HFSBI_FN bool hfsbi_fold_equal(hfsb_str a, hfsb_str b, unsigned flags);
+/* ---- fold.c: views ---- */
 
-/* Where folded text differs in length or bytes from the original. */
-typedef struct hfsbi_piece {
+/* A part of a text that the view changed. */
+typedef struct hfsbi_view_change {
     size_t view_pos, view_len;
     size_t text_pos, text_len;
-} hfsbi_piece;
+} hfsbi_view_change;
 
+/* A folded text with the way back to the bytes of the original. The view adds
+   LFs of its own, so that every line starts after a LF and ends at one:
+
+       original     |  if x: \r\n|    go|
+       TRAIL        \n|  if x:\n|    go|\n
+       TRAIL+INDENT \n|if x:\n|go|\n
+
+   With INDENT, which is for whole lines, the LF at the end is only added to a
+   text that lacks it. All-zero but for text.alloc is ready to use. */
 typedef struct hfsbi_view {
-    hfsb_buf     text;
-    hfsbi_piece *pieces;
-    size_t       count, cap;
-    bool         trimmed; /* blanks were dropped at the very end */
+    hfsb_buf           text;
+    hfsbi_view_change *changes;
+    size_t             count, cap;
+    bool               trimmed; /* blanks vanished at the very end */
+    bool               closed;  /* the LF at the end was added */
 } hfsbi_view;
 
+/* HFSB_OK, HFSB_NOMEM or HFSB_LIMIT. Can be called again for another text. */
 HFSBI_FN hfsb_status hfsbi_view_build(hfsbi_view *view, hfsb_str text,
-                                      unsigned flags);
+                                      unsigned folds);
 HFSBI_FN void        hfsbi_view_free(hfsbi_view *view);
 
-/* The original offset of a match that starts (ends) at a view offset; false
-   when that would split a character. `whole_line` takes the dropped blanks
-   behind the end along. */
-HFSBI_FN bool hfsbi_view_start(const hfsbi_view *view, size_t view_pos,
+/* The original offset of a view offset, before or after the characters that
+   vanished there. False when the offset is inside a changed character. */
+HFSBI_FN bool hfsbi_view_before(const hfsbi_view *view, size_t view_pos,
+                                size_t *text_pos);
+HFSBI_FN bool hfsbi_view_after(const hfsbi_view *view, size_t view_pos,
                                size_t *text_pos);
-HFSBI_FN bool hfsbi_view_end(const hfsbi_view *view, size_t view_pos,
-                             bool whole_line, size_t *text_pos);
 
-/* ---- lines: of a file, and a sequence among them ---- */
+/* ---- fold.c: all places of a pattern ---- */
 
-/* The last line end that was looked up: many places on one long line ask for
-   the same. */
-typedef struct hfsbi_line_cache {
-    size_t from, at, len;
-    bool   filled;
-} hfsbi_line_cache;
+/* All places of a pattern, overlapping ones too, found in linear time
+   altogether. Set text and pattern, which is not empty; leave the rest 0. */
+typedef struct hfsbi_occurrences {
+    hfsb_str text, pattern;
+    size_t   at, gap; /* private: the last place, and its distance to the one
+                         before (0: unknown) */
+} hfsbi_occurrences;
+
+/* The first place at or after `from`, or HFSB_NPOS. `from` is 0 in the first
+   call and after the last place in the others. */
+HFSBI_FN size_t hfsbi_occurrence_next(hfsbi_occurrences *occurrences,
+                                      size_t             from);
+
+/* ---- fold.c: tables of lines ---- */
+
+/* A line of a text and its folded form. */
+typedef struct hfsbi_table_line {
+    size_t   start, text_end, end; /* in the text; end: after the line end */
+    hfsb_str fold;                 /* in the view, without the LF */
+} hfsbi_table_line;
+
+/* All lines of a text, for comparing whole lines: two lines are equal to the
+   folds when their `fold` is. All-zero but for view.text.alloc is ready to
+   use. */
+typedef struct hfsbi_line_table {
+    hfsb_str          text;
+    hfsbi_view        view;
+    hfsbi_table_line *items;
+    size_t            count, cap;
+} hfsbi_line_table;
+
+/* HFSB_OK, HFSB_NOMEM or HFSB_LIMIT. folds contains INDENT and TRAIL. */
+HFSBI_FN hfsb_status hfsbi_line_table_build(hfsbi_line_table *table,
+                                            hfsb_str text, unsigned folds);
+HFSBI_FN void        hfsbi_line_table_free(hfsbi_line_table *table);
+
+/* The original text of line i, without its line end. */
+HFSBI_FN hfsb_str hfsbi_line_text(const hfsbi_line_table *table, size_t i);
+
+/* The folded lines [from, to), each after a LF, and the LF after the last. */
+HFSBI_FN hfsb_str hfsbi_line_folds(const hfsbi_line_table *table, size_t from,
+                                   size_t to);
+
+/* The line whose LF, the one before it, is at view_pos. */
+HFSBI_FN size_t hfsbi_line_at(const hfsbi_line_table *table, size_t view_pos);
+
+/* The first line, from `from` on, where the lines of `pattern`, made like
+   hfsbi_line_folds(), start; HFSB_NPOS if there is none. */
+HFSBI_FN size_t hfsbi_line_table_find(const hfsbi_line_table *table,
+                                      hfsb_str pattern, size_t from);
+
+/* ---- fold.c: the edited file ---- */
 
 /* The text that is searched, and how its lines end. */
-typedef struct hfsbi_file {
+typedef struct hfsbi_edit_text {
     hfsb_str text;   /* without a byte order mark */
-    size_t   offset; /* of text in the file: 3 behind a mark, else 0 */
+    size_t   offset; /* of text in the file: 3 after a mark, else 0 */
     bool     has_cr;
-    bool     lone_cr;        /* lines end at CR: there is no LF */
-    hfsbi_line_cache *cache; /* two, for the start and elsewhere, or NULL */
-} hfsbi_file;
+    bool     lone_cr; /* lines end at CR: there is no LF */
+} hfsbi_edit_text;
 
-/* make() leaves the line ends unlooked at, as if all were LF: that is enough
-   for text within a line. scan() looks. */
-HFSBI_FN hfsbi_file hfsbi_file_make(hfsb_str content, bool keep_mark);
-HFSBI_FN void       hfsbi_file_scan(hfsbi_file *file);
+/* make() assumes that every line ends in LF, which is enough for edits within
+   a line; scan() finds out. */
+HFSBI_FN hfsbi_edit_text hfsbi_edit_text_make(hfsb_str content,
+                                              bool     keep_mark);
+HFSBI_FN void            hfsbi_edit_text_scan(hfsbi_edit_text *file);
 
-/* The line's end at or behind pos: its offset and length; len 0 at the end
+/* Offset and length of the first line end at or after pos; len 0 at the end
    of the file. */
-HFSBI_FN size_t hfsbi_file_line_end(const hfsbi_file *file, size_t pos,
+HFSBI_FN size_t hfsbi_edit_line_end(const hfsbi_edit_text *file, size_t pos,
                                     size_t *len);
 
-/* The newline for text put in the place of what starts at pos: the first one
-   at or behind pos, else the file's first, else empty. */
-HFSBI_FN hfsb_str hfsbi_file_newline(const hfsbi_file *file, size_t pos);
+/* True when a line starts at pos, or, in the second, when nothing but blanks
+   precedes pos on its line. */
+HFSBI_FN bool hfsbi_starts_line(const hfsbi_edit_text *file, size_t pos);
+HFSBI_FN bool hfsbi_starts_text(const hfsbi_edit_text *file, size_t pos);
 
-/* Lines of a file, hashed behind their indentation as the folds see them. */
-typedef struct hfsbi_row {
-    size_t             start, text_end, end; /* end: behind the line end */
-    unsigned long long hash;
-} hfsbi_row;
+/* The line end for text put in at pos: the first at or after pos, else the
+   first of the file, else empty. */
+HFSBI_FN hfsb_str hfsbi_newline_at(const hfsbi_edit_text *file, size_t pos);
 
-typedef struct hfsbi_rows {
-    hfsbi_row *items;
-    size_t     count, cap;
-} hfsbi_rows;
+/* text with LF for every line end of the file: text itself, or a copy that is
+   appended to *copy; the caller checks copy->status. */
+HFSBI_FN hfsb_str hfsbi_fold_newlines(const hfsbi_edit_text *file,
+                                      hfsb_str text, hfsb_buf *copy);
 
-/* The lines of file->text [from, to), which begins a line. */
-HFSBI_FN hfsb_status hfsbi_rows_of(const hfsb_alloc *alloc,
-                                   const hfsbi_file *file, size_t from,
-                                   size_t to, unsigned flags,
-                                   hfsbi_rows *rows);
-HFSBI_FN void hfsbi_rows_free(const hfsb_alloc *alloc, hfsbi_rows *rows);
+/* Number of lines that end in text. */
+HFSBI_FN size_t hfsbi_count_lines(const hfsbi_edit_text *file, hfsb_str text);
 
-/* The places, overlapping ones too, where the hashes of olds stand among rows
-   (Knuth-Morris-Pratt). All-zero is the start; begin() can be called again
-   and again. */
-typedef struct hfsbi_row_search {
-    const hfsbi_rows *olds, *rows;
-    size_t           *fail; /* by old row: where to go on after it */
-    size_t            cap;
-    size_t            next, to; /* rows still to be looked at */
-    size_t            matched;  /* old rows that fit so far */
-} hfsbi_row_search;
+/* ---- match.c: the ladder ---- */
 
-/* Looks at rows [from, to). HFSB_OK or HFSB_NOMEM. */
-HFSBI_FN hfsb_status hfsbi_row_search_begin(const hfsb_alloc *alloc,
-                                            hfsbi_row_search *search,
-                                            const hfsbi_rows *olds,
-                                            const hfsbi_rows *rows,
-                                            size_t from, size_t to);
-HFSBI_FN bool hfsbi_row_search_next(hfsbi_row_search *search, size_t *at);
-HFSBI_FN void hfsbi_row_search_free(const hfsb_alloc *alloc,
-                                    hfsbi_row_search *search);
-
-/* ---- match: the ladder ---- */
-
-/* In the order they are tried. */
+/* In the order they are tried; the numbers are those of the table in
+   edit.c. */
 typedef enum hfsbi_rung {
     HFSBI_RUNG_NONE,
-    HFSBI_RUNG_EXACT,  /* 1: line endings aside */
-    HFSBI_RUNG_EOF,    /* 2: the last newline is missing in the file */
+    HFSBI_RUNG_EXACT,  /* 1 */
+    HFSBI_RUNG_EOF,    /* 2 */
     HFSBI_RUNG_TRAIL,  /* 4 */
     HFSBI_RUNG_LOOKS,  /* 5 */
     HFSBI_RUNG_RUNS,   /* 6 */
@@ -8095,84 +8149,69 @@ typedef enum hfsbi_rung {
 } hfsbi_rung;
 
 typedef struct hfsbi_match {
-    size_t start, end;   /* in file->text */
-    bool   drop_newline; /* old and new lose their last LF: the file ends */
-    bool   overlaps;     /* another match begins inside it */
+    size_t start, end;         /* in file->text */
+    bool   lacks_newline;      /* the last LF of old_text is not in the file */
+    bool   overlaps;           /* another match starts inside this one */
+    size_t text_pos, text_len; /* of the text that replaces it */
 } hfsbi_match;
 
-/* Where old text was found. */
-typedef struct hfsbi_found {
+/* The places of an old text, all found by the same rung. */
+typedef struct hfsbi_matches {
     hfsbi_rung   rung;
-    unsigned     flags; /* folds of that rung */
-    hfsbi_match *items; /* not overlapping, in order */
+    unsigned     folds; /* of that rung */
+    hfsbi_match *items; /* in order, not overlapping */
     size_t       count, cap;
     bool         overlapping;          /* some match overlaps another */
     size_t       drop_head, drop_tail; /* blank lines dropped by rung 8 */
-} hfsbi_found;
+} hfsbi_matches;
 
-/* Searches for the bytes alone, rung 1 of a text within a line. */
-HFSBI_FN hfsb_status hfsbi_match_bytes(const hfsb_alloc *alloc,
-                                       const hfsbi_file *file,
-                                       hfsb_str old_text, hfsbi_found *found);
+HFSBI_FN void hfsbi_matches_free(const hfsb_alloc *alloc,
+                                 hfsbi_matches    *matches);
 
-/* Searches rung by rung; found->rung is HFSBI_RUNG_NONE when none matches.
-   old_text has LF only and is not empty. HFSB_OK or HFSB_NOMEM. */
-HFSBI_FN hfsb_status hfsbi_match_find(const hfsb_alloc *alloc,
-                                      const hfsbi_file *file,
-                                      hfsb_str old_text, bool exact,
-                                      hfsbi_found *found);
-HFSBI_FN void hfsbi_found_free(const hfsb_alloc *alloc, hfsbi_found *found);
+enum { HFSBI_MATCH_EXACT = 1, HFSBI_MATCH_LOOSE = 2 };
 
-/* ---- indent: from the caller's indentation to the file's ---- */
+/* Climbs rungs 1 and 2 (EXACT), the others (LOOSE), or all of them. old_text
+   has LF only and is not empty. matches->count is 0 when no rung matches.
+   HFSB_OK, HFSB_NOMEM or HFSB_LIMIT; free *matches in each case. */
+HFSBI_FN hfsb_status hfsbi_match_find(const hfsb_alloc      *alloc,
+                                      const hfsbi_edit_text *file,
+                                      hfsb_str old_text, unsigned rungs,
+                                      hfsbi_matches *matches);
 
-#define HFSBI_INDENT_DISTINCT 64
+/* ---- rewrite.c: the text that replaces a match ---- */
 
-/* ---- compose: what is put in the place of a match ---- */
+/* The texts of an edit. */
+typedef struct hfsbi_edit_texts {
+    hfsb_edit_mode mode;
+    hfsb_str       old_text, new_text; /* LF only */
+    hfsb_str       raw_new; /* as sent, for a file without newlines */
+} hfsbi_edit_texts;
 
-/* An old and a new text, LF only, line by line; made once for all places. */
-typedef struct hfsbi_script {
-    hfsb_str    old_text, new_text;
-    hfsb_str    raw_new; /* as it was sent, for a file without newlines */
-    hfsbi_lines olds, news;
-    size_t     *same; /* of each new line: the old line that it is */
-} hfsbi_script;
+typedef struct hfsbi_rewritten {
+    bool   reindented; /* the indentation of a new line was changed */
+    size_t match;      /* that was refused */
+    size_t line;       /* of new_text, 0-based: why it was refused */
+} hfsbi_rewritten;
 
-HFSBI_FN hfsb_status hfsbi_script_make(const hfsb_alloc *alloc,
-                                       hfsb_str old_text, hfsb_str new_text,
-                                       hfsb_str raw_new, hfsbi_script *script);
-HFSBI_FN void hfsbi_script_free(const hfsb_alloc *alloc, hfsbi_script *script);
+/* Appends the texts that replace the matches to *out and records in each match
+   where its text is. A match shrinks to a point for an insertion and grows
+   where whole lines are deleted. HFSB_OK; HFSB_REFUSED when the indentation of
+   a new line cannot be derived; HFSB_NOMEM, HFSB_LIMIT. */
+HFSBI_FN hfsb_status hfsbi_rewrite_matches(const hfsb_alloc       *alloc,
+                                           const hfsbi_edit_text  *file,
+                                           const hfsbi_edit_texts *texts,
+                                           hfsbi_matches          *matches,
+                                           hfsb_buf               *out,
+                                           hfsbi_rewritten        *result);
 
-/* Appends to sink what replaces match (which grows when lines are deleted
-   whole). *reindented is set when indentation was changed. HFSB_OK;
-   HFSB_REFUSED when the indentation of a new line cannot be told: *line is
-   that line of new_text (0-based); HFSB_NOMEM. sink->status is separate. */
-HFSBI_FN hfsb_status hfsbi_compose_replace(const hfsb_alloc   *alloc,
-                                           const hfsbi_file   *file,
-                                           const hfsbi_found  *found,
-                                           const hfsbi_script *script,
-                                           hfsbi_match *match, hfsb_buf *sink,
-                                           bool *reindented, size_t *line);
-
-/* The same for text put behind (or before) match. */
-HFSBI_FN hfsb_status hfsbi_compose_insert(
-    const hfsb_alloc *alloc, const hfsbi_file *file, const hfsbi_found *found,
-    const hfsbi_script *script, hfsbi_match match, bool before, hfsb_buf *sink,
-    bool *reindented, size_t *line);
-
-/* text with each LF replaced by newline (empty: left as it is). */
-HFSBI_FN void hfsbi_put_newlines(hfsb_buf *sink, hfsb_str text,
+/* Appends text with each LF replaced by newline (empty: left as it is). */
+HFSBI_FN void hfsbi_put_newlines(hfsb_buf *out, hfsb_str text,
                                  hfsb_str newline);
 
-/* ---- screen: an edit before the search ---- */
+/* ---- explain.c: reasons to refuse ---- */
 
-/* text with CRLF (and, for a file of lone CRs, CR) as LF: a view of text
-   itself, or of *copy when there was something to do. HFSB_OK or what the
-   buffer says. */
-HFSBI_FN hfsb_status hfsbi_fold_newlines(hfsb_str text, bool lone_cr,
-                                         hfsb_buf *copy, hfsb_str *out);
-
-/* How many lines of text begin as a numbered listing does ("12\t", "12|",
-   "12 | ", "12: ", "12" and an arrow), and how many there are. */
+/* How many lines of text begin like a numbered listing ("12\t", "12|",
+   "12 | ", "12: ", "12" and an arrow). */
 typedef struct hfsbi_numbered {
     size_t lines, prefixed;
     bool   consecutive; /* all prefixed, alike, and counting up by one */
@@ -8180,67 +8219,80 @@ typedef struct hfsbi_numbered {
 
 HFSBI_FN hfsbi_numbered hfsbi_numbered_scan(hfsb_str text);
 
-/* Appends text without those prefixes. */
-HFSBI_FN hfsb_status hfsbi_numbered_strip(hfsb_str text, hfsb_buf *out);
+/* Appends text without those prefixes; the caller checks out->status. */
+HFSBI_FN void hfsbi_numbered_strip(hfsb_str text, hfsb_buf *out);
 
-/* The first line of new_text that stands for code left out ("// ... existing
-   code ...") and is neither in old_text nor in the file; empty for none. */
+/* The first line of new_text that stands for omitted code ("// ... existing
+   code ...") and is neither in old_text nor in the file; empty if none. */
 HFSBI_FN hfsb_str hfsbi_find_omission(hfsb_str new_text, hfsb_str old_text,
                                       hfsb_str file_text);
 
-/* ---- hint: what a refusal says ---- */
-
+/* A text that was looked for, LF only, and the file. */
 typedef struct hfsbi_hint {
-    const hfsb_alloc *alloc;
-    const hfsbi_file *file;
-    hfsb_str          old_text, new_text; /* LF only */
+    const hfsb_alloc      *alloc;
+    const hfsbi_edit_text *file;
+    hfsb_str               old_text, new_text;
+    hfsb_err              *err; /* may be NULL */
 } hfsbi_hint;
 
-/* Append to the message why old_text was not found, or where it was. Without
-   memory they say less. */
-HFSBI_FN void hfsbi_hint_not_found(const hfsbi_hint *hint, hfsb_err *err);
-HFSBI_FN void hfsbi_hint_ambiguous(const hfsbi_hint  *hint,
-                                   const hfsbi_found *found, hfsb_err *err);
+/* Append to the message why old_text was not found, or where it was found.
+   Without memory the message is shorter. */
+HFSBI_FN void hfsbi_hint_not_found(const hfsbi_hint *hint);
+HFSBI_FN void hfsbi_hint_ambiguous(const hfsbi_hint    *hint,
+                                   const hfsbi_matches *matches);
 
-/* ---- patch: its sections and hunks ---- */
+/* ---- patch_parse.c: sections and hunks ---- */
 
-/* The lines of a patch without their ends, CR included. */
+/* The lines of a patch without their line ends. */
 typedef struct hfsbi_patch_text {
     hfsbi_lines lines;
-    size_t      first; /* first line behind *** Begin Patch */
+    size_t      first; /* first line after *** Begin Patch */
     size_t      last;  /* the line of *** End Patch */
 } hfsbi_patch_text;
 
 typedef struct hfsbi_section {
     hfsb_patch_kind kind;
     hfsb_str        path, new_path;
-    size_t          from, to; /* its lines behind the head lines */
+    size_t          from, to; /* its lines, without the head lines */
 } hfsbi_section;
 
 /* Lines of the patch: [anchors, body) begin with @@, [body, end) are the
-   hunk; next is where the next one begins. */
+   hunk; the next hunk starts at `next`. */
 typedef struct hfsbi_chunk {
     size_t anchors, body, end, next;
     bool   at_eof;
 } hfsbi_chunk;
 
+/* HFSB_OK; HFSB_SYNTAX without a Begin or End line; HFSB_NOMEM. On success
+   free text->lines with hfsbi_lines_free(). */
 HFSBI_FN hfsb_status hfsbi_patch_open(const hfsb_alloc *alloc, hfsb_str patch,
                                       hfsbi_patch_text *text, hfsb_err *err);
 
-/* The section that begins at *line, which moves behind it. Its hunks have been
-   checked. */
+/* Reads the section that starts at *line, checks its hunks and sets *line to
+   the next section. HFSB_OK or HFSB_SYNTAX. */
 HFSBI_FN hfsb_status hfsbi_patch_section(const hfsbi_patch_text *text,
                                          size_t *line, hfsbi_section *section,
                                          hfsb_err *err);
 
-/* The hunk that begins at line `from` of an Update section. */
+/* Reads the hunk that starts at line `from` of an Update section. HFSB_OK or
+   HFSB_SYNTAX. */
 HFSBI_FN hfsb_status hfsbi_patch_chunk(const hfsbi_patch_text *text,
                                        const hfsbi_section    *section,
                                        size_t from, hfsbi_chunk *chunk,
                                        hfsb_err *err);
 
 /* ---- src/edit/diff.c ---- */
-/* diff.c - line diffs and unified diffs. */
+/* diff.c - which lines of two texts are the same, and unified diffs.
+
+   Lines are paired by their common head and tail and, between them, by a
+   longest common subsequence; that table has a limit, so time and memory are
+   bounded. A unified diff starts from the known spans of change: each is
+   widened to a block of whole lines, blocks that are close together share a
+   hunk, and only the lines inside blocks are compared.
+
+       spans   ..|==|......|=|.....................|====|..
+       blocks  [---------][-----]               [---------]
+       hunks   (      with context      )    (  with context  )        */
 #define HFSBI_DIFF_CELLS     4000000u
 #define HFSBI_DIFF_CONTEXT   3
 #define HFSBI_DIFF_MAX_BYTES (64u * 1024u)
@@ -8274,30 +8326,27 @@ HFSBI_FN void hfsbi_lines_free(const hfsb_alloc *alloc, hfsbi_lines *lines) {
 
 enum { HFSBI_LCS_BOTH, HFSBI_LCS_OLD, HFSBI_LCS_NEW };
 
+/* The table of a longest common subsequence, in one block of memory. */
 typedef struct hfsbi_lcs {
-    size_t              rows, cols;
+    size_t              rows, cols, size;
     unsigned long long *old_hash, *new_hash;
     size_t             *best; /* two rows of cols + 1 */
-    unsigned char      *step; /* rows * cols: which way is best from here */
+    unsigned char      *step; /* rows * cols: the best step from there */
 } hfsbi_lcs;
 
-static void hfsbi_lcs_free(const hfsb_alloc *alloc, hfsbi_lcs *t) {
-    hfsbi_array_free(alloc, t->old_hash, t->rows, sizeof *t->old_hash);
-    hfsbi_array_free(alloc, t->new_hash, t->cols, sizeof *t->new_hash);
-    hfsbi_array_free(alloc, t->best, 2 * (t->cols + 1), sizeof *t->best);
-    hfsbi_array_free(alloc, t->step, t->rows * t->cols, 1);
-}
-
-static bool hfsbi_lcs_make(const hfsb_alloc *alloc, hfsbi_lcs *t) {
-    t->old_hash =
-        (unsigned long long *)hfsbi_array(alloc, t->rows, sizeof *t->old_hash);
-    t->new_hash =
-        (unsigned long long *)hfsbi_array(alloc, t->cols, sizeof *t->new_hash);
-    t->best = (size_t *)hfsbi_array(alloc, 2 * (t->cols + 1), sizeof *t->best);
-    t->step = (unsigned char *)hfsbi_array(alloc, t->rows * t->cols, 1);
-    if (t->old_hash && t->new_hash && t->best && t->step) return true;
-    hfsbi_lcs_free(alloc, t);
-    return false;
+/* rows * cols is at most HFSBI_DIFF_CELLS: the sum cannot overflow. */
+static bool hfsbi_lcs_make(const hfsb_alloc *alloc, size_t rows, size_t cols,
+                           hfsbi_lcs *t) {
+    t->rows = rows;
+    t->cols = cols;
+    t->size = (rows + cols) * sizeof *t->old_hash +
+              2 * (cols + 1) * sizeof *t->best + rows * cols;
+    t->old_hash = (unsigned long long *)hfsbi_realloc(alloc, NULL, 0, t->size);
+    if (!t->old_hash) return false;
+    t->new_hash = t->old_hash + rows;
+    t->best = (size_t *)(void *)(t->new_hash + cols);
+    t->step = (unsigned char *)(void *)(t->best + 2 * (cols + 1));
+    return true;
 }
 
 /* Fills step[] from the end, so that the walk afterwards goes forward. */
@@ -8326,32 +8375,25 @@ static void hfsbi_lcs_fill(hfsbi_lcs *t) {
     }
 }
 
-/* The part between the common head and tail. Equal hashes are confirmed byte
-   by byte before two lines count as the same. */
+/* Pairs the lines between the common head and tail. Lines with equal hashes
+   are compared before they count as the same. */
 static hfsb_status hfsbi_lcs_run(const hfsb_alloc *alloc, const hfsb_str *olds,
                                  size_t rows, const hfsb_str *news,
                                  size_t cols, size_t base, size_t *same) {
-    hfsbi_lcs t = HFSB_INIT;
+    hfsbi_lcs t;
     size_t    i, j;
-    t.rows = rows;
-    t.cols = cols;
-    if (!hfsbi_lcs_make(alloc, &t)) return HFSB_NOMEM;
+    if (!hfsbi_lcs_make(alloc, rows, cols, &t)) return HFSB_NOMEM;
     for (i = 0; i < rows; i++) t.old_hash[i] = hfsb_fnv(olds[i]);
     for (j = 0; j < cols; j++) t.new_hash[j] = hfsb_fnv(news[j]);
     hfsbi_lcs_fill(&t);
     for (i = j = 0; i < rows && j < cols;) {
         int step = t.step[i * cols + j];
-        if (step == HFSBI_LCS_BOTH) {
-            if (hfsb_str_equal(olds[i], news[j])) same[j] = base + i;
-            i++;
-            j++;
-        } else if (step == HFSBI_LCS_OLD) {
-            i++;
-        } else {
-            j++;
-        }
+        if (step == HFSBI_LCS_BOTH && hfsb_str_equal(olds[i], news[j]))
+            same[j] = base + i;
+        if (step != HFSBI_LCS_NEW) i++;
+        if (step != HFSBI_LCS_OLD) j++;
     }
-    hfsbi_lcs_free(alloc, &t);
+    hfsbi_realloc(alloc, t.old_hash, t.size, 0);
     return HFSB_OK;
 }
 
@@ -8376,17 +8418,18 @@ HFSBI_FN hfsb_status hfsbi_lines_diff(const hfsb_alloc *alloc,
     rows = old_count - head - tail;
     cols = new_count - head - tail;
     if (!rows || !cols || rows > HFSBI_DIFF_CELLS / cols) return HFSB_OK;
+    if (rows == 1 && cols == 1) return HFSB_OK; /* known to differ */
     return hfsbi_lcs_run(alloc, old_lines + head, rows, new_lines + head, cols,
                          head, same + head);
 }
 
 /* ---- unified diff ---- */
 
-/* A change widened to whole lines. */
+/* Spans widened to whole lines. */
 typedef struct hfsbi_block {
     size_t old_from, old_to;
     size_t new_from, new_to;
-    size_t new_line; /* number of its first new line; 0: not known */
+    size_t new_line; /* number of its first new line; 0: unknown */
 } hfsbi_block;
 
 typedef struct hfsbi_unified {
@@ -8394,11 +8437,11 @@ typedef struct hfsbi_unified {
     const hfsb_span *spans;
     size_t           count, next; /* next: first span not yet in a block */
     size_t           context, max_bytes;
-    hfsb_buf        *body;                 /* lines of the hunk under way */
+    hfsb_buf        *body;                 /* lines of the current hunk */
     size_t           old_lines, new_lines; /* in that hunk */
-    bool             changes;              /* it has lines with - or + */
-    size_t           old_pos, old_seen;    /* lines ended before old_pos */
-    size_t           gained; /* lines added so far, less removed */
+    bool             changes;              /* lines with - or + in it */
+    size_t           old_pos, old_seen;    /* line ends before old_pos */
+    size_t           gained;               /* lines added less lines removed */
     bool             full;
 } hfsbi_unified;
 
@@ -8416,12 +8459,12 @@ static size_t hfsbi_line_start(hfsb_str text, size_t pos) {
     return pos;
 }
 
-/* The next change with its lines whole. The bytes between two spans are the
-   same on both sides, so both grow by the same number; a span that begins on
-   a line already taken in belongs to the same block. */
+/* Takes the next block. The bytes between two spans are the same on both
+   sides, so both grow by the same number; a span that starts on a line of the
+   block belongs to it. */
 static bool hfsbi_next_lines(hfsbi_unified *u, hfsbi_block *b) {
     const hfsb_span *s;
-    size_t           end = 0; /* of the line under way */
+    size_t           end = 0; /* of the current line */
     if (u->next == u->count) return false;
     s = u->spans + u->next;
     b->old_from = hfsbi_line_start(u->old_text, s->old_start);
@@ -8445,7 +8488,7 @@ static bool hfsbi_next_lines(hfsbi_unified *u, hfsbi_block *b) {
     }
 }
 
-/* The next block that differs: spans can undo each other. */
+/* Takes the next block that differs: spans can cancel out. */
 static bool hfsbi_next_block(hfsbi_unified *u, hfsbi_block *b) {
     while (hfsbi_next_lines(u, b))
         if (!hfsb_str_equal(
@@ -8476,7 +8519,7 @@ static void hfsbi_put_context(hfsbi_unified *u, size_t from, size_t to) {
     }
 }
 
-/* Lines of text, each with its LF. */
+/* Splits text into lines that include their LF. */
 static hfsb_status hfsbi_split_keep(const hfsb_alloc *alloc, hfsb_str text,
                                     hfsbi_lines *out) {
     hfsb_status st = hfsbi_lines_split(alloc, text, out);
@@ -8491,8 +8534,7 @@ static void hfsbi_put_lines(hfsbi_unified *u, const hfsbi_lines *olds,
                             const hfsbi_lines *news, const size_t *same) {
     size_t n = olds->count, m = news->count, i = 0, j;
     for (j = 0; j <= m; j++) {
-        /* Before a line that stayed: all removals, then it. Additions that
-           stand in front of it wait until the removals are out. */
+        /* Before a line that stayed: the removals, then the additions. */
         size_t k = j, stop;
         while (k < m && same[k] == HFSB_NPOS) k++;
         stop = k < m ? same[k] : n;
@@ -8525,15 +8567,15 @@ static hfsb_status hfsbi_put_block(hfsbi_unified *u, const hfsbi_block *b) {
     return st == HFSB_OK ? u->body->status : st;
 }
 
-/* Up to `lines` line starts back from pos, not before `floor`. */
+/* Goes up to `lines` line starts back from pos, not before `floor`. */
 static size_t hfsbi_lines_back(hfsb_str text, size_t pos, size_t lines,
                                size_t floor) {
     while (lines-- && pos > floor) pos = hfsbi_line_start(text, pos - 1);
     return pos > floor ? pos : floor;
 }
 
-/* Up to `lines` lines on from pos; *reached tells whether that gets to
-   `ceiling`, which starts a line. */
+/* Goes up to `lines` lines on from pos; *reached is true when that arrives at
+   `ceiling`, the start of a line. */
 static size_t hfsbi_lines_on(hfsb_str text, size_t pos, size_t lines,
                              size_t ceiling, bool *reached) {
     while (lines-- && pos < ceiling) pos = hfsbi_after_line(text, pos);
@@ -8541,27 +8583,39 @@ static size_t hfsbi_lines_on(hfsb_str text, size_t pos, size_t lines,
     return pos;
 }
 
-/* The head of a hunk that starts at old_from, `lead` lines before a block
-   whose new line number may be known. `gained` may wrap around: it is only
-   ever added. */
+/* Appends "-12,3 ", the first line and the number of lines of one side. */
+static void hfsbi_put_range(hfsb_buf *out, char mark, size_t seen,
+                            size_t lines) {
+    char   text[48];
+    size_t n = 0;
+    text[n++] = mark;
+    n += hfsbi_number_write_uint(seen + (lines ? 1 : 0), text + n);
+    text[n++] = ',';
+    n += hfsbi_number_write_uint(lines, text + n);
+    text[n++] = ' ';
+    hfsb_buf_append(out, hfsb_str_make(text, n));
+}
+
+/* Appends the head of a hunk that starts at old_from, `lead` lines before a
+   block whose new line number may be known. `gained` may wrap around: it is
+   only ever added. */
 static void hfsbi_put_hunk_head(hfsbi_unified *u, size_t old_from,
                                 size_t new_line, size_t lead, hfsb_buf *out) {
-    size_t new_seen;
     if (new_line) u->old_seen = new_line - 1 - lead - u->gained;
     else
         u->old_seen += hfsb_str_count_byte(
             hfsb_str_slice(u->old_text, u->old_pos, old_from), '\n');
     u->old_pos = old_from;
-    new_seen = u->old_seen + u->gained;
-    hfsb_buf_printf(out, "@@ -%zu,%zu +%zu,%zu @@\n",
-                    u->old_seen + (u->old_lines ? 1 : 0), u->old_lines,
-                    new_seen + (u->new_lines ? 1 : 0), u->new_lines);
+    hfsb_buf_append(out, HFSB_LIT("@@ "));
+    hfsbi_put_range(out, '-', u->old_seen, u->old_lines);
+    hfsbi_put_range(out, '+', u->old_seen + u->gained, u->new_lines);
+    hfsb_buf_append(out, HFSB_LIT("@@\n"));
     u->gained += u->new_lines - u->old_lines;
 }
 
-/* One hunk: b and what follows it closely. *b becomes the first block of the
-   next hunk; *more tells whether there is one. *floor is where context may
-   start. Spans that put in what they took out make no hunk. */
+/* Appends one hunk: block b and those close after it. *b becomes the first
+   block of the next hunk, if there is one (*more). Context starts at *floor at
+   the earliest. Lines that did not change make no hunk. */
 static hfsb_status hfsbi_put_hunk(hfsbi_unified *u, hfsbi_block *b,
                                   size_t *floor, bool *more, hfsb_buf *out) {
     size_t from =
@@ -8594,11 +8648,12 @@ static hfsb_status hfsbi_put_hunk(hfsbi_unified *u, hfsbi_block *b,
     return st == HFSB_OK ? u->body->status : st;
 }
 
-/* A path as the head lines show it: relative, and never empty. */
+/* A path for the head lines: relative, not empty, and up to a NUL. */
 static hfsb_str hfsbi_diff_name(hfsb_str path) {
     while (path.len && path.ptr[0] == '/')
         path = hfsb_str_slice(path, 1, path.len);
-    return path.len ? path : HFSB_LIT("file");
+    if (!path.len) return HFSB_LIT("file");
+    return hfsb_str_slice(path, 0, hfsb_str_find_byte(path, '\0'));
 }
 
 hfsb_status hfsb_diff_unified(hfsb_str old_text, hfsb_str new_text,
@@ -8626,9 +8681,13 @@ hfsb_status hfsb_diff_unified(hfsb_str old_text, hfsb_str new_text,
         opts && opts->max_bytes ? opts->max_bytes : HFSBI_DIFF_MAX_BYTES;
     u.body = &body;
     more = hfsbi_next_block(&u, &b);
-    if (more)
-        hfsb_buf_printf(out, "--- a/%.*s\n+++ b/%.*s\n", (int)old_path.len,
-                        old_path.ptr, (int)path.len, path.ptr);
+    if (more) {
+        hfsb_buf_append(out, HFSB_LIT("--- a/"));
+        hfsb_buf_append(out, old_path);
+        hfsb_buf_append(out, HFSB_LIT("\n+++ b/"));
+        hfsb_buf_append(out, path);
+        hfsb_buf_append_byte(out, '\n');
+    }
     while (more && out->status == HFSB_OK) {
         hfsb_status st = hfsbi_put_hunk(&u, &b, &floor, &more, out);
         if (st != HFSB_OK) out->status = st;
@@ -8642,17 +8701,20 @@ hfsb_status hfsb_diff_unified(hfsb_str old_text, hfsb_str new_text,
 }
 
 /* ---- src/edit/fold.c ---- */
-/* fold.c - the lines of a file: where they end, their hashes, and where a
-   sequence of them stands. */
-/* ==== view ==== */
+/* fold.c - folds: texts compared without the differences that do not count.
 
-/* a text as a rung of the ladder sees it, with the way back to the
-   bytes. */
+   A folder walks a text and turns each character into what it counts as: a
+   typographic quote into ', trailing blanks into nothing. A view is the whole
+   text folded, with the list of places where it differs from the original, so
+   that a match in the view can be cut out of the original byte for byte. A
+   table of lines is a view cut into lines; patches and hints compare those.
 
+   Folding a text never makes it longer. Every walk is linear: a run of blanks
+   is measured once, however it ends. hfsb_str_find() is the only search. */
 /* ---- single characters ---- */
 
-/* What a look-alike stands for: one of - ' " space, '.' for the ellipsis,
-   'm' for the em dash, '0' for nothing; 0 when the code is none. */
+/* The ASCII character a look-alike counts as: one of - ' " and space, '.' for
+   the ellipsis, 'm' for the em dash, '0' for nothing; 0 if it is not one. */
 static char hfsbi_look_alike(unsigned long code) {
     if (code == 0x2014) return 'm';
     if ((code >= 0x2010 && code <= 0x2015) || code == 0x2212) return '-';
@@ -8666,8 +8728,8 @@ static char hfsbi_look_alike(unsigned long code) {
     return 0;
 }
 
-/* The look-alike at pos, 0 for none. All of them begin with C2, E2, E3 or
-   EF, which keeps other text quick. */
+/* The look-alike at pos, 0 if there is none. All of them start with C2, E2,
+   E3 or EF, so other text is decided by its first byte. */
 static char hfsbi_look_at(hfsb_str text, size_t pos, size_t *len) {
     unsigned char c = (unsigned char)text.ptr[pos];
     unsigned long code;
@@ -8677,29 +8739,33 @@ static char hfsbi_look_at(hfsb_str text, size_t pos, size_t *len) {
     return valid ? hfsbi_look_alike(code) : '\0';
 }
 
-HFSBI_FN bool hfsbi_is_blank(hfsb_str text, size_t pos, unsigned flags,
+/* True for a character that the folds drop wherever it is. */
+static bool hfsbi_is_invisible(hfsb_str text, size_t pos, unsigned folds,
+                               size_t *len) {
+    return (folds & HFSBI_FOLD_LOOKS) && hfsbi_look_at(text, pos, len) == '0';
+}
+
+HFSBI_FN bool hfsbi_is_blank(hfsb_str text, size_t pos, unsigned folds,
                              size_t *len) {
     *len = 1;
     if (text.ptr[pos] == ' ' || text.ptr[pos] == '\t') return true;
-    return (flags & HFSBI_FOLD_LOOKS) && hfsbi_look_at(text, pos, len) == ' ';
+    return (folds & HFSBI_FOLD_LOOKS) && hfsbi_look_at(text, pos, len) == ' ';
 }
 
-HFSBI_FN size_t hfsbi_indent_len(hfsb_str text, unsigned flags) {
+HFSBI_FN size_t hfsbi_indent_len(hfsb_str text, unsigned folds) {
     size_t pos = 0, len;
-    while (pos < text.len && hfsbi_is_blank(text, pos, flags, &len))
+    while (pos < text.len && hfsbi_is_blank(text, pos, folds, &len))
         pos += len;
     return pos;
 }
 
-HFSBI_FN bool hfsbi_is_all_blank(hfsb_str text, unsigned flags) {
+HFSBI_FN bool hfsbi_is_all_blank(hfsb_str text, unsigned folds) {
     size_t pos = 0, len;
-    for (; pos < text.len; pos += len) {
-        if (hfsbi_is_blank(text, pos, flags, &len)) continue;
-        if (text.ptr[pos] == '\n' || text.ptr[pos] == '\r') continue;
-        if (!(flags & HFSBI_FOLD_LOOKS) ||
-            hfsbi_look_at(text, pos, &len) != '0')
+    for (; pos < text.len; pos += len)
+        if (!hfsbi_is_blank(text, pos, folds, &len) && text.ptr[pos] != '\n' &&
+            text.ptr[pos] != '\r' &&
+            !hfsbi_is_invisible(text, pos, folds, &len))
             return false;
-    }
     return true;
 }
 
@@ -8710,18 +8776,18 @@ static size_t hfsbi_last_line(hfsb_str text) {
     return n;
 }
 
-HFSBI_FN hfsb_str hfsbi_drop_edges(hfsb_str text, unsigned flags, size_t *head,
+HFSBI_FN hfsb_str hfsbi_drop_edges(hfsb_str text, unsigned folds, size_t *head,
                                    size_t *tail) {
     size_t heads = 0, tails = 0, n;
     for (; text.len && heads < *head; heads++) {
         n = hfsb_str_find_byte(text, '\n');
         n = n == HFSB_NPOS ? text.len : n + 1;
-        if (!hfsbi_is_all_blank(hfsb_str_slice(text, 0, n), flags)) break;
+        if (!hfsbi_is_all_blank(hfsb_str_slice(text, 0, n), folds)) break;
         text = hfsb_str_slice(text, n, text.len);
     }
     for (; text.len && tails < *tail; tails++) {
         n = hfsbi_last_line(text);
-        if (!hfsbi_is_all_blank(hfsb_str_slice(text, n, text.len), flags))
+        if (!hfsbi_is_all_blank(hfsb_str_slice(text, n, text.len), folds))
             break;
         text = hfsb_str_slice(text, 0, n);
     }
@@ -8730,312 +8796,401 @@ HFSBI_FN hfsb_str hfsbi_drop_edges(hfsb_str text, unsigned flags, size_t *head,
     return text;
 }
 
-/* ---- folding ---- */
+/* ---- folders ---- */
 
-HFSBI_FN hfsbi_folder hfsbi_folder_make(hfsb_str text, unsigned flags) {
-    hfsbi_folder f;
+HFSBI_FN hfsbi_folder hfsbi_folder_make(hfsb_str text, unsigned folds) {
+    hfsbi_folder f = HFSB_INIT;
     f.text = text;
-    f.pos = 0;
-    f.flags = flags;
+    f.folds = folds;
     f.indent = true;
-    f.run_end = 0;
     return f;
 }
 
 /* Length of the line end at pos: 0, 1 or 2. */
-static size_t hfsbi_newline_at(const hfsbi_folder *f, size_t pos) {
-    hfsb_str t = f->text;
-    if (t.ptr[pos] == '\n') return 1;
-    if (t.ptr[pos] != '\r') return 0;
-    if (pos + 1 < t.len && t.ptr[pos + 1] == '\n') return 2;
-    return f->flags & HFSBI_FOLD_CR ? 1 : 0;
+static size_t hfsbi_line_end_len(hfsb_str text, size_t pos, unsigned folds) {
+    if (text.ptr[pos] == '\n') return 1;
+    if (text.ptr[pos] != '\r') return 0;
+    if (pos + 1 < text.len && text.ptr[pos + 1] == '\n') return 2;
+    return folds & HFSBI_FOLD_CR ? 1 : 0;
 }
 
-/* End of the run of blanks at pos. With LOOKS, characters that stand for
-   nothing do not break a run. */
+static bool hfsbi_ends_line_at(const hfsbi_folder *f, size_t pos) {
+    return pos == f->text.len || hfsbi_line_end_len(f->text, pos, f->folds);
+}
+
+/* End of the run of blanks at pos. Invisible characters do not break a run;
+   those at its end belong to it only if the line ends there. */
 static size_t hfsbi_run_end(const hfsbi_folder *f, size_t pos) {
     size_t len, end = pos;
     while (pos < f->text.len) {
-        bool blank = hfsbi_is_blank(f->text, pos, f->flags, &len);
-        if (!blank && !((f->flags & HFSBI_FOLD_LOOKS) &&
-                        hfsbi_look_at(f->text, pos, &len) == '0'))
-            break;
+        bool blank = hfsbi_is_blank(f->text, pos, f->folds, &len);
+        if (!blank && !hfsbi_is_invisible(f->text, pos, f->folds, &len)) break;
         pos += len;
         if (blank) end = pos;
     }
-    /* Invisible characters before a line's end go with the blanks. */
-    return pos == f->text.len || hfsbi_newline_at(f, pos) ? pos : end;
+    return hfsbi_ends_line_at(f, pos) ? pos : end;
 }
 
-static void hfsbi_unit_fold(hfsbi_unit *u, const char *to, size_t to_len) {
-    memcpy(u->bytes, to, to_len);
-    u->out = hfsb_str_make(u->bytes, to_len);
+static void hfsbi_fold_to(hfsbi_folded *step, const char *to, size_t len) {
+    memcpy(step->bytes, to, len);
+    step->out = hfsb_str_make(step->bytes, len);
 }
 
-/* A blank: alone, or the whole run when that vanishes or collapses. A run
-   that stays is measured once (run_end), then taken blank by blank. */
-static void hfsbi_fold_blank(hfsbi_folder *f, hfsbi_unit *u, size_t len) {
-    if (f->pos >= f->run_end) {
+/* A blank alone, or a whole run that vanishes or becomes one space. A run that
+   stays is measured once (run_end), then taken blank by blank. */
+static void hfsbi_fold_blank(hfsbi_folder *f, hfsbi_folded *step, size_t len) {
+    bool stays = f->pos < f->run_end;
+    if (f->pos == f->line && (f->folds & HFSBI_FOLD_INDENT)) {
+        step->len = hfsbi_indent_len(
+            hfsb_str_slice(f->text, f->pos, f->text.len), f->folds);
+        hfsbi_fold_to(step, "", 0);
+        return;
+    }
+    if (!stays) {
         size_t end = hfsbi_run_end(f, f->pos);
-        bool   at_end = end == f->text.len || hfsbi_newline_at(f, end);
-        if (at_end && (f->flags & HFSBI_FOLD_TRAIL)) {
-            u->len = end - f->pos;
-            hfsbi_unit_fold(u, "", 0);
-            return;
-        }
-        if (!f->indent && (f->flags & HFSBI_FOLD_RUNS)) {
-            u->len = end - f->pos;
-            hfsbi_unit_fold(u, " ", 1);
+        bool   vanishes =
+            (f->folds & HFSBI_FOLD_TRAIL) && hfsbi_ends_line_at(f, end);
+        if (vanishes || (!f->indent && (f->folds & HFSBI_FOLD_RUNS))) {
+            step->len = end - f->pos;
+            hfsbi_fold_to(step, " ", vanishes ? 0 : 1);
             return;
         }
         f->run_end = end;
     }
-    u->len = len;
-    if (len > 1) hfsbi_unit_fold(u, " ", 1);
-    else hfsbi_unit_fold(u, f->text.ptr + f->pos, 1);
+    step->len = len;
+    hfsbi_fold_to(step, len > 1 ? " " : f->text.ptr + f->pos, 1);
 }
 
-static void hfsbi_fold_look(hfsbi_folder *f, hfsbi_unit *u, char look) {
-    if (look == '0') hfsbi_unit_fold(u, "", 0);
-    else if (look == '.') hfsbi_unit_fold(u, "...", 3);
-    else if (look == 'm' && (f->flags & HFSBI_FOLD_DASHES))
-        hfsbi_unit_fold(u, "--", 2);
-    else if (look == 'm') hfsbi_unit_fold(u, "-", 1);
-    else hfsbi_unit_fold(u, &look, 1);
+static void hfsbi_fold_look(const hfsbi_folder *f, hfsbi_folded *step,
+                            char look) {
+    bool dashes = look == 'm' && (f->folds & HFSBI_FOLD_DASHES);
+    if (look == '0') hfsbi_fold_to(step, "", 0);
+    else if (look == '.') hfsbi_fold_to(step, "...", 3);
+    else if (look == 'm') hfsbi_fold_to(step, "--", dashes ? 2 : 1);
+    else hfsbi_fold_to(step, &look, 1);
 }
 
-HFSBI_FN bool hfsbi_folder_next(hfsbi_folder *f, hfsbi_unit *u) {
+HFSBI_FN bool hfsbi_folder_next(hfsbi_folder *f, hfsbi_folded *step) {
     size_t len = 1;
     char   look = 0;
     if (f->pos >= f->text.len) return false;
-    u->start = f->pos;
-    u->len = hfsbi_newline_at(f, f->pos);
-    if (u->len) {
-        hfsbi_unit_fold(u, "\n", 1);
+    step->start = f->pos;
+    step->len = hfsbi_line_end_len(f->text, f->pos, f->folds);
+    if (step->len) {
+        hfsbi_fold_to(step, "\n", 1);
         f->indent = true;
-    } else if (hfsbi_is_blank(f->text, f->pos, f->flags, &len)) {
-        hfsbi_fold_blank(f, u, len);
+        f->line = f->pos + step->len;
+    } else if (hfsbi_is_blank(f->text, f->pos, f->folds, &len)) {
+        hfsbi_fold_blank(f, step, len);
     } else {
-        if (f->flags & HFSBI_FOLD_LOOKS)
+        if (f->folds & HFSBI_FOLD_LOOKS)
             look = hfsbi_look_at(f->text, f->pos, &len);
-        u->len = look ? len : 1;
-        if (look) hfsbi_fold_look(f, u, look);
-        else hfsbi_unit_fold(u, f->text.ptr + f->pos, 1);
+        step->len = look ? len : 1;
+        if (look) hfsbi_fold_look(f, step, look);
+        else hfsbi_fold_to(step, f->text.ptr + f->pos, 1);
         if (look != '0') f->indent = false;
     }
-    f->pos += u->len;
+    f->pos += step->len;
     return true;
 }
 
-/* True when the line has, behind its indentation, a tab or two blanks side by
-   side before its last word. */
-static bool hfsbi_has_run(hfsb_str line) {
-    size_t i = hfsbi_indent_len(line, 0);
-    for (; i < line.len; i++) {
-        if (line.ptr[i] == '\t') return true;
-        if (line.ptr[i] == ' ' && i + 1 < line.len && line.ptr[i + 1] == ' ')
-            return true;
-    }
-    return false;
-}
-
-/* The folder of a line behind its indentation. */
-static hfsbi_folder hfsbi_line_folder(hfsb_str line, unsigned flags) {
-    size_t indent = hfsbi_indent_len(line, flags);
-    return hfsbi_folder_make(hfsb_str_slice(line, indent, line.len), flags);
-}
-
-HFSBI_FN unsigned long long hfsbi_fold_hash(hfsb_str line, unsigned flags) {
-    hfsbi_folder       f = hfsbi_line_folder(line, flags);
-    hfsbi_unit         u;
-    unsigned long long hash = HFSB_FNV_START;
-    /* Most lines: nothing inside that a fold would change. */
-    if (!(flags & HFSBI_FOLD_CR) && (flags & HFSBI_FOLD_TRAIL) &&
-        hfsbi_utf8_ascii(f.text.ptr, f.text.len) == f.text.len &&
-        hfsb_str_find_byte(f.text, '\r') == HFSB_NPOS &&
-        !((flags & HFSBI_FOLD_RUNS) && hfsbi_has_run(hfsbi_trim_end(f.text))))
-        return hfsb_fnv(hfsbi_trim_end(f.text));
-    while (hfsbi_folder_next(&f, &u)) hash = hfsb_fnv_add(hash, u.out);
-    return hash;
-}
-
-HFSBI_FN bool hfsbi_fold_equal(hfsb_str a, hfsb_str b, unsigned flags) {
-    hfsbi_folder fa = hfsbi_line_folder(a, flags);
-    hfsbi_folder fb = hfsbi_line_folder(b, flags);
-    hfsbi_unit   ua, ub;
-    size_t       i = 0, j = 0;
-    ua.out.len = ub.out.len = 0;
-    for (;;) {
-        bool more_a = true, more_b = true;
-        while (i == ua.out.len && more_a) {
-            more_a = hfsbi_folder_next(&fa, &ua);
-            i = 0;
-        }
-        while (j == ub.out.len && more_b) {
-            more_b = hfsbi_folder_next(&fb, &ub);
-            j = 0;
-        }
-        if (!more_a || !more_b) return more_a == more_b;
-        if (ua.out.ptr[i++] != ub.out.ptr[j++]) return false;
-    }
+HFSBI_FN void hfsbi_fold(hfsb_str text, unsigned folds, hfsb_buf *out) {
+    hfsbi_folder f = hfsbi_folder_make(text, folds);
+    hfsbi_folded step;
+    while (hfsbi_folder_next(&f, &step)) hfsb_buf_append(out, step.out);
 }
 
 /* ---- views ---- */
 
-static bool hfsbi_view_add(hfsbi_view *v, size_t view_len, size_t text_pos,
-                           size_t text_len) {
-    hfsbi_piece *p = (hfsbi_piece *)hfsbi_array_grow(
-        &v->text.alloc, v->pieces, &v->cap, v->count + 1, sizeof *v->pieces);
-    if (!p) return false;
-    v->pieces = p;
-    p += v->count++;
-    p->view_pos = v->text.len;
-    p->view_len = view_len;
-    p->text_pos = text_pos;
-    p->text_len = text_len;
+/* Records that the next view_len bytes of the view are other bytes in the
+   text. */
+static bool hfsbi_view_note(hfsbi_view *v, size_t view_len, size_t text_pos,
+                            size_t text_len) {
+    hfsbi_view_change *c = (hfsbi_view_change *)hfsbi_array_grow(
+        &v->text.alloc, v->changes, &v->cap, v->count + 1, sizeof *c);
+    if (!c) return false;
+    v->changes = c;
+    c += v->count++;
+    c->view_pos = v->text.len;
+    c->view_len = view_len;
+    c->text_pos = text_pos;
+    c->text_len = text_len;
     return true;
 }
 
-/* No fold makes a text longer, so there is room. */
+/* The view was given room for the whole text. */
 static void hfsbi_view_put(hfsbi_view *v, hfsb_str s) {
-    memcpy(v->text.ptr + v->text.len, s.ptr, s.len);
+    if (s.len) memcpy(v->text.ptr + v->text.len, s.ptr, s.len);
     v->text.len += s.len;
 }
 
-/* A whole line at once, where the folds only look at its end; false when they
-   look inside. *pos moves behind it. */
-static bool hfsbi_view_line(hfsbi_view *v, hfsb_str text, unsigned flags,
+/* True when the line contains, after its indentation, a tab or two adjacent
+   blanks. */
+static bool hfsbi_has_run(hfsb_str line) {
+    size_t i = hfsbi_indent_len(line, 0);
+    for (; i < line.len; i++)
+        if (line.ptr[i] == '\t' ||
+            (line.ptr[i] == ' ' && i + 1 < line.len && line.ptr[i + 1] == ' '))
+            return true;
+    return false;
+}
+
+/* A line end: nothing at the end of the text. */
+static bool hfsbi_view_newline(hfsbi_view *v, size_t text_pos, size_t len) {
+    if (!len) return true;
+    if (len == 2 && !hfsbi_view_note(v, 1, text_pos, 2)) return false;
+    hfsbi_view_put(v, HFSB_LIT("\n"));
+    return true;
+}
+
+/* Folds a whole line at once where the folds only concern its ends; false
+   when they concern its inside. *pos moves to the next line. */
+static bool hfsbi_view_line(hfsbi_view *v, hfsb_str text, unsigned folds,
                             size_t *pos, bool *ok) {
     hfsb_str rest = hfsb_str_slice(text, *pos, text.len), line;
-    size_t   end = hfsb_str_find_byte(rest, '\n'), len, newline;
-    if (flags & HFSBI_FOLD_CR) return false;
-    newline = end == HFSB_NPOS ? 0 : 1;
-    len = end == HFSB_NPOS ? rest.len : end;
-    if (newline && len > 0 && rest.ptr[len - 1] == '\r') {
+    size_t   len = hfsb_str_find_byte(rest, '\n'), newline = 1, indent = 0;
+    if (folds & HFSBI_FOLD_CR) return false;
+    if (len == HFSB_NPOS) {
+        len = rest.len;
+        newline = 0;
+    } else if (len > 0 && rest.ptr[len - 1] == '\r') {
         newline = 2;
         len--;
     }
     line = hfsb_str_slice(rest, 0, len);
-    if ((flags & HFSBI_FOLD_LOOKS) && line.len &&
+    if ((folds & HFSBI_FOLD_LOOKS) &&
         hfsbi_utf8_ascii(line.ptr, line.len) < line.len)
         return false;
-    if (flags & HFSBI_FOLD_TRAIL)
-        while (line.len && (line.ptr[line.len - 1] == ' ' ||
-                            line.ptr[line.len - 1] == '\t'))
+    if (folds & HFSBI_FOLD_INDENT) indent = hfsbi_indent_len(line, 0);
+    if (folds & HFSBI_FOLD_TRAIL)
+        while (line.len > indent && (line.ptr[line.len - 1] == ' ' ||
+                                     line.ptr[line.len - 1] == '\t'))
             line.len--;
-    if ((flags & HFSBI_FOLD_RUNS) && hfsbi_has_run(line)) return false;
-    if (line.len) hfsbi_view_put(v, line);
-    if (line.len < len)
-        *ok = hfsbi_view_add(v, 0, *pos + line.len, len - line.len);
+    if ((folds & HFSBI_FOLD_RUNS) && hfsbi_has_run(line)) return false;
+    if (indent) *ok = hfsbi_view_note(v, 0, *pos, indent);
+    hfsbi_view_put(v, hfsb_str_slice(line, indent, line.len));
     v->trimmed = line.len < len && !newline;
-    if (*ok && newline == 2) *ok = hfsbi_view_add(v, 1, *pos + len, 2);
-    if (newline) hfsbi_view_put(v, HFSB_LIT("\n"));
+    if (*ok && line.len < len)
+        *ok = hfsbi_view_note(v, 0, *pos + line.len, len - line.len);
+    if (*ok) *ok = hfsbi_view_newline(v, *pos + len, newline);
     *pos += len + newline;
     return true;
 }
 
-/* Unit by unit up to the end of the line. */
-static bool hfsbi_view_units(hfsbi_view *v, hfsbi_folder *f) {
-    hfsbi_unit u;
-    size_t     len;
-    while (hfsbi_folder_next(f, &u)) {
-        if ((u.len != u.out.len || u.out.ptr[0] != f->text.ptr[u.start]) &&
-            !hfsbi_view_add(v, u.out.len, u.start, u.len))
+/* Character by character up to the end of the line. */
+static bool hfsbi_view_chars(hfsbi_view *v, hfsbi_folder *f) {
+    hfsbi_folded step;
+    size_t       len;
+    while (hfsbi_folder_next(f, &step)) {
+        if ((step.len != step.out.len ||
+             step.out.ptr[0] != f->text.ptr[step.start]) &&
+            !hfsbi_view_note(v, step.out.len, step.start, step.len))
             return false;
-        hfsbi_view_put(v, u.out);
-        v->trimmed = f->pos == f->text.len && !u.out.len &&
-                     hfsbi_is_blank(f->text, u.start, f->flags, &len);
-        if (u.out.len && u.out.ptr[0] == '\n') break;
+        hfsbi_view_put(v, step.out);
+        v->trimmed = f->pos == f->text.len && !step.out.len &&
+                     hfsbi_is_blank(f->text, step.start, f->folds, &len);
+        if (f->pos == f->line) break;
     }
     return true;
 }
 
+/* Adds a LF that is not in the text. */
+static bool hfsbi_view_add_newline(hfsbi_view *v, size_t text_pos) {
+    if (!hfsbi_view_note(v, 1, text_pos, 0)) return false;
+    hfsbi_view_put(v, HFSB_LIT("\n"));
+    return true;
+}
+
 HFSBI_FN hfsb_status hfsbi_view_build(hfsbi_view *v, hfsb_str text,
-                                      unsigned flags) {
-    hfsbi_folder f = hfsbi_folder_make(text, flags);
+                                      unsigned folds) {
+    hfsbi_folder f = hfsbi_folder_make(text, folds);
     hfsb_status  st;
-    bool         ok = true;
+    bool         ok;
     hfsb_buf_truncate(&v->text, 0);
     v->count = 0;
     v->trimmed = false;
-    st = hfsb_buf_reserve(&v->text, text.len);
+    if (text.len > HFSB_NPOS - 2) return HFSB_LIMIT;
+    st = hfsb_buf_reserve(&v->text, text.len + 2);
     if (st != HFSB_OK) return st;
+    ok = hfsbi_view_add_newline(v, 0);
     while (ok && f.pos < text.len)
-        if (!hfsbi_view_line(v, text, flags, &f.pos, &ok))
-            ok = hfsbi_view_units(v, &f);
+        if (!hfsbi_view_line(v, text, folds, &f.pos, &ok))
+            ok = hfsbi_view_chars(v, &f);
+        else f.line = f.pos;
+    v->closed =
+        !(folds & HFSBI_FOLD_INDENT) ||
+        (text.len && !hfsbi_line_end_len(text, text.len - 1, folds)) ||
+        ((folds & HFSBI_FOLD_CR_LAST) && hfsb_str_ends(text, HFSB_LIT("\r")));
+    if (ok && v->closed) ok = hfsbi_view_add_newline(v, text.len);
     v->text.ptr[v->text.len] = '\0';
     return ok ? HFSB_OK : HFSB_NOMEM;
 }
 
 HFSBI_FN void hfsbi_view_free(hfsbi_view *v) {
-    hfsbi_array_free(&v->text.alloc, v->pieces, v->cap, sizeof *v->pieces);
-    v->pieces = NULL;
+    hfsbi_array_free(&v->text.alloc, v->changes, v->cap, sizeof *v->changes);
+    v->changes = NULL;
     v->count = v->cap = 0;
     hfsb_buf_free(&v->text);
 }
 
-/* Number of pieces that begin before view_pos. */
-static size_t hfsbi_view_before(const hfsbi_view *v, size_t view_pos) {
+/* Number of changes that start before view_pos. */
+static size_t hfsbi_changes_before(const hfsbi_view *v, size_t view_pos) {
     size_t lo = 0, hi = v->count;
     while (lo < hi) {
         size_t mid = lo + (hi - lo) / 2;
-        if (v->pieces[mid].view_pos < view_pos) lo = mid + 1;
+        if (v->changes[mid].view_pos < view_pos) lo = mid + 1;
         else hi = mid;
     }
     return lo;
 }
 
-/* view_pos in the original, with the first n pieces (which all begin at or
-   before it) behind us. False inside a piece. */
+/* Number of changes, n or more, up to view_pos and what vanished there. */
+static size_t hfsbi_changes_until(const hfsbi_view *v, size_t n,
+                                  size_t view_pos) {
+    while (n < v->count &&
+           v->changes[n].view_pos + v->changes[n].view_len <= view_pos)
+        n++;
+    return n;
+}
+
+/* view_pos in the original, n changes after its start. */
 static bool hfsbi_view_map(const hfsbi_view *v, size_t n, size_t view_pos,
                            size_t *text_pos) {
-    const hfsbi_piece *p;
-    if (!n) {
-        *text_pos = view_pos;
-        return true;
-    }
-    p = v->pieces + n - 1;
-    if (view_pos < p->view_pos + p->view_len) return false;
+    const hfsbi_view_change *c = n ? v->changes + n - 1 : NULL;
+    if (c && view_pos < c->view_pos + c->view_len) return false;
     *text_pos =
-        p->text_pos + p->text_len + (view_pos - p->view_pos - p->view_len);
+        c ? c->text_pos + c->text_len + (view_pos - c->view_pos - c->view_len)
+          : view_pos;
     return true;
 }
 
-HFSBI_FN bool hfsbi_view_start(const hfsbi_view *v, size_t view_pos,
-                               size_t *text_pos) {
-    size_t n = hfsbi_view_before(v, view_pos);
-    /* Dropped characters in front of a match are not part of it. */
-    while (n < v->count && v->pieces[n].view_pos == view_pos &&
-           !v->pieces[n].view_len)
-        n++;
-    return hfsbi_view_map(v, n, view_pos, text_pos);
-}
-
-HFSBI_FN bool hfsbi_view_end(const hfsbi_view *v, size_t view_pos,
-                             bool whole_line, size_t *text_pos) {
-    if (whole_line) return hfsbi_view_start(v, view_pos, text_pos);
-    return hfsbi_view_map(v, hfsbi_view_before(v, view_pos), view_pos,
+HFSBI_FN bool hfsbi_view_before(const hfsbi_view *v, size_t view_pos,
+                                size_t *text_pos) {
+    return hfsbi_view_map(v, hfsbi_changes_before(v, view_pos), view_pos,
                           text_pos);
 }
 
-/* ---- the file ---- */
+HFSBI_FN bool hfsbi_view_after(const hfsbi_view *v, size_t view_pos,
+                               size_t *text_pos) {
+    size_t n =
+        hfsbi_changes_until(v, hfsbi_changes_before(v, view_pos), view_pos);
+    return hfsbi_view_map(v, n, view_pos, text_pos);
+}
 
-HFSBI_FN hfsbi_file hfsbi_file_make(hfsb_str content, bool keep_mark) {
-    hfsbi_file file = HFSB_INIT;
-    hfsb_str   mark = HFSB_LIT("\xEF\xBB\xBF");
+/* ---- all places of a pattern ---- */
+
+/* Two places next to each other, `gap` apart, show that the pattern repeats
+   after `gap` bytes. If that is at most half of it, the next place is either
+   `gap` bytes on, and a comparison of that many bytes decides, or more than
+   half a pattern away. So searches advance by half a pattern each. */
+HFSBI_FN size_t hfsbi_occurrence_next(hfsbi_occurrences *f, size_t from) {
+    size_t   gap = f->gap, next = f->at + gap, end = next + f->pattern.len;
+    size_t   last = f->at;
+    hfsb_str rest = hfsb_str_slice(f->text, from, f->text.len);
+    if (gap && gap <= f->pattern.len / 2 && from <= next &&
+        end <= f->text.len &&
+        !memcmp(f->text.ptr + end - gap, f->text.ptr + end - 2 * gap, gap)) {
+        f->at = next;
+        return next;
+    }
+    f->at = hfsb_str_find(rest, f->pattern);
+    if (f->at == HFSB_NPOS) return HFSB_NPOS;
+    f->at += from;
+    f->gap = from == last + 1 ? f->at - last : 0;
+    return f->at;
+}
+
+/* ---- tables of lines ---- */
+
+HFSBI_FN hfsb_status hfsbi_line_table_build(hfsbi_line_table *t, hfsb_str text,
+                                            unsigned folds) {
+    hfsb_status st = hfsbi_view_build(&t->view, text, folds);
+    hfsb_str    rest;
+    size_t      pos = 1, start = 0, n = 0; /* n: changes before pos */
+    t->text = text;
+    t->count = 0;
+    while (st == HFSB_OK && pos < t->view.text.len) {
+        hfsbi_table_line *line = (hfsbi_table_line *)hfsbi_array_grow(
+            &t->view.text.alloc, t->items, &t->cap, t->count + 1,
+            sizeof *line);
+        if (!line) return HFSB_NOMEM;
+        t->items = line;
+        line += t->count++;
+        line->start = start;
+        rest = hfsb_str_slice(hfsb_buf_str(&t->view.text), pos, HFSB_NPOS);
+        line->fold = hfsb_str_slice(rest, 0, hfsb_str_find_byte(rest, '\n'));
+        pos += line->fold.len;
+        n = hfsbi_changes_until(&t->view, n, pos);
+        hfsbi_view_map(&t->view, n, pos++, &line->text_end);
+        while (n < t->view.count && t->view.changes[n].view_pos < pos) n++;
+        hfsbi_view_map(&t->view, n, pos, &line->end);
+        start = line->end;
+    }
+    return st;
+}
+
+HFSBI_FN void hfsbi_line_table_free(hfsbi_line_table *t) {
+    hfsbi_array_free(&t->view.text.alloc, t->items, t->cap, sizeof *t->items);
+    t->items = NULL;
+    t->count = t->cap = 0;
+    hfsbi_view_free(&t->view);
+}
+
+HFSBI_FN hfsb_str hfsbi_line_text(const hfsbi_line_table *t, size_t i) {
+    return hfsb_str_slice(t->text, t->items[i].start, t->items[i].text_end);
+}
+
+/* Offset in the view of the LF before line i, or of the last LF. */
+static size_t hfsbi_line_view_pos(const hfsbi_line_table *t, size_t i) {
+    if (i == t->count) return t->view.text.len - 1;
+    return (size_t)(t->items[i].fold.ptr - t->view.text.ptr) - 1;
+}
+
+HFSBI_FN hfsb_str hfsbi_line_folds(const hfsbi_line_table *t, size_t from,
+                                   size_t to) {
+    return hfsb_str_slice(hfsb_buf_str(&t->view.text),
+                          hfsbi_line_view_pos(t, from),
+                          hfsbi_line_view_pos(t, to) + 1);
+}
+
+HFSBI_FN size_t hfsbi_line_at(const hfsbi_line_table *t, size_t view_pos) {
+    size_t lo = 0, hi = t->count;
+    while (lo < hi) {
+        size_t mid = lo + (hi - lo) / 2;
+        if (hfsbi_line_view_pos(t, mid) < view_pos) lo = mid + 1;
+        else hi = mid;
+    }
+    return lo;
+}
+
+HFSBI_FN size_t hfsbi_line_table_find(const hfsbi_line_table *t,
+                                      hfsb_str pattern, size_t from) {
+    size_t   pos = hfsbi_line_view_pos(t, from), at;
+    hfsb_str rest =
+        hfsb_str_slice(hfsb_buf_str(&t->view.text), pos, HFSB_NPOS);
+    at = hfsb_str_find(rest, pattern);
+    return at == HFSB_NPOS ? HFSB_NPOS : hfsbi_line_at(t, pos + at);
+}
+
+/* ---- the edited file ---- */
+
+HFSBI_FN hfsbi_edit_text hfsbi_edit_text_make(hfsb_str content,
+                                              bool     keep_mark) {
+    hfsbi_edit_text file = HFSB_INIT;
+    hfsb_str        mark = HFSB_LIT("\xEF\xBB\xBF");
     file.offset = !keep_mark && hfsb_str_starts(content, mark) ? mark.len : 0;
     file.text = hfsb_str_slice(content, file.offset, content.len);
     return file;
 }
 
-HFSBI_FN void hfsbi_file_scan(hfsbi_file *file) {
+HFSBI_FN void hfsbi_edit_text_scan(hfsbi_edit_text *file) {
     file->has_cr = hfsb_str_find_byte(file->text, '\r') != HFSB_NPOS;
     file->lone_cr =
         file->has_cr && hfsb_str_find_byte(file->text, '\n') == HFSB_NPOS;
 }
 
-static size_t hfsbi_find_line_end(const hfsbi_file *file, size_t pos,
-                                  size_t *len) {
+HFSBI_FN size_t hfsbi_edit_line_end(const hfsbi_edit_text *file, size_t pos,
+                                    size_t *len) {
     hfsb_str rest = hfsb_str_slice(file->text, pos, file->text.len);
     size_t   at = hfsb_str_find_byte(rest, file->lone_cr ? '\r' : '\n');
     *len = at == HFSB_NPOS ? 0 : 1;
@@ -9047,153 +9202,93 @@ static size_t hfsbi_find_line_end(const hfsbi_file *file, size_t pos,
     return pos + at;
 }
 
-HFSBI_FN size_t hfsbi_file_line_end(const hfsbi_file *file, size_t pos,
-                                    size_t *len) {
-    hfsbi_line_cache *cache = file->cache;
-    if (!cache) return hfsbi_find_line_end(file, pos, len);
-    if (pos) cache++;
-    if (!cache->filled || pos < cache->from || pos > cache->at) {
-        cache->at = hfsbi_find_line_end(file, pos, &cache->len);
-        cache->from = pos;
-        cache->filled = true;
-    }
-    *len = cache->len;
-    return cache->at;
+HFSBI_FN bool hfsbi_starts_line(const hfsbi_edit_text *file, size_t pos) {
+    return pos == 0 ||
+           file->text.ptr[pos - 1] == (file->lone_cr ? '\r' : '\n');
 }
 
-HFSBI_FN hfsb_str hfsbi_file_newline(const hfsbi_file *file, size_t pos) {
-    size_t len, at = hfsbi_file_line_end(file, pos, &len);
-    if (!len) at = hfsbi_file_line_end(file, 0, &len);
+HFSBI_FN bool hfsbi_starts_text(const hfsbi_edit_text *file, size_t pos) {
+    while (pos > 0 &&
+           (file->text.ptr[pos - 1] == ' ' || file->text.ptr[pos - 1] == '\t'))
+        pos--;
+    return hfsbi_starts_line(file, pos);
+}
+
+HFSBI_FN hfsb_str hfsbi_newline_at(const hfsbi_edit_text *file, size_t pos) {
+    size_t len, at = hfsbi_edit_line_end(file, pos, &len);
+    if (!len) at = hfsbi_edit_line_end(file, 0, &len);
     return hfsb_str_slice(file->text, at, at + len);
 }
 
-/* ---- rows: lines with their hashes ---- */
-
-HFSBI_FN hfsb_status hfsbi_rows_of(const hfsb_alloc *alloc,
-                                   const hfsbi_file *file, size_t from,
-                                   size_t to, unsigned flags,
-                                   hfsbi_rows *rows) {
-    rows->count = 0;
-    while (from < to) {
-        hfsbi_row *row = (hfsbi_row *)hfsbi_array_grow(
-            alloc, rows->items, &rows->cap, rows->count + 1, sizeof *row);
-        size_t len;
-        if (!row) return HFSB_NOMEM;
-        rows->items = row;
-        row += rows->count++;
-        row->start = from;
-        row->text_end = hfsbi_file_line_end(file, from, &len);
-        row->end = from = row->text_end + len;
-        row->hash = hfsbi_fold_hash(
-            hfsb_str_slice(file->text, row->start, row->text_end), flags);
-    }
-    return HFSB_OK;
+HFSBI_FN hfsb_str hfsbi_fold_newlines(const hfsbi_edit_text *file,
+                                      hfsb_str text, hfsb_buf *copy) {
+    size_t mark = copy->len;
+    if (hfsb_str_find_byte(text, '\r') == HFSB_NPOS) return text;
+    hfsbi_fold(text, file->lone_cr ? HFSBI_FOLD_CR : 0, copy);
+    return hfsb_str_slice(hfsb_buf_str(copy), mark, copy->len);
 }
 
-HFSBI_FN void hfsbi_rows_free(const hfsb_alloc *alloc, hfsbi_rows *rows) {
-    hfsbi_array_free(alloc, rows->items, rows->cap, sizeof *rows->items);
-    memset(rows, 0, sizeof *rows);
-}
-
-HFSBI_FN hfsb_status hfsbi_row_search_begin(const hfsb_alloc *alloc,
-                                            hfsbi_row_search *search,
-                                            const hfsbi_rows *olds,
-                                            const hfsbi_rows *rows,
-                                            size_t from, size_t to) {
-    const hfsbi_row *n = olds->items;
-    size_t          *fail = (size_t *)hfsbi_array_grow(
-                 alloc, search->fail, &search->cap, olds->count, sizeof *fail);
-    size_t i, k = 0;
-    if (!fail) return HFSB_NOMEM;
-    fail[0] = 0;
-    for (i = 1; i < olds->count; i++) {
-        while (k && n[i].hash != n[k].hash) k = fail[k - 1];
-        if (n[i].hash == n[k].hash) k++;
-        fail[i] = k;
-    }
-    search->fail = fail;
-    search->olds = olds;
-    search->rows = rows;
-    search->next = from;
-    search->to = to;
-    search->matched = 0;
-    return HFSB_OK;
-}
-
-HFSBI_FN bool hfsbi_row_search_next(hfsbi_row_search *search, size_t *at) {
-    const hfsbi_row *n = search->olds->items, *h = search->rows->items;
-    size_t           k = search->matched, m = search->olds->count;
-    while (search->next < search->to) {
-        unsigned long long hash = h[search->next++].hash;
-        while (k && hash != n[k].hash) k = search->fail[k - 1];
-        if (hash == n[k].hash) k++;
-        if (k < m) continue;
-        search->matched = search->fail[k - 1];
-        *at = search->next - k;
-        return true;
-    }
-    return false;
-}
-
-HFSBI_FN void hfsbi_row_search_free(const hfsb_alloc *alloc,
-                                    hfsbi_row_search *search) {
-    hfsbi_array_free(alloc, search->fail, search->cap, sizeof *search->fail);
-    memset(search, 0, sizeof *search);
+HFSBI_FN size_t hfsbi_count_lines(const hfsbi_edit_text *file, hfsb_str text) {
+    return hfsb_str_count_byte(text, file->lone_cr ? '\r' : '\n');
 }
 
 /* ---- src/edit/match.c ---- */
-/* match.c - the ladder: where in a file the old text stands.
+/* match.c - the ladder: find the places of an old text in a file.
 
-   Rungs 1 to 6 search a folded view of the file for the folded old text;
-   rungs 7 to 9 search the sequence of its lines' hashes. Only the parts of the
-   file around an anchor, a piece of the old text that every rung leaves as it
-   is, can match, so only those are folded: on a large file that is nearly
-   nothing. */
-/* ---- the search under way ---- */
+   Each rung is a set of folds: the old text and the file are folded in the
+   same way and the one is searched in the other; the first rung that matches
+   decides. A match must start and end between characters of the file.
 
-typedef struct hfsbi_search {
-    const hfsb_alloc *alloc;
-    const hfsbi_file *file;
-    hfsb_str          old_text;
-    hfsbi_match      *windows; /* whole lines that can hold a match */
-    size_t            window_count, window_cap;
-    hfsbi_view        needle, view;
-    size_t           *fail; /* of the needle, for Knuth-Morris-Pratt */
-    size_t            fail_cap;
-    hfsbi_row_search  row_search;
-    hfsbi_match       last; /* a match without its newline, if flagged so */
-    bool              blank_first; /* old text begins with a blank line */
-    hfsbi_found      *found;
-} hfsbi_search;
+   Requirements on lines are part of the searched pattern, because every line
+   of a view lies between two LFs: a pattern that starts with a LF matches at
+   the start of a line only, one that ends with a LF more than the match at
+   the end of a line only.
 
-static hfsb_status hfsbi_push(const hfsb_alloc *alloc, hfsbi_match **items,
-                              size_t *count, size_t *cap, size_t start,
-                              size_t end) {
-    hfsbi_match *p = (hfsbi_match *)hfsbi_array_grow(alloc, *items, cap,
-                                                     *count + 1, sizeof *p);
-    if (!p) return HFSB_NOMEM;
-    *items = p;
-    p += (*count)++;
-    p->start = start;
-    p->end = end;
-    p->drop_newline = p->overlaps = false;
-    return HFSB_OK;
-}
-
-/* Takes a match; one that overlaps the last is only noted. */
-static hfsb_status hfsbi_take(hfsbi_search *s, size_t start, size_t end) {
-    hfsbi_found *f = s->found;
-    if (f->count && start < f->items[f->count - 1].end) {
-        f->overlapping = f->items[f->count - 1].overlaps = true;
-        return HFSB_OK;
-    }
-    return hfsbi_push(s->alloc, &f->items, &f->count, &f->cap, start, end);
+   Loose rungs fold only windows of the file: the lines around an anchor, a
+   piece of the old text that no fold touches. Every match contains the
+   anchor, so that a large file costs little more than one search. */
+HFSBI_FN void hfsbi_matches_free(const hfsb_alloc *alloc,
+                                 hfsbi_matches    *matches) {
+    hfsbi_array_free(alloc, matches->items, matches->cap,
+                     sizeof *matches->items);
+    memset(matches, 0, sizeof *matches);
 }
 
 /* ---- windows ---- */
 
-/* A byte that every fold leaves alone and that no fold produces. A single dot
-   is one too; three may stand for an ellipsis. */
+/* A part of the file, whole lines, that can contain a match. */
+typedef struct hfsbi_window {
+    size_t start, end;
+} hfsbi_window;
+
+/* A search for one old text. */
+typedef struct hfsbi_search {
+    const hfsb_alloc      *alloc;
+    const hfsbi_edit_text *file;
+    hfsb_str               old_text;
+    hfsbi_matches         *matches;
+    hfsbi_window          *windows;
+    size_t                 window_count, window_cap;
+    hfsbi_view             needle, view;
+    hfsb_str               pattern;    /* searched for in the view */
+    bool                   lead, tail; /* it starts, ends with a LF more than
+                                          the match */
+} hfsbi_search;
+
+static hfsb_status hfsbi_window_add(hfsbi_search *s, size_t start,
+                                    size_t end) {
+    hfsbi_window *w = (hfsbi_window *)hfsbi_array_grow(
+        s->alloc, s->windows, &s->window_cap, s->window_count + 1, sizeof *w);
+    if (!w) return HFSB_NOMEM;
+    s->windows = w;
+    w += s->window_count++;
+    w->start = start;
+    w->end = end;
+    return HFSB_OK;
+}
+
+/* True for a byte that every fold keeps and no fold produces. A single dot
+   qualifies; three of them may stand for an ellipsis. */
 static bool hfsbi_is_anchor_byte(hfsb_str s, size_t i) {
     char c = s.ptr[i];
     if (c == '.')
@@ -9209,7 +9304,8 @@ typedef struct hfsbi_anchor {
 
 #define HFSBI_ANCHORS 8
 
-/* The longest runs of such bytes, longest first; how many there are. */
+/* Lists the longest runs of such bytes, longest first; returns their
+   number. */
 static size_t hfsbi_list_anchors(hfsb_str text, hfsbi_anchor *list) {
     size_t i = 0, lines = 0, count = 0, k;
     while (i < text.len) {
@@ -9228,7 +9324,7 @@ static size_t hfsbi_list_anchors(hfsb_str text, hfsbi_anchor *list) {
     return count;
 }
 
-/* True when the text is in the file a few times at most. */
+/* True when the file contains the text at most 15 times. */
 static bool hfsbi_is_rare(hfsb_str file, hfsb_str text) {
     size_t i, at = 0;
     for (i = 0; i < 16; i++) {
@@ -9239,8 +9335,7 @@ static bool hfsbi_is_rare(hfsb_str file, hfsb_str text) {
     return false;
 }
 
-/* The first rare one of the longest runs, else the longest; text.len is 0
-   when there is none. Common ones are found out quickly. */
+/* The longest rare run, else the longest; text.len is 0 if there is none. */
 static hfsbi_anchor hfsbi_pick_anchor(hfsb_str file, hfsb_str old_text) {
     hfsbi_anchor list[HFSBI_ANCHORS], none = HFSB_INIT;
     size_t       i, count = hfsbi_list_anchors(old_text, list);
@@ -9249,14 +9344,13 @@ static hfsbi_anchor hfsbi_pick_anchor(hfsb_str file, hfsb_str old_text) {
     return count ? list[0] : none;
 }
 
-/* Characters that folds drop can stand inside an anchor. */
+/* True when folds may drop a character inside an anchor. */
 static bool hfsbi_has_invisible(hfsb_str text) {
     return hfsb_str_find(text, HFSB_LIT("\xE2\x80\x8B")) != HFSB_NPOS ||
            hfsb_str_find(text, HFSB_LIT("\xEF\xBB\xBF")) != HFSB_NPOS;
 }
 
-/* Start of the line `lines` above the one that holds pos, not before
-   `floor`. */
+/* Start of the line `lines` above the line of pos, not before `floor`. */
 static size_t hfsbi_lines_above(hfsb_str text, char newline, size_t pos,
                                 size_t lines, size_t floor) {
     for (; pos > floor; pos--)
@@ -9264,10 +9358,10 @@ static size_t hfsbi_lines_above(hfsb_str text, char newline, size_t pos,
     return floor;
 }
 
-/* Widens the last window, which holds an anchor on line number `line`, by the
-   lines below that. *end is its end, *end_line the number of its line. */
-static void hfsbi_widen(hfsbi_search *s, char newline, size_t below,
-                        size_t line, size_t *end, size_t *end_line) {
+/* Extends the last window to `below` lines after line number `line`. *end is
+   its end, *end_line the number of the line that starts there. */
+static void hfsbi_window_extend(hfsbi_search *s, char newline, size_t below,
+                                size_t line, size_t *end, size_t *end_line) {
     hfsb_str text = s->file->text;
     while (*end < text.len && *end_line <= line + below) {
         size_t n =
@@ -9278,8 +9372,9 @@ static void hfsbi_widen(hfsbi_search *s, char newline, size_t below,
     s->windows[s->window_count - 1].end = *end;
 }
 
-/* A window around each anchor, in order; those that touch are joined. Every
-   byte is walked over a bounded number of times, however close they are. */
+/* Makes a window around each anchor, in order, joining those that touch.
+   Every byte is visited a bounded number of times, however dense anchors
+   are. */
 static hfsb_status hfsbi_find_windows(hfsbi_search *s) {
     hfsb_str     text = s->file->text;
     hfsbi_anchor anchor = hfsbi_pick_anchor(text, s->old_text);
@@ -9287,19 +9382,17 @@ static hfsb_status hfsbi_find_windows(hfsbi_search *s) {
     size_t       below, at = 0, seen = 0, line = 0, end = 0, end_line = 0;
     below = hfsb_str_count_byte(s->old_text, '\n') - anchor.above;
     if (!anchor.text.len || hfsbi_has_invisible(text))
-        return hfsbi_push(s->alloc, &s->windows, &s->window_count,
-                          &s->window_cap, 0, text.len);
+        return hfsbi_window_add(s, 0, text.len);
     for (;; at++) {
         size_t step =
             hfsb_str_find(hfsb_str_slice(text, at, text.len), anchor.text);
         if (step == HFSB_NPOS) return HFSB_OK;
         at += step;
-        if (at >= end) { /* on a line that no window holds yet */
+        if (at >= end) { /* on a line that is in no window yet */
             size_t from =
                 hfsbi_lines_above(text, newline, at, anchor.above, end);
             if ((from > end || !s->window_count) &&
-                hfsbi_push(s->alloc, &s->windows, &s->window_count,
-                           &s->window_cap, from, from) != HFSB_OK)
+                hfsbi_window_add(s, from, from) != HFSB_OK)
                 return HFSB_NOMEM;
             end = at;
             line = end_line = 0; /* lines are counted from this one on */
@@ -9308,248 +9401,172 @@ static hfsb_status hfsbi_find_windows(hfsbi_search *s) {
                 hfsb_str_count_byte(hfsb_str_slice(text, seen, at), newline);
         }
         seen = at;
-        hfsbi_widen(s, newline, below, line, &end, &end_line);
-        /* Another one on this line would add nothing. */
+        hfsbi_window_extend(s, newline, below, line, &end, &end_line);
+        /* A second anchor on this line would add nothing. */
         step = hfsb_str_find_byte(hfsb_str_slice(text, at, text.len), newline);
         if (step == HFSB_NPOS) return HFSB_OK;
         at += step;
     }
 }
 
-/* ---- rungs 1 to 6: views ---- */
+/* ---- one search ---- */
 
-/* Length of the longest proper prefix of needle[0..i] that also ends it. */
-static hfsb_status hfsbi_fail_table(hfsbi_search *s, hfsb_str needle) {
-    size_t *fail = (size_t *)hfsbi_array_grow(s->alloc, s->fail, &s->fail_cap,
-                                              needle.len, sizeof *fail);
-    size_t  i, k = 0;
-    if (!fail) return HFSB_NOMEM;
-    s->fail = fail;
-    fail[0] = 0;
-    for (i = 1; i < needle.len; i++) {
-        while (k && needle.ptr[i] != needle.ptr[k]) k = fail[k - 1];
-        if (needle.ptr[i] == needle.ptr[k]) k++;
-        fail[i] = k;
+/* Adds a match; one that overlaps the previous match is only noted. */
+static hfsb_status hfsbi_match_add(hfsbi_search *s, size_t start, size_t end,
+                                   bool lacks_newline) {
+    hfsbi_matches *m = s->matches;
+    hfsbi_match   *p;
+    if (m->count && start < m->items[m->count - 1].end) {
+        m->overlapping = m->items[m->count - 1].overlaps = true;
+        return HFSB_OK;
     }
+    p = (hfsbi_match *)hfsbi_array_grow(s->alloc, m->items, &m->cap,
+                                        m->count + 1, sizeof *p);
+    if (!p) return HFSB_NOMEM;
+    m->items = p;
+    p += m->count++;
+    p->start = start;
+    p->end = end;
+    p->lacks_newline = lacks_newline;
+    p->overlaps = false;
     return HFSB_OK;
 }
 
-/* A first line of blanks alone is a blank line, not the end of another. */
-static bool hfsbi_starts_well(const hfsbi_search *s, size_t from) {
-    return !s->blank_first || from == 0 || s->view.text.ptr[from - 1] == '\n';
+/* The bytes of the file that the view shows at [from, to); false when that
+   would split a character. */
+static bool hfsbi_match_bounds(const hfsbi_search *s, size_t from, size_t to,
+                               size_t *start, size_t *end) {
+    const char *text = s->view.text.ptr;
+    bool        blank = text[from] == '\n' && text[from - 1] == '\n';
+    /* Blanks that vanish before the match are part of it where whole lines
+       match, and on a first line that is blank. */
+    return (s->matches->folds & HFSBI_FOLD_INDENT || blank
+                ? hfsbi_view_before(&s->view, from, start)
+                : hfsbi_view_after(&s->view, from, start)) &&
+           (s->tail ? hfsbi_view_after(&s->view, to, end)
+                    : hfsbi_view_before(&s->view, to, end));
 }
 
-/* Takes the view's bytes [from, to) when that is a place in the file: it
-   splits no character and a trimmed last line ends at a line's end. */
-static hfsb_status hfsbi_take_view(hfsbi_search *s, size_t base, size_t from,
-                                   size_t to) {
-    hfsb_str text = hfsb_buf_str(&s->view.text);
-    size_t   start, end;
-    if (s->needle.trimmed && to < text.len && text.ptr[to] != '\n')
-        return HFSB_OK;
-    if (!hfsbi_starts_well(s, from)) return HFSB_OK;
-    if (!hfsbi_view_start(&s->view, from, &start) ||
-        !hfsbi_view_end(&s->view, to, s->needle.trimmed, &end))
-        return HFSB_OK;
-    /* A blank first line is the file's blank line, with its blanks. */
-    if (text.ptr[from] == '\n' && (!from || text.ptr[from - 1] == '\n'))
-        hfsbi_view_end(&s->view, from, false, &start);
-    return hfsbi_take(s, base + start, base + end);
-}
-
-/* Notes in s->last the place of a needle whose last newline the file lacks:
-   the rest of it ends the file. */
-static void hfsbi_note_last(hfsbi_search *s, hfsbi_match window) {
-    hfsb_str text = hfsb_buf_str(&s->view.text);
-    hfsb_str needle = hfsb_buf_str(&s->needle.text);
-    size_t   start;
-    if (window.end != s->file->text.len || needle.len < 2 ||
-        needle.ptr[needle.len - 1] != '\n')
-        return;
-    needle.len--;
-    if (!hfsb_str_ends(text, needle) ||
-        !hfsbi_starts_well(s, text.len - needle.len) ||
-        !hfsbi_view_start(&s->view, text.len - needle.len, &start))
-        return;
-    s->last.start = window.start + start;
-    s->last.end = window.end;
-    s->last.drop_newline = true;
-}
-
-/* All places of the needle in one window, those that overlap too. */
-static hfsb_status hfsbi_search_view(hfsbi_search *s, hfsbi_match window,
-                                     unsigned flags) {
-    hfsb_str    text = s->file->text, needle = hfsb_buf_str(&s->needle.text);
-    size_t      i, k = 0, first;
-    hfsb_status st;
-    st = hfsbi_view_build(
-        &s->view, hfsb_str_slice(text, window.start, window.end), flags);
-    if (st != HFSB_OK) return st;
-    hfsbi_note_last(s, window);
-    text = hfsb_buf_str(&s->view.text);
-    first = hfsb_str_find(text, needle);
-    if (first == HFSB_NPOS) return HFSB_OK;
-    st = hfsbi_fail_table(s, needle);
-    for (i = first; st == HFSB_OK && i < text.len; i++) {
-        while (k && text.ptr[i] != needle.ptr[k]) k = s->fail[k - 1];
-        if (text.ptr[i] == needle.ptr[k]) k++;
-        if (k < needle.len) continue;
-        st = hfsbi_take_view(s, window.start, i + 1 - k, i + 1);
-        k = s->fail[k - 1];
+/* Takes the pattern found at view offset `at`; false when it is no match. */
+static bool hfsbi_match_take(hfsbi_search *s, bool folded, size_t base,
+                             size_t at, hfsb_status *st) {
+    size_t start = at, end = at + s->pattern.len;
+    bool   lacks_newline = false;
+    if (folded) {
+        size_t from = at + s->lead, to = end - s->tail;
+        if (!hfsbi_match_bounds(s, from, to, &start, &end)) return false;
+        lacks_newline = (s->matches->folds & HFSBI_FOLD_INDENT) &&
+                        s->view.closed && to == s->view.text.len;
     }
-    return st;
-}
-
-/* One rung by one kind of folding. Only when that finds nothing, a missing
-   last newline counts. */
-static hfsb_status hfsbi_try_view(hfsbi_search *s, hfsbi_rung rung,
-                                  unsigned flags) {
-    hfsbi_found *f = s->found;
-    size_t       i, indent;
-    hfsb_status  st;
-    if (s->file->lone_cr) flags |= HFSBI_FOLD_CR;
-    /* Nothing but blanks means something only to the letter. */
-    if (rung > HFSBI_RUNG_EOF && hfsbi_is_all_blank(s->old_text, flags))
-        return HFSB_OK;
-    s->last.drop_newline = false;
-    indent = hfsbi_indent_len(s->old_text, flags);
-    s->blank_first = (flags & HFSBI_FOLD_TRAIL) && indent &&
-                     indent < s->old_text.len &&
-                     s->old_text.ptr[indent] == '\n';
-    st = hfsbi_view_build(&s->needle, s->old_text, flags);
-    if (st != HFSB_OK || !s->needle.text.len) return st;
-    for (i = 0; st == HFSB_OK && i < s->window_count; i++)
-        st = hfsbi_search_view(s, s->windows[i], flags);
-    if (st == HFSB_OK && !f->count && s->last.drop_newline) {
-        st = hfsbi_take(s, s->last.start, s->last.end);
-        if (st == HFSB_OK) f->items[0].drop_newline = true;
-        if (rung == HFSBI_RUNG_EXACT) rung = HFSBI_RUNG_EOF;
-    }
-    if (f->count) {
-        f->rung = rung;
-        f->flags = flags;
-    }
-    return st;
-}
-
-/* The bytes as they are: quick, and right when no CR can come between. */
-static hfsb_status hfsbi_try_bytes(hfsbi_search *s) {
-    hfsb_str    text = s->file->text;
-    size_t      pos = 0, at, over, len = s->old_text.len;
-    hfsb_status st;
-    for (;;) {
-        at = hfsb_str_find(hfsb_str_slice(text, pos, text.len), s->old_text);
-        if (at == HFSB_NPOS) break;
-        at += pos;
-        pos = at + len;
-        st = hfsbi_take(s, at, pos);
-        /* Does another begin inside it? */
-        over = hfsb_str_find(hfsb_str_slice(text, at + 1, pos + len - 1),
-                             s->old_text);
-        if (st == HFSB_OK && over != HFSB_NPOS)
-            st = hfsbi_take(s, at + 1 + over, at + 1 + over + len);
-        if (st != HFSB_OK) return st;
-    }
-    if (s->found->count) s->found->rung = HFSBI_RUNG_EXACT;
-    return HFSB_OK;
-}
-
-/* ---- rungs 7 to 9: whole lines ---- */
-
-static bool hfsbi_rows_equal(const hfsbi_search *s, hfsb_str old_text,
-                             const hfsbi_row *olds, const hfsbi_row *rows,
-                             size_t count, unsigned flags) {
-    size_t i;
-    for (i = 0; i < count; i++)
-        if (!hfsbi_fold_equal(
-                hfsb_str_slice(old_text, olds[i].start, olds[i].text_end),
-                hfsb_str_slice(s->file->text, rows[i].start, rows[i].text_end),
-                flags))
-            return false;
+    *st = hfsbi_match_add(s, base + start, base + end, lacks_newline);
     return true;
 }
 
-/* Takes rows [at, at + count) when they are the old lines byte for byte of
-   their fold, which the hashes only make likely. */
-static hfsb_status hfsbi_take_rows(hfsbi_search *s, hfsb_str old_text,
-                                   const hfsbi_rows *olds,
-                                   const hfsbi_row *rows, unsigned flags) {
-    const hfsbi_row *last = rows + olds->count - 1;
-    bool             newline = hfsb_str_ends(old_text, HFSB_LIT("\n"));
-    size_t           end = newline ? last->end : last->text_end;
-    hfsbi_found     *f = s->found;
-    hfsb_status      st;
-    if (f->overlapping && rows->start < f->items[f->count - 1].end)
-        return HFSB_OK; /* known to be ambiguous: spare the comparison */
-    if (!hfsbi_rows_equal(s, old_text, olds->items, rows, olds->count, flags))
+/* Finds the pattern everywhere in text, which starts `skip` bytes into the
+   view, or is the file itself. A second place inside a match is noted, because
+   overlapping matches are ambiguous; further ones are skipped. */
+static hfsb_status hfsbi_search_text(hfsbi_search *s, hfsb_str text,
+                                     bool folded, size_t skip, size_t base) {
+    hfsbi_occurrences f = HFSB_INIT;
+    size_t            at, next = 0, after = 0;
+    f.text = text;
+    f.pattern = s->pattern;
+    while ((at = hfsbi_occurrence_next(&f, next)) != HFSB_NPOS) {
+        size_t      count = s->matches->count;
+        hfsb_status st = HFSB_OK;
+        next = at + 1;
+        if (!hfsbi_match_take(s, folded, base, at + skip, &st)) continue;
+        if (st != HFSB_OK) return st;
+        if (s->matches->count > count)
+            after = at + s->pattern.len - (s->lead || s->tail);
+        else if (next < after) next = after;
+    }
+    return HFSB_OK;
+}
+
+/* Takes the pattern without its last LF at the end of the file, in text as in
+   hfsbi_search_text(): only where it was not found otherwise. */
+static hfsb_status hfsbi_search_end(hfsbi_search *s, hfsb_str text,
+                                    bool folded, size_t skip, size_t base) {
+    hfsb_str core =
+        hfsb_str_slice(s->pattern, s->lead, s->pattern.len - s->tail);
+    size_t from = 0;
+    if (core.len < 2 || core.ptr[core.len - 1] != '\n') return HFSB_OK;
+    core.len--;
+    if (!hfsb_str_ends(text, core)) return HFSB_OK;
+    from = text.len - core.len + skip;
+    if (s->lead && s->view.text.ptr[from - 1] != '\n') return HFSB_OK;
+    if (folded && !hfsbi_view_after(&s->view, from, &from)) return HFSB_OK;
+    return hfsbi_match_add(s, base + from, s->file->text.len, true);
+}
+
+/* Folds one window and searches it. */
+static hfsb_status hfsbi_search_window(hfsbi_search *s, hfsbi_window w) {
+    unsigned    folds = s->matches->folds;
+    hfsb_str    view;
+    size_t      last;
+    hfsb_status st = hfsbi_view_build(
+        &s->view, hfsb_str_slice(s->file->text, w.start, w.end), folds);
+    if (st != HFSB_OK) return st;
+    view = hfsb_buf_str(&s->view.text);
+    last = view.len - (s->tail || folds & HFSBI_FOLD_INDENT ? 0 : 1);
+    st = hfsbi_search_text(s, hfsb_str_slice(view, !s->lead, last), true,
+                           !s->lead, w.start);
+    if (st != HFSB_OK || s->matches->count || w.end < s->file->text.len ||
+        folds & HFSBI_FOLD_INDENT)
+        return st;
+    return hfsbi_search_end(s, hfsb_str_slice(view, 1, view.len - 1), true, 1,
+                            w.start);
+}
+
+/* ---- rungs ---- */
+
+/* Sets the pattern for old_text: all lines where indentation is folded, else
+   only what the folds leave of it. */
+static hfsb_status hfsbi_set_pattern(hfsbi_search *s, hfsb_str old_text,
+                                     unsigned folds) {
+    size_t      indent = hfsbi_indent_len(old_text, folds);
+    hfsb_str    view;
+    hfsb_status st = hfsbi_view_build(&s->needle, old_text, folds);
+    if (st != HFSB_OK) return st;
+    view = hfsb_buf_str(&s->needle.text);
+    if (folds & HFSBI_FOLD_INDENT) {
+        s->lead = true;
+        s->tail = s->needle.closed;
+        s->pattern = view;
         return HFSB_OK;
-    st = hfsbi_take(s, rows->start, end);
-    if (st == HFSB_OK && newline && last->end == last->text_end)
-        f->items[f->count - 1].drop_newline = true;
-    return st;
+    }
+    /* A first line of blanks is a blank line, not the end of another; a last
+       line that was trimmed ends its line. */
+    s->lead = (folds & HFSBI_FOLD_TRAIL) && indent && indent < old_text.len &&
+              old_text.ptr[indent] == '\n';
+    s->tail = s->needle.trimmed;
+    s->pattern = hfsb_str_slice(view, !s->lead, view.len - !s->tail);
+    return HFSB_OK;
 }
 
-static hfsb_status hfsbi_search_rows(hfsbi_search *s, hfsb_str old_text,
-                                     const hfsbi_rows *olds,
-                                     const hfsbi_rows *rows, unsigned flags) {
-    size_t      at;
-    hfsb_status st = hfsbi_row_search_begin(s->alloc, &s->row_search, olds,
-                                            rows, 0, rows->count);
-    while (st == HFSB_OK && hfsbi_row_search_next(&s->row_search, &at))
-        st = hfsbi_take_rows(s, old_text, olds, rows->items + at, flags);
-    return st;
-}
-
-static hfsb_status hfsbi_try_rows(hfsbi_search *s, hfsbi_rung rung,
-                                  hfsb_str old_text, unsigned flags) {
-    hfsbi_file  old_file = HFSB_INIT;
-    hfsbi_rows  olds = HFSB_INIT, rows = HFSB_INIT;
-    hfsb_status st;
+/* Tries one set of folds in all windows. */
+static hfsb_status hfsbi_try_folds(hfsbi_search *s, hfsbi_rung rung,
+                                   hfsb_str old_text, unsigned folds) {
     size_t      i;
-    if (hfsbi_is_all_blank(old_text, flags)) return HFSB_OK;
-    old_file.text = old_text;
-    st = hfsbi_rows_of(s->alloc, &old_file, 0, old_text.len, flags, &olds);
-    for (i = 0; st == HFSB_OK && i < s->window_count; i++) {
-        st = hfsbi_rows_of(s->alloc, s->file, s->windows[i].start,
-                           s->windows[i].end, flags, &rows);
-        if (st == HFSB_OK)
-            st = hfsbi_search_rows(s, old_text, &olds, &rows, flags);
-    }
-    hfsbi_rows_free(s->alloc, &olds);
-    hfsbi_rows_free(s->alloc, &rows);
-    if (s->found->count) {
-        s->found->rung = rung;
-        s->found->flags = flags;
-    }
+    hfsb_status st;
+    if (s->file->lone_cr) folds |= HFSBI_FOLD_CR;
+    /* Blanks alone only match exactly. */
+    if (rung > HFSBI_RUNG_EOF && hfsbi_is_all_blank(old_text, folds))
+        return HFSB_OK;
+    s->matches->rung = rung;
+    s->matches->folds = folds;
+    st = hfsbi_set_pattern(s, old_text, folds);
+    if (st != HFSB_OK || !s->pattern.len) return st;
+    for (i = 0; st == HFSB_OK && i < s->window_count; i++)
+        st = hfsbi_search_window(s, s->windows[i]);
     return st;
 }
 
-/* ---- the ladder ---- */
-
-static hfsb_status hfsbi_climb_lines(hfsbi_search *s) {
-    const unsigned trim = HFSBI_FOLD_TRAIL | HFSBI_FOLD_LOOKS;
-    hfsbi_found   *f = s->found;
-    hfsb_status    st;
-    st = hfsbi_try_rows(s, HFSBI_RUNG_INDENT, s->old_text, trim);
-    if (st != HFSB_OK || f->count) return st;
-    if (!hfsbi_is_all_blank(s->old_text, trim)) {
-        hfsb_str inner;
-        f->drop_head = f->drop_tail = HFSB_NPOS;
-        inner =
-            hfsbi_drop_edges(s->old_text, trim, &f->drop_head, &f->drop_tail);
-        if (inner.len < s->old_text.len)
-            st = hfsbi_try_rows(s, HFSBI_RUNG_EDGES, inner, trim);
-        if (st != HFSB_OK || f->count) return st;
-        f->drop_head = f->drop_tail = 0;
-    }
-    return hfsbi_try_rows(s, HFSBI_RUNG_TOKENS, s->old_text,
-                          HFSBI_FOLD_TRAIL | HFSBI_FOLD_RUNS);
-}
-
-/* The folds that can make a difference to these texts at all. */
+/* The folds that can make a difference to these texts. */
 static unsigned hfsbi_useful_folds(const hfsbi_search *s) {
     hfsb_str text = s->old_text, dash = HFSB_LIT("\xE2\x80\x94");
-    unsigned useful = HFSBI_FOLD_TRAIL | HFSBI_FOLD_RUNS;
+    unsigned all = ~0u;
     bool     ascii = hfsbi_utf8_ascii(text.ptr, text.len) == text.len;
     size_t   i;
     for (i = 0; ascii && i < s->window_count; i++) {
@@ -9557,135 +9574,174 @@ static unsigned hfsbi_useful_folds(const hfsbi_search *s) {
                               s->windows[i].end);
         ascii = hfsbi_utf8_ascii(text.ptr, text.len) == text.len;
     }
-    if (ascii) return useful;
-    useful |= HFSBI_FOLD_LOOKS;
-    if (hfsb_str_find(s->old_text, dash) != HFSB_NPOS ||
-        hfsb_str_find(s->file->text, dash) != HFSB_NPOS)
-        useful |= HFSBI_FOLD_DASHES;
-    return useful;
+    if (ascii) return all & ~(unsigned)(HFSBI_FOLD_LOOKS | HFSBI_FOLD_DASHES);
+    if (hfsb_str_find(s->old_text, dash) == HFSB_NPOS &&
+        hfsb_str_find(s->file->text, dash) == HFSB_NPOS)
+        return all & ~(unsigned)HFSBI_FOLD_DASHES;
+    return all;
 }
 
-/* Rungs 4 to 6, each with the folds before it. A step that only repeats an
-   earlier one is left out. */
-static hfsb_status hfsbi_climb_views(hfsbi_search *s) {
-    static const unsigned steps[] = {
-        HFSBI_FOLD_TRAIL,
-        HFSBI_FOLD_LOOKS,
-        HFSBI_FOLD_LOOKS | HFSBI_FOLD_DASHES,
-        HFSBI_FOLD_LOOKS | HFSBI_FOLD_TRAIL,
-        HFSBI_FOLD_LOOKS | HFSBI_FOLD_DASHES | HFSBI_FOLD_TRAIL,
-        HFSBI_FOLD_RUNS | HFSBI_FOLD_LOOKS | HFSBI_FOLD_TRAIL,
-        HFSBI_FOLD_RUNS | HFSBI_FOLD_LOOKS | HFSBI_FOLD_DASHES |
-            HFSBI_FOLD_TRAIL};
-    unsigned    useful = hfsbi_useful_folds(s);
-    size_t      i;
-    hfsb_status st = HFSB_OK;
-    for (i = 0; i < sizeof steps / sizeof *steps; i++) {
-        unsigned   flags = steps[i];
-        hfsbi_rung rung = flags & HFSBI_FOLD_RUNS    ? HFSBI_RUNG_RUNS
-                          : flags & HFSBI_FOLD_LOOKS ? HFSBI_RUNG_LOOKS
-                                                     : HFSBI_RUNG_TRAIL;
-        if ((flags & ~useful & HFSBI_FOLD_DASHES) ||
-            (rung == HFSBI_RUNG_LOOKS && !(useful & HFSBI_FOLD_LOOKS)))
+/* ---- the ladder ---- */
+
+/* Rungs 1 and 2. */
+static hfsb_status hfsbi_search_exact(hfsbi_search *s) {
+    bool        has_cr = hfsb_str_find_byte(s->old_text, '\r') != HFSB_NPOS;
+    bool        has_lf = hfsb_str_find_byte(s->old_text, '\n') != HFSB_NPOS;
+    hfsb_status st;
+    s->matches->rung = HFSBI_RUNG_EXACT;
+    if (!has_cr && !(has_lf && s->file->has_cr)) {
+        /* No CR can be inside a match: search the file as it is. */
+        s->pattern = s->old_text;
+        st = hfsbi_search_text(s, s->file->text, false, 0, 0);
+        if (st == HFSB_OK && !s->matches->count)
+            st = hfsbi_search_end(s, s->file->text, false, 0, 0);
+    } else {
+        st = hfsbi_find_windows(s);
+        if (st == HFSB_OK)
+            st = hfsbi_try_folds(s, HFSBI_RUNG_EXACT, s->old_text, 0);
+    }
+    if (s->matches->count && s->matches->items[0].lacks_newline)
+        s->matches->rung = HFSBI_RUNG_EOF;
+    return st;
+}
+
+/* The other rungs. */
+static hfsb_status hfsbi_search_loose(hfsbi_search *s) {
+    enum {
+        TRAIL = HFSBI_FOLD_TRAIL,
+        LOOKS = HFSBI_FOLD_LOOKS,
+        DASHES = HFSBI_FOLD_LOOKS | HFSBI_FOLD_DASHES,
+        RUNS = HFSBI_FOLD_RUNS,
+        INDENT = HFSBI_FOLD_INDENT
+    };
+    static const struct {
+        hfsbi_rung rung;
+        unsigned   folds;
+    } ladder[] = {
+        {HFSBI_RUNG_TRAIL, TRAIL},
+        {HFSBI_RUNG_LOOKS, LOOKS},
+        {HFSBI_RUNG_LOOKS, DASHES},
+        {HFSBI_RUNG_LOOKS, LOOKS | TRAIL},
+        {HFSBI_RUNG_LOOKS, DASHES | TRAIL},
+        {HFSBI_RUNG_RUNS, RUNS | LOOKS | TRAIL},
+        {HFSBI_RUNG_RUNS, RUNS | DASHES | TRAIL},
+        {HFSBI_RUNG_INDENT, INDENT | TRAIL | LOOKS},
+        {HFSBI_RUNG_EDGES, INDENT | TRAIL | LOOKS},
+        {HFSBI_RUNG_TOKENS, INDENT | TRAIL | RUNS},
+    };
+    hfsbi_matches *m = s->matches;
+    hfsb_status    st = s->window_count ? HFSB_OK : hfsbi_find_windows(s);
+    unsigned       useless = st == HFSB_OK ? ~hfsbi_useful_folds(s) : 0;
+    size_t         i;
+    for (i = 0; st == HFSB_OK && i < sizeof ladder / sizeof *ladder; i++) {
+        hfsb_str   old_text = s->old_text;
+        hfsbi_rung rung = ladder[i].rung;
+        unsigned   folds = ladder[i].folds;
+        /* A step that repeats an earlier one is left out. */
+        if ((folds & useless & HFSBI_FOLD_DASHES) ||
+            (rung == HFSBI_RUNG_LOOKS && (useless & HFSBI_FOLD_LOOKS)))
             continue;
-        st = hfsbi_try_view(s, rung, flags);
-        if (st != HFSB_OK || s->found->count) break;
+        m->drop_head = m->drop_tail = rung == HFSBI_RUNG_EDGES ? HFSB_NPOS : 0;
+        old_text =
+            hfsbi_drop_edges(old_text, folds, &m->drop_head, &m->drop_tail);
+        if (rung == HFSBI_RUNG_EDGES && old_text.len == s->old_text.len)
+            continue;
+        st = hfsbi_try_folds(s, rung, old_text, folds);
+        if (m->count) break;
     }
     return st;
 }
 
-static hfsb_status hfsbi_climb(hfsbi_search *s, bool exact) {
-    hfsb_status st;
-    if (!s->file->has_cr) {
-        st = hfsbi_try_bytes(s);
-        if (st != HFSB_OK || s->found->count) return st;
-    }
-    st = hfsbi_find_windows(s);
-    if (st == HFSB_OK) st = hfsbi_try_view(s, HFSBI_RUNG_EXACT, 0);
-    if (st != HFSB_OK || exact || s->found->count) return st;
-    st = hfsbi_climb_views(s);
-    if (st != HFSB_OK || s->found->count) return st;
-    return hfsbi_climb_lines(s);
-}
-
-static hfsbi_search hfsbi_search_make(const hfsb_alloc *alloc,
-                                      const hfsbi_file *file,
-                                      hfsb_str old_text, hfsbi_found *found) {
+HFSBI_FN hfsb_status hfsbi_match_find(const hfsb_alloc      *alloc,
+                                      const hfsbi_edit_text *file,
+                                      hfsb_str old_text, unsigned rungs,
+                                      hfsbi_matches *matches) {
     hfsbi_search s;
+    hfsb_status  st = HFSB_OK;
     memset(&s, 0, sizeof s);
-    memset(found, 0, sizeof *found);
+    memset(matches, 0, sizeof *matches);
     s.alloc = alloc;
     s.file = file;
     s.old_text = old_text;
-    s.found = found;
+    s.matches = matches;
     s.needle.text.alloc = s.view.text.alloc = *alloc;
-    return s;
-}
-
-HFSBI_FN hfsb_status hfsbi_match_bytes(const hfsb_alloc *alloc,
-                                       const hfsbi_file *file,
-                                       hfsb_str old_text, hfsbi_found *found) {
-    hfsbi_search s = hfsbi_search_make(alloc, file, old_text, found);
-    hfsb_status  st = hfsbi_try_bytes(&s);
-    if (st != HFSB_OK) hfsbi_found_free(alloc, found);
-    return st;
-}
-
-HFSBI_FN hfsb_status hfsbi_match_find(const hfsb_alloc *alloc,
-                                      const hfsbi_file *file,
-                                      hfsb_str old_text, bool exact,
-                                      hfsbi_found *found) {
-    hfsbi_search s = hfsbi_search_make(alloc, file, old_text, found);
-    hfsb_status  st = hfsbi_climb(&s, exact);
+    if (rungs & HFSBI_MATCH_EXACT) st = hfsbi_search_exact(&s);
+    if (st == HFSB_OK && (rungs & HFSBI_MATCH_LOOSE) && !matches->count)
+        st = hfsbi_search_loose(&s);
     hfsbi_array_free(alloc, s.windows, s.window_cap, sizeof *s.windows);
-    hfsbi_array_free(alloc, s.fail, s.fail_cap, sizeof *s.fail);
-    hfsbi_row_search_free(alloc, &s.row_search);
     hfsbi_view_free(&s.needle);
     hfsbi_view_free(&s.view);
-    if (st != HFSB_OK) hfsbi_found_free(alloc, found);
     return st;
-}
-
-HFSBI_FN void hfsbi_found_free(const hfsb_alloc *alloc, hfsbi_found *found) {
-    hfsbi_array_free(alloc, found->items, found->cap, sizeof *found->items);
-    memset(found, 0, sizeof *found);
 }
 
 /* ---- src/edit/rewrite.c ---- */
-/* rewrite.c - what is put in the place of a match: lines that did not change
-   keep the file's bytes, the others take its line ends and indentation. */
-typedef struct hfsbi_indent {
-    const hfsb_str *old_indents; /* by line; ptr NULL for a blank line */
-    const hfsb_str *file_indents;
-    size_t          count;
-    int             kind; /* private from here on */
-    hfsb_str        prefix;
-    size_t          old_unit, file_unit; /* 0: tab, else spaces */
-    long            shift;
-    bool            may_derive;
-    size_t          distinct[HFSBI_INDENT_DISTINCT]; /* lines that show them */
-    size_t          distinct_count;
-} hfsbi_indent;
+/* rewrite.c - make the text that replaces a match.
 
-/* ==== indent ==== */
+   An exact match is replaced by new_text as it is, with the line ends of the
+   file. A match that needed folds is rewritten line by line: a line that is
+   the same in old_text and new_text keeps the bytes of the file, a changed
+   line takes over as much of them as the rung allows, and where indentation
+   was folded a new line is indented as the file is. If the file's indentation
+   of a line cannot be told from the lines around it, the edit is refused. */
+/* A line of the old text as the match shows it. */
+typedef struct hfsbi_old_line {
+    hfsb_str text, end;   /* the file's line and line end; empty at the last */
+    hfsb_str indent;      /* of the old text; ptr NULL for a blank line */
+    hfsb_str file_indent; /* of the file */
+} hfsbi_old_line;
 
-/* from the caller's indentation to the file's. */
-
-enum {
+/* How the indentation of the old text became that of the file. */
+typedef enum hfsbi_indent_rule {
     HFSBI_INDENT_IRREGULAR,
-    HFSBI_INDENT_ADD,    /* the file has a prefix more, everywhere */
-    HFSBI_INDENT_REMOVE, /* the old text has one more, everywhere */
+    HFSBI_INDENT_ADD,    /* the file has one more prefix everywhere */
+    HFSBI_INDENT_REMOVE, /* the old text has one more prefix everywhere */
     HFSBI_INDENT_UNITS,  /* levels of one unit became levels of another */
     HFSBI_INDENT_TABLE   /* no rule, but each became one other: look it up */
-};
+} hfsbi_indent_rule;
 
-/* ---- units: a tab, or 2, 3, 4 or 8 spaces ---- */
+#define HFSBI_INDENT_DISTINCT 64
 
-static const size_t hfsbi_units[] = {0, 2, 3, 4, 8}; /* 0: a tab */
-#define HFSBI_UNIT_COUNT (sizeof hfsbi_units / sizeof *hfsbi_units)
+typedef struct hfsbi_indent_map {
+    const hfsbi_old_line *lines;
+    size_t                count;
+    hfsbi_indent_rule     rule;
+    hfsb_str              prefix;
+    size_t                old_unit, file_unit; /* 0: a tab, else spaces */
+    long                  shift;
+    bool                  may_derive; /* also for indents not in old_text */
+    size_t                distinct[HFSBI_INDENT_DISTINCT]; /* one line each */
+    size_t                distinct_count;
+} hfsbi_indent_map;
 
-/* How many units the indentation has, or -1 when it is made otherwise. */
-static long hfsbi_level(hfsb_str indent, size_t unit) {
+/* The rewriting of all matches of one edit. */
+typedef struct hfsbi_rewriter {
+    const hfsb_alloc      *alloc;
+    const hfsbi_edit_text *file;
+    hfsbi_edit_texts       texts;
+    hfsbi_rung             rung;
+    unsigned               folds;
+    hfsb_buf              *out;
+    hfsbi_rewritten       *result;
+
+    hfsbi_lines      olds, news; /* of the texts, split on first use */
+    size_t          *same;       /* by new line: its old line, HFSB_NPOS */
+    hfsbi_old_line  *lines;      /* by old line, of the current match */
+    hfsbi_indent_map map;
+    bool             mid_line; /* the match does not start a line */
+
+    hfsb_str newline; /* of the file, for offsets from .. to; empty: none */
+    size_t   newline_from, newline_to;
+    bool     newline_known;
+} hfsbi_rewriter;
+
+/* ---- indentation: units ---- */
+
+static const size_t hfsbi_indent_units[] = {0, 2, 3, 4, 8}; /* 0: a tab */
+#define HFSBI_INDENT_UNIT_COUNT \
+    (sizeof hfsbi_indent_units / sizeof *hfsbi_indent_units)
+
+/* Number of units in an indentation, -1 if it contains anything else. */
+static long hfsbi_indent_level(hfsb_str indent, size_t unit) {
     char   c = unit ? ' ' : '\t';
     size_t i, width = unit ? unit : 1;
     for (i = 0; i < indent.len; i++)
@@ -9693,90 +9749,75 @@ static long hfsbi_level(hfsb_str indent, size_t unit) {
     return indent.len % width ? -1 : (long)(indent.len / width);
 }
 
-/* True when every pair is the same number of units apart. Levels that all
-   are the same prove nothing about a shift, so that one must be zero. */
-static bool hfsbi_fits_units(const hfsbi_indent *map, size_t old_unit,
-                             size_t file_unit, long *shift) {
+/* True when all pairs differ by the same number of units. If all levels are
+   equal they prove nothing about a shift: then it must be zero. */
+static bool hfsbi_fits_units(hfsbi_indent_map *map, size_t old_unit,
+                             size_t file_unit) {
     long   first = -1;
     bool   varied = false, any = false;
     size_t i;
     for (i = 0; i < map->count; i++) {
         long o, f;
-        if (!map->old_indents[i].ptr) continue;
-        o = hfsbi_level(map->old_indents[i], old_unit);
-        f = hfsbi_level(map->file_indents[i], file_unit);
-        if (o < 0 || f < 0) return false;
-        if (any && f - o != *shift) return false;
+        if (!map->lines[i].indent.ptr) continue;
+        o = hfsbi_indent_level(map->lines[i].indent, old_unit);
+        f = hfsbi_indent_level(map->lines[i].file_indent, file_unit);
+        if (o < 0 || f < 0 || (any && f - o != map->shift)) return false;
         if (any && o != first) varied = true;
-        *shift = f - o;
+        map->shift = f - o;
         first = o;
         any = true;
     }
-    return any && (varied || *shift == 0);
+    return any && (varied || map->shift == 0);
 }
 
-static bool hfsbi_find_units(hfsbi_indent *map) {
+static bool hfsbi_find_units(hfsbi_indent_map *map) {
     size_t a, b;
-    for (a = 0; a < HFSBI_UNIT_COUNT; a++)
-        for (b = 0; b < HFSBI_UNIT_COUNT; b++)
-            if (a != b && hfsbi_fits_units(map, hfsbi_units[a], hfsbi_units[b],
-                                           &map->shift)) {
-                map->old_unit = hfsbi_units[a];
-                map->file_unit = hfsbi_units[b];
+    for (a = 0; a < HFSBI_INDENT_UNIT_COUNT; a++)
+        for (b = 0; b < HFSBI_INDENT_UNIT_COUNT; b++) {
+            map->old_unit = hfsbi_indent_units[a];
+            map->file_unit = hfsbi_indent_units[b];
+            if (a != b && hfsbi_fits_units(map, map->old_unit, map->file_unit))
                 return true;
-            }
+        }
     return false;
 }
 
-/* ---- a prefix ---- */
+/* ---- indentation: a prefix, a table ---- */
 
-/* True when longer[i] = prefix + shorter[i] for every line; the first line
-   gives the prefix. */
-static bool hfsbi_find_prefix(const hfsb_str *longer, const hfsb_str *shorter,
-                              size_t count, hfsb_str *prefix) {
+/* True when one side is the other with the same prefix on every line. */
+static bool hfsbi_find_prefix(hfsbi_indent_map *map, bool file_is_longer) {
     bool   any = false;
     size_t i;
-    for (i = 0; i < count; i++) {
-        if (!longer[i].ptr) continue;
-        if (!hfsb_str_ends(longer[i], shorter[i])) return false;
-        if (!any)
-            *prefix =
-                hfsb_str_slice(longer[i], 0, longer[i].len - shorter[i].len);
+    for (i = 0; i < map->count; i++) {
+        hfsb_str a = map->lines[i].file_indent, b = map->lines[i].indent;
+        hfsb_str longer = file_is_longer ? a : b;
+        hfsb_str shorter = file_is_longer ? b : a;
+        if (!b.ptr) continue;
+        if (!hfsb_str_ends(longer, shorter)) return false;
+        longer.len -= shorter.len;
+        if (any && !hfsb_str_equal(longer, map->prefix)) return false;
+        map->prefix = longer;
         any = true;
-        if (longer[i].len != prefix->len + shorter[i].len ||
-            !hfsb_str_starts(longer[i], *prefix))
-            return false;
     }
     return any;
 }
 
-/* ---- the rule ---- */
-
-static hfsb_str hfsbi_least_indent(const hfsb_str *indents, size_t count) {
-    hfsb_str least = HFSB_INIT;
-    size_t   i;
-    for (i = 0; i < count; i++)
-        if (indents[i].ptr && (!least.ptr || indents[i].len < least.len))
-            least = indents[i];
-    return least;
-}
-
-/* The noted line with this indentation, or HFSB_NPOS. */
-static size_t hfsbi_indent_seen(const hfsbi_indent *map, hfsb_str indent) {
+/* The recorded line with this indentation, or HFSB_NPOS. */
+static size_t hfsbi_indent_find(const hfsbi_indent_map *map, hfsb_str indent) {
     size_t i;
     for (i = 0; i < map->distinct_count; i++)
-        if (hfsb_str_equal(map->old_indents[map->distinct[i]], indent))
+        if (hfsb_str_equal(map->lines[map->distinct[i]].indent, indent))
             return map->distinct[i];
     return HFSB_NPOS;
 }
 
-/* Notes the indentations of the old text, a line for each; false when there
-   are more than there is room for: those then count as never seen. */
-static bool hfsbi_indent_note(hfsbi_indent *map) {
+/* Records one line for each indentation of the old text; false when there are
+   too many: the rest then counts as never seen. */
+static bool hfsbi_indent_record(hfsbi_indent_map *map) {
     size_t i;
     for (i = 0; i < map->count; i++) {
-        if (!map->old_indents[i].ptr ||
-            hfsbi_indent_seen(map, map->old_indents[i]) != HFSB_NPOS)
+        hfsb_str indent = map->lines[i].indent;
+        if (!indent.ptr || hfsbi_indent_find(map, indent) != HFSB_NPOS)
             continue;
         if (map->distinct_count == HFSBI_INDENT_DISTINCT) return false;
         map->distinct[map->distinct_count++] = i;
@@ -9784,215 +9825,233 @@ static bool hfsbi_indent_note(hfsbi_indent *map) {
     return true;
 }
 
-/* True when each indentation of the old text became one of the file's, deeper
-   ones deeper ones. */
-static bool hfsbi_find_table(const hfsbi_indent *map) {
+/* True when each indentation of the old text became one of the file, and
+   deeper ones became deeper ones. */
+static bool hfsbi_find_table(const hfsbi_indent_map *map) {
     size_t i, k;
     for (i = 0; i < map->count; i++) {
-        if (!map->old_indents[i].ptr) continue;
-        k = hfsbi_indent_seen(map, map->old_indents[i]);
-        if (!hfsb_str_equal(map->file_indents[i], map->file_indents[k]))
+        if (!map->lines[i].indent.ptr) continue;
+        k = hfsbi_indent_find(map, map->lines[i].indent);
+        if (!hfsb_str_equal(map->lines[i].file_indent,
+                            map->lines[k].file_indent))
             return false;
     }
     for (i = 0; i < map->distinct_count; i++)
         for (k = 0; k < map->distinct_count; k++) {
-            size_t a = map->distinct[i], b = map->distinct[k];
-            if (map->old_indents[a].len < map->old_indents[b].len &&
-                map->file_indents[a].len >= map->file_indents[b].len)
+            const hfsbi_old_line *a = map->lines + map->distinct[i];
+            const hfsbi_old_line *b = map->lines + map->distinct[k];
+            if (a->indent.len < b->indent.len &&
+                a->file_indent.len >= b->file_indent.len)
                 return false;
-            if (a != b && map->old_indents[a].len == map->old_indents[b].len)
-                return false;
+            if (a != b && a->indent.len == b->indent.len) return false;
         }
     return map->distinct_count > 0;
 }
 
-/* Finds the one rule behind all pairs. least_new is the smallest indentation
-   of the new text's lines. */
-static hfsbi_indent hfsbi_indent_make(const hfsb_str *old_indents,
-                                      const hfsb_str *file_indents,
-                                      size_t count, hfsb_str least_new) {
-    hfsbi_indent map = HFSB_INIT;
-    bool         all;
-    map.old_indents = old_indents;
-    map.file_indents = file_indents;
-    map.count = count;
-    map.may_derive =
-        hfsb_str_equal(hfsbi_least_indent(old_indents, count), least_new);
-    all = hfsbi_indent_note(&map);
-    if (hfsbi_find_prefix(file_indents, old_indents, count, &map.prefix))
-        map.kind = HFSBI_INDENT_ADD;
-    else if (hfsbi_find_prefix(old_indents, file_indents, count, &map.prefix))
-        map.kind = HFSBI_INDENT_REMOVE;
-    else if (hfsbi_find_units(&map)) map.kind = HFSBI_INDENT_UNITS;
-    else if (all && hfsbi_find_table(&map)) map.kind = HFSBI_INDENT_TABLE;
-    return map;
+/* ---- indentation: the rule ---- */
+
+/* The shorter of the two, where a blank line (ptr NULL) has none. */
+static hfsb_str hfsbi_least_indent(hfsb_str least, hfsb_str indent) {
+    bool shorter = indent.ptr && (!least.ptr || indent.len < least.len);
+    return shorter ? indent : least;
 }
 
-/* True when one rule explains all pairs. */
-static bool hfsbi_indent_is_regular(const hfsbi_indent *map) {
-    return map->kind != HFSBI_INDENT_IRREGULAR;
+/* Finds the rule that explains all lines. least_new is the smallest
+   indentation of the new text. */
+static void hfsbi_indent_map_make(hfsbi_indent_map     *map,
+                                  const hfsbi_old_line *lines, size_t count,
+                                  hfsb_str least_new) {
+    hfsb_str least = HFSB_INIT;
+    size_t   i;
+    bool     all;
+    memset(map, 0, sizeof *map);
+    map->lines = lines;
+    map->count = count;
+    for (i = 0; i < count; i++)
+        least = hfsbi_least_indent(least, lines[i].indent);
+    map->may_derive = hfsb_str_equal(least, least_new);
+    all = hfsbi_indent_record(map);
+    if (hfsbi_find_prefix(map, true)) map->rule = HFSBI_INDENT_ADD;
+    else if (hfsbi_find_prefix(map, false)) map->rule = HFSBI_INDENT_REMOVE;
+    else if (hfsbi_find_units(map)) map->rule = HFSBI_INDENT_UNITS;
+    else if (all && hfsbi_find_table(map)) map->rule = HFSBI_INDENT_TABLE;
 }
 
-static bool hfsbi_has_byte(hfsb_str s, char c) {
-    return hfsb_str_find_byte(s, c) != HFSB_NPOS;
-}
-
-/* Tabs of the one and spaces of the other side by side: neither's style. */
+/* True when the one consists of tabs and the other of spaces. */
 static bool hfsbi_mixes(hfsb_str a, hfsb_str b) {
-    return (hfsbi_has_byte(a, '\t') && !hfsbi_has_byte(a, ' ') &&
-            hfsbi_has_byte(b, ' ') && !hfsbi_has_byte(b, '\t')) ||
-           (hfsbi_has_byte(a, ' ') && !hfsbi_has_byte(a, '\t') &&
-            hfsbi_has_byte(b, '\t') && !hfsbi_has_byte(b, ' '));
+    bool a_tab = hfsb_str_find_byte(a, '\t') != HFSB_NPOS;
+    bool b_tab = hfsb_str_find_byte(b, '\t') != HFSB_NPOS;
+    bool a_space = hfsb_str_find_byte(a, ' ') != HFSB_NPOS;
+    bool b_space = hfsb_str_find_byte(b, ' ') != HFSB_NPOS;
+    return a_tab != a_space && b_tab != b_space && a_tab != b_tab;
 }
 
-/* Appends the file's indentation for `indent`; false, and nothing written,
+/* Appends the file's indentation for `indent`; false, and nothing appended,
    when it cannot be told. */
-static bool hfsbi_indent_put(const hfsbi_indent *map, hfsb_str indent,
-                             hfsb_buf *sink) {
+static bool hfsbi_indent_put(const hfsbi_indent_map *map, hfsb_str indent,
+                             hfsb_buf *out) {
+    size_t seen = hfsbi_indent_find(map, indent);
     long   level;
-    size_t seen = hfsbi_indent_seen(map, indent);
     if (seen == HFSB_NPOS && !map->may_derive) return false;
-    switch (map->kind) {
+    switch (map->rule) {
     case HFSBI_INDENT_ADD:
         if (seen == HFSB_NPOS && hfsbi_mixes(map->prefix, indent))
             return false;
-        hfsb_buf_append(sink, map->prefix);
-        hfsb_buf_append(sink, indent);
+        hfsb_buf_append(out, map->prefix);
+        hfsb_buf_append(out, indent);
         return true;
     case HFSBI_INDENT_REMOVE:
         if (!hfsb_str_starts(indent, map->prefix)) return false;
-        hfsb_buf_append(sink,
+        hfsb_buf_append(out,
                         hfsb_str_slice(indent, map->prefix.len, indent.len));
         return true;
     case HFSBI_INDENT_UNITS:
-        level = hfsbi_level(indent, map->old_unit);
+        level = hfsbi_indent_level(indent, map->old_unit);
         if (level < 0 || level + map->shift < 0) return false;
         for (level += map->shift; level > 0; level--)
-            hfsb_buf_append(sink,
-                            map->file_unit
-                                ? hfsb_str_make("        ", map->file_unit)
-                                : HFSB_LIT("\t"));
+            hfsb_buf_append(
+                out, map->file_unit ? hfsb_str_make("        ", map->file_unit)
+                                    : HFSB_LIT("\t"));
         return true;
     case HFSBI_INDENT_TABLE:
         if (seen == HFSB_NPOS) return false;
-        hfsb_buf_append(sink, map->file_indents[seen]);
+        hfsb_buf_append(out, map->lines[seen].file_indent);
         return true;
-    default: return false;
+    case HFSBI_INDENT_IRREGULAR: break;
     }
+    return false;
 }
 
-/* ---- scripts ---- */
+/* ---- the lines of the texts and of a match ---- */
 
-HFSBI_FN hfsb_status hfsbi_script_make(const hfsb_alloc *alloc,
-                                       hfsb_str old_text, hfsb_str new_text,
-                                       hfsb_str      raw_new,
-                                       hfsbi_script *script) {
+static bool hfsbi_ends_in_newline(hfsb_str text) {
+    return hfsb_str_ends(text, HFSB_LIT("\n"));
+}
+
+static hfsb_str hfsbi_without_newline(hfsb_str text) {
+    if (!hfsbi_ends_in_newline(text)) return text;
+    text.len--;
+    if (hfsb_str_ends(text, HFSB_LIT("\r"))) text.len--;
+    return text;
+}
+
+static void hfsbi_rewrite_free(hfsbi_rewriter *r) {
+    hfsbi_array_free(r->alloc, r->lines, r->olds.count, sizeof *r->lines);
+    hfsbi_array_free(r->alloc, r->same, r->news.count, sizeof *r->same);
+    hfsbi_lines_free(r->alloc, &r->olds);
+    hfsbi_lines_free(r->alloc, &r->news);
+    r->lines = NULL;
+    r->same = NULL;
+}
+
+/* Splits both texts into lines, once for all matches. */
+static hfsb_status hfsbi_rewrite_split(hfsbi_rewriter *r) {
     hfsb_status st;
-    memset(script, 0, sizeof *script);
-    script->old_text = old_text;
-    script->new_text = new_text;
-    script->raw_new = raw_new;
-    st = hfsbi_lines_split(alloc, old_text, &script->olds);
-    if (st == HFSB_OK) st = hfsbi_lines_split(alloc, new_text, &script->news);
-    if (st == HFSB_OK) {
-        script->same = (size_t *)hfsbi_array(alloc, script->news.count,
-                                             sizeof *script->same);
-        st = script->same ? HFSB_OK : HFSB_NOMEM;
-    }
+    if (r->lines) return HFSB_OK;
+    st = hfsbi_lines_split(r->alloc, r->texts.old_text, &r->olds);
     if (st == HFSB_OK)
-        st = hfsbi_lines_diff(alloc, script->olds.items, script->olds.count,
-                              script->news.items, script->news.count,
-                              script->same);
-    if (st != HFSB_OK) hfsbi_script_free(alloc, script);
-    return st;
+        st = hfsbi_lines_split(r->alloc, r->texts.new_text, &r->news);
+    if (st != HFSB_OK) return st;
+    r->lines = (hfsbi_old_line *)hfsbi_array(r->alloc, r->olds.count,
+                                             sizeof *r->lines);
+    return r->lines ? HFSB_OK : HFSB_NOMEM;
 }
 
-HFSBI_FN void hfsbi_script_free(const hfsb_alloc *alloc,
-                                hfsbi_script     *script) {
-    hfsbi_array_free(alloc, script->same, script->news.count,
-                     sizeof *script->same);
-    hfsbi_lines_free(alloc, &script->olds);
-    hfsbi_lines_free(alloc, &script->news);
-    script->same = NULL;
+/* Pairs the lines of old_text and new_text, once for all matches. */
+static hfsb_status hfsbi_rewrite_diff(hfsbi_rewriter *r) {
+    if (r->same) return HFSB_OK;
+    r->same = (size_t *)hfsbi_array(r->alloc, r->news.count, sizeof *r->same);
+    if (!r->same) return HFSB_NOMEM;
+    return hfsbi_lines_diff(r->alloc, r->olds.items, r->olds.count,
+                            r->news.items, r->news.count, r->same);
 }
 
-HFSBI_FN void hfsbi_put_newlines(hfsb_buf *sink, hfsb_str text,
-                                 hfsb_str newline) {
-    size_t end;
-    if (newline.len && !hfsb_str_equal(newline, HFSB_LIT("\n")))
-        while ((end = hfsb_str_find_byte(text, '\n')) != HFSB_NPOS) {
-            hfsb_buf_append(sink, hfsb_str_slice(text, 0, end));
-            hfsb_buf_append(sink, newline);
-            text = hfsb_str_slice(text, end + 1, text.len);
-        }
-    hfsb_buf_append(sink, text);
+/* The indentation of a line; ptr NULL for a blank line. */
+static hfsb_str hfsbi_indent_of(hfsb_str line, unsigned folds) {
+    hfsb_str none = HFSB_INIT, indent;
+    if (hfsbi_is_all_blank(line, folds)) return none;
+    indent = hfsb_str_slice(line, 0, hfsbi_indent_len(line, folds));
+    if (!indent.ptr) indent.ptr = "";
+    return indent;
 }
 
-/* ---- the work on one match ---- */
-
-typedef struct hfsbi_work {
-    const hfsb_alloc   *alloc;
-    const hfsbi_file   *file;
-    const hfsbi_script *script;
-    hfsbi_rung          rung;
-    unsigned            flags;
-    hfsb_str            newline; /* for lines that are new */
-    hfsb_str           *texts;   /* the file's lines, by old line */
-    hfsb_str           *ends;    /* their line ends; empty at the last */
-    hfsb_str           *old_indents, *file_indents;
-    hfsbi_indent        map;
-    bool                mid_line; /* the first line does not start a line */
-    hfsb_buf           *sink;
-    bool                reindented;
-} hfsbi_work;
-
-static void hfsbi_work_free(hfsbi_work *w) {
-    size_t n = w->script->olds.count;
-    hfsbi_array_free(w->alloc, w->texts, n, sizeof *w->texts);
-    hfsbi_array_free(w->alloc, w->ends, n, sizeof *w->ends);
-    hfsbi_array_free(w->alloc, w->old_indents, n, sizeof *w->old_indents);
-    hfsbi_array_free(w->alloc, w->file_indents, n, sizeof *w->file_indents);
-}
-
-/* Cuts the match into the lines that stand for the old ones. */
-static void hfsbi_work_split(hfsbi_work *w, hfsbi_match match) {
-    size_t i, pos = match.start, len;
-    for (i = 0; i < w->script->olds.count; i++) {
-        size_t end = hfsbi_file_line_end(w->file, pos, &len);
+/* Cuts the match into the file's lines, one for each old line, and finds the
+   rule of their indentation where that was folded. */
+static void hfsbi_rewrite_load(hfsbi_rewriter *r, hfsbi_match match) {
+    size_t   i, pos = match.start, len;
+    hfsb_str least = HFSB_INIT;
+    r->mid_line = !hfsbi_starts_text(r->file, match.start);
+    for (i = 0; i < r->olds.count; i++) {
+        hfsbi_old_line *line = r->lines + i;
+        size_t          end = hfsbi_edit_line_end(r->file, pos, &len);
         if (end >= match.end) {
             end = match.end;
             len = 0;
         }
-        w->texts[i] = hfsb_str_slice(w->file->text, pos, end);
-        w->ends[i] = hfsb_str_slice(w->file->text, end, end + len);
+        line->text = hfsb_str_slice(r->file->text, pos, end);
+        line->end = hfsb_str_slice(r->file->text, end, end + len);
         pos = end + len;
+        if (r->rung < HFSBI_RUNG_INDENT) continue;
+        line->file_indent = hfsbi_indent_of(line->text, r->folds);
+        line->indent = hfsbi_indent_of(r->olds.items[i], r->folds);
+        /* A line that is blank to the folds is so on both sides. */
+        if (!line->file_indent.ptr) line->indent.ptr = NULL;
     }
+    if (r->rung < HFSBI_RUNG_INDENT) return;
+    for (i = 0; i < r->news.count; i++)
+        least = hfsbi_least_indent(
+            least, hfsbi_indent_of(r->news.items[i], r->folds));
+    hfsbi_indent_map_make(&r->map, r->lines, r->olds.count, least);
 }
 
-/* The file's newline, or that of the new text when the file has none. */
-static hfsb_str hfsbi_newline_for(const hfsbi_file   *file,
-                                  const hfsbi_script *script, size_t pos) {
-    hfsb_str newline = hfsbi_file_newline(file, pos);
-    size_t   lf = hfsb_str_find_byte(script->raw_new, '\n');
+/* The file's line end at pos, empty if it has none. Many matches can lie on
+   one long line: the last answer is kept. */
+static hfsb_str hfsbi_rewrite_newline(hfsbi_rewriter *r, size_t pos) {
+    size_t len;
+    if (r->newline_known && pos >= r->newline_from && pos <= r->newline_to)
+        return r->newline;
+    if (!r->newline_known || r->newline.len)
+        r->newline = hfsbi_newline_at(r->file, pos);
+    r->newline_from = pos;
+    r->newline_to = hfsbi_edit_line_end(r->file, pos, &len);
+    r->newline_known = true;
+    return r->newline;
+}
+
+/* The line end for new lines: the file's, else that of new_text. */
+static hfsb_str hfsbi_new_line_end(hfsbi_rewriter *r, size_t pos) {
+    hfsb_str newline = hfsbi_rewrite_newline(r, pos);
+    size_t   lf = hfsb_str_find_byte(r->texts.raw_new, '\n');
     if (newline.len) return newline;
-    return lf != HFSB_NPOS && lf > 0 && script->raw_new.ptr[lf - 1] == '\r'
+    return lf != HFSB_NPOS && lf > 0 && r->texts.raw_new.ptr[lf - 1] == '\r'
                ? HFSB_LIT("\r\n")
                : HFSB_LIT("\n");
 }
 
-static bool hfsbi_work_make(hfsbi_work *w, hfsbi_match match) {
-    size_t n = w->script->olds.count, pos = match.start;
-    w->texts = (hfsb_str *)hfsbi_array(w->alloc, n, sizeof *w->texts);
-    w->ends = (hfsb_str *)hfsbi_array(w->alloc, n, sizeof *w->ends);
-    if (!w->texts || !w->ends) return false;
-    hfsbi_work_split(w, match);
-    w->newline = hfsbi_newline_for(w->file, w->script, match.start);
-    while (pos > 0 && (w->file->text.ptr[pos - 1] == ' ' ||
-                       w->file->text.ptr[pos - 1] == '\t'))
-        pos--;
-    w->mid_line = pos > 0 && w->file->text.ptr[pos - 1] != '\n' &&
-                  !(w->file->lone_cr && w->file->text.ptr[pos - 1] == '\r');
-    return true;
+HFSBI_FN void hfsbi_put_newlines(hfsb_buf *out, hfsb_str text,
+                                 hfsb_str newline) {
+    size_t end;
+    if (newline.len && !hfsb_str_equal(newline, HFSB_LIT("\n")))
+        while ((end = hfsb_str_find_byte(text, '\n')) != HFSB_NPOS) {
+            hfsb_buf_append(out, hfsb_str_slice(text, 0, end));
+            hfsb_buf_append(out, newline);
+            text = hfsb_str_slice(text, end + 1, text.len);
+        }
+    hfsb_buf_append(out, text);
+}
+
+/* Appends new_text with the file's line ends; as it was sent to a file that
+   has no line end. */
+static void hfsbi_put_verbatim(hfsbi_rewriter *r, size_t pos) {
+    hfsb_str newline = HFSB_INIT;
+    if (hfsb_str_find_byte(r->texts.raw_new, '\n') == HFSB_NPOS &&
+        hfsb_str_find_byte(r->texts.raw_new, '\r') == HFSB_NPOS) {
+        hfsb_buf_append(r->out, r->texts.raw_new);
+        return;
+    }
+    newline = hfsbi_rewrite_newline(r, pos);
+    hfsbi_put_newlines(
+        r->out, newline.len ? r->texts.new_text : r->texts.raw_new, newline);
 }
 
 /* ---- keeping the file's bytes inside a changed line ---- */
@@ -10001,263 +10060,211 @@ static bool hfsbi_is_continuation(hfsb_str s, size_t pos) {
     return pos < s.len && ((unsigned char)s.ptr[pos] & 0xC0u) == 0x80u;
 }
 
-/* True when a cut at pos would fall between two blanks. */
-static bool hfsbi_cuts_run(hfsb_str s, size_t pos, unsigned flags) {
+/* True when a cut at pos would fall between two blanks of a run. */
+static bool hfsbi_cuts_run(hfsb_str s, size_t pos, unsigned folds) {
     size_t len, back = pos;
-    if (!(flags & HFSBI_FOLD_RUNS) || pos == 0 || pos >= s.len) return false;
+    if (!(folds & HFSBI_FOLD_RUNS) || pos == 0 || pos >= s.len) return false;
     do back--;
     while (back > 0 && hfsbi_is_continuation(s, back));
-    return hfsbi_is_blank(s, pos, flags, &len) &&
-           hfsbi_is_blank(s, back, flags, &len);
+    return hfsbi_is_blank(s, pos, folds, &len) &&
+           hfsbi_is_blank(s, back, folds, &len);
 }
 
-static size_t hfsbi_common_head(hfsb_str a, hfsb_str b, unsigned flags) {
+/* Length of the common head of an old line and a new line, cut between
+   characters; the next function: of the common tail. */
+static size_t hfsbi_common_head(hfsb_str a, hfsb_str b, unsigned folds) {
     size_t n = 0, least = a.len < b.len ? a.len : b.len;
     while (n < least && a.ptr[n] == b.ptr[n]) n++;
     while (n > 0 &&
            (hfsbi_is_continuation(a, n) || hfsbi_is_continuation(b, n) ||
-            hfsbi_cuts_run(b, n, flags)))
+            hfsbi_cuts_run(b, n, folds)))
         n--;
     return n;
 }
 
-static size_t hfsbi_common_tail(hfsb_str a, hfsb_str b, unsigned flags) {
+static size_t hfsbi_common_tail(hfsb_str a, hfsb_str b, unsigned folds) {
     size_t n = 0, least = a.len < b.len ? a.len : b.len;
     while (n < least && a.ptr[a.len - 1 - n] == b.ptr[b.len - 1 - n]) n++;
     while (n > 0 && (hfsbi_is_continuation(a, a.len - n) ||
-                     hfsbi_cuts_run(b, b.len - n, flags)))
+                     hfsbi_cuts_run(b, b.len - n, folds)))
         n--;
     return n;
 }
 
-/* Old and file line are the same to the folds: their folded characters end at
-   the same places, with characters that vanish between. */
-typedef struct hfsbi_border {
-    size_t old_first, file_first; /* behind a folded character */
-    size_t old_last, file_last;   /* before the next one */
-} hfsbi_border;
-
-typedef struct hfsbi_pair {
+/* An old line and the file's line, which are equal to the folds, walked side
+   by side from one border to the next. A border lies where characters end on
+   both sides; characters that vanish may lie in it. */
+typedef struct hfsbi_line_walk {
     hfsbi_folder old_line, file_line;
-    size_t       seen_old, seen_file; /* folded bytes so far */
-} hfsbi_pair;
+    size_t       old_seen, file_seen;     /* folded bytes so far */
+    size_t       old_before, file_before; /* the border's start and end */
+    size_t       old_after, file_after;
+} hfsbi_line_walk;
 
-static hfsbi_pair hfsbi_pair_make(const hfsbi_work *w, size_t line) {
-    hfsbi_pair p;
-    p.old_line = hfsbi_folder_make(w->script->olds.items[line], w->flags);
-    p.file_line = hfsbi_folder_make(w->texts[line], w->flags);
-    p.file_line.indent = !(line == 0 && w->mid_line);
-    p.seen_old = p.seen_file = 0;
-    return p;
-}
-
-/* Where the folder gets to when it skips what vanishes. */
+/* Skips characters that vanish; returns the offset after them. */
 static size_t hfsbi_skip_vanishing(hfsbi_folder *f) {
     hfsbi_folder ahead = *f;
-    hfsbi_unit   u;
-    while (hfsbi_folder_next(&ahead, &u) && !u.out.len) *f = ahead;
+    hfsbi_folded step;
+    while (hfsbi_folder_next(&ahead, &step) && !step.out.len) *f = ahead;
     return f->pos;
 }
 
-/* The border at the pair's place; the pair moves before the next folded
-   character. */
-static hfsbi_border hfsbi_pair_border(hfsbi_pair *p) {
-    hfsbi_border b;
-    b.old_first = p->old_line.pos;
-    b.file_first = p->file_line.pos;
-    b.old_last = hfsbi_skip_vanishing(&p->old_line);
-    b.file_last = hfsbi_skip_vanishing(&p->file_line);
-    return b;
+static void hfsbi_walk_border(hfsbi_line_walk *w) {
+    w->old_before = w->old_line.pos;
+    w->file_before = w->file_line.pos;
+    w->old_after = hfsbi_skip_vanishing(&w->old_line);
+    w->file_after = hfsbi_skip_vanishing(&w->file_line);
 }
 
-/* On to the next place where characters end on both sides. */
-static bool hfsbi_pair_next(hfsbi_pair *p) {
-    hfsbi_unit u;
+/* Starts at the border before the first character. */
+static hfsbi_line_walk hfsbi_walk_start(const hfsbi_rewriter *r, size_t line) {
+    hfsbi_line_walk w = HFSB_INIT;
+    w.old_line = hfsbi_folder_make(r->olds.items[line], r->folds);
+    w.file_line = hfsbi_folder_make(r->lines[line].text, r->folds);
+    w.file_line.indent = !(line == 0 && r->mid_line);
+    hfsbi_walk_border(&w);
+    return w;
+}
+
+static bool hfsbi_walk_next(hfsbi_line_walk *w) {
+    hfsbi_folded step;
     do {
-        hfsbi_folder *f =
-            p->seen_old <= p->seen_file ? &p->old_line : &p->file_line;
-        bool old_side = f == &p->old_line;
-        if (!hfsbi_folder_next(f, &u)) return false;
-        if (old_side) p->seen_old += u.out.len;
-        else p->seen_file += u.out.len;
-    } while (p->seen_old != p->seen_file);
+        bool old_side = w->old_seen <= w->file_seen;
+        if (!hfsbi_folder_next(old_side ? &w->old_line : &w->file_line, &step))
+            return false;
+        *(old_side ? &w->old_seen : &w->file_seen) += step.out.len;
+    } while (w->old_seen != w->file_seen);
+    hfsbi_walk_border(w);
     return true;
 }
 
-/* The last border at or before `limit` bytes of the old line: behind the last
-   character that is kept. */
-static void hfsbi_align_head(const hfsbi_work *w, size_t line, size_t limit,
-                             size_t *old_pos, size_t *file_pos) {
-    hfsbi_pair   p = hfsbi_pair_make(w, line);
-    hfsbi_border b;
+/* The last border within the first `limit` bytes of the old line. */
+static void hfsbi_align_head(const hfsbi_rewriter *r, size_t line,
+                             size_t limit, size_t *old_pos, size_t *file_pos) {
+    hfsbi_line_walk w = hfsbi_walk_start(r, line);
     *old_pos = *file_pos = 0;
     do {
-        b = hfsbi_pair_border(&p);
-        if (b.old_first > limit) return;
-        *old_pos = b.old_first;
-        *file_pos = b.file_first;
-    } while (hfsbi_pair_next(&p));
+        if (w.old_before > limit) return;
+        *old_pos = w.old_before;
+        *file_pos = w.file_before;
+    } while (hfsbi_walk_next(&w));
 }
 
-/* The first border at or behind `limit` bytes of the old line: before the
-   first character that is kept. */
-static void hfsbi_align_tail(const hfsbi_work *w, size_t line, size_t limit,
-                             size_t *old_pos, size_t *file_pos) {
-    hfsbi_pair p = hfsbi_pair_make(w, line);
+/* The first border at or after byte `limit` of the old line. */
+static void hfsbi_align_tail(const hfsbi_rewriter *r, size_t line,
+                             size_t limit, size_t *old_pos, size_t *file_pos) {
+    hfsbi_line_walk w = hfsbi_walk_start(r, line);
     do {
-        hfsbi_border b = hfsbi_pair_border(&p);
-        bool         early = b.old_first >= limit && b.old_first < b.old_last;
-        *old_pos = early ? b.old_first : b.old_last;
-        *file_pos = early ? b.file_first : b.file_last;
-    } while (*old_pos < limit && hfsbi_pair_next(&p));
+        bool before = w.old_before >= limit && w.old_before < w.old_after;
+        *old_pos = before ? w.old_before : w.old_after;
+        *file_pos = before ? w.file_before : w.file_after;
+    } while (*old_pos < limit && hfsbi_walk_next(&w));
 }
 
-/* A new line that took the place of old lines `first` to `last`: where it
-   begins as the first and ends as the last, the file's bytes stay. */
-static void hfsbi_put_changed(hfsbi_work *w, hfsb_str line, size_t first,
+/* Appends a new line that replaces old lines `first` to `last`. Where it
+   begins like the first and ends like the last, the file's bytes stay. */
+static void hfsbi_put_changed(hfsbi_rewriter *r, hfsb_str line, size_t first,
                               bool keep_head, size_t last, bool keep_tail) {
-    const hfsb_str *olds = w->script->olds.items;
-    size_t          head_old = 0, head_file = 0, tail_old, tail_file, n;
-    hfsb_str        rest;
+    hfsb_str head = r->olds.items[first], tail = r->olds.items[last], rest;
+    hfsb_str file_head = r->lines[first].text, file_tail = r->lines[last].text;
+    size_t   head_old = 0, head_file = 0, n = 0;
+    size_t   tail_old = tail.len, tail_file = file_tail.len;
     if (keep_head)
-        hfsbi_align_head(w, first,
-                         hfsbi_common_head(olds[first], line, w->flags),
+        hfsbi_align_head(r, first, hfsbi_common_head(head, line, r->folds),
                          &head_old, &head_file);
     rest = hfsb_str_slice(line, head_old, line.len);
-    tail_old = olds[last].len;
-    tail_file = w->texts[last].len;
-    n = keep_tail
-            ? hfsbi_common_tail(hfsb_str_slice(olds[last],
-                                               first == last ? head_old : 0,
-                                               olds[last].len),
-                                rest, w->flags)
-            : 0;
-    if (n)
-        hfsbi_align_tail(w, last, olds[last].len - n, &tail_old, &tail_file);
-    hfsb_buf_append(w->sink, hfsb_str_slice(w->texts[first], 0, head_file));
-    hfsb_buf_append(
-        w->sink,
-        hfsb_str_slice(rest, 0, rest.len - (olds[last].len - tail_old)));
-    hfsb_buf_append(w->sink, hfsb_str_slice(w->texts[last], tail_file,
-                                            w->texts[last].len));
-}
-
-/* ---- indentation ---- */
-
-static hfsb_str hfsbi_indent_of(hfsb_str line, unsigned flags) {
-    hfsb_str none = HFSB_INIT, indent;
-    if (hfsbi_is_all_blank(line, flags)) return none;
-    indent = hfsb_str_slice(line, 0, hfsbi_indent_len(line, flags));
-    if (!indent.ptr) indent.ptr = "";
-    return indent;
-}
-
-static bool hfsbi_work_indents(hfsbi_work *w, unsigned flags) {
-    const hfsbi_script *s = w->script;
-    size_t              n = s->olds.count, i;
-    hfsb_str            least = HFSB_INIT;
-    w->old_indents = (hfsb_str *)hfsbi_array(w->alloc, n, sizeof(hfsb_str));
-    w->file_indents = (hfsb_str *)hfsbi_array(w->alloc, n, sizeof(hfsb_str));
-    if (!w->old_indents || !w->file_indents) return false;
-    for (i = 0; i < n; i++) {
-        w->old_indents[i] = hfsbi_indent_of(s->olds.items[i], flags);
-        w->file_indents[i] = hfsbi_indent_of(w->texts[i], flags);
-        /* Lines that are blank to the folds are so on both sides. */
-        if (!w->file_indents[i].ptr) w->old_indents[i].ptr = NULL;
-    }
-    for (i = 0; i < s->news.count; i++) {
-        hfsb_str indent = hfsbi_indent_of(s->news.items[i], flags);
-        if (indent.ptr && (!least.ptr || indent.len < least.len))
-            least = indent;
-    }
-    w->map = hfsbi_indent_make(w->old_indents, w->file_indents, n, least);
-    return true;
-}
-
-/* A new line with the file's indentation; `twin` is the old line it took the
-   place of, or HFSB_NPOS. False when the indentation cannot be told. */
-static bool hfsbi_put_indented(hfsbi_work *w, hfsb_str line, size_t twin) {
-    hfsb_str indent = hfsbi_indent_of(line, w->flags);
-    size_t   mark = w->sink->len;
-    if (!indent.ptr) {
-        hfsb_buf_append(w->sink, line);
-        return true;
-    }
-    if (hfsbi_indent_is_regular(&w->map)) {
-        if (!hfsbi_indent_put(&w->map, indent, w->sink)) return false;
-    } else {
-        if (twin == HFSB_NPOS || !w->old_indents[twin].ptr ||
-            !hfsb_str_equal(w->old_indents[twin], indent))
-            return false;
-        hfsb_buf_append(w->sink, w->file_indents[twin]);
-    }
-    if (w->sink->status == HFSB_OK &&
-        !hfsb_str_equal(hfsb_str_slice(hfsb_buf_str(w->sink), mark, HFSB_NPOS),
-                        indent))
-        w->reindented = true;
-    hfsb_buf_append(w->sink, hfsb_str_slice(line, indent.len, line.len));
-    return true;
+    if (keep_tail)
+        n = hfsbi_common_tail(
+            hfsb_str_slice(tail, first == last ? head_old : 0, tail.len), rest,
+            r->folds);
+    if (n) hfsbi_align_tail(r, last, tail.len - n, &tail_old, &tail_file);
+    hfsb_buf_append(r->out, hfsb_str_slice(file_head, 0, head_file));
+    hfsb_buf_append(r->out,
+                    hfsb_str_slice(rest, 0, rest.len - (tail.len - tail_old)));
+    hfsb_buf_append(r->out,
+                    hfsb_str_slice(file_tail, tail_file, file_tail.len));
 }
 
 /* ---- line by line ---- */
 
-/* New lines [from, to) took the place of old lines [old_from, old_to). */
-typedef struct hfsbi_hunk {
-    size_t from, to, old_from, old_to;
-} hfsbi_hunk;
-
-static bool hfsbi_put_hunk_line(hfsbi_work *w, const hfsbi_hunk *h, size_t j) {
-    hfsb_str line = w->script->news.items[j];
-    bool     paired = h->to - h->from == h->old_to - h->old_from;
-    size_t   twin = paired ? h->old_from + (j - h->from) : HFSB_NPOS;
-    if (w->rung >= HFSBI_RUNG_INDENT) return hfsbi_put_indented(w, line, twin);
-    if (w->rung < HFSBI_RUNG_LOOKS || h->old_from == h->old_to)
-        hfsb_buf_append(w->sink, line);
-    else if (paired) hfsbi_put_changed(w, line, twin, true, twin, true);
-    else
-        hfsbi_put_changed(w, line, h->old_from, j == h->from, h->old_to - 1,
-                          j + 1 == h->to);
+/* Appends a new line with the file's indentation; `twin` is the old line it
+   replaces, or HFSB_NPOS. False when the indentation cannot be told. */
+static bool hfsbi_put_indented(hfsbi_rewriter *r, size_t j, size_t twin) {
+    hfsb_str line = r->news.items[j];
+    hfsb_str indent = hfsbi_indent_of(line, r->folds);
+    size_t   mark = r->out->len;
+    r->result->line = j;
+    if (!indent.ptr) {
+        hfsb_buf_append(r->out, line);
+        return true;
+    }
+    if (r->map.rule != HFSBI_INDENT_IRREGULAR) {
+        if (!hfsbi_indent_put(&r->map, indent, r->out)) return false;
+    } else {
+        if (twin == HFSB_NPOS || !r->lines[twin].indent.ptr ||
+            !hfsb_str_equal(r->lines[twin].indent, indent))
+            return false;
+        hfsb_buf_append(r->out, r->lines[twin].file_indent);
+    }
+    if (r->out->status == HFSB_OK &&
+        !hfsb_str_equal(hfsb_str_slice(hfsb_buf_str(r->out), mark, HFSB_NPOS),
+                        indent))
+        r->result->reindented = true;
+    hfsb_buf_append(r->out, hfsb_str_slice(line, indent.len, line.len));
     return true;
 }
 
-static bool hfsbi_ends_line(hfsb_str text) {
-    return hfsb_str_ends(text, HFSB_LIT("\n"));
+/* New lines [from, to) replace old lines [old_from, old_to). */
+typedef struct hfsbi_changed_lines {
+    size_t from, to, old_from, old_to;
+} hfsbi_changed_lines;
+
+/* The changed lines that start at new line j. */
+static hfsbi_changed_lines hfsbi_changed_from(const hfsbi_rewriter *r,
+                                              size_t                j) {
+    hfsbi_changed_lines c;
+    c.from = c.to = j;
+    c.old_from = j ? r->same[j - 1] + 1 : 0;
+    while (c.to < r->news.count && r->same[c.to] == HFSB_NPOS) c.to++;
+    c.old_to = c.to < r->news.count ? r->same[c.to] : r->olds.count;
+    return c;
 }
 
-/* The line end behind new line j, of which `same` is the old line or none. A
-   last line that has none gets none, unless whole lines are replaced. */
-static void hfsbi_put_line_end(hfsbi_work *w, size_t j, size_t same) {
-    const hfsbi_script *s = w->script;
-    bool whole = w->rung >= HFSBI_RUNG_INDENT && hfsbi_ends_line(s->old_text);
-    if (j + 1 == s->news.count && !whole && !hfsbi_ends_line(s->new_text))
-        return;
-    if (same != HFSB_NPOS && w->ends[same].len)
-        hfsb_buf_append(w->sink, w->ends[same]);
-    else hfsb_buf_append(w->sink, w->newline);
+/* Appends new line j, one of the changed lines. */
+static bool hfsbi_put_new_line(hfsbi_rewriter *r, const hfsbi_changed_lines *c,
+                               size_t j) {
+    bool     paired = c->to - c->from == c->old_to - c->old_from;
+    size_t   twin = paired ? c->old_from + (j - c->from) : HFSB_NPOS;
+    hfsb_str line = r->news.items[j];
+    if (r->rung >= HFSBI_RUNG_INDENT) return hfsbi_put_indented(r, j, twin);
+    if (r->rung < HFSBI_RUNG_LOOKS || c->old_from == c->old_to)
+        hfsb_buf_append(r->out, line);
+    else if (paired) hfsbi_put_changed(r, line, twin, true, twin, true);
+    else
+        hfsbi_put_changed(r, line, c->old_from, j == c->from, c->old_to - 1,
+                          j + 1 == c->to);
+    return true;
 }
 
-static hfsb_status hfsbi_put_script(hfsbi_work *w, size_t *refused) {
-    const hfsbi_script *s = w->script;
-    hfsbi_hunk          h = HFSB_INIT;
-    size_t              j;
-    for (j = 0; j < s->news.count; j++) {
-        if (s->same[j] == HFSB_NPOS) {
-            if (j >= h.to) { /* a new hunk begins */
-                h.from = h.to = j;
-                h.old_from = j ? s->same[j - 1] + 1 : 0;
-                while (h.to < s->news.count && s->same[h.to] == HFSB_NPOS)
-                    h.to++;
-                h.old_to =
-                    h.to < s->news.count ? s->same[h.to] : s->olds.count;
-            }
-            if (!hfsbi_put_hunk_line(w, &h, j)) {
-                *refused = j;
-                return HFSB_REFUSED;
-            }
+/* Appends all lines of new_text. A last line without a line end gets none,
+   unless whole lines are replaced. */
+static hfsb_status hfsbi_rewrite_lines(hfsbi_rewriter *r, hfsb_str newline) {
+    hfsbi_changed_lines c = HFSB_INIT;
+    size_t              j, n = r->news.count;
+    bool                ends = hfsbi_ends_in_newline(r->texts.new_text) ||
+                (r->rung >= HFSBI_RUNG_INDENT &&
+                 hfsbi_ends_in_newline(r->texts.old_text));
+    for (j = 0; j < n; j++) {
+        size_t   same = r->same[j];
+        hfsb_str end = newline;
+        if (same == HFSB_NPOS) {
+            if (j >= c.to) c = hfsbi_changed_from(r, j);
+            if (!hfsbi_put_new_line(r, &c, j)) return HFSB_REFUSED;
         } else {
-            hfsb_buf_append(w->sink, w->texts[s->same[j]]);
+            hfsb_buf_append(r->out, r->lines[same].text);
+            if (r->lines[same].end.len) end = r->lines[same].end;
         }
-        hfsbi_put_line_end(w, j, s->same[j]);
+        if (j + 1 < n || ends) hfsb_buf_append(r->out, end);
     }
     return HFSB_OK;
 }
@@ -10265,176 +10272,171 @@ static hfsb_status hfsbi_put_script(hfsbi_work *w, size_t *refused) {
 /* ---- replace ---- */
 
 /* True when all line ends in the match are the same. */
-static bool hfsbi_is_uniform(const hfsbi_file *file, hfsbi_match match) {
-    size_t pos = match.start, len, first = 0;
+static bool hfsbi_is_uniform(const hfsbi_edit_text *file, hfsbi_match match) {
+    hfsb_str rest = hfsb_str_slice(file->text, match.start, match.end);
+    size_t   lf, crlf = 0, lines = 0;
     if (!file->has_cr || file->lone_cr) return true;
-    for (;;) {
-        pos = hfsbi_file_line_end(file, pos, &len);
-        if (!len || pos >= match.end) return true;
-        if (!first) first = len;
-        if (len != first) return false;
-        pos += len;
+    while ((lf = hfsb_str_find_byte(rest, '\n')) != HFSB_NPOS) {
+        lines++;
+        if (lf > 0 && rest.ptr[lf - 1] == '\r') crlf++;
+        if (crlf && crlf < lines) return false;
+        rest = hfsb_str_slice(rest, lf + 1, rest.len);
     }
+    return true;
 }
 
-/* Whole lines that give way to nothing take their line end with them. */
-static void hfsbi_delete_lines(const hfsbi_file *file, hfsbi_match *match) {
-    size_t len, end = hfsbi_file_line_end(file, match->end, &len);
+/* Whole lines that are replaced by nothing take their line end along. */
+static void hfsbi_delete_lines(const hfsbi_edit_text *file,
+                               hfsbi_match           *match) {
+    size_t len, end = hfsbi_edit_line_end(file, match->end, &len);
     if (end == match->end &&
-        (match->start == match->end ||
-         file->text.ptr[match->end - 1] != (file->lone_cr ? '\r' : '\n')))
+        (match->start == match->end || !hfsbi_starts_line(file, match->end)))
         match->end += len;
 }
 
-static hfsbi_work hfsbi_work_init(const hfsb_alloc   *alloc,
-                                  const hfsbi_file   *file,
-                                  const hfsbi_found  *found,
-                                  const hfsbi_script *script, hfsb_buf *sink) {
-    hfsbi_work w;
-    memset(&w, 0, sizeof w);
-    w.alloc = alloc;
-    w.file = file;
-    w.script = script;
-    w.rung = found->rung;
-    w.flags = found->flags;
-    w.sink = sink;
-    return w;
-}
-
-HFSBI_FN hfsb_status hfsbi_compose_replace(const hfsb_alloc   *alloc,
-                                           const hfsbi_file   *file,
-                                           const hfsbi_found  *found,
-                                           const hfsbi_script *script,
-                                           hfsbi_match *match, hfsb_buf *sink,
-                                           bool *reindented, size_t *line) {
-    hfsbi_work  w = hfsbi_work_init(alloc, file, found, script, sink);
-    hfsb_status st = HFSB_OK;
-    if (found->rung <= HFSBI_RUNG_EOF && hfsbi_is_uniform(file, *match)) {
-        hfsb_str newline = hfsbi_file_newline(file, match->start);
-        hfsbi_put_newlines(
-            sink, newline.len ? script->new_text : script->raw_new, newline);
+static hfsb_status hfsbi_replace(hfsbi_rewriter *r, hfsbi_match *match) {
+    hfsb_status st;
+    if (r->rung <= HFSBI_RUNG_EOF && hfsbi_is_uniform(r->file, *match)) {
+        hfsbi_put_verbatim(r, match->start);
         return HFSB_OK;
     }
-    if (found->rung >= HFSBI_RUNG_INDENT && !script->new_text.len) {
-        hfsbi_delete_lines(file, match);
+    if (r->rung >= HFSBI_RUNG_INDENT && !r->texts.new_text.len) {
+        hfsbi_delete_lines(r->file, match);
         return HFSB_OK;
     }
-    if (!hfsbi_work_make(&w, *match) ||
-        (found->rung >= HFSBI_RUNG_INDENT &&
-         !hfsbi_work_indents(&w, found->flags)))
-        st = HFSB_NOMEM;
-    if (st == HFSB_OK) st = hfsbi_put_script(&w, line);
-    hfsbi_work_free(&w);
-    *reindented = *reindented || w.reindented;
-    return st;
+    st = hfsbi_rewrite_split(r);
+    if (st == HFSB_OK) st = hfsbi_rewrite_diff(r);
+    if (st != HFSB_OK) return st;
+    hfsbi_rewrite_load(r, *match);
+    return hfsbi_rewrite_lines(r, hfsbi_new_line_end(r, match->start));
 }
 
 /* ---- insert ---- */
 
-/* Every line of new_text is new. The first one goes on behind the match,
-   unless that ends its line; what follows the last newline stands before the
-   match's line. */
-static hfsb_status hfsbi_put_inserted(hfsbi_work *w, bool fresh_line,
-                                      bool before, size_t *refused) {
-    const hfsbi_script *s = w->script;
-    size_t              j, n = s->news.count;
+/* Appends the lines of new_text indented as the file is. The first continues
+   the line of the match unless it starts its own; text after the last line
+   end precedes the match on its line. */
+static hfsb_status hfsbi_insert_lines(hfsbi_rewriter *r, bool own_line,
+                                      hfsb_str newline) {
+    bool   before = r->texts.mode == HFSB_EDIT_PREPEND_BEFORE;
+    size_t j, n = r->news.count;
     for (j = 0; j < n; j++) {
-        bool ends = j + 1 < n || hfsbi_ends_line(s->new_text);
-        if ((j == 0 && !fresh_line) || (before && !ends)) {
-            hfsb_buf_append(w->sink, s->news.items[j]);
-        } else if (!hfsbi_put_indented(w, s->news.items[j], HFSB_NPOS)) {
-            *refused = j;
-            return HFSB_REFUSED;
-        }
-        if (ends) hfsb_buf_append(w->sink, w->newline);
+        bool ends = j + 1 < n || hfsbi_ends_in_newline(r->texts.new_text);
+        if ((j == 0 && !own_line) || (before && !ends))
+            hfsb_buf_append(r->out, r->news.items[j]);
+        else if (!hfsbi_put_indented(r, j, HFSB_NPOS)) return HFSB_REFUSED;
+        if (ends) hfsb_buf_append(r->out, newline);
     }
     return HFSB_OK;
 }
 
-HFSBI_FN hfsb_status hfsbi_compose_insert(
-    const hfsb_alloc *alloc, const hfsbi_file *file, const hfsbi_found *found,
-    const hfsbi_script *script, hfsbi_match match, bool before, hfsb_buf *sink,
-    bool *reindented, size_t *line) {
-    hfsbi_work w = hfsbi_work_init(alloc, file, found, script, sink);
-    hfsb_str   newline = hfsbi_newline_for(file, script, match.start);
-    size_t     at = before ? match.start : match.end;
-    bool       fresh = at == 0 || match.drop_newline ||
-                 file->text.ptr[at - 1] == (file->lone_cr ? '\r' : '\n');
-    hfsb_status st = HFSB_OK;
-    /* The newline that old_str has and the end of the file has not. */
-    if (match.drop_newline && !before) hfsb_buf_append(sink, newline);
-    if (found->rung < HFSBI_RUNG_INDENT) {
-        if (hfsbi_file_newline(file, 0).len)
-            hfsbi_put_newlines(sink, script->new_text, newline);
-        else hfsb_buf_append(sink, script->raw_new);
-    } else if (!hfsbi_work_make(&w, match) ||
-               !hfsbi_work_indents(&w, found->flags)) {
-        st = HFSB_NOMEM;
-    } else {
-        st = hfsbi_put_inserted(&w, fresh, before, line);
+static hfsb_status hfsbi_insert(hfsbi_rewriter *r, hfsbi_match *match) {
+    hfsbi_match whole = *match;
+    hfsb_str    newline = hfsbi_new_line_end(r, match->start);
+    bool        own_line;
+    hfsb_status st;
+    if (r->texts.mode == HFSB_EDIT_PREPEND_BEFORE) match->end = match->start;
+    else match->start = match->end;
+    own_line = whole.lacks_newline || hfsbi_starts_line(r->file, match->start);
+    /* The line end that old_text has and the end of the file lacks. */
+    if (whole.lacks_newline && r->texts.mode == HFSB_EDIT_APPEND_AFTER)
+        hfsb_buf_append(r->out, newline);
+    if (r->rung < HFSBI_RUNG_INDENT) {
+        hfsbi_put_verbatim(r, whole.start);
+        return HFSB_OK;
     }
-    hfsbi_work_free(&w);
-    *reindented = *reindented || w.reindented;
+    st = hfsbi_rewrite_split(r);
+    if (st != HFSB_OK) return st;
+    hfsbi_rewrite_load(r, whole);
+    return hfsbi_insert_lines(r, own_line, newline);
+}
+
+/* A match at the end of a file that lacks the last newline: both texts do
+   without it too, but text put before the match needs its line end. */
+static void hfsbi_drop_newline(hfsbi_rewriter *r) {
+    hfsbi_rewrite_free(r);
+    r->texts.old_text = hfsbi_without_newline(r->texts.old_text);
+    if (r->texts.mode == HFSB_EDIT_PREPEND_BEFORE) return;
+    r->texts.new_text = hfsbi_without_newline(r->texts.new_text);
+    r->texts.raw_new = hfsbi_without_newline(r->texts.raw_new);
+}
+
+HFSBI_FN hfsb_status hfsbi_rewrite_matches(const hfsb_alloc       *alloc,
+                                           const hfsbi_edit_text  *file,
+                                           const hfsbi_edit_texts *texts,
+                                           hfsbi_matches          *matches,
+                                           hfsb_buf               *out,
+                                           hfsbi_rewritten        *result) {
+    hfsbi_rewriter r;
+    size_t         i, head = matches->drop_head, tail = matches->drop_tail;
+    hfsb_status    st = HFSB_OK;
+    memset(&r, 0, sizeof r);
+    memset(result, 0, sizeof *result);
+    r.alloc = alloc;
+    r.file = file;
+    r.texts = *texts;
+    r.rung = matches->rung;
+    r.folds = matches->folds;
+    r.out = out;
+    r.result = result;
+    r.texts.old_text =
+        hfsbi_drop_edges(texts->old_text, r.folds, &head, &tail);
+    if (texts->mode == HFSB_EDIT_REPLACE)
+        r.texts.new_text =
+            hfsbi_drop_edges(texts->new_text, r.folds, &head, &tail);
+    for (i = 0; st == HFSB_OK && i < matches->count; i++) {
+        hfsbi_match *m = matches->items + i;
+        result->match = i;
+        m->text_pos = out->len;
+        if (m->lacks_newline) hfsbi_drop_newline(&r);
+        st = texts->mode == HFSB_EDIT_REPLACE ? hfsbi_replace(&r, m)
+                                              : hfsbi_insert(&r, m);
+        m->text_len = out->len - m->text_pos;
+        if (st == HFSB_OK) st = out->status;
+    }
+    hfsbi_rewrite_free(&r);
     return st;
 }
 
 /* ---- src/edit/explain.c ---- */
-/* explain.c - what a refusal says: where the text probably is, what differs, what
-   to do.
+/* explain.c - reasons to refuse an edit, and the hints that go with them.
 
-   Nothing here is ever applied. The work is linear in the file, with fixed
-   limits on everything that is compared more closely. */
-/* ==== screen ==== */
+   Before the search: line numbers copied from a listing, and lines of new_str
+   that stand for code left out. After a search that found nothing: where the
+   text probably is, what differs there, what to do; or, when it was found
+   more than once, where. The reader is the model that sent the edit: hints
+   are short, concrete, and name the next step. Nothing here is ever applied.
 
-/* an edit before the search: line ends, copied line numbers, code
-   left out. */
+   Hints take time linear in the file; everything that is compared more
+   closely has a fixed limit. */
+#define HFSBI_HINT_KEYS       32    /* old lines looked for in the file */
+#define HFSBI_HINT_CANDIDATES 64    /* places compared line by line */
+#define HFSBI_HINT_LINES      64    /* lines compared at each */
+#define HFSBI_HINT_READ       65536 /* longest old_str read another way */
+#define HFSBI_HINT_SHOWN      6     /* lines shown of the closest place */
+#define HFSBI_HINT_WIDTH      72    /* characters shown of a line */
+#define HFSBI_HINT_ROOM       800   /* message length that ends the lines */
 
-/* ---- line ends ---- */
+/* ---- copied line numbers ---- */
 
-HFSBI_FN hfsb_status hfsbi_fold_newlines(hfsb_str text, bool lone_cr,
-                                         hfsb_buf *copy, hfsb_str *out) {
-    hfsbi_folder f = hfsbi_folder_make(text, lone_cr ? HFSBI_FOLD_CR : 0);
-    hfsbi_unit   u;
-    size_t       mark = copy->len;
-    *out = text;
-    if (hfsb_str_find_byte(text, '\r') == HFSB_NPOS) return HFSB_OK;
-    while (hfsbi_folder_next(&f, &u)) hfsb_buf_append(copy, u.out);
-    *out = hfsb_str_slice(hfsb_buf_str(copy), mark, copy->len);
-    return hfsb_buf_finish(copy, mark);
-}
-
-/* ---- line numbers ---- */
-
-/* What stands between a number and its line. */
-static const hfsb_str *hfsbi_separators(size_t *count) {
-    static const hfsb_str list[] = {
-        {"\t", 1}, {" | ", 3}, {"|", 1}, {": ", 2}, {"\xE2\x86\x92", 3}};
-    *count = sizeof list / sizeof *list;
-    return list;
-}
-
-/* Length of the listing prefix of line, 0 for none; its number and the kind
-   of separator. Of a separator that ends in a blank the blank may be missing
-   on an empty line. */
+/* Length of the listing prefix of line, 0 if there is none; its number and
+   the kind of separator. On an empty line the blank that ends a separator may
+   be missing. */
 static size_t hfsbi_number_prefix(hfsb_str line, unsigned long long *number,
                                   size_t *kind) {
-    size_t          pos = 0, start, count, i;
-    const hfsb_str *list = hfsbi_separators(&count);
-    hfsb_str        rest;
-    while (pos < line.len && (line.ptr[pos] == ' ' || line.ptr[pos] == '\t'))
-        pos++;
-    start = pos;
-    *number = 0;
-    while (pos < line.len && pos - start < 18 && line.ptr[pos] >= '0' &&
-           line.ptr[pos] <= '9')
-        *number = *number * 10 + (unsigned long long)(line.ptr[pos++] - '0');
-    if (pos == start) return 0;
-    rest = hfsb_str_slice(line, pos, line.len);
-    for (i = 0; i < count; i++) {
-        hfsb_str sep = list[i];
+    static const char *const separators[] = {"\t", " | ", "|", ": ",
+                                             "\xE2\x86\x92"};
+    size_t                   pos = hfsbi_indent_len(line, 0), i, digits;
+    hfsb_str                 rest = hfsb_str_slice(line, pos, line.len);
+    digits = hfsbi_read_decimal(rest, 999999999999999999u, number);
+    if (!digits || digits > 18) return 0;
+    pos += digits;
+    rest = hfsb_str_slice(rest, digits, rest.len);
+    for (i = 0; i < sizeof separators / sizeof *separators; i++) {
+        hfsb_str sep = hfsb_cstr(separators[i]);
         *kind = i;
         if (hfsb_str_starts(rest, sep)) return pos + sep.len;
-        if (sep.len > 1 && sep.ptr[sep.len - 1] == ' ' &&
+        if (sep.len > 1 && hfsb_str_ends(sep, HFSB_LIT(" ")) &&
             hfsb_str_equal(rest, hfsb_str_slice(sep, 0, sep.len - 1)))
             return pos + sep.len - 1;
     }
@@ -10461,8 +10463,7 @@ HFSBI_FN hfsbi_numbered hfsbi_numbered_scan(hfsb_str text) {
     return n;
 }
 
-HFSBI_FN hfsb_status hfsbi_numbered_strip(hfsb_str text, hfsb_buf *out) {
-    size_t             mark = out->len;
+HFSBI_FN void hfsbi_numbered_strip(hfsb_str text, hfsb_buf *out) {
     hfsb_str           line, ending;
     unsigned long long number;
     size_t             kind;
@@ -10471,12 +10472,62 @@ HFSBI_FN hfsb_status hfsbi_numbered_strip(hfsb_str text, hfsb_buf *out) {
         hfsb_buf_append(out, hfsb_str_slice(line, n, line.len));
         hfsb_buf_append(out, ending);
     }
-    return hfsb_buf_finish(out, mark);
 }
 
-/* ---- code left out ---- */
+/* ---- omitted code ---- */
 
-/* What comments and placeholders are wrapped in. */
+/* What the words of an omission line are. A line is one if it contains "..."
+   and an OMITTED phrase, or starts with a START word and contains a REST word
+   and a THING: "rest of the function ...". FILLERs may precede the START. */
+enum {
+    HFSBI_WORD_OMITTED = 1,
+    HFSBI_WORD_FILLER = 2,
+    HFSBI_WORD_START = 4,
+    HFSBI_WORD_REST = 8,
+    HFSBI_WORD_THING = 16
+};
+
+/* Length of the first phrase of that kind in words, which have a blank before
+   and after each; 0 if there is none. */
+static size_t hfsbi_find_phrase(hfsb_str words, unsigned kind, bool at_start) {
+    static const struct {
+        unsigned    kinds;
+        const char *phrases;
+    } table[] = {
+        {HFSBI_WORD_OMITTED,
+         "unchanged|as before|same as|stays the same|remains the same|"
+         "remain the same|no change|no changes|omitted"},
+        {HFSBI_WORD_FILLER, "all|and|some|the|or|then|keep|your"},
+        {HFSBI_WORD_START | HFSBI_WORD_REST,
+         "existing|remaining|other|previous|original|same"},
+        {HFSBI_WORD_START, "rest|add|insert|include|leave|more|put"},
+        {HFSBI_WORD_REST, "rest of"},
+        {HFSBI_WORD_THING,
+         "code|function|functions|method|methods|class|classes|file|"
+         "implementation|implementations|lines|line|imports|import|content|"
+         "contents|body|logic|fields|tests|test|cases|props|properties|"
+         "definitions|variables|config|configuration|entries|parameters|"
+         "statements|comments|module|component|components|script|block|"
+         "section|sections|document|styles|rules|routes|handlers|elements|"
+         "attributes|constructor|declarations"}};
+    size_t i;
+    for (i = 0; i < sizeof table / sizeof *table; i++) {
+        hfsb_str list = hfsb_cstr(table[i].phrases), phrase;
+        char     spaced[32];
+        if (!(table[i].kinds & kind)) continue;
+        while (hfsbi_list_next(&list, '|', &phrase)) {
+            snprintf(spaced, sizeof spaced, " %.*s ", (int)phrase.len,
+                     phrase.ptr);
+            if (at_start
+                    ? hfsb_str_starts(words, hfsb_cstr(spaced))
+                    : hfsb_str_find(words, hfsb_cstr(spaced)) != HFSB_NPOS)
+                return phrase.len;
+        }
+    }
+    return 0;
+}
+
+/* The line without the signs of comments and placeholders around it. */
 static hfsb_str hfsbi_unwrap(hfsb_str s) {
     static const char open[] = "/*#<!-;%([{\"'", close[] = "*/-->)]}\"';";
     s = hfsbi_trim(s);
@@ -10487,25 +10538,24 @@ static hfsb_str hfsbi_unwrap(hfsb_str s) {
     return s;
 }
 
-#define HFSBI_OMISSION_WORDS 12
-
 static bool hfsbi_starts_dots(hfsb_str s) {
     return hfsb_str_starts(s, HFSB_LIT("...")) ||
            hfsb_str_starts(s, HFSB_LIT("\xE2\x80\xA6"));
 }
 
-/* What may stand between the words of such a line. One that begins with dots
-   may say more, "... (lines 10-20: unchanged) ..."; any other is more likely
-   to be code or prose. */
-static bool hfsbi_is_between(char c, bool dots_first) {
+/* True for a character that may separate the words of an omission line. After
+   dots at the start there may be more of them, "... (lines 10-20: unchanged)
+   ..."; any other line that has them is more likely code or prose. */
+static bool hfsbi_separates_words(char c, bool dots_first) {
     static const char plain[] = " \t,-'/", more[] = "()[]{}:;!`_\"0123456789";
     return memchr(plain, c, sizeof plain - 1) ||
            (dots_first && memchr(more, c, sizeof more - 1));
 }
 
-/* The words of a line, in lower case, one blank between them and around, so
-   that phrases can be looked for; dots are dropped. False when the line holds
-   anything but words and dots, or no "...". */
+#define HFSBI_OMISSION_WORDS 12
+
+/* Writes the words of a line to out, in lower case, with one blank before and
+   after each. False when the line contains anything else, or no "...". */
 static bool hfsbi_omission_words(hfsb_str s, char *out, size_t size) {
     size_t i, n = 0, words = 0, dots = 0, most = 0;
     bool   dots_first = hfsbi_starts_dots(s);
@@ -10521,7 +10571,7 @@ static bool hfsbi_omission_words(hfsb_str s, char *out, size_t size) {
         }
         if (dots > most) most = dots;
         if (!(c >= 'a' && c <= 'z')) {
-            if (!dots && !hfsbi_is_between(c, dots_first)) return false;
+            if (!dots && !hfsbi_separates_words(c, dots_first)) return false;
             c = ' ';
         }
         if (c == ' ' && out[n - 1] == ' ') continue;
@@ -10534,113 +10584,36 @@ static bool hfsbi_omission_words(hfsb_str s, char *out, size_t size) {
     return most >= 3;
 }
 
-/* Behind words that only lead up to the others. */
-static const char *hfsbi_skip_fillers(const char *words) {
-    static const char *const fillers[] = {" all ",  " and ", " some ",
-                                          " the ",  " or ",  " then ",
-                                          " keep ", " your "};
-    size_t                   i = 0, n = sizeof fillers / sizeof *fillers;
-    while (i < n) {
-        size_t len = strlen(fillers[i]);
-        if (strncmp(words, fillers[i], len) == 0) {
-            words += len - 1;
-            i = 0;
-        } else {
-            i++;
-        }
-    }
-    return words;
-}
-
-static bool hfsbi_has_word(const char *words, const char *const *list,
-                           size_t count) {
-    size_t i;
-    for (i = 0; i < count; i++)
-        if (hfsb_str_find(hfsb_cstr(words), hfsb_cstr(list[i])) != HFSB_NPOS)
-            return true;
-    return false;
-}
-
-static bool hfsbi_starts_word(const char *words, const char *const *list,
-                              size_t count) {
-    size_t i;
-    for (i = 0; i < count; i++)
-        if (hfsb_str_starts(hfsb_cstr(words), hfsb_cstr(list[i]))) return true;
-    return false;
-}
-
-#define HFSBI_COUNT(list) (sizeof(list) / sizeof *(list))
-
-/* "... existing code ...", "rest of the function ...", "... unchanged": a
-   whole line that says something was left out. */
+/* "... existing code ...", "rest of the function ...", "... unchanged". */
 static bool hfsbi_is_omission(hfsb_str line) {
-    static const char *const plain[] = {
-        " unchanged ",      " as before ",        " same as ",
-        " stays the same ", " remains the same ", " remain the same ",
-        " no change ",      " no changes ",       " omitted "};
-    static const char *const starts[] = {
-        " existing ", " rest ",   " remaining ", " other ", " previous ",
-        " add ",      " insert ", " include ",   " leave ", " same ",
-        " original ", " more ",   " the rest ",  " put "};
-    static const char *const things[] = {
-        " code ",           " function ",
-        " functions ",      " method ",
-        " methods ",        " class ",
-        " classes ",        " file ",
-        " implementation ", " implementations ",
-        " lines ",          " line ",
-        " imports ",        " import ",
-        " content ",        " contents ",
-        " body ",           " logic ",
-        " fields ",         " tests ",
-        " test ",           " cases ",
-        " props ",          " properties ",
-        " definitions ",    " variables ",
-        " config ",         " configuration ",
-        " entries ",        " parameters ",
-        " statements ",     " comments ",
-        " module ",         " component ",
-        " components ",     " script ",
-        " block ",          " section ",
-        " sections ",       " document ",
-        " styles ",         " rules ",
-        " routes ",         " handlers ",
-        " elements ",       " attributes ",
-        " constructor ",    " declarations "};
-    static const char *const rest[] = {
-        " rest of ",  " existing ", " remaining ", " other ",
-        " previous ", " original ", " same "};
-    char        words[160];
-    const char *rest_words;
-    hfsb_str    s = hfsbi_unwrap(line);
-    if (!hfsbi_omission_words(s, words, sizeof words)) return false;
-    if (hfsbi_has_word(words, plain, HFSBI_COUNT(plain))) return true;
-    rest_words = hfsbi_skip_fillers(words);
-    if (!hfsbi_starts_word(rest_words, starts, HFSBI_COUNT(starts)))
-        return false;
-    if (hfsbi_starts_dots(s) &&
-        hfsb_str_starts(hfsb_cstr(rest_words), HFSB_LIT(" rest of ")))
+    char     text[160];
+    hfsb_str s = hfsbi_unwrap(line), words, rest;
+    size_t   n;
+    if (!hfsbi_omission_words(s, text, sizeof text)) return false;
+    words = rest = hfsb_cstr(text);
+    if (hfsbi_find_phrase(words, HFSBI_WORD_OMITTED, false)) return true;
+    while ((n = hfsbi_find_phrase(rest, HFSBI_WORD_FILLER, true)) > 0)
+        rest = hfsb_str_slice(rest, n + 1, rest.len);
+    if (!hfsbi_find_phrase(rest, HFSBI_WORD_START, true)) return false;
+    if (hfsbi_starts_dots(s) && hfsb_str_starts(rest, HFSB_LIT(" rest of ")))
         return true;
-    return hfsbi_has_word(words, rest, HFSBI_COUNT(rest)) &&
-           hfsbi_has_word(words, things, HFSBI_COUNT(things));
+    return hfsbi_find_phrase(words, HFSBI_WORD_REST, false) &&
+           hfsbi_find_phrase(words, HFSBI_WORD_THING, false);
 }
 
-static bool hfsbi_is_line_end(char c) {
-    return c == '\n' || c == '\r';
-}
-
-/* True when the bytes [from, to) are a whole line, blanks aside. */
+/* True when the bytes [from, to) are a whole line but for blanks. */
 static bool hfsbi_is_whole_line(hfsb_str text, size_t from, size_t to) {
     while (from > 0 &&
            (text.ptr[from - 1] == ' ' || text.ptr[from - 1] == '\t'))
         from--;
     while (to < text.len && (text.ptr[to] == ' ' || text.ptr[to] == '\t'))
         to++;
-    return (from == 0 || hfsbi_is_line_end(text.ptr[from - 1])) &&
-           (to == text.len || hfsbi_is_line_end(text.ptr[to]));
+    return (from == 0 || text.ptr[from - 1] == '\n' ||
+            text.ptr[from - 1] == '\r') &&
+           (to == text.len || text.ptr[to] == '\n' || text.ptr[to] == '\r');
 }
 
-/* True when text has this line, blanks at its ends aside. */
+/* True when text contains this line, whatever blanks surround it. */
 static bool hfsbi_has_line(hfsb_str text, hfsb_str line) {
     size_t at = 0, step;
     line = hfsbi_trim(line);
@@ -10655,10 +10628,10 @@ static bool hfsbi_has_line(hfsb_str text, hfsb_str line) {
 HFSBI_FN hfsb_str hfsbi_find_omission(hfsb_str new_text, hfsb_str old_text,
                                       hfsb_str file_text) {
     hfsb_str line, none = HFSB_INIT;
-    size_t   looked_up = 0; /* each costs a pass over the file */
-    while (looked_up < 64 && hfsb_text_line(&new_text, &line, NULL)) {
+    size_t   searches = 0; /* each costs a pass over the file */
+    while (searches < 64 && hfsb_text_line(&new_text, &line, NULL)) {
         if (!hfsbi_is_omission(line)) continue;
-        looked_up++;
+        searches++;
         if (!hfsbi_has_line(old_text, line) &&
             !hfsbi_has_line(file_text, line))
             return hfsbi_trim(line);
@@ -10666,24 +10639,10 @@ HFSBI_FN hfsb_str hfsbi_find_omission(hfsb_str new_text, hfsb_str old_text,
     return none;
 }
 
-#define HFSBI_HINT_KEYS       32    /* old lines looked for in the file */
-#define HFSBI_HINT_CANDIDATES 64    /* places compared line by line */
-#define HFSBI_HINT_LINES      64    /* lines compared at each */
-#define HFSBI_HINT_READ       65536 /* longest old_str read another way */
-#define HFSBI_HINT_SHOWN      6     /* lines shown of the closest place */
-#define HFSBI_HINT_WIDTH      72    /* characters shown of a line */
-#define HFSBI_HINT_ROOM       800 /* no more lines when the message is longer */
-
-static const unsigned hfsbi_hint_flags = HFSBI_FOLD_TRAIL | HFSBI_FOLD_LOOKS;
-
-static hfsb_str hfsbi_row_text(hfsb_str text, const hfsbi_row *row) {
-    return hfsb_str_slice(text, row->start, row->text_end);
-}
-
 /* ---- showing text ---- */
 
-/* A line with its blanks visible, cut to a width. Other control characters
-   are shown by their code. */
+/* Adds a line with visible blanks, cut to a width. Other control characters
+   appear as their code. */
 static void hfsbi_show_line(hfsb_err *err, hfsb_str line, size_t number) {
     size_t pos = 0, shown = 0;
     hfsbi_err_add(err, "\n  %zu| ", number);
@@ -10702,7 +10661,7 @@ static void hfsbi_show_line(hfsb_err *err, hfsb_str line, size_t number) {
     if (pos < line.len) hfsbi_err_add(err, "...");
 }
 
-/* "U+0009 (tab)" */
+/* Adds "U+0009 (tab)" for the character at pos. */
 static void hfsbi_show_code(hfsb_err *err, hfsb_str line, size_t pos) {
     unsigned long code;
     bool          valid;
@@ -10726,70 +10685,75 @@ static void hfsbi_show_code(hfsb_err *err, hfsb_str line, size_t pos) {
 
 /* ---- the closest place ---- */
 
+/* old_str beside the file, line by line, as the loosest folds show them. */
+typedef struct hfsbi_comparison {
+    const hfsbi_hint *hint;
+    hfsbi_line_table  olds, lines;
+    hfsb_err         *err;
+} hfsbi_comparison;
+
+/* Where old_str would be in the file. */
 typedef struct hfsbi_closest {
-    size_t row;   /* of the file, where the old text's first line would be */
-    size_t skip;  /* first lines of the old text that lie before the file */
-    size_t equal; /* lines that are the same there */
+    size_t line;  /* of the file, 0-based */
+    size_t skip;  /* lines of old_str that would lie before the file */
+    size_t equal; /* lines that are equal there */
     bool   found;
 } hfsbi_closest;
 
-typedef struct hfsbi_look {
-    const hfsbi_hint *hint;
-    hfsbi_file        old_file;
-    hfsbi_rows        olds, rows;
-    hfsb_err         *err;
-} hfsbi_look;
-
-static bool hfsbi_row_is_blank(hfsb_str text, const hfsbi_row *row) {
-    return hfsbi_is_all_blank(hfsbi_row_text(text, row), hfsbi_hint_flags);
+/* True when old line i is line k of the file, to the folds. */
+static bool hfsbi_lines_agree(const hfsbi_comparison *c, size_t i, size_t k) {
+    return hfsb_str_equal(c->olds.items[i].fold, c->lines.items[k].fold);
 }
 
-/* The old lines worth looking for: the first that are not blank. */
-static size_t hfsbi_pick_keys(const hfsbi_look *l, size_t *keys) {
+/* The place where old line i is line k of the file. */
+static hfsbi_closest hfsbi_place_at(size_t i, size_t k) {
+    hfsbi_closest p = HFSB_INIT;
+    p.found = true;
+    p.skip = i > k ? i - k : 0;
+    p.line = i > k ? 0 : k - i;
+    return p;
+}
+
+static bool hfsbi_old_is_blank(const hfsbi_comparison *c, size_t i) {
+    return hfsbi_is_all_blank(hfsbi_line_text(&c->olds, i), HFSBI_FOLD_LOOKS);
+}
+
+/* Lists the old lines worth looking for: the first that are not blank. */
+static size_t hfsbi_pick_keys(const hfsbi_comparison *c, size_t *keys) {
     size_t i, n = 0;
-    for (i = 0; i < l->olds.count && n < HFSBI_HINT_KEYS; i++)
-        if (!hfsbi_row_is_blank(l->old_file.text, l->olds.items + i))
-            keys[n++] = i;
+    for (i = 0; i < c->olds.count && n < HFSBI_HINT_KEYS; i++)
+        if (!hfsbi_old_is_blank(c, i)) keys[n++] = i;
     return n;
 }
 
-/* How many lines agree when old line 0 stands at file row `row - skip`. */
-static size_t hfsbi_count_equal(const hfsbi_look *l, size_t row, size_t skip) {
+static size_t hfsbi_count_equal(const hfsbi_comparison *c, hfsbi_closest p) {
     size_t i, n = 0;
-    for (i = skip; i < l->olds.count && i < skip + HFSBI_HINT_LINES; i++) {
-        if (row + i - skip >= l->rows.count) break;
-        if (l->olds.items[i].hash == l->rows.items[row + i - skip].hash &&
-            !hfsbi_row_is_blank(l->old_file.text, l->olds.items + i))
-            n++;
+    for (i = p.skip; i < c->olds.count && i < p.skip + HFSBI_HINT_LINES; i++) {
+        size_t k = p.line + i - p.skip;
+        if (k >= c->lines.count) break;
+        if (hfsbi_lines_agree(c, i, k) && !hfsbi_old_is_blank(c, i)) n++;
     }
     return n;
 }
 
 /* By equal lines: each file line that is one of the keys proposes a place. */
-static hfsbi_closest hfsbi_closest_by_lines(const hfsbi_look *l) {
+static hfsbi_closest hfsbi_closest_by_lines(const hfsbi_comparison *c) {
     hfsbi_closest best = HFSB_INIT;
-    size_t keys[HFSBI_HINT_KEYS], count = hfsbi_pick_keys(l, keys), r, k;
+    size_t keys[HFSBI_HINT_KEYS], count = hfsbi_pick_keys(c, keys), i, k;
     size_t tried = 0;
-    for (r = 0; r < l->rows.count && tried < HFSBI_HINT_CANDIDATES; r++)
-        for (k = 0; k < count; k++) {
-            size_t j = keys[k], row, skip, equal;
-            if (l->rows.items[r].hash != l->olds.items[j].hash) continue;
-            tried++;
-            skip = j > r ? j - r : 0;
-            row = j > r ? 0 : r - j;
-            equal = hfsbi_count_equal(l, row, skip);
-            if (equal > best.equal || !best.found) {
-                best.found = true;
-                best.row = row;
-                best.skip = skip;
-                best.equal = equal;
-            }
-            break;
-        }
+    for (i = 0; i < c->lines.count && tried < HFSBI_HINT_CANDIDATES; i++) {
+        hfsbi_closest p;
+        for (k = 0; k < count && !hfsbi_lines_agree(c, keys[k], i);) k++;
+        if (k == count) continue;
+        tried++;
+        p = hfsbi_place_at(keys[k], i);
+        p.equal = hfsbi_count_equal(c, p);
+        if (p.equal > best.equal || !best.found) best = p;
+    }
     return best;
 }
 
-/* 64 bits, one for each kind of letter pair that the line has. */
+/* 64 bits, one for each class of letter pairs in the line. */
 static unsigned long long hfsbi_signature(hfsb_str line) {
     unsigned long long bits = 0;
     size_t             i, last = 0, end = line.len < 256 ? line.len : 256;
@@ -10808,99 +10772,105 @@ static unsigned hfsbi_count_bits(unsigned long long bits) {
     return n;
 }
 
-/* By similar letters, when no line is the same: the file's line that looks
-   most like the longest old line. At least six in ten pairs must agree. */
-static hfsbi_closest hfsbi_closest_by_letters(const hfsbi_look *l) {
+/* By similar letters, when no line is equal: the file's line that is most
+   like the longest old line. At least six in ten pairs must agree. */
+static hfsbi_closest hfsbi_closest_by_letters(const hfsbi_comparison *c) {
     hfsbi_closest      best = HFSB_INIT;
-    size_t             i, longest = 0, r;
-    unsigned           want, most = 0;
+    size_t             i, longest = 0;
+    unsigned           most = 0;
     unsigned long long sign;
-    for (i = 1; i < l->olds.count; i++)
-        if (l->olds.items[i].text_end - l->olds.items[i].start >
-            l->olds.items[longest].text_end - l->olds.items[longest].start)
+    for (i = 1; i < c->olds.count; i++)
+        if (hfsbi_line_text(&c->olds, i).len >
+            hfsbi_line_text(&c->olds, longest).len)
             longest = i;
-    sign = hfsbi_signature(
-        hfsbi_row_text(l->old_file.text, l->olds.items + longest));
-    want = hfsbi_count_bits(sign);
-    for (r = 0; r < l->rows.count; r++) {
-        unsigned long long s = hfsbi_signature(
-            hfsbi_row_text(l->hint->file->text, l->rows.items + r));
-        unsigned both = hfsbi_count_bits(s & sign);
-        unsigned all = hfsbi_count_bits(s | sign);
-        if (want < 4 || both * 10 < all * 6 || both * 64 / all <= most)
-            continue;
+    sign = hfsbi_signature(hfsbi_line_text(&c->olds, longest));
+    if (hfsbi_count_bits(sign) < 4) return best;
+    for (i = 0; i < c->lines.count; i++) {
+        unsigned long long s = hfsbi_signature(hfsbi_line_text(&c->lines, i));
+        unsigned           both = hfsbi_count_bits(s & sign);
+        unsigned           all = hfsbi_count_bits(s | sign);
+        if (both * 10 < all * 6 || both * 64 / all <= most) continue;
         most = both * 64 / all;
-        best.found = true;
-        best.skip = longest > r ? longest - r : 0;
-        best.row = longest > r ? 0 : r - longest;
+        best = hfsbi_place_at(longest, i);
     }
     return best;
 }
 
 /* ---- what differs ---- */
 
-static void hfsbi_say_kind(const hfsbi_look *l, hfsb_str o, hfsb_str f,
-                           size_t line) {
-    hfsb_err *err = l->err;
-    size_t    oi = hfsbi_indent_len(o, 0), fi = hfsbi_indent_len(f, 0);
-    bool      same = hfsb_str_equal(hfsb_str_slice(o, oi, o.len),
-                                    hfsb_str_slice(f, fi, f.len));
-    bool      old_tab = oi && memchr(o.ptr, '\t', oi) != NULL;
-    bool      file_tab = fi && memchr(f.ptr, '\t', fi) != NULL;
+/* True when the lines differ only in blanks and look-alikes. */
+static bool hfsbi_differ_in_blanks(const hfsb_alloc *alloc, hfsb_str a,
+                                   hfsb_str b) {
+    const unsigned folds = HFSBI_FOLD_INDENT | HFSBI_FOLD_TRAIL |
+                           HFSBI_FOLD_LOOKS | HFSBI_FOLD_RUNS;
+    hfsb_buf x = HFSB_INIT, y = HFSB_INIT;
+    bool     same;
+    x.alloc = y.alloc = *alloc;
+    hfsbi_fold(a, folds, &x);
+    hfsbi_fold(b, folds, &y);
+    same = x.status == HFSB_OK && y.status == HFSB_OK &&
+           hfsb_str_equal(hfsb_buf_str(&x), hfsb_buf_str(&y));
+    hfsb_buf_free(&x);
+    hfsb_buf_free(&y);
+    return same;
+}
+
+/* Adds the kind of difference between an old line and the file's line. */
+static void hfsbi_hint_kind(const hfsbi_comparison *c, hfsb_str o, hfsb_str f,
+                            size_t line) {
+    size_t oi = hfsbi_indent_len(o, 0), fi = hfsbi_indent_len(f, 0);
+    bool   same = hfsb_str_equal(hfsb_str_slice(o, oi, o.len),
+                                 hfsb_str_slice(f, fi, f.len));
+    bool   old_tab = oi && memchr(o.ptr, '\t', oi) != NULL;
+    bool   file_tab = fi && memchr(f.ptr, '\t', fi) != NULL;
     if (same && oi && old_tab != file_tab)
-        hfsbi_err_add(err,
+        hfsbi_err_add(c->err,
                       " The file indents this line with %s, old_str "
                       "with %s.",
                       file_tab ? "tabs" : "spaces",
                       old_tab ? "tabs" : "spaces");
     else if (same)
-        hfsbi_err_add(err, " Only the indentation of this line differs.");
-    else if (hfsbi_fold_equal(
-                 o, f, HFSBI_FOLD_TRAIL | HFSBI_FOLD_LOOKS | HFSBI_FOLD_RUNS))
-        hfsbi_err_add(err, " Only blanks or look-alike characters differ.");
+        hfsbi_err_add(c->err, " Only the indentation of this line differs.");
+    else if (hfsbi_differ_in_blanks(c->hint->alloc, o, f))
+        hfsbi_err_add(c->err, " Only blanks or look-alike characters differ.");
     else
-        hfsbi_err_add(err, " Line %zu of old_str is not what the file has.",
+        hfsbi_err_add(c->err, " Line %zu of old_str is not what the file has.",
                       line + 1);
 }
 
-/* The old line to talk about: the first that is another line, else the first
-   that is not the same to the letter; HFSB_NPOS when the file ends before. */
-static size_t hfsbi_differing_line(const hfsbi_look *l, hfsbi_closest c,
-                                   bool *ends) {
+/* The old line to show: the first that is another line, else the first whose
+   bytes differ or that lies after the end of the file; HFSB_NPOS if none. */
+static size_t hfsbi_differing_line(const hfsbi_comparison *c,
+                                   hfsbi_closest           p) {
     size_t i, first = HFSB_NPOS;
-    *ends = false;
-    for (i = c.skip; i < l->olds.count; i++) {
-        size_t r = c.row + i - c.skip;
-        if (r >= l->rows.count) {
-            *ends = true;
-            return first == HFSB_NPOS ? i : first;
-        }
-        if (l->olds.items[i].hash != l->rows.items[r].hash) return i;
+    for (i = p.skip; i < c->olds.count; i++) {
+        size_t k = p.line + i - p.skip;
+        if (k >= c->lines.count) return first == HFSB_NPOS ? i : first;
+        if (!hfsbi_lines_agree(c, i, k)) return i;
         if (first == HFSB_NPOS &&
-            !hfsb_str_equal(
-                hfsbi_row_text(l->old_file.text, l->olds.items + i),
-                hfsbi_row_text(l->hint->file->text, l->rows.items + r)))
+            !hfsb_str_equal(hfsbi_line_text(&c->olds, i),
+                            hfsbi_line_text(&c->lines, k)))
             first = i;
     }
     return first;
 }
 
-static void hfsbi_say_difference(const hfsbi_look *l, hfsbi_closest c) {
-    bool     ends;
-    size_t   i = hfsbi_differing_line(l, c, &ends), r, o_pos = 0, f_pos = 0;
+/* Adds the first difference, by line, column and code points. */
+static void hfsbi_hint_difference(const hfsbi_comparison *c, hfsbi_closest p) {
+    size_t   i = hfsbi_differing_line(c, p), k, o_pos = 0, f_pos = 0;
     hfsb_str o, f;
     if (i == HFSB_NPOS) return;
-    r = c.row + i - c.skip;
-    if (ends && r >= l->rows.count) {
-        hfsbi_err_add(l->err, "\nThe file ends before line %zu of old_str.",
+    k = p.line + i - p.skip;
+    if (k >= c->lines.count) {
+        hfsbi_err_add(c->err, "\nThe file ends before line %zu of old_str.",
                       i + 1);
         return;
     }
-    o = hfsbi_row_text(l->old_file.text, l->olds.items + i);
-    f = hfsbi_row_text(l->hint->file->text, l->rows.items + r);
-    if (l->olds.items[i].hash != l->rows.items[r].hash) {
-        o_pos = hfsbi_indent_len(o, hfsbi_hint_flags);
-        f_pos = hfsbi_indent_len(f, hfsbi_hint_flags);
+    o = hfsbi_line_text(&c->olds, i);
+    f = hfsbi_line_text(&c->lines, k);
+    if (!hfsbi_lines_agree(c, i, k)) {
+        o_pos = hfsbi_indent_len(o, HFSBI_FOLD_LOOKS);
+        f_pos = hfsbi_indent_len(f, HFSBI_FOLD_LOOKS);
     }
     while (o_pos < o.len && f_pos < f.len && o.ptr[o_pos] == f.ptr[f_pos]) {
         o_pos++;
@@ -10911,87 +10881,86 @@ static void hfsbi_say_difference(const hfsbi_look *l, hfsbi_closest c) {
         o_pos--;
         f_pos--;
     }
-    hfsbi_err_add(l->err,
-                  "\nFirst difference: line %zu, column %zu: you sent ", r + 1,
+    hfsbi_err_add(c->err,
+                  "\nFirst difference: line %zu, column %zu: you sent ", k + 1,
                   hfsb_utf8_count(hfsb_str_slice(f, 0, f_pos)) + 1);
-    hfsbi_show_code(l->err, o, o_pos);
-    hfsbi_err_add(l->err, ", the file has ");
-    hfsbi_show_code(l->err, f, f_pos);
-    hfsbi_err_add(l->err, ".");
-    hfsbi_say_kind(l, o, f, i);
+    hfsbi_show_code(c->err, o, o_pos);
+    hfsbi_err_add(c->err, ", the file has ");
+    hfsbi_show_code(c->err, f, f_pos);
+    hfsbi_err_add(c->err, ".");
+    hfsbi_hint_kind(c, o, f, i);
 }
 
-static void hfsbi_say_closest(const hfsbi_look *l, hfsbi_closest c) {
-    size_t want = l->olds.count - c.skip, i, n, from = c.row;
-    n = l->rows.count - c.row < want ? l->rows.count - c.row : want;
-    hfsbi_err_add(l->err, "\nClosest lines (\xE2\x86\x92 is a tab, \xC2\xB7 a "
+static void hfsbi_hint_closest(const hfsbi_comparison *c, hfsbi_closest p) {
+    size_t want = c->olds.count - p.skip, i, n = c->lines.count - p.line;
+    if (n > want) n = want;
+    hfsbi_err_add(c->err, "\nClosest lines (\xE2\x86\x92 is a tab, \xC2\xB7 a "
                           "space):");
     for (i = 0; i < n && i < HFSBI_HINT_SHOWN &&
-                strlen(l->err->msg) < HFSBI_HINT_ROOM;
+                strlen(c->err->msg) < HFSBI_HINT_ROOM;
          i++)
-        hfsbi_show_line(
-            l->err,
-            hfsbi_row_text(l->hint->file->text, l->rows.items + from + i),
-            from + i + 1);
-    if (n > i) hfsbi_err_add(l->err, "\n  ... to line %zu", from + n);
-    hfsbi_say_difference(l, c);
-    hfsbi_err_add(l->err,
+        hfsbi_show_line(c->err, hfsbi_line_text(&c->lines, p.line + i),
+                        p.line + i + 1);
+    if (n > i) hfsbi_err_add(c->err, "\n  ... to line %zu", p.line + n);
+    hfsbi_hint_difference(c, p);
+    hfsbi_err_add(c->err,
                   "\nTo see the place call read with offset=%zu, "
                   "limit=%zu.",
-                  from > 2 ? from - 1 : 1, n + 4);
+                  p.line > 2 ? p.line - 1 : 1, n + 4);
 }
 
 /* ---- two places taken for one ---- */
 
-/* The longest head of `olds` that stands in rows (Knuth-Morris-Pratt), and
-   the row of its last line; or, backwards, the longest tail and the row of
-   its first. */
-static size_t hfsbi_longest_run(const hfsbi_rows *olds, const hfsbi_rows *rows,
-                                bool backwards, size_t *fail, size_t *at) {
-    size_t           n = olds->count, i, k = 0, best = 0;
-    const hfsbi_row *o = olds->items, *r = rows->items;
-#define HFSBI_OLD(x) o[backwards ? n - 1 - (x) : (x)].hash
-#define HFSBI_ROW(x) r[backwards ? rows->count - 1 - (x) : (x)].hash
-    fail[0] = 0;
-    for (i = 1; i < n; i++) {
-        while (k && HFSBI_OLD(i) != HFSBI_OLD(k)) k = fail[k - 1];
-        if (HFSBI_OLD(i) == HFSBI_OLD(k)) k++;
-        fail[i] = k;
+/* Number of lines in the longest head of old_str that is in the file, or the
+   longest tail. A part of a text that is there is there too: bisect. */
+static size_t hfsbi_longest_part(const hfsbi_comparison *c, bool tail) {
+    size_t n = c->olds.count, lo = 0, hi = n;
+    while (lo < hi) {
+        size_t   mid = hi - (hi - lo) / 2;
+        hfsb_str part = tail ? hfsbi_line_folds(&c->olds, n - mid, n)
+                             : hfsbi_line_folds(&c->olds, 0, mid);
+        if (hfsbi_line_table_find(&c->lines, part, 0) == HFSB_NPOS)
+            hi = mid - 1;
+        else lo = mid;
     }
-    for (i = k = 0; i < rows->count; i++) {
-        while (k && (k == n || HFSBI_ROW(i) != HFSBI_OLD(k))) k = fail[k - 1];
-        if (HFSBI_ROW(i) == HFSBI_OLD(k)) k++;
-        if (k > best) {
-            best = k;
-            *at = backwards ? rows->count - 1 - i : i;
-        }
+    return lo;
+}
+
+/* The last line of the file where part starts, which is at line `at`. */
+static size_t hfsbi_find_last(const hfsbi_comparison *c, hfsb_str part,
+                              size_t at) {
+    size_t hi = c->lines.count;
+    while (at + 1 < hi) {
+        size_t mid = at + (hi - at) / 2;
+        size_t found = hfsbi_line_table_find(&c->lines, part, mid);
+        if (found == HFSB_NPOS) hi = mid;
+        else at = found;
     }
-#undef HFSBI_OLD
-#undef HFSBI_ROW
-    return best;
+    return at;
 }
 
 /* "lines 1-3 are at 120-122, the rest at 2457". */
-static void hfsbi_say_split(const hfsbi_look *l) {
-    size_t  n = l->olds.count, head, tail, head_end = 0, tail_start = 0;
-    size_t *fail;
-    if (n < 2 || !l->rows.count) return;
-    fail = (size_t *)hfsbi_array(l->hint->alloc, n, sizeof *fail);
-    if (!fail) return;
-    head = hfsbi_longest_run(&l->olds, &l->rows, false, fail, &head_end);
-    tail = hfsbi_longest_run(&l->olds, &l->rows, true, fail, &tail_start);
-    hfsbi_array_free(l->hint->alloc, fail, n, sizeof *fail);
-    if (!head || !tail || head + tail < n || head == n) return;
-    hfsbi_err_add(l->err,
-                  head == 1 ? "\nLine 1 of old_str is at line %zu"
-                            : "\nLines 1-%zu of old_str are at lines",
-                  head == 1 ? head_end + 1 : head);
-    if (head > 1)
-        hfsbi_err_add(l->err, " %zu-%zu", head_end + 2 - head, head_end + 1);
-    hfsbi_err_add(l->err,
+static void hfsbi_hint_split(const hfsbi_comparison *c) {
+    size_t   n = c->olds.count, head, tail, at, rest;
+    hfsb_str part;
+    if (n < 2 || !c->lines.count) return;
+    head = hfsbi_longest_part(c, false);
+    if (!head || head == n) return;
+    tail = hfsbi_longest_part(c, true);
+    if (!tail || head + tail < n) return;
+    at = hfsbi_line_table_find(&c->lines, hfsbi_line_folds(&c->olds, 0, head),
+                               0);
+    part = hfsbi_line_folds(&c->olds, n - tail, n);
+    rest = hfsbi_find_last(c, part, hfsbi_line_table_find(&c->lines, part, 0));
+    if (head == 1)
+        hfsbi_err_add(c->err, "\nLine 1 of old_str is at line %zu", at + 1);
+    else
+        hfsbi_err_add(c->err, "\nLines 1-%zu of old_str are at lines %zu-%zu",
+                      head, at + 1, at + head);
+    hfsbi_err_add(c->err,
                   " of the file, the rest is at line %zu: not contiguous. "
                   "Make two edits, or quote all lines between.",
-                  tail_start + 1 + (head + tail - n));
+                  rest + 1 + (head + tail - n));
 }
 
 /* ---- other readings of old_str ---- */
@@ -11011,94 +10980,92 @@ static char hfsbi_unescaped(char c) {
     }
 }
 
-static void hfsbi_put_unescaped(hfsb_buf *sink, hfsb_str s) {
+static void hfsbi_put_unescaped(hfsb_buf *out, hfsb_str s) {
     size_t i;
     for (i = 0; i < s.len; i++) {
         char c = s.ptr[i] == '\\' && i + 1 < s.len
                      ? hfsbi_unescaped(s.ptr[i + 1])
                      : '\0';
         if (c) i++;
-        if (c != '\r') hfsb_buf_append_byte(sink, c ? c : s.ptr[i]);
+        if (c != '\r') hfsb_buf_append_byte(out, c ? c : s.ptr[i]);
     }
 }
 
-/* Room for n bytes, to be filled directly; NULL when there is none. */
-static char *hfsbi_room(hfsb_buf *sink, size_t n) {
-    if (sink->status == HFSB_OK) sink->status = hfsb_buf_reserve(sink, n);
-    return sink->status == HFSB_OK ? sink->ptr + sink->len : NULL;
-}
-
-static void hfsbi_put_lower(hfsb_buf *sink, hfsb_str s) {
-    char  *to = hfsbi_room(sink, s.len);
+/* Lower case; or, in the second, only the visible bytes. Both are used on a
+   whole file, so they write into the buffer directly. */
+static void hfsbi_put_lower(hfsb_buf *out, hfsb_str s) {
+    char  *to;
     size_t i;
-    if (!to) return;
+    out->status = hfsb_buf_reserve(out, s.len);
+    if (out->status != HFSB_OK) return;
+    to = out->ptr + out->len;
     for (i = 0; i < s.len; i++) to[i] = hfsbi_lower(s.ptr[i]);
-    sink->len += s.len;
+    out->len += s.len;
 }
 
-static void hfsbi_put_squeezed(hfsb_buf *sink, hfsb_str s) {
-    char  *to = hfsbi_room(sink, s.len);
+static void hfsbi_put_visible(hfsb_buf *out, hfsb_str s) {
+    char  *to;
     size_t i, n = 0;
-    if (!to) return;
-    for (i = 0; i < s.len; i++)
-        if ((unsigned char)s.ptr[i] > ' ') to[n++] = s.ptr[i];
-    sink->len += n;
+    out->status = hfsb_buf_reserve(out, s.len);
+    if (out->status != HFSB_OK) return;
+    to = out->ptr + out->len;
+    for (i = 0; i < s.len; i++) {
+        to[n] = s.ptr[i];
+        n += (unsigned char)s.ptr[i] > ' ';
+    }
+    out->len += n;
 }
 
-static const hfsb_str *hfsbi_entities(size_t *count) {
-    static const hfsb_str list[] = {
-        {"&amp;", 5}, {"&", 1},      {"&lt;", 4}, {"<", 1},     {"&gt;", 4},
-        {">", 1},     {"&quot;", 6}, {"\"", 1},   {"&#39;", 5}, {"'", 1}};
-    *count = sizeof list / sizeof *list;
-    return list;
-}
-
-static void hfsbi_put_entities(hfsb_buf *sink, hfsb_str s, bool encode) {
-    size_t          count, i = 0, k;
-    const hfsb_str *list = hfsbi_entities(&count);
+static void hfsbi_put_entities(hfsb_buf *out, hfsb_str s, bool encode) {
+    static const char *const list[][2] = {{"&amp;", "&"},
+                                          {"&lt;", "<"},
+                                          {"&gt;", ">"},
+                                          {"&quot;", "\""},
+                                          {"&#39;", "'"}};
+    const size_t             count = sizeof list / sizeof *list;
+    size_t                   i = 0, k;
     while (i < s.len) {
-        for (k = 0; k < count; k += 2)
-            if (hfsb_str_starts(hfsb_str_slice(s, i, s.len),
-                                list[encode ? k + 1 : k]))
-                break;
+        hfsb_str rest = hfsb_str_slice(s, i, s.len);
+        for (k = 0; k < count; k++)
+            if (hfsb_str_starts(rest, hfsb_cstr(list[k][encode]))) break;
         if (k < count) {
-            hfsb_buf_append(sink, list[encode ? k : k + 1]);
-            i += list[encode ? k + 1 : k].len;
+            hfsb_buf_append(out, hfsb_cstr(list[k][!encode]));
+            i += strlen(list[k][encode]);
         } else {
-            hfsb_buf_append_byte(sink, s.ptr[i++]);
+            hfsb_buf_append_byte(out, s.ptr[i++]);
         }
     }
 }
 
-static void hfsbi_put_encoded(hfsb_buf *sink, hfsb_str s) {
-    hfsbi_put_entities(sink, s, true);
+static void hfsbi_put_encoded(hfsb_buf *out, hfsb_str s) {
+    hfsbi_put_entities(out, s, true);
 }
 
-static void hfsbi_put_decoded(hfsb_buf *sink, hfsb_str s) {
-    hfsbi_put_entities(sink, s, false);
+static void hfsbi_put_decoded(hfsb_buf *out, hfsb_str s) {
+    hfsbi_put_entities(out, s, false);
 }
 
-typedef void hfsbi_reading(hfsb_buf *sink, hfsb_str s);
+typedef void hfsbi_reading(hfsb_buf *out, hfsb_str s);
 
-/* Offset of the other reading of old_str in the file (with `both`, in the
-   file read that way too), or HFSB_NPOS. */
-static size_t hfsbi_find_reading(const hfsbi_hint *h, hfsbi_reading *reading,
-                                 bool both) {
+/* Offset in the file of old_str read another way (with `both`, in the file
+   read that way too), or HFSB_NPOS. */
+static size_t hfsbi_find_reading(const hfsbi_hint *h, hfsb_str file,
+                                 hfsbi_reading *reading, bool both) {
     hfsb_buf needle = HFSB_INIT, text = HFSB_INIT;
     size_t   at = HFSB_NPOS;
     needle.alloc = text.alloc = *h->alloc;
     reading(&needle, h->old_text);
-    if (both) reading(&text, h->file->text);
+    if (both) reading(&text, file);
     if (needle.status == HFSB_OK && text.status == HFSB_OK && needle.len &&
         (both || !hfsb_str_equal(hfsb_buf_str(&needle), h->old_text)))
-        at = hfsb_str_find(both ? hfsb_buf_str(&text) : h->file->text,
+        at = hfsb_str_find(both ? hfsb_buf_str(&text) : file,
                            hfsb_buf_str(&needle));
     hfsb_buf_free(&needle);
     hfsb_buf_free(&text);
     return at;
 }
 
-/* Offset of the visible byte with `count` visible ones before it. */
+/* Offset of the visible byte that follows `count` visible ones. */
 static size_t hfsbi_nth_visible(hfsb_str s, size_t count) {
     size_t i;
     for (i = 0; i < s.len; i++)
@@ -11106,7 +11073,7 @@ static size_t hfsbi_nth_visible(hfsb_str s, size_t count) {
     return s.len;
 }
 
-static void hfsbi_say_reading(const hfsbi_hint *h, hfsb_err *err) {
+static void hfsbi_hint_reading(const hfsbi_hint *h, hfsb_str file) {
     static const struct {
         hfsbi_reading *reading;
         bool           both;
@@ -11122,112 +11089,109 @@ static void hfsbi_say_reading(const hfsbi_hint *h, hfsb_err *err) {
          "old_str has HTML entities such as &amp; where the file has the "
          "characters"},
         {hfsbi_put_lower, true, "Upper and lower case differ"},
-        {hfsbi_put_squeezed, true, "Only blanks and line breaks differ"}};
+        {hfsbi_put_visible, true, "Only blanks and line breaks differ"}};
     size_t i, at;
     if (h->old_text.len > HFSBI_HINT_READ) return;
     for (i = 0; i < sizeof list / sizeof *list; i++) {
-        at = hfsbi_find_reading(h, list[i].reading, list[i].both);
+        at = hfsbi_find_reading(h, file, list[i].reading, list[i].both);
         if (at == HFSB_NPOS) continue;
-        if (list[i].reading == hfsbi_put_squeezed)
-            at = hfsbi_nth_visible(h->file->text, at);
-        hfsbi_err_add(err, "\n%s, at line %zu.", list[i].text,
-                      hfsb_text_line_number(h->file->text, at));
+        if (list[i].reading == hfsbi_put_visible)
+            at = hfsbi_nth_visible(file, at);
+        hfsbi_err_add(h->err, "\n%s, at line %zu.", list[i].text,
+                      hfsb_text_line_number(file, at));
         return;
     }
 }
 
 /* ---- the messages ---- */
 
-static void hfsbi_say_numbers(const hfsbi_hint *h, hfsb_err *err) {
+static void hfsbi_hint_numbers(const hfsbi_hint *h) {
     hfsbi_numbered o = hfsbi_numbered_scan(h->old_text);
     hfsbi_numbered n = hfsbi_numbered_scan(h->new_text);
     if (o.prefixed && (o.prefixed < o.lines || !o.consecutive))
-        hfsbi_err_add(err,
+        hfsbi_err_add(h->err,
                       "\n%zu of %zu lines of old_str begin with a line "
                       "number as read shows it: leave those out.",
                       o.prefixed, o.lines);
     else if (o.prefixed && n.prefixed && n.prefixed < n.lines)
-        hfsbi_err_add(err, "\nSome lines of new_str begin with a line number "
-                           "as read shows it: leave those out.");
+        hfsbi_err_add(h->err, "\nSome lines of new_str begin with a line "
+                              "number as read shows it: leave those out.");
 }
 
-static void hfsbi_say_elision(const hfsbi_hint *h, hfsb_err *err) {
+static void hfsbi_hint_elision(const hfsbi_hint *h) {
     hfsb_str rest = h->old_text, line;
     size_t   number = 1;
     for (; hfsb_text_line(&rest, &line, NULL); number++) {
-        size_t   n = hfsbi_indent_len(line, 0);
-        hfsb_str text = hfsb_str_slice(line, n, line.len);
-        if (hfsb_str_equal(text, HFSB_LIT("...")) ||
-            hfsb_str_equal(text, HFSB_LIT("\xE2\x80\xA6"))) {
-            hfsbi_err_add(err,
-                          "\nLine %zu of old_str is \"...\": quote every "
-                          "line, or make an edit before and one behind.",
-                          number);
-            return;
-        }
+        line = hfsb_str_slice(line, hfsbi_indent_len(line, 0), line.len);
+        if (!hfsb_str_equal(line, HFSB_LIT("...")) &&
+            !hfsb_str_equal(line, HFSB_LIT("\xE2\x80\xA6")))
+            continue;
+        hfsbi_err_add(h->err,
+                      "\nLine %zu of old_str is \"...\": quote every "
+                      "line, or make an edit before and one behind.",
+                      number);
+        return;
     }
 }
 
-static void hfsbi_say_applied(const hfsbi_hint *h, hfsb_err *err) {
+static void hfsbi_hint_applied(const hfsbi_hint *h, hfsb_str file) {
     size_t at;
     if (hfsbi_is_all_blank(h->new_text, 0) || h->new_text.len < 4) return;
-    at = hfsb_str_find(h->file->text, h->new_text);
+    at = hfsb_str_find(file, h->new_text);
     if (at != HFSB_NPOS)
-        hfsbi_err_add(err,
+        hfsbi_err_add(h->err,
                       "\nnew_str is already at line %zu: was this edit "
                       "made before?",
-                      hfsb_text_line_number(h->file->text, at));
+                      hfsb_text_line_number(file, at));
 }
 
-/* What a search of the bytes tells, in the file with its line ends folded as
-   those of old_str and new_str are. */
-static void hfsbi_say_found(const hfsbi_hint *hint, hfsb_err *err) {
-    hfsbi_hint h = *hint;
-    hfsbi_file file = *hint->file;
-    hfsb_buf   copy = HFSB_INIT;
-    copy.alloc = *hint->alloc;
-    h.file = &file;
-    if (hfsbi_fold_newlines(hint->file->text, file.lone_cr, &copy,
-                            &file.text) == HFSB_OK) {
-        hfsbi_say_applied(&h, err);
-        hfsbi_say_reading(&h, err);
+/* Hints of a plain search, in the file with LF for its line ends. */
+static void hfsbi_hint_search(const hfsbi_hint *h) {
+    hfsb_buf copy = HFSB_INIT;
+    hfsb_str file;
+    copy.alloc = *h->alloc;
+    file = hfsbi_fold_newlines(h->file, h->file->text, &copy);
+    if (copy.status == HFSB_OK) {
+        hfsbi_hint_applied(h, file);
+        hfsbi_hint_reading(h, file);
     }
     hfsb_buf_free(&copy);
 }
 
-HFSBI_FN void hfsbi_hint_not_found(const hfsbi_hint *hint, hfsb_err *err) {
-    hfsbi_look    l;
-    hfsbi_closest c;
-    if (!err) return;
-    memset(&l, 0, sizeof l);
-    l.hint = hint;
-    l.err = err;
-    l.old_file.text = hint->old_text;
+HFSBI_FN void hfsbi_hint_not_found(const hfsbi_hint *hint) {
+    unsigned folds = HFSBI_FOLD_INDENT | HFSBI_FOLD_TRAIL | HFSBI_FOLD_LOOKS;
+    hfsbi_comparison c;
+    hfsbi_closest    p;
+    if (!hint->err) return;
     if (!hint->file->text.len) {
-        hfsbi_err_add(err, " The file is empty.");
+        hfsbi_err_add(hint->err, " The file is empty.");
         return;
     }
-    hfsbi_say_numbers(hint, err);
-    hfsbi_say_elision(hint, err);
-    hfsbi_say_found(hint, err);
-    if (hfsbi_rows_of(hint->alloc, &l.old_file, 0, hint->old_text.len,
-                      hfsbi_hint_flags, &l.olds) == HFSB_OK &&
-        hfsbi_rows_of(hint->alloc, hint->file, 0, hint->file->text.len,
-                      hfsbi_hint_flags, &l.rows) == HFSB_OK) {
-        hfsbi_say_split(&l);
-        c = hfsbi_closest_by_lines(&l);
-        if (!c.found) c = hfsbi_closest_by_letters(&l);
-        if (c.found) hfsbi_say_closest(&l, c);
+    memset(&c, 0, sizeof c);
+    c.hint = hint;
+    c.err = hint->err;
+    c.olds.view.text.alloc = c.lines.view.text.alloc = *hint->alloc;
+    hfsbi_hint_numbers(hint);
+    hfsbi_hint_elision(hint);
+    hfsbi_hint_search(hint);
+    if (hfsbi_line_table_build(&c.olds, hint->old_text, folds) == HFSB_OK &&
+        hfsbi_line_table_build(&c.lines, hint->file->text,
+                               hint->file->lone_cr ? folds | HFSBI_FOLD_CR
+                                                   : folds) == HFSB_OK) {
+        hfsbi_hint_split(&c);
+        p = hfsbi_closest_by_lines(&c);
+        if (!p.found) p = hfsbi_closest_by_letters(&c);
+        if (p.found) hfsbi_hint_closest(&c, p);
         else
-            hfsbi_err_add(err, "\nNo line of the file looks like it. Read "
-                               "the file and copy old_str from it.");
+            hfsbi_err_add(c.err, "\nNo line of the file looks like it. Read "
+                                 "the file and copy old_str from it.");
     }
-    hfsbi_rows_free(hint->alloc, &l.olds);
-    hfsbi_rows_free(hint->alloc, &l.rows);
+    hfsbi_line_table_free(&c.olds);
+    hfsbi_line_table_free(&c.lines);
 }
 
-HFSBI_FN void hfsbi_hint_ambiguous(const hfsbi_hint  *hint,
-                                   const hfsbi_found *found, hfsb_err *err) {
+HFSBI_FN void hfsbi_hint_ambiguous(const hfsbi_hint    *hint,
+                                   const hfsbi_matches *matches) {
     static const char *const how[] = {
         "",
         "exactly",
@@ -11239,609 +11203,505 @@ HFSBI_FN void hfsbi_hint_ambiguous(const hfsbi_hint  *hint,
         "after dropping blank lines at its edges",
         "after trimming and collapsing blanks"};
     hfsb_str text = hint->file->text;
-    char     newline = hint->file->lone_cr ? '\r' : '\n';
     size_t   i, pos = 0, line = 1, len;
-    hfsbi_err_add(err, "\nIt matches %s at:", how[found->rung]);
-    for (i = 0; i < found->count && i < 10; i++) {
-        size_t at = found->items[i].start, from = at;
-        line += hfsb_str_count_byte(hfsb_str_slice(text, pos, at), newline);
+    hfsbi_err_add(hint->err, "\nIt matches %s at:", how[matches->rung]);
+    for (i = 0; i < matches->count && i < 10; i++) {
+        size_t at = matches->items[i].start, from = at;
+        line += hfsbi_count_lines(hint->file, hfsb_str_slice(text, pos, at));
         pos = at;
-        while (from > 0 && text.ptr[from - 1] != newline) from--;
+        while (!hfsbi_starts_line(hint->file, from)) from--;
         hfsbi_show_line(
-            err,
+            hint->err,
             hfsb_str_slice(text, from,
-                           hfsbi_file_line_end(hint->file, from, &len)),
+                           hfsbi_edit_line_end(hint->file, from, &len)),
             line);
     }
-    if (found->count > 10)
-        hfsbi_err_add(err, "\n  ... and %zu more", found->count - 10);
-    if (found->overlapping && found->count == 1)
-        hfsbi_err_add(err, "\n  ... and again, overlapping itself");
-    hfsbi_err_add(err,
+    if (matches->count > 10)
+        hfsbi_err_add(hint->err, "\n  ... and %zu more", matches->count - 10);
+    if (matches->overlapping && matches->count == 1)
+        hfsbi_err_add(hint->err, "\n  ... and again, overlapping itself");
+    hfsbi_err_add(hint->err,
                   "\nAdd a neighbouring line to old_str%s, or set "
                   "replace_all=true to change all of them.",
-                  found->rung <= HFSBI_RUNG_EOF
+                  matches->rung <= HFSBI_RUNG_EOF
                       ? ", or give line=N for the one that starts there"
                       : "");
 }
 
 /* ---- src/edit/edit.c ---- */
-/* edit.c - apply one or many edits. */
-typedef struct hfsbi_place {
+/* edit.c - apply one or many edits to a text.
+
+   Each edit is screened, found in the original text and turned into places
+   with their new text; then all places are spliced at once, or nothing is
+   changed. An edit is found by climbing a ladder. Each rung is a set of folds,
+   differences that do not count there, and the first rung that matches
+   decides: exactly one place, or all places for replace_all, else the edit is
+   refused. A rung never widens the match beyond the folded text.
+
+       rung                      folds                    new text is
+       1  exact                  line endings             put in as it is
+       2  missing last newline   the LF at the file's end one LF shorter
+       3  listing                copied line numbers      freed of them too
+       4  trailing blanks        TRAIL                    unchanged lines keep
+       5  look-alikes            LOOKS, then DASHES,      the file's bytes;
+                                 then both with TRAIL     from 5 on also parts
+       6  runs of blanks         RUNS LOOKS TRAIL         of changed lines
+       7  indentation            INDENT TRAIL LOOKS       re-indented as the
+       8  blank lines at edges   the same                 lines of the file
+       9  tokens                 INDENT TRAIL RUNS        around it
+
+   match.c climbs the ladder, rewrite.c makes the new text, explain.c the
+   messages of a refusal, diff.c the report. */
+/* A part of the content and the text that replaces it. */
+typedef struct hfsbi_edit_place {
     size_t start, end;         /* in the content */
     size_t text_pos, text_len; /* in plan->texts */
     size_t order;              /* as found: breaks ties */
-    bool   appended;           /* put behind a match */
+    bool   appended;           /* by append_after */
     size_t edit;
-} hfsbi_place;
+} hfsbi_edit_place;
 
+/* All edits of one call and the places found so far. */
 typedef struct hfsbi_edit_plan {
     hfsb_str              content;
     const hfsb_edit      *edits;
     size_t                count;
     const hfsb_edit_opts *opts;
     hfsb_alloc            alloc;
-    hfsb_buf              texts; /* replacements, one behind the other */
-    hfsbi_place          *places;
+    hfsb_buf              texts; /* of the places, one after the other */
+    hfsbi_edit_place     *places;
     size_t                place_count, place_cap;
     unsigned              rungs; /* bit of each rung used */
     bool                  stripped, reindented;
     hfsb_err             *err;
 } hfsbi_edit_plan;
 
-/* ==== edit plan ==== */
-
-/* one edit: checked, searched, refused or turned into places
-   with their new text. */
-
-/* One edit of the plan while it is looked at. */
-typedef struct hfsbi_case {
+/* One edit of the plan while its places are found. */
+typedef struct hfsbi_edit_item {
     hfsbi_edit_plan *plan;
     const hfsb_edit *edit;
     size_t           index;
-    hfsbi_file       file;
-    hfsbi_line_cache cache[2];
-    hfsb_buf         old_copy, new_copy;
-    hfsb_str         old_text, new_text; /* LF only */
-    hfsb_str         raw_new;
-    hfsbi_found      found;
-} hfsbi_case;
+    hfsbi_edit_text  file;
+    hfsbi_edit_texts texts;
+    hfsb_buf         copies; /* holds texts that were changed */
+    hfsbi_matches    matches;
+} hfsbi_edit_item;
 
-/* "Edit 2 of 3: " when there are several. */
-static hfsb_status hfsbi_refuse(const hfsbi_case *c, hfsb_status code,
+/* ---- refusals ---- */
+
+static hfsb_status hfsbi_refuse(const hfsbi_edit_item *item, hfsb_status code,
                                 const char *format, ...) HFSBI_PRINTF(3, 4);
 
-static hfsb_status hfsbi_refuse(const hfsbi_case *c, hfsb_status code,
+/* Sets the message, after "Edit 2 of 3: " when there are several edits. */
+static hfsb_status hfsbi_refuse(const hfsbi_edit_item *item, hfsb_status code,
                                 const char *format, ...) {
-    hfsb_err *err = c->plan->err;
+    hfsb_err *err = item->plan->err;
     char      text[400];
     va_list   ap;
     va_start(ap, format);
     vsnprintf(text, sizeof text, format, ap);
     va_end(ap);
     hfsbi_fail(err, code, 0, "%s", "");
-    if (c->plan->count > 1)
-        hfsbi_err_add(err, "Edit %zu of %zu: ", c->index + 1, c->plan->count);
+    if (item->plan->count > 1)
+        hfsbi_err_add(err, "Edit %zu of %zu: ", item->index + 1,
+                      item->plan->count);
     hfsbi_err_add(err, "%s", text);
     return code;
 }
 
-static hfsbi_hint hfsbi_case_hint(const hfsbi_case *c) {
+static hfsbi_hint hfsbi_item_hint(const hfsbi_edit_item *item) {
     hfsbi_hint hint;
-    hint.alloc = &c->plan->alloc;
-    hint.file = &c->file;
-    hint.old_text = c->old_text;
-    hint.new_text = c->new_text;
+    hint.alloc = &item->plan->alloc;
+    hint.file = &item->file;
+    hint.old_text = item->texts.old_text;
+    hint.new_text = item->texts.new_text;
+    hint.err = item->plan->err;
     return hint;
-}
-
-/* ---- refusals ---- */
-
-static bool hfsbi_equal_any_case(hfsb_str a, hfsb_str b) {
-    size_t i;
-    for (i = 0; i < a.len && i < b.len; i++)
-        if (hfsbi_lower(a.ptr[i]) != hfsbi_lower(b.ptr[i])) return false;
-    return a.len == b.len;
 }
 
 static bool hfsbi_is_prose(const hfsbi_edit_plan *plan) {
     hfsb_str suffix =
         plan->opts ? hfsb_path_suffix(plan->opts->path) : HFSB_LIT("");
-    return hfsbi_equal_any_case(suffix, HFSB_LIT(".md")) ||
-           hfsbi_equal_any_case(suffix, HFSB_LIT(".txt"));
+    return hfsbi_str_equal_nocase(suffix, HFSB_LIT(".md")) ||
+           hfsbi_str_equal_nocase(suffix, HFSB_LIT(".txt"));
 }
 
-static hfsb_status hfsbi_check_omission(const hfsbi_case *c) {
+static hfsb_status hfsbi_check_omission(const hfsbi_edit_item *item) {
+    hfsb_err   *err = item->plan->err;
     hfsb_str    line;
     hfsb_status st;
-    if (c->edit->exact || hfsbi_is_prose(c->plan)) return HFSB_OK;
-    line = hfsbi_find_omission(c->new_text, c->old_text, c->file.text);
+    if (item->edit->exact || hfsbi_is_prose(item->plan)) return HFSB_OK;
+    line = hfsbi_find_omission(item->texts.new_text, item->texts.old_text,
+                               item->file.text);
     if (!line.len) return HFSB_OK;
-    st = hfsbi_refuse(c, HFSB_REFUSED,
+    st = hfsbi_refuse(item, HFSB_REFUSED,
                       "new_str has a line that stands for code left out: \"");
-    hfsbi_err_quote(c->plan->err, line, 120);
-    hfsbi_err_add(c->plan->err,
+    hfsbi_err_quote(err, line, 120);
+    hfsbi_err_add(err,
                   "\". It would be written into the file as it is. Send the "
                   "code itself, or a smaller old_str and new_str; exact=true "
                   "writes the line. Nothing was changed.");
     return st;
 }
 
-/* What can be told before any search. */
-static hfsb_status hfsbi_check_texts(const hfsbi_case *c) {
-    if (c->edit->mode == HFSB_EDIT_REPLACE &&
-        hfsb_str_equal(c->old_text, c->new_text))
-        return hfsbi_refuse(c, HFSB_REFUSED,
+/* Refuses what needs no search. */
+static hfsb_status hfsbi_check_texts(const hfsbi_edit_item *item) {
+    const hfsb_edit *edit = item->edit;
+    if (edit->mode == HFSB_EDIT_REPLACE &&
+        hfsb_str_equal(item->texts.old_text, item->texts.new_text))
+        return hfsbi_refuse(item, HFSB_REFUSED,
                             "old_str and new_str must differ.%s Nothing was "
                             "changed.",
-                            hfsb_str_equal(c->edit->old_str, c->edit->new_str)
+                            hfsb_str_equal(edit->old_str, edit->new_str)
                                 ? ""
                                 : " They differ in line endings only, and "
                                   "those are the file's.");
-    if (!c->old_text.len && c->file.text.len)
+    if (!item->texts.old_text.len && item->file.text.len)
         return hfsbi_refuse(
-            c, HFSB_REFUSED,
+            item, HFSB_REFUSED,
             "old_str is empty but the file is not. To replace the whole file "
             "use write; to insert text give the text before it as old_str "
             "and mode append_after. Nothing was changed.");
-    return hfsbi_check_omission(c);
+    return hfsbi_check_omission(item);
 }
 
-static hfsb_status hfsbi_not_found(const hfsbi_case *c) {
-    hfsbi_hint  hint = hfsbi_case_hint(c);
-    hfsb_status st = hfsbi_refuse(
-        c, HFSB_NOT_FOUND, "old_str not found in file. Nothing was changed.");
-    size_t i;
-    for (i = 0; i < c->index; i++)
-        if (hfsb_str_find(c->plan->edits[i].new_str, c->edit->old_str) !=
+static hfsb_status hfsbi_refuse_not_found(const hfsbi_edit_item *item) {
+    const hfsbi_edit_plan *plan = item->plan;
+    hfsbi_hint             hint = hfsbi_item_hint(item);
+    size_t                 i;
+    hfsbi_refuse(item, HFSB_NOT_FOUND,
+                 "old_str not found in file. Nothing was changed.");
+    for (i = 0; i < item->index; i++)
+        if (hfsb_str_find(plan->edits[i].new_str, item->edit->old_str) !=
             HFSB_NPOS) {
-            hfsbi_err_add(c->plan->err,
+            hfsbi_err_add(plan->err,
                           " It is in new_str of edit %zu, but every edit is "
                           "looked for in the file as it was before: join the "
                           "two edits into one.",
                           i + 1);
-            return st;
+            return HFSB_NOT_FOUND;
         }
-    hfsbi_hint_not_found(&hint, c->plan->err);
-    return st;
+    hfsbi_hint_not_found(&hint);
+    return HFSB_NOT_FOUND;
 }
 
-static hfsb_status hfsbi_ambiguous(const hfsbi_case *c) {
-    hfsbi_hint  hint = hfsbi_case_hint(c);
-    size_t      n = c->found.count;
-    hfsb_status st = hfsbi_refuse(
-        c, HFSB_AMBIGUOUS,
-        "old_str appears %zu times. Use replace_all=true or provide more "
-        "context. Nothing was changed.",
-        n > 1 ? n : 2);
-    hfsbi_hint_ambiguous(&hint, &c->found, c->plan->err);
-    return st;
+static hfsb_status hfsbi_refuse_ambiguous(const hfsbi_edit_item *item) {
+    hfsbi_hint hint = hfsbi_item_hint(item);
+    size_t     n = item->matches.count;
+    hfsbi_refuse(item, HFSB_AMBIGUOUS,
+                 "old_str appears %zu times. Use replace_all=true or provide "
+                 "more context. Nothing was changed.",
+                 n > 1 ? n : 2);
+    hfsbi_hint_ambiguous(&hint, &item->matches);
+    return HFSB_AMBIGUOUS;
 }
 
+static hfsb_status hfsbi_refuse_indent(const hfsbi_edit_item *item,
+                                       const hfsbi_match *m, size_t line) {
+    hfsb_str text = item->file.text;
+    size_t   last = m->end > m->start ? m->end - 1 : m->end;
+    return hfsbi_refuse(
+        item, HFSB_REFUSED,
+        "old_str not found in file. Lines %zu-%zu are the same but for their "
+        "indentation, and the indentation of line %zu of new_str does not "
+        "tell where it belongs. Read the lines and send old_str and new_str "
+        "indented as the file is. Nothing was changed.",
+        hfsb_text_line_number(text, m->start),
+        hfsb_text_line_number(text, last), line + 1);
+}
+
+/* ---- changes that were made before ---- */
+
+/* Number of characters that are not blank. */
 static size_t hfsbi_count_visible(hfsb_str s) {
     size_t i, n = 0;
-    for (i = 0; i < s.len; i++) /* characters, not bytes */
+    for (i = 0; i < s.len; i++)
         n += (unsigned char)s.ptr[i] > ' ' &&
              ((unsigned char)s.ptr[i] & 0xC0u) != 0x80u;
     return n;
 }
 
-/* The part of the file where `whole` would stand if it were there already:
-   around the match for a replacement, next to it for an insertion. */
-static hfsb_str hfsbi_applied_zone(const hfsbi_case *c, size_t len,
+/* The part of the file that contains the new text, `len` bytes, if the change
+   was made before: around the match for a replacement, next to it for an
+   insertion. */
+static hfsb_str hfsbi_applied_zone(const hfsbi_edit_item *item, size_t len,
                                    size_t *from) {
-    const hfsbi_match *m = c->found.items;
-    hfsb_str           text = c->file.text;
-    bool               replace = c->edit->mode == HFSB_EDIT_REPLACE;
-    bool               append = c->edit->mode == HFSB_EDIT_APPEND_AFTER;
-    size_t             last = replace ? m->end : m->start;
-    size_t             first = replace ? m->start : m->end;
-    size_t             to = len < text.len - first ? first + len : text.len;
+    const hfsbi_match *m = item->matches.items;
+    hfsb_edit_mode     mode = item->edit->mode;
+    size_t             last = mode == HFSB_EDIT_REPLACE ? m->end : m->start;
+    size_t             first = mode == HFSB_EDIT_REPLACE ? m->start : m->end;
+    size_t             size = item->file.text.len;
+    size_t             to = len < size - first ? first + len : size;
     *from = last > len ? last - len : 0;
-    if (append) *from = m->end;
-    else if (!replace) to = m->start;
-    return hfsb_str_slice(text, *from, to);
+    if (mode == HFSB_EDIT_APPEND_AFTER) *from = m->end;
+    if (mode == HFSB_EDIT_PREPEND_BEFORE) to = m->start;
+    return hfsb_str_slice(item->file.text, *from, to);
 }
 
-/* An insertion that is there already, at the only match: a repeated call, or
-   a model that forgot. */
-static hfsb_status hfsbi_check_applied(const hfsbi_case *c) {
-    hfsb_buf copy = HFSB_INIT;
-    size_t   mark;
-    hfsb_str whole = c->new_text, zone;
-    size_t   visible = hfsbi_count_visible(whole), old_visible = 0, from, at;
-    hfsb_status st;
-    if (c->found.rung > HFSBI_RUNG_EOF || c->found.count != 1) return HFSB_OK;
-    if (c->edit->mode == HFSB_EDIT_REPLACE)
-        old_visible = hfsbi_count_visible(c->old_text);
-    if (visible < old_visible + 8) return HFSB_OK;
-    if (c->found.items[0].drop_newline && hfsb_str_ends(whole, HFSB_LIT("\n")))
-        whole.len--;
-    copy.alloc = c->plan->alloc;
-    mark = copy.len;
-    hfsbi_put_newlines(&copy, whole,
-                       hfsbi_file_newline(&c->file, c->found.items[0].start));
-    st = hfsb_buf_finish(&copy, mark);
-    zone = hfsbi_applied_zone(c, copy.len, &from);
+/* Refuses an insertion that is already at the only match: the call was
+   repeated, or the model forgot. */
+static hfsb_status hfsbi_check_applied(const hfsbi_edit_item *item) {
+    const hfsbi_match *m = item->matches.items;
+    hfsb_buf           copy = HFSB_INIT;
+    hfsb_str           whole = item->texts.new_text, zone;
+    size_t             from, at, least = 8;
+    hfsb_status        st;
+    if (item->matches.rung > HFSBI_RUNG_EOF || item->matches.count != 1)
+        return HFSB_OK;
+    if (item->edit->mode == HFSB_EDIT_REPLACE)
+        least += hfsbi_count_visible(item->texts.old_text);
+    if (hfsbi_count_visible(whole) < least) return HFSB_OK;
+    if (m->lacks_newline && hfsb_str_ends(whole, HFSB_LIT("\n"))) whole.len--;
+    copy.alloc = item->plan->alloc;
+    hfsbi_put_newlines(&copy, whole, hfsbi_newline_at(&item->file, m->start));
+    st = copy.status;
+    zone = hfsbi_applied_zone(item, copy.len, &from);
     at = st == HFSB_OK ? hfsb_str_find(zone, hfsb_buf_str(&copy)) : HFSB_NPOS;
     hfsb_buf_free(&copy);
     if (at == HFSB_NPOS) return st;
     return hfsbi_refuse(
-        c, HFSB_REFUSED,
+        item, HFSB_REFUSED,
         "The change is already applied at line %zu: the file reads new_str "
         "there. Nothing was changed.",
-        hfsb_text_line_number(c->file.text, from + at));
+        hfsb_text_line_number(item->file.text, from + at));
 }
 
-/* ---- one edit ---- */
+/* ---- finding one edit ---- */
 
-static hfsb_status hfsbi_add_place(hfsbi_case *c, hfsbi_match match,
-                                   size_t mark) {
-    hfsbi_edit_plan *plan = c->plan;
-    hfsbi_place     *p = (hfsbi_place *)hfsbi_array_grow(
-            &plan->alloc, plan->places, &plan->place_cap, plan->place_count + 1,
-            sizeof *p);
-    if (!p) return HFSB_NOMEM;
-    plan->places = p;
-    p += plan->place_count;
-    p->start = c->file.offset + match.start;
-    p->end = c->file.offset + match.end;
-    p->text_pos = mark;
-    p->text_len = plan->texts.len - mark;
-    p->order = plan->place_count++;
-    p->appended = c->edit->mode == HFSB_EDIT_APPEND_AFTER;
-    p->edit = c->index;
-    return HFSB_OK;
-}
-
-/* Picks the match that `line` means: the one that starts there, else the only
-   one within three lines. */
-static bool hfsbi_pick_line(hfsbi_case *c) {
-    size_t i, pos = 0, line = 1, nearby = 0, there = 0, far;
-    size_t nearby_count = 0, there_count = 0, want = c->edit->line;
-    for (i = 0; i < c->found.count; i++) {
-        size_t at = c->found.items[i].start;
-        line += hfsb_str_count_byte(hfsb_str_slice(c->file.text, pos, at),
-                                    c->file.lone_cr ? '\r' : '\n');
+/* Reduces the matches to the one that `line` means: the one that starts there,
+   else the only one within three lines. */
+static bool hfsbi_pick_line(hfsbi_edit_item *item) {
+    hfsbi_matches *m = &item->matches;
+    size_t         i, pos = 0, line = 1, nearby = 0, there = 0, distance;
+    size_t         nearby_count = 0, there_count = 0, want = item->edit->line;
+    for (i = 0; i < m->count; i++) {
+        size_t at = m->items[i].start;
+        line += hfsbi_count_lines(&item->file,
+                                  hfsb_str_slice(item->file.text, pos, at));
         pos = at;
         if (line == want) {
             there = i;
             there_count++;
         }
-        far = line > want ? line - want : want - line;
-        if (far <= 3) {
+        distance = line > want ? line - want : want - line;
+        if (distance <= 3) {
             nearby = i;
             nearby_count++;
         }
     }
-    if (there_count != 1) {
+    if (!there_count) {
         there = nearby;
-        there_count = there_count ? there_count : nearby_count;
+        there_count = nearby_count;
     }
-    if (there_count != 1 || c->found.items[there].overlaps) return false;
-    c->found.items[0] = c->found.items[there];
-    c->found.count = 1;
+    if (there_count != 1 || m->items[there].overlaps) return false;
+    m->items[0] = m->items[there];
+    m->count = 1;
     return true;
 }
 
-/* True when every match has only blanks before it on its line. */
-static bool hfsbi_begin_lines(const hfsbi_case *c) {
-    hfsb_str text = c->file.text;
-    size_t   i;
-    for (i = 0; i < c->found.count; i++) {
-        size_t pos = c->found.items[i].start;
-        while (pos > 0 &&
-               (text.ptr[pos - 1] == ' ' || text.ptr[pos - 1] == '\t'))
-            pos--;
-        if (pos > 0 && text.ptr[pos - 1] != (c->file.lone_cr ? '\r' : '\n'))
-            return false;
-    }
-    return true;
+/* Makes room for changed copies of both texts: folded, then without numbers.
+   All at once, so that views of earlier copies stay valid. */
+static hfsb_status hfsbi_item_reserve(hfsbi_edit_item *item) {
+    size_t size;
+    if (item->copies.cap) return HFSB_OK;
+    if (!hfsbi_add(item->edit->old_str.len, item->edit->new_str.len, &size) ||
+        !hfsbi_mul(size, 2, &size))
+        return HFSB_LIMIT;
+    return hfsb_buf_reserve(&item->copies, size);
 }
 
-/* A numbered listing copied into old_str (and perhaps new_str): the same
-   search without the numbers. */
-static hfsb_status hfsbi_find_stripped(hfsbi_case *c, bool *stripped) {
-    hfsbi_numbered olds = hfsbi_numbered_scan(c->old_text);
-    hfsbi_numbered news = hfsbi_numbered_scan(c->new_text);
-    hfsb_buf       old_copy = HFSB_INIT, new_copy = HFSB_INIT;
+static hfsb_str hfsbi_item_strip(hfsbi_edit_item *item, hfsb_str text) {
+    size_t mark = item->copies.len;
+    hfsbi_numbered_strip(text, &item->copies);
+    return hfsb_str_slice(hfsb_buf_str(&item->copies), mark, HFSB_NPOS);
+}
+
+/* Climbs the ladder; old_text may differ from the item's. */
+static hfsb_status hfsbi_item_climb(hfsbi_edit_item *item, hfsb_str old_text,
+                                    unsigned rungs) {
+    return hfsbi_match_find(&item->plan->alloc, &item->file, old_text, rungs,
+                            &item->matches);
+}
+
+/* Searches without the line numbers of a listing that was copied into old_str,
+   and perhaps into new_str. */
+static hfsb_status hfsbi_find_stripped(hfsbi_edit_item *item) {
+    hfsbi_numbered news = hfsbi_numbered_scan(item->texts.new_text);
+    hfsbi_matches *m = &item->matches;
+    hfsb_str       old_text;
+    size_t         i;
     hfsb_status    st;
-    *stripped = false;
-    if (!olds.consecutive || (news.prefixed && news.prefixed < news.lines))
-        return HFSB_OK;
-    old_copy.alloc = new_copy.alloc = c->plan->alloc;
-    st = hfsbi_numbered_strip(c->old_text, &old_copy);
-    if (st == HFSB_OK && news.prefixed)
-        st = hfsbi_numbered_strip(c->new_text, &new_copy);
-    if (st == HFSB_OK && old_copy.len)
-        st = hfsbi_match_find(&c->plan->alloc, &c->file,
-                              hfsb_buf_str(&old_copy), false, &c->found);
-    /* A listing shows whole lines: what stands behind other text is data
-       that begins with a number. */
-    if (st == HFSB_OK && c->found.count && !hfsbi_begin_lines(c))
-        hfsbi_found_free(&c->plan->alloc, &c->found);
-    if (st == HFSB_OK && c->found.count) {
-        *stripped = true;
-        hfsb_buf_free(&c->old_copy);
-        c->old_copy = old_copy;
-        c->old_text = hfsb_buf_str(&c->old_copy);
-        if (!news.prefixed) return HFSB_OK;
-        hfsb_buf_free(&c->new_copy);
-        c->new_copy = new_copy;
-        c->new_text = c->raw_new = hfsb_buf_str(&c->new_copy);
-        return HFSB_OK;
-    }
-    hfsb_buf_free(&old_copy);
-    hfsb_buf_free(&new_copy);
-    return st;
-}
-
-static hfsb_status hfsbi_search_case(hfsbi_case *c) {
-    const hfsb_alloc *alloc = &c->plan->alloc;
-    bool              stripped = false;
-    hfsb_status       st;
-    bool number_like = !c->edit->exact && c->edit->mode == HFSB_EDIT_REPLACE &&
-                       hfsbi_numbered_scan(c->old_text).consecutive;
-    st = hfsbi_match_find(alloc, &c->file, c->old_text,
-                          c->edit->exact || number_like, &c->found);
-    if (st != HFSB_OK || c->found.count || !number_like) return st;
-    st = hfsbi_find_stripped(c, &stripped);
-    if (stripped) {
-        c->plan->stripped = true;
-        st = hfsbi_check_omission(c); /* numbers may have hidden it */
-    }
-    if (st != HFSB_OK || c->found.count) return st;
-    return hfsbi_match_find(alloc, &c->file, c->old_text, false, &c->found);
-}
-
-static hfsb_str hfsbi_without_newline(hfsb_str text) {
-    if (!hfsb_str_ends(text, HFSB_LIT("\n"))) return text;
-    text.len--;
-    if (hfsb_str_ends(text, HFSB_LIT("\r"))) text.len--;
-    return text;
-}
-
-static hfsb_status hfsbi_refuse_indent(const hfsbi_case  *c,
-                                       const hfsbi_match *m, size_t line) {
-    size_t first = hfsb_text_line_number(c->file.text, m->start);
-    size_t last = hfsb_text_line_number(
-        c->file.text, m->end > m->start ? m->end - 1 : m->end);
-    return hfsbi_refuse(
-        c, HFSB_REFUSED,
-        "old_str not found in file. Lines %zu-%zu are the same but for their "
-        "indentation, and the indentation of line %zu of new_str does not "
-        "tell where it belongs. Read the lines and send old_str and new_str "
-        "indented as the file is. Nothing was changed.",
-        first, last, line + 1);
-}
-
-static hfsb_status hfsbi_compose_match(hfsbi_case         *c,
-                                       const hfsbi_script *script,
-                                       hfsbi_match        *match) {
-    hfsbi_edit_plan *plan = c->plan;
-    size_t           mark = plan->texts.len;
-    size_t           line = 0;
-    hfsb_status      st;
-    if (c->edit->mode == HFSB_EDIT_REPLACE) {
-        st = hfsbi_compose_replace(&plan->alloc, &c->file, &c->found, script,
-                                   match, &plan->texts, &plan->reindented,
-                                   &line);
-    } else {
-        bool before = c->edit->mode == HFSB_EDIT_PREPEND_BEFORE;
-        st = hfsbi_compose_insert(&plan->alloc, &c->file, &c->found, script,
-                                  *match, before, &plan->texts,
-                                  &plan->reindented, &line);
-        if (before) match->end = match->start;
-        else match->start = match->end;
-    }
-    if (st == HFSB_REFUSED) return hfsbi_refuse_indent(c, match, line);
-    if (st == HFSB_OK) st = hfsb_buf_finish(&plan->texts, mark);
-    return st == HFSB_OK ? hfsbi_add_place(c, *match, mark) : st;
-}
-
-/* A match at the end of a file that lacks the last newline: old and new text
-   do without it too; text put before the match needs its own. */
-static hfsb_status hfsbi_compose_last(hfsbi_case         *c,
-                                      const hfsbi_script *script,
-                                      hfsbi_match        *match) {
-    hfsbi_script shorter;
-    hfsb_str     new_text = script->new_text, raw_new = script->raw_new;
-    hfsb_status  st;
-    if (c->edit->mode != HFSB_EDIT_PREPEND_BEFORE) {
-        new_text = hfsbi_without_newline(new_text);
-        raw_new = hfsbi_without_newline(raw_new);
-    }
-    st = hfsbi_script_make(&c->plan->alloc,
-                           hfsbi_without_newline(script->old_text), new_text,
-                           raw_new, &shorter);
-    if (st == HFSB_OK) st = hfsbi_compose_match(c, &shorter, match);
-    hfsbi_script_free(&c->plan->alloc, &shorter);
-    return st;
-}
-
-static hfsb_status hfsbi_compose_all(hfsbi_case *c) {
-    const hfsbi_found *f = &c->found;
-    hfsbi_script       script;
-    hfsb_str           old_text = c->old_text, new_text = c->new_text;
-    size_t             i, head = f->drop_head, tail = f->drop_tail;
-    hfsb_status        st;
-    old_text = hfsbi_drop_edges(old_text, f->flags, &head, &tail);
-    if (c->edit->mode == HFSB_EDIT_REPLACE)
-        new_text = hfsbi_drop_edges(new_text, f->flags, &head, &tail);
-    st = hfsbi_script_make(&c->plan->alloc, old_text, new_text, c->raw_new,
-                           &script);
-    for (i = 0; st == HFSB_OK && i < f->count; i++) {
-        hfsbi_match match = f->items[i];
-        st = match.drop_newline ? hfsbi_compose_last(c, &script, &match)
-                                : hfsbi_compose_match(c, &script, &match);
-    }
-    hfsbi_script_free(&c->plan->alloc, &script);
-    return st;
-}
-
-static bool hfsbi_within_line(hfsb_str s) {
-    return hfsb_str_find_byte(s, '\n') == HFSB_NPOS &&
-           hfsb_str_find_byte(s, '\r') == HFSB_NPOS;
-}
-
-/* The everyday edit: a part of a line for another, there once. Line ends do
-   not matter then, and a large file is spared a pass. *done tells whether it
-   was one. */
-static hfsb_status hfsbi_plan_quick(hfsbi_case *c, bool *done) {
-    hfsb_status st;
-    *done = false;
-    if (!c->old_text.len || !hfsbi_within_line(c->old_text) ||
-        !hfsbi_within_line(c->new_text))
-        return HFSB_OK;
-    st = hfsbi_match_bytes(&c->plan->alloc, &c->file, c->old_text, &c->found);
-    *done = st == HFSB_OK && c->found.count == 1 && !c->found.overlapping;
-    if (!*done) hfsbi_found_free(&c->plan->alloc, &c->found);
-    return st;
-}
-
-/* The long way: every rung, and refusals. */
-static hfsb_status hfsbi_plan_search(hfsbi_case *c) {
-    hfsb_status st = hfsbi_search_case(c);
+    if (news.prefixed && news.prefixed < news.lines) return HFSB_OK;
+    st = hfsbi_item_reserve(item);
     if (st != HFSB_OK) return st;
-    if (!c->found.count) return hfsbi_not_found(c);
-    if ((c->found.count > 1 || c->found.overlapping) &&
-        !c->edit->replace_all &&
-        !(c->edit->line && c->found.rung <= HFSBI_RUNG_EOF &&
-          hfsbi_pick_line(c)))
-        return hfsbi_ambiguous(c);
+    old_text = hfsbi_item_strip(item, item->texts.old_text);
+    if (!old_text.len) return HFSB_OK;
+    st = hfsbi_item_climb(item, old_text,
+                          HFSBI_MATCH_EXACT | HFSBI_MATCH_LOOSE);
+    /* A listing shows whole lines: text after other text on its line is data
+       that starts with a number. */
+    for (i = 0; st == HFSB_OK && i < m->count; i++)
+        if (!hfsbi_starts_text(&item->file, m->items[i].start))
+            hfsbi_matches_free(&item->plan->alloc, m);
+    if (st != HFSB_OK || !m->count) return st;
+    item->plan->stripped = true;
+    item->texts.old_text = old_text;
+    if (news.prefixed)
+        item->texts.new_text = item->texts.raw_new =
+            hfsbi_item_strip(item, item->texts.new_text);
+    return hfsbi_check_omission(item); /* numbers may have hidden it */
+}
+
+/* Finds the matches, or refuses. within_line: no text contains a line end. */
+static hfsb_status hfsbi_item_find(hfsbi_edit_item *item, bool within_line) {
+    const hfsb_edit *edit = item->edit;
+    hfsbi_matches   *m = &item->matches;
+    hfsb_status      st =
+        hfsbi_item_climb(item, item->texts.old_text, HFSBI_MATCH_EXACT);
+    if (st != HFSB_OK) return st;
+    if (m->count == 1 && !m->overlapping) return HFSB_OK;
+    if (within_line) hfsbi_edit_text_scan(&item->file);
+    if (!m->count && !edit->exact && edit->mode == HFSB_EDIT_REPLACE &&
+        hfsbi_numbered_scan(item->texts.old_text).consecutive)
+        st = hfsbi_find_stripped(item);
+    if (st == HFSB_OK && !m->count && !edit->exact)
+        st = hfsbi_item_climb(item, item->texts.old_text, HFSBI_MATCH_LOOSE);
+    if (st != HFSB_OK) return st;
+    if (!m->count) return hfsbi_refuse_not_found(item);
+    if ((m->count > 1 || m->overlapping) && !edit->replace_all &&
+        !(edit->line && m->rung <= HFSBI_RUNG_EOF && hfsbi_pick_line(item)))
+        return hfsbi_refuse_ambiguous(item);
     return HFSB_OK;
 }
 
-static hfsb_status hfsbi_fold_texts(hfsbi_case *c) {
-    hfsb_status st = hfsbi_fold_newlines(c->edit->old_str, c->file.lone_cr,
-                                         &c->old_copy, &c->old_text);
-    if (st == HFSB_OK)
-        st = hfsbi_fold_newlines(c->edit->new_str, c->file.lone_cr,
-                                 &c->new_copy, &c->new_text);
+/* ---- the places of one edit ---- */
+
+static hfsb_status hfsbi_add_place(const hfsbi_edit_item *item,
+                                   const hfsbi_match     *match) {
+    hfsbi_edit_plan  *plan = item->plan;
+    hfsbi_edit_place *p = (hfsbi_edit_place *)hfsbi_array_grow(
+        &plan->alloc, plan->places, &plan->place_cap, plan->place_count + 1,
+        sizeof *p);
+    if (!p) return HFSB_NOMEM;
+    plan->places = p;
+    p += plan->place_count;
+    p->start = item->file.offset + match->start;
+    p->end = item->file.offset + match->end;
+    p->text_pos = match->text_pos;
+    p->text_len = match->text_len;
+    p->order = plan->place_count++;
+    p->appended = item->edit->mode == HFSB_EDIT_APPEND_AFTER;
+    p->edit = item->index;
+    return HFSB_OK;
+}
+
+/* Makes the new text of all matches. */
+static hfsb_status hfsbi_item_rewrite(hfsbi_edit_item *item) {
+    hfsbi_edit_plan *plan = item->plan;
+    hfsbi_matches   *m = &item->matches;
+    hfsbi_rewritten  result;
+    size_t           i;
+    hfsb_status      st = hfsbi_rewrite_matches(
+             &plan->alloc, &item->file, &item->texts, m, &plan->texts, &result);
+    if (st == HFSB_REFUSED)
+        return hfsbi_refuse_indent(item, m->items + result.match, result.line);
+    for (i = 0; st == HFSB_OK && i < m->count; i++)
+        st = hfsbi_add_place(item, m->items + i);
+    plan->reindented = plan->reindented || result.reindented;
+    plan->rungs |= 1u << m->rung;
     return st;
 }
 
-static hfsb_status hfsbi_plan_case(hfsbi_case *c) {
+/* Makes the raw new text the content of an empty file. */
+static hfsb_status hfsbi_item_fill(hfsbi_edit_item *item) {
     hfsbi_match whole = HFSB_INIT;
-    bool        done;
     hfsb_status st;
-    c->old_text = c->edit->old_str;
-    c->new_text = c->edit->new_str;
-    st = hfsbi_plan_quick(c, &done);
-    if (st == HFSB_OK && !done) {
-        hfsbi_file_scan(&c->file);
-        memset(c->cache, 0, sizeof c->cache);
-        st = hfsbi_fold_texts(c);
-    }
-    if (st == HFSB_OK) st = hfsbi_check_texts(c);
+    whole.text_pos = item->plan->texts.len;
+    whole.text_len = item->texts.raw_new.len;
+    st = hfsb_buf_append(&item->plan->texts, item->texts.raw_new);
+    return st == HFSB_OK ? hfsbi_add_place(item, &whole) : st;
+}
+
+static bool hfsbi_has_line_end(hfsb_str s) {
+    return hfsb_str_find_byte(s, '\n') != HFSB_NPOS ||
+           hfsb_str_find_byte(s, '\r') != HFSB_NPOS;
+}
+
+/* Sets both texts with LF for their line ends. */
+static hfsb_status hfsbi_item_fold(hfsbi_edit_item *item) {
+    const hfsb_edit *edit = item->edit;
+    item->texts.old_text = edit->old_str;
+    item->texts.new_text = item->texts.raw_new = edit->new_str;
+    if (hfsb_str_find_byte(edit->old_str, '\r') == HFSB_NPOS &&
+        hfsb_str_find_byte(edit->new_str, '\r') == HFSB_NPOS)
+        return HFSB_OK;
+    item->copies.status = hfsbi_item_reserve(item);
+    item->texts.old_text =
+        hfsbi_fold_newlines(&item->file, edit->old_str, &item->copies);
+    item->texts.new_text =
+        hfsbi_fold_newlines(&item->file, edit->new_str, &item->copies);
+    return item->copies.status;
+}
+
+/* Adds the places of one edit, or refuses it. */
+static hfsb_status hfsbi_item_plan(hfsbi_edit_item *item) {
+    const hfsb_edit *edit = item->edit;
+    /* Between such texts line ends do not matter, and a large file is spared
+       a pass. */
+    bool within_line = !hfsbi_has_line_end(edit->old_str) &&
+                       !hfsbi_has_line_end(edit->new_str);
+    hfsb_status st;
+    if ((int)edit->mode < 0 || edit->mode > HFSB_EDIT_PREPEND_BEFORE)
+        return hfsbi_refuse(item, HFSB_ARG,
+                            "Unknown mode: %d. Nothing was changed.",
+                            (int)edit->mode);
+    if (!within_line) hfsbi_edit_text_scan(&item->file);
+    st = hfsbi_item_fold(item);
+    if (st == HFSB_OK) st = hfsbi_check_texts(item);
     if (st != HFSB_OK) return st;
-    if (!c->old_text.len) { /* and so is the file */
-        st = hfsb_buf_append(&c->plan->texts, c->raw_new);
-        return st == HFSB_OK
-                   ? hfsbi_add_place(c, whole,
-                                     c->plan->texts.len - c->raw_new.len)
-                   : st;
-    }
-    if (!done) st = hfsbi_plan_search(c);
-    if (st == HFSB_OK) st = hfsbi_check_applied(c);
-    c->plan->rungs |= 1u << c->found.rung;
-    return st == HFSB_OK ? hfsbi_compose_all(c) : st;
+    if (!item->texts.old_text.len) return hfsbi_item_fill(item);
+    st = hfsbi_item_find(item, within_line);
+    if (st == HFSB_OK) st = hfsbi_check_applied(item);
+    return st == HFSB_OK ? hfsbi_item_rewrite(item) : st;
 }
 
-/* Adds the places of one edit, or says in plan->err why there are none. */
 static hfsb_status hfsbi_plan_edit(hfsbi_edit_plan *plan, size_t index) {
-    hfsbi_case  c;
-    hfsb_status st;
-    memset(&c, 0, sizeof c);
-    c.plan = plan;
-    c.edit = plan->edits + index;
-    c.index = index;
-    c.raw_new = c.edit->new_str;
-    c.old_copy.alloc = c.new_copy.alloc = plan->alloc;
-    c.file = hfsbi_file_make(
+    hfsbi_edit_item item;
+    hfsb_status     st;
+    memset(&item, 0, sizeof item);
+    item.plan = plan;
+    item.edit = plan->edits + index;
+    item.texts.mode = item.edit->mode;
+    item.index = index;
+    item.copies.alloc = plan->alloc;
+    item.file = hfsbi_edit_text_make(
         plan->content,
-        hfsb_str_starts(c.edit->old_str, HFSB_LIT("\xEF\xBB\xBF")));
-    c.file.cache = c.cache;
-    if ((int)c.edit->mode < 0 || c.edit->mode > HFSB_EDIT_PREPEND_BEFORE)
-        st = hfsbi_refuse(&c, HFSB_ARG,
-                          "Unknown mode: %d. Nothing was "
-                          "changed.",
-                          (int)c.edit->mode);
-    else st = hfsbi_plan_case(&c);
-    hfsbi_found_free(&plan->alloc, &c.found);
-    hfsb_buf_free(&c.old_copy);
-    hfsb_buf_free(&c.new_copy);
-    return st;
-}
-
-hfsb_status hfsb_edit_set_mode(hfsb_edit *edit, hfsb_str name, hfsb_err *err) {
-    if (hfsb_str_equal(name, HFSB_LIT("replace"))) {
-        edit->mode = HFSB_EDIT_REPLACE;
-    } else if (hfsb_str_equal(name, HFSB_LIT("replace_all"))) {
-        edit->mode = HFSB_EDIT_REPLACE;
-        edit->replace_all = true;
-    } else if (hfsb_str_equal(name, HFSB_LIT("append_after"))) {
-        edit->mode = HFSB_EDIT_APPEND_AFTER;
-    } else if (hfsb_str_equal(name, HFSB_LIT("prepend_before"))) {
-        edit->mode = HFSB_EDIT_PREPEND_BEFORE;
-    } else {
-        hfsbi_fail(err, HFSB_ARG, 0, "Unknown mode: ");
-        hfsbi_err_quote(err, name, 100);
-        hfsbi_err_add(err, ". Use replace, append_after or prepend_before. "
-                           "Nothing was changed.");
-        return HFSB_ARG;
-    }
-    return hfsbi_ok(err);
-}
-
-hfsb_status hfsb_edit_from_json(const hfsb_json_value *arguments,
-                                hfsb_edit *edit, hfsb_err *err) {
-    hfsb_edit   fresh = *edit;
-    hfsb_str    mode = HFSB_INIT;
-    long long   line = 0;
-    hfsb_status st;
-    st = hfsb_json_arg_str(arguments, "old_str", true, &fresh.old_str, err);
-    if (st == HFSB_OK)
-        st =
-            hfsb_json_arg_str(arguments, "new_str", true, &fresh.new_str, err);
-    if (st == HFSB_OK)
-        st = hfsb_json_arg_bool(arguments, "replace_all", false,
-                                &fresh.replace_all, err);
-    if (st == HFSB_OK)
-        st = hfsb_json_arg_bool(arguments, "exact", false, &fresh.exact, err);
-    if (st == HFSB_OK)
-        st = hfsb_json_arg_int(arguments, "line", false, &line, err);
-    if (st == HFSB_OK && line < 0)
-        st = hfsbi_fail(err, HFSB_ARG, 0,
-                        "line: expected a line number from 1 on, found %lld.",
-                        line);
-    if (st == HFSB_OK && line > 0) fresh.line = (size_t)line;
-    if (st == HFSB_OK)
-        st = hfsb_json_arg_str(arguments, "mode", false, &mode, err);
-    if (st == HFSB_OK && mode.ptr) st = hfsb_edit_set_mode(&fresh, mode, err);
-    if (st == HFSB_OK) *edit = fresh;
+        hfsb_str_starts(item.edit->old_str, HFSB_LIT("\xEF\xBB\xBF")));
+    st = hfsbi_item_plan(&item);
+    hfsbi_matches_free(&plan->alloc, &item.matches);
+    hfsb_buf_free(&item.copies);
     return st;
 }
 
 /* ---- splice ---- */
 
-static int hfsbi_place_order(const void *x, const void *y) {
-    const hfsbi_place *a = (const hfsbi_place *)x;
-    const hfsbi_place *b = (const hfsbi_place *)y;
+/* By start; insertions sort before the text they precede, and text appended to
+   one match before text prepended to the next. */
+static int hfsbi_edit_place_order(const void *x, const void *y) {
+    const hfsbi_edit_place *a = (const hfsbi_edit_place *)x;
+    const hfsbi_edit_place *b = (const hfsbi_edit_place *)y;
     if (a->start != b->start) return a->start < b->start ? -1 : 1;
     if ((a->end == a->start) != (b->end == b->start))
-        return a->end == a->start ? -1 : 1; /* an insertion before what it is
-                                               before */
-    if (a->appended != b->appended)
-        return a->appended ? -1 : 1; /* behind one text before it stands
-                                        before the next */
+        return a->end == a->start ? -1 : 1;
+    if (a->appended != b->appended) return a->appended ? -1 : 1;
     return a->order < b->order ? -1 : a->order > b->order;
 }
 
 static hfsb_status hfsbi_check_overlap(const hfsbi_edit_plan *plan) {
     size_t i;
     for (i = 1; i < plan->place_count; i++) {
-        const hfsbi_place *a = plan->places + i - 1, *b = plan->places + i;
+        const hfsbi_edit_place *a = plan->places + i - 1,
+                               *b = plan->places + i;
         if (a->end > b->start)
             return hfsbi_fail(
                 plan->err, HFSB_REFUSED, 0,
@@ -11854,13 +11714,13 @@ static hfsb_status hfsbi_check_overlap(const hfsbi_edit_plan *plan) {
     return HFSB_OK;
 }
 
-static hfsb_str hfsbi_place_text(const hfsbi_edit_plan *plan,
-                                 const hfsbi_place     *p) {
+static hfsb_str hfsbi_edit_place_text(const hfsbi_edit_plan  *plan,
+                                      const hfsbi_edit_place *p) {
     return hfsb_str_slice(hfsb_buf_str(&plan->texts), p->text_pos,
                           p->text_pos + p->text_len);
 }
 
-/* The new length, and whether any place changes anything; false when the
+/* The new length, and whether any place changes the content; false when the
    length overflows. */
 static bool hfsbi_plan_size(const hfsbi_edit_plan *plan, size_t *size,
                             bool *changed) {
@@ -11868,13 +11728,13 @@ static bool hfsbi_plan_size(const hfsbi_edit_plan *plan, size_t *size,
     *size = plan->content.len;
     *changed = false;
     for (i = 0; i < plan->place_count; i++) {
-        const hfsbi_place *p = plan->places + i;
+        const hfsbi_edit_place *p = plan->places + i;
         *size -= p->end - p->start;
         if (!hfsbi_add(*size, p->text_len, size)) return false;
         if (!*changed)
             *changed = !hfsb_str_equal(
                 hfsb_str_slice(plan->content, p->start, p->end),
-                hfsbi_place_text(plan, p));
+                hfsbi_edit_place_text(plan, p));
     }
     return true;
 }
@@ -11894,15 +11754,15 @@ static hfsb_status hfsbi_splice(const hfsbi_edit_plan *plan, hfsb_buf *out) {
     if (!changed) return hfsbi_refuse_no_change(plan);
     out->status = hfsb_buf_reserve(out, size);
     for (i = 0; i < plan->place_count; i++) {
-        const hfsbi_place *p = plan->places + i;
+        const hfsbi_edit_place *p = plan->places + i;
         hfsb_buf_append(out, hfsb_str_slice(plan->content, pos, p->start));
-        hfsb_buf_append(out, hfsbi_place_text(plan, p));
+        hfsb_buf_append(out, hfsbi_edit_place_text(plan, p));
         pos = p->end;
     }
     hfsb_buf_append(out,
                     hfsb_str_slice(plan->content, pos, plan->content.len));
     st = hfsb_buf_finish(out, mark);
-    /* Several places can undo each other. */
+    /* The changes of several places can cancel out. */
     if (st == HFSB_OK && plan->place_count > 1 &&
         hfsb_str_equal(plan->content,
                        hfsb_str_slice(hfsb_buf_str(out), mark, out->len)))
@@ -11942,9 +11802,9 @@ static void hfsbi_fill_spans(const hfsbi_edit_plan *plan, hfsb_str text,
                              hfsb_span *spans) {
     size_t i, pos = 0, line = 1, old_pos = 0;
     for (i = 0; i < plan->place_count; i++) {
-        const hfsbi_place *p = plan->places + i;
-        hfsb_span         *s = spans + i;
-        hfsb_str           put = hfsbi_place_text(plan, p);
+        const hfsbi_edit_place *p = plan->places + i;
+        hfsb_span              *s = spans + i;
+        hfsb_str                put = hfsbi_edit_place_text(plan, p);
         s->old_start = p->start;
         s->old_len = p->end - p->start;
         s->new_start = pos + (p->start - old_pos);
@@ -11978,14 +11838,9 @@ static hfsb_status hfsbi_report(const hfsbi_edit_plan *plan, hfsb_str text,
                              &r->diff, &r->diff_cut);
 }
 
-void hfsb_edit_result_free(hfsb_edit_result *r) {
-    hfsbi_array_free(&r->diff.alloc, r->spans, r->count, sizeof *r->spans);
-    hfsb_buf_free(&r->diff);
-    memset(r, 0, sizeof *r);
-}
+/* ---- the public functions ---- */
 
-/* ---- all of it ---- */
-
+/* Finds the places of all edits, splices them and writes the report. */
 static hfsb_status hfsbi_run_plan(hfsbi_edit_plan *plan, hfsb_buf *out,
                                   hfsb_edit_result *result) {
     size_t      i, mark = out->len;
@@ -11994,7 +11849,7 @@ static hfsb_status hfsbi_run_plan(hfsbi_edit_plan *plan, hfsb_buf *out,
         st = hfsbi_plan_edit(plan, i);
     if (st == HFSB_OK && plan->count > 1) {
         hfsbi_sort(plan->places, plan->place_count, sizeof *plan->places,
-                   hfsbi_place_order);
+                   hfsbi_edit_place_order);
         st = hfsbi_check_overlap(plan);
     }
     if (st == HFSB_OK) st = hfsbi_splice(plan, out);
@@ -12005,6 +11860,57 @@ static hfsb_status hfsbi_run_plan(hfsbi_edit_plan *plan, hfsb_buf *out,
         hfsb_buf_truncate(out, mark);
         if (result) hfsb_edit_result_free(result);
     }
+    return st;
+}
+
+hfsb_status hfsb_edit_set_mode(hfsb_edit *edit, hfsb_str name, hfsb_err *err) {
+    static const struct {
+        const char    *name;
+        hfsb_edit_mode mode;
+    } modes[] = {{"replace", HFSB_EDIT_REPLACE},
+                 {"replace_all", HFSB_EDIT_REPLACE},
+                 {"append_after", HFSB_EDIT_APPEND_AFTER},
+                 {"prepend_before", HFSB_EDIT_PREPEND_BEFORE}};
+    size_t i;
+    for (i = 0; i < sizeof modes / sizeof *modes; i++)
+        if (hfsb_str_equal(name, hfsb_cstr(modes[i].name))) {
+            edit->mode = modes[i].mode;
+            if (i == 1) edit->replace_all = true;
+            return hfsbi_ok(err);
+        }
+    hfsbi_fail(err, HFSB_ARG, 0, "Unknown mode: ");
+    hfsbi_err_quote(err, name, 100);
+    hfsbi_err_add(err, ". Use replace, append_after or prepend_before. "
+                       "Nothing was changed.");
+    return HFSB_ARG;
+}
+
+hfsb_status hfsb_edit_from_json(const hfsb_json_value *arguments,
+                                hfsb_edit *edit, hfsb_err *err) {
+    hfsb_edit   fresh = *edit;
+    hfsb_str    mode = HFSB_INIT;
+    long long   line = 0;
+    hfsb_status st;
+    st = hfsb_json_arg_str(arguments, "old_str", true, &fresh.old_str, err);
+    if (st == HFSB_OK)
+        st =
+            hfsb_json_arg_str(arguments, "new_str", true, &fresh.new_str, err);
+    if (st == HFSB_OK)
+        st = hfsb_json_arg_bool(arguments, "replace_all", false,
+                                &fresh.replace_all, err);
+    if (st == HFSB_OK)
+        st = hfsb_json_arg_bool(arguments, "exact", false, &fresh.exact, err);
+    if (st == HFSB_OK)
+        st = hfsb_json_arg_int(arguments, "line", false, &line, err);
+    if (st == HFSB_OK && line < 0)
+        st = hfsbi_fail(err, HFSB_ARG, 0,
+                        "line: expected a line number from 1 on, found %lld.",
+                        line);
+    if (st == HFSB_OK && line > 0) fresh.line = (size_t)line;
+    if (st == HFSB_OK)
+        st = hfsb_json_arg_str(arguments, "mode", false, &mode, err);
+    if (st == HFSB_OK && mode.ptr) st = hfsb_edit_set_mode(&fresh, mode, err);
+    if (st == HFSB_OK) *edit = fresh;
     return st;
 }
 
@@ -12035,8 +11941,26 @@ hfsb_status hfsb_edit_apply(hfsb_str content, const hfsb_edit *edits,
     return st == HFSB_OK ? hfsbi_ok(err) : st;
 }
 
+void hfsb_edit_result_free(hfsb_edit_result *r) {
+    hfsbi_array_free(&r->diff.alloc, r->spans, r->count, sizeof *r->spans);
+    hfsb_buf_free(&r->diff);
+    memset(r, 0, sizeof *r);
+}
+
 /* ---- src/edit/patch_parse.c ---- */
-/* patch_parse.c - sections and hunks of a patch. */
+/* patch_parse.c - read the "*** Begin Patch" format.
+
+   A patch is cut into lines once; sections and hunks are ranges of those:
+
+       *** Begin Patch            open()     may be wrapped in a heredoc
+       *** Update File: path      section()
+       @@ anchor                  chunk()
+        context, -old, +new
+       *** End Patch
+
+   Every section is checked completely before it is returned, so that
+   no syntax error turns up halfway through its hunks. Markers may be padded with
+   blanks where they cannot be mistaken for context. */
 static hfsb_status hfsbi_patch_error(hfsb_err *err, size_t line,
                                      const char *what) {
     hfsbi_fail(err, HFSB_SYNTAX, 0,
@@ -12054,7 +11978,7 @@ static bool hfsbi_is_word_char(char c) {
 }
 
 /* The word of "<<EOF", "<<'EOF'" or "cat <<\"EOF\"" at the end of a line;
-   empty when the line is no such thing. */
+   empty if the line starts no heredoc. */
 static hfsb_str hfsbi_heredoc_word(hfsb_str line) {
     hfsb_str none = HFSB_INIT;
     size_t   at, i;
@@ -12071,7 +11995,7 @@ static hfsb_str hfsbi_heredoc_word(hfsb_str line) {
     return line;
 }
 
-/* Finds the Begin and End lines in lines [from, to). */
+/* Finds the Begin and End lines, inside a heredoc if there is one. */
 static hfsb_status hfsbi_patch_frame(hfsbi_patch_text *t, hfsb_err *err) {
     const hfsb_str *l = t->lines.items;
     size_t          from = 0, to = t->lines.count;
@@ -12164,8 +12088,8 @@ HFSBI_FN hfsb_status hfsbi_patch_chunk(const hfsbi_patch_text *text,
 
 /* ---- sections ---- */
 
-/* "*** Add File: path" for the head "*** Add File:"; the path may be missing,
-   the blank before it may not. */
+/* True for a line like "*** Add File: path", with the head "*** Add File:". The
+   path may be empty, but the blank before it is required. */
 static bool hfsbi_head_line(hfsb_str line, const char *head, hfsb_str *path) {
     size_t n = strlen(head);
     line = hfsbi_trim(line);
@@ -12209,8 +12133,8 @@ static hfsb_status hfsbi_check_update(const hfsbi_patch_text *text,
     return st;
 }
 
-/* First line of the next section. Inside an update a marker only counts at
-   the line's very beginning: behind a blank it is context. */
+/* First line of the next section. Inside an update a marker only counts at the
+   very start of a line: after a blank it is context. */
 static size_t hfsbi_section_end(const hfsbi_patch_text *text,
                                 const hfsbi_section    *s) {
     const hfsb_str *l = text->lines.items;
@@ -12262,32 +12186,20 @@ HFSBI_FN hfsb_status hfsbi_patch_section(const hfsbi_patch_text *text,
 }
 
 /* ---- src/edit/patch.c ---- */
-/* patch.c - apply a patch in memory. */
-/* The update of one file. */
-typedef struct hfsbi_update {
-    const hfsb_alloc       *alloc;
-    const hfsbi_patch_text *patch;
-    const hfsbi_section    *section;
-    hfsb_str                content;
-    hfsbi_file              file;
-    bool                    split_cr; /* a lone CR ends a line, beside LF */
-    hfsbi_rows              rows;     /* the file's lines */
-    hfsbi_rows              olds;     /* lines of the hunk under way */
-    hfsbi_row_search        search;
-    size_t                  cursor; /* first row not yet behind us */
-    hfsb_span              *spans;
-    size_t                  span_count, span_cap;
-    hfsb_buf                texts; /* what the spans put in, in order */
-    hfsb_buf                tail;  /* what goes behind the last line */
-    bool                    fuzzy;
-    hfsb_err               *err;
-} hfsbi_update;
+/* patch.c - apply a patch in memory.
 
-/* ==== patch update ==== */
+   A patch is computed section by section; later sections see the files as
+   earlier ones leave them, and nothing is written. An Update is a list of
+   hunks, each found in the lines after the hunk before it:
 
-/* the hunks of one file. */
+       @@ lines      narrow the place, each searched after the one before
+       hunk          its old lines, folded, are searched in the folded lines
+                     of the file; of all places the closest one counts
+       additions     go after their @@ line, else to the end of the file
 
-/* How closely a line of a hunk is the file's line, from closest to least. */
+   Context lines keep the bytes of the file, added lines take its line ends. A
+   hunk in no place, or equally close in several, refuses the whole patch. */
+/* How close a line of a hunk is to the file's line, from closest on. */
 typedef enum hfsbi_grade {
     HFSBI_GRADE_EXACT,
     HFSBI_GRADE_TRAIL,   /* but for blanks at its end */
@@ -12296,59 +12208,45 @@ typedef enum hfsbi_grade {
     HFSBI_GRADE_NONE
 } hfsbi_grade;
 
-static const unsigned hfsbi_patch_flags = HFSBI_FOLD_TRAIL | HFSBI_FOLD_LOOKS;
+/* The update of one file. */
+typedef struct hfsbi_update {
+    const hfsb_alloc       *alloc;
+    const hfsbi_patch_text *patch;
+    const hfsbi_section    *section;
+    hfsb_str                content;
+    hfsbi_edit_text         file;
+    bool                    split_cr; /* a lone CR ends a line, like LF */
+    hfsbi_line_table        lines;    /* of the file */
+    hfsb_buf                pattern;  /* folded lines that are looked for */
+    size_t                  olds;     /* old lines of the current hunk */
+    size_t                  cursor;   /* line after the last hunk */
+    hfsb_span              *spans;
+    size_t                  span_count, span_cap;
+    hfsb_buf                texts; /* of the spans, in order */
+    hfsb_buf                tail;  /* goes after the last line */
+    bool                    fuzzy;
+    hfsb_err               *err;
+} hfsbi_update;
 
-static hfsb_str hfsbi_update_row(const hfsbi_update *u, size_t row) {
-    return hfsb_str_slice(u->file.text, u->rows.items[row].start,
-                          u->rows.items[row].text_end);
+static const unsigned hfsbi_patch_folds =
+    HFSBI_FOLD_INDENT | HFSBI_FOLD_TRAIL | HFSBI_FOLD_LOOKS;
+
+/* ---- lines of a hunk ---- */
+
+/* Text of a hunk's line without its mark. */
+static hfsb_str hfsbi_body_text(hfsb_str line) {
+    return hfsb_str_slice(line, 1, line.len);
 }
 
-/* ---- lines of the file ---- */
-
-/* Cuts rows at lone CRs as well. */
-static hfsb_status hfsbi_split_rows(hfsbi_update *u) {
-    hfsbi_rows  rows = HFSB_INIT;
-    size_t      i;
-    hfsbi_file  file = u->file;
-    hfsb_status st = HFSB_OK;
-    for (i = 0; st == HFSB_OK && i < u->rows.count; i++) {
-        hfsbi_row row = u->rows.items[i];
-        for (;;) {
-            size_t cr = hfsb_str_find_byte(
-                hfsb_str_slice(file.text, row.start, row.text_end), '\r');
-            hfsbi_row *p = (hfsbi_row *)hfsbi_array_grow(
-                u->alloc, rows.items, &rows.cap, rows.count + 1, sizeof *p);
-            if (!p) {
-                st = HFSB_NOMEM;
-                break;
-            }
-            rows.items = p;
-            p += rows.count++;
-            *p = row;
-            if (cr != HFSB_NPOS) {
-                p->text_end = row.start + cr;
-                p->end = row.start = p->text_end + 1;
-            }
-            p->hash = hfsbi_fold_hash(
-                hfsb_str_slice(file.text, p->start, p->text_end),
-                hfsbi_patch_flags);
-            if (cr == HFSB_NPOS) break;
-        }
-    }
-    hfsbi_rows_free(u->alloc, &u->rows);
-    u->rows = rows;
-    return st;
+static bool hfsbi_is_old(hfsb_str line) {
+    return !line.len || line.ptr[0] != '+';
 }
 
-static hfsb_status hfsbi_update_rows(hfsbi_update *u) {
-    hfsb_status st = hfsbi_rows_of(u->alloc, &u->file, 0, u->file.text.len,
-                                   hfsbi_patch_flags, &u->rows);
-    if (st == HFSB_OK && u->split_cr) st = hfsbi_split_rows(u);
-    return st;
+static bool hfsbi_is_context(hfsb_str line) {
+    return !line.len || line.ptr[0] == ' ';
 }
 
-/* ---- comparing ---- */
-
+/* Grades two lines that are equal to the folds. */
 static hfsbi_grade hfsbi_grade_line(hfsb_str want, hfsb_str have,
                                     bool context) {
     hfsb_str w = hfsbi_trim_end(want), h = hfsbi_trim_end(have);
@@ -12363,23 +12261,13 @@ static hfsbi_grade hfsbi_grade_line(hfsb_str want, hfsb_str have,
     if (!context &&
         !hfsb_str_equal(hfsb_str_slice(w, 0, wi), hfsb_str_slice(h, 0, hi)))
         return HFSBI_GRADE_NONE;
-    return hfsbi_fold_equal(want, have, hfsbi_patch_flags) ? HFSBI_GRADE_LOOKS
-                                                           : HFSBI_GRADE_NONE;
+    return HFSBI_GRADE_LOOKS;
 }
 
-/* Text of a hunk's line without its mark. */
-static hfsb_str hfsbi_body_text(hfsb_str line) {
-    return hfsb_str_slice(line, 1, line.len);
-}
-
-static bool hfsbi_is_old(hfsb_str line) {
-    return !line.len || line.ptr[0] != '+';
-}
-
-/* The worst grade of the hunk's old lines against the rows from `row` on.
-   Takes one off *budget for each line compared. */
+/* The worst grade of the hunk's old lines against the file's lines from `at`
+   on. */
 static hfsbi_grade hfsbi_grade_chunk(const hfsbi_update *u,
-                                     const hfsbi_chunk *chunk, size_t row,
+                                     const hfsbi_chunk *chunk, size_t at,
                                      size_t *budget) {
     hfsbi_grade worst = HFSBI_GRADE_EXACT;
     size_t      i;
@@ -12387,8 +12275,9 @@ static hfsbi_grade hfsbi_grade_chunk(const hfsbi_update *u,
         hfsb_str    line = u->patch->lines.items[i];
         hfsbi_grade g;
         if (!hfsbi_is_old(line)) continue;
-        g = hfsbi_grade_line(hfsbi_body_text(line), hfsbi_update_row(u, row++),
-                             !line.len || line.ptr[0] == ' ');
+        g = hfsbi_grade_line(hfsbi_body_text(line),
+                             hfsbi_line_text(&u->lines, at++),
+                             hfsbi_is_context(line));
         if (g > worst) worst = g;
         --*budget;
     }
@@ -12397,73 +12286,86 @@ static hfsbi_grade hfsbi_grade_chunk(const hfsbi_update *u,
 
 /* ---- finding a hunk ---- */
 
+/* The closest places of a hunk. */
 typedef struct hfsbi_hit {
-    size_t      row, count;
+    size_t      line, count; /* the first, and how many there are */
     hfsbi_grade grade;
-    bool        unsure; /* a place not looked at may be the better one */
+    bool        unsure; /* a place that was not graded may be closer */
 } hfsbi_hit;
 
-/* Hashes of the hunk's old lines. */
-static hfsb_status hfsbi_hash_chunk(hfsbi_update      *u,
-                                    const hfsbi_chunk *chunk) {
-    size_t i;
-    u->olds.count = 0;
-    for (i = chunk->body; i < chunk->end; i++) {
-        hfsb_str   line = u->patch->lines.items[i];
-        hfsbi_row *p;
-        if (!hfsbi_is_old(line)) continue;
-        p = (hfsbi_row *)hfsbi_array_grow(u->alloc, u->olds.items,
-                                          &u->olds.cap, u->olds.count + 1,
-                                          sizeof *p);
-        if (!p) return HFSB_NOMEM;
-        u->olds.items = p;
-        p[u->olds.count++].hash =
-            hfsbi_fold_hash(hfsbi_body_text(line), hfsbi_patch_flags);
-    }
-    return HFSB_OK;
+/* Starts a pattern: every line of it lies between two LFs. */
+static void hfsbi_pattern_start(hfsbi_update *u) {
+    hfsb_buf_truncate(&u->pattern, 0);
+    hfsb_buf_append_byte(&u->pattern, '\n');
 }
 
-/* Weighs the place at `row`. Comparing costs up to the hunk's length, so there
-   is a budget; when it is spent a further place counts as one more, and only
-   an exact one found before is sure to be the best. */
+static void hfsbi_pattern_add(hfsbi_update *u, hfsb_str line) {
+    hfsbi_fold(line, hfsbi_patch_folds, &u->pattern);
+    hfsb_buf_append_byte(&u->pattern, '\n');
+}
+
+/* Sets the pattern to the hunk's old lines. */
+static hfsb_status hfsbi_pattern_set(hfsbi_update      *u,
+                                     const hfsbi_chunk *chunk) {
+    size_t i;
+    hfsbi_pattern_start(u);
+    u->olds = 0;
+    for (i = chunk->body; i < chunk->end; i++) {
+        hfsb_str line = u->patch->lines.items[i];
+        if (!hfsbi_is_old(line)) continue;
+        hfsbi_pattern_add(u, hfsbi_body_text(line));
+        u->olds++;
+    }
+    return u->pattern.status;
+}
+
+/* The next line, from `from` on, where the pattern starts, or HFSB_NPOS. */
+static size_t hfsbi_pattern_find(const hfsbi_update *u, size_t from) {
+    return hfsbi_line_table_find(&u->lines, hfsb_buf_str(&u->pattern), from);
+}
+
+/* Grades the place at line `at`. Grading costs up to the hunk's length, so
+   there is a budget of lines; when it is spent a further place counts as one
+   more, and only an exact one found before is sure to be the closest. */
 static void hfsbi_weigh(const hfsbi_update *u, const hfsbi_chunk *chunk,
-                        size_t row, size_t *budget, hfsbi_hit *hit) {
+                        size_t at, size_t *budget, hfsbi_hit *hit) {
     hfsbi_grade g;
-    if (*budget < u->olds.count) {
-        if (hit->grade == HFSBI_GRADE_NONE && !hit->count) hit->row = row;
+    if (*budget < u->olds) {
+        if (hit->grade == HFSBI_GRADE_NONE && !hit->count) hit->line = at;
         if (hit->grade != HFSBI_GRADE_EXACT) hit->unsure = true;
         hit->count++;
         return;
     }
-    g = hfsbi_grade_chunk(u, chunk, row, budget);
+    g = hfsbi_grade_chunk(u, chunk, at, budget);
     if (g == HFSBI_GRADE_NONE || g > hit->grade) return;
     if (g < hit->grade) {
         hit->grade = g;
-        hit->row = row;
+        hit->line = at;
         hit->count = 0;
     }
     hit->count++;
 }
 
-/* All places of the hunk in rows [from, to): the first of the best grade, and
-   how many have that grade. */
-static hfsb_status hfsbi_find_chunk(hfsbi_update *u, const hfsbi_chunk *chunk,
-                                    size_t from, size_t to, hfsbi_hit *hit) {
-    size_t      budget = 8 * (to - from + u->olds.count) + 1024, at;
-    hfsb_status st = hfsbi_row_search_begin(u->alloc, &u->search, &u->olds,
-                                            &u->rows, from, to);
-    hit->grade = HFSBI_GRADE_NONE;
-    hit->row = hit->count = 0;
-    hit->unsure = false;
-    while (st == HFSB_OK && hfsbi_row_search_next(&u->search, &at))
-        hfsbi_weigh(u, chunk, at, &budget, hit);
-    return st;
+/* Finds the closest places of the hunk from line `from` on. */
+static hfsbi_hit hfsbi_find_chunk(const hfsbi_update *u,
+                                  const hfsbi_chunk *chunk, size_t from) {
+    size_t budget = 8 * (u->lines.count - from + u->olds) + 1024, at = 0;
+    hfsbi_occurrences f = HFSB_INIT;
+    hfsbi_hit         hit = HFSB_INIT;
+    hit.grade = HFSBI_GRADE_NONE;
+    f.text = hfsbi_line_folds(&u->lines, from, u->lines.count);
+    f.pattern = hfsb_buf_str(&u->pattern);
+    for (; (at = hfsbi_occurrence_next(&f, at)) != HFSB_NPOS; at++) {
+        size_t pos = (size_t)(f.text.ptr - u->lines.view.text.ptr) + at;
+        hfsbi_weigh(u, chunk, hfsbi_line_at(&u->lines, pos), &budget, &hit);
+    }
+    return hit;
 }
 
 /* ---- anchors ---- */
 
-/* The text of an @@ line; what other tools put there, "-1,2 +1,3 @@", says
-   nothing about the place. */
+/* The text of an @@ line; the numbers that other tools put there, "-1,2 +1,3
+   @@", are no text of the file. */
 static hfsb_str hfsbi_anchor_text(hfsb_str line) {
     hfsb_str text = hfsb_str_slice(line, 3, line.len);
     size_t   end;
@@ -12475,23 +12377,24 @@ static hfsb_str hfsbi_anchor_text(hfsb_str line) {
     return text;
 }
 
-/* The first row, from `from` on, that is the anchor's line, by the best grade
-   there is; HFSB_NPOS for none. */
-static size_t hfsbi_find_anchor(const hfsbi_update *u, hfsb_str text,
-                                size_t from) {
-    unsigned long long hash = hfsbi_fold_hash(text, hfsbi_patch_flags);
-    hfsbi_grade        best = HFSBI_GRADE_NONE;
-    size_t             at = HFSB_NPOS, i;
-    for (i = from; i < u->rows.count && best > HFSBI_GRADE_EXACT; i++) {
-        hfsbi_grade g;
-        if (u->rows.items[i].hash != hash) continue;
-        g = hfsbi_grade_line(text, hfsbi_update_row(u, i), true);
-        if (g < best) {
-            best = g;
-            at = i;
-        }
+/* The first of the closest lines, from `from` on, to the anchor; HFSB_NPOS if
+   there is none. */
+static size_t hfsbi_find_anchor(hfsbi_update *u, hfsb_str text, size_t from) {
+    hfsbi_grade best = HFSBI_GRADE_NONE;
+    size_t      found = HFSB_NPOS, at;
+    hfsbi_pattern_start(u);
+    hfsbi_pattern_add(u, text);
+    if (u->pattern.status != HFSB_OK) return HFSB_NPOS;
+    for (at = hfsbi_pattern_find(u, from);
+         at != HFSB_NPOS && best > HFSBI_GRADE_EXACT;
+         at = hfsbi_pattern_find(u, at + 1)) {
+        hfsbi_grade g =
+            hfsbi_grade_line(text, hfsbi_line_text(&u->lines, at), true);
+        if (g >= best) continue;
+        best = g;
+        found = at;
     }
-    return at;
+    return found;
 }
 
 /* ---- refusals ---- */
@@ -12519,29 +12422,26 @@ static hfsb_status hfsbi_anchor_missing(const hfsbi_update *u,
     return st;
 }
 
-/* Shows the closest lines, as a refused edit does. */
+/* Shows the closest lines, like a refused edit. */
 static hfsb_status hfsbi_chunk_missing(hfsbi_update      *u,
                                        const hfsbi_chunk *chunk, bool anchored,
                                        size_t from) {
     hfsbi_hint  hint;
-    hfsbi_hit   hit;
+    hfsbi_hit   hit = hfsbi_find_chunk(u, chunk, 0);
     hfsb_buf    old_text = HFSB_INIT;
-    size_t      mark;
     size_t      i;
     hfsb_status st =
         hfsbi_chunk_error(u, chunk, HFSB_NOT_FOUND,
                           "was not found in the file. Nothing was changed.");
-    if (hfsbi_find_chunk(u, chunk, 0, u->rows.count, &hit) == HFSB_OK &&
-        hit.count && hit.row < from) {
+    if (hit.count && hit.line < from) {
         hfsbi_err_add(u->err,
                       " Its lines are at line %zu, above %s: hunks must come "
                       "in the order of the file.",
-                      hit.row + 1,
+                      hit.line + 1,
                       anchored ? "its @@ line" : "the hunk before it");
         return st;
     }
     old_text.alloc = *u->alloc;
-    mark = old_text.len;
     for (i = chunk->body; i < chunk->end; i++) {
         hfsb_str line = u->patch->lines.items[i];
         if (!hfsbi_is_old(line)) continue;
@@ -12552,8 +12452,8 @@ static hfsb_status hfsbi_chunk_missing(hfsbi_update      *u,
     hint.file = &u->file;
     hint.old_text = hfsb_buf_str(&old_text);
     hint.new_text = HFSB_LIT("");
-    if (hfsb_buf_finish(&old_text, mark) == HFSB_OK)
-        hfsbi_hint_not_found(&hint, u->err);
+    hint.err = u->err;
+    if (old_text.status == HFSB_OK) hfsbi_hint_not_found(&hint);
     hfsb_buf_free(&old_text);
     return st;
 }
@@ -12567,7 +12467,7 @@ static hfsb_status hfsbi_chunk_ambiguous(const hfsbi_update *u,
                   "place (%zu, the first at line %zu). Add context lines, or "
                   "an @@ line with the function or class it is in. Nothing "
                   "was changed.",
-                  hit->count, hit->row + 1);
+                  hit->count, hit->line + 1);
     return st;
 }
 
@@ -12587,98 +12487,91 @@ static hfsb_status hfsbi_add_span(hfsbi_update *u, size_t start, size_t end,
     return HFSB_OK;
 }
 
-/* The newline for lines put in at row: the first at or behind it. */
-static hfsb_str hfsbi_row_newline(const hfsbi_update *u, size_t row) {
-    size_t i;
-    for (i = row; i < u->rows.count; i++)
-        if (u->rows.items[i].end > u->rows.items[i].text_end) break;
-    if (i >= u->rows.count) i = 0;
-    if (u->rows.count && u->rows.items[i].end > u->rows.items[i].text_end)
-        return hfsb_str_slice(u->file.text, u->rows.items[i].text_end,
-                              u->rows.items[i].end);
-    return HFSB_LIT("\n");
+/* True when line i of the file lacks its line end. */
+static bool hfsbi_is_open(const hfsbi_update *u, size_t i) {
+    return u->lines.items[i].end == u->lines.items[i].text_end;
 }
 
-/* True when the row before `row` is the last one and lacks its newline. */
-static bool hfsbi_ends_open(const hfsbi_update *u, size_t row) {
-    return row == u->rows.count && row > 0 &&
-           u->rows.items[row - 1].end == u->rows.items[row - 1].text_end;
+/* The line end for text put in at line i: the first one there or after it,
+   else that of the first line. */
+static hfsb_str hfsbi_patch_newline(const hfsbi_update *u, size_t i) {
+    while (i < u->lines.count && hfsbi_is_open(u, i)) i++;
+    if (i >= u->lines.count) i = 0;
+    if (!u->lines.count || hfsbi_is_open(u, i)) return HFSB_LIT("\n");
+    return hfsb_str_slice(u->file.text, u->lines.items[i].text_end,
+                          u->lines.items[i].end);
 }
 
-/* Puts the hunk's lines into texts: context as the file has it, added lines
-   with the file's newline. A last line without one gets it when something
-   follows. */
+/* True when line i would be the first after the last, and that is open. */
+static bool hfsbi_follows_open(const hfsbi_update *u, size_t i) {
+    return i == u->lines.count && i > 0 && hfsbi_is_open(u, i - 1);
+}
+
+/* Appends the hunk's new lines to out: context as the file has it, additions
+   with the file's line end. An open line gets one when a line follows. */
 static void hfsbi_put_chunk(hfsbi_update *u, const hfsbi_chunk *chunk,
-                            size_t row, hfsb_buf *sink) {
-    hfsb_str newline = hfsbi_row_newline(u, row);
-    bool     open = sink == &u->texts && hfsbi_ends_open(u, row);
+                            size_t at, hfsb_buf *out) {
+    hfsb_str newline = hfsbi_patch_newline(u, at);
+    bool     open = out == &u->texts && hfsbi_follows_open(u, at);
     size_t   i;
     for (i = chunk->body; i < chunk->end; i++) {
         hfsb_str line = u->patch->lines.items[i];
         if (!hfsbi_is_old(line)) {
-            if (open) hfsb_buf_append(sink, newline);
-            hfsb_buf_append(sink, hfsbi_body_text(line));
-            hfsb_buf_append(sink, newline);
+            if (open) hfsb_buf_append(out, newline);
+            hfsb_buf_append(out, hfsbi_body_text(line));
+            hfsb_buf_append(out, newline);
             open = false;
             continue;
         }
-        if (!line.len || line.ptr[0] == ' ') {
-            const hfsbi_row *r = u->rows.items + row;
-            hfsb_buf_append(sink,
-                            hfsb_str_slice(u->file.text, r->start, r->end));
-            open = r->end == r->text_end;
+        if (hfsbi_is_context(line)) {
+            hfsb_buf_append(out, hfsb_str_slice(u->file.text,
+                                                u->lines.items[at].start,
+                                                u->lines.items[at].end));
+            open = hfsbi_is_open(u, at);
         }
-        row++;
+        at++;
     }
 }
 
-static size_t hfsbi_row_start(const hfsbi_update *u, size_t row) {
-    return row < u->rows.count ? u->rows.items[row].start : u->file.text.len;
+static size_t hfsbi_patch_line_start(const hfsbi_update *u, size_t i) {
+    return i < u->lines.count ? u->lines.items[i].start : u->file.text.len;
 }
 
-/* Only additions: behind the anchor, or at the end of the file. */
+/* Replaces lines [from, to) of the file by the hunk's new lines. */
+static hfsb_status hfsbi_replace_lines(hfsbi_update      *u,
+                                       const hfsbi_chunk *chunk, size_t from,
+                                       size_t to) {
+    size_t mark = u->texts.len;
+    hfsbi_put_chunk(u, chunk, from, &u->texts);
+    u->cursor = to;
+    if (u->texts.status != HFSB_OK) return u->texts.status;
+    return hfsbi_add_span(u, hfsbi_patch_line_start(u, from),
+                          hfsbi_patch_line_start(u, to), u->texts.len - mark);
+}
+
+/* A hunk of additions only: after its anchor, else at the end of the file. */
 static hfsb_status hfsbi_add_lines(hfsbi_update *u, const hfsbi_chunk *chunk,
                                    bool anchored, size_t from) {
-    bool        at_end = !anchored || chunk->at_eof;
-    size_t      row = at_end ? u->rows.count : from, pos;
-    hfsb_buf   *buf = at_end ? &u->tail : &u->texts;
-    size_t      mark = buf->len;
-    hfsb_status st;
-    hfsbi_put_chunk(u, chunk, row, buf);
-    st = hfsb_buf_finish(buf, mark);
-    if (st != HFSB_OK || at_end) return st;
-    pos = hfsbi_row_start(u, row);
-    u->cursor = row;
-    return hfsbi_add_span(u, pos, pos, buf->len - mark);
+    if (anchored && !chunk->at_eof)
+        return hfsbi_replace_lines(u, chunk, from, from);
+    hfsbi_put_chunk(u, chunk, u->lines.count, &u->tail);
+    return u->tail.status;
 }
 
-static hfsb_status hfsbi_apply_found(hfsbi_update *u, const hfsbi_chunk *chunk,
-                                     const hfsbi_hit *hit) {
-    size_t      start = hfsbi_row_start(u, hit->row);
-    size_t      end = hfsbi_row_start(u, hit->row + u->olds.count);
-    size_t      mark = u->texts.len;
-    hfsb_status st;
-    hfsbi_put_chunk(u, chunk, hit->row, &u->texts);
-    st = hfsb_buf_finish(&u->texts, mark);
-    if (st == HFSB_OK) st = hfsbi_add_span(u, start, end, u->texts.len - mark);
-    u->cursor = hit->row + u->olds.count;
-    if (hit->grade != HFSBI_GRADE_EXACT) u->fuzzy = true;
-    return st;
-}
-
-/* Follows the @@ lines. *from is where the hunk may begin. */
+/* Follows the @@ lines. *from is the first line where the hunk may start. */
 static hfsb_status hfsbi_follow_anchors(hfsbi_update      *u,
                                         const hfsbi_chunk *chunk,
                                         bool *anchored, size_t *from) {
-    size_t i, row;
+    size_t i, at;
     *anchored = false;
     *from = u->cursor;
     for (i = chunk->anchors; i < chunk->body; i++) {
         hfsb_str text = hfsbi_anchor_text(u->patch->lines.items[i]);
         if (!text.len) continue;
-        row = hfsbi_find_anchor(u, text, *from);
-        if (row == HFSB_NPOS) return hfsbi_anchor_missing(u, chunk, text);
-        *from = row + 1;
+        at = hfsbi_find_anchor(u, text, *from);
+        if (u->pattern.status != HFSB_OK) return u->pattern.status;
+        if (at == HFSB_NPOS) return hfsbi_anchor_missing(u, chunk, text);
+        *from = at + 1;
         *anchored = true;
     }
     return HFSB_OK;
@@ -12687,59 +12580,60 @@ static hfsb_status hfsbi_follow_anchors(hfsbi_update      *u,
 static hfsb_status hfsbi_apply_chunk(hfsbi_update      *u,
                                      const hfsbi_chunk *chunk) {
     bool        anchored;
-    size_t      from, back, least = 0, rows = u->rows.count;
+    size_t      from, back, least = 0, lines = u->lines.count;
     hfsbi_hit   hit;
     hfsb_status st = hfsbi_follow_anchors(u, chunk, &anchored, &from);
-    if (st == HFSB_OK) st = hfsbi_hash_chunk(u, chunk);
+    if (st == HFSB_OK) st = hfsbi_pattern_set(u, chunk);
     if (st != HFSB_OK) return st;
-    if (!u->olds.count) return hfsbi_add_lines(u, chunk, anchored, from);
-    if (chunk->at_eof)
-        least = rows < u->olds.count ? rows : rows - u->olds.count;
-    /* The line behind @@ may stand again as the first line of context. */
+    if (!u->olds) return hfsbi_add_lines(u, chunk, anchored, from);
+    if (chunk->at_eof) least = lines < u->olds ? lines : lines - u->olds;
     back = anchored ? from - 1 : from;
     if (from < least) from = least;
-    st = hfsbi_find_chunk(u, chunk, from, rows, &hit);
-    if (st == HFSB_OK && !hit.count && anchored && back >= least)
-        st = hfsbi_find_chunk(u, chunk, back, rows, &hit);
-    if (st != HFSB_OK) return st;
+    hit = hfsbi_find_chunk(u, chunk, from);
+    /* The line of @@ may be repeated as the first line of context. */
+    if (!hit.count && anchored && back >= least)
+        hit = hfsbi_find_chunk(u, chunk, back);
     if (!hit.count) return hfsbi_chunk_missing(u, chunk, anchored, from);
     if (hit.unsure || (hit.count > 1 && !anchored))
         return hfsbi_chunk_ambiguous(u, chunk, &hit);
-    return hfsbi_apply_found(u, chunk, &hit);
+    if (hit.grade != HFSBI_GRADE_EXACT) u->fuzzy = true;
+    return hfsbi_replace_lines(u, chunk, hit.line, hit.line + u->olds);
 }
 
 /* ---- a file ---- */
 
-/* True when the file, as the hunks leave it, ends in a line without its
-   newline. */
+/* True when the file, as the hunks leave it, ends in an open line. */
 static bool hfsbi_left_open(const hfsbi_update *u) {
     hfsb_str         texts = hfsb_buf_str(&u->texts);
     const hfsb_span *s = u->span_count ? u->spans + u->span_count - 1 : NULL;
     bool             cr_ends = u->file.lone_cr || u->split_cr;
     if (!s || s->old_start + s->old_len < u->content.len)
-        return hfsbi_ends_open(u, u->rows.count);
-    /* What it put in is last; nothing put in leaves the line before. */
-    return s->new_len > 0 && texts.ptr[texts.len - 1] != '\n' &&
-           !(cr_ends && texts.ptr[texts.len - 1] == '\r');
+        return hfsbi_follows_open(u, u->lines.count);
+    /* The text of the last span is the end; if it is empty, the line before
+       the span is, and that is not open. */
+    return s->new_len > 0 && !hfsb_str_ends(texts, HFSB_LIT("\n")) &&
+           !(cr_ends && hfsb_str_ends(texts, HFSB_LIT("\r")));
 }
 
-/* Lines that go behind the last one, whatever the hunks made of that. */
+/* Adds the lines that go to the end, after all hunks. */
 static hfsb_status hfsbi_put_tail(hfsbi_update *u) {
-    size_t      mark = u->texts.len;
-    size_t      end = u->file.text.len;
-    hfsb_status st;
+    size_t mark = u->texts.len, end = u->file.text.len;
     if (hfsbi_left_open(u))
-        hfsb_buf_append(&u->texts, hfsbi_row_newline(u, 0));
+        hfsb_buf_append(&u->texts, hfsbi_patch_newline(u, 0));
     hfsb_buf_append(&u->texts, hfsb_buf_str(&u->tail));
-    st = hfsb_buf_finish(&u->texts, mark);
-    return st == HFSB_OK ? hfsbi_add_span(u, end, end, u->texts.len - mark)
-                         : st;
+    if (u->texts.status != HFSB_OK) return u->texts.status;
+    return hfsbi_add_span(u, end, end, u->texts.len - mark);
 }
 
+/* Finds every hunk of the section in the file. */
 static hfsb_status hfsbi_apply_chunks(hfsbi_update *u) {
     size_t      i = u->section->from;
     hfsbi_chunk chunk;
-    hfsb_status st = hfsbi_update_rows(u);
+    unsigned    folds = hfsbi_patch_folds;
+    hfsb_status st;
+    if (u->file.lone_cr) folds |= HFSBI_FOLD_CR;
+    if (u->split_cr) folds |= HFSBI_FOLD_CR | HFSBI_FOLD_CR_LAST;
+    st = hfsbi_line_table_build(&u->lines, u->file.text, folds);
     for (; st == HFSB_OK && i < u->section->to; i = chunk.next) {
         st = hfsbi_patch_chunk(u->patch, u->section, i, &chunk, u->err);
         if (st == HFSB_OK) st = hfsbi_apply_chunk(u, &chunk);
@@ -12748,26 +12642,22 @@ static hfsb_status hfsbi_apply_chunks(hfsbi_update *u) {
 }
 
 static void hfsbi_update_reset(hfsbi_update *u) {
-    hfsbi_rows_free(u->alloc, &u->rows);
     u->cursor = u->span_count = 0;
     hfsb_buf_truncate(&u->texts, 0);
     hfsb_buf_truncate(&u->tail, 0);
     u->fuzzy = false;
 }
 
-/* Finds every hunk of the section in u->file; then join() appends the new
-   content and completes the spans. */
 static void hfsbi_update_free(hfsbi_update *u) {
-    hfsbi_rows_free(u->alloc, &u->rows);
-    hfsbi_rows_free(u->alloc, &u->olds);
-    hfsbi_row_search_free(u->alloc, &u->search);
+    hfsbi_line_table_free(&u->lines);
+    hfsb_buf_free(&u->pattern);
     hfsbi_array_free(u->alloc, u->spans, u->span_cap, sizeof *u->spans);
     hfsb_buf_free(&u->texts);
     hfsb_buf_free(&u->tail);
 }
 
-/* A file that mixes LF with lone CRs: when the patch does not fit lines that
-   end at LF, those that end at CR too are tried. */
+/* Finds all hunks; in a file that mixes LF and lone CRs first in the lines that
+   end at LF, then in those that end at either. */
 static hfsb_status hfsbi_update_apply(hfsbi_update *u) {
     hfsb_status st = hfsbi_apply_chunks(u);
     hfsb_err   *err = u->err;
@@ -12780,7 +12670,7 @@ static hfsb_status hfsbi_update_apply(hfsbi_update *u) {
     return st;
 }
 
-/* Puts the spans' texts in and notes where they came to lie. */
+/* Appends the new content and completes the spans. */
 static hfsb_status hfsbi_update_join(hfsbi_update *u, hfsb_buf *out) {
     size_t   mark = out->len;
     hfsb_str texts = hfsb_buf_str(&u->texts);
@@ -12798,6 +12688,9 @@ static hfsb_status hfsbi_update_join(hfsbi_update *u, hfsb_buf *out) {
     return hfsb_buf_finish(out, mark);
 }
 
+/* ---- sections ---- */
+
+/* A patch while it is applied. */
 typedef struct hfsbi_patching {
     const hfsb_patch_files *files;
     hfsbi_patch_text        text;
@@ -12807,15 +12700,15 @@ typedef struct hfsbi_patching {
 
 static hfsb_status hfsbi_fail_path(hfsb_err *err, hfsb_status code,
                                    const char *before, hfsb_str path,
-                                   const char *behind) {
+                                   const char *after) {
     hfsbi_fail(err, code, 0, "%s", before);
     hfsbi_err_quote(err, path, 200);
-    hfsbi_err_add(err, "%s", behind);
+    hfsbi_err_add(err, "%s", after);
     return code;
 }
 
-/* The file as the sections so far leave it; `clean` is its path, cleaned.
-   HFSB_NOT_FOUND fills no error. */
+/* Reads a file as the sections so far leave it; `clean` is its clean path.
+   HFSB_NOT_FOUND sets no message. */
 static hfsb_status hfsbi_patch_read(hfsbi_patching *p, hfsb_str path,
                                     const hfsb_buf *clean, hfsb_buf *out) {
     hfsb_str    name = hfsb_buf_str(clean);
@@ -12862,7 +12755,6 @@ static hfsb_status hfsbi_patch_diff(hfsb_str before, hfsb_span *spans,
 
 static hfsb_status hfsbi_patch_add(hfsbi_patching *p, const hfsbi_section *s,
                                    hfsb_patch_change *c) {
-    size_t      mark = c->content.len;
     hfsb_span   all = HFSB_INIT;
     size_t      i;
     hfsb_status st = hfsbi_refuse_existing(p, s->path, &c->from, "Add File ");
@@ -12872,9 +12764,9 @@ static hfsb_status hfsbi_patch_add(hfsbi_patching *p, const hfsbi_section *s,
                         hfsb_str_slice(p->text.lines.items[i], 1, HFSB_NPOS));
         hfsb_buf_append_byte(&c->content, '\n');
     }
-    st = hfsb_buf_finish(&c->content, mark);
+    if (c->content.status != HFSB_OK) return c->content.status;
     all.new_len = c->content.len;
-    return st == HFSB_OK ? hfsbi_patch_diff(HFSB_LIT(""), &all, 1, c) : st;
+    return hfsbi_patch_diff(HFSB_LIT(""), &all, 1, c);
 }
 
 static hfsb_status hfsbi_missing_file(hfsbi_patching *p, hfsb_status st,
@@ -12907,7 +12799,8 @@ static hfsb_status hfsbi_patch_update(hfsbi_patching      *p,
     hfsbi_update u;
     hfsb_status  st;
     memset(&u, 0, sizeof u);
-    before.alloc = u.texts.alloc = u.tail.alloc = p->result->alloc;
+    before.alloc = u.texts.alloc = u.tail.alloc = u.pattern.alloc =
+        u.lines.view.text.alloc = p->result->alloc;
     st = hfsbi_missing_file(p, hfsbi_patch_read(p, s->path, &c->from, &before),
                             s->path);
     if (st == HFSB_OK && c->new_path.len)
@@ -12916,8 +12809,8 @@ static hfsb_status hfsbi_patch_update(hfsbi_patching      *p,
     u.patch = &p->text;
     u.section = s;
     u.content = hfsb_buf_str(&before);
-    u.file = hfsbi_file_make(u.content, false);
-    hfsbi_file_scan(&u.file);
+    u.file = hfsbi_edit_text_make(u.content, false);
+    hfsbi_edit_text_scan(&u.file);
     u.err = p->err;
     if (st == HFSB_OK) st = hfsbi_update_apply(&u);
     if (st == HFSB_OK) st = hfsbi_update_join(&u, &c->content);
@@ -12941,7 +12834,7 @@ static void hfsbi_change_free(hfsb_patch_change *c) {
     hfsb_buf_free(&c->to);
 }
 
-/* Fills in the paths; a move onto the same file is none. */
+/* Sets the paths; a move of a file onto itself is dropped. */
 static hfsb_status hfsbi_change_paths(hfsb_patch_change   *c,
                                       const hfsbi_section *s) {
     hfsb_status st = hfsb_path_clean(s->path, &c->from);
@@ -12979,7 +12872,7 @@ static hfsb_status hfsbi_patch_one(hfsbi_patching *p, const hfsbi_section *s) {
     return st;
 }
 
-/* All sections are read before the first file is. */
+/* Applies all sections, after checking the syntax of every one. */
 static hfsb_status hfsbi_patch_run(hfsbi_patching *p) {
     hfsbi_section s;
     size_t        line = p->text.first, count = 0;
@@ -13260,6 +13153,7 @@ typedef struct hfsbi_table {
 typedef struct hfsbi_runner {
     const hfsbi_program *program;
     hfsb_alloc           alloc;
+    void                *block; /* of the sets and the stack */
     hfsbi_states         now, then;
     uint32_t            *stack;
     hfsbi_table          table;
@@ -13422,6 +13316,7 @@ static void hfsbi_ranges_remove(hfsbi_ranges *set, uint32_t low,
 
 /* ---- case ---- */
 
+/* One-to-one pairs only: no title case, no letters that become two. */
 HFSBI_FN uint32_t hfsbi_other_case(uint32_t c) {
     if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z')) return c ^ 0x20u;
     if (c < 0xC0 || c > 0x52F) return c;
@@ -13652,6 +13547,7 @@ static uint32_t hfsbi_weave_same(const hfsbi_weaver *w,
     return HFSBI_EDGE_END;
 }
 
+/* The node with these edges, an equal one of this class if there is one. */
 static uint32_t hfsbi_weave_node(hfsbi_weaver *w, const hfsbi_edge *edges,
                                  uint32_t count) {
     hfsbi_program *p = w->program;
@@ -13800,6 +13696,7 @@ HFSBI_FN uint32_t hfsbi_program_bytes(hfsbi_program *program,
     return hfsbi_weave_end(&w, edges, count);
 }
 
+/* The edges of a node are sorted. */
 HFSBI_FN bool hfsbi_node_step(const hfsbi_program *program, uint32_t node,
                               unsigned char byte, uint32_t *target) {
     const hfsbi_edge *e = program->edges + program->nodes[node].edge;
@@ -13992,6 +13889,7 @@ HFSBI_FN hfsb_status hfsbi_syntax_literal(const hfsbi_syntax *tree,
 
 /* ---- the states ---- */
 
+/* Adds a state; 0, with p->status set, beyond max_states or without memory. */
 static uint32_t hfsbi_state_add(hfsbi_program *p, hfsbi_op op, uint32_t arg,
                                 uint32_t out, uint32_t other) {
     void *grown;
@@ -14027,6 +13925,7 @@ static uint32_t hfsbi_emit_char(hfsbi_program *p, uint32_t code,
     return next;
 }
 
+/* A state for each node of the class, in the same order. */
 static uint32_t hfsbi_emit_class(hfsbi_program *p, uint32_t class_id,
                                  uint32_t next) {
     hfsbi_class c = p->classes[class_id];
@@ -14036,6 +13935,8 @@ static uint32_t hfsbi_emit_class(hfsbi_program *p, uint32_t class_id,
     return first + (c.root - c.node);
 }
 
+/* x{2,} is x x with a loop around the second; x{2,4} is x x (x (x)?)?: each
+   copy of the child has states of its own. */
 static uint32_t hfsbi_emit_repeat(hfsbi_program *p, const hfsbi_syntax *tree,
                                   const hfsbi_syntax_node *n, uint32_t next) {
     uint32_t at = next, count = n->min, i;
@@ -14646,6 +14547,7 @@ HFSBI_FN hfsb_status hfsbi_regex_parse(hfsbi_syntax *tree, hfsb_str pattern,
 
 /* ---- state by state ---- */
 
+/* True when the border is at a place with these HFSBI_AT_* properties. */
 static bool hfsbi_border_holds(uint32_t border, unsigned place) {
     bool before = (place & HFSBI_AT_PREV_WORD) != 0;
     bool after = (place & HFSBI_AT_NEXT_WORD) != 0;
@@ -14719,18 +14621,21 @@ static bool hfsbi_runner_stops(hfsbi_runner *r, size_t work) {
     return r->stopped;
 }
 
-/* True when a character of a word ends at pos. */
+/* True when a character of a word ends at pos. Runs for every byte of a slow
+   search, and goes back four bytes at most. */
 static bool hfsbi_word_before(hfsb_str text, size_t pos) {
-    hfsb_str      s = hfsb_str_slice(text, pos > 4 ? pos - 4 : 0, pos);
+    size_t        first = pos > 4 ? pos - 4 : 0, at = pos;
     unsigned long code;
     bool          valid;
-    size_t        at;
-    if (!s.len) return false;
-    at = hfsbi_utf8_floor(s, s.len - 1);
-    return hfsb_utf8_step(s, at, &code, &valid) == s.len - at && valid &&
+    if (!pos) return false;
+    do at--;
+    while (at > first && ((unsigned char)text.ptr[at] & 0xC0u) == 0x80u);
+    return hfsb_utf8_step(text, at, &code, &valid) == pos - at && valid &&
            hfsbi_regex_is_word((uint32_t)code);
 }
 
+/* The HFSBI_AT_* properties of the place before text[pos]. Words are only
+   looked at when the program asserts their borders. */
 static unsigned hfsbi_regex_place(const hfsbi_program *program, hfsb_str text,
                                   size_t pos) {
     unsigned      place = 0;
@@ -14871,61 +14776,52 @@ typedef struct hfsbi_table_row {
 
 #define HFSBI_DFA_BUCKETS 1024u
 
+/* Bytes of a runner's block for each state. */
+#define HFSBI_RUNNER_STATE (2 * sizeof(size_t) + 5 * sizeof(uint32_t))
+
 typedef enum hfsbi_scan {
     HFSBI_SCAN_NONE,
     HFSBI_SCAN_FOUND,
     HFSBI_SCAN_CANNOT /* the table cannot decide this */
 } hfsbi_scan;
 
-static bool hfsbi_states_init(const hfsb_alloc *alloc, hfsbi_states *set,
-                              size_t count) {
-    set->dense = (uint32_t *)hfsbi_array(alloc, count, sizeof *set->dense);
-    set->sparse = (uint32_t *)hfsbi_array(alloc, count, sizeof *set->sparse);
-    set->begin = (size_t *)hfsbi_array(alloc, count, sizeof *set->begin);
-    if (!set->dense || !set->sparse || !set->begin) return false;
-    memset(set->sparse, 0, count * sizeof *set->sparse);
-    memset(set->dense, 0, count * sizeof *set->dense);
-    return true;
-}
-
-static void hfsbi_states_free(const hfsb_alloc *alloc, hfsbi_states *set,
-                              size_t count) {
-    hfsbi_array_free(alloc, set->dense, count, sizeof *set->dense);
-    hfsbi_array_free(alloc, set->sparse, count, sizeof *set->sparse);
-    hfsbi_array_free(alloc, set->begin, count, sizeof *set->begin);
-}
-
+/* Both sets and the stack have room for every state once, in one block. */
 HFSBI_FN hfsb_status hfsbi_runner_init(hfsbi_runner        *r,
                                        const hfsbi_program *program) {
-    size_t count = program->state_count;
+    size_t    count = program->state_count;
+    size_t   *begin;
+    uint32_t *ids;
     memset(r, 0, sizeof *r);
     r->program = program;
     r->alloc = program->alloc;
     r->table.columns = program->kinds + 1;
     r->table.max_bytes = HFSBI_REGEX_CACHE;
     r->table.start = HFSBI_DFA_UNKNOWN;
-    r->stack = (uint32_t *)hfsbi_array(&r->alloc, count, sizeof *r->stack);
-    if (!r->stack || !hfsbi_states_init(&r->alloc, &r->now, count) ||
-        !hfsbi_states_init(&r->alloc, &r->then, count))
-        return HFSB_NOMEM;
+    r->block = hfsbi_array(&r->alloc, count, HFSBI_RUNNER_STATE);
+    if (!r->block) return HFSB_NOMEM;
+    memset(r->block, 0, count * HFSBI_RUNNER_STATE);
+    begin = (size_t *)r->block;
+    r->now.begin = begin;
+    r->then.begin = begin + count;
+    ids = (uint32_t *)(void *)(begin + 2 * count);
+    r->now.dense = ids;
+    r->now.sparse = ids + count;
+    r->then.dense = ids + 2 * count;
+    r->then.sparse = ids + 3 * count;
+    r->stack = ids + 4 * count;
     return HFSB_OK;
 }
 
 HFSBI_FN void hfsbi_runner_free(hfsbi_runner *r) {
-    size_t count;
+    hfsbi_table *d = &r->table;
     if (!r->program) return;
-    count = r->program->state_count;
-    hfsbi_states_free(&r->alloc, &r->now, count);
-    hfsbi_states_free(&r->alloc, &r->then, count);
-    hfsbi_array_free(&r->alloc, r->stack, count, sizeof *r->stack);
-    hfsbi_array_free(&r->alloc, r->table.next, r->table.next_cap,
-                     sizeof *r->table.next);
-    hfsbi_array_free(&r->alloc, r->table.rows, r->table.row_cap,
-                     sizeof *r->table.rows);
-    hfsbi_array_free(&r->alloc, r->table.keys, r->table.key_cap,
-                     sizeof *r->table.keys);
-    hfsbi_array_free(&r->alloc, r->table.buckets, HFSBI_DFA_BUCKETS,
-                     sizeof *r->table.buckets);
+    hfsbi_array_free(&r->alloc, r->block, r->program->state_count,
+                     HFSBI_RUNNER_STATE);
+    hfsbi_array_free(&r->alloc, d->next, d->next_cap, sizeof *d->next);
+    hfsbi_array_free(&r->alloc, d->rows, d->row_cap, sizeof *d->rows);
+    hfsbi_array_free(&r->alloc, d->keys, d->key_cap, sizeof *d->keys);
+    hfsbi_array_free(&r->alloc, d->buckets, HFSBI_DFA_BUCKETS,
+                     sizeof *d->buckets);
 }
 
 /* Grows one of the arrays for one more row; NULL beyond the bound. */
@@ -14940,6 +14836,8 @@ static void *hfsbi_dfa_grow(hfsbi_runner *r, void *ptr, size_t *cap,
     return hfsbi_array_grow(&r->alloc, ptr, cap, need, size);
 }
 
+/* Makes room for one more row with a key of that length; false beyond the
+   bound or without memory. */
 static bool hfsbi_dfa_room(hfsbi_runner *r, size_t key_len) {
     void *grown = r->table.buckets;
     if (!grown) {
@@ -15257,6 +15155,8 @@ HFSBI_FN bool hfsbi_runner_whole(hfsbi_runner *r, hfsb_str text,
 
 /* ---- compiling ---- */
 
+/* A pattern that is only a literal needs no program: hfsb_str_find() is its
+   search. */
 static hfsb_status hfsbi_regex_compile(hfsb_regex *re, hfsbi_syntax *tree,
                                        hfsb_str               pattern,
                                        const hfsb_regex_opts *opts,
@@ -15560,6 +15460,7 @@ static uint32_t hfsbi_glob_braces(hfsbi_glob_reader *g) {
     return either;
 }
 
+/* Reads an ordinary byte, or the one after a backslash. */
 static uint32_t hfsbi_glob_byte(hfsbi_glob_reader *g) {
     if (g->r.at >= g->r.text.len) {
         hfsbi_reader_fail(&g->r, HFSB_ARG, g->r.at - 1,
@@ -15829,6 +15730,8 @@ static hfsb_status hfsbi_rule_read(const hfsb_alloc *alloc, hfsb_str s,
     return st == HFSB_OK ? HFSB_OK : HFSB_NOMEM;
 }
 
+/* Adds the rule of a line. HFSB_NOMEM, or HFSB_OK: an empty line, a comment and
+   an invalid pattern add nothing. */
 static hfsb_status hfsbi_ignore_add(hfsbi_ignore *ig, hfsb_str line) {
     hfsbi_rule  rule;
     hfsb_status st;
@@ -15889,6 +15792,8 @@ static bool hfsbi_rule_matches(hfsbi_rule *rule, hfsb_str path, hfsb_str name,
     }
 }
 
+/* From the innermost folder outwards, and in it from the last rule to the
+   first: the first match decides. */
 HFSBI_FN bool hfsbi_ignore_has(hfsbi_ignore *ignore, hfsb_str path,
                                bool is_folder) {
     hfsb_str name = hfsb_path_base(path);
@@ -15941,21 +15846,21 @@ enum {
 };
 
 /* A head that is being read. */
-typedef struct hfsbi_http_reading {
+typedef struct hfsbi_http_reader {
     hfsb_http_parser *parser;
     hfsb_str          in;
     hfsb_http_head   *head;
     hfsb_err         *err;
     size_t            room; /* of head->fields */
-} hfsbi_http_reading;
+} hfsbi_http_reader;
 
 /* Sets the status of the reply and *err; returns false. */
-HFSBI_FN bool hfsbi_http_refuse(const hfsbi_http_reading *r, int status,
+HFSBI_FN bool hfsbi_http_refuse(const hfsbi_http_reader *r, int status,
                                 const char *at, const char *message);
 
 /* Refuses the byte at `at`, which is followed by a line feed at the latest:
    "... is not allowed in " where. */
-HFSBI_FN bool hfsbi_http_refuse_byte(const hfsbi_http_reading *r,
+HFSBI_FN bool hfsbi_http_refuse_byte(const hfsbi_http_reader *r,
                                      const char *at, const char *where);
 
 /* value, or the fallback when it is 0. */
@@ -15963,19 +15868,18 @@ HFSBI_FN size_t hfsbi_http_limit(size_t value, size_t fallback);
 
 /* True when a message can start with the byte at p; else refused, so that
    another protocol is rejected at its first byte. */
-HFSBI_FN bool hfsbi_http_first_byte(const hfsbi_http_reading *r,
-                                    const char               *p);
+HFSBI_FN bool hfsbi_http_first_byte(const hfsbi_http_reader *r, const char *p);
 
 /* Reads the first line, or the line of a field, which is complete. Returns
    its end, or NULL when it was refused. */
-HFSBI_FN const char *hfsbi_http_first_line(hfsbi_http_reading *r,
-                                           const char *p, const char *end);
-HFSBI_FN const char *hfsbi_http_field_line(const hfsbi_http_reading *r,
+HFSBI_FN const char *hfsbi_http_first_line(hfsbi_http_reader *r, const char *p,
+                                           const char *end);
+HFSBI_FN const char *hfsbi_http_field_line(const hfsbi_http_reader *r,
                                            const char *p, const char *end,
                                            hfsb_http_field *field);
 
 /* Reads the whole head from p to end, including its empty line. */
-HFSBI_FN bool hfsbi_http_head_read(hfsbi_http_reading *r, const char *p,
+HFSBI_FN bool hfsbi_http_head_read(hfsbi_http_reader *r, const char *p,
                                    const char *end);
 
 /* ---- url.c ---- */
@@ -16163,10 +16067,10 @@ hfsb_status hfsb_url_parse(hfsb_str text, hfsb_url *url, hfsb_err *err) {
                               "it contains a blank, a control byte or a byte "
                               "that is not ASCII. Write such a byte as %XX.");
     url->scheme = hfsb_str_slice(text, 0, colon);
-    url->secure = hfsbi_str_same_letters(url->scheme, HFSB_LIT("https"));
+    url->secure = hfsbi_str_equal_nocase(url->scheme, HFSB_LIT("https"));
     if (colon == HFSB_NPOS ||
         (!url->secure &&
-         !hfsbi_str_same_letters(url->scheme, HFSB_LIT("http"))))
+         !hfsbi_str_equal_nocase(url->scheme, HFSB_LIT("http"))))
         return hfsbi_url_fail(err, text, text.ptr,
                               "it does not begin with http:// or https://.");
     rest = hfsb_str_slice(text, colon + 1, text.len);
@@ -16200,6 +16104,7 @@ typedef struct hfsbi_url_parts {
     bool     has_authority, has_query;
 } hfsbi_url_parts;
 
+/* Length of the scheme before ":"; 0 for a relative reference. */
 static size_t hfsbi_url_scheme_length(hfsb_str s) {
     size_t i;
     for (i = 0; i < s.len; i++) {
@@ -16212,6 +16117,7 @@ static size_t hfsbi_url_scheme_length(hfsb_str s) {
     return 0;
 }
 
+/* Splits any reference; nothing is checked. */
 static hfsbi_url_parts hfsbi_url_split(hfsb_str s) {
     hfsbi_url_parts p = HFSB_INIT;
     size_t          n = hfsbi_url_scheme_length(s);
@@ -16435,7 +16341,7 @@ HFSBI_FN bool hfsbi_http_all(hfsb_str s, unsigned bit) {
 }
 
 HFSBI_FN bool hfsbi_http_is(hfsb_str s, const char *name) {
-    return hfsbi_str_same_letters(s, hfsb_cstr(name));
+    return hfsbi_str_equal_nocase(s, hfsb_cstr(name));
 }
 
 /* ---- lists ---- */
@@ -16462,7 +16368,7 @@ HFSBI_FN bool hfsbi_http_list_next(hfsb_str *rest, hfsb_str *item) {
     return false;
 }
 
-HFSBI_FN bool hfsbi_http_refuse(const hfsbi_http_reading *r, int status,
+HFSBI_FN bool hfsbi_http_refuse(const hfsbi_http_reader *r, int status,
                                 const char *at, const char *message) {
     r->parser->status = (short)status;
     hfsbi_fail(r->err,
@@ -16471,7 +16377,7 @@ HFSBI_FN bool hfsbi_http_refuse(const hfsbi_http_reading *r, int status,
     return false;
 }
 
-HFSBI_FN bool hfsbi_http_refuse_byte(const hfsbi_http_reading *r,
+HFSBI_FN bool hfsbi_http_refuse_byte(const hfsbi_http_reader *r,
                                      const char *at, const char *where) {
     unsigned char c = (unsigned char)*at;
     hfsbi_http_refuse(r, 400, at, "");
@@ -16498,13 +16404,13 @@ HFSBI_FN size_t hfsbi_http_limit(size_t value, size_t fallback) {
     return value ? value : fallback;
 }
 
-static bool hfsbi_http_is_reply(const hfsbi_http_reading *r) {
+static bool hfsbi_http_is_reply(const hfsbi_http_reader *r) {
     return (r->parser->kind & HFSBI_HTTP_REPLY) != 0;
 }
 
 /* The end of the line break at p, or NULL when there is none. Lines of a reply
    may end in a line feed alone, as RFC 9112 allows a client to accept. */
-static const char *hfsbi_http_line_end(const hfsbi_http_reading *r,
+static const char *hfsbi_http_line_end(const hfsbi_http_reader *r,
                                        const char *p, const char *end) {
     if (end - p >= 2 && p[0] == '\r' && p[1] == '\n') return p + 2;
     if (p < end && *p == '\n' && hfsbi_http_is_reply(r)) return p + 1;
@@ -16525,13 +16431,13 @@ static void hfsbi_http_path_split(hfsb_str s, hfsb_http_head *head) {
 }
 
 /* http://host... or https://host...; a user name in it is ignored. */
-static bool hfsbi_http_absolute_read(hfsbi_http_reading *r) {
+static bool hfsbi_http_absolute_read(hfsbi_http_reader *r) {
     hfsb_str s = r->head->target, host;
     size_t   i, colon = hfsb_str_find_byte(s, ':');
     hfsb_str scheme = hfsb_str_slice(s, 0, colon);
     if (colon == HFSB_NPOS ||
-        (!hfsbi_str_same_letters(scheme, HFSB_LIT("http")) &&
-         !hfsbi_str_same_letters(scheme, HFSB_LIT("https"))) ||
+        (!hfsbi_str_equal_nocase(scheme, HFSB_LIT("http")) &&
+         !hfsbi_str_equal_nocase(scheme, HFSB_LIT("https"))) ||
         s.len - colon < 3 || s.ptr[colon + 1] != '/' ||
         s.ptr[colon + 2] != '/')
         return hfsbi_http_refuse(r, 400, s.ptr,
@@ -16552,7 +16458,7 @@ static bool hfsbi_http_absolute_read(hfsbi_http_reading *r) {
 }
 
 /* Splits head->target into host, path and query. */
-static bool hfsbi_http_target_read(hfsbi_http_reading *r) {
+static bool hfsbi_http_target_read(hfsbi_http_reader *r) {
     hfsb_http_head *head = r->head;
     hfsb_str        s = head->target;
     if (hfsb_str_equal(head->method, HFSB_LIT("CONNECT"))) {
@@ -16594,7 +16500,7 @@ static const char *hfsbi_http_run(const char *p, unsigned bit) {
 }
 
 /* After the target: SP version CRLF. */
-static const char *hfsbi_http_request_version(hfsbi_http_reading *r,
+static const char *hfsbi_http_request_version(hfsbi_http_reader *r,
                                               const char *p, const char *end) {
     const char *next;
     int         major, minor;
@@ -16625,8 +16531,9 @@ static const char *hfsbi_http_request_version(hfsbi_http_reading *r,
     return next + 2;
 }
 
-static const char *hfsbi_http_request_line(hfsbi_http_reading *r,
-                                           const char *p, const char *end) {
+/* Reads method SP target SP version CRLF; returns its end, or NULL. */
+static const char *hfsbi_http_request_line(hfsbi_http_reader *r, const char *p,
+                                           const char *end) {
     const hfsb_http_limits *limits = r->parser->limits;
     const char             *start = p, *next;
     p = hfsbi_http_run(p, HFSBI_HTTP_TOKEN);
@@ -16655,7 +16562,7 @@ static const char *hfsbi_http_request_line(hfsbi_http_reading *r,
 
 /* The code must be valid; extra blanks do no harm, and HTTP/0.9, which some
    old servers send, is read as 1.0. */
-static const char *hfsbi_http_status_line(hfsbi_http_reading *r, const char *p,
+static const char *hfsbi_http_status_line(hfsbi_http_reader *r, const char *p,
                                           const char *end) {
     const char *start = p, *next = NULL;
     int         major = 0, minor = 0, i, status = 0;
@@ -16685,8 +16592,8 @@ static const char *hfsbi_http_status_line(hfsbi_http_reading *r, const char *p,
     return next;
 }
 
-HFSBI_FN bool hfsbi_http_first_byte(const hfsbi_http_reading *r,
-                                    const char               *p) {
+HFSBI_FN bool hfsbi_http_first_byte(const hfsbi_http_reader *r,
+                                    const char              *p) {
     if (hfsbi_http_is_reply(r))
         return *p == 'H' ||
                hfsbi_http_refuse(r, 400, p,
@@ -16698,8 +16605,8 @@ HFSBI_FN bool hfsbi_http_first_byte(const hfsbi_http_reading *r,
                              "request.");
 }
 
-HFSBI_FN const char *hfsbi_http_first_line(hfsbi_http_reading *r,
-                                           const char *p, const char *end) {
+HFSBI_FN const char *hfsbi_http_first_line(hfsbi_http_reader *r, const char *p,
+                                           const char *end) {
     return hfsbi_http_is_reply(r) ? hfsbi_http_status_line(r, p, end)
                                   : hfsbi_http_request_line(r, p, end);
 }
@@ -16728,7 +16635,7 @@ static const char *hfsbi_http_value_end(const char *p, const char *end) {
 }
 
 /* Refuses the line that starts at `start`, whose name is invalid at p. */
-static const char *hfsbi_http_bad_name(const hfsbi_http_reading *r,
+static const char *hfsbi_http_bad_name(const hfsbi_http_reader *r,
                                        const char *start, const char *p) {
     if (p == start && (*p == ' ' || *p == '\t'))
         hfsbi_http_refuse(r, 400, p,
@@ -16746,7 +16653,7 @@ static const char *hfsbi_http_bad_name(const hfsbi_http_reading *r,
     return NULL;
 }
 
-HFSBI_FN const char *hfsbi_http_field_line(const hfsbi_http_reading *r,
+HFSBI_FN const char *hfsbi_http_field_line(const hfsbi_http_reader *r,
                                            const char *p, const char *end,
                                            hfsb_http_field *field) {
     const char *start = p, *next;
@@ -16768,7 +16675,7 @@ HFSBI_FN const char *hfsbi_http_field_line(const hfsbi_http_reading *r,
 
 /* A reply may fold a value over several lines, which clients must accept: the
    view includes the fold. */
-static const char *hfsbi_http_folds(const hfsbi_http_reading *r, const char *p,
+static const char *hfsbi_http_folds(const hfsbi_http_reader *r, const char *p,
                                     const char *end, hfsb_http_field *field) {
     while (p < end && (*p == ' ' || *p == '\t')) {
         const char *start = p, *next;
@@ -16801,9 +16708,9 @@ typedef struct hfsbi_http_facts {
     bool                   tokens; /* all codings are tokens */
 } hfsbi_http_facts;
 
-static bool hfsbi_http_length_read(const hfsbi_http_reading *r,
-                                   hfsb_str                  digits,
-                                   unsigned long long       *length) {
+/* Reads a Content-Length: digits only, and below 2^63. */
+static bool hfsbi_http_length_read(const hfsbi_http_reader *r, hfsb_str digits,
+                                   unsigned long long *length) {
     size_t i = 0;
     while (i < digits.len && hfsbi_is_digit(digits.ptr[i])) i++;
     if (i < digits.len)
@@ -16815,7 +16722,7 @@ static bool hfsbi_http_length_read(const hfsbi_http_reading *r,
 }
 
 /* At most once in a request; a reply may repeat the same number. */
-static bool hfsbi_http_see_length(hfsbi_http_reading *r, hfsbi_http_facts *f,
+static bool hfsbi_http_see_length(hfsbi_http_reader *r, hfsbi_http_facts *f,
                                   const hfsb_http_field *field) {
     hfsb_str           rest = field->value, item;
     unsigned long long n;
@@ -16839,6 +16746,7 @@ static bool hfsbi_http_see_length(hfsbi_http_reading *r, hfsbi_http_facts *f,
     return true;
 }
 
+/* Collects the items of Transfer-Encoding; they are judged later, together. */
 static void hfsbi_http_see_coding(hfsbi_http_facts      *f,
                                   const hfsb_http_field *field) {
     hfsb_str rest = field->value, item;
@@ -16849,12 +16757,14 @@ static void hfsbi_http_see_coding(hfsbi_http_facts      *f,
     while (hfsbi_http_list_next(&rest, &item)) {
         f->codings++;
         f->last_coding = item;
-        if (hfsbi_str_same_letters(item, HFSB_LIT("chunked"))) f->chunked++;
+        if (hfsbi_str_equal_nocase(item, HFSB_LIT("chunked"))) f->chunked++;
         if (!hfsbi_http_all(item, HFSBI_HTTP_TOKEN)) f->tokens = false;
     }
 }
 
-static bool hfsbi_http_see_once(const hfsbi_http_reading *r,
+/* A repeated field must have the same value, so that it does not matter which
+   one a reader uses. */
+static bool hfsbi_http_see_once(const hfsbi_http_reader *r,
                                 hfsbi_http_facts *f, size_t which,
                                 const hfsb_http_field *field) {
     if (!f->once[which]) f->once[which] = field;
@@ -16868,8 +16778,8 @@ static void hfsbi_http_see_connection(hfsbi_http_facts      *f,
                                       const hfsb_http_field *field) {
     hfsb_str rest = field->value, item;
     while (hfsbi_http_list_next(&rest, &item)) {
-        if (hfsbi_str_same_letters(item, HFSB_LIT("close"))) f->close = true;
-        else if (hfsbi_str_same_letters(item, HFSB_LIT("keep-alive")))
+        if (hfsbi_str_equal_nocase(item, HFSB_LIT("close"))) f->close = true;
+        else if (hfsbi_str_equal_nocase(item, HFSB_LIT("keep-alive")))
             f->keep_alive = true;
     }
 }
@@ -16885,7 +16795,7 @@ static bool hfsbi_http_named(hfsb_str name, const char *lower) {
 }
 
 /* Dispatches on the length of the name, so that most fields cost one jump. */
-static bool hfsbi_http_see_field(hfsbi_http_reading *r, hfsbi_http_facts *f,
+static bool hfsbi_http_see_field(hfsbi_http_reader *r, hfsbi_http_facts *f,
                                  const hfsb_http_field *field) {
     static const char *const once[] = {"content-type", "authorization",
                                        "if-modified-since",
@@ -16898,7 +16808,7 @@ static bool hfsbi_http_see_field(hfsbi_http_reading *r, hfsbi_http_facts *f,
         return true;
     case 6:
         if (hfsbi_http_named(name, "expect") &&
-            hfsbi_str_same_letters(field->value, HFSB_LIT("100-continue")))
+            hfsbi_str_equal_nocase(field->value, HFSB_LIT("100-continue")))
             r->head->expect_continue = true;
         return true;
     case 10:
@@ -16924,7 +16834,9 @@ static bool hfsbi_http_see_field(hfsbi_http_reading *r, hfsbi_http_facts *f,
 
 /* ---- the meaning of a request ---- */
 
-static bool hfsbi_http_host_read(hfsbi_http_reading     *r,
+/* HTTP/1.1 requires exactly one Host, valid even when an absolute target
+   overrides it. */
+static bool hfsbi_http_host_read(hfsbi_http_reader      *r,
                                  const hfsbi_http_facts *f) {
     if (f->hosts > 1)
         return hfsbi_http_refuse(r, 400, f->host->name.ptr,
@@ -16942,8 +16854,10 @@ static bool hfsbi_http_host_read(hfsbi_http_reading     *r,
     return true;
 }
 
-static bool hfsbi_http_request_coding(const hfsbi_http_reading *r,
-                                      const hfsbi_http_facts   *f) {
+/* Only "chunked", alone and without Content-Length, frames a request: any other
+   combination is read differently by different servers. */
+static bool hfsbi_http_request_coding(const hfsbi_http_reader *r,
+                                      const hfsbi_http_facts  *f) {
     const char *at = f->coding->name.ptr;
     if (f->length)
         return hfsbi_http_refuse(r, 400, at,
@@ -16956,7 +16870,7 @@ static bool hfsbi_http_request_coding(const hfsbi_http_reading *r,
     if (f->codings == 1 && f->chunked == 1 && f->tokens) return true;
     if (!f->tokens || !f->codings || f->chunked > 1 ||
         (f->chunked &&
-         !hfsbi_str_same_letters(f->last_coding, HFSB_LIT("chunked"))))
+         !hfsbi_str_equal_nocase(f->last_coding, HFSB_LIT("chunked"))))
         return hfsbi_http_refuse(r, 400, at,
                                  "Transfer-Encoding must be \"chunked\", "
                                  "once and alone.");
@@ -16974,7 +16888,7 @@ static bool hfsbi_http_method_known(hfsb_str method) {
     return false;
 }
 
-static bool hfsbi_http_request_read(hfsbi_http_reading     *r,
+static bool hfsbi_http_request_read(hfsbi_http_reader      *r,
                                     const hfsbi_http_facts *f) {
     hfsb_http_head *head = r->head;
     if (!hfsbi_http_host_read(r, f)) return false;
@@ -16997,8 +16911,8 @@ static bool hfsbi_http_request_read(hfsbi_http_reading     *r,
 /* A body whose last coding is not "chunked" lasts until the connection closes.
    Other codings are left to the caller, but an unknown one after "chunked"
    makes the body unreadable. */
-static bool hfsbi_http_reply_coding(const hfsbi_http_reading *r,
-                                    const hfsbi_http_facts   *f) {
+static bool hfsbi_http_reply_coding(const hfsbi_http_reader *r,
+                                    const hfsbi_http_facts  *f) {
     static const char *const known[] = {"gzip", "deflate", "compress",
                                         "identity"};
     hfsb_http_head          *head = r->head;
@@ -17016,7 +16930,8 @@ static bool hfsbi_http_reply_coding(const hfsbi_http_reading *r,
                              "only \"chunked\" is supported.");
 }
 
-static bool hfsbi_http_reply_read(hfsbi_http_reading     *r,
+/* Decides the body of a reply by RFC 9112 section 6.3. */
+static bool hfsbi_http_reply_read(hfsbi_http_reader      *r,
                                   const hfsbi_http_facts *f) {
     hfsb_http_head *head = r->head;
     unsigned        kind = r->parser->kind;
@@ -17039,7 +16954,9 @@ static bool hfsbi_http_reply_read(hfsbi_http_reading     *r,
 
 /* ---- the whole head ---- */
 
-static bool hfsbi_http_lines_read(hfsbi_http_reading *r, const char *p,
+/* Reads all lines. Fields beyond the limit are still checked, so that a bad
+   line is reported first, whatever the limit. */
+static bool hfsbi_http_lines_read(hfsbi_http_reader *r, const char *p,
                                   const char *end) {
     const hfsb_http_limits *limits = r->parser->limits;
     size_t most = hfsbi_http_limit(limits ? limits->max_fields : 0, 100);
@@ -17061,7 +16978,7 @@ static bool hfsbi_http_lines_read(hfsbi_http_reading *r, const char *p,
     return true;
 }
 
-HFSBI_FN bool hfsbi_http_head_read(hfsbi_http_reading *r, const char *p,
+HFSBI_FN bool hfsbi_http_head_read(hfsbi_http_reader *r, const char *p,
                                    const char *end) {
     hfsbi_http_facts facts = HFSB_INIT;
     hfsb_http_head  *head = r->head;
@@ -17081,7 +16998,7 @@ HFSBI_FN bool hfsbi_http_head_read(hfsbi_http_reading *r, const char *p,
 /* ---- finding fields ---- */
 
 bool hfsb_http_same(hfsb_str a, hfsb_str b) {
-    return hfsbi_str_same_letters(a, b);
+    return hfsbi_str_equal_nocase(a, b);
 }
 
 hfsb_str hfsb_http_field_find(const hfsb_http_head *head, const char *name) {
@@ -17177,7 +17094,7 @@ static bool hfsbi_http_extensions(const char **at) {
 }
 
 /* Reads the size of a chunk from its line, which ends before `end`. */
-static bool hfsbi_http_chunk_line(const hfsbi_http_reading *r, const char *p,
+static bool hfsbi_http_chunk_line(const hfsbi_http_reader *r, const char *p,
                                   const char *end, unsigned long long *size) {
     const char        *start = p;
     unsigned long long n = 0;
@@ -17280,7 +17197,7 @@ static size_t hfsbi_http_head_end(hfsb_http_parser *parser, const char *p,
 
 /* The head is incomplete. Checks the lines completed since `before` bytes had
    come, so that a bad one is refused at once. */
-static bool hfsbi_http_check_lines(hfsbi_http_reading *r, size_t start,
+static bool hfsbi_http_check_lines(hfsbi_http_reader *r, size_t start,
                                    size_t before, size_t window) {
     const char     *p = r->in.ptr, *end = p + window, *first = p + start;
     const char     *line = p + (before > start ? before : start);
@@ -17306,7 +17223,7 @@ static bool hfsbi_http_check_lines(hfsbi_http_reading *r, size_t start,
 }
 
 /* Refuses a head that does not end within its limit. */
-static bool hfsbi_http_head_too_long(const hfsbi_http_reading *r, size_t start,
+static bool hfsbi_http_head_too_long(const hfsbi_http_reader *r, size_t start,
                                      size_t window) {
     const char *p = r->in.ptr;
     if (!(r->parser->kind & HFSBI_HTTP_REPLY) &&
@@ -17354,8 +17271,10 @@ static bool hfsbi_http_nothing_yet(const hfsb_http_parser *parser, hfsb_str in,
             start < 2 * HFSBI_HTTP_MAX_EMPTY && in.ptr[start] == '\r');
 }
 
-static hfsb_http_event hfsbi_http_head_next(hfsbi_http_reading *r,
-                                            size_t             *used) {
+/* Reads the head once it is complete. Of an incomplete one the complete lines
+   are checked already, and its size is limited. */
+static hfsb_http_event hfsbi_http_head_next(hfsbi_http_reader *r,
+                                            size_t            *used) {
     hfsb_http_parser *parser = r->parser;
     size_t            max = hfsbi_http_max_head(parser);
     size_t            window = r->in.len < max ? r->in.len : max;
@@ -17382,7 +17301,8 @@ static hfsb_http_event hfsbi_http_head_next(hfsbi_http_reading *r,
 
 /* ---- bodies ---- */
 
-static hfsb_http_event hfsbi_http_piece(hfsbi_http_reading *r, hfsb_str *piece,
+/* Returns the bytes of the body that have come. */
+static hfsb_http_event hfsbi_http_piece(hfsbi_http_reader *r, hfsb_str *piece,
                                         size_t *used) {
     hfsb_http_parser *parser = r->parser;
     size_t            n = r->in.len - *used;
@@ -17402,7 +17322,7 @@ static hfsb_http_event hfsbi_http_piece(hfsbi_http_reading *r, hfsb_str *piece,
 
 /* The end of the line that starts at `used`, of at most `most` bytes with its
    line feed; NULL when it has not come yet. */
-static const char *hfsbi_http_body_line(hfsbi_http_reading *r, size_t used,
+static const char *hfsbi_http_body_line(hfsbi_http_reader *r, size_t used,
                                         size_t most) {
     hfsb_http_parser *parser = r->parser;
     const char       *p = r->in.ptr + used, *lf = NULL;
@@ -17415,7 +17335,7 @@ static const char *hfsbi_http_body_line(hfsbi_http_reading *r, size_t used,
 }
 
 /* Reads the line before a chunk. False: refused, or more bytes needed. */
-static bool hfsbi_http_chunk_next(hfsbi_http_reading *r, size_t *used) {
+static bool hfsbi_http_chunk_next(hfsbi_http_reader *r, size_t *used) {
     hfsb_http_parser       *parser = r->parser;
     const hfsb_http_limits *limits = parser->limits;
     size_t most = hfsbi_http_limit(limits ? limits->max_chunk_line : 0, 256);
@@ -17442,7 +17362,7 @@ static bool hfsbi_http_chunk_next(hfsbi_http_reading *r, size_t *used) {
     return true;
 }
 
-static bool hfsbi_http_chunk_end(hfsbi_http_reading *r, size_t *used) {
+static bool hfsbi_http_chunk_end(hfsbi_http_reader *r, size_t *used) {
     const char *p = r->in.ptr + *used;
     size_t      n = r->in.len - *used;
     if ((n > 0 && p[0] != '\r') || (n > 1 && p[1] != '\n'))
@@ -17456,7 +17376,7 @@ static bool hfsbi_http_chunk_end(hfsbi_http_reading *r, size_t *used) {
 }
 
 /* Reads a trailer, which is checked like a field and dropped. */
-static bool hfsbi_http_trailer_next(hfsbi_http_reading *r, size_t *used) {
+static bool hfsbi_http_trailer_next(hfsbi_http_reader *r, size_t *used) {
     hfsb_http_parser       *parser = r->parser;
     const hfsb_http_limits *limits = parser->limits;
     size_t most = hfsbi_http_max_head(parser) - (size_t)parser->left;
@@ -17487,7 +17407,7 @@ static bool hfsbi_http_trailer_next(hfsbi_http_reading *r, size_t *used) {
 }
 
 /* Reads what comes between the pieces of a body. */
-static bool hfsbi_http_step(hfsbi_http_reading *r, size_t *used) {
+static bool hfsbi_http_step(hfsbi_http_reader *r, size_t *used) {
     switch (r->parser->state) {
     case HFSBI_HTTP_CHUNK: return hfsbi_http_chunk_next(r, used);
     case HFSBI_HTTP_CHUNK_END: return hfsbi_http_chunk_end(r, used);
@@ -17499,7 +17419,7 @@ hfsb_http_event hfsb_http_next(hfsb_http_parser *parser, hfsb_str in,
                                hfsb_http_field *fields, size_t room,
                                hfsb_http_head *head, hfsb_str *piece,
                                size_t *used, hfsb_err *err) {
-    hfsbi_http_reading r;
+    hfsbi_http_reader r;
     r.parser = parser;
     r.in = in.ptr ? in : HFSB_LIT("");
     r.head = head;
@@ -17836,7 +17756,7 @@ HFSBI_FN bool hfsbi_pipe(int fds[2]);
 
 /* fd; or when it is 0, 1 or 2 (the host closed those) a copy at 3 or above,
    and fd is closed. -1 with errno. */
-HFSBI_FN int hfsbi_above_standard(int fd);
+HFSBI_FN int hfsbi_fd_above_2(int fd);
 
 HFSBI_FN bool hfsbi_set_nonblocking(int fd);
 
@@ -17892,7 +17812,7 @@ HFSBI_FN hfsb_status hfsbi_wait_fd(int fd, short events, long long until,
 HFSBI_FN void hfsbi_pause(unsigned tries);
 
 /* The earlier of two deadlines; below 0 means never. */
-HFSBI_FN long long hfsbi_sooner(long long a, long long b);
+HFSBI_FN long long hfsbi_earlier(long long a, long long b);
 
 /* Fills the n entries of fds from a list of hfsb_watch. */
 HFSBI_FN void hfsbi_poll_fill(const hfsb_watch *list, size_t n,
@@ -17919,7 +17839,7 @@ HFSBI_FN int hfsbi_thread_start(pthread_t *thread, size_t      stack,
 
 /* A NUL-terminated copy in memory of alloc, freed with
    hfsbi_array_free(alloc, copy, s.len + 1, 1). NULL without memory. */
-HFSBI_FN char *hfsbi_terminated(const hfsb_alloc *alloc, hfsb_str s);
+HFSBI_FN char *hfsbi_cstr_copy(const hfsb_alloc *alloc, hfsb_str s);
 
 /* An unlinked file for reading and writing, in dir (NULL: $TMPDIR or /tmp);
    -1 with errno. */
@@ -17943,7 +17863,7 @@ typedef struct hfsbi_sweeps {
     long long       at[HFSBI_SWEEPS];
 } hfsbi_sweeps;
 
-struct hfsb_place {
+struct hfsb_root {
     int           root_fd;   /* -1: no root */
     hfsb_buf      root;      /* as given, made absolute */
     hfsb_buf      real_root; /* the same without symlinks */
@@ -17956,55 +17876,55 @@ struct hfsb_place {
 /* Where a path leads: an open directory, and a name in it that may or may not
    exist. All work on a file uses these two, so whatever happens to the path
    meanwhile, nothing outside the root is reached. */
-typedef struct hfsbi_spot {
-    int         dir;  /* closed by hfsbi_spot_close() */
+typedef struct hfsbi_target {
+    int         dir;  /* closed by hfsbi_target_close() */
     const char *name; /* points into `path`; "." when the path names a
                          directory by a slash or dots at its end */
     hfsb_buf    path; /* as seen from the root or the current directory */
     bool        exists;
     struct stat st; /* if it exists; of a symlink only with NO_FOLLOW */
-} hfsbi_spot;
+} hfsbi_target;
 
 enum {
-    HFSBI_SPOT_NO_FOLLOW = 1, /* stop at a symlink, do not resolve it */
-    HFSBI_SPOT_PARENTS = 2,   /* make missing directories, */
-    HFSBI_SPOT_NO_SYNC = 4,   /* ... without waiting for the disk */
-    HFSBI_SPOT_DEEPEST = 8    /* where directories are missing, `dir` is the
+    HFSBI_RESOLVE_NO_FOLLOW = 1, /* stop at a symlink, do not resolve it */
+    HFSBI_RESOLVE_PARENTS = 2,   /* make missing directories, */
+    HFSBI_RESOLVE_NO_SYNC = 4,   /* ... without waiting for the disk */
+    HFSBI_RESOLVE_DEEPEST = 8    /* where directories are missing, `dir` is the
                                  deepest that exists, `name` the whole rest */
 };
 
 /* Resolves path to a target. `verb` is for the message: "Cannot {verb} ...".
    HFSB_OK also when the name does not exist; on failure there is nothing to
    close. Statuses as listed in file.h. */
-HFSBI_FN hfsb_status hfsbi_spot_find(const hfsb_place *root, hfsb_str path,
-                                     unsigned how, const char *verb,
-                                     hfsbi_spot *target, hfsb_err *err);
-HFSBI_FN void        hfsbi_spot_close(hfsbi_spot *target);
+HFSBI_FN hfsb_status hfsbi_resolve(const hfsb_root *root, hfsb_str path,
+                                   unsigned how, const char *verb,
+                                   hfsbi_target *target, hfsb_err *err);
+HFSBI_FN void        hfsbi_target_close(hfsbi_target *target);
 
 /* Updates exists and st; 0 or an errno. */
-HFSBI_FN int hfsbi_target_stat(hfsbi_spot *target);
+HFSBI_FN int hfsbi_target_stat(hfsbi_target *target);
 
 /* Opens the regular file at target for reading and updates target->st. */
-HFSBI_FN hfsb_status hfsbi_spot_open(const hfsb_place *root, hfsb_str path,
-                                     hfsbi_spot *target, int *fd,
-                                     hfsb_err *err);
+HFSBI_FN hfsb_status hfsbi_target_open(const hfsb_root *root, hfsb_str path,
+                                       hfsbi_target *target, int *fd,
+                                       hfsb_err *err);
 
 /* Fails with the message and status for errno `code`, met while resolving path
    or at it. */
-HFSBI_FN hfsb_status hfsbi_path_fail(const hfsb_place *root, hfsb_str path,
-                                     int code, const char *verb,
-                                     hfsb_err *err);
+HFSBI_FN hfsb_status hfsbi_file_fail_os(const hfsb_root *root, hfsb_str path,
+                                        int code, const char *verb,
+                                        hfsb_err *err);
 
 /* Fails with "{what}: {path}". */
-HFSBI_FN hfsb_status hfsbi_path_say(hfsb_err *err, hfsb_status code,
-                                    const char *what, hfsb_str path);
+HFSBI_FN hfsb_status hfsbi_file_fail(hfsb_err *err, hfsb_status code,
+                                     const char *what, hfsb_str path);
 
 /* HFSB_OK for a regular file; HFSB_IS_DIR or HFSB_NOT_REGULAR. */
 HFSBI_FN hfsb_status hfsbi_check_regular(hfsb_str path, mode_t mode,
                                          hfsb_err *err);
 
 /* The allocator of a root, which may be NULL. */
-HFSBI_FN hfsb_alloc hfsbi_root_alloc(const hfsb_place *root);
+HFSBI_FN hfsb_alloc hfsbi_root_alloc(const hfsb_root *root);
 
 /* openat(), repeated after EINTR; close-on-exec and at 3 or above. */
 HFSBI_FN int hfsbi_openat(int dir, const char *name, int flags, mode_t mode);
@@ -18026,8 +17946,8 @@ HFSBI_FN bool hfsbi_fd_sha256(int fd, char hex[HFSB_SHA256_HEX]);
 /* hfsb_file_remove() with conditions, checked under the same lock: HFSB_STALE
    unless the file has this sha256 and is the one that `same` describes, as
    if_sha256 and if_same of a write (NULL: no condition). */
-HFSBI_FN hfsb_status hfsbi_file_remove_if(const hfsb_place *root,
-                                          hfsb_str path, const char *sha256,
+HFSBI_FN hfsb_status hfsbi_file_remove_if(const hfsb_root *root, hfsb_str path,
+                                          const char           *sha256,
                                           const hfsb_file_info *same,
                                           hfsb_err             *err);
 
@@ -18107,12 +18027,12 @@ HFSBI_FN void hfsbi_snapshot_renew(hfsbi_snapshot *snap, long long need);
 /* A command's session, and the ticks between which its number was certainly
    that command's: a process of the session that was started then was born into
    it. */
-typedef struct hfsbi_span {
+typedef struct hfsbi_session_span {
     long               session; /* pid of the leader; 0: none */
     unsigned long long since, until;
     bool               running; /* the leader is a child of ours that was not
                                    waited for: the span lasts until now */
-} hfsbi_span;
+} hfsbi_session_span;
 
 /* The processes to look for: those of one command, or of all commands of a
    tools object. */
@@ -18121,7 +18041,7 @@ typedef struct hfsbi_family {
     unsigned long long   job;   /* hfsb_fnv() of HFSB_JOB; 0: any */
     unsigned long long   owner; /* hfsb_fnv() of its owner, as job.c names
                                    jobs; 0: any */
-    hfsbi_span          *spans; /* extended while a member lives in them */
+    hfsbi_session_span  *spans; /* extended while a member lives in them */
     size_t               span_count;
     const hfsbi_process *known; /* members that were found before */
     size_t               known_count;
@@ -18134,7 +18054,7 @@ HFSBI_FN size_t hfsbi_snapshot_signal(hfsbi_snapshot     *snap,
 
 /* The processes of one command. */
 typedef struct hfsbi_tree {
-    hfsbi_span         span;
+    hfsbi_session_span span;
     int                pidfd;        /* of the leader; readable once it has
                                         exited; -1: none */
     unsigned long long leader_start; /* without pidfd: to recognise it */
@@ -18159,7 +18079,7 @@ HFSBI_FN int hfsbi_tree_wait(const hfsbi_tree *tree, siginfo_t *info,
                              int options);
 
 /* The span of a tree whose leader is still held; else an empty one. */
-HFSBI_FN hfsbi_span hfsbi_tree_span(hfsbi_tree *tree);
+HFSBI_FN hfsbi_session_span hfsbi_tree_span(hfsbi_tree *tree);
 
 /* Matches the tree with a snapshot and returns how many of its processes run;
    zombies do not. When the snapshot is blind: 1 if the group may have members.
@@ -18321,7 +18241,7 @@ HFSBI_FN long long hfsbi_loop_deadline(hfsbi_loop *loop);
 HFSBI_FN void hfsbi_proc_share_snapshot(hfsb_proc *proc, hfsbi_snapshot *snap);
 
 /* The span of a running command, for the sweep of a tools object. */
-HFSBI_FN hfsbi_span hfsbi_proc_span(hfsb_proc *proc);
+HFSBI_FN hfsbi_session_span hfsbi_proc_span(hfsb_proc *proc);
 
 /* Signals (0: does not) the whole tree as the snapshot shows it; returns how
    many processes it had. */
@@ -18469,7 +18389,7 @@ HFSBI_FN bool hfsbi_write_all(int fd, hfsb_str s) {
     return ok;
 }
 
-HFSBI_FN int hfsbi_above_standard(int fd) {
+HFSBI_FN int hfsbi_fd_above_2(int fd) {
     int high;
     if (fd < 0 || fd > 2) return fd;
     high = fcntl(fd, F_DUPFD_CLOEXEC, 3);
@@ -18490,12 +18410,12 @@ HFSBI_FN bool hfsbi_pipe(int fds[2]) {
 #endif
     fds[0] = fds[1] = -1;
     if (rc != 0) return false;
-    fds[0] = hfsbi_above_standard(raw[0]);
+    fds[0] = hfsbi_fd_above_2(raw[0]);
     if (fds[0] < 0) {
         hfsbi_close(&raw[1]);
         return false;
     }
-    fds[1] = hfsbi_above_standard(raw[1]);
+    fds[1] = hfsbi_fd_above_2(raw[1]);
     if (fds[1] >= 0) return true;
     hfsbi_close(&fds[0]);
     return false;
@@ -18679,7 +18599,7 @@ HFSBI_FN void hfsbi_pause(unsigned tries) {
     (void)poll(NULL, 0, tries < 20 ? (int)tries + 1 : 20);
 }
 
-HFSBI_FN long long hfsbi_sooner(long long a, long long b) {
+HFSBI_FN long long hfsbi_earlier(long long a, long long b) {
     return a < 0 || (b >= 0 && b < a) ? b : a;
 }
 
@@ -18748,7 +18668,7 @@ HFSBI_FN int hfsbi_thread_start(pthread_t *thread, size_t      stack,
 
 /* ---- memory and files without a name ---- */
 
-HFSBI_FN char *hfsbi_terminated(const hfsb_alloc *alloc, hfsb_str s) {
+HFSBI_FN char *hfsbi_cstr_copy(const hfsb_alloc *alloc, hfsb_str s) {
     char *copy = (char *)hfsbi_array(alloc, s.len + 1, 1);
     if (!copy) return NULL;
     if (s.len) memcpy(copy, s.ptr, s.len);
@@ -18772,7 +18692,7 @@ HFSBI_FN int hfsbi_unnamed_file(const char *dir) {
         if (fd < 0 && errno != EEXIST && errno != EINTR) return -1;
     }
     if (fd >= 0) (void)unlink(name);
-    return hfsbi_above_standard(fd);
+    return hfsbi_fd_above_2(fd);
 }
 
 /* ---- cancel ----
@@ -18948,7 +18868,7 @@ static void hfsbi_poller_found(hfsbi_poller *poller, int found, int ms) {
 static bool hfsbi_poller_open(hfsbi_poller *poller, const hfsb_alloc *alloc) {
     (void)alloc;
     poller->at = poller->count = 0;
-    poller->fd = hfsbi_above_standard(epoll_create1(EPOLL_CLOEXEC));
+    poller->fd = hfsbi_fd_above_2(epoll_create1(EPOLL_CLOEXEC));
     return poller->fd >= 0;
 }
 
@@ -19014,7 +18934,7 @@ enum {
 static bool hfsbi_poller_open(hfsbi_poller *poller, const hfsb_alloc *alloc) {
     (void)alloc;
     poller->at = poller->count = 0;
-    poller->fd = hfsbi_above_standard(kqueue());
+    poller->fd = hfsbi_fd_above_2(kqueue());
     return poller->fd >= 0 && fcntl(poller->fd, F_SETFD, FD_CLOEXEC) == 0;
 }
 
@@ -19740,10 +19660,10 @@ static int hfsbi_loop_time(const hfsbi_loop *loop, long long wait_ms) {
     if (wait_ms == 0) return 0;
     now = hfsb_clock_ms();
     for (source = loop->sources; source; source = source->next) {
-        at = hfsbi_sooner(at, source->at);
-        if (source->ready) at = hfsbi_sooner(at, now + 20);
+        at = hfsbi_earlier(at, source->at);
+        if (source->ready) at = hfsbi_earlier(at, now + 20);
     }
-    if (at >= 0) wait_ms = hfsbi_sooner(wait_ms, at > now ? at - now : 0);
+    if (at >= 0) wait_ms = hfsbi_earlier(wait_ms, at > now ? at - now : 0);
     return wait_ms > INT_MAX ? INT_MAX : wait_ms < 0 ? -1 : (int)wait_ms;
 }
 
@@ -19776,7 +19696,7 @@ HFSBI_FN long long hfsbi_loop_deadline(hfsbi_loop *loop) {
     hfsbi_source *source;
     long long     at = hfsbi_timers_next(loop);
     for (source = loop->sources; source; source = source->next)
-        at = hfsbi_sooner(at, source->deadline(source->user));
+        at = hfsbi_earlier(at, source->deadline(source->user));
     return at;
 }
 
@@ -19803,7 +19723,7 @@ HFSBI_FN int hfsbi_openat(int dir, const char *name, int flags, mode_t mode) {
     int fd;
     do fd = openat(dir, name, flags | O_CLOEXEC, mode);
     while (fd < 0 && errno == EINTR);
-    return hfsbi_above_standard(fd);
+    return hfsbi_fd_above_2(fd);
 }
 
 /* ---- components of a path ---- */
@@ -19883,7 +19803,7 @@ static int hfsbi_open_by_kernel(int root, const char *path) {
         fd = syscall(SYS_openat2, root, path, &how, sizeof how);
         if (fd >= 0 || (errno != EAGAIN && errno != EINTR)) break;
     }
-    if (fd >= 0) return hfsbi_above_standard((int)fd);
+    if (fd >= 0) return hfsbi_fd_above_2((int)fd);
     /* EPERM comes from seccomp filters that do not know the call. ELOOP is
        either a magic link or a real loop: the walk decides which. */
     if (errno == EAGAIN || errno == EINTR || errno == EPERM ||
@@ -20018,8 +19938,8 @@ static int hfsbi_open_beneath(int root, const char *path,
 /* Longest path that a message shows whole, in characters. */
 #define HFSBI_PATH_SHOWN 400
 
-HFSBI_FN hfsb_status hfsbi_path_say(hfsb_err *err, hfsb_status code,
-                                    const char *what, hfsb_str path) {
+HFSBI_FN hfsb_status hfsbi_file_fail(hfsb_err *err, hfsb_status code,
+                                     const char *what, hfsb_str path) {
     hfsbi_fail(err, code, 0, "%s: ", what);
     hfsbi_err_quote(err, path, HFSBI_PATH_SHOWN);
     return code;
@@ -20030,15 +19950,15 @@ HFSBI_FN hfsb_status hfsbi_check_regular(hfsb_str path, mode_t mode,
     const char *what = "Is a device, not a regular file";
     if (S_ISREG(mode)) return HFSB_OK;
     if (S_ISDIR(mode))
-        return hfsbi_path_say(err, HFSB_IS_DIR, "Is a directory", path);
+        return hfsbi_file_fail(err, HFSB_IS_DIR, "Is a directory", path);
     if (S_ISFIFO(mode)) what = "Is a FIFO, not a regular file";
     else if (S_ISSOCK(mode)) what = "Is a socket, not a regular file";
     else if (S_ISLNK(mode)) what = "Was replaced by a symbolic link";
-    return hfsbi_path_say(err, HFSB_NOT_REGULAR, what, path);
+    return hfsbi_file_fail(err, HFSB_NOT_REGULAR, what, path);
 }
 
 static hfsb_status hfsbi_fail_missing(hfsb_str path, int code, hfsb_err *err) {
-    hfsbi_path_say(err, HFSB_NOT_FOUND, "File not found", path);
+    hfsbi_file_fail(err, HFSB_NOT_FOUND, "File not found", path);
     if (code == ENOTDIR)
         hfsbi_err_add(err, " (a part of the path is not a directory)");
     else if (path.len && path.ptr[0] == '~')
@@ -20046,25 +19966,25 @@ static hfsb_status hfsbi_fail_missing(hfsb_str path, int code, hfsb_err *err) {
     return HFSB_NOT_FOUND;
 }
 
-static hfsb_status hfsbi_fail_outside(const hfsb_place *root, hfsb_str path,
+static hfsb_status hfsbi_fail_outside(const hfsb_root *root, hfsb_str path,
                                       hfsb_err *err) {
     hfsbi_fail(err, HFSB_OUTSIDE, 0, "Path is outside the root ");
-    hfsbi_err_quote(err, hfsb_place_root(root), HFSBI_PATH_SHOWN);
+    hfsbi_err_quote(err, hfsb_root_path(root), HFSBI_PATH_SHOWN);
     hfsbi_err_add(err, ": ");
     hfsbi_err_quote(err, path, HFSBI_PATH_SHOWN);
     return HFSB_OUTSIDE;
 }
 
-HFSBI_FN hfsb_status hfsbi_path_fail(const hfsb_place *root, hfsb_str path,
-                                     int code, const char *verb,
-                                     hfsb_err *err) {
+HFSBI_FN hfsb_status hfsbi_file_fail_os(const hfsb_root *root, hfsb_str path,
+                                        int code, const char *verb,
+                                        hfsb_err *err) {
     hfsb_status st;
     if (code == EXDEV && root && root->root_fd >= 0)
         return hfsbi_fail_outside(root, path, err);
     if (code == ENOENT || code == ENOTDIR)
         return hfsbi_fail_missing(path, code, err);
     if (code == EISDIR)
-        return hfsbi_path_say(err, HFSB_IS_DIR, "Is a directory", path);
+        return hfsbi_file_fail(err, HFSB_IS_DIR, "Is a directory", path);
     st = code == ENAMETOOLONG || code == ELOOP ? HFSB_ARG
                                                : hfsbi_os_status(code);
     hfsbi_fail(err, st, 0, "Cannot %s ", verb);
@@ -20075,7 +19995,7 @@ HFSBI_FN hfsb_status hfsbi_path_fail(const hfsb_place *root, hfsb_str path,
 
 /* ---- targets ---- */
 
-HFSBI_FN hfsb_alloc hfsbi_root_alloc(const hfsb_place *root) {
+HFSBI_FN hfsb_alloc hfsbi_root_alloc(const hfsb_root *root) {
     hfsb_alloc none = HFSB_INIT;
     return root ? root->alloc : none;
 }
@@ -20083,7 +20003,7 @@ HFSBI_FN hfsb_alloc hfsbi_root_alloc(const hfsb_place *root) {
 /* Appends an absolute path as seen from the root; EXDEV when it names no
    place beneath it. This only decides where resolving begins: resolving
    itself cannot leave the root. */
-static int hfsbi_relative_to_root(const hfsb_place *root, hfsb_str path,
+static int hfsbi_relative_to_root(const hfsb_root *root, hfsb_str path,
                                   hfsb_buf *out) {
     hfsb_str given = hfsb_buf_str(&root->root), rest = HFSB_INIT;
     hfsb_str real = hfsb_buf_str(&root->real_root);
@@ -20106,7 +20026,7 @@ static int hfsbi_relative_to_root(const hfsb_place *root, hfsb_str path,
 
 /* Appends path as seen from the root or, without one, from the current
    directory. */
-static int hfsbi_path_from_root(const hfsb_place *root, hfsb_str path,
+static int hfsbi_path_from_root(const hfsb_root *root, hfsb_str path,
                                 hfsb_buf *out) {
     bool absolute = path.ptr[0] == '/', rooted = root && root->root_fd >= 0;
     hfsb_str base = HFSB_INIT;
@@ -20120,7 +20040,7 @@ static int hfsbi_path_from_root(const hfsb_place *root, hfsb_str path,
 }
 
 /* A descriptor of the directory at path, or -1 with errno. */
-static int hfsbi_root_open_dir(const hfsb_place *root, const char *path) {
+static int hfsbi_root_open_dir(const hfsb_root *root, const char *path) {
     if (root && root->root_fd >= 0)
         return hfsbi_open_beneath(root->root_fd, path, &root->alloc);
     return hfsbi_openat(AT_FDCWD, path, HFSBI_O_SEARCH, 0);
@@ -20128,8 +20048,8 @@ static int hfsbi_root_open_dir(const hfsb_place *root, const char *path) {
 
 /* A descriptor of the directory at the first n bytes of the target's path,
    which are empty or end in a slash; or -1 with errno. */
-static int hfsbi_target_open_prefix(const hfsb_place *root, hfsbi_spot *target,
-                                    size_t n) {
+static int hfsbi_target_open_prefix(const hfsb_root *root,
+                                    hfsbi_target *target, size_t n) {
     char *p = target->path.ptr;
     int   fd;
     if (n == 0) return hfsbi_root_open_dir(root, ".");
@@ -20142,8 +20062,8 @@ static int hfsbi_target_open_prefix(const hfsb_place *root, hfsbi_spot *target,
 
 /* Opens the deepest directory of the path that exists; the name becomes the
    whole rest. A ".." in the rest cannot be resolved. */
-static int hfsbi_target_open_deepest(const hfsb_place *root,
-                                     hfsbi_spot       *target) {
+static int hfsbi_target_open_deepest(const hfsb_root *root,
+                                     hfsbi_target    *target) {
     const char *p = target->path.ptr;
     size_t      n = (size_t)(target->name - p);
     do {
@@ -20158,7 +20078,7 @@ static int hfsbi_target_open_deepest(const hfsb_place *root,
 
 /* Makes the directories in target->name and enters them. One that exists
    already must not be a symlink. */
-static int hfsbi_target_make_parents(hfsbi_spot *target, bool sync) {
+static int hfsbi_target_make_parents(hfsbi_target *target, bool sync) {
     char *name = target->path.ptr + (target->name - target->path.ptr), *slash;
     for (; (slash = strchr(name, '/')) != NULL; name = slash + 1) {
         int fd, rc;
@@ -20177,14 +20097,14 @@ static int hfsbi_target_make_parents(hfsbi_spot *target, bool sync) {
     return 0;
 }
 
-HFSBI_FN int hfsbi_target_stat(hfsbi_spot *target) {
+HFSBI_FN int hfsbi_target_stat(hfsbi_target *target) {
     target->exists = fstatat(target->dir, target->name, &target->st,
                              AT_SYMLINK_NOFOLLOW) == 0;
     return target->exists || errno == ENOENT ? 0 : errno;
 }
 
 /* Replaces the name, a symlink, by what it contains. */
-static int hfsbi_target_follow(const hfsb_place *root, hfsbi_spot *target) {
+static int hfsbi_target_follow(const hfsb_root *root, hfsbi_target *target) {
     char    to[PATH_MAX];
     size_t  n = (size_t)(target->name - target->path.ptr);
     ssize_t len = readlinkat(target->dir, target->name, to, sizeof to);
@@ -20202,19 +20122,19 @@ static int hfsbi_target_follow(const hfsb_place *root, hfsbi_spot *target) {
 }
 
 /* For a path that ends in a slash or in dots, and so names a directory. */
-static int hfsbi_target_enter(const hfsb_place *root, hfsbi_spot *target,
+static int hfsbi_target_enter(const hfsb_root *root, hfsbi_target *target,
                               unsigned how) {
     target->dir = hfsbi_root_open_dir(root, target->path.ptr);
     target->name = ".";
     if (target->dir >= 0) return hfsbi_target_stat(target);
-    if ((how & HFSBI_SPOT_PARENTS) && errno == ENOENT) return EISDIR;
+    if ((how & HFSBI_RESOLVE_PARENTS) && errno == ENOENT) return EISDIR;
     return errno;
 }
 
 /* Opens the directory of the last name of target->path and looks at that
    name. `path` is the one the caller gave. */
-static int hfsbi_target_step(const hfsb_place *root, hfsb_str path,
-                             unsigned how, hfsbi_spot *target) {
+static int hfsbi_target_step(const hfsb_root *root, hfsb_str path,
+                             unsigned how, hfsbi_target *target) {
     hfsb_str all = hfsb_buf_str(&target->path);
     hfsb_str name = hfsb_path_base(all);
     int      code;
@@ -20224,26 +20144,27 @@ static int hfsbi_target_step(const hfsb_place *root, hfsb_str path,
     target->name = name.ptr;
     target->dir = hfsbi_target_open_prefix(root, target, all.len - name.len);
     if (target->dir >= 0) return hfsbi_target_stat(target);
-    if (errno != ENOENT || !(how & (HFSBI_SPOT_PARENTS | HFSBI_SPOT_DEEPEST)))
+    if (errno != ENOENT ||
+        !(how & (HFSBI_RESOLVE_PARENTS | HFSBI_RESOLVE_DEEPEST)))
         return errno;
     code = hfsbi_target_open_deepest(root, target);
-    if (code != 0 || (how & HFSBI_SPOT_DEEPEST)) return code;
+    if (code != 0 || (how & HFSBI_RESOLVE_DEEPEST)) return code;
     /* "~/x" is a mistake, not a request for a directory named "~". */
     if (path.ptr[0] == '~' && strlen(target->name) == path.len) return ENOENT;
-    code = hfsbi_target_make_parents(target, !(how & HFSBI_SPOT_NO_SYNC));
+    code = hfsbi_target_make_parents(target, !(how & HFSBI_RESOLVE_NO_SYNC));
     if (code == 0) code = hfsbi_target_stat(target);
     return code == 0 && target->exists && S_ISLNK(target->st.st_mode) ? ELOOP
                                                                       : code;
 }
 
-HFSBI_FN void hfsbi_spot_close(hfsbi_spot *target) {
+HFSBI_FN void hfsbi_target_close(hfsbi_target *target) {
     hfsbi_close(&target->dir);
     hfsb_buf_free(&target->path);
 }
 
-HFSBI_FN hfsb_status hfsbi_spot_find(const hfsb_place *root, hfsb_str path,
-                                     unsigned how, const char *verb,
-                                     hfsbi_spot *target, hfsb_err *err) {
+HFSBI_FN hfsb_status hfsbi_resolve(const hfsb_root *root, hfsb_str path,
+                                   unsigned how, const char *verb,
+                                   hfsbi_target *target, hfsb_err *err) {
     unsigned links = 0;
     int      code;
     memset(target, 0, sizeof *target);
@@ -20252,19 +20173,19 @@ HFSBI_FN hfsb_status hfsbi_spot_find(const hfsb_place *root, hfsb_str path,
     if (path.len == 0)
         return hfsbi_fail(err, HFSB_REFUSED, 0, "The path is empty.");
     if (hfsb_str_find_byte(path, '\0') != HFSB_NPOS)
-        return hfsbi_path_say(err, HFSB_REFUSED,
-                              "The path contains a NUL byte", path);
+        return hfsbi_file_fail(err, HFSB_REFUSED,
+                               "The path contains a NUL byte", path);
     code = hfsbi_path_from_root(root, path, &target->path);
     if (code == 0) code = hfsbi_target_step(root, path, how, target);
     while (code == 0 && target->exists && S_ISLNK(target->st.st_mode) &&
-           !(how & HFSBI_SPOT_NO_FOLLOW)) {
+           !(how & HFSBI_RESOLVE_NO_FOLLOW)) {
         code = ++links > HFSBI_LINKS_MAX ? ELOOP
                                          : hfsbi_target_follow(root, target);
         if (code == 0) code = hfsbi_target_step(root, path, how, target);
     }
     if (code == 0) return hfsbi_ok(err);
-    hfsbi_spot_close(target);
-    return hfsbi_path_fail(root, path, code, verb, err);
+    hfsbi_target_close(target);
+    return hfsbi_file_fail_os(root, path, code, verb, err);
 }
 
 /* ---- the root ---- */
@@ -20306,7 +20227,7 @@ static hfsb_status hfsbi_root_fail(hfsb_err *err, int code, const char *what,
 static int hfsbi_root_open_host(const hfsb_alloc *alloc, hfsb_str dir, int *fd,
                                 hfsb_buf *absolute, hfsb_buf *real) {
     char  resolved[PATH_MAX];
-    char *path = hfsbi_terminated(alloc, dir);
+    char *path = hfsbi_cstr_copy(alloc, dir);
     int   code;
     if (!path) return ENOMEM;
     *fd = hfsbi_openat(AT_FDCWD, path, HFSBI_O_SEARCH, 0);
@@ -20322,7 +20243,7 @@ static int hfsbi_root_open_host(const hfsb_alloc *alloc, hfsb_str dir, int *fd,
 
 /* The working directory beneath the root; a relative one begins at the
    root. */
-static hfsb_status hfsbi_root_set_inside(hfsb_place *root, hfsb_str dir,
+static hfsb_status hfsbi_root_set_inside(hfsb_root *root, hfsb_str dir,
                                          hfsb_err *err) {
     int code = hfsbi_path_from_root(root, dir, &root->work_rest), fd;
     if (code == 0) {
@@ -20340,8 +20261,8 @@ static hfsb_status hfsbi_root_set_inside(hfsb_place *root, hfsb_str dir,
     return hfsbi_root_fail(err, code, "Working directory", dir);
 }
 
-static hfsb_status hfsbi_root_fill(hfsb_place *root, hfsb_str top,
-                                   hfsb_str dir, hfsb_err *err) {
+static hfsb_status hfsbi_root_fill(hfsb_root *root, hfsb_str top, hfsb_str dir,
+                                   hfsb_err *err) {
     int code, fd = -1;
     if (hfsb_str_find_byte(top, '\0') != HFSB_NPOS ||
         hfsb_str_find_byte(dir, '\0') != HFSB_NPOS)
@@ -20364,15 +20285,15 @@ static hfsb_status hfsbi_root_fill(hfsb_place *root, hfsb_str top,
 
 /* One allocation for both; root.sweeps points to the second. */
 typedef struct hfsbi_root_block {
-    hfsb_place   root;
+    hfsb_root    root;
     hfsbi_sweeps sweeps;
 } hfsbi_root_block;
 
-hfsb_status hfsb_place_open(const hfsb_place_opts *opts, hfsb_place **out,
-                            hfsb_err *err) {
-    hfsb_place_opts   none = HFSB_INIT;
+hfsb_status hfsb_root_open(const hfsb_root_opts *opts, hfsb_root **out,
+                           hfsb_err *err) {
+    hfsb_root_opts    none = HFSB_INIT;
     hfsbi_root_block *block;
-    hfsb_place       *root;
+    hfsb_root        *root;
     hfsb_status       st;
     if (!opts) opts = &none;
     *out = NULL;
@@ -20387,14 +20308,14 @@ hfsb_status hfsb_place_open(const hfsb_place_opts *opts, hfsb_place **out,
     root->work_dir.alloc = root->work_rest.alloc = opts->alloc;
     st = hfsbi_root_fill(root, opts->root, opts->work_dir, err);
     if (st != HFSB_OK) {
-        hfsb_place_close(root);
+        hfsb_root_close(root);
         return st;
     }
     *out = root;
     return hfsbi_ok(err);
 }
 
-void hfsb_place_close(hfsb_place *root) {
+void hfsb_root_close(hfsb_root *root) {
     hfsb_alloc alloc;
     if (!root) return;
     alloc = root->alloc;
@@ -20407,11 +20328,11 @@ void hfsb_place_close(hfsb_place *root) {
     hfsbi_array_free(&alloc, root, 1, sizeof(hfsbi_root_block));
 }
 
-hfsb_str hfsb_place_work_dir(const hfsb_place *root) {
+hfsb_str hfsb_root_work_dir(const hfsb_root *root) {
     return root ? hfsb_buf_str(&root->work_dir) : hfsb_str_make("", 0);
 }
 
-hfsb_str hfsb_place_root(const hfsb_place *root) {
+hfsb_str hfsb_root_path(const hfsb_root *root) {
     return root ? hfsb_buf_str(&root->root) : hfsb_str_make("", 0);
 }
 
@@ -20456,19 +20377,19 @@ HFSBI_FN void hfsbi_file_info_fill(hfsb_file_info    *info,
 
 /* O_NONBLOCK, because the file may have become a FIFO since the stat; it
    stays set, because some files of /proc block until an event comes. */
-HFSBI_FN hfsb_status hfsbi_spot_open(const hfsb_place *root, hfsb_str path,
-                                     hfsbi_spot *target, int *fd,
-                                     hfsb_err *err) {
+HFSBI_FN hfsb_status hfsbi_target_open(const hfsb_root *root, hfsb_str path,
+                                       hfsbi_target *target, int *fd,
+                                       hfsb_err *err) {
     const int   flags = O_RDONLY | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW;
     hfsb_status st;
     *fd = -1;
     if (!target->exists)
-        return hfsbi_path_fail(root, path, ENOENT, "read", err);
+        return hfsbi_file_fail_os(root, path, ENOENT, "read", err);
     st = hfsbi_check_regular(path, target->st.st_mode, err);
     if (st != HFSB_OK) return st;
     *fd = hfsbi_openat(target->dir, target->name, flags, 0);
     if (*fd < 0 || fstat(*fd, &target->st) != 0)
-        st = hfsbi_path_fail(root, path, errno, "read", err);
+        st = hfsbi_file_fail_os(root, path, errno, "read", err);
     else st = hfsbi_check_regular(path, target->st.st_mode, err);
     if (st != HFSB_OK) hfsbi_close(fd);
     return st;
@@ -20487,32 +20408,32 @@ HFSBI_FN bool hfsbi_fd_sha256(int fd, char hex[HFSB_SHA256_HEX]) {
 
 /* ---- metadata ---- */
 
-hfsb_status hfsb_file_stat(const hfsb_place *root, hfsb_str path,
+hfsb_status hfsb_file_stat(const hfsb_root *root, hfsb_str path,
                            hfsb_file_info *info, hfsb_err *err) {
-    hfsbi_spot  target;
-    hfsb_status st = hfsbi_spot_find(root, path, 0, "look at", &target, err);
+    hfsbi_target target;
+    hfsb_status  st = hfsbi_resolve(root, path, 0, "look at", &target, err);
     if (st != HFSB_OK) return st;
     if (target.exists) hfsbi_file_info_fill(info, &target.st);
-    else st = hfsbi_path_fail(root, path, ENOENT, "look at", err);
-    hfsbi_spot_close(&target);
+    else st = hfsbi_file_fail_os(root, path, ENOENT, "look at", err);
+    hfsbi_target_close(&target);
     return st;
 }
 
 /* The key is "device:inode/name" of the directory and the name in it; for a
    directory, which "." and ".." can name as well, "device:inode/" of itself. */
-hfsb_status hfsb_file_key(const hfsb_place *root, hfsb_str path, hfsb_buf *out,
+hfsb_status hfsb_file_key(const hfsb_root *root, hfsb_str path, hfsb_buf *out,
                           hfsb_err *err) {
-    size_t      mark = out->len;
-    hfsbi_spot  target;
-    struct stat dir;
-    bool        is_dir;
-    hfsb_status st = hfsbi_spot_find(root, path, HFSBI_SPOT_DEEPEST, "look at",
-                                     &target, err);
+    size_t       mark = out->len;
+    hfsbi_target target;
+    struct stat  dir;
+    bool         is_dir;
+    hfsb_status  st = hfsbi_resolve(root, path, HFSBI_RESOLVE_DEEPEST,
+                                    "look at", &target, err);
     if (st != HFSB_OK) return st;
     is_dir = target.exists && S_ISDIR(target.st.st_mode);
     if (is_dir) dir = target.st;
     if (!is_dir && fstat(target.dir, &dir) != 0) {
-        st = hfsbi_path_fail(root, path, errno, "look at", err);
+        st = hfsbi_file_fail_os(root, path, errno, "look at", err);
     } else {
         st = hfsb_buf_printf(out, "%llu:%llu/", (unsigned long long)dir.st_dev,
                              (unsigned long long)dir.st_ino);
@@ -20523,21 +20444,21 @@ hfsb_status hfsb_file_key(const hfsb_place *root, hfsb_str path, hfsb_buf *out,
             hfsbi_fail_status(err, st, "Key of a file");
         }
     }
-    hfsbi_spot_close(&target);
+    hfsbi_target_close(&target);
     return st;
 }
 
 /* ---- reading ---- */
 
-hfsb_status hfsb_file_open(const hfsb_place *root, hfsb_str path, int *fd,
+hfsb_status hfsb_file_open(const hfsb_root *root, hfsb_str path, int *fd,
                            hfsb_file_info *info, hfsb_err *err) {
-    hfsbi_spot  target;
-    hfsb_status st = hfsbi_spot_find(root, path, 0, "read", &target, err);
+    hfsbi_target target;
+    hfsb_status  st = hfsbi_resolve(root, path, 0, "read", &target, err);
     *fd = -1;
     if (st != HFSB_OK) return st;
-    st = hfsbi_spot_open(root, path, &target, fd, err);
+    st = hfsbi_target_open(root, path, &target, fd, err);
     if (st == HFSB_OK && info) hfsbi_file_info_fill(info, &target.st);
-    hfsbi_spot_close(&target);
+    hfsbi_target_close(&target);
     return st;
 }
 
@@ -20570,7 +20491,7 @@ static hfsb_status hfsbi_read_all(int fd, unsigned long long size, size_t max,
     return hfsb_buf_append(out, hfsb_str_make("", 0)); /* the NUL */
 }
 
-hfsb_status hfsb_file_read(const hfsb_place *root, hfsb_str path, size_t max,
+hfsb_status hfsb_file_read(const hfsb_root *root, hfsb_str path, size_t max,
                            hfsb_buf *out, hfsb_file_info *info,
                            hfsb_err *err) {
     size_t         mark = out->len;
@@ -20589,20 +20510,20 @@ hfsb_status hfsb_file_read(const hfsb_place *root, hfsb_str path, size_t max,
     }
     hfsb_buf_truncate(out, mark);
     if (st != HFSB_LIMIT)
-        return hfsbi_path_fail(root, path, code, "read", err);
-    hfsbi_path_say(err, HFSB_LIMIT, "File is too large to be read whole",
-                   path);
+        return hfsbi_file_fail_os(root, path, code, "read", err);
+    hfsbi_file_fail(err, HFSB_LIMIT, "File is too large to be read whole",
+                    path);
     hfsbi_err_add(err, " (the limit is %zu bytes)", max);
     return HFSB_LIMIT;
 }
 
-hfsb_status hfsb_file_sha256(const hfsb_place *root, hfsb_str path,
+hfsb_status hfsb_file_sha256(const hfsb_root *root, hfsb_str path,
                              char hex[HFSB_SHA256_HEX], hfsb_err *err) {
     int         fd;
     hfsb_status st = hfsb_file_open(root, path, &fd, NULL, err);
     if (st != HFSB_OK) return st;
     if (!hfsbi_fd_sha256(fd, hex))
-        st = hfsbi_path_fail(root, path, errno, "read", err);
+        st = hfsbi_file_fail_os(root, path, errno, "read", err);
     hfsbi_close(&fd);
     return st;
 }
@@ -20655,7 +20576,7 @@ static bool hfsbi_try_lock(int fd) {
     return rc == 0 || errno != EWOULDBLOCK;
 }
 
-static int hfsbi_lock_dir(const hfsbi_spot *target, int *fd) {
+static int hfsbi_lock_dir(const hfsbi_target *target, int *fd) {
     unsigned tries;
     *fd = hfsbi_openat(target->dir, ".", O_RDONLY | O_DIRECTORY, 0);
     if (*fd < 0) return errno;
@@ -20668,7 +20589,7 @@ static int hfsbi_lock_dir(const hfsbi_spot *target, int *fd) {
 
 /* A descriptor for the attributes and locks of the file, which may be
    readable only or writable only; -1 with errno. */
-static int hfsbi_target_open_any(const hfsbi_spot *target) {
+static int hfsbi_target_open_any(const hfsbi_target *target) {
     const int flags = O_NONBLOCK | O_NOCTTY | O_NOFOLLOW;
     int fd = hfsbi_openat(target->dir, target->name, flags | O_RDONLY, 0);
     if (fd >= 0) return fd;
@@ -20677,7 +20598,7 @@ static int hfsbi_target_open_any(const hfsbi_spot *target) {
 
 /* The lock counts only while the name still leads to the locked file. A file
    that does not exist needs no lock. */
-static int hfsbi_lock_file(hfsbi_spot *target, int *fd) {
+static int hfsbi_lock_file(hfsbi_target *target, int *fd) {
     struct stat st;
     unsigned    tries;
     for (tries = 0; tries <= HFSBI_TRIES; tries++) {
@@ -20701,7 +20622,8 @@ static int hfsbi_lock_file(hfsbi_spot *target, int *fd) {
 /* Locks the directory and, with `file` or when the directory cannot be read,
    the file. Locks already held are kept. May update target->st. EWOULDBLOCK
    after about 2 s. The caller unlocks in any case. */
-static int hfsbi_lock_target(hfsbi_spot *target, bool file, hfsbi_lock *lock) {
+static int hfsbi_lock_target(hfsbi_target *target, bool file,
+                             hfsbi_lock *lock) {
     int code = lock->dir < 0 ? hfsbi_lock_dir(target, &lock->dir) : 0;
     if (code == EACCES || code == EPERM) {
         file = true;
@@ -20728,11 +20650,11 @@ static void hfsbi_unlock(hfsbi_lock *lock) {
 }
 
 /* The message for an errno of hfsbi_lock_target(). */
-static hfsb_status hfsbi_lock_fail(const hfsb_place *root, hfsb_str path,
+static hfsb_status hfsbi_lock_fail(const hfsb_root *root, hfsb_str path,
                                    int code, const char *verb, hfsb_err *err) {
     if (code != EWOULDBLOCK)
-        return hfsbi_path_fail(root, path, code, verb, err);
-    hfsbi_path_say(err, HFSB_BUSY, "File is locked by another program", path);
+        return hfsbi_file_fail_os(root, path, code, verb, err);
+    hfsbi_file_fail(err, HFSB_BUSY, "File is locked by another program", path);
     hfsbi_err_add(err, " (it or its directory was locked with flock for 2 "
                        "seconds: wait for that program, or end it, and try "
                        "again)");
@@ -20748,8 +20670,8 @@ static bool hfsbi_same_info(const hfsb_file_info *a, const hfsb_file_info *b) {
 }
 
 static hfsb_status hfsbi_fail_changed(hfsb_str path, hfsb_err *err) {
-    hfsbi_path_say(err, HFSB_STALE, "File has changed since it was read",
-                   path);
+    hfsbi_file_fail(err, HFSB_STALE, "File has changed since it was read",
+                    path);
     hfsbi_err_add(err, " (read it again)");
     return HFSB_STALE;
 }
@@ -20763,15 +20685,15 @@ static hfsb_status hfsbi_check_same(hfsb_str path, const struct stat *st,
                                        : hfsbi_fail_changed(path, err);
 }
 
-static hfsb_status hfsbi_check_sha256(const hfsb_place *root, hfsb_str path,
-                                      hfsbi_spot *target, const char *sha256,
+static hfsb_status hfsbi_check_sha256(const hfsb_root *root, hfsb_str path,
+                                      hfsbi_target *target, const char *sha256,
                                       hfsb_err *err) {
     char        now[HFSB_SHA256_HEX];
     int         fd;
-    hfsb_status st = hfsbi_spot_open(root, path, target, &fd, err);
+    hfsb_status st = hfsbi_target_open(root, path, target, &fd, err);
     if (st != HFSB_OK) return st;
     if (!hfsbi_fd_sha256(fd, now))
-        st = hfsbi_path_fail(root, path, errno, "read", err);
+        st = hfsbi_file_fail_os(root, path, errno, "read", err);
     else if (strcmp(now, sha256) != 0) st = hfsbi_fail_changed(path, err);
     hfsbi_close(&fd);
     return st;
@@ -20952,7 +20874,7 @@ static void hfsbi_sweeps_store(hfsbi_sweeps *sweeps, const hfsb_file_info *dir,
 
 /* Removes stale temporaries from the target's directory unless the root knows
    that it is clean. When it was swept, for hfsbi_sweep_end(); 0: not clean. */
-static long long hfsbi_sweep_begin(const hfsb_place *root, int dir) {
+static long long hfsbi_sweep_begin(const hfsb_root *root, int dir) {
     hfsb_file_info info;
     struct stat    st;
     long long      at = 0;
@@ -20966,7 +20888,7 @@ static long long hfsbi_sweep_begin(const hfsb_place *root, int dir) {
 }
 
 /* After the last change of our own to the directory. */
-static void hfsbi_sweep_end(const hfsb_place *root, int dir, long long at) {
+static void hfsbi_sweep_end(const hfsb_root *root, int dir, long long at) {
     hfsb_file_info info;
     struct stat    st;
     if (!root || !at || fstat(dir, &st) != 0) return;
@@ -21176,10 +21098,10 @@ static int hfsbi_rewrite_run(hfsbi_rewrite *r) {
 /* ---- the writer ---- */
 
 struct hfsb_file_writer {
-    const hfsb_place    *root;
+    const hfsb_root     *root;
     hfsb_alloc           alloc;
     hfsb_buf             path; /* as given */
-    hfsbi_spot           target;
+    hfsbi_target         target;
     bool                 had_old; /* there was a file, */
     struct stat          old;     /* and this is its latest stat */
     hfsb_file_write_opts opts;    /* its views and pointers are not kept ... */
@@ -21200,13 +21122,13 @@ static hfsb_str hfsbi_writer_path(const hfsb_file_writer *w) {
 }
 
 static hfsb_status hfsbi_writer_fail(hfsb_file_writer *w, int code) {
-    return hfsbi_path_fail(w->root, hfsbi_writer_path(w), code, "write",
-                           &w->err);
+    return hfsbi_file_fail_os(w->root, hfsbi_writer_path(w), code, "write",
+                              &w->err);
 }
 
 static hfsb_status hfsbi_writer_fail_exists(hfsb_file_writer *w) {
-    return hfsbi_path_say(&w->err, HFSB_EXISTS, "File exists already",
-                          hfsbi_writer_path(w));
+    return hfsbi_file_fail(&w->err, HFSB_EXISTS, "File exists already",
+                           hfsbi_writer_path(w));
 }
 
 /* Checks the caller's conditions against the latest stat of the target. */
@@ -21249,7 +21171,7 @@ static hfsb_status hfsbi_writer_take_opts(hfsb_file_writer           *w,
 
 /* A rename needs no permission to write the file, but we ask for it: a
    read-only file stays as it is. */
-static int hfsbi_check_writable(const hfsbi_spot *target) {
+static int hfsbi_check_writable(const hfsbi_target *target) {
     int rc = faccessat(target->dir, target->name, W_OK, AT_EACCESS);
     if (rc != 0 && (errno == EINVAL || errno == ENOSYS))
         rc = faccessat(target->dir, target->name, W_OK, 0);
@@ -21274,7 +21196,7 @@ static hfsb_status hfsbi_writer_open_temp(hfsb_file_writer *w) {
 
 static hfsb_status hfsbi_writer_start(hfsb_file_writer *w, hfsb_str path,
                                       const hfsb_file_write_opts *opts) {
-    unsigned    how = HFSBI_SPOT_PARENTS;
+    unsigned    how = HFSBI_RESOLVE_PARENTS;
     int         code;
     hfsb_status st = hfsbi_writer_take_opts(w, opts);
     if (st != HFSB_OK) return st;
@@ -21282,8 +21204,8 @@ static hfsb_status hfsbi_writer_start(hfsb_file_writer *w, hfsb_str path,
         return hfsbi_fail_status(&w->err, HFSB_NOMEM, "Writer of a file");
     /* A file that must exist has its directories already. */
     if (w->opts.no_parents || w->opts.if_same || w->sha256[0]) how = 0;
-    if (w->opts.no_sync) how |= HFSBI_SPOT_NO_SYNC;
-    st = hfsbi_spot_find(w->root, path, how, "write", &w->target, &w->err);
+    if (w->opts.no_sync) how |= HFSBI_RESOLVE_NO_SYNC;
+    st = hfsbi_resolve(w->root, path, how, "write", &w->target, &w->err);
     if (st == HFSB_OK) st = hfsbi_writer_check(w);
     if (st != HFSB_OK) return st;
     if (w->target.exists) {
@@ -21451,7 +21373,7 @@ static hfsb_status hfsbi_writer_commit(hfsb_file_writer *w) {
 
 /* ---- public ---- */
 
-hfsb_status hfsb_file_write(const hfsb_place *root, hfsb_str path,
+hfsb_status hfsb_file_write(const hfsb_root *root, hfsb_str path,
                             hfsb_str content, const hfsb_file_write_opts *opts,
                             hfsb_file_written *written, hfsb_err *err) {
     hfsb_file_writer *w;
@@ -21463,7 +21385,7 @@ hfsb_status hfsb_file_write(const hfsb_place *root, hfsb_str path,
     return st;
 }
 
-hfsb_status hfsb_file_writer_open(const hfsb_place *root, hfsb_str path,
+hfsb_status hfsb_file_writer_open(const hfsb_root *root, hfsb_str path,
                                   const hfsb_file_write_opts *opts,
                                   hfsb_file_writer **out, hfsb_err *err) {
     hfsb_alloc        alloc = hfsbi_root_alloc(root);
@@ -21527,7 +21449,7 @@ void hfsb_file_writer_close(hfsb_file_writer *writer) {
     if (writer->temp[0]) hfsbi_temp_remove(writer->target.dir, writer->temp);
     hfsbi_sweep_end(writer->root, writer->target.dir, writer->swept);
     hfsbi_close(&writer->fd);
-    hfsbi_spot_close(&writer->target);
+    hfsbi_target_close(&writer->target);
     hfsb_buf_free(&writer->path);
     hfsbi_array_free(&alloc, writer, 1, sizeof *writer);
 }
@@ -21536,8 +21458,8 @@ void hfsb_file_writer_close(hfsb_file_writer *writer) {
 
 /* `same` describes the file that a reader of path sees: for a symlink the file
    it leads to. A symlink has no content of its own to compare. */
-static hfsb_status hfsbi_remove_check(const hfsb_place *root, hfsb_str path,
-                                      hfsbi_spot *target, const char *sha256,
+static hfsb_status hfsbi_remove_check(const hfsb_root *root, hfsb_str path,
+                                      hfsbi_target *target, const char *sha256,
                                       const hfsb_file_info *same,
                                       hfsb_err             *err) {
     hfsb_file_info now;
@@ -21557,42 +21479,43 @@ static hfsb_status hfsbi_remove_check(const hfsb_place *root, hfsb_str path,
 }
 
 /* Under the lock. */
-static hfsb_status hfsbi_remove_target(const hfsb_place *root, hfsb_str path,
-                                       hfsbi_spot *target, const char *sha256,
+static hfsb_status hfsbi_remove_target(const hfsb_root *root, hfsb_str path,
+                                       hfsbi_target         *target,
+                                       const char           *sha256,
                                        const hfsb_file_info *same,
                                        hfsb_err             *err) {
     hfsb_status st;
     int         rc, code = hfsbi_target_stat(target);
     if (code == 0 && !target->exists) code = ENOENT;
-    if (code != 0) return hfsbi_path_fail(root, path, code, "remove", err);
+    if (code != 0) return hfsbi_file_fail_os(root, path, code, "remove", err);
     st = hfsbi_remove_check(root, path, target, sha256, same, err);
     if (st != HFSB_OK) return st;
     do rc = unlinkat(target->dir, target->name, 0);
     while (rc != 0 && errno == EINTR);
     if (rc == 0) return hfsbi_ok(err);
-    return hfsbi_path_fail(root, path, errno, "remove", err);
+    return hfsbi_file_fail_os(root, path, errno, "remove", err);
 }
 
-HFSBI_FN hfsb_status hfsbi_file_remove_if(const hfsb_place *root,
-                                          hfsb_str path, const char *sha256,
+HFSBI_FN hfsb_status hfsbi_file_remove_if(const hfsb_root *root, hfsb_str path,
+                                          const char           *sha256,
                                           const hfsb_file_info *same,
                                           hfsb_err             *err) {
-    hfsbi_spot  target;
-    hfsbi_lock  lock = {-1, -1};
-    int         code;
-    hfsb_status st = hfsbi_spot_find(root, path, HFSBI_SPOT_NO_FOLLOW,
-                                     "remove", &target, err);
+    hfsbi_target target;
+    hfsbi_lock   lock = {-1, -1};
+    int          code;
+    hfsb_status  st = hfsbi_resolve(root, path, HFSBI_RESOLVE_NO_FOLLOW,
+                                    "remove", &target, err);
     if (st != HFSB_OK) return st;
     code = hfsbi_lock_target(&target, false, &lock);
     st = code == 0
              ? hfsbi_remove_target(root, path, &target, sha256, same, err)
              : hfsbi_lock_fail(root, path, code, "remove", err);
     hfsbi_unlock(&lock);
-    hfsbi_spot_close(&target);
+    hfsbi_target_close(&target);
     return st;
 }
 
-hfsb_status hfsb_file_remove(const hfsb_place *root, hfsb_str path,
+hfsb_status hfsb_file_remove(const hfsb_root *root, hfsb_str path,
                              hfsb_err *err) {
     return hfsbi_file_remove_if(root, path, NULL, NULL, err);
 }
@@ -21964,11 +21887,11 @@ static hfsbi_process *hfsbi_snapshot_find(const hfsbi_snapshot *snap,
 
 /* The span of the family that p was born into, or NULL. A session that p began
    itself has p's own number, which is a leader's or no command's. */
-static hfsbi_span *hfsbi_family_span(const hfsbi_family  *family,
-                                     const hfsbi_process *p) {
+static hfsbi_session_span *hfsbi_family_span(const hfsbi_family  *family,
+                                             const hfsbi_process *p) {
     size_t i;
     for (i = 0; i < family->span_count; i++) {
-        hfsbi_span *span = &family->spans[i];
+        hfsbi_session_span *span = &family->spans[i];
         if (span->session > 0 && span->session == p->session &&
             p->start >= span->since &&
             (span->running || p->start <= span->until))
@@ -21984,9 +21907,10 @@ static void hfsbi_family_extend_spans(const hfsbi_snapshot *snap,
     unsigned long long now = hfsbi_ticks_now();
     size_t             i;
     for (i = 0; i < snap->count; i++) {
-        hfsbi_span *span = hfsbi_process_ended(&snap->list[i])
-                               ? NULL
-                               : hfsbi_family_span(family, &snap->list[i]);
+        hfsbi_session_span *span =
+            hfsbi_process_ended(&snap->list[i])
+                ? NULL
+                : hfsbi_family_span(family, &snap->list[i]);
         if (span && span->until < now) span->until = now;
     }
 }
@@ -21995,7 +21919,7 @@ static void hfsbi_family_extend_spans(const hfsbi_snapshot *snap,
 static unsigned char hfsbi_family_judge(hfsbi_snapshot     *snap,
                                         const hfsbi_family *family,
                                         hfsbi_process      *p) {
-    const hfsbi_span *span;
+    const hfsbi_session_span *span;
     if (p->kin != HFSBI_KIN_OPEN) return p->kin;
     if (p->start < family->since) return HFSBI_KIN_STRANGER;
     span = hfsbi_family_span(family, p);
@@ -22110,8 +22034,7 @@ HFSBI_FN void hfsbi_tree_start(hfsbi_tree *tree, pid_t leader) {
     tree->span.running = true;
     tree->span.until = hfsbi_ticks_now();
 #if defined(HFSBI_LINUX) && defined(SYS_pidfd_open)
-    tree->pidfd =
-        hfsbi_above_standard((int)syscall(SYS_pidfd_open, leader, 0u));
+    tree->pidfd = hfsbi_fd_above_2((int)syscall(SYS_pidfd_open, leader, 0u));
 #endif
     if (tree->pidfd < 0 && hfsbi_process_read((long)leader, &p))
         tree->leader_start = p.start;
@@ -22146,16 +22069,16 @@ HFSBI_FN int hfsbi_tree_wait(const hfsbi_tree *tree, siginfo_t *info,
 /* True while the leader is our child, running or a zombie: until then its
    number is its own. Notes when the host took it away. */
 static bool hfsbi_tree_holds(hfsbi_tree *tree) {
-    hfsbi_span *span = &tree->span;
-    siginfo_t   info;
+    hfsbi_session_span *span = &tree->span;
+    siginfo_t           info;
     if (!span->running) return false;
     if (hfsbi_tree_wait(tree, &info, WNOWAIT) != 0) span->running = false;
     else span->until = hfsbi_ticks_now();
     return span->running;
 }
 
-HFSBI_FN hfsbi_span hfsbi_tree_span(hfsbi_tree *tree) {
-    hfsbi_span none = HFSB_INIT;
+HFSBI_FN hfsbi_session_span hfsbi_tree_span(hfsbi_tree *tree) {
+    hfsbi_session_span none = HFSB_INIT;
     return hfsbi_tree_holds(tree) ? tree->span : none;
 }
 
@@ -22615,7 +22538,7 @@ static hfsb_status hfsbi_make_argv(hfsbi_launch *l, hfsb_err *err) {
     *arg++ = hfsbi_arg("-c");
     if (o->command.len && (*o->command.ptr == '-' || *o->command.ptr == '+'))
         *arg++ = hfsbi_arg("--"); /* else it would be an option */
-    *arg = l->command = hfsbi_terminated(&o->alloc, o->command);
+    *arg = l->command = hfsbi_cstr_copy(&o->alloc, o->command);
     return l->command ? HFSB_OK : hfsbi_launch_nomem(err);
 }
 
@@ -22740,7 +22663,7 @@ static bool hfsbi_make_descriptors(hfsbi_launch *l) {
         if (!hfsbi_make_pipe(1, &l->ends.input, &c->standard[0])) return false;
     } else {
         c->standard[0] =
-            hfsbi_above_standard(open("/dev/null", O_RDONLY | O_CLOEXEC));
+            hfsbi_fd_above_2(open("/dev/null", O_RDONLY | O_CLOEXEC));
         if (c->standard[0] < 0) return false;
     }
     if (!hfsbi_make_pipe(0, &l->ends.output[0], &c->standard[1])) return false;
@@ -23032,7 +22955,7 @@ long long hfsb_proc_deadline(const hfsb_proc *proc) {
     switch (proc->state) {
     case HFSBI_PROC_RUNNING:
         if (proc->tree.pidfd >= 0) return proc->times.timeout_at;
-        return hfsbi_sooner(proc->times.timeout_at, proc->times.check_at);
+        return hfsbi_earlier(proc->times.timeout_at, proc->times.check_at);
     case HFSBI_PROC_TERM:
     case HFSBI_PROC_KILL: return proc->times.check_at;
     case HFSBI_PROC_DRAIN:
@@ -23059,7 +22982,7 @@ static void hfsbi_proc_follow(hfsb_proc *proc) {
         else if (!hfsbi_loop_io(loop, io, want)) all = false;
     }
     at = hfsb_proc_deadline(proc);
-    if (!all) at = hfsbi_sooner(at, hfsb_clock_ms() + HFSBI_PROC_RETRY);
+    if (!all) at = hfsbi_earlier(at, hfsb_clock_ms() + HFSBI_PROC_RETRY);
     if (at >= 0) hfsbi_loop_timer(loop, &proc->driver.timer, at);
     else hfsbi_loop_timer_clear(loop, &proc->driver.timer);
 }
@@ -23481,7 +23404,7 @@ HFSBI_FN void hfsbi_proc_share_snapshot(hfsb_proc      *proc,
     if (snap) hfsbi_snapshot_cover(snap, proc->tree.span.since);
 }
 
-HFSBI_FN hfsbi_span hfsbi_proc_span(hfsb_proc *proc) {
+HFSBI_FN hfsbi_session_span hfsbi_proc_span(hfsb_proc *proc) {
     return hfsbi_tree_span(&proc->tree);
 }
 
@@ -23827,7 +23750,7 @@ typedef struct hfsbi_checker {
     hfsb_buf           suffixes; /* theirs, each ended by NUL */
     const char *const *env; /* of the programs it runs; not copied (NULL: that
                                of this process) */
-    const hfsb_place  *place; /* where the tools write; not copied (NULL: the
+    const hfsb_root   *place; /* where the tools write; not copied (NULL: the
                                  current directory) */
     bool               no_imports; /* Python modules are not imported */
     long long          timeout_ms; /* for one program */
@@ -23935,7 +23858,7 @@ typedef struct hfsbi_digest {
 struct hfsb_tools {
     /* what does not change after open */
     hfsb_alloc     alloc;
-    hfsb_place    *place;
+    hfsb_root     *place;
     hfsbi_checker *checker; /* NULL: none; has a lock of its own */
     bool           session, no_keeper;
     hfsb_buf       shell;
@@ -23961,10 +23884,10 @@ struct hfsb_tools {
     hfsbi_spills    spills;
     int            *drains; /* pipes that survivors hold */
     size_t          drain_count, drain_cap;
-    hfsbi_span      spans[HFSBI_JOB_SPANS]; /* the sessions of commands that
+    hfsbi_session_span spans[HFSBI_JOB_SPANS]; /* the sessions of commands that
                          run, or that left something running */
-    size_t          span_next;   /* to be overwritten when all are in use */
-    unsigned long long since;    /* no process of ours is older; 0: none */
+    size_t             span_next; /* to be overwritten when all are in use */
+    unsigned long long since;     /* no process of ours is older; 0: none */
     hfsbi_snapshot     snapshot; /* of all processes, shared by the commands */
     hfsbi_digest      *seen; /* keys of files read or written: a hash table, */
     size_t             seen_count, seen_cap; /* its size a power of two or 0 */
@@ -24401,17 +24324,17 @@ typedef struct hfsbi_finder_level hfsbi_finder_level;
 /* All zero at first, but for what the caller sets. */
 typedef struct hfsbi_finder {
     /* set by the caller */
-    const hfsb_call  *call; /* that may be cancelled (NULL: none) */
-    const hfsb_place *place;
-    hfsb_alloc        alloc;
-    bool              all;    /* also what is ignored, and .git */
-    bool              sorted; /* names of a folder in order */
-    bool      no_follow;      /* of where it begins, a link is not followed */
-    bool      shows_ignored;  /* ignored ones are visited, not entered */
-    size_t    offset;         /* results to leave out at the beginning */
-    size_t    max_depth;      /* folders in each other, the first one counted
+    const hfsb_call *call; /* that may be cancelled (NULL: none) */
+    const hfsb_root *place;
+    hfsb_alloc       alloc;
+    bool             all;    /* also what is ignored, and .git */
+    bool             sorted; /* names of a folder in order */
+    bool      no_follow;     /* of where it begins, a link is not followed */
+    bool      shows_ignored; /* ignored ones are visited, not entered */
+    size_t    offset;        /* results to leave out at the beginning */
+    size_t    max_depth;     /* folders in each other, the first one counted
                                  (0: as many as it may) */
-    long long until;          /* on hfsb_clock_ms(); 0: HFSBI_FINDER_MS */
+    long long until;         /* on hfsb_clock_ms(); 0: HFSBI_FINDER_MS */
     /* Quick, before anything else is looked at: a folder that is not wanted
        is not entered, anything else not visited. NULL: all are. */
     bool (*wants)(void *user, const hfsbi_entry *entry);
@@ -24421,8 +24344,8 @@ typedef struct hfsbi_finder {
     bool  stop; /* set by visit to end it without an error */
 
     /* where it begins: from hfsbi_finder_open() on */
-    hfsbi_spot spot;
-    hfsb_buf   shown; /* what to put before the path of an entry, to read it
+    hfsbi_target spot;
+    hfsb_buf     shown; /* what to put before the path of an entry, to read it
                          by: "" or ends in a slash */
 
     /* what became of it */
@@ -24884,9 +24807,9 @@ static char *hfsbi_spills_dir(const char *dir, const hfsb_alloc *alloc) {
     char     here[PATH_MAX], *copy = NULL;
     path.alloc = *alloc;
     if (*dir == '/' || !getcwd(here, sizeof here))
-        return hfsbi_terminated(alloc, hfsb_cstr(dir));
+        return hfsbi_cstr_copy(alloc, hfsb_cstr(dir));
     if (hfsb_path_join(hfsb_cstr(here), hfsb_cstr(dir), &path) == HFSB_OK)
-        copy = hfsbi_terminated(alloc, hfsb_buf_str(&path));
+        copy = hfsbi_cstr_copy(alloc, hfsb_buf_str(&path));
     hfsb_buf_free(&path);
     return copy;
 }
@@ -24958,9 +24881,8 @@ static int hfsbi_spills_make(hfsbi_spills *spills, hfsb_buf *name) {
         fd = open(name->ptr, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
         if (fd < 0 && errno != EEXIST && errno != EINTR) break;
     }
-    fd = hfsbi_above_standard(fd);
-    copy =
-        fd < 0 ? NULL : hfsbi_terminated(&spills->alloc, hfsb_buf_str(name));
+    fd = hfsbi_fd_above_2(fd);
+    copy = fd < 0 ? NULL : hfsbi_cstr_copy(&spills->alloc, hfsb_buf_str(name));
     if (fd >= 0 && !copy) {
         (void)unlink(name->ptr);
         hfsbi_close(&fd);
@@ -25361,10 +25283,10 @@ static bool hfsbi_check_tell(hfsb_buf *lines, hfsb_str text);
 
 /* Of a place (NULL: the current directory). False when it cannot be
    resolved. *fence points into itself: not to be copied. */
-static bool hfsbi_fence_init(hfsbi_fence *fence, const hfsb_place *place) {
+static bool hfsbi_fence_init(hfsbi_fence *fence, const hfsb_root *place) {
     hfsb_str none = HFSB_INIT;
-    hfsb_str root = place ? hfsb_place_root(place) : none;
-    hfsb_str dir = root.len || !place ? root : hfsb_place_work_dir(place);
+    hfsb_str root = place ? hfsb_root_path(place) : none;
+    hfsb_str dir = root.len || !place ? root : hfsb_root_work_dir(place);
     memset(fence, 0, sizeof *fence);
     if (dir.len >= sizeof fence->given) return false;
     if (dir.len) memcpy(fence->given, dir.ptr, dir.len);
@@ -25951,7 +25873,7 @@ static void hfsbi_check_store(hfsbi_checker      *checker,
                               const unsigned char digest[HFSB_SHA256_SIZE],
                               hfsb_str            text) {
     hfsbi_check_seen *oldest = checker->seen;
-    char             *copy = hfsbi_terminated(&checker->alloc, text);
+    char             *copy = hfsbi_cstr_copy(&checker->alloc, text);
     size_t            i;
     if (!copy) return;
     for (i = 1; i < HFSBI_CHECK_MEMORY; i++)
@@ -26323,7 +26245,8 @@ static void hfsbi_drains_step(hfsb_tools *tools) {
    commands left, the session of each such command is remembered, together with
    the time during which that number was the command's. */
 
-static hfsbi_span *hfsbi_span_of(hfsb_tools *tools, const hfsbi_job *job) {
+static hfsbi_session_span *hfsbi_span_of(hfsb_tools      *tools,
+                                         const hfsbi_job *job) {
     size_t i;
     for (i = 0; i < HFSBI_JOB_SPANS; i++)
         if (tools->spans[i].running && tools->spans[i].session == job->pid)
@@ -26334,8 +26257,8 @@ static hfsbi_span *hfsbi_span_of(hfsb_tools *tools, const hfsbi_job *job) {
 /* When all spans are in use the oldest is dropped: processes in that session
    that do not have the marker will not be found. */
 static void hfsbi_span_begin(hfsb_tools *tools, hfsbi_job *job) {
-    hfsbi_span span = hfsbi_proc_span(job->proc);
-    size_t     i = 0;
+    hfsbi_session_span span = hfsbi_proc_span(job->proc);
+    size_t             i = 0;
     if (span.session == 0) return;
     if (tools->since == 0) tools->since = span.since;
     while (i < HFSBI_JOB_SPANS && tools->spans[i].session) i++;
@@ -26348,7 +26271,7 @@ static void hfsbi_span_begin(hfsb_tools *tools, hfsbi_job *job) {
 
 /* The span of a finished command is kept while it may have survivors. */
 static void hfsbi_span_end(hfsb_tools *tools, hfsbi_job *job) {
-    hfsbi_span *span = hfsbi_span_of(tools, job), none = HFSB_INIT;
+    hfsbi_session_span *span = hfsbi_span_of(tools, job), none = HFSB_INIT;
     if (!span) return;
     *span = job->left_count ? hfsbi_proc_span(job->proc) : none;
     span->running = false;
@@ -26876,7 +26799,7 @@ HFSBI_FN void hfsbi_tools_free(hfsb_tools *tools) {
     hfsbi_onces_free(tools);
     hfsbi_checker_close(tools->checker);
     hfsbi_spills_free(&tools->spills);
-    hfsb_place_close(tools->place);
+    hfsb_root_close(tools->place);
     hfsbi_close(&tools->wake[0]);
     hfsbi_close(&tools->wake[1]);
     hfsbi_close(&tools->host[0]);
@@ -26896,7 +26819,7 @@ HFSBI_FN void hfsbi_tools_free(hfsb_tools *tools) {
 hfsb_status hfsb_tools_open(const hfsb_tools_opts *opts, hfsb_tools **out,
                             hfsb_err *err) {
     hfsb_tools_opts none = HFSB_INIT;
-    hfsb_place_opts where = HFSB_INIT;
+    hfsb_root_opts  where = HFSB_INIT;
     hfsb_tools     *tools;
     hfsb_status     st;
     *out = NULL;
@@ -26913,7 +26836,7 @@ hfsb_status hfsb_tools_open(const hfsb_tools_opts *opts, hfsb_tools **out,
     where.root = opts->root;
     st = hfsbi_tools_fill(tools, opts);
     if (st != HFSB_OK) hfsbi_fail_status(err, st, "Opening the tools");
-    if (st == HFSB_OK) st = hfsb_place_open(&where, &tools->place, err);
+    if (st == HFSB_OK) st = hfsb_root_open(&where, &tools->place, err);
     if (st == HFSB_OK && tools->checker) tools->checker->place = tools->place;
     if (st == HFSB_OK &&
         (!hfsbi_wake_open(tools->wake) || !hfsbi_wake_open(tools->host)))
@@ -26930,8 +26853,8 @@ HFSBI_FN hfsb_status hfsbi_tools_open_like(const hfsb_tools *like,
                                            hfsb_tools **out, hfsb_err *err) {
     const hfsbi_checker *checker = like->checker;
     hfsb_tools_opts      o = HFSB_INIT;
-    o.work_dir = hfsb_place_work_dir(like->place);
-    o.root = hfsb_place_root(like->place);
+    o.work_dir = hfsb_root_work_dir(like->place);
+    o.root = hfsb_root_path(like->place);
     o.session = like->session;
     o.env = like->env; /* without the hidden variables already */
     o.shell = like->shell.ptr;
@@ -27812,7 +27735,7 @@ static hfsb_status hfsbi_spec_variable(hfsb_str               name,
 /* Where the command runs; relative to the work directory. */
 static void hfsbi_spec_work_dir(const hfsb_tools *tools, hfsb_str given,
                                 hfsbi_job_spec *spec) {
-    hfsb_str base = hfsb_place_work_dir(tools->place);
+    hfsb_str base = hfsb_root_work_dir(tools->place);
     hfsb_buf_append(&spec->work_dir_given, given);
     if (base.len && (given.len == 0 || given.ptr[0] != '/'))
         hfsb_buf_append(&spec->work_dir, base);
@@ -28930,13 +28853,13 @@ static hfsb_status hfsbi_read_open(hfsb_tools *tools, hfsbi_line_reader *r,
     pthread_mutex_unlock(&tools->lock);
     if (!spill)
         return hfsb_file_open(tools->place, r->path, &r->fd, &r->info, err);
-    path = hfsbi_terminated(&tools->alloc, r->path);
+    path = hfsbi_cstr_copy(&tools->alloc, r->path);
     if (!path) return hfsbi_fail_status(err, HFSB_NOMEM, "Opening a file");
     r->fd = hfsbi_openat(AT_FDCWD, path, flags, 0);
     hfsbi_array_free(&tools->alloc, path, r->path.len + 1, 1);
     if (r->fd < 0 || fstat(r->fd, &st) != 0 || !S_ISREG(st.st_mode)) {
         hfsbi_close(&r->fd);
-        return hfsbi_path_say(err, HFSB_NOT_FOUND, "File not found", r->path);
+        return hfsbi_file_fail(err, HFSB_NOT_FOUND, "File not found", r->path);
     }
     hfsbi_file_info_fill(&r->info, &st);
     return HFSB_OK;
@@ -29462,7 +29385,7 @@ static hfsb_status hfsbi_patch_prepare(hfsbi_patch_call        *p,
 
 /* Ends a move, whose new file is there: removes the old one, or when that has
    changed or cannot be removed, the new one. */
-static hfsb_status hfsbi_patch_moved(const hfsb_place        *place,
+static hfsb_status hfsbi_patch_moved(const hfsb_root         *place,
                                      const hfsb_patch_change *c,
                                      const char *sha256, hfsb_err *err) {
     char        hex[HFSB_SHA256_HEX];
@@ -29726,11 +29649,11 @@ typedef struct hfsbi_descent {
 /* Where the folder really is, as text; false when that cannot be told. What
    is opened later is opened name by name, and compared with the folder. */
 static bool hfsbi_descent_find(hfsbi_descent *d) {
-    const hfsb_place *place = d->f->place;
-    hfsb_buf          path = HFSB_INIT;
-    hfsb_str          root = HFSB_INIT;
-    size_t            mark = path.len;
-    bool              ok;
+    const hfsb_root *place = d->f->place;
+    hfsb_buf         path = HFSB_INIT;
+    hfsb_str         root = HFSB_INIT;
+    size_t           mark = path.len;
+    bool             ok;
     path.alloc = d->f->alloc;
     if (place && place->root_fd >= 0) {
         root = hfsb_buf_str(&place->real_root);
@@ -29818,10 +29741,10 @@ static hfsb_status hfsbi_descent_run(hfsbi_descent *d) {
 }
 
 static hfsb_status hfsbi_finder_above(hfsbi_finder *f) {
-    const hfsb_place *place = f->place;
-    bool              rooted = place && place->root_fd >= 0;
-    hfsbi_descent     d;
-    hfsb_status       st;
+    const hfsb_root *place = f->place;
+    bool             rooted = place && place->root_fd >= 0;
+    hfsbi_descent    d;
+    hfsb_status      st;
     memset(&d, 0, sizeof d);
     d.f = f;
     if (!hfsbi_descent_find(&d)) return HFSB_OK;
@@ -30126,12 +30049,12 @@ HFSBI_FN hfsb_status hfsbi_finder_open(hfsbi_finder *f, hfsb_str path,
     f->shown.alloc = f->notes.alloc = f->path.alloc = f->alloc;
     if (!f->until) f->until = hfsb_clock_ms() + HFSBI_FINDER_MS;
     if (path.len == 0) path = HFSB_LIT(".");
-    st = hfsbi_spot_find(f->place, path,
-                         f->no_follow ? HFSBI_SPOT_NO_FOLLOW : 0, "search",
-                         &f->spot, err);
+    st = hfsbi_resolve(f->place, path,
+                       f->no_follow ? HFSBI_RESOLVE_NO_FOLLOW : 0, "search",
+                       &f->spot, err);
     if (st != HFSB_OK) return st;
     if (!f->spot.exists)
-        return hfsbi_path_fail(f->place, path, ENOENT, "search", err);
+        return hfsbi_file_fail_os(f->place, path, ENOENT, "search", err);
     if (hfsbi_finder_show(f, path) == HFSB_OK) return HFSB_OK;
     return hfsbi_fail_status(err, HFSB_NOMEM, "Searching");
 }
@@ -30148,8 +30071,8 @@ HFSBI_FN hfsb_status hfsbi_finder_run(hfsbi_finder *f, hfsb_err *err) {
     if (st == HFSB_OK)
         st = hfsbi_finder_enter(f, f->spot.dir, f->spot.name, &code);
     if (st == HFSB_OK && code != 0)
-        return hfsbi_path_fail(f->place, hfsb_buf_str(&f->spot.path), code,
-                               "search", err);
+        return hfsbi_file_fail_os(f->place, hfsb_buf_str(&f->spot.path), code,
+                                  "search", err);
     if (st == HFSB_OK) st = hfsbi_finder_walk(f);
     return st == HFSB_NOMEM ? hfsbi_fail_status(err, st, "Searching") : st;
 }
@@ -30168,7 +30091,7 @@ HFSBI_FN void hfsbi_finder_close(hfsbi_finder *f) {
     f->levels = NULL;
     hfsbi_ignore_close(f->ignore);
     f->ignore = NULL;
-    hfsbi_spot_close(&f->spot);
+    hfsbi_target_close(&f->spot);
     hfsb_buf_free(&f->shown);
     hfsb_buf_free(&f->notes);
     hfsb_buf_free(&f->path);
@@ -30564,8 +30487,8 @@ static hfsb_status hfsbi_named_run_all(hfsb_call *call, hfsbi_named_run *g,
     unsigned long long next;
     hfsb_status        st;
     if (!S_ISDIR(f->spot.st.st_mode)) {
-        st = hfsbi_path_say(err, HFSB_REFUSED, "Not a directory",
-                            hfsb_buf_str(&g->path));
+        st = hfsbi_file_fail(err, HFSB_REFUSED, "Not a directory",
+                             hfsb_buf_str(&g->path));
         return hfsbi_result_err(&call->result, err);
     }
     f->wants = hfsbi_named_wants;
@@ -31014,16 +30937,16 @@ static hfsb_status hfsbi_grep_visit(void *user, const hfsbi_entry *entry) {
 
 /* The path is that of a file. */
 static hfsb_status hfsbi_grep_one(hfsbi_grep *g, hfsb_err *err) {
-    hfsbi_spot *spot = &g->finder.spot;
-    hfsb_status st;
-    int         fd;
-    st = hfsbi_spot_open(g->finder.place, g->path, spot, &fd, err);
+    hfsbi_target *spot = &g->finder.spot;
+    hfsb_status   st;
+    int           fd;
+    st = hfsbi_target_open(g->finder.place, g->path, spot, &fd, err);
     if (st != HFSB_OK) return st;
     g->lines.path = g->path;
     g->lines.folder = hfsb_str_make("", 0);
     st = hfsbi_grep_file(g, fd, (unsigned long long)spot->st.st_size);
     if (st == HFSB_OK && g->unreadable)
-        st = hfsbi_path_fail(g->finder.place, g->path, errno, "read", err);
+        st = hfsbi_file_fail_os(g->finder.place, g->path, errno, "read", err);
     hfsbi_close(&fd);
     return st;
 }
@@ -31858,10 +31781,10 @@ static int hfsbi_socket_open(const struct addrinfo *a) {
 #ifdef HFSBI_LINUX
     fd = socket(a->ai_family, a->ai_socktype | SOCK_CLOEXEC | SOCK_NONBLOCK,
                 a->ai_protocol);
-    fd = hfsbi_above_standard(fd);
+    fd = hfsbi_fd_above_2(fd);
 #else
-    fd = hfsbi_above_standard(
-        socket(a->ai_family, a->ai_socktype, a->ai_protocol));
+    fd =
+        hfsbi_fd_above_2(socket(a->ai_family, a->ai_socktype, a->ai_protocol));
     if (fd >= 0 &&
         (fcntl(fd, F_SETFD, FD_CLOEXEC) != 0 || !hfsbi_set_nonblocking(fd)))
         hfsbi_close(&fd);
@@ -37684,7 +37607,7 @@ static hfsb_status hfsbi_copy_up_all(hfsbi_copy_up *f, hfsb_err *err) {
     return st;
 }
 
-hfsb_status hfsb_sandbox_upload(hfsb_sandbox *sandbox, const hfsb_place *place,
+hfsb_status hfsb_sandbox_upload(hfsb_sandbox *sandbox, const hfsb_root *place,
                                 hfsb_str local, hfsb_str remote,
                                 const hfsb_copy_opts *opts, hfsb_err *err) {
     hfsbi_copy_up f;
@@ -37716,7 +37639,7 @@ typedef struct hfsbi_copy_down {
     hfsbi_copy         copy;
     hfsb_buf          *out;       /* NULL: into a file */
     size_t             mark, max; /* of *out: where it begins, its limit */
-    const hfsb_place  *place;
+    const hfsb_root   *place;
     hfsb_str           local;
     hfsb_file_writer  *writer;
     unsigned           mode;
@@ -38029,7 +37952,7 @@ static hfsb_status hfsbi_copy_down_run(hfsbi_copy_down *f, hfsb_err *err) {
 }
 
 hfsb_status hfsb_sandbox_download(hfsb_sandbox *sandbox, hfsb_str remote,
-                                  const hfsb_place *place, hfsb_str local,
+                                  const hfsb_root *place, hfsb_str local,
                                   const hfsb_copy_opts *opts, hfsb_err *err) {
     hfsbi_copy_down f;
     hfsb_status     st;

@@ -488,12 +488,12 @@ typedef struct hfsbi_server_part {
 HFSBI_FN void hfsbi_server_part_add(hfsb_server       *server,
                                     hfsbi_server_part *part);
 /* True after the first hfsb_server_stop(). */
-HFSBI_FN bool hfsbi_server_stopping(const hfsb_server *server);
+HFSBI_FN bool hfsbi_server_is_stopping(const hfsb_server *server);
 /* True after the second one. */
-HFSBI_FN bool hfsbi_server_hurries(const hfsb_server *server);
+HFSBI_FN bool hfsbi_server_must_end(const hfsb_server *server);
 
 /* True if the request carried the token, or the server needs none. */
-HFSBI_FN bool hfsbi_request_trusted(const hfsb_request *request);
+HFSBI_FN bool hfsbi_request_is_trusted(const hfsb_request *request);
 
 /* True if there is one Content-Type, and it is JSON. */
 HFSBI_FN bool hfsbi_request_is_json(const hfsb_request *request);
@@ -1393,7 +1393,7 @@ void hfsb_request_resume(hfsb_request *request) {
         hfsbi_request_continue(request);
 }
 
-HFSBI_FN bool hfsbi_request_trusted(const hfsb_request *request) {
+HFSBI_FN bool hfsbi_request_is_trusted(const hfsb_request *request) {
     return request->trusted;
 }
 
@@ -2328,7 +2328,7 @@ static long long hfsbi_conn_body_deadline(const hfsbi_conn *conn) {
     long long paid = (long long)(got / rate * 1000 + got % rate * 1000 / rate);
     if (hfsbi_conn_is_unwanted(conn)) ms = limits->head_ms;
     else if (paid > ms) ms = paid;
-    return hfsbi_sooner(conn->moved + limits->body_ms, conn->since + ms);
+    return hfsbi_earlier(conn->moved + limits->body_ms, conn->since + ms);
 }
 
 /* -1: never. */
@@ -2340,8 +2340,8 @@ static long long hfsbi_conn_deadline(const hfsbi_conn *conn) {
     case HFSBI_CONN_BODY:
     case HFSBI_CONN_DISCARD: return hfsbi_conn_body_deadline(conn);
     case HFSBI_CONN_LINGER: /* while bytes come, but not for ever */
-        return hfsbi_sooner(conn->moved + HFSBI_LINGER_MS,
-                            conn->since + limits->head_ms);
+        return hfsbi_earlier(conn->moved + HFSBI_LINGER_MS,
+                             conn->since + limits->head_ms);
     default: break;
     }
     return hfsbi_conn_sends(conn) ? conn->moved + limits->body_ms : -1;
@@ -2720,7 +2720,7 @@ static hfsb_status hfsbi_listen_failed(hfsb_err *err, int code,
 static int hfsbi_socket(int family) {
     int fd = socket(family, SOCK_STREAM, 0);
     if (fd < 0) return -1;
-    fd = hfsbi_above_standard(fd);
+    fd = hfsbi_fd_above_2(fd);
     if (fd >= 0) (void)fcntl(fd, F_SETFD, FD_CLOEXEC);
     return fd;
 }
@@ -3239,11 +3239,11 @@ HFSBI_FN const char *hfsbi_server_instance(const hfsb_server *server) {
     return server->instance;
 }
 
-HFSBI_FN bool hfsbi_server_stopping(const hfsb_server *server) {
+HFSBI_FN bool hfsbi_server_is_stopping(const hfsb_server *server) {
     return server->stop.phase != HFSBI_STOP_NO;
 }
 
-HFSBI_FN bool hfsbi_server_hurries(const hfsb_server *server) {
+HFSBI_FN bool hfsbi_server_must_end(const hfsb_server *server) {
     return server->stop.calls > 1;
 }
 
@@ -4340,7 +4340,7 @@ typedef struct hfsbi_files {
     hfsbi_server_part part; /* first: the server knows only this */
     hfsb_server      *server;
     hfsbi_loop       *loop;
-    const hfsb_place *place;
+    const hfsb_root  *place;
     hfsb_alloc        alloc;
     size_t            pending; /* jobs that are not freed yet */
 } hfsbi_files;
@@ -4959,7 +4959,7 @@ typedef struct hfsbi_upload {
 
 static hfsb_status hfsbi_upload_start(hfsbi_upload *u) {
     hfsbi_file_job      *job = &u->job;
-    const hfsb_place    *place = job->files->place;
+    const hfsb_root     *place = job->files->place;
     hfsb_str             path = hfsb_buf_str(&job->path);
     hfsb_file_write_opts opts = HFSB_INIT;
     hfsb_file_info       info;
@@ -5369,7 +5369,7 @@ static void hfsbi_health(void *user, hfsb_request *request) {
     hfsbi_jobs_figures        jobs;
     char                      text[400];
     int                       n;
-    if (!hfsbi_request_trusted(request)) {
+    if (!hfsbi_request_is_trusted(request)) {
         hfsb_reply(request, 200, "application/json",
                    HFSB_LIT("{\"status\":\"ok\"}"));
         return;
@@ -5383,7 +5383,7 @@ static void hfsbi_health(void *user, hfsb_request *request) {
                  HFSB_VERSION, hfsbi_server_instance(box->server),
                  (hfsb_clock_ms() - box->began) / 1000, jobs.running,
                  jobs.waiting, stats->open,
-                 hfsbi_server_stopping(box->server) ? "true" : "false");
+                 hfsbi_server_is_stopping(box->server) ? "true" : "false");
     hfsb_reply(request, 200, "application/json",
                hfsb_str_make(text, n > 0 ? (size_t)n : 0));
 }
@@ -5559,7 +5559,7 @@ static void hfsbi_endpoints_free(hfsbi_server_part *part) {
     hfsbi_sandbox *box = (hfsbi_sandbox *)(void *)part;
     hfsb_alloc     alloc = box->alloc;
     hfsbi_loop_source_remove(box->loop, &box->source);
-    if (hfsbi_server_hurries(box->server)) hfsbi_tools_free(box->tools);
+    if (hfsbi_server_must_end(box->server)) hfsbi_tools_free(box->tools);
     else hfsb_tools_close(box->tools);
     hfsbi_array_free(&alloc, box, 1, sizeof *box);
 }
@@ -7977,7 +7977,7 @@ HFSBI_FN bool hfsbi_mcp_calls_pending(const hfsbi_mcp_channel *channel) {
 
 static void hfsbi_mcp_call_arm(hfsb_mcp_call *call) {
     long long at = call->deadline;
-    if (hfsbi_mcp_call_beats(call)) at = hfsbi_sooner(at, call->next_beat);
+    if (hfsbi_mcp_call_beats(call)) at = hfsbi_earlier(at, call->next_beat);
     if (at >= 0) hfsbi_loop_timer(call->mcp->loop, &call->timer, at);
     else hfsbi_loop_timer_clear(call->mcp->loop, &call->timer);
 }
@@ -8855,7 +8855,7 @@ static void hfsbi_stdio_finish(hfsbi_mcp_stdio *io) {
     hfsbi_loop_io_forget(mcp->loop, &io->in);
     hfsbi_loop_io_forget(mcp->loop, &io->out);
     hfsbi_mcp_sessions_step(mcp);
-    if (!hfsbi_server_stopping(mcp->server)) hfsb_server_stop(mcp->server);
+    if (!hfsbi_server_is_stopping(mcp->server)) hfsb_server_stop(mcp->server);
 }
 
 /* True while answers wait for a slow reader, within their time. */
@@ -9531,8 +9531,8 @@ static void hfsbi_mcp_put_jobs(const hfsb_mcp *mcp, hfsb_buf *sink) {
 /* Writes the instructions for local tools: where they work, and what a model
    would not expect of the tools on offer. */
 static hfsb_status hfsbi_mcp_describe(hfsb_mcp *mcp) {
-    hfsb_str    root = hfsb_place_root(mcp->tools->place);
-    hfsb_str    work = hfsb_place_work_dir(mcp->tools->place);
+    hfsb_str    root = hfsb_root_path(mcp->tools->place);
+    hfsb_str    work = hfsb_root_work_dir(mcp->tools->place);
     bool        bash = hfsbi_mcp_offers(mcp, "bash");
     hfsb_buf    text = HFSB_INIT;
     hfsb_status st;
@@ -9584,7 +9584,7 @@ static bool hfsbi_mcp_part_busy(hfsbi_server_part *part) {
 
 static void hfsbi_mcp_free(hfsb_mcp *mcp) {
     hfsb_alloc alloc = mcp->alloc;
-    bool       at_once = mcp->stdio || hfsbi_server_hurries(mcp->server);
+    bool       at_once = mcp->stdio || hfsbi_server_must_end(mcp->server);
     mcp->stopping = true;
     hfsbi_mcp_calls_stop(mcp, true);
     if (mcp->stdio) hfsbi_mcp_stdio_free(mcp->stdio);

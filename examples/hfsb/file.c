@@ -83,7 +83,7 @@ static hfsb_status copy_input(hfsb_file_writer *writer, hfsb_err *err) {
     return st;
 }
 
-static hfsb_status write_file(const hfsb_place *place, const char *file,
+static hfsb_status write_file(const hfsb_root *place, const char *file,
                               hfsb_file_written *written, hfsb_err *err) {
     hfsb_file_writer *writer = NULL;
     hfsb_status       st =
@@ -139,8 +139,8 @@ static int write_there(const char *on, const char *file, bool json) {
 }
 
 static int write_here(const char *file, const char *root, bool json) {
-    hfsb_place_opts   where = HFSB_INIT;
-    hfsb_place       *place = NULL;
+    hfsb_root_opts   where = HFSB_INIT;
+    hfsb_root       *place = NULL;
     hfsb_file_written written;
     hfsb_tool_result  result = HFSB_INIT;
     hfsb_err          err;
@@ -148,9 +148,9 @@ static int write_here(const char *file, const char *root, bool json) {
     int               code;
     catch_signals(NULL, NULL); /* so that no temporary file stays */
     where.root = hfsb_cstr(root);
-    st = hfsb_place_open(&where, &place, &err);
+    st = hfsb_root_open(&where, &place, &err);
     if (st == HFSB_OK) st = write_file(place, file, &written, &err);
-    hfsb_place_close(place);
+    hfsb_root_close(place);
     release_signals();
     set_outcome(&result, st, &err);
     if (result.success) report_written(file, &written, &result);

@@ -194,7 +194,7 @@ static void hfsbi_health(void *user, hfsb_request *request) {
     hfsbi_jobs_figures        jobs;
     char                      text[400];
     int                       n;
-    if (!hfsbi_request_trusted(request)) {
+    if (!hfsbi_request_is_trusted(request)) {
         hfsb_reply(request, 200, "application/json",
                    HFSB_LIT("{\"status\":\"ok\"}"));
         return;
@@ -208,7 +208,7 @@ static void hfsbi_health(void *user, hfsb_request *request) {
                  HFSB_VERSION, hfsbi_server_instance(box->server),
                  (hfsb_clock_ms() - box->began) / 1000, jobs.running,
                  jobs.waiting, stats->open,
-                 hfsbi_server_stopping(box->server) ? "true" : "false");
+                 hfsbi_server_is_stopping(box->server) ? "true" : "false");
     hfsb_reply(request, 200, "application/json",
                hfsb_str_make(text, n > 0 ? (size_t)n : 0));
 }
@@ -384,7 +384,7 @@ static void hfsbi_endpoints_free(hfsbi_server_part *part) {
     hfsbi_sandbox *box = (hfsbi_sandbox *)(void *)part;
     hfsb_alloc     alloc = box->alloc;
     hfsbi_loop_source_remove(box->loop, &box->source);
-    if (hfsbi_server_hurries(box->server)) hfsbi_tools_free(box->tools);
+    if (hfsbi_server_must_end(box->server)) hfsbi_tools_free(box->tools);
     else hfsb_tools_close(box->tools);
     hfsbi_array_free(&alloc, box, 1, sizeof *box);
 }

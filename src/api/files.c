@@ -6,7 +6,7 @@ typedef struct hfsbi_files {
     hfsbi_server_part part; /* first: the server knows only this */
     hfsb_server      *server;
     hfsbi_loop       *loop;
-    const hfsb_place *place;
+    const hfsb_root  *place;
     hfsb_alloc        alloc;
     size_t            pending; /* jobs that are not freed yet */
 } hfsbi_files;
@@ -625,7 +625,7 @@ typedef struct hfsbi_upload {
 
 static hfsb_status hfsbi_upload_start(hfsbi_upload *u) {
     hfsbi_file_job      *job = &u->job;
-    const hfsb_place    *place = job->files->place;
+    const hfsb_root     *place = job->files->place;
     hfsb_str             path = hfsb_buf_str(&job->path);
     hfsb_file_write_opts opts = HFSB_INIT;
     hfsb_file_info       info;

@@ -182,7 +182,7 @@ HFSBI_FN hfsb_str hfsbi_trim(hfsb_str s) {
     return hfsb_str_slice(s, i, s.len);
 }
 
-HFSBI_FN bool hfsbi_str_same_letters(hfsb_str a, hfsb_str b) {
+HFSBI_FN bool hfsbi_str_equal_nocase(hfsb_str a, hfsb_str b) {
     size_t i;
     if (a.len != b.len) return false;
     for (i = 0; i < a.len; i++)

@@ -144,7 +144,7 @@ HFSBI_FN hfsb_str hfsbi_trim_end(hfsb_str s);
 HFSBI_FN hfsb_str hfsbi_trim(hfsb_str s);
 
 /* True when a and b differ at most in the case of ASCII letters. */
-HFSBI_FN bool hfsbi_str_same_letters(hfsb_str a, hfsb_str b);
+HFSBI_FN bool hfsbi_str_equal_nocase(hfsb_str a, hfsb_str b);
 
 /* Removes the next item from the list *rest, whose items are separated by
    sep; false at its end. An empty list has no item, "a,,b" an empty one. */

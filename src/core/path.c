@@ -42,7 +42,7 @@ HFSBI_FN bool hfsbi_has_space(hfsb_str s) {
 
 /* A scheme may be in any case (RFC 3986, 3.1). */
 static bool hfsbi_has_scheme(hfsb_str s, hfsb_str scheme) {
-    return hfsbi_str_same_letters(hfsb_str_slice(s, 0, scheme.len), scheme);
+    return hfsbi_str_equal_nocase(hfsb_str_slice(s, 0, scheme.len), scheme);
 }
 
 static bool hfsbi_has_line_break(hfsb_str s) {

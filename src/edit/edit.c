@@ -93,8 +93,8 @@ static hfsbi_hint hfsbi_item_hint(const hfsbi_edit_item *item) {
 static bool hfsbi_is_prose(const hfsbi_edit_plan *plan) {
     hfsb_str suffix =
         plan->opts ? hfsb_path_suffix(plan->opts->path) : HFSB_LIT("");
-    return hfsbi_str_same_letters(suffix, HFSB_LIT(".md")) ||
-           hfsbi_str_same_letters(suffix, HFSB_LIT(".txt"));
+    return hfsbi_str_equal_nocase(suffix, HFSB_LIT(".md")) ||
+           hfsbi_str_equal_nocase(suffix, HFSB_LIT(".txt"));
 }
 
 static hfsb_status hfsbi_check_omission(const hfsbi_edit_item *item) {

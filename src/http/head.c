@@ -42,7 +42,7 @@ HFSBI_FN bool hfsbi_http_all(hfsb_str s, unsigned bit) {
 }
 
 HFSBI_FN bool hfsbi_http_is(hfsb_str s, const char *name) {
-    return hfsbi_str_same_letters(s, hfsb_cstr(name));
+    return hfsbi_str_equal_nocase(s, hfsb_cstr(name));
 }
 
 /* ---- lists ---- */
@@ -137,8 +137,8 @@ static bool hfsbi_http_absolute_read(hfsbi_http_reader *r) {
     size_t   i, colon = hfsb_str_find_byte(s, ':');
     hfsb_str scheme = hfsb_str_slice(s, 0, colon);
     if (colon == HFSB_NPOS ||
-        (!hfsbi_str_same_letters(scheme, HFSB_LIT("http")) &&
-         !hfsbi_str_same_letters(scheme, HFSB_LIT("https"))) ||
+        (!hfsbi_str_equal_nocase(scheme, HFSB_LIT("http")) &&
+         !hfsbi_str_equal_nocase(scheme, HFSB_LIT("https"))) ||
         s.len - colon < 3 || s.ptr[colon + 1] != '/' ||
         s.ptr[colon + 2] != '/')
         return hfsbi_http_refuse(r, 400, s.ptr,
@@ -458,7 +458,7 @@ static void hfsbi_http_see_coding(hfsbi_http_facts      *f,
     while (hfsbi_http_list_next(&rest, &item)) {
         f->codings++;
         f->last_coding = item;
-        if (hfsbi_str_same_letters(item, HFSB_LIT("chunked"))) f->chunked++;
+        if (hfsbi_str_equal_nocase(item, HFSB_LIT("chunked"))) f->chunked++;
         if (!hfsbi_http_all(item, HFSBI_HTTP_TOKEN)) f->tokens = false;
     }
 }
@@ -479,8 +479,8 @@ static void hfsbi_http_see_connection(hfsbi_http_facts      *f,
                                       const hfsb_http_field *field) {
     hfsb_str rest = field->value, item;
     while (hfsbi_http_list_next(&rest, &item)) {
-        if (hfsbi_str_same_letters(item, HFSB_LIT("close"))) f->close = true;
-        else if (hfsbi_str_same_letters(item, HFSB_LIT("keep-alive")))
+        if (hfsbi_str_equal_nocase(item, HFSB_LIT("close"))) f->close = true;
+        else if (hfsbi_str_equal_nocase(item, HFSB_LIT("keep-alive")))
             f->keep_alive = true;
     }
 }
@@ -509,7 +509,7 @@ static bool hfsbi_http_see_field(hfsbi_http_reader *r, hfsbi_http_facts *f,
         return true;
     case 6:
         if (hfsbi_http_named(name, "expect") &&
-            hfsbi_str_same_letters(field->value, HFSB_LIT("100-continue")))
+            hfsbi_str_equal_nocase(field->value, HFSB_LIT("100-continue")))
             r->head->expect_continue = true;
         return true;
     case 10:
@@ -571,7 +571,7 @@ static bool hfsbi_http_request_coding(const hfsbi_http_reader *r,
     if (f->codings == 1 && f->chunked == 1 && f->tokens) return true;
     if (!f->tokens || !f->codings || f->chunked > 1 ||
         (f->chunked &&
-         !hfsbi_str_same_letters(f->last_coding, HFSB_LIT("chunked"))))
+         !hfsbi_str_equal_nocase(f->last_coding, HFSB_LIT("chunked"))))
         return hfsbi_http_refuse(r, 400, at,
                                  "Transfer-Encoding must be \"chunked\", "
                                  "once and alone.");
@@ -699,7 +699,7 @@ HFSBI_FN bool hfsbi_http_head_read(hfsbi_http_reader *r, const char *p,
 /* ---- finding fields ---- */
 
 bool hfsb_http_same(hfsb_str a, hfsb_str b) {
-    return hfsbi_str_same_letters(a, b);
+    return hfsbi_str_equal_nocase(a, b);
 }
 
 hfsb_str hfsb_http_field_find(const hfsb_http_head *head, const char *name) {

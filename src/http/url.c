@@ -176,10 +176,10 @@ hfsb_status hfsb_url_parse(hfsb_str text, hfsb_url *url, hfsb_err *err) {
                               "it contains a blank, a control byte or a byte "
                               "that is not ASCII. Write such a byte as %XX.");
     url->scheme = hfsb_str_slice(text, 0, colon);
-    url->secure = hfsbi_str_same_letters(url->scheme, HFSB_LIT("https"));
+    url->secure = hfsbi_str_equal_nocase(url->scheme, HFSB_LIT("https"));
     if (colon == HFSB_NPOS ||
         (!url->secure &&
-         !hfsbi_str_same_letters(url->scheme, HFSB_LIT("http"))))
+         !hfsbi_str_equal_nocase(url->scheme, HFSB_LIT("http"))))
         return hfsbi_url_fail(err, text, text.ptr,
                               "it does not begin with http:// or https://.");
     rest = hfsb_str_slice(text, colon + 1, text.len);

@@ -448,7 +448,7 @@ HFSBI_FN bool hfsbi_mcp_calls_pending(const hfsbi_mcp_channel *channel) {
 
 static void hfsbi_mcp_call_arm(hfsb_mcp_call *call) {
     long long at = call->deadline;
-    if (hfsbi_mcp_call_beats(call)) at = hfsbi_sooner(at, call->next_beat);
+    if (hfsbi_mcp_call_beats(call)) at = hfsbi_earlier(at, call->next_beat);
     if (at >= 0) hfsbi_loop_timer(call->mcp->loop, &call->timer, at);
     else hfsbi_loop_timer_clear(call->mcp->loop, &call->timer);
 }

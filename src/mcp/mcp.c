@@ -40,8 +40,8 @@ static void hfsbi_mcp_put_jobs(const hfsb_mcp *mcp, hfsb_buf *sink) {
 /* Writes the instructions for local tools: where they work, and what a model
    would not expect of the tools on offer. */
 static hfsb_status hfsbi_mcp_describe(hfsb_mcp *mcp) {
-    hfsb_str    root = hfsb_place_root(mcp->tools->place);
-    hfsb_str    work = hfsb_place_work_dir(mcp->tools->place);
+    hfsb_str    root = hfsb_root_path(mcp->tools->place);
+    hfsb_str    work = hfsb_root_work_dir(mcp->tools->place);
     bool        bash = hfsbi_mcp_offers(mcp, "bash");
     hfsb_buf    text = HFSB_INIT;
     hfsb_status st;
@@ -93,7 +93,7 @@ static bool hfsbi_mcp_part_busy(hfsbi_server_part *part) {
 
 static void hfsbi_mcp_free(hfsb_mcp *mcp) {
     hfsb_alloc alloc = mcp->alloc;
-    bool       at_once = mcp->stdio || hfsbi_server_hurries(mcp->server);
+    bool       at_once = mcp->stdio || hfsbi_server_must_end(mcp->server);
     mcp->stopping = true;
     hfsbi_mcp_calls_stop(mcp, true);
     if (mcp->stdio) hfsbi_mcp_stdio_free(mcp->stdio);

@@ -227,7 +227,7 @@ static void hfsbi_stdio_finish(hfsbi_mcp_stdio *io) {
     hfsbi_loop_io_forget(mcp->loop, &io->in);
     hfsbi_loop_io_forget(mcp->loop, &io->out);
     hfsbi_mcp_sessions_step(mcp);
-    if (!hfsbi_server_stopping(mcp->server)) hfsb_server_stop(mcp->server);
+    if (!hfsbi_server_is_stopping(mcp->server)) hfsb_server_stop(mcp->server);
 }
 
 /* True while answers wait for a slow reader, within their time. */

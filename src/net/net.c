@@ -88,10 +88,10 @@ static int hfsbi_socket_open(const struct addrinfo *a) {
 #ifdef HFSBI_LINUX
     fd = socket(a->ai_family, a->ai_socktype | SOCK_CLOEXEC | SOCK_NONBLOCK,
                 a->ai_protocol);
-    fd = hfsbi_above_standard(fd);
+    fd = hfsbi_fd_above_2(fd);
 #else
-    fd = hfsbi_above_standard(
-        socket(a->ai_family, a->ai_socktype, a->ai_protocol));
+    fd =
+        hfsbi_fd_above_2(socket(a->ai_family, a->ai_socktype, a->ai_protocol));
     if (fd >= 0 &&
         (fcntl(fd, F_SETFD, FD_CLOEXEC) != 0 || !hfsbi_set_nonblocking(fd)))
         hfsbi_close(&fd);

@@ -22,7 +22,7 @@ HFSBI_FN int hfsbi_openat(int dir, const char *name, int flags, mode_t mode) {
     int fd;
     do fd = openat(dir, name, flags | O_CLOEXEC, mode);
     while (fd < 0 && errno == EINTR);
-    return hfsbi_above_standard(fd);
+    return hfsbi_fd_above_2(fd);
 }
 
 /* ---- components of a path ---- */
@@ -102,7 +102,7 @@ static int hfsbi_open_by_kernel(int root, const char *path) {
         fd = syscall(SYS_openat2, root, path, &how, sizeof how);
         if (fd >= 0 || (errno != EAGAIN && errno != EINTR)) break;
     }
-    if (fd >= 0) return hfsbi_above_standard((int)fd);
+    if (fd >= 0) return hfsbi_fd_above_2((int)fd);
     /* EPERM comes from seccomp filters that do not know the call. ELOOP is
        either a magic link or a real loop: the walk decides which. */
     if (errno == EAGAIN || errno == EINTR || errno == EPERM ||
@@ -237,8 +237,8 @@ static int hfsbi_open_beneath(int root, const char *path,
 /* Longest path that a message shows whole, in characters. */
 #define HFSBI_PATH_SHOWN 400
 
-HFSBI_FN hfsb_status hfsbi_path_say(hfsb_err *err, hfsb_status code,
-                                    const char *what, hfsb_str path) {
+HFSBI_FN hfsb_status hfsbi_file_fail(hfsb_err *err, hfsb_status code,
+                                     const char *what, hfsb_str path) {
     hfsbi_fail(err, code, 0, "%s: ", what);
     hfsbi_err_quote(err, path, HFSBI_PATH_SHOWN);
     return code;
@@ -249,15 +249,15 @@ HFSBI_FN hfsb_status hfsbi_check_regular(hfsb_str path, mode_t mode,
     const char *what = "Is a device, not a regular file";
     if (S_ISREG(mode)) return HFSB_OK;
     if (S_ISDIR(mode))
-        return hfsbi_path_say(err, HFSB_IS_DIR, "Is a directory", path);
+        return hfsbi_file_fail(err, HFSB_IS_DIR, "Is a directory", path);
     if (S_ISFIFO(mode)) what = "Is a FIFO, not a regular file";
     else if (S_ISSOCK(mode)) what = "Is a socket, not a regular file";
     else if (S_ISLNK(mode)) what = "Was replaced by a symbolic link";
-    return hfsbi_path_say(err, HFSB_NOT_REGULAR, what, path);
+    return hfsbi_file_fail(err, HFSB_NOT_REGULAR, what, path);
 }
 
 static hfsb_status hfsbi_fail_missing(hfsb_str path, int code, hfsb_err *err) {
-    hfsbi_path_say(err, HFSB_NOT_FOUND, "File not found", path);
+    hfsbi_file_fail(err, HFSB_NOT_FOUND, "File not found", path);
     if (code == ENOTDIR)
         hfsbi_err_add(err, " (a part of the path is not a directory)");
     else if (path.len && path.ptr[0] == '~')
@@ -265,25 +265,25 @@ static hfsb_status hfsbi_fail_missing(hfsb_str path, int code, hfsb_err *err) {
     return HFSB_NOT_FOUND;
 }
 
-static hfsb_status hfsbi_fail_outside(const hfsb_place *root, hfsb_str path,
+static hfsb_status hfsbi_fail_outside(const hfsb_root *root, hfsb_str path,
                                       hfsb_err *err) {
     hfsbi_fail(err, HFSB_OUTSIDE, 0, "Path is outside the root ");
-    hfsbi_err_quote(err, hfsb_place_root(root), HFSBI_PATH_SHOWN);
+    hfsbi_err_quote(err, hfsb_root_path(root), HFSBI_PATH_SHOWN);
     hfsbi_err_add(err, ": ");
     hfsbi_err_quote(err, path, HFSBI_PATH_SHOWN);
     return HFSB_OUTSIDE;
 }
 
-HFSBI_FN hfsb_status hfsbi_path_fail(const hfsb_place *root, hfsb_str path,
-                                     int code, const char *verb,
-                                     hfsb_err *err) {
+HFSBI_FN hfsb_status hfsbi_file_fail_os(const hfsb_root *root, hfsb_str path,
+                                        int code, const char *verb,
+                                        hfsb_err *err) {
     hfsb_status st;
     if (code == EXDEV && root && root->root_fd >= 0)
         return hfsbi_fail_outside(root, path, err);
     if (code == ENOENT || code == ENOTDIR)
         return hfsbi_fail_missing(path, code, err);
     if (code == EISDIR)
-        return hfsbi_path_say(err, HFSB_IS_DIR, "Is a directory", path);
+        return hfsbi_file_fail(err, HFSB_IS_DIR, "Is a directory", path);
     st = code == ENAMETOOLONG || code == ELOOP ? HFSB_ARG
                                                : hfsbi_os_status(code);
     hfsbi_fail(err, st, 0, "Cannot %s ", verb);
@@ -294,7 +294,7 @@ HFSBI_FN hfsb_status hfsbi_path_fail(const hfsb_place *root, hfsb_str path,
 
 /* ---- targets ---- */
 
-HFSBI_FN hfsb_alloc hfsbi_root_alloc(const hfsb_place *root) {
+HFSBI_FN hfsb_alloc hfsbi_root_alloc(const hfsb_root *root) {
     hfsb_alloc none = HFSB_INIT;
     return root ? root->alloc : none;
 }
@@ -302,7 +302,7 @@ HFSBI_FN hfsb_alloc hfsbi_root_alloc(const hfsb_place *root) {
 /* Appends an absolute path as seen from the root; EXDEV when it names no
    place beneath it. This only decides where resolving begins: resolving
    itself cannot leave the root. */
-static int hfsbi_relative_to_root(const hfsb_place *root, hfsb_str path,
+static int hfsbi_relative_to_root(const hfsb_root *root, hfsb_str path,
                                   hfsb_buf *out) {
     hfsb_str given = hfsb_buf_str(&root->root), rest = HFSB_INIT;
     hfsb_str real = hfsb_buf_str(&root->real_root);
@@ -325,7 +325,7 @@ static int hfsbi_relative_to_root(const hfsb_place *root, hfsb_str path,
 
 /* Appends path as seen from the root or, without one, from the current
    directory. */
-static int hfsbi_path_from_root(const hfsb_place *root, hfsb_str path,
+static int hfsbi_path_from_root(const hfsb_root *root, hfsb_str path,
                                 hfsb_buf *out) {
     bool absolute = path.ptr[0] == '/', rooted = root && root->root_fd >= 0;
     hfsb_str base = HFSB_INIT;
@@ -339,7 +339,7 @@ static int hfsbi_path_from_root(const hfsb_place *root, hfsb_str path,
 }
 
 /* A descriptor of the directory at path, or -1 with errno. */
-static int hfsbi_root_open_dir(const hfsb_place *root, const char *path) {
+static int hfsbi_root_open_dir(const hfsb_root *root, const char *path) {
     if (root && root->root_fd >= 0)
         return hfsbi_open_beneath(root->root_fd, path, &root->alloc);
     return hfsbi_openat(AT_FDCWD, path, HFSBI_O_SEARCH, 0);
@@ -347,8 +347,8 @@ static int hfsbi_root_open_dir(const hfsb_place *root, const char *path) {
 
 /* A descriptor of the directory at the first n bytes of the target's path,
    which are empty or end in a slash; or -1 with errno. */
-static int hfsbi_target_open_prefix(const hfsb_place *root, hfsbi_spot *target,
-                                    size_t n) {
+static int hfsbi_target_open_prefix(const hfsb_root *root,
+                                    hfsbi_target *target, size_t n) {
     char *p = target->path.ptr;
     int   fd;
     if (n == 0) return hfsbi_root_open_dir(root, ".");
@@ -361,8 +361,8 @@ static int hfsbi_target_open_prefix(const hfsb_place *root, hfsbi_spot *target,
 
 /* Opens the deepest directory of the path that exists; the name becomes the
    whole rest. A ".." in the rest cannot be resolved. */
-static int hfsbi_target_open_deepest(const hfsb_place *root,
-                                     hfsbi_spot       *target) {
+static int hfsbi_target_open_deepest(const hfsb_root *root,
+                                     hfsbi_target    *target) {
     const char *p = target->path.ptr;
     size_t      n = (size_t)(target->name - p);
     do {
@@ -377,7 +377,7 @@ static int hfsbi_target_open_deepest(const hfsb_place *root,
 
 /* Makes the directories in target->name and enters them. One that exists
    already must not be a symlink. */
-static int hfsbi_target_make_parents(hfsbi_spot *target, bool sync) {
+static int hfsbi_target_make_parents(hfsbi_target *target, bool sync) {
     char *name = target->path.ptr + (target->name - target->path.ptr), *slash;
     for (; (slash = strchr(name, '/')) != NULL; name = slash + 1) {
         int fd, rc;
@@ -396,14 +396,14 @@ static int hfsbi_target_make_parents(hfsbi_spot *target, bool sync) {
     return 0;
 }
 
-HFSBI_FN int hfsbi_target_stat(hfsbi_spot *target) {
+HFSBI_FN int hfsbi_target_stat(hfsbi_target *target) {
     target->exists = fstatat(target->dir, target->name, &target->st,
                              AT_SYMLINK_NOFOLLOW) == 0;
     return target->exists || errno == ENOENT ? 0 : errno;
 }
 
 /* Replaces the name, a symlink, by what it contains. */
-static int hfsbi_target_follow(const hfsb_place *root, hfsbi_spot *target) {
+static int hfsbi_target_follow(const hfsb_root *root, hfsbi_target *target) {
     char    to[PATH_MAX];
     size_t  n = (size_t)(target->name - target->path.ptr);
     ssize_t len = readlinkat(target->dir, target->name, to, sizeof to);
@@ -421,19 +421,19 @@ static int hfsbi_target_follow(const hfsb_place *root, hfsbi_spot *target) {
 }
 
 /* For a path that ends in a slash or in dots, and so names a directory. */
-static int hfsbi_target_enter(const hfsb_place *root, hfsbi_spot *target,
+static int hfsbi_target_enter(const hfsb_root *root, hfsbi_target *target,
                               unsigned how) {
     target->dir = hfsbi_root_open_dir(root, target->path.ptr);
     target->name = ".";
     if (target->dir >= 0) return hfsbi_target_stat(target);
-    if ((how & HFSBI_SPOT_PARENTS) && errno == ENOENT) return EISDIR;
+    if ((how & HFSBI_RESOLVE_PARENTS) && errno == ENOENT) return EISDIR;
     return errno;
 }
 
 /* Opens the directory of the last name of target->path and looks at that
    name. `path` is the one the caller gave. */
-static int hfsbi_target_step(const hfsb_place *root, hfsb_str path,
-                             unsigned how, hfsbi_spot *target) {
+static int hfsbi_target_step(const hfsb_root *root, hfsb_str path,
+                             unsigned how, hfsbi_target *target) {
     hfsb_str all = hfsb_buf_str(&target->path);
     hfsb_str name = hfsb_path_base(all);
     int      code;
@@ -443,26 +443,27 @@ static int hfsbi_target_step(const hfsb_place *root, hfsb_str path,
     target->name = name.ptr;
     target->dir = hfsbi_target_open_prefix(root, target, all.len - name.len);
     if (target->dir >= 0) return hfsbi_target_stat(target);
-    if (errno != ENOENT || !(how & (HFSBI_SPOT_PARENTS | HFSBI_SPOT_DEEPEST)))
+    if (errno != ENOENT ||
+        !(how & (HFSBI_RESOLVE_PARENTS | HFSBI_RESOLVE_DEEPEST)))
         return errno;
     code = hfsbi_target_open_deepest(root, target);
-    if (code != 0 || (how & HFSBI_SPOT_DEEPEST)) return code;
+    if (code != 0 || (how & HFSBI_RESOLVE_DEEPEST)) return code;
     /* "~/x" is a mistake, not a request for a directory named "~". */
     if (path.ptr[0] == '~' && strlen(target->name) == path.len) return ENOENT;
-    code = hfsbi_target_make_parents(target, !(how & HFSBI_SPOT_NO_SYNC));
+    code = hfsbi_target_make_parents(target, !(how & HFSBI_RESOLVE_NO_SYNC));
     if (code == 0) code = hfsbi_target_stat(target);
     return code == 0 && target->exists && S_ISLNK(target->st.st_mode) ? ELOOP
                                                                       : code;
 }
 
-HFSBI_FN void hfsbi_spot_close(hfsbi_spot *target) {
+HFSBI_FN void hfsbi_target_close(hfsbi_target *target) {
     hfsbi_close(&target->dir);
     hfsb_buf_free(&target->path);
 }
 
-HFSBI_FN hfsb_status hfsbi_spot_find(const hfsb_place *root, hfsb_str path,
-                                     unsigned how, const char *verb,
-                                     hfsbi_spot *target, hfsb_err *err) {
+HFSBI_FN hfsb_status hfsbi_resolve(const hfsb_root *root, hfsb_str path,
+                                   unsigned how, const char *verb,
+                                   hfsbi_target *target, hfsb_err *err) {
     unsigned links = 0;
     int      code;
     memset(target, 0, sizeof *target);
@@ -471,19 +472,19 @@ HFSBI_FN hfsb_status hfsbi_spot_find(const hfsb_place *root, hfsb_str path,
     if (path.len == 0)
         return hfsbi_fail(err, HFSB_REFUSED, 0, "The path is empty.");
     if (hfsb_str_find_byte(path, '\0') != HFSB_NPOS)
-        return hfsbi_path_say(err, HFSB_REFUSED,
-                              "The path contains a NUL byte", path);
+        return hfsbi_file_fail(err, HFSB_REFUSED,
+                               "The path contains a NUL byte", path);
     code = hfsbi_path_from_root(root, path, &target->path);
     if (code == 0) code = hfsbi_target_step(root, path, how, target);
     while (code == 0 && target->exists && S_ISLNK(target->st.st_mode) &&
-           !(how & HFSBI_SPOT_NO_FOLLOW)) {
+           !(how & HFSBI_RESOLVE_NO_FOLLOW)) {
         code = ++links > HFSBI_LINKS_MAX ? ELOOP
                                          : hfsbi_target_follow(root, target);
         if (code == 0) code = hfsbi_target_step(root, path, how, target);
     }
     if (code == 0) return hfsbi_ok(err);
-    hfsbi_spot_close(target);
-    return hfsbi_path_fail(root, path, code, verb, err);
+    hfsbi_target_close(target);
+    return hfsbi_file_fail_os(root, path, code, verb, err);
 }
 
 /* ---- the root ---- */
@@ -525,7 +526,7 @@ static hfsb_status hfsbi_root_fail(hfsb_err *err, int code, const char *what,
 static int hfsbi_root_open_host(const hfsb_alloc *alloc, hfsb_str dir, int *fd,
                                 hfsb_buf *absolute, hfsb_buf *real) {
     char  resolved[PATH_MAX];
-    char *path = hfsbi_terminated(alloc, dir);
+    char *path = hfsbi_cstr_copy(alloc, dir);
     int   code;
     if (!path) return ENOMEM;
     *fd = hfsbi_openat(AT_FDCWD, path, HFSBI_O_SEARCH, 0);
@@ -541,7 +542,7 @@ static int hfsbi_root_open_host(const hfsb_alloc *alloc, hfsb_str dir, int *fd,
 
 /* The working directory beneath the root; a relative one begins at the
    root. */
-static hfsb_status hfsbi_root_set_inside(hfsb_place *root, hfsb_str dir,
+static hfsb_status hfsbi_root_set_inside(hfsb_root *root, hfsb_str dir,
                                          hfsb_err *err) {
     int code = hfsbi_path_from_root(root, dir, &root->work_rest), fd;
     if (code == 0) {
@@ -559,8 +560,8 @@ static hfsb_status hfsbi_root_set_inside(hfsb_place *root, hfsb_str dir,
     return hfsbi_root_fail(err, code, "Working directory", dir);
 }
 
-static hfsb_status hfsbi_root_fill(hfsb_place *root, hfsb_str top,
-                                   hfsb_str dir, hfsb_err *err) {
+static hfsb_status hfsbi_root_fill(hfsb_root *root, hfsb_str top, hfsb_str dir,
+                                   hfsb_err *err) {
     int code, fd = -1;
     if (hfsb_str_find_byte(top, '\0') != HFSB_NPOS ||
         hfsb_str_find_byte(dir, '\0') != HFSB_NPOS)
@@ -583,15 +584,15 @@ static hfsb_status hfsbi_root_fill(hfsb_place *root, hfsb_str top,
 
 /* One allocation for both; root.sweeps points to the second. */
 typedef struct hfsbi_root_block {
-    hfsb_place   root;
+    hfsb_root    root;
     hfsbi_sweeps sweeps;
 } hfsbi_root_block;
 
-hfsb_status hfsb_place_open(const hfsb_place_opts *opts, hfsb_place **out,
-                            hfsb_err *err) {
-    hfsb_place_opts   none = HFSB_INIT;
+hfsb_status hfsb_root_open(const hfsb_root_opts *opts, hfsb_root **out,
+                           hfsb_err *err) {
+    hfsb_root_opts    none = HFSB_INIT;
     hfsbi_root_block *block;
-    hfsb_place       *root;
+    hfsb_root        *root;
     hfsb_status       st;
     if (!opts) opts = &none;
     *out = NULL;
@@ -606,14 +607,14 @@ hfsb_status hfsb_place_open(const hfsb_place_opts *opts, hfsb_place **out,
     root->work_dir.alloc = root->work_rest.alloc = opts->alloc;
     st = hfsbi_root_fill(root, opts->root, opts->work_dir, err);
     if (st != HFSB_OK) {
-        hfsb_place_close(root);
+        hfsb_root_close(root);
         return st;
     }
     *out = root;
     return hfsbi_ok(err);
 }
 
-void hfsb_place_close(hfsb_place *root) {
+void hfsb_root_close(hfsb_root *root) {
     hfsb_alloc alloc;
     if (!root) return;
     alloc = root->alloc;
@@ -626,11 +627,11 @@ void hfsb_place_close(hfsb_place *root) {
     hfsbi_array_free(&alloc, root, 1, sizeof(hfsbi_root_block));
 }
 
-hfsb_str hfsb_place_work_dir(const hfsb_place *root) {
+hfsb_str hfsb_root_work_dir(const hfsb_root *root) {
     return root ? hfsb_buf_str(&root->work_dir) : hfsb_str_make("", 0);
 }
 
-hfsb_str hfsb_place_root(const hfsb_place *root) {
+hfsb_str hfsb_root_path(const hfsb_root *root) {
     return root ? hfsb_buf_str(&root->root) : hfsb_str_make("", 0);
 }
 
@@ -675,19 +676,19 @@ HFSBI_FN void hfsbi_file_info_fill(hfsb_file_info    *info,
 
 /* O_NONBLOCK, because the file may have become a FIFO since the stat; it
    stays set, because some files of /proc block until an event comes. */
-HFSBI_FN hfsb_status hfsbi_spot_open(const hfsb_place *root, hfsb_str path,
-                                     hfsbi_spot *target, int *fd,
-                                     hfsb_err *err) {
+HFSBI_FN hfsb_status hfsbi_target_open(const hfsb_root *root, hfsb_str path,
+                                       hfsbi_target *target, int *fd,
+                                       hfsb_err *err) {
     const int   flags = O_RDONLY | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW;
     hfsb_status st;
     *fd = -1;
     if (!target->exists)
-        return hfsbi_path_fail(root, path, ENOENT, "read", err);
+        return hfsbi_file_fail_os(root, path, ENOENT, "read", err);
     st = hfsbi_check_regular(path, target->st.st_mode, err);
     if (st != HFSB_OK) return st;
     *fd = hfsbi_openat(target->dir, target->name, flags, 0);
     if (*fd < 0 || fstat(*fd, &target->st) != 0)
-        st = hfsbi_path_fail(root, path, errno, "read", err);
+        st = hfsbi_file_fail_os(root, path, errno, "read", err);
     else st = hfsbi_check_regular(path, target->st.st_mode, err);
     if (st != HFSB_OK) hfsbi_close(fd);
     return st;
@@ -706,32 +707,32 @@ HFSBI_FN bool hfsbi_fd_sha256(int fd, char hex[HFSB_SHA256_HEX]) {
 
 /* ---- metadata ---- */
 
-hfsb_status hfsb_file_stat(const hfsb_place *root, hfsb_str path,
+hfsb_status hfsb_file_stat(const hfsb_root *root, hfsb_str path,
                            hfsb_file_info *info, hfsb_err *err) {
-    hfsbi_spot  target;
-    hfsb_status st = hfsbi_spot_find(root, path, 0, "look at", &target, err);
+    hfsbi_target target;
+    hfsb_status  st = hfsbi_resolve(root, path, 0, "look at", &target, err);
     if (st != HFSB_OK) return st;
     if (target.exists) hfsbi_file_info_fill(info, &target.st);
-    else st = hfsbi_path_fail(root, path, ENOENT, "look at", err);
-    hfsbi_spot_close(&target);
+    else st = hfsbi_file_fail_os(root, path, ENOENT, "look at", err);
+    hfsbi_target_close(&target);
     return st;
 }
 
 /* The key is "device:inode/name" of the directory and the name in it; for a
    directory, which "." and ".." can name as well, "device:inode/" of itself. */
-hfsb_status hfsb_file_key(const hfsb_place *root, hfsb_str path, hfsb_buf *out,
+hfsb_status hfsb_file_key(const hfsb_root *root, hfsb_str path, hfsb_buf *out,
                           hfsb_err *err) {
-    size_t      mark = out->len;
-    hfsbi_spot  target;
-    struct stat dir;
-    bool        is_dir;
-    hfsb_status st = hfsbi_spot_find(root, path, HFSBI_SPOT_DEEPEST, "look at",
-                                     &target, err);
+    size_t       mark = out->len;
+    hfsbi_target target;
+    struct stat  dir;
+    bool         is_dir;
+    hfsb_status  st = hfsbi_resolve(root, path, HFSBI_RESOLVE_DEEPEST,
+                                    "look at", &target, err);
     if (st != HFSB_OK) return st;
     is_dir = target.exists && S_ISDIR(target.st.st_mode);
     if (is_dir) dir = target.st;
     if (!is_dir && fstat(target.dir, &dir) != 0) {
-        st = hfsbi_path_fail(root, path, errno, "look at", err);
+        st = hfsbi_file_fail_os(root, path, errno, "look at", err);
     } else {
         st = hfsb_buf_printf(out, "%llu:%llu/", (unsigned long long)dir.st_dev,
                              (unsigned long long)dir.st_ino);
@@ -742,21 +743,21 @@ hfsb_status hfsb_file_key(const hfsb_place *root, hfsb_str path, hfsb_buf *out,
             hfsbi_fail_status(err, st, "Key of a file");
         }
     }
-    hfsbi_spot_close(&target);
+    hfsbi_target_close(&target);
     return st;
 }
 
 /* ---- reading ---- */
 
-hfsb_status hfsb_file_open(const hfsb_place *root, hfsb_str path, int *fd,
+hfsb_status hfsb_file_open(const hfsb_root *root, hfsb_str path, int *fd,
                            hfsb_file_info *info, hfsb_err *err) {
-    hfsbi_spot  target;
-    hfsb_status st = hfsbi_spot_find(root, path, 0, "read", &target, err);
+    hfsbi_target target;
+    hfsb_status  st = hfsbi_resolve(root, path, 0, "read", &target, err);
     *fd = -1;
     if (st != HFSB_OK) return st;
-    st = hfsbi_spot_open(root, path, &target, fd, err);
+    st = hfsbi_target_open(root, path, &target, fd, err);
     if (st == HFSB_OK && info) hfsbi_file_info_fill(info, &target.st);
-    hfsbi_spot_close(&target);
+    hfsbi_target_close(&target);
     return st;
 }
 
@@ -789,7 +790,7 @@ static hfsb_status hfsbi_read_all(int fd, unsigned long long size, size_t max,
     return hfsb_buf_append(out, hfsb_str_make("", 0)); /* the NUL */
 }
 
-hfsb_status hfsb_file_read(const hfsb_place *root, hfsb_str path, size_t max,
+hfsb_status hfsb_file_read(const hfsb_root *root, hfsb_str path, size_t max,
                            hfsb_buf *out, hfsb_file_info *info,
                            hfsb_err *err) {
     size_t         mark = out->len;
@@ -808,20 +809,20 @@ hfsb_status hfsb_file_read(const hfsb_place *root, hfsb_str path, size_t max,
     }
     hfsb_buf_truncate(out, mark);
     if (st != HFSB_LIMIT)
-        return hfsbi_path_fail(root, path, code, "read", err);
-    hfsbi_path_say(err, HFSB_LIMIT, "File is too large to be read whole",
-                   path);
+        return hfsbi_file_fail_os(root, path, code, "read", err);
+    hfsbi_file_fail(err, HFSB_LIMIT, "File is too large to be read whole",
+                    path);
     hfsbi_err_add(err, " (the limit is %zu bytes)", max);
     return HFSB_LIMIT;
 }
 
-hfsb_status hfsb_file_sha256(const hfsb_place *root, hfsb_str path,
+hfsb_status hfsb_file_sha256(const hfsb_root *root, hfsb_str path,
                              char hex[HFSB_SHA256_HEX], hfsb_err *err) {
     int         fd;
     hfsb_status st = hfsb_file_open(root, path, &fd, NULL, err);
     if (st != HFSB_OK) return st;
     if (!hfsbi_fd_sha256(fd, hex))
-        st = hfsbi_path_fail(root, path, errno, "read", err);
+        st = hfsbi_file_fail_os(root, path, errno, "read", err);
     hfsbi_close(&fd);
     return st;
 }

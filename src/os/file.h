@@ -9,9 +9,9 @@
 
 /* The root directory that confines all paths, and the directory where relative
    ones begin. Any number of threads may use it at once. */
-typedef struct hfsb_place hfsb_place;
+typedef struct hfsb_root hfsb_root;
 
-typedef struct hfsb_place_opts {
+typedef struct hfsb_root_opts {
     hfsb_str   work_dir; /* where relative paths begin (empty: the root if
                             there is one, else the current directory at the
                             time of each call). With a root, a relative
@@ -22,19 +22,19 @@ typedef struct hfsb_place_opts {
                             /proc or race leads outside; absolute symlinks are
                             refused */
     hfsb_alloc alloc;    /* for the root and for all work through it */
-} hfsb_place_opts;
+} hfsb_root_opts;
 
 /* HFSB_OK; HFSB_NOT_FOUND when a directory does not exist; HFSB_OUTSIDE when
    work_dir is not beneath the root; HFSB_REFUSED for a NUL byte; HFSB_IO;
    HFSB_NOMEM. opts may be NULL. */
-HFSB_API hfsb_status hfsb_place_open(const hfsb_place_opts *opts,
-                                     hfsb_place **out, hfsb_err *err);
-HFSB_API void        hfsb_place_close(hfsb_place *root);
+HFSB_API hfsb_status hfsb_root_open(const hfsb_root_opts *opts,
+                                    hfsb_root **out, hfsb_err *err);
+HFSB_API void        hfsb_root_close(hfsb_root *root);
 
 /* The working directory and the root as absolute paths, "" if there is none;
    valid until the root is closed. */
-HFSB_API hfsb_str hfsb_place_work_dir(const hfsb_place *root);
-HFSB_API hfsb_str hfsb_place_root(const hfsb_place *root);
+HFSB_API hfsb_str hfsb_root_work_dir(const hfsb_root *root);
+HFSB_API hfsb_str hfsb_root_path(const hfsb_root *root);
 
 /* In every function below `root` may be NULL: no root, current directory.
    Failures of any path:
@@ -72,14 +72,14 @@ typedef struct hfsb_file_info {
 } hfsb_file_info;
 
 /* Metadata of the file at path; symlinks are followed. */
-HFSB_API hfsb_status hfsb_file_stat(const hfsb_place *root, hfsb_str path,
+HFSB_API hfsb_status hfsb_file_stat(const hfsb_root *root, hfsb_str path,
                                     hfsb_file_info *info, hfsb_err *err);
 
 /* Appends a key that identifies the file: equal for every path to it
    (relative, through symlinks), different for different files. The file need
    not exist. Hard links are different files. On failure *out is as it was;
    HFSB_LIMIT past out->max. */
-HFSB_API hfsb_status hfsb_file_key(const hfsb_place *root, hfsb_str path,
+HFSB_API hfsb_status hfsb_file_key(const hfsb_root *root, hfsb_str path,
                                    hfsb_buf *out, hfsb_err *err);
 
 /* ---- reading ---- */
@@ -88,19 +88,19 @@ HFSB_API hfsb_status hfsb_file_key(const hfsb_place *root, hfsb_str path,
    or above, and O_NONBLOCK, for the few files of /proc that block. A device,
    FIFO or socket is refused without opening it, since it might never answer.
    On failure *fd is -1. info may be NULL. */
-HFSB_API hfsb_status hfsb_file_open(const hfsb_place *root, hfsb_str path,
+HFSB_API hfsb_status hfsb_file_open(const hfsb_root *root, hfsb_str path,
                                     int *fd, hfsb_file_info *info,
                                     hfsb_err *err);
 
 /* Appends the whole content to *out. HFSB_LIMIT past out->max, or past max
    bytes (0: 1 GiB). Works for files of /proc, whose size reads as 0. On
    failure *out is as it was. info (may be NULL) is that of the file read. */
-HFSB_API hfsb_status hfsb_file_read(const hfsb_place *root, hfsb_str path,
+HFSB_API hfsb_status hfsb_file_read(const hfsb_root *root, hfsb_str path,
                                     size_t max, hfsb_buf *out,
                                     hfsb_file_info *info, hfsb_err *err);
 
 /* sha256 of the content in hexadecimal, in bounded memory. */
-HFSB_API hfsb_status hfsb_file_sha256(const hfsb_place *root, hfsb_str path,
+HFSB_API hfsb_status hfsb_file_sha256(const hfsb_root *root, hfsb_str path,
                                       char      hex[HFSB_SHA256_HEX],
                                       hfsb_err *err);
 
@@ -159,7 +159,7 @@ typedef struct hfsb_file_written {
    HFSB_ARG        if_sha256 is not a sha256
    opts and written may be NULL. On failure the file is as it was, or the
    message says that it could not be restored. */
-HFSB_API hfsb_status hfsb_file_write(const hfsb_place *root, hfsb_str path,
+HFSB_API hfsb_status hfsb_file_write(const hfsb_root *root, hfsb_str path,
                                      hfsb_str                    content,
                                      const hfsb_file_write_opts *opts,
                                      hfsb_file_written          *written,
@@ -171,7 +171,7 @@ HFSB_API hfsb_status hfsb_file_write(const hfsb_place *root, hfsb_str path,
    close() is always the last call, also after commit. */
 typedef struct hfsb_file_writer hfsb_file_writer;
 
-HFSB_API hfsb_status hfsb_file_writer_open(const hfsb_place           *root,
+HFSB_API hfsb_status hfsb_file_writer_open(const hfsb_root            *root,
                                            hfsb_str                    path,
                                            const hfsb_file_write_opts *opts,
                                            hfsb_file_writer          **out,
@@ -185,5 +185,5 @@ HFSB_API void        hfsb_file_writer_close(hfsb_file_writer *writer);
 
 /* Removes a regular file, or a symlink itself; nothing else. Takes the same
    lock as a write. */
-HFSB_API hfsb_status hfsb_file_remove(const hfsb_place *root, hfsb_str path,
+HFSB_API hfsb_status hfsb_file_remove(const hfsb_root *root, hfsb_str path,
                                       hfsb_err *err);

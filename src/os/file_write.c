@@ -47,7 +47,7 @@ static bool hfsbi_try_lock(int fd) {
     return rc == 0 || errno != EWOULDBLOCK;
 }
 
-static int hfsbi_lock_dir(const hfsbi_spot *target, int *fd) {
+static int hfsbi_lock_dir(const hfsbi_target *target, int *fd) {
     unsigned tries;
     *fd = hfsbi_openat(target->dir, ".", O_RDONLY | O_DIRECTORY, 0);
     if (*fd < 0) return errno;
@@ -60,7 +60,7 @@ static int hfsbi_lock_dir(const hfsbi_spot *target, int *fd) {
 
 /* A descriptor for the attributes and locks of the file, which may be
    readable only or writable only; -1 with errno. */
-static int hfsbi_target_open_any(const hfsbi_spot *target) {
+static int hfsbi_target_open_any(const hfsbi_target *target) {
     const int flags = O_NONBLOCK | O_NOCTTY | O_NOFOLLOW;
     int fd = hfsbi_openat(target->dir, target->name, flags | O_RDONLY, 0);
     if (fd >= 0) return fd;
@@ -69,7 +69,7 @@ static int hfsbi_target_open_any(const hfsbi_spot *target) {
 
 /* The lock counts only while the name still leads to the locked file. A file
    that does not exist needs no lock. */
-static int hfsbi_lock_file(hfsbi_spot *target, int *fd) {
+static int hfsbi_lock_file(hfsbi_target *target, int *fd) {
     struct stat st;
     unsigned    tries;
     for (tries = 0; tries <= HFSBI_TRIES; tries++) {
@@ -93,7 +93,8 @@ static int hfsbi_lock_file(hfsbi_spot *target, int *fd) {
 /* Locks the directory and, with `file` or when the directory cannot be read,
    the file. Locks already held are kept. May update target->st. EWOULDBLOCK
    after about 2 s. The caller unlocks in any case. */
-static int hfsbi_lock_target(hfsbi_spot *target, bool file, hfsbi_lock *lock) {
+static int hfsbi_lock_target(hfsbi_target *target, bool file,
+                             hfsbi_lock *lock) {
     int code = lock->dir < 0 ? hfsbi_lock_dir(target, &lock->dir) : 0;
     if (code == EACCES || code == EPERM) {
         file = true;
@@ -120,11 +121,11 @@ static void hfsbi_unlock(hfsbi_lock *lock) {
 }
 
 /* The message for an errno of hfsbi_lock_target(). */
-static hfsb_status hfsbi_lock_fail(const hfsb_place *root, hfsb_str path,
+static hfsb_status hfsbi_lock_fail(const hfsb_root *root, hfsb_str path,
                                    int code, const char *verb, hfsb_err *err) {
     if (code != EWOULDBLOCK)
-        return hfsbi_path_fail(root, path, code, verb, err);
-    hfsbi_path_say(err, HFSB_BUSY, "File is locked by another program", path);
+        return hfsbi_file_fail_os(root, path, code, verb, err);
+    hfsbi_file_fail(err, HFSB_BUSY, "File is locked by another program", path);
     hfsbi_err_add(err, " (it or its directory was locked with flock for 2 "
                        "seconds: wait for that program, or end it, and try "
                        "again)");
@@ -140,8 +141,8 @@ static bool hfsbi_same_info(const hfsb_file_info *a, const hfsb_file_info *b) {
 }
 
 static hfsb_status hfsbi_fail_changed(hfsb_str path, hfsb_err *err) {
-    hfsbi_path_say(err, HFSB_STALE, "File has changed since it was read",
-                   path);
+    hfsbi_file_fail(err, HFSB_STALE, "File has changed since it was read",
+                    path);
     hfsbi_err_add(err, " (read it again)");
     return HFSB_STALE;
 }
@@ -155,15 +156,15 @@ static hfsb_status hfsbi_check_same(hfsb_str path, const struct stat *st,
                                        : hfsbi_fail_changed(path, err);
 }
 
-static hfsb_status hfsbi_check_sha256(const hfsb_place *root, hfsb_str path,
-                                      hfsbi_spot *target, const char *sha256,
+static hfsb_status hfsbi_check_sha256(const hfsb_root *root, hfsb_str path,
+                                      hfsbi_target *target, const char *sha256,
                                       hfsb_err *err) {
     char        now[HFSB_SHA256_HEX];
     int         fd;
-    hfsb_status st = hfsbi_spot_open(root, path, target, &fd, err);
+    hfsb_status st = hfsbi_target_open(root, path, target, &fd, err);
     if (st != HFSB_OK) return st;
     if (!hfsbi_fd_sha256(fd, now))
-        st = hfsbi_path_fail(root, path, errno, "read", err);
+        st = hfsbi_file_fail_os(root, path, errno, "read", err);
     else if (strcmp(now, sha256) != 0) st = hfsbi_fail_changed(path, err);
     hfsbi_close(&fd);
     return st;
@@ -344,7 +345,7 @@ static void hfsbi_sweeps_store(hfsbi_sweeps *sweeps, const hfsb_file_info *dir,
 
 /* Removes stale temporaries from the target's directory unless the root knows
    that it is clean. When it was swept, for hfsbi_sweep_end(); 0: not clean. */
-static long long hfsbi_sweep_begin(const hfsb_place *root, int dir) {
+static long long hfsbi_sweep_begin(const hfsb_root *root, int dir) {
     hfsb_file_info info;
     struct stat    st;
     long long      at = 0;
@@ -358,7 +359,7 @@ static long long hfsbi_sweep_begin(const hfsb_place *root, int dir) {
 }
 
 /* After the last change of our own to the directory. */
-static void hfsbi_sweep_end(const hfsb_place *root, int dir, long long at) {
+static void hfsbi_sweep_end(const hfsb_root *root, int dir, long long at) {
     hfsb_file_info info;
     struct stat    st;
     if (!root || !at || fstat(dir, &st) != 0) return;
@@ -568,10 +569,10 @@ static int hfsbi_rewrite_run(hfsbi_rewrite *r) {
 /* ---- the writer ---- */
 
 struct hfsb_file_writer {
-    const hfsb_place    *root;
+    const hfsb_root     *root;
     hfsb_alloc           alloc;
     hfsb_buf             path; /* as given */
-    hfsbi_spot           target;
+    hfsbi_target         target;
     bool                 had_old; /* there was a file, */
     struct stat          old;     /* and this is its latest stat */
     hfsb_file_write_opts opts;    /* its views and pointers are not kept ... */
@@ -592,13 +593,13 @@ static hfsb_str hfsbi_writer_path(const hfsb_file_writer *w) {
 }
 
 static hfsb_status hfsbi_writer_fail(hfsb_file_writer *w, int code) {
-    return hfsbi_path_fail(w->root, hfsbi_writer_path(w), code, "write",
-                           &w->err);
+    return hfsbi_file_fail_os(w->root, hfsbi_writer_path(w), code, "write",
+                              &w->err);
 }
 
 static hfsb_status hfsbi_writer_fail_exists(hfsb_file_writer *w) {
-    return hfsbi_path_say(&w->err, HFSB_EXISTS, "File exists already",
-                          hfsbi_writer_path(w));
+    return hfsbi_file_fail(&w->err, HFSB_EXISTS, "File exists already",
+                           hfsbi_writer_path(w));
 }
 
 /* Checks the caller's conditions against the latest stat of the target. */
@@ -641,7 +642,7 @@ static hfsb_status hfsbi_writer_take_opts(hfsb_file_writer           *w,
 
 /* A rename needs no permission to write the file, but we ask for it: a
    read-only file stays as it is. */
-static int hfsbi_check_writable(const hfsbi_spot *target) {
+static int hfsbi_check_writable(const hfsbi_target *target) {
     int rc = faccessat(target->dir, target->name, W_OK, AT_EACCESS);
     if (rc != 0 && (errno == EINVAL || errno == ENOSYS))
         rc = faccessat(target->dir, target->name, W_OK, 0);
@@ -666,7 +667,7 @@ static hfsb_status hfsbi_writer_open_temp(hfsb_file_writer *w) {
 
 static hfsb_status hfsbi_writer_start(hfsb_file_writer *w, hfsb_str path,
                                       const hfsb_file_write_opts *opts) {
-    unsigned    how = HFSBI_SPOT_PARENTS;
+    unsigned    how = HFSBI_RESOLVE_PARENTS;
     int         code;
     hfsb_status st = hfsbi_writer_take_opts(w, opts);
     if (st != HFSB_OK) return st;
@@ -674,8 +675,8 @@ static hfsb_status hfsbi_writer_start(hfsb_file_writer *w, hfsb_str path,
         return hfsbi_fail_status(&w->err, HFSB_NOMEM, "Writer of a file");
     /* A file that must exist has its directories already. */
     if (w->opts.no_parents || w->opts.if_same || w->sha256[0]) how = 0;
-    if (w->opts.no_sync) how |= HFSBI_SPOT_NO_SYNC;
-    st = hfsbi_spot_find(w->root, path, how, "write", &w->target, &w->err);
+    if (w->opts.no_sync) how |= HFSBI_RESOLVE_NO_SYNC;
+    st = hfsbi_resolve(w->root, path, how, "write", &w->target, &w->err);
     if (st == HFSB_OK) st = hfsbi_writer_check(w);
     if (st != HFSB_OK) return st;
     if (w->target.exists) {
@@ -843,7 +844,7 @@ static hfsb_status hfsbi_writer_commit(hfsb_file_writer *w) {
 
 /* ---- public ---- */
 
-hfsb_status hfsb_file_write(const hfsb_place *root, hfsb_str path,
+hfsb_status hfsb_file_write(const hfsb_root *root, hfsb_str path,
                             hfsb_str content, const hfsb_file_write_opts *opts,
                             hfsb_file_written *written, hfsb_err *err) {
     hfsb_file_writer *w;
@@ -855,7 +856,7 @@ hfsb_status hfsb_file_write(const hfsb_place *root, hfsb_str path,
     return st;
 }
 
-hfsb_status hfsb_file_writer_open(const hfsb_place *root, hfsb_str path,
+hfsb_status hfsb_file_writer_open(const hfsb_root *root, hfsb_str path,
                                   const hfsb_file_write_opts *opts,
                                   hfsb_file_writer **out, hfsb_err *err) {
     hfsb_alloc        alloc = hfsbi_root_alloc(root);
@@ -919,7 +920,7 @@ void hfsb_file_writer_close(hfsb_file_writer *writer) {
     if (writer->temp[0]) hfsbi_temp_remove(writer->target.dir, writer->temp);
     hfsbi_sweep_end(writer->root, writer->target.dir, writer->swept);
     hfsbi_close(&writer->fd);
-    hfsbi_spot_close(&writer->target);
+    hfsbi_target_close(&writer->target);
     hfsb_buf_free(&writer->path);
     hfsbi_array_free(&alloc, writer, 1, sizeof *writer);
 }
@@ -928,8 +929,8 @@ void hfsb_file_writer_close(hfsb_file_writer *writer) {
 
 /* `same` describes the file that a reader of path sees: for a symlink the file
    it leads to. A symlink has no content of its own to compare. */
-static hfsb_status hfsbi_remove_check(const hfsb_place *root, hfsb_str path,
-                                      hfsbi_spot *target, const char *sha256,
+static hfsb_status hfsbi_remove_check(const hfsb_root *root, hfsb_str path,
+                                      hfsbi_target *target, const char *sha256,
                                       const hfsb_file_info *same,
                                       hfsb_err             *err) {
     hfsb_file_info now;
@@ -949,42 +950,43 @@ static hfsb_status hfsbi_remove_check(const hfsb_place *root, hfsb_str path,
 }
 
 /* Under the lock. */
-static hfsb_status hfsbi_remove_target(const hfsb_place *root, hfsb_str path,
-                                       hfsbi_spot *target, const char *sha256,
+static hfsb_status hfsbi_remove_target(const hfsb_root *root, hfsb_str path,
+                                       hfsbi_target         *target,
+                                       const char           *sha256,
                                        const hfsb_file_info *same,
                                        hfsb_err             *err) {
     hfsb_status st;
     int         rc, code = hfsbi_target_stat(target);
     if (code == 0 && !target->exists) code = ENOENT;
-    if (code != 0) return hfsbi_path_fail(root, path, code, "remove", err);
+    if (code != 0) return hfsbi_file_fail_os(root, path, code, "remove", err);
     st = hfsbi_remove_check(root, path, target, sha256, same, err);
     if (st != HFSB_OK) return st;
     do rc = unlinkat(target->dir, target->name, 0);
     while (rc != 0 && errno == EINTR);
     if (rc == 0) return hfsbi_ok(err);
-    return hfsbi_path_fail(root, path, errno, "remove", err);
+    return hfsbi_file_fail_os(root, path, errno, "remove", err);
 }
 
-HFSBI_FN hfsb_status hfsbi_file_remove_if(const hfsb_place *root,
-                                          hfsb_str path, const char *sha256,
+HFSBI_FN hfsb_status hfsbi_file_remove_if(const hfsb_root *root, hfsb_str path,
+                                          const char           *sha256,
                                           const hfsb_file_info *same,
                                           hfsb_err             *err) {
-    hfsbi_spot  target;
-    hfsbi_lock  lock = {-1, -1};
-    int         code;
-    hfsb_status st = hfsbi_spot_find(root, path, HFSBI_SPOT_NO_FOLLOW,
-                                     "remove", &target, err);
+    hfsbi_target target;
+    hfsbi_lock   lock = {-1, -1};
+    int          code;
+    hfsb_status  st = hfsbi_resolve(root, path, HFSBI_RESOLVE_NO_FOLLOW,
+                                    "remove", &target, err);
     if (st != HFSB_OK) return st;
     code = hfsbi_lock_target(&target, false, &lock);
     st = code == 0
              ? hfsbi_remove_target(root, path, &target, sha256, same, err)
              : hfsbi_lock_fail(root, path, code, "remove", err);
     hfsbi_unlock(&lock);
-    hfsbi_spot_close(&target);
+    hfsbi_target_close(&target);
     return st;
 }
 
-hfsb_status hfsb_file_remove(const hfsb_place *root, hfsb_str path,
+hfsb_status hfsb_file_remove(const hfsb_root *root, hfsb_str path,
                              hfsb_err *err) {
     return hfsbi_file_remove_if(root, path, NULL, NULL, err);
 }

@@ -108,7 +108,7 @@ static void hfsbi_poller_found(hfsbi_poller *poller, int found, int ms) {
 static bool hfsbi_poller_open(hfsbi_poller *poller, const hfsb_alloc *alloc) {
     (void)alloc;
     poller->at = poller->count = 0;
-    poller->fd = hfsbi_above_standard(epoll_create1(EPOLL_CLOEXEC));
+    poller->fd = hfsbi_fd_above_2(epoll_create1(EPOLL_CLOEXEC));
     return poller->fd >= 0;
 }
 
@@ -174,7 +174,7 @@ enum {
 static bool hfsbi_poller_open(hfsbi_poller *poller, const hfsb_alloc *alloc) {
     (void)alloc;
     poller->at = poller->count = 0;
-    poller->fd = hfsbi_above_standard(kqueue());
+    poller->fd = hfsbi_fd_above_2(kqueue());
     return poller->fd >= 0 && fcntl(poller->fd, F_SETFD, FD_CLOEXEC) == 0;
 }
 
@@ -900,10 +900,10 @@ static int hfsbi_loop_time(const hfsbi_loop *loop, long long wait_ms) {
     if (wait_ms == 0) return 0;
     now = hfsb_clock_ms();
     for (source = loop->sources; source; source = source->next) {
-        at = hfsbi_sooner(at, source->at);
-        if (source->ready) at = hfsbi_sooner(at, now + 20);
+        at = hfsbi_earlier(at, source->at);
+        if (source->ready) at = hfsbi_earlier(at, now + 20);
     }
-    if (at >= 0) wait_ms = hfsbi_sooner(wait_ms, at > now ? at - now : 0);
+    if (at >= 0) wait_ms = hfsbi_earlier(wait_ms, at > now ? at - now : 0);
     return wait_ms > INT_MAX ? INT_MAX : wait_ms < 0 ? -1 : (int)wait_ms;
 }
 
@@ -936,6 +936,6 @@ HFSBI_FN long long hfsbi_loop_deadline(hfsbi_loop *loop) {
     hfsbi_source *source;
     long long     at = hfsbi_timers_next(loop);
     for (source = loop->sources; source; source = source->next)
-        at = hfsbi_sooner(at, source->deadline(source->user));
+        at = hfsbi_earlier(at, source->deadline(source->user));
     return at;
 }

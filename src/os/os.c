@@ -125,7 +125,7 @@ HFSBI_FN bool hfsbi_write_all(int fd, hfsb_str s) {
     return ok;
 }
 
-HFSBI_FN int hfsbi_above_standard(int fd) {
+HFSBI_FN int hfsbi_fd_above_2(int fd) {
     int high;
     if (fd < 0 || fd > 2) return fd;
     high = fcntl(fd, F_DUPFD_CLOEXEC, 3);
@@ -146,12 +146,12 @@ HFSBI_FN bool hfsbi_pipe(int fds[2]) {
 #endif
     fds[0] = fds[1] = -1;
     if (rc != 0) return false;
-    fds[0] = hfsbi_above_standard(raw[0]);
+    fds[0] = hfsbi_fd_above_2(raw[0]);
     if (fds[0] < 0) {
         hfsbi_close(&raw[1]);
         return false;
     }
-    fds[1] = hfsbi_above_standard(raw[1]);
+    fds[1] = hfsbi_fd_above_2(raw[1]);
     if (fds[1] >= 0) return true;
     hfsbi_close(&fds[0]);
     return false;
@@ -335,7 +335,7 @@ HFSBI_FN void hfsbi_pause(unsigned tries) {
     (void)poll(NULL, 0, tries < 20 ? (int)tries + 1 : 20);
 }
 
-HFSBI_FN long long hfsbi_sooner(long long a, long long b) {
+HFSBI_FN long long hfsbi_earlier(long long a, long long b) {
     return a < 0 || (b >= 0 && b < a) ? b : a;
 }
 
@@ -404,7 +404,7 @@ HFSBI_FN int hfsbi_thread_start(pthread_t *thread, size_t      stack,
 
 /* ---- memory and files without a name ---- */
 
-HFSBI_FN char *hfsbi_terminated(const hfsb_alloc *alloc, hfsb_str s) {
+HFSBI_FN char *hfsbi_cstr_copy(const hfsb_alloc *alloc, hfsb_str s) {
     char *copy = (char *)hfsbi_array(alloc, s.len + 1, 1);
     if (!copy) return NULL;
     if (s.len) memcpy(copy, s.ptr, s.len);
@@ -428,7 +428,7 @@ HFSBI_FN int hfsbi_unnamed_file(const char *dir) {
         if (fd < 0 && errno != EEXIST && errno != EINTR) return -1;
     }
     if (fd >= 0) (void)unlink(name);
-    return hfsbi_above_standard(fd);
+    return hfsbi_fd_above_2(fd);
 }
 
 /* ---- cancel ----

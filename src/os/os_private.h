@@ -79,7 +79,7 @@ HFSBI_FN bool hfsbi_pipe(int fds[2]);
 
 /* fd; or when it is 0, 1 or 2 (the host closed those) a copy at 3 or above,
    and fd is closed. -1 with errno. */
-HFSBI_FN int hfsbi_above_standard(int fd);
+HFSBI_FN int hfsbi_fd_above_2(int fd);
 
 HFSBI_FN bool hfsbi_set_nonblocking(int fd);
 
@@ -135,7 +135,7 @@ HFSBI_FN hfsb_status hfsbi_wait_fd(int fd, short events, long long until,
 HFSBI_FN void hfsbi_pause(unsigned tries);
 
 /* The earlier of two deadlines; below 0 means never. */
-HFSBI_FN long long hfsbi_sooner(long long a, long long b);
+HFSBI_FN long long hfsbi_earlier(long long a, long long b);
 
 /* Fills the n entries of fds from a list of hfsb_watch. */
 HFSBI_FN void hfsbi_poll_fill(const hfsb_watch *list, size_t n,
@@ -162,7 +162,7 @@ HFSBI_FN int hfsbi_thread_start(pthread_t *thread, size_t      stack,
 
 /* A NUL-terminated copy in memory of alloc, freed with
    hfsbi_array_free(alloc, copy, s.len + 1, 1). NULL without memory. */
-HFSBI_FN char *hfsbi_terminated(const hfsb_alloc *alloc, hfsb_str s);
+HFSBI_FN char *hfsbi_cstr_copy(const hfsb_alloc *alloc, hfsb_str s);
 
 /* An unlinked file for reading and writing, in dir (NULL: $TMPDIR or /tmp);
    -1 with errno. */
@@ -186,7 +186,7 @@ typedef struct hfsbi_sweeps {
     long long       at[HFSBI_SWEEPS];
 } hfsbi_sweeps;
 
-struct hfsb_place {
+struct hfsb_root {
     int           root_fd;   /* -1: no root */
     hfsb_buf      root;      /* as given, made absolute */
     hfsb_buf      real_root; /* the same without symlinks */
@@ -199,55 +199,55 @@ struct hfsb_place {
 /* Where a path leads: an open directory, and a name in it that may or may not
    exist. All work on a file uses these two, so whatever happens to the path
    meanwhile, nothing outside the root is reached. */
-typedef struct hfsbi_spot {
-    int         dir;  /* closed by hfsbi_spot_close() */
+typedef struct hfsbi_target {
+    int         dir;  /* closed by hfsbi_target_close() */
     const char *name; /* points into `path`; "." when the path names a
                          directory by a slash or dots at its end */
     hfsb_buf    path; /* as seen from the root or the current directory */
     bool        exists;
     struct stat st; /* if it exists; of a symlink only with NO_FOLLOW */
-} hfsbi_spot;
+} hfsbi_target;
 
 enum {
-    HFSBI_SPOT_NO_FOLLOW = 1, /* stop at a symlink, do not resolve it */
-    HFSBI_SPOT_PARENTS = 2,   /* make missing directories, */
-    HFSBI_SPOT_NO_SYNC = 4,   /* ... without waiting for the disk */
-    HFSBI_SPOT_DEEPEST = 8    /* where directories are missing, `dir` is the
+    HFSBI_RESOLVE_NO_FOLLOW = 1, /* stop at a symlink, do not resolve it */
+    HFSBI_RESOLVE_PARENTS = 2,   /* make missing directories, */
+    HFSBI_RESOLVE_NO_SYNC = 4,   /* ... without waiting for the disk */
+    HFSBI_RESOLVE_DEEPEST = 8    /* where directories are missing, `dir` is the
                                  deepest that exists, `name` the whole rest */
 };
 
 /* Resolves path to a target. `verb` is for the message: "Cannot {verb} ...".
    HFSB_OK also when the name does not exist; on failure there is nothing to
    close. Statuses as listed in file.h. */
-HFSBI_FN hfsb_status hfsbi_spot_find(const hfsb_place *root, hfsb_str path,
-                                     unsigned how, const char *verb,
-                                     hfsbi_spot *target, hfsb_err *err);
-HFSBI_FN void        hfsbi_spot_close(hfsbi_spot *target);
+HFSBI_FN hfsb_status hfsbi_resolve(const hfsb_root *root, hfsb_str path,
+                                   unsigned how, const char *verb,
+                                   hfsbi_target *target, hfsb_err *err);
+HFSBI_FN void        hfsbi_target_close(hfsbi_target *target);
 
 /* Updates exists and st; 0 or an errno. */
-HFSBI_FN int hfsbi_target_stat(hfsbi_spot *target);
+HFSBI_FN int hfsbi_target_stat(hfsbi_target *target);
 
 /* Opens the regular file at target for reading and updates target->st. */
-HFSBI_FN hfsb_status hfsbi_spot_open(const hfsb_place *root, hfsb_str path,
-                                     hfsbi_spot *target, int *fd,
-                                     hfsb_err *err);
+HFSBI_FN hfsb_status hfsbi_target_open(const hfsb_root *root, hfsb_str path,
+                                       hfsbi_target *target, int *fd,
+                                       hfsb_err *err);
 
 /* Fails with the message and status for errno `code`, met while resolving path
    or at it. */
-HFSBI_FN hfsb_status hfsbi_path_fail(const hfsb_place *root, hfsb_str path,
-                                     int code, const char *verb,
-                                     hfsb_err *err);
+HFSBI_FN hfsb_status hfsbi_file_fail_os(const hfsb_root *root, hfsb_str path,
+                                        int code, const char *verb,
+                                        hfsb_err *err);
 
 /* Fails with "{what}: {path}". */
-HFSBI_FN hfsb_status hfsbi_path_say(hfsb_err *err, hfsb_status code,
-                                    const char *what, hfsb_str path);
+HFSBI_FN hfsb_status hfsbi_file_fail(hfsb_err *err, hfsb_status code,
+                                     const char *what, hfsb_str path);
 
 /* HFSB_OK for a regular file; HFSB_IS_DIR or HFSB_NOT_REGULAR. */
 HFSBI_FN hfsb_status hfsbi_check_regular(hfsb_str path, mode_t mode,
                                          hfsb_err *err);
 
 /* The allocator of a root, which may be NULL. */
-HFSBI_FN hfsb_alloc hfsbi_root_alloc(const hfsb_place *root);
+HFSBI_FN hfsb_alloc hfsbi_root_alloc(const hfsb_root *root);
 
 /* openat(), repeated after EINTR; close-on-exec and at 3 or above. */
 HFSBI_FN int hfsbi_openat(int dir, const char *name, int flags, mode_t mode);
@@ -269,8 +269,8 @@ HFSBI_FN bool hfsbi_fd_sha256(int fd, char hex[HFSB_SHA256_HEX]);
 /* hfsb_file_remove() with conditions, checked under the same lock: HFSB_STALE
    unless the file has this sha256 and is the one that `same` describes, as
    if_sha256 and if_same of a write (NULL: no condition). */
-HFSBI_FN hfsb_status hfsbi_file_remove_if(const hfsb_place *root,
-                                          hfsb_str path, const char *sha256,
+HFSBI_FN hfsb_status hfsbi_file_remove_if(const hfsb_root *root, hfsb_str path,
+                                          const char           *sha256,
                                           const hfsb_file_info *same,
                                           hfsb_err             *err);
 
@@ -350,12 +350,12 @@ HFSBI_FN void hfsbi_snapshot_renew(hfsbi_snapshot *snap, long long need);
 /* A command's session, and the ticks between which its number was certainly
    that command's: a process of the session that was started then was born into
    it. */
-typedef struct hfsbi_span {
+typedef struct hfsbi_session_span {
     long               session; /* pid of the leader; 0: none */
     unsigned long long since, until;
     bool               running; /* the leader is a child of ours that was not
                                    waited for: the span lasts until now */
-} hfsbi_span;
+} hfsbi_session_span;
 
 /* The processes to look for: those of one command, or of all commands of a
    tools object. */
@@ -364,7 +364,7 @@ typedef struct hfsbi_family {
     unsigned long long   job;   /* hfsb_fnv() of HFSB_JOB; 0: any */
     unsigned long long   owner; /* hfsb_fnv() of its owner, as job.c names
                                    jobs; 0: any */
-    hfsbi_span          *spans; /* extended while a member lives in them */
+    hfsbi_session_span  *spans; /* extended while a member lives in them */
     size_t               span_count;
     const hfsbi_process *known; /* members that were found before */
     size_t               known_count;
@@ -377,7 +377,7 @@ HFSBI_FN size_t hfsbi_snapshot_signal(hfsbi_snapshot     *snap,
 
 /* The processes of one command. */
 typedef struct hfsbi_tree {
-    hfsbi_span         span;
+    hfsbi_session_span span;
     int                pidfd;        /* of the leader; readable once it has
                                         exited; -1: none */
     unsigned long long leader_start; /* without pidfd: to recognise it */
@@ -402,7 +402,7 @@ HFSBI_FN int hfsbi_tree_wait(const hfsbi_tree *tree, siginfo_t *info,
                              int options);
 
 /* The span of a tree whose leader is still held; else an empty one. */
-HFSBI_FN hfsbi_span hfsbi_tree_span(hfsbi_tree *tree);
+HFSBI_FN hfsbi_session_span hfsbi_tree_span(hfsbi_tree *tree);
 
 /* Matches the tree with a snapshot and returns how many of its processes run;
    zombies do not. When the snapshot is blind: 1 if the group may have members.
@@ -564,7 +564,7 @@ HFSBI_FN long long hfsbi_loop_deadline(hfsbi_loop *loop);
 HFSBI_FN void hfsbi_proc_share_snapshot(hfsb_proc *proc, hfsbi_snapshot *snap);
 
 /* The span of a running command, for the sweep of a tools object. */
-HFSBI_FN hfsbi_span hfsbi_proc_span(hfsb_proc *proc);
+HFSBI_FN hfsbi_session_span hfsbi_proc_span(hfsb_proc *proc);
 
 /* Signals (0: does not) the whole tree as the snapshot shows it; returns how
    many processes it had. */

@@ -183,7 +183,7 @@ long long hfsb_proc_deadline(const hfsb_proc *proc) {
     switch (proc->state) {
     case HFSBI_PROC_RUNNING:
         if (proc->tree.pidfd >= 0) return proc->times.timeout_at;
-        return hfsbi_sooner(proc->times.timeout_at, proc->times.check_at);
+        return hfsbi_earlier(proc->times.timeout_at, proc->times.check_at);
     case HFSBI_PROC_TERM:
     case HFSBI_PROC_KILL: return proc->times.check_at;
     case HFSBI_PROC_DRAIN:
@@ -210,7 +210,7 @@ static void hfsbi_proc_follow(hfsb_proc *proc) {
         else if (!hfsbi_loop_io(loop, io, want)) all = false;
     }
     at = hfsb_proc_deadline(proc);
-    if (!all) at = hfsbi_sooner(at, hfsb_clock_ms() + HFSBI_PROC_RETRY);
+    if (!all) at = hfsbi_earlier(at, hfsb_clock_ms() + HFSBI_PROC_RETRY);
     if (at >= 0) hfsbi_loop_timer(loop, &proc->driver.timer, at);
     else hfsbi_loop_timer_clear(loop, &proc->driver.timer);
 }
@@ -632,7 +632,7 @@ HFSBI_FN void hfsbi_proc_share_snapshot(hfsb_proc      *proc,
     if (snap) hfsbi_snapshot_cover(snap, proc->tree.span.since);
 }
 
-HFSBI_FN hfsbi_span hfsbi_proc_span(hfsb_proc *proc) {
+HFSBI_FN hfsbi_session_span hfsbi_proc_span(hfsb_proc *proc) {
     return hfsbi_tree_span(&proc->tree);
 }
 

@@ -373,7 +373,7 @@ static hfsb_status hfsbi_make_argv(hfsbi_launch *l, hfsb_err *err) {
     *arg++ = hfsbi_arg("-c");
     if (o->command.len && (*o->command.ptr == '-' || *o->command.ptr == '+'))
         *arg++ = hfsbi_arg("--"); /* else it would be an option */
-    *arg = l->command = hfsbi_terminated(&o->alloc, o->command);
+    *arg = l->command = hfsbi_cstr_copy(&o->alloc, o->command);
     return l->command ? HFSB_OK : hfsbi_launch_nomem(err);
 }
 
@@ -498,7 +498,7 @@ static bool hfsbi_make_descriptors(hfsbi_launch *l) {
         if (!hfsbi_make_pipe(1, &l->ends.input, &c->standard[0])) return false;
     } else {
         c->standard[0] =
-            hfsbi_above_standard(open("/dev/null", O_RDONLY | O_CLOEXEC));
+            hfsbi_fd_above_2(open("/dev/null", O_RDONLY | O_CLOEXEC));
         if (c->standard[0] < 0) return false;
     }
     if (!hfsbi_make_pipe(0, &l->ends.output[0], &c->standard[1])) return false;

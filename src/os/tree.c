@@ -366,11 +366,11 @@ static hfsbi_process *hfsbi_snapshot_find(const hfsbi_snapshot *snap,
 
 /* The span of the family that p was born into, or NULL. A session that p began
    itself has p's own number, which is a leader's or no command's. */
-static hfsbi_span *hfsbi_family_span(const hfsbi_family  *family,
-                                     const hfsbi_process *p) {
+static hfsbi_session_span *hfsbi_family_span(const hfsbi_family  *family,
+                                             const hfsbi_process *p) {
     size_t i;
     for (i = 0; i < family->span_count; i++) {
-        hfsbi_span *span = &family->spans[i];
+        hfsbi_session_span *span = &family->spans[i];
         if (span->session > 0 && span->session == p->session &&
             p->start >= span->since &&
             (span->running || p->start <= span->until))
@@ -386,9 +386,10 @@ static void hfsbi_family_extend_spans(const hfsbi_snapshot *snap,
     unsigned long long now = hfsbi_ticks_now();
     size_t             i;
     for (i = 0; i < snap->count; i++) {
-        hfsbi_span *span = hfsbi_process_ended(&snap->list[i])
-                               ? NULL
-                               : hfsbi_family_span(family, &snap->list[i]);
+        hfsbi_session_span *span =
+            hfsbi_process_ended(&snap->list[i])
+                ? NULL
+                : hfsbi_family_span(family, &snap->list[i]);
         if (span && span->until < now) span->until = now;
     }
 }
@@ -397,7 +398,7 @@ static void hfsbi_family_extend_spans(const hfsbi_snapshot *snap,
 static unsigned char hfsbi_family_judge(hfsbi_snapshot     *snap,
                                         const hfsbi_family *family,
                                         hfsbi_process      *p) {
-    const hfsbi_span *span;
+    const hfsbi_session_span *span;
     if (p->kin != HFSBI_KIN_OPEN) return p->kin;
     if (p->start < family->since) return HFSBI_KIN_STRANGER;
     span = hfsbi_family_span(family, p);
@@ -512,8 +513,7 @@ HFSBI_FN void hfsbi_tree_start(hfsbi_tree *tree, pid_t leader) {
     tree->span.running = true;
     tree->span.until = hfsbi_ticks_now();
 #if defined(HFSBI_LINUX) && defined(SYS_pidfd_open)
-    tree->pidfd =
-        hfsbi_above_standard((int)syscall(SYS_pidfd_open, leader, 0u));
+    tree->pidfd = hfsbi_fd_above_2((int)syscall(SYS_pidfd_open, leader, 0u));
 #endif
     if (tree->pidfd < 0 && hfsbi_process_read((long)leader, &p))
         tree->leader_start = p.start;
@@ -548,16 +548,16 @@ HFSBI_FN int hfsbi_tree_wait(const hfsbi_tree *tree, siginfo_t *info,
 /* True while the leader is our child, running or a zombie: until then its
    number is its own. Notes when the host took it away. */
 static bool hfsbi_tree_holds(hfsbi_tree *tree) {
-    hfsbi_span *span = &tree->span;
-    siginfo_t   info;
+    hfsbi_session_span *span = &tree->span;
+    siginfo_t           info;
     if (!span->running) return false;
     if (hfsbi_tree_wait(tree, &info, WNOWAIT) != 0) span->running = false;
     else span->until = hfsbi_ticks_now();
     return span->running;
 }
 
-HFSBI_FN hfsbi_span hfsbi_tree_span(hfsbi_tree *tree) {
-    hfsbi_span none = HFSB_INIT;
+HFSBI_FN hfsbi_session_span hfsbi_tree_span(hfsbi_tree *tree) {
+    hfsbi_session_span none = HFSB_INIT;
     return hfsbi_tree_holds(tree) ? tree->span : none;
 }
 

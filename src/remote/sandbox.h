@@ -154,14 +154,14 @@ typedef struct hfsb_copy_opts {
 
 /* Copies a file of this machine (place may be NULL) to a path there, with its
    mode; completely or not at all. Retried like a call. */
-HFSB_API hfsb_status hfsb_sandbox_upload(hfsb_sandbox     *sandbox,
-                                         const hfsb_place *place,
+HFSB_API hfsb_status hfsb_sandbox_upload(hfsb_sandbox    *sandbox,
+                                         const hfsb_root *place,
                                          hfsb_str local, hfsb_str remote,
                                          const hfsb_copy_opts *opts,
                                          hfsb_err             *err);
 /* The other direction; resumes where a lost connection stopped. */
 HFSB_API hfsb_status hfsb_sandbox_download(
-    hfsb_sandbox *sandbox, hfsb_str remote, const hfsb_place *place,
+    hfsb_sandbox *sandbox, hfsb_str remote, const hfsb_root *place,
     hfsb_str local, const hfsb_copy_opts *opts, hfsb_err *err);
 /* Appends the content of a file of at most max bytes (0: 64 MiB), else
    HFSB_LIMIT; a failure leaves *out as it was. A server that is not

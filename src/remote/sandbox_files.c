@@ -186,7 +186,7 @@ static hfsb_status hfsbi_copy_up_all(hfsbi_copy_up *f, hfsb_err *err) {
     return st;
 }
 
-hfsb_status hfsb_sandbox_upload(hfsb_sandbox *sandbox, const hfsb_place *place,
+hfsb_status hfsb_sandbox_upload(hfsb_sandbox *sandbox, const hfsb_root *place,
                                 hfsb_str local, hfsb_str remote,
                                 const hfsb_copy_opts *opts, hfsb_err *err) {
     hfsbi_copy_up f;
@@ -218,7 +218,7 @@ typedef struct hfsbi_copy_down {
     hfsbi_copy         copy;
     hfsb_buf          *out;       /* NULL: into a file */
     size_t             mark, max; /* of *out: where it begins, its limit */
-    const hfsb_place  *place;
+    const hfsb_root   *place;
     hfsb_str           local;
     hfsb_file_writer  *writer;
     unsigned           mode;
@@ -531,7 +531,7 @@ static hfsb_status hfsbi_copy_down_run(hfsbi_copy_down *f, hfsb_err *err) {
 }
 
 hfsb_status hfsb_sandbox_download(hfsb_sandbox *sandbox, hfsb_str remote,
-                                  const hfsb_place *place, hfsb_str local,
+                                  const hfsb_root *place, hfsb_str local,
                                   const hfsb_copy_opts *opts, hfsb_err *err) {
     hfsbi_copy_down f;
     hfsb_status     st;

@@ -471,7 +471,7 @@ static long long hfsbi_conn_body_deadline(const hfsbi_conn *conn) {
     long long paid = (long long)(got / rate * 1000 + got % rate * 1000 / rate);
     if (hfsbi_conn_is_unwanted(conn)) ms = limits->head_ms;
     else if (paid > ms) ms = paid;
-    return hfsbi_sooner(conn->moved + limits->body_ms, conn->since + ms);
+    return hfsbi_earlier(conn->moved + limits->body_ms, conn->since + ms);
 }
 
 /* -1: never. */
@@ -483,8 +483,8 @@ static long long hfsbi_conn_deadline(const hfsbi_conn *conn) {
     case HFSBI_CONN_BODY:
     case HFSBI_CONN_DISCARD: return hfsbi_conn_body_deadline(conn);
     case HFSBI_CONN_LINGER: /* while bytes come, but not for ever */
-        return hfsbi_sooner(conn->moved + HFSBI_LINGER_MS,
-                            conn->since + limits->head_ms);
+        return hfsbi_earlier(conn->moved + HFSBI_LINGER_MS,
+                             conn->since + limits->head_ms);
     default: break;
     }
     return hfsbi_conn_sends(conn) ? conn->moved + limits->body_ms : -1;

@@ -590,7 +590,7 @@ void hfsb_request_resume(hfsb_request *request) {
         hfsbi_request_continue(request);
 }
 
-HFSBI_FN bool hfsbi_request_trusted(const hfsb_request *request) {
+HFSBI_FN bool hfsbi_request_is_trusted(const hfsb_request *request) {
     return request->trusted;
 }
 

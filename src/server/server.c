@@ -253,7 +253,7 @@ static hfsb_status hfsbi_listen_failed(hfsb_err *err, int code,
 static int hfsbi_socket(int family) {
     int fd = socket(family, SOCK_STREAM, 0);
     if (fd < 0) return -1;
-    fd = hfsbi_above_standard(fd);
+    fd = hfsbi_fd_above_2(fd);
     if (fd >= 0) (void)fcntl(fd, F_SETFD, FD_CLOEXEC);
     return fd;
 }
@@ -772,11 +772,11 @@ HFSBI_FN const char *hfsbi_server_instance(const hfsb_server *server) {
     return server->instance;
 }
 
-HFSBI_FN bool hfsbi_server_stopping(const hfsb_server *server) {
+HFSBI_FN bool hfsbi_server_is_stopping(const hfsb_server *server) {
     return server->stop.phase != HFSBI_STOP_NO;
 }
 
-HFSBI_FN bool hfsbi_server_hurries(const hfsb_server *server) {
+HFSBI_FN bool hfsbi_server_must_end(const hfsb_server *server) {
     return server->stop.calls > 1;
 }
 

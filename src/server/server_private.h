@@ -56,12 +56,12 @@ typedef struct hfsbi_server_part {
 HFSBI_FN void hfsbi_server_part_add(hfsb_server       *server,
                                     hfsbi_server_part *part);
 /* True after the first hfsb_server_stop(). */
-HFSBI_FN bool hfsbi_server_stopping(const hfsb_server *server);
+HFSBI_FN bool hfsbi_server_is_stopping(const hfsb_server *server);
 /* True after the second one. */
-HFSBI_FN bool hfsbi_server_hurries(const hfsb_server *server);
+HFSBI_FN bool hfsbi_server_must_end(const hfsb_server *server);
 
 /* True if the request carried the token, or the server needs none. */
-HFSBI_FN bool hfsbi_request_trusted(const hfsb_request *request);
+HFSBI_FN bool hfsbi_request_is_trusted(const hfsb_request *request);
 
 /* True if there is one Content-Type, and it is JSON. */
 HFSBI_FN bool hfsbi_request_is_json(const hfsb_request *request);

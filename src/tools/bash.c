@@ -98,7 +98,7 @@ static hfsb_status hfsbi_spec_variable(hfsb_str               name,
 /* Where the command runs; relative to the work directory. */
 static void hfsbi_spec_work_dir(const hfsb_tools *tools, hfsb_str given,
                                 hfsbi_job_spec *spec) {
-    hfsb_str base = hfsb_place_work_dir(tools->place);
+    hfsb_str base = hfsb_root_work_dir(tools->place);
     hfsb_buf_append(&spec->work_dir_given, given);
     if (base.len && (given.len == 0 || given.ptr[0] != '/'))
         hfsb_buf_append(&spec->work_dir, base);

@@ -35,10 +35,10 @@ static bool hfsbi_check_tell(hfsb_buf *lines, hfsb_str text);
 
 /* Of a place (NULL: the current directory). False when it cannot be
    resolved. *fence points into itself: not to be copied. */
-static bool hfsbi_fence_init(hfsbi_fence *fence, const hfsb_place *place) {
+static bool hfsbi_fence_init(hfsbi_fence *fence, const hfsb_root *place) {
     hfsb_str none = HFSB_INIT;
-    hfsb_str root = place ? hfsb_place_root(place) : none;
-    hfsb_str dir = root.len || !place ? root : hfsb_place_work_dir(place);
+    hfsb_str root = place ? hfsb_root_path(place) : none;
+    hfsb_str dir = root.len || !place ? root : hfsb_root_work_dir(place);
     memset(fence, 0, sizeof *fence);
     if (dir.len >= sizeof fence->given) return false;
     if (dir.len) memcpy(fence->given, dir.ptr, dir.len);
@@ -625,7 +625,7 @@ static void hfsbi_check_store(hfsbi_checker      *checker,
                               const unsigned char digest[HFSB_SHA256_SIZE],
                               hfsb_str            text) {
     hfsbi_check_seen *oldest = checker->seen;
-    char             *copy = hfsbi_terminated(&checker->alloc, text);
+    char             *copy = hfsbi_cstr_copy(&checker->alloc, text);
     size_t            i;
     if (!copy) return;
     for (i = 1; i < HFSBI_CHECK_MEMORY; i++)

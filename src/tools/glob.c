@@ -269,8 +269,8 @@ static hfsb_status hfsbi_named_run_all(hfsb_call *call, hfsbi_named_run *g,
     unsigned long long next;
     hfsb_status        st;
     if (!S_ISDIR(f->spot.st.st_mode)) {
-        st = hfsbi_path_say(err, HFSB_REFUSED, "Not a directory",
-                            hfsb_buf_str(&g->path));
+        st = hfsbi_file_fail(err, HFSB_REFUSED, "Not a directory",
+                             hfsb_buf_str(&g->path));
         return hfsbi_result_err(&call->result, err);
     }
     f->wants = hfsbi_named_wants;

@@ -364,16 +364,16 @@ static hfsb_status hfsbi_grep_visit(void *user, const hfsbi_entry *entry) {
 
 /* The path is that of a file. */
 static hfsb_status hfsbi_grep_one(hfsbi_grep *g, hfsb_err *err) {
-    hfsbi_spot *spot = &g->finder.spot;
-    hfsb_status st;
-    int         fd;
-    st = hfsbi_spot_open(g->finder.place, g->path, spot, &fd, err);
+    hfsbi_target *spot = &g->finder.spot;
+    hfsb_status   st;
+    int           fd;
+    st = hfsbi_target_open(g->finder.place, g->path, spot, &fd, err);
     if (st != HFSB_OK) return st;
     g->lines.path = g->path;
     g->lines.folder = hfsb_str_make("", 0);
     st = hfsbi_grep_file(g, fd, (unsigned long long)spot->st.st_size);
     if (st == HFSB_OK && g->unreadable)
-        st = hfsbi_path_fail(g->finder.place, g->path, errno, "read", err);
+        st = hfsbi_file_fail_os(g->finder.place, g->path, errno, "read", err);
     hfsbi_close(&fd);
     return st;
 }

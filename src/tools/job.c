@@ -158,7 +158,8 @@ static void hfsbi_drains_step(hfsb_tools *tools) {
    commands left, the session of each such command is remembered, together with
    the time during which that number was the command's. */
 
-static hfsbi_span *hfsbi_span_of(hfsb_tools *tools, const hfsbi_job *job) {
+static hfsbi_session_span *hfsbi_span_of(hfsb_tools      *tools,
+                                         const hfsbi_job *job) {
     size_t i;
     for (i = 0; i < HFSBI_JOB_SPANS; i++)
         if (tools->spans[i].running && tools->spans[i].session == job->pid)
@@ -169,8 +170,8 @@ static hfsbi_span *hfsbi_span_of(hfsb_tools *tools, const hfsbi_job *job) {
 /* When all spans are in use the oldest is dropped: processes in that session
    that do not have the marker will not be found. */
 static void hfsbi_span_begin(hfsb_tools *tools, hfsbi_job *job) {
-    hfsbi_span span = hfsbi_proc_span(job->proc);
-    size_t     i = 0;
+    hfsbi_session_span span = hfsbi_proc_span(job->proc);
+    size_t             i = 0;
     if (span.session == 0) return;
     if (tools->since == 0) tools->since = span.since;
     while (i < HFSBI_JOB_SPANS && tools->spans[i].session) i++;
@@ -183,7 +184,7 @@ static void hfsbi_span_begin(hfsb_tools *tools, hfsbi_job *job) {
 
 /* The span of a finished command is kept while it may have survivors. */
 static void hfsbi_span_end(hfsb_tools *tools, hfsbi_job *job) {
-    hfsbi_span *span = hfsbi_span_of(tools, job), none = HFSB_INIT;
+    hfsbi_session_span *span = hfsbi_span_of(tools, job), none = HFSB_INIT;
     if (!span) return;
     *span = job->left_count ? hfsbi_proc_span(job->proc) : none;
     span->running = false;

@@ -102,7 +102,7 @@ static hfsb_status hfsbi_patch_prepare(hfsbi_patch_call        *p,
 
 /* Ends a move, whose new file is there: removes the old one, or when that has
    changed or cannot be removed, the new one. */
-static hfsb_status hfsbi_patch_moved(const hfsb_place        *place,
+static hfsb_status hfsbi_patch_moved(const hfsb_root         *place,
                                      const hfsb_patch_change *c,
                                      const char *sha256, hfsb_err *err) {
     char        hex[HFSB_SHA256_HEX];

@@ -603,13 +603,13 @@ static hfsb_status hfsbi_read_open(hfsb_tools *tools, hfsbi_line_reader *r,
     pthread_mutex_unlock(&tools->lock);
     if (!spill)
         return hfsb_file_open(tools->place, r->path, &r->fd, &r->info, err);
-    path = hfsbi_terminated(&tools->alloc, r->path);
+    path = hfsbi_cstr_copy(&tools->alloc, r->path);
     if (!path) return hfsbi_fail_status(err, HFSB_NOMEM, "Opening a file");
     r->fd = hfsbi_openat(AT_FDCWD, path, flags, 0);
     hfsbi_array_free(&tools->alloc, path, r->path.len + 1, 1);
     if (r->fd < 0 || fstat(r->fd, &st) != 0 || !S_ISREG(st.st_mode)) {
         hfsbi_close(&r->fd);
-        return hfsbi_path_say(err, HFSB_NOT_FOUND, "File not found", r->path);
+        return hfsbi_file_fail(err, HFSB_NOT_FOUND, "File not found", r->path);
     }
     hfsbi_file_info_fill(&r->info, &st);
     return HFSB_OK;

@@ -19,9 +19,9 @@ static char *hfsbi_spills_dir(const char *dir, const hfsb_alloc *alloc) {
     char     here[PATH_MAX], *copy = NULL;
     path.alloc = *alloc;
     if (*dir == '/' || !getcwd(here, sizeof here))
-        return hfsbi_terminated(alloc, hfsb_cstr(dir));
+        return hfsbi_cstr_copy(alloc, hfsb_cstr(dir));
     if (hfsb_path_join(hfsb_cstr(here), hfsb_cstr(dir), &path) == HFSB_OK)
-        copy = hfsbi_terminated(alloc, hfsb_buf_str(&path));
+        copy = hfsbi_cstr_copy(alloc, hfsb_buf_str(&path));
     hfsb_buf_free(&path);
     return copy;
 }
@@ -93,9 +93,8 @@ static int hfsbi_spills_make(hfsbi_spills *spills, hfsb_buf *name) {
         fd = open(name->ptr, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
         if (fd < 0 && errno != EEXIST && errno != EINTR) break;
     }
-    fd = hfsbi_above_standard(fd);
-    copy =
-        fd < 0 ? NULL : hfsbi_terminated(&spills->alloc, hfsb_buf_str(name));
+    fd = hfsbi_fd_above_2(fd);
+    copy = fd < 0 ? NULL : hfsbi_cstr_copy(&spills->alloc, hfsb_buf_str(name));
     if (fd >= 0 && !copy) {
         (void)unlink(name->ptr);
         hfsbi_close(&fd);

@@ -99,7 +99,7 @@ HFSBI_FN void hfsbi_tools_free(hfsb_tools *tools) {
     hfsbi_onces_free(tools);
     hfsbi_checker_close(tools->checker);
     hfsbi_spills_free(&tools->spills);
-    hfsb_place_close(tools->place);
+    hfsb_root_close(tools->place);
     hfsbi_close(&tools->wake[0]);
     hfsbi_close(&tools->wake[1]);
     hfsbi_close(&tools->host[0]);
@@ -119,7 +119,7 @@ HFSBI_FN void hfsbi_tools_free(hfsb_tools *tools) {
 hfsb_status hfsb_tools_open(const hfsb_tools_opts *opts, hfsb_tools **out,
                             hfsb_err *err) {
     hfsb_tools_opts none = HFSB_INIT;
-    hfsb_place_opts where = HFSB_INIT;
+    hfsb_root_opts  where = HFSB_INIT;
     hfsb_tools     *tools;
     hfsb_status     st;
     *out = NULL;
@@ -136,7 +136,7 @@ hfsb_status hfsb_tools_open(const hfsb_tools_opts *opts, hfsb_tools **out,
     where.root = opts->root;
     st = hfsbi_tools_fill(tools, opts);
     if (st != HFSB_OK) hfsbi_fail_status(err, st, "Opening the tools");
-    if (st == HFSB_OK) st = hfsb_place_open(&where, &tools->place, err);
+    if (st == HFSB_OK) st = hfsb_root_open(&where, &tools->place, err);
     if (st == HFSB_OK && tools->checker) tools->checker->place = tools->place;
     if (st == HFSB_OK &&
         (!hfsbi_wake_open(tools->wake) || !hfsbi_wake_open(tools->host)))
@@ -153,8 +153,8 @@ HFSBI_FN hfsb_status hfsbi_tools_open_like(const hfsb_tools *like,
                                            hfsb_tools **out, hfsb_err *err) {
     const hfsbi_checker *checker = like->checker;
     hfsb_tools_opts      o = HFSB_INIT;
-    o.work_dir = hfsb_place_work_dir(like->place);
-    o.root = hfsb_place_root(like->place);
+    o.work_dir = hfsb_root_work_dir(like->place);
+    o.root = hfsb_root_path(like->place);
     o.session = like->session;
     o.env = like->env; /* without the hidden variables already */
     o.shell = like->shell.ptr;

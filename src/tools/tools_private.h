@@ -126,7 +126,7 @@ typedef struct hfsbi_checker {
     hfsb_buf           suffixes; /* theirs, each ended by NUL */
     const char *const *env; /* of the programs it runs; not copied (NULL: that
                                of this process) */
-    const hfsb_place  *place; /* where the tools write; not copied (NULL: the
+    const hfsb_root   *place; /* where the tools write; not copied (NULL: the
                                  current directory) */
     bool               no_imports; /* Python modules are not imported */
     long long          timeout_ms; /* for one program */
@@ -234,7 +234,7 @@ typedef struct hfsbi_digest {
 struct hfsb_tools {
     /* what does not change after open */
     hfsb_alloc     alloc;
-    hfsb_place    *place;
+    hfsb_root     *place;
     hfsbi_checker *checker; /* NULL: none; has a lock of its own */
     bool           session, no_keeper;
     hfsb_buf       shell;
@@ -260,10 +260,10 @@ struct hfsb_tools {
     hfsbi_spills    spills;
     int            *drains; /* pipes that survivors hold */
     size_t          drain_count, drain_cap;
-    hfsbi_span      spans[HFSBI_JOB_SPANS]; /* the sessions of commands that
+    hfsbi_session_span spans[HFSBI_JOB_SPANS]; /* the sessions of commands that
                          run, or that left something running */
-    size_t          span_next;   /* to be overwritten when all are in use */
-    unsigned long long since;    /* no process of ours is older; 0: none */
+    size_t             span_next; /* to be overwritten when all are in use */
+    unsigned long long since;     /* no process of ours is older; 0: none */
     hfsbi_snapshot     snapshot; /* of all processes, shared by the commands */
     hfsbi_digest      *seen; /* keys of files read or written: a hash table, */
     size_t             seen_count, seen_cap; /* its size a power of two or 0 */
@@ -700,17 +700,17 @@ typedef struct hfsbi_finder_level hfsbi_finder_level;
 /* All zero at first, but for what the caller sets. */
 typedef struct hfsbi_finder {
     /* set by the caller */
-    const hfsb_call  *call; /* that may be cancelled (NULL: none) */
-    const hfsb_place *place;
-    hfsb_alloc        alloc;
-    bool              all;    /* also what is ignored, and .git */
-    bool              sorted; /* names of a folder in order */
-    bool      no_follow;      /* of where it begins, a link is not followed */
-    bool      shows_ignored;  /* ignored ones are visited, not entered */
-    size_t    offset;         /* results to leave out at the beginning */
-    size_t    max_depth;      /* folders in each other, the first one counted
+    const hfsb_call *call; /* that may be cancelled (NULL: none) */
+    const hfsb_root *place;
+    hfsb_alloc       alloc;
+    bool             all;    /* also what is ignored, and .git */
+    bool             sorted; /* names of a folder in order */
+    bool      no_follow;     /* of where it begins, a link is not followed */
+    bool      shows_ignored; /* ignored ones are visited, not entered */
+    size_t    offset;        /* results to leave out at the beginning */
+    size_t    max_depth;     /* folders in each other, the first one counted
                                  (0: as many as it may) */
-    long long until;          /* on hfsb_clock_ms(); 0: HFSBI_FINDER_MS */
+    long long until;         /* on hfsb_clock_ms(); 0: HFSBI_FINDER_MS */
     /* Quick, before anything else is looked at: a folder that is not wanted
        is not entered, anything else not visited. NULL: all are. */
     bool (*wants)(void *user, const hfsbi_entry *entry);
@@ -720,8 +720,8 @@ typedef struct hfsbi_finder {
     bool  stop; /* set by visit to end it without an error */
 
     /* where it begins: from hfsbi_finder_open() on */
-    hfsbi_spot spot;
-    hfsb_buf   shown; /* what to put before the path of an entry, to read it
+    hfsbi_target spot;
+    hfsb_buf     shown; /* what to put before the path of an entry, to read it
                          by: "" or ends in a slash */
 
     /* what became of it */

@@ -79,11 +79,11 @@ typedef struct hfsbi_descent {
 /* Where the folder really is, as text; false when that cannot be told. What
    is opened later is opened name by name, and compared with the folder. */
 static bool hfsbi_descent_find(hfsbi_descent *d) {
-    const hfsb_place *place = d->f->place;
-    hfsb_buf          path = HFSB_INIT;
-    hfsb_str          root = HFSB_INIT;
-    size_t            mark = path.len;
-    bool              ok;
+    const hfsb_root *place = d->f->place;
+    hfsb_buf         path = HFSB_INIT;
+    hfsb_str         root = HFSB_INIT;
+    size_t           mark = path.len;
+    bool             ok;
     path.alloc = d->f->alloc;
     if (place && place->root_fd >= 0) {
         root = hfsb_buf_str(&place->real_root);
@@ -171,10 +171,10 @@ static hfsb_status hfsbi_descent_run(hfsbi_descent *d) {
 }
 
 static hfsb_status hfsbi_finder_above(hfsbi_finder *f) {
-    const hfsb_place *place = f->place;
-    bool              rooted = place && place->root_fd >= 0;
-    hfsbi_descent     d;
-    hfsb_status       st;
+    const hfsb_root *place = f->place;
+    bool             rooted = place && place->root_fd >= 0;
+    hfsbi_descent    d;
+    hfsb_status      st;
     memset(&d, 0, sizeof d);
     d.f = f;
     if (!hfsbi_descent_find(&d)) return HFSB_OK;
@@ -479,12 +479,12 @@ HFSBI_FN hfsb_status hfsbi_finder_open(hfsbi_finder *f, hfsb_str path,
     f->shown.alloc = f->notes.alloc = f->path.alloc = f->alloc;
     if (!f->until) f->until = hfsb_clock_ms() + HFSBI_FINDER_MS;
     if (path.len == 0) path = HFSB_LIT(".");
-    st = hfsbi_spot_find(f->place, path,
-                         f->no_follow ? HFSBI_SPOT_NO_FOLLOW : 0, "search",
-                         &f->spot, err);
+    st = hfsbi_resolve(f->place, path,
+                       f->no_follow ? HFSBI_RESOLVE_NO_FOLLOW : 0, "search",
+                       &f->spot, err);
     if (st != HFSB_OK) return st;
     if (!f->spot.exists)
-        return hfsbi_path_fail(f->place, path, ENOENT, "search", err);
+        return hfsbi_file_fail_os(f->place, path, ENOENT, "search", err);
     if (hfsbi_finder_show(f, path) == HFSB_OK) return HFSB_OK;
     return hfsbi_fail_status(err, HFSB_NOMEM, "Searching");
 }
@@ -501,8 +501,8 @@ HFSBI_FN hfsb_status hfsbi_finder_run(hfsbi_finder *f, hfsb_err *err) {
     if (st == HFSB_OK)
         st = hfsbi_finder_enter(f, f->spot.dir, f->spot.name, &code);
     if (st == HFSB_OK && code != 0)
-        return hfsbi_path_fail(f->place, hfsb_buf_str(&f->spot.path), code,
-                               "search", err);
+        return hfsbi_file_fail_os(f->place, hfsb_buf_str(&f->spot.path), code,
+                                  "search", err);
     if (st == HFSB_OK) st = hfsbi_finder_walk(f);
     return st == HFSB_NOMEM ? hfsbi_fail_status(err, st, "Searching") : st;
 }
@@ -521,7 +521,7 @@ HFSBI_FN void hfsbi_finder_close(hfsbi_finder *f) {
     f->levels = NULL;
     hfsbi_ignore_close(f->ignore);
     f->ignore = NULL;
-    hfsbi_spot_close(&f->spot);
+    hfsbi_target_close(&f->spot);
     hfsb_buf_free(&f->shown);
     hfsb_buf_free(&f->notes);
     hfsb_buf_free(&f->path);

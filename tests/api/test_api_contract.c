@@ -84,7 +84,7 @@ static void every_endpoint_asks_for_the_token(void) {
                 T_CHECK(ts_send(&c, hfsb_cstr(text)));
                 T_CHECK(ts_read(&c, &r, head));
                 check_refusal(&r, 401, head);
-                T_CHECK(head || ts_says(&r, f ? "Invalid bearer token"
+                T_CHECK(head || ts_contains(&r, f ? "Invalid bearer token"
                                               : "Missing bearer token"));
             }
     T_CHECK(tt_entries(".", "") == 0);
@@ -145,7 +145,7 @@ static void every_path_tells_its_methods(void) {
             ts_ask(&c, methods[m], endpoints[e].path, "", no_body);
             T_CHECK(ts_read(&c, &r, head));
             check_refusal(&r, 405, head);
-            T_CHECK(head || ts_says(&r, "\"detail\":\"Method Not Allowed\""));
+            T_CHECK(head || ts_contains(&r, "\"detail\":\"Method Not Allowed\""));
             T_CHECK(same_methods(ts_field(&r, "Allow"), e));
         }
     ts_hang_up(&c);

@@ -310,7 +310,7 @@ static void batches_are_answered_with_events(void) {
     mh_start(&s);
     mh_post(&s, &r, BOTH, " [" PING(1) "," NOTE "," PING("b") "]");
     TS_IS(&r, 200, "\"id\":1");
-    T_CHECK(ts_says(&r, "\"b\"") && mh_is_type(&r, "text/event-stream"));
+    T_CHECK(ts_contains(&r, "\"b\"") && mh_is_type(&r, "text/event-stream"));
     T_CHECK(tc_count(hfsb_buf_str(&r.body), "event: message\n") == 2);
     mh_post(&s, &r, BOTH,
             "[" CALL(1, "nap", "{\"ms\":30}") "," PING(2) "," CALL(
@@ -345,7 +345,7 @@ static void each_message_of_a_batch_has_its_answer(void) {
     mh_start(&s);
     mh_post(&s, &r, BOTH, "[7," PING(1) "]");
     TS_IS(&r, 200, "-32600");
-    T_CHECK(ts_says(&r, "\"id\":1"));
+    T_CHECK(ts_contains(&r, "\"id\":1"));
     T_CHECK(tc_count(hfsb_buf_str(&r.body), "event: message\n") == 2);
     mh_post(&s, &r, BOTH, "[7]");
     TS_IS(&r, 200, "-32600");

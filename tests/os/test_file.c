@@ -190,15 +190,15 @@ static void sha256_of_a_large_file_needs_no_memory(void) {
     static const char zeros[] = /* of 64 MiB of zeros */
         "3b6a07d0d404fab4e23b6d34bc6696a6a312dd92821332385e5af7c01c421351";
     t_heap          heap = HFSB_INIT;
-    hfsb_place_opts opts;
-    hfsb_place     *place = NULL;
+    hfsb_root_opts opts;
+    hfsb_root     *place = NULL;
     hfsb_buf        out = HFSB_INIT;
     char            hex[HFSB_SHA256_HEX];
     memset(&opts, 0, sizeof opts);
     opts.alloc.fn = out.alloc.fn = t_heap_fn;
     opts.alloc.user = out.alloc.user = &heap;
     t_put("huge", "");
-    T_CHECK(hfsb_place_open(&opts, &place, &err) == HFSB_OK);
+    T_CHECK(hfsb_root_open(&opts, &place, &err) == HFSB_OK);
     T_CHECK(truncate("huge", (off_t)1 << 30) == 0);
     T_CHECK(hfsb_file_read(place, HFSB_LIT("huge"), 1 << 20, &out, NULL,
                            &err) == HFSB_LIMIT);
@@ -213,7 +213,7 @@ static void sha256_of_a_large_file_needs_no_memory(void) {
     T_CHECK(t_quick() || strcmp(hex, zeros) == 0);
     T_CHECK(heap.live < 8192);
     hfsb_buf_free(&out);
-    hfsb_place_close(place);
+    hfsb_root_close(place);
     T_CHECK(heap.live == 0);
     T_CHECK(unlink("huge") == 0);
 }
@@ -387,8 +387,8 @@ static void nul_bytes_and_long_paths_are_refused(void) {
 /* ---- opening a root ---- */
 
 static void relative_paths_begin_in_the_work_directory(void) {
-    hfsb_place_opts opts;
-    hfsb_place     *place = NULL;
+    hfsb_root_opts opts;
+    hfsb_root     *place = NULL;
     hfsb_buf        out = HFSB_INIT;
     char            want[PATH_MAX + 16];
     memset(&opts, 0, sizeof opts);
@@ -397,10 +397,10 @@ static void relative_paths_begin_in_the_work_directory(void) {
     t_put("work/deep/file", "1");
     t_put("work/file", "2");
     opts.work_dir = HFSB_LIT("work/deep/");
-    T_CHECK(hfsb_place_open(&opts, &place, &err) == HFSB_OK);
+    T_CHECK(hfsb_root_open(&opts, &place, &err) == HFSB_OK);
     (void)snprintf(want, sizeof want, "%s/work/deep", t_top);
-    T_CHECK(hfsb_str_equal(hfsb_place_work_dir(place), hfsb_cstr(want)));
-    T_STR(hfsb_place_root(place), "");
+    T_CHECK(hfsb_str_equal(hfsb_root_work_dir(place), hfsb_cstr(want)));
+    T_STR(hfsb_root_path(place), "");
     T_CHECK(chdir("/") == 0);
     T_CHECK(hfsb_file_read(place, HFSB_LIT("file"), 0, &out, NULL, &err) ==
             HFSB_OK);
@@ -413,17 +413,17 @@ static void relative_paths_begin_in_the_work_directory(void) {
     T_CHECK(chdir(t_top) == 0);
     T_FILE("work/deep/new/file", "3");
     T_CHECK(!t_exists("work/file"));
-    hfsb_place_close(place);
+    hfsb_root_close(place);
     opts.work_dir = HFSB_LIT("work/../work/deep");
-    T_CHECK(hfsb_place_open(&opts, &place, &err) == HFSB_OK);
-    T_CHECK(hfsb_str_equal(hfsb_place_work_dir(place), hfsb_cstr(want)));
-    hfsb_place_close(place);
-    T_CHECK(hfsb_place_open(NULL, &place, &err) == HFSB_OK);
-    T_STR(hfsb_place_work_dir(place), "");
-    T_STR(hfsb_place_work_dir(NULL), "");
-    T_STR(hfsb_place_root(NULL), "");
-    hfsb_place_close(place);
-    hfsb_place_close(NULL);
+    T_CHECK(hfsb_root_open(&opts, &place, &err) == HFSB_OK);
+    T_CHECK(hfsb_str_equal(hfsb_root_work_dir(place), hfsb_cstr(want)));
+    hfsb_root_close(place);
+    T_CHECK(hfsb_root_open(NULL, &place, &err) == HFSB_OK);
+    T_STR(hfsb_root_work_dir(place), "");
+    T_STR(hfsb_root_work_dir(NULL), "");
+    T_STR(hfsb_root_path(NULL), "");
+    hfsb_root_close(place);
+    hfsb_root_close(NULL);
     hfsb_buf_free(&out);
 }
 
@@ -446,28 +446,28 @@ static void root_open_reports_missing_directories(void) {
          HFSB_NOT_FOUND},
         {".", "no/work", "Working directory not found: no/work",
          HFSB_NOT_FOUND}};
-    hfsb_place_opts opts;
-    hfsb_place     *place = NULL;
+    hfsb_root_opts opts;
+    hfsb_root     *place = NULL;
     size_t          i;
     memset(&opts, 0, sizeof opts);
     t_put("a file", "");
     for (i = 0; i < sizeof cases / sizeof *cases; i++) {
         opts.root = hfsb_cstr(cases[i].root);
         opts.work_dir = hfsb_cstr(cases[i].work);
-        T_CHECK(hfsb_place_open(&opts, &place, &err) == cases[i].code);
+        T_CHECK(hfsb_root_open(&opts, &place, &err) == cases[i].code);
         T_CHECK(place == NULL && err.code == cases[i].code);
         T_CHECK(strcmp(err.msg, cases[i].message) == 0);
         if (strcmp(err.msg, cases[i].message) != 0) printf("  %s\n", err.msg);
     }
     opts.work_dir = HFSB_LIT("a\0b");
-    T_CHECK(hfsb_place_open(&opts, &place, &err) == HFSB_REFUSED);
+    T_CHECK(hfsb_root_open(&opts, &place, &err) == HFSB_REFUSED);
 }
 
 /* ---- memory ---- */
 
 static void each_call(hfsb_alloc alloc, const t_heap *heap) {
-    hfsb_place_opts   opts;
-    hfsb_place       *place = NULL;
+    hfsb_root_opts   opts;
+    hfsb_root       *place = NULL;
     hfsb_buf          out = HFSB_INIT;
     hfsb_file_info    info;
     hfsb_status       st[8];
@@ -479,7 +479,7 @@ static void each_call(hfsb_alloc alloc, const t_heap *heap) {
     opts.root = heap->fail_at % 2 ? HFSB_LIT("memory") : HFSB_LIT("");
     opts.work_dir = HFSB_LIT("memory");
     if (heap->fail_at % 2) opts.work_dir = HFSB_LIT("sub/..");
-    st[0] = hfsb_place_open(&opts, &place, &err);
+    st[0] = hfsb_root_open(&opts, &place, &err);
     T_CHECK(st[0] == HFSB_OK || st[0] == HFSB_NOMEM);
     T_CHECK(heap->fail_at || st[0] == HFSB_OK);
     t_put("memory/file", old_text);
@@ -506,7 +506,7 @@ static void each_call(hfsb_alloc alloc, const t_heap *heap) {
         T_FILE("memory/file", st[4] == HFSB_OK ? "new" : old_text);
     }
     hfsb_buf_free(&out);
-    hfsb_place_close(place);
+    hfsb_root_close(place);
     T_CLEAN("memory");
     T_CHECK(t_descriptors() == fds);
 }

@@ -33,13 +33,13 @@ static const char *at_top(const char *text, char out[PATH_MAX]) {
     return out;
 }
 
-static hfsb_place *open_root(const char *root, const char *work) {
-    hfsb_place_opts opts;
-    hfsb_place     *place = NULL;
+static hfsb_root *open_root(const char *root, const char *work) {
+    hfsb_root_opts opts;
+    hfsb_root     *place = NULL;
     memset(&opts, 0, sizeof opts);
     opts.root = hfsb_cstr(root);
     opts.work_dir = hfsb_cstr(work);
-    T_CHECK(hfsb_place_open(&opts, &place, &err) == HFSB_OK);
+    T_CHECK(hfsb_root_open(&opts, &place, &err) == HFSB_OK);
     if (!place) {
         printf("no place: %s\n", err.msg);
         exit(1);
@@ -93,7 +93,7 @@ static void check_refused(const char *what, hfsb_status st, const char *path,
 }
 
 /* remove takes a link itself: not tried for paths that end in a link */
-static void each_call_refuses(const hfsb_place *place, const char *name,
+static void each_call_refuses(const hfsb_root *place, const char *name,
                               bool is_link) {
     hfsb_file_write_opts opts;
     hfsb_str             path = hfsb_cstr(name);
@@ -104,8 +104,8 @@ static void each_call_refuses(const hfsb_place *place, const char *name,
     memset(&opts, 0, sizeof opts);
     opts.no_sync = true;
     (void)snprintf(root, sizeof root, "%.*s",
-                   (int)hfsb_place_root(place).len,
-                   hfsb_place_root(place).ptr);
+                   (int)hfsb_root_path(place).len,
+                   hfsb_root_path(place).ptr);
     check_refused("stat", hfsb_file_stat(place, path, &info, &err), name,
                   root);
     check_refused("key", hfsb_file_key(place, path, &out, &err), name, root);
@@ -178,7 +178,7 @@ static void no_path_leads_outside(void) {
                  {"absolute-dir/file", false},
                  {"magic/$/out/secret", false},
                  {"dir/sub/../../../out/secret", false}};
-    hfsb_place *place = open_root("in", "");
+    hfsb_root *place = open_root("in", "");
     int         fds = t_descriptors();
     char        text[PATH_MAX];
     size_t      i;
@@ -187,7 +187,7 @@ static void no_path_leads_outside(void) {
                           cases[i].is_link);
     T_CHECK(t_descriptors() == fds);
     outside_is_untouched();
-    hfsb_place_close(place);
+    hfsb_root_close(place);
 }
 
 static void paths_inside_work(void) {
@@ -206,7 +206,7 @@ static void paths_inside_work(void) {
                  {"$/in-link/file", "inside"},
                  {"$/out/../in/file", "inside"},
                  {"$/none/../in-link/dir/file", "deeper"}};
-    hfsb_place *place = open_root("in-link", "");
+    hfsb_root *place = open_root("in-link", "");
     hfsb_buf    out = HFSB_INIT;
     char        text[PATH_MAX];
     size_t      i;
@@ -245,11 +245,11 @@ static void paths_inside_work(void) {
     T_STR(hfsb_cstr(err.msg), "File not found: none/x");
     outside_is_untouched();
     hfsb_buf_free(&out);
-    hfsb_place_close(place);
+    hfsb_root_close(place);
 }
 
 static void long_paths_inside_are_errors(void) {
-    hfsb_place *place = open_root("in", "");
+    hfsb_root *place = open_root("in", "");
     hfsb_buf    path = HFSB_INIT, out = HFSB_INIT;
     t_repeat(&path, "dir/../", 720); /* 5,040 bytes */
     t_repeat(&path, "file", 1);
@@ -269,16 +269,16 @@ static void long_paths_inside_are_errors(void) {
             HFSB_ARG);
     hfsb_buf_free(&path);
     hfsb_buf_free(&out);
-    hfsb_place_close(place);
+    hfsb_root_close(place);
 }
 
 static void remove_takes_a_link_that_leads_outside(void) {
-    hfsb_place *place = open_root("in", "");
+    hfsb_root *place = open_root("in", "");
     make_link("../out/secret", "in/remove-me");
     T_CHECK(hfsb_file_remove(place, HFSB_LIT("remove-me"), &err) == HFSB_OK);
     T_CHECK(!t_exists("in/remove-me"));
     outside_is_untouched();
-    hfsb_place_close(place);
+    hfsb_root_close(place);
 }
 
 static void work_directory_must_lie_beneath_the_root(void) {
@@ -291,8 +291,8 @@ static void work_directory_must_lie_beneath_the_root(void) {
                  {"dir", HFSB_OK},         {"good-dir", HFSB_OK},
                  {"dir/sub/..", HFSB_OK},  {"$/in-link/dir", HFSB_OUTSIDE},
                  {"none", HFSB_NOT_FOUND}, {"file", HFSB_NOT_FOUND}};
-    hfsb_place_opts opts;
-    hfsb_place     *place;
+    hfsb_root_opts opts;
+    hfsb_root     *place;
     hfsb_buf        out = HFSB_INIT;
     char            text[PATH_MAX];
     size_t          i;
@@ -300,7 +300,7 @@ static void work_directory_must_lie_beneath_the_root(void) {
     opts.root = HFSB_LIT("in");
     for (i = 0; i < sizeof cases / sizeof *cases; i++) {
         opts.work_dir = hfsb_cstr(at_top(cases[i].work, text));
-        T_CHECK(hfsb_place_open(&opts, &place, &err) == cases[i].code);
+        T_CHECK(hfsb_root_open(&opts, &place, &err) == cases[i].code);
         if (err.code != cases[i].code) printf("  %s %s\n", text, err.msg);
         if (!place) continue;
         hfsb_buf_truncate(&out, 0);
@@ -310,21 +310,21 @@ static void work_directory_must_lie_beneath_the_root(void) {
                                &err) == HFSB_OK);
         T_STR(out, "deeperinside");
         each_call_refuses(place, "../../out/secret", false);
-        hfsb_place_close(place);
+        hfsb_root_close(place);
     }
     place = open_root("in", "");
-    T_CHECK(hfsb_str_equal(hfsb_place_root(place),
+    T_CHECK(hfsb_str_equal(hfsb_root_path(place),
                            hfsb_cstr(at_top("$/in", text))));
-    T_CHECK(hfsb_str_equal(hfsb_place_work_dir(place),
-                           hfsb_place_root(place)));
-    hfsb_place_close(place);
+    T_CHECK(hfsb_str_equal(hfsb_root_work_dir(place),
+                           hfsb_root_path(place)));
+    hfsb_root_close(place);
     hfsb_buf_free(&out);
 }
 
 /* With the root "/" everything is inside, but the links of /proc lead to what
    a path cannot tell. */
 static void magic_links_are_not_followed(void) {
-    hfsb_place *place;
+    hfsb_root *place;
     char        path[64], text[PATH_MAX];
     int         fd;
     if (!t_exists("/proc/self/root")) {
@@ -347,7 +347,7 @@ static void magic_links_are_not_followed(void) {
     each_call_refuses(place, path, false);
     close(fd);
     outside_is_untouched();
-    hfsb_place_close(place);
+    hfsb_root_close(place);
 }
 
 /* ---- races ---- */
@@ -403,7 +403,7 @@ static void count(race_score *score, hfsb_status st) {
     else score->failed++;
 }
 
-static void race_round(const hfsb_place *place, race_score *score) {
+static void race_round(const hfsb_root *place, race_score *score) {
     static const char *const files[] = {"race/f", "still/f",
                                         "race/../race/f"};
     static const char *const others[] = {"race/new", "race/a/b/c",
@@ -444,7 +444,7 @@ static bool raced_before; /* the long race was run already */
 static void race(void) {
     double      end;
     race_score  score = HFSB_INIT;
-    hfsb_place *place = open_root("in", "");
+    hfsb_root *place = open_root("in", "");
     int         status, fds = t_descriptors();
     pid_t       racer;
     T_CHECK(mkdir("in/race", 0755) == 0 && mkdir("in/still", 0755) == 0);
@@ -474,7 +474,7 @@ static void race(void) {
     t_remove_tree("in/race-link");
     t_remove_tree("in/still");
     outside_is_untouched();
-    hfsb_place_close(place);
+    hfsb_root_close(place);
 }
 #else
 static void race(void) {

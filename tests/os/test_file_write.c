@@ -449,16 +449,16 @@ static void plant_stale(void) {
     t_put(name, "x");
 }
 
-static void put_through(hfsb_place *place) {
+static void put_through(hfsb_root *place) {
     T_CHECK(hfsb_file_write(place, HFSB_LIT("swept/g"), HFSB_LIT("x"), NULL,
                             NULL, &err) == HFSB_OK);
 }
 
 static void root_sweeps_a_directory_that_changed(void) {
-    hfsb_place *place = NULL, *other = NULL;
+    hfsb_root *place = NULL, *other = NULL;
     int         i;
     (void)mkdir("swept", 0755);
-    T_CHECK(hfsb_place_open(NULL, &place, &err) == HFSB_OK);
+    T_CHECK(hfsb_root_open(NULL, &place, &err) == HFSB_OK);
     for (i = 0; i < 3; i++) {
         put_through(place);
         put_through(place);
@@ -467,17 +467,17 @@ static void root_sweeps_a_directory_that_changed(void) {
         put_through(place);
         T_CLEAN("swept");
     }
-    hfsb_place_close(place);
-    T_CHECK(hfsb_place_open(NULL, &other, &err) == HFSB_OK);
+    hfsb_root_close(place);
+    T_CHECK(hfsb_root_open(NULL, &other, &err) == HFSB_OK);
     plant_stale();
     put_through(other);
     T_CLEAN("swept");
-    hfsb_place_close(other);
+    hfsb_root_close(other);
 }
 
 /* The temporary becomes stale without another change of the directory. */
 static void root_sweeps_again_while_a_temporary_is_in_use(void) {
-    hfsb_place *place = NULL;
+    hfsb_root *place = NULL;
     char        name[64];
     int         status, ready[2];
     char        c;
@@ -492,7 +492,7 @@ static void root_sweeps_again_while_a_temporary_is_in_use(void) {
     close(ready[0]);
     (void)snprintf(name, sizeof name, "swept/.f.hfsb-%ld-1", (long)pid);
     t_put(name, "x");
-    T_CHECK(hfsb_place_open(NULL, &place, &err) == HFSB_OK);
+    T_CHECK(hfsb_root_open(NULL, &place, &err) == HFSB_OK);
     put_through(place);
     put_through(place);
     T_CHECK(t_exists(name));
@@ -500,7 +500,7 @@ static void root_sweeps_again_while_a_temporary_is_in_use(void) {
     T_CHECK(pid > 0 && waitpid(pid, &status, 0) == pid);
     put_through(place);
     T_CLEAN("swept");
-    hfsb_place_close(place);
+    hfsb_root_close(place);
 }
 
 /* More directories than the root remembers, from several threads. */
@@ -512,7 +512,7 @@ static void *sweep_many(void *place) {
         hfsb_file_write_opts opts = HFSB_INIT;
         (void)snprintf(path, sizeof path, "many/%d/f", i);
         opts.no_sync = true;
-        if (hfsb_file_write((hfsb_place *)place, hfsb_cstr(path),
+        if (hfsb_file_write((hfsb_root *)place, hfsb_cstr(path),
                             HFSB_LIT("x"), &opts, NULL, NULL) != HFSB_OK)
             failed = place;
     }
@@ -520,18 +520,18 @@ static void *sweep_many(void *place) {
 }
 
 static void threads_share_the_sweeps_of_a_root(void) {
-    hfsb_place *place = NULL;
+    hfsb_root *place = NULL;
     pthread_t   thread[3];
     void       *failed;
     size_t      i;
-    T_CHECK(hfsb_place_open(NULL, &place, &err) == HFSB_OK);
+    T_CHECK(hfsb_root_open(NULL, &place, &err) == HFSB_OK);
     T_CHECK(!sweep_many(place));
     for (i = 0; i < 3; i++)
         T_CHECK(pthread_create(&thread[i], NULL, sweep_many, place) == 0);
     for (i = 0; i < 3; i++)
         T_CHECK(pthread_join(thread[i], &failed) == 0 && !failed);
     T_CLEAN("many/0");
-    hfsb_place_close(place);
+    hfsb_root_close(place);
 }
 
 static void a_living_writer_keeps_its_temporary(void) {

@@ -120,7 +120,7 @@ static void timers_do_what_a_sorted_list_does(void) {
         }
         if (round % 1000 == 0) {
             long long first = -1;
-            for (i = 0; i < N; i++) first = hfsbi_sooner(first, model[i]);
+            for (i = 0; i < N; i++) first = hfsbi_earlier(first, model[i]);
             T_CHECK(hfsbi_loop_deadline(loop) == first);
         }
     }
@@ -378,7 +378,7 @@ static bool host_round(hfsbi_loop *loop, long long most) {
     long long     at = hfsbi_loop_deadline(loop), ms = most;
     int           ready;
     T_CHECK(n <= 64);
-    if (at >= 0) ms = hfsbi_sooner(ms, at > hfsb_clock_ms()
+    if (at >= 0) ms = hfsbi_earlier(ms, at > hfsb_clock_ms()
                                            ? at - hfsb_clock_ms()
                                            : 0);
     hfsbi_poll_fill(watch, n, fds);

@@ -11,11 +11,11 @@
 #define OLD "old content, which is longer than one byte\n"
 #define NEW "the new content, and some more of it than of the old one\n"
 
-static hfsb_place *inside;
+static hfsb_root *inside;
 static hfsb_err    err;
 static hfsb_buf    got;
 
-static hfsb_status put(const hfsb_place *place, const char *path,
+static hfsb_status put(const hfsb_root *place, const char *path,
                        const hfsb_file_write_opts *opts) {
     return hfsb_file_write(place, hfsb_cstr(path), HFSB_LIT(NEW), opts, NULL,
                            &err);
@@ -63,12 +63,12 @@ static hfsb_status removes_if_same(void) {
     return hfsbi_file_remove_if(inside, HFSB_LIT("f"), NULL, &info, &err);
 }
 static hfsb_status opens_a_root(void) {
-    hfsb_place_opts opts = HFSB_INIT;
-    hfsb_place     *place;
+    hfsb_root_opts opts = HFSB_INIT;
+    hfsb_root     *place;
     hfsb_status     st;
     opts.root = HFSB_LIT(".");
-    st = hfsb_place_open(&opts, &place, &err);
-    hfsb_place_close(place);
+    st = hfsb_root_open(&opts, &place, &err);
+    hfsb_root_close(place);
     return st;
 }
 
@@ -174,7 +174,7 @@ static void sweep(const struct scenario *s, int code, int how,
 /* ---- how often a directory is listed ---- */
 
 /* Writes "f"; how many directories were listed for it. */
-static long listed(const hfsb_place *place) {
+static long listed(const hfsb_root *place) {
     fault.only = "fdopendir";
     fault.count = 0;
     fault.how = ONCE;
@@ -191,11 +191,11 @@ static void expect(const char *what, long is, long want) {
     printf("FAIL  %s: %ld directories listed, not %ld\n", what, is, want);
 }
 
-static void counts_listings(const hfsb_place_opts *opts) {
-    hfsb_place *other;
+static void counts_listings(const hfsb_root_opts *opts) {
+    hfsb_root *other;
     begin();
     fault.name = NULL;
-    if (hfsb_place_open(opts, &other, &err) != HFSB_OK) {
+    if (hfsb_root_open(opts, &other, &err) != HFSB_OK) {
         bad++;
         return;
     }
@@ -213,19 +213,19 @@ static void counts_listings(const hfsb_place_opts *opts) {
     expect("write after that", listed(other), 0);
     fault.later = 0;
     expect("write without a root", listed(NULL), 1);
-    hfsb_place_close(other);
+    hfsb_root_close(other);
     (void)unlink("theirs");
 }
 
 int main(void) {
     static const int codes[] = {EINTR,  EIO,    ENOSPC, EACCES, EPERM,
                                 ENOMEM, ENOSYS, EBUSY,  EROFS};
-    hfsb_place_opts  opts = HFSB_INIT;
+    hfsb_root_opts  opts = HFSB_INIT;
     char             top[] = "/tmp/hfsb-faults.XXXXXX";
     size_t           i, c;
     if (!mkdtemp(top) || chdir(top) != 0) return 1;
     opts.root = hfsb_cstr(top);
-    if (hfsb_place_open(&opts, &inside, &err) != HFSB_OK ||
+    if (hfsb_root_open(&opts, &inside, &err) != HFSB_OK ||
         hfsb_buf_reserve(&got, 1000) != HFSB_OK)
         return 1;
     for (i = 0; i < sizeof scenarios / sizeof *scenarios; i++) {
@@ -240,7 +240,7 @@ int main(void) {
         sweep(&scenarios[i], EPERM, FOREVER, "linkat");
     }
     counts_listings(&opts);
-    hfsb_place_close(inside);
+    hfsb_root_close(inside);
     hfsb_buf_free(&got);
     begin();
     (void)unlink("f");

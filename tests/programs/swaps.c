@@ -9,7 +9,7 @@
    in/s/f    in/s/h      (two names)                                       */
 #include "../support/fakes.h"
 
-static hfsb_place *inside;
+static hfsb_root *inside;
 static hfsb_err    err;
 static hfsb_buf    got;
 static int         bad;
@@ -215,7 +215,7 @@ static void sweep(const struct scenario *s, long span) {
 }
 
 int main(void) {
-    hfsb_place_opts opts = HFSB_INIT;
+    hfsb_root_opts opts = HFSB_INIT;
     char            top[] = "/tmp/hfsb-swaps.XXXXXX";
     size_t          i;
     long            span;
@@ -230,10 +230,10 @@ int main(void) {
     }
     swap_directory();
     opts.root = HFSB_LIT("in");
-    if (hfsb_place_open(&opts, &inside, &err) != HFSB_OK) return 1;
+    if (hfsb_root_open(&opts, &inside, &err) != HFSB_OK) return 1;
     for (i = 0; i < sizeof scenarios / sizeof *scenarios; i++)
         for (span = 0; span < 5; span++) sweep(&scenarios[i], span);
-    hfsb_place_close(inside);
+    hfsb_root_close(inside);
     hfsb_buf_free(&got);
     clear();
     (void)unlink("far/f");

@@ -304,7 +304,7 @@ static void answers_of_the_real_hub_are_understood(void) {
                                 NULL) == HFSB_OK);
         answer =
             hfsb_json_str(hfsb_json_get(doc.root, "response_body"), t_s(""));
-        body = hfsbi_terminated(&h.opts.alloc, answer);
+        body = hfsbi_cstr_copy(&h.opts.alloc, answer);
         script[0].status =
             (int)hfsb_json_int(hfsb_json_get(doc.root, "status"), 0);
         script[0].body = body;

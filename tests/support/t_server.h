@@ -323,7 +323,7 @@ HFSBI_UNUSED static long long ts_int(const ts_reply *r, const char *key) {
 HFSBI_UNUSED static bool ts_flag(const ts_reply *r, const char *key) {
     return hfsb_json_bool(hfsb_json_get(r->json.root, key), false);
 }
-HFSBI_UNUSED static bool ts_says(const ts_reply *r, const char *part) {
+HFSBI_UNUSED static bool ts_contains(const ts_reply *r, const char *part) {
     return hfsb_str_find(hfsb_buf_str(&r->body), hfsb_cstr(part)) != HFSB_NPOS;
 }
 
@@ -355,7 +355,7 @@ HFSBI_UNUSED static bool ts_lines(const char *path, long n) {
 HFSBI_UNUSED static void ts_expect(int line, const ts_reply *r, int status,
                                    const char *part) {
     t_checks++;
-    if (r->whole && r->status == status && (!part || ts_says(r, part))) return;
+    if (r->whole && r->status == status && (!part || ts_contains(r, part))) return;
     t_failed++;
     printf("line %d: %s: %s%d, body \"%.*s\"\n", line, t_name,
            r->whole ? "" : "not whole, ", r->status, (int)r->body.len,

@@ -120,7 +120,7 @@ static bool ran(void) {
 typedef struct fixture {
     char           path[4600]; /* "PATH=": dir of home, then the real */
     const char    *env[4];
-    hfsb_place    *place;
+    hfsb_root    *place;
     hfsbi_checker *checker;
 } fixture;
 
@@ -128,7 +128,7 @@ typedef struct fixture {
    with another one in front of PATH. */
 static void begin(fixture *x, const char *root, const char *work_dir,
                   const char *dir) {
-    hfsb_place_opts where = HFSB_INIT;
+    hfsb_root_opts where = HFSB_INIT;
     char            path[256], other[256];
     memset(x, 0, sizeof *x);
     T_CHECK((size_t)snprintf(x->path, sizeof x->path, "PATH=%s:%s",
@@ -137,14 +137,14 @@ static void begin(fixture *x, const char *root, const char *work_dir,
     x->env[0] = x->path;
     if (root) where.root = hfsb_cstr(in_home(path, root));
     if (work_dir) where.work_dir = hfsb_cstr(in_home(other, work_dir));
-    T_CHECK(hfsb_place_open(&where, &x->place, NULL) == HFSB_OK);
+    T_CHECK(hfsb_root_open(&where, &x->place, NULL) == HFSB_OK);
     x->checker = open_with(x->env, 0);
     x->checker->place = x->place;
 }
 
 static void end(fixture *x) {
     hfsbi_checker_close(x->checker);
-    hfsb_place_close(x->place);
+    hfsb_root_close(x->place);
 }
 
 /* ---- the interpreter ---- */
@@ -261,14 +261,14 @@ a_root_among_the_libraries_of_a_program_keeps_it_from_running(void) {
 }
 
 static void no_program_runs_when_the_root_is_everything(void) {
-    hfsb_place_opts where = HFSB_INIT;
+    hfsb_root_opts where = HFSB_INIT;
     fixture         x;
     char            old[PATH_MAX];
     put_program("python3", "#!/bin/sh\necho Invalid kwarg: x; echo .\n");
     begin(&x, NULL, NULL, "bin");
-    hfsb_place_close(x.place);
+    hfsb_root_close(x.place);
     where.root = HFSB_LIT("/");
-    T_CHECK(hfsb_place_open(&where, &x.place, NULL) == HFSB_OK);
+    T_CHECK(hfsb_root_open(&where, &x.place, NULL) == HFSB_OK);
     x.checker->place = x.place;
     CHECK(x.checker, "a.py", "", "");
     end(&x);

@@ -218,9 +218,9 @@ static curl_socket_t hfsbi_curl_on_socket(void *user, curlsocktype purpose,
     (void)purpose;
 #ifdef HFSBI_LINUX
     fd = socket(at->family, at->socktype | SOCK_CLOEXEC, at->protocol);
-    fd = hfsbi_above_standard(fd);
+    fd = hfsbi_fd_above_2(fd);
 #else
-    fd = hfsbi_above_standard(socket(at->family, at->socktype, at->protocol));
+    fd = hfsbi_fd_above_2(socket(at->family, at->socktype, at->protocol));
     if (fd >= 0 && fcntl(fd, F_SETFD, FD_CLOEXEC) != 0) hfsbi_close(&fd);
 #endif
     if (fd < 0) {
