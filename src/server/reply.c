@@ -186,13 +186,8 @@ static ssize_t hfsbi_reply_send(hfsb_request *r) {
         v[count].iov_base = o->out_body.ptr + body_at;
         v[count++].iov_len = o->out_body.len - body_at;
     }
-    if (count == 1) { /* the usual case, and quicker */
-        do n = send(r->conn->io.fd, v[0].iov_base, v[0].iov_len, MSG_NOSIGNAL);
-        while (n < 0 && errno == EINTR);
-        return n;
-    }
     m.msg_iov = v;
-    m.msg_iovlen = 2;
+    m.msg_iovlen = count > 1 ? 2 : 1; /* int or size_t by system */
     do n = sendmsg(r->conn->io.fd, &m, MSG_NOSIGNAL);
     while (n < 0 && errno == EINTR);
     return n;

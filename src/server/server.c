@@ -147,34 +147,28 @@ static void hfsbi_listener_io(hfsbi_io *io, unsigned events) {
 
 /* ---- listeners ---- */
 
-static bool hfsbi_address_is_loopback(const struct sockaddr *a) {
-    if (a->sa_family == AF_INET)
-        return (ntohl(((const struct sockaddr_in *)(const void *)a)
-                          ->sin_addr.s_addr) >>
-                24) == 127;
-    if (a->sa_family == AF_INET6)
-        return IN6_IS_ADDR_LOOPBACK(
-            &((const struct sockaddr_in6 *)(const void *)a)->sin6_addr);
-    return a->sa_family == AF_UNIX;
-}
-
-/* Fills in the listener's address and returns its port. */
-static unsigned hfsbi_listener_name(hfsbi_listener        *l,
-                                    const struct sockaddr *a) {
-    if (a->sa_family == AF_INET) {
-        const struct sockaddr_in *in =
-            (const struct sockaddr_in *)(const void *)a;
-        (void)inet_ntop(AF_INET, &in->sin_addr, l->address, sizeof l->address);
-        return ntohs(in->sin_port);
-    }
-    if (a->sa_family == AF_INET6) {
-        const struct sockaddr_in6 *in =
-            (const struct sockaddr_in6 *)(const void *)a;
-        (void)inet_ntop(AF_INET6, &in->sin6_addr, l->address,
+/* Reads the socket's own address into the listener; returns its port. */
+static unsigned hfsbi_listener_describe(hfsbi_listener *l) {
+    struct sockaddr_storage    a;
+    const struct sockaddr_in  *four = (const struct sockaddr_in *)(void *)&a;
+    const struct sockaddr_in6 *six = (const struct sockaddr_in6 *)(void *)&a;
+    socklen_t                  len = sizeof a;
+    memset(&a, 0, sizeof a);
+    (void)getsockname(l->io.fd, (struct sockaddr *)(void *)&a, &len);
+    if (a.ss_family == AF_INET) {
+        l->loopback = ntohl(four->sin_addr.s_addr) >> 24 == 127;
+        (void)inet_ntop(AF_INET, &four->sin_addr, l->address,
                         sizeof l->address);
-        return ntohs(in->sin6_port);
+        return ntohs(four->sin_port);
+    }
+    if (a.ss_family == AF_INET6) {
+        l->loopback = IN6_IS_ADDR_LOOPBACK(&six->sin6_addr);
+        (void)inet_ntop(AF_INET6, &six->sin6_addr, l->address,
+                        sizeof l->address);
+        return ntohs(six->sin6_port);
     }
     l->local = true;
+    l->loopback = a.ss_family == AF_UNIX;
     return 0;
 }
 
@@ -197,24 +191,19 @@ static void hfsbi_listener_free(hfsbi_listener *l) {
 static hfsb_status hfsbi_listener_add(hfsb_server *server, int fd,
                                       const char *name, bool made,
                                       unsigned *bound, hfsb_err *err) {
-    struct sockaddr_storage a;
-    socklen_t               len = sizeof a;
-    unsigned                port;
-    hfsbi_listener         *l =
+    unsigned        port;
+    hfsbi_listener *l =
         (hfsbi_listener *)hfsbi_array(&server->alloc, 1, sizeof *l);
     if (!l) {
         hfsbi_close(&fd);
         return hfsbi_fail_status(err, HFSB_NOMEM, "Listening");
     }
     memset(l, 0, sizeof *l);
-    memset(&a, 0, sizeof a);
     l->io.fd = fd;
     l->io.fn = hfsbi_listener_io;
     l->server = server;
     l->name.alloc = server->alloc;
-    (void)getsockname(fd, (struct sockaddr *)(void *)&a, &len);
-    l->loopback = hfsbi_address_is_loopback((struct sockaddr *)(void *)&a);
-    port = hfsbi_listener_name(l, (struct sockaddr *)(void *)&a);
+    port = hfsbi_listener_describe(l);
     if (bound) *bound = port;
     if (server->access.no_auth && !server->access.open_to_all &&
         !l->loopback) {
