@@ -468,6 +468,43 @@ static void a_command_does_not_read_the_hosts_input(void) {
     (void)close(ends[1]);
 }
 
+static bool lists_child(bool ended, pid_t pid) {
+    long   list[64];
+    size_t n = hfsb_proc_children(ended, list, 64), i;
+    for (i = 0; i < n; i++)
+        if (list[i] == (long)pid) return true;
+    return false;
+}
+
+static void children_of_the_host_are_listed(void) {
+    int   ends[2];
+    pid_t pid;
+    if (!t_sees_processes()) return;
+    T_CHECK(pipe(ends) == 0);
+    pid = fork();
+    if (pid == 0) {
+        char byte;
+        (void)close(ends[1]);
+        _exit(read(ends[0], &byte, 1) == 0 ? 0 : 1); /* until we close it */
+    }
+    T_CHECK(pid > 0);
+    (void)close(ends[0]);
+#ifdef HFSBI_LINUX
+    T_CHECK(lists_child(false, pid) && !lists_child(true, pid));
+    T_CHECK(!lists_child(false, getpid()) && !lists_child(false, getppid()));
+#else
+    T_CHECK(!lists_child(false, pid));
+#endif
+    (void)close(ends[1]);
+    T_CHECK(t_ends(pid, 1000));
+#ifdef HFSBI_LINUX
+    T_CHECK(lists_child(true, pid) && !lists_child(false, pid));
+    T_CHECK(hfsb_proc_children(true, NULL, 0) == 0);
+#endif
+    T_CHECK(waitpid(pid, NULL, 0) == pid);
+    T_CHECK(!lists_child(true, pid) && !lists_child(false, pid));
+}
+
 static void a_background_child_lives_on(void) {
     hfsb_proc_opts   o = HFSB_INIT;
     hfsb_proc_result r;
@@ -496,6 +533,7 @@ int main(void) {
     T_RUN(kill_gives_up_after_a_while);
 #endif
     T_RUN(a_command_does_not_read_the_hosts_input);
+    T_RUN(children_of_the_host_are_listed);
     T_RUN(a_background_child_lives_on);
     T_RUN(nothing_is_allocated_between_fork_and_exec);
     T_RUN(threads_do_not_disturb_each_other);
