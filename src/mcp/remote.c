@@ -8,11 +8,13 @@
        cancelled             the command is killed
        the server stops      nothing: the sandbox ends with its session
 
-   The thread learns of all three by call->cancel; hfsbi_mcp_call_stop() tells
-   which one it was. The cancel is reset for the calls that follow it. */
+   The thread notices all three by call->cancel, and hfsbi_mcp_call_stop()
+   returns which one it was. The cancel is reset for the calls that follow. */
 #include "mcp_private.h"
 
-enum { HFSBI_MCP_REMOTE_ID = 8 }; /* hex digits of a job id: models retype it */
+enum {
+    HFSBI_MCP_REMOTE_ID = 8
+}; /* hex digits of a job id: models retype it */
 
 /* Resets the cancel for another call, if the last one stopped for this reason.
    False when the reason has changed: the cancel is set again then. */
@@ -30,8 +32,8 @@ static long long hfsbi_mcp_remote_seconds(const hfsb_mcp_call *call) {
 /* ---- calls of the session ---- */
 
 static hfsb_status hfsbi_mcp_remote_call(hfsb_mcp_call *call, hfsb_str tool,
-                                     const hfsb_json_value *arguments,
-                                     hfsb_tool_result      *result) {
+                                         const hfsb_json_value *arguments,
+                                         hfsb_tool_result      *result) {
     hfsb_call_opts opts = HFSB_INIT;
     opts.strict = opts.images = true;
     if (hfsb_str_equal(tool, HFSB_LIT("bash"))) {
@@ -45,9 +47,9 @@ static hfsb_status hfsbi_mcp_remote_call(hfsb_mcp_call *call, hfsb_str tool,
 /* Copies arguments into *out with one key replaced: by a text, or by 0 when
    text is NULL. HFSB_OK, HFSB_NOMEM. */
 static hfsb_status hfsbi_mcp_remote_replace(const hfsb_json_value *arguments,
-                                        const char *key, const char *text,
-                                        const hfsb_alloc *alloc,
-                                        hfsb_json_doc    *out) {
+                                            const char *key, const char *text,
+                                            const hfsb_alloc *alloc,
+                                            hfsb_json_doc    *out) {
     hfsb_json_iter   it = hfsb_json_begin(arguments);
     hfsb_buf         json = HFSB_INIT;
     hfsb_json_writer w;
@@ -72,8 +74,8 @@ static hfsb_status hfsbi_mcp_remote_replace(const hfsb_json_value *arguments,
 
 /* Calls a tool about a job. *result must be freed in any case. */
 static hfsb_status hfsbi_mcp_remote_ask(hfsb_mcp_call *call, const char *tool,
-                                    const char       *job,
-                                    hfsb_tool_result *result) {
+                                        const char       *job,
+                                        hfsb_tool_result *result) {
     hfsb_json_doc doc = HFSB_INIT;
     hfsb_status   st =
         hfsbi_mcp_remote_replace(NULL, "id", job, &call->mcp->alloc, &doc);
@@ -100,7 +102,7 @@ static void hfsbi_mcp_remote_no_hub(hfsb_mcp_call *call, long long seconds) {
 
 /* Shows a result, or of a call that was stopped early what there is. */
 static void hfsbi_mcp_remote_show(hfsb_mcp_call *call, hfsb_status st,
-                              const hfsb_tool_result *result) {
+                                  const hfsb_tool_result *result) {
     long long seconds = hfsbi_mcp_remote_seconds(call);
     bool      nothing = st == HFSB_CANCELLED && !result->output.len;
     if (st == HFSB_NOMEM) call->blocks.status = HFSB_NOMEM;
@@ -113,7 +115,7 @@ static void hfsbi_mcp_remote_show(hfsb_mcp_call *call, hfsb_status st,
 }
 
 static void hfsbi_mcp_remote_plain(hfsb_mcp_call         *call,
-                               const hfsb_json_value *arguments) {
+                                   const hfsb_json_value *arguments) {
     hfsb_tool_result result;
     hfsb_status      st =
         hfsbi_mcp_remote_call(call, call->ask.tool, arguments, &result);
@@ -132,7 +134,7 @@ static void hfsbi_mcp_remote_output(hfsb_mcp_call *call) {
     if (st == HFSB_CANCELLED &&
         hfsbi_mcp_remote_resume(call, HFSBI_MCP_CALL_TIMED_OUT)) {
         st = hfsbi_mcp_remote_replace(arguments, "wait_ms", NULL,
-                                  &call->mcp->alloc, &doc);
+                                      &call->mcp->alloc, &doc);
         if (st == HFSB_OK) hfsbi_mcp_remote_plain(call, doc.root);
         else call->blocks.status = HFSB_NOMEM;
         hfsb_json_free(&doc);
@@ -148,7 +150,7 @@ static void hfsbi_mcp_remote_output(hfsb_mcp_call *call) {
 static void hfsbi_mcp_remote_running(hfsb_mcp_call *call, const char *job) {
     long long        seconds = hfsbi_mcp_remote_seconds(call);
     hfsb_tool_result so_far;
-    hfsb_status      st = hfsbi_mcp_remote_ask(call, "bash_output", job, &so_far);
+    hfsb_status st = hfsbi_mcp_remote_ask(call, "bash_output", job, &so_far);
     if (st == HFSB_NOMEM) call->blocks.status = HFSB_NOMEM;
     else if (st == HFSB_OK && so_far.success)
         hfsbi_mcp_show_running(hfsb_cstr(job), seconds, &so_far,
@@ -165,7 +167,7 @@ static void hfsbi_mcp_remote_running(hfsb_mcp_call *call, const char *job) {
 /* Chooses the id of the job: that of the model, else a new one. False when the
    model's id is invalid; the sandbox refuses it with a reason. */
 static bool hfsbi_mcp_remote_job(const hfsb_json_value *arguments,
-                             char                   job[HFSBI_JOB_ID]) {
+                                 char                   job[HFSBI_JOB_ID]) {
     const hfsb_json_value *given = hfsb_json_get(arguments, "id");
     hfsb_str               id = hfsb_json_str(given, HFSB_LIT(""));
     hfsb_json_type         type = hfsb_json_type_of(given);
@@ -188,7 +190,7 @@ static void hfsbi_mcp_remote_bash(hfsb_mcp_call *call) {
         return;
     }
     st = hfsbi_mcp_remote_replace(call->ask.arguments, "id", job,
-                              &call->mcp->alloc, &doc);
+                                  &call->mcp->alloc, &doc);
     if (st != HFSB_OK) {
         call->blocks.status = HFSB_NOMEM;
         return;
@@ -229,13 +231,14 @@ static void hfsbi_mcp_remote_run(hfsb_mcp_call *call) {
         hfsbi_mcp_remote_plain(call, call->ask.arguments);
     else if (!hfsbi_mcp_remote_ready(call)) return;
     else if (hfsbi_mcp_call_is(call, "bash")) hfsbi_mcp_remote_bash(call);
-    else if (hfsbi_mcp_call_is(call, "bash_output")) hfsbi_mcp_remote_output(call);
+    else if (hfsbi_mcp_call_is(call, "bash_output"))
+        hfsbi_mcp_remote_output(call);
     else hfsbi_mcp_remote_plain(call, call->ask.arguments);
 }
 
 /* To cancel sandbox_create would delete the sandbox, so it goes on. */
 static bool hfsbi_mcp_remote_on_deadline(hfsb_mcp_call    *call,
-                                     hfsbi_mcp_blocks *out) {
+                                         hfsbi_mcp_blocks *out) {
     if (!hfsbi_mcp_call_is(call, "sandbox_create")) return false;
     hfsbi_mcp_add_text(
         out, HFSB_LIT("The sandbox is still being made, which can take "
