@@ -15,10 +15,10 @@
                                 freed <-- answered, or nobody listens <-------+
 
    While it runs it beats: it sends progress, if the client asked for it. At
-   its deadline it is answered with what there is: a command goes on as a job, a
-   thread is asked to return early. A call that is cancelled, or whose channel
-   is gone, is not answered. A call in a thread is freed only when the thread
-   is done with it.
+   its deadline it is answered with what there is: a command goes on as a job,
+   a thread is asked to return early. A call that is cancelled, or whose
+   channel is gone, is not answered. A call in a thread is freed only when the
+   thread is done with it.
 
    Sending an answer may bring the next message, and that may end other calls:
    a loop over calls starts again after each answer. */

@@ -215,6 +215,7 @@ static void progress_is_sent_only_with_a_token(void) {
     tm_client     c;
     hfsb_buf      last = HFSB_INIT;
     bool          increases;
+    long long     began = hfsb_clock_ms();
     o.beat_ms = 30;
     tm_start(&c, &o);
     tm_watch(&c, "1", "bash",
@@ -222,6 +223,8 @@ static void progress_is_sent_only_with_a_token(void) {
     tm_call(&c, "2", "bash", "{\"command\":\"echo quiet; sleep 1\"}");
     T_CHECK(tm_wait(&c, "1") && tm_wait(&c, "2"));
     T_CHECK(progress_of(&c, "1", &increases, &last) >= 3);
+    T_CHECK(progress_of(&c, "1", &increases, &last) <=
+            (size_t)(hfsb_clock_ms() - began) / 30);
     T_CHECK(increases);
     T_STR(last, "the last line");
     T_CHECK(tm_count(&c, "quiet") == 1);

@@ -195,7 +195,7 @@ static void a_message_with_too_many_values_is_not_parsed(void) {
 
 /* The options are those given at the start, and gone by now. */
 static void each_session_has_tools_with_the_same_options(void) {
-    char            root[128], shell[] = "/bin/sh", hidden[] = "SECRET";
+    char            root[128], shell[128], hidden[] = "SECRET";
     char            word[] = "WORD=kept", secret[] = "SECRET=no";
     const char     *env[] = {word, secret, "PATH=/bin:/usr/bin", NULL};
     const char     *hide[] = {hidden, NULL};
@@ -205,7 +205,8 @@ static void each_session_has_tools_with_the_same_options(void) {
     client          c;
     char            id[2] = "a";
     snprintf(root, sizeof root, "%s/work/same", tt_dir);
-    T_CHECK(!mkdir(root, 0700));
+    snprintf(shell, sizeof shell, "%s/work/my_shell", tt_dir);
+    T_CHECK(!mkdir(root, 0700) && !symlink("/bin/sh", shell));
     to.root = hfsb_cstr(root);
     to.env = env;
     to.hide_env = hide;
@@ -218,9 +219,9 @@ static void each_session_has_tools_with_the_same_options(void) {
     memset(word, 'x', strlen(word));
     for (; id[0] < 'd'; id[0]++) {
         client_open(&c, s.mcp, id);
-        T_CHECK(run(&c, "echo $0 ${PWD##*/} $WORD.$SECRET.") == 1);
+        T_CHECK(run(&c, "echo ${0##*/} ${PWD##*/} $WORD.$SECRET.") == 1);
         T_CHECK(served(&s, &c.answers, 1));
-        T_CHECK(c.last.ptr && strstr(c.last.ptr, "/bin/sh same kept.."));
+        T_CHECK(c.last.ptr && strstr(c.last.ptr, "my_shell same kept.."));
         T_CHECK(receive(&c, "{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":"
                             "\"tools/call\",\"params\":{\"name\":\"read\","
                             "\"arguments\":{\"path\":\"/etc/passwd\"}}}") ==

@@ -68,6 +68,7 @@ static void results_become_text_with_a_footer(void) {
         {"bash", false, "a\n", "Exit code 1", "{}",
          "a\n\n\nERROR: Exit code 1"},
         {"bash", true, "x", "", "no JSON", "x"},
+        {"read", true, "x", "", "{\"data\":\"aGk=\"}", "x"},
         {"bash", true, "x", "",
          "{\"left_running\":[{\"pid\":12,\"command\":\"sleep 60\"},"
          "{\"pid\":13,\"command\":\"a \\u00e9\"}]}",
