@@ -14,11 +14,11 @@
                                                                               |
                                 freed <-- answered, or nobody listens <-------+
 
-   While it runs it beats: it sends progress, if the client asked for it. At its
-   deadline it is answered with what there is: a command goes on as a job, a
-   thread is asked to return early. A call that is cancelled, or whose channel
-   is gone, is not answered. A call in a thread is freed only when the thread is
-   done with it.
+   While it runs it beats: it sends progress, if the client asked for it. At
+   its deadline it is answered with what there is: a command goes on as a job,
+   a thread is asked to return early. A call that is cancelled, or whose
+   channel is gone, is not answered. A call in a thread is freed only when the
+   thread is done with it.
 
    Sending an answer may bring the next message, and that may end other calls:
    a loop over calls starts again after each answer. */
@@ -495,8 +495,8 @@ static void hfsbi_mcp_call_expire(hfsb_mcp_call *call, long long now) {
     else if (hfsbi_mcp_call_is(call, "bash"))
         hfsbi_mcp_call_running(call, now);
     else
-        hfsbi_mcp_call_fail(call, "The processes were told to end, and have "
-                                  "not all ended yet: call kill again later.");
+        hfsbi_mcp_call_fail(call, "The processes got SIGTERM but have not all "
+                                  "ended yet: call kill again later.");
 }
 
 /* The deadline of a call in a thread. The thread is asked to return, again

@@ -3,18 +3,17 @@
    The reply starts as late as possible: plain JSON is what most clients and
    all proxies handle best, and only it can carry a status other than 200.
 
-                 an answer                          [JSON, its status]
-       OPEN ----------------------------------------------> CLOSED
-         |  nothing to answer                       [202]     ^
-         |---------------------------------------------------+|
-         |  a sign of life, client takes only JSON            |
-         |---------> BLANKS ----------------- [the JSON] ------+
-         |  a notification, a sign of life, or an answer       |
-         |  for a client that takes only events                |
-         +---------> EVENTS --- [an event each] --- [the end] -+
+       OPEN --- an answer: JSON with its status, or 202 for none ---> CLOSED
+         |
+         +--> BLANKS --- the answer as JSON -----------------------> CLOSED
+         |      ^ a sign of life, for a client that takes only JSON
+         |
+         +--> EVENTS --- each answer as an event, then the end ----> CLOSED
+                ^ a notification or a sign of life; or an answer, for a
+                  client that takes only events and for a batch
 
-   The client may disconnect in every state: CLOSED, and the calls are detached
-   (since 2026-07-28: cancelled). The answers to a batch always are events. */
+   A client may disconnect in every state, which is CLOSED too: then its calls
+   go on unheard, or are cancelled since 2026-07-28. */
 #include "mcp_private.h"
 
 enum {

@@ -216,9 +216,9 @@ static hfsb_status hfsbi_mcp_read_tool(const hfsb_mcp_tool *tool,
                                        hfsb_json_doc *hints, hfsb_err *err) {
     static const char nothing[] = "{\"type\":\"object\",\"properties\":{},"
                                   "\"additionalProperties\":false}";
-    hfsb_status       st = hfsbi_mcp_read_object(
-              tool->name, "schema", tool->schema ? tool->schema : nothing, schema,
-              err);
+    const char       *text = tool->schema ? tool->schema : nothing;
+    hfsb_status       st =
+        hfsbi_mcp_read_object(tool->name, "schema", text, schema, err);
     hfsb_str type =
         hfsb_json_str(hfsb_json_get(schema->root, "type"), HFSB_LIT(""));
     if (st != HFSB_OK) return st;

@@ -25,8 +25,8 @@ typedef struct hfsb_mcp_opts {
                                  of the added ones those whose annotations have
                                  readOnlyHint true */
     hfsb_str    only; /* names of the built-in tools to offer, commas between
-                      (empty: all but exists); an unknown one is HFSB_ARG. Added
-                      tools are always offered */
+                      (empty: all but exists); an unknown one is HFSB_ARG.
+                      Added tools are always offered */
     const char *path; /* of the route (NULL: "/mcp"; "": no route) */
     long long   answer_ms;   /* a call that takes longer is answered with its
                             output so far and a job to ask later (0: 50,000);
@@ -96,8 +96,8 @@ HFSB_API hfsb_status hfsb_mcp_add_tool(hfsb_mcp            *mcp,
                                        const hfsb_mcp_tool *tool,
                                        hfsb_err            *err);
 
-/* Add a block to the result. data is bytes and is sent as base64. When there is
-   no memory for a block, the whole call fails. */
+/* Add a block to the result. data is bytes and is sent as base64. When there
+   is no memory for a block, the whole call fails. */
 HFSB_API void hfsb_mcp_text(hfsb_mcp_call *call, const char *format, ...)
     HFSBI_PRINTF(2, 3);
 HFSB_API void hfsb_mcp_str(hfsb_mcp_call *call, hfsb_str text);
@@ -107,7 +107,7 @@ HFSB_API void hfsb_mcp_audio(hfsb_mcp_call *call, const char *mime_type,
                              hfsb_str data);
 HFSB_API void hfsb_mcp_resource(hfsb_mcp_call *call, hfsb_str uri,
                                 const char *mime_type, hfsb_str text);
-/* Marks the call as failed; the text tells the model what to do next. */
+/* Marks the call as failed; the text should name the next step. */
 HFSB_API void hfsb_mcp_fail(hfsb_mcp_call *call, const char *format, ...)
     HFSBI_PRINTF(2, 3);
 /* Sends progress if the client asked for it. Numbers that do not grow are

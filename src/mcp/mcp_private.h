@@ -385,7 +385,7 @@ typedef enum hfsbi_mcp_stop {
     HFSBI_MCP_CALL_STOPPED
 } hfsbi_mcp_stop;
 
-/* What the client is told while a call runs. */
+/* Which progress a client gets while a call runs. */
 typedef enum hfsbi_mcp_detail {
     HFSBI_MCP_NO_PROGRESS,
     HFSBI_MCP_NUMBERS, /* 2024-11-05: progress has no message */

@@ -8,8 +8,8 @@
        cancelled             the command is killed
        the server stops      nothing: the sandbox ends with its session
 
-   The thread learns of all three by call->cancel; hfsbi_mcp_call_stop() tells
-   which one it was. The cancel is reset for the calls that follow it. */
+   The thread notices all three by call->cancel, and hfsbi_mcp_call_stop()
+   returns which one it was. The cancel is reset for the calls that follow. */
 #include "mcp_private.h"
 
 enum {

@@ -1,16 +1,16 @@
 /* show.c - the result of a tool as content blocks of MCP.
 
    A model sees text and images, nothing else. So the facts of a result that it
-   needs for its next step (line numbers, offsets, exit codes, job ids) become a
-   line in brackets at the end of the text:
+   needs for its next step (line numbers, offsets, exit codes, job ids) become
+   a line in brackets at the end of the text:
 
        1\tfirst line
        2\tsecond line
        [lines 1-2 of 9; read on with offset=3]
 
    Limits are those of the hosts: a longer text would be cut or dropped by them
-   without a word. A text is cut at a line's end, a failure in its middle,
-   because the end tells most about it. */
+   without a word. A text is cut at a line's end. A failure is cut in its
+   middle, because its end matters most. */
 #include "mcp_private.h"
 
 enum {
@@ -271,7 +271,7 @@ static unsigned long long hfsbi_mcp_next_offset(hfsb_str               output,
     return from + shown.len < next ? from + shown.len : next;
 }
 
-/* How it stands with a job. */
+/* The state of a job. */
 static void hfsbi_mcp_job_footer(hfsb_buf *out, unsigned long long next,
                                  const hfsbi_mcp_facts *f) {
     char state[64] = "ended";

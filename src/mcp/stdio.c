@@ -3,9 +3,9 @@
        in --> line --> receive ... reply, notify --> queue --> out
 
    O_NONBLOCK belongs to the open file, which the host may share with its
-   terminal, so it is never changed. A descriptor is read once when it is ready,
-   and written in pieces that fit. A descriptor that cannot be polled (a file,
-   /dev/null) is always ready and is read in turns of the loop.
+   terminal, so it is never changed. A descriptor is read once when it is
+   ready, and written in pieces that fit. A descriptor that cannot be polled (a
+   file, /dev/null) is always ready and is read in turns of the loop.
 
        SERVING <--> CHOKED     the client reads too slowly: nothing is read,
           |           |        not even the end of input, until it catches up

@@ -3,7 +3,7 @@
 
    The input: a byte for the way, a byte for memory that fails (0: none does),
    then for stdio lines, for HTTP requests: the fields MCP-Protocol-Version,
-   Mcp-Method and Mcp-Name (empty: absent) and the body, 0x1F behind each
+   Mcp-Method and Mcp-Name (empty: absent) and the body, 0x1F after each
    field, 0x1E between the requests. They go to a server with the tools that
    only read, in a small root, and one tool of the program's own.
    Oracle: every message to the client is one line of JSON-RPC; a request is
@@ -331,7 +331,7 @@ static void check_end(void) {
 #define PICK(list) \
     ((list)[t_random(random) % (sizeof(list) / sizeof *(list))])
 
-/* Behind the JSON value at `at`, roughly. */
+/* The end of the JSON value at `at`, roughly. */
 static size_t value_end(hfsb_str s, size_t at) {
     size_t depth = 0;
     bool   quoted = false;
@@ -347,7 +347,7 @@ static size_t value_end(hfsb_str s, size_t at) {
     return at < s.len ? at : s.len;
 }
 
-/* The place behind one of the bytes c, chosen by *random; s.len: none. */
+/* The offset after one of the bytes c, chosen by *random; s.len: none. */
 static size_t some_place(hfsb_str s, char c, unsigned long long *random) {
     size_t n = hfsb_str_count_byte(s, c), i, k;
     if (!n) return s.len;
@@ -357,8 +357,8 @@ static size_t some_place(hfsb_str s, char c, unsigned long long *random) {
     return i + 1;
 }
 
-/* Puts another value behind a colon: one of each kind, or one that is
-   elsewhere in the text. Bytes alone hardly ever give valid JSON. */
+/* Replaces the value after a colon: by one of each kind, or by another value of
+   the text. Bytes alone hardly ever give valid JSON. */
 static size_t swap_value(unsigned char *data, size_t size, size_t max,
                          unsigned long long *random) {
     static const char *const values[] = {

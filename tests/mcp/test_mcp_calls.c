@@ -4,7 +4,7 @@
 
 /* ---- results ---- */
 
-static void arguments_that_are_wrong_are_results(void) {
+static void bad_arguments_are_reported_as_results(void) {
     static const struct {
         const char *tool, *arguments, *part;
     } cases[] = {
@@ -67,7 +67,7 @@ static void each_kind_of_tool_gives_its_result(void) {
 
 /* ---- several at once ---- */
 
-static void ten_run_at_once(void) {
+static void ten_commands_run_at_once(void) {
     tm_client c;
     long long began;
     int       i;
@@ -75,7 +75,7 @@ static void ten_run_at_once(void) {
     tm_start(&c, NULL);
     tm_ping(&c, "0");
     T_CHECK(tm_wait(&c, "0"));
-    /* each waits for all the others */
+    /* each waits for all others */
     for (i = 1; i <= 10; i++) {
         snprintf(id, sizeof id, "%d", i);
         snprintf(command, sizeof command,
@@ -96,7 +96,7 @@ static void ten_run_at_once(void) {
     tm_end(&c);
 }
 
-static void others_are_answered_while_a_command_runs(void) {
+static void other_requests_are_answered_while_a_command_runs(void) {
     tm_client c;
     tm_start(&c, NULL);
     tm_call(&c, "1", "bash",
@@ -127,7 +127,7 @@ static void too_many_calls_are_refused(void) {
 
 /* ---- cancelling ---- */
 
-static void cancelling_kills_the_tree_and_answers_nothing(void) {
+static void cancelling_kills_the_tree_and_sends_no_answer(void) {
     hfsb_mcp_opts o = HFSB_INIT;
     tm_client     c;
     o.beat_ms = 20;
@@ -136,8 +136,8 @@ static void cancelling_kills_the_tree_and_answers_nothing(void) {
              "{\"command\":\"sleep 61 & echo $! > child.pid; echo $$ > "
              "shell.pid; wait; touch went.on\"}");
     T_CHECK(tm_pid("child.pid") && tm_pid("shell.pid"));
-    tm_cancel(&c, "\"7\""); /* not that one, */
-    tm_cancel(&c, "8");     /* nor that */
+    tm_cancel(&c, "\"7\""); /* another type */
+    tm_cancel(&c, "8");     /* another id */
     tm_cancel(&c, "null");
     tm_ping(&c, "1");
     T_CHECK(tm_wait(&c, "1"));
@@ -175,7 +175,7 @@ static void cancelling_a_wait_leaves_the_job(void) {
 
 /* ---- progress ---- */
 
-/* The progress of a token in order, strictly increasing; how many. */
+/* Returns how many progress notifications a token has. */
 static size_t progress_of(const tm_client *c, const char *token,
                           bool *increases, hfsb_buf *last) {
     hfsb_str rest = hfsb_buf_str(&c->got);
@@ -210,11 +210,12 @@ static size_t progress_of(const tm_client *c, const char *token,
     return n;
 }
 
-static void progress_is_told_to_who_asks(void) {
+static void progress_is_sent_only_with_a_token(void) {
     hfsb_mcp_opts o = HFSB_INIT;
     tm_client     c;
     hfsb_buf      last = HFSB_INIT;
     bool          increases;
+    long long     began = hfsb_clock_ms();
     o.beat_ms = 30;
     tm_start(&c, &o);
     tm_watch(&c, "1", "bash",
@@ -222,13 +223,15 @@ static void progress_is_told_to_who_asks(void) {
     tm_call(&c, "2", "bash", "{\"command\":\"echo quiet; sleep 1\"}");
     T_CHECK(tm_wait(&c, "1") && tm_wait(&c, "2"));
     T_CHECK(progress_of(&c, "1", &increases, &last) >= 3);
+    T_CHECK(progress_of(&c, "1", &increases, &last) <=
+            (size_t)(hfsb_clock_ms() - began) / 30);
     T_CHECK(increases);
     T_STR(last, "the last line");
     T_CHECK(tm_count(&c, "quiet") == 1);
     T_CHECK(progress_of(&c, "2", &increases, &last) == 0);
     hfsb_buf_truncate(&c.got, 0);
     tm_listen(&c, 100);
-    T_CHECK(c.got.len == 0); /* none behind the end */
+    T_CHECK(c.got.len == 0); /* none after the end */
     tm_end(&c);
     /* the first revision has no messages */
     tm_start(&c, &o);
@@ -241,7 +244,7 @@ static void progress_is_told_to_who_asks(void) {
     hfsb_buf_free(&last);
 }
 
-/* ---- patience ---- */
+/* ---- the deadline ---- */
 
 static void a_long_command_becomes_a_job(void) {
     hfsb_mcp_opts o = HFSB_INIT;
@@ -261,7 +264,7 @@ static void a_long_command_becomes_a_job(void) {
             tm_says(&c, "bash_output"));
     T_CHECK(hfsb_str_find(hfsb_buf_str(&c.text), HFSB_LIT("over")) ==
             HFSB_NPOS);
-    /* a wait that is longer than the patience ends with it */
+    /* a longer wait ends at the deadline */
     began = hfsb_clock_ms();
     tm_call(&c, "2", "bash_output",
             "{\"id\":\"j1\",\"offset\":6,\"wait_ms\":30000}");
@@ -280,7 +283,7 @@ static void a_long_command_becomes_a_job(void) {
     unlink("end");
 }
 
-/* ---- what is offered ---- */
+/* ---- tools on offer ---- */
 
 static bool offers(tm_client *c, const char *name) {
     char part[80];
@@ -288,7 +291,7 @@ static bool offers(tm_client *c, const char *name) {
     return hfsb_str_find(hfsb_buf_str(&c->got), hfsb_cstr(part)) != HFSB_NPOS;
 }
 
-static void only_what_was_chosen_is_offered(void) {
+static void only_chosen_tools_are_offered(void) {
     hfsb_mcp_opts o = HFSB_INIT;
     tm_client     c;
     hfsb_err      err = HFSB_INIT;
@@ -319,8 +322,7 @@ static void only_what_was_chosen_is_offered(void) {
     tm_end(&c);
 }
 
-/* Nobody is sent to a tool that is not there. */
-static void instructions_name_only_what_is_offered(void) {
+static void instructions_name_only_offered_tools(void) {
     static const struct {
         const char *only, *says, *not_says;
     } rows[] = {
@@ -350,7 +352,7 @@ static void instructions_name_only_what_is_offered(void) {
     }
 }
 
-static void the_root_is_kept_and_named(void) {
+static void the_root_confines_and_is_named(void) {
     static const char *const env[] = {"WORD=of the environment",
                                       "PATH=/bin:"
                                       "/usr/bin",
@@ -395,7 +397,7 @@ static void the_root_is_kept_and_named(void) {
 
 /* Importing runs a module's code, as bash would. The python3 in the root is
    not the one that is asked. */
-static void python_modules_are_imported_only_beside_bash(void) {
+static void python_modules_are_imported_only_with_bash(void) {
     static const char fake[] = "#!/bin/sh\necho \"Invalid kwarg: $5\"\n";
     static const struct {
         const char *only, *says;
@@ -433,8 +435,8 @@ static void python_modules_are_imported_only_beside_bash(void) {
 
 /* ---- long work in threads ---- */
 
-/* There are eight threads: one that went on would be missed. */
-static void what_is_cancelled_in_a_thread_ends(void) {
+/* There are eight threads: one that goes on would be missed. */
+static void cancelling_frees_the_thread(void) {
     tm_client c;
     char      id[8];
     int       i, round;
@@ -456,11 +458,11 @@ static void what_is_cancelled_in_a_thread_ends(void) {
         tm_call(&c, round ? "21" : "20", "read", "{\"path\":\"small.txt\"}");
         T_CHECK(tm_wait(&c, round ? "21" : "20") && tm_says(&c, "small"));
     }
-    T_CHECK(tm_count(&c, "huge") == 0); /* nor were they answered */
+    T_CHECK(tm_count(&c, "huge") == 0); /* no answer was sent */
     tm_end(&c);
 }
 
-static void patience_ends_a_search(void) {
+static void the_deadline_ends_a_search(void) {
     tm_client     c;
     hfsb_mcp_opts o = HFSB_INIT;
     long long     began = hfsb_clock_ms();
@@ -479,20 +481,20 @@ static void patience_ends_a_search(void) {
 
 int main(void) {
     tt_begin();
-    TT_RUN(arguments_that_are_wrong_are_results);
+    TT_RUN(bad_arguments_are_reported_as_results);
     TT_RUN(each_kind_of_tool_gives_its_result);
-    TT_RUN(ten_run_at_once);
-    TT_RUN(others_are_answered_while_a_command_runs);
+    TT_RUN(ten_commands_run_at_once);
+    TT_RUN(other_requests_are_answered_while_a_command_runs);
     TT_RUN(too_many_calls_are_refused);
-    TT_RUN(cancelling_kills_the_tree_and_answers_nothing);
+    TT_RUN(cancelling_kills_the_tree_and_sends_no_answer);
     TT_RUN(cancelling_a_wait_leaves_the_job);
-    TT_RUN(progress_is_told_to_who_asks);
+    TT_RUN(progress_is_sent_only_with_a_token);
     TT_RUN(a_long_command_becomes_a_job);
-    TT_RUN(only_what_was_chosen_is_offered);
-    TT_RUN(instructions_name_only_what_is_offered);
-    TT_RUN(the_root_is_kept_and_named);
-    TT_RUN(python_modules_are_imported_only_beside_bash);
-    TT_RUN(what_is_cancelled_in_a_thread_ends);
-    TT_RUN(patience_ends_a_search);
+    TT_RUN(only_chosen_tools_are_offered);
+    TT_RUN(instructions_name_only_offered_tools);
+    TT_RUN(the_root_confines_and_is_named);
+    TT_RUN(python_modules_are_imported_only_with_bash);
+    TT_RUN(cancelling_frees_the_thread);
+    TT_RUN(the_deadline_ends_a_search);
     return TT_END();
 }

@@ -1,5 +1,5 @@
-/* test_mcp_end.c - the end of MCP over descriptors: quick, and nothing is left
-   running. */
+/* test_mcp_end.c - the end of MCP over descriptors: quick, and no process is
+   left running. */
 #include "../support/t_mcp.h"
 
 /* A second, and what a busy machine adds: the commands take a minute. How long
@@ -14,8 +14,8 @@ static void say_pid(tm_client *c, const char *id, const char *command,
     tm_call(c, id, "bash", arguments);
 }
 
-/* The best of some: a busy machine adds to each. */
-static void an_idle_one_ends_at_once(void) {
+/* The best of several: a busy machine adds to each. */
+static void an_idle_server_ends_at_once(void) {
     tm_client c;
     long long took, best = 10000;
     int       tries;
@@ -31,10 +31,10 @@ static void an_idle_one_ends_at_once(void) {
     T_CHECK(best < 100);
 }
 
-/* Commands of all kinds; each writes the id of what must not be left. */
+/* Commands; each writes the pid of a process that must not be left. */
 static const struct {
     const char *name, *command, *more;
-    bool        waits; /* it does not end by itself */
+    bool        waits; /* the command does not return by itself */
 } kinds[] = {
     {"plain", "echo $$ > pid; exec sleep 63", "", true},
     {"with a child", "sleep 64 & echo $! > pid; wait", "", true},
@@ -53,7 +53,7 @@ static const struct {
      "", true},
 };
 
-static void nothing_is_left_running(void) {
+static void no_process_is_left_running(void) {
     hfsb_mcp_opts o = HFSB_INIT;
     tm_client     c;
     size_t        i;
@@ -77,8 +77,7 @@ static void nothing_is_left_running(void) {
     }
 }
 
-/* A stop is the same end, without waiting for what is quick. */
-static void a_stop_ends_it_too(void) {
+static void a_stop_ends_stdio_too(void) {
     tm_client c;
     long      pid;
     tm_start(&c, NULL);
@@ -93,7 +92,7 @@ static void a_stop_ends_it_too(void) {
     unlink("pid");
 }
 
-static void a_server_that_is_closed_leaves_nothing(void) {
+static void closing_the_server_leaves_no_process(void) {
     tm_client c;
     hfsb_err  err = HFSB_INIT;
     long      pid;
@@ -112,7 +111,7 @@ static void a_server_that_is_closed_leaves_nothing(void) {
     unlink("pid");
 }
 
-static void a_client_that_reads_no_more_is_gone(void) {
+static void a_closed_output_ends_the_server(void) {
     tm_client c;
     long      pid;
     tm_start(&c, NULL);
@@ -125,8 +124,8 @@ static void a_client_that_reads_no_more_is_gone(void) {
     unlink("pid");
 }
 
-/* It has 200 ms; one of some does it, also on a busy machine. */
-static void a_quick_call_still_ends(void) {
+/* It has 200 ms: one of several tries succeeds on a busy machine. */
+static void a_quick_call_is_answered_after_the_end(void) {
     tm_client c;
     bool      made = false;
     int       tries;
@@ -144,12 +143,12 @@ static void a_quick_call_still_ends(void) {
     T_CHECK(made);
 }
 
-/* With answers that nobody takes. */
-static void an_end_does_not_wait_for_a_reader(void) {
+/* Answers are left that nobody reads. */
+static void the_end_does_not_wait_for_a_reader(void) {
     tm_client c;
     int       i;
     tm_start(&c, NULL);
-    for (i = 0; i < 900; i++) /* so many that it stops reading */
+    for (i = 0; i < 900; i++) /* enough to stop it from reading */
         tm_send(&c,
                 "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/list\"}");
     tm_shut(&c.to);
@@ -159,12 +158,12 @@ static void an_end_does_not_wait_for_a_reader(void) {
 
 int main(void) {
     tt_begin();
-    TT_RUN(an_idle_one_ends_at_once);
-    TT_RUN(nothing_is_left_running);
-    TT_RUN(a_stop_ends_it_too);
-    TT_RUN(a_server_that_is_closed_leaves_nothing);
-    TT_RUN(a_client_that_reads_no_more_is_gone);
-    TT_RUN(a_quick_call_still_ends);
-    TT_RUN(an_end_does_not_wait_for_a_reader);
+    TT_RUN(an_idle_server_ends_at_once);
+    TT_RUN(no_process_is_left_running);
+    TT_RUN(a_stop_ends_stdio_too);
+    TT_RUN(closing_the_server_leaves_no_process);
+    TT_RUN(a_closed_output_ends_the_server);
+    TT_RUN(a_quick_call_is_answered_after_the_end);
+    TT_RUN(the_end_does_not_wait_for_a_reader);
     return TT_END();
 }

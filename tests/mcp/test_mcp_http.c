@@ -1,5 +1,5 @@
-/* test_mcp_http.c - MCP over HTTP: statuses, who may ask, sessions, batches,
-   what happens without memory. */
+/* test_mcp_http.c - MCP over HTTP: statuses, authorization, sessions, batches,
+   failing allocations. */
 #include "../support/t_mcp_http.h"
 
 /* ---- statuses ---- */
@@ -76,8 +76,8 @@ static void every_message_has_its_status(void) {
     ts_end(&s, false);
 }
 
-/* Hosts look there before they have a token, and must not wait. */
-static void what_is_not_there_is_said_without_a_token(void) {
+/* Hosts probe before they have a token, and must get a quick answer. */
+static void missing_routes_are_refused_without_a_token(void) {
     static const char *const methods[] = {"GET", "DELETE", "PUT", "OPTIONS"};
     ts_server                s;
     ts_reply                 r = HFSB_INIT;
@@ -102,8 +102,8 @@ static void what_is_not_there_is_said_without_a_token(void) {
     ts_end(&s, false);
 }
 
-/* As hfsb-server does it: the endpoints of the sandbox, and MCP. */
-static void both_are_served_by_one_server(void) {
+/* As in hfsb-server. */
+static void api_and_mcp_share_a_server(void) {
     ts_server s;
     ts_reply  r = HFSB_INIT;
     ts_conn   c;
@@ -126,7 +126,7 @@ static void both_are_served_by_one_server(void) {
     ts_end(&s, false);
 }
 
-/* ---- who may ask ---- */
+/* ---- authorization ---- */
 
 static void ask_as(const ts_server *s, ts_reply *r, const char *fields) {
     hfsb_buf raw = HFSB_INIT;
@@ -140,7 +140,7 @@ static void ask_as(const ts_server *s, ts_reply *r, const char *fields) {
     hfsb_buf_free(&raw);
 }
 
-static void both_ways_to_send_the_token_are_taken(void) {
+static void both_headers_may_carry_the_token(void) {
     static const struct {
         const char *fields;
         int         status;
@@ -176,7 +176,7 @@ static void both_ways_to_send_the_token_are_taken(void) {
     for (i = 0; i < TT_COUNT(list); i++) {
         ask_as(&s, &r, list[i].fields);
         ts_expect((int)i, &r, list[i].status, list[i].says);
-        /* no resource_metadata: it would begin a login in hosts */
+        /* no resource_metadata: it would start a login in hosts */
         if (r.status == 401) T_STR(ts_field(&r, "WWW-Authenticate"), "Bearer");
     }
     ts_drop(&r);
@@ -185,7 +185,7 @@ static void both_ways_to_send_the_token_are_taken(void) {
 
 /* ---- the head ---- */
 
-static void types_that_do_not_fit_are_refused(void) {
+static void wrong_content_types_are_refused(void) {
     static const struct {
         const char *fields;
         int         status;
@@ -226,7 +226,7 @@ static void types_that_do_not_fit_are_refused(void) {
     ts_end(&s, false);
 }
 
-static void a_message_may_not_be_too_long(void) {
+static void a_message_over_the_limit_is_refused(void) {
     hfsb_mcp_opts o = HFSB_INIT;
     ts_server     s;
     ts_reply      r = HFSB_INIT;
@@ -247,7 +247,7 @@ static void a_message_may_not_be_too_long(void) {
 
 /* ---- sessions ---- */
 
-static void sessions_know_what_was_read_in_them(void) {
+static void each_session_knows_the_files_it_read(void) {
     static const char write[] =
         CALL(2, "write", "{\"path\":\"a.txt\",\"content\":\"new\"}");
     static const char now[] =
@@ -266,13 +266,13 @@ static void sessions_know_what_was_read_in_them(void) {
     TS_IS(&r, 200, "has not been read this session");
     mh_post(&s, &r, BOTH, write);
     TS_IS(&r, 200, "has not been read this session");
-    /* a server that was started anew knows no id, and takes all */
+    /* an unknown id is accepted, as after a restart */
     mh_in(&s, &r, "of-another-life", write);
     TS_IS(&r, 200, "has not been read this session");
     mh_in(&s, &r, one, write);
     TS_IS(&r, 200, "Wrote 3 bytes");
     TT_FILE("a.txt", "new");
-    /* since 2026-07-28 there are no ids: all are one */
+    /* modern clients have no session ids and share a session */
     mh_post(&s, &r, BOTH CALLS("write"), now);
     TS_IS(&r, 200, "has not been read this session");
     mh_post(&s, &r, BOTH CALLS("read") "Mcp-Session-Id: x\r\n",
@@ -285,8 +285,7 @@ static void sessions_know_what_was_read_in_them(void) {
     ts_end(&s, false);
 }
 
-/* Those that nobody uses make room. */
-static void any_number_of_sessions_may_come(void) {
+static void idle_sessions_make_room_for_new_ones(void) {
     ts_server s;
     ts_reply  r = HFSB_INIT;
     char      first[64], id[64];
@@ -385,7 +384,7 @@ static void take_turns(hfsb_server *server, unsigned port, const char *fields,
     }
     ts_drop(r);
     if (c.in.len > 12) r->status = atoi(c.in.ptr + 9);
-    /* what is said to have gone well says something */
+    /* a success has a body */
     T_CHECK(r->status != 200 ||
             hfsb_str_find(hfsb_buf_str(&c.in),
                           HFSB_LIT("Content-Length: 0\r\n")) == HFSB_NPOS);
@@ -442,7 +441,7 @@ static void messages_survive_failing_allocations(void) {
             heap.fail_at = k;
             take_turns(server, port, list[i].fields, list[i].body, &r);
             all = k && heap.calls < k;
-            /* it is lost, or refused, or all went well */
+            /* it was lost, refused, or served */
             T_CHECK(r.status == 0 || r.status == 503 ||
                     r.status == list[i].status || r.status == 500);
             if (!k || all) T_CHECK(r.status == list[i].status);
@@ -459,13 +458,13 @@ static void messages_survive_failing_allocations(void) {
 int main(void) {
     tt_begin();
     TT_RUN(every_message_has_its_status);
-    TT_RUN(what_is_not_there_is_said_without_a_token);
-    TT_RUN(both_are_served_by_one_server);
-    TT_RUN(both_ways_to_send_the_token_are_taken);
-    TT_RUN(types_that_do_not_fit_are_refused);
-    TT_RUN(a_message_may_not_be_too_long);
-    TT_RUN(sessions_know_what_was_read_in_them);
-    TT_RUN(any_number_of_sessions_may_come);
+    TT_RUN(missing_routes_are_refused_without_a_token);
+    TT_RUN(api_and_mcp_share_a_server);
+    TT_RUN(both_headers_may_carry_the_token);
+    TT_RUN(wrong_content_types_are_refused);
+    TT_RUN(a_message_over_the_limit_is_refused);
+    TT_RUN(each_session_knows_the_files_it_read);
+    TT_RUN(idle_sessions_make_room_for_new_ones);
     TT_RUN(batches_are_answered_with_events);
     TT_RUN(each_message_of_a_batch_has_its_answer);
     TT_RUN(messages_survive_failing_allocations);

@@ -1,5 +1,5 @@
 /* test_mcp_http_stream.c - MCP over HTTP, while calls run: streams of events,
-   signs of life, clients that go away or cancel, many at once. */
+   signs of life, clients that disconnect or cancel, many at once. */
 #include "../support/t_mcp_http.h"
 
 /* ---- streams ---- */
@@ -27,7 +27,7 @@ static void progress_comes_as_events(void) {
         n[i] = hfsb_str_find(hfsb_buf_str(&r.body), hfsb_cstr(order[i]));
         T_CHECK(n[i] != HFSB_NPOS && (!i || n[i] > n[i - 1]));
     }
-    /* nobody asked, or nobody can take them: plain JSON */
+    /* without a token, or without events: plain JSON */
     mh_post(&s, &r, BOTH CALLS("steps"), CALL_NOW(5, "steps", "{}"));
     TS_IS(&r, 200, "arrived");
     T_CHECK(mh_is_type(&r, "application/json") && !ts_contains(&r, "progress"));
@@ -58,9 +58,9 @@ static void signs_of_life_are_sent_while_a_call_takes_long(void) {
     ts_end(&s, false);
 }
 
-/* ---- clients that go away, or cancel ---- */
+/* ---- clients that disconnect or cancel ---- */
 
-/* The sleep of a command runs, or is gone, within some seconds. */
+/* True when the sleep of a command runs, or is gone, within seconds. */
 static bool nap_is(bool there) {
     long long end = hfsb_clock_ms() + 20000;
     while ((tt_running(tt_nap()) > 0) != there && hfsb_clock_ms() < end)
@@ -68,7 +68,7 @@ static bool nap_is(bool there) {
     return (tt_running(tt_nap()) > 0) == there;
 }
 
-static void closing_cancels_since_2026(void) {
+static void a_modern_client_cancels_by_closing(void) {
     ts_server s;
     ts_conn   c;
     ts_reply  r = HFSB_INIT;
@@ -93,7 +93,7 @@ static void closing_cancels_since_2026(void) {
     T_CHECK(nap_is(true));
     ts_hang_up(&c);
     T_CHECK(nap_is(false));
-    /* one that only ends its side still waits */
+    /* a client that only shuts down its side still waits */
     c = mh_begin(&s, BOTH CALLS("nap"), CALL_NOW(1, "nap", "{\"ms\":100}"));
     (void)shutdown(c.fd, SHUT_WR);
     T_CHECK(ts_read(&c, &r, false));
@@ -104,7 +104,7 @@ static void closing_cancels_since_2026(void) {
     ts_end(&s, false);
 }
 
-static void closing_changes_nothing_before_2026(void) {
+static void a_legacy_call_survives_a_close(void) {
     ts_server s;
     ts_conn   c;
     mh_start(&s);
@@ -122,7 +122,7 @@ static void closing_changes_nothing_before_2026(void) {
     ts_end(&s, false);
 }
 
-static void a_notification_cancels_in_its_session_only(void) {
+static void cancelled_works_only_in_its_session(void) {
     static const char cancel[] =
         "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\","
         "\"params\":{\"requestId\":1}}";
@@ -143,7 +143,7 @@ static void a_notification_cancels_in_its_session_only(void) {
     mh_in(&s, &r, one, cancel);
     TS_IS(&r, 202, NULL);
     T_CHECK(mh_becomes(&mh_seen.cancelled, 1));
-    /* the request ends, too, without an answer */
+    /* the request ends without an answer */
     T_CHECK(ts_read(&c, &r, false));
     TS_IS(&r, 202, NULL);
     T_CHECK(r.body.len == 0);
@@ -152,8 +152,8 @@ static void a_notification_cancels_in_its_session_only(void) {
     ts_end(&s, false);
 }
 
-/* All begin with the same ids, and share what has no id of a session. */
-static void nobody_cancels_what_another_client_began(void) {
+/* All use the same ids, and those without a session id share a session. */
+static void clients_cannot_cancel_calls_of_others(void) {
     static const char cancel[] =
         "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\","
         "\"params\":{\"requestId\":1}}";
@@ -180,7 +180,7 @@ static void nobody_cancels_what_another_client_began(void) {
 
 /* ---- many ---- */
 
-static void ten_at_once(void) {
+static void ten_calls_run_at_once(void) {
     ts_server s;
     ts_conn   c[10];
     ts_reply  r = HFSB_INIT;
@@ -191,11 +191,11 @@ static void ten_at_once(void) {
                         CALL_NOW(1, "bash",
                                  "{\"command\":\"sleep 0.3; echo "
                                  "done\"}"));
-    for (i = 0; i < 5; i++) { /* whose place others take */
+    for (i = 0; i < 5; i++) { /* these disconnect */
         ts_hang_up(&c[i]);
         c[i] = mh_begin(&s, BOTH, CALL(1, "nap", "{\"ms\":200}"));
     }
-    mh_post(&s, &r, BOTH, PING(1)); /* is not kept waiting */
+    mh_post(&s, &r, BOTH, PING(1)); /* is answered at once */
     TS_IS(&r, 200, "\"id\":1");
     for (i = 0; i < 10; i++) {
         T_CHECK(ts_read(&c[i], &r, false));
@@ -207,8 +207,7 @@ static void ten_at_once(void) {
     ts_end(&s, false);
 }
 
-/* One that stops ends its calls, and answers what waits. */
-static void a_server_that_stops_ends_its_calls(void) {
+static void a_stop_ends_calls_and_answers_them(void) {
     ts_server s;
     ts_conn   c;
     mh_start(&s);
@@ -224,11 +223,11 @@ int main(void) {
     tt_begin();
     TT_RUN(progress_comes_as_events);
     TT_RUN(signs_of_life_are_sent_while_a_call_takes_long);
-    TT_RUN(closing_cancels_since_2026);
-    TT_RUN(closing_changes_nothing_before_2026);
-    TT_RUN(a_notification_cancels_in_its_session_only);
-    TT_RUN(nobody_cancels_what_another_client_began);
-    TT_RUN(ten_at_once);
-    TT_RUN(a_server_that_stops_ends_its_calls);
+    TT_RUN(a_modern_client_cancels_by_closing);
+    TT_RUN(a_legacy_call_survives_a_close);
+    TT_RUN(cancelled_works_only_in_its_session);
+    TT_RUN(clients_cannot_cancel_calls_of_others);
+    TT_RUN(ten_calls_run_at_once);
+    TT_RUN(a_stop_ends_calls_and_answers_them);
     return TT_END();
 }

@@ -1,5 +1,5 @@
-/* test_mcp_message.c - what a message of MCP says, and every way in which it
-   may be wrong. */
+/* test_mcp_message.c - MCP messages are read: valid ones, and every way to be
+   invalid. */
 #define T_SERVER
 #include "../support/t.h"
 #ifdef HFSBI_SPLIT
@@ -92,7 +92,7 @@ static void check_rows(const row *rows, size_t n) {
 
 /* ---- the shape ---- */
 
-static void the_shape_is_json_rpc(void) {
+static void only_json_rpc_is_accepted(void) {
     static const row rows[] = {
         {"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}", STDIO, NULL,
          NULL, NULL, HFSBI_MCP_REQUEST, HFSBI_MCP_PING, 0, false},
@@ -141,7 +141,7 @@ static void the_shape_is_json_rpc(void) {
     check_rows(rows, COUNT(rows));
 }
 
-static void a_fault_keeps_the_id_when_it_is_one(void) {
+static void a_fault_keeps_a_valid_id(void) {
     hfsbi_mcp_message m = read_line("{\"id\":\"a\",\"method\":\"ping\"}");
     T_CHECK(m.kind == HFSBI_MCP_FAULT);
     T_STR(hfsb_json_str(m.id, HFSB_LIT("?")), "a");
@@ -205,7 +205,7 @@ static void each_era_has_its_methods(void) {
         }
 }
 
-static void logging_is_a_method_when_asked_for(void) {
+static void set_level_exists_only_with_logging(void) {
     hfsbi_mcp_head    head = HFSB_INIT;
     hfsbi_mcp_message m =
         read_as(ASK("logging/setLevel", "\"level\":\"error\""), &head, true);
@@ -218,15 +218,15 @@ static void logging_is_a_method_when_asked_for(void) {
     T_CHECK(m.kind == HFSBI_MCP_FAULT && m.code == -32601 && m.modern);
 }
 
-/* ---- the checks of the newest revision, in their order ---- */
+/* ---- checks of modern requests, in their order ---- */
 
-static void modern_over_stdio(void) {
+static void modern_requests_over_stdio_are_checked_in_order(void) {
     static const row rows[] = {
         {ASK("server/discover", NOW), STDIO, NULL, NULL, NULL,
          HFSBI_MCP_REQUEST, HFSBI_MCP_DISCOVER, 0, true},
         {ASK("tools/list", NOW), STDIO, NULL, NULL, NULL, HFSBI_MCP_REQUEST,
          HFSBI_MCP_LIST, 0, true},
-        /* no header is looked at */
+        /* headers are ignored */
         {ASK("tools/list", NOW), STDIO, "1900-01-01", "x", "y",
          HFSBI_MCP_REQUEST, HFSBI_MCP_LIST, 0, true},
         {ASK("tools/list", ""), STDIO, "2026-07-28", NULL, NULL,
@@ -268,7 +268,7 @@ static void modern_over_stdio(void) {
 
 #define CALL ASK("tools/call", "\"name\":\"read\"," NOW)
 
-static void modern_over_http(void) {
+static void modern_requests_over_http_are_checked_in_order(void) {
     static const row rows[] = {
         {ASK("tools/list", NOW), HTTP, V, "tools/list", NULL,
          HFSBI_MCP_REQUEST, HFSBI_MCP_LIST, 0, true},
@@ -287,7 +287,7 @@ static void modern_over_http(void) {
          HFSBI_MCP_FAULT, -32020, 400, true},
         {ASK("no/such", "\"_meta\":{" K "protocolVersion\":\"1\"}"), HTTP, V,
          NULL, NULL, HFSBI_MCP_FAULT, -32020, 400, true},
-        /* the header says modern, _meta is missing */
+        /* a modern header without _meta */
         {ASK("tools/list", ""), HTTP, V, "tools/list", NULL, HFSBI_MCP_FAULT,
          -32602, 400, true},
         {ASK("initialize", "\"protocolVersion\":\"2025-11-25\""), HTTP, V,
@@ -296,7 +296,7 @@ static void modern_over_http(void) {
          -32602, 400, true},
         {ASK("tools/list", "\"_meta\":{" K "protocolVersion\":\"" V "\"}"),
          HTTP, V, "tools/list", NULL, HFSBI_MCP_FAULT, -32602, 400, true},
-        /* neither supports it */
+        /* an unknown version in both */
         {ASK("tools/list", META("1900-01-01")), HTTP, "1900-01-01",
          "tools/list", NULL, HFSBI_MCP_FAULT, -32022, 400, true},
         {ASK("tools/list", META("1900-01-01")), HTTP, NULL, "x", NULL,
@@ -331,7 +331,7 @@ static void modern_over_http(void) {
          "q", HFSBI_MCP_FAULT, -32020, 400, true},
         {ASK("resources/read", "\"uri\":\"file:///x\"," NOW), HTTP, V,
          "resources/read", NULL, HFSBI_MCP_FAULT, -32020, 400, true},
-        /* then the method, then what it finds wrong */
+        /* then the method, then its params */
         {ASK("prompts/get", "\"name\":\"p\"," NOW), HTTP, V, "prompts/get",
          "p", HFSBI_MCP_FAULT, -32601, 404, true},
         {ASK("no/such", NOW), HTTP, V, "no/such", NULL, HFSBI_MCP_FAULT,
@@ -344,17 +344,17 @@ static void modern_over_http(void) {
          -32602, 200, true},
         {ASK("tools/list", "\"cursor\":\"x\"," NOW), HTTP, V, "tools/list",
          NULL, HFSBI_MCP_FAULT, -32602, 200, true},
-        /* what is wrong with the shape comes first */
+        /* the shape is checked first */
         {"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"x\",\"params\":3}", HTTP,
          V, NULL, NULL, HFSBI_MCP_FAULT, -32600, 400, false},
-        /* notifications are not asked for headers */
+        /* notifications need no headers */
         {"{\"jsonrpc\":\"2.0\",\"method\":\"notifications/x\"}", HTTP, V, NULL,
          NULL, HFSBI_MCP_NOTIFICATION, HFSBI_MCP_OTHER, 0, true},
     };
     check_rows(rows, COUNT(rows));
 }
 
-static void legacy_over_http(void) {
+static void legacy_requests_over_http_are_checked(void) {
     static const row rows[] = {
         {ASK("tools/list", ""), HTTP, NULL, NULL, NULL, HFSBI_MCP_REQUEST,
          HFSBI_MCP_LIST, 0, false},
@@ -378,9 +378,9 @@ static void legacy_over_http(void) {
     check_rows(rows, COUNT(rows));
 }
 
-/* ---- what is in the parts ---- */
+/* ---- members of a message ---- */
 
-static void names_of_any_length_are_compared_in_base64(void) {
+static void names_of_any_length_match_their_base64(void) {
     size_t n;
     for (n = 1; n < 200; n++) {
         hfsb_buf          name = HFSB_INIT, field = HFSB_INIT;
@@ -434,7 +434,7 @@ static void a_call_has_a_tool_and_arguments(void) {
     T_CHECK(strstr(m.err.msg, "integer") != NULL);
 }
 
-static void a_list_has_one_page(void) {
+static void a_list_takes_no_cursor(void) {
     T_CHECK(read_line(ASK("tools/list", "\"cursor\":null")).kind ==
             HFSBI_MCP_REQUEST);
     T_CHECK(read_line(ASK("tools/list", "\"cursor\":\"\"")).kind ==
@@ -455,7 +455,7 @@ static void tokens_are_strings_or_numbers(void) {
     T_CHECK(!m.token);
 }
 
-static void a_modern_request_may_ask_for_logs(void) {
+static void a_modern_request_names_its_log_level(void) {
 #define LOG(level)                                                      \
     ASK("tools/list", "\"_meta\":{" K "protocolVersion\":\"" V "\"," ABLE \
                       "," K "logLevel\":" level "}")
@@ -485,12 +485,12 @@ static void cancelled_names_its_request(void) {
     T_CHECK(read_line("{\"jsonrpc\":\"2.0\",\"method\":"
                       "\"notifications/cancelled\"}")
                 .method == HFSBI_MCP_OTHER);
-    /* with an id it is a request, of a method that there is not */
+    /* with an id it is a request for an unknown method */
     m = read_line(ASK("notifications/cancelled", "\"requestId\":5"));
     T_CHECK(m.kind == HFSBI_MCP_FAULT && m.code == -32601);
 }
 
-/* Its bytes are those of the document that was read last. */
+/* The version belongs to the document that was read last. */
 static void has_version(hfsbi_mcp_message m, const char *want) {
     T_CHECK(hfsb_str_equal(m.version, hfsb_cstr(want)));
 }
@@ -575,8 +575,8 @@ static void ids_are_compared_by_type_and_value(void) {
     T_CHECK(!hfsbi_mcp_same_id(doc.root, doc.root));
 }
 
-/* Sentences are one line of valid UTF-8 whatever they quote. */
-static void faults_quote_what_is_hostile(void) {
+/* A sentence is one line of valid UTF-8, whatever it quotes. */
+static void faults_quote_hostile_text_safely(void) {
     static const char *const rows[] = {
         ASK("a\\nb\\u0000\\u001b[31m\\\"", ""),
         ASK("tools/list", "\"cursor\":\"\\n\\r\\u2028\""),
@@ -593,24 +593,24 @@ static void faults_quote_what_is_hostile(void) {
 }
 
 int main(void) {
-    T_RUN(the_shape_is_json_rpc);
-    T_RUN(a_fault_keeps_the_id_when_it_is_one);
+    T_RUN(only_json_rpc_is_accepted);
+    T_RUN(a_fault_keeps_a_valid_id);
     T_RUN(each_era_has_its_methods);
-    T_RUN(logging_is_a_method_when_asked_for);
-    T_RUN(modern_over_stdio);
-    T_RUN(modern_over_http);
-    T_RUN(legacy_over_http);
-    T_RUN(names_of_any_length_are_compared_in_base64);
+    T_RUN(set_level_exists_only_with_logging);
+    T_RUN(modern_requests_over_stdio_are_checked_in_order);
+    T_RUN(modern_requests_over_http_are_checked_in_order);
+    T_RUN(legacy_requests_over_http_are_checked);
+    T_RUN(names_of_any_length_match_their_base64);
     T_RUN(a_call_has_a_tool_and_arguments);
-    T_RUN(a_list_has_one_page);
+    T_RUN(a_list_takes_no_cursor);
     T_RUN(tokens_are_strings_or_numbers);
-    T_RUN(a_modern_request_may_ask_for_logs);
+    T_RUN(a_modern_request_names_its_log_level);
     T_RUN(cancelled_names_its_request);
     T_RUN(the_version_of_a_message_is_found);
     T_RUN(initialize_agrees_on_a_version_that_exists);
     T_RUN(levels_are_ordered);
     T_RUN(ids_are_compared_by_type_and_value);
-    T_RUN(faults_quote_what_is_hostile);
+    T_RUN(faults_quote_hostile_text_safely);
     hfsb_json_free(&doc);
     return T_END();
 }

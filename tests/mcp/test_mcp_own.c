@@ -1,4 +1,4 @@
-/* test_mcp_own.c - tools of the program's own over MCP. */
+/* test_mcp_own.c - tools that a program adds to MCP. */
 #include "../support/t_mcp.h"
 
 /* ---- some tools ---- */
@@ -51,7 +51,7 @@ static void reports(void *user, hfsb_mcp_call *call,
     hfsb_mcp_text(call, "reported");
 }
 
-/* Waits until it is cancelled, or so long; leaves files that tell. */
+/* Waits until it is cancelled or the time is over; leaves files as marks. */
 static void waits(void *user, hfsb_mcp_call *call,
                   const hfsb_json_value *arguments) {
     bool cancelled;
@@ -64,7 +64,7 @@ static void waits(void *user, hfsb_mcp_call *call,
     hfsb_mcp_text(call, "waited");
 }
 
-/* That file comes, and is removed. */
+/* Waits for a file and removes it. */
 static bool left(const char *name) {
     return tm_file(name, true) && unlink(name) == 0;
 }
@@ -75,7 +75,7 @@ static void chatters(void *user, hfsb_mcp_call *call,
     (void)user;
     (void)arguments;
     for (i = 1; i <= 20000; i++) hfsb_mcp_progress(call, i, 0, "and on");
-    hfsb_mcp_text(call, "said it");
+    hfsb_mcp_text(call, "done talking");
 }
 
 static hfsb_mcp_tool tool_of(const char *name,
@@ -190,7 +190,7 @@ static void own_progress_comes_in_order_before_the_result(void) {
     tm_watch(&c, "1", "reports", "{}");
     T_CHECK(tm_wait(&c, "1"));
     T_CHECK(tm_count(&c, "notifications/progress") == 3);
-    T_CHECK(tm_count(&c, "notifications/message") == 0); /* not asked for */
+    T_CHECK(tm_count(&c, "notifications/message") == 0); /* logging is off */
     begun = strstr(c.got.ptr, "begun");
     half = strstr(c.got.ptr, "half");
     done = strstr(c.got.ptr, "done");
@@ -203,7 +203,7 @@ static void own_progress_comes_in_order_before_the_result(void) {
     tm_end(&c);
 }
 
-static void logs_come_from_their_level_on(void) {
+static void logs_below_the_level_are_not_sent(void) {
     hfsb_mcp_opts o = HFSB_INIT;
     tm_client     c;
     o.logging = true;
@@ -232,11 +232,11 @@ static void logs_come_from_their_level_on(void) {
     tm_end(&c);
 }
 
-static void a_tool_that_says_nothing_beats(void) {
+static void a_silent_tool_has_progress_by_the_clock(void) {
     hfsb_mcp_opts o = HFSB_INIT;
     tm_client     c;
     o.beat_ms = 30;
-    o.answer_ms = 100; /* of no concern to it */
+    o.answer_ms = 100; /* does not apply to own tools */
     wait_ms = 1000;
     start(&c, &o);
     tm_watch(&c, "1", "waits", "{}");
@@ -249,20 +249,20 @@ static void a_tool_that_says_nothing_beats(void) {
     tm_end(&c);
 }
 
-static void too_much_of_it_is_dropped(void) {
+static void excess_notifications_are_dropped(void) {
     tm_client c;
     start(&c, NULL);
     tm_watch(&c, "1", "chatters", "{}");
     tt_sleep_ms(100);
     T_CHECK(tm_wait(&c, "1"));
-    T_STR(c.text, "said it");
+    T_STR(c.text, "done talking");
     T_CHECK(tm_count(&c, "notifications/progress") > 100);
     tm_end(&c);
 }
 
 /* ---- cancelling ---- */
 
-static void own_tools_hear_that_they_are_cancelled(void) {
+static void cancelling_reaches_an_own_tool(void) {
     tm_client c;
     wait_ms = 30000;
     start(&c, NULL);
@@ -273,16 +273,17 @@ static void own_tools_hear_that_they_are_cancelled(void) {
     tm_ping(&c, "2");
     T_CHECK(tm_wait(&c, "2"));
     tm_listen(&c, 50);
-    T_CHECK(tm_count(&c, "") == 1); /* nothing else was said */
+    T_CHECK(tm_count(&c, "") == 1); /* nothing else was sent */
     tm_end(&c);
 }
 
-static void the_end_cancels_them(void) {
+static void the_end_of_input_cancels_own_tools(void) {
     tm_client c;
     long long began;
     int       stops;
     wait_ms = 30000;
-    for (stops = 0; stops < 3; stops++) { /* by the input's end, or so often */
+    /* by the end of input, by one stop, by two */
+    for (stops = 0; stops < 3; stops++) {
         start(&c, NULL);
         tm_call(&c, "1", "waits", "{}");
         T_CHECK(left("begun"));
@@ -295,8 +296,7 @@ static void the_end_cancels_them(void) {
     }
 }
 
-/* A host that polls may close the server in the middle. */
-static void closing_the_server_cancels_them(void) {
+static void closing_the_server_cancels_own_tools(void) {
     hfsb_mcp_tool tool = tool_of("waits", waits, &wait_ms);
     tm_client     c;
     hfsb_err      err = HFSB_INIT;
@@ -318,7 +318,7 @@ static void closing_the_server_cancels_them(void) {
     tm_end(&c);
 }
 
-static void read_only_leaves_out_what_may_change_things(void) {
+static void read_only_leaves_out_tools_that_change_things(void) {
     hfsb_mcp_opts o = HFSB_INIT;
     hfsb_mcp_tool bad = tool_of("bad", fails, NULL);
     tm_client     c;
@@ -335,7 +335,7 @@ static void read_only_leaves_out_what_may_change_things(void) {
     tm_call(&c, "3", "fails", "{}");
     T_CHECK(tm_wait(&c, "3") && tm_code(&c) == -32602);
     tm_end(&c);
-    /* it is checked nevertheless */
+    /* the definition is checked all the same */
     tm_open(&c, &o);
     bad.schema = "[]";
     T_CHECK(hfsb_mcp_add_tool(c.mcp, &bad, NULL) == HFSB_ARG);
@@ -351,13 +351,13 @@ int main(void) {
     tt_begin();
     TT_RUN(own_tools_are_listed_and_called);
     TT_RUN(names_are_checked);
-    TT_RUN(read_only_leaves_out_what_may_change_things);
+    TT_RUN(read_only_leaves_out_tools_that_change_things);
     TT_RUN(own_progress_comes_in_order_before_the_result);
-    TT_RUN(logs_come_from_their_level_on);
-    TT_RUN(a_tool_that_says_nothing_beats);
-    TT_RUN(too_much_of_it_is_dropped);
-    TT_RUN(own_tools_hear_that_they_are_cancelled);
-    TT_RUN(the_end_cancels_them);
-    TT_RUN(closing_the_server_cancels_them);
+    TT_RUN(logs_below_the_level_are_not_sent);
+    TT_RUN(a_silent_tool_has_progress_by_the_clock);
+    TT_RUN(excess_notifications_are_dropped);
+    TT_RUN(cancelling_reaches_an_own_tool);
+    TT_RUN(the_end_of_input_cancels_own_tools);
+    TT_RUN(closing_the_server_cancels_own_tools);
     return TT_END();
 }

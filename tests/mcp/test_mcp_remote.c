@@ -1,6 +1,6 @@
 /* test_mcp_remote.c - MCP with the tools of a session in a sandbox, on the
-   fake Hub: commands that take long or are cancelled, a sandbox that is slow
-   to start. */
+   fake Hub: long and cancelled commands, a sandbox that is slow to
+   start. */
 #define T_SERVER
 #include "../support/t_session_hub.h"
 #ifdef HFSBI_SPLIT
@@ -51,7 +51,7 @@ static void mr_begin(mr_world *w, const fh_opts *fake, long long answer_ms) {
     if (pthread_create(&w->thread, NULL, mr_serve, w->server)) abort();
 }
 
-/* The input ends; the server is gone within a second or so. */
+/* Ends the input; the server ends within a second or so. */
 static void mr_end(mr_world *w) {
     long long began = hfsb_clock_ms();
     int       i;
@@ -87,7 +87,7 @@ static void mr_call(mr_world *w, int id, const char *tool,
            id, tool, arguments);
 }
 
-/* Reads on until there is an answer with that id, or so long; appends its line
+/* Reads until an answer with that id comes, or for some time; appends its line
    to *out. */
 static bool mr_answer(mr_world *w, int id, long long ms, hfsb_buf *out) {
     long long     end = hfsb_clock_ms() + ms;
@@ -121,7 +121,7 @@ static bool mr_answer(mr_world *w, int id, long long ms, hfsb_buf *out) {
     }
 }
 
-/* The answer is there in time and has these parts. */
+/* Checks that the answer comes in time and contains both texts. */
 static void mr_says(mr_world *w, int id, const char *a, const char *b) {
     hfsb_buf line = HFSB_INIT;
     bool     there = mr_answer(w, id, 15000, &line);
@@ -164,7 +164,7 @@ static void tools_work_in_the_sandbox(void) {
     mr_end(&w);
 }
 
-static void a_command_outlives_the_patience_of_its_client(void) {
+static void a_long_command_goes_on_as_a_job(void) {
     mr_world w;
     char     go[64], arguments[300];
     (void)snprintf(go, sizeof go, "/tmp/hfsb-remote-%ld.go", (long)getpid());
@@ -182,7 +182,7 @@ static void a_command_outlives_the_patience_of_its_client(void) {
             "{\"id\":\"mine\",\"offset\":6,\"wait_ms\":1000}");
     mr_says(&w, 3, "ended", "\"text\"");
     unlink(go);
-    /* one that prints nothing, with an id of ours */
+    /* a command without output, and without an id from the model */
     mr_call(&w, 4, "bash", "{\"command\":\"sleep 5\"}");
     mr_says(&w, 4, "bash_output", "\"text\"");
     mr_call(&w, 5, "kill", "{}");
@@ -190,7 +190,7 @@ static void a_command_outlives_the_patience_of_its_client(void) {
     mr_end(&w);
 }
 
-static void waiting_for_output_ends_with_the_patience(void) {
+static void bash_output_stops_waiting_at_the_deadline(void) {
     mr_world  w;
     long long began;
     mr_begin(&w, NULL, 1500);
@@ -209,7 +209,7 @@ static void waiting_for_output_ends_with_the_patience(void) {
     mr_end(&w);
 }
 
-static void a_cancelled_command_is_killed_there(void) {
+static void a_cancelled_command_is_killed_remotely(void) {
     mr_world w;
     hfsb_buf line = HFSB_INIT;
     char     name[64], begun[96], ended[96], arguments[400];
@@ -235,7 +235,7 @@ static void a_cancelled_command_is_killed_there(void) {
     mr_end(&w);
 }
 
-static void the_end_of_input_sends_nothing_more_to_the_sandbox(void) {
+static void nothing_is_sent_after_the_end_of_input(void) {
     mr_world w;
     mr_begin(&w, NULL, 20000);
     mr_call(&w, 1, "bash", "{\"command\":\"sleep 20\"}");
@@ -246,7 +246,7 @@ static void the_end_of_input_sends_nothing_more_to_the_sandbox(void) {
 
 /* ---- a sandbox that is slow ---- */
 
-static void calls_say_that_it_is_starting(void) {
+static void calls_report_a_sandbox_that_is_starting(void) {
     fh_opts  slow = HFSB_INIT;
     mr_world w;
     slow.mode = FH_EMBED;
@@ -266,7 +266,7 @@ static void calls_say_that_it_is_starting(void) {
     mr_end(&w);
 }
 
-static void a_sandbox_that_is_made_outlives_the_patience(void) {
+static void sandbox_create_goes_on_after_the_deadline(void) {
     fh_fault_spec f = HFSB_INIT;
     mr_world      w;
     mr_begin(&w, NULL, 300);
@@ -287,8 +287,8 @@ static void a_sandbox_that_is_made_outlives_the_patience(void) {
     mr_end(&w);
 }
 
-/* A job that may have been started is not to be started again. */
-static void a_hub_that_does_not_answer_is_told_of(void) {
+/* A job that may have started must not be started again. */
+static void a_silent_hub_is_reported(void) {
     fh_fault_spec f = HFSB_INIT;
     mr_world      w;
     mr_begin(&w, NULL, 300);
@@ -322,7 +322,7 @@ static void a_cancelled_sandbox_is_deleted(void) {
     mr_end(&w);
 }
 
-static void a_sandbox_that_failed_is_told_of(void) {
+static void a_failed_sandbox_is_reported(void) {
     fh_opts  broken = HFSB_INIT;
     mr_world w;
     broken.stages = "BUILD_ERROR";
@@ -332,7 +332,7 @@ static void a_sandbox_that_failed_is_told_of(void) {
     mr_end(&w);
 }
 
-/* ---- setting it up ---- */
+/* ---- setup ---- */
 
 static void a_local_session_is_refused(void) {
     hfsb_session *session = sn_open_local();
@@ -347,7 +347,7 @@ static void a_local_session_is_refused(void) {
     sn_close(session);
 }
 
-static hfsb_session *mr_session; /* of what follows */
+static hfsb_session *mr_session; /* for the tests below */
 
 static void mr_set_up(hfsb_alloc alloc, const t_heap *heap) {
     hfsb_server_opts opts = HFSB_INIT;
@@ -369,7 +369,7 @@ static void mr_set_up(hfsb_alloc alloc, const t_heap *heap) {
     T_CHECK((st == HFSB_OK) == !err.msg[0]);
 }
 
-static void each_allocation_of_setting_up_may_fail(void) {
+static void each_allocation_of_the_setup_may_fail(void) {
     sh_world w;
     sh_begin(&w, NULL);
     w.opts.no_preload = true;
@@ -402,17 +402,17 @@ static void an_unknown_tool_cannot_be_chosen(void) {
 
 int main(void) {
     T_RUN(tools_work_in_the_sandbox);
-    T_RUN(a_command_outlives_the_patience_of_its_client);
-    T_RUN(waiting_for_output_ends_with_the_patience);
-    T_RUN(a_cancelled_command_is_killed_there);
-    T_RUN(the_end_of_input_sends_nothing_more_to_the_sandbox);
-    T_RUN(calls_say_that_it_is_starting);
-    T_RUN(a_sandbox_that_is_made_outlives_the_patience);
-    T_RUN(a_hub_that_does_not_answer_is_told_of);
+    T_RUN(a_long_command_goes_on_as_a_job);
+    T_RUN(bash_output_stops_waiting_at_the_deadline);
+    T_RUN(a_cancelled_command_is_killed_remotely);
+    T_RUN(nothing_is_sent_after_the_end_of_input);
+    T_RUN(calls_report_a_sandbox_that_is_starting);
+    T_RUN(sandbox_create_goes_on_after_the_deadline);
+    T_RUN(a_silent_hub_is_reported);
     T_RUN(a_cancelled_sandbox_is_deleted);
-    T_RUN(a_sandbox_that_failed_is_told_of);
+    T_RUN(a_failed_sandbox_is_reported);
     T_RUN(a_local_session_is_refused);
-    T_RUN(each_allocation_of_setting_up_may_fail);
+    T_RUN(each_allocation_of_the_setup_may_fail);
     T_RUN(an_unknown_tool_cannot_be_chosen);
     return T_END();
 }

@@ -1,4 +1,4 @@
-/* test_mcp_reply.c - messages to a client of MCP, and the list of tools. */
+/* test_mcp_reply.c - messages to a client, and the list of tools. */
 #define T_SERVER
 #include "../support/t.h"
 #ifdef HFSBI_SPLIT
@@ -63,7 +63,7 @@ static void check_line(hfsb_str line) {
         hfsb_buf_free(&out);             \
     } while (0)
 
-static void results_are_plain_in_legacy(void) {
+static void legacy_results_have_no_envelope(void) {
     hfsbi_mcp_about a = about_us();
     CHECK_MESSAGE(hfsbi_mcp_put_empty(id_of("\"a\""), &out),
                   "{\"jsonrpc\":\"2.0\",\"id\":\"a\",\"result\":{}}");
@@ -81,7 +81,7 @@ static void results_are_plain_in_legacy(void) {
     about_free(&a);
 }
 
-static void results_have_their_envelope_in_modern(void) {
+static void modern_results_have_an_envelope(void) {
     hfsbi_mcp_about a = about_us();
     CHECK_MESSAGE(hfsbi_mcp_put_list(&a, id_of("1"), true, &out),
                   "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"tools\":[{"
@@ -135,7 +135,7 @@ static void initialize_names_version_and_capabilities(void) {
     about_free(&a);
 }
 
-static void errors_say_what_is_wrong(void) {
+static void errors_have_code_and_message(void) {
     hfsbi_mcp_message m = HFSB_INIT;
     hfsb_json_doc     doc = HFSB_INIT;
     CHECK_MESSAGE(hfsbi_mcp_put_error(NULL, -32700,
@@ -185,10 +185,10 @@ static void ids_are_echoed(void) {
     "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/progress\","    \
     "\"params\":{\"progressToken\":\"t\",\"progress\":" rest "}}"
 
-static void progress_is_in_whole_numbers_when_it_can_be(void) {
+static void progress_is_written_as_a_whole_number_if_possible(void) {
     const hfsb_json_value *t = id_of("\"t\"");
     const hfsb_str         none = HFSB_LIT("");
-    volatile double zero = 0; /* so that no compiler divides */
+    volatile double zero = 0; /* keeps compilers from dividing */
     CHECK_MESSAGE(hfsbi_mcp_put_progress(t, 0, 0, none, &out), PROGRESS("0"));
     CHECK_MESSAGE(hfsbi_mcp_put_progress(t, 50, 100, none, &out),
                   PROGRESS("50,\"total\":100"));
@@ -236,7 +236,7 @@ static bool has(const hfsbi_mcp_list *list, const char *name) {
     return hfsbi_mcp_list_find(list, hfsb_cstr(name), NULL);
 }
 
-static void tools_are_chosen(void) {
+static void built_in_tools_are_chosen_by_name(void) {
     static const struct {
         const char *only;
         bool        read_only;
@@ -284,7 +284,7 @@ static hfsb_mcp_tool tool_of(const char *name) {
 }
 
 /* The program's tools come last, and stay when built-in ones are chosen. */
-static void tools_are_defined(void) {
+static void own_tools_follow_built_in_ones(void) {
     hfsbi_mcp_list        list = HFSB_INIT;
     hfsb_mcp_tool         t = tool_of("x");
     const hfsbi_mcp_tool *own = NULL;
@@ -369,9 +369,9 @@ static void bad_definitions_are_refused(void) {
     hfsbi_mcp_list_free(&list);
 }
 
-/* ---- what every host accepts: the real list ---- */
+/* ---- the real list: what every host accepts ---- */
 
-/* Schemas: one type each, items for arrays, nothing that chooses. */
+/* Checks a schema: one type, items for arrays, no anyOf and the like. */
 static void check_schema(const hfsb_json_value *schema, hfsb_str tool) {
     static const char *const none[] = {"anyOf", "oneOf", "allOf", "not",
                                        "$ref",  "$defs", "x-mcp-header"};
@@ -522,15 +522,15 @@ static void each_allocation_may_fail(void) {
 }
 
 int main(void) {
-    T_RUN(results_are_plain_in_legacy);
-    T_RUN(results_have_their_envelope_in_modern);
+    T_RUN(legacy_results_have_no_envelope);
+    T_RUN(modern_results_have_an_envelope);
     T_RUN(initialize_names_version_and_capabilities);
-    T_RUN(errors_say_what_is_wrong);
+    T_RUN(errors_have_code_and_message);
     T_RUN(ids_are_echoed);
-    T_RUN(progress_is_in_whole_numbers_when_it_can_be);
+    T_RUN(progress_is_written_as_a_whole_number_if_possible);
     T_RUN(logs_are_notifications);
-    T_RUN(tools_are_chosen);
-    T_RUN(tools_are_defined);
+    T_RUN(built_in_tools_are_chosen_by_name);
+    T_RUN(own_tools_follow_built_in_ones);
     T_RUN(bad_definitions_are_refused);
     T_RUN(a_built_in_tool_may_not_take_a_name);
     T_RUN(every_host_accepts_our_tools);

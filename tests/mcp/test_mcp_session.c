@@ -1,5 +1,5 @@
-/* test_mcp_session.c - the sessions of MCP: found by their ids, so many, and
-   apart from each other. */
+/* test_mcp_session.c - sessions of MCP clients: found by id, limited in
+   number, separate from each other. */
 #include "../support/t_mcp.h"
 #ifdef HFSBI_SPLIT
 #include "../../src/mcp/mcp_private.h"
@@ -71,7 +71,7 @@ static bool served(tm_client *s, const size_t *count, size_t want) {
     return *count == want;
 }
 
-static void ids_lead_to_sessions(void) {
+static void sessions_are_found_by_id(void) {
     tm_client          s;
     hfsbi_mcp_session *a, *b, *again;
     tm_open(&s, NULL);
@@ -81,12 +81,12 @@ static void ids_lead_to_sessions(void) {
     T_CHECK(a && b && a != b && again == a);
     hfsbi_mcp_session_release(again);
     again = hfsbi_mcp_session_new(s.mcp);
-    T_CHECK(again && again != b); /* no id leads to that one */
+    T_CHECK(again && again != b); /* it is not found by any id */
     T_CHECK(hfsbi_mcp_session_hold(s.mcp, HFSB_LIT("")) == b);
     tm_end(&s);
 }
 
-static void the_oldest_idle_one_makes_room(void) {
+static void the_oldest_idle_session_makes_room(void) {
     tm_client          s;
     hfsbi_mcp_session *list[HFSBI_MCP_SESSIONS];
     client             c;
@@ -103,7 +103,7 @@ static void the_oldest_idle_one_makes_room(void) {
     list[7]->used -= 10;
     hfsbi_mcp_session_release(list[3]);
     list[3]->used -= 20;
-    /* one that has a command running stays, however old */
+    /* a session with a running command stays, however old */
     client_open(&c, s.mcp, "s9");
     T_CHECK(receive(&c, "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":"
                         "\"tools/call\",\"params\":{\"name\":\"bash\","
@@ -120,8 +120,8 @@ static void the_oldest_idle_one_makes_room(void) {
     tm_end(&s);
 }
 
-/* Hosts that only ask what there is open one each time. */
-static void one_that_holds_nothing_makes_room_first(void) {
+/* Some hosts open a session only to list the tools. */
+static void an_empty_session_makes_room_first(void) {
     tm_client          s;
     hfsbi_mcp_session *used;
     client             c;
@@ -145,7 +145,7 @@ static void one_that_holds_nothing_makes_room_first(void) {
     tm_end(&s);
 }
 
-static void a_session_takes_its_files_along(void) {
+static void spill_files_end_with_their_session(void) {
     hfsb_tools_opts to = HFSB_INIT;
     hfsb_mcp_opts   o = HFSB_INIT;
     tm_client       s;
@@ -164,7 +164,7 @@ static void a_session_takes_its_files_along(void) {
     T_CHECK(tt_entries(dir, "bash_output_") == 0);
 }
 
-static void a_message_of_very_many_values_is_not_parsed(void) {
+static void a_message_with_too_many_values_is_not_parsed(void) {
     tm_client      s;
     client         c;
     hfsb_buf       text = HFSB_INIT;
@@ -178,7 +178,7 @@ static void a_message_of_very_many_values_is_not_parsed(void) {
     T_CHECK(hfsb_buf_append_byte(&text, ']') == HFSB_OK);
     T_CHECK(hfsbi_mcp_receive(&c.channel, &text, &head) == 1);
     T_CHECK(c.answers == 1 && strstr(c.last.ptr, "at most 200000 values"));
-    hfsb_buf_truncate(&text, 0); /* but one long text is */
+    hfsb_buf_truncate(&text, 0); /* one long string is parsed */
     T_CHECK(hfsb_buf_append(&text,
                             HFSB_LIT("{\"jsonrpc\":\"2.0\",\"id\":1,"
                                      "\"method\":\"ping\",\"params\":{\"x\":"
@@ -193,7 +193,47 @@ static void a_message_of_very_many_values_is_not_parsed(void) {
     tm_end(&s);
 }
 
-static void sessions_do_not_meet(void) {
+/* The options are those given at the start, and gone by now. */
+static void each_session_has_tools_with_the_same_options(void) {
+    char            root[128], shell[128], hidden[] = "SECRET";
+    char            word[] = "WORD=kept", secret[] = "SECRET=no";
+    const char     *env[] = {word, secret, "PATH=/bin:/usr/bin", NULL};
+    const char     *hide[] = {hidden, NULL};
+    hfsb_tools_opts to = HFSB_INIT;
+    hfsb_mcp_opts   o = HFSB_INIT;
+    tm_client       s;
+    client          c;
+    char            id[2] = "a";
+    snprintf(root, sizeof root, "%s/work/same", tt_dir);
+    snprintf(shell, sizeof shell, "%s/work/my_shell", tt_dir);
+    T_CHECK(!mkdir(root, 0700) && !symlink("/bin/sh", shell));
+    to.root = hfsb_cstr(root);
+    to.env = env;
+    to.hide_env = hide;
+    to.shell = shell;
+    o.tools = &to;
+    tm_open(&s, &o);
+    memset(root, 'x', strlen(root));
+    memset(shell, 'x', strlen(shell));
+    memset(hidden, 'x', strlen(hidden));
+    memset(word, 'x', strlen(word));
+    for (; id[0] < 'd'; id[0]++) {
+        client_open(&c, s.mcp, id);
+        T_CHECK(run(&c, "echo ${0##*/} ${PWD##*/} $WORD.$SECRET.") == 1);
+        T_CHECK(served(&s, &c.answers, 1));
+        T_CHECK(c.last.ptr && strstr(c.last.ptr, "my_shell same kept.."));
+        T_CHECK(receive(&c, "{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":"
+                            "\"tools/call\",\"params\":{\"name\":\"read\","
+                            "\"arguments\":{\"path\":\"/etc/passwd\"}}}") ==
+                1);
+        T_CHECK(served(&s, &c.answers, 2));
+        T_CHECK(strstr(c.last.ptr, "\"isError\":true") != NULL);
+        client_close(&c);
+    }
+    tm_end(&s);
+}
+
+static void sessions_are_separate(void) {
     static const char *const env[] = {"WORD=kept", "PATH=/bin:/usr/bin", NULL};
     hfsb_tools_opts          to = HFSB_INIT;
     hfsb_mcp_opts            o = HFSB_INIT;
@@ -211,7 +251,7 @@ static void sessions_do_not_meet(void) {
     T_CHECK(run(&a, "sleep 60") == 1);
     T_CHECK(run(&b, "sleep 0.1; echo $WORD") == 1);
     T_CHECK(a.answers == 0 && b.answers == 0);
-    /* the same id, in one of them */
+    /* both have the same id: only one is cancelled */
     T_CHECK(receive(&a, "{\"jsonrpc\":\"2.0\",\"method\":"
                         "\"notifications/cancelled\",\"params\":"
                         "{\"requestId\":1}}") == 0);
@@ -224,8 +264,7 @@ static void sessions_do_not_meet(void) {
     tm_end(&s);
 }
 
-/* Nobody is told of it, but it goes on; or it is killed. */
-static void a_client_may_be_gone(void) {
+static void a_call_outlives_its_client_unless_cancelled(void) {
     tm_client s;
     client    a;
     long long until;
@@ -252,12 +291,13 @@ static void a_client_may_be_gone(void) {
 
 int main(void) {
     tt_begin();
-    TT_RUN(ids_lead_to_sessions);
-    TT_RUN(the_oldest_idle_one_makes_room);
-    TT_RUN(one_that_holds_nothing_makes_room_first);
-    TT_RUN(a_session_takes_its_files_along);
-    TT_RUN(a_message_of_very_many_values_is_not_parsed);
-    TT_RUN(sessions_do_not_meet);
-    TT_RUN(a_client_may_be_gone);
+    TT_RUN(sessions_are_found_by_id);
+    TT_RUN(the_oldest_idle_session_makes_room);
+    TT_RUN(an_empty_session_makes_room_first);
+    TT_RUN(spill_files_end_with_their_session);
+    TT_RUN(a_message_with_too_many_values_is_not_parsed);
+    TT_RUN(each_session_has_tools_with_the_same_options);
+    TT_RUN(sessions_are_separate);
+    TT_RUN(a_call_outlives_its_client_unless_cancelled);
     return TT_END();
 }

@@ -37,7 +37,7 @@ static hfsb_str member(const hfsb_json_value *block, const char *key) {
     return hfsb_json_str(hfsb_json_get(block, key), HFSB_LIT("(none)"));
 }
 
-/* What the one text block says, in *out. */
+/* The text of the only block, into *out. */
 static void text_of(hfsbi_mcp_blocks *b, hfsb_buf *out) {
     hfsb_json_doc          doc;
     const hfsb_json_value *list = parsed(b, &doc);
@@ -58,7 +58,7 @@ static void show(const char *tool, hfsb_tool_result *r, hfsb_buf *out) {
     hfsb_tool_result_free(r);
 }
 
-static void results_become_text(void) {
+static void results_become_text_with_a_footer(void) {
     static const struct {
         const char *tool;
         bool        success;
@@ -69,6 +69,7 @@ static void results_become_text(void) {
         {"bash", false, "", "Exit code 1", "{}", "ERROR: Exit code 1"},
         {"bash", false, "a\n", "Exit code 1", "{}",
          "a\n\n\nERROR: Exit code 1"},
+        {"read", true, "x", "", "{\"data\":\"aGk=\"}", "x"},
         {"bash", true, "x", "",
          "{\"left_running\":[{\"pid\":12,\"command\":\"sleep 60\"},"
          "{\"pid\":13,\"command\":\"a \\u00e9\"}]}",
@@ -143,7 +144,7 @@ static void results_become_text(void) {
     hfsb_buf_free(&text);
 }
 
-static void bad_bytes_are_repaired(void) {
+static void invalid_utf8_is_repaired(void) {
     hfsb_tool_result r = made(true, "a\xFF\x01\r\n", "", "");
     hfsb_buf         text = HFSB_INIT;
     show("bash", &r, &text);
@@ -160,7 +161,7 @@ static hfsb_str footer(const hfsb_buf *text) {
     return hfsb_str_slice(hfsb_buf_str(text), at, text->len);
 }
 
-static void long_reads_say_where_to_go_on(void) {
+static void a_long_read_names_the_next_offset(void) {
     hfsb_tool_result r = made(true, "", "", "{\"total_lines\":3000}");
     hfsb_buf         text = HFSB_INIT;
     int              i;
@@ -179,7 +180,7 @@ static void long_reads_say_where_to_go_on(void) {
     hfsb_buf_free(&text);
 }
 
-static void long_texts_are_cut_at_characters(void) {
+static void a_long_text_is_cut_between_characters(void) {
     hfsb_tool_result r = made(true, "", "", "");
     hfsb_buf         text = HFSB_INIT;
     t_repeat(&r.output, "\xF0\x9F\x98\x80", 45000);
@@ -200,7 +201,7 @@ static void long_texts_are_cut_at_characters(void) {
 }
 
 /* Hosts cut what failed at some 11,000 characters. */
-static void failures_are_cut_in_the_middle(void) {
+static void a_long_failure_loses_its_middle(void) {
     hfsb_tool_result r = made(false, "first\n", "Exit code 1", "");
     hfsb_buf         text = HFSB_INIT;
     hfsb_str         all;
@@ -237,7 +238,7 @@ static void failures_are_cut_in_the_middle(void) {
 }
 
 /* The log is `lines` of ten bytes; then a line that is not finished, then a
-   note. offset is where the log begins, -1: not told. */
+   note. offset is where the log begins, -1: not reported. */
 static void check_offset(size_t lines, const char *rest, long long offset,
                          unsigned long long next, const char *foot) {
     hfsb_tool_result r = made(true, "", "", "");
@@ -259,7 +260,7 @@ static void check_offset(size_t lines, const char *rest, long long offset,
     hfsb_buf_free(&text);
 }
 
-static void long_output_of_a_job_is_gone_on_with_where_it_was_cut(void) {
+static void next_offset_points_to_where_output_was_cut(void) {
     check_offset(4500, "", 100, 45100, "[running; next_offset=45100]");
     check_offset(4501, "", 100, 45110, "[running; next_offset=45100]");
     check_offset(6000, "", 100, 60100, "[running; next_offset=45100]");
@@ -269,12 +270,12 @@ static void long_output_of_a_job_is_gone_on_with_where_it_was_cut(void) {
                  "[running; next_offset=45100]");
     check_offset(6000, "", -1, 60100, "[running; next_offset=45100]");
     check_offset(6000, "", -1, 0, "[running; next_offset=0]");
-    /* all of the log is shown, not all of the line behind it */
+    /* all of the log is shown, not all of the line after it */
     check_offset(4499, "12345678901234567890", 5, 44995,
                  "[running; next_offset=44995]");
 }
 
-static void a_line_without_end_is_gone_on_with_too(void) {
+static void next_offset_may_point_into_a_line(void) {
     hfsb_tool_result r =
         made(true, "", "",
              "{\"offset\":7,\"next_offset\":90007,\"running\":true}");
@@ -288,7 +289,7 @@ static void a_line_without_end_is_gone_on_with_too(void) {
 
 /* ---- a command that goes on ---- */
 
-static void what_still_runs_tells_how_to_go_on(void) {
+static void a_running_command_names_its_job(void) {
     static const struct {
         bool        success;
         const char *output, *extra, *shown;
@@ -321,7 +322,7 @@ static void what_still_runs_tells_how_to_go_on(void) {
     hfsb_buf_free(&text);
 }
 
-static void much_that_still_runs_is_cut(void) {
+static void long_output_of_a_running_command_is_cut(void) {
     hfsb_tool_result r =
         made(true, "", "",
              "{\"offset\":0,\"next_offset\":60000,\"running\":true}");
@@ -337,7 +338,7 @@ static void much_that_still_runs_is_cut(void) {
     hfsb_buf_free(&text);
 }
 
-static void the_last_line_tells_of_progress(void) {
+static void the_last_line_with_text_is_found(void) {
     static const struct {
         const char *text, *line;
     } rows[] = {{"", ""},
@@ -382,7 +383,7 @@ static void images_become_image_blocks(void) {
     hfsb_tool_result_free(&r);
 }
 
-static void blocks_stand_beside_each_other(void) {
+static void blocks_keep_their_order(void) {
     hfsbi_mcp_blocks b = HFSB_INIT;
     hfsbi_mcp_add_text(&b, HFSB_LIT("a\n\"b\""));
     hfsbi_mcp_add_data(&b, "audio", HFSB_LIT("audio/wav"), HFSB_LIT("aGk="));
@@ -399,7 +400,7 @@ static void blocks_stand_beside_each_other(void) {
 }
 
 /* Whatever a tool adds, a message stays under what clients take. */
-static void blocks_that_are_too_large_are_told(void) {
+static void a_block_that_is_too_large_becomes_a_note(void) {
     hfsb_buf         big = HFSB_INIT;
     hfsbi_mcp_blocks b = HFSB_INIT;
     int              i;
@@ -469,19 +470,19 @@ static void each_allocation_may_fail(void) {
 }
 
 int main(void) {
-    T_RUN(results_become_text);
-    T_RUN(bad_bytes_are_repaired);
-    T_RUN(long_reads_say_where_to_go_on);
-    T_RUN(long_texts_are_cut_at_characters);
-    T_RUN(failures_are_cut_in_the_middle);
-    T_RUN(long_output_of_a_job_is_gone_on_with_where_it_was_cut);
-    T_RUN(a_line_without_end_is_gone_on_with_too);
-    T_RUN(what_still_runs_tells_how_to_go_on);
-    T_RUN(much_that_still_runs_is_cut);
-    T_RUN(the_last_line_tells_of_progress);
+    T_RUN(results_become_text_with_a_footer);
+    T_RUN(invalid_utf8_is_repaired);
+    T_RUN(a_long_read_names_the_next_offset);
+    T_RUN(a_long_text_is_cut_between_characters);
+    T_RUN(a_long_failure_loses_its_middle);
+    T_RUN(next_offset_points_to_where_output_was_cut);
+    T_RUN(next_offset_may_point_into_a_line);
+    T_RUN(a_running_command_names_its_job);
+    T_RUN(long_output_of_a_running_command_is_cut);
+    T_RUN(the_last_line_with_text_is_found);
     T_RUN(images_become_image_blocks);
-    T_RUN(blocks_stand_beside_each_other);
-    T_RUN(blocks_that_are_too_large_are_told);
+    T_RUN(blocks_keep_their_order);
+    T_RUN(a_block_that_is_too_large_becomes_a_note);
     T_RUN(each_allocation_may_fail);
     return T_END();
 }

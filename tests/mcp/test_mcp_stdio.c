@@ -1,5 +1,5 @@
-/* test_mcp_stdio.c - MCP over descriptors: lines in, lines out, what the
-   descriptors are, and a client that does not read. */
+/* test_mcp_stdio.c - MCP over descriptors: lines in, lines out, kinds of
+   descriptors, and a client that does not read. */
 #include "../support/t_mcp.h"
 
 #include <sys/socket.h>
@@ -83,14 +83,14 @@ static void unknown_methods_and_tools_are_errors(void) {
         tm_send(&c, "%s", cases[i].line);
         T_CHECK(tm_wait(&c, cases[i].id));
         T_CHECK(tm_code(&c) == cases[i].code);
-        tm_ping(&c, "99"); /* it goes on */
+        tm_ping(&c, "99"); /* still serving */
         T_CHECK(tm_wait(&c, "99"));
         T_CHECK(tm_count(&c, "") == 2);
         tm_end(&c);
     }
 }
 
-static void a_batch_is_answered_one_by_one(void) {
+static void each_message_of_a_batch_is_answered(void) {
     tm_client c;
     tm_start(&c, NULL);
     tm_send(&c, "[{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"},"
@@ -171,8 +171,8 @@ static void a_line_that_is_too_long_is_skipped(void) {
     tm_end(&c);
 }
 
-/* A pipe that was filled and closed before: each line is answered. */
-static void what_came_before_the_end_is_answered(void) {
+/* The pipe is filled and closed before the server starts. */
+static void lines_before_the_end_of_input_are_answered(void) {
     tm_client c;
     tm_open(&c, NULL);
     tm_pipes(&c);
@@ -186,7 +186,7 @@ static void what_came_before_the_end_is_answered(void) {
     T_CHECK(tm_join(&c) < 1500);
     tm_listen(&c, 20);
     T_CHECK(tm_wait(&c, "\"init\""));
-    if (!t_quick()) /* there a command is not quick */
+    if (!t_quick()) /* under valgrind and the like a command is slow */
         T_CHECK(tm_wait(&c, "1") && tm_says(&c, "quick"));
     T_CHECK(tm_wait(&c, "2") && tm_says(&c, "some text"));
     T_CHECK(tm_wait(&c, "3"));
@@ -224,7 +224,7 @@ static void files_are_read_and_written(void) {
     hfsb_buf_free(&lines);
 }
 
-static void one_socket_is_both(void) {
+static void one_socket_serves_as_both_descriptors(void) {
     tm_client c;
     int       pair[2];
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair)) abort();
@@ -240,7 +240,7 @@ static void one_socket_is_both(void) {
     tm_end(&c);
 }
 
-static void descriptors_are_left_as_they_are(void) {
+static void descriptor_flags_stay_as_they_were(void) {
     tm_client c;
     hfsb_err  err = HFSB_INIT;
     int       in, out;
@@ -269,7 +269,7 @@ static bool writable(int fd, int ms) {
     return poll(&p, 1, ms) > 0;
 }
 
-static void nothing_more_is_read_while_much_waits(void) {
+static void input_is_not_read_while_output_is_choked(void) {
     static const char line[] =
         "{\"jsonrpc\":\"2.0\",\"id\":7,\"method\":\"tools/list\"}\n";
     tm_client c;
@@ -287,8 +287,7 @@ static void nothing_more_is_read_while_much_waits(void) {
     tm_end(&c);
 }
 
-/* Nor would its end be, for ever. */
-static void the_end_is_seen_while_nobody_reads(void) {
+static void the_end_of_input_is_seen_while_output_is_choked(void) {
     tm_client c;
     hfsb_buf  text = HFSB_INIT;
     int       i, way;
@@ -303,7 +302,7 @@ static void the_end_is_seen_while_nobody_reads(void) {
         tm_pipes(&c);
         if (way && socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair))
             abort();
-        if (way) { /* one that is closed in one way only */
+        if (way) { /* a socket that is shut down one way */
             tm_shut(&c.to);
             tm_shut(&c.theirs[0]);
             c.to = pair[0];
@@ -312,22 +311,21 @@ static void the_end_is_seen_while_nobody_reads(void) {
         tm_run_fds(&c, c.theirs[0], c.theirs[1]);
         for (i = 0; i < 30; i++)
             tm_call(&c, "1", "read", "{\"path\":\"long.txt\",\"limit\":0}");
-        while (writable(c.to, 0) && i < 2000) { /* that it stops reading */
+        while (writable(c.to, 0) && i < 2000) { /* until it stops reading */
             tm_call(&c, "2", "read", "{\"path\":\"long.txt\",\"limit\":0}");
             i++;
             usleep(1000);
         }
         if (way) shutdown(c.to, SHUT_WR);
         else tm_shut(&c.to);
-        alarm(30); /* it would take for ever */
+        alarm(30); /* ends a test that hangs */
         T_CHECK(tm_join(&c) < 5000);
         alarm(0);
         tm_end(&c);
     }
 }
 
-/* What somebody reads late is there, for a while. */
-static void a_slow_reader_gets_all(void) {
+static void a_slow_reader_gets_all_answers(void) {
     tm_client c;
     int       i;
     tm_start(&c, NULL);
@@ -335,7 +333,7 @@ static void a_slow_reader_gets_all(void) {
         tm_send(&c,
                 "{\"jsonrpc\":\"2.0\",\"id\":7,\"method\":\"tools/list\"}");
     tm_shut(&c.to);
-    usleep(300000); /* longer than calls have */
+    usleep(300000); /* longer than LINGERING */
     while (tm_more(&c, 1000)) continue;
     T_CHECK(tm_count(&c, "\"id\":7") == 60);
     tm_end(&c);
@@ -365,7 +363,7 @@ static const char memory_lines[] =
     "{\"jsonrpc\":\"2.0\",\"id\":6,\"method\":\"tools/call\",\"params\":"
     "{\"name\":\"bash_output\",\"arguments\":{\"id\":\"no\"}}}\n";
 
-/* All of it in this thread; whatever fails, it ends, and frees all. */
+/* Client and server in one thread: whatever fails, it ends and frees all. */
 static void serves_without_memory(hfsb_alloc alloc, const t_heap *heap) {
     static const char *const env[] = {"A=b", NULL}, *const hide[] = {"C",
                                                                      NULL};
@@ -423,17 +421,17 @@ int main(void) {
     tt_begin();
     TT_RUN(both_eras_are_answered);
     TT_RUN(unknown_methods_and_tools_are_errors);
-    TT_RUN(a_batch_is_answered_one_by_one);
+    TT_RUN(each_message_of_a_batch_is_answered);
     TT_RUN(a_long_batch_is_refused_as_a_whole);
     TT_RUN(lines_may_come_in_any_pieces);
     TT_RUN(a_line_that_is_too_long_is_skipped);
-    TT_RUN(what_came_before_the_end_is_answered);
+    TT_RUN(lines_before_the_end_of_input_are_answered);
     TT_RUN(files_are_read_and_written);
-    TT_RUN(one_socket_is_both);
-    TT_RUN(descriptors_are_left_as_they_are);
-    TT_RUN(nothing_more_is_read_while_much_waits);
-    TT_RUN(the_end_is_seen_while_nobody_reads);
-    TT_RUN(a_slow_reader_gets_all);
+    TT_RUN(one_socket_serves_as_both_descriptors);
+    TT_RUN(descriptor_flags_stay_as_they_were);
+    TT_RUN(input_is_not_read_while_output_is_choked);
+    TT_RUN(the_end_of_input_is_seen_while_output_is_choked);
+    TT_RUN(a_slow_reader_gets_all_answers);
     TT_RUN(each_allocation_may_fail);
     return TT_END();
 }

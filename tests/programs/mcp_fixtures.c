@@ -85,7 +85,7 @@ TOOL(with_progress) {
         if (i) wait_ms(50);
         hfsb_mcp_progress(call, 50 * i, 100, "");
     }
-    hfsb_mcp_text(call, "Progress was told.");
+    hfsb_mcp_text(call, "Progress was sent.");
 }
 
 TOOL(with_logging) {
@@ -130,11 +130,11 @@ static const struct {
     {"test_multiple_content_types", "A text, an image and a resource.", NULL,
      multiple_content_types},
     {"test_error_handling", "Fails.", NULL, error_handling},
-    {"test_tool_with_progress", "Tells how far it is.", NULL, with_progress},
-    {"test_tool_with_logging", "Says three things.", NULL, with_logging},
-    {"test_logging_tool", "The same, for who did not ask.", NULL,
+    {"test_tool_with_progress", "Sends progress.", NULL, with_progress},
+    {"test_tool_with_logging", "Sends three log lines.", NULL, with_logging},
+    {"test_logging_tool", "The same, without being asked.", NULL,
      with_logging},
-    {"test_streaming_elicitation", "Tells how far it is, asks nothing.", NULL,
+    {"test_streaming_elicitation", "Sends progress, asks nothing.", NULL,
      with_progress},
     {"json_schema_2020_12_tool", "Tool with JSON Schema 2020-12 features",
      schema, schema_tool},

@@ -1,9 +1,9 @@
-"""Calls that outlast a client's patience, through `hfsb mcp` and with the
-clock of a real client: no request takes longer than its 60 s timeout.
+"""Calls longer than a client's timeout, through `hfsb mcp` and with the clock
+of a real client: no request may take longer than 60 s.
   mcp_long.py HFSB [SCALE]    SCALE divides all times (1: three minutes)
 One command of three minutes; ten at once of 65 s; one that is cancelled; the
-end of input in the middle: gone within a second, and all it started with it.
-Prints what came and when; exit status 1 when something was not so."""
+end of input while commands run: all processes are gone within a second.
+Prints each answer and its time; exit status 1 when a check fails."""
 import glob
 import json
 import os
@@ -143,7 +143,7 @@ def three_minutes(client):
     took = time.monotonic() - begin
     say("three minutes: answered after %.2f s, %d progress messages" %
         (took, client.beats.get(number, 0)))
-    check("it is answered when patience ends",  # which is whole milliseconds
+    check("it is answered at the deadline",  # in whole milliseconds
           PATIENCE - 0.01 <= took < PATIENCE + SLACK)
     if SCALE == 1:
         check("it shows that it lives", client.beats.get(number, 0) >= 8)
@@ -189,8 +189,8 @@ def cancelled(client):
 
 
 def zombies(client):
-    """How many children of the server have ended and wait for it: of the
-    process that works, which is a child of the one that stands for it."""
+    """The number of zombies among the children of the server and of its
+    worker process, which is a child of the first."""
     states = {}
     for path in glob.glob("/proc/[0-9]*/stat"):
         try:
@@ -205,7 +205,7 @@ def zombies(client):
 
 
 def leave_daemons(client):
-    """Sixty that end soon, and for which nobody waits but the server."""
+    """Starts sixty short daemons that only the server can reap."""
     client.tool("bash", {"command": "i=0; while [ $i -lt 60 ]; do i=$((i + 1))"
                          "; setsid sleep 0.2 & done"})
 
@@ -214,7 +214,7 @@ def daemons_are_reaped(client):
     begin = time.monotonic()
     while zombies(client) and time.monotonic() < begin + 20:
         time.sleep(0.1)
-    check("daemons that have ended are waited for: %d" % zombies(client),
+    check("ended daemons are reaped: %d left" % zombies(client),
           zombies(client) == 0)
 
 

@@ -1,5 +1,5 @@
-/* t_mcp.h - what the tests of MCP over descriptors share: a server in a thread
-   with a pair of pipes, lines to it, and answers found by their ids. */
+/* t_mcp.h - for tests of MCP over descriptors: a server in a thread with a
+   pair of pipes, lines to it, and answers found by their ids. */
 #ifndef T_MCP_H
 #define T_MCP_H
 #define T_SERVER
@@ -17,12 +17,12 @@ typedef struct tm_client {
     hfsb_mcp     *mcp;
     pthread_t     thread;
     bool          runs;
-    hfsb_status   ended; /* what run gave */
+    hfsb_status   ended; /* status of hfsb_server_run() */
     int           to, from;
     int           theirs[2];
-    hfsb_buf      got;  /* all that came */
-    hfsb_json_doc doc;  /* the answer that was found */
-    hfsb_buf      text; /* of the blocks of its result */
+    hfsb_buf      got;  /* all bytes so far */
+    hfsb_json_doc doc;  /* the last answer found */
+    hfsb_buf      text; /* of the blocks of that answer */
 } tm_client;
 
 static void *tm_serve(void *user) {
@@ -31,7 +31,7 @@ static void *tm_serve(void *user) {
     return NULL;
 }
 
-/* A server with MCP and no place to listen. */
+/* Opens a server with MCP that does not listen. */
 HFSBI_UNUSED static void tm_open(tm_client *c, const hfsb_mcp_opts *opts) {
     hfsb_server_opts so = HFSB_INIT;
     hfsb_mcp_opts    o = HFSB_INIT;
@@ -47,7 +47,7 @@ HFSBI_UNUSED static void tm_open(tm_client *c, const hfsb_mcp_opts *opts) {
     }
 }
 
-/* Serves the two descriptors, which stay with the caller, in a thread. */
+/* Serves two descriptors of the caller in a thread. */
 HFSBI_UNUSED static void tm_run_fds(tm_client *c, int in, int out) {
     hfsb_err err = HFSB_INIT;
     if (hfsb_mcp_stdio(c->mcp, in, out, &err) != HFSB_OK) {
@@ -78,7 +78,7 @@ static void tm_shut(int *fd) {
     *fd = 0;
 }
 
-/* Waits for the end of the server; gives how long that took, ms. */
+/* Waits for the end of the server; returns how many ms that took. */
 HFSBI_UNUSED static long long tm_join(tm_client *c) {
     long long began = hfsb_clock_ms();
     pthread_join(c->thread, NULL);
@@ -87,7 +87,7 @@ HFSBI_UNUSED static long long tm_join(tm_client *c) {
     return hfsb_clock_ms() - began;
 }
 
-/* Frees all; what runs is stopped by the end of its input. */
+/* Ends the input, waits, frees all. */
 HFSBI_UNUSED static void tm_end(tm_client *c) {
     tm_shut(&c->to);
     if (c->runs) (void)tm_join(c);
@@ -124,7 +124,7 @@ HFSBI_UNUSED static void tm_send(tm_client *c, const char *format, ...) {
     tm_raw(c, line);
 }
 
-/* A call of a tool: id and arguments are JSON, extra goes behind them. */
+/* Calls a tool: id and arguments are JSON, extra is appended to params. */
 HFSBI_UNUSED static void tm_call_more(tm_client *c, const char *id,
                                       const char *tool, const char *arguments,
                                       const char *extra) {
@@ -137,7 +137,7 @@ HFSBI_UNUSED static void tm_call(tm_client *c, const char *id,
                                  const char *tool, const char *arguments) {
     tm_call_more(c, id, tool, arguments, "");
 }
-/* The same with a token of progress, which is the id. */
+/* The same with the id as progress token. */
 HFSBI_UNUSED static void tm_watch(tm_client *c, const char *id,
                                   const char *tool, const char *arguments) {
     char extra[100];
@@ -164,9 +164,9 @@ HFSBI_UNUSED static void tm_cancel(tm_client *c, const char *id) {
             id);
 }
 
-/* ---- what comes ---- */
+/* ---- answers ---- */
 
-/* Waits up to ms for more; false when none came, or it has ended. */
+/* Waits up to ms for bytes; false when none came, or at the end. */
 HFSBI_UNUSED static bool tm_more(tm_client *c, int ms) {
     char          piece[65536];
     struct pollfd p;
@@ -182,14 +182,14 @@ HFSBI_UNUSED static bool tm_more(tm_client *c, int ms) {
     return n > 0;
 }
 
-/* All that comes within ms. */
+/* Reads all that comes within ms. */
 HFSBI_UNUSED static void tm_listen(tm_client *c, int ms) {
     long long until = hfsb_clock_ms() + ms;
     while (hfsb_clock_ms() < until)
         (void)tm_more(c, (int)(until - hfsb_clock_ms()));
 }
 
-/* How many of the lines that came hold `part`. */
+/* Returns how many lines contain `part`. */
 HFSBI_UNUSED static size_t tm_count(const tm_client *c, const char *part) {
     hfsb_str rest = hfsb_buf_str(&c->got);
     size_t   n = 0, end;
@@ -203,13 +203,13 @@ HFSBI_UNUSED static size_t tm_count(const tm_client *c, const char *part) {
     return n;
 }
 
-/* A line becomes c->doc when it is the answer with that id. */
+/* Parses a line into c->doc; true when it is the answer with that id. */
 static bool tm_is(tm_client *c, hfsb_str line, const char *id) {
     hfsb_buf text = HFSB_INIT;
     bool     same = false;
     hfsb_json_free(&c->doc);
     if (hfsb_json_parse(line, NULL, &c->doc, NULL) != HFSB_OK) {
-        T_CHECK(!"a line that is no JSON");
+        T_CHECK(!"a line that is not JSON");
         printf("%.*s\n", (int)(line.len > 300 ? 300 : line.len), line.ptr);
         return false;
     }
@@ -232,8 +232,8 @@ static bool tm_find(tm_client *c, const char *id) {
     return false;
 }
 
-/* The answer with that id (JSON) is in c->doc, the text of its result in
-   c->text; false when none comes. */
+/* Waits for the answer with that id (JSON): into c->doc, the text of its
+   result into c->text. False when none comes. */
 HFSBI_UNUSED static bool tm_wait(tm_client *c, const char *id) {
     long long      until = hfsb_clock_ms() + TM_WAIT_MS;
     hfsb_json_iter it;
@@ -258,7 +258,7 @@ HFSBI_UNUSED static const hfsb_json_value *tm_result(const tm_client *c,
     return hfsb_json_get(hfsb_json_get(c->doc.root, "result"), key);
 }
 
-/* The code of the error; 0: it is a result. */
+/* Returns the code of the error, 0 for a result. */
 HFSBI_UNUSED static long long tm_code(const tm_client *c) {
     return hfsb_json_int(
         hfsb_json_get(hfsb_json_get(c->doc.root, "error"), "code"), 0);
@@ -277,9 +277,9 @@ HFSBI_UNUSED static bool tm_says(const tm_client *c, const char *part) {
     return says;
 }
 
-/* ---- what runs ---- */
+/* ---- files and processes ---- */
 
-/* Waits until a file is there, or gone. */
+/* Waits until a file exists, or does not. */
 HFSBI_UNUSED static bool tm_file(const char *path, bool there) {
     long long until = hfsb_clock_ms() + TM_WAIT_MS;
     while ((access(path, F_OK) == 0) != there && hfsb_clock_ms() < until)
@@ -287,7 +287,7 @@ HFSBI_UNUSED static bool tm_file(const char *path, bool there) {
     return (access(path, F_OK) == 0) == there;
 }
 
-/* The process whose id is in the file; 0: none yet. */
+/* Returns the pid in a file; 0: none yet. */
 HFSBI_UNUSED static long tm_pid_in(const char *path) {
     hfsb_buf b = HFSB_INIT;
     long     pid = 0;
@@ -297,7 +297,7 @@ HFSBI_UNUSED static long tm_pid_in(const char *path) {
     return pid;
 }
 
-/* The same, waited for: a file is there before its content. */
+/* The same, but waits: a file exists before its content. */
 HFSBI_UNUSED static long tm_pid(const char *path) {
     long long until = hfsb_clock_ms() + TM_WAIT_MS;
     long      pid;
@@ -307,7 +307,7 @@ HFSBI_UNUSED static long tm_pid(const char *path) {
     return pid;
 }
 
-/* True when that process has ended, at the latest after ms. */
+/* Waits up to ms for the end of a process; true when it has ended. */
 HFSBI_UNUSED static bool tm_gone(long pid, int ms) {
     long long until = hfsb_clock_ms() + ms;
     while (pid > 0 && tt_alive(pid) && hfsb_clock_ms() < until) tt_sleep_ms(5);

@@ -1,5 +1,5 @@
-/* t_mcp_http.h - what the tests of MCP over HTTP share: messages, heads, and a
-   server with two tools of its own. */
+/* t_mcp_http.h - for tests of MCP over HTTP: messages, heads, and a server
+   with two tools of its own. */
 #ifndef T_MCP_HTTP_H
 #define T_MCP_HTTP_H
 #include "t_conn.h"
@@ -37,7 +37,7 @@
         "\"capabilities\":{},\"clientInfo\":{" \
         "\"name\":\"t\",\"version\":\"1\"}")
 
-/* ---- a server with tools of its own ---- */
+/* ---- a server with two tools ---- */
 
 static struct {
     pthread_mutex_t lock;
@@ -64,7 +64,7 @@ HFSBI_UNUSED static bool mh_becomes(const size_t *value, size_t n) {
     return mh_now(value) == n;
 }
 
-/* Takes ms, unless it is cancelled. */
+/* Waits some ms, unless it is cancelled. */
 HFSBI_UNUSED static void nap_tool(void *user, hfsb_mcp_call *call,
                                   const hfsb_json_value *arguments) {
     long long end =
