@@ -325,8 +325,8 @@ typedef struct hfsb_mcp_opts {
                                  of the added ones those whose annotations have
                                  readOnlyHint true */
     hfsb_str    only; /* names of the built-in tools to offer, commas between
-                      (empty: all but exists); an unknown one is HFSB_ARG. Added
-                      tools are always offered */
+                      (empty: all but exists); an unknown one is HFSB_ARG.
+                      Added tools are always offered */
     const char *path; /* of the route (NULL: "/mcp"; "": no route) */
     long long   answer_ms;   /* a call that takes longer is answered with its
                             output so far and a job to ask later (0: 50,000);
@@ -396,8 +396,8 @@ HFSB_API hfsb_status hfsb_mcp_add_tool(hfsb_mcp            *mcp,
                                        const hfsb_mcp_tool *tool,
                                        hfsb_err            *err);
 
-/* Add a block to the result. data is bytes and is sent as base64. When there is
-   no memory for a block, the whole call fails. */
+/* Add a block to the result. data is bytes and is sent as base64. When there
+   is no memory for a block, the whole call fails. */
 HFSB_API void hfsb_mcp_text(hfsb_mcp_call *call, const char *format, ...)
     HFSBI_PRINTF(2, 3);
 HFSB_API void hfsb_mcp_str(hfsb_mcp_call *call, hfsb_str text);
@@ -407,7 +407,7 @@ HFSB_API void hfsb_mcp_audio(hfsb_mcp_call *call, const char *mime_type,
                              hfsb_str data);
 HFSB_API void hfsb_mcp_resource(hfsb_mcp_call *call, hfsb_str uri,
                                 const char *mime_type, hfsb_str text);
-/* Marks the call as failed; the text tells the model what to do next. */
+/* Marks the call as failed; the text should name the next step. */
 HFSB_API void hfsb_mcp_fail(hfsb_mcp_call *call, const char *format, ...)
     HFSBI_PRINTF(2, 3);
 /* Sends progress if the client asked for it. Numbers that do not grow are
@@ -1607,13 +1607,8 @@ static ssize_t hfsbi_reply_send(hfsb_request *r) {
         v[count].iov_base = o->out_body.ptr + body_at;
         v[count++].iov_len = o->out_body.len - body_at;
     }
-    if (count == 1) { /* the usual case, and quicker */
-        do n = send(r->conn->io.fd, v[0].iov_base, v[0].iov_len, MSG_NOSIGNAL);
-        while (n < 0 && errno == EINTR);
-        return n;
-    }
     m.msg_iov = v;
-    m.msg_iovlen = 2;
+    m.msg_iovlen = count > 1 ? 2 : 1; /* int or size_t by system */
     do n = sendmsg(r->conn->io.fd, &m, MSG_NOSIGNAL);
     while (n < 0 && errno == EINTR);
     return n;
@@ -2614,34 +2609,28 @@ static void hfsbi_listener_io(hfsbi_io *io, unsigned events) {
 
 /* ---- listeners ---- */
 
-static bool hfsbi_address_is_loopback(const struct sockaddr *a) {
-    if (a->sa_family == AF_INET)
-        return (ntohl(((const struct sockaddr_in *)(const void *)a)
-                          ->sin_addr.s_addr) >>
-                24) == 127;
-    if (a->sa_family == AF_INET6)
-        return IN6_IS_ADDR_LOOPBACK(
-            &((const struct sockaddr_in6 *)(const void *)a)->sin6_addr);
-    return a->sa_family == AF_UNIX;
-}
-
-/* Fills in the listener's address and returns its port. */
-static unsigned hfsbi_listener_name(hfsbi_listener        *l,
-                                    const struct sockaddr *a) {
-    if (a->sa_family == AF_INET) {
-        const struct sockaddr_in *in =
-            (const struct sockaddr_in *)(const void *)a;
-        (void)inet_ntop(AF_INET, &in->sin_addr, l->address, sizeof l->address);
-        return ntohs(in->sin_port);
-    }
-    if (a->sa_family == AF_INET6) {
-        const struct sockaddr_in6 *in =
-            (const struct sockaddr_in6 *)(const void *)a;
-        (void)inet_ntop(AF_INET6, &in->sin6_addr, l->address,
+/* Reads the socket's own address into the listener; returns its port. */
+static unsigned hfsbi_listener_describe(hfsbi_listener *l) {
+    struct sockaddr_storage    a;
+    const struct sockaddr_in  *four = (const struct sockaddr_in *)(void *)&a;
+    const struct sockaddr_in6 *six = (const struct sockaddr_in6 *)(void *)&a;
+    socklen_t                  len = sizeof a;
+    memset(&a, 0, sizeof a);
+    (void)getsockname(l->io.fd, (struct sockaddr *)(void *)&a, &len);
+    if (a.ss_family == AF_INET) {
+        l->loopback = ntohl(four->sin_addr.s_addr) >> 24 == 127;
+        (void)inet_ntop(AF_INET, &four->sin_addr, l->address,
                         sizeof l->address);
-        return ntohs(in->sin6_port);
+        return ntohs(four->sin_port);
+    }
+    if (a.ss_family == AF_INET6) {
+        l->loopback = IN6_IS_ADDR_LOOPBACK(&six->sin6_addr);
+        (void)inet_ntop(AF_INET6, &six->sin6_addr, l->address,
+                        sizeof l->address);
+        return ntohs(six->sin6_port);
     }
     l->local = true;
+    l->loopback = a.ss_family == AF_UNIX;
     return 0;
 }
 
@@ -2664,24 +2653,19 @@ static void hfsbi_listener_free(hfsbi_listener *l) {
 static hfsb_status hfsbi_listener_add(hfsb_server *server, int fd,
                                       const char *name, bool made,
                                       unsigned *bound, hfsb_err *err) {
-    struct sockaddr_storage a;
-    socklen_t               len = sizeof a;
-    unsigned                port;
-    hfsbi_listener         *l =
+    unsigned        port;
+    hfsbi_listener *l =
         (hfsbi_listener *)hfsbi_array(&server->alloc, 1, sizeof *l);
     if (!l) {
         hfsbi_close(&fd);
         return hfsbi_fail_status(err, HFSB_NOMEM, "Listening");
     }
     memset(l, 0, sizeof *l);
-    memset(&a, 0, sizeof a);
     l->io.fd = fd;
     l->io.fn = hfsbi_listener_io;
     l->server = server;
     l->name.alloc = server->alloc;
-    (void)getsockname(fd, (struct sockaddr *)(void *)&a, &len);
-    l->loopback = hfsbi_address_is_loopback((struct sockaddr *)(void *)&a);
-    port = hfsbi_listener_name(l, (struct sockaddr *)(void *)&a);
+    port = hfsbi_listener_describe(l);
     if (bound) *bound = port;
     if (server->access.no_auth && !server->access.open_to_all &&
         !l->loopback) {
@@ -6034,7 +6018,7 @@ typedef enum hfsbi_mcp_stop {
     HFSBI_MCP_CALL_STOPPED
 } hfsbi_mcp_stop;
 
-/* What the client is told while a call runs. */
+/* Which progress a client gets while a call runs. */
 typedef enum hfsbi_mcp_detail {
     HFSBI_MCP_NO_PROGRESS,
     HFSBI_MCP_NUMBERS, /* 2024-11-05: progress has no message */
@@ -6745,16 +6729,16 @@ HFSBI_FN hfsb_status hfsbi_mcp_put_log(const char *level, hfsb_str text,
 /* show.c - the result of a tool as content blocks of MCP.
 
    A model sees text and images, nothing else. So the facts of a result that it
-   needs for its next step (line numbers, offsets, exit codes, job ids) become a
-   line in brackets at the end of the text:
+   needs for its next step (line numbers, offsets, exit codes, job ids) become
+   a line in brackets at the end of the text:
 
        1\tfirst line
        2\tsecond line
        [lines 1-2 of 9; read on with offset=3]
 
    Limits are those of the hosts: a longer text would be cut or dropped by them
-   without a word. A text is cut at a line's end, a failure in its middle,
-   because the end tells most about it. */
+   without a word. A text is cut at a line's end. A failure is cut in its
+   middle, because its end matters most. */
 enum {
     /* Bytes of all blocks: clients close the connection at 10 MiB. */
     HFSBI_MCP_BLOCKS = 8 * 1024 * 1024,
@@ -7013,7 +6997,7 @@ static unsigned long long hfsbi_mcp_next_offset(hfsb_str               output,
     return from + shown.len < next ? from + shown.len : next;
 }
 
-/* How it stands with a job. */
+/* The state of a job. */
 static void hfsbi_mcp_job_footer(hfsb_buf *out, unsigned long long next,
                                  const hfsbi_mcp_facts *f) {
     char state[64] = "ended";
@@ -7392,9 +7376,9 @@ static hfsb_status hfsbi_mcp_read_tool(const hfsb_mcp_tool *tool,
                                        hfsb_json_doc *hints, hfsb_err *err) {
     static const char nothing[] = "{\"type\":\"object\",\"properties\":{},"
                                   "\"additionalProperties\":false}";
-    hfsb_status       st = hfsbi_mcp_read_object(
-              tool->name, "schema", tool->schema ? tool->schema : nothing, schema,
-              err);
+    const char       *text = tool->schema ? tool->schema : nothing;
+    hfsb_status       st =
+        hfsbi_mcp_read_object(tool->name, "schema", text, schema, err);
     hfsb_str type =
         hfsb_json_str(hfsb_json_get(schema->root, "type"), HFSB_LIT(""));
     if (st != HFSB_OK) return st;
@@ -7545,11 +7529,11 @@ hfsb_status hfsb_mcp_add_tool(hfsb_mcp *mcp, const hfsb_mcp_tool *tool,
                                                                               |
                                 freed <-- answered, or nobody listens <-------+
 
-   While it runs it beats: it sends progress, if the client asked for it. At its
-   deadline it is answered with what there is: a command goes on as a job, a
-   thread is asked to return early. A call that is cancelled, or whose channel
-   is gone, is not answered. A call in a thread is freed only when the thread is
-   done with it.
+   While it runs it beats: it sends progress, if the client asked for it. At
+   its deadline it is answered with what there is: a command goes on as a job,
+   a thread is asked to return early. A call that is cancelled, or whose
+   channel is gone, is not answered. A call in a thread is freed only when the
+   thread is done with it.
 
    Sending an answer may bring the next message, and that may end other calls:
    a loop over calls starts again after each answer. */
@@ -8024,8 +8008,8 @@ static void hfsbi_mcp_call_expire(hfsb_mcp_call *call, long long now) {
     else if (hfsbi_mcp_call_is(call, "bash"))
         hfsbi_mcp_call_running(call, now);
     else
-        hfsbi_mcp_call_fail(call, "The processes were told to end, and have "
-                                  "not all ended yet: call kill again later.");
+        hfsbi_mcp_call_fail(call, "The processes got SIGTERM but have not all "
+                                  "ended yet: call kill again later.");
 }
 
 /* The deadline of a call in a thread. The thread is asked to return, again
@@ -8634,9 +8618,9 @@ HFSBI_FN size_t hfsbi_mcp_receive(hfsbi_mcp_channel *channel, hfsb_buf *text,
        in --> line --> receive ... reply, notify --> queue --> out
 
    O_NONBLOCK belongs to the open file, which the host may share with its
-   terminal, so it is never changed. A descriptor is read once when it is ready,
-   and written in pieces that fit. A descriptor that cannot be polled (a file,
-   /dev/null) is always ready and is read in turns of the loop.
+   terminal, so it is never changed. A descriptor is read once when it is
+   ready, and written in pieces that fit. A descriptor that cannot be polled (a
+   file, /dev/null) is always ready and is read in turns of the loop.
 
        SERVING <--> CHOKED     the client reads too slowly: nothing is read,
           |           |        not even the end of input, until it catches up
@@ -9172,18 +9156,17 @@ hfsb_status hfsb_mcp_stdio(hfsb_mcp *mcp, int in, int out, hfsb_err *err) {
    The reply starts as late as possible: plain JSON is what most clients and
    all proxies handle best, and only it can carry a status other than 200.
 
-                 an answer                          [JSON, its status]
-       OPEN ----------------------------------------------> CLOSED
-         |  nothing to answer                       [202]     ^
-         |---------------------------------------------------+|
-         |  a sign of life, client takes only JSON            |
-         |---------> BLANKS ----------------- [the JSON] ------+
-         |  a notification, a sign of life, or an answer       |
-         |  for a client that takes only events                |
-         +---------> EVENTS --- [an event each] --- [the end] -+
+       OPEN --- an answer: JSON with its status, or 202 for none ---> CLOSED
+         |
+         +--> BLANKS --- the answer as JSON -----------------------> CLOSED
+         |      ^ a sign of life, for a client that takes only JSON
+         |
+         +--> EVENTS --- each answer as an event, then the end ----> CLOSED
+                ^ a notification or a sign of life; or an answer, for a
+                  client that takes only events and for a batch
 
-   The client may disconnect in every state: CLOSED, and the calls are detached
-   (since 2026-07-28: cancelled). The answers to a batch always are events. */
+   A client may disconnect in every state, which is CLOSED too: then its calls
+   go on unheard, or are cancelled since 2026-07-28. */
 enum {
     HFSBI_MCP_ID = 128,           /* bytes of a session id */
     HFSBI_MCP_CHOKE = 256 * 1024, /* unsent bytes that stop notifications */
@@ -9723,8 +9706,8 @@ hfsb_status hfsb_server_add_mcp(hfsb_server *server, const hfsb_mcp_opts *opts,
        cancelled             the command is killed
        the server stops      nothing: the sandbox ends with its session
 
-   The thread learns of all three by call->cancel; hfsbi_mcp_call_stop() tells
-   which one it was. The cancel is reset for the calls that follow it. */
+   The thread notices all three by call->cancel, and hfsbi_mcp_call_stop()
+   returns which one it was. The cancel is reset for the calls that follow. */
 enum {
     HFSBI_MCP_REMOTE_ID = 8
 }; /* hex digits of a job id: models retype it */
