@@ -352,8 +352,10 @@ echo x > go
 wait $!
 same 'bash: all came' "$(cat .stream)" "$(printf 'first\nsecond')"
 
-# A survivor that holds no pipe is named and lives.
-run 'bash: survivor' 0 "$hfsb" bash 'sleep 61 > /dev/null 2>&1 & echo $! > pid'
+# A survivor that holds no pipe is named and lives. It has its name once the
+# shell's child has become it.
+run 'bash: survivor' 0 "$hfsb" bash 'sleep 61 > /dev/null 2>&1 & echo $! > pid
+    until ! [ -d /proc/self ] || grep -qa "^sleep" /proc/$!/cmdline; do :; done'
 pid=$(cat pid)
 lives 'bash: survivor lives' "$pid"
 [ ! -d /proc/self ] ||

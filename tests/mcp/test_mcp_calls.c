@@ -1,5 +1,5 @@
 /* test_mcp_calls.c - calls of tools over MCP: several at once, progress,
-   cancelling, the end of a client's patience, what is offered. */
+   cancelling, the deadline of a call, tools on offer. */
 #include "../support/t_mcp.h"
 
 /* ---- results ---- */
