@@ -8948,8 +8948,9 @@ static bool hfsbi_view_newline(hfsbi_view *v, size_t text_pos, size_t len) {
 static bool hfsbi_view_line(hfsbi_view *v, hfsb_str text, unsigned folds,
                             size_t *pos, bool *ok) {
     hfsb_str rest = hfsb_str_slice(text, *pos, text.len), line;
-    size_t   len = hfsb_str_find_byte(rest, '\n'), newline = 1, indent = 0;
+    size_t   len, newline = 1, indent = 0;
     if (folds & HFSBI_FOLD_CR) return false;
+    len = hfsb_str_find_byte(rest, '\n');
     if (len == HFSB_NPOS) {
         len = rest.len;
         newline = 0;
