@@ -2,13 +2,13 @@
 
    hfsb_http_curl.h - v0.1.0 - a transport for hfsb.h on libcurl: https,
                                HTTP/2, proxies. C99 to C23 and C++17; needs
-                               hfsb.h beside it, libcurl 7.80 or newer and
+                               hfsb.h next to it, libcurl 7.80 or newer and
                                POSIX threads.
 
    QUICK START
        In exactly ONE .c or .cpp file, before any header of libc (ideally a
        file of its own; this brings the implementation of hfsb.h too, and of
-       hfsb_server.h when that is included beside it):
+       hfsb_server.h when that is included as well):
            #define HFSB_IMPLEMENTATION
            #include "hfsb_http_curl.h"
        Link with -lcurl -pthread. Everywhere else: #include
@@ -28,13 +28,13 @@
        hfsb_http_reply_free(&reply);
        hfsb_transport_close(&net);
 
-   CONVENTIONS are those of hfsb.h; what a transport promises is said at
-   hfsb_transport there. A request is never sent twice behind your back,
-   unless it is a GET or HEAD that had no reply.
+   CONVENTIONS are those of hfsb.h, and hfsb_transport there has the promises
+   of a transport. A request is sent again only if it is a GET or HEAD that had
+   no reply.
 
    LIMITS
-       Which certificates are trusted by default, which proxies and which
-       versions of TLS there are, is libcurl's business; TLS 1.2 at least.
+       libcurl decides which certificates are trusted by default and which
+       proxies and versions of TLS it supports; TLS 1.2 at least.
 
    LICENSE: MIT, see the end of this file.
 */

@@ -3,7 +3,7 @@
    hfsb_server.h - v0.1.0 - the tools of hfsb.h over HTTP: a server on one
                             event loop, with the endpoints of the sandbox,
                             MCP, and routes of your own. C99 to C23 and
-                            C++17; needs hfsb.h beside it, libc and POSIX
+                            C++17; needs hfsb.h next to it, libc and POSIX
                             threads.
 
    QUICK START
@@ -36,11 +36,11 @@
        GET    /api/files?path=          a file's bytes; Range, ETag
        PUT    /api/files?path=          writes them, whole or not at all
        GET    /api/metrics              for Prometheus
-       All but health ask for "X-Sandbox-Authorization: Bearer TOKEN".
+       All but health need "Authorization: Bearer TOKEN" or, which decides
+       alone where it is present, "X-Sandbox-Authorization: Bearer TOKEN".
 
    MCP (of hfsb_server_add_mcp)
-       POST   /mcp                      Streamable HTTP; the token also as
-                                        "Authorization: Bearer TOKEN"
+       POST   /mcp                      Streamable HTTP
        hfsb_mcp_stdio() serves the same over a pair of descriptors, and
        hfsb_mcp_add_tool() adds tools of your own.
 
@@ -48,12 +48,12 @@
        Threads   one thread runs a server; stop and post may come from any.
                  Handlers are called in that thread, those of threaded routes
                  in one of a few that the server starts when first needed.
-       Process   no signal handler; nothing printed: on_event tells.
-       Failure   closed: without a token no service, another Host or Origin is
-                 refused, as is a request that can be read in two ways.
+       Process   no signal handler; nothing is printed: see on_event.
+       Failure   closed: without a token there is no service; a foreign Host or
+                 Origin and an ambiguous request are refused.
 
    LIMITS
-       HTTP/1.0 and 1.1; no TLS: put a proxy before it. No compression, no
+       HTTP/1.0 and 1.1; no TLS: put a proxy in front of it. No compression, no
        multipart. One range a request. A root confines the file tools and
        /api/files, not the commands.
 
