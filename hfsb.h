@@ -33259,15 +33259,6 @@ HFSBI_FN hfsb_str hfsbi_reply_instance(const hfsb_http_reply *reply);
 HFSBI_FN bool hfsbi_sandbox_is_origin(const hfsb_sandbox *sandbox,
                                       hfsb_str            url);
 
-/* What a stage of the Hub means for someone who waits for the Space. */
-typedef enum hfsbi_stage_kind {
-    HFSBI_STAGE_MOVING,  /* runs, or is on its way; also any unknown stage */
-    HFSBI_STAGE_ASLEEP,  /* a request wakes it up */
-    HFSBI_STAGE_STOPPED, /* until someone restarts it */
-    HFSBI_STAGE_FAILED   /* does not recover by itself */
-} hfsbi_stage_kind;
-HFSBI_FN hfsbi_stage_kind hfsbi_stage_kind_of(const char *stage);
-
 /* The retries of a call: o.tries, with delay_ms, 2 delay_ms ... between. */
 HFSBI_FN hfsbi_retry hfsbi_sandbox_retry(const hfsb_sandbox *sandbox,
                                          const hfsb_cancel  *cancel);
@@ -33276,9 +33267,6 @@ HFSBI_FN hfsbi_retry hfsbi_sandbox_retry(const hfsb_sandbox *sandbox,
 HFSBI_FN hfsb_status hfsbi_poll_wait(const hfsb_cancel *cancel,
                                      long long poll_ms, long long deadline);
 
-/* Replaces a secret in a NUL-terminated text by "***". Values under 6 bytes
-   stay. */
-HFSBI_FN void hfsbi_scrub_secret(char *text, hfsb_str secret);
 /* Removes the handle's tokens from a text: a peer may echo them. */
 HFSBI_FN void hfsbi_sandbox_scrub(const hfsb_sandbox *sandbox, char *text);
 /* Copies texts into one buffer, each followed by a NUL, and makes the views
@@ -38058,25 +38046,11 @@ HFSBI_FN void hfsbi_seconds_text(long long ms, char out[HFSBI_SECONDS]) {
     out[n] = '\0';
 }
 
-/* Shorter values are switches and numbers, which appear in any text. */
-enum { HFSBI_SCRUB_MIN = 6 };
-
-HFSBI_FN void hfsbi_scrub_secret(char *text, hfsb_str secret) {
-    const hfsb_str stars = HFSB_LIT("***");
-    size_t         at, n;
-    if (secret.len < HFSBI_SCRUB_MIN) return;
-    while ((at = hfsb_str_find(hfsb_cstr(text), secret)) != HFSB_NPOS) {
-        n = strlen(text);
-        memcpy(text + at, stars.ptr, stars.len);
-        memmove(text + at + stars.len, text + at + secret.len,
-                n - at - secret.len + 1);
-        text += at + stars.len;
-    }
-}
-
 HFSBI_FN void hfsbi_sandbox_scrub(const hfsb_sandbox *s, char *text) {
-    hfsbi_scrub_secret(text, s->o.api_token);
-    hfsbi_scrub_secret(text, s->o.hub_token);
+    hfsbi_secrets secrets = HFSB_INIT;
+    secrets.tokens[0] = s->o.api_token;
+    secrets.tokens[1] = s->o.hub_token;
+    (void)hfsbi_redact(&secrets, text, strlen(text));
 }
 
 HFSBI_FN void hfsbi_sandbox_log(const hfsb_sandbox *s, const char *format,
@@ -38514,45 +38488,26 @@ static hfsb_status hfsbi_probe_check(hfsb_sandbox *s, hfsbi_probe *p,
     return st;
 }
 
-HFSBI_FN hfsbi_stage_kind hfsbi_stage_kind_of(const char *stage) {
-    static const struct {
-        const char      *name;
-        hfsbi_stage_kind kind;
-    } list[] = {{"BUILD_ERROR", HFSBI_STAGE_FAILED},
-                {"RUNTIME_ERROR", HFSBI_STAGE_FAILED},
-                {"CONFIG_ERROR", HFSBI_STAGE_FAILED},
-                {"NO_APP_FILE", HFSBI_STAGE_FAILED},
-                {"DELETING", HFSBI_STAGE_FAILED},
-                {"PAUSED", HFSBI_STAGE_STOPPED},
-                {"STOPPED", HFSBI_STAGE_STOPPED},
-                {"SLEEPING", HFSBI_STAGE_ASLEEP}};
-    size_t i;
-    for (i = 0; i < sizeof list / sizeof *list; i++)
-        if (!strcmp(stage, list[i].name)) return list[i].kind;
-    return HFSBI_STAGE_MOVING;
-}
-
 /* Asks the Hub whether there is anything to wait for: HFSB_OK if so, or if
-   the Hub does not answer. After a restart a stopped Space is one that the Hub
+   the Hub does not answer. After a restart a paused Space is one that the Hub
    has not started yet. */
 static hfsb_status hfsbi_probe_look(hfsb_sandbox *s, const hfsbi_probe *p,
                                     long long deadline, hfsb_err *err) {
     hfsb_space_runtime runtime;
-    hfsbi_stage_kind   kind;
-    hfsb_status        st = hfsbi_hub_runtime_until(s->o.hub, s->id, deadline,
-                                                    s->o.cancel, &runtime, NULL);
-    if (st == HFSB_NOT_FOUND)
-        return hfsbi_fail(err, st, 0,
+    hfsbi_space_state  state =
+        hfsbi_hub_look(s->o.hub, s->id, deadline - hfsb_clock_ms(),
+                       s->o.cancel, &runtime, NULL);
+    if (state == HFSBI_SPACE_GONE && !runtime.stage[0])
+        return hfsbi_fail(err, HFSB_NOT_FOUND, 0,
                           "The Hub shows no Space %s: check the name, and "
                           "whether the token may see it.",
                           s->id.ptr);
-    if (st != HFSB_OK) return st == HFSB_NOMEM ? st : HFSB_OK;
-    kind = hfsbi_stage_kind_of(runtime.stage);
-    if (kind == HFSBI_STAGE_STOPPED && !p->fresh)
+    if (state == HFSBI_SPACE_PAUSED && !p->fresh)
         return hfsbi_fail(err, HFSB_CONNECT, 0,
                           "The Space %s is %s: restart it (hfsb restart %s).",
                           s->id.ptr, runtime.stage, s->id.ptr);
-    if (kind != HFSBI_STAGE_FAILED) return HFSB_OK;
+    if (state != HFSBI_SPACE_FAILED && state != HFSBI_SPACE_GONE)
+        return HFSB_OK;
     hfsbi_sandbox_scrub(s, runtime.error);
     return hfsbi_fail(err, HFSB_REMOTE, 0, "The Space %s is %s%s%s. Check %s",
                       s->id.ptr, runtime.stage, runtime.error[0] ? ": " : "",
@@ -38837,11 +38792,12 @@ static hfsbi_retry hfsbi_create_retry(const hfsb_sandbox *s) {
 /* Removes the tokens and the secrets of spec from a text. */
 static void hfsbi_create_scrub(const hfsb_sandbox_opts *opts,
                                const hfsb_sandbox_spec *spec, char *text) {
-    size_t i;
-    hfsbi_scrub_secret(text, opts->api_token);
-    hfsbi_scrub_secret(text, opts->hub_token);
-    for (i = 0; i < spec->secret_count; i++)
-        hfsbi_scrub_secret(text, spec->secrets[i].value);
+    hfsbi_secrets secrets = HFSB_INIT;
+    secrets.tokens[0] = opts->api_token;
+    secrets.tokens[1] = opts->hub_token;
+    secrets.pairs = spec->secrets;
+    secrets.count = spec->secret_count;
+    (void)hfsbi_redact(&secrets, text, strlen(text));
 }
 
 /* ---- the end of a log ---- */
@@ -38948,7 +38904,7 @@ static hfsb_status hfsbi_start_judge(hfsbi_start *w, hfsb_err *err) {
     const char *hardware = r->hardware[0] ? r->hardware : r->requested;
     bool        elsewhere =
         *hardware && !hfsb_str_equal(hfsb_cstr(hardware), w->hardware);
-    bool halted = hfsbi_stage_kind_of(r->stage) != HFSBI_STAGE_MOVING;
+    bool halted = hfsbi_space_state_of(r->stage) >= HFSBI_SPACE_ASLEEP;
     bool running = !strcmp(r->stage, "RUNNING");
     if (running && !other && !elsewhere) {
         hfsbi_sandbox_log(w->s, "Space is running (hardware: %s)",

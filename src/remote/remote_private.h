@@ -323,15 +323,6 @@ HFSBI_FN hfsb_str hfsbi_reply_instance(const hfsb_http_reply *reply);
 HFSBI_FN bool hfsbi_sandbox_is_origin(const hfsb_sandbox *sandbox,
                                       hfsb_str            url);
 
-/* What a stage of the Hub means for someone who waits for the Space. */
-typedef enum hfsbi_stage_kind {
-    HFSBI_STAGE_MOVING,  /* runs, or is on its way; also any unknown stage */
-    HFSBI_STAGE_ASLEEP,  /* a request wakes it up */
-    HFSBI_STAGE_STOPPED, /* until someone restarts it */
-    HFSBI_STAGE_FAILED   /* does not recover by itself */
-} hfsbi_stage_kind;
-HFSBI_FN hfsbi_stage_kind hfsbi_stage_kind_of(const char *stage);
-
 /* The retries of a call: o.tries, with delay_ms, 2 delay_ms ... between. */
 HFSBI_FN hfsbi_retry hfsbi_sandbox_retry(const hfsb_sandbox *sandbox,
                                          const hfsb_cancel  *cancel);
@@ -340,9 +331,6 @@ HFSBI_FN hfsbi_retry hfsbi_sandbox_retry(const hfsb_sandbox *sandbox,
 HFSBI_FN hfsb_status hfsbi_poll_wait(const hfsb_cancel *cancel,
                                      long long poll_ms, long long deadline);
 
-/* Replaces a secret in a NUL-terminated text by "***". Values under 6 bytes
-   stay. */
-HFSBI_FN void hfsbi_scrub_secret(char *text, hfsb_str secret);
 /* Removes the handle's tokens from a text: a peer may echo them. */
 HFSBI_FN void hfsbi_sandbox_scrub(const hfsb_sandbox *sandbox, char *text);
 /* Copies texts into one buffer, each followed by a NUL, and makes the views

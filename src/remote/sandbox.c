@@ -73,25 +73,11 @@ HFSBI_FN void hfsbi_seconds_text(long long ms, char out[HFSBI_SECONDS]) {
     out[n] = '\0';
 }
 
-/* Shorter values are switches and numbers, which appear in any text. */
-enum { HFSBI_SCRUB_MIN = 6 };
-
-HFSBI_FN void hfsbi_scrub_secret(char *text, hfsb_str secret) {
-    const hfsb_str stars = HFSB_LIT("***");
-    size_t         at, n;
-    if (secret.len < HFSBI_SCRUB_MIN) return;
-    while ((at = hfsb_str_find(hfsb_cstr(text), secret)) != HFSB_NPOS) {
-        n = strlen(text);
-        memcpy(text + at, stars.ptr, stars.len);
-        memmove(text + at + stars.len, text + at + secret.len,
-                n - at - secret.len + 1);
-        text += at + stars.len;
-    }
-}
-
 HFSBI_FN void hfsbi_sandbox_scrub(const hfsb_sandbox *s, char *text) {
-    hfsbi_scrub_secret(text, s->o.api_token);
-    hfsbi_scrub_secret(text, s->o.hub_token);
+    hfsbi_secrets secrets = HFSB_INIT;
+    secrets.tokens[0] = s->o.api_token;
+    secrets.tokens[1] = s->o.hub_token;
+    (void)hfsbi_redact(&secrets, text, strlen(text));
 }
 
 HFSBI_FN void hfsbi_sandbox_log(const hfsb_sandbox *s, const char *format,
@@ -529,45 +515,26 @@ static hfsb_status hfsbi_probe_check(hfsb_sandbox *s, hfsbi_probe *p,
     return st;
 }
 
-HFSBI_FN hfsbi_stage_kind hfsbi_stage_kind_of(const char *stage) {
-    static const struct {
-        const char      *name;
-        hfsbi_stage_kind kind;
-    } list[] = {{"BUILD_ERROR", HFSBI_STAGE_FAILED},
-                {"RUNTIME_ERROR", HFSBI_STAGE_FAILED},
-                {"CONFIG_ERROR", HFSBI_STAGE_FAILED},
-                {"NO_APP_FILE", HFSBI_STAGE_FAILED},
-                {"DELETING", HFSBI_STAGE_FAILED},
-                {"PAUSED", HFSBI_STAGE_STOPPED},
-                {"STOPPED", HFSBI_STAGE_STOPPED},
-                {"SLEEPING", HFSBI_STAGE_ASLEEP}};
-    size_t i;
-    for (i = 0; i < sizeof list / sizeof *list; i++)
-        if (!strcmp(stage, list[i].name)) return list[i].kind;
-    return HFSBI_STAGE_MOVING;
-}
-
 /* Asks the Hub whether there is anything to wait for: HFSB_OK if so, or if
-   the Hub does not answer. After a restart a stopped Space is one that the Hub
+   the Hub does not answer. After a restart a paused Space is one that the Hub
    has not started yet. */
 static hfsb_status hfsbi_probe_look(hfsb_sandbox *s, const hfsbi_probe *p,
                                     long long deadline, hfsb_err *err) {
     hfsb_space_runtime runtime;
-    hfsbi_stage_kind   kind;
-    hfsb_status        st = hfsbi_hub_runtime_until(s->o.hub, s->id, deadline,
-                                                    s->o.cancel, &runtime, NULL);
-    if (st == HFSB_NOT_FOUND)
-        return hfsbi_fail(err, st, 0,
+    hfsbi_space_state  state =
+        hfsbi_hub_look(s->o.hub, s->id, deadline - hfsb_clock_ms(),
+                       s->o.cancel, &runtime, NULL);
+    if (state == HFSBI_SPACE_GONE && !runtime.stage[0])
+        return hfsbi_fail(err, HFSB_NOT_FOUND, 0,
                           "The Hub shows no Space %s: check the name, and "
                           "whether the token may see it.",
                           s->id.ptr);
-    if (st != HFSB_OK) return st == HFSB_NOMEM ? st : HFSB_OK;
-    kind = hfsbi_stage_kind_of(runtime.stage);
-    if (kind == HFSBI_STAGE_STOPPED && !p->fresh)
+    if (state == HFSBI_SPACE_PAUSED && !p->fresh)
         return hfsbi_fail(err, HFSB_CONNECT, 0,
                           "The Space %s is %s: restart it (hfsb restart %s).",
                           s->id.ptr, runtime.stage, s->id.ptr);
-    if (kind != HFSBI_STAGE_FAILED) return HFSB_OK;
+    if (state != HFSBI_SPACE_FAILED && state != HFSBI_SPACE_GONE)
+        return HFSB_OK;
     hfsbi_sandbox_scrub(s, runtime.error);
     return hfsbi_fail(err, HFSB_REMOTE, 0, "The Space %s is %s%s%s. Check %s",
                       s->id.ptr, runtime.stage, runtime.error[0] ? ": " : "",

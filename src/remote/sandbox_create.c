@@ -55,11 +55,12 @@ static hfsbi_retry hfsbi_create_retry(const hfsb_sandbox *s) {
 /* Removes the tokens and the secrets of spec from a text. */
 static void hfsbi_create_scrub(const hfsb_sandbox_opts *opts,
                                const hfsb_sandbox_spec *spec, char *text) {
-    size_t i;
-    hfsbi_scrub_secret(text, opts->api_token);
-    hfsbi_scrub_secret(text, opts->hub_token);
-    for (i = 0; i < spec->secret_count; i++)
-        hfsbi_scrub_secret(text, spec->secrets[i].value);
+    hfsbi_secrets secrets = HFSB_INIT;
+    secrets.tokens[0] = opts->api_token;
+    secrets.tokens[1] = opts->hub_token;
+    secrets.pairs = spec->secrets;
+    secrets.count = spec->secret_count;
+    (void)hfsbi_redact(&secrets, text, strlen(text));
 }
 
 /* ---- the end of a log ---- */
@@ -166,7 +167,7 @@ static hfsb_status hfsbi_start_judge(hfsbi_start *w, hfsb_err *err) {
     const char *hardware = r->hardware[0] ? r->hardware : r->requested;
     bool        elsewhere =
         *hardware && !hfsb_str_equal(hfsb_cstr(hardware), w->hardware);
-    bool halted = hfsbi_stage_kind_of(r->stage) != HFSBI_STAGE_MOVING;
+    bool halted = hfsbi_space_state_of(r->stage) >= HFSBI_SPACE_ASLEEP;
     bool running = !strcmp(r->stage, "RUNNING");
     if (running && !other && !elsewhere) {
         hfsbi_sandbox_log(w->s, "Space is running (hardware: %s)",

@@ -293,7 +293,6 @@ static void connect_reports_at_once_why_nobody_answers(void) {
         const char *says;
     } rows[] = {
         {"PAUSED", HFSB_CONNECT, "The Space alice/box is PAUSED: restart it"},
-        {"STOPPED", HFSB_CONNECT, "hfsb restart alice/box"},
         {"BUILD_ERROR", HFSB_REMOTE, "The Space alice/box is BUILD_ERROR"},
         {"RUNTIME_ERROR", HFSB_REMOTE, "is RUNTIME_ERROR"},
         {"CONFIG_ERROR", HFSB_REMOTE, "Check http"},
@@ -335,7 +334,7 @@ static void connect_reports_at_once_why_nobody_answers(void) {
 /* A Space that builds or wakes up is waited for, also when the Hub does not
    answer; one that then fails is reported. */
 static void connect_waits_for_a_space_that_starts(void) {
-    static const char *const stages[] = {"BUILDING", "SLEEPING",
+    static const char *const stages[] = {"BUILDING", "SLEEPING", "STOPPED",
                                          "RUNNING_BUILDING", "NEW_STAGE"};
     tc_world      w;
     hfsb_sandbox *s = NULL;
