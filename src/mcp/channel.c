@@ -173,7 +173,7 @@ static bool hfsbi_mcp_is_bulky(hfsb_str text) {
    HFSB_LIMIT with *err. *out, if not NULL, must be released. */
 static hfsb_status hfsbi_mcp_parse(hfsb_mcp *mcp, hfsb_buf *text,
                                    hfsbi_mcp_input **out, hfsb_err *err) {
-    static char      empty[1];
+    char             empty[1] = ""; /* no text is no JSON */
     hfsbi_mcp_input *input =
         (hfsbi_mcp_input *)hfsbi_array(&mcp->alloc, 1, sizeof *input);
     *out = input;

@@ -150,7 +150,7 @@ HFSBI_FN hfsb_status hfsbi_mcp_list_choose(hfsbi_mcp_list *list, hfsb_str all,
                                            hfsb_str only, hfsb_err *err) {
     hfsbi_mcp_list next = HFSB_INIT, old;
     hfsb_status    st;
-    bool           any;
+    bool           any = false;
     next.alloc = next.doc.alloc = list->alloc;
     st = hfsb_json_parse(all, NULL, &next.doc, err);
     if (st != HFSB_OK) return st;
@@ -177,10 +177,11 @@ HFSBI_FN hfsb_status hfsbi_mcp_list_choose(hfsbi_mcp_list *list, hfsb_str all,
 
 static hfsb_status hfsbi_mcp_check_name(const hfsbi_mcp_list *list,
                                         const char *name, hfsb_err *err) {
-    static const char allowed[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-                                  "abcdefghijklmnopqrstuvwxyz0123456789_-";
-    size_t            n = name ? strlen(name) : 0;
-    if (n == 0 || n > 64 || strspn(name, allowed) < n) {
+    size_t n = 0;
+    while (name && (hfsbi_is_alpha(name[n]) || hfsbi_is_digit(name[n]) ||
+                    name[n] == '_' || name[n] == '-'))
+        n++;
+    if (!name || name[n] || n == 0 || n > 64) {
         hfsbi_fail(err, HFSB_ARG, 0,
                    "The name of a tool must have 1 to 64 letters, digits, _ "
                    "and -, not \"");

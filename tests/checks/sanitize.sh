@@ -32,7 +32,7 @@ names() { # all, pure, system (the others), or a list of names
         all:* | system:system | pure:pure) ;;
         *) continue ;;
         esac
-        t=${t##*/test_}
+        t=${t##*/}
         echo "${t%.c}"
     done
 }
@@ -82,34 +82,34 @@ way() { # in a subshell of its own
     case $1 in
     cxx | split-O3) which=pure ;;
     no-simd) which="base utf8 json json_string json_args text text_window
-             hash edit edit_refusals diff http" ;;
+             hash test_edit edit_refusals diff test_http" ;;
     msan) which="utf8 json json_string json_args json_write number text
-             text_window hash edit edit_refusals edit_calls patch
-             patch_random diff path http http_reply http_write regex glob
+             text_window hash test_edit edit_refusals edit_calls patch
+             patch_random diff path test_http http_reply http_write regex glob
              ignore" ;;
-    m32) which="json json_string json_args number hash text edit
+    m32) which="json json_string json_args number hash text test_edit
              edit_refusals patch patch_random file_write record tools_read
-             http server_api" ;;
+             test_http test_api" ;;
     s390x | aarch64) which="base utf8 json json_string json_args number
-             hash text text_window edit edit_refusals diff http" ;;
-    joined) which="json_write file_write session server_jobs" ;;
+             hash text text_window test_edit edit_refusals diff test_http" ;;
+    joined) which="json_write file_write session api_jobs" ;;
     tsan) which="check file_root proc_host proc_host_limits tools_host
-             tools_wake tools_jobs tools_once server_loop server_pool
-             server_api server_stream server_files_end net_faults
+             tools_wake tools_jobs tools_once loop pool
+             test_api api_stream api_files_end net_faults
              sandbox_call sandbox_lost session_sandbox mcp_calls mcp_own" ;;
     valgrind) which="json json_string json_args file file_write record
-             check proc tools_args tools_files tools_read http server_api" ;;
+             check proc tools_args tools_files tools_read test_http test_api" ;;
     long) which="file_root proc_host_limits tools_output" ;;
     portable) which="file file_write file_root file_faults proc proc_end
-             proc_host proc_torture tools_jobs tools_tree server_loop
-             server_poller server_api server_files" ;;
+             proc_host proc_torture tools_jobs tools_tree loop
+             poller test_api api_files" ;;
     gcc-asan) which=system ;; # the pure ones: clang-asan
     clang-asan) # most of the others: gcc-asan
-        which="$(names pure) file file_write tools_files server_api net fetch
+        which="$(names pure) file file_write tools_files test_api test_net fetch
                hub_requests hub_logs sandbox_call session" ;;
-    musl) which="utf8 json json_string json_args text edit edit_refusals
-             file file_write record tools_files http net sandbox_call
-             server_api" ;;
+    musl) which="utf8 json json_string json_args text test_edit edit_refusals
+             file file_write record tools_files test_http test_net sandbox_call
+             test_api" ;;
     esac
     case $1 in
     msan | tsan | valgrind | s390x | aarch64) HFSB_TEST_QUICK=1 && export HFSB_TEST_QUICK ;;
