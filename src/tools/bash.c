@@ -1,12 +1,26 @@
-/* bash.c - run a command; look at it, write to it, end it. */
+/* bash.c - the tools for commands: bash, bash_output, bash_input, kill.
+
+   bash turns its arguments into a spec and adds a job, or joins the job of an
+   earlier call with the same id or key. In the foreground the call waits for
+   the job and copies its result; in the background it returns the id at once.
+   The result belongs to the job: it is written when the command ends, also if
+   no call waits for it.
+
+   bash_output reads the log of a job from an offset. It waits for more output,
+   for the end, or for a prompt: an unfinished line that was not shown yet and
+   has not changed for HFSBI_PROMPT_MS. An unfinished line that keeps changing
+   is a progress bar.
+
+   kill asks jobs to end and waits until they have; the grace between TERM and
+   KILL applies. bash_input never waits. */
 #include "tools_private.h"
 
 enum {
     HFSBI_OUTPUT_MAX = 100000, /* bytes that bash_output shows at once */
-    HFSBI_PROMPT_MS = 300      /* that a prompt stands still */
+    HFSBI_PROMPT_MS = 300      /* an unfinished line unchanged is a prompt */
 };
 
-/* ---- bash: parameters ---- */
+/* ---- bash: arguments ---- */
 
 typedef struct hfsbi_bash_args {
     hfsb_str               command, description, work_dir, shell, input, id;
@@ -43,15 +57,15 @@ static const hfsbi_param hfsbi_bash_params[] = {
                        hfsbi_bash_args, on_disconnect, "kill continue"),
     HFSBI_PARAM_END};
 
-/* Seconds as a person writes them: 120, 0.3. */
+/* Writes seconds without a needless fraction: 120, 0.3. */
 static void hfsbi_put_seconds(double seconds, char out[32]) {
     size_t n = hfsbi_number_write_double(seconds, out);
     if (n > 2 && out[n - 1] == '0' && out[n - 2] == '.') n -= 2;
     out[n] = '\0';
 }
 
-/* Without a timeout of its own a command has the default, in the background
-   none. */
+/* A command without a timeout gets the default, in the background none. A
+   timeout above the maximum is reduced, with a note. */
 static void hfsbi_spec_timeout(hfsb_call *call, const hfsbi_bash_args *a,
                                hfsbi_job_spec *spec) {
     hfsb_tools *tools = call->tools;
@@ -65,7 +79,9 @@ static void hfsbi_spec_timeout(hfsb_call *call, const hfsbi_bash_args *a,
                     text);
 }
 
-/* One variable of `env` as "NAME=value", or "NAME" to unset it. */
+/* Appends one variable of `env` as "NAME=value", or "NAME" for null, which
+   unsets it. HFSB_OK, or HFSB_ARG with *err; out->status keeps other
+   failures. */
 static hfsb_status hfsbi_spec_variable(hfsb_str               name,
                                        const hfsb_json_value *value,
                                        hfsb_buf *out, hfsb_err *err) {
@@ -95,7 +111,7 @@ static hfsb_status hfsbi_spec_variable(hfsb_str               name,
     return HFSB_OK;
 }
 
-/* Where the command runs; relative to the work directory. */
+/* Resolves the folder of the command against the working directory. */
 static void hfsbi_spec_work_dir(const hfsb_tools *tools, hfsb_str given,
                                 hfsbi_job_spec *spec) {
     hfsb_str base = hfsb_root_work_dir(tools->place);
@@ -107,6 +123,8 @@ static void hfsbi_spec_work_dir(const hfsb_tools *tools, hfsb_str given,
     hfsb_buf_append(&spec->work_dir, given);
 }
 
+/* Fills the spec from the arguments. HFSB_OK; HFSB_ARG with *err; or the
+   failure of a buffer. */
 static hfsb_status hfsbi_spec_fill(hfsb_call *call, const hfsbi_bash_args *a,
                                    hfsbi_job_spec *spec, hfsb_err *err) {
     hfsb_json_iter it = hfsb_json_begin(a->env);
@@ -136,9 +154,9 @@ static hfsb_status hfsbi_spec_fill(hfsb_call *call, const hfsbi_bash_args *a,
     return st == HFSB_OK ? hfsbi_job_spec_status(spec) : st;
 }
 
-/* ---- the reply of bash ---- */
+/* ---- bash: result ---- */
 
-static void hfsbi_put_left(hfsbi_build *fields, const hfsbi_job *job) {
+static void hfsbi_put_survivors(hfsbi_build *fields, const hfsbi_job *job) {
     size_t i;
     hfsbi_build_array(fields, "left_running");
     for (i = 0; i < job->left_count; i++) {
@@ -175,12 +193,13 @@ static hfsb_status hfsbi_bash_fields(hfsbi_job *job) {
     if (c->path.len)
         hfsbi_build_str(&fields, "spill_path", hfsb_buf_str(&c->path));
     else hfsbi_build_null(&fields, "spill_path");
-    hfsbi_put_left(&fields, job);
+    hfsbi_put_survivors(&fields, job);
     hfsbi_build_end(&fields);
     return hfsbi_build_finish(&fields, &job->result.fields);
 }
 
-/* How it ended, as the error of a reply; "" when it went well. */
+/* Writes the reason of a failure to job->result.error; nothing for success.
+   err is the reason why the command did not start, or NULL. */
 static hfsb_status hfsbi_bash_error(hfsbi_job *job, const hfsb_err *err) {
     hfsb_buf *out = &job->result.error;
     char      seconds[32];
@@ -233,11 +252,13 @@ HFSBI_FN hfsb_status hfsbi_bash_result(hfsbi_job *job, const hfsb_err *err) {
     return st == HFSB_OK ? hfsbi_bash_fields(job) : st;
 }
 
-/* ---- bash ---- */
+/* ---- bash: call ---- */
 
-static hfsb_status hfsbi_bash_started(hfsb_call *call) {
+/* Returns the reply of a background command. A command that could not be
+   started has its result already. */
+static hfsb_status hfsbi_bash_reply_background(hfsb_call *call) {
     hfsbi_job *job = call->job;
-    if (job->state == HFSBI_JOB_DONE && !job->pid) { /* it never ran */
+    if (job->state == HFSBI_JOB_DONE && !job->pid) { /* not started */
         call->wait = HFSBI_WAIT_JOB;
         return HFSB_OK;
     }
@@ -252,9 +273,10 @@ static hfsb_status hfsbi_bash_started(hfsb_call *call) {
         job->id);
 }
 
-/* A command with this id has been seen before. */
-static hfsb_status hfsbi_bash_again(hfsb_call *call, hfsbi_job *job,
-                                    hfsb_err *err) {
+/* Joins the job of an earlier call with the same id or key. HFSB_OK, or
+   HFSB_REFUSED with *err. */
+static hfsb_status hfsbi_bash_join(hfsb_call *call, hfsbi_job *job,
+                                   hfsb_err *err) {
     if (memcmp(job->digest, call->digest, HFSB_SHA256_SIZE) != 0)
         return hfsbi_fail(err, HFSB_REFUSED, 0,
                           "This id or key was used for another command (job "
@@ -269,7 +291,8 @@ static hfsb_status hfsbi_bash_again(hfsb_call *call, hfsbi_job *job,
     return HFSB_OK;
 }
 
-/* Under the lock. */
+/* Joins or adds the job of the call. HFSB_OK, or the failure with *err. Under
+   the lock. */
 static hfsb_status hfsbi_bash_run(hfsb_call *call, hfsbi_job_spec *spec,
                                   hfsb_str id, hfsb_err *err) {
     hfsb_tools *tools = call->tools;
@@ -281,7 +304,7 @@ static hfsb_status hfsbi_bash_run(hfsb_call *call, hfsbi_job_spec *spec,
                           "This key was used for another call; nothing was "
                           "run.");
     if (job) {
-        st = hfsbi_bash_again(call, job, err);
+        st = hfsbi_bash_join(call, job, err);
     } else if (hfsbi_jobs_count(tools, HFSBI_JOB_WAITING) >=
                tools->max_waiting) {
         return hfsbi_fail(err, HFSB_LIMIT, 0,
@@ -296,7 +319,7 @@ static hfsb_status hfsbi_bash_run(hfsb_call *call, hfsbi_job_spec *spec,
     if (st != HFSB_OK) return st;
     call->job->users++;
     memcpy(call->job_id, call->job->id, sizeof call->job_id);
-    if (background) return hfsbi_bash_started(call);
+    if (background) return hfsbi_bash_reply_background(call);
     call->wait = HFSBI_WAIT_JOB;
     return HFSB_OK;
 }
@@ -326,7 +349,7 @@ HFSBI_FN hfsbi_delivery hfsbi_bash_delivery(const hfsb_json_value *arguments) {
     hfsbi_bash_args a;
     memset(&a, 0, sizeof a);
     how.parsed = &parsed;
-    /* what cannot be read is reported by the call */
+    /* the call itself reports invalid arguments */
     (void)hfsbi_args_read(hfsbi_bash_params, arguments, &how, &a, NULL);
     d.stream = a.stream;
     d.timeout = a.timeout;
@@ -356,9 +379,10 @@ HFSBI_FN const hfsbi_tool *hfsbi_tool_bash(void) {
     return &row;
 }
 
-/* ---- the others ---- */
+/* ---- bash_output ---- */
 
-static hfsb_status hfsbi_no_such_job(hfsb_tool_result *result, hfsb_str id,
+/* Fails with "No such job: {id}". HFSB_OK or HFSB_NOMEM. */
+static hfsb_status hfsbi_job_unknown(hfsb_tool_result *result, hfsb_str id,
                                      hfsb_err *err) {
     hfsbi_fail(err, HFSB_NOT_FOUND, 0, "No such job: ");
     hfsbi_err_quote(err, id, 80);
@@ -393,9 +417,9 @@ HFSBI_FN hfsb_status hfsbi_output_result(hfsb_call *call) {
                            gone_from, gone_to);
 }
 
-/* A line that is not finished, was not shown and stands still is a prompt; one
-   that moves is a progress bar. */
-static bool hfsbi_output_prompts(const hfsb_call *call) {
+/* True when the output ends in an unfinished line that was not shown yet. It
+   is a prompt once it has not changed for HFSBI_PROMPT_MS. */
+static bool hfsbi_output_may_prompt(const hfsb_call *call) {
     const hfsbi_job *job = call->job;
     return job->record.bytes != job->shown &&
            hfsbi_record_pending(&job->record);
@@ -404,13 +428,14 @@ static bool hfsbi_output_prompts(const hfsb_call *call) {
 HFSBI_FN bool hfsbi_output_ready(const hfsb_call *call) {
     return call->job->state == HFSBI_JOB_DONE ||
            call->job->record.total > call->offset ||
-           (hfsbi_output_prompts(call) &&
+           (hfsbi_output_may_prompt(call) &&
             hfsb_clock_ms() >= call->job->record.last_at + HFSBI_PROMPT_MS);
 }
 
 HFSBI_FN long long hfsbi_output_at(const hfsb_call *call) {
     long long at = call->job->record.last_at + HFSBI_PROMPT_MS;
-    return at < call->until && hfsbi_output_prompts(call) ? at : call->until;
+    return at < call->until && hfsbi_output_may_prompt(call) ? at
+                                                             : call->until;
 }
 
 typedef struct hfsbi_output_args {
@@ -434,7 +459,7 @@ static hfsb_status hfsbi_run_bash_output(hfsb_call *call, const void *args,
     long long                most = (long long)(tools->max_timeout * 1000.0);
     hfsb_status              st = HFSB_OK;
     pthread_mutex_lock(&tools->lock);
-    hfsbi_tools_touch(tools); /* what is in the pipes counts as printed */
+    hfsbi_tools_touch(tools); /* first read the pipes */
     call->job = hfsbi_job_find(tools, a->id);
     if (call->job) {
         call->job->users++;
@@ -446,7 +471,7 @@ static hfsb_status hfsbi_run_bash_output(hfsb_call *call, const void *args,
         call->next_waiting = tools->waiting;
         tools->waiting = call;
     } else {
-        st = hfsbi_no_such_job(&call->result, a->id, err);
+        st = hfsbi_job_unknown(&call->result, a->id, err);
     }
     pthread_mutex_unlock(&tools->lock);
     return st;
@@ -466,6 +491,8 @@ HFSBI_FN const hfsbi_tool *hfsbi_tool_bash_output(void) {
     return &row;
 }
 
+/* ---- bash_input ---- */
+
 HFSBI_FN hfsb_status hfsbi_job_input(hfsb_tools *tools, hfsb_str id,
                                      hfsb_str bytes, bool eof,
                                      hfsb_tool_result *result) {
@@ -475,7 +502,7 @@ HFSBI_FN hfsb_status hfsbi_job_input(hfsb_tools *tools, hfsb_str id,
     pthread_mutex_lock(&tools->lock);
     job = hfsbi_job_find(tools, id);
     if (!job) {
-        st = hfsbi_no_such_job(result, id, &err);
+        st = hfsbi_job_unknown(result, id, &err);
     } else if (job->state != HFSBI_JOB_RUNNING) {
         st = hfsbi_result_fail(result, HFSB_REFUSED, "Job %s %s.", job->id,
                                job->state == HFSBI_JOB_DONE
@@ -533,7 +560,8 @@ HFSBI_FN const hfsbi_tool *hfsbi_tool_bash_input(void) {
 
 /* ---- kill ---- */
 
-/* Under the lock: asks one job, or all, to end; call->killed are those. */
+/* Asks one job, or with NULL all jobs, to end. call->killed lists those that
+   had not ended. HFSB_OK or HFSB_NOMEM. Under the lock. */
 static hfsb_status hfsbi_kill_begin(hfsb_call *call, hfsbi_job *only) {
     hfsb_tools *tools = call->tools;
     hfsbi_job  *job;
@@ -552,8 +580,8 @@ static hfsb_status hfsbi_kill_begin(hfsb_call *call, hfsbi_job *only) {
     return HFSB_OK;
 }
 
-/* One that ran and has ended. */
-static bool hfsbi_kill_counts(const hfsbi_job *job) {
+/* True for a command that was started and has ended. */
+static bool hfsbi_kill_succeeded(const hfsbi_job *job) {
     return job->pid > 0 && job->end.end != HFSB_PROC_RUNNING;
 }
 
@@ -561,15 +589,15 @@ HFSBI_FN hfsb_status hfsbi_kill_result(hfsb_call *call) {
     size_t mark = call->result.output.len;
     size_t i, n = 0;
     for (i = 0; i < call->killed_count; i++)
-        n += hfsbi_kill_counts(call->killed[i]);
+        n += hfsbi_kill_succeeded(call->killed[i]);
     hfsb_buf_printf(&call->result.output, "Killed %zu process(es): [", n);
     for (i = n = 0; i < call->killed_count; i++)
-        if (hfsbi_kill_counts(call->killed[i]))
+        if (hfsbi_kill_succeeded(call->killed[i]))
             hfsb_buf_printf(&call->result.output, "%s%ld", n++ ? ", " : "",
                             call->killed[i]->pid);
     hfsb_buf_append(&call->result.output, HFSB_LIT("]"));
     for (i = 0; i < call->killed_count; i++)
-        if (call->killed[i]->pid > 0 && !hfsbi_kill_counts(call->killed[i]))
+        if (call->killed[i]->pid > 0 && !hfsbi_kill_succeeded(call->killed[i]))
             hfsb_buf_printf(&call->result.output,
                             "\n(%ld could not be killed)",
                             call->killed[i]->pid);
@@ -593,7 +621,7 @@ static hfsb_status hfsbi_run_kill(hfsb_call *call, const void *args,
     hfsb_status st;
     pthread_mutex_lock(&tools->lock);
     if (id.ptr) only = hfsbi_job_find(tools, id);
-    st = id.ptr && !only ? hfsbi_no_such_job(&call->result, id, err)
+    st = id.ptr && !only ? hfsbi_job_unknown(&call->result, id, err)
                          : hfsbi_kill_begin(call, only);
     pthread_mutex_unlock(&tools->lock);
     hfsb_tools_wake(tools);

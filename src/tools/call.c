@@ -1,11 +1,29 @@
-/* call.c - one call of a tool, from its arguments to its result. */
+/* call.c - one call of a tool, from its arguments to its result.
+
+   hfsb_call_open() checks the arguments, joins an earlier call with the same
+   key if there is one, and runs the tool. The file tools finish at once. Other
+   calls set `wait` and finish in hfsb_call_done(), once their event came:
+
+       open --> tool runs --> WAIT_NOTHING ----------------> done
+         |          |                                          ^
+         |          +--> WAIT_JOB, WAIT_ENDS, WAIT_OUTPUT -----+
+         |                                                     |
+         +--> WAIT_ONCE: a repeat of a call that has the key --+
+
+   A call with an idempotency key leaves a record (hfsbi_once) that holds its
+   result for repeats. For bash the job is that record. Records are dropped by
+   age, number and bytes; a record whose result was dropped still refuses a
+   second run. Two calls are the same when tool and arguments have the same
+   digest; a key that comes with another digest is refused.
+
+   hfsb_tools_call() is open, wait, take and close in one. */
 #include "tools_private.h"
 
 enum {
-    HFSBI_ONCE_MS = 10 * 60 * 1000, /* a key is remembered so long, */
-    HFSBI_ONCE_COUNT = 256,         /* so many of them, */
-    HFSBI_ONCE_BYTES = 8 * 1024 * 1024,
-    HFSBI_KEY_MAX = 255 /* its length */
+    HFSBI_ONCE_MS = 10 * 60 * 1000,     /* ms that a record is kept */
+    HFSBI_ONCE_COUNT = 256,             /* records kept */
+    HFSBI_ONCE_BYTES = 8 * 1024 * 1024, /* of all results in records */
+    HFSBI_KEY_MAX = 255                 /* bytes of a key */
 };
 
 /* ---- results ---- */
@@ -106,9 +124,6 @@ HFSBI_FN void hfsbi_put_member_bool(hfsb_json_writer *w, const char *key,
     hfsb_json_put_bool(w, value);
 }
 
-/* The words for a status that has no sentence of its own. A result must say
-   something even without memory: then the buffer stays empty and the status
-   has to do. */
 HFSBI_FN void hfsbi_result_status(hfsb_tool_result *result, hfsb_status st,
                                   const hfsb_err *err) {
     result->success = false;
@@ -122,6 +137,7 @@ HFSBI_FN void hfsbi_result_status(hfsb_tool_result *result, hfsb_status st,
         hfsb_buf_truncate(&result->error, 0);
 }
 
+/* Copies *from to the empty result *to. HFSB_OK or HFSB_NOMEM. */
 static hfsb_status hfsbi_result_copy(hfsb_tool_result       *to,
                                      const hfsb_tool_result *from) {
     hfsbi_build fields;
@@ -138,10 +154,10 @@ static hfsb_status hfsbi_result_copy(hfsb_tool_result       *to,
     return hfsbi_build_finish(&fields, &to->fields);
 }
 
-/* ---- what makes two calls the same ---- */
+/* ---- idempotency records ---- */
 
-/* sha256 of a tool's name and arguments, without those that only say how the
-   reply is delivered: a repeat may ask for it in another way. */
+/* Computes the SHA-256 of tool and arguments. Arguments about the delivery of
+   the reply do not count: a repeat may ask for another delivery. */
 static hfsb_status hfsbi_call_digest(hfsb_call             *call,
                                      const hfsb_json_value *arguments) {
     hfsb_json_iter it = hfsb_json_begin(arguments);
@@ -165,7 +181,7 @@ static hfsb_status hfsbi_call_digest(hfsb_call             *call,
     return st;
 }
 
-/* ---- calls with a key; all under the lock ---- */
+/* The functions on records run under the lock, except hfsbi_once_publish(). */
 
 static void hfsbi_once_free(hfsb_tools *tools, hfsbi_once *once) {
     hfsb_buf_free(&once->key);
@@ -181,7 +197,9 @@ HFSBI_FN void hfsbi_onces_free(hfsb_tools *tools) {
     }
 }
 
-static void hfsbi_onces_forget(hfsb_tools *tools) {
+/* Frees records that are too old or too many, and drops results when there is
+   too much of them. The list has the newest first. */
+static void hfsbi_onces_drop_old(hfsb_tools *tools) {
     hfsbi_once **link = &tools->onces, *once;
     long long    now = hfsb_clock_ms();
     size_t       n = 0, bytes = 0;
@@ -205,6 +223,7 @@ static void hfsbi_onces_forget(hfsb_tools *tools) {
     }
 }
 
+/* Returns a record for a call that runs now, or NULL without memory. */
 static hfsbi_once *hfsbi_once_add(hfsb_tools *tools, hfsb_str key,
                                   const unsigned char *digest) {
     hfsbi_once *once =
@@ -226,15 +245,16 @@ static hfsbi_once *hfsbi_once_add(hfsb_tools *tools, hfsb_str key,
 
 HFSBI_FN hfsbi_once *hfsbi_once_find(hfsb_tools *tools, hfsb_str key) {
     hfsbi_once *once;
-    hfsbi_onces_forget(tools);
+    hfsbi_onces_drop_old(tools);
     once = tools->onces;
     while (once && !hfsb_str_equal(hfsb_buf_str(&once->key), key))
         once = once->next;
     return once;
 }
 
-/* Finds the first call with this key, or makes this one the first. */
-static hfsb_status hfsbi_once_enter(hfsb_call *call, hfsb_err *err) {
+/* Joins the first call with this key, or makes this call the first. HFSB_OK,
+   HFSB_NOMEM, or HFSB_REFUSED with *err. */
+static hfsb_status hfsbi_once_join(hfsb_call *call, hfsb_err *err) {
     hfsb_tools *tools = call->tools;
     hfsbi_once *once = hfsbi_once_find(tools, call->opts.key);
     if (!once && !hfsbi_job_again(tools, HFSB_LIT(""), call->opts.key)) {
@@ -255,8 +275,8 @@ static hfsb_status hfsbi_once_enter(hfsb_call *call, hfsb_err *err) {
     return HFSB_OK;
 }
 
-/* The first call is over: its result is there for repeats. */
-static void hfsbi_once_leave(hfsb_call *call) {
+/* Copies the result of the first call to its record. Takes the lock. */
+static void hfsbi_once_publish(hfsb_call *call) {
     hfsbi_once *once = call->once;
     pthread_mutex_lock(&call->tools->lock);
     once->running = false;
@@ -274,11 +294,11 @@ static void hfsbi_once_leave(hfsb_call *call) {
 
 /* ---- a call ---- */
 
-/* Whether another call with the same id or key did or does the same: then
-   this one waits for its result. */
-static hfsb_status hfsbi_call_repeats(hfsb_call             *call,
-                                      const hfsb_json_value *arguments,
-                                      hfsb_err              *err) {
+/* Computes the digest when the call has an id or a key, and joins an earlier
+   call with the same key. */
+static hfsb_status hfsbi_call_find_first(hfsb_call             *call,
+                                         const hfsb_json_value *arguments,
+                                         hfsb_err              *err) {
     hfsb_status st = HFSB_OK;
     if (call->opts.key.len > HFSBI_KEY_MAX)
         return hfsbi_fail(err, HFSB_ARG, 0,
@@ -288,14 +308,13 @@ static hfsb_status hfsbi_call_repeats(hfsb_call             *call,
         st = hfsbi_call_digest(call, arguments);
     if (st != HFSB_OK || !call->opts.key.len || !call->tool->once) return st;
     pthread_mutex_lock(&call->tools->lock);
-    st = hfsbi_once_enter(call, err);
+    st = hfsbi_once_join(call, err);
     pthread_mutex_unlock(&call->tools->lock);
     return st;
 }
 
-/* Checks the keys, looks for the first call of a repeat, reads the values,
-   runs the tool: in this order, so that a key that was used for another call
-   is refused whatever else is wrong. */
+/* Runs the tool. A repeat is recognised before the values are read: a key that
+   belongs to another call is refused even if the arguments are invalid too. */
 static hfsb_status hfsbi_call_run(hfsb_call             *call,
                                   const hfsb_json_value *arguments,
                                   hfsb_err              *err) {
@@ -309,7 +328,7 @@ static hfsb_status hfsbi_call_run(hfsb_call             *call,
     how.id = call->opts.id;
     how.parsed = &parsed;
     st = hfsbi_args_check(params, arguments, &how, err);
-    if (st == HFSB_OK) st = hfsbi_call_repeats(call, arguments, err);
+    if (st == HFSB_OK) st = hfsbi_call_find_first(call, arguments, err);
     if (st == HFSB_OK && call->wait == HFSBI_WAIT_NOTHING) {
         st = hfsbi_args_fill(params, arguments, &how, &call->args, err);
         if (st == HFSB_OK) st = call->tool->fn(call, &call->args, err);
@@ -322,7 +341,7 @@ HFSBI_FN bool hfsbi_call_cancelled(const hfsb_call *call) {
     return call->opts.cancelled && call->opts.cancelled(call->opts.user);
 }
 
-/* The fields that the tool collected become those of the result. */
+/* Moves the fields that the tool added into the result. */
 static hfsb_status hfsbi_call_take_fields(hfsb_call *call) {
     hfsb_status st;
     hfsbi_build_end(&call->fields);
@@ -332,8 +351,8 @@ static hfsb_status hfsbi_call_take_fields(hfsb_call *call) {
     return st;
 }
 
-/* Notes go after the output, or into a field where the output must be exactly
-   what was asked for; the status goes into the result. */
+/* Completes the result with notes, fields and status. Notes follow the output,
+   or go into a field where the output must stay exact. */
 static void hfsbi_call_end(hfsb_call *call, hfsb_status st,
                            const hfsb_err *err) {
     hfsb_str notes = hfsb_buf_str(&call->notes);
@@ -355,6 +374,7 @@ HFSBI_FN hfsb_status hfsbi_tool_unknown(hfsb_str name, hfsb_err *err) {
     return HFSB_NOT_FOUND;
 }
 
+/* Runs the call until it is done or must wait. */
 static void hfsbi_call_begin(hfsb_call *call, hfsb_str name,
                              const hfsb_json_value *arguments) {
     hfsb_err    err = HFSB_INIT;
@@ -364,7 +384,8 @@ static void hfsbi_call_begin(hfsb_call *call, hfsb_str name,
                     : hfsbi_tool_unknown(name, &err);
     if (st != HFSB_OK || call->wait == HFSBI_WAIT_NOTHING)
         hfsbi_call_end(call, st, &err);
-    if (call->once && call->wait == HFSBI_WAIT_NOTHING) hfsbi_once_leave(call);
+    if (call->once && call->wait == HFSBI_WAIT_NOTHING)
+        hfsbi_once_publish(call);
 }
 
 hfsb_status hfsb_call_open(hfsb_tools *tools, hfsb_str name,
@@ -384,7 +405,7 @@ hfsb_status hfsb_call_open(hfsb_tools *tools, hfsb_str name,
     return HFSB_OK;
 }
 
-/* Whether what it waits for has come. Under the lock. */
+/* True when the event that the call waits for has come. Under the lock. */
 static bool hfsbi_call_ready(const hfsb_call *call) {
     size_t i;
     switch (call->wait) {
@@ -401,14 +422,14 @@ static bool hfsbi_call_ready(const hfsb_call *call) {
     return true;
 }
 
-/* It waits for no time any more. Under the lock. */
+/* Removes the call from the list of those with a deadline. Under the lock. */
 static void hfsbi_call_unlink(hfsb_call *call) {
     hfsb_call **link = &call->tools->waiting;
     while (*link && *link != call) link = &(*link)->next_waiting;
     if (*link) *link = call->next_waiting;
 }
 
-/* It has come: the result is written. Under the lock. */
+/* Writes the result after the event has come. Under the lock. */
 static void hfsbi_call_finish(hfsb_call *call) {
     hfsb_status st = HFSB_OK;
     switch (call->wait) {
@@ -423,7 +444,7 @@ static void hfsbi_call_finish(hfsb_call *call) {
         st = call->once->dropped
                  ? HFSB_NOMEM
                  : hfsbi_result_copy(&call->result, &call->once->result);
-        hfsb_buf_truncate(&call->notes, 0); /* the copy has them */
+        hfsb_buf_truncate(&call->notes, 0); /* the copy contains them */
         if (st == HFSB_OK) st = call->once->status;
         break;
     }

@@ -1,15 +1,38 @@
-/* job.c - the commands of a tools object: waiting, running, finished. */
+/* job.c - jobs: the commands of a tools object.
+
+   A job is one command with an id, from the call of bash until nobody may ask
+   for it any more:
+
+       add --> WAITING --> RUNNING --> DONE --> text dropped --> freed
+                  |                      ^
+                  +-- killed, expired ---+
+
+   At most max_running commands run; the others wait in order, and their
+   timeout counts from the moment they were added. No thread belongs to a job:
+   hfsbi_jobs_step() does what is possible without waiting, in whichever thread
+   drives the tools.
+
+   When a command ends, the result of bash is written once and kept for
+   repeats. Finished jobs are freed by age and number, except while a call
+   refers to them (users). A job with a caller's id or key must not run twice,
+   so its record outlives its text.
+
+   A command may end while processes that it started live on (survivors). Their
+   pipes are drained here, so that they do not block; their sessions are
+   remembered as spans, so that a sweep finds them. */
 #include "tools_private.h"
 
 enum {
-    HFSBI_JOB_HOUR = 3600 * 1000,     /* a finished one is kept so long, */
-    HFSBI_JOB_HELD = 8 * 1024 * 1024, /* its text while all have no more; */
-    HFSBI_JOB_KEYED_MS = 600 * 1000,  /* one that must not run again, so */
-    HFSBI_JOB_KEYED = 256,            /* long, and so many of them */
-    HFSBI_DRAINS = 64                 /* pipes drained here at most */
+    HFSBI_JOB_HOUR = 3600 * 1000,     /* ms that a finished job is kept */
+    HFSBI_JOB_HELD = 8 * 1024 * 1024, /* bytes of text of all finished jobs */
+    HFSBI_JOB_KEYED_MS = 600 * 1000,  /* ms that jobs with a caller's id or key
+                                         are kept at least */
+    HFSBI_JOB_KEYED = 256,            /* number of these */
+    HFSBI_JOB_COMMAND = 200,          /* characters of a command in a report */
+    HFSBI_DRAINS = 64                 /* pipes drained in this process */
 };
 
-/* ---- what to run ---- */
+/* ---- the spec of a command ---- */
 
 HFSBI_FN void hfsbi_job_spec_init(hfsbi_job_spec   *spec,
                                   const hfsb_alloc *alloc) {
@@ -44,7 +67,7 @@ HFSBI_FN void hfsbi_job_spec_free(hfsbi_job_spec *spec) {
     hfsb_buf_free(&spec->env);
 }
 
-/* ---- its environment ---- */
+/* ---- the environment of a command ---- */
 
 HFSBI_FN hfsb_str hfsbi_env_name(const char *entry) {
     hfsb_str all = hfsb_cstr(entry);
@@ -52,7 +75,7 @@ HFSBI_FN hfsb_str hfsbi_env_name(const char *entry) {
     return at == HFSB_NPOS ? all : hfsb_str_slice(all, 0, at);
 }
 
-/* True when a list of entries with a NUL behind each has one of that name. */
+/* True when a list of entries, each ending in NUL, contains that name. */
 static bool hfsbi_env_has(const hfsb_buf *list, hfsb_str name) {
     size_t at;
     for (at = 0; at < list->len; at += strlen(list->ptr + at) + 1)
@@ -68,6 +91,7 @@ static const char *const hfsbi_env_defaults[] = {"TERM=dumb",
                                                  "GIT_TERMINAL_PROMPT=0",
                                                  "PYTHONUNBUFFERED=1"};
 
+/* True unless the spec or a default replaces or unsets the variable. */
 static bool hfsbi_env_inherits(const hfsbi_job_spec *spec, const char *entry) {
     hfsb_str name = hfsbi_env_name(entry);
     size_t   i;
@@ -78,7 +102,7 @@ static bool hfsbi_env_inherits(const hfsbi_job_spec *spec, const char *entry) {
     return true;
 }
 
-/* Fills list, unless it is NULL, and gives the number of variables. */
+/* Fills list, unless it is NULL, and returns the number of variables. */
 static size_t hfsbi_env_fill(const hfsb_tools     *tools,
                              const hfsbi_job_spec *spec, const char **list) {
     size_t      i, n = 0, at;
@@ -103,8 +127,9 @@ static size_t hfsbi_env_fill(const hfsb_tools     *tools,
     return n;
 }
 
-/* ---- pipes that survivors hold ---- */
+/* ---- pipes that survivors hold open ---- */
 
+/* Hands all pipes to a keeper process, or closes them. */
 static void hfsbi_drains_release(hfsb_tools *tools) {
     size_t i;
     if (!tools->no_keeper)
@@ -115,6 +140,7 @@ static void hfsbi_drains_release(hfsb_tools *tools) {
     tools->drain_count = 0;
 }
 
+/* Takes ownership of the descriptors. */
 static void hfsbi_drains_add(hfsb_tools *tools, const int *fds, size_t n) {
     int *grown = tools->drains;
     if (n == 0) return;
@@ -124,7 +150,7 @@ static void hfsbi_drains_add(hfsb_tools *tools, const int *fds, size_t n) {
         grown = (int *)hfsbi_array_grow(&tools->alloc, tools->drains,
                                         &tools->drain_cap,
                                         tools->drain_count + n, sizeof(int));
-    if (!grown) { /* no memory to remember them: others must read them */
+    if (!grown) { /* out of memory: a keeper process reads them */
         hfsb_proc_keep_pipes(fds, n);
         return;
     }
@@ -133,8 +159,8 @@ static void hfsbi_drains_add(hfsb_tools *tools, const int *fds, size_t n) {
     tools->drain_count += n;
 }
 
-/* Reads and discards what is there; bounded, so that one loud survivor does
-   not hold up the rest. */
+/* Reads and discards output of survivors, a bounded amount from each pipe so
+   that a noisy one does not delay the rest. */
 static void hfsbi_drains_step(hfsb_tools *tools) {
     char   block[16384];
     size_t i = 0;
@@ -154,12 +180,12 @@ static void hfsbi_drains_step(hfsb_tools *tools) {
 
 /* ---- sessions of commands, for the sweep ---- */
 
-/* Commands that run have a tree each (os room). For processes that finished
-   commands left, the session of each such command is remembered, together with
-   the time during which that number was the command's. */
+/* The os room tracks the process tree of a running command. Survivors are
+   found by the session of their command: a span is the session's number and
+   the time during which that number belonged to the command. */
 
-static hfsbi_session_span *hfsbi_span_of(hfsb_tools      *tools,
-                                         const hfsbi_job *job) {
+static hfsbi_session_span *hfsbi_span_find(hfsb_tools      *tools,
+                                           const hfsbi_job *job) {
     size_t i;
     for (i = 0; i < HFSBI_JOB_SPANS; i++)
         if (tools->spans[i].running && tools->spans[i].session == job->pid)
@@ -167,8 +193,8 @@ static hfsbi_session_span *hfsbi_span_of(hfsb_tools      *tools,
     return NULL;
 }
 
-/* When all spans are in use the oldest is dropped: processes in that session
-   that do not have the marker will not be found. */
+/* When all spans are in use, one is overwritten. A sweep then finds processes
+   of that session only by their marker. */
 static void hfsbi_span_begin(hfsb_tools *tools, hfsbi_job *job) {
     hfsbi_session_span span = hfsbi_proc_span(job->proc);
     size_t             i = 0;
@@ -182,9 +208,9 @@ static void hfsbi_span_begin(hfsb_tools *tools, hfsbi_job *job) {
     tools->spans[i] = span;
 }
 
-/* The span of a finished command is kept while it may have survivors. */
+/* Keeps the span of a finished command only if it has survivors. */
 static void hfsbi_span_end(hfsb_tools *tools, hfsbi_job *job) {
-    hfsbi_session_span *span = hfsbi_span_of(tools, job), none = HFSB_INIT;
+    hfsbi_session_span *span = hfsbi_span_find(tools, job), none = HFSB_INIT;
     if (!span) return;
     *span = job->left_count ? hfsbi_proc_span(job->proc) : none;
     span->running = false;
@@ -206,8 +232,9 @@ static void hfsbi_job_output(void *user, hfsb_proc_stream stream,
     hfsbi_record_write((hfsbi_record *)user, stream, bytes);
 }
 
-/* It is over, or never ran: the reply of bash is written. */
-static void hfsbi_job_done(hfsbi_job *job, const hfsb_err *err) {
+/* Ends a job and writes the result of bash. err is the reason why the command
+   did not start, or NULL. */
+static void hfsbi_job_finish(hfsbi_job *job, const hfsb_err *err) {
     job->state = HFSBI_JOB_DONE;
     job->ended = hfsb_clock_ms();
     hfsbi_record_finish(&job->record);
@@ -238,7 +265,7 @@ static hfsb_status hfsbi_job_spawn(hfsb_tools *tools, hfsbi_job *job,
     o.on_output = hfsbi_job_output;
     o.user = &job->record;
     o.alloc = tools->alloc;
-    if (spec->timeout > 0) { /* the time it waited for a place counts */
+    if (spec->timeout > 0) { /* waiting for a place counts */
         o.timeout_ms = (long long)(spec->timeout * 1000.0 + 0.5) - waited;
         if (o.timeout_ms < 1) o.timeout_ms = 1;
     }
@@ -247,6 +274,7 @@ static hfsb_status hfsbi_job_spawn(hfsb_tools *tools, hfsbi_job *job,
     return st;
 }
 
+/* Starts a job; a failure ends it. */
 static void hfsbi_job_start(hfsb_tools *tools, hfsbi_job *job) {
     size_t       n = hfsbi_env_fill(tools, &job->spec, NULL);
     const char **env =
@@ -262,7 +290,7 @@ static void hfsbi_job_start(hfsb_tools *tools, hfsbi_job *job) {
         hfsbi_array_free(&tools->alloc, (void *)env, n + 1, sizeof(char *));
     }
     if (st != HFSB_OK) {
-        hfsbi_job_done(job, &err);
+        hfsbi_job_finish(job, &err);
         return;
     }
     job->state = HFSBI_JOB_RUNNING;
@@ -270,6 +298,7 @@ static void hfsbi_job_start(hfsb_tools *tools, hfsbi_job *job) {
     hfsbi_span_begin(tools, job);
 }
 
+/* Steps a running job, and ends it when its command has ended. */
 static void hfsbi_job_step(hfsb_tools *tools, hfsbi_job *job) {
     int fds[2];
     if (!hfsb_proc_step(job->proc)) return;
@@ -280,19 +309,19 @@ static void hfsbi_job_step(hfsb_tools *tools, hfsbi_job *job) {
     hfsbi_drains_add(tools, fds, hfsb_proc_take_pipes(job->proc, fds));
     hfsb_proc_close(job->proc);
     job->proc = NULL;
-    hfsbi_job_done(job, NULL);
+    hfsbi_job_finish(job, NULL);
 }
 
-/* A job that waited until its own timeout was over. */
+/* Ends a waiting job whose timeout has passed. */
 static void hfsbi_job_expire(hfsbi_job *job, long long now) {
     if (job->spec.timeout <= 0 ||
         (double)(now - job->created) < job->spec.timeout * 1000.0)
         return;
     job->end.timed_out = true;
-    hfsbi_job_done(job, NULL);
+    hfsbi_job_finish(job, NULL);
 }
 
-/* ---- all of them ---- */
+/* ---- all jobs ---- */
 
 HFSBI_FN hfsbi_job *hfsbi_job_find(hfsb_tools *tools, hfsb_str id) {
     hfsbi_job *job = tools->jobs;
@@ -317,14 +346,15 @@ HFSBI_FN size_t hfsbi_jobs_count(const hfsb_tools *tools,
     return n;
 }
 
-/* Another tools object may be given the same id by its caller: what is killed
-   by its marker must not be that one's. */
-static void hfsbi_job_name(hfsb_tools *tools, hfsbi_job *job, hfsb_str id) {
+/* Sets id and marker. Callers may give the same id to two tools objects, so
+   the marker of a caller's id gets a unique suffix: a kill by marker must not
+   reach the other object's processes. */
+static void hfsbi_job_set_id(hfsb_tools *tools, hfsbi_job *job, hfsb_str id) {
     char own[40];
     do
         (void)snprintf(own, sizeof own, "%s-%lu", tools->prefix,
                        ++tools->job_count);
-    while (hfsbi_job_find(tools, hfsb_cstr(own))); /* as a caller's choice */
+    while (hfsbi_job_find(tools, hfsb_cstr(own))); /* taken by a caller */
     (void)snprintf(job->id, sizeof job->id, "%.*s", (int)id.len, id.ptr);
     if (id.len == 0) memcpy(job->id, own, sizeof own);
     (void)snprintf(job->marker, sizeof job->marker, "%s%s%s", job->id,
@@ -351,7 +381,7 @@ HFSBI_FN hfsbi_job *hfsbi_job_add(hfsb_tools *tools, hfsbi_job_spec *spec,
     hfsbi_result_init(&job->result, &tools->alloc);
     job->spec = *spec;
     hfsbi_job_spec_init(spec, &tools->alloc);
-    hfsbi_job_name(tools, job, id);
+    hfsbi_job_set_id(tools, job, id);
     memcpy(job->digest, digest, sizeof job->digest);
     job->created = hfsb_clock_ms();
     job->next = tools->jobs;
@@ -366,12 +396,12 @@ HFSBI_FN bool hfsbi_job_kill(hfsb_tools *tools, hfsbi_job *job) {
     if (job->state == HFSBI_JOB_DONE) return false;
     job->killed = true;
     if (job->state == HFSBI_JOB_RUNNING) hfsb_proc_kill(job->proc);
-    else hfsbi_job_done(job, NULL);
+    else hfsbi_job_finish(job, NULL);
     return true;
 }
 
-/* The one that has waited longest: the list has the newest first. */
-static hfsbi_job *hfsbi_jobs_next(hfsb_tools *tools) {
+/* The list has the newest first: the last waiting job has waited longest. */
+static hfsbi_job *hfsbi_jobs_oldest_waiting(hfsb_tools *tools) {
     hfsbi_job *job, *oldest = NULL;
     for (job = tools->jobs; job; job = job->next)
         if (job->state == HFSBI_JOB_WAITING) oldest = job;
@@ -384,29 +414,29 @@ static void hfsbi_job_drop_text(hfsbi_job *job) {
     job->result_held = false;
 }
 
-/* Lets go of finished jobs that are too old or too many, and of their texts
-   when these are too much. What is known of a command that must not run again
-   outlives its text. */
-static void hfsbi_jobs_forget(hfsb_tools *tools, long long now) {
+/* Frees finished jobs that are too old or too many, and drops the text of
+   others when there is too much of it. The idempotency record of a job is kept
+   after its text is dropped. */
+static void hfsbi_jobs_drop_old(hfsb_tools *tools, long long now) {
     hfsbi_job **link = &tools->jobs, *job;
     size_t      finished = 0, keyed = 0, held = 0;
     while ((job = *link) != NULL) {
-        bool text, known;
+        bool keep_text, keep_record;
         if (job->state != HFSBI_JOB_DONE || job->users) {
             link = &job->next;
             continue;
         }
-        text = ++finished <= tools->max_finished &&
-               now - job->ended <= HFSBI_JOB_HOUR;
-        known = job->chosen && ++keyed <= HFSBI_JOB_KEYED &&
-                now - job->ended <= HFSBI_JOB_KEYED_MS;
-        if (!text && !known) {
+        keep_text = ++finished <= tools->max_finished &&
+                    now - job->ended <= HFSBI_JOB_HOUR;
+        keep_record = job->chosen && ++keyed <= HFSBI_JOB_KEYED &&
+                      now - job->ended <= HFSBI_JOB_KEYED_MS;
+        if (!keep_text && !keep_record) {
             *link = job->next;
             hfsbi_job_free(tools, job);
             continue;
         }
         held += job->result.output.len + hfsbi_record_held(&job->record);
-        if (job->result_held && (!text || held > HFSBI_JOB_HELD))
+        if (job->result_held && (!keep_text || held > HFSBI_JOB_HELD))
             hfsbi_job_drop_text(job);
         link = &job->next;
     }
@@ -419,15 +449,15 @@ HFSBI_FN void hfsbi_jobs_step(hfsb_tools *tools) {
         if (job->state == HFSBI_JOB_RUNNING) hfsbi_job_step(tools, job);
         else if (job->state == HFSBI_JOB_WAITING) hfsbi_job_expire(job, now);
     while (hfsbi_jobs_count(tools, HFSBI_JOB_RUNNING) < tools->max_running &&
-           (job = hfsbi_jobs_next(tools)) != NULL)
+           (job = hfsbi_jobs_oldest_waiting(tools)) != NULL)
         hfsbi_job_start(tools, job);
     hfsbi_drains_step(tools);
-    hfsbi_jobs_forget(tools, now);
+    hfsbi_jobs_drop_old(tools, now);
 }
 
 HFSBI_FN void hfsbi_jobs_free(hfsb_tools *tools) {
     hfsbi_job *job;
-    hfsbi_drains_step(tools); /* those whose writers are gone need no keeper */
+    hfsbi_drains_step(tools); /* a pipe without writers needs no keeper */
     hfsbi_drains_release(tools);
     hfsbi_array_free(&tools->alloc, tools->drains, tools->drain_cap,
                      sizeof(int));
@@ -492,9 +522,9 @@ HFSBI_FN unsigned long long hfsbi_jobs_mark(hfsb_tools *tools) {
     return mark;
 }
 
-/* ---- sweep: ends all processes that a tools object ever started ---- */
+/* ---- sweep: end all processes that a tools object ever started ---- */
 
-/* One snapshot serves the whole sweep. It comes before all signals: once a
+/* One snapshot serves the whole sweep. It is taken before any signal: once a
    parent dies its children are reparented and can no longer be found by
    ancestry. */
 HFSBI_FN size_t hfsbi_tools_sweep(hfsb_tools *tools, bool hard) {
@@ -519,11 +549,7 @@ HFSBI_FN size_t hfsbi_tools_sweep(hfsb_tools *tools, bool hard) {
     return all > running ? all : running;
 }
 
-/* ==== job list ==== */
-
-/* what there is to tell about the commands of a tools object. */
-
-enum { HFSBI_JOB_COMMAND = 200 }; /* characters of a command that are told */
+/* ---- reports, and jobs by id; these take the lock ---- */
 
 static const char *hfsbi_job_state_name(hfsbi_job_state state) {
     switch (state) {

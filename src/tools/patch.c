@@ -1,18 +1,32 @@
-/* patch.c - apply_patch: many files at once. */
+/* patch.c - the tool apply_patch: changes to many files at once.
+
+   The edit room parses the patch and computes all changes; it reads files
+   through hfsbi_patch_load(), which remembers their state. Then the changes
+   are carried out in two rounds:
+
+       load files, compute --> prepare all --> commit one after the other
+              ^                     |                    |
+              +-- stale, nothing committed yet: retry ---+
+
+   Preparing writes each new content to a temporary next to its target, so that
+   a full disk or a missing permission changes no file. Committing renames the
+   temporaries, if the files are still in the state that was read. A failure
+   after the first commit is not undone; the error contains the number of
+   changes carried out. */
 #include "tools_private.h"
 
-/* A file that the patch looked at, as it was then. */
+/* A file in the state that the patch has read. */
 typedef struct hfsbi_patch_seen {
-    hfsb_str       path; /* shows the patch's bytes, or those of a change */
+    hfsb_str       path; /* a view of the patch, or of a change */
     hfsb_file_info info;
     char           sha256[HFSB_SHA256_HEX];
-    bool           used;
+    bool           used; /* by a change */
 } hfsbi_patch_seen;
 
-/* What carries one change out. */
+/* The preparation of one change. */
 typedef struct hfsbi_patch_step {
     hfsb_file_writer *writer; /* NULL: nothing to write */
-    const char       *sha256; /* of the file it updates; NULL: not known */
+    const char       *sha256; /* of the file to update (NULL: not known) */
 } hfsbi_patch_step;
 
 typedef struct hfsbi_patch_call {
@@ -21,9 +35,11 @@ typedef struct hfsbi_patch_call {
     hfsbi_patch_step *steps; /* one for each change */
     hfsbi_patch_seen *seen;
     size_t            seen_count, seen_cap;
-    bool              refused; /* the result says why */
+    bool              refused; /* the result contains the reason */
 } hfsbi_patch_call;
 
+/* Reads a file for the patch and remembers its state. Sets p->refused when the
+   session has not read the file. */
 static hfsb_status hfsbi_patch_load(void *user, hfsb_str path, hfsb_buf *out,
                                     hfsb_err *err) {
     hfsbi_patch_call *p = (hfsbi_patch_call *)user;
@@ -52,9 +68,10 @@ static hfsb_status hfsbi_patch_load(void *user, hfsb_str path, hfsb_buf *out,
     return HFSB_OK;
 }
 
-/* The file as it was when it was read; NULL when it was not, or when an earlier
-   change of the same patch has used that. */
-static hfsbi_patch_seen *hfsbi_patch_was(hfsbi_patch_call *p, hfsb_str path) {
+/* Returns the state of the file that was read; NULL when it was not read, or
+   when an earlier change of the patch has used that state. */
+static hfsbi_patch_seen *hfsbi_patch_seen_find(hfsbi_patch_call *p,
+                                               hfsb_str          path) {
     size_t i;
     for (i = 0; i < p->seen_count; i++)
         if (!p->seen[i].used && hfsb_str_equal(p->seen[i].path, path))
@@ -62,9 +79,8 @@ static hfsbi_patch_seen *hfsbi_patch_was(hfsbi_patch_call *p, hfsb_str path) {
     return NULL;
 }
 
-/* True for an update of a file that the patch updates or deletes again later:
-   only the last of these changes is carried out, so that no other writer gets
-   in between. */
+/* True for an update of a file that the patch changes again later. Only the
+   last of these changes is carried out, so no other writer gets in between. */
 static bool hfsbi_patch_skips(const hfsbi_patch_call  *p,
                               const hfsb_patch_change *c) {
     const hfsb_patch_change *next = c + 1;
@@ -74,8 +90,8 @@ static bool hfsbi_patch_skips(const hfsbi_patch_call  *p,
     return next < end;
 }
 
-/* Writes the new content of one change beside its place. A file that moves
-   keeps its mode. */
+/* Writes the new content of one change to a temporary next to its target,
+   unless that was done before. A moved file keeps its mode. */
 static hfsb_status hfsbi_patch_prepare(hfsbi_patch_call        *p,
                                        const hfsb_patch_change *c,
                                        hfsbi_patch_step *step, hfsb_err *err) {
@@ -84,7 +100,7 @@ static hfsb_status hfsbi_patch_prepare(hfsbi_patch_call        *p,
     hfsb_str             path = c->new_path.len ? c->new_path : c->path;
     hfsb_status          st;
     if (step->writer || hfsbi_patch_skips(p, c)) return HFSB_OK;
-    if (c->kind != HFSB_PATCH_ADD) was = hfsbi_patch_was(p, c->path);
+    if (c->kind != HFSB_PATCH_ADD) was = hfsbi_patch_seen_find(p, c->path);
     if (was && c->new_path.len) opts.mode = was->info.mode;
     else if (was) opts.if_sha256 = hfsb_cstr(was->sha256);
     st = c->kind == HFSB_PATCH_DELETE
@@ -100,11 +116,11 @@ static hfsb_status hfsbi_patch_prepare(hfsbi_patch_call        *p,
                                    err);
 }
 
-/* Ends a move, whose new file is there: removes the old one, or when that has
-   changed or cannot be removed, the new one. */
-static hfsb_status hfsbi_patch_moved(const hfsb_root         *place,
-                                     const hfsb_patch_change *c,
-                                     const char *sha256, hfsb_err *err) {
+/* Ends a move after the new file is written: removes the old file. When that
+   fails, or the old file has changed, removes the new file again. */
+static hfsb_status hfsbi_patch_end_move(const hfsb_root         *place,
+                                        const hfsb_patch_change *c,
+                                        const char *sha256, hfsb_err *err) {
     char        hex[HFSB_SHA256_HEX];
     hfsb_status st = hfsbi_file_remove_if(place, c->path, sha256, NULL, err);
     if (st == HFSB_OK) return st;
@@ -113,7 +129,7 @@ static hfsb_status hfsbi_patch_moved(const hfsb_root         *place,
     return st;
 }
 
-/* Carries one change out. */
+/* Carries out one change. HFSB_OK, or the failure with *err. */
 static hfsb_status hfsbi_patch_commit(hfsbi_patch_call        *p,
                                       const hfsb_patch_change *c,
                                       hfsbi_patch_step *step, hfsb_err *err) {
@@ -124,16 +140,16 @@ static hfsb_status hfsbi_patch_commit(hfsbi_patch_call        *p,
     if (st != HFSB_OK || !step->writer) return st;
     st = hfsb_file_writer_commit(step->writer, NULL, err);
     if (st == HFSB_OK && c->new_path.len)
-        st = hfsbi_patch_moved(tools->place, c, step->sha256, err);
+        st = hfsbi_patch_end_move(tools->place, c, step->sha256, err);
     if (st == HFSB_OK)
         hfsbi_seen_add(tools, c->new_path.len ? c->new_path : c->path);
     return st;
 }
 
-/* All new contents are on the disk before the first file changes, so that a
-   full disk or a missing permission costs nothing. What cannot be prepared
-   because an earlier part of the patch must make room for it (it deletes or
-   moves the file that becomes a directory) waits for its turn. */
+/* Prepares all changes, then commits them; *done counts those carried out. A
+   change after a deletion or a move may fail to prepare, because that one must
+   make room for it (a file becomes a directory). It is prepared again when it
+   is committed. */
 static hfsb_status hfsbi_patch_store(hfsbi_patch_call *p, size_t *done,
                                      hfsb_err *err) {
     const hfsb_patch_change *c = p->result.changes;
@@ -153,7 +169,7 @@ static hfsb_status hfsbi_patch_store(hfsbi_patch_call *p, size_t *done,
     return st;
 }
 
-static hfsb_status hfsbi_patch_say(hfsbi_patch_call *p) {
+static hfsb_status hfsbi_patch_report(hfsbi_patch_call *p) {
     static const char *const words[] = {"Added", "Deleted", "Updated"};
     size_t                   mark = p->call->result.output.len;
     size_t                   i;
@@ -202,8 +218,9 @@ static hfsb_status hfsbi_patch_warn(hfsbi_patch_call *p) {
     return st;
 }
 
-/* HFSB_STALE with *err, and no result, when a file has changed since it was
-   read and nothing was carried out. */
+/* Applies the patch and writes the result. HFSB_STALE with *err, and no
+   result, when a file has changed since it was read and nothing was carried
+   out. */
 static hfsb_status hfsbi_patch_call_run(hfsbi_patch_call *p, hfsb_str text,
                                         hfsb_err *err) {
     hfsb_tool_result *r = &p->call->result;
@@ -225,13 +242,14 @@ static hfsb_status hfsbi_patch_call_run(hfsbi_patch_call *p, hfsb_str text,
         hfsbi_err_add(err, " (%zu of %zu changes were carried out before.)",
                       done, p->result.count);
     if (st != HFSB_OK) return hfsbi_result_err(r, err);
-    st = hfsbi_patch_say(p);
+    st = hfsbi_patch_report(p);
     if (st == HFSB_OK) st = hfsbi_patch_fields(p);
     return st == HFSB_OK ? hfsbi_patch_warn(p) : st;
 }
 
-static hfsb_status hfsbi_patch_once(hfsb_call *call, hfsb_str text,
-                                    hfsb_err *err) {
+/* Tries once; returns as hfsbi_patch_call_run(). */
+static hfsb_status hfsbi_patch_try(hfsb_call *call, hfsb_str text,
+                                   hfsb_err *err) {
     const hfsb_alloc *alloc = &call->tools->alloc;
     hfsbi_patch_call  p;
     size_t            i;
@@ -257,13 +275,13 @@ static const hfsbi_param hfsbi_patch_params[] = {
                 patch, NULL),
     HFSBI_PARAM_END};
 
-/* Reads again and tries again when another call was quicker, as edit does. */
+/* Retries when another call has changed a file meanwhile, as edit does. */
 static hfsb_status hfsbi_run_apply_patch(hfsb_call *call, const void *args,
                                          hfsb_err *err) {
     hfsb_str    text = ((const hfsbi_patch_args *)args)->patch;
     unsigned    tries = 0;
     hfsb_status st;
-    while ((st = hfsbi_patch_once(call, text, err)) == HFSB_STALE &&
+    while ((st = hfsbi_patch_try(call, text, err)) == HFSB_STALE &&
            tries < HFSBI_TRIES)
         hfsbi_pause(tries++);
     return st == HFSB_STALE ? hfsbi_result_err(&call->result, err) : st;

@@ -1,4 +1,21 @@
-/* tools.c - the tools object: open, close, wait. */
+/* tools.c - the tools object: open, close, wait, and the files of a session.
+
+   One object runs tools for one session, in any number of threads. It starts
+   no thread: work is done by the threads that wait in it.
+
+       threads in calls --- one drives: poll() on all descriptors
+                        \-- the others follow: wait for `changed`
+       host's own loop ---- watch(), its own poll(), step()
+
+   Every thread that changes the set of events to wait for wakes the driver
+   through the pipe `wake`. Only the driver empties that pipe, so no wake is
+   lost. A host that waits in its own loop has the pipe `host`, which only
+   hfsb_tools_step() empties. News between its step and its next watch is kept
+   in `stirred`, and that watch reports it.
+
+   A step wakes other threads only for news: new output, a start, an end, other
+   descriptors, or an earlier deadline. Otherwise two waiting threads would
+   wake each other for ever. */
 #include "tools_private.h"
 
 /* ---- open and close ---- */
@@ -11,16 +28,16 @@ HFSBI_FN const char *hfsbi_default_shell(void) {
     return "/bin/sh";
 }
 
-/* Seconds, at most thirty years: more does not fit the clock. */
-static double hfsbi_or_seconds(double value, double fallback) {
+/* Limits seconds to thirty years: more does not fit the clock. */
+static double hfsbi_seconds_or(double value, double fallback) {
     return value > 1e9 ? 1e9 : value > 0 ? value : fallback;
 }
 
-static size_t hfsbi_or_size(size_t value, size_t fallback) {
+static size_t hfsbi_size_or(size_t value, size_t fallback) {
     return value ? value : fallback;
 }
 
-/* Whether commands get this variable. */
+/* True when commands get this variable. */
 static bool hfsbi_env_allowed(const char *entry, const char *const *hide) {
     hfsb_str name = hfsbi_env_name(entry);
     if (name.len == 0 || entry[name.len] != '=' ||
@@ -32,7 +49,7 @@ static bool hfsbi_env_allowed(const char *entry, const char *const *hide) {
     return true;
 }
 
-/* Copies the environment: the host may change its own while we use it. */
+/* Copies the environment: the host may change its own later. */
 static hfsb_status hfsbi_tools_copy_env(hfsb_tools            *tools,
                                         const hfsb_tools_opts *o) {
     const char *const *from = o->env ? o->env : (const char *const *)environ;
@@ -56,7 +73,8 @@ static hfsb_status hfsbi_tools_copy_env(hfsb_tools            *tools,
     return HFSB_OK;
 }
 
-/* What needs no system call; HFSB_OK or HFSB_NOMEM. */
+/* Resolves the options and copies them. HFSB_OK or HFSB_NOMEM; the caller
+   frees the tools in either case. */
 static hfsb_status hfsbi_tools_fill(hfsb_tools            *tools,
                                     const hfsb_tools_opts *o) {
     unsigned char id[4];
@@ -64,15 +82,15 @@ static hfsb_status hfsbi_tools_fill(hfsb_tools            *tools,
     tools->shell.alloc = tools->env_text.alloc = o->alloc;
     tools->session = o->session;
     tools->no_keeper = o->no_keeper;
-    tools->timeout = hfsbi_or_seconds(o->timeout, 240);
-    tools->max_timeout = hfsbi_or_seconds(o->max_timeout, 1200);
+    tools->timeout = hfsbi_seconds_or(o->timeout, 240);
+    tools->max_timeout = hfsbi_seconds_or(o->max_timeout, 1200);
     if (tools->timeout > tools->max_timeout)
         tools->timeout = tools->max_timeout;
     tools->grace_ms = o->grace_ms ? o->grace_ms : 2000;
     if (tools->grace_ms > INT_MAX) tools->grace_ms = INT_MAX;
-    tools->max_running = hfsbi_or_size(o->max_running, 64);
-    tools->max_waiting = hfsbi_or_size(o->max_waiting, 256);
-    tools->max_finished = hfsbi_or_size(o->max_finished, 256);
+    tools->max_running = hfsbi_size_or(o->max_running, 64);
+    tools->max_waiting = hfsbi_size_or(o->max_waiting, 256);
+    tools->max_finished = hfsbi_size_or(o->max_finished, 256);
     hfsbi_random(id, sizeof id);
     (void)snprintf(tools->prefix, sizeof tools->prefix, "%02x%02x%02x%02x",
                    id[0], id[1], id[2], id[3]);
@@ -186,7 +204,7 @@ void hfsb_tools_close(hfsb_tools *tools) {
     if (!tools) return;
     for (job = tools->jobs; job; job = job->next)
         (void)hfsbi_job_kill(tools, job);
-    /* with the grace; what is left then is killed when it is freed */
+    /* the grace passes first; hfsbi_tools_free() kills the rest */
     until = hfsb_clock_ms() + 10000 + tools->grace_ms;
     while (hfsb_tools_busy(tools) && hfsb_clock_ms() < until)
         hfsb_tools_poll(tools, 1000);
@@ -195,19 +213,12 @@ void hfsb_tools_close(hfsb_tools *tools) {
 
 /* ---- waiting ---- */
 
-/* Any number of threads may wait, one of them drives: it sits in poll() for
-   all descriptors, the others wait for `changed`. Whoever changes what there
-   is to wait for wakes the driver through a pipe that only the driver
-   empties, so that no wake is lost. A host that waits by itself for what
-   hfsb_tools_watch() told it has a pipe of its own, which only its step
-   empties; what others did between that step and the next watch is told by
-   that watch. */
-
 void hfsb_tools_wake(hfsb_tools *tools) {
     hfsbi_wake_write(tools->wake[1]);
     hfsbi_wake_write(tools->host[1]);
 }
 
+/* Fills list as hfsb_tools_watch() does, with the pipe `wake` first. */
 static size_t hfsbi_watch_all(hfsb_tools *tools, int wake, hfsb_watch *list,
                               size_t max) {
     if (max > 0) {
@@ -230,8 +241,8 @@ size_t hfsb_tools_watch(hfsb_tools *tools, hfsb_watch *list, size_t max) {
     return n;
 }
 
-/* The next time that a job or a call waits for. Under the lock. */
-static long long hfsbi_tools_next(const hfsb_tools *tools) {
+/* Returns the earliest deadline of a job or a call, or -1. Under the lock. */
+static long long hfsbi_tools_next_deadline(const hfsb_tools *tools) {
     long long        at = hfsbi_jobs_deadline(tools);
     const hfsb_call *call;
     for (call = tools->waiting; call; call = call->next_waiting)
@@ -242,19 +253,17 @@ static long long hfsbi_tools_next(const hfsb_tools *tools) {
 long long hfsb_tools_deadline(hfsb_tools *tools) {
     long long at;
     pthread_mutex_lock(&tools->lock);
-    at = hfsbi_tools_next(tools);
+    at = hfsbi_tools_next_deadline(tools);
     pthread_mutex_unlock(&tools->lock);
     return at;
 }
 
-/* Whoever waits is told when there is something new, or something to do
-   earlier than it knows: what it waits for may be done or closed by now. When
-   there is not, two that wait would only wake each other for ever. */
+/* Only news wakes the driver and the host, see above. */
 HFSBI_FN void hfsbi_tools_touch(hfsb_tools *tools) {
     unsigned long long mark = hfsbi_jobs_mark(tools);
-    long long          before = hfsbi_tools_next(tools), after;
+    long long          before = hfsbi_tools_next_deadline(tools), after;
     hfsbi_jobs_step(tools);
-    after = hfsbi_tools_next(tools);
+    after = hfsbi_tools_next_deadline(tools);
     (void)pthread_cond_broadcast(&tools->changed);
     if (mark == hfsbi_jobs_mark(tools) &&
         (after < 0 || (before >= 0 && after >= before)))
@@ -269,41 +278,44 @@ void hfsb_tools_step(hfsb_tools *tools) {
     tools->watched = false;
     hfsbi_wake_drain(tools->host[0]);
     hfsbi_tools_touch(tools);
-    tools->stirred = false; /* the host knows of this one */
+    tools->stirred = false; /* the host made this step itself */
     pthread_mutex_unlock(&tools->lock);
 }
 
-/* Milliseconds for poll() until `until` or the next deadline. */
-static int hfsbi_poll_time(const hfsb_tools *tools, long long until,
-                           bool crowded) {
-    long long now = hfsb_clock_ms(), at = hfsbi_tools_next(tools), ms;
+/* Returns the timeout for poll(), in ms, until `until` or the next deadline.
+   crowded: some descriptors are not in the list of poll(). */
+static int hfsbi_poll_timeout(const hfsb_tools *tools, long long until,
+                              bool crowded) {
+    long long now = hfsb_clock_ms(), at = hfsbi_tools_next_deadline(tools), ms;
     if (until >= 0 && (at < 0 || until < at)) at = until;
     ms = at < 0 ? 60000 : at > now ? at - now : 0;
     if (crowded && ms > 20) ms = 20;
     return ms > 60000 ? 60000 : (int)ms;
 }
 
-enum { HFSBI_POLL_MAX = 512 }; /* more are looked at every 20 ms */
+enum { HFSBI_POLL_MAX = 512 }; /* descriptors; with more, step every 20 ms */
 
-/* Under the lock, which is let go of while waiting. */
+/* Waits in poll() for all threads, then steps. Under the lock, which it
+   releases while it waits. */
 static void hfsbi_tools_drive(hfsb_tools *tools, long long until) {
     hfsb_watch    watch[HFSBI_POLL_MAX];
     struct pollfd fds[HFSBI_POLL_MAX];
     size_t n = hfsbi_watch_all(tools, tools->wake[0], watch, HFSBI_POLL_MAX);
-    int    ms = hfsbi_poll_time(tools, until, n > HFSBI_POLL_MAX);
+    int    ms = hfsbi_poll_timeout(tools, until, n > HFSBI_POLL_MAX);
     if (n > HFSBI_POLL_MAX) n = HFSBI_POLL_MAX;
     hfsbi_poll_fill(watch, n, fds);
     tools->driving = true;
     pthread_mutex_unlock(&tools->lock);
-    (void)poll(fds, (nfds_t)n, ms); /* EINTR: looked at all the same */
+    (void)poll(fds, (nfds_t)n, ms); /* EINTR: step anyway */
     pthread_mutex_lock(&tools->lock);
     tools->driving = false;
     hfsbi_wake_drain(tools->wake[0]);
     hfsbi_tools_touch(tools);
 }
 
-/* Under the lock: waits for the driver, a second at most: where conditions
-   have no monotonic clock, setting the clock back delays the wait. */
+/* Waits for the driver, a second at most: without a monotonic clock for
+   conditions, setting the clock back would prolong the wait. Under the
+   lock. */
 static void hfsbi_tools_follow(hfsb_tools *tools, long long until) {
     long long ms = 1000, left = until - hfsb_clock_ms();
     if (until >= 0 && left < ms) ms = left > 0 ? left : 0;
@@ -331,9 +343,9 @@ size_t hfsb_tools_busy(hfsb_tools *tools) {
     return n;
 }
 
-/* ---- the files a session has read ---- */
+/* ---- files that a session has read or written ---- */
 
-/* What stands for a file: the digest of its key. False when it has none. */
+/* Computes the digest of a file's key. False when the key cannot be made. */
 static bool hfsbi_seen_digest(hfsb_tools *tools, hfsb_str path,
                               hfsbi_digest *out) {
     hfsb_buf    key = HFSB_INIT;
@@ -350,11 +362,11 @@ static bool hfsbi_seen_digest(hfsb_tools *tools, hfsb_str path,
     return ok;
 }
 
-/* The place of a digest, or the empty one where it belongs; an empty place is
-   all zero, which no digest is. Digests are as good as random: their first
-   bytes are the hash. */
-static hfsbi_digest *hfsbi_seen_place(hfsbi_digest *table, size_t cap,
-                                      const hfsbi_digest *d) {
+/* Returns the slot of a digest, or the free slot where it belongs. A free slot
+   is all zero, which no digest is. Digests are as good as random, so their
+   first bytes serve as the hash. */
+static hfsbi_digest *hfsbi_seen_slot(hfsbi_digest *table, size_t cap,
+                                     const hfsbi_digest *d) {
     static const hfsbi_digest none = {{0}};
     size_t                    at;
     memcpy(&at, d->bytes, sizeof at);
@@ -367,11 +379,12 @@ static hfsbi_digest *hfsbi_seen_place(hfsbi_digest *table, size_t cap,
 /* Under the lock. */
 static bool hfsbi_seen_find(const hfsb_tools *tools, const hfsbi_digest *d) {
     return tools->seen_cap > 0 &&
-           memcmp(hfsbi_seen_place(tools->seen, tools->seen_cap, d), d,
+           memcmp(hfsbi_seen_slot(tools->seen, tools->seen_cap, d), d,
                   sizeof *d) == 0;
 }
 
-/* Room for one more, at most half full; false without memory. */
+/* Makes room for one more digest; the table stays at most half full. False
+   without memory. */
 static bool hfsbi_seen_grow(hfsb_tools *tools) {
     size_t        cap = tools->seen_cap ? tools->seen_cap * 2 : 64, i;
     hfsbi_digest *table;
@@ -380,7 +393,7 @@ static bool hfsbi_seen_grow(hfsb_tools *tools) {
     if (!table) return false;
     memset(table, 0, cap * sizeof *table);
     for (i = 0; i < tools->seen_cap; i++)
-        *hfsbi_seen_place(table, cap, &tools->seen[i]) = tools->seen[i];
+        *hfsbi_seen_slot(table, cap, &tools->seen[i]) = tools->seen[i];
     hfsbi_array_free(&tools->alloc, tools->seen, tools->seen_cap,
                      sizeof *table);
     tools->seen = table;
@@ -392,9 +405,9 @@ HFSBI_FN void hfsbi_seen_add(hfsb_tools *tools, hfsb_str path) {
     hfsbi_digest d;
     if (!tools->session || !hfsbi_seen_digest(tools, path, &d)) return;
     pthread_mutex_lock(&tools->lock);
-    /* without memory it must be read again */
+    /* without memory the model must read the file again */
     if (!hfsbi_seen_find(tools, &d) && hfsbi_seen_grow(tools)) {
-        *hfsbi_seen_place(tools->seen, tools->seen_cap, &d) = d;
+        *hfsbi_seen_slot(tools->seen, tools->seen_cap, &d) = d;
         tools->seen_count++;
     }
     pthread_mutex_unlock(&tools->lock);

@@ -1,10 +1,21 @@
-/* write.c - write, edit and multi_edit; whether a file is there. */
+/* write.c - the tools write, edit, multi_edit and exists.
+
+   write replaces a whole file. edit and multi_edit read a file, compute the
+   new content (edit room) and write it back:
+
+       read --> apply edits --> write if the file is still the same --> result
+         ^                                   |
+         +------------- stale: retry --------+
+
+   The condition of the write is the SHA-256 of the content that was read, so
+   parallel calls that edit one file lose no change. All writes are atomic (os
+   room). In a session, a file that exists must have been read before it is
+   changed. After a write the checks append their warnings to the output; they
+   never fail the call. */
 #include "tools_private.h"
 
-/* ---- what write and edit share ---- */
+/* ---- shared by the tools that write ---- */
 
-/* A session refuses to change a file that it has not read. True when it may;
-   else the failure is in the result, or *st says why not even that. */
 HFSBI_FN bool hfsbi_may_change(hfsb_call *call, hfsb_str path, bool edit,
                                hfsb_status *st) {
     hfsb_file_info info;
@@ -15,12 +26,12 @@ HFSBI_FN bool hfsbi_may_change(hfsb_call *call, hfsb_str path, bool edit,
     *st = hfsb_file_stat(call->tools->place, path, &info, &err);
     if (*st != HFSB_OK && *st != HFSB_NOT_FOUND && *st != HFSB_OUTSIDE &&
         *st != HFSB_REFUSED) {
-        *st = hfsbi_result_err(&call->result, &err); /* it may be there */
+        *st = hfsbi_result_err(&call->result, &err); /* the file may exist */
         return false;
     }
     if (*st != HFSB_OK || info.type != HFSB_FILE_REGULAR) {
         *st = HFSB_OK;
-        return true; /* new, or an error that says more than this one */
+        return true; /* new, or the write reports a better error */
     }
     *st = edit ? hfsbi_result_fail(
                      &call->result, HFSB_REFUSED,
@@ -35,7 +46,6 @@ HFSBI_FN bool hfsbi_may_change(hfsb_call *call, hfsb_str path, bool edit,
     return false;
 }
 
-/* Appends what the checks have to say about the file as it is now. */
 HFSBI_FN hfsb_status hfsbi_add_warnings(hfsb_call *call, hfsb_str path,
                                         hfsb_str content) {
     hfsb_buf    warnings = HFSB_INIT;
@@ -112,7 +122,7 @@ HFSBI_FN const hfsbi_tool *hfsbi_tool_write(void) {
 
 /* ---- edit ---- */
 
-enum { HFSBI_EDIT_LINES = 100 }; /* places listed; `count` has them all */
+enum { HFSBI_EDIT_LINES = 100 }; /* places listed; `count` counts all */
 
 static void hfsbi_edit_fields(hfsbi_build *fields, const hfsb_edit_result *r,
                               const hfsb_file_written *written) {
@@ -132,8 +142,8 @@ static void hfsbi_edit_fields(hfsbi_build *fields, const hfsb_edit_result *r,
     hfsbi_build_bool(fields, "in_place", written->in_place);
 }
 
-/* The edits were found good: the file is written and the result. HFSB_STALE
-   with *err, and no result, when the file is no longer `before`. */
+/* Writes the edited file and the result. HFSB_STALE with *err, and no result,
+   when the content of the file is no longer `before`. */
 static hfsb_status hfsbi_edit_store(hfsb_call *call, hfsb_str path,
                                     hfsb_str before, hfsb_str content,
                                     const hfsb_edit_result *r, hfsb_err *err) {
@@ -155,10 +165,10 @@ static hfsb_status hfsbi_edit_store(hfsb_call *call, hfsb_str path,
     return st == HFSB_OK ? hfsbi_add_warnings(call, path, content) : st;
 }
 
-/* Reads, edits and writes the file; HFSB_STALE as above. */
-static hfsb_status hfsbi_edit_once(hfsb_call *call, hfsb_str path,
-                                   const hfsb_edit *edits, size_t count,
-                                   hfsb_err *err) {
+/* Reads, edits and writes the file. HFSB_STALE as hfsbi_edit_store(). */
+static hfsb_status hfsbi_edit_try(hfsb_call *call, hfsb_str path,
+                                  const hfsb_edit *edits, size_t count,
+                                  hfsb_err *err) {
     hfsb_tools      *tools = call->tools;
     hfsb_buf         before = HFSB_INIT, after = HFSB_INIT;
     hfsb_edit_opts   opts = HFSB_INIT;
@@ -180,24 +190,24 @@ static hfsb_status hfsbi_edit_once(hfsb_call *call, hfsb_str path,
     return st;
 }
 
-/* Parallel calls may edit one file: when another call was quicker, the edits
-   are applied to what it wrote. */
+/* Parallel calls may edit one file: after another call has written it, the
+   edits are applied to the new content. */
 static hfsb_status hfsbi_edit_file(hfsb_call *call, hfsb_str path,
                                    const hfsb_edit *edits, size_t count,
                                    hfsb_err *err) {
     unsigned    tries = 0;
     hfsb_status st;
     if (!hfsbi_may_change(call, path, true, &st)) return st;
-    while ((st = hfsbi_edit_once(call, path, edits, count, err)) ==
+    while ((st = hfsbi_edit_try(call, path, edits, count, err)) ==
                HFSB_STALE &&
            tries < HFSBI_TRIES)
         hfsbi_pause(tries++);
     return st == HFSB_STALE ? hfsbi_result_err(&call->result, err) : st;
 }
 
-/* ---- edit and multi_edit: parameters ---- */
+/* ---- edit and multi_edit: arguments ---- */
 
-/* One edit as it was asked for; `path` is edit's own. */
+/* The arguments of edit, and of an item of multi_edit, which has no path. */
 typedef struct hfsbi_edit_args {
     hfsb_str  path, old_str, new_str, mode;
     bool      replace_all, exact;
@@ -239,9 +249,9 @@ static const hfsbi_param hfsbi_multi_edit_params[] = {
                      hfsbi_multi_edit_args, edits, hfsbi_edit_items),
     HFSBI_PARAM_END};
 
-/* HFSB_REFUSED for a mode that does not exist: a result of the tool, as in the
-   reference, not an error in the form of the call. */
-static hfsb_status hfsbi_edit_from(const hfsbi_edit_args *a, hfsb_edit *edit,
+/* Makes an edit from its arguments. HFSB_REFUSED with *err for an unknown
+   mode: as in the reference, the tool fails, not the call. */
+static hfsb_status hfsbi_edit_make(const hfsbi_edit_args *a, hfsb_edit *edit,
                                    hfsb_err *err) {
     memset(edit, 0, sizeof *edit);
     edit->old_str = a->old_str;
@@ -260,15 +270,17 @@ static hfsb_status hfsbi_run_edit(hfsb_call *call, const void *args,
                                   hfsb_err *err) {
     const hfsbi_edit_args *a = (const hfsbi_edit_args *)args;
     hfsb_edit              edit;
-    if (hfsbi_edit_from(a, &edit, err) != HFSB_OK)
+    if (hfsbi_edit_make(a, &edit, err) != HFSB_OK)
         return hfsbi_result_err(&call->result, err);
     return hfsbi_edit_file(call, a->path, &edit, 1, err);
 }
 
-/* One element of `edits`; its errors name the element. */
-static hfsb_status hfsbi_edit_element(hfsb_call             *call,
-                                      const hfsb_json_value *object, size_t n,
-                                      hfsb_edit *edit, hfsb_err *err) {
+/* Reads item n of `edits`; its errors contain n. HFSB_OK; HFSB_ARG, HFSB_NOMEM
+   or HFSB_REFUSED with *err. */
+static hfsb_status hfsbi_edit_read_item(hfsb_call             *call,
+                                        const hfsb_json_value *object,
+                                        size_t n, hfsb_edit *edit,
+                                        hfsb_err *err) {
     hfsbi_args_how  how = HFSB_INIT;
     hfsbi_edit_args a;
     hfsb_err        inner = HFSB_INIT;
@@ -282,13 +294,13 @@ static hfsb_status hfsbi_edit_element(hfsb_call             *call,
     how.strict = call->opts.strict;
     how.notes = &call->notes;
     st = hfsbi_args_read(hfsbi_edit_items, object, &how, &a, &inner);
-    if (st == HFSB_OK) return hfsbi_edit_from(&a, edit, err);
+    if (st == HFSB_OK) return hfsbi_edit_make(&a, edit, err);
     hfsbi_fail(err, st, 0, "edits[%zu]: %s", n, inner.msg);
     hfsbi_err_key(err, "edits");
     return st;
 }
 
-/* The texts of the edits show the bytes of the arguments. */
+/* The texts of the edits are views of the arguments. */
 static hfsb_status hfsbi_run_multi_edit(hfsb_call *call, const void *args,
                                         hfsb_err *err) {
     const hfsbi_multi_edit_args *a = (const hfsbi_multi_edit_args *)args;
@@ -299,7 +311,7 @@ static hfsb_status hfsbi_run_multi_edit(hfsb_call *call, const void *args,
     hfsb_edit *edits = (hfsb_edit *)hfsbi_array(alloc, count, sizeof *edits);
     if (!edits) return HFSB_NOMEM;
     for (; st == HFSB_OK && hfsb_json_next(&it); n++)
-        st = hfsbi_edit_element(call, it.value, n, edits + n, err);
+        st = hfsbi_edit_read_item(call, it.value, n, edits + n, err);
     if (st == HFSB_OK) st = hfsbi_edit_file(call, a->path, edits, count, err);
     else if (st == HFSB_REFUSED) st = hfsbi_result_err(&call->result, err);
     hfsbi_array_free(alloc, edits, count, sizeof *edits);
