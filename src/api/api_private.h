@@ -7,24 +7,24 @@
    belongs to the thread that serves, but for what is marked otherwise. */
 
 enum {
-    HFSBI_API_SMALL = 64 * 1024,   /* a longer body is parsed in a thread */
-    HFSBI_API_CHOKE = 1024 * 1024, /* bytes that wait for a slow reader */
+    HFSBI_API_SMALL = 64 * 1024,     /* a longer body is parsed in a thread */
+    HFSBI_API_BACKLOG = 1024 * 1024, /* bytes that wait for a slow reader */
     HFSBI_API_INPUT = 4 * 1024 * 1024, /* for a command, at once */
     HFSBI_API_KEY = 255,
     HFSBI_API_BEAT_MS = 10000,
     HFSBI_API_TOOLS = 13
 };
 
-typedef struct hfsbi_sandbox hfsbi_sandbox;
+typedef struct hfsbi_api hfsbi_api;
 
 /* A route that calls a tool. */
 typedef struct hfsbi_endpoint {
-    hfsbi_sandbox    *box;
+    hfsbi_api        *api;
     const hfsbi_tool *tool;
     bool              on_disk; /* its work may block: it is for a thread */
 } hfsbi_endpoint;
 
-struct hfsbi_sandbox {
+struct hfsbi_api {
     hfsbi_server_part      part; /* first: it is found by it */
     hfsbi_source           source;
     hfsb_server           *server;
@@ -60,26 +60,26 @@ typedef struct hfsbi_events {
     unsigned long long total[2]; /* bytes that each stream has printed */
     unsigned long long from[2];  /* where what was left out begins */
     bool               gap[2];   /* something was left out */
-    bool               choked;   /* the reader does not keep up */
+    bool               stalled;  /* the reader does not keep up */
 } hfsbi_events;
 
 /* From the request to its reply. While it is in a thread, that thread alone
-   uses what is marked T. Freed by the last hfsbi_api_release() once the
+   uses what is marked T. Freed by the last hfsbi_api_call_release() once the
    request is answered or gone, or when it comes back from the thread. */
 typedef struct hfsbi_api_call {
     hfsbi_task             task; /* first: it is found by it */
     hfsbi_beat             beat;
     struct hfsbi_api_call *next, *prev;
-    hfsbi_sandbox         *box;
+    hfsbi_api             *api;
     hfsb_request          *request; /* NULL: answered or gone */
     unsigned               held;    /* functions of ours that use it */
     bool                   in_thread;
     bool                   begun;     /* the head of the reply is out, */
     bool                   streaming; /* as that of a stream of events */
-    bool                   ended;     /* the peer sends no more: is it gone? */
+    bool                   eof;       /* the peer sends no more: is it gone? */
     long long              interval;  /* between beats, ms */
     pthread_mutex_t        lock;      /* of the next one */
-    bool                   unwanted;  /* the thread is to come back */
+    bool                   cancelled; /* the thread is to come back */
     const char            *where;     /* the arguments came from: "body" */
 
     const hfsbi_tool *tool; /* T, as all that follows */
@@ -101,16 +101,16 @@ typedef struct hfsbi_api_call {
 /* A new one, held once, with the body of the request and its key; NULL when
    there is an answer already (503, 400, or 409: its X-Hfsb-Instance names
    another instance than this one, so nothing runs). */
-HFSBI_FN hfsbi_api_call *hfsbi_api_call_new(hfsbi_sandbox    *box,
+HFSBI_FN hfsbi_api_call *hfsbi_api_call_new(hfsbi_api        *api,
                                             hfsb_request     *request,
                                             const hfsbi_tool *tool);
 /* Makes the call, in a thread where that may take long, and answers it, now or
    later. Lets go of it. */
 HFSBI_FN void hfsbi_api_call_start(hfsbi_api_call *x);
 /* Those in threads come back soon. */
-HFSBI_FN void hfsbi_api_calls_end(hfsbi_sandbox *box);
+HFSBI_FN void hfsbi_api_calls_end(hfsbi_api *api);
 /* Looks which calls are done and answers them; sends events. */
-HFSBI_FN void hfsbi_api_calls_step(hfsbi_sandbox *box);
+HFSBI_FN void hfsbi_api_calls_step(hfsbi_api *api);
 /* The handler of a tool's route; user is its hfsbi_endpoint. */
 HFSBI_FN void hfsbi_api_tool(void *user, hfsb_request *request);
 
@@ -118,12 +118,12 @@ HFSBI_FN void hfsbi_api_tool(void *user, hfsb_request *request);
 
 /* From x->body to x->doc, less the keys that are for the server; on failure
    x->status and x->reply say why. In any thread. */
-HFSBI_FN void hfsbi_api_arguments(hfsbi_api_call *x);
+HFSBI_FN void hfsbi_api_call_read_arguments(hfsbi_api_call *x);
 /* x->status and x->reply become an error: {"detail", "error", "success":
    false, "output":""}, also good as the end of a reply that was begun. detail
    is JSON (empty: the sentence). In any thread. */
-HFSBI_FN void hfsbi_api_fail(hfsbi_api_call *x, int status, hfsb_str detail,
-                             hfsb_str error);
+HFSBI_FN void hfsbi_api_call_fail(hfsbi_api_call *x, int status,
+                                  hfsb_str detail, hfsb_str error);
 
 /* ---- server_fields.c: what is wrong with the arguments ---- */
 
