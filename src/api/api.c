@@ -1,15 +1,36 @@
-/* api.c - the sandbox on a server: its tools, routes and end. */
+/* api.c - the HTTP API of the tools: its routes, its start and its end.
+
+   hfsb_server_add_sandbox() makes one hfsbi_api per server. It owns the tools
+   and adds these routes:
+
+     POST   /api/bash, /api/read ...     a call of a tool (call.c, fields.c)
+     GET    /api/jobs, /api/jobs/ID      the jobs as JSON
+     GET    /api/jobs/ID/output          a call of bash_output
+     POST   /api/jobs/ID/input           a call of bash_input, or raw bytes
+     DELETE /api/jobs/ID                 a call of kill
+     GET, PUT, DELETE /api/files         files as bytes (files.c)
+     GET    /api/health, /healthz        for probes, without a token
+     GET    /api/metrics                 for Prometheus
+
+   The server's loop drives the tools: they are a source of the loop, and each
+   step of theirs may finish calls, which are then answered. The object is a
+   part of the server: end() cancels calls and kills commands, free() closes
+   the tools. Once a route refers to the object, only free() may free it. */
 #include "api_private.h"
 
+/* Adds a route with the default options. */
 static hfsb_status hfsbi_api_route(hfsbi_api *api, const char *method,
                                    const char *path, hfsb_route_fn fn,
-                                   void *user, hfsb_err *err);
+                                   void *user, hfsb_err *err) {
+    hfsb_route route = HFSB_INIT;
+    route.method = method;
+    route.path = path;
+    route.fn = fn;
+    route.user = user;
+    return hfsb_server_add(api->server, &route, err);
+}
 
-/* ==== server jobs ==== */
-
-/* commands by their ids: /api/jobs. */
-
-/* ---- looking ---- */
+/* ---- /api/jobs: the list, and one job ---- */
 
 static void hfsbi_jobs_list(void *user, hfsb_request *request) {
     hfsbi_api *api = (hfsbi_api *)user;
@@ -39,10 +60,10 @@ static void hfsbi_jobs_one(void *user, hfsb_request *request) {
     hfsb_buf_free(&out);
 }
 
-/* ---- calls of the tools that take an id ---- */
+/* ---- /api/jobs/ID: calls of the tools that take an id ---- */
 
-/* A call with the id of the path; NULL when it is answered: there is no such
-   job. */
+/* Returns a new call of the tool, with the job's id from the path; NULL if the
+   request is already answered: no such job, or hfsbi_api_call_new() failed. */
 static hfsbi_api_call *hfsbi_jobs_call(hfsbi_api *api, hfsb_request *request,
                                        const char *tool) {
     hfsb_str        id = hfsb_request_part(request, 0);
@@ -56,12 +77,13 @@ static hfsbi_api_call *hfsbi_jobs_call(hfsbi_api *api, hfsb_request *request,
     }
     x = hfsbi_api_call_new(api, request, hfsbi_tool_find(hfsb_cstr(tool)));
     if (x && hfsb_buf_append(&x->id, id) != HFSB_OK)
-        x->status = 503; /* hfsbi_api_call_start() answers */
+        x->status = 503; /* hfsbi_api_call_start() replies */
     return x;
 }
 
-/* Appends ,"key":"value" when the query has it: the tools take numbers in
-   strings. False when it cannot be decoded. */
+/* Writes the member key if the query contains it, as a string: the tools
+   accept numbers in strings. HFSB_OK; HFSB_SYNTAX if the query cannot be
+   decoded; HFSB_NOMEM. */
 static hfsb_status hfsbi_jobs_put_query(const hfsb_request *request,
                                         const char *key, hfsb_json_writer *w,
                                         const hfsb_alloc *alloc,
@@ -83,7 +105,7 @@ static void hfsbi_jobs_output(void *user, hfsb_request *request) {
     hfsb_status      st;
     if (!x) return;
     x->where = "query";
-    hfsb_buf_truncate(&x->body, 0); /* a GET may have one, for no one */
+    hfsb_buf_truncate(&x->body, 0); /* the body of a GET is ignored */
     hfsb_json_writer_init(&w, &x->body, NULL);
     hfsb_json_put_object(&w);
     st = hfsbi_jobs_put_query(request, "offset", &w, &api->alloc, &err);
@@ -105,9 +127,9 @@ static void hfsbi_jobs_kill(void *user, hfsb_request *request) {
     hfsbi_api_call_start(x);
 }
 
-/* ---- input ---- */
+/* ---- /api/jobs/ID/input ---- */
 
-/* The body as it is: bytes that need not be UTF-8. */
+/* Passes the body to the job unchanged: bytes that need not be UTF-8. */
 static void hfsbi_jobs_input_bytes(hfsbi_api *api, hfsb_request *request) {
     hfsb_tool_result result;
     hfsb_buf         out = HFSB_INIT, eof = HFSB_INIT;
@@ -182,12 +204,9 @@ static hfsb_status hfsbi_jobs_add(hfsbi_api *api, hfsb_err *err) {
     return hfsb_server_add(api->server, &input, err);
 }
 
-/* ==== server metrics ==== */
-
-/* how the server does: for probes and for Prometheus. */
-
 /* ---- /api/health ---- */
 
+/* Strangers learn only that the server is up. */
 static void hfsbi_health(void *user, hfsb_request *request) {
     hfsbi_api                *api = (hfsbi_api *)user;
     const hfsbi_server_stats *stats;
@@ -215,14 +234,14 @@ static void hfsbi_health(void *user, hfsb_request *request) {
 
 /* ---- /api/metrics ---- */
 
-/* HELP, TYPE and, unless labels follow, the value. */
+/* Appends HELP, TYPE and the value of a metric without labels. */
 static void hfsbi_put_metric(hfsb_buf *s, const char *name, const char *type,
                              const char *help, unsigned long long value) {
     hfsb_buf_printf(s, "# HELP %s %s\n# TYPE %s %s\n%s %llu\n", name, help,
                     name, type, name, value);
 }
 
-/* Bytes of memory that this process has in use, 0: not known. */
+/* Resident memory of this process in bytes; 0 if unknown. */
 static unsigned long long hfsbi_resident_bytes(void) {
     unsigned long long pages = 0;
     char               text[128];
@@ -310,45 +329,23 @@ static hfsb_status hfsbi_health_route(hfsbi_api *api, const char *path,
     route.fn = hfsbi_health;
     route.user = api;
     route.no_token = true;
-    route.max_body = 1; /* no stranger's bytes are kept in memory */
+    route.max_body = 1; /* keep no bytes of strangers in memory */
     return hfsb_server_add(api->server, &route, err);
 }
 
-/* /api/health, which is open to anyone. */
+/* Needs no token. Returns as hfsb_server_add(): HFSB_ARG if the server has an
+   API already. */
 static hfsb_status hfsbi_health_add(hfsbi_api *api, hfsb_err *err) {
     return hfsbi_health_route(api, "/api/health", err);
 }
 
-/* /api/metrics. */
 static hfsb_status hfsbi_metrics_add(hfsbi_api *api, hfsb_err *err) {
-    /* what probes ask for elsewhere */
+    /* the path that probes use by convention */
     hfsb_status st = hfsbi_health_route(api, "/healthz", err);
     if (st != HFSB_OK) return st;
     return hfsbi_api_route(api, "GET", "/api/metrics", hfsbi_metrics, api,
                            err);
 }
-
-/* Over HTTP a command has this long unless it says otherwise. */
-#define HFSBI_API_TIMEOUT 120.0
-
-static const struct {
-    const char *name, *path;
-    bool        on_disk;
-} hfsbi_api_tools[HFSBI_API_TOOLS] = {
-    {"bash", "/api/bash", false},
-    {"kill", "/api/kill", false},
-    {"read", "/api/read", true},
-    {"write", "/api/write", true},
-    {"edit", "/api/edit", true},
-    {"exists", "/api/exists", true},
-    {"multi_edit", "/api/multi_edit", true},
-    {"apply_patch", "/api/apply_patch", true},
-    {"glob", "/api/glob", true},
-    {"grep", "/api/grep", true},
-    {"list", "/api/list", true},
-    {"bash_output", "/api/bash_output", false},
-    {"bash_input", "/api/bash_input", false},
-};
 
 /* ---- the loop drives the tools ---- */
 
@@ -366,7 +363,7 @@ static void hfsbi_api_step(void *user) {
     hfsbi_api_calls_step(api);
 }
 
-/* ---- its end ---- */
+/* ---- the end ---- */
 
 static void hfsbi_api_end(hfsbi_server_part *part) {
     hfsbi_api *api = (hfsbi_api *)(void *)part;
@@ -389,19 +386,31 @@ static void hfsbi_api_free(hfsbi_server_part *part) {
     hfsbi_array_free(&alloc, api, 1, sizeof *api);
 }
 
-/* ---- its beginning ---- */
+/* ---- the start ---- */
 
-/* A route with no more than these. */
-static hfsb_status hfsbi_api_route(hfsbi_api *api, const char *method,
-                                   const char *path, hfsb_route_fn fn,
-                                   void *user, hfsb_err *err) {
-    hfsb_route route = HFSB_INIT;
-    route.method = method;
-    route.path = path;
-    route.fn = fn;
-    route.user = user;
-    return hfsb_server_add(api->server, &route, err);
-}
+/* Default timeout of a command over HTTP, in seconds. */
+#define HFSBI_API_TIMEOUT 120.0
+
+/* The tools with a route of their own. on_disk: the call may block, so that it
+   runs in a pool thread. */
+static const struct {
+    const char *name, *path;
+    bool        on_disk;
+} hfsbi_api_tools[HFSBI_API_TOOLS] = {
+    {"bash", "/api/bash", false},
+    {"kill", "/api/kill", false},
+    {"read", "/api/read", true},
+    {"write", "/api/write", true},
+    {"edit", "/api/edit", true},
+    {"exists", "/api/exists", true},
+    {"multi_edit", "/api/multi_edit", true},
+    {"apply_patch", "/api/apply_patch", true},
+    {"glob", "/api/glob", true},
+    {"grep", "/api/grep", true},
+    {"list", "/api/list", true},
+    {"bash_output", "/api/bash_output", false},
+    {"bash_input", "/api/bash_input", false},
+};
 
 static hfsb_status hfsbi_api_routes(hfsbi_api *api, hfsb_err *err) {
     hfsb_status st = HFSB_OK;
@@ -420,7 +429,8 @@ static hfsb_status hfsbi_api_routes(hfsbi_api *api, hfsb_err *err) {
     return st;
 }
 
-/* Without routes; NULL with *err. */
+/* Opens the tools and fills a new object, without routes. NULL with *err: out
+   of memory, or as hfsb_tools_open(). */
 static hfsbi_api *hfsbi_api_new(hfsb_server                    *server,
                                 const hfsb_server_sandbox_opts *opts,
                                 hfsb_err                       *err) {
@@ -435,7 +445,7 @@ static hfsbi_api *hfsbi_api_new(hfsb_server                    *server,
     if (opts->tools) o = *opts->tools;
     if (!(o.timeout > 0)) o.timeout = HFSBI_API_TIMEOUT;
     if (!o.alloc.fn) o.alloc = *alloc;
-    o.session = false; /* requests belong to no session */
+    o.session = false; /* requests do not share a session */
     if (hfsb_tools_open(&o, &api->tools, err) != HFSB_OK) {
         hfsbi_array_free(alloc, api, 1, sizeof *api);
         return NULL;
@@ -467,12 +477,12 @@ hfsb_status hfsb_server_add_sandbox(hfsb_server                    *server,
     api = hfsbi_api_new(server, opts ? opts : &none, err);
     if (!api) return err->code;
     st = hfsbi_health_add(api, err);
-    if (st != HFSB_OK) { /* no route knows of it: there is one already */
+    if (st != HFSB_OK) { /* no route refers to it: free it here */
         hfsb_tools_close(api->tools);
         hfsbi_array_free(hfsbi_server_alloc(server), api, 1, sizeof *api);
         return st;
     }
-    /* from here on it lives as long as the server, whatever fails */
+    /* from here on it lives as long as the server, even if a route fails */
     hfsbi_loop_source(api->loop, &api->source);
     hfsbi_server_part_add(server, &api->part);
     return hfsbi_api_routes(api, err);
