@@ -1,25 +1,36 @@
-/* fields.c - the body of a request becomes the arguments of a tool. */
+/* fields.c - reads the arguments of a call, and reports those that are wrong.
+
+   The body of a request is parsed in place into x->doc; then the options of
+   bash that concern delivery (stream, on_disconnect, timeout) are copied into
+   the call. The tool itself checks the other arguments when it is opened.
+
+   A failure sets x->status and x->reply: 400 for text that is not JSON, 422
+   for wrong arguments, 503 without memory. The "detail" of a 422 is a list of
+   items in the form that clients of FastAPI expect:
+
+     {"type":"int_parsing","loc":["body","offset"],"msg":"...","input":"x"}
+
+   When a tool refuses its arguments, each one is compared with the tool's
+   parameters. If all fit, one item contains the tool's own error. */
 #include "api_private.h"
 
-/* ==== server fields ==== */
-
-/* what is wrong with the arguments of a call, in the shape
-   that clients of FastAPI know. */
+/* ---- items ---- */
 
 enum {
-    HFSBI_FIELDS_MAX = 16,    /* items in one answer */
-    HFSBI_FIELDS_TEXT = 1024, /* bytes of a text that are shown as they are */
-    HFSBI_FIELDS_INPUT = 4096 /* bytes of JSON */
+    HFSBI_FIELDS_MAX = 16,    /* items in one reply */
+    HFSBI_FIELDS_TEXT = 1024, /* bytes; a longer string is cut in "input" */
+    HFSBI_FIELDS_INPUT = 4096 /* bytes of JSON; a longer value becomes null */
 };
 
+/* A detail that is being written. */
 typedef struct hfsbi_fields {
     hfsb_json_writer w;
     hfsb_alloc       alloc;
-    size_t           count;
-    bool             has_id; /* the argument id comes from the path */
+    size_t           count;  /* items found; only the first MAX are written */
+    bool             has_id; /* the id comes from the path: do not check it */
 } hfsbi_fields;
 
-/* A place in the arguments: a key, or the index of an element. */
+/* A location in the arguments: a key, or the index of an element. */
 typedef struct hfsbi_loc {
     const struct hfsbi_loc *up;
     hfsb_str                key; /* ptr NULL: an index */
@@ -40,7 +51,8 @@ static void hfsbi_fields_put_loc(hfsb_json_writer *w, const hfsbi_loc *loc) {
     else hfsb_json_put_uint(w, loc->index);
 }
 
-/* What came, unless it is long: no one needs a file's text back. */
+/* Writes the value as "input", shortened: clients do not need the text of a
+   file back. */
 static void hfsbi_fields_put_input(hfsbi_fields          *f,
                                    const hfsb_json_value *value) {
     hfsb_json_type type = hfsb_json_type_of(value);
@@ -76,7 +88,7 @@ static void hfsbi_fields_put(hfsbi_fields *f, const hfsbi_loc *loc,
     hfsb_json_put_end(&f->w);
 }
 
-/* ---- one value ---- */
+/* ---- items for one value ---- */
 
 static void hfsbi_fields_put_wrong_int(hfsbi_fields *f, const hfsbi_loc *loc,
                                        const hfsb_json_value *value) {
@@ -158,7 +170,7 @@ static void hfsbi_fields_put_wrong_choice(hfsbi_fields          *f,
     hfsbi_fields_put(f, loc, "literal_error", text.msg, value);
 }
 
-/* ---- an object and what is in it ---- */
+/* ---- checking an object ---- */
 
 static size_t hfsbi_fields_count_key(const hfsb_json_value *object,
                                      hfsb_str               key) {
@@ -182,7 +194,7 @@ static void hfsbi_fields_check(hfsbi_fields *f, const hfsbi_loc *loc,
                                const hfsbi_param     *params,
                                const hfsb_json_value *object);
 
-/* Elements of an array that are to be objects; parameters nest no deeper. */
+/* Checks elements that must be objects; parameters do not nest deeper. */
 static void hfsbi_fields_check_elements(hfsbi_fields *f, const hfsbi_loc *loc,
                                         const hfsbi_param     *items,
                                         const hfsb_json_value *array) {
@@ -223,9 +235,10 @@ static void hfsbi_fields_check(hfsbi_fields *f, const hfsbi_loc *loc,
             hfsbi_fields_check_member(f, loc, params, object);
 }
 
-/* ---- when every value has the right form ---- */
+/* ---- the detail of a 422 ---- */
 
-/* One item with the sentence of the tool, for the argument it is about. */
+/* Writes one item with the error of the tool, for the argument key if that was
+   given, else for the whole object. */
 static void hfsbi_fields_put_sentence(hfsbi_fields *f, const hfsbi_loc *top,
                                       const hfsb_json_value *arguments,
                                       const char *key, hfsb_str sentence) {
@@ -251,7 +264,8 @@ static hfsb_status hfsbi_fields_end(hfsbi_fields *f) {
     return hfsb_json_writer_finish(&f->w, NULL);
 }
 
-/* The same with one item; key may be "". */
+/* Appends a detail with one item. key "": for the whole body. HFSB_OK;
+   HFSB_NOMEM. */
 static hfsb_status hfsbi_fields_detail_item(const char *where, hfsb_str key,
                                             const char *type, const char *text,
                                             const hfsb_json_value *input,
@@ -277,7 +291,7 @@ HFSBI_FN hfsb_status hfsbi_fields_detail(const hfsbi_api_call *x,
     return hfsbi_fields_end(&f);
 }
 
-/* ---- refusals ---- */
+/* ---- errors as replies ---- */
 
 HFSBI_FN void hfsbi_api_call_fail(hfsbi_api_call *x, int status,
                                   hfsb_str detail, hfsb_str error) {
@@ -300,12 +314,12 @@ HFSBI_FN void hfsbi_api_call_fail(hfsbi_api_call *x, int status,
         hfsb_buf_append_byte(&x->reply, '}');
     }
     if (hfsb_buf_finish(&x->reply, mark) != HFSB_OK || !x->reply.len) {
-        hfsb_buf_free(&x->reply); /* hfsbi_api_call_reply() has words for it */
+        hfsb_buf_free(&x->reply); /* hfsbi_api_call_reply() sends a text */
         x->status = 503;
     }
 }
 
-/* 422 with one item. */
+/* Sets a 422 with one item, or a 503 without memory. */
 static void hfsbi_api_call_refuse(hfsbi_api_call *x, hfsb_str key,
                                   const char *type, const char *text,
                                   const hfsb_json_value *input,
@@ -319,9 +333,10 @@ static void hfsbi_api_call_refuse(hfsbi_api_call *x, hfsb_str key,
     hfsb_buf_free(&detail);
 }
 
-/* ---- JSON ---- */
+/* ---- reading the body ---- */
 
-/* A key was given twice, and that is all that is wrong: true. */
+/* True if the body is valid JSON but for a repeated key; sets a 422 (503
+   without memory). */
 static bool hfsbi_api_call_has_repeated_key(hfsbi_api_call *x,
                                             const hfsb_err *err) {
     hfsb_buf detail = HFSB_INIT;
@@ -352,8 +367,8 @@ static void hfsbi_api_call_parse(hfsbi_api_call *x) {
     hfsbi_api_call_fail(x, 400, HFSB_LIT(""), hfsb_cstr(all.msg));
 }
 
-/* How the reply to a command is delivered, which must be known before it
-   begins. Values that cannot be read are reported by the call. */
+/* Copies the options of bash that must be known before the reply begins.
+   Invalid values are reported by the call. */
 static void hfsbi_api_call_read_delivery(hfsbi_api_call *x) {
     hfsbi_delivery d = hfsbi_bash_delivery(x->doc.root);
     double         most = x->api->tools->max_timeout;
