@@ -1,46 +1,46 @@
-/* files.c - PUT of /api/files: a body of any size becomes a file. */
+/* files.c - /api/files: files of any size as bytes, by GET, PUT and DELETE.
+
+   Each request is an operation (hfsbi_file_op), which alternates between the
+   loop and a pool thread: disk work is done in the thread, replies are sent
+   in the loop. An operation outlives its request when the client goes away.
+
+     GET     thread: open, decide   -> loop: reply -> (thread: close) -> free
+     DELETE  thread: check, remove  -> loop: reply -> free
+     PUT     loop: fill a block     -> thread: write it -> ... -> commit
+                                    -> loop: reply -> free
+
+   A thread never touches the request, and the loop never touches an operation
+   that a thread works on, except for the request and the block that the loop
+   fills. A PUT replaces the file only after the whole body has arrived. */
 #include "api_private.h"
 
-/* The endpoint, once a server. */
+/* The endpoint; one per server. */
 typedef struct hfsbi_files {
-    hfsbi_server_part part; /* first: the server knows only this */
+    hfsbi_server_part part; /* first: the server has a pointer to it */
     hfsb_server      *server;
     hfsbi_loop       *loop;
     const hfsb_root  *root;
     hfsb_alloc        alloc;
-    size_t            pending; /* jobs that are not freed yet */
+    size_t            pending; /* operations that are not freed yet */
 } hfsbi_files;
 
-/* A request on its way through a thread. It outlives the request when the
-   peer is gone: whoever works on it in a thread knows only the op, and the
-   request is looked at in the loop alone. */
+/* The work for one request; the first member of hfsbi_fetch and hfsbi_upload.
+   request is for the loop only. */
 typedef struct hfsbi_file_op {
     hfsbi_task    task;
     hfsbi_files  *files;
-    hfsb_request *request; /* NULL: no one waits for a reply any more */
-    size_t        size;    /* of the whole, for its free */
+    hfsb_request *request; /* NULL: answered or gone */
+    size_t        size;    /* of the whole struct, in bytes */
     hfsb_buf      path;
     hfsb_buf match, none_match; /* If-Match, If-None-Match; ptr NULL: none */
-    int      http;              /* status to reply with; 0: it goes on */
-    hfsb_err err; /* ... and the sentence, when it is a refusal */
+    int      http;              /* status of the reply; 0: not known yet */
+    hfsb_err err;               /* the text of a reply from 400 on */
 } hfsbi_file_op;
 
-static void hfsbi_download(void *user, hfsb_request *request);
-static void hfsbi_remove(void *user, hfsb_request *request);
-static void hfsbi_upload_begin(void *user, hfsb_request *request);
-static void hfsbi_upload_body(void *user, hfsb_request *request,
-                              hfsb_str piece);
-static void hfsbi_upload_end(void *user, hfsb_request *request);
+/* ---- errors ---- */
 
-static void hfsbi_file_op_free(hfsbi_file_op *op);
-
-/* ==== server files ==== */
-
-/* /api/files: what its directions share. */
-
-/* ---- refusals ---- */
-
-/* {"type","loc","msg","input"} as FastAPI's clients know it. */
+/* Replies 422 for a key of the query, with an item as in fields.c. input.ptr
+   NULL: the key is missing. */
 static void hfsbi_files_refuse_key(hfsb_request *request, const char *key,
                                    const char *type, hfsb_str input,
                                    const char *sentence) {
@@ -71,6 +71,7 @@ static void hfsbi_files_refuse_key(hfsb_request *request, const char *key,
     hfsb_buf_free(&detail);
 }
 
+/* The HTTP status for the status of a failed file function. */
 static int hfsbi_files_http_status(hfsb_status st) {
     switch (st) {
     case HFSB_NOT_FOUND: return 404;
@@ -94,9 +95,9 @@ static void hfsbi_file_op_set_status(hfsbi_file_op *op) {
     op->http = hfsbi_files_http_status(op->err.code);
 }
 
-/* ---- jobs ---- */
+/* ---- operations ---- */
 
-/* All fields of that name as one list; false without memory. */
+/* Appends all fields of that name as one list. False without memory. */
 static bool hfsbi_field_join(const hfsb_http_head *head, const char *name,
                              hfsb_buf *out) {
     size_t i;
@@ -109,7 +110,7 @@ static bool hfsbi_field_join(const hfsb_http_head *head, const char *name,
     return ok;
 }
 
-/* False when it has replied. */
+/* Copies the path and the conditions. False after an error reply. */
 static bool hfsbi_file_op_read_request(hfsbi_file_op *op) {
     hfsb_request         *request = op->request;
     const hfsb_http_head *head = hfsb_request_head(request);
@@ -128,9 +129,18 @@ static bool hfsbi_file_op_read_request(hfsbi_file_op *op) {
     return false;
 }
 
-/* Makes an op of that size, all-zero behind its head, from a request: its path
-   and conditions. Replies itself, and gives NULL, when that cannot be. gone
-   gets the op. */
+static void hfsbi_file_op_free(hfsbi_file_op *op) {
+    hfsbi_files *files = op->files;
+    hfsb_buf_free(&op->path);
+    hfsb_buf_free(&op->match);
+    hfsb_buf_free(&op->none_match);
+    hfsbi_array_free(&files->alloc, op, op->size, 1);
+    files->pending--;
+}
+
+/* Returns a new operation of `size` bytes with the path and the conditions of
+   the request; the bytes after its first member are zero. gone(op, request) is
+   called if the client goes away. NULL after an error reply. */
 static hfsbi_file_op *hfsbi_file_op_open(hfsbi_files  *files,
                                          hfsb_request *request, size_t size,
                                          hfsb_route_fn gone) {
@@ -155,16 +165,7 @@ static hfsbi_file_op *hfsbi_file_op_open(hfsbi_files  *files,
     return op;
 }
 
-static void hfsbi_file_op_free(hfsbi_file_op *op) {
-    hfsbi_files *files = op->files;
-    hfsb_buf_free(&op->path);
-    hfsb_buf_free(&op->match);
-    hfsb_buf_free(&op->none_match);
-    hfsbi_array_free(&files->alloc, op, op->size, 1);
-    files->pending--;
-}
-
-/* Gives the request, for its reply, and lets go of it. */
+/* Detaches the request from the operation and returns it for the reply. */
 static hfsb_request *hfsbi_file_op_take_request(hfsbi_file_op *op) {
     hfsb_request *request = op->request;
     op->request = NULL;
@@ -182,8 +183,8 @@ static void hfsbi_file_op_reply_error(hfsbi_file_op *op) {
 
 /* ---- conditions ---- */
 
-/* What says that a file is another one, or another version of it. A rename
-   into its place changes the inode, a change in place the time. */
+/* A file that is replaced by a rename has another inode; one that is modified
+   in place has another time of change. */
 HFSBI_FN void hfsbi_file_etag(const hfsb_file_info *info,
                               char                  etag[HFSBI_ETAG]) {
     (void)snprintf(etag, HFSBI_ETAG, "\"%llx-%llx-%llx-%llx.%lx\"",
@@ -192,8 +193,8 @@ HFSBI_FN void hfsbi_file_etag(const hfsb_file_info *info,
                    (unsigned long)info->changed_nanos);
 }
 
-/* True when a list of If-Match and the like names the tag, or is "*"; `weak`
-   tags are good enough for some. */
+/* True if the list of If-Match or If-None-Match contains the tag, or is "*".
+   weak: tags marked as weak match too. */
 static bool hfsbi_etag_listed(hfsb_str list, const char *etag, bool weak) {
     const hfsb_str tag = hfsb_cstr(etag);
     list = hfsbi_trim(list);
@@ -221,8 +222,9 @@ static bool hfsbi_etag_is_any(const hfsb_buf *list) {
     return hfsb_str_equal(hfsbi_trim(hfsb_buf_str(list)), HFSB_LIT("*"));
 }
 
-/* Holds If-Match (and for changes If-None-Match) against the file, info NULL:
-   there is none. False: 412, and op->err says why. */
+/* Checks If-Match, and for a change If-None-Match. info NULL: the file does
+   not exist. False if a condition fails: op->http is 412, op->err has the
+   reason. */
 static bool hfsbi_file_op_check(hfsbi_file_op *op, const hfsb_file_info *info,
                                 bool change) {
     char etag[HFSBI_ETAG];
@@ -245,8 +247,8 @@ static bool hfsbi_file_op_check(hfsbi_file_op *op, const hfsb_file_info *info,
 
 /* ---- ranges ---- */
 
-/* Takes digits off *s; what is too large for the type is its largest value.
-   False when there are none. */
+/* Removes the digits at the start of *s and parses them; a number too large
+   for the type becomes its maximum. False if there are no digits. */
 static bool hfsbi_range_number(hfsb_str *s, unsigned long long *out) {
     const unsigned long long max = ~0ull;
     size_t                   i = 0;
@@ -273,7 +275,7 @@ HFSBI_FN hfsbi_range hfsbi_range_parse(hfsb_str text, unsigned long long size,
     text = hfsb_str_slice(text, 1, text.len);
     has_last = hfsbi_range_number(&text, &last);
     if (text.len || (!has_first && !has_last)) return HFSBI_RANGE_NONE;
-    if (!has_first) { /* the last so many */
+    if (!has_first) { /* a suffix: the last bytes */
         if (last == 0 || size == 0) return HFSBI_RANGE_BEYOND;
         *length = last < size ? last : size;
         *first = size - *length;
@@ -286,70 +288,16 @@ HFSBI_FN hfsbi_range hfsbi_range_parse(hfsb_str text, unsigned long long size,
     return HFSBI_RANGE_PART;
 }
 
-/* ---- the endpoint ---- */
+/* ---- GET and DELETE: in a pool thread ---- */
 
-static bool hfsbi_files_busy(hfsbi_server_part *part) {
-    return ((hfsbi_files *)(void *)part)->pending > 0;
-}
-
-/* The server has waited for all work in threads. */
-static void hfsbi_files_free(hfsbi_server_part *part) {
-    hfsbi_files *files = (hfsbi_files *)(void *)part;
-    hfsb_alloc   alloc = files->alloc;
-    HFSB_ASSERT(files->pending == 0);
-    hfsbi_array_free(&alloc, files, 1, sizeof *files);
-}
-
-static hfsb_status hfsbi_files_routes(hfsbi_files *files, hfsb_err *err) {
-    hfsb_route  route = HFSB_INIT;
-    hfsb_status st;
-    route.path = "/api/files";
-    route.user = files;
-    route.max_body = 4096; /* that no one looks at */
-    route.method = "GET";
-    route.fn = hfsbi_download;
-    st = hfsb_server_add(files->server, &route, err);
-    if (st != HFSB_OK) return st;
-    route.method = "DELETE";
-    route.fn = hfsbi_remove;
-    st = hfsb_server_add(files->server, &route, err);
-    if (st != HFSB_OK) return st;
-    route.max_body = 0;
-    route.method = "PUT";
-    route.begin = hfsbi_upload_begin;
-    route.body = hfsbi_upload_body;
-    route.fn = hfsbi_upload_end;
-    return hfsb_server_add(files->server, &route, err);
-}
-
-HFSBI_FN hfsb_status hfsbi_files_add(hfsb_server *server, hfsb_tools *tools,
-                                     hfsb_err *err) {
-    const hfsb_alloc *alloc = hfsbi_server_alloc(server);
-    hfsbi_files *files = (hfsbi_files *)hfsbi_array(alloc, 1, sizeof *files);
-    if (!files) return hfsbi_fail_status(err, HFSB_NOMEM, "Endpoint of files");
-    memset(files, 0, sizeof *files);
-    files->part.busy = hfsbi_files_busy;
-    files->part.free = hfsbi_files_free;
-    files->server = server;
-    files->loop = hfsbi_server_loop(server);
-    files->root = tools->place;
-    files->alloc = *alloc;
-    /* routes that were added before one failed need it too */
-    hfsbi_server_part_add(server, &files->part);
-    return hfsbi_files_routes(files, err);
-}
-
-/* ==== server download ==== */
-
-/* GET and DELETE of /api/files. */
-
-/* Largest file without a size of its own (those of /proc), which is read into
-   memory. */
+/* Files of /proc report no size and are read into memory: at most this many
+   bytes. */
 enum { HFSBI_SIZELESS_MAX = 16 << 20 };
 
+/* A GET or HEAD. */
 typedef struct hfsbi_fetch {
     hfsbi_file_op      op;
-    bool               ranges;                 /* GET: a Range counts */
+    bool               ranges; /* GET: Range applies; HEAD ignores it */
     hfsb_buf           range, if_range, since; /* ptr NULL: none */
     int                fd;
     hfsb_file_info     info;
@@ -357,10 +305,8 @@ typedef struct hfsbi_fetch {
     unsigned long long first, length;
 } hfsbi_fetch;
 
-/* ---- in a thread ---- */
-
-/* 304, as If-None-Match or, without one, If-Modified-Since says; a date must
-   be the one we gave. */
+/* True for a 304: by If-None-Match, or without it by If-Modified-Since, whose
+   date must equal our Last-Modified. */
 static bool hfsbi_fetch_unchanged(const hfsbi_fetch *f, const char *etag) {
     char date[HFSB_HTTP_DATE];
     if (f->op.none_match.ptr)
@@ -370,7 +316,7 @@ static bool hfsbi_fetch_unchanged(const hfsbi_fetch *f, const char *etag) {
     return hfsb_str_equal(hfsb_buf_str(&f->since), hfsb_cstr(date));
 }
 
-/* What to answer about an open file: sets http, first and length. */
+/* Sets the status of the reply for an open file, and first and length. */
 static void hfsbi_fetch_decide(hfsbi_fetch *f) {
     char etag[HFSBI_ETAG];
     hfsbi_file_etag(&f->info, etag);
@@ -383,7 +329,7 @@ static void hfsbi_fetch_decide(hfsbi_fetch *f) {
         return;
     }
     if (!f->ranges || !f->range.ptr) return;
-    /* the part is wanted of that version only */
+    /* If-Range names another version: send the whole file */
     if (f->if_range.ptr &&
         !hfsb_str_equal(hfsb_buf_str(&f->if_range), hfsb_cstr(etag)))
         return;
@@ -404,21 +350,23 @@ static void hfsbi_fetch_decide(hfsbi_fetch *f) {
     }
 }
 
+/* Opens the file the first time; closes it if it runs again after the
+   reply. */
 static void hfsbi_fetch_run(hfsbi_task *task) {
     hfsbi_fetch   *f = (hfsbi_fetch *)(void *)task;
     hfsbi_file_op *op = &f->op;
     hfsb_str       path = hfsb_buf_str(&op->path);
     hfsb_status    st;
-    if (op->http) { /* was done; no one wants the file any more */
+    if (op->http) { /* after the reply */
         hfsbi_close(&f->fd);
         return;
     }
     st = hfsb_file_open(op->files->root, path, &f->fd, &f->info, &op->err);
-    if (st == HFSB_OK && f->info.size == 0) { /* empty, or one of /proc */
+    if (st == HFSB_OK && f->info.size == 0) { /* empty, or in /proc */
         st = hfsb_file_read(op->files->root, path, HFSBI_SIZELESS_MAX,
                             &f->content, NULL, &op->err);
-        /* some of /proc cannot be read at all, such as /proc/self/mem: that is
-           no fault of the disk */
+        /* some files of /proc, such as /proc/self/mem, cannot be read: that
+           is not an error of the disk */
         if (st == HFSB_IO) op->http = 400;
     }
     if (st != HFSB_OK && !op->http) hfsbi_file_op_set_status(op);
@@ -440,7 +388,7 @@ static void hfsbi_remove_run(hfsbi_task *task) {
             return;
         }
         if (st == HFSB_OK && !hfsbi_file_op_check(op, &info, false)) return;
-        /* a PUT since the stat must not be lost */
+        /* do not remove a file that a PUT has replaced since the stat */
         if (!hfsbi_etag_is_any(&op->match)) same = &info;
     }
     if (st == HFSB_OK)
@@ -449,7 +397,7 @@ static void hfsbi_remove_run(hfsbi_task *task) {
     if (st != HFSB_OK) hfsbi_file_op_set_status(op);
 }
 
-/* ---- in the loop ---- */
+/* ---- GET and DELETE: in the loop ---- */
 
 static void hfsbi_fetch_free(hfsbi_fetch *f) {
     hfsb_buf_free(&f->range);
@@ -459,20 +407,20 @@ static void hfsbi_fetch_free(hfsbi_fetch *f) {
     hfsbi_file_op_free(&f->op);
 }
 
-/* What tells of the file, in the head; false without memory. */
+/* Adds the fields that describe the file. False without memory. */
 static bool hfsbi_fetch_put_fields(hfsbi_fetch *f, hfsb_request *request) {
     char text[HFSBI_ETAG];
     bool ok;
     (void)snprintf(text, sizeof text, "%04o", f->info.mode & 07777u);
     ok = hfsb_reply_field(request, "X-Hfsb-Mode", hfsb_cstr(text)) == HFSB_OK;
-    /* of the whole file, for those who get it without Content-Length: a proxy
-       may make chunks of it, and end them early */
+    /* the size of the whole file, for clients that receive no Content-Length:
+       a proxy may send chunks instead, and end them early */
     (void)snprintf(text, sizeof text, "%llu",
                    f->content.len ? (unsigned long long)f->content.len
                                   : f->info.size);
     ok = ok &&
          hfsb_reply_field(request, "X-Hfsb-Size", hfsb_cstr(text)) == HFSB_OK;
-    if (f->content.len) return ok; /* says neither when nor how it changed */
+    if (f->content.len) return ok; /* /proc reports no times of change */
     hfsbi_file_etag(&f->info, text);
     ok = ok && hfsb_reply_field(request, "ETag", hfsb_cstr(text)) == HFSB_OK;
     ok = ok && hfsb_reply_field(request, "Accept-Ranges", HFSB_LIT("bytes")) ==
@@ -518,7 +466,7 @@ static void hfsbi_fetch_reply(hfsbi_fetch *f) {
 static void hfsbi_fetch_done(hfsbi_task *task) {
     hfsbi_fetch *f = (hfsbi_fetch *)(void *)task;
     if (f->op.request) hfsbi_fetch_reply(f);
-    /* a close may wait for the disk when the file was removed meanwhile */
+    /* closing a removed file may wait for the disk: use a thread */
     if (f->fd >= 0) hfsbi_loop_work(f->op.files->loop, task);
     else hfsbi_fetch_free(f);
 }
@@ -552,13 +500,13 @@ static void hfsbi_remove_done(hfsbi_task *task) {
     hfsbi_file_op_free(op);
 }
 
-/* The thread goes on with what it does; then no one is told. */
+/* The thread finishes its work; no reply is sent. */
 static void hfsbi_fetch_on_gone(void *user, hfsb_request *request) {
     (void)request;
     ((hfsbi_file_op *)user)->request = NULL;
 }
 
-/* A field that must come once to count; false without memory. */
+/* Copies a field; one that is repeated is ignored. False without memory. */
 static bool hfsbi_fetch_read_field(const hfsb_http_head *head,
                                    const char *name, hfsb_buf *out) {
     if (hfsb_http_field_count(head, name) != 1) return true;
@@ -598,29 +546,31 @@ static void hfsbi_remove(void *user, hfsb_request *request) {
     hfsbi_loop_work(files->loop, &op->task);
 }
 
-/* The loop fills one block while a thread writes the other; when both are full
-   the peer waits. A block holds this and one more piece at most. */
+/* ---- PUT: in a pool thread ---- */
+
+/* The loop fills one block while a thread writes the other. While both are
+   full, reading the body is paused. Bytes; one more piece may exceed it. */
 enum { HFSBI_UPLOAD_BLOCK = 192 * 1024 };
 
+/* A PUT. */
 typedef struct hfsbi_upload {
     hfsbi_file_op op;
-    /* the thread's while `working`, else the loop's */
+    /* used by the thread while `working`, else by the loop */
     hfsb_file_writer *writer;
     hfsb_sha256       sha;
     hfsb_file_written written;
     unsigned          mode;
     bool              opened;
     hfsb_buf          block[2];
-    /* set before the thread begins: what it shall do */
-    unsigned writing; /* which block */
-    bool     finish;  /* and it was the last one */
-    bool     drop;    /* nothing but to leave no trace */
-    /* the loop's */
+    /* what the thread does; set before it starts */
+    unsigned writing; /* index of the block to write */
+    bool     finish;  /* it is the last block: commit */
+    bool     drop;    /* answered or gone: remove the temporary */
+    /* used by the loop */
     bool working, paused, ended;
 } hfsbi_upload;
 
-/* ---- in a thread ---- */
-
+/* Checks the conditions and opens the writer. */
 static hfsb_status hfsbi_upload_open(hfsbi_upload *u) {
     hfsbi_file_op       *op = &u->op;
     const hfsb_root     *root = op->files->root;
@@ -634,7 +584,7 @@ static hfsb_status hfsbi_upload_open(hfsbi_upload *u) {
         if (st != HFSB_OK && st != HFSB_NOT_FOUND) return st;
         if (!hfsbi_file_op_check(op, st == HFSB_OK ? &info : NULL, true))
             return HFSB_REFUSED;
-        /* and so it must be at the end, too */
+        /* the commit checks the conditions again */
         if (op->match.ptr && !hfsbi_etag_is_any(&op->match))
             opts.if_same = &info;
         opts.create = hfsbi_etag_is_any(&op->none_match);
@@ -665,8 +615,9 @@ static void hfsbi_upload_run(hfsbi_task *task) {
     }
 }
 
-/* ---- in the loop ---- */
+/* ---- PUT: in the loop ---- */
 
+/* Appends the body of the reply as JSON. HFSB_OK; HFSB_NOMEM. */
 static hfsb_status hfsbi_upload_write_result(hfsbi_upload *u, hfsb_buf *body) {
     char             hex[HFSB_SHA256_HEX];
     hfsb_buf         out = HFSB_INIT;
@@ -711,6 +662,7 @@ static void hfsbi_upload_reply(hfsbi_upload *u) {
     hfsb_buf_free(&body);
 }
 
+/* Lets a thread write the block; the loop fills the other one. */
 static void hfsbi_upload_work(hfsbi_upload *u, unsigned block) {
     u->writing = block;
     u->finish = u->ended;
@@ -719,7 +671,8 @@ static void hfsbi_upload_work(hfsbi_upload *u, unsigned block) {
     hfsbi_loop_work(u->op.files->loop, &u->op.task);
 }
 
-/* The one place that decides how it goes on; u may be freed. */
+/* Decides the next step after every event: reply, write a block, resume, or
+   free u. */
 static void hfsbi_upload_step(hfsbi_upload *u) {
     unsigned full = !u->writing;
     if (u->working) return;
@@ -736,7 +689,7 @@ static void hfsbi_upload_step(hfsbi_upload *u) {
         hfsbi_upload_work(u, full);
     if (!u->paused || !u->op.request) return;
     u->paused = false;
-    hfsb_request_resume(u->op.request); /* may bring the next piece at once */
+    hfsb_request_resume(u->op.request); /* may deliver a piece at once */
 }
 
 static void hfsbi_upload_done(hfsbi_task *task) {
@@ -752,7 +705,7 @@ static void hfsbi_upload_on_gone(void *user, hfsb_request *request) {
     hfsbi_upload_step(u);
 }
 
-/* Octal, 1 to 7777; 0 when it is not. */
+/* Parses an octal number from 1 to 7777; 0 if it is invalid. */
 static unsigned hfsbi_upload_parse_mode(hfsb_str text) {
     unsigned mode = 0;
     size_t   i;
@@ -764,7 +717,7 @@ static unsigned hfsbi_upload_parse_mode(hfsb_str text) {
     return mode <= 07777u ? mode : 0;
 }
 
-/* False when it has replied. */
+/* Reads the mode; 0 if it is not given. False after an error reply. */
 static bool hfsbi_upload_read_options(hfsb_request     *request,
                                       const hfsb_alloc *alloc,
                                       unsigned         *mode) {
@@ -794,8 +747,8 @@ static bool hfsbi_upload_read_options(hfsb_request     *request,
     return good;
 }
 
-/* The file is looked at before the body is there. A peer that asks first
-   whether it may send (Expect) hears of a refusal instead of "100". */
+/* Opens the writer before the body arrives. A client that sent "Expect:
+   100-continue" receives a refusal instead of 100. */
 static void hfsbi_upload_begin(void *user, hfsb_request *request) {
     hfsbi_files  *files = (hfsbi_files *)user;
     hfsbi_upload *u;
@@ -838,4 +791,57 @@ static void hfsbi_upload_end(void *user, hfsb_request *request) {
     if (!u) return;
     u->ended = true;
     hfsbi_upload_step(u);
+}
+
+/* ---- the endpoint ---- */
+
+static bool hfsbi_files_busy(hfsbi_server_part *part) {
+    return ((hfsbi_files *)(void *)part)->pending > 0;
+}
+
+/* Called after the server has waited for the pool threads. */
+static void hfsbi_files_free(hfsbi_server_part *part) {
+    hfsbi_files *files = (hfsbi_files *)(void *)part;
+    hfsb_alloc   alloc = files->alloc;
+    HFSB_ASSERT(files->pending == 0);
+    hfsbi_array_free(&alloc, files, 1, sizeof *files);
+}
+
+static hfsb_status hfsbi_files_routes(hfsbi_files *files, hfsb_err *err) {
+    hfsb_route  route = HFSB_INIT;
+    hfsb_status st;
+    route.path = "/api/files";
+    route.user = files;
+    route.max_body = 4096; /* bytes; such a body is ignored */
+    route.method = "GET";
+    route.fn = hfsbi_download;
+    st = hfsb_server_add(files->server, &route, err);
+    if (st != HFSB_OK) return st;
+    route.method = "DELETE";
+    route.fn = hfsbi_remove;
+    st = hfsb_server_add(files->server, &route, err);
+    if (st != HFSB_OK) return st;
+    route.max_body = 0;
+    route.method = "PUT";
+    route.begin = hfsbi_upload_begin;
+    route.body = hfsbi_upload_body;
+    route.fn = hfsbi_upload_end;
+    return hfsb_server_add(files->server, &route, err);
+}
+
+HFSBI_FN hfsb_status hfsbi_files_add(hfsb_server *server, hfsb_tools *tools,
+                                     hfsb_err *err) {
+    const hfsb_alloc *alloc = hfsbi_server_alloc(server);
+    hfsbi_files *files = (hfsbi_files *)hfsbi_array(alloc, 1, sizeof *files);
+    if (!files) return hfsbi_fail_status(err, HFSB_NOMEM, "Endpoint of files");
+    memset(files, 0, sizeof *files);
+    files->part.busy = hfsbi_files_busy;
+    files->part.free = hfsbi_files_free;
+    files->server = server;
+    files->loop = hfsbi_server_loop(server);
+    files->root = tools->place;
+    files->alloc = *alloc;
+    /* even if a route fails: those added before refer to it */
+    hfsbi_server_part_add(server, &files->part);
+    return hfsbi_files_routes(files, err);
 }
