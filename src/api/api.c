@@ -1,22 +1,43 @@
-/* api.c - the sandbox on a server: its tools, routes and end. */
+/* api.c - the HTTP API of the tools: its routes, its start and its end.
+
+   hfsb_server_add_sandbox() makes one hfsbi_api per server. It owns the tools
+   and adds these routes:
+
+     POST   /api/bash, /api/read ...     a call of a tool (call.c, fields.c)
+     GET    /api/jobs, /api/jobs/ID      the jobs as JSON
+     GET    /api/jobs/ID/output          a call of bash_output
+     POST   /api/jobs/ID/input           a call of bash_input, or raw bytes
+     DELETE /api/jobs/ID                 a call of kill
+     GET, PUT, DELETE /api/files         files as bytes (files.c)
+     GET    /api/health, /healthz        for probes, without a token
+     GET    /api/metrics                 for Prometheus
+
+   The server's loop drives the tools: they are a source of the loop, and each
+   step of theirs may finish calls, which are then answered. The object is a
+   part of the server: end() cancels calls and kills commands, free() closes
+   the tools. Once a route refers to the object, only free() may free it. */
 #include "api_private.h"
 
-static hfsb_status hfsbi_sandbox_route(hfsbi_sandbox *box, const char *method,
-                                       const char *path, hfsb_route_fn fn,
-                                       void *user, hfsb_err *err);
+/* Adds a route with the default options. */
+static hfsb_status hfsbi_api_route(hfsbi_api *api, const char *method,
+                                   const char *path, hfsb_route_fn fn,
+                                   void *user, hfsb_err *err) {
+    hfsb_route route = HFSB_INIT;
+    route.method = method;
+    route.path = path;
+    route.fn = fn;
+    route.user = user;
+    return hfsb_server_add(api->server, &route, err);
+}
 
-/* ==== server jobs ==== */
-
-/* commands by their ids: /api/jobs. */
-
-/* ---- looking ---- */
+/* ---- /api/jobs: the list, and one job ---- */
 
 static void hfsbi_jobs_list(void *user, hfsb_request *request) {
-    hfsbi_sandbox *box = (hfsbi_sandbox *)user;
-    hfsb_buf       out = HFSB_INIT;
-    out.alloc = box->alloc;
+    hfsbi_api *api = (hfsbi_api *)user;
+    hfsb_buf   out = HFSB_INIT;
+    out.alloc = api->alloc;
     if (hfsb_buf_append(&out, HFSB_LIT("{\"jobs\":")) == HFSB_OK &&
-        hfsb_tools_jobs(box->tools, HFSB_LIT(""), &out, NULL) == HFSB_OK &&
+        hfsb_tools_jobs(api->tools, HFSB_LIT(""), &out, NULL) == HFSB_OK &&
         hfsb_buf_append_byte(&out, '}') == HFSB_OK)
         hfsbi_reply_take(request, 200, "application/json", &out);
     else hfsb_reply_error(request, 503, "Out of memory.");
@@ -24,13 +45,13 @@ static void hfsbi_jobs_list(void *user, hfsb_request *request) {
 }
 
 static void hfsbi_jobs_one(void *user, hfsb_request *request) {
-    hfsbi_sandbox *box = (hfsbi_sandbox *)user;
-    hfsb_buf       out = HFSB_INIT;
-    hfsb_err       err = HFSB_INIT;
-    hfsb_status    st;
-    out.alloc = box->alloc;
+    hfsbi_api  *api = (hfsbi_api *)user;
+    hfsb_buf    out = HFSB_INIT;
+    hfsb_err    err = HFSB_INIT;
+    hfsb_status st;
+    out.alloc = api->alloc;
     st =
-        hfsb_tools_jobs(box->tools, hfsb_request_part(request, 0), &out, &err);
+        hfsb_tools_jobs(api->tools, hfsb_request_part(request, 0), &out, &err);
     if (st == HFSB_OK)
         hfsbi_reply_take(request, 200, "application/json", &out);
     else
@@ -39,32 +60,34 @@ static void hfsbi_jobs_one(void *user, hfsb_request *request) {
     hfsb_buf_free(&out);
 }
 
-/* ---- calls of the tools that take an id ---- */
+/* ---- /api/jobs/ID: calls of the tools that take an id ---- */
 
-/* A call with the id of the path; NULL when it is answered: there is no such
-   job. */
-static hfsbi_api_call *
-hfsbi_jobs_call(hfsbi_sandbox *box, hfsb_request *request, const char *tool) {
+/* Returns a new call of the tool, with the job's id from the path; NULL if the
+   request is already answered: no such job, or hfsbi_api_call_new() failed. */
+static hfsbi_api_call *hfsbi_jobs_call(hfsbi_api *api, hfsb_request *request,
+                                       const char *tool) {
     hfsb_str        id = hfsb_request_part(request, 0);
     hfsb_err        err = HFSB_INIT;
     hfsbi_api_call *x;
-    if (!hfsbi_job_exists(box->tools, id)) {
+    if (!hfsbi_job_exists(api->tools, id)) {
         hfsbi_fail(&err, HFSB_NOT_FOUND, 0, "No such job: ");
         hfsbi_err_quote(&err, id, 80);
         hfsb_reply_error(request, 404, "%s", err.msg);
         return NULL;
     }
-    x = hfsbi_api_call_new(box, request, hfsbi_tool_find(hfsb_cstr(tool)));
+    x = hfsbi_api_call_new(api, request, hfsbi_tool_find(hfsb_cstr(tool)));
     if (x && hfsb_buf_append(&x->id, id) != HFSB_OK)
-        x->status = 503; /* hfsbi_api_call_start() answers */
+        x->status = 503; /* hfsbi_api_call_start() replies */
     return x;
 }
 
-/* Appends ,"key":"value" when the query has it: the tools take numbers in
-   strings. False when it cannot be decoded. */
-static hfsb_status hfsbi_jobs_query(const hfsb_request *request,
-                                    const char *key, hfsb_json_writer *w,
-                                    const hfsb_alloc *alloc, hfsb_err *err) {
+/* Writes the member key if the query contains it, as a string: the tools
+   accept numbers in strings. HFSB_OK; HFSB_SYNTAX if the query cannot be
+   decoded; HFSB_NOMEM. */
+static hfsb_status hfsbi_jobs_put_query(const hfsb_request *request,
+                                        const char *key, hfsb_json_writer *w,
+                                        const hfsb_alloc *alloc,
+                                        hfsb_err         *err) {
     hfsb_buf    value = HFSB_INIT;
     hfsb_status st;
     value.alloc = *alloc;
@@ -75,50 +98,49 @@ static hfsb_status hfsbi_jobs_query(const hfsb_request *request,
 }
 
 static void hfsbi_jobs_output(void *user, hfsb_request *request) {
-    hfsbi_sandbox   *box = (hfsbi_sandbox *)user;
-    hfsbi_api_call  *x = hfsbi_jobs_call(box, request, "bash_output");
+    hfsbi_api       *api = (hfsbi_api *)user;
+    hfsbi_api_call  *x = hfsbi_jobs_call(api, request, "bash_output");
     hfsb_err         err = HFSB_INIT;
     hfsb_json_writer w;
     hfsb_status      st;
     if (!x) return;
     x->where = "query";
-    hfsb_buf_truncate(&x->body, 0); /* a GET may have one, for no one */
+    hfsb_buf_truncate(&x->body, 0); /* the body of a GET is ignored */
     hfsb_json_writer_init(&w, &x->body, NULL);
     hfsb_json_put_object(&w);
-    st = hfsbi_jobs_query(request, "offset", &w, &box->alloc, &err);
+    st = hfsbi_jobs_put_query(request, "offset", &w, &api->alloc, &err);
     if (st == HFSB_OK)
-        st = hfsbi_jobs_query(request, "wait_ms", &w, &box->alloc, &err);
+        st = hfsbi_jobs_put_query(request, "wait_ms", &w, &api->alloc, &err);
     hfsb_json_put_end(&w);
     if (st == HFSB_OK) st = hfsb_json_writer_finish(&w, &err);
     if (st == HFSB_SYNTAX)
-        hfsbi_api_fail(x, 400, HFSB_LIT(""), hfsb_cstr(err.msg));
+        hfsbi_api_call_fail(x, 400, HFSB_LIT(""), hfsb_cstr(err.msg));
     else if (st != HFSB_OK) x->status = 503;
     hfsbi_api_call_start(x);
 }
 
 static void hfsbi_jobs_kill(void *user, hfsb_request *request) {
-    hfsbi_api_call *x =
-        hfsbi_jobs_call((hfsbi_sandbox *)user, request, "kill");
+    hfsbi_api_call *x = hfsbi_jobs_call((hfsbi_api *)user, request, "kill");
     if (!x) return;
     hfsb_buf_truncate(&x->body, 0);
     if (hfsb_buf_append(&x->body, HFSB_LIT("{}")) != HFSB_OK) x->status = 503;
     hfsbi_api_call_start(x);
 }
 
-/* ---- input ---- */
+/* ---- /api/jobs/ID/input ---- */
 
-/* The body as it is: bytes that need not be UTF-8. */
-static void hfsbi_jobs_bytes(hfsbi_sandbox *box, hfsb_request *request) {
+/* Passes the body to the job unchanged: bytes that need not be UTF-8. */
+static void hfsbi_jobs_input_bytes(hfsbi_api *api, hfsb_request *request) {
     hfsb_tool_result result;
     hfsb_buf         out = HFSB_INIT, eof = HFSB_INIT;
     hfsb_str         last;
     hfsb_status      st;
-    out.alloc = eof.alloc = box->alloc;
-    hfsbi_result_init(&result, &box->alloc);
+    out.alloc = eof.alloc = api->alloc;
+    hfsbi_result_init(&result, &api->alloc);
     st = hfsb_request_query(request, "eof", &eof, NULL);
     last = hfsb_buf_str(&eof);
     if (st == HFSB_OK || st == HFSB_NOT_FOUND)
-        st = hfsbi_job_input(box->tools, hfsb_request_part(request, 0),
+        st = hfsbi_job_input(api->tools, hfsb_request_part(request, 0),
                              hfsb_request_body(request),
                              hfsb_str_equal(last, HFSB_LIT("1")) ||
                                  hfsb_str_equal(last, HFSB_LIT("true")),
@@ -135,7 +157,7 @@ static void hfsbi_jobs_bytes(hfsbi_sandbox *box, hfsb_request *request) {
 }
 
 static void hfsbi_jobs_input(void *user, hfsb_request *request) {
-    hfsbi_sandbox        *box = (hfsbi_sandbox *)user;
+    hfsbi_api            *api = (hfsbi_api *)user;
     const hfsb_http_head *head = hfsb_request_head(request);
     hfsbi_api_call       *x;
     bool raw = hfsb_http_field_lists(head, "Content-Type", "text/plain") ||
@@ -149,47 +171,44 @@ static void hfsbi_jobs_input(void *user, hfsb_request *request) {
                          "application/octet-stream).");
         return;
     }
-    if (raw && hfsbi_job_exists(box->tools, hfsb_request_part(request, 0))) {
-        hfsbi_jobs_bytes(box, request);
+    if (raw && hfsbi_job_exists(api->tools, hfsb_request_part(request, 0))) {
+        hfsbi_jobs_input_bytes(api, request);
         return;
     }
-    x = hfsbi_jobs_call(box, request, "bash_input");
+    x = hfsbi_jobs_call(api, request, "bash_input");
     if (x) hfsbi_api_call_start(x);
 }
 
-static hfsb_status hfsbi_jobs_add(hfsbi_sandbox *box, hfsb_err *err) {
+static hfsb_status hfsbi_jobs_add(hfsbi_api *api, hfsb_err *err) {
     hfsb_route  input = HFSB_INIT;
-    hfsb_status st = hfsbi_sandbox_route(box, "GET", "/api/jobs",
-                                         hfsbi_jobs_list, box, err);
+    hfsb_status st =
+        hfsbi_api_route(api, "GET", "/api/jobs", hfsbi_jobs_list, api, err);
     if (st == HFSB_OK)
-        st = hfsbi_sandbox_route(box, "GET", "/api/jobs/*", hfsbi_jobs_one,
-                                 box, err);
+        st = hfsbi_api_route(api, "GET", "/api/jobs/*", hfsbi_jobs_one, api,
+                             err);
     if (st == HFSB_OK)
-        st = hfsbi_sandbox_route(box, "DELETE", "/api/jobs/*", hfsbi_jobs_kill,
-                                 box, err);
+        st = hfsbi_api_route(api, "DELETE", "/api/jobs/*", hfsbi_jobs_kill,
+                             api, err);
     if (st == HFSB_OK)
-        st = hfsbi_sandbox_route(box, "GET",
-                                 "/api/jobs/*"
-                                 "/output",
-                                 hfsbi_jobs_output, box, err);
+        st = hfsbi_api_route(api, "GET",
+                             "/api/jobs/*"
+                             "/output",
+                             hfsbi_jobs_output, api, err);
     if (st != HFSB_OK) return st;
     input.method = "POST";
     input.path = "/api/jobs/*"
                  "/input";
     input.fn = hfsbi_jobs_input;
-    input.user = box;
+    input.user = api;
     input.max_body = HFSBI_API_INPUT;
-    return hfsb_server_add(box->server, &input, err);
+    return hfsb_server_add(api->server, &input, err);
 }
-
-/* ==== server metrics ==== */
-
-/* how the server does: for probes and for Prometheus. */
 
 /* ---- /api/health ---- */
 
+/* Strangers learn only that the server is up. */
 static void hfsbi_health(void *user, hfsb_request *request) {
-    hfsbi_sandbox            *box = (hfsbi_sandbox *)user;
+    hfsbi_api                *api = (hfsbi_api *)user;
     const hfsbi_server_stats *stats;
     hfsbi_jobs_figures        jobs;
     char                      text[400];
@@ -199,31 +218,31 @@ static void hfsbi_health(void *user, hfsb_request *request) {
                    HFSB_LIT("{\"status\":\"ok\"}"));
         return;
     }
-    stats = hfsbi_server_stats_of(box->server);
-    jobs = hfsbi_jobs_count_all(box->tools);
+    stats = hfsbi_server_stats_of(api->server);
+    jobs = hfsbi_jobs_count_all(api->tools);
     n = snprintf(text, sizeof text,
                  "{\"status\":\"ok\",\"version\":\"%s\",\"instance\":\"%s\","
                  "\"uptime_s\":%lld,\"running\":%zu,\"waiting\":%zu,"
                  "\"connections\":%zu,\"stopping\":%s}",
-                 HFSB_VERSION, hfsbi_server_instance(box->server),
-                 (hfsb_clock_ms() - box->began) / 1000, jobs.running,
+                 HFSB_VERSION, hfsbi_server_instance(api->server),
+                 (hfsb_clock_ms() - api->began) / 1000, jobs.running,
                  jobs.waiting, stats->open,
-                 hfsbi_server_is_stopping(box->server) ? "true" : "false");
+                 hfsbi_server_is_stopping(api->server) ? "true" : "false");
     hfsb_reply(request, 200, "application/json",
                hfsb_str_make(text, n > 0 ? (size_t)n : 0));
 }
 
 /* ---- /api/metrics ---- */
 
-/* HELP, TYPE and, unless labels follow, the value. */
+/* Appends HELP, TYPE and the value of a metric without labels. */
 static void hfsbi_put_metric(hfsb_buf *s, const char *name, const char *type,
                              const char *help, unsigned long long value) {
     hfsb_buf_printf(s, "# HELP %s %s\n# TYPE %s %s\n%s %llu\n", name, help,
                     name, type, name, value);
 }
 
-/* Bytes of memory that this process has in use, 0: not known. */
-static unsigned long long hfsbi_resident(void) {
+/* Resident memory of this process in bytes; 0 if unknown. */
+static unsigned long long hfsbi_resident_bytes(void) {
     unsigned long long pages = 0;
     char               text[128];
     ssize_t            n;
@@ -277,22 +296,22 @@ static void hfsbi_put_commands(hfsb_buf *s, hfsbi_jobs_figures jobs) {
 }
 
 static void hfsbi_metrics(void *user, hfsb_request *request) {
-    hfsbi_sandbox     *box = (hfsbi_sandbox *)user;
+    hfsbi_api         *api = (hfsbi_api *)user;
     hfsb_buf           out = HFSB_INIT;
-    unsigned long long resident = hfsbi_resident();
+    unsigned long long resident = hfsbi_resident_bytes();
     size_t             mark;
-    out.alloc = box->alloc;
+    out.alloc = api->alloc;
     mark = out.len;
     hfsb_buf_printf(
         &out,
         "# HELP hfsb_info What runs here.\n# TYPE hfsb_info gauge\n"
         "hfsb_info{version=\"%s\",instance=\"%s\"} 1\n",
-        HFSB_VERSION, hfsbi_server_instance(box->server));
+        HFSB_VERSION, hfsbi_server_instance(api->server));
     hfsbi_put_metric(
         &out, "hfsb_uptime_seconds", "gauge", "Since the sandbox was opened.",
-        (unsigned long long)(hfsb_clock_ms() - box->began) / 1000);
-    hfsbi_put_server_metrics(&out, hfsbi_server_stats_of(box->server));
-    hfsbi_put_commands(&out, hfsbi_jobs_count_all(box->tools));
+        (unsigned long long)(hfsb_clock_ms() - api->began) / 1000);
+    hfsbi_put_server_metrics(&out, hfsbi_server_stats_of(api->server));
+    hfsbi_put_commands(&out, hfsbi_jobs_count_all(api->tools));
     if (resident)
         hfsbi_put_metric(&out, "process_resident_memory_bytes", "gauge",
                          "Memory of the server in use.", resident);
@@ -302,35 +321,78 @@ static void hfsbi_metrics(void *user, hfsb_request *request) {
     hfsb_buf_free(&out);
 }
 
-static hfsb_status hfsbi_health_route(hfsbi_sandbox *box, const char *path,
+static hfsb_status hfsbi_health_route(hfsbi_api *api, const char *path,
                                       hfsb_err *err) {
     hfsb_route route = HFSB_INIT;
     route.method = "GET";
     route.path = path;
     route.fn = hfsbi_health;
-    route.user = box;
+    route.user = api;
     route.no_token = true;
-    route.max_body = 1; /* no stranger's bytes are kept in memory */
-    return hfsb_server_add(box->server, &route, err);
+    route.max_body = 1; /* keep no bytes of strangers in memory */
+    return hfsb_server_add(api->server, &route, err);
 }
 
-/* /api/health, which is open to anyone. */
-static hfsb_status hfsbi_health_add(hfsbi_sandbox *box, hfsb_err *err) {
-    return hfsbi_health_route(box, "/api/health", err);
+/* Needs no token. Returns as hfsb_server_add(): HFSB_ARG if the server has an
+   API already. */
+static hfsb_status hfsbi_health_add(hfsbi_api *api, hfsb_err *err) {
+    return hfsbi_health_route(api, "/api/health", err);
 }
 
-/* /api/metrics. */
-static hfsb_status hfsbi_metrics_add(hfsbi_sandbox *box, hfsb_err *err) {
-    /* what probes ask for elsewhere */
-    hfsb_status st = hfsbi_health_route(box, "/healthz", err);
+static hfsb_status hfsbi_metrics_add(hfsbi_api *api, hfsb_err *err) {
+    /* the path that probes use by convention */
+    hfsb_status st = hfsbi_health_route(api, "/healthz", err);
     if (st != HFSB_OK) return st;
-    return hfsbi_sandbox_route(box, "GET", "/api/metrics", hfsbi_metrics, box,
-                               err);
+    return hfsbi_api_route(api, "GET", "/api/metrics", hfsbi_metrics, api,
+                           err);
 }
 
-/* Over HTTP a command has this long unless it says otherwise. */
+/* ---- the loop drives the tools ---- */
+
+static size_t hfsbi_api_watch(void *user, hfsb_watch *list, size_t max) {
+    return hfsb_tools_watch(((hfsbi_api *)user)->tools, list, max);
+}
+
+static long long hfsbi_api_deadline(void *user) {
+    return hfsb_tools_deadline(((hfsbi_api *)user)->tools);
+}
+
+static void hfsbi_api_step(void *user) {
+    hfsbi_api *api = (hfsbi_api *)user;
+    hfsb_tools_step(api->tools);
+    hfsbi_api_calls_step(api);
+}
+
+/* ---- the end ---- */
+
+static void hfsbi_api_end(hfsbi_server_part *part) {
+    hfsbi_api *api = (hfsbi_api *)(void *)part;
+    api->ended = true;
+    hfsbi_api_calls_end(api);
+    hfsbi_jobs_end(api->tools, HFSB_LIT(""));
+}
+
+static bool hfsbi_api_busy(hfsbi_server_part *part) {
+    hfsbi_api *api = (hfsbi_api *)(void *)part;
+    return api->working > 0 || hfsb_tools_busy(api->tools) > 0;
+}
+
+static void hfsbi_api_free(hfsbi_server_part *part) {
+    hfsbi_api *api = (hfsbi_api *)(void *)part;
+    hfsb_alloc alloc = api->alloc;
+    hfsbi_loop_source_remove(api->loop, &api->source);
+    if (hfsbi_server_must_end(api->server)) hfsbi_tools_free(api->tools);
+    else hfsb_tools_close(api->tools);
+    hfsbi_array_free(&alloc, api, 1, sizeof *api);
+}
+
+/* ---- the start ---- */
+
+/* Default timeout of a command over HTTP, in seconds. */
 #define HFSBI_API_TIMEOUT 120.0
 
+/* The tools with a route of their own. on_disk: the call may block, so that it
+   runs in a pool thread. */
 static const struct {
     const char *name, *path;
     bool        on_disk;
@@ -350,110 +412,58 @@ static const struct {
     {"bash_input", "/api/bash_input", false},
 };
 
-/* ---- the loop drives the tools ---- */
-
-static size_t hfsbi_sandbox_watch(void *user, hfsb_watch *list, size_t max) {
-    return hfsb_tools_watch(((hfsbi_sandbox *)user)->tools, list, max);
-}
-
-static long long hfsbi_sandbox_deadline(void *user) {
-    return hfsb_tools_deadline(((hfsbi_sandbox *)user)->tools);
-}
-
-static void hfsbi_sandbox_step(void *user) {
-    hfsbi_sandbox *box = (hfsbi_sandbox *)user;
-    hfsb_tools_step(box->tools);
-    hfsbi_api_calls_step(box);
-}
-
-/* ---- its end ---- */
-
-static void hfsbi_sandbox_end(hfsbi_server_part *part) {
-    hfsbi_sandbox *box = (hfsbi_sandbox *)(void *)part;
-    box->ended = true;
-    hfsbi_api_calls_end(box);
-    hfsbi_jobs_end(box->tools, HFSB_LIT(""));
-}
-
-static bool hfsbi_sandbox_busy(hfsbi_server_part *part) {
-    hfsbi_sandbox *box = (hfsbi_sandbox *)(void *)part;
-    return box->working > 0 || hfsb_tools_busy(box->tools) > 0;
-}
-
-static void hfsbi_endpoints_free(hfsbi_server_part *part) {
-    hfsbi_sandbox *box = (hfsbi_sandbox *)(void *)part;
-    hfsb_alloc     alloc = box->alloc;
-    hfsbi_loop_source_remove(box->loop, &box->source);
-    if (hfsbi_server_must_end(box->server)) hfsbi_tools_free(box->tools);
-    else hfsb_tools_close(box->tools);
-    hfsbi_array_free(&alloc, box, 1, sizeof *box);
-}
-
-/* ---- its beginning ---- */
-
-/* A route with no more than these. */
-static hfsb_status hfsbi_sandbox_route(hfsbi_sandbox *box, const char *method,
-                                       const char *path, hfsb_route_fn fn,
-                                       void *user, hfsb_err *err) {
-    hfsb_route route = HFSB_INIT;
-    route.method = method;
-    route.path = path;
-    route.fn = fn;
-    route.user = user;
-    return hfsb_server_add(box->server, &route, err);
-}
-
-static hfsb_status hfsbi_sandbox_routes(hfsbi_sandbox *box, hfsb_err *err) {
+static hfsb_status hfsbi_api_routes(hfsbi_api *api, hfsb_err *err) {
     hfsb_status st = HFSB_OK;
     size_t      i;
     for (i = 0; st == HFSB_OK && i < HFSBI_API_TOOLS; i++) {
-        hfsbi_endpoint *at = &box->endpoints[i];
-        at->box = box;
+        hfsbi_endpoint *at = &api->endpoints[i];
+        at->api = api;
         at->tool = hfsbi_tool_find(hfsb_cstr(hfsbi_api_tools[i].name));
         at->on_disk = hfsbi_api_tools[i].on_disk;
-        st = hfsbi_sandbox_route(box, "POST", hfsbi_api_tools[i].path,
-                                 hfsbi_api_tool, at, err);
+        st = hfsbi_api_route(api, "POST", hfsbi_api_tools[i].path,
+                             hfsbi_api_tool, at, err);
     }
-    if (st == HFSB_OK) st = hfsbi_metrics_add(box, err);
-    if (st == HFSB_OK) st = hfsbi_jobs_add(box, err);
-    if (st == HFSB_OK) st = hfsbi_files_add(box->server, box->tools, err);
+    if (st == HFSB_OK) st = hfsbi_metrics_add(api, err);
+    if (st == HFSB_OK) st = hfsbi_jobs_add(api, err);
+    if (st == HFSB_OK) st = hfsbi_files_add(api->server, api->tools, err);
     return st;
 }
 
-/* Without routes; NULL with *err. */
-static hfsbi_sandbox *hfsbi_endpoints_new(hfsb_server *server,
-                                          const hfsb_server_sandbox_opts *opts,
-                                          hfsb_err *err) {
+/* Opens the tools and fills a new object, without routes. NULL with *err: out
+   of memory, or as hfsb_tools_open(). */
+static hfsbi_api *hfsbi_api_new(hfsb_server                    *server,
+                                const hfsb_server_sandbox_opts *opts,
+                                hfsb_err                       *err) {
     const hfsb_alloc *alloc = hfsbi_server_alloc(server);
     hfsb_tools_opts   o = HFSB_INIT;
-    hfsbi_sandbox *box = (hfsbi_sandbox *)hfsbi_array(alloc, 1, sizeof *box);
-    if (!box) {
+    hfsbi_api        *api = (hfsbi_api *)hfsbi_array(alloc, 1, sizeof *api);
+    if (!api) {
         hfsbi_fail_status(err, HFSB_NOMEM, "Adding the sandbox");
         return NULL;
     }
-    memset(box, 0, sizeof *box);
+    memset(api, 0, sizeof *api);
     if (opts->tools) o = *opts->tools;
     if (!(o.timeout > 0)) o.timeout = HFSBI_API_TIMEOUT;
     if (!o.alloc.fn) o.alloc = *alloc;
-    o.session = false; /* requests belong to no session */
-    if (hfsb_tools_open(&o, &box->tools, err) != HFSB_OK) {
-        hfsbi_array_free(alloc, box, 1, sizeof *box);
+    o.session = false; /* requests do not share a session */
+    if (hfsb_tools_open(&o, &api->tools, err) != HFSB_OK) {
+        hfsbi_array_free(alloc, api, 1, sizeof *api);
         return NULL;
     }
-    box->alloc = *alloc;
-    box->server = server;
-    box->loop = hfsbi_server_loop(server);
-    box->kill_on_disconnect = opts->kill_on_disconnect;
-    box->beat_ms = opts->beat_ms > 0 ? opts->beat_ms : 0;
-    box->began = hfsb_clock_ms();
-    box->part.end = hfsbi_sandbox_end;
-    box->part.busy = hfsbi_sandbox_busy;
-    box->part.free = hfsbi_endpoints_free;
-    box->source.watch = hfsbi_sandbox_watch;
-    box->source.deadline = hfsbi_sandbox_deadline;
-    box->source.step = hfsbi_sandbox_step;
-    box->source.user = box;
-    return box;
+    api->alloc = *alloc;
+    api->server = server;
+    api->loop = hfsbi_server_loop(server);
+    api->kill_on_disconnect = opts->kill_on_disconnect;
+    api->beat_ms = opts->beat_ms > 0 ? opts->beat_ms : 0;
+    api->began = hfsb_clock_ms();
+    api->part.end = hfsbi_api_end;
+    api->part.busy = hfsbi_api_busy;
+    api->part.free = hfsbi_api_free;
+    api->source.watch = hfsbi_api_watch;
+    api->source.deadline = hfsbi_api_deadline;
+    api->source.step = hfsbi_api_step;
+    api->source.user = api;
+    return api;
 }
 
 hfsb_status hfsb_server_add_sandbox(hfsb_server                    *server,
@@ -461,19 +471,19 @@ hfsb_status hfsb_server_add_sandbox(hfsb_server                    *server,
                                     hfsb_err                       *err) {
     hfsb_server_sandbox_opts none = HFSB_INIT;
     hfsb_err                 why = HFSB_INIT;
-    hfsbi_sandbox           *box;
+    hfsbi_api               *api;
     hfsb_status              st;
     if (!err) err = &why;
-    box = hfsbi_endpoints_new(server, opts ? opts : &none, err);
-    if (!box) return err->code;
-    st = hfsbi_health_add(box, err);
-    if (st != HFSB_OK) { /* no route knows of it: there is one already */
-        hfsb_tools_close(box->tools);
-        hfsbi_array_free(hfsbi_server_alloc(server), box, 1, sizeof *box);
+    api = hfsbi_api_new(server, opts ? opts : &none, err);
+    if (!api) return err->code;
+    st = hfsbi_health_add(api, err);
+    if (st != HFSB_OK) { /* no route refers to it: free it here */
+        hfsb_tools_close(api->tools);
+        hfsbi_array_free(hfsbi_server_alloc(server), api, 1, sizeof *api);
         return st;
     }
-    /* from here on it lives as long as the server, whatever fails */
-    hfsbi_loop_source(box->loop, &box->source);
-    hfsbi_server_part_add(server, &box->part);
-    return hfsbi_sandbox_routes(box, err);
+    /* from here on it lives as long as the server, even if a route fails */
+    hfsbi_loop_source(api->loop, &api->source);
+    hfsbi_server_part_add(server, &api->part);
+    return hfsbi_api_routes(api, err);
 }

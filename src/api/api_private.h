@@ -3,161 +3,173 @@
 #include "../tools/tools_private.h"
 #include "../server/server_private.h"
 
-/* The endpoints of the sandbox on a server. Private to its files. All of it
-   belongs to the thread that serves, but for what is marked otherwise. */
+/* The HTTP API of the tools; private to the files of this room.
+
+     api.c     the object, its routes, /api/jobs, /api/health, /api/metrics
+     call.c    a call of a tool, from the request to the reply
+     fields.c  the arguments of a call, and the errors in them
+     files.c   /api/files
+
+   Everything is for the thread that runs the server, except where a comment
+   names another thread. */
 
 enum {
-    HFSBI_API_SMALL = 64 * 1024,   /* a longer body is parsed in a thread */
-    HFSBI_API_CHOKE = 1024 * 1024, /* bytes that wait for a slow reader */
-    HFSBI_API_INPUT = 4 * 1024 * 1024, /* for a command, at once */
-    HFSBI_API_KEY = 255,
-    HFSBI_API_BEAT_MS = 10000,
-    HFSBI_API_TOOLS = 13
+    HFSBI_API_SMALL = 64 * 1024, /* longest body parsed in the loop, bytes */
+    HFSBI_API_BACKLOG = 1024 * 1024,   /* most unsent bytes of events */
+    HFSBI_API_INPUT = 4 * 1024 * 1024, /* longest input for a job, bytes */
+    HFSBI_API_KEY = 255,               /* longest idempotency key, bytes */
+    HFSBI_API_BEAT_MS = 10000,         /* default interval of beats */
+    HFSBI_API_TOOLS = 13               /* tools with a route of their own */
 };
 
-typedef struct hfsbi_sandbox hfsbi_sandbox;
+typedef struct hfsbi_api hfsbi_api;
 
-/* A route that calls a tool. */
+/* The route of a tool. */
 typedef struct hfsbi_endpoint {
-    hfsbi_sandbox    *box;
+    hfsbi_api        *api;
     const hfsbi_tool *tool;
-    bool              on_disk; /* its work may block: it is for a thread */
+    bool              on_disk; /* may block: runs in a pool thread */
 } hfsbi_endpoint;
 
-struct hfsbi_sandbox {
-    hfsbi_server_part      part; /* first: it is found by it */
-    hfsbi_source           source;
+/* One per server, from hfsb_server_add_sandbox() to the end of the server. */
+struct hfsbi_api {
+    hfsbi_server_part      part;   /* first: its functions cast it back */
+    hfsbi_source           source; /* drives the tools */
     hfsb_server           *server;
     hfsbi_loop            *loop;
-    hfsb_tools            *tools;
+    hfsb_tools            *tools; /* owned */
     hfsb_alloc             alloc;
     bool                   kill_on_disconnect;
-    long long              beat_ms; /* 0: by the tool */
-    long long              began;
+    long long              beat_ms; /* 0: HFSBI_API_BEAT_MS */
+    long long              began;   /* hfsb_clock_ms() */
     struct hfsbi_api_call *calls;   /* newest first */
-    size_t                 working; /* of them, in threads */
-    bool                   ended;   /* no command is started any more */
+    size_t                 working; /* calls in pool threads */
+    bool                   ended;   /* no more commands are started */
     hfsbi_endpoint         endpoints[HFSBI_API_TOOLS];
 };
 
-/* ---- server_call.c: a call of a tool by a request ---- */
+/* ---- call.c ---- */
 
-/* A timer that knows whose it is. */
+/* A timer with a pointer to its call. */
 typedef struct hfsbi_beat {
-    hfsbi_timer            timer; /* first */
+    hfsbi_timer            timer; /* first: its function casts it back */
     struct hfsbi_api_call *owner;
 } hfsbi_beat;
 
+/* What happens to a command when its client goes away. */
 typedef enum hfsbi_disconnect {
-    HFSBI_DISCONNECT_DEFAULT,
+    HFSBI_DISCONNECT_DEFAULT, /* kill if streamed or kill_on_disconnect */
     HFSBI_DISCONNECT_KILL,
     HFSBI_DISCONNECT_CONTINUE
 } hfsbi_disconnect;
 
-/* Text that a command printed, on its way to a reader of events. */
+/* The output of a command on its way to a client that reads events. Arrays
+   have an element for stdout and one for stderr. */
 typedef struct hfsbi_events {
-    hfsb_buf           ready;    /* events, to be sent */
-    unsigned long long total[2]; /* bytes that each stream has printed */
-    unsigned long long from[2];  /* where what was left out begins */
-    bool               gap[2];   /* something was left out */
-    bool               choked;   /* the reader does not keep up */
+    hfsb_buf           ready;    /* events that are not sent yet */
+    unsigned long long total[2]; /* bytes printed so far */
+    unsigned long long from[2];  /* offset where the gap begins */
+    bool               gap[2];   /* text since `from` was dropped */
+    bool               stalled;  /* the reader is slow: drop text */
 } hfsbi_events;
 
-/* From the request to its reply. While it is in a thread, that thread alone
-   uses what is marked T. Freed by the last hfsbi_api_release() once the
-   request is answered or gone, or when it comes back from the thread. */
+/* A call of a tool, from the request to the reply. While in_thread is set,
+   only the pool thread uses the members from `tool` on. Freed by the last
+   release once the request is answered or gone and no thread uses the call;
+   the states are drawn in call.c. */
 typedef struct hfsbi_api_call {
-    hfsbi_task             task; /* first: it is found by it */
+    hfsbi_task             task; /* first: its functions cast it back */
     hfsbi_beat             beat;
     struct hfsbi_api_call *next, *prev;
-    hfsbi_sandbox         *box;
+    hfsbi_api             *api;
     hfsb_request          *request; /* NULL: answered or gone */
-    unsigned               held;    /* functions of ours that use it */
+    unsigned               held;    /* functions that use the call */
     bool                   in_thread;
-    bool                   begun;     /* the head of the reply is out, */
-    bool                   streaming; /* as that of a stream of events */
-    bool                   ended;     /* the peer sends no more: is it gone? */
+    bool                   begun;     /* the head of the reply is sent */
+    bool                   streaming; /* ... as a stream of events */
+    bool                   eof;       /* the peer sends no more */
     long long              interval;  /* between beats, ms */
-    pthread_mutex_t        lock;      /* of the next one */
-    bool                   unwanted;  /* the thread is to come back */
-    const char            *where;     /* the arguments came from: "body" */
+    pthread_mutex_t        lock;      /* of `cancelled` */
+    bool                   cancelled; /* asks the thread to stop early */
+    const char            *where;     /* source of the arguments: "body" or
+                                         "query" */
 
-    const hfsbi_tool *tool; /* T, as all that follows */
-    bool              on_disk;
-    hfsb_buf          body; /* JSON, decoded where it stands */
-    hfsb_json_doc     doc;
-    hfsb_buf          id; /* of a job, from the path; or empty */
+    const hfsbi_tool *tool;
+    bool              on_disk; /* as in the endpoint */
+    hfsb_buf          body;    /* JSON; doc points into it */
+    hfsb_json_doc     doc;     /* the arguments */
+    hfsb_buf          id;      /* of a job, from the path; or empty */
     char              key[HFSBI_API_KEY + 1];
-    size_t            key_len;
-    bool              stream; /* to be answered by events */
+    size_t            key_len; /* 0: no idempotency key */
+    bool              stream;  /* the client wants events */
     hfsbi_disconnect  disconnect;
     double            timeout; /* of bash, seconds */
-    hfsb_call        *call;
-    int               status; /* of the reply, once it is known, */
-    hfsb_buf          reply;  /* and its body */
+    hfsb_call        *call;    /* NULL: not open yet */
+    int               status;  /* HTTP status; 0: not known yet */
+    hfsb_buf          reply;   /* body of the reply, JSON */
     hfsbi_events      events;
 } hfsbi_api_call;
 
-/* A new one, held once, with the body of the request and its key; NULL when
-   there is an answer already (503, 400, or 409: its X-Hfsb-Instance names
-   another instance than this one, so nothing runs). */
-HFSBI_FN hfsbi_api_call *hfsbi_api_call_new(hfsbi_sandbox    *box,
+/* Returns a new call with the body and the idempotency key of the request, for
+   hfsbi_api_call_start(), which must follow. NULL if the request is already
+   answered and nothing runs: 503 without memory, 400 for an invalid key, 409
+   if X-Hfsb-Instance names another instance. */
+HFSBI_FN hfsbi_api_call *hfsbi_api_call_new(hfsbi_api        *api,
                                             hfsb_request     *request,
                                             const hfsbi_tool *tool);
-/* Makes the call, in a thread where that may take long, and answers it, now or
-   later. Lets go of it. */
+/* Runs the call, in a pool thread if it may take long, and replies now or
+   later. If x->status is set, only replies. x may be freed on return. */
 HFSBI_FN void hfsbi_api_call_start(hfsbi_api_call *x);
-/* Those in threads come back soon. */
-HFSBI_FN void hfsbi_api_calls_end(hfsbi_sandbox *box);
-/* Looks which calls are done and answers them; sends events. */
-HFSBI_FN void hfsbi_api_calls_step(hfsbi_sandbox *box);
-/* The handler of a tool's route; user is its hfsbi_endpoint. */
+/* Cancels all calls, so that pool threads stop early. */
+HFSBI_FN void hfsbi_api_calls_end(hfsbi_api *api);
+/* Replies to calls that are done, and sends new events of the others. */
+HFSBI_FN void hfsbi_api_calls_step(hfsbi_api *api);
+/* Handles the route of a tool; user is its hfsbi_endpoint. */
 HFSBI_FN void hfsbi_api_tool(void *user, hfsb_request *request);
 
-/* ---- server_arguments.c: a body becomes the arguments of a tool ---- */
+/* ---- fields.c ---- */
 
-/* From x->body to x->doc, less the keys that are for the server; on failure
-   x->status and x->reply say why. In any thread. */
-HFSBI_FN void hfsbi_api_arguments(hfsbi_api_call *x);
-/* x->status and x->reply become an error: {"detail", "error", "success":
-   false, "output":""}, also good as the end of a reply that was begun. detail
-   is JSON (empty: the sentence). In any thread. */
-HFSBI_FN void hfsbi_api_fail(hfsbi_api_call *x, int status, hfsb_str detail,
-                             hfsb_str error);
+/* Parses x->body into x->doc, and reads the options of bash for delivery. On
+   failure sets x->status and x->reply. In any thread. */
+HFSBI_FN void hfsbi_api_call_read_arguments(hfsbi_api_call *x);
+/* Sets x->status and x->reply to an error, {"success":false,"output":"",
+   "error":...,"detail":...}, which is also valid as the rest of a reply that
+   has begun. detail is JSON; empty: the text of error. Without memory the
+   status is 503 and the reply empty. In any thread. */
+HFSBI_FN void hfsbi_api_call_fail(hfsbi_api_call *x, int status,
+                                  hfsb_str detail, hfsb_str error);
 
-/* ---- server_fields.c: what is wrong with the arguments ---- */
-
-/* Appends the "detail" of a 422 as JSON, in the shape of FastAPI's: an item
-   for each argument whose form is wrong; when all are right, one with the
-   sentence of the tool, for the argument `key` ("": none). HFSB_OK;
-   HFSB_NOMEM. */
+/* Appends the "detail" of a 422 as JSON, in the form of FastAPI: an item for
+   each argument of the wrong type. If all have the right type, one item with
+   the tool's error `sentence`, for the argument `key` ("": for the whole
+   object). HFSB_OK; HFSB_NOMEM. In any thread. */
 HFSBI_FN hfsb_status hfsbi_fields_detail(const hfsbi_api_call *x,
                                          const char *key, hfsb_str sentence,
                                          hfsb_buf *out);
 
-/* ---- server_jobs.c, server_metrics.c, server_files.c: routes ---- */
+/* ---- files.c ---- */
 
-/* /api/files. */
+/* Adds the routes of /api/files, for the files in the root of the tools, which
+   must outlive the server's requests. HFSB_OK; HFSB_NOMEM, or as
+   hfsb_server_add(): routes added before the failure remain. */
 HFSBI_FN hfsb_status hfsbi_files_add(hfsb_server *server, hfsb_tools *tools,
                                      hfsb_err *err);
 
-/* What the two directions of /api/files share. Private to them. */
-
-/* ---- in threads ---- */
-
-/* The strong validator of a file, with its quotes. */
-enum { HFSBI_ETAG = 96 };
+/* Writes the strong validator of a version of a file, with its quotes and a
+   terminating NUL. In any thread. */
+enum { HFSBI_ETAG = 96 }; /* bytes */
 HFSBI_FN void hfsbi_file_etag(const hfsb_file_info *info,
                               char                  etag[HFSBI_ETAG]);
 
-/* The part of a file that a Range asks for. */
 typedef enum hfsbi_range {
-    HFSBI_RANGE_NONE, /* none, or one to be ignored: the whole */
-    HFSBI_RANGE_PART,
-    HFSBI_RANGE_BEYOND /* 416 */
+    HFSBI_RANGE_NONE,  /* absent, or ignored: send the whole file */
+    HFSBI_RANGE_PART,  /* send a part: 206 */
+    HFSBI_RANGE_BEYOND /* outside the file: 416 */
 } hfsbi_range;
+
+/* Parses the value of a Range field for a file of `size` bytes. *first and
+   *length, in bytes, are valid only after HFSBI_RANGE_PART. Several ranges, or
+   an invalid one, are ignored. In any thread. */
 HFSBI_FN hfsbi_range hfsbi_range_parse(hfsb_str text, unsigned long long size,
                                        unsigned long long *first,
                                        unsigned long long *length);
-
-/* ---- the routes; user is the hfsbi_files ---- */

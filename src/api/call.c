@@ -1,30 +1,101 @@
-/* call.c - a call of a tool by a request, from its body to its reply. */
+/* call.c - a call of a tool by a request, from its body to its reply.
+
+     new -> start -> read arguments -> open -> wait -> finish -> reply -> free
+              |                         ^  |            ^
+              |                         |  +--at once---+
+              +------ pool thread ------+
+                 (work on disk, or a long body)
+
+   While a call waits, beats keep the connection alive, and the output of a
+   streamed command is sent as events. status is 0 until the reply is known.
+
+   The client may go away in any state: request becomes NULL, and the call is
+   freed once no pool thread uses it and no function holds it. Work in a thread
+   is cancelled if it can be and has no idempotency key. A command continues as
+   a job, unless on_disconnect, streaming or kill_on_disconnect ends it. */
 #include "api_private.h"
 
-static bool hfsbi_api_release(hfsbi_api_call *x);
+/* ---- the end of a call ---- */
 
-static void hfsbi_api_hold(hfsbi_api_call *x);
+static void hfsbi_api_call_drop_arguments(hfsbi_api_call *x) {
+    hfsb_json_free(&x->doc);
+    hfsb_buf_free(&x->body);
+}
 
-/* ==== server stream ==== */
+static bool hfsbi_api_call_is_bash(const hfsbi_api_call *x) {
+    return strcmp(x->tool->name, "bash") == 0;
+}
 
-/* the output of a command as events, while it runs. */
+/* True if the command is killed when its client goes away. */
+static bool hfsbi_api_call_kills_on_gone(const hfsbi_api_call *x) {
+    if (!hfsbi_api_call_is_bash(x)) return false;
+    if (x->disconnect != HFSBI_DISCONNECT_DEFAULT)
+        return x->disconnect == HFSBI_DISCONNECT_KILL;
+    return x->stream || x->api->kill_on_disconnect;
+}
+
+/* True if another request, a repeat with the same key, waits for the same
+   job. */
+static bool hfsbi_api_call_shares_job(const hfsbi_api_call *x) {
+    const hfsbi_api_call *other = x->api->calls;
+    for (; other; other = other->next)
+        if (other != x && !other->in_thread && other->call && !other->status &&
+            hfsbi_api_call_is_bash(other) &&
+            strcmp(hfsb_call_job(other->call), hfsb_call_job(x->call)) == 0)
+            return true;
+    return false;
+}
+
+/* Frees the call. Kills its command if that still runs for this client
+   alone. */
+static void hfsbi_api_call_free(hfsbi_api_call *x) {
+    hfsbi_api *api = x->api;
+    hfsbi_loop_timer_clear(api->loop, &x->beat.timer);
+    if (x->prev) x->prev->next = x->next;
+    else api->calls = x->next;
+    if (x->next) x->next->prev = x->prev;
+    if (x->call && !x->status && hfsbi_api_call_kills_on_gone(x) &&
+        !hfsbi_api_call_shares_job(x))
+        hfsbi_jobs_end(api->tools, hfsb_cstr(hfsb_call_job(x->call)));
+    hfsb_call_close(x->call);
+    hfsbi_api_call_drop_arguments(x);
+    hfsb_buf_free(&x->id);
+    hfsb_buf_free(&x->reply);
+    hfsb_buf_free(&x->events.ready);
+    (void)pthread_mutex_destroy(&x->lock);
+    hfsbi_array_free(&api->alloc, x, 1, sizeof *x);
+}
+
+/* Keeps the call from being freed until the matching release. */
+static void hfsbi_api_call_hold(hfsbi_api_call *x) {
+    x->held++;
+}
+
+/* Frees the call if this was the last hold, the request is answered or gone,
+   and no thread uses it. False if it was freed or has no request. */
+static bool hfsbi_api_call_release(hfsbi_api_call *x) {
+    if (--x->held || x->in_thread || x->request) return x->request != NULL;
+    hfsbi_api_call_free(x);
+    return false;
+}
+
+/* ---- the output of a command as events ---- */
 
 /*  event: job          data: {"id":"..."}
     event: stdout       data: {"offset":0,"text":"..."}     id: 5
     event: stderr       data: {"offset":0,"text":"..."}
     event: gap          data: {"stream":"stdout","from":5,"to":70000}
-    event: result       data: what POST /api/bash answers otherwise
+    event: result       data: the reply without streaming
 
-    Offsets count the bytes of cleaned text of each stream; the id of a piece
-    of stdout is where the next one begins, and where
-    /api/jobs/{id}/output?offset= goes on. */
+    Offsets count the bytes of cleaned text of each stream. The id of a stdout
+    event is the offset of the next one, and the value with which
+    /api/jobs/ID/output?offset= continues. A gap is text that was dropped
+    because the reader was too slow or memory ran out. */
 
 static const char *const hfsbi_stream_names[] = {"stdout", "stderr"};
 
-/* ---- writing events ---- */
-
-static void hfsbi_stream_piece(hfsb_buf *sink, size_t which,
-                               unsigned long long offset, hfsb_str text) {
+static void hfsbi_stream_put_text(hfsb_buf *sink, size_t which,
+                                  unsigned long long offset, hfsb_str text) {
     hfsb_json_writer w;
     if (sink->status != HFSB_OK) return;
     hfsb_buf_printf(sink, "event: %s\n", hfsbi_stream_names[which]);
@@ -41,26 +112,26 @@ static void hfsbi_stream_piece(hfsb_buf *sink, size_t which,
     hfsb_buf_append(sink, HFSB_LIT("\n\n"));
 }
 
-/* Takes text of the command; user is the call. Under the lock of the
-   tools. */
-static void hfsbi_stream_text(void *user, hfsb_proc_stream stream,
-                              hfsb_str text) {
+/* Appends new text of the command to the events, or starts or extends a gap.
+   user is the call. Called with the lock of the tools held. */
+static void hfsbi_stream_on_text(void *user, hfsb_proc_stream stream,
+                                 hfsb_str text) {
     hfsbi_events      *e = &((hfsbi_api_call *)user)->events;
     size_t             which = (size_t)stream;
     unsigned long long offset = e->total[which];
     size_t             mark = e->ready.len;
     e->total[which] += text.len;
-    if (e->gap[which]) return; /* it has become longer */
-    if (!e->choked && e->ready.len <= HFSBI_API_CHOKE) {
-        hfsbi_stream_piece(&e->ready, which, offset, text);
+    if (e->gap[which]) return; /* the gap grows */
+    if (!e->stalled && e->ready.len <= HFSBI_API_BACKLOG) {
+        hfsbi_stream_put_text(&e->ready, which, offset, text);
         if (hfsb_buf_finish(&e->ready, mark) == HFSB_OK) return;
     }
     e->gap[which] = true;
     e->from[which] = offset;
 }
 
-/* Says what was left out; without memory, the next time. */
-static void hfsbi_stream_gaps(hfsbi_events *e) {
+/* Reports gaps; if memory runs out, the next call reports them. */
+static void hfsbi_stream_put_gaps(hfsbi_events *e) {
     size_t i;
     for (i = 0; i < 2; i++)
         if (e->gap[i] &&
@@ -72,37 +143,39 @@ static void hfsbi_stream_gaps(hfsbi_events *e) {
             e->gap[i] = false;
 }
 
-/* ---- sending them ---- */
-
+/* Sends the events. Drops them if the client is gone. */
 static void hfsbi_stream_send(hfsbi_api_call *x) {
     hfsbi_events *e = &x->events;
     if (x->request && e->ready.len)
         (void)hfsb_reply_write(x->request, hfsb_buf_str(&e->ready));
     if (e->ready.len > HFSBI_API_SMALL) hfsb_buf_free(&e->ready);
     hfsb_buf_truncate(&e->ready, 0);
-    if (x->request && hfsb_reply_waiting(x->request) > HFSBI_API_CHOKE)
-        e->choked = true;
+    if (x->request && hfsb_reply_waiting(x->request) > HFSBI_API_BACKLOG)
+        e->stalled = true;
 }
 
+/* Sends text that precedes a gap, then the gap. A stalled stream reports its
+   gaps only after the reader catches up, so that each is one event. */
 static void hfsbi_stream_flush(hfsbi_api_call *x) {
-    if (!x->events.choked) {
+    if (!x->events.stalled) {
         hfsbi_stream_send(x);
-        hfsbi_stream_gaps(&x->events);
+        hfsbi_stream_put_gaps(&x->events);
     }
     hfsbi_stream_send(x);
 }
 
-/* The reader has caught up. */
-static void hfsbi_stream_drained(void *user, hfsb_request *request) {
+/* The reader has caught up: everything queued is sent. */
+static void hfsbi_stream_on_drained(void *user, hfsb_request *request) {
     hfsbi_api_call *x = (hfsbi_api_call *)user;
     (void)request;
-    if (!x->events.choked) return;
-    hfsbi_api_hold(x);
-    x->events.choked = false;
+    if (!x->events.stalled) return;
+    hfsbi_api_call_hold(x);
+    x->events.stalled = false;
     hfsbi_stream_flush(x);
-    (void)hfsbi_api_release(x);
+    (void)hfsbi_api_call_release(x);
 }
 
+/* Sends the head of the reply and the event with the job's id. */
 static void hfsbi_stream_begin(hfsbi_api_call *x) {
     hfsb_buf         job = HFSB_INIT;
     hfsb_json_writer w;
@@ -111,8 +184,8 @@ static void hfsbi_stream_begin(hfsbi_api_call *x) {
     (void)hfsb_reply_field(x->request, "Cache-Control", HFSB_LIT("no-store"));
     hfsb_reply_begin(x->request, 200, "text/event-stream");
     if (!x->request) return;
-    hfsb_reply_on_drained(x->request, hfsbi_stream_drained, x);
-    job.alloc = x->box->alloc;
+    hfsb_reply_on_drained(x->request, hfsbi_stream_on_drained, x);
+    job.alloc = x->api->alloc;
     if (hfsb_buf_printf(&job, "event: job\ndata: ") == HFSB_OK) {
         hfsb_json_writer_init(&w, &job, NULL);
         hfsb_json_put_object(&w);
@@ -126,12 +199,13 @@ static void hfsbi_stream_begin(hfsbi_api_call *x) {
     hfsbi_stream_flush(x);
 }
 
+/* Sends all remaining events and the result, even to a stalled reader. */
 static void hfsbi_stream_end(hfsbi_api_call *x) {
     static const char none[] = "{\"success\":false,\"output\":\"\","
                                "\"error\":\"Out of memory.\"}";
     hfsb_str body = x->reply.len ? hfsb_buf_str(&x->reply) : hfsb_cstr(none);
-    x->events.choked = false;
-    hfsbi_stream_gaps(&x->events);
+    x->events.stalled = false;
+    hfsbi_stream_put_gaps(&x->events);
     hfsbi_stream_send(x);
     if (x->request)
         (void)hfsb_reply_write(x->request, HFSB_LIT("event: result\ndata: "));
@@ -141,111 +215,46 @@ static void hfsbi_stream_end(hfsbi_api_call *x) {
     x->request = NULL;
 }
 
-/*  new -> start -> arguments -> open -> (waits, beats) -> finish -> answer
-             |                    ^
-             +--- in a thread ----+      work on disk, or a long body
+/* ---- cancelling ---- */
 
-    The peer may be gone at any of these places. A thread ends a search
-    early, or goes on with what it does; a command goes on as a job unless it
-    was to be killed. */
-
-/* ---- the end of it ---- */
-
-static void hfsbi_api_forget_arguments(hfsbi_api_call *x) {
-    hfsb_json_free(&x->doc);
-    hfsb_buf_free(&x->body);
-}
-
-static bool hfsbi_api_is_bash(const hfsbi_api_call *x) {
-    return strcmp(x->tool->name, "bash") == 0;
-}
-
-/* True when the command ends with its client. */
-static bool hfsbi_api_kills(const hfsbi_api_call *x) {
-    if (!hfsbi_api_is_bash(x)) return false;
-    if (x->disconnect != HFSBI_DISCONNECT_DEFAULT)
-        return x->disconnect == HFSBI_DISCONNECT_KILL;
-    return x->stream || x->box->kill_on_disconnect;
-}
-
-/* Another request waits for the same command: a repeat with the same key. */
-static bool hfsbi_api_is_shared(const hfsbi_api_call *x) {
-    const hfsbi_api_call *other = x->box->calls;
-    for (; other; other = other->next)
-        if (other != x && !other->in_thread && other->call && !other->status &&
-            hfsbi_api_is_bash(other) &&
-            strcmp(hfsb_call_job(other->call), hfsb_call_job(x->call)) == 0)
-            return true;
-    return false;
-}
-
-static void hfsbi_api_call_free(hfsbi_api_call *x) {
-    hfsbi_sandbox *box = x->box;
-    hfsbi_loop_timer_clear(box->loop, &x->beat.timer);
-    if (x->prev) x->prev->next = x->next;
-    else box->calls = x->next;
-    if (x->next) x->next->prev = x->prev;
-    if (x->call && !x->status && hfsbi_api_kills(x) && !hfsbi_api_is_shared(x))
-        hfsbi_jobs_end(box->tools, hfsb_cstr(hfsb_call_job(x->call)));
-    hfsb_call_close(x->call);
-    hfsbi_api_forget_arguments(x);
-    hfsb_buf_free(&x->id);
-    hfsb_buf_free(&x->reply);
-    hfsb_buf_free(&x->events.ready);
-    (void)pthread_mutex_destroy(&x->lock);
-    hfsbi_array_free(&box->alloc, x, 1, sizeof *x);
-}
-
-static void hfsbi_api_hold(hfsbi_api_call *x) {
-    x->held++;
-}
-
-/* Between hold and release it is not freed. False when it was, or has no
-   request any more. */
-static bool hfsbi_api_release(hfsbi_api_call *x) {
-    if (--x->held || x->in_thread || x->request) return x->request != NULL;
-    hfsbi_api_call_free(x);
-    return false;
-}
-
-/* ---- its early end ---- */
-
-static void hfsbi_api_unwant(hfsbi_api_call *x) {
+/* Asks the pool thread of the call to stop early. */
+static void hfsbi_api_call_cancel(hfsbi_api_call *x) {
     pthread_mutex_lock(&x->lock);
-    x->unwanted = true;
+    x->cancelled = true;
     pthread_mutex_unlock(&x->lock);
 }
 
-/* In its thread. */
-static bool hfsbi_api_cancelled(void *user) {
+/* Called by the tools, in the thread that runs the call. */
+static bool hfsbi_api_call_is_cancelled(void *user) {
     hfsbi_api_call *x = (hfsbi_api_call *)user;
     bool            is;
     pthread_mutex_lock(&x->lock);
-    is = x->unwanted;
+    is = x->cancelled;
     pthread_mutex_unlock(&x->lock);
     return is;
 }
 
-HFSBI_FN void hfsbi_api_calls_end(hfsbi_sandbox *box) {
-    hfsbi_api_call *x = box->calls;
-    for (; x; x = x->next) hfsbi_api_unwant(x);
+HFSBI_FN void hfsbi_api_calls_end(hfsbi_api *api) {
+    hfsbi_api_call *x = api->calls;
+    for (; x; x = x->next) hfsbi_api_call_cancel(x);
 }
 
-/* A result that a repeat may ask for is made all the same. */
-static void hfsbi_api_gone(void *user, hfsb_request *request) {
+/* The client is gone. Work with an idempotency key is not cancelled: a repeat
+   may ask for its result. */
+static void hfsbi_api_call_on_gone(void *user, hfsb_request *request) {
     hfsbi_api_call *x = (hfsbi_api_call *)user;
     (void)request;
-    hfsbi_api_hold(x);
+    hfsbi_api_call_hold(x);
     x->request = NULL;
-    if (!x->key_len) hfsbi_api_unwant(x);
-    hfsbi_loop_timer_clear(x->box->loop, &x->beat.timer);
-    (void)hfsbi_api_release(x);
+    if (!x->key_len) hfsbi_api_call_cancel(x);
+    hfsbi_loop_timer_clear(x->api->loop, &x->beat.timer);
+    (void)hfsbi_api_call_release(x);
 }
 
 /* ---- the reply ---- */
 
-/* The status of HTTP for that of a call. */
-static int hfsbi_api_status(hfsb_status st) {
+/* The HTTP status for the status of a call. */
+static int hfsbi_api_http_status(hfsb_status st) {
     switch (st) {
     case HFSB_OK: return 200;
     case HFSB_ARG: return 422;
@@ -256,32 +265,33 @@ static int hfsbi_api_status(hfsb_status st) {
     }
 }
 
-/* The call is done: its result becomes the reply. In any thread. */
-static void hfsbi_api_finish(hfsbi_api_call *x) {
+/* Turns the result of a call that is done into status and reply. In any
+   thread. */
+static void hfsbi_api_call_finish(hfsbi_api_call *x) {
     hfsb_tool_result result;
     hfsb_status      st = hfsb_call_take(x->call, &result);
     hfsb_str         error = hfsb_buf_str(&result.error);
     hfsb_buf         detail = HFSB_INIT;
-    detail.alloc = x->box->alloc;
-    x->status = hfsbi_api_status(st);
+    detail.alloc = x->api->alloc;
+    x->status = hfsbi_api_http_status(st);
     if (st == HFSB_OK) st = hfsb_tool_result_write(&result, &x->reply, NULL);
     else if (st == HFSB_ARG)
         st = hfsbi_fields_detail(x, result.key, error, &detail);
     else if (st != HFSB_NOMEM) st = HFSB_OK;
     if (st != HFSB_OK) x->status = 503;
     else if (x->status != 200)
-        hfsbi_api_fail(x, x->status, hfsb_buf_str(&detail), error);
+        hfsbi_api_call_fail(x, x->status, hfsb_buf_str(&detail), error);
     hfsb_buf_free(&detail);
     hfsb_tool_result_free(&result);
 }
 
-/* Sends x->reply, as a whole or as the end of what was begun. */
-static void hfsbi_api_answer(hfsbi_api_call *x) {
+/* Sends x->reply: as a whole, or as the rest of a reply that has begun. */
+static void hfsbi_api_call_reply(hfsbi_api_call *x) {
     hfsb_request *request = x->request;
     if (!request) return;
-    if (!x->reply.len) /* there was no memory for words */
-        hfsbi_api_fail(x, 503, HFSB_LIT(""),
-                       HFSB_LIT("Out of memory: the call may have run."));
+    if (!x->reply.len) /* no memory for the text of the error */
+        hfsbi_api_call_fail(x, 503, HFSB_LIT(""),
+                            HFSB_LIT("Out of memory: the call may have run."));
     if (x->streaming) {
         hfsbi_stream_end(x);
         return;
@@ -296,7 +306,7 @@ static void hfsbi_api_answer(hfsbi_api_call *x) {
         x->request = NULL;
         return;
     }
-    x->request = NULL; /* what follows may end in `gone` no more */
+    x->request = NULL; /* hfsbi_api_call_on_gone() has nothing to do now */
     if (x->status == 429)
         (void)hfsb_reply_field(request, "Retry-After", HFSB_LIT("1"));
     if (x->reply.len)
@@ -306,16 +316,16 @@ static void hfsbi_api_answer(hfsbi_api_call *x) {
 
 /* ---- beats ---- */
 
-static void hfsbi_api_set_beat(hfsbi_api_call *x) {
-    hfsbi_loop_timer(x->box->loop, &x->beat.timer,
+static void hfsbi_api_call_set_beat(hfsbi_api_call *x) {
+    hfsbi_loop_timer(x->api->loop, &x->beat.timer,
                      hfsb_clock_ms() + x->interval);
 }
 
-/* A blank that JSON allows, or a comment of an event stream: whoever waits
-   for bytes on the way sees some. */
-static void hfsbi_api_beat(hfsbi_timer *timer) {
+/* Sends a blank, which JSON allows, or a comment of an event stream, so that
+   no proxy closes an idle connection. Begins the reply if necessary. */
+static void hfsbi_api_call_beat(hfsbi_timer *timer) {
     hfsbi_api_call *x = ((hfsbi_beat *)timer)->owner;
-    hfsbi_api_hold(x);
+    hfsbi_api_call_hold(x);
     if (!x->begun) {
         x->begun = true;
         (void)hfsb_reply_field(x->request, "X-Accel-Buffering",
@@ -325,132 +335,139 @@ static void hfsbi_api_beat(hfsbi_timer *timer) {
     if (x->request && !hfsb_reply_waiting(x->request))
         (void)hfsb_reply_write(x->request, x->streaming ? HFSB_LIT(": \n\n")
                                                         : HFSB_LIT(" "));
-    if (hfsbi_api_release(x)) hfsbi_api_set_beat(x);
+    if (hfsbi_api_call_release(x)) hfsbi_api_call_set_beat(x);
 }
 
-/* The peer has closed its side: it may be gone, or read on. A beat tells: one
-   that is gone answers it with a reset. Only where that ends something. */
-static void hfsbi_api_probe(hfsbi_api_call *x) {
-    if (x->ended && x->request && !x->in_thread && x->call && !x->status &&
-        hfsbi_api_kills(x))
-        hfsbi_api_beat(&x->beat.timer);
+/* After end of input the peer may be gone, or may still read. A beat finds
+   out: a peer that is gone replies with a reset. Needed only for a command
+   that is killed when its client goes away. */
+static void hfsbi_api_call_probe(hfsbi_api_call *x) {
+    if (x->eof && x->request && !x->in_thread && x->call && !x->status &&
+        hfsbi_api_call_kills_on_gone(x))
+        hfsbi_api_call_beat(&x->beat.timer);
 }
 
-static void hfsbi_api_eof(void *user, hfsb_request *request) {
+static void hfsbi_api_call_on_eof(void *user, hfsb_request *request) {
     hfsbi_api_call *x = (hfsbi_api_call *)user;
     (void)request;
-    x->ended = true;
-    hfsbi_api_probe(x);
+    x->eof = true;
+    hfsbi_api_call_probe(x);
 }
 
-/* Half of the time that the command has, so that a client which waits no
-   longer than that gets one. */
-static void hfsbi_api_set_interval(hfsbi_api_call *x) {
+/* Starts the beats, at most half the command's timeout apart, so that a client
+   that waits no longer than the timeout gets one. */
+static void hfsbi_api_call_start_beats(hfsbi_api_call *x) {
     long long half = (long long)(x->timeout * 500.0);
     x->interval =
-        x->box->beat_ms ? x->box->beat_ms : (long long)HFSBI_API_BEAT_MS;
+        x->api->beat_ms ? x->api->beat_ms : (long long)HFSBI_API_BEAT_MS;
     if (x->timeout > 0 && half < x->interval)
         x->interval = half < 50 ? 50 : half;
-    hfsbi_api_set_beat(x);
+    hfsbi_api_call_set_beat(x);
 }
 
-/* ---- the call ---- */
+/* ---- running the call ---- */
 
-/* Opens the call; when it is done at once, its reply is made. The file tools
-   do their work here. In any thread. */
-static void hfsbi_api_open(hfsbi_api_call *x) {
+/* Opens the call, and finishes it if it is done at once. The file tools do
+   their work here. In any thread. */
+static void hfsbi_api_call_open(hfsbi_api_call *x) {
     hfsb_call_opts opts = HFSB_INIT;
     opts.key = hfsb_str_make(x->key, x->key_len);
     if (x->id.len) opts.id = hfsb_buf_str(&x->id);
-    opts.cancelled = hfsbi_api_cancelled;
+    opts.cancelled = hfsbi_api_call_is_cancelled;
     opts.user = x;
-    if (x->stream) opts.on_text = hfsbi_stream_text;
-    if (hfsb_call_open(x->box->tools, hfsb_cstr(x->tool->name), x->doc.root,
+    if (x->stream) opts.on_text = hfsbi_stream_on_text;
+    if (hfsb_call_open(x->api->tools, hfsb_cstr(x->tool->name), x->doc.root,
                        &opts, &x->call) != HFSB_OK)
         x->status = 503;
-    else if (hfsb_call_done(x->call)) hfsbi_api_finish(x);
-    else hfsbi_api_forget_arguments(x);
+    else if (hfsb_call_done(x->call)) hfsbi_api_call_finish(x);
+    else hfsbi_api_call_drop_arguments(x);
 }
 
-/* In the loop, once the arguments are known. */
-static void hfsbi_api_go_on(hfsbi_api_call *x) {
-    if (x->begun) x->stream = false; /* begun as JSON, while it was parsed */
+/* Opens the call unless a thread did, then replies or waits. In the loop, once
+   the arguments are read. */
+static void hfsbi_api_call_continue(hfsbi_api_call *x) {
+    if (x->begun) x->stream = false; /* a beat began the reply as JSON */
     if (!x->status && !x->call) {
-        if (x->box->ended)
-            hfsbi_api_fail(x, 503, HFSB_LIT(""),
-                           HFSB_LIT("The server is stopping."));
-        else hfsbi_api_open(x);
+        if (x->api->ended)
+            hfsbi_api_call_fail(x, 503, HFSB_LIT(""),
+                                HFSB_LIT("The server is stopping."));
+        else hfsbi_api_call_open(x);
     }
-    if (x->request && !x->status) hfsbi_api_set_interval(x);
+    if (x->request && !x->status) hfsbi_api_call_start_beats(x);
     if (x->request && x->stream && (!x->status || x->status == 200))
         hfsbi_stream_begin(x);
-    if (x->status) hfsbi_api_answer(x);
-    hfsbi_api_probe(x);
+    if (x->status) hfsbi_api_call_reply(x);
+    hfsbi_api_call_probe(x);
 }
 
-/* Reading long arguments takes as long as parsing them, so that a command is
-   started here, too. Not so bash_output: it takes what all commands have
-   printed and tells their on_text, which belong to the loop. */
-static void hfsbi_api_run(hfsbi_task *task) {
+/* In a pool thread. Opening bash reads its arguments, which takes as long as
+   parsing them, so that bash is opened here too. bash_output is not: it reads
+   the output of all commands and calls their on_text, which is for the loop
+   only. */
+static void hfsbi_api_call_run(hfsbi_task *task) {
     hfsbi_api_call *x = (hfsbi_api_call *)(void *)task;
-    hfsbi_api_arguments(x);
-    if (!x->status && (x->on_disk || hfsbi_api_is_bash(x))) hfsbi_api_open(x);
+    hfsbi_api_call_read_arguments(x);
+    if (!x->status && (x->on_disk || hfsbi_api_call_is_bash(x)))
+        hfsbi_api_call_open(x);
 }
 
-static void hfsbi_api_ran(hfsbi_task *task) {
+/* Back in the loop. */
+static void hfsbi_api_call_on_run_done(hfsbi_task *task) {
     hfsbi_api_call *x = (hfsbi_api_call *)(void *)task;
     x->in_thread = false;
-    x->box->working--;
-    hfsbi_api_hold(x);
-    /* what it waits for may have come while it was in the thread, and no one
-       will look again */
-    if (x->call && !x->status && hfsb_call_done(x->call)) hfsbi_api_finish(x);
-    /* it was started after the others were told to end */
-    if (x->box->ended && x->call && !x->status && hfsbi_api_is_bash(x))
-        hfsbi_jobs_end(x->box->tools, hfsb_cstr(hfsb_call_job(x->call)));
-    /* without its client it goes on all the same, unless it would be killed
-       at once */
-    if (x->request || !hfsbi_api_kills(x)) hfsbi_api_go_on(x);
-    (void)hfsbi_api_release(x);
+    x->api->working--;
+    hfsbi_api_call_hold(x);
+    /* the call may have finished while it was in the thread, where
+       hfsbi_api_calls_step() skips it */
+    if (x->call && !x->status && hfsb_call_done(x->call))
+        hfsbi_api_call_finish(x);
+    /* its command started after hfsbi_api_end() killed the others */
+    if (x->api->ended && x->call && !x->status && hfsbi_api_call_is_bash(x))
+        hfsbi_jobs_end(x->api->tools, hfsb_cstr(hfsb_call_job(x->call)));
+    /* a call whose client is gone continues, unless its command would be
+       killed at once */
+    if (x->request || !hfsbi_api_call_kills_on_gone(x))
+        hfsbi_api_call_continue(x);
+    (void)hfsbi_api_call_release(x);
 }
 
 HFSBI_FN void hfsbi_api_call_start(hfsbi_api_call *x) {
     if (!x->status && (x->on_disk || x->body.len > HFSBI_API_SMALL)) {
         x->in_thread = true;
-        x->box->working++;
-        x->task.run = hfsbi_api_run;
-        x->task.done = hfsbi_api_ran;
-        hfsbi_api_set_interval(x);
-        hfsbi_loop_work(x->box->loop, &x->task);
+        x->api->working++;
+        x->task.run = hfsbi_api_call_run;
+        x->task.done = hfsbi_api_call_on_run_done;
+        hfsbi_api_call_start_beats(x);
+        hfsbi_loop_work(x->api->loop, &x->task);
     } else {
-        if (!x->status) hfsbi_api_arguments(x);
-        hfsbi_api_go_on(x);
+        if (!x->status) hfsbi_api_call_read_arguments(x);
+        hfsbi_api_call_continue(x);
     }
-    (void)hfsbi_api_release(x);
+    (void)hfsbi_api_call_release(x);
 }
 
-/* Some that this one frees or makes are at the list's beginning: a call is
-   only ever freed here by itself. */
-HFSBI_FN void hfsbi_api_calls_step(hfsbi_sandbox *box) {
+/* Safe to iterate: new calls go to the head of the list, and only the current
+   call can be freed in this loop. */
+HFSBI_FN void hfsbi_api_calls_step(hfsbi_api *api) {
     hfsbi_api_call *x, *next;
-    for (x = box->calls; x; x = next) {
+    for (x = api->calls; x; x = next) {
         next = x->next;
         if (x->in_thread || !x->call || x->status || x->held) continue;
-        hfsbi_api_hold(x);
+        hfsbi_api_call_hold(x);
         if (x->streaming) hfsbi_stream_flush(x);
         if (x->request && hfsb_call_done(x->call)) {
-            hfsbi_api_finish(x);
-            hfsbi_api_answer(x);
+            hfsbi_api_call_finish(x);
+            hfsbi_api_call_reply(x);
         }
-        (void)hfsbi_api_release(x);
+        (void)hfsbi_api_call_release(x);
     }
 }
 
-/* ---- from a request ---- */
+/* ---- a call from a request ---- */
 
-/* The key of a call that is to run once; false, and a refusal, when it is no
-   key. */
-static bool hfsbi_api_read_key(hfsbi_api_call *x, hfsb_request *request) {
+/* Copies the idempotency key, if there is one. False if it is invalid: the
+   request is answered. */
+static bool hfsbi_api_call_read_key(hfsbi_api_call *x, hfsb_request *request) {
     const hfsb_http_head *head = hfsb_request_head(request);
     hfsb_str              key = hfsb_http_field_find(head, "Idempotency-Key");
     if (hfsb_http_field_count(head, "Idempotency-Key") > 1 ||
@@ -466,16 +483,17 @@ static bool hfsbi_api_read_key(hfsbi_api_call *x, hfsb_request *request) {
     return true;
 }
 
-/* A repeat names the instance that got the first: another one knows nothing of
-   that key, and would run it again. */
-static bool hfsbi_api_is_meant(const hfsbi_sandbox *box,
-                               hfsb_request        *request) {
+/* A repeat names the instance that received the first call. Another instance
+   does not have that key and would run the call again: it replies 409 and
+   returns false. */
+static bool hfsbi_api_check_instance(const hfsbi_api *api,
+                                     hfsb_request    *request) {
     const hfsb_http_head *head = hfsb_request_head(request);
     hfsb_str              id = hfsb_http_field_find(head, "X-Hfsb-Instance");
     size_t                n = hfsb_http_field_count(head, "X-Hfsb-Instance");
     if (!n ||
         (n == 1 &&
-         hfsb_str_equal(id, hfsb_cstr(hfsbi_server_instance(box->server)))))
+         hfsb_str_equal(id, hfsb_cstr(hfsbi_server_instance(api->server)))))
         return true;
     hfsb_reply_error(request, 409,
                      "This is another instance of the server; the call was "
@@ -483,36 +501,37 @@ static bool hfsbi_api_is_meant(const hfsbi_sandbox *box,
     return false;
 }
 
-HFSBI_FN hfsbi_api_call *hfsbi_api_call_new(hfsbi_sandbox    *box,
+HFSBI_FN hfsbi_api_call *hfsbi_api_call_new(hfsbi_api        *api,
                                             hfsb_request     *request,
                                             const hfsbi_tool *tool) {
     hfsbi_api_call *x =
-        (hfsbi_api_call *)hfsbi_array(&box->alloc, 1, sizeof *x);
+        (hfsbi_api_call *)hfsbi_array(&api->alloc, 1, sizeof *x);
     if (!x) {
         hfsb_reply_error(request, 503, "Out of memory; nothing was done.");
         return NULL;
     }
     memset(x, 0, sizeof *x);
-    if (!hfsbi_api_is_meant(box, request) || !hfsbi_api_read_key(x, request)) {
-        hfsbi_array_free(&box->alloc, x, 1, sizeof *x);
+    if (!hfsbi_api_check_instance(api, request) ||
+        !hfsbi_api_call_read_key(x, request)) {
+        hfsbi_array_free(&api->alloc, x, 1, sizeof *x);
         return NULL;
     }
     (void)pthread_mutex_init(&x->lock, NULL);
-    x->box = box;
+    x->api = api;
     x->tool = tool;
     x->request = request;
     x->held = 1;
     x->where = "body";
-    x->beat.timer.fn = hfsbi_api_beat;
+    x->beat.timer.fn = hfsbi_api_call_beat;
     x->beat.owner = x;
-    x->body.alloc = x->id.alloc = x->reply.alloc = box->alloc;
-    x->events.ready.alloc = box->alloc;
+    x->body.alloc = x->id.alloc = x->reply.alloc = api->alloc;
+    x->events.ready.alloc = api->alloc;
     hfsbi_request_take_body(request, &x->body);
-    hfsb_request_on_gone(request, hfsbi_api_gone, x);
-    hfsbi_request_on_eof(request, hfsbi_api_eof, x);
-    x->next = box->calls;
+    hfsb_request_on_gone(request, hfsbi_api_call_on_gone, x);
+    hfsbi_request_on_eof(request, hfsbi_api_call_on_eof, x);
+    x->next = api->calls;
     if (x->next) x->next->prev = x;
-    box->calls = x;
+    api->calls = x;
     return x;
 }
 
@@ -525,10 +544,10 @@ HFSBI_FN void hfsbi_api_tool(void *user, hfsb_request *request) {
                          "application/json.");
         return;
     }
-    x = hfsbi_api_call_new(at->box, request, at->tool);
+    x = hfsbi_api_call_new(at->api, request, at->tool);
     if (!x) return;
     x->on_disk = at->on_disk;
-    x->stream = hfsbi_api_is_bash(x) &&
+    x->stream = hfsbi_api_call_is_bash(x) &&
                 hfsb_http_field_lists(hfsb_request_head(request), "Accept",
                                       "text/event-stream");
     hfsbi_api_call_start(x);
