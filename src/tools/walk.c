@@ -397,8 +397,8 @@ static bool hfsbi_is_system_folder(const hfsbi_finder *f, const char *name) {
             strcmp(name, "dev") == 0);
 }
 
-/* True if the entry is not visited. *no_descend is set if it is a folder not to be
-   entered, even when visited. */
+/* True if the entry is not visited. Sets *no_descend if it must not be entered
+   even when visited. */
 static bool hfsbi_finder_skips(hfsbi_finder *f, hfsbi_entry *entry,
                                bool *no_descend) {
     bool own;
