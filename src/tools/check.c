@@ -1,40 +1,65 @@
-/* check.c - what to tell about a file that was just written. */
+/* check.c - warnings about a file that was just written.
+
+   A caller's check for the suffix replaces the built-in checks. Built in are
+   JSON (parsed here), Python (python3 runs a helper) and shell scripts (the
+   shell of the shebang runs with -n):
+
+       content --> remembered? --yes----------------------> warnings
+                       | no
+                       +--> fence --> program --> lines --> warnings
+                                                    +-----> remember
+
+   A checker remembers the warnings of the last contents by their digest, since
+   programs are slow. Incomplete answers, of a program that was killed or
+   without memory, are shown but not remembered.
+
+   What always holds: a check never fails a write, and no check runs a program
+   or module from the directory that the tools write to, the fence. The lock
+   guards only the memory and is never held while a program runs. */
 #include "tools_private.h"
 
-/* The directory that the tools write to, as it was given and as it resolves:
-   no program or module from there is run. */
-typedef struct hfsbi_fence {
-    char        given[PATH_MAX], real[PATH_MAX];
-    const char *dirs[3]; /* both, then NULL; none when nothing is fenced */
-} hfsbi_fence;
+#define HFSBI_CHECK_TIMEOUT_MS 10000                      /* of one program */
+#define HFSBI_CHECK_PROGRAM    ((size_t)1024 * 1024)      /* longest content */
+#define HFSBI_CHECK_JSON       ((size_t)16 * 1024 * 1024) /* longest content */
+#define HFSBI_CHECK_OUTPUT     ((size_t)64 * 1024)        /* of one program */
+#define HFSBI_CHECK_LINE       400 /* characters of a warning */
 
-static bool hfsbi_check_tell(hfsb_buf *lines, hfsb_str text);
+/* Appends text to *lines as one line of valid UTF-8, ended by LF; false
+   without memory. */
+static bool hfsbi_check_warn(hfsb_buf *lines, hfsb_str text) {
+    size_t   mark = lines->len;
+    hfsb_err line;
+    hfsbi_ok(&line);
+    hfsbi_err_quote(&line, text, HFSBI_CHECK_LINE);
+    hfsb_buf_append(lines, hfsb_cstr(line.msg));
+    hfsb_buf_append_byte(lines, '\n');
+    return hfsb_buf_finish(lines, mark) == HFSB_OK;
+}
 
-/* ==== check program ==== */
+/* ---- the fence ----
 
-/* finds and runs the programs that checks need.
-
-   A check runs after every write, also where no commands are offered, so it
-   must not run a file that a write could have put there. The fence is the
+   A check runs after every write, even where commands are not offered, so it
+   must not run a file that a write could have created. The fence is the
    directory that the tools write to: the root, or without a root the working
-   directory. A working directory beneath the root lies inside the fence
-   anyway.
+   directory. A working directory beneath the root is inside the fence anyway.
 
-   A program is taken from the first directory of PATH that lies outside the
+   A program is taken from the first directory of PATH that is outside the
    fence, before and after resolving symlinks. The bin/python3 of a virtual
    environment is often a symlink to /usr/bin, but Python loads the packages
    next to the link, so the unresolved path counts as well. The directory is
    resolved before the program runs; the last component is not, since busybox
-   and the shims of version managers are known by the name they are called by.
+   and the shims of version managers depend on the name they are called by.
    The program's environment mentions nothing inside the fence either: a shim
-   searches PATH again, the loader looks at LD_LIBRARY_PATH. */
+   searches PATH again, and the loader reads LD_LIBRARY_PATH. */
 
-#define HFSBI_CHECK_OUTPUT ((size_t)64 * 1024)
+/* The directory that the tools write to. Points into itself: do not copy. */
+typedef struct hfsbi_fence {
+    char given[PATH_MAX], real[PATH_MAX]; /* before and after realpath */
+    const char *dirs[3]; /* both, then NULL; only NULL: nothing is fenced */
+} hfsbi_fence;
 
-/* ---- the fence ---- */
-
-/* Of a place (NULL: the current directory). False when it cannot be
-   resolved. *fence points into itself: not to be copied. */
+/* Sets the fence from a root (NULL: the current directory). False if the
+   directory cannot be resolved. */
 static bool hfsbi_fence_init(hfsbi_fence *fence, const hfsb_root *place) {
     hfsb_str none = HFSB_INIT;
     hfsb_str root = place ? hfsb_root_path(place) : none;
@@ -44,14 +69,15 @@ static bool hfsbi_fence_init(hfsbi_fence *fence, const hfsb_root *place) {
     if (dir.len) memcpy(fence->given, dir.ptr, dir.len);
     else if (!getcwd(fence->given, sizeof fence->given)) return false;
     if (!realpath(fence->given, fence->real)) return false;
-    /* A server that starts in "/" has no project there, and without a root
-       its tools write anywhere. */
+    /* Without a root, "/" as working directory is no project: a fence there
+       would forbid all programs. */
     if (root.len == 0 && strcmp(fence->real, "/") == 0) return true;
     fence->dirs[0] = fence->given;
     fence->dirs[1] = fence->real;
     return true;
 }
 
+/* True if path is the fence or beneath it. */
 static bool hfsbi_fence_holds(const hfsbi_fence *fence, const char *path) {
     const char *const *dir;
     for (dir = fence->dirs; *dir; dir++) {
@@ -63,15 +89,15 @@ static bool hfsbi_fence_holds(const hfsbi_fence *fence, const char *path) {
     return false;
 }
 
-/* Whether the fence lies among the libraries of a program, in /usr/lib or
-   /usr/lib64 for /usr/bin/python3: Python loads some of them before any code
-   of ours can look at its path. */
+/* True if the fence is in the library directories of a program, /usr/lib or
+   /usr/lib64 for /usr/bin/python3. Python loads modules from there before the
+   helper can restrict sys.path. */
 static bool hfsbi_fence_in_libraries(const hfsbi_fence *fence,
                                      const char        *program) {
     const char *const *dir;
     const char        *end = strrchr(program, '/');
     size_t             n = end ? (size_t)(end - program) : 0;
-    while (n > 0 && program[n - 1] != '/') n--; /* behind the prefix */
+    while (n > 0 && program[n - 1] != '/') n--; /* keep "/usr/" */
     for (dir = fence->dirs; *dir; dir++)
         if (strncmp(*dir, program, n) == 0 && strncmp(*dir + n, "lib", 3) == 0)
             return true;
@@ -80,8 +106,8 @@ static bool hfsbi_fence_in_libraries(const hfsbi_fence *fence,
 
 /* ---- finding a program ---- */
 
-/* Resolves a directory of PATH; false when it lies inside the fence, is
-   relative, or cannot be named in PATH. */
+/* Resolves a directory of PATH. False if it is inside the fence, is relative,
+   or contains a colon once resolved. */
 static bool hfsbi_fence_dir(const hfsbi_fence *fence, hfsb_str dir,
                             char real[PATH_MAX]) {
     char text[PATH_MAX];
@@ -93,6 +119,8 @@ static bool hfsbi_fence_dir(const hfsbi_fence *fence, hfsb_str dir,
            !hfsbi_fence_holds(fence, text) && !hfsbi_fence_holds(fence, real);
 }
 
+/* Writes the path of the program `name` in dir; false if it cannot be run, or
+   must not. */
 static bool hfsbi_fence_program(const hfsbi_fence *fence, const char *dir,
                                 const char *name, char program[PATH_MAX]) {
     char        real[PATH_MAX];
@@ -104,8 +132,8 @@ static bool hfsbi_fence_program(const hfsbi_fence *fence, const char *dir,
            !hfsbi_fence_in_libraries(fence, real);
 }
 
-/* Finds the program called name, and appends to *path "PATH=" with the
-   directories that lie outside the fence. */
+/* Searches PATH for the program `name`, and appends "PATH=" to *path with the
+   directories outside the fence. False if not found, or without memory. */
 static bool hfsbi_fence_search(const hfsbi_fence *fence,
                                const char *const *env, const char *name,
                                hfsb_buf *path, char program[PATH_MAX]) {
@@ -130,42 +158,42 @@ static bool hfsbi_fence_search(const hfsbi_fence *fence,
     return hfsb_buf_finish(path, mark) == HFSB_OK && found;
 }
 
-/* ---- its environment ---- */
+/* ---- environment of a program ---- */
 
-/* Whether a variable mentions a path inside the fence. */
-static bool hfsbi_fence_mentioned(const hfsbi_fence *fence, const char *text) {
+/* True if a variable contains a path inside the fence. */
+static bool hfsbi_fence_in_text(const hfsbi_fence *fence, const char *text) {
     const char *const *dir;
     const char        *at;
     for (dir = fence->dirs; *dir; dir++)
         for (at = strstr(text, *dir); at; at = strstr(at + 1, *dir))
-            if (strchr("/:", at[strlen(*dir)])) return true; /* or its end */
+            if (strchr("/:", at[strlen(*dir)])) return true; /* or NUL */
     return false;
 }
 
-/* Fills list with the variables of env, of which path takes the place of
-   PATH. */
+/* Fills list with path, which replaces PATH, and the variables of env that
+   mention nothing inside the fence. Ends it with NULL. */
 static void hfsbi_fence_env(const hfsbi_fence *fence, const char *const *env,
                             const char *path, const char **list) {
     *list++ = path;
     for (; env && *env; env++)
         if (strncmp(*env, "PATH=", 5) != 0 &&
-            !hfsbi_fence_mentioned(fence, *env))
+            !hfsbi_fence_in_text(fence, *env))
             *list++ = *env;
     *list = NULL;
 }
 
-/* ---- running it ---- */
+/* ---- running a program ---- */
 
-/* The start of one stream of a program. */
+/* Collects the start of one output stream of a program. */
 typedef struct hfsbi_check_output {
-    hfsb_buf        *buf;
-    hfsb_proc_stream stream;
-    bool             cut; /* what comes now does not follow what there is */
+    hfsb_buf             *buf;
+    hfsb_proc_stream      stream;
+    bool                  cut; /* bytes were dropped: ignore the rest */
     const hfsb_call_opts *how;
 } hfsbi_check_output;
 
-static void hfsbi_check_take(void *user, hfsb_proc_stream stream,
-                             hfsb_str bytes) {
+static void hfsbi_check_on_output(void *user, hfsb_proc_stream stream,
+                                  hfsb_str bytes) {
     hfsbi_check_output *output = (hfsbi_check_output *)user;
     size_t              room = HFSBI_CHECK_OUTPUT - output->buf->len;
     if (stream != output->stream || output->cut) return;
@@ -180,6 +208,7 @@ static bool hfsbi_check_cancelled(void *user) {
     return how && how->cancelled && how->cancelled(how->user);
 }
 
+/* Runs argv[0], a path. Returns as hfsbi_check_program(). */
 static bool hfsbi_check_run(const hfsbi_checker  *checker,
                             const hfsb_call_opts *how, const char *const *argv,
                             const char *const *env, hfsb_str content,
@@ -191,13 +220,13 @@ static bool hfsbi_check_run(const hfsbi_checker  *checker,
     output.stream = stream;
     output.how = how;
     opts.argv = argv;
-    opts.work_dir = "/"; /* not where the files lie that are written */
+    opts.work_dir = "/"; /* not inside the fence */
     opts.env = env;
     opts.input = content;
     opts.timeout_ms = checker->timeout_ms;
     opts.grace_ms = -1;
     opts.no_keeper = true;
-    opts.on_output = hfsbi_check_take;
+    opts.on_output = hfsbi_check_on_output;
     opts.cancelled = hfsbi_check_cancelled;
     opts.user = &output;
     opts.alloc = out->alloc;
@@ -207,10 +236,11 @@ static bool hfsbi_check_run(const hfsbi_checker  *checker,
     return result.end == HFSB_PROC_EXITED && !result.timed_out && !output.cut;
 }
 
-/* Runs argv with content on its standard input and appends what it writes to
-   one of its streams, the first 64 KiB, to *out. argv[0] is a name, searched
-   for in PATH outside the fence, and not kept. True when the program exited by
-   itself and that is all; else *out holds the start of it. */
+/* Runs argv with content on standard input and appends one of its output
+   streams, at most HFSBI_CHECK_OUTPUT bytes, to *out. argv[0] is a name,
+   searched for in PATH outside the fence; it is NULL afterwards if found. True
+   if the program exited by itself and its output is complete; otherwise *out
+   contains the start. */
 static bool hfsbi_check_program(const hfsbi_checker  *checker,
                                 const hfsbi_fence    *fence,
                                 const hfsb_call_opts *how, const char **argv,
@@ -238,28 +268,27 @@ static bool hfsbi_check_program(const hfsbi_checker  *checker,
     return whole;
 }
 
-/* ==== check python ==== */
+/* ---- Python ---- */
 
-/* what python3 says of a Python file. */
+/* The helper that python3, 3.8 or later, runs. It reads the file on standard
+   input, prints a line for each warning, and HFSBI_PYTHON_END when complete.
 
-/* The program that python3 runs. The file comes on standard input. It prints
-   a line for each thing to tell, and END when it got through. From 3.8 on.
+   Inspecting a callable means importing its module, which may do anything:
+   print, exit, fork, hang, close descriptors. Therefore:
+   - warnings are written at once to a private descriptor, and 0, 1 and 2 are
+     /dev/null before the first import;
+   - functions needed later are bound before the first import;
+   - a forked copy of the helper exits at its first warning;
+   - at the end the helper kills its process group, so no process survives and
+     no thread or exit handler is waited for.
+   Only modules of names that are called with keywords are imported.
 
-   Looking at a callable means importing its module, which may do anything:
-   print, exit, fork, hang, close descriptors. So what is printed goes to a
-   descriptor of our own, at once, and 0, 1 and 2 are /dev/null before the
-   first import; the functions needed later are taken before as well; a copy
-   of this process does not go on; and at the end all of its group is killed,
-   so that nothing which was started stays, and no thread or exit handler is
-   waited for. Only modules of names that are called with keywords are
-   imported.
-
-   No module that lies inside the fence is imported (see check_program.c).
-   Python starts with -S, without the module `site`, which would run the .pth
-   files and the sitecustomize of every package directory. The helper adds
-   those directories by itself, for the imports alone, and without .pth files.
-   Each file is looked at again when it is found: a package directory outside
-   the fence may hold a symlink into it, or the fence itself. */
+   No module inside the fence is imported. Python starts with -S, without the
+   module `site`, which would run the .pth files and the sitecustomize of every
+   package directory. The helper adds these directories itself, for the imports
+   alone, and without .pth files. It checks each file that an import finds: a
+   package directory outside the fence may contain a symlink into the fence, or
+   the fence itself. */
 #define HFSBI_PYTHON_END "."
 
 static const char hfsbi_python_helper[] =
@@ -301,8 +330,8 @@ static const char hfsbi_python_helper[] =
     "def line_of(offset):\n"
     "    return source.count(b'\\n', 0, offset) + 1\n"
     "\n"
-    /* The tree, or None when the file is not Python. Only compile() sees a
-       `return` outside of a function and the like. */
+    /* The tree, or None if the file is not valid Python. Only compile()
+       detects errors such as `return` outside a function. */
     "def parse():\n"
     "    null = source.find(b'\\0')\n"
     "    if null >= 0:\n"
@@ -319,8 +348,8 @@ static const char hfsbi_python_helper[] =
     "    except UnicodeDecodeError as e:\n"
     "        fault(line_of(e.start), '(unicode error) %s' % e)\n"
     "\n"
-    /* Where each name comes from: (module, name in it), or None for what is
-       imported from the file's own package, which is not looked at. */
+    /* The origin of each imported name: (module, name in it), or None for
+       relative imports, which are not checked. */
     "def imports(tree):\n"
     "    names = {}\n"
     "    for node in ast.walk(tree):\n"
@@ -333,14 +362,14 @@ static const char hfsbi_python_helper[] =
     "                    None if node.level else (node.module, a.name))\n"
     "    return names\n"
     "\n"
-    /* Finds no module whose file lies inside the fence. */
+    /* Finds only modules whose files are outside the fence. */
     "class Finder(PathFinder):\n"
     "    @classmethod\n"
     "    def find_spec(cls, name, path=None, target=None):\n"
     "        spec = super().find_spec(name, path, target)\n"
     "        return None if spec and fenced(spec.origin or '') else spec\n"
     "\n"
-    /* What `site` would do, but for .pth files. Below 3.14 it is `site` that
+    /* Does the work of `site` except for .pth files. Before 3.14 `site` also
        sets the prefix of a virtual environment. */
     "def add_packages():\n"
     "    home = os.path.dirname(os.path.dirname(sys.executable))\n"
@@ -358,7 +387,7 @@ static const char hfsbi_python_helper[] =
     "    sys.meta_path.remove(PathFinder)\n"
     "    sys.meta_path.append(Finder)\n"
     "\n"
-    /* The names of the parameters; None when any keyword may be right. */
+    /* The names of the parameters; None if any keyword may be valid. */
     "@functools.lru_cache(None)\n"
     "def parameters(module, name):\n"
     "    try:\n"
@@ -400,14 +429,14 @@ static const char hfsbi_python_helper[] =
     "finally:\n"
     "    end(0, 9)\n";
 
-/* Whatever else a python3 prints is not for us. */
-static bool hfsbi_python_tells(hfsb_str line) {
+/* True for a warning of the helper; python3 may print other lines. */
+static bool hfsbi_python_is_warning(hfsb_str line) {
     return hfsb_str_starts(line, HFSB_LIT("Python syntax error at line ")) ||
            hfsb_str_starts(line, HFSB_LIT("Invalid kwarg: "));
 }
 
-/* Appends to *lines what python3, or the shell called name, says of content.
-   True when that is all there is to say, and can be remembered. */
+/* Appends the warnings of python3 about content to *lines. True if they are
+   complete and can be remembered. */
 static bool hfsbi_check_python(const hfsbi_checker  *checker,
                                const hfsb_call_opts *how, hfsb_str content,
                                hfsb_buf *lines) {
@@ -425,27 +454,23 @@ static bool hfsbi_check_python(const hfsbi_checker  *checker,
     argv[5] = checker->no_imports ? "syntax" : "imports";
     memcpy(argv + 6, fence.dirs, sizeof fence.dirs); /* with its NULL */
     out.alloc = lines->alloc;
-    /* However it ended, what was told before is true. */
+    /* Warnings are valid however the program ended. */
     (void)hfsbi_check_program(checker, &fence, how, argv, content,
                               HFSB_PROC_STDOUT, &out);
     text = hfsb_buf_str(&out);
     while (!whole && hfsb_str_find_byte(text, '\n') != HFSB_NPOS &&
            hfsb_text_line(&text, &line, NULL)) {
         whole = hfsb_str_equal(line, HFSB_LIT(HFSBI_PYTHON_END));
-        if (hfsbi_python_tells(line))
-            kept = hfsbi_check_tell(lines, line) && kept;
+        if (hfsbi_python_is_warning(line))
+            kept = hfsbi_check_warn(lines, line) && kept;
     }
     hfsb_buf_free(&out);
     return whole && kept;
 }
 
-/* ==== check shell ==== */
+/* ---- shell scripts ---- */
 
-/* the syntax of scripts for sh, bash and dash. */
-
-/* ---- whose script it is ---- */
-
-/* Takes the next word off *line; empty at its end. */
+/* Removes the next word from *line and returns it; empty at the end. */
 static hfsb_str hfsbi_shebang_word(hfsb_str *line) {
     hfsb_str rest = hfsbi_trim(*line), word;
     size_t   n = 0;
@@ -473,13 +498,11 @@ HFSBI_FN const char *hfsbi_check_shell_of(hfsb_str content) {
     return NULL;
 }
 
-/* ---- what the shell says ---- */
-
-/* The name by which the shell reads its standard input as a file; without a
-   file's name bash leaves the line numbers out. */
+/* The script on standard input, as a file argument: without one, bash omits
+   line numbers. */
 #define HFSBI_SHELL_FILE "/dev/stdin"
 
-/* s without prefix (in lower case), whatever the case in s; else s. */
+/* s without a prefix, ignoring case; prefix is in lower case. */
 static hfsb_str hfsbi_shell_strip(hfsb_str s, const char *prefix) {
     size_t i;
     for (i = 0; prefix[i]; i++)
@@ -487,7 +510,7 @@ static hfsb_str hfsbi_shell_strip(hfsb_str s, const char *prefix) {
     return hfsb_str_slice(s, i, s.len);
 }
 
-/* Reads "/dev/stdin: line 3: message", as shells write it in any language:
+/* Parses a message of a shell, in any language; false if line is not one:
        /dev/stdin: line 3: ...   bash, busybox
        /dev/stdin: 3: ...        dash
        /dev/stdin[3]: ...        ksh                                      */
@@ -509,9 +532,9 @@ static bool hfsbi_shell_message(hfsb_str line, hfsb_str *number,
     return message->len > 0;
 }
 
-/* Tells of one line that the shell wrote. "warning" is what bash says of a
-   here-document without end. */
-static bool hfsbi_shell_tell(hfsb_str number, hfsb_str message,
+/* Appends the warning for one message of the shell. bash prints "warning" for
+   a here-document without end. False without memory. */
+static bool hfsbi_shell_warn(hfsb_str number, hfsb_str message,
                              hfsb_buf *lines) {
     hfsb_buf text = HFSB_INIT;
     hfsb_str plain = hfsbi_shell_strip(message, "warning: ");
@@ -523,17 +546,19 @@ static bool hfsbi_shell_tell(hfsb_str number, hfsb_str message,
     plain = hfsbi_shell_strip(plain, "syntax error");
     plain = hfsbi_trim(hfsbi_shell_strip(plain, ":"));
     kept = kept && hfsb_buf_append(&text, plain) == HFSB_OK &&
-           hfsbi_check_tell(lines, hfsb_buf_str(&text));
+           hfsbi_check_warn(lines, hfsb_buf_str(&text));
     hfsb_buf_free(&text);
     return kept;
 }
 
+/* Appends the first syntax error that the shell `name` reports for content.
+   Returns as hfsbi_check_python(). */
 static bool hfsbi_check_shell(const hfsbi_checker  *checker,
                               const hfsb_call_opts *how, const char *name,
                               hfsb_str content, hfsb_buf *lines) {
     const char *argv[6];
     hfsbi_fence fence;
-    hfsb_buf    said = HFSB_INIT;
+    hfsb_buf    out = HFSB_INIT;
     hfsb_str    text, line, number, message;
     size_t      n = 0;
     bool        ended, found = false;
@@ -547,38 +572,20 @@ static bool hfsbi_check_shell(const hfsbi_checker  *checker,
     argv[n++] = "-n";
     argv[n++] = HFSBI_SHELL_FILE;
     argv[n] = NULL;
-    said.alloc = lines->alloc;
+    out.alloc = lines->alloc;
     ended = hfsbi_check_program(checker, &fence, how, argv, content,
-                                HFSB_PROC_STDERR, &said);
-    text = hfsb_buf_str(&said);
+                                HFSB_PROC_STDERR, &out);
+    text = hfsb_buf_str(&out);
     while (!found && hfsb_text_line(&text, &line, NULL))
         found = hfsbi_shell_message(line, &number, &message);
-    if (found) ended = hfsbi_shell_tell(number, message, lines) && ended;
-    hfsb_buf_free(&said);
+    if (found) ended = hfsbi_shell_warn(number, message, lines) && ended;
+    hfsb_buf_free(&out);
     return ended;
 }
 
-#define HFSBI_CHECK_TIMEOUT_MS 10000
-#define HFSBI_CHECK_PROGRAM    ((size_t)1024 * 1024)      /* longest content */
-#define HFSBI_CHECK_JSON       ((size_t)16 * 1024 * 1024) /* longest content */
-#define HFSBI_CHECK_LINE       400 /* characters of a warning */
+/* ---- remembered warnings ---- */
 
-/* ---- what all checks need ---- */
-
-/* Appends text to *lines as one line of valid UTF-8, ended by LF; false
-   without memory. */
-static bool hfsbi_check_tell(hfsb_buf *lines, hfsb_str text) {
-    size_t   mark = lines->len;
-    hfsb_err line;
-    hfsbi_ok(&line);
-    hfsbi_err_quote(&line, text, HFSBI_CHECK_LINE);
-    hfsb_buf_append(lines, hfsb_cstr(line.msg));
-    hfsb_buf_append_byte(lines, '\n');
-    return hfsb_buf_finish(lines, mark) == HFSB_OK;
-}
-
-/* ---- what was found before ---- */
-
+/* The digest of a program's name and the content it checks. */
 static void hfsbi_check_digest(const char *program, hfsb_str content,
                                unsigned char digest[HFSB_SHA256_SIZE]) {
     hfsb_sha256 sha;
@@ -588,7 +595,7 @@ static void hfsbi_check_digest(const char *program, hfsb_str content,
     hfsb_sha256_finish(&sha, digest);
 }
 
-/* The entry for digest, or NULL; with the lock held. */
+/* The entry for digest, or NULL. Call with the lock held. */
 static hfsbi_check_seen *
 hfsbi_check_find(hfsbi_checker      *checker,
                  const unsigned char digest[HFSB_SHA256_SIZE]) {
@@ -602,7 +609,7 @@ hfsbi_check_find(hfsbi_checker      *checker,
     return NULL;
 }
 
-/* Appends what is known to *lines; false when nothing is known. */
+/* Appends the remembered warnings to *lines; false if there is no entry. */
 static bool hfsbi_check_recall(hfsbi_checker      *checker,
                                const unsigned char digest[HFSB_SHA256_SIZE],
                                hfsb_buf           *lines) {
@@ -613,14 +620,14 @@ static bool hfsbi_check_recall(hfsbi_checker      *checker,
     if (seen) {
         seen->used = ++checker->clock;
         text = hfsb_str_make(seen->text, seen->len);
-        (void)!hfsb_buf_append(lines, text); /* no memory: not told */
+        (void)!hfsb_buf_append(lines, text); /* no memory: no warning */
     }
     (void)pthread_mutex_unlock(&checker->lock);
     return seen != NULL;
 }
 
-/* Puts text in the place of what was not asked for the longest; with the lock
-   held. */
+/* Replaces the least recently used entry. Without memory nothing changes.
+   Call with the lock held. */
 static void hfsbi_check_store(hfsbi_checker      *checker,
                               const unsigned char digest[HFSB_SHA256_SIZE],
                               hfsb_str            text) {
@@ -638,6 +645,7 @@ static void hfsbi_check_store(hfsbi_checker      *checker,
     oldest->used = ++checker->clock;
 }
 
+/* Remembers the warnings for a digest. */
 static void hfsbi_check_remember(hfsbi_checker      *checker,
                                  const unsigned char digest[HFSB_SHA256_SIZE],
                                  hfsb_str            text) {
@@ -647,10 +655,11 @@ static void hfsbi_check_remember(hfsbi_checker      *checker,
     (void)pthread_mutex_unlock(&checker->lock);
 }
 
-/* What program says of content: from memory, or by running it. */
-static void hfsbi_check_ask(hfsbi_checker *checker, const hfsb_call_opts *how,
-                            const char *program, hfsb_str content,
-                            hfsb_buf *lines) {
+/* Appends the warnings of a program about content, remembered or new. */
+static void hfsbi_check_with_program(hfsbi_checker        *checker,
+                                     const hfsb_call_opts *how,
+                                     const char *program, hfsb_str content,
+                                     hfsb_buf *lines) {
     unsigned char digest[HFSB_SHA256_SIZE];
     bool          whole;
     if (content.len > HFSBI_CHECK_PROGRAM) return;
@@ -662,14 +671,14 @@ static void hfsbi_check_ask(hfsbi_checker *checker, const hfsb_call_opts *how,
     if (whole) hfsbi_check_remember(checker, digest, hfsb_buf_str(lines));
 }
 
-/* ---- the checks that are built in ---- */
+/* ---- built-in checks ---- */
 
 static bool hfsbi_check_has(hfsb_str content, const char *word) {
     return hfsb_str_find(content, hfsb_cstr(word)) != HFSB_NPOS;
 }
 
-/* A training script that does not say where its model goes loses it with the
-   machine. */
+/* Warns about a training script that does not push its model to the Hub: the
+   model is lost with the machine. */
 static void hfsbi_check_training(hfsb_str content, hfsb_buf *lines) {
     if (!hfsbi_check_has(content, "TrainingArguments") &&
         !hfsbi_check_has(content, "SFTConfig") &&
@@ -677,22 +686,23 @@ static void hfsbi_check_training(hfsb_str content, hfsb_buf *lines) {
         !hfsbi_check_has(content, "GRPOConfig"))
         return;
     if (!hfsbi_check_has(content, "push_to_hub"))
-        (void)hfsbi_check_tell(lines, HFSB_LIT("Training script warning: no "
+        (void)hfsbi_check_warn(lines, HFSB_LIT("Training script warning: no "
                                                "'push_to_hub' found"));
     if (!hfsbi_check_has(content, "hub_model_id"))
-        (void)hfsbi_check_tell(lines, HFSB_LIT("Training script warning: no "
+        (void)hfsbi_check_warn(lines, HFSB_LIT("Training script warning: no "
                                                "'hub_model_id' found"));
 }
 
+/* Checks a Python file; a syntax error makes other warnings pointless. */
 static void hfsbi_check_py(hfsbi_checker *checker, const hfsb_call_opts *how,
                            hfsb_str content, hfsb_buf *lines) {
-    hfsbi_check_ask(checker, how, "python3", content, lines);
+    hfsbi_check_with_program(checker, how, "python3", content, lines);
     if (!hfsb_str_starts(hfsb_buf_str(lines), HFSB_LIT("Python syntax error")))
         hfsbi_check_training(content, lines);
 }
 
-/* Files of programs that allow comments in their JSON. */
-static bool hfsbi_check_comments(hfsb_str path) {
+/* True for files whose programs allow comments in JSON. */
+static bool hfsbi_check_allows_comments(hfsb_str path) {
     static const char *const starts[] = {"tsconfig.", "jsconfig.",
                                          "devcontainer.", ".eslintrc."};
     hfsb_str                 base = hfsb_path_base(path), dir;
@@ -709,25 +719,26 @@ static void hfsbi_check_json(hfsb_str path, hfsb_str content,
     hfsb_json_doc doc = HFSB_INIT;
     hfsb_buf      text = HFSB_INIT;
     hfsb_err      err;
-    if (content.len > HFSBI_CHECK_JSON || hfsbi_check_comments(path)) return;
+    if (content.len > HFSBI_CHECK_JSON || hfsbi_check_allows_comments(path))
+        return;
     doc.alloc = text.alloc = lines->alloc;
-    /* The message starts with line and column. Nested too deep for us, or no
-       memory: that is not the file's fault. */
+    /* The message starts with line and column. Other failures, nesting too
+       deep or no memory, are not errors of the file. */
     if (hfsb_json_parse(content, NULL, &doc, &err) == HFSB_SYNTAX &&
         hfsb_buf_printf(&text, "JSON error at %s", err.msg) == HFSB_OK)
-        (void)hfsbi_check_tell(lines, hfsb_buf_str(&text));
+        (void)hfsbi_check_warn(lines, hfsb_buf_str(&text));
     hfsb_buf_free(&text);
     hfsb_json_free(&doc);
 }
 
-/* ---- all of it ---- */
+/* ---- the checker ---- */
 
-static bool hfsbi_check_is_for(hfsb_str path, hfsb_str suffix) {
+static bool hfsbi_check_has_suffix(hfsb_str path, hfsb_str suffix) {
     hfsb_str base = hfsb_path_base(path);
     return base.len > suffix.len && hfsb_str_ends(base, suffix);
 }
 
-/* Moves the lines to *warnings, one by one as far as there is room. */
+/* Moves lines to *warnings until one does not fit, and empties *lines. */
 static void hfsbi_check_move(hfsb_buf *lines, hfsb_buf *warnings) {
     hfsb_str text = hfsb_buf_str(lines), line;
     while (hfsb_text_line(&text, &line, NULL)) {
@@ -740,7 +751,7 @@ static void hfsbi_check_move(hfsb_buf *lines, hfsb_buf *warnings) {
     hfsb_buf_truncate(lines, 0);
 }
 
-/* Copies the caller's checks, and the suffixes they point to. */
+/* Copies the caller's checks with their suffixes; false without memory. */
 static bool hfsbi_checker_copy(hfsbi_checker          *checker,
                                const hfsb_tools_check *checks, size_t count) {
     const char *suffix;
@@ -756,7 +767,7 @@ static bool hfsbi_checker_copy(hfsbi_checker          *checker,
             HFSB_OK)
             return false;
     }
-    suffix = checker->suffixes.ptr; /* stays where it is from now on */
+    suffix = checker->suffixes.ptr; /* no longer grows */
     for (i = 0; i < count; i++) {
         checker->checks[i] = checks[i];
         checker->checks[i].suffix = suffix;
@@ -802,18 +813,18 @@ HFSBI_FN void hfsbi_checker_close(hfsbi_checker *checker) {
     hfsbi_array_free(&alloc, checker, 1, sizeof *checker);
 }
 
-/* The built-in checks; what they tell goes to *warnings by way of *lines. */
+/* Runs the built-in checks; *lines is empty before and after. */
 static void hfsbi_check_built_in(hfsbi_checker        *checker,
                                  const hfsb_call_opts *how, hfsb_str path,
                                  hfsb_str content, hfsb_buf *lines,
                                  hfsb_buf *warnings) {
     const char *shell = hfsbi_check_shell_of(content);
-    if (hfsbi_check_is_for(path, HFSB_LIT(".py")))
+    if (hfsbi_check_has_suffix(path, HFSB_LIT(".py")))
         hfsbi_check_py(checker, how, content, lines);
-    if (hfsbi_check_is_for(path, HFSB_LIT(".json")))
+    if (hfsbi_check_has_suffix(path, HFSB_LIT(".json")))
         hfsbi_check_json(path, content, lines);
     hfsbi_check_move(lines, warnings);
-    if (shell) hfsbi_check_ask(checker, how, shell, content, lines);
+    if (shell) hfsbi_check_with_program(checker, how, shell, content, lines);
     hfsbi_check_move(lines, warnings);
 }
 
@@ -824,7 +835,8 @@ HFSBI_FN void hfsbi_checker_run(hfsbi_checker        *checker,
     hfsb_buf                lines = HFSB_INIT;
     size_t                  left = checker->count;
     lines.alloc = warnings->alloc;
-    while (left > 0 && !hfsbi_check_is_for(path, hfsb_cstr(check->suffix))) {
+    while (left > 0 &&
+           !hfsbi_check_has_suffix(path, hfsb_cstr(check->suffix))) {
         check++;
         left--;
     }

@@ -1,47 +1,64 @@
-/* glob.c - glob: files by a pattern, the newest first. */
+/* glob.c - the tool glob: finds files by a pattern, newest first.
+
+   A call squeezes the pattern, splits it, walks the folder and sorts the
+   hits:
+
+       path "", pattern "/usr//lib/a*.so"
+         squeeze  "/usr/lib/a*.so"
+         split    path "/usr/lib/", pattern "a*.so"
+
+   split() moves leading parts that a pattern cannot match, "/", "." and "..",
+   from the pattern to the path. A pattern given without a slash matches names
+   in any folder; one with a slash matches paths relative to the path.
+
+   Only the newest `offset + limit` hits can be shown. The search holds at most
+   four times that many, or HFSBI_GLOB_HELD, and then drops the oldest; `found`
+   counts all of them. */
 #include "tools_private.h"
 
 enum {
-    HFSBI_NAMED_LIMIT = 200,
-    HFSBI_NAMED_HELD = 4096 /* found ones, or four times those wanted */
+    HFSBI_GLOB_LIMIT = 200, /* hits shown, without an argument `limit` */
+    HFSBI_GLOB_HELD = 4096  /* hits held before the oldest are dropped */
 };
 
-/* A file that was found. */
-typedef struct hfsbi_named_file {
-    long long   changed;
-    long        nanos;
-    const char *path; /* once the texts stay where they are */
-    size_t      at, len;
-} hfsbi_named_file;
+/* A file that matches. */
+typedef struct hfsbi_glob_hit {
+    long long   changed; /* seconds since 1970 */
+    long        nanos;   /* fraction of that second */
+    const char *path;    /* into `texts`; valid after a sort, until an add */
+    size_t      at, len; /* of the path in `texts` */
+} hfsbi_glob_hit;
 
-typedef struct hfsbi_named_run {
+/* One call of glob. */
+typedef struct hfsbi_glob_search {
     hfsbi_finder       finder;
     hfsb_glob         *glob;
     bool               by_name; /* the pattern has no slash */
-    bool               folders; /* some match */
-    bool               linked;  /* one that the pattern names is a link */
+    bool               folders; /* the pattern matches a folder */
+    bool               linked;  /* a folder in the pattern is a symlink */
     size_t             limit;
-    hfsbi_named_file  *hits;
+    hfsbi_glob_hit    *hits;
     size_t             count, cap;
-    hfsb_buf           texts; /* their paths, a NUL behind each */
-    unsigned long long found;
-    unsigned long long shown;
-    hfsb_buf           given;         /* the pattern, without empty parts */
-    hfsb_buf           path, pattern; /* as they are split, when they must
-                                         be */
-} hfsbi_named_run;
+    hfsb_buf           texts;         /* paths of `hits`, each with a NUL */
+    unsigned long long found;         /* files that match */
+    unsigned long long shown;         /* files in the output */
+    hfsb_buf           given;         /* the pattern, squeezed */
+    hfsb_buf           path, pattern; /* after the split */
+} hfsbi_glob_search;
 
-/* ---- the newest ones ---- */
+/* ---- hits ---- */
 
+/* Newest first, then by path. */
 static int hfsbi_compare_files(const void *a, const void *b) {
-    const hfsbi_named_file *x = (const hfsbi_named_file *)a;
-    const hfsbi_named_file *y = (const hfsbi_named_file *)b;
+    const hfsbi_glob_hit *x = (const hfsbi_glob_hit *)a;
+    const hfsbi_glob_hit *y = (const hfsbi_glob_hit *)b;
     if (x->changed != y->changed) return x->changed < y->changed ? 1 : -1;
     if (x->nanos != y->nanos) return x->nanos < y->nanos ? 1 : -1;
     return strcmp(x->path, y->path);
 }
 
-static void hfsbi_named_sort(hfsbi_named_run *g) {
+/* Sorts the hits, and sets their paths. */
+static void hfsbi_glob_sort(hfsbi_glob_search *g) {
     size_t i;
     for (i = 0; i < g->count; i++)
         g->hits[i].path = g->texts.ptr + g->hits[i].at;
@@ -49,22 +66,22 @@ static void hfsbi_named_sort(hfsbi_named_run *g) {
         hfsbi_sort(g->hits, g->count, sizeof *g->hits, hfsbi_compare_files);
 }
 
-/* Those that are left out before the ones to show are among the newest. */
-static size_t hfsbi_named_wanted(const hfsbi_named_run *g) {
+/* How many of the newest hits are needed: the page and all before it. */
+static size_t hfsbi_glob_newest(const hfsbi_glob_search *g) {
     return g->finder.offset + g->limit;
 }
 
-/* Forgets all but the newest: what is held stays in proportion to what is
-   shown, however many there are. */
-static hfsb_status hfsbi_named_thin(hfsbi_named_run *g) {
+/* Drops all but the newest hits, so memory depends on the limit and not on the
+   number of files. */
+static hfsb_status hfsbi_glob_drop_oldest(hfsbi_glob_search *g) {
     hfsb_buf    texts = HFSB_INIT;
     hfsb_status st = HFSB_OK;
     size_t      i;
     texts.alloc = g->finder.alloc;
-    hfsbi_named_sort(g);
-    if (g->count > hfsbi_named_wanted(g)) g->count = hfsbi_named_wanted(g);
+    hfsbi_glob_sort(g);
+    if (g->count > hfsbi_glob_newest(g)) g->count = hfsbi_glob_newest(g);
     for (i = 0; st == HFSB_OK && i < g->count; i++) {
-        hfsbi_named_file *hit = &g->hits[i];
+        hfsbi_glob_hit *hit = &g->hits[i];
         hit->at = texts.len;
         st = hfsb_buf_append(&texts, hfsb_str_make(hit->path, hit->len + 1));
     }
@@ -73,19 +90,19 @@ static hfsb_status hfsbi_named_thin(hfsbi_named_run *g) {
     return st;
 }
 
-static hfsb_status hfsbi_named_add(hfsbi_named_run *g, hfsb_str path,
-                                   const struct stat *at) {
-    hfsb_file_info    info;
-    hfsbi_named_file *hits = g->hits;
-    hfsb_status       st;
+/* Adds a hit. HFSB_OK or HFSB_NOMEM. */
+static hfsb_status hfsbi_glob_add(hfsbi_glob_search *g, hfsb_str path,
+                                  const struct stat *at) {
+    hfsb_file_info  info;
+    hfsbi_glob_hit *hits = g->hits;
+    hfsb_status     st;
     g->found++;
-    if (g->count >= HFSBI_NAMED_HELD &&
-        g->count >= 4 * hfsbi_named_wanted(g)) {
-        st = hfsbi_named_thin(g);
+    if (g->count >= HFSBI_GLOB_HELD && g->count >= 4 * hfsbi_glob_newest(g)) {
+        st = hfsbi_glob_drop_oldest(g);
         if (st != HFSB_OK) return st;
     }
     if (g->count == g->cap) {
-        hits = (hfsbi_named_file *)hfsbi_array_grow(
+        hits = (hfsbi_glob_hit *)hfsbi_array_grow(
             &g->finder.alloc, hits, &g->cap, g->count + 1, sizeof *hits);
         if (!hits) return HFSB_NOMEM;
         g->hits = hits;
@@ -103,18 +120,19 @@ static hfsb_status hfsbi_named_add(hfsbi_named_run *g, hfsb_str path,
 
 /* ---- the walk ---- */
 
-/* True when the pattern names it as a folder that all matches are in. */
-static bool hfsbi_named_leads(const hfsbi_named_run *g, hfsb_str path) {
+/* True if path is a leading part of the pattern without wildcards. */
+static bool hfsbi_glob_base_has(const hfsbi_glob_search *g, hfsb_str path) {
     hfsb_str base = hfsb_glob_base(g->glob);
     return hfsb_str_starts(base, path) &&
            (base.len == path.len || base.ptr[path.len] == '/');
 }
 
-static bool hfsbi_named_wants(void *user, const hfsbi_entry *entry) {
-    hfsbi_named_run *g = (hfsbi_named_run *)user;
-    hfsb_str         name = g->by_name ? hfsb_cstr(entry->name) : entry->path;
+/* Callback of the walk: files that match, folders that may contain some. */
+static bool hfsbi_glob_wants(void *user, const hfsbi_entry *entry) {
+    hfsbi_glob_search *g = (hfsbi_glob_search *)user;
+    hfsb_str name = g->by_name ? hfsb_cstr(entry->name) : entry->path;
     if (entry->type == HFSBI_ENTRY_OTHER) return false;
-    if (entry->type == HFSBI_ENTRY_LINK && hfsbi_named_leads(g, entry->path))
+    if (entry->type == HFSBI_ENTRY_LINK && hfsbi_glob_base_has(g, entry->path))
         g->linked = true;
     if (entry->type != HFSBI_ENTRY_FOLDER)
         return hfsb_glob_match(g->glob, name);
@@ -122,17 +140,19 @@ static bool hfsbi_named_wants(void *user, const hfsbi_entry *entry) {
     return g->by_name || hfsb_glob_enters(g->glob, entry->path);
 }
 
-static hfsb_status hfsbi_named_visit(void *user, const hfsbi_entry *entry) {
-    hfsbi_named_run *g = (hfsbi_named_run *)user;
-    struct stat      at;
+/* Callback of the walk: adds a file, skips one removed meanwhile. */
+static hfsb_status hfsbi_glob_visit(void *user, const hfsbi_entry *entry) {
+    hfsbi_glob_search *g = (hfsbi_glob_search *)user;
+    struct stat        at;
     if (entry->type == HFSBI_ENTRY_FOLDER) return HFSB_OK;
     if (fstatat(entry->dir, entry->name, &at, AT_SYMLINK_NOFOLLOW) != 0)
-        return HFSB_OK; /* it is gone */
-    return hfsbi_named_add(g, entry->path, &at);
+        return HFSB_OK;
+    return hfsbi_glob_add(g, entry->path, &at);
 }
 
 /* ---- the pattern ---- */
 
+/* True if part contains a wildcard or an escape. */
 static bool hfsbi_is_magic(hfsb_str part) {
     size_t i;
     for (i = 0; i < part.len; i++)
@@ -145,10 +165,9 @@ static bool hfsbi_is_dot_part(hfsb_str part) {
            hfsb_str_equal(part, HFSB_LIT(".."));
 }
 
-/* The folders at the beginning of a pattern up to and with the last one that
-   a pattern cannot match: "/" and all that is plain behind it, "." and "..".
-   Gives how many bytes that are. */
-static size_t hfsbi_named_lead(hfsb_str pattern) {
+/* Bytes of the pattern that belong to the path: up to the last leading "." or
+   "..", or for an absolute pattern all folders before the first wildcard. */
+static size_t hfsbi_glob_lead(hfsb_str pattern) {
     bool   absolute = pattern.len && pattern.ptr[0] == '/';
     size_t pos = 0, lead = absolute;
     while (pos < pattern.len) {
@@ -163,8 +182,8 @@ static size_t hfsbi_named_lead(hfsb_str pattern) {
     return lead;
 }
 
-/* True when some part of it is "." or "..", which is the name of no file. */
-static bool hfsbi_named_climbs(hfsb_str pattern) {
+/* True if a part of the pattern is "." or "..", which matches no file. */
+static bool hfsbi_glob_has_dots(hfsb_str pattern) {
     while (pattern.len) {
         size_t n = hfsb_str_find_byte(pattern, '/');
         if (hfsbi_is_dot_part(hfsb_str_slice(pattern, 0, n))) return true;
@@ -174,8 +193,8 @@ static bool hfsbi_named_climbs(hfsb_str pattern) {
     return false;
 }
 
-/* "src//x.c" is what "src/x.c" means. */
-static hfsb_status hfsbi_named_given(hfsbi_named_run *g, hfsb_str pattern) {
+/* Copies the pattern to g->given with repeated slashes squeezed into one. */
+static hfsb_status hfsbi_glob_squeeze(hfsbi_glob_search *g, hfsb_str pattern) {
     hfsb_status st = HFSB_OK;
     size_t      i;
     for (i = 0; st == HFSB_OK && i < pattern.len; i++)
@@ -184,10 +203,11 @@ static hfsb_status hfsbi_named_given(hfsbi_named_run *g, hfsb_str pattern) {
     return st;
 }
 
-/* What leads elsewhere moves from the pattern to the path. */
-static hfsb_status hfsbi_named_split(hfsbi_named_run *g, hfsb_str pattern,
-                                     hfsb_str path, hfsb_err *err) {
-    size_t   lead = hfsbi_named_lead(pattern);
+/* Splits the pattern into g->path, after the given path, and g->pattern.
+   HFSB_OK; HFSB_ARG with the message; HFSB_NOMEM. */
+static hfsb_status hfsbi_glob_split(hfsbi_glob_search *g, hfsb_str pattern,
+                                    hfsb_str path, hfsb_err *err) {
+    size_t   lead = hfsbi_glob_lead(pattern);
     bool     absolute = pattern.len && pattern.ptr[0] == '/';
     size_t   mark = g->path.len;
     hfsb_str rest = hfsb_str_slice(pattern, lead, pattern.len);
@@ -199,7 +219,7 @@ static hfsb_status hfsbi_named_split(hfsbi_named_run *g, hfsb_str pattern,
         return hfsbi_fail(err, HFSB_ARG, 0,
                           "pattern begins with / and path is given too: give "
                           "a pattern that begins at path.");
-    if (hfsbi_named_climbs(rest))
+    if (hfsbi_glob_has_dots(rest))
         return hfsbi_fail(err, HFSB_ARG, 0,
                           "pattern must not have . or .. behind a wildcard or "
                           "at its end: give path for where to begin.");
@@ -213,10 +233,11 @@ static hfsb_status hfsbi_named_split(hfsbi_named_run *g, hfsb_str pattern,
     return HFSB_OK;
 }
 
-/* ---- the tool ---- */
+/* ---- result and tool ---- */
 
-static hfsb_status hfsbi_named_none(hfsb_call             *call,
-                                    const hfsbi_named_run *g) {
+/* Appends why nothing matches, with the next step. */
+static hfsb_status hfsbi_glob_put_none(hfsb_call               *call,
+                                       const hfsbi_glob_search *g) {
     size_t   mark = call->result.output.len;
     hfsb_str pattern = hfsb_buf_str(&g->pattern);
     hfsb_buf_printf(&call->result.output, "(no files match ");
@@ -242,14 +263,15 @@ static hfsb_status hfsbi_named_none(hfsb_call             *call,
     return hfsb_buf_finish(&call->result.output, mark);
 }
 
-static hfsb_status hfsbi_named_show(hfsb_call *call, hfsbi_named_run *g) {
+/* Appends a page of the hits. */
+static hfsb_status hfsbi_glob_put_hits(hfsb_call *call, hfsbi_glob_search *g) {
     hfsb_buf   *out = &call->result.output;
     size_t      mark = out->len;
     hfsb_status st;
     size_t      i;
-    if (!g->count) return hfsbi_named_none(call, g);
-    hfsbi_named_sort(g);
-    if (g->count > hfsbi_named_wanted(g)) g->count = hfsbi_named_wanted(g);
+    if (!g->count) return hfsbi_glob_put_none(call, g);
+    hfsbi_glob_sort(g);
+    if (g->count > hfsbi_glob_newest(g)) g->count = hfsbi_glob_newest(g);
     for (i = g->finder.offset; i < g->count && out->status == HFSB_OK; i++) {
         if (out->len && out->len + g->hits[i].len > HFSBI_FINDER_CHARS) break;
         if (out->len) hfsb_buf_append_byte(out, '\n');
@@ -263,8 +285,9 @@ static hfsb_status hfsbi_named_show(hfsb_call *call, hfsbi_named_run *g) {
                          : st;
 }
 
-static hfsb_status hfsbi_named_run_all(hfsb_call *call, hfsbi_named_run *g,
-                                       hfsb_err *err) {
+/* Walks the folder and fills the result. */
+static hfsb_status hfsbi_glob_walk(hfsb_call *call, hfsbi_glob_search *g,
+                                   hfsb_err *err) {
     hfsbi_finder      *f = &g->finder;
     unsigned long long next;
     hfsb_status        st;
@@ -273,13 +296,13 @@ static hfsb_status hfsbi_named_run_all(hfsb_call *call, hfsbi_named_run *g,
                              hfsb_buf_str(&g->path));
         return hfsbi_result_err(&call->result, err);
     }
-    f->wants = hfsbi_named_wants;
-    f->visit = hfsbi_named_visit;
+    f->wants = hfsbi_glob_wants;
+    f->visit = hfsbi_glob_visit;
     f->user = g;
     st = hfsbi_finder_run(f, err);
     if (st == HFSB_NOMEM) return st;
     if (st != HFSB_OK) return hfsbi_result_err(&call->result, err);
-    st = hfsbi_named_show(call, g);
+    st = hfsbi_glob_put_hits(call, g);
     next = f->offset + g->shown;
     if (st == HFSB_OK)
         st = hfsbi_finder_result(call, f, g->found,
@@ -300,12 +323,13 @@ static const hfsbi_param hfsbi_glob_params[] = {
     HFSBI_FINDER_PARAMS(hfsbi_glob_args, "Leave out nothing", 10000, 200),
     HFSBI_PARAM_END};
 
-static hfsb_status hfsbi_named_begin(hfsb_call *call, hfsbi_named_run *g,
-                                     const hfsbi_glob_args *a, hfsb_err *err) {
+/* Prepares pattern and walk from the arguments, then runs the search. */
+static hfsb_status hfsbi_glob_begin(hfsb_call *call, hfsbi_glob_search *g,
+                                    const hfsbi_glob_args *a, hfsb_err *err) {
     hfsb_status st;
-    if (hfsbi_named_given(g, a->pattern) != HFSB_OK)
+    if (hfsbi_glob_squeeze(g, a->pattern) != HFSB_OK)
         return hfsbi_fail_status(err, HFSB_NOMEM, "Searching");
-    st = hfsbi_named_split(g, hfsb_buf_str(&g->given), a->path, err);
+    st = hfsbi_glob_split(g, hfsb_buf_str(&g->given), a->path, err);
     if (st != HFSB_OK) return st;
     st = hfsb_glob_open(hfsb_buf_str(&g->pattern), &call->tools->alloc,
                         &g->glob, err);
@@ -314,21 +338,21 @@ static hfsb_status hfsbi_named_begin(hfsb_call *call, hfsbi_named_run *g,
                                 a->all, a->offset, err);
     if (st == HFSB_NOMEM) return st;
     if (st != HFSB_OK) return hfsbi_result_err(&call->result, err);
-    return hfsbi_named_run_all(call, g, err);
+    return hfsbi_glob_walk(call, g, err);
 }
 
 static hfsb_status hfsbi_run_glob(hfsb_call *call, const void *args,
                                   hfsb_err *err) {
     const hfsbi_glob_args *a = (const hfsbi_glob_args *)args;
-    hfsbi_named_run        g;
+    hfsbi_glob_search      g;
     hfsb_status            st;
     memset(&g, 0, sizeof g);
-    g.limit = a->limit ? (size_t)a->limit : (size_t)HFSBI_NAMED_LIMIT;
+    g.limit = a->limit ? (size_t)a->limit : (size_t)HFSBI_GLOB_LIMIT;
     g.texts.alloc = g.given.alloc = call->tools->alloc;
     g.path.alloc = g.pattern.alloc = call->tools->alloc;
     g.finder.alloc = call->tools->alloc;
     g.finder.spot.dir = -1;
-    st = hfsbi_named_begin(call, &g, a, err);
+    st = hfsbi_glob_begin(call, &g, a, err);
     hfsbi_finder_close(&g.finder);
     hfsb_glob_close(g.glob);
     hfsb_buf_free(&g.texts);

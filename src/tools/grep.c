@@ -1,43 +1,59 @@
-/* grep.c - grep: lines of files by a pattern. */
+/* grep.c - the tool grep: finds lines of files that match a pattern.
+
+   The walk visits files; each one is searched through a window that slides
+   along the file. All offsets are into the window:
+
+       0            shown        searched                   window.len
+       [ ... shown ) [ context )  [ lines not searched yet  )
+
+   One round reads a block, searches up to the end of the last whole line, and
+   drops the front, except for lines that may become context. `counted` and
+   `line` number the lines, counting line feeds only as far as needed.
+
+   A line longer than HFSBI_GREP_LINE is searched in parts. It counts as one
+   match: `told` marks that a part has matched, and the rest is skipped.
+
+   Once the output is full the search goes on for HFSBI_GREP_SPARE_MS to count
+   the remaining matches, then reports "at least" that many. A match that does
+   not fit with its context is removed again, so pages never overlap. */
 #include "tools_private.h"
 
 enum {
-    HFSBI_GREP_BLOCK = 256 * 1024,     /* read at a time */
-    HFSBI_GREP_LINE = 8 * 1024 * 1024, /* a longer one is searched in parts */
-    HFSBI_GREP_PROBE = 8192,           /* where a NUL means binary */
-    HFSBI_GREP_CHARS = 400,            /* shown of a line */
-    HFSBI_GREP_LEAD = 100              /* of these, before the match */
+    HFSBI_GREP_BLOCK = 256 * 1024,     /* bytes read at a time */
+    HFSBI_GREP_LINE = 8 * 1024 * 1024, /* longer lines are searched in parts */
+    HFSBI_GREP_PROBE = 8192,           /* a NUL in these bytes means binary */
+    HFSBI_GREP_CHARS = 400,            /* characters shown of a line */
+    HFSBI_GREP_LEAD = 100,             /* characters shown before the match */
+    HFSBI_GREP_LIMIT = 200,    /* results, without an argument `limit` */
+    HFSBI_GREP_SPARE_MS = 2000 /* time to count on after the output is full */
 };
 
-/* ==== search lines ==== */
+/* ---- output of one line ---- */
 
-/* lines of a file that match, and those around them. */
-
-/* ---- showing a line ---- */
-
-/* The part of a long line around `at`: *from and *to. */
-static void hfsbi_line_cut(hfsb_str text, size_t at, size_t *from,
-                           size_t *to) {
+/* Chooses the range [*from, *to) of a long line to show around offset `at`. */
+static void hfsbi_line_excerpt(hfsb_str text, size_t at, size_t *from,
+                               size_t *to) {
     size_t back = 0, n = 0;
     *from = at;
     while (*from > 0 && n < HFSBI_GREP_LEAD) {
         --*from;
         if (((unsigned char)text.ptr[*from] & 0xC0u) != 0x80u) n++;
-        else if (++back > 4 * HFSBI_GREP_LEAD) break; /* it is no UTF-8 */
+        else if (++back > 4 * HFSBI_GREP_LEAD) break; /* not UTF-8 */
     }
     *to = *from + hfsb_utf8_offset(hfsb_str_slice(text, *from, text.len),
                                    HFSBI_GREP_CHARS);
 }
 
-static hfsb_status hfsbi_hits_text(hfsbi_hits *l, hfsb_str text,
-                                   bool matches) {
+/* Appends the text of a line; a long line is cut around its match. */
+static hfsb_status hfsbi_hits_put_text(hfsbi_hits *l, hfsb_str text,
+                                       bool matches) {
     size_t   mark = l->out->len;
     size_t   from = 0, to = text.len, at = 0, end, chars = 0;
     hfsb_str part;
     if (text.len > HFSBI_GREP_CHARS) chars = hfsb_utf8_count(text);
     if (chars > HFSBI_GREP_CHARS) {
         if (!matches || !hfsb_regex_find(l->regex, text, 0, &at, &end)) at = 0;
-        hfsbi_line_cut(text, at, &from, &to);
+        hfsbi_line_excerpt(text, at, &from, &to);
     }
     part = hfsb_str_slice(text, from, to);
     if (from) hfsb_buf_printf(l->out, "...");
@@ -52,8 +68,8 @@ static hfsb_status hfsbi_hits_text(hfsbi_hits *l, hfsb_str text,
     return hfsb_buf_finish(l->out, mark);
 }
 
-/* The number of the line that begins at pos. */
-static unsigned long long hfsbi_hits_number(hfsbi_hits *l, size_t pos) {
+/* The number of the line that begins at pos; pos never decreases. */
+static unsigned long long hfsbi_hits_line_number(hfsbi_hits *l, size_t pos) {
     hfsb_str text = hfsb_buf_str(&l->window);
     l->line +=
         hfsb_str_count_byte(hfsb_str_slice(text, l->counted, pos), '\n');
@@ -61,18 +77,19 @@ static unsigned long long hfsbi_hits_number(hfsbi_hits *l, size_t pos) {
     return l->line;
 }
 
-/* Behind the line that begins at pos, its line feed included. */
-static size_t hfsbi_hits_next(const hfsbi_hits *l, size_t pos, size_t end) {
+/* The offset after the line that begins at pos and its line feed. */
+static size_t hfsbi_hits_next_line(const hfsbi_hits *l, size_t pos,
+                                   size_t end) {
     hfsb_str text = hfsb_str_slice(hfsb_buf_str(&l->window), pos, end);
     size_t   n = hfsb_str_find_byte(text, '\n');
     return n == HFSB_NPOS ? end : pos + n + 1;
 }
 
-/* "path:12:text", or with "-" when it is only near a match. */
-static hfsb_status hfsbi_hits_put(hfsbi_hits *l, size_t pos, size_t next,
-                                  bool matches) {
+/* Appends "path:12:text", or "path-12-text" for a line of context. */
+static hfsb_status hfsbi_hits_put_line(hfsbi_hits *l, size_t pos, size_t next,
+                                       bool matches) {
     size_t             mark = l->out->len;
-    unsigned long long number = hfsbi_hits_number(l, pos);
+    unsigned long long number = hfsbi_hits_line_number(l, pos);
     hfsb_str text = hfsb_str_slice(hfsb_buf_str(&l->window), pos, next);
     char     sign = matches ? ':' : '-';
     if (text.len && text.ptr[text.len - 1] == '\n') text.len--;
@@ -88,62 +105,66 @@ static hfsb_status hfsbi_hits_put(hfsbi_hits *l, size_t pos, size_t next,
     l->any = true;
     l->gap = false;
     if (hfsb_buf_finish(l->out, mark) != HFSB_OK) return l->out->status;
-    return hfsbi_hits_text(l, text, matches);
+    return hfsbi_hits_put_text(l, text, matches);
 }
 
-/* ---- a match and what is around it ---- */
+/* ---- a match and its context ---- */
 
-/* Lines behind the last match, up to `end`. */
-static hfsb_status hfsbi_hits_after(hfsbi_hits *l, size_t end) {
+/* Appends the context after the last match, up to offset `end`. */
+static hfsb_status hfsbi_hits_put_after(hfsbi_hits *l, size_t end) {
     hfsb_status st = HFSB_OK;
     if (l->out->len > HFSBI_FINDER_CHARS) l->after = 0;
     while (st == HFSB_OK && l->after && l->shown < end) {
         l->after = l->out->len > HFSBI_FINDER_CHARS ? 0 : l->after - 1;
-        st = hfsbi_hits_put(l, l->shown, hfsbi_hits_next(l, l->shown, end),
-                            false);
+        st = hfsbi_hits_put_line(
+            l, l->shown, hfsbi_hits_next_line(l, l->shown, end), false);
     }
     return st;
 }
 
-/* Where the lines before the one at pos begin that are context. */
-static size_t hfsbi_hits_back(const hfsbi_hits *l, size_t pos, size_t low) {
+/* The offset where the context before the line at pos begins; at least low. */
+static size_t hfsbi_hits_context_start(const hfsbi_hits *l, size_t pos,
+                                       size_t low) {
     const char *text = l->window.ptr;
     size_t      n = l->context;
     for (; n > 0 && pos > low; n--) {
-        pos--; /* the line feed that ends it */
+        pos--; /* the line feed of the line before */
         while (pos > low && text[pos - 1] != '\n') pos--;
     }
     return pos;
 }
 
-/* The line of a match, with those before it. */
-static hfsb_status hfsbi_hits_show(hfsbi_hits *l, size_t pos, size_t next) {
+/* Appends a matching line after its context, and "--" after a gap. */
+static hfsb_status hfsbi_hits_put_match(hfsbi_hits *l, size_t pos,
+                                        size_t next) {
     hfsb_status st = HFSB_OK;
     size_t      from;
-    from = hfsbi_hits_back(l, pos, l->shown);
+    from = hfsbi_hits_context_start(l, pos, l->shown);
     if (l->context && l->out->len && (!l->any || l->gap || from > l->shown))
         st = hfsb_buf_append(l->out, HFSB_LIT("\n--"));
     while (st == HFSB_OK && from < pos) {
-        size_t to = hfsbi_hits_next(l, from, pos);
-        st = hfsbi_hits_put(l, from, to, false);
+        size_t to = hfsbi_hits_next_line(l, from, pos);
+        st = hfsbi_hits_put_line(l, from, to, false);
         from = to;
     }
-    if (st == HFSB_OK) st = hfsbi_hits_put(l, pos, next, true);
+    if (st == HFSB_OK) st = hfsbi_hits_put_line(l, pos, next, true);
     return st;
 }
 
+/* Handles a matching line in mode content: skips it, shows it, or finds the
+   output full. HFSB_OK or HFSB_NOMEM. */
 static hfsb_status hfsbi_hits_match(hfsbi_hits *l, size_t pos, size_t next) {
-    hfsb_status st = hfsbi_hits_after(l, pos);
+    hfsb_status st = hfsbi_hits_put_after(l, pos);
     size_t      mark = l->out->len;
     if (st != HFSB_OK) return st;
     if (l->skip) {
         l->skip--;
-        l->shown = next; /* it is no context of others either */
+        l->shown = next; /* a skipped match is never context */
         return HFSB_OK;
     }
     l->full = !l->left || mark > HFSBI_FINDER_CHARS;
-    if (!l->full) st = hfsbi_hits_show(l, pos, next);
-    /* with much around it a match may be too large for what is left */
+    if (!l->full) st = hfsbi_hits_put_match(l, pos, next);
+    /* with its context the match may exceed the output: remove it again */
     if (mark && l->out->len > HFSBI_FINDER_CHARS && !l->full) {
         hfsb_buf_truncate(l->out, mark);
         l->full = true;
@@ -157,24 +178,25 @@ static hfsb_status hfsbi_hits_match(hfsbi_hits *l, size_t pos, size_t next) {
 
 /* ---- the window ---- */
 
-/* What is left of a line of which a part has matched is no line of its own:
-   it is neither counted nor shown. */
-static void hfsbi_hits_pass(hfsbi_hits *l, size_t end) {
-    size_t next = hfsbi_hits_next(l, l->searched, end);
+/* Skips the rest of a line of which a part has matched: it is neither counted
+   nor shown again. */
+static void hfsbi_hits_skip_rest(hfsbi_hits *l, size_t end) {
+    size_t next = hfsbi_hits_next_line(l, l->searched, end);
     if (l->searched == end) return;
     l->told = l->parted && next == end;
     l->searched = l->shown = next;
 }
 
-/* Searches the lines up to `end`; *done when no more of the file matters. */
+/* Searches the lines up to `end`. Sets *done if the rest of the file does not
+   matter. */
 static hfsb_status hfsbi_hits_search(hfsbi_hits *l, size_t end, bool *done) {
     hfsb_str    text = hfsb_str_slice(hfsb_buf_str(&l->window), 0, end);
     hfsb_status st = HFSB_OK;
     size_t      begin, last;
-    if (l->told) hfsbi_hits_pass(l, end);
+    if (l->told) hfsbi_hits_skip_rest(l, end);
     while (st == HFSB_OK && l->searched < end &&
            hfsb_regex_line(l->regex, text, l->searched, &begin, &last)) {
-        size_t next = hfsbi_hits_next(l, last, end);
+        size_t next = hfsbi_hits_next_line(l, last, end);
         l->matches++;
         l->searched = next;
         l->told = l->parted && next == end;
@@ -187,19 +209,20 @@ static hfsb_status hfsbi_hits_search(hfsbi_hits *l, size_t end, bool *done) {
         else l->full = l->full || l->mode == HFSBI_GREP_CONTENT;
     }
     l->searched = end;
-    if (st == HFSB_OK) st = hfsbi_hits_after(l, end);
+    if (st == HFSB_OK) st = hfsbi_hits_put_after(l, end);
     return st;
 }
 
-/* Drops what is not needed any more from the front. */
+/* Drops the front of the window, but for lines that may become context. */
 static void hfsbi_hits_slide(hfsbi_hits *l) {
     size_t low =
         l->searched > HFSBI_GREP_LINE ? l->searched - HFSBI_GREP_LINE : 0;
     size_t keep;
     if (low < l->shown) low = l->shown;
-    keep = l->context ? hfsbi_hits_back(l, l->searched, low) : l->searched;
+    keep = l->context ? hfsbi_hits_context_start(l, l->searched, low)
+                      : l->searched;
     if (keep == 0) return;
-    (void)hfsbi_hits_number(l, keep);
+    (void)hfsbi_hits_line_number(l, keep);
     l->gap = l->gap || keep > l->shown;
     memmove(l->window.ptr, l->window.ptr + keep, l->window.len - keep);
     l->window.len -= keep;
@@ -208,7 +231,8 @@ static void hfsbi_hits_slide(hfsbi_hits *l) {
     l->shown = 0;
 }
 
-/* Reads on behind what is in the window; *eof at the end of the file. */
+/* Reads a block to the end of the window; sets *eof at the end of the file.
+   HFSB_OK; HFSB_IO with errno; HFSB_NOMEM. */
 static hfsb_status hfsbi_hits_fill(hfsbi_hits *l, int fd,
                                    unsigned long long  size,
                                    unsigned long long *got, bool *eof) {
@@ -221,16 +245,16 @@ static hfsb_status hfsbi_hits_fill(hfsbi_hits *l, int fd,
         l->window.len += (size_t)n;
         want -= (size_t)n;
         *got += (unsigned long long)n;
-        /* a file of /proc says that it has no size; one that grows as fast
-           as it is read would have no end */
+        /* Files of /proc report size 0, so read them to the end. Stop others
+           at their size: a growing file might never end. */
         *eof = n == 0 || (size && *got >= size);
     }
     return HFSB_OK;
 }
 
-/* Where the last whole line ends in the window, of which what is behind
-   `from` is new. */
-static size_t hfsbi_hits_whole(const hfsbi_hits *l, size_t from, bool eof) {
+/* The offset to search up to: the end of the last whole line. Bytes before
+   `from` were examined in an earlier round. */
+static size_t hfsbi_hits_line_end(const hfsbi_hits *l, size_t from, bool eof) {
     size_t end = l->window.len;
     if (eof) return end;
     while (end > from && l->window.ptr[end - 1] != '\n') end--;
@@ -239,6 +263,7 @@ static size_t hfsbi_hits_whole(const hfsbi_hits *l, size_t from, bool eof) {
     return l->searched;
 }
 
+/* Resets all that belongs to one file. */
 static void hfsbi_hits_begin(hfsbi_hits *l) {
     hfsb_buf_truncate(&l->window, 0);
     l->searched = l->shown = l->after = l->counted = 0;
@@ -265,7 +290,7 @@ HFSBI_FN hfsb_status hfsbi_hits_run(hfsbi_hits *l, int fd,
             if (l->binary) break;
             first = false;
         }
-        end = hfsbi_hits_whole(l, from, eof);
+        end = hfsbi_hits_line_end(l, from, eof);
         l->parted = !eof && end > 0 && l->window.ptr[end - 1] != '\n';
         st = hfsbi_hits_search(l, end, &done);
         if (!eof && !done) hfsbi_hits_slide(l);
@@ -273,29 +298,29 @@ HFSBI_FN hfsb_status hfsbi_hits_run(hfsbi_hits *l, int fd,
     return st;
 }
 
-enum {
-    HFSBI_GREP_LIMIT = 200,
-    HFSBI_GREP_SPARE_MS = 2000 /* to count on, once no more is shown */
-};
+/* ---- one file ---- */
 
+/* One call of grep. */
 typedef struct hfsbi_grep {
     hfsbi_finder       finder;
     hfsbi_hits         lines;
     hfsb_str           path;
     hfsb_glob         *include;
-    bool               include_names; /* it has no slash */
+    bool               include_names; /* include has no slash */
     size_t             limit;
-    unsigned long long searched, files, matches;
-    size_t             binary, unreadable;
-    unsigned long long shown; /* files that were */
-    bool               full, partly;
-    long long          full_since;
+    unsigned long long searched;   /* text files */
+    unsigned long long files;      /* files with matches */
+    unsigned long long matches;    /* matching lines in all files */
+    size_t             binary;     /* files skipped as binary */
+    size_t             unreadable; /* files that could not be read */
+    unsigned long long shown;      /* files in the output */
+    bool               full;       /* some results were not shown */
+    bool               partly;     /* some files were not searched */
+    long long          full_since; /* on hfsb_clock_ms(); 0: not full */
 } hfsbi_grep;
 
-/* ---- one file ---- */
-
-/* "path" or "path:12" */
-static hfsb_status hfsbi_grep_file_line(hfsbi_grep *g) {
+/* Appends "path", or "path:12" in mode count. */
+static hfsb_status hfsbi_grep_put_file(hfsbi_grep *g) {
     hfsb_buf *out = g->lines.out;
     size_t    mark = out->len;
     if (g->files <= g->finder.offset) return HFSB_OK;
@@ -312,6 +337,7 @@ static hfsb_status hfsbi_grep_file_line(hfsbi_grep *g) {
     return hfsb_buf_finish(out, mark);
 }
 
+/* Searches an open file and adds up its counts. HFSB_OK or HFSB_NOMEM. */
 static hfsb_status hfsbi_grep_file(hfsbi_grep *g, int fd,
                                    unsigned long long size) {
     hfsbi_hits *l = &g->lines;
@@ -325,7 +351,7 @@ static hfsb_status hfsbi_grep_file(hfsbi_grep *g, int fd,
     if (l->matches) g->files++;
     g->matches += l->matches;
     if (st == HFSB_OK && l->matches && l->mode != HFSBI_GREP_CONTENT)
-        st = hfsbi_grep_file_line(g);
+        st = hfsbi_grep_put_file(g);
     g->full = g->full || l->full;
     if (g->full && !g->full_since) g->full_since = hfsb_clock_ms();
     if (g->full && hfsb_clock_ms() - g->full_since > HFSBI_GREP_SPARE_MS)
@@ -333,6 +359,8 @@ static hfsb_status hfsbi_grep_file(hfsbi_grep *g, int fd,
     return st;
 }
 
+/* Callback of the walk: files that include matches, folders that may contain
+   some. */
 static bool hfsbi_grep_wants(void *user, const hfsbi_entry *entry) {
     hfsbi_grep *g = (hfsbi_grep *)user;
     if (entry->type == HFSBI_ENTRY_FOLDER)
@@ -345,6 +373,7 @@ static bool hfsbi_grep_wants(void *user, const hfsbi_entry *entry) {
                                            : entry->path);
 }
 
+/* Callback of the walk: opens and searches a file. */
 static hfsb_status hfsbi_grep_visit(void *user, const hfsbi_entry *entry) {
     hfsbi_grep *g = (hfsbi_grep *)user;
     struct stat at;
@@ -362,8 +391,8 @@ static hfsb_status hfsbi_grep_visit(void *user, const hfsbi_entry *entry) {
     return st;
 }
 
-/* The path is that of a file. */
-static hfsb_status hfsbi_grep_one(hfsbi_grep *g, hfsb_err *err) {
+/* Searches a path that is a file; here a read error fails the call. */
+static hfsb_status hfsbi_grep_single(hfsbi_grep *g, hfsb_err *err) {
     hfsbi_target *spot = &g->finder.spot;
     hfsb_status   st;
     int           fd;
@@ -384,8 +413,8 @@ static const char *hfsbi_plural(unsigned long long n) {
     return n == 1 ? "" : "s";
 }
 
-/* What was passed over, behind the number of files searched. */
-static void hfsbi_grep_put_rest(const hfsbi_grep *g, hfsb_buf *sink) {
+/* Appends the numbers of files that were not searched. */
+static void hfsbi_grep_put_skipped(const hfsbi_grep *g, hfsb_buf *sink) {
     if (g->binary)
         hfsb_buf_printf(sink, ", %zu binary file%s skipped", g->binary,
                         hfsbi_plural(g->binary));
@@ -394,11 +423,12 @@ static void hfsbi_grep_put_rest(const hfsbi_grep *g, hfsb_buf *sink) {
                         hfsbi_plural(g->unreadable));
 }
 
-static hfsb_status hfsbi_grep_none(hfsbi_grep *g) {
+/* Appends why nothing matches, with the next step. */
+static hfsb_status hfsbi_grep_put_none(hfsbi_grep *g) {
     size_t mark = g->lines.out->len;
     hfsb_buf_printf(g->lines.out, "(no matches; %llu file%s searched",
                     g->searched, hfsbi_plural(g->searched));
-    hfsbi_grep_put_rest(g, g->lines.out);
+    hfsbi_grep_put_skipped(g, g->lines.out);
     if (g->include && !g->searched && !g->binary)
         hfsb_buf_printf(g->lines.out,
                         g->include_names
@@ -415,8 +445,8 @@ static hfsb_status hfsbi_grep_none(hfsbi_grep *g) {
     return hfsb_buf_finish(g->lines.out, mark);
 }
 
-/* Which of them are shown. */
-static hfsb_status hfsbi_grep_footer(hfsb_call *call, const hfsbi_grep *g) {
+/* Adds the note about which results are shown. */
+static hfsb_status hfsbi_grep_put_page(hfsb_call *call, const hfsbi_grep *g) {
     char what[64];
     if (g->lines.mode != HFSBI_GREP_CONTENT)
         return hfsbi_finder_page(call, &g->finder, g->shown, g->files,
@@ -427,17 +457,18 @@ static hfsb_status hfsbi_grep_footer(hfsb_call *call, const hfsbi_grep *g) {
                              g->partly, what);
 }
 
-/* The offset to read on with; 0: there is no more. */
+/* The offset of the next page; 0: this is the last one. */
 static unsigned long long hfsbi_grep_next(const hfsbi_grep *g) {
     if (!g->full) return 0;
     return g->finder.offset +
            (g->lines.mode == HFSBI_GREP_CONTENT ? g->lines.printed : g->shown);
 }
 
+/* Adds the notes and fields of the result. */
 static hfsb_status hfsbi_grep_result(hfsb_call *call, hfsbi_grep *g) {
     hfsb_status st = HFSB_OK;
-    if (!g->files) st = hfsbi_grep_none(g);
-    if (st == HFSB_OK) st = hfsbi_grep_footer(call, g);
+    if (!g->files) st = hfsbi_grep_put_none(g);
+    if (st == HFSB_OK) st = hfsbi_grep_put_page(call, g);
     if (st == HFSB_OK && g->lines.bad_utf8)
         st = hfsbi_finder_note(call, "(bytes that are not UTF-8 are shown as "
                                      "\xEF\xBF\xBD)");
@@ -454,7 +485,7 @@ static hfsb_status hfsbi_grep_result(hfsb_call *call, hfsbi_grep *g) {
 
 /* ---- the arguments ---- */
 
-/* "*.c,*.h" is what "{*.c,*.h}" means. */
+/* Opens the pattern of include; "*.c,*.h" means "{*.c,*.h}". */
 static hfsb_status hfsbi_grep_include(hfsbi_grep *g, const hfsb_alloc *alloc,
                                       hfsb_str include, hfsb_err *err) {
     hfsb_buf    text = HFSB_INIT;
@@ -507,7 +538,7 @@ static hfsbi_grep_mode hfsbi_grep_mode_of(hfsb_str word) {
     return HFSBI_GREP_CONTENT;
 }
 
-/* The pattern, or words that help to write a better one. */
+/* Opens the pattern. HFSB_OK; else a message that helps to correct it. */
 static hfsb_status hfsbi_grep_pattern(hfsbi_grep *g, hfsb_str pattern,
                                       const hfsb_regex_opts *how,
                                       hfsb_err              *err) {
@@ -528,6 +559,7 @@ static hfsb_status hfsbi_grep_pattern(hfsbi_grep *g, hfsb_str pattern,
 
 /* ---- the tool ---- */
 
+/* Searches the file or folder and fills the result. */
 static hfsb_status hfsbi_grep_run(hfsb_call *call, hfsbi_grep *g,
                                   hfsb_err *err) {
     hfsbi_finder *f = &g->finder;
@@ -541,16 +573,18 @@ static hfsb_status hfsbi_grep_run(hfsb_call *call, hfsbi_grep *g,
     g->lines.skip = f->offset;
     g->lines.out = &call->result.output;
     st = S_ISDIR(f->spot.st.st_mode) ? hfsbi_finder_run(f, err)
-                                     : hfsbi_grep_one(g, err);
+                                     : hfsbi_grep_single(g, err);
     if (st == HFSB_NOMEM) return st;
     if (st != HFSB_OK) return hfsbi_result_err(&call->result, err);
     return hfsbi_grep_result(call, g);
 }
 
+/* Callback of the regex: stops a match that takes too long. */
 static bool hfsbi_grep_over(void *user) {
     return hfsbi_finder_over((hfsbi_finder *)user);
 }
 
+/* Prepares patterns and walk from the arguments, then runs the search. */
 static hfsb_status hfsbi_grep_begin(hfsb_call *call, hfsbi_grep *g,
                                     const hfsbi_grep_args *a, hfsb_err *err) {
     hfsb_regex_opts how = HFSB_INIT;

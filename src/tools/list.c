@@ -1,8 +1,21 @@
-/* list.c - list: what is in a folder. */
+/* list.c - the tool list: the entries of a folder, one line each.
+
+       file 1234 2026-11-16T16:42Z src/main.c
+       dir - 2026-11-16T16:42Z src/lib/
+       link - 2026-11-16T16:42Z src/now -> main.c
+
+   The walk visits entries sorted by name, down to `depth` levels. Entries that
+   .gitignore names are listed and marked, but ignored folders are not entered
+   unless `all` is given. A path to anything but a folder gets one line.
+
+   `found` counts all entries, `shown` those in the output. Entries before
+   `offset`, beyond `limit` or beyond the size of the output are only
+   counted. */
 #include "tools_private.h"
 
-enum { HFSBI_LIST_LIMIT = 500 };
+enum { HFSBI_LIST_LIMIT = 500 }; /* without an argument `limit` */
 
+/* One call of list. */
 typedef struct hfsbi_listing {
     hfsbi_finder       finder;
     size_t             limit;
@@ -10,6 +23,9 @@ typedef struct hfsbi_listing {
     unsigned long long found, shown;
 } hfsbi_listing;
 
+/* ---- one line ---- */
+
+/* The word for the type of a file. */
 static const char *hfsbi_type_word(mode_t mode) {
     if (S_ISREG(mode)) return "file";
     if (S_ISDIR(mode)) return "dir";
@@ -18,7 +34,7 @@ static const char *hfsbi_type_word(mode_t mode) {
     return S_ISSOCK(mode) ? "socket" : "device";
 }
 
-/* "2026-11-16T16:42Z" */
+/* Appends the time of change: "2026-11-16T16:42Z". */
 static void hfsbi_put_minute(hfsb_buf *sink, const struct stat *at) {
     hfsb_file_info info;
     hfsbi_date     d;
@@ -28,6 +44,7 @@ static void hfsbi_put_minute(hfsb_buf *sink, const struct stat *at) {
                     d.hour, d.minute);
 }
 
+/* Appends the target of a symlink, or nothing if it cannot be read. */
 static void hfsbi_put_target(hfsb_buf *sink, int dir, const char *name) {
     char    target[PATH_MAX];
     ssize_t n = readlinkat(dir, name, target, sizeof target);
@@ -36,7 +53,7 @@ static void hfsbi_put_target(hfsb_buf *sink, int dir, const char *name) {
     hfsbi_put_shown(sink, hfsb_str_make(target, (size_t)n));
 }
 
-/* "file 1234 2026-11-16T16:42Z src/main.c" */
+/* Appends the line of an entry. HFSB_OK or HFSB_NOMEM. */
 static hfsb_status hfsbi_list_line(hfsbi_listing *l, const hfsbi_entry *entry,
                                    const struct stat *at) {
     size_t mark = l->out->len;
@@ -56,6 +73,9 @@ static hfsb_status hfsbi_list_line(hfsbi_listing *l, const hfsbi_entry *entry,
     return hfsb_buf_finish(l->out, mark);
 }
 
+/* ---- entries ---- */
+
+/* Callback of the walk: lists an entry, skips one removed meanwhile. */
 static hfsb_status hfsbi_list_visit(void *user, const hfsbi_entry *entry) {
     hfsbi_listing *l = (hfsbi_listing *)user;
     struct stat    at;
@@ -65,13 +85,13 @@ static hfsb_status hfsbi_list_visit(void *user, const hfsbi_entry *entry) {
         return HFSB_OK;
     }
     if (fstatat(entry->dir, entry->name, &at, AT_SYMLINK_NOFOLLOW) != 0)
-        return HFSB_OK; /* it is gone */
+        return HFSB_OK;
     l->found++;
     return hfsbi_list_line(l, entry, &at);
 }
 
-/* A path that leads to something else than a folder. */
-static hfsb_status hfsbi_list_one(hfsbi_listing *l, hfsb_str path) {
+/* Lists a path that is not a folder. */
+static hfsb_status hfsbi_list_file(hfsbi_listing *l, hfsb_str path) {
     hfsbi_entry entry = HFSB_INIT;
     entry.dir = l->finder.spot.dir;
     entry.name = l->finder.spot.name;
@@ -80,6 +100,9 @@ static hfsb_status hfsbi_list_one(hfsbi_listing *l, hfsb_str path) {
     return hfsbi_list_line(l, &entry, &l->finder.spot.st);
 }
 
+/* ---- the tool ---- */
+
+/* Adds the notes and fields of the result. */
 static hfsb_status hfsbi_list_end(hfsb_call *call, hfsbi_listing *l) {
     unsigned long long next = l->finder.offset + l->shown;
     hfsb_status        st = HFSB_OK;
@@ -117,7 +140,7 @@ static hfsb_status hfsbi_list_run(hfsb_call *call, hfsbi_listing *l,
     l->finder.visit = hfsbi_list_visit;
     l->finder.user = l;
     st = S_ISDIR(l->finder.spot.st.st_mode) ? hfsbi_finder_run(&l->finder, err)
-                                            : hfsbi_list_one(l, a->path);
+                                            : hfsbi_list_file(l, a->path);
     if (st == HFSB_NOMEM) return st;
     if (st != HFSB_OK) return hfsbi_result_err(&call->result, err);
     return hfsbi_list_end(call, l);

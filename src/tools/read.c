@@ -1,23 +1,49 @@
-/* read.c - lines of a file with their numbers, or a picture. */
+/* read.c - the tool read: numbered lines of a file, or an image.
+
+   A text file passes through a line reader in blocks. Blocks are counted and
+   hashed, then cut into lines; a line that crosses blocks is collected in
+   `text`, up to the number of characters that is shown.
+
+       file --> block --> count, sha256
+                  |
+                  +-----> skip to `first` --> lines --> output, `last` at most
+
+   A negative offset needs two passes: the first counts all lines, then the
+   file is searched backwards for the first line wanted.
+
+   Small files are always read to the end, even past the last line wanted, so
+   that the result has their sha256 and total_lines. Larger files are read only
+   as far as needed. Reading has a time limit, output a size limit; if the
+   output is full, `line` is the line to continue with.
+
+   If the caller shows images, a file whose first bytes are a valid PNG, JPEG,
+   GIF or WebP header is returned in base64 instead. */
 #include "tools_private.h"
-#include "../os/os_private.h"
-#include "../core/core_private.h"
+
+enum {
+    HFSBI_READ_LINES = 2000,      /* lines, without an argument `limit` */
+    HFSBI_READ_CHARS = 4000,      /* characters shown of a line */
+    HFSBI_READ_BLOCK = 32 * 1024, /* bytes of a block, on the stack */
+    HFSBI_READ_PROBE = 8192,      /* a NUL in these bytes means binary */
+    HFSBI_READ_MS = 30000,        /* time limit of a call */
+    HFSBI_READ_OUTPUT = 8 * 1024 * 1024, /* bytes of output */
+    HFSBI_READ_HASH = 16 * 1024 * 1024,  /* smaller files are read whole */
+    HFSBI_IMAGE_HEAD = 81920,      /* bytes examined: a JPEG may contain a
+                                      thumbnail before its size */
+    HFSBI_IMAGE_BLOCK = 24 * 1024, /* a multiple of three, for base64 */
+    HFSBI_IMAGE_SIDE = 8000,       /* most pixels a side that models accept */
+    HFSBI_IMAGE_MAX = 3840 * 1024  /* 5 MiB in base64, which hosts accept */
+};
+
+/* ---- image headers ---- */
 
 typedef struct hfsbi_image {
-    const char   *mime; /* NULL: none that hosts show, or not to be trusted */
+    const char   *mime; /* NULL: not an image that hosts can show */
     unsigned long width, height;
 } hfsbi_image;
 
-enum {
-    HFSBI_IMAGE_HEAD = 81920
-}; /* bytes that are looked at: a JPEG may
-                                      have a small picture before its size */
-
-/* ==== image ==== */
-
-/* what the first bytes of a file say of a picture. */
-
-/* n bytes from `at` on; 0 when they are not there. */
+/* The unsigned number of n bytes at offset `at`, big or little endian; 0 if
+   head is too short. */
 static unsigned long hfsbi_image_number(hfsb_str head, size_t at, size_t n,
                                         bool big) {
     unsigned long value = 0;
@@ -29,6 +55,7 @@ static unsigned long hfsbi_image_number(hfsb_str head, size_t at, size_t n,
     return value;
 }
 
+/* True if head contains part at offset `at`. */
 static bool hfsbi_image_has(hfsb_str head, size_t at, hfsb_str part) {
     return at <= head.len &&
            hfsb_str_starts(hfsb_str_slice(head, at, head.len), part);
@@ -43,8 +70,8 @@ static void hfsbi_image_png(hfsb_str head, hfsbi_image *out) {
     out->height = hfsbi_image_number(head, 20, 4, true);
 }
 
-/* It begins with letters, as a text may: its size or what follows it has
-   bytes that no text has. */
+/* A text may begin with "GIF89a" too. In a real header at least one
+   of the seven bytes that follow, size and flags, is below TAB. */
 static void hfsbi_image_gif(hfsb_str head, hfsbi_image *out) {
     bool   text = true;
     size_t i;
@@ -59,14 +86,15 @@ static void hfsbi_image_gif(hfsb_str head, hfsbi_image *out) {
     out->height = hfsbi_image_number(head, 8, 2, false);
 }
 
-/* Parts, each with its length, up to the one that begins a frame. */
+/* A JPEG is a list of segments with lengths. The segment that starts a frame
+   contains the size. */
 static void hfsbi_image_jpeg(hfsb_str head, hfsbi_image *out) {
     size_t at = 2;
     if (!hfsbi_image_has(head, 0, HFSB_LIT("\xFF\xD8\xFF"))) return;
     while (at + 9 <= head.len && (unsigned char)head.ptr[at] == 0xFF) {
         unsigned      kind = (unsigned char)head.ptr[at + 1];
         unsigned long length = hfsbi_image_number(head, at + 2, 2, true);
-        if (kind == 0xFF) { /* filled up */
+        if (kind == 0xFF) { /* padding */
             at++;
             continue;
         }
@@ -82,7 +110,7 @@ static void hfsbi_image_jpeg(hfsb_str head, hfsbi_image *out) {
     }
 }
 
-/* Three kinds, each with its size elsewhere. */
+/* WebP has three variants, each with its size at another offset. */
 static void hfsbi_image_webp(hfsb_str head, hfsbi_image *out) {
     unsigned long bits;
     if (!hfsbi_image_has(head, 0, HFSB_LIT("RIFF")) ||
@@ -104,11 +132,10 @@ static void hfsbi_image_webp(hfsb_str head, hfsbi_image *out) {
     out->mime = "image/webp";
 }
 
-/* head: the beginning of a file, HFSBI_IMAGE_HEAD bytes or all of it. PNG,
-   JPEG, GIF and WebP. One that is cut short before its size is known, or has
-   none, is no picture: a model's host may lose the whole conversation over
-   one that cannot be shown. */
-static hfsbi_image hfsbi_image_look(hfsb_str head) {
+/* Detects PNG, JPEG, GIF and WebP. head is the start of a file, at most
+   HFSBI_IMAGE_HEAD bytes. An image without a size is not detected: some hosts
+   lose the whole conversation over an image that they cannot show. */
+static hfsbi_image hfsbi_image_detect(hfsb_str head) {
     hfsbi_image image = HFSB_INIT;
     hfsbi_image_png(head, &image);
     if (!image.mime) hfsbi_image_gif(head, &image);
@@ -118,52 +145,41 @@ static hfsbi_image hfsbi_image_look(hfsb_str head) {
     return image;
 }
 
-enum {
-    HFSBI_READ_LINES = 2000,      /* when no limit is given */
-    HFSBI_READ_CHARS = 4000,      /* of a line */
-    HFSBI_READ_BLOCK = 32 * 1024, /* on the stack */
-    HFSBI_READ_PROBE = 8192,      /* where a NUL means binary */
-    HFSBI_READ_MS = 30000,        /* it is given up then */
-    HFSBI_READ_OUTPUT = 8 * 1024 * 1024,
-    HFSBI_READ_HASH = 16 * 1024 * 1024, /* files up to here are read whole */
-    HFSBI_IMAGE_BLOCK = 24 * 1024,      /* a multiple of three, for base64 */
-    HFSBI_IMAGE_SIDE = 8000,            /* points that models take */
-    HFSBI_IMAGE_MAX = 3840 * 1024 /* in base64 the 5 MiB that hosts take */
-};
+/* ---- lines ---- */
 
-/* A file on its way to numbered lines, block by block. */
+/* Turns a file into numbered lines, block by block. */
 typedef struct hfsbi_line_reader {
     const hfsb_call   *call;
     long long          until; /* on hfsb_clock_ms() */
     hfsb_str           path;
     int                fd;
     hfsb_file_info     info;
-    unsigned long long first, last; /* lines wanted, from 1 on */
-    unsigned long long line;        /* the one that is being read */
-    hfsb_buf           text; /* the start of it, when a block ended in it */
-    size_t             size; /* of all of it */
-    size_t             more; /* characters of it behind `text` */
-    bool               open; /* some of it was read */
-    bool               ends_in_cr;
-    hfsb_buf          *out;
-    bool               whole; /* lines are never cut */
-    bool               cut;   /* some line was */
-    bool               any;   /* line was put out */
-    bool               full;  /* no more output fits; `line` is the next */
-    bool               at_end, bad_utf8, binary;
+    unsigned long long first, last; /* lines wanted, counted from 1 */
+    unsigned long long line;        /* number of the current line */
+    hfsb_buf  text;       /* start of the current line, from earlier blocks */
+    size_t    size;       /* bytes of the current line so far */
+    size_t    more;       /* characters of it after `text` */
+    bool      open;       /* a part of the current line was read */
+    bool      ends_in_cr; /* the last part ended in CR */
+    hfsb_buf *out;
+    bool      whole;    /* lines are never cut */
+    bool      cut;      /* a line was cut */
+    bool      any;      /* a line was appended to `out` */
+    bool      full;     /* `line` no longer fits into `out` */
+    bool      at_end;   /* the file was read to its end */
+    bool      bad_utf8; /* invalid bytes were replaced */
+    bool      binary;
     unsigned long long bytes, newlines; /* of the file, so far */
     char               last_byte;
-    bool               hashing; /* every byte goes into sha */
+    bool               hashing; /* all bytes are added to `sha` */
     hfsb_sha256        sha;
 } hfsbi_line_reader;
-
-/* ---- lines ---- */
 
 static bool hfsbi_line_wanted(const hfsbi_line_reader *r) {
     return r->line >= r->first && r->line <= r->last && !r->full;
 }
 
-/* Characters of text, which may begin inside one. */
+/* Counts characters; text may begin inside one, which is not counted. */
 static size_t hfsbi_count_chars(hfsb_str text) {
     size_t i, n = 0;
     for (i = 0; i < text.len; i++)
@@ -171,13 +187,14 @@ static size_t hfsbi_count_chars(hfsb_str text) {
     return n;
 }
 
-/* Shortens *text to n bytes; *more counts the characters that are left out. */
+/* Shortens *text to n bytes and adds the characters left out to *more. */
 static void hfsbi_line_shorten(hfsb_str *text, size_t n, size_t *more) {
     *more += hfsb_utf8_count(hfsb_str_slice(*text, n, text->len));
     *text = hfsb_str_slice(*text, 0, n);
 }
 
-/* One line goes out, or its beginning when `more` characters follow. */
+/* Appends the current line, or its start if `more` characters follow. Sets
+   r->full instead if it does not fit. HFSB_OK or HFSB_NOMEM. */
 static hfsb_status hfsbi_line_put(hfsbi_line_reader *r, hfsb_str text,
                                   size_t more) {
     size_t mark = r->out->len;
@@ -214,7 +231,7 @@ static hfsb_status hfsbi_line_put(hfsbi_line_reader *r, hfsb_str text,
     return hfsb_buf_finish(r->out, mark);
 }
 
-/* A part of the current line; the next part follows. */
+/* Collects a part of the current line whose end is not known yet. */
 static hfsb_status hfsbi_line_hold(hfsbi_line_reader *r, hfsb_str part) {
     size_t room = r->whole ? (size_t)HFSBI_READ_OUTPUT
                            : (size_t)HFSBI_READ_CHARS * 4 + 4;
@@ -227,7 +244,7 @@ static hfsb_status hfsbi_line_hold(hfsbi_line_reader *r, hfsb_str part) {
     return hfsb_buf_append(&r->text, hfsb_str_slice(part, 0, room));
 }
 
-/* The current line, with part behind what is held of it. */
+/* Appends the current line: the text collected, then part, without CR LF. */
 static hfsb_status hfsbi_line_finish(hfsbi_line_reader *r, hfsb_str part,
                                      bool newline) {
     hfsb_status st = HFSB_OK;
@@ -245,7 +262,7 @@ static hfsb_status hfsbi_line_finish(hfsbi_line_reader *r, hfsb_str part,
     return st == HFSB_OK ? hfsbi_line_put(r, part, r->more) : st;
 }
 
-/* The current line ends with part, and with a newline or the file. */
+/* Ends the current line with part, at a newline or at the end of the file. */
 static hfsb_status hfsbi_line_end(hfsbi_line_reader *r, hfsb_str part,
                                   bool newline) {
     hfsb_status st = HFSB_OK;
@@ -259,7 +276,7 @@ static hfsb_status hfsbi_line_end(hfsbi_line_reader *r, hfsb_str part,
 
 /* ---- blocks ---- */
 
-/* Lines before the first wanted are only counted: *block is what follows. */
+/* Counts lines before the first one wanted and removes them from *block. */
 static void hfsbi_line_reader_skip(hfsbi_line_reader *r, hfsb_str *block) {
     unsigned long long left = r->first - r->line;
     size_t             at;
@@ -277,6 +294,7 @@ static void hfsbi_line_reader_skip(hfsbi_line_reader *r, hfsb_str *block) {
     r->open = false;
 }
 
+/* Appends the wanted lines of a block, counts the others. */
 static hfsb_status hfsbi_line_reader_take(hfsbi_line_reader *r,
                                           hfsb_str           block) {
     hfsb_status st = HFSB_OK;
@@ -288,22 +306,23 @@ static hfsb_status hfsbi_line_reader_take(hfsbi_line_reader *r,
         if (r->full) return st;
         block = hfsb_str_slice(block, at + 1, block.len);
     }
-    if (st == HFSB_OK && block.len && !r->full) { /* behind the last wanted */
+    if (st == HFSB_OK && block.len && !r->full) { /* past `last` */
         r->line += hfsb_str_count_byte(block, '\n');
         r->open = block.ptr[block.len - 1] != '\n';
     }
     return st;
 }
 
-/* Whether the rest of the file matters. */
-static bool hfsbi_line_reader_goes_on(const hfsbi_line_reader *r) {
+/* True if more of the file is needed, for lines or for the sha256. */
+static bool hfsbi_line_reader_needs_more(const hfsbi_line_reader *r) {
     if (r->at_end || r->binary) return false;
     if (r->info.size <= HFSBI_READ_HASH && r->bytes <= HFSBI_READ_HASH)
         return true;
     return !r->full && r->line <= r->last;
 }
 
-/* Fills a block as far as the file goes; its length, or -1 with errno. */
+/* Reads a full block, or up to the end of the file. Returns its length, or -1
+   with errno. */
 static ssize_t hfsbi_read_block(int fd, char *block, size_t size) {
     size_t got = 0;
     while (got < size) {
@@ -315,20 +334,20 @@ static ssize_t hfsbi_read_block(int fd, char *block, size_t size) {
     return (ssize_t)got;
 }
 
-/* Room for a file that is small, with its line numbers. */
-static size_t hfsbi_read_guess(unsigned long long size) {
+/* Bytes to reserve for the output: a small file with its line numbers. */
+static size_t hfsbi_read_reserve_size(unsigned long long size) {
     return size < 8 * HFSBI_READ_BLOCK ? (size_t)(size + size / 8)
                                        : (size_t)HFSBI_READ_BLOCK;
 }
 
-static hfsb_status hfsbi_read_fails(const hfsbi_line_reader *r,
-                                    hfsb_err                *err) {
+/* Reports errno of a failed read. */
+static hfsb_status hfsbi_read_fail(const hfsbi_line_reader *r, hfsb_err *err) {
     return hfsbi_fail_os(err, errno, "%.*s cannot be read", (int)r->path.len,
                          r->path.ptr);
 }
 
-/* A file of any size may be read, but not for ever. */
-static bool hfsbi_read_over(const hfsbi_line_reader *r, hfsb_err *err) {
+/* True, with the message, if the call was cancelled or its time is up. */
+static bool hfsbi_read_stopped(const hfsbi_line_reader *r, hfsb_err *err) {
     if (hfsbi_call_cancelled(r->call)) {
         hfsbi_fail(err, HFSB_CANCELLED, 0, "Cancelled.");
         return true;
@@ -342,8 +361,8 @@ static bool hfsbi_read_over(const hfsbi_line_reader *r, hfsb_err *err) {
     return true;
 }
 
-/* What is to be known of every block of the file. */
-static void hfsbi_line_reader_note(hfsbi_line_reader *r, hfsb_str text) {
+/* Counts and hashes a block of the file, and detects binary content. */
+static void hfsbi_line_reader_count(hfsbi_line_reader *r, hfsb_str text) {
     if (r->bytes == 0)
         r->binary =
             hfsb_str_find_byte(hfsb_str_slice(text, 0, HFSBI_READ_PROBE),
@@ -354,24 +373,26 @@ static void hfsbi_line_reader_note(hfsbi_line_reader *r, hfsb_str text) {
     if (r->hashing) hfsb_sha256_write(&r->sha, text);
 }
 
+/* Reads the file from its current position and appends the wanted lines.
+   HFSB_OK; HFSB_NOMEM; any other failure with the message in *err. */
 static hfsb_status hfsbi_line_reader_run(hfsbi_line_reader *r, hfsb_err *err) {
     char        block[HFSBI_READ_BLOCK];
     hfsb_status st = HFSB_OK;
-    bool        again = r->at_end; /* all was read once, and noted */
+    bool        again = r->at_end; /* the second pass: already counted */
     if (r->info.size)              /* most files are small and read whole */
-        st = hfsb_buf_reserve(r->out, hfsbi_read_guess(r->info.size));
+        st = hfsb_buf_reserve(r->out, hfsbi_read_reserve_size(r->info.size));
     r->at_end = false;
-    while (st == HFSB_OK && hfsbi_line_reader_goes_on(r)) {
+    while (st == HFSB_OK && hfsbi_line_reader_needs_more(r)) {
         ssize_t  n = hfsbi_read_block(r->fd, block, sizeof block);
         hfsb_str text = hfsb_str_make(block, n > 0 ? (size_t)n : 0);
-        if (n < 0) return hfsbi_read_fails(r, err);
-        if (hfsbi_read_over(r, err)) return HFSB_LIMIT;
+        if (n < 0) return hfsbi_read_fail(r, err);
+        if (hfsbi_read_stopped(r, err)) return HFSB_LIMIT;
         r->at_end = text.len < sizeof block;
-        if (!again) hfsbi_line_reader_note(r, text);
+        if (!again) hfsbi_line_reader_count(r, text);
         if (!r->binary && text.len && !r->full)
             st = hfsbi_line_reader_take(r, text);
     }
-    /* the last line wanted may be the last there is */
+    /* the last line wanted may be the last line of the file */
     if (st == HFSB_OK && !r->at_end && r->bytes >= r->info.size)
         r->at_end = hfsbi_read_block(r->fd, block, 1) == 0;
     if (st == HFSB_OK && r->at_end && r->open && !r->full)
@@ -380,14 +401,15 @@ static hfsb_status hfsbi_line_reader_run(hfsbi_line_reader *r, hfsb_err *err) {
     return st;
 }
 
-/* ---- from the end ---- */
+/* ---- offsets from the end ---- */
 
+/* Lines of the file so far; the last one may lack its newline. */
 static unsigned long long hfsbi_line_count(const hfsbi_line_reader *r) {
     return r->newlines + (r->bytes && r->last_byte != '\n');
 }
 
-/* Byte offset of the line that is `back` lines before the end of the file: the
-   file is read backwards until enough newlines were seen. */
+/* Seeks to the line that is `back` lines before the end, reading backwards
+   until enough newlines were seen. False if that fails. */
 static bool hfsbi_line_reader_seek(hfsbi_line_reader *r,
                                    unsigned long long back) {
     char               block[HFSBI_READ_BLOCK];
@@ -407,7 +429,8 @@ static bool hfsbi_line_reader_seek(hfsbi_line_reader *r,
     return lseek(r->fd, 0, SEEK_SET) == 0;
 }
 
-/* Counts all lines, for their numbers, and goes to the first that is wanted. */
+/* The first pass for a negative offset: counts all lines, sets `first` and
+   seeks to it. */
 static hfsb_status hfsbi_line_reader_from_end(hfsbi_line_reader *r,
                                               long long          offset,
                                               hfsb_err          *err) {
@@ -417,23 +440,24 @@ static hfsb_status hfsbi_line_reader_from_end(hfsbi_line_reader *r,
     r->hashing = true;
     while (n > 0 && !r->binary) {
         n = hfsbi_read_block(r->fd, block, sizeof block);
-        if (n > 0) hfsbi_line_reader_note(r, hfsb_str_make(block, (size_t)n));
-        if (hfsbi_read_over(r, err)) return HFSB_LIMIT;
+        if (n > 0) hfsbi_line_reader_count(r, hfsb_str_make(block, (size_t)n));
+        if (hfsbi_read_stopped(r, err)) return HFSB_LIMIT;
     }
     lines = hfsbi_line_count(r);
     if (back > lines) back = lines;
     r->first = r->line = lines - back + 1;
     r->at_end = true;
     if (n < 0 || (!r->binary && !hfsbi_line_reader_seek(r, back)))
-        return hfsbi_read_fails(r, err);
+        return hfsbi_read_fail(r, err);
     return HFSB_OK;
 }
 
-/* ---- pictures ---- */
+/* ---- images ---- */
 
-static hfsb_status hfsbi_image_large(hfsb_call               *call,
-                                     const hfsbi_line_reader *r,
-                                     const hfsbi_image       *image) {
+/* The failure for an image over the limits. */
+static hfsb_status hfsbi_image_too_large(hfsb_call               *call,
+                                         const hfsbi_line_reader *r,
+                                         const hfsbi_image       *image) {
     return hfsbi_result_fail(
         &call->result, HFSB_LIMIT,
         "%.*s is too large to be shown (%s, %lux%lu, %llu bytes; the limit is "
@@ -445,7 +469,8 @@ static hfsb_status hfsbi_image_large(hfsb_call               *call,
         HFSBI_IMAGE_SIDE, HFSBI_IMAGE_MAX);
 }
 
-/* The bytes of the file in base64, as they are read; r->bytes counts them. */
+/* Appends the file in base64, hashed and counted in r->bytes. Stops once it
+   exceeds HFSBI_IMAGE_MAX. */
 static hfsb_status hfsbi_image_data(hfsbi_line_reader *r, hfsb_buf *out,
                                     hfsb_err *err) {
     char        block[HFSBI_IMAGE_BLOCK];
@@ -453,7 +478,7 @@ static hfsb_status hfsbi_image_data(hfsbi_line_reader *r, hfsb_buf *out,
     while (st == HFSB_OK && !r->at_end && r->bytes <= HFSBI_IMAGE_MAX) {
         ssize_t  n = hfsbi_read_block(r->fd, block, sizeof block);
         hfsb_str text = hfsb_str_make(block, n > 0 ? (size_t)n : 0);
-        if (n < 0) return hfsbi_read_fails(r, err);
+        if (n < 0) return hfsbi_read_fail(r, err);
         r->at_end = text.len < sizeof block;
         r->bytes += text.len;
         hfsb_sha256_write(&r->sha, text);
@@ -462,7 +487,7 @@ static hfsb_status hfsbi_image_data(hfsbi_line_reader *r, hfsb_buf *out,
     return st;
 }
 
-/* The file is open and holds a picture. */
+/* Fills the result with the image in the open file. */
 static hfsb_status hfsbi_read_image(hfsb_call *call, hfsbi_line_reader *r,
                                     const hfsbi_image *image, hfsb_err *err) {
     hfsb_buf    data = HFSB_INIT;
@@ -470,12 +495,12 @@ static hfsb_status hfsbi_read_image(hfsb_call *call, hfsbi_line_reader *r,
     hfsb_status st;
     if (r->info.size > HFSBI_IMAGE_MAX || image->width > HFSBI_IMAGE_SIDE ||
         image->height > HFSBI_IMAGE_SIDE)
-        return hfsbi_image_large(call, r, image);
+        return hfsbi_image_too_large(call, r, image);
     hfsb_sha256_init(&r->sha);
     data.alloc = call->tools->alloc;
     st = hfsbi_image_data(r, &data, err);
     if (st == HFSB_OK && r->bytes > HFSBI_IMAGE_MAX) {
-        st = hfsbi_image_large(call, r, image);
+        st = hfsbi_image_too_large(call, r, image);
     } else if (st == HFSB_OK) {
         hfsbi_sha256_finish_hex(&r->sha, hex);
         hfsbi_build_str(&call->fields, "mime_type", hfsb_cstr(image->mime));
@@ -492,8 +517,8 @@ static hfsb_status hfsbi_read_image(hfsb_call *call, hfsbi_line_reader *r,
     return st;
 }
 
-/* What the file is when pictures are wanted; the place in it stays. */
-static hfsbi_image hfsbi_read_look(const hfsbi_line_reader *r) {
+/* Detects an image in the open file without moving its position. */
+static hfsbi_image hfsbi_read_detect_image(const hfsbi_line_reader *r) {
     char    head[HFSBI_IMAGE_HEAD];
     size_t  got = 0;
     ssize_t n;
@@ -501,7 +526,7 @@ static hfsbi_image hfsbi_read_look(const hfsbi_line_reader *r) {
         n = pread(r->fd, head + got, sizeof head - got, (off_t)got);
         if (n > 0) got += (size_t)n;
     } while (got < sizeof head && (n > 0 || (n < 0 && errno == EINTR)));
-    return hfsbi_image_look(hfsb_str_make(head, got));
+    return hfsbi_image_detect(hfsb_str_make(head, got));
 }
 
 /* ---- the tool ---- */
@@ -525,7 +550,7 @@ static const hfsbi_param hfsbi_read_params[] = {
                 image, NULL),
     HFSBI_PARAM_END};
 
-/* sha256 of a file that was read to its end; "" when it cannot be had. */
+/* The sha256 of a file that was read to its end; "" if unknown. */
 static void hfsbi_read_sha256(hfsbi_line_reader *r,
                               char               hex[HFSB_SHA256_HEX]) {
     hex[0] = '\0';
@@ -535,6 +560,7 @@ static void hfsbi_read_sha256(hfsbi_line_reader *r,
         hex[0] = '\0';
 }
 
+/* Adds the fields of the result. */
 static void hfsbi_read_fields(hfsbi_build *fields, hfsbi_line_reader *r) {
     char               hex[HFSB_SHA256_HEX];
     unsigned long long lines = hfsbi_line_count(r);
@@ -550,6 +576,7 @@ static void hfsbi_read_fields(hfsbi_build *fields, hfsbi_line_reader *r) {
                         (long long)(r->full ? r->line : r->last + 1));
 }
 
+/* Fills the result after the lines; refuses a binary file. */
 static hfsb_status hfsbi_read_result(hfsb_call *call, hfsbi_line_reader *r) {
     hfsb_status st = HFSB_OK;
     if (r->binary)
@@ -572,7 +599,7 @@ static hfsb_status hfsbi_read_result(hfsb_call *call, hfsbi_line_reader *r) {
     return st;
 }
 
-/* The file is open: reads it and writes the result. */
+/* Reads the lines of the open file and fills the result. */
 static hfsb_status hfsbi_read_lines(hfsb_call *call, hfsbi_line_reader *r,
                                     long long offset, long long limit,
                                     hfsb_err *err) {
@@ -589,8 +616,8 @@ static hfsb_status hfsbi_read_lines(hfsb_call *call, hfsbi_line_reader *r,
     return st == HFSB_NOMEM ? st : hfsbi_result_err(&call->result, err);
 }
 
-/* A session may read the spill files it was told of, also under a root: the
-   file itself, not what a link that took its place leads to. */
+/* Opens the file. Spill files may be read although they are outside the root;
+   a symlink that replaced one is not followed. */
 static hfsb_status hfsbi_read_open(hfsb_tools *tools, hfsbi_line_reader *r,
                                    hfsb_err *err) {
     const int   flags = O_RDONLY | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW;
@@ -628,14 +655,14 @@ static hfsb_status hfsbi_run_read(hfsb_call *call, const void *args,
     r.until = hfsb_clock_ms() + HFSBI_READ_MS;
     r.out = &call->result.output;
     r.path = a->path;
-    /* Who asks for more lines than a model reads wants the content as it is:
-       whole lines, and nothing else in the output. */
+    /* A caller that asks for more lines than a model reads wants the exact
+       content: whole lines, and notes in a field of their own. */
     r.whole = a->limit == 0 || a->limit > HFSBI_READ_LINES;
     call->notes_apart = r.whole;
     if (hfsbi_read_open(tools, &r, err) != HFSB_OK)
         return hfsbi_result_err(&call->result, err);
     if (a->image < 0 ? call->opts.images : a->image == 1)
-        image = hfsbi_read_look(&r);
+        image = hfsbi_read_detect_image(&r);
     st = image.mime ? hfsbi_read_image(call, &r, &image, err)
                     : hfsbi_read_lines(call, &r, a->offset ? a->offset : 1,
                                        a->limit, err);

@@ -1,19 +1,40 @@
-/* record.c - what a command printed. */
+/* record.c - the output of a command, kept in bounded memory.
+
+   Output is cleaned as it arrives. stdout goes to its window, which a reply
+   shows, and to the log, which bash_output reads. stderr comes after stdout in
+   the log, so it waits until the end: in its window while it is short, then in
+   an unnamed file, the stash.
+
+       init --> write ... --> finish --> show, read --> settle --> read, free
+                  |             stderr is moved to the log
+                  read
+
+   The log starts in memory. Once the text is too long for one reply, the whole
+   log goes to a spill file that the reply names, and memory keeps its end.
+
+   What always holds: log offsets never change; spill file, stash and memory
+   have limits; every cut falls between characters. Failing to create or write
+   a file loses old output, but never fails the command.
+
+   Spill files outlive their command. The oldest is removed when there are too
+   many; only files created here are ever removed. */
 #include "tools_private.h"
 
 enum {
     HFSBI_REPLY_CHARS = 25000, /* longest text that a reply shows whole */
+    /* characters of the end that a reply to longer output shows */
     HFSBI_REPLY_TAIL = HFSBI_REPLY_CHARS - HFSBI_REPLY_CHARS / 4,
-    HFSBI_LOG_KEEP = 48 * 1024, /* of the end, once there is a spill file */
-    HFSBI_LOG_SLACK = 4 * HFSBI_REPLY_CHARS + 4096, /* a whole reply fits */
+    HFSBI_LOG_KEEP = 48 * 1024, /* bytes kept in memory after a trim */
+    /* bytes in memory that cause a trim: a whole reply fits */
+    HFSBI_LOG_SLACK = 4 * HFSBI_REPLY_CHARS + 4096,
     HFSBI_RECORD_BLOCK = 32 * 1024 /* bytes cleaned at a time: more than the
-                                       tail of a reply, for speed */
+                                      tail of a reply, for speed */
 };
 
 /* ---- spill files ---- */
 
-/* dir as an absolute path: a reply names it, and the reader of that may be
-   anywhere. */
+/* A copy of dir as an absolute path, since the reader of a reply may have
+   another working directory. NULL without memory. */
 static char *hfsbi_spills_dir(const char *dir, const hfsb_alloc *alloc) {
     hfsb_buf path = HFSB_INIT;
     char     here[PATH_MAX], *copy = NULL;
@@ -78,9 +99,9 @@ HFSBI_FN bool hfsbi_spills_has(const hfsbi_spills *spills, hfsb_str path) {
     return false;
 }
 
-/* A new file: its descriptor, and its path in *name. -1 when it cannot be
-   made; *name is then empty. */
-static int hfsbi_spills_make(hfsbi_spills *spills, hfsb_buf *name) {
+/* Creates a spill file, and removes the oldest if there are too many. Returns
+   its descriptor with the path in *name, or -1 with *name empty. */
+static int hfsbi_spills_create(hfsbi_spills *spills, hfsb_buf *name) {
     char  id[17];
     int   fd = -1, tries;
     char *copy;
@@ -108,7 +129,7 @@ static int hfsbi_spills_make(hfsbi_spills *spills, hfsb_buf *name) {
     return fd;
 }
 
-/* ---- one command ---- */
+/* ---- one record ---- */
 
 HFSBI_FN bool hfsbi_record_init(hfsbi_record *r, hfsbi_spills *spills,
                                 bool merged, const hfsb_alloc *alloc) {
@@ -131,8 +152,8 @@ HFSBI_FN bool hfsbi_record_init(hfsbi_record *r, hfsbi_spills *spills,
     return true;
 }
 
-/* What is needed only while the command runs. */
-static void hfsbi_record_stop(hfsbi_record *r) {
+/* Frees filters and windows, which only a running command needs. */
+static void hfsbi_record_close_streams(hfsbi_record *r) {
     int i;
     for (i = 0; i < 2; i++) {
         hfsb_text_filter_close(r->filter[i]);
@@ -144,14 +165,14 @@ static void hfsbi_record_stop(hfsbi_record *r) {
 }
 
 HFSBI_FN void hfsbi_record_free(hfsbi_record *r) {
-    hfsbi_record_stop(r);
+    hfsbi_record_close_streams(r);
     hfsb_buf_free(&r->memory);
     hfsb_buf_free(&r->path);
     hfsbi_close(&r->spill);
     hfsbi_close(&r->stash);
 }
 
-/* Where a character begins, at or before `at`; at or behind it. */
+/* The start of a character at or before `at`. */
 static size_t hfsbi_char_before(hfsb_str text, size_t at) {
     while (at > 0 && at < text.len &&
            ((unsigned char)text.ptr[at] & 0xC0u) == 0x80u)
@@ -159,14 +180,16 @@ static size_t hfsbi_char_before(hfsb_str text, size_t at) {
     return at;
 }
 
-static size_t hfsbi_char_behind(hfsb_str text, size_t at) {
+/* The start of a character at or after `at`. */
+static size_t hfsbi_char_after(hfsb_str text, size_t at) {
     while (at < text.len && ((unsigned char)text.ptr[at] & 0xC0u) == 0x80u)
         at++;
     return at;
 }
 
-/* Appends to a file up to a number of bytes in all; false when not all of it
-   went in. A cut falls between characters, so that the file stays text. */
+/* Appends text to a file that may hold max bytes, *written of them so far.
+   False if not all of it was written. Cuts between characters, so the file
+   stays valid text. */
 static bool hfsbi_write_capped(int fd, hfsb_str text, size_t max,
                                unsigned long long *written) {
     size_t room = *written < max ? max - (size_t)*written : 0;
@@ -178,40 +201,44 @@ static bool hfsbi_write_capped(int fd, hfsb_str text, size_t max,
     return n == text.len;
 }
 
+/* ---- the log ---- */
+
+/* Appends text to the spill file, if there is one with room. */
 static void hfsbi_log_save(hfsbi_record *r, hfsb_str text) {
     if (r->spill >= 0 && !r->full)
         r->full = !hfsbi_write_capped(r->spill, text, r->spills->max_bytes,
                                       &r->saved);
 }
 
-/* The text has become longer than a reply: from now on it is saved. `memory`
-   still holds all of it. */
-static void hfsbi_log_spill(hfsbi_record *r) {
+/* Creates the spill file once the text is longer than a reply. `memory` still
+   contains the whole log, and goes into the file first. */
+static void hfsbi_log_open_spill(hfsbi_record *r) {
     if (r->tried) return;
     r->tried = true;
-    r->spill = hfsbi_spills_make(r->spills, &r->path);
+    r->spill = hfsbi_spills_create(r->spills, &r->path);
     hfsbi_log_save(r, hfsb_buf_str(&r->memory));
 }
 
-/* `memory` lets go of its beginning once it is long and saved elsewhere. */
+/* Drops the start of `memory` once it is long and was saved. */
 static void hfsbi_log_trim(hfsbi_record *r) {
     size_t drop;
     if (!r->tried || r->memory.len <= HFSBI_LOG_SLACK) return;
-    drop = hfsbi_char_behind(hfsb_buf_str(&r->memory),
-                             r->memory.len - HFSBI_LOG_KEEP);
+    drop = hfsbi_char_after(hfsb_buf_str(&r->memory),
+                            r->memory.len - HFSBI_LOG_KEEP);
     memmove(r->memory.ptr, r->memory.ptr + drop, r->memory.len - drop);
     hfsb_buf_truncate(&r->memory, r->memory.len - drop);
     r->memory_start += drop;
 }
 
+/* Appends text to the log. Without memory: drops the log in `memory`. */
 static void hfsbi_log_append(hfsbi_record *r, hfsb_str text) {
-    if (!r->tried && hfsbi_record_truncated(r)) hfsbi_log_spill(r);
+    if (!r->tried && hfsbi_record_truncated(r)) hfsbi_log_open_spill(r);
     hfsbi_log_save(r, text);
     r->total += text.len;
     if (r->tried &&
-        text.len > HFSBI_LOG_SLACK) { /* only its end would stay anyway */
+        text.len > HFSBI_LOG_SLACK) { /* a trim would keep only its end */
         text = hfsb_str_slice(
-            text, hfsbi_char_behind(text, text.len - HFSBI_LOG_SLACK),
+            text, hfsbi_char_after(text, text.len - HFSBI_LOG_SLACK),
             text.len);
         hfsb_buf_truncate(&r->memory, 0);
         r->memory_start = r->total - text.len;
@@ -224,10 +251,11 @@ static void hfsbi_log_append(hfsbi_record *r, hfsb_str text) {
     hfsbi_log_trim(r);
 }
 
-/* stderr waits for the end of stdout: in its window while it is short; before
-   the window lets go of any, all goes to an unlinked file. `more` characters
-   are about to come. */
-static void hfsbi_stash_begin(hfsbi_record *r, size_t more) {
+/* ---- both streams ---- */
+
+/* Moves stderr from its window to a stash, an unnamed file, before the window
+   drops any of it. `more` characters are about to arrive. */
+static void hfsbi_stash_open(hfsbi_record *r, size_t more) {
     hfsb_buf all = HFSB_INIT;
     if (r->stash_tried ||
         hfsb_text_window_total(r->window[1]) + more <= HFSBI_REPLY_CHARS)
@@ -243,6 +271,7 @@ static void hfsbi_stash_begin(hfsbi_record *r, size_t more) {
     hfsb_buf_free(&all);
 }
 
+/* Counts text of stderr, and appends it to the stash if there is one. */
 static void hfsbi_stash_append(hfsbi_record *r, hfsb_str text) {
     r->stderr_total += text.len;
     if (r->stash_tried && !r->stash_full)
@@ -250,12 +279,13 @@ static void hfsbi_stash_append(hfsbi_record *r, hfsb_str text) {
                                             r->spills->max_bytes, &r->stashed);
 }
 
-/* The cleaned text in r->piece. */
-static void hfsbi_record_take(hfsbi_record *r, hfsb_proc_stream stream) {
+/* Appends the cleaned text in r->piece to window and log or stash, and reports
+   it to on_text. */
+static void hfsbi_record_append(hfsbi_record *r, hfsb_proc_stream stream) {
     hfsb_str text = hfsb_buf_str(&r->piece);
     int      i = stream == HFSB_PROC_STDERR;
     if (text.len == 0) return;
-    if (i == 1) hfsbi_stash_begin(r, hfsb_utf8_count(text));
+    if (i == 1) hfsbi_stash_open(r, hfsb_utf8_count(text));
     if (hfsb_text_window_write(r->window[i], text) != HFSB_OK) r->lost = true;
     if (i == 1) hfsbi_stash_append(r, text);
     else hfsbi_log_append(r, text);
@@ -277,14 +307,14 @@ HFSBI_FN void hfsbi_record_write(hfsbi_record *r, hfsb_proc_stream stream,
         hfsb_buf_truncate(&r->piece, 0);
         if (hfsb_text_filter_write(r->filter[i], hfsb_str_slice(bytes, 0, n),
                                    &r->piece) == HFSB_OK)
-            hfsbi_record_take(r, stream);
+            hfsbi_record_append(r, stream);
         else r->lost = true;
     }
 }
 
-/* Not all of stderr was kept, only `done` bytes and what its window shows: the
-   log goes on with the end of that. */
-static void hfsbi_log_skip(hfsbi_record *r, unsigned long long done) {
+/* Handles a stash with only `done` bytes of stderr: skips log offsets up to
+   the end of stderr, and keeps the tail that its window shows. */
+static void hfsbi_log_skip_stderr(hfsbi_record *r, unsigned long long done) {
     hfsb_str text;
     size_t   chars;
     r->full = true;
@@ -304,7 +334,7 @@ static void hfsbi_log_skip(hfsbi_record *r, unsigned long long done) {
     r->memory_start = r->total - r->memory.len;
 }
 
-/* stderr behind stdout in the log, from the stash or the window. */
+/* Appends stderr to the log, from the window or the stash. */
 static void hfsbi_log_append_stderr(hfsbi_record *r) {
     char               block[16384];
     unsigned long long done = 0;
@@ -324,7 +354,7 @@ static void hfsbi_log_append_stderr(hfsbi_record *r) {
         done += (unsigned long long)n;
     }
     if (done == r->stderr_total) return;
-    hfsbi_log_skip(r, done);
+    hfsbi_log_skip_stderr(r, done);
 }
 
 HFSBI_FN void hfsbi_record_finish(hfsbi_record *r) {
@@ -333,24 +363,26 @@ HFSBI_FN void hfsbi_record_finish(hfsbi_record *r) {
         hfsb_buf_truncate(&r->piece, 0);
         if (hfsb_text_filter_finish(r->filter[i], &r->piece) != HFSB_OK)
             r->lost = true;
-        hfsbi_record_take(r, i ? HFSB_PROC_STDERR : HFSB_PROC_STDOUT);
+        hfsbi_record_append(r, i ? HFSB_PROC_STDERR : HFSB_PROC_STDOUT);
     }
     hfsbi_log_append_stderr(r);
     hfsbi_close(&r->stash);
     hfsbi_close(&r->spill);
+    /* Do not name a spill file that is empty, because the disk is full, or
+       that newer ones have replaced already. */
     if (r->path.len &&
-        (r->saved == 0 || /* the disk is full; or others */
+        (r->saved == 0 ||
          !hfsbi_spills_has(r->spills, hfsb_buf_str(&r->path)))) {
-        (void)unlink(r->path.ptr); /* have pushed it out already */
+        (void)unlink(r->path.ptr);
         hfsb_buf_truncate(&r->path, 0);
         r->saved = 0;
     }
 }
 
 HFSBI_FN void hfsbi_record_settle(hfsbi_record *r) {
-    hfsbi_record_stop(r);
+    hfsbi_record_close_streams(r);
     if (!r->path.len || r->full) return;
-    r->memory_start = r->total; /* it is all in the file, as far as it goes */
+    r->memory_start = r->total; /* the spill file contains the whole log */
     hfsb_buf_free(&r->memory);
 }
 
@@ -389,18 +421,18 @@ HFSBI_FN hfsb_status hfsbi_record_show(const hfsbi_record *r, hfsb_buf *out) {
                                    r->full ? (size_t)r->saved : 0, out);
 }
 
-/* ---- the log from an offset ---- */
+/* ---- reading the log ---- */
 
-/* Up to max bytes of the spill file. Of a finished command it is closed, and
-   may have been removed since: then nothing. */
-static hfsb_status hfsbi_log_from_file(const hfsbi_record *r,
-                                       unsigned long long from, size_t max,
-                                       hfsb_buf *out) {
+/* Appends up to max bytes of the spill file. After finish() the file is closed
+   and may have been removed since; then nothing is appended. */
+static hfsb_status hfsbi_log_read_spill(const hfsbi_record *r,
+                                        unsigned long long from, size_t max,
+                                        hfsb_buf *out) {
     size_t      left = r->saved - from < max ? (size_t)(r->saved - from) : max;
     hfsb_status st = hfsb_buf_reserve(out, left);
-    int         again = -1, fd = r->spill;
+    int         reopened = -1, fd = r->spill;
     if (fd < 0)
-        fd = again = open(r->path.ptr, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+        fd = reopened = open(r->path.ptr, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
     while (fd >= 0 && st == HFSB_OK && left > 0) {
         ssize_t n = pread(fd, out->ptr + out->len, left, (off_t)from);
         if (n < 0 && errno == EINTR) continue;
@@ -410,12 +442,12 @@ static hfsb_status hfsbi_log_from_file(const hfsbi_record *r,
         from += (unsigned long long)n;
         left -= (size_t)n;
     }
-    hfsbi_close(&again);
+    hfsbi_close(&reopened);
     return st;
 }
 
-/* Cuts out[mark..] so that it does not end inside a character. */
-static void hfsbi_cut_to_character(hfsb_buf *out, size_t mark) {
+/* Shortens out[mark..] so that it ends between characters. */
+static void hfsbi_cut_to_char(hfsb_buf *out, size_t mark) {
     hfsb_str text = hfsb_buf_str(out);
     size_t n = text.len > mark ? hfsbi_char_before(text, text.len - 1) : mark;
     unsigned long code;
@@ -443,14 +475,14 @@ HFSBI_FN hfsb_status hfsbi_record_read(const hfsbi_record *r,
         size_t   n = text.len - at < max ? text.len - at : max;
         st = hfsb_buf_append(out, hfsb_str_slice(text, at, at + n));
     } else {
-        st = hfsbi_log_from_file(r, from, max, out);
-        if (st == HFSB_OK && out->len == mark) { /* the file is gone */
+        st = hfsbi_log_read_spill(r, from, max, out);
+        if (st == HFSB_OK && out->len == mark) { /* the file was removed */
             *gone_from = from;
             *gone_to = from = r->memory_start;
         }
     }
     if (st == HFSB_OK && from + (out->len - mark) < r->total)
-        hfsbi_cut_to_character(out, mark);
+        hfsbi_cut_to_char(out, mark);
     got = out->len - mark;
     *next = from + got;
     if (st == HFSB_OK && *next == r->total && r->filter[0])

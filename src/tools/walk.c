@@ -1,14 +1,29 @@
-/* walk.c - arguments and results of glob, grep and list. */
+/* walk.c - the walk of a folder tree that glob, grep and list share.
+
+   A finder opens the path of a call, visits every entry beneath it and calls
+   the tool for each. The tool appends its results; this file adds the notes
+   and fields that report pages, skipped folders and timeouts.
+
+       begin/open --> run: parents, enter <--> leave --> close
+                           (rules)    visit each entry
+
+   Each folder being walked is one level: an open directory, its names and its
+   .gitignore rules. Entering a folder pushes a level, leaving pops it. Rules
+   of the folders above the start are pushed first, down from the top of the
+   repository or from the root.
+
+   What always holds: every folder is opened from its parent's descriptor with
+   O_NOFOLLOW, so the walk never leaves the root and never follows a symlink.
+   Depth, bytes of names, bytes of rules and time have limits; reaching one
+   leaves out the rest and adds a note, it is not an error. */
 #include "tools_private.h"
 
-/* ==== search rules ==== */
+/* ---- ignore rules of one folder ---- */
 
-/* the .gitignore files that a walk meets, and those above it. */
-
-/* ---- one folder ---- */
-
-/* Appends a file of rules; nothing when it is none to be read. */
-static hfsb_status hfsbi_rules_read(int dir, const char *name, hfsb_buf *out) {
+/* Appends the content of an ignore file, or nothing if it cannot be read.
+   HFSB_OK or HFSB_NOMEM. */
+static hfsb_status hfsbi_rules_read_file(int dir, const char *name,
+                                         hfsb_buf *out) {
     struct stat at;
     int         fd = hfsbi_entry_open(dir, name, &at);
     hfsb_status st = HFSB_OK;
@@ -24,31 +39,30 @@ static hfsb_status hfsbi_rules_read(int dir, const char *name, hfsb_buf *out) {
     return st;
 }
 
-/* Appends the rules of a folder: those that a repository keeps to itself come
-   first, so that a .gitignore has the last word, as in git. */
-static hfsb_status hfsbi_rules_of(int dir, hfsb_buf *out) {
+/* Appends the rules of a folder. .git/info/exclude comes before .gitignore:
+   later rules override earlier ones, as in git. */
+static hfsb_status hfsbi_rules_read_folder(int dir, hfsb_buf *out) {
     const int   flags = HFSBI_O_SEARCH | O_NOFOLLOW;
     int         git = hfsbi_openat(dir, ".git", flags, 0), info = -1;
     hfsb_status st = HFSB_OK;
     if (git >= 0) info = hfsbi_openat(git, "info", flags, 0);
-    if (info >= 0) st = hfsbi_rules_read(info, "exclude", out);
+    if (info >= 0) st = hfsbi_rules_read_file(info, "exclude", out);
     hfsbi_close(&info);
     hfsbi_close(&git);
     if (st == HFSB_OK && out->len) st = hfsb_buf_append_byte(out, '\n');
-    return st == HFSB_OK ? hfsbi_rules_read(dir, ".gitignore", out) : st;
+    return st == HFSB_OK ? hfsbi_rules_read_file(dir, ".gitignore", out) : st;
 }
 
-/* A .gitignore in the folder, or a .git/info/exclude, adds its rules, and
-   takes them away again at the pop. folder is its path from the top of the
-   rules. *pushed tells whether there is something to pop. HFSB_OK or
-   HFSB_NOMEM. */
+/* Pushes the rules of the folder open as dir, empty if has_rules is false.
+   folder is its path from the topmost folder with rules. *pushed is true if
+   the caller must pop them. HFSB_OK or HFSB_NOMEM. */
 static hfsb_status hfsbi_finder_push(hfsbi_finder *f, int dir, hfsb_str folder,
                                      bool has_rules, bool *pushed) {
     hfsb_buf    text = HFSB_INIT;
     hfsb_status st = HFSB_OK;
     *pushed = false;
     text.alloc = f->alloc;
-    if (has_rules) st = hfsbi_rules_of(dir, &text);
+    if (has_rules) st = hfsbi_rules_read_folder(dir, &text);
     if (st == HFSB_OK && text.len && !f->ignore)
         st = hfsbi_ignore_open(&f->alloc, &f->ignore);
     if (st == HFSB_OK && f->ignore) {
@@ -63,21 +77,23 @@ static void hfsbi_finder_pop(hfsbi_finder *f) {
     hfsbi_ignore_pop(f->ignore);
 }
 
-/* ---- above ---- */
+/* ---- rules of the folders above ---- */
 
-/* The way from the root, or from "/", to where the walk begins. */
+/* Descends from the root, or from "/", to the folder where the walk begins,
+   and pushes the rules of each folder on the way. */
 typedef struct hfsbi_descent {
     hfsbi_finder *f;
-    int           at;
-    char          real[PATH_MAX]; /* without links */
-    hfsb_str      rest;           /* of it, as seen from where it begins */
-    size_t        pos;            /* bytes of rest that lead to `at` */
-    bool          inside;
-    size_t        pushed;
+    int           at;             /* the folder reached so far */
+    char          real[PATH_MAX]; /* resolved path of the walk's folder */
+    hfsb_str      rest;           /* the part of `real` below the root */
+    size_t        pos;            /* bytes of `rest` that lead to `at` */
+    bool          inside;         /* in a repository, or below the root */
+    size_t        pushed;         /* folders whose rules were pushed */
 } hfsbi_descent;
 
-/* Where the folder really is, as text; false when that cannot be told. What
-   is opened later is opened name by name, and compared with the folder. */
+/* Resolves the path of the walk's folder; false if that fails or the folder is
+   outside the root. The result is only a hint: the descent opens one component
+   at a time and compares the last one with the folder. */
 static bool hfsbi_descent_find(hfsbi_descent *d) {
     const hfsb_root *place = d->f->place;
     hfsb_buf         path = HFSB_INIT;
@@ -102,7 +118,7 @@ static bool hfsbi_descent_find(hfsbi_descent *d) {
     return d->rest.len == 0 || d->rest.ptr[0] == '/';
 }
 
-/* From the folder that it is in to the next; false when it is not there. */
+/* Opens the next component of the path; false if that fails. */
 static bool hfsbi_descent_step(hfsbi_descent *d) {
     char     name[HFSBI_NAME_SIZE];
     hfsb_str part;
@@ -120,7 +136,7 @@ static bool hfsbi_descent_step(hfsbi_descent *d) {
     return fd >= 0;
 }
 
-/* The path of the folder, from where the way begins. */
+/* The path of the folder reached, relative to the start of the descent. */
 static hfsb_str hfsbi_descent_path(const hfsbi_descent *d) {
     hfsb_str path = hfsb_str_slice(d->rest, 0, d->pos);
     while (path.len && path.ptr[0] == '/')
@@ -128,9 +144,9 @@ static hfsb_str hfsbi_descent_path(const hfsbi_descent *d) {
     return path;
 }
 
-/* Looks at one folder on the way. A repository inside another has rules of
-   its own. */
-static hfsb_status hfsbi_descent_look(hfsbi_descent *d, bool last) {
+/* Pushes the rules of the folder reached, except for the last one: the walk
+   itself does that. A nested repository drops the rules of the outer one. */
+static hfsb_status hfsbi_descent_push(hfsbi_descent *d, bool last) {
     struct stat at;
     bool        pushed;
     hfsb_status st;
@@ -144,23 +160,25 @@ static hfsb_status hfsbi_descent_look(hfsbi_descent *d, bool last) {
     return st;
 }
 
-/* True when the way has led to where the walk begins. */
-static bool hfsbi_descent_is_there(const hfsbi_descent *d) {
+/* True if the folder reached is the one where the walk begins. */
+static bool hfsbi_descent_arrived(const hfsbi_descent *d) {
     const struct stat *want = &d->f->spot.st;
     struct stat        at;
     return fstat(d->at, &at) == 0 && at.st_dev == want->st_dev &&
            at.st_ino == want->st_ino;
 }
 
+/* Descends to the walk's folder and sets f->path and f->prefix. If the path
+   no longer leads there, pops all rules again. HFSB_OK or HFSB_NOMEM. */
 static hfsb_status hfsbi_descent_run(hfsbi_descent *d) {
     hfsb_status st = HFSB_OK;
     while (st == HFSB_OK && d->pos < d->rest.len) {
-        st = hfsbi_descent_look(d, false);
+        st = hfsbi_descent_push(d, false);
         if (st == HFSB_OK && !hfsbi_descent_step(d)) break;
     }
     if (st == HFSB_OK && d->at >= 0 && d->pos == d->rest.len &&
-        hfsbi_descent_is_there(d)) {
-        st = hfsbi_descent_look(d, true);
+        hfsbi_descent_arrived(d)) {
+        st = hfsbi_descent_push(d, true);
         if (st == HFSB_OK && d->inside)
             st = hfsb_buf_append(&d->f->path, hfsbi_descent_path(d));
         d->f->prefix = d->f->path.len + (d->f->path.len > 0);
@@ -170,7 +188,9 @@ static hfsb_status hfsbi_descent_run(hfsbi_descent *d) {
     return st;
 }
 
-static hfsb_status hfsbi_finder_above(hfsbi_finder *f) {
+/* Pushes the rules of the folders above the walk. Failing to find these
+   folders is no error: the walk then uses only the rules it meets. */
+static hfsb_status hfsbi_finder_push_parents(hfsbi_finder *f) {
     const hfsb_root *place = f->place;
     bool             rooted = place && place->root_fd >= 0;
     hfsbi_descent    d;
@@ -180,7 +200,7 @@ static hfsb_status hfsbi_finder_above(hfsbi_finder *f) {
     if (!hfsbi_descent_find(&d)) return HFSB_OK;
     f->at_root = strcmp(d.real, "/") == 0;
     if (strcmp(d.rest.ptr, "/") == 0) d.rest.len = 0;
-    d.inside = rooted; /* nothing above the root is looked at */
+    d.inside = rooted; /* ignore repositories above the root */
     d.at = hfsbi_openat(rooted ? place->root_fd : AT_FDCWD, rooted ? "." : "/",
                         HFSBI_O_SEARCH, 0);
     if (d.at < 0) return HFSB_OK;
@@ -189,29 +209,25 @@ static hfsb_status hfsbi_finder_above(hfsbi_finder *f) {
     return st;
 }
 
-/* ==== search walk ==== */
-
-/* visit all beneath a folder. */
+/* ---- one level: a folder being walked ---- */
 
 /* One entry of a folder. */
 typedef struct hfsbi_finder_item {
-    const char      *name;
-    size_t           at; /* of the name in `names`, while that may move */
+    const char      *name; /* into `names`; NULL until all names are read */
+    size_t           at;   /* offset of the name in `names` */
     hfsbi_entry_type type;
 } hfsbi_finder_item;
 
-/* A folder that is being walked; its memory is used again by the next one of
-   the same depth. */
+/* A folder being walked. The next folder at the same depth reuses its
+   memory. */
 struct hfsbi_finder_level {
     DIR               *dir;
     hfsb_buf           names;
     hfsbi_finder_item *items;
     size_t             count, cap, next;
-    size_t             path; /* bytes of f->path that name it */
-    bool               pushed;
+    size_t             path;   /* length of its path in f->path */
+    bool               pushed; /* its rules were pushed */
 };
-
-/* ---- one folder ---- */
 
 static hfsbi_entry_type hfsbi_entry_type_of(mode_t mode) {
     if (S_ISREG(mode)) return HFSBI_ENTRY_FILE;
@@ -219,7 +235,7 @@ static hfsbi_entry_type hfsbi_entry_type_of(mode_t mode) {
     return S_ISLNK(mode) ? HFSBI_ENTRY_LINK : HFSBI_ENTRY_OTHER;
 }
 
-/* As far as the folder itself tells. */
+/* The type from readdir(); unknown on some file systems. */
 static hfsbi_entry_type hfsbi_dirent_type(const struct dirent *e) {
 #if defined(DT_UNKNOWN) && !defined(HFSBI_PORTABLE)
     switch (e->d_type) {
@@ -239,8 +255,9 @@ static bool hfsbi_is_dots(const char *name) {
     return name[0] == '.' && (!name[1] || (name[1] == '.' && !name[2]));
 }
 
-/* Something about a folder, told for the first few. */
-static hfsb_status hfsbi_finder_tell(hfsbi_finder *f, const char *what) {
+/* Adds a note about the current folder. Only the first few get one; the
+   others are counted. */
+static hfsb_status hfsbi_finder_warn(hfsbi_finder *f, const char *what) {
     size_t   mark = f->notes.len;
     hfsb_str path =
         hfsb_str_slice(hfsb_buf_str(&f->path), f->prefix, f->path.len);
@@ -278,8 +295,8 @@ static hfsb_status hfsbi_level_add(hfsbi_finder *f, hfsbi_finder_level *level,
     return HFSB_OK;
 }
 
-/* Takes the names of the folder; *rules tells of a .gitignore, or a .git that
-   may have rules too. */
+/* Reads the names of the folder, sorted if f->sorted. *rules is true if it
+   contains .gitignore or .git, whose info/exclude may have rules too. */
 static hfsb_status hfsbi_level_read(hfsbi_finder *f, hfsbi_finder_level *level,
                                     bool *rules) {
     hfsb_status    st = HFSB_OK;
@@ -292,7 +309,7 @@ static hfsb_status hfsbi_level_read(hfsbi_finder *f, hfsbi_finder_level *level,
         if (!e || st != HFSB_OK) break;
         if (hfsbi_is_dots(e->d_name)) continue;
         if (f->names + level->names.len > HFSBI_FINDER_NAMES) {
-            st = hfsbi_finder_tell(f, "has too many entries, the rest was "
+            st = hfsbi_finder_warn(f, "has too many entries, the rest was "
                                       "left out");
             errno = 0;
             break;
@@ -303,7 +320,7 @@ static hfsb_status hfsbi_level_read(hfsbi_finder *f, hfsbi_finder_level *level,
         st = hfsbi_level_add(f, level, e);
     }
     if (st == HFSB_OK && errno != 0 && errno != ENOENT)
-        st = hfsbi_finder_tell(f, hfsbi_os_text(errno));
+        st = hfsbi_finder_warn(f, hfsbi_os_text(errno));
     f->names += level->names.len;
     for (i = 0; i < level->count; i++)
         level->items[i].name = level->names.ptr + level->items[i].at;
@@ -313,6 +330,7 @@ static hfsb_status hfsbi_level_read(hfsbi_finder *f, hfsbi_finder_level *level,
     return st;
 }
 
+/* Closes the innermost level. */
 static void hfsbi_finder_leave(hfsbi_finder *f) {
     hfsbi_finder_level *level = &f->levels[--f->depth];
     if (level->dir) closedir(level->dir);
@@ -324,8 +342,9 @@ static void hfsbi_finder_leave(hfsbi_finder *f) {
     hfsb_buf_truncate(&level->names, 0);
 }
 
-/* The folder `name` in dir, which f->path names; takes over nothing. *code is
-   an errno when it cannot be opened. */
+/* Opens the folder `name` in dir as the next level; f->path is its path. dir
+   stays the caller's. If the folder cannot be opened: HFSB_OK, *code is the
+   errno and the depth does not change. HFSB_NOMEM leaves the level open. */
 static hfsb_status hfsbi_finder_enter(hfsbi_finder *f, int dir,
                                       const char *name, int *code) {
     const int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_NONBLOCK;
@@ -352,55 +371,58 @@ static hfsb_status hfsbi_finder_enter(hfsbi_finder *f, int dir,
 
 /* ---- the walk ---- */
 
-/* What vanished meanwhile, or became a link, is not there. */
+/* True if the entry was removed or replaced by a symlink since readdir(). */
 static bool hfsbi_is_gone(int code) {
     return code == ENOENT || code == ENOTDIR || code == ELOOP;
 }
 
+/* Enters a folder that was visited, within the limits of depth. */
 static hfsb_status hfsbi_finder_descend(hfsbi_finder      *f,
                                         const hfsbi_entry *entry) {
     hfsb_status st;
     int         code;
     if (f->depth >= f->max_depth) return HFSB_OK;
     if (f->depth == HFSBI_FINDER_DEPTH)
-        return hfsbi_finder_tell(f, "lies too deep, it was left out");
+        return hfsbi_finder_warn(f, "lies too deep, it was left out");
     st = hfsbi_finder_enter(f, entry->dir, entry->name, &code);
     if (st != HFSB_OK || code == 0 || hfsbi_is_gone(code)) return st;
     if (code == ENOMEM) return HFSB_NOMEM;
-    return hfsbi_finder_tell(f, hfsbi_os_text(code));
+    return hfsbi_finder_warn(f, hfsbi_os_text(code));
 }
 
-/* Folders that are no files of anyone: they never end, or are devices. */
-static bool hfsbi_is_system(const hfsbi_finder *f, const char *name) {
+/* True for /proc, /sys and /dev: endless trees or devices, no user files. */
+static bool hfsbi_is_system_folder(const hfsbi_finder *f, const char *name) {
     return f->at_root && f->depth == 1 &&
            (strcmp(name, "proc") == 0 || strcmp(name, "sys") == 0 ||
             strcmp(name, "dev") == 0);
 }
 
-/* Whether it is passed over; *shut: it is seen, but not entered. */
+/* True if the entry is not visited. Sets *no_descend if it must not be entered
+   even when visited. */
 static bool hfsbi_finder_skips(hfsbi_finder *f, hfsbi_entry *entry,
-                               bool *shut) {
+                               bool *no_descend) {
     bool own;
     if (f->all) return false;
     own = entry->name[0] == '.' && strcmp(entry->name, ".git") == 0;
-    if (own || hfsbi_is_system(f, entry->name)) {
-        *shut = true;
+    if (own || hfsbi_is_system_folder(f, entry->name)) {
+        *no_descend = true;
         return !f->shows_ignored;
     }
     if (!f->ignore || !hfsbi_ignore_has(f->ignore, hfsb_buf_str(&f->path),
                                         entry->type == HFSBI_ENTRY_FOLDER))
         return false;
     f->ignored++;
-    entry->ignored = *shut = true;
+    entry->ignored = *no_descend = true;
     return !f->shows_ignored;
 }
 
-static hfsb_status hfsbi_finder_look(hfsbi_finder             *f,
-                                     const hfsbi_finder_level *level,
-                                     const hfsbi_finder_item  *item) {
+/* Visits one entry, and enters it if it is a folder. */
+static hfsb_status hfsbi_finder_visit(hfsbi_finder             *f,
+                                      const hfsbi_finder_level *level,
+                                      const hfsbi_finder_item  *item) {
     hfsbi_entry entry = HFSB_INIT;
     struct stat at;
-    bool        shut = false, folder;
+    bool        no_descend = false, folder;
     hfsb_status st = HFSB_OK;
     entry.dir = dirfd(level->dir);
     entry.name = item->name;
@@ -415,17 +437,17 @@ static hfsb_status hfsbi_finder_look(hfsbi_finder             *f,
     folder = entry.type == HFSBI_ENTRY_FOLDER;
     f->files += !folder;
     if (f->wants && !f->wants(f->user, &entry)) return HFSB_OK;
-    if (hfsbi_finder_skips(f, &entry, &shut)) return HFSB_OK;
+    if (hfsbi_finder_skips(f, &entry, &no_descend)) return HFSB_OK;
     st = f->visit(f->user, &entry);
-    if (st == HFSB_OK && folder && !shut && !f->stop)
+    if (st == HFSB_OK && folder && !no_descend && !f->stop)
         st = hfsbi_finder_descend(f, &entry);
     return st;
 }
 
-/* The path of the next entry in the folder. */
-static hfsb_status hfsbi_finder_name(hfsbi_finder             *f,
-                                     const hfsbi_finder_level *level,
-                                     const char               *name) {
+/* Sets f->path to the path of an entry of the level. */
+static hfsb_status hfsbi_finder_set_path(hfsbi_finder             *f,
+                                         const hfsbi_finder_level *level,
+                                         const char               *name) {
     hfsb_status st = HFSB_OK;
     hfsb_buf_truncate(&f->path, level->path);
     if (f->path.len) st = hfsb_buf_append_byte(&f->path, '/');
@@ -439,6 +461,7 @@ HFSBI_FN bool hfsbi_finder_over(hfsbi_finder *f) {
     return f->late;
 }
 
+/* Visits entries until the first level is left, or the walk must stop. */
 static hfsb_status hfsbi_finder_walk(hfsbi_finder *f) {
     hfsb_status st = HFSB_OK;
     unsigned    count = 0;
@@ -451,16 +474,16 @@ static hfsb_status hfsbi_finder_walk(hfsbi_finder *f) {
         }
         if (++count % 32 == 0 && hfsbi_finder_over(f)) break;
         item = &level->items[level->next++];
-        st = hfsbi_finder_name(f, level, item->name);
-        if (st == HFSB_OK) st = hfsbi_finder_look(f, level, item);
+        st = hfsbi_finder_set_path(f, level, item->name);
+        if (st == HFSB_OK) st = hfsbi_finder_visit(f, level, item);
     }
     return st;
 }
 
-/* ---- from a path to a walk ---- */
+/* ---- opening and closing ---- */
 
-/* The path as given, less what says nothing. */
-static hfsb_status hfsbi_finder_show(hfsbi_finder *f, hfsb_str path) {
+/* Sets f->shown to the given path without trailing slashes and "./". */
+static hfsb_status hfsbi_finder_set_shown(hfsbi_finder *f, hfsb_str path) {
     size_t mark = f->shown.len;
     while (path.len > 1 && path.ptr[path.len - 1] == '/') path.len--;
     while (hfsb_str_starts(path, HFSB_LIT("./")))
@@ -485,7 +508,7 @@ HFSBI_FN hfsb_status hfsbi_finder_open(hfsbi_finder *f, hfsb_str path,
     if (st != HFSB_OK) return st;
     if (!f->spot.exists)
         return hfsbi_file_fail_os(f->place, path, ENOENT, "search", err);
-    if (hfsbi_finder_show(f, path) == HFSB_OK) return HFSB_OK;
+    if (hfsbi_finder_set_shown(f, path) == HFSB_OK) return HFSB_OK;
     return hfsbi_fail_status(err, HFSB_NOMEM, "Searching");
 }
 
@@ -497,7 +520,7 @@ HFSBI_FN hfsb_status hfsbi_finder_run(hfsbi_finder *f, hfsb_err *err) {
     if (!f->levels) return hfsbi_fail_status(err, HFSB_NOMEM, "Searching");
     memset(f->levels, 0, HFSBI_FINDER_DEPTH * sizeof *f->levels);
     if (!f->max_depth) f->max_depth = HFSBI_FINDER_DEPTH + 1;
-    st = f->all ? HFSB_OK : hfsbi_finder_above(f);
+    st = f->all ? HFSB_OK : hfsbi_finder_push_parents(f);
     if (st == HFSB_OK)
         st = hfsbi_finder_enter(f, f->spot.dir, f->spot.name, &code);
     if (st == HFSB_OK && code != 0)
@@ -537,10 +560,10 @@ HFSBI_FN int hfsbi_entry_open(int dir, const char *name, struct stat *st) {
     return -1;
 }
 
-/* A session may search the spill files it was told of, also under a root: the
-   file itself, not what a link that took its place leads to. */
-static void hfsbi_finder_place(hfsb_call *call, hfsbi_finder *f,
-                               hfsb_str path) {
+/* Spill files may be searched although they are outside the root. A symlink
+   that replaced one is not followed. */
+static void hfsbi_finder_set_root(hfsb_call *call, hfsbi_finder *f,
+                                  hfsb_str path) {
     hfsb_tools *tools = call->tools;
     pthread_mutex_lock(&tools->lock);
     f->no_follow = hfsbi_spills_has(&tools->spills, path);
@@ -553,12 +576,14 @@ static void hfsbi_finder_place(hfsb_call *call, hfsbi_finder *f,
 HFSBI_FN hfsb_status hfsbi_finder_begin(hfsb_call *call, hfsbi_finder *f,
                                         hfsb_str path, bool all,
                                         long long offset, hfsb_err *err) {
-    hfsbi_finder_place(call, f, path);
+    hfsbi_finder_set_root(call, f, path);
     f->spot.dir = -1;
     f->all = all;
     f->offset = (size_t)offset;
     return hfsbi_finder_open(f, path, err);
 }
+
+/* ---- results ---- */
 
 HFSBI_FN void hfsbi_put_shown(hfsb_buf *sink, hfsb_str path) {
     size_t pos = 0, plain = 0, n;
@@ -617,8 +642,9 @@ HFSBI_FN hfsb_status hfsbi_finder_page(hfsb_call *call, const hfsbi_finder *f,
         next, more, total, what, next);
 }
 
-/* What the walk could not do. */
-static hfsb_status hfsbi_finder_tell_all(hfsb_call *call, hfsbi_finder *f) {
+/* Adds notes about folders not read and a walk stopped early. */
+static hfsb_status hfsbi_finder_put_warnings(hfsb_call    *call,
+                                             hfsbi_finder *f) {
     hfsb_status st = hfsb_buf_append(&call->notes, hfsb_buf_str(&f->notes));
     if (st == HFSB_OK && f->failed > HFSBI_FINDER_TOLD)
         st = hfsbi_finder_note(call, "(and %zu more folders like that)",
@@ -638,7 +664,7 @@ static hfsb_status hfsbi_finder_tell_all(hfsb_call *call, hfsbi_finder *f) {
 HFSBI_FN hfsb_status hfsbi_finder_result(hfsb_call *call, hfsbi_finder *f,
                                          unsigned long long count,
                                          unsigned long long next_offset) {
-    hfsb_status st = hfsbi_finder_tell_all(call, f);
+    hfsb_status st = hfsbi_finder_put_warnings(call, f);
     call->result.success = st == HFSB_OK;
     hfsbi_build_int(&call->fields, "count", (long long)count);
     hfsbi_build_bool(&call->fields, "truncated", next_offset || f->late);
