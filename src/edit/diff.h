@@ -22,9 +22,9 @@ typedef struct hfsb_diff_opts {
 
 /* Appends a unified diff from old_text to new_text, given the changes in order
    and not overlapping. Appends nothing if the texts are equal. `patch` and
-   `git apply` accept the diff unless it was cut at max_bytes: then it ends with
-   a line "... (diff cut)" and *cut (may be NULL) is true. HFSB_OK; HFSB_NOMEM
-   or HFSB_LIMIT with *out unchanged. */
+   `git apply` accept the diff unless it was cut at max_bytes: then it ends
+   with a line "... (diff cut)" and *cut (may be NULL) is true. HFSB_OK;
+   HFSB_NOMEM or HFSB_LIMIT with *out unchanged. */
 HFSB_API hfsb_status hfsb_diff_unified(hfsb_str old_text, hfsb_str new_text,
                                        const hfsb_span *spans, size_t count,
                                        const hfsb_diff_opts *opts,

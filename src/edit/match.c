@@ -372,38 +372,40 @@ static hfsb_status hfsbi_search_exact(hfsbi_search *s) {
     return st;
 }
 
-/* The other rungs. */
+/* The loose rungs as sets of folds, in the order they are tried. */
+static const struct {
+    hfsbi_rung rung;
+    unsigned   folds;
+} hfsbi_ladder[] = {
+    {HFSBI_RUNG_TRAIL, HFSBI_FOLD_TRAIL},
+    {HFSBI_RUNG_LOOKS, HFSBI_FOLD_LOOKS},
+    {HFSBI_RUNG_LOOKS, HFSBI_FOLD_LOOKS | HFSBI_FOLD_DASHES},
+    {HFSBI_RUNG_LOOKS, HFSBI_FOLD_LOOKS | HFSBI_FOLD_TRAIL},
+    {HFSBI_RUNG_LOOKS,
+     HFSBI_FOLD_LOOKS | HFSBI_FOLD_DASHES | HFSBI_FOLD_TRAIL},
+    {HFSBI_RUNG_RUNS, HFSBI_FOLD_RUNS | HFSBI_FOLD_LOOKS | HFSBI_FOLD_TRAIL},
+    {HFSBI_RUNG_RUNS, HFSBI_FOLD_RUNS | HFSBI_FOLD_LOOKS | HFSBI_FOLD_DASHES |
+                          HFSBI_FOLD_TRAIL},
+    {HFSBI_RUNG_INDENT,
+     HFSBI_FOLD_INDENT | HFSBI_FOLD_TRAIL | HFSBI_FOLD_LOOKS},
+    {HFSBI_RUNG_EDGES,
+     HFSBI_FOLD_INDENT | HFSBI_FOLD_TRAIL | HFSBI_FOLD_LOOKS},
+    {HFSBI_RUNG_TOKENS,
+     HFSBI_FOLD_INDENT | HFSBI_FOLD_TRAIL | HFSBI_FOLD_RUNS},
+};
+
+/* Climbs the loose rungs. */
 static hfsb_status hfsbi_search_loose(hfsbi_search *s) {
-    enum {
-        TRAIL = HFSBI_FOLD_TRAIL,
-        LOOKS = HFSBI_FOLD_LOOKS,
-        DASHES = HFSBI_FOLD_LOOKS | HFSBI_FOLD_DASHES,
-        RUNS = HFSBI_FOLD_RUNS,
-        INDENT = HFSBI_FOLD_INDENT
-    };
-    static const struct {
-        hfsbi_rung rung;
-        unsigned   folds;
-    } ladder[] = {
-        {HFSBI_RUNG_TRAIL, TRAIL},
-        {HFSBI_RUNG_LOOKS, LOOKS},
-        {HFSBI_RUNG_LOOKS, DASHES},
-        {HFSBI_RUNG_LOOKS, LOOKS | TRAIL},
-        {HFSBI_RUNG_LOOKS, DASHES | TRAIL},
-        {HFSBI_RUNG_RUNS, RUNS | LOOKS | TRAIL},
-        {HFSBI_RUNG_RUNS, RUNS | DASHES | TRAIL},
-        {HFSBI_RUNG_INDENT, INDENT | TRAIL | LOOKS},
-        {HFSBI_RUNG_EDGES, INDENT | TRAIL | LOOKS},
-        {HFSBI_RUNG_TOKENS, INDENT | TRAIL | RUNS},
-    };
     hfsbi_matches *m = s->matches;
     hfsb_status    st = s->window_count ? HFSB_OK : hfsbi_find_windows(s);
     unsigned       useless = st == HFSB_OK ? ~hfsbi_useful_folds(s) : 0;
     size_t         i;
-    for (i = 0; st == HFSB_OK && i < sizeof ladder / sizeof *ladder; i++) {
+    for (i = 0;
+         st == HFSB_OK && i < sizeof hfsbi_ladder / sizeof *hfsbi_ladder;
+         i++) {
         hfsb_str   old_text = s->old_text;
-        hfsbi_rung rung = ladder[i].rung;
-        unsigned   folds = ladder[i].folds;
+        hfsbi_rung rung = hfsbi_ladder[i].rung;
+        unsigned   folds = hfsbi_ladder[i].folds;
         /* A step that repeats an earlier one is left out. */
         if ((folds & useless & HFSBI_FOLD_DASHES) ||
             (rung == HFSBI_RUNG_LOOKS && (useless & HFSBI_FOLD_LOOKS)))

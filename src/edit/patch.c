@@ -470,8 +470,8 @@ static void hfsbi_update_free(hfsbi_update *u) {
     hfsb_buf_free(&u->tail);
 }
 
-/* Finds all hunks; in a file that mixes LF and lone CRs first in the lines that
-   end at LF, then in those that end at either. */
+/* Finds all hunks; in a file that mixes LF and lone CRs first in the lines
+   that end at LF, then in those that end at either. */
 static hfsb_status hfsbi_update_apply(hfsbi_update *u) {
     hfsb_status st = hfsbi_apply_chunks(u);
     hfsb_err   *err = u->err;

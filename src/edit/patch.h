@@ -43,8 +43,8 @@ typedef struct hfsb_patch_result {
 } hfsb_patch_result;
 
 /* How the patch reads files. read() appends the content of path to *out and
-   returns HFSB_OK; HFSB_NOT_FOUND if the file does not exist; any other status,
-   with *err, if it cannot be read. */
+   returns HFSB_OK; HFSB_NOT_FOUND if the file does not exist; any other
+   status, with *err, if it cannot be read. */
 typedef struct hfsb_patch_files {
     hfsb_status (*read)(void *user, hfsb_str path, hfsb_buf *out,
                         hfsb_err *err);

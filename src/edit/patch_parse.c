@@ -9,8 +9,8 @@
        *** End Patch
 
    Every section is checked completely before it is returned, so that
-   no syntax error turns up halfway through its hunks. Markers may be padded with
-   blanks where they cannot be mistaken for context. */
+   no syntax error turns up halfway through its hunks. Markers may be padded
+   with blanks where they cannot be mistaken for context. */
 #include "edit_private.h"
 
 static hfsb_status hfsbi_patch_error(hfsb_err *err, size_t line,
@@ -140,8 +140,8 @@ HFSBI_FN hfsb_status hfsbi_patch_chunk(const hfsbi_patch_text *text,
 
 /* ---- sections ---- */
 
-/* True for a line like "*** Add File: path", with the head "*** Add File:". The
-   path may be empty, but the blank before it is required. */
+/* True for a line like "*** Add File: path", with the head "*** Add File:".
+   The path may be empty, but the blank before it is required. */
 static bool hfsbi_head_line(hfsb_str line, const char *head, hfsb_str *path) {
     size_t n = strlen(head);
     line = hfsbi_trim(line);

@@ -1,4 +1,4 @@
-/* Tests of src/diff.c. */
+/* test_diff.c - unified diffs, and which lines two texts share. */
 #include "../support/t_edit.h"
 #ifdef HFSBI_SPLIT
 #include "../../src/edit/edit_private.h"
@@ -50,7 +50,7 @@ static void diff_shows_changed_lines(void) {
     static const struct {
         const char *old_text, *new_text;
         size_t      start, old_len, new_len;
-        const char *hunks; /* behind the head lines */
+        const char *hunks; /* after the head lines */
     } list[] = {
         {"", "a\n", 0, 0, 2, "@@ -0,0 +1,1 @@\n+a\n"},
         {"a\n", "", 0, 2, 0, "@@ -1,1 +0,0 @@\n-a\n"},
@@ -136,7 +136,7 @@ static void diff_joins_spans_that_touch_or_share_a_line(void) {
     T_STR(out,
           "--- a/file\n+++ b/file\n@@ -1,3 +1,2 @@\n-a\n-b\n+12\n c\n");
     hfsb_buf_free(&out);
-    /* the same at the end of the file: an insertion behind a lost newline */
+    /* the same at the end of the file: an insertion after a lost newline */
     s[0] = span(2, 2, 1);
     s[1] = span(4, 0, 3);
     place(s, 2);
@@ -153,7 +153,7 @@ static void diff_joins_spans_that_touch_or_share_a_line(void) {
     hfsb_buf_free(&out);
 }
 
-static void diff_leaves_out_spans_without_a_change(void) {
+static void diff_skips_spans_without_a_change(void) {
     hfsb_span s[3];
     hfsb_buf  out;
     s[0] = span(0, 2, 2);
@@ -199,7 +199,7 @@ static void diff_merges_hunks_whose_context_meets(void) {
         }
 }
 
-static void diff_takes_any_amount_of_context(void) {
+static void diff_accepts_any_amount_of_context(void) {
     static const size_t sizes[] = {1, 2, 100, HFSB_NPOS / 2,
                                    HFSB_NPOS / 2 + 1, HFSB_NPOS};
     size_t i;
@@ -354,7 +354,7 @@ static void diff_keeps_the_ceiling_of_the_buffer(void) {
 
 #ifdef HFSBI_SPLIT
 /* One letter a line; '.' in `want` is a new line, a digit the old line. */
-static void lines_diff_finds_what_stayed(void) {
+static void lines_diff_pairs_unchanged_lines(void) {
     static const struct {
         const char *old_lines, *new_lines, *want;
     } list[] = {
@@ -384,8 +384,8 @@ static void lines_diff_finds_what_stayed(void) {
     }
 }
 
-/* 2,100 lines with nothing in common but one in the middle: too much to look
-   at, so that one counts as changed; with fewer lines it is found. */
+/* 2,100 lines with only the middle one in common exceed the limit, so that it
+   counts as changed; with fewer lines it is found. */
 static void lines_diff_has_a_limit(void) {
     hfsb_alloc   alloc = HFSB_INIT;
     const size_t sizes[] = {1999, 2101};
@@ -415,9 +415,9 @@ int main(void) {
     T_RUN(diff_shows_changed_lines);
     T_RUN(diff_of_equal_texts_is_empty);
     T_RUN(diff_joins_spans_that_touch_or_share_a_line);
-    T_RUN(diff_leaves_out_spans_without_a_change);
+    T_RUN(diff_skips_spans_without_a_change);
     T_RUN(diff_merges_hunks_whose_context_meets);
-    T_RUN(diff_takes_any_amount_of_context);
+    T_RUN(diff_accepts_any_amount_of_context);
     T_RUN(diff_names_the_path);
     T_RUN(diff_is_cut_at_its_limit);
     T_RUN(diff_of_a_huge_line_is_cut_too);
@@ -425,7 +425,7 @@ int main(void) {
     T_RUN(diff_survives_each_failing_allocation);
     T_RUN(diff_keeps_the_ceiling_of_the_buffer);
 #ifdef HFSBI_SPLIT
-    T_RUN(lines_diff_finds_what_stayed);
+    T_RUN(lines_diff_pairs_unchanged_lines);
     T_RUN(lines_diff_has_a_limit);
 #endif
     return T_END();

@@ -1,6 +1,6 @@
-/* Tests of src/edit.c and what is below it: view, match, indent, compose,
-   screen, plan. Refusals are in test_edit_refusals.c, what they say in full in
-   test_edit_hints.c, modes and many edits in test_edit_calls.c. */
+/* test_edit.c - replacements, rung by rung. Refusals are in
+   test_edit_refusals.c, their hints in test_edit_hints.c, modes and several
+   edits at once in test_edit_calls.c. */
 #include "../support/t_edit.h"
 
 #define NBSP     "\xC2\xA0"
@@ -58,7 +58,7 @@ static void check_replacements(const replace_case *list, size_t count) {
     }
 }
 
-static void edit_replaces_what_is_there_to_the_letter(void) {
+static void edit_replaces_an_exact_match(void) {
     static const replace_case list[] = {
         {"one\ntwo\nthree\n", "two", "2", NULL, "one\n2\nthree\n"},
         {"one\ntwo\nthree\n", "one\ntwo\n", "", NULL, "three\n"},
@@ -76,7 +76,7 @@ static void edit_replaces_what_is_there_to_the_letter(void) {
     check_replacements(list, TE_COUNT(list));
 }
 
-static void edit_takes_the_line_ends_of_the_file(void) {
+static void edit_uses_the_line_ends_of_the_file(void) {
     static const replace_case list[] = {
         {"one\r\ntwo\r\n", "one\ntwo\n", "1\n2\n3\n", NULL,
          "1\r\n2\r\n3\r\n"},
@@ -180,7 +180,7 @@ static void edit_ignores_blanks_at_the_end_of_lines(void) {
     check_replacements(list, TE_COUNT(list));
 }
 
-static void edit_reads_look_alikes(void) {
+static void edit_matches_look_alikes(void) {
     static const replace_case list[] = {
         {"say " LQUO "hi" RQUO "\n", "say \"hi\"", "say \"ho\"", unicode,
          "say " LQUO "ho" RQUO "\n"},
@@ -219,7 +219,7 @@ static void edit_reads_look_alikes(void) {
     check_replacements(list, TE_COUNT(list));
 }
 
-static void edit_ignores_how_long_a_run_of_blanks_is(void) {
+static void edit_ignores_the_length_of_blank_runs(void) {
     static const replace_case list[] = {
         {"int   a  = 1;\n", "int a = 1;", "int a = 2;", runs,
          "int   a  = 2;\n"},
@@ -280,19 +280,19 @@ static void edit_indents_new_text_as_the_file_is(void) {
         {"\ta  \n\t\n\tb\n", "a\n\nb\n", "a\n\nc\n", trimmed_put,
          "\ta  \n\t\n\tc\n"},
         {"\ta\n\tb\n", "a\nb\n", "b\n", trimmed, "\tb\n"},
-        /* irregular, but line by line it can be told */
+        /* irregular, but clear line by line */
         {" a\n    b\n  c\n", "a\nb\nc\n", "a\nB\nc\n", trimmed_put,
          " a\n    B\n  c\n"},
         {" a\n    b\n  c\n", "a\nb\nc\n", "A\nB\nC\n", trimmed_put,
          " A\n    B\n  C\n"},
         {" a\n    b\n  c\n", "a\nb\nc\n", "a\nc\n", trimmed,
          " a\n  c\n"},
-        /* an empty new line has no indentation to tell */
+        /* an empty new line has no indentation */
         {"\ta\n\tb\n", "a\nb\n", "a\n\nc\n", trimmed_put, "\ta\n\n\tc\n"},
         /* no last newline in old_str: whole lines all the same */
         {"  x\n  y\nz\n", "\tx\n\ty", "\tx\n\tw", trimmed_put,
          "  x\n  w\nz\n"},
-        /* look-alikes count as what they look like */
+        /* look-alikes count as their ASCII characters */
         {"\tsay(" LQUO "a" RQUO ")\n\tb\n", "say(\"a\")\nb\n",
          "say(\"a\")\nc\n", trimmed_put,
          "\tsay(" LQUO "a" RQUO ")\n\tc\n"},
@@ -308,7 +308,7 @@ static void edit_deletes_whole_lines(void) {
         {"  a\r  b\r", "\ta", "", trimmed, "  b\r"},
         {"  a\n  b", "\tb\n", "", trimmed, "  a\n"},
         {"  a\n\n  b\n", "\ta\n\n", "", trimmed, "  b\n"},
-        /* to the letter: only what was named */
+        /* an exact match: only the named bytes */
         {"a\nb\nc\n", "b", "", NULL, "a\n\nc\n"},
     };
     check_replacements(list, TE_COUNT(list));
@@ -342,9 +342,9 @@ static void edit_combines_runs_and_indentation(void) {
     check_replacements(list, TE_COUNT(list));
 }
 
-static void edit_takes_blank_lines_for_what_they_are(void) {
+static void edit_matches_blank_lines_as_lines(void) {
     static const replace_case list[] = {
-        /* what stands behind the last newline is no line */
+        /* nothing after the last newline is no line */
         {"    x = 1\n    \n    y = 2\n", "    x = 1\n\n", "    x = 1\n",
          trailing, "    x = 1\n    y = 2\n"},
         {"if a:\n\tx = 1\n\t\n\ty = 2\n", "    x = 1\n\n", "    x = 1\n",
@@ -369,7 +369,7 @@ static void edit_takes_blank_lines_for_what_they_are(void) {
     check_replacements(list, TE_COUNT(list));
 }
 
-static void edit_leaves_data_that_begins_with_numbers(void) {
+static void edit_keeps_data_that_starts_with_numbers(void) {
     static const replace_case list[] = {
         {"1\talice\n2\tbob \n3\tcarol\n", "2\tbob\n", "", trailing,
          "1\talice\n3\tcarol\n"},
@@ -381,7 +381,7 @@ static void edit_leaves_data_that_begins_with_numbers(void) {
     check_replacements(list, TE_COUNT(list));
 }
 
-static void edit_keeps_no_more_than_is_the_same(void) {
+static void edit_keeps_file_bytes_only_where_texts_agree(void) {
     static const replace_case list[] = {
         {"a  b  \n", "a b\n", "a b + c\n", runs, "a  b + c\n"},
         {LQUO "a" RQUO "  \n", "\"a\"\n", "\"a\";\n", unicode,
@@ -419,7 +419,7 @@ static void edit_leaves_the_byte_order_mark_alone(void) {
     check_replacements(list, TE_COUNT(list));
 }
 
-static void edit_takes_any_bytes(void) {
+static void edit_accepts_any_bytes(void) {
     hfsb_str  content = HFSB_LIT("a\0b\n\0\0c\n");
     hfsb_edit edit = HFSB_INIT;
     te_run    run;
@@ -441,7 +441,7 @@ static void edit_takes_any_bytes(void) {
     te_free(&run);
 }
 
-static void edit_takes_dots_that_are_code(void) {
+static void edit_accepts_dots_that_are_code(void) {
     static const replace_case list[] = {
         {"f()\n", "f()", "...", NULL, "...\n"},
         {"f()\n", "f()", "def g(): ...", NULL, "def g(): ...\n"},
@@ -555,23 +555,23 @@ static void many_edits_survive_each_failing_allocation(void) {
 }
 
 int main(void) {
-    T_RUN(edit_replaces_what_is_there_to_the_letter);
-    T_RUN(edit_takes_the_line_ends_of_the_file);
+    T_RUN(edit_replaces_an_exact_match);
+    T_RUN(edit_uses_the_line_ends_of_the_file);
     T_RUN(edit_forgives_a_missing_last_newline);
     T_RUN(edit_strips_copied_line_numbers);
     T_RUN(edit_ignores_blanks_at_the_end_of_lines);
-    T_RUN(edit_reads_look_alikes);
-    T_RUN(edit_ignores_how_long_a_run_of_blanks_is);
+    T_RUN(edit_matches_look_alikes);
+    T_RUN(edit_ignores_the_length_of_blank_runs);
     T_RUN(edit_indents_new_text_as_the_file_is);
     T_RUN(edit_deletes_whole_lines);
     T_RUN(edit_drops_blank_lines_at_the_edges);
     T_RUN(edit_combines_runs_and_indentation);
-    T_RUN(edit_takes_blank_lines_for_what_they_are);
-    T_RUN(edit_leaves_data_that_begins_with_numbers);
-    T_RUN(edit_keeps_no_more_than_is_the_same);
+    T_RUN(edit_matches_blank_lines_as_lines);
+    T_RUN(edit_keeps_data_that_starts_with_numbers);
+    T_RUN(edit_keeps_file_bytes_only_where_texts_agree);
     T_RUN(edit_leaves_the_byte_order_mark_alone);
-    T_RUN(edit_takes_any_bytes);
-    T_RUN(edit_takes_dots_that_are_code);
+    T_RUN(edit_accepts_any_bytes);
+    T_RUN(edit_accepts_dots_that_are_code);
     T_RUN(edit_survives_each_failing_allocation);
     T_RUN(many_edits_survive_each_failing_allocation);
     return T_END();

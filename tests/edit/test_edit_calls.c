@@ -1,5 +1,5 @@
-/* Tests of src/edit.c: modes, the `line` hint, many edits at once, the call and
-   its report. What each rung does is in test_edit.c. */
+/* test_edit_calls.c - modes, the `line` hint, several edits at once, the call
+   and its report. The rungs are in test_edit.c. */
 #include "../support/t_edit.h"
 
 #define APOS     "\xE2\x80\x99"
@@ -34,7 +34,7 @@ typedef struct mode_case {
     const char    *note, *result;
 } mode_case;
 
-static void edit_inserts_before_and_behind(void) {
+static void edit_inserts_before_and_after(void) {
     const hfsb_edit_mode after = HFSB_EDIT_APPEND_AFTER;
     const hfsb_edit_mode before = HFSB_EDIT_PREPEND_BEFORE;
     const mode_case list[] = {
@@ -196,7 +196,7 @@ static void edit_uses_the_line_for_exact_matches_only(void) {
     te_free(&run);
 }
 
-static void edit_exact_goes_no_further_than_rung_2(void) {
+static void exact_edit_stops_after_rung_2(void) {
     static const struct {
         const char *content, *old_str, *result;
     } list[] = {
@@ -219,7 +219,7 @@ static void edit_exact_goes_no_further_than_rung_2(void) {
 
 /* ---- many edits at once ---- */
 
-static void edits_are_made_in_the_file_as_it_was(void) {
+static void edits_are_found_in_the_original_file(void) {
     hfsb_edit list[4];
     te_run    run;
     list[0] = te_make("three", "one");
@@ -238,7 +238,7 @@ static void edits_are_made_in_the_file_as_it_was(void) {
     run = te_edits(HFSB_LIT("abc"), list, 3, NULL);
     T_STR(run.out, "123");
     te_free(&run);
-    /* insertions at one place keep their order, before what stands there */
+    /* insertions at one place keep their order, before the text there */
     list[0] = te_make("a", "1");
     list[1] = te_make("a", "2");
     list[2] = te_make("b", "3");
@@ -250,7 +250,7 @@ static void edits_are_made_in_the_file_as_it_was(void) {
     te_free(&run);
 }
 
-static void insertions_at_one_place_stand_by_their_texts(void) {
+static void insertions_stay_next_to_their_text(void) {
     hfsb_edit list[2];
     te_run    run;
     list[0] = te_make("X\n", "P\n");
@@ -348,7 +348,7 @@ static void edits_must_not_overlap(void) {
     }
 }
 
-static void edits_say_when_an_earlier_one_would_make_the_text(void) {
+static void edits_report_text_that_an_earlier_edit_creates(void) {
     hfsb_edit list[2];
     te_run    run;
     list[0] = te_make("one", "uno dos");
@@ -359,7 +359,7 @@ static void edits_say_when_an_earlier_one_would_make_the_text(void) {
     te_free(&run);
 }
 
-static void edits_that_come_to_nothing_are_refused(void) {
+static void edits_that_cancel_out_are_refused(void) {
     hfsb_edit list[2];
     te_run    run;
     list[0] = te_make("a\t\n", "a  \n");
@@ -384,7 +384,7 @@ static void edits_that_come_to_nothing_are_refused(void) {
 
 /* ---- the call ---- */
 
-static void edit_appends_to_what_the_buffer_holds(void) {
+static void edit_appends_to_the_output_buffer(void) {
     hfsb_edit        edit = te_make("a", "b");
     hfsb_buf         out = HFSB_INIT;
     hfsb_edit_result r;
@@ -450,7 +450,7 @@ static void edit_names_the_path_in_the_diff(void) {
     hfsb_buf_free(&out);
 }
 
-static void edit_reports_where_lines_came_to_lie(void) {
+static void edit_reports_the_lines_it_changed(void) {
     hfsb_edit list[3];
     te_run    run;
     list[0] = te_make("two\n", "2\n2\n2\n");
@@ -466,7 +466,7 @@ static void edit_reports_where_lines_came_to_lie(void) {
     te_free(&run);
 }
 
-static void edit_refuses_a_mode_that_is_none(void) {
+static void edit_refuses_an_unknown_mode(void) {
     hfsb_edit edit = te_make("a", "b");
     te_run    run;
     edit.mode = (hfsb_edit_mode)3;
@@ -475,7 +475,7 @@ static void edit_refuses_a_mode_that_is_none(void) {
     te_free(&run);
 }
 
-static void edit_modes_are_known_by_name(void) {
+static void edit_modes_are_set_by_name(void) {
     static const struct {
         const char    *name;
         hfsb_edit_mode mode;
@@ -576,25 +576,25 @@ static void edit_reads_the_arguments_of_a_tool(void) {
 }
 
 int main(void) {
-    T_RUN(edit_inserts_before_and_behind);
+    T_RUN(edit_inserts_before_and_after);
     T_RUN(edit_strips_no_numbers_when_it_inserts);
     T_RUN(edit_replaces_all_of_the_first_rung);
     T_RUN(edit_picks_the_match_at_the_line);
     T_RUN(edit_uses_the_line_for_exact_matches_only);
-    T_RUN(edit_exact_goes_no_further_than_rung_2);
-    T_RUN(edits_are_made_in_the_file_as_it_was);
-    T_RUN(insertions_at_one_place_stand_by_their_texts);
+    T_RUN(exact_edit_stops_after_rung_2);
+    T_RUN(edits_are_found_in_the_original_file);
+    T_RUN(insertions_stay_next_to_their_text);
     T_RUN(edits_join_their_notes);
     T_RUN(edits_are_all_made_or_none);
     T_RUN(edits_must_not_overlap);
-    T_RUN(edits_say_when_an_earlier_one_would_make_the_text);
-    T_RUN(edits_that_come_to_nothing_are_refused);
-    T_RUN(edit_appends_to_what_the_buffer_holds);
+    T_RUN(edits_report_text_that_an_earlier_edit_creates);
+    T_RUN(edits_that_cancel_out_are_refused);
+    T_RUN(edit_appends_to_the_output_buffer);
     T_RUN(edit_keeps_the_ceiling_of_the_buffer);
     T_RUN(edit_names_the_path_in_the_diff);
-    T_RUN(edit_reports_where_lines_came_to_lie);
-    T_RUN(edit_refuses_a_mode_that_is_none);
-    T_RUN(edit_modes_are_known_by_name);
+    T_RUN(edit_reports_the_lines_it_changed);
+    T_RUN(edit_refuses_an_unknown_mode);
+    T_RUN(edit_modes_are_set_by_name);
     T_RUN(edit_reads_the_arguments_of_a_tool);
     return T_END();
 }

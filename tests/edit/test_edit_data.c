@@ -55,7 +55,7 @@ static void complain(const char *id, const te_run *run) {
            run->out.ptr ? run->out.ptr : "");
 }
 
-/* ---- what the reference does ---- */
+/* ---- results of the reference ---- */
 
 static void check_vector(const hfsb_json_value *v, const char *id) {
     hfsb_edit   edit = HFSB_INIT;
@@ -81,7 +81,7 @@ static void check_vector(const hfsb_json_value *v, const char *id) {
     te_free(&run);
 }
 
-static void edit_does_what_the_reference_does(void) {
+static void edit_agrees_with_the_reference(void) {
     size_t count = each_case("vectors/edits.jsonl", check_vector);
     T_CHECK(count == HFSB_NPOS || count == 800);
 }
@@ -126,7 +126,7 @@ static void check_multi_case(const hfsb_json_value *v, const char *id) {
                 HFSB_OK);
     if (!count) want = HFSB_ARG; /* no edits at all */
     run = te_edits(text_of(v, "content"), edits, count, NULL);
-    ok = (run.st == want || /* m-seq: said as "not found", with the reason */
+    ok = (run.st == want || /* m-seq: reported as "not found", with the reason */
           (is_debatable(v) && run.st == HFSB_NOT_FOUND)) &&
          (run.st != HFSB_OK || te_same(&run.out, text_of(v, "result")));
     T_CHECK(ok);
@@ -172,7 +172,7 @@ static hfsb_status read_member(void *user, hfsb_str path, hfsb_buf *out,
     return HFSB_NOT_FOUND;
 }
 
-/* The file after all changes; NULL when there is none. */
+/* The file after all changes; NULL if it does not exist. */
 static const hfsb_buf *last_content(const hfsb_patch_result *r,
                                     hfsb_str path, bool *touched) {
     size_t i = r->count;
@@ -188,7 +188,7 @@ static const hfsb_buf *last_content(const hfsb_patch_result *r,
     return NULL;
 }
 
-/* The files are what `want` has, no more and no less. */
+/* The files are exactly those of `want`. */
 static bool files_are(const hfsb_json_value *files,
                       const hfsb_json_value *want,
                       const hfsb_patch_result *r) {
@@ -260,7 +260,7 @@ static void patch_passes_the_cases_of_other_tools(void) {
 }
 
 int main(void) {
-    T_RUN(edit_does_what_the_reference_does);
+    T_RUN(edit_agrees_with_the_reference);
     T_RUN(edit_passes_the_cases_of_other_tools);
     T_RUN(edits_pass_the_cases_of_other_tools);
     T_RUN(patch_passes_the_cases_of_other_tools);

@@ -1,4 +1,4 @@
-/* Tests of src/hint.c: what a refusal tells the one who has to try again. */
+/* test_edit_hints.c - the hints of a refusal. */
 #include "../support/t_edit.h"
 
 #define TAB_SIGN   "\xE2\x86\x92"
@@ -126,7 +126,7 @@ static void hints_name_the_kind_of_difference(void) {
                    list[i].parts, 4);
 }
 
-static void hints_tell_tabs_from_spaces(void) {
+static void hints_distinguish_tabs_and_spaces(void) {
     /* the lines differ in indentation only, and that is why it was refused:
        another line is indented differently */
     static const char *const parts[] = {
@@ -154,7 +154,7 @@ static void hints_tell_tabs_from_spaces(void) {
     te_free(&run);
 }
 
-static void hints_say_when_lines_are_apart(void) {
+static void hints_report_lines_that_are_not_contiguous(void) {
     static const struct {
         const char *old_str, *part;
     } list[] = {
@@ -179,7 +179,7 @@ static void hints_say_when_lines_are_apart(void) {
     check_hint("a\nb\nx\nb\nc\n", "a\nb\nc\n", "x", &both, 1);
 }
 
-static void hints_say_when_new_str_is_there(void) {
+static void hints_report_new_str_in_the_file(void) {
     static const char *const there[] = {
         "new_str is already at line 2: was this edit made before?"};
     static const char *const not_there[] = {"!already"};
@@ -279,7 +279,7 @@ static void hints_cut_long_lines(void) {
     hfsb_buf_free(&old_str);
 }
 
-static void hints_say_the_lines_of_an_indentation_in_doubt(void) {
+static void hints_name_lines_with_unclear_indentation(void) {
     static const char *const parts[] = {
         "old_str not found in file. Lines 2-4 are the same but for their "
         "indentation, and the indentation of line 2 of new_str does not tell "
@@ -288,7 +288,7 @@ static void hints_say_the_lines_of_an_indentation_in_doubt(void) {
     check_hint("z\n a\n    b\n  c\n", "a\nb\nc", "a\nx\nb\nc", parts, 2);
 }
 
-static void hints_quote_the_line_that_leaves_code_out(void) {
+static void hints_quote_the_omission_line(void) {
     static const char *const parts[] = {
         "\"// ... existing code ...\"", "exact=true writes the line",
         "Nothing was changed."};
@@ -296,7 +296,7 @@ static void hints_quote_the_line_that_leaves_code_out(void) {
                parts, 3);
 }
 
-/* Whatever is refused: short, UTF-8, and it says that nothing was changed
+/* Every refusal is short, UTF-8, and reports that nothing was changed
    (te_edits checks that). Long lines, odd bytes, many places. */
 static void any_refusal_is_short_and_utf8(void) {
     unsigned long long seed = 4711;
@@ -335,15 +335,15 @@ static void any_refusal_is_short_and_utf8(void) {
 int main(void) {
     T_RUN(hints_show_the_closest_lines);
     T_RUN(hints_name_the_kind_of_difference);
-    T_RUN(hints_tell_tabs_from_spaces);
-    T_RUN(hints_say_when_lines_are_apart);
-    T_RUN(hints_say_when_new_str_is_there);
+    T_RUN(hints_distinguish_tabs_and_spaces);
+    T_RUN(hints_report_lines_that_are_not_contiguous);
+    T_RUN(hints_report_new_str_in_the_file);
     T_RUN(hints_list_the_places_of_an_ambiguous_match);
     T_RUN(hints_list_ten_places_and_count_the_rest);
     T_RUN(hints_show_odd_bytes_by_their_code);
     T_RUN(hints_cut_long_lines);
-    T_RUN(hints_say_the_lines_of_an_indentation_in_doubt);
-    T_RUN(hints_quote_the_line_that_leaves_code_out);
+    T_RUN(hints_name_lines_with_unclear_indentation);
+    T_RUN(hints_quote_the_omission_line);
     T_RUN(any_refusal_is_short_and_utf8);
     return T_END();
 }

@@ -1,4 +1,4 @@
-/* What holds for every edit, on random files and edits. */
+/* test_edit_random.c - invariants of every edit, on random files. */
 #include "../support/t_edit.h"
 
 static size_t rungs_seen[8]; /* by note; 6: refused, 7: exact */
@@ -83,7 +83,7 @@ static size_t random_rounds(void) {
     return t_quick() ? 2000 : 30000;
 }
 
-static void any_edit_keeps_what_it_does_not_name(void) {
+static void random_edits_change_only_their_spans(void) {
     unsigned long long seed = 20240607;
     size_t             round, failed = t_failed;
     for (round = random_rounds(); round--;) {
@@ -118,7 +118,7 @@ static void any_edit_keeps_what_it_does_not_name(void) {
         T_CHECK(rungs_seen[round] > random_rounds() / 200);
 }
 
-static void many_random_edits_at_once_hold(void) {
+static void random_edits_at_once_change_only_their_spans(void) {
     unsigned long long seed = 77;
     size_t             round, made = 0;
     for (round = random_rounds() / 3; round--;) {
@@ -142,7 +142,7 @@ static void many_random_edits_at_once_hold(void) {
 }
 
 int main(void) {
-    T_RUN(any_edit_keeps_what_it_does_not_name);
-    T_RUN(many_random_edits_at_once_hold);
+    T_RUN(random_edits_change_only_their_spans);
+    T_RUN(random_edits_at_once_change_only_their_spans);
     return T_END();
 }

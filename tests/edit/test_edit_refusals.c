@@ -1,5 +1,5 @@
-/* test_edit_refusals.c - what an edit refuses: the code and the start of the
-   message. What it says in full is in test_edit_hints.c. */
+/* test_edit_refusals.c - refused edits: the code and the start of the message.
+   The hints are in test_edit_hints.c. */
 #include "../support/t_edit.h"
 
 #define NBSP     "\xC2\xA0"
@@ -30,7 +30,7 @@ static void check_refusals(const refuse_case *list, size_t count) {
     }
 }
 
-static void edit_refuses_what_cannot_be_meant(void) {
+static void edit_refuses_impossible_requests(void) {
     static const char differ[] = "old_str and new_str must differ.";
     static const char missing[] = "old_str not found in file. Nothing was";
     static const char twice[] =
@@ -87,7 +87,7 @@ static void edit_refuses_what_cannot_be_meant(void) {
         {"#a\n#b\n", "#a\n", "#b\n", after, HFSB_OK, ""},
         {"#include <stdio.h>\n#b\n#a\n", "#a\n", "#include <stdio.h>\n",
          after, HFSB_OK, ""},
-        /* indentation that cannot be told */
+        /* indentation that cannot be derived */
         {" a\n    b\n  c\n", "a\nb\nc\n", "a\nx\nb\nc\n", put, HFSB_REFUSED,
          "old_str not found in file. Lines 1-"},
         {"\ta\n\tb\n", "a\nb\n", "    a\n    c\n", put, HFSB_REFUSED,
@@ -110,7 +110,7 @@ static void edit_refuses_what_cannot_be_meant(void) {
     check_refusals(list, TE_COUNT(list));
 }
 
-static void edit_refuses_code_left_out(void) {
+static void edit_refuses_omitted_code(void) {
     static const char *const lines[] = {
         "// ... existing code ...",
         "# ... rest of the function ...",
@@ -168,7 +168,7 @@ static void edit_refuses_code_left_out(void) {
 }
 
 int main(void) {
-    T_RUN(edit_refuses_what_cannot_be_meant);
-    T_RUN(edit_refuses_code_left_out);
+    T_RUN(edit_refuses_impossible_requests);
+    T_RUN(edit_refuses_omitted_code);
     return T_END();
 }

@@ -1,15 +1,15 @@
-/* Tests of src/patch.c, src/patch_parse.c and src/patch_update.c. Random
+/* test_patch.c - the grammar of patches, finding hunks, applying them. Random
    patches are in test_patch_random.c. */
 #include "../support/t_patch.h"
 
 #define BOM "\xEF\xBB\xBF"
 
-/* ---- what becomes of the files ---- */
+/* ---- the files after a patch ---- */
 
 #define MAX_FILES 8
 
-/* What the files are after the changes, carried out in order; every diff must
-   apply to the file as it was. */
+/* The files after the changes were carried out in order; every diff must apply
+   to the file before its change. */
 typedef struct world {
     hfsb_str path[MAX_FILES];
     hfsb_buf text[MAX_FILES];
@@ -244,7 +244,7 @@ static void patch_errors_name_their_line(void) {
     check_bodies(list, TE_COUNT(list));
 }
 
-static void patch_frame_is_found(void) {
+static void patch_finds_its_begin_and_end(void) {
     static const struct {
         const char *patch;
         size_t      line; /* of the error; 0: fine */
@@ -327,7 +327,7 @@ static void patch_context_keeps_the_bytes_of_the_file(void) {
     check_bodies(list, TE_COUNT(list));
 }
 
-static void patch_refuses_what_is_not_there_or_twice(void) {
+static void patch_refuses_missing_and_ambiguous_hunks(void) {
     static const patch_case list[] = {
         {UPDATE "-zz\n+b\n", ONE("f", "alpha\nbeta\n"),
          REFUSED(HFSB_NOT_FOUND, "f: the hunk at line 3 of the patch was not "
@@ -388,7 +388,7 @@ static void patch_anchors_narrow_the_place(void) {
          ONE("f", classes),
          BECOMES("class A:\n  def f():\n    x\n"
                  "class B:\n  def f():\n    y\n")},
-        /* the first one behind the anchor */
+        /* the first one after the anchor */
         {UPDATE "@@ class A:\n-    x\n+    y\n", ONE("f", classes),
          BECOMES("class A:\n  def f():\n    y\n"
                  "class B:\n  def f():\n    x\n")},
@@ -412,14 +412,14 @@ static void patch_anchors_narrow_the_place(void) {
         {UPDATE "@@ a\n a\n-b\n+c\n*** End of File\n",
          ONE("f", "a\nb\nx\n"),
          REFUSED(HFSB_NOT_FOUND, "was not found", 3)},
-        /* line numbers of other tools say nothing */
+        /* line numbers of other tools are ignored */
         {UPDATE "@@ -1,2 +1,2 @@\n-a\n+b\n", ONE("f", "a\n"),
          BECOMES("b\n")},
         {UPDATE "@@ -4,2 +4,2 @@ class B:\n-    x\n+    y\n",
          ONE("f", classes),
          BECOMES("class A:\n  def f():\n    x\n"
                  "class B:\n  def f():\n    y\n")},
-        /* additions alone go behind the anchor */
+        /* additions alone go after the anchor */
         {UPDATE "@@ class A:\n+  n = 1\n", ONE("f", classes),
          BECOMES("class A:\n  n = 1\n  def f():\n    x\n"
                  "class B:\n  def f():\n    x\n")},
@@ -439,7 +439,7 @@ static void patch_adds_at_the_end_of_the_file(void) {
         {UPDATE "@@\n+y\n@@\n+z\n", ONE("f", "a"), BECOMES("a\ny\nz\n")},
         {UPDATE "@@ a\n+z\n*** End of File\n", ONE("f", "a\nb\n"),
          BECOMES("a\nb\nz\n")},
-        /* what hunks made of the last line counts */
+        /* the last line counts as the hunks leave it */
         {UPDATE "@@\n-a\n+b\n@@\n+z\n", ONE("f", "a"), BECOMES("b\nz\n")},
         {UPDATE "@@\n+z\n@@\n-a\n+b\n", ONE("f", "a"), BECOMES("b\nz\n")},
         {UPDATE "@@\n+b\n a\n@@\n+z\n", ONE("f", "a"), BECOMES("b\na\nz\n")},
@@ -466,7 +466,7 @@ static void patch_adds_at_the_end_of_the_file(void) {
     check_bodies(list, TE_COUNT(list));
 }
 
-static void patch_takes_the_line_ends_of_the_file(void) {
+static void patch_uses_the_line_ends_of_the_file(void) {
     static const patch_case list[] = {
         {UPDATE " a\n-b\n+B\n+C\n", ONE("f", "a\r\nb\r\n"),
          BECOMES("a\r\nB\r\nC\r\n")},
@@ -491,7 +491,7 @@ static void patch_takes_the_line_ends_of_the_file(void) {
 
 /* ---- many equal lines: a budget, and nothing wrong when it is spent ---- */
 
-static void patch_is_careful_with_many_equal_lines(void) {
+static void patch_refuses_one_of_many_equal_places(void) {
     size_t fuzzy;
     for (fuzzy = 0; fuzzy < 3; fuzzy++) {
         hfsb_buf          file = HFSB_INIT, patch = HFSB_INIT;
@@ -518,8 +518,8 @@ static void patch_is_careful_with_many_equal_lines(void) {
         files.read = read_file;
         files.user = &d;
         st = hfsb_patch_apply(hfsb_buf_str(&patch), &files, &r, &err);
-        /* to the letter: the first behind the anchor; other indentation:
-           nowhere; blanks at the end: too much to be sure */
+        /* exact: the first after the anchor; other indentation: no
+           place; trailing blanks: too many places to be sure */
         T_CHECK(st == (fuzzy == 0   ? HFSB_OK
                        : fuzzy == 1 ? HFSB_NOT_FOUND
                                     : HFSB_AMBIGUOUS));
@@ -587,13 +587,13 @@ static void patch_survives_each_failing_allocation(void) {
 int main(void) {
     T_RUN(patch_adds_deletes_updates_and_moves);
     T_RUN(patch_errors_name_their_line);
-    T_RUN(patch_frame_is_found);
+    T_RUN(patch_finds_its_begin_and_end);
     T_RUN(patch_context_keeps_the_bytes_of_the_file);
-    T_RUN(patch_refuses_what_is_not_there_or_twice);
+    T_RUN(patch_refuses_missing_and_ambiguous_hunks);
     T_RUN(patch_anchors_narrow_the_place);
     T_RUN(patch_adds_at_the_end_of_the_file);
-    T_RUN(patch_takes_the_line_ends_of_the_file);
-    T_RUN(patch_is_careful_with_many_equal_lines);
+    T_RUN(patch_uses_the_line_ends_of_the_file);
+    T_RUN(patch_refuses_one_of_many_equal_places);
     T_RUN(patch_survives_each_failing_allocation);
     return T_END();
 }

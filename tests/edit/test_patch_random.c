@@ -1,4 +1,4 @@
-/* test_patch_random.c - random patches give what they describe. */
+/* test_patch_random.c - random patches give the described file. */
 #include "../support/t_patch.h"
 
 /* A patch that describes the change of a random file, and its result. */
@@ -27,7 +27,7 @@ static void random_patch(unsigned long long *seed, hfsb_str file,
     te_append(patch, HFSB_LIT("*** End Patch\n"));
 }
 
-static void patch_gives_what_it_describes(void) {
+static void random_patches_give_the_described_file(void) {
     unsigned long long seed = 99;
     size_t rounds = t_quick() ? 1000 : 10000, applied = 0;
     while (rounds--) {
@@ -74,6 +74,6 @@ static void patch_gives_what_it_describes(void) {
 }
 
 int main(void) {
-    T_RUN(patch_gives_what_it_describes);
+    T_RUN(random_patches_give_the_described_file);
     return T_END();
 }

@@ -1,5 +1,5 @@
-/* t_edit.h - what the tests of diffs, edits and patches share: a strict reader
-   of unified diffs, what must hold for every edit, random files. */
+/* t_edit.h - helpers for the tests of diffs, edits and patches: a strict reader
+   of unified diffs, the invariants of every edit, random files. */
 #ifndef T_EDIT_H
 #define T_EDIT_H
 #include "t.h"
@@ -22,7 +22,7 @@ HFSBI_UNUSED static bool te_begins(const char *text, const char *part) {
     return !strncmp(text, part, strlen(part));
 }
 
-/* ---- applying a unified diff to the letter ---- */
+/* ---- applying a unified diff strictly ---- */
 
 typedef struct te_diff {
     hfsb_str rest;              /* of the diff */
@@ -59,7 +59,7 @@ static bool te_put_new(te_diff *d, hfsb_str line) {
     return true;
 }
 
-/* Copies old lines until `lines` of them are behind us. */
+/* Copies old lines until `lines` of them are copied. */
 static bool te_skip_to(te_diff *d, size_t lines) {
     while (d->old_line < lines) {
         hfsb_str rest =
@@ -113,8 +113,8 @@ static bool te_hunk(te_diff *d) {
     return changes;
 }
 
-/* Appends to *out what a diff makes of old_text; false when it does not fit
-   in every detail. An empty diff changes nothing. */
+/* Appends old_text with the diff applied to *out; false when the diff does not
+   fit in every detail. An empty diff changes nothing. */
 HFSBI_UNUSED static bool te_apply_diff(hfsb_str old_text, hfsb_str diff,
                                        hfsb_buf *out) {
     te_diff d = HFSB_INIT;
@@ -143,7 +143,7 @@ HFSBI_UNUSED static bool te_diff_fits(hfsb_str old_text, hfsb_str new_text,
     return ok;
 }
 
-/* ---- what holds for every edit ---- */
+/* ---- invariants of every edit ---- */
 
 static size_t te_lines_before(hfsb_str text, size_t pos) {
     return hfsb_str_count_byte(hfsb_str_slice(text, 0, pos), '\n');
@@ -172,7 +172,7 @@ HFSBI_UNUSED static bool te_spans_fit(hfsb_str old_text, hfsb_str new_text,
                           hfsb_str_slice(new_text, new_pos, new_text.len));
 }
 
-/* All that a successful edit must be, whatever was asked. */
+/* The invariants of a successful edit. */
 HFSBI_UNUSED static bool te_success_holds(hfsb_str content, hfsb_str now,
                                           const hfsb_edit_result *r) {
     return r->count > 0 && !hfsb_str_equal(content, now) &&
@@ -181,7 +181,7 @@ HFSBI_UNUSED static bool te_success_holds(hfsb_str content, hfsb_str now,
            memchr(r->note, '\0', sizeof r->note) != NULL;
 }
 
-/* All that a refusal must be. */
+/* The invariants of a refusal. */
 HFSBI_UNUSED static bool te_refusal_holds(hfsb_status st,
                                           const hfsb_err *err) {
     hfsb_str msg = hfsb_cstr(err->msg);
@@ -191,8 +191,8 @@ HFSBI_UNUSED static bool te_refusal_holds(hfsb_status st,
             st == HFSB_NOMEM || st == HFSB_LIMIT);
 }
 
-/* The text without blanks and line ends, look-alikes as what they look like,
-   dashes in a row as one: what no rung may change. */
+/* The text without blanks and line ends, with look-alikes as ASCII and runs of
+   dashes as one: no rung may change that. */
 HFSBI_UNUSED static void te_squeeze(hfsb_str s, hfsb_buf *out) {
     size_t pos = 0, len;
     for (; pos < s.len; pos += len) {
@@ -265,7 +265,7 @@ HFSBI_UNUSED static void te_free(te_run *run) {
     hfsb_buf_free(&run->out);
 }
 
-/* Runs edits on texts in exact-size blocks; checks what must always hold. */
+/* Runs edits on texts in exact-size blocks; checks the invariants. */
 HFSBI_UNUSED static te_run te_edits(hfsb_str content, const hfsb_edit *edits,
                                     size_t count, const char *path) {
     te_run         run = HFSB_INIT;
@@ -307,7 +307,7 @@ HFSBI_UNUSED static hfsb_edit te_make(const char *old_str,
     return edit;
 }
 
-/* ---- what an exact edit comes to, worked out the simple way ---- */
+/* ---- the result of an exact edit, computed naively ---- */
 
 /* Offset of old_str in content from pos on. */
 static size_t te_find(hfsb_str content, hfsb_str old_str, size_t pos) {
@@ -340,8 +340,8 @@ static void te_put_naive(hfsb_str content, const hfsb_edit *edit, size_t at,
     *pos = at + edit->old_str.len;
 }
 
-/* True unless old_str is in the content to the letter and the edit did not do
-   what that means. Texts with CR, and marks, are not judged. */
+/* False when old_str is in the content exactly and the edit gave another result
+   than a naive replacement. Texts with CR or a mark are not judged. */
 HFSBI_UNUSED static bool te_agrees_with_naive(hfsb_str         content,
                                               const hfsb_edit *edit,
                                               const te_run    *run) {

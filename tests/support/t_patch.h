@@ -1,4 +1,4 @@
-/* t_patch.h - what the tests of patches share: files in memory. */
+/* t_patch.h - helpers for the tests of patches: files in memory. */
 #ifndef T_PATCH_H
 #define T_PATCH_H
 #include "t_edit.h"

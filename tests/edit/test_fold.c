@@ -1,0 +1,109 @@
+/* test_fold.c - folds, views and tables of lines by themselves. */
+#include "../support/t_edit.h"
+
+#ifdef HFSBI_SPLIT
+static hfsbi_view make_view(const char *text, unsigned folds) {
+    hfsbi_view view = HFSB_INIT;
+    T_CHECK(hfsbi_view_build(&view, hfsb_cstr(text), folds) == HFSB_OK);
+    return view;
+}
+
+static void views_put_every_line_between_two_newlines(void) {
+    static const struct {
+        const char *text;
+        unsigned    folds;
+        const char *want;
+    } cases[] = {
+        {"a", 0, "\na\n"},
+        {"a\r\n", 0, "\na\n\n"},
+        {" a \n\tb", HFSBI_FOLD_TRAIL, "\n a\n\tb\n"},
+        {" a \n\tb", HFSBI_FOLD_TRAIL | HFSBI_FOLD_INDENT, "\na\nb\n"},
+        {" a \n\tb\n", HFSBI_FOLD_TRAIL | HFSBI_FOLD_INDENT, "\na\nb\n"},
+        {"a\rb\r", HFSBI_FOLD_CR | HFSBI_FOLD_INDENT, "\na\nb\n"},
+        {"a\rb\r", HFSBI_FOLD_CR | HFSBI_FOLD_CR_LAST | HFSBI_FOLD_INDENT,
+         "\na\nb\n\n"},
+        {" a  b\t c", HFSBI_FOLD_RUNS, "\n a b c\n"},
+        {"\xE2\x80\x9C\xE2\x80\x94\xE2\x80\xA6", HFSBI_FOLD_LOOKS,
+         "\n\"-...\n"},
+        {"\xE2\x80\x94\xC2\xA0", HFSBI_FOLD_LOOKS | HFSBI_FOLD_DASHES,
+         "\n-- \n"}};
+    size_t i;
+    for (i = 0; i < TE_COUNT(cases); i++) {
+        hfsbi_view view = make_view(cases[i].text, cases[i].folds);
+        T_CHECK(te_same(&view.text, hfsb_cstr(cases[i].want)));
+        hfsbi_view_free(&view);
+    }
+}
+
+static void views_map_back_to_the_original_bytes(void) {
+    /* the view is "\n" "a" "\n" "..." "\n" */
+    hfsbi_view view = make_view("  a \r\n\xE2\x80\xA6",
+                                HFSBI_FOLD_TRAIL | HFSBI_FOLD_INDENT |
+                                    HFSBI_FOLD_LOOKS);
+    size_t pos;
+    T_CHECK(hfsbi_view_before(&view, 1, &pos) && pos == 0);
+    T_CHECK(hfsbi_view_after(&view, 1, &pos) && pos == 2);
+    T_CHECK(hfsbi_view_before(&view, 2, &pos) && pos == 3);
+    T_CHECK(hfsbi_view_after(&view, 2, &pos) && pos == 4);
+    T_CHECK(hfsbi_view_before(&view, 3, &pos) && pos == 6);
+    T_CHECK(!hfsbi_view_before(&view, 4, &pos)); /* inside the ellipsis */
+    T_CHECK(!hfsbi_view_after(&view, 5, &pos));
+    T_CHECK(hfsbi_view_before(&view, 6, &pos) && pos == 9);
+    hfsbi_view_free(&view);
+}
+
+static void tables_find_lines_whatever_their_indentation(void) {
+    hfsbi_line_table file = HFSB_INIT, part = HFSB_INIT;
+    const unsigned   folds = HFSBI_FOLD_TRAIL | HFSBI_FOLD_INDENT;
+    hfsb_str         lines;
+    T_CHECK(hfsbi_line_table_build(&file, HFSB_LIT("x\n  a\r\n\n b \n a\n\nb"),
+                                   folds) == HFSB_OK);
+    T_CHECK(hfsbi_line_table_build(&part, HFSB_LIT("a\n\n\tb\n"), folds) ==
+            HFSB_OK);
+    T_CHECK(file.count == 7 && part.count == 3);
+    T_STR(hfsbi_line_text(&file, 1), "  a");
+    T_CHECK(file.items[1].end == 7 && file.items[6].end == 17);
+    lines = hfsbi_line_folds(&part, 0, 3);
+    T_STR(lines, "\na\n\nb\n");
+    T_CHECK(hfsbi_line_table_find(&file, lines, 0) == 1);
+    T_CHECK(hfsbi_line_table_find(&file, lines, 2) == 4);
+    T_CHECK(hfsbi_line_table_find(&file, lines, 5) == HFSB_NPOS);
+    hfsbi_line_table_free(&file);
+    hfsbi_line_table_free(&part);
+}
+
+/* Repetitive texts: the places are those of a search at every offset. */
+static void occurrences_are_all_places_of_a_pattern(void) {
+    unsigned long long seed = 4;
+    size_t             round, i;
+    for (round = 0; round < 20000; round++) {
+        char              text[64], pattern[24];
+        hfsbi_occurrences o = HFSB_INIT;
+        size_t            n = te_below(&seed, sizeof text);
+        size_t            m = 1 + te_below(&seed, sizeof pattern - 1);
+        size_t            period = 1 + te_below(&seed, 6), next = 0;
+        for (i = 0; i < n; i++)
+            text[i] = (char)('a' + (i % period == 0) +
+                             (te_below(&seed, 20) == 0));
+        for (i = 0; i < m; i++) pattern[i] = (char)('a' + (i % period == 0));
+        o.text = hfsb_str_make(text, n);
+        o.pattern = hfsb_str_make(pattern, m);
+        for (i = 0; i + m <= n; i++) {
+            if (memcmp(text + i, pattern, m) != 0) continue;
+            T_CHECK(hfsbi_occurrence_next(&o, next) == i);
+            next = i + 1;
+        }
+        T_CHECK(hfsbi_occurrence_next(&o, next) == HFSB_NPOS);
+    }
+}
+#endif
+
+int main(void) {
+#ifdef HFSBI_SPLIT
+    T_RUN(views_put_every_line_between_two_newlines);
+    T_RUN(views_map_back_to_the_original_bytes);
+    T_RUN(tables_find_lines_whatever_their_indentation);
+    T_RUN(occurrences_are_all_places_of_a_pattern);
+#endif
+    return T_END();
+}
