@@ -759,9 +759,9 @@ typedef struct hfsb_diff_opts {
 
 /* Appends a unified diff from old_text to new_text, given the changes in order
    and not overlapping. Appends nothing if the texts are equal. `patch` and
-   `git apply` accept the diff unless it was cut at max_bytes: then it ends with
-   a line "... (diff cut)" and *cut (may be NULL) is true. HFSB_OK; HFSB_NOMEM
-   or HFSB_LIMIT with *out unchanged. */
+   `git apply` accept the diff unless it was cut at max_bytes: then it ends
+   with a line "... (diff cut)" and *cut (may be NULL) is true. HFSB_OK;
+   HFSB_NOMEM or HFSB_LIMIT with *out unchanged. */
 HFSB_API hfsb_status hfsb_diff_unified(hfsb_str old_text, hfsb_str new_text,
                                        const hfsb_span *spans, size_t count,
                                        const hfsb_diff_opts *opts,
@@ -892,8 +892,8 @@ typedef struct hfsb_patch_result {
 } hfsb_patch_result;
 
 /* How the patch reads files. read() appends the content of path to *out and
-   returns HFSB_OK; HFSB_NOT_FOUND if the file does not exist; any other status,
-   with *err, if it cannot be read. */
+   returns HFSB_OK; HFSB_NOT_FOUND if the file does not exist; any other
+   status, with *err, if it cannot be read. */
 typedef struct hfsb_patch_files {
     hfsb_status (*read)(void *user, hfsb_str path, hfsb_buf *out,
                         hfsb_err *err);
@@ -1601,77 +1601,79 @@ HFSB_API hfsb_status hfsb_proc_run(const hfsb_proc_opts *opts, hfsb_buf *out,
                                    hfsb_err *err);
 
 /* ---- src/tools/tools.h ---- */
-/* ==== TOOLS: what an agent does on this machine, by name and JSON ======= */
+/* ==== TOOLS: run tools on this machine, by name and JSON arguments ====== */
 
-/* bash, bash_output, bash_input, kill, read, write, edit, multi_edit,
-   apply_patch, glob, grep, list and exists, on this machine. One object is one
-   session: it knows its commands and the files that were read in it.
+/* The tools are bash, bash_output, bash_input, kill, read, write, edit,
+   multi_edit, apply_patch, glob, grep, list and exists. One object is one
+   session: it remembers its commands and the files read through it.
 
-   Any number of threads may call the same object. No thread is started: what
-   commands print is taken whenever some thread is inside a call or
-   hfsb_tools_poll(). A host that leaves background commands alone for long
-   calls hfsb_tools_poll(tools, 0) now and then; a pipe holds some 64 kB to
-   1 MB until then, and the command waits when it is full. */
+   Any number of threads may call the same object. The library starts no
+   threads: command output is read only while some thread is in a call or in
+   hfsb_tools_poll(). A host with background commands and no calls should call
+   hfsb_tools_poll(tools, 0) now and then. Until then a pipe holds 64 kB to
+   1 MB, and a command blocks when its pipe is full. */
 typedef struct hfsb_tools hfsb_tools;
 
-/* A check of the caller's own: looks at a file that was just written and
-   appends to *warnings a line for each thing to tell. The first one whose
-   suffix fits takes the place of all that is built in for that file. When it
-   does not return HFSB_OK nothing is told: a check never fails a write. */
+/* A check of the caller's own. It receives a file that was just written, and
+   appends a line to *warnings for each finding. The first check with a
+   matching suffix replaces all built-in checks for that file. A status other
+   than HFSB_OK discards its warnings; a check never fails a write. */
 typedef struct hfsb_tools_check {
-    const char *suffix; /* of the files it is for: ".py" (NULL or "": all) */
+    const char *suffix; /* of the paths to check: ".py" (NULL or "": all) */
     hfsb_status (*fn)(void *user, hfsb_str path, hfsb_str content,
-                      hfsb_buf *warnings); /* NULL: no check at all */
+                      hfsb_buf *warnings); /* NULL: such files are not
+                                              checked */
     void *user;
 } hfsb_tools_check;
 
 typedef struct hfsb_tools_opts {
     hfsb_str work_dir; /* relative paths and commands begin here (empty: the
                           root, or the current directory) */
-    hfsb_str root;     /* the file tools stay beneath it; commands do not
-                          (empty: anywhere) */
+    hfsb_str root;     /* confines the file tools, but not commands (empty: no
+                          limit) */
     bool     session;  /* a file must be read before it is changed */
     const char *const *env;      /* of commands, "NAME=value", NULL-terminated
-                               (NULL: that of this process as it is now) */
-    const char *const *hide_env; /* names of variables commands do not get,
-                                    besides SANDBOX_API_TOKEN */
-    const char        *shell;    /* (NULL: bash where there is one, in /bin
-                                    or /usr/bin, else /bin/sh) */
-    double             timeout;  /* seconds, when a call gives none (0: 240; in
-                               the background there is none then) */
-    double             max_timeout; /* (0: 1200) */
-    long long   grace_ms;     /* between TERM and KILL (0: 2000; below 0: KILL
+                               (NULL: a copy of this process's) */
+    const char *const *hide_env; /* names of variables that commands do not
+                                    get, in addition to SANDBOX_API_TOKEN */
+    const char        *shell;    /* (NULL: bash in /bin or /usr/bin, else
+                                    /bin/sh) */
+    double             timeout;  /* seconds, for calls without one (0: 240);
+                               background commands then have none */
+    double             max_timeout; /* seconds (0: 1200) */
+    long long   grace_ms;     /* between TERM and KILL (0: 2000; negative: KILL
                                at once) */
-    size_t      max_running;  /* commands at once (0: 64) */
+    size_t      max_running;  /* commands that run at once (0: 64) */
     size_t      max_waiting;  /* commands that wait for a place (0: 256) */
     size_t      max_finished; /* finished commands kept for bash_output, each
                                for an hour (0: 256) */
     const char *spill_dir;    /* for bash_output_*.txt (NULL: $TMPDIR, /tmp) */
-    bool        no_spill;     /* long output is not saved anywhere */
-    size_t      max_spill;    /* bytes of one (0: 64 MiB) */
-    size_t      max_spills;   /* how many are kept (0: 32) */
-    bool        drop_spills;  /* they are removed with the object */
-    const hfsb_tools_check *checks; /* looked at before the built-in ones */
+    bool        no_spill;     /* long output is not saved */
+    size_t      max_spill;    /* bytes of one spill file (0: 64 MiB) */
+    size_t      max_spills;   /* spill files kept (0: 32) */
+    bool        drop_spills;  /* close() removes the spill files */
+    const hfsb_tools_check *checks; /* tried before the built-in ones */
     size_t                  check_count;
-    bool                    no_checks; /* none after writing */
-    bool no_imports; /* the check of a Python file looks at its syntax only and
-                        imports no module, which would run the module's code:
-                        where bash is not offered */
-    bool no_keeper;  /* see hfsb_tools_close() */
+    bool                    no_checks; /* check nothing after a write */
+    bool no_imports;  /* Python files are checked for syntax only. Other checks
+                        import modules, which runs code: set it where bash is
+                        not offered */
+    bool no_keeper;   /* see hfsb_tools_close() */
     hfsb_alloc alloc; /* must be usable from the threads that call */
 } hfsb_tools_opts;
 
-/* HFSB_OK; HFSB_NOT_FOUND or HFSB_IO when work_dir or root cannot be opened;
-   HFSB_OUTSIDE when work_dir is not beneath root; HFSB_NOMEM. opts may be
-   NULL; strings and lists in it are copied, but for checks' user. */
+/* Opens the tools. opts may be NULL; its strings and lists are copied, but not
+   the `user` of a check. HFSB_OK; HFSB_NOT_FOUND or HFSB_IO when work_dir or
+   root cannot be opened; HFSB_OUTSIDE when work_dir is not beneath root;
+   HFSB_NOMEM. On failure *out is NULL. */
 HFSB_API hfsb_status hfsb_tools_open(const hfsb_tools_opts *opts,
                                      hfsb_tools **out, hfsb_err *err);
 
-/* Frees it: kills the commands that run, with their trees. What finished
-   commands left behind lives on; a small forked process takes over the pipes
-   it may still write to, or with no_keeper they are closed. Files with long
-   output stay, for whoever was told of them, unless drop_spills is set. Calls
-   must be closed before, and no other thread may be in one. */
+/* Kills running commands with their process trees, and frees the tools. NULL
+   is allowed. All calls must be closed, and no other thread may be in a call.
+   Survivors of finished commands live on: a small forked process keeps reading
+   their pipes, or with no_keeper the pipes are closed. Spill files stay unless
+   drop_spills is set. */
 HFSB_API void hfsb_tools_close(hfsb_tools *tools);
 
 /* ---- calls ---- */
@@ -1679,59 +1681,62 @@ HFSB_API void hfsb_tools_close(hfsb_tools *tools);
 /* The result of a tool. */
 typedef struct hfsb_tool_result {
     bool          success;
-    hfsb_status   code; /* why it failed; HFSB_OK for success, and for a
-                             command that ran and failed */
-    char          key[HFSB_KEY_SIZE]; /* the argument at fault, or "" */
+    hfsb_status   code; /* why the tool failed; HFSB_OK for success, and for
+                             a command that ran and failed */
+    char          key[HFSB_KEY_SIZE]; /* the invalid argument, or "" */
     hfsb_buf      output;
-    hfsb_buf      error;  /* never empty when success is false */
-    hfsb_json_doc fields; /* fields.root: an object with the added keys, such
-                             as exit_code; NULL when there are none */
+    hfsb_buf      error;  /* the reason of a failure; empty only without
+                             memory */
+    hfsb_json_doc fields; /* fields.root: an object with more fields, such as
+                             exit_code; NULL when there are none */
 } hfsb_tool_result;
 
+/* Frees a result; it is empty afterwards. */
 HFSB_API void hfsb_tool_result_free(hfsb_tool_result *result);
 
-/* Appends {"success":...,"output":...,"error":...} with the added keys. */
+/* Appends {"success":...,"output":...,"error":...} and the members of `fields`
+   as JSON. HFSB_OK, or the failure of the buffer with *err. */
 HFSB_API hfsb_status hfsb_tool_result_write(const hfsb_tool_result *result,
                                             hfsb_buf *out, hfsb_err *err);
 
-/* Appends what a model is shown: the output or "(no output)"; for a failure
-   the output, an empty line and "ERROR: {error}". */
+/* Appends the text for a model: the output or "(no output)"; for a failure the
+   output, an empty line and "ERROR: {error}". HFSB_OK; on failure *out is as
+   it was. */
 HFSB_API hfsb_status hfsb_tool_result_text(const hfsb_tool_result *result,
                                            hfsb_buf               *out);
 
-/* Cleaned text of a command as it arrives; called by whatever thread is in a
-   call, one at a time, until its own call is closed. Must not call the
-   tools. */
+/* Receives the cleaned text of a command as it arrives, until the call is
+   closed. Any thread that is in a call may run it, one at a time. It must not
+   call the tools. */
 typedef void (*hfsb_tools_text_fn)(void *user, hfsb_proc_stream stream,
                                    hfsb_str text);
 
 typedef struct hfsb_call_opts {
     bool     strict; /* an unknown key is an error, not a note */
-    hfsb_str key;    /* the same call with the same key runs once: a repeat
-                        waits for its result or gets it again (empty: none).
-                        For bash, write, edit, multi_edit and apply_patch; up
-                        to 255 bytes. bash's `id` does the same */
-    hfsb_str id;     /* replaces the argument `id`, for callers that have it
-                        from elsewhere (ptr NULL: as given) */
-    bool     images; /* read gives a PNG, JPEG, GIF or WebP file as added keys
-                        mime_type and data (base64), not as an error */
-    hfsb_tools_text_fn on_text; /* of bash */
-    /* Asked now and then by what may take long (glob, grep, list, read, the
-       checks after a write), in the thread of the call: true ends that early,
-       with what there is. (NULL: nobody does) */
+    hfsb_str key;    /* idempotency key, up to 255 bytes: the call runs once,
+                        a repeat waits for its result or gets it again (empty:
+                        none). For bash, write, edit, multi_edit, apply_patch.
+                        The argument `id` of bash does the same */
+    hfsb_str id;     /* replaces the argument `id` (ptr NULL: it does not) */
+    bool     images; /* read returns a PNG, JPEG, GIF or WebP file in the
+                        fields mime_type and data (base64), not an error */
+    hfsb_tools_text_fn on_text; /* of bash (NULL: none) */
+    /* Long work (glob, grep, list, read, checks after a write) asks this in
+       the thread of the call; true ends it early, with the results so far.
+       (NULL: never) */
     bool (*cancelled)(void *user);
-    void *user; /* of both */
+    void *user; /* of on_text and cancelled */
 } hfsb_call_opts;
 
 /* Calls a tool and waits for its result. arguments is a JSON object (NULL: an
-   empty one). *result is filled in any case and must be freed.
-   HFSB_OK         the tool ran; result->success tells how
-   HFSB_ARG        the arguments are wrong
+   empty one). *result is always filled; the caller frees it.
+   HFSB_OK         the tool ran; see result->success
+   HFSB_ARG        invalid arguments
    HFSB_NOT_FOUND  there is no such tool
    HFSB_LIMIT      too many commands wait already
-   HFSB_REFUSED    the key was used for another call, or its result is no
-                   longer held
-   HFSB_NOMEM      the command may have run */
+   HFSB_REFUSED    the key belongs to another call, or its result is no longer
+                   held
+   HFSB_NOMEM      out of memory; the command may have run */
 HFSB_API hfsb_status hfsb_tools_call(hfsb_tools *tools, hfsb_str name,
                                      const hfsb_json_value *arguments,
                                      const hfsb_call_opts  *opts,
@@ -1743,52 +1748,59 @@ HFSB_API hfsb_status hfsb_tools_call_text(hfsb_tools *tools, hfsb_str name,
                                           const hfsb_call_opts *opts,
                                           hfsb_tool_result     *result);
 
-/* The same without waiting for commands: open() starts it, and done() becomes
-   true while the tools are polled. The file tools do their work inside
-   open(). Commands go on when the call is closed early. */
+/* A call that does not wait for commands: open() starts it, and done() becomes
+   true while the tools are polled. The file tools finish inside open().
+   Closing a call early does not end its command. */
 typedef struct hfsb_call hfsb_call;
 
-/* HFSB_OK, also when the tool failed or there is none of that name: take()
-   tells; or HFSB_NOMEM and *out NULL. arguments are not needed afterwards. */
-
+/* Starts a call; arguments need not exist afterwards. HFSB_OK, also when the
+   tool failed or does not exist, which take() reports; or HFSB_NOMEM with *out
+   NULL. The texts in opts must exist until open returns, `user` until
+   close. */
 HFSB_API hfsb_status hfsb_call_open(hfsb_tools *tools, hfsb_str name,
                                     const hfsb_json_value *arguments,
                                     const hfsb_call_opts  *opts,
                                     hfsb_call            **out);
-HFSB_API bool        hfsb_call_done(hfsb_call *call);
-/* Moves the result out, once; the status is that of hfsb_tools_call().
-   HFSB_REFUSED, and an empty result, while it is not done. */
+/* True when the result is complete. */
+HFSB_API bool hfsb_call_done(hfsb_call *call);
+/* Moves the result to *result and returns the status of hfsb_tools_call().
+   HFSB_REFUSED, with an empty result, before done() and after the first
+   take(). */
 HFSB_API hfsb_status hfsb_call_take(hfsb_call *call, hfsb_tool_result *result);
-/* Id of the command of a bash call, else "". Good until close. */
+/* Returns the job id of a call of bash or bash_output, else "". Valid until
+   close. */
 HFSB_API const char *hfsb_call_job(const hfsb_call *call);
-HFSB_API void        hfsb_call_close(hfsb_call *call);
+/* Frees the call. NULL is allowed. */
+HFSB_API void hfsb_call_close(hfsb_call *call);
 
-/* ---- to drive it from a loop ---- */
+/* ---- for an event loop ----
 
-/* Fills list, of max items, with what to wait for; gives how many there are,
-   which may be more than max: look at the rest every 20 ms or so. */
+   Wait for the descriptors of watch() until deadline(), then call step(); or
+   let poll() do all of it. */
+
+/* Fills list with up to max descriptors to wait for. Returns how many there
+   are, which may be more than max: then step every 20 ms or so. */
 HFSB_API size_t hfsb_tools_watch(hfsb_tools *tools, hfsb_watch *list,
                                  size_t max);
-/* When, on hfsb_clock_ms(), to step even so; -1: never. */
+/* Returns when to step without an event, on hfsb_clock_ms(); -1: never. */
 HFSB_API long long hfsb_tools_deadline(hfsb_tools *tools);
-/* Does all that can be done without waiting. */
+/* Does all work that needs no waiting. */
 HFSB_API void hfsb_tools_step(hfsb_tools *tools);
-/* Waits up to wait_ms (below 0: as long as it likes, a minute at most) for
-   something to do, and does it. */
+/* Waits up to wait_ms (negative: up to a minute) for work, and does it. */
 HFSB_API void hfsb_tools_poll(hfsb_tools *tools, long long wait_ms);
-/* Makes a poll in another thread return. May be called from any thread, and
-   from a signal handler. */
+/* Makes a poll in another thread return. Safe in any thread and in a signal
+   handler. */
 HFSB_API void hfsb_tools_wake(hfsb_tools *tools);
 
-/* How many commands run or wait for their turn. */
+/* Returns the number of commands that run or wait. */
 HFSB_API size_t hfsb_tools_busy(hfsb_tools *tools);
 
-/* Appends what is known of a command as a JSON object: id, state ("waiting",
+/* Appends the state of a job as a JSON object: id, state ("waiting",
    "running", "done"), description, command (its first 200 characters;
-   command_cut when that is not all), pid, background, age_ms, duration_ms,
+   command_cut when there are more), pid, background, age_ms, duration_ms,
    exit_code, signal, timed_out, killed, output_bytes. id empty: an array of
-   all, the newest first. HFSB_OK; HFSB_NOT_FOUND; HFSB_NOMEM or HFSB_LIMIT
-   with *out as it was. */
+   all jobs, the newest first. HFSB_OK; HFSB_NOT_FOUND, HFSB_NOMEM or
+   HFSB_LIMIT with *out as it was. */
 HFSB_API hfsb_status hfsb_tools_jobs(hfsb_tools *tools, hfsb_str id,
                                      hfsb_buf *out, hfsb_err *err);
 
@@ -1802,10 +1814,12 @@ typedef enum hfsb_tools_format {
                              annotations} */
 } hfsb_tools_format;
 
-/* "flat", "openai", "anthropic", "mcp"; false when it is none of them. */
+/* Finds the format named "flat", "openai", "anthropic" or "mcp". False for any
+   other name, with *out as it was. */
 HFSB_API bool hfsb_tools_format_find(hfsb_str name, hfsb_tools_format *out);
 
-/* Appends the definitions of all tools as a JSON array. */
+/* Appends the definitions of all tools as a JSON array. HFSB_OK, or the
+   failure of the buffer with *err. */
 HFSB_API hfsb_status hfsb_tools_define(hfsb_tools_format format, hfsb_buf *out,
                                        hfsb_err *err);
 
@@ -9607,38 +9621,40 @@ static hfsb_status hfsbi_search_exact(hfsbi_search *s) {
     return st;
 }
 
-/* The other rungs. */
+/* The loose rungs as sets of folds, in the order they are tried. */
+static const struct {
+    hfsbi_rung rung;
+    unsigned   folds;
+} hfsbi_ladder[] = {
+    {HFSBI_RUNG_TRAIL, HFSBI_FOLD_TRAIL},
+    {HFSBI_RUNG_LOOKS, HFSBI_FOLD_LOOKS},
+    {HFSBI_RUNG_LOOKS, HFSBI_FOLD_LOOKS | HFSBI_FOLD_DASHES},
+    {HFSBI_RUNG_LOOKS, HFSBI_FOLD_LOOKS | HFSBI_FOLD_TRAIL},
+    {HFSBI_RUNG_LOOKS,
+     HFSBI_FOLD_LOOKS | HFSBI_FOLD_DASHES | HFSBI_FOLD_TRAIL},
+    {HFSBI_RUNG_RUNS, HFSBI_FOLD_RUNS | HFSBI_FOLD_LOOKS | HFSBI_FOLD_TRAIL},
+    {HFSBI_RUNG_RUNS, HFSBI_FOLD_RUNS | HFSBI_FOLD_LOOKS | HFSBI_FOLD_DASHES |
+                          HFSBI_FOLD_TRAIL},
+    {HFSBI_RUNG_INDENT,
+     HFSBI_FOLD_INDENT | HFSBI_FOLD_TRAIL | HFSBI_FOLD_LOOKS},
+    {HFSBI_RUNG_EDGES,
+     HFSBI_FOLD_INDENT | HFSBI_FOLD_TRAIL | HFSBI_FOLD_LOOKS},
+    {HFSBI_RUNG_TOKENS,
+     HFSBI_FOLD_INDENT | HFSBI_FOLD_TRAIL | HFSBI_FOLD_RUNS},
+};
+
+/* Climbs the loose rungs. */
 static hfsb_status hfsbi_search_loose(hfsbi_search *s) {
-    enum {
-        TRAIL = HFSBI_FOLD_TRAIL,
-        LOOKS = HFSBI_FOLD_LOOKS,
-        DASHES = HFSBI_FOLD_LOOKS | HFSBI_FOLD_DASHES,
-        RUNS = HFSBI_FOLD_RUNS,
-        INDENT = HFSBI_FOLD_INDENT
-    };
-    static const struct {
-        hfsbi_rung rung;
-        unsigned   folds;
-    } ladder[] = {
-        {HFSBI_RUNG_TRAIL, TRAIL},
-        {HFSBI_RUNG_LOOKS, LOOKS},
-        {HFSBI_RUNG_LOOKS, DASHES},
-        {HFSBI_RUNG_LOOKS, LOOKS | TRAIL},
-        {HFSBI_RUNG_LOOKS, DASHES | TRAIL},
-        {HFSBI_RUNG_RUNS, RUNS | LOOKS | TRAIL},
-        {HFSBI_RUNG_RUNS, RUNS | DASHES | TRAIL},
-        {HFSBI_RUNG_INDENT, INDENT | TRAIL | LOOKS},
-        {HFSBI_RUNG_EDGES, INDENT | TRAIL | LOOKS},
-        {HFSBI_RUNG_TOKENS, INDENT | TRAIL | RUNS},
-    };
     hfsbi_matches *m = s->matches;
     hfsb_status    st = s->window_count ? HFSB_OK : hfsbi_find_windows(s);
     unsigned       useless = st == HFSB_OK ? ~hfsbi_useful_folds(s) : 0;
     size_t         i;
-    for (i = 0; st == HFSB_OK && i < sizeof ladder / sizeof *ladder; i++) {
+    for (i = 0;
+         st == HFSB_OK && i < sizeof hfsbi_ladder / sizeof *hfsbi_ladder;
+         i++) {
         hfsb_str   old_text = s->old_text;
-        hfsbi_rung rung = ladder[i].rung;
-        unsigned   folds = ladder[i].folds;
+        hfsbi_rung rung = hfsbi_ladder[i].rung;
+        unsigned   folds = hfsbi_ladder[i].folds;
         /* A step that repeats an earlier one is left out. */
         if ((folds & useless & HFSBI_FOLD_DASHES) ||
             (rung == HFSBI_RUNG_LOOKS && (useless & HFSBI_FOLD_LOOKS)))
@@ -11961,8 +11977,8 @@ void hfsb_edit_result_free(hfsb_edit_result *r) {
        *** End Patch
 
    Every section is checked completely before it is returned, so that
-   no syntax error turns up halfway through its hunks. Markers may be padded with
-   blanks where they cannot be mistaken for context. */
+   no syntax error turns up halfway through its hunks. Markers may be padded
+   with blanks where they cannot be mistaken for context. */
 static hfsb_status hfsbi_patch_error(hfsb_err *err, size_t line,
                                      const char *what) {
     hfsbi_fail(err, HFSB_SYNTAX, 0,
@@ -12090,8 +12106,8 @@ HFSBI_FN hfsb_status hfsbi_patch_chunk(const hfsbi_patch_text *text,
 
 /* ---- sections ---- */
 
-/* True for a line like "*** Add File: path", with the head "*** Add File:". The
-   path may be empty, but the blank before it is required. */
+/* True for a line like "*** Add File: path", with the head "*** Add File:".
+   The path may be empty, but the blank before it is required. */
 static bool hfsbi_head_line(hfsb_str line, const char *head, hfsb_str *path) {
     size_t n = strlen(head);
     line = hfsbi_trim(line);
@@ -12658,8 +12674,8 @@ static void hfsbi_update_free(hfsbi_update *u) {
     hfsb_buf_free(&u->tail);
 }
 
-/* Finds all hunks; in a file that mixes LF and lone CRs first in the lines that
-   end at LF, then in those that end at either. */
+/* Finds all hunks; in a file that mixes LF and lone CRs first in the lines
+   that end at LF, then in those that end at either. */
 static hfsb_status hfsbi_update_apply(hfsbi_update *u) {
     hfsb_status st = hfsbi_apply_chunks(u);
     hfsb_err   *err = u->err;
@@ -21865,7 +21881,8 @@ static void hfsbi_snapshot_read(hfsbi_snapshot *snap, long first) {
     }
     if (dir) (void)closedir(dir);
     if (self) snap->blind = true;
-    qsort(snap->list, snap->count, sizeof *snap->list, hfsbi_process_order);
+    hfsbi_sort(snap->list, snap->count, sizeof *snap->list,
+               hfsbi_process_order);
     snap->cost_ms = hfsb_clock_ms() - snap->at;
 }
 
@@ -23633,389 +23650,70 @@ hfsb_status hfsb_proc_run(const hfsb_proc_opts *opts, hfsb_buf *out,
 }
 
 /* ---- src/tools/tools_private.h ---- */
-/* What a command printed: cleaned while it arrives, in bounded memory, with
-   all of it in a spill file once it is long. Private to the tools. */
+/* tools_private.h - what the files of the tools share.
 
-/* The spill files of one tools object: at most `max` are kept, the oldest
-   goes first; only those made here are ever removed. */
-typedef struct hfsbi_spills {
-    char     **paths; /* a ring, oldest at `first` */
-    size_t     first, count, max;
-    size_t     max_bytes;
-    bool       none;    /* make no file at all */
-    bool       dropped; /* with the object that has them */
-    char      *dir;
-    hfsb_alloc alloc;
-} hfsbi_spills;
+       args.c     reads the arguments of a call into a tool's struct
+       table.c    lists the tools and writes their definitions
+       record.c   keeps the output of one command, and spill files
+       check.c    warns about a file that was just written
+       job.c      runs commands: waiting, running, finished
+       call.c     carries one call from its arguments to its result
+       tools.c    the object itself: open, close, wait
+       bash.c     bash, bash_output, bash_input, kill
+       write.c    write, edit, multi_edit, exists
+       walk.c     walks a folder for glob, grep and list
+       grep.c     searches one file
 
-HFSBI_FN bool hfsbi_spills_init(hfsbi_spills *spills, const char *dir,
-                                size_t max, size_t max_bytes,
-                                const hfsb_alloc *alloc);
-HFSBI_FN void hfsbi_spills_free(hfsbi_spills *spills);
-/* True when path is one of ours. */
-HFSBI_FN bool hfsbi_spills_has(const hfsbi_spills *spills, hfsb_str path);
+   read.c, patch.c, glob.c and list.c offer a tool and nothing else.
 
-/*  stdout --> filter --> window, log
-    stderr --> filter --> window, stash        ... at the end: stash --> log
+   One mutex, hfsb_tools.lock, protects jobs, calls that wait, idempotency
+   records, spill files and the files of a session. A comment reads "Takes the
+   lock." where a function locks it, and "Under the lock." where the caller
+   must hold it. */
 
-    The log is what bash_output shows and the spill file holds: bytes 0 to
-    `total` of cleaned text. All of it is in `memory` until the text is longer
-    than what a reply shows; then it goes to the spill file, up to a cap, and
-    `memory` keeps its end.
-
-        0              saved            memory_start          total
-        [ spill file )  ... dropped ...  [ memory             )            */
-typedef struct hfsbi_record {
-    hfsb_text_filter  *filter[2];
-    hfsb_text_window  *window[2];
-    hfsb_buf           piece; /* cleaned text on its way */
-    hfsb_buf           memory;
-    unsigned long long memory_start, total;
-    int                spill;   /* descriptor, -1 none */
-    hfsb_buf           path;    /* of the spill file, or empty */
-    unsigned long long saved;   /* bytes in it */
-    bool               full;    /* no more goes into it */
-    bool               tried;   /* to make one */
-    int                stash;   /* descriptor, -1 none */
-    unsigned long long stashed; /* bytes in it */
-    bool               stash_full, stash_tried;
-    unsigned long long stderr_total;
-    bool               merged;  /* stderr comes with stdout */
-    bool               lost;    /* there was no memory for some of it */
-    unsigned long long taken;   /* bytes of both streams, as they came, */
-    unsigned long long bytes;   /* of stdout, */
-    long long          last_at; /* and when the last of them did */
-    hfsbi_spills      *spills;
-    void (*on_text)(void *user, hfsb_proc_stream stream, hfsb_str text);
-    void      *user;
-    hfsb_alloc alloc;
-} hfsbi_record;
-
-/* False without memory; then there is nothing to free. */
-HFSBI_FN bool hfsbi_record_init(hfsbi_record *r, hfsbi_spills *spills,
-                                bool merged, const hfsb_alloc *alloc);
-HFSBI_FN void hfsbi_record_free(hfsbi_record *r);
-
-/* Takes bytes as the command wrote them. */
-HFSBI_FN void hfsbi_record_write(hfsbi_record *r, hfsb_proc_stream stream,
-                                 hfsb_str bytes);
-/* The command is over: unfinished lines are taken as they are, stderr is put
-   behind stdout. */
-HFSBI_FN void hfsbi_record_finish(hfsbi_record *r);
-
-/* Characters in all, and whether a reply leaves some out. */
-HFSBI_FN size_t hfsbi_record_chars(const hfsbi_record *r);
-HFSBI_FN bool   hfsbi_record_truncated(const hfsbi_record *r);
-
-/* True while there is an unfinished line to show. */
-HFSBI_FN bool hfsbi_record_pending(const hfsbi_record *r);
-
-/* Appends what a reply shows. After finish. */
-HFSBI_FN hfsb_status hfsbi_record_show(const hfsbi_record *r, hfsb_buf *out);
-
-/* Nothing more will come or be shown: only what read() needs is kept. */
-HFSBI_FN void hfsbi_record_settle(hfsbi_record *r);
-/* Bytes that are held in memory then, and to let go of them. */
-HFSBI_FN size_t hfsbi_record_held(const hfsbi_record *r);
-HFSBI_FN void   hfsbi_record_forget(hfsbi_record *r);
-
-/* Appends the log from byte `from` on, at most max bytes, cut between
-   characters; *next is where it goes on. What is not held any more is left
-   out, as [*gone_from, *gone_to) (both 0: nothing). When the log's end was
-   reached the unfinished line is appended too. */
-HFSBI_FN hfsb_status hfsbi_record_read(const hfsbi_record *r,
-                                       unsigned long long from, size_t max,
-                                       hfsb_buf *out, unsigned long long *next,
-                                       unsigned long long *gone_from,
-                                       unsigned long long *gone_to);
-
-/* CHECK: what to tell about a file that was just written. Private.
-
-   Built in: the syntax of Python, its calls with keywords that the callable
-   does not take, training scripts that push nothing to the Hub, JSON, and the
-   syntax of sh, bash and dash scripts. What other programs find is remembered
-   by content, so that writing the same text again costs nothing. */
-
-#define HFSBI_CHECK_MEMORY 64 /* contents whose warnings are remembered */
-
-/* What came out for one content. */
-typedef struct hfsbi_check_seen {
-    unsigned char      digest[HFSB_SHA256_SIZE];
-    char              *text; /* the warnings, each line ended by LF */
-    size_t             len;
-    unsigned long long used; /* when it was asked for last; 0: free */
-} hfsbi_check_seen;
-
-typedef struct hfsbi_checker {
-    hfsb_tools_check  *checks; /* the caller's */
-    size_t             count;
-    hfsb_buf           suffixes; /* theirs, each ended by NUL */
-    const char *const *env; /* of the programs it runs; not copied (NULL: that
-                               of this process) */
-    const hfsb_root   *place; /* where the tools write; not copied (NULL: the
-                                 current directory) */
-    bool               no_imports; /* Python modules are not imported */
-    long long          timeout_ms; /* for one program */
-    hfsb_alloc         alloc;
-    pthread_mutex_t    lock; /* for what is below; never held for long */
-    unsigned long long clock;
-    hfsbi_check_seen   seen[HFSBI_CHECK_MEMORY];
-} hfsbi_checker;
-
-/* A checker with the caller's checks, which are copied. NULL without memory.
-   No run may be under way when it is closed; NULL is fine. */
-HFSBI_FN hfsbi_checker *hfsbi_checker_open(const hfsb_tools_check *checks,
-                                           size_t                  count,
-                                           const hfsb_alloc       *alloc);
-HFSBI_FN void           hfsbi_checker_close(hfsbi_checker *checker);
-
-/* Appends to *warnings a line, ended by LF, for each thing to tell about
-   content, the text of the file at path. Never fails: what cannot be checked
-   is not told. Takes as long as the programs it runs, 10 s each at most, or
-   until `how` (NULL: nobody) says that it is cancelled. May run in several
-   threads at once; working memory is that of *warnings. */
-HFSBI_FN void hfsbi_checker_run(hfsbi_checker        *checker,
-                                const hfsb_call_opts *how, hfsb_str path,
-                                hfsb_str content, hfsb_buf *warnings);
-
-/* ---- between the files of this module ---- */
-
-/* "sh", "bash" or "dash" when the first line of content says that it is a
-   script for that shell, else NULL. */
-HFSBI_FN const char *hfsbi_check_shell_of(hfsb_str content);
-
-/* What the first bytes of a file say of a picture. Private; pure. */
-
-/* The inside of the tools object: its commands ("jobs") and calls. Private to
-   the tools. Whatever is not marked otherwise belongs to the lock. */
-
-/* ---- jobs ---- */
-
-typedef enum hfsbi_job_state {
-    HFSBI_JOB_WAITING, /* for a place among those that run */
-    HFSBI_JOB_RUNNING,
-    HFSBI_JOB_DONE
-} hfsbi_job_state;
-
-enum { HFSBI_JOB_LEFT = 16, HFSBI_JOB_ID = 160, HFSBI_JOB_SPANS = 128 };
-
-/* What bash was asked for; owns its texts. */
-typedef struct hfsbi_job_spec {
-    hfsb_buf command, description;
-    hfsb_buf work_dir; /* where it runs, and as the caller wrote it */
-    hfsb_buf work_dir_given;
-    hfsb_buf shell;
-    hfsb_buf input;
-    hfsb_buf env; /* "NAME=value" or, to unset, "NAME"; a NUL behind each */
-    bool     has_input, background, merge_stderr;
-    double   timeout; /* seconds */
-} hfsbi_job_spec;
-
-typedef struct hfsbi_job {
-    struct hfsbi_job  *next;
-    char               id[HFSBI_JOB_ID]; /* unique, or as the caller chose */
-    char               marker[HFSBI_JOB_ID + 48]; /* HFSB_JOB: the id; behind
-                                  one that the caller chose, what makes it
-                                  unique on this machine */
-    hfsb_buf           key;    /* of the call that started it, or empty */
-    bool               chosen; /* the caller chose id or key: not run again */
-    unsigned char      digest[HFSB_SHA256_SIZE]; /* of the call */
-    hfsbi_job_state    state;
-    hfsbi_job_spec     spec;
-    long long          created, ended; /* hfsb_clock_ms() */
-    long               pid;            /* 0 until it runs */
-    hfsb_proc         *proc;
-    hfsb_proc_result   end;
-    hfsbi_record       record;
-    hfsb_proc_entry    left[HFSBI_JOB_LEFT]; /* what outlived it */
-    size_t             left_count;
-    hfsb_tool_result   result; /* once done; bash's reply */
-    hfsb_status        status; /* of that reply */
-    bool               result_held;
-    bool               killed; /* asked to end */
-    unsigned long long shown;  /* bytes it had printed at the last look */
-    size_t             users;  /* calls that look at it: not freed meanwhile */
-} hfsbi_job;
-
-/* ---- a call that was made with a key ---- */
-
-typedef struct hfsbi_once {
-    struct hfsbi_once *next;
-    hfsb_buf           key;
-    unsigned char      digest[HFSB_SHA256_SIZE];
-    bool               running;
-    bool               dropped; /* the result is no longer held */
-    long long          when;    /* it ended */
-    hfsb_tool_result   result;
-    hfsb_status        status;
-    size_t             users;
-} hfsbi_once;
-
-/* ---- the object ---- */
-
-typedef struct hfsbi_digest {
-    unsigned char bytes[HFSB_SHA256_SIZE];
-} hfsbi_digest;
-
-struct hfsb_tools {
-    /* what does not change after open */
-    hfsb_alloc     alloc;
-    hfsb_root     *place;
-    hfsbi_checker *checker; /* NULL: none; has a lock of its own */
-    bool           session, no_keeper;
-    hfsb_buf       shell;
-    hfsb_buf       env_text; /* of commands: "NAME=value", each with NUL */
-    const char   **env;      /* the same as a list, NULL at its end */
-    size_t         env_count;
-    double         timeout, max_timeout;
-    long long      grace_ms;
-    size_t         max_running, max_waiting, max_finished;
-    char           prefix[16]; /* of job ids */
-    int            wake[2];    /* a byte makes the driver look again, */
-    int            host[2];    /* or the host's own loop */
-
-    pthread_mutex_t lock;
-    pthread_cond_t  changed;   /* something is done, or no one drives */
-    bool            driving;   /* a thread waits in poll() for all of us */
-    bool            watched;   /* the host's loop waits for what it was told */
-    bool            stirred;   /* something was done since its last step */
-    hfsbi_job      *jobs;      /* newest first */
-    unsigned long   job_count; /* ever */
-    hfsb_call      *waiting;   /* calls that wait for a time to come */
-    hfsbi_once     *onces;
-    hfsbi_spills    spills;
-    int            *drains; /* pipes that survivors hold */
-    size_t          drain_count, drain_cap;
-    hfsbi_session_span spans[HFSBI_JOB_SPANS]; /* the sessions of commands that
-                         run, or that left something running */
-    size_t             span_next; /* to be overwritten when all are in use */
-    unsigned long long since;     /* no process of ours is older; 0: none */
-    hfsbi_snapshot     snapshot; /* of all processes, shared by the commands */
-    hfsbi_digest      *seen; /* keys of files read or written: a hash table, */
-    size_t             seen_count, seen_cap; /* its size a power of two or 0 */
-};
-
-/* ---- job.c ---- */
-
-HFSBI_FN void hfsbi_job_spec_init(hfsbi_job_spec   *spec,
-                                  const hfsb_alloc *alloc);
-HFSBI_FN void hfsbi_job_spec_free(hfsbi_job_spec *spec);
-/* The first failure of an append to one of its texts, or HFSB_OK. */
-HFSBI_FN hfsb_status hfsbi_job_spec_status(const hfsbi_job_spec *spec);
-
-/* The name of "NAME=value", or all of "NAME". */
-HFSBI_FN hfsb_str hfsbi_env_name(const char *entry);
-
-/* The job of that id, or NULL. */
-HFSBI_FN hfsbi_job *hfsbi_job_find(hfsb_tools *tools, hfsb_str id);
-
-/* The job that was started with that id or that key, or NULL. */
-HFSBI_FN hfsbi_job *hfsbi_job_again(hfsb_tools *tools, hfsb_str id,
-                                    hfsb_str key);
-
-/* A new job that takes over *spec; it runs at once when there is a place.
-   id empty: one is made. NULL without memory. */
-HFSBI_FN hfsbi_job *hfsbi_job_add(hfsb_tools *tools, hfsbi_job_spec *spec,
-                                  hfsb_str id, const unsigned char *digest,
-                                  const hfsb_call_opts *opts);
-
-/* Asks it to end; false when it is over. */
-HFSBI_FN bool hfsbi_job_kill(hfsb_tools *tools, hfsbi_job *job);
-
-/* How many are in that state. */
-HFSBI_FN size_t hfsbi_jobs_count(const hfsb_tools *tools,
-                                 hfsbi_job_state   state);
-
-/* Does what can be done without waiting for all jobs, and forgets what is too
-   old. */
-HFSBI_FN void hfsbi_jobs_step(hfsb_tools *tools);
-/* Kills and frees all. */
-HFSBI_FN void hfsbi_jobs_free(hfsb_tools *tools);
-
-HFSBI_FN size_t    hfsbi_jobs_watch(hfsb_tools *tools, hfsb_watch *list,
-                                    size_t max);
-HFSBI_FN long long hfsbi_jobs_deadline(const hfsb_tools *tools);
-
-/* A number that changes when there is something new: output, a start, an end,
-   or other descriptors to wait for. */
-HFSBI_FN unsigned long long hfsbi_jobs_mark(hfsb_tools *tools);
-
-/* ---- job_sweep.c ---- */
-
-/* For the end of a program: signals (TERM, or with `hard` KILL) all that was
-   ever started here, commands that run with their trees and also what finished
-   ones left behind; commands that wait do not start any more. Without waiting,
-   and without memory; takes the lock itself. Gives how many processes were
-   there: what they start meanwhile is found the next time. Without /proc: the
-   groups of commands that run. */
-HFSBI_FN size_t hfsbi_tools_sweep(hfsb_tools *tools, bool hard);
-
-/* ---- job_list.c; these take the lock themselves ---- */
-
-HFSBI_FN bool hfsbi_job_exists(hfsb_tools *tools, hfsb_str id);
-/* Asks a job to end, or all of them (id empty): without waiting, and without
-   memory. */
-HFSBI_FN void hfsbi_jobs_end(hfsb_tools *tools, hfsb_str id);
-
-typedef struct hfsbi_jobs_figures {
-    size_t        running, waiting;
-    unsigned long ever;
-} hfsbi_jobs_figures;
-
-HFSBI_FN hfsbi_jobs_figures hfsbi_jobs_count_all(hfsb_tools *tools);
-
-/* ---- calls ---- */
-
-typedef enum hfsbi_wait {
-    HFSBI_WAIT_NOTHING, /* the result is there */
-    HFSBI_WAIT_JOB,     /* for bash's command */
-    HFSBI_WAIT_ENDS,    /* for those that kill asked to end */
-    HFSBI_WAIT_OUTPUT,  /* for more of a command's output */
-    HFSBI_WAIT_ONCE     /* for the first call with this key */
-} hfsbi_wait;
-
-/* ---- arguments (args.c) ---- */
+/* ==== args.c: arguments ================================================== */
 
 typedef enum hfsbi_arg_type {
-    HFSBI_ARG_STR,    /* hfsb_str; ptr is NULL when it was not given */
+    HFSBI_ARG_STR,    /* hfsb_str; ptr is NULL when absent */
     HFSBI_ARG_INT,    /* long long */
     HFSBI_ARG_NUMBER, /* double */
     HFSBI_ARG_BOOL,   /* bool */
-    HFSBI_ARG_SWITCH, /* int: 1, 0, or -1 when it was not given */
-    HFSBI_ARG_OBJECT, /* const hfsb_json_value *, NULL when not given */
+    HFSBI_ARG_SWITCH, /* int: 1, 0, or -1 when absent */
+    HFSBI_ARG_OBJECT, /* const hfsb_json_value *; NULL when absent */
     HFSBI_ARG_LIST    /* the same, an array */
 } hfsbi_arg_type;
 
 enum {
     HFSBI_REQUIRED = 1,
     HFSBI_UNLISTED = 2,  /* accepted, but left out of schemas */
-    HFSBI_CLAMPED = 4,   /* above max it is taken as max */
+    HFSBI_CLAMPED = 4,   /* a value above max counts as max */
     HFSBI_NULL_IS_0 = 8, /* null is 0, not the default */
-    HFSBI_NO_NUL = 16,   /* a path: it has no NUL byte */
-    HFSBI_ONE_OF = 32,   /* another text than `choices` is an error */
+    HFSBI_NO_NUL = 16,   /* a path: a NUL byte is an error */
+    HFSBI_ONE_OF = 32,   /* a text that is not in `choices` is an error */
     HFSBI_BRIEF = 128,   /* a list whose items are described elsewhere */
-    HFSBI_DELIVERY = 64  /* how the reply is delivered: no part of what makes
-                            two calls the same */
+    HFSBI_DELIVERY = 64  /* how the reply is delivered: repeats of a call may
+                            differ in it */
 };
 
-/* One parameter of a tool. From a list of these come the JSON Schema, the
-   check of keys, the reading into a struct, defaults and limits, the details
-   of a 422 and what a client sends. */
+/* One parameter of a tool. A list of parameters serves the JSON Schema, the
+   check of keys, the reading into a struct with defaults and limits, the
+   details of a 422 reply, and the requests of a client. */
 typedef struct hfsbi_param {
     const char    *name; /* NULL ends a list */
     hfsbi_arg_type type;
     unsigned       flags;
     size_t         field; /* offset in the tool's struct of arguments */
     const char    *words; /* description in the schema (NULL: none) */
-    const char    *must;  /* "a number of lines from 0 to 20": says what min
-                             and max allow (NULL: no limits) */
+    const char    *must;  /* describes min and max in an error: "a number of
+                             lines from 0 to 20" (NULL: no limits) */
     long long      min, max, preset;
-    const char    *choices;          /* blanks between; aliases after a "|" */
+    const char    *choices;          /* separated by blanks; aliases after
+                                        "|" */
     const struct hfsbi_param *items; /* of each object in a list (NULL: its
                                         items are strings) */
 } hfsbi_param;
 
-/* Rows of a list of parameters: plain, with limits, with choices. */
+/* Rows of a list of parameters: plain, with limits, with choices, a list. */
 #define HFSBI_PARAM(name, type, flags, args, field, words)                    \
     {                                                                         \
         name, type, flags, offsetof(args, field), words, NULL, 0, 0, 0, NULL, \
@@ -24040,114 +23738,86 @@ typedef struct hfsbi_param {
 #define HFSBI_PARAM_END \
     { NULL, HFSBI_ARG_STR, 0, 0, NULL, NULL, 0, 0, 0, NULL, NULL }
 
-/* How arguments are read. */
+/* How to read arguments. */
 typedef struct hfsbi_args_how {
     bool           strict; /* an unknown key is an error, not a note */
-    hfsb_buf      *notes;  /* where such notes go */
+    hfsb_buf      *notes;  /* receives notes about unknown keys */
     hfsb_str       id;     /* replaces the argument `id` (ptr NULL: none) */
-    hfsb_json_doc *parsed; /* an object or array sent as a string of JSON is
-                              parsed into it; the caller frees it */
+    hfsb_json_doc *parsed; /* receives an object or array that came as a string
+                              of JSON; the caller frees it */
 } hfsbi_args_how;
 
-/* Reads object (NULL: an empty one) into the struct *out, whose layout params
-   describe. Texts show the document's bytes. HFSB_OK; HFSB_ARG with the
-   message, and err->key; HFSB_NOMEM. */
+/* Checks and reads object (NULL: an empty one) into the struct *out, whose
+   layout params describe. Texts in *out are views of the document. HFSB_OK;
+   HFSB_ARG with the message and err->key; HFSB_NOMEM. */
 HFSBI_FN hfsb_status hfsbi_args_read(const hfsbi_param     *params,
                                      const hfsb_json_value *object,
                                      const hfsbi_args_how *how, void *out,
                                      hfsb_err *err);
 
-/* The two parts of that. check: object must be one, each of its keys be known
-   and come once; fill reads the values. */
+/* The first part of hfsbi_args_read(): object must be a JSON object whose keys
+   are known and unique. Returns as hfsbi_args_read(). */
 HFSBI_FN hfsb_status hfsbi_args_check(const hfsbi_param     *params,
                                       const hfsb_json_value *object,
                                       const hfsbi_args_how  *how,
                                       hfsb_err              *err);
 
+/* The second part: reads the values of a checked object. */
 HFSBI_FN hfsb_status hfsbi_args_fill(const hfsbi_param     *params,
                                      const hfsb_json_value *object,
                                      const hfsbi_args_how *how, void *out,
                                      hfsb_err *err);
 
-/* The parameter of that name, or NULL. */
+/* Returns the parameter of that name, or NULL. */
 HFSBI_FN const hfsbi_param *hfsbi_param_find(const hfsbi_param *params,
                                              hfsb_str           name);
 
-/* True when the member of object that p names is absent or can be read. */
+/* True when object has no member for p, or one that p can read. */
 HFSBI_FN bool hfsbi_param_fits(const hfsbi_param     *p,
                                const hfsb_json_value *object,
                                const hfsb_alloc      *alloc);
 
-/* The word for its type in a schema: "string", "integer" ... */
+/* Returns the name of p's type in a schema: "string", "integer" ... */
 HFSBI_FN const char *hfsbi_param_type(const hfsbi_param *p);
 
-/* Takes the next of its choices off *rest, aliases last; false at the end. */
+/* Moves the next choice from *rest, a view of `choices`, to *choice; aliases
+   come last. False at the end. */
 HFSBI_FN bool hfsbi_param_choice(hfsb_str *rest, hfsb_str *choice);
 
-/* Appends the JSON Schema of an object with these parameters. */
+/* Appends the JSON Schema of an object with these parameters. A failure stays
+   in out->status. */
 HFSBI_FN void hfsbi_params_schema(const hfsbi_param *params, hfsb_buf *out);
 
-/* ---- a call ---- */
+/* ==== table.c: the list of tools ========================================= */
 
-/* Room for the arguments of any tool, as its parameters describe them. */
-typedef union hfsbi_args {
-    long long   align_int;
-    double      align_double;
-    const void *align_pointer;
-    char        bytes[256];
-} hfsbi_args;
-
-struct hfsb_call {
-    hfsb_tools              *tools;
-    const struct hfsbi_tool *tool;
-    hfsbi_args               args; /* valid during open */
-    hfsb_call_opts           opts;
-    hfsb_buf                 notes;       /* lines for the end of the output */
-    bool                     notes_apart; /* they go into a field instead */
-    hfsbi_build              fields;      /* of the result, the root is open */
-    hfsb_tool_result         result;
-    hfsb_status              status;
-    hfsbi_wait               wait;
-    hfsb_call               *next_waiting;
-    hfsbi_job               *job;    /* of bash, bash_output */
-    hfsbi_job              **killed; /* of kill */
-    size_t                   killed_count, killed_cap;
-    unsigned long long       offset; /* of bash_output */
-    long long                until;
-    bool                     streams;       /* its on_text is the job's */
-    bool                     taken;         /* the result was moved out */
-    unsigned char digest[HFSB_SHA256_SIZE]; /* of tool and arguments, when
-                                               there is an id or a key */
-    hfsbi_once   *once;                     /* waited for, or to be filled */
-    char          job_id[HFSBI_JOB_ID];
-};
-
-/* Runs a tool with arguments that were read into its struct: fills
-   call->result and call->fields, or leaves the call waiting. Returns HFSB_OK,
-   or the status of the call with the message in *err. */
+/* Runs a tool on the struct that its parameters describe. Fills call->result
+   and call->fields, or sets call->wait. HFSB_OK, also when the tool failed and
+   the result contains the reason; else the status of the call with the message
+   in *err. */
 typedef hfsb_status (*hfsbi_tool_fn)(hfsb_call *call, const void *args,
                                      hfsb_err *err);
 
-/* What a tool does, as MCP's annotations say it. */
+/* The effect of a tool, for the annotations of MCP. */
 typedef enum hfsbi_tool_kind {
     HFSBI_TOOL_READS,   /* changes nothing */
     HFSBI_TOOL_CHANGES, /* changes files */
-    HFSBI_TOOL_REPEATS, /* ... and doing it twice is doing it once */
+    HFSBI_TOOL_REPEATS, /* changes something, and is idempotent */
     HFSBI_TOOL_RUNS     /* may do anything */
 } hfsbi_tool_kind;
 
-/* A tool: one row with all that is known of it. */
+/* One tool, as a row of constants. */
 typedef struct hfsbi_tool {
     const char        *name, *title;
     const char        *description; /* "{shell}" becomes the shell in use */
-    const char        *remote; /* ... on another machine (NULL: the same) */
+    const char        *remote;      /* description on another machine (NULL:
+                                       the same) */
     hfsbi_tool_kind    kind;
-    bool               once; /* an idempotency key makes it run once */
+    bool               once; /* call.c makes it run once for a key */
     const hfsbi_param *params;
     hfsbi_tool_fn      fn;
 } hfsbi_tool;
 
-/* The rows, each in the file of its tool. */
+/* The rows, each defined in the file of its tool. */
 HFSBI_FN const hfsbi_tool *hfsbi_tool_bash(void);
 HFSBI_FN const hfsbi_tool *hfsbi_tool_bash_output(void);
 HFSBI_FN const hfsbi_tool *hfsbi_tool_bash_input(void);
@@ -24162,111 +23832,410 @@ HFSBI_FN const hfsbi_tool *hfsbi_tool_grep(void);
 HFSBI_FN const hfsbi_tool *hfsbi_tool_list(void);
 HFSBI_FN const hfsbi_tool *hfsbi_tool_exists(void);
 
-/* The tool of that name, or NULL. */
+/* Returns the tool of that name, or NULL. */
 HFSBI_FN const hfsbi_tool *hfsbi_tool_find(hfsb_str name);
 
-/* Appends the definitions of all tools, on this machine (with that shell) or,
-   shell NULL, on another one, and of those in `more`, as a JSON array. */
+/* Appends the definitions of all tools and of the `count` tools in `more`, as
+   a JSON array. shell runs the commands on this machine; NULL describes the
+   tools of another machine. HFSB_OK, or the failure with *err. */
 HFSBI_FN hfsb_status hfsbi_tools_define(const char              *shell,
                                         const hfsbi_tool *const *more,
                                         size_t count, hfsb_tools_format format,
                                         hfsb_buf *out, hfsb_err *err);
 
-/* Writes the reply to bash into job->result; err is why it did not start, or
-   NULL. */
-HFSBI_FN hfsb_status hfsbi_bash_result(hfsbi_job *job, const hfsb_err *err);
+/* ==== record.c: the output of a command ================================== */
 
-/* What bash was asked about the delivery of its reply, as far as it can be
-   read: for a server, which needs it before the call begins. */
-typedef struct hfsbi_delivery {
-    bool     stream;
-    double   timeout;       /* seconds; 0: not given */
-    hfsb_str on_disconnect; /* "kill", "continue" or "" */
-} hfsbi_delivery;
+/* The spill files of one tools object. At most `max` exist; a new one removes
+   the oldest. Files made elsewhere are never removed. */
+typedef struct hfsbi_spills {
+    char     **paths; /* a ring, oldest at `first` */
+    size_t     first, count, max;
+    size_t     max_bytes; /* of one file */
+    bool       none;      /* make no files */
+    bool       dropped;   /* remove the files with the object */
+    char      *dir;       /* absolute where possible */
+    hfsb_alloc alloc;
+} hfsbi_spills;
 
-HFSBI_FN hfsbi_delivery hfsbi_bash_delivery(const hfsb_json_value *arguments);
+/* dir NULL: $TMPDIR or /tmp; max 0: 32 files; max_bytes 0: 64 MiB. False
+   without memory; then there is nothing to free. */
+HFSBI_FN bool hfsbi_spills_init(hfsbi_spills *spills, const char *dir,
+                                size_t max, size_t max_bytes,
+                                const hfsb_alloc *alloc);
+/* Frees the memory, and with `dropped` removes the files. */
+HFSBI_FN void hfsbi_spills_free(hfsbi_spills *spills);
+/* True when path is a spill file that still counts among these. */
+HFSBI_FN bool hfsbi_spills_has(const hfsbi_spills *spills, hfsb_str path);
 
-/* The fields that report how a command ended. */
-HFSBI_FN void hfsbi_put_ending(hfsbi_build *fields, const hfsbi_job *job);
+/*  stdout --> filter --> window, log
+    stderr --> filter --> window, stash        ... at the end: stash --> log
 
-/* Gives bytes to the standard input of a job, then its end with eof; fills
-   *result. Takes the lock itself. HFSB_OK or HFSB_NOMEM. */
-HFSBI_FN hfsb_status hfsbi_job_input(hfsb_tools *tools, hfsb_str id,
-                                     hfsb_str bytes, bool eof,
-                                     hfsb_tool_result *result);
+    The filter cleans text as it arrives. The windows keep the parts that a
+    reply shows. The log is the cleaned text, bytes 0 to `total`: bash_output
+    shows it, the spill file holds it. `memory` holds the whole log until the
+    text is too long for a reply. From then on the spill file holds the log, up
+    to a limit, and `memory` keeps the end.
 
-/* What bash_output and kill answer once they need not wait any more. Under
-   the lock. */
-HFSBI_FN bool hfsbi_output_ready(const hfsb_call *call);
-/* When to look again whether it is. */
-HFSBI_FN long long   hfsbi_output_at(const hfsb_call *call);
-HFSBI_FN hfsb_status hfsbi_output_result(hfsb_call *call);
-HFSBI_FN hfsb_status hfsbi_kill_result(hfsb_call *call);
+        0              saved            memory_start          total
+        [ spill file )  ... dropped ...  [ memory             )            */
+typedef struct hfsbi_record {
+    hfsb_text_filter  *filter[2]; /* of stdout, stderr */
+    hfsb_text_window  *window[2];
+    hfsb_buf           piece; /* cleaned text on its way */
+    hfsb_buf           memory;
+    unsigned long long memory_start, total;
+    int                spill;   /* descriptor; -1: none */
+    hfsb_buf           path;    /* of the spill file, or empty */
+    unsigned long long saved;   /* bytes in the spill file */
+    bool               full;    /* the spill file takes no more */
+    bool               tried;   /* to make a spill file */
+    int                stash;   /* descriptor; -1: none */
+    unsigned long long stashed; /* bytes in the stash */
+    bool               stash_full, stash_tried;
+    unsigned long long stderr_total; /* bytes of cleaned stderr */
+    bool               merged;       /* stderr arrives with stdout */
+    bool               lost;         /* some text was lost: out of memory */
+    unsigned long long taken;        /* raw bytes of both streams */
+    unsigned long long bytes;        /* raw bytes of stdout */
+    long long          last_at;      /* hfsb_clock_ms() of the last stdout */
+    hfsbi_spills      *spills;
+    void (*on_text)(void *user, hfsb_proc_stream stream, hfsb_str text);
+    void      *user;
+    hfsb_alloc alloc;
+} hfsbi_record;
 
-/* Frees what is remembered of calls with keys. */
+/* spills must outlive the record. False without memory; then there is nothing
+   to free. */
+HFSBI_FN bool hfsbi_record_init(hfsbi_record *r, hfsbi_spills *spills,
+                                bool merged, const hfsb_alloc *alloc);
+HFSBI_FN void hfsbi_record_free(hfsbi_record *r);
+
+/* Adds bytes as the command wrote them. Failures set r->lost. */
+HFSBI_FN void hfsbi_record_write(hfsbi_record *r, hfsb_proc_stream stream,
+                                 hfsb_str bytes);
+/* Ends the record: unfinished lines count as lines, stderr follows stdout in
+   the log, descriptors are closed. */
+HFSBI_FN void hfsbi_record_finish(hfsbi_record *r);
+
+/* Returns the number of characters in both streams. */
+HFSBI_FN size_t hfsbi_record_chars(const hfsbi_record *r);
+/* True when a reply leaves out some of the text. */
+HFSBI_FN bool hfsbi_record_truncated(const hfsbi_record *r);
+
+/* True while stdout ends in an unfinished line. */
+HFSBI_FN bool hfsbi_record_pending(const hfsbi_record *r);
+
+/* Appends the text of a reply. Call it after finish and before settle. HFSB_OK
+   or the failure of the buffer. */
+HFSBI_FN hfsb_status hfsbi_record_show(const hfsbi_record *r, hfsb_buf *out);
+
+/* Frees everything that hfsbi_record_read() does not need. Call it after
+   finish. */
+HFSBI_FN void hfsbi_record_settle(hfsbi_record *r);
+/* Returns the bytes of the log in memory. */
+HFSBI_FN size_t hfsbi_record_held(const hfsbi_record *r);
+/* Frees the log in memory; a spill file stays readable. */
+HFSBI_FN void hfsbi_record_forget(hfsbi_record *r);
+
+/* Appends at most max bytes of the log from byte `from` on, without a partial
+   character at the end. *next is the offset that follows. Bytes that are no
+   longer held are skipped: [*gone_from, *gone_to), both 0 when none are. At
+   the end of the log the unfinished line is appended too. HFSB_OK; on failure
+   *out is as it was. */
+HFSBI_FN hfsb_status hfsbi_record_read(const hfsbi_record *r,
+                                       unsigned long long from, size_t max,
+                                       hfsb_buf *out, unsigned long long *next,
+                                       unsigned long long *gone_from,
+                                       unsigned long long *gone_to);
+
+/* ==== check.c: warnings after a write ==================================== */
+
+/* Built-in checks cover the syntax of Python, keyword arguments that a Python
+   callable does not take, training scripts that push nothing to the Hub, JSON,
+   and the syntax of sh, bash and dash scripts. The findings of other programs
+   are cached by content. */
+
+#define HFSBI_CHECK_MEMORY 64 /* contents in the cache */
+
+/* The cached warnings for one content. */
+typedef struct hfsbi_check_seen {
+    unsigned char      digest[HFSB_SHA256_SIZE];
+    char              *text; /* the warnings, each line ends in LF */
+    size_t             len;
+    unsigned long long used; /* `clock` at the last use; 0: free */
+} hfsbi_check_seen;
+
+typedef struct hfsbi_checker {
+    hfsb_tools_check  *checks; /* the caller's */
+    size_t             count;
+    hfsb_buf           suffixes;   /* of `checks`, each ends in NUL */
+    const char *const *env;        /* of the programs; not copied (NULL: that
+                                      of this process) */
+    const hfsb_root   *place;      /* where the tools write; not copied (NULL:
+                                      the current directory) */
+    bool               no_imports; /* Python modules are not imported */
+    long long          timeout_ms; /* for one program */
+    hfsb_alloc         alloc;
+    pthread_mutex_t    lock; /* protects the cache below; held briefly */
+    unsigned long long clock;
+    hfsbi_check_seen   seen[HFSBI_CHECK_MEMORY];
+} hfsbi_checker;
+
+/* Opens a checker with copies of the caller's checks. NULL without memory. */
+HFSBI_FN hfsbi_checker *hfsbi_checker_open(const hfsb_tools_check *checks,
+                                           size_t                  count,
+                                           const hfsb_alloc       *alloc);
+/* No run may be under way. NULL is allowed. */
+HFSBI_FN void hfsbi_checker_close(hfsbi_checker *checker);
+
+/* Appends to *warnings one line, with LF, for each finding about content, the
+   text of the file at path. Never fails: a check that cannot run reports
+   nothing. Lasts as long as the programs it runs, 10 s each at most, or until
+   `how` (may be NULL) reports that the call is cancelled. Several threads may
+   run it at once; working memory comes from warnings->alloc. */
+HFSBI_FN void hfsbi_checker_run(hfsbi_checker        *checker,
+                                const hfsb_call_opts *how, hfsb_str path,
+                                hfsb_str content, hfsb_buf *warnings);
+
+/* Returns "sh", "bash" or "dash" when the first line of content makes it a
+   script for that shell, else NULL. */
+HFSBI_FN const char *hfsbi_check_shell_of(hfsb_str content);
+
+/* ==== job.c: commands ==================================================== */
+
+/*             a place is free           the command ends
+      WAITING ----------------> RUNNING ------------------> DONE
+         |                                                    ^
+         +---- killed, timed out, or could not be started ----+            */
+typedef enum hfsbi_job_state {
+    HFSBI_JOB_WAITING,
+    HFSBI_JOB_RUNNING,
+    HFSBI_JOB_DONE
+} hfsbi_job_state;
+
+enum {
+    HFSBI_JOB_LEFT = 16,  /* survivors listed in a reply */
+    HFSBI_JOB_ID = 160,   /* size of an id, with NUL */
+    HFSBI_JOB_SPANS = 128 /* sessions of commands remembered */
+};
+
+/* The request for a command; owns its texts. */
+typedef struct hfsbi_job_spec {
+    hfsb_buf command, description;
+    hfsb_buf work_dir;       /* where the command runs */
+    hfsb_buf work_dir_given; /* the same as the caller wrote it */
+    hfsb_buf shell;
+    hfsb_buf input;
+    hfsb_buf env; /* "NAME=value" or, to unset, "NAME"; each ends in NUL */
+    bool     has_input, background, merge_stderr;
+    double   timeout; /* seconds; 0: none */
+} hfsbi_job_spec;
+
+typedef struct hfsbi_job {
+    struct hfsbi_job  *next;
+    char               id[HFSBI_JOB_ID]; /* generated, or the caller's */
+    char               marker[HFSBI_JOB_ID + 48]; /* value of HFSB_JOB in the
+                                  environment: the id; a caller's id is
+                                  followed by a part that makes it unique on
+                                  this machine */
+    hfsb_buf           key;    /* idempotency key, or empty */
+    bool               chosen; /* has a caller's id or key: never run twice */
+    unsigned char      digest[HFSB_SHA256_SIZE]; /* of the call */
+    hfsbi_job_state    state;
+    hfsbi_job_spec     spec;
+    long long          created, ended; /* hfsb_clock_ms() */
+    long               pid;            /* 0 until it runs */
+    hfsb_proc         *proc;           /* NULL unless it runs */
+    hfsb_proc_result   end;
+    hfsbi_record       record;
+    hfsb_proc_entry    left[HFSBI_JOB_LEFT]; /* survivors */
+    size_t             left_count;
+    hfsb_tool_result   result;      /* bash's result, once done */
+    hfsb_status        status;      /* of that result */
+    bool               result_held; /* the result was not dropped */
+    bool               killed;      /* someone asked to end it */
+    unsigned long long shown; /* record.bytes when bash_output last looked */
+    size_t             users; /* calls that refer to it: not freed meanwhile */
+} hfsbi_job;
+
+/* The spec becomes empty, with alloc for its texts. */
+HFSBI_FN void hfsbi_job_spec_init(hfsbi_job_spec   *spec,
+                                  const hfsb_alloc *alloc);
+HFSBI_FN void hfsbi_job_spec_free(hfsbi_job_spec *spec);
+/* Returns the first failure of an append to one of the texts, or HFSB_OK. */
+HFSBI_FN hfsb_status hfsbi_job_spec_status(const hfsbi_job_spec *spec);
+
+/* Returns the name in "NAME=value" or "NAME", as a view of entry. */
+HFSBI_FN hfsb_str hfsbi_env_name(const char *entry);
+
+/* The functions from here to hfsbi_jobs_mark() run under the lock. */
+
+/* Returns the job with that id, or NULL. */
+HFSBI_FN hfsbi_job *hfsbi_job_find(hfsb_tools *tools, hfsb_str id);
+
+/* Returns the job that a call with this id or key repeats, or NULL. Both may
+   be empty. */
+HFSBI_FN hfsbi_job *hfsbi_job_again(hfsb_tools *tools, hfsb_str id,
+                                    hfsb_str key);
+
+/* Adds a job and starts it when a place is free. Moves the texts out of *spec
+   and leaves it empty. An empty id is replaced by a generated one; opts gives
+   the key and on_text. A job that cannot be started is DONE, and its result
+   contains the reason. NULL without memory, with *spec as it was. */
+HFSBI_FN hfsbi_job *hfsbi_job_add(hfsb_tools *tools, hfsbi_job_spec *spec,
+                                  hfsb_str id, const unsigned char *digest,
+                                  const hfsb_call_opts *opts);
+
+/* Asks a job to end, without waiting. False when it is done already. */
+HFSBI_FN bool hfsbi_job_kill(hfsb_tools *tools, hfsbi_job *job);
+
+/* Returns the number of jobs in that state. */
+HFSBI_FN size_t hfsbi_jobs_count(const hfsb_tools *tools,
+                                 hfsbi_job_state   state);
+
+/* Reads output, ends and starts jobs as far as possible without waiting, and
+   frees finished jobs that are too old. */
+HFSBI_FN void hfsbi_jobs_step(hfsb_tools *tools);
+/* Kills and frees all jobs. */
+HFSBI_FN void hfsbi_jobs_free(hfsb_tools *tools);
+
+/* Fills list with up to max descriptors to wait for. Returns how many there
+   are, which may be more than max. */
+HFSBI_FN size_t hfsbi_jobs_watch(hfsb_tools *tools, hfsb_watch *list,
+                                 size_t max);
+/* Returns the earliest deadline of a job on hfsb_clock_ms(), or -1. */
+HFSBI_FN long long hfsbi_jobs_deadline(const hfsb_tools *tools);
+
+/* Returns a hash that changes with new output, a start, an end, or other
+   descriptors to wait for. */
+HFSBI_FN unsigned long long hfsbi_jobs_mark(hfsb_tools *tools);
+
+/* Signals every process that this object ever started, for the end of a
+   program: TERM, or KILL with `hard`. This includes the process trees of
+   running commands and the survivors of finished ones; waiting commands no
+   longer start. Does not wait. Returns the number of processes found; call it
+   again for processes started meanwhile. Without /proc it reaches only the
+   process groups of running commands. Takes the lock. */
+HFSBI_FN size_t hfsbi_tools_sweep(hfsb_tools *tools, bool hard);
+
+/* True when there is a job with that id. Takes the lock. */
+HFSBI_FN bool hfsbi_job_exists(hfsb_tools *tools, hfsb_str id);
+/* Asks one job, or with an empty id all jobs, to end; does not wait. Takes the
+   lock. */
+HFSBI_FN void hfsbi_jobs_end(hfsb_tools *tools, hfsb_str id);
+
+typedef struct hfsbi_jobs_figures {
+    size_t        running, waiting; /* now */
+    unsigned long ever;             /* jobs added since the object opened */
+} hfsbi_jobs_figures;
+
+/* Takes the lock. */
+HFSBI_FN hfsbi_jobs_figures hfsbi_jobs_count_all(hfsb_tools *tools);
+
+/* ==== call.c: calls and results ========================================== */
+
+/* The idempotency record of a call of a tool other than bash. */
+typedef struct hfsbi_once {
+    struct hfsbi_once *next;
+    hfsb_buf           key;
+    unsigned char      digest[HFSB_SHA256_SIZE]; /* of tool and arguments */
+    bool               running;
+    bool               dropped; /* the result is no longer held */
+    long long          when;    /* hfsb_clock_ms() at its end */
+    hfsb_tool_result   result;
+    hfsb_status        status;
+    size_t             users; /* calls that wait for it: not freed meanwhile */
+} hfsbi_once;
+
+/* The event that a call waits for. */
+typedef enum hfsbi_wait {
+    HFSBI_WAIT_NOTHING, /* the result is complete */
+    HFSBI_WAIT_JOB,     /* bash: the end of its command */
+    HFSBI_WAIT_ENDS,    /* kill: the ends of all jobs in `killed` */
+    HFSBI_WAIT_OUTPUT,  /* bash_output: more output, or a time */
+    HFSBI_WAIT_ONCE     /* the first call with the same key */
+} hfsbi_wait;
+
+/* Storage for the arguments of any tool, in the layout of its parameters. */
+typedef union hfsbi_args {
+    long long   align_int;
+    double      align_double;
+    const void *align_pointer;
+    char        bytes[256];
+} hfsbi_args;
+
+struct hfsb_call {
+    hfsb_tools              *tools;
+    const struct hfsbi_tool *tool; /* NULL: unknown name */
+    hfsbi_args               args; /* valid during open */
+    hfsb_call_opts           opts;
+    hfsb_buf                 notes;       /* lines that follow the output */
+    bool                     notes_apart; /* notes go into a field instead */
+    hfsbi_build              fields;      /* of the result; the root is open */
+    hfsb_tool_result         result;
+    hfsb_status              status;
+    hfsbi_wait               wait;
+    hfsb_call               *next_waiting; /* in hfsb_tools.waiting */
+    hfsbi_job               *job;          /* of bash, bash_output */
+    hfsbi_job              **killed;       /* of kill */
+    size_t                   killed_count, killed_cap;
+    unsigned long long       offset;        /* of bash_output, bytes */
+    long long                until;         /* of bash_output, a deadline */
+    bool                     streams;       /* its on_text is the job's */
+    bool                     taken;         /* the result was moved out */
+    unsigned char digest[HFSB_SHA256_SIZE]; /* of tool and arguments, when the
+                                               call has an id or a key */
+    hfsbi_once   *once;                     /* record to fill, or waited for */
+    char          job_id[HFSBI_JOB_ID];
+};
+
+/* Returns the idempotency record of that key, or NULL; drops expired records
+   first. Under the lock. */
+HFSBI_FN hfsbi_once *hfsbi_once_find(hfsb_tools *tools, hfsb_str key);
+/* Frees all idempotency records. */
 HFSBI_FN void hfsbi_onces_free(hfsb_tools *tools);
 
-/* Waits for something to happen, or until `until` (-1: for ever); may return
-   earlier. Under the lock, which is let go of meanwhile. */
-HFSBI_FN void hfsbi_tools_wait(hfsb_tools *tools, long long until);
-
-/* Opens another object with the options of `like`, from the copies that it
-   owns: what its caller passed need not exist any more. The new object shares
-   nothing with it. Returns as hfsb_tools_open(). */
-HFSBI_FN hfsb_status hfsbi_tools_open_like(const hfsb_tools *like,
-                                           hfsb_tools **out, hfsb_err *err);
-
-/* hfsb_tools_close() without grace: what runs is killed at once. */
-HFSBI_FN void hfsbi_tools_free(hfsb_tools *tools);
-
-/* The shell of commands where no option names one: bash where there is one,
-   because models write bash for a tool of that name, else /bin/sh. */
-HFSBI_FN const char *hfsbi_default_shell(void);
-
-/* Does what can be done without waiting, whoever drives. Under the lock. */
-HFSBI_FN void hfsbi_tools_touch(hfsb_tools *tools);
-
-/* The call of another tool than bash that had this key, or NULL. Under the
-   lock. */
-HFSBI_FN hfsbi_once *hfsbi_once_find(hfsb_tools *tools, hfsb_str key);
-
-/* The caller wants no more of it. In the thread that runs it. */
+/* True when the caller has cancelled the call. Call it in the thread that runs
+   the tool. */
 HFSBI_FN bool hfsbi_call_cancelled(const hfsb_call *call);
 
-/* ---- results ---- */
-
-/* Makes *result all zero, with alloc for its memory. */
+/* The result becomes empty, with alloc for its memory. */
 HFSBI_FN void hfsbi_result_init(hfsb_tool_result *result,
                                 const hfsb_alloc *alloc);
 
-/* The result of a call that went well, or failed: the sentence, with no lock
-   needed. Both give HFSB_OK, or HFSB_NOMEM. */
+/* Marks the result as a success and appends to its output. HFSB_OK or
+   HFSB_NOMEM. */
 HFSBI_FN hfsb_status hfsbi_result_ok(hfsb_tool_result *result,
                                      const char       *format, ...)
     HFSBI_PRINTF(2, 3);
+/* Marks the result as a failure and appends to its error. HFSB_OK or
+   HFSB_NOMEM. */
 HFSBI_FN hfsb_status hfsbi_result_fail(hfsb_tool_result *result,
                                        hfsb_status code, const char *format,
                                        ...) HFSBI_PRINTF(3, 4);
-/* A failure with the message of *err; HFSB_NOMEM goes through. */
+/* The same with code, key and message of *err. HFSB_OK; HFSB_NOMEM also when
+   that is err->code, with the result as it was. */
 HFSBI_FN hfsb_status hfsbi_result_err(hfsb_tool_result *result,
                                       const hfsb_err   *err);
 
-/* A result for a call that could not be made: the sentence of *err (may be
-   NULL), or the words for the status. */
+/* Fills the result of a call that was not carried out, with the message of
+   *err (may be NULL) or the text of the status. Without memory the error stays
+   empty. */
 HFSBI_FN void hfsbi_result_status(hfsb_tool_result *result, hfsb_status st,
                                   const hfsb_err *err);
 
-/* Makes *result all zero, on alloc, and parses the text of a call's arguments;
-   what is wrong with it is in the result. HFSB_OK, HFSB_ARG, HFSB_NOMEM. */
+/* Initialises *result and parses the arguments of a call into *doc, which the
+   caller frees. HFSB_OK; HFSB_ARG or HFSB_NOMEM with the failure in
+   *result. */
 HFSBI_FN hfsb_status hfsbi_arguments_parse(hfsb_str          text,
                                            const hfsb_alloc *alloc,
                                            hfsb_json_doc    *doc,
                                            hfsb_tool_result *result);
 
-/* A tool's name that is none: HFSB_NOT_FOUND "Unknown tool: {name}". */
+/* Returns HFSB_NOT_FOUND with the message "Unknown tool: {name}". */
 HFSBI_FN hfsb_status hfsbi_tool_unknown(hfsb_str name, hfsb_err *err);
 
-/* Members of the added keys. */
+/* Write one member of a JSON object; the writer remembers a failure. */
 HFSBI_FN void hfsbi_put_member_str(hfsb_json_writer *w, const char *key,
                                    hfsb_str value);
 HFSBI_FN void hfsbi_put_member_int(hfsb_json_writer *w, const char *key,
@@ -24274,34 +24243,141 @@ HFSBI_FN void hfsbi_put_member_int(hfsb_json_writer *w, const char *key,
 HFSBI_FN void hfsbi_put_member_bool(hfsb_json_writer *w, const char *key,
                                     bool value);
 
-/* ---- what the tools that write share ---- */
+/* ==== tools.c: the object ================================================ */
 
-/* A session refuses to change a file that it has not read. True when it may;
-   else the failure is in the result, or *st says why not even that. */
+typedef struct hfsbi_digest {
+    unsigned char bytes[HFSB_SHA256_SIZE];
+} hfsbi_digest;
+
+struct hfsb_tools {
+    /* constant after open */
+    hfsb_alloc     alloc;
+    hfsb_root     *place;   /* root and working directory */
+    hfsbi_checker *checker; /* NULL: no checks; has a lock of its own */
+    bool           session, no_keeper;
+    hfsb_buf       shell;
+    hfsb_buf       env_text; /* of commands: "NAME=value", each ends in NUL */
+    const char   **env;      /* the same as a list that ends in NULL */
+    size_t         env_count;
+    double         timeout, max_timeout; /* seconds */
+    long long      grace_ms;
+    size_t         max_running, max_waiting, max_finished;
+    char           prefix[16]; /* of job ids */
+    int            wake[2];    /* pipe that wakes the driver */
+    int            host[2];    /* pipe that wakes the host's own loop */
+
+    pthread_mutex_t    lock;    /* protects everything below */
+    pthread_cond_t     changed; /* after each step, and by ended calls */
+    bool               driving; /* a thread waits in poll() for all threads */
+    bool               watched; /* the host called watch, and not step since */
+    bool               stirred; /* there was news since the host's last step */
+    hfsbi_job         *jobs;    /* newest first */
+    unsigned long      job_count; /* ever added */
+    hfsb_call         *waiting;   /* calls of bash_output that wait */
+    hfsbi_once        *onces;     /* newest first */
+    hfsbi_spills       spills;
+    int               *drains; /* pipes that survivors hold open */
+    size_t             drain_count, drain_cap;
+    hfsbi_session_span spans[HFSBI_JOB_SPANS]; /* sessions of commands that
+                         run, or that have survivors */
+    size_t             span_next; /* to overwrite when all are in use */
+    unsigned long long since;     /* start of the oldest process; 0: none */
+    hfsbi_snapshot     snapshot; /* of all processes, shared by the commands */
+    hfsbi_digest      *seen; /* hash table: keys of files read or written */
+    size_t             seen_count, seen_cap; /* cap: a power of two, or 0 */
+};
+
+/* Opens another object with the options of `like`. Copies everything that
+   `like` owns, so the options of its caller need not exist any more. The new
+   object shares nothing with it. Returns as hfsb_tools_open(). */
+HFSBI_FN hfsb_status hfsbi_tools_open_like(const hfsb_tools *like,
+                                           hfsb_tools **out, hfsb_err *err);
+
+/* hfsb_tools_close() without grace: running commands are killed at once. */
+HFSBI_FN void hfsbi_tools_free(hfsb_tools *tools);
+
+/* Returns the shell when no option names one: bash if installed, because
+   models write bash for a tool of that name, else /bin/sh. */
+HFSBI_FN const char *hfsbi_default_shell(void);
+
+/* Steps all jobs without waiting, and wakes waiting threads. Any thread may
+   call it. Under the lock. */
+HFSBI_FN void hfsbi_tools_touch(hfsb_tools *tools);
+
+/* Waits for an event, or until `until` on hfsb_clock_ms() (-1: no limit); may
+   return earlier. Under the lock, which it releases while it waits. */
+HFSBI_FN void hfsbi_tools_wait(hfsb_tools *tools, long long until);
+
+/* Remembers that the session has read or written the file. Does nothing
+   without a session. Takes the lock. */
+HFSBI_FN void hfsbi_seen_add(hfsb_tools *tools, hfsb_str path);
+/* True when the session knows the file, or without a session. Takes the
+   lock. */
+HFSBI_FN bool hfsbi_seen_has(hfsb_tools *tools, hfsb_str path);
+
+/* ==== bash.c: bash, bash_output, bash_input, kill ======================== */
+
+/* Writes the result of bash into job->result. err is the reason why the
+   command did not start, or NULL. Returns the status of the call. */
+HFSBI_FN hfsb_status hfsbi_bash_result(hfsbi_job *job, const hfsb_err *err);
+
+/* The arguments of bash about the delivery of its reply. A server needs them
+   before the call begins. */
+typedef struct hfsbi_delivery {
+    bool     stream;
+    double   timeout;       /* seconds; 0: not given */
+    hfsb_str on_disconnect; /* "kill", "continue" or "" */
+} hfsbi_delivery;
+
+/* Reads them; an invalid argument has its default. */
+HFSBI_FN hfsbi_delivery hfsbi_bash_delivery(const hfsb_json_value *arguments);
+
+/* Adds the fields that report how a command ended. */
+HFSBI_FN void hfsbi_put_ending(hfsbi_build *fields, const hfsbi_job *job);
+
+/* Writes bytes to the standard input of a job, and with eof closes it. Fills
+   *result. HFSB_OK or HFSB_NOMEM. Takes the lock. */
+HFSBI_FN hfsb_status hfsbi_job_input(hfsb_tools *tools, hfsb_str id,
+                                     hfsb_str bytes, bool eof,
+                                     hfsb_tool_result *result);
+
+/* True when bash_output has something to show before its deadline. Under the
+   lock. */
+HFSBI_FN bool hfsbi_output_ready(const hfsb_call *call);
+/* Returns when to ask hfsbi_output_ready() again without new output. Under the
+   lock. */
+HFSBI_FN long long hfsbi_output_at(const hfsb_call *call);
+/* Write the results of bash_output and kill once they need not wait. HFSB_OK
+   or the failure of a buffer. Under the lock. */
+HFSBI_FN hfsb_status hfsbi_output_result(hfsb_call *call);
+HFSBI_FN hfsb_status hfsbi_kill_result(hfsb_call *call);
+
+/* ==== write.c: shared by the tools that write ============================ */
+
+/* A session refuses to change a file that it has not read. Returns true when
+   the change is allowed. Otherwise call->result contains the refusal and *st
+   is HFSB_OK, or *st is HFSB_NOMEM. `edit` selects the wording. */
 HFSBI_FN bool hfsbi_may_change(hfsb_call *call, hfsb_str path, bool edit,
                                hfsb_status *st);
 
-/* Appends to the output what the checks have to say about a file. */
+/* Appends the warnings of the checks about a file to the output. HFSB_OK or
+   the failure of the buffer. */
 HFSBI_FN hfsb_status hfsbi_add_warnings(hfsb_call *call, hfsb_str path,
                                         hfsb_str content);
 
-/* ---- files that a session has read; these take the lock themselves ---- */
+/* ==== walk.c: shared by glob, grep and list ============================== */
 
-HFSBI_FN void hfsbi_seen_add(hfsb_tools *tools, hfsb_str path);
-HFSBI_FN bool hfsbi_seen_has(hfsb_tools *tools, hfsb_str path);
-
-/* What glob, grep and list share: a walk over all that lies beneath a folder,
-   and how paths and results are shown. Private. Nothing outside the root of
-   the place is read: each folder is opened from the one before, and symbolic
-   links are seen but never followed. */
+/* A finder walks everything beneath a folder. It reads nothing outside the
+   root: each folder is opened from its parent, and symlinks are visited but
+   never followed. */
 
 enum {
-    HFSBI_FINDER_DEPTH = 200, /* folders in each other: one descriptor each */
+    HFSBI_FINDER_DEPTH = 200,      /* nested folders: one descriptor each */
     HFSBI_FINDER_NAMES = 64 << 20, /* bytes of names held at a time */
-    HFSBI_FINDER_RULES = 1 << 20,  /* bytes of a .gitignore */
-    HFSBI_FINDER_TOLD = 3,     /* folders that could not be read, by name */
-    HFSBI_FINDER_MS = 30000,   /* a search is cut off then */
-    HFSBI_FINDER_CHARS = 40000 /* bytes of output */
+    HFSBI_FINDER_RULES = 1 << 20,  /* bytes read of a .gitignore */
+    HFSBI_FINDER_TOLD = 3,         /* unreadable folders that notes name */
+    HFSBI_FINDER_MS = 30000,       /* timeout of a search */
+    HFSBI_FINDER_CHARS = 40000     /* bytes of output */
 };
 
 typedef enum hfsbi_entry_type {
@@ -24312,87 +24388,84 @@ typedef enum hfsbi_entry_type {
     HFSBI_ENTRY_UNKNOWN
 } hfsbi_entry_type;
 
-/* Something in a folder; good during the call it is handed to. */
+/* One entry of a folder; valid during the callback. */
 typedef struct hfsbi_entry {
-    int              dir; /* the folder, opened */
+    int              dir; /* descriptor of the folder */
     const char      *name;
-    hfsb_str         path; /* from where the search began */
+    hfsb_str         path; /* relative to the start of the search */
     hfsbi_entry_type type;
     bool             ignored;
 } hfsbi_entry;
 
 typedef struct hfsbi_finder_level hfsbi_finder_level;
 
-/* All zero at first, but for what the caller sets. */
+/* All zero at first, except for the fields that the caller sets. */
 typedef struct hfsbi_finder {
     /* set by the caller */
-    const hfsb_call *call; /* that may be cancelled (NULL: none) */
+    const hfsb_call *call; /* its cancellation ends the walk (NULL: none) */
     const hfsb_root *place;
     hfsb_alloc       alloc;
-    bool             all;    /* also what is ignored, and .git */
-    bool             sorted; /* names of a folder in order */
-    bool      no_follow;     /* of where it begins, a link is not followed */
-    bool      shows_ignored; /* ignored ones are visited, not entered */
-    size_t    offset;        /* results to leave out at the beginning */
-    size_t    max_depth;     /* folders in each other, the first one counted
-                                 (0: as many as it may) */
-    long long until;         /* on hfsb_clock_ms(); 0: HFSBI_FINDER_MS */
-    /* Quick, before anything else is looked at: a folder that is not wanted
-       is not entered, anything else not visited. NULL: all are. */
+    bool             all;       /* include ignored entries and .git */
+    bool             sorted;    /* visit the names of a folder in order */
+    bool             no_follow; /* a symlink as the start is not followed */
+    bool      shows_ignored;    /* ignored entries are visited, not entered */
+    size_t    offset;           /* results to skip */
+    size_t    max_depth;        /* nested folders, the start included (0: up to
+                                 HFSBI_FINDER_DEPTH) */
+    long long until;            /* deadline on hfsb_clock_ms() (0: in
+                                HFSBI_FINDER_MS) */
+    /* A quick filter: a folder that is not wanted is not entered, another
+       entry not visited. NULL: everything is wanted. */
     bool (*wants)(void *user, const hfsbi_entry *entry);
-    /* Folders come before what is in them. Other than HFSB_OK ends it. */
+    /* Called for a folder before its entries. A status other than HFSB_OK ends
+       the walk. */
     hfsb_status (*visit)(void *user, const hfsbi_entry *entry);
     void *user;
-    bool  stop; /* set by visit to end it without an error */
+    bool  stop; /* set by visit to end the walk without an error */
 
-    /* where it begins: from hfsbi_finder_open() on */
-    hfsbi_target spot;
-    hfsb_buf     shown; /* what to put before the path of an entry, to read it
-                         by: "" or ends in a slash */
+    /* set by hfsbi_finder_open() */
+    hfsbi_target spot;  /* the start */
+    hfsb_buf     shown; /* prefix of entry paths in the output: "" or ends in a
+                         slash */
 
-    /* what became of it */
-    size_t   files;     /* seen, links and all that is no folder counted */
-    size_t   ignored;   /* entries */
-    size_t   failed;    /* folders that could not be read, or not wholly */
-    hfsb_buf notes;     /* about some of them: a line each, with LF before */
-    bool     late;      /* it took too long, */
-    bool     cancelled; /* or was not wanted any more: late as well */
+    /* the outcome */
+    size_t   files;     /* entries seen that are not folders */
+    size_t   ignored;   /* entries skipped by ignore rules */
+    size_t   failed;    /* folders not read, or not completely */
+    hfsb_buf notes;     /* about some of these: LF and a line for each */
+    bool     late;      /* the deadline passed, or the call was cancelled */
+    bool     cancelled; /* the call was cancelled; late is set too */
 
     /* private */
-    hfsb_buf            path;    /* of the entry, as the rules see it */
-    size_t              prefix;  /* bytes of it up to where it begins */
-    hfsbi_ignore       *ignore;  /* NULL: no rules at all so far */
-    bool                at_root; /* it begins at / */
-    size_t              names;   /* bytes of names that are held */
+    hfsb_buf            path;    /* of the entry, as ignore rules see it */
+    size_t              prefix;  /* bytes of `path` up to the start */
+    hfsbi_ignore       *ignore;  /* NULL: no rules so far */
+    bool                at_root; /* the start is / */
+    size_t              names;   /* bytes of names held */
     hfsbi_finder_level *levels;  /* HFSBI_FINDER_DEPTH of them */
-    size_t              depth;   /* of them in use */
+    size_t              depth;   /* levels in use */
 } hfsbi_finder;
 
-/* ---- search_walk.c ---- */
-
-/* Finds what is at path ("": the work directory). HFSB_OK with f->spot; or why
-   not. close() in any case. */
+/* Resolves path ("": the working directory) into f->spot. HFSB_OK, or the
+   failure with *err. Close the finder in either case. */
 HFSBI_FN hfsb_status hfsbi_finder_open(hfsbi_finder *f, hfsb_str path,
                                        hfsb_err *err);
-/* Visits all beneath f->spot, which must be a folder. HFSB_OK also when some
-   could not be read; else what visit returned, HFSB_NOMEM, or why the first
-   folder cannot be read. */
+/* Visits everything beneath f->spot, which must be a folder. HFSB_OK, also
+   when some folders could not be read; the status of visit; HFSB_NOMEM; or the
+   reason why the first folder cannot be read. */
 HFSBI_FN hfsb_status hfsbi_finder_run(hfsbi_finder *f, hfsb_err *err);
 HFSBI_FN void        hfsbi_finder_close(hfsbi_finder *f);
 
-/* Whether the time is over, or the call cancelled: f->late. To be asked also
-   while one file takes long. */
+/* True when the deadline has passed or the call is cancelled; sets f->late.
+   Visitors ask it too while one file takes long. */
 HFSBI_FN bool hfsbi_finder_over(hfsbi_finder *f);
 
-/* Opens a file that was visited; -1 when it is none any more, or with errno
-   cannot be read. st is that of the file. */
+/* Opens a visited file and fills *st. Returns the descriptor, or -1 with
+   errno: ENOENT when it is not a regular file any more. */
 HFSBI_FN int hfsbi_entry_open(int dir, const char *name, struct stat *st);
 
-/* ---- the tools ---- */
-
-/* ---- search_show.c ---- */
-
-/* Makes *f ready to walk from path on. HFSB_OK; or the error of opening it. */
+/* Sets up *f for a call and opens it at path. Returns as
+   hfsbi_finder_open(). */
 HFSBI_FN hfsb_status hfsbi_finder_begin(hfsb_call *call, hfsbi_finder *f,
                                         hfsb_str path, bool all,
                                         long long offset, hfsb_err *err);
@@ -24407,30 +24480,31 @@ HFSBI_FN hfsb_status hfsbi_finder_begin(hfsb_call *call, hfsbi_finder *f,
         HFSBI_PARAM_RANGE("offset", HFSBI_ARG_INT, 0, args, offset, NULL, 0,  \
                           1000000, 0, "a number from 0 to 1000000")
 
-/* A path or a name on one line: control characters and bytes that are not
-   UTF-8 as \n, \t, \x1B. */
+/* Appends a path or name on one line: control characters and invalid UTF-8
+   become \n, \t, \x1B. */
 HFSBI_FN void hfsbi_put_shown(hfsb_buf *sink, hfsb_str path);
 
-/* A line for the end of the output. */
+/* Adds a note, which follows the output. HFSB_OK or the failure of the
+   buffer. */
 HFSBI_FN hfsb_status hfsbi_finder_note(hfsb_call *call, const char *format,
                                        ...) HFSBI_PRINTF(2, 3);
 
-/* What part of the results is shown, and how to read on: a note, unless it is
-   all of them. "[201-400 of 5321 files; read on with offset=400]"; what is
-   " files". at_least: there may be more than total. */
+/* Adds a note about the range of results shown, unless all are:
+   "[201-400 of 5321 files; read on with offset=400]". `what` is " files".
+   at_least: there may be more than total. Returns as hfsbi_finder_note(). */
 HFSBI_FN hfsb_status hfsbi_finder_page(hfsb_call *call, const hfsbi_finder *f,
                                        unsigned long long shown,
                                        unsigned long long total, bool at_least,
                                        const char *what);
 
-/* The call went well: notes about the walk, and the keys count, truncated and
-   next_offset, the offset to read on with (0: there is no more). */
+/* Marks the call as a success: adds notes about the walk and the fields count,
+   truncated and, unless it is 0 (no more), next_offset. Returns as
+   hfsbi_finder_note(). */
 HFSBI_FN hfsb_status hfsbi_finder_result(hfsb_call *call, hfsbi_finder *f,
                                          unsigned long long count,
                                          unsigned long long next_offset);
 
-/* One file on its way through grep: lines that match, and those around them.
-   Private to grep. */
+/* ==== grep.c: one file =================================================== */
 
 typedef enum hfsbi_grep_mode {
     HFSBI_GREP_CONTENT,
@@ -24438,39 +24512,39 @@ typedef enum hfsbi_grep_mode {
     HFSBI_GREP_COUNT
 } hfsbi_grep_mode;
 
-/* All offsets are into `window`, which is moved along the file. */
+/* The search of one file: matching lines and their context. All offsets are
+   into `window`, which moves along the file. */
 typedef struct hfsbi_hits {
     hfsb_regex        *regex;
-    hfsbi_finder      *finder; /* asked whether to go on */
+    hfsbi_finder      *finder; /* its deadline and cancellation apply */
     hfsbi_grep_mode    mode;
-    size_t             context;
-    unsigned long long skip; /* matching lines to leave out, before */
-    unsigned long long left; /* those that may still be shown */
+    size_t             context; /* lines before and after a match */
+    unsigned long long skip;    /* matching lines still to skip */
+    unsigned long long left;    /* matching lines still to show */
     hfsb_buf          *out;
-    hfsb_str           folder, path; /* shown before a line, one behind the
-                                        other */
-    bool               no_path;      /* only the number */
+    hfsb_str           folder, path; /* both precede a shown line */
+    bool               no_path;      /* only the line number precedes it */
     hfsb_buf           window;
 
-    size_t             searched; /* lines up to here are done */
+    size_t             searched; /* lines before this offset are done */
     bool               parted;   /* the text to search ends within a line */
     bool               told;     /* a part of that line has matched */
-    size_t             shown;    /* behind the last line that was shown */
-    bool               any;      /* one of this file was */
-    bool               gap;      /* more lies between it and the window */
-    size_t             after;    /* lines to be shown behind it */
+    size_t             shown;    /* end of the last line shown */
+    bool               any;      /* a line of this file was shown */
+    bool               gap;      /* text between it and the window is gone */
+    size_t             after;    /* context lines still to show after it */
     size_t             counted;  /* the line that begins here ... */
     unsigned long long line;     /* ... has this number */
 
     unsigned long long matches; /* in this file */
-    unsigned long long printed; /* matching lines, in all files */
+    unsigned long long printed; /* matching lines shown, in all files */
     bool               full;    /* something was not shown */
     bool               binary, bad_utf8;
 } hfsbi_hits;
 
-/* Searches an open file to its end, or as far as the mode needs, or until the
-   finder is over. HFSB_OK;
-   HFSB_IO with errno when it cannot be read; HFSB_NOMEM. */
+/* Searches an open file to its end, as far as the mode needs, or until the
+   finder is over. HFSB_OK; HFSB_IO with errno when the file cannot be read;
+   HFSB_NOMEM. */
 HFSBI_FN hfsb_status hfsbi_hits_run(hfsbi_hits *l, int fd,
                                     unsigned long long size);
 
@@ -24790,20 +24864,41 @@ HFSBI_FN void hfsbi_params_schema(const hfsbi_param *params, hfsb_buf *out) {
 }
 
 /* ---- src/tools/record.c ---- */
-/* record.c - what a command printed. */
+/* record.c - the output of a command, kept in bounded memory.
+
+   Output is cleaned as it arrives. stdout goes to its window, which a reply
+   shows, and to the log, which bash_output reads. stderr comes after stdout in
+   the log, so it waits until the end: in its window while it is short, then in
+   an unnamed file, the stash.
+
+       init --> write ... --> finish --> show, read --> settle --> read, free
+                  |             stderr is moved to the log
+                  read
+
+   The log starts in memory. Once the text is too long for one reply, the whole
+   log goes to a spill file that the reply names, and memory keeps its end.
+
+   What always holds: log offsets never change; spill file, stash and memory
+   have limits; every cut falls between characters. Failing to create or write
+   a file loses old output, but never fails the command.
+
+   Spill files outlive their command. The oldest is removed when there are too
+   many; only files created here are ever removed. */
 enum {
     HFSBI_REPLY_CHARS = 25000, /* longest text that a reply shows whole */
+    /* characters of the end that a reply to longer output shows */
     HFSBI_REPLY_TAIL = HFSBI_REPLY_CHARS - HFSBI_REPLY_CHARS / 4,
-    HFSBI_LOG_KEEP = 48 * 1024, /* of the end, once there is a spill file */
-    HFSBI_LOG_SLACK = 4 * HFSBI_REPLY_CHARS + 4096, /* a whole reply fits */
+    HFSBI_LOG_KEEP = 48 * 1024, /* bytes kept in memory after a trim */
+    /* bytes in memory that cause a trim: a whole reply fits */
+    HFSBI_LOG_SLACK = 4 * HFSBI_REPLY_CHARS + 4096,
     HFSBI_RECORD_BLOCK = 32 * 1024 /* bytes cleaned at a time: more than the
-                                       tail of a reply, for speed */
+                                      tail of a reply, for speed */
 };
 
 /* ---- spill files ---- */
 
-/* dir as an absolute path: a reply names it, and the reader of that may be
-   anywhere. */
+/* A copy of dir as an absolute path, since the reader of a reply may have
+   another working directory. NULL without memory. */
 static char *hfsbi_spills_dir(const char *dir, const hfsb_alloc *alloc) {
     hfsb_buf path = HFSB_INIT;
     char     here[PATH_MAX], *copy = NULL;
@@ -24868,9 +24963,9 @@ HFSBI_FN bool hfsbi_spills_has(const hfsbi_spills *spills, hfsb_str path) {
     return false;
 }
 
-/* A new file: its descriptor, and its path in *name. -1 when it cannot be
-   made; *name is then empty. */
-static int hfsbi_spills_make(hfsbi_spills *spills, hfsb_buf *name) {
+/* Creates a spill file, and removes the oldest if there are too many. Returns
+   its descriptor with the path in *name, or -1 with *name empty. */
+static int hfsbi_spills_create(hfsbi_spills *spills, hfsb_buf *name) {
     char  id[17];
     int   fd = -1, tries;
     char *copy;
@@ -24898,7 +24993,7 @@ static int hfsbi_spills_make(hfsbi_spills *spills, hfsb_buf *name) {
     return fd;
 }
 
-/* ---- one command ---- */
+/* ---- one record ---- */
 
 HFSBI_FN bool hfsbi_record_init(hfsbi_record *r, hfsbi_spills *spills,
                                 bool merged, const hfsb_alloc *alloc) {
@@ -24921,8 +25016,8 @@ HFSBI_FN bool hfsbi_record_init(hfsbi_record *r, hfsbi_spills *spills,
     return true;
 }
 
-/* What is needed only while the command runs. */
-static void hfsbi_record_stop(hfsbi_record *r) {
+/* Frees filters and windows, which only a running command needs. */
+static void hfsbi_record_close_streams(hfsbi_record *r) {
     int i;
     for (i = 0; i < 2; i++) {
         hfsb_text_filter_close(r->filter[i]);
@@ -24934,14 +25029,14 @@ static void hfsbi_record_stop(hfsbi_record *r) {
 }
 
 HFSBI_FN void hfsbi_record_free(hfsbi_record *r) {
-    hfsbi_record_stop(r);
+    hfsbi_record_close_streams(r);
     hfsb_buf_free(&r->memory);
     hfsb_buf_free(&r->path);
     hfsbi_close(&r->spill);
     hfsbi_close(&r->stash);
 }
 
-/* Where a character begins, at or before `at`; at or behind it. */
+/* The start of a character at or before `at`. */
 static size_t hfsbi_char_before(hfsb_str text, size_t at) {
     while (at > 0 && at < text.len &&
            ((unsigned char)text.ptr[at] & 0xC0u) == 0x80u)
@@ -24949,14 +25044,16 @@ static size_t hfsbi_char_before(hfsb_str text, size_t at) {
     return at;
 }
 
-static size_t hfsbi_char_behind(hfsb_str text, size_t at) {
+/* The start of a character at or after `at`. */
+static size_t hfsbi_char_after(hfsb_str text, size_t at) {
     while (at < text.len && ((unsigned char)text.ptr[at] & 0xC0u) == 0x80u)
         at++;
     return at;
 }
 
-/* Appends to a file up to a number of bytes in all; false when not all of it
-   went in. A cut falls between characters, so that the file stays text. */
+/* Appends text to a file that may hold max bytes, *written of them so far.
+   False if not all of it was written. Cuts between characters, so the file
+   stays valid text. */
 static bool hfsbi_write_capped(int fd, hfsb_str text, size_t max,
                                unsigned long long *written) {
     size_t room = *written < max ? max - (size_t)*written : 0;
@@ -24968,40 +25065,44 @@ static bool hfsbi_write_capped(int fd, hfsb_str text, size_t max,
     return n == text.len;
 }
 
+/* ---- the log ---- */
+
+/* Appends text to the spill file, if there is one with room. */
 static void hfsbi_log_save(hfsbi_record *r, hfsb_str text) {
     if (r->spill >= 0 && !r->full)
         r->full = !hfsbi_write_capped(r->spill, text, r->spills->max_bytes,
                                       &r->saved);
 }
 
-/* The text has become longer than a reply: from now on it is saved. `memory`
-   still holds all of it. */
-static void hfsbi_log_spill(hfsbi_record *r) {
+/* Creates the spill file once the text is longer than a reply. `memory` still
+   contains the whole log, and goes into the file first. */
+static void hfsbi_log_open_spill(hfsbi_record *r) {
     if (r->tried) return;
     r->tried = true;
-    r->spill = hfsbi_spills_make(r->spills, &r->path);
+    r->spill = hfsbi_spills_create(r->spills, &r->path);
     hfsbi_log_save(r, hfsb_buf_str(&r->memory));
 }
 
-/* `memory` lets go of its beginning once it is long and saved elsewhere. */
+/* Drops the start of `memory` once it is long and was saved. */
 static void hfsbi_log_trim(hfsbi_record *r) {
     size_t drop;
     if (!r->tried || r->memory.len <= HFSBI_LOG_SLACK) return;
-    drop = hfsbi_char_behind(hfsb_buf_str(&r->memory),
-                             r->memory.len - HFSBI_LOG_KEEP);
+    drop = hfsbi_char_after(hfsb_buf_str(&r->memory),
+                            r->memory.len - HFSBI_LOG_KEEP);
     memmove(r->memory.ptr, r->memory.ptr + drop, r->memory.len - drop);
     hfsb_buf_truncate(&r->memory, r->memory.len - drop);
     r->memory_start += drop;
 }
 
+/* Appends text to the log. Without memory: drops the log in `memory`. */
 static void hfsbi_log_append(hfsbi_record *r, hfsb_str text) {
-    if (!r->tried && hfsbi_record_truncated(r)) hfsbi_log_spill(r);
+    if (!r->tried && hfsbi_record_truncated(r)) hfsbi_log_open_spill(r);
     hfsbi_log_save(r, text);
     r->total += text.len;
     if (r->tried &&
-        text.len > HFSBI_LOG_SLACK) { /* only its end would stay anyway */
+        text.len > HFSBI_LOG_SLACK) { /* a trim would keep only its end */
         text = hfsb_str_slice(
-            text, hfsbi_char_behind(text, text.len - HFSBI_LOG_SLACK),
+            text, hfsbi_char_after(text, text.len - HFSBI_LOG_SLACK),
             text.len);
         hfsb_buf_truncate(&r->memory, 0);
         r->memory_start = r->total - text.len;
@@ -25014,10 +25115,11 @@ static void hfsbi_log_append(hfsbi_record *r, hfsb_str text) {
     hfsbi_log_trim(r);
 }
 
-/* stderr waits for the end of stdout: in its window while it is short; before
-   the window lets go of any, all goes to an unlinked file. `more` characters
-   are about to come. */
-static void hfsbi_stash_begin(hfsbi_record *r, size_t more) {
+/* ---- both streams ---- */
+
+/* Moves stderr from its window to a stash, an unnamed file, before the window
+   drops any of it. `more` characters are about to arrive. */
+static void hfsbi_stash_open(hfsbi_record *r, size_t more) {
     hfsb_buf all = HFSB_INIT;
     if (r->stash_tried ||
         hfsb_text_window_total(r->window[1]) + more <= HFSBI_REPLY_CHARS)
@@ -25033,6 +25135,7 @@ static void hfsbi_stash_begin(hfsbi_record *r, size_t more) {
     hfsb_buf_free(&all);
 }
 
+/* Counts text of stderr, and appends it to the stash if there is one. */
 static void hfsbi_stash_append(hfsbi_record *r, hfsb_str text) {
     r->stderr_total += text.len;
     if (r->stash_tried && !r->stash_full)
@@ -25040,12 +25143,13 @@ static void hfsbi_stash_append(hfsbi_record *r, hfsb_str text) {
                                             r->spills->max_bytes, &r->stashed);
 }
 
-/* The cleaned text in r->piece. */
-static void hfsbi_record_take(hfsbi_record *r, hfsb_proc_stream stream) {
+/* Appends the cleaned text in r->piece to window and log or stash, and reports
+   it to on_text. */
+static void hfsbi_record_append(hfsbi_record *r, hfsb_proc_stream stream) {
     hfsb_str text = hfsb_buf_str(&r->piece);
     int      i = stream == HFSB_PROC_STDERR;
     if (text.len == 0) return;
-    if (i == 1) hfsbi_stash_begin(r, hfsb_utf8_count(text));
+    if (i == 1) hfsbi_stash_open(r, hfsb_utf8_count(text));
     if (hfsb_text_window_write(r->window[i], text) != HFSB_OK) r->lost = true;
     if (i == 1) hfsbi_stash_append(r, text);
     else hfsbi_log_append(r, text);
@@ -25067,14 +25171,14 @@ HFSBI_FN void hfsbi_record_write(hfsbi_record *r, hfsb_proc_stream stream,
         hfsb_buf_truncate(&r->piece, 0);
         if (hfsb_text_filter_write(r->filter[i], hfsb_str_slice(bytes, 0, n),
                                    &r->piece) == HFSB_OK)
-            hfsbi_record_take(r, stream);
+            hfsbi_record_append(r, stream);
         else r->lost = true;
     }
 }
 
-/* Not all of stderr was kept, only `done` bytes and what its window shows: the
-   log goes on with the end of that. */
-static void hfsbi_log_skip(hfsbi_record *r, unsigned long long done) {
+/* Handles a stash with only `done` bytes of stderr: skips log offsets up to
+   the end of stderr, and keeps the tail that its window shows. */
+static void hfsbi_log_skip_stderr(hfsbi_record *r, unsigned long long done) {
     hfsb_str text;
     size_t   chars;
     r->full = true;
@@ -25094,7 +25198,7 @@ static void hfsbi_log_skip(hfsbi_record *r, unsigned long long done) {
     r->memory_start = r->total - r->memory.len;
 }
 
-/* stderr behind stdout in the log, from the stash or the window. */
+/* Appends stderr to the log, from the window or the stash. */
 static void hfsbi_log_append_stderr(hfsbi_record *r) {
     char               block[16384];
     unsigned long long done = 0;
@@ -25114,7 +25218,7 @@ static void hfsbi_log_append_stderr(hfsbi_record *r) {
         done += (unsigned long long)n;
     }
     if (done == r->stderr_total) return;
-    hfsbi_log_skip(r, done);
+    hfsbi_log_skip_stderr(r, done);
 }
 
 HFSBI_FN void hfsbi_record_finish(hfsbi_record *r) {
@@ -25123,24 +25227,26 @@ HFSBI_FN void hfsbi_record_finish(hfsbi_record *r) {
         hfsb_buf_truncate(&r->piece, 0);
         if (hfsb_text_filter_finish(r->filter[i], &r->piece) != HFSB_OK)
             r->lost = true;
-        hfsbi_record_take(r, i ? HFSB_PROC_STDERR : HFSB_PROC_STDOUT);
+        hfsbi_record_append(r, i ? HFSB_PROC_STDERR : HFSB_PROC_STDOUT);
     }
     hfsbi_log_append_stderr(r);
     hfsbi_close(&r->stash);
     hfsbi_close(&r->spill);
+    /* Do not name a spill file that is empty, because the disk is full, or
+       that newer ones have replaced already. */
     if (r->path.len &&
-        (r->saved == 0 || /* the disk is full; or others */
+        (r->saved == 0 ||
          !hfsbi_spills_has(r->spills, hfsb_buf_str(&r->path)))) {
-        (void)unlink(r->path.ptr); /* have pushed it out already */
+        (void)unlink(r->path.ptr);
         hfsb_buf_truncate(&r->path, 0);
         r->saved = 0;
     }
 }
 
 HFSBI_FN void hfsbi_record_settle(hfsbi_record *r) {
-    hfsbi_record_stop(r);
+    hfsbi_record_close_streams(r);
     if (!r->path.len || r->full) return;
-    r->memory_start = r->total; /* it is all in the file, as far as it goes */
+    r->memory_start = r->total; /* the spill file contains the whole log */
     hfsb_buf_free(&r->memory);
 }
 
@@ -25179,18 +25285,18 @@ HFSBI_FN hfsb_status hfsbi_record_show(const hfsbi_record *r, hfsb_buf *out) {
                                    r->full ? (size_t)r->saved : 0, out);
 }
 
-/* ---- the log from an offset ---- */
+/* ---- reading the log ---- */
 
-/* Up to max bytes of the spill file. Of a finished command it is closed, and
-   may have been removed since: then nothing. */
-static hfsb_status hfsbi_log_from_file(const hfsbi_record *r,
-                                       unsigned long long from, size_t max,
-                                       hfsb_buf *out) {
+/* Appends up to max bytes of the spill file. After finish() the file is closed
+   and may have been removed since; then nothing is appended. */
+static hfsb_status hfsbi_log_read_spill(const hfsbi_record *r,
+                                        unsigned long long from, size_t max,
+                                        hfsb_buf *out) {
     size_t      left = r->saved - from < max ? (size_t)(r->saved - from) : max;
     hfsb_status st = hfsb_buf_reserve(out, left);
-    int         again = -1, fd = r->spill;
+    int         reopened = -1, fd = r->spill;
     if (fd < 0)
-        fd = again = open(r->path.ptr, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+        fd = reopened = open(r->path.ptr, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
     while (fd >= 0 && st == HFSB_OK && left > 0) {
         ssize_t n = pread(fd, out->ptr + out->len, left, (off_t)from);
         if (n < 0 && errno == EINTR) continue;
@@ -25200,12 +25306,12 @@ static hfsb_status hfsbi_log_from_file(const hfsbi_record *r,
         from += (unsigned long long)n;
         left -= (size_t)n;
     }
-    hfsbi_close(&again);
+    hfsbi_close(&reopened);
     return st;
 }
 
-/* Cuts out[mark..] so that it does not end inside a character. */
-static void hfsbi_cut_to_character(hfsb_buf *out, size_t mark) {
+/* Shortens out[mark..] so that it ends between characters. */
+static void hfsbi_cut_to_char(hfsb_buf *out, size_t mark) {
     hfsb_str text = hfsb_buf_str(out);
     size_t n = text.len > mark ? hfsbi_char_before(text, text.len - 1) : mark;
     unsigned long code;
@@ -25233,14 +25339,14 @@ HFSBI_FN hfsb_status hfsbi_record_read(const hfsbi_record *r,
         size_t   n = text.len - at < max ? text.len - at : max;
         st = hfsb_buf_append(out, hfsb_str_slice(text, at, at + n));
     } else {
-        st = hfsbi_log_from_file(r, from, max, out);
-        if (st == HFSB_OK && out->len == mark) { /* the file is gone */
+        st = hfsbi_log_read_spill(r, from, max, out);
+        if (st == HFSB_OK && out->len == mark) { /* the file was removed */
             *gone_from = from;
             *gone_to = from = r->memory_start;
         }
     }
     if (st == HFSB_OK && from + (out->len - mark) < r->total)
-        hfsbi_cut_to_character(out, mark);
+        hfsbi_cut_to_char(out, mark);
     got = out->len - mark;
     *next = from + got;
     if (st == HFSB_OK && *next == r->total && r->filter[0])
@@ -25250,41 +25356,66 @@ HFSBI_FN hfsb_status hfsbi_record_read(const hfsbi_record *r,
 }
 
 /* ---- src/tools/check.c ---- */
-/* check.c - what to tell about a file that was just written. */
-/* The directory that the tools write to, as it was given and as it resolves:
-   no program or module from there is run. */
-typedef struct hfsbi_fence {
-    char        given[PATH_MAX], real[PATH_MAX];
-    const char *dirs[3]; /* both, then NULL; none when nothing is fenced */
-} hfsbi_fence;
+/* check.c - warnings about a file that was just written.
 
-static bool hfsbi_check_tell(hfsb_buf *lines, hfsb_str text);
+   A caller's check for the suffix replaces the built-in checks. Built in are
+   JSON (parsed here), Python (python3 runs a helper) and shell scripts (the
+   shell of the shebang runs with -n):
 
-/* ==== check program ==== */
+       content --> remembered? --yes----------------------> warnings
+                       | no
+                       +--> fence --> program --> lines --> warnings
+                                                    +-----> remember
 
-/* finds and runs the programs that checks need.
+   A checker remembers the warnings of the last contents by their digest, since
+   programs are slow. Incomplete answers, of a program that was killed or
+   without memory, are shown but not remembered.
 
-   A check runs after every write, also where no commands are offered, so it
-   must not run a file that a write could have put there. The fence is the
+   What always holds: a check never fails a write, and no check runs a program
+   or module from the directory that the tools write to, the fence. The lock
+   guards only the memory and is never held while a program runs. */
+#define HFSBI_CHECK_TIMEOUT_MS 10000                      /* of one program */
+#define HFSBI_CHECK_PROGRAM    ((size_t)1024 * 1024)      /* longest content */
+#define HFSBI_CHECK_JSON       ((size_t)16 * 1024 * 1024) /* longest content */
+#define HFSBI_CHECK_OUTPUT     ((size_t)64 * 1024)        /* of one program */
+#define HFSBI_CHECK_LINE       400 /* characters of a warning */
+
+/* Appends text to *lines as one line of valid UTF-8, ended by LF; false
+   without memory. */
+static bool hfsbi_check_warn(hfsb_buf *lines, hfsb_str text) {
+    size_t   mark = lines->len;
+    hfsb_err line;
+    hfsbi_ok(&line);
+    hfsbi_err_quote(&line, text, HFSBI_CHECK_LINE);
+    hfsb_buf_append(lines, hfsb_cstr(line.msg));
+    hfsb_buf_append_byte(lines, '\n');
+    return hfsb_buf_finish(lines, mark) == HFSB_OK;
+}
+
+/* ---- the fence ----
+
+   A check runs after every write, even where commands are not offered, so it
+   must not run a file that a write could have created. The fence is the
    directory that the tools write to: the root, or without a root the working
-   directory. A working directory beneath the root lies inside the fence
-   anyway.
+   directory. A working directory beneath the root is inside the fence anyway.
 
-   A program is taken from the first directory of PATH that lies outside the
+   A program is taken from the first directory of PATH that is outside the
    fence, before and after resolving symlinks. The bin/python3 of a virtual
    environment is often a symlink to /usr/bin, but Python loads the packages
    next to the link, so the unresolved path counts as well. The directory is
    resolved before the program runs; the last component is not, since busybox
-   and the shims of version managers are known by the name they are called by.
+   and the shims of version managers depend on the name they are called by.
    The program's environment mentions nothing inside the fence either: a shim
-   searches PATH again, the loader looks at LD_LIBRARY_PATH. */
+   searches PATH again, and the loader reads LD_LIBRARY_PATH. */
 
-#define HFSBI_CHECK_OUTPUT ((size_t)64 * 1024)
+/* The directory that the tools write to. Points into itself: do not copy. */
+typedef struct hfsbi_fence {
+    char given[PATH_MAX], real[PATH_MAX]; /* before and after realpath */
+    const char *dirs[3]; /* both, then NULL; only NULL: nothing is fenced */
+} hfsbi_fence;
 
-/* ---- the fence ---- */
-
-/* Of a place (NULL: the current directory). False when it cannot be
-   resolved. *fence points into itself: not to be copied. */
+/* Sets the fence from a root (NULL: the current directory). False if the
+   directory cannot be resolved. */
 static bool hfsbi_fence_init(hfsbi_fence *fence, const hfsb_root *place) {
     hfsb_str none = HFSB_INIT;
     hfsb_str root = place ? hfsb_root_path(place) : none;
@@ -25294,14 +25425,15 @@ static bool hfsbi_fence_init(hfsbi_fence *fence, const hfsb_root *place) {
     if (dir.len) memcpy(fence->given, dir.ptr, dir.len);
     else if (!getcwd(fence->given, sizeof fence->given)) return false;
     if (!realpath(fence->given, fence->real)) return false;
-    /* A server that starts in "/" has no project there, and without a root
-       its tools write anywhere. */
+    /* Without a root, "/" as working directory is no project: a fence there
+       would forbid all programs. */
     if (root.len == 0 && strcmp(fence->real, "/") == 0) return true;
     fence->dirs[0] = fence->given;
     fence->dirs[1] = fence->real;
     return true;
 }
 
+/* True if path is the fence or beneath it. */
 static bool hfsbi_fence_holds(const hfsbi_fence *fence, const char *path) {
     const char *const *dir;
     for (dir = fence->dirs; *dir; dir++) {
@@ -25313,15 +25445,15 @@ static bool hfsbi_fence_holds(const hfsbi_fence *fence, const char *path) {
     return false;
 }
 
-/* Whether the fence lies among the libraries of a program, in /usr/lib or
-   /usr/lib64 for /usr/bin/python3: Python loads some of them before any code
-   of ours can look at its path. */
+/* True if the fence is in the library directories of a program, /usr/lib or
+   /usr/lib64 for /usr/bin/python3. Python loads modules from there before the
+   helper can restrict sys.path. */
 static bool hfsbi_fence_in_libraries(const hfsbi_fence *fence,
                                      const char        *program) {
     const char *const *dir;
     const char        *end = strrchr(program, '/');
     size_t             n = end ? (size_t)(end - program) : 0;
-    while (n > 0 && program[n - 1] != '/') n--; /* behind the prefix */
+    while (n > 0 && program[n - 1] != '/') n--; /* keep "/usr/" */
     for (dir = fence->dirs; *dir; dir++)
         if (strncmp(*dir, program, n) == 0 && strncmp(*dir + n, "lib", 3) == 0)
             return true;
@@ -25330,8 +25462,8 @@ static bool hfsbi_fence_in_libraries(const hfsbi_fence *fence,
 
 /* ---- finding a program ---- */
 
-/* Resolves a directory of PATH; false when it lies inside the fence, is
-   relative, or cannot be named in PATH. */
+/* Resolves a directory of PATH. False if it is inside the fence, is relative,
+   or contains a colon once resolved. */
 static bool hfsbi_fence_dir(const hfsbi_fence *fence, hfsb_str dir,
                             char real[PATH_MAX]) {
     char text[PATH_MAX];
@@ -25343,6 +25475,8 @@ static bool hfsbi_fence_dir(const hfsbi_fence *fence, hfsb_str dir,
            !hfsbi_fence_holds(fence, text) && !hfsbi_fence_holds(fence, real);
 }
 
+/* Writes the path of the program `name` in dir; false if it cannot be run, or
+   must not. */
 static bool hfsbi_fence_program(const hfsbi_fence *fence, const char *dir,
                                 const char *name, char program[PATH_MAX]) {
     char        real[PATH_MAX];
@@ -25354,8 +25488,8 @@ static bool hfsbi_fence_program(const hfsbi_fence *fence, const char *dir,
            !hfsbi_fence_in_libraries(fence, real);
 }
 
-/* Finds the program called name, and appends to *path "PATH=" with the
-   directories that lie outside the fence. */
+/* Searches PATH for the program `name`, and appends "PATH=" to *path with the
+   directories outside the fence. False if not found, or without memory. */
 static bool hfsbi_fence_search(const hfsbi_fence *fence,
                                const char *const *env, const char *name,
                                hfsb_buf *path, char program[PATH_MAX]) {
@@ -25380,42 +25514,42 @@ static bool hfsbi_fence_search(const hfsbi_fence *fence,
     return hfsb_buf_finish(path, mark) == HFSB_OK && found;
 }
 
-/* ---- its environment ---- */
+/* ---- environment of a program ---- */
 
-/* Whether a variable mentions a path inside the fence. */
-static bool hfsbi_fence_mentioned(const hfsbi_fence *fence, const char *text) {
+/* True if a variable contains a path inside the fence. */
+static bool hfsbi_fence_in_text(const hfsbi_fence *fence, const char *text) {
     const char *const *dir;
     const char        *at;
     for (dir = fence->dirs; *dir; dir++)
         for (at = strstr(text, *dir); at; at = strstr(at + 1, *dir))
-            if (strchr("/:", at[strlen(*dir)])) return true; /* or its end */
+            if (strchr("/:", at[strlen(*dir)])) return true; /* or NUL */
     return false;
 }
 
-/* Fills list with the variables of env, of which path takes the place of
-   PATH. */
+/* Fills list with path, which replaces PATH, and the variables of env that
+   mention nothing inside the fence. Ends it with NULL. */
 static void hfsbi_fence_env(const hfsbi_fence *fence, const char *const *env,
                             const char *path, const char **list) {
     *list++ = path;
     for (; env && *env; env++)
         if (strncmp(*env, "PATH=", 5) != 0 &&
-            !hfsbi_fence_mentioned(fence, *env))
+            !hfsbi_fence_in_text(fence, *env))
             *list++ = *env;
     *list = NULL;
 }
 
-/* ---- running it ---- */
+/* ---- running a program ---- */
 
-/* The start of one stream of a program. */
+/* Collects the start of one output stream of a program. */
 typedef struct hfsbi_check_output {
-    hfsb_buf        *buf;
-    hfsb_proc_stream stream;
-    bool             cut; /* what comes now does not follow what there is */
+    hfsb_buf             *buf;
+    hfsb_proc_stream      stream;
+    bool                  cut; /* bytes were dropped: ignore the rest */
     const hfsb_call_opts *how;
 } hfsbi_check_output;
 
-static void hfsbi_check_take(void *user, hfsb_proc_stream stream,
-                             hfsb_str bytes) {
+static void hfsbi_check_on_output(void *user, hfsb_proc_stream stream,
+                                  hfsb_str bytes) {
     hfsbi_check_output *output = (hfsbi_check_output *)user;
     size_t              room = HFSBI_CHECK_OUTPUT - output->buf->len;
     if (stream != output->stream || output->cut) return;
@@ -25430,6 +25564,7 @@ static bool hfsbi_check_cancelled(void *user) {
     return how && how->cancelled && how->cancelled(how->user);
 }
 
+/* Runs argv[0], a path. Returns as hfsbi_check_program(). */
 static bool hfsbi_check_run(const hfsbi_checker  *checker,
                             const hfsb_call_opts *how, const char *const *argv,
                             const char *const *env, hfsb_str content,
@@ -25441,13 +25576,13 @@ static bool hfsbi_check_run(const hfsbi_checker  *checker,
     output.stream = stream;
     output.how = how;
     opts.argv = argv;
-    opts.work_dir = "/"; /* not where the files lie that are written */
+    opts.work_dir = "/"; /* not inside the fence */
     opts.env = env;
     opts.input = content;
     opts.timeout_ms = checker->timeout_ms;
     opts.grace_ms = -1;
     opts.no_keeper = true;
-    opts.on_output = hfsbi_check_take;
+    opts.on_output = hfsbi_check_on_output;
     opts.cancelled = hfsbi_check_cancelled;
     opts.user = &output;
     opts.alloc = out->alloc;
@@ -25457,10 +25592,11 @@ static bool hfsbi_check_run(const hfsbi_checker  *checker,
     return result.end == HFSB_PROC_EXITED && !result.timed_out && !output.cut;
 }
 
-/* Runs argv with content on its standard input and appends what it writes to
-   one of its streams, the first 64 KiB, to *out. argv[0] is a name, searched
-   for in PATH outside the fence, and not kept. True when the program exited by
-   itself and that is all; else *out holds the start of it. */
+/* Runs argv with content on standard input and appends one of its output
+   streams, at most HFSBI_CHECK_OUTPUT bytes, to *out. argv[0] is a name,
+   searched for in PATH outside the fence; it is NULL afterwards if found. True
+   if the program exited by itself and its output is complete; otherwise *out
+   contains the start. */
 static bool hfsbi_check_program(const hfsbi_checker  *checker,
                                 const hfsbi_fence    *fence,
                                 const hfsb_call_opts *how, const char **argv,
@@ -25488,28 +25624,27 @@ static bool hfsbi_check_program(const hfsbi_checker  *checker,
     return whole;
 }
 
-/* ==== check python ==== */
+/* ---- Python ---- */
 
-/* what python3 says of a Python file. */
+/* The helper that python3, 3.8 or later, runs. It reads the file on standard
+   input, prints a line for each warning, and HFSBI_PYTHON_END when complete.
 
-/* The program that python3 runs. The file comes on standard input. It prints
-   a line for each thing to tell, and END when it got through. From 3.8 on.
+   Inspecting a callable means importing its module, which may do anything:
+   print, exit, fork, hang, close descriptors. Therefore:
+   - warnings are written at once to a private descriptor, and 0, 1 and 2 are
+     /dev/null before the first import;
+   - functions needed later are bound before the first import;
+   - a forked copy of the helper exits at its first warning;
+   - at the end the helper kills its process group, so no process survives and
+     no thread or exit handler is waited for.
+   Only modules of names that are called with keywords are imported.
 
-   Looking at a callable means importing its module, which may do anything:
-   print, exit, fork, hang, close descriptors. So what is printed goes to a
-   descriptor of our own, at once, and 0, 1 and 2 are /dev/null before the
-   first import; the functions needed later are taken before as well; a copy
-   of this process does not go on; and at the end all of its group is killed,
-   so that nothing which was started stays, and no thread or exit handler is
-   waited for. Only modules of names that are called with keywords are
-   imported.
-
-   No module that lies inside the fence is imported (see check_program.c).
-   Python starts with -S, without the module `site`, which would run the .pth
-   files and the sitecustomize of every package directory. The helper adds
-   those directories by itself, for the imports alone, and without .pth files.
-   Each file is looked at again when it is found: a package directory outside
-   the fence may hold a symlink into it, or the fence itself. */
+   No module inside the fence is imported. Python starts with -S, without the
+   module `site`, which would run the .pth files and the sitecustomize of every
+   package directory. The helper adds these directories itself, for the imports
+   alone, and without .pth files. It checks each file that an import finds: a
+   package directory outside the fence may contain a symlink into the fence, or
+   the fence itself. */
 #define HFSBI_PYTHON_END "."
 
 static const char hfsbi_python_helper[] =
@@ -25551,8 +25686,8 @@ static const char hfsbi_python_helper[] =
     "def line_of(offset):\n"
     "    return source.count(b'\\n', 0, offset) + 1\n"
     "\n"
-    /* The tree, or None when the file is not Python. Only compile() sees a
-       `return` outside of a function and the like. */
+    /* The tree, or None if the file is not valid Python. Only compile()
+       detects errors such as `return` outside a function. */
     "def parse():\n"
     "    null = source.find(b'\\0')\n"
     "    if null >= 0:\n"
@@ -25569,8 +25704,8 @@ static const char hfsbi_python_helper[] =
     "    except UnicodeDecodeError as e:\n"
     "        fault(line_of(e.start), '(unicode error) %s' % e)\n"
     "\n"
-    /* Where each name comes from: (module, name in it), or None for what is
-       imported from the file's own package, which is not looked at. */
+    /* The origin of each imported name: (module, name in it), or None for
+       relative imports, which are not checked. */
     "def imports(tree):\n"
     "    names = {}\n"
     "    for node in ast.walk(tree):\n"
@@ -25583,14 +25718,14 @@ static const char hfsbi_python_helper[] =
     "                    None if node.level else (node.module, a.name))\n"
     "    return names\n"
     "\n"
-    /* Finds no module whose file lies inside the fence. */
+    /* Finds only modules whose files are outside the fence. */
     "class Finder(PathFinder):\n"
     "    @classmethod\n"
     "    def find_spec(cls, name, path=None, target=None):\n"
     "        spec = super().find_spec(name, path, target)\n"
     "        return None if spec and fenced(spec.origin or '') else spec\n"
     "\n"
-    /* What `site` would do, but for .pth files. Below 3.14 it is `site` that
+    /* Does the work of `site` except for .pth files. Before 3.14 `site` also
        sets the prefix of a virtual environment. */
     "def add_packages():\n"
     "    home = os.path.dirname(os.path.dirname(sys.executable))\n"
@@ -25608,7 +25743,7 @@ static const char hfsbi_python_helper[] =
     "    sys.meta_path.remove(PathFinder)\n"
     "    sys.meta_path.append(Finder)\n"
     "\n"
-    /* The names of the parameters; None when any keyword may be right. */
+    /* The names of the parameters; None if any keyword may be valid. */
     "@functools.lru_cache(None)\n"
     "def parameters(module, name):\n"
     "    try:\n"
@@ -25650,14 +25785,14 @@ static const char hfsbi_python_helper[] =
     "finally:\n"
     "    end(0, 9)\n";
 
-/* Whatever else a python3 prints is not for us. */
-static bool hfsbi_python_tells(hfsb_str line) {
+/* True for a warning of the helper; python3 may print other lines. */
+static bool hfsbi_python_is_warning(hfsb_str line) {
     return hfsb_str_starts(line, HFSB_LIT("Python syntax error at line ")) ||
            hfsb_str_starts(line, HFSB_LIT("Invalid kwarg: "));
 }
 
-/* Appends to *lines what python3, or the shell called name, says of content.
-   True when that is all there is to say, and can be remembered. */
+/* Appends the warnings of python3 about content to *lines. True if they are
+   complete and can be remembered. */
 static bool hfsbi_check_python(const hfsbi_checker  *checker,
                                const hfsb_call_opts *how, hfsb_str content,
                                hfsb_buf *lines) {
@@ -25675,27 +25810,23 @@ static bool hfsbi_check_python(const hfsbi_checker  *checker,
     argv[5] = checker->no_imports ? "syntax" : "imports";
     memcpy(argv + 6, fence.dirs, sizeof fence.dirs); /* with its NULL */
     out.alloc = lines->alloc;
-    /* However it ended, what was told before is true. */
+    /* Warnings are valid however the program ended. */
     (void)hfsbi_check_program(checker, &fence, how, argv, content,
                               HFSB_PROC_STDOUT, &out);
     text = hfsb_buf_str(&out);
     while (!whole && hfsb_str_find_byte(text, '\n') != HFSB_NPOS &&
            hfsb_text_line(&text, &line, NULL)) {
         whole = hfsb_str_equal(line, HFSB_LIT(HFSBI_PYTHON_END));
-        if (hfsbi_python_tells(line))
-            kept = hfsbi_check_tell(lines, line) && kept;
+        if (hfsbi_python_is_warning(line))
+            kept = hfsbi_check_warn(lines, line) && kept;
     }
     hfsb_buf_free(&out);
     return whole && kept;
 }
 
-/* ==== check shell ==== */
+/* ---- shell scripts ---- */
 
-/* the syntax of scripts for sh, bash and dash. */
-
-/* ---- whose script it is ---- */
-
-/* Takes the next word off *line; empty at its end. */
+/* Removes the next word from *line and returns it; empty at the end. */
 static hfsb_str hfsbi_shebang_word(hfsb_str *line) {
     hfsb_str rest = hfsbi_trim(*line), word;
     size_t   n = 0;
@@ -25723,13 +25854,11 @@ HFSBI_FN const char *hfsbi_check_shell_of(hfsb_str content) {
     return NULL;
 }
 
-/* ---- what the shell says ---- */
-
-/* The name by which the shell reads its standard input as a file; without a
-   file's name bash leaves the line numbers out. */
+/* The script on standard input, as a file argument: without one, bash omits
+   line numbers. */
 #define HFSBI_SHELL_FILE "/dev/stdin"
 
-/* s without prefix (in lower case), whatever the case in s; else s. */
+/* s without a prefix, ignoring case; prefix is in lower case. */
 static hfsb_str hfsbi_shell_strip(hfsb_str s, const char *prefix) {
     size_t i;
     for (i = 0; prefix[i]; i++)
@@ -25737,7 +25866,7 @@ static hfsb_str hfsbi_shell_strip(hfsb_str s, const char *prefix) {
     return hfsb_str_slice(s, i, s.len);
 }
 
-/* Reads "/dev/stdin: line 3: message", as shells write it in any language:
+/* Parses a message of a shell, in any language; false if line is not one:
        /dev/stdin: line 3: ...   bash, busybox
        /dev/stdin: 3: ...        dash
        /dev/stdin[3]: ...        ksh                                      */
@@ -25759,9 +25888,9 @@ static bool hfsbi_shell_message(hfsb_str line, hfsb_str *number,
     return message->len > 0;
 }
 
-/* Tells of one line that the shell wrote. "warning" is what bash says of a
-   here-document without end. */
-static bool hfsbi_shell_tell(hfsb_str number, hfsb_str message,
+/* Appends the warning for one message of the shell. bash prints "warning" for
+   a here-document without end. False without memory. */
+static bool hfsbi_shell_warn(hfsb_str number, hfsb_str message,
                              hfsb_buf *lines) {
     hfsb_buf text = HFSB_INIT;
     hfsb_str plain = hfsbi_shell_strip(message, "warning: ");
@@ -25773,17 +25902,19 @@ static bool hfsbi_shell_tell(hfsb_str number, hfsb_str message,
     plain = hfsbi_shell_strip(plain, "syntax error");
     plain = hfsbi_trim(hfsbi_shell_strip(plain, ":"));
     kept = kept && hfsb_buf_append(&text, plain) == HFSB_OK &&
-           hfsbi_check_tell(lines, hfsb_buf_str(&text));
+           hfsbi_check_warn(lines, hfsb_buf_str(&text));
     hfsb_buf_free(&text);
     return kept;
 }
 
+/* Appends the first syntax error that the shell `name` reports for content.
+   Returns as hfsbi_check_python(). */
 static bool hfsbi_check_shell(const hfsbi_checker  *checker,
                               const hfsb_call_opts *how, const char *name,
                               hfsb_str content, hfsb_buf *lines) {
     const char *argv[6];
     hfsbi_fence fence;
-    hfsb_buf    said = HFSB_INIT;
+    hfsb_buf    out = HFSB_INIT;
     hfsb_str    text, line, number, message;
     size_t      n = 0;
     bool        ended, found = false;
@@ -25797,38 +25928,20 @@ static bool hfsbi_check_shell(const hfsbi_checker  *checker,
     argv[n++] = "-n";
     argv[n++] = HFSBI_SHELL_FILE;
     argv[n] = NULL;
-    said.alloc = lines->alloc;
+    out.alloc = lines->alloc;
     ended = hfsbi_check_program(checker, &fence, how, argv, content,
-                                HFSB_PROC_STDERR, &said);
-    text = hfsb_buf_str(&said);
+                                HFSB_PROC_STDERR, &out);
+    text = hfsb_buf_str(&out);
     while (!found && hfsb_text_line(&text, &line, NULL))
         found = hfsbi_shell_message(line, &number, &message);
-    if (found) ended = hfsbi_shell_tell(number, message, lines) && ended;
-    hfsb_buf_free(&said);
+    if (found) ended = hfsbi_shell_warn(number, message, lines) && ended;
+    hfsb_buf_free(&out);
     return ended;
 }
 
-#define HFSBI_CHECK_TIMEOUT_MS 10000
-#define HFSBI_CHECK_PROGRAM    ((size_t)1024 * 1024)      /* longest content */
-#define HFSBI_CHECK_JSON       ((size_t)16 * 1024 * 1024) /* longest content */
-#define HFSBI_CHECK_LINE       400 /* characters of a warning */
+/* ---- remembered warnings ---- */
 
-/* ---- what all checks need ---- */
-
-/* Appends text to *lines as one line of valid UTF-8, ended by LF; false
-   without memory. */
-static bool hfsbi_check_tell(hfsb_buf *lines, hfsb_str text) {
-    size_t   mark = lines->len;
-    hfsb_err line;
-    hfsbi_ok(&line);
-    hfsbi_err_quote(&line, text, HFSBI_CHECK_LINE);
-    hfsb_buf_append(lines, hfsb_cstr(line.msg));
-    hfsb_buf_append_byte(lines, '\n');
-    return hfsb_buf_finish(lines, mark) == HFSB_OK;
-}
-
-/* ---- what was found before ---- */
-
+/* The digest of a program's name and the content it checks. */
 static void hfsbi_check_digest(const char *program, hfsb_str content,
                                unsigned char digest[HFSB_SHA256_SIZE]) {
     hfsb_sha256 sha;
@@ -25838,7 +25951,7 @@ static void hfsbi_check_digest(const char *program, hfsb_str content,
     hfsb_sha256_finish(&sha, digest);
 }
 
-/* The entry for digest, or NULL; with the lock held. */
+/* The entry for digest, or NULL. Call with the lock held. */
 static hfsbi_check_seen *
 hfsbi_check_find(hfsbi_checker      *checker,
                  const unsigned char digest[HFSB_SHA256_SIZE]) {
@@ -25852,7 +25965,7 @@ hfsbi_check_find(hfsbi_checker      *checker,
     return NULL;
 }
 
-/* Appends what is known to *lines; false when nothing is known. */
+/* Appends the remembered warnings to *lines; false if there is no entry. */
 static bool hfsbi_check_recall(hfsbi_checker      *checker,
                                const unsigned char digest[HFSB_SHA256_SIZE],
                                hfsb_buf           *lines) {
@@ -25863,14 +25976,14 @@ static bool hfsbi_check_recall(hfsbi_checker      *checker,
     if (seen) {
         seen->used = ++checker->clock;
         text = hfsb_str_make(seen->text, seen->len);
-        (void)!hfsb_buf_append(lines, text); /* no memory: not told */
+        (void)!hfsb_buf_append(lines, text); /* no memory: no warning */
     }
     (void)pthread_mutex_unlock(&checker->lock);
     return seen != NULL;
 }
 
-/* Puts text in the place of what was not asked for the longest; with the lock
-   held. */
+/* Replaces the least recently used entry. Without memory nothing changes.
+   Call with the lock held. */
 static void hfsbi_check_store(hfsbi_checker      *checker,
                               const unsigned char digest[HFSB_SHA256_SIZE],
                               hfsb_str            text) {
@@ -25888,6 +26001,7 @@ static void hfsbi_check_store(hfsbi_checker      *checker,
     oldest->used = ++checker->clock;
 }
 
+/* Remembers the warnings for a digest. */
 static void hfsbi_check_remember(hfsbi_checker      *checker,
                                  const unsigned char digest[HFSB_SHA256_SIZE],
                                  hfsb_str            text) {
@@ -25897,10 +26011,11 @@ static void hfsbi_check_remember(hfsbi_checker      *checker,
     (void)pthread_mutex_unlock(&checker->lock);
 }
 
-/* What program says of content: from memory, or by running it. */
-static void hfsbi_check_ask(hfsbi_checker *checker, const hfsb_call_opts *how,
-                            const char *program, hfsb_str content,
-                            hfsb_buf *lines) {
+/* Appends the warnings of a program about content, remembered or new. */
+static void hfsbi_check_with_program(hfsbi_checker        *checker,
+                                     const hfsb_call_opts *how,
+                                     const char *program, hfsb_str content,
+                                     hfsb_buf *lines) {
     unsigned char digest[HFSB_SHA256_SIZE];
     bool          whole;
     if (content.len > HFSBI_CHECK_PROGRAM) return;
@@ -25912,14 +26027,14 @@ static void hfsbi_check_ask(hfsbi_checker *checker, const hfsb_call_opts *how,
     if (whole) hfsbi_check_remember(checker, digest, hfsb_buf_str(lines));
 }
 
-/* ---- the checks that are built in ---- */
+/* ---- built-in checks ---- */
 
 static bool hfsbi_check_has(hfsb_str content, const char *word) {
     return hfsb_str_find(content, hfsb_cstr(word)) != HFSB_NPOS;
 }
 
-/* A training script that does not say where its model goes loses it with the
-   machine. */
+/* Warns about a training script that does not push its model to the Hub: the
+   model is lost with the machine. */
 static void hfsbi_check_training(hfsb_str content, hfsb_buf *lines) {
     if (!hfsbi_check_has(content, "TrainingArguments") &&
         !hfsbi_check_has(content, "SFTConfig") &&
@@ -25927,22 +26042,23 @@ static void hfsbi_check_training(hfsb_str content, hfsb_buf *lines) {
         !hfsbi_check_has(content, "GRPOConfig"))
         return;
     if (!hfsbi_check_has(content, "push_to_hub"))
-        (void)hfsbi_check_tell(lines, HFSB_LIT("Training script warning: no "
+        (void)hfsbi_check_warn(lines, HFSB_LIT("Training script warning: no "
                                                "'push_to_hub' found"));
     if (!hfsbi_check_has(content, "hub_model_id"))
-        (void)hfsbi_check_tell(lines, HFSB_LIT("Training script warning: no "
+        (void)hfsbi_check_warn(lines, HFSB_LIT("Training script warning: no "
                                                "'hub_model_id' found"));
 }
 
+/* Checks a Python file; a syntax error makes other warnings pointless. */
 static void hfsbi_check_py(hfsbi_checker *checker, const hfsb_call_opts *how,
                            hfsb_str content, hfsb_buf *lines) {
-    hfsbi_check_ask(checker, how, "python3", content, lines);
+    hfsbi_check_with_program(checker, how, "python3", content, lines);
     if (!hfsb_str_starts(hfsb_buf_str(lines), HFSB_LIT("Python syntax error")))
         hfsbi_check_training(content, lines);
 }
 
-/* Files of programs that allow comments in their JSON. */
-static bool hfsbi_check_comments(hfsb_str path) {
+/* True for files whose programs allow comments in JSON. */
+static bool hfsbi_check_allows_comments(hfsb_str path) {
     static const char *const starts[] = {"tsconfig.", "jsconfig.",
                                          "devcontainer.", ".eslintrc."};
     hfsb_str                 base = hfsb_path_base(path), dir;
@@ -25959,25 +26075,26 @@ static void hfsbi_check_json(hfsb_str path, hfsb_str content,
     hfsb_json_doc doc = HFSB_INIT;
     hfsb_buf      text = HFSB_INIT;
     hfsb_err      err;
-    if (content.len > HFSBI_CHECK_JSON || hfsbi_check_comments(path)) return;
+    if (content.len > HFSBI_CHECK_JSON || hfsbi_check_allows_comments(path))
+        return;
     doc.alloc = text.alloc = lines->alloc;
-    /* The message starts with line and column. Nested too deep for us, or no
-       memory: that is not the file's fault. */
+    /* The message starts with line and column. Other failures, nesting too
+       deep or no memory, are not errors of the file. */
     if (hfsb_json_parse(content, NULL, &doc, &err) == HFSB_SYNTAX &&
         hfsb_buf_printf(&text, "JSON error at %s", err.msg) == HFSB_OK)
-        (void)hfsbi_check_tell(lines, hfsb_buf_str(&text));
+        (void)hfsbi_check_warn(lines, hfsb_buf_str(&text));
     hfsb_buf_free(&text);
     hfsb_json_free(&doc);
 }
 
-/* ---- all of it ---- */
+/* ---- the checker ---- */
 
-static bool hfsbi_check_is_for(hfsb_str path, hfsb_str suffix) {
+static bool hfsbi_check_has_suffix(hfsb_str path, hfsb_str suffix) {
     hfsb_str base = hfsb_path_base(path);
     return base.len > suffix.len && hfsb_str_ends(base, suffix);
 }
 
-/* Moves the lines to *warnings, one by one as far as there is room. */
+/* Moves lines to *warnings until one does not fit, and empties *lines. */
 static void hfsbi_check_move(hfsb_buf *lines, hfsb_buf *warnings) {
     hfsb_str text = hfsb_buf_str(lines), line;
     while (hfsb_text_line(&text, &line, NULL)) {
@@ -25990,7 +26107,7 @@ static void hfsbi_check_move(hfsb_buf *lines, hfsb_buf *warnings) {
     hfsb_buf_truncate(lines, 0);
 }
 
-/* Copies the caller's checks, and the suffixes they point to. */
+/* Copies the caller's checks with their suffixes; false without memory. */
 static bool hfsbi_checker_copy(hfsbi_checker          *checker,
                                const hfsb_tools_check *checks, size_t count) {
     const char *suffix;
@@ -26006,7 +26123,7 @@ static bool hfsbi_checker_copy(hfsbi_checker          *checker,
             HFSB_OK)
             return false;
     }
-    suffix = checker->suffixes.ptr; /* stays where it is from now on */
+    suffix = checker->suffixes.ptr; /* no longer grows */
     for (i = 0; i < count; i++) {
         checker->checks[i] = checks[i];
         checker->checks[i].suffix = suffix;
@@ -26052,18 +26169,18 @@ HFSBI_FN void hfsbi_checker_close(hfsbi_checker *checker) {
     hfsbi_array_free(&alloc, checker, 1, sizeof *checker);
 }
 
-/* The built-in checks; what they tell goes to *warnings by way of *lines. */
+/* Runs the built-in checks; *lines is empty before and after. */
 static void hfsbi_check_built_in(hfsbi_checker        *checker,
                                  const hfsb_call_opts *how, hfsb_str path,
                                  hfsb_str content, hfsb_buf *lines,
                                  hfsb_buf *warnings) {
     const char *shell = hfsbi_check_shell_of(content);
-    if (hfsbi_check_is_for(path, HFSB_LIT(".py")))
+    if (hfsbi_check_has_suffix(path, HFSB_LIT(".py")))
         hfsbi_check_py(checker, how, content, lines);
-    if (hfsbi_check_is_for(path, HFSB_LIT(".json")))
+    if (hfsbi_check_has_suffix(path, HFSB_LIT(".json")))
         hfsbi_check_json(path, content, lines);
     hfsbi_check_move(lines, warnings);
-    if (shell) hfsbi_check_ask(checker, how, shell, content, lines);
+    if (shell) hfsbi_check_with_program(checker, how, shell, content, lines);
     hfsbi_check_move(lines, warnings);
 }
 
@@ -26074,7 +26191,8 @@ HFSBI_FN void hfsbi_checker_run(hfsbi_checker        *checker,
     hfsb_buf                lines = HFSB_INIT;
     size_t                  left = checker->count;
     lines.alloc = warnings->alloc;
-    while (left > 0 && !hfsbi_check_is_for(path, hfsb_cstr(check->suffix))) {
+    while (left > 0 &&
+           !hfsbi_check_has_suffix(path, hfsb_cstr(check->suffix))) {
         check++;
         left--;
     }
@@ -26089,16 +26207,39 @@ HFSBI_FN void hfsbi_checker_run(hfsbi_checker        *checker,
 }
 
 /* ---- src/tools/job.c ---- */
-/* job.c - the commands of a tools object: waiting, running, finished. */
+/* job.c - jobs: the commands of a tools object.
+
+   A job is one command with an id, from the call of bash until nobody may ask
+   for it any more:
+
+       add --> WAITING --> RUNNING --> DONE --> text dropped --> freed
+                  |                      ^
+                  +-- killed, expired ---+
+
+   At most max_running commands run; the others wait in order, and their
+   timeout counts from the moment they were added. No thread belongs to a job:
+   hfsbi_jobs_step() does what is possible without waiting, in whichever thread
+   drives the tools.
+
+   When a command ends, the result of bash is written once and kept for
+   repeats. Finished jobs are freed by age and number, except while a call
+   refers to them (users). A job with a caller's id or key must not run twice,
+   so its record outlives its text.
+
+   A command may end while processes that it started live on (survivors). Their
+   pipes are drained here, so that they do not block; their sessions are
+   remembered as spans, so that a sweep finds them. */
 enum {
-    HFSBI_JOB_HOUR = 3600 * 1000,     /* a finished one is kept so long, */
-    HFSBI_JOB_HELD = 8 * 1024 * 1024, /* its text while all have no more; */
-    HFSBI_JOB_KEYED_MS = 600 * 1000,  /* one that must not run again, so */
-    HFSBI_JOB_KEYED = 256,            /* long, and so many of them */
-    HFSBI_DRAINS = 64                 /* pipes drained here at most */
+    HFSBI_JOB_HOUR = 3600 * 1000,     /* ms that a finished job is kept */
+    HFSBI_JOB_HELD = 8 * 1024 * 1024, /* bytes of text of all finished jobs */
+    HFSBI_JOB_KEYED_MS = 600 * 1000,  /* ms that jobs with a caller's id or key
+                                         are kept at least */
+    HFSBI_JOB_KEYED = 256,            /* number of these */
+    HFSBI_JOB_COMMAND = 200,          /* characters of a command in a report */
+    HFSBI_DRAINS = 64                 /* pipes drained in this process */
 };
 
-/* ---- what to run ---- */
+/* ---- the spec of a command ---- */
 
 HFSBI_FN void hfsbi_job_spec_init(hfsbi_job_spec   *spec,
                                   const hfsb_alloc *alloc) {
@@ -26133,7 +26274,7 @@ HFSBI_FN void hfsbi_job_spec_free(hfsbi_job_spec *spec) {
     hfsb_buf_free(&spec->env);
 }
 
-/* ---- its environment ---- */
+/* ---- the environment of a command ---- */
 
 HFSBI_FN hfsb_str hfsbi_env_name(const char *entry) {
     hfsb_str all = hfsb_cstr(entry);
@@ -26141,7 +26282,7 @@ HFSBI_FN hfsb_str hfsbi_env_name(const char *entry) {
     return at == HFSB_NPOS ? all : hfsb_str_slice(all, 0, at);
 }
 
-/* True when a list of entries with a NUL behind each has one of that name. */
+/* True when a list of entries, each ending in NUL, contains that name. */
 static bool hfsbi_env_has(const hfsb_buf *list, hfsb_str name) {
     size_t at;
     for (at = 0; at < list->len; at += strlen(list->ptr + at) + 1)
@@ -26157,6 +26298,7 @@ static const char *const hfsbi_env_defaults[] = {"TERM=dumb",
                                                  "GIT_TERMINAL_PROMPT=0",
                                                  "PYTHONUNBUFFERED=1"};
 
+/* True unless the spec or a default replaces or unsets the variable. */
 static bool hfsbi_env_inherits(const hfsbi_job_spec *spec, const char *entry) {
     hfsb_str name = hfsbi_env_name(entry);
     size_t   i;
@@ -26167,7 +26309,7 @@ static bool hfsbi_env_inherits(const hfsbi_job_spec *spec, const char *entry) {
     return true;
 }
 
-/* Fills list, unless it is NULL, and gives the number of variables. */
+/* Fills list, unless it is NULL, and returns the number of variables. */
 static size_t hfsbi_env_fill(const hfsb_tools     *tools,
                              const hfsbi_job_spec *spec, const char **list) {
     size_t      i, n = 0, at;
@@ -26192,8 +26334,9 @@ static size_t hfsbi_env_fill(const hfsb_tools     *tools,
     return n;
 }
 
-/* ---- pipes that survivors hold ---- */
+/* ---- pipes that survivors hold open ---- */
 
+/* Hands all pipes to a keeper process, or closes them. */
 static void hfsbi_drains_release(hfsb_tools *tools) {
     size_t i;
     if (!tools->no_keeper)
@@ -26204,6 +26347,7 @@ static void hfsbi_drains_release(hfsb_tools *tools) {
     tools->drain_count = 0;
 }
 
+/* Takes ownership of the descriptors. */
 static void hfsbi_drains_add(hfsb_tools *tools, const int *fds, size_t n) {
     int *grown = tools->drains;
     if (n == 0) return;
@@ -26213,7 +26357,7 @@ static void hfsbi_drains_add(hfsb_tools *tools, const int *fds, size_t n) {
         grown = (int *)hfsbi_array_grow(&tools->alloc, tools->drains,
                                         &tools->drain_cap,
                                         tools->drain_count + n, sizeof(int));
-    if (!grown) { /* no memory to remember them: others must read them */
+    if (!grown) { /* out of memory: a keeper process reads them */
         hfsb_proc_keep_pipes(fds, n);
         return;
     }
@@ -26222,8 +26366,8 @@ static void hfsbi_drains_add(hfsb_tools *tools, const int *fds, size_t n) {
     tools->drain_count += n;
 }
 
-/* Reads and discards what is there; bounded, so that one loud survivor does
-   not hold up the rest. */
+/* Reads and discards output of survivors, a bounded amount from each pipe so
+   that a noisy one does not delay the rest. */
 static void hfsbi_drains_step(hfsb_tools *tools) {
     char   block[16384];
     size_t i = 0;
@@ -26243,12 +26387,12 @@ static void hfsbi_drains_step(hfsb_tools *tools) {
 
 /* ---- sessions of commands, for the sweep ---- */
 
-/* Commands that run have a tree each (os room). For processes that finished
-   commands left, the session of each such command is remembered, together with
-   the time during which that number was the command's. */
+/* The os room tracks the process tree of a running command. Survivors are
+   found by the session of their command: a span is the session's number and
+   the time during which that number belonged to the command. */
 
-static hfsbi_session_span *hfsbi_span_of(hfsb_tools      *tools,
-                                         const hfsbi_job *job) {
+static hfsbi_session_span *hfsbi_span_find(hfsb_tools      *tools,
+                                           const hfsbi_job *job) {
     size_t i;
     for (i = 0; i < HFSBI_JOB_SPANS; i++)
         if (tools->spans[i].running && tools->spans[i].session == job->pid)
@@ -26256,8 +26400,8 @@ static hfsbi_session_span *hfsbi_span_of(hfsb_tools      *tools,
     return NULL;
 }
 
-/* When all spans are in use the oldest is dropped: processes in that session
-   that do not have the marker will not be found. */
+/* When all spans are in use, one is overwritten. A sweep then finds processes
+   of that session only by their marker. */
 static void hfsbi_span_begin(hfsb_tools *tools, hfsbi_job *job) {
     hfsbi_session_span span = hfsbi_proc_span(job->proc);
     size_t             i = 0;
@@ -26271,9 +26415,9 @@ static void hfsbi_span_begin(hfsb_tools *tools, hfsbi_job *job) {
     tools->spans[i] = span;
 }
 
-/* The span of a finished command is kept while it may have survivors. */
+/* Keeps the span of a finished command only if it has survivors. */
 static void hfsbi_span_end(hfsb_tools *tools, hfsbi_job *job) {
-    hfsbi_session_span *span = hfsbi_span_of(tools, job), none = HFSB_INIT;
+    hfsbi_session_span *span = hfsbi_span_find(tools, job), none = HFSB_INIT;
     if (!span) return;
     *span = job->left_count ? hfsbi_proc_span(job->proc) : none;
     span->running = false;
@@ -26295,8 +26439,9 @@ static void hfsbi_job_output(void *user, hfsb_proc_stream stream,
     hfsbi_record_write((hfsbi_record *)user, stream, bytes);
 }
 
-/* It is over, or never ran: the reply of bash is written. */
-static void hfsbi_job_done(hfsbi_job *job, const hfsb_err *err) {
+/* Ends a job and writes the result of bash. err is the reason why the command
+   did not start, or NULL. */
+static void hfsbi_job_finish(hfsbi_job *job, const hfsb_err *err) {
     job->state = HFSBI_JOB_DONE;
     job->ended = hfsb_clock_ms();
     hfsbi_record_finish(&job->record);
@@ -26327,7 +26472,7 @@ static hfsb_status hfsbi_job_spawn(hfsb_tools *tools, hfsbi_job *job,
     o.on_output = hfsbi_job_output;
     o.user = &job->record;
     o.alloc = tools->alloc;
-    if (spec->timeout > 0) { /* the time it waited for a place counts */
+    if (spec->timeout > 0) { /* waiting for a place counts */
         o.timeout_ms = (long long)(spec->timeout * 1000.0 + 0.5) - waited;
         if (o.timeout_ms < 1) o.timeout_ms = 1;
     }
@@ -26336,6 +26481,7 @@ static hfsb_status hfsbi_job_spawn(hfsb_tools *tools, hfsbi_job *job,
     return st;
 }
 
+/* Starts a job; a failure ends it. */
 static void hfsbi_job_start(hfsb_tools *tools, hfsbi_job *job) {
     size_t       n = hfsbi_env_fill(tools, &job->spec, NULL);
     const char **env =
@@ -26351,7 +26497,7 @@ static void hfsbi_job_start(hfsb_tools *tools, hfsbi_job *job) {
         hfsbi_array_free(&tools->alloc, (void *)env, n + 1, sizeof(char *));
     }
     if (st != HFSB_OK) {
-        hfsbi_job_done(job, &err);
+        hfsbi_job_finish(job, &err);
         return;
     }
     job->state = HFSBI_JOB_RUNNING;
@@ -26359,6 +26505,7 @@ static void hfsbi_job_start(hfsb_tools *tools, hfsbi_job *job) {
     hfsbi_span_begin(tools, job);
 }
 
+/* Steps a running job, and ends it when its command has ended. */
 static void hfsbi_job_step(hfsb_tools *tools, hfsbi_job *job) {
     int fds[2];
     if (!hfsb_proc_step(job->proc)) return;
@@ -26369,19 +26516,19 @@ static void hfsbi_job_step(hfsb_tools *tools, hfsbi_job *job) {
     hfsbi_drains_add(tools, fds, hfsb_proc_take_pipes(job->proc, fds));
     hfsb_proc_close(job->proc);
     job->proc = NULL;
-    hfsbi_job_done(job, NULL);
+    hfsbi_job_finish(job, NULL);
 }
 
-/* A job that waited until its own timeout was over. */
+/* Ends a waiting job whose timeout has passed. */
 static void hfsbi_job_expire(hfsbi_job *job, long long now) {
     if (job->spec.timeout <= 0 ||
         (double)(now - job->created) < job->spec.timeout * 1000.0)
         return;
     job->end.timed_out = true;
-    hfsbi_job_done(job, NULL);
+    hfsbi_job_finish(job, NULL);
 }
 
-/* ---- all of them ---- */
+/* ---- all jobs ---- */
 
 HFSBI_FN hfsbi_job *hfsbi_job_find(hfsb_tools *tools, hfsb_str id) {
     hfsbi_job *job = tools->jobs;
@@ -26406,14 +26553,15 @@ HFSBI_FN size_t hfsbi_jobs_count(const hfsb_tools *tools,
     return n;
 }
 
-/* Another tools object may be given the same id by its caller: what is killed
-   by its marker must not be that one's. */
-static void hfsbi_job_name(hfsb_tools *tools, hfsbi_job *job, hfsb_str id) {
+/* Sets id and marker. Callers may give the same id to two tools objects, so
+   the marker of a caller's id gets a unique suffix: a kill by marker must not
+   reach the other object's processes. */
+static void hfsbi_job_set_id(hfsb_tools *tools, hfsbi_job *job, hfsb_str id) {
     char own[40];
     do
         (void)snprintf(own, sizeof own, "%s-%lu", tools->prefix,
                        ++tools->job_count);
-    while (hfsbi_job_find(tools, hfsb_cstr(own))); /* as a caller's choice */
+    while (hfsbi_job_find(tools, hfsb_cstr(own))); /* taken by a caller */
     (void)snprintf(job->id, sizeof job->id, "%.*s", (int)id.len, id.ptr);
     if (id.len == 0) memcpy(job->id, own, sizeof own);
     (void)snprintf(job->marker, sizeof job->marker, "%s%s%s", job->id,
@@ -26440,7 +26588,7 @@ HFSBI_FN hfsbi_job *hfsbi_job_add(hfsb_tools *tools, hfsbi_job_spec *spec,
     hfsbi_result_init(&job->result, &tools->alloc);
     job->spec = *spec;
     hfsbi_job_spec_init(spec, &tools->alloc);
-    hfsbi_job_name(tools, job, id);
+    hfsbi_job_set_id(tools, job, id);
     memcpy(job->digest, digest, sizeof job->digest);
     job->created = hfsb_clock_ms();
     job->next = tools->jobs;
@@ -26455,12 +26603,12 @@ HFSBI_FN bool hfsbi_job_kill(hfsb_tools *tools, hfsbi_job *job) {
     if (job->state == HFSBI_JOB_DONE) return false;
     job->killed = true;
     if (job->state == HFSBI_JOB_RUNNING) hfsb_proc_kill(job->proc);
-    else hfsbi_job_done(job, NULL);
+    else hfsbi_job_finish(job, NULL);
     return true;
 }
 
-/* The one that has waited longest: the list has the newest first. */
-static hfsbi_job *hfsbi_jobs_next(hfsb_tools *tools) {
+/* The list has the newest first: the last waiting job has waited longest. */
+static hfsbi_job *hfsbi_jobs_oldest_waiting(hfsb_tools *tools) {
     hfsbi_job *job, *oldest = NULL;
     for (job = tools->jobs; job; job = job->next)
         if (job->state == HFSBI_JOB_WAITING) oldest = job;
@@ -26473,29 +26621,29 @@ static void hfsbi_job_drop_text(hfsbi_job *job) {
     job->result_held = false;
 }
 
-/* Lets go of finished jobs that are too old or too many, and of their texts
-   when these are too much. What is known of a command that must not run again
-   outlives its text. */
-static void hfsbi_jobs_forget(hfsb_tools *tools, long long now) {
+/* Frees finished jobs that are too old or too many, and drops the text of
+   others when there is too much of it. The idempotency record of a job is kept
+   after its text is dropped. */
+static void hfsbi_jobs_drop_old(hfsb_tools *tools, long long now) {
     hfsbi_job **link = &tools->jobs, *job;
     size_t      finished = 0, keyed = 0, held = 0;
     while ((job = *link) != NULL) {
-        bool text, known;
+        bool keep_text, keep_record;
         if (job->state != HFSBI_JOB_DONE || job->users) {
             link = &job->next;
             continue;
         }
-        text = ++finished <= tools->max_finished &&
-               now - job->ended <= HFSBI_JOB_HOUR;
-        known = job->chosen && ++keyed <= HFSBI_JOB_KEYED &&
-                now - job->ended <= HFSBI_JOB_KEYED_MS;
-        if (!text && !known) {
+        keep_text = ++finished <= tools->max_finished &&
+                    now - job->ended <= HFSBI_JOB_HOUR;
+        keep_record = job->chosen && ++keyed <= HFSBI_JOB_KEYED &&
+                      now - job->ended <= HFSBI_JOB_KEYED_MS;
+        if (!keep_text && !keep_record) {
             *link = job->next;
             hfsbi_job_free(tools, job);
             continue;
         }
         held += job->result.output.len + hfsbi_record_held(&job->record);
-        if (job->result_held && (!text || held > HFSBI_JOB_HELD))
+        if (job->result_held && (!keep_text || held > HFSBI_JOB_HELD))
             hfsbi_job_drop_text(job);
         link = &job->next;
     }
@@ -26508,15 +26656,15 @@ HFSBI_FN void hfsbi_jobs_step(hfsb_tools *tools) {
         if (job->state == HFSBI_JOB_RUNNING) hfsbi_job_step(tools, job);
         else if (job->state == HFSBI_JOB_WAITING) hfsbi_job_expire(job, now);
     while (hfsbi_jobs_count(tools, HFSBI_JOB_RUNNING) < tools->max_running &&
-           (job = hfsbi_jobs_next(tools)) != NULL)
+           (job = hfsbi_jobs_oldest_waiting(tools)) != NULL)
         hfsbi_job_start(tools, job);
     hfsbi_drains_step(tools);
-    hfsbi_jobs_forget(tools, now);
+    hfsbi_jobs_drop_old(tools, now);
 }
 
 HFSBI_FN void hfsbi_jobs_free(hfsb_tools *tools) {
     hfsbi_job *job;
-    hfsbi_drains_step(tools); /* those whose writers are gone need no keeper */
+    hfsbi_drains_step(tools); /* a pipe without writers needs no keeper */
     hfsbi_drains_release(tools);
     hfsbi_array_free(&tools->alloc, tools->drains, tools->drain_cap,
                      sizeof(int));
@@ -26581,9 +26729,9 @@ HFSBI_FN unsigned long long hfsbi_jobs_mark(hfsb_tools *tools) {
     return mark;
 }
 
-/* ---- sweep: ends all processes that a tools object ever started ---- */
+/* ---- sweep: end all processes that a tools object ever started ---- */
 
-/* One snapshot serves the whole sweep. It comes before all signals: once a
+/* One snapshot serves the whole sweep. It is taken before any signal: once a
    parent dies its children are reparented and can no longer be found by
    ancestry. */
 HFSBI_FN size_t hfsbi_tools_sweep(hfsb_tools *tools, bool hard) {
@@ -26608,11 +26756,7 @@ HFSBI_FN size_t hfsbi_tools_sweep(hfsb_tools *tools, bool hard) {
     return all > running ? all : running;
 }
 
-/* ==== job list ==== */
-
-/* what there is to tell about the commands of a tools object. */
-
-enum { HFSBI_JOB_COMMAND = 200 }; /* characters of a command that are told */
+/* ---- reports, and jobs by id; these take the lock ---- */
 
 static const char *hfsbi_job_state_name(hfsbi_job_state state) {
     switch (state) {
@@ -26702,7 +26846,24 @@ HFSBI_FN hfsbi_jobs_figures hfsbi_jobs_count_all(hfsb_tools *tools) {
 }
 
 /* ---- src/tools/tools.c ---- */
-/* tools.c - the tools object: open, close, wait. */
+/* tools.c - the tools object: open, close, wait, and the files of a session.
+
+   One object runs tools for one session, in any number of threads. It starts
+   no thread: work is done by the threads that wait in it.
+
+       threads in calls --- one drives: poll() on all descriptors
+                        \-- the others follow: wait for `changed`
+       host's own loop ---- watch(), its own poll(), step()
+
+   Every thread that changes the set of events to wait for wakes the driver
+   through the pipe `wake`. Only the driver empties that pipe, so no wake is
+   lost. A host that waits in its own loop has the pipe `host`, which only
+   hfsb_tools_step() empties. News between its step and its next watch is kept
+   in `stirred`, and that watch reports it.
+
+   A step wakes other threads only for news: new output, a start, an end, other
+   descriptors, or an earlier deadline. Otherwise two waiting threads would
+   wake each other for ever. */
 /* ---- open and close ---- */
 
 HFSBI_FN const char *hfsbi_default_shell(void) {
@@ -26713,16 +26874,16 @@ HFSBI_FN const char *hfsbi_default_shell(void) {
     return "/bin/sh";
 }
 
-/* Seconds, at most thirty years: more does not fit the clock. */
-static double hfsbi_or_seconds(double value, double fallback) {
+/* Limits seconds to thirty years: more does not fit the clock. */
+static double hfsbi_seconds_or(double value, double fallback) {
     return value > 1e9 ? 1e9 : value > 0 ? value : fallback;
 }
 
-static size_t hfsbi_or_size(size_t value, size_t fallback) {
+static size_t hfsbi_size_or(size_t value, size_t fallback) {
     return value ? value : fallback;
 }
 
-/* Whether commands get this variable. */
+/* True when commands get this variable. */
 static bool hfsbi_env_allowed(const char *entry, const char *const *hide) {
     hfsb_str name = hfsbi_env_name(entry);
     if (name.len == 0 || entry[name.len] != '=' ||
@@ -26734,7 +26895,7 @@ static bool hfsbi_env_allowed(const char *entry, const char *const *hide) {
     return true;
 }
 
-/* Copies the environment: the host may change its own while we use it. */
+/* Copies the environment: the host may change its own later. */
 static hfsb_status hfsbi_tools_copy_env(hfsb_tools            *tools,
                                         const hfsb_tools_opts *o) {
     const char *const *from = o->env ? o->env : (const char *const *)environ;
@@ -26758,7 +26919,8 @@ static hfsb_status hfsbi_tools_copy_env(hfsb_tools            *tools,
     return HFSB_OK;
 }
 
-/* What needs no system call; HFSB_OK or HFSB_NOMEM. */
+/* Resolves the options and copies them. HFSB_OK or HFSB_NOMEM; the caller
+   frees the tools in either case. */
 static hfsb_status hfsbi_tools_fill(hfsb_tools            *tools,
                                     const hfsb_tools_opts *o) {
     unsigned char id[4];
@@ -26766,15 +26928,15 @@ static hfsb_status hfsbi_tools_fill(hfsb_tools            *tools,
     tools->shell.alloc = tools->env_text.alloc = o->alloc;
     tools->session = o->session;
     tools->no_keeper = o->no_keeper;
-    tools->timeout = hfsbi_or_seconds(o->timeout, 240);
-    tools->max_timeout = hfsbi_or_seconds(o->max_timeout, 1200);
+    tools->timeout = hfsbi_seconds_or(o->timeout, 240);
+    tools->max_timeout = hfsbi_seconds_or(o->max_timeout, 1200);
     if (tools->timeout > tools->max_timeout)
         tools->timeout = tools->max_timeout;
     tools->grace_ms = o->grace_ms ? o->grace_ms : 2000;
     if (tools->grace_ms > INT_MAX) tools->grace_ms = INT_MAX;
-    tools->max_running = hfsbi_or_size(o->max_running, 64);
-    tools->max_waiting = hfsbi_or_size(o->max_waiting, 256);
-    tools->max_finished = hfsbi_or_size(o->max_finished, 256);
+    tools->max_running = hfsbi_size_or(o->max_running, 64);
+    tools->max_waiting = hfsbi_size_or(o->max_waiting, 256);
+    tools->max_finished = hfsbi_size_or(o->max_finished, 256);
     hfsbi_random(id, sizeof id);
     (void)snprintf(tools->prefix, sizeof tools->prefix, "%02x%02x%02x%02x",
                    id[0], id[1], id[2], id[3]);
@@ -26888,7 +27050,7 @@ void hfsb_tools_close(hfsb_tools *tools) {
     if (!tools) return;
     for (job = tools->jobs; job; job = job->next)
         (void)hfsbi_job_kill(tools, job);
-    /* with the grace; what is left then is killed when it is freed */
+    /* the grace passes first; hfsbi_tools_free() kills the rest */
     until = hfsb_clock_ms() + 10000 + tools->grace_ms;
     while (hfsb_tools_busy(tools) && hfsb_clock_ms() < until)
         hfsb_tools_poll(tools, 1000);
@@ -26897,19 +27059,12 @@ void hfsb_tools_close(hfsb_tools *tools) {
 
 /* ---- waiting ---- */
 
-/* Any number of threads may wait, one of them drives: it sits in poll() for
-   all descriptors, the others wait for `changed`. Whoever changes what there
-   is to wait for wakes the driver through a pipe that only the driver
-   empties, so that no wake is lost. A host that waits by itself for what
-   hfsb_tools_watch() told it has a pipe of its own, which only its step
-   empties; what others did between that step and the next watch is told by
-   that watch. */
-
 void hfsb_tools_wake(hfsb_tools *tools) {
     hfsbi_wake_write(tools->wake[1]);
     hfsbi_wake_write(tools->host[1]);
 }
 
+/* Fills list as hfsb_tools_watch() does, with the pipe `wake` first. */
 static size_t hfsbi_watch_all(hfsb_tools *tools, int wake, hfsb_watch *list,
                               size_t max) {
     if (max > 0) {
@@ -26932,8 +27087,8 @@ size_t hfsb_tools_watch(hfsb_tools *tools, hfsb_watch *list, size_t max) {
     return n;
 }
 
-/* The next time that a job or a call waits for. Under the lock. */
-static long long hfsbi_tools_next(const hfsb_tools *tools) {
+/* Returns the earliest deadline of a job or a call, or -1. Under the lock. */
+static long long hfsbi_tools_next_deadline(const hfsb_tools *tools) {
     long long        at = hfsbi_jobs_deadline(tools);
     const hfsb_call *call;
     for (call = tools->waiting; call; call = call->next_waiting)
@@ -26944,19 +27099,17 @@ static long long hfsbi_tools_next(const hfsb_tools *tools) {
 long long hfsb_tools_deadline(hfsb_tools *tools) {
     long long at;
     pthread_mutex_lock(&tools->lock);
-    at = hfsbi_tools_next(tools);
+    at = hfsbi_tools_next_deadline(tools);
     pthread_mutex_unlock(&tools->lock);
     return at;
 }
 
-/* Whoever waits is told when there is something new, or something to do
-   earlier than it knows: what it waits for may be done or closed by now. When
-   there is not, two that wait would only wake each other for ever. */
+/* Only news wakes the driver and the host, see above. */
 HFSBI_FN void hfsbi_tools_touch(hfsb_tools *tools) {
     unsigned long long mark = hfsbi_jobs_mark(tools);
-    long long          before = hfsbi_tools_next(tools), after;
+    long long          before = hfsbi_tools_next_deadline(tools), after;
     hfsbi_jobs_step(tools);
-    after = hfsbi_tools_next(tools);
+    after = hfsbi_tools_next_deadline(tools);
     (void)pthread_cond_broadcast(&tools->changed);
     if (mark == hfsbi_jobs_mark(tools) &&
         (after < 0 || (before >= 0 && after >= before)))
@@ -26971,41 +27124,44 @@ void hfsb_tools_step(hfsb_tools *tools) {
     tools->watched = false;
     hfsbi_wake_drain(tools->host[0]);
     hfsbi_tools_touch(tools);
-    tools->stirred = false; /* the host knows of this one */
+    tools->stirred = false; /* the host made this step itself */
     pthread_mutex_unlock(&tools->lock);
 }
 
-/* Milliseconds for poll() until `until` or the next deadline. */
-static int hfsbi_poll_time(const hfsb_tools *tools, long long until,
-                           bool crowded) {
-    long long now = hfsb_clock_ms(), at = hfsbi_tools_next(tools), ms;
+/* Returns the timeout for poll(), in ms, until `until` or the next deadline.
+   crowded: some descriptors are not in the list of poll(). */
+static int hfsbi_poll_timeout(const hfsb_tools *tools, long long until,
+                              bool crowded) {
+    long long now = hfsb_clock_ms(), at = hfsbi_tools_next_deadline(tools), ms;
     if (until >= 0 && (at < 0 || until < at)) at = until;
     ms = at < 0 ? 60000 : at > now ? at - now : 0;
     if (crowded && ms > 20) ms = 20;
     return ms > 60000 ? 60000 : (int)ms;
 }
 
-enum { HFSBI_POLL_MAX = 512 }; /* more are looked at every 20 ms */
+enum { HFSBI_POLL_MAX = 512 }; /* descriptors; with more, step every 20 ms */
 
-/* Under the lock, which is let go of while waiting. */
+/* Waits in poll() for all threads, then steps. Under the lock, which it
+   releases while it waits. */
 static void hfsbi_tools_drive(hfsb_tools *tools, long long until) {
     hfsb_watch    watch[HFSBI_POLL_MAX];
     struct pollfd fds[HFSBI_POLL_MAX];
     size_t n = hfsbi_watch_all(tools, tools->wake[0], watch, HFSBI_POLL_MAX);
-    int    ms = hfsbi_poll_time(tools, until, n > HFSBI_POLL_MAX);
+    int    ms = hfsbi_poll_timeout(tools, until, n > HFSBI_POLL_MAX);
     if (n > HFSBI_POLL_MAX) n = HFSBI_POLL_MAX;
     hfsbi_poll_fill(watch, n, fds);
     tools->driving = true;
     pthread_mutex_unlock(&tools->lock);
-    (void)poll(fds, (nfds_t)n, ms); /* EINTR: looked at all the same */
+    (void)poll(fds, (nfds_t)n, ms); /* EINTR: step anyway */
     pthread_mutex_lock(&tools->lock);
     tools->driving = false;
     hfsbi_wake_drain(tools->wake[0]);
     hfsbi_tools_touch(tools);
 }
 
-/* Under the lock: waits for the driver, a second at most: where conditions
-   have no monotonic clock, setting the clock back delays the wait. */
+/* Waits for the driver, a second at most: without a monotonic clock for
+   conditions, setting the clock back would prolong the wait. Under the
+   lock. */
 static void hfsbi_tools_follow(hfsb_tools *tools, long long until) {
     long long ms = 1000, left = until - hfsb_clock_ms();
     if (until >= 0 && left < ms) ms = left > 0 ? left : 0;
@@ -27033,9 +27189,9 @@ size_t hfsb_tools_busy(hfsb_tools *tools) {
     return n;
 }
 
-/* ---- the files a session has read ---- */
+/* ---- files that a session has read or written ---- */
 
-/* What stands for a file: the digest of its key. False when it has none. */
+/* Computes the digest of a file's key. False when the key cannot be made. */
 static bool hfsbi_seen_digest(hfsb_tools *tools, hfsb_str path,
                               hfsbi_digest *out) {
     hfsb_buf    key = HFSB_INIT;
@@ -27052,11 +27208,11 @@ static bool hfsbi_seen_digest(hfsb_tools *tools, hfsb_str path,
     return ok;
 }
 
-/* The place of a digest, or the empty one where it belongs; an empty place is
-   all zero, which no digest is. Digests are as good as random: their first
-   bytes are the hash. */
-static hfsbi_digest *hfsbi_seen_place(hfsbi_digest *table, size_t cap,
-                                      const hfsbi_digest *d) {
+/* Returns the slot of a digest, or the free slot where it belongs. A free slot
+   is all zero, which no digest is. Digests are as good as random, so their
+   first bytes serve as the hash. */
+static hfsbi_digest *hfsbi_seen_slot(hfsbi_digest *table, size_t cap,
+                                     const hfsbi_digest *d) {
     static const hfsbi_digest none = {{0}};
     size_t                    at;
     memcpy(&at, d->bytes, sizeof at);
@@ -27069,11 +27225,12 @@ static hfsbi_digest *hfsbi_seen_place(hfsbi_digest *table, size_t cap,
 /* Under the lock. */
 static bool hfsbi_seen_find(const hfsb_tools *tools, const hfsbi_digest *d) {
     return tools->seen_cap > 0 &&
-           memcmp(hfsbi_seen_place(tools->seen, tools->seen_cap, d), d,
+           memcmp(hfsbi_seen_slot(tools->seen, tools->seen_cap, d), d,
                   sizeof *d) == 0;
 }
 
-/* Room for one more, at most half full; false without memory. */
+/* Makes room for one more digest; the table stays at most half full. False
+   without memory. */
 static bool hfsbi_seen_grow(hfsb_tools *tools) {
     size_t        cap = tools->seen_cap ? tools->seen_cap * 2 : 64, i;
     hfsbi_digest *table;
@@ -27082,7 +27239,7 @@ static bool hfsbi_seen_grow(hfsb_tools *tools) {
     if (!table) return false;
     memset(table, 0, cap * sizeof *table);
     for (i = 0; i < tools->seen_cap; i++)
-        *hfsbi_seen_place(table, cap, &tools->seen[i]) = tools->seen[i];
+        *hfsbi_seen_slot(table, cap, &tools->seen[i]) = tools->seen[i];
     hfsbi_array_free(&tools->alloc, tools->seen, tools->seen_cap,
                      sizeof *table);
     tools->seen = table;
@@ -27094,9 +27251,9 @@ HFSBI_FN void hfsbi_seen_add(hfsb_tools *tools, hfsb_str path) {
     hfsbi_digest d;
     if (!tools->session || !hfsbi_seen_digest(tools, path, &d)) return;
     pthread_mutex_lock(&tools->lock);
-    /* without memory it must be read again */
+    /* without memory the model must read the file again */
     if (!hfsbi_seen_find(tools, &d) && hfsbi_seen_grow(tools)) {
-        *hfsbi_seen_place(tools->seen, tools->seen_cap, &d) = d;
+        *hfsbi_seen_slot(tools->seen, tools->seen_cap, &d) = d;
         tools->seen_count++;
     }
     pthread_mutex_unlock(&tools->lock);
@@ -27114,12 +27271,30 @@ HFSBI_FN bool hfsbi_seen_has(hfsb_tools *tools, hfsb_str path) {
 }
 
 /* ---- src/tools/call.c ---- */
-/* call.c - one call of a tool, from its arguments to its result. */
+/* call.c - one call of a tool, from its arguments to its result.
+
+   hfsb_call_open() checks the arguments, joins an earlier call with the same
+   key if there is one, and runs the tool. The file tools finish at once. Other
+   calls set `wait` and finish in hfsb_call_done(), once their event came:
+
+       open --> tool runs --> WAIT_NOTHING ----------------> done
+         |          |                                          ^
+         |          +--> WAIT_JOB, WAIT_ENDS, WAIT_OUTPUT -----+
+         |                                                     |
+         +--> WAIT_ONCE: a repeat of a call that has the key --+
+
+   A call with an idempotency key leaves a record (hfsbi_once) that holds its
+   result for repeats. For bash the job is that record. Records are dropped by
+   age, number and bytes; a record whose result was dropped still refuses a
+   second run. Two calls are the same when tool and arguments have the same
+   digest; a key that comes with another digest is refused.
+
+   hfsb_tools_call() is open, wait, take and close in one. */
 enum {
-    HFSBI_ONCE_MS = 10 * 60 * 1000, /* a key is remembered so long, */
-    HFSBI_ONCE_COUNT = 256,         /* so many of them, */
-    HFSBI_ONCE_BYTES = 8 * 1024 * 1024,
-    HFSBI_KEY_MAX = 255 /* its length */
+    HFSBI_ONCE_MS = 10 * 60 * 1000,     /* ms that a record is kept */
+    HFSBI_ONCE_COUNT = 256,             /* records kept */
+    HFSBI_ONCE_BYTES = 8 * 1024 * 1024, /* of all results in records */
+    HFSBI_KEY_MAX = 255                 /* bytes of a key */
 };
 
 /* ---- results ---- */
@@ -27220,9 +27395,6 @@ HFSBI_FN void hfsbi_put_member_bool(hfsb_json_writer *w, const char *key,
     hfsb_json_put_bool(w, value);
 }
 
-/* The words for a status that has no sentence of its own. A result must say
-   something even without memory: then the buffer stays empty and the status
-   has to do. */
 HFSBI_FN void hfsbi_result_status(hfsb_tool_result *result, hfsb_status st,
                                   const hfsb_err *err) {
     result->success = false;
@@ -27236,6 +27408,7 @@ HFSBI_FN void hfsbi_result_status(hfsb_tool_result *result, hfsb_status st,
         hfsb_buf_truncate(&result->error, 0);
 }
 
+/* Copies *from to the empty result *to. HFSB_OK or HFSB_NOMEM. */
 static hfsb_status hfsbi_result_copy(hfsb_tool_result       *to,
                                      const hfsb_tool_result *from) {
     hfsbi_build fields;
@@ -27252,10 +27425,10 @@ static hfsb_status hfsbi_result_copy(hfsb_tool_result       *to,
     return hfsbi_build_finish(&fields, &to->fields);
 }
 
-/* ---- what makes two calls the same ---- */
+/* ---- idempotency records ---- */
 
-/* sha256 of a tool's name and arguments, without those that only say how the
-   reply is delivered: a repeat may ask for it in another way. */
+/* Computes the SHA-256 of tool and arguments. Arguments about the delivery of
+   the reply do not count: a repeat may ask for another delivery. */
 static hfsb_status hfsbi_call_digest(hfsb_call             *call,
                                      const hfsb_json_value *arguments) {
     hfsb_json_iter it = hfsb_json_begin(arguments);
@@ -27279,7 +27452,7 @@ static hfsb_status hfsbi_call_digest(hfsb_call             *call,
     return st;
 }
 
-/* ---- calls with a key; all under the lock ---- */
+/* The functions on records run under the lock, except hfsbi_once_publish(). */
 
 static void hfsbi_once_free(hfsb_tools *tools, hfsbi_once *once) {
     hfsb_buf_free(&once->key);
@@ -27295,7 +27468,9 @@ HFSBI_FN void hfsbi_onces_free(hfsb_tools *tools) {
     }
 }
 
-static void hfsbi_onces_forget(hfsb_tools *tools) {
+/* Frees records that are too old or too many, and drops results when there is
+   too much of them. The list has the newest first. */
+static void hfsbi_onces_drop_old(hfsb_tools *tools) {
     hfsbi_once **link = &tools->onces, *once;
     long long    now = hfsb_clock_ms();
     size_t       n = 0, bytes = 0;
@@ -27319,6 +27494,7 @@ static void hfsbi_onces_forget(hfsb_tools *tools) {
     }
 }
 
+/* Returns a record for a call that runs now, or NULL without memory. */
 static hfsbi_once *hfsbi_once_add(hfsb_tools *tools, hfsb_str key,
                                   const unsigned char *digest) {
     hfsbi_once *once =
@@ -27340,15 +27516,16 @@ static hfsbi_once *hfsbi_once_add(hfsb_tools *tools, hfsb_str key,
 
 HFSBI_FN hfsbi_once *hfsbi_once_find(hfsb_tools *tools, hfsb_str key) {
     hfsbi_once *once;
-    hfsbi_onces_forget(tools);
+    hfsbi_onces_drop_old(tools);
     once = tools->onces;
     while (once && !hfsb_str_equal(hfsb_buf_str(&once->key), key))
         once = once->next;
     return once;
 }
 
-/* Finds the first call with this key, or makes this one the first. */
-static hfsb_status hfsbi_once_enter(hfsb_call *call, hfsb_err *err) {
+/* Joins the first call with this key, or makes this call the first. HFSB_OK,
+   HFSB_NOMEM, or HFSB_REFUSED with *err. */
+static hfsb_status hfsbi_once_join(hfsb_call *call, hfsb_err *err) {
     hfsb_tools *tools = call->tools;
     hfsbi_once *once = hfsbi_once_find(tools, call->opts.key);
     if (!once && !hfsbi_job_again(tools, HFSB_LIT(""), call->opts.key)) {
@@ -27369,8 +27546,8 @@ static hfsb_status hfsbi_once_enter(hfsb_call *call, hfsb_err *err) {
     return HFSB_OK;
 }
 
-/* The first call is over: its result is there for repeats. */
-static void hfsbi_once_leave(hfsb_call *call) {
+/* Copies the result of the first call to its record. Takes the lock. */
+static void hfsbi_once_publish(hfsb_call *call) {
     hfsbi_once *once = call->once;
     pthread_mutex_lock(&call->tools->lock);
     once->running = false;
@@ -27388,28 +27565,28 @@ static void hfsbi_once_leave(hfsb_call *call) {
 
 /* ---- a call ---- */
 
-/* Whether another call with the same id or key did or does the same: then
-   this one waits for its result. */
-static hfsb_status hfsbi_call_repeats(hfsb_call             *call,
-                                      const hfsb_json_value *arguments,
-                                      hfsb_err              *err) {
+/* Computes the digest when the call has an id or a key, and joins an earlier
+   call with the same key. */
+static hfsb_status hfsbi_call_find_first(hfsb_call             *call,
+                                         const hfsb_json_value *arguments,
+                                         hfsb_err              *err) {
     hfsb_status st = HFSB_OK;
     if (call->opts.key.len > HFSBI_KEY_MAX)
         return hfsbi_fail(err, HFSB_ARG, 0,
                           "The key of a call must have at most %d bytes.",
                           HFSBI_KEY_MAX);
-    if (call->opts.key.len || hfsb_json_get(arguments, "id"))
+    if (call->opts.key.len || call->opts.id.ptr ||
+        hfsb_json_get(arguments, "id"))
         st = hfsbi_call_digest(call, arguments);
     if (st != HFSB_OK || !call->opts.key.len || !call->tool->once) return st;
     pthread_mutex_lock(&call->tools->lock);
-    st = hfsbi_once_enter(call, err);
+    st = hfsbi_once_join(call, err);
     pthread_mutex_unlock(&call->tools->lock);
     return st;
 }
 
-/* Checks the keys, looks for the first call of a repeat, reads the values,
-   runs the tool: in this order, so that a key that was used for another call
-   is refused whatever else is wrong. */
+/* Runs the tool. A repeat is recognised before the values are read: a key that
+   belongs to another call is refused even if the arguments are invalid too. */
 static hfsb_status hfsbi_call_run(hfsb_call             *call,
                                   const hfsb_json_value *arguments,
                                   hfsb_err              *err) {
@@ -27423,7 +27600,7 @@ static hfsb_status hfsbi_call_run(hfsb_call             *call,
     how.id = call->opts.id;
     how.parsed = &parsed;
     st = hfsbi_args_check(params, arguments, &how, err);
-    if (st == HFSB_OK) st = hfsbi_call_repeats(call, arguments, err);
+    if (st == HFSB_OK) st = hfsbi_call_find_first(call, arguments, err);
     if (st == HFSB_OK && call->wait == HFSBI_WAIT_NOTHING) {
         st = hfsbi_args_fill(params, arguments, &how, &call->args, err);
         if (st == HFSB_OK) st = call->tool->fn(call, &call->args, err);
@@ -27436,7 +27613,7 @@ HFSBI_FN bool hfsbi_call_cancelled(const hfsb_call *call) {
     return call->opts.cancelled && call->opts.cancelled(call->opts.user);
 }
 
-/* The fields that the tool collected become those of the result. */
+/* Moves the fields that the tool added into the result. */
 static hfsb_status hfsbi_call_take_fields(hfsb_call *call) {
     hfsb_status st;
     hfsbi_build_end(&call->fields);
@@ -27446,8 +27623,8 @@ static hfsb_status hfsbi_call_take_fields(hfsb_call *call) {
     return st;
 }
 
-/* Notes go after the output, or into a field where the output must be exactly
-   what was asked for; the status goes into the result. */
+/* Completes the result with notes, fields and status. Notes follow the output,
+   or go into a field where the output must stay exact. */
 static void hfsbi_call_end(hfsb_call *call, hfsb_status st,
                            const hfsb_err *err) {
     hfsb_str notes = hfsb_buf_str(&call->notes);
@@ -27469,6 +27646,7 @@ HFSBI_FN hfsb_status hfsbi_tool_unknown(hfsb_str name, hfsb_err *err) {
     return HFSB_NOT_FOUND;
 }
 
+/* Runs the call until it is done or must wait. */
 static void hfsbi_call_begin(hfsb_call *call, hfsb_str name,
                              const hfsb_json_value *arguments) {
     hfsb_err    err = HFSB_INIT;
@@ -27478,7 +27656,8 @@ static void hfsbi_call_begin(hfsb_call *call, hfsb_str name,
                     : hfsbi_tool_unknown(name, &err);
     if (st != HFSB_OK || call->wait == HFSBI_WAIT_NOTHING)
         hfsbi_call_end(call, st, &err);
-    if (call->once && call->wait == HFSBI_WAIT_NOTHING) hfsbi_once_leave(call);
+    if (call->once && call->wait == HFSBI_WAIT_NOTHING)
+        hfsbi_once_publish(call);
 }
 
 hfsb_status hfsb_call_open(hfsb_tools *tools, hfsb_str name,
@@ -27498,7 +27677,7 @@ hfsb_status hfsb_call_open(hfsb_tools *tools, hfsb_str name,
     return HFSB_OK;
 }
 
-/* Whether what it waits for has come. Under the lock. */
+/* True when the event that the call waits for has come. Under the lock. */
 static bool hfsbi_call_ready(const hfsb_call *call) {
     size_t i;
     switch (call->wait) {
@@ -27515,14 +27694,14 @@ static bool hfsbi_call_ready(const hfsb_call *call) {
     return true;
 }
 
-/* It waits for no time any more. Under the lock. */
+/* Removes the call from the list of those with a deadline. Under the lock. */
 static void hfsbi_call_unlink(hfsb_call *call) {
     hfsb_call **link = &call->tools->waiting;
     while (*link && *link != call) link = &(*link)->next_waiting;
     if (*link) *link = call->next_waiting;
 }
 
-/* It has come: the result is written. Under the lock. */
+/* Writes the result after the event has come. Under the lock. */
 static void hfsbi_call_finish(hfsb_call *call) {
     hfsb_status st = HFSB_OK;
     switch (call->wait) {
@@ -27537,7 +27716,7 @@ static void hfsbi_call_finish(hfsb_call *call) {
         st = call->once->dropped
                  ? HFSB_NOMEM
                  : hfsbi_result_copy(&call->result, &call->once->result);
-        hfsb_buf_truncate(&call->notes, 0); /* the copy has them */
+        hfsb_buf_truncate(&call->notes, 0); /* the copy contains them */
         if (st == HFSB_OK) st = call->once->status;
         break;
     }
@@ -27639,13 +27818,27 @@ hfsb_status hfsb_tools_call_text(hfsb_tools *tools, hfsb_str name,
 }
 
 /* ---- src/tools/bash.c ---- */
-/* bash.c - run a command; look at it, write to it, end it. */
+/* bash.c - the tools for commands: bash, bash_output, bash_input, kill.
+
+   bash turns its arguments into a spec and adds a job, or joins the job of an
+   earlier call with the same id or key. In the foreground the call waits for
+   the job and copies its result; in the background it returns the id at once.
+   The result belongs to the job: it is written when the command ends, also if
+   no call waits for it.
+
+   bash_output reads the log of a job from an offset. It waits for more output,
+   for the end, or for a prompt: an unfinished line that was not shown yet and
+   has not changed for HFSBI_PROMPT_MS. An unfinished line that keeps changing
+   is a progress bar.
+
+   kill asks jobs to end and waits until they have; the grace between TERM and
+   KILL applies. bash_input never waits. */
 enum {
     HFSBI_OUTPUT_MAX = 100000, /* bytes that bash_output shows at once */
-    HFSBI_PROMPT_MS = 300      /* that a prompt stands still */
+    HFSBI_PROMPT_MS = 300      /* an unfinished line unchanged is a prompt */
 };
 
-/* ---- bash: parameters ---- */
+/* ---- bash: arguments ---- */
 
 typedef struct hfsbi_bash_args {
     hfsb_str               command, description, work_dir, shell, input, id;
@@ -27682,15 +27875,15 @@ static const hfsbi_param hfsbi_bash_params[] = {
                        hfsbi_bash_args, on_disconnect, "kill continue"),
     HFSBI_PARAM_END};
 
-/* Seconds as a person writes them: 120, 0.3. */
+/* Writes seconds without a needless fraction: 120, 0.3. */
 static void hfsbi_put_seconds(double seconds, char out[32]) {
     size_t n = hfsbi_number_write_double(seconds, out);
     if (n > 2 && out[n - 1] == '0' && out[n - 2] == '.') n -= 2;
     out[n] = '\0';
 }
 
-/* Without a timeout of its own a command has the default, in the background
-   none. */
+/* A command without a timeout gets the default, in the background none. A
+   timeout above the maximum is reduced, with a note. */
 static void hfsbi_spec_timeout(hfsb_call *call, const hfsbi_bash_args *a,
                                hfsbi_job_spec *spec) {
     hfsb_tools *tools = call->tools;
@@ -27704,7 +27897,9 @@ static void hfsbi_spec_timeout(hfsb_call *call, const hfsbi_bash_args *a,
                     text);
 }
 
-/* One variable of `env` as "NAME=value", or "NAME" to unset it. */
+/* Appends one variable of `env` as "NAME=value", or "NAME" for null, which
+   unsets it. HFSB_OK, or HFSB_ARG with *err; out->status keeps other
+   failures. */
 static hfsb_status hfsbi_spec_variable(hfsb_str               name,
                                        const hfsb_json_value *value,
                                        hfsb_buf *out, hfsb_err *err) {
@@ -27734,7 +27929,7 @@ static hfsb_status hfsbi_spec_variable(hfsb_str               name,
     return HFSB_OK;
 }
 
-/* Where the command runs; relative to the work directory. */
+/* Resolves the folder of the command against the working directory. */
 static void hfsbi_spec_work_dir(const hfsb_tools *tools, hfsb_str given,
                                 hfsbi_job_spec *spec) {
     hfsb_str base = hfsb_root_work_dir(tools->place);
@@ -27746,6 +27941,8 @@ static void hfsbi_spec_work_dir(const hfsb_tools *tools, hfsb_str given,
     hfsb_buf_append(&spec->work_dir, given);
 }
 
+/* Fills the spec from the arguments. HFSB_OK; HFSB_ARG with *err; or the
+   failure of a buffer. */
 static hfsb_status hfsbi_spec_fill(hfsb_call *call, const hfsbi_bash_args *a,
                                    hfsbi_job_spec *spec, hfsb_err *err) {
     hfsb_json_iter it = hfsb_json_begin(a->env);
@@ -27775,9 +27972,9 @@ static hfsb_status hfsbi_spec_fill(hfsb_call *call, const hfsbi_bash_args *a,
     return st == HFSB_OK ? hfsbi_job_spec_status(spec) : st;
 }
 
-/* ---- the reply of bash ---- */
+/* ---- bash: result ---- */
 
-static void hfsbi_put_left(hfsbi_build *fields, const hfsbi_job *job) {
+static void hfsbi_put_survivors(hfsbi_build *fields, const hfsbi_job *job) {
     size_t i;
     hfsbi_build_array(fields, "left_running");
     for (i = 0; i < job->left_count; i++) {
@@ -27814,12 +28011,13 @@ static hfsb_status hfsbi_bash_fields(hfsbi_job *job) {
     if (c->path.len)
         hfsbi_build_str(&fields, "spill_path", hfsb_buf_str(&c->path));
     else hfsbi_build_null(&fields, "spill_path");
-    hfsbi_put_left(&fields, job);
+    hfsbi_put_survivors(&fields, job);
     hfsbi_build_end(&fields);
     return hfsbi_build_finish(&fields, &job->result.fields);
 }
 
-/* How it ended, as the error of a reply; "" when it went well. */
+/* Writes the reason of a failure to job->result.error; nothing for success.
+   err is the reason why the command did not start, or NULL. */
 static hfsb_status hfsbi_bash_error(hfsbi_job *job, const hfsb_err *err) {
     hfsb_buf *out = &job->result.error;
     char      seconds[32];
@@ -27872,11 +28070,13 @@ HFSBI_FN hfsb_status hfsbi_bash_result(hfsbi_job *job, const hfsb_err *err) {
     return st == HFSB_OK ? hfsbi_bash_fields(job) : st;
 }
 
-/* ---- bash ---- */
+/* ---- bash: call ---- */
 
-static hfsb_status hfsbi_bash_started(hfsb_call *call) {
+/* Returns the reply of a background command. A command that could not be
+   started has its result already. */
+static hfsb_status hfsbi_bash_reply_background(hfsb_call *call) {
     hfsbi_job *job = call->job;
-    if (job->state == HFSBI_JOB_DONE && !job->pid) { /* it never ran */
+    if (job->state == HFSBI_JOB_DONE && !job->pid) { /* not started */
         call->wait = HFSBI_WAIT_JOB;
         return HFSB_OK;
     }
@@ -27891,9 +28091,10 @@ static hfsb_status hfsbi_bash_started(hfsb_call *call) {
         job->id);
 }
 
-/* A command with this id has been seen before. */
-static hfsb_status hfsbi_bash_again(hfsb_call *call, hfsbi_job *job,
-                                    hfsb_err *err) {
+/* Joins the job of an earlier call with the same id or key. HFSB_OK, or
+   HFSB_REFUSED with *err. */
+static hfsb_status hfsbi_bash_join(hfsb_call *call, hfsbi_job *job,
+                                   hfsb_err *err) {
     if (memcmp(job->digest, call->digest, HFSB_SHA256_SIZE) != 0)
         return hfsbi_fail(err, HFSB_REFUSED, 0,
                           "This id or key was used for another command (job "
@@ -27908,7 +28109,8 @@ static hfsb_status hfsbi_bash_again(hfsb_call *call, hfsbi_job *job,
     return HFSB_OK;
 }
 
-/* Under the lock. */
+/* Joins or adds the job of the call. HFSB_OK, or the failure with *err. Under
+   the lock. */
 static hfsb_status hfsbi_bash_run(hfsb_call *call, hfsbi_job_spec *spec,
                                   hfsb_str id, hfsb_err *err) {
     hfsb_tools *tools = call->tools;
@@ -27920,7 +28122,7 @@ static hfsb_status hfsbi_bash_run(hfsb_call *call, hfsbi_job_spec *spec,
                           "This key was used for another call; nothing was "
                           "run.");
     if (job) {
-        st = hfsbi_bash_again(call, job, err);
+        st = hfsbi_bash_join(call, job, err);
     } else if (hfsbi_jobs_count(tools, HFSBI_JOB_WAITING) >=
                tools->max_waiting) {
         return hfsbi_fail(err, HFSB_LIMIT, 0,
@@ -27935,7 +28137,7 @@ static hfsb_status hfsbi_bash_run(hfsb_call *call, hfsbi_job_spec *spec,
     if (st != HFSB_OK) return st;
     call->job->users++;
     memcpy(call->job_id, call->job->id, sizeof call->job_id);
-    if (background) return hfsbi_bash_started(call);
+    if (background) return hfsbi_bash_reply_background(call);
     call->wait = HFSBI_WAIT_JOB;
     return HFSB_OK;
 }
@@ -27965,7 +28167,7 @@ HFSBI_FN hfsbi_delivery hfsbi_bash_delivery(const hfsb_json_value *arguments) {
     hfsbi_bash_args a;
     memset(&a, 0, sizeof a);
     how.parsed = &parsed;
-    /* what cannot be read is reported by the call */
+    /* the call itself reports invalid arguments */
     (void)hfsbi_args_read(hfsbi_bash_params, arguments, &how, &a, NULL);
     d.stream = a.stream;
     d.timeout = a.timeout;
@@ -27995,9 +28197,10 @@ HFSBI_FN const hfsbi_tool *hfsbi_tool_bash(void) {
     return &row;
 }
 
-/* ---- the others ---- */
+/* ---- bash_output ---- */
 
-static hfsb_status hfsbi_no_such_job(hfsb_tool_result *result, hfsb_str id,
+/* Fails with "No such job: {id}". HFSB_OK or HFSB_NOMEM. */
+static hfsb_status hfsbi_job_unknown(hfsb_tool_result *result, hfsb_str id,
                                      hfsb_err *err) {
     hfsbi_fail(err, HFSB_NOT_FOUND, 0, "No such job: ");
     hfsbi_err_quote(err, id, 80);
@@ -28032,9 +28235,9 @@ HFSBI_FN hfsb_status hfsbi_output_result(hfsb_call *call) {
                            gone_from, gone_to);
 }
 
-/* A line that is not finished, was not shown and stands still is a prompt; one
-   that moves is a progress bar. */
-static bool hfsbi_output_prompts(const hfsb_call *call) {
+/* True when the output ends in an unfinished line that was not shown yet. It
+   is a prompt once it has not changed for HFSBI_PROMPT_MS. */
+static bool hfsbi_output_may_prompt(const hfsb_call *call) {
     const hfsbi_job *job = call->job;
     return job->record.bytes != job->shown &&
            hfsbi_record_pending(&job->record);
@@ -28043,13 +28246,14 @@ static bool hfsbi_output_prompts(const hfsb_call *call) {
 HFSBI_FN bool hfsbi_output_ready(const hfsb_call *call) {
     return call->job->state == HFSBI_JOB_DONE ||
            call->job->record.total > call->offset ||
-           (hfsbi_output_prompts(call) &&
+           (hfsbi_output_may_prompt(call) &&
             hfsb_clock_ms() >= call->job->record.last_at + HFSBI_PROMPT_MS);
 }
 
 HFSBI_FN long long hfsbi_output_at(const hfsb_call *call) {
     long long at = call->job->record.last_at + HFSBI_PROMPT_MS;
-    return at < call->until && hfsbi_output_prompts(call) ? at : call->until;
+    return at < call->until && hfsbi_output_may_prompt(call) ? at
+                                                             : call->until;
 }
 
 typedef struct hfsbi_output_args {
@@ -28073,7 +28277,7 @@ static hfsb_status hfsbi_run_bash_output(hfsb_call *call, const void *args,
     long long                most = (long long)(tools->max_timeout * 1000.0);
     hfsb_status              st = HFSB_OK;
     pthread_mutex_lock(&tools->lock);
-    hfsbi_tools_touch(tools); /* what is in the pipes counts as printed */
+    hfsbi_tools_touch(tools); /* first read the pipes */
     call->job = hfsbi_job_find(tools, a->id);
     if (call->job) {
         call->job->users++;
@@ -28085,7 +28289,7 @@ static hfsb_status hfsbi_run_bash_output(hfsb_call *call, const void *args,
         call->next_waiting = tools->waiting;
         tools->waiting = call;
     } else {
-        st = hfsbi_no_such_job(&call->result, a->id, err);
+        st = hfsbi_job_unknown(&call->result, a->id, err);
     }
     pthread_mutex_unlock(&tools->lock);
     return st;
@@ -28105,6 +28309,8 @@ HFSBI_FN const hfsbi_tool *hfsbi_tool_bash_output(void) {
     return &row;
 }
 
+/* ---- bash_input ---- */
+
 HFSBI_FN hfsb_status hfsbi_job_input(hfsb_tools *tools, hfsb_str id,
                                      hfsb_str bytes, bool eof,
                                      hfsb_tool_result *result) {
@@ -28114,7 +28320,7 @@ HFSBI_FN hfsb_status hfsbi_job_input(hfsb_tools *tools, hfsb_str id,
     pthread_mutex_lock(&tools->lock);
     job = hfsbi_job_find(tools, id);
     if (!job) {
-        st = hfsbi_no_such_job(result, id, &err);
+        st = hfsbi_job_unknown(result, id, &err);
     } else if (job->state != HFSBI_JOB_RUNNING) {
         st = hfsbi_result_fail(result, HFSB_REFUSED, "Job %s %s.", job->id,
                                job->state == HFSBI_JOB_DONE
@@ -28172,7 +28378,8 @@ HFSBI_FN const hfsbi_tool *hfsbi_tool_bash_input(void) {
 
 /* ---- kill ---- */
 
-/* Under the lock: asks one job, or all, to end; call->killed are those. */
+/* Asks one job, or with NULL all jobs, to end. call->killed lists those that
+   had not ended. HFSB_OK or HFSB_NOMEM. Under the lock. */
 static hfsb_status hfsbi_kill_begin(hfsb_call *call, hfsbi_job *only) {
     hfsb_tools *tools = call->tools;
     hfsbi_job  *job;
@@ -28191,8 +28398,8 @@ static hfsb_status hfsbi_kill_begin(hfsb_call *call, hfsbi_job *only) {
     return HFSB_OK;
 }
 
-/* One that ran and has ended. */
-static bool hfsbi_kill_counts(const hfsbi_job *job) {
+/* True for a command that was started and has ended. */
+static bool hfsbi_kill_succeeded(const hfsbi_job *job) {
     return job->pid > 0 && job->end.end != HFSB_PROC_RUNNING;
 }
 
@@ -28200,15 +28407,15 @@ HFSBI_FN hfsb_status hfsbi_kill_result(hfsb_call *call) {
     size_t mark = call->result.output.len;
     size_t i, n = 0;
     for (i = 0; i < call->killed_count; i++)
-        n += hfsbi_kill_counts(call->killed[i]);
+        n += hfsbi_kill_succeeded(call->killed[i]);
     hfsb_buf_printf(&call->result.output, "Killed %zu process(es): [", n);
     for (i = n = 0; i < call->killed_count; i++)
-        if (hfsbi_kill_counts(call->killed[i]))
+        if (hfsbi_kill_succeeded(call->killed[i]))
             hfsb_buf_printf(&call->result.output, "%s%ld", n++ ? ", " : "",
                             call->killed[i]->pid);
     hfsb_buf_append(&call->result.output, HFSB_LIT("]"));
     for (i = 0; i < call->killed_count; i++)
-        if (call->killed[i]->pid > 0 && !hfsbi_kill_counts(call->killed[i]))
+        if (call->killed[i]->pid > 0 && !hfsbi_kill_succeeded(call->killed[i]))
             hfsb_buf_printf(&call->result.output,
                             "\n(%ld could not be killed)",
                             call->killed[i]->pid);
@@ -28232,7 +28439,7 @@ static hfsb_status hfsbi_run_kill(hfsb_call *call, const void *args,
     hfsb_status st;
     pthread_mutex_lock(&tools->lock);
     if (id.ptr) only = hfsbi_job_find(tools, id);
-    st = id.ptr && !only ? hfsbi_no_such_job(&call->result, id, err)
+    st = id.ptr && !only ? hfsbi_job_unknown(&call->result, id, err)
                          : hfsbi_kill_begin(call, only);
     pthread_mutex_unlock(&tools->lock);
     hfsb_tools_wake(tools);
@@ -28254,22 +28461,50 @@ HFSBI_FN const hfsbi_tool *hfsbi_tool_kill(void) {
 }
 
 /* ---- src/tools/read.c ---- */
-/* read.c - lines of a file with their numbers, or a picture. */
+/* read.c - the tool read: numbered lines of a file, or an image.
+
+   A text file passes through a line reader in blocks. Blocks are counted and
+   hashed, then cut into lines; a line that crosses blocks is collected in
+   `text`, up to the number of characters that is shown.
+
+       file --> block --> count, sha256
+                  |
+                  +-----> skip to `first` --> lines --> output, `last` at most
+
+   A negative offset needs two passes: the first counts all lines, then the
+   file is searched backwards for the first line wanted.
+
+   Small files are always read to the end, even past the last line wanted, so
+   that the result has their sha256 and total_lines. Larger files are read only
+   as far as needed. Reading has a time limit, output a size limit; if the
+   output is full, `line` is the line to continue with.
+
+   If the caller shows images, a file whose first bytes are a valid PNG, JPEG,
+   GIF or WebP header is returned in base64 instead. */
+enum {
+    HFSBI_READ_LINES = 2000,      /* lines, without an argument `limit` */
+    HFSBI_READ_CHARS = 4000,      /* characters shown of a line */
+    HFSBI_READ_BLOCK = 32 * 1024, /* bytes of a block, on the stack */
+    HFSBI_READ_PROBE = 8192,      /* a NUL in these bytes means binary */
+    HFSBI_READ_MS = 30000,        /* time limit of a call */
+    HFSBI_READ_OUTPUT = 8 * 1024 * 1024, /* bytes of output */
+    HFSBI_READ_HASH = 16 * 1024 * 1024,  /* smaller files are read whole */
+    HFSBI_IMAGE_HEAD = 81920,      /* bytes examined: a JPEG may contain a
+                                      thumbnail before its size */
+    HFSBI_IMAGE_BLOCK = 24 * 1024, /* a multiple of three, for base64 */
+    HFSBI_IMAGE_SIDE = 8000,       /* most pixels a side that models accept */
+    HFSBI_IMAGE_MAX = 3840 * 1024  /* 5 MiB in base64, which hosts accept */
+};
+
+/* ---- image headers ---- */
+
 typedef struct hfsbi_image {
-    const char   *mime; /* NULL: none that hosts show, or not to be trusted */
+    const char   *mime; /* NULL: not an image that hosts can show */
     unsigned long width, height;
 } hfsbi_image;
 
-enum {
-    HFSBI_IMAGE_HEAD = 81920
-}; /* bytes that are looked at: a JPEG may
-                                      have a small picture before its size */
-
-/* ==== image ==== */
-
-/* what the first bytes of a file say of a picture. */
-
-/* n bytes from `at` on; 0 when they are not there. */
+/* The unsigned number of n bytes at offset `at`, big or little endian; 0 if
+   head is too short. */
 static unsigned long hfsbi_image_number(hfsb_str head, size_t at, size_t n,
                                         bool big) {
     unsigned long value = 0;
@@ -28281,6 +28516,7 @@ static unsigned long hfsbi_image_number(hfsb_str head, size_t at, size_t n,
     return value;
 }
 
+/* True if head contains part at offset `at`. */
 static bool hfsbi_image_has(hfsb_str head, size_t at, hfsb_str part) {
     return at <= head.len &&
            hfsb_str_starts(hfsb_str_slice(head, at, head.len), part);
@@ -28295,8 +28531,8 @@ static void hfsbi_image_png(hfsb_str head, hfsbi_image *out) {
     out->height = hfsbi_image_number(head, 20, 4, true);
 }
 
-/* It begins with letters, as a text may: its size or what follows it has
-   bytes that no text has. */
+/* A text may begin with "GIF89a" too. In a real header at least one
+   of the seven bytes that follow, size and flags, is below TAB. */
 static void hfsbi_image_gif(hfsb_str head, hfsbi_image *out) {
     bool   text = true;
     size_t i;
@@ -28311,14 +28547,15 @@ static void hfsbi_image_gif(hfsb_str head, hfsbi_image *out) {
     out->height = hfsbi_image_number(head, 8, 2, false);
 }
 
-/* Parts, each with its length, up to the one that begins a frame. */
+/* A JPEG is a list of segments with lengths. The segment that starts a frame
+   contains the size. */
 static void hfsbi_image_jpeg(hfsb_str head, hfsbi_image *out) {
     size_t at = 2;
     if (!hfsbi_image_has(head, 0, HFSB_LIT("\xFF\xD8\xFF"))) return;
     while (at + 9 <= head.len && (unsigned char)head.ptr[at] == 0xFF) {
         unsigned      kind = (unsigned char)head.ptr[at + 1];
         unsigned long length = hfsbi_image_number(head, at + 2, 2, true);
-        if (kind == 0xFF) { /* filled up */
+        if (kind == 0xFF) { /* padding */
             at++;
             continue;
         }
@@ -28334,7 +28571,7 @@ static void hfsbi_image_jpeg(hfsb_str head, hfsbi_image *out) {
     }
 }
 
-/* Three kinds, each with its size elsewhere. */
+/* WebP has three variants, each with its size at another offset. */
 static void hfsbi_image_webp(hfsb_str head, hfsbi_image *out) {
     unsigned long bits;
     if (!hfsbi_image_has(head, 0, HFSB_LIT("RIFF")) ||
@@ -28356,11 +28593,10 @@ static void hfsbi_image_webp(hfsb_str head, hfsbi_image *out) {
     out->mime = "image/webp";
 }
 
-/* head: the beginning of a file, HFSBI_IMAGE_HEAD bytes or all of it. PNG,
-   JPEG, GIF and WebP. One that is cut short before its size is known, or has
-   none, is no picture: a model's host may lose the whole conversation over
-   one that cannot be shown. */
-static hfsbi_image hfsbi_image_look(hfsb_str head) {
+/* Detects PNG, JPEG, GIF and WebP. head is the start of a file, at most
+   HFSBI_IMAGE_HEAD bytes. An image without a size is not detected: some hosts
+   lose the whole conversation over an image that they cannot show. */
+static hfsbi_image hfsbi_image_detect(hfsb_str head) {
     hfsbi_image image = HFSB_INIT;
     hfsbi_image_png(head, &image);
     if (!image.mime) hfsbi_image_gif(head, &image);
@@ -28370,52 +28606,41 @@ static hfsbi_image hfsbi_image_look(hfsb_str head) {
     return image;
 }
 
-enum {
-    HFSBI_READ_LINES = 2000,      /* when no limit is given */
-    HFSBI_READ_CHARS = 4000,      /* of a line */
-    HFSBI_READ_BLOCK = 32 * 1024, /* on the stack */
-    HFSBI_READ_PROBE = 8192,      /* where a NUL means binary */
-    HFSBI_READ_MS = 30000,        /* it is given up then */
-    HFSBI_READ_OUTPUT = 8 * 1024 * 1024,
-    HFSBI_READ_HASH = 16 * 1024 * 1024, /* files up to here are read whole */
-    HFSBI_IMAGE_BLOCK = 24 * 1024,      /* a multiple of three, for base64 */
-    HFSBI_IMAGE_SIDE = 8000,            /* points that models take */
-    HFSBI_IMAGE_MAX = 3840 * 1024 /* in base64 the 5 MiB that hosts take */
-};
+/* ---- lines ---- */
 
-/* A file on its way to numbered lines, block by block. */
+/* Turns a file into numbered lines, block by block. */
 typedef struct hfsbi_line_reader {
     const hfsb_call   *call;
     long long          until; /* on hfsb_clock_ms() */
     hfsb_str           path;
     int                fd;
     hfsb_file_info     info;
-    unsigned long long first, last; /* lines wanted, from 1 on */
-    unsigned long long line;        /* the one that is being read */
-    hfsb_buf           text; /* the start of it, when a block ended in it */
-    size_t             size; /* of all of it */
-    size_t             more; /* characters of it behind `text` */
-    bool               open; /* some of it was read */
-    bool               ends_in_cr;
-    hfsb_buf          *out;
-    bool               whole; /* lines are never cut */
-    bool               cut;   /* some line was */
-    bool               any;   /* line was put out */
-    bool               full;  /* no more output fits; `line` is the next */
-    bool               at_end, bad_utf8, binary;
+    unsigned long long first, last; /* lines wanted, counted from 1 */
+    unsigned long long line;        /* number of the current line */
+    hfsb_buf  text;       /* start of the current line, from earlier blocks */
+    size_t    size;       /* bytes of the current line so far */
+    size_t    more;       /* characters of it after `text` */
+    bool      open;       /* a part of the current line was read */
+    bool      ends_in_cr; /* the last part ended in CR */
+    hfsb_buf *out;
+    bool      whole;    /* lines are never cut */
+    bool      cut;      /* a line was cut */
+    bool      any;      /* a line was appended to `out` */
+    bool      full;     /* `line` no longer fits into `out` */
+    bool      at_end;   /* the file was read to its end */
+    bool      bad_utf8; /* invalid bytes were replaced */
+    bool      binary;
     unsigned long long bytes, newlines; /* of the file, so far */
     char               last_byte;
-    bool               hashing; /* every byte goes into sha */
+    bool               hashing; /* all bytes are added to `sha` */
     hfsb_sha256        sha;
 } hfsbi_line_reader;
-
-/* ---- lines ---- */
 
 static bool hfsbi_line_wanted(const hfsbi_line_reader *r) {
     return r->line >= r->first && r->line <= r->last && !r->full;
 }
 
-/* Characters of text, which may begin inside one. */
+/* Counts characters; text may begin inside one, which is not counted. */
 static size_t hfsbi_count_chars(hfsb_str text) {
     size_t i, n = 0;
     for (i = 0; i < text.len; i++)
@@ -28423,13 +28648,14 @@ static size_t hfsbi_count_chars(hfsb_str text) {
     return n;
 }
 
-/* Shortens *text to n bytes; *more counts the characters that are left out. */
+/* Shortens *text to n bytes and adds the characters left out to *more. */
 static void hfsbi_line_shorten(hfsb_str *text, size_t n, size_t *more) {
     *more += hfsb_utf8_count(hfsb_str_slice(*text, n, text->len));
     *text = hfsb_str_slice(*text, 0, n);
 }
 
-/* One line goes out, or its beginning when `more` characters follow. */
+/* Appends the current line, or its start if `more` characters follow. Sets
+   r->full instead if it does not fit. HFSB_OK or HFSB_NOMEM. */
 static hfsb_status hfsbi_line_put(hfsbi_line_reader *r, hfsb_str text,
                                   size_t more) {
     size_t mark = r->out->len;
@@ -28466,7 +28692,7 @@ static hfsb_status hfsbi_line_put(hfsbi_line_reader *r, hfsb_str text,
     return hfsb_buf_finish(r->out, mark);
 }
 
-/* A part of the current line; the next part follows. */
+/* Collects a part of the current line whose end is not known yet. */
 static hfsb_status hfsbi_line_hold(hfsbi_line_reader *r, hfsb_str part) {
     size_t room = r->whole ? (size_t)HFSBI_READ_OUTPUT
                            : (size_t)HFSBI_READ_CHARS * 4 + 4;
@@ -28479,7 +28705,7 @@ static hfsb_status hfsbi_line_hold(hfsbi_line_reader *r, hfsb_str part) {
     return hfsb_buf_append(&r->text, hfsb_str_slice(part, 0, room));
 }
 
-/* The current line, with part behind what is held of it. */
+/* Appends the current line: the text collected, then part, without CR LF. */
 static hfsb_status hfsbi_line_finish(hfsbi_line_reader *r, hfsb_str part,
                                      bool newline) {
     hfsb_status st = HFSB_OK;
@@ -28497,7 +28723,7 @@ static hfsb_status hfsbi_line_finish(hfsbi_line_reader *r, hfsb_str part,
     return st == HFSB_OK ? hfsbi_line_put(r, part, r->more) : st;
 }
 
-/* The current line ends with part, and with a newline or the file. */
+/* Ends the current line with part, at a newline or at the end of the file. */
 static hfsb_status hfsbi_line_end(hfsbi_line_reader *r, hfsb_str part,
                                   bool newline) {
     hfsb_status st = HFSB_OK;
@@ -28511,7 +28737,7 @@ static hfsb_status hfsbi_line_end(hfsbi_line_reader *r, hfsb_str part,
 
 /* ---- blocks ---- */
 
-/* Lines before the first wanted are only counted: *block is what follows. */
+/* Counts lines before the first one wanted and removes them from *block. */
 static void hfsbi_line_reader_skip(hfsbi_line_reader *r, hfsb_str *block) {
     unsigned long long left = r->first - r->line;
     size_t             at;
@@ -28529,6 +28755,7 @@ static void hfsbi_line_reader_skip(hfsbi_line_reader *r, hfsb_str *block) {
     r->open = false;
 }
 
+/* Appends the wanted lines of a block, counts the others. */
 static hfsb_status hfsbi_line_reader_take(hfsbi_line_reader *r,
                                           hfsb_str           block) {
     hfsb_status st = HFSB_OK;
@@ -28540,22 +28767,23 @@ static hfsb_status hfsbi_line_reader_take(hfsbi_line_reader *r,
         if (r->full) return st;
         block = hfsb_str_slice(block, at + 1, block.len);
     }
-    if (st == HFSB_OK && block.len && !r->full) { /* behind the last wanted */
+    if (st == HFSB_OK && block.len && !r->full) { /* past `last` */
         r->line += hfsb_str_count_byte(block, '\n');
         r->open = block.ptr[block.len - 1] != '\n';
     }
     return st;
 }
 
-/* Whether the rest of the file matters. */
-static bool hfsbi_line_reader_goes_on(const hfsbi_line_reader *r) {
+/* True if more of the file is needed, for lines or for the sha256. */
+static bool hfsbi_line_reader_needs_more(const hfsbi_line_reader *r) {
     if (r->at_end || r->binary) return false;
     if (r->info.size <= HFSBI_READ_HASH && r->bytes <= HFSBI_READ_HASH)
         return true;
     return !r->full && r->line <= r->last;
 }
 
-/* Fills a block as far as the file goes; its length, or -1 with errno. */
+/* Reads a full block, or up to the end of the file. Returns its length, or -1
+   with errno. */
 static ssize_t hfsbi_read_block(int fd, char *block, size_t size) {
     size_t got = 0;
     while (got < size) {
@@ -28567,20 +28795,20 @@ static ssize_t hfsbi_read_block(int fd, char *block, size_t size) {
     return (ssize_t)got;
 }
 
-/* Room for a file that is small, with its line numbers. */
-static size_t hfsbi_read_guess(unsigned long long size) {
+/* Bytes to reserve for the output: a small file with its line numbers. */
+static size_t hfsbi_read_reserve_size(unsigned long long size) {
     return size < 8 * HFSBI_READ_BLOCK ? (size_t)(size + size / 8)
                                        : (size_t)HFSBI_READ_BLOCK;
 }
 
-static hfsb_status hfsbi_read_fails(const hfsbi_line_reader *r,
-                                    hfsb_err                *err) {
+/* Reports errno of a failed read. */
+static hfsb_status hfsbi_read_fail(const hfsbi_line_reader *r, hfsb_err *err) {
     return hfsbi_fail_os(err, errno, "%.*s cannot be read", (int)r->path.len,
                          r->path.ptr);
 }
 
-/* A file of any size may be read, but not for ever. */
-static bool hfsbi_read_over(const hfsbi_line_reader *r, hfsb_err *err) {
+/* True, with the message, if the call was cancelled or its time is up. */
+static bool hfsbi_read_stopped(const hfsbi_line_reader *r, hfsb_err *err) {
     if (hfsbi_call_cancelled(r->call)) {
         hfsbi_fail(err, HFSB_CANCELLED, 0, "Cancelled.");
         return true;
@@ -28594,8 +28822,8 @@ static bool hfsbi_read_over(const hfsbi_line_reader *r, hfsb_err *err) {
     return true;
 }
 
-/* What is to be known of every block of the file. */
-static void hfsbi_line_reader_note(hfsbi_line_reader *r, hfsb_str text) {
+/* Counts and hashes a block of the file, and detects binary content. */
+static void hfsbi_line_reader_count(hfsbi_line_reader *r, hfsb_str text) {
     if (r->bytes == 0)
         r->binary =
             hfsb_str_find_byte(hfsb_str_slice(text, 0, HFSBI_READ_PROBE),
@@ -28606,24 +28834,26 @@ static void hfsbi_line_reader_note(hfsbi_line_reader *r, hfsb_str text) {
     if (r->hashing) hfsb_sha256_write(&r->sha, text);
 }
 
+/* Reads the file from its current position and appends the wanted lines.
+   HFSB_OK; HFSB_NOMEM; any other failure with the message in *err. */
 static hfsb_status hfsbi_line_reader_run(hfsbi_line_reader *r, hfsb_err *err) {
     char        block[HFSBI_READ_BLOCK];
     hfsb_status st = HFSB_OK;
-    bool        again = r->at_end; /* all was read once, and noted */
+    bool        again = r->at_end; /* the second pass: already counted */
     if (r->info.size)              /* most files are small and read whole */
-        st = hfsb_buf_reserve(r->out, hfsbi_read_guess(r->info.size));
+        st = hfsb_buf_reserve(r->out, hfsbi_read_reserve_size(r->info.size));
     r->at_end = false;
-    while (st == HFSB_OK && hfsbi_line_reader_goes_on(r)) {
+    while (st == HFSB_OK && hfsbi_line_reader_needs_more(r)) {
         ssize_t  n = hfsbi_read_block(r->fd, block, sizeof block);
         hfsb_str text = hfsb_str_make(block, n > 0 ? (size_t)n : 0);
-        if (n < 0) return hfsbi_read_fails(r, err);
-        if (hfsbi_read_over(r, err)) return HFSB_LIMIT;
+        if (n < 0) return hfsbi_read_fail(r, err);
+        if (hfsbi_read_stopped(r, err)) return HFSB_LIMIT;
         r->at_end = text.len < sizeof block;
-        if (!again) hfsbi_line_reader_note(r, text);
+        if (!again) hfsbi_line_reader_count(r, text);
         if (!r->binary && text.len && !r->full)
             st = hfsbi_line_reader_take(r, text);
     }
-    /* the last line wanted may be the last there is */
+    /* the last line wanted may be the last line of the file */
     if (st == HFSB_OK && !r->at_end && r->bytes >= r->info.size)
         r->at_end = hfsbi_read_block(r->fd, block, 1) == 0;
     if (st == HFSB_OK && r->at_end && r->open && !r->full)
@@ -28632,14 +28862,15 @@ static hfsb_status hfsbi_line_reader_run(hfsbi_line_reader *r, hfsb_err *err) {
     return st;
 }
 
-/* ---- from the end ---- */
+/* ---- offsets from the end ---- */
 
+/* Lines of the file so far; the last one may lack its newline. */
 static unsigned long long hfsbi_line_count(const hfsbi_line_reader *r) {
     return r->newlines + (r->bytes && r->last_byte != '\n');
 }
 
-/* Byte offset of the line that is `back` lines before the end of the file: the
-   file is read backwards until enough newlines were seen. */
+/* Seeks to the line that is `back` lines before the end, reading backwards
+   until enough newlines were seen. False if that fails. */
 static bool hfsbi_line_reader_seek(hfsbi_line_reader *r,
                                    unsigned long long back) {
     char               block[HFSBI_READ_BLOCK];
@@ -28659,7 +28890,8 @@ static bool hfsbi_line_reader_seek(hfsbi_line_reader *r,
     return lseek(r->fd, 0, SEEK_SET) == 0;
 }
 
-/* Counts all lines, for their numbers, and goes to the first that is wanted. */
+/* The first pass for a negative offset: counts all lines, sets `first` and
+   seeks to it. */
 static hfsb_status hfsbi_line_reader_from_end(hfsbi_line_reader *r,
                                               long long          offset,
                                               hfsb_err          *err) {
@@ -28669,23 +28901,24 @@ static hfsb_status hfsbi_line_reader_from_end(hfsbi_line_reader *r,
     r->hashing = true;
     while (n > 0 && !r->binary) {
         n = hfsbi_read_block(r->fd, block, sizeof block);
-        if (n > 0) hfsbi_line_reader_note(r, hfsb_str_make(block, (size_t)n));
-        if (hfsbi_read_over(r, err)) return HFSB_LIMIT;
+        if (n > 0) hfsbi_line_reader_count(r, hfsb_str_make(block, (size_t)n));
+        if (hfsbi_read_stopped(r, err)) return HFSB_LIMIT;
     }
     lines = hfsbi_line_count(r);
     if (back > lines) back = lines;
     r->first = r->line = lines - back + 1;
     r->at_end = true;
     if (n < 0 || (!r->binary && !hfsbi_line_reader_seek(r, back)))
-        return hfsbi_read_fails(r, err);
+        return hfsbi_read_fail(r, err);
     return HFSB_OK;
 }
 
-/* ---- pictures ---- */
+/* ---- images ---- */
 
-static hfsb_status hfsbi_image_large(hfsb_call               *call,
-                                     const hfsbi_line_reader *r,
-                                     const hfsbi_image       *image) {
+/* The failure for an image over the limits. */
+static hfsb_status hfsbi_image_too_large(hfsb_call               *call,
+                                         const hfsbi_line_reader *r,
+                                         const hfsbi_image       *image) {
     return hfsbi_result_fail(
         &call->result, HFSB_LIMIT,
         "%.*s is too large to be shown (%s, %lux%lu, %llu bytes; the limit is "
@@ -28697,7 +28930,8 @@ static hfsb_status hfsbi_image_large(hfsb_call               *call,
         HFSBI_IMAGE_SIDE, HFSBI_IMAGE_MAX);
 }
 
-/* The bytes of the file in base64, as they are read; r->bytes counts them. */
+/* Appends the file in base64, hashed and counted in r->bytes. Stops once it
+   exceeds HFSBI_IMAGE_MAX. */
 static hfsb_status hfsbi_image_data(hfsbi_line_reader *r, hfsb_buf *out,
                                     hfsb_err *err) {
     char        block[HFSBI_IMAGE_BLOCK];
@@ -28705,7 +28939,7 @@ static hfsb_status hfsbi_image_data(hfsbi_line_reader *r, hfsb_buf *out,
     while (st == HFSB_OK && !r->at_end && r->bytes <= HFSBI_IMAGE_MAX) {
         ssize_t  n = hfsbi_read_block(r->fd, block, sizeof block);
         hfsb_str text = hfsb_str_make(block, n > 0 ? (size_t)n : 0);
-        if (n < 0) return hfsbi_read_fails(r, err);
+        if (n < 0) return hfsbi_read_fail(r, err);
         r->at_end = text.len < sizeof block;
         r->bytes += text.len;
         hfsb_sha256_write(&r->sha, text);
@@ -28714,7 +28948,7 @@ static hfsb_status hfsbi_image_data(hfsbi_line_reader *r, hfsb_buf *out,
     return st;
 }
 
-/* The file is open and holds a picture. */
+/* Fills the result with the image in the open file. */
 static hfsb_status hfsbi_read_image(hfsb_call *call, hfsbi_line_reader *r,
                                     const hfsbi_image *image, hfsb_err *err) {
     hfsb_buf    data = HFSB_INIT;
@@ -28722,12 +28956,12 @@ static hfsb_status hfsbi_read_image(hfsb_call *call, hfsbi_line_reader *r,
     hfsb_status st;
     if (r->info.size > HFSBI_IMAGE_MAX || image->width > HFSBI_IMAGE_SIDE ||
         image->height > HFSBI_IMAGE_SIDE)
-        return hfsbi_image_large(call, r, image);
+        return hfsbi_image_too_large(call, r, image);
     hfsb_sha256_init(&r->sha);
     data.alloc = call->tools->alloc;
     st = hfsbi_image_data(r, &data, err);
     if (st == HFSB_OK && r->bytes > HFSBI_IMAGE_MAX) {
-        st = hfsbi_image_large(call, r, image);
+        st = hfsbi_image_too_large(call, r, image);
     } else if (st == HFSB_OK) {
         hfsbi_sha256_finish_hex(&r->sha, hex);
         hfsbi_build_str(&call->fields, "mime_type", hfsb_cstr(image->mime));
@@ -28744,8 +28978,8 @@ static hfsb_status hfsbi_read_image(hfsb_call *call, hfsbi_line_reader *r,
     return st;
 }
 
-/* What the file is when pictures are wanted; the place in it stays. */
-static hfsbi_image hfsbi_read_look(const hfsbi_line_reader *r) {
+/* Detects an image in the open file without moving its position. */
+static hfsbi_image hfsbi_read_detect_image(const hfsbi_line_reader *r) {
     char    head[HFSBI_IMAGE_HEAD];
     size_t  got = 0;
     ssize_t n;
@@ -28753,7 +28987,7 @@ static hfsbi_image hfsbi_read_look(const hfsbi_line_reader *r) {
         n = pread(r->fd, head + got, sizeof head - got, (off_t)got);
         if (n > 0) got += (size_t)n;
     } while (got < sizeof head && (n > 0 || (n < 0 && errno == EINTR)));
-    return hfsbi_image_look(hfsb_str_make(head, got));
+    return hfsbi_image_detect(hfsb_str_make(head, got));
 }
 
 /* ---- the tool ---- */
@@ -28777,7 +29011,7 @@ static const hfsbi_param hfsbi_read_params[] = {
                 image, NULL),
     HFSBI_PARAM_END};
 
-/* sha256 of a file that was read to its end; "" when it cannot be had. */
+/* The sha256 of a file that was read to its end; "" if unknown. */
 static void hfsbi_read_sha256(hfsbi_line_reader *r,
                               char               hex[HFSB_SHA256_HEX]) {
     hex[0] = '\0';
@@ -28787,6 +29021,7 @@ static void hfsbi_read_sha256(hfsbi_line_reader *r,
         hex[0] = '\0';
 }
 
+/* Adds the fields of the result. */
 static void hfsbi_read_fields(hfsbi_build *fields, hfsbi_line_reader *r) {
     char               hex[HFSB_SHA256_HEX];
     unsigned long long lines = hfsbi_line_count(r);
@@ -28802,6 +29037,7 @@ static void hfsbi_read_fields(hfsbi_build *fields, hfsbi_line_reader *r) {
                         (long long)(r->full ? r->line : r->last + 1));
 }
 
+/* Fills the result after the lines; refuses a binary file. */
 static hfsb_status hfsbi_read_result(hfsb_call *call, hfsbi_line_reader *r) {
     hfsb_status st = HFSB_OK;
     if (r->binary)
@@ -28824,7 +29060,7 @@ static hfsb_status hfsbi_read_result(hfsb_call *call, hfsbi_line_reader *r) {
     return st;
 }
 
-/* The file is open: reads it and writes the result. */
+/* Reads the lines of the open file and fills the result. */
 static hfsb_status hfsbi_read_lines(hfsb_call *call, hfsbi_line_reader *r,
                                     long long offset, long long limit,
                                     hfsb_err *err) {
@@ -28841,8 +29077,8 @@ static hfsb_status hfsbi_read_lines(hfsb_call *call, hfsbi_line_reader *r,
     return st == HFSB_NOMEM ? st : hfsbi_result_err(&call->result, err);
 }
 
-/* A session may read the spill files it was told of, also under a root: the
-   file itself, not what a link that took its place leads to. */
+/* Opens the file. Spill files may be read although they are outside the root;
+   a symlink that replaced one is not followed. */
 static hfsb_status hfsbi_read_open(hfsb_tools *tools, hfsbi_line_reader *r,
                                    hfsb_err *err) {
     const int   flags = O_RDONLY | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW;
@@ -28880,14 +29116,14 @@ static hfsb_status hfsbi_run_read(hfsb_call *call, const void *args,
     r.until = hfsb_clock_ms() + HFSBI_READ_MS;
     r.out = &call->result.output;
     r.path = a->path;
-    /* Who asks for more lines than a model reads wants the content as it is:
-       whole lines, and nothing else in the output. */
+    /* A caller that asks for more lines than a model reads wants the exact
+       content: whole lines, and notes in a field of their own. */
     r.whole = a->limit == 0 || a->limit > HFSBI_READ_LINES;
     call->notes_apart = r.whole;
     if (hfsbi_read_open(tools, &r, err) != HFSB_OK)
         return hfsbi_result_err(&call->result, err);
     if (a->image < 0 ? call->opts.images : a->image == 1)
-        image = hfsbi_read_look(&r);
+        image = hfsbi_read_detect_image(&r);
     st = image.mime ? hfsbi_read_image(call, &r, &image, err)
                     : hfsbi_read_lines(call, &r, a->offset ? a->offset : 1,
                                        a->limit, err);
@@ -28912,11 +29148,22 @@ HFSBI_FN const hfsbi_tool *hfsbi_tool_read(void) {
 }
 
 /* ---- src/tools/write.c ---- */
-/* write.c - write, edit and multi_edit; whether a file is there. */
-/* ---- what write and edit share ---- */
+/* write.c - the tools write, edit, multi_edit and exists.
 
-/* A session refuses to change a file that it has not read. True when it may;
-   else the failure is in the result, or *st says why not even that. */
+   write replaces a whole file. edit and multi_edit read a file, compute the
+   new content (edit room) and write it back:
+
+       read --> apply edits --> write if the file is still the same --> result
+         ^                                   |
+         +------------- stale: retry --------+
+
+   The condition of the write is the SHA-256 of the content that was read, so
+   parallel calls that edit one file lose no change. All writes are atomic (os
+   room). In a session, a file that exists must have been read before it is
+   changed. After a write the checks append their warnings to the output; they
+   never fail the call. */
+/* ---- shared by the tools that write ---- */
+
 HFSBI_FN bool hfsbi_may_change(hfsb_call *call, hfsb_str path, bool edit,
                                hfsb_status *st) {
     hfsb_file_info info;
@@ -28927,12 +29174,12 @@ HFSBI_FN bool hfsbi_may_change(hfsb_call *call, hfsb_str path, bool edit,
     *st = hfsb_file_stat(call->tools->place, path, &info, &err);
     if (*st != HFSB_OK && *st != HFSB_NOT_FOUND && *st != HFSB_OUTSIDE &&
         *st != HFSB_REFUSED) {
-        *st = hfsbi_result_err(&call->result, &err); /* it may be there */
+        *st = hfsbi_result_err(&call->result, &err); /* the file may exist */
         return false;
     }
     if (*st != HFSB_OK || info.type != HFSB_FILE_REGULAR) {
         *st = HFSB_OK;
-        return true; /* new, or an error that says more than this one */
+        return true; /* new, or the write reports a better error */
     }
     *st = edit ? hfsbi_result_fail(
                      &call->result, HFSB_REFUSED,
@@ -28947,7 +29194,6 @@ HFSBI_FN bool hfsbi_may_change(hfsb_call *call, hfsb_str path, bool edit,
     return false;
 }
 
-/* Appends what the checks have to say about the file as it is now. */
 HFSBI_FN hfsb_status hfsbi_add_warnings(hfsb_call *call, hfsb_str path,
                                         hfsb_str content) {
     hfsb_buf    warnings = HFSB_INIT;
@@ -29024,7 +29270,7 @@ HFSBI_FN const hfsbi_tool *hfsbi_tool_write(void) {
 
 /* ---- edit ---- */
 
-enum { HFSBI_EDIT_LINES = 100 }; /* places listed; `count` has them all */
+enum { HFSBI_EDIT_LINES = 100 }; /* places listed; `count` counts all */
 
 static void hfsbi_edit_fields(hfsbi_build *fields, const hfsb_edit_result *r,
                               const hfsb_file_written *written) {
@@ -29044,8 +29290,8 @@ static void hfsbi_edit_fields(hfsbi_build *fields, const hfsb_edit_result *r,
     hfsbi_build_bool(fields, "in_place", written->in_place);
 }
 
-/* The edits were found good: the file is written and the result. HFSB_STALE
-   with *err, and no result, when the file is no longer `before`. */
+/* Writes the edited file and the result. HFSB_STALE with *err, and no result,
+   when the content of the file is no longer `before`. */
 static hfsb_status hfsbi_edit_store(hfsb_call *call, hfsb_str path,
                                     hfsb_str before, hfsb_str content,
                                     const hfsb_edit_result *r, hfsb_err *err) {
@@ -29067,10 +29313,10 @@ static hfsb_status hfsbi_edit_store(hfsb_call *call, hfsb_str path,
     return st == HFSB_OK ? hfsbi_add_warnings(call, path, content) : st;
 }
 
-/* Reads, edits and writes the file; HFSB_STALE as above. */
-static hfsb_status hfsbi_edit_once(hfsb_call *call, hfsb_str path,
-                                   const hfsb_edit *edits, size_t count,
-                                   hfsb_err *err) {
+/* Reads, edits and writes the file. HFSB_STALE as hfsbi_edit_store(). */
+static hfsb_status hfsbi_edit_try(hfsb_call *call, hfsb_str path,
+                                  const hfsb_edit *edits, size_t count,
+                                  hfsb_err *err) {
     hfsb_tools      *tools = call->tools;
     hfsb_buf         before = HFSB_INIT, after = HFSB_INIT;
     hfsb_edit_opts   opts = HFSB_INIT;
@@ -29092,24 +29338,24 @@ static hfsb_status hfsbi_edit_once(hfsb_call *call, hfsb_str path,
     return st;
 }
 
-/* Parallel calls may edit one file: when another call was quicker, the edits
-   are applied to what it wrote. */
+/* Parallel calls may edit one file: after another call has written it, the
+   edits are applied to the new content. */
 static hfsb_status hfsbi_edit_file(hfsb_call *call, hfsb_str path,
                                    const hfsb_edit *edits, size_t count,
                                    hfsb_err *err) {
     unsigned    tries = 0;
     hfsb_status st;
     if (!hfsbi_may_change(call, path, true, &st)) return st;
-    while ((st = hfsbi_edit_once(call, path, edits, count, err)) ==
+    while ((st = hfsbi_edit_try(call, path, edits, count, err)) ==
                HFSB_STALE &&
            tries < HFSBI_TRIES)
         hfsbi_pause(tries++);
     return st == HFSB_STALE ? hfsbi_result_err(&call->result, err) : st;
 }
 
-/* ---- edit and multi_edit: parameters ---- */
+/* ---- edit and multi_edit: arguments ---- */
 
-/* One edit as it was asked for; `path` is edit's own. */
+/* The arguments of edit, and of an item of multi_edit, which has no path. */
 typedef struct hfsbi_edit_args {
     hfsb_str  path, old_str, new_str, mode;
     bool      replace_all, exact;
@@ -29151,9 +29397,9 @@ static const hfsbi_param hfsbi_multi_edit_params[] = {
                      hfsbi_multi_edit_args, edits, hfsbi_edit_items),
     HFSBI_PARAM_END};
 
-/* HFSB_REFUSED for a mode that does not exist: a result of the tool, as in the
-   reference, not an error in the form of the call. */
-static hfsb_status hfsbi_edit_from(const hfsbi_edit_args *a, hfsb_edit *edit,
+/* Makes an edit from its arguments. HFSB_REFUSED with *err for an unknown
+   mode: as in the reference, the tool fails, not the call. */
+static hfsb_status hfsbi_edit_make(const hfsbi_edit_args *a, hfsb_edit *edit,
                                    hfsb_err *err) {
     memset(edit, 0, sizeof *edit);
     edit->old_str = a->old_str;
@@ -29172,15 +29418,17 @@ static hfsb_status hfsbi_run_edit(hfsb_call *call, const void *args,
                                   hfsb_err *err) {
     const hfsbi_edit_args *a = (const hfsbi_edit_args *)args;
     hfsb_edit              edit;
-    if (hfsbi_edit_from(a, &edit, err) != HFSB_OK)
+    if (hfsbi_edit_make(a, &edit, err) != HFSB_OK)
         return hfsbi_result_err(&call->result, err);
     return hfsbi_edit_file(call, a->path, &edit, 1, err);
 }
 
-/* One element of `edits`; its errors name the element. */
-static hfsb_status hfsbi_edit_element(hfsb_call             *call,
-                                      const hfsb_json_value *object, size_t n,
-                                      hfsb_edit *edit, hfsb_err *err) {
+/* Reads item n of `edits`; its errors contain n. HFSB_OK; HFSB_ARG, HFSB_NOMEM
+   or HFSB_REFUSED with *err. */
+static hfsb_status hfsbi_edit_read_item(hfsb_call             *call,
+                                        const hfsb_json_value *object,
+                                        size_t n, hfsb_edit *edit,
+                                        hfsb_err *err) {
     hfsbi_args_how  how = HFSB_INIT;
     hfsbi_edit_args a;
     hfsb_err        inner = HFSB_INIT;
@@ -29194,13 +29442,13 @@ static hfsb_status hfsbi_edit_element(hfsb_call             *call,
     how.strict = call->opts.strict;
     how.notes = &call->notes;
     st = hfsbi_args_read(hfsbi_edit_items, object, &how, &a, &inner);
-    if (st == HFSB_OK) return hfsbi_edit_from(&a, edit, err);
+    if (st == HFSB_OK) return hfsbi_edit_make(&a, edit, err);
     hfsbi_fail(err, st, 0, "edits[%zu]: %s", n, inner.msg);
     hfsbi_err_key(err, "edits");
     return st;
 }
 
-/* The texts of the edits show the bytes of the arguments. */
+/* The texts of the edits are views of the arguments. */
 static hfsb_status hfsbi_run_multi_edit(hfsb_call *call, const void *args,
                                         hfsb_err *err) {
     const hfsbi_multi_edit_args *a = (const hfsbi_multi_edit_args *)args;
@@ -29211,7 +29459,7 @@ static hfsb_status hfsbi_run_multi_edit(hfsb_call *call, const void *args,
     hfsb_edit *edits = (hfsb_edit *)hfsbi_array(alloc, count, sizeof *edits);
     if (!edits) return HFSB_NOMEM;
     for (; st == HFSB_OK && hfsb_json_next(&it); n++)
-        st = hfsbi_edit_element(call, it.value, n, edits + n, err);
+        st = hfsbi_edit_read_item(call, it.value, n, edits + n, err);
     if (st == HFSB_OK) st = hfsbi_edit_file(call, a->path, edits, count, err);
     else if (st == HFSB_REFUSED) st = hfsbi_result_err(&call->result, err);
     hfsbi_array_free(alloc, edits, count, sizeof *edits);
@@ -29285,19 +29533,33 @@ HFSBI_FN const hfsbi_tool *hfsbi_tool_exists(void) {
 }
 
 /* ---- src/tools/patch.c ---- */
-/* patch.c - apply_patch: many files at once. */
-/* A file that the patch looked at, as it was then. */
+/* patch.c - the tool apply_patch: changes to many files at once.
+
+   The edit room parses the patch and computes all changes; it reads files
+   through hfsbi_patch_load(), which remembers their state. Then the changes
+   are carried out in two rounds:
+
+       load files, compute --> prepare all --> commit one after the other
+              ^                     |                    |
+              +-- stale, nothing committed yet: retry ---+
+
+   Preparing writes each new content to a temporary next to its target, so that
+   a full disk or a missing permission changes no file. Committing renames the
+   temporaries, if the files are still in the state that was read. A failure
+   after the first commit is not undone; the error contains the number of
+   changes carried out. */
+/* A file in the state that the patch has read. */
 typedef struct hfsbi_patch_seen {
-    hfsb_str       path; /* shows the patch's bytes, or those of a change */
+    hfsb_str       path; /* a view of the patch, or of a change */
     hfsb_file_info info;
     char           sha256[HFSB_SHA256_HEX];
-    bool           used;
+    bool           used; /* by a change */
 } hfsbi_patch_seen;
 
-/* What carries one change out. */
+/* The preparation of one change. */
 typedef struct hfsbi_patch_step {
     hfsb_file_writer *writer; /* NULL: nothing to write */
-    const char       *sha256; /* of the file it updates; NULL: not known */
+    const char       *sha256; /* of the file to update (NULL: not known) */
 } hfsbi_patch_step;
 
 typedef struct hfsbi_patch_call {
@@ -29306,9 +29568,11 @@ typedef struct hfsbi_patch_call {
     hfsbi_patch_step *steps; /* one for each change */
     hfsbi_patch_seen *seen;
     size_t            seen_count, seen_cap;
-    bool              refused; /* the result says why */
+    bool              refused; /* the result contains the reason */
 } hfsbi_patch_call;
 
+/* Reads a file for the patch and remembers its state. Sets p->refused when the
+   session has not read the file. */
 static hfsb_status hfsbi_patch_load(void *user, hfsb_str path, hfsb_buf *out,
                                     hfsb_err *err) {
     hfsbi_patch_call *p = (hfsbi_patch_call *)user;
@@ -29337,9 +29601,10 @@ static hfsb_status hfsbi_patch_load(void *user, hfsb_str path, hfsb_buf *out,
     return HFSB_OK;
 }
 
-/* The file as it was when it was read; NULL when it was not, or when an earlier
-   change of the same patch has used that. */
-static hfsbi_patch_seen *hfsbi_patch_was(hfsbi_patch_call *p, hfsb_str path) {
+/* Returns the state of the file that was read; NULL when it was not read, or
+   when an earlier change of the patch has used that state. */
+static hfsbi_patch_seen *hfsbi_patch_seen_find(hfsbi_patch_call *p,
+                                               hfsb_str          path) {
     size_t i;
     for (i = 0; i < p->seen_count; i++)
         if (!p->seen[i].used && hfsb_str_equal(p->seen[i].path, path))
@@ -29347,9 +29612,8 @@ static hfsbi_patch_seen *hfsbi_patch_was(hfsbi_patch_call *p, hfsb_str path) {
     return NULL;
 }
 
-/* True for an update of a file that the patch updates or deletes again later:
-   only the last of these changes is carried out, so that no other writer gets
-   in between. */
+/* True for an update of a file that the patch changes again later. Only the
+   last of these changes is carried out, so no other writer gets in between. */
 static bool hfsbi_patch_skips(const hfsbi_patch_call  *p,
                               const hfsb_patch_change *c) {
     const hfsb_patch_change *next = c + 1;
@@ -29359,8 +29623,8 @@ static bool hfsbi_patch_skips(const hfsbi_patch_call  *p,
     return next < end;
 }
 
-/* Writes the new content of one change beside its place. A file that moves
-   keeps its mode. */
+/* Writes the new content of one change to a temporary next to its target,
+   unless that was done before. A moved file keeps its mode. */
 static hfsb_status hfsbi_patch_prepare(hfsbi_patch_call        *p,
                                        const hfsb_patch_change *c,
                                        hfsbi_patch_step *step, hfsb_err *err) {
@@ -29369,7 +29633,7 @@ static hfsb_status hfsbi_patch_prepare(hfsbi_patch_call        *p,
     hfsb_str             path = c->new_path.len ? c->new_path : c->path;
     hfsb_status          st;
     if (step->writer || hfsbi_patch_skips(p, c)) return HFSB_OK;
-    if (c->kind != HFSB_PATCH_ADD) was = hfsbi_patch_was(p, c->path);
+    if (c->kind != HFSB_PATCH_ADD) was = hfsbi_patch_seen_find(p, c->path);
     if (was && c->new_path.len) opts.mode = was->info.mode;
     else if (was) opts.if_sha256 = hfsb_cstr(was->sha256);
     st = c->kind == HFSB_PATCH_DELETE
@@ -29385,11 +29649,11 @@ static hfsb_status hfsbi_patch_prepare(hfsbi_patch_call        *p,
                                    err);
 }
 
-/* Ends a move, whose new file is there: removes the old one, or when that has
-   changed or cannot be removed, the new one. */
-static hfsb_status hfsbi_patch_moved(const hfsb_root         *place,
-                                     const hfsb_patch_change *c,
-                                     const char *sha256, hfsb_err *err) {
+/* Ends a move after the new file is written: removes the old file. When that
+   fails, or the old file has changed, removes the new file again. */
+static hfsb_status hfsbi_patch_end_move(const hfsb_root         *place,
+                                        const hfsb_patch_change *c,
+                                        const char *sha256, hfsb_err *err) {
     char        hex[HFSB_SHA256_HEX];
     hfsb_status st = hfsbi_file_remove_if(place, c->path, sha256, NULL, err);
     if (st == HFSB_OK) return st;
@@ -29398,7 +29662,7 @@ static hfsb_status hfsbi_patch_moved(const hfsb_root         *place,
     return st;
 }
 
-/* Carries one change out. */
+/* Carries out one change. HFSB_OK, or the failure with *err. */
 static hfsb_status hfsbi_patch_commit(hfsbi_patch_call        *p,
                                       const hfsb_patch_change *c,
                                       hfsbi_patch_step *step, hfsb_err *err) {
@@ -29409,16 +29673,16 @@ static hfsb_status hfsbi_patch_commit(hfsbi_patch_call        *p,
     if (st != HFSB_OK || !step->writer) return st;
     st = hfsb_file_writer_commit(step->writer, NULL, err);
     if (st == HFSB_OK && c->new_path.len)
-        st = hfsbi_patch_moved(tools->place, c, step->sha256, err);
+        st = hfsbi_patch_end_move(tools->place, c, step->sha256, err);
     if (st == HFSB_OK)
         hfsbi_seen_add(tools, c->new_path.len ? c->new_path : c->path);
     return st;
 }
 
-/* All new contents are on the disk before the first file changes, so that a
-   full disk or a missing permission costs nothing. What cannot be prepared
-   because an earlier part of the patch must make room for it (it deletes or
-   moves the file that becomes a directory) waits for its turn. */
+/* Prepares all changes, then commits them; *done counts those carried out. A
+   change after a deletion or a move may fail to prepare, because that one must
+   make room for it (a file becomes a directory). It is prepared again when it
+   is committed. */
 static hfsb_status hfsbi_patch_store(hfsbi_patch_call *p, size_t *done,
                                      hfsb_err *err) {
     const hfsb_patch_change *c = p->result.changes;
@@ -29438,7 +29702,7 @@ static hfsb_status hfsbi_patch_store(hfsbi_patch_call *p, size_t *done,
     return st;
 }
 
-static hfsb_status hfsbi_patch_say(hfsbi_patch_call *p) {
+static hfsb_status hfsbi_patch_report(hfsbi_patch_call *p) {
     static const char *const words[] = {"Added", "Deleted", "Updated"};
     size_t                   mark = p->call->result.output.len;
     size_t                   i;
@@ -29487,8 +29751,9 @@ static hfsb_status hfsbi_patch_warn(hfsbi_patch_call *p) {
     return st;
 }
 
-/* HFSB_STALE with *err, and no result, when a file has changed since it was
-   read and nothing was carried out. */
+/* Applies the patch and writes the result. HFSB_STALE with *err, and no
+   result, when a file has changed since it was read and nothing was carried
+   out. */
 static hfsb_status hfsbi_patch_call_run(hfsbi_patch_call *p, hfsb_str text,
                                         hfsb_err *err) {
     hfsb_tool_result *r = &p->call->result;
@@ -29510,13 +29775,14 @@ static hfsb_status hfsbi_patch_call_run(hfsbi_patch_call *p, hfsb_str text,
         hfsbi_err_add(err, " (%zu of %zu changes were carried out before.)",
                       done, p->result.count);
     if (st != HFSB_OK) return hfsbi_result_err(r, err);
-    st = hfsbi_patch_say(p);
+    st = hfsbi_patch_report(p);
     if (st == HFSB_OK) st = hfsbi_patch_fields(p);
     return st == HFSB_OK ? hfsbi_patch_warn(p) : st;
 }
 
-static hfsb_status hfsbi_patch_once(hfsb_call *call, hfsb_str text,
-                                    hfsb_err *err) {
+/* Tries once; returns as hfsbi_patch_call_run(). */
+static hfsb_status hfsbi_patch_try(hfsb_call *call, hfsb_str text,
+                                   hfsb_err *err) {
     const hfsb_alloc *alloc = &call->tools->alloc;
     hfsbi_patch_call  p;
     size_t            i;
@@ -29542,13 +29808,13 @@ static const hfsbi_param hfsbi_patch_params[] = {
                 patch, NULL),
     HFSBI_PARAM_END};
 
-/* Reads again and tries again when another call was quicker, as edit does. */
+/* Retries when another call has changed a file meanwhile, as edit does. */
 static hfsb_status hfsbi_run_apply_patch(hfsb_call *call, const void *args,
                                          hfsb_err *err) {
     hfsb_str    text = ((const hfsbi_patch_args *)args)->patch;
     unsigned    tries = 0;
     hfsb_status st;
-    while ((st = hfsbi_patch_once(call, text, err)) == HFSB_STALE &&
+    while ((st = hfsbi_patch_try(call, text, err)) == HFSB_STALE &&
            tries < HFSBI_TRIES)
         hfsbi_pause(tries++);
     return st == HFSB_STALE ? hfsbi_result_err(&call->result, err) : st;
@@ -29572,15 +29838,30 @@ HFSBI_FN const hfsbi_tool *hfsbi_tool_apply_patch(void) {
 }
 
 /* ---- src/tools/walk.c ---- */
-/* walk.c - arguments and results of glob, grep and list. */
-/* ==== search rules ==== */
+/* walk.c - the walk of a folder tree that glob, grep and list share.
 
-/* the .gitignore files that a walk meets, and those above it. */
+   A finder opens the path of a call, visits every entry beneath it and calls
+   the tool for each. The tool appends its results; this file adds the notes
+   and fields that report pages, skipped folders and timeouts.
 
-/* ---- one folder ---- */
+       begin/open --> run: parents, enter <--> leave --> close
+                           (rules)    visit each entry
 
-/* Appends a file of rules; nothing when it is none to be read. */
-static hfsb_status hfsbi_rules_read(int dir, const char *name, hfsb_buf *out) {
+   Each folder being walked is one level: an open directory, its names and its
+   .gitignore rules. Entering a folder pushes a level, leaving pops it. Rules
+   of the folders above the start are pushed first, down from the top of the
+   repository or from the root.
+
+   What always holds: every folder is opened from its parent's descriptor with
+   O_NOFOLLOW, so the walk never leaves the root and never follows a symlink.
+   Depth, bytes of names, bytes of rules and time have limits; reaching one
+   leaves out the rest and adds a note, it is not an error. */
+/* ---- ignore rules of one folder ---- */
+
+/* Appends the content of an ignore file, or nothing if it cannot be read.
+   HFSB_OK or HFSB_NOMEM. */
+static hfsb_status hfsbi_rules_read_file(int dir, const char *name,
+                                         hfsb_buf *out) {
     struct stat at;
     int         fd = hfsbi_entry_open(dir, name, &at);
     hfsb_status st = HFSB_OK;
@@ -29596,31 +29877,30 @@ static hfsb_status hfsbi_rules_read(int dir, const char *name, hfsb_buf *out) {
     return st;
 }
 
-/* Appends the rules of a folder: those that a repository keeps to itself come
-   first, so that a .gitignore has the last word, as in git. */
-static hfsb_status hfsbi_rules_of(int dir, hfsb_buf *out) {
+/* Appends the rules of a folder. .git/info/exclude comes before .gitignore:
+   later rules override earlier ones, as in git. */
+static hfsb_status hfsbi_rules_read_folder(int dir, hfsb_buf *out) {
     const int   flags = HFSBI_O_SEARCH | O_NOFOLLOW;
     int         git = hfsbi_openat(dir, ".git", flags, 0), info = -1;
     hfsb_status st = HFSB_OK;
     if (git >= 0) info = hfsbi_openat(git, "info", flags, 0);
-    if (info >= 0) st = hfsbi_rules_read(info, "exclude", out);
+    if (info >= 0) st = hfsbi_rules_read_file(info, "exclude", out);
     hfsbi_close(&info);
     hfsbi_close(&git);
     if (st == HFSB_OK && out->len) st = hfsb_buf_append_byte(out, '\n');
-    return st == HFSB_OK ? hfsbi_rules_read(dir, ".gitignore", out) : st;
+    return st == HFSB_OK ? hfsbi_rules_read_file(dir, ".gitignore", out) : st;
 }
 
-/* A .gitignore in the folder, or a .git/info/exclude, adds its rules, and
-   takes them away again at the pop. folder is its path from the top of the
-   rules. *pushed tells whether there is something to pop. HFSB_OK or
-   HFSB_NOMEM. */
+/* Pushes the rules of the folder open as dir, empty if has_rules is false.
+   folder is its path from the topmost folder with rules. *pushed is true if
+   the caller must pop them. HFSB_OK or HFSB_NOMEM. */
 static hfsb_status hfsbi_finder_push(hfsbi_finder *f, int dir, hfsb_str folder,
                                      bool has_rules, bool *pushed) {
     hfsb_buf    text = HFSB_INIT;
     hfsb_status st = HFSB_OK;
     *pushed = false;
     text.alloc = f->alloc;
-    if (has_rules) st = hfsbi_rules_of(dir, &text);
+    if (has_rules) st = hfsbi_rules_read_folder(dir, &text);
     if (st == HFSB_OK && text.len && !f->ignore)
         st = hfsbi_ignore_open(&f->alloc, &f->ignore);
     if (st == HFSB_OK && f->ignore) {
@@ -29635,21 +29915,23 @@ static void hfsbi_finder_pop(hfsbi_finder *f) {
     hfsbi_ignore_pop(f->ignore);
 }
 
-/* ---- above ---- */
+/* ---- rules of the folders above ---- */
 
-/* The way from the root, or from "/", to where the walk begins. */
+/* Descends from the root, or from "/", to the folder where the walk begins,
+   and pushes the rules of each folder on the way. */
 typedef struct hfsbi_descent {
     hfsbi_finder *f;
-    int           at;
-    char          real[PATH_MAX]; /* without links */
-    hfsb_str      rest;           /* of it, as seen from where it begins */
-    size_t        pos;            /* bytes of rest that lead to `at` */
-    bool          inside;
-    size_t        pushed;
+    int           at;             /* the folder reached so far */
+    char          real[PATH_MAX]; /* resolved path of the walk's folder */
+    hfsb_str      rest;           /* the part of `real` below the root */
+    size_t        pos;            /* bytes of `rest` that lead to `at` */
+    bool          inside;         /* in a repository, or below the root */
+    size_t        pushed;         /* folders whose rules were pushed */
 } hfsbi_descent;
 
-/* Where the folder really is, as text; false when that cannot be told. What
-   is opened later is opened name by name, and compared with the folder. */
+/* Resolves the path of the walk's folder; false if that fails or the folder is
+   outside the root. The result is only a hint: the descent opens one component
+   at a time and compares the last one with the folder. */
 static bool hfsbi_descent_find(hfsbi_descent *d) {
     const hfsb_root *place = d->f->place;
     hfsb_buf         path = HFSB_INIT;
@@ -29674,7 +29956,7 @@ static bool hfsbi_descent_find(hfsbi_descent *d) {
     return d->rest.len == 0 || d->rest.ptr[0] == '/';
 }
 
-/* From the folder that it is in to the next; false when it is not there. */
+/* Opens the next component of the path; false if that fails. */
 static bool hfsbi_descent_step(hfsbi_descent *d) {
     char     name[HFSBI_NAME_SIZE];
     hfsb_str part;
@@ -29692,7 +29974,7 @@ static bool hfsbi_descent_step(hfsbi_descent *d) {
     return fd >= 0;
 }
 
-/* The path of the folder, from where the way begins. */
+/* The path of the folder reached, relative to the start of the descent. */
 static hfsb_str hfsbi_descent_path(const hfsbi_descent *d) {
     hfsb_str path = hfsb_str_slice(d->rest, 0, d->pos);
     while (path.len && path.ptr[0] == '/')
@@ -29700,9 +29982,9 @@ static hfsb_str hfsbi_descent_path(const hfsbi_descent *d) {
     return path;
 }
 
-/* Looks at one folder on the way. A repository inside another has rules of
-   its own. */
-static hfsb_status hfsbi_descent_look(hfsbi_descent *d, bool last) {
+/* Pushes the rules of the folder reached, except for the last one: the walk
+   itself does that. A nested repository drops the rules of the outer one. */
+static hfsb_status hfsbi_descent_push(hfsbi_descent *d, bool last) {
     struct stat at;
     bool        pushed;
     hfsb_status st;
@@ -29716,23 +29998,25 @@ static hfsb_status hfsbi_descent_look(hfsbi_descent *d, bool last) {
     return st;
 }
 
-/* True when the way has led to where the walk begins. */
-static bool hfsbi_descent_is_there(const hfsbi_descent *d) {
+/* True if the folder reached is the one where the walk begins. */
+static bool hfsbi_descent_arrived(const hfsbi_descent *d) {
     const struct stat *want = &d->f->spot.st;
     struct stat        at;
     return fstat(d->at, &at) == 0 && at.st_dev == want->st_dev &&
            at.st_ino == want->st_ino;
 }
 
+/* Descends to the walk's folder and sets f->path and f->prefix. If the path
+   no longer leads there, pops all rules again. HFSB_OK or HFSB_NOMEM. */
 static hfsb_status hfsbi_descent_run(hfsbi_descent *d) {
     hfsb_status st = HFSB_OK;
     while (st == HFSB_OK && d->pos < d->rest.len) {
-        st = hfsbi_descent_look(d, false);
+        st = hfsbi_descent_push(d, false);
         if (st == HFSB_OK && !hfsbi_descent_step(d)) break;
     }
     if (st == HFSB_OK && d->at >= 0 && d->pos == d->rest.len &&
-        hfsbi_descent_is_there(d)) {
-        st = hfsbi_descent_look(d, true);
+        hfsbi_descent_arrived(d)) {
+        st = hfsbi_descent_push(d, true);
         if (st == HFSB_OK && d->inside)
             st = hfsb_buf_append(&d->f->path, hfsbi_descent_path(d));
         d->f->prefix = d->f->path.len + (d->f->path.len > 0);
@@ -29742,7 +30026,9 @@ static hfsb_status hfsbi_descent_run(hfsbi_descent *d) {
     return st;
 }
 
-static hfsb_status hfsbi_finder_above(hfsbi_finder *f) {
+/* Pushes the rules of the folders above the walk. Failing to find these
+   folders is no error: the walk then uses only the rules it meets. */
+static hfsb_status hfsbi_finder_push_parents(hfsbi_finder *f) {
     const hfsb_root *place = f->place;
     bool             rooted = place && place->root_fd >= 0;
     hfsbi_descent    d;
@@ -29752,7 +30038,7 @@ static hfsb_status hfsbi_finder_above(hfsbi_finder *f) {
     if (!hfsbi_descent_find(&d)) return HFSB_OK;
     f->at_root = strcmp(d.real, "/") == 0;
     if (strcmp(d.rest.ptr, "/") == 0) d.rest.len = 0;
-    d.inside = rooted; /* nothing above the root is looked at */
+    d.inside = rooted; /* ignore repositories above the root */
     d.at = hfsbi_openat(rooted ? place->root_fd : AT_FDCWD, rooted ? "." : "/",
                         HFSBI_O_SEARCH, 0);
     if (d.at < 0) return HFSB_OK;
@@ -29761,29 +30047,25 @@ static hfsb_status hfsbi_finder_above(hfsbi_finder *f) {
     return st;
 }
 
-/* ==== search walk ==== */
-
-/* visit all beneath a folder. */
+/* ---- one level: a folder being walked ---- */
 
 /* One entry of a folder. */
 typedef struct hfsbi_finder_item {
-    const char      *name;
-    size_t           at; /* of the name in `names`, while that may move */
+    const char      *name; /* into `names`; NULL until all names are read */
+    size_t           at;   /* offset of the name in `names` */
     hfsbi_entry_type type;
 } hfsbi_finder_item;
 
-/* A folder that is being walked; its memory is used again by the next one of
-   the same depth. */
+/* A folder being walked. The next folder at the same depth reuses its
+   memory. */
 struct hfsbi_finder_level {
     DIR               *dir;
     hfsb_buf           names;
     hfsbi_finder_item *items;
     size_t             count, cap, next;
-    size_t             path; /* bytes of f->path that name it */
-    bool               pushed;
+    size_t             path;   /* length of its path in f->path */
+    bool               pushed; /* its rules were pushed */
 };
-
-/* ---- one folder ---- */
 
 static hfsbi_entry_type hfsbi_entry_type_of(mode_t mode) {
     if (S_ISREG(mode)) return HFSBI_ENTRY_FILE;
@@ -29791,7 +30073,7 @@ static hfsbi_entry_type hfsbi_entry_type_of(mode_t mode) {
     return S_ISLNK(mode) ? HFSBI_ENTRY_LINK : HFSBI_ENTRY_OTHER;
 }
 
-/* As far as the folder itself tells. */
+/* The type from readdir(); unknown on some file systems. */
 static hfsbi_entry_type hfsbi_dirent_type(const struct dirent *e) {
 #if defined(DT_UNKNOWN) && !defined(HFSBI_PORTABLE)
     switch (e->d_type) {
@@ -29811,8 +30093,9 @@ static bool hfsbi_is_dots(const char *name) {
     return name[0] == '.' && (!name[1] || (name[1] == '.' && !name[2]));
 }
 
-/* Something about a folder, told for the first few. */
-static hfsb_status hfsbi_finder_tell(hfsbi_finder *f, const char *what) {
+/* Adds a note about the current folder. Only the first few get one; the
+   others are counted. */
+static hfsb_status hfsbi_finder_warn(hfsbi_finder *f, const char *what) {
     size_t   mark = f->notes.len;
     hfsb_str path =
         hfsb_str_slice(hfsb_buf_str(&f->path), f->prefix, f->path.len);
@@ -29850,8 +30133,8 @@ static hfsb_status hfsbi_level_add(hfsbi_finder *f, hfsbi_finder_level *level,
     return HFSB_OK;
 }
 
-/* Takes the names of the folder; *rules tells of a .gitignore, or a .git that
-   may have rules too. */
+/* Reads the names of the folder, sorted if f->sorted. *rules is true if it
+   contains .gitignore or .git, whose info/exclude may have rules too. */
 static hfsb_status hfsbi_level_read(hfsbi_finder *f, hfsbi_finder_level *level,
                                     bool *rules) {
     hfsb_status    st = HFSB_OK;
@@ -29864,7 +30147,7 @@ static hfsb_status hfsbi_level_read(hfsbi_finder *f, hfsbi_finder_level *level,
         if (!e || st != HFSB_OK) break;
         if (hfsbi_is_dots(e->d_name)) continue;
         if (f->names + level->names.len > HFSBI_FINDER_NAMES) {
-            st = hfsbi_finder_tell(f, "has too many entries, the rest was "
+            st = hfsbi_finder_warn(f, "has too many entries, the rest was "
                                       "left out");
             errno = 0;
             break;
@@ -29875,7 +30158,7 @@ static hfsb_status hfsbi_level_read(hfsbi_finder *f, hfsbi_finder_level *level,
         st = hfsbi_level_add(f, level, e);
     }
     if (st == HFSB_OK && errno != 0 && errno != ENOENT)
-        st = hfsbi_finder_tell(f, hfsbi_os_text(errno));
+        st = hfsbi_finder_warn(f, hfsbi_os_text(errno));
     f->names += level->names.len;
     for (i = 0; i < level->count; i++)
         level->items[i].name = level->names.ptr + level->items[i].at;
@@ -29885,6 +30168,7 @@ static hfsb_status hfsbi_level_read(hfsbi_finder *f, hfsbi_finder_level *level,
     return st;
 }
 
+/* Closes the innermost level. */
 static void hfsbi_finder_leave(hfsbi_finder *f) {
     hfsbi_finder_level *level = &f->levels[--f->depth];
     if (level->dir) closedir(level->dir);
@@ -29896,8 +30180,9 @@ static void hfsbi_finder_leave(hfsbi_finder *f) {
     hfsb_buf_truncate(&level->names, 0);
 }
 
-/* The folder `name` in dir, which f->path names; takes over nothing. *code is
-   an errno when it cannot be opened. */
+/* Opens the folder `name` in dir as the next level; f->path is its path. dir
+   stays the caller's. If the folder cannot be opened: HFSB_OK, *code is the
+   errno and the depth does not change. HFSB_NOMEM leaves the level open. */
 static hfsb_status hfsbi_finder_enter(hfsbi_finder *f, int dir,
                                       const char *name, int *code) {
     const int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_NONBLOCK;
@@ -29924,55 +30209,58 @@ static hfsb_status hfsbi_finder_enter(hfsbi_finder *f, int dir,
 
 /* ---- the walk ---- */
 
-/* What vanished meanwhile, or became a link, is not there. */
+/* True if the entry was removed or replaced by a symlink since readdir(). */
 static bool hfsbi_is_gone(int code) {
     return code == ENOENT || code == ENOTDIR || code == ELOOP;
 }
 
+/* Enters a folder that was visited, within the limits of depth. */
 static hfsb_status hfsbi_finder_descend(hfsbi_finder      *f,
                                         const hfsbi_entry *entry) {
     hfsb_status st;
     int         code;
     if (f->depth >= f->max_depth) return HFSB_OK;
     if (f->depth == HFSBI_FINDER_DEPTH)
-        return hfsbi_finder_tell(f, "lies too deep, it was left out");
+        return hfsbi_finder_warn(f, "lies too deep, it was left out");
     st = hfsbi_finder_enter(f, entry->dir, entry->name, &code);
     if (st != HFSB_OK || code == 0 || hfsbi_is_gone(code)) return st;
     if (code == ENOMEM) return HFSB_NOMEM;
-    return hfsbi_finder_tell(f, hfsbi_os_text(code));
+    return hfsbi_finder_warn(f, hfsbi_os_text(code));
 }
 
-/* Folders that are no files of anyone: they never end, or are devices. */
-static bool hfsbi_is_system(const hfsbi_finder *f, const char *name) {
+/* True for /proc, /sys and /dev: endless trees or devices, no user files. */
+static bool hfsbi_is_system_folder(const hfsbi_finder *f, const char *name) {
     return f->at_root && f->depth == 1 &&
            (strcmp(name, "proc") == 0 || strcmp(name, "sys") == 0 ||
             strcmp(name, "dev") == 0);
 }
 
-/* Whether it is passed over; *shut: it is seen, but not entered. */
+/* True if the entry is not visited. Sets *no_descend if it must not be entered
+   even when visited. */
 static bool hfsbi_finder_skips(hfsbi_finder *f, hfsbi_entry *entry,
-                               bool *shut) {
+                               bool *no_descend) {
     bool own;
     if (f->all) return false;
     own = entry->name[0] == '.' && strcmp(entry->name, ".git") == 0;
-    if (own || hfsbi_is_system(f, entry->name)) {
-        *shut = true;
+    if (own || hfsbi_is_system_folder(f, entry->name)) {
+        *no_descend = true;
         return !f->shows_ignored;
     }
     if (!f->ignore || !hfsbi_ignore_has(f->ignore, hfsb_buf_str(&f->path),
                                         entry->type == HFSBI_ENTRY_FOLDER))
         return false;
     f->ignored++;
-    entry->ignored = *shut = true;
+    entry->ignored = *no_descend = true;
     return !f->shows_ignored;
 }
 
-static hfsb_status hfsbi_finder_look(hfsbi_finder             *f,
-                                     const hfsbi_finder_level *level,
-                                     const hfsbi_finder_item  *item) {
+/* Visits one entry, and enters it if it is a folder. */
+static hfsb_status hfsbi_finder_visit(hfsbi_finder             *f,
+                                      const hfsbi_finder_level *level,
+                                      const hfsbi_finder_item  *item) {
     hfsbi_entry entry = HFSB_INIT;
     struct stat at;
-    bool        shut = false, folder;
+    bool        no_descend = false, folder;
     hfsb_status st = HFSB_OK;
     entry.dir = dirfd(level->dir);
     entry.name = item->name;
@@ -29987,17 +30275,17 @@ static hfsb_status hfsbi_finder_look(hfsbi_finder             *f,
     folder = entry.type == HFSBI_ENTRY_FOLDER;
     f->files += !folder;
     if (f->wants && !f->wants(f->user, &entry)) return HFSB_OK;
-    if (hfsbi_finder_skips(f, &entry, &shut)) return HFSB_OK;
+    if (hfsbi_finder_skips(f, &entry, &no_descend)) return HFSB_OK;
     st = f->visit(f->user, &entry);
-    if (st == HFSB_OK && folder && !shut && !f->stop)
+    if (st == HFSB_OK && folder && !no_descend && !f->stop)
         st = hfsbi_finder_descend(f, &entry);
     return st;
 }
 
-/* The path of the next entry in the folder. */
-static hfsb_status hfsbi_finder_name(hfsbi_finder             *f,
-                                     const hfsbi_finder_level *level,
-                                     const char               *name) {
+/* Sets f->path to the path of an entry of the level. */
+static hfsb_status hfsbi_finder_set_path(hfsbi_finder             *f,
+                                         const hfsbi_finder_level *level,
+                                         const char               *name) {
     hfsb_status st = HFSB_OK;
     hfsb_buf_truncate(&f->path, level->path);
     if (f->path.len) st = hfsb_buf_append_byte(&f->path, '/');
@@ -30011,6 +30299,7 @@ HFSBI_FN bool hfsbi_finder_over(hfsbi_finder *f) {
     return f->late;
 }
 
+/* Visits entries until the first level is left, or the walk must stop. */
 static hfsb_status hfsbi_finder_walk(hfsbi_finder *f) {
     hfsb_status st = HFSB_OK;
     unsigned    count = 0;
@@ -30023,16 +30312,16 @@ static hfsb_status hfsbi_finder_walk(hfsbi_finder *f) {
         }
         if (++count % 32 == 0 && hfsbi_finder_over(f)) break;
         item = &level->items[level->next++];
-        st = hfsbi_finder_name(f, level, item->name);
-        if (st == HFSB_OK) st = hfsbi_finder_look(f, level, item);
+        st = hfsbi_finder_set_path(f, level, item->name);
+        if (st == HFSB_OK) st = hfsbi_finder_visit(f, level, item);
     }
     return st;
 }
 
-/* ---- from a path to a walk ---- */
+/* ---- opening and closing ---- */
 
-/* The path as given, less what says nothing. */
-static hfsb_status hfsbi_finder_show(hfsbi_finder *f, hfsb_str path) {
+/* Sets f->shown to the given path without trailing slashes and "./". */
+static hfsb_status hfsbi_finder_set_shown(hfsbi_finder *f, hfsb_str path) {
     size_t mark = f->shown.len;
     while (path.len > 1 && path.ptr[path.len - 1] == '/') path.len--;
     while (hfsb_str_starts(path, HFSB_LIT("./")))
@@ -30057,7 +30346,7 @@ HFSBI_FN hfsb_status hfsbi_finder_open(hfsbi_finder *f, hfsb_str path,
     if (st != HFSB_OK) return st;
     if (!f->spot.exists)
         return hfsbi_file_fail_os(f->place, path, ENOENT, "search", err);
-    if (hfsbi_finder_show(f, path) == HFSB_OK) return HFSB_OK;
+    if (hfsbi_finder_set_shown(f, path) == HFSB_OK) return HFSB_OK;
     return hfsbi_fail_status(err, HFSB_NOMEM, "Searching");
 }
 
@@ -30069,7 +30358,7 @@ HFSBI_FN hfsb_status hfsbi_finder_run(hfsbi_finder *f, hfsb_err *err) {
     if (!f->levels) return hfsbi_fail_status(err, HFSB_NOMEM, "Searching");
     memset(f->levels, 0, HFSBI_FINDER_DEPTH * sizeof *f->levels);
     if (!f->max_depth) f->max_depth = HFSBI_FINDER_DEPTH + 1;
-    st = f->all ? HFSB_OK : hfsbi_finder_above(f);
+    st = f->all ? HFSB_OK : hfsbi_finder_push_parents(f);
     if (st == HFSB_OK)
         st = hfsbi_finder_enter(f, f->spot.dir, f->spot.name, &code);
     if (st == HFSB_OK && code != 0)
@@ -30109,10 +30398,10 @@ HFSBI_FN int hfsbi_entry_open(int dir, const char *name, struct stat *st) {
     return -1;
 }
 
-/* A session may search the spill files it was told of, also under a root: the
-   file itself, not what a link that took its place leads to. */
-static void hfsbi_finder_place(hfsb_call *call, hfsbi_finder *f,
-                               hfsb_str path) {
+/* Spill files may be searched although they are outside the root. A symlink
+   that replaced one is not followed. */
+static void hfsbi_finder_set_root(hfsb_call *call, hfsbi_finder *f,
+                                  hfsb_str path) {
     hfsb_tools *tools = call->tools;
     pthread_mutex_lock(&tools->lock);
     f->no_follow = hfsbi_spills_has(&tools->spills, path);
@@ -30125,12 +30414,14 @@ static void hfsbi_finder_place(hfsb_call *call, hfsbi_finder *f,
 HFSBI_FN hfsb_status hfsbi_finder_begin(hfsb_call *call, hfsbi_finder *f,
                                         hfsb_str path, bool all,
                                         long long offset, hfsb_err *err) {
-    hfsbi_finder_place(call, f, path);
+    hfsbi_finder_set_root(call, f, path);
     f->spot.dir = -1;
     f->all = all;
     f->offset = (size_t)offset;
     return hfsbi_finder_open(f, path, err);
 }
+
+/* ---- results ---- */
 
 HFSBI_FN void hfsbi_put_shown(hfsb_buf *sink, hfsb_str path) {
     size_t pos = 0, plain = 0, n;
@@ -30189,8 +30480,9 @@ HFSBI_FN hfsb_status hfsbi_finder_page(hfsb_call *call, const hfsbi_finder *f,
         next, more, total, what, next);
 }
 
-/* What the walk could not do. */
-static hfsb_status hfsbi_finder_tell_all(hfsb_call *call, hfsbi_finder *f) {
+/* Adds notes about folders not read and a walk stopped early. */
+static hfsb_status hfsbi_finder_put_warnings(hfsb_call    *call,
+                                             hfsbi_finder *f) {
     hfsb_status st = hfsb_buf_append(&call->notes, hfsb_buf_str(&f->notes));
     if (st == HFSB_OK && f->failed > HFSBI_FINDER_TOLD)
         st = hfsbi_finder_note(call, "(and %zu more folders like that)",
@@ -30210,7 +30502,7 @@ static hfsb_status hfsbi_finder_tell_all(hfsb_call *call, hfsbi_finder *f) {
 HFSBI_FN hfsb_status hfsbi_finder_result(hfsb_call *call, hfsbi_finder *f,
                                          unsigned long long count,
                                          unsigned long long next_offset) {
-    hfsb_status st = hfsbi_finder_tell_all(call, f);
+    hfsb_status st = hfsbi_finder_put_warnings(call, f);
     call->result.success = st == HFSB_OK;
     hfsbi_build_int(&call->fields, "count", (long long)count);
     hfsbi_build_bool(&call->fields, "truncated", next_offset || f->late);
@@ -30220,48 +30512,65 @@ HFSBI_FN hfsb_status hfsbi_finder_result(hfsb_call *call, hfsbi_finder *f,
 }
 
 /* ---- src/tools/glob.c ---- */
-/* glob.c - glob: files by a pattern, the newest first. */
+/* glob.c - the tool glob: finds files by a pattern, newest first.
+
+   A call squeezes the pattern, splits it, walks the folder and sorts the
+   hits:
+
+       path "", pattern "/usr//lib/a*.so"
+         squeeze  "/usr/lib/a*.so"
+         split    path "/usr/lib/", pattern "a*.so"
+
+   split() moves leading parts that a pattern cannot match, "/", "." and "..",
+   from the pattern to the path. A pattern given without a slash matches names
+   in any folder; one with a slash matches paths relative to the path.
+
+   Only the newest `offset + limit` hits can be shown. The search holds at most
+   four times that many, or HFSBI_GLOB_HELD, and then drops the oldest; `found`
+   counts all of them. */
 enum {
-    HFSBI_NAMED_LIMIT = 200,
-    HFSBI_NAMED_HELD = 4096 /* found ones, or four times those wanted */
+    HFSBI_GLOB_LIMIT = 200, /* hits shown, without an argument `limit` */
+    HFSBI_GLOB_HELD = 4096  /* hits held before the oldest are dropped */
 };
 
-/* A file that was found. */
-typedef struct hfsbi_named_file {
-    long long   changed;
-    long        nanos;
-    const char *path; /* once the texts stay where they are */
-    size_t      at, len;
-} hfsbi_named_file;
+/* A file that matches. */
+typedef struct hfsbi_glob_hit {
+    long long   changed; /* seconds since 1970 */
+    long        nanos;   /* fraction of that second */
+    const char *path;    /* into `texts`; valid after a sort, until an add */
+    size_t      at, len; /* of the path in `texts` */
+} hfsbi_glob_hit;
 
-typedef struct hfsbi_named_run {
+/* One call of glob. */
+typedef struct hfsbi_glob_search {
     hfsbi_finder       finder;
     hfsb_glob         *glob;
     bool               by_name; /* the pattern has no slash */
-    bool               folders; /* some match */
-    bool               linked;  /* one that the pattern names is a link */
+    bool               folders; /* the pattern matches a folder */
+    bool               linked;  /* a folder in the pattern is a symlink */
     size_t             limit;
-    hfsbi_named_file  *hits;
+    hfsbi_glob_hit    *hits;
     size_t             count, cap;
-    hfsb_buf           texts; /* their paths, a NUL behind each */
-    unsigned long long found;
-    unsigned long long shown;
-    hfsb_buf           given;         /* the pattern, without empty parts */
-    hfsb_buf           path, pattern; /* as they are split, when they must
-                                         be */
-} hfsbi_named_run;
+    hfsb_buf           texts;         /* paths of `hits`, each with a NUL */
+    unsigned long long found;         /* files that match */
+    unsigned long long shown;         /* files in the output */
+    hfsb_buf           given;         /* the pattern, squeezed */
+    hfsb_buf           path, pattern; /* after the split */
+} hfsbi_glob_search;
 
-/* ---- the newest ones ---- */
+/* ---- hits ---- */
 
+/* Newest first, then by path. */
 static int hfsbi_compare_files(const void *a, const void *b) {
-    const hfsbi_named_file *x = (const hfsbi_named_file *)a;
-    const hfsbi_named_file *y = (const hfsbi_named_file *)b;
+    const hfsbi_glob_hit *x = (const hfsbi_glob_hit *)a;
+    const hfsbi_glob_hit *y = (const hfsbi_glob_hit *)b;
     if (x->changed != y->changed) return x->changed < y->changed ? 1 : -1;
     if (x->nanos != y->nanos) return x->nanos < y->nanos ? 1 : -1;
     return strcmp(x->path, y->path);
 }
 
-static void hfsbi_named_sort(hfsbi_named_run *g) {
+/* Sorts the hits, and sets their paths. */
+static void hfsbi_glob_sort(hfsbi_glob_search *g) {
     size_t i;
     for (i = 0; i < g->count; i++)
         g->hits[i].path = g->texts.ptr + g->hits[i].at;
@@ -30269,22 +30578,22 @@ static void hfsbi_named_sort(hfsbi_named_run *g) {
         hfsbi_sort(g->hits, g->count, sizeof *g->hits, hfsbi_compare_files);
 }
 
-/* Those that are left out before the ones to show are among the newest. */
-static size_t hfsbi_named_wanted(const hfsbi_named_run *g) {
+/* How many of the newest hits are needed: the page and all before it. */
+static size_t hfsbi_glob_newest(const hfsbi_glob_search *g) {
     return g->finder.offset + g->limit;
 }
 
-/* Forgets all but the newest: what is held stays in proportion to what is
-   shown, however many there are. */
-static hfsb_status hfsbi_named_thin(hfsbi_named_run *g) {
+/* Drops all but the newest hits, so memory depends on the limit and not on the
+   number of files. */
+static hfsb_status hfsbi_glob_drop_oldest(hfsbi_glob_search *g) {
     hfsb_buf    texts = HFSB_INIT;
     hfsb_status st = HFSB_OK;
     size_t      i;
     texts.alloc = g->finder.alloc;
-    hfsbi_named_sort(g);
-    if (g->count > hfsbi_named_wanted(g)) g->count = hfsbi_named_wanted(g);
+    hfsbi_glob_sort(g);
+    if (g->count > hfsbi_glob_newest(g)) g->count = hfsbi_glob_newest(g);
     for (i = 0; st == HFSB_OK && i < g->count; i++) {
-        hfsbi_named_file *hit = &g->hits[i];
+        hfsbi_glob_hit *hit = &g->hits[i];
         hit->at = texts.len;
         st = hfsb_buf_append(&texts, hfsb_str_make(hit->path, hit->len + 1));
     }
@@ -30293,19 +30602,19 @@ static hfsb_status hfsbi_named_thin(hfsbi_named_run *g) {
     return st;
 }
 
-static hfsb_status hfsbi_named_add(hfsbi_named_run *g, hfsb_str path,
-                                   const struct stat *at) {
-    hfsb_file_info    info;
-    hfsbi_named_file *hits = g->hits;
-    hfsb_status       st;
+/* Adds a hit. HFSB_OK or HFSB_NOMEM. */
+static hfsb_status hfsbi_glob_add(hfsbi_glob_search *g, hfsb_str path,
+                                  const struct stat *at) {
+    hfsb_file_info  info;
+    hfsbi_glob_hit *hits = g->hits;
+    hfsb_status     st;
     g->found++;
-    if (g->count >= HFSBI_NAMED_HELD &&
-        g->count >= 4 * hfsbi_named_wanted(g)) {
-        st = hfsbi_named_thin(g);
+    if (g->count >= HFSBI_GLOB_HELD && g->count >= 4 * hfsbi_glob_newest(g)) {
+        st = hfsbi_glob_drop_oldest(g);
         if (st != HFSB_OK) return st;
     }
     if (g->count == g->cap) {
-        hits = (hfsbi_named_file *)hfsbi_array_grow(
+        hits = (hfsbi_glob_hit *)hfsbi_array_grow(
             &g->finder.alloc, hits, &g->cap, g->count + 1, sizeof *hits);
         if (!hits) return HFSB_NOMEM;
         g->hits = hits;
@@ -30323,18 +30632,19 @@ static hfsb_status hfsbi_named_add(hfsbi_named_run *g, hfsb_str path,
 
 /* ---- the walk ---- */
 
-/* True when the pattern names it as a folder that all matches are in. */
-static bool hfsbi_named_leads(const hfsbi_named_run *g, hfsb_str path) {
+/* True if path is a leading part of the pattern without wildcards. */
+static bool hfsbi_glob_base_has(const hfsbi_glob_search *g, hfsb_str path) {
     hfsb_str base = hfsb_glob_base(g->glob);
     return hfsb_str_starts(base, path) &&
            (base.len == path.len || base.ptr[path.len] == '/');
 }
 
-static bool hfsbi_named_wants(void *user, const hfsbi_entry *entry) {
-    hfsbi_named_run *g = (hfsbi_named_run *)user;
-    hfsb_str         name = g->by_name ? hfsb_cstr(entry->name) : entry->path;
+/* Callback of the walk: files that match, folders that may contain some. */
+static bool hfsbi_glob_wants(void *user, const hfsbi_entry *entry) {
+    hfsbi_glob_search *g = (hfsbi_glob_search *)user;
+    hfsb_str name = g->by_name ? hfsb_cstr(entry->name) : entry->path;
     if (entry->type == HFSBI_ENTRY_OTHER) return false;
-    if (entry->type == HFSBI_ENTRY_LINK && hfsbi_named_leads(g, entry->path))
+    if (entry->type == HFSBI_ENTRY_LINK && hfsbi_glob_base_has(g, entry->path))
         g->linked = true;
     if (entry->type != HFSBI_ENTRY_FOLDER)
         return hfsb_glob_match(g->glob, name);
@@ -30342,17 +30652,19 @@ static bool hfsbi_named_wants(void *user, const hfsbi_entry *entry) {
     return g->by_name || hfsb_glob_enters(g->glob, entry->path);
 }
 
-static hfsb_status hfsbi_named_visit(void *user, const hfsbi_entry *entry) {
-    hfsbi_named_run *g = (hfsbi_named_run *)user;
-    struct stat      at;
+/* Callback of the walk: adds a file, skips one removed meanwhile. */
+static hfsb_status hfsbi_glob_visit(void *user, const hfsbi_entry *entry) {
+    hfsbi_glob_search *g = (hfsbi_glob_search *)user;
+    struct stat        at;
     if (entry->type == HFSBI_ENTRY_FOLDER) return HFSB_OK;
     if (fstatat(entry->dir, entry->name, &at, AT_SYMLINK_NOFOLLOW) != 0)
-        return HFSB_OK; /* it is gone */
-    return hfsbi_named_add(g, entry->path, &at);
+        return HFSB_OK;
+    return hfsbi_glob_add(g, entry->path, &at);
 }
 
 /* ---- the pattern ---- */
 
+/* True if part contains a wildcard or an escape. */
 static bool hfsbi_is_magic(hfsb_str part) {
     size_t i;
     for (i = 0; i < part.len; i++)
@@ -30365,10 +30677,9 @@ static bool hfsbi_is_dot_part(hfsb_str part) {
            hfsb_str_equal(part, HFSB_LIT(".."));
 }
 
-/* The folders at the beginning of a pattern up to and with the last one that
-   a pattern cannot match: "/" and all that is plain behind it, "." and "..".
-   Gives how many bytes that are. */
-static size_t hfsbi_named_lead(hfsb_str pattern) {
+/* Bytes of the pattern that belong to the path: up to the last leading "." or
+   "..", or for an absolute pattern all folders before the first wildcard. */
+static size_t hfsbi_glob_lead(hfsb_str pattern) {
     bool   absolute = pattern.len && pattern.ptr[0] == '/';
     size_t pos = 0, lead = absolute;
     while (pos < pattern.len) {
@@ -30383,8 +30694,8 @@ static size_t hfsbi_named_lead(hfsb_str pattern) {
     return lead;
 }
 
-/* True when some part of it is "." or "..", which is the name of no file. */
-static bool hfsbi_named_climbs(hfsb_str pattern) {
+/* True if a part of the pattern is "." or "..", which matches no file. */
+static bool hfsbi_glob_has_dots(hfsb_str pattern) {
     while (pattern.len) {
         size_t n = hfsb_str_find_byte(pattern, '/');
         if (hfsbi_is_dot_part(hfsb_str_slice(pattern, 0, n))) return true;
@@ -30394,8 +30705,8 @@ static bool hfsbi_named_climbs(hfsb_str pattern) {
     return false;
 }
 
-/* "src//x.c" is what "src/x.c" means. */
-static hfsb_status hfsbi_named_given(hfsbi_named_run *g, hfsb_str pattern) {
+/* Copies the pattern to g->given with repeated slashes squeezed into one. */
+static hfsb_status hfsbi_glob_squeeze(hfsbi_glob_search *g, hfsb_str pattern) {
     hfsb_status st = HFSB_OK;
     size_t      i;
     for (i = 0; st == HFSB_OK && i < pattern.len; i++)
@@ -30404,10 +30715,11 @@ static hfsb_status hfsbi_named_given(hfsbi_named_run *g, hfsb_str pattern) {
     return st;
 }
 
-/* What leads elsewhere moves from the pattern to the path. */
-static hfsb_status hfsbi_named_split(hfsbi_named_run *g, hfsb_str pattern,
-                                     hfsb_str path, hfsb_err *err) {
-    size_t   lead = hfsbi_named_lead(pattern);
+/* Splits the pattern into g->path, after the given path, and g->pattern.
+   HFSB_OK; HFSB_ARG with the message; HFSB_NOMEM. */
+static hfsb_status hfsbi_glob_split(hfsbi_glob_search *g, hfsb_str pattern,
+                                    hfsb_str path, hfsb_err *err) {
+    size_t   lead = hfsbi_glob_lead(pattern);
     bool     absolute = pattern.len && pattern.ptr[0] == '/';
     size_t   mark = g->path.len;
     hfsb_str rest = hfsb_str_slice(pattern, lead, pattern.len);
@@ -30419,7 +30731,7 @@ static hfsb_status hfsbi_named_split(hfsbi_named_run *g, hfsb_str pattern,
         return hfsbi_fail(err, HFSB_ARG, 0,
                           "pattern begins with / and path is given too: give "
                           "a pattern that begins at path.");
-    if (hfsbi_named_climbs(rest))
+    if (hfsbi_glob_has_dots(rest))
         return hfsbi_fail(err, HFSB_ARG, 0,
                           "pattern must not have . or .. behind a wildcard or "
                           "at its end: give path for where to begin.");
@@ -30433,10 +30745,11 @@ static hfsb_status hfsbi_named_split(hfsbi_named_run *g, hfsb_str pattern,
     return HFSB_OK;
 }
 
-/* ---- the tool ---- */
+/* ---- result and tool ---- */
 
-static hfsb_status hfsbi_named_none(hfsb_call             *call,
-                                    const hfsbi_named_run *g) {
+/* Appends why nothing matches, with the next step. */
+static hfsb_status hfsbi_glob_put_none(hfsb_call               *call,
+                                       const hfsbi_glob_search *g) {
     size_t   mark = call->result.output.len;
     hfsb_str pattern = hfsb_buf_str(&g->pattern);
     hfsb_buf_printf(&call->result.output, "(no files match ");
@@ -30462,14 +30775,15 @@ static hfsb_status hfsbi_named_none(hfsb_call             *call,
     return hfsb_buf_finish(&call->result.output, mark);
 }
 
-static hfsb_status hfsbi_named_show(hfsb_call *call, hfsbi_named_run *g) {
+/* Appends a page of the hits. */
+static hfsb_status hfsbi_glob_put_hits(hfsb_call *call, hfsbi_glob_search *g) {
     hfsb_buf   *out = &call->result.output;
     size_t      mark = out->len;
     hfsb_status st;
     size_t      i;
-    if (!g->count) return hfsbi_named_none(call, g);
-    hfsbi_named_sort(g);
-    if (g->count > hfsbi_named_wanted(g)) g->count = hfsbi_named_wanted(g);
+    if (!g->count) return hfsbi_glob_put_none(call, g);
+    hfsbi_glob_sort(g);
+    if (g->count > hfsbi_glob_newest(g)) g->count = hfsbi_glob_newest(g);
     for (i = g->finder.offset; i < g->count && out->status == HFSB_OK; i++) {
         if (out->len && out->len + g->hits[i].len > HFSBI_FINDER_CHARS) break;
         if (out->len) hfsb_buf_append_byte(out, '\n');
@@ -30483,8 +30797,9 @@ static hfsb_status hfsbi_named_show(hfsb_call *call, hfsbi_named_run *g) {
                          : st;
 }
 
-static hfsb_status hfsbi_named_run_all(hfsb_call *call, hfsbi_named_run *g,
-                                       hfsb_err *err) {
+/* Walks the folder and fills the result. */
+static hfsb_status hfsbi_glob_walk(hfsb_call *call, hfsbi_glob_search *g,
+                                   hfsb_err *err) {
     hfsbi_finder      *f = &g->finder;
     unsigned long long next;
     hfsb_status        st;
@@ -30493,13 +30808,13 @@ static hfsb_status hfsbi_named_run_all(hfsb_call *call, hfsbi_named_run *g,
                              hfsb_buf_str(&g->path));
         return hfsbi_result_err(&call->result, err);
     }
-    f->wants = hfsbi_named_wants;
-    f->visit = hfsbi_named_visit;
+    f->wants = hfsbi_glob_wants;
+    f->visit = hfsbi_glob_visit;
     f->user = g;
     st = hfsbi_finder_run(f, err);
     if (st == HFSB_NOMEM) return st;
     if (st != HFSB_OK) return hfsbi_result_err(&call->result, err);
-    st = hfsbi_named_show(call, g);
+    st = hfsbi_glob_put_hits(call, g);
     next = f->offset + g->shown;
     if (st == HFSB_OK)
         st = hfsbi_finder_result(call, f, g->found,
@@ -30520,12 +30835,13 @@ static const hfsbi_param hfsbi_glob_params[] = {
     HFSBI_FINDER_PARAMS(hfsbi_glob_args, "Leave out nothing", 10000, 200),
     HFSBI_PARAM_END};
 
-static hfsb_status hfsbi_named_begin(hfsb_call *call, hfsbi_named_run *g,
-                                     const hfsbi_glob_args *a, hfsb_err *err) {
+/* Prepares pattern and walk from the arguments, then runs the search. */
+static hfsb_status hfsbi_glob_begin(hfsb_call *call, hfsbi_glob_search *g,
+                                    const hfsbi_glob_args *a, hfsb_err *err) {
     hfsb_status st;
-    if (hfsbi_named_given(g, a->pattern) != HFSB_OK)
+    if (hfsbi_glob_squeeze(g, a->pattern) != HFSB_OK)
         return hfsbi_fail_status(err, HFSB_NOMEM, "Searching");
-    st = hfsbi_named_split(g, hfsb_buf_str(&g->given), a->path, err);
+    st = hfsbi_glob_split(g, hfsb_buf_str(&g->given), a->path, err);
     if (st != HFSB_OK) return st;
     st = hfsb_glob_open(hfsb_buf_str(&g->pattern), &call->tools->alloc,
                         &g->glob, err);
@@ -30534,21 +30850,21 @@ static hfsb_status hfsbi_named_begin(hfsb_call *call, hfsbi_named_run *g,
                                 a->all, a->offset, err);
     if (st == HFSB_NOMEM) return st;
     if (st != HFSB_OK) return hfsbi_result_err(&call->result, err);
-    return hfsbi_named_run_all(call, g, err);
+    return hfsbi_glob_walk(call, g, err);
 }
 
 static hfsb_status hfsbi_run_glob(hfsb_call *call, const void *args,
                                   hfsb_err *err) {
     const hfsbi_glob_args *a = (const hfsbi_glob_args *)args;
-    hfsbi_named_run        g;
+    hfsbi_glob_search      g;
     hfsb_status            st;
     memset(&g, 0, sizeof g);
-    g.limit = a->limit ? (size_t)a->limit : (size_t)HFSBI_NAMED_LIMIT;
+    g.limit = a->limit ? (size_t)a->limit : (size_t)HFSBI_GLOB_LIMIT;
     g.texts.alloc = g.given.alloc = call->tools->alloc;
     g.path.alloc = g.pattern.alloc = call->tools->alloc;
     g.finder.alloc = call->tools->alloc;
     g.finder.spot.dir = -1;
-    st = hfsbi_named_begin(call, &g, a, err);
+    st = hfsbi_glob_begin(call, &g, a, err);
     hfsbi_finder_close(&g.finder);
     hfsb_glob_close(g.glob);
     hfsb_buf_free(&g.texts);
@@ -30575,44 +30891,60 @@ HFSBI_FN const hfsbi_tool *hfsbi_tool_glob(void) {
 }
 
 /* ---- src/tools/grep.c ---- */
-/* grep.c - grep: lines of files by a pattern. */
+/* grep.c - the tool grep: finds lines of files that match a pattern.
+
+   The walk visits files; each one is searched through a window that slides
+   along the file. All offsets are into the window:
+
+       0            shown        searched                   window.len
+       [ ... shown ) [ context )  [ lines not searched yet  )
+
+   One round reads a block, searches up to the end of the last whole line, and
+   drops the front, except for lines that may become context. `counted` and
+   `line` number the lines, counting line feeds only as far as needed.
+
+   A line longer than HFSBI_GREP_LINE is searched in parts. It counts as one
+   match: `told` marks that a part has matched, and the rest is skipped.
+
+   Once the output is full the search goes on for HFSBI_GREP_SPARE_MS to count
+   the remaining matches, then reports "at least" that many. A match that does
+   not fit with its context is removed again, so pages never overlap. */
 enum {
-    HFSBI_GREP_BLOCK = 256 * 1024,     /* read at a time */
-    HFSBI_GREP_LINE = 8 * 1024 * 1024, /* a longer one is searched in parts */
-    HFSBI_GREP_PROBE = 8192,           /* where a NUL means binary */
-    HFSBI_GREP_CHARS = 400,            /* shown of a line */
-    HFSBI_GREP_LEAD = 100              /* of these, before the match */
+    HFSBI_GREP_BLOCK = 256 * 1024,     /* bytes read at a time */
+    HFSBI_GREP_LINE = 8 * 1024 * 1024, /* longer lines are searched in parts */
+    HFSBI_GREP_PROBE = 8192,           /* a NUL in these bytes means binary */
+    HFSBI_GREP_CHARS = 400,            /* characters shown of a line */
+    HFSBI_GREP_LEAD = 100,             /* characters shown before the match */
+    HFSBI_GREP_LIMIT = 200,    /* results, without an argument `limit` */
+    HFSBI_GREP_SPARE_MS = 2000 /* time to count on after the output is full */
 };
 
-/* ==== search lines ==== */
+/* ---- output of one line ---- */
 
-/* lines of a file that match, and those around them. */
-
-/* ---- showing a line ---- */
-
-/* The part of a long line around `at`: *from and *to. */
-static void hfsbi_line_cut(hfsb_str text, size_t at, size_t *from,
-                           size_t *to) {
+/* Chooses the range [*from, *to) of a long line to show around offset `at`. */
+static void hfsbi_line_excerpt(hfsb_str text, size_t at, size_t *from,
+                               size_t *to) {
     size_t back = 0, n = 0;
     *from = at;
     while (*from > 0 && n < HFSBI_GREP_LEAD) {
         --*from;
         if (((unsigned char)text.ptr[*from] & 0xC0u) != 0x80u) n++;
-        else if (++back > 4 * HFSBI_GREP_LEAD) break; /* it is no UTF-8 */
+        else if (++back > 4 * HFSBI_GREP_LEAD) break; /* not UTF-8 */
     }
     *to = *from + hfsb_utf8_offset(hfsb_str_slice(text, *from, text.len),
                                    HFSBI_GREP_CHARS);
 }
 
-static hfsb_status hfsbi_hits_text(hfsbi_hits *l, hfsb_str text,
-                                   bool matches) {
+/* Appends the text of a line; a long line is cut around its match. */
+static hfsb_status hfsbi_hits_put_text(hfsbi_hits *l, hfsb_str text,
+                                       bool matches) {
     size_t   mark = l->out->len;
     size_t   from = 0, to = text.len, at = 0, end, chars = 0;
     hfsb_str part;
     if (text.len > HFSBI_GREP_CHARS) chars = hfsb_utf8_count(text);
     if (chars > HFSBI_GREP_CHARS) {
         if (!matches || !hfsb_regex_find(l->regex, text, 0, &at, &end)) at = 0;
-        hfsbi_line_cut(text, at, &from, &to);
+        hfsbi_line_excerpt(text, at, &from, &to);
     }
     part = hfsb_str_slice(text, from, to);
     if (from) hfsb_buf_printf(l->out, "...");
@@ -30627,8 +30959,8 @@ static hfsb_status hfsbi_hits_text(hfsbi_hits *l, hfsb_str text,
     return hfsb_buf_finish(l->out, mark);
 }
 
-/* The number of the line that begins at pos. */
-static unsigned long long hfsbi_hits_number(hfsbi_hits *l, size_t pos) {
+/* The number of the line that begins at pos; pos never decreases. */
+static unsigned long long hfsbi_hits_line_number(hfsbi_hits *l, size_t pos) {
     hfsb_str text = hfsb_buf_str(&l->window);
     l->line +=
         hfsb_str_count_byte(hfsb_str_slice(text, l->counted, pos), '\n');
@@ -30636,18 +30968,19 @@ static unsigned long long hfsbi_hits_number(hfsbi_hits *l, size_t pos) {
     return l->line;
 }
 
-/* Behind the line that begins at pos, its line feed included. */
-static size_t hfsbi_hits_next(const hfsbi_hits *l, size_t pos, size_t end) {
+/* The offset after the line that begins at pos and its line feed. */
+static size_t hfsbi_hits_next_line(const hfsbi_hits *l, size_t pos,
+                                   size_t end) {
     hfsb_str text = hfsb_str_slice(hfsb_buf_str(&l->window), pos, end);
     size_t   n = hfsb_str_find_byte(text, '\n');
     return n == HFSB_NPOS ? end : pos + n + 1;
 }
 
-/* "path:12:text", or with "-" when it is only near a match. */
-static hfsb_status hfsbi_hits_put(hfsbi_hits *l, size_t pos, size_t next,
-                                  bool matches) {
+/* Appends "path:12:text", or "path-12-text" for a line of context. */
+static hfsb_status hfsbi_hits_put_line(hfsbi_hits *l, size_t pos, size_t next,
+                                       bool matches) {
     size_t             mark = l->out->len;
-    unsigned long long number = hfsbi_hits_number(l, pos);
+    unsigned long long number = hfsbi_hits_line_number(l, pos);
     hfsb_str text = hfsb_str_slice(hfsb_buf_str(&l->window), pos, next);
     char     sign = matches ? ':' : '-';
     if (text.len && text.ptr[text.len - 1] == '\n') text.len--;
@@ -30663,62 +30996,66 @@ static hfsb_status hfsbi_hits_put(hfsbi_hits *l, size_t pos, size_t next,
     l->any = true;
     l->gap = false;
     if (hfsb_buf_finish(l->out, mark) != HFSB_OK) return l->out->status;
-    return hfsbi_hits_text(l, text, matches);
+    return hfsbi_hits_put_text(l, text, matches);
 }
 
-/* ---- a match and what is around it ---- */
+/* ---- a match and its context ---- */
 
-/* Lines behind the last match, up to `end`. */
-static hfsb_status hfsbi_hits_after(hfsbi_hits *l, size_t end) {
+/* Appends the context after the last match, up to offset `end`. */
+static hfsb_status hfsbi_hits_put_after(hfsbi_hits *l, size_t end) {
     hfsb_status st = HFSB_OK;
     if (l->out->len > HFSBI_FINDER_CHARS) l->after = 0;
     while (st == HFSB_OK && l->after && l->shown < end) {
         l->after = l->out->len > HFSBI_FINDER_CHARS ? 0 : l->after - 1;
-        st = hfsbi_hits_put(l, l->shown, hfsbi_hits_next(l, l->shown, end),
-                            false);
+        st = hfsbi_hits_put_line(
+            l, l->shown, hfsbi_hits_next_line(l, l->shown, end), false);
     }
     return st;
 }
 
-/* Where the lines before the one at pos begin that are context. */
-static size_t hfsbi_hits_back(const hfsbi_hits *l, size_t pos, size_t low) {
+/* The offset where the context before the line at pos begins; at least low. */
+static size_t hfsbi_hits_context_start(const hfsbi_hits *l, size_t pos,
+                                       size_t low) {
     const char *text = l->window.ptr;
     size_t      n = l->context;
     for (; n > 0 && pos > low; n--) {
-        pos--; /* the line feed that ends it */
+        pos--; /* the line feed of the line before */
         while (pos > low && text[pos - 1] != '\n') pos--;
     }
     return pos;
 }
 
-/* The line of a match, with those before it. */
-static hfsb_status hfsbi_hits_show(hfsbi_hits *l, size_t pos, size_t next) {
+/* Appends a matching line after its context, and "--" after a gap. */
+static hfsb_status hfsbi_hits_put_match(hfsbi_hits *l, size_t pos,
+                                        size_t next) {
     hfsb_status st = HFSB_OK;
     size_t      from;
-    from = hfsbi_hits_back(l, pos, l->shown);
+    from = hfsbi_hits_context_start(l, pos, l->shown);
     if (l->context && l->out->len && (!l->any || l->gap || from > l->shown))
         st = hfsb_buf_append(l->out, HFSB_LIT("\n--"));
     while (st == HFSB_OK && from < pos) {
-        size_t to = hfsbi_hits_next(l, from, pos);
-        st = hfsbi_hits_put(l, from, to, false);
+        size_t to = hfsbi_hits_next_line(l, from, pos);
+        st = hfsbi_hits_put_line(l, from, to, false);
         from = to;
     }
-    if (st == HFSB_OK) st = hfsbi_hits_put(l, pos, next, true);
+    if (st == HFSB_OK) st = hfsbi_hits_put_line(l, pos, next, true);
     return st;
 }
 
+/* Handles a matching line in mode content: skips it, shows it, or finds the
+   output full. HFSB_OK or HFSB_NOMEM. */
 static hfsb_status hfsbi_hits_match(hfsbi_hits *l, size_t pos, size_t next) {
-    hfsb_status st = hfsbi_hits_after(l, pos);
+    hfsb_status st = hfsbi_hits_put_after(l, pos);
     size_t      mark = l->out->len;
     if (st != HFSB_OK) return st;
     if (l->skip) {
         l->skip--;
-        l->shown = next; /* it is no context of others either */
+        l->shown = next; /* a skipped match is never context */
         return HFSB_OK;
     }
     l->full = !l->left || mark > HFSBI_FINDER_CHARS;
-    if (!l->full) st = hfsbi_hits_show(l, pos, next);
-    /* with much around it a match may be too large for what is left */
+    if (!l->full) st = hfsbi_hits_put_match(l, pos, next);
+    /* with its context the match may exceed the output: remove it again */
     if (mark && l->out->len > HFSBI_FINDER_CHARS && !l->full) {
         hfsb_buf_truncate(l->out, mark);
         l->full = true;
@@ -30732,24 +31069,25 @@ static hfsb_status hfsbi_hits_match(hfsbi_hits *l, size_t pos, size_t next) {
 
 /* ---- the window ---- */
 
-/* What is left of a line of which a part has matched is no line of its own:
-   it is neither counted nor shown. */
-static void hfsbi_hits_pass(hfsbi_hits *l, size_t end) {
-    size_t next = hfsbi_hits_next(l, l->searched, end);
+/* Skips the rest of a line of which a part has matched: it is neither counted
+   nor shown again. */
+static void hfsbi_hits_skip_rest(hfsbi_hits *l, size_t end) {
+    size_t next = hfsbi_hits_next_line(l, l->searched, end);
     if (l->searched == end) return;
     l->told = l->parted && next == end;
     l->searched = l->shown = next;
 }
 
-/* Searches the lines up to `end`; *done when no more of the file matters. */
+/* Searches the lines up to `end`. Sets *done if the rest of the file does not
+   matter. */
 static hfsb_status hfsbi_hits_search(hfsbi_hits *l, size_t end, bool *done) {
     hfsb_str    text = hfsb_str_slice(hfsb_buf_str(&l->window), 0, end);
     hfsb_status st = HFSB_OK;
     size_t      begin, last;
-    if (l->told) hfsbi_hits_pass(l, end);
+    if (l->told) hfsbi_hits_skip_rest(l, end);
     while (st == HFSB_OK && l->searched < end &&
            hfsb_regex_line(l->regex, text, l->searched, &begin, &last)) {
-        size_t next = hfsbi_hits_next(l, last, end);
+        size_t next = hfsbi_hits_next_line(l, last, end);
         l->matches++;
         l->searched = next;
         l->told = l->parted && next == end;
@@ -30762,19 +31100,20 @@ static hfsb_status hfsbi_hits_search(hfsbi_hits *l, size_t end, bool *done) {
         else l->full = l->full || l->mode == HFSBI_GREP_CONTENT;
     }
     l->searched = end;
-    if (st == HFSB_OK) st = hfsbi_hits_after(l, end);
+    if (st == HFSB_OK) st = hfsbi_hits_put_after(l, end);
     return st;
 }
 
-/* Drops what is not needed any more from the front. */
+/* Drops the front of the window, but for lines that may become context. */
 static void hfsbi_hits_slide(hfsbi_hits *l) {
     size_t low =
         l->searched > HFSBI_GREP_LINE ? l->searched - HFSBI_GREP_LINE : 0;
     size_t keep;
     if (low < l->shown) low = l->shown;
-    keep = l->context ? hfsbi_hits_back(l, l->searched, low) : l->searched;
+    keep = l->context ? hfsbi_hits_context_start(l, l->searched, low)
+                      : l->searched;
     if (keep == 0) return;
-    (void)hfsbi_hits_number(l, keep);
+    (void)hfsbi_hits_line_number(l, keep);
     l->gap = l->gap || keep > l->shown;
     memmove(l->window.ptr, l->window.ptr + keep, l->window.len - keep);
     l->window.len -= keep;
@@ -30783,7 +31122,8 @@ static void hfsbi_hits_slide(hfsbi_hits *l) {
     l->shown = 0;
 }
 
-/* Reads on behind what is in the window; *eof at the end of the file. */
+/* Reads a block to the end of the window; sets *eof at the end of the file.
+   HFSB_OK; HFSB_IO with errno; HFSB_NOMEM. */
 static hfsb_status hfsbi_hits_fill(hfsbi_hits *l, int fd,
                                    unsigned long long  size,
                                    unsigned long long *got, bool *eof) {
@@ -30796,16 +31136,16 @@ static hfsb_status hfsbi_hits_fill(hfsbi_hits *l, int fd,
         l->window.len += (size_t)n;
         want -= (size_t)n;
         *got += (unsigned long long)n;
-        /* a file of /proc says that it has no size; one that grows as fast
-           as it is read would have no end */
+        /* Files of /proc report size 0, so read them to the end. Stop others
+           at their size: a growing file might never end. */
         *eof = n == 0 || (size && *got >= size);
     }
     return HFSB_OK;
 }
 
-/* Where the last whole line ends in the window, of which what is behind
-   `from` is new. */
-static size_t hfsbi_hits_whole(const hfsbi_hits *l, size_t from, bool eof) {
+/* The offset to search up to: the end of the last whole line. Bytes before
+   `from` were examined in an earlier round. */
+static size_t hfsbi_hits_line_end(const hfsbi_hits *l, size_t from, bool eof) {
     size_t end = l->window.len;
     if (eof) return end;
     while (end > from && l->window.ptr[end - 1] != '\n') end--;
@@ -30814,6 +31154,7 @@ static size_t hfsbi_hits_whole(const hfsbi_hits *l, size_t from, bool eof) {
     return l->searched;
 }
 
+/* Resets all that belongs to one file. */
 static void hfsbi_hits_begin(hfsbi_hits *l) {
     hfsb_buf_truncate(&l->window, 0);
     l->searched = l->shown = l->after = l->counted = 0;
@@ -30840,7 +31181,7 @@ HFSBI_FN hfsb_status hfsbi_hits_run(hfsbi_hits *l, int fd,
             if (l->binary) break;
             first = false;
         }
-        end = hfsbi_hits_whole(l, from, eof);
+        end = hfsbi_hits_line_end(l, from, eof);
         l->parted = !eof && end > 0 && l->window.ptr[end - 1] != '\n';
         st = hfsbi_hits_search(l, end, &done);
         if (!eof && !done) hfsbi_hits_slide(l);
@@ -30848,29 +31189,29 @@ HFSBI_FN hfsb_status hfsbi_hits_run(hfsbi_hits *l, int fd,
     return st;
 }
 
-enum {
-    HFSBI_GREP_LIMIT = 200,
-    HFSBI_GREP_SPARE_MS = 2000 /* to count on, once no more is shown */
-};
+/* ---- one file ---- */
 
+/* One call of grep. */
 typedef struct hfsbi_grep {
     hfsbi_finder       finder;
     hfsbi_hits         lines;
     hfsb_str           path;
     hfsb_glob         *include;
-    bool               include_names; /* it has no slash */
+    bool               include_names; /* include has no slash */
     size_t             limit;
-    unsigned long long searched, files, matches;
-    size_t             binary, unreadable;
-    unsigned long long shown; /* files that were */
-    bool               full, partly;
-    long long          full_since;
+    unsigned long long searched;   /* text files */
+    unsigned long long files;      /* files with matches */
+    unsigned long long matches;    /* matching lines in all files */
+    size_t             binary;     /* files skipped as binary */
+    size_t             unreadable; /* files that could not be read */
+    unsigned long long shown;      /* files in the output */
+    bool               full;       /* some results were not shown */
+    bool               partly;     /* some files were not searched */
+    long long          full_since; /* on hfsb_clock_ms(); 0: not full */
 } hfsbi_grep;
 
-/* ---- one file ---- */
-
-/* "path" or "path:12" */
-static hfsb_status hfsbi_grep_file_line(hfsbi_grep *g) {
+/* Appends "path", or "path:12" in mode count. */
+static hfsb_status hfsbi_grep_put_file(hfsbi_grep *g) {
     hfsb_buf *out = g->lines.out;
     size_t    mark = out->len;
     if (g->files <= g->finder.offset) return HFSB_OK;
@@ -30887,6 +31228,7 @@ static hfsb_status hfsbi_grep_file_line(hfsbi_grep *g) {
     return hfsb_buf_finish(out, mark);
 }
 
+/* Searches an open file and adds up its counts. HFSB_OK or HFSB_NOMEM. */
 static hfsb_status hfsbi_grep_file(hfsbi_grep *g, int fd,
                                    unsigned long long size) {
     hfsbi_hits *l = &g->lines;
@@ -30900,7 +31242,7 @@ static hfsb_status hfsbi_grep_file(hfsbi_grep *g, int fd,
     if (l->matches) g->files++;
     g->matches += l->matches;
     if (st == HFSB_OK && l->matches && l->mode != HFSBI_GREP_CONTENT)
-        st = hfsbi_grep_file_line(g);
+        st = hfsbi_grep_put_file(g);
     g->full = g->full || l->full;
     if (g->full && !g->full_since) g->full_since = hfsb_clock_ms();
     if (g->full && hfsb_clock_ms() - g->full_since > HFSBI_GREP_SPARE_MS)
@@ -30908,6 +31250,8 @@ static hfsb_status hfsbi_grep_file(hfsbi_grep *g, int fd,
     return st;
 }
 
+/* Callback of the walk: files that include matches, folders that may contain
+   some. */
 static bool hfsbi_grep_wants(void *user, const hfsbi_entry *entry) {
     hfsbi_grep *g = (hfsbi_grep *)user;
     if (entry->type == HFSBI_ENTRY_FOLDER)
@@ -30920,6 +31264,7 @@ static bool hfsbi_grep_wants(void *user, const hfsbi_entry *entry) {
                                            : entry->path);
 }
 
+/* Callback of the walk: opens and searches a file. */
 static hfsb_status hfsbi_grep_visit(void *user, const hfsbi_entry *entry) {
     hfsbi_grep *g = (hfsbi_grep *)user;
     struct stat at;
@@ -30937,8 +31282,8 @@ static hfsb_status hfsbi_grep_visit(void *user, const hfsbi_entry *entry) {
     return st;
 }
 
-/* The path is that of a file. */
-static hfsb_status hfsbi_grep_one(hfsbi_grep *g, hfsb_err *err) {
+/* Searches a path that is a file; here a read error fails the call. */
+static hfsb_status hfsbi_grep_single(hfsbi_grep *g, hfsb_err *err) {
     hfsbi_target *spot = &g->finder.spot;
     hfsb_status   st;
     int           fd;
@@ -30959,8 +31304,8 @@ static const char *hfsbi_plural(unsigned long long n) {
     return n == 1 ? "" : "s";
 }
 
-/* What was passed over, behind the number of files searched. */
-static void hfsbi_grep_put_rest(const hfsbi_grep *g, hfsb_buf *sink) {
+/* Appends the numbers of files that were not searched. */
+static void hfsbi_grep_put_skipped(const hfsbi_grep *g, hfsb_buf *sink) {
     if (g->binary)
         hfsb_buf_printf(sink, ", %zu binary file%s skipped", g->binary,
                         hfsbi_plural(g->binary));
@@ -30969,11 +31314,12 @@ static void hfsbi_grep_put_rest(const hfsbi_grep *g, hfsb_buf *sink) {
                         hfsbi_plural(g->unreadable));
 }
 
-static hfsb_status hfsbi_grep_none(hfsbi_grep *g) {
+/* Appends why nothing matches, with the next step. */
+static hfsb_status hfsbi_grep_put_none(hfsbi_grep *g) {
     size_t mark = g->lines.out->len;
     hfsb_buf_printf(g->lines.out, "(no matches; %llu file%s searched",
                     g->searched, hfsbi_plural(g->searched));
-    hfsbi_grep_put_rest(g, g->lines.out);
+    hfsbi_grep_put_skipped(g, g->lines.out);
     if (g->include && !g->searched && !g->binary)
         hfsb_buf_printf(g->lines.out,
                         g->include_names
@@ -30990,8 +31336,8 @@ static hfsb_status hfsbi_grep_none(hfsbi_grep *g) {
     return hfsb_buf_finish(g->lines.out, mark);
 }
 
-/* Which of them are shown. */
-static hfsb_status hfsbi_grep_footer(hfsb_call *call, const hfsbi_grep *g) {
+/* Adds the note about which results are shown. */
+static hfsb_status hfsbi_grep_put_page(hfsb_call *call, const hfsbi_grep *g) {
     char what[64];
     if (g->lines.mode != HFSBI_GREP_CONTENT)
         return hfsbi_finder_page(call, &g->finder, g->shown, g->files,
@@ -31002,17 +31348,18 @@ static hfsb_status hfsbi_grep_footer(hfsb_call *call, const hfsbi_grep *g) {
                              g->partly, what);
 }
 
-/* The offset to read on with; 0: there is no more. */
+/* The offset of the next page; 0: this is the last one. */
 static unsigned long long hfsbi_grep_next(const hfsbi_grep *g) {
     if (!g->full) return 0;
     return g->finder.offset +
            (g->lines.mode == HFSBI_GREP_CONTENT ? g->lines.printed : g->shown);
 }
 
+/* Adds the notes and fields of the result. */
 static hfsb_status hfsbi_grep_result(hfsb_call *call, hfsbi_grep *g) {
     hfsb_status st = HFSB_OK;
-    if (!g->files) st = hfsbi_grep_none(g);
-    if (st == HFSB_OK) st = hfsbi_grep_footer(call, g);
+    if (!g->files) st = hfsbi_grep_put_none(g);
+    if (st == HFSB_OK) st = hfsbi_grep_put_page(call, g);
     if (st == HFSB_OK && g->lines.bad_utf8)
         st = hfsbi_finder_note(call, "(bytes that are not UTF-8 are shown as "
                                      "\xEF\xBF\xBD)");
@@ -31029,7 +31376,7 @@ static hfsb_status hfsbi_grep_result(hfsb_call *call, hfsbi_grep *g) {
 
 /* ---- the arguments ---- */
 
-/* "*.c,*.h" is what "{*.c,*.h}" means. */
+/* Opens the pattern of include; "*.c,*.h" means "{*.c,*.h}". */
 static hfsb_status hfsbi_grep_include(hfsbi_grep *g, const hfsb_alloc *alloc,
                                       hfsb_str include, hfsb_err *err) {
     hfsb_buf    text = HFSB_INIT;
@@ -31082,7 +31429,7 @@ static hfsbi_grep_mode hfsbi_grep_mode_of(hfsb_str word) {
     return HFSBI_GREP_CONTENT;
 }
 
-/* The pattern, or words that help to write a better one. */
+/* Opens the pattern. HFSB_OK; else a message that helps to correct it. */
 static hfsb_status hfsbi_grep_pattern(hfsbi_grep *g, hfsb_str pattern,
                                       const hfsb_regex_opts *how,
                                       hfsb_err              *err) {
@@ -31103,6 +31450,7 @@ static hfsb_status hfsbi_grep_pattern(hfsbi_grep *g, hfsb_str pattern,
 
 /* ---- the tool ---- */
 
+/* Searches the file or folder and fills the result. */
 static hfsb_status hfsbi_grep_run(hfsb_call *call, hfsbi_grep *g,
                                   hfsb_err *err) {
     hfsbi_finder *f = &g->finder;
@@ -31116,16 +31464,18 @@ static hfsb_status hfsbi_grep_run(hfsb_call *call, hfsbi_grep *g,
     g->lines.skip = f->offset;
     g->lines.out = &call->result.output;
     st = S_ISDIR(f->spot.st.st_mode) ? hfsbi_finder_run(f, err)
-                                     : hfsbi_grep_one(g, err);
+                                     : hfsbi_grep_single(g, err);
     if (st == HFSB_NOMEM) return st;
     if (st != HFSB_OK) return hfsbi_result_err(&call->result, err);
     return hfsbi_grep_result(call, g);
 }
 
+/* Callback of the regex: stops a match that takes too long. */
 static bool hfsbi_grep_over(void *user) {
     return hfsbi_finder_over((hfsbi_finder *)user);
 }
 
+/* Prepares patterns and walk from the arguments, then runs the search. */
 static hfsb_status hfsbi_grep_begin(hfsb_call *call, hfsbi_grep *g,
                                     const hfsbi_grep_args *a, hfsb_err *err) {
     hfsb_regex_opts how = HFSB_INIT;
@@ -31181,9 +31531,22 @@ HFSBI_FN const hfsbi_tool *hfsbi_tool_grep(void) {
 }
 
 /* ---- src/tools/list.c ---- */
-/* list.c - list: what is in a folder. */
-enum { HFSBI_LIST_LIMIT = 500 };
+/* list.c - the tool list: the entries of a folder, one line each.
 
+       file 1234 2026-11-16T16:42Z src/main.c
+       dir - 2026-11-16T16:42Z src/lib/
+       link - 2026-11-16T16:42Z src/now -> main.c
+
+   The walk visits entries sorted by name, down to `depth` levels. Entries that
+   .gitignore names are listed and marked, but ignored folders are not entered
+   unless `all` is given. A path to anything but a folder gets one line.
+
+   `found` counts all entries, `shown` those in the output. Entries before
+   `offset`, beyond `limit` or beyond the size of the output are only
+   counted. */
+enum { HFSBI_LIST_LIMIT = 500 }; /* without an argument `limit` */
+
+/* One call of list. */
 typedef struct hfsbi_listing {
     hfsbi_finder       finder;
     size_t             limit;
@@ -31191,6 +31554,9 @@ typedef struct hfsbi_listing {
     unsigned long long found, shown;
 } hfsbi_listing;
 
+/* ---- one line ---- */
+
+/* The word for the type of a file. */
 static const char *hfsbi_type_word(mode_t mode) {
     if (S_ISREG(mode)) return "file";
     if (S_ISDIR(mode)) return "dir";
@@ -31199,7 +31565,7 @@ static const char *hfsbi_type_word(mode_t mode) {
     return S_ISSOCK(mode) ? "socket" : "device";
 }
 
-/* "2026-11-16T16:42Z" */
+/* Appends the time of change: "2026-11-16T16:42Z". */
 static void hfsbi_put_minute(hfsb_buf *sink, const struct stat *at) {
     hfsb_file_info info;
     hfsbi_date     d;
@@ -31209,6 +31575,7 @@ static void hfsbi_put_minute(hfsb_buf *sink, const struct stat *at) {
                     d.hour, d.minute);
 }
 
+/* Appends the target of a symlink, or nothing if it cannot be read. */
 static void hfsbi_put_target(hfsb_buf *sink, int dir, const char *name) {
     char    target[PATH_MAX];
     ssize_t n = readlinkat(dir, name, target, sizeof target);
@@ -31217,7 +31584,7 @@ static void hfsbi_put_target(hfsb_buf *sink, int dir, const char *name) {
     hfsbi_put_shown(sink, hfsb_str_make(target, (size_t)n));
 }
 
-/* "file 1234 2026-11-16T16:42Z src/main.c" */
+/* Appends the line of an entry. HFSB_OK or HFSB_NOMEM. */
 static hfsb_status hfsbi_list_line(hfsbi_listing *l, const hfsbi_entry *entry,
                                    const struct stat *at) {
     size_t mark = l->out->len;
@@ -31237,6 +31604,9 @@ static hfsb_status hfsbi_list_line(hfsbi_listing *l, const hfsbi_entry *entry,
     return hfsb_buf_finish(l->out, mark);
 }
 
+/* ---- entries ---- */
+
+/* Callback of the walk: lists an entry, skips one removed meanwhile. */
 static hfsb_status hfsbi_list_visit(void *user, const hfsbi_entry *entry) {
     hfsbi_listing *l = (hfsbi_listing *)user;
     struct stat    at;
@@ -31246,13 +31616,13 @@ static hfsb_status hfsbi_list_visit(void *user, const hfsbi_entry *entry) {
         return HFSB_OK;
     }
     if (fstatat(entry->dir, entry->name, &at, AT_SYMLINK_NOFOLLOW) != 0)
-        return HFSB_OK; /* it is gone */
+        return HFSB_OK;
     l->found++;
     return hfsbi_list_line(l, entry, &at);
 }
 
-/* A path that leads to something else than a folder. */
-static hfsb_status hfsbi_list_one(hfsbi_listing *l, hfsb_str path) {
+/* Lists a path that is not a folder. */
+static hfsb_status hfsbi_list_file(hfsbi_listing *l, hfsb_str path) {
     hfsbi_entry entry = HFSB_INIT;
     entry.dir = l->finder.spot.dir;
     entry.name = l->finder.spot.name;
@@ -31261,6 +31631,9 @@ static hfsb_status hfsbi_list_one(hfsbi_listing *l, hfsb_str path) {
     return hfsbi_list_line(l, &entry, &l->finder.spot.st);
 }
 
+/* ---- the tool ---- */
+
+/* Adds the notes and fields of the result. */
 static hfsb_status hfsbi_list_end(hfsb_call *call, hfsbi_listing *l) {
     unsigned long long next = l->finder.offset + l->shown;
     hfsb_status        st = HFSB_OK;
@@ -31298,7 +31671,7 @@ static hfsb_status hfsbi_list_run(hfsb_call *call, hfsbi_listing *l,
     l->finder.visit = hfsbi_list_visit;
     l->finder.user = l;
     st = S_ISDIR(l->finder.spot.st.st_mode) ? hfsbi_finder_run(&l->finder, err)
-                                            : hfsbi_list_one(l, a->path);
+                                            : hfsbi_list_file(l, a->path);
     if (st == HFSB_NOMEM) return st;
     if (st != HFSB_OK) return hfsbi_result_err(&call->result, err);
     return hfsbi_list_end(call, l);

@@ -3238,186 +3238,209 @@ HFSBI_FN void hfsbi_server_part_add(hfsb_server       *server,
 }
 
 /* ---- src/api/api_private.h ---- */
-/* The endpoints of the sandbox on a server. Private to its files. All of it
-   belongs to the thread that serves, but for what is marked otherwise. */
+/* The HTTP API of the tools; private to the files of this room.
+
+     api.c     the object, its routes, /api/jobs, /api/health, /api/metrics
+     call.c    a call of a tool, from the request to the reply
+     fields.c  the arguments of a call, and the errors in them
+     files.c   /api/files
+
+   Everything is for the thread that runs the server, except where a comment
+   names another thread. */
 
 enum {
-    HFSBI_API_SMALL = 64 * 1024,   /* a longer body is parsed in a thread */
-    HFSBI_API_CHOKE = 1024 * 1024, /* bytes that wait for a slow reader */
-    HFSBI_API_INPUT = 4 * 1024 * 1024, /* for a command, at once */
-    HFSBI_API_KEY = 255,
-    HFSBI_API_BEAT_MS = 10000,
-    HFSBI_API_TOOLS = 13
+    HFSBI_API_SMALL = 64 * 1024, /* longest body parsed in the loop, bytes */
+    HFSBI_API_BACKLOG = 1024 * 1024,   /* most unsent bytes of events */
+    HFSBI_API_INPUT = 4 * 1024 * 1024, /* longest input for a job, bytes */
+    HFSBI_API_KEY = 255,               /* longest idempotency key, bytes */
+    HFSBI_API_BEAT_MS = 10000,         /* default interval of beats */
+    HFSBI_API_TOOLS = 13               /* tools with a route of their own */
 };
 
-typedef struct hfsbi_sandbox hfsbi_sandbox;
+typedef struct hfsbi_api hfsbi_api;
 
-/* A route that calls a tool. */
+/* The route of a tool. */
 typedef struct hfsbi_endpoint {
-    hfsbi_sandbox    *box;
+    hfsbi_api        *api;
     const hfsbi_tool *tool;
-    bool              on_disk; /* its work may block: it is for a thread */
+    bool              on_disk; /* may block: runs in a pool thread */
 } hfsbi_endpoint;
 
-struct hfsbi_sandbox {
-    hfsbi_server_part      part; /* first: it is found by it */
-    hfsbi_source           source;
+/* One per server, from hfsb_server_add_sandbox() to the end of the server. */
+struct hfsbi_api {
+    hfsbi_server_part      part;   /* first: its functions cast it back */
+    hfsbi_source           source; /* drives the tools */
     hfsb_server           *server;
     hfsbi_loop            *loop;
-    hfsb_tools            *tools;
+    hfsb_tools            *tools; /* owned */
     hfsb_alloc             alloc;
     bool                   kill_on_disconnect;
-    long long              beat_ms; /* 0: by the tool */
-    long long              began;
+    long long              beat_ms; /* 0: HFSBI_API_BEAT_MS */
+    long long              began;   /* hfsb_clock_ms() */
     struct hfsbi_api_call *calls;   /* newest first */
-    size_t                 working; /* of them, in threads */
-    bool                   ended;   /* no command is started any more */
+    size_t                 working; /* calls in pool threads */
+    bool                   ended;   /* no more commands are started */
     hfsbi_endpoint         endpoints[HFSBI_API_TOOLS];
 };
 
-/* ---- server_call.c: a call of a tool by a request ---- */
+/* ---- call.c ---- */
 
-/* A timer that knows whose it is. */
+/* A timer with a pointer to its call. */
 typedef struct hfsbi_beat {
-    hfsbi_timer            timer; /* first */
+    hfsbi_timer            timer; /* first: its function casts it back */
     struct hfsbi_api_call *owner;
 } hfsbi_beat;
 
+/* What happens to a command when its client goes away. */
 typedef enum hfsbi_disconnect {
-    HFSBI_DISCONNECT_DEFAULT,
+    HFSBI_DISCONNECT_DEFAULT, /* kill if streamed or kill_on_disconnect */
     HFSBI_DISCONNECT_KILL,
     HFSBI_DISCONNECT_CONTINUE
 } hfsbi_disconnect;
 
-/* Text that a command printed, on its way to a reader of events. */
+/* The output of a command on its way to a client that reads events. Arrays
+   have an element for stdout and one for stderr. */
 typedef struct hfsbi_events {
-    hfsb_buf           ready;    /* events, to be sent */
-    unsigned long long total[2]; /* bytes that each stream has printed */
-    unsigned long long from[2];  /* where what was left out begins */
-    bool               gap[2];   /* something was left out */
-    bool               choked;   /* the reader does not keep up */
+    hfsb_buf           ready;    /* events that are not sent yet */
+    unsigned long long total[2]; /* bytes printed so far */
+    unsigned long long from[2];  /* offset where the gap begins */
+    bool               gap[2];   /* text since `from` was dropped */
+    bool               stalled;  /* the reader is slow: drop text */
 } hfsbi_events;
 
-/* From the request to its reply. While it is in a thread, that thread alone
-   uses what is marked T. Freed by the last hfsbi_api_release() once the
-   request is answered or gone, or when it comes back from the thread. */
+/* A call of a tool, from the request to the reply. While in_thread is set,
+   only the pool thread uses the members from `tool` on. Freed by the last
+   release once the request is answered or gone and no thread uses the call;
+   the states are drawn in call.c. */
 typedef struct hfsbi_api_call {
-    hfsbi_task             task; /* first: it is found by it */
+    hfsbi_task             task; /* first: its functions cast it back */
     hfsbi_beat             beat;
     struct hfsbi_api_call *next, *prev;
-    hfsbi_sandbox         *box;
+    hfsbi_api             *api;
     hfsb_request          *request; /* NULL: answered or gone */
-    unsigned               held;    /* functions of ours that use it */
+    unsigned               held;    /* functions that use the call */
     bool                   in_thread;
-    bool                   begun;     /* the head of the reply is out, */
-    bool                   streaming; /* as that of a stream of events */
-    bool                   ended;     /* the peer sends no more: is it gone? */
+    bool                   begun;     /* the head of the reply is sent */
+    bool                   streaming; /* ... as a stream of events */
+    bool                   eof;       /* the peer sends no more */
     long long              interval;  /* between beats, ms */
-    pthread_mutex_t        lock;      /* of the next one */
-    bool                   unwanted;  /* the thread is to come back */
-    const char            *where;     /* the arguments came from: "body" */
+    pthread_mutex_t        lock;      /* of `cancelled` */
+    bool                   cancelled; /* asks the thread to stop early */
+    const char            *where;     /* source of the arguments: "body" or
+                                         "query" */
 
-    const hfsbi_tool *tool; /* T, as all that follows */
-    bool              on_disk;
-    hfsb_buf          body; /* JSON, decoded where it stands */
-    hfsb_json_doc     doc;
-    hfsb_buf          id; /* of a job, from the path; or empty */
+    const hfsbi_tool *tool;
+    bool              on_disk; /* as in the endpoint */
+    hfsb_buf          body;    /* JSON; doc points into it */
+    hfsb_json_doc     doc;     /* the arguments */
+    hfsb_buf          id;      /* of a job, from the path; or empty */
     char              key[HFSBI_API_KEY + 1];
-    size_t            key_len;
-    bool              stream; /* to be answered by events */
+    size_t            key_len; /* 0: no idempotency key */
+    bool              stream;  /* the client wants events */
     hfsbi_disconnect  disconnect;
     double            timeout; /* of bash, seconds */
-    hfsb_call        *call;
-    int               status; /* of the reply, once it is known, */
-    hfsb_buf          reply;  /* and its body */
+    hfsb_call        *call;    /* NULL: not open yet */
+    int               status;  /* HTTP status; 0: not known yet */
+    hfsb_buf          reply;   /* body of the reply, JSON */
     hfsbi_events      events;
 } hfsbi_api_call;
 
-/* A new one, held once, with the body of the request and its key; NULL when
-   there is an answer already (503, 400, or 409: its X-Hfsb-Instance names
-   another instance than this one, so nothing runs). */
-HFSBI_FN hfsbi_api_call *hfsbi_api_call_new(hfsbi_sandbox    *box,
+/* Returns a new call with the body and the idempotency key of the request, for
+   hfsbi_api_call_start(), which must follow. NULL if the request is already
+   answered and nothing runs: 503 without memory, 400 for an invalid key, 409
+   if X-Hfsb-Instance names another instance. */
+HFSBI_FN hfsbi_api_call *hfsbi_api_call_new(hfsbi_api        *api,
                                             hfsb_request     *request,
                                             const hfsbi_tool *tool);
-/* Makes the call, in a thread where that may take long, and answers it, now or
-   later. Lets go of it. */
+/* Runs the call, in a pool thread if it may take long, and replies now or
+   later. If x->status is set, only replies. x may be freed on return. */
 HFSBI_FN void hfsbi_api_call_start(hfsbi_api_call *x);
-/* Those in threads come back soon. */
-HFSBI_FN void hfsbi_api_calls_end(hfsbi_sandbox *box);
-/* Looks which calls are done and answers them; sends events. */
-HFSBI_FN void hfsbi_api_calls_step(hfsbi_sandbox *box);
-/* The handler of a tool's route; user is its hfsbi_endpoint. */
+/* Cancels all calls, so that pool threads stop early. */
+HFSBI_FN void hfsbi_api_calls_end(hfsbi_api *api);
+/* Replies to calls that are done, and sends new events of the others. */
+HFSBI_FN void hfsbi_api_calls_step(hfsbi_api *api);
+/* Handles the route of a tool; user is its hfsbi_endpoint. */
 HFSBI_FN void hfsbi_api_tool(void *user, hfsb_request *request);
 
-/* ---- server_arguments.c: a body becomes the arguments of a tool ---- */
+/* ---- fields.c ---- */
 
-/* From x->body to x->doc, less the keys that are for the server; on failure
-   x->status and x->reply say why. In any thread. */
-HFSBI_FN void hfsbi_api_arguments(hfsbi_api_call *x);
-/* x->status and x->reply become an error: {"detail", "error", "success":
-   false, "output":""}, also good as the end of a reply that was begun. detail
-   is JSON (empty: the sentence). In any thread. */
-HFSBI_FN void hfsbi_api_fail(hfsbi_api_call *x, int status, hfsb_str detail,
-                             hfsb_str error);
+/* Parses x->body into x->doc, and reads the options of bash for delivery. On
+   failure sets x->status and x->reply. In any thread. */
+HFSBI_FN void hfsbi_api_call_read_arguments(hfsbi_api_call *x);
+/* Sets x->status and x->reply to an error, {"success":false,"output":"",
+   "error":...,"detail":...}, which is also valid as the rest of a reply that
+   has begun. detail is JSON; empty: the text of error. Without memory the
+   status is 503 and the reply empty. In any thread. */
+HFSBI_FN void hfsbi_api_call_fail(hfsbi_api_call *x, int status,
+                                  hfsb_str detail, hfsb_str error);
 
-/* ---- server_fields.c: what is wrong with the arguments ---- */
-
-/* Appends the "detail" of a 422 as JSON, in the shape of FastAPI's: an item
-   for each argument whose form is wrong; when all are right, one with the
-   sentence of the tool, for the argument `key` ("": none). HFSB_OK;
-   HFSB_NOMEM. */
+/* Appends the "detail" of a 422 as JSON, in the form of FastAPI: an item for
+   each argument of the wrong type. If all have the right type, one item with
+   the tool's error `sentence`, for the argument `key` ("": for the whole
+   object). HFSB_OK; HFSB_NOMEM. In any thread. */
 HFSBI_FN hfsb_status hfsbi_fields_detail(const hfsbi_api_call *x,
                                          const char *key, hfsb_str sentence,
                                          hfsb_buf *out);
 
-/* ---- server_jobs.c, server_metrics.c, server_files.c: routes ---- */
+/* ---- files.c ---- */
 
-/* /api/files. */
+/* Adds the routes of /api/files, for the files in the root of the tools, which
+   must outlive the server's requests. HFSB_OK; HFSB_NOMEM, or as
+   hfsb_server_add(): routes added before the failure remain. */
 HFSBI_FN hfsb_status hfsbi_files_add(hfsb_server *server, hfsb_tools *tools,
                                      hfsb_err *err);
 
-/* What the two directions of /api/files share. Private to them. */
-
-/* ---- in threads ---- */
-
-/* The strong validator of a file, with its quotes. */
-enum { HFSBI_ETAG = 96 };
+/* Writes the strong validator of a version of a file, with its quotes and a
+   terminating NUL. In any thread. */
+enum { HFSBI_ETAG = 96 }; /* bytes */
 HFSBI_FN void hfsbi_file_etag(const hfsb_file_info *info,
                               char                  etag[HFSBI_ETAG]);
 
-/* The part of a file that a Range asks for. */
 typedef enum hfsbi_range {
-    HFSBI_RANGE_NONE, /* none, or one to be ignored: the whole */
-    HFSBI_RANGE_PART,
-    HFSBI_RANGE_BEYOND /* 416 */
+    HFSBI_RANGE_NONE,  /* absent, or ignored: send the whole file */
+    HFSBI_RANGE_PART,  /* send a part: 206 */
+    HFSBI_RANGE_BEYOND /* outside the file: 416 */
 } hfsbi_range;
+
+/* Parses the value of a Range field for a file of `size` bytes. *first and
+   *length, in bytes, are valid only after HFSBI_RANGE_PART. Several ranges, or
+   an invalid one, are ignored. In any thread. */
 HFSBI_FN hfsbi_range hfsbi_range_parse(hfsb_str text, unsigned long long size,
                                        unsigned long long *first,
                                        unsigned long long *length);
 
-/* ---- the routes; user is the hfsbi_files ---- */
-
 /* ---- src/api/fields.c ---- */
-/* fields.c - the body of a request becomes the arguments of a tool. */
-/* ==== server fields ==== */
+/* fields.c - reads the arguments of a call, and reports those that are wrong.
 
-/* what is wrong with the arguments of a call, in the shape
-   that clients of FastAPI know. */
+   The body of a request is parsed in place into x->doc; then the options of
+   bash that concern delivery (stream, on_disconnect, timeout) are copied into
+   the call. The tool itself checks the other arguments when it is opened.
+
+   A failure sets x->status and x->reply: 400 for text that is not JSON, 422
+   for wrong arguments, 503 without memory. The "detail" of a 422 is a list of
+   items in the form that clients of FastAPI expect:
+
+     {"type":"int_parsing","loc":["body","offset"],"msg":"...","input":"x"}
+
+   When a tool refuses its arguments, each one is compared with the tool's
+   parameters. If all fit, one item contains the tool's own error. */
+/* ---- items ---- */
 
 enum {
-    HFSBI_FIELDS_MAX = 16,    /* items in one answer */
-    HFSBI_FIELDS_TEXT = 1024, /* bytes of a text that are shown as they are */
-    HFSBI_FIELDS_INPUT = 4096 /* bytes of JSON */
+    HFSBI_FIELDS_MAX = 16,    /* items in one reply */
+    HFSBI_FIELDS_TEXT = 1024, /* bytes; a longer string is cut in "input" */
+    HFSBI_FIELDS_INPUT = 4096 /* bytes of JSON; a longer value becomes null */
 };
 
+/* A detail that is being written. */
 typedef struct hfsbi_fields {
     hfsb_json_writer w;
     hfsb_alloc       alloc;
-    size_t           count;
-    bool             has_id; /* the argument id comes from the path */
+    size_t           count;  /* items found; only the first MAX are written */
+    bool             has_id; /* the id comes from the path: do not check it */
 } hfsbi_fields;
 
-/* A place in the arguments: a key, or the index of an element. */
+/* A location in the arguments: a key, or the index of an element. */
 typedef struct hfsbi_loc {
     const struct hfsbi_loc *up;
     hfsb_str                key; /* ptr NULL: an index */
@@ -3438,24 +3461,25 @@ static void hfsbi_fields_put_loc(hfsb_json_writer *w, const hfsbi_loc *loc) {
     else hfsb_json_put_uint(w, loc->index);
 }
 
-/* What came, unless it is long: no one needs a file's text back. */
+/* Writes the value as "input", shortened: clients do not need the text of a
+   file back. */
 static void hfsbi_fields_put_input(hfsbi_fields          *f,
                                    const hfsb_json_value *value) {
     hfsb_json_type type = hfsb_json_type_of(value);
     hfsb_str       text = hfsb_json_str(value, HFSB_LIT(""));
-    hfsb_buf       try_it = HFSB_INIT;
+    hfsb_buf       json = HFSB_INIT;
     if (text.len > HFSBI_FIELDS_TEXT) {
         text = hfsb_str_slice(text, 0, hfsb_utf8_offset(text, 200));
         hfsb_json_put_str(&f->w, text);
         return;
     }
-    try_it.alloc = f->alloc;
-    try_it.max = HFSBI_FIELDS_INPUT;
+    json.alloc = f->alloc;
+    json.max = HFSBI_FIELDS_INPUT;
     if ((type == HFSB_JSON_ARRAY || type == HFSB_JSON_OBJECT) &&
-        hfsb_json_write(value, NULL, &try_it, NULL) != HFSB_OK)
+        hfsb_json_write(value, NULL, &json, NULL) != HFSB_OK)
         hfsb_json_put_null(&f->w);
     else hfsb_json_put_value(&f->w, value);
-    hfsb_buf_free(&try_it);
+    hfsb_buf_free(&json);
 }
 
 static void hfsbi_fields_put(hfsbi_fields *f, const hfsbi_loc *loc,
@@ -3474,10 +3498,10 @@ static void hfsbi_fields_put(hfsbi_fields *f, const hfsbi_loc *loc,
     hfsb_json_put_end(&f->w);
 }
 
-/* ---- one value ---- */
+/* ---- items for one value ---- */
 
-static void hfsbi_fields_wrong_int(hfsbi_fields *f, const hfsbi_loc *loc,
-                                   const hfsb_json_value *value) {
+static void hfsbi_fields_put_wrong_int(hfsbi_fields *f, const hfsbi_loc *loc,
+                                       const hfsb_json_value *value) {
     switch (hfsb_json_type_of(value)) {
     case HFSB_JSON_STRING:
         hfsbi_fields_put(f, loc, "int_parsing",
@@ -3497,12 +3521,12 @@ static void hfsbi_fields_wrong_int(hfsbi_fields *f, const hfsbi_loc *loc,
     }
 }
 
-static void hfsbi_fields_wrong(hfsbi_fields *f, const hfsbi_loc *loc,
-                               hfsbi_arg_type         type,
-                               const hfsb_json_value *value) {
+static void hfsbi_fields_put_wrong_type(hfsbi_fields *f, const hfsbi_loc *loc,
+                                        hfsbi_arg_type         type,
+                                        const hfsb_json_value *value) {
     hfsb_json_type is = hfsb_json_type_of(value);
     switch (type) {
-    case HFSBI_ARG_INT: hfsbi_fields_wrong_int(f, loc, value); break;
+    case HFSBI_ARG_INT: hfsbi_fields_put_wrong_int(f, loc, value); break;
     case HFSBI_ARG_NUMBER:
         if (is == HFSB_JSON_STRING)
             hfsbi_fields_put(f, loc, "float_parsing",
@@ -3540,9 +3564,10 @@ static void hfsbi_fields_wrong(hfsbi_fields *f, const hfsbi_loc *loc,
 }
 
 /* "Input should be 'a', 'b' or 'c'" */
-static void hfsbi_fields_no_choice(hfsbi_fields *f, const hfsbi_loc *loc,
-                                   const hfsbi_param     *p,
-                                   const hfsb_json_value *value) {
+static void hfsbi_fields_put_wrong_choice(hfsbi_fields          *f,
+                                          const hfsbi_loc       *loc,
+                                          const hfsbi_param     *p,
+                                          const hfsb_json_value *value) {
     hfsb_str    rest = hfsb_cstr(p->choices), one;
     const char *alias = strchr(p->choices, '|'), *before = "";
     hfsb_err    text = HFSB_INIT;
@@ -3555,9 +3580,10 @@ static void hfsbi_fields_no_choice(hfsbi_fields *f, const hfsbi_loc *loc,
     hfsbi_fields_put(f, loc, "literal_error", text.msg, value);
 }
 
-/* ---- an object and what is in it ---- */
+/* ---- checking an object ---- */
 
-static size_t hfsbi_fields_times(const hfsb_json_value *object, hfsb_str key) {
+static size_t hfsbi_fields_count_key(const hfsb_json_value *object,
+                                     hfsb_str               key) {
     hfsb_json_iter it = hfsb_json_begin(object);
     size_t         n = 0;
     while (hfsb_json_next(&it)) n += hfsb_str_equal(it.key, key);
@@ -3578,37 +3604,37 @@ static void hfsbi_fields_check(hfsbi_fields *f, const hfsbi_loc *loc,
                                const hfsbi_param     *params,
                                const hfsb_json_value *object);
 
-/* Elements of an array that are to be objects; parameters nest no deeper. */
-static void hfsbi_fields_elements(hfsbi_fields *f, const hfsbi_loc *loc,
-                                  const hfsbi_param     *items,
-                                  const hfsb_json_value *array) {
+/* Checks elements that must be objects; parameters do not nest deeper. */
+static void hfsbi_fields_check_elements(hfsbi_fields *f, const hfsbi_loc *loc,
+                                        const hfsbi_param     *items,
+                                        const hfsb_json_value *array) {
     hfsb_json_iter it = hfsb_json_begin(array);
     hfsbi_loc      at = hfsbi_loc_key(loc, hfsb_str_make(NULL, 0));
     if (!items) return;
     for (; hfsb_json_next(&it) && f->count < HFSBI_FIELDS_MAX; at.index++)
         if (hfsb_json_type_of(it.value) == HFSB_JSON_OBJECT)
             hfsbi_fields_check(f, &at, items, it.value);
-        else hfsbi_fields_wrong(f, &at, HFSBI_ARG_OBJECT, it.value);
+        else hfsbi_fields_put_wrong_type(f, &at, HFSBI_ARG_OBJECT, it.value);
 }
 
-static void hfsbi_fields_member(hfsbi_fields *f, const hfsbi_loc *loc,
-                                const hfsbi_param     *p,
-                                const hfsb_json_value *object) {
+static void hfsbi_fields_check_member(hfsbi_fields *f, const hfsbi_loc *loc,
+                                      const hfsbi_param     *p,
+                                      const hfsb_json_value *object) {
     const hfsb_json_value *value = hfsb_json_get(object, p->name);
     hfsbi_loc              at = hfsbi_loc_key(loc, hfsb_cstr(p->name));
     bool                   needed = p->flags & HFSBI_REQUIRED;
     if (needed && !value)
         hfsbi_fields_put(f, &at, "missing", "Field required", object);
-    else if (hfsbi_fields_times(object, hfsb_cstr(p->name)) > 1)
+    else if (hfsbi_fields_count_key(object, hfsb_cstr(p->name)) > 1)
         hfsbi_fields_put(f, &at, "value_error",
                          "Value error, the key is given twice", value);
     else if ((needed && hfsb_json_type_of(value) == HFSB_JSON_NULL) ||
              !hfsbi_param_fits(p, object, &f->alloc))
-        hfsbi_fields_wrong(f, &at, p->type, value);
+        hfsbi_fields_put_wrong_type(f, &at, p->type, value);
     else if (!hfsbi_fields_is_choice(p, value))
-        hfsbi_fields_no_choice(f, &at, p, value);
+        hfsbi_fields_put_wrong_choice(f, &at, p, value);
     else if (hfsb_json_type_of(value) == HFSB_JSON_ARRAY)
-        hfsbi_fields_elements(f, &at, p->items, value);
+        hfsbi_fields_check_elements(f, &at, p->items, value);
 }
 
 static void hfsbi_fields_check(hfsbi_fields *f, const hfsbi_loc *loc,
@@ -3616,15 +3642,16 @@ static void hfsbi_fields_check(hfsbi_fields *f, const hfsbi_loc *loc,
                                const hfsb_json_value *object) {
     for (; params->name; params++)
         if (!f->has_id || strcmp(params->name, "id") != 0)
-            hfsbi_fields_member(f, loc, params, object);
+            hfsbi_fields_check_member(f, loc, params, object);
 }
 
-/* ---- when every value has the right form ---- */
+/* ---- the detail of a 422 ---- */
 
-/* One item with the sentence of the tool, for the argument it is about. */
-static void hfsbi_fields_sentence(hfsbi_fields *f, const hfsbi_loc *top,
-                                  const hfsb_json_value *arguments,
-                                  const char *key, hfsb_str sentence) {
+/* Writes one item with the error of the tool, for the argument key if that was
+   given, else for the whole object. */
+static void hfsbi_fields_put_sentence(hfsbi_fields *f, const hfsbi_loc *top,
+                                      const hfsb_json_value *arguments,
+                                      const char *key, hfsb_str sentence) {
     hfsbi_loc at = hfsbi_loc_key(top, hfsb_cstr(key));
     hfsb_err  text = HFSB_INIT;
     bool      named = key[0] && hfsb_json_get(arguments, key);
@@ -3647,11 +3674,12 @@ static hfsb_status hfsbi_fields_end(hfsbi_fields *f) {
     return hfsb_json_writer_finish(&f->w, NULL);
 }
 
-/* The same with one item; key may be "". */
-static hfsb_status hfsbi_fields_item(const char *where, hfsb_str key,
-                                     const char *type, const char *text,
-                                     const hfsb_json_value *input,
-                                     hfsb_buf              *out) {
+/* Appends a detail with one item. key "": for the whole body. HFSB_OK;
+   HFSB_NOMEM. */
+static hfsb_status hfsbi_fields_detail_item(const char *where, hfsb_str key,
+                                            const char *type, const char *text,
+                                            const hfsb_json_value *input,
+                                            hfsb_buf              *out) {
     hfsbi_loc    top = hfsbi_loc_key(NULL, hfsb_cstr(where));
     hfsbi_loc    at = hfsbi_loc_key(&top, key);
     hfsbi_fields f;
@@ -3669,14 +3697,14 @@ HFSBI_FN hfsb_status hfsbi_fields_detail(const hfsbi_api_call *x,
     f.has_id = x->id.len > 0;
     hfsbi_fields_check(&f, &top, x->tool->params, x->doc.root);
     if (f.count == 0)
-        hfsbi_fields_sentence(&f, &top, x->doc.root, key, sentence);
+        hfsbi_fields_put_sentence(&f, &top, x->doc.root, key, sentence);
     return hfsbi_fields_end(&f);
 }
 
-/* ---- refusals ---- */
+/* ---- errors as replies ---- */
 
-HFSBI_FN void hfsbi_api_fail(hfsbi_api_call *x, int status, hfsb_str detail,
-                             hfsb_str error) {
+HFSBI_FN void hfsbi_api_call_fail(hfsbi_api_call *x, int status,
+                                  hfsb_str detail, hfsb_str error) {
     size_t           mark;
     hfsb_json_writer w;
     hfsb_buf_truncate(&x->reply, 0);
@@ -3696,118 +3724,194 @@ HFSBI_FN void hfsbi_api_fail(hfsbi_api_call *x, int status, hfsb_str detail,
         hfsb_buf_append_byte(&x->reply, '}');
     }
     if (hfsb_buf_finish(&x->reply, mark) != HFSB_OK || !x->reply.len) {
-        hfsb_buf_free(&x->reply); /* hfsbi_api_answer() has words for it */
+        hfsb_buf_free(&x->reply); /* hfsbi_api_call_reply() sends a text */
         x->status = 503;
     }
 }
 
-/* 422 with one item. */
-static void hfsbi_api_refuse(hfsbi_api_call *x, hfsb_str key, const char *type,
-                             const char *text, const hfsb_json_value *input,
-                             const char *error) {
+/* Sets a 422 with one item, or a 503 without memory. */
+static void hfsbi_api_call_refuse(hfsbi_api_call *x, hfsb_str key,
+                                  const char *type, const char *text,
+                                  const hfsb_json_value *input,
+                                  const char            *error) {
     hfsb_buf detail = HFSB_INIT;
-    detail.alloc = x->box->alloc;
-    if (hfsbi_fields_item(x->where, key, type, text, input, &detail) ==
+    detail.alloc = x->api->alloc;
+    if (hfsbi_fields_detail_item(x->where, key, type, text, input, &detail) ==
         HFSB_OK)
-        hfsbi_api_fail(x, 422, hfsb_buf_str(&detail), hfsb_cstr(error));
+        hfsbi_api_call_fail(x, 422, hfsb_buf_str(&detail), hfsb_cstr(error));
     else x->status = 503;
     hfsb_buf_free(&detail);
 }
 
-/* ---- JSON ---- */
+/* ---- reading the body ---- */
 
-/* A key was given twice, and that is all that is wrong: true. */
-static bool hfsbi_api_repeats(hfsbi_api_call *x, const hfsb_err *err) {
+/* True if the body is valid JSON but for a repeated key; sets a 422 (503
+   without memory). */
+static bool hfsbi_api_call_has_repeated_key(hfsbi_api_call *x,
+                                            const hfsb_err *err) {
     hfsb_buf detail = HFSB_INIT;
     if (hfsb_json_parse_in_place(x->body.ptr, x->body.len, NULL, &x->doc,
                                  NULL) != HFSB_OK)
         return false;
-    detail.alloc = x->box->alloc;
+    detail.alloc = x->api->alloc;
     if (hfsbi_fields_detail(x, "", hfsb_cstr(err->msg), &detail) == HFSB_OK)
-        hfsbi_api_fail(x, 422, hfsb_buf_str(&detail), hfsb_cstr(err->msg));
+        hfsbi_api_call_fail(x, 422, hfsb_buf_str(&detail),
+                            hfsb_cstr(err->msg));
     else x->status = 503;
     hfsb_buf_free(&detail);
     return true;
 }
 
-static void hfsbi_api_parse(hfsbi_api_call *x) {
+static void hfsbi_api_call_parse(hfsbi_api_call *x) {
     hfsb_json_parse_opts how = HFSB_INIT;
     hfsb_err             err = HFSB_INIT, all = HFSB_INIT;
     hfsb_status          st;
     how.unique_keys = true;
-    x->doc.alloc = x->box->alloc;
+    x->doc.alloc = x->api->alloc;
     st = hfsb_json_parse_in_place(x->body.ptr, x->body.len, &how, &x->doc,
                                   &err);
     if (st == HFSB_NOMEM) x->status = 503;
     if (st == HFSB_OK || st == HFSB_NOMEM) return;
-    if (st == HFSB_SYNTAX && hfsbi_api_repeats(x, &err)) return;
+    if (st == HFSB_SYNTAX && hfsbi_api_call_has_repeated_key(x, &err)) return;
     hfsbi_fail(&all, st, 0, "The body is not JSON: %s", err.msg);
-    hfsbi_api_fail(x, 400, HFSB_LIT(""), hfsb_cstr(all.msg));
+    hfsbi_api_call_fail(x, 400, HFSB_LIT(""), hfsb_cstr(all.msg));
 }
 
-/* How the reply to a command is delivered, which must be known before it
-   begins. Values that cannot be read are reported by the call. */
-static void hfsbi_api_delivery(hfsbi_api_call *x) {
+/* Copies the options of bash that must be known before the reply begins.
+   Invalid values are reported by the call. */
+static void hfsbi_api_call_read_delivery(hfsbi_api_call *x) {
     hfsbi_delivery d = hfsbi_bash_delivery(x->doc.root);
-    double         most = x->box->tools->max_timeout;
+    double         most = x->api->tools->max_timeout;
     if (hfsb_json_get(x->doc.root, "stream")) x->stream = d.stream;
     if (hfsb_str_equal(d.on_disconnect, HFSB_LIT("kill")))
         x->disconnect = HFSBI_DISCONNECT_KILL;
     else if (hfsb_str_equal(d.on_disconnect, HFSB_LIT("continue")))
         x->disconnect = HFSBI_DISCONNECT_CONTINUE;
-    x->timeout = d.timeout > 0 ? d.timeout : x->box->tools->timeout;
+    x->timeout = d.timeout > 0 ? d.timeout : x->api->tools->timeout;
     if (x->timeout > most) x->timeout = most;
 }
 
-HFSBI_FN void hfsbi_api_arguments(hfsbi_api_call *x) {
+HFSBI_FN void hfsbi_api_call_read_arguments(hfsbi_api_call *x) {
     hfsb_str name = hfsb_cstr(x->tool->name);
     bool     bash = hfsb_str_equal(name, HFSB_LIT("bash"));
     if (!x->body.len && hfsb_str_equal(name, HFSB_LIT("kill"))) return;
     if (!x->body.len) {
-        hfsbi_api_refuse(x, HFSB_LIT(""), "missing", "Field required", NULL,
-                         "The body is empty: expected a JSON object with the "
-                         "arguments.");
+        hfsbi_api_call_refuse(
+            x, HFSB_LIT(""), "missing", "Field required", NULL,
+            "The body is empty: expected a JSON object with the "
+            "arguments.");
         return;
     }
-    hfsbi_api_parse(x);
+    hfsbi_api_call_parse(x);
     if (x->status) return;
     if (hfsb_json_type_of(x->doc.root) != HFSB_JSON_OBJECT) {
-        hfsbi_api_refuse(x, HFSB_LIT(""), "model_attributes_type",
-                         "Input should be a valid dictionary or object to "
-                         "extract fields from",
-                         x->doc.root,
-                         "The body must be a JSON object with the arguments.");
+        hfsbi_api_call_refuse(
+            x, HFSB_LIT(""), "model_attributes_type",
+            "Input should be a valid dictionary or object to "
+            "extract fields from",
+            x->doc.root, "The body must be a JSON object with the arguments.");
         return;
     }
-    if (bash) hfsbi_api_delivery(x);
+    if (bash) hfsbi_api_call_read_delivery(x);
 }
 
 /* ---- src/api/call.c ---- */
-/* call.c - a call of a tool by a request, from its body to its reply. */
-static bool hfsbi_api_release(hfsbi_api_call *x);
+/* call.c - a call of a tool by a request, from its body to its reply.
 
-static void hfsbi_api_hold(hfsbi_api_call *x);
+     new -> start -> read arguments -> open -> wait -> finish -> reply -> free
+              |                         ^  |            ^
+              |                         |  +--at once---+
+              +------ pool thread ------+
+                 (work on disk, or a long body)
 
-/* ==== server stream ==== */
+   While a call waits, beats keep the connection alive, and the output of a
+   streamed command is sent as events. status is 0 until the reply is known.
 
-/* the output of a command as events, while it runs. */
+   The client may go away in any state: request becomes NULL, and the call is
+   freed once no pool thread uses it and no function holds it. Work in a thread
+   is cancelled if it can be and has no idempotency key. A command continues as
+   a job, unless on_disconnect, streaming or kill_on_disconnect ends it. */
+/* ---- the end of a call ---- */
+
+static void hfsbi_api_call_drop_arguments(hfsbi_api_call *x) {
+    hfsb_json_free(&x->doc);
+    hfsb_buf_free(&x->body);
+}
+
+static bool hfsbi_api_call_is_bash(const hfsbi_api_call *x) {
+    return strcmp(x->tool->name, "bash") == 0;
+}
+
+/* True if the command is killed when its client goes away. */
+static bool hfsbi_api_call_kills_on_gone(const hfsbi_api_call *x) {
+    if (!hfsbi_api_call_is_bash(x)) return false;
+    if (x->disconnect != HFSBI_DISCONNECT_DEFAULT)
+        return x->disconnect == HFSBI_DISCONNECT_KILL;
+    return x->stream || x->api->kill_on_disconnect;
+}
+
+/* True if another request, a repeat with the same key, waits for the same
+   job. */
+static bool hfsbi_api_call_shares_job(const hfsbi_api_call *x) {
+    const hfsbi_api_call *other = x->api->calls;
+    for (; other; other = other->next)
+        if (other != x && !other->in_thread && other->call && !other->status &&
+            hfsbi_api_call_is_bash(other) &&
+            strcmp(hfsb_call_job(other->call), hfsb_call_job(x->call)) == 0)
+            return true;
+    return false;
+}
+
+/* Frees the call. Kills its command if that still runs for this client
+   alone. */
+static void hfsbi_api_call_free(hfsbi_api_call *x) {
+    hfsbi_api *api = x->api;
+    hfsbi_loop_timer_clear(api->loop, &x->beat.timer);
+    if (x->prev) x->prev->next = x->next;
+    else api->calls = x->next;
+    if (x->next) x->next->prev = x->prev;
+    if (x->call && !x->status && hfsbi_api_call_kills_on_gone(x) &&
+        !hfsbi_api_call_shares_job(x))
+        hfsbi_jobs_end(api->tools, hfsb_cstr(hfsb_call_job(x->call)));
+    hfsb_call_close(x->call);
+    hfsbi_api_call_drop_arguments(x);
+    hfsb_buf_free(&x->id);
+    hfsb_buf_free(&x->reply);
+    hfsb_buf_free(&x->events.ready);
+    (void)pthread_mutex_destroy(&x->lock);
+    hfsbi_array_free(&api->alloc, x, 1, sizeof *x);
+}
+
+/* Keeps the call from being freed until the matching release. */
+static void hfsbi_api_call_hold(hfsbi_api_call *x) {
+    x->held++;
+}
+
+/* Frees the call if this was the last hold, the request is answered or gone,
+   and no thread uses it. False if it was freed or has no request. */
+static bool hfsbi_api_call_release(hfsbi_api_call *x) {
+    if (--x->held || x->in_thread || x->request) return x->request != NULL;
+    hfsbi_api_call_free(x);
+    return false;
+}
+
+/* ---- the output of a command as events ---- */
 
 /*  event: job          data: {"id":"..."}
     event: stdout       data: {"offset":0,"text":"..."}     id: 5
     event: stderr       data: {"offset":0,"text":"..."}
     event: gap          data: {"stream":"stdout","from":5,"to":70000}
-    event: result       data: what POST /api/bash answers otherwise
+    event: result       data: the reply without streaming
 
-    Offsets count the bytes of cleaned text of each stream; the id of a piece
-    of stdout is where the next one begins, and where
-    /api/jobs/{id}/output?offset= goes on. */
+    Offsets count the bytes of cleaned text of each stream. The id of a stdout
+    event is the offset of the next one, and the value with which
+    /api/jobs/ID/output?offset= continues. A gap is text that was dropped
+    because the reader was too slow or memory ran out. */
 
 static const char *const hfsbi_stream_names[] = {"stdout", "stderr"};
 
-/* ---- writing events ---- */
-
-static void hfsbi_stream_piece(hfsb_buf *sink, size_t which,
-                               unsigned long long offset, hfsb_str text) {
+static void hfsbi_stream_put_text(hfsb_buf *sink, size_t which,
+                                  unsigned long long offset, hfsb_str text) {
     hfsb_json_writer w;
     if (sink->status != HFSB_OK) return;
     hfsb_buf_printf(sink, "event: %s\n", hfsbi_stream_names[which]);
@@ -3824,26 +3928,26 @@ static void hfsbi_stream_piece(hfsb_buf *sink, size_t which,
     hfsb_buf_append(sink, HFSB_LIT("\n\n"));
 }
 
-/* Takes text of the command; user is the call. Under the lock of the
-   tools. */
-static void hfsbi_stream_text(void *user, hfsb_proc_stream stream,
-                              hfsb_str text) {
+/* Appends new text of the command to the events, or starts or extends a gap.
+   user is the call. Called with the lock of the tools held. */
+static void hfsbi_stream_on_text(void *user, hfsb_proc_stream stream,
+                                 hfsb_str text) {
     hfsbi_events      *e = &((hfsbi_api_call *)user)->events;
     size_t             which = (size_t)stream;
     unsigned long long offset = e->total[which];
     size_t             mark = e->ready.len;
     e->total[which] += text.len;
-    if (e->gap[which]) return; /* it has become longer */
-    if (!e->choked && e->ready.len <= HFSBI_API_CHOKE) {
-        hfsbi_stream_piece(&e->ready, which, offset, text);
+    if (e->gap[which]) return; /* the gap grows */
+    if (!e->stalled && e->ready.len <= HFSBI_API_BACKLOG) {
+        hfsbi_stream_put_text(&e->ready, which, offset, text);
         if (hfsb_buf_finish(&e->ready, mark) == HFSB_OK) return;
     }
     e->gap[which] = true;
     e->from[which] = offset;
 }
 
-/* Says what was left out; without memory, the next time. */
-static void hfsbi_stream_gaps(hfsbi_events *e) {
+/* Reports gaps; if memory runs out, the next call reports them. */
+static void hfsbi_stream_put_gaps(hfsbi_events *e) {
     size_t i;
     for (i = 0; i < 2; i++)
         if (e->gap[i] &&
@@ -3855,37 +3959,39 @@ static void hfsbi_stream_gaps(hfsbi_events *e) {
             e->gap[i] = false;
 }
 
-/* ---- sending them ---- */
-
+/* Sends the events. Drops them if the client is gone. */
 static void hfsbi_stream_send(hfsbi_api_call *x) {
     hfsbi_events *e = &x->events;
     if (x->request && e->ready.len)
         (void)hfsb_reply_write(x->request, hfsb_buf_str(&e->ready));
     if (e->ready.len > HFSBI_API_SMALL) hfsb_buf_free(&e->ready);
     hfsb_buf_truncate(&e->ready, 0);
-    if (x->request && hfsb_reply_waiting(x->request) > HFSBI_API_CHOKE)
-        e->choked = true;
+    if (x->request && hfsb_reply_waiting(x->request) > HFSBI_API_BACKLOG)
+        e->stalled = true;
 }
 
+/* Sends text that precedes a gap, then the gap. A stalled stream reports its
+   gaps only after the reader catches up, so that each is one event. */
 static void hfsbi_stream_flush(hfsbi_api_call *x) {
-    if (!x->events.choked) {
+    if (!x->events.stalled) {
         hfsbi_stream_send(x);
-        hfsbi_stream_gaps(&x->events);
+        hfsbi_stream_put_gaps(&x->events);
     }
     hfsbi_stream_send(x);
 }
 
-/* The reader has caught up. */
-static void hfsbi_stream_drained(void *user, hfsb_request *request) {
+/* The reader has caught up: everything queued is sent. */
+static void hfsbi_stream_on_drained(void *user, hfsb_request *request) {
     hfsbi_api_call *x = (hfsbi_api_call *)user;
     (void)request;
-    if (!x->events.choked) return;
-    hfsbi_api_hold(x);
-    x->events.choked = false;
+    if (!x->events.stalled) return;
+    hfsbi_api_call_hold(x);
+    x->events.stalled = false;
     hfsbi_stream_flush(x);
-    (void)hfsbi_api_release(x);
+    (void)hfsbi_api_call_release(x);
 }
 
+/* Sends the head of the reply and the event with the job's id. */
 static void hfsbi_stream_begin(hfsbi_api_call *x) {
     hfsb_buf         job = HFSB_INIT;
     hfsb_json_writer w;
@@ -3894,8 +4000,8 @@ static void hfsbi_stream_begin(hfsbi_api_call *x) {
     (void)hfsb_reply_field(x->request, "Cache-Control", HFSB_LIT("no-store"));
     hfsb_reply_begin(x->request, 200, "text/event-stream");
     if (!x->request) return;
-    hfsb_reply_on_drained(x->request, hfsbi_stream_drained, x);
-    job.alloc = x->box->alloc;
+    hfsb_reply_on_drained(x->request, hfsbi_stream_on_drained, x);
+    job.alloc = x->api->alloc;
     if (hfsb_buf_printf(&job, "event: job\ndata: ") == HFSB_OK) {
         hfsb_json_writer_init(&w, &job, NULL);
         hfsb_json_put_object(&w);
@@ -3909,12 +4015,13 @@ static void hfsbi_stream_begin(hfsbi_api_call *x) {
     hfsbi_stream_flush(x);
 }
 
+/* Sends all remaining events and the result, even to a stalled reader. */
 static void hfsbi_stream_end(hfsbi_api_call *x) {
     static const char none[] = "{\"success\":false,\"output\":\"\","
                                "\"error\":\"Out of memory.\"}";
     hfsb_str body = x->reply.len ? hfsb_buf_str(&x->reply) : hfsb_cstr(none);
-    x->events.choked = false;
-    hfsbi_stream_gaps(&x->events);
+    x->events.stalled = false;
+    hfsbi_stream_put_gaps(&x->events);
     hfsbi_stream_send(x);
     if (x->request)
         (void)hfsb_reply_write(x->request, HFSB_LIT("event: result\ndata: "));
@@ -3924,111 +4031,46 @@ static void hfsbi_stream_end(hfsbi_api_call *x) {
     x->request = NULL;
 }
 
-/*  new -> start -> arguments -> open -> (waits, beats) -> finish -> answer
-             |                    ^
-             +--- in a thread ----+      work on disk, or a long body
+/* ---- cancelling ---- */
 
-    The peer may be gone at any of these places. A thread ends a search
-    early, or goes on with what it does; a command goes on as a job unless it
-    was to be killed. */
-
-/* ---- the end of it ---- */
-
-static void hfsbi_api_forget_arguments(hfsbi_api_call *x) {
-    hfsb_json_free(&x->doc);
-    hfsb_buf_free(&x->body);
-}
-
-static bool hfsbi_api_is_bash(const hfsbi_api_call *x) {
-    return strcmp(x->tool->name, "bash") == 0;
-}
-
-/* True when the command ends with its client. */
-static bool hfsbi_api_kills(const hfsbi_api_call *x) {
-    if (!hfsbi_api_is_bash(x)) return false;
-    if (x->disconnect != HFSBI_DISCONNECT_DEFAULT)
-        return x->disconnect == HFSBI_DISCONNECT_KILL;
-    return x->stream || x->box->kill_on_disconnect;
-}
-
-/* Another request waits for the same command: a repeat with the same key. */
-static bool hfsbi_api_is_shared(const hfsbi_api_call *x) {
-    const hfsbi_api_call *other = x->box->calls;
-    for (; other; other = other->next)
-        if (other != x && !other->in_thread && other->call && !other->status &&
-            hfsbi_api_is_bash(other) &&
-            strcmp(hfsb_call_job(other->call), hfsb_call_job(x->call)) == 0)
-            return true;
-    return false;
-}
-
-static void hfsbi_api_call_free(hfsbi_api_call *x) {
-    hfsbi_sandbox *box = x->box;
-    hfsbi_loop_timer_clear(box->loop, &x->beat.timer);
-    if (x->prev) x->prev->next = x->next;
-    else box->calls = x->next;
-    if (x->next) x->next->prev = x->prev;
-    if (x->call && !x->status && hfsbi_api_kills(x) && !hfsbi_api_is_shared(x))
-        hfsbi_jobs_end(box->tools, hfsb_cstr(hfsb_call_job(x->call)));
-    hfsb_call_close(x->call);
-    hfsbi_api_forget_arguments(x);
-    hfsb_buf_free(&x->id);
-    hfsb_buf_free(&x->reply);
-    hfsb_buf_free(&x->events.ready);
-    (void)pthread_mutex_destroy(&x->lock);
-    hfsbi_array_free(&box->alloc, x, 1, sizeof *x);
-}
-
-static void hfsbi_api_hold(hfsbi_api_call *x) {
-    x->held++;
-}
-
-/* Between hold and release it is not freed. False when it was, or has no
-   request any more. */
-static bool hfsbi_api_release(hfsbi_api_call *x) {
-    if (--x->held || x->in_thread || x->request) return x->request != NULL;
-    hfsbi_api_call_free(x);
-    return false;
-}
-
-/* ---- its early end ---- */
-
-static void hfsbi_api_unwant(hfsbi_api_call *x) {
+/* Asks the pool thread of the call to stop early. */
+static void hfsbi_api_call_cancel(hfsbi_api_call *x) {
     pthread_mutex_lock(&x->lock);
-    x->unwanted = true;
+    x->cancelled = true;
     pthread_mutex_unlock(&x->lock);
 }
 
-/* In its thread. */
-static bool hfsbi_api_cancelled(void *user) {
+/* Called by the tools, in the thread that runs the call. */
+static bool hfsbi_api_call_is_cancelled(void *user) {
     hfsbi_api_call *x = (hfsbi_api_call *)user;
     bool            is;
     pthread_mutex_lock(&x->lock);
-    is = x->unwanted;
+    is = x->cancelled;
     pthread_mutex_unlock(&x->lock);
     return is;
 }
 
-HFSBI_FN void hfsbi_api_calls_end(hfsbi_sandbox *box) {
-    hfsbi_api_call *x = box->calls;
-    for (; x; x = x->next) hfsbi_api_unwant(x);
+HFSBI_FN void hfsbi_api_calls_end(hfsbi_api *api) {
+    hfsbi_api_call *x = api->calls;
+    for (; x; x = x->next) hfsbi_api_call_cancel(x);
 }
 
-/* A result that a repeat may ask for is made all the same. */
-static void hfsbi_api_gone(void *user, hfsb_request *request) {
+/* The client is gone. Work with an idempotency key is not cancelled: a repeat
+   may ask for its result. */
+static void hfsbi_api_call_on_gone(void *user, hfsb_request *request) {
     hfsbi_api_call *x = (hfsbi_api_call *)user;
     (void)request;
-    hfsbi_api_hold(x);
+    hfsbi_api_call_hold(x);
     x->request = NULL;
-    if (!x->key_len) hfsbi_api_unwant(x);
-    hfsbi_loop_timer_clear(x->box->loop, &x->beat.timer);
-    (void)hfsbi_api_release(x);
+    if (!x->key_len) hfsbi_api_call_cancel(x);
+    hfsbi_loop_timer_clear(x->api->loop, &x->beat.timer);
+    (void)hfsbi_api_call_release(x);
 }
 
 /* ---- the reply ---- */
 
-/* The status of HTTP for that of a call. */
-static int hfsbi_api_status(hfsb_status st) {
+/* The HTTP status for the status of a call. */
+static int hfsbi_api_http_status(hfsb_status st) {
     switch (st) {
     case HFSB_OK: return 200;
     case HFSB_ARG: return 422;
@@ -4039,32 +4081,33 @@ static int hfsbi_api_status(hfsb_status st) {
     }
 }
 
-/* The call is done: its result becomes the reply. In any thread. */
-static void hfsbi_api_finish(hfsbi_api_call *x) {
+/* Turns the result of a call that is done into status and reply. In any
+   thread. */
+static void hfsbi_api_call_finish(hfsbi_api_call *x) {
     hfsb_tool_result result;
     hfsb_status      st = hfsb_call_take(x->call, &result);
     hfsb_str         error = hfsb_buf_str(&result.error);
     hfsb_buf         detail = HFSB_INIT;
-    detail.alloc = x->box->alloc;
-    x->status = hfsbi_api_status(st);
+    detail.alloc = x->api->alloc;
+    x->status = hfsbi_api_http_status(st);
     if (st == HFSB_OK) st = hfsb_tool_result_write(&result, &x->reply, NULL);
     else if (st == HFSB_ARG)
         st = hfsbi_fields_detail(x, result.key, error, &detail);
     else if (st != HFSB_NOMEM) st = HFSB_OK;
     if (st != HFSB_OK) x->status = 503;
     else if (x->status != 200)
-        hfsbi_api_fail(x, x->status, hfsb_buf_str(&detail), error);
+        hfsbi_api_call_fail(x, x->status, hfsb_buf_str(&detail), error);
     hfsb_buf_free(&detail);
     hfsb_tool_result_free(&result);
 }
 
-/* Sends x->reply, as a whole or as the end of what was begun. */
-static void hfsbi_api_answer(hfsbi_api_call *x) {
+/* Sends x->reply: as a whole, or as the rest of a reply that has begun. */
+static void hfsbi_api_call_reply(hfsbi_api_call *x) {
     hfsb_request *request = x->request;
     if (!request) return;
-    if (!x->reply.len) /* there was no memory for words */
-        hfsbi_api_fail(x, 503, HFSB_LIT(""),
-                       HFSB_LIT("Out of memory: the call may have run."));
+    if (!x->reply.len) /* no memory for the text of the error */
+        hfsbi_api_call_fail(x, 503, HFSB_LIT(""),
+                            HFSB_LIT("Out of memory: the call may have run."));
     if (x->streaming) {
         hfsbi_stream_end(x);
         return;
@@ -4079,7 +4122,7 @@ static void hfsbi_api_answer(hfsbi_api_call *x) {
         x->request = NULL;
         return;
     }
-    x->request = NULL; /* what follows may end in `gone` no more */
+    x->request = NULL; /* hfsbi_api_call_on_gone() has nothing to do now */
     if (x->status == 429)
         (void)hfsb_reply_field(request, "Retry-After", HFSB_LIT("1"));
     if (x->reply.len)
@@ -4089,16 +4132,16 @@ static void hfsbi_api_answer(hfsbi_api_call *x) {
 
 /* ---- beats ---- */
 
-static void hfsbi_api_set_beat(hfsbi_api_call *x) {
-    hfsbi_loop_timer(x->box->loop, &x->beat.timer,
+static void hfsbi_api_call_set_beat(hfsbi_api_call *x) {
+    hfsbi_loop_timer(x->api->loop, &x->beat.timer,
                      hfsb_clock_ms() + x->interval);
 }
 
-/* A blank that JSON allows, or a comment of an event stream: whoever waits
-   for bytes on the way sees some. */
-static void hfsbi_api_beat(hfsbi_timer *timer) {
+/* Sends a blank, which JSON allows, or a comment of an event stream, so that
+   no proxy closes an idle connection. Begins the reply if necessary. */
+static void hfsbi_api_call_beat(hfsbi_timer *timer) {
     hfsbi_api_call *x = ((hfsbi_beat *)timer)->owner;
-    hfsbi_api_hold(x);
+    hfsbi_api_call_hold(x);
     if (!x->begun) {
         x->begun = true;
         (void)hfsb_reply_field(x->request, "X-Accel-Buffering",
@@ -4108,132 +4151,139 @@ static void hfsbi_api_beat(hfsbi_timer *timer) {
     if (x->request && !hfsb_reply_waiting(x->request))
         (void)hfsb_reply_write(x->request, x->streaming ? HFSB_LIT(": \n\n")
                                                         : HFSB_LIT(" "));
-    if (hfsbi_api_release(x)) hfsbi_api_set_beat(x);
+    if (hfsbi_api_call_release(x)) hfsbi_api_call_set_beat(x);
 }
 
-/* The peer has closed its side: it may be gone, or read on. A beat tells: one
-   that is gone answers it with a reset. Only where that ends something. */
-static void hfsbi_api_probe(hfsbi_api_call *x) {
-    if (x->ended && x->request && !x->in_thread && x->call && !x->status &&
-        hfsbi_api_kills(x))
-        hfsbi_api_beat(&x->beat.timer);
+/* After end of input the peer may be gone, or may still read. A beat finds
+   out: a peer that is gone replies with a reset. Needed only for a command
+   that is killed when its client goes away. */
+static void hfsbi_api_call_probe(hfsbi_api_call *x) {
+    if (x->eof && x->request && !x->in_thread && x->call && !x->status &&
+        hfsbi_api_call_kills_on_gone(x))
+        hfsbi_api_call_beat(&x->beat.timer);
 }
 
-static void hfsbi_api_eof(void *user, hfsb_request *request) {
+static void hfsbi_api_call_on_eof(void *user, hfsb_request *request) {
     hfsbi_api_call *x = (hfsbi_api_call *)user;
     (void)request;
-    x->ended = true;
-    hfsbi_api_probe(x);
+    x->eof = true;
+    hfsbi_api_call_probe(x);
 }
 
-/* Half of the time that the command has, so that a client which waits no
-   longer than that gets one. */
-static void hfsbi_api_set_interval(hfsbi_api_call *x) {
+/* Starts the beats, at most half the command's timeout apart, so that a client
+   that waits no longer than the timeout gets one. */
+static void hfsbi_api_call_start_beats(hfsbi_api_call *x) {
     long long half = (long long)(x->timeout * 500.0);
     x->interval =
-        x->box->beat_ms ? x->box->beat_ms : (long long)HFSBI_API_BEAT_MS;
+        x->api->beat_ms ? x->api->beat_ms : (long long)HFSBI_API_BEAT_MS;
     if (x->timeout > 0 && half < x->interval)
         x->interval = half < 50 ? 50 : half;
-    hfsbi_api_set_beat(x);
+    hfsbi_api_call_set_beat(x);
 }
 
-/* ---- the call ---- */
+/* ---- running the call ---- */
 
-/* Opens the call; when it is done at once, its reply is made. The file tools
-   do their work here. In any thread. */
-static void hfsbi_api_open(hfsbi_api_call *x) {
+/* Opens the call, and finishes it if it is done at once. The file tools do
+   their work here. In any thread. */
+static void hfsbi_api_call_open(hfsbi_api_call *x) {
     hfsb_call_opts opts = HFSB_INIT;
     opts.key = hfsb_str_make(x->key, x->key_len);
     if (x->id.len) opts.id = hfsb_buf_str(&x->id);
-    opts.cancelled = hfsbi_api_cancelled;
+    opts.cancelled = hfsbi_api_call_is_cancelled;
     opts.user = x;
-    if (x->stream) opts.on_text = hfsbi_stream_text;
-    if (hfsb_call_open(x->box->tools, hfsb_cstr(x->tool->name), x->doc.root,
+    if (x->stream) opts.on_text = hfsbi_stream_on_text;
+    if (hfsb_call_open(x->api->tools, hfsb_cstr(x->tool->name), x->doc.root,
                        &opts, &x->call) != HFSB_OK)
         x->status = 503;
-    else if (hfsb_call_done(x->call)) hfsbi_api_finish(x);
-    else hfsbi_api_forget_arguments(x);
+    else if (hfsb_call_done(x->call)) hfsbi_api_call_finish(x);
+    else hfsbi_api_call_drop_arguments(x);
 }
 
-/* In the loop, once the arguments are known. */
-static void hfsbi_api_go_on(hfsbi_api_call *x) {
-    if (x->begun) x->stream = false; /* begun as JSON, while it was parsed */
+/* Opens the call unless a thread did, then replies or waits. In the loop, once
+   the arguments are read. */
+static void hfsbi_api_call_continue(hfsbi_api_call *x) {
+    if (x->begun) x->stream = false; /* a beat began the reply as JSON */
     if (!x->status && !x->call) {
-        if (x->box->ended)
-            hfsbi_api_fail(x, 503, HFSB_LIT(""),
-                           HFSB_LIT("The server is stopping."));
-        else hfsbi_api_open(x);
+        if (x->api->ended)
+            hfsbi_api_call_fail(x, 503, HFSB_LIT(""),
+                                HFSB_LIT("The server is stopping."));
+        else hfsbi_api_call_open(x);
     }
-    if (x->request && !x->status) hfsbi_api_set_interval(x);
+    if (x->request && !x->status) hfsbi_api_call_start_beats(x);
     if (x->request && x->stream && (!x->status || x->status == 200))
         hfsbi_stream_begin(x);
-    if (x->status) hfsbi_api_answer(x);
-    hfsbi_api_probe(x);
+    if (x->status) hfsbi_api_call_reply(x);
+    hfsbi_api_call_probe(x);
 }
 
-/* Reading long arguments takes as long as parsing them, so that a command is
-   started here, too. Not so bash_output: it takes what all commands have
-   printed and tells their on_text, which belong to the loop. */
-static void hfsbi_api_run(hfsbi_task *task) {
+/* In a pool thread. Opening bash reads its arguments, which takes as long as
+   parsing them, so that bash is opened here too. bash_output is not: it reads
+   the output of all commands and calls their on_text, which is for the loop
+   only. */
+static void hfsbi_api_call_run(hfsbi_task *task) {
     hfsbi_api_call *x = (hfsbi_api_call *)(void *)task;
-    hfsbi_api_arguments(x);
-    if (!x->status && (x->on_disk || hfsbi_api_is_bash(x))) hfsbi_api_open(x);
+    hfsbi_api_call_read_arguments(x);
+    if (!x->status && (x->on_disk || hfsbi_api_call_is_bash(x)))
+        hfsbi_api_call_open(x);
 }
 
-static void hfsbi_api_ran(hfsbi_task *task) {
+/* Back in the loop. */
+static void hfsbi_api_call_on_run_done(hfsbi_task *task) {
     hfsbi_api_call *x = (hfsbi_api_call *)(void *)task;
     x->in_thread = false;
-    x->box->working--;
-    hfsbi_api_hold(x);
-    /* what it waits for may have come while it was in the thread, and no one
-       will look again */
-    if (x->call && !x->status && hfsb_call_done(x->call)) hfsbi_api_finish(x);
-    /* it was started after the others were told to end */
-    if (x->box->ended && x->call && !x->status && hfsbi_api_is_bash(x))
-        hfsbi_jobs_end(x->box->tools, hfsb_cstr(hfsb_call_job(x->call)));
-    /* without its client it goes on all the same, unless it would be killed
-       at once */
-    if (x->request || !hfsbi_api_kills(x)) hfsbi_api_go_on(x);
-    (void)hfsbi_api_release(x);
+    x->api->working--;
+    hfsbi_api_call_hold(x);
+    /* the call may have finished while it was in the thread, where
+       hfsbi_api_calls_step() skips it */
+    if (x->call && !x->status && hfsb_call_done(x->call))
+        hfsbi_api_call_finish(x);
+    /* its command started after hfsbi_api_end() killed the others */
+    if (x->api->ended && x->call && !x->status && hfsbi_api_call_is_bash(x))
+        hfsbi_jobs_end(x->api->tools, hfsb_cstr(hfsb_call_job(x->call)));
+    /* a call whose client is gone continues, unless its command would be
+       killed at once */
+    if (x->request || !hfsbi_api_call_kills_on_gone(x))
+        hfsbi_api_call_continue(x);
+    (void)hfsbi_api_call_release(x);
 }
 
 HFSBI_FN void hfsbi_api_call_start(hfsbi_api_call *x) {
     if (!x->status && (x->on_disk || x->body.len > HFSBI_API_SMALL)) {
         x->in_thread = true;
-        x->box->working++;
-        x->task.run = hfsbi_api_run;
-        x->task.done = hfsbi_api_ran;
-        hfsbi_api_set_interval(x);
-        hfsbi_loop_work(x->box->loop, &x->task);
+        x->api->working++;
+        x->task.run = hfsbi_api_call_run;
+        x->task.done = hfsbi_api_call_on_run_done;
+        hfsbi_api_call_start_beats(x);
+        hfsbi_loop_work(x->api->loop, &x->task);
     } else {
-        if (!x->status) hfsbi_api_arguments(x);
-        hfsbi_api_go_on(x);
+        if (!x->status) hfsbi_api_call_read_arguments(x);
+        hfsbi_api_call_continue(x);
     }
-    (void)hfsbi_api_release(x);
+    (void)hfsbi_api_call_release(x);
 }
 
-/* Some that this one frees or makes are at the list's beginning: a call is
-   only ever freed here by itself. */
-HFSBI_FN void hfsbi_api_calls_step(hfsbi_sandbox *box) {
+/* Safe to iterate: new calls go to the head of the list, and only the current
+   call can be freed in this loop. */
+HFSBI_FN void hfsbi_api_calls_step(hfsbi_api *api) {
     hfsbi_api_call *x, *next;
-    for (x = box->calls; x; x = next) {
+    for (x = api->calls; x; x = next) {
         next = x->next;
         if (x->in_thread || !x->call || x->status || x->held) continue;
-        hfsbi_api_hold(x);
+        hfsbi_api_call_hold(x);
         if (x->streaming) hfsbi_stream_flush(x);
         if (x->request && hfsb_call_done(x->call)) {
-            hfsbi_api_finish(x);
-            hfsbi_api_answer(x);
+            hfsbi_api_call_finish(x);
+            hfsbi_api_call_reply(x);
         }
-        (void)hfsbi_api_release(x);
+        (void)hfsbi_api_call_release(x);
     }
 }
 
-/* ---- from a request ---- */
+/* ---- a call from a request ---- */
 
-/* The key of a call that is to run once; false, and a refusal, when it is no
-   key. */
-static bool hfsbi_api_read_key(hfsbi_api_call *x, hfsb_request *request) {
+/* Copies the idempotency key, if there is one. False if it is invalid: the
+   request is answered. */
+static bool hfsbi_api_call_read_key(hfsbi_api_call *x, hfsb_request *request) {
     const hfsb_http_head *head = hfsb_request_head(request);
     hfsb_str              key = hfsb_http_field_find(head, "Idempotency-Key");
     if (hfsb_http_field_count(head, "Idempotency-Key") > 1 ||
@@ -4249,16 +4299,17 @@ static bool hfsbi_api_read_key(hfsbi_api_call *x, hfsb_request *request) {
     return true;
 }
 
-/* A repeat names the instance that got the first: another one knows nothing of
-   that key, and would run it again. */
-static bool hfsbi_api_is_meant(const hfsbi_sandbox *box,
-                               hfsb_request        *request) {
+/* A repeat names the instance that received the first call. Another instance
+   does not have that key and would run the call again: it replies 409 and
+   returns false. */
+static bool hfsbi_api_check_instance(const hfsbi_api *api,
+                                     hfsb_request    *request) {
     const hfsb_http_head *head = hfsb_request_head(request);
     hfsb_str              id = hfsb_http_field_find(head, "X-Hfsb-Instance");
     size_t                n = hfsb_http_field_count(head, "X-Hfsb-Instance");
     if (!n ||
         (n == 1 &&
-         hfsb_str_equal(id, hfsb_cstr(hfsbi_server_instance(box->server)))))
+         hfsb_str_equal(id, hfsb_cstr(hfsbi_server_instance(api->server)))))
         return true;
     hfsb_reply_error(request, 409,
                      "This is another instance of the server; the call was "
@@ -4266,36 +4317,37 @@ static bool hfsbi_api_is_meant(const hfsbi_sandbox *box,
     return false;
 }
 
-HFSBI_FN hfsbi_api_call *hfsbi_api_call_new(hfsbi_sandbox    *box,
+HFSBI_FN hfsbi_api_call *hfsbi_api_call_new(hfsbi_api        *api,
                                             hfsb_request     *request,
                                             const hfsbi_tool *tool) {
     hfsbi_api_call *x =
-        (hfsbi_api_call *)hfsbi_array(&box->alloc, 1, sizeof *x);
+        (hfsbi_api_call *)hfsbi_array(&api->alloc, 1, sizeof *x);
     if (!x) {
         hfsb_reply_error(request, 503, "Out of memory; nothing was done.");
         return NULL;
     }
     memset(x, 0, sizeof *x);
-    if (!hfsbi_api_is_meant(box, request) || !hfsbi_api_read_key(x, request)) {
-        hfsbi_array_free(&box->alloc, x, 1, sizeof *x);
+    if (!hfsbi_api_check_instance(api, request) ||
+        !hfsbi_api_call_read_key(x, request)) {
+        hfsbi_array_free(&api->alloc, x, 1, sizeof *x);
         return NULL;
     }
     (void)pthread_mutex_init(&x->lock, NULL);
-    x->box = box;
+    x->api = api;
     x->tool = tool;
     x->request = request;
     x->held = 1;
     x->where = "body";
-    x->beat.timer.fn = hfsbi_api_beat;
+    x->beat.timer.fn = hfsbi_api_call_beat;
     x->beat.owner = x;
-    x->body.alloc = x->id.alloc = x->reply.alloc = box->alloc;
-    x->events.ready.alloc = box->alloc;
+    x->body.alloc = x->id.alloc = x->reply.alloc = api->alloc;
+    x->events.ready.alloc = api->alloc;
     hfsbi_request_take_body(request, &x->body);
-    hfsb_request_on_gone(request, hfsbi_api_gone, x);
-    hfsbi_request_on_eof(request, hfsbi_api_eof, x);
-    x->next = box->calls;
+    hfsb_request_on_gone(request, hfsbi_api_call_on_gone, x);
+    hfsbi_request_on_eof(request, hfsbi_api_call_on_eof, x);
+    x->next = api->calls;
     if (x->next) x->next->prev = x;
-    box->calls = x;
+    api->calls = x;
     return x;
 }
 
@@ -4308,60 +4360,60 @@ HFSBI_FN void hfsbi_api_tool(void *user, hfsb_request *request) {
                          "application/json.");
         return;
     }
-    x = hfsbi_api_call_new(at->box, request, at->tool);
+    x = hfsbi_api_call_new(at->api, request, at->tool);
     if (!x) return;
     x->on_disk = at->on_disk;
-    x->stream = hfsbi_api_is_bash(x) &&
+    x->stream = hfsbi_api_call_is_bash(x) &&
                 hfsb_http_field_lists(hfsb_request_head(request), "Accept",
                                       "text/event-stream");
     hfsbi_api_call_start(x);
 }
 
 /* ---- src/api/files.c ---- */
-/* files.c - PUT of /api/files: a body of any size becomes a file. */
-/* The endpoint, once a server. */
+/* files.c - /api/files: files of any size as bytes, by GET, PUT and DELETE.
+
+   Each request is an operation (hfsbi_file_op), which alternates between the
+   loop and a pool thread: disk work is done in the thread, replies are sent
+   in the loop. An operation outlives its request when the client goes away.
+
+     GET     thread: open, decide   -> loop: reply -> (thread: close) -> free
+     DELETE  thread: check, remove  -> loop: reply -> free
+     PUT     loop: fill a block     -> thread: write it -> ... -> commit
+                                    -> loop: reply -> free
+
+   A thread never touches the request, and the loop never touches an operation
+   that a thread works on, except for the request and the block that the loop
+   fills. A PUT replaces the file only after the whole body has arrived. */
+/* The endpoint; one per server. */
 typedef struct hfsbi_files {
-    hfsbi_server_part part; /* first: the server knows only this */
+    hfsbi_server_part part; /* first: the server has a pointer to it */
     hfsb_server      *server;
     hfsbi_loop       *loop;
-    const hfsb_root  *place;
+    const hfsb_root  *root;
     hfsb_alloc        alloc;
-    size_t            pending; /* jobs that are not freed yet */
+    size_t            pending; /* operations that are not freed yet */
 } hfsbi_files;
 
-/* A request on its way through a thread. It outlives the request when the
-   peer is gone: whoever works on it in a thread knows only the job, and the
-   request is looked at in the loop alone. */
-typedef struct hfsbi_file_job {
+/* The work for one request; the first member of hfsbi_fetch and hfsbi_upload.
+   request is for the loop only. */
+typedef struct hfsbi_file_op {
     hfsbi_task    task;
     hfsbi_files  *files;
-    hfsb_request *request; /* NULL: no one waits for a reply any more */
-    size_t        size;    /* of the whole, for its free */
+    hfsb_request *request; /* NULL: answered or gone */
+    size_t        size;    /* of the whole struct, in bytes */
     hfsb_buf      path;
     hfsb_buf match, none_match; /* If-Match, If-None-Match; ptr NULL: none */
-    int      http;              /* status to reply with; 0: it goes on */
-    hfsb_err err; /* ... and the sentence, when it is a refusal */
-} hfsbi_file_job;
+    int      http;              /* status of the reply; 0: not known yet */
+    hfsb_err err;               /* the text of a reply from 400 on */
+} hfsbi_file_op;
 
-static void hfsbi_download(void *user, hfsb_request *request);
-static void hfsbi_remove(void *user, hfsb_request *request);
-static void hfsbi_upload_begin(void *user, hfsb_request *request);
-static void hfsbi_upload_body(void *user, hfsb_request *request,
-                              hfsb_str piece);
-static void hfsbi_upload_end(void *user, hfsb_request *request);
+/* ---- errors ---- */
 
-static void hfsbi_file_job_free(hfsbi_file_job *job);
-
-/* ==== server files ==== */
-
-/* /api/files: what its directions share. */
-
-/* ---- refusals ---- */
-
-/* {"type","loc","msg","input"} as FastAPI's clients know it. */
-static void hfsbi_files_bad_key(hfsb_request *request, const char *key,
-                                const char *type, hfsb_str input,
-                                const char *sentence) {
+/* Replies 422 for a key of the query, with an item as in fields.c. input.ptr
+   NULL: the key is missing. */
+static void hfsbi_files_refuse_key(hfsb_request *request, const char *key,
+                                   const char *type, hfsb_str input,
+                                   const char *sentence) {
     hfsb_buf         detail = HFSB_INIT;
     hfsb_json_writer w;
     detail.alloc = *hfsbi_server_alloc(hfsb_request_server(request));
@@ -4389,7 +4441,8 @@ static void hfsbi_files_bad_key(hfsb_request *request, const char *key,
     hfsb_buf_free(&detail);
 }
 
-static int hfsbi_files_http(hfsb_status st) {
+/* The HTTP status for the status of a failed file function. */
+static int hfsbi_files_http_status(hfsb_status st) {
     switch (st) {
     case HFSB_NOT_FOUND: return 404;
     case HFSB_ARG:
@@ -4408,13 +4461,13 @@ static int hfsbi_files_http(hfsb_status st) {
     }
 }
 
-static void hfsbi_file_job_failed(hfsbi_file_job *job) {
-    job->http = hfsbi_files_http(job->err.code);
+static void hfsbi_file_op_set_status(hfsbi_file_op *op) {
+    op->http = hfsbi_files_http_status(op->err.code);
 }
 
-/* ---- jobs ---- */
+/* ---- operations ---- */
 
-/* All fields of that name as one list; false without memory. */
+/* Appends all fields of that name as one list. False without memory. */
 static bool hfsbi_field_join(const hfsb_http_head *head, const char *name,
                              hfsb_buf *out) {
     size_t i;
@@ -4427,83 +4480,81 @@ static bool hfsbi_field_join(const hfsb_http_head *head, const char *name,
     return ok;
 }
 
-/* False when it has replied. */
-static bool hfsbi_file_job_fill(hfsbi_file_job *job) {
-    hfsb_request         *request = job->request;
+/* Copies the path and the conditions. False after an error reply. */
+static bool hfsbi_file_op_read_request(hfsbi_file_op *op) {
+    hfsb_request         *request = op->request;
     const hfsb_http_head *head = hfsb_request_head(request);
     hfsb_str              none = HFSB_INIT;
-    hfsb_status           st =
-        hfsb_request_query(request, "path", &job->path, &job->err);
-    if (st == HFSB_NOT_FOUND || (st == HFSB_OK && job->path.len == 0))
-        hfsbi_files_bad_key(request, "path", "missing", none,
-                            "path is required: /api/files?path=...");
+    hfsb_status st = hfsb_request_query(request, "path", &op->path, &op->err);
+    if (st == HFSB_NOT_FOUND || (st == HFSB_OK && op->path.len == 0))
+        hfsbi_files_refuse_key(request, "path", "missing", none,
+                               "path is required: /api/files?path=...");
     else if (st == HFSB_SYNTAX)
-        hfsb_reply_error(request, 400, "%s", job->err.msg);
+        hfsb_reply_error(request, 400, "%s", op->err.msg);
     else if (st != HFSB_OK ||
-             !hfsbi_field_join(head, "If-Match", &job->match) ||
-             !hfsbi_field_join(head, "If-None-Match", &job->none_match))
+             !hfsbi_field_join(head, "If-Match", &op->match) ||
+             !hfsbi_field_join(head, "If-None-Match", &op->none_match))
         hfsb_reply_error(request, 503, "Out of memory.");
     else return true;
     return false;
 }
 
-/* Makes a job of that size, all-zero behind its head, from a request: its path
-   and conditions. Replies itself, and gives NULL, when that cannot be. gone
-   gets the job. */
-static hfsbi_file_job *hfsbi_file_job_open(hfsbi_files  *files,
-                                           hfsb_request *request, size_t size,
-                                           hfsb_route_fn gone) {
-    hfsbi_file_job *job =
-        (hfsbi_file_job *)hfsbi_array(&files->alloc, size, 1);
-    if (!job) {
-        hfsb_reply_error(request, 503, "Out of memory.");
-        return NULL;
-    }
-    memset(job, 0, size);
-    job->files = files;
-    job->request = request;
-    job->size = size;
-    job->path.alloc = job->match.alloc = files->alloc;
-    job->none_match.alloc = files->alloc;
-    files->pending++;
-    if (!hfsbi_file_job_fill(job)) {
-        hfsbi_file_job_free(job);
-        return NULL;
-    }
-    hfsb_request_set(request, job);
-    hfsb_request_on_gone(request, gone, job);
-    return job;
-}
-
-static void hfsbi_file_job_free(hfsbi_file_job *job) {
-    hfsbi_files *files = job->files;
-    hfsb_buf_free(&job->path);
-    hfsb_buf_free(&job->match);
-    hfsb_buf_free(&job->none_match);
-    hfsbi_array_free(&files->alloc, job, job->size, 1);
+static void hfsbi_file_op_free(hfsbi_file_op *op) {
+    hfsbi_files *files = op->files;
+    hfsb_buf_free(&op->path);
+    hfsb_buf_free(&op->match);
+    hfsb_buf_free(&op->none_match);
+    hfsbi_array_free(&files->alloc, op, op->size, 1);
     files->pending--;
 }
 
-/* Gives the request, for its reply, and lets go of it. */
-static hfsb_request *hfsbi_file_job_reply(hfsbi_file_job *job) {
-    hfsb_request *request = job->request;
-    job->request = NULL;
+/* Returns a new operation of `size` bytes with the path and the conditions of
+   the request; the bytes after its first member are zero. gone(op, request) is
+   called if the client goes away. NULL after an error reply. */
+static hfsbi_file_op *hfsbi_file_op_open(hfsbi_files  *files,
+                                         hfsb_request *request, size_t size,
+                                         hfsb_route_fn gone) {
+    hfsbi_file_op *op = (hfsbi_file_op *)hfsbi_array(&files->alloc, size, 1);
+    if (!op) {
+        hfsb_reply_error(request, 503, "Out of memory.");
+        return NULL;
+    }
+    memset(op, 0, size);
+    op->files = files;
+    op->request = request;
+    op->size = size;
+    op->path.alloc = op->match.alloc = files->alloc;
+    op->none_match.alloc = files->alloc;
+    files->pending++;
+    if (!hfsbi_file_op_read_request(op)) {
+        hfsbi_file_op_free(op);
+        return NULL;
+    }
+    hfsb_request_set(request, op);
+    hfsb_request_on_gone(request, gone, op);
+    return op;
+}
+
+/* Detaches the request from the operation and returns it for the reply. */
+static hfsb_request *hfsbi_file_op_take_request(hfsbi_file_op *op) {
+    hfsb_request *request = op->request;
+    op->request = NULL;
     hfsb_request_set(request, NULL);
     hfsb_request_on_gone(request, NULL, NULL);
     return request;
 }
 
-static void hfsbi_file_job_refuse(hfsbi_file_job *job) {
-    hfsb_request *request = hfsbi_file_job_reply(job);
-    hfsb_reply_error(request, job->http, "%s",
-                     job->err.msg[0] ? job->err.msg
-                                     : hfsb_http_reason(job->http));
+static void hfsbi_file_op_reply_error(hfsbi_file_op *op) {
+    hfsb_request *request = hfsbi_file_op_take_request(op);
+    hfsb_reply_error(request, op->http, "%s",
+                     op->err.msg[0] ? op->err.msg
+                                    : hfsb_http_reason(op->http));
 }
 
 /* ---- conditions ---- */
 
-/* What says that a file is another one, or another version of it. A rename
-   into its place changes the inode, a change in place the time. */
+/* A file that is replaced by a rename has another inode; one that is modified
+   in place has another time of change. */
 HFSBI_FN void hfsbi_file_etag(const hfsb_file_info *info,
                               char                  etag[HFSBI_ETAG]) {
     (void)snprintf(etag, HFSBI_ETAG, "\"%llx-%llx-%llx-%llx.%lx\"",
@@ -4512,8 +4563,8 @@ HFSBI_FN void hfsbi_file_etag(const hfsb_file_info *info,
                    (unsigned long)info->changed_nanos);
 }
 
-/* True when a list of If-Match and the like names the tag, or is "*"; `weak`
-   tags are good enough for some. */
+/* True if the list of If-Match or If-None-Match contains the tag, or is "*".
+   weak: tags marked as weak match too. */
 static bool hfsbi_etag_listed(hfsb_str list, const char *etag, bool weak) {
     const hfsb_str tag = hfsb_cstr(etag);
     list = hfsbi_trim(list);
@@ -4537,36 +4588,37 @@ static bool hfsbi_etag_listed(hfsb_str list, const char *etag, bool weak) {
     return false;
 }
 
-static bool hfsbi_any_tag(const hfsb_buf *list) {
+static bool hfsbi_etag_is_any(const hfsb_buf *list) {
     return hfsb_str_equal(hfsbi_trim(hfsb_buf_str(list)), HFSB_LIT("*"));
 }
 
-/* Holds If-Match (and for changes If-None-Match) against the file, info NULL:
-   there is none. False: 412, and job->err says why. */
-static bool hfsbi_file_job_may(hfsbi_file_job *job, const hfsb_file_info *info,
-                               bool change) {
+/* Checks If-Match, and for a change If-None-Match. info NULL: the file does
+   not exist. False if a condition fails: op->http is 412, op->err has the
+   reason. */
+static bool hfsbi_file_op_check(hfsbi_file_op *op, const hfsb_file_info *info,
+                                bool change) {
     char etag[HFSBI_ETAG];
     if (info) hfsbi_file_etag(info, etag);
-    if (job->match.ptr &&
-        (!info || !hfsbi_etag_listed(hfsb_buf_str(&job->match), etag, false)))
-        hfsbi_fail(&job->err, HFSB_REFUSED, 0,
+    if (op->match.ptr &&
+        (!info || !hfsbi_etag_listed(hfsb_buf_str(&op->match), etag, false)))
+        hfsbi_fail(&op->err, HFSB_REFUSED, 0,
                    info ? "The file is not the one that If-Match names: it "
                           "has changed. Read it again."
                         : "There is no file, and If-Match asks for one.");
-    else if (change && info && job->none_match.ptr &&
-             hfsbi_etag_listed(hfsb_buf_str(&job->none_match), etag, true))
-        hfsbi_fail(&job->err, HFSB_REFUSED, 0,
+    else if (change && info && op->none_match.ptr &&
+             hfsbi_etag_listed(hfsb_buf_str(&op->none_match), etag, true))
+        hfsbi_fail(&op->err, HFSB_REFUSED, 0,
                    "The file exists already, and If-None-Match does not want "
                    "that.");
     else return true;
-    job->http = 412;
+    op->http = 412;
     return false;
 }
 
 /* ---- ranges ---- */
 
-/* Takes digits off *s; what is too large for the type is its largest value.
-   False when there are none. */
+/* Removes the digits at the start of *s and parses them; a number too large
+   for the type becomes its maximum. False if there are no digits. */
 static bool hfsbi_range_number(hfsb_str *s, unsigned long long *out) {
     const unsigned long long max = ~0ull;
     size_t                   i = 0;
@@ -4593,7 +4645,7 @@ HFSBI_FN hfsbi_range hfsbi_range_parse(hfsb_str text, unsigned long long size,
     text = hfsb_str_slice(text, 1, text.len);
     has_last = hfsbi_range_number(&text, &last);
     if (text.len || (!has_first && !has_last)) return HFSBI_RANGE_NONE;
-    if (!has_first) { /* the last so many */
+    if (!has_first) { /* a suffix: the last bytes */
         if (last == 0 || size == 0) return HFSBI_RANGE_BEYOND;
         *length = last < size ? last : size;
         *first = size - *length;
@@ -4606,13 +4658,518 @@ HFSBI_FN hfsbi_range hfsbi_range_parse(hfsb_str text, unsigned long long size,
     return HFSBI_RANGE_PART;
 }
 
+/* ---- GET and DELETE: in a pool thread ---- */
+
+/* Files of /proc report no size and are read into memory: at most this many
+   bytes. */
+enum { HFSBI_SIZELESS_MAX = 16 << 20 };
+
+/* A GET or HEAD. */
+typedef struct hfsbi_fetch {
+    hfsbi_file_op      op;
+    bool               ranges; /* GET: Range applies; HEAD ignores it */
+    hfsb_buf           range, if_range, since; /* ptr NULL: none */
+    int                fd;
+    hfsb_file_info     info;
+    hfsb_buf           content; /* of a file without a size */
+    unsigned long long first, length;
+} hfsbi_fetch;
+
+/* True for a 304: by If-None-Match, or without it by If-Modified-Since, whose
+   date must equal our Last-Modified. */
+static bool hfsbi_fetch_unchanged(const hfsbi_fetch *f, const char *etag) {
+    char date[HFSB_HTTP_DATE];
+    if (f->op.none_match.ptr)
+        return hfsbi_etag_listed(hfsb_buf_str(&f->op.none_match), etag, true);
+    if (!f->since.ptr) return false;
+    hfsb_http_date(f->info.changed, date);
+    return hfsb_str_equal(hfsb_buf_str(&f->since), hfsb_cstr(date));
+}
+
+/* Sets the status of the reply for an open file, and first and length. */
+static void hfsbi_fetch_decide(hfsbi_fetch *f) {
+    char etag[HFSBI_ETAG];
+    hfsbi_file_etag(&f->info, etag);
+    if (!hfsbi_file_op_check(&f->op, &f->info, false)) return;
+    f->op.http = 200;
+    f->first = 0;
+    f->length = f->info.size;
+    if (hfsbi_fetch_unchanged(f, etag)) {
+        f->op.http = 304;
+        return;
+    }
+    if (!f->ranges || !f->range.ptr) return;
+    /* If-Range names another version: send the whole file */
+    if (f->if_range.ptr &&
+        !hfsb_str_equal(hfsb_buf_str(&f->if_range), hfsb_cstr(etag)))
+        return;
+    switch (hfsbi_range_parse(hfsb_buf_str(&f->range), f->info.size, &f->first,
+                              &f->length)) {
+    case HFSBI_RANGE_PART: f->op.http = 206; break;
+    case HFSBI_RANGE_BEYOND:
+        f->op.http = 416;
+        hfsbi_fail(&f->op.err, HFSB_ARG, 0,
+                   "The range begins behind the end of the file, which has "
+                   "%llu bytes.",
+                   f->info.size);
+        break;
+    case HFSBI_RANGE_NONE:
+        f->first = 0;
+        f->length = f->info.size;
+        break;
+    }
+}
+
+/* Opens the file the first time; closes it if it runs again after the
+   reply. */
+static void hfsbi_fetch_run(hfsbi_task *task) {
+    hfsbi_fetch   *f = (hfsbi_fetch *)(void *)task;
+    hfsbi_file_op *op = &f->op;
+    hfsb_str       path = hfsb_buf_str(&op->path);
+    hfsb_status    st;
+    if (op->http) { /* after the reply */
+        hfsbi_close(&f->fd);
+        return;
+    }
+    st = hfsb_file_open(op->files->root, path, &f->fd, &f->info, &op->err);
+    if (st == HFSB_OK && f->info.size == 0) { /* empty, or in /proc */
+        st = hfsb_file_read(op->files->root, path, HFSBI_SIZELESS_MAX,
+                            &f->content, NULL, &op->err);
+        /* some files of /proc, such as /proc/self/mem, cannot be read: that
+           is not an error of the disk */
+        if (st == HFSB_IO) op->http = 400;
+    }
+    if (st != HFSB_OK && !op->http) hfsbi_file_op_set_status(op);
+    else if (f->content.len) op->http = 200;
+    else if (st == HFSB_OK) hfsbi_fetch_decide(f);
+    if ((op->http != 200 && op->http != 206) || f->content.len)
+        hfsbi_close(&f->fd);
+}
+
+static void hfsbi_remove_run(hfsbi_task *task) {
+    hfsbi_file_op *op = (hfsbi_file_op *)(void *)task;
+    hfsb_str       path = hfsb_buf_str(&op->path);
+    hfsb_file_info info, *same = NULL;
+    hfsb_status    st = HFSB_OK;
+    if (op->match.ptr) {
+        st = hfsb_file_stat(op->files->root, path, &info, &op->err);
+        if (st == HFSB_NOT_FOUND) {
+            (void)hfsbi_file_op_check(op, NULL, false);
+            return;
+        }
+        if (st == HFSB_OK && !hfsbi_file_op_check(op, &info, false)) return;
+        /* do not remove a file that a PUT has replaced since the stat */
+        if (!hfsbi_etag_is_any(&op->match)) same = &info;
+    }
+    if (st == HFSB_OK)
+        st = hfsbi_file_remove_if(op->files->root, path, NULL, same, &op->err);
+    op->http = 200;
+    if (st != HFSB_OK) hfsbi_file_op_set_status(op);
+}
+
+/* ---- GET and DELETE: in the loop ---- */
+
+static void hfsbi_fetch_free(hfsbi_fetch *f) {
+    hfsb_buf_free(&f->range);
+    hfsb_buf_free(&f->if_range);
+    hfsb_buf_free(&f->since);
+    hfsb_buf_free(&f->content);
+    hfsbi_file_op_free(&f->op);
+}
+
+/* Adds the fields that describe the file. False without memory. */
+static bool hfsbi_fetch_put_fields(hfsbi_fetch *f, hfsb_request *request) {
+    char text[HFSBI_ETAG];
+    bool ok;
+    (void)snprintf(text, sizeof text, "%04o", f->info.mode & 07777u);
+    ok = hfsb_reply_field(request, "X-Hfsb-Mode", hfsb_cstr(text)) == HFSB_OK;
+    /* the size of the whole file, for clients that receive no Content-Length:
+       a proxy may send chunks instead, and end them early */
+    (void)snprintf(text, sizeof text, "%llu",
+                   f->content.len ? (unsigned long long)f->content.len
+                                  : f->info.size);
+    ok = ok &&
+         hfsb_reply_field(request, "X-Hfsb-Size", hfsb_cstr(text)) == HFSB_OK;
+    if (f->content.len) return ok; /* /proc reports no times of change */
+    hfsbi_file_etag(&f->info, text);
+    ok = ok && hfsb_reply_field(request, "ETag", hfsb_cstr(text)) == HFSB_OK;
+    ok = ok && hfsb_reply_field(request, "Accept-Ranges", HFSB_LIT("bytes")) ==
+                   HFSB_OK;
+    hfsb_http_date(f->info.changed, text);
+    ok = ok && hfsb_reply_field(request, "Last-Modified", hfsb_cstr(text)) ==
+                   HFSB_OK;
+    if (f->op.http == 206)
+        (void)snprintf(text, sizeof text, "bytes %llu-%llu/%llu", f->first,
+                       f->first + f->length - 1, f->info.size);
+    if (f->op.http == 416)
+        (void)snprintf(text, sizeof text, "bytes */%llu", f->info.size);
+    if (f->op.http == 206 || f->op.http == 416)
+        ok = ok && hfsb_reply_field(request, "Content-Range",
+                                    hfsb_cstr(text)) == HFSB_OK;
+    return ok;
+}
+
+static void hfsbi_fetch_reply(hfsbi_fetch *f) {
+    const char   *type = "application/octet-stream";
+    hfsb_request *request = f->op.request;
+    int           http = f->op.http;
+    if ((http < 300 || http == 304 || http == 416) &&
+        !hfsbi_fetch_put_fields(f, request)) {
+        f->op.http = http = 503;
+        hfsbi_fail_status(&f->op.err, HFSB_NOMEM, "Reply");
+    }
+    if (http >= 400) {
+        hfsbi_file_op_reply_error(&f->op);
+        return;
+    }
+    (void)hfsbi_file_op_take_request(&f->op);
+    if (http == 304) {
+        hfsb_reply(request, http, "", hfsb_str_make("", 0));
+    } else if (f->content.len) {
+        hfsbi_reply_take(request, http, type, &f->content);
+    } else {
+        hfsb_reply_file(request, http, type, f->fd, f->first, f->length);
+        f->fd = -1;
+    }
+}
+
+static void hfsbi_fetch_done(hfsbi_task *task) {
+    hfsbi_fetch *f = (hfsbi_fetch *)(void *)task;
+    if (f->op.request) hfsbi_fetch_reply(f);
+    /* closing a removed file may wait for the disk: use a thread */
+    if (f->fd >= 0) hfsbi_loop_work(f->op.files->loop, task);
+    else hfsbi_fetch_free(f);
+}
+
+static void hfsbi_remove_done(hfsbi_task *task) {
+    hfsbi_file_op   *op = (hfsbi_file_op *)(void *)task;
+    hfsb_buf         out = HFSB_INIT, body = HFSB_INIT;
+    hfsb_json_writer w;
+    hfsb_request    *request;
+    body.alloc = out.alloc = op->files->alloc;
+    if (op->request && op->http != 200) {
+        hfsbi_file_op_reply_error(op);
+    } else if (op->request) {
+        hfsb_status st = hfsb_buf_printf(&out, "Removed %s", op->path.ptr);
+        hfsb_json_writer_init(&w, &body, NULL);
+        hfsb_json_put_object(&w);
+        hfsbi_put_member_bool(&w, "success", true);
+        hfsbi_put_member_str(&w, "output", hfsb_buf_str(&out));
+        hfsbi_put_member_str(&w, "error", HFSB_LIT(""));
+        hfsb_json_put_end(&w);
+        if (hfsb_json_writer_finish(&w, NULL) != HFSB_OK) st = HFSB_NOMEM;
+        request = hfsbi_file_op_take_request(op);
+        if (st == HFSB_OK)
+            hfsbi_reply_take(request, 200, "application/json", &body);
+        else
+            hfsb_reply_error(request, 503,
+                             "Out of memory. The file is removed.");
+    }
+    hfsb_buf_free(&out);
+    hfsb_buf_free(&body);
+    hfsbi_file_op_free(op);
+}
+
+/* The thread finishes its work; no reply is sent. */
+static void hfsbi_fetch_on_gone(void *user, hfsb_request *request) {
+    (void)request;
+    ((hfsbi_file_op *)user)->request = NULL;
+}
+
+/* Copies a field; one that is repeated is ignored. False without memory. */
+static bool hfsbi_fetch_read_field(const hfsb_http_head *head,
+                                   const char *name, hfsb_buf *out) {
+    if (hfsb_http_field_count(head, name) != 1) return true;
+    return hfsb_buf_append(out, hfsb_http_field_find(head, name)) == HFSB_OK;
+}
+
+static void hfsbi_download(void *user, hfsb_request *request) {
+    hfsbi_files          *files = (hfsbi_files *)user;
+    const hfsb_http_head *head = hfsb_request_head(request);
+    hfsbi_fetch          *f = (hfsbi_fetch *)(void *)hfsbi_file_op_open(
+                 files, request, sizeof *f, hfsbi_fetch_on_gone);
+    if (!f) return;
+    f->fd = -1;
+    f->ranges = hfsb_str_equal(head->method, HFSB_LIT("GET"));
+    f->range.alloc = f->if_range.alloc = files->alloc;
+    f->since.alloc = f->content.alloc = files->alloc;
+    f->op.task.run = hfsbi_fetch_run;
+    f->op.task.done = hfsbi_fetch_done;
+    if (hfsbi_fetch_read_field(head, "Range", &f->range) &&
+        hfsbi_fetch_read_field(head, "If-Range", &f->if_range) &&
+        hfsbi_fetch_read_field(head, "If-Modified-Since", &f->since)) {
+        hfsbi_loop_work(files->loop, &f->op.task);
+        return;
+    }
+    hfsb_reply_error(hfsbi_file_op_take_request(&f->op), 503,
+                     "Out of memory.");
+    hfsbi_fetch_free(f);
+}
+
+static void hfsbi_remove(void *user, hfsb_request *request) {
+    hfsbi_files   *files = (hfsbi_files *)user;
+    hfsbi_file_op *op =
+        hfsbi_file_op_open(files, request, sizeof *op, hfsbi_fetch_on_gone);
+    if (!op) return;
+    op->task.run = hfsbi_remove_run;
+    op->task.done = hfsbi_remove_done;
+    hfsbi_loop_work(files->loop, &op->task);
+}
+
+/* ---- PUT: in a pool thread ---- */
+
+/* The loop fills one block while a thread writes the other. While both are
+   full, reading the body is paused. Bytes; one more piece may exceed it. */
+enum { HFSBI_UPLOAD_BLOCK = 192 * 1024 };
+
+/* A PUT. */
+typedef struct hfsbi_upload {
+    hfsbi_file_op op;
+    /* used by the thread while `working`, else by the loop */
+    hfsb_file_writer *writer;
+    hfsb_sha256       sha;
+    hfsb_file_written written;
+    unsigned          mode;
+    bool              opened;
+    hfsb_buf          block[2];
+    /* what the thread does; set before it starts */
+    unsigned writing; /* index of the block to write */
+    bool     finish;  /* it is the last block: commit */
+    bool     drop;    /* answered or gone: remove the temporary */
+    /* used by the loop */
+    bool working, paused, ended;
+} hfsbi_upload;
+
+/* Checks the conditions and opens the writer. */
+static hfsb_status hfsbi_upload_open(hfsbi_upload *u) {
+    hfsbi_file_op       *op = &u->op;
+    const hfsb_root     *root = op->files->root;
+    hfsb_str             path = hfsb_buf_str(&op->path);
+    hfsb_file_write_opts opts = HFSB_INIT;
+    hfsb_file_info       info;
+    hfsb_status          st;
+    opts.mode = u->mode;
+    if (op->match.ptr || op->none_match.ptr) {
+        st = hfsb_file_stat(root, path, &info, &op->err);
+        if (st != HFSB_OK && st != HFSB_NOT_FOUND) return st;
+        if (!hfsbi_file_op_check(op, st == HFSB_OK ? &info : NULL, true))
+            return HFSB_REFUSED;
+        /* the commit checks the conditions again */
+        if (op->match.ptr && !hfsbi_etag_is_any(&op->match))
+            opts.if_same = &info;
+        opts.create = hfsbi_etag_is_any(&op->none_match);
+    }
+    hfsb_sha256_init(&u->sha);
+    return hfsb_file_writer_open(root, path, &opts, &u->writer, &op->err);
+}
+
+static void hfsbi_upload_run(hfsbi_task *task) {
+    hfsbi_upload *u = (hfsbi_upload *)(void *)task;
+    hfsb_err     *err = &u->op.err;
+    hfsb_str      piece = hfsb_buf_str(&u->block[u->writing]);
+    hfsb_status   st = HFSB_OK;
+    if (!u->drop && !u->opened) st = hfsbi_upload_open(u);
+    u->opened = true;
+    if (!u->drop && st == HFSB_OK && piece.len) {
+        hfsb_sha256_write(&u->sha, piece);
+        st = hfsb_file_writer_append(u->writer, piece, err);
+    }
+    if (!u->drop && st == HFSB_OK && u->finish) {
+        st = hfsb_file_writer_commit(u->writer, &u->written, err);
+        if (st == HFSB_OK) u->op.http = u->written.created ? 201 : 200;
+    }
+    if (st != HFSB_OK && !u->op.http) hfsbi_file_op_set_status(&u->op);
+    if (u->drop || u->op.http) {
+        hfsb_file_writer_close(u->writer);
+        u->writer = NULL;
+    }
+}
+
+/* ---- PUT: in the loop ---- */
+
+/* Appends the body of the reply as JSON. HFSB_OK; HFSB_NOMEM. */
+static hfsb_status hfsbi_upload_write_result(hfsbi_upload *u, hfsb_buf *body) {
+    char             hex[HFSB_SHA256_HEX];
+    hfsb_buf         out = HFSB_INIT;
+    hfsb_json_writer w;
+    hfsb_status      st;
+    out.alloc = body->alloc;
+    hfsbi_sha256_finish_hex(&u->sha, hex);
+    st = hfsb_buf_printf(&out, "Wrote %llu bytes to %s", u->written.bytes,
+                         u->op.path.ptr);
+    hfsb_json_writer_init(&w, body, NULL);
+    hfsb_json_put_object(&w);
+    hfsbi_put_member_bool(&w, "success", true);
+    hfsbi_put_member_str(&w, "output", hfsb_buf_str(&out));
+    hfsbi_put_member_str(&w, "error", HFSB_LIT(""));
+    hfsbi_put_member_int(&w, "bytes", (long long)u->written.bytes);
+    hfsbi_put_member_bool(&w, "created", u->written.created);
+    hfsbi_put_member_bool(&w, "in_place", u->written.in_place);
+    hfsbi_put_member_str(&w, "sha256", hfsb_cstr(hex));
+    hfsb_json_put_end(&w);
+    hfsb_buf_free(&out);
+    if (hfsb_json_writer_finish(&w, NULL) != HFSB_OK) st = HFSB_NOMEM;
+    return st;
+}
+
+static void hfsbi_upload_reply(hfsbi_upload *u) {
+    char          etag[HFSBI_ETAG];
+    hfsb_buf      body = HFSB_INIT;
+    hfsb_request *request;
+    hfsb_status   st;
+    if (u->op.http >= 300) {
+        hfsbi_file_op_reply_error(&u->op);
+        return;
+    }
+    body.alloc = u->op.files->alloc;
+    request = hfsbi_file_op_take_request(&u->op);
+    st = hfsbi_upload_write_result(u, &body);
+    hfsbi_file_etag(&u->written.info, etag);
+    if (st == HFSB_OK) st = hfsb_reply_field(request, "ETag", hfsb_cstr(etag));
+    if (st == HFSB_OK)
+        hfsbi_reply_take(request, u->op.http, "application/json", &body);
+    else hfsb_reply_error(request, 503, "Out of memory. The file is written.");
+    hfsb_buf_free(&body);
+}
+
+/* Lets a thread write the block; the loop fills the other one. */
+static void hfsbi_upload_work(hfsbi_upload *u, unsigned block) {
+    u->writing = block;
+    u->finish = u->ended;
+    u->drop = !u->op.request;
+    u->working = true;
+    hfsbi_loop_work(u->op.files->loop, &u->op.task);
+}
+
+/* Decides the next step after every event: reply, write a block, resume, or
+   free u. */
+static void hfsbi_upload_step(hfsbi_upload *u) {
+    unsigned full = !u->writing;
+    if (u->working) return;
+    if (u->op.request && u->op.http) hfsbi_upload_reply(u);
+    if (!u->op.request && !u->writer) {
+        hfsb_buf_free(&u->block[0]);
+        hfsb_buf_free(&u->block[1]);
+        hfsbi_file_op_free(&u->op);
+        return;
+    }
+    hfsb_buf_truncate(&u->block[u->writing], 0);
+    if (!u->opened || !u->op.request || u->ended ||
+        u->block[full].len >= HFSBI_UPLOAD_BLOCK)
+        hfsbi_upload_work(u, full);
+    if (!u->paused || !u->op.request) return;
+    u->paused = false;
+    hfsb_request_resume(u->op.request); /* may deliver a piece at once */
+}
+
+static void hfsbi_upload_done(hfsbi_task *task) {
+    hfsbi_upload *u = (hfsbi_upload *)(void *)task;
+    u->working = false;
+    hfsbi_upload_step(u);
+}
+
+static void hfsbi_upload_on_gone(void *user, hfsb_request *request) {
+    hfsbi_upload *u = (hfsbi_upload *)user;
+    (void)request;
+    u->op.request = NULL;
+    hfsbi_upload_step(u);
+}
+
+/* Parses an octal number from 1 to 7777; 0 if it is invalid. */
+static unsigned hfsbi_upload_parse_mode(hfsb_str text) {
+    unsigned mode = 0;
+    size_t   i;
+    if (text.len > 5) return 0;
+    for (i = 0; i < text.len; i++) {
+        if (text.ptr[i] < '0' || text.ptr[i] > '7') return 0;
+        mode = mode * 8 + (unsigned)(text.ptr[i] - '0');
+    }
+    return mode <= 07777u ? mode : 0;
+}
+
+/* Reads the mode; 0 if it is not given. False after an error reply. */
+static bool hfsbi_upload_read_options(hfsb_request     *request,
+                                      const hfsb_alloc *alloc,
+                                      unsigned         *mode) {
+    const hfsb_http_head *head = hfsb_request_head(request);
+    hfsb_buf              text = HFSB_INIT;
+    hfsb_err              err = HFSB_INIT;
+    hfsb_status           st;
+    bool                  good = false;
+    text.alloc = *alloc;
+    *mode = 0;
+    st = hfsb_request_query(request, "mode", &text, &err);
+    if (st == HFSB_OK) *mode = hfsbi_upload_parse_mode(hfsb_buf_str(&text));
+    if (st == HFSB_NOMEM) hfsb_reply_error(request, 503, "Out of memory.");
+    else if (st == HFSB_SYNTAX) hfsb_reply_error(request, 400, "%s", err.msg);
+    else if (st == HFSB_OK && *mode == 0)
+        hfsbi_files_refuse_key(
+            request, "mode", "value_error",
+            hfsb_str_make(text.ptr ? text.ptr : "", text.len),
+            "mode must be an octal number from 1 to 7777, as "
+            "in mode=0755.");
+    else if (hfsb_http_field_find(head, "Content-Range").ptr)
+        hfsb_reply_error(request, 400,
+                         "A file is written whole: Content-Range cannot be "
+                         "used here.");
+    else good = true;
+    hfsb_buf_free(&text);
+    return good;
+}
+
+/* Opens the writer before the body arrives. A client that sent "Expect:
+   100-continue" receives a refusal instead of 100. */
+static void hfsbi_upload_begin(void *user, hfsb_request *request) {
+    hfsbi_files  *files = (hfsbi_files *)user;
+    hfsbi_upload *u;
+    unsigned      mode;
+    if (!hfsbi_upload_read_options(request, &files->alloc, &mode)) return;
+    u = (hfsbi_upload *)(void *)hfsbi_file_op_open(files, request, sizeof *u,
+                                                   hfsbi_upload_on_gone);
+    if (!u) return;
+    u->mode = mode;
+    u->block[0].alloc = u->block[1].alloc = files->alloc;
+    u->op.task.run = hfsbi_upload_run;
+    u->op.task.done = hfsbi_upload_done;
+    if (hfsb_request_head(request)->expect_continue) {
+        u->paused = true;
+        hfsb_request_pause(request);
+    }
+    hfsbi_upload_work(u, 0);
+}
+
+static void hfsbi_upload_body(void *user, hfsb_request *request,
+                              hfsb_str piece) {
+    hfsbi_upload *u = (hfsbi_upload *)hfsb_request_get(request);
+    hfsb_buf     *block;
+    (void)user;
+    if (!u) return;
+    block = &u->block[!u->writing];
+    if (hfsb_buf_append(block, piece) != HFSB_OK) {
+        hfsb_reply_error(hfsbi_file_op_take_request(&u->op), 503,
+                         "Out of memory. The file is as it was.");
+    } else if (u->working && block->len >= HFSBI_UPLOAD_BLOCK) {
+        u->paused = true;
+        hfsb_request_pause(request);
+    }
+    hfsbi_upload_step(u);
+}
+
+static void hfsbi_upload_end(void *user, hfsb_request *request) {
+    hfsbi_upload *u = (hfsbi_upload *)hfsb_request_get(request);
+    (void)user;
+    if (!u) return;
+    u->ended = true;
+    hfsbi_upload_step(u);
+}
+
 /* ---- the endpoint ---- */
 
 static bool hfsbi_files_busy(hfsbi_server_part *part) {
     return ((hfsbi_files *)(void *)part)->pending > 0;
 }
 
-/* The server has waited for all work in threads. */
+/* Called after the server has waited for the pool threads. */
 static void hfsbi_files_free(hfsbi_server_part *part) {
     hfsbi_files *files = (hfsbi_files *)(void *)part;
     hfsb_alloc   alloc = files->alloc;
@@ -4625,7 +5182,7 @@ static hfsb_status hfsbi_files_routes(hfsbi_files *files, hfsb_err *err) {
     hfsb_status st;
     route.path = "/api/files";
     route.user = files;
-    route.max_body = 4096; /* that no one looks at */
+    route.max_body = 4096; /* bytes; such a body is ignored */
     route.method = "GET";
     route.fn = hfsbi_download;
     st = hfsb_server_add(files->server, &route, err);
@@ -4652,530 +5209,52 @@ HFSBI_FN hfsb_status hfsbi_files_add(hfsb_server *server, hfsb_tools *tools,
     files->part.free = hfsbi_files_free;
     files->server = server;
     files->loop = hfsbi_server_loop(server);
-    files->place = tools->place;
+    files->root = tools->place;
     files->alloc = *alloc;
-    /* routes that were added before one failed need it too */
+    /* even if a route fails: those added before refer to it */
     hfsbi_server_part_add(server, &files->part);
     return hfsbi_files_routes(files, err);
 }
 
-/* ==== server download ==== */
-
-/* GET and DELETE of /api/files. */
-
-/* Largest file without a size of its own (those of /proc), which is read into
-   memory. */
-enum { HFSBI_SIZELESS_MAX = 16 << 20 };
-
-typedef struct hfsbi_fetch {
-    hfsbi_file_job     job;
-    bool               ranges;                 /* GET: a Range counts */
-    hfsb_buf           range, if_range, since; /* ptr NULL: none */
-    int                fd;
-    hfsb_file_info     info;
-    hfsb_buf           content; /* of a file without a size */
-    unsigned long long first, length;
-} hfsbi_fetch;
-
-/* ---- in a thread ---- */
-
-/* 304, as If-None-Match or, without one, If-Modified-Since says; a date must
-   be the one we gave. */
-static bool hfsbi_fetch_unchanged(const hfsbi_fetch *f, const char *etag) {
-    char date[HFSB_HTTP_DATE];
-    if (f->job.none_match.ptr)
-        return hfsbi_etag_listed(hfsb_buf_str(&f->job.none_match), etag, true);
-    if (!f->since.ptr) return false;
-    hfsb_http_date(f->info.changed, date);
-    return hfsb_str_equal(hfsb_buf_str(&f->since), hfsb_cstr(date));
-}
-
-/* What to answer about an open file: sets http, first and length. */
-static void hfsbi_fetch_decide(hfsbi_fetch *f) {
-    char etag[HFSBI_ETAG];
-    hfsbi_file_etag(&f->info, etag);
-    if (!hfsbi_file_job_may(&f->job, &f->info, false)) return;
-    f->job.http = 200;
-    f->first = 0;
-    f->length = f->info.size;
-    if (hfsbi_fetch_unchanged(f, etag)) {
-        f->job.http = 304;
-        return;
-    }
-    if (!f->ranges || !f->range.ptr) return;
-    /* the part is wanted of that version only */
-    if (f->if_range.ptr &&
-        !hfsb_str_equal(hfsb_buf_str(&f->if_range), hfsb_cstr(etag)))
-        return;
-    switch (hfsbi_range_parse(hfsb_buf_str(&f->range), f->info.size, &f->first,
-                              &f->length)) {
-    case HFSBI_RANGE_PART: f->job.http = 206; break;
-    case HFSBI_RANGE_BEYOND:
-        f->job.http = 416;
-        hfsbi_fail(&f->job.err, HFSB_ARG, 0,
-                   "The range begins behind the end of the file, which has "
-                   "%llu bytes.",
-                   f->info.size);
-        break;
-    case HFSBI_RANGE_NONE:
-        f->first = 0;
-        f->length = f->info.size;
-        break;
-    }
-}
-
-static void hfsbi_fetch_run(hfsbi_task *task) {
-    hfsbi_fetch    *f = (hfsbi_fetch *)(void *)task;
-    hfsbi_file_job *job = &f->job;
-    hfsb_str        path = hfsb_buf_str(&job->path);
-    hfsb_status     st;
-    if (job->http) { /* was done; no one wants the file any more */
-        hfsbi_close(&f->fd);
-        return;
-    }
-    st = hfsb_file_open(job->files->place, path, &f->fd, &f->info, &job->err);
-    if (st == HFSB_OK && f->info.size == 0) { /* empty, or one of /proc */
-        st = hfsb_file_read(job->files->place, path, HFSBI_SIZELESS_MAX,
-                            &f->content, NULL, &job->err);
-        /* some of /proc cannot be read at all, such as /proc/self/mem: that is
-           no fault of the disk */
-        if (st == HFSB_IO) job->http = 400;
-    }
-    if (st != HFSB_OK && !job->http) hfsbi_file_job_failed(job);
-    else if (f->content.len) job->http = 200;
-    else if (st == HFSB_OK) hfsbi_fetch_decide(f);
-    if ((job->http != 200 && job->http != 206) || f->content.len)
-        hfsbi_close(&f->fd);
-}
-
-static void hfsbi_remove_run(hfsbi_task *task) {
-    hfsbi_file_job *job = (hfsbi_file_job *)(void *)task;
-    hfsb_str        path = hfsb_buf_str(&job->path);
-    hfsb_file_info  info, *same = NULL;
-    hfsb_status     st = HFSB_OK;
-    if (job->match.ptr) {
-        st = hfsb_file_stat(job->files->place, path, &info, &job->err);
-        if (st == HFSB_NOT_FOUND) {
-            (void)hfsbi_file_job_may(job, NULL, false);
-            return;
-        }
-        if (st == HFSB_OK && !hfsbi_file_job_may(job, &info, false)) return;
-        /* a PUT since the stat must not be lost */
-        if (!hfsbi_any_tag(&job->match)) same = &info;
-    }
-    if (st == HFSB_OK)
-        st = hfsbi_file_remove_if(job->files->place, path, NULL, same,
-                                  &job->err);
-    job->http = 200;
-    if (st != HFSB_OK) hfsbi_file_job_failed(job);
-}
-
-/* ---- in the loop ---- */
-
-static void hfsbi_fetch_free(hfsbi_fetch *f) {
-    hfsb_buf_free(&f->range);
-    hfsb_buf_free(&f->if_range);
-    hfsb_buf_free(&f->since);
-    hfsb_buf_free(&f->content);
-    hfsbi_file_job_free(&f->job);
-}
-
-/* What tells of the file, in the head; false without memory. */
-static bool hfsbi_fetch_fields(hfsbi_fetch *f, hfsb_request *request) {
-    char text[HFSBI_ETAG];
-    bool ok;
-    (void)snprintf(text, sizeof text, "%04o", f->info.mode & 07777u);
-    ok = hfsb_reply_field(request, "X-Hfsb-Mode", hfsb_cstr(text)) == HFSB_OK;
-    /* of the whole file, for those who get it without Content-Length: a proxy
-       may make chunks of it, and end them early */
-    (void)snprintf(text, sizeof text, "%llu",
-                   f->content.len ? (unsigned long long)f->content.len
-                                  : f->info.size);
-    ok = ok &&
-         hfsb_reply_field(request, "X-Hfsb-Size", hfsb_cstr(text)) == HFSB_OK;
-    if (f->content.len) return ok; /* says neither when nor how it changed */
-    hfsbi_file_etag(&f->info, text);
-    ok = ok && hfsb_reply_field(request, "ETag", hfsb_cstr(text)) == HFSB_OK;
-    ok = ok && hfsb_reply_field(request, "Accept-Ranges", HFSB_LIT("bytes")) ==
-                   HFSB_OK;
-    hfsb_http_date(f->info.changed, text);
-    ok = ok && hfsb_reply_field(request, "Last-Modified", hfsb_cstr(text)) ==
-                   HFSB_OK;
-    if (f->job.http == 206)
-        (void)snprintf(text, sizeof text, "bytes %llu-%llu/%llu", f->first,
-                       f->first + f->length - 1, f->info.size);
-    if (f->job.http == 416)
-        (void)snprintf(text, sizeof text, "bytes */%llu", f->info.size);
-    if (f->job.http == 206 || f->job.http == 416)
-        ok = ok && hfsb_reply_field(request, "Content-Range",
-                                    hfsb_cstr(text)) == HFSB_OK;
-    return ok;
-}
-
-static void hfsbi_fetch_reply(hfsbi_fetch *f) {
-    const char   *type = "application/octet-stream";
-    hfsb_request *request = f->job.request;
-    int           http = f->job.http;
-    if ((http < 300 || http == 304 || http == 416) &&
-        !hfsbi_fetch_fields(f, request)) {
-        f->job.http = http = 503;
-        hfsbi_fail_status(&f->job.err, HFSB_NOMEM, "Reply");
-    }
-    if (http >= 400) {
-        hfsbi_file_job_refuse(&f->job);
-        return;
-    }
-    (void)hfsbi_file_job_reply(&f->job);
-    if (http == 304) {
-        hfsb_reply(request, http, "", hfsb_str_make("", 0));
-    } else if (f->content.len) {
-        hfsbi_reply_take(request, http, type, &f->content);
-    } else {
-        hfsb_reply_file(request, http, type, f->fd, f->first, f->length);
-        f->fd = -1;
-    }
-}
-
-static void hfsbi_fetch_done(hfsbi_task *task) {
-    hfsbi_fetch *f = (hfsbi_fetch *)(void *)task;
-    if (f->job.request) hfsbi_fetch_reply(f);
-    /* a close may wait for the disk when the file was removed meanwhile */
-    if (f->fd >= 0) hfsbi_loop_work(f->job.files->loop, task);
-    else hfsbi_fetch_free(f);
-}
-
-static void hfsbi_remove_done(hfsbi_task *task) {
-    hfsbi_file_job  *job = (hfsbi_file_job *)(void *)task;
-    hfsb_buf         out = HFSB_INIT, body = HFSB_INIT;
-    hfsb_json_writer w;
-    hfsb_request    *request;
-    body.alloc = out.alloc = job->files->alloc;
-    if (job->request && job->http != 200) {
-        hfsbi_file_job_refuse(job);
-    } else if (job->request) {
-        hfsb_status st = hfsb_buf_printf(&out, "Removed %s", job->path.ptr);
-        hfsb_json_writer_init(&w, &body, NULL);
-        hfsb_json_put_object(&w);
-        hfsbi_put_member_bool(&w, "success", true);
-        hfsbi_put_member_str(&w, "output", hfsb_buf_str(&out));
-        hfsbi_put_member_str(&w, "error", HFSB_LIT(""));
-        hfsb_json_put_end(&w);
-        if (hfsb_json_writer_finish(&w, NULL) != HFSB_OK) st = HFSB_NOMEM;
-        request = hfsbi_file_job_reply(job);
-        if (st == HFSB_OK)
-            hfsbi_reply_take(request, 200, "application/json", &body);
-        else
-            hfsb_reply_error(request, 503,
-                             "Out of memory. The file is removed.");
-    }
-    hfsb_buf_free(&out);
-    hfsb_buf_free(&body);
-    hfsbi_file_job_free(job);
-}
-
-/* The thread goes on with what it does; then no one is told. */
-static void hfsbi_fetch_gone(void *user, hfsb_request *request) {
-    (void)request;
-    ((hfsbi_file_job *)user)->request = NULL;
-}
-
-/* A field that must come once to count; false without memory. */
-static bool hfsbi_fetch_field(const hfsb_http_head *head, const char *name,
-                              hfsb_buf *out) {
-    if (hfsb_http_field_count(head, name) != 1) return true;
-    return hfsb_buf_append(out, hfsb_http_field_find(head, name)) == HFSB_OK;
-}
-
-static void hfsbi_download(void *user, hfsb_request *request) {
-    hfsbi_files          *files = (hfsbi_files *)user;
-    const hfsb_http_head *head = hfsb_request_head(request);
-    hfsbi_fetch          *f = (hfsbi_fetch *)(void *)hfsbi_file_job_open(
-                 files, request, sizeof *f, hfsbi_fetch_gone);
-    if (!f) return;
-    f->fd = -1;
-    f->ranges = hfsb_str_equal(head->method, HFSB_LIT("GET"));
-    f->range.alloc = f->if_range.alloc = files->alloc;
-    f->since.alloc = f->content.alloc = files->alloc;
-    f->job.task.run = hfsbi_fetch_run;
-    f->job.task.done = hfsbi_fetch_done;
-    if (hfsbi_fetch_field(head, "Range", &f->range) &&
-        hfsbi_fetch_field(head, "If-Range", &f->if_range) &&
-        hfsbi_fetch_field(head, "If-Modified-Since", &f->since)) {
-        hfsbi_loop_work(files->loop, &f->job.task);
-        return;
-    }
-    hfsb_reply_error(hfsbi_file_job_reply(&f->job), 503, "Out of memory.");
-    hfsbi_fetch_free(f);
-}
-
-static void hfsbi_remove(void *user, hfsb_request *request) {
-    hfsbi_files    *files = (hfsbi_files *)user;
-    hfsbi_file_job *job =
-        hfsbi_file_job_open(files, request, sizeof *job, hfsbi_fetch_gone);
-    if (!job) return;
-    job->task.run = hfsbi_remove_run;
-    job->task.done = hfsbi_remove_done;
-    hfsbi_loop_work(files->loop, &job->task);
-}
-
-/* The loop fills one block while a thread writes the other; when both are full
-   the peer waits. A block holds this and one more piece at most. */
-enum { HFSBI_UPLOAD_BLOCK = 192 * 1024 };
-
-typedef struct hfsbi_upload {
-    hfsbi_file_job job;
-    /* the thread's while `working`, else the loop's */
-    hfsb_file_writer *writer;
-    hfsb_sha256       sha;
-    hfsb_file_written written;
-    unsigned          mode;
-    bool              opened;
-    hfsb_buf          block[2];
-    /* set before the thread begins: what it shall do */
-    unsigned writing; /* which block */
-    bool     finish;  /* and it was the last one */
-    bool     drop;    /* nothing but to leave no trace */
-    /* the loop's */
-    bool working, paused, ended;
-} hfsbi_upload;
-
-/* ---- in a thread ---- */
-
-static hfsb_status hfsbi_upload_start(hfsbi_upload *u) {
-    hfsbi_file_job      *job = &u->job;
-    const hfsb_root     *place = job->files->place;
-    hfsb_str             path = hfsb_buf_str(&job->path);
-    hfsb_file_write_opts opts = HFSB_INIT;
-    hfsb_file_info       info;
-    hfsb_status          st;
-    opts.mode = u->mode;
-    if (job->match.ptr || job->none_match.ptr) {
-        st = hfsb_file_stat(place, path, &info, &job->err);
-        if (st != HFSB_OK && st != HFSB_NOT_FOUND) return st;
-        if (!hfsbi_file_job_may(job, st == HFSB_OK ? &info : NULL, true))
-            return HFSB_REFUSED;
-        /* and so it must be at the end, too */
-        if (job->match.ptr && !hfsbi_any_tag(&job->match))
-            opts.if_same = &info;
-        opts.create = hfsbi_any_tag(&job->none_match);
-    }
-    hfsb_sha256_init(&u->sha);
-    return hfsb_file_writer_open(place, path, &opts, &u->writer, &job->err);
-}
-
-static void hfsbi_upload_run(hfsbi_task *task) {
-    hfsbi_upload *u = (hfsbi_upload *)(void *)task;
-    hfsb_err     *err = &u->job.err;
-    hfsb_str      piece = hfsb_buf_str(&u->block[u->writing]);
-    hfsb_status   st = HFSB_OK;
-    if (!u->drop && !u->opened) st = hfsbi_upload_start(u);
-    u->opened = true;
-    if (!u->drop && st == HFSB_OK && piece.len) {
-        hfsb_sha256_write(&u->sha, piece);
-        st = hfsb_file_writer_append(u->writer, piece, err);
-    }
-    if (!u->drop && st == HFSB_OK && u->finish) {
-        st = hfsb_file_writer_commit(u->writer, &u->written, err);
-        if (st == HFSB_OK) u->job.http = u->written.created ? 201 : 200;
-    }
-    if (st != HFSB_OK && !u->job.http) hfsbi_file_job_failed(&u->job);
-    if (u->drop || u->job.http) {
-        hfsb_file_writer_close(u->writer);
-        u->writer = NULL;
-    }
-}
-
-/* ---- in the loop ---- */
-
-static hfsb_status hfsbi_upload_text(hfsbi_upload *u, hfsb_buf *body) {
-    char             hex[HFSB_SHA256_HEX];
-    hfsb_buf         out = HFSB_INIT;
-    hfsb_json_writer w;
-    hfsb_status      st;
-    out.alloc = body->alloc;
-    hfsbi_sha256_finish_hex(&u->sha, hex);
-    st = hfsb_buf_printf(&out, "Wrote %llu bytes to %s", u->written.bytes,
-                         u->job.path.ptr);
-    hfsb_json_writer_init(&w, body, NULL);
-    hfsb_json_put_object(&w);
-    hfsbi_put_member_bool(&w, "success", true);
-    hfsbi_put_member_str(&w, "output", hfsb_buf_str(&out));
-    hfsbi_put_member_str(&w, "error", HFSB_LIT(""));
-    hfsbi_put_member_int(&w, "bytes", (long long)u->written.bytes);
-    hfsbi_put_member_bool(&w, "created", u->written.created);
-    hfsbi_put_member_bool(&w, "in_place", u->written.in_place);
-    hfsbi_put_member_str(&w, "sha256", hfsb_cstr(hex));
-    hfsb_json_put_end(&w);
-    hfsb_buf_free(&out);
-    if (hfsb_json_writer_finish(&w, NULL) != HFSB_OK) st = HFSB_NOMEM;
-    return st;
-}
-
-static void hfsbi_upload_reply(hfsbi_upload *u) {
-    char          etag[HFSBI_ETAG];
-    hfsb_buf      body = HFSB_INIT;
-    hfsb_request *request;
-    hfsb_status   st;
-    if (u->job.http >= 300) {
-        hfsbi_file_job_refuse(&u->job);
-        return;
-    }
-    body.alloc = u->job.files->alloc;
-    request = hfsbi_file_job_reply(&u->job);
-    st = hfsbi_upload_text(u, &body);
-    hfsbi_file_etag(&u->written.info, etag);
-    if (st == HFSB_OK) st = hfsb_reply_field(request, "ETag", hfsb_cstr(etag));
-    if (st == HFSB_OK)
-        hfsbi_reply_take(request, u->job.http, "application/json", &body);
-    else hfsb_reply_error(request, 503, "Out of memory. The file is written.");
-    hfsb_buf_free(&body);
-}
-
-static void hfsbi_upload_work(hfsbi_upload *u, unsigned block) {
-    u->writing = block;
-    u->finish = u->ended;
-    u->drop = !u->job.request;
-    u->working = true;
-    hfsbi_loop_work(u->job.files->loop, &u->job.task);
-}
-
-/* The one place that decides how it goes on; u may be freed. */
-static void hfsbi_upload_step(hfsbi_upload *u) {
-    unsigned full = !u->writing;
-    if (u->working) return;
-    if (u->job.request && u->job.http) hfsbi_upload_reply(u);
-    if (!u->job.request && !u->writer) {
-        hfsb_buf_free(&u->block[0]);
-        hfsb_buf_free(&u->block[1]);
-        hfsbi_file_job_free(&u->job);
-        return;
-    }
-    hfsb_buf_truncate(&u->block[u->writing], 0);
-    if (!u->opened || !u->job.request || u->ended ||
-        u->block[full].len >= HFSBI_UPLOAD_BLOCK)
-        hfsbi_upload_work(u, full);
-    if (!u->paused || !u->job.request) return;
-    u->paused = false;
-    hfsb_request_resume(u->job.request); /* may bring the next piece at once */
-}
-
-static void hfsbi_upload_done(hfsbi_task *task) {
-    hfsbi_upload *u = (hfsbi_upload *)(void *)task;
-    u->working = false;
-    hfsbi_upload_step(u);
-}
-
-static void hfsbi_upload_gone(void *user, hfsb_request *request) {
-    hfsbi_upload *u = (hfsbi_upload *)user;
-    (void)request;
-    u->job.request = NULL;
-    hfsbi_upload_step(u);
-}
-
-/* Octal, 1 to 7777; 0 when it is not. */
-static unsigned hfsbi_upload_mode(hfsb_str text) {
-    unsigned mode = 0;
-    size_t   i;
-    if (text.len > 5) return 0;
-    for (i = 0; i < text.len; i++) {
-        if (text.ptr[i] < '0' || text.ptr[i] > '7') return 0;
-        mode = mode * 8 + (unsigned)(text.ptr[i] - '0');
-    }
-    return mode <= 07777u ? mode : 0;
-}
-
-/* False when it has replied. */
-static bool hfsbi_upload_options(hfsb_request     *request,
-                                 const hfsb_alloc *alloc, unsigned *mode) {
-    const hfsb_http_head *head = hfsb_request_head(request);
-    hfsb_buf              text = HFSB_INIT;
-    hfsb_err              err = HFSB_INIT;
-    hfsb_status           st;
-    bool                  good = false;
-    text.alloc = *alloc;
-    *mode = 0;
-    st = hfsb_request_query(request, "mode", &text, &err);
-    if (st == HFSB_OK) *mode = hfsbi_upload_mode(hfsb_buf_str(&text));
-    if (st == HFSB_NOMEM) hfsb_reply_error(request, 503, "Out of memory.");
-    else if (st == HFSB_SYNTAX) hfsb_reply_error(request, 400, "%s", err.msg);
-    else if (st == HFSB_OK && *mode == 0)
-        hfsbi_files_bad_key(request, "mode", "value_error",
-                            hfsb_str_make(text.ptr ? text.ptr : "", text.len),
-                            "mode must be an octal number from 1 to 7777, as "
-                            "in mode=0755.");
-    else if (hfsb_http_field_find(head, "Content-Range").ptr)
-        hfsb_reply_error(request, 400,
-                         "A file is written whole: Content-Range cannot be "
-                         "used here.");
-    else good = true;
-    hfsb_buf_free(&text);
-    return good;
-}
-
-/* The file is looked at before the body is there. A peer that asks first
-   whether it may send (Expect) hears of a refusal in place of "100". */
-static void hfsbi_upload_begin(void *user, hfsb_request *request) {
-    hfsbi_files  *files = (hfsbi_files *)user;
-    hfsbi_upload *u;
-    unsigned      mode;
-    if (!hfsbi_upload_options(request, &files->alloc, &mode)) return;
-    u = (hfsbi_upload *)(void *)hfsbi_file_job_open(files, request, sizeof *u,
-                                                    hfsbi_upload_gone);
-    if (!u) return;
-    u->mode = mode;
-    u->block[0].alloc = u->block[1].alloc = files->alloc;
-    u->job.task.run = hfsbi_upload_run;
-    u->job.task.done = hfsbi_upload_done;
-    if (hfsb_request_head(request)->expect_continue) {
-        u->paused = true;
-        hfsb_request_pause(request);
-    }
-    hfsbi_upload_work(u, 0);
-}
-
-static void hfsbi_upload_body(void *user, hfsb_request *request,
-                              hfsb_str piece) {
-    hfsbi_upload *u = (hfsbi_upload *)hfsb_request_get(request);
-    hfsb_buf     *block;
-    (void)user;
-    if (!u) return;
-    block = &u->block[!u->writing];
-    if (hfsb_buf_append(block, piece) != HFSB_OK) {
-        hfsb_reply_error(hfsbi_file_job_reply(&u->job), 503,
-                         "Out of memory. The file is as it was.");
-    } else if (u->working && block->len >= HFSBI_UPLOAD_BLOCK) {
-        u->paused = true;
-        hfsb_request_pause(request);
-    }
-    hfsbi_upload_step(u);
-}
-
-static void hfsbi_upload_end(void *user, hfsb_request *request) {
-    hfsbi_upload *u = (hfsbi_upload *)hfsb_request_get(request);
-    (void)user;
-    if (!u) return;
-    u->ended = true;
-    hfsbi_upload_step(u);
-}
-
 /* ---- src/api/api.c ---- */
-/* api.c - the sandbox on a server: its tools, routes and end. */
-static hfsb_status hfsbi_sandbox_route(hfsbi_sandbox *box, const char *method,
-                                       const char *path, hfsb_route_fn fn,
-                                       void *user, hfsb_err *err);
+/* api.c - the HTTP API of the tools: its routes, its start and its end.
 
-/* ==== server jobs ==== */
+   hfsb_server_add_sandbox() makes one hfsbi_api per server. It owns the tools
+   and adds these routes:
 
-/* commands by their ids: /api/jobs. */
+     POST   /api/bash, /api/read ...     a call of a tool (call.c, fields.c)
+     GET    /api/jobs, /api/jobs/ID      the jobs as JSON
+     GET    /api/jobs/ID/output          a call of bash_output
+     POST   /api/jobs/ID/input           a call of bash_input, or raw bytes
+     DELETE /api/jobs/ID                 a call of kill
+     GET, PUT, DELETE /api/files         files as bytes (files.c)
+     GET    /api/health, /healthz        for probes, without a token
+     GET    /api/metrics                 for Prometheus
 
-/* ---- looking ---- */
+   The server's loop drives the tools: they are a source of the loop, and each
+   step of theirs may finish calls, which are then answered. The object is a
+   part of the server: end() cancels calls and kills commands, free() closes
+   the tools. Once a route refers to the object, only free() may free it. */
+/* Adds a route with the default options. */
+static hfsb_status hfsbi_api_route(hfsbi_api *api, const char *method,
+                                   const char *path, hfsb_route_fn fn,
+                                   void *user, hfsb_err *err) {
+    hfsb_route route = HFSB_INIT;
+    route.method = method;
+    route.path = path;
+    route.fn = fn;
+    route.user = user;
+    return hfsb_server_add(api->server, &route, err);
+}
+
+/* ---- /api/jobs: the list, and one job ---- */
 
 static void hfsbi_jobs_list(void *user, hfsb_request *request) {
-    hfsbi_sandbox *box = (hfsbi_sandbox *)user;
-    hfsb_buf       out = HFSB_INIT;
-    out.alloc = box->alloc;
+    hfsbi_api *api = (hfsbi_api *)user;
+    hfsb_buf   out = HFSB_INIT;
+    out.alloc = api->alloc;
     if (hfsb_buf_append(&out, HFSB_LIT("{\"jobs\":")) == HFSB_OK &&
-        hfsb_tools_jobs(box->tools, HFSB_LIT(""), &out, NULL) == HFSB_OK &&
+        hfsb_tools_jobs(api->tools, HFSB_LIT(""), &out, NULL) == HFSB_OK &&
         hfsb_buf_append_byte(&out, '}') == HFSB_OK)
         hfsbi_reply_take(request, 200, "application/json", &out);
     else hfsb_reply_error(request, 503, "Out of memory.");
@@ -5183,13 +5262,13 @@ static void hfsbi_jobs_list(void *user, hfsb_request *request) {
 }
 
 static void hfsbi_jobs_one(void *user, hfsb_request *request) {
-    hfsbi_sandbox *box = (hfsbi_sandbox *)user;
-    hfsb_buf       out = HFSB_INIT;
-    hfsb_err       err = HFSB_INIT;
-    hfsb_status    st;
-    out.alloc = box->alloc;
+    hfsbi_api  *api = (hfsbi_api *)user;
+    hfsb_buf    out = HFSB_INIT;
+    hfsb_err    err = HFSB_INIT;
+    hfsb_status st;
+    out.alloc = api->alloc;
     st =
-        hfsb_tools_jobs(box->tools, hfsb_request_part(request, 0), &out, &err);
+        hfsb_tools_jobs(api->tools, hfsb_request_part(request, 0), &out, &err);
     if (st == HFSB_OK)
         hfsbi_reply_take(request, 200, "application/json", &out);
     else
@@ -5198,32 +5277,34 @@ static void hfsbi_jobs_one(void *user, hfsb_request *request) {
     hfsb_buf_free(&out);
 }
 
-/* ---- calls of the tools that take an id ---- */
+/* ---- /api/jobs/ID: calls of the tools that take an id ---- */
 
-/* A call with the id of the path; NULL when it is answered: there is no such
-   job. */
-static hfsbi_api_call *
-hfsbi_jobs_call(hfsbi_sandbox *box, hfsb_request *request, const char *tool) {
+/* Returns a new call of the tool, with the job's id from the path; NULL if the
+   request is already answered: no such job, or hfsbi_api_call_new() failed. */
+static hfsbi_api_call *hfsbi_jobs_call(hfsbi_api *api, hfsb_request *request,
+                                       const char *tool) {
     hfsb_str        id = hfsb_request_part(request, 0);
     hfsb_err        err = HFSB_INIT;
     hfsbi_api_call *x;
-    if (!hfsbi_job_exists(box->tools, id)) {
+    if (!hfsbi_job_exists(api->tools, id)) {
         hfsbi_fail(&err, HFSB_NOT_FOUND, 0, "No such job: ");
         hfsbi_err_quote(&err, id, 80);
         hfsb_reply_error(request, 404, "%s", err.msg);
         return NULL;
     }
-    x = hfsbi_api_call_new(box, request, hfsbi_tool_find(hfsb_cstr(tool)));
+    x = hfsbi_api_call_new(api, request, hfsbi_tool_find(hfsb_cstr(tool)));
     if (x && hfsb_buf_append(&x->id, id) != HFSB_OK)
-        x->status = 503; /* hfsbi_api_call_start() answers */
+        x->status = 503; /* hfsbi_api_call_start() replies */
     return x;
 }
 
-/* Appends ,"key":"value" when the query has it: the tools take numbers in
-   strings. False when it cannot be decoded. */
-static hfsb_status hfsbi_jobs_query(const hfsb_request *request,
-                                    const char *key, hfsb_json_writer *w,
-                                    const hfsb_alloc *alloc, hfsb_err *err) {
+/* Writes the member key if the query contains it, as a string: the tools
+   accept numbers in strings. HFSB_OK; HFSB_SYNTAX if the query cannot be
+   decoded; HFSB_NOMEM. */
+static hfsb_status hfsbi_jobs_put_query(const hfsb_request *request,
+                                        const char *key, hfsb_json_writer *w,
+                                        const hfsb_alloc *alloc,
+                                        hfsb_err         *err) {
     hfsb_buf    value = HFSB_INIT;
     hfsb_status st;
     value.alloc = *alloc;
@@ -5234,50 +5315,49 @@ static hfsb_status hfsbi_jobs_query(const hfsb_request *request,
 }
 
 static void hfsbi_jobs_output(void *user, hfsb_request *request) {
-    hfsbi_sandbox   *box = (hfsbi_sandbox *)user;
-    hfsbi_api_call  *x = hfsbi_jobs_call(box, request, "bash_output");
+    hfsbi_api       *api = (hfsbi_api *)user;
+    hfsbi_api_call  *x = hfsbi_jobs_call(api, request, "bash_output");
     hfsb_err         err = HFSB_INIT;
     hfsb_json_writer w;
     hfsb_status      st;
     if (!x) return;
     x->where = "query";
-    hfsb_buf_truncate(&x->body, 0); /* a GET may have one, for no one */
+    hfsb_buf_truncate(&x->body, 0); /* the body of a GET is ignored */
     hfsb_json_writer_init(&w, &x->body, NULL);
     hfsb_json_put_object(&w);
-    st = hfsbi_jobs_query(request, "offset", &w, &box->alloc, &err);
+    st = hfsbi_jobs_put_query(request, "offset", &w, &api->alloc, &err);
     if (st == HFSB_OK)
-        st = hfsbi_jobs_query(request, "wait_ms", &w, &box->alloc, &err);
+        st = hfsbi_jobs_put_query(request, "wait_ms", &w, &api->alloc, &err);
     hfsb_json_put_end(&w);
     if (st == HFSB_OK) st = hfsb_json_writer_finish(&w, &err);
     if (st == HFSB_SYNTAX)
-        hfsbi_api_fail(x, 400, HFSB_LIT(""), hfsb_cstr(err.msg));
+        hfsbi_api_call_fail(x, 400, HFSB_LIT(""), hfsb_cstr(err.msg));
     else if (st != HFSB_OK) x->status = 503;
     hfsbi_api_call_start(x);
 }
 
 static void hfsbi_jobs_kill(void *user, hfsb_request *request) {
-    hfsbi_api_call *x =
-        hfsbi_jobs_call((hfsbi_sandbox *)user, request, "kill");
+    hfsbi_api_call *x = hfsbi_jobs_call((hfsbi_api *)user, request, "kill");
     if (!x) return;
     hfsb_buf_truncate(&x->body, 0);
     if (hfsb_buf_append(&x->body, HFSB_LIT("{}")) != HFSB_OK) x->status = 503;
     hfsbi_api_call_start(x);
 }
 
-/* ---- input ---- */
+/* ---- /api/jobs/ID/input ---- */
 
-/* The body as it is: bytes that need not be UTF-8. */
-static void hfsbi_jobs_bytes(hfsbi_sandbox *box, hfsb_request *request) {
+/* Passes the body to the job unchanged: bytes that need not be UTF-8. */
+static void hfsbi_jobs_input_bytes(hfsbi_api *api, hfsb_request *request) {
     hfsb_tool_result result;
     hfsb_buf         out = HFSB_INIT, eof = HFSB_INIT;
     hfsb_str         last;
     hfsb_status      st;
-    out.alloc = eof.alloc = box->alloc;
-    hfsbi_result_init(&result, &box->alloc);
+    out.alloc = eof.alloc = api->alloc;
+    hfsbi_result_init(&result, &api->alloc);
     st = hfsb_request_query(request, "eof", &eof, NULL);
     last = hfsb_buf_str(&eof);
     if (st == HFSB_OK || st == HFSB_NOT_FOUND)
-        st = hfsbi_job_input(box->tools, hfsb_request_part(request, 0),
+        st = hfsbi_job_input(api->tools, hfsb_request_part(request, 0),
                              hfsb_request_body(request),
                              hfsb_str_equal(last, HFSB_LIT("1")) ||
                                  hfsb_str_equal(last, HFSB_LIT("true")),
@@ -5294,7 +5374,7 @@ static void hfsbi_jobs_bytes(hfsbi_sandbox *box, hfsb_request *request) {
 }
 
 static void hfsbi_jobs_input(void *user, hfsb_request *request) {
-    hfsbi_sandbox        *box = (hfsbi_sandbox *)user;
+    hfsbi_api            *api = (hfsbi_api *)user;
     const hfsb_http_head *head = hfsb_request_head(request);
     hfsbi_api_call       *x;
     bool raw = hfsb_http_field_lists(head, "Content-Type", "text/plain") ||
@@ -5308,47 +5388,44 @@ static void hfsbi_jobs_input(void *user, hfsb_request *request) {
                          "application/octet-stream).");
         return;
     }
-    if (raw && hfsbi_job_exists(box->tools, hfsb_request_part(request, 0))) {
-        hfsbi_jobs_bytes(box, request);
+    if (raw && hfsbi_job_exists(api->tools, hfsb_request_part(request, 0))) {
+        hfsbi_jobs_input_bytes(api, request);
         return;
     }
-    x = hfsbi_jobs_call(box, request, "bash_input");
+    x = hfsbi_jobs_call(api, request, "bash_input");
     if (x) hfsbi_api_call_start(x);
 }
 
-static hfsb_status hfsbi_jobs_add(hfsbi_sandbox *box, hfsb_err *err) {
+static hfsb_status hfsbi_jobs_add(hfsbi_api *api, hfsb_err *err) {
     hfsb_route  input = HFSB_INIT;
-    hfsb_status st = hfsbi_sandbox_route(box, "GET", "/api/jobs",
-                                         hfsbi_jobs_list, box, err);
+    hfsb_status st =
+        hfsbi_api_route(api, "GET", "/api/jobs", hfsbi_jobs_list, api, err);
     if (st == HFSB_OK)
-        st = hfsbi_sandbox_route(box, "GET", "/api/jobs/*", hfsbi_jobs_one,
-                                 box, err);
+        st = hfsbi_api_route(api, "GET", "/api/jobs/*", hfsbi_jobs_one, api,
+                             err);
     if (st == HFSB_OK)
-        st = hfsbi_sandbox_route(box, "DELETE", "/api/jobs/*", hfsbi_jobs_kill,
-                                 box, err);
+        st = hfsbi_api_route(api, "DELETE", "/api/jobs/*", hfsbi_jobs_kill,
+                             api, err);
     if (st == HFSB_OK)
-        st = hfsbi_sandbox_route(box, "GET",
-                                 "/api/jobs/*"
-                                 "/output",
-                                 hfsbi_jobs_output, box, err);
+        st = hfsbi_api_route(api, "GET",
+                             "/api/jobs/*"
+                             "/output",
+                             hfsbi_jobs_output, api, err);
     if (st != HFSB_OK) return st;
     input.method = "POST";
     input.path = "/api/jobs/*"
                  "/input";
     input.fn = hfsbi_jobs_input;
-    input.user = box;
+    input.user = api;
     input.max_body = HFSBI_API_INPUT;
-    return hfsb_server_add(box->server, &input, err);
+    return hfsb_server_add(api->server, &input, err);
 }
-
-/* ==== server metrics ==== */
-
-/* how the server does: for probes and for Prometheus. */
 
 /* ---- /api/health ---- */
 
+/* Strangers learn only that the server is up. */
 static void hfsbi_health(void *user, hfsb_request *request) {
-    hfsbi_sandbox            *box = (hfsbi_sandbox *)user;
+    hfsbi_api                *api = (hfsbi_api *)user;
     const hfsbi_server_stats *stats;
     hfsbi_jobs_figures        jobs;
     char                      text[400];
@@ -5358,31 +5435,31 @@ static void hfsbi_health(void *user, hfsb_request *request) {
                    HFSB_LIT("{\"status\":\"ok\"}"));
         return;
     }
-    stats = hfsbi_server_stats_of(box->server);
-    jobs = hfsbi_jobs_count_all(box->tools);
+    stats = hfsbi_server_stats_of(api->server);
+    jobs = hfsbi_jobs_count_all(api->tools);
     n = snprintf(text, sizeof text,
                  "{\"status\":\"ok\",\"version\":\"%s\",\"instance\":\"%s\","
                  "\"uptime_s\":%lld,\"running\":%zu,\"waiting\":%zu,"
                  "\"connections\":%zu,\"stopping\":%s}",
-                 HFSB_VERSION, hfsbi_server_instance(box->server),
-                 (hfsb_clock_ms() - box->began) / 1000, jobs.running,
+                 HFSB_VERSION, hfsbi_server_instance(api->server),
+                 (hfsb_clock_ms() - api->began) / 1000, jobs.running,
                  jobs.waiting, stats->open,
-                 hfsbi_server_is_stopping(box->server) ? "true" : "false");
+                 hfsbi_server_is_stopping(api->server) ? "true" : "false");
     hfsb_reply(request, 200, "application/json",
                hfsb_str_make(text, n > 0 ? (size_t)n : 0));
 }
 
 /* ---- /api/metrics ---- */
 
-/* HELP, TYPE and, unless labels follow, the value. */
+/* Appends HELP, TYPE and the value of a metric without labels. */
 static void hfsbi_put_metric(hfsb_buf *s, const char *name, const char *type,
                              const char *help, unsigned long long value) {
     hfsb_buf_printf(s, "# HELP %s %s\n# TYPE %s %s\n%s %llu\n", name, help,
                     name, type, name, value);
 }
 
-/* Bytes of memory that this process has in use, 0: not known. */
-static unsigned long long hfsbi_resident(void) {
+/* Resident memory of this process in bytes; 0 if unknown. */
+static unsigned long long hfsbi_resident_bytes(void) {
     unsigned long long pages = 0;
     char               text[128];
     ssize_t            n;
@@ -5436,22 +5513,22 @@ static void hfsbi_put_commands(hfsb_buf *s, hfsbi_jobs_figures jobs) {
 }
 
 static void hfsbi_metrics(void *user, hfsb_request *request) {
-    hfsbi_sandbox     *box = (hfsbi_sandbox *)user;
+    hfsbi_api         *api = (hfsbi_api *)user;
     hfsb_buf           out = HFSB_INIT;
-    unsigned long long resident = hfsbi_resident();
+    unsigned long long resident = hfsbi_resident_bytes();
     size_t             mark;
-    out.alloc = box->alloc;
+    out.alloc = api->alloc;
     mark = out.len;
     hfsb_buf_printf(
         &out,
         "# HELP hfsb_info What runs here.\n# TYPE hfsb_info gauge\n"
         "hfsb_info{version=\"%s\",instance=\"%s\"} 1\n",
-        HFSB_VERSION, hfsbi_server_instance(box->server));
+        HFSB_VERSION, hfsbi_server_instance(api->server));
     hfsbi_put_metric(
         &out, "hfsb_uptime_seconds", "gauge", "Since the sandbox was opened.",
-        (unsigned long long)(hfsb_clock_ms() - box->began) / 1000);
-    hfsbi_put_server_metrics(&out, hfsbi_server_stats_of(box->server));
-    hfsbi_put_commands(&out, hfsbi_jobs_count_all(box->tools));
+        (unsigned long long)(hfsb_clock_ms() - api->began) / 1000);
+    hfsbi_put_server_metrics(&out, hfsbi_server_stats_of(api->server));
+    hfsbi_put_commands(&out, hfsbi_jobs_count_all(api->tools));
     if (resident)
         hfsbi_put_metric(&out, "process_resident_memory_bytes", "gauge",
                          "Memory of the server in use.", resident);
@@ -5461,35 +5538,78 @@ static void hfsbi_metrics(void *user, hfsb_request *request) {
     hfsb_buf_free(&out);
 }
 
-static hfsb_status hfsbi_health_route(hfsbi_sandbox *box, const char *path,
+static hfsb_status hfsbi_health_route(hfsbi_api *api, const char *path,
                                       hfsb_err *err) {
     hfsb_route route = HFSB_INIT;
     route.method = "GET";
     route.path = path;
     route.fn = hfsbi_health;
-    route.user = box;
+    route.user = api;
     route.no_token = true;
-    route.max_body = 1; /* no stranger's bytes are kept in memory */
-    return hfsb_server_add(box->server, &route, err);
+    route.max_body = 1; /* keep no bytes of strangers in memory */
+    return hfsb_server_add(api->server, &route, err);
 }
 
-/* /api/health, which is open to anyone. */
-static hfsb_status hfsbi_health_add(hfsbi_sandbox *box, hfsb_err *err) {
-    return hfsbi_health_route(box, "/api/health", err);
+/* Needs no token. Returns as hfsb_server_add(): HFSB_ARG if the server has an
+   API already. */
+static hfsb_status hfsbi_health_add(hfsbi_api *api, hfsb_err *err) {
+    return hfsbi_health_route(api, "/api/health", err);
 }
 
-/* /api/metrics. */
-static hfsb_status hfsbi_metrics_add(hfsbi_sandbox *box, hfsb_err *err) {
-    /* what probes ask for elsewhere */
-    hfsb_status st = hfsbi_health_route(box, "/healthz", err);
+static hfsb_status hfsbi_metrics_add(hfsbi_api *api, hfsb_err *err) {
+    /* the path that probes use by convention */
+    hfsb_status st = hfsbi_health_route(api, "/healthz", err);
     if (st != HFSB_OK) return st;
-    return hfsbi_sandbox_route(box, "GET", "/api/metrics", hfsbi_metrics, box,
-                               err);
+    return hfsbi_api_route(api, "GET", "/api/metrics", hfsbi_metrics, api,
+                           err);
 }
 
-/* Over HTTP a command has this long unless it says otherwise. */
+/* ---- the loop drives the tools ---- */
+
+static size_t hfsbi_api_watch(void *user, hfsb_watch *list, size_t max) {
+    return hfsb_tools_watch(((hfsbi_api *)user)->tools, list, max);
+}
+
+static long long hfsbi_api_deadline(void *user) {
+    return hfsb_tools_deadline(((hfsbi_api *)user)->tools);
+}
+
+static void hfsbi_api_step(void *user) {
+    hfsbi_api *api = (hfsbi_api *)user;
+    hfsb_tools_step(api->tools);
+    hfsbi_api_calls_step(api);
+}
+
+/* ---- the end ---- */
+
+static void hfsbi_api_end(hfsbi_server_part *part) {
+    hfsbi_api *api = (hfsbi_api *)(void *)part;
+    api->ended = true;
+    hfsbi_api_calls_end(api);
+    hfsbi_jobs_end(api->tools, HFSB_LIT(""));
+}
+
+static bool hfsbi_api_busy(hfsbi_server_part *part) {
+    hfsbi_api *api = (hfsbi_api *)(void *)part;
+    return api->working > 0 || hfsb_tools_busy(api->tools) > 0;
+}
+
+static void hfsbi_api_free(hfsbi_server_part *part) {
+    hfsbi_api *api = (hfsbi_api *)(void *)part;
+    hfsb_alloc alloc = api->alloc;
+    hfsbi_loop_source_remove(api->loop, &api->source);
+    if (hfsbi_server_must_end(api->server)) hfsbi_tools_free(api->tools);
+    else hfsb_tools_close(api->tools);
+    hfsbi_array_free(&alloc, api, 1, sizeof *api);
+}
+
+/* ---- the start ---- */
+
+/* Default timeout of a command over HTTP, in seconds. */
 #define HFSBI_API_TIMEOUT 120.0
 
+/* The tools with a route of their own. on_disk: the call may block, so that it
+   runs in a pool thread. */
 static const struct {
     const char *name, *path;
     bool        on_disk;
@@ -5509,110 +5629,58 @@ static const struct {
     {"bash_input", "/api/bash_input", false},
 };
 
-/* ---- the loop drives the tools ---- */
-
-static size_t hfsbi_sandbox_watch(void *user, hfsb_watch *list, size_t max) {
-    return hfsb_tools_watch(((hfsbi_sandbox *)user)->tools, list, max);
-}
-
-static long long hfsbi_sandbox_deadline(void *user) {
-    return hfsb_tools_deadline(((hfsbi_sandbox *)user)->tools);
-}
-
-static void hfsbi_sandbox_step(void *user) {
-    hfsbi_sandbox *box = (hfsbi_sandbox *)user;
-    hfsb_tools_step(box->tools);
-    hfsbi_api_calls_step(box);
-}
-
-/* ---- its end ---- */
-
-static void hfsbi_sandbox_end(hfsbi_server_part *part) {
-    hfsbi_sandbox *box = (hfsbi_sandbox *)(void *)part;
-    box->ended = true;
-    hfsbi_api_calls_end(box);
-    hfsbi_jobs_end(box->tools, HFSB_LIT(""));
-}
-
-static bool hfsbi_sandbox_busy(hfsbi_server_part *part) {
-    hfsbi_sandbox *box = (hfsbi_sandbox *)(void *)part;
-    return box->working > 0 || hfsb_tools_busy(box->tools) > 0;
-}
-
-static void hfsbi_endpoints_free(hfsbi_server_part *part) {
-    hfsbi_sandbox *box = (hfsbi_sandbox *)(void *)part;
-    hfsb_alloc     alloc = box->alloc;
-    hfsbi_loop_source_remove(box->loop, &box->source);
-    if (hfsbi_server_must_end(box->server)) hfsbi_tools_free(box->tools);
-    else hfsb_tools_close(box->tools);
-    hfsbi_array_free(&alloc, box, 1, sizeof *box);
-}
-
-/* ---- its beginning ---- */
-
-/* A route with no more than these. */
-static hfsb_status hfsbi_sandbox_route(hfsbi_sandbox *box, const char *method,
-                                       const char *path, hfsb_route_fn fn,
-                                       void *user, hfsb_err *err) {
-    hfsb_route route = HFSB_INIT;
-    route.method = method;
-    route.path = path;
-    route.fn = fn;
-    route.user = user;
-    return hfsb_server_add(box->server, &route, err);
-}
-
-static hfsb_status hfsbi_sandbox_routes(hfsbi_sandbox *box, hfsb_err *err) {
+static hfsb_status hfsbi_api_routes(hfsbi_api *api, hfsb_err *err) {
     hfsb_status st = HFSB_OK;
     size_t      i;
     for (i = 0; st == HFSB_OK && i < HFSBI_API_TOOLS; i++) {
-        hfsbi_endpoint *at = &box->endpoints[i];
-        at->box = box;
+        hfsbi_endpoint *at = &api->endpoints[i];
+        at->api = api;
         at->tool = hfsbi_tool_find(hfsb_cstr(hfsbi_api_tools[i].name));
         at->on_disk = hfsbi_api_tools[i].on_disk;
-        st = hfsbi_sandbox_route(box, "POST", hfsbi_api_tools[i].path,
-                                 hfsbi_api_tool, at, err);
+        st = hfsbi_api_route(api, "POST", hfsbi_api_tools[i].path,
+                             hfsbi_api_tool, at, err);
     }
-    if (st == HFSB_OK) st = hfsbi_metrics_add(box, err);
-    if (st == HFSB_OK) st = hfsbi_jobs_add(box, err);
-    if (st == HFSB_OK) st = hfsbi_files_add(box->server, box->tools, err);
+    if (st == HFSB_OK) st = hfsbi_metrics_add(api, err);
+    if (st == HFSB_OK) st = hfsbi_jobs_add(api, err);
+    if (st == HFSB_OK) st = hfsbi_files_add(api->server, api->tools, err);
     return st;
 }
 
-/* Without routes; NULL with *err. */
-static hfsbi_sandbox *hfsbi_endpoints_new(hfsb_server *server,
-                                          const hfsb_server_sandbox_opts *opts,
-                                          hfsb_err *err) {
+/* Opens the tools and fills a new object, without routes. NULL with *err: out
+   of memory, or as hfsb_tools_open(). */
+static hfsbi_api *hfsbi_api_new(hfsb_server                    *server,
+                                const hfsb_server_sandbox_opts *opts,
+                                hfsb_err                       *err) {
     const hfsb_alloc *alloc = hfsbi_server_alloc(server);
     hfsb_tools_opts   o = HFSB_INIT;
-    hfsbi_sandbox *box = (hfsbi_sandbox *)hfsbi_array(alloc, 1, sizeof *box);
-    if (!box) {
+    hfsbi_api        *api = (hfsbi_api *)hfsbi_array(alloc, 1, sizeof *api);
+    if (!api) {
         hfsbi_fail_status(err, HFSB_NOMEM, "Adding the sandbox");
         return NULL;
     }
-    memset(box, 0, sizeof *box);
+    memset(api, 0, sizeof *api);
     if (opts->tools) o = *opts->tools;
     if (!(o.timeout > 0)) o.timeout = HFSBI_API_TIMEOUT;
     if (!o.alloc.fn) o.alloc = *alloc;
-    o.session = false; /* requests belong to no session */
-    if (hfsb_tools_open(&o, &box->tools, err) != HFSB_OK) {
-        hfsbi_array_free(alloc, box, 1, sizeof *box);
+    o.session = false; /* requests do not share a session */
+    if (hfsb_tools_open(&o, &api->tools, err) != HFSB_OK) {
+        hfsbi_array_free(alloc, api, 1, sizeof *api);
         return NULL;
     }
-    box->alloc = *alloc;
-    box->server = server;
-    box->loop = hfsbi_server_loop(server);
-    box->kill_on_disconnect = opts->kill_on_disconnect;
-    box->beat_ms = opts->beat_ms > 0 ? opts->beat_ms : 0;
-    box->began = hfsb_clock_ms();
-    box->part.end = hfsbi_sandbox_end;
-    box->part.busy = hfsbi_sandbox_busy;
-    box->part.free = hfsbi_endpoints_free;
-    box->source.watch = hfsbi_sandbox_watch;
-    box->source.deadline = hfsbi_sandbox_deadline;
-    box->source.step = hfsbi_sandbox_step;
-    box->source.user = box;
-    return box;
+    api->alloc = *alloc;
+    api->server = server;
+    api->loop = hfsbi_server_loop(server);
+    api->kill_on_disconnect = opts->kill_on_disconnect;
+    api->beat_ms = opts->beat_ms > 0 ? opts->beat_ms : 0;
+    api->began = hfsb_clock_ms();
+    api->part.end = hfsbi_api_end;
+    api->part.busy = hfsbi_api_busy;
+    api->part.free = hfsbi_api_free;
+    api->source.watch = hfsbi_api_watch;
+    api->source.deadline = hfsbi_api_deadline;
+    api->source.step = hfsbi_api_step;
+    api->source.user = api;
+    return api;
 }
 
 hfsb_status hfsb_server_add_sandbox(hfsb_server                    *server,
@@ -5620,21 +5688,21 @@ hfsb_status hfsb_server_add_sandbox(hfsb_server                    *server,
                                     hfsb_err                       *err) {
     hfsb_server_sandbox_opts none = HFSB_INIT;
     hfsb_err                 why = HFSB_INIT;
-    hfsbi_sandbox           *box;
+    hfsbi_api               *api;
     hfsb_status              st;
     if (!err) err = &why;
-    box = hfsbi_endpoints_new(server, opts ? opts : &none, err);
-    if (!box) return err->code;
-    st = hfsbi_health_add(box, err);
-    if (st != HFSB_OK) { /* no route knows of it: there is one already */
-        hfsb_tools_close(box->tools);
-        hfsbi_array_free(hfsbi_server_alloc(server), box, 1, sizeof *box);
+    api = hfsbi_api_new(server, opts ? opts : &none, err);
+    if (!api) return err->code;
+    st = hfsbi_health_add(api, err);
+    if (st != HFSB_OK) { /* no route refers to it: free it here */
+        hfsb_tools_close(api->tools);
+        hfsbi_array_free(hfsbi_server_alloc(server), api, 1, sizeof *api);
         return st;
     }
-    /* from here on it lives as long as the server, whatever fails */
-    hfsbi_loop_source(box->loop, &box->source);
-    hfsbi_server_part_add(server, &box->part);
-    return hfsbi_sandbox_routes(box, err);
+    /* from here on it lives as long as the server, even if a route fails */
+    hfsbi_loop_source(api->loop, &api->source);
+    hfsbi_server_part_add(server, &api->part);
+    return hfsbi_api_routes(api, err);
 }
 
 /* ---- src/mcp/mcp_private.h ---- */
@@ -7309,7 +7377,7 @@ HFSBI_FN hfsb_status hfsbi_mcp_list_choose(hfsbi_mcp_list *list, hfsb_str all,
                                            hfsb_str only, hfsb_err *err) {
     hfsbi_mcp_list next = HFSB_INIT, old;
     hfsb_status    st;
-    bool           any;
+    bool           any = false;
     next.alloc = next.doc.alloc = list->alloc;
     st = hfsb_json_parse(all, NULL, &next.doc, err);
     if (st != HFSB_OK) return st;
@@ -7336,10 +7404,11 @@ HFSBI_FN hfsb_status hfsbi_mcp_list_choose(hfsbi_mcp_list *list, hfsb_str all,
 
 static hfsb_status hfsbi_mcp_check_name(const hfsbi_mcp_list *list,
                                         const char *name, hfsb_err *err) {
-    static const char allowed[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-                                  "abcdefghijklmnopqrstuvwxyz0123456789_-";
-    size_t            n = name ? strlen(name) : 0;
-    if (n == 0 || n > 64 || strspn(name, allowed) < n) {
+    size_t n = 0;
+    while (name && (hfsbi_is_alpha(name[n]) || hfsbi_is_digit(name[n]) ||
+                    name[n] == '_' || name[n] == '-'))
+        n++;
+    if (!name || name[n] || n == 0 || n > 64) {
         hfsbi_fail(err, HFSB_ARG, 0,
                    "The name of a tool must have 1 to 64 letters, digits, _ "
                    "and -, not \"");
@@ -8567,7 +8636,7 @@ static bool hfsbi_mcp_is_bulky(hfsb_str text) {
    HFSB_LIMIT with *err. *out, if not NULL, must be released. */
 static hfsb_status hfsbi_mcp_parse(hfsb_mcp *mcp, hfsb_buf *text,
                                    hfsbi_mcp_input **out, hfsb_err *err) {
-    static char      empty[1];
+    char             empty[1] = ""; /* no text is no JSON */
     hfsbi_mcp_input *input =
         (hfsbi_mcp_input *)hfsbi_array(&mcp->alloc, 1, sizeof *input);
     *out = input;

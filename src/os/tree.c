@@ -342,7 +342,8 @@ static void hfsbi_snapshot_read(hfsbi_snapshot *snap, long first) {
     }
     if (dir) (void)closedir(dir);
     if (self) snap->blind = true;
-    hfsbi_sort(snap->list, snap->count, sizeof *snap->list, hfsbi_process_order);
+    hfsbi_sort(snap->list, snap->count, sizeof *snap->list,
+               hfsbi_process_order);
     snap->cost_ms = hfsb_clock_ms() - snap->at;
 }
 

@@ -304,7 +304,8 @@ static hfsb_status hfsbi_call_find_first(hfsb_call             *call,
         return hfsbi_fail(err, HFSB_ARG, 0,
                           "The key of a call must have at most %d bytes.",
                           HFSBI_KEY_MAX);
-    if (call->opts.key.len || hfsb_json_get(arguments, "id"))
+    if (call->opts.key.len || call->opts.id.ptr ||
+        hfsb_json_get(arguments, "id"))
         st = hfsbi_call_digest(call, arguments);
     if (st != HFSB_OK || !call->opts.key.len || !call->tool->once) return st;
     pthread_mutex_lock(&call->tools->lock);

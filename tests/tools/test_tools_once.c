@@ -174,6 +174,22 @@ static void a_background_job_with_an_id_starts_once(void) {
     hfsb_tools_close(tools);
 }
 
+/* An id that the caller has from elsewhere counts as the argument does. */
+static void an_id_of_the_options_runs_once(void) {
+    hfsb_tools    *tools = tt_open(NULL);
+    tt_reply       r = HFSB_INIT;
+    hfsb_call_opts opts = HFSB_INIT;
+    opts.id = HFSB_LIT("from-a-path");
+    tt_do(&r, tools, "bash", HFSB_LIT("{\"command\":\"echo one\"}"), &opts);
+    TT_OK(&r, "one\n");
+    tt_do(&r, tools, "bash", HFSB_LIT("{\"command\":\"echo one\"}"), &opts);
+    TT_OK(&r, "one\n");
+    tt_do(&r, tools, "bash", HFSB_LIT("{\"command\":\"echo two\"}"), &opts);
+    T_CHECK(r.sane && r.st == HFSB_REFUSED);
+    tt_drop(&r);
+    hfsb_tools_close(tools);
+}
+
 static void changes_with_a_key_are_made_once(void) {
     static const struct {
         const char *tool, *json, *other;
@@ -420,6 +436,7 @@ int main(void) {
     TT_RUN(a_repeat_joins_what_still_runs);
     TT_RUN(a_repeat_finds_what_its_first_call_left);
     TT_RUN(a_background_job_with_an_id_starts_once);
+    TT_RUN(an_id_of_the_options_runs_once);
     TT_RUN(changes_with_a_key_are_made_once);
     TT_RUN(results_are_remembered_up_to_a_size);
     TT_RUN(hundreds_of_keys_are_remembered);
