@@ -223,6 +223,8 @@ HFSBI_FN hfsb_status hfsbi_args_fill(const hfsbi_param     *params,
     hfsb_status        st = HFSB_OK;
     for (p = params; st == HFSB_OK && p->name; p++) {
         char *field = (char *)out + p->field;
+        HFSB_ASSERT(p->field + hfsbi_param_size(p->type) <=
+                    sizeof(hfsbi_args));
         memset(field, 0, hfsbi_param_size(p->type));
         if (how->id.ptr && strcmp(p->name, "id") == 0)
             *(hfsb_str *)(void *)field = how->id;
