@@ -6926,6 +6926,7 @@ typedef struct hfsbi_mcp_facts {
         hfsb_str  command;
     } first[HFSBI_MCP_LEFT];   /* and the first of them */
     hfsb_str image, mime_type; /* base64; "": not an image */
+    hfsb_str spill_path;       /* of the file with the whole output, or "" */
 } hfsbi_mcp_facts;
 
 static void hfsbi_mcp_job_facts(const hfsb_json_value *extra,
@@ -6958,6 +6959,8 @@ static void hfsbi_mcp_read_facts(const hfsb_tool_result *result,
     f->image = hfsb_json_str(hfsb_json_get(x, "data"), HFSB_LIT(""));
     f->mime_type = hfsb_json_str(hfsb_json_get(x, "mime_type"), HFSB_LIT(""));
     if (!f->mime_type.len) f->image = HFSB_LIT("");
+    f->spill_path =
+        hfsb_json_str(hfsb_json_get(x, "spill_path"), HFSB_LIT(""));
     hfsbi_mcp_job_facts(x, f);
     f->left = hfsb_json_count(hfsb_json_get(x, "left_running"));
     it = hfsb_json_begin(hfsb_json_get(x, "left_running"));
@@ -7119,16 +7122,18 @@ static void hfsbi_mcp_put_output(hfsb_str tool, hfsb_str output,
     hfsbi_mcp_left_footer(out, f);
 }
 
-/* The line that names the file with the whole output, or "". */
-static hfsb_str hfsbi_mcp_saved_line(hfsb_str text) {
-    size_t at = hfsb_str_find(text, HFSB_LIT("\nFull output saved to "));
-    if (at == HFSB_NPOS) return HFSB_LIT("");
-    text = hfsb_str_slice(text, at + 1, text.len);
+/* The line of text that names the file with the whole output, or "". */
+static hfsb_str hfsbi_mcp_saved_line(hfsb_str text, hfsb_str spill_path) {
+    size_t at = hfsb_str_find(text, spill_path);
+    if (!spill_path.len || at == HFSB_NPOS) return HFSB_LIT("");
+    while (at > 0 && text.ptr[at - 1] != '\n') at--;
+    text = hfsb_str_slice(text, at, text.len);
     return hfsb_str_slice(text, 0, hfsb_str_find_byte(text, '\n'));
 }
 
 /* Appends a third from the beginning and two thirds from the end. */
-static void hfsbi_mcp_put_ends(hfsb_buf *out, hfsb_str text, size_t chars) {
+static void hfsbi_mcp_put_ends(hfsb_buf *out, hfsb_str text, size_t chars,
+                               hfsb_str spill_path) {
     hfsb_str head = hfsbi_mcp_cut(text, chars / 3), tail, middle, saved;
     if (hfsb_utf8_count(text) <= chars) {
         hfsb_buf_append(out, text);
@@ -7137,7 +7142,7 @@ static void hfsbi_mcp_put_ends(hfsb_buf *out, hfsb_str text, size_t chars) {
     tail = hfsb_str_slice(text, head.len, text.len);
     tail = hfsbi_mcp_cut_front(tail, chars - chars / 3);
     middle = hfsb_str_slice(text, head.len, text.len - tail.len);
-    saved = hfsbi_mcp_saved_line(middle);
+    saved = hfsbi_mcp_saved_line(middle, spill_path);
     hfsb_buf_append(out, head);
     hfsbi_mcp_put_footer(out, "[... %zu characters left out here ...]\n",
                          hfsb_utf8_count(middle));
@@ -7152,8 +7157,8 @@ static void hfsbi_mcp_put_failure(const hfsb_tool_result *result,
     hfsb_str output = hfsb_buf_str(&result->output);
     hfsb_str error =
         hfsbi_mcp_cut(hfsb_buf_str(&result->error), HFSBI_MCP_ERROR);
-    hfsbi_mcp_put_ends(out, output,
-                       HFSBI_MCP_FAILURE - hfsb_utf8_count(error));
+    hfsbi_mcp_put_ends(out, output, HFSBI_MCP_FAILURE - hfsb_utf8_count(error),
+                       f->spill_path);
     if (output.len) hfsb_buf_append(out, HFSB_LIT("\n\n"));
     hfsb_buf_append(out, HFSB_LIT("ERROR: "));
     hfsb_buf_append(out, error);

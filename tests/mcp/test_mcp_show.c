@@ -216,8 +216,8 @@ static void a_long_failure_loses_its_middle(void) {
             HFSB_NPOS);
     T_CHECK(hfsb_str_ends(all, HFSB_LIT("line\nlast\n\n\nERROR: Exit code "
                                         "1")));
-    /* where the whole of it is stays */
-    r = made(false, "", "Exit code 1", "");
+    /* the line that names the file with all of it stays */
+    r = made(false, "", "Exit code 1", "{\"spill_path\":\"/tmp/x\"}");
     t_repeat(&r.output, "\xF0\x9F\x98\x80\n", 3000);
     t_repeat(&r.output, "\n... (9 chars omitted) ...\nFull output saved to "
                         "/tmp/x - use read.\n", 1);
