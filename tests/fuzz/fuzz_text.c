@@ -40,6 +40,7 @@ static void clean(hfsb_str s, const unsigned char *sizes, size_t ceiling,
         out->max = ceiling;
         if (hfsb_text_filter_write(f, piece, out) != HFSB_OK) {
             MUST(ceiling && out->len == was);
+            hfsb_buf_truncate(out, was); /* forget the failure */
             out->max = 0;
             MUST(hfsb_text_filter_write(f, piece, out) == HFSB_OK);
         }
