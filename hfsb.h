@@ -17838,6 +17838,9 @@ HFSBI_FN void hfsbi_poll_fill(const hfsb_watch *list, size_t n,
 
 /* ---- threads ---- */
 
+/* pthread_mutex_init() for a lock that a thread may take several times. */
+HFSBI_FN void hfsbi_mutex_init_recursive(pthread_mutex_t *lock);
+
 /* pthread_cond_init() for a condition that hfsbi_cond_wait_ms() waits on, which
    must be initialised by this: on the monotonic clock where the system has it.
    0 or an errno. */
@@ -18135,9 +18138,10 @@ HFSBI_FN size_t hfsbi_tree_list(const hfsbi_tree *tree, long long ran_ms,
 
 /* ---- loop.c: the event loop ---- */
 
-/* One thread runs a loop; only post, work and wake may be called from others.
-   What the loop calls may call every function of the loop but turn and
-   close. */
+/* The lock of a loop is held while it calls. Only post, work and wake need no
+   lock; whoever else uses the loop is the one thread that turns it, or holds
+   the lock. What the loop calls may call every function of the loop but turn
+   and close. */
 typedef struct hfsbi_loop hfsbi_loop;
 
 /* Opens a loop with up to max_threads threads for hfsbi_loop_work() (0: 8),
@@ -18150,8 +18154,14 @@ HFSBI_FN hfsb_status hfsbi_loop_open(const hfsb_alloc *alloc,
    NULL). All descriptors must have been forgotten and timers cleared. */
 HFSBI_FN void hfsbi_loop_close(hfsbi_loop *loop);
 
+/* The lock, which may be taken several times by one thread. */
+HFSBI_FN void hfsbi_loop_lock(hfsbi_loop *loop);
+HFSBI_FN void hfsbi_loop_unlock(hfsbi_loop *loop);
+
 /* One turn: waits up to wait_ms (below 0: without limit) until something
-   happens, and calls the functions that it concerns. */
+   happens, and calls the functions that it concerns. The lock must be held
+   once, and is released during the wait. When another thread waits in a turn
+   already, only waits for the end of that turn, up to a second. */
 HFSBI_FN void hfsbi_loop_turn(hfsbi_loop *loop, long long wait_ms);
 
 /* The time this turn began, on hfsb_clock_ms(). */
@@ -18214,39 +18224,22 @@ typedef struct hfsbi_task {
    run is called at once, and done later all the same. Threads are started when
    all are busy, and stay. */
 HFSBI_FN void hfsbi_loop_work(hfsbi_loop *loop, hfsbi_task *task);
-/* Calls task->done in the loop, soon. From any thread. */
+/* Calls task->done in the next turn of the loop. From any thread. */
 HFSBI_FN void hfsbi_loop_post(hfsbi_loop *loop, hfsbi_task *task);
+/* Ends that: done of a task that was posted is not called any more. */
+HFSBI_FN void hfsbi_loop_unpost(hfsbi_loop *loop, hfsbi_task *task);
 /* The number of tasks whose done was not called yet. */
 HFSBI_FN size_t hfsbi_loop_pending(hfsbi_loop *loop);
 
 /* Ends the wait of a turn. From any thread or signal handler. */
 HFSBI_FN void hfsbi_loop_wake(hfsbi_loop *loop);
 
-/* source: an object that a host could poll itself (hfsb_tools). All-zero but
-   for its functions and user. Its first descriptor stays open and the same
-   while the source is in the loop; the others may be closed and replaced at
-   any time. */
-typedef struct hfsbi_source {
-    hfsbi_io             first; /* private, as all up to `ready` */
-    struct hfsbi_source *next;
-    size_t               from, count; /* in the list of this turn */
-    long long            at;
-    bool                 ready;
-    size_t (*watch)(void *user, hfsb_watch *list, size_t max);
-    long long (*deadline)(void *user);
-    void (*step)(void *user); /* called in every turn in which one of its
-                                 descriptors is ready or its deadline passed */
-    void *user;
-} hfsbi_source;
-
-HFSBI_FN void hfsbi_loop_source(hfsbi_loop *loop, hfsbi_source *source);
-HFSBI_FN void hfsbi_loop_source_remove(hfsbi_loop *loop, hfsbi_source *source);
-
 /* The snapshot that the commands attached to this loop share. */
 HFSBI_FN hfsbi_snapshot *hfsbi_loop_snapshot(hfsbi_loop *loop);
 
 /* For a host that waits itself, as hfsb_server_watch() and _deadline(); then a
-   turn with wait_ms 0. */
+   turn with wait_ms 0. While a thread waits in a turn there is nothing to
+   watch and no deadline: that thread does the work. */
 HFSBI_FN size_t    hfsbi_loop_watch(hfsbi_loop *loop, hfsb_watch *list,
                                     size_t max);
 HFSBI_FN long long hfsbi_loop_deadline(hfsbi_loop *loop);
@@ -18273,13 +18266,19 @@ HFSBI_FN size_t hfsbi_proc_signal(hfsb_proc *proc, hfsbi_snapshot *snap,
    function of the command, hfsb_proc_close() included.
 
    hfsb_proc_watch(), _deadline() and _step() are not needed meanwhile. The
-   loop must outlive the command or its detach. All in the loop's thread. */
+   loop must outlive the command or its detach. All under the loop's lock, or
+   in its thread. */
 HFSBI_FN void hfsbi_proc_attach(hfsb_proc *proc, hfsbi_loop *loop,
                                 void (*on_change)(void *user, hfsb_proc *proc,
                                                   bool done),
                                 void *user);
+/* Steps an attached command now, as the loop does. */
+HFSBI_FN void hfsbi_proc_drive(hfsb_proc *proc);
 /* Ends that, also before the command is done; quiet when not attached. */
 HFSBI_FN void hfsbi_proc_detach(hfsb_proc *proc);
+
+/* True when no process holds the other end of a pipe. */
+HFSBI_FN bool hfsbi_pipe_ended(int fd);
 
 /* ---- src/os/os.c ---- */
 /* os.c - system calls that several rooms need, and hfsb_cancel
@@ -18634,6 +18633,14 @@ HFSBI_FN void hfsbi_poll_fill(const hfsb_watch *list, size_t n,
 
 /* ---- threads ---- */
 
+HFSBI_FN void hfsbi_mutex_init_recursive(pthread_mutex_t *lock) {
+    pthread_mutexattr_t attr;
+    (void)pthread_mutexattr_init(&attr);
+    (void)pthread_mutexattr_settype(&attr, PTHREAD_MUTEX_RECURSIVE);
+    (void)pthread_mutex_init(lock, &attr);
+    (void)pthread_mutexattr_destroy(&attr);
+}
+
 /* The clock that hfsbi_cond_init() gives a condition. */
 #if defined(__APPLE__) || defined(HFSBI_PORTABLE)
 #define HFSBI_COND_CLOCK CLOCK_REALTIME
@@ -18780,48 +18787,58 @@ bool hfsb_cancel_wait(const hfsb_cancel *cancel, long long ms) {
 /* ---- src/os/loop.c ---- */
 /* loop.c - an event loop: descriptors, timers, and work in threads.
 
-   One thread runs a loop, turn by turn. A turn waits until something happens
-   and then calls, in this order,
+   A loop is run turn by turn. A turn waits until something happens and then
+   calls, in this order,
 
        io       the fn of each descriptor that is ready
-       task     the done of each task that a thread finished or posted; the
-                pipe that wakes the loop is one of the descriptors
+       task     the done of each task that a thread finished or posted
        timer    the fn of each timer that is due
-       source   the step of each object that has a poll loop of its own
 
-   An io, timer, task or source is part of its owner's object: the loop links
-   them and allocates nothing for them. Each function that is called may change
+   An io, timer or task is part of its owner's object: the loop links them and
+   allocates nothing for them. Each function that is called may change
    anything, also remove and free others that were found ready in this turn:
    these are not called any more. Timers and tasks that are set in a turn are
    called in the next one, so a turn always ends.
 
+   The lock of the loop is held while it calls, and released while it waits. In
+   a server one thread turns the loop, and nobody else uses it but to post
+   tasks. The tools of a program that calls them in several threads have a loop
+   of their own: there any thread that holds the lock may use the loop, and one
+   of the threads that wait turns it for all:
+
+       turn --+-- nobody waits: waits for events, calls, wakes the others
+              +-- a thread waits already: waits for the end of its turn
+
    Three parts follow: the poller, which is the kernel's set of descriptors
    (epoll, kqueue, or a list for poll()); the pool of threads; and the loop
-   itself. Only post, work and wake may be called from another thread. */
+   itself. */
 #define HFSBI_IO_BOTH ((unsigned)HFSBI_IO_READ | (unsigned)HFSBI_IO_WRITE)
 
-enum {
-    HFSBI_POLLER_BATCH = 256, /* events found by one wait */
-    HFSBI_POLLER_GUESTS = 512 /* descriptors of sources, not in the set */
-};
+enum { HFSBI_POLLER_BATCH = 256 }; /* events found by one wait */
 
 /* ---- the poller ---- */
 
-/* A wait finds events, which are then delivered one by one. `at` is the next
-   one; the events from there on may be discarded meanwhile. */
-typedef struct hfsbi_poller {
+/* The events that a wait found. They are delivered one by one; `at` is the
+   next one. */
+typedef struct hfsbi_batch {
     size_t at, count;
 #if defined(HFSBI_EPOLL)
-    int                fd;
-    struct epoll_event batch[HFSBI_POLLER_BATCH];
+    struct epoll_event events[HFSBI_POLLER_BATCH];
 #elif defined(HFSBI_KQUEUE)
-    int           fd;
-    struct kevent batch[HFSBI_POLLER_BATCH];
+    struct kevent  events[HFSBI_POLLER_BATCH];
+#endif
+} hfsbi_batch;
+
+typedef struct hfsbi_poller {
+    hfsbi_batch *batch; /* whose events are being delivered, or NULL */
+#if defined(HFSBI_EPOLL) || defined(HFSBI_KQUEUE)
+    int fd;
 #else
     hfsb_alloc     alloc;
-    struct pollfd *fds; /* with room for the guests after the last one */
-    hfsbi_io     **ios; /* NULL: removed since the last wait */
-    size_t         length, fds_cap, ios_cap;
+    struct pollfd *fds;
+    struct pollfd *copy; /* of fds, for poll() */
+    hfsbi_io     **ios;  /* NULL: removed since the last wait */
+    size_t         length, copied, fds_cap, copy_cap, ios_cap;
 #endif
 } hfsbi_poller;
 
@@ -18831,10 +18848,13 @@ typedef struct hfsbi_poller {
      put      adds io to the set or changes its events; false with errno
      drop     removes io from the set
      discard  discards the events of io that are found and not delivered
-     wait     waits for the set and for n guests in list[1] to list[n], whose
-              revents it fills; list[0] is for its own use
+     prepare  comes before a wait; false without memory
+     wait     waits for the set; the only one that needs no lock
+     found    comes after a wait
      next     the next event; false when all are delivered
-     watch    the descriptors that a host must wait for */
+     watch    the descriptors that a host must wait for
+
+   HFSBI_POLLER_LIVE: a change of the set counts for a wait under way. */
 
 /* Sleeps instead of a wait that failed, so that the loop does not spin. */
 static void hfsbi_poller_nap(int ms) {
@@ -18843,20 +18863,7 @@ static void hfsbi_poller_nap(int ms) {
 
 #if defined(HFSBI_EPOLL) || defined(HFSBI_KQUEUE)
 
-/* Waits with poll() for the set's own descriptor and the guests. True when the
-   set has events. */
-static bool hfsbi_poller_wait_guests(hfsbi_poller *poller, struct pollfd *list,
-                                     size_t n, int ms) {
-    size_t i;
-    list[0].fd = poller->fd;
-    list[0].events = POLLIN;
-    list[0].revents = 0;
-    if (poll(list, (nfds_t)(n + 1), ms) >= 0) return list[0].revents != 0;
-    if (errno == EINTR) return false;
-    hfsbi_poller_nap(ms);
-    for (i = 0; i <= n; i++) list[i].revents = POLLERR; /* look at them all */
-    return true;
-}
+#define HFSBI_POLLER_LIVE 1
 
 static void hfsbi_poller_close(hfsbi_poller *poller) {
     hfsbi_close(&poller->fd);
@@ -18872,11 +18879,20 @@ static size_t hfsbi_poller_watch(const hfsbi_poller *poller, hfsb_watch *list,
     return 1;
 }
 
-/* Notes the result of a wait. */
-static void hfsbi_poller_found(hfsbi_poller *poller, int found, int ms) {
+static bool hfsbi_poller_prepare(hfsbi_poller *poller) {
+    (void)poller;
+    return true;
+}
+
+/* Notes the result of a wait in the kernel. */
+static void hfsbi_batch_fill(hfsbi_batch *batch, int found, int ms) {
     if (found < 0 && errno != EINTR) hfsbi_poller_nap(ms);
-    poller->at = 0;
-    poller->count = found > 0 ? (size_t)found : 0;
+    batch->at = 0;
+    batch->count = found > 0 ? (size_t)found : 0;
+}
+
+static void hfsbi_poller_found(hfsbi_poller *poller, hfsbi_batch *batch) {
+    poller->batch = batch;
 }
 
 #endif
@@ -18885,7 +18901,6 @@ static void hfsbi_poller_found(hfsbi_poller *poller, int found, int ms) {
 
 static bool hfsbi_poller_open(hfsbi_poller *poller, const hfsb_alloc *alloc) {
     (void)alloc;
-    poller->at = poller->count = 0;
     poller->fd = hfsbi_fd_above_2(epoll_create1(EPOLL_CLOEXEC));
     return poller->fd >= 0;
 }
@@ -18909,24 +18924,24 @@ static void hfsbi_poller_drop(hfsbi_poller *poller, hfsbi_io *io) {
 }
 
 static void hfsbi_poller_discard(hfsbi_poller *poller, const hfsbi_io *io) {
-    size_t i;
-    for (i = poller->at; i < poller->count; i++)
-        if (poller->batch[i].data.ptr == io) poller->batch[i].data.ptr = NULL;
+    hfsbi_batch *batch = poller->batch;
+    size_t       i;
+    for (i = batch ? batch->at : 0; batch && i < batch->count; i++)
+        if (batch->events[i].data.ptr == io) batch->events[i].data.ptr = NULL;
 }
 
-static void hfsbi_poller_wait(hfsbi_poller *poller, struct pollfd *list,
-                              size_t n, int ms) {
-    int found = 0;
-    if (n == 0 || hfsbi_poller_wait_guests(poller, list, n, ms))
-        found = epoll_wait(poller->fd, poller->batch, HFSBI_POLLER_BATCH,
-                           n == 0 ? ms : 0);
-    hfsbi_poller_found(poller, found, ms);
+static void hfsbi_poller_wait(const hfsbi_poller *poller, hfsbi_batch *batch,
+                              int ms) {
+    hfsbi_batch_fill(
+        batch, epoll_wait(poller->fd, batch->events, HFSBI_POLLER_BATCH, ms),
+        ms);
 }
 
 static bool hfsbi_poller_next(hfsbi_poller *poller, hfsbi_io **io,
                               unsigned *events) {
-    while (poller->at < poller->count) {
-        const struct epoll_event *event = &poller->batch[poller->at++];
+    hfsbi_batch *batch = poller->batch;
+    while (batch->at < batch->count) {
+        const struct epoll_event *event = &batch->events[batch->at++];
         uint32_t                  found = event->events;
         *io = (hfsbi_io *)event->data.ptr;
         if (!*io) continue;
@@ -18951,7 +18966,6 @@ enum {
 
 static bool hfsbi_poller_open(hfsbi_poller *poller, const hfsb_alloc *alloc) {
     (void)alloc;
-    poller->at = poller->count = 0;
     poller->fd = hfsbi_fd_above_2(kqueue());
     return poller->fd >= 0 && fcntl(poller->fd, F_SETFD, FD_CLOEXEC) == 0;
 }
@@ -18995,22 +19009,22 @@ static void hfsbi_poller_drop(hfsbi_poller *poller, hfsbi_io *io) {
 }
 
 static void hfsbi_poller_discard(hfsbi_poller *poller, const hfsbi_io *io) {
+    hfsbi_batch *batch = poller->batch;
     size_t i;
-    for (i = poller->at; i < poller->count; i++)
-        if ((const void *)poller->batch[i].udata == (const void *)io)
-            poller->batch[i].udata = NULL;
+    for (i = batch ? batch->at : 0; batch && i < batch->count; i++)
+        if ((const void *)batch->events[i].udata == (const void *)io)
+            batch->events[i].udata = NULL;
 }
 
-static void hfsbi_poller_wait(hfsbi_poller *poller, struct pollfd *list,
-                              size_t n, int ms) {
+static void hfsbi_poller_wait(const hfsbi_poller *poller, hfsbi_batch *batch,
+                              int ms) {
     struct timespec time = HFSB_INIT;
-    int found = 0, wait = n == 0 ? ms : 0;
-    time.tv_sec = wait / 1000;
-    time.tv_nsec = (long)(wait % 1000) * 1000000L;
-    if (n == 0 || hfsbi_poller_wait_guests(poller, list, n, ms))
-        found = kevent(poller->fd, NULL, 0, poller->batch, HFSBI_POLLER_BATCH,
-                       wait < 0 ? NULL : &time);
-    hfsbi_poller_found(poller, found, ms);
+    time.tv_sec = ms / 1000;
+    time.tv_nsec = (long)(ms % 1000) * 1000000L;
+    hfsbi_batch_fill(batch,
+                     kevent(poller->fd, NULL, 0, batch->events,
+                            HFSBI_POLLER_BATCH, ms < 0 ? NULL : &time),
+                     ms);
 }
 
 /* kqueue reports an end, but not whether of one side or of both; poll()
@@ -19027,8 +19041,9 @@ static unsigned hfsbi_poller_end(const hfsbi_io *io) {
 
 static bool hfsbi_poller_next(hfsbi_poller *poller, hfsbi_io **io,
                               unsigned *events) {
-    while (poller->at < poller->count) {
-        const struct kevent *event = &poller->batch[poller->at++];
+    hfsbi_batch *batch = poller->batch;
+    while (batch->at < batch->count) {
+        const struct kevent *event = &batch->events[batch->at++];
         *io = (hfsbi_io *)event->udata;
         if (!*io) continue;
         *events = event->filter == EVFILT_READ ? (unsigned)HFSBI_IO_READ
@@ -19042,16 +19057,18 @@ static bool hfsbi_poller_next(hfsbi_poller *poller, hfsbi_io **io,
 
 #else /* poll() */
 
+#define HFSBI_POLLER_LIVE 0
+
 #ifndef POLLRDHUP
 #define POLLRDHUP 0 /* only a read finds an end */
 #endif
 
-/* Makes room for n of the set and all guests. */
+/* Makes room for n descriptors. */
 static bool hfsbi_poller_room(hfsbi_poller *poller, size_t n) {
     void *grown;
-    if (n + HFSBI_POLLER_GUESTS > poller->fds_cap) {
+    if (n > poller->fds_cap) {
         grown = hfsbi_array_grow(&poller->alloc, poller->fds, &poller->fds_cap,
-                                 n + HFSBI_POLLER_GUESTS, sizeof *poller->fds);
+                                 n, sizeof *poller->fds);
         if (!grown) return false;
         poller->fds = (struct pollfd *)grown;
     }
@@ -19074,9 +19091,11 @@ static bool hfsbi_poller_open(hfsbi_poller *poller, const hfsb_alloc *alloc) {
 static void hfsbi_poller_close(hfsbi_poller *poller) {
     hfsbi_array_free(&poller->alloc, poller->fds, poller->fds_cap,
                      sizeof *poller->fds);
+    hfsbi_array_free(&poller->alloc, poller->copy, poller->copy_cap,
+                     sizeof *poller->copy);
     hfsbi_array_free(&poller->alloc, (void *)poller->ios, poller->ios_cap,
                      sizeof *poller->ios);
-    poller->fds = NULL;
+    poller->fds = poller->copy = NULL;
     poller->ios = NULL;
 }
 
@@ -19122,29 +19141,45 @@ static void hfsbi_poller_close_holes(hfsbi_poller *poller) {
     poller->length = to;
 }
 
-static void hfsbi_poller_wait(hfsbi_poller *poller, struct pollfd *list,
-                              size_t n, int ms) {
-    size_t i, all;
+/* poll() works on a copy: the list may change and move meanwhile. A place in
+   the list keeps its meaning until the next prepare. */
+static bool hfsbi_poller_prepare(hfsbi_poller *poller) {
+    void *grown = poller->copy;
     hfsbi_poller_close_holes(poller);
-    poller->at = 0;
-    poller->count = poller->length; /* those that are added later are new */
-    all = poller->length + n;
-    if (n) memcpy(poller->fds + poller->length, list + 1, n * sizeof *list);
-    if (poll(poller->fds, (nfds_t)all, ms) < 0) {
-        bool odd = errno != EINTR;
-        if (odd) hfsbi_poller_nap(ms);
-        for (i = 0; i < all; i++) poller->fds[i].revents = 0;
-        for (i = poller->length; odd && i < all; i++)
-            poller->fds[i].revents = POLLERR; /* look at them all */
-    }
-    if (n) memcpy(list + 1, poller->fds + poller->length, n * sizeof *list);
+    if (poller->length > poller->copy_cap)
+        grown =
+            hfsbi_array_grow(&poller->alloc, poller->copy, &poller->copy_cap,
+                             poller->fds_cap, sizeof *poller->copy);
+    if (!grown) return false;
+    poller->copy = (struct pollfd *)grown;
+    poller->copied = poller->length;
+    memcpy(poller->copy, poller->fds, poller->length * sizeof *poller->fds);
+    return true;
+}
+
+static void hfsbi_poller_wait(const hfsbi_poller *poller, hfsbi_batch *batch,
+                              int ms) {
+    size_t i;
+    batch->at = 0;
+    batch->count = poller->copied;
+    if (poll(poller->copy, (nfds_t)batch->count, ms) >= 0) return;
+    if (errno != EINTR) hfsbi_poller_nap(ms);
+    for (i = 0; i < batch->count; i++) poller->copy[i].revents = 0;
+}
+
+static void hfsbi_poller_found(hfsbi_poller *poller, hfsbi_batch *batch) {
+    size_t i;
+    poller->batch = batch;
+    for (i = 0; i < batch->count; i++)
+        poller->fds[i].revents = poller->copy[i].revents;
 }
 
 static bool hfsbi_poller_next(hfsbi_poller *poller, hfsbi_io **io,
                               unsigned *events) {
-    while (poller->at < poller->count) {
-        size_t i = poller->at++;
-        int found = poller->fds[i].revents;
+    hfsbi_batch *batch = poller->batch;
+    while (batch->at < batch->count) {
+        size_t i = batch->at++;
+        int    found = poller->fds[i].revents;
         poller->fds[i].revents = 0;
         *io = poller->ios[i];
         if (!found || !*io) continue;
@@ -19247,21 +19282,27 @@ typedef struct hfsbi_pool {
 } hfsbi_pool;
 
 struct hfsbi_loop {
-    hfsb_alloc     alloc;
-    hfsbi_poller   poller;
-    hfsbi_timer    heap; /* its child is the root */
-    hfsbi_timer    due;  /* its child is the first of those that run now */
-    hfsbi_source  *sources, *next_source; /* next: of those being stepped */
-    long long      now;
-    hfsbi_snapshot snapshot; /* of the commands that are attached */
-    hfsbi_io       wake;
-    int            wake_fds[2];
+    hfsb_alloc      alloc;
+    pthread_mutex_t lock;   /* recursive; see hfsbi_loop_lock() */
+    pthread_cond_t  turned; /* after each turn */
+    hfsbi_poller    poller;
+    hfsbi_timer     heap; /* its child is the root */
+    hfsbi_timer     due;  /* its child is the first of those that run now */
+    long long       now;
+    bool            waiting;  /* a turn waits, without the lock */
+    bool            stale;    /* meanwhile an io was forgotten: the events that
+                                the wait finds may be those of a freed object */
+    bool            hosted;   /* a host waits in its own way */
+    long long       until;    /* end of that wait; -1: without limit */
+    hfsbi_snapshot  snapshot; /* of the commands that are attached */
+    hfsbi_io        wake;
+    int             wake_fds[2];
 
-    pthread_mutex_t lock; /* guards all below */
+    pthread_mutex_t queue_lock; /* guards all below; is taken last */
     hfsbi_pool      pool;
     hfsbi_queue     posted;  /* their done is due */
     size_t          pending; /* tasks whose done was not called yet */
-    bool            woken;   /* a byte for the posted ones is in the pipe */
+    bool            asleep;  /* a post must write to the pipe */
 };
 
 static void hfsbi_queue_init(hfsbi_queue *queue) {
@@ -19275,13 +19316,34 @@ static void hfsbi_queue_add(hfsbi_queue *queue, hfsbi_task *task) {
     queue->last = &task->next;
 }
 
+/* ---- the lock ---- */
+
+HFSBI_FN void hfsbi_loop_lock(hfsbi_loop *loop) {
+    pthread_mutex_lock(&loop->lock);
+}
+
+HFSBI_FN void hfsbi_loop_unlock(hfsbi_loop *loop) {
+    pthread_mutex_unlock(&loop->lock);
+}
+
+HFSBI_FN void hfsbi_loop_wake(hfsbi_loop *loop) {
+    hfsbi_wake_write(loop->wake_fds[1]);
+}
+
+/* True when somebody waits for events, and would miss a change. */
+static bool hfsbi_loop_sleeps(const hfsbi_loop *loop) {
+    return loop->waiting || loop->hosted;
+}
+
 /* ---- descriptors ---- */
 
 HFSBI_FN bool hfsbi_loop_io(hfsbi_loop *loop, hfsbi_io *io, unsigned want) {
+    if (!HFSBI_POLLER_LIVE && hfsbi_loop_sleeps(loop)) hfsbi_loop_wake(loop);
     return hfsbi_poller_set(&loop->poller, io, want);
 }
 
 HFSBI_FN void hfsbi_loop_io_forget(hfsbi_loop *loop, hfsbi_io *io) {
+    loop->stale = true;
     hfsbi_poller_forget(&loop->poller, io);
 }
 
@@ -19349,6 +19411,8 @@ HFSBI_FN void hfsbi_loop_timer(hfsbi_loop *loop, hfsbi_timer *timer,
     timer->set = true;
     timer->child = timer->next = timer->prev = NULL;
     hfsbi_timer_put(loop, timer);
+    if (hfsbi_loop_sleeps(loop) && (loop->until < 0 || at < loop->until))
+        hfsbi_loop_wake(loop);
 }
 
 HFSBI_FN void hfsbi_loop_timer_clear(hfsbi_loop *loop, hfsbi_timer *timer) {
@@ -19386,137 +19450,44 @@ HFSBI_FN hfsbi_snapshot *hfsbi_loop_snapshot(hfsbi_loop *loop) {
     return &loop->snapshot;
 }
 
-/* ---- sources ---- */
-
-static void hfsbi_source_ready(hfsbi_io *io, unsigned events) {
-    hfsbi_source *source = (hfsbi_source *)(void *)io; /* its first member */
-    (void)events;
-    source->ready = true;
-}
-
-HFSBI_FN void hfsbi_loop_source(hfsbi_loop *loop, hfsbi_source *source) {
-    hfsbi_source **end = &loop->sources;
-    hfsb_watch     own;
-    while (*end) end = &(*end)->next;
-    *end = source;
-    source->next = NULL;
-    source->ready = false;
-    /* Mostly the first descriptor is the only one. It is put into the kernel's
-       set, so that the wait is one system call; when that fails it is watched
-       like the others. */
-    memset(&source->first, 0, sizeof source->first);
-    source->first.fd = -1;
-    if (source->watch(source->user, &own, 1) == 0 || !own.readable ||
-        own.writable)
-        return;
-    source->first.fd = own.fd;
-    source->first.fn = hfsbi_source_ready;
-    (void)hfsbi_poller_set(&loop->poller, &source->first, HFSBI_IO_READ);
-}
-
-HFSBI_FN void hfsbi_loop_source_remove(hfsbi_loop   *loop,
-                                       hfsbi_source *source) {
-    hfsbi_source **at = &loop->sources;
-    while (*at && *at != source) at = &(*at)->next;
-    if (!*at) return;
-    *at = source->next;
-    if (loop->next_source == source) loop->next_source = source->next;
-    hfsbi_poller_forget(&loop->poller, &source->first);
-}
-
-/* Fills list with the descriptors of a source that are not in the kernel's
-   set; returns how many there are, which may be more than max. */
-static size_t hfsbi_source_watch(const hfsbi_source *source, hfsb_watch *list,
-                                 size_t max) {
-    hfsb_watch all[HFSBI_POLLER_GUESTS + 1];
-    size_t     n = source->watch(source->user, all, HFSBI_POLLER_GUESTS + 1);
-    size_t have = n < HFSBI_POLLER_GUESTS + 1 ? n : HFSBI_POLLER_GUESTS + 1;
-    size_t own =
-        have > 0 && source->first.known && all[0].fd == source->first.fd;
-    have -= own;
-    if (have > max) have = max;
-    if (have) memcpy(list, all + own, have * sizeof *list);
-    return n - own;
-}
-
-/* Asks all sources before a wait and fills fds; returns their number. A source
-   with more descriptors than there is room for is stepped in any case. */
-static size_t hfsbi_sources_ask(hfsbi_loop *loop, struct pollfd *fds) {
-    hfsb_watch    list[HFSBI_POLLER_GUESTS];
-    hfsbi_source *source;
-    size_t        n = 0;
-    for (source = loop->sources; source; source = source->next) {
-        size_t room = HFSBI_POLLER_GUESTS - n;
-        source->from = n;
-        source->count = hfsbi_source_watch(source, list, room);
-        source->ready = source->count > room;
-        if (source->ready) source->count = room;
-        source->at = source->deadline(source->user);
-        hfsbi_poll_fill(list, source->count, fds + n);
-        n += source->count;
-    }
-    return n;
-}
-
-/* Notes which sources are ready. After the wait, before anything that is
-   called can change the list of sources. */
-static void hfsbi_sources_look(hfsbi_loop *loop, const struct pollfd *fds) {
-    hfsbi_source *source;
-    size_t        i;
-    for (source = loop->sources; source; source = source->next) {
-        if (source->at >= 0 && source->at <= loop->now) source->ready = true;
-        for (i = 0; i < source->count; i++)
-            if (fds[source->from + i].revents) source->ready = true;
-    }
-}
-
-static void hfsbi_sources_step(hfsbi_loop *loop) {
-    hfsbi_source *source;
-    for (source = loop->sources; source; source = loop->next_source) {
-        loop->next_source = source->next;
-        if (source->ready) source->step(source->user);
-    }
-    loop->next_source = NULL;
-}
-
 /* ---- tasks ---- */
 
-/* Makes done of a task due. Under the lock, and so is the write: as soon as
-   the task is done its owner may close the loop. */
+/* Makes done of a task due. Under the lock of the queue, and so is the write:
+   as soon as the task is done its owner may close the loop. */
 static void hfsbi_loop_add_posted(hfsbi_loop *loop, hfsbi_task *task) {
     hfsbi_queue_add(&loop->posted, task);
-    if (!loop->woken) hfsbi_wake_write(loop->wake_fds[1]);
-    loop->woken = true;
+    if (loop->asleep) hfsbi_wake_write(loop->wake_fds[1]);
+    loop->asleep = false;
 }
 
 static void *hfsbi_pool_thread(void *arg) {
     hfsbi_loop *loop = (hfsbi_loop *)arg;
     hfsbi_pool *pool = &loop->pool;
-    pthread_mutex_lock(&loop->lock);
+    pthread_mutex_lock(&loop->queue_lock);
     for (;;) {
         hfsbi_task *task = pool->waiting.first;
         if (task) {
             pool->waiting.first = task->next;
             if (!task->next) hfsbi_queue_init(&pool->waiting);
             pool->length--;
-            pthread_mutex_unlock(&loop->lock);
+            pthread_mutex_unlock(&loop->queue_lock);
             task->run(task);
-            pthread_mutex_lock(&loop->lock);
+            pthread_mutex_lock(&loop->queue_lock);
             hfsbi_loop_add_posted(loop, task);
         } else if (pool->ending) {
             break;
         } else {
             pool->idle++;
-            (void)pthread_cond_wait(&pool->more, &loop->lock);
+            (void)pthread_cond_wait(&pool->more, &loop->queue_lock);
             pool->idle--;
         }
     }
-    pthread_mutex_unlock(&loop->lock);
+    pthread_mutex_unlock(&loop->queue_lock);
     return NULL;
 }
 
 /* Gives a task to the threads; false when no thread exists. Under the
-   lock. Threads that were woken but have not got the lock yet still count as
+   lock of the queue. Threads that were woken but have not got the lock yet still count as
    idle, and their tasks as waiting. */
 static bool hfsbi_pool_add(hfsbi_loop *loop, hfsbi_task *task) {
     hfsbi_pool *pool = &loop->pool;
@@ -19536,28 +19507,28 @@ static bool hfsbi_pool_add(hfsbi_loop *loop, hfsbi_task *task) {
 static void hfsbi_pool_end(hfsbi_loop *loop) {
     hfsbi_pool *pool = &loop->pool;
     size_t      i;
-    pthread_mutex_lock(&loop->lock);
+    pthread_mutex_lock(&loop->queue_lock);
     pool->ending = true;
     (void)pthread_cond_broadcast(&pool->more);
-    pthread_mutex_unlock(&loop->lock);
+    pthread_mutex_unlock(&loop->queue_lock);
     for (i = 0; i < pool->count; i++)
         (void)pthread_join(pool->threads[i], NULL);
     pool->count = 0;
 }
 
 HFSBI_FN void hfsbi_loop_post(hfsbi_loop *loop, hfsbi_task *task) {
-    pthread_mutex_lock(&loop->lock);
+    pthread_mutex_lock(&loop->queue_lock);
     loop->pending++;
     hfsbi_loop_add_posted(loop, task);
-    pthread_mutex_unlock(&loop->lock);
+    pthread_mutex_unlock(&loop->queue_lock);
 }
 
 HFSBI_FN void hfsbi_loop_work(hfsbi_loop *loop, hfsbi_task *task) {
     bool given;
-    pthread_mutex_lock(&loop->lock);
+    pthread_mutex_lock(&loop->queue_lock);
     given = hfsbi_pool_add(loop, task);
     if (given) loop->pending++;
-    pthread_mutex_unlock(&loop->lock);
+    pthread_mutex_unlock(&loop->queue_lock);
     if (given) return;
     task->run(task);
     hfsbi_loop_post(loop, task);
@@ -19565,43 +19536,58 @@ HFSBI_FN void hfsbi_loop_work(hfsbi_loop *loop, hfsbi_task *task) {
 
 HFSBI_FN size_t hfsbi_loop_pending(hfsbi_loop *loop) {
     size_t n;
-    pthread_mutex_lock(&loop->lock);
+    pthread_mutex_lock(&loop->queue_lock);
     n = loop->pending;
-    pthread_mutex_unlock(&loop->lock);
+    pthread_mutex_unlock(&loop->queue_lock);
     return n;
 }
 
-/* Calls done of all tasks that are posted by now; false: there was none. */
-static bool hfsbi_loop_finish(hfsbi_loop *loop) {
-    hfsbi_task *task, *next;
-    pthread_mutex_lock(&loop->lock);
-    task = loop->posted.first;
-    hfsbi_queue_init(&loop->posted);
-    loop->woken = false;
-    pthread_mutex_unlock(&loop->lock);
-    if (!task) return false;
-    for (; task; task = next) {
-        next = task->next; /* done may free the task or give it again */
-        pthread_mutex_lock(&loop->lock);
+HFSBI_FN void hfsbi_loop_unpost(hfsbi_loop *loop, hfsbi_task *task) {
+    hfsbi_task **link;
+    pthread_mutex_lock(&loop->queue_lock);
+    link = &loop->posted.first;
+    while (*link && *link != task) link = &(*link)->next;
+    if (*link) {
+        *link = task->next;
+        if (!task->next) loop->posted.last = link;
         loop->pending--;
-        pthread_mutex_unlock(&loop->lock);
-        task->done(task);
     }
-    return true;
+    pthread_mutex_unlock(&loop->queue_lock);
 }
 
-/* Empties the pipe first: a task that is posted after that, and not found
-   here, writes again. */
+/* Takes the first posted task, or NULL. */
+static hfsbi_task *hfsbi_loop_next_posted(hfsbi_loop *loop) {
+    hfsbi_task *task;
+    pthread_mutex_lock(&loop->queue_lock);
+    task = loop->posted.first;
+    if (task) {
+        loop->posted.first = task->next;
+        if (!task->next) hfsbi_queue_init(&loop->posted);
+        loop->pending--;
+    }
+    pthread_mutex_unlock(&loop->queue_lock);
+    return task;
+}
+
+/* Calls done of all tasks that are posted by now. done may free other tasks,
+   post new ones, or its own again. */
+static void hfsbi_loop_finish(hfsbi_loop *loop) {
+    hfsbi_task  end = HFSB_INIT; /* posted by us, after all others */
+    hfsbi_task *task;
+    pthread_mutex_lock(&loop->queue_lock);
+    task = loop->posted.first;
+    if (task) {
+        hfsbi_queue_add(&loop->posted, &end);
+        loop->pending++;
+    }
+    pthread_mutex_unlock(&loop->queue_lock);
+    if (!task) return;
+    while ((task = hfsbi_loop_next_posted(loop)) != &end) task->done(task);
+}
+
 static void hfsbi_loop_woken(hfsbi_io *io, unsigned events) {
-    hfsbi_loop *loop =
-        (hfsbi_loop *)(void *)((char *)io - offsetof(hfsbi_loop, wake));
     (void)events;
-    hfsbi_wake_drain(io->fd);
-    (void)hfsbi_loop_finish(loop);
-}
-
-HFSBI_FN void hfsbi_loop_wake(hfsbi_loop *loop) {
-    hfsbi_wake_write(loop->wake_fds[1]);
+    hfsbi_wake_drain(io->fd); /* the turn itself looks at the tasks */
 }
 
 /* ---- open, close, turn ---- */
@@ -19616,6 +19602,8 @@ static void hfsbi_loop_free(hfsbi_loop *loop) {
         hfsbi_array_free(&alloc, loop->pool.threads, loop->pool.max,
                          sizeof(pthread_t));
     (void)pthread_cond_destroy(&loop->pool.more);
+    (void)pthread_mutex_destroy(&loop->queue_lock);
+    (void)pthread_cond_destroy(&loop->turned);
     (void)pthread_mutex_destroy(&loop->lock);
     hfsbi_array_free(&alloc, loop, 1, sizeof *loop);
 }
@@ -19651,7 +19639,9 @@ HFSBI_FN hfsb_status hfsbi_loop_open(const hfsb_alloc *alloc,
     hfsbi_queue_init(&loop->pool.waiting);
     hfsbi_queue_init(&loop->posted);
     loop->now = hfsb_clock_ms();
-    (void)pthread_mutex_init(&loop->lock, NULL);
+    hfsbi_mutex_init_recursive(&loop->lock);
+    (void)hfsbi_cond_init(&loop->turned);
+    (void)pthread_mutex_init(&loop->queue_lock, NULL);
     (void)pthread_cond_init(&loop->pool.more, NULL);
     if (max_threads == 0) max_threads = 8;
     if (!hfsbi_loop_fill(loop, no_threads ? 0 : max_threads)) {
@@ -19665,57 +19655,93 @@ HFSBI_FN hfsb_status hfsbi_loop_open(const hfsb_alloc *alloc,
 }
 
 HFSBI_FN void hfsbi_loop_close(hfsbi_loop *loop) {
+    hfsbi_task *task;
     if (!loop) return;
     hfsbi_pool_end(loop);
-    while (hfsbi_loop_finish(loop)) continue; /* done may give more to do */
+    while ((task = hfsbi_loop_next_posted(loop)) != NULL) task->done(task);
     hfsbi_loop_free(loop);
 }
 
-/* Milliseconds to wait, after the sources were asked; -1: without limit. */
-static int hfsbi_loop_time(const hfsbi_loop *loop, long long wait_ms) {
-    const hfsbi_source *source;
-    long long           at = hfsbi_timers_next(loop), now;
-    if (wait_ms == 0) return 0;
+/* True when nothing is posted: then a post wakes whoever waits from now on. */
+static bool hfsbi_loop_fall_asleep(hfsbi_loop *loop) {
+    bool may;
+    pthread_mutex_lock(&loop->queue_lock);
+    may = loop->posted.first == NULL;
+    loop->asleep = may;
+    pthread_mutex_unlock(&loop->queue_lock);
+    return may;
+}
+
+/* Milliseconds to wait; -1: without limit. Sets `until`. */
+static int hfsbi_loop_time(hfsbi_loop *loop, long long wait_ms) {
+    long long at = hfsbi_timers_next(loop), now;
+    if (wait_ms == 0 || !hfsbi_loop_fall_asleep(loop)) return 0;
     now = hfsb_clock_ms();
-    for (source = loop->sources; source; source = source->next) {
-        at = hfsbi_earlier(at, source->at);
-        if (source->ready) at = hfsbi_earlier(at, now + 20);
-    }
     if (at >= 0) wait_ms = hfsbi_earlier(wait_ms, at > now ? at - now : 0);
-    return wait_ms > INT_MAX ? INT_MAX : wait_ms < 0 ? -1 : (int)wait_ms;
+    if (wait_ms > INT_MAX) wait_ms = INT_MAX;
+    loop->until = wait_ms < 0 ? -1 : now + wait_ms;
+    return wait_ms < 0 ? -1 : (int)wait_ms;
+}
+
+/* Waits without the lock. An io that was forgotten meanwhile may be among the
+   events: then they are fetched again. */
+static void hfsbi_loop_wait(hfsbi_loop *loop, hfsbi_batch *batch, int ms) {
+    loop->waiting = true;
+    loop->stale = false;
+    hfsbi_loop_unlock(loop);
+    hfsbi_poller_wait(&loop->poller, batch, ms);
+    hfsbi_loop_lock(loop);
+    loop->waiting = false;
+    if (loop->stale && HFSBI_POLLER_LIVE)
+        hfsbi_poller_wait(&loop->poller, batch, 0);
+}
+
+/* Another thread waits: waits for the end of its turn, a second at most.
+   Without a monotonic clock for conditions, setting the clock back would
+   prolong the wait. */
+static void hfsbi_loop_follow(hfsbi_loop *loop, long long wait_ms) {
+    if (wait_ms < 0 || wait_ms > 1000) wait_ms = 1000;
+    hfsbi_cond_wait_ms(&loop->turned, &loop->lock, wait_ms);
 }
 
 HFSBI_FN void hfsbi_loop_turn(hfsbi_loop *loop, long long wait_ms) {
-    struct pollfd list[1 + HFSBI_POLLER_GUESTS];
-    size_t        n = hfsbi_sources_ask(loop, list + 1);
-    hfsbi_io     *io;
-    unsigned      events;
-    hfsbi_poller_wait(&loop->poller, list, n, hfsbi_loop_time(loop, wait_ms));
+    hfsbi_batch batch;
+    hfsbi_io   *io;
+    unsigned    events;
+    int         ms;
+    if (loop->waiting) {
+        if (wait_ms != 0) hfsbi_loop_follow(loop, wait_ms);
+        return;
+    }
+    batch.at = batch.count = 0;
+    loop->hosted = false;
+    ms = hfsbi_loop_time(loop, wait_ms);
+    if (!hfsbi_poller_prepare(&loop->poller)) hfsbi_poller_nap(ms);
+    else if (ms == 0) hfsbi_poller_wait(&loop->poller, &batch, 0);
+    else hfsbi_loop_wait(loop, &batch, ms);
     loop->now = hfsb_clock_ms();
-    hfsbi_sources_look(loop, list + 1);
+    hfsbi_poller_found(&loop->poller, &batch);
     while (hfsbi_poller_next(&loop->poller, &io, &events))
         hfsbi_poller_deliver(&loop->poller, io, events);
+    loop->poller.batch = NULL;
+    hfsbi_loop_finish(loop);
     hfsbi_timers_run(loop);
-    hfsbi_sources_step(loop);
+    (void)pthread_cond_broadcast(&loop->turned);
 }
 
 HFSBI_FN size_t hfsbi_loop_watch(hfsbi_loop *loop, hfsb_watch *list,
                                  size_t max) {
-    size_t        n = hfsbi_poller_watch(&loop->poller, list, max);
-    hfsbi_source *source;
-    for (source = loop->sources; source; source = source->next) {
-        size_t room = n < max ? max - n : 0;
-        n += hfsbi_source_watch(source, room ? list + n : list, room);
-    }
-    return n;
+    if (loop->waiting) return 0;
+    loop->hosted = true;
+    loop->until = hfsbi_timers_next(loop);
+    return hfsbi_poller_watch(&loop->poller, list, max);
 }
 
 HFSBI_FN long long hfsbi_loop_deadline(hfsbi_loop *loop) {
-    hfsbi_source *source;
-    long long     at = hfsbi_timers_next(loop);
-    for (source = loop->sources; source; source = source->next)
-        at = hfsbi_earlier(at, source->deadline(source->user));
-    return at;
+    if (loop->waiting) return -1;
+    loop->hosted = true;
+    loop->until = hfsbi_loop_fall_asleep(loop) ? hfsbi_timers_next(loop) : 0;
+    return loop->until;
 }
 
 /* ---- src/os/file.c ---- */
@@ -23007,7 +23033,7 @@ static void hfsbi_proc_follow(hfsb_proc *proc) {
 }
 
 /* on_change comes last: it may close the command. */
-static void hfsbi_proc_drive(hfsb_proc *proc) {
+HFSBI_FN void hfsbi_proc_drive(hfsb_proc *proc) {
     hfsbi_proc_driver *d = &proc->driver;
     unsigned long long before = proc->changes;
     bool               done = hfsb_proc_step(proc);
@@ -23544,8 +23570,7 @@ static void hfsbi_proc_destroy(hfsb_proc *proc) {
     }
 }
 
-/* True when no process holds the other end. */
-static bool hfsbi_pipe_ended(int fd) {
+HFSBI_FN bool hfsbi_pipe_ended(int fd) {
     struct pollfd ready;
     ready.fd = fd;
     ready.events = POLLIN;
@@ -23666,10 +23691,12 @@ hfsb_status hfsb_proc_run(const hfsb_proc_opts *opts, hfsb_buf *out,
 
    read.c, patch.c, glob.c and list.c offer a tool and nothing else.
 
-   One mutex, hfsb_tools.lock, protects jobs, calls that wait, idempotency
-   records, spill files and the files of a session. A comment reads "Takes the
-   lock." where a function locks it, and "Under the lock." where the caller
-   must hold it. */
+   The lock of the loop protects jobs, calls that wait, idempotency records,
+   spill files and the files of a session. A comment reads "Takes the lock."
+   where a function locks it, and "Under the lock." where the caller must hold
+   it. When the loop is a server's, only its thread opens, steps and closes
+   calls that start or wait for commands; other threads may run the tools that
+   work on files. */
 
 /* ==== args.c: arguments ================================================== */
 
@@ -23815,6 +23842,8 @@ typedef struct hfsbi_tool {
     bool               once; /* call.c makes it run once for a key */
     const hfsbi_param *params;
     hfsbi_tool_fn      fn;
+    hfsbi_tool_fn      prepare; /* copies what fn needs of long arguments, in
+                                   any thread (NULL: nothing) */
 } hfsbi_tool;
 
 /* The rows, each defined in the file of its tool. */
@@ -24021,6 +24050,7 @@ enum {
 
 /* The request for a command; owns its texts. */
 typedef struct hfsbi_job_spec {
+    hfsb_buf id; /* the caller's, or empty */
     hfsb_buf command, description;
     hfsb_buf work_dir;       /* where the command runs */
     hfsb_buf work_dir_given; /* the same as the caller wrote it */
@@ -24033,6 +24063,8 @@ typedef struct hfsbi_job_spec {
 
 typedef struct hfsbi_job {
     struct hfsbi_job  *next;
+    hfsb_tools        *tools;
+    hfsbi_timer        timer;            /* ends a wait for a place */
     char               id[HFSBI_JOB_ID]; /* generated, or the caller's */
     char               marker[HFSBI_JOB_ID + 48]; /* value of HFSB_JOB in the
                                   environment: the id; a caller's id is
@@ -24068,7 +24100,7 @@ HFSBI_FN hfsb_status hfsbi_job_spec_status(const hfsbi_job_spec *spec);
 /* Returns the name in "NAME=value" or "NAME", as a view of entry. */
 HFSBI_FN hfsb_str hfsbi_env_name(const char *entry);
 
-/* The functions from here to hfsbi_jobs_mark() run under the lock. */
+/* The functions from here to hfsbi_jobs_free() run under the lock. */
 
 /* Returns the job with that id, or NULL. */
 HFSBI_FN hfsbi_job *hfsbi_job_find(hfsb_tools *tools, hfsb_str id);
@@ -24079,12 +24111,11 @@ HFSBI_FN hfsbi_job *hfsbi_job_again(hfsb_tools *tools, hfsb_str id,
                                     hfsb_str key);
 
 /* Adds a job and starts it when a place is free. Moves the texts out of *spec
-   and leaves it empty. An empty id is replaced by a generated one; opts gives
-   the key and on_text. A job that cannot be started is DONE, and its result
+   and leaves it empty. An empty id is replaced by a generated one; call gives
+   the key, the digest and on_text. A job that cannot be started is DONE, and its result
    contains the reason. NULL without memory, with *spec as it was. */
 HFSBI_FN hfsbi_job *hfsbi_job_add(hfsb_tools *tools, hfsbi_job_spec *spec,
-                                  hfsb_str id, const unsigned char *digest,
-                                  const hfsb_call_opts *opts);
+                                  const hfsb_call *call);
 
 /* Asks a job to end, without waiting. False when it is done already. */
 HFSBI_FN bool hfsbi_job_kill(hfsb_tools *tools, hfsbi_job *job);
@@ -24093,22 +24124,18 @@ HFSBI_FN bool hfsbi_job_kill(hfsb_tools *tools, hfsbi_job *job);
 HFSBI_FN size_t hfsbi_jobs_count(const hfsb_tools *tools,
                                  hfsbi_job_state   state);
 
-/* Reads output, ends and starts jobs as far as possible without waiting, and
-   frees finished jobs that are too old. */
-HFSBI_FN void hfsbi_jobs_step(hfsb_tools *tools);
+/* Starts waiting jobs, the oldest first, while places are free. */
+HFSBI_FN void hfsbi_jobs_start(hfsb_tools *tools);
+/* Frees finished jobs that are too old or too many, and drops the text of
+   others when there is too much of it. The idempotency record of a job is kept
+   after its text is dropped. */
+HFSBI_FN void hfsbi_jobs_drop_old(hfsb_tools *tools);
 /* Kills and frees all jobs. */
 HFSBI_FN void hfsbi_jobs_free(hfsb_tools *tools);
 
-/* Fills list with up to max descriptors to wait for. Returns how many there
-   are, which may be more than max. */
-HFSBI_FN size_t hfsbi_jobs_watch(hfsb_tools *tools, hfsb_watch *list,
-                                 size_t max);
-/* Returns the earliest deadline of a job on hfsb_clock_ms(), or -1. */
-HFSBI_FN long long hfsbi_jobs_deadline(const hfsb_tools *tools);
-
-/* Returns a hash that changes with new output, a start, an end, or other
-   descriptors to wait for. */
-HFSBI_FN unsigned long long hfsbi_jobs_mark(hfsb_tools *tools);
+/* Takes exits and output of all commands that can be taken without waiting.
+   Takes the lock. */
+HFSBI_FN void hfsbi_jobs_step(hfsb_tools *tools);
 
 /* Signals every process that this object ever started, for the end of a
    program: TERM, or KILL with `hard`. This includes the process trees of
@@ -24166,8 +24193,11 @@ typedef union hfsbi_args {
 
 struct hfsb_call {
     hfsb_tools              *tools;
-    const struct hfsbi_tool *tool; /* NULL: unknown name */
-    hfsbi_args               args; /* valid during open */
+    const struct hfsbi_tool *tool;   /* NULL: unknown name */
+    hfsbi_args               args;   /* from prepare to start */
+    hfsb_json_doc            parsed; /* that some of these refer to */
+    bool                     prepared;
+    hfsbi_job_spec           spec; /* of bash, from prepare to start */
     hfsb_call_opts           opts;
     hfsb_buf                 notes;       /* lines that follow the output */
     bool                     notes_apart; /* notes go into a field instead */
@@ -24176,13 +24206,18 @@ struct hfsb_call {
     hfsb_status              status;
     hfsbi_wait               wait;
     hfsb_call               *next_waiting; /* in hfsb_tools.waiting */
-    hfsbi_job               *job;          /* of bash, bash_output */
-    hfsbi_job              **killed;       /* of kill */
-    size_t                   killed_count, killed_cap;
-    unsigned long long       offset;        /* of bash_output, bytes */
-    long long                until;         /* of bash_output, a deadline */
-    bool                     streams;       /* its on_text is the job's */
-    bool                     taken;         /* the result was moved out */
+    hfsbi_timer              timer;        /* of bash_output: looks again */
+    void (*on_progress)(void *user);       /* see hfsbi_call_listen() */
+    void              *listener;           /* its user */
+    bool               heard;              /* on_text was called since */
+    bool               told;               /* on_progress knows of the end */
+    hfsbi_job         *job;                /* of bash, bash_output */
+    hfsbi_job        **killed;             /* of kill */
+    size_t             killed_count, killed_cap;
+    unsigned long long offset;              /* of bash_output, bytes */
+    long long          until;               /* of bash_output, a deadline */
+    bool               streams;             /* its on_text is the job's */
+    bool               taken;               /* the result was moved out */
     unsigned char digest[HFSB_SHA256_SIZE]; /* of tool and arguments, when the
                                                call has an id or a key */
     hfsbi_once   *once;                     /* record to fill, or waited for */
@@ -24194,6 +24229,27 @@ struct hfsb_call {
 HFSBI_FN hfsbi_once *hfsbi_once_find(hfsb_tools *tools, hfsb_str key);
 /* Frees all idempotency records. */
 HFSBI_FN void hfsbi_onces_free(hfsb_tools *tools);
+
+/* hfsb_call_open() in two steps. prepare checks and reads the arguments and
+   finds out whether the call is a repeat: in any thread. start runs the tool.
+   The arguments must exist until then, but not those of bash. */
+HFSBI_FN hfsb_status hfsbi_call_prepare(hfsb_tools *tools, hfsb_str name,
+                                        const hfsb_json_value *arguments,
+                                        const hfsb_call_opts  *opts,
+                                        hfsb_call            **out);
+HFSBI_FN void        hfsbi_call_start(hfsb_call *call);
+
+/* The call waits for that event. Under the lock. */
+HFSBI_FN void hfsbi_call_wait(hfsb_call *call, hfsbi_wait wait);
+
+/* Calls fn in the loop, with the lock, after on_text was called, and once when
+   the result is complete. fn may close the call. For a call that waits. */
+HFSBI_FN void hfsbi_call_listen(hfsb_call *call, void (*fn)(void *user),
+                                void      *user);
+/* Ends the wait of bash_output now. */
+HFSBI_FN void hfsbi_call_hurry(hfsb_call *call);
+/* Calls the listener of each call that has news. Under the lock. */
+HFSBI_FN void hfsbi_calls_notify(hfsb_tools *tools);
 
 /* True when the caller has cancelled the call. Call it in the thread that runs
    the tool. */
@@ -24249,6 +24305,8 @@ typedef struct hfsbi_digest {
     unsigned char bytes[HFSB_SHA256_SIZE];
 } hfsbi_digest;
 
+typedef struct hfsbi_drain hfsbi_drain; /* see job.c */
+
 struct hfsb_tools {
     /* constant after open */
     hfsb_alloc     alloc;
@@ -24263,33 +24321,39 @@ struct hfsb_tools {
     long long      grace_ms;
     size_t         max_running, max_waiting, max_finished;
     char           prefix[16]; /* of job ids */
-    int            wake[2];    /* pipe that wakes the driver */
-    int            host[2];    /* pipe that wakes the host's own loop */
+    hfsbi_loop    *loop;
+    bool           own_loop; /* else that of a server */
+    int            host[2];  /* pipe that wakes the host's own loop; -1 in a
+                                server's loop */
 
-    pthread_mutex_t    lock;    /* protects everything below */
-    pthread_cond_t     changed; /* after each step, and by ended calls */
-    bool               driving; /* a thread waits in poll() for all threads */
-    bool               watched; /* the host called watch, and not step since */
-    bool               stirred; /* there was news since the host's last step */
-    hfsbi_job         *jobs;    /* newest first */
+    /* protected by the lock of the loop */
+    bool               hosted;    /* the host waits in a loop of its own */
+    hfsbi_task         look;      /* posted when calls may have news */
+    bool               looks;     /* it is posted */
+    hfsbi_job         *jobs;      /* newest first */
     unsigned long      job_count; /* ever added */
-    hfsb_call         *waiting;   /* calls of bash_output that wait */
+    hfsb_call         *waiting;   /* all calls that wait */
     hfsbi_once        *onces;     /* newest first */
     hfsbi_spills       spills;
-    int               *drains; /* pipes that survivors hold open */
-    size_t             drain_count, drain_cap;
+    hfsbi_drain       *drains; /* pipes that survivors hold open */
+    size_t             drain_count;
     hfsbi_session_span spans[HFSBI_JOB_SPANS]; /* sessions of commands that
                          run, or that have survivors */
     size_t             span_next; /* to overwrite when all are in use */
     unsigned long long since;     /* start of the oldest process; 0: none */
-    hfsbi_snapshot     snapshot; /* of all processes, shared by the commands */
     hfsbi_digest      *seen; /* hash table: keys of files read or written */
     size_t             seen_count, seen_cap; /* cap: a power of two, or 0 */
 };
 
-/* Opens another object with the options of `like`. Copies everything that
-   `like` owns, so the options of its caller need not exist any more. The new
-   object shares nothing with it. Returns as hfsb_tools_open(). */
+/* hfsb_tools_open() in the loop of a server, which drives the object and must
+   outlive it. NULL: a loop of its own. */
+HFSBI_FN hfsb_status hfsbi_tools_open_in(hfsbi_loop            *loop,
+                                         const hfsb_tools_opts *opts,
+                                         hfsb_tools **out, hfsb_err *err);
+
+/* Opens another object with the options of `like`, in the same loop. Copies
+   everything that `like` owns, so the options of its caller need not exist any
+   more. Returns as hfsb_tools_open(). */
 HFSBI_FN hfsb_status hfsbi_tools_open_like(const hfsb_tools *like,
                                            hfsb_tools **out, hfsb_err *err);
 
@@ -24300,13 +24364,10 @@ HFSBI_FN void hfsbi_tools_free(hfsb_tools *tools);
    models write bash for a tool of that name, else /bin/sh. */
 HFSBI_FN const char *hfsbi_default_shell(void);
 
-/* Steps all jobs without waiting, and wakes waiting threads. Any thread may
-   call it. Under the lock. */
-HFSBI_FN void hfsbi_tools_touch(hfsb_tools *tools);
-
-/* Waits for an event, or until `until` on hfsb_clock_ms() (-1: no limit); may
-   return earlier. Under the lock, which it releases while it waits. */
-HFSBI_FN void hfsbi_tools_wait(hfsb_tools *tools, long long until);
+/* One turn of the object's own loop, see hfsbi_loop_turn(). Under the lock. */
+HFSBI_FN void hfsbi_tools_turn(hfsb_tools *tools, long long wait_ms);
+/* Lets the loop start waiting jobs and notify calls. Under the lock. */
+HFSBI_FN void hfsbi_tools_stir(hfsb_tools *tools);
 
 /* Remembers that the session has read or written the file. Does nothing
    without a session. Takes the lock. */
@@ -26220,8 +26281,7 @@ HFSBI_FN void hfsbi_checker_run(hfsbi_checker        *checker,
 
    At most max_running commands run; the others wait in order, and their
    timeout counts from the moment they were added. No thread belongs to a job:
-   hfsbi_jobs_step() does what is possible without waiting, in whichever thread
-   drives the tools.
+   the loop of the tools steps its process, and a timer ends its wait.
 
    When a command ends, the result of bash is written once and kept for
    repeats. Finished jobs are freed by age and number, except while a call
@@ -26246,13 +26306,13 @@ enum {
 HFSBI_FN void hfsbi_job_spec_init(hfsbi_job_spec   *spec,
                                   const hfsb_alloc *alloc) {
     memset(spec, 0, sizeof *spec);
-    spec->command.alloc = spec->description.alloc = *alloc;
+    spec->id.alloc = spec->command.alloc = spec->description.alloc = *alloc;
     spec->work_dir.alloc = spec->work_dir_given.alloc = *alloc;
     spec->shell.alloc = spec->input.alloc = spec->env.alloc = *alloc;
 }
 
 HFSBI_FN hfsb_status hfsbi_job_spec_status(const hfsbi_job_spec *spec) {
-    const hfsb_buf *all[7];
+    const hfsb_buf *all[8];
     size_t          i;
     all[0] = &spec->command;
     all[1] = &spec->description;
@@ -26261,12 +26321,14 @@ HFSBI_FN hfsb_status hfsbi_job_spec_status(const hfsbi_job_spec *spec) {
     all[4] = &spec->shell;
     all[5] = &spec->input;
     all[6] = &spec->env;
-    for (i = 0; i < 7; i++)
+    all[7] = &spec->id;
+    for (i = 0; i < 8; i++)
         if (all[i]->status != HFSB_OK) return all[i]->status;
     return HFSB_OK;
 }
 
 HFSBI_FN void hfsbi_job_spec_free(hfsbi_job_spec *spec) {
+    hfsb_buf_free(&spec->id);
     hfsb_buf_free(&spec->command);
     hfsb_buf_free(&spec->description);
     hfsb_buf_free(&spec->work_dir);
@@ -26338,52 +26400,72 @@ static size_t hfsbi_env_fill(const hfsb_tools     *tools,
 
 /* ---- pipes that survivors hold open ---- */
 
-/* Hands all pipes to a keeper process, or closes them. */
-static void hfsbi_drains_release(hfsb_tools *tools) {
-    size_t i;
-    if (!tools->no_keeper)
-        hfsb_proc_keep_pipes(tools->drains, tools->drain_count);
-    else
-        for (i = 0; i < tools->drain_count; i++)
-            hfsbi_close(&tools->drains[i]);
-    tools->drain_count = 0;
+/* One such pipe, an event of the loop. */
+struct hfsbi_drain {
+    hfsbi_io     io; /* first: its function casts it back */
+    hfsb_tools  *tools;
+    hfsbi_drain *next;
+};
+
+/* Ends a drain and returns its descriptor. */
+static int hfsbi_drain_end(hfsbi_drain *drain) {
+    hfsb_tools   *tools = drain->tools;
+    hfsbi_drain **link = &tools->drains;
+    int           fd = drain->io.fd;
+    while (*link != drain) link = &(*link)->next;
+    *link = drain->next;
+    tools->drain_count--;
+    hfsbi_loop_io_forget(tools->loop, &drain->io);
+    hfsbi_array_free(&tools->alloc, drain, 1, sizeof *drain);
+    return fd;
 }
 
-/* Takes ownership of the descriptors. */
-static void hfsbi_drains_add(hfsb_tools *tools, const int *fds, size_t n) {
-    int *grown = tools->drains;
-    if (n == 0) return;
-    if (tools->drain_count + n > HFSBI_DRAINS && !tools->no_keeper)
+/* Reads and discards output of survivors. */
+static void hfsbi_drain_ready(hfsbi_io *io, unsigned events) {
+    char    block[16384];
+    ssize_t n = hfsbi_read(io->fd, block, sizeof block);
+    int     fd;
+    (void)events;
+    if (n > 0 || (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))) return;
+    fd = hfsbi_drain_end((hfsbi_drain *)(void *)io);
+    hfsbi_close(&fd);
+}
+
+/* Ends all drains: a keeper process reads on, or the pipes are closed. */
+static void hfsbi_drains_release(hfsb_tools *tools) {
+    int    held[HFSBI_DRAINS], fd;
+    size_t n = 0;
+    while (tools->drains) {
+        fd = hfsbi_drain_end(tools->drains);
+        if (tools->no_keeper || hfsbi_pipe_ended(fd)) hfsbi_close(&fd);
+        else held[n++] = fd;
+        if (n == HFSBI_DRAINS || !tools->drains) {
+            hfsb_proc_keep_pipes(held, n);
+            n = 0;
+        }
+    }
+}
+
+/* Takes ownership of the descriptor. Without memory a keeper reads it. */
+static void hfsbi_drain_add(hfsb_tools *tools, int fd) {
+    hfsbi_drain *drain;
+    if (tools->drain_count >= HFSBI_DRAINS && !tools->no_keeper)
         hfsbi_drains_release(tools);
-    if (tools->drain_count + n > tools->drain_cap)
-        grown = (int *)hfsbi_array_grow(&tools->alloc, tools->drains,
-                                        &tools->drain_cap,
-                                        tools->drain_count + n, sizeof(int));
-    if (!grown) { /* out of memory: a keeper process reads them */
-        hfsb_proc_keep_pipes(fds, n);
+    drain = (hfsbi_drain *)hfsbi_array(&tools->alloc, 1, sizeof *drain);
+    if (!drain) {
+        hfsb_proc_keep_pipes(&fd, 1);
         return;
     }
-    tools->drains = grown;
-    memcpy(grown + tools->drain_count, fds, n * sizeof(int));
-    tools->drain_count += n;
-}
-
-/* Reads and discards output of survivors, a bounded amount from each pipe so
-   that a noisy one does not delay the rest. */
-static void hfsbi_drains_step(hfsb_tools *tools) {
-    char   block[16384];
-    size_t i = 0;
-    int    turns;
-    while (i < tools->drain_count) {
-        ssize_t n = 1;
-        for (turns = 0; n > 0 && turns < 64; turns++)
-            n = hfsbi_read(tools->drains[i], block, sizeof block);
-        if (n > 0 || (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))) {
-            i++;
-            continue;
-        }
-        hfsbi_close(&tools->drains[i]);
-        tools->drains[i] = tools->drains[--tools->drain_count];
+    memset(drain, 0, sizeof *drain);
+    drain->io.fd = fd;
+    drain->io.fn = hfsbi_drain_ready;
+    drain->tools = tools;
+    drain->next = tools->drains;
+    tools->drains = drain;
+    tools->drain_count++;
+    if (!hfsbi_loop_io(tools->loop, &drain->io, HFSBI_IO_READ)) {
+        fd = hfsbi_drain_end(drain);
+        hfsb_proc_keep_pipes(&fd, 1);
     }
 }
 
@@ -26428,6 +26510,7 @@ static void hfsbi_span_end(hfsb_tools *tools, hfsbi_job *job) {
 /* ---- one job ---- */
 
 static void hfsbi_job_free(hfsb_tools *tools, hfsbi_job *job) {
+    hfsbi_loop_timer_clear(tools->loop, &job->timer);
     hfsb_proc_close(job->proc);
     hfsbi_record_free(&job->record);
     hfsbi_job_spec_free(&job->spec);
@@ -26444,6 +26527,7 @@ static void hfsbi_job_output(void *user, hfsb_proc_stream stream,
 /* Ends a job and writes the result of bash. err is the reason why the command
    did not start, or NULL. */
 static void hfsbi_job_finish(hfsbi_job *job, const hfsb_err *err) {
+    hfsbi_loop_timer_clear(job->tools->loop, &job->timer);
     job->state = HFSBI_JOB_DONE;
     job->ended = hfsb_clock_ms();
     hfsbi_record_finish(&job->record);
@@ -26452,6 +26536,42 @@ static void hfsbi_job_finish(hfsbi_job *job, const hfsb_err *err) {
     hfsbi_record_settle(&job->record);
     hfsb_buf_free(&job->spec.input);
     hfsb_buf_free(&job->spec.env);
+    hfsbi_tools_stir(job->tools);
+}
+
+/* The command has ended. */
+static void hfsbi_job_end(hfsbi_job *job) {
+    hfsb_tools *tools = job->tools;
+    int         fds[2];
+    size_t      n;
+    job->end = hfsb_proc_status(job->proc);
+    job->left_count =
+        hfsb_proc_survivors(job->proc, job->left, HFSBI_JOB_LEFT);
+    hfsbi_span_end(tools, job);
+    n = hfsb_proc_take_pipes(job->proc, fds);
+    while (n > 0) hfsbi_drain_add(tools, fds[--n]);
+    hfsb_proc_close(job->proc);
+    job->proc = NULL;
+    hfsbi_job_finish(job, NULL);
+}
+
+/* The loop has stepped the process. */
+static void hfsbi_job_changed(void *user, hfsb_proc *proc, bool done) {
+    hfsbi_job *job = (hfsbi_job *)user;
+    hfsb_call *call = job->tools->waiting;
+    (void)proc;
+    for (; call; call = call->next_waiting)
+        if (call->streams && call->job == job) call->heard = true;
+    hfsbi_tools_stir(job->tools);
+    if (done) hfsbi_job_end(job);
+}
+
+/* Ends a waiting job whose timeout has passed. */
+static void hfsbi_job_expire(hfsbi_timer *timer) {
+    hfsbi_job *job =
+        (hfsbi_job *)(void *)((char *)timer - offsetof(hfsbi_job, timer));
+    job->end.timed_out = true;
+    hfsbi_job_finish(job, NULL);
 }
 
 static hfsb_status hfsbi_job_spawn(hfsb_tools *tools, hfsbi_job *job,
@@ -26459,7 +26579,6 @@ static hfsb_status hfsbi_job_spawn(hfsb_tools *tools, hfsbi_job *job,
     hfsb_proc_opts  o = HFSB_INIT;
     hfsbi_job_spec *spec = &job->spec;
     long long       waited = hfsb_clock_ms() - job->created;
-    hfsb_status     st;
     o.command = hfsb_buf_str(&spec->command);
     o.any_length = true;
     o.shell = spec->shell.len ? spec->shell.ptr : NULL;
@@ -26478,9 +26597,7 @@ static hfsb_status hfsbi_job_spawn(hfsb_tools *tools, hfsbi_job *job,
         o.timeout_ms = (long long)(spec->timeout * 1000.0 + 0.5) - waited;
         if (o.timeout_ms < 1) o.timeout_ms = 1;
     }
-    st = hfsb_proc_open(&o, &job->proc, err);
-    if (st == HFSB_OK) hfsbi_proc_share_snapshot(job->proc, &tools->snapshot);
-    return st;
+    return hfsb_proc_open(&o, &job->proc, err);
 }
 
 /* Starts a job; a failure ends it. */
@@ -26502,32 +26619,11 @@ static void hfsbi_job_start(hfsb_tools *tools, hfsbi_job *job) {
         hfsbi_job_finish(job, &err);
         return;
     }
+    hfsbi_loop_timer_clear(tools->loop, &job->timer);
     job->state = HFSBI_JOB_RUNNING;
     job->pid = hfsb_proc_status(job->proc).pid;
     hfsbi_span_begin(tools, job);
-}
-
-/* Steps a running job, and ends it when its command has ended. */
-static void hfsbi_job_step(hfsb_tools *tools, hfsbi_job *job) {
-    int fds[2];
-    if (!hfsb_proc_step(job->proc)) return;
-    job->end = hfsb_proc_status(job->proc);
-    job->left_count =
-        hfsb_proc_survivors(job->proc, job->left, HFSBI_JOB_LEFT);
-    hfsbi_span_end(tools, job);
-    hfsbi_drains_add(tools, fds, hfsb_proc_take_pipes(job->proc, fds));
-    hfsb_proc_close(job->proc);
-    job->proc = NULL;
-    hfsbi_job_finish(job, NULL);
-}
-
-/* Ends a waiting job whose timeout has passed. */
-static void hfsbi_job_expire(hfsbi_job *job, long long now) {
-    if (job->spec.timeout <= 0 ||
-        (double)(now - job->created) < job->spec.timeout * 1000.0)
-        return;
-    job->end.timed_out = true;
-    hfsbi_job_finish(job, NULL);
+    hfsbi_proc_attach(job->proc, tools->loop, hfsbi_job_changed, job);
 }
 
 /* ---- all jobs ---- */
@@ -26555,79 +26651,15 @@ HFSBI_FN size_t hfsbi_jobs_count(const hfsb_tools *tools,
     return n;
 }
 
-/* Sets id and marker. Callers may give the same id to two tools objects, so
-   the marker of a caller's id gets a unique suffix: a kill by marker must not
-   reach the other object's processes. */
-static void hfsbi_job_set_id(hfsb_tools *tools, hfsbi_job *job, hfsb_str id) {
-    char own[40];
-    do
-        (void)snprintf(own, sizeof own, "%s-%lu", tools->prefix,
-                       ++tools->job_count);
-    while (hfsbi_job_find(tools, hfsb_cstr(own))); /* taken by a caller */
-    (void)snprintf(job->id, sizeof job->id, "%.*s", (int)id.len, id.ptr);
-    if (id.len == 0) memcpy(job->id, own, sizeof own);
-    (void)snprintf(job->marker, sizeof job->marker, "%s%s%s", job->id,
-                   id.len ? "." : "", id.len ? own : "");
-}
-
-HFSBI_FN hfsbi_job *hfsbi_job_add(hfsb_tools *tools, hfsbi_job_spec *spec,
-                                  hfsb_str id, const unsigned char *digest,
-                                  const hfsb_call_opts *opts) {
-    hfsbi_job *job = (hfsbi_job *)hfsbi_array(&tools->alloc, 1, sizeof *job);
-    if (!job) return NULL;
-    memset(job, 0, sizeof *job);
-    job->key.alloc = tools->alloc;
-    if (hfsb_buf_append(&job->key, opts->key) != HFSB_OK ||
-        !hfsbi_record_init(&job->record, &tools->spills, spec->merge_stderr,
-                           &tools->alloc)) {
-        hfsb_buf_free(&job->key);
-        hfsbi_array_free(&tools->alloc, job, 1, sizeof *job);
-        return NULL;
-    }
-    job->chosen = id.len || opts->key.len;
-    job->record.on_text = opts->on_text;
-    job->record.user = opts->user;
-    hfsbi_result_init(&job->result, &tools->alloc);
-    job->spec = *spec;
-    hfsbi_job_spec_init(spec, &tools->alloc);
-    hfsbi_job_set_id(tools, job, id);
-    memcpy(job->digest, digest, sizeof job->digest);
-    job->created = hfsb_clock_ms();
-    job->next = tools->jobs;
-    tools->jobs = job;
-    if (hfsbi_jobs_count(tools, HFSBI_JOB_RUNNING) < tools->max_running)
-        hfsbi_job_start(tools, job);
-    return job;
-}
-
-HFSBI_FN bool hfsbi_job_kill(hfsb_tools *tools, hfsbi_job *job) {
-    (void)tools;
-    if (job->state == HFSBI_JOB_DONE) return false;
-    job->killed = true;
-    if (job->state == HFSBI_JOB_RUNNING) hfsb_proc_kill(job->proc);
-    else hfsbi_job_finish(job, NULL);
-    return true;
-}
-
-/* The list has the newest first: the last waiting job has waited longest. */
-static hfsbi_job *hfsbi_jobs_oldest_waiting(hfsb_tools *tools) {
-    hfsbi_job *job, *oldest = NULL;
-    for (job = tools->jobs; job; job = job->next)
-        if (job->state == HFSBI_JOB_WAITING) oldest = job;
-    return oldest;
-}
-
 static void hfsbi_job_drop_text(hfsbi_job *job) {
     hfsb_tool_result_free(&job->result);
     hfsbi_record_forget(&job->record);
     job->result_held = false;
 }
 
-/* Frees finished jobs that are too old or too many, and drops the text of
-   others when there is too much of it. The idempotency record of a job is kept
-   after its text is dropped. */
-static void hfsbi_jobs_drop_old(hfsb_tools *tools, long long now) {
+HFSBI_FN void hfsbi_jobs_drop_old(hfsb_tools *tools) {
     hfsbi_job **link = &tools->jobs, *job;
+    long long   now = hfsb_clock_ms();
     size_t      finished = 0, keyed = 0, held = 0;
     while ((job = *link) != NULL) {
         bool keep_text, keep_record;
@@ -26651,84 +26683,90 @@ static void hfsbi_jobs_drop_old(hfsb_tools *tools, long long now) {
     }
 }
 
+HFSBI_FN void hfsbi_jobs_start(hfsb_tools *tools) {
+    while (hfsbi_jobs_count(tools, HFSBI_JOB_RUNNING) < tools->max_running) {
+        hfsbi_job *job, *oldest = NULL; /* the list has the newest first */
+        for (job = tools->jobs; job; job = job->next)
+            if (job->state == HFSBI_JOB_WAITING) oldest = job;
+        if (!oldest) return;
+        hfsbi_job_start(tools, oldest);
+    }
+}
+
+/* Sets id and marker. Callers may give the same id to two tools objects, so
+   the marker of a caller's id gets a unique suffix: a kill by marker must not
+   reach the other object's processes. */
+static void hfsbi_job_set_id(hfsb_tools *tools, hfsbi_job *job, hfsb_str id) {
+    char own[40];
+    do
+        (void)snprintf(own, sizeof own, "%s-%lu", tools->prefix,
+                       ++tools->job_count);
+    while (hfsbi_job_find(tools, hfsb_cstr(own))); /* taken by a caller */
+    (void)snprintf(job->id, sizeof job->id, "%.*s", (int)id.len, id.ptr);
+    if (id.len == 0) memcpy(job->id, own, sizeof own);
+    (void)snprintf(job->marker, sizeof job->marker, "%s%s%s", job->id,
+                   id.len ? "." : "", id.len ? own : "");
+}
+
+HFSBI_FN hfsbi_job *hfsbi_job_add(hfsb_tools *tools, hfsbi_job_spec *spec,
+                                  const hfsb_call *call) {
+    hfsbi_job *job = (hfsbi_job *)hfsbi_array(&tools->alloc, 1, sizeof *job);
+    const hfsb_call_opts *opts = &call->opts;
+    if (!job) return NULL;
+    memset(job, 0, sizeof *job);
+    job->key.alloc = tools->alloc;
+    if (hfsb_buf_append(&job->key, opts->key) != HFSB_OK ||
+        !hfsbi_record_init(&job->record, &tools->spills, spec->merge_stderr,
+                           &tools->alloc)) {
+        hfsb_buf_free(&job->key);
+        hfsbi_array_free(&tools->alloc, job, 1, sizeof *job);
+        return NULL;
+    }
+    job->chosen = spec->id.len || opts->key.len;
+    job->record.on_text = opts->on_text;
+    job->record.user = opts->user;
+    hfsbi_result_init(&job->result, &tools->alloc);
+    job->spec = *spec;
+    hfsbi_job_spec_init(spec, &tools->alloc);
+    hfsbi_job_set_id(tools, job, hfsb_buf_str(&job->spec.id));
+    memcpy(job->digest, call->digest, sizeof job->digest);
+    job->tools = tools;
+    job->timer.fn = hfsbi_job_expire;
+    job->created = hfsb_clock_ms();
+    job->next = tools->jobs;
+    tools->jobs = job;
+    hfsbi_jobs_start(tools);
+    if (job->state == HFSBI_JOB_WAITING && job->spec.timeout > 0)
+        hfsbi_loop_timer(tools->loop, &job->timer,
+                         job->created +
+                             (long long)(job->spec.timeout * 1000.0) + 1);
+    return job;
+}
+
+HFSBI_FN bool hfsbi_job_kill(hfsb_tools *tools, hfsbi_job *job) {
+    (void)tools;
+    if (job->state == HFSBI_JOB_DONE) return false;
+    job->killed = true;
+    if (job->state == HFSBI_JOB_RUNNING) hfsb_proc_kill(job->proc);
+    else hfsbi_job_finish(job, NULL);
+    return true;
+}
+
 HFSBI_FN void hfsbi_jobs_step(hfsb_tools *tools) {
-    long long  now = hfsb_clock_ms();
     hfsbi_job *job;
+    hfsbi_loop_lock(tools->loop);
     for (job = tools->jobs; job; job = job->next)
-        if (job->state == HFSBI_JOB_RUNNING) hfsbi_job_step(tools, job);
-        else if (job->state == HFSBI_JOB_WAITING) hfsbi_job_expire(job, now);
-    while (hfsbi_jobs_count(tools, HFSBI_JOB_RUNNING) < tools->max_running &&
-           (job = hfsbi_jobs_oldest_waiting(tools)) != NULL)
-        hfsbi_job_start(tools, job);
-    hfsbi_drains_step(tools);
-    hfsbi_jobs_drop_old(tools, now);
+        if (job->state == HFSBI_JOB_RUNNING) hfsbi_proc_drive(job->proc);
+    hfsbi_loop_unlock(tools->loop);
 }
 
 HFSBI_FN void hfsbi_jobs_free(hfsb_tools *tools) {
     hfsbi_job *job;
-    hfsbi_drains_step(tools); /* a pipe without writers needs no keeper */
     hfsbi_drains_release(tools);
-    hfsbi_array_free(&tools->alloc, tools->drains, tools->drain_cap,
-                     sizeof(int));
     while ((job = tools->jobs) != NULL) {
         tools->jobs = job->next;
         hfsbi_job_free(tools, job);
     }
-    hfsbi_snapshot_free(&tools->snapshot);
-}
-
-HFSBI_FN size_t hfsbi_jobs_watch(hfsb_tools *tools, hfsb_watch *list,
-                                 size_t max) {
-    hfsb_watch own[HFSB_PROC_WATCHES];
-    hfsbi_job *job;
-    size_t     n = 0, i, count;
-    for (job = tools->jobs; job; job = job->next) {
-        if (job->state != HFSBI_JOB_RUNNING) continue;
-        count = hfsb_proc_watch(job->proc, own);
-        for (i = 0; i < count; i++, n++)
-            if (n < max) list[n] = own[i];
-    }
-    for (i = 0; i < tools->drain_count; i++, n++)
-        if (n < max) {
-            list[n].fd = tools->drains[i];
-            list[n].readable = true;
-            list[n].writable = false;
-        }
-    return n;
-}
-
-HFSBI_FN long long hfsbi_jobs_deadline(const hfsb_tools *tools) {
-    const hfsbi_job *job;
-    long long        first = -1, at;
-    for (job = tools->jobs; job; job = job->next) {
-        at = -1;
-        if (job->state == HFSBI_JOB_RUNNING)
-            at = hfsb_proc_deadline(job->proc);
-        else if (job->state == HFSBI_JOB_WAITING && job->spec.timeout > 0)
-            at = job->created + (long long)(job->spec.timeout * 1000.0) + 1;
-        if (at >= 0 && (first < 0 || at < first)) first = at;
-    }
-    return first;
-}
-
-HFSBI_FN unsigned long long hfsbi_jobs_mark(hfsb_tools *tools) {
-    unsigned long long mark = HFSB_FNV_START, values[2 + HFSB_PROC_WATCHES];
-    hfsb_watch         own[HFSB_PROC_WATCHES];
-    const hfsbi_job   *job;
-    size_t             i, n;
-    const void        *bytes = values;
-    for (job = tools->jobs; job; job = job->next) {
-        if (job->state == HFSBI_JOB_DONE) continue;
-        n = job->proc ? hfsb_proc_watch(job->proc, own) : 0;
-        values[0] = (unsigned long long)job->state;
-        values[1] = job->record.taken;
-        for (i = 0; i < n; i++)
-            values[2 + i] =
-                (unsigned long long)own[i].fd * 2 + (own[i].writable ? 1 : 0);
-        mark = hfsb_fnv_add(mark, hfsb_str_make((const char *)bytes,
-                                                (2 + n) * sizeof *values));
-    }
-    return mark;
 }
 
 /* ---- sweep: end all processes that a tools object ever started ---- */
@@ -26737,24 +26775,24 @@ HFSBI_FN unsigned long long hfsbi_jobs_mark(hfsb_tools *tools) {
    parent dies its children are reparented and can no longer be found by
    ancestry. */
 HFSBI_FN size_t hfsbi_tools_sweep(hfsb_tools *tools, bool hard) {
-    hfsbi_family family = HFSB_INIT;
-    hfsbi_job   *job;
-    size_t       running = 0, all;
-    pthread_mutex_lock(&tools->lock);
+    hfsbi_snapshot *snapshot = hfsbi_loop_snapshot(tools->loop);
+    hfsbi_family    family = HFSB_INIT;
+    hfsbi_job      *job;
+    size_t          running = 0, all;
+    hfsbi_loop_lock(tools->loop);
     family.since = tools->since;
     family.owner = hfsb_fnv(hfsb_cstr(tools->prefix));
     family.spans = tools->spans;
     family.span_count = HFSBI_JOB_SPANS;
-    hfsbi_snapshot_renew(&tools->snapshot, hfsb_clock_ms() + 1);
-    all = hfsbi_snapshot_signal(&tools->snapshot, &family, !hard);
+    hfsbi_snapshot_renew(snapshot, hfsb_clock_ms() + 1);
+    all = hfsbi_snapshot_signal(snapshot, &family, !hard);
     for (job = tools->jobs; job; job = job->next) {
         if (job->state == HFSBI_JOB_RUNNING)
-            running += hfsbi_proc_signal(job->proc, &tools->snapshot,
-                                         hard ? SIGKILL : 0);
+            running +=
+                hfsbi_proc_signal(job->proc, snapshot, hard ? SIGKILL : 0);
         (void)hfsbi_job_kill(tools, job);
     }
-    pthread_mutex_unlock(&tools->lock);
-    hfsb_tools_wake(tools);
+    hfsbi_loop_unlock(tools->loop);
     return all > running ? all : running;
 }
 
@@ -26797,7 +26835,7 @@ hfsb_status hfsb_tools_jobs(hfsb_tools *tools, hfsb_str id, hfsb_buf *out,
     hfsbi_build      list;
     hfsb_status      st;
     hfsbi_build_init(&list, &out->alloc);
-    pthread_mutex_lock(&tools->lock);
+    hfsbi_loop_lock(tools->loop);
     job = id.len ? hfsbi_job_find(tools, id) : tools->jobs;
     if (id.len && job) {
         hfsbi_build_job(&list, job, now);
@@ -26806,7 +26844,7 @@ hfsb_status hfsb_tools_jobs(hfsb_tools *tools, hfsb_str id, hfsb_buf *out,
         for (; job; job = job->next) hfsbi_build_job(&list, job, now);
         hfsbi_build_end(&list);
     }
-    pthread_mutex_unlock(&tools->lock);
+    hfsbi_loop_unlock(tools->loop);
     if (id.len && !job) {
         hfsbi_fail(err, HFSB_NOT_FOUND, 0, "No such job: ");
         hfsbi_err_quote(err, id, 80);
@@ -26821,51 +26859,46 @@ hfsb_status hfsb_tools_jobs(hfsb_tools *tools, hfsb_str id, hfsb_buf *out,
 
 HFSBI_FN bool hfsbi_job_exists(hfsb_tools *tools, hfsb_str id) {
     bool found;
-    pthread_mutex_lock(&tools->lock);
+    hfsbi_loop_lock(tools->loop);
     found = hfsbi_job_find(tools, id) != NULL;
-    pthread_mutex_unlock(&tools->lock);
+    hfsbi_loop_unlock(tools->loop);
     return found;
 }
 
 HFSBI_FN void hfsbi_jobs_end(hfsb_tools *tools, hfsb_str id) {
     hfsbi_job *job;
-    pthread_mutex_lock(&tools->lock);
+    hfsbi_loop_lock(tools->loop);
     for (job = tools->jobs; job; job = job->next)
         if (!id.len || hfsb_str_equal(id, hfsb_cstr(job->id)))
             (void)hfsbi_job_kill(tools, job);
-    pthread_mutex_unlock(&tools->lock);
-    hfsb_tools_wake(tools);
+    hfsbi_loop_unlock(tools->loop);
 }
 
 HFSBI_FN hfsbi_jobs_figures hfsbi_jobs_count_all(hfsb_tools *tools) {
     hfsbi_jobs_figures f = HFSB_INIT;
-    pthread_mutex_lock(&tools->lock);
+    hfsbi_loop_lock(tools->loop);
     f.running = hfsbi_jobs_count(tools, HFSBI_JOB_RUNNING);
     f.waiting = hfsbi_jobs_count(tools, HFSBI_JOB_WAITING);
     f.ever = tools->job_count;
-    pthread_mutex_unlock(&tools->lock);
+    hfsbi_loop_unlock(tools->loop);
     return f;
 }
 
 /* ---- src/tools/tools.c ---- */
 /* tools.c - the tools object: open, close, wait, and the files of a session.
 
-   One object runs tools for one session, in any number of threads. It starts
-   no thread: work is done by the threads that wait in it.
+   One object runs tools for one session, in any number of threads. Commands
+   are events of its loop: that of a server, or one of its own, which is turned
+   by the threads that wait in calls and by the host's own loop:
 
-       threads in calls --- one drives: poll() on all descriptors
-                        \-- the others follow: wait for `changed`
+       threads in calls --- hfsbi_loop_turn(): one waits for all
        host's own loop ---- watch(), its own poll(), step()
 
-   Every thread that changes the set of events to wait for wakes the driver
-   through the pipe `wake`. Only the driver empties that pipe, so no wake is
-   lost. A host that waits in its own loop has the pipe `host`, which only
-   hfsb_tools_step() empties. News between its step and its next watch is kept
-   in `stirred`, and that watch reports it.
+   While a thread in a call waits, it does the work of the host too. So each of
+   its turns writes to the pipe `host`, which only hfsb_tools_step() empties.
 
-   A step wakes other threads only for news: new output, a start, an end, other
-   descriptors, or an earlier deadline. Otherwise two waiting threads would
-   wake each other for ever. */
+   Whatever may complete a call stirs the object: the loop then starts waiting
+   jobs and calls the listeners of the calls that have news. */
 /* ---- open and close ---- */
 
 HFSBI_FN const char *hfsbi_default_shell(void) {
@@ -26961,13 +26994,14 @@ static hfsb_status hfsbi_tools_fill(hfsb_tools            *tools,
 
 HFSBI_FN void hfsbi_tools_free(hfsb_tools *tools) {
     hfsb_alloc alloc = tools->alloc;
-    hfsbi_jobs_free(tools);
+    if (tools->loop) {
+        hfsbi_jobs_free(tools);
+        hfsbi_loop_unpost(tools->loop, &tools->look);
+    }
     hfsbi_onces_free(tools);
     hfsbi_checker_close(tools->checker);
     hfsbi_spills_free(&tools->spills);
     hfsb_root_close(tools->place);
-    hfsbi_close(&tools->wake[0]);
-    hfsbi_close(&tools->wake[1]);
     hfsbi_close(&tools->host[0]);
     hfsbi_close(&tools->host[1]);
     hfsbi_array_free(&alloc, tools->seen, tools->seen_cap,
@@ -26977,13 +27011,40 @@ HFSBI_FN void hfsbi_tools_free(hfsb_tools *tools) {
     if (tools->env)
         hfsbi_array_free(&alloc, (void *)tools->env, tools->env_count + 1,
                          sizeof(char *));
-    (void)pthread_cond_destroy(&tools->changed);
-    (void)pthread_mutex_destroy(&tools->lock);
+    if (tools->own_loop) hfsbi_loop_close(tools->loop);
     hfsbi_array_free(&alloc, tools, 1, sizeof *tools);
 }
 
-hfsb_status hfsb_tools_open(const hfsb_tools_opts *opts, hfsb_tools **out,
-                            hfsb_err *err) {
+/* ---- waiting ---- */
+
+HFSBI_FN void hfsbi_tools_stir(hfsb_tools *tools) {
+    if (tools->looks) return;
+    tools->looks = true;
+    hfsbi_loop_post(tools->loop, &tools->look);
+}
+
+static void hfsbi_tools_look(hfsbi_task *task) {
+    hfsb_tools *tools =
+        (hfsb_tools *)(void *)((char *)task - offsetof(hfsb_tools, look));
+    tools->looks = false;
+    hfsbi_jobs_start(tools);
+    hfsbi_jobs_drop_old(tools);
+    hfsbi_calls_notify(tools);
+}
+
+/* Opens the loop of its own and the pipe of the host. */
+static hfsb_status hfsbi_tools_open_loop(hfsb_tools *tools, hfsb_err *err) {
+    hfsb_status st =
+        hfsbi_loop_open(&tools->alloc, 0, true, &tools->loop, err);
+    if (st != HFSB_OK) return st;
+    tools->own_loop = true;
+    if (hfsbi_wake_open(tools->host)) return HFSB_OK;
+    return hfsbi_fail_os(err, errno, "The tools cannot be opened");
+}
+
+HFSBI_FN hfsb_status hfsbi_tools_open_in(hfsbi_loop            *loop,
+                                         const hfsb_tools_opts *opts,
+                                         hfsb_tools **out, hfsb_err *err) {
     hfsb_tools_opts none = HFSB_INIT;
     hfsb_root_opts  where = HFSB_INIT;
     hfsb_tools     *tools;
@@ -26994,25 +27055,27 @@ hfsb_status hfsb_tools_open(const hfsb_tools_opts *opts, hfsb_tools **out,
     if (!tools) return hfsbi_fail_status(err, HFSB_NOMEM, "Opening the tools");
     memset(tools, 0, sizeof *tools);
     tools->alloc = where.alloc = opts->alloc;
-    hfsbi_snapshot_init(&tools->snapshot, &opts->alloc);
-    tools->wake[0] = tools->wake[1] = tools->host[0] = tools->host[1] = -1;
-    (void)pthread_mutex_init(&tools->lock, NULL);
-    (void)hfsbi_cond_init(&tools->changed);
+    tools->loop = loop;
+    tools->look.done = hfsbi_tools_look;
+    tools->host[0] = tools->host[1] = -1;
     where.work_dir = opts->work_dir;
     where.root = opts->root;
     st = hfsbi_tools_fill(tools, opts);
     if (st != HFSB_OK) hfsbi_fail_status(err, st, "Opening the tools");
     if (st == HFSB_OK) st = hfsb_root_open(&where, &tools->place, err);
     if (st == HFSB_OK && tools->checker) tools->checker->place = tools->place;
-    if (st == HFSB_OK &&
-        (!hfsbi_wake_open(tools->wake) || !hfsbi_wake_open(tools->host)))
-        st = hfsbi_fail_os(err, errno, "The tools cannot be opened");
+    if (st == HFSB_OK && !loop) st = hfsbi_tools_open_loop(tools, err);
     if (st != HFSB_OK) {
         hfsbi_tools_free(tools);
         return st;
     }
     *out = tools;
     return hfsbi_ok(err);
+}
+
+hfsb_status hfsb_tools_open(const hfsb_tools_opts *opts, hfsb_tools **out,
+                            hfsb_err *err) {
+    return hfsbi_tools_open_in(NULL, opts, out, err);
 }
 
 HFSBI_FN hfsb_status hfsbi_tools_open_like(const hfsb_tools *like,
@@ -27043,151 +27106,75 @@ HFSBI_FN hfsb_status hfsbi_tools_open_like(const hfsb_tools *like,
     }
     o.no_keeper = like->no_keeper;
     o.alloc = like->alloc;
-    return hfsb_tools_open(&o, out, err);
+    return hfsbi_tools_open_in(like->own_loop ? NULL : like->loop, &o, out,
+                               err);
 }
 
+/* In a loop of its own the grace passes first; hfsbi_tools_free() kills the
+   rest. */
 void hfsb_tools_close(hfsb_tools *tools) {
-    hfsbi_job *job;
-    long long  until;
+    long long until;
     if (!tools) return;
-    for (job = tools->jobs; job; job = job->next)
-        (void)hfsbi_job_kill(tools, job);
-    /* the grace passes first; hfsbi_tools_free() kills the rest */
+    hfsbi_jobs_end(tools, HFSB_LIT(""));
     until = hfsb_clock_ms() + 10000 + tools->grace_ms;
-    while (hfsb_tools_busy(tools) && hfsb_clock_ms() < until)
+    while (tools->own_loop && hfsb_tools_busy(tools) &&
+           hfsb_clock_ms() < until)
         hfsb_tools_poll(tools, 1000);
     hfsbi_tools_free(tools);
 }
 
-/* ---- waiting ---- */
-
 void hfsb_tools_wake(hfsb_tools *tools) {
-    hfsbi_wake_write(tools->wake[1]);
+    hfsbi_loop_wake(tools->loop);
     hfsbi_wake_write(tools->host[1]);
-}
-
-/* Fills list as hfsb_tools_watch() does, with the pipe `wake` first. */
-static size_t hfsbi_watch_all(hfsb_tools *tools, int wake, hfsb_watch *list,
-                              size_t max) {
-    if (max > 0) {
-        list[0].fd = wake;
-        list[0].readable = true;
-        list[0].writable = false;
-    }
-    return 1 +
-           hfsbi_jobs_watch(tools, max ? list + 1 : list, max ? max - 1 : 0);
 }
 
 size_t hfsb_tools_watch(hfsb_tools *tools, hfsb_watch *list, size_t max) {
     size_t n;
-    pthread_mutex_lock(&tools->lock);
-    tools->watched = true;
-    if (tools->stirred) hfsbi_wake_write(tools->host[1]);
-    tools->stirred = false;
-    n = hfsbi_watch_all(tools, tools->host[0], list, max);
-    pthread_mutex_unlock(&tools->lock);
-    return n;
-}
-
-/* Returns the earliest deadline of a job or a call, or -1. Under the lock. */
-static long long hfsbi_tools_next_deadline(const hfsb_tools *tools) {
-    long long        at = hfsbi_jobs_deadline(tools);
-    const hfsb_call *call;
-    for (call = tools->waiting; call; call = call->next_waiting)
-        if (at < 0 || hfsbi_output_at(call) < at) at = hfsbi_output_at(call);
-    return at;
+    if (max > 0) {
+        list[0].fd = tools->host[0];
+        list[0].readable = true;
+        list[0].writable = false;
+    }
+    hfsbi_loop_lock(tools->loop);
+    tools->hosted = true;
+    n = hfsbi_loop_watch(tools->loop, max ? list + 1 : list,
+                         max ? max - 1 : 0);
+    hfsbi_loop_unlock(tools->loop);
+    return 1 + n;
 }
 
 long long hfsb_tools_deadline(hfsb_tools *tools) {
     long long at;
-    pthread_mutex_lock(&tools->lock);
-    at = hfsbi_tools_next_deadline(tools);
-    pthread_mutex_unlock(&tools->lock);
+    hfsbi_loop_lock(tools->loop);
+    at = hfsbi_loop_deadline(tools->loop);
+    hfsbi_loop_unlock(tools->loop);
     return at;
 }
 
-/* Only news wakes the driver and the host, see above. */
-HFSBI_FN void hfsbi_tools_touch(hfsb_tools *tools) {
-    unsigned long long mark = hfsbi_jobs_mark(tools);
-    long long          before = hfsbi_tools_next_deadline(tools), after;
-    hfsbi_jobs_step(tools);
-    after = hfsbi_tools_next_deadline(tools);
-    (void)pthread_cond_broadcast(&tools->changed);
-    if (mark == hfsbi_jobs_mark(tools) &&
-        (after < 0 || (before >= 0 && after >= before)))
-        return;
-    if (tools->driving) hfsbi_wake_write(tools->wake[1]);
-    if (tools->watched) hfsbi_wake_write(tools->host[1]);
-    else tools->stirred = true;
-}
-
 void hfsb_tools_step(hfsb_tools *tools) {
-    pthread_mutex_lock(&tools->lock);
-    tools->watched = false;
+    hfsbi_loop_lock(tools->loop);
     hfsbi_wake_drain(tools->host[0]);
-    hfsbi_tools_touch(tools);
-    tools->stirred = false; /* the host made this step itself */
-    pthread_mutex_unlock(&tools->lock);
+    hfsbi_loop_turn(tools->loop, 0);
+    hfsbi_loop_unlock(tools->loop);
 }
 
-/* Returns the timeout for poll(), in ms, until `until` or the next deadline.
-   crowded: some descriptors are not in the list of poll(). */
-static int hfsbi_poll_timeout(const hfsb_tools *tools, long long until,
-                              bool crowded) {
-    long long now = hfsb_clock_ms(), at = hfsbi_tools_next_deadline(tools), ms;
-    if (until >= 0 && (at < 0 || until < at)) at = until;
-    ms = at < 0 ? 60000 : at > now ? at - now : 0;
-    if (crowded && ms > 20) ms = 20;
-    return ms > 60000 ? 60000 : (int)ms;
-}
-
-enum { HFSBI_POLL_MAX = 512 }; /* descriptors; with more, step every 20 ms */
-
-/* Waits in poll() for all threads, then steps. Under the lock, which it
-   releases while it waits. */
-static void hfsbi_tools_drive(hfsb_tools *tools, long long until) {
-    hfsb_watch    watch[HFSBI_POLL_MAX];
-    struct pollfd fds[HFSBI_POLL_MAX];
-    size_t n = hfsbi_watch_all(tools, tools->wake[0], watch, HFSBI_POLL_MAX);
-    int    ms = hfsbi_poll_timeout(tools, until, n > HFSBI_POLL_MAX);
-    if (n > HFSBI_POLL_MAX) n = HFSBI_POLL_MAX;
-    hfsbi_poll_fill(watch, n, fds);
-    tools->driving = true;
-    pthread_mutex_unlock(&tools->lock);
-    (void)poll(fds, (nfds_t)n, ms); /* EINTR: step anyway */
-    pthread_mutex_lock(&tools->lock);
-    tools->driving = false;
-    hfsbi_wake_drain(tools->wake[0]);
-    hfsbi_tools_touch(tools);
-}
-
-/* Waits for the driver, a second at most: without a monotonic clock for
-   conditions, setting the clock back would prolong the wait. Under the
-   lock. */
-static void hfsbi_tools_follow(hfsb_tools *tools, long long until) {
-    long long ms = 1000, left = until - hfsb_clock_ms();
-    if (until >= 0 && left < ms) ms = left > 0 ? left : 0;
-    hfsbi_cond_wait_ms(&tools->changed, &tools->lock, ms);
-}
-
-HFSBI_FN void hfsbi_tools_wait(hfsb_tools *tools, long long until) {
-    if (tools->driving) hfsbi_tools_follow(tools, until);
-    else hfsbi_tools_drive(tools, until);
+HFSBI_FN void hfsbi_tools_turn(hfsb_tools *tools, long long wait_ms) {
+    hfsbi_loop_turn(tools->loop, wait_ms);
+    if (tools->hosted) hfsbi_wake_write(tools->host[1]);
 }
 
 void hfsb_tools_poll(hfsb_tools *tools, long long wait_ms) {
-    if (wait_ms > INT_MAX) wait_ms = INT_MAX;
-    pthread_mutex_lock(&tools->lock);
-    hfsbi_tools_wait(tools, wait_ms < 0 ? -1 : hfsb_clock_ms() + wait_ms);
-    pthread_mutex_unlock(&tools->lock);
+    hfsbi_loop_lock(tools->loop);
+    hfsbi_tools_turn(tools, wait_ms < 0 ? 60000 : wait_ms);
+    hfsbi_loop_unlock(tools->loop);
 }
 
 size_t hfsb_tools_busy(hfsb_tools *tools) {
     size_t n;
-    pthread_mutex_lock(&tools->lock);
+    hfsbi_loop_lock(tools->loop);
     n = hfsbi_jobs_count(tools, HFSBI_JOB_RUNNING) +
         hfsbi_jobs_count(tools, HFSBI_JOB_WAITING);
-    pthread_mutex_unlock(&tools->lock);
+    hfsbi_loop_unlock(tools->loop);
     return n;
 }
 
@@ -27252,13 +27239,13 @@ static bool hfsbi_seen_grow(hfsb_tools *tools) {
 HFSBI_FN void hfsbi_seen_add(hfsb_tools *tools, hfsb_str path) {
     hfsbi_digest d;
     if (!tools->session || !hfsbi_seen_digest(tools, path, &d)) return;
-    pthread_mutex_lock(&tools->lock);
+    hfsbi_loop_lock(tools->loop);
     /* without memory the model must read the file again */
     if (!hfsbi_seen_find(tools, &d) && hfsbi_seen_grow(tools)) {
         *hfsbi_seen_slot(tools->seen, tools->seen_cap, &d) = d;
         tools->seen_count++;
     }
-    pthread_mutex_unlock(&tools->lock);
+    hfsbi_loop_unlock(tools->loop);
 }
 
 HFSBI_FN bool hfsbi_seen_has(hfsb_tools *tools, hfsb_str path) {
@@ -27266,9 +27253,9 @@ HFSBI_FN bool hfsbi_seen_has(hfsb_tools *tools, hfsb_str path) {
     bool         has;
     if (!tools->session) return true;
     if (!hfsbi_seen_digest(tools, path, &d)) return false;
-    pthread_mutex_lock(&tools->lock);
+    hfsbi_loop_lock(tools->loop);
     has = hfsbi_seen_find(tools, &d);
-    pthread_mutex_unlock(&tools->lock);
+    hfsbi_loop_unlock(tools->loop);
     return has;
 }
 
@@ -27525,6 +27512,13 @@ HFSBI_FN hfsbi_once *hfsbi_once_find(hfsb_tools *tools, hfsb_str key) {
     return once;
 }
 
+/* The call waits for that event. Under the lock. */
+HFSBI_FN void hfsbi_call_wait(hfsb_call *call, hfsbi_wait wait) {
+    call->wait = wait;
+    call->next_waiting = call->tools->waiting;
+    call->tools->waiting = call;
+}
+
 /* Joins the first call with this key, or makes this call the first. HFSB_OK,
    HFSB_NOMEM, or HFSB_REFUSED with *err. */
 static hfsb_status hfsbi_once_join(hfsb_call *call, hfsb_err *err) {
@@ -27544,14 +27538,14 @@ static hfsb_status hfsbi_once_join(hfsb_call *call, hfsb_err *err) {
                           "longer held.");
     once->users++;
     call->once = once;
-    call->wait = HFSBI_WAIT_ONCE;
+    hfsbi_call_wait(call, HFSBI_WAIT_ONCE);
     return HFSB_OK;
 }
 
 /* Copies the result of the first call to its record. Takes the lock. */
 static void hfsbi_once_publish(hfsb_call *call) {
     hfsbi_once *once = call->once;
-    pthread_mutex_lock(&call->tools->lock);
+    hfsbi_loop_lock(call->tools->loop);
     once->running = false;
     once->when = hfsb_clock_ms();
     once->status = call->status;
@@ -27560,9 +27554,8 @@ static void hfsbi_once_publish(hfsb_call *call) {
         once->dropped = true;
     }
     call->once = NULL;
-    (void)pthread_cond_broadcast(&call->tools->changed);
-    pthread_mutex_unlock(&call->tools->lock);
-    hfsb_tools_wake(call->tools);
+    hfsbi_tools_stir(call->tools);
+    hfsbi_loop_unlock(call->tools->loop);
 }
 
 /* ---- a call ---- */
@@ -27581,33 +27574,32 @@ static hfsb_status hfsbi_call_find_first(hfsb_call             *call,
         hfsb_json_get(arguments, "id"))
         st = hfsbi_call_digest(call, arguments);
     if (st != HFSB_OK || !call->opts.key.len || !call->tool->once) return st;
-    pthread_mutex_lock(&call->tools->lock);
+    hfsbi_loop_lock(call->tools->loop);
     st = hfsbi_once_join(call, err);
-    pthread_mutex_unlock(&call->tools->lock);
+    hfsbi_loop_unlock(call->tools->loop);
     return st;
 }
 
-/* Runs the tool. A repeat is recognised before the values are read: a key that
-   belongs to another call is refused even if the arguments are invalid too. */
-static hfsb_status hfsbi_call_run(hfsb_call             *call,
-                                  const hfsb_json_value *arguments,
-                                  hfsb_err              *err) {
+/* Checks and reads the arguments. A repeat is recognised before the values are
+   read: a key that belongs to another call is refused even if the arguments
+   are invalid too. */
+static hfsb_status hfsbi_call_read(hfsb_call             *call,
+                                   const hfsb_json_value *arguments,
+                                   hfsb_err              *err) {
     const hfsbi_param *params = call->tool->params;
-    hfsb_json_doc      parsed = HFSB_INIT;
     hfsbi_args_how     how = HFSB_INIT;
     hfsb_status        st;
-    parsed.alloc = call->tools->alloc;
     how.strict = call->opts.strict;
     how.notes = &call->notes;
     how.id = call->opts.id;
-    how.parsed = &parsed;
+    how.parsed = &call->parsed;
     st = hfsbi_args_check(params, arguments, &how, err);
     if (st == HFSB_OK) st = hfsbi_call_find_first(call, arguments, err);
-    if (st == HFSB_OK && call->wait == HFSBI_WAIT_NOTHING) {
-        st = hfsbi_args_fill(params, arguments, &how, &call->args, err);
-        if (st == HFSB_OK) st = call->tool->fn(call, &call->args, err);
-    }
-    hfsb_json_free(&parsed);
+    if (st != HFSB_OK || call->wait != HFSBI_WAIT_NOTHING) return st;
+    st = hfsbi_args_fill(params, arguments, &how, &call->args, err);
+    if (st == HFSB_OK && call->tool->prepare)
+        st = call->tool->prepare(call, &call->args, err);
+    call->prepared = st == HFSB_OK;
     return st;
 }
 
@@ -27648,42 +27640,69 @@ HFSBI_FN hfsb_status hfsbi_tool_unknown(hfsb_str name, hfsb_err *err) {
     return HFSB_NOT_FOUND;
 }
 
-/* Runs the call until it is done or must wait. */
-static void hfsbi_call_begin(hfsb_call *call, hfsb_str name,
-                             const hfsb_json_value *arguments) {
+/* Ends the call unless it waits or has yet to run. */
+static void hfsbi_call_settle(hfsb_call *call, hfsb_status st,
+                              const hfsb_err *err) {
+    if (st == HFSB_OK && (call->prepared || call->wait != HFSBI_WAIT_NOTHING))
+        return;
+    hfsbi_call_end(call, st, err);
+    if (call->once) hfsbi_once_publish(call);
+}
+
+static void hfsbi_call_look_again(hfsbi_timer *timer) {
+    hfsb_call *call =
+        (hfsb_call *)(void *)((char *)timer - offsetof(hfsb_call, timer));
+    hfsbi_tools_stir(call->tools);
+}
+
+HFSBI_FN hfsb_status hfsbi_call_prepare(hfsb_tools *tools, hfsb_str name,
+                                        const hfsb_json_value *arguments,
+                                        const hfsb_call_opts  *opts,
+                                        hfsb_call            **out) {
+    hfsb_call *call = (hfsb_call *)hfsbi_array(&tools->alloc, 1, sizeof *call);
+    hfsb_err   err = HFSB_INIT;
+    hfsb_status st;
+    *out = call;
+    if (!call) return HFSB_NOMEM;
+    memset(call, 0, sizeof *call);
+    call->tools = tools;
+    call->timer.fn = hfsbi_call_look_again;
+    call->notes.alloc = call->parsed.alloc = tools->alloc;
+    hfsbi_job_spec_init(&call->spec, &tools->alloc);
+    hfsbi_result_init(&call->result, &tools->alloc);
+    hfsbi_build_init(&call->fields, &tools->alloc);
+    hfsbi_build_object(&call->fields, NULL);
+    if (opts) call->opts = *opts;
+    call->tool = hfsbi_tool_find(name);
+    st = call->tool ? hfsbi_call_read(call, arguments, &err)
+                    : hfsbi_tool_unknown(name, &err);
+    hfsbi_call_settle(call, st, &err);
+    return HFSB_OK;
+}
+
+HFSBI_FN void hfsbi_call_start(hfsb_call *call) {
     hfsb_err    err = HFSB_INIT;
     hfsb_status st;
-    call->tool = hfsbi_tool_find(name);
-    st = call->tool ? hfsbi_call_run(call, arguments, &err)
-                    : hfsbi_tool_unknown(name, &err);
-    if (st != HFSB_OK || call->wait == HFSBI_WAIT_NOTHING)
-        hfsbi_call_end(call, st, &err);
-    if (call->once && call->wait == HFSBI_WAIT_NOTHING)
-        hfsbi_once_publish(call);
+    if (!call->prepared) return;
+    call->prepared = false;
+    st = call->tool->fn(call, &call->args, &err);
+    hfsb_json_free(&call->parsed);
+    hfsbi_call_settle(call, st, &err);
 }
 
 hfsb_status hfsb_call_open(hfsb_tools *tools, hfsb_str name,
                            const hfsb_json_value *arguments,
                            const hfsb_call_opts *opts, hfsb_call **out) {
-    hfsb_call *call = (hfsb_call *)hfsbi_array(&tools->alloc, 1, sizeof *call);
-    *out = call;
-    if (!call) return HFSB_NOMEM;
-    memset(call, 0, sizeof *call);
-    call->tools = tools;
-    call->notes.alloc = tools->alloc;
-    hfsbi_result_init(&call->result, &tools->alloc);
-    hfsbi_build_init(&call->fields, &tools->alloc);
-    hfsbi_build_object(&call->fields, NULL);
-    if (opts) call->opts = *opts;
-    hfsbi_call_begin(call, name, arguments);
-    return HFSB_OK;
+    hfsb_status st = hfsbi_call_prepare(tools, name, arguments, opts, out);
+    if (st == HFSB_OK) hfsbi_call_start(*out);
+    return st;
 }
 
 /* True when the event that the call waits for has come. Under the lock. */
 static bool hfsbi_call_ready(const hfsb_call *call) {
     size_t i;
     switch (call->wait) {
-    case HFSBI_WAIT_NOTHING: return true;
+    case HFSBI_WAIT_NOTHING: return !call->prepared;
     case HFSBI_WAIT_JOB: return call->job->state == HFSBI_JOB_DONE;
     case HFSBI_WAIT_ENDS:
         for (i = 0; i < call->killed_count; i++)
@@ -27696,9 +27715,10 @@ static bool hfsbi_call_ready(const hfsb_call *call) {
     return true;
 }
 
-/* Removes the call from the list of those with a deadline. Under the lock. */
+/* Removes the call from the list of those that wait. Under the lock. */
 static void hfsbi_call_unlink(hfsb_call *call) {
     hfsb_call **link = &call->tools->waiting;
+    hfsbi_loop_timer_clear(call->tools->loop, &call->timer);
     while (*link && *link != call) link = &(*link)->next_waiting;
     if (*link) *link = call->next_waiting;
 }
@@ -27726,12 +27746,49 @@ static void hfsbi_call_finish(hfsb_call *call) {
     hfsbi_call_end(call, st, NULL);
 }
 
+HFSBI_FN void hfsbi_call_listen(hfsb_call *call, void (*fn)(void *user),
+                                void      *user) {
+    call->on_progress = fn;
+    call->listener = user;
+}
+
+HFSBI_FN void hfsbi_call_hurry(hfsb_call *call) {
+    hfsbi_loop_lock(call->tools->loop);
+    call->until = hfsb_clock_ms();
+    hfsbi_tools_stir(call->tools);
+    hfsbi_loop_unlock(call->tools->loop);
+}
+
+/* Returns a call whose listener has to be called, or NULL. A call of
+   bash_output that waits on is looked at again at its deadline. */
+static hfsb_call *hfsbi_calls_news(hfsb_tools *tools) {
+    hfsb_call *call = tools->waiting;
+    for (; call; call = call->next_waiting) {
+        bool ready = hfsbi_call_ready(call);
+        if (!ready && call->wait == HFSBI_WAIT_OUTPUT)
+            hfsbi_loop_timer(tools->loop, &call->timer, hfsbi_output_at(call));
+        if (!call->on_progress || call->told || (!ready && !call->heard))
+            continue;
+        call->told = ready;
+        call->heard = false;
+        return call;
+    }
+    return NULL;
+}
+
+/* Starts again after each call: a listener may close any of them. */
+HFSBI_FN void hfsbi_calls_notify(hfsb_tools *tools) {
+    hfsb_call *call;
+    while ((call = hfsbi_calls_news(tools)) != NULL)
+        call->on_progress(call->listener);
+}
+
 bool hfsb_call_done(hfsb_call *call) {
     bool done;
-    pthread_mutex_lock(&call->tools->lock);
+    hfsbi_loop_lock(call->tools->loop);
     done = hfsbi_call_ready(call);
     if (done) hfsbi_call_finish(call);
-    pthread_mutex_unlock(&call->tools->lock);
+    hfsbi_loop_unlock(call->tools->loop);
     return done;
 }
 
@@ -27753,7 +27810,11 @@ void hfsb_call_close(hfsb_call *call) {
     size_t      i;
     if (!call) return;
     tools = call->tools;
-    pthread_mutex_lock(&tools->lock);
+    if (call->prepared) { /* repeats must not wait for it */
+        call->prepared = false;
+        hfsbi_call_settle(call, HFSB_CANCELLED, NULL);
+    }
+    hfsbi_loop_lock(tools->loop);
     hfsbi_call_unlink(call);
     if (call->job) {
         call->job->users--;
@@ -27761,9 +27822,12 @@ void hfsb_call_close(hfsb_call *call) {
     }
     for (i = 0; i < call->killed_count; i++) call->killed[i]->users--;
     if (call->once) call->once->users--;
-    pthread_mutex_unlock(&tools->lock);
+    if (call->job || call->killed) hfsbi_jobs_drop_old(tools);
+    hfsbi_loop_unlock(tools->loop);
     hfsbi_array_free(&tools->alloc, call->killed, call->killed_cap,
                      sizeof(hfsbi_job *));
+    hfsb_json_free(&call->parsed);
+    hfsbi_job_spec_free(&call->spec);
     hfsb_buf_free(&call->notes);
     hfsbi_build_free(&call->fields);
     hfsb_tool_result_free(&call->result);
@@ -27779,12 +27843,9 @@ hfsb_status hfsb_tools_call(hfsb_tools *tools, hfsb_str name,
     memset(result, 0, sizeof *result);
     if (hfsb_call_open(tools, name, arguments, opts, &call) != HFSB_OK)
         return HFSB_NOMEM;
-    pthread_mutex_lock(&tools->lock);
-    while (!hfsbi_call_ready(call))
-        hfsbi_tools_wait(tools, call->wait == HFSBI_WAIT_OUTPUT
-                                    ? hfsbi_output_at(call)
-                                    : -1);
-    pthread_mutex_unlock(&tools->lock);
+    hfsbi_loop_lock(tools->loop);
+    while (!hfsbi_call_ready(call)) hfsbi_tools_turn(tools, -1);
+    hfsbi_loop_unlock(tools->loop);
     st = hfsb_call_take(call, result);
     hfsb_call_close(call);
     return st;
@@ -27957,6 +28018,7 @@ static hfsb_status hfsbi_spec_fill(hfsb_call *call, const hfsbi_bash_args *a,
         hfsbi_err_key(err, "id");
         return HFSB_ARG;
     }
+    hfsb_buf_append(&spec->id, a->id);
     hfsb_buf_append(&spec->command, a->command);
     hfsb_buf_append(&spec->description, a->description);
     hfsb_buf_append(&spec->input, a->input);
@@ -28079,7 +28141,7 @@ HFSBI_FN hfsb_status hfsbi_bash_result(hfsbi_job *job, const hfsb_err *err) {
 static hfsb_status hfsbi_bash_reply_background(hfsb_call *call) {
     hfsbi_job *job = call->job;
     if (job->state == HFSBI_JOB_DONE && !job->pid) { /* not started */
-        call->wait = HFSBI_WAIT_JOB;
+        hfsbi_call_wait(call, HFSBI_WAIT_JOB);
         return HFSB_OK;
     }
     hfsbi_build_str(&call->fields, "id", hfsb_cstr(job->id));
@@ -28114,11 +28176,13 @@ static hfsb_status hfsbi_bash_join(hfsb_call *call, hfsbi_job *job,
 /* Joins or adds the job of the call. HFSB_OK, or the failure with *err. Under
    the lock. */
 static hfsb_status hfsbi_bash_run(hfsb_call *call, hfsbi_job_spec *spec,
-                                  hfsb_str id, hfsb_err *err) {
+                                  hfsb_err *err) {
     hfsb_tools *tools = call->tools;
     bool        background = spec->background;
-    hfsbi_job  *job = hfsbi_job_again(tools, id, call->opts.key);
+    hfsbi_job  *job;
     hfsb_status st = HFSB_OK;
+    hfsbi_jobs_drop_old(tools);
+    job = hfsbi_job_again(tools, hfsb_buf_str(&spec->id), call->opts.key);
     if (!job && call->opts.key.len && hfsbi_once_find(tools, call->opts.key))
         return hfsbi_fail(err, HFSB_REFUSED, 0,
                           "This key was used for another call; nothing was "
@@ -28132,7 +28196,7 @@ static hfsb_status hfsbi_bash_run(hfsb_call *call, hfsbi_job_spec *spec,
                           "when some have ended.",
                           tools->max_waiting);
     } else {
-        call->job = hfsbi_job_add(tools, spec, id, call->digest, &call->opts);
+        call->job = hfsbi_job_add(tools, spec, call);
         if (!call->job) return HFSB_NOMEM;
         call->streams = call->opts.on_text != NULL;
     }
@@ -28140,25 +28204,23 @@ static hfsb_status hfsbi_bash_run(hfsb_call *call, hfsbi_job_spec *spec,
     call->job->users++;
     memcpy(call->job_id, call->job->id, sizeof call->job_id);
     if (background) return hfsbi_bash_reply_background(call);
-    call->wait = HFSBI_WAIT_JOB;
+    hfsbi_call_wait(call, HFSBI_WAIT_JOB);
     return HFSB_OK;
+}
+
+static hfsb_status hfsbi_prepare_bash(hfsb_call *call, const void *args,
+                                      hfsb_err *err) {
+    return hfsbi_spec_fill(call, (const hfsbi_bash_args *)args, &call->spec,
+                           err);
 }
 
 static hfsb_status hfsbi_run_bash(hfsb_call *call, const void *args,
                                   hfsb_err *err) {
-    const hfsbi_bash_args *a = (const hfsbi_bash_args *)args;
-    hfsb_tools            *tools = call->tools;
-    hfsbi_job_spec         spec;
-    hfsb_status            st;
-    hfsbi_job_spec_init(&spec, &tools->alloc);
-    st = hfsbi_spec_fill(call, a, &spec, err);
-    if (st == HFSB_OK) {
-        pthread_mutex_lock(&tools->lock);
-        st = hfsbi_bash_run(call, &spec, a->id, err);
-        pthread_mutex_unlock(&tools->lock);
-        hfsb_tools_wake(tools);
-    }
-    hfsbi_job_spec_free(&spec);
+    hfsb_status st;
+    (void)args;
+    hfsbi_loop_lock(call->tools->loop);
+    st = hfsbi_bash_run(call, &call->spec, err);
+    hfsbi_loop_unlock(call->tools->loop);
     return st;
 }
 
@@ -28195,7 +28257,8 @@ HFSBI_FN const hfsbi_tool *hfsbi_tool_bash(void) {
         HFSBI_TOOL_RUNS,
         false,
         hfsbi_bash_params,
-        hfsbi_run_bash};
+        hfsbi_run_bash,
+        hfsbi_prepare_bash};
     return &row;
 }
 
@@ -28278,8 +28341,7 @@ static hfsb_status hfsbi_run_bash_output(hfsb_call *call, const void *args,
     hfsb_tools              *tools = call->tools;
     long long                most = (long long)(tools->max_timeout * 1000.0);
     hfsb_status              st = HFSB_OK;
-    pthread_mutex_lock(&tools->lock);
-    hfsbi_tools_touch(tools); /* first read the pipes */
+    hfsbi_loop_lock(tools->loop);
     call->job = hfsbi_job_find(tools, a->id);
     if (call->job) {
         call->job->users++;
@@ -28287,13 +28349,13 @@ static hfsb_status hfsbi_run_bash_output(hfsb_call *call, const void *args,
         call->offset = (unsigned long long)a->offset;
         call->until =
             hfsb_clock_ms() + (a->wait_ms < most ? a->wait_ms : most);
-        call->wait = HFSBI_WAIT_OUTPUT;
-        call->next_waiting = tools->waiting;
-        tools->waiting = call;
+        hfsbi_call_wait(call, HFSBI_WAIT_OUTPUT);
+        if (call->job->proc) hfsbi_proc_drive(call->job->proc);
+        hfsbi_tools_stir(tools); /* sets the timer */
     } else {
         st = hfsbi_job_unknown(&call->result, a->id, err);
     }
-    pthread_mutex_unlock(&tools->lock);
+    hfsbi_loop_unlock(tools->loop);
     return st;
 }
 
@@ -28307,7 +28369,8 @@ HFSBI_FN const hfsbi_tool *hfsbi_tool_bash_output(void) {
         HFSBI_TOOL_READS,
         false,
         hfsbi_output_params,
-        hfsbi_run_bash_output};
+        hfsbi_run_bash_output,
+        NULL};
     return &row;
 }
 
@@ -28319,7 +28382,7 @@ HFSBI_FN hfsb_status hfsbi_job_input(hfsb_tools *tools, hfsb_str id,
     hfsb_err    err = HFSB_INIT;
     hfsbi_job  *job;
     hfsb_status st;
-    pthread_mutex_lock(&tools->lock);
+    hfsbi_loop_lock(tools->loop);
     job = hfsbi_job_find(tools, id);
     if (!job) {
         st = hfsbi_job_unknown(result, id, &err);
@@ -28336,8 +28399,7 @@ HFSBI_FN hfsb_status hfsbi_job_input(hfsb_tools *tools, hfsb_str id,
                                    eof ? ", then the end of input" : "")
                  : hfsbi_result_err(result, &err);
     }
-    pthread_mutex_unlock(&tools->lock);
-    hfsb_tools_wake(tools);
+    hfsbi_loop_unlock(tools->loop);
     return st;
 }
 
@@ -28374,7 +28436,8 @@ HFSBI_FN const hfsbi_tool *hfsbi_tool_bash_input(void) {
         HFSBI_TOOL_RUNS,
         false,
         hfsbi_input_params,
-        hfsbi_run_bash_input};
+        hfsbi_run_bash_input,
+        NULL};
     return &row;
 }
 
@@ -28396,7 +28459,7 @@ static hfsb_status hfsbi_kill_begin(hfsb_call *call, hfsbi_job *only) {
         job->users++;
         call->killed[call->killed_count++] = job;
     }
-    call->wait = HFSBI_WAIT_ENDS;
+    hfsbi_call_wait(call, HFSBI_WAIT_ENDS);
     return HFSB_OK;
 }
 
@@ -28439,12 +28502,11 @@ static hfsb_status hfsbi_run_kill(hfsb_call *call, const void *args,
     hfsb_tools *tools = call->tools;
     hfsbi_job  *only = NULL;
     hfsb_status st;
-    pthread_mutex_lock(&tools->lock);
+    hfsbi_loop_lock(tools->loop);
     if (id.ptr) only = hfsbi_job_find(tools, id);
     st = id.ptr && !only ? hfsbi_job_unknown(&call->result, id, err)
                          : hfsbi_kill_begin(call, only);
-    pthread_mutex_unlock(&tools->lock);
-    hfsb_tools_wake(tools);
+    hfsbi_loop_unlock(tools->loop);
     return st;
 }
 
@@ -28458,7 +28520,8 @@ HFSBI_FN const hfsbi_tool *hfsbi_tool_kill(void) {
         HFSBI_TOOL_REPEATS,
         false,
         hfsbi_kill_params,
-        hfsbi_run_kill};
+        hfsbi_run_kill,
+        NULL};
     return &row;
 }
 
@@ -29088,9 +29151,9 @@ static hfsb_status hfsbi_read_open(hfsb_tools *tools, hfsbi_line_reader *r,
     char       *path = NULL;
     bool        spill;
     r->fd = -1;
-    pthread_mutex_lock(&tools->lock);
+    hfsbi_loop_lock(tools->loop);
     spill = hfsbi_spills_has(&tools->spills, r->path);
-    pthread_mutex_unlock(&tools->lock);
+    hfsbi_loop_unlock(tools->loop);
     if (!spill)
         return hfsb_file_open(tools->place, r->path, &r->fd, &r->info, err);
     path = hfsbi_cstr_copy(&tools->alloc, r->path);
@@ -29145,7 +29208,8 @@ HFSBI_FN const hfsbi_tool *hfsbi_tool_read(void) {
         HFSBI_TOOL_READS,
         false,
         hfsbi_read_params,
-        hfsbi_run_read};
+        hfsbi_run_read,
+        NULL};
     return &row;
 }
 
@@ -29266,7 +29330,8 @@ HFSBI_FN const hfsbi_tool *hfsbi_tool_write(void) {
         HFSBI_TOOL_REPEATS,
         true,
         hfsbi_write_params,
-        hfsbi_run_write};
+        hfsbi_run_write,
+        NULL};
     return &row;
 }
 
@@ -29482,7 +29547,8 @@ HFSBI_FN const hfsbi_tool *hfsbi_tool_edit(void) {
         HFSBI_TOOL_CHANGES,
         true,
         hfsbi_edit_params,
-        hfsbi_run_edit};
+        hfsbi_run_edit,
+        NULL};
     return &row;
 }
 
@@ -29496,7 +29562,8 @@ HFSBI_FN const hfsbi_tool *hfsbi_tool_multi_edit(void) {
         HFSBI_TOOL_CHANGES,
         true,
         hfsbi_multi_edit_params,
-        hfsbi_run_multi_edit};
+        hfsbi_run_multi_edit,
+        NULL};
     return &row;
 }
 
@@ -29530,7 +29597,8 @@ HFSBI_FN const hfsbi_tool *hfsbi_tool_exists(void) {
         HFSBI_TOOL_READS,
         false,
         hfsbi_exists_params,
-        hfsbi_run_exists};
+        hfsbi_run_exists,
+        NULL};
     return &row;
 }
 
@@ -29835,7 +29903,8 @@ HFSBI_FN const hfsbi_tool *hfsbi_tool_apply_patch(void) {
         HFSBI_TOOL_CHANGES,
         true,
         hfsbi_patch_params,
-        hfsbi_run_apply_patch};
+        hfsbi_run_apply_patch,
+        NULL};
     return &row;
 }
 
@@ -30405,9 +30474,9 @@ HFSBI_FN int hfsbi_entry_open(int dir, const char *name, struct stat *st) {
 static void hfsbi_finder_set_root(hfsb_call *call, hfsbi_finder *f,
                                   hfsb_str path) {
     hfsb_tools *tools = call->tools;
-    pthread_mutex_lock(&tools->lock);
+    hfsbi_loop_lock(tools->loop);
     f->no_follow = hfsbi_spills_has(&tools->spills, path);
-    pthread_mutex_unlock(&tools->lock);
+    hfsbi_loop_unlock(tools->loop);
     f->place = f->no_follow ? NULL : tools->place;
     f->alloc = tools->alloc;
     f->call = call;
@@ -30888,7 +30957,8 @@ HFSBI_FN const hfsbi_tool *hfsbi_tool_glob(void) {
         HFSBI_TOOL_READS,
         false,
         hfsbi_glob_params,
-        hfsbi_run_glob};
+        hfsbi_run_glob,
+        NULL};
     return &row;
 }
 
@@ -31528,7 +31598,8 @@ HFSBI_FN const hfsbi_tool *hfsbi_tool_grep(void) {
         HFSBI_TOOL_READS,
         false,
         hfsbi_grep_params,
-        hfsbi_run_grep};
+        hfsbi_run_grep,
+        NULL};
     return &row;
 }
 
@@ -31702,7 +31773,8 @@ HFSBI_FN const hfsbi_tool *hfsbi_tool_list(void) {
         HFSBI_TOOL_READS,
         false,
         hfsbi_list_params,
-        hfsbi_run_list};
+        hfsbi_run_list,
+        NULL};
     return &row;
 }
 
@@ -40121,6 +40193,7 @@ HFSBI_FN const hfsbi_tool *hfsbi_plan_tool(void) {
         HFSBI_TOOL_READS,
         false,
         hfsbi_plan_params,
+        NULL,
         NULL};
     return &row;
 }
@@ -41621,6 +41694,7 @@ HFSBI_FN const hfsbi_tool *hfsbi_hf_jobs_tool(void) {
         HFSBI_TOOL_RUNS,
         false,
         hfsbi_hf_jobs_params,
+        NULL,
         NULL};
     return &row;
 }
@@ -41921,6 +41995,7 @@ static const hfsbi_tool *hfsbi_create_tool(void) {
         HFSBI_TOOL_RUNS,
         false,
         hfsbi_wish_params,
+        NULL,
         NULL};
     return &row;
 }

@@ -2902,6 +2902,12 @@ static void hfsbi_parts_end(hfsb_server *server) {
         if (part->end) part->end(part);
 }
 
+static void hfsbi_server_turn(hfsb_server *server, long long wait_ms) {
+    hfsbi_loop_lock(server->loop);
+    hfsbi_loop_turn(server->loop, wait_ms);
+    hfsbi_loop_unlock(server->loop);
+}
+
 /* Closes the connections and waits for work in threads; the parts cancel
    theirs, since nobody waits for it. */
 static void hfsbi_conns_close(hfsb_server *server) {
@@ -2912,7 +2918,7 @@ static void hfsbi_conns_close(hfsb_server *server) {
     }
     hfsbi_parts_end(server);
     while (server->conns || hfsbi_loop_pending(server->loop))
-        hfsbi_loop_turn(server->loop, 1000);
+        hfsbi_server_turn(server, 1000);
 }
 
 void hfsb_server_close(hfsb_server *server) {
@@ -3111,7 +3117,7 @@ void hfsb_server_stop(hfsb_server *server) {
 /* Settled before the wait as well: a host may reply between two polls. */
 bool hfsb_server_poll(hfsb_server *server, long long wait_ms) {
     if (!hfsbi_server_settle(server)) return false;
-    hfsbi_loop_turn(server->loop, wait_ms);
+    hfsbi_server_turn(server, wait_ms);
     return hfsbi_server_settle(server);
 }
 
@@ -3268,8 +3274,7 @@ typedef struct hfsbi_endpoint {
 
 /* One per server, from hfsb_server_add_sandbox() to the end of the server. */
 struct hfsbi_api {
-    hfsbi_server_part      part;   /* first: its functions cast it back */
-    hfsbi_source           source; /* drives the tools */
+    hfsbi_server_part      part; /* first: its functions cast it back */
     hfsb_server           *server;
     hfsbi_loop            *loop;
     hfsb_tools            *tools; /* owned */
@@ -3339,7 +3344,8 @@ typedef struct hfsbi_api_call {
     bool              stream;  /* the client wants events */
     hfsbi_disconnect  disconnect;
     double            timeout; /* of bash, seconds */
-    hfsb_call        *call;    /* NULL: not open yet */
+    hfsb_call        *call;    /* NULL: not prepared yet */
+    bool              ran;     /* the call has been started */
     int               status;  /* HTTP status; 0: not known yet */
     hfsb_buf          reply;   /* body of the reply, JSON */
     hfsbi_events      events;
@@ -3357,8 +3363,6 @@ HFSBI_FN hfsbi_api_call *hfsbi_api_call_new(hfsbi_api        *api,
 HFSBI_FN void hfsbi_api_call_start(hfsbi_api_call *x);
 /* Cancels all calls, so that pool threads stop early. */
 HFSBI_FN void hfsbi_api_calls_end(hfsbi_api *api);
-/* Replies to calls that are done, and sends new events of the others. */
-HFSBI_FN void hfsbi_api_calls_step(hfsbi_api *api);
 /* Handles the route of a tool; user is its hfsbi_endpoint. */
 HFSBI_FN void hfsbi_api_tool(void *user, hfsb_request *request);
 
@@ -3855,7 +3859,7 @@ static bool hfsbi_api_call_kills_on_gone(const hfsbi_api_call *x) {
 static bool hfsbi_api_call_shares_job(const hfsbi_api_call *x) {
     const hfsbi_api_call *other = x->api->calls;
     for (; other; other = other->next)
-        if (other != x && !other->in_thread && other->call && !other->status &&
+        if (other != x && !other->in_thread && other->ran && !other->status &&
             hfsbi_api_call_is_bash(other) &&
             strcmp(hfsb_call_job(other->call), hfsb_call_job(x->call)) == 0)
             return true;
@@ -3870,7 +3874,7 @@ static void hfsbi_api_call_free(hfsbi_api_call *x) {
     if (x->prev) x->prev->next = x->next;
     else api->calls = x->next;
     if (x->next) x->next->prev = x->prev;
-    if (x->call && !x->status && hfsbi_api_call_kills_on_gone(x) &&
+    if (x->ran && !x->status && hfsbi_api_call_kills_on_gone(x) &&
         !hfsbi_api_call_shares_job(x))
         hfsbi_jobs_end(api->tools, hfsb_cstr(hfsb_call_job(x->call)));
     hfsb_call_close(x->call);
@@ -4158,7 +4162,7 @@ static void hfsbi_api_call_beat(hfsbi_timer *timer) {
    out: a peer that is gone replies with a reset. Needed only for a command
    that is killed when its client goes away. */
 static void hfsbi_api_call_probe(hfsbi_api_call *x) {
-    if (x->eof && x->request && !x->in_thread && x->call && !x->status &&
+    if (x->eof && x->request && !x->in_thread && x->ran && !x->status &&
         hfsbi_api_call_kills_on_gone(x))
         hfsbi_api_call_beat(&x->beat.timer);
 }
@@ -4183,32 +4187,52 @@ static void hfsbi_api_call_start_beats(hfsbi_api_call *x) {
 
 /* ---- running the call ---- */
 
-/* Opens the call, and finishes it if it is done at once. The file tools do
-   their work here. In any thread. */
-static void hfsbi_api_call_open(hfsbi_api_call *x) {
+/* Reads and checks the arguments of the tool. In any thread. */
+static void hfsbi_api_call_prepare(hfsbi_api_call *x) {
     hfsb_call_opts opts = HFSB_INIT;
     opts.key = hfsb_str_make(x->key, x->key_len);
     if (x->id.len) opts.id = hfsb_buf_str(&x->id);
     opts.cancelled = hfsbi_api_call_is_cancelled;
     opts.user = x;
     if (x->stream) opts.on_text = hfsbi_stream_on_text;
-    if (hfsb_call_open(x->api->tools, hfsb_cstr(x->tool->name), x->doc.root,
-                       &opts, &x->call) != HFSB_OK)
+    if (hfsbi_call_prepare(x->api->tools, hfsb_cstr(x->tool->name),
+                           x->doc.root, &opts, &x->call) != HFSB_OK)
         x->status = 503;
-    else if (hfsb_call_done(x->call)) hfsbi_api_call_finish(x);
+    else if (hfsbi_api_call_is_bash(x) && !hfsb_call_done(x->call))
+        hfsbi_api_call_drop_arguments(x); /* it has copies */
+}
+
+/* Runs the tool, and finishes the call if it is done at once. Tools on disk
+   may run in any thread. */
+static void hfsbi_api_call_run(hfsbi_api_call *x) {
+    x->ran = true;
+    hfsbi_call_start(x->call);
+    if (hfsb_call_done(x->call)) hfsbi_api_call_finish(x);
     else hfsbi_api_call_drop_arguments(x);
 }
 
-/* Opens the call unless a thread did, then replies or waits. In the loop, once
-   the arguments are read. */
+/* There is new output, or the result. */
+static void hfsbi_api_call_on_progress(void *user) {
+    hfsbi_api_call *x = (hfsbi_api_call *)user;
+    hfsbi_api_call_hold(x);
+    if (x->streaming) hfsbi_stream_flush(x);
+    if (x->request && hfsb_call_done(x->call)) {
+        hfsbi_api_call_finish(x);
+        hfsbi_api_call_reply(x);
+    }
+    (void)hfsbi_api_call_release(x);
+}
+
+/* Runs the call unless a thread did, then replies or waits. In the loop, once
+   the arguments are parsed. */
 static void hfsbi_api_call_continue(hfsbi_api_call *x) {
     if (x->begun) x->stream = false; /* a beat began the reply as JSON */
-    if (!x->status && !x->call) {
-        if (x->api->ended)
-            hfsbi_api_call_fail(x, 503, HFSB_LIT(""),
-                                HFSB_LIT("The server is stopping."));
-        else hfsbi_api_call_open(x);
-    }
+    if (!x->status && !x->ran && x->api->ended)
+        hfsbi_api_call_fail(x, 503, HFSB_LIT(""),
+                            HFSB_LIT("The server is stopping."));
+    if (!x->status && !x->call) hfsbi_api_call_prepare(x);
+    if (!x->status && !x->ran) hfsbi_api_call_run(x);
+    if (!x->status) hfsbi_call_listen(x->call, hfsbi_api_call_on_progress, x);
     if (x->request && !x->status) hfsbi_api_call_start_beats(x);
     if (x->request && x->stream && (!x->status || x->status == 200))
         hfsbi_stream_begin(x);
@@ -4216,30 +4240,23 @@ static void hfsbi_api_call_continue(hfsbi_api_call *x) {
     hfsbi_api_call_probe(x);
 }
 
-/* In a pool thread. Opening bash reads its arguments, which takes as long as
-   parsing them, so that bash is opened here too. bash_output is not: it reads
-   the output of all commands and calls their on_text, which is for the loop
-   only. */
-static void hfsbi_api_call_run(hfsbi_task *task) {
+/* In a pool thread. */
+static void hfsbi_api_call_work(hfsbi_task *task) {
     hfsbi_api_call *x = (hfsbi_api_call *)(void *)task;
     hfsbi_api_call_read_arguments(x);
-    if (!x->status && (x->on_disk || hfsbi_api_call_is_bash(x)))
-        hfsbi_api_call_open(x);
+    if (!x->status) hfsbi_api_call_prepare(x);
+    if (!x->status && x->on_disk) hfsbi_api_call_run(x);
 }
 
 /* Back in the loop. */
-static void hfsbi_api_call_on_run_done(hfsbi_task *task) {
+static void hfsbi_api_call_worked(hfsbi_task *task) {
     hfsbi_api_call *x = (hfsbi_api_call *)(void *)task;
     x->in_thread = false;
     x->api->working--;
     hfsbi_api_call_hold(x);
-    /* the call may have finished while it was in the thread, where
-       hfsbi_api_calls_step() skips it */
-    if (x->call && !x->status && hfsb_call_done(x->call))
+    /* it may have finished since, when nobody listened yet */
+    if (x->ran && !x->status && hfsb_call_done(x->call))
         hfsbi_api_call_finish(x);
-    /* its command started after hfsbi_api_end() killed the others */
-    if (x->api->ended && x->call && !x->status && hfsbi_api_call_is_bash(x))
-        hfsbi_jobs_end(x->api->tools, hfsb_cstr(hfsb_call_job(x->call)));
     /* a call whose client is gone continues, unless its command would be
        killed at once */
     if (x->request || !hfsbi_api_call_kills_on_gone(x))
@@ -4251,8 +4268,8 @@ HFSBI_FN void hfsbi_api_call_start(hfsbi_api_call *x) {
     if (!x->status && (x->on_disk || x->body.len > HFSBI_API_SMALL)) {
         x->in_thread = true;
         x->api->working++;
-        x->task.run = hfsbi_api_call_run;
-        x->task.done = hfsbi_api_call_on_run_done;
+        x->task.run = hfsbi_api_call_work;
+        x->task.done = hfsbi_api_call_worked;
         hfsbi_api_call_start_beats(x);
         hfsbi_loop_work(x->api->loop, &x->task);
     } else {
@@ -4260,23 +4277,6 @@ HFSBI_FN void hfsbi_api_call_start(hfsbi_api_call *x) {
         hfsbi_api_call_continue(x);
     }
     (void)hfsbi_api_call_release(x);
-}
-
-/* Safe to iterate: new calls go to the head of the list, and only the current
-   call can be freed in this loop. */
-HFSBI_FN void hfsbi_api_calls_step(hfsbi_api *api) {
-    hfsbi_api_call *x, *next;
-    for (x = api->calls; x; x = next) {
-        next = x->next;
-        if (x->in_thread || !x->call || x->status || x->held) continue;
-        hfsbi_api_call_hold(x);
-        if (x->streaming) hfsbi_stream_flush(x);
-        if (x->request && hfsb_call_done(x->call)) {
-            hfsbi_api_call_finish(x);
-            hfsbi_api_call_reply(x);
-        }
-        (void)hfsbi_api_call_release(x);
-    }
 }
 
 /* ---- a call from a request ---- */
@@ -5231,10 +5231,9 @@ HFSBI_FN hfsb_status hfsbi_files_add(hfsb_server *server, hfsb_tools *tools,
      GET    /api/health, /healthz        for probes, without a token
      GET    /api/metrics                 for Prometheus
 
-   The server's loop drives the tools: they are a source of the loop, and each
-   step of theirs may finish calls, which are then answered. The object is a
-   part of the server: end() cancels calls and kills commands, free() closes
-   the tools. Once a route refers to the object, only free() may free it. */
+   The tools live in the server's loop. The object is a part of the server:
+   end() cancels calls and kills commands, free() closes the tools. Once a
+   route refers to the object, only free() may free it. */
 /* Adds a route with the default options. */
 static hfsb_status hfsbi_api_route(hfsbi_api *api, const char *method,
                                    const char *path, hfsb_route_fn fn,
@@ -5564,22 +5563,6 @@ static hfsb_status hfsbi_metrics_add(hfsbi_api *api, hfsb_err *err) {
                            err);
 }
 
-/* ---- the loop drives the tools ---- */
-
-static size_t hfsbi_api_watch(void *user, hfsb_watch *list, size_t max) {
-    return hfsb_tools_watch(((hfsbi_api *)user)->tools, list, max);
-}
-
-static long long hfsbi_api_deadline(void *user) {
-    return hfsb_tools_deadline(((hfsbi_api *)user)->tools);
-}
-
-static void hfsbi_api_step(void *user) {
-    hfsbi_api *api = (hfsbi_api *)user;
-    hfsb_tools_step(api->tools);
-    hfsbi_api_calls_step(api);
-}
-
 /* ---- the end ---- */
 
 static void hfsbi_api_end(hfsbi_server_part *part) {
@@ -5597,7 +5580,6 @@ static bool hfsbi_api_busy(hfsbi_server_part *part) {
 static void hfsbi_api_free(hfsbi_server_part *part) {
     hfsbi_api *api = (hfsbi_api *)(void *)part;
     hfsb_alloc alloc = api->alloc;
-    hfsbi_loop_source_remove(api->loop, &api->source);
     if (hfsbi_server_must_end(api->server)) hfsbi_tools_free(api->tools);
     else hfsb_tools_close(api->tools);
     hfsbi_array_free(&alloc, api, 1, sizeof *api);
@@ -5663,7 +5645,8 @@ static hfsbi_api *hfsbi_api_new(hfsb_server                    *server,
     if (!(o.timeout > 0)) o.timeout = HFSBI_API_TIMEOUT;
     if (!o.alloc.fn) o.alloc = *alloc;
     o.session = false; /* requests do not share a session */
-    if (hfsb_tools_open(&o, &api->tools, err) != HFSB_OK) {
+    if (hfsbi_tools_open_in(hfsbi_server_loop(server), &o, &api->tools, err) !=
+        HFSB_OK) {
         hfsbi_array_free(alloc, api, 1, sizeof *api);
         return NULL;
     }
@@ -5676,10 +5659,6 @@ static hfsbi_api *hfsbi_api_new(hfsb_server                    *server,
     api->part.end = hfsbi_api_end;
     api->part.busy = hfsbi_api_busy;
     api->part.free = hfsbi_api_free;
-    api->source.watch = hfsbi_api_watch;
-    api->source.deadline = hfsbi_api_deadline;
-    api->source.step = hfsbi_api_step;
-    api->source.user = api;
     return api;
 }
 
@@ -5700,7 +5679,6 @@ hfsb_status hfsb_server_add_sandbox(hfsb_server                    *server,
         return st;
     }
     /* from here on it lives as long as the server, even if a route fails */
-    hfsbi_loop_source(api->loop, &api->source);
     hfsbi_server_part_add(server, &api->part);
     return hfsbi_api_routes(api, err);
 }
@@ -5975,7 +5953,6 @@ typedef struct hfsbi_mcp_session {
     hfsb_buf                  id;      /* "": requests without one */
     bool                      unnamed; /* of stdio: not found by any id */
     hfsb_tools               *tools;   /* NULL until the first local call */
-    hfsbi_source              source;  /* lets the loop drive the tools */
     hfsbi_plan                plan;
     char                      version[16]; /* agreed on by initialize */
     int                       log_level;   /* of legacy requests */
@@ -7589,7 +7566,7 @@ hfsb_status hfsb_mcp_add_tool(hfsb_mcp *mcp, const hfsb_mcp_tool *tool,
 /* call.c - sessions of clients, and one call of a tool.
 
    A session has tools of its own, opened at its first call: commands and the
-   set of files read belong to it. The loop drives them as a source. Sessions
+   set of files read belong to it. They live in the server's loop. Sessions
    are kept in a list of bounded length; when it is full, the idle session that
    is missed least goes.
 
@@ -7614,11 +7591,8 @@ hfsb_status hfsb_mcp_add_tool(hfsb_mcp *mcp, const hfsb_mcp_tool *tool,
 
 static void hfsbi_mcp_session_free(hfsbi_mcp_session *session, bool at_once) {
     hfsb_mcp *mcp = session->mcp;
-    if (session->tools) {
-        hfsbi_loop_source_remove(mcp->loop, &session->source);
-        if (at_once) hfsbi_tools_free(session->tools);
-        else hfsb_tools_close(session->tools);
-    }
+    if (session->tools && at_once) hfsbi_tools_free(session->tools);
+    else hfsb_tools_close(session->tools);
     hfsbi_plan_free(&session->plan);
     hfsb_buf_free(&session->id);
     hfsbi_array_free(&mcp->alloc, session, 1, sizeof *session);
@@ -7718,7 +7692,7 @@ HFSBI_FN size_t hfsbi_mcp_sessions_busy(const hfsb_mcp *mcp) {
 HFSBI_FN void hfsbi_mcp_sessions_step(hfsb_mcp *mcp) {
     hfsbi_mcp_session *session = mcp->sessions;
     for (; session; session = session->next)
-        if (session->tools) hfsb_tools_step(session->tools);
+        if (session->tools) hfsbi_jobs_step(session->tools);
 }
 
 HFSBI_FN void hfsbi_mcp_sessions_end(hfsb_mcp *mcp) {
@@ -8071,12 +8045,8 @@ static void hfsbi_mcp_call_take(hfsb_mcp_call *call) {
 
 /* The deadline of a call that runs in the loop. */
 static void hfsbi_mcp_call_expire(hfsb_mcp_call *call, long long now) {
-    hfsb_tools *tools = call->session->tools;
-    if (hfsbi_mcp_call_is(call, "bash_output")) { /* end its wait_ms now */
-        pthread_mutex_lock(&tools->lock);
-        call->command->until = now;
-        pthread_mutex_unlock(&tools->lock);
-    }
+    if (hfsbi_mcp_call_is(call, "bash_output"))
+        hfsbi_call_hurry(call->command);
     if (hfsb_call_done(call->command)) hfsbi_mcp_call_take(call);
     else if (hfsbi_mcp_call_is(call, "bash"))
         hfsbi_mcp_call_running(call, now);
@@ -8176,36 +8146,13 @@ static void hfsbi_mcp_call_work(hfsb_mcp_call *call) {
 
 /* ---- calls in the loop: commands ---- */
 
-/* Answers the calls of a session whose commands are done. */
-static void hfsbi_mcp_calls_step(hfsbi_mcp_session *session) {
-    hfsb_mcp_call *call = session->mcp->calls;
-    while (call) {
-        if (call->session != session || !call->command ||
-            !hfsb_call_done(call->command)) {
-            call = call->next;
-            continue;
-        }
-        hfsbi_mcp_call_take(call);
-        call = session->mcp->calls;
-    }
-}
-
-static size_t hfsbi_mcp_session_watch(void *user, hfsb_watch *list,
-                                      size_t max) {
-    return hfsb_tools_watch(((hfsbi_mcp_session *)user)->tools, list, max);
-}
-
-static long long hfsbi_mcp_session_deadline(void *user) {
-    return hfsb_tools_deadline(((hfsbi_mcp_session *)user)->tools);
-}
-
 /* Holds the session: an answer may bring the next request, which may need room
    for another session. */
-static void hfsbi_mcp_session_step(void *user) {
-    hfsbi_mcp_session *session = (hfsbi_mcp_session *)user;
+static void hfsbi_mcp_call_progressed(void *user) {
+    hfsb_mcp_call     *call = (hfsb_mcp_call *)user;
+    hfsbi_mcp_session *session = call->session;
     session->users++;
-    hfsb_tools_step(session->tools);
-    hfsbi_mcp_calls_step(session);
+    if (hfsb_call_done(call->command)) hfsbi_mcp_call_take(call);
     session->users--;
 }
 
@@ -8213,15 +8160,7 @@ static void hfsbi_mcp_session_step(void *user) {
 static bool hfsbi_mcp_session_open(hfsbi_mcp_session *session, hfsb_err *err) {
     hfsb_mcp *mcp = session->mcp;
     if (session->tools) return true;
-    if (hfsbi_tools_open_like(mcp->tools, &session->tools, err) != HFSB_OK)
-        return false;
-    memset(&session->source, 0, sizeof session->source);
-    session->source.watch = hfsbi_mcp_session_watch;
-    session->source.deadline = hfsbi_mcp_session_deadline;
-    session->source.step = hfsbi_mcp_session_step;
-    session->source.user = session;
-    hfsbi_loop_source(mcp->loop, &session->source);
-    return true;
+    return hfsbi_tools_open_like(mcp->tools, &session->tools, err) == HFSB_OK;
 }
 
 static hfsb_status hfsbi_mcp_call_command(hfsb_mcp_call *call) {
@@ -8242,6 +8181,7 @@ static hfsb_status hfsbi_mcp_call_command(hfsb_mcp_call *call) {
         hfsbi_mcp_call_take(call);
         return HFSB_OK;
     }
+    hfsbi_call_listen(call->command, hfsbi_mcp_call_progressed, call);
     call->deadline = call->started + call->mcp->answer_ms;
     hfsbi_mcp_call_arm(call);
     return HFSB_OK;
@@ -9731,7 +9671,7 @@ static hfsb_status hfsbi_mcp_open_tools(hfsb_mcp              *mcp,
     o.session = true;
     o.drop_spills = true; /* only the session knows their names */
     if (!hfsbi_mcp_offers(mcp, "bash")) o.no_imports = true;
-    st = hfsb_tools_open(&o, &mcp->tools, err);
+    st = hfsbi_tools_open_in(mcp->loop, &o, &mcp->tools, err);
     if (st != HFSB_OK) return st;
     st = hfsbi_mcp_describe(mcp);
     return st == HFSB_OK ? st : hfsbi_fail_status(err, st, "Adding MCP");

@@ -12,10 +12,9 @@
      GET    /api/health, /healthz        for probes, without a token
      GET    /api/metrics                 for Prometheus
 
-   The server's loop drives the tools: they are a source of the loop, and each
-   step of theirs may finish calls, which are then answered. The object is a
-   part of the server: end() cancels calls and kills commands, free() closes
-   the tools. Once a route refers to the object, only free() may free it. */
+   The tools live in the server's loop. The object is a part of the server:
+   end() cancels calls and kills commands, free() closes the tools. Once a
+   route refers to the object, only free() may free it. */
 #include "api_private.h"
 
 /* Adds a route with the default options. */
@@ -347,22 +346,6 @@ static hfsb_status hfsbi_metrics_add(hfsbi_api *api, hfsb_err *err) {
                            err);
 }
 
-/* ---- the loop drives the tools ---- */
-
-static size_t hfsbi_api_watch(void *user, hfsb_watch *list, size_t max) {
-    return hfsb_tools_watch(((hfsbi_api *)user)->tools, list, max);
-}
-
-static long long hfsbi_api_deadline(void *user) {
-    return hfsb_tools_deadline(((hfsbi_api *)user)->tools);
-}
-
-static void hfsbi_api_step(void *user) {
-    hfsbi_api *api = (hfsbi_api *)user;
-    hfsb_tools_step(api->tools);
-    hfsbi_api_calls_step(api);
-}
-
 /* ---- the end ---- */
 
 static void hfsbi_api_end(hfsbi_server_part *part) {
@@ -380,7 +363,6 @@ static bool hfsbi_api_busy(hfsbi_server_part *part) {
 static void hfsbi_api_free(hfsbi_server_part *part) {
     hfsbi_api *api = (hfsbi_api *)(void *)part;
     hfsb_alloc alloc = api->alloc;
-    hfsbi_loop_source_remove(api->loop, &api->source);
     if (hfsbi_server_must_end(api->server)) hfsbi_tools_free(api->tools);
     else hfsb_tools_close(api->tools);
     hfsbi_array_free(&alloc, api, 1, sizeof *api);
@@ -446,7 +428,8 @@ static hfsbi_api *hfsbi_api_new(hfsb_server                    *server,
     if (!(o.timeout > 0)) o.timeout = HFSBI_API_TIMEOUT;
     if (!o.alloc.fn) o.alloc = *alloc;
     o.session = false; /* requests do not share a session */
-    if (hfsb_tools_open(&o, &api->tools, err) != HFSB_OK) {
+    if (hfsbi_tools_open_in(hfsbi_server_loop(server), &o, &api->tools, err) !=
+        HFSB_OK) {
         hfsbi_array_free(alloc, api, 1, sizeof *api);
         return NULL;
     }
@@ -459,10 +442,6 @@ static hfsbi_api *hfsbi_api_new(hfsb_server                    *server,
     api->part.end = hfsbi_api_end;
     api->part.busy = hfsbi_api_busy;
     api->part.free = hfsbi_api_free;
-    api->source.watch = hfsbi_api_watch;
-    api->source.deadline = hfsbi_api_deadline;
-    api->source.step = hfsbi_api_step;
-    api->source.user = api;
     return api;
 }
 
@@ -483,7 +462,6 @@ hfsb_status hfsb_server_add_sandbox(hfsb_server                    *server,
         return st;
     }
     /* from here on it lives as long as the server, even if a route fails */
-    hfsbi_loop_source(api->loop, &api->source);
     hfsbi_server_part_add(server, &api->part);
     return hfsbi_api_routes(api, err);
 }

@@ -33,8 +33,7 @@ typedef struct hfsbi_endpoint {
 
 /* One per server, from hfsb_server_add_sandbox() to the end of the server. */
 struct hfsbi_api {
-    hfsbi_server_part      part;   /* first: its functions cast it back */
-    hfsbi_source           source; /* drives the tools */
+    hfsbi_server_part      part; /* first: its functions cast it back */
     hfsb_server           *server;
     hfsbi_loop            *loop;
     hfsb_tools            *tools; /* owned */
@@ -104,7 +103,8 @@ typedef struct hfsbi_api_call {
     bool              stream;  /* the client wants events */
     hfsbi_disconnect  disconnect;
     double            timeout; /* of bash, seconds */
-    hfsb_call        *call;    /* NULL: not open yet */
+    hfsb_call        *call;    /* NULL: not prepared yet */
+    bool              ran;     /* the call has been started */
     int               status;  /* HTTP status; 0: not known yet */
     hfsb_buf          reply;   /* body of the reply, JSON */
     hfsbi_events      events;
@@ -122,8 +122,6 @@ HFSBI_FN hfsbi_api_call *hfsbi_api_call_new(hfsbi_api        *api,
 HFSBI_FN void hfsbi_api_call_start(hfsbi_api_call *x);
 /* Cancels all calls, so that pool threads stop early. */
 HFSBI_FN void hfsbi_api_calls_end(hfsbi_api *api);
-/* Replies to calls that are done, and sends new events of the others. */
-HFSBI_FN void hfsbi_api_calls_step(hfsbi_api *api);
 /* Handles the route of a tool; user is its hfsbi_endpoint. */
 HFSBI_FN void hfsbi_api_tool(void *user, hfsb_request *request);
 

@@ -39,7 +39,7 @@ static bool hfsbi_api_call_kills_on_gone(const hfsbi_api_call *x) {
 static bool hfsbi_api_call_shares_job(const hfsbi_api_call *x) {
     const hfsbi_api_call *other = x->api->calls;
     for (; other; other = other->next)
-        if (other != x && !other->in_thread && other->call && !other->status &&
+        if (other != x && !other->in_thread && other->ran && !other->status &&
             hfsbi_api_call_is_bash(other) &&
             strcmp(hfsb_call_job(other->call), hfsb_call_job(x->call)) == 0)
             return true;
@@ -54,7 +54,7 @@ static void hfsbi_api_call_free(hfsbi_api_call *x) {
     if (x->prev) x->prev->next = x->next;
     else api->calls = x->next;
     if (x->next) x->next->prev = x->prev;
-    if (x->call && !x->status && hfsbi_api_call_kills_on_gone(x) &&
+    if (x->ran && !x->status && hfsbi_api_call_kills_on_gone(x) &&
         !hfsbi_api_call_shares_job(x))
         hfsbi_jobs_end(api->tools, hfsb_cstr(hfsb_call_job(x->call)));
     hfsb_call_close(x->call);
@@ -342,7 +342,7 @@ static void hfsbi_api_call_beat(hfsbi_timer *timer) {
    out: a peer that is gone replies with a reset. Needed only for a command
    that is killed when its client goes away. */
 static void hfsbi_api_call_probe(hfsbi_api_call *x) {
-    if (x->eof && x->request && !x->in_thread && x->call && !x->status &&
+    if (x->eof && x->request && !x->in_thread && x->ran && !x->status &&
         hfsbi_api_call_kills_on_gone(x))
         hfsbi_api_call_beat(&x->beat.timer);
 }
@@ -367,32 +367,52 @@ static void hfsbi_api_call_start_beats(hfsbi_api_call *x) {
 
 /* ---- running the call ---- */
 
-/* Opens the call, and finishes it if it is done at once. The file tools do
-   their work here. In any thread. */
-static void hfsbi_api_call_open(hfsbi_api_call *x) {
+/* Reads and checks the arguments of the tool. In any thread. */
+static void hfsbi_api_call_prepare(hfsbi_api_call *x) {
     hfsb_call_opts opts = HFSB_INIT;
     opts.key = hfsb_str_make(x->key, x->key_len);
     if (x->id.len) opts.id = hfsb_buf_str(&x->id);
     opts.cancelled = hfsbi_api_call_is_cancelled;
     opts.user = x;
     if (x->stream) opts.on_text = hfsbi_stream_on_text;
-    if (hfsb_call_open(x->api->tools, hfsb_cstr(x->tool->name), x->doc.root,
-                       &opts, &x->call) != HFSB_OK)
+    if (hfsbi_call_prepare(x->api->tools, hfsb_cstr(x->tool->name),
+                           x->doc.root, &opts, &x->call) != HFSB_OK)
         x->status = 503;
-    else if (hfsb_call_done(x->call)) hfsbi_api_call_finish(x);
+    else if (hfsbi_api_call_is_bash(x) && !hfsb_call_done(x->call))
+        hfsbi_api_call_drop_arguments(x); /* it has copies */
+}
+
+/* Runs the tool, and finishes the call if it is done at once. Tools on disk
+   may run in any thread. */
+static void hfsbi_api_call_run(hfsbi_api_call *x) {
+    x->ran = true;
+    hfsbi_call_start(x->call);
+    if (hfsb_call_done(x->call)) hfsbi_api_call_finish(x);
     else hfsbi_api_call_drop_arguments(x);
 }
 
-/* Opens the call unless a thread did, then replies or waits. In the loop, once
-   the arguments are read. */
+/* There is new output, or the result. */
+static void hfsbi_api_call_on_progress(void *user) {
+    hfsbi_api_call *x = (hfsbi_api_call *)user;
+    hfsbi_api_call_hold(x);
+    if (x->streaming) hfsbi_stream_flush(x);
+    if (x->request && hfsb_call_done(x->call)) {
+        hfsbi_api_call_finish(x);
+        hfsbi_api_call_reply(x);
+    }
+    (void)hfsbi_api_call_release(x);
+}
+
+/* Runs the call unless a thread did, then replies or waits. In the loop, once
+   the arguments are parsed. */
 static void hfsbi_api_call_continue(hfsbi_api_call *x) {
     if (x->begun) x->stream = false; /* a beat began the reply as JSON */
-    if (!x->status && !x->call) {
-        if (x->api->ended)
-            hfsbi_api_call_fail(x, 503, HFSB_LIT(""),
-                                HFSB_LIT("The server is stopping."));
-        else hfsbi_api_call_open(x);
-    }
+    if (!x->status && !x->ran && x->api->ended)
+        hfsbi_api_call_fail(x, 503, HFSB_LIT(""),
+                            HFSB_LIT("The server is stopping."));
+    if (!x->status && !x->call) hfsbi_api_call_prepare(x);
+    if (!x->status && !x->ran) hfsbi_api_call_run(x);
+    if (!x->status) hfsbi_call_listen(x->call, hfsbi_api_call_on_progress, x);
     if (x->request && !x->status) hfsbi_api_call_start_beats(x);
     if (x->request && x->stream && (!x->status || x->status == 200))
         hfsbi_stream_begin(x);
@@ -400,30 +420,23 @@ static void hfsbi_api_call_continue(hfsbi_api_call *x) {
     hfsbi_api_call_probe(x);
 }
 
-/* In a pool thread. Opening bash reads its arguments, which takes as long as
-   parsing them, so that bash is opened here too. bash_output is not: it reads
-   the output of all commands and calls their on_text, which is for the loop
-   only. */
-static void hfsbi_api_call_run(hfsbi_task *task) {
+/* In a pool thread. */
+static void hfsbi_api_call_work(hfsbi_task *task) {
     hfsbi_api_call *x = (hfsbi_api_call *)(void *)task;
     hfsbi_api_call_read_arguments(x);
-    if (!x->status && (x->on_disk || hfsbi_api_call_is_bash(x)))
-        hfsbi_api_call_open(x);
+    if (!x->status) hfsbi_api_call_prepare(x);
+    if (!x->status && x->on_disk) hfsbi_api_call_run(x);
 }
 
 /* Back in the loop. */
-static void hfsbi_api_call_on_run_done(hfsbi_task *task) {
+static void hfsbi_api_call_worked(hfsbi_task *task) {
     hfsbi_api_call *x = (hfsbi_api_call *)(void *)task;
     x->in_thread = false;
     x->api->working--;
     hfsbi_api_call_hold(x);
-    /* the call may have finished while it was in the thread, where
-       hfsbi_api_calls_step() skips it */
-    if (x->call && !x->status && hfsb_call_done(x->call))
+    /* it may have finished since, when nobody listened yet */
+    if (x->ran && !x->status && hfsb_call_done(x->call))
         hfsbi_api_call_finish(x);
-    /* its command started after hfsbi_api_end() killed the others */
-    if (x->api->ended && x->call && !x->status && hfsbi_api_call_is_bash(x))
-        hfsbi_jobs_end(x->api->tools, hfsb_cstr(hfsb_call_job(x->call)));
     /* a call whose client is gone continues, unless its command would be
        killed at once */
     if (x->request || !hfsbi_api_call_kills_on_gone(x))
@@ -435,8 +448,8 @@ HFSBI_FN void hfsbi_api_call_start(hfsbi_api_call *x) {
     if (!x->status && (x->on_disk || x->body.len > HFSBI_API_SMALL)) {
         x->in_thread = true;
         x->api->working++;
-        x->task.run = hfsbi_api_call_run;
-        x->task.done = hfsbi_api_call_on_run_done;
+        x->task.run = hfsbi_api_call_work;
+        x->task.done = hfsbi_api_call_worked;
         hfsbi_api_call_start_beats(x);
         hfsbi_loop_work(x->api->loop, &x->task);
     } else {
@@ -444,23 +457,6 @@ HFSBI_FN void hfsbi_api_call_start(hfsbi_api_call *x) {
         hfsbi_api_call_continue(x);
     }
     (void)hfsbi_api_call_release(x);
-}
-
-/* Safe to iterate: new calls go to the head of the list, and only the current
-   call can be freed in this loop. */
-HFSBI_FN void hfsbi_api_calls_step(hfsbi_api *api) {
-    hfsbi_api_call *x, *next;
-    for (x = api->calls; x; x = next) {
-        next = x->next;
-        if (x->in_thread || !x->call || x->status || x->held) continue;
-        hfsbi_api_call_hold(x);
-        if (x->streaming) hfsbi_stream_flush(x);
-        if (x->request && hfsb_call_done(x->call)) {
-            hfsbi_api_call_finish(x);
-            hfsbi_api_call_reply(x);
-        }
-        (void)hfsbi_api_call_release(x);
-    }
 }
 
 /* ---- a call from a request ---- */

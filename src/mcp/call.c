@@ -1,7 +1,7 @@
 /* call.c - sessions of clients, and one call of a tool.
 
    A session has tools of its own, opened at its first call: commands and the
-   set of files read belong to it. The loop drives them as a source. Sessions
+   set of files read belong to it. They live in the server's loop. Sessions
    are kept in a list of bounded length; when it is full, the idle session that
    is missed least goes.
 
@@ -28,11 +28,8 @@
 
 static void hfsbi_mcp_session_free(hfsbi_mcp_session *session, bool at_once) {
     hfsb_mcp *mcp = session->mcp;
-    if (session->tools) {
-        hfsbi_loop_source_remove(mcp->loop, &session->source);
-        if (at_once) hfsbi_tools_free(session->tools);
-        else hfsb_tools_close(session->tools);
-    }
+    if (session->tools && at_once) hfsbi_tools_free(session->tools);
+    else hfsb_tools_close(session->tools);
     hfsbi_plan_free(&session->plan);
     hfsb_buf_free(&session->id);
     hfsbi_array_free(&mcp->alloc, session, 1, sizeof *session);
@@ -132,7 +129,7 @@ HFSBI_FN size_t hfsbi_mcp_sessions_busy(const hfsb_mcp *mcp) {
 HFSBI_FN void hfsbi_mcp_sessions_step(hfsb_mcp *mcp) {
     hfsbi_mcp_session *session = mcp->sessions;
     for (; session; session = session->next)
-        if (session->tools) hfsb_tools_step(session->tools);
+        if (session->tools) hfsbi_jobs_step(session->tools);
 }
 
 HFSBI_FN void hfsbi_mcp_sessions_end(hfsb_mcp *mcp) {
@@ -485,12 +482,8 @@ static void hfsbi_mcp_call_take(hfsb_mcp_call *call) {
 
 /* The deadline of a call that runs in the loop. */
 static void hfsbi_mcp_call_expire(hfsb_mcp_call *call, long long now) {
-    hfsb_tools *tools = call->session->tools;
-    if (hfsbi_mcp_call_is(call, "bash_output")) { /* end its wait_ms now */
-        pthread_mutex_lock(&tools->lock);
-        call->command->until = now;
-        pthread_mutex_unlock(&tools->lock);
-    }
+    if (hfsbi_mcp_call_is(call, "bash_output"))
+        hfsbi_call_hurry(call->command);
     if (hfsb_call_done(call->command)) hfsbi_mcp_call_take(call);
     else if (hfsbi_mcp_call_is(call, "bash"))
         hfsbi_mcp_call_running(call, now);
@@ -590,36 +583,13 @@ static void hfsbi_mcp_call_work(hfsb_mcp_call *call) {
 
 /* ---- calls in the loop: commands ---- */
 
-/* Answers the calls of a session whose commands are done. */
-static void hfsbi_mcp_calls_step(hfsbi_mcp_session *session) {
-    hfsb_mcp_call *call = session->mcp->calls;
-    while (call) {
-        if (call->session != session || !call->command ||
-            !hfsb_call_done(call->command)) {
-            call = call->next;
-            continue;
-        }
-        hfsbi_mcp_call_take(call);
-        call = session->mcp->calls;
-    }
-}
-
-static size_t hfsbi_mcp_session_watch(void *user, hfsb_watch *list,
-                                      size_t max) {
-    return hfsb_tools_watch(((hfsbi_mcp_session *)user)->tools, list, max);
-}
-
-static long long hfsbi_mcp_session_deadline(void *user) {
-    return hfsb_tools_deadline(((hfsbi_mcp_session *)user)->tools);
-}
-
 /* Holds the session: an answer may bring the next request, which may need room
    for another session. */
-static void hfsbi_mcp_session_step(void *user) {
-    hfsbi_mcp_session *session = (hfsbi_mcp_session *)user;
+static void hfsbi_mcp_call_progressed(void *user) {
+    hfsb_mcp_call     *call = (hfsb_mcp_call *)user;
+    hfsbi_mcp_session *session = call->session;
     session->users++;
-    hfsb_tools_step(session->tools);
-    hfsbi_mcp_calls_step(session);
+    if (hfsb_call_done(call->command)) hfsbi_mcp_call_take(call);
     session->users--;
 }
 
@@ -627,15 +597,7 @@ static void hfsbi_mcp_session_step(void *user) {
 static bool hfsbi_mcp_session_open(hfsbi_mcp_session *session, hfsb_err *err) {
     hfsb_mcp *mcp = session->mcp;
     if (session->tools) return true;
-    if (hfsbi_tools_open_like(mcp->tools, &session->tools, err) != HFSB_OK)
-        return false;
-    memset(&session->source, 0, sizeof session->source);
-    session->source.watch = hfsbi_mcp_session_watch;
-    session->source.deadline = hfsbi_mcp_session_deadline;
-    session->source.step = hfsbi_mcp_session_step;
-    session->source.user = session;
-    hfsbi_loop_source(mcp->loop, &session->source);
-    return true;
+    return hfsbi_tools_open_like(mcp->tools, &session->tools, err) == HFSB_OK;
 }
 
 static hfsb_status hfsbi_mcp_call_command(hfsb_mcp_call *call) {
@@ -656,6 +618,7 @@ static hfsb_status hfsbi_mcp_call_command(hfsb_mcp_call *call) {
         hfsbi_mcp_call_take(call);
         return HFSB_OK;
     }
+    hfsbi_call_listen(call->command, hfsbi_mcp_call_progressed, call);
     call->deadline = call->started + call->mcp->answer_ms;
     hfsbi_mcp_call_arm(call);
     return HFSB_OK;

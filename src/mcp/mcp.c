@@ -184,7 +184,7 @@ static hfsb_status hfsbi_mcp_open_tools(hfsb_mcp              *mcp,
     o.session = true;
     o.drop_spills = true; /* only the session knows their names */
     if (!hfsbi_mcp_offers(mcp, "bash")) o.no_imports = true;
-    st = hfsb_tools_open(&o, &mcp->tools, err);
+    st = hfsbi_tools_open_in(mcp->loop, &o, &mcp->tools, err);
     if (st != HFSB_OK) return st;
     st = hfsbi_mcp_describe(mcp);
     return st == HFSB_OK ? st : hfsbi_fail_status(err, st, "Adding MCP");

@@ -274,7 +274,6 @@ typedef struct hfsbi_mcp_session {
     hfsb_buf                  id;      /* "": requests without one */
     bool                      unnamed; /* of stdio: not found by any id */
     hfsb_tools               *tools;   /* NULL until the first local call */
-    hfsbi_source              source;  /* lets the loop drive the tools */
     hfsbi_plan                plan;
     char                      version[16]; /* agreed on by initialize */
     int                       log_level;   /* of legacy requests */

@@ -1,49 +1,59 @@
 /* loop.c - an event loop: descriptors, timers, and work in threads.
 
-   One thread runs a loop, turn by turn. A turn waits until something happens
-   and then calls, in this order,
+   A loop is run turn by turn. A turn waits until something happens and then
+   calls, in this order,
 
        io       the fn of each descriptor that is ready
-       task     the done of each task that a thread finished or posted; the
-                pipe that wakes the loop is one of the descriptors
+       task     the done of each task that a thread finished or posted
        timer    the fn of each timer that is due
-       source   the step of each object that has a poll loop of its own
 
-   An io, timer, task or source is part of its owner's object: the loop links
-   them and allocates nothing for them. Each function that is called may change
+   An io, timer or task is part of its owner's object: the loop links them and
+   allocates nothing for them. Each function that is called may change
    anything, also remove and free others that were found ready in this turn:
    these are not called any more. Timers and tasks that are set in a turn are
    called in the next one, so a turn always ends.
 
+   The lock of the loop is held while it calls, and released while it waits. In
+   a server one thread turns the loop, and nobody else uses it but to post
+   tasks. The tools of a program that calls them in several threads have a loop
+   of their own: there any thread that holds the lock may use the loop, and one
+   of the threads that wait turns it for all:
+
+       turn --+-- nobody waits: waits for events, calls, wakes the others
+              +-- a thread waits already: waits for the end of its turn
+
    Three parts follow: the poller, which is the kernel's set of descriptors
    (epoll, kqueue, or a list for poll()); the pool of threads; and the loop
-   itself. Only post, work and wake may be called from another thread. */
+   itself. */
 #include "os_private.h"
 
 #define HFSBI_IO_BOTH ((unsigned)HFSBI_IO_READ | (unsigned)HFSBI_IO_WRITE)
 
-enum {
-    HFSBI_POLLER_BATCH = 256, /* events found by one wait */
-    HFSBI_POLLER_GUESTS = 512 /* descriptors of sources, not in the set */
-};
+enum { HFSBI_POLLER_BATCH = 256 }; /* events found by one wait */
 
 /* ---- the poller ---- */
 
-/* A wait finds events, which are then delivered one by one. `at` is the next
-   one; the events from there on may be discarded meanwhile. */
-typedef struct hfsbi_poller {
+/* The events that a wait found. They are delivered one by one; `at` is the
+   next one. */
+typedef struct hfsbi_batch {
     size_t at, count;
 #if defined(HFSBI_EPOLL)
-    int                fd;
-    struct epoll_event batch[HFSBI_POLLER_BATCH];
+    struct epoll_event events[HFSBI_POLLER_BATCH];
 #elif defined(HFSBI_KQUEUE)
-    int           fd;
-    struct kevent batch[HFSBI_POLLER_BATCH];
+    struct kevent  events[HFSBI_POLLER_BATCH];
+#endif
+} hfsbi_batch;
+
+typedef struct hfsbi_poller {
+    hfsbi_batch *batch; /* whose events are being delivered, or NULL */
+#if defined(HFSBI_EPOLL) || defined(HFSBI_KQUEUE)
+    int fd;
 #else
     hfsb_alloc     alloc;
-    struct pollfd *fds; /* with room for the guests after the last one */
-    hfsbi_io     **ios; /* NULL: removed since the last wait */
-    size_t         length, fds_cap, ios_cap;
+    struct pollfd *fds;
+    struct pollfd *copy; /* of fds, for poll() */
+    hfsbi_io     **ios;  /* NULL: removed since the last wait */
+    size_t         length, copied, fds_cap, copy_cap, ios_cap;
 #endif
 } hfsbi_poller;
 
@@ -53,10 +63,13 @@ typedef struct hfsbi_poller {
      put      adds io to the set or changes its events; false with errno
      drop     removes io from the set
      discard  discards the events of io that are found and not delivered
-     wait     waits for the set and for n guests in list[1] to list[n], whose
-              revents it fills; list[0] is for its own use
+     prepare  comes before a wait; false without memory
+     wait     waits for the set; the only one that needs no lock
+     found    comes after a wait
      next     the next event; false when all are delivered
-     watch    the descriptors that a host must wait for */
+     watch    the descriptors that a host must wait for
+
+   HFSBI_POLLER_LIVE: a change of the set counts for a wait under way. */
 
 /* Sleeps instead of a wait that failed, so that the loop does not spin. */
 static void hfsbi_poller_nap(int ms) {
@@ -65,20 +78,7 @@ static void hfsbi_poller_nap(int ms) {
 
 #if defined(HFSBI_EPOLL) || defined(HFSBI_KQUEUE)
 
-/* Waits with poll() for the set's own descriptor and the guests. True when the
-   set has events. */
-static bool hfsbi_poller_wait_guests(hfsbi_poller *poller, struct pollfd *list,
-                                     size_t n, int ms) {
-    size_t i;
-    list[0].fd = poller->fd;
-    list[0].events = POLLIN;
-    list[0].revents = 0;
-    if (poll(list, (nfds_t)(n + 1), ms) >= 0) return list[0].revents != 0;
-    if (errno == EINTR) return false;
-    hfsbi_poller_nap(ms);
-    for (i = 0; i <= n; i++) list[i].revents = POLLERR; /* look at them all */
-    return true;
-}
+#define HFSBI_POLLER_LIVE 1
 
 static void hfsbi_poller_close(hfsbi_poller *poller) {
     hfsbi_close(&poller->fd);
@@ -94,11 +94,20 @@ static size_t hfsbi_poller_watch(const hfsbi_poller *poller, hfsb_watch *list,
     return 1;
 }
 
-/* Notes the result of a wait. */
-static void hfsbi_poller_found(hfsbi_poller *poller, int found, int ms) {
+static bool hfsbi_poller_prepare(hfsbi_poller *poller) {
+    (void)poller;
+    return true;
+}
+
+/* Notes the result of a wait in the kernel. */
+static void hfsbi_batch_fill(hfsbi_batch *batch, int found, int ms) {
     if (found < 0 && errno != EINTR) hfsbi_poller_nap(ms);
-    poller->at = 0;
-    poller->count = found > 0 ? (size_t)found : 0;
+    batch->at = 0;
+    batch->count = found > 0 ? (size_t)found : 0;
+}
+
+static void hfsbi_poller_found(hfsbi_poller *poller, hfsbi_batch *batch) {
+    poller->batch = batch;
 }
 
 #endif
@@ -107,7 +116,6 @@ static void hfsbi_poller_found(hfsbi_poller *poller, int found, int ms) {
 
 static bool hfsbi_poller_open(hfsbi_poller *poller, const hfsb_alloc *alloc) {
     (void)alloc;
-    poller->at = poller->count = 0;
     poller->fd = hfsbi_fd_above_2(epoll_create1(EPOLL_CLOEXEC));
     return poller->fd >= 0;
 }
@@ -131,24 +139,24 @@ static void hfsbi_poller_drop(hfsbi_poller *poller, hfsbi_io *io) {
 }
 
 static void hfsbi_poller_discard(hfsbi_poller *poller, const hfsbi_io *io) {
-    size_t i;
-    for (i = poller->at; i < poller->count; i++)
-        if (poller->batch[i].data.ptr == io) poller->batch[i].data.ptr = NULL;
+    hfsbi_batch *batch = poller->batch;
+    size_t       i;
+    for (i = batch ? batch->at : 0; batch && i < batch->count; i++)
+        if (batch->events[i].data.ptr == io) batch->events[i].data.ptr = NULL;
 }
 
-static void hfsbi_poller_wait(hfsbi_poller *poller, struct pollfd *list,
-                              size_t n, int ms) {
-    int found = 0;
-    if (n == 0 || hfsbi_poller_wait_guests(poller, list, n, ms))
-        found = epoll_wait(poller->fd, poller->batch, HFSBI_POLLER_BATCH,
-                           n == 0 ? ms : 0);
-    hfsbi_poller_found(poller, found, ms);
+static void hfsbi_poller_wait(const hfsbi_poller *poller, hfsbi_batch *batch,
+                              int ms) {
+    hfsbi_batch_fill(
+        batch, epoll_wait(poller->fd, batch->events, HFSBI_POLLER_BATCH, ms),
+        ms);
 }
 
 static bool hfsbi_poller_next(hfsbi_poller *poller, hfsbi_io **io,
                               unsigned *events) {
-    while (poller->at < poller->count) {
-        const struct epoll_event *event = &poller->batch[poller->at++];
+    hfsbi_batch *batch = poller->batch;
+    while (batch->at < batch->count) {
+        const struct epoll_event *event = &batch->events[batch->at++];
         uint32_t                  found = event->events;
         *io = (hfsbi_io *)event->data.ptr;
         if (!*io) continue;
@@ -173,7 +181,6 @@ enum {
 
 static bool hfsbi_poller_open(hfsbi_poller *poller, const hfsb_alloc *alloc) {
     (void)alloc;
-    poller->at = poller->count = 0;
     poller->fd = hfsbi_fd_above_2(kqueue());
     return poller->fd >= 0 && fcntl(poller->fd, F_SETFD, FD_CLOEXEC) == 0;
 }
@@ -217,22 +224,22 @@ static void hfsbi_poller_drop(hfsbi_poller *poller, hfsbi_io *io) {
 }
 
 static void hfsbi_poller_discard(hfsbi_poller *poller, const hfsbi_io *io) {
+    hfsbi_batch *batch = poller->batch;
     size_t i;
-    for (i = poller->at; i < poller->count; i++)
-        if ((const void *)poller->batch[i].udata == (const void *)io)
-            poller->batch[i].udata = NULL;
+    for (i = batch ? batch->at : 0; batch && i < batch->count; i++)
+        if ((const void *)batch->events[i].udata == (const void *)io)
+            batch->events[i].udata = NULL;
 }
 
-static void hfsbi_poller_wait(hfsbi_poller *poller, struct pollfd *list,
-                              size_t n, int ms) {
+static void hfsbi_poller_wait(const hfsbi_poller *poller, hfsbi_batch *batch,
+                              int ms) {
     struct timespec time = HFSB_INIT;
-    int found = 0, wait = n == 0 ? ms : 0;
-    time.tv_sec = wait / 1000;
-    time.tv_nsec = (long)(wait % 1000) * 1000000L;
-    if (n == 0 || hfsbi_poller_wait_guests(poller, list, n, ms))
-        found = kevent(poller->fd, NULL, 0, poller->batch, HFSBI_POLLER_BATCH,
-                       wait < 0 ? NULL : &time);
-    hfsbi_poller_found(poller, found, ms);
+    time.tv_sec = ms / 1000;
+    time.tv_nsec = (long)(ms % 1000) * 1000000L;
+    hfsbi_batch_fill(batch,
+                     kevent(poller->fd, NULL, 0, batch->events,
+                            HFSBI_POLLER_BATCH, ms < 0 ? NULL : &time),
+                     ms);
 }
 
 /* kqueue reports an end, but not whether of one side or of both; poll()
@@ -249,8 +256,9 @@ static unsigned hfsbi_poller_end(const hfsbi_io *io) {
 
 static bool hfsbi_poller_next(hfsbi_poller *poller, hfsbi_io **io,
                               unsigned *events) {
-    while (poller->at < poller->count) {
-        const struct kevent *event = &poller->batch[poller->at++];
+    hfsbi_batch *batch = poller->batch;
+    while (batch->at < batch->count) {
+        const struct kevent *event = &batch->events[batch->at++];
         *io = (hfsbi_io *)event->udata;
         if (!*io) continue;
         *events = event->filter == EVFILT_READ ? (unsigned)HFSBI_IO_READ
@@ -264,16 +272,18 @@ static bool hfsbi_poller_next(hfsbi_poller *poller, hfsbi_io **io,
 
 #else /* poll() */
 
+#define HFSBI_POLLER_LIVE 0
+
 #ifndef POLLRDHUP
 #define POLLRDHUP 0 /* only a read finds an end */
 #endif
 
-/* Makes room for n of the set and all guests. */
+/* Makes room for n descriptors. */
 static bool hfsbi_poller_room(hfsbi_poller *poller, size_t n) {
     void *grown;
-    if (n + HFSBI_POLLER_GUESTS > poller->fds_cap) {
+    if (n > poller->fds_cap) {
         grown = hfsbi_array_grow(&poller->alloc, poller->fds, &poller->fds_cap,
-                                 n + HFSBI_POLLER_GUESTS, sizeof *poller->fds);
+                                 n, sizeof *poller->fds);
         if (!grown) return false;
         poller->fds = (struct pollfd *)grown;
     }
@@ -296,9 +306,11 @@ static bool hfsbi_poller_open(hfsbi_poller *poller, const hfsb_alloc *alloc) {
 static void hfsbi_poller_close(hfsbi_poller *poller) {
     hfsbi_array_free(&poller->alloc, poller->fds, poller->fds_cap,
                      sizeof *poller->fds);
+    hfsbi_array_free(&poller->alloc, poller->copy, poller->copy_cap,
+                     sizeof *poller->copy);
     hfsbi_array_free(&poller->alloc, (void *)poller->ios, poller->ios_cap,
                      sizeof *poller->ios);
-    poller->fds = NULL;
+    poller->fds = poller->copy = NULL;
     poller->ios = NULL;
 }
 
@@ -344,29 +356,45 @@ static void hfsbi_poller_close_holes(hfsbi_poller *poller) {
     poller->length = to;
 }
 
-static void hfsbi_poller_wait(hfsbi_poller *poller, struct pollfd *list,
-                              size_t n, int ms) {
-    size_t i, all;
+/* poll() works on a copy: the list may change and move meanwhile. A place in
+   the list keeps its meaning until the next prepare. */
+static bool hfsbi_poller_prepare(hfsbi_poller *poller) {
+    void *grown = poller->copy;
     hfsbi_poller_close_holes(poller);
-    poller->at = 0;
-    poller->count = poller->length; /* those that are added later are new */
-    all = poller->length + n;
-    if (n) memcpy(poller->fds + poller->length, list + 1, n * sizeof *list);
-    if (poll(poller->fds, (nfds_t)all, ms) < 0) {
-        bool odd = errno != EINTR;
-        if (odd) hfsbi_poller_nap(ms);
-        for (i = 0; i < all; i++) poller->fds[i].revents = 0;
-        for (i = poller->length; odd && i < all; i++)
-            poller->fds[i].revents = POLLERR; /* look at them all */
-    }
-    if (n) memcpy(list + 1, poller->fds + poller->length, n * sizeof *list);
+    if (poller->length > poller->copy_cap)
+        grown =
+            hfsbi_array_grow(&poller->alloc, poller->copy, &poller->copy_cap,
+                             poller->fds_cap, sizeof *poller->copy);
+    if (!grown) return false;
+    poller->copy = (struct pollfd *)grown;
+    poller->copied = poller->length;
+    memcpy(poller->copy, poller->fds, poller->length * sizeof *poller->fds);
+    return true;
+}
+
+static void hfsbi_poller_wait(const hfsbi_poller *poller, hfsbi_batch *batch,
+                              int ms) {
+    size_t i;
+    batch->at = 0;
+    batch->count = poller->copied;
+    if (poll(poller->copy, (nfds_t)batch->count, ms) >= 0) return;
+    if (errno != EINTR) hfsbi_poller_nap(ms);
+    for (i = 0; i < batch->count; i++) poller->copy[i].revents = 0;
+}
+
+static void hfsbi_poller_found(hfsbi_poller *poller, hfsbi_batch *batch) {
+    size_t i;
+    poller->batch = batch;
+    for (i = 0; i < batch->count; i++)
+        poller->fds[i].revents = poller->copy[i].revents;
 }
 
 static bool hfsbi_poller_next(hfsbi_poller *poller, hfsbi_io **io,
                               unsigned *events) {
-    while (poller->at < poller->count) {
-        size_t i = poller->at++;
-        int found = poller->fds[i].revents;
+    hfsbi_batch *batch = poller->batch;
+    while (batch->at < batch->count) {
+        size_t i = batch->at++;
+        int    found = poller->fds[i].revents;
         poller->fds[i].revents = 0;
         *io = poller->ios[i];
         if (!found || !*io) continue;
@@ -469,21 +497,27 @@ typedef struct hfsbi_pool {
 } hfsbi_pool;
 
 struct hfsbi_loop {
-    hfsb_alloc     alloc;
-    hfsbi_poller   poller;
-    hfsbi_timer    heap; /* its child is the root */
-    hfsbi_timer    due;  /* its child is the first of those that run now */
-    hfsbi_source  *sources, *next_source; /* next: of those being stepped */
-    long long      now;
-    hfsbi_snapshot snapshot; /* of the commands that are attached */
-    hfsbi_io       wake;
-    int            wake_fds[2];
+    hfsb_alloc      alloc;
+    pthread_mutex_t lock;   /* recursive; see hfsbi_loop_lock() */
+    pthread_cond_t  turned; /* after each turn */
+    hfsbi_poller    poller;
+    hfsbi_timer     heap; /* its child is the root */
+    hfsbi_timer     due;  /* its child is the first of those that run now */
+    long long       now;
+    bool            waiting;  /* a turn waits, without the lock */
+    bool            stale;    /* meanwhile an io was forgotten: the events that
+                                the wait finds may be those of a freed object */
+    bool            hosted;   /* a host waits in its own way */
+    long long       until;    /* end of that wait; -1: without limit */
+    hfsbi_snapshot  snapshot; /* of the commands that are attached */
+    hfsbi_io        wake;
+    int             wake_fds[2];
 
-    pthread_mutex_t lock; /* guards all below */
+    pthread_mutex_t queue_lock; /* guards all below; is taken last */
     hfsbi_pool      pool;
     hfsbi_queue     posted;  /* their done is due */
     size_t          pending; /* tasks whose done was not called yet */
-    bool            woken;   /* a byte for the posted ones is in the pipe */
+    bool            asleep;  /* a post must write to the pipe */
 };
 
 static void hfsbi_queue_init(hfsbi_queue *queue) {
@@ -497,13 +531,34 @@ static void hfsbi_queue_add(hfsbi_queue *queue, hfsbi_task *task) {
     queue->last = &task->next;
 }
 
+/* ---- the lock ---- */
+
+HFSBI_FN void hfsbi_loop_lock(hfsbi_loop *loop) {
+    pthread_mutex_lock(&loop->lock);
+}
+
+HFSBI_FN void hfsbi_loop_unlock(hfsbi_loop *loop) {
+    pthread_mutex_unlock(&loop->lock);
+}
+
+HFSBI_FN void hfsbi_loop_wake(hfsbi_loop *loop) {
+    hfsbi_wake_write(loop->wake_fds[1]);
+}
+
+/* True when somebody waits for events, and would miss a change. */
+static bool hfsbi_loop_sleeps(const hfsbi_loop *loop) {
+    return loop->waiting || loop->hosted;
+}
+
 /* ---- descriptors ---- */
 
 HFSBI_FN bool hfsbi_loop_io(hfsbi_loop *loop, hfsbi_io *io, unsigned want) {
+    if (!HFSBI_POLLER_LIVE && hfsbi_loop_sleeps(loop)) hfsbi_loop_wake(loop);
     return hfsbi_poller_set(&loop->poller, io, want);
 }
 
 HFSBI_FN void hfsbi_loop_io_forget(hfsbi_loop *loop, hfsbi_io *io) {
+    loop->stale = true;
     hfsbi_poller_forget(&loop->poller, io);
 }
 
@@ -571,6 +626,8 @@ HFSBI_FN void hfsbi_loop_timer(hfsbi_loop *loop, hfsbi_timer *timer,
     timer->set = true;
     timer->child = timer->next = timer->prev = NULL;
     hfsbi_timer_put(loop, timer);
+    if (hfsbi_loop_sleeps(loop) && (loop->until < 0 || at < loop->until))
+        hfsbi_loop_wake(loop);
 }
 
 HFSBI_FN void hfsbi_loop_timer_clear(hfsbi_loop *loop, hfsbi_timer *timer) {
@@ -608,137 +665,44 @@ HFSBI_FN hfsbi_snapshot *hfsbi_loop_snapshot(hfsbi_loop *loop) {
     return &loop->snapshot;
 }
 
-/* ---- sources ---- */
-
-static void hfsbi_source_ready(hfsbi_io *io, unsigned events) {
-    hfsbi_source *source = (hfsbi_source *)(void *)io; /* its first member */
-    (void)events;
-    source->ready = true;
-}
-
-HFSBI_FN void hfsbi_loop_source(hfsbi_loop *loop, hfsbi_source *source) {
-    hfsbi_source **end = &loop->sources;
-    hfsb_watch     own;
-    while (*end) end = &(*end)->next;
-    *end = source;
-    source->next = NULL;
-    source->ready = false;
-    /* Mostly the first descriptor is the only one. It is put into the kernel's
-       set, so that the wait is one system call; when that fails it is watched
-       like the others. */
-    memset(&source->first, 0, sizeof source->first);
-    source->first.fd = -1;
-    if (source->watch(source->user, &own, 1) == 0 || !own.readable ||
-        own.writable)
-        return;
-    source->first.fd = own.fd;
-    source->first.fn = hfsbi_source_ready;
-    (void)hfsbi_poller_set(&loop->poller, &source->first, HFSBI_IO_READ);
-}
-
-HFSBI_FN void hfsbi_loop_source_remove(hfsbi_loop   *loop,
-                                       hfsbi_source *source) {
-    hfsbi_source **at = &loop->sources;
-    while (*at && *at != source) at = &(*at)->next;
-    if (!*at) return;
-    *at = source->next;
-    if (loop->next_source == source) loop->next_source = source->next;
-    hfsbi_poller_forget(&loop->poller, &source->first);
-}
-
-/* Fills list with the descriptors of a source that are not in the kernel's
-   set; returns how many there are, which may be more than max. */
-static size_t hfsbi_source_watch(const hfsbi_source *source, hfsb_watch *list,
-                                 size_t max) {
-    hfsb_watch all[HFSBI_POLLER_GUESTS + 1];
-    size_t     n = source->watch(source->user, all, HFSBI_POLLER_GUESTS + 1);
-    size_t have = n < HFSBI_POLLER_GUESTS + 1 ? n : HFSBI_POLLER_GUESTS + 1;
-    size_t own =
-        have > 0 && source->first.known && all[0].fd == source->first.fd;
-    have -= own;
-    if (have > max) have = max;
-    if (have) memcpy(list, all + own, have * sizeof *list);
-    return n - own;
-}
-
-/* Asks all sources before a wait and fills fds; returns their number. A source
-   with more descriptors than there is room for is stepped in any case. */
-static size_t hfsbi_sources_ask(hfsbi_loop *loop, struct pollfd *fds) {
-    hfsb_watch    list[HFSBI_POLLER_GUESTS];
-    hfsbi_source *source;
-    size_t        n = 0;
-    for (source = loop->sources; source; source = source->next) {
-        size_t room = HFSBI_POLLER_GUESTS - n;
-        source->from = n;
-        source->count = hfsbi_source_watch(source, list, room);
-        source->ready = source->count > room;
-        if (source->ready) source->count = room;
-        source->at = source->deadline(source->user);
-        hfsbi_poll_fill(list, source->count, fds + n);
-        n += source->count;
-    }
-    return n;
-}
-
-/* Notes which sources are ready. After the wait, before anything that is
-   called can change the list of sources. */
-static void hfsbi_sources_look(hfsbi_loop *loop, const struct pollfd *fds) {
-    hfsbi_source *source;
-    size_t        i;
-    for (source = loop->sources; source; source = source->next) {
-        if (source->at >= 0 && source->at <= loop->now) source->ready = true;
-        for (i = 0; i < source->count; i++)
-            if (fds[source->from + i].revents) source->ready = true;
-    }
-}
-
-static void hfsbi_sources_step(hfsbi_loop *loop) {
-    hfsbi_source *source;
-    for (source = loop->sources; source; source = loop->next_source) {
-        loop->next_source = source->next;
-        if (source->ready) source->step(source->user);
-    }
-    loop->next_source = NULL;
-}
-
 /* ---- tasks ---- */
 
-/* Makes done of a task due. Under the lock, and so is the write: as soon as
-   the task is done its owner may close the loop. */
+/* Makes done of a task due. Under the lock of the queue, and so is the write:
+   as soon as the task is done its owner may close the loop. */
 static void hfsbi_loop_add_posted(hfsbi_loop *loop, hfsbi_task *task) {
     hfsbi_queue_add(&loop->posted, task);
-    if (!loop->woken) hfsbi_wake_write(loop->wake_fds[1]);
-    loop->woken = true;
+    if (loop->asleep) hfsbi_wake_write(loop->wake_fds[1]);
+    loop->asleep = false;
 }
 
 static void *hfsbi_pool_thread(void *arg) {
     hfsbi_loop *loop = (hfsbi_loop *)arg;
     hfsbi_pool *pool = &loop->pool;
-    pthread_mutex_lock(&loop->lock);
+    pthread_mutex_lock(&loop->queue_lock);
     for (;;) {
         hfsbi_task *task = pool->waiting.first;
         if (task) {
             pool->waiting.first = task->next;
             if (!task->next) hfsbi_queue_init(&pool->waiting);
             pool->length--;
-            pthread_mutex_unlock(&loop->lock);
+            pthread_mutex_unlock(&loop->queue_lock);
             task->run(task);
-            pthread_mutex_lock(&loop->lock);
+            pthread_mutex_lock(&loop->queue_lock);
             hfsbi_loop_add_posted(loop, task);
         } else if (pool->ending) {
             break;
         } else {
             pool->idle++;
-            (void)pthread_cond_wait(&pool->more, &loop->lock);
+            (void)pthread_cond_wait(&pool->more, &loop->queue_lock);
             pool->idle--;
         }
     }
-    pthread_mutex_unlock(&loop->lock);
+    pthread_mutex_unlock(&loop->queue_lock);
     return NULL;
 }
 
 /* Gives a task to the threads; false when no thread exists. Under the
-   lock. Threads that were woken but have not got the lock yet still count as
+   lock of the queue. Threads that were woken but have not got the lock yet still count as
    idle, and their tasks as waiting. */
 static bool hfsbi_pool_add(hfsbi_loop *loop, hfsbi_task *task) {
     hfsbi_pool *pool = &loop->pool;
@@ -758,28 +722,28 @@ static bool hfsbi_pool_add(hfsbi_loop *loop, hfsbi_task *task) {
 static void hfsbi_pool_end(hfsbi_loop *loop) {
     hfsbi_pool *pool = &loop->pool;
     size_t      i;
-    pthread_mutex_lock(&loop->lock);
+    pthread_mutex_lock(&loop->queue_lock);
     pool->ending = true;
     (void)pthread_cond_broadcast(&pool->more);
-    pthread_mutex_unlock(&loop->lock);
+    pthread_mutex_unlock(&loop->queue_lock);
     for (i = 0; i < pool->count; i++)
         (void)pthread_join(pool->threads[i], NULL);
     pool->count = 0;
 }
 
 HFSBI_FN void hfsbi_loop_post(hfsbi_loop *loop, hfsbi_task *task) {
-    pthread_mutex_lock(&loop->lock);
+    pthread_mutex_lock(&loop->queue_lock);
     loop->pending++;
     hfsbi_loop_add_posted(loop, task);
-    pthread_mutex_unlock(&loop->lock);
+    pthread_mutex_unlock(&loop->queue_lock);
 }
 
 HFSBI_FN void hfsbi_loop_work(hfsbi_loop *loop, hfsbi_task *task) {
     bool given;
-    pthread_mutex_lock(&loop->lock);
+    pthread_mutex_lock(&loop->queue_lock);
     given = hfsbi_pool_add(loop, task);
     if (given) loop->pending++;
-    pthread_mutex_unlock(&loop->lock);
+    pthread_mutex_unlock(&loop->queue_lock);
     if (given) return;
     task->run(task);
     hfsbi_loop_post(loop, task);
@@ -787,43 +751,58 @@ HFSBI_FN void hfsbi_loop_work(hfsbi_loop *loop, hfsbi_task *task) {
 
 HFSBI_FN size_t hfsbi_loop_pending(hfsbi_loop *loop) {
     size_t n;
-    pthread_mutex_lock(&loop->lock);
+    pthread_mutex_lock(&loop->queue_lock);
     n = loop->pending;
-    pthread_mutex_unlock(&loop->lock);
+    pthread_mutex_unlock(&loop->queue_lock);
     return n;
 }
 
-/* Calls done of all tasks that are posted by now; false: there was none. */
-static bool hfsbi_loop_finish(hfsbi_loop *loop) {
-    hfsbi_task *task, *next;
-    pthread_mutex_lock(&loop->lock);
-    task = loop->posted.first;
-    hfsbi_queue_init(&loop->posted);
-    loop->woken = false;
-    pthread_mutex_unlock(&loop->lock);
-    if (!task) return false;
-    for (; task; task = next) {
-        next = task->next; /* done may free the task or give it again */
-        pthread_mutex_lock(&loop->lock);
+HFSBI_FN void hfsbi_loop_unpost(hfsbi_loop *loop, hfsbi_task *task) {
+    hfsbi_task **link;
+    pthread_mutex_lock(&loop->queue_lock);
+    link = &loop->posted.first;
+    while (*link && *link != task) link = &(*link)->next;
+    if (*link) {
+        *link = task->next;
+        if (!task->next) loop->posted.last = link;
         loop->pending--;
-        pthread_mutex_unlock(&loop->lock);
-        task->done(task);
     }
-    return true;
+    pthread_mutex_unlock(&loop->queue_lock);
 }
 
-/* Empties the pipe first: a task that is posted after that, and not found
-   here, writes again. */
+/* Takes the first posted task, or NULL. */
+static hfsbi_task *hfsbi_loop_next_posted(hfsbi_loop *loop) {
+    hfsbi_task *task;
+    pthread_mutex_lock(&loop->queue_lock);
+    task = loop->posted.first;
+    if (task) {
+        loop->posted.first = task->next;
+        if (!task->next) hfsbi_queue_init(&loop->posted);
+        loop->pending--;
+    }
+    pthread_mutex_unlock(&loop->queue_lock);
+    return task;
+}
+
+/* Calls done of all tasks that are posted by now. done may free other tasks,
+   post new ones, or its own again. */
+static void hfsbi_loop_finish(hfsbi_loop *loop) {
+    hfsbi_task  end = HFSB_INIT; /* posted by us, after all others */
+    hfsbi_task *task;
+    pthread_mutex_lock(&loop->queue_lock);
+    task = loop->posted.first;
+    if (task) {
+        hfsbi_queue_add(&loop->posted, &end);
+        loop->pending++;
+    }
+    pthread_mutex_unlock(&loop->queue_lock);
+    if (!task) return;
+    while ((task = hfsbi_loop_next_posted(loop)) != &end) task->done(task);
+}
+
 static void hfsbi_loop_woken(hfsbi_io *io, unsigned events) {
-    hfsbi_loop *loop =
-        (hfsbi_loop *)(void *)((char *)io - offsetof(hfsbi_loop, wake));
     (void)events;
-    hfsbi_wake_drain(io->fd);
-    (void)hfsbi_loop_finish(loop);
-}
-
-HFSBI_FN void hfsbi_loop_wake(hfsbi_loop *loop) {
-    hfsbi_wake_write(loop->wake_fds[1]);
+    hfsbi_wake_drain(io->fd); /* the turn itself looks at the tasks */
 }
 
 /* ---- open, close, turn ---- */
@@ -838,6 +817,8 @@ static void hfsbi_loop_free(hfsbi_loop *loop) {
         hfsbi_array_free(&alloc, loop->pool.threads, loop->pool.max,
                          sizeof(pthread_t));
     (void)pthread_cond_destroy(&loop->pool.more);
+    (void)pthread_mutex_destroy(&loop->queue_lock);
+    (void)pthread_cond_destroy(&loop->turned);
     (void)pthread_mutex_destroy(&loop->lock);
     hfsbi_array_free(&alloc, loop, 1, sizeof *loop);
 }
@@ -873,7 +854,9 @@ HFSBI_FN hfsb_status hfsbi_loop_open(const hfsb_alloc *alloc,
     hfsbi_queue_init(&loop->pool.waiting);
     hfsbi_queue_init(&loop->posted);
     loop->now = hfsb_clock_ms();
-    (void)pthread_mutex_init(&loop->lock, NULL);
+    hfsbi_mutex_init_recursive(&loop->lock);
+    (void)hfsbi_cond_init(&loop->turned);
+    (void)pthread_mutex_init(&loop->queue_lock, NULL);
     (void)pthread_cond_init(&loop->pool.more, NULL);
     if (max_threads == 0) max_threads = 8;
     if (!hfsbi_loop_fill(loop, no_threads ? 0 : max_threads)) {
@@ -887,55 +870,91 @@ HFSBI_FN hfsb_status hfsbi_loop_open(const hfsb_alloc *alloc,
 }
 
 HFSBI_FN void hfsbi_loop_close(hfsbi_loop *loop) {
+    hfsbi_task *task;
     if (!loop) return;
     hfsbi_pool_end(loop);
-    while (hfsbi_loop_finish(loop)) continue; /* done may give more to do */
+    while ((task = hfsbi_loop_next_posted(loop)) != NULL) task->done(task);
     hfsbi_loop_free(loop);
 }
 
-/* Milliseconds to wait, after the sources were asked; -1: without limit. */
-static int hfsbi_loop_time(const hfsbi_loop *loop, long long wait_ms) {
-    const hfsbi_source *source;
-    long long           at = hfsbi_timers_next(loop), now;
-    if (wait_ms == 0) return 0;
+/* True when nothing is posted: then a post wakes whoever waits from now on. */
+static bool hfsbi_loop_fall_asleep(hfsbi_loop *loop) {
+    bool may;
+    pthread_mutex_lock(&loop->queue_lock);
+    may = loop->posted.first == NULL;
+    loop->asleep = may;
+    pthread_mutex_unlock(&loop->queue_lock);
+    return may;
+}
+
+/* Milliseconds to wait; -1: without limit. Sets `until`. */
+static int hfsbi_loop_time(hfsbi_loop *loop, long long wait_ms) {
+    long long at = hfsbi_timers_next(loop), now;
+    if (wait_ms == 0 || !hfsbi_loop_fall_asleep(loop)) return 0;
     now = hfsb_clock_ms();
-    for (source = loop->sources; source; source = source->next) {
-        at = hfsbi_earlier(at, source->at);
-        if (source->ready) at = hfsbi_earlier(at, now + 20);
-    }
     if (at >= 0) wait_ms = hfsbi_earlier(wait_ms, at > now ? at - now : 0);
-    return wait_ms > INT_MAX ? INT_MAX : wait_ms < 0 ? -1 : (int)wait_ms;
+    if (wait_ms > INT_MAX) wait_ms = INT_MAX;
+    loop->until = wait_ms < 0 ? -1 : now + wait_ms;
+    return wait_ms < 0 ? -1 : (int)wait_ms;
+}
+
+/* Waits without the lock. An io that was forgotten meanwhile may be among the
+   events: then they are fetched again. */
+static void hfsbi_loop_wait(hfsbi_loop *loop, hfsbi_batch *batch, int ms) {
+    loop->waiting = true;
+    loop->stale = false;
+    hfsbi_loop_unlock(loop);
+    hfsbi_poller_wait(&loop->poller, batch, ms);
+    hfsbi_loop_lock(loop);
+    loop->waiting = false;
+    if (loop->stale && HFSBI_POLLER_LIVE)
+        hfsbi_poller_wait(&loop->poller, batch, 0);
+}
+
+/* Another thread waits: waits for the end of its turn, a second at most.
+   Without a monotonic clock for conditions, setting the clock back would
+   prolong the wait. */
+static void hfsbi_loop_follow(hfsbi_loop *loop, long long wait_ms) {
+    if (wait_ms < 0 || wait_ms > 1000) wait_ms = 1000;
+    hfsbi_cond_wait_ms(&loop->turned, &loop->lock, wait_ms);
 }
 
 HFSBI_FN void hfsbi_loop_turn(hfsbi_loop *loop, long long wait_ms) {
-    struct pollfd list[1 + HFSBI_POLLER_GUESTS];
-    size_t        n = hfsbi_sources_ask(loop, list + 1);
-    hfsbi_io     *io;
-    unsigned      events;
-    hfsbi_poller_wait(&loop->poller, list, n, hfsbi_loop_time(loop, wait_ms));
+    hfsbi_batch batch;
+    hfsbi_io   *io;
+    unsigned    events;
+    int         ms;
+    if (loop->waiting) {
+        if (wait_ms != 0) hfsbi_loop_follow(loop, wait_ms);
+        return;
+    }
+    batch.at = batch.count = 0;
+    loop->hosted = false;
+    ms = hfsbi_loop_time(loop, wait_ms);
+    if (!hfsbi_poller_prepare(&loop->poller)) hfsbi_poller_nap(ms);
+    else if (ms == 0) hfsbi_poller_wait(&loop->poller, &batch, 0);
+    else hfsbi_loop_wait(loop, &batch, ms);
     loop->now = hfsb_clock_ms();
-    hfsbi_sources_look(loop, list + 1);
+    hfsbi_poller_found(&loop->poller, &batch);
     while (hfsbi_poller_next(&loop->poller, &io, &events))
         hfsbi_poller_deliver(&loop->poller, io, events);
+    loop->poller.batch = NULL;
+    hfsbi_loop_finish(loop);
     hfsbi_timers_run(loop);
-    hfsbi_sources_step(loop);
+    (void)pthread_cond_broadcast(&loop->turned);
 }
 
 HFSBI_FN size_t hfsbi_loop_watch(hfsbi_loop *loop, hfsb_watch *list,
                                  size_t max) {
-    size_t        n = hfsbi_poller_watch(&loop->poller, list, max);
-    hfsbi_source *source;
-    for (source = loop->sources; source; source = source->next) {
-        size_t room = n < max ? max - n : 0;
-        n += hfsbi_source_watch(source, room ? list + n : list, room);
-    }
-    return n;
+    if (loop->waiting) return 0;
+    loop->hosted = true;
+    loop->until = hfsbi_timers_next(loop);
+    return hfsbi_poller_watch(&loop->poller, list, max);
 }
 
 HFSBI_FN long long hfsbi_loop_deadline(hfsbi_loop *loop) {
-    hfsbi_source *source;
-    long long     at = hfsbi_timers_next(loop);
-    for (source = loop->sources; source; source = source->next)
-        at = hfsbi_earlier(at, source->deadline(source->user));
-    return at;
+    if (loop->waiting) return -1;
+    loop->hosted = true;
+    loop->until = hfsbi_loop_fall_asleep(loop) ? hfsbi_timers_next(loop) : 0;
+    return loop->until;
 }

@@ -352,6 +352,14 @@ HFSBI_FN void hfsbi_poll_fill(const hfsb_watch *list, size_t n,
 
 /* ---- threads ---- */
 
+HFSBI_FN void hfsbi_mutex_init_recursive(pthread_mutex_t *lock) {
+    pthread_mutexattr_t attr;
+    (void)pthread_mutexattr_init(&attr);
+    (void)pthread_mutexattr_settype(&attr, PTHREAD_MUTEX_RECURSIVE);
+    (void)pthread_mutex_init(lock, &attr);
+    (void)pthread_mutexattr_destroy(&attr);
+}
+
 /* The clock that hfsbi_cond_init() gives a condition. */
 #if defined(__APPLE__) || defined(HFSBI_PORTABLE)
 #define HFSBI_COND_CLOCK CLOCK_REALTIME

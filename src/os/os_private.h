@@ -143,6 +143,9 @@ HFSBI_FN void hfsbi_poll_fill(const hfsb_watch *list, size_t n,
 
 /* ---- threads ---- */
 
+/* pthread_mutex_init() for a lock that a thread may take several times. */
+HFSBI_FN void hfsbi_mutex_init_recursive(pthread_mutex_t *lock);
+
 /* pthread_cond_init() for a condition that hfsbi_cond_wait_ms() waits on, which
    must be initialised by this: on the monotonic clock where the system has it.
    0 or an errno. */
@@ -440,9 +443,10 @@ HFSBI_FN size_t hfsbi_tree_list(const hfsbi_tree *tree, long long ran_ms,
 
 /* ---- loop.c: the event loop ---- */
 
-/* One thread runs a loop; only post, work and wake may be called from others.
-   What the loop calls may call every function of the loop but turn and
-   close. */
+/* The lock of a loop is held while it calls. Only post, work and wake need no
+   lock; whoever else uses the loop is the one thread that turns it, or holds
+   the lock. What the loop calls may call every function of the loop but turn
+   and close. */
 typedef struct hfsbi_loop hfsbi_loop;
 
 /* Opens a loop with up to max_threads threads for hfsbi_loop_work() (0: 8),
@@ -455,8 +459,14 @@ HFSBI_FN hfsb_status hfsbi_loop_open(const hfsb_alloc *alloc,
    NULL). All descriptors must have been forgotten and timers cleared. */
 HFSBI_FN void hfsbi_loop_close(hfsbi_loop *loop);
 
+/* The lock, which may be taken several times by one thread. */
+HFSBI_FN void hfsbi_loop_lock(hfsbi_loop *loop);
+HFSBI_FN void hfsbi_loop_unlock(hfsbi_loop *loop);
+
 /* One turn: waits up to wait_ms (below 0: without limit) until something
-   happens, and calls the functions that it concerns. */
+   happens, and calls the functions that it concerns. The lock must be held
+   once, and is released during the wait. When another thread waits in a turn
+   already, only waits for the end of that turn, up to a second. */
 HFSBI_FN void hfsbi_loop_turn(hfsbi_loop *loop, long long wait_ms);
 
 /* The time this turn began, on hfsb_clock_ms(). */
@@ -519,39 +529,22 @@ typedef struct hfsbi_task {
    run is called at once, and done later all the same. Threads are started when
    all are busy, and stay. */
 HFSBI_FN void hfsbi_loop_work(hfsbi_loop *loop, hfsbi_task *task);
-/* Calls task->done in the loop, soon. From any thread. */
+/* Calls task->done in the next turn of the loop. From any thread. */
 HFSBI_FN void hfsbi_loop_post(hfsbi_loop *loop, hfsbi_task *task);
+/* Ends that: done of a task that was posted is not called any more. */
+HFSBI_FN void hfsbi_loop_unpost(hfsbi_loop *loop, hfsbi_task *task);
 /* The number of tasks whose done was not called yet. */
 HFSBI_FN size_t hfsbi_loop_pending(hfsbi_loop *loop);
 
 /* Ends the wait of a turn. From any thread or signal handler. */
 HFSBI_FN void hfsbi_loop_wake(hfsbi_loop *loop);
 
-/* source: an object that a host could poll itself (hfsb_tools). All-zero but
-   for its functions and user. Its first descriptor stays open and the same
-   while the source is in the loop; the others may be closed and replaced at
-   any time. */
-typedef struct hfsbi_source {
-    hfsbi_io             first; /* private, as all up to `ready` */
-    struct hfsbi_source *next;
-    size_t               from, count; /* in the list of this turn */
-    long long            at;
-    bool                 ready;
-    size_t (*watch)(void *user, hfsb_watch *list, size_t max);
-    long long (*deadline)(void *user);
-    void (*step)(void *user); /* called in every turn in which one of its
-                                 descriptors is ready or its deadline passed */
-    void *user;
-} hfsbi_source;
-
-HFSBI_FN void hfsbi_loop_source(hfsbi_loop *loop, hfsbi_source *source);
-HFSBI_FN void hfsbi_loop_source_remove(hfsbi_loop *loop, hfsbi_source *source);
-
 /* The snapshot that the commands attached to this loop share. */
 HFSBI_FN hfsbi_snapshot *hfsbi_loop_snapshot(hfsbi_loop *loop);
 
 /* For a host that waits itself, as hfsb_server_watch() and _deadline(); then a
-   turn with wait_ms 0. */
+   turn with wait_ms 0. While a thread waits in a turn there is nothing to
+   watch and no deadline: that thread does the work. */
 HFSBI_FN size_t    hfsbi_loop_watch(hfsbi_loop *loop, hfsb_watch *list,
                                     size_t max);
 HFSBI_FN long long hfsbi_loop_deadline(hfsbi_loop *loop);
@@ -578,10 +571,16 @@ HFSBI_FN size_t hfsbi_proc_signal(hfsb_proc *proc, hfsbi_snapshot *snap,
    function of the command, hfsb_proc_close() included.
 
    hfsb_proc_watch(), _deadline() and _step() are not needed meanwhile. The
-   loop must outlive the command or its detach. All in the loop's thread. */
+   loop must outlive the command or its detach. All under the loop's lock, or
+   in its thread. */
 HFSBI_FN void hfsbi_proc_attach(hfsb_proc *proc, hfsbi_loop *loop,
                                 void (*on_change)(void *user, hfsb_proc *proc,
                                                   bool done),
                                 void *user);
+/* Steps an attached command now, as the loop does. */
+HFSBI_FN void hfsbi_proc_drive(hfsb_proc *proc);
 /* Ends that, also before the command is done; quiet when not attached. */
 HFSBI_FN void hfsbi_proc_detach(hfsb_proc *proc);
+
+/* True when no process holds the other end of a pipe. */
+HFSBI_FN bool hfsbi_pipe_ended(int fd);

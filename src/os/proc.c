@@ -216,7 +216,7 @@ static void hfsbi_proc_follow(hfsb_proc *proc) {
 }
 
 /* on_change comes last: it may close the command. */
-static void hfsbi_proc_drive(hfsb_proc *proc) {
+HFSBI_FN void hfsbi_proc_drive(hfsb_proc *proc) {
     hfsbi_proc_driver *d = &proc->driver;
     unsigned long long before = proc->changes;
     bool               done = hfsb_proc_step(proc);
@@ -753,8 +753,7 @@ static void hfsbi_proc_destroy(hfsb_proc *proc) {
     }
 }
 
-/* True when no process holds the other end. */
-static bool hfsbi_pipe_ended(int fd) {
+HFSBI_FN bool hfsbi_pipe_ended(int fd) {
     struct pollfd ready;
     ready.fd = fd;
     ready.events = POLLIN;

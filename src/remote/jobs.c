@@ -957,6 +957,7 @@ HFSBI_FN const hfsbi_tool *hfsbi_hf_jobs_tool(void) {
         HFSBI_TOOL_RUNS,
         false,
         hfsbi_hf_jobs_params,
+        NULL,
         NULL};
     return &row;
 }

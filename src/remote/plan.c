@@ -41,6 +41,7 @@ HFSBI_FN const hfsbi_tool *hfsbi_plan_tool(void) {
         HFSBI_TOOL_READS,
         false,
         hfsbi_plan_params,
+        NULL,
         NULL};
     return &row;
 }

@@ -227,6 +227,7 @@ static const hfsbi_tool *hfsbi_create_tool(void) {
         HFSBI_TOOL_RUNS,
         false,
         hfsbi_wish_params,
+        NULL,
         NULL};
     return &row;
 }

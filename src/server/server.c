@@ -440,6 +440,12 @@ static void hfsbi_parts_end(hfsb_server *server) {
         if (part->end) part->end(part);
 }
 
+static void hfsbi_server_turn(hfsb_server *server, long long wait_ms) {
+    hfsbi_loop_lock(server->loop);
+    hfsbi_loop_turn(server->loop, wait_ms);
+    hfsbi_loop_unlock(server->loop);
+}
+
 /* Closes the connections and waits for work in threads; the parts cancel
    theirs, since nobody waits for it. */
 static void hfsbi_conns_close(hfsb_server *server) {
@@ -450,7 +456,7 @@ static void hfsbi_conns_close(hfsb_server *server) {
     }
     hfsbi_parts_end(server);
     while (server->conns || hfsbi_loop_pending(server->loop))
-        hfsbi_loop_turn(server->loop, 1000);
+        hfsbi_server_turn(server, 1000);
 }
 
 void hfsb_server_close(hfsb_server *server) {
@@ -649,7 +655,7 @@ void hfsb_server_stop(hfsb_server *server) {
 /* Settled before the wait as well: a host may reply between two polls. */
 bool hfsb_server_poll(hfsb_server *server, long long wait_ms) {
     if (!hfsbi_server_settle(server)) return false;
-    hfsbi_loop_turn(server->loop, wait_ms);
+    hfsbi_server_turn(server, wait_ms);
     return hfsbi_server_settle(server);
 }
 

@@ -137,6 +137,7 @@ static hfsb_status hfsbi_spec_fill(hfsb_call *call, const hfsbi_bash_args *a,
         hfsbi_err_key(err, "id");
         return HFSB_ARG;
     }
+    hfsb_buf_append(&spec->id, a->id);
     hfsb_buf_append(&spec->command, a->command);
     hfsb_buf_append(&spec->description, a->description);
     hfsb_buf_append(&spec->input, a->input);
@@ -259,7 +260,7 @@ HFSBI_FN hfsb_status hfsbi_bash_result(hfsbi_job *job, const hfsb_err *err) {
 static hfsb_status hfsbi_bash_reply_background(hfsb_call *call) {
     hfsbi_job *job = call->job;
     if (job->state == HFSBI_JOB_DONE && !job->pid) { /* not started */
-        call->wait = HFSBI_WAIT_JOB;
+        hfsbi_call_wait(call, HFSBI_WAIT_JOB);
         return HFSB_OK;
     }
     hfsbi_build_str(&call->fields, "id", hfsb_cstr(job->id));
@@ -294,11 +295,13 @@ static hfsb_status hfsbi_bash_join(hfsb_call *call, hfsbi_job *job,
 /* Joins or adds the job of the call. HFSB_OK, or the failure with *err. Under
    the lock. */
 static hfsb_status hfsbi_bash_run(hfsb_call *call, hfsbi_job_spec *spec,
-                                  hfsb_str id, hfsb_err *err) {
+                                  hfsb_err *err) {
     hfsb_tools *tools = call->tools;
     bool        background = spec->background;
-    hfsbi_job  *job = hfsbi_job_again(tools, id, call->opts.key);
+    hfsbi_job  *job;
     hfsb_status st = HFSB_OK;
+    hfsbi_jobs_drop_old(tools);
+    job = hfsbi_job_again(tools, hfsb_buf_str(&spec->id), call->opts.key);
     if (!job && call->opts.key.len && hfsbi_once_find(tools, call->opts.key))
         return hfsbi_fail(err, HFSB_REFUSED, 0,
                           "This key was used for another call; nothing was "
@@ -312,7 +315,7 @@ static hfsb_status hfsbi_bash_run(hfsb_call *call, hfsbi_job_spec *spec,
                           "when some have ended.",
                           tools->max_waiting);
     } else {
-        call->job = hfsbi_job_add(tools, spec, id, call->digest, &call->opts);
+        call->job = hfsbi_job_add(tools, spec, call);
         if (!call->job) return HFSB_NOMEM;
         call->streams = call->opts.on_text != NULL;
     }
@@ -320,25 +323,23 @@ static hfsb_status hfsbi_bash_run(hfsb_call *call, hfsbi_job_spec *spec,
     call->job->users++;
     memcpy(call->job_id, call->job->id, sizeof call->job_id);
     if (background) return hfsbi_bash_reply_background(call);
-    call->wait = HFSBI_WAIT_JOB;
+    hfsbi_call_wait(call, HFSBI_WAIT_JOB);
     return HFSB_OK;
+}
+
+static hfsb_status hfsbi_prepare_bash(hfsb_call *call, const void *args,
+                                      hfsb_err *err) {
+    return hfsbi_spec_fill(call, (const hfsbi_bash_args *)args, &call->spec,
+                           err);
 }
 
 static hfsb_status hfsbi_run_bash(hfsb_call *call, const void *args,
                                   hfsb_err *err) {
-    const hfsbi_bash_args *a = (const hfsbi_bash_args *)args;
-    hfsb_tools            *tools = call->tools;
-    hfsbi_job_spec         spec;
-    hfsb_status            st;
-    hfsbi_job_spec_init(&spec, &tools->alloc);
-    st = hfsbi_spec_fill(call, a, &spec, err);
-    if (st == HFSB_OK) {
-        pthread_mutex_lock(&tools->lock);
-        st = hfsbi_bash_run(call, &spec, a->id, err);
-        pthread_mutex_unlock(&tools->lock);
-        hfsb_tools_wake(tools);
-    }
-    hfsbi_job_spec_free(&spec);
+    hfsb_status st;
+    (void)args;
+    hfsbi_loop_lock(call->tools->loop);
+    st = hfsbi_bash_run(call, &call->spec, err);
+    hfsbi_loop_unlock(call->tools->loop);
     return st;
 }
 
@@ -375,7 +376,8 @@ HFSBI_FN const hfsbi_tool *hfsbi_tool_bash(void) {
         HFSBI_TOOL_RUNS,
         false,
         hfsbi_bash_params,
-        hfsbi_run_bash};
+        hfsbi_run_bash,
+        hfsbi_prepare_bash};
     return &row;
 }
 
@@ -458,8 +460,7 @@ static hfsb_status hfsbi_run_bash_output(hfsb_call *call, const void *args,
     hfsb_tools              *tools = call->tools;
     long long                most = (long long)(tools->max_timeout * 1000.0);
     hfsb_status              st = HFSB_OK;
-    pthread_mutex_lock(&tools->lock);
-    hfsbi_tools_touch(tools); /* first read the pipes */
+    hfsbi_loop_lock(tools->loop);
     call->job = hfsbi_job_find(tools, a->id);
     if (call->job) {
         call->job->users++;
@@ -467,13 +468,13 @@ static hfsb_status hfsbi_run_bash_output(hfsb_call *call, const void *args,
         call->offset = (unsigned long long)a->offset;
         call->until =
             hfsb_clock_ms() + (a->wait_ms < most ? a->wait_ms : most);
-        call->wait = HFSBI_WAIT_OUTPUT;
-        call->next_waiting = tools->waiting;
-        tools->waiting = call;
+        hfsbi_call_wait(call, HFSBI_WAIT_OUTPUT);
+        if (call->job->proc) hfsbi_proc_drive(call->job->proc);
+        hfsbi_tools_stir(tools); /* sets the timer */
     } else {
         st = hfsbi_job_unknown(&call->result, a->id, err);
     }
-    pthread_mutex_unlock(&tools->lock);
+    hfsbi_loop_unlock(tools->loop);
     return st;
 }
 
@@ -487,7 +488,8 @@ HFSBI_FN const hfsbi_tool *hfsbi_tool_bash_output(void) {
         HFSBI_TOOL_READS,
         false,
         hfsbi_output_params,
-        hfsbi_run_bash_output};
+        hfsbi_run_bash_output,
+        NULL};
     return &row;
 }
 
@@ -499,7 +501,7 @@ HFSBI_FN hfsb_status hfsbi_job_input(hfsb_tools *tools, hfsb_str id,
     hfsb_err    err = HFSB_INIT;
     hfsbi_job  *job;
     hfsb_status st;
-    pthread_mutex_lock(&tools->lock);
+    hfsbi_loop_lock(tools->loop);
     job = hfsbi_job_find(tools, id);
     if (!job) {
         st = hfsbi_job_unknown(result, id, &err);
@@ -516,8 +518,7 @@ HFSBI_FN hfsb_status hfsbi_job_input(hfsb_tools *tools, hfsb_str id,
                                    eof ? ", then the end of input" : "")
                  : hfsbi_result_err(result, &err);
     }
-    pthread_mutex_unlock(&tools->lock);
-    hfsb_tools_wake(tools);
+    hfsbi_loop_unlock(tools->loop);
     return st;
 }
 
@@ -554,7 +555,8 @@ HFSBI_FN const hfsbi_tool *hfsbi_tool_bash_input(void) {
         HFSBI_TOOL_RUNS,
         false,
         hfsbi_input_params,
-        hfsbi_run_bash_input};
+        hfsbi_run_bash_input,
+        NULL};
     return &row;
 }
 
@@ -576,7 +578,7 @@ static hfsb_status hfsbi_kill_begin(hfsb_call *call, hfsbi_job *only) {
         job->users++;
         call->killed[call->killed_count++] = job;
     }
-    call->wait = HFSBI_WAIT_ENDS;
+    hfsbi_call_wait(call, HFSBI_WAIT_ENDS);
     return HFSB_OK;
 }
 
@@ -619,12 +621,11 @@ static hfsb_status hfsbi_run_kill(hfsb_call *call, const void *args,
     hfsb_tools *tools = call->tools;
     hfsbi_job  *only = NULL;
     hfsb_status st;
-    pthread_mutex_lock(&tools->lock);
+    hfsbi_loop_lock(tools->loop);
     if (id.ptr) only = hfsbi_job_find(tools, id);
     st = id.ptr && !only ? hfsbi_job_unknown(&call->result, id, err)
                          : hfsbi_kill_begin(call, only);
-    pthread_mutex_unlock(&tools->lock);
-    hfsb_tools_wake(tools);
+    hfsbi_loop_unlock(tools->loop);
     return st;
 }
 
@@ -638,6 +639,7 @@ HFSBI_FN const hfsbi_tool *hfsbi_tool_kill(void) {
         HFSBI_TOOL_REPEATS,
         false,
         hfsbi_kill_params,
-        hfsbi_run_kill};
+        hfsbi_run_kill,
+        NULL};
     return &row;
 }

@@ -252,6 +252,13 @@ HFSBI_FN hfsbi_once *hfsbi_once_find(hfsb_tools *tools, hfsb_str key) {
     return once;
 }
 
+/* The call waits for that event. Under the lock. */
+HFSBI_FN void hfsbi_call_wait(hfsb_call *call, hfsbi_wait wait) {
+    call->wait = wait;
+    call->next_waiting = call->tools->waiting;
+    call->tools->waiting = call;
+}
+
 /* Joins the first call with this key, or makes this call the first. HFSB_OK,
    HFSB_NOMEM, or HFSB_REFUSED with *err. */
 static hfsb_status hfsbi_once_join(hfsb_call *call, hfsb_err *err) {
@@ -271,14 +278,14 @@ static hfsb_status hfsbi_once_join(hfsb_call *call, hfsb_err *err) {
                           "longer held.");
     once->users++;
     call->once = once;
-    call->wait = HFSBI_WAIT_ONCE;
+    hfsbi_call_wait(call, HFSBI_WAIT_ONCE);
     return HFSB_OK;
 }
 
 /* Copies the result of the first call to its record. Takes the lock. */
 static void hfsbi_once_publish(hfsb_call *call) {
     hfsbi_once *once = call->once;
-    pthread_mutex_lock(&call->tools->lock);
+    hfsbi_loop_lock(call->tools->loop);
     once->running = false;
     once->when = hfsb_clock_ms();
     once->status = call->status;
@@ -287,9 +294,8 @@ static void hfsbi_once_publish(hfsb_call *call) {
         once->dropped = true;
     }
     call->once = NULL;
-    (void)pthread_cond_broadcast(&call->tools->changed);
-    pthread_mutex_unlock(&call->tools->lock);
-    hfsb_tools_wake(call->tools);
+    hfsbi_tools_stir(call->tools);
+    hfsbi_loop_unlock(call->tools->loop);
 }
 
 /* ---- a call ---- */
@@ -308,33 +314,32 @@ static hfsb_status hfsbi_call_find_first(hfsb_call             *call,
         hfsb_json_get(arguments, "id"))
         st = hfsbi_call_digest(call, arguments);
     if (st != HFSB_OK || !call->opts.key.len || !call->tool->once) return st;
-    pthread_mutex_lock(&call->tools->lock);
+    hfsbi_loop_lock(call->tools->loop);
     st = hfsbi_once_join(call, err);
-    pthread_mutex_unlock(&call->tools->lock);
+    hfsbi_loop_unlock(call->tools->loop);
     return st;
 }
 
-/* Runs the tool. A repeat is recognised before the values are read: a key that
-   belongs to another call is refused even if the arguments are invalid too. */
-static hfsb_status hfsbi_call_run(hfsb_call             *call,
-                                  const hfsb_json_value *arguments,
-                                  hfsb_err              *err) {
+/* Checks and reads the arguments. A repeat is recognised before the values are
+   read: a key that belongs to another call is refused even if the arguments
+   are invalid too. */
+static hfsb_status hfsbi_call_read(hfsb_call             *call,
+                                   const hfsb_json_value *arguments,
+                                   hfsb_err              *err) {
     const hfsbi_param *params = call->tool->params;
-    hfsb_json_doc      parsed = HFSB_INIT;
     hfsbi_args_how     how = HFSB_INIT;
     hfsb_status        st;
-    parsed.alloc = call->tools->alloc;
     how.strict = call->opts.strict;
     how.notes = &call->notes;
     how.id = call->opts.id;
-    how.parsed = &parsed;
+    how.parsed = &call->parsed;
     st = hfsbi_args_check(params, arguments, &how, err);
     if (st == HFSB_OK) st = hfsbi_call_find_first(call, arguments, err);
-    if (st == HFSB_OK && call->wait == HFSBI_WAIT_NOTHING) {
-        st = hfsbi_args_fill(params, arguments, &how, &call->args, err);
-        if (st == HFSB_OK) st = call->tool->fn(call, &call->args, err);
-    }
-    hfsb_json_free(&parsed);
+    if (st != HFSB_OK || call->wait != HFSBI_WAIT_NOTHING) return st;
+    st = hfsbi_args_fill(params, arguments, &how, &call->args, err);
+    if (st == HFSB_OK && call->tool->prepare)
+        st = call->tool->prepare(call, &call->args, err);
+    call->prepared = st == HFSB_OK;
     return st;
 }
 
@@ -375,42 +380,69 @@ HFSBI_FN hfsb_status hfsbi_tool_unknown(hfsb_str name, hfsb_err *err) {
     return HFSB_NOT_FOUND;
 }
 
-/* Runs the call until it is done or must wait. */
-static void hfsbi_call_begin(hfsb_call *call, hfsb_str name,
-                             const hfsb_json_value *arguments) {
+/* Ends the call unless it waits or has yet to run. */
+static void hfsbi_call_settle(hfsb_call *call, hfsb_status st,
+                              const hfsb_err *err) {
+    if (st == HFSB_OK && (call->prepared || call->wait != HFSBI_WAIT_NOTHING))
+        return;
+    hfsbi_call_end(call, st, err);
+    if (call->once) hfsbi_once_publish(call);
+}
+
+static void hfsbi_call_look_again(hfsbi_timer *timer) {
+    hfsb_call *call =
+        (hfsb_call *)(void *)((char *)timer - offsetof(hfsb_call, timer));
+    hfsbi_tools_stir(call->tools);
+}
+
+HFSBI_FN hfsb_status hfsbi_call_prepare(hfsb_tools *tools, hfsb_str name,
+                                        const hfsb_json_value *arguments,
+                                        const hfsb_call_opts  *opts,
+                                        hfsb_call            **out) {
+    hfsb_call *call = (hfsb_call *)hfsbi_array(&tools->alloc, 1, sizeof *call);
+    hfsb_err   err = HFSB_INIT;
+    hfsb_status st;
+    *out = call;
+    if (!call) return HFSB_NOMEM;
+    memset(call, 0, sizeof *call);
+    call->tools = tools;
+    call->timer.fn = hfsbi_call_look_again;
+    call->notes.alloc = call->parsed.alloc = tools->alloc;
+    hfsbi_job_spec_init(&call->spec, &tools->alloc);
+    hfsbi_result_init(&call->result, &tools->alloc);
+    hfsbi_build_init(&call->fields, &tools->alloc);
+    hfsbi_build_object(&call->fields, NULL);
+    if (opts) call->opts = *opts;
+    call->tool = hfsbi_tool_find(name);
+    st = call->tool ? hfsbi_call_read(call, arguments, &err)
+                    : hfsbi_tool_unknown(name, &err);
+    hfsbi_call_settle(call, st, &err);
+    return HFSB_OK;
+}
+
+HFSBI_FN void hfsbi_call_start(hfsb_call *call) {
     hfsb_err    err = HFSB_INIT;
     hfsb_status st;
-    call->tool = hfsbi_tool_find(name);
-    st = call->tool ? hfsbi_call_run(call, arguments, &err)
-                    : hfsbi_tool_unknown(name, &err);
-    if (st != HFSB_OK || call->wait == HFSBI_WAIT_NOTHING)
-        hfsbi_call_end(call, st, &err);
-    if (call->once && call->wait == HFSBI_WAIT_NOTHING)
-        hfsbi_once_publish(call);
+    if (!call->prepared) return;
+    call->prepared = false;
+    st = call->tool->fn(call, &call->args, &err);
+    hfsb_json_free(&call->parsed);
+    hfsbi_call_settle(call, st, &err);
 }
 
 hfsb_status hfsb_call_open(hfsb_tools *tools, hfsb_str name,
                            const hfsb_json_value *arguments,
                            const hfsb_call_opts *opts, hfsb_call **out) {
-    hfsb_call *call = (hfsb_call *)hfsbi_array(&tools->alloc, 1, sizeof *call);
-    *out = call;
-    if (!call) return HFSB_NOMEM;
-    memset(call, 0, sizeof *call);
-    call->tools = tools;
-    call->notes.alloc = tools->alloc;
-    hfsbi_result_init(&call->result, &tools->alloc);
-    hfsbi_build_init(&call->fields, &tools->alloc);
-    hfsbi_build_object(&call->fields, NULL);
-    if (opts) call->opts = *opts;
-    hfsbi_call_begin(call, name, arguments);
-    return HFSB_OK;
+    hfsb_status st = hfsbi_call_prepare(tools, name, arguments, opts, out);
+    if (st == HFSB_OK) hfsbi_call_start(*out);
+    return st;
 }
 
 /* True when the event that the call waits for has come. Under the lock. */
 static bool hfsbi_call_ready(const hfsb_call *call) {
     size_t i;
     switch (call->wait) {
-    case HFSBI_WAIT_NOTHING: return true;
+    case HFSBI_WAIT_NOTHING: return !call->prepared;
     case HFSBI_WAIT_JOB: return call->job->state == HFSBI_JOB_DONE;
     case HFSBI_WAIT_ENDS:
         for (i = 0; i < call->killed_count; i++)
@@ -423,9 +455,10 @@ static bool hfsbi_call_ready(const hfsb_call *call) {
     return true;
 }
 
-/* Removes the call from the list of those with a deadline. Under the lock. */
+/* Removes the call from the list of those that wait. Under the lock. */
 static void hfsbi_call_unlink(hfsb_call *call) {
     hfsb_call **link = &call->tools->waiting;
+    hfsbi_loop_timer_clear(call->tools->loop, &call->timer);
     while (*link && *link != call) link = &(*link)->next_waiting;
     if (*link) *link = call->next_waiting;
 }
@@ -453,12 +486,49 @@ static void hfsbi_call_finish(hfsb_call *call) {
     hfsbi_call_end(call, st, NULL);
 }
 
+HFSBI_FN void hfsbi_call_listen(hfsb_call *call, void (*fn)(void *user),
+                                void      *user) {
+    call->on_progress = fn;
+    call->listener = user;
+}
+
+HFSBI_FN void hfsbi_call_hurry(hfsb_call *call) {
+    hfsbi_loop_lock(call->tools->loop);
+    call->until = hfsb_clock_ms();
+    hfsbi_tools_stir(call->tools);
+    hfsbi_loop_unlock(call->tools->loop);
+}
+
+/* Returns a call whose listener has to be called, or NULL. A call of
+   bash_output that waits on is looked at again at its deadline. */
+static hfsb_call *hfsbi_calls_news(hfsb_tools *tools) {
+    hfsb_call *call = tools->waiting;
+    for (; call; call = call->next_waiting) {
+        bool ready = hfsbi_call_ready(call);
+        if (!ready && call->wait == HFSBI_WAIT_OUTPUT)
+            hfsbi_loop_timer(tools->loop, &call->timer, hfsbi_output_at(call));
+        if (!call->on_progress || call->told || (!ready && !call->heard))
+            continue;
+        call->told = ready;
+        call->heard = false;
+        return call;
+    }
+    return NULL;
+}
+
+/* Starts again after each call: a listener may close any of them. */
+HFSBI_FN void hfsbi_calls_notify(hfsb_tools *tools) {
+    hfsb_call *call;
+    while ((call = hfsbi_calls_news(tools)) != NULL)
+        call->on_progress(call->listener);
+}
+
 bool hfsb_call_done(hfsb_call *call) {
     bool done;
-    pthread_mutex_lock(&call->tools->lock);
+    hfsbi_loop_lock(call->tools->loop);
     done = hfsbi_call_ready(call);
     if (done) hfsbi_call_finish(call);
-    pthread_mutex_unlock(&call->tools->lock);
+    hfsbi_loop_unlock(call->tools->loop);
     return done;
 }
 
@@ -480,7 +550,11 @@ void hfsb_call_close(hfsb_call *call) {
     size_t      i;
     if (!call) return;
     tools = call->tools;
-    pthread_mutex_lock(&tools->lock);
+    if (call->prepared) { /* repeats must not wait for it */
+        call->prepared = false;
+        hfsbi_call_settle(call, HFSB_CANCELLED, NULL);
+    }
+    hfsbi_loop_lock(tools->loop);
     hfsbi_call_unlink(call);
     if (call->job) {
         call->job->users--;
@@ -488,9 +562,12 @@ void hfsb_call_close(hfsb_call *call) {
     }
     for (i = 0; i < call->killed_count; i++) call->killed[i]->users--;
     if (call->once) call->once->users--;
-    pthread_mutex_unlock(&tools->lock);
+    if (call->job || call->killed) hfsbi_jobs_drop_old(tools);
+    hfsbi_loop_unlock(tools->loop);
     hfsbi_array_free(&tools->alloc, call->killed, call->killed_cap,
                      sizeof(hfsbi_job *));
+    hfsb_json_free(&call->parsed);
+    hfsbi_job_spec_free(&call->spec);
     hfsb_buf_free(&call->notes);
     hfsbi_build_free(&call->fields);
     hfsb_tool_result_free(&call->result);
@@ -506,12 +583,9 @@ hfsb_status hfsb_tools_call(hfsb_tools *tools, hfsb_str name,
     memset(result, 0, sizeof *result);
     if (hfsb_call_open(tools, name, arguments, opts, &call) != HFSB_OK)
         return HFSB_NOMEM;
-    pthread_mutex_lock(&tools->lock);
-    while (!hfsbi_call_ready(call))
-        hfsbi_tools_wait(tools, call->wait == HFSBI_WAIT_OUTPUT
-                                    ? hfsbi_output_at(call)
-                                    : -1);
-    pthread_mutex_unlock(&tools->lock);
+    hfsbi_loop_lock(tools->loop);
+    while (!hfsbi_call_ready(call)) hfsbi_tools_turn(tools, -1);
+    hfsbi_loop_unlock(tools->loop);
     st = hfsb_call_take(call, result);
     hfsb_call_close(call);
     return st;

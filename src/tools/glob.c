@@ -374,6 +374,7 @@ HFSBI_FN const hfsbi_tool *hfsbi_tool_glob(void) {
         HFSBI_TOOL_READS,
         false,
         hfsbi_glob_params,
-        hfsbi_run_glob};
+        hfsbi_run_glob,
+        NULL};
     return &row;
 }

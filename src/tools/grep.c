@@ -635,6 +635,7 @@ HFSBI_FN const hfsbi_tool *hfsbi_tool_grep(void) {
         HFSBI_TOOL_READS,
         false,
         hfsbi_grep_params,
-        hfsbi_run_grep};
+        hfsbi_run_grep,
+        NULL};
     return &row;
 }

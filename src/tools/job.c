@@ -9,8 +9,7 @@
 
    At most max_running commands run; the others wait in order, and their
    timeout counts from the moment they were added. No thread belongs to a job:
-   hfsbi_jobs_step() does what is possible without waiting, in whichever thread
-   drives the tools.
+   the loop of the tools steps its process, and a timer ends its wait.
 
    When a command ends, the result of bash is written once and kept for
    repeats. Finished jobs are freed by age and number, except while a call
@@ -37,13 +36,13 @@ enum {
 HFSBI_FN void hfsbi_job_spec_init(hfsbi_job_spec   *spec,
                                   const hfsb_alloc *alloc) {
     memset(spec, 0, sizeof *spec);
-    spec->command.alloc = spec->description.alloc = *alloc;
+    spec->id.alloc = spec->command.alloc = spec->description.alloc = *alloc;
     spec->work_dir.alloc = spec->work_dir_given.alloc = *alloc;
     spec->shell.alloc = spec->input.alloc = spec->env.alloc = *alloc;
 }
 
 HFSBI_FN hfsb_status hfsbi_job_spec_status(const hfsbi_job_spec *spec) {
-    const hfsb_buf *all[7];
+    const hfsb_buf *all[8];
     size_t          i;
     all[0] = &spec->command;
     all[1] = &spec->description;
@@ -52,12 +51,14 @@ HFSBI_FN hfsb_status hfsbi_job_spec_status(const hfsbi_job_spec *spec) {
     all[4] = &spec->shell;
     all[5] = &spec->input;
     all[6] = &spec->env;
-    for (i = 0; i < 7; i++)
+    all[7] = &spec->id;
+    for (i = 0; i < 8; i++)
         if (all[i]->status != HFSB_OK) return all[i]->status;
     return HFSB_OK;
 }
 
 HFSBI_FN void hfsbi_job_spec_free(hfsbi_job_spec *spec) {
+    hfsb_buf_free(&spec->id);
     hfsb_buf_free(&spec->command);
     hfsb_buf_free(&spec->description);
     hfsb_buf_free(&spec->work_dir);
@@ -129,52 +130,72 @@ static size_t hfsbi_env_fill(const hfsb_tools     *tools,
 
 /* ---- pipes that survivors hold open ---- */
 
-/* Hands all pipes to a keeper process, or closes them. */
-static void hfsbi_drains_release(hfsb_tools *tools) {
-    size_t i;
-    if (!tools->no_keeper)
-        hfsb_proc_keep_pipes(tools->drains, tools->drain_count);
-    else
-        for (i = 0; i < tools->drain_count; i++)
-            hfsbi_close(&tools->drains[i]);
-    tools->drain_count = 0;
+/* One such pipe, an event of the loop. */
+struct hfsbi_drain {
+    hfsbi_io     io; /* first: its function casts it back */
+    hfsb_tools  *tools;
+    hfsbi_drain *next;
+};
+
+/* Ends a drain and returns its descriptor. */
+static int hfsbi_drain_end(hfsbi_drain *drain) {
+    hfsb_tools   *tools = drain->tools;
+    hfsbi_drain **link = &tools->drains;
+    int           fd = drain->io.fd;
+    while (*link != drain) link = &(*link)->next;
+    *link = drain->next;
+    tools->drain_count--;
+    hfsbi_loop_io_forget(tools->loop, &drain->io);
+    hfsbi_array_free(&tools->alloc, drain, 1, sizeof *drain);
+    return fd;
 }
 
-/* Takes ownership of the descriptors. */
-static void hfsbi_drains_add(hfsb_tools *tools, const int *fds, size_t n) {
-    int *grown = tools->drains;
-    if (n == 0) return;
-    if (tools->drain_count + n > HFSBI_DRAINS && !tools->no_keeper)
+/* Reads and discards output of survivors. */
+static void hfsbi_drain_ready(hfsbi_io *io, unsigned events) {
+    char    block[16384];
+    ssize_t n = hfsbi_read(io->fd, block, sizeof block);
+    int     fd;
+    (void)events;
+    if (n > 0 || (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))) return;
+    fd = hfsbi_drain_end((hfsbi_drain *)(void *)io);
+    hfsbi_close(&fd);
+}
+
+/* Ends all drains: a keeper process reads on, or the pipes are closed. */
+static void hfsbi_drains_release(hfsb_tools *tools) {
+    int    held[HFSBI_DRAINS], fd;
+    size_t n = 0;
+    while (tools->drains) {
+        fd = hfsbi_drain_end(tools->drains);
+        if (tools->no_keeper || hfsbi_pipe_ended(fd)) hfsbi_close(&fd);
+        else held[n++] = fd;
+        if (n == HFSBI_DRAINS || !tools->drains) {
+            hfsb_proc_keep_pipes(held, n);
+            n = 0;
+        }
+    }
+}
+
+/* Takes ownership of the descriptor. Without memory a keeper reads it. */
+static void hfsbi_drain_add(hfsb_tools *tools, int fd) {
+    hfsbi_drain *drain;
+    if (tools->drain_count >= HFSBI_DRAINS && !tools->no_keeper)
         hfsbi_drains_release(tools);
-    if (tools->drain_count + n > tools->drain_cap)
-        grown = (int *)hfsbi_array_grow(&tools->alloc, tools->drains,
-                                        &tools->drain_cap,
-                                        tools->drain_count + n, sizeof(int));
-    if (!grown) { /* out of memory: a keeper process reads them */
-        hfsb_proc_keep_pipes(fds, n);
+    drain = (hfsbi_drain *)hfsbi_array(&tools->alloc, 1, sizeof *drain);
+    if (!drain) {
+        hfsb_proc_keep_pipes(&fd, 1);
         return;
     }
-    tools->drains = grown;
-    memcpy(grown + tools->drain_count, fds, n * sizeof(int));
-    tools->drain_count += n;
-}
-
-/* Reads and discards output of survivors, a bounded amount from each pipe so
-   that a noisy one does not delay the rest. */
-static void hfsbi_drains_step(hfsb_tools *tools) {
-    char   block[16384];
-    size_t i = 0;
-    int    turns;
-    while (i < tools->drain_count) {
-        ssize_t n = 1;
-        for (turns = 0; n > 0 && turns < 64; turns++)
-            n = hfsbi_read(tools->drains[i], block, sizeof block);
-        if (n > 0 || (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))) {
-            i++;
-            continue;
-        }
-        hfsbi_close(&tools->drains[i]);
-        tools->drains[i] = tools->drains[--tools->drain_count];
+    memset(drain, 0, sizeof *drain);
+    drain->io.fd = fd;
+    drain->io.fn = hfsbi_drain_ready;
+    drain->tools = tools;
+    drain->next = tools->drains;
+    tools->drains = drain;
+    tools->drain_count++;
+    if (!hfsbi_loop_io(tools->loop, &drain->io, HFSBI_IO_READ)) {
+        fd = hfsbi_drain_end(drain);
+        hfsb_proc_keep_pipes(&fd, 1);
     }
 }
 
@@ -219,6 +240,7 @@ static void hfsbi_span_end(hfsb_tools *tools, hfsbi_job *job) {
 /* ---- one job ---- */
 
 static void hfsbi_job_free(hfsb_tools *tools, hfsbi_job *job) {
+    hfsbi_loop_timer_clear(tools->loop, &job->timer);
     hfsb_proc_close(job->proc);
     hfsbi_record_free(&job->record);
     hfsbi_job_spec_free(&job->spec);
@@ -235,6 +257,7 @@ static void hfsbi_job_output(void *user, hfsb_proc_stream stream,
 /* Ends a job and writes the result of bash. err is the reason why the command
    did not start, or NULL. */
 static void hfsbi_job_finish(hfsbi_job *job, const hfsb_err *err) {
+    hfsbi_loop_timer_clear(job->tools->loop, &job->timer);
     job->state = HFSBI_JOB_DONE;
     job->ended = hfsb_clock_ms();
     hfsbi_record_finish(&job->record);
@@ -243,6 +266,42 @@ static void hfsbi_job_finish(hfsbi_job *job, const hfsb_err *err) {
     hfsbi_record_settle(&job->record);
     hfsb_buf_free(&job->spec.input);
     hfsb_buf_free(&job->spec.env);
+    hfsbi_tools_stir(job->tools);
+}
+
+/* The command has ended. */
+static void hfsbi_job_end(hfsbi_job *job) {
+    hfsb_tools *tools = job->tools;
+    int         fds[2];
+    size_t      n;
+    job->end = hfsb_proc_status(job->proc);
+    job->left_count =
+        hfsb_proc_survivors(job->proc, job->left, HFSBI_JOB_LEFT);
+    hfsbi_span_end(tools, job);
+    n = hfsb_proc_take_pipes(job->proc, fds);
+    while (n > 0) hfsbi_drain_add(tools, fds[--n]);
+    hfsb_proc_close(job->proc);
+    job->proc = NULL;
+    hfsbi_job_finish(job, NULL);
+}
+
+/* The loop has stepped the process. */
+static void hfsbi_job_changed(void *user, hfsb_proc *proc, bool done) {
+    hfsbi_job *job = (hfsbi_job *)user;
+    hfsb_call *call = job->tools->waiting;
+    (void)proc;
+    for (; call; call = call->next_waiting)
+        if (call->streams && call->job == job) call->heard = true;
+    hfsbi_tools_stir(job->tools);
+    if (done) hfsbi_job_end(job);
+}
+
+/* Ends a waiting job whose timeout has passed. */
+static void hfsbi_job_expire(hfsbi_timer *timer) {
+    hfsbi_job *job =
+        (hfsbi_job *)(void *)((char *)timer - offsetof(hfsbi_job, timer));
+    job->end.timed_out = true;
+    hfsbi_job_finish(job, NULL);
 }
 
 static hfsb_status hfsbi_job_spawn(hfsb_tools *tools, hfsbi_job *job,
@@ -250,7 +309,6 @@ static hfsb_status hfsbi_job_spawn(hfsb_tools *tools, hfsbi_job *job,
     hfsb_proc_opts  o = HFSB_INIT;
     hfsbi_job_spec *spec = &job->spec;
     long long       waited = hfsb_clock_ms() - job->created;
-    hfsb_status     st;
     o.command = hfsb_buf_str(&spec->command);
     o.any_length = true;
     o.shell = spec->shell.len ? spec->shell.ptr : NULL;
@@ -269,9 +327,7 @@ static hfsb_status hfsbi_job_spawn(hfsb_tools *tools, hfsbi_job *job,
         o.timeout_ms = (long long)(spec->timeout * 1000.0 + 0.5) - waited;
         if (o.timeout_ms < 1) o.timeout_ms = 1;
     }
-    st = hfsb_proc_open(&o, &job->proc, err);
-    if (st == HFSB_OK) hfsbi_proc_share_snapshot(job->proc, &tools->snapshot);
-    return st;
+    return hfsb_proc_open(&o, &job->proc, err);
 }
 
 /* Starts a job; a failure ends it. */
@@ -293,32 +349,11 @@ static void hfsbi_job_start(hfsb_tools *tools, hfsbi_job *job) {
         hfsbi_job_finish(job, &err);
         return;
     }
+    hfsbi_loop_timer_clear(tools->loop, &job->timer);
     job->state = HFSBI_JOB_RUNNING;
     job->pid = hfsb_proc_status(job->proc).pid;
     hfsbi_span_begin(tools, job);
-}
-
-/* Steps a running job, and ends it when its command has ended. */
-static void hfsbi_job_step(hfsb_tools *tools, hfsbi_job *job) {
-    int fds[2];
-    if (!hfsb_proc_step(job->proc)) return;
-    job->end = hfsb_proc_status(job->proc);
-    job->left_count =
-        hfsb_proc_survivors(job->proc, job->left, HFSBI_JOB_LEFT);
-    hfsbi_span_end(tools, job);
-    hfsbi_drains_add(tools, fds, hfsb_proc_take_pipes(job->proc, fds));
-    hfsb_proc_close(job->proc);
-    job->proc = NULL;
-    hfsbi_job_finish(job, NULL);
-}
-
-/* Ends a waiting job whose timeout has passed. */
-static void hfsbi_job_expire(hfsbi_job *job, long long now) {
-    if (job->spec.timeout <= 0 ||
-        (double)(now - job->created) < job->spec.timeout * 1000.0)
-        return;
-    job->end.timed_out = true;
-    hfsbi_job_finish(job, NULL);
+    hfsbi_proc_attach(job->proc, tools->loop, hfsbi_job_changed, job);
 }
 
 /* ---- all jobs ---- */
@@ -346,79 +381,15 @@ HFSBI_FN size_t hfsbi_jobs_count(const hfsb_tools *tools,
     return n;
 }
 
-/* Sets id and marker. Callers may give the same id to two tools objects, so
-   the marker of a caller's id gets a unique suffix: a kill by marker must not
-   reach the other object's processes. */
-static void hfsbi_job_set_id(hfsb_tools *tools, hfsbi_job *job, hfsb_str id) {
-    char own[40];
-    do
-        (void)snprintf(own, sizeof own, "%s-%lu", tools->prefix,
-                       ++tools->job_count);
-    while (hfsbi_job_find(tools, hfsb_cstr(own))); /* taken by a caller */
-    (void)snprintf(job->id, sizeof job->id, "%.*s", (int)id.len, id.ptr);
-    if (id.len == 0) memcpy(job->id, own, sizeof own);
-    (void)snprintf(job->marker, sizeof job->marker, "%s%s%s", job->id,
-                   id.len ? "." : "", id.len ? own : "");
-}
-
-HFSBI_FN hfsbi_job *hfsbi_job_add(hfsb_tools *tools, hfsbi_job_spec *spec,
-                                  hfsb_str id, const unsigned char *digest,
-                                  const hfsb_call_opts *opts) {
-    hfsbi_job *job = (hfsbi_job *)hfsbi_array(&tools->alloc, 1, sizeof *job);
-    if (!job) return NULL;
-    memset(job, 0, sizeof *job);
-    job->key.alloc = tools->alloc;
-    if (hfsb_buf_append(&job->key, opts->key) != HFSB_OK ||
-        !hfsbi_record_init(&job->record, &tools->spills, spec->merge_stderr,
-                           &tools->alloc)) {
-        hfsb_buf_free(&job->key);
-        hfsbi_array_free(&tools->alloc, job, 1, sizeof *job);
-        return NULL;
-    }
-    job->chosen = id.len || opts->key.len;
-    job->record.on_text = opts->on_text;
-    job->record.user = opts->user;
-    hfsbi_result_init(&job->result, &tools->alloc);
-    job->spec = *spec;
-    hfsbi_job_spec_init(spec, &tools->alloc);
-    hfsbi_job_set_id(tools, job, id);
-    memcpy(job->digest, digest, sizeof job->digest);
-    job->created = hfsb_clock_ms();
-    job->next = tools->jobs;
-    tools->jobs = job;
-    if (hfsbi_jobs_count(tools, HFSBI_JOB_RUNNING) < tools->max_running)
-        hfsbi_job_start(tools, job);
-    return job;
-}
-
-HFSBI_FN bool hfsbi_job_kill(hfsb_tools *tools, hfsbi_job *job) {
-    (void)tools;
-    if (job->state == HFSBI_JOB_DONE) return false;
-    job->killed = true;
-    if (job->state == HFSBI_JOB_RUNNING) hfsb_proc_kill(job->proc);
-    else hfsbi_job_finish(job, NULL);
-    return true;
-}
-
-/* The list has the newest first: the last waiting job has waited longest. */
-static hfsbi_job *hfsbi_jobs_oldest_waiting(hfsb_tools *tools) {
-    hfsbi_job *job, *oldest = NULL;
-    for (job = tools->jobs; job; job = job->next)
-        if (job->state == HFSBI_JOB_WAITING) oldest = job;
-    return oldest;
-}
-
 static void hfsbi_job_drop_text(hfsbi_job *job) {
     hfsb_tool_result_free(&job->result);
     hfsbi_record_forget(&job->record);
     job->result_held = false;
 }
 
-/* Frees finished jobs that are too old or too many, and drops the text of
-   others when there is too much of it. The idempotency record of a job is kept
-   after its text is dropped. */
-static void hfsbi_jobs_drop_old(hfsb_tools *tools, long long now) {
+HFSBI_FN void hfsbi_jobs_drop_old(hfsb_tools *tools) {
     hfsbi_job **link = &tools->jobs, *job;
+    long long   now = hfsb_clock_ms();
     size_t      finished = 0, keyed = 0, held = 0;
     while ((job = *link) != NULL) {
         bool keep_text, keep_record;
@@ -442,84 +413,90 @@ static void hfsbi_jobs_drop_old(hfsb_tools *tools, long long now) {
     }
 }
 
+HFSBI_FN void hfsbi_jobs_start(hfsb_tools *tools) {
+    while (hfsbi_jobs_count(tools, HFSBI_JOB_RUNNING) < tools->max_running) {
+        hfsbi_job *job, *oldest = NULL; /* the list has the newest first */
+        for (job = tools->jobs; job; job = job->next)
+            if (job->state == HFSBI_JOB_WAITING) oldest = job;
+        if (!oldest) return;
+        hfsbi_job_start(tools, oldest);
+    }
+}
+
+/* Sets id and marker. Callers may give the same id to two tools objects, so
+   the marker of a caller's id gets a unique suffix: a kill by marker must not
+   reach the other object's processes. */
+static void hfsbi_job_set_id(hfsb_tools *tools, hfsbi_job *job, hfsb_str id) {
+    char own[40];
+    do
+        (void)snprintf(own, sizeof own, "%s-%lu", tools->prefix,
+                       ++tools->job_count);
+    while (hfsbi_job_find(tools, hfsb_cstr(own))); /* taken by a caller */
+    (void)snprintf(job->id, sizeof job->id, "%.*s", (int)id.len, id.ptr);
+    if (id.len == 0) memcpy(job->id, own, sizeof own);
+    (void)snprintf(job->marker, sizeof job->marker, "%s%s%s", job->id,
+                   id.len ? "." : "", id.len ? own : "");
+}
+
+HFSBI_FN hfsbi_job *hfsbi_job_add(hfsb_tools *tools, hfsbi_job_spec *spec,
+                                  const hfsb_call *call) {
+    hfsbi_job *job = (hfsbi_job *)hfsbi_array(&tools->alloc, 1, sizeof *job);
+    const hfsb_call_opts *opts = &call->opts;
+    if (!job) return NULL;
+    memset(job, 0, sizeof *job);
+    job->key.alloc = tools->alloc;
+    if (hfsb_buf_append(&job->key, opts->key) != HFSB_OK ||
+        !hfsbi_record_init(&job->record, &tools->spills, spec->merge_stderr,
+                           &tools->alloc)) {
+        hfsb_buf_free(&job->key);
+        hfsbi_array_free(&tools->alloc, job, 1, sizeof *job);
+        return NULL;
+    }
+    job->chosen = spec->id.len || opts->key.len;
+    job->record.on_text = opts->on_text;
+    job->record.user = opts->user;
+    hfsbi_result_init(&job->result, &tools->alloc);
+    job->spec = *spec;
+    hfsbi_job_spec_init(spec, &tools->alloc);
+    hfsbi_job_set_id(tools, job, hfsb_buf_str(&job->spec.id));
+    memcpy(job->digest, call->digest, sizeof job->digest);
+    job->tools = tools;
+    job->timer.fn = hfsbi_job_expire;
+    job->created = hfsb_clock_ms();
+    job->next = tools->jobs;
+    tools->jobs = job;
+    hfsbi_jobs_start(tools);
+    if (job->state == HFSBI_JOB_WAITING && job->spec.timeout > 0)
+        hfsbi_loop_timer(tools->loop, &job->timer,
+                         job->created +
+                             (long long)(job->spec.timeout * 1000.0) + 1);
+    return job;
+}
+
+HFSBI_FN bool hfsbi_job_kill(hfsb_tools *tools, hfsbi_job *job) {
+    (void)tools;
+    if (job->state == HFSBI_JOB_DONE) return false;
+    job->killed = true;
+    if (job->state == HFSBI_JOB_RUNNING) hfsb_proc_kill(job->proc);
+    else hfsbi_job_finish(job, NULL);
+    return true;
+}
+
 HFSBI_FN void hfsbi_jobs_step(hfsb_tools *tools) {
-    long long  now = hfsb_clock_ms();
     hfsbi_job *job;
+    hfsbi_loop_lock(tools->loop);
     for (job = tools->jobs; job; job = job->next)
-        if (job->state == HFSBI_JOB_RUNNING) hfsbi_job_step(tools, job);
-        else if (job->state == HFSBI_JOB_WAITING) hfsbi_job_expire(job, now);
-    while (hfsbi_jobs_count(tools, HFSBI_JOB_RUNNING) < tools->max_running &&
-           (job = hfsbi_jobs_oldest_waiting(tools)) != NULL)
-        hfsbi_job_start(tools, job);
-    hfsbi_drains_step(tools);
-    hfsbi_jobs_drop_old(tools, now);
+        if (job->state == HFSBI_JOB_RUNNING) hfsbi_proc_drive(job->proc);
+    hfsbi_loop_unlock(tools->loop);
 }
 
 HFSBI_FN void hfsbi_jobs_free(hfsb_tools *tools) {
     hfsbi_job *job;
-    hfsbi_drains_step(tools); /* a pipe without writers needs no keeper */
     hfsbi_drains_release(tools);
-    hfsbi_array_free(&tools->alloc, tools->drains, tools->drain_cap,
-                     sizeof(int));
     while ((job = tools->jobs) != NULL) {
         tools->jobs = job->next;
         hfsbi_job_free(tools, job);
     }
-    hfsbi_snapshot_free(&tools->snapshot);
-}
-
-HFSBI_FN size_t hfsbi_jobs_watch(hfsb_tools *tools, hfsb_watch *list,
-                                 size_t max) {
-    hfsb_watch own[HFSB_PROC_WATCHES];
-    hfsbi_job *job;
-    size_t     n = 0, i, count;
-    for (job = tools->jobs; job; job = job->next) {
-        if (job->state != HFSBI_JOB_RUNNING) continue;
-        count = hfsb_proc_watch(job->proc, own);
-        for (i = 0; i < count; i++, n++)
-            if (n < max) list[n] = own[i];
-    }
-    for (i = 0; i < tools->drain_count; i++, n++)
-        if (n < max) {
-            list[n].fd = tools->drains[i];
-            list[n].readable = true;
-            list[n].writable = false;
-        }
-    return n;
-}
-
-HFSBI_FN long long hfsbi_jobs_deadline(const hfsb_tools *tools) {
-    const hfsbi_job *job;
-    long long        first = -1, at;
-    for (job = tools->jobs; job; job = job->next) {
-        at = -1;
-        if (job->state == HFSBI_JOB_RUNNING)
-            at = hfsb_proc_deadline(job->proc);
-        else if (job->state == HFSBI_JOB_WAITING && job->spec.timeout > 0)
-            at = job->created + (long long)(job->spec.timeout * 1000.0) + 1;
-        if (at >= 0 && (first < 0 || at < first)) first = at;
-    }
-    return first;
-}
-
-HFSBI_FN unsigned long long hfsbi_jobs_mark(hfsb_tools *tools) {
-    unsigned long long mark = HFSB_FNV_START, values[2 + HFSB_PROC_WATCHES];
-    hfsb_watch         own[HFSB_PROC_WATCHES];
-    const hfsbi_job   *job;
-    size_t             i, n;
-    const void        *bytes = values;
-    for (job = tools->jobs; job; job = job->next) {
-        if (job->state == HFSBI_JOB_DONE) continue;
-        n = job->proc ? hfsb_proc_watch(job->proc, own) : 0;
-        values[0] = (unsigned long long)job->state;
-        values[1] = job->record.taken;
-        for (i = 0; i < n; i++)
-            values[2 + i] =
-                (unsigned long long)own[i].fd * 2 + (own[i].writable ? 1 : 0);
-        mark = hfsb_fnv_add(mark, hfsb_str_make((const char *)bytes,
-                                                (2 + n) * sizeof *values));
-    }
-    return mark;
 }
 
 /* ---- sweep: end all processes that a tools object ever started ---- */
@@ -528,24 +505,24 @@ HFSBI_FN unsigned long long hfsbi_jobs_mark(hfsb_tools *tools) {
    parent dies its children are reparented and can no longer be found by
    ancestry. */
 HFSBI_FN size_t hfsbi_tools_sweep(hfsb_tools *tools, bool hard) {
-    hfsbi_family family = HFSB_INIT;
-    hfsbi_job   *job;
-    size_t       running = 0, all;
-    pthread_mutex_lock(&tools->lock);
+    hfsbi_snapshot *snapshot = hfsbi_loop_snapshot(tools->loop);
+    hfsbi_family    family = HFSB_INIT;
+    hfsbi_job      *job;
+    size_t          running = 0, all;
+    hfsbi_loop_lock(tools->loop);
     family.since = tools->since;
     family.owner = hfsb_fnv(hfsb_cstr(tools->prefix));
     family.spans = tools->spans;
     family.span_count = HFSBI_JOB_SPANS;
-    hfsbi_snapshot_renew(&tools->snapshot, hfsb_clock_ms() + 1);
-    all = hfsbi_snapshot_signal(&tools->snapshot, &family, !hard);
+    hfsbi_snapshot_renew(snapshot, hfsb_clock_ms() + 1);
+    all = hfsbi_snapshot_signal(snapshot, &family, !hard);
     for (job = tools->jobs; job; job = job->next) {
         if (job->state == HFSBI_JOB_RUNNING)
-            running += hfsbi_proc_signal(job->proc, &tools->snapshot,
-                                         hard ? SIGKILL : 0);
+            running +=
+                hfsbi_proc_signal(job->proc, snapshot, hard ? SIGKILL : 0);
         (void)hfsbi_job_kill(tools, job);
     }
-    pthread_mutex_unlock(&tools->lock);
-    hfsb_tools_wake(tools);
+    hfsbi_loop_unlock(tools->loop);
     return all > running ? all : running;
 }
 
@@ -588,7 +565,7 @@ hfsb_status hfsb_tools_jobs(hfsb_tools *tools, hfsb_str id, hfsb_buf *out,
     hfsbi_build      list;
     hfsb_status      st;
     hfsbi_build_init(&list, &out->alloc);
-    pthread_mutex_lock(&tools->lock);
+    hfsbi_loop_lock(tools->loop);
     job = id.len ? hfsbi_job_find(tools, id) : tools->jobs;
     if (id.len && job) {
         hfsbi_build_job(&list, job, now);
@@ -597,7 +574,7 @@ hfsb_status hfsb_tools_jobs(hfsb_tools *tools, hfsb_str id, hfsb_buf *out,
         for (; job; job = job->next) hfsbi_build_job(&list, job, now);
         hfsbi_build_end(&list);
     }
-    pthread_mutex_unlock(&tools->lock);
+    hfsbi_loop_unlock(tools->loop);
     if (id.len && !job) {
         hfsbi_fail(err, HFSB_NOT_FOUND, 0, "No such job: ");
         hfsbi_err_quote(err, id, 80);
@@ -612,28 +589,27 @@ hfsb_status hfsb_tools_jobs(hfsb_tools *tools, hfsb_str id, hfsb_buf *out,
 
 HFSBI_FN bool hfsbi_job_exists(hfsb_tools *tools, hfsb_str id) {
     bool found;
-    pthread_mutex_lock(&tools->lock);
+    hfsbi_loop_lock(tools->loop);
     found = hfsbi_job_find(tools, id) != NULL;
-    pthread_mutex_unlock(&tools->lock);
+    hfsbi_loop_unlock(tools->loop);
     return found;
 }
 
 HFSBI_FN void hfsbi_jobs_end(hfsb_tools *tools, hfsb_str id) {
     hfsbi_job *job;
-    pthread_mutex_lock(&tools->lock);
+    hfsbi_loop_lock(tools->loop);
     for (job = tools->jobs; job; job = job->next)
         if (!id.len || hfsb_str_equal(id, hfsb_cstr(job->id)))
             (void)hfsbi_job_kill(tools, job);
-    pthread_mutex_unlock(&tools->lock);
-    hfsb_tools_wake(tools);
+    hfsbi_loop_unlock(tools->loop);
 }
 
 HFSBI_FN hfsbi_jobs_figures hfsbi_jobs_count_all(hfsb_tools *tools) {
     hfsbi_jobs_figures f = HFSB_INIT;
-    pthread_mutex_lock(&tools->lock);
+    hfsbi_loop_lock(tools->loop);
     f.running = hfsbi_jobs_count(tools, HFSBI_JOB_RUNNING);
     f.waiting = hfsbi_jobs_count(tools, HFSBI_JOB_WAITING);
     f.ever = tools->job_count;
-    pthread_mutex_unlock(&tools->lock);
+    hfsbi_loop_unlock(tools->loop);
     return f;
 }

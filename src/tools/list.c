@@ -169,6 +169,7 @@ HFSBI_FN const hfsbi_tool *hfsbi_tool_list(void) {
         HFSBI_TOOL_READS,
         false,
         hfsbi_list_params,
-        hfsbi_run_list};
+        hfsbi_run_list,
+        NULL};
     return &row;
 }

@@ -300,6 +300,7 @@ HFSBI_FN const hfsbi_tool *hfsbi_tool_apply_patch(void) {
         HFSBI_TOOL_CHANGES,
         true,
         hfsbi_patch_params,
-        hfsbi_run_apply_patch};
+        hfsbi_run_apply_patch,
+        NULL};
     return &row;
 }

@@ -625,9 +625,9 @@ static hfsb_status hfsbi_read_open(hfsb_tools *tools, hfsbi_line_reader *r,
     char       *path = NULL;
     bool        spill;
     r->fd = -1;
-    pthread_mutex_lock(&tools->lock);
+    hfsbi_loop_lock(tools->loop);
     spill = hfsbi_spills_has(&tools->spills, r->path);
-    pthread_mutex_unlock(&tools->lock);
+    hfsbi_loop_unlock(tools->loop);
     if (!spill)
         return hfsb_file_open(tools->place, r->path, &r->fd, &r->info, err);
     path = hfsbi_cstr_copy(&tools->alloc, r->path);
@@ -682,6 +682,7 @@ HFSBI_FN const hfsbi_tool *hfsbi_tool_read(void) {
         HFSBI_TOOL_READS,
         false,
         hfsbi_read_params,
-        hfsbi_run_read};
+        hfsbi_run_read,
+        NULL};
     return &row;
 }

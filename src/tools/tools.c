@@ -1,21 +1,17 @@
 /* tools.c - the tools object: open, close, wait, and the files of a session.
 
-   One object runs tools for one session, in any number of threads. It starts
-   no thread: work is done by the threads that wait in it.
+   One object runs tools for one session, in any number of threads. Commands
+   are events of its loop: that of a server, or one of its own, which is turned
+   by the threads that wait in calls and by the host's own loop:
 
-       threads in calls --- one drives: poll() on all descriptors
-                        \-- the others follow: wait for `changed`
+       threads in calls --- hfsbi_loop_turn(): one waits for all
        host's own loop ---- watch(), its own poll(), step()
 
-   Every thread that changes the set of events to wait for wakes the driver
-   through the pipe `wake`. Only the driver empties that pipe, so no wake is
-   lost. A host that waits in its own loop has the pipe `host`, which only
-   hfsb_tools_step() empties. News between its step and its next watch is kept
-   in `stirred`, and that watch reports it.
+   While a thread in a call waits, it does the work of the host too. So each of
+   its turns writes to the pipe `host`, which only hfsb_tools_step() empties.
 
-   A step wakes other threads only for news: new output, a start, an end, other
-   descriptors, or an earlier deadline. Otherwise two waiting threads would
-   wake each other for ever. */
+   Whatever may complete a call stirs the object: the loop then starts waiting
+   jobs and calls the listeners of the calls that have news. */
 #include "tools_private.h"
 
 /* ---- open and close ---- */
@@ -113,13 +109,14 @@ static hfsb_status hfsbi_tools_fill(hfsb_tools            *tools,
 
 HFSBI_FN void hfsbi_tools_free(hfsb_tools *tools) {
     hfsb_alloc alloc = tools->alloc;
-    hfsbi_jobs_free(tools);
+    if (tools->loop) {
+        hfsbi_jobs_free(tools);
+        hfsbi_loop_unpost(tools->loop, &tools->look);
+    }
     hfsbi_onces_free(tools);
     hfsbi_checker_close(tools->checker);
     hfsbi_spills_free(&tools->spills);
     hfsb_root_close(tools->place);
-    hfsbi_close(&tools->wake[0]);
-    hfsbi_close(&tools->wake[1]);
     hfsbi_close(&tools->host[0]);
     hfsbi_close(&tools->host[1]);
     hfsbi_array_free(&alloc, tools->seen, tools->seen_cap,
@@ -129,13 +126,40 @@ HFSBI_FN void hfsbi_tools_free(hfsb_tools *tools) {
     if (tools->env)
         hfsbi_array_free(&alloc, (void *)tools->env, tools->env_count + 1,
                          sizeof(char *));
-    (void)pthread_cond_destroy(&tools->changed);
-    (void)pthread_mutex_destroy(&tools->lock);
+    if (tools->own_loop) hfsbi_loop_close(tools->loop);
     hfsbi_array_free(&alloc, tools, 1, sizeof *tools);
 }
 
-hfsb_status hfsb_tools_open(const hfsb_tools_opts *opts, hfsb_tools **out,
-                            hfsb_err *err) {
+/* ---- waiting ---- */
+
+HFSBI_FN void hfsbi_tools_stir(hfsb_tools *tools) {
+    if (tools->looks) return;
+    tools->looks = true;
+    hfsbi_loop_post(tools->loop, &tools->look);
+}
+
+static void hfsbi_tools_look(hfsbi_task *task) {
+    hfsb_tools *tools =
+        (hfsb_tools *)(void *)((char *)task - offsetof(hfsb_tools, look));
+    tools->looks = false;
+    hfsbi_jobs_start(tools);
+    hfsbi_jobs_drop_old(tools);
+    hfsbi_calls_notify(tools);
+}
+
+/* Opens the loop of its own and the pipe of the host. */
+static hfsb_status hfsbi_tools_open_loop(hfsb_tools *tools, hfsb_err *err) {
+    hfsb_status st =
+        hfsbi_loop_open(&tools->alloc, 0, true, &tools->loop, err);
+    if (st != HFSB_OK) return st;
+    tools->own_loop = true;
+    if (hfsbi_wake_open(tools->host)) return HFSB_OK;
+    return hfsbi_fail_os(err, errno, "The tools cannot be opened");
+}
+
+HFSBI_FN hfsb_status hfsbi_tools_open_in(hfsbi_loop            *loop,
+                                         const hfsb_tools_opts *opts,
+                                         hfsb_tools **out, hfsb_err *err) {
     hfsb_tools_opts none = HFSB_INIT;
     hfsb_root_opts  where = HFSB_INIT;
     hfsb_tools     *tools;
@@ -146,25 +170,27 @@ hfsb_status hfsb_tools_open(const hfsb_tools_opts *opts, hfsb_tools **out,
     if (!tools) return hfsbi_fail_status(err, HFSB_NOMEM, "Opening the tools");
     memset(tools, 0, sizeof *tools);
     tools->alloc = where.alloc = opts->alloc;
-    hfsbi_snapshot_init(&tools->snapshot, &opts->alloc);
-    tools->wake[0] = tools->wake[1] = tools->host[0] = tools->host[1] = -1;
-    (void)pthread_mutex_init(&tools->lock, NULL);
-    (void)hfsbi_cond_init(&tools->changed);
+    tools->loop = loop;
+    tools->look.done = hfsbi_tools_look;
+    tools->host[0] = tools->host[1] = -1;
     where.work_dir = opts->work_dir;
     where.root = opts->root;
     st = hfsbi_tools_fill(tools, opts);
     if (st != HFSB_OK) hfsbi_fail_status(err, st, "Opening the tools");
     if (st == HFSB_OK) st = hfsb_root_open(&where, &tools->place, err);
     if (st == HFSB_OK && tools->checker) tools->checker->place = tools->place;
-    if (st == HFSB_OK &&
-        (!hfsbi_wake_open(tools->wake) || !hfsbi_wake_open(tools->host)))
-        st = hfsbi_fail_os(err, errno, "The tools cannot be opened");
+    if (st == HFSB_OK && !loop) st = hfsbi_tools_open_loop(tools, err);
     if (st != HFSB_OK) {
         hfsbi_tools_free(tools);
         return st;
     }
     *out = tools;
     return hfsbi_ok(err);
+}
+
+hfsb_status hfsb_tools_open(const hfsb_tools_opts *opts, hfsb_tools **out,
+                            hfsb_err *err) {
+    return hfsbi_tools_open_in(NULL, opts, out, err);
 }
 
 HFSBI_FN hfsb_status hfsbi_tools_open_like(const hfsb_tools *like,
@@ -195,151 +221,75 @@ HFSBI_FN hfsb_status hfsbi_tools_open_like(const hfsb_tools *like,
     }
     o.no_keeper = like->no_keeper;
     o.alloc = like->alloc;
-    return hfsb_tools_open(&o, out, err);
+    return hfsbi_tools_open_in(like->own_loop ? NULL : like->loop, &o, out,
+                               err);
 }
 
+/* In a loop of its own the grace passes first; hfsbi_tools_free() kills the
+   rest. */
 void hfsb_tools_close(hfsb_tools *tools) {
-    hfsbi_job *job;
-    long long  until;
+    long long until;
     if (!tools) return;
-    for (job = tools->jobs; job; job = job->next)
-        (void)hfsbi_job_kill(tools, job);
-    /* the grace passes first; hfsbi_tools_free() kills the rest */
+    hfsbi_jobs_end(tools, HFSB_LIT(""));
     until = hfsb_clock_ms() + 10000 + tools->grace_ms;
-    while (hfsb_tools_busy(tools) && hfsb_clock_ms() < until)
+    while (tools->own_loop && hfsb_tools_busy(tools) &&
+           hfsb_clock_ms() < until)
         hfsb_tools_poll(tools, 1000);
     hfsbi_tools_free(tools);
 }
 
-/* ---- waiting ---- */
-
 void hfsb_tools_wake(hfsb_tools *tools) {
-    hfsbi_wake_write(tools->wake[1]);
+    hfsbi_loop_wake(tools->loop);
     hfsbi_wake_write(tools->host[1]);
-}
-
-/* Fills list as hfsb_tools_watch() does, with the pipe `wake` first. */
-static size_t hfsbi_watch_all(hfsb_tools *tools, int wake, hfsb_watch *list,
-                              size_t max) {
-    if (max > 0) {
-        list[0].fd = wake;
-        list[0].readable = true;
-        list[0].writable = false;
-    }
-    return 1 +
-           hfsbi_jobs_watch(tools, max ? list + 1 : list, max ? max - 1 : 0);
 }
 
 size_t hfsb_tools_watch(hfsb_tools *tools, hfsb_watch *list, size_t max) {
     size_t n;
-    pthread_mutex_lock(&tools->lock);
-    tools->watched = true;
-    if (tools->stirred) hfsbi_wake_write(tools->host[1]);
-    tools->stirred = false;
-    n = hfsbi_watch_all(tools, tools->host[0], list, max);
-    pthread_mutex_unlock(&tools->lock);
-    return n;
-}
-
-/* Returns the earliest deadline of a job or a call, or -1. Under the lock. */
-static long long hfsbi_tools_next_deadline(const hfsb_tools *tools) {
-    long long        at = hfsbi_jobs_deadline(tools);
-    const hfsb_call *call;
-    for (call = tools->waiting; call; call = call->next_waiting)
-        if (at < 0 || hfsbi_output_at(call) < at) at = hfsbi_output_at(call);
-    return at;
+    if (max > 0) {
+        list[0].fd = tools->host[0];
+        list[0].readable = true;
+        list[0].writable = false;
+    }
+    hfsbi_loop_lock(tools->loop);
+    tools->hosted = true;
+    n = hfsbi_loop_watch(tools->loop, max ? list + 1 : list,
+                         max ? max - 1 : 0);
+    hfsbi_loop_unlock(tools->loop);
+    return 1 + n;
 }
 
 long long hfsb_tools_deadline(hfsb_tools *tools) {
     long long at;
-    pthread_mutex_lock(&tools->lock);
-    at = hfsbi_tools_next_deadline(tools);
-    pthread_mutex_unlock(&tools->lock);
+    hfsbi_loop_lock(tools->loop);
+    at = hfsbi_loop_deadline(tools->loop);
+    hfsbi_loop_unlock(tools->loop);
     return at;
 }
 
-/* Only news wakes the driver and the host, see above. */
-HFSBI_FN void hfsbi_tools_touch(hfsb_tools *tools) {
-    unsigned long long mark = hfsbi_jobs_mark(tools);
-    long long          before = hfsbi_tools_next_deadline(tools), after;
-    hfsbi_jobs_step(tools);
-    after = hfsbi_tools_next_deadline(tools);
-    (void)pthread_cond_broadcast(&tools->changed);
-    if (mark == hfsbi_jobs_mark(tools) &&
-        (after < 0 || (before >= 0 && after >= before)))
-        return;
-    if (tools->driving) hfsbi_wake_write(tools->wake[1]);
-    if (tools->watched) hfsbi_wake_write(tools->host[1]);
-    else tools->stirred = true;
-}
-
 void hfsb_tools_step(hfsb_tools *tools) {
-    pthread_mutex_lock(&tools->lock);
-    tools->watched = false;
+    hfsbi_loop_lock(tools->loop);
     hfsbi_wake_drain(tools->host[0]);
-    hfsbi_tools_touch(tools);
-    tools->stirred = false; /* the host made this step itself */
-    pthread_mutex_unlock(&tools->lock);
+    hfsbi_loop_turn(tools->loop, 0);
+    hfsbi_loop_unlock(tools->loop);
 }
 
-/* Returns the timeout for poll(), in ms, until `until` or the next deadline.
-   crowded: some descriptors are not in the list of poll(). */
-static int hfsbi_poll_timeout(const hfsb_tools *tools, long long until,
-                              bool crowded) {
-    long long now = hfsb_clock_ms(), at = hfsbi_tools_next_deadline(tools), ms;
-    if (until >= 0 && (at < 0 || until < at)) at = until;
-    ms = at < 0 ? 60000 : at > now ? at - now : 0;
-    if (crowded && ms > 20) ms = 20;
-    return ms > 60000 ? 60000 : (int)ms;
-}
-
-enum { HFSBI_POLL_MAX = 512 }; /* descriptors; with more, step every 20 ms */
-
-/* Waits in poll() for all threads, then steps. Under the lock, which it
-   releases while it waits. */
-static void hfsbi_tools_drive(hfsb_tools *tools, long long until) {
-    hfsb_watch    watch[HFSBI_POLL_MAX];
-    struct pollfd fds[HFSBI_POLL_MAX];
-    size_t n = hfsbi_watch_all(tools, tools->wake[0], watch, HFSBI_POLL_MAX);
-    int    ms = hfsbi_poll_timeout(tools, until, n > HFSBI_POLL_MAX);
-    if (n > HFSBI_POLL_MAX) n = HFSBI_POLL_MAX;
-    hfsbi_poll_fill(watch, n, fds);
-    tools->driving = true;
-    pthread_mutex_unlock(&tools->lock);
-    (void)poll(fds, (nfds_t)n, ms); /* EINTR: step anyway */
-    pthread_mutex_lock(&tools->lock);
-    tools->driving = false;
-    hfsbi_wake_drain(tools->wake[0]);
-    hfsbi_tools_touch(tools);
-}
-
-/* Waits for the driver, a second at most: without a monotonic clock for
-   conditions, setting the clock back would prolong the wait. Under the
-   lock. */
-static void hfsbi_tools_follow(hfsb_tools *tools, long long until) {
-    long long ms = 1000, left = until - hfsb_clock_ms();
-    if (until >= 0 && left < ms) ms = left > 0 ? left : 0;
-    hfsbi_cond_wait_ms(&tools->changed, &tools->lock, ms);
-}
-
-HFSBI_FN void hfsbi_tools_wait(hfsb_tools *tools, long long until) {
-    if (tools->driving) hfsbi_tools_follow(tools, until);
-    else hfsbi_tools_drive(tools, until);
+HFSBI_FN void hfsbi_tools_turn(hfsb_tools *tools, long long wait_ms) {
+    hfsbi_loop_turn(tools->loop, wait_ms);
+    if (tools->hosted) hfsbi_wake_write(tools->host[1]);
 }
 
 void hfsb_tools_poll(hfsb_tools *tools, long long wait_ms) {
-    if (wait_ms > INT_MAX) wait_ms = INT_MAX;
-    pthread_mutex_lock(&tools->lock);
-    hfsbi_tools_wait(tools, wait_ms < 0 ? -1 : hfsb_clock_ms() + wait_ms);
-    pthread_mutex_unlock(&tools->lock);
+    hfsbi_loop_lock(tools->loop);
+    hfsbi_tools_turn(tools, wait_ms < 0 ? 60000 : wait_ms);
+    hfsbi_loop_unlock(tools->loop);
 }
 
 size_t hfsb_tools_busy(hfsb_tools *tools) {
     size_t n;
-    pthread_mutex_lock(&tools->lock);
+    hfsbi_loop_lock(tools->loop);
     n = hfsbi_jobs_count(tools, HFSBI_JOB_RUNNING) +
         hfsbi_jobs_count(tools, HFSBI_JOB_WAITING);
-    pthread_mutex_unlock(&tools->lock);
+    hfsbi_loop_unlock(tools->loop);
     return n;
 }
 
@@ -404,13 +354,13 @@ static bool hfsbi_seen_grow(hfsb_tools *tools) {
 HFSBI_FN void hfsbi_seen_add(hfsb_tools *tools, hfsb_str path) {
     hfsbi_digest d;
     if (!tools->session || !hfsbi_seen_digest(tools, path, &d)) return;
-    pthread_mutex_lock(&tools->lock);
+    hfsbi_loop_lock(tools->loop);
     /* without memory the model must read the file again */
     if (!hfsbi_seen_find(tools, &d) && hfsbi_seen_grow(tools)) {
         *hfsbi_seen_slot(tools->seen, tools->seen_cap, &d) = d;
         tools->seen_count++;
     }
-    pthread_mutex_unlock(&tools->lock);
+    hfsbi_loop_unlock(tools->loop);
 }
 
 HFSBI_FN bool hfsbi_seen_has(hfsb_tools *tools, hfsb_str path) {
@@ -418,8 +368,8 @@ HFSBI_FN bool hfsbi_seen_has(hfsb_tools *tools, hfsb_str path) {
     bool         has;
     if (!tools->session) return true;
     if (!hfsbi_seen_digest(tools, path, &d)) return false;
-    pthread_mutex_lock(&tools->lock);
+    hfsbi_loop_lock(tools->loop);
     has = hfsbi_seen_find(tools, &d);
-    pthread_mutex_unlock(&tools->lock);
+    hfsbi_loop_unlock(tools->loop);
     return has;
 }

@@ -16,10 +16,12 @@
 
    read.c, patch.c, glob.c and list.c offer a tool and nothing else.
 
-   One mutex, hfsb_tools.lock, protects jobs, calls that wait, idempotency
-   records, spill files and the files of a session. A comment reads "Takes the
-   lock." where a function locks it, and "Under the lock." where the caller
-   must hold it. */
+   The lock of the loop protects jobs, calls that wait, idempotency records,
+   spill files and the files of a session. A comment reads "Takes the lock."
+   where a function locks it, and "Under the lock." where the caller must hold
+   it. When the loop is a server's, only its thread opens, steps and closes
+   calls that start or wait for commands; other threads may run the tools that
+   work on files. */
 
 #include "../core/core_private.h"
 #include "../edit/edit.h"
@@ -172,6 +174,8 @@ typedef struct hfsbi_tool {
     bool               once; /* call.c makes it run once for a key */
     const hfsbi_param *params;
     hfsbi_tool_fn      fn;
+    hfsbi_tool_fn      prepare; /* copies what fn needs of long arguments, in
+                                   any thread (NULL: nothing) */
 } hfsbi_tool;
 
 /* The rows, each defined in the file of its tool. */
@@ -378,6 +382,7 @@ enum {
 
 /* The request for a command; owns its texts. */
 typedef struct hfsbi_job_spec {
+    hfsb_buf id; /* the caller's, or empty */
     hfsb_buf command, description;
     hfsb_buf work_dir;       /* where the command runs */
     hfsb_buf work_dir_given; /* the same as the caller wrote it */
@@ -390,6 +395,8 @@ typedef struct hfsbi_job_spec {
 
 typedef struct hfsbi_job {
     struct hfsbi_job  *next;
+    hfsb_tools        *tools;
+    hfsbi_timer        timer;            /* ends a wait for a place */
     char               id[HFSBI_JOB_ID]; /* generated, or the caller's */
     char               marker[HFSBI_JOB_ID + 48]; /* value of HFSB_JOB in the
                                   environment: the id; a caller's id is
@@ -425,7 +432,7 @@ HFSBI_FN hfsb_status hfsbi_job_spec_status(const hfsbi_job_spec *spec);
 /* Returns the name in "NAME=value" or "NAME", as a view of entry. */
 HFSBI_FN hfsb_str hfsbi_env_name(const char *entry);
 
-/* The functions from here to hfsbi_jobs_mark() run under the lock. */
+/* The functions from here to hfsbi_jobs_free() run under the lock. */
 
 /* Returns the job with that id, or NULL. */
 HFSBI_FN hfsbi_job *hfsbi_job_find(hfsb_tools *tools, hfsb_str id);
@@ -436,12 +443,11 @@ HFSBI_FN hfsbi_job *hfsbi_job_again(hfsb_tools *tools, hfsb_str id,
                                     hfsb_str key);
 
 /* Adds a job and starts it when a place is free. Moves the texts out of *spec
-   and leaves it empty. An empty id is replaced by a generated one; opts gives
-   the key and on_text. A job that cannot be started is DONE, and its result
+   and leaves it empty. An empty id is replaced by a generated one; call gives
+   the key, the digest and on_text. A job that cannot be started is DONE, and its result
    contains the reason. NULL without memory, with *spec as it was. */
 HFSBI_FN hfsbi_job *hfsbi_job_add(hfsb_tools *tools, hfsbi_job_spec *spec,
-                                  hfsb_str id, const unsigned char *digest,
-                                  const hfsb_call_opts *opts);
+                                  const hfsb_call *call);
 
 /* Asks a job to end, without waiting. False when it is done already. */
 HFSBI_FN bool hfsbi_job_kill(hfsb_tools *tools, hfsbi_job *job);
@@ -450,22 +456,18 @@ HFSBI_FN bool hfsbi_job_kill(hfsb_tools *tools, hfsbi_job *job);
 HFSBI_FN size_t hfsbi_jobs_count(const hfsb_tools *tools,
                                  hfsbi_job_state   state);
 
-/* Reads output, ends and starts jobs as far as possible without waiting, and
-   frees finished jobs that are too old. */
-HFSBI_FN void hfsbi_jobs_step(hfsb_tools *tools);
+/* Starts waiting jobs, the oldest first, while places are free. */
+HFSBI_FN void hfsbi_jobs_start(hfsb_tools *tools);
+/* Frees finished jobs that are too old or too many, and drops the text of
+   others when there is too much of it. The idempotency record of a job is kept
+   after its text is dropped. */
+HFSBI_FN void hfsbi_jobs_drop_old(hfsb_tools *tools);
 /* Kills and frees all jobs. */
 HFSBI_FN void hfsbi_jobs_free(hfsb_tools *tools);
 
-/* Fills list with up to max descriptors to wait for. Returns how many there
-   are, which may be more than max. */
-HFSBI_FN size_t hfsbi_jobs_watch(hfsb_tools *tools, hfsb_watch *list,
-                                 size_t max);
-/* Returns the earliest deadline of a job on hfsb_clock_ms(), or -1. */
-HFSBI_FN long long hfsbi_jobs_deadline(const hfsb_tools *tools);
-
-/* Returns a hash that changes with new output, a start, an end, or other
-   descriptors to wait for. */
-HFSBI_FN unsigned long long hfsbi_jobs_mark(hfsb_tools *tools);
+/* Takes exits and output of all commands that can be taken without waiting.
+   Takes the lock. */
+HFSBI_FN void hfsbi_jobs_step(hfsb_tools *tools);
 
 /* Signals every process that this object ever started, for the end of a
    program: TERM, or KILL with `hard`. This includes the process trees of
@@ -523,8 +525,11 @@ typedef union hfsbi_args {
 
 struct hfsb_call {
     hfsb_tools              *tools;
-    const struct hfsbi_tool *tool; /* NULL: unknown name */
-    hfsbi_args               args; /* valid during open */
+    const struct hfsbi_tool *tool;   /* NULL: unknown name */
+    hfsbi_args               args;   /* from prepare to start */
+    hfsb_json_doc            parsed; /* that some of these refer to */
+    bool                     prepared;
+    hfsbi_job_spec           spec; /* of bash, from prepare to start */
     hfsb_call_opts           opts;
     hfsb_buf                 notes;       /* lines that follow the output */
     bool                     notes_apart; /* notes go into a field instead */
@@ -533,13 +538,18 @@ struct hfsb_call {
     hfsb_status              status;
     hfsbi_wait               wait;
     hfsb_call               *next_waiting; /* in hfsb_tools.waiting */
-    hfsbi_job               *job;          /* of bash, bash_output */
-    hfsbi_job              **killed;       /* of kill */
-    size_t                   killed_count, killed_cap;
-    unsigned long long       offset;        /* of bash_output, bytes */
-    long long                until;         /* of bash_output, a deadline */
-    bool                     streams;       /* its on_text is the job's */
-    bool                     taken;         /* the result was moved out */
+    hfsbi_timer              timer;        /* of bash_output: looks again */
+    void (*on_progress)(void *user);       /* see hfsbi_call_listen() */
+    void              *listener;           /* its user */
+    bool               heard;              /* on_text was called since */
+    bool               told;               /* on_progress knows of the end */
+    hfsbi_job         *job;                /* of bash, bash_output */
+    hfsbi_job        **killed;             /* of kill */
+    size_t             killed_count, killed_cap;
+    unsigned long long offset;              /* of bash_output, bytes */
+    long long          until;               /* of bash_output, a deadline */
+    bool               streams;             /* its on_text is the job's */
+    bool               taken;               /* the result was moved out */
     unsigned char digest[HFSB_SHA256_SIZE]; /* of tool and arguments, when the
                                                call has an id or a key */
     hfsbi_once   *once;                     /* record to fill, or waited for */
@@ -551,6 +561,27 @@ struct hfsb_call {
 HFSBI_FN hfsbi_once *hfsbi_once_find(hfsb_tools *tools, hfsb_str key);
 /* Frees all idempotency records. */
 HFSBI_FN void hfsbi_onces_free(hfsb_tools *tools);
+
+/* hfsb_call_open() in two steps. prepare checks and reads the arguments and
+   finds out whether the call is a repeat: in any thread. start runs the tool.
+   The arguments must exist until then, but not those of bash. */
+HFSBI_FN hfsb_status hfsbi_call_prepare(hfsb_tools *tools, hfsb_str name,
+                                        const hfsb_json_value *arguments,
+                                        const hfsb_call_opts  *opts,
+                                        hfsb_call            **out);
+HFSBI_FN void        hfsbi_call_start(hfsb_call *call);
+
+/* The call waits for that event. Under the lock. */
+HFSBI_FN void hfsbi_call_wait(hfsb_call *call, hfsbi_wait wait);
+
+/* Calls fn in the loop, with the lock, after on_text was called, and once when
+   the result is complete. fn may close the call. For a call that waits. */
+HFSBI_FN void hfsbi_call_listen(hfsb_call *call, void (*fn)(void *user),
+                                void      *user);
+/* Ends the wait of bash_output now. */
+HFSBI_FN void hfsbi_call_hurry(hfsb_call *call);
+/* Calls the listener of each call that has news. Under the lock. */
+HFSBI_FN void hfsbi_calls_notify(hfsb_tools *tools);
 
 /* True when the caller has cancelled the call. Call it in the thread that runs
    the tool. */
@@ -606,6 +637,8 @@ typedef struct hfsbi_digest {
     unsigned char bytes[HFSB_SHA256_SIZE];
 } hfsbi_digest;
 
+typedef struct hfsbi_drain hfsbi_drain; /* see job.c */
+
 struct hfsb_tools {
     /* constant after open */
     hfsb_alloc     alloc;
@@ -620,33 +653,39 @@ struct hfsb_tools {
     long long      grace_ms;
     size_t         max_running, max_waiting, max_finished;
     char           prefix[16]; /* of job ids */
-    int            wake[2];    /* pipe that wakes the driver */
-    int            host[2];    /* pipe that wakes the host's own loop */
+    hfsbi_loop    *loop;
+    bool           own_loop; /* else that of a server */
+    int            host[2];  /* pipe that wakes the host's own loop; -1 in a
+                                server's loop */
 
-    pthread_mutex_t    lock;    /* protects everything below */
-    pthread_cond_t     changed; /* after each step, and by ended calls */
-    bool               driving; /* a thread waits in poll() for all threads */
-    bool               watched; /* the host called watch, and not step since */
-    bool               stirred; /* there was news since the host's last step */
-    hfsbi_job         *jobs;    /* newest first */
+    /* protected by the lock of the loop */
+    bool               hosted;    /* the host waits in a loop of its own */
+    hfsbi_task         look;      /* posted when calls may have news */
+    bool               looks;     /* it is posted */
+    hfsbi_job         *jobs;      /* newest first */
     unsigned long      job_count; /* ever added */
-    hfsb_call         *waiting;   /* calls of bash_output that wait */
+    hfsb_call         *waiting;   /* all calls that wait */
     hfsbi_once        *onces;     /* newest first */
     hfsbi_spills       spills;
-    int               *drains; /* pipes that survivors hold open */
-    size_t             drain_count, drain_cap;
+    hfsbi_drain       *drains; /* pipes that survivors hold open */
+    size_t             drain_count;
     hfsbi_session_span spans[HFSBI_JOB_SPANS]; /* sessions of commands that
                          run, or that have survivors */
     size_t             span_next; /* to overwrite when all are in use */
     unsigned long long since;     /* start of the oldest process; 0: none */
-    hfsbi_snapshot     snapshot; /* of all processes, shared by the commands */
     hfsbi_digest      *seen; /* hash table: keys of files read or written */
     size_t             seen_count, seen_cap; /* cap: a power of two, or 0 */
 };
 
-/* Opens another object with the options of `like`. Copies everything that
-   `like` owns, so the options of its caller need not exist any more. The new
-   object shares nothing with it. Returns as hfsb_tools_open(). */
+/* hfsb_tools_open() in the loop of a server, which drives the object and must
+   outlive it. NULL: a loop of its own. */
+HFSBI_FN hfsb_status hfsbi_tools_open_in(hfsbi_loop            *loop,
+                                         const hfsb_tools_opts *opts,
+                                         hfsb_tools **out, hfsb_err *err);
+
+/* Opens another object with the options of `like`, in the same loop. Copies
+   everything that `like` owns, so the options of its caller need not exist any
+   more. Returns as hfsb_tools_open(). */
 HFSBI_FN hfsb_status hfsbi_tools_open_like(const hfsb_tools *like,
                                            hfsb_tools **out, hfsb_err *err);
 
@@ -657,13 +696,10 @@ HFSBI_FN void hfsbi_tools_free(hfsb_tools *tools);
    models write bash for a tool of that name, else /bin/sh. */
 HFSBI_FN const char *hfsbi_default_shell(void);
 
-/* Steps all jobs without waiting, and wakes waiting threads. Any thread may
-   call it. Under the lock. */
-HFSBI_FN void hfsbi_tools_touch(hfsb_tools *tools);
-
-/* Waits for an event, or until `until` on hfsb_clock_ms() (-1: no limit); may
-   return earlier. Under the lock, which it releases while it waits. */
-HFSBI_FN void hfsbi_tools_wait(hfsb_tools *tools, long long until);
+/* One turn of the object's own loop, see hfsbi_loop_turn(). Under the lock. */
+HFSBI_FN void hfsbi_tools_turn(hfsb_tools *tools, long long wait_ms);
+/* Lets the loop start waiting jobs and notify calls. Under the lock. */
+HFSBI_FN void hfsbi_tools_stir(hfsb_tools *tools);
 
 /* Remembers that the session has read or written the file. Does nothing
    without a session. Takes the lock. */

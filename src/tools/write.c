@@ -116,7 +116,8 @@ HFSBI_FN const hfsbi_tool *hfsbi_tool_write(void) {
         HFSBI_TOOL_REPEATS,
         true,
         hfsbi_write_params,
-        hfsbi_run_write};
+        hfsbi_run_write,
+        NULL};
     return &row;
 }
 
@@ -332,7 +333,8 @@ HFSBI_FN const hfsbi_tool *hfsbi_tool_edit(void) {
         HFSBI_TOOL_CHANGES,
         true,
         hfsbi_edit_params,
-        hfsbi_run_edit};
+        hfsbi_run_edit,
+        NULL};
     return &row;
 }
 
@@ -346,7 +348,8 @@ HFSBI_FN const hfsbi_tool *hfsbi_tool_multi_edit(void) {
         HFSBI_TOOL_CHANGES,
         true,
         hfsbi_multi_edit_params,
-        hfsbi_run_multi_edit};
+        hfsbi_run_multi_edit,
+        NULL};
     return &row;
 }
 
@@ -380,6 +383,7 @@ HFSBI_FN const hfsbi_tool *hfsbi_tool_exists(void) {
         HFSBI_TOOL_READS,
         false,
         hfsbi_exists_params,
-        hfsbi_run_exists};
+        hfsbi_run_exists,
+        NULL};
     return &row;
 }

@@ -1,4 +1,4 @@
-/* test_loop.c - the turns of the event loop: timers, sources, waking. */
+/* test_loop.c - the turns of the event loop: timers, threads, waking. */
 #include "../support/t_loop.h"
 
 /* ---- timers ---- */
@@ -45,7 +45,7 @@ static void timers_run_in_the_order_of_their_time(void) {
     hfsbi_loop_timer_clear(loop, &t[3].timer); /* twice is quiet */
     T_CHECK(!t[3].timer.set && t[0].timer.set);
     T_CHECK(hfsbi_loop_deadline(loop) == now + 10);
-    while (order < 3) hfsbi_loop_turn(loop, 20000);
+    while (order < 3) loop_turn(loop, 20000);
     T_CHECK(t[1].place == 0 && t[2].place == 1 && t[0].place == 2);
     T_CHECK(t[3].calls == 0 && hfsbi_loop_deadline(loop) == -1);
     hfsbi_loop_close(loop);
@@ -59,20 +59,20 @@ static void a_turn_waits_until_the_next_timer(void) {
     memset(&t, 0, sizeof t);
     timer_set(&t, loop, begin + 50);
     while (t.calls == 0 && n < 100) {
-        hfsbi_loop_turn(loop, -1);
+        loop_turn(loop, -1);
         n++;
     }
     T_CHECK(n == 1 && hfsb_clock_ms() - begin < 2000);
     begin = hfsb_clock_ms();
     timer_set(&t, loop, begin + 100000);
     timer_set(&t, loop, begin + 300); /* replaces the first */
-    hfsbi_loop_turn(loop, 5);
+    loop_turn(loop, 5);
     T_CHECK(t.calls == 1 && hfsb_clock_ms() - begin >= 5);
-    hfsbi_loop_turn(loop, 20000);
+    loop_turn(loop, 20000);
     T_CHECK(t.calls == 2 && hfsbi_loop_deadline(loop) == -1);
     timer_set(&t, loop, -5); /* long ago */
     T_CHECK(hfsbi_loop_deadline(loop) == 0);
-    hfsbi_loop_turn(loop, 20000);
+    loop_turn(loop, 20000);
     T_CHECK(t.calls == 3);
     hfsbi_loop_close(loop);
 }
@@ -87,12 +87,12 @@ static void timers_may_be_set_and_cleared_in_a_timer(void) {
     timer_set(&t[0], loop, now - 3);
     timer_set(&t[1], loop, now - 2);
     timer_set(&t[2], loop, now - 1);
-    hfsbi_loop_turn(loop, 20000);
+    loop_turn(loop, 20000);
     T_CHECK(t[0].calls == 1 && t[1].calls == 0 && t[2].calls == 1);
-    hfsbi_loop_turn(loop, 20000);
+    loop_turn(loop, 20000);
     T_CHECK(t[0].calls == 2);
     t[0].again = false;
-    hfsbi_loop_turn(loop, 20000);
+    loop_turn(loop, 20000);
     T_CHECK(t[0].calls == 3 && hfsbi_loop_deadline(loop) == -1);
     hfsbi_loop_close(loop);
 }
@@ -124,7 +124,7 @@ static void timers_do_what_a_sorted_list_does(void) {
             T_CHECK(hfsbi_loop_deadline(loop) == first);
         }
     }
-    hfsbi_loop_turn(loop, 0);
+    loop_turn(loop, 0);
     T_CHECK(order == 0);
     for (i = 0; i < N; i++) { /* the same, an hour and more ago */
         t[i].order = &order;
@@ -133,7 +133,7 @@ static void timers_do_what_a_sorted_list_does(void) {
         timer_set(&t[i], loop, model[i]);
         set++;
     }
-    hfsbi_loop_turn(loop, 0);
+    loop_turn(loop, 0);
     T_CHECK(order == set);
     for (i = 0; i < N; i++) T_CHECK(t[i].calls == (model[i] != -1));
     { /* by place, the times never go back */
@@ -149,171 +149,169 @@ static void timers_do_what_a_sorted_list_does(void) {
     hfsbi_loop_close(loop);
 }
 
-/* ---- sources ---- */
+/* ---- several threads in one loop ---- */
 
-typedef struct fake_source {
-    hfsbi_source source;
-    hfsbi_loop  *loop;
-    int          own[2], other[2];
-    size_t       copies; /* how often it lists `other` */
-    long long    at;
-    size_t       steps;
-    struct fake_source *removes;
-} fake_source;
+typedef struct turner {
+    hfsbi_loop *loop;
+    pthread_t   thread;
+    bool        stop; /* under the loop's lock */
+    size_t      turns;
+} turner;
 
-static size_t fake_watch(void *user, hfsb_watch *list, size_t max) {
-    fake_source *f = (fake_source *)user;
-    size_t       i;
-    for (i = 0; i < 1 + f->copies && i < max; i++) {
-        list[i].fd = i ? f->other[0] : f->own[0];
-        list[i].readable = true;
-        list[i].writable = false;
+/* Turns the loop until it is stopped, as a thread in a call does. */
+static void *turner_run(void *arg) {
+    turner *t = (turner *)arg;
+    hfsbi_loop_lock(t->loop);
+    while (!t->stop) {
+        hfsbi_loop_turn(t->loop, 20000);
+        t->turns++;
     }
-    return 1 + f->copies;
+    hfsbi_loop_unlock(t->loop);
+    return NULL;
 }
 
-static long long fake_deadline(void *user) {
-    return ((fake_source *)user)->at;
+static void turner_start(turner *t, hfsbi_loop *loop) {
+    memset(t, 0, sizeof *t);
+    t->loop = loop;
+    if (pthread_create(&t->thread, NULL, turner_run, t) != 0) abort();
+    (void)poll(NULL, 0, 20); /* most likely it waits by now */
 }
 
-static void fake_step(void *user) {
-    fake_source *f = (fake_source *)user;
-    hfsbi_wake_drain(f->own[0]);
-    hfsbi_wake_drain(f->other[0]);
-    f->steps++;
-    f->at = -1;
-    if (f->removes) {
-        hfsbi_loop_source_remove(f->loop, &f->removes->source);
-        f->removes = NULL;
+static void turner_end(turner *t) {
+    hfsbi_loop_lock(t->loop);
+    t->stop = true;
+    hfsbi_loop_unlock(t->loop);
+    hfsbi_loop_wake(t->loop);
+    (void)pthread_join(t->thread, NULL);
+}
+
+/* True when *calls, which changes under the lock, becomes n. */
+static bool becomes(hfsbi_loop *loop, const size_t *calls, size_t n) {
+    long long end = hfsb_clock_ms() + 10000;
+    bool      is = false;
+    while (!is && hfsb_clock_ms() < end) {
+        hfsbi_loop_lock(loop);
+        is = *calls == n;
+        hfsbi_loop_unlock(loop);
+        if (!is) (void)poll(NULL, 0, 1);
     }
+    return is;
 }
 
-static void fake_open(fake_source *f, hfsbi_loop *loop) {
-    memset(f, 0, sizeof *f);
-    f->loop = loop;
-    f->at = -1;
-    if (!hfsbi_wake_open(f->own) || !hfsbi_wake_open(f->other)) abort();
-    f->source.watch = fake_watch;
-    f->source.deadline = fake_deadline;
-    f->source.step = fake_step;
-    f->source.user = f;
-    hfsbi_loop_source(loop, &f->source);
-}
-
-static void fake_close(fake_source *f) {
-    hfsbi_loop_source_remove(f->loop, &f->source);
-    hfsbi_close(&f->own[0]);
-    hfsbi_close(&f->own[1]);
-    hfsbi_close(&f->other[0]);
-    hfsbi_close(&f->other[1]);
-}
-
-static void a_source_is_stepped_when_ready_or_due(void) {
+static void a_thread_that_waits_sees_what_another_adds(void) {
     hfsbi_loop *loop = loop_open(0);
-    fake_source f;
-    long long   begin;
-    fake_open(&f, loop);
-    turns(loop, 3);
-    T_CHECK(f.steps == 0);
-    put(f.own[1]);
-    hfsbi_loop_turn(loop, 20000);
-    T_CHECK(f.steps == 1);
-    turns(loop, 2);
-    T_CHECK(f.steps == 1);
-    put(f.other[1]); /* not listed, so not watched */
-    turns(loop, 2);
-    T_CHECK(f.steps == 1);
-    f.copies = 1;
-    hfsbi_loop_turn(loop, 20000);
-    T_CHECK(f.steps == 2);
-    /* with others to watch, the kernel's set is looked at too */
-    put(f.own[1]);
-    hfsbi_loop_turn(loop, 20000);
-    T_CHECK(f.steps == 3);
-    begin = hfsb_clock_ms();
-    f.at = begin + 300;
-    T_CHECK(hfsbi_loop_deadline(loop) == f.at);
-    hfsbi_loop_turn(loop, 5);
-    T_CHECK(f.steps == 3);
-    hfsbi_loop_turn(loop, 20000);
-    T_CHECK(f.steps == 4 && hfsb_clock_ms() >= begin + 300);
-    fake_close(&f);
-    hfsbi_loop_close(loop);
-}
-
-/* The loop is not notified when its other descriptors change. */
-static void descriptors_of_a_source_may_be_closed_and_reused(void) {
-    hfsbi_loop *loop = loop_open(0);
-    fake_source f;
+    seen_timer  t;
     seen_io     s;
-    int         fds[2], old;
-    fake_open(&f, loop);
-    f.copies = 1;
-    turns(loop, 2);
-    old = f.other[0];
-    close(f.other[0]);
-    close(f.other[1]);
-    pair_open(fds); /* most likely the same numbers */
-    f.other[0] = f.other[1] = -1;
-    f.copies = 0;
-    seen_open(&s, loop, fds[0], HFSBI_IO_READ);
+    turner      waits;
+    int         fds[2];
+    memset(&t, 0, sizeof t);
+    pair_open(fds);
     put(fds[1]);
-    hfsbi_loop_turn(loop, 100);
-    T_CHECK(s.calls == 1 && f.steps == 0);
-    /* closed since it was listed: the source is stepped */
+    turner_start(&waits, loop);
+    hfsbi_loop_lock(loop);
+    timer_set(&t, loop, hfsb_clock_ms() + 5);
+    hfsbi_loop_unlock(loop);
+    T_CHECK(becomes(loop, &t.calls, 1));
+    hfsbi_loop_lock(loop);
+    seen_open(&s, loop, fds[0], HFSBI_IO_READ);
+    s.drains = true;
+    hfsbi_loop_unlock(loop);
+    T_CHECK(becomes(loop, &s.calls, 1));
+    turner_end(&waits);
     hfsbi_loop_io_forget(loop, &s.io);
     close(fds[0]);
     close(fds[1]);
-    f.other[0] = old;
-    f.copies = 1;
-    hfsbi_loop_turn(loop, 1000);
-    T_CHECK(f.steps == 1);
-    f.other[0] = -1;
-    f.copies = 0;
-    fake_close(&f);
     hfsbi_loop_close(loop);
 }
 
-static void a_source_with_too_many_descriptors_is_stepped(void) {
+/* Threads that wait are woken for the end of a turn, whoever turned. */
+static void a_turn_wakes_all_that_wait(void) {
     hfsbi_loop *loop = loop_open(0);
-    fake_source f, g;
-    long long   begin;
-    fake_open(&f, loop);
-    fake_open(&g, loop);
-    f.copies = 512;
-    hfsbi_loop_turn(loop, 0);
-    T_CHECK(f.steps == 0);
-    f.copies = 513;
-    begin = hfsb_clock_ms();
-    hfsbi_loop_turn(loop, 20000);
-    T_CHECK(f.steps == 1 && g.steps == 0);
-    T_CHECK(hfsb_clock_ms() - begin >= 15 && hfsb_clock_ms() - begin < 2000);
-    put(g.own[1]);
-    hfsbi_loop_turn(loop, 20000);
-    T_CHECK(g.steps == 1);
-    fake_close(&f);
-    fake_close(&g);
+    seen_timer  t;
+    turner      waits[4];
+    size_t      i, before;
+    memset(&t, 0, sizeof t);
+    for (i = 0; i < 4; i++) turner_start(&waits[i], loop);
+    hfsbi_loop_lock(loop);
+    timer_set(&t, loop, hfsb_clock_ms());
+    before = waits[0].turns;
+    hfsbi_loop_turn(loop, 0); /* leaves it to the thread that waits */
+    T_CHECK(t.calls == 0 && hfsbi_loop_deadline(loop) == -1);
+    hfsbi_loop_unlock(loop);
+    T_CHECK(becomes(loop, &t.calls, 1));
+    for (i = 0; i < 4; i++) {
+        long long end = hfsb_clock_ms() + 10000;
+        size_t    n = 0;
+        while (n <= before && hfsb_clock_ms() < end) {
+            hfsbi_loop_lock(loop);
+            n = waits[i].turns;
+            hfsbi_loop_unlock(loop);
+            (void)poll(NULL, 0, 1);
+        }
+        T_CHECK(n > before);
+    }
+    for (i = 0; i < 4; i++) {
+        hfsbi_loop_lock(loop);
+        waits[i].stop = true;
+        hfsbi_loop_unlock(loop);
+    }
+    hfsbi_loop_wake(loop);
+    for (i = 0; i < 4; i++) (void)pthread_join(waits[i].thread, NULL);
     hfsbi_loop_close(loop);
 }
 
-static void a_source_may_be_removed_in_a_step(void) {
+/* Descriptors come and go, and their objects are freed, while another thread
+   is between its wait and its calls. */
+static void an_io_may_be_freed_while_another_thread_waits(void) {
     hfsbi_loop *loop = loop_open(0);
-    fake_source f[3];
-    long long   begin;
+    turner      waits;
     int         i;
-    for (i = 0; i < 3; i++) fake_open(&f[i], loop);
-    for (i = 0; i < 3; i++) put(f[i].own[1]);
-    f[0].removes = &f[1];
-    f[2].removes = &f[2];
-    hfsbi_loop_turn(loop, 20000);
-    T_CHECK(f[0].steps == 1 && f[1].steps == 0 && f[2].steps == 1);
-    put(f[2].own[1]);
-    turns(loop, 2);
-    T_CHECK(f[0].steps == 1 && f[1].steps == 0 && f[2].steps == 1);
-    begin = hfsb_clock_ms(); /* nor does it end a wait any more */
-    hfsbi_loop_turn(loop, 40);
-    T_CHECK(hfsb_clock_ms() - begin >= 39);
-    for (i = 0; i < 3; i++) fake_close(&f[i]);
+    turner_start(&waits, loop);
+    for (i = 0; i < 2000; i++) {
+        seen_io *s = (seen_io *)malloc(sizeof *s);
+        int      fds[2];
+        if (!s) abort();
+        pair_open(fds);
+        hfsbi_loop_lock(loop);
+        seen_open(s, loop, fds[0], HFSBI_IO_READ);
+        hfsbi_loop_unlock(loop);
+        put(fds[1]);
+        if (i % 3 == 0) (void)sched_yield();
+        hfsbi_loop_lock(loop);
+        hfsbi_loop_io_forget(loop, &s->io);
+        memset(s, 0x55, sizeof *s);
+        free(s);
+        hfsbi_loop_unlock(loop);
+        close(fds[0]);
+        close(fds[1]);
+    }
+    turner_end(&waits);
+    hfsbi_loop_close(loop);
+}
+
+static void a_posted_task_can_be_withdrawn(void) {
+    hfsbi_loop *loop = loop_open(0);
+    counters    all;
+    count_task  c[3];
+    size_t      i;
+    counters_init(&all);
+    for (i = 0; i < 3; i++) {
+        task_init(&c[i], &all, loop);
+        hfsbi_loop_post(loop, &c[i].task);
+    }
+    T_CHECK(hfsbi_loop_deadline(loop) == 0); /* there is something to do */
+    hfsbi_loop_unpost(loop, &c[2].task);
+    hfsbi_loop_unpost(loop, &c[2].task); /* is not posted: nothing happens */
+    task_init(&c[2], &all, loop);
+    hfsbi_loop_unpost(loop, &c[0].task);
+    T_CHECK(hfsbi_loop_pending(loop) == 1);
+    loop_turn(loop, 20000);
+    T_CHECK(all.done == 1 && hfsbi_loop_pending(loop) == 0);
+    hfsbi_loop_post(loop, &c[0].task);
+    hfsbi_loop_unpost(loop, &c[0].task);
+    hfsbi_loop_post(loop, &c[1].task); /* the end of the list is in order */
+    loop_turn(loop, 20000);
+    T_CHECK(all.done == 2);
     hfsbi_loop_close(loop);
 }
 
@@ -347,17 +345,17 @@ static void a_wake_ends_the_wait(bool from_signal) {
     if (pthread_create(&thread, NULL, wake_thread,
                        from_signal ? &self : NULL) != 0)
         abort();
-    hfsbi_loop_turn(loop, 20000);
+    loop_turn(loop, 20000);
     T_CHECK(hfsb_clock_ms() - begin < 10000);
     (void)pthread_join(thread, NULL);
     turns(loop, 1);
     /* woken before the wait: it does not wait at all; once */
     for (i = 0; i < 200; i++) (void)raise(SIGUSR1);
     begin = hfsb_clock_ms();
-    hfsbi_loop_turn(loop, 20000);
+    loop_turn(loop, 20000);
     T_CHECK(hfsb_clock_ms() - begin < 10000);
     begin = hfsb_clock_ms();
-    hfsbi_loop_turn(loop, 30);
+    loop_turn(loop, 30);
     T_CHECK(hfsb_clock_ms() - begin >= 29);
     (void)sigaction(SIGUSR1, &old, NULL);
     hfsbi_loop_close(loop);
@@ -383,7 +381,7 @@ static bool host_round(hfsbi_loop *loop, long long most) {
                                            : 0);
     hfsbi_poll_fill(watch, n, fds);
     ready = poll(fds, (nfds_t)n, (int)ms);
-    hfsbi_loop_turn(loop, 0);
+    loop_turn(loop, 0);
     return ready > 0 || ms < most;
 }
 
@@ -393,7 +391,6 @@ static void a_host_can_drive_the_loop(void) {
     count_task  c;
     seen_io     s;
     seen_timer  t;
-    fake_source f;
     int         fds[2];
     long long   begin = hfsb_clock_ms();
     hfsb_watch  none[1];
@@ -401,19 +398,13 @@ static void a_host_can_drive_the_loop(void) {
     memset(&t, 0, sizeof t);
     pair_open(fds);
     seen_open(&s, loop, fds[0], HFSBI_IO_READ);
-    fake_open(&f, loop);
     T_CHECK(!host_round(loop, 20));
     put(fds[1]);
     s.drains = true;
     T_CHECK(host_round(loop, 10000) && s.calls == 1);
-    put(f.own[1]);
-    T_CHECK(host_round(loop, 10000) && f.steps == 1);
-    f.copies = 3;
-    put(f.other[1]);
-    T_CHECK(host_round(loop, 10000) && f.steps == 2);
-    T_CHECK(hfsbi_loop_watch(loop, none, 1) > 1);
     T_CHECK(hfsbi_loop_watch(loop, none, 0) ==
             hfsbi_loop_watch(loop, none, 1));
+    turns(loop, 1); /* the host has waited: nobody is to be woken */
     timer_set(&t, loop, hfsb_clock_ms() + 20);
     T_CHECK(host_round(loop, 10000) && t.calls == 1);
     task_init(&c, &all, loop);
@@ -425,47 +416,29 @@ static void a_host_can_drive_the_loop(void) {
     T_CHECK(!host_round(loop, 20));
     T_CHECK(hfsb_clock_ms() - begin < 5000);
     hfsbi_loop_io_forget(loop, &s.io);
-    fake_close(&f);
     close(fds[0]);
     close(fds[1]);
     hfsbi_loop_close(loop);
 }
 
-/* ---- with the tools as a source ---- */
+/* ---- with tools ---- */
 
-static size_t tools_watch(void *user, hfsb_watch *list, size_t max) {
-    return hfsb_tools_watch((hfsb_tools *)user, list, max);
-}
-static long long tools_deadline(void *user) {
-    return hfsb_tools_deadline((hfsb_tools *)user);
-}
-static void tools_step(void *user) {
-    hfsb_tools_step((hfsb_tools *)user);
-}
-
-static void a_source_drives_a_tools_command(void) {
+static void a_loop_drives_a_tools_command(void) {
     hfsbi_loop      *loop = loop_open(0);
-    hfsb_tools_opts  opts = HFSB_INIT;
     hfsb_tools      *tools = NULL;
     hfsb_json_doc    json = HFSB_INIT;
     hfsb_call       *call = NULL;
-    hfsbi_source     source = HFSB_INIT;
     hfsb_tool_result result;
     long long        begin = hfsb_clock_ms();
     int              turned = 0;
-    if (hfsb_tools_open(&opts, &tools, NULL) != HFSB_OK) abort();
-    source.watch = tools_watch;
-    source.deadline = tools_deadline;
-    source.step = tools_step;
-    source.user = tools;
-    hfsbi_loop_source(loop, &source);
+    if (hfsbi_tools_open_in(loop, NULL, &tools, NULL) != HFSB_OK) abort();
     if (hfsb_json_parse(HFSB_LIT("{\"command\":\"sleep 0.1; echo hello\"}"),
                         NULL, &json, NULL) != HFSB_OK)
         abort();
     T_CHECK(hfsb_call_open(tools, HFSB_LIT("bash"), json.root, NULL,
                            &call) == HFSB_OK);
     while (!hfsb_call_done(call) && hfsb_clock_ms() - begin < 20000) {
-        hfsbi_loop_turn(loop, 20000);
+        loop_turn(loop, 20000);
         turned++;
     }
     T_CHECK(hfsb_call_take(call, &result) == HFSB_OK && result.success);
@@ -474,8 +447,8 @@ static void a_source_drives_a_tools_command(void) {
     hfsb_tool_result_free(&result);
     hfsb_call_close(call);
     hfsb_json_free(&json);
-    hfsbi_loop_source_remove(loop, &source);
     hfsb_tools_close(tools);
+    T_CHECK(hfsbi_loop_deadline(loop) == -1);
     hfsbi_loop_close(loop);
 }
 
@@ -525,13 +498,13 @@ int main(void) {
     T_RUN(a_turn_waits_until_the_next_timer);
     T_RUN(timers_may_be_set_and_cleared_in_a_timer);
     T_RUN(timers_do_what_a_sorted_list_does);
-    T_RUN(a_source_is_stepped_when_ready_or_due);
-    T_RUN(descriptors_of_a_source_may_be_closed_and_reused);
-    T_RUN(a_source_with_too_many_descriptors_is_stepped);
-    T_RUN(a_source_may_be_removed_in_a_step);
+    T_RUN(a_thread_that_waits_sees_what_another_adds);
+    T_RUN(a_turn_wakes_all_that_wait);
+    T_RUN(an_io_may_be_freed_while_another_thread_waits);
+    T_RUN(a_posted_task_can_be_withdrawn);
     T_RUN(a_wake_ends_the_wait_from_a_thread_or_signal_handler);
     T_RUN(a_host_can_drive_the_loop);
-    T_RUN(a_source_drives_a_tools_command);
+    T_RUN(a_loop_drives_a_tools_command);
     T_RUN(open_fails_cleanly_without_memory);
     T_RUN(open_fails_cleanly_without_descriptors);
     return T_END();

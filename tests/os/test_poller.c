@@ -45,7 +45,7 @@ static void a_descriptor_that_cannot_be_watched_is_refused(void) {
     T_CHECK(!io.known);
 #endif
     hfsbi_loop_io_forget(loop, &io);
-    hfsbi_loop_turn(loop, 0);
+    loop_turn(loop, 0);
     hfsbi_loop_close(loop);
 }
 
@@ -65,7 +65,7 @@ static void eof_is_reported_without_reading(void) {
     turns(loop, 5);
     T_CHECK(s.calls == 1 && s.events == HFSBI_IO_EOF);
     begin = hfsb_clock_ms(); /* and now it is quiet: no turn ends early */
-    hfsbi_loop_turn(loop, 60);
+    loop_turn(loop, 60);
     T_CHECK(hfsb_clock_ms() - begin >= 59);
     /* EOF and READ together: only READ is reported */
     T_CHECK(hfsbi_loop_io(loop, &s.io, HFSBI_IO_READ | HFSBI_IO_EOF));
@@ -90,10 +90,10 @@ static void gone_connection_is_reported_once(unsigned want,
     seen_open(&s, loop, fds[0], want);
     s.drop = drop;
     close(fds[1]);
-    for (i = 0; i < 3 && s.calls == 0; i++) hfsbi_loop_turn(loop, 1000);
+    for (i = 0; i < 3 && s.calls == 0; i++) loop_turn(loop, 1000);
     T_CHECK(s.calls == 1 && (s.events & HFSBI_IO_GONE));
     begin = hfsb_clock_ms();
-    hfsbi_loop_turn(loop, 60);
+    loop_turn(loop, 60);
     T_CHECK(hfsb_clock_ms() - begin >= 59);
     T_CHECK(s.calls == 1);
     T_CHECK(hfsbi_loop_io(loop, &s.io, 0)); /* asked again for nothing */
@@ -148,9 +148,9 @@ static void forgotten_descriptors_get_no_events(void) {
         if (way == 0) x.forgets = &y, y.forgets = &x;
         if (way == 1) x.mutes = &y, y.mutes = &x;
         if (way == 2) x.reuses = &y, y.reuses = &x;
-        hfsbi_loop_turn(loop, 1000);
+        loop_turn(loop, 1000);
         T_CHECK(x.calls + y.calls == 1);
-        hfsbi_loop_turn(loop, 0);
+        loop_turn(loop, 0);
         if (way < 2) T_CHECK(x.calls + y.calls == 2);
         if (way == 2) /* the next turn finds its events again */
             T_CHECK(x.calls + y.calls == 2);
@@ -215,14 +215,14 @@ static void one_callback_may_close_all_descriptors(void) {
         all.members[i]->io.fn = crowd_fn;
         put(fds[1]);
     }
-    hfsbi_loop_turn(all.loop, 1000);
+    loop_turn(all.loop, 1000);
     T_CHECK(all.calls == 1);
     for (i = 0; i < 600; i++) left += all.members[i] != NULL;
     T_CHECK(left == 1);
-    hfsbi_loop_turn(all.loop, 1000); /* and the last one itself, in its fn */
+    loop_turn(all.loop, 1000); /* and the last one itself, in its fn */
     T_CHECK(all.calls == 2);
     for (i = 0; i < 600; i++) T_CHECK(!all.members[i]);
-    hfsbi_loop_turn(all.loop, 0);
+    loop_turn(all.loop, 0);
     hfsbi_loop_close(all.loop);
 }
 

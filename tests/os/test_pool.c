@@ -16,7 +16,7 @@ static void work_runs_in_parallel_up_to_the_maximum(void) {
     }
     T_CHECK(hfsbi_loop_pending(loop) == N && all.done == 0);
     while (all.done < N && hfsb_clock_ms() - begin < 20000)
-        hfsbi_loop_turn(loop, 1000);
+        loop_turn(loop, 1000);
     T_CHECK(all.done == N && all.ran == N && all.most == 3);
     T_CHECK(hfsbi_loop_pending(loop) == 0);
     for (i = 0; i < N; i++) T_CHECK(!c[i].inside && c[i].all_blocked);
@@ -34,7 +34,7 @@ static void one_thread_works_in_the_order_given(void) {
         task_init(&c[i], &all, loop);
         hfsbi_loop_work(loop, &c[i].task);
     }
-    while (all.done < N) hfsbi_loop_turn(loop, 1000);
+    while (all.done < N) loop_turn(loop, 1000);
     for (i = 0; i < N; i++) T_CHECK(c[i].order == i);
     T_CHECK(all.most == 1);
     hfsbi_loop_close(loop);
@@ -49,7 +49,7 @@ static void without_threads_work_runs_at_once_and_done_later(void) {
     hfsbi_loop_work(loop, &c.task);
     T_CHECK(all.ran == 1 && c.inside && all.done == 0);
     T_CHECK(hfsbi_loop_pending(loop) == 1);
-    hfsbi_loop_turn(loop, 20000);
+    loop_turn(loop, 20000);
     T_CHECK(all.done == 1 && hfsbi_loop_pending(loop) == 0);
     hfsbi_loop_close(loop);
 }
@@ -112,7 +112,7 @@ static void no_post_of_many_threads_is_lost(void) {
             abort();
     }
     while (all.done < THREADS * N && hfsb_clock_ms() - begin < 60000)
-        hfsbi_loop_turn(loop, 5000); /* a lost wake would cost 5 s */
+        loop_turn(loop, 5000); /* a lost wake would cost 5 s */
     T_CHECK(hfsb_clock_ms() - begin < 5000 || t_quick());
     for (k = 0; k < THREADS; k++) (void)pthread_join(threads[k], NULL);
     T_CHECK(all.done == THREADS * N && hfsbi_loop_pending(loop) == 0);
@@ -140,7 +140,7 @@ static void a_task_may_post_itself_without_an_endless_turn(void) {
     c.task.done = task_posts_itself;
     hfsbi_loop_post(loop, &c.task);
     for (i = 1; i <= 5; i++) {
-        hfsbi_loop_turn(loop, 1000);
+        loop_turn(loop, 1000);
         T_CHECK(all.done == i);
     }
     hfsbi_loop_close(loop);

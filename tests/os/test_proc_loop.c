@@ -49,7 +49,7 @@ static size_t drive(hfsbi_loop *loop, long long ms) {
     long long end = hfsb_clock_ms() + t_patience(ms);
     size_t    n = 0;
     while (running && hfsb_clock_ms() < end) {
-        hfsbi_loop_turn(loop, 1000);
+        loop_turn(loop, 1000);
         n++;
     }
     T_CHECK(running == 0);
@@ -195,11 +195,11 @@ static void commands_killed_together_share_snapshots(void) {
         do {
             if (hfsbi_loop_snapshot(loop)->at != last) snapshots++;
             last = hfsbi_loop_snapshot(loop)->at;
-            hfsbi_loop_turn(loop, 1);
+            loop_turn(loop, 1);
         } while (hfsb_clock_ms() < next);
     }
     while (running && n++ < 100000) {
-        hfsbi_loop_turn(loop, 1000);
+        loop_turn(loop, 1000);
         if (hfsbi_loop_snapshot(loop)->at != last) snapshots++;
         last = hfsbi_loop_snapshot(loop)->at;
     }
@@ -227,7 +227,7 @@ static void input_is_written_when_the_command_reads(void) {
     o.input = HFSB_LIT("");
     o.keep_input = true;
     start_on(loop, &d, &o, "wc -c | tr -d ' '");
-    while (hfsbi_loop_turn(loop, 20), d.changes) continue;
+    while (loop_turn(loop, 20), d.changes) continue;
     T_CHECK(hfsb_proc_input(d.proc, hfsb_buf_str(&big), true, NULL) ==
             HFSB_OK);
     (void)drive(loop, 4000);
@@ -249,12 +249,12 @@ static void an_attached_command_can_be_closed_or_detached(void) {
     d[0].proc = NULL;
     hfsbi_proc_detach(d[1].proc);
     hfsbi_proc_detach(d[1].proc); /* twice is quiet */
-    for (i = 0; i < 5; i++) hfsbi_loop_turn(loop, 5);
+    for (i = 0; i < 5; i++) loop_turn(loop, 5);
     T_CHECK(d[0].changes == 0 && d[1].changes == 0);
     T_CHECK(t_finish(d[1].proc, 1000).exit_code == 3); /* the host's again */
     /* one that is done already is reported too */
     hfsbi_proc_attach(d[1].proc, loop, on_change, &d[1]);
-    hfsbi_loop_turn(loop, 1000);
+    loop_turn(loop, 1000);
     T_CHECK(d[1].ends == 1 && d[1].changes == 1);
     hfsb_proc_close(d[2].proc);
     d[2].proc = NULL;
@@ -281,7 +281,7 @@ static void a_host_can_drive_the_loop(void) {
         T_CHECK(n <= 16 && hfsbi_loop_deadline(loop) >= 0);
         hfsbi_poll_fill(watch, n, fds);
         (void)poll(fds, (nfds_t)n, left > 0 ? (int)left : 0);
-        hfsbi_loop_turn(loop, 0);
+        loop_turn(loop, 0);
     }
     T_CHECK(d.result.timed_out && rounds < 100);
     finish(&d, true);

@@ -14,6 +14,12 @@ HFSBI_UNUSED static hfsbi_loop *loop_open(size_t threads) {
     return loop;
 }
 
+HFSBI_UNUSED static void loop_turn(hfsbi_loop *loop, long long wait_ms) {
+    hfsbi_loop_lock(loop);
+    hfsbi_loop_turn(loop, wait_ms);
+    hfsbi_loop_unlock(loop);
+}
+
 /* ---- descriptors ---- */
 
 typedef struct seen_io {
@@ -62,7 +68,7 @@ HFSBI_UNUSED static void put(int fd) {
 }
 
 HFSBI_UNUSED static void turns(hfsbi_loop *loop, int n) {
-    while (n-- > 0) hfsbi_loop_turn(loop, 0);
+    while (n-- > 0) loop_turn(loop, 0);
 }
 
 /* ---- tasks ---- */

@@ -10,9 +10,9 @@
 
 static bool text_was_taken(hfsb_call *call) {
     bool some;
-    pthread_mutex_lock(&call->tools->lock);
+    hfsbi_loop_lock(call->tools->loop);
     some = call->job->record.total > 0;
-    pthread_mutex_unlock(&call->tools->lock);
+    hfsbi_loop_unlock(call->tools->loop);
     return some;
 }
 
