@@ -274,11 +274,17 @@ static hfsb_status hfsbi_bash_reply_background(hfsb_call *call) {
         job->id);
 }
 
-/* Joins the job of an earlier call with the same id or key. HFSB_OK, or
-   HFSB_REFUSED with *err. */
-static hfsb_status hfsbi_bash_join(hfsb_call *call, hfsbi_job *job,
-                                   hfsb_err *err) {
-    if (memcmp(job->digest, call->digest, HFSB_SHA256_SIZE) != 0)
+/* Joins the job of an earlier call with the same id or key. once: its record,
+   or NULL; job: the job of that id, or NULL. HFSB_OK, or HFSB_REFUSED with
+   *err. */
+static hfsb_status hfsbi_bash_join(hfsb_call *call, const hfsbi_once *once,
+                                   hfsbi_job *job, hfsb_err *err) {
+    if (!job) job = once->job;
+    if (!job)
+        return hfsbi_fail(err, HFSB_REFUSED, 0,
+                          "This key was used for another call; nothing was "
+                          "run.");
+    if (!once || memcmp(once->digest, call->digest, HFSB_SHA256_SIZE) != 0)
         return hfsbi_fail(err, HFSB_REFUSED, 0,
                           "This id or key was used for another command (job "
                           "%s); nothing was run.",
@@ -299,15 +305,15 @@ static hfsb_status hfsbi_bash_run(hfsb_call *call, hfsbi_job_spec *spec,
     hfsb_tools *tools = call->tools;
     bool        background = spec->background;
     hfsbi_job  *job;
+    hfsbi_once *once;
     hfsb_status st = HFSB_OK;
     hfsbi_jobs_drop_old(tools);
-    job = hfsbi_job_again(tools, hfsb_buf_str(&spec->id), call->opts.key);
-    if (!job && call->opts.key.len && hfsbi_once_find(tools, call->opts.key))
-        return hfsbi_fail(err, HFSB_REFUSED, 0,
-                          "This key was used for another call; nothing was "
-                          "run.");
-    if (job) {
-        st = hfsbi_bash_join(call, job, err);
+    job = spec->id.len ? hfsbi_job_find(tools, hfsb_buf_str(&spec->id)) : NULL;
+    once = job                  ? job->once
+           : call->opts.key.len ? hfsbi_once_find(tools, call->opts.key)
+                                : NULL;
+    if (job || once) {
+        st = hfsbi_bash_join(call, once, job, err);
     } else if (hfsbi_jobs_count(tools, HFSBI_JOB_WAITING) >=
                tools->max_waiting) {
         return hfsbi_fail(err, HFSB_LIMIT, 0,

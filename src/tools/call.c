@@ -11,8 +11,8 @@
          +--> WAIT_ONCE: a repeat of a call that has the key --+
 
    A call with an idempotency key leaves a record (hfsbi_once) that holds its
-   result for repeats. For bash the job is that record. Records are dropped by
-   age, number and bytes; a record whose result was dropped still refuses a
+   result for repeats, or for bash its job. Records are dropped by age, number
+   and bytes; a record whose result was dropped still refuses a
    second run. Two calls are the same when tool and arguments have the same
    digest; a key that comes with another digest is refused.
 
@@ -184,6 +184,7 @@ static hfsb_status hfsbi_call_digest(hfsb_call             *call,
 /* The functions on records run under the lock, except hfsbi_once_publish(). */
 
 static void hfsbi_once_free(hfsb_tools *tools, hfsbi_once *once) {
+    if (once->job) once->job->once = NULL;
     hfsb_buf_free(&once->key);
     hfsb_tool_result_free(&once->result);
     hfsbi_array_free(&tools->alloc, once, 1, sizeof *once);
@@ -197,15 +198,16 @@ HFSBI_FN void hfsbi_onces_free(hfsb_tools *tools) {
     }
 }
 
-/* Frees records that are too old or too many, and drops results when there is
-   too much of them. The list has the newest first. */
-static void hfsbi_onces_drop_old(hfsb_tools *tools) {
+/* The list has the newest first. A job that has its result keeps its record.
+   */
+HFSBI_FN void hfsbi_onces_drop_old(hfsb_tools *tools) {
     hfsbi_once **link = &tools->onces, *once;
     long long    now = hfsb_clock_ms();
     size_t       n = 0, bytes = 0;
     while ((once = *link) != NULL) {
         bool gone =
             !once->running && !once->users &&
+            !(once->job && once->job->result_held) &&
             (now - once->when > HFSBI_ONCE_MS || n >= HFSBI_ONCE_COUNT);
         if (gone) {
             *link = once->next;
@@ -223,9 +225,8 @@ static void hfsbi_onces_drop_old(hfsb_tools *tools) {
     }
 }
 
-/* Returns a record for a call that runs now, or NULL without memory. */
-static hfsbi_once *hfsbi_once_add(hfsb_tools *tools, hfsb_str key,
-                                  const unsigned char *digest) {
+HFSBI_FN hfsbi_once *hfsbi_once_add(hfsb_tools *tools, hfsb_str key,
+                                    const unsigned char *digest) {
     hfsbi_once *once =
         (hfsbi_once *)hfsbi_array(&tools->alloc, 1, sizeof *once);
     if (!once) return NULL;
@@ -244,9 +245,7 @@ static hfsbi_once *hfsbi_once_add(hfsb_tools *tools, hfsb_str key,
 }
 
 HFSBI_FN hfsbi_once *hfsbi_once_find(hfsb_tools *tools, hfsb_str key) {
-    hfsbi_once *once;
-    hfsbi_onces_drop_old(tools);
-    once = tools->onces;
+    hfsbi_once *once = tools->onces;
     while (once && !hfsb_str_equal(hfsb_buf_str(&once->key), key))
         once = once->next;
     return once;
@@ -263,12 +262,14 @@ HFSBI_FN void hfsbi_call_wait(hfsb_call *call, hfsbi_wait wait) {
    HFSB_NOMEM, or HFSB_REFUSED with *err. */
 static hfsb_status hfsbi_once_join(hfsb_call *call, hfsb_err *err) {
     hfsb_tools *tools = call->tools;
-    hfsbi_once *once = hfsbi_once_find(tools, call->opts.key);
-    if (!once && !hfsbi_job_again(tools, HFSB_LIT(""), call->opts.key)) {
+    hfsbi_once *once;
+    hfsbi_onces_drop_old(tools);
+    once = hfsbi_once_find(tools, call->opts.key);
+    if (!once) {
         call->once = hfsbi_once_add(tools, call->opts.key, call->digest);
         return call->once ? HFSB_OK : HFSB_NOMEM;
     }
-    if (!once || memcmp(once->digest, call->digest, HFSB_SHA256_SIZE) != 0)
+    if (memcmp(once->digest, call->digest, HFSB_SHA256_SIZE) != 0)
         return hfsbi_fail(err, HFSB_REFUSED, 0,
                           "This key was used for another call; nothing was "
                           "done.");

@@ -24,9 +24,6 @@
 enum {
     HFSBI_JOB_HOUR = 3600 * 1000,     /* ms that a finished job is kept */
     HFSBI_JOB_HELD = 8 * 1024 * 1024, /* bytes of text of all finished jobs */
-    HFSBI_JOB_KEYED_MS = 600 * 1000,  /* ms that jobs with a caller's id or key
-                                         are kept at least */
-    HFSBI_JOB_KEYED = 256,            /* number of these */
     HFSBI_JOB_COMMAND = 200,          /* characters of a command in a report */
     HFSBI_DRAINS = 64                 /* pipes drained in this process */
 };
@@ -244,7 +241,6 @@ static void hfsbi_job_free(hfsb_tools *tools, hfsbi_job *job) {
     hfsb_proc_close(job->proc);
     hfsbi_record_free(&job->record);
     hfsbi_job_spec_free(&job->spec);
-    hfsb_buf_free(&job->key);
     hfsb_tool_result_free(&job->result);
     hfsbi_array_free(&tools->alloc, job, 1, sizeof *job);
 }
@@ -263,6 +259,10 @@ static void hfsbi_job_finish(hfsbi_job *job, const hfsb_err *err) {
     hfsbi_record_finish(&job->record);
     job->status = hfsbi_bash_result(job, err);
     job->result_held = true;
+    if (job->once) {
+        job->once->running = false;
+        job->once->when = job->ended;
+    }
     hfsbi_record_settle(&job->record);
     hfsb_buf_free(&job->spec.input);
     hfsb_buf_free(&job->spec.env);
@@ -364,15 +364,6 @@ HFSBI_FN hfsbi_job *hfsbi_job_find(hfsb_tools *tools, hfsb_str id) {
     return job;
 }
 
-HFSBI_FN hfsbi_job *hfsbi_job_again(hfsb_tools *tools, hfsb_str id,
-                                    hfsb_str key) {
-    hfsbi_job *job = id.len ? hfsbi_job_find(tools, id) : NULL;
-    if (job || key.len == 0) return job;
-    for (job = tools->jobs; job; job = job->next)
-        if (hfsb_str_equal(hfsb_buf_str(&job->key), key)) break;
-    return job;
-}
-
 HFSBI_FN size_t hfsbi_jobs_count(const hfsb_tools *tools,
                                  hfsbi_job_state   state) {
     const hfsbi_job *job;
@@ -390,18 +381,17 @@ static void hfsbi_job_drop_text(hfsbi_job *job) {
 HFSBI_FN void hfsbi_jobs_drop_old(hfsb_tools *tools) {
     hfsbi_job **link = &tools->jobs, *job;
     long long   now = hfsb_clock_ms();
-    size_t      finished = 0, keyed = 0, held = 0;
+    size_t      finished = 0, held = 0;
+    hfsbi_onces_drop_old(tools);
     while ((job = *link) != NULL) {
-        bool keep_text, keep_record;
+        bool keep_text;
         if (job->state != HFSBI_JOB_DONE || job->users) {
             link = &job->next;
             continue;
         }
         keep_text = ++finished <= tools->max_finished &&
                     now - job->ended <= HFSBI_JOB_HOUR;
-        keep_record = job->chosen && ++keyed <= HFSBI_JOB_KEYED &&
-                      now - job->ended <= HFSBI_JOB_KEYED_MS;
-        if (!keep_text && !keep_record) {
+        if (!keep_text && !job->once) {
             *link = job->next;
             hfsbi_job_free(tools, job);
             continue;
@@ -444,22 +434,26 @@ HFSBI_FN hfsbi_job *hfsbi_job_add(hfsb_tools *tools, hfsbi_job_spec *spec,
     const hfsb_call_opts *opts = &call->opts;
     if (!job) return NULL;
     memset(job, 0, sizeof *job);
-    job->key.alloc = tools->alloc;
-    if (hfsb_buf_append(&job->key, opts->key) != HFSB_OK ||
-        !hfsbi_record_init(&job->record, &tools->spills, spec->merge_stderr,
+    if (!hfsbi_record_init(&job->record, &tools->spills, spec->merge_stderr,
                            &tools->alloc)) {
-        hfsb_buf_free(&job->key);
         hfsbi_array_free(&tools->alloc, job, 1, sizeof *job);
         return NULL;
     }
-    job->chosen = spec->id.len || opts->key.len;
+    if (spec->id.len || opts->key.len) {
+        job->once = hfsbi_once_add(tools, opts->key, call->digest);
+        if (!job->once) {
+            hfsbi_record_free(&job->record);
+            hfsbi_array_free(&tools->alloc, job, 1, sizeof *job);
+            return NULL;
+        }
+        job->once->job = job;
+    }
     job->record.on_text = opts->on_text;
     job->record.user = opts->user;
     hfsbi_result_init(&job->result, &tools->alloc);
     job->spec = *spec;
     hfsbi_job_spec_init(spec, &tools->alloc);
     hfsbi_job_set_id(tools, job, hfsb_buf_str(&job->spec.id));
-    memcpy(job->digest, call->digest, sizeof job->digest);
     job->tools = tools;
     job->timer.fn = hfsbi_job_expire;
     job->created = hfsb_clock_ms();

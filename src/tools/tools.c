@@ -110,10 +110,10 @@ static hfsb_status hfsbi_tools_fill(hfsb_tools            *tools,
 HFSBI_FN void hfsbi_tools_free(hfsb_tools *tools) {
     hfsb_alloc alloc = tools->alloc;
     if (tools->loop) {
+        hfsbi_onces_free(tools);
         hfsbi_jobs_free(tools);
         hfsbi_loop_unpost(tools->loop, &tools->look);
     }
-    hfsbi_onces_free(tools);
     hfsbi_checker_close(tools->checker);
     hfsbi_spills_free(&tools->spills);
     hfsb_root_close(tools->place);

@@ -402,9 +402,8 @@ typedef struct hfsbi_job {
                                   environment: the id; a caller's id is
                                   followed by a part that makes it unique on
                                   this machine */
-    hfsb_buf           key;    /* idempotency key, or empty */
-    bool               chosen; /* has a caller's id or key: never run twice */
-    unsigned char      digest[HFSB_SHA256_SIZE]; /* of the call */
+    struct hfsbi_once *once; /* its idempotency record; NULL: it had neither
+                                a caller's id nor a key, or has expired */
     hfsbi_job_state    state;
     hfsbi_job_spec     spec;
     long long          created, ended; /* hfsb_clock_ms() */
@@ -436,11 +435,6 @@ HFSBI_FN hfsb_str hfsbi_env_name(const char *entry);
 
 /* Returns the job with that id, or NULL. */
 HFSBI_FN hfsbi_job *hfsbi_job_find(hfsb_tools *tools, hfsb_str id);
-
-/* Returns the job that a call with this id or key repeats, or NULL. Both may
-   be empty. */
-HFSBI_FN hfsbi_job *hfsbi_job_again(hfsb_tools *tools, hfsb_str id,
-                                    hfsb_str key);
 
 /* Adds a job and starts it when a place is free. Moves the texts out of *spec
    and leaves it empty. An empty id is replaced by a generated one; call gives
@@ -493,10 +487,12 @@ HFSBI_FN hfsbi_jobs_figures hfsbi_jobs_count_all(hfsb_tools *tools);
 
 /* ==== call.c: calls and results ========================================== */
 
-/* The idempotency record of a call of a tool other than bash. */
+/* The idempotency record of a call. That of bash refers to the job, which has
+   the result. */
 typedef struct hfsbi_once {
     struct hfsbi_once *next;
-    hfsb_buf           key;
+    hfsb_buf           key; /* empty: bash with an id of its caller */
+    hfsbi_job         *job; /* NULL: of another tool */
     unsigned char      digest[HFSB_SHA256_SIZE]; /* of tool and arguments */
     bool               running;
     bool               dropped; /* the result is no longer held */
@@ -556,9 +552,16 @@ struct hfsb_call {
     char          job_id[HFSBI_JOB_ID];
 };
 
-/* Returns the idempotency record of that key, or NULL; drops expired records
-   first. Under the lock. */
+/* These run under the lock: */
+
+/* Returns the idempotency record of that key, or NULL. */
 HFSBI_FN hfsbi_once *hfsbi_once_find(hfsb_tools *tools, hfsb_str key);
+/* Returns a record for a call that runs now, or NULL without memory. */
+HFSBI_FN hfsbi_once *hfsbi_once_add(hfsb_tools *tools, hfsb_str key,
+                                    const unsigned char *digest);
+/* Frees records that are too old or too many, and drops results when there is
+   too much of them. */
+HFSBI_FN void hfsbi_onces_drop_old(hfsb_tools *tools);
 /* Frees all idempotency records. */
 HFSBI_FN void hfsbi_onces_free(hfsb_tools *tools);
 
