@@ -24070,9 +24070,8 @@ typedef struct hfsbi_job {
                                   environment: the id; a caller's id is
                                   followed by a part that makes it unique on
                                   this machine */
-    hfsb_buf           key;    /* idempotency key, or empty */
-    bool               chosen; /* has a caller's id or key: never run twice */
-    unsigned char      digest[HFSB_SHA256_SIZE]; /* of the call */
+    struct hfsbi_once *once; /* its idempotency record; NULL: it had neither
+                                a caller's id nor a key, or has expired */
     hfsbi_job_state    state;
     hfsbi_job_spec     spec;
     long long          created, ended; /* hfsb_clock_ms() */
@@ -24104,11 +24103,6 @@ HFSBI_FN hfsb_str hfsbi_env_name(const char *entry);
 
 /* Returns the job with that id, or NULL. */
 HFSBI_FN hfsbi_job *hfsbi_job_find(hfsb_tools *tools, hfsb_str id);
-
-/* Returns the job that a call with this id or key repeats, or NULL. Both may
-   be empty. */
-HFSBI_FN hfsbi_job *hfsbi_job_again(hfsb_tools *tools, hfsb_str id,
-                                    hfsb_str key);
 
 /* Adds a job and starts it when a place is free. Moves the texts out of *spec
    and leaves it empty. An empty id is replaced by a generated one; call gives
@@ -24161,10 +24155,12 @@ HFSBI_FN hfsbi_jobs_figures hfsbi_jobs_count_all(hfsb_tools *tools);
 
 /* ==== call.c: calls and results ========================================== */
 
-/* The idempotency record of a call of a tool other than bash. */
+/* The idempotency record of a call. That of bash refers to the job, which has
+   the result. */
 typedef struct hfsbi_once {
     struct hfsbi_once *next;
-    hfsb_buf           key;
+    hfsb_buf           key; /* empty: bash with an id of its caller */
+    hfsbi_job         *job; /* NULL: of another tool */
     unsigned char      digest[HFSB_SHA256_SIZE]; /* of tool and arguments */
     bool               running;
     bool               dropped; /* the result is no longer held */
@@ -24224,9 +24220,16 @@ struct hfsb_call {
     char          job_id[HFSBI_JOB_ID];
 };
 
-/* Returns the idempotency record of that key, or NULL; drops expired records
-   first. Under the lock. */
+/* These run under the lock: */
+
+/* Returns the idempotency record of that key, or NULL. */
 HFSBI_FN hfsbi_once *hfsbi_once_find(hfsb_tools *tools, hfsb_str key);
+/* Returns a record for a call that runs now, or NULL without memory. */
+HFSBI_FN hfsbi_once *hfsbi_once_add(hfsb_tools *tools, hfsb_str key,
+                                    const unsigned char *digest);
+/* Frees records that are too old or too many, and drops results when there is
+   too much of them. */
+HFSBI_FN void hfsbi_onces_drop_old(hfsb_tools *tools);
 /* Frees all idempotency records. */
 HFSBI_FN void hfsbi_onces_free(hfsb_tools *tools);
 
@@ -26294,9 +26297,6 @@ HFSBI_FN void hfsbi_checker_run(hfsbi_checker        *checker,
 enum {
     HFSBI_JOB_HOUR = 3600 * 1000,     /* ms that a finished job is kept */
     HFSBI_JOB_HELD = 8 * 1024 * 1024, /* bytes of text of all finished jobs */
-    HFSBI_JOB_KEYED_MS = 600 * 1000,  /* ms that jobs with a caller's id or key
-                                         are kept at least */
-    HFSBI_JOB_KEYED = 256,            /* number of these */
     HFSBI_JOB_COMMAND = 200,          /* characters of a command in a report */
     HFSBI_DRAINS = 64                 /* pipes drained in this process */
 };
@@ -26514,7 +26514,6 @@ static void hfsbi_job_free(hfsb_tools *tools, hfsbi_job *job) {
     hfsb_proc_close(job->proc);
     hfsbi_record_free(&job->record);
     hfsbi_job_spec_free(&job->spec);
-    hfsb_buf_free(&job->key);
     hfsb_tool_result_free(&job->result);
     hfsbi_array_free(&tools->alloc, job, 1, sizeof *job);
 }
@@ -26533,6 +26532,10 @@ static void hfsbi_job_finish(hfsbi_job *job, const hfsb_err *err) {
     hfsbi_record_finish(&job->record);
     job->status = hfsbi_bash_result(job, err);
     job->result_held = true;
+    if (job->once) {
+        job->once->running = false;
+        job->once->when = job->ended;
+    }
     hfsbi_record_settle(&job->record);
     hfsb_buf_free(&job->spec.input);
     hfsb_buf_free(&job->spec.env);
@@ -26634,15 +26637,6 @@ HFSBI_FN hfsbi_job *hfsbi_job_find(hfsb_tools *tools, hfsb_str id) {
     return job;
 }
 
-HFSBI_FN hfsbi_job *hfsbi_job_again(hfsb_tools *tools, hfsb_str id,
-                                    hfsb_str key) {
-    hfsbi_job *job = id.len ? hfsbi_job_find(tools, id) : NULL;
-    if (job || key.len == 0) return job;
-    for (job = tools->jobs; job; job = job->next)
-        if (hfsb_str_equal(hfsb_buf_str(&job->key), key)) break;
-    return job;
-}
-
 HFSBI_FN size_t hfsbi_jobs_count(const hfsb_tools *tools,
                                  hfsbi_job_state   state) {
     const hfsbi_job *job;
@@ -26660,18 +26654,17 @@ static void hfsbi_job_drop_text(hfsbi_job *job) {
 HFSBI_FN void hfsbi_jobs_drop_old(hfsb_tools *tools) {
     hfsbi_job **link = &tools->jobs, *job;
     long long   now = hfsb_clock_ms();
-    size_t      finished = 0, keyed = 0, held = 0;
+    size_t      finished = 0, held = 0;
+    hfsbi_onces_drop_old(tools);
     while ((job = *link) != NULL) {
-        bool keep_text, keep_record;
+        bool keep_text;
         if (job->state != HFSBI_JOB_DONE || job->users) {
             link = &job->next;
             continue;
         }
         keep_text = ++finished <= tools->max_finished &&
                     now - job->ended <= HFSBI_JOB_HOUR;
-        keep_record = job->chosen && ++keyed <= HFSBI_JOB_KEYED &&
-                      now - job->ended <= HFSBI_JOB_KEYED_MS;
-        if (!keep_text && !keep_record) {
+        if (!keep_text && !job->once) {
             *link = job->next;
             hfsbi_job_free(tools, job);
             continue;
@@ -26714,22 +26707,26 @@ HFSBI_FN hfsbi_job *hfsbi_job_add(hfsb_tools *tools, hfsbi_job_spec *spec,
     const hfsb_call_opts *opts = &call->opts;
     if (!job) return NULL;
     memset(job, 0, sizeof *job);
-    job->key.alloc = tools->alloc;
-    if (hfsb_buf_append(&job->key, opts->key) != HFSB_OK ||
-        !hfsbi_record_init(&job->record, &tools->spills, spec->merge_stderr,
+    if (!hfsbi_record_init(&job->record, &tools->spills, spec->merge_stderr,
                            &tools->alloc)) {
-        hfsb_buf_free(&job->key);
         hfsbi_array_free(&tools->alloc, job, 1, sizeof *job);
         return NULL;
     }
-    job->chosen = spec->id.len || opts->key.len;
+    if (spec->id.len || opts->key.len) {
+        job->once = hfsbi_once_add(tools, opts->key, call->digest);
+        if (!job->once) {
+            hfsbi_record_free(&job->record);
+            hfsbi_array_free(&tools->alloc, job, 1, sizeof *job);
+            return NULL;
+        }
+        job->once->job = job;
+    }
     job->record.on_text = opts->on_text;
     job->record.user = opts->user;
     hfsbi_result_init(&job->result, &tools->alloc);
     job->spec = *spec;
     hfsbi_job_spec_init(spec, &tools->alloc);
     hfsbi_job_set_id(tools, job, hfsb_buf_str(&job->spec.id));
-    memcpy(job->digest, call->digest, sizeof job->digest);
     job->tools = tools;
     job->timer.fn = hfsbi_job_expire;
     job->created = hfsb_clock_ms();
@@ -26995,10 +26992,10 @@ static hfsb_status hfsbi_tools_fill(hfsb_tools            *tools,
 HFSBI_FN void hfsbi_tools_free(hfsb_tools *tools) {
     hfsb_alloc alloc = tools->alloc;
     if (tools->loop) {
+        hfsbi_onces_free(tools);
         hfsbi_jobs_free(tools);
         hfsbi_loop_unpost(tools->loop, &tools->look);
     }
-    hfsbi_onces_free(tools);
     hfsbi_checker_close(tools->checker);
     hfsbi_spills_free(&tools->spills);
     hfsb_root_close(tools->place);
@@ -27273,8 +27270,8 @@ HFSBI_FN bool hfsbi_seen_has(hfsb_tools *tools, hfsb_str path) {
          +--> WAIT_ONCE: a repeat of a call that has the key --+
 
    A call with an idempotency key leaves a record (hfsbi_once) that holds its
-   result for repeats. For bash the job is that record. Records are dropped by
-   age, number and bytes; a record whose result was dropped still refuses a
+   result for repeats, or for bash its job. Records are dropped by age, number
+   and bytes; a record whose result was dropped still refuses a
    second run. Two calls are the same when tool and arguments have the same
    digest; a key that comes with another digest is refused.
 
@@ -27444,6 +27441,7 @@ static hfsb_status hfsbi_call_digest(hfsb_call             *call,
 /* The functions on records run under the lock, except hfsbi_once_publish(). */
 
 static void hfsbi_once_free(hfsb_tools *tools, hfsbi_once *once) {
+    if (once->job) once->job->once = NULL;
     hfsb_buf_free(&once->key);
     hfsb_tool_result_free(&once->result);
     hfsbi_array_free(&tools->alloc, once, 1, sizeof *once);
@@ -27457,15 +27455,16 @@ HFSBI_FN void hfsbi_onces_free(hfsb_tools *tools) {
     }
 }
 
-/* Frees records that are too old or too many, and drops results when there is
-   too much of them. The list has the newest first. */
-static void hfsbi_onces_drop_old(hfsb_tools *tools) {
+/* The list has the newest first. A job that has its result keeps its record.
+   */
+HFSBI_FN void hfsbi_onces_drop_old(hfsb_tools *tools) {
     hfsbi_once **link = &tools->onces, *once;
     long long    now = hfsb_clock_ms();
     size_t       n = 0, bytes = 0;
     while ((once = *link) != NULL) {
         bool gone =
             !once->running && !once->users &&
+            !(once->job && once->job->result_held) &&
             (now - once->when > HFSBI_ONCE_MS || n >= HFSBI_ONCE_COUNT);
         if (gone) {
             *link = once->next;
@@ -27483,9 +27482,8 @@ static void hfsbi_onces_drop_old(hfsb_tools *tools) {
     }
 }
 
-/* Returns a record for a call that runs now, or NULL without memory. */
-static hfsbi_once *hfsbi_once_add(hfsb_tools *tools, hfsb_str key,
-                                  const unsigned char *digest) {
+HFSBI_FN hfsbi_once *hfsbi_once_add(hfsb_tools *tools, hfsb_str key,
+                                    const unsigned char *digest) {
     hfsbi_once *once =
         (hfsbi_once *)hfsbi_array(&tools->alloc, 1, sizeof *once);
     if (!once) return NULL;
@@ -27504,9 +27502,7 @@ static hfsbi_once *hfsbi_once_add(hfsb_tools *tools, hfsb_str key,
 }
 
 HFSBI_FN hfsbi_once *hfsbi_once_find(hfsb_tools *tools, hfsb_str key) {
-    hfsbi_once *once;
-    hfsbi_onces_drop_old(tools);
-    once = tools->onces;
+    hfsbi_once *once = tools->onces;
     while (once && !hfsb_str_equal(hfsb_buf_str(&once->key), key))
         once = once->next;
     return once;
@@ -27523,12 +27519,14 @@ HFSBI_FN void hfsbi_call_wait(hfsb_call *call, hfsbi_wait wait) {
    HFSB_NOMEM, or HFSB_REFUSED with *err. */
 static hfsb_status hfsbi_once_join(hfsb_call *call, hfsb_err *err) {
     hfsb_tools *tools = call->tools;
-    hfsbi_once *once = hfsbi_once_find(tools, call->opts.key);
-    if (!once && !hfsbi_job_again(tools, HFSB_LIT(""), call->opts.key)) {
+    hfsbi_once *once;
+    hfsbi_onces_drop_old(tools);
+    once = hfsbi_once_find(tools, call->opts.key);
+    if (!once) {
         call->once = hfsbi_once_add(tools, call->opts.key, call->digest);
         return call->once ? HFSB_OK : HFSB_NOMEM;
     }
-    if (!once || memcmp(once->digest, call->digest, HFSB_SHA256_SIZE) != 0)
+    if (memcmp(once->digest, call->digest, HFSB_SHA256_SIZE) != 0)
         return hfsbi_fail(err, HFSB_REFUSED, 0,
                           "This key was used for another call; nothing was "
                           "done.");
@@ -28155,11 +28153,17 @@ static hfsb_status hfsbi_bash_reply_background(hfsb_call *call) {
         job->id);
 }
 
-/* Joins the job of an earlier call with the same id or key. HFSB_OK, or
-   HFSB_REFUSED with *err. */
-static hfsb_status hfsbi_bash_join(hfsb_call *call, hfsbi_job *job,
-                                   hfsb_err *err) {
-    if (memcmp(job->digest, call->digest, HFSB_SHA256_SIZE) != 0)
+/* Joins the job of an earlier call with the same id or key. once: its record,
+   or NULL; job: the job of that id, or NULL. HFSB_OK, or HFSB_REFUSED with
+   *err. */
+static hfsb_status hfsbi_bash_join(hfsb_call *call, const hfsbi_once *once,
+                                   hfsbi_job *job, hfsb_err *err) {
+    if (!job) job = once->job;
+    if (!job)
+        return hfsbi_fail(err, HFSB_REFUSED, 0,
+                          "This key was used for another call; nothing was "
+                          "run.");
+    if (!once || memcmp(once->digest, call->digest, HFSB_SHA256_SIZE) != 0)
         return hfsbi_fail(err, HFSB_REFUSED, 0,
                           "This id or key was used for another command (job "
                           "%s); nothing was run.",
@@ -28180,15 +28184,15 @@ static hfsb_status hfsbi_bash_run(hfsb_call *call, hfsbi_job_spec *spec,
     hfsb_tools *tools = call->tools;
     bool        background = spec->background;
     hfsbi_job  *job;
+    hfsbi_once *once;
     hfsb_status st = HFSB_OK;
     hfsbi_jobs_drop_old(tools);
-    job = hfsbi_job_again(tools, hfsb_buf_str(&spec->id), call->opts.key);
-    if (!job && call->opts.key.len && hfsbi_once_find(tools, call->opts.key))
-        return hfsbi_fail(err, HFSB_REFUSED, 0,
-                          "This key was used for another call; nothing was "
-                          "run.");
-    if (job) {
-        st = hfsbi_bash_join(call, job, err);
+    job = spec->id.len ? hfsbi_job_find(tools, hfsb_buf_str(&spec->id)) : NULL;
+    once = job                  ? job->once
+           : call->opts.key.len ? hfsbi_once_find(tools, call->opts.key)
+                                : NULL;
+    if (job || once) {
+        st = hfsbi_bash_join(call, once, job, err);
     } else if (hfsbi_jobs_count(tools, HFSBI_JOB_WAITING) >=
                tools->max_waiting) {
         return hfsbi_fail(err, HFSB_LIMIT, 0,

@@ -357,7 +357,7 @@ static void hfsbi_api_end(hfsbi_server_part *part) {
 
 static bool hfsbi_api_busy(hfsbi_server_part *part) {
     hfsbi_api *api = (hfsbi_api *)(void *)part;
-    return api->working > 0 || hfsb_tools_busy(api->tools) > 0;
+    return hfsb_tools_busy(api->tools) > 0;
 }
 
 static void hfsbi_api_free(hfsbi_server_part *part) {

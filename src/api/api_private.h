@@ -42,7 +42,6 @@ struct hfsbi_api {
     long long              beat_ms; /* 0: HFSBI_API_BEAT_MS */
     long long              began;   /* hfsb_clock_ms() */
     struct hfsbi_api_call *calls;   /* newest first */
-    size_t                 working; /* calls in pool threads */
     bool                   ended;   /* no more commands are started */
     hfsbi_endpoint         endpoints[HFSBI_API_TOOLS];
 };
@@ -62,6 +61,13 @@ typedef enum hfsbi_disconnect {
     HFSBI_DISCONNECT_CONTINUE
 } hfsbi_disconnect;
 
+/* How the reply is sent. A beat begins it in pieces, a stream as events. */
+typedef enum hfsbi_api_form {
+    HFSBI_FORM_WHOLE, /* nothing is sent yet */
+    HFSBI_FORM_PIECES,
+    HFSBI_FORM_EVENTS
+} hfsbi_api_form;
+
 /* The output of a command on its way to a client that reads events. Arrays
    have an element for stdout and one for stderr. */
 typedef struct hfsbi_events {
@@ -77,15 +83,13 @@ typedef struct hfsbi_events {
    release once the request is answered or gone and no thread uses the call;
    the states are drawn in call.c. */
 typedef struct hfsbi_api_call {
-    hfsbi_task             task; /* first: its functions cast it back */
     hfsbi_beat             beat;
     struct hfsbi_api_call *next, *prev;
     hfsbi_api             *api;
     hfsb_request          *request; /* NULL: answered or gone */
     unsigned               held;    /* functions that use the call */
     bool                   in_thread;
-    bool                   begun;     /* the head of the reply is sent */
-    bool                   streaming; /* ... as a stream of events */
+    hfsbi_api_form         form;
     bool                   eof;       /* the peer sends no more */
     long long              interval;  /* between beats, ms */
     pthread_mutex_t        lock;      /* of `cancelled` */

@@ -1,10 +1,10 @@
 /* call.c - a call of a tool by a request, from its body to its reply.
 
-     new -> start -> read arguments -> open -> wait -> finish -> reply -> free
-              |                         ^  |            ^
-              |                         |  +--at once---+
-              +------ pool thread ------+
-                 (work on disk, or a long body)
+     new -> start -> parse, prepare -> run -> wait -> finish -> reply -> free
+              |        ^                |               ^
+              |        |                +----at once----+
+              +--- pool thread: work on disk, up to its end;
+                   a long body, up to run
 
    While a call waits, beats keep the connection alive, and the output of a
    streamed command is sent as events. status is 0 until the reply is known.
@@ -179,7 +179,7 @@ static void hfsbi_stream_on_drained(void *user, hfsb_request *request) {
 static void hfsbi_stream_begin(hfsbi_api_call *x) {
     hfsb_buf         job = HFSB_INIT;
     hfsb_json_writer w;
-    x->begun = x->streaming = true;
+    x->form = HFSBI_FORM_EVENTS;
     (void)hfsb_reply_field(x->request, "X-Accel-Buffering", HFSB_LIT("no"));
     (void)hfsb_reply_field(x->request, "Cache-Control", HFSB_LIT("no-store"));
     hfsb_reply_begin(x->request, 200, "text/event-stream");
@@ -292,11 +292,11 @@ static void hfsbi_api_call_reply(hfsbi_api_call *x) {
     if (!x->reply.len) /* no memory for the text of the error */
         hfsbi_api_call_fail(x, 503, HFSB_LIT(""),
                             HFSB_LIT("Out of memory: the call may have run."));
-    if (x->streaming) {
+    if (x->form == HFSBI_FORM_EVENTS) {
         hfsbi_stream_end(x);
         return;
     }
-    if (x->begun) {
+    if (x->form == HFSBI_FORM_PIECES) {
         hfsb_str body = x->reply.len ? hfsb_buf_str(&x->reply)
                                      : HFSB_LIT("{\"success\":false,"
                                                 "\"output\":\"\",\"error\":"
@@ -326,15 +326,16 @@ static void hfsbi_api_call_set_beat(hfsbi_api_call *x) {
 static void hfsbi_api_call_beat(hfsbi_timer *timer) {
     hfsbi_api_call *x = ((hfsbi_beat *)timer)->owner;
     hfsbi_api_call_hold(x);
-    if (!x->begun) {
-        x->begun = true;
+    if (x->form == HFSBI_FORM_WHOLE) {
+        x->form = HFSBI_FORM_PIECES;
         (void)hfsb_reply_field(x->request, "X-Accel-Buffering",
                                HFSB_LIT("no"));
         hfsb_reply_begin(x->request, 200, "application/json");
     }
     if (x->request && !hfsb_reply_waiting(x->request))
-        (void)hfsb_reply_write(x->request, x->streaming ? HFSB_LIT(": \n\n")
-                                                        : HFSB_LIT(" "));
+        (void)hfsb_reply_write(x->request, x->form == HFSBI_FORM_EVENTS
+                                               ? HFSB_LIT(": \n\n")
+                                               : HFSB_LIT(" "));
     if (hfsbi_api_call_release(x)) hfsbi_api_call_set_beat(x);
 }
 
@@ -395,7 +396,7 @@ static void hfsbi_api_call_run(hfsbi_api_call *x) {
 static void hfsbi_api_call_on_progress(void *user) {
     hfsbi_api_call *x = (hfsbi_api_call *)user;
     hfsbi_api_call_hold(x);
-    if (x->streaming) hfsbi_stream_flush(x);
+    if (x->form == HFSBI_FORM_EVENTS) hfsbi_stream_flush(x);
     if (x->request && hfsb_call_done(x->call)) {
         hfsbi_api_call_finish(x);
         hfsbi_api_call_reply(x);
@@ -406,7 +407,8 @@ static void hfsbi_api_call_on_progress(void *user) {
 /* Runs the call unless a thread did, then replies or waits. In the loop, once
    the arguments are parsed. */
 static void hfsbi_api_call_continue(hfsbi_api_call *x) {
-    if (x->begun) x->stream = false; /* a beat began the reply as JSON */
+    if (x->form == HFSBI_FORM_PIECES)
+        x->stream = false; /* a beat began the reply as JSON */
     if (!x->status && !x->ran && x->api->ended)
         hfsbi_api_call_fail(x, 503, HFSB_LIT(""),
                             HFSB_LIT("The server is stopping."));
@@ -421,18 +423,18 @@ static void hfsbi_api_call_continue(hfsbi_api_call *x) {
 }
 
 /* In a pool thread. */
-static void hfsbi_api_call_work(hfsbi_task *task) {
-    hfsbi_api_call *x = (hfsbi_api_call *)(void *)task;
+static void hfsbi_api_call_work(void *user) {
+    hfsbi_api_call *x = (hfsbi_api_call *)user;
     hfsbi_api_call_read_arguments(x);
     if (!x->status) hfsbi_api_call_prepare(x);
     if (!x->status && x->on_disk) hfsbi_api_call_run(x);
 }
 
 /* Back in the loop. */
-static void hfsbi_api_call_worked(hfsbi_task *task) {
-    hfsbi_api_call *x = (hfsbi_api_call *)(void *)task;
+static void hfsbi_api_call_worked(void *user, hfsb_request *request) {
+    hfsbi_api_call *x = (hfsbi_api_call *)user;
+    (void)request; /* x->request is NULL if it is gone */
     x->in_thread = false;
-    x->api->working--;
     hfsbi_api_call_hold(x);
     /* it may have finished since, when nobody listened yet */
     if (x->ran && !x->status && hfsb_call_done(x->call))
@@ -447,11 +449,9 @@ static void hfsbi_api_call_worked(hfsbi_task *task) {
 HFSBI_FN void hfsbi_api_call_start(hfsbi_api_call *x) {
     if (!x->status && (x->on_disk || x->body.len > HFSBI_API_SMALL)) {
         x->in_thread = true;
-        x->api->working++;
-        x->task.run = hfsbi_api_call_work;
-        x->task.done = hfsbi_api_call_worked;
         hfsbi_api_call_start_beats(x);
-        hfsbi_loop_work(x->api->loop, &x->task);
+        hfsbi_request_work(x->request, hfsbi_api_call_work,
+                           hfsbi_api_call_worked, x);
     } else {
         if (!x->status) hfsbi_api_call_read_arguments(x);
         hfsbi_api_call_continue(x);

@@ -96,8 +96,9 @@ static bool hfsbi_conn_parses(const hfsbi_conn *conn) {
 /* True while the loop, not a thread, has bytes to send. */
 static bool hfsbi_conn_sends(const hfsbi_conn *conn) {
     const hfsb_request *r = conn->request;
-    return r && !r->work.active &&
-           (hfsbi_reply_left(r) > 0 || r->reply.state == HFSBI_REPLY_FILE);
+    if (!r || hfsbi_request_in_thread(r)) return false;
+    if (r->reply.state == HFSBI_REPLY_FILE) return !r->work.active;
+    return hfsbi_reply_left(r) > 0;
 }
 
 HFSBI_FN bool hfsbi_conn_is_unwanted(const hfsbi_conn *conn) {
