@@ -8,7 +8,8 @@
                     +-> batch: each message in turn
 
    Batches exist only in revisions before 2025-06-18, and no known client sends
-   them. They are answered message by message, as single messages would be. */
+   them. They are answered message by message, as single messages would be; a
+   channel may join the answers. */
 #include "mcp_private.h"
 
 /* ---- answers ---- */

@@ -5,12 +5,16 @@
 
        OPEN --- an answer: JSON with its status, or 202 for none ---> CLOSED
          |
-         +--> BLANKS --- the answer as JSON -----------------------> CLOSED
-         |      ^ a sign of life, for a client that takes only JSON
+         +--> JSON ----- the answer, or an array of all answers ---> CLOSED
+         |      ^ for a client that takes only JSON: a sign of life, or an
+         |        answer to a batch
          |
          +--> EVENTS --- each answer as an event, then the end ----> CLOSED
                 ^ a notification or a sign of life; or an answer, for a
                   client that takes only events and for a batch
+
+   The answers to a batch are sent as they come, in any order: none is kept
+   until the others are there.
 
    A client may disconnect in every state, which is CLOSED too: then its calls
    go on unheard, or are cancelled since 2026-07-28. */
@@ -19,12 +23,13 @@
 enum {
     HFSBI_MCP_ID = 128,           /* bytes of a session id */
     HFSBI_MCP_CHOKE = 256 * 1024, /* unsent bytes that stop notifications */
+    HFSBI_MCP_UNSENT = 64 << 20,  /* unsent bytes that end a batch */
     HFSBI_MCP_ALIVE = 3           /* beats between signs of life: 15 s */
 };
 
 typedef enum hfsbi_mcp_post_state {
     HFSBI_POST_OPEN,   /* nothing was sent */
-    HFSBI_POST_BLANKS, /* 200, JSON that has only blanks so far */
+    HFSBI_POST_JSON,   /* 200, JSON: blanks so far, or a part of an array */
     HFSBI_POST_EVENTS, /* 200, a stream of events */
     HFSBI_POST_CLOSED  /* the request is gone, or was answered */
 } hfsbi_mcp_post_state;
@@ -45,8 +50,10 @@ typedef struct hfsbi_mcp_post {
     hfsbi_mcp_accept     accept;
     hfsbi_mcp_post_state state;
     bool                 modern;   /* a disconnect cancels */
+    bool                 batch;    /* its answers are an array, or events */
     size_t               expected; /* answers; SIZE_MAX: not known yet */
     size_t               answered;
+    size_t               sent; /* answers, without those of cancelled calls */
 } hfsbi_mcp_post;
 
 static void hfsbi_mcp_post_free(hfsbi_mcp_post *p) {
@@ -67,7 +74,7 @@ static void hfsbi_mcp_post_event(hfsbi_mcp_post *p, hfsb_str message) {
 /* Sends the head: 200, and events if the client accepts them. */
 static void hfsbi_mcp_post_begin(hfsbi_mcp_post *p) {
     bool events = (p->accept & HFSBI_ACCEPT_EVENTS) != 0;
-    p->state = events ? HFSBI_POST_EVENTS : HFSBI_POST_BLANKS;
+    p->state = events ? HFSBI_POST_EVENTS : HFSBI_POST_JSON;
     (void)hfsb_reply_field(p->request, "X-Accel-Buffering", HFSB_LIT("no"));
     (void)hfsb_reply_field(p->request, "Cache-Control", HFSB_LIT("no-store"));
     hfsb_reply_begin(p->request, 200,
@@ -80,7 +87,10 @@ static void hfsbi_mcp_post_settle(hfsbi_mcp_post *p) {
     if (p->state != HFSBI_POST_CLOSED && p->answered < p->expected) return;
     if (p->state == HFSBI_POST_OPEN)
         hfsb_reply(p->request, 202, "", HFSB_LIT(""));
-    else if (p->state != HFSBI_POST_CLOSED) hfsb_reply_end(p->request);
+    if (p->state == HFSBI_POST_JSON && p->batch && p->sent)
+        (void)hfsb_reply_write(p->request, HFSB_LIT("]"));
+    if (p->state == HFSBI_POST_JSON || p->state == HFSBI_POST_EVENTS)
+        hfsb_reply_end(p->request);
     hfsbi_mcp_calls_detach(&p->channel, p->modern);
     hfsbi_mcp_post_free(p);
 }
@@ -98,19 +108,25 @@ static void hfsbi_mcp_post_lose(hfsbi_mcp_post *p) {
 static void hfsbi_mcp_post_send(hfsbi_mcp_post *p, int status,
                                 hfsb_buf *message) {
     if (p->state == HFSBI_POST_OPEN && status == 200 &&
-        p->accept == HFSBI_ACCEPT_EVENTS)
+        (p->batch || p->accept == HFSBI_ACCEPT_EVENTS))
         hfsbi_mcp_post_begin(p);
-    if (p->state == HFSBI_POST_EVENTS) {
-        hfsbi_mcp_post_event(p, hfsb_buf_str(message));
-        return;
-    }
-    if (p->state == HFSBI_POST_BLANKS) {
-        (void)hfsb_reply_write(p->request, hfsb_buf_str(message));
-        hfsb_reply_end(p->request);
-    } else {
+    switch (p->state) {
+    case HFSBI_POST_OPEN:
         hfsbi_reply_take(p->request, status, "application/json", message);
+        p->state = HFSBI_POST_CLOSED;
+        break;
+    case HFSBI_POST_JSON:
+        if (p->batch)
+            (void)hfsb_reply_write(p->request,
+                                   p->sent ? HFSB_LIT(",") : HFSB_LIT("["));
+        (void)hfsb_reply_write(p->request, hfsb_buf_str(message));
+        break;
+    case HFSBI_POST_EVENTS:
+        hfsbi_mcp_post_event(p, hfsb_buf_str(message));
+        break;
+    case HFSBI_POST_CLOSED: break;
     }
-    p->state = HFSBI_POST_CLOSED;
+    p->sent++;
 }
 
 static void hfsbi_mcp_post_reply(hfsbi_mcp_channel *channel, int status,
@@ -118,7 +134,8 @@ static void hfsbi_mcp_post_reply(hfsbi_mcp_channel *channel, int status,
     hfsbi_mcp_post *p = (hfsbi_mcp_post *)(void *)channel;
     p->answered++;
     if (p->state != HFSBI_POST_CLOSED && status) {
-        if (message->len) hfsbi_mcp_post_send(p, status, message);
+        if (message->len && hfsb_reply_waiting(p->request) <= HFSBI_MCP_UNSENT)
+            hfsbi_mcp_post_send(p, status, message);
         else hfsbi_mcp_post_lose(p);
     }
     hfsbi_mcp_post_settle(p);
@@ -182,20 +199,12 @@ static bool hfsbi_mcp_post_open(hfsbi_mcp_channel       *channel,
     hfsb_str        id = HFSB_LIT("");
     char            fresh[33];
     hfsb_status     st = HFSB_OK;
+    p->batch = !m;
     p->modern = m && m->modern;
     if (p->modern) hfsbi_request_on_eof(p->request, hfsbi_mcp_post_eof, p);
     else
         id = hfsb_http_field_find(hfsb_request_head(p->request),
                                   "Mcp-Session-Id");
-    if (!m && (p->accept & HFSBI_ACCEPT_EVENTS))
-        p->accept = HFSBI_ACCEPT_EVENTS;
-    if (!m && p->accept != HFSBI_ACCEPT_EVENTS) {
-        hfsb_reply_error(p->request, 406,
-                         "A batch is answered with events: Accept must list "
-                         "text/event-stream.");
-        p->state = HFSBI_POST_CLOSED;
-        return false;
-    }
     if (m && m->method == HFSBI_MCP_INITIALIZE) {
         hfsbi_random_hex(fresh, sizeof fresh - 1);
         id = hfsb_cstr(fresh);

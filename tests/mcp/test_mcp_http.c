@@ -322,8 +322,6 @@ static void batches_are_answered_with_events(void) {
     mh_post(&s, &r, EVENTS, "[" PING(1) "," PING(2) "]");
     TS_IS(&r, 200, "\"id\":2");
     T_CHECK(tc_count(hfsb_buf_str(&r.body), "event: message\n") == 2);
-    mh_post(&s, &r, ONLY, "[" PING(1) "]");
-    TS_REFUSED(&r, 406, "text/event-stream");
     mh_post(&s, &r, BOTH, "[]");
     TS_IS(&r, 400, "-32600");
     T_CHECK(r.body.ptr && r.body.ptr[0] == '{');
@@ -355,6 +353,92 @@ static void each_message_of_a_batch_has_its_answer(void) {
     mh_post(&s, &r, BOTH "MCP-Protocol-Version: 2025-03-26\r\n",
             "[" PING(1) "," PING(2) "]");
     TS_IS(&r, 200, "\"id\":2");
+    ts_drop(&r);
+    ts_end(&s, false);
+}
+
+/* True when element i of an array is the answer with that id (JSON) and
+   contains `part`. */
+static bool has_answer(const ts_reply *r, size_t i, const char *id,
+                       const char *part) {
+    const hfsb_json_value *one = hfsb_json_at(r->json.root, i);
+    hfsb_buf               key = HFSB_INIT, text = HFSB_INIT;
+    bool                   has;
+    T_CHECK(hfsb_json_write(hfsb_json_get(one, "id"), NULL, &key, NULL) ==
+            HFSB_OK);
+    T_CHECK(hfsb_json_write(one, NULL, &text, NULL) == HFSB_OK);
+    has = hfsb_str_equal(hfsb_buf_str(&key), hfsb_cstr(id)) &&
+          hfsb_str_find(hfsb_buf_str(&text), hfsb_cstr(part)) != HFSB_NPOS;
+    if (!has) printf("element %zu is %s, not %s\n", i, text.ptr, id);
+    hfsb_buf_free(&key);
+    hfsb_buf_free(&text);
+    return has;
+}
+
+static bool is_array(const ts_reply *r, size_t count) {
+    return r->status == 200 && mh_is_type(r, "application/json") &&
+           hfsb_json_type_of(r->json.root) == HFSB_JSON_ARRAY &&
+           hfsb_json_count(r->json.root) == count;
+}
+
+static void a_json_client_gets_an_array_for_a_batch(void) {
+    static const char *const accepts[] = {
+        ONLY, "Accept: application/*\r\n",
+        ONLY "MCP-Protocol-Version: 2025-03-26\r\n"};
+    ts_server s;
+    ts_reply  r = HFSB_INIT;
+    size_t    i;
+    mh_start(&s);
+    for (i = 0; i < TT_COUNT(accepts); i++) {
+        mh_post(&s, &r, accepts[i], " [" PING(1) "," NOTE "," PING("b") "]");
+        T_CHECK(is_array(&r, 2));
+        T_CHECK(has_answer(&r, 0, "1", "\"result\":{}"));
+        T_CHECK(has_answer(&r, 1, "\"b\"", "\"result\":{}"));
+    }
+    mh_post(&s, &r, ONLY, "[" PING(1) "]");
+    T_CHECK(is_array(&r, 1));
+    /* a slow call delays no other answer, and the array waits for it */
+    mh_post(&s, &r, ONLY,
+            "[" CALL(1, "nap", "{\"ms\":200}") "," PING(2) "," CALL(
+                3, "none", "{}") "]");
+    T_CHECK(is_array(&r, 3));
+    T_CHECK(has_answer(&r, 0, "2", "\"result\""));
+    T_CHECK(has_answer(&r, 1, "3", "-32602"));
+    T_CHECK(has_answer(&r, 2, "1", "rested"));
+    ts_drop(&r);
+    ts_end(&s, false);
+}
+
+static void a_json_client_gets_errors_of_a_batch(void) {
+    static const struct {
+        const char *fields, *body, *code;
+    } refused[] = {
+        {ONLY, "[]", "-32600"},
+        {ONLY, "[1,", "-32700"},
+        {ONLY MODERN("ping"), "[" PING(1) "]", "-32600"},
+        {ONLY "MCP-Protocol-Version: 1999-01-01\r\n", "[" PING(1) "]",
+         "-32600"},
+    };
+    ts_server s;
+    ts_reply  r = HFSB_INIT;
+    size_t    i;
+    mh_start(&s);
+    for (i = 0; i < TT_COUNT(refused); i++) {
+        mh_post(&s, &r, refused[i].fields, refused[i].body);
+        ts_expect((int)i, &r, 400, refused[i].code);
+        T_CHECK(r.body.ptr && r.body.ptr[0] == '{');
+    }
+    mh_post(&s, &r, ONLY, "[7," PING(1) "," INITIALIZE ",[]]");
+    T_CHECK(is_array(&r, 4));
+    T_CHECK(has_answer(&r, 0, "null", "-32600"));
+    T_CHECK(has_answer(&r, 1, "1", "\"result\""));
+    T_CHECK(has_answer(&r, 2, "1", "-32600"));
+    T_CHECK(has_answer(&r, 3, "null", "-32600"));
+    mh_post(&s, &r, ONLY, "[7]");
+    T_CHECK(is_array(&r, 1) && has_answer(&r, 0, "null", "-32600"));
+    mh_post(&s, &r, ONLY, "[" NOTE "," NOTE "]");
+    TS_IS(&r, 202, NULL);
+    T_CHECK(r.body.len == 0);
     ts_drop(&r);
     ts_end(&s, false);
 }
@@ -420,6 +504,7 @@ static void messages_survive_failing_allocations(void) {
     } list[] = {
         {BOTH, INITIALIZE, 200},
         {BOTH, "[" PING(1) "," PING(2) "]", 200},
+        {ONLY, "[" PING(1) "," PING(2) "]", 200},
         {BOTH CALLS("steps"),
          RPC(5, "tools/call", "\"name\":\"steps\"," TOKEN_META), 200},
         {BOTH, "{nope", 400},
@@ -467,6 +552,8 @@ int main(void) {
     TT_RUN(idle_sessions_make_room_for_new_ones);
     TT_RUN(batches_are_answered_with_events);
     TT_RUN(each_message_of_a_batch_has_its_answer);
+    TT_RUN(a_json_client_gets_an_array_for_a_batch);
+    TT_RUN(a_json_client_gets_errors_of_a_batch);
     TT_RUN(messages_survive_failing_allocations);
     return TT_END();
 }

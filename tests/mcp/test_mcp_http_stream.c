@@ -54,6 +54,13 @@ static void signs_of_life_are_sent_while_a_call_takes_long(void) {
     TS_IS(&r, 200, "rested");
     T_CHECK(mh_is_type(&r, "application/json") && r.json.root);
     T_CHECK(hfsb_str_starts(hfsb_buf_str(&r.body), HFSB_LIT("  ")));
+    mh_post(&s, &r, ONLY,
+            "[" CALL(1, "nap", "{\"ms\":150}") "," CALL(
+                2, "nap", "{\"ms\":400}") "]");
+    TS_IS(&r, 200, "rested");
+    T_CHECK(hfsb_json_count(r.json.root) == 2);
+    T_CHECK(hfsb_str_starts(hfsb_buf_str(&r.body), HFSB_LIT("  ")));
+    T_CHECK(ts_contains(&r, "}  ")); /* between the answers, too */
     ts_drop(&r);
     ts_end(&s, false);
 }
@@ -119,6 +126,13 @@ static void a_legacy_call_survives_a_close(void) {
     T_CHECK(ts_lines("began2", 1));
     ts_reset(&c);
     T_CHECK(ts_lines("ended2", 1));
+    /* those of a batch, too */
+    c = mh_begin(&s, ONLY,
+                 "[" CALL(1, "nap", "{\"ms\":100}") "," CALL(
+                     2, "nap", "{\"ms\":200}") "]");
+    T_CHECK(mh_becomes(&mh_seen.began, 3));
+    ts_reset(&c);
+    T_CHECK(mh_becomes(&mh_seen.ended, 3) && mh_now(&mh_seen.cancelled) == 0);
     ts_end(&s, false);
 }
 
@@ -152,6 +166,38 @@ static void cancelled_works_only_in_its_session(void) {
     ts_end(&s, false);
 }
 
+static void cancelled_calls_leave_no_answer_in_a_batch(void) {
+    static const char cancel[] =
+        "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\","
+        "\"params\":{\"requestId\":1}}";
+    static const char *const rest[] = {"," PING(2), ""};
+    ts_server s;
+    ts_conn   c;
+    ts_reply  r = HFSB_INIT;
+    char      id[64], fields[128], body[400];
+    size_t    i;
+    mh_start(&s);
+    mh_session(&s, id);
+    snprintf(fields, sizeof fields, ONLY "Mcp-Session-Id: %s\r\n", id);
+    for (i = 0; i < TT_COUNT(rest); i++) {
+        snprintf(body, sizeof body, "[%s%s]",
+                 CALL(1, "nap", "{\"ms\":20000}"), rest[i]);
+        c = mh_begin(&s, fields, body);
+        T_CHECK(mh_becomes(&mh_seen.began, i + 1));
+        mh_in(&s, &r, id, cancel);
+        TS_IS(&r, 202, NULL);
+        T_CHECK(ts_read(&c, &r, false));
+        if (i == 0)
+            TS_IS(&r, 200, "[{\"jsonrpc\":\"2.0\",\"id\":2,\"result\":{}}]");
+        else TS_IS(&r, 202, NULL);
+        T_CHECK((i == 0) == (hfsb_json_count(r.json.root) == 1));
+        ts_hang_up(&c);
+    }
+    T_CHECK(mh_becomes(&mh_seen.cancelled, 2));
+    ts_drop(&r);
+    ts_end(&s, false);
+}
+
 /* All use the same ids, and those without a session id share a session. */
 static void clients_cannot_cancel_calls_of_others(void) {
     static const char cancel[] =
@@ -174,6 +220,56 @@ static void clients_cannot_cancel_calls_of_others(void) {
     T_CHECK(mh_now(&mh_seen.cancelled) == 0);
     ts_hang_up(&old);
     ts_hang_up(&now);
+    ts_drop(&r);
+    ts_end(&s, false);
+}
+
+/* A picture of 5 MB in base64. */
+static void put_picture(const char *path) {
+    static const char head[] = "\x89PNG\r\n\x1A\n\0\0\0\rIHDR"
+                               "\0\0\0\1\0\0\0\1\10\2\0\0\0";
+    tt_put(path, hfsb_str_make(head, sizeof head - 1));
+    if (truncate(path, 3800000)) abort();
+}
+
+/* Sends a batch of reads and gives the server some time before the reply is
+   read. True when the reply ends early. */
+static bool batch_is_dropped(const ts_server *s, const char *fields,
+                             size_t count, int wait_ms) {
+    hfsb_buf body = HFSB_INIT;
+    ts_conn  c;
+    bool     dropped;
+    tt_fill(&body, "[" CALL(0, "read", "{\"path\":\"a.png\"}"), 1);
+    tt_fill(&body, "," CALL(1, "read", "{\"path\":\"a.png\"}"), count - 1);
+    tt_fill(&body, "]", 1);
+    c = mh_begin(s, fields, body.ptr);
+    tt_sleep_ms(wait_ms);
+    while (!c.ended && !hfsb_str_ends(hfsb_buf_str(&c.in),
+                                      HFSB_LIT("\r\n0\r\n\r\n")))
+        (void)ts_more(&c, 1000);
+    dropped = c.ended;
+    ts_hang_up(&c);
+    hfsb_buf_free(&body);
+    return dropped;
+}
+
+/* What the client does not read is kept in memory, up to a limit. */
+static void a_batch_that_is_not_read_is_dropped(void) {
+    static const char *const accepts[] = {ONLY, EVENTS};
+    ts_server s;
+    ts_reply  r = HFSB_INIT;
+    size_t    i;
+    int       ms;
+    mh_start(&s);
+    put_picture("a.png");
+    for (i = 0; i < TT_COUNT(accepts); i++) {
+        T_CHECK(!batch_is_dropped(&s, accepts[i], 6, 500));
+        for (ms = 500; ms < 10000; ms *= 4) /* stalled ones end after 30 s */
+            if (batch_is_dropped(&s, accepts[i], 20, ms)) break;
+        T_CHECK(ms < 10000);
+        mh_post(&s, &r, BOTH, PING(1));
+        TS_IS(&r, 200, "\"id\":1");
+    }
     ts_drop(&r);
     ts_end(&s, false);
 }
@@ -226,7 +322,9 @@ int main(void) {
     TT_RUN(a_modern_client_cancels_by_closing);
     TT_RUN(a_legacy_call_survives_a_close);
     TT_RUN(cancelled_works_only_in_its_session);
+    TT_RUN(cancelled_calls_leave_no_answer_in_a_batch);
     TT_RUN(clients_cannot_cancel_calls_of_others);
+    TT_RUN(a_batch_that_is_not_read_is_dropped);
     TT_RUN(ten_calls_run_at_once);
     TT_RUN(a_stop_ends_calls_and_answers_them);
     return TT_END();
