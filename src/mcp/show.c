@@ -19,7 +19,8 @@ enum {
     HFSBI_MCP_NOTES = 64 * 1024, /* more bytes for notes about lost blocks */
     HFSBI_MCP_FAILURE = 9000, /* characters of a failure; some hosts cut more,
                                  and the reason with it */
-    HFSBI_MCP_ERROR = 4000,   /* of them, characters of the reason */
+    HFSBI_MCP_ERROR = 4000,   /* of them, characters of the reason; also of
+                                 notes */
     HFSBI_MCP_LEFT = 8,       /* processes that are named */
     HFSBI_MCP_LINE = 120      /* characters of a line for progress */
 };
@@ -123,6 +124,7 @@ typedef enum hfsbi_mcp_job_state {
 /* The facts of a result that a model needs. Texts belong to the result. */
 typedef struct hfsbi_mcp_facts {
     unsigned long long  total_lines; /* of read, or HFSBI_MCP_ABSENT */
+    unsigned long long  first_line, last_line; /* of read; 0: not known */
     unsigned long long  offset;      /* of bash_output, or HFSBI_MCP_ABSENT */
     unsigned long long  next_offset; /* of both; 0: none */
     hfsbi_mcp_job_state job;
@@ -133,6 +135,7 @@ typedef struct hfsbi_mcp_facts {
         hfsb_str  command;
     } first[HFSBI_MCP_LEFT];   /* and the first of them */
     hfsb_str image, mime_type; /* base64; "": not an image */
+    hfsb_str notes;            /* those that are not in the output, or "" */
     hfsb_str spill_path;       /* of the file with the whole output, or "" */
 } hfsbi_mcp_facts;
 
@@ -161,11 +164,14 @@ static void hfsbi_mcp_read_facts(const hfsb_tool_result *result,
     memset(f, 0, sizeof *f);
     f->total_lines =
         hfsb_json_uint(hfsb_json_get(x, "total_lines"), HFSBI_MCP_ABSENT);
+    f->first_line = hfsb_json_uint(hfsb_json_get(x, "first_line"), 0);
+    f->last_line = hfsb_json_uint(hfsb_json_get(x, "last_line"), 0);
     f->offset = hfsb_json_uint(hfsb_json_get(x, "offset"), HFSBI_MCP_ABSENT);
     f->next_offset = hfsb_json_uint(hfsb_json_get(x, "next_offset"), 0);
     f->image = hfsb_json_str(hfsb_json_get(x, "data"), HFSB_LIT(""));
     f->mime_type = hfsb_json_str(hfsb_json_get(x, "mime_type"), HFSB_LIT(""));
     if (!f->mime_type.len) f->image = HFSB_LIT("");
+    f->notes = hfsb_json_str(hfsb_json_get(x, "notes"), HFSB_LIT(""));
     f->spill_path =
         hfsb_json_str(hfsb_json_get(x, "spill_path"), HFSB_LIT(""));
     hfsbi_mcp_job_facts(x, f);
@@ -212,34 +218,31 @@ static void hfsbi_mcp_put_footer(hfsb_buf *out, const char *format, ...) {
     va_end(ap);
 }
 
-/* The number before the tab at the start of a line of read's output; 0 for a
-   line without one, which is a note of the tool. */
-static unsigned long long hfsbi_mcp_line_number(hfsb_str line) {
-    unsigned long long number = 0;
-    size_t digits = hfsbi_read_decimal(line, HFSBI_MCP_ABSENT, &number);
-    return digits < line.len && line.ptr[digits] == '\t' ? number : 0;
+/* A text that was cut. */
+static void hfsbi_mcp_cut_footer(hfsb_buf *out, hfsb_str output,
+                                 hfsb_str shown) {
+    if (shown.len < output.len)
+        hfsbi_mcp_put_footer(out,
+                             "[cut: the first %zu of %zu characters; ask for "
+                             "less]",
+                             hfsb_utf8_count(shown), hfsb_utf8_count(output));
 }
 
-/* The number of the last line that has one. */
-static unsigned long long hfsbi_mcp_last_number(hfsb_str text) {
-    while (text.len) {
-        size_t             end = text.len, at;
-        unsigned long long n;
-        if (text.ptr[end - 1] == '\n') end--;
-        for (at = end; at > 0 && text.ptr[at - 1] != '\n';) at--;
-        n = hfsbi_mcp_line_number(hfsb_str_slice(text, at, end));
-        if (n) return n;
-        text = hfsb_str_slice(text, 0, at);
-    }
-    return 0;
+/* The number of the last line shown. A text that was cut ends with a whole
+   line, unless its first line is too long. */
+static unsigned long long hfsbi_mcp_last_shown(hfsb_str shown, bool cut,
+                                               const hfsbi_mcp_facts *f) {
+    unsigned long long lines = hfsb_str_count_byte(shown, '\n');
+    unsigned long long last = f->first_line + (lines ? lines - 1 : 0);
+    return cut && last < f->last_line ? last : f->last_line;
 }
 
-/* Which lines of a file are shown. shown: the output, or its start when it was
-   cut. */
-static void hfsbi_mcp_read_footer(hfsb_buf *out, hfsb_str shown, bool cut,
-                                  const hfsbi_mcp_facts *f) {
-    unsigned long long first = hfsbi_mcp_line_number(shown);
-    unsigned long long last = hfsbi_mcp_last_number(shown);
+/* Which lines of a file are shown. If a server did not report that, the footer
+   is the one of other tools. */
+static void hfsbi_mcp_read_footer(hfsb_buf *out, hfsb_str output,
+                                  hfsb_str shown, const hfsbi_mcp_facts *f) {
+    bool               cut = shown.len < output.len;
+    unsigned long long last = hfsbi_mcp_last_shown(shown, cut, f);
     bool               counted = f->total_lines != HFSBI_MCP_ABSENT;
     char               of[40] = "";
     if (counted) snprintf(of, sizeof of, " of %llu", f->total_lines);
@@ -250,12 +253,14 @@ static void hfsbi_mcp_read_footer(hfsb_buf *out, hfsb_str shown, bool cut,
                                             : "[the file is empty: %llu "
                                               "lines]",
                              f->total_lines);
-    else if (first && (cut || f->next_offset))
+    else if (!f->first_line) hfsbi_mcp_cut_footer(out, output, shown);
+    else if (cut || f->next_offset)
         hfsbi_mcp_put_footer(out,
                              "[lines %llu-%llu%s; read on with offset=%llu]",
-                             first, last, of, last + 1);
-    else if (first > 1)
-        hfsbi_mcp_put_footer(out, "[lines %llu-%llu%s]", first, last, of);
+                             f->first_line, last, of, last + 1);
+    else if (f->first_line > 1)
+        hfsbi_mcp_put_footer(out, "[lines %llu-%llu%s]", f->first_line, last,
+                             of);
 }
 
 /* The offset in a job's log that follows the shown part. next_offset belongs
@@ -315,17 +320,15 @@ static void hfsbi_mcp_left_footer(hfsb_buf *out, const hfsbi_mcp_facts *f) {
 static void hfsbi_mcp_put_output(hfsb_str tool, hfsb_str output,
                                  const hfsbi_mcp_facts *f, hfsb_buf *out) {
     hfsb_str shown = hfsbi_mcp_cut(output, HFSBI_MCP_TEXT);
-    bool     cut = shown.len < output.len;
+    hfsb_str notes = hfsbi_mcp_cut(f->notes, HFSBI_MCP_ERROR);
     hfsb_buf_append(out, shown.len ? shown : HFSB_LIT("(no output)"));
+    if (notes.len)
+        hfsbi_mcp_put_footer(out, "%.*s", (int)notes.len, notes.ptr);
     if (hfsb_str_equal(tool, HFSB_LIT("read")))
-        hfsbi_mcp_read_footer(out, shown, cut, f);
+        hfsbi_mcp_read_footer(out, output, shown, f);
     else if (hfsb_str_equal(tool, HFSB_LIT("bash_output")))
         hfsbi_mcp_job_footer(out, hfsbi_mcp_next_offset(output, shown, f), f);
-    else if (cut)
-        hfsbi_mcp_put_footer(out,
-                             "[cut: the first %zu of %zu characters; ask for "
-                             "less]",
-                             hfsb_utf8_count(shown), hfsb_utf8_count(output));
+    else hfsbi_mcp_cut_footer(out, output, shown);
     hfsbi_mcp_left_footer(out, f);
 }
 

@@ -156,6 +156,7 @@ typedef struct hfsbi_line_reader {
     hfsb_file_info     info;
     unsigned long long first, last; /* lines wanted, counted from 1 */
     unsigned long long line;        /* number of the current line */
+    unsigned long long shown;       /* the last one in `out`; 0: none */
     hfsb_buf  text;       /* start of the current line, from earlier blocks */
     size_t    size;       /* bytes of the current line so far */
     size_t    more;       /* characters of it after `text` */
@@ -164,7 +165,6 @@ typedef struct hfsbi_line_reader {
     hfsb_buf *out;
     bool      whole;    /* lines are never cut */
     bool      cut;      /* a line was cut */
-    bool      any;      /* a line was appended to `out` */
     bool      full;     /* `line` no longer fits into `out` */
     bool      at_end;   /* the file was read to its end */
     bool      bad_utf8; /* invalid bytes were replaced */
@@ -206,7 +206,7 @@ static hfsb_status hfsbi_line_put(hfsbi_line_reader *r, hfsb_str text,
                            &more);
     valid = hfsb_utf8_validate(text) == text.len;
     need = r->out->len + (valid ? text.len : 3 * text.len) + 64;
-    if (need > HFSBI_READ_OUTPUT && r->any) {
+    if (need > HFSBI_READ_OUTPUT && r->shown) {
         r->full = true;
         return HFSB_OK;
     }
@@ -218,8 +218,8 @@ static hfsb_status hfsbi_line_put(hfsbi_line_reader *r, hfsb_str text,
     head[0] = '\n';
     n = 1 + hfsbi_number_write_uint(r->line, head + 1);
     head[n++] = '\t';
-    hfsb_buf_append(r->out,
-                    hfsb_str_slice(hfsb_str_make(head, n), r->any ? 0 : 1, n));
+    hfsb_buf_append(
+        r->out, hfsb_str_slice(hfsb_str_make(head, n), r->shown ? 0 : 1, n));
     if (valid) hfsb_buf_append(r->out, text);
     else if (r->out->status == HFSB_OK)
         r->out->status = hfsb_utf8_repair(text, r->out);
@@ -227,7 +227,7 @@ static hfsb_status hfsbi_line_put(hfsbi_line_reader *r, hfsb_str text,
         hfsb_buf_printf(r->out, "... (%zu more characters in this line)",
                         more);
     if (!valid) r->bad_utf8 = true;
-    r->any = true;
+    r->shown = r->line;
     return hfsb_buf_finish(r->out, mark);
 }
 
@@ -571,6 +571,10 @@ static void hfsbi_read_fields(hfsbi_build *fields, hfsbi_line_reader *r) {
     if (r->at_end) hfsbi_build_int(fields, "total_lines", (long long)lines);
     if (hex[0]) hfsbi_build_str(fields, "sha256", hfsb_cstr(hex));
     hfsbi_build_bool(fields, "truncated", r->full || r->cut);
+    if (r->shown) {
+        hfsbi_build_int(fields, "first_line", (long long)r->first);
+        hfsbi_build_int(fields, "last_line", (long long)r->shown);
+    }
     if (more)
         hfsbi_build_int(fields, "next_offset",
                         (long long)(r->full ? r->line : r->last + 1));

@@ -58,6 +58,8 @@ static void show(const char *tool, hfsb_tool_result *r, hfsb_buf *out) {
     hfsb_tool_result_free(r);
 }
 
+#define LINES(first, last) "\"first_line\":" #first ",\"last_line\":" #last
+
 static void results_become_text_with_a_footer(void) {
     static const struct {
         const char *tool;
@@ -85,25 +87,29 @@ static void results_become_text_with_a_footer(void) {
          "x\n[left running: 1 (?), 2 (?), 3 (?), 4 (?), 5 (?), 6 (?), 7 (?), "
          "8 (?) and 2 more]"},
         /* read: which lines, when that is not all */
-        {"read", true, "1\ta\n2\tb", "", "{\"total_lines\":2}",
+        {"read", true, "1\ta\n2\tb", "", "{\"total_lines\":2," LINES(1, 2) "}",
          "1\ta\n2\tb"},
         {"read", true, "1\ta\n2\tb", "",
-         "{\"total_lines\":9,\"next_offset\":3}",
+         "{\"total_lines\":9,\"next_offset\":3," LINES(1, 2) "}",
          "1\ta\n2\tb\n[lines 1-2 of 9; read on with offset=3]"},
-        {"read", true, "1\ta\n2\tb", "", "{\"next_offset\":3}",
+        {"read", true, "1\ta\n2\tb", "", "{\"next_offset\":3," LINES(1, 2) "}",
          "1\ta\n2\tb\n[lines 1-2; read on with offset=3]"},
-        {"read", true, "2\tb", "", "{\"total_lines\":2}",
+        {"read", true, "2\tb", "", "{\"total_lines\":2," LINES(2, 2) "}",
          "2\tb\n[lines 2-2 of 2]"},
-        {"read", true, "3\ta\n4\tb", "", "{\"total_lines\":4}",
+        {"read", true, "3\ta\n4\tb", "", "{\"total_lines\":4," LINES(3, 4) "}",
          "3\ta\n4\tb\n[lines 3-4 of 4]"},
         {"read", true, "3\ta\n4\t7\tb\n(bytes that are not UTF-8)", "",
-         "{\"total_lines\":5,\"next_offset\":5}",
+         "{\"total_lines\":5,\"next_offset\":5," LINES(3, 4) "}",
          "3\ta\n4\t7\tb\n(bytes that are not UTF-8)\n[lines 3-4 of 5; read on "
          "with offset=5]"},
         {"read", true, "", "", "{\"total_lines\":0}",
          "(no output)\n[the file is empty: 0 lines]"},
         {"read", true, "", "", "{\"total_lines\":7}",
          "(no output)\n[past the end: the file has 7 lines]"},
+        {"read", true, "8\ta", "", "{\"notes\":\"(a note)\"," LINES(8, 8) "}",
+         "8\ta\n(a note)\n[lines 8-8]"},
+        /* the numbers in the text count for nothing */
+        {"read", true, "7\ta\n8\tb", "", "{\"total_lines\":8}", "7\ta\n8\tb"},
         {"read", true, "1\ta", "", "", "1\ta"},
         {"read", false, "", "File not found: x", "",
          "ERROR: File not found: x"},
@@ -162,7 +168,8 @@ static hfsb_str footer(const hfsb_buf *text) {
 }
 
 static void a_long_read_names_the_next_offset(void) {
-    hfsb_tool_result r = made(true, "", "", "{\"total_lines\":3000}");
+    hfsb_tool_result r =
+        made(true, "", "", "{\"total_lines\":3000," LINES(1, 3000) "}");
     hfsb_buf         text = HFSB_INIT;
     int              i;
     for (i = 1; i <= 3000; i++) /* 25 characters, most in several bytes */
@@ -177,6 +184,31 @@ static void a_long_read_names_the_next_offset(void) {
             HFSB_NPOS);
     T_CHECK(hfsb_str_find(hfsb_buf_str(&text), HFSB_LIT("\n1731\t")) ==
             HFSB_NPOS);
+    hfsb_buf_free(&text);
+}
+
+/* The first line may be too long; a server may not report the lines. */
+static void a_cut_read_names_the_lines_it_knows(void) {
+    static const struct {
+        const char *extra, *before, *footer;
+    } rows[] = {
+        {"{" LINES(5, 6) "}", "",
+         "[lines 5-5; read on with offset=6]"},
+        {"{" LINES(5, 7) "}", "5\ta\n6\tb\n",
+         "[lines 5-6; read on with offset=7]"},
+        {"{" LINES(5, 5) "}", "5\ta\n(a note)\n",
+         "[lines 5-5; read on with offset=6]"},
+        {"", "5\ta\n",
+         "[cut: the first 4 of 50004 characters; ask for less]"},
+    };
+    hfsb_buf text = HFSB_INIT;
+    size_t   i;
+    for (i = 0; i < COUNT(rows); i++) {
+        hfsb_tool_result r = made(true, rows[i].before, "", rows[i].extra);
+        t_repeat(&r.output, "x", 50000);
+        show("read", &r, &text);
+        T_CHECK(hfsb_str_equal(footer(&text), hfsb_cstr(rows[i].footer)));
+    }
     hfsb_buf_free(&text);
 }
 
@@ -473,6 +505,7 @@ int main(void) {
     T_RUN(results_become_text_with_a_footer);
     T_RUN(invalid_utf8_is_repaired);
     T_RUN(a_long_read_names_the_next_offset);
+    T_RUN(a_cut_read_names_the_lines_it_knows);
     T_RUN(a_long_text_is_cut_between_characters);
     T_RUN(a_long_failure_loses_its_middle);
     T_RUN(next_offset_points_to_where_output_was_cut);

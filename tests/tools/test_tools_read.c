@@ -49,6 +49,18 @@ static const struct {
     {{"a\nb\n", 4}, "2", "9223372036854775807", "2\tb", 2},
 };
 
+/* True when first_line and last_line are the numbers in the output. */
+static bool has_lines(const tt_reply *r) {
+    hfsb_str output = hfsb_buf_str(&r->res.output);
+    size_t   at = output.len;
+    if (!output.len)
+        return !hfsb_json_get(r->res.fields.root, "first_line") &&
+               !hfsb_json_get(r->res.fields.root, "last_line");
+    while (at > 0 && output.ptr[at - 1] != '\n') at--;
+    return tt_int(r, "first_line") == atoll(output.ptr) &&
+           tt_int(r, "last_line") == atoll(output.ptr + at);
+}
+
 static void lines_come_with_numbers(void) {
     hfsb_tools *tools = tt_open(NULL);
     tt_reply    r = HFSB_INIT;
@@ -64,6 +76,7 @@ static void lines_come_with_numbers(void) {
         hfsb_file_sha256(NULL, HFSB_LIT("lines"), hex, NULL);
         T_CHECK(hfsb_str_equal(tt_text(&r, "sha256"), hfsb_cstr(hex)));
         T_CHECK(!tt_flag(&r, "truncated"));
+        T_CHECK(has_lines(&r));
     }
     tt_drop(&r);
     hfsb_tools_close(tools);
@@ -225,6 +238,8 @@ static void big_reads_go_on_at_next_offset(void) {
         T_CHECK(r.res.success && r.res.output.len <= 8 << 20);
         lines +=
             (long long)hfsb_str_count_byte(hfsb_buf_str(&r.res.output), '\t');
+        T_CHECK(tt_int(&r, "first_line") == next);
+        T_CHECK(tt_int(&r, "last_line") == lines);
         if (!tt_flag(&r, "truncated")) break;
         T_CHECK(r.res.output.len > 7 << 20);
         T_CHECK(tt_int(&r, "next_offset") == lines + 1);
