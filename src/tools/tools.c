@@ -69,6 +69,22 @@ static hfsb_status hfsbi_tools_copy_env(hfsb_tools            *tools,
     return HFSB_OK;
 }
 
+static void hfsbi_tools_free_env(hfsb_tools *tools) {
+    hfsb_buf_free(&tools->env_text);
+    if (tools->env && !tools->env_borrowed)
+        hfsbi_array_free(&tools->alloc, (void *)tools->env,
+                         tools->env_count + 1, sizeof(char *));
+}
+
+/* Replaces the environment by the one of `like`. */
+static void hfsbi_tools_borrow_env(hfsb_tools *tools, const hfsb_tools *like) {
+    hfsbi_tools_free_env(tools);
+    tools->env = like->env;
+    tools->env_count = like->env_count;
+    tools->env_borrowed = true;
+    if (tools->checker) tools->checker->env = tools->env;
+}
+
 /* Resolves the options and copies them. HFSB_OK or HFSB_NOMEM; the caller
    frees the tools in either case. */
 static hfsb_status hfsbi_tools_fill(hfsb_tools            *tools,
@@ -122,10 +138,7 @@ HFSBI_FN void hfsbi_tools_free(hfsb_tools *tools) {
     hfsbi_array_free(&alloc, tools->seen, tools->seen_cap,
                      sizeof *tools->seen);
     hfsb_buf_free(&tools->shell);
-    hfsb_buf_free(&tools->env_text);
-    if (tools->env)
-        hfsbi_array_free(&alloc, (void *)tools->env, tools->env_count + 1,
-                         sizeof(char *));
+    hfsbi_tools_free_env(tools);
     if (tools->own_loop) hfsbi_loop_close(tools->loop);
     hfsbi_array_free(&alloc, tools, 1, sizeof *tools);
 }
@@ -195,12 +208,14 @@ hfsb_status hfsb_tools_open(const hfsb_tools_opts *opts, hfsb_tools **out,
 
 HFSBI_FN hfsb_status hfsbi_tools_open_like(const hfsb_tools *like,
                                            hfsb_tools **out, hfsb_err *err) {
-    const hfsbi_checker *checker = like->checker;
-    hfsb_tools_opts      o = HFSB_INIT;
+    static const char *const no_env[] = {NULL};
+    const hfsbi_checker     *checker = like->checker;
+    hfsb_tools_opts          o = HFSB_INIT;
+    hfsb_status              st;
     o.work_dir = hfsb_root_work_dir(like->place);
     o.root = hfsb_root_path(like->place);
     o.session = like->session;
-    o.env = like->env; /* without the hidden variables already */
+    o.env = no_env; /* that of `like` takes its place */
     o.shell = like->shell.ptr;
     o.timeout = like->timeout;
     o.max_timeout = like->max_timeout;
@@ -221,8 +236,9 @@ HFSBI_FN hfsb_status hfsbi_tools_open_like(const hfsb_tools *like,
     }
     o.no_keeper = like->no_keeper;
     o.alloc = like->alloc;
-    return hfsbi_tools_open_in(like->own_loop ? NULL : like->loop, &o, out,
-                               err);
+    st = hfsbi_tools_open_in(like->own_loop ? NULL : like->loop, &o, out, err);
+    if (st == HFSB_OK) hfsbi_tools_borrow_env(*out, like);
+    return st;
 }
 
 /* In a loop of its own the grace passes first; hfsbi_tools_free() kills the

@@ -652,6 +652,7 @@ struct hfsb_tools {
     hfsb_buf       env_text; /* of commands: "NAME=value", each ends in NUL */
     const char   **env;      /* the same as a list that ends in NULL */
     size_t         env_count;
+    bool           env_borrowed;         /* env belongs to another object */
     double         timeout, max_timeout; /* seconds */
     long long      grace_ms;
     size_t         max_running, max_waiting, max_finished;
@@ -686,9 +687,9 @@ HFSBI_FN hfsb_status hfsbi_tools_open_in(hfsbi_loop            *loop,
                                          const hfsb_tools_opts *opts,
                                          hfsb_tools **out, hfsb_err *err);
 
-/* Opens another object with the options of `like`, in the same loop. Copies
-   everything that `like` owns, so the options of its caller need not exist any
-   more. Returns as hfsb_tools_open(). */
+/* Opens another object with the options of `like`, in the same loop. `like`
+   must outlive it: the environment of commands is shared. The options of its
+   caller need not exist any more. Returns as hfsb_tools_open(). */
 HFSBI_FN hfsb_status hfsbi_tools_open_like(const hfsb_tools *like,
                                            hfsb_tools **out, hfsb_err *err);
 
