@@ -131,12 +131,11 @@ static size_t hfsbi_mcp_serve_batch(hfsbi_mcp_channel    *channel,
                                     hfsbi_mcp_input      *input) {
     hfsb_json_iter    it = hfsb_json_begin(input->doc.root);
     size_t            count = hfsb_json_count(input->doc.root), n = 0;
-    bool              known, modern;
     hfsbi_mcp_message m;
     memset(&m, 0, sizeof m);
-    known = hfsbi_mcp_version_known(hfsbi_trim(head->version), &modern) ||
-            !head->version.ptr;
-    if (!known || modern || count == 0 || count > HFSBI_MCP_BATCH) {
+    if ((head->version.ptr &&
+         hfsbi_mcp_era_of(head->version) != HFSBI_ERA_LEGACY) ||
+        count == 0 || count > HFSBI_MCP_BATCH) {
         (void)hfsbi_fail(&m.err, HFSB_ARG, 0,
                          "A batch must have 1 to %d messages, and its "
                          "MCP-Protocol-Version, if any, must be one of those "

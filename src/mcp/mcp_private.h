@@ -60,13 +60,21 @@ enum {
 
 /* ---- message.c: reading ---- */
 
-/* The HTTP header fields that belong to a message. An absent field has a NULL
-   ptr. All-zero: the message came over stdio. */
+/* The HTTP header fields that belong to a message, without blanks around
+   them. An absent field has a NULL ptr. All-zero: the message came over
+   stdio. */
 typedef struct hfsbi_mcp_head {
     bool     http;
     hfsb_str version, method, name; /* MCP-Protocol-Version, Mcp-Method,
                                        Mcp-Name */
 } hfsbi_mcp_head;
+
+/* What a version of the protocol belongs to: with initialize, or without. */
+typedef enum hfsbi_mcp_era {
+    HFSBI_ERA_UNKNOWN, /* no version that is served */
+    HFSBI_ERA_LEGACY,
+    HFSBI_ERA_MODERN
+} hfsbi_mcp_era;
 
 typedef enum hfsbi_mcp_kind {
     HFSBI_MCP_REQUEST,
@@ -119,8 +127,7 @@ HFSBI_FN void hfsbi_mcp_read(const hfsb_json_value *root,
    so that a check can return it. */
 HFSBI_FN bool hfsbi_mcp_refuse(hfsbi_mcp_message *m, int code, int status);
 
-/* Returns true when text names a revision; *modern: it is the newest. */
-HFSBI_FN bool hfsbi_mcp_version_known(hfsb_str text, bool *modern);
+HFSBI_FN hfsbi_mcp_era hfsbi_mcp_era_of(hfsb_str version);
 
 /* Returns 0 for "debug" to 7 for "emergency", -1 for any other name. */
 HFSBI_FN int hfsbi_mcp_level(hfsb_str name);

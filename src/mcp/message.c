@@ -24,15 +24,12 @@ static const char *const hfsbi_mcp_versions[] = {
     "2024-11-05", "2025-03-26", "2025-06-18", HFSBI_MCP_LATEST,
     HFSBI_MCP_MODERN};
 
-HFSBI_FN bool hfsbi_mcp_version_known(hfsb_str text, bool *modern) {
+HFSBI_FN hfsbi_mcp_era hfsbi_mcp_era_of(hfsb_str version) {
     size_t i, n = sizeof hfsbi_mcp_versions / sizeof *hfsbi_mcp_versions;
     for (i = 0; i < n; i++)
-        if (hfsb_str_equal(text, hfsb_cstr(hfsbi_mcp_versions[i]))) {
-            *modern = i == n - 1;
-            return true;
-        }
-    *modern = false;
-    return false;
+        if (hfsb_str_equal(version, hfsb_cstr(hfsbi_mcp_versions[i])))
+            return i == n - 1 ? HFSBI_ERA_MODERN : HFSBI_ERA_LEGACY;
+    return HFSBI_ERA_UNKNOWN;
 }
 
 HFSBI_FN int hfsbi_mcp_level(hfsb_str name) {
@@ -176,7 +173,6 @@ static bool hfsbi_mcp_check_header(hfsbi_mcp_message *m, const char *name,
         hfsbi_fail(&m->err, HFSB_ARG, 0,
                    "The header %s is missing: it must be ", name);
     } else {
-        header = hfsbi_trim(header);
         if (encoded ? hfsbi_mcp_header_is(header, want)
                     : hfsb_str_equal(header, want))
             return true;
@@ -220,10 +216,10 @@ static bool hfsbi_mcp_check_modern(const hfsbi_mcp_head *head, hfsb_str method,
         hfsb_json_get(meta, HFSBI_MCP_KEY "protocolVersion");
     const hfsb_json_value *capabilities =
         hfsb_json_get(meta, HFSBI_MCP_KEY "clientCapabilities");
-    bool named = hfsb_json_type_of(version) == HFSB_JSON_STRING, modern;
+    bool named = hfsb_json_type_of(version) == HFSB_JSON_STRING;
     int  level;
     m->version = hfsb_json_str(version, HFSB_LIT(""));
-    if (head->http && head->version.ptr && named &&
+    if (head->version.ptr && named &&
         !hfsbi_mcp_check_header(m, "MCP-Protocol-Version", head->version,
                                 m->version, false))
         return false;
@@ -234,7 +230,7 @@ static bool hfsbi_mcp_check_modern(const hfsbi_mcp_head *head, hfsb_str method,
                    named ? "an object" : "a string");
         return hfsbi_mcp_refuse(m, HFSBI_MCP_PARAMS, 400);
     }
-    if (!hfsbi_mcp_version_known(m->version, &modern) || !modern) {
+    if (hfsbi_mcp_era_of(m->version) != HFSBI_ERA_MODERN) {
         hfsbi_mcp_explain(m, "Protocol version ", m->version,
                           " is not supported in a request's _meta; use "
                           "\"" HFSBI_MCP_MODERN "\", or initialize.");
@@ -250,16 +246,15 @@ static bool hfsbi_mcp_check_modern(const hfsbi_mcp_head *head, hfsb_str method,
 static bool hfsbi_mcp_read_era(const hfsbi_mcp_head *head, hfsb_str method,
                                hfsbi_mcp_message *m) {
     const hfsb_json_value *meta = hfsb_json_get(m->params, "_meta");
-    bool has_header = head->http && head->version.ptr, modern = false;
-    bool known = has_header &&
-                 hfsbi_mcp_version_known(hfsbi_trim(head->version), &modern);
-    m->modern = modern ||
+    hfsbi_mcp_era          era = hfsbi_mcp_era_of(head->version);
+    m->modern = era == HFSBI_ERA_MODERN ||
                 hfsb_json_get(meta, HFSBI_MCP_KEY "protocolVersion") ||
                 hfsb_str_equal(method, HFSB_LIT("server/discover"));
     if (m->modern && m->kind == HFSBI_MCP_REQUEST)
         return hfsbi_mcp_check_modern(head, method, m);
-    if (has_header) m->version = hfsbi_trim(head->version);
-    if (!has_header || known) return true;
+    if (!head->version.ptr) return true;
+    m->version = head->version;
+    if (era != HFSBI_ERA_UNKNOWN) return true;
     hfsbi_mcp_explain(
         m, "The header MCP-Protocol-Version is ", m->version,
         ", but must be one of 2024-11-05, 2025-03-26, 2025-06-18, "
@@ -267,36 +262,7 @@ static bool hfsbi_mcp_read_era(const hfsbi_mcp_head *head, hfsb_str method,
     return hfsbi_mcp_refuse(m, HFSBI_MCP_INVALID, 400);
 }
 
-/* ---- methods ---- */
-
-static const struct {
-    const char      *name;
-    hfsbi_mcp_method method;
-    bool             legacy, modern;
-} hfsbi_mcp_methods[] = {
-    {"initialize", HFSBI_MCP_INITIALIZE, true, false},
-    {"ping", HFSBI_MCP_PING, true, false},
-    {"server/discover", HFSBI_MCP_DISCOVER, false, true},
-    {"tools/list", HFSBI_MCP_LIST, true, true},
-    {"tools/call", HFSBI_MCP_CALL, true, true},
-    {"logging/setLevel", HFSBI_MCP_SET_LEVEL, true, false},
-};
-
-static bool hfsbi_mcp_find_method(hfsb_str name, bool logging,
-                                  hfsbi_mcp_message *m) {
-    size_t i, n = sizeof hfsbi_mcp_methods / sizeof *hfsbi_mcp_methods;
-    for (i = 0; i < n; i++) {
-        if (!hfsb_str_equal(name, hfsb_cstr(hfsbi_mcp_methods[i].name)) ||
-            !(m->modern ? hfsbi_mcp_methods[i].modern
-                        : hfsbi_mcp_methods[i].legacy))
-            continue;
-        m->method = hfsbi_mcp_methods[i].method;
-        if (m->method != HFSBI_MCP_SET_LEVEL || logging) return true;
-    }
-    m->method = HFSBI_MCP_OTHER;
-    hfsbi_mcp_explain(m, "Unknown method ", name, ".");
-    return hfsbi_mcp_refuse(m, HFSBI_MCP_NO_METHOD, m->modern ? 404 : 200);
-}
+/* ---- params of a method ---- */
 
 /* Errors of a method are reported in band: 200 over HTTP. */
 static bool hfsbi_mcp_bad_params(hfsbi_mcp_message *m) {
@@ -345,22 +311,51 @@ static bool hfsbi_mcp_read_level(hfsbi_mcp_message *m) {
 
 /* Agrees on the version that the client asks for, or on the newest legacy
    one. */
-static void hfsbi_mcp_read_initialize(hfsbi_mcp_message *m) {
-    bool modern;
+static bool hfsbi_mcp_read_initialize(hfsbi_mcp_message *m) {
     m->version = hfsb_json_str(hfsb_json_get(m->params, "protocolVersion"),
                                HFSB_LIT(""));
-    if (!hfsbi_mcp_version_known(m->version, &modern) || modern)
+    if (hfsbi_mcp_era_of(m->version) != HFSBI_ERA_LEGACY)
         m->version = HFSB_LIT(HFSBI_MCP_LATEST);
+    return true;
 }
 
-static void hfsbi_mcp_read_request(hfsbi_mcp_message *m) {
+/* ---- methods ---- */
+
+static const struct {
+    const char      *name;
+    hfsbi_mcp_method method;
+    bool             legacy, modern;
+    bool (*read)(hfsbi_mcp_message *m); /* the params; NULL: there are none */
+} hfsbi_mcp_methods[] = {
+    {"initialize", HFSBI_MCP_INITIALIZE, true, false,
+     hfsbi_mcp_read_initialize},
+    {"ping", HFSBI_MCP_PING, true, false, NULL},
+    {"server/discover", HFSBI_MCP_DISCOVER, false, true, NULL},
+    {"tools/list", HFSBI_MCP_LIST, true, true, hfsbi_mcp_read_list},
+    {"tools/call", HFSBI_MCP_CALL, true, true, hfsbi_mcp_read_call},
+    {"logging/setLevel", HFSBI_MCP_SET_LEVEL, true, false,
+     hfsbi_mcp_read_level},
+};
+
+static void hfsbi_mcp_read_request(hfsb_str name, bool logging,
+                                   hfsbi_mcp_message *m) {
     const hfsb_json_value *token =
         hfsb_json_get(hfsb_json_get(m->params, "_meta"), "progressToken");
+    size_t i, n = sizeof hfsbi_mcp_methods / sizeof *hfsbi_mcp_methods;
+    for (i = 0; i < n; i++)
+        if (hfsb_str_equal(name, hfsb_cstr(hfsbi_mcp_methods[i].name)) &&
+            (m->modern ? hfsbi_mcp_methods[i].modern
+                       : hfsbi_mcp_methods[i].legacy))
+            break;
+    if (i == n ||
+        (hfsbi_mcp_methods[i].method == HFSBI_MCP_SET_LEVEL && !logging)) {
+        hfsbi_mcp_explain(m, "Unknown method ", name, ".");
+        hfsbi_mcp_refuse(m, HFSBI_MCP_NO_METHOD, m->modern ? 404 : 200);
+        return;
+    }
+    m->method = hfsbi_mcp_methods[i].method;
     if (hfsbi_mcp_is_id(token)) m->token = token;
-    if (m->method == HFSBI_MCP_CALL) hfsbi_mcp_read_call(m);
-    if (m->method == HFSBI_MCP_LIST) hfsbi_mcp_read_list(m);
-    if (m->method == HFSBI_MCP_SET_LEVEL) hfsbi_mcp_read_level(m);
-    if (m->method == HFSBI_MCP_INITIALIZE) hfsbi_mcp_read_initialize(m);
+    if (hfsbi_mcp_methods[i].read) (void)hfsbi_mcp_methods[i].read(m);
 }
 
 static void hfsbi_mcp_read_notification(hfsb_str           method,
@@ -385,9 +380,8 @@ HFSBI_FN void hfsbi_mcp_read(const hfsb_json_value *root,
         return;
     if (out->kind == HFSBI_MCP_NOTIFICATION)
         hfsbi_mcp_read_notification(method, out);
-    if (out->kind == HFSBI_MCP_REQUEST &&
-        hfsbi_mcp_find_method(method, logging, out))
-        hfsbi_mcp_read_request(out);
+    if (out->kind == HFSBI_MCP_REQUEST)
+        hfsbi_mcp_read_request(method, logging, out);
 }
 
 /* ---- frames ---- */

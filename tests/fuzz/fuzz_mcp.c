@@ -213,14 +213,13 @@ static void expect(const hfsb_json_value *m, const hfsbi_mcp_head *head) {
     const hfsb_json_value *meta =
         hfsb_json_get(hfsb_json_get(m, "params"), "_meta");
     hfsb_str name = hfsb_json_str(method, HFSB_LIT(""));
-    bool     modern;
     bool     quiet = hfsb_str_equal(hfsb_json_str(hfsb_json_get(m, "jsonrpc"),
                                               HFSB_LIT("")),
                                 HFSB_LIT("2.0"));
     if (hfsb_str_equal(name, HFSB_LIT("notifications/cancelled")))
         client.cancels = true;
-    if (head->http && head->version.ptr &&
-        !hfsbi_mcp_version_known(hfsbi_trim(head->version), &modern))
+    if (head->version.ptr &&
+        hfsbi_mcp_era_of(head->version) == HFSBI_ERA_UNKNOWN)
         quiet = false; /* then even a notification is refused */
     if (method) quiet = quiet && !id &&
                         hfsb_json_type_of(method) == HFSB_JSON_STRING;
