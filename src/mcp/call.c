@@ -435,12 +435,6 @@ HFSBI_FN void hfsbi_mcp_calls_stop(hfsb_mcp *mcp, bool all) {
             hfsbi_mcp_call_stop_thread(call, HFSBI_MCP_CALL_STOPPED);
 }
 
-HFSBI_FN bool hfsbi_mcp_calls_pending(const hfsbi_mcp_channel *channel) {
-    const hfsb_mcp_call *call = channel->mcp->calls;
-    while (call && call->channel != channel) call = call->next;
-    return call != NULL;
-}
-
 /* ---- the deadline ---- */
 
 static void hfsbi_mcp_call_arm(hfsb_mcp_call *call) {

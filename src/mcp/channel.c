@@ -1,7 +1,7 @@
 /* channel.c - serves one message of a client: its method and its answer.
 
-   A channel hands over a text and gets back as many answers as it contains
-   requests: at once, or later from the calls that were started.
+   A channel hands over a text and is owed as many answers as it contains
+   requests: they come at once, or later from the calls that were started.
 
        text -> parsed document -> message -> method -> answer
                     |                         tools/call -> call ... -> answer
@@ -14,19 +14,23 @@
 
 /* ---- answers ---- */
 
-/* Sends an answer and frees it; an empty one is "no memory". */
-static void hfsbi_mcp_send(hfsbi_mcp_channel *channel, int status,
-                           hfsb_buf *message) {
-    channel->reply(channel, message->len ? status : 503, message);
-    hfsb_buf_free(message);
-}
-
 static void hfsbi_mcp_send_fault(hfsbi_mcp_channel       *channel,
                                  const hfsbi_mcp_message *m) {
     hfsb_buf out = HFSB_INIT;
     out.alloc = channel->mcp->alloc;
     (void)hfsbi_mcp_put_fault(m, &out);
-    hfsbi_mcp_send(channel, m->status, &out);
+    channel->reply(channel, m->status, &out);
+    hfsb_buf_free(&out);
+}
+
+HFSBI_FN void hfsbi_mcp_reject(hfsbi_mcp_channel *channel, int code,
+                               int status, const char *sentence) {
+    hfsb_buf out = HFSB_INIT;
+    out.alloc = channel->mcp->alloc;
+    (void)hfsbi_mcp_put_error(NULL, code, hfsb_cstr(sentence), &out);
+    channel->owed++;
+    channel->reply(channel, status, &out);
+    hfsb_buf_free(&out);
 }
 
 /* ---- methods ---- */
@@ -82,7 +86,8 @@ static void hfsbi_mcp_serve_request(hfsbi_mcp_channel *channel,
     case HFSBI_MCP_CANCELLED:
     case HFSBI_MCP_OTHER: (void)hfsbi_mcp_put_empty(m->id, &out);
     }
-    hfsbi_mcp_send(channel, 200, &out);
+    channel->reply(channel, 200, &out);
+    hfsb_buf_free(&out);
 }
 
 /* Cancels a call, if the session belongs to this client alone. Over HTTP,
@@ -96,11 +101,16 @@ static void hfsbi_mcp_serve_cancel(hfsbi_mcp_session       *session,
 
 /* ---- messages ---- */
 
-/* Serves one message. Returns the number of its answers, 0 or 1. */
-static size_t hfsbi_mcp_serve(hfsbi_mcp_channel     *channel,
-                              const hfsb_json_value *root,
-                              const hfsbi_mcp_head  *head,
-                              hfsbi_mcp_input *input, bool in_batch) {
+/* Opens the session of the channel if need be; false when it has refused. */
+static bool hfsbi_mcp_has_session(hfsbi_mcp_channel       *channel,
+                                  const hfsbi_mcp_message *m) {
+    return channel->session || channel->open(channel, m);
+}
+
+static void hfsbi_mcp_serve(hfsbi_mcp_channel     *channel,
+                            const hfsb_json_value *root,
+                            const hfsbi_mcp_head *head, hfsbi_mcp_input *input,
+                            bool in_batch) {
     hfsbi_mcp_message m;
     hfsbi_mcp_read(root, head, channel->mcp->about.logging, &m);
     if (in_batch && m.kind == HFSBI_MCP_REQUEST &&
@@ -109,46 +119,46 @@ static size_t hfsbi_mcp_serve(hfsbi_mcp_channel     *channel,
                          "This request may not be part of a batch.");
         (void)hfsbi_mcp_refuse(&m, HFSBI_MCP_INVALID, 200);
     }
-    if (m.kind == HFSBI_MCP_RESPONSE) return 0;
-    if (m.kind == HFSBI_MCP_FAULT) {
-        if (in_batch) m.status = 200; /* the other messages are served */
+    if (in_batch) m.status = 200; /* the other messages are served */
+    switch (m.kind) {
+    case HFSBI_MCP_RESPONSE: break;
+    case HFSBI_MCP_FAULT:
+        channel->owed++;
         hfsbi_mcp_send_fault(channel, &m);
-        return 1;
+        break;
+    case HFSBI_MCP_NOTIFICATION:
+        if (m.method == HFSBI_MCP_CANCELLED &&
+            hfsbi_mcp_has_session(channel, &m))
+            hfsbi_mcp_serve_cancel(channel->session, &m);
+        break;
+    case HFSBI_MCP_REQUEST:
+        if (!hfsbi_mcp_has_session(channel, &m)) break;
+        channel->owed++;
+        hfsbi_mcp_serve_request(channel, &m, input);
+        break;
     }
-    if (m.kind == HFSBI_MCP_NOTIFICATION && m.method != HFSBI_MCP_CANCELLED)
-        return 0;
-    if (!channel->session && !channel->open(channel, &m)) return 0;
-    if (m.kind == HFSBI_MCP_NOTIFICATION) {
-        hfsbi_mcp_serve_cancel(channel->session, &m);
-        return 0;
-    }
-    hfsbi_mcp_serve_request(channel, &m, input);
-    return 1;
 }
 
-static size_t hfsbi_mcp_serve_batch(hfsbi_mcp_channel    *channel,
-                                    const hfsbi_mcp_head *head,
-                                    hfsbi_mcp_input      *input) {
-    hfsb_json_iter    it = hfsb_json_begin(input->doc.root);
-    size_t            count = hfsb_json_count(input->doc.root), n = 0;
-    hfsbi_mcp_message m;
-    memset(&m, 0, sizeof m);
+static void hfsbi_mcp_serve_batch(hfsbi_mcp_channel    *channel,
+                                  const hfsbi_mcp_head *head,
+                                  hfsbi_mcp_input      *input) {
+    hfsb_json_iter it = hfsb_json_begin(input->doc.root);
+    size_t         count = hfsb_json_count(input->doc.root);
+    hfsb_err       err;
     if ((head->version.ptr &&
          hfsbi_mcp_era_of(head->version) != HFSBI_ERA_LEGACY) ||
         count == 0 || count > HFSBI_MCP_BATCH) {
-        (void)hfsbi_fail(&m.err, HFSB_ARG, 0,
+        (void)hfsbi_fail(&err, HFSB_ARG, 0,
                          "A batch must have 1 to %d messages, and its "
                          "MCP-Protocol-Version, if any, must be one of those "
                          "from 2024-11-05 to " HFSBI_MCP_LATEST ".",
                          HFSBI_MCP_BATCH);
-        (void)hfsbi_mcp_refuse(&m, HFSBI_MCP_INVALID, 400);
-        hfsbi_mcp_send_fault(channel, &m);
-        return 1;
+        hfsbi_mcp_reject(channel, HFSBI_MCP_INVALID, 400, err.msg);
+        return;
     }
-    if (!channel->session && !channel->open(channel, NULL)) return 0;
+    if (!hfsbi_mcp_has_session(channel, NULL)) return;
     while (hfsb_json_next(&it))
-        n += hfsbi_mcp_serve(channel, it.value, head, input, true);
-    return n;
+        hfsbi_mcp_serve(channel, it.value, head, input, true);
 }
 
 /* ---- documents ---- */
@@ -192,27 +202,19 @@ static hfsb_status hfsbi_mcp_parse(hfsb_mcp *mcp, hfsb_buf *text,
                                     input->text.len, NULL, &input->doc, err);
 }
 
-HFSBI_FN size_t hfsbi_mcp_receive(hfsbi_mcp_channel *channel, hfsb_buf *text,
-                                  const hfsbi_mcp_head *head) {
-    hfsb_mcp         *mcp = channel->mcp;
-    hfsbi_mcp_message m;
-    hfsbi_mcp_input  *input;
-    hfsb_status       st;
-    size_t            n = 1;
-    memset(&m, 0, sizeof m);
-    st = hfsbi_mcp_parse(mcp, text, &input, &m.err);
-    if (st == HFSB_NOMEM) {
-        (void)hfsbi_fail(&m.err, st, 0, "Out of memory; nothing was done.");
-        (void)hfsbi_mcp_refuse(&m, HFSBI_MCP_INTERNAL, 503);
-        hfsbi_mcp_send_fault(channel, &m);
-    } else if (st != HFSB_OK) {
-        (void)hfsbi_mcp_refuse(&m, HFSBI_MCP_PARSE, 400);
-        hfsbi_mcp_send_fault(channel, &m);
-    } else if (hfsb_json_type_of(input->doc.root) == HFSB_JSON_ARRAY) {
-        n = hfsbi_mcp_serve_batch(channel, head, input);
-    } else {
-        n = hfsbi_mcp_serve(channel, input->doc.root, head, input, false);
-    }
+HFSBI_FN void hfsbi_mcp_receive(hfsbi_mcp_channel *channel, hfsb_buf *text,
+                                const hfsbi_mcp_head *head) {
+    hfsb_mcp        *mcp = channel->mcp;
+    hfsbi_mcp_input *input;
+    hfsb_err         err = HFSB_INIT;
+    hfsb_status      st = hfsbi_mcp_parse(mcp, text, &input, &err);
+    if (st == HFSB_NOMEM)
+        hfsbi_mcp_reject(channel, HFSBI_MCP_INTERNAL, 503,
+                         "Out of memory; nothing was done.");
+    else if (st != HFSB_OK)
+        hfsbi_mcp_reject(channel, HFSBI_MCP_PARSE, 400, err.msg);
+    else if (hfsb_json_type_of(input->doc.root) == HFSB_JSON_ARRAY)
+        hfsbi_mcp_serve_batch(channel, head, input);
+    else hfsbi_mcp_serve(channel, input->doc.root, head, input, false);
     if (input) hfsbi_mcp_input_release(mcp, input);
-    return n;
 }

@@ -34,26 +34,17 @@ typedef enum hfsbi_mcp_post_state {
     HFSBI_POST_CLOSED  /* the request is gone, or was answered */
 } hfsbi_mcp_post_state;
 
-/* The content types that a client accepts; the values are bits. */
-typedef enum hfsbi_mcp_accept {
-    HFSBI_ACCEPT_NONE = 0,
-    HFSBI_ACCEPT_JSON = 1,
-    HFSBI_ACCEPT_EVENTS = 2,
-    HFSBI_ACCEPT_BOTH = 3
-} hfsbi_mcp_accept;
-
 /* One POST. */
 typedef struct hfsbi_mcp_post {
     hfsbi_mcp_channel    channel; /* first: it is found by it */
     hfsbi_timer          timer;   /* signs of life */
     hfsb_request        *request;
-    hfsbi_mcp_accept     accept;
     hfsbi_mcp_post_state state;
-    bool                 modern;   /* a disconnect cancels */
-    bool                 batch;    /* its answers are an array, or events */
-    size_t               expected; /* answers; SIZE_MAX: not known yet */
-    size_t               answered;
-    size_t               sent; /* answers, without those of cancelled calls */
+    bool                 json, events; /* what the client accepts */
+    bool                 modern;       /* a disconnect cancels */
+    bool                 batch;     /* its answers are an array, or events */
+    bool                 receiving; /* hfsbi_mcp_receive() is using it */
+    size_t               sent;      /* answers */
 } hfsbi_mcp_post;
 
 static void hfsbi_mcp_post_free(hfsbi_mcp_post *p) {
@@ -73,18 +64,17 @@ static void hfsbi_mcp_post_event(hfsbi_mcp_post *p, hfsb_str message) {
 
 /* Sends the head: 200, and events if the client accepts them. */
 static void hfsbi_mcp_post_begin(hfsbi_mcp_post *p) {
-    bool events = (p->accept & HFSBI_ACCEPT_EVENTS) != 0;
-    p->state = events ? HFSBI_POST_EVENTS : HFSBI_POST_JSON;
+    p->state = p->events ? HFSBI_POST_EVENTS : HFSBI_POST_JSON;
     (void)hfsb_reply_field(p->request, "X-Accel-Buffering", HFSB_LIT("no"));
     (void)hfsb_reply_field(p->request, "Cache-Control", HFSB_LIT("no-store"));
     hfsb_reply_begin(p->request, 200,
-                     events ? "text/event-stream" : "application/json");
+                     p->events ? "text/event-stream" : "application/json");
 }
 
 /* Ends a POST that has all its answers, or whose client is gone. */
 static void hfsbi_mcp_post_settle(hfsbi_mcp_post *p) {
-    if (p->expected == SIZE_MAX) return; /* receive() is still using it */
-    if (p->state != HFSBI_POST_CLOSED && p->answered < p->expected) return;
+    if (p->receiving) return;
+    if (p->state != HFSBI_POST_CLOSED && p->channel.owed) return;
     if (p->state == HFSBI_POST_OPEN)
         hfsb_reply(p->request, 202, "", HFSB_LIT(""));
     if (p->state == HFSBI_POST_JSON && p->batch && p->sent)
@@ -107,8 +97,7 @@ static void hfsbi_mcp_post_lose(hfsbi_mcp_post *p) {
 /* Sends an answer in the way that the state and the client allow. */
 static void hfsbi_mcp_post_send(hfsbi_mcp_post *p, int status,
                                 hfsb_buf *message) {
-    if (p->state == HFSBI_POST_OPEN && status == 200 &&
-        (p->batch || p->accept == HFSBI_ACCEPT_EVENTS))
+    if (p->state == HFSBI_POST_OPEN && status == 200 && (p->batch || !p->json))
         hfsbi_mcp_post_begin(p);
     switch (p->state) {
     case HFSBI_POST_OPEN:
@@ -132,7 +121,7 @@ static void hfsbi_mcp_post_send(hfsbi_mcp_post *p, int status,
 static void hfsbi_mcp_post_reply(hfsbi_mcp_channel *channel, int status,
                                  hfsb_buf *message) {
     hfsbi_mcp_post *p = (hfsbi_mcp_post *)(void *)channel;
-    p->answered++;
+    channel->owed--;
     if (p->state != HFSBI_POST_CLOSED && status) {
         if (message->len && hfsb_reply_waiting(p->request) <= HFSBI_MCP_UNSENT)
             hfsbi_mcp_post_send(p, status, message);
@@ -144,8 +133,7 @@ static void hfsbi_mcp_post_reply(hfsbi_mcp_channel *channel, int status,
 static void hfsbi_mcp_post_notify(hfsbi_mcp_channel *channel,
                                   hfsb_str           message) {
     hfsbi_mcp_post *p = (hfsbi_mcp_post *)(void *)channel;
-    if (p->state == HFSBI_POST_OPEN && (p->accept & HFSBI_ACCEPT_EVENTS))
-        hfsbi_mcp_post_begin(p);
+    if (p->state == HFSBI_POST_OPEN && p->events) hfsbi_mcp_post_begin(p);
     if (p->state == HFSBI_POST_EVENTS &&
         hfsb_reply_waiting(p->request) <= HFSBI_MCP_CHOKE)
         hfsbi_mcp_post_event(p, message);
@@ -222,17 +210,21 @@ static bool hfsbi_mcp_post_open(hfsbi_mcp_channel       *channel,
 
 /* ---- the request ---- */
 
-static hfsbi_mcp_accept hfsbi_mcp_accepts(const hfsb_http_head *head) {
-    bool any = hfsb_http_field_count(head, "Accept") == 0 ||
-               hfsb_http_field_lists(head, "Accept", "*/*");
-    bool json = any ||
-                hfsb_http_field_lists(head, "Accept", "application/*") ||
-                hfsb_http_field_lists(head, "Accept", "application/json");
-    bool events = any || hfsb_http_field_lists(head, "Accept", "text/*") ||
-                  hfsb_http_field_lists(head, "Accept", "text/event-stream");
-    if (json && events) return HFSBI_ACCEPT_BOTH;
-    if (json) return HFSBI_ACCEPT_JSON;
-    return events ? HFSBI_ACCEPT_EVENTS : HFSBI_ACCEPT_NONE;
+/* True when the client accepts a type, or all types of its range. */
+static bool hfsbi_mcp_accepts(const hfsb_http_head *head, const char *range,
+                              const char *type) {
+    return hfsb_http_field_count(head, "Accept") == 0 ||
+           hfsb_http_field_lists(head, "Accept", "*/*") ||
+           hfsb_http_field_lists(head, "Accept", range) ||
+           hfsb_http_field_lists(head, "Accept", type);
+}
+
+static bool hfsbi_mcp_accepts_json(const hfsb_http_head *head) {
+    return hfsbi_mcp_accepts(head, "application/*", "application/json");
+}
+
+static bool hfsbi_mcp_accepts_events(const hfsb_http_head *head) {
+    return hfsbi_mcp_accepts(head, "text/*", "text/event-stream");
 }
 
 /* The name of a field that is given more than once, which could be read in two
@@ -262,7 +254,7 @@ static bool hfsbi_mcp_check_head(hfsb_request *request) {
         hfsb_reply_error(request, 415,
                          "The body must be JSON, with Content-Type: "
                          "application/json.");
-    else if (hfsbi_mcp_accepts(head) == HFSBI_ACCEPT_NONE)
+    else if (!hfsbi_mcp_accepts_json(head) && !hfsbi_mcp_accepts_events(head))
         hfsb_reply_error(request, 406,
                          "Accept must list application/json and "
                          "text/event-stream.");
@@ -280,19 +272,20 @@ static bool hfsbi_mcp_check_head(hfsb_request *request) {
 
 static hfsbi_mcp_post *hfsbi_mcp_post_new(hfsb_mcp     *mcp,
                                           hfsb_request *request) {
-    hfsbi_mcp_post *p =
+    const hfsb_http_head *head = hfsb_request_head(request);
+    hfsbi_mcp_post       *p =
         (hfsbi_mcp_post *)hfsbi_array(&mcp->alloc, 1, sizeof *p);
     if (!p) return NULL;
     memset(p, 0, sizeof *p);
-    p->accept = hfsbi_mcp_accepts(hfsb_request_head(request));
+    p->json = hfsbi_mcp_accepts_json(head);
+    p->events = hfsbi_mcp_accepts_events(head);
     p->channel.mcp = mcp;
     p->channel.open = hfsbi_mcp_post_open;
     p->channel.reply = hfsbi_mcp_post_reply;
     p->channel.notify = hfsbi_mcp_post_notify;
-    p->channel.can_notify = (p->accept & HFSBI_ACCEPT_EVENTS) != 0;
+    p->channel.can_notify = p->events;
     p->timer.fn = hfsbi_mcp_post_beat;
     p->request = request;
-    p->expected = SIZE_MAX;
     return p;
 }
 
@@ -314,9 +307,11 @@ static void hfsbi_mcp_on_post(void *user, hfsb_request *request) {
     head.name = hfsb_http_field_find(fields, "Mcp-Name");
     hfsb_request_on_gone(request, hfsbi_mcp_post_gone, p);
     hfsbi_request_take_body(request, &text);
-    p->expected = hfsbi_mcp_receive(&p->channel, &text, &head);
+    p->receiving = true;
+    hfsbi_mcp_receive(&p->channel, &text, &head);
+    p->receiving = false;
     hfsb_buf_free(&text);
-    if (p->answered < p->expected) hfsbi_mcp_post_arm(p);
+    if (p->channel.owed) hfsbi_mcp_post_arm(p);
     hfsbi_mcp_post_settle(p);
 }
 

@@ -295,16 +295,16 @@ typedef struct hfsbi_mcp_session {
 typedef struct hfsbi_mcp_channel {
     hfsb_mcp          *mcp;
     hfsbi_mcp_session *session; /* held; NULL: see open */
+    size_t             owed;    /* answers that are still to come */
     /* Sets `session` for a message, or for a batch (m is NULL). Called before
        the first one that needs it, when session is NULL. Returns false when
        the channel itself has refused. */
     bool (*open)(struct hfsbi_mcp_channel *channel,
                  const hfsbi_mcp_message  *m);
-    /* Sends the answer to a request. Called once for each answer that
-       receive() counted, maybe before it returns. status is that of HTTP.
-       *message may be taken over. It is empty when status is 503 (there was no
-       memory for an answer) and when status is 0 (the request was cancelled
-       and gets no answer). */
+    /* Sends an answer and takes it off `owed`. May be called while receive()
+       runs. status is that of HTTP; 0: the request was cancelled and gets no
+       answer. *message may be taken over; if it is empty although there is an
+       answer, there was no memory for it. */
     void (*reply)(struct hfsbi_mcp_channel *channel, int status,
                   hfsb_buf *message);
     /* Sends a notification, or drops it. */
@@ -468,8 +468,6 @@ HFSBI_FN void hfsbi_mcp_call_cancel(hfsbi_mcp_session     *session,
 HFSBI_FN void hfsbi_mcp_calls_detach(hfsbi_mcp_channel *channel, bool cancel);
 /* The server stops: cancels the calls in threads, with `all` every call. */
 HFSBI_FN void hfsbi_mcp_calls_stop(hfsb_mcp *mcp, bool all);
-/* Returns true while a call owes the channel an answer. */
-HFSBI_FN bool hfsbi_mcp_calls_pending(const hfsbi_mcp_channel *channel);
 
 /* Keeps the end of a command's output for progress messages. Any thread. */
 HFSBI_FN void hfsbi_mcp_call_printed(void *user, hfsb_proc_stream stream,
@@ -479,10 +477,13 @@ HFSBI_FN hfsbi_mcp_stop hfsbi_mcp_call_stop(hfsb_mcp_call *call);
 
 /* ---- channel.c ---- */
 
-/* Serves a message or a batch: text as it came, moved out of *text. Returns
-   how many answers the channel gets: 0 for notifications. */
-HFSBI_FN size_t hfsbi_mcp_receive(hfsbi_mcp_channel *channel, hfsb_buf *text,
-                                  const hfsbi_mcp_head *head);
+/* Serves a message or a batch: text as it came, moved out of *text. */
+HFSBI_FN void hfsbi_mcp_receive(hfsbi_mcp_channel *channel, hfsb_buf *text,
+                                const hfsbi_mcp_head *head);
+
+/* Answers a text that is not served with an error that has no id. */
+HFSBI_FN void hfsbi_mcp_reject(hfsbi_mcp_channel *channel, int code,
+                               int status, const char *sentence);
 
 /* ---- stdio.c ---- */
 

@@ -257,7 +257,7 @@ static void hfsbi_stdio_stop(hfsbi_mcp_stdio *io) {
 static void hfsbi_stdio_look(hfsbi_mcp_stdio *io) {
     if (io->state == HFSBI_STDIO_LINGERING &&
         (hfsb_clock_ms() >= io->until ||
-         (!hfsbi_mcp_calls_pending(&io->channel) && !hfsbi_stdio_unsent(io))))
+         (!io->channel.owed && !hfsbi_stdio_unsent(io))))
         hfsbi_stdio_stop(io);
 }
 
@@ -348,6 +348,7 @@ static void hfsbi_stdio_put(hfsbi_mcp_stdio *io, hfsb_buf *message) {
 static void hfsbi_stdio_reply(hfsbi_mcp_channel *channel, int status,
                               hfsb_buf *message) {
     hfsbi_mcp_stdio *io = (hfsbi_mcp_stdio *)(void *)channel;
+    channel->owed--;
     if (status) hfsbi_stdio_put(io, message);
     hfsbi_stdio_look(io);
 }
@@ -364,22 +365,13 @@ static void hfsbi_stdio_notify(hfsbi_mcp_channel *channel, hfsb_str message) {
 
 /* ---- in ---- */
 
-static void hfsbi_stdio_refuse(hfsbi_mcp_stdio *io, int code,
-                               const char *sentence) {
-    hfsb_buf message = HFSB_INIT;
-    message.alloc = io->channel.mcp->alloc;
-    (void)hfsbi_mcp_put_error(NULL, code, hfsb_cstr(sentence), &message);
-    hfsbi_stdio_put(io, &message);
-    hfsb_buf_free(&message);
-}
-
 /* Serves a whole line. */
 static void hfsbi_stdio_take(hfsbi_mcp_stdio *io) {
     hfsbi_mcp_head head = HFSB_INIT;
     hfsb_str       text = hfsbi_trim_end(hfsb_buf_str(&io->line));
     hfsb_buf_truncate(&io->line, text.len);
     if (hfsbi_trim(text).len)
-        (void)hfsbi_mcp_receive(&io->channel, &io->line, &head);
+        hfsbi_mcp_receive(&io->channel, &io->line, &head);
     hfsb_buf_truncate(&io->line, 0);
 }
 
@@ -401,7 +393,7 @@ static void hfsbi_stdio_add(hfsbi_mcp_stdio *io, hfsb_str piece) {
     }
     hfsb_buf_free(&io->line);
     io->skipping = true;
-    hfsbi_stdio_refuse(io, code, err.msg);
+    hfsbi_mcp_reject(&io->channel, code, 400, err.msg);
 }
 
 /* Serves the lines in a block. Goes on when they choke the output: the bytes

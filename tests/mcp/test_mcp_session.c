@@ -15,6 +15,7 @@ typedef struct client {
 static void on_reply(hfsbi_mcp_channel *channel, int status,
                      hfsb_buf *message) {
     client *c = (client *)(void *)channel;
+    channel->owed--;
     if (!status) {
         c->cancelled++;
         return;
@@ -44,14 +45,15 @@ static void client_close(client *c) {
     hfsb_buf_free(&c->last);
 }
 
+/* Returns the number of answers that came or are still to come. */
 static size_t receive(client *c, const char *line) {
     hfsb_buf       text = HFSB_INIT;
     hfsbi_mcp_head head = HFSB_INIT;
-    size_t         n;
+    size_t         before = c->channel.owed + c->answers + c->cancelled;
     T_CHECK(hfsb_buf_append(&text, hfsb_cstr(line)) == HFSB_OK);
-    n = hfsbi_mcp_receive(&c->channel, &text, &head);
+    hfsbi_mcp_receive(&c->channel, &text, &head);
     hfsb_buf_free(&text);
-    return n;
+    return c->channel.owed + c->answers + c->cancelled - before;
 }
 
 static size_t run(client *c, const char *command) {
@@ -165,18 +167,17 @@ static void spill_files_end_with_their_session(void) {
 }
 
 static void a_message_with_too_many_values_is_not_parsed(void) {
-    tm_client      s;
-    client         c;
-    hfsb_buf       text = HFSB_INIT;
-    hfsbi_mcp_head head = HFSB_INIT;
-    size_t         i;
+    tm_client s;
+    client    c;
+    hfsb_buf  text = HFSB_INIT;
+    size_t    i;
     tm_open(&s, NULL);
     client_open(&c, s.mcp, "a");
     T_CHECK(hfsb_buf_append(&text, HFSB_LIT("[1")) == HFSB_OK);
     for (i = 0; i < 600000; i++)
         if (hfsb_buf_append(&text, HFSB_LIT(",1")) != HFSB_OK) abort();
     T_CHECK(hfsb_buf_append_byte(&text, ']') == HFSB_OK);
-    T_CHECK(hfsbi_mcp_receive(&c.channel, &text, &head) == 1);
+    T_CHECK(receive(&c, text.ptr) == 1);
     T_CHECK(c.answers == 1 && strstr(c.last.ptr, "at most 200000 values"));
     hfsb_buf_truncate(&text, 0); /* one long string is parsed */
     T_CHECK(hfsb_buf_append(&text,
@@ -186,7 +187,7 @@ static void a_message_with_too_many_values_is_not_parsed(void) {
     for (i = 0; i < 600000; i++)
         if (hfsb_buf_append(&text, HFSB_LIT(",[")) != HFSB_OK) abort();
     T_CHECK(hfsb_buf_append(&text, HFSB_LIT("\"}}")) == HFSB_OK);
-    T_CHECK(hfsbi_mcp_receive(&c.channel, &text, &head) == 1);
+    T_CHECK(receive(&c, text.ptr) == 1);
     T_CHECK(c.answers == 2 && strstr(c.last.ptr, "\"result\""));
     hfsb_buf_free(&text);
     client_close(&c);
