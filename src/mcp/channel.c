@@ -12,6 +12,13 @@
    channel may join the answers. */
 #include "mcp_private.h"
 
+enum {
+    HFSBI_MCP_BATCH = 100,     /* messages in one batch */
+    HFSBI_MCP_LONG = 1 << 20,  /* bytes from which values are counted */
+    HFSBI_MCP_VALUES = 200000, /* JSON values in one long message */
+    HFSBI_MCP_CALLS = 512      /* running at once; more are refused */
+};
+
 /* ---- answers ---- */
 
 static void hfsbi_mcp_send_fault(hfsbi_mcp_channel       *channel,

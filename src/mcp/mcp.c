@@ -9,6 +9,14 @@
    to end; the rest dies with the object. */
 #include "mcp_private.h"
 
+/* Defaults of the options. */
+enum {
+    HFSBI_MCP_ANSWER_MS = 50000,
+    HFSBI_MCP_BEAT_MS = 5000,
+    HFSBI_MCP_GRACE_MS = 500,
+    HFSBI_MCP_MESSAGE = 32 * 1024 * 1024 /* bytes */
+};
+
 /* ---- instructions ---- */
 
 /* A path for the model: the end of a very long one. */

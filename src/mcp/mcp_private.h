@@ -29,20 +29,10 @@
 #define HFSBI_MCP_LATEST "2025-11-25" /* newest version with initialize */
 
 enum {
-    HFSBI_MCP_ANSWER_MS = 50000,
-    HFSBI_MCP_BEAT_MS = 5000,
     HFSBI_MCP_FIRST_BEAT_MS = 2000,
-    HFSBI_MCP_GRACE_MS = 500,
-    HFSBI_MCP_MESSAGE = 32 * 1024 * 1024,
-    HFSBI_MCP_TEXT = 45000, /* characters of a result; hosts take 50,000 */
-    HFSBI_MCP_IMAGE = 5 * 1024 * 1024, /* bytes of base64 */
     HFSBI_MCP_SESSIONS = 64,
     HFSBI_MCP_SESSION_MS = 60 * 60 * 1000, /* idle sessions are dropped */
     HFSBI_MCP_SILENT = 8,                  /* above every log level */
-    HFSBI_MCP_BATCH = 100,                 /* messages in one batch */
-    HFSBI_MCP_LONG = 1 << 20,      /* bytes from which values are counted */
-    HFSBI_MCP_VALUES = 200000,     /* JSON values in one long message */
-    HFSBI_MCP_CALLS = 512,         /* running at once; more are refused */
     HFSBI_MCP_TAIL = 4096,         /* bytes of output kept for progress */
     HFSBI_MCP_OUTBOX = 1024 * 1024 /* bytes of unsent notifications per call */
 };
@@ -192,8 +182,8 @@ HFSBI_FN void hfsbi_mcp_add_data(hfsbi_mcp_blocks *b, const char *type,
 HFSBI_FN void hfsbi_mcp_add_resource(hfsbi_mcp_blocks *b, hfsb_str uri,
                                      hfsb_str mime_type, hfsb_str text);
 
-/* Adds the result of a built-in tool: its text, cut to HFSBI_MCP_TEXT
-   characters, and a line in brackets with the facts that a model needs next:
+/* Adds the result of a built-in tool: its text, cut to 45,000 characters, and
+   a line in brackets with the facts that a model needs next:
        read          which lines these are, and the offset of the next ones
        bash_output   whether the job runs, its exit code, next_offset
        any           processes that are left running

@@ -14,6 +14,8 @@
 #include "mcp_private.h"
 
 enum {
+    HFSBI_MCP_TEXT = 45000, /* characters of a result; hosts take 50,000 */
+    HFSBI_MCP_IMAGE = 5 * 1024 * 1024, /* bytes of base64 */
     /* Bytes of all blocks: clients close the connection at 10 MiB. */
     HFSBI_MCP_BLOCKS = 8 * 1024 * 1024,
     HFSBI_MCP_NOTES = 64 * 1024, /* more bytes for notes about lost blocks */
