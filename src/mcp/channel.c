@@ -79,7 +79,8 @@ static void hfsbi_mcp_serve_request(hfsbi_mcp_channel *channel,
         (void)hfsbi_mcp_put_discover(about, m->id, &out);
         break;
     case HFSBI_MCP_LIST:
-        (void)hfsbi_mcp_put_list(about, m->id, m->modern, &out);
+        (void)hfsbi_mcp_put_list(about, m->id, m->modern,
+                                 hfsb_buf_str(&channel->mcp->list.text), &out);
         break;
     case HFSBI_MCP_CALL:
         if (!hfsbi_mcp_begin_call(channel, m, input))

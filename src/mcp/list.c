@@ -7,8 +7,8 @@
                   built-in tools, local or remote; options choose among them
        own        tools of the program: a definition and a function
 
-   Each name occurs once. tools/list sends a text that is printed whenever the
-   list changes. */
+   Each name occurs once. tools/list sends `text`, which is printed whenever
+   the list changes. */
 #include "mcp_private.h"
 
 /* ---- definitions ---- */
@@ -43,18 +43,27 @@ HFSBI_FN bool hfsbi_mcp_list_find(const hfsbi_mcp_list *list, hfsb_str name,
     return false;
 }
 
-HFSBI_FN hfsb_status hfsbi_mcp_list_print(const hfsbi_mcp_list *list,
-                                          hfsb_buf             *out) {
+/* Prints the list into its text. HFSB_OK; or HFSB_NOMEM with the old text and
+   *err. */
+static hfsb_status hfsbi_mcp_list_print(hfsbi_mcp_list *list, hfsb_err *err) {
+    hfsb_buf         text = HFSB_INIT;
     hfsb_json_writer w;
     size_t           i;
-    hfsb_json_writer_init(&w, out, NULL);
+    text.alloc = list->alloc;
+    hfsb_json_writer_init(&w, &text, NULL);
     hfsb_json_put_array(&w);
     for (i = 0; i < list->built_in_count; i++)
         hfsb_json_put_value(&w, list->built_in[i]);
     for (i = 0; i < list->own_count; i++)
         hfsb_json_put_value(&w, list->own[i].definition.root);
     hfsb_json_put_end(&w);
-    return hfsb_json_writer_finish(&w, NULL);
+    if (hfsb_json_writer_finish(&w, NULL) != HFSB_OK) {
+        hfsb_buf_free(&text);
+        return hfsbi_fail_status(err, HFSB_NOMEM, "The list of tools");
+    }
+    hfsb_buf_free(&list->text);
+    list->text = text;
+    return hfsbi_ok(err);
 }
 
 HFSBI_FN void hfsbi_mcp_list_free(hfsbi_mcp_list *list) {
@@ -69,6 +78,7 @@ HFSBI_FN void hfsbi_mcp_list_free(hfsbi_mcp_list *list) {
                          hfsb_json_count(list->doc.root),
                          sizeof *list->built_in);
     hfsb_json_free(&list->doc);
+    hfsb_buf_free(&list->text);
 }
 
 /* ---- choosing built-in tools ---- */
@@ -146,9 +156,20 @@ static hfsb_status hfsbi_mcp_pick(const hfsbi_mcp_list *list, hfsb_str only,
     return HFSB_OK;
 }
 
+/* Exchanges the built-in tools of two lists. */
+static void hfsbi_mcp_list_swap(hfsbi_mcp_list *a, hfsbi_mcp_list *b) {
+    hfsbi_mcp_list old = *a;
+    a->doc = b->doc;
+    a->built_in = b->built_in;
+    a->built_in_count = b->built_in_count;
+    b->doc = old.doc;
+    b->built_in = old.built_in;
+    b->built_in_count = old.built_in_count;
+}
+
 HFSBI_FN hfsb_status hfsbi_mcp_list_choose(hfsbi_mcp_list *list, hfsb_str all,
                                            hfsb_str only, hfsb_err *err) {
-    hfsbi_mcp_list next = HFSB_INIT, old;
+    hfsbi_mcp_list next = HFSB_INIT;
     hfsb_status    st;
     bool           any = false;
     next.alloc = next.doc.alloc = list->alloc;
@@ -160,14 +181,10 @@ HFSBI_FN hfsb_status hfsbi_mcp_list_choose(hfsbi_mcp_list *list, hfsb_str all,
              ? hfsbi_mcp_check_names(list, next.doc.root, only, &any, err)
              : hfsbi_fail_status(err, HFSB_NOMEM, "The list of tools");
     if (st == HFSB_OK) st = hfsbi_mcp_pick(list, only, any, &next, err);
-    if (st == HFSB_OK) { /* the new tools stay, the old ones are freed */
-        old = next;
-        old.doc = list->doc;
-        old.built_in = list->built_in;
-        list->doc = next.doc;
-        list->built_in = next.built_in;
-        list->built_in_count = next.built_in_count;
-        next = old;
+    if (st == HFSB_OK) {
+        hfsbi_mcp_list_swap(list, &next);
+        st = hfsbi_mcp_list_print(list, err);
+        if (st != HFSB_OK) hfsbi_mcp_list_swap(list, &next);
     }
     hfsbi_mcp_list_free(&next);
     return st;
@@ -262,27 +279,33 @@ static hfsb_status hfsbi_mcp_define(const hfsb_mcp_tool   *tool,
     return st;
 }
 
-/* Appends a checked tool to the list. HFSB_OK, HFSB_NOMEM. */
+/* Appends a checked tool to the list. HFSB_OK; HFSB_NOMEM with *err. */
 static hfsb_status hfsbi_mcp_list_append(hfsbi_mcp_list        *list,
                                          const hfsb_mcp_tool   *tool,
                                          const hfsb_json_value *schema,
-                                         const hfsb_json_value *hints) {
+                                         const hfsb_json_value *hints,
+                                         hfsb_err              *err) {
     hfsbi_mcp_tool  copy = HFSB_INIT;
     hfsb_status     st;
     hfsbi_mcp_tool *grown = (hfsbi_mcp_tool *)hfsbi_array_grow(
         &list->alloc, list->own, &list->own_cap, list->own_count + 1,
         sizeof *grown);
-    if (!grown) return HFSB_NOMEM;
+    if (!grown) return hfsbi_fail_status(err, HFSB_NOMEM, "Adding a tool");
     list->own = grown;
     copy.fn = tool->fn;
     copy.user = tool->user;
     copy.definition.alloc = list->alloc;
     st = hfsbi_mcp_define(tool, schema, hints, &copy.definition);
-    if (st != HFSB_OK) return st;
-    if (list->read_only && !hfsbi_mcp_only_reads(copy.definition.root))
+    if (st != HFSB_OK) return hfsbi_fail_status(err, st, "Adding a tool");
+    if (list->read_only && !hfsbi_mcp_only_reads(copy.definition.root)) {
         hfsb_json_free(&copy.definition);
-    else list->own[list->own_count++] = copy;
-    return HFSB_OK;
+        return hfsbi_ok(err);
+    }
+    list->own[list->own_count++] = copy;
+    st = hfsbi_mcp_list_print(list, err);
+    if (st != HFSB_OK)
+        hfsb_json_free(&list->own[--list->own_count].definition);
+    return st;
 }
 
 HFSBI_FN hfsb_status hfsbi_mcp_list_add(hfsbi_mcp_list      *list,
@@ -293,41 +316,14 @@ HFSBI_FN hfsb_status hfsbi_mcp_list_add(hfsbi_mcp_list      *list,
     if (st != HFSB_OK) return st;
     schema.alloc = hints.alloc = list->alloc;
     st = hfsbi_mcp_read_tool(tool, &schema, &hints, err);
-    if (st == HFSB_OK) {
-        st = hfsbi_mcp_list_append(list, tool, schema.root, hints.root);
-        if (st != HFSB_OK) hfsbi_fail_status(err, st, "Adding a tool");
-    }
+    if (st == HFSB_OK)
+        st = hfsbi_mcp_list_append(list, tool, schema.root, hints.root, err);
     hfsb_json_free(&schema);
     hfsb_json_free(&hints);
     return st;
 }
 
 /* ---- of the object ---- */
-
-/* Prints the list for tools/list. HFSB_OK, or HFSB_NOMEM with the old text. */
-static hfsb_status hfsbi_mcp_reprint(hfsb_mcp *mcp) {
-    hfsb_buf    text = HFSB_INIT;
-    hfsb_status st;
-    text.alloc = mcp->alloc;
-    st = hfsbi_mcp_list_print(&mcp->list, &text);
-    if (st != HFSB_OK) {
-        hfsb_buf_free(&text);
-        return st;
-    }
-    hfsb_buf_free(&mcp->about.tools);
-    mcp->about.tools = text;
-    return HFSB_OK;
-}
-
-HFSBI_FN hfsb_status hfsbi_mcp_offer(hfsb_mcp *mcp, hfsb_str all,
-                                     hfsb_err *err) {
-    hfsb_status st =
-        hfsbi_mcp_list_choose(&mcp->list, all, hfsb_buf_str(&mcp->only), err);
-    if (st != HFSB_OK) return st;
-    st = hfsbi_mcp_reprint(mcp);
-    return st == HFSB_OK ? hfsbi_ok(err)
-                         : hfsbi_fail_status(err, st, "The list of tools");
-}
 
 HFSBI_FN hfsb_status hfsbi_mcp_instruct(hfsb_mcp *mcp, hfsb_str ours) {
     hfsb_buf *out = &mcp->about.instructions;
@@ -340,15 +336,8 @@ HFSBI_FN hfsb_status hfsbi_mcp_instruct(hfsb_mcp *mcp, hfsb_str ours) {
 
 hfsb_status hfsb_mcp_add_tool(hfsb_mcp *mcp, const hfsb_mcp_tool *tool,
                               hfsb_err *err) {
-    size_t      before = mcp->list.own_count;
-    hfsb_status st;
     if (!tool->name || !tool->fn)
         return hfsbi_fail(err, HFSB_ARG, 0,
                           "A tool must have a name and a function.");
-    st = hfsbi_mcp_list_add(&mcp->list, tool, err);
-    if (st != HFSB_OK || mcp->list.own_count == before) return st;
-    st = hfsbi_mcp_reprint(mcp);
-    if (st == HFSB_OK) return hfsbi_ok(err);
-    hfsb_json_free(&mcp->list.own[--mcp->list.own_count].definition);
-    return hfsbi_fail_status(err, st, "Adding a tool");
+    return hfsbi_mcp_list_add(&mcp->list, tool, err);
 }

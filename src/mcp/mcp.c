@@ -115,7 +115,6 @@ static void hfsbi_mcp_free(hfsb_mcp *mcp) {
     hfsb_buf_free(&mcp->about.title);
     hfsb_buf_free(&mcp->about.version);
     hfsb_buf_free(&mcp->about.instructions);
-    hfsb_buf_free(&mcp->about.tools);
     hfsbi_array_free(&alloc, mcp, 1, sizeof *mcp);
 }
 
@@ -142,7 +141,6 @@ static hfsb_mcp *hfsbi_mcp_new(hfsb_server *server, const hfsb_mcp_opts *o) {
     mcp->no_arguments.alloc = *alloc;
     mcp->about.name.alloc = mcp->about.title.alloc = *alloc;
     mcp->about.version.alloc = mcp->about.instructions.alloc = *alloc;
-    mcp->about.tools.alloc = *alloc;
     mcp->about.logging = o->logging;
     mcp->list.read_only = o->read_only;
     mcp->answer_ms = hfsbi_mcp_or_default(o->answer_ms, HFSBI_MCP_ANSWER_MS);
@@ -184,7 +182,9 @@ static hfsb_status hfsbi_mcp_open_tools(hfsb_mcp              *mcp,
     st = hfsbi_tools_define(opts && opts->shell ? opts->shell
                                                 : hfsbi_default_shell(),
                             &plan, 1, HFSB_TOOLS_MCP, &all, err);
-    if (st == HFSB_OK) st = hfsbi_mcp_offer(mcp, hfsb_buf_str(&all), err);
+    if (st == HFSB_OK)
+        st = hfsbi_mcp_list_choose(&mcp->list, hfsb_buf_str(&all),
+                                   hfsb_buf_str(&mcp->only), err);
     hfsb_buf_free(&all);
     if (st != HFSB_OK) return st;
     if (opts) o = *opts;

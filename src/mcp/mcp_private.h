@@ -134,7 +134,6 @@ HFSBI_FN bool hfsbi_mcp_same_id(const hfsb_json_value *a,
 /* Properties of the server that replies contain. */
 typedef struct hfsbi_mcp_about {
     hfsb_buf name, title, version, instructions;
-    hfsb_buf tools; /* the list of tools as a JSON array, printed once */
     bool     logging;
 } hfsbi_mcp_about;
 
@@ -151,9 +150,10 @@ HFSBI_FN hfsb_status hfsbi_mcp_put_initialize(const hfsbi_mcp_about *about,
 HFSBI_FN hfsb_status hfsbi_mcp_put_discover(const hfsbi_mcp_about *about,
                                             const hfsb_json_value *id,
                                             hfsb_buf              *out);
+/* tools: a JSON array, or "". */
 HFSBI_FN hfsb_status hfsbi_mcp_put_list(const hfsbi_mcp_about *about,
                                         const hfsb_json_value *id, bool modern,
-                                        hfsb_buf *out);
+                                        hfsb_str tools, hfsb_buf *out);
 /* blocks: JSON objects with commas between them. */
 HFSBI_FN hfsb_status hfsbi_mcp_put_result(const hfsbi_mcp_about *about,
                                           const hfsb_json_value *id,
@@ -222,6 +222,7 @@ typedef struct hfsbi_mcp_list {
     size_t                  built_in_count;
     hfsbi_mcp_tool         *own;
     size_t                  own_count, own_cap;
+    hfsb_buf                text; /* all definitions as a JSON array */
 } hfsbi_mcp_list;
 
 HFSBI_FN void hfsbi_mcp_list_free(hfsbi_mcp_list *list);
@@ -244,17 +245,6 @@ HFSBI_FN hfsb_status hfsbi_mcp_list_add(hfsbi_mcp_list      *list,
    the tool of the program, or NULL for a built-in one. */
 HFSBI_FN bool hfsbi_mcp_list_find(const hfsbi_mcp_list *list, hfsb_str name,
                                   const hfsbi_mcp_tool **own);
-
-/* Appends the definitions as a JSON array. HFSB_OK, or HFSB_NOMEM with the
-   bytes of *out as they were. */
-HFSBI_FN hfsb_status hfsbi_mcp_list_print(const hfsbi_mcp_list *list,
-                                          hfsb_buf             *out);
-
-/* Offers those of the built-in tools `all` that the options chose. Before the
-   server serves. Returns as hfsbi_mcp_list_choose(); after HFSB_NOMEM the
-   object must not serve. */
-HFSBI_FN hfsb_status hfsbi_mcp_offer(hfsb_mcp *mcp, hfsb_str all,
-                                     hfsb_err *err);
 
 /* Sets the instructions for the model: ours, then those of the program.
    HFSB_OK, HFSB_NOMEM. */

@@ -538,11 +538,10 @@ HFSBI_FN hfsb_status hfsbi_mcp_put_discover(const hfsbi_mcp_about *about,
 
 HFSBI_FN hfsb_status hfsbi_mcp_put_list(const hfsbi_mcp_about *about,
                                         const hfsb_json_value *id, bool modern,
-                                        hfsb_buf *out) {
+                                        hfsb_str tools, hfsb_buf *out) {
     size_t mark = hfsbi_mcp_begin_reply(out, id, "result");
     hfsb_buf_append(out, HFSB_LIT("\"tools\":"));
-    hfsb_buf_append(out, about->tools.len ? hfsb_buf_str(&about->tools)
-                                          : HFSB_LIT("[]"));
+    hfsb_buf_append(out, tools.len ? tools : HFSB_LIT("[]"));
     if (modern) {
         hfsbi_mcp_put_cache(out);
         hfsbi_mcp_put_envelope(about, out);

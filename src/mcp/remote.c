@@ -264,7 +264,9 @@ hfsb_status hfsb_mcp_use_session(hfsb_mcp *mcp, hfsb_session *session,
                           "this machine, which are offered without one.");
     all.alloc = mcp->alloc;
     st = hfsb_session_define(session, HFSB_TOOLS_MCP, &all, err);
-    if (st == HFSB_OK) st = hfsbi_mcp_offer(mcp, hfsb_buf_str(&all), err);
+    if (st == HFSB_OK)
+        st = hfsbi_mcp_list_choose(&mcp->list, hfsb_buf_str(&all),
+                                   hfsb_buf_str(&mcp->only), err);
     hfsb_buf_free(&all);
     if (st != HFSB_OK) return st;
     st = hfsbi_mcp_instruct(mcp, hfsb_cstr(hfsbi_mcp_remote_instructions));

@@ -32,7 +32,6 @@ static hfsbi_mcp_about about_us(void) {
     set(&a.title, "T");
     set(&a.version, "1");
     set(&a.instructions, "Be\nkind.");
-    set(&a.tools, "[{\"name\":\"x\"}]");
     return a;
 }
 
@@ -41,7 +40,6 @@ static void about_free(hfsbi_mcp_about *a) {
     hfsb_buf_free(&a->title);
     hfsb_buf_free(&a->version);
     hfsb_buf_free(&a->instructions);
-    hfsb_buf_free(&a->tools);
 }
 
 /* One line of valid JSON, in UTF-8. */
@@ -63,11 +61,14 @@ static void check_line(hfsb_str line) {
         hfsb_buf_free(&out);             \
     } while (0)
 
+#define TOOLS "[{\"name\":\"x\"}]"
+
 static void legacy_results_have_no_envelope(void) {
     hfsbi_mcp_about a = about_us();
     CHECK_MESSAGE(hfsbi_mcp_put_empty(id_of("\"a\""), &out),
                   "{\"jsonrpc\":\"2.0\",\"id\":\"a\",\"result\":{}}");
-    CHECK_MESSAGE(hfsbi_mcp_put_list(&a, id_of("1"), false, &out),
+    CHECK_MESSAGE(hfsbi_mcp_put_list(&a, id_of("1"), false, HFSB_LIT(TOOLS),
+                                     &out),
                   "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"tools\":[{"
                   "\"name\":\"x\"}]}}");
     CHECK_MESSAGE(hfsbi_mcp_put_result(&a, id_of("1"), false,
@@ -83,7 +84,8 @@ static void legacy_results_have_no_envelope(void) {
 
 static void modern_results_have_an_envelope(void) {
     hfsbi_mcp_about a = about_us();
-    CHECK_MESSAGE(hfsbi_mcp_put_list(&a, id_of("1"), true, &out),
+    CHECK_MESSAGE(hfsbi_mcp_put_list(&a, id_of("1"), true, HFSB_LIT(TOOLS),
+                                     &out),
                   "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"tools\":[{"
                   "\"name\":\"x\"}]," KEEP "," SAME "}}");
     CHECK_MESSAGE(hfsbi_mcp_put_result(&a, id_of("1"), true,
@@ -98,7 +100,6 @@ static void modern_results_have_an_envelope(void) {
     a.logging = true;
     hfsb_buf_truncate(&a.instructions, 0);
     hfsb_buf_truncate(&a.title, 0);
-    hfsb_buf_truncate(&a.tools, 0);
     CHECK_MESSAGE(hfsbi_mcp_put_discover(&a, id_of("1"), &out),
                   "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{"
                   "\"supportedVersions\":[\"2026-07-28\"],\"capabilities\":{"
@@ -106,7 +107,8 @@ static void modern_results_have_an_envelope(void) {
                   ",\"resultType\":\"complete\",\"_meta\":{"
                   "\"io.modelcontextprotocol/serverInfo\":{\"name\":\"n\","
                   "\"version\":\"1\"}}}}");
-    CHECK_MESSAGE(hfsbi_mcp_put_list(&a, id_of("1"), false, &out),
+    CHECK_MESSAGE(hfsbi_mcp_put_list(&a, id_of("1"), false, HFSB_LIT(""),
+                                     &out),
                   "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"tools\":[]}}");
     about_free(&a);
 }
@@ -223,13 +225,13 @@ static void logs_are_notifications(void) {
 #define EXISTS HINT("exists", "true")
 #define ALL    "[" BASH "," OUTPUT "," READ "," WRITE "," EXISTS "]"
 
+/* A list that never had a tool has no text. */
 static void check_list(const hfsbi_mcp_list *list, const char *want) {
-    hfsb_buf text = HFSB_INIT;
-    T_CHECK(hfsbi_mcp_list_print(list, &text) == HFSB_OK);
-    T_CHECK(hfsb_str_equal(hfsb_buf_str(&text), hfsb_cstr(want)));
-    if (!hfsb_str_equal(hfsb_buf_str(&text), hfsb_cstr(want)))
+    hfsb_str text =
+        list->text.len ? hfsb_buf_str(&list->text) : HFSB_LIT("[]");
+    T_CHECK(hfsb_str_equal(text, hfsb_cstr(want)));
+    if (!hfsb_str_equal(text, hfsb_cstr(want)))
         printf("  is   %s\n  want %s\n", text.ptr, want);
-    hfsb_buf_free(&text);
 }
 
 static bool has(const hfsbi_mcp_list *list, const char *name) {
@@ -417,7 +419,7 @@ static void check_definition(const hfsb_json_value *tool) {
 }
 
 static void every_host_accepts_our_tools(void) {
-    hfsb_buf       all = HFSB_INIT, text = HFSB_INIT;
+    hfsb_buf       all = HFSB_INIT;
     hfsbi_mcp_list list = HFSB_INIT;
     hfsb_json_doc  doc = HFSB_INIT;
     hfsb_json_iter it;
@@ -426,9 +428,8 @@ static void every_host_accepts_our_tools(void) {
                                NULL) == HFSB_OK);
     T_CHECK(hfsbi_mcp_list_choose(&list, hfsb_buf_str(&all), HFSB_LIT(""),
                                   NULL) == HFSB_OK);
-    T_CHECK(hfsbi_mcp_list_print(&list, &text) == HFSB_OK);
-    T_CHECK(text.len < 8000);
-    T_CHECK(hfsb_json_parse(hfsb_buf_str(&text), NULL, &doc, NULL) ==
+    T_CHECK(list.text.len < 8000);
+    T_CHECK(hfsb_json_parse(hfsb_buf_str(&list.text), NULL, &doc, NULL) ==
             HFSB_OK);
     T_CHECK(hfsb_json_count(doc.root) >= 10);
     it = hfsb_json_begin(doc.root);
@@ -442,29 +443,26 @@ static void every_host_accepts_our_tools(void) {
     T_CHECK(!has(&list, "bash") && !has(&list, "write"));
     T_CHECK(!has(&list, "kill"));
     hfsb_buf_free(&all);
-    hfsb_buf_free(&text);
     hfsbi_mcp_list_free(&list);
 }
 
 /* ---- no memory ---- */
 
 static void try_list(hfsb_alloc alloc, const t_heap *heap) {
-    hfsb_buf       text = HFSB_INIT;
     hfsbi_mcp_list list = HFSB_INIT;
     hfsb_mcp_tool  t = tool_of("x");
     hfsb_status    st;
-    text.alloc = list.alloc = list.doc.alloc = alloc;
+    list.alloc = list.doc.alloc = list.text.alloc = alloc;
     t.schema = "{\"type\":\"object\"}";
     st = hfsbi_mcp_list_add(&list, &t, NULL);
     T_CHECK(st == (heap->fail_at && st ? HFSB_NOMEM : HFSB_OK));
     T_CHECK(has(&list, "x") == (st == HFSB_OK));
+    T_CHECK((list.text.len > 0) == has(&list, "x"));
     st = hfsbi_mcp_list_choose(&list, HFSB_LIT(ALL), HFSB_LIT(""), NULL);
     T_CHECK(st == (heap->fail_at && st ? HFSB_NOMEM : HFSB_OK));
     T_CHECK(has(&list, "read") == (st == HFSB_OK));
-    st = hfsbi_mcp_list_print(&list, &text);
-    T_CHECK(st == (heap->fail_at && st ? HFSB_NOMEM : HFSB_OK));
-    T_CHECK((text.len > 0) == (st == HFSB_OK));
-    hfsb_buf_free(&text);
+    T_CHECK((hfsb_str_find(hfsb_buf_str(&list.text), HFSB_LIT("read\"")) !=
+             HFSB_NPOS) == (st == HFSB_OK));
     hfsbi_mcp_list_free(&list);
 }
 
@@ -476,7 +474,8 @@ static hfsb_status put_one(int which, hfsb_buf *out) {
     const hfsb_json_value *id = shared_doc.root;
     switch (which) {
     case 0: return hfsbi_mcp_put_discover(&shared, id, out);
-    case 1: return hfsbi_mcp_put_list(&shared, id, true, out);
+    case 1:
+        return hfsbi_mcp_put_list(&shared, id, true, HFSB_LIT(TOOLS), out);
     case 2:
         return hfsbi_mcp_put_result(&shared, id, true, HFSB_LIT("{}"), true,
                                     out);
