@@ -241,15 +241,14 @@ HFSBI_FN hfsb_status hfsbi_tools_open_like(const hfsb_tools *like,
     return st;
 }
 
-/* In a loop of its own the grace passes first; hfsbi_tools_free() kills the
-   rest. */
+/* The grace passes first; hfsbi_tools_free() kills the rest. In the loop of a
+   server, which must not be turned by what it calls, nothing may run. */
 void hfsb_tools_close(hfsb_tools *tools) {
     long long until;
     if (!tools) return;
     hfsbi_jobs_end(tools, HFSB_LIT(""));
     until = hfsb_clock_ms() + 10000 + tools->grace_ms;
-    while (tools->own_loop && hfsb_tools_busy(tools) &&
-           hfsb_clock_ms() < until)
+    while (hfsb_tools_busy(tools) && hfsb_clock_ms() < until)
         hfsb_tools_poll(tools, 1000);
     hfsbi_tools_free(tools);
 }
