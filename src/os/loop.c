@@ -887,6 +887,13 @@ static bool hfsbi_loop_fall_asleep(hfsbi_loop *loop) {
     return may;
 }
 
+/* From here on a post needs no byte in the pipe: this turn looks for it. */
+static void hfsbi_loop_wake_up(hfsbi_loop *loop) {
+    pthread_mutex_lock(&loop->queue_lock);
+    loop->asleep = false;
+    pthread_mutex_unlock(&loop->queue_lock);
+}
+
 /* Milliseconds to wait; -1: without limit. Sets `until`. */
 static int hfsbi_loop_time(hfsbi_loop *loop, long long wait_ms) {
     long long at = hfsbi_timers_next(loop), now;
@@ -934,6 +941,7 @@ HFSBI_FN void hfsbi_loop_turn(hfsbi_loop *loop, long long wait_ms) {
     if (!hfsbi_poller_prepare(&loop->poller)) hfsbi_poller_nap(ms);
     else if (ms == 0) hfsbi_poller_wait(&loop->poller, &batch, 0);
     else hfsbi_loop_wait(loop, &batch, ms);
+    hfsbi_loop_wake_up(loop);
     loop->now = hfsb_clock_ms();
     hfsbi_poller_found(&loop->poller, &batch);
     while (hfsbi_poller_next(&loop->poller, &io, &events))

@@ -8,7 +8,8 @@
        host's own loop ---- watch(), its own poll(), step()
 
    While a thread in a call waits, it does the work of the host too. So each of
-   its turns writes to the pipe `host`, which only hfsb_tools_step() empties.
+   its turns writes to the pipe `host`, which only hfsb_tools_step() empties;
+   between a step of the host and its next watch() it is only noted.
 
    Whatever may complete a call stirs the object: the loop then starts waiting
    jobs and calls the listeners of the calls that have news. */
@@ -267,6 +268,7 @@ size_t hfsb_tools_watch(hfsb_tools *tools, hfsb_watch *list, size_t max) {
     }
     hfsbi_loop_lock(tools->loop);
     tools->hosted = true;
+    if (tools->news) hfsbi_wake_write(tools->host[1]);
     n = hfsbi_loop_watch(tools->loop, max ? list + 1 : list,
                          max ? max - 1 : 0);
     hfsbi_loop_unlock(tools->loop);
@@ -283,6 +285,7 @@ long long hfsb_tools_deadline(hfsb_tools *tools) {
 
 void hfsb_tools_step(hfsb_tools *tools) {
     hfsbi_loop_lock(tools->loop);
+    tools->hosted = tools->news = false;
     hfsbi_wake_drain(tools->host[0]);
     hfsbi_loop_turn(tools->loop, 0);
     hfsbi_loop_unlock(tools->loop);
@@ -290,6 +293,7 @@ void hfsb_tools_step(hfsb_tools *tools) {
 
 HFSBI_FN void hfsbi_tools_turn(hfsb_tools *tools, long long wait_ms) {
     hfsbi_loop_turn(tools->loop, wait_ms);
+    tools->news = true;
     if (tools->hosted) hfsbi_wake_write(tools->host[1]);
 }
 

@@ -663,7 +663,8 @@ struct hfsb_tools {
                                 server's loop */
 
     /* protected by the lock of the loop */
-    bool               hosted;    /* the host waits in a loop of its own */
+    bool               hosted;    /* the host has watched, and not stepped */
+    bool               news;      /* others turned the loop since its step */
     hfsbi_task         look;      /* posted when calls may have news */
     bool               looks;     /* it is posted */
     hfsbi_job         *jobs;      /* newest first */
