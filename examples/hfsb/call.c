@@ -1,4 +1,8 @@
-/* call.c - one call of a tool, here or on a sandbox, which Ctrl-C ends. */
+/* call.c - one call of a tool, on this machine or on a sandbox.
+
+   On this machine the tools are opened for the call. Ctrl-C, or the caller,
+   ends it early: here by killing all commands of these tools, on a sandbox by
+   cancelling the request and killing the command by its id. */
 #define _XOPEN_SOURCE 700 /* getpid(); before any include */
 #include "cli.h"
 
@@ -9,7 +13,8 @@
 
 /* ---- on this machine ---- */
 
-/* Waits for the call; when it is to end early, until all it runs is gone. */
+/* Waits for the call. To end it early, kills its commands and waits for their
+   end. */
 static void finish_call(hfsb_tools *tools, hfsb_call *call, const bool *stop) {
     hfsb_tool_result killed;
     while (!hfsb_call_done(call)) {
@@ -20,8 +25,8 @@ static void finish_call(hfsb_tools *tools, hfsb_call *call, const bool *stop) {
     }
 }
 
-/* A job lives no longer than the tools, and these no longer than this call:
-   nobody could ask for its output, and it would be killed. */
+/* A background job would be killed when the tools are closed after this call,
+   before anyone could ask for its output. */
 static hfsb_status refuse_background(const char            *name,
                                      const hfsb_json_value *arguments,
                                      hfsb_err              *err) {
@@ -44,19 +49,19 @@ static void run_call(hfsb_tools *tools, const char *name,
     must(hfsb_call_open(tools, hfsb_cstr(name), arguments, opts, &call));
     finish_call(tools, call, stop);
     if (hfsb_call_take(call, result) == HFSB_NOMEM) must(HFSB_NOMEM);
-    hfsb_call_close(call); /* what else went wrong is in the result */
+    hfsb_call_close(call); /* other failures are in the result */
 }
 
-static void call_here(const hfsb_tools_opts *where, const char *name,
-                      const hfsb_json_value *arguments,
-                      const hfsb_call_opts *opts, const bool *stop,
-                      hfsb_tool_result *result) {
+static void call_local(const hfsb_tools_opts *where, const char *name,
+                       const hfsb_json_value *arguments,
+                       const hfsb_call_opts *opts, const bool *stop,
+                       hfsb_tool_result *result) {
     hfsb_tools *tools = NULL;
     hfsb_err    err;
     hfsb_status st = refuse_background(name, arguments, &err);
     if (st == HFSB_OK) st = hfsb_tools_open(where, &tools, &err);
     if (st == HFSB_OK) {
-        /* reading may take long and leaves nothing behind: it may just die */
+        /* read leaves nothing to clean up: signals may end the program */
         if (strcmp(name, "read") != 0) catch_signals(tools, NULL);
         run_call(tools, name, arguments, opts, stop, result);
         release_signals();
@@ -76,14 +81,14 @@ typedef struct remote_call {
     hfsb_json_doc         doc; /* the arguments of bash, with an id */
 } remote_call;
 
-/* Hands the text on, and ends the call when nobody wants more. */
+/* Passes the text on, and cancels the call when *stop is set. */
 static void pass_text(void *user, hfsb_proc_stream stream, hfsb_str text) {
     remote_call *r = (remote_call *)user;
     r->opts->on_text(r->opts->user, stream, text);
     if (r->stop && *r->stop) hfsb_cancel_set(r->c.cancel);
 }
 
-/* The arguments of bash with an id, by which the command can be killed. */
+/* Adds an id to the arguments of bash, to kill the command by. */
 static const hfsb_json_value *add_id(remote_call           *r,
                                      const hfsb_json_value *arguments) {
     hfsb_json_iter   it = hfsb_json_begin(arguments);
@@ -102,16 +107,16 @@ static const hfsb_json_value *add_id(remote_call           *r,
         hfsb_json_put_value(&w, it.value);
     }
     put_str(&w, "id", hfsb_cstr(id));
-    end_added(&w);
+    end_fields(&w);
     must(hfsb_json_parse(hfsb_buf_str(&text), NULL, &r->doc, NULL));
     hfsb_buf_free(&text);
     return r->doc.root;
 }
 
-/* Kills the command, which goes on there when a call is cancelled. Another
-   server than ours knows no ids: there it is all that runs. */
-static void kill_there(remote_call *r, const hfsb_json_value *arguments,
-                       hfsb_tool_result *result) {
+/* Kills the command: it goes on after its request is cancelled. A server that
+   is not hfsb knows no ids, so all its commands are killed. */
+static void kill_remote(remote_call *r, const hfsb_json_value *arguments,
+                        hfsb_tool_result *result) {
     hfsb_tool_result killed = HFSB_INIT;
     hfsb_json_doc    doc = HFSB_INIT;
     hfsb_buf         text = HFSB_INIT;
@@ -120,7 +125,7 @@ static void kill_there(remote_call *r, const hfsb_json_value *arguments,
     hfsb_json_put_object(&w);
     hfsb_json_put_key(&w, HFSB_LIT("id"));
     hfsb_json_put_value(&w, hfsb_json_get(arguments, "id"));
-    end_added(&w);
+    end_fields(&w);
     must(hfsb_json_parse(hfsb_buf_str(&text), NULL, &doc, NULL));
     hfsb_cancel_reset(r->c.cancel); /* a second Ctrl-C ends us at once */
     (void)hfsb_sandbox_call(r->sandbox, HFSB_LIT("kill"),
@@ -130,7 +135,7 @@ static void kill_there(remote_call *r, const hfsb_json_value *arguments,
     must(killed.success
              ? hfsb_buf_printf(&result->error, "The command was killed")
              : hfsb_buf_printf(&result->error,
-                               "The command may still run there: %s",
+                               "The command may still run on the sandbox: %s",
                                killed.error.ptr));
     if (!killed.success) print_log(NULL, hfsb_buf_str(&result->error));
     hfsb_tool_result_free(&killed);
@@ -153,13 +158,13 @@ static void run_remote(remote_call *r, const char *name,
     st = hfsb_sandbox_call(r->sandbox, hfsb_cstr(name), arguments, &opts, NULL,
                            result);
     if (st == HFSB_NOMEM) must(st);
-    if (st == HFSB_CANCELLED && is_bash) kill_there(r, arguments, result);
+    if (st == HFSB_CANCELLED && is_bash) kill_remote(r, arguments, result);
 }
 
-static void call_there(const char *on, const hfsb_tools_opts *where,
-                       const char *name, const hfsb_json_value *arguments,
-                       const hfsb_call_opts *opts, const bool *stop,
-                       hfsb_tool_result *result) {
+static void call_remote(const char *on, const hfsb_tools_opts *where,
+                        const char *name, const hfsb_json_value *arguments,
+                        const hfsb_call_opts *opts, const bool *stop,
+                        hfsb_tool_result *result) {
     hfsb_sandbox_opts how = HFSB_INIT;
     remote_call       r = HFSB_INIT;
     hfsb_err          err = HFSB_INIT;
@@ -188,18 +193,8 @@ int call_tool(const char *on, const hfsb_tools_opts *where, const char *name,
     how.unique_keys = true;
     st = hfsb_json_parse(arguments, &how, &doc, &err);
     if (st != HFSB_OK) set_outcome(result, st, &err);
-    else if (on) call_there(on, where, name, doc.root, opts, stop, result);
-    else call_here(where, name, doc.root, opts, stop, result);
+    else if (on) call_remote(on, where, name, doc.root, opts, stop, result);
+    else call_local(where, name, doc.root, opts, stop, result);
     hfsb_json_free(&doc);
     return caught_signal();
-}
-
-bool put_text(hfsb_json_writer *w, const char *key, const char *what,
-              hfsb_str text) {
-    size_t good = hfsb_utf8_validate(text);
-    hfsb_json_put_key(w, hfsb_cstr(key));
-    hfsb_json_put_str(w, text);
-    if (good == text.len) return true;
-    fprintf(stderr, "hfsb: %s is not UTF-8, from byte %zu on\n", what, good);
-    return false;
 }

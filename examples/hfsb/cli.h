@@ -4,164 +4,230 @@
 
 #include "../../hfsb.h"
 
-/* Exit codes; `hfsb bash` passes on the command's own besides. */
+/* Exit codes. `hfsb bash` exits with the code of its command. */
 enum { DONE = 0, REFUSED = 1, USAGE = 2 };
 
-/* ---- commands: one object each, in the file named behind it ---- */
+/* ---- ../hfsb.c: the table of commands ---- */
 
 typedef struct args args;
+typedef int         command_fn(args *a); /* returns the exit code */
+
+enum { MAX_FILLED = 3 };
 
 typedef struct cli_command {
-    const char *name;
-    const char *words;   /* behind the name: "[OPTIONS] FILE" */
-    const char *summary; /* for the list of all commands */
-    const char *details; /* for `hfsb NAME --help`, indented, with its "\n" */
-    int (*run)(args *a); /* gives the exit code */
+    const char *name;  /* "job run" is a subcommand of "job" */
+    const char *words; /* what follows the name: "[OPTIONS] FILE" */
+    const char *summary;
+    const char *details; /* paragraphs (NULL: the tool's description) */
+    const char *tool;    /* whose parameters are options (NULL: none) */
+    /* Parameters of the tool that are no options, because the command has
+       other means to give them; for run_tool_command() its words. */
+    const char *filled[MAX_FILLED + 1];
+    command_fn *run; /* NULL: it has only subcommands */
 } cli_command;
 
-extern const cli_command command_tool, command_tools; /* tool.c */
-extern const cli_command command_mcp;                 /* mcp.c */
-extern const cli_command command_bash;                /* bash.c */
-extern const cli_command command_read, command_write; /* file.c */
-extern const cli_command command_edit;                /* edit.c */
-extern const cli_command command_patch;               /* patch.c */
-extern const cli_command command_json, command_strip; /* text.c */
-extern const cli_command command_truncate, command_classify;
-extern const cli_command command_create, command_connect; /* create.c */
-extern const cli_command command_delete;                  /* delete.c */
-extern const cli_command command_sweep;
-extern const cli_command command_ls, command_status;     /* status.c */
-extern const cli_command command_pause, command_restart; /* restart.c */
-extern const cli_command command_cp;                     /* cp.c */
-extern const cli_command command_job;                    /* job.c */
-/* These are words behind `hfsb job`. */
-extern const cli_command command_job_run; /* job_run.c */
+/* Finds the command at the start of `words`; *used is how many of them are its
+   name. NULL when there is none. */
+const cli_command *find_command(char **words, int count, int *used);
 
-/* ---- args.c: the words of the command line ---- */
+/* Prints names and summaries for completion: of all commands, or with a family
+   ("job") of its subcommands. */
+void print_commands(const char *family);
 
-struct args {
-    const cli_command *command;
-    char             **list;
-    int                count, next;
-    bool               only_words; /* behind "--" */
-    int                status;     /* for when parsing says false */
-};
+command_fn run_bash, run_write, run_edit, run_patch, run_cp, run_mcp;
+command_fn run_tool, run_tools, run_tool_command; /* tool.c */
+command_fn run_create, run_connect;               /* create.c */
+command_fn run_delete, run_sweep;                 /* delete.c */
+command_fn run_ls, run_status;                    /* status.c */
+command_fn run_pause, run_restart;                /* restart.c */
+command_fn run_job_run;                           /* job_run.c */
+command_fn run_job_ls, run_job_logs, run_job_inspect, run_job_cancel;
+command_fn run_json, run_strip, run_truncate, run_classify; /* text.c */
+command_fn run_completion;
+
+/* ---- options.c: options and words of the command line ---- */
 
 typedef enum option_kind {
-    OPTION_FLAG,    /* target: bool */
+    OPTION_FLAG,    /* target: bool; --no-NAME sets it to false */
     OPTION_TEXT,    /* const char * */
-    OPTION_TEXTS,   /* texts: may be given several times */
+    OPTION_TEXTS,   /* texts: may be repeated */
     OPTION_COUNT,   /* size_t, from 1 on */
     OPTION_INTEGER, /* long long */
+    OPTION_NUMBER,  /* double */
+    OPTION_PAIRS,   /* NAME=VALUE, may be repeated; only of a tool */
     OPTION_SECONDS, /* double, above 0 */
-    OPTION_DAYS     /* the same in days */
+    OPTION_DAYS,    /* double, above 0 */
+    OPTION_PARAM,   /* an option of the tool; in a command's own list (NULL)
+                       words for one that the tool does not describe */
+    OPTION_ALIAS    /* another name for the option that `words` names */
 } option_kind;
 
-/* What an option that may be given several times was given. */
+/* The values of an option that may be repeated. */
 enum { MAX_TEXTS = 64 };
 typedef struct texts {
     const char *list[MAX_TEXTS];
     size_t      count;
 } texts;
 
-/* A list of them ends with a name that is NULL. */
+/* A row; the last one of a list has the name NULL. */
 typedef struct option {
-    const char *name; /* "--limit" */
+    const char *name; /* "--limit N": the option and a name for its value */
     option_kind kind;
-    void       *target; /* left as it is when the option is not given */
+    void       *target; /* unchanged when the option is not given */
+    const char *words;  /* for --help */
 } option;
 
+/* clang-format off */
+#define OPTIONS_END {NULL, OPTION_FLAG, NULL, NULL}
+/* The rows that many commands have. */
+#define OPTION_ON(target) \
+    {"--on SANDBOX", OPTION_TEXT, target, \
+     "use this sandbox, not this machine ($HFSB_SANDBOX)"}
+#define OPTION_ROOT(target) \
+    {"--root DIR", OPTION_TEXT, target, \
+     "refuse paths outside DIR; relative paths begin there"}
+#define OPTION_JSON(target, more) \
+    {"--json", OPTION_FLAG, target, \
+     "print one line of JSON: success, output, error" more}
+/* clang-format on */
+
+/* A parameter of a tool, read from its JSON Schema. */
+typedef struct param {
+    hfsb_str               key;      /* "ignore_case" */
+    char                   name[48]; /* "--ignore-case" */
+    char                   words[160];
+    option_kind            kind;
+    bool                   required;
+    const hfsb_json_value *choices; /* an array of strings, or NULL */
+    texts                  given;   /* for a flag "true" or "false" */
+} param;
+
+enum { MAX_PARAMS = 24 };
+
+struct args {
+    const cli_command *command;
+    char             **list;
+    int                count, next;
+    bool               only_words;  /* "--" has been seen */
+    int                status;      /* exit code, after take_*() was false */
+    const char        *completed;   /* print completions for the word that
+                                      follows this one, and do nothing else */
+    hfsb_json_doc      definitions; /* of all tools; `params` point into it */
+    param              params[MAX_PARAMS];
+    size_t             param_count;
+    const char        *about; /* the description of that tool, or NULL */
+};
+
 /* Takes the options before the first word: `hfsb bash ls -l` has none. False
-   when there is nothing left to do, since help was asked for or the line was
-   not understood; either has been printed, and a->status is the exit code. */
-bool take_options(args *a, const option *options);
+   when the command is over, since --help was given or an option is wrong;
+   a->status is the exit code then. A command calls one of these functions
+   before it does anything else. */
+bool take_options(args *a, const option *own);
 
-/* Takes all there is: options, and at most one word (*word stays as it is when
-   there is none; word NULL: not even one). False as above. */
-bool take_all(args *a, const option *options, const char **word);
+/* Takes all options and at most one word (word NULL: none). *word is unchanged
+   when there is none. False as above. */
+bool take_all(args *a, const option *own, const char **word);
 
-/* The same for up to max words; the others become NULL. */
-bool take_words(args *a, const option *options, const char **words,
-                size_t max);
+/* The same for up to max words; the missing ones are NULL. */
+bool take_words(args *a, const option *own, const char **words, size_t max);
 
-/* Says on stderr what was not understood; gives USAGE. */
+/* Prints what is wrong with the command line on stderr; returns USAGE. */
 int usage(args *a, const char *format, ...);
 
-void print_help(const cli_command *c);
+/* Adds the parameters of a tool, for the option lists that follow. False when
+   there is no such tool. */
+bool   load_params(args *a, const char *tool);
+param *find_param(args *a, hfsb_str key);
+
+/* True when an option of the tool was given. */
+bool options_given(const args *a);
+/* Writes them as members of an open object; false, after a message, when one
+   is not UTF-8. */
+bool put_options(const args *a, hfsb_json_writer *w);
+
+/* The row called `word` (len bytes), or the one it is an alias of; or NULL. */
+const option *find_row(const option *rows, const char *word, size_t len);
+bool          takes_value(const option *o);
+
+/* ---- completion.c ---- */
+
+/* Prints what may follow a->completed. */
+void print_completions(args *a, const option *rows);
 
 /* ---- io.c: input, output, results ---- */
 
-/* Ends the program when there is no memory: st is HFSB_NOMEM or HFSB_OK. */
+/* Ends the program when memory has run out: st is HFSB_NOMEM or HFSB_OK. */
 void must(hfsb_status st);
 
-/* Fills *err; gives code. */
+/* Fills *err; returns code. */
 hfsb_status fail(hfsb_err *err, hfsb_status code, const char *format, ...);
 
-/* Appends all of a text given by name, or with NULL or "-" by standard input.
-   Not the library's way to read, which refuses pipes: this is for input, and
-   `--old-file <(command)` is one. */
+/* Appends all of a file, or with NULL or "-" of standard input. Unlike
+   hfsb_file_read() it also reads pipes, for `--old-file <(command)`. */
 hfsb_status read_input(const char *path, hfsb_buf *out, hfsb_err *err);
 
-/* To standard output; DONE, or REFUSED after saying so. */
+/* Writes to standard output; DONE, or REFUSED after a message. */
 int put_out(hfsb_str text);
 
-/* The outcome of something: output when st is HFSB_OK, else the error. */
+/* Sets success, or the error when st is not HFSB_OK. */
 void set_outcome(hfsb_tool_result *result, hfsb_status st,
                  const hfsb_err *err);
 
-/* A result as one line of JSON, or for people: its output and `more` behind
-   it on stdout, its error on stderr. DONE when it is a success. */
+/* Prints a result: as one line of JSON, or its output and `more` on stdout and
+   its error on stderr. Returns DONE for a success. */
 int show_result(const hfsb_tool_result *result, hfsb_str more, bool json);
 
-/* set_outcome(), show_result(), and frees it. Gives the exit code: of what
-   failed because a signal came 128 and its number. */
+/* set_outcome(), show_result() and hfsb_tool_result_free(). Returns the exit
+   code: 128 + N for a failure after signal N. */
 int show_outcome(hfsb_tool_result *result, hfsb_status st, const hfsb_err *err,
                  bool json);
 
-/* Appends "key":"text" (null for an empty one), "key":value. */
+/* Write "key":"text" (null for an empty text) and "key":value. */
 void put_str(hfsb_json_writer *w, const char *key, hfsb_str text);
 void put_int(hfsb_json_writer *w, const char *key, long long value);
 void put_bool(hfsb_json_writer *w, const char *key, bool value);
 
-/* The keys that a result adds are written between these two. */
-void begin_added(hfsb_json_writer *w, hfsb_tool_result *result);
-void end_added(hfsb_json_writer *w);
+/* Writes "key":"text"; false, after a message that calls it `what`, when the
+   text is not UTF-8. */
+bool put_text(hfsb_json_writer *w, const char *key, const char *what,
+              hfsb_str text);
+/* Only the check. */
+bool check_text(const char *what, hfsb_str text);
 
-/* Puts blanks in the place of what a terminal obeys. */
-void make_harmless(hfsb_buf *text);
+/* The fields of a result are written between these two. */
+void begin_fields(hfsb_json_writer *w, hfsb_tool_result *result);
+void end_fields(hfsb_json_writer *w);
 
-/* A line of a log, on stderr, made harmless; an hfsb_log_fn. */
+/* Replaces control characters, which a terminal would obey, by blanks. */
+void blank_controls(hfsb_buf *text);
+
+/* Prints a line of a log on stderr without control characters; an
+   hfsb_log_fn. */
 void print_log(void *user, hfsb_str line);
 
 /* ---- signals.c: Ctrl-C ---- */
 
-/* From now on the first SIGINT, SIGTERM or SIGHUP is noted, wakes tools and
-   sets cancel (either may be NULL); a second one ends the program at once. One
-   that was ignored when the program started stays so. */
+/* From now on the first SIGINT, SIGTERM or SIGHUP is recorded, wakes tools and
+   sets cancel (either may be NULL); a second one ends the program at once.
+   Signals that were ignored at the start stay ignored. */
 void catch_signals(hfsb_tools *tools, hfsb_cancel *cancel);
-/* From now on they end the program again. */
+/* From now on signals end the program again. */
 void release_signals(void);
-/* The number of the one that came, or 0. */
+/* The number of the signal that came, or 0. */
 int caught_signal(void);
 
 /* ---- call.c: one call of a tool ---- */
 
-/* Calls a tool of an object made for this call alone, or on a sandbox (on, as
-   named_sandbox() gives it; of where only work_dir and timeout count then).
-   *stop (may be NULL) can be set to true by on_text. When that or a signal
-   ends the call early, the commands it runs are killed with all they started,
-   and the signal's number is returned (0 for *stop), with whatever result
-   there is. *result is filled in any case. */
+/* Calls a tool with JSON arguments, on this machine with tools opened for this
+   call, or on a sandbox (on, from named_sandbox(); only work_dir and timeout
+   of `where` count then). on_text may set *stop (may be NULL) to end the call.
+   When that or a signal ends the call, its commands and their children are
+   killed. Returns the signal's number, or 0. *result is always filled. */
 int call_tool(const char *on, const hfsb_tools_opts *where, const char *name,
               hfsb_str arguments, const hfsb_call_opts *opts, const bool *stop,
               hfsb_tool_result *result);
 
-/* Appends "key":"text" to a call's arguments, which are JSON; false, and said
-   on stderr, when the text is not UTF-8. `what` names it there. */
-bool put_text(hfsb_json_writer *w, const char *key, const char *what,
-              hfsb_str text);
-
-/* ---- config.c: where our files are, and what config.json says ---- */
+/* ---- config.c: the paths of our files, and config.json ---- */
 
 /* Appends $variable/hfsb/name, or $HOME/fallback/hfsb/name. */
 hfsb_status xdg_path(const char *variable, const char *fallback,
@@ -175,90 +241,90 @@ typedef struct config {
     hfsb_json_doc doc;                   /* private */
 } config;
 
-/* All zero when there is no such file. An unknown key is warned of; a value
-   that cannot be is HFSB_ARG with the file and the key. */
+/* Reads config.json; all zero when there is no such file. Warns about unknown
+   keys. HFSB_ARG with the file and the key for an invalid value. */
 hfsb_status read_config(config *c, hfsb_err *err);
 void        free_config(config *c);
 
-/* ---- state.c: the sandboxes that are known here, with their tokens ---- */
+/* ---- state.c: the recorded sandboxes and their tokens ---- */
 
 typedef struct known {
-    hfsb_str id;      /* "owner/name"; "" of one that is only a URL */
+    hfsb_str id;      /* "owner/name"; "" when there is only a URL */
     hfsb_str url;     /* of its server, without "/api" */
     hfsb_str token;   /* secret */
-    bool     created; /* by `hfsb create`, so that we may delete it */
+    bool     created; /* by `hfsb create`, so `hfsb delete` may delete it */
 } known;
 
 typedef struct known_list {
     known        *list;
     size_t        count;
-    hfsb_json_doc doc; /* private: what the texts are in */
+    hfsb_json_doc doc; /* private: owns the texts */
 } known_list;
 
 /* HFSB_OK, also when there is no file. */
 hfsb_status read_known(known_list *out, hfsb_err *err);
 void        free_known(known_list *l);
-/* The one of that id or URL, or NULL. */
+/* The sandbox with that id or URL, or NULL. */
 const known *find_known(const known_list *l, hfsb_str name);
 
-/* Adds one, or takes the place of the one with the same name; removes the one
-   of that name. Several processes may do so at once. */
+/* Adds a sandbox or replaces the one of the same name; removes one. Safe in
+   several processes at once. */
 hfsb_status record_sandbox(const known *k, hfsb_err *err);
 hfsb_status forget_sandbox(hfsb_str name, hfsb_err *err);
-/* HFSB_OK when a sandbox could be recorded: asked before one is made. */
+/* HFSB_OK when a sandbox could be recorded; call it before creating one. */
 hfsb_status check_state(hfsb_err *err);
 
 /* ---- transport.c, space.c ---- */
 
-/* With libcurl when the program was built with it, else over sockets. */
+/* Uses libcurl when the program was built with it, else sockets. */
 hfsb_status open_transport(hfsb_transport *out, hfsb_err *err);
 
-/* The server's source and its Dockerfile, for a Space. */
+/* Adds the server's source and its Dockerfile to a spec. */
 void set_space_files(hfsb_sandbox_spec *spec);
 
 /* ---- client.c: the Hub, and sandboxes by name ---- */
 
 typedef struct client {
-    bool           quiet; /* no word on stderr of what is tried again */
+    bool           quiet; /* do not log retries on stderr */
     hfsb_hub_env   env;
-    config         set; /* what config.json says */
+    config         set; /* from config.json */
     hfsb_transport transport;
     hfsb_cancel   *cancel; /* set by Ctrl-C */
     hfsb_hub      *hub;
 } client;
 
-/* All that a call to the Hub or to a sandbox needs; from here to
-   close_client() signals only set c->cancel. HFSB_AUTH with what to do when a
-   token is needed and there is none. *c is all zero before, but for quiet;
-   close it in any case. */
+/* Opens all that a call to the Hub or to a sandbox needs; until close_client()
+   signals only set c->cancel. HFSB_AUTH, with what to do, when a token is
+   needed and missing. *c is all zero before, except quiet; close it in any
+   case. */
 hfsb_status open_client(client *c, bool needs_token, hfsb_err *err);
 void        close_client(client *c);
 
-/* What names a sandbox: on (may be NULL), else $HFSB_SANDBOX; NULL: none. */
+/* Returns `on`, else $HFSB_SANDBOX, else NULL. */
 const char *named_sandbox(const char *on);
 
-/* Where a sandbox is, by the name a person gives it: an id, a URL, or the name
-   behind the id's slash when one that is recorded has it. */
+/* A sandbox that a user has named by id, URL, or the part of a recorded id
+   after the slash. */
 typedef struct target {
-    hfsb_buf id, url, token; /* id "" when the URL is all there is */
+    hfsb_buf id, url, token; /* id "" when there is only a URL */
     bool     recorded, created;
 } target;
 
-/* *out is all zero before. HFSB_NOT_FOUND when it is no id and nothing is
-   recorded that fits. */
+/* *out is all zero before. HFSB_NOT_FOUND when the name is no id and no
+   recorded sandbox has it. */
 hfsb_status find_target(const char *name, target *out, hfsb_err *err);
 void        free_target(target *t);
-/* What it is called: its id, or its URL. */
+/* Its id, or its URL. */
 hfsb_str target_name(const target *t);
 
-/* Adds to the message what to do about it, where that is known. */
+/* Adds advice to the message of an error, where there is some. */
 void add_advice(const target *t, hfsb_status st, hfsb_err *err);
 
-/* A handle of it whose server answers. opts: what is to be special about it;
-   who it is and how it is reached is filled in. */
+/* Connects to the sandbox. The caller sets what is special in opts; address
+   and tokens are filled in. */
 hfsb_status open_target(client *c, const target *t, hfsb_sandbox_opts *opts,
                         hfsb_sandbox **out, hfsb_err *err);
-/* find_target(), open_client() and a handle of the Space, without waiting for
+/* find_target(), open_client(), and a handle of the Space without waiting for
    its server. HFSB_ARG for a URL. *c and *t are all zero before; close and
    free them in any case. */
 hfsb_status open_space(client *c, const char *name, target *t,
@@ -270,40 +336,41 @@ hfsb_status open_named(client *c, const char *name, hfsb_sandbox_opts *opts,
 
 /* ---- session.c: a session of the sandbox runtime ---- */
 
-/* By an option, else by what is configured. */
+/* The sandbox runtime when asked for, else the configured one. */
 hfsb_status find_runtime(bool asked, hfsb_runtime *out, hfsb_err *err);
 
 typedef struct sandbox_session {
-    bool          quiet;      /* nothing but warnings on stderr */
+    bool          quiet;      /* only warnings on stderr */
     bool          no_preload; /* as in hfsb_session_opts */
     client        c;
     hfsb_session *session;
 } sandbox_session;
 
-/* *s is all zero before, but for its first two; close it in any case. */
+/* *s is all zero before, except its first two members; close it in any
+   case. */
 hfsb_status open_session(sandbox_session *s, const char *work_dir,
                          hfsb_err *err);
-/* Only to be asked for its definitions: no token is needed, nothing sent. */
+/* Opens a session for its definitions only: needs no token, sends nothing. */
 hfsb_status open_for_definitions(sandbox_session *s, hfsb_err *err);
-/* Deletes its Spaces; what could not be deleted is in *err. */
+/* Deletes its Spaces; *err names those that could not be deleted. */
 hfsb_status close_session(sandbox_session *s, hfsb_err *err);
 
 /* ---- job.c: what it shares with job_run.c ---- */
 
 typedef struct job_name {
-    hfsb_str space, id; /* namespace ("": that of the token) */
+    hfsb_str space, id; /* space: the namespace ("": that of the token) */
 } job_name;
 
-/* A job by ID or NAMESPACE/ID; space is that of an option, or NULL. */
+/* Splits ID or NAMESPACE/ID; space: from the option, or NULL. */
 void split_job(const char *word, const char *space, job_name *out);
 
 typedef struct job_follow {
     bool json;
-    bool broken;    /* standard output is */
+    bool broken;    /* writing to standard output failed */
     char stage[32]; /* of the job, at the end */
 } job_follow;
 
-/* Prints the log, and asks for the stage behind it. */
+/* Prints the log, then asks for the stage. */
 hfsb_status follow_job(client *c, const job_name *name,
                        const hfsb_log_opts *opts, job_follow *f,
                        hfsb_err *err);
@@ -314,16 +381,16 @@ hfsb_str job_stage(const hfsb_json_value *job);
 
 /* ---- secrets.c ---- */
 
-/* The pairs of --secret NAME (the value is that of the environment variable)
-   and --secret-file NAME=FILE (the file's content). A value never stands on a
-   command line, where everyone can see it. */
+/* The pairs of --secret NAME (from the environment variable) and --secret-file
+   NAME=FILE (from the file). The command line never contains a value, because
+   every user of the machine can read it. */
 typedef struct secrets {
     hfsb_hub_pair pairs[2 * MAX_TEXTS];
     hfsb_buf      files[MAX_TEXTS];
     size_t        count;
 } secrets;
 
-/* HF_TOKEN, when the environment does not have it, is the token in use. */
+/* HF_TOKEN, when it is not in the environment, is the token in use. */
 hfsb_status take_secrets(const client *c, const texts *names,
                          const texts *files, secrets *out, hfsb_err *err);
 void        free_secrets(secrets *s);

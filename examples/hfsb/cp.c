@@ -157,12 +157,12 @@ static void describe(const cp_call *c, hfsb_tool_result *result) {
                           result->output.len - strlen(c->remote + c->end + 1));
         must(hfsb_buf_append(&result->output, hfsb_buf_str(&c->to)));
     }
-    begin_added(&w, result);
+    begin_fields(&w, result);
     put_str(&w, "from", hfsb_buf_str(&c->from));
     put_str(&w, "to", hfsb_buf_str(&c->to));
     put_int(&w, "bytes", (long long)c->shown.done);
     put_int(&w, "duration_ms", hfsb_clock_ms() - c->shown.began);
-    end_added(&w);
+    end_fields(&w);
 }
 
 /* Which of the two is where; false when it cannot be told. */
@@ -193,15 +193,17 @@ static int copy_named(cp_call *c, const char *name, bool json) {
     return show_outcome(&result, st, &err, json);
 }
 
-static int run_cp(args *a) {
-    cp_call      c;
-    const char  *words[2], *on = NULL, *name;
-    bool         json = false;
-    hfsb_buf     sandbox = HFSB_INIT;
-    int          code;
-    const option options[] = {{"--on", OPTION_TEXT, &on},
-                              {"--json", OPTION_FLAG, &json},
-                              {NULL, OPTION_FLAG, NULL}};
+int run_cp(args *a) {
+    cp_call     c;
+    const char *words[2], *on = NULL, *name;
+    bool        json = false;
+    hfsb_buf    sandbox = HFSB_INIT;
+    int         code;
+
+    const option options[] = {
+        {"--on SANDBOX", OPTION_TEXT, &on, "the sandbox of :PATH"},
+        OPTION_JSON(&json, ", from, to, bytes, duration_ms"),
+        OPTIONS_END};
     memset(&c, 0, sizeof c);
     if (!take_words(a, options, words, 2)) return a->status;
     if (!words[1]) return usage(a, "from where, and to where?");
@@ -215,19 +217,3 @@ static int run_cp(args *a) {
     hfsb_buf_free(&sandbox);
     return code;
 }
-
-const cli_command command_cp = {
-    "cp", "[OPTIONS] FROM TO", "copy a file to a sandbox, or from it",
-    "    Copy one file, of any size and byte for byte, with its mode. One\n"
-    "    of FROM and TO is on a sandbox: SANDBOX:PATH, where SANDBOX is an\n"
-    "    id or a URL, or :PATH on that of --on or $HFSB_SANDBOX. Relative\n"
-    "    paths there begin in its work directory. A TO that ends in \"/\" is\n"
-    "    a directory. The copy is there whole or not at all; a lost\n"
-    "    connection is taken up again. On a terminal a bar shows how far it\n"
-    "    is.\n"
-    "        hfsb cp data.csv alice/sandbox-1a2b3c4d:data.csv\n"
-    "        hfsb cp http://127.0.0.1:7860:/tmp/log .\n"
-    "    --on S    the sandbox of :PATH\n"
-    "    --json    print success, output, error, from, to, bytes and\n"
-    "              duration_ms\n",
-    run_cp};

@@ -30,12 +30,12 @@ static void describe(const hfsb_sandbox *sandbox, bool created,
     hfsb_json_writer w;
     hfsb_str         id = hfsb_sandbox_id(sandbox), url = base_url(sandbox);
     must(hfsb_buf_append(&result->output, id.len ? id : url));
-    begin_added(&w, result);
+    begin_fields(&w, result);
     put_str(&w, "id", id);
     put_str(&w, "url", url);
     put_str(&w, "page", id.len ? hfsb_sandbox_page(sandbox) : HFSB_LIT(""));
     put_bool(&w, "created", created);
-    end_added(&w);
+    end_fields(&w);
 }
 
 /* On stderr: what prints the name may be part of a script. */
@@ -79,7 +79,8 @@ static hfsb_status create(client *c, const create_call *call, const secrets *s,
     opts.log = print_log;
     opts.times.wait_ms = (long long)(call->wait * 1000);
     opts.times.poll_ms = (long long)(call->poll * 1000);
-    if (opts.times.poll_ms && opts.times.poll_ms < 3000) opts.times.api_poll_ms = opts.times.poll_ms;
+    if (opts.times.poll_ms && opts.times.poll_ms < 3000)
+        opts.times.api_poll_ms = opts.times.poll_ms;
     return hfsb_sandbox_create(&spec, &opts, out, err);
 }
 
@@ -98,7 +99,7 @@ static hfsb_status keep(hfsb_sandbox *sandbox, hfsb_err *err) {
                 why.msg, (int)id.len, id.ptr);
 }
 
-static int run_create(args *a) {
+int run_create(args *a) {
     create_call      call;
     secrets          s;
     bool             json = false;
@@ -107,19 +108,31 @@ static int run_create(args *a) {
     hfsb_tool_result result = HFSB_INIT;
     hfsb_err         err = HFSB_INIT;
     hfsb_status      st;
-    const option     options[] = {
-            {"--name", OPTION_TEXT, &call.name},
-            {"--owner", OPTION_TEXT, &call.owner},
-            {"--hardware", OPTION_TEXT, &call.hardware},
-            {"--template", OPTION_TEXT, &call.from},
-            {"--public", OPTION_FLAG, &call.is_public},
-            {"--sleep-time", OPTION_INTEGER, &call.sleep_time},
-            {"--secret", OPTION_TEXTS, &call.names},
-            {"--secret-file", OPTION_TEXTS, &call.files},
-            {"--wait", OPTION_SECONDS, &call.wait},
-            {"--poll", OPTION_SECONDS, &call.poll},
-            {"--json", OPTION_FLAG, &json},
-            {NULL, OPTION_FLAG, NULL}};
+
+    const option options[] = {
+        {"--hardware H", OPTION_TEXT, &call.hardware,
+         "cpu-basic, cpu-upgrade, t4-small, t4-medium, a10g-small, "
+         "a10g-large, a100-large ..."},
+        {"--sleep-time S", OPTION_INTEGER, &call.sleep_time,
+         "sleep after S seconds without a call"},
+        {"--owner O", OPTION_TEXT, &call.owner,
+         "your user name (the default), or one of your organisations"},
+        {"--name N", OPTION_TEXT, &call.name,
+         "the part of its name before 8 random digits (sandbox)"},
+        {"--template SPACE", OPTION_TEXT, &call.from,
+         "the Space to duplicate (burtenshaw/sandbox)"},
+        {"--public", OPTION_FLAG, &call.is_public,
+         "everyone can see it; calls still need its token"},
+        {"--secret NAME", OPTION_TEXTS, &call.names,
+         "pass the environment variable NAME as a secret; may be repeated"},
+        {"--secret-file NAME=FILE", OPTION_TEXTS, &call.files,
+         "pass the content of FILE as the secret NAME"},
+        {"--wait S", OPTION_SECONDS, &call.wait,
+         "how long to wait for its start (600)"},
+        {"--poll S", OPTION_SECONDS, &call.poll,
+         "ask for its state every S seconds (5)"},
+        OPTION_JSON(&json, ", id, url, page, created"),
+        OPTIONS_END};
     memset(&call, 0, sizeof call);
     memset(&s, 0, sizeof s);
     if (!take_all(a, options, NULL)) return a->status;
@@ -160,58 +173,22 @@ static hfsb_status connect_to(const char *name, double wait,
     return st;
 }
 
-static int run_connect(args *a) {
+int run_connect(args *a) {
     const char      *name = NULL;
     double           wait = 0;
     bool             json = false;
     hfsb_tool_result result = HFSB_INIT;
     hfsb_err         err = HFSB_INIT;
     hfsb_status      st;
-    const option     options[] = {{"--wait", OPTION_SECONDS, &wait},
-                                  {"--json", OPTION_FLAG, &json},
-                                  {NULL, OPTION_FLAG, NULL}};
+
+    const option options[] = {
+        {"--wait S", OPTION_SECONDS, &wait,
+         "how long to wait for an answer (60; for a URL 3)"},
+        OPTION_JSON(&json, ", id, url, page, created"),
+        OPTIONS_END};
     if (!take_all(a, options, &name)) return a->status;
     if (!name) return usage(a, "to which sandbox? OWNER/NAME or a URL");
     st = connect_to(name, wait, &result, &err);
     if (st == HFSB_OK) tell_what_next(&result, json);
     return show_outcome(&result, st, &err, json);
 }
-
-const cli_command command_create = {
-    "create", "[OPTIONS]", "make a sandbox on the Hugging Face Hub",
-    "    Make a private Space that runs hfsb-server, wait until it answers,\n"
-    "    and print its id. Its address and token are kept in\n"
-    "    $XDG_STATE_HOME/hfsb/sandboxes.json (~/.local/state), which only\n"
-    "    you can read. It costs what its hardware costs until it is paused,\n"
-    "    asleep or deleted. Should anything fail, or Ctrl-C end it, the\n"
-    "    Space is deleted again.\n"
-    "    --hardware H          cpu-basic, cpu-upgrade, t4-small, t4-medium,\n"
-    "                          a10g-small, a10g-large, a100-large ...\n"
-    "    --sleep-time S        to sleep after S seconds without a call\n"
-    "    --owner O             you, or an organisation of yours\n"
-    "    --name N              in front of its 8 digits (sandbox)\n"
-    "    --template SPACE      the Space to duplicate (burtenshaw/sandbox)\n"
-    "    --public              for everyone to see (its token still guards\n"
-    "                          it)\n"
-    "    --secret NAME         give it the environment variable NAME as a\n"
-    "                          secret; may be repeated\n"
-    "    --secret-file N=FILE  the content of FILE as the secret N\n"
-    "    --wait S              for it to start (600)\n"
-    "    --poll S              ask every S seconds (5)\n"
-    "    --json                print success, output, error, id, url, page\n"
-    "                          and created\n"
-    "    Needs a token of the Hub: HF_TOKEN, or the file that `hf auth\n"
-    "    login` writes. owner, hardware, template and sleep_time may also\n"
-    "    stand in $XDG_CONFIG_HOME/hfsb/config.json (~/.config).\n",
-    run_create};
-
-const cli_command command_connect = {
-    "connect", "[OPTIONS] SANDBOX", "remember a sandbox that is there",
-    "    Ask the server of SANDBOX, a Space OWNER/NAME or a URL such as\n"
-    "    http://127.0.0.1:7860, whether it answers, and record it, so that\n"
-    "    other commands know its token. That is taken from\n"
-    "    SANDBOX_API_TOKEN, or stays what was recorded before.\n"
-    "    --wait S    for it to answer (60; at a URL 3)\n"
-    "    --json      print success, output, error, id, url, page and "
-    "created\n",
-    run_connect};

@@ -64,25 +64,29 @@ static hfsb_status delete_named(const char *name, bool force, bool forget,
                              : gone ? "Was gone already:"
                                     : "Deleted",
                              target_name(&t).ptr));
-        begin_added(&w, result);
+        begin_fields(&w, result);
         put_str(&w, "id", hfsb_buf_str(&t.id));
         put_bool(&w, "deleted", space && !gone);
-        end_added(&w);
+        end_fields(&w);
     }
     free_target(&t);
     return st;
 }
 
-static int run_delete(args *a) {
+int run_delete(args *a) {
     const char      *name = NULL;
     bool             force = false, forget = false, json = false;
     hfsb_tool_result result = HFSB_INIT;
     hfsb_err         err = HFSB_INIT;
     hfsb_status      st;
-    const option     options[] = {{"--force", OPTION_FLAG, &force},
-                                  {"--forget", OPTION_FLAG, &forget},
-                                  {"--json", OPTION_FLAG, &json},
-                                  {NULL, OPTION_FLAG, NULL}};
+
+    const option options[] = {
+        {"--force", OPTION_FLAG, &force,
+         "delete a Space even if it was not created from here"},
+        {"--forget", OPTION_FLAG, &forget,
+         "remove only the record; the Space stays"},
+        OPTION_JSON(&json, ", id, deleted"),
+        OPTIONS_END};
     if (!take_all(a, options, &name)) return a->status;
     if (!name) return usage(a, "which SANDBOX?");
     st = delete_named(name, force, forget, &result, &err);
@@ -136,10 +140,10 @@ static void sum_up(sweep_call *s, bool whole, hfsb_tool_result *result) {
         must(hfsb_buf_printf(out, "%zu found%s", s->found,
                              s->found ? "; --delete deletes them" : ""));
     hfsb_json_put_end(&s->w);
-    end_added(&s->w);
+    end_fields(&s->w);
 }
 
-static int run_sweep(args *a) {
+int run_sweep(args *a) {
     hfsb_sweep_opts  opts = HFSB_INIT;
     sweep_call       s;
     const char      *owner = NULL;
@@ -149,12 +153,15 @@ static int run_sweep(args *a) {
     hfsb_err         err = HFSB_INIT;
     hfsb_status      st;
     double           days = 0;
-    const option     options[] = {{"--days", OPTION_DAYS, &days},
-                                  {"--delete", OPTION_FLAG, &opts.remove},
-                                  {"--max", OPTION_COUNT, &opts.max},
-                                  {"--owner", OPTION_TEXT, &owner},
-                                  {"--json", OPTION_FLAG, &json},
-                                  {NULL, OPTION_FLAG, NULL}};
+
+    const option options[] = {
+        {"--days N", OPTION_DAYS, &days,
+         "unchanged for at least N days (7); 0.001 lists all"},
+        {"--delete", OPTION_FLAG, &opts.remove, "delete them"},
+        {"--max N", OPTION_COUNT, &opts.max, "stop after N (20)"},
+        {"--owner O", OPTION_TEXT, &owner, "whose Spaces (yours)"},
+        OPTION_JSON(&json, ", spaces (id, modified, days, deleted, error)"),
+        OPTIONS_END};
     memset(&s, 0, sizeof s);
     if (!take_all(a, options, NULL)) return a->status;
     st = open_client(&c, true, &err);
@@ -162,7 +169,7 @@ static int run_sweep(args *a) {
     opts.days = days;
     opts.cancel = c.cancel;
     s.remove = opts.remove;
-    begin_added(&s.w, &result);
+    begin_fields(&s.w, &result);
     hfsb_json_put_key(&s.w, HFSB_LIT("spaces"));
     hfsb_json_put_array(&s.w);
     if (st == HFSB_OK)
@@ -174,25 +181,3 @@ static int run_sweep(args *a) {
     hfsb_buf_free(&s.text);
     return show_outcome(&result, st, &err, json);
 }
-
-const cli_command command_delete = {
-    "delete", "[OPTIONS] SANDBOX", "delete a sandbox",
-    "    Delete the Space that `hfsb create` made, and what is recorded of\n"
-    "    it. Of a URL only what is recorded can be removed.\n"
-    "    --force     also a Space that was not made from here\n"
-    "    --forget    only what is recorded; the Space stays\n"
-    "    --json      print success, output, error, id and deleted\n",
-    run_delete};
-
-const cli_command command_sweep = {
-    "sweep", "[OPTIONS]", "find sandboxes that were left behind",
-    "    List the Spaces of an owner that hfsb created and that were not\n"
-    "    changed for days, for example because a program crashed. Nothing\n"
-    "    is deleted unless asked for.\n"
-    "    --days N     not changed for so long (7); 0.001 lists all\n"
-    "    --delete     delete them\n"
-    "    --max N      at most so many (20)\n"
-    "    --owner O    (you)\n"
-    "    --json       print success, output, error and spaces: id, modified,\n"
-    "                 days, deleted, error\n",
-    run_sweep};

@@ -1,44 +1,43 @@
 /* edit.c - hfsb edit: replace text in a file.
 
-   On this machine not through the tool edit: this one takes any bytes, where
-   JSON takes UTF-8 only, and can leave the file alone (--dry-run). */
+   The edits come from --old and --new, or from JSON on standard input. On this
+   machine they are applied here and not by the tool edit, because here the
+   texts can be any bytes and --dry-run leaves the file alone. On a sandbox the
+   tool edit or multi_edit applies them; a dry run gets the file from there.
+
+       options    --> c->base, c->options
+       old, new   --+
+       JSON       --+--> c->edits --> local:  hfsb_edit_apply()
+                                  --> remote: {"path":..., "old_str":...} */
 #include "cli.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 typedef struct edit_call {
+    args         *a;
     const char   *file, *on;
     const char   *old_text, *new_text, *old_file, *new_file;
-    hfsb_edit     base; /* mode, replace_all, exact, line of the options */
-    bool          dry_run;
-    hfsb_buf      old_buf, new_buf, input; /* that the edits show */
+    bool          dry_run, json;
+    hfsb_json_doc options; /* mode, replace_all, line ... as given */
+    hfsb_edit     base;    /* the same, as defaults for each edit */
+    hfsb_json_doc doc;     /* of standard input */
+    hfsb_buf      old_buf, new_buf, input; /* the edits point into these */
     hfsb_buf      ignored;                 /* notes on unknown keys */
-    hfsb_json_doc doc;
     hfsb_edit    *edits;
     size_t        count;
 } edit_call;
 
-static const char *const edit_keys[] = {"old_str",     "new_str", "mode",
-                                        "replace_all", "line",    "exact"};
-
-static bool is_edit_key(hfsb_str key) {
-    size_t i;
-    for (i = 0; i < sizeof edit_keys / sizeof *edit_keys; i++)
-        if (hfsb_str_equal(key, hfsb_cstr(edit_keys[i]))) return true;
-    return false;
-}
-
-/* Says which keys were not looked at. Beside `edits` no other counts. */
+/* Notes the keys that are not used: those that are no parameters of the tool
+   edit, and next to "edits" all others. */
 static void note_unknown(edit_call *c, const hfsb_json_value *object,
                          bool top) {
     bool           many = top && hfsb_json_get(object, "edits");
     hfsb_json_iter it = hfsb_json_begin(object);
     while (hfsb_json_next(&it)) {
-        if ((!many && is_edit_key(it.key)) ||
-            (top && hfsb_str_equal(it.key, HFSB_LIT("path"))) ||
-            (top && hfsb_str_equal(it.key, HFSB_LIT("edits"))))
-            continue;
+        bool is_path = hfsb_str_equal(it.key, HFSB_LIT("path"));
+        if (is_path ? top : !many && find_param(c->a, it.key)) continue;
+        if (many && hfsb_str_equal(it.key, HFSB_LIT("edits"))) continue;
         must(hfsb_buf_printf(&c->ignored, "\n(unknown key ignored: %.*s)",
                              (int)hfsb_utf8_offset(it.key, 80), it.key.ptr));
     }
@@ -55,7 +54,7 @@ static hfsb_status add_edit(edit_call *c, const hfsb_json_value *object,
     return hfsb_edit_from_json(object, c->edits + c->count++, err);
 }
 
-/* The edits of a JSON object on standard input. */
+/* Reads the edits from a JSON object on standard input. */
 static hfsb_status read_object(edit_call *c, hfsb_err *err) {
     hfsb_json_parse_opts   opts = HFSB_INIT;
     const hfsb_json_value *root, *list = NULL;
@@ -85,7 +84,7 @@ static hfsb_status read_object(edit_call *c, hfsb_err *err) {
     return st;
 }
 
-/* The edit of the options. */
+/* Makes one edit of --old, --new and the files. */
 static hfsb_status read_texts(edit_call *c, hfsb_err *err) {
     hfsb_status st = HFSB_OK;
     make_edits(c, 1);
@@ -101,9 +100,9 @@ static hfsb_status read_texts(edit_call *c, hfsb_err *err) {
     return st;
 }
 
-/* The file as it is on the sandbox. */
-static hfsb_status get_there(const edit_call *c, hfsb_buf *out,
-                             hfsb_err *err) {
+/* Gets the file from the sandbox. */
+static hfsb_status get_remote(const edit_call *c, hfsb_buf *out,
+                              hfsb_err *err) {
     hfsb_sandbox_opts opts = HFSB_INIT;
     client            via = HFSB_INIT;
     hfsb_sandbox     *sandbox = NULL;
@@ -116,6 +115,11 @@ static hfsb_status get_there(const edit_call *c, hfsb_buf *out,
     return st;
 }
 
+static hfsb_status read_edits(edit_call *c, hfsb_err *err) {
+    return c->old_text || c->old_file ? read_texts(c, err)
+                                      : read_object(c, err);
+}
+
 static hfsb_status edit_file(const edit_call *c, hfsb_edit_result *edit,
                              hfsb_err *err) {
     hfsb_buf             before = HFSB_INIT, after = HFSB_INIT;
@@ -124,7 +128,7 @@ static hfsb_status edit_file(const edit_call *c, hfsb_edit_result *edit,
     hfsb_file_info       was;
     hfsb_str             path = hfsb_cstr(c->file);
     hfsb_status          st;
-    if (c->on) st = get_there(c, &before, err);
+    if (c->on) st = get_remote(c, &before, err);
     else st = hfsb_file_read(NULL, path, 0, &before, &was, err);
     opts.path = path;
     how.if_same = &was;
@@ -141,12 +145,12 @@ static hfsb_status edit_file(const edit_call *c, hfsb_edit_result *edit,
     return st;
 }
 
-/* count, note, lines and diff, also of an edit that was not made. */
-static void write_added(const hfsb_edit_result *edit,
-                        hfsb_tool_result       *result) {
+/* Writes count, note, lines and diff; after a failure they are empty. */
+static void write_fields(const hfsb_edit_result *edit,
+                         hfsb_tool_result       *result) {
     hfsb_json_writer w;
     size_t           i;
-    begin_added(&w, result);
+    begin_fields(&w, result);
     hfsb_json_put_key(&w, HFSB_LIT("count"));
     hfsb_json_put_uint(&w, edit->count);
     hfsb_json_put_key(&w, HFSB_LIT("note"));
@@ -163,25 +167,36 @@ static void write_added(const hfsb_edit_result *edit,
     hfsb_json_put_end(&w);
     hfsb_json_put_key(&w, HFSB_LIT("diff"));
     hfsb_json_put_str(&w, hfsb_buf_str(&edit->diff));
-    end_added(&w);
+    end_fields(&w);
 }
 
 /* ---- on a sandbox ---- */
 
-static bool put_edit(hfsb_json_writer *w, const hfsb_edit *e) {
-    static const char *const modes[] = {"replace", "append_after",
-                                        "prepend_before"};
-    if (!put_text(w, "old_str", "The old text", e->old_str) ||
-        !put_text(w, "new_str", "The new text", e->new_str))
+/* Writes the edit at an index: its texts, and each other parameter that it
+   has in the JSON or that was an option. */
+static bool put_edit(const edit_call *c, size_t index, hfsb_json_writer *w) {
+    const hfsb_json_value *list = hfsb_json_get(c->doc.root, "edits");
+    const hfsb_json_value *item =
+        list ? hfsb_json_at(list, index) : c->doc.root;
+    size_t i;
+    if (!put_text(w, "old_str", "The old text", c->edits[index].old_str) ||
+        !put_text(w, "new_str", "The new text", c->edits[index].new_str))
         return false;
-    put_str(w, "mode", hfsb_cstr(modes[e->mode]));
-    put_bool(w, "replace_all", e->replace_all);
-    if (e->exact) put_bool(w, "exact", true);
-    if (e->line) put_int(w, "line", (long long)e->line);
+    for (i = 0; i < c->a->param_count; i++) {
+        hfsb_str               key = c->a->params[i].key;
+        const hfsb_json_value *value = hfsb_json_get(item, key.ptr);
+        if (!value) value = hfsb_json_get(c->options.root, key.ptr);
+        if (!value || hfsb_str_equal(key, HFSB_LIT("path")) ||
+            hfsb_str_equal(key, HFSB_LIT("old_str")) ||
+            hfsb_str_equal(key, HFSB_LIT("new_str")))
+            continue;
+        hfsb_json_put_key(w, key);
+        hfsb_json_put_value(w, value);
+    }
     return true;
 }
 
-/* One edit is the tool edit's, several are multi_edit's. */
+/* The arguments of edit, or of multi_edit unless there is one edit. */
 static bool write_arguments(const edit_call *c, hfsb_buf *out) {
     hfsb_json_writer w;
     size_t           i;
@@ -189,61 +204,57 @@ static bool write_arguments(const edit_call *c, hfsb_buf *out) {
     hfsb_json_writer_init(&w, out, NULL);
     hfsb_json_put_object(&w);
     ok = put_text(&w, "path", "FILE", hfsb_cstr(c->file));
-    if (ok && c->count == 1) ok = put_edit(&w, c->edits);
+    if (ok && c->count == 1) ok = put_edit(c, 0, &w);
     if (c->count != 1) {
         hfsb_json_put_key(&w, HFSB_LIT("edits"));
         hfsb_json_put_array(&w);
         for (i = 0; i < c->count && ok; i++) {
             hfsb_json_put_object(&w);
-            ok = put_edit(&w, &c->edits[i]);
+            ok = put_edit(c, i, &w);
             hfsb_json_put_end(&w);
         }
         hfsb_json_put_end(&w);
     }
-    if (!ok) return false;
-    end_added(&w);
-    return true;
+    end_fields(&w);
+    return ok;
 }
 
-static int show_there(const hfsb_tool_result *result, bool json) {
-    const hfsb_json_value *diff = hfsb_json_get(result->fields.root, "diff");
-    return show_result(result, hfsb_json_str(diff, HFSB_LIT("")), json);
-}
-
-static int edit_there(edit_call *c, bool json) {
+static int edit_remote(edit_call *c) {
     hfsb_tools_opts  where = HFSB_INIT;
     hfsb_tool_result result = HFSB_INIT;
     hfsb_buf         arguments = HFSB_INIT;
     hfsb_err         err = HFSB_INIT;
     hfsb_edit_result none = HFSB_INIT;
-    bool             given = c->old_text || c->old_file;
     int              code = REFUSED, interrupted = 0;
-    hfsb_status      st = given ? read_texts(c, &err) : read_object(c, &err);
+    hfsb_status      st = read_edits(c, &err);
     if (st != HFSB_OK) {
         set_outcome(&result, st, &err);
-        code = show_result(&result, HFSB_LIT(""), json);
+        code = show_result(&result, HFSB_LIT(""), c->json);
     } else if (write_arguments(c, &arguments)) {
         interrupted =
             call_tool(c->on, &where, c->count == 1 ? "edit" : "multi_edit",
                       hfsb_buf_str(&arguments), NULL, NULL, &result);
         must(hfsb_buf_append(&result.output, hfsb_buf_str(&c->ignored)));
-        if (!result.fields.root) write_added(&none, &result);
-        code = show_there(&result, json);
+        if (!result.fields.root) write_fields(&none, &result);
+        code = show_result(
+            &result,
+            hfsb_json_str(hfsb_json_get(result.fields.root, "diff"),
+                          HFSB_LIT("")),
+            c->json);
     }
     hfsb_tool_result_free(&result);
     hfsb_buf_free(&arguments);
     return interrupted && code != DONE ? 128 + interrupted : code;
 }
 
-/* ---- on this machine, or not at all ---- */
+/* ---- on this machine, and dry runs ---- */
 
-static int make_edit(edit_call *c, bool json) {
+static int edit_local(edit_call *c) {
     hfsb_edit_result edit = HFSB_INIT;
     hfsb_tool_result result = HFSB_INIT;
     hfsb_err         err = HFSB_INIT;
-    bool             given = c->old_text || c->old_file;
     int              code;
-    hfsb_status      st = given ? read_texts(c, &err) : read_object(c, &err);
+    hfsb_status      st = read_edits(c, &err);
     if (st == HFSB_OK) st = edit_file(c, &edit, &err);
     set_outcome(&result, st, &err);
     if (result.success)
@@ -252,14 +263,34 @@ static int make_edit(edit_call *c, bool json) {
                              edit.count, edit.count > 1 ? "s" : "",
                              edit.note[0] ? " " : "", edit.note,
                              c->ignored.len ? c->ignored.ptr : ""));
-    write_added(&edit, &result);
-    code = show_result(&result, hfsb_buf_str(&edit.diff), json);
+    write_fields(&edit, &result);
+    code = show_result(&result, hfsb_buf_str(&edit.diff), c->json);
     hfsb_tool_result_free(&result);
     hfsb_edit_result_free(&edit);
     return code;
 }
 
+/* ---- the command ---- */
+
+/* Makes c->options and c->base of the options; returns the exit code. */
+static int read_options(edit_call *c) {
+    hfsb_json_writer w;
+    hfsb_err         err;
+    bool             ok;
+    hfsb_json_writer_init_doc(&w, &c->options);
+    hfsb_json_put_object(&w);
+    ok = put_options(c->a, &w) &&
+         put_text(&w, "old_str", "", HFSB_LIT("")) && /* both are required */
+         put_text(&w, "new_str", "", HFSB_LIT(""));
+    end_fields(&w);
+    if (!ok) return REFUSED;
+    if (hfsb_edit_from_json(c->options.root, &c->base, &err) != HFSB_OK)
+        return usage(c->a, "%s", err.msg);
+    return DONE;
+}
+
 static void free_call(edit_call *c) {
+    hfsb_json_free(&c->options);
     hfsb_json_free(&c->doc);
     hfsb_buf_free(&c->input);
     hfsb_buf_free(&c->ignored);
@@ -268,55 +299,35 @@ static void free_call(edit_call *c) {
     free(c->edits);
 }
 
-static int run_edit(args *a) {
-    edit_call    c;
-    const char  *mode = NULL;
-    bool         json = false;
-    hfsb_err     err;
-    int          code;
+int run_edit(args *a) {
+    edit_call c;
+    int       code;
+
     const option options[] = {
-        {"--old", OPTION_TEXT, &c.old_text},
-        {"--new", OPTION_TEXT, &c.new_text},
-        {"--old-file", OPTION_TEXT, &c.old_file},
-        {"--new-file", OPTION_TEXT, &c.new_file},
-        {"--mode", OPTION_TEXT, &mode},
-        {"--replace-all", OPTION_FLAG, &c.base.replace_all},
-        {"--line", OPTION_COUNT, &c.base.line},
-        {"--exact", OPTION_FLAG, &c.base.exact},
-        {"--dry-run", OPTION_FLAG, &c.dry_run},
-        {"--on", OPTION_TEXT, &c.on},
-        {"--json", OPTION_FLAG, &json},
-        {NULL, OPTION_FLAG, NULL}};
+        {"--replace-all", OPTION_PARAM, NULL, "change every match"},
+        {"--old TEXT", OPTION_TEXT, &c.old_text, "the text to find"},
+        {"--old-str", OPTION_ALIAS, NULL, "--old"},
+        {"--old-file FILE", OPTION_TEXT, &c.old_file, "read it from FILE"},
+        {"--new TEXT", OPTION_TEXT, &c.new_text, "the text to replace it by"},
+        {"--new-str", OPTION_ALIAS, NULL, "--new"},
+        {"--new-file FILE", OPTION_TEXT, &c.new_file, "read it from FILE"},
+        {"--dry-run", OPTION_FLAG, &c.dry_run,
+         "show the change, do not write the file"},
+        OPTION_ON(&c.on),
+        OPTION_JSON(&c.json, ", count, note, lines, diff"),
+        OPTIONS_END};
     memset(&c, 0, sizeof c);
+    c.a = a;
     if (!take_all(a, options, &c.file)) return a->status;
-    if (!c.file) return usage(a, "which FILE?");
-    if (mode && hfsb_edit_set_mode(&c.base, hfsb_cstr(mode), &err) != HFSB_OK)
-        return usage(a, "%s", err.msg);
+    if (!c.file) return usage(a, "FILE is missing");
     if ((c.old_text || c.old_file) != (c.new_text || c.new_file))
         return usage(a, "give both the old and the new text");
     if ((c.old_text && c.old_file) || (c.new_text && c.new_file))
         return usage(a, "give a text or a file with it, not both");
     c.on = named_sandbox(c.on);
-    code = c.on && !c.dry_run ? edit_there(&c, json) : make_edit(&c, json);
+    code = read_options(&c);
+    if (code == DONE)
+        code = c.on && !c.dry_run ? edit_remote(&c) : edit_local(&c);
     free_call(&c);
     return code;
 }
-
-const cli_command command_edit = {
-    "edit", "[OPTIONS] FILE", "replace text in a file, show what changed",
-    "    Replace text in FILE and show what changed. The text need not be\n"
-    "    exact in blanks, indentation and quotes, but must mean one place.\n"
-    "    --old TEXT, --old-file F    the text to find\n"
-    "    --new TEXT, --new-file F    the text to put in its place\n"
-    "    without these: a JSON object on standard input with old_str,\n"
-    "    new_str and, if wanted, mode, replace_all, line, exact; or edits,\n"
-    "    an array of such objects, which are made all or not at all\n"
-    "    --mode M         replace, append_after or prepend_before\n"
-    "    --replace-all    every place\n"
-    "    --line N         of several exact places, the one at line N\n"
-    "    --exact          to the letter, line endings aside\n"
-    "    --dry-run        show the change, do not write\n"
-    "    --on SANDBOX     a file there ($HFSB_SANDBOX)\n"
-    "    --json           print success, output, error, count, note, lines,\n"
-    "                     diff\n",
-    run_edit};

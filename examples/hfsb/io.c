@@ -59,7 +59,7 @@ void set_outcome(hfsb_tool_result *result, hfsb_status st,
             hfsb_cstr(err->msg[0] ? err->msg : hfsb_status_text(st))));
 }
 
-void make_harmless(hfsb_buf *text) {
+void blank_controls(hfsb_buf *text) {
     size_t i;
     for (i = 0; i < text->len; i++) {
         unsigned char c = (unsigned char)text->ptr[i];
@@ -72,11 +72,11 @@ void make_harmless(hfsb_buf *text) {
     }
 }
 
-/* Servers have a say in these lines. */
+/* A server may have chosen the text of the line. */
 static void print_error(hfsb_str line) {
     hfsb_buf text = HFSB_INIT;
     must(hfsb_buf_append(&text, line));
-    make_harmless(&text);
+    blank_controls(&text);
     must(hfsb_buf_append_byte(&text, '\n'));
     fwrite(text.ptr, 1, text.len, stderr);
     hfsb_buf_free(&text);
@@ -92,7 +92,7 @@ int show_result(const hfsb_tool_result *result, hfsb_str more, bool json) {
         must(hfsb_buf_append(&text, hfsb_buf_str(&result->output)));
         if (text.len) must(hfsb_buf_append_byte(&text, '\n'));
         must(hfsb_buf_append(&text, more));
-        if (isatty(STDOUT_FILENO)) make_harmless(&text);
+        if (isatty(STDOUT_FILENO)) blank_controls(&text);
         if (!result->success) print_error(hfsb_buf_str(&result->error));
     }
     code = put_out(hfsb_buf_str(&text));
@@ -125,12 +125,26 @@ void put_bool(hfsb_json_writer *w, const char *key, bool value) {
     hfsb_json_put_bool(w, value);
 }
 
-void begin_added(hfsb_json_writer *w, hfsb_tool_result *result) {
+bool check_text(const char *what, hfsb_str text) {
+    size_t good = hfsb_utf8_validate(text);
+    if (good == text.len) return true;
+    fprintf(stderr, "hfsb: %s is not UTF-8, from byte %zu on\n", what, good);
+    return false;
+}
+
+bool put_text(hfsb_json_writer *w, const char *key, const char *what,
+              hfsb_str text) {
+    hfsb_json_put_key(w, hfsb_cstr(key));
+    hfsb_json_put_str(w, text);
+    return check_text(what, text);
+}
+
+void begin_fields(hfsb_json_writer *w, hfsb_tool_result *result) {
     hfsb_json_writer_init_doc(w, &result->fields);
     hfsb_json_put_object(w);
 }
 
-void end_added(hfsb_json_writer *w) {
+void end_fields(hfsb_json_writer *w) {
     hfsb_json_put_end(w);
     must(hfsb_json_writer_finish(w, NULL));
 }

@@ -18,12 +18,12 @@ void split_job(const char *word, const char *space, job_name *out) {
 
 void put_job(const hfsb_json_value *job, hfsb_tool_result *result) {
     hfsb_json_writer w;
-    begin_added(&w, result);
+    begin_fields(&w, result);
     put_str(&w, "id", hfsb_json_str(hfsb_json_get(job, "id"), HFSB_LIT("")));
     put_str(&w, "stage", job_stage(job));
     hfsb_json_put_key(&w, HFSB_LIT("job"));
     hfsb_json_put_value(&w, job);
-    end_added(&w);
+    end_fields(&w);
 }
 
 /* ---- ls ---- */
@@ -64,7 +64,7 @@ static bool list_job(void *user, const hfsb_json_value *job) {
     return true;
 }
 
-static int run_job_ls(args *a) {
+int run_job_ls(args *a) {
     job_list         l;
     const char      *space = NULL;
     bool             json = false;
@@ -72,20 +72,22 @@ static int run_job_ls(args *a) {
     hfsb_tool_result result = HFSB_INIT;
     hfsb_err         err = HFSB_INIT;
     hfsb_status      st;
-    const option     options[] = {{"--namespace", OPTION_TEXT, &space},
-                                  {"--json", OPTION_FLAG, &json},
-                                  {NULL, OPTION_FLAG, NULL}};
+
+    const option options[] = {{"--namespace N", OPTION_TEXT, &space,
+                               "your user name, or one of your organisations"},
+                              OPTION_JSON(&json, ", jobs"),
+                              OPTIONS_END};
     memset(&l, 0, sizeof l);
     if (!take_all(a, options, NULL)) return a->status;
     st = open_client(&c, true, &err);
-    begin_added(&l.w, &result);
+    begin_fields(&l.w, &result);
     hfsb_json_put_key(&l.w, HFSB_LIT("jobs"));
     hfsb_json_put_array(&l.w);
     if (st == HFSB_OK)
         st = hfsb_hub_jobs(c.hub, hfsb_cstr(space), list_job, &l, c.cancel,
                            &err);
     hfsb_json_put_end(&l.w);
-    end_added(&l.w);
+    end_fields(&l.w);
     if (l.text.len) hfsb_buf_truncate(&l.text, l.text.len - 1);
     if (!json) must(hfsb_buf_append(&result.output, hfsb_buf_str(&l.text)));
     hfsb_buf_free(&l.text);
@@ -130,9 +132,11 @@ static int run_on_job(args *a, job_fn fn, bool whole) {
     hfsb_tool_result result = HFSB_INIT;
     hfsb_err         err = HFSB_INIT;
     hfsb_status      st;
-    const option     options[] = {{"--namespace", OPTION_TEXT, &space},
-                                  {"--json", OPTION_FLAG, &json},
-                                  {NULL, OPTION_FLAG, NULL}};
+
+    const option options[] = {{"--namespace N", OPTION_TEXT, &space,
+                               "your user name, or one of your organisations"},
+                              OPTION_JSON(&json, ", id, stage, job"),
+                              OPTIONS_END};
     if (!take_all(a, options, &word)) return a->status;
     if (!word) return usage(a, "which JOB? `hfsb job ls` lists them");
     split_job(word, space, &name);
@@ -148,7 +152,7 @@ static int run_on_job(args *a, job_fn fn, bool whole) {
     return show_outcome(&result, st, &err, json);
 }
 
-static int run_job_inspect(args *a) {
+int run_job_inspect(args *a) {
     return run_on_job(a, hfsb_hub_job, true);
 }
 
@@ -171,7 +175,7 @@ static hfsb_status cancel_job(hfsb_hub *hub, hfsb_str space, hfsb_str id,
     return st;
 }
 
-static int run_job_cancel(args *a) {
+int run_job_cancel(args *a) {
     return run_on_job(a, cancel_job, false);
 }
 
@@ -188,7 +192,7 @@ static bool print_line(void *user, hfsb_str line, hfsb_str timestamp) {
         hfsb_json_put_key(&w, HFSB_LIT("text"));
         hfsb_json_put_str(&w, line);
         put_str(&w, "timestamp", timestamp);
-        end_added(&w);
+        end_fields(&w);
     } else {
         must(hfsb_buf_append(&text, line));
     }
@@ -216,7 +220,7 @@ hfsb_status follow_job(client *c, const job_name *name,
     return st;
 }
 
-static int run_job_logs(args *a) {
+int run_job_logs(args *a) {
     const char      *space = NULL, *word = NULL;
     client           c = HFSB_INIT;
     job_name         name;
@@ -226,84 +230,25 @@ static int run_job_logs(args *a) {
     hfsb_tool_result result = HFSB_INIT;
     hfsb_err         err = HFSB_INIT;
     hfsb_status      st;
-    const option     options[] = {{"--namespace", OPTION_TEXT, &space},
-                                  {"--follow", OPTION_FLAG, &opts.follow},
-                                  {"--tail", OPTION_COUNT, &opts.tail},
-                                  {"--json", OPTION_FLAG, &f.json},
-                                  {NULL, OPTION_FLAG, NULL}};
+
+    const option options[] = {
+        {"--follow", OPTION_FLAG, &opts.follow, "until the job ends"},
+        {"--tail N", OPTION_COUNT, &opts.tail, "only the last N lines"},
+        {"--namespace N", OPTION_TEXT, &space,
+         "your user name, or one of your organisations"},
+        {"--json", OPTION_FLAG, &f.json,
+         "print each line as {\"text\":...,\"timestamp\":...}, then "
+         "success, output, error, stage"},
+        OPTIONS_END};
     if (!take_all(a, options, &word)) return a->status;
     if (!word) return usage(a, "which JOB? `hfsb job ls` lists them");
     split_job(word, space, &name);
     st = open_client(&c, true, &err);
     opts.cancel = c.cancel;
     if (st == HFSB_OK) st = follow_job(&c, &name, &opts, &f, &err);
-    begin_added(&w, &result);
+    begin_fields(&w, &result);
     put_str(&w, "stage", hfsb_cstr(f.stage));
-    end_added(&w);
+    end_fields(&w);
     close_client(&c);
     return show_outcome(&result, st, &err, f.json);
 }
-
-/* ---- the family ---- */
-
-static const cli_command command_job_ls = {
-    "job ls", "[OPTIONS]", "list jobs",
-    "    List the jobs: id, stage, hardware, when it was made, command.\n"
-    "    --namespace N    you, or an organisation of yours\n"
-    "    --json           print success, output, error and jobs\n",
-    run_job_ls};
-
-static const cli_command command_job_logs = {
-    "job logs", "[OPTIONS] JOB", "print the log of a job",
-    "    Print what the job (ID, or NAMESPACE/ID) has printed.\n"
-    "    --follow         to the job's end\n"
-    "    --tail N         the last N lines only\n"
-    "    --namespace N    you, or an organisation of yours\n"
-    "    --json           each line as {\"text\":...,\"timestamp\":...}, "
-    "then\n"
-    "                     success, output, error and stage\n",
-    run_job_logs};
-
-static const cli_command command_job_inspect = {
-    "job inspect", "[OPTIONS] JOB", "all that is known of a job",
-    "    Print the job (ID, or NAMESPACE/ID) as the Hub tells of it.\n"
-    "    --namespace N    you, or an organisation of yours\n"
-    "    --json           print success, output, error, id, stage and job\n",
-    run_job_inspect};
-
-static const cli_command command_job_cancel = {
-    "job cancel", "[OPTIONS] JOB", "end a job",
-    "    End the job (ID, or NAMESPACE/ID).\n"
-    "    --namespace N    you, or an organisation of yours\n"
-    "    --json           print success, output, error, id, stage and job\n",
-    run_job_cancel};
-
-static const cli_command *const subcommands[] = {
-    &command_job_run, &command_job_ls, &command_job_logs, &command_job_inspect,
-    &command_job_cancel};
-
-static int run_job(args *a) {
-    const option none[] = {{NULL, OPTION_FLAG, NULL}};
-    size_t       i;
-    if (!take_options(a, none)) return a->status;
-    if (a->next == a->count)
-        return usage(a, "which of run, ls, logs, inspect, cancel?");
-    for (i = 0; i < sizeof subcommands / sizeof *subcommands; i++)
-        if (strcmp(subcommands[i]->name + 4, a->list[a->next]) == 0) {
-            a->command = subcommands[i];
-            a->next++;
-            return a->command->run(a);
-        }
-    return usage(a, "run, ls, logs, inspect or cancel, not %s",
-                 a->list[a->next]);
-}
-
-const cli_command command_job = {
-    "job", "SUBCOMMAND ...", "run jobs on the Hub, look at them",
-    "    hfsb job run [OPTIONS] SCRIPT [ARGUMENT...]    start one\n"
-    "    hfsb job ls                                    list them\n"
-    "    hfsb job logs [--follow] JOB                   what it prints\n"
-    "    hfsb job inspect JOB                           all about it\n"
-    "    hfsb job cancel JOB                            end it\n"
-    "    Options of each: hfsb job run --help\n",
-    run_job};

@@ -151,22 +151,34 @@ static int run(run_call *c) {
     return show_outcome(&result, st, &err, c->json);
 }
 
-static int run_job_run(args *a) {
+int run_job_run(args *a) {
     static run_call c; /* large */
-    const option    options[] = {{"--hardware", OPTION_TEXT, &c.hardware},
-                                 {"--image", OPTION_TEXT, &c.image},
-                                 {"--timeout", OPTION_TEXT, &c.timeout},
-                                 {"--with", OPTION_TEXTS, &c.with},
-                                 {"--python", OPTION_TEXT, &c.python},
-                                 {"--env", OPTION_TEXTS, &c.env},
-                                 {"--secret", OPTION_TEXTS, &c.names},
-                                 {"--secret-file", OPTION_TEXTS, &c.files},
-                                 {"--on", OPTION_TEXT, &c.on},
-                                 {"--namespace", OPTION_TEXT, &c.space},
-                                 {"--detach", OPTION_FLAG, &c.detach},
-                                 {"--json", OPTION_FLAG, &c.json},
-                                 {NULL, OPTION_FLAG, NULL}};
-    int             code;
+
+    const option options[] = {
+        {"--hardware H", OPTION_TEXT, &c.hardware, "(cpu-basic)"},
+        {"--image I", OPTION_TEXT, &c.image,
+         "Docker image, or the page of a Space"},
+        {"--timeout T", OPTION_TEXT, &c.timeout,
+         "30m, 2h, 90 (seconds); the default of the Hub is 30m"},
+        {"--with PACKAGE", OPTION_TEXTS, &c.with,
+         "a package that the script needs; may be repeated"},
+        {"--python V", OPTION_TEXT, &c.python,
+         "version of Python, such as 3.12"},
+        {"--env NAME=VALUE", OPTION_TEXTS, &c.env,
+         "an environment variable, not for secrets; may be repeated"},
+        {"--secret NAME", OPTION_TEXTS, &c.names,
+         "pass the environment variable NAME as a secret; may be repeated"},
+        {"--secret-file NAME=FILE", OPTION_TEXTS, &c.files,
+         "pass the content of FILE as the secret NAME"},
+        {"--on SANDBOX", OPTION_TEXT, &c.on,
+         "read the file SCRIPT from this sandbox"},
+        {"--namespace N", OPTION_TEXT, &c.space,
+         "your user name, or one of your organisations"},
+        {"--detach", OPTION_FLAG, &c.detach,
+         "print the id of the job, do not follow it"},
+        OPTION_JSON(&c.json, ", id, stage, job; do not follow the job"),
+        OPTIONS_END};
+    int code;
     if (!take_options(a, options)) return a->status;
     if (a->next == a->count) return usage(a, "which SCRIPT?");
     if (a->count - a->next > MAX_WORDS)
@@ -178,25 +190,3 @@ static int run_job_run(args *a) {
     hfsb_buf_free(&c.source);
     return code;
 }
-
-const cli_command command_job_run = {
-    "job run", "[OPTIONS] SCRIPT [ARGUMENT...]", "start a job",
-    "    Start a job on the Hub, print its log as it comes, and exit 0 when\n"
-    "    it completed, 1 when not. Ctrl-C ends the printing, not the job.\n"
-    "    SCRIPT is a file (its text is sent), a URL, or Python code, run\n"
-    "    with uv; anything else is a command, whose words are ARGUMENT...\n"
-    "    (`hfsb classify` tells what a text is.)\n"
-    "    --hardware H          (cpu-basic)\n"
-    "    --image I             docker image, or the page of a Space\n"
-    "    --timeout T           30m, 2h, 90 (seconds); the Hub's default: 30m\n"
-    "    --with PACKAGE        that the script needs; may be repeated\n"
-    "    --python V            3.12, for one\n"
-    "    --env NAME=VALUE      not for secrets\n"
-    "    --secret NAME         the environment variable NAME as a secret\n"
-    "    --secret-file N=FILE  the content of FILE as the secret N\n"
-    "    --on SANDBOX          SCRIPT is a file there\n"
-    "    --namespace N         you, or an organisation of yours\n"
-    "    --detach              print the job's id, do not follow it\n"
-    "    --json                print success, output, error, id, stage and\n"
-    "                          job, do not follow it\n",
-    run_job_run};

@@ -131,18 +131,31 @@ static int serve_sandbox(const mcp_words *o) {
     return st == HFSB_OK ? code : REFUSED;
 }
 
-static int run_mcp(args *a) {
+int run_mcp(args *a) {
     mcp_words    o;
     hfsb_runtime runtime;
     hfsb_err     err = HFSB_INIT;
-    const option options[] = {{"--root", OPTION_TEXT, &o.root},
-                              {"--work-dir", OPTION_TEXT, &o.work_dir},
-                              {"--read-only", OPTION_FLAG, &o.read_only},
-                              {"--tools", OPTION_TEXT, &o.tools},
-                              {"--patience", OPTION_SECONDS, &o.patience},
-                              {"--sandbox-tools", OPTION_FLAG, &o.sandbox},
-                              {"--log", OPTION_FLAG, &o.log},
-                              {NULL, OPTION_FLAG, NULL}};
+
+    const option options[] = {
+        {"--root DIR", OPTION_TEXT, &o.root,
+         "confine the file tools to DIR, where relative paths begin; "
+         "commands are not confined"},
+        {"--work-dir DIR", OPTION_TEXT, &o.work_dir,
+         "where relative paths and commands begin"},
+        {"--read-only", OPTION_FLAG, &o.read_only,
+         "only the tools that change nothing"},
+        {"--tools LIST", OPTION_TEXT, &o.tools,
+         "only these tools, separated by commas: read,grep,edit; bash also "
+         "needs bash_output and kill"},
+        {"--patience SECONDS", OPTION_SECONDS, &o.patience,
+         "answer a call that takes longer with its output so far; the "
+         "command goes on (50)"},
+        {"--sandbox-tools", OPTION_FLAG, &o.sandbox,
+         "serve the tools of a Space that is created at once (needs "
+         "HF_TOKEN) and deleted at the end; also with \"tool_runtime\": "
+         "\"sandbox\" in config.json"},
+        {"--log", OPTION_FLAG, &o.log, "log to stderr"},
+        OPTIONS_END};
     memset(&o, 0, sizeof o);
     if (!take_all(a, options, NULL)) return a->status;
     if (o.tools && !o.tools[strspn(o.tools, ", \t")]) /* all is too many */
@@ -167,31 +180,3 @@ static int run_mcp(args *a) {
     }
     return serve_here(&o);
 }
-
-const cli_command command_mcp = {
-    "mcp", "[OPTIONS]", "the tools for Claude Code, Cursor ...",
-    "    Serve the tools of this machine to a host of the Model Context\n"
-    "    Protocol, on standard input and output. The host starts it:\n"
-    "        claude mcp add hfsb -- hfsb mcp --root .\n"
-    "        codex mcp add hfsb -- hfsb mcp --root .\n"
-    "        gemini mcp add hfsb hfsb mcp --root .\n"
-    "    Relative paths begin in the current directory, which hosts set to\n"
-    "    the project's. It ends with its input, and with it all that its\n"
-    "    commands have left running.\n"
-    "    --root DIR         file tools stay beneath it, and relative paths\n"
-    "                       begin there; commands may leave it\n"
-    "    --work-dir DIR     where relative paths and commands begin\n"
-    "    --read-only        only the tools that change nothing\n"
-    "    --tools LIST       only these, with commas between: read,grep,edit;\n"
-    "                       bash wants bash_output and kill beside it\n"
-    "    --patience SECONDS a call that takes longer is answered with its\n"
-    "                       output so far, and goes on (50)\n"
-    "    --sandbox-tools    the tools of a Space that is made at once (needs\n"
-    "                       HF_TOKEN) and deleted at the end; so does\n"
-    "                       \"tool_runtime\": \"sandbox\" in config.json\n"
-    "    --log              report on stderr what happens\n"
-    "    It cannot work in the sandbox of $HFSB_SANDBOX, and refuses to\n"
-    "    start when that is set, unless with --sandbox-tools.\n"
-    "    Exit codes: 0 the input ended or a signal came, 1 it could not\n"
-    "    serve, 2 not understood.\n",
-    run_mcp};

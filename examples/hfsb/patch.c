@@ -63,7 +63,7 @@ static void describe(const hfsb_patch_change *change, hfsb_buf *out) {
 static void write_added(size_t count, bool fuzzy, hfsb_str diff,
                         hfsb_tool_result *result) {
     hfsb_json_writer w;
-    begin_added(&w, result);
+    begin_fields(&w, result);
     hfsb_json_put_key(&w, HFSB_LIT("count"));
     hfsb_json_put_uint(&w, count);
     hfsb_json_put_key(&w, HFSB_LIT("note"));
@@ -75,7 +75,7 @@ static void write_added(size_t count, bool fuzzy, hfsb_str diff,
     hfsb_json_put_end(&w);
     hfsb_json_put_key(&w, HFSB_LIT("diff"));
     hfsb_json_put_str(&w, diff);
-    end_added(&w);
+    end_fields(&w);
 }
 
 /* Applies the patch here, or works it out for files of the sandbox on. */
@@ -132,7 +132,7 @@ static int send_patch(const char *on, const char *file, bool json) {
         hfsb_json_writer_init(&w, &arguments, NULL);
         hfsb_json_put_object(&w);
         good = put_text(&w, "patch", "the patch", hfsb_buf_str(&text));
-        end_added(&w);
+        end_fields(&w);
         if (good)
             signal = call_tool(on, &where, "apply_patch",
                                hfsb_buf_str(&arguments), NULL, NULL, &result);
@@ -146,27 +146,19 @@ static int send_patch(const char *on, const char *file, bool json) {
     return signal ? 128 + signal : code;
 }
 
-static int run_patch(args *a) {
-    const char  *file = NULL, *on = NULL;
-    bool         dry_run = false, json = false;
-    const option options[] = {{"--on", OPTION_TEXT, &on},
-                              {"--dry-run", OPTION_FLAG, &dry_run},
-                              {"--json", OPTION_FLAG, &json},
-                              {NULL, OPTION_FLAG, NULL}};
+int run_patch(args *a) {
+    const char *file = NULL, *on = NULL;
+    bool        dry_run = false, json = false;
+
+    const option options[] = {
+        OPTION_ON(&on),
+        {"--dry-run", OPTION_FLAG, &dry_run,
+         "show the changes, do not write the files"},
+        OPTION_JSON(&json, ", count, note, lines, diff; on a sandbox the "
+                           "fields of its tool apply_patch"),
+        OPTIONS_END};
     if (!take_all(a, options, &file)) return a->status;
     on = named_sandbox(on);
     if (on && !dry_run) return send_patch(on, file, json);
     return apply_patch(on, file, dry_run, json);
 }
-
-const cli_command command_patch = {
-    "patch", "[OPTIONS] [FILE]", "apply a patch of the *** Begin Patch format",
-    "    Apply a patch in the *** Begin Patch format, from FILE or standard\n"
-    "    input. All changes are worked out before the first file is written;\n"
-    "    paths are taken from the current directory, in a sandbox from its\n"
-    "    work directory.\n"
-    "    --on SANDBOX  the files are there ($HFSB_SANDBOX)\n"
-    "    --dry-run     show the changes, do not write\n"
-    "    --json        print success, output, error, count, note, lines and\n"
-    "                  diff; of a sandbox what its tool apply_patch adds\n",
-    run_patch};

@@ -11,10 +11,10 @@ static int finish(client *c, target *t, hfsb_sandbox *sandbox, hfsb_status st,
     if (st == HFSB_NOT_FOUND && t->id.len) add_advice(t, st, err);
     if (st == HFSB_OK) {
         must(hfsb_buf_printf(&result.output, "%s  %s", t->id.ptr, is.stage));
-        begin_added(&w, &result);
+        begin_fields(&w, &result);
         put_str(&w, "id", hfsb_buf_str(&t->id));
         put_str(&w, "stage", hfsb_cstr(is.stage));
-        end_added(&w);
+        end_fields(&w);
     }
     if (sandbox) (void)hfsb_sandbox_close(sandbox, false, NULL);
     free_target(t);
@@ -22,7 +22,7 @@ static int finish(client *c, target *t, hfsb_sandbox *sandbox, hfsb_status st,
     return show_outcome(&result, st, err, json);
 }
 
-static int run_pause(args *a) {
+int run_pause(args *a) {
     const char       *name = NULL;
     bool              json = false;
     client            c = HFSB_INIT;
@@ -31,8 +31,8 @@ static int run_pause(args *a) {
     hfsb_sandbox     *sandbox = NULL;
     hfsb_err          err = HFSB_INIT;
     hfsb_status       st;
-    const option      options[] = {{"--json", OPTION_FLAG, &json},
-                                   {NULL, OPTION_FLAG, NULL}};
+
+    const option options[] = {OPTION_JSON(&json, ", id, stage"), OPTIONS_END};
     if (!take_all(a, options, &name)) return a->status;
     if (!name) return usage(a, "which SANDBOX?");
     st = open_space(&c, name, &t, &opts, &sandbox, &err);
@@ -40,7 +40,7 @@ static int run_pause(args *a) {
     return finish(&c, &t, sandbox, st, &err, json);
 }
 
-static int run_restart(args *a) {
+int run_restart(args *a) {
     const char       *name = NULL;
     bool              json = false, factory = false, no_wait = false;
     double            wait = 600, poll = 5;
@@ -50,12 +50,16 @@ static int run_restart(args *a) {
     hfsb_sandbox     *sandbox = NULL;
     hfsb_err          err = HFSB_INIT;
     hfsb_status       st;
-    const option      options[] = {{"--factory", OPTION_FLAG, &factory},
-                                   {"--no-wait", OPTION_FLAG, &no_wait},
-                                   {"--wait", OPTION_SECONDS, &wait},
-                                   {"--poll", OPTION_SECONDS, &poll},
-                                   {"--json", OPTION_FLAG, &json},
-                                   {NULL, OPTION_FLAG, NULL}};
+
+    const option options[] = {
+        {"--factory", OPTION_FLAG, &factory, "rebuild it first"},
+        {"--no-wait", OPTION_FLAG, &no_wait, "return at once"},
+        {"--wait S", OPTION_SECONDS, &wait,
+         "how long to wait for its server (600)"},
+        {"--poll S", OPTION_SECONDS, &poll,
+         "ask for its state every S seconds (5)"},
+        OPTION_JSON(&json, ", id, stage"),
+        OPTIONS_END};
     if (!take_all(a, options, &name)) return a->status;
     if (!name) return usage(a, "which SANDBOX?");
     opts.log = print_log;
@@ -72,21 +76,3 @@ static int run_restart(args *a) {
                   t.id.ptr);
     return finish(&c, &t, sandbox, st, &err, json);
 }
-
-const cli_command command_pause = {
-    "pause", "[OPTIONS] SANDBOX", "stop a sandbox, to go on later",
-    "    Stop the Space: it costs nothing until `hfsb restart`, and forgets\n"
-    "    what is on its disk.\n"
-    "    --json    print success, output, error, id and stage\n",
-    run_pause};
-
-const cli_command command_restart = {
-    "restart", "[OPTIONS] SANDBOX", "restart a sandbox",
-    "    Restart the Space, also a paused one, and wait until its server\n"
-    "    answers.\n"
-    "    --factory    rebuild it first\n"
-    "    --no-wait    return at once\n"
-    "    --wait S     for its server to answer (600)\n"
-    "    --poll S     ask every S seconds (5)\n"
-    "    --json       print success, output, error, id and stage\n",
-    run_restart};

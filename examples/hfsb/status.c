@@ -83,8 +83,7 @@ static hfsb_status show_others(listing *l, const char *owner, hfsb_err *err) {
     hfsb_str    left;
     hfsb_status st;
     o.shown = &l->shown;
-    st = hfsb_sandbox_list(l->c.hub,
-                           owner ? hfsb_cstr(owner) : l->c.set.owner,
+    st = hfsb_sandbox_list(l->c.hub, owner ? hfsb_cstr(owner) : l->c.set.owner,
                            take_other, &o, l->c.cancel, err);
     left = hfsb_buf_str(&o.ids);
     while (st == HFSB_OK && left.len) {
@@ -111,25 +110,29 @@ static hfsb_status list_all(listing *l, const char *owner, hfsb_err *err) {
     return st;
 }
 
-static int run_ls(args *a) {
+int run_ls(args *a) {
     listing          l;
     const char      *owner = NULL;
     bool             json = false;
     hfsb_tool_result result = HFSB_INIT;
     hfsb_err         err = HFSB_INIT;
     hfsb_status      st;
-    const option     options[] = {{"--recorded", OPTION_FLAG, &l.here},
-                                  {"--owner", OPTION_TEXT, &owner},
-                                  {"--json", OPTION_FLAG, &json},
-                                  {NULL, OPTION_FLAG, NULL}};
+
+    const option options[] = {
+        {"--recorded", OPTION_FLAG, &l.here,
+         "only the recorded ones, without asking the Hub"},
+        {"--owner O", OPTION_TEXT, &owner, "whose Spaces (yours)"},
+        OPTION_JSON(&json, ", sandboxes (id, url, stage, hardware, recorded, "
+                           "created)"),
+        OPTIONS_END};
     memset(&l, 0, sizeof l);
     if (!take_all(a, options, NULL)) return a->status;
-    begin_added(&l.w, &result);
+    begin_fields(&l.w, &result);
     hfsb_json_put_key(&l.w, HFSB_LIT("sandboxes"));
     hfsb_json_put_array(&l.w);
     st = list_all(&l, owner, &err);
     hfsb_json_put_end(&l.w);
-    end_added(&l.w);
+    end_fields(&l.w);
     if (l.text.len) hfsb_buf_truncate(&l.text, l.text.len - 1);
     if (!json) must(hfsb_buf_append(&result.output, hfsb_buf_str(&l.text)));
     if (st == HFSB_OK && !l.text.len && !json)
@@ -154,7 +157,7 @@ static void describe(const target *t, const hfsb_space_runtime *is,
     if (is->sleep_time > 0)
         must(hfsb_buf_printf(out, "  sleeps after %lld s", is->sleep_time));
     if (is->error[0]) must(hfsb_buf_printf(out, "\n%s", is->error));
-    begin_added(&w, result);
+    begin_fields(&w, result);
     put_str(&w, "id", hfsb_buf_str(&t->id));
     put_str(&w, "url", hfsb_buf_str(&t->url));
     put_str(&w, "stage", hfsb_cstr(is->stage));
@@ -165,7 +168,7 @@ static void describe(const target *t, const hfsb_space_runtime *is,
     put_int(&w, "sleep_time", is->sleep_time);
     put_bool(&w, "recorded", t->recorded);
     put_bool(&w, "created", t->created);
-    end_added(&w);
+    end_fields(&w);
 }
 
 /* A Space's stage by the Hub; a URL has only one: that its server answers. */
@@ -191,7 +194,7 @@ static hfsb_status ask(client *c, const char *name, target *t,
     return st;
 }
 
-static int run_status(args *a) {
+int run_status(args *a) {
     const char        *name = NULL;
     bool               json = false;
     client             c = HFSB_INIT;
@@ -200,8 +203,11 @@ static int run_status(args *a) {
     hfsb_tool_result   result = HFSB_INIT;
     hfsb_err           err = HFSB_INIT;
     hfsb_status        st;
-    const option       options[] = {{"--json", OPTION_FLAG, &json},
-                                    {NULL, OPTION_FLAG, NULL}};
+
+    const option options[] = {
+        OPTION_JSON(&json, ", id, url, stage, hardware, requested, sha, "
+                           "message, sleep_time, recorded, created"),
+        OPTIONS_END};
     if (!take_all(a, options, &name)) return a->status;
     name = named_sandbox(name);
     if (!name) return usage(a, "which SANDBOX?");
@@ -211,23 +217,3 @@ static int run_status(args *a) {
     close_client(&c);
     return show_outcome(&result, st, &err, json);
 }
-
-const cli_command command_ls = {
-    "ls", "[OPTIONS]", "list your sandboxes",
-    "    List the sandboxes that are recorded here, and those of an owner on\n"
-    "    the Hub that hfsb created: name, stage, hardware, and whether `hfsb\n"
-    "    create` made it here or it was connected to.\n"
-    "    --recorded    only what is recorded here; nobody is asked\n"
-    "    --owner O     (you)\n"
-    "    --json        print success, output, error and sandboxes: id, url,\n"
-    "                  stage, hardware, recorded, created\n",
-    run_ls};
-
-const cli_command command_status = {
-    "status", "[OPTIONS] [SANDBOX]", "how a sandbox is",
-    "    Ask the Hub how a Space is: its stage (RUNNING, BUILDING, PAUSED,\n"
-    "    SLEEPING ...), hardware and sleep time; of a URL, whether it\n"
-    "    answers. Without SANDBOX that of $HFSB_SANDBOX.\n"
-    "    --json    print success, output, error, id, url, stage, hardware,\n"
-    "              requested, sha, message, sleep_time, recorded, created\n",
-    run_status};

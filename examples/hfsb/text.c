@@ -25,7 +25,7 @@ static int put_text_out(hfsb_buf *text, hfsb_status st, const hfsb_err *err,
 
 /* ---- json ---- */
 
-static int run_json(args *a) {
+int run_json(args *a) {
     hfsb_json_write_opts opts = HFSB_INIT;
     hfsb_json_doc        doc = HFSB_INIT;
     hfsb_buf             text = HFSB_INIT, out = HFSB_INIT;
@@ -33,9 +33,11 @@ static int run_json(args *a) {
     const char          *file = NULL;
     bool                 json = false;
     hfsb_status          st;
-    const option         options[] = {{"--pretty", OPTION_FLAG, &opts.pretty},
-                                      {"--json", OPTION_FLAG, &json},
-                                      {NULL, OPTION_FLAG, NULL}};
+
+    const option options[] = {
+        {"--pretty", OPTION_FLAG, &opts.pretty, "indent it for reading"},
+        OPTION_JSON(&json, ""),
+        OPTIONS_END};
     if (!take_all(a, options, &file)) return a->status;
     st = read_input(file, &text, &err);
     if (st == HFSB_OK &&
@@ -61,7 +63,7 @@ static hfsb_status check_input(hfsb_err *err) {
 }
 
 /* Piece by piece, unless all of it is to be one result. */
-static int run_strip(args *a) {
+int run_strip(args *a) {
     static char       piece[65536];
     hfsb_text_filter *filter;
     hfsb_buf          out = HFSB_INIT;
@@ -70,8 +72,8 @@ static int run_strip(args *a) {
     bool              json = false;
     size_t            n;
     int               code = DONE;
-    const option      options[] = {{"--json", OPTION_FLAG, &json},
-                                   {NULL, OPTION_FLAG, NULL}};
+
+    const option options[] = {OPTION_JSON(&json, ""), OPTIONS_END};
     if (!take_all(a, options, NULL)) return a->status;
     filter = hfsb_text_filter_open(NULL);
     must(filter ? HFSB_OK : HFSB_NOMEM);
@@ -90,7 +92,7 @@ static int run_strip(args *a) {
     return code;
 }
 
-static int run_truncate(args *a) {
+int run_truncate(args *a) {
     static char       piece[65536];
     hfsb_text_limit   limit = HFSB_INIT;
     hfsb_text_window *window;
@@ -100,9 +102,12 @@ static int run_truncate(args *a) {
     hfsb_status       st;
     bool              json = false;
     size_t            n;
-    const option      options[] = {{"--limit", OPTION_COUNT, &limit.chars},
-                                   {"--json", OPTION_FLAG, &json},
-                                   {NULL, OPTION_FLAG, NULL}};
+
+    const option options[] = {
+        {"--limit N", OPTION_COUNT, &limit.chars,
+         "longest text that is not cut, in characters (25,000)"},
+        OPTION_JSON(&json, ""),
+        OPTIONS_END};
     if (!take_all(a, options, NULL)) return a->status;
     window = hfsb_text_window_open(&limit, NULL);
     must(window ? HFSB_OK : HFSB_NOMEM);
@@ -123,49 +128,19 @@ static int run_truncate(args *a) {
 
 /* ---- classify ---- */
 
-static int run_classify(args *a) {
+int run_classify(args *a) {
     const char      *word = NULL, *kind;
     hfsb_tool_result result = HFSB_INIT;
     hfsb_json_writer w;
     bool             json = false;
-    const option     options[] = {{"--json", OPTION_FLAG, &json},
-                                  {NULL, OPTION_FLAG, NULL}};
+
+    const option options[] = {OPTION_JSON(&json, ", kind"), OPTIONS_END};
     if (!take_all(a, options, &word)) return a->status;
     if (!word) return usage(a, "which STRING?");
     kind = hfsb_script_kind_name(hfsb_script_classify(hfsb_cstr(word)));
     must(hfsb_buf_append(&result.output, hfsb_cstr(kind)));
-    begin_added(&w, &result);
+    begin_fields(&w, &result);
     put_str(&w, "kind", hfsb_cstr(kind));
-    end_added(&w);
+    end_fields(&w);
     return show_outcome(&result, HFSB_OK, NULL, json);
 }
-
-const cli_command command_json = {
-    "json", "[OPTIONS] [FILE]", "check a JSON text and print it again",
-    "    Check a JSON text from FILE or standard input and print it again;\n"
-    "    exit 1 with the position when it is invalid.\n"
-    "    --pretty    for people to read\n"
-    "    --json      print success, output (the text) and error\n",
-    run_json};
-
-const cli_command command_strip = {
-    "strip", "[OPTIONS]", "clean the output of a command",
-    "    Standard input to standard output without escape sequences, with\n"
-    "    rewritten lines (progress bars) as a terminal leaves them.\n"
-    "    --json    print success, output (the text) and error\n",
-    run_strip};
-
-const cli_command command_truncate = {
-    "truncate", "[OPTIONS]", "leave the middle of a long text out",
-    "    Standard input to standard output; of a text that is too long only\n"
-    "    the first quarter and the last three.\n"
-    "    --limit N    longest text shown whole, in characters (25,000)\n"
-    "    --json       print success, output (the text) and error\n",
-    run_truncate};
-
-const cli_command command_classify = {
-    "classify", "[OPTIONS] STRING", "what a job's script is",
-    "    What a job's script is: path, url, inline or command. A STRING\n"
-    "    that may begin with \"-\" comes behind \"--\".\n"
-    "    --json    print success, output, error and kind\n",
-    run_classify};

@@ -1,39 +1,86 @@
-/* tool.c - hfsb tool, hfsb tools: a model's tools by name and JSON. */
+/* tool.c - hfsb tool, hfsb tools, and the commands that only call a tool.
+
+   `hfsb read FILE`, grep, glob and list are rows of the table of commands:
+   their words and options become the arguments of the tool, and its output is
+   printed as it is. `hfsb tool NAME` calls any tool and prints its result as
+   JSON; it is also the one that can create a Space for the call. */
 #include "cli.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* ---- a call in a sandbox made for it ---- */
+/* ---- read, grep, glob, list ---- */
 
-/* What could not be deleted is told, behind what went wrong before: it may
-   cost money. */
-static void end_session(sandbox_session *s, hfsb_tool_result *result) {
-    hfsb_err    err = HFSB_INIT;
-    hfsb_status st = close_session(s, &err);
-    if (st == HFSB_OK || !result) return;
-    result->success = false;
-    must(hfsb_buf_printf(&result->error, "%s%s", result->error.len ? "\n" : "",
-                         err.msg[0] ? err.msg : hfsb_status_text(st)));
+/* The words are those of command->filled, in order. */
+static bool write_arguments(const args *a, const char *const *words,
+                            hfsb_buf *out) {
+    hfsb_json_writer w;
+    bool             ok = true;
+    size_t           i;
+    hfsb_json_writer_init(&w, out, NULL);
+    hfsb_json_put_object(&w);
+    for (i = 0; i < MAX_FILLED && words[i] && ok; i++) {
+        const char *key = a->command->filled[i];
+        ok = put_text(&w, key, key, hfsb_cstr(words[i]));
+    }
+    ok = ok && put_options(a, &w);
+    end_fields(&w);
+    return ok;
 }
 
-static int call_session(const char *work_dir, const char *name,
-                        hfsb_str arguments, const hfsb_call_opts *opts,
-                        hfsb_tool_result *result) {
-    sandbox_session s = HFSB_INIT;
-    hfsb_err        err = HFSB_INIT;
-    hfsb_status     st = open_session(&s, work_dir, &err);
-    if (st == HFSB_OK)
-        st = hfsb_session_wait_ready(s.session, s.c.cancel, &err);
-    if (st == HFSB_OK) {
-        st = hfsb_session_call_text(s.session, hfsb_cstr(name), arguments,
-                                    opts, s.c.cancel, result);
-        if (st == HFSB_NOMEM) must(st);
-    } else {
-        set_outcome(result, st, &err);
+/* Without this a long file would look as if it ended after 2000 lines. */
+static void print_next_offset(const hfsb_tool_result *result) {
+    long long next =
+        hfsb_json_int(hfsb_json_get(result->fields.root, "next_offset"), 0);
+    if (next > 0)
+        fprintf(stderr, "hfsb: there is more: --offset %lld\n", next);
+}
+
+static const char *missing_word(args *a, const char *const *words) {
+    size_t i;
+    for (i = 0; a->command->filled[i]; i++) {
+        const char  *key = a->command->filled[i];
+        const param *p = find_param(a, hfsb_cstr(key));
+        if (!words[i] && p && p->required) return key;
     }
-    end_session(&s, result);
-    return caught_signal();
+    return NULL;
+}
+
+int run_tool_command(args *a) {
+    const char      *words[MAX_FILLED + 1] = {NULL}, *root = NULL, *on = NULL;
+    size_t           count = 0;
+    bool             json = false;
+    hfsb_tools_opts  where = HFSB_INIT;
+    hfsb_tool_result result = HFSB_INIT;
+    hfsb_buf         arguments = HFSB_INIT;
+    int              code = REFUSED, interrupted = 0;
+
+    const option options[] = {
+        {"--ignore-case", OPTION_PARAM, NULL, "a and A are the same"},
+        {"--all", OPTION_PARAM, NULL, "also what .gitignore names"},
+        {"--limit", OPTION_PARAM, NULL, "print at most N"},
+        {"--offset", OPTION_PARAM, NULL, "leave out the first N"},
+        OPTION_ON(&on),
+        OPTION_ROOT(&root),
+        {"--json", OPTION_FLAG, &json,
+         "print the result of the tool as one line of JSON"},
+        OPTIONS_END};
+    while (a->command->filled[count]) count++;
+    if (!take_words(a, options, words, count)) return a->status;
+    if (missing_word(a, words))
+        return usage(a, "%s is missing", missing_word(a, words));
+    on = named_sandbox(on);
+    if (on && root) return usage(a, "--root is for files of this machine");
+    where.root = hfsb_cstr(root);
+    if (write_arguments(a, words, &arguments)) {
+        interrupted = call_tool(on, &where, a->command->tool,
+                                hfsb_buf_str(&arguments), NULL, NULL, &result);
+        code = show_result(&result, HFSB_LIT(""), json);
+        if (!json) print_next_offset(&result);
+    }
+    hfsb_tool_result_free(&result);
+    hfsb_buf_free(&arguments);
+    return interrupted && code != DONE ? 128 + interrupted : code;
 }
 
 /* ---- tool ---- */
@@ -43,6 +90,35 @@ typedef struct tool_call {
     bool           sandbox;
     hfsb_call_opts opts;
 } tool_call;
+
+/* Adds to the error which Spaces could not be deleted: they may cost money. */
+static void end_session(sandbox_session *s, hfsb_tool_result *result) {
+    hfsb_err    err = HFSB_INIT;
+    hfsb_status st = close_session(s, &err);
+    if (st == HFSB_OK || !result) return;
+    result->success = false;
+    must(hfsb_buf_printf(&result->error, "%s%s", result->error.len ? "\n" : "",
+                         err.msg[0] ? err.msg : hfsb_status_text(st)));
+}
+
+/* Calls the tool in a Space that exists only for this call. */
+static int call_session(const tool_call *t, hfsb_str arguments,
+                        hfsb_tool_result *result) {
+    sandbox_session s = HFSB_INIT;
+    hfsb_err        err = HFSB_INIT;
+    hfsb_status     st = open_session(&s, t->work_dir, &err);
+    if (st == HFSB_OK)
+        st = hfsb_session_wait_ready(s.session, s.c.cancel, &err);
+    if (st == HFSB_OK) {
+        st = hfsb_session_call_text(s.session, hfsb_cstr(t->name), arguments,
+                                    &t->opts, s.c.cancel, result);
+        if (st == HFSB_NOMEM) must(st);
+    } else {
+        set_outcome(result, st, &err);
+    }
+    end_session(&s, result);
+    return caught_signal();
+}
 
 static int make_call(const tool_call *t, hfsb_str arguments,
                      hfsb_tool_result *result) {
@@ -54,7 +130,7 @@ static int make_call(const tool_call *t, hfsb_str arguments,
     where.work_dir = hfsb_cstr(t->work_dir);
     where.root = hfsb_cstr(t->root);
     if (st == HFSB_OK && runtime == HFSB_RUNTIME_SANDBOX)
-        return call_session(t->work_dir, t->name, arguments, &t->opts, result);
+        return call_session(t, arguments, result);
     if (st == HFSB_OK)
         return call_tool(t->on, &where, t->name, arguments, &t->opts, NULL,
                          result);
@@ -62,41 +138,73 @@ static int make_call(const tool_call *t, hfsb_str arguments,
     return 0;
 }
 
-static int run_tool(args *a) {
-    tool_call        t;
-    const char      *given = NULL;
+/* Appends the arguments: of the options, of --args, or of standard input. */
+static hfsb_status read_arguments(const args *a, const char *given,
+                                  hfsb_buf *out, hfsb_err *err) {
+    hfsb_json_writer w;
+    bool             ok;
+    if (!options_given(a) && !given) return read_input(NULL, out, err);
+    if (given) {
+        must(hfsb_buf_append(out, hfsb_cstr(given)));
+        return HFSB_OK;
+    }
+    hfsb_json_writer_init(&w, out, NULL);
+    hfsb_json_put_object(&w);
+    ok = put_options(a, &w);
+    end_fields(&w);
+    return ok ? HFSB_OK : fail(err, HFSB_ARG, "An option is not UTF-8");
+}
+
+/* Calls the tool and prints its result. */
+static int call_and_show(const args *a, const tool_call *t,
+                         const char *given) {
     hfsb_tool_result result = HFSB_INIT;
     hfsb_buf         text = HFSB_INIT;
     hfsb_err         err;
-    hfsb_status      st = HFSB_OK;
     int              code, interrupted = 0;
-    bool             json = false; /* it is JSON in any case */
-    const option     options[] = {{"--args", OPTION_TEXT, &given},
-                                  {"--work-dir", OPTION_TEXT, &t.work_dir},
-                                  {"--root", OPTION_TEXT, &t.root},
-                                  {"--strict", OPTION_FLAG, &t.opts.strict},
-                                  {"--on", OPTION_TEXT, &t.on},
-                                  {"--sandbox-tools", OPTION_FLAG, &t.sandbox},
-                                  {"--json", OPTION_FLAG, &json},
-                                  {NULL, OPTION_FLAG, NULL}};
-    memset(&t, 0, sizeof t);
-    if (!take_all(a, options, &t.name)) return a->status;
-    if (!t.name) return usage(a, "which tool?");
-    if (t.on && t.sandbox)
-        return usage(a, "--on names a sandbox, --sandbox-tools makes one: "
-                        "give one of the two");
-    if (!t.sandbox) t.on = named_sandbox(t.on);
-    if (t.root && (t.on || t.sandbox))
-        return usage(a, "--root is for files of this machine");
-    if (!given) st = read_input(NULL, &text, &err);
+    hfsb_status      st = read_arguments(a, given, &text, &err);
     if (st == HFSB_OK)
-        interrupted = make_call(
-            &t, given ? hfsb_cstr(given) : hfsb_buf_str(&text), &result);
+        interrupted = make_call(t, hfsb_buf_str(&text), &result);
     else set_outcome(&result, st, &err);
     code = show_result(&result, HFSB_LIT(""), true);
     hfsb_tool_result_free(&result);
     hfsb_buf_free(&text);
     return interrupted ? 128 + interrupted : code;
+}
+
+int run_tool(args *a) {
+    tool_call   t;
+    const char *given = NULL;
+    bool        json = false; /* accepted; the result is always JSON */
+
+    const option options[] = {
+        {"--args JSON", OPTION_TEXT, &given,
+         "the arguments, instead of options or standard input"},
+        {"--work-dir DIR", OPTION_TEXT, &t.work_dir,
+         "where relative paths and commands begin"},
+        {"--root DIR", OPTION_TEXT, &t.root,
+         "confine the file tools to DIR; commands are not confined"},
+        {"--strict", OPTION_FLAG, &t.opts.strict,
+         "an unknown key is an error, not a note"},
+        OPTION_ON(&t.on),
+        {"--sandbox-tools", OPTION_FLAG, &t.sandbox,
+         "use a Space that is created for this call and deleted after it; "
+         "also with \"tool_runtime\": \"sandbox\" in config.json"},
+        {"--json", OPTION_FLAG, &json, "accepted; the result is always JSON"},
+        OPTIONS_END};
+    memset(&t, 0, sizeof t);
+    if (a->next < a->count && a->list[a->next][0] != '-')
+        (void)load_params(a, a->list[a->next]);
+    if (!take_all(a, options, &t.name)) return a->status;
+    if (!t.name) return usage(a, "TOOL is missing");
+    if (given && options_given(a))
+        return usage(a, "give --args or options of the tool, not both");
+    if (t.on && t.sandbox)
+        return usage(a, "give --on or --sandbox-tools, not both");
+    if (!t.sandbox) t.on = named_sandbox(t.on);
+    if (t.root && (t.on || t.sandbox))
+        return usage(a, "--root is for files of this machine");
+    return call_and_show(a, &t, given);
 }
 
 /* ---- tools ---- */
@@ -115,25 +223,31 @@ static hfsb_status define(bool sandbox, hfsb_tools_format format,
     return st;
 }
 
-static int run_tools(args *a) {
+int run_tools(args *a) {
     const char          *name = "flat";
-    bool                 there = false, json = false; /* it is in any case */
+    bool                 sandbox = false, json = false;
     hfsb_json_write_opts how = HFSB_INIT;
     hfsb_tools_format    format;
     hfsb_json_doc        doc = HFSB_INIT;
     hfsb_buf             list = HFSB_INIT, text = HFSB_INIT;
     hfsb_err             err = HFSB_INIT;
     int                  code;
-    const option         options[] = {{"--format", OPTION_TEXT, &name},
-                                      {"--pretty", OPTION_FLAG, &how.pretty},
-                                      {"--sandbox-tools", OPTION_FLAG, &there},
-                                      {"--json", OPTION_FLAG, &json},
-                                      {NULL, OPTION_FLAG, NULL}};
+
+    const option options[] = {
+        {"--format F", OPTION_TEXT, &name,
+         "flat (name, description, parameters; the default), openai, "
+         "anthropic or mcp"},
+        {"--pretty", OPTION_FLAG, &how.pretty, "indent it for reading"},
+        {"--sandbox-tools", OPTION_FLAG, &sandbox,
+         "the tools of a session on a Space; also with \"tool_runtime\": "
+         "\"sandbox\" in config.json"},
+        {"--json", OPTION_FLAG, &json, "accepted; it is always JSON"},
+        OPTIONS_END};
     if (!take_all(a, options, NULL)) return a->status;
     if (!hfsb_tools_format_find(hfsb_cstr(name), &format))
         return usage(a, "--format is flat, openai, anthropic or mcp, not %s",
                      name);
-    if (define(there, format, &list, &err) != HFSB_OK) {
+    if (define(sandbox, format, &list, &err) != HFSB_OK) {
         fprintf(stderr, "hfsb: %s\n", err.msg);
         hfsb_buf_free(&list);
         return REFUSED;
@@ -147,33 +261,3 @@ static int run_tools(args *a) {
     hfsb_buf_free(&text);
     return code;
 }
-
-const cli_command command_tool = {
-    "tool", "NAME [OPTIONS]", "call a tool: JSON in, JSON out",
-    "    Call the tool NAME of `hfsb tools` on this machine. Its arguments,\n"
-    "    a JSON object, are read from standard input; its result is printed\n"
-    "    as one line of JSON: success, output, error, what the tool adds.\n"
-    "    Every call stands alone: a file need not be read before it is\n"
-    "    written, and no job on this machine outlives the call.\n"
-    "    --args JSON        the arguments, in place of standard input\n"
-    "    --work-dir DIR     where relative paths and commands begin\n"
-    "    --root DIR         file tools stay beneath it; commands do not\n"
-    "    --strict           an unknown key is an error, not a note\n"
-    "    --on SANDBOX       there and not here ($HFSB_SANDBOX)\n"
-    "    --sandbox-tools    in a Space that is made for this call, and\n"
-    "                       deleted behind it; so does \"tool_runtime\":\n"
-    "                       \"sandbox\" in config.json\n"
-    "    Exit codes: 0 success, 1 no success or wrong arguments (the result\n"
-    "    says why), 2 not understood; 128 + N when signal N ended it.\n",
-    run_tool};
-
-const cli_command command_tools = {
-    "tools", "[OPTIONS]", "the tools as a model is told of them",
-    "    Print the definitions of all tools as a JSON array.\n"
-    "    --format F         flat (name, description, parameters), openai,\n"
-    "                       anthropic or mcp\n"
-    "    --pretty           for people to read\n"
-    "    --sandbox-tools    those of a session whose tools work on a Space;\n"
-    "                       also with \"tool_runtime\": \"sandbox\" in\n"
-    "                       config.json\n",
-    run_tools};

@@ -208,6 +208,84 @@ run 'tool: bad option' 2 "$hfsb" tool read --nonsense
 run 'tool: half an option' 2 "$hfsb" tool read --args
 has 'tool: half an option' "$err" '--args needs a value'
 
+# ---- the parameters of a tool are options
+run 'tool: options' 0 "$hfsb" tool exists --path t/a
+has 'tool: options' "$out" '"output":"true"'
+run 'tool: options and --args' 2 "$hfsb" tool exists --path t/a --args '{}'
+run 'tool: a number' 0 "$hfsb" tool read --path=t/a --limit=1
+has 'tool: a number' "$out" '"output":"1\t1",'
+run 'tool: not a number' 2 "$hfsb" tool read --path t/a --limit one
+has 'tool: not a number' "$err" '--limit needs a number, not one'
+run 'tool: JSON as an option' 0 "$hfsb" tool multi_edit --path t/a --edits '[{"old_str":"two","new_str":"2"}]'
+same 'tool: JSON as an option' "$(cat t/a)" "$(printf '1\n2')"
+run 'tool: pairs' 0 "$hfsb" tool bash --env A=1 --env B=x=y --command 'echo $A $B'
+has 'tool: pairs' "$out" '"output":"1 x=y\n"'
+run 'tool: no pair' 2 "$hfsb" tool bash --env A --command true
+has 'tool: no pair' "$err" '--env needs NAME=VALUE, not A'
+run 'tool: a parameter that is not UTF-8' 1 "$hfsb" tool exists --path "$(printf 'a\377')"
+has 'tool: a parameter that is not UTF-8' "$err" 'path is not UTF-8, from byte 1 on'
+run 'tool --help' 0 "$hfsb" tool grep --help
+has 'tool --help' "$out" '--ignore-case'
+has 'tool --help' "$out" 'Search lines of text files'
+printf 'One\ntwo\n' > t/b
+run 'grep' 0 "$hfsb" grep --ignore-case one t
+has 'grep' "$out" 'b:1:One'
+run 'grep: underscores' 0 "$hfsb" grep --ignore_case one t
+has 'grep: underscores' "$out" 'b:1:One'
+run 'grep: a flag turned off' 0 "$hfsb" grep --ignore-case --no-ignore-case one t
+hasnt 'grep: a flag turned off' "$out" 'One'
+run 'grep: more' 0 "$hfsb" grep --limit 1 . t
+has 'grep: more' "$err" 'hfsb: there is more: --offset 1'
+run 'grep: no PATTERN' 2 "$hfsb" grep
+has 'grep: no PATTERN' "$err" 'pattern is missing'
+run 'grep: a flag has no value' 2 "$hfsb" grep --ignore-case=1 one
+run 'glob' 0 "$hfsb" glob 'b' t
+has 'glob' "$out" 't/b'
+run 'list' 0 "$hfsb" list t
+has 'list' "$out" ' b'
+run 'list --root' 1 "$hfsb" list --root t ..
+has 'list --root' "$err" 'Path is outside the root'
+run 'bash --env' 0 "$hfsb" bash --env A=1 --env B=2 'echo $A$B'
+same 'bash --env' "$out" 12
+run 'bash --merge-stderr' 0 "$hfsb" bash --merge-stderr 'echo 1; echo 2 >&2'
+same 'bash --merge-stderr' "$out" "$(printf '1\n2')"
+run 'edit --old-str' 0 "$hfsb" edit t/b --old_str One --new-str one
+run 'edit --line' 0 "$hfsb" edit t/b --old two --new 2 --line 2 --exact
+same 'edit --line' "$(cat t/b)" "$(printf 'one\n2')"
+
+# ---- completion
+complete() { "$hfsb" completion words -- "$@" | cut -f 1 | tr '\n' ' '; }
+has 'completion: commands' " $(complete)" ' bash read write edit '
+hasnt 'completion: commands' "$(complete)" 'job run'
+same 'completion: subcommands' "$(complete job)" 'run ls logs inspect cancel '
+has 'completion: options' "$(complete read)" '--offset --limit --on '
+has 'completion: options of a subcommand' "$(complete job logs)" '--follow --tail '
+has 'completion: after other words' "$(complete edit f --old x)" '--new '
+same 'completion: choices' "$(complete grep --mode)" 'content files count '
+same 'completion: a value of any kind' "$(complete read --limit)" ''
+has 'completion: tools' "$(complete tool)" 'multi_edit apply_patch '
+has 'completion: options of a tool' "$(complete tool list)" '--depth --all '
+same 'completion: after nonsense' "$(complete nonsense x)" ''
+for shell in bash zsh fish; do
+    run "completion $shell" 0 "$hfsb" completion $shell
+    has "completion $shell" "$out" 'completion words --'
+    ! command -v $shell > /dev/null || run "completion $shell: syntax" 0 $shell -n .out
+done
+run 'completion: another shell' 2 "$hfsb" completion csh
+if command -v bash > /dev/null; then
+    cat > .complete <<'END'
+. /dev/stdin
+COMP_WORDS=("$@") COMP_CWORD=$(($# - 1))
+_hfsb
+echo "${COMPREPLY[*]}"
+END
+    tab() { "$hfsb" completion bash | bash .complete "$hfsb" "$@"; }
+    same 'tab: a command' "$(tab cl)" classify
+    same 'tab: an option' "$(tab read --of)" --offset
+    same 'tab: a value' "$(tab edit --mode app)" append_after
+    same 'tab: a file is left to the shell' "$(tab read t/)" ''
+fi
+
 # ---- tools
 for format in flat:parameters openai:function anthropic:input_schema \
     mcp:inputSchema; do
@@ -247,9 +325,10 @@ run 'read: bad limit' 1 "$hfsb" read --limit -1 r
 run 'read: no number' 2 "$hfsb" read --limit x r
 has 'read: no number' "$err" '--limit needs a number, not x'
 run 'read: no FILE' 2 "$hfsb" read
+has 'read: no FILE' "$err" 'path is missing'
 bad_name=$(printf 'r\377')
 run 'read: a name that is no text' 1 "$hfsb" read "$bad_name"
-has 'read: a name that is no text' "$err" 'FILE is not UTF-8, from byte 1 on'
+has 'read: a name that is no text' "$err" 'path is not UTF-8, from byte 1 on'
 
 # ---- write
 run write 0 sh -c "printf 'a\377\000b' | '$hfsb' write w/x/y"
@@ -459,19 +538,25 @@ has 'bash --json: spill file' "$out" "\"spill_path\":\"$top/spills/bash_output_"
 run help 0 "$hfsb" --help
 has help "$out" 'hfsb edit [OPTIONS] FILE'
 for command in bash read write edit patch tool tools json strip truncate \
-    classify create connect ls status pause restart delete sweep cp job; do
+    classify create connect ls status pause restart delete sweep cp job \
+    grep glob list completion; do
     has 'help' "$out" "    hfsb $command"
     first=$("$hfsb" $command --help | head -n 1)
     has "help of $command" "$first" "hfsb $command"
     same "help $command" "$("$hfsb" help $command)" "$("$hfsb" $command --help)"
     same "help of $command is not too wide" "$("$hfsb" $command --help | awk 'length > 78')" ''
 done
-same 'help is short' "$([ "$("$hfsb" --help | wc -l)" -le 32 ] && echo yes)" yes
+same 'help is short' "$([ "$("$hfsb" --help | wc -l)" -le 36 ] && echo yes)" yes
 same 'help is not too wide' "$("$hfsb" --help | awk 'length > 80')" ''
 run 'help of one' 0 "$hfsb" json --help
 run 'help of one, behind others' 0 "$hfsb" edit f --old x --help
 has 'help of one, behind others' "$out" 'hfsb edit [OPTIONS] FILE'
 run 'help of nonsense' 2 "$hfsb" help nonsense
+run 'help of a subcommand' 0 "$hfsb" help job run
+same 'help of a subcommand' "$out" "$("$hfsb" job run --help)"
+has 'help lists subcommands' "$("$hfsb" job --help)" 'hfsb job cancel [OPTIONS] JOB'
+run 'unknown subcommand' 2 "$hfsb" job nonsense
+has 'unknown subcommand' "$err" 'unknown subcommand nonsense'
 run version 0 "$hfsb" --version
 run nothing 2 "$hfsb"
 run nonsense 2 "$hfsb" nonsense

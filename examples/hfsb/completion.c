@@ -1,0 +1,130 @@
+/* completion.c - hfsb completion: what a shell offers after Tab.
+
+   The script for a shell is a few lines that never go stale: they pass the
+   words of the line to `hfsb completion words`, which prints what may follow,
+   one per line, with a description after a tab. A command prints its own
+   options: it runs with a->completed set, and take_options() comes here. File
+   names are left to the shell, which adds them when nothing here fits. */
+#include "cli.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const char bash_script[] =
+    "_hfsb() {\n"
+    "    local word\n"
+    "    COMPREPLY=()\n"
+    "    while IFS= read -r word; do\n"
+    "        [[ $word != \"${COMP_WORDS[COMP_CWORD]}\"* ]] ||\n"
+    "            COMPREPLY+=(\"$word\")\n"
+    "    done < <(\"${COMP_WORDS[0]}\" completion words -- \\\n"
+    "        \"${COMP_WORDS[@]:1:COMP_CWORD-1}\" 2>/dev/null | cut -f 1)\n"
+    "}\n"
+    "complete -o bashdefault -o default -F _hfsb hfsb\n";
+
+static const char zsh_script[] =
+    "#compdef hfsb\n"
+    "_hfsb() {\n"
+    "    local -a list\n"
+    "    list=(\"${(@f)$(${words[1]} completion words -- \\\n"
+    "        ${words[2,CURRENT-1]} 2>/dev/null |\n"
+    "        sed $'s/:/\\\\\\\\:/g; s/\\t/:/')}\")\n"
+    "    _describe hfsb list || _files\n"
+    "}\n"
+    "compdef _hfsb hfsb\n"
+    "[[ $funcstack[1] != _hfsb ]] || _hfsb \"$@\"\n";
+
+static const char fish_script[] = "complete -c hfsb -a \\\n"
+                                  "    '(set -l w (commandline -opc); "
+                                  "$w[1] completion words -- $w[2..])'\n";
+
+/* ---- what may follow ---- */
+
+static void print_sandboxes(void) {
+    known_list l = HFSB_INIT;
+    hfsb_err   err;
+    size_t     i;
+    if (read_known(&l, &err) != HFSB_OK) return;
+    for (i = 0; i < l.count; i++)
+        printf("%s\trecorded sandbox\n",
+               l.list[i].id.len ? l.list[i].id.ptr : l.list[i].url.ptr);
+    free_known(&l);
+}
+
+static void print_tools(void) {
+    hfsb_buf       text = HFSB_INIT;
+    hfsb_json_doc  doc = HFSB_INIT;
+    hfsb_json_iter it;
+    must(hfsb_tools_define(HFSB_TOOLS_FLAT, &text, NULL));
+    must(hfsb_json_parse(hfsb_buf_str(&text), NULL, &doc, NULL));
+    it = hfsb_json_begin(doc.root);
+    while (hfsb_json_next(&it))
+        printf(
+            "%s\ttool\n",
+            hfsb_json_str(hfsb_json_get(it.value, "name"), HFSB_LIT("")).ptr);
+    hfsb_json_free(&doc);
+    hfsb_buf_free(&text);
+}
+
+/* The values of an option, or the words of a command, by what its help calls
+   them. */
+static void print_values(const char *called) {
+    if (strstr(called, "SANDBOX")) print_sandboxes();
+    if (strstr(called, "TOOL")) print_tools();
+}
+
+void print_completions(args *a, const option *rows) {
+    const option *o = find_row(rows, a->completed, strlen(a->completed));
+    a->status = DONE;
+    if (o && takes_value(o)) {
+        hfsb_json_iter it = hfsb_json_begin(
+            o->kind == OPTION_PARAM ? ((const param *)o->target)->choices
+                                    : NULL);
+        while (hfsb_json_next(&it))
+            printf("%s\n", hfsb_json_str(it.value, HFSB_LIT("")).ptr);
+        print_values(o->name);
+        return;
+    }
+    for (o = rows; o->name; o++)
+        printf("%.*s\t%s\n", (int)strcspn(o->name, " "), o->name, o->words);
+    printf("--help\tshow the options\n");
+    print_values(a->command->words);
+}
+
+/* ---- the command ---- */
+
+static int complete(char **words, int count) {
+    args a = HFSB_INIT;
+    a.command = find_command(words, count, &a.next);
+    if (!a.command || !a.command->run) {
+        if (count <= 1) print_commands(count ? words[0] : NULL);
+        return DONE;
+    }
+    a.list = words;
+    a.count = count;
+    a.completed = words[count - 1];
+    (void)a.command->run(&a);
+    hfsb_json_free(&a.definitions);
+    return DONE;
+}
+
+int run_completion(args *a) {
+    static const struct {
+        const char *shell, *script;
+    } scripts[] = {
+        {"bash", bash_script}, {"zsh", zsh_script}, {"fish", fish_script}};
+    const option none[] = {OPTIONS_END};
+    const char  *shell;
+    size_t       i;
+    if (!take_options(a, none)) return a->status;
+    if (a->next == a->count) return usage(a, "bash, zsh or fish?");
+    shell = a->list[a->next++];
+    if (strcmp(shell, "words") == 0) {
+        if (!take_options(a, none)) return a->status;
+        return complete(a->list + a->next, a->count - a->next);
+    }
+    for (i = 0; i < sizeof scripts / sizeof *scripts; i++)
+        if (strcmp(shell, scripts[i].shell) == 0)
+            return put_out(hfsb_cstr(scripts[i].script));
+    return usage(a, "bash, zsh or fish, not %s", shell);
+}
