@@ -1,13 +1,13 @@
-/* agent.c - a whole coding agent: a model behind any OpenAI-compatible
+/* agent.c - a whole coding agent: a model at any OpenAI-compatible
    endpoint (llama.cpp's server, vLLM, ...), the tools of a session, a loop.
 
        llama-server -m model.gguf --jinja --port 8080 &
        ./agent --stream 'Make the tests of this project pass'
 
    --url URL        of the endpoint (http://127.0.0.1:8080/v1, or
-                    $OPENAI_BASE_URL); a key is taken from $OPENAI_API_KEY
+                    $OPENAI_BASE_URL); the key is $OPENAI_API_KEY
    --model ID       (llamacpp/local)
-   --stream         show the model's words as they come
+   --stream         print the text of the model while it arrives
    --sandbox-tools  the tools work on a Space of the Hub, not on this machine
    --turns N        of the model, at most (50)                             */
 #define HFSB_IMPLEMENTATION
@@ -35,9 +35,9 @@ typedef struct agent {
     hfsb_runtime   runtime;
     hfsb_transport transport;
     hfsb_session  *session;
-    hfsb_buf       messages; /* JSON texts with commas between */
+    hfsb_buf       messages; /* JSON objects separated by commas */
     hfsb_buf       tools;    /* JSON: their definitions */
-    /* the turn under way */
+    /* the current turn */
     hfsb_buf  text;
     tool_call calls[MAX_CALLS];
     size_t    call_count;
@@ -45,8 +45,8 @@ typedef struct agent {
 } agent;
 
 static const hfsb_str nothing = HFSB_INIT;
-static agent         *running; /* whatever happens, its Space is deleted */
-static hfsb_cancel   *stop;    /* Ctrl-C ends what waits, and then the rest */
+static agent         *running; /* its Space is deleted on every exit */
+static hfsb_cancel   *stop;    /* set by Ctrl-C */
 
 static void on_signal(int number) {
     (void)number;
@@ -56,7 +56,7 @@ static void on_signal(int number) {
 static void end_session(void) {
     hfsb_err err = HFSB_INIT;
     if (running && hfsb_session_close(running->session, &err) != HFSB_OK)
-        fprintf(stderr, "agent: %s\n", err.msg); /* names what is left */
+        fprintf(stderr, "agent: %s\n", err.msg); /* what is left */
     running = NULL;
 }
 
@@ -71,7 +71,7 @@ static void must(hfsb_status st, const hfsb_err *err) {
     if (st != HFSB_OK) give_up(err ? err->msg : hfsb_status_text(st), nothing);
 }
 
-/* Appends JSON: "%" stands for a hfsb_str as a string, "#" for one that is
+/* Appends JSON: "%" is replaced by a hfsb_str as a string, "#" by one that is
    JSON already. */
 static void put(hfsb_buf *out, const char *format, ...) {
     va_list list;
@@ -91,7 +91,7 @@ static void put(hfsb_buf *out, const char *format, ...) {
     va_end(list);
 }
 
-/* ---- what was said ---- */
+/* ---- the messages ---- */
 
 static void say(agent *a, const char *role, hfsb_str content, hfsb_str more) {
     put(&a->messages, "#{\"role\":%,\"content\":%#}",
@@ -99,7 +99,7 @@ static void say(agent *a, const char *role, hfsb_str content, hfsb_str more) {
         more);
 }
 
-static void say_turn(agent *a) { /* the model's, with the tools it called */
+static void say_turn(agent *a) { /* of the model, with its tool calls */
     hfsb_buf calls = HFSB_INIT;
     size_t   i;
     for (i = 0; i < a->call_count; i++)
@@ -114,7 +114,7 @@ static void say_turn(agent *a) { /* the model's, with the tools it called */
     hfsb_buf_free(&calls);
 }
 
-/* ---- the model's turn, whole or in pieces: both arrive here ---- */
+/* ---- the turn of the model, as one reply or as a stream ---- */
 
 static void begin_turn(agent *a) {
     size_t i;
@@ -142,7 +142,7 @@ static void take_call(agent *a, const hfsb_json_value *call, size_t at) {
         hfsb_json_str(hfsb_json_get(fn, "arguments"), nothing));
 }
 
-/* A whole reply, or an event of a stream. */
+/* Takes a whole reply, or an event of a stream. */
 static bool take(void *user, hfsb_str event, hfsb_str json) {
     agent                 *a = (agent *)user;
     hfsb_json_doc          doc = HFSB_INIT;
@@ -154,7 +154,7 @@ static bool take(void *user, hfsb_str event, hfsb_str json) {
     if (hfsb_str_equal(json, HFSB_LIT("[DONE]"))) return true;
     if (hfsb_json_parse(json, NULL, &doc, NULL) != HFSB_OK ||
         hfsb_json_get(doc.root, "error"))
-        give_up("the endpoint says ", json);
+        give_up("invalid reply from the endpoint: ", json);
     choice = hfsb_json_at(hfsb_json_get(doc.root, "choices"), 0);
     message = hfsb_json_get(choice, a->stream ? "delta" : "message");
     if (!message && !a->stream)
@@ -197,14 +197,14 @@ static void ask_model(agent *a) {
     call.fields = fields;
     call.field_count = secret && *secret ? 2 : 1;
     call.body = hfsb_buf_str(&body);
-    call.idle_ms = 600000; /* models think */
+    call.idle_ms = 600000; /* a model may think long */
     call.cancel = stop;
     if (a->stream) call.on_body = take_piece;
     call.user = a;
     begin_turn(a);
     must(hfsb_http_send(&a->transport, &call, &reply, &err), &err);
     if (reply.status / 100 != 2)
-        give_up("the endpoint refuses: ", hfsb_buf_str(&reply.body));
+        give_up("error from the endpoint: ", hfsb_buf_str(&reply.body));
     if (!a->stream) take(a, nothing, hfsb_buf_str(&reply.body));
     if (a->text.len) printf("\n");
     hfsb_http_reply_free(&reply);
@@ -248,7 +248,7 @@ static void run(agent *a) {
         hfsb_buf_free(&reminder);
         if (!again && !a->call_count) return;
     }
-    give_up("no end after so many turns", nothing);
+    give_up("not finished after --turns turns", nothing);
 }
 
 static void log_line(void *user, hfsb_str line) {

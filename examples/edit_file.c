@@ -1,9 +1,9 @@
-/* edit_file.c - the smallest honest use of hfsb.h: replace text in a file.
+/* edit_file.c - the smallest complete use of hfsb.h: replace text in a file.
 
        cc -o edit_file edit_file.c && ./edit_file FILE OLD NEW
 
-   The file is read whole, edited in memory and written back only when the edit
-   was made. What goes wrong is said in words that a model can act on. */
+   The file is read, edited in memory, and written only if the edit succeeded.
+   An error message says what a model can do about it. */
 #define HFSB_IMPLEMENTATION
 #include "../hfsb.h"
 

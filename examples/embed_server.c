@@ -1,5 +1,5 @@
-/* embed_server.c - a program with a route of its own, and the sandbox beside
-   it: what an agent needs, inside whatever you have.
+/* embed_server.c - a program with a route of its own, and the sandbox next to
+   it.
        ./embed_server 8080
        curl http://127.0.0.1:8080/hello/world
        curl http://127.0.0.1:8080/api/bash \
@@ -23,14 +23,14 @@ static void stop(int number) {
    that may block is a route with `threaded` set. */
 static void hello(void *user, hfsb_request *request) {
     hfsb_buf text = HFSB_INIT;
-    hfsb_str name = hfsb_request_part(request, 0); /* what the "*" is */
+    hfsb_str name = hfsb_request_part(request, 0); /* what matches "*" */
     int     *calls = (int *)user;
     if (hfsb_buf_printf(&text, "Hello, ") == HFSB_OK &&
         hfsb_buf_append(&text, name) == HFSB_OK &&
         hfsb_buf_printf(&text, ", call %d\n", ++*calls) == HFSB_OK)
         hfsb_reply(request, 200, "text/plain; charset=utf-8",
                    hfsb_buf_str(&text));
-    else hfsb_reply_error(request, 503, "There is no memory for a greeting.");
+    else hfsb_reply_error(request, 503, "Out of memory.");
     hfsb_buf_free(&text);
 }
 
@@ -48,8 +48,8 @@ int main(int argc, char **argv) {
     unsigned         port = argc > 1 ? (unsigned)atoi(argv[1]) : 8080;
     int              calls = 0;
 
-    /* In earnest the token comes from elsewhere, and is wiped once the server
-       is open: it keeps only a digest. hfsb-server/secret.c shows how. */
+    /* A real program reads the token from elsewhere and wipes it once the
+       server is open, which keeps only a digest: see hfsb-server/secret.c. */
     opts.token = HFSB_LIT("secret");
     if (hfsb_server_open(&opts, &server, &err) != HFSB_OK) return fail(&err);
 
@@ -57,8 +57,8 @@ int main(int argc, char **argv) {
     route.path = "/hello/*";
     route.fn = hello;
     route.user = &calls;
-    route.no_token = true; /* anyone may; the sandbox asks for the token */
-    route.max_body = 1;    /* ... so no one fills the memory with a body */
+    route.no_token = true; /* the sandbox still needs one */
+    route.max_body = 1;    /* nobody can fill the memory with a body */
     st = hfsb_server_add(server, &route, &err);
     if (st == HFSB_OK) st = hfsb_server_add_sandbox(server, NULL, &err);
     if (st == HFSB_OK)
@@ -70,11 +70,11 @@ int main(int argc, char **argv) {
     printf("http://127.0.0.1:%u/hello/world\n", port);
     fflush(stdout);
 
-    /* A program with a loop of its own calls hfsb_server_poll() there, or
-       waits for what hfsb_server_watch() tells it to. */
+    /* A program with its own event loop calls hfsb_server_poll() there, or
+       waits for the descriptors of hfsb_server_watch(). */
     st = hfsb_server_run(server, &err);
     if (st != HFSB_OK) return fail(&err);
-    signal(SIGINT, SIG_IGN); /* the handler must not find it closed */
+    signal(SIGINT, SIG_IGN); /* the handler must not use it any more */
     signal(SIGTERM, SIG_IGN);
     hfsb_server_close(server); /* kills the commands that still run */
     return 0;

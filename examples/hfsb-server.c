@@ -85,7 +85,8 @@ static hfsb_status add_services(const options *o, hfsb_server *server,
 
 static hfsb_status listen_tcp(const options *o, hfsb_server *server,
                               place *places, size_t *count, hfsb_err *err) {
-    unsigned    port = o->port >= 0 ? (unsigned)o->port : DEFAULT_PORT;
+    unsigned    port = o->port >= 0 ? (unsigned)o->port
+                                   : (unsigned)DEFAULT_PORT;
     const char *host;
     size_t      i;
     for (i = 0; (host = tcp_host(o, i)) != NULL; i++) {

@@ -1,12 +1,12 @@
 /* mcp_tool.c - a tool of your own for Claude Code, Codex, Cursor and others,
-   beside those of this machine:
+   next to the built-in ones:
        claude mcp add words -- ./mcp_tool                                  */
 #define HFSB_IMPLEMENTATION
 #include "../hfsb_server.h"
 
 #include <stdio.h>
 
-/* Runs in a thread of the server, so it may take its time. */
+/* Runs in a thread of the server, so it may block. */
 static void count_words(void *user, hfsb_mcp_call *call,
                         const hfsb_json_value *arguments) {
     hfsb_str text = hfsb_json_str(hfsb_json_get(arguments, "text"),
@@ -15,7 +15,7 @@ static void count_words(void *user, hfsb_mcp_call *call,
     bool     inside = false;
     (void)user;
     if (text.len == 0) {
-        hfsb_mcp_fail(call, "There is no text: give \"text\", a string.");
+        hfsb_mcp_fail(call, "Missing argument: \"text\", a string.");
         return;
     }
     for (i = 0; i < text.len; i++) {

@@ -2,9 +2,9 @@
 
        SANDBOX_API_TOKEN=... ./remote_edit http://127.0.0.1:7860 FILE OLD NEW
 
-   The file is read first: a handle with `session` set refuses to change what
-   has not been read through it. A reply that gets lost on the way is no
-   trouble: the call is sent again with the same key, and made once. */
+   The file is read first: a handle with `session` set refuses to change files
+   that were not read through it. If a reply gets lost, the call is sent again
+   with the same idempotency key, and runs once. */
 #define HFSB_IMPLEMENTATION
 #include "../hfsb.h"
 
@@ -33,7 +33,7 @@ static bool call(hfsb_sandbox *sandbox, const char *tool, const char **pairs) {
          hfsb_sandbox_call(sandbox, hfsb_cstr(tool), arguments.root, NULL,
                            NULL, &result) == HFSB_OK;
     ok = ok && result.success;
-    if (!ok || strcmp(tool, "edit") == 0) { /* what a model would be shown */
+    if (!ok || strcmp(tool, "edit") == 0) { /* the text for a model */
         if (hfsb_tool_result_text(&result, &text) == HFSB_OK)
             fprintf(ok ? stdout : stderr, "%s\n", text.ptr);
     }
@@ -49,7 +49,8 @@ int main(int argc, char **argv) {
     hfsb_sandbox_opts opts = HFSB_INIT;
     hfsb_sandbox     *sandbox = NULL;
     const char       *read[] = {"path", NULL, NULL};
-    const char *edit[] = {"path", NULL, "old_str", NULL, "new_str", NULL, NULL};
+    const char       *edit[] = {"path",    NULL, "old_str", NULL,
+                                "new_str", NULL, NULL};
     hfsb_err          err;
     bool              ok;
 

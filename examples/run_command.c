@@ -2,9 +2,9 @@
 
        cc -o run_command run_command.c && ./run_command SECONDS COMMAND
 
-   Shows hfsb_proc_run(): the whole output in two buffers with a ceiling, a
-   timeout that ends the command with all that it started, and no hanging on
-   what it leaves behind. Try
+   Shows hfsb_proc_run(): the output in two buffers with a maximum, a timeout
+   that ends the command and all processes it started, and no waiting for
+   processes that it leaves running. Try
        ./run_command 5 'echo out; echo err >&2; exit 3'
        ./run_command 1 'echo begun; sleep 100'
        ./run_command 5 'sleep 100 & echo done'                             */
@@ -23,14 +23,14 @@ static void show(const char *name, const hfsb_buf *text,
 
 static void show_end(const hfsb_proc_result *r) {
     printf("---- process %ld, after %lld ms: ", r->pid, r->duration_ms);
-    if (r->timed_out) printf("the time was over; ");
+    if (r->timed_out) printf("timed out; ");
     switch (r->end) {
     case HFSB_PROC_EXITED: printf("exit code %d\n", r->exit_code); break;
     case HFSB_PROC_SIGNALED: printf("ended by signal %d\n", r->signal); break;
     case HFSB_PROC_RUNNING: printf("it could not be killed\n"); break;
-    case HFSB_PROC_UNKNOWN: printf("who knows how it ended\n"); break;
+    case HFSB_PROC_UNKNOWN: printf("end unknown\n"); break;
     }
-    if (r->incomplete) printf("Something that it started still runs.\n");
+    if (r->incomplete) printf("A process that it started still runs.\n");
 }
 
 int main(int argc, char **argv) {
@@ -46,7 +46,7 @@ int main(int argc, char **argv) {
     }
     opts.timeout_ms = (long long)(atof(argv[1]) * 1000.0);
     opts.command = hfsb_cstr(argv[2]);
-    opts.job = HFSB_LIT("run_command"); /* by which escaped ones are found */
+    opts.job = HFSB_LIT("run_command"); /* marks its processes */
     out.max = err_out.max = 65536;
 
     ok = hfsb_proc_run(&opts, &out, &err_out, &result, &err) == HFSB_OK;
@@ -55,7 +55,7 @@ int main(int argc, char **argv) {
         show("stderr", &err_out, result.stderr_bytes);
         show_end(&result);
     } else {
-        fprintf(stderr, "%s\n", err.msg); /* not even started */
+        fprintf(stderr, "%s\n", err.msg); /* it did not start */
     }
     hfsb_buf_free(&out);
     hfsb_buf_free(&err_out);

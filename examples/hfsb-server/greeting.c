@@ -1,5 +1,6 @@
-/* greeting.c - the text at the start: where the server listens, how to call it.
-   It may hold a token: so it is one buffer and one write, wiped afterwards. */
+/* greeting.c - the text at the start: where the server listens, how to call
+   it. It may hold a token, so it is one buffer and one write, wiped
+   afterwards. */
 #define _XOPEN_SOURCE 700 /* inet_ntop; before any include */
 #include "program.h"
 

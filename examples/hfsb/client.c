@@ -1,15 +1,19 @@
-/* client.c - the Hub, and sandboxes by the names people give them. */
+/* client.c - the Hub, and sandboxes by the names people give them.
+
+   open_client() collects what a request needs: environment, config.json, a
+   transport, a cancel for Ctrl-C, the Hub. find_target() turns the name of a
+   sandbox (OWNER/NAME, a URL, or NAME of a recorded one) into its address and
+   token; open_target() connects to it. */
 #include "cli.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* A server at a URL is there or not; only a Space is one that wakes up. */
+/* Only a Space may need time to wake up; a server at a URL does not. */
 enum { URL_WAIT_MS = 3000, URL_POLL_MS = 250 };
 
-/* Of a request: a person will try again. */
-enum { TRIES = 3 };
+enum { TRIES = 3 }; /* of a request */
 
 /* ---- the Hub ---- */
 
@@ -32,7 +36,7 @@ static hfsb_status check_token(const client *c, hfsb_err *err) {
                     "(and TRANSFORMERS_OFFLINE)");
     if (c->env.token.len) return HFSB_OK;
     return fail(err, HFSB_AUTH,
-                "There is no Hugging Face token. Make one with write access "
+                "There is no Hugging Face token. Create one with write access "
                 "at https://huggingface.co/settings/tokens, then set HF_TOKEN "
                 "to it, or let `hf auth login` store it.");
 }
@@ -49,7 +53,7 @@ hfsb_status open_client(client *c, bool needs_token, hfsb_err *err) {
 }
 
 void close_client(client *c) {
-    release_signals(); /* before what they set is gone */
+    release_signals(); /* before the cancel that they set is closed */
     if (c->hub) hfsb_hub_close(c->hub);
     if (c->transport.perform) hfsb_transport_close(&c->transport);
     if (c->cancel) hfsb_cancel_close(c->cancel);
@@ -75,7 +79,7 @@ void free_target(target *t) {
     hfsb_buf_free(&t->token);
 }
 
-/* One URL has many spellings: "http://host", "http://host/api/". */
+/* Makes the spellings of a URL equal: "http://host", "http://host/api/". */
 static hfsb_str trim_url(hfsb_str url) {
     while (hfsb_str_ends(url, HFSB_LIT("/"))) url.len--;
     if (hfsb_str_ends(url, HFSB_LIT("/api"))) url.len -= 4;
@@ -86,11 +90,11 @@ static hfsb_str trim_url(hfsb_str url) {
 static hfsb_status ambiguous(const char *name, const known *a, const known *b,
                              hfsb_err *err) {
     return fail(err, HFSB_AMBIGUOUS,
-                "%s may be %.*s or %.*s: say which, with its owner", name,
+                "%s is ambiguous: %.*s or %.*s. Give it with its owner.", name,
                 (int)a->id.len, a->id.ptr, (int)b->id.len, b->id.ptr);
 }
 
-/* By what stands behind the slash of an id. */
+/* Finds a sandbox by the part of its id after the slash. */
 static hfsb_status find_short(const known_list *l, const char *name,
                               const known **out, hfsb_err *err) {
     size_t i;
@@ -105,10 +109,11 @@ static hfsb_status find_short(const known_list *l, const char *name,
         *out = &l->list[i];
     }
     if (*out) return HFSB_OK;
-    return fail(err, HFSB_NOT_FOUND,
-                "No sandbox called %s is known here. `hfsb ls` lists yours; "
-                "others are OWNER/NAME or a URL.",
-                name);
+    return fail(
+        err, HFSB_NOT_FOUND,
+        "No sandbox called %s is recorded. `hfsb ls` lists yours; give "
+        "others as OWNER/NAME or a URL.",
+        name);
 }
 
 static void take_known(const known *k, target *out) {
@@ -153,19 +158,19 @@ void add_advice(const target *t, hfsb_status st, hfsb_err *err) {
     size_t n = strlen(err->msg);
     if (st == HFSB_AUTH && !t->token.len)
         snprintf(err->msg + n, sizeof err->msg - n,
-                 "\nNo token of this sandbox is known here: set "
-                 "SANDBOX_API_TOKEN to it.");
+                 "\nNo token is recorded for this sandbox: set "
+                 "SANDBOX_API_TOKEN.");
     else if (st == HFSB_AUTH)
         snprintf(err->msg + n, sizeof err->msg - n,
                  "\nThe token was taken from %s.",
                  getenv("SANDBOX_API_TOKEN") ? "SANDBOX_API_TOKEN"
-                                             : "what `hfsb connect` recorded");
+                                             : "the record of `hfsb connect`");
     else if (st == HFSB_NOT_FOUND)
         snprintf(err->msg + n, sizeof err->msg - n,
                  "\n`hfsb ls` lists your sandboxes.");
 }
 
-/* The Hub's own token is for its Spaces, not for a server just anywhere. */
+/* The token of the Hub is sent only to Spaces, never to other servers. */
 static bool is_space_url(const target *t) {
     hfsb_url url;
     return hfsb_url_parse(hfsb_buf_str(&t->url), &url, NULL) == HFSB_OK &&

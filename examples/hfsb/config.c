@@ -1,4 +1,8 @@
-/* config.c - where our files are, and what config.json says. */
+/* config.c - the paths of our files, and config.json.
+
+   The paths follow the XDG base directory specification. config.json holds
+   defaults for options; an unknown key is only a warning, so that versions of
+   hfsb can share the file. */
 #include "cli.h"
 
 #include <stdio.h>
@@ -7,7 +11,7 @@
 hfsb_status xdg_path(const char *variable, const char *fallback,
                      const char *name, hfsb_buf *out, hfsb_err *err) {
     const char *base = getenv(variable), *home = getenv("HOME");
-    /* the specification: one that is not absolute does not count */
+    /* the specification ignores a relative path */
     if (base && base[0] == '/') {
         must(hfsb_buf_printf(out, "%s/hfsb/%s", base, name));
         return HFSB_OK;

@@ -1,4 +1,8 @@
-/* cp.c - hfsb cp: one file to a sandbox or from it, byte for byte. */
+/* cp.c - hfsb cp: copy one file to a sandbox or from it, byte for byte.
+
+   One of the two words is SANDBOX:PATH. The library copies in blocks and
+   resumes after a lost connection; this file finds out which word is remote,
+   completes a path that is a directory, and draws a progress bar. */
 #define _XOPEN_SOURCE 700 /* isatty(); before any include */
 #include "cli.h"
 
@@ -6,14 +10,14 @@
 #include <string.h>
 #include <unistd.h>
 
-/* ---- which of two words is on a sandbox ---- */
+/* ---- SANDBOX:PATH ---- */
 
 static bool is_name_byte(char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
            (c >= '0' && c <= '9') || c == '-' || c == '_' || c == '.';
 }
 
-/* The end of scheme://host[:port][/path] in front of a colon, or 0. */
+/* The length of scheme://host[:port][/path] if a colon follows it, or 0. */
 static size_t url_end(const char *word) {
     const char *p = strstr(word, "://");
     size_t      digits;
@@ -28,9 +32,8 @@ static size_t url_end(const char *word) {
     return *p ? (size_t)(p - word) : 0;
 }
 
-/* SANDBOX:PATH, and :PATH for $HFSB_SANDBOX. A file of this machine with a
-   colon in its name is ./so:named. True when it is one; *end is where the
-   colon stands. */
+/* True for SANDBOX:PATH, and :PATH for $HFSB_SANDBOX; *end is the offset of
+   the colon. A local file with a colon in its name is written ./a:b. */
 static bool is_remote(const char *word, size_t *end) {
     size_t i = 0, slashes = 0;
     if (strstr(word, "://")) return (*end = url_end(word)) > 0;
@@ -41,7 +44,7 @@ static bool is_remote(const char *word, size_t *end) {
     return word[i] == ':' && slashes <= 1;
 }
 
-/* ---- the bar ---- */
+/* ---- the progress bar ---- */
 
 enum { BAR = 24, DRAW_MS = 100 };
 
@@ -53,7 +56,7 @@ typedef struct bar {
     unsigned long long done;
 } bar;
 
-/* Without a total there is no bar, only what has come so far. */
+/* Without a total only the number of bytes so far is shown. */
 static void draw(bar *b, unsigned long long total) {
     char      hashes[BAR + 1];
     long long ms = hfsb_clock_ms() - b->began;
@@ -84,14 +87,14 @@ static void note_progress(void *user, unsigned long long done,
 /* ---- copying ---- */
 
 typedef struct cp_call {
-    const char *local, *remote; /* remote: the word, with its sandbox */
-    size_t      end;            /* of the sandbox in it */
+    const char *local, *remote; /* remote: SANDBOX:PATH */
+    size_t      end;            /* of SANDBOX in it */
     bool        up;
-    hfsb_buf    from, to; /* as they are in the end; one is local */
+    hfsb_buf    from, to; /* the completed paths */
     bar         shown;
 } cp_call;
 
-/* A name for the copy where only a directory is given. */
+/* Appends the name of the file to a directory. */
 static void add_base(hfsb_buf *to, hfsb_str from) {
     if (to->len && !hfsb_str_ends(hfsb_buf_str(to), HFSB_LIT("/")))
         must(hfsb_buf_append_byte(to, '/'));
@@ -152,7 +155,7 @@ static void describe(const cp_call *c, hfsb_tool_result *result) {
     must(hfsb_buf_printf(&result->output, "Copied %llu bytes to %s%s",
                          c->shown.done, c->up ? "" : c->to.ptr,
                          c->up ? c->remote : ""));
-    if (c->up) { /* the path as it became */
+    if (c->up) { /* with the completed path */
         hfsb_buf_truncate(&result->output,
                           result->output.len - strlen(c->remote + c->end + 1));
         must(hfsb_buf_append(&result->output, hfsb_buf_str(&c->to)));
@@ -165,14 +168,14 @@ static void describe(const cp_call *c, hfsb_tool_result *result) {
     end_fields(&w);
 }
 
-/* Which of the two is where; false when it cannot be told. */
+/* Finds out which word is remote; false unless exactly one is. */
 static bool take_sides(args *a, const char *const words[2], cp_call *c) {
     size_t end[2] = {0, 0};
     bool   from = is_remote(words[0], &end[0]);
     bool   to = is_remote(words[1], &end[1]);
     if (from == to)
-        return usage(a, "one of the two is SANDBOX:PATH, the other a file of "
-                        "this machine (./NAME when it has a colon)") == DONE;
+        return usage(a, "one of FROM and TO must be SANDBOX:PATH, the other a "
+                        "local file (./NAME if it has a colon)") == DONE;
     c->up = to;
     c->remote = words[to ? 1 : 0];
     c->local = words[to ? 0 : 1];
@@ -206,13 +209,13 @@ int run_cp(args *a) {
         OPTIONS_END};
     memset(&c, 0, sizeof c);
     if (!take_words(a, options, words, 2)) return a->status;
-    if (!words[1]) return usage(a, "from where, and to where?");
+    if (!words[1]) return usage(a, "FROM or TO is missing");
     if (!take_sides(a, words, &c)) return a->status;
     must(hfsb_buf_append(&sandbox, hfsb_str_make(c.remote, c.end)));
     name = sandbox.len ? sandbox.ptr : named_sandbox(on);
     if (name) code = copy_named(&c, name, json);
     else
-        code = usage(a, "which sandbox? Write SANDBOX:%s, or set HFSB_SANDBOX",
+        code = usage(a, "which sandbox? Use SANDBOX:%s, or set HFSB_SANDBOX",
                      c.remote + c.end + 1);
     hfsb_buf_free(&sandbox);
     return code;

@@ -1,12 +1,15 @@
-/* create.c - hfsb create, hfsb connect: sandboxes that are recorded. */
+/* create.c - hfsb create, hfsb connect: make or find a sandbox, and record it.
+
+   Both print the id, or the URL, and record address and token in the state
+   file. A Space that was created but cannot be recorded is deleted again. */
 #include "cli.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* ---- what both tell and keep ---- */
+/* ---- common to both ---- */
 
-/* The address of the server as it is recorded: without "/api/". */
+/* The address to record: that of the server, without "/api/". */
 static hfsb_str base_url(const hfsb_sandbox *sandbox) {
     hfsb_str api = hfsb_sandbox_api(sandbox);
     if (hfsb_str_ends(api, HFSB_LIT("/"))) api.len--;
@@ -24,7 +27,7 @@ static hfsb_status record(const hfsb_sandbox *sandbox, bool created,
     return record_sandbox(&k, err);
 }
 
-/* Its name; with --json all but the token. */
+/* Its name, and fields with everything except the token. */
 static void describe(const hfsb_sandbox *sandbox, bool created,
                      hfsb_tool_result *result) {
     hfsb_json_writer w;
@@ -38,8 +41,8 @@ static void describe(const hfsb_sandbox *sandbox, bool created,
     end_fields(&w);
 }
 
-/* On stderr: what prints the name may be part of a script. */
-static void tell_what_next(const hfsb_tool_result *result, bool json) {
+/* On stderr, because a script may read the name from stdout. */
+static void print_next_step(const hfsb_tool_result *result, bool json) {
     if (json || !result->output.len) return;
     fprintf(stderr, "hfsb: use it with --on %s, or: export HFSB_SANDBOX=%s\n",
             result->output.ptr, result->output.ptr);
@@ -84,17 +87,18 @@ static hfsb_status create(client *c, const create_call *call, const secrets *s,
     return hfsb_sandbox_create(&spec, &opts, out, err);
 }
 
-/* A sandbox whose token is not kept is of no use, and may cost money. */
-static hfsb_status keep(hfsb_sandbox *sandbox, hfsb_err *err) {
+/* Records the new sandbox, or deletes it: without its token it is useless and
+   may cost money. */
+static hfsb_status record_or_delete(hfsb_sandbox *sandbox, hfsb_err *err) {
     hfsb_err    why = HFSB_INIT;
     hfsb_status st = record(sandbox, true, &why);
     hfsb_str    id = hfsb_sandbox_id(sandbox);
     if (st == HFSB_OK) return st;
     if (hfsb_sandbox_delete(sandbox, NULL) == HFSB_OK)
-        return fail(err, st, "%s, so that %.*s was deleted again", why.msg,
+        return fail(err, st, "%s, so %.*s was deleted again", why.msg,
                     (int)id.len, id.ptr);
     return fail(err, st,
-                "%s. %.*s is left behind: delete it on the Hub, or with hfsb "
+                "%s. %.*s still exists: delete it on the Hub, or with hfsb "
                 "delete --force",
                 why.msg, (int)id.len, id.ptr);
 }
@@ -137,15 +141,15 @@ int run_create(args *a) {
     memset(&s, 0, sizeof s);
     if (!take_all(a, options, NULL)) return a->status;
     if (call.sleep_time < -1)
-        return usage(a, "--sleep-time is seconds, or -1 for never");
+        return usage(a, "--sleep-time needs seconds, or -1 for never");
     st = open_client(&c, true, &err);
     if (st == HFSB_OK)
         st = take_secrets(&c, &call.names, &call.files, &s, &err);
     if (st == HFSB_OK) st = check_state(&err);
     if (st == HFSB_OK) st = create(&c, &call, &s, &sandbox, &err);
-    if (st == HFSB_OK) st = keep(sandbox, &err);
+    if (st == HFSB_OK) st = record_or_delete(sandbox, &err);
     if (st == HFSB_OK) describe(sandbox, true, &result);
-    tell_what_next(&result, json);
+    print_next_step(&result, json);
     if (sandbox) (void)hfsb_sandbox_close(sandbox, false, NULL);
     free_secrets(&s);
     close_client(&c);
@@ -187,8 +191,8 @@ int run_connect(args *a) {
         OPTION_JSON(&json, ", id, url, page, created"),
         OPTIONS_END};
     if (!take_all(a, options, &name)) return a->status;
-    if (!name) return usage(a, "to which sandbox? OWNER/NAME or a URL");
+    if (!name) return usage(a, "SANDBOX is missing: OWNER/NAME or a URL");
     st = connect_to(name, wait, &result, &err);
-    if (st == HFSB_OK) tell_what_next(&result, json);
+    if (st == HFSB_OK) print_next_step(&result, json);
     return show_outcome(&result, st, &err, json);
 }

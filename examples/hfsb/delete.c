@@ -1,4 +1,7 @@
-/* delete.c - hfsb delete, hfsb sweep: sandboxes that are no longer wanted. */
+/* delete.c - hfsb delete, hfsb sweep: remove sandboxes.
+
+   delete removes one Space and its record, and refuses Spaces that were not
+   created from here. sweep finds old Spaces that hfsb created anywhere. */
 #include "cli.h"
 
 #include <stdio.h>
@@ -14,8 +17,8 @@ static hfsb_status may_delete(const target *t, hfsb_err *err) {
                 t->id.ptr);
 }
 
-/* True when the token is that of the Space's owner: others are told of a Space
-   that they may not see that there is none. */
+/* True when the token belongs to the owner of the Space. To others the Hub
+   reports a private Space as not found, so 404 proves nothing. */
 static bool is_owner(client *c, const target *t) {
     hfsb_buf user = HFSB_INIT;
     bool     is = hfsb_hub_user(c->hub, c->cancel, &user, NULL) == HFSB_OK &&
@@ -26,7 +29,8 @@ static bool is_owner(client *c, const target *t) {
     return is;
 }
 
-/* A Space that is gone already is what was wanted. */
+/* Deletes the Space. For its owner a Space that no longer exists is a success,
+   with *gone set. */
 static hfsb_status delete_space(const target *t, bool *gone, hfsb_err *err) {
     client      c = HFSB_INIT;
     hfsb_status st = open_client(&c, true, err);
@@ -55,7 +59,8 @@ static hfsb_status delete_named(const char *name, bool force, bool forget,
     if (st == HFSB_OK && space && !force) st = may_delete(&t, err);
     if (st == HFSB_OK && !space && !t.recorded)
         st = fail(err, HFSB_NOT_FOUND,
-                  "%s is not recorded here; `hfsb ls` lists what is", name);
+                  "%s is not recorded; `hfsb ls` lists the recorded ones",
+                  name);
     if (st == HFSB_OK && space) st = delete_space(&t, &gone, err);
     if (st == HFSB_OK) st = forget_sandbox(target_name(&t), err);
     if (st == HFSB_OK) {
@@ -88,7 +93,7 @@ int run_delete(args *a) {
         OPTION_JSON(&json, ", id, deleted"),
         OPTIONS_END};
     if (!take_all(a, options, &name)) return a->status;
-    if (!name) return usage(a, "which SANDBOX?");
+    if (!name) return usage(a, "SANDBOX is missing");
     st = delete_named(name, force, forget, &result, &err);
     return show_outcome(&result, st, &err, json);
 }
@@ -96,13 +101,13 @@ int run_delete(args *a) {
 /* ---- sweep ---- */
 
 typedef struct sweep_call {
-    hfsb_buf         text; /* for people */
+    hfsb_buf         text; /* the output without --json */
     hfsb_json_writer w;
     size_t           found, removed, failed;
     bool             remove;
 } sweep_call;
 
-static bool tell_item(void *user, const hfsb_sweep_item *item) {
+static bool list_item(void *user, const hfsb_sweep_item *item) {
     sweep_call *s = (sweep_call *)user;
     hfsb_err    err;
     must(
@@ -173,10 +178,10 @@ int run_sweep(args *a) {
     hfsb_json_put_key(&s.w, HFSB_LIT("spaces"));
     hfsb_json_put_array(&s.w);
     if (st == HFSB_OK)
-        st = hfsb_sandbox_sweep(c.hub, &opts, tell_item, &s, &err);
+        st = hfsb_sandbox_sweep(c.hub, &opts, list_item, &s, &err);
     sum_up(&s, st == HFSB_OK, &result);
     if (st == HFSB_OK && s.failed)
-        st = fail(&err, HFSB_REMOTE, "Not all of them could be deleted");
+        st = fail(&err, HFSB_REMOTE, "Not all Spaces could be deleted");
     close_client(&c);
     hfsb_buf_free(&s.text);
     return show_outcome(&result, st, &err, json);

@@ -1,4 +1,8 @@
-/* io.c - input, output and results. */
+/* io.c - input, output and results.
+
+   Every command ends with a result: success, output, error and fields. It is
+   printed as text, or with --json as one line. Text from a server is cleaned
+   of control characters before it reaches a terminal. */
 #include "cli.h"
 
 #include <errno.h>

@@ -1,4 +1,7 @@
-/* job.c - hfsb job: jobs on the Hub; what starts one is in job_run.c. */
+/* job.c - hfsb job ls, logs, inspect, cancel: jobs on the Hub.
+
+   A job is named by ID or NAMESPACE/ID and described by the JSON object that
+   the Hub returns for it. Starting one is in job_run.c. */
 #include "cli.h"
 
 #include <stdio.h>
@@ -110,9 +113,9 @@ typedef hfsb_status (*job_fn)(hfsb_hub *hub, hfsb_str space, hfsb_str id,
                               const hfsb_cancel *cancel, hfsb_json_doc *out,
                               hfsb_err *err);
 
-/* For people: the whole job, or what became of it. */
-static void tell(const hfsb_json_value *job, bool whole,
-                 hfsb_tool_result *result) {
+/* Writes the output: the whole job, or its id and stage. */
+static void describe_job(const hfsb_json_value *job, bool whole,
+                         hfsb_tool_result *result) {
     hfsb_json_write_opts pretty = HFSB_INIT;
     hfsb_str             stage = job_stage(job);
     hfsb_str id = hfsb_json_str(hfsb_json_get(job, "id"), HFSB_LIT(""));
@@ -138,13 +141,13 @@ static int run_on_job(args *a, job_fn fn, bool whole) {
                               OPTION_JSON(&json, ", id, stage, job"),
                               OPTIONS_END};
     if (!take_all(a, options, &word)) return a->status;
-    if (!word) return usage(a, "which JOB? `hfsb job ls` lists them");
+    if (!word) return usage(a, "JOB is missing; `hfsb job ls` lists them");
     split_job(word, space, &name);
     st = open_client(&c, true, &err);
     if (st == HFSB_OK)
         st = fn(c.hub, name.space, name.id, c.cancel, &doc, &err);
     if (st == HFSB_OK) {
-        tell(doc.root, whole && !json, &result);
+        describe_job(doc.root, whole && !json, &result);
         put_job(doc.root, &result);
     }
     hfsb_json_free(&doc);
@@ -156,7 +159,8 @@ int run_job_inspect(args *a) {
     return run_on_job(a, hfsb_hub_job, true);
 }
 
-/* A job that has ended cannot be cancelled, whatever the Hub calls that. */
+/* Cancels a job. The Hub refuses a job that has ended with various errors, so
+   ask for its stage then. */
 static hfsb_status cancel_job(hfsb_hub *hub, hfsb_str space, hfsb_str id,
                               const hfsb_cancel *cancel, hfsb_json_doc *out,
                               hfsb_err *err) {
@@ -181,7 +185,7 @@ int run_job_cancel(args *a) {
 
 /* ---- logs ---- */
 
-/* A line as it is, or as {"text":...,"timestamp":...}. */
+/* Prints a line as it is, or as {"text":...,"timestamp":...}. */
 static bool print_line(void *user, hfsb_str line, hfsb_str timestamp) {
     job_follow      *f = (job_follow *)user;
     hfsb_buf         text = HFSB_INIT;
@@ -241,7 +245,7 @@ int run_job_logs(args *a) {
          "success, output, error, stage"},
         OPTIONS_END};
     if (!take_all(a, options, &word)) return a->status;
-    if (!word) return usage(a, "which JOB? `hfsb job ls` lists them");
+    if (!word) return usage(a, "JOB is missing; `hfsb job ls` lists them");
     split_job(word, space, &name);
     st = open_client(&c, true, &err);
     opts.cancel = c.cancel;

@@ -1,4 +1,7 @@
-/* job_run.c - hfsb job run: start a job, and follow it. */
+/* job_run.c - hfsb job run: start a job on the Hub and follow its log.
+
+   The words are a script (a file whose text is sent, a URL, Python code) or a
+   command. Ctrl-C stops following; the job goes on. */
 #include "cli.h"
 
 #include <stdio.h>
@@ -19,7 +22,7 @@ typedef struct run_call {
     hfsb_buf      source;
 } run_call;
 
-/* ---- what is asked for ---- */
+/* ---- the request ---- */
 
 static hfsb_status take_env(run_call *c, hfsb_err *err) {
     size_t i;
@@ -66,8 +69,8 @@ static void fill_spec(run_call *c, hfsb_job_spec *spec) {
     spec->with_count = c->with.count;
 }
 
-/* A script runs with uv. So does a command when it needs packages; else its
-   words are the job's. */
+/* Starts the job: a script with uv, also a command that needs packages; any
+   other command as it is. */
 static hfsb_status start_job(client *via, run_call *c, hfsb_json_doc *out,
                              hfsb_err *err) {
     hfsb_script_kind kind = hfsb_script_classify(c->words[0]);
@@ -89,9 +92,9 @@ static hfsb_status start_job(client *via, run_call *c, hfsb_json_doc *out,
     return hfsb_hub_job_script(via->hub, &spec, via->cancel, out, err);
 }
 
-/* ---- after it was started ---- */
+/* ---- following ---- */
 
-static void tell_start(const client *via, const hfsb_json_value *job) {
+static void print_page(const client *via, const hfsb_json_value *job) {
     hfsb_str none = HFSB_LIT("");
     hfsb_str end = hfsb_hub_endpoint(via->hub);
     hfsb_str id = hfsb_json_str(hfsb_json_get(job, "id"), none);
@@ -102,7 +105,7 @@ static void tell_start(const client *via, const hfsb_json_value *job) {
             (int)id.len, id.ptr);
 }
 
-/* Its log to its end; a job that did not complete is no success. */
+/* Follows the log to its end. A job that did not complete is a failure. */
 static hfsb_status follow(client *via, const run_call *c,
                           const hfsb_json_value *job, hfsb_err *err) {
     hfsb_log_opts opts = HFSB_INIT;
@@ -139,7 +142,7 @@ static int run(run_call *c) {
     if (st == HFSB_OK) st = start_job(&via, c, &doc, &err);
     if (st == HFSB_OK) {
         put_job(doc.root, &result);
-        if (!c->json) tell_start(&via, doc.root);
+        if (!c->json) print_page(&via, doc.root);
         if (c->detach || c->json)
             must(hfsb_buf_append(
                 &result.output,
@@ -180,7 +183,7 @@ int run_job_run(args *a) {
         OPTIONS_END};
     int code;
     if (!take_options(a, options)) return a->status;
-    if (a->next == a->count) return usage(a, "which SCRIPT?");
+    if (a->next == a->count) return usage(a, "SCRIPT is missing");
     if (a->count - a->next > MAX_WORDS)
         return usage(a, "more than %d words", (int)MAX_WORDS);
     for (; a->next < a->count; a->next++)

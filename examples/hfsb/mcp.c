@@ -1,5 +1,9 @@
-/* mcp.c - hfsb mcp: the tools for hosts of the Model Context Protocol, on
-   standard input and output. */
+/* mcp.c - hfsb mcp: serve the tools over MCP on standard input and output.
+
+   The server runs in a child process (mcp_keeper.c), so that it can clean up
+   even if the host kills the parent. It ends at the end of input or by a
+   signal: first it kills what the commands left running, then it releases the
+   parent, then it deletes the Space, if it has one. */
 #define _XOPEN_SOURCE 700 /* isatty; before any include */
 #include "mcp.h"
 
@@ -10,20 +14,20 @@
 #include <unistd.h>
 
 enum {
-    THREADS = 64,      /* calls at once that wait for a disk or a sandbox */
-    STOP_MS = 900,     /* of a stop by a signal */
-    CLOSE_MS = 300,    /* behind the end of input and its grace */
-    DELETE_MS = 90000, /* what is to be deleted is, or never will be */
-    CHILDREN_MS = 1000 /* orphans are waited for this often */
+    THREADS = 64,      /* for calls that wait for a disk or a sandbox */
+    STOP_MS = 900,     /* to stop after a signal */
+    CLOSE_MS = 300,    /* to close the server after that */
+    DELETE_MS = 90000, /* the same when a Space must be deleted */
+    CHILDREN_MS = 1000 /* how often orphans are reaped */
 };
 
-typedef struct mcp_words {
+typedef struct mcp_options {
     const char *root, *work_dir, *tools;
     double      patience; /* seconds */
     bool        read_only, sandbox, log;
-} mcp_words;
+} mcp_options;
 
-static hfsb_status start(const mcp_words *o, hfsb_session *session,
+static hfsb_status start(const mcp_options *o, hfsb_session *session,
                          const stdio_pair *io, hfsb_server *server,
                          hfsb_err *err) {
     hfsb_mcp_opts   opts = HFSB_INIT;
@@ -32,7 +36,7 @@ static hfsb_status start(const mcp_words *o, hfsb_session *session,
     hfsb_status     st;
     tools.root = hfsb_cstr(o->root);
     tools.work_dir = hfsb_cstr(o->work_dir);
-    tools.no_keeper = true; /* nothing outlives us that would need one */
+    tools.no_keeper = true; /* no command outlives this process */
     opts.tools = &tools;
     opts.no_tools = session != NULL;
     opts.read_only = o->read_only;
@@ -45,8 +49,8 @@ static hfsb_status start(const mcp_words *o, hfsb_session *session,
     return st;
 }
 
-/* The sandbox is made from now on, once all that may be wrong with the command
-   line has been looked at. Who waits with a cancel that is set does not. */
+/* Starts to create the Space, after the command line has been checked. A wait
+   with a cancel that is already set starts it and returns at once. */
 static void begin_preload(hfsb_session *session) {
     hfsb_cancel *at_once = NULL;
     if (hfsb_cancel_open(NULL, &at_once, NULL) != HFSB_OK) return;
@@ -55,8 +59,8 @@ static void begin_preload(hfsb_session *session) {
     hfsb_cancel_close(at_once);
 }
 
-/* Only where a person reads it: hosts show stderr as a failure. */
-static void greet(const mcp_words *o, hfsb_runtime runtime) {
+/* Only on a terminal: hosts show stderr as a failure. */
+static void greet(const mcp_options *o, hfsb_runtime runtime) {
     if (!o->log && !isatty(2)) return;
     fprintf(stderr,
             "hfsb %s: MCP on standard input and output, tools: %s%s%s\n",
@@ -64,9 +68,9 @@ static void greet(const mcp_words *o, hfsb_runtime runtime) {
             o->root ? ", files beneath " : "", o->root ? o->root : "");
 }
 
-/* Serves until the input ends or a signal comes. Behind that nothing of this
-   machine is left running, and the host need not wait any longer. */
-static int serve(const mcp_words *o, hfsb_session *session, keeper *k) {
+/* Serves until the end of input or a signal. Nothing is left running on this
+   machine afterwards. */
+static int serve(const mcp_options *o, hfsb_session *session, keeper *k) {
     hfsb_server_opts opts = HFSB_INIT;
     hfsb_server     *server = NULL;
     stdio_pair       io;
@@ -81,7 +85,7 @@ static int serve(const mcp_words *o, hfsb_session *session, keeper *k) {
         if (session) begin_preload(session);
         greet(o, session ? HFSB_RUNTIME_SANDBOX : HFSB_RUNTIME_LOCAL);
         stop_on_signals(server);
-        if (caught_signal()) hfsb_server_stop(server); /* before that */
+        if (caught_signal()) hfsb_server_stop(server); /* came earlier */
         while (hfsb_server_poll(server, reap_orphans() ? CHILDREN_MS : -1))
             continue;
         stop_on_signals(NULL);
@@ -91,29 +95,29 @@ static int serve(const mcp_words *o, hfsb_session *session, keeper *k) {
     }
     leave_stdio(&io);
     release_parent(k, st == HFSB_OK ? DONE : REFUSED);
-    /* a disk may not answer, nor the Hub */
+    /* the disk or the Hub may hang */
     end_within(session ? DELETE_MS : CLOSE_MS);
-    kill_orphans(); /* first: a thread may be too slow for what follows */
+    kill_orphans(); /* now: closing may take until the alarm */
     hfsb_server_close(server);
     kill_orphans();
     return st == HFSB_OK ? DONE : REFUSED;
 }
 
-/* In two processes, which share their end: whichever is killed, the other ends
-   what commands have left running. */
-static int serve_here(const mcp_words *o) {
-    keeper k, none = {-1}; /* the parent waits for the end */
+/* Serves in two processes: if one is killed, the other kills what the commands
+   left running. */
+static int serve_here(const mcp_options *o) {
+    keeper k, none = {-1}; /* the parent waits for the child to exit */
     int    code = REFUSED;
     adopt_orphans();
     if (!split_process(&k, &code)) {
         kill_orphans();
         return code;
     }
-    adopt_orphans(); /* a child does not inherit that */
+    adopt_orphans(); /* not inherited */
     return serve(o, NULL, &none);
 }
 
-static int serve_sandbox(const mcp_words *o) {
+static int serve_sandbox(const mcp_options *o) {
     sandbox_session s = HFSB_INIT;
     keeper          k;
     hfsb_err        err = HFSB_INIT;
@@ -126,13 +130,13 @@ static int serve_sandbox(const mcp_words *o) {
     if (st == HFSB_OK) code = serve(o, s.session, &k);
     else fprintf(stderr, "hfsb: %s\n", err.msg);
     st = close_session(&s, &err);
-    if (st != HFSB_OK && code == DONE) /* it may cost money */
+    if (st != HFSB_OK && code == DONE) /* a Space may be left */
         fprintf(stderr, "hfsb: %s\n", err.msg);
     return st == HFSB_OK ? code : REFUSED;
 }
 
 int run_mcp(args *a) {
-    mcp_words    o;
+    mcp_options  o;
     hfsb_runtime runtime;
     hfsb_err     err = HFSB_INIT;
 
@@ -158,7 +162,7 @@ int run_mcp(args *a) {
         OPTIONS_END};
     memset(&o, 0, sizeof o);
     if (!take_all(a, options, NULL)) return a->status;
-    if (o.tools && !o.tools[strspn(o.tools, ", \t")]) /* all is too many */
+    if (o.tools && !o.tools[strspn(o.tools, ", \t")]) /* not "all" */
         return usage(a, "--tools names no tool%s", "");
     if (find_runtime(o.sandbox, &runtime, &err) != HFSB_OK) {
         fprintf(stderr, "hfsb: %s\n", err.msg);
@@ -167,8 +171,8 @@ int run_mcp(args *a) {
     if (o.root && runtime == HFSB_RUNTIME_SANDBOX)
         return usage(a, "--root is for files of this machine%s",
                      o.sandbox ? ""
-                               : ", and config.json says that the tools "
-                                 "work in a sandbox");
+                               : ", but config.json sets "
+                                 "\"tool_runtime\" to sandbox");
     if (runtime == HFSB_RUNTIME_SANDBOX) return serve_sandbox(&o);
     if (named_sandbox(NULL)) {
         fprintf(stderr,

@@ -1,52 +1,50 @@
-/* mcp.h - what `hfsb mcp` is made of: the process around the server. */
+/* mcp.h - the processes of `hfsb mcp`. */
 #ifndef HFSB_CLI_MCP_H
 #define HFSB_CLI_MCP_H
 
 #include "../../hfsb_server.h"
 
-/* ---- mcp_process.c: descriptors, signals, orphans, the end ---- */
+/* ---- mcp_process.c: descriptors, signals, orphans ---- */
 
-/* What standard input and output were. */
+/* Copies of standard input and output. */
 typedef struct stdio_pair {
     int in, out;
 } stdio_pair;
 
-/* Takes them out of the reach of everything else, commands above all: in their
-   places stand /dev/null and stderr. False, and said on stderr, when that
-   fails. */
+/* Moves them to other descriptors, where no command can write to them, and
+   puts /dev/null and stderr in their place. False, after a message, on
+   failure. */
 bool take_stdio(stdio_pair *io);
-/* Gives them up as they were; and stderr, too, when it is a pipe whose end the
-   host waits for. The numbers stay taken. */
+/* Closes them, and stderr if it is a pipe, because the host waits for EOF on
+   it. The descriptors then point to /dev/null. */
 void leave_stdio(const stdio_pair *io);
 
-/* From now on SIGINT, SIGTERM and SIGHUP stop the server (NULL: nothing), and
-   SIGPIPE is ignored. */
+/* From now on SIGINT, SIGTERM and SIGHUP stop the server (NULL: do nothing),
+   and SIGPIPE is ignored. */
 void stop_on_signals(hfsb_server *server);
 
-/* The program ends in ms milliseconds, whatever it does then. */
+/* Sets an alarm that ends the program after ms milliseconds. */
 void end_within(long ms);
 
-/* What commands leave behind becomes a child of this process, where the system
-   (Linux) has that. */
+/* Makes orphans of commands children of this process (on Linux). */
 void adopt_orphans(void);
-/* Waits for orphans that have ended; true when there are children of any
-   kind. */
+/* Reaps orphans that have ended; true when there are any children. */
 bool reap_orphans(void);
-/* Kills all children, and what becomes one by that. */
+/* Kills all children, and orphans that become children by that. */
 void kill_orphans(void);
 
-/* ---- mcp_keeper.c: a process that outlives what its host knows ---- */
+/* ---- mcp_keeper.c: a child that the host cannot kill ---- */
 
 typedef struct keeper {
-    int tell; /* -1: there is no parent to be told */
+    int done; /* pipe to the parent, for the exit code; -1: none */
 } keeper;
 
-/* Goes on in a child, in a session of its own: there, and where no child can
-   be had, true. The parent stands for it, hands on signals, and when it is to
-   end gives false with the exit code. Before there is any thread. When the
-   parent is killed the child gets SIGTERM. */
+/* Forks. True in the child, which has a session of its own and gets SIGTERM
+   when the parent dies; also true if fork failed. The parent waits, forwards
+   signals, and gets false with the exit code when it may exit. Call it before
+   any thread is started. */
 bool split_process(keeper *k, int *code);
-/* Lets the parent end, with that code: all that the host waits for is done. */
+/* Lets the parent exit with that code. */
 void release_parent(keeper *k, int code);
 
 #endif

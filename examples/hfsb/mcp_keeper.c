@@ -1,15 +1,14 @@
-/* mcp_keeper.c - a process that outlives what its host knows.
+/* mcp_keeper.c - run the server in a child that the host cannot kill.
 
-   A host gives a server two seconds after the end of input, then SIGTERM, and
-   two seconds later SIGKILL. To delete a Space may take longer, and what is
-   not deleted costs money; commands that are left running cost memory. So the
-   work is done by a child, which no signal of the host reaches. It ends in
-   order also when the parent is killed, and the parent may end early:
+   A host sends SIGTERM two seconds after the end of input, and SIGKILL two
+   seconds later. Deleting a Space may take longer, and a Space that is not
+   deleted costs money. So the server runs in a child with a session of its
+   own, which gets no signals from the host. Two pipes connect the processes:
 
-       host --- parent (waits, hands on signals)
-           \      | told: "done but for the deleting"   | life: never written
-            \     |                                     | to; its end is that
-             --- child (stdin, stdout, the tools)         of the parent */
+       host --- parent (waits, forwards signals)
+           \      | done: the child writes its exit   | life: never written;
+            \     | code, and the parent may exit     | EOF in the child
+             --- child (stdin, stdout, the tools)      means a dead parent */
 #define _XOPEN_SOURCE 700 /* sigaction; before any include */
 #include "mcp.h"
 
@@ -24,7 +23,7 @@
 
 /* ---- the child ---- */
 
-static int life_end; /* the child's end of that pipe */
+static int life_end; /* the end of the pipe "life" in the child */
 
 static void *watch_parent(void *user) {
     char byte;
@@ -34,7 +33,7 @@ static void *watch_parent(void *user) {
     return NULL;
 }
 
-/* Its thread gets no signal: they are for the one that waits. */
+/* Signals are blocked in this thread, so that the main thread gets them. */
 static void start_watch(void) {
     sigset_t  all, before;
     pthread_t thread;
@@ -47,41 +46,41 @@ static void start_watch(void) {
 
 void release_parent(keeper *k, int code) {
     char byte = (char)code;
-    if (k->tell < 0) return;
-    (void)!write(k->tell, &byte, 1);
-    close(k->tell);
-    k->tell = -1;
+    if (k->done < 0) return;
+    (void)!write(k->done, &byte, 1);
+    close(k->done);
+    k->done = -1;
 }
 
 /* ---- the parent ---- */
 
-static volatile pid_t child; /* set before a handler is */
+static volatile pid_t child; /* set before the handlers */
 
-static void hand_on(int number) {
+static void forward_signal(int number) {
     int keep = errno;
     (void)kill(child, number);
     errno = keep;
 }
 
-static void hand_on_signals(void) {
+static void forward_signals(void) {
     static const int list[] = {SIGINT, SIGTERM, SIGHUP};
     struct sigaction action = HFSB_INIT, old;
     size_t           i;
-    action.sa_handler = hand_on;
+    action.sa_handler = forward_signal;
     for (i = 0; i < sizeof list / sizeof *list; i++)
         if (sigaction(list[i], NULL, &old) == 0 && old.sa_handler != SIG_IGN)
             (void)sigaction(list[i], &action, NULL);
 }
 
-/* Until the child says so, or ends: then as it ended. */
-static int stand_for(int told) {
+/* Waits for the exit code from the child, or for its end. */
+static int wait_for_child(int done) {
     char    byte;
     int     status;
     ssize_t n;
-    hand_on_signals();
-    do n = read(told, &byte, 1);
+    forward_signals();
+    do n = read(done, &byte, 1);
     while (n < 0 && errno == EINTR);
-    /* the end of process 1 is that of all in its container */
+    /* as process 1 its end would end the whole container */
     if (n > 0 && getpid() != 1) return byte;
     while (waitpid(child, &status, 0) < 0)
         if (errno != EINTR) return REFUSED;
@@ -97,7 +96,8 @@ static bool open_pipe(int fds[2]) {
     return true;
 }
 
-/* Descriptors 0, 1 and 2 exist, so that no pipe gets their numbers. */
+/* Opens descriptors 0, 1 and 2 if missing, so that no pipe gets their
+   numbers. */
 static void open_standard(void) {
     int fd;
     do fd = open("/dev/null", O_RDWR);
@@ -106,34 +106,34 @@ static void open_standard(void) {
 }
 
 bool split_process(keeper *k, int *code) {
-    int life[2], told[2], null;
-    k->tell = -1;
+    int life[2], done[2], null;
+    k->done = -1;
     open_standard();
     if (!open_pipe(life)) return true;
-    if (!open_pipe(told)) {
+    if (!open_pipe(done)) {
         close(life[0]);
         close(life[1]);
         return true;
     }
     child = fork();
-    if (child > 0) { /* what the host waits for is the child's alone */
+    if (child > 0) { /* only the child keeps the host's pipes open */
         close(life[0]);
-        close(told[1]);
+        close(done[1]);
         null = open("/dev/null", O_RDWR);
         (void)dup2(null, 0);
         (void)dup2(null, 1);
-        *code = stand_for(told[0]);
+        *code = wait_for_child(done[0]);
         return false;
     }
     close(life[1]);
-    close(told[0]);
-    if (child < 0) { /* it must do without */
+    close(done[0]);
+    if (child < 0) { /* serve in this process */
         close(life[0]);
-        close(told[1]);
+        close(done[1]);
         return true;
     }
     (void)setsid();
-    k->tell = told[1];
+    k->done = done[1];
     life_end = life[0];
     start_watch();
     return true;

@@ -1,5 +1,8 @@
-/* mcp_process.c - the process around a server on standard input and output:
-   its descriptors, signals, orphans, and its end. */
+/* mcp_process.c - descriptors, signals and orphans of `hfsb mcp`.
+
+   Commands must not reach standard input and output, which carry MCP. Their
+   orphans become children of this process, which reaps them while it serves
+   and kills them at the end. */
 #define _XOPEN_SOURCE 700 /* sigaction, waitid; before any include */
 #include "mcp.h"
 
@@ -24,7 +27,7 @@
 
 bool take_stdio(stdio_pair *io) {
     int fd;
-    do fd = open("/dev/null", O_RDWR); /* 0, 1 and 2 exist from now on */
+    do fd = open("/dev/null", O_RDWR); /* makes sure that 0, 1 and 2 exist */
     while (fd >= 0 && fd <= 2);
     io->in = fcntl(0, F_DUPFD_CLOEXEC, 3);
     io->out = fcntl(1, F_DUPFD_CLOEXEC, 3);
@@ -40,8 +43,8 @@ bool take_stdio(stdio_pair *io) {
 
 void leave_stdio(const stdio_pair *io) {
     struct stat st;
-    /* 0 is /dev/null; a number that is free could be taken by another
-       descriptor while the server still thinks it has this one */
+    /* to /dev/null, which 0 is, and not closed: the server still uses these
+       descriptors, and another file could get their numbers */
     (void)dup2(0, io->in);
     (void)dup2(0, io->out);
     if (fstat(2, &st) == 0 && (S_ISFIFO(st.st_mode) || S_ISSOCK(st.st_mode))) {
@@ -73,7 +76,7 @@ static void handle(int number, void (*handler)(int)) {
     (void)sigaction(number, &action, NULL);
 }
 
-/* One that was ignored stays so: nohup means it. */
+/* An ignored signal stays ignored: nohup relies on it. */
 static void handle_unless_ignored(int number, void (*handler)(int)) {
     struct sigaction old;
     if (sigaction(number, NULL, &old) == 0 && old.sa_handler != SIG_IGN)
@@ -97,37 +100,38 @@ void end_within(long ms) {
     (void)setitimer(ITIMER_REAL, &timer, NULL);
 }
 
-/* ---- orphans: what commands started and did not wait for ---- */
+/* ---- orphans: processes that commands started and did not wait for ---- */
 
 enum { STALE_S = 3, ROUNDS = 20, ROUND_NS = 5 * 1000 * 1000, MOST = 1024 };
 
 void adopt_orphans(void) {
-    /* whoever started us may have let us ignore the end of children */
+    /* the parent may have set it to be ignored */
     handle(SIGCHLD, SIG_DFL);
 #ifdef PR_SET_CHILD_SUBREAPER
     (void)prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
 #endif
 }
 
-/* The library waits for its own children, and must be the one who does: each
-   is the leader of a session, or in ours until it is one. Such processes that
-   nobody has waited for in seconds are daemons that came to us. */
+/* Only the library may reap its own children. Each leads a session, or is in
+   ours until it does. Daemons that were reparented to us look the same; they
+   are recognised because nobody reaps them for seconds (reap_stale). */
 static bool is_orphan(pid_t pid) {
     pid_t session = getsid(pid);
     return session != pid && session != getsid(0);
 }
 
-/* All that were there seconds ago: one by one they would go more slowly than
-   a command can leave them. first is one of them, or 0: there are none. */
+/* Reaps all zombies that were there STALE_S ago. All at once, because a
+   command can leave them faster than one per round. first: one zombie, or
+   0. */
 static void reap_stale(pid_t first) {
     static long   list[MOST];
     static size_t count;
     static time_t since;
-    if (!first) count = 0; /* the numbers may be others' by the next time */
+    if (!first) count = 0; /* the pids may be reused */
     if (!first || (count && time(NULL) - since < STALE_S)) return;
     while (count) (void)waitpid((pid_t)list[--count], NULL, WNOHANG);
     count = hfsb_proc_children(true, list, MOST);
-    if (!count) list[count++] = first; /* there is no /proc */
+    if (!count) list[count++] = first; /* without /proc */
     since = time(NULL);
 }
 
@@ -156,7 +160,7 @@ void kill_orphans(void) {
     int                   round;
     for (round = 0; round < ROUNDS; round++) {
         while (waitpid(-1, NULL, WNOHANG) > 0) continue;
-        if (waitpid(-1, NULL, WNOHANG) < 0) return; /* there are none */
+        if (waitpid(-1, NULL, WNOHANG) < 0) return; /* no children left */
         kill_children();
         (void)nanosleep(&nap, NULL);
     }

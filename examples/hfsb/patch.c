@@ -1,8 +1,8 @@
 /* patch.c - hfsb patch: apply a patch in the *** Begin Patch format.
 
-   On this machine not through the tool apply_patch, for the reasons of edit.c.
-   In a sandbox the tool applies it; a dry run reads the files from there and
-   computes the changes here. */
+   As in edit.c the changes are computed and written here, not by the tool
+   apply_patch, unless the files are on a sandbox. A dry run for a sandbox
+   reads the files from there and computes the changes here. */
 #include "cli.h"
 
 #include <stdio.h>
@@ -15,8 +15,9 @@ static hfsb_status read_file(void *user, hfsb_str path, hfsb_buf *out,
     return hfsb_file_read(NULL, path, 0, out, NULL, err);
 }
 
-/* Carries one change out. A file that moves keeps its mode. */
-static hfsb_status carry_out(const hfsb_patch_change *change, hfsb_err *err) {
+/* Writes one change. A file that moves keeps its mode. */
+static hfsb_status write_change(const hfsb_patch_change *change,
+                                hfsb_err                *err) {
     hfsb_file_write_opts opts = HFSB_INIT;
     hfsb_file_info       info;
     hfsb_str    to = change->new_path.len ? change->new_path : change->path;
@@ -34,18 +35,18 @@ static hfsb_status carry_out(const hfsb_patch_change *change, hfsb_err *err) {
     return st;
 }
 
-static hfsb_status carry_out_all(const hfsb_patch_result *patch,
+static hfsb_status write_changes(const hfsb_patch_result *patch,
                                  hfsb_err                *err) {
     hfsb_status st = HFSB_OK;
     size_t      i, n;
     for (i = 0; i < patch->count; i++) {
-        st = carry_out(patch->changes + i, err);
+        st = write_change(patch->changes + i, err);
         if (st != HFSB_OK) break;
     }
     if (st == HFSB_OK || i == 0) return st;
     n = strlen(err->msg);
     snprintf(err->msg + n, sizeof err->msg - n,
-             ". Changes carried out before it: %zu of %zu", i, patch->count);
+             ". Changes written before that: %zu of %zu", i, patch->count);
     return st;
 }
 
@@ -59,9 +60,9 @@ static void describe(const hfsb_patch_change *change, hfsb_buf *out) {
                              change->new_path.ptr));
 }
 
-/* The keys of `hfsb edit`; lines is always empty. */
-static void write_added(size_t count, bool fuzzy, hfsb_str diff,
-                        hfsb_tool_result *result) {
+/* Writes the fields of `hfsb edit`; lines is always empty. */
+static void write_fields(size_t count, bool fuzzy, hfsb_str diff,
+                         hfsb_tool_result *result) {
     hfsb_json_writer w;
     begin_fields(&w, result);
     hfsb_json_put_key(&w, HFSB_LIT("count"));
@@ -78,7 +79,7 @@ static void write_added(size_t count, bool fuzzy, hfsb_str diff,
     end_fields(&w);
 }
 
-/* Applies the patch here, or works it out for files of the sandbox on. */
+/* Applies the patch here, or computes it for files of a sandbox. */
 static int apply_patch(const char *on, const char *file, bool dry_run,
                        bool json) {
     hfsb_sandbox_opts opts = HFSB_INIT;
@@ -100,14 +101,14 @@ static int apply_patch(const char *on, const char *file, bool dry_run,
     files.user = sandbox;
     if (st == HFSB_OK)
         st = hfsb_patch_apply(hfsb_buf_str(&text), &files, &patch, &err);
-    if (st == HFSB_OK && !dry_run) st = carry_out_all(&patch, &err);
+    if (st == HFSB_OK && !dry_run) st = write_changes(&patch, &err);
     set_outcome(&result, st, &err);
     if (result.success) count = patch.count;
     for (i = 0; i < count; i++) {
         describe(patch.changes + i, &result.output);
         must(hfsb_buf_append(&diff, hfsb_buf_str(&patch.changes[i].diff)));
     }
-    write_added(count, patch.fuzzy, hfsb_buf_str(&diff), &result);
+    write_fields(count, patch.fuzzy, hfsb_buf_str(&diff), &result);
     code = show_result(&result, hfsb_buf_str(&diff), json);
     if (sandbox) (void)hfsb_sandbox_close(sandbox, false, NULL);
     if (on) close_client(&via);
@@ -118,7 +119,7 @@ static int apply_patch(const char *on, const char *file, bool dry_run,
     return code;
 }
 
-/* Sends the patch to the sandbox's tool. */
+/* Sends the patch to the tool of the sandbox. */
 static int send_patch(const char *on, const char *file, bool json) {
     hfsb_tools_opts  where = HFSB_INIT;
     hfsb_tool_result result = HFSB_INIT;

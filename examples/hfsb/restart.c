@@ -1,7 +1,7 @@
-/* restart.c - hfsb pause, hfsb restart. */
+/* restart.c - hfsb pause, hfsb restart: stop and start a Space. */
 #include "cli.h"
 
-/* Asks for the stage and describes it; prints and frees everything. */
+/* Asks for the stage, prints it, and frees everything. */
 static int finish(client *c, target *t, hfsb_sandbox *sandbox, hfsb_status st,
                   hfsb_err *err, bool json) {
     hfsb_space_runtime is = HFSB_INIT;
@@ -34,7 +34,7 @@ int run_pause(args *a) {
 
     const option options[] = {OPTION_JSON(&json, ", id, stage"), OPTIONS_END};
     if (!take_all(a, options, &name)) return a->status;
-    if (!name) return usage(a, "which SANDBOX?");
+    if (!name) return usage(a, "SANDBOX is missing");
     st = open_space(&c, name, &t, &opts, &sandbox, &err);
     if (st == HFSB_OK) st = hfsb_sandbox_pause(sandbox, &err);
     return finish(&c, &t, sandbox, st, &err, json);
@@ -61,7 +61,7 @@ int run_restart(args *a) {
         OPTION_JSON(&json, ", id, stage"),
         OPTIONS_END};
     if (!take_all(a, options, &name)) return a->status;
-    if (!name) return usage(a, "which SANDBOX?");
+    if (!name) return usage(a, "SANDBOX is missing");
     opts.log = print_log;
     opts.times.api_wait_ms = (long long)(wait * 1000);
     opts.times.poll_ms = (long long)(poll * 1000);

@@ -1,5 +1,7 @@
-/* secrets.c - secrets for a Space or a job, from anywhere but the command
-   line. */
+/* secrets.c - secrets for a Space or a job, from the environment or files.
+
+   The command line has only names, because every user can read it. No message
+   shows a value, not even one given by mistake instead of a name. */
 #include "cli.h"
 
 #include <stdlib.h>
@@ -13,10 +15,10 @@ static hfsb_status check_name(hfsb_str name, hfsb_err *err) {
         if (!letter && (i == 0 || (c != '_' && (c < '0' || c > '9')))) break;
     }
     if (name.len && i == name.len) return HFSB_OK;
-    /* it may be a value that someone put here: not shown */
+    /* not shown: it may be a value */
     return fail(err, HFSB_ARG,
                 "The name of a secret is a letter, then letters, digits and "
-                "_; its value never stands on the command line: --secret NAME "
+                "_. Never put its value on the command line: --secret NAME "
                 "takes it from the environment, --secret-file NAME=FILE from "
                 "a file");
 }
@@ -60,7 +62,7 @@ static hfsb_status take_file(const char *word, hfsb_buf *text, secrets *out,
     st = read_input(word + len + 1, text, err);
     if (st != HFSB_OK) return st;
     while (text->len && strchr("\r\n", text->ptr[text->len - 1]))
-        hfsb_buf_truncate(text, text->len - 1); /* what an editor puts there */
+        hfsb_buf_truncate(text, text->len - 1); /* added by editors */
     if (hfsb_utf8_validate(hfsb_buf_str(text)) != text->len)
         return fail(err, HFSB_ARG, "The secret in %s is not UTF-8",
                     word + len + 1);

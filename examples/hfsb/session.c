@@ -1,5 +1,7 @@
-/* session.c - a session of the sandbox runtime, for the commands that call
-   tools. */
+/* session.c - a session of the sandbox runtime, for tool, tools and mcp.
+
+   Its tools work on a Space that the session creates at first use and deletes
+   when it is closed. */
 #include "cli.h"
 
 #include <stdio.h>

@@ -1,5 +1,8 @@
-/* signals.c - Ctrl-C. A command of the tools runs in a session of its own, so
-   that a signal to this program does not reach it: someone has to end it. */
+/* signals.c - Ctrl-C.
+
+   A command of the tools runs in its own session and does not get the signals
+   of the terminal. So a signal only wakes this program, which then ends the
+   command; a second signal ends this program at once. */
 #define _XOPEN_SOURCE 700 /* sigaction; before any include */
 #include "cli.h"
 
@@ -9,16 +12,16 @@
 
 static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
 
-static volatile sig_atomic_t came;
-static hfsb_tools           *sleeper; /* set before a handler is */
-static hfsb_cancel          *waiter;
+static volatile sig_atomic_t caught;
+static hfsb_tools           *to_wake; /* set before the handlers */
+static hfsb_cancel          *to_set;
 
 static void note_signal(int number) {
     int keep = errno;
-    if (came) _exit(128 + number);
-    came = number;
-    if (sleeper) hfsb_tools_wake(sleeper); /* no more than a write() */
-    if (waiter) hfsb_cancel_set(waiter);   /* the same */
+    if (caught) _exit(128 + number);
+    caught = number;
+    if (to_wake) hfsb_tools_wake(to_wake); /* safe in a handler, */
+    if (to_set) hfsb_cancel_set(to_set);   /* as this is */
     errno = keep;
 }
 
@@ -33,8 +36,8 @@ static void set_handler(void (*handler)(int)) {
 }
 
 void catch_signals(hfsb_tools *tools, hfsb_cancel *cancel) {
-    sleeper = tools;
-    waiter = cancel;
+    to_wake = tools;
+    to_set = cancel;
     set_handler(note_signal);
 }
 
@@ -43,5 +46,5 @@ void release_signals(void) {
 }
 
 int caught_signal(void) {
-    return (int)came;
+    return (int)caught;
 }

@@ -1,5 +1,5 @@
-/* space.c - the server's own source and its Dockerfile, which `hfsb create`
-   puts into the Space. */
+/* space.c - the files that `hfsb create` uploads: the source of the server and
+   its Dockerfile, from the generated hfsb_space.h. */
 #include "cli.h"
 
 #ifdef __has_include

@@ -1,11 +1,11 @@
-/* state.c - sandboxes.json: the sandboxes that are known here and their
-   tokens, which is why nobody else may read it.
+/* state.c - sandboxes.json: the recorded sandboxes and their tokens. Only its
+   owner may read it.
 
        {"sandboxes": [{"id": "alice/sandbox-1a2b3c4d", "url": "https://...",
                        "token": "...", "created": true}, ...]}
 
-   It is replaced whole, so a reader needs no lock; whoever changes it holds
-   one on a file beside it, so that two at once lose nothing. */
+   The file is replaced as a whole, so a reader needs no lock. A writer locks
+   sandboxes.lock, so that no change is lost. */
 #define _XOPEN_SOURCE 700 /* fcntl's locks, mkdir; before any include */
 #include "cli.h"
 
@@ -45,7 +45,7 @@ static hfsb_status parse_known(const char *path, hfsb_str text,
         st = fail(&why, HFSB_SYNTAX, "it has no list of sandboxes");
     if (st != HFSB_OK)
         return fail(err, st,
-                    "%s is not what hfsb writes: %s. Mend it, or move it "
+                    "%s is not what hfsb writes: %s. Repair it, or move it "
                     "away; it holds the tokens of your sandboxes.",
                     path, why.msg);
     out->list = (known *)calloc(hfsb_json_count(array) + 1, sizeof *out->list);
@@ -90,13 +90,13 @@ const known *find_known(const known_list *l, hfsb_str name) {
 
 /* ---- changing ---- */
 
-/* Makes the directories of a path, for their owner alone. */
+/* Creates the directories of a path, for their owner only. */
 static hfsb_status make_parents(char *path, hfsb_err *err) {
     char *slash = path;
     while ((slash = strchr(slash + 1, '/')) != NULL) {
         *slash = '\0';
         if (mkdir(path, 0700) != 0 && errno != EEXIST) {
-            hfsb_status st = fail(err, HFSB_IO, "Cannot make %s: %s", path,
+            hfsb_status st = fail(err, HFSB_IO, "Cannot create %s: %s", path,
                                   strerror(errno));
             *slash = '/';
             return st;
@@ -106,7 +106,7 @@ static hfsb_status make_parents(char *path, hfsb_err *err) {
     return HFSB_OK;
 }
 
-/* Waits until nobody else changes the file; *fd is closed to end that. */
+/* Waits for the lock; close *fd to release it. */
 static hfsb_status lock_state(int *fd, hfsb_err *err) {
     struct flock lock = HFSB_INIT;
     hfsb_buf     path = HFSB_INIT;
@@ -137,7 +137,7 @@ static void put_known(hfsb_json_writer *w, const known *k) {
     hfsb_json_put_end(w);
 }
 
-/* Writes all but the one called name, and k (may be NULL) at the end. */
+/* Writes all sandboxes except `name`, then k (may be NULL). */
 static hfsb_status write_known(const known_list *l, hfsb_str name,
                                const known *k, hfsb_err *err) {
     hfsb_json_write_opts pretty = HFSB_INIT;

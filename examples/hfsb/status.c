@@ -1,4 +1,7 @@
-/* status.c - hfsb ls, hfsb status: what there is, and how it is. */
+/* status.c - hfsb ls, hfsb status: the state of sandboxes.
+
+   ls lists the recorded sandboxes, then the Spaces of the owner that hfsb
+   created elsewhere. Both ask the Hub for the stage of each Space. */
 #include "cli.h"
 
 #include <stdio.h>
@@ -9,10 +12,10 @@
 typedef struct listing {
     client           c;
     known_list       known;
-    hfsb_buf         text; /* for people */
+    hfsb_buf         text; /* the output without --json */
     hfsb_json_writer w;
-    hfsb_buf         shown; /* ids, a newline behind each */
-    bool             here;  /* ask nobody */
+    hfsb_buf         shown;    /* names, each followed by a newline */
+    bool             recorded; /* do not ask the Hub */
 } listing;
 
 static void show_one(listing *l, hfsb_str id, hfsb_str url, const known *k,
@@ -36,7 +39,7 @@ static void show_one(listing *l, hfsb_str id, hfsb_str url, const known *k,
     must(hfsb_buf_printf(&l->shown, "%.*s\n", (int)name.len, name.ptr));
 }
 
-/* Asks the Hub how the Space is; one that it does not know is told so. */
+/* Asks the Hub for the stage of a Space; "NOT_FOUND" if it has none. */
 static hfsb_status show_space(listing *l, hfsb_str id, const known *k,
                               hfsb_err *err) {
     hfsb_space_runtime is = HFSB_INIT;
@@ -100,9 +103,9 @@ static hfsb_status list_all(listing *l, const char *owner, hfsb_err *err) {
     bool        ask;
     if (st == HFSB_OK) st = open_client(&l->c, false, err);
     if (st != HFSB_OK) return st;
-    ask = !l->here && !l->c.env.offline && l->c.env.token.len;
-    if (!ask && !l->here)
-        fprintf(stderr, "hfsb: %s: only what is recorded here is listed\n",
+    ask = !l->recorded && !l->c.env.offline && l->c.env.token.len;
+    if (!ask && !l->recorded)
+        fprintf(stderr, "hfsb: %s: only the recorded sandboxes are listed\n",
                 l->c.env.offline ? "HF_HUB_OFFLINE is set"
                                  : "no Hugging Face token (HF_TOKEN)");
     st = show_recorded(l, ask, err);
@@ -119,7 +122,7 @@ int run_ls(args *a) {
     hfsb_status      st;
 
     const option options[] = {
-        {"--recorded", OPTION_FLAG, &l.here,
+        {"--recorded", OPTION_FLAG, &l.recorded,
          "only the recorded ones, without asking the Hub"},
         {"--owner O", OPTION_TEXT, &owner, "whose Spaces (yours)"},
         OPTION_JSON(&json, ", sandboxes (id, url, stage, hardware, recorded, "
@@ -136,7 +139,7 @@ int run_ls(args *a) {
     if (l.text.len) hfsb_buf_truncate(&l.text, l.text.len - 1);
     if (!json) must(hfsb_buf_append(&result.output, hfsb_buf_str(&l.text)));
     if (st == HFSB_OK && !l.text.len && !json)
-        fprintf(stderr, "hfsb: there is none; `hfsb create` makes one\n");
+        fprintf(stderr, "hfsb: no sandboxes; `hfsb create` makes one\n");
     close_client(&l.c);
     free_known(&l.known);
     hfsb_buf_free(&l.text);
@@ -153,7 +156,7 @@ static void describe(const target *t, const hfsb_space_runtime *is,
     must(hfsb_buf_printf(out, "%s  %s", target_name(t).ptr, is->stage));
     if (is->hardware[0]) must(hfsb_buf_printf(out, "  %s", is->hardware));
     if (is->requested[0] && strcmp(is->requested, is->hardware) != 0)
-        must(hfsb_buf_printf(out, "  (asked for: %s)", is->requested));
+        must(hfsb_buf_printf(out, "  (requested: %s)", is->requested));
     if (is->sleep_time > 0)
         must(hfsb_buf_printf(out, "  sleeps after %lld s", is->sleep_time));
     if (is->error[0]) must(hfsb_buf_printf(out, "\n%s", is->error));
@@ -171,7 +174,8 @@ static void describe(const target *t, const hfsb_space_runtime *is,
     end_fields(&w);
 }
 
-/* A Space's stage by the Hub; a URL has only one: that its server answers. */
+/* Asks the Hub for the stage of a Space. The server of a URL that answers is
+   RUNNING. */
 static hfsb_status ask(client *c, const char *name, target *t,
                        hfsb_space_runtime *is, hfsb_err *err) {
     hfsb_sandbox_opts opts = HFSB_INIT;
@@ -210,7 +214,7 @@ int run_status(args *a) {
         OPTIONS_END};
     if (!take_all(a, options, &name)) return a->status;
     name = named_sandbox(name);
-    if (!name) return usage(a, "which SANDBOX?");
+    if (!name) return usage(a, "SANDBOX is missing");
     st = ask(&c, name, &t, &is, &err);
     if (st == HFSB_OK) describe(&t, &is, &result);
     free_target(&t);

@@ -1,10 +1,14 @@
-/* text.c - hfsb json, strip, truncate, classify: texts in, texts out. */
+/* text.c - hfsb json, strip, truncate, classify: functions on text.
+
+   Each reads standard input, a file or a word, applies one function of the
+   library, and prints the text. With --json the text is the output of a
+   result. */
 #include "cli.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* With --json the text is the output of a result; else it comes as it is. */
+/* Prints the text, or with --json a result with the text as its output. */
 static int put_text_out(hfsb_buf *text, hfsb_status st, const hfsb_err *err,
                         bool json) {
     hfsb_tool_result result = HFSB_INIT;
@@ -56,13 +60,13 @@ int run_json(args *a) {
 
 /* ---- strip, truncate ---- */
 
-/* HFSB_OK unless standard input could not be read to its end. */
+/* HFSB_OK, or HFSB_IO when standard input could not be read to its end. */
 static hfsb_status check_input(hfsb_err *err) {
     if (!ferror(stdin)) return HFSB_OK;
     return fail(err, HFSB_IO, "standard input cannot be read");
 }
 
-/* Piece by piece, unless all of it is to be one result. */
+/* Prints piece by piece, except with --json. */
 int run_strip(args *a) {
     static char       piece[65536];
     hfsb_text_filter *filter;
@@ -136,7 +140,7 @@ int run_classify(args *a) {
 
     const option options[] = {OPTION_JSON(&json, ", kind"), OPTIONS_END};
     if (!take_all(a, options, &word)) return a->status;
-    if (!word) return usage(a, "which STRING?");
+    if (!word) return usage(a, "STRING is missing");
     kind = hfsb_script_kind_name(hfsb_script_classify(hfsb_cstr(word)));
     must(hfsb_buf_append(&result.output, hfsb_cstr(kind)));
     begin_fields(&w, &result);

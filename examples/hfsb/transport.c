@@ -1,5 +1,5 @@
-/* transport.c - how requests travel: with libcurl, which knows https, where
-   the program was built with it; else over plain sockets. */
+/* transport.c - the HTTP transport: libcurl, which has https, if the program
+   was built with it; else plain sockets. */
 #include "cli.h"
 
 #ifdef HFSB_WITH_CURL

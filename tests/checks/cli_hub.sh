@@ -146,7 +146,7 @@ done
 run 'no token, --json' 1 "$hfsb" create --json
 has 'no token, --json' "$out" '{"success":false,"output":"","error":"There is no Hugging Face token.'
 run 'ls: no token' 0 "$hfsb" ls
-has 'ls: no token' "$err" 'only what is recorded here'
+has 'ls: no token' "$err" 'only the recorded sandboxes are listed'
 HF_TOKEN=hf_goodtoken
 export HF_TOKEN
 run offline 1 env HF_HUB_OFFLINE=1 "$hfsb" create
@@ -330,6 +330,8 @@ if [ "$(uname)" = Linux ]; then # all of 127.0.0.0/8 is loopback
     wait $list
 fi
 same 'ten at once: all are recorded' "$(value "$("$hfsb" ls --recorded --json)" 'len(x["sandboxes"])')" $number
+same 'completion: recorded sandboxes' "$("$hfsb" completion words -- bash --on | grep -cF "$url	")" 1
+has 'completion: SANDBOX' "$("$hfsb" completion words -- status)" "$url"
 run 'delete: a URL' 0 "$hfsb" delete "$url"
 same 'delete: a URL' "$out" "Forgot $url"
 run 'delete: unknown URL' 1 "$hfsb" delete "$url"
