@@ -10,8 +10,8 @@
 # CC and CFLAGS are yours to set: make test CC=clang CFLAGS=-O0
 # https comes from libcurl, where pkg-config finds it and it can be linked
 # with (on Debian libcurl4-openssl-dev); make CURL= goes without.
-# The headers at the top are committed; after a change in src/ write them
-# anew: ./amalgamate.sh
+# The headers at the top are committed; after a change in src/ regenerate
+# them: ./amalgamate.sh
 
 CC           ?= cc
 CFLAGS       ?= -O2

@@ -203,7 +203,7 @@ static void large_bodies_go_through_threads(void) {
     ts_end(&s, false);
 }
 
-static void requests_behind_a_long_command_wait_their_turn(void) {
+static void requests_after_a_long_command_wait_their_turn(void) {
     ts_server s;
     ts_conn   c;
     ts_reply  r = HFSB_INIT;
@@ -333,7 +333,7 @@ static void a_key_that_is_too_long_is_refused(void) {
     ts_end(&s, false);
 }
 
-static void too_many_commands_are_told_to_come_back(void) {
+static void too_many_commands_are_refused_for_now(void) {
     hfsb_tools_opts   tools = HFSB_INIT;
     hfsb_server_sandbox_opts box = HFSB_INIT;
     ts_server         s;
@@ -426,11 +426,11 @@ int main(void) {
     TT_RUN(kill_needs_no_body_and_ends_what_runs);
     TT_RUN(a_timeout_returns_what_was_printed);
     TT_RUN(large_bodies_go_through_threads);
-    TT_RUN(requests_behind_a_long_command_wait_their_turn);
+    TT_RUN(requests_after_a_long_command_wait_their_turn);
     TT_RUN(bodies_that_are_no_arguments_are_refused);
     TT_RUN(json_goes_by_many_content_types);
     TT_RUN(a_key_that_is_too_long_is_refused);
-    TT_RUN(too_many_commands_are_told_to_come_back);
+    TT_RUN(too_many_commands_are_refused_for_now);
     TT_RUN(the_sandbox_is_added_once);
     TT_RUN(a_stop_ends_commands_and_loses_no_reply);
     TT_RUN(the_work_of_threads_is_waited_for);

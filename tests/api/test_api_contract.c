@@ -131,7 +131,7 @@ static bool same_methods(hfsb_str allow, size_t endpoint) {
     return allow.len + 2 == n; /* and nothing else is in it */
 }
 
-static void every_path_tells_its_methods(void) {
+static void every_path_lists_its_methods(void) {
     ts_server s;
     ts_conn   c;
     ts_reply  r = HFSB_INIT;
@@ -545,7 +545,7 @@ int main(void) {
     tt_begin();
     TT_RUN(every_endpoint_asks_for_the_token);
     TT_RUN(every_endpoint_takes_the_token_in_authorization);
-    TT_RUN(every_path_tells_its_methods);
+    TT_RUN(every_path_lists_its_methods);
     TT_RUN(no_tool_takes_what_is_no_object);
     TT_RUN(each_wrong_argument_is_named);
     TT_RUN(odd_requests_never_give_500);

@@ -27,7 +27,7 @@ static hfsb_status detail(const char *tool, const char *arguments,
     return st;
 }
 
-/* type, msg and the rest of the location behind "body" */
+/* type, msg and the rest of the location after "body" */
 #define ITEM(type, loc, msg, input)                              \
     "{\"type\":\"" type "\",\"loc\":[\"body\"" loc "],\"msg\":\"" \
     msg "\",\"input\":" input "}"

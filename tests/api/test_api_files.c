@@ -76,19 +76,19 @@ static void the_same_without_threads(void) {
     stop();
 }
 
-/* ---- what the head says ---- */
+/* ---- the head ---- */
 
-static void a_download_tells_of_the_file(void) {
+static void download_describes_the_file_in_its_head(void) {
     ts_reply       r = HFSB_INIT, head = HFSB_INIT;
     struct timespec when[2];
     hfsb_str       none = HFSB_INIT;
     start();
-    t_put("told", "some text");
-    T_CHECK(chmod("told", 0751) == 0);
+    t_put("file", "some text");
+    T_CHECK(chmod("file", 0751) == 0);
     when[0].tv_sec = when[1].tv_sec = 784111777; /* the date of the RFCs */
     when[0].tv_nsec = when[1].tv_nsec = 5;
-    T_CHECK(utimensat(AT_FDCWD, "told", when, 0) == 0);
-    get(&r, "path=told", "");
+    T_CHECK(utimensat(AT_FDCWD, "file", when, 0) == 0);
+    get(&r, "path=file", "");
     TS_IS(&r, 200, "some text");
     FIELD(&r, "Content-Length", "9");
     FIELD(&r, "Content-Type", "application/octet-stream");
@@ -98,13 +98,13 @@ static void a_download_tells_of_the_file(void) {
     FIELD(&r, "Last-Modified", "Sun, 06 Nov 1994 08:49:37 GMT");
     T_CHECK(hfsb_str_starts(ts_field(&r, "ETag"), HFSB_LIT("\"")));
     T_CHECK(hfsb_str_ends(ts_field(&r, "ETag"), HFSB_LIT(".5\"")));
-    ts_call(&srv, &head, "HEAD", "/api/files?path=told", "", none);
+    ts_call(&srv, &head, "HEAD", "/api/files?path=file", "", none);
     TS_IS(&head, 200, NULL);
     T_CHECK(head.body.len == 0);
     FIELD(&head, "Content-Length", "9");
     T_CHECK(hfsb_str_equal(ts_field(&head, "ETag"), ts_field(&r, "ETag")));
     /* a Range is for GET alone */
-    ts_call(&srv, &head, "HEAD", "/api/files?path=told",
+    ts_call(&srv, &head, "HEAD", "/api/files?path=file",
             "Range: bytes=0-1\r\n", none);
     TS_IS(&head, 200, NULL);
     FIELD(&head, "Content-Length", "9");
@@ -588,7 +588,7 @@ int main(void) {
     TT_RUN(ranges_do_not_overflow);
     TT_RUN(bytes_go_up_and_come_down_as_they_are);
     TT_RUN(the_same_without_threads);
-    TT_RUN(a_download_tells_of_the_file);
+    TT_RUN(download_describes_the_file_in_its_head);
     TT_RUN(files_of_proc_come_whole);
     TT_RUN(a_range_is_a_part_of_the_file);
     TT_RUN(conditions_of_a_download);

@@ -1,6 +1,6 @@
-/* test_server_files_end.c - /api/files when something goes wrong: peers that
-   hang up, a server that ends, full disks, forbidden files, no memory. The old
-   file or the new one, and nothing left behind. */
+/* test_api_files_end.c - /api/files when something goes wrong: peers that hang
+   up, a server that ends, full disks, forbidden files, no memory. The result
+   is the old file or the new one, and no temporary file. */
 #include "../support/t_server_files.h"
 #ifdef __linux__
 #include <sched.h>

@@ -305,7 +305,7 @@ static bool dies_with_its_client(const ts_server *s, const char *more,
     return dies;
 }
 
-static void a_command_goes_on_without_its_client_unless_told(void) {
+static void command_outlives_its_client_unless_asked_to_end(void) {
     hfsb_server_sandbox_opts box = HFSB_INIT;
     ts_server         s;
     ts_start(&s, NULL, NULL);
@@ -433,7 +433,7 @@ int main(void) {
     TT_RUN(a_long_command_beats);
     TT_RUN(a_timeout_of_two_seconds_beats_after_one);
     TT_RUN(a_late_reply_to_http_1_0_ends_with_the_connection);
-    TT_RUN(a_command_goes_on_without_its_client_unless_told);
+    TT_RUN(command_outlives_its_client_unless_asked_to_end);
     TT_RUN(a_client_that_has_sent_all_may_end_its_side);
     TT_RUN(a_repeat_keeps_the_command_alive);
     TT_RUN(each_allocation_may_fail);

@@ -22,7 +22,7 @@ static void drop_events(void) {
     memset(&all, 0, sizeof all);
 }
 
-/* As the standard reads them: blocks of lines, an empty line behind each. */
+/* As in the standard: blocks of lines, each followed by an empty line. */
 static void read_events(hfsb_str body) {
     event e;
     drop_events();
@@ -196,8 +196,8 @@ static void what_is_over_at_once_is_streamed_or_refused(void) {
     ts_end(&s, false);
 }
 
-/* 20 MB to a reader that reads nothing until the command is done: what was
-   left out is told, and can be had from the job. */
+/* 20 MB to a reader that reads nothing until the command is done: the stream
+   reports the gap, and the job still has the bytes. */
 static void a_reader_that_does_not_read_gets_a_gap(void) {
     ts_server          s;
     ts_conn            c;

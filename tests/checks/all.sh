@@ -22,7 +22,7 @@ rm -f "$logs"/*.log
 : > "$logs/results"
 all_begin=$(seconds)
 
-show() { # the part of a log that tells: the FAIL lines, what tests/run shows
+show() { # the useful part of a log: the FAIL lines, what tests/run shows
          # of the programs that failed, and the end
     grep -a -A 3 '^FAIL' "$1" | grep -av '^ok ' | head -n 40
     sed -n '/^====/,$p' "$1" | grep -av '^ok ' | head -n 60
@@ -39,11 +39,11 @@ item() { # NAME COMMAND...
     rc=$?
     took="$(($(seconds) - begin)) s"
     # in one piece: others print, too
-    told=$(tell)
-    printf '%s\n' "$told"
+    line=$(describe)
+    printf '%s\n' "$line"
 }
 
-tell() { # what became of an item
+describe() { # the outcome of an item
     last=$(tail -n 1 "$logs/$name.log")
     case $rc in
     0)

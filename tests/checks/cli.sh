@@ -549,8 +549,8 @@ done
 same 'help is short' "$([ "$("$hfsb" --help | wc -l)" -le 36 ] && echo yes)" yes
 same 'help is not too wide' "$("$hfsb" --help | awk 'length > 80')" ''
 run 'help of one' 0 "$hfsb" json --help
-run 'help of one, behind others' 0 "$hfsb" edit f --old x --help
-has 'help of one, behind others' "$out" 'hfsb edit [OPTIONS] FILE'
+run 'help of one, after other options' 0 "$hfsb" edit f --old x --help
+has 'help of one, after other options' "$out" 'hfsb edit [OPTIONS] FILE'
 run 'help of nonsense' 2 "$hfsb" help nonsense
 run 'help of a subcommand' 0 "$hfsb" help job run
 same 'help of a subcommand' "$out" "$("$hfsb" job run --help)"

@@ -11,7 +11,7 @@ cd "$(dirname "$0")/../.." || exit 1
 for f in hfsb hfsb-server; do
     [ -x build/$f ] || { echo "build/$f is missing: run make"; exit 1; }
 done
-# what stands behind a wrapper starts faster
+# the interpreter itself, which starts faster than a wrapper
 python=$(python3 -c 'import sys; print(sys.executable)' 2>/dev/null) ||
     { echo "skipped: no python3"; exit 77; }
 # shellcheck disable=SC2086

@@ -337,16 +337,16 @@ for how in EOF TERM HUP ${default:+INT}; do
     left "$how"
 done
 below 'the quickest end: milliseconds' $least 1000
-# ... also when it is killed, or the process behind it
+# ... also when the parent or the child process is killed
 child_of() { # PID
     grep -l "^PPid:[[:space:]]*$1\$" /proc/[0-9]*/status 2>/dev/null |
         tr -cd '0-9\n'
 }
 none_left() { [ "$(running "100[0-9][.]$mark")" = 0 ]; }
-for whom in itself behind; do
+for whom in parent child; do
     begin_busy "killed, $whom"
     victim=$server
-    [ $whom = itself ] || victim=$(child_of "$server")
+    [ $whom = parent ] || victim=$(child_of "$server")
     began=$(now_ms)
     kill -KILL "$victim"
     gone
@@ -397,7 +397,7 @@ PATH=$path
 began=$(now_ms)
 "$hfsb" mcp < .in > .out 2> .err
 took=$(($(now_ms) - began))
-below 'end behind a call: milliseconds' $took 10000
+below 'end after a call: milliseconds' $took 10000
 
 # ---- in a sandbox
 mkdir -p place "${config%/*}"

@@ -2,7 +2,7 @@
 # The server as clients that exist already see it: tests/python/reference_client.py
 # against build/hfsb-server with a token and without, and a silent command
 # through nginx, which gives up on a server that says nothing for 3 s.
-#   HFSB_TEST_LONG=1   90 silent seconds and nginx's patience 30 s, besides
+#   HFSB_TEST_LONG=1   also 90 silent seconds with an nginx timeout of 30 s
 #   HFSB_SERVER=FILE   another binary
 set -u
 cd "$(dirname "$0")/../.." || exit 1

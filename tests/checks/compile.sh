@@ -79,7 +79,7 @@ only_three_headers() { # no <stdio.h>, no OS header in the public part
     return $bad
 }
 
-advice() { # a strict compiler, libc first: told what to do
+advice() { # a strict compiler, libc first: the error gives advice
     case $cc in *++*) return 0 ;; esac # these define _GNU_SOURCE themselves
     ! object $use/late.c > "$o/late" 2>&1 &&
         grep -q 'include hfsb.h first' "$o/late"

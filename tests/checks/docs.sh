@@ -1,12 +1,12 @@
 #!/bin/sh
 # The documentation tells the truth:
 #   - every ```c block of README.md and docs/ and the quick starts at the top of
-#     hfsb.h and the headers beside it compile, as C99 and as C++17, without
+#     hfsb.h and the headers next to it compile, as C99 and as C++17, without
 #     a warning;
 #   - every ```sh block there that is marked `sh run` runs, in the
 #     project's folder, and exits 0.
 # A block with its own #include "hfsb... is a whole file. One with a line that
-# begins with "}" holds functions. Any other is what stands in a function that
+# begins with "}" holds functions. Any other is the body of a function that
 # has a text called `content`.
 set -u
 cd "$(dirname "$0")/../.." || exit 1

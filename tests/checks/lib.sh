@@ -78,8 +78,8 @@ module_name() {
     echo "${module_n%.c}" | tr / -
 }
 
-# ---- for scripts that count: checks=0 failed=0 before, and both told at the
-# end
+# ---- for scripts that count: they set checks=0 failed=0 first, and print both
+# at the end
 
 same() { # WHAT IS WANT
     checks=$((checks + 1))
@@ -103,6 +103,6 @@ WARN="-Wall -Wextra -Wpedantic -Wconversion -Wsign-conversion -Wshadow
       -Wundef -Wcast-qual -Wvla -Werror"
 WARN_C="-Wstrict-prototypes -Wmissing-prototypes -Wc++-compat"
 
-# 32 bit on x86-64; the -isystem stands for a link that gcc-multilib would bring,
-# which cannot be installed beside a cross gcc.
+# 32 bit on x86-64; the -isystem replaces a link of gcc-multilib, which cannot
+# be installed next to a cross gcc.
 M32="gcc -m32 -isystem /usr/include/x86_64-linux-gnu"

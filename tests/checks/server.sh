@@ -260,11 +260,11 @@ call /api/bash '{"command":"true"}'
 has '503' "$status $reply" '503 {"detail":"Sandbox API token not configured"'
 call /api/health
 same 'health without a token set' "$status" 200
-finish QUIT TERM # the shell starts what is behind "&" with QUIT ignored
+finish QUIT TERM # the shell starts background commands with QUIT ignored
 same 'QUIT, ignored, and TERM: exit status' $ended 0
 
-# whoever starts it may have SIGCHLD ignored: how a command ended is known
-# all the same
+# the parent may ignore SIGCHLD: the exit code of a command is reported all
+# the same
 if env --ignore-signal=CHLD true 2>/dev/null; then
     start env --ignore-signal=CHLD SANDBOX_API_TOKEN="$token" "$server" --port 0
     call /api/bash '{"command":"exit 3"}'

@@ -1,5 +1,5 @@
 #!/bin/sh
-# What the server stands: tests/python/server_limits.py against build/hfsb-server.
+# The limits of the server: tests/python/server_limits.py against build/hfsb-server.
 #   tests/checks/server_limits.sh [NAME...]     only these parts of it
 #   HFSB_TEST_LONG=1   1 GB up and down, a disk that takes 5 s a call
 set -u

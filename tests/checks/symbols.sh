@@ -6,7 +6,7 @@
 #   - of libc it needs, with HFSB_PURE, only what a pure library may: no
 #     printing, no files, no locale, no clock, no environment, no memory past
 #     the hook (glibc's qsort takes some); and as a whole only what is listed
-#     below: no shell behind one's back (system, popen, execvp), no signal
+#     below: no hidden shell (system, popen, execvp), no signal
 #     handler, no exit, no locale, no printing.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
@@ -35,7 +35,7 @@ os='_exit access chdir clock_gettime close closedir connect dirfd dup2 environ
 # hfsb_server.h adds what listens
 server='accept accept4 bind chmod htonl htons
     inet_ntop inet_pton ioctl listen lstat64 ntohl ntohs send sendfile64 shutdown time'
-# hfsb_http_curl.h besides
+# hfsb_http_curl.h adds
 curl='curl_easy_cleanup curl_easy_getinfo curl_easy_init curl_easy_reset
     curl_easy_setopt curl_easy_strerror curl_global_cleanup curl_global_init
     curl_multi_add_handle curl_multi_cleanup curl_multi_info_read

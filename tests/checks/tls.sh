@@ -1,6 +1,6 @@
 #!/bin/sh
 # hfsb_http_curl.h for real: tests/programs/tls_client.c talks through it to nginx,
-# which has certificates of an authority made here and stands before
+# which has certificates of an authority made here and is the proxy of
 # build/hfsb-server. A wrong host name, an expired certificate and an unknown
 # authority are refused; what every transport promises is kept (the list of
 # tests/t_transport_list.h).

@@ -5,7 +5,7 @@
    Oracle: bytes outside the spans stay, the diff gives the result, each span
    holds what was asked for but for blanks and look-alikes, an exact match is
    replaced as a simple search does it, a file with CRLF is edited as one with
-   LF; a refusal leaves nothing behind and speaks UTF-8. */
+   LF; a refusal leaves no output, and its message is UTF-8. */
 #include "../support/t_edit.h"
 #include "must.h"
 

@@ -17,7 +17,7 @@
 typedef struct reading {
     const hfsb_http_limits *limits;
     const char             *method; /* NULL: requests */
-    hfsb_buf                told;
+    hfsb_buf                seen;
     hfsb_buf                heads; /* the first message, written again */
     int                     status;
     bool                    over; /* the first message is over */
@@ -91,18 +91,18 @@ static void check_target(const hfsb_http_head *head) {
 
 static void tell_head(reading *r, const hfsb_http_head *head) {
     size_t i;
-    say(&r->told, head->method);
-    say(&r->told, head->target);
-    say(&r->told, head->host);
-    say(&r->told, head->path);
-    say(&r->told, head->query);
-    say(&r->told, head->reason);
-    MUST(hfsb_buf_printf(&r->told, "%d %d %d %d %d %llu\n", head->status,
+    say(&r->seen, head->method);
+    say(&r->seen, head->target);
+    say(&r->seen, head->host);
+    say(&r->seen, head->path);
+    say(&r->seen, head->query);
+    say(&r->seen, head->reason);
+    MUST(hfsb_buf_printf(&r->seen, "%d %d %d %d %d %llu\n", head->status,
                          head->minor, head->keep_alive, head->expect_continue,
                          (int)head->body, head->length) == HFSB_OK);
     for (i = 0; i < head->field_count; i++) {
-        say(&r->told, head->fields[i].name);
-        say(&r->told, head->fields[i].value);
+        say(&r->seen, head->fields[i].name);
+        say(&r->seen, head->fields[i].value);
     }
 }
 
@@ -156,13 +156,13 @@ static bool call(reading *r, hfsb_http_parser *parser, hfsb_str all,
         MUST(piece.len > 0);
         must_be_inside(piece, in);
         /* pieces depend on the cut, their bytes do not */
-        if (r->told.len && r->told.ptr[r->told.len - 1] == '\1')
-            hfsb_buf_truncate(&r->told, r->told.len - 1);
-        MUST(hfsb_buf_append(&r->told, piece) == HFSB_OK);
-        MUST(hfsb_buf_append_byte(&r->told, '\1') == HFSB_OK);
+        if (r->seen.len && r->seen.ptr[r->seen.len - 1] == '\1')
+            hfsb_buf_truncate(&r->seen, r->seen.len - 1);
+        MUST(hfsb_buf_append(&r->seen, piece) == HFSB_OK);
+        MUST(hfsb_buf_append_byte(&r->seen, '\1') == HFSB_OK);
     } else if (event == HFSB_HTTP_END) {
         MUST(idle);
-        say(&r->told, HFSB_LIT("end"));
+        say(&r->seen, HFSB_LIT("end"));
         r->over = true;
     } else if (event == HFSB_HTTP_BAD) {
         r->status = hfsb_http_parser_status(parser);
@@ -170,7 +170,7 @@ static bool call(reading *r, hfsb_http_parser *parser, hfsb_str all,
              r->status == 501 || r->status == 505);
         MUST(err.pos <= n && err.msg[0] && !idle);
         MUST(hfsb_utf8_validate(hfsb_cstr(err.msg)) == strlen(err.msg));
-        MUST(hfsb_buf_printf(&r->told, "bad %d %zu %s\n", r->status,
+        MUST(hfsb_buf_printf(&r->seen, "bad %d %zu %s\n", r->status,
                              *at + err.pos, err.msg) == HFSB_OK);
     } else {
         MUST(event == HFSB_HTTP_MORE);
@@ -194,12 +194,12 @@ static void read_all(reading *r, hfsb_str all, size_t cut) {
         got = all.len - got < n ? all.len : got + n;
         while (call(r, &parser, all, got, &at)) continue;
     } while (got < all.len && !r->status);
-    say(&r->told, hfsb_http_parser_end(&parser) ? HFSB_LIT("fine")
+    say(&r->seen, hfsb_http_parser_end(&parser) ? HFSB_LIT("fine")
                                                 : HFSB_LIT("cut"));
 }
 
 static void reading_free(reading *r) {
-    hfsb_buf_free(&r->told);
+    hfsb_buf_free(&r->seen);
     hfsb_buf_free(&r->heads);
 }
 
@@ -230,10 +230,10 @@ int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size) {
     all = hfsb_str_make((const char *)data + 2, size - 2);
     read_all(&whole, all, 0);
     read_all(&cut, all, 1 + data[1] % 16);
-    if (!hfsb_str_equal(hfsb_buf_str(&whole.told), hfsb_buf_str(&cut.told)))
-        fprintf(stderr, "whole:\n%s\ncut:\n%s\n", whole.told.ptr,
-                cut.told.ptr);
-    MUST(hfsb_str_equal(hfsb_buf_str(&whole.told), hfsb_buf_str(&cut.told)));
+    if (!hfsb_str_equal(hfsb_buf_str(&whole.seen), hfsb_buf_str(&cut.seen)))
+        fprintf(stderr, "whole:\n%s\ncut:\n%s\n", whole.seen.ptr,
+                cut.seen.ptr);
+    MUST(hfsb_str_equal(hfsb_buf_str(&whole.seen), hfsb_buf_str(&cut.seen)));
     if (whole.heads.len) check_again(&whole);
     reading_free(&whole);
     reading_free(&cut);

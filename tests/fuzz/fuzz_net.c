@@ -129,16 +129,16 @@ void freeaddrinfo(struct addrinfo *list) {
 /* ---- one call ---- */
 
 typedef struct outcome {
-    hfsb_buf told;
+    hfsb_buf seen;
     hfsb_sse sse;
 } outcome;
 
 static bool tell_event(void *user, hfsb_str event, hfsb_str data) {
     outcome *o = (outcome *)user;
-    MUST(hfsb_buf_append(&o->told, event) == HFSB_OK);
-    MUST(hfsb_buf_append(&o->told, HFSB_LIT("<")) == HFSB_OK);
-    MUST(hfsb_buf_append(&o->told, data) == HFSB_OK);
-    MUST(hfsb_buf_append(&o->told, HFSB_LIT(">\n")) == HFSB_OK);
+    MUST(hfsb_buf_append(&o->seen, event) == HFSB_OK);
+    MUST(hfsb_buf_append(&o->seen, HFSB_LIT("<")) == HFSB_OK);
+    MUST(hfsb_buf_append(&o->seen, data) == HFSB_OK);
+    MUST(hfsb_buf_append(&o->seen, HFSB_LIT(">\n")) == HFSB_OK);
     MUST(event.len + data.len <= 100);
     return !hfsb_str_equal(data, HFSB_LIT("stop"));
 }
@@ -158,14 +158,14 @@ static void tell_reply(outcome *o, hfsb_status st, const hfsb_err *err,
     MUST(hfsb_url_parse(hfsb_buf_str(&reply->url), &url, NULL) == HFSB_OK);
     MUST(!url.user.ptr && (st != HFSB_OK || reply->status >= 100));
     MUST(reply->body.len <= 300);
-    MUST(hfsb_buf_printf(&o->told, "%d %s\n%d %d %s\n", (int)st, err->msg,
+    MUST(hfsb_buf_printf(&o->seen, "%d %s\n%d %d %s\n", (int)st, err->msg,
                          reply->status, reply->sent,
                          reply->url.ptr) == HFSB_OK);
     /* how much of what is too large was kept depends on the cut */
     if (st != HFSB_LIMIT)
-        MUST(hfsb_buf_append(&o->told, hfsb_buf_str(&reply->body)) ==
+        MUST(hfsb_buf_append(&o->seen, hfsb_buf_str(&reply->body)) ==
              HFSB_OK);
-    MUST(hfsb_buf_append(&o->told,
+    MUST(hfsb_buf_append(&o->seen,
                          hfsb_http_reply_field(reply, "location", 0)) ==
          HFSB_OK);
 }
@@ -200,7 +200,7 @@ static void call(outcome *o, hfsb_str all, unsigned how, size_t cut) {
     reply.body.max = 300;
     st = hfsb_http_send(&net, &c, &reply, &err);
     tell_reply(o, st, &err, &reply);
-    MUST(hfsb_buf_append(&o->told, hfsb_buf_str(&peer.heard)) == HFSB_OK);
+    MUST(hfsb_buf_append(&o->seen, hfsb_buf_str(&peer.heard)) == HFSB_OK);
     hfsb_http_reply_free(&reply);
     hfsb_transport_close(&net);
     hfsb_sse_free(&o->sse);
@@ -214,11 +214,11 @@ int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size) {
     all = hfsb_str_make((const char *)data + 2, size - 2);
     call(&whole, all, data[0], 0);
     call(&cut, all, data[0], 1 + data[1] % 16);
-    if (!hfsb_str_equal(hfsb_buf_str(&whole.told), hfsb_buf_str(&cut.told)))
-        fprintf(stderr, "whole:\n%s\ncut:\n%s\n", whole.told.ptr,
-                cut.told.ptr);
-    MUST(hfsb_str_equal(hfsb_buf_str(&whole.told), hfsb_buf_str(&cut.told)));
-    hfsb_buf_free(&whole.told);
-    hfsb_buf_free(&cut.told);
+    if (!hfsb_str_equal(hfsb_buf_str(&whole.seen), hfsb_buf_str(&cut.seen)))
+        fprintf(stderr, "whole:\n%s\ncut:\n%s\n", whole.seen.ptr,
+                cut.seen.ptr);
+    MUST(hfsb_str_equal(hfsb_buf_str(&whole.seen), hfsb_buf_str(&cut.seen)));
+    hfsb_buf_free(&whole.seen);
+    hfsb_buf_free(&cut.seen);
     return 0;
 }

@@ -5,7 +5,7 @@
    that is there (or, for an added one, is not), every diff turns the old
    content into the new, an update alone changes the number of lines as its
    marks say, the same patch gives the same result twice; a refusal leaves
-   nothing behind. */
+   no output. */
 #include "../support/t_edit.h"
 #include "must.h"
 

@@ -215,7 +215,7 @@ static bool oracle(maker *m, unsigned root, hfsb_str s, size_t from,
     }
 }
 
-/* True when there is a match, which the engine finds too; *from is behind it.
+/* True when there is a match, which the engine finds too; *from is its end.
    Nothing is compared when the oracle has given up. */
 static bool agrees(maker *m, unsigned root, hfsb_regex *re, hfsb_str text,
                    size_t *from, bool fold) {
@@ -257,7 +257,7 @@ static void fuzz_tree(const unsigned char *data, size_t size, unsigned flags) {
     want = agrees(&m, root, re, text, &from, opts.ignore_case);
     if (m.steps <= MAX_STEPS)
         MUST(n == 0 || hfsb_regex_line(re, text, 0, &c, &d) == want);
-    if (want && from < text.len) /* behind it, where a character begins */
+    if (want && from < text.len) /* after it, where a character begins */
         (void)agrees(&m, root, re, text, &from, opts.ignore_case);
     hfsb_regex_close(re);
     hfsb_buf_free(&m.pattern);

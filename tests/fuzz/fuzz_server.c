@@ -3,7 +3,7 @@
    The input: a byte for the cuts, a byte for what goes wrong, then what a
    client sends. It is sent three times to a server in the same thread: at
    once, in cuts, and in cuts with memory that fails or a client that goes
-   away. Routes reply at once, later, in pieces, behind pauses.
+   away. Routes reply at once, later, in pieces, after pauses.
    Oracle: our own parser reads the replies one after the other, as many as it
    finds requests (and one that refuses the rest); each has what every reply
    must have; another cut gives the same bytes; a client that ends its side
@@ -137,7 +137,7 @@ static size_t read_replies(hfsb_str in, const methods *m) {
     while (in.len) {
         hfsb_str method = n < m->count ? m->list[n] : HFSB_LIT("GET");
         hfsb_http_event e;
-        MUST(!last); /* nothing behind one that says it is the last */
+        MUST(!last); /* nothing follows a reply that says it is the last */
         hfsb_http_parser_begin_reply(&parser, method);
         do {
             hfsb_http_head head;

@@ -41,7 +41,7 @@ static const struct {
     {"in the background", "echo $$ > pid; exec sleep 65",
      ",\"background\":true", false},
 #if defined(__linux__) && !defined(HFSBI_PORTABLE) /* found in /proc */
-    {"left behind", "sleep 66 > /dev/null 2>&1 & echo $! > pid", "", false},
+    {"left running", "sleep 66 > /dev/null 2>&1 & echo $! > pid", "", false},
     {"in a session of its own",
      "setsid sh -c 'echo $$ > pid; exec sleep 67' > /dev/null 2>&1 & sleep "
      "0.2",

@@ -65,9 +65,9 @@ static hfsb_status fake_perform(void *user, const hfsb_http_call *call,
     fields[1].name = HFSB_LIT("lOCATION");
     fields[1].value = hfsb_cstr(r->location);
     if (!call->on_head(call->user, r->status, fields, r->location ? 2 : 1))
-        return hfsbi_fail(err, HFSB_CANCELLED, 0, "told so");
+        return hfsbi_fail(err, HFSB_CANCELLED, 0, "cancelled by the callback");
     if (r->body[0] && !call->on_body(call->user, hfsb_cstr(r->body)))
-        return hfsbi_fail(err, HFSB_CANCELLED, 0, "told so");
+        return hfsbi_fail(err, HFSB_CANCELLED, 0, "cancelled by the callback");
     return hfsbi_ok(err);
 }
 

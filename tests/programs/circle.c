@@ -102,7 +102,7 @@ static void files_go_there_and_back(void) {
     hfsb_buf_free(&back);
 }
 
-/* What was written stays when only the server begins anew. */
+/* Files survive when only the server restarts. */
 static void a_restart_brings_another_server(void) {
     char     before[64];
     hfsb_err err = HFSB_INIT;

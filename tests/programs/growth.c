@@ -211,7 +211,7 @@ static void block_indented_make(input *in, size_t n) {
     fill(&in->old, "", "  x;\n", "  y;\n", 50000);
 }
 /* 10,000 different lines (fewer in a small file) from the end of the file,
-   with blanks behind each, or indented otherwise. */
+   each followed by blanks, or with another indentation. */
 static void last_lines(input *in, size_t n, const char *file_head,
                        const char *old_head, const char *old_tail) {
     unsigned long lines = (unsigned long)(n / (strlen(file_head) + 9));

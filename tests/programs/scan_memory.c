@@ -1,8 +1,8 @@
 /* scan_memory.c - looks for a text in what /proc shows of a process: its
    environment, its arguments and all of its memory that can be read.
        scan_memory PID PART PART
-   The text is the two parts put together, so that whoever is looked into can
-   have run this very command. Prints how often it was found, and whether the
+   The text is the two parts joined, so that a process that ran this very
+   command does not contain it. Prints how often it was found, and whether the
    scan works at all: how many bytes there were. */
 #define _FILE_OFFSET_BITS 64
 #define _XOPEN_SOURCE     700

@@ -494,7 +494,7 @@ static void each_allocation_may_fail(void) {
     t_each_allocation_fails(tls_with);
 }
 
-static void no_descriptor_is_said(void) {
+static void send_reports_lack_of_descriptors(void) {
     hfsb_transport t = tls_open(true);
     hfsb_http_call call = HFSB_INIT;
     tls_reply      r = HFSB_INIT;
@@ -563,6 +563,6 @@ int main(int argc, char **argv) {
     T_RUN(a_proxy_is_used);
     T_RUN(a_proxy_may_be_gone_around);
     T_RUN(each_allocation_may_fail);
-    T_RUN(no_descriptor_is_said);
+    T_RUN(send_reports_lack_of_descriptors);
     return T_END();
 }

@@ -154,7 +154,7 @@ def edits_and_finishes(*options):
     texts = tool_texts(last)
     check(f"{where}: a result for each call", len(texts) == 5)
     check(f"{where}: the file was shown", "return a - b" in texts[1])
-    check(f"{where}: the edit was told", "1 replacement" in texts[2])
+    check(f"{where}: the edit was reported", "1 replacement" in texts[2])
     check(f"{where}: the test passed", texts[3].strip() == "passed")
     check(f"{where}: no reminder", not reminders(last))
     check(f"{where}: shown", "I look." in done.stdout and

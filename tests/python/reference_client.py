@@ -54,7 +54,7 @@ class Checks:
                   (success, output, error))
 
     def refused(self, name, result, begins):
-        """A failure whose text goes on with advice behind what is known."""
+        """A failure whose known text is followed by advice."""
         self.ok(name, not result.success and result.output == "" and
                 result.error.startswith(begins), result)
 
@@ -139,10 +139,10 @@ class Suite:
     def left_running(self):
         begin, sb = time.time(), self.sandbox()
         result = sb.bash("sleep 60 & echo x $!", timeout=30)
-        self.check.ok("bash: a child left behind does not hold the reply",
+        self.check.ok("bash: a child left running does not delay the reply",
                       result.success and
                       re.fullmatch(r"x \d+\n", result.output), result)
-        self.check.within("a child left behind", begin, 0, 10)
+        self.check.within("a child left running", begin, 0, 10)
         pid = result.output.split()[-1:]
         if pid:
             self.check.result("bash: ... and lives on", sb.bash(

@@ -70,7 +70,7 @@ class HttpxTransport:
         try:
             return stream.get_extra_info("client_addr")[1]
         except (AttributeError, TypeError, OSError):
-            return 0  # not told, or closed already: the pool keeps only a few
+            return 0  # unknown, or closed already: the pool keeps only a few
 
 
 class PlainTransport:

@@ -279,12 +279,12 @@ static void nothing_is_sent_again_to_another_instance(void) {
     tc_call(&r, &a.box, "bash", "{\"command\":\"echo x >> here\"}");
     TT_OK(&r, "");
     T_CHECK(tt_lines_in("here") == 2);
-    /* what is harmless is asked of whoever is there */
+    /* a harmless call is sent to any instance */
     a.proxy.then = a.server.port;
     tc_plan_one(&a.proxy, TC_DROP_AFTER, 1);
     tc_call(&r, &a.box, "read", "{\"path\":\"here\"}");
     TT_OK(&r, "1\tx\n2\tx");
-    /* a page of a Space that wakes up: nothing has run, whoever comes next */
+    /* the page of a waking Space: nothing has run, on any instance */
     tc_plan(&a.proxy, NULL, 0);
     a.proxy.to = second.port;
     tc_plan_one(&a.proxy, TC_PAGE_BEFORE, 1);
@@ -332,7 +332,7 @@ static void repeat_names_the_instance_it_is_meant_for(void) {
     ts_end(&second, false);
 }
 
-/* Whoever answers health without a name is not the one we know. */
+/* A health reply without a name is from another instance. */
 static void health_decides_which_instance_answers(void) {
     static const char nameless[] =
         "HTTP/1.1 200 OK\r\nX-Hfsb: 1\r\nContent-Length: 2\r\n\r\n{}";

@@ -364,7 +364,7 @@ static void a_message_that_is_too_long_keeps_its_end(void) {
     tc_close(&w);
 }
 
-static void delete_behind_our_back(void *user, hfsb_str line) {
+static void delete_meanwhile(void *user, hfsb_str line) {
     tc_world *w = (tc_world *)user;
     hfsb_buf  id = HFSB_INIT;
     tc_log(user, line);
@@ -379,7 +379,7 @@ static void deleted_space_is_not_reported_as_left(void) {
     hfsb_err      err = HFSB_INIT;
     tc_world      w;
     tc_open_prompt(&w, FH_STUB);
-    w.opts.log = delete_behind_our_back;
+    w.opts.log = delete_meanwhile;
     T_CHECK(hfsb_sandbox_create(&w.spec, &w.opts, &s, &err) ==
             HFSB_NOT_FOUND);
     T_CHECK(!tc_has(hfsb_cstr(err.msg), "left"));

@@ -358,7 +358,7 @@ static void a_large_file_survives_cuts(void) {
             HFSB_OK);
     T_CHECK(!strcmp(want, is));
     T_CHECK(w.last == size && w.total == size);
-    T_CHECK(proxy.cut_at == 3); /* it went on, it did not begin anew */
+    T_CHECK(proxy.cut_at == 3); /* it was resumed, not restarted */
     end();
     unlink("large");
     unlink("large-there");

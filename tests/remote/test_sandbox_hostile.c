@@ -2,7 +2,7 @@
    what it may cost, and what it must not learn to tell. */
 #include "../support/t_calls.h"
 
-/* ---- a transport that does as it is told ---- */
+/* ---- a transport that follows a script ---- */
 
 typedef struct script {
     hfsb_transport transport;
@@ -293,8 +293,7 @@ static void begin_space(script *s) {
         abort();
 }
 
-/* RUNNING counts only on the hardware that was asked for, as far as it is
-   told. */
+/* RUNNING counts only on the requested hardware, if the Hub names it. */
 static void a_space_runs_on_our_hardware(void) {
     static const struct {
         const char *hardware;

@@ -1,5 +1,5 @@
-/* test_sandbox_life.c - a sandbox that is there: connected to, paused,
-   restarted, deleted, closed; and those that were left behind, swept. */
+/* test_sandbox_life.c - a sandbox that exists: connect, pause, restart, delete,
+   close; and the sweep of orphans. */
 #define T_SERVER
 #include "../support/t_create.h"
 
@@ -449,7 +449,7 @@ static void restart_waits_for_another_server(void) {
     tc_close(&w);
 }
 
-/* ---- those that were left behind ---- */
+/* ---- orphans ---- */
 
 static void dates_are_read(void) {
     static const struct {
@@ -505,7 +505,7 @@ static bool on_swept(void *user, const hfsb_sweep_item *item) {
     T_CHECK((item->status == HFSB_OK) == !*item->message);
     T_CHECK(hfsb_buf_printf(&s->text, "%.*s %.0f %s%s\n", (int)item->id.len,
                             item->id.ptr, item->days,
-                            item->removed ? "removed" : "told",
+                            item->removed ? "removed" : "kept",
                             item->status == HFSB_OK ? "" : " failed") ==
             HFSB_OK);
     return ++s->count != s->stop_at;
@@ -533,9 +533,9 @@ static void sweep_reports_and_deletes(void) {
     tc_open_prompt(&w, FH_STUB);
     some_spaces(w.fake);
     T_CHECK(hfsb_sandbox_sweep(w.hub, NULL, on_swept, &s, &err) == HFSB_OK);
-    T_STR(s.text, "alice/sandbox-00000001 8 told\n"
-                  "alice/sandbox-0000abcd 100 told\n"
-                  "alice/sandbox-00000005 50 told\n");
+    T_STR(s.text, "alice/sandbox-00000001 8 kept\n"
+                  "alice/sandbox-0000abcd 100 kept\n"
+                  "alice/sandbox-00000005 50 kept\n");
     T_CHECK(fh_spaces(w.fake) == 10);
     T_CHECK(fh_count(w.fake, "DELETE", NULL) == 0);
     r = fh_nth(w.fake, 0, "GET", "/api/spaces");
@@ -545,7 +545,7 @@ static void sweep_reports_and_deletes(void) {
     opts.owner = HFSB_LIT("acme");
     opts.days = 0.5;
     T_CHECK(hfsb_sandbox_sweep(w.hub, &opts, on_swept, &s, &err) == HFSB_OK);
-    T_STR(s.text, "acme/sandbox-00000004 100 told\n");
+    T_STR(s.text, "acme/sandbox-00000004 100 kept\n");
     hfsb_buf_truncate(&s.text, 0);
     opts.owner = HFSB_LIT("");
     opts.days = 0;
@@ -554,7 +554,7 @@ static void sweep_reports_and_deletes(void) {
     T_CHECK(hfsb_sandbox_sweep(w.hub, &opts, on_swept, &s, &err) == HFSB_OK);
     T_STR(s.text, "alice/sandbox-00000001 8 removed\n"
                   "alice/sandbox-0000abcd 100 removed\n"
-                  "alice/sandbox-00000005 50 told failed\n");
+                  "alice/sandbox-00000005 50 kept failed\n");
     T_CHECK(fh_spaces(w.fake) == 8);
     T_CHECK(fh_has(w.fake, "alice/sandbox-00000005") &&
             !fh_has(w.fake, "alice/sandbox-00000001"));
@@ -576,7 +576,7 @@ static void sweep_continues_after_a_failure_and_can_be_stopped(void) {
     bad.status = 403;
     fh_fault(w.fake, &bad);
     T_CHECK(hfsb_sandbox_sweep(w.hub, &opts, on_swept, &s, &err) == HFSB_OK);
-    T_STR(s.text, "alice/sandbox-00000001 8 told failed\n"
+    T_STR(s.text, "alice/sandbox-00000001 8 kept failed\n"
                   "alice/sandbox-0000abcd 100 removed\n"
                   "alice/sandbox-00000005 50 removed\n");
     hfsb_buf_truncate(&s.text, 0);

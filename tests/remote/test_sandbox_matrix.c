@@ -1,7 +1,6 @@
-/* test_sandbox_matrix.c - a sandbox is made while one step of it meets one
-   fault: once, and for ever. Whatever comes of it is the error that was meant,
-   the Space is gone or the message says that it is left, and no secret was
-   told to anyone. The tables are printed. */
+/* test_sandbox_matrix.c - creating a sandbox while one step meets one fault,
+   once or always. The result is the expected error, the Space is deleted or the
+   message names it, and no secret leaks. The tables are printed. */
 #define T_SERVER
 #include "../support/t_create.h"
 
@@ -145,7 +144,7 @@ static void add_fault(tc_world *w, int step, int fault, bool always) {
     spec.path = steps[step].path;
     spec.nth = steps[step].nth;
     spec.times = !always ? 1 : FH_ALWAYS;
-    if (step == INFO && always) /* what comes behind it looks alike */
+    if (step == INFO && always) /* later requests look the same */
         spec.times = fault == F401 || (fault >= F402 && fault <= F412 &&
                                        fault != F404)
                          ? 1

@@ -138,7 +138,7 @@ static void patch_requires_a_read_too(void) {
                   "g\\n@@\\n-a\\n+b\\n"));
     T_STR(r.res.error, UNREAD("g"));
     TT_FILE("f", "a\n");
-    /* what a patch made or moved is known, in it and behind it */
+    /* files that a patch adds or moves count as read, in it and after it */
     tc_call(&r, &box, "apply_patch",
             PATCH("*** Add File: h\\n+1\\n*** Update File: h\\n@@\\n-1\\n+2\\n"
                   "*** Update File: f\\n*** Move to: m\\n@@\\n-a\\n+b\\n"));
@@ -155,7 +155,7 @@ static void patch_requires_a_read_too(void) {
     tc_call(&r, &box, "apply_patch",
             PATCH("*** Delete File: g\\n*** Add File: g\\n+1\\n"));
     T_STR(r.res.error, UNREAD("g"));
-    /* a patch that is none is for the server to tell */
+    /* the server reports an invalid patch */
     tc_call(&r, &box, "apply_patch", "{\"patch\":\"nonsense\"}");
     TT_FAIL(&r, "Malformed patch");
     end();

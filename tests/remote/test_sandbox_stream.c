@@ -131,8 +131,8 @@ static void a_broken_stream_is_finished(void) {
         break_after(cut);
         run(&s, command);
         TT_OK(&r, want.ptr);
-        /* all of it, nothing twice: what comes after the break is not told
-           apart any more when nothing of stderr had been shown */
+        /* all of it, nothing twice; after the break the streams are no longer
+           told apart when nothing of stderr had been shown */
         T_CHECK(s.text[0].len + s.text[1].len == want.len);
         T_CHECK(hfsb_str_starts(hfsb_buf_str(&s.text[0]), hfsb_cstr(out)));
         if (s.text[1].len)

@@ -1,5 +1,5 @@
-/* test_session_jobs.c - hf_jobs: what a model asks for and what the Hub is
-   sent, what it is shown of jobs, and what it is told when it errs. */
+/* test_session_jobs.c - hf_jobs: the requests to the Hub for the arguments of a
+   model, the output about jobs, and the errors. */
 #define T_SERVER
 #include "../support/t_session_hub.h"
 
@@ -62,7 +62,7 @@ static bool sent_is(size_t n, const char *key, const char *want) {
 /* ---- run ---- */
 
 static const struct {
-    const char *json; /* besides the operation */
+    const char *json; /* next to the operation */
     const char *key, *sent;
 } run_cases[] = {
     /* scripts */

@@ -30,8 +30,8 @@
        404, 500 ...              that status instead of an answer
    A commit, a restart and new hardware restart them; pause is PAUSED.
 
-   A Space is reached through the edge, fh_edge(): a second port that stands
-   for every https://{name}.hf.space. Which Space is meant is said by Host
+   A Space is reached through the edge, fh_edge(): a second port for
+   every https://{name}.hf.space. Which Space is meant is said by Host
    ("alice-sandbox-1a2b3c4d.hf.space"), by a path in front ("/alice/sandbox-
    1a2b3c4d/api/health"), by the token in X-Sandbox-Authorization, and without
    these it is the newest. A private Space needs Authorization there; one that
@@ -160,7 +160,7 @@ typedef struct fh_record { /* good until fh_stop() */
 } fh_record;
 
 /* How many requests there were; method NULL: any; path NULL: any, and a "*" in
-   it stands for any text. One that begins with "edge:" is for the edge only,
+   it matches any text. One that begins with "edge:" is for the edge only,
    others for the Hub only: "edge:/api/health". */
 static size_t fh_count(fh_hub *hub, const char *method, const char *path);
 /* The n-th of them (from 0), or NULL. */

@@ -1,5 +1,5 @@
 /* t_check.h - what the tests of CHECK share: a directory with programs that
-   stand in for python3 and the shells, and the check of what is told. */
+   replace python3 and the shells, and the comparison of warnings. */
 #ifndef T_CHECK_H
 #define T_CHECK_H
 #include "t.h"
@@ -75,7 +75,7 @@ HFSBI_UNUSED static hfsbi_checker *open_with(const char *const *env,
     return checker;
 }
 
-/* Checks what is told, and that it comes after what was in the buffer. */
+/* Compares the warnings, which must follow the content of the buffer. */
 HFSBI_UNUSED static void check_at(int line, hfsbi_checker *checker,
                                   const char *path, hfsb_str content,
                                   const char *want) {

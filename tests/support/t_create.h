@@ -1,5 +1,5 @@
 /* t_create.h - what the tests of a sandbox's life share: the fake Hub, a
-   client for it whose waits are milliseconds, a transport that can be told to
+   client for it whose waits are milliseconds, a transport that can
    cancel at a request, and a log in which no secret may ever be. */
 #ifndef T_CREATE_H
 #define T_CREATE_H
@@ -23,15 +23,15 @@ typedef struct tc_world {
     hfsb_sandbox_spec spec;
     hfsb_hub_pair     secrets[2];
     hfsb_commit_file  files[2];
-    hfsb_buf          log;   /* of hub and sandbox, an LF behind each line */
-    hfsb_buf          hosts; /* "https://..." that were asked, LF behind */
+    hfsb_buf          log;   /* of hub and sandbox, lines */
+    hfsb_buf          hosts; /* requested "https://...", lines */
     const char       *cancel_method, *cancel_path; /* NULL: never */
     bool              cancel_after; /* once it was answered */
 } tc_world;
 
 /* ---- the transport ---- */
 
-/* A "*" in the pattern stands for any text. */
+/* A "*" in the pattern matches any text. */
 static bool tc_like(const char *pattern, hfsb_str s) {
     for (; *pattern; pattern++, s = hfsb_str_slice(s, 1, s.len)) {
         if (*pattern == '*') {

@@ -10,7 +10,7 @@
 /* ---- the log; it is called from several threads ---- */
 
 static pthread_mutex_t sn_log_lock = PTHREAD_MUTEX_INITIALIZER;
-static hfsb_buf        sn_lines; /* an LF behind each */
+static hfsb_buf        sn_lines; /* each followed by LF */
 
 HFSBI_UNUSED static void sn_log(void *user, hfsb_str line) {
     (void)user;
@@ -87,7 +87,7 @@ HFSBI_UNUSED static void sn_call(tt_reply *r, hfsb_session *session,
     hfsb_buf_free(&json);
 }
 
-/* Names of the tools that are defined, a blank behind each, in *names; every
+/* Names of the defined tools, each followed by a blank, in *names; every
    schema of an object must be closed. */
 HFSBI_UNUSED static void sn_definitions(const hfsb_session *session,
                                         hfsb_tools_format   format,

@@ -18,7 +18,7 @@ typedef struct sh_world {
     hfsb_session     *session;
 } sh_world;
 
-static hfsb_commit_file sh_file; /* what stands for the server's source */
+static hfsb_commit_file sh_file; /* in place of the server's source */
 
 /* fake NULL: Spaces that run at once. Options may be changed before sh_open()
    or sh_close(). */

@@ -93,7 +93,7 @@ static bool tt_remove_all(const char *path, const char *only) {
         if (!strcmp(e->d_name, ".") || !strcmp(e->d_name, "..")) continue;
         snprintf(name, sizeof name, "%s/%s", path, e->d_name);
         if (only && strncmp(e->d_name, only, strlen(only))) {
-            printf("left behind: %s\n", name);
+            printf("left over: %s\n", name);
             ok = false;
         }
         if (!lstat(name, &st) && S_ISDIR(st.st_mode)) {
@@ -149,7 +149,7 @@ HFSBI_UNUSED static void tt_put(const char *path, hfsb_str content) {
         abort();
 }
 
-/* Text, with a line without end behind it: it takes minutes to be read. */
+/* Text, then a line without end, which takes minutes to read. */
 HFSBI_UNUSED static void tt_put_huge(const char *path) {
     hfsb_buf text = HFSB_INIT;
     int      i;
@@ -272,7 +272,7 @@ HFSBI_UNUSED static void tt_do(tt_reply *r, hfsb_tools *tools,
     tt_look(r);
 }
 
-/* Arguments as JSON from "path=s limit=j": s a string, j JSON as it stands, v
+/* Arguments as JSON from "path=s limit=j": s a string, j JSON as it is, v
    a view; NULL as a string leaves the key out. */
 HFSBI_UNUSED static void tt_arguments(hfsb_buf *out, const char *keys,
                                       va_list ap) {

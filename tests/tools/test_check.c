@@ -3,7 +3,7 @@
 
 /* ---- JSON ---- */
 
-static void json_faults_are_told(void) {
+static void check_reports_json_errors(void) {
     static const text_case cases[] = {
         {__LINE__, "{\"a\": [1, 2.5e3, null]}\n", ""},
         {__LINE__, " 1 ", ""},
@@ -92,7 +92,7 @@ static void the_first_line_says_which_shell(void) {
     }
 }
 
-static void shell_syntax_errors_are_told(void) {
+static void check_reports_shell_syntax_errors(void) {
     hfsbi_checker *checker = open_with(NULL, 0);
     hfsb_buf       got = HFSB_INIT;
     CHECK(checker, "a", "#!/bin/sh\nif true; then echo x; fi\n", "");
@@ -125,9 +125,9 @@ static void shell_syntax_errors_are_told(void) {
     hfsbi_checker_close(checker);
 }
 
-static void what_shells_say_is_read_in_every_form(void) {
+static void shell_errors_are_parsed_in_every_form(void) {
     static const text_case cases[] = {
-        /* on standard error; what is told */
+        /* standard error; warnings */
         {__LINE__, "", ""},
         {__LINE__,
          "/dev/stdin: line 12: syntax error: unexpected end\\n"
@@ -362,8 +362,8 @@ static bool is_part_of(hfsb_str got, hfsb_str want) {
     return true;
 }
 
-/* Without memory less is told, nothing wrong; and what lacked then is not
-   remembered: once there is memory again, all is told. */
+/* Without memory there are fewer warnings and no wrong ones; the failure is not
+   remembered, so with memory again there are all of them. */
 static void run_short_of_memory(hfsbi_checker *checker, const t_heap *heap,
                                 hfsb_alloc alloc, const char *path,
                                 hfsb_str text, hfsb_str want) {
@@ -524,10 +524,10 @@ static void a_check_can_be_cancelled(void) {
 
 int main(void) {
     make_home();
-    T_RUN(json_faults_are_told);
+    T_RUN(check_reports_json_errors);
     T_RUN(the_first_line_says_which_shell);
-    T_RUN(shell_syntax_errors_are_told);
-    T_RUN(what_shells_say_is_read_in_every_form);
+    T_RUN(check_reports_shell_syntax_errors);
+    T_RUN(shell_errors_are_parsed_in_every_form);
     T_RUN(each_content_is_looked_at_once);
     T_RUN(the_last_64_contents_are_remembered);
     T_RUN(only_whole_results_are_remembered);

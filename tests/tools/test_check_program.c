@@ -64,7 +64,7 @@ static void put_link(const char *target, const char *name) {
     T_CHECK(symlink(target, path) == 0);
 }
 
-/* Puts the file dir/name with text, in which %s stands for home. */
+/* Puts the file dir/name with text, in which %s is replaced by home. */
 static void put_in(const char *dir, const char *name, const char *text,
                    mode_t mode) {
     char        path[128];
@@ -370,7 +370,7 @@ static void modules_that_a_write_may_change_are_not_imported(void) {
     T_CHECK(unsetenv("PYTHONPATH") == 0);
 }
 
-/* The module of the same name behind it is found. */
+/* The module of the same name later in the path is found. */
 static void directories_that_a_write_may_change_leave_the_path(void) {
     fixture x;
     if (!have_python()) return;

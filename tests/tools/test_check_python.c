@@ -1,9 +1,9 @@
-/* Tests of src/check_python.c: what is told of a Python file. */
+/* test_check_python.c - the warnings about a Python file. */
 #include "../support/t_check.h"
 
 /* ---- Python ---- */
 
-static void python_syntax_errors_are_told(void) {
+static void check_reports_python_syntax_errors(void) {
     static const text_case cases[] = {
         {__LINE__, "x = 1\n", ""},
         {__LINE__, "", ""},
@@ -18,7 +18,7 @@ static void python_syntax_errors_are_told(void) {
          "Python syntax error at line 3: 'return' outside function\n"},
         {__LINE__, "for x in y:\n    pass\nbreak\n",
          "Python syntax error at line 3: 'break' outside loop\n"},
-        /* nothing else is told then */
+        /* no other warning then */
         {__LINE__,
          "from textwrap import dedent\ndedent(a=1)\n"
          "x = TrainingArguments()\nreturn\n",
@@ -83,7 +83,7 @@ static const text_case keyword_cases[] = {
     /* a module inside of a package */
     {__LINE__, "from os.path import commonpath as c\nc(a=1)\n",
      NOT_TAKEN("c(a=...)", "2", "os.path.commonpath")},
-    /* by the last attribute, whatever stands before it */
+    /* by the last attribute, whatever precedes it */
     {__LINE__, "from textwrap import dedent\nx.y().dedent(a=1)\n",
      NOT_TAKEN("dedent(a=...)", "2", "textwrap.dedent")},
     /* any keyword may come with **, or may be taken as **kwargs */
@@ -125,7 +125,7 @@ static const text_case keyword_cases[] = {
     {__LINE__, "from textwrap import dedent\ndedent(\xC3\xA9=1)\n",
      NOT_TAKEN("dedent(\xC3\xA9=...)", "2", "textwrap.dedent")}};
 
-static void keywords_that_are_not_taken_are_told(void) {
+static void check_reports_unknown_keyword_arguments(void) {
     hfsbi_checker *checker;
     size_t         i;
     if (!have("python3")) return;
@@ -136,7 +136,7 @@ static void keywords_that_are_not_taken_are_told(void) {
     hfsbi_checker_close(checker);
 }
 
-static void training_scripts_that_push_nothing_are_told_without_python(void) {
+static void reports_training_scripts_that_push_nothing_without_python(void) {
     static const text_case cases[] = {
         {__LINE__, "x = 1\n", ""},
         {__LINE__, "TrainingArguments(", NO_PUSH NO_ID},
@@ -185,7 +185,7 @@ static void put_wrapper(void) {
 static void modules_cannot_disturb_the_check(void) {
 #define AFTER NOT_TAKEN("dedent(b=...)", "4", "textwrap.dedent")
     static const text_case cases[] = {
-        /* a module that has f; what is told */
+        /* a module that has f; warnings */
         {__LINE__, "def f(x): pass\n",
          NOT_TAKEN("f(a=...)", "3", "hostile.f") AFTER},
         {__LINE__,
@@ -350,12 +350,12 @@ static void a_python3_that_hangs_is_ended(void) {
 
 static void what_a_python3_prints_is_not_trusted(void) {
     static const text_case cases[] = {
-        /* for printf; what is told */
+        /* for printf; warnings */
         {__LINE__, "", ""},
         {__LINE__, "hello\\nPython syntax\\n\\n.\\n", ""},
         {__LINE__, "Invalid kwarg: no end of the line", ""},
         {__LINE__, "x\\nInvalid kwarg: a\\n", "Invalid kwarg: a\n"},
-        {__LINE__, ".\\nInvalid kwarg: behind the end\\n", ""},
+        {__LINE__, ".\\nInvalid kwarg: after the end\\n", ""},
         {__LINE__, "Invalid kwarg: \\377\\033[1m\\001\\tx\\r\\n",
          "Invalid kwarg: \xEF\xBF\xBD [1m  x\n"},
         {__LINE__, "Python syntax error at line 7: x\\n.\\n",
@@ -411,10 +411,10 @@ static void a_flood_of_output_is_bounded(void) {
 int main(void) {
     find_python();
     make_home();
-    T_RUN(python_syntax_errors_are_told);
+    T_RUN(check_reports_python_syntax_errors);
     T_RUN(deep_nesting_is_survived);
-    T_RUN(keywords_that_are_not_taken_are_told);
-    T_RUN(training_scripts_that_push_nothing_are_told_without_python);
+    T_RUN(check_reports_unknown_keyword_arguments);
+    T_RUN(reports_training_scripts_that_push_nothing_without_python);
     T_RUN(modules_cannot_disturb_the_check);
     T_RUN(what_modules_start_is_ended);
     T_RUN(only_modules_of_calls_with_keywords_are_imported);

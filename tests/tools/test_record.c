@@ -215,7 +215,7 @@ static void reads_are_cut_between_characters(void) {
 
 /* ---- long ones ---- */
 
-/* Line i as it stands in the log; each has another length. */
+/* Line i of the log; each has another length. */
 static void put_line(hfsb_buf *out, size_t i) {
     if (hfsb_buf_printf(out, "%zu", i) != HFSB_OK) abort();
     tt_fill(out, i % 3 ? "\xC3\xA9" : "x", i % 50);
@@ -238,7 +238,8 @@ static bool begins_character(hfsb_str text, size_t at) {
     return at >= text.len || ((unsigned char)text.ptr[at] & 0xC0) != 0x80;
 }
 
-/* What read gives at an offset is what stands there, or is said to be gone. */
+/* A read at an offset returns the bytes there, or reports that they are gone.
+ */
 static size_t check_window(const hfsbi_record *c, hfsb_str all, size_t from,
                            size_t max) {
     hfsb_buf           out = HFSB_INIT;
@@ -353,8 +354,8 @@ static void characters_are_not_split(void) {
             }
 }
 
-/* stderr is stashed, and put behind stdout at the end. */
-static void stderr_comes_behind(void) {
+/* stderr is stashed, and appended to stdout at the end. */
+static void stderr_follows_stdout(void) {
     static const size_t counts[][2] = {{10, 10},   {3000, 0},  {0, 3000},
                                        {10, 3000}, {3000, 10}, {3000, 3000},
                                        {600, 600}};
@@ -547,7 +548,7 @@ static void only_our_own_spills_are_removed(void) {
 
 /* No byte went in: the disk is full. A command goes on all the same, and its
    reply names no file. */
-static void an_empty_spill_is_not_told(void) {
+static void empty_spill_file_is_not_mentioned(void) {
     struct rlimit was, none;
     session       s;
     hfsb_buf      all = HFSB_INIT, shown = HFSB_INIT;
@@ -623,13 +624,13 @@ int main(void) {
     TT_RUN(a_log_that_is_saved_loses_nothing);
     TT_RUN(a_log_over_its_cap_says_what_is_gone);
     TT_RUN(characters_are_not_split);
-    TT_RUN(stderr_comes_behind);
+    TT_RUN(stderr_follows_stdout);
     TT_RUN(a_text_that_is_shown_is_held_whole);
     TT_RUN(the_end_of_a_log_over_its_cap_is_held);
     TT_RUN(the_end_of_stderr_is_held);
     TT_RUN(memory_is_bounded);
     TT_RUN(only_our_own_spills_are_removed);
-    TT_RUN(an_empty_spill_is_not_told);
+    TT_RUN(empty_spill_file_is_not_mentioned);
     TT_RUN(each_allocation_fails_cleanly);
     return TT_END();
 }

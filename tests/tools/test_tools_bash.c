@@ -122,7 +122,7 @@ static void a_moment_is_left_for_late_output(void) {
     hfsb_tools_close(tools);
 }
 
-static void the_end_is_told_by_keys(void) {
+static void keys_report_how_a_command_ended(void) {
     hfsb_tools *tools = tt_open(NULL);
     tt_reply    r = HFSB_INIT;
     tt_call(&r, tools, "bash", "command=s", "echo a");
@@ -285,7 +285,7 @@ static void the_environment_can_be_given(void) {
     hfsb_tools_close(tools);
 }
 
-static void commands_run_where_they_are_told(void) {
+static void commands_run_in_their_work_dir(void) {
     hfsb_tools_opts opts = HFSB_INIT;
     hfsb_tools     *tools;
     tt_reply        r = HFSB_INIT;
@@ -426,13 +426,13 @@ int main(void) {
     tt_begin();
     TT_RUN(commands_end_as_they_should);
     TT_RUN(a_moment_is_left_for_late_output);
-    TT_RUN(the_end_is_told_by_keys);
+    TT_RUN(keys_report_how_a_command_ended);
     TT_RUN(timeouts_have_a_default_and_an_end);
     TT_RUN(a_command_has_a_session_and_nothing_else);
     TT_RUN(secrets_of_a_space_are_there_but_not_the_token);
     TT_RUN(variables_that_cannot_be_are_refused);
     TT_RUN(the_environment_can_be_given);
-    TT_RUN(commands_run_where_they_are_told);
+    TT_RUN(commands_run_in_their_work_dir);
     TT_RUN(commands_run_in_bash_where_there_is_one);
     TT_RUN(another_shell_may_be_asked_for);
     TT_RUN(long_commands_run);

@@ -39,7 +39,7 @@ static void write_refuses_what_is_no_file(void) {
     tt_put("nul", HFSB_LIT("x"));
     if (access("fifo", F_OK)) T_CHECK(!mkfifo("fifo", 0600));
     if (mknod("device", S_IFCHR | 0666, makedev(1, 3))) {
-        printf("no device can be made here: a FIFO stands for it\n");
+        printf("no device can be made here: a FIFO is used instead\n");
         t_skipped++;
         T_CHECK(!mkfifo("device", 0600));
     }

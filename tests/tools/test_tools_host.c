@@ -294,7 +294,7 @@ static void *run_long_or_kill(void *arg) {
     return ((worker *)arg)->number == 4 ? kill_later(arg) : run_long(arg);
 }
 
-static void threads_that_wait_are_told(void) {
+static void waiting_threads_are_woken(void) {
     worker    w[5];
     int       i;
     long long begin = hfsb_clock_ms();
@@ -568,7 +568,7 @@ static void waiting_costs_nothing(void) {
         T_CHECK(r.res.success);
         T_CHECK(cpu_ms() - before < 200);
     }
-    /* also when what a command left behind closes its pipes */
+    /* also when a survivor closes its pipes */
     tt_call(&r, tools, "bash", "command=s", "(sleep 0.3; exec >&- 2>&-) &");
     {
         long long before = cpu_ms();
@@ -629,7 +629,7 @@ int main(void) {
     TT_RUN(hundreds_of_commands_from_many_threads);
     TT_RUN(a_key_holds_across_threads);
     TT_RUN(short_commands_do_not_wait_for_long_ones);
-    TT_RUN(threads_that_wait_are_told);
+    TT_RUN(waiting_threads_are_woken);
     TT_RUN(a_host_loses_nothing);
     TT_RUN(a_stolen_status_is_not_made_up);
     TT_RUN(interruptions_do_no_harm);

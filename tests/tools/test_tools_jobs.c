@@ -103,13 +103,13 @@ static void finished_commands_can_be_read_again(void) {
 }
 
 /* With a cap on the spill file the middle is let go of. */
-static void what_was_dropped_is_said(void) {
+static void reports_dropped_bytes(void) {
     hfsb_tools_opts opts = HFSB_INIT;
     hfsb_tools     *tools;
     tt_reply        r = HFSB_INIT;
     const char     *id;
     long long       from = 0, total = 3000000;
-    bool            told = false;
+    bool            noted = false;
     size_t          seen = 0, rounds = 0;
     opts.max_spill = 100000;
     tools = tt_open(&opts);
@@ -127,7 +127,7 @@ static void what_was_dropped_is_said(void) {
             /* the range ends where the text goes on */
             snprintf(gap, sizeof gap, "%d", 100000);
             T_CHECK(tt_says(&r.res.output, gap));
-            told = true;
+            noted = true;
         } else {
             seen += r.res.output.len;
             T_CHECK((long long)r.res.output.len ==
@@ -136,7 +136,7 @@ static void what_was_dropped_is_said(void) {
         }
         from = tt_int(&r, "next_offset");
     }
-    T_CHECK(told && seen >= 90000 && from == total);
+    T_CHECK(noted && seen >= 90000 && from == total);
     T_CHECK(seen < 1000000);
     tt_drop(&r);
     hfsb_tools_close(tools);
@@ -365,7 +365,7 @@ static void kill_ends_all_and_each_says_how(void) {
     tt_finish(&r, tools, b);
     TT_FAIL(&r, "Exit code -9"); /* it would not end on TERM */
     T_CHECK(tt_says(&r.res.output, "no\n"));
-    T_CHECK(tt_alive(left)); /* what was left behind is none of kill's */
+    T_CHECK(tt_alive(left)); /* kill leaves survivors alone */
     tt_end_process(left);
     tt_drop(&r);
     hfsb_tools_close(tools);
@@ -614,7 +614,7 @@ int main(void) {
     TT_RUN(output_is_given_from_an_offset);
     TT_RUN(output_is_waited_for);
     TT_RUN(finished_commands_can_be_read_again);
-    TT_RUN(what_was_dropped_is_said);
+    TT_RUN(reports_dropped_bytes);
     TT_RUN(a_flood_in_the_background_is_bounded);
     TT_RUN(input_reaches_a_job);
     TT_RUN(ids_that_are_unknown_are_named);

@@ -26,7 +26,7 @@ static void timeouts_may_be_without_end(void) {
     hfsb_tools_close(tools);
 }
 
-/* Who gave no timeout is not told that it was too long. */
+/* Without a timeout argument there is no note about its size. */
 static void the_default_timeout_is_held_to_the_maximum(void) {
     hfsb_tools_opts opts = HFSB_INIT;
     hfsb_tools     *tools;
@@ -241,8 +241,8 @@ static long long bytes_read(void) {
     return n;
 }
 
-/* Its first bytes tell; the gigabyte behind them is not looked at. */
-static void a_big_binary_file_is_told_at_once(void) {
+/* The first bytes are enough; the gigabyte after them is not read. */
+static void read_refuses_a_big_binary_file_at_once(void) {
     static const char *const offsets[] = {"1", "-1", "-100"};
     hfsb_tools              *tools = tt_open(NULL);
     tt_reply                 r = HFSB_INIT;
@@ -438,7 +438,7 @@ int main(void) {
     TT_RUN(bytes_that_are_no_text_count_as_characters);
     TT_RUN(a_reply_is_bounded_also_when_it_is_repaired);
     TT_RUN(offsets_may_be_as_low_as_can_be);
-    TT_RUN(a_big_binary_file_is_told_at_once);
+    TT_RUN(read_refuses_a_big_binary_file_at_once);
     TT_RUN(a_big_file_can_be_read_from_its_end);
     TT_RUN(a_big_file_read_to_its_last_line_is_known);
     TT_RUN(the_digest_belongs_to_what_was_read);

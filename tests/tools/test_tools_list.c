@@ -91,7 +91,7 @@ static void ignored_folders_are_entered_when_asked(void) {
     hfsb_tools_close(tools);
 }
 
-static void much_is_cut_and_the_rest_is_told(void) {
+static void long_output_is_cut_and_the_rest_is_counted(void) {
     hfsb_tools *tools;
     tt_reply    r = HFSB_INIT;
     char        name[256];
@@ -208,7 +208,7 @@ int main(void) {
     tt_begin();
     TT_RUN(a_folder_is_listed_with_types_sizes_and_times);
     TT_RUN(ignored_folders_are_entered_when_asked);
-    TT_RUN(much_is_cut_and_the_rest_is_told);
+    TT_RUN(long_output_is_cut_and_the_rest_is_counted);
     TT_RUN(what_makes_no_sense_is_refused);
     TT_RUN(nothing_outside_the_root_is_listed);
     TT_RUN(the_system_s_own_folders_are_not_entered);

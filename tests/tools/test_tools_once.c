@@ -62,7 +62,7 @@ static void ids_are_compared_whole(void) {
         }
         T_CHECK(taken[0] == taken[1] && (taken[0] || len > 64));
     }
-    /* an empty one is none */
+    /* an empty key is no key */
     for (i = 0; i < 2; i++) {
         tt_call(&r, tools, "bash", "command=s id=s", i ? "echo b" : "echo a",
                 "");

@@ -68,7 +68,7 @@ static void hear(void *user, hfsb_proc_stream stream, hfsb_str text) {
     if (hfsb_buf_append(&h->text[stream], text) != HFSB_OK) abort();
 }
 
-static void text_is_told_while_it_arrives(void) {
+static void text_is_passed_on_while_it_arrives(void) {
     hfsb_tools    *tools = tt_open(NULL);
     heard          h;
     hfsb_call_opts opts = HFSB_INIT;
@@ -145,7 +145,7 @@ static void print_both(hfsb_tools *tools, const char *part, size_t out,
     tt_drop(&r);
 }
 
-/* Whoever gave up does not hear any more. */
+/* A closed call gets no more output. */
 static void a_call_that_was_closed_hears_nothing(void) {
     hfsb_tools    *tools = tt_open(NULL);
     heard          h;
@@ -255,7 +255,7 @@ static void spills_have_a_size_and_a_number(void) {
 }
 
 /* A file that had to go while the command ran is not promised. */
-static void a_spill_that_is_gone_is_not_told(void) {
+static void missing_spill_file_is_not_mentioned(void) {
     hfsb_tools_opts opts = HFSB_INIT;
     hfsb_tools     *tools;
     tt_reply        r = HFSB_INIT;
@@ -369,12 +369,12 @@ int main(void) {
     TT_RUN(much_output_costs_no_memory); /* first: it looks at the peak */
     TT_RUN(endless_output_ends_in_time);
     TT_RUN(output_is_cleaned);
-    TT_RUN(text_is_told_while_it_arrives);
+    TT_RUN(text_is_passed_on_while_it_arrives);
     TT_RUN(a_call_that_was_closed_hears_nothing);
     TT_RUN(long_output_is_cut_and_saved);
     TT_RUN(the_marker_reads_as_in_the_reference);
     TT_RUN(spills_have_a_size_and_a_number);
-    TT_RUN(a_spill_that_is_gone_is_not_told);
+    TT_RUN(missing_spill_file_is_not_mentioned);
     TT_RUN(output_is_shown_where_no_spill_can_be);
     return TT_END();
 }

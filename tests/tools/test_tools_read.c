@@ -1,4 +1,4 @@
-/* test_tools_read.c - the tool read, and what is told after a change. */
+/* test_tools_read.c - the tool read, and the warnings after a change. */
 #include "../support/t_tools.h"
 
 #include <sys/socket.h>
@@ -316,7 +316,7 @@ static void a_huge_file_is_read_in_parts(void) {
     hfsb_tools_close(tools);
 }
 
-static void what_cannot_be_read_is_said(void) {
+static void reports_files_it_cannot_read(void) {
     hfsb_tools              *tools = tt_open(NULL);
     tt_reply                 r = HFSB_INIT;
     hfsb_buf                 text = HFSB_INIT;
@@ -664,7 +664,7 @@ static void a_picture_that_was_seen_counts_as_read(void) {
 }
 
 /* Each allocation in turn. */
-static void a_picture_without_memory_is_said_to_be_so(void) {
+static void read_reports_lack_of_memory_for_an_image(void) {
     hfsb_call_opts opts = HFSB_INIT;
     hfsb_tools    *tools = tt_open(NULL);
     tt_reply       r = HFSB_INIT;
@@ -697,11 +697,11 @@ int main(void) {
     TT_RUN(a_line_longer_than_a_reply_is_cut);
     TT_RUN(big_reads_go_on_at_next_offset);
     TT_RUN(a_big_file_read_to_its_end_is_known);
-    TT_RUN(what_cannot_be_read_is_said);
+    TT_RUN(reports_files_it_cannot_read);
     TT_RUN(pictures_come_as_base64_when_they_are_wanted);
     TT_RUN(a_picture_that_is_too_large_is_refused_with_advice);
     TT_RUN(a_picture_that_was_seen_counts_as_read);
-    TT_RUN(a_picture_without_memory_is_said_to_be_so);
+    TT_RUN(read_reports_lack_of_memory_for_an_image);
     TT_RUN(writes_warn_of_what_is_wrong);
     TT_RUN(a_module_of_the_work_directory_is_never_imported);
     TT_RUN(a_caller_can_have_checks_of_its_own);

@@ -116,7 +116,7 @@ static void an_absolute_pattern_is_a_path_and_a_pattern(void) {
     hfsb_tools_close(tools);
 }
 
-static void many_are_cut_and_the_rest_is_told(void) {
+static void long_lists_are_cut_and_the_rest_is_counted(void) {
     hfsb_tools *tools;
     tt_reply    r = HFSB_INIT;
     char        name[300];
@@ -255,8 +255,8 @@ static void gitignore_files_count_also_from_above(void) {
     what_gitignore_names_is_left_out(true);
 }
 
-/* What is not done with a pattern is said when nothing is found. */
-static void links_and_homes_in_a_pattern_are_told(void) {
+/* When nothing is found, the note names what the pattern does not do. */
+static void glob_explains_links_and_homes_in_a_pattern(void) {
     static const struct {
         const char *pattern, *words;
     } cases[] = {
@@ -298,7 +298,7 @@ static void rules_from_beyond_are_not_read(void) {
     TT_OK(&r, "plain/a.c");
     tt_call(&r, tools, "glob", "pattern=s", "plain/*.c");
     T_CHECK(tt_int(&r, "count") == 0);
-    /* a .gitignore that is a FIFO or a link is none */
+    /* a .gitignore that is a FIFO or a link is ignored */
     if (unlink(".gitignore") || mkfifo(".gitignore", 0600)) abort();
     tt_call(&r, tools, "glob", "pattern=s", "repo/src/a.c");
     TT_OK(&r, "repo/src/a.c");
@@ -349,7 +349,7 @@ static void nothing_outside_the_root_is_seen(void) {
 
 /* ---- what it survives ---- */
 
-static void folders_that_lie_too_deep_are_told(void) {
+static void search_reports_folders_too_deep(void) {
     hfsb_tools *tools;
     tt_reply    r = HFSB_INIT;
     int         i, at;
@@ -372,7 +372,7 @@ static void folders_that_lie_too_deep_are_told(void) {
     hfsb_tools_close(tools);
 }
 
-static void folders_that_cannot_be_opened_are_told(void) {
+static void search_reports_folders_it_cannot_open(void) {
     struct rlimit old, few;
     hfsb_tools   *tools;
     tt_reply      r = HFSB_INIT;
@@ -602,15 +602,15 @@ int main(void) {
     TT_RUN(files_that_match_come_newest_first);
     TT_RUN(what_is_no_pattern_or_folder_is_refused);
     TT_RUN(an_absolute_pattern_is_a_path_and_a_pattern);
-    TT_RUN(many_are_cut_and_the_rest_is_told);
+    TT_RUN(long_lists_are_cut_and_the_rest_is_counted);
     TT_RUN(pages_have_each_file_once);
     TT_RUN(odd_names_stay_on_their_line);
     TT_RUN(gitignore_files_count_also_from_above);
-    TT_RUN(links_and_homes_in_a_pattern_are_told);
+    TT_RUN(glob_explains_links_and_homes_in_a_pattern);
     TT_RUN(rules_from_beyond_are_not_read);
     TT_RUN(nothing_outside_the_root_is_seen);
-    TT_RUN(folders_that_lie_too_deep_are_told);
-    TT_RUN(folders_that_cannot_be_opened_are_told);
+    TT_RUN(search_reports_folders_too_deep);
+    TT_RUN(search_reports_folders_it_cannot_open);
     TT_RUN(what_vanishes_on_the_way_is_not_there);
     TT_RUN(a_folder_that_becomes_a_link_is_not_entered);
     TT_RUN(a_search_ends_in_time);

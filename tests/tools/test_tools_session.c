@@ -213,7 +213,7 @@ static void paths_stay_beneath_the_root(void) {
     hfsb_tools_close(tools);
 }
 
-static void a_session_reads_the_spills_it_was_told_of(void) {
+static void session_may_read_its_own_spill_files(void) {
     hfsb_tools_opts opts = HFSB_INIT;
     hfsb_tools     *tools, *other;
     tt_reply        r = HFSB_INIT;
@@ -252,8 +252,8 @@ static void a_session_reads_the_spills_it_was_told_of(void) {
     hfsb_tools_close(other);
 }
 
-/* $TMPDIR may be relative; what the model is told can be read even so. */
-static void spills_are_told_by_a_path_that_works(void) {
+/* $TMPDIR may be relative; the model still gets a path that it can read. */
+static void spill_path_works_with_a_relative_tmpdir(void) {
     hfsb_tools_opts opts = HFSB_INIT;
     hfsb_tools     *tools;
     tt_reply        r = HFSB_INIT;
@@ -274,7 +274,7 @@ static void spills_are_told_by_a_path_that_works(void) {
     T_CHECK(tt_remove_all("reltmp", "bash_output_"));
 }
 
-static void what_cannot_be_opened_is_said(void) {
+static void open_reports_a_missing_directory(void) {
     hfsb_tools_opts opts = HFSB_INIT;
     hfsb_tools     *tools = NULL;
     hfsb_err        err;
@@ -426,9 +426,9 @@ int main(void) {
     TT_RUN(a_file_is_known_by_any_name);
     TT_RUN(without_a_session_nothing_need_be_read);
     TT_RUN(paths_stay_beneath_the_root);
-    TT_RUN(a_session_reads_the_spills_it_was_told_of);
-    TT_RUN(spills_are_told_by_a_path_that_works);
-    TT_RUN(what_cannot_be_opened_is_said);
+    TT_RUN(session_may_read_its_own_spill_files);
+    TT_RUN(spill_path_works_with_a_relative_tmpdir);
+    TT_RUN(open_reports_a_missing_directory);
     TT_RUN(a_thousand_files_are_known);
     TT_RUN(each_allocation_fails_cleanly);
     TT_RUN(a_refused_patch_says_so_or_lacks_memory);

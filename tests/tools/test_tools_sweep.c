@@ -1,5 +1,5 @@
-/* test_tools_sweep.c - the end of all that a tools object started: commands
-   that run, and what finished ones left behind; and of nothing else. */
+/* test_tools_sweep.c - closing tools ends all that they started: running
+   commands and survivors of finished ones, and nothing else. */
 #include "../support/t_tools.h"
 #ifdef HFSBI_SPLIT
 #include "../../src/tools/tools_private.h"

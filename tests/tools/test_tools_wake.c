@@ -1,6 +1,6 @@
-/* test_tools_wake.c - who waits is told, and told the truth: threads and a
-   host's loop on one object, prompts, commands that wait or cannot be killed.
-*/
+/* test_tools_wake.c - waiting calls are woken, with the right result: threads
+   and a host's loop on one object, prompts, commands that wait or cannot be
+   killed. */
 #include "../support/t_tools.h"
 
 #include <limits.h>
@@ -110,7 +110,7 @@ static void a_host_hears_what_was_taken_before_it_watched(void) {
         T_CHECK(host_poll(tools, NULL, 0) > 0);
         hfsb_tools_step(tools);
         T_CHECK(hfsb_call_done(call));
-        for (i = 0; i < 3; i++) { /* it is told once, and sleeps then */
+        for (i = 0; i < 3; i++) { /* it is woken once, then sleeps */
             T_CHECK(host_poll(tools, NULL, 0) == 0);
             hfsb_tools_step(tools);
         }
@@ -311,7 +311,7 @@ static int stay(void) {
     for (;;) pause();
 }
 
-/* As an ordinary user: kills in vain, and is told so. */
+/* As an ordinary user: kill fails, and reports it. */
 static int kill_in_vain(int pid_to) {
     hfsb_tools_opts opts = HFSB_INIT;
     hfsb_tools     *tools;
@@ -351,7 +351,7 @@ static bool copy_set_uid(const char *to) {
     return ok && !chmod(to, 04755);
 }
 
-static void what_cannot_be_killed_is_told(void) {
+static void kill_reports_survivors(void) {
     int   fds[2], status = 0;
     long  pid = -1;
     pid_t child;
@@ -394,6 +394,6 @@ int main(int argc, char **argv) {
     TT_RUN(a_call_silences_only_its_own);
     TT_RUN(a_result_is_taken_once);
     TT_RUN(a_job_without_a_place_says_that_it_waits);
-    TT_RUN(what_cannot_be_killed_is_told);
+    TT_RUN(kill_reports_survivors);
     return TT_END();
 }
