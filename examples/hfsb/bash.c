@@ -60,9 +60,7 @@ static void list_survivors(const hfsb_json_value *fields) {
         must(
             hfsb_buf_printf(&line, "still running: %lld ",
                             hfsb_json_int(hfsb_json_get(it.value, "pid"), 0)));
-        must(hfsb_buf_append(
-            &line,
-            hfsb_json_str(hfsb_json_get(it.value, "command"), HFSB_LIT(""))));
+        must(hfsb_buf_append(&line, get_str(it.value, "command")));
         print_log(NULL, hfsb_buf_str(&line));
     }
     hfsb_buf_free(&line);

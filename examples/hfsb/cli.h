@@ -182,6 +182,9 @@ int show_result(const hfsb_tool_result *result, hfsb_str more, bool json);
 int show_outcome(hfsb_tool_result *result, hfsb_status st, const hfsb_err *err,
                  bool json);
 
+/* The string `key` of an object; "" when there is none. */
+hfsb_str get_str(const hfsb_json_value *object, const char *key);
+
 /* Write "key":"text" (null for an empty text) and "key":value. */
 void put_str(hfsb_json_writer *w, const char *key, hfsb_str text);
 void put_int(hfsb_json_writer *w, const char *key, long long value);
@@ -226,6 +229,12 @@ int caught_signal(void);
 int call_tool(const char *on, const hfsb_tools_opts *where, const char *name,
               hfsb_str arguments, const hfsb_call_opts *opts, const bool *stop,
               hfsb_tool_result *result);
+
+/* ---- edit.c: what it shares with patch.c ---- */
+
+/* Writes count, note, lines (those of the spans, may be NULL) and diff. */
+void write_edit_fields(size_t count, const char *note, const hfsb_span *spans,
+                       hfsb_str diff, hfsb_tool_result *result);
 
 /* ---- config.c: the paths of our files, and config.json ---- */
 

@@ -52,7 +52,7 @@ static void print_next_step(const hfsb_tool_result *result, bool json) {
 
 typedef struct create_call {
     const char *name, *owner, *hardware, *from;
-    bool        is_public;
+    bool        is_public, json;
     long long   sleep_time;
     texts       names, files; /* of secrets */
     double      wait, poll;   /* seconds */
@@ -103,45 +103,47 @@ static hfsb_status record_or_delete(hfsb_sandbox *sandbox, hfsb_err *err) {
                 why.msg, (int)id.len, id.ptr);
 }
 
+static bool take_create(args *a, create_call *call) {
+    const option options[] = {
+        {"--hardware H", OPTION_TEXT, &call->hardware,
+         "cpu-basic, cpu-upgrade, t4-small, t4-medium, a10g-small, "
+         "a10g-large, a100-large ..."},
+        {"--sleep-time S", OPTION_INTEGER, &call->sleep_time,
+         "sleep after S seconds without a call"},
+        {"--owner O", OPTION_TEXT, &call->owner,
+         "your user name (the default), or one of your organisations"},
+        {"--name N", OPTION_TEXT, &call->name,
+         "the part of its name before 8 random digits (sandbox)"},
+        {"--template SPACE", OPTION_TEXT, &call->from,
+         "the Space to duplicate (burtenshaw/sandbox)"},
+        {"--public", OPTION_FLAG, &call->is_public,
+         "everyone can see it; calls still need its token"},
+        {"--secret NAME", OPTION_TEXTS, &call->names,
+         "pass the environment variable NAME as a secret; may be repeated"},
+        {"--secret-file NAME=FILE", OPTION_TEXTS, &call->files,
+         "pass the content of FILE as the secret NAME"},
+        {"--wait S", OPTION_SECONDS, &call->wait,
+         "how long to wait for its start (600)"},
+        {"--poll S", OPTION_SECONDS, &call->poll,
+         "ask for its state every S seconds (5)"},
+        OPTION_JSON(&call->json, ", id, url, page, created"),
+        OPTIONS_END};
+    memset(call, 0, sizeof *call);
+    if (!take_all(a, options, NULL)) return false;
+    if (call->sleep_time >= -1) return true;
+    return usage(a, "--sleep-time needs seconds, or -1 for never") == DONE;
+}
+
 int run_create(args *a) {
     create_call      call;
     secrets          s;
-    bool             json = false;
     client           c = HFSB_INIT;
     hfsb_sandbox    *sandbox = NULL;
     hfsb_tool_result result = HFSB_INIT;
     hfsb_err         err = HFSB_INIT;
     hfsb_status      st;
-
-    const option options[] = {
-        {"--hardware H", OPTION_TEXT, &call.hardware,
-         "cpu-basic, cpu-upgrade, t4-small, t4-medium, a10g-small, "
-         "a10g-large, a100-large ..."},
-        {"--sleep-time S", OPTION_INTEGER, &call.sleep_time,
-         "sleep after S seconds without a call"},
-        {"--owner O", OPTION_TEXT, &call.owner,
-         "your user name (the default), or one of your organisations"},
-        {"--name N", OPTION_TEXT, &call.name,
-         "the part of its name before 8 random digits (sandbox)"},
-        {"--template SPACE", OPTION_TEXT, &call.from,
-         "the Space to duplicate (burtenshaw/sandbox)"},
-        {"--public", OPTION_FLAG, &call.is_public,
-         "everyone can see it; calls still need its token"},
-        {"--secret NAME", OPTION_TEXTS, &call.names,
-         "pass the environment variable NAME as a secret; may be repeated"},
-        {"--secret-file NAME=FILE", OPTION_TEXTS, &call.files,
-         "pass the content of FILE as the secret NAME"},
-        {"--wait S", OPTION_SECONDS, &call.wait,
-         "how long to wait for its start (600)"},
-        {"--poll S", OPTION_SECONDS, &call.poll,
-         "ask for its state every S seconds (5)"},
-        OPTION_JSON(&json, ", id, url, page, created"),
-        OPTIONS_END};
-    memset(&call, 0, sizeof call);
     memset(&s, 0, sizeof s);
-    if (!take_all(a, options, NULL)) return a->status;
-    if (call.sleep_time < -1)
-        return usage(a, "--sleep-time needs seconds, or -1 for never");
+    if (!take_create(a, &call)) return a->status;
     st = open_client(&c, true, &err);
     if (st == HFSB_OK)
         st = take_secrets(&c, &call.names, &call.files, &s, &err);
@@ -149,11 +151,11 @@ int run_create(args *a) {
     if (st == HFSB_OK) st = create(&c, &call, &s, &sandbox, &err);
     if (st == HFSB_OK) st = record_or_delete(sandbox, &err);
     if (st == HFSB_OK) describe(sandbox, true, &result);
-    print_next_step(&result, json);
+    print_next_step(&result, call.json);
     if (sandbox) (void)hfsb_sandbox_close(sandbox, false, NULL);
     free_secrets(&s);
     close_client(&c);
-    return show_outcome(&result, st, &err, json);
+    return show_outcome(&result, st, &err, call.json);
 }
 
 /* ---- connect ---- */

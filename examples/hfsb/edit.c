@@ -145,28 +145,24 @@ static hfsb_status edit_file(const edit_call *c, hfsb_edit_result *edit,
     return st;
 }
 
-/* Writes count, note, lines and diff; after a failure they are empty. */
-static void write_fields(const hfsb_edit_result *edit,
-                         hfsb_tool_result       *result) {
+void write_edit_fields(size_t count, const char *note, const hfsb_span *spans,
+                       hfsb_str diff, hfsb_tool_result *result) {
     hfsb_json_writer w;
     size_t           i;
     begin_fields(&w, result);
-    hfsb_json_put_key(&w, HFSB_LIT("count"));
-    hfsb_json_put_uint(&w, edit->count);
-    hfsb_json_put_key(&w, HFSB_LIT("note"));
-    if (edit->note[0]) hfsb_json_put_str(&w, hfsb_cstr(edit->note));
-    else hfsb_json_put_null(&w);
+    put_int(&w, "count", (long long)count);
+    put_str(&w, "note", hfsb_cstr(note));
     hfsb_json_put_key(&w, HFSB_LIT("lines"));
     hfsb_json_put_array(&w);
-    for (i = 0; i < edit->count; i++) {
+    for (i = 0; spans && i < count; i++) {
         hfsb_json_put_array(&w);
-        hfsb_json_put_uint(&w, edit->spans[i].first_line);
-        hfsb_json_put_uint(&w, edit->spans[i].last_line);
+        hfsb_json_put_uint(&w, spans[i].first_line);
+        hfsb_json_put_uint(&w, spans[i].last_line);
         hfsb_json_put_end(&w);
     }
     hfsb_json_put_end(&w);
     hfsb_json_put_key(&w, HFSB_LIT("diff"));
-    hfsb_json_put_str(&w, hfsb_buf_str(&edit->diff));
+    hfsb_json_put_str(&w, diff);
     end_fields(&w);
 }
 
@@ -224,7 +220,6 @@ static int edit_remote(edit_call *c) {
     hfsb_tool_result result = HFSB_INIT;
     hfsb_buf         arguments = HFSB_INIT;
     hfsb_err         err = HFSB_INIT;
-    hfsb_edit_result none = HFSB_INIT;
     int              code = REFUSED, interrupted = 0;
     hfsb_status      st = read_edits(c, &err);
     if (st != HFSB_OK) {
@@ -235,12 +230,10 @@ static int edit_remote(edit_call *c) {
             call_tool(c->on, &where, c->count == 1 ? "edit" : "multi_edit",
                       hfsb_buf_str(&arguments), NULL, NULL, &result);
         must(hfsb_buf_append(&result.output, hfsb_buf_str(&c->ignored)));
-        if (!result.fields.root) write_fields(&none, &result);
-        code = show_result(
-            &result,
-            hfsb_json_str(hfsb_json_get(result.fields.root, "diff"),
-                          HFSB_LIT("")),
-            c->json);
+        if (!result.fields.root)
+            write_edit_fields(0, "", NULL, HFSB_LIT(""), &result);
+        code =
+            show_result(&result, get_str(result.fields.root, "diff"), c->json);
     }
     hfsb_tool_result_free(&result);
     hfsb_buf_free(&arguments);
@@ -263,7 +256,8 @@ static int edit_local(edit_call *c) {
                              edit.count, edit.count > 1 ? "s" : "",
                              edit.note[0] ? " " : "", edit.note,
                              c->ignored.len ? c->ignored.ptr : ""));
-    write_fields(&edit, &result);
+    write_edit_fields(edit.count, edit.note, edit.spans,
+                      hfsb_buf_str(&edit.diff), &result);
     code = show_result(&result, hfsb_buf_str(&edit.diff), c->json);
     hfsb_tool_result_free(&result);
     hfsb_edit_result_free(&edit);

@@ -113,6 +113,10 @@ int show_outcome(hfsb_tool_result *result, hfsb_status st, const hfsb_err *err,
     return st != HFSB_OK && caught_signal() ? 128 + caught_signal() : code;
 }
 
+hfsb_str get_str(const hfsb_json_value *object, const char *key) {
+    return hfsb_json_str(hfsb_json_get(object, key), HFSB_LIT(""));
+}
+
 void put_str(hfsb_json_writer *w, const char *key, hfsb_str text) {
     hfsb_json_put_key(w, hfsb_cstr(key));
     if (text.len) hfsb_json_put_str(w, text);

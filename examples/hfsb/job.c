@@ -8,8 +8,7 @@
 #include <string.h>
 
 hfsb_str job_stage(const hfsb_json_value *job) {
-    return hfsb_json_str(hfsb_json_get(hfsb_json_get(job, "status"), "stage"),
-                         HFSB_LIT(""));
+    return get_str(hfsb_json_get(job, "status"), "stage");
 }
 
 void split_job(const char *word, const char *space, job_name *out) {
@@ -22,7 +21,7 @@ void split_job(const char *word, const char *space, job_name *out) {
 void put_job(const hfsb_json_value *job, hfsb_tool_result *result) {
     hfsb_json_writer w;
     begin_fields(&w, result);
-    put_str(&w, "id", hfsb_json_str(hfsb_json_get(job, "id"), HFSB_LIT("")));
+    put_str(&w, "id", get_str(job, "id"));
     put_str(&w, "stage", job_stage(job));
     hfsb_json_put_key(&w, HFSB_LIT("job"));
     hfsb_json_put_value(&w, job);
@@ -118,7 +117,7 @@ static void describe_job(const hfsb_json_value *job, bool whole,
                          hfsb_tool_result *result) {
     hfsb_json_write_opts pretty = HFSB_INIT;
     hfsb_str             stage = job_stage(job);
-    hfsb_str id = hfsb_json_str(hfsb_json_get(job, "id"), HFSB_LIT(""));
+    hfsb_str             id = get_str(job, "id");
     pretty.pretty = true;
     if (whole) must(hfsb_json_write(job, &pretty, &result->output, NULL));
     else

@@ -95,11 +95,9 @@ static hfsb_status start_job(client *via, run_call *c, hfsb_json_doc *out,
 /* ---- following ---- */
 
 static void print_page(const client *via, const hfsb_json_value *job) {
-    hfsb_str none = HFSB_LIT("");
     hfsb_str end = hfsb_hub_endpoint(via->hub);
-    hfsb_str id = hfsb_json_str(hfsb_json_get(job, "id"), none);
-    hfsb_str owner = hfsb_json_str(
-        hfsb_json_get(hfsb_json_get(job, "owner"), "name"), none);
+    hfsb_str id = get_str(job, "id");
+    hfsb_str owner = get_str(hfsb_json_get(job, "owner"), "name");
     fprintf(stderr, "hfsb: job %.*s: %.*s/jobs/%.*s/%.*s\n", (int)id.len,
             id.ptr, (int)end.len, end.ptr, (int)owner.len, owner.ptr,
             (int)id.len, id.ptr);
@@ -113,7 +111,7 @@ static hfsb_status follow(client *via, const run_call *c,
     job_name      name;
     hfsb_status   st;
     name.space = hfsb_cstr(c->space);
-    name.id = hfsb_json_str(hfsb_json_get(job, "id"), HFSB_LIT(""));
+    name.id = get_str(job, "id");
     opts.follow = true;
     opts.cancel = via->cancel;
     st = follow_job(via, &name, &opts, &f, err);
@@ -144,9 +142,7 @@ static int run(run_call *c) {
         put_job(doc.root, &result);
         if (!c->json) print_page(&via, doc.root);
         if (c->detach || c->json)
-            must(hfsb_buf_append(
-                &result.output,
-                hfsb_json_str(hfsb_json_get(doc.root, "id"), HFSB_LIT(""))));
+            must(hfsb_buf_append(&result.output, get_str(doc.root, "id")));
         else st = follow(&via, c, doc.root, &err);
     }
     hfsb_json_free(&doc);

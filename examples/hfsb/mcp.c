@@ -135,35 +135,38 @@ static int serve_sandbox(const mcp_options *o) {
     return st == HFSB_OK ? code : REFUSED;
 }
 
+static bool take_mcp(args *a, mcp_options *o) {
+    const option options[] = {
+        {"--root DIR", OPTION_TEXT, &o->root,
+         "confine the file tools to DIR, where relative paths begin; "
+         "commands are not confined"},
+        {"--work-dir DIR", OPTION_TEXT, &o->work_dir,
+         "where relative paths and commands begin"},
+        {"--read-only", OPTION_FLAG, &o->read_only,
+         "only the tools that change nothing"},
+        {"--tools LIST", OPTION_TEXT, &o->tools,
+         "only these tools, separated by commas: read,grep,edit; bash also "
+         "needs bash_output and kill"},
+        {"--patience SECONDS", OPTION_SECONDS, &o->patience,
+         "answer a call that takes longer with its output so far; the "
+         "command goes on (50)"},
+        {"--sandbox-tools", OPTION_FLAG, &o->sandbox,
+         "serve the tools of a Space that is created at once (needs "
+         "HF_TOKEN) and deleted at the end; also with \"tool_runtime\": "
+         "\"sandbox\" in config.json"},
+        {"--log", OPTION_FLAG, &o->log, "log to stderr"},
+        OPTIONS_END};
+    memset(o, 0, sizeof *o);
+    if (!take_all(a, options, NULL)) return false;
+    if (!o->tools || o->tools[strspn(o->tools, ", \t")]) return true;
+    return usage(a, "--tools names no tool") == DONE; /* it is not "all" */
+}
+
 int run_mcp(args *a) {
     mcp_options  o;
     hfsb_runtime runtime;
     hfsb_err     err = HFSB_INIT;
-
-    const option options[] = {
-        {"--root DIR", OPTION_TEXT, &o.root,
-         "confine the file tools to DIR, where relative paths begin; "
-         "commands are not confined"},
-        {"--work-dir DIR", OPTION_TEXT, &o.work_dir,
-         "where relative paths and commands begin"},
-        {"--read-only", OPTION_FLAG, &o.read_only,
-         "only the tools that change nothing"},
-        {"--tools LIST", OPTION_TEXT, &o.tools,
-         "only these tools, separated by commas: read,grep,edit; bash also "
-         "needs bash_output and kill"},
-        {"--patience SECONDS", OPTION_SECONDS, &o.patience,
-         "answer a call that takes longer with its output so far; the "
-         "command goes on (50)"},
-        {"--sandbox-tools", OPTION_FLAG, &o.sandbox,
-         "serve the tools of a Space that is created at once (needs "
-         "HF_TOKEN) and deleted at the end; also with \"tool_runtime\": "
-         "\"sandbox\" in config.json"},
-        {"--log", OPTION_FLAG, &o.log, "log to stderr"},
-        OPTIONS_END};
-    memset(&o, 0, sizeof o);
-    if (!take_all(a, options, NULL)) return a->status;
-    if (o.tools && !o.tools[strspn(o.tools, ", \t")]) /* not "all" */
-        return usage(a, "--tools names no tool%s", "");
+    if (!take_mcp(a, &o)) return a->status;
     if (find_runtime(o.sandbox, &runtime, &err) != HFSB_OK) {
         fprintf(stderr, "hfsb: %s\n", err.msg);
         return REFUSED;

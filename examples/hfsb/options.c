@@ -32,10 +32,6 @@ int usage(args *a, const char *format, ...) {
 
 /* ---- the parameters of a tool ---- */
 
-static hfsb_str get_str(const hfsb_json_value *object, const char *key) {
-    return hfsb_json_str(hfsb_json_get(object, key), HFSB_LIT(""));
-}
-
 param *find_param(args *a, hfsb_str key) {
     size_t i;
     for (i = 0; i < a->param_count; i++)
@@ -260,13 +256,12 @@ bool takes_value(const option *o) {
 }
 
 /* A flag can be turned off: --no-NAME. */
-static const option *find_negated(const option *rows, const char *word,
-                                  size_t len) {
+static const option *find_negated(const option *rows, const char *word) {
     const option *o;
     char          name[64];
-    if (len >= sizeof name || strncmp(word, "--no-", 5) != 0) return NULL;
-    snprintf(name, sizeof name, "--%.*s", (int)(len - 5), word + 5);
-    o = find_row(rows, name, len - 3);
+    if (strncmp(word, "--no-", 5) != 0) return NULL;
+    snprintf(name, sizeof name, "--%s", word + 5);
+    o = find_row(rows, name, strlen(name));
     return o && !takes_value(o) ? o : NULL;
 }
 
@@ -276,7 +271,7 @@ static bool take_option(args *a, const option *rows, const char *word) {
     size_t        len = strcspn(word, "=");
     const char   *value = word[len] ? word + len + 1 : NULL;
     const option *o = find_row(rows, word, len);
-    bool          off = !o && (o = find_negated(rows, word, len)) != NULL;
+    bool          off = !o && (o = find_negated(rows, word)) != NULL;
     int           shown;
     if (!o) return usage(a, "unknown option %s", word) == DONE;
     shown = (int)name_length(o->name);

@@ -60,25 +60,6 @@ static void describe(const hfsb_patch_change *change, hfsb_buf *out) {
                              change->new_path.ptr));
 }
 
-/* Writes the fields of `hfsb edit`; lines is always empty. */
-static void write_fields(size_t count, bool fuzzy, hfsb_str diff,
-                         hfsb_tool_result *result) {
-    hfsb_json_writer w;
-    begin_fields(&w, result);
-    hfsb_json_put_key(&w, HFSB_LIT("count"));
-    hfsb_json_put_uint(&w, count);
-    hfsb_json_put_key(&w, HFSB_LIT("note"));
-    if (fuzzy)
-        hfsb_json_put_str(&w, HFSB_LIT("(context matched after trimming)"));
-    else hfsb_json_put_null(&w);
-    hfsb_json_put_key(&w, HFSB_LIT("lines"));
-    hfsb_json_put_array(&w);
-    hfsb_json_put_end(&w);
-    hfsb_json_put_key(&w, HFSB_LIT("diff"));
-    hfsb_json_put_str(&w, diff);
-    end_fields(&w);
-}
-
 /* Applies the patch here, or computes it for files of a sandbox. */
 static int apply_patch(const char *on, const char *file, bool dry_run,
                        bool json) {
@@ -108,7 +89,9 @@ static int apply_patch(const char *on, const char *file, bool dry_run,
         describe(patch.changes + i, &result.output);
         must(hfsb_buf_append(&diff, hfsb_buf_str(&patch.changes[i].diff)));
     }
-    write_fields(count, patch.fuzzy, hfsb_buf_str(&diff), &result);
+    write_edit_fields(count,
+                      patch.fuzzy ? "(context matched after trimming)" : "",
+                      NULL, hfsb_buf_str(&diff), &result);
     code = show_result(&result, hfsb_buf_str(&diff), json);
     if (sandbox) (void)hfsb_sandbox_close(sandbox, false, NULL);
     if (on) close_client(&via);

@@ -26,10 +26,9 @@ static hfsb_status state_path(const char *name, hfsb_buf *out, hfsb_err *err) {
 /* ---- reading ---- */
 
 static void fill_known(const hfsb_json_value *entry, known *k) {
-    const hfsb_str none = HFSB_LIT("");
-    k->id = hfsb_json_str(hfsb_json_get(entry, "id"), none);
-    k->url = hfsb_json_str(hfsb_json_get(entry, "url"), none);
-    k->token = hfsb_json_str(hfsb_json_get(entry, "token"), none);
+    k->id = get_str(entry, "id");
+    k->url = get_str(entry, "url");
+    k->token = get_str(entry, "token");
     k->created = hfsb_json_bool(hfsb_json_get(entry, "created"), false);
 }
 
