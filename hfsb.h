@@ -19672,6 +19672,13 @@ static bool hfsbi_loop_fall_asleep(hfsbi_loop *loop) {
     return may;
 }
 
+/* From here on a post needs no byte in the pipe: this turn looks for it. */
+static void hfsbi_loop_wake_up(hfsbi_loop *loop) {
+    pthread_mutex_lock(&loop->queue_lock);
+    loop->asleep = false;
+    pthread_mutex_unlock(&loop->queue_lock);
+}
+
 /* Milliseconds to wait; -1: without limit. Sets `until`. */
 static int hfsbi_loop_time(hfsbi_loop *loop, long long wait_ms) {
     long long at = hfsbi_timers_next(loop), now;
@@ -19719,6 +19726,7 @@ HFSBI_FN void hfsbi_loop_turn(hfsbi_loop *loop, long long wait_ms) {
     if (!hfsbi_poller_prepare(&loop->poller)) hfsbi_poller_nap(ms);
     else if (ms == 0) hfsbi_poller_wait(&loop->poller, &batch, 0);
     else hfsbi_loop_wait(loop, &batch, ms);
+    hfsbi_loop_wake_up(loop);
     loop->now = hfsb_clock_ms();
     hfsbi_poller_found(&loop->poller, &batch);
     while (hfsbi_poller_next(&loop->poller, &io, &events))
@@ -24320,6 +24328,7 @@ struct hfsb_tools {
     hfsb_buf       env_text; /* of commands: "NAME=value", each ends in NUL */
     const char   **env;      /* the same as a list that ends in NULL */
     size_t         env_count;
+    bool           env_borrowed;         /* env belongs to another object */
     double         timeout, max_timeout; /* seconds */
     long long      grace_ms;
     size_t         max_running, max_waiting, max_finished;
@@ -24330,7 +24339,8 @@ struct hfsb_tools {
                                 server's loop */
 
     /* protected by the lock of the loop */
-    bool               hosted;    /* the host waits in a loop of its own */
+    bool               hosted;    /* the host has watched, and not stepped */
+    bool               news;      /* others turned the loop since its step */
     hfsbi_task         look;      /* posted when calls may have news */
     bool               looks;     /* it is posted */
     hfsbi_job         *jobs;      /* newest first */
@@ -24354,9 +24364,9 @@ HFSBI_FN hfsb_status hfsbi_tools_open_in(hfsbi_loop            *loop,
                                          const hfsb_tools_opts *opts,
                                          hfsb_tools **out, hfsb_err *err);
 
-/* Opens another object with the options of `like`, in the same loop. Copies
-   everything that `like` owns, so the options of its caller need not exist any
-   more. Returns as hfsb_tools_open(). */
+/* Opens another object with the options of `like`, in the same loop. `like`
+   must outlive it: the environment of commands is shared. The options of its
+   caller need not exist any more. Returns as hfsb_tools_open(). */
 HFSBI_FN hfsb_status hfsbi_tools_open_like(const hfsb_tools *like,
                                            hfsb_tools **out, hfsb_err *err);
 
@@ -26892,7 +26902,8 @@ HFSBI_FN hfsbi_jobs_figures hfsbi_jobs_count_all(hfsb_tools *tools) {
        host's own loop ---- watch(), its own poll(), step()
 
    While a thread in a call waits, it does the work of the host too. So each of
-   its turns writes to the pipe `host`, which only hfsb_tools_step() empties.
+   its turns writes to the pipe `host`, which only hfsb_tools_step() empties;
+   between a step of the host and its next watch() it is only noted.
 
    Whatever may complete a call stirs the object: the loop then starts waiting
    jobs and calls the listeners of the calls that have news. */
@@ -26951,6 +26962,22 @@ static hfsb_status hfsbi_tools_copy_env(hfsb_tools            *tools,
     return HFSB_OK;
 }
 
+static void hfsbi_tools_free_env(hfsb_tools *tools) {
+    hfsb_buf_free(&tools->env_text);
+    if (tools->env && !tools->env_borrowed)
+        hfsbi_array_free(&tools->alloc, (void *)tools->env,
+                         tools->env_count + 1, sizeof(char *));
+}
+
+/* Replaces the environment by the one of `like`. */
+static void hfsbi_tools_borrow_env(hfsb_tools *tools, const hfsb_tools *like) {
+    hfsbi_tools_free_env(tools);
+    tools->env = like->env;
+    tools->env_count = like->env_count;
+    tools->env_borrowed = true;
+    if (tools->checker) tools->checker->env = tools->env;
+}
+
 /* Resolves the options and copies them. HFSB_OK or HFSB_NOMEM; the caller
    frees the tools in either case. */
 static hfsb_status hfsbi_tools_fill(hfsb_tools            *tools,
@@ -27004,10 +27031,7 @@ HFSBI_FN void hfsbi_tools_free(hfsb_tools *tools) {
     hfsbi_array_free(&alloc, tools->seen, tools->seen_cap,
                      sizeof *tools->seen);
     hfsb_buf_free(&tools->shell);
-    hfsb_buf_free(&tools->env_text);
-    if (tools->env)
-        hfsbi_array_free(&alloc, (void *)tools->env, tools->env_count + 1,
-                         sizeof(char *));
+    hfsbi_tools_free_env(tools);
     if (tools->own_loop) hfsbi_loop_close(tools->loop);
     hfsbi_array_free(&alloc, tools, 1, sizeof *tools);
 }
@@ -27077,12 +27101,14 @@ hfsb_status hfsb_tools_open(const hfsb_tools_opts *opts, hfsb_tools **out,
 
 HFSBI_FN hfsb_status hfsbi_tools_open_like(const hfsb_tools *like,
                                            hfsb_tools **out, hfsb_err *err) {
-    const hfsbi_checker *checker = like->checker;
-    hfsb_tools_opts      o = HFSB_INIT;
+    static const char *const no_env[] = {NULL};
+    const hfsbi_checker     *checker = like->checker;
+    hfsb_tools_opts          o = HFSB_INIT;
+    hfsb_status              st;
     o.work_dir = hfsb_root_work_dir(like->place);
     o.root = hfsb_root_path(like->place);
     o.session = like->session;
-    o.env = like->env; /* without the hidden variables already */
+    o.env = no_env; /* that of `like` takes its place */
     o.shell = like->shell.ptr;
     o.timeout = like->timeout;
     o.max_timeout = like->max_timeout;
@@ -27103,19 +27129,19 @@ HFSBI_FN hfsb_status hfsbi_tools_open_like(const hfsb_tools *like,
     }
     o.no_keeper = like->no_keeper;
     o.alloc = like->alloc;
-    return hfsbi_tools_open_in(like->own_loop ? NULL : like->loop, &o, out,
-                               err);
+    st = hfsbi_tools_open_in(like->own_loop ? NULL : like->loop, &o, out, err);
+    if (st == HFSB_OK) hfsbi_tools_borrow_env(*out, like);
+    return st;
 }
 
-/* In a loop of its own the grace passes first; hfsbi_tools_free() kills the
-   rest. */
+/* The grace passes first; hfsbi_tools_free() kills the rest. In the loop of a
+   server, which must not be turned by what it calls, nothing may run. */
 void hfsb_tools_close(hfsb_tools *tools) {
     long long until;
     if (!tools) return;
     hfsbi_jobs_end(tools, HFSB_LIT(""));
     until = hfsb_clock_ms() + 10000 + tools->grace_ms;
-    while (tools->own_loop && hfsb_tools_busy(tools) &&
-           hfsb_clock_ms() < until)
+    while (hfsb_tools_busy(tools) && hfsb_clock_ms() < until)
         hfsb_tools_poll(tools, 1000);
     hfsbi_tools_free(tools);
 }
@@ -27134,6 +27160,7 @@ size_t hfsb_tools_watch(hfsb_tools *tools, hfsb_watch *list, size_t max) {
     }
     hfsbi_loop_lock(tools->loop);
     tools->hosted = true;
+    if (tools->news) hfsbi_wake_write(tools->host[1]);
     n = hfsbi_loop_watch(tools->loop, max ? list + 1 : list,
                          max ? max - 1 : 0);
     hfsbi_loop_unlock(tools->loop);
@@ -27150,6 +27177,7 @@ long long hfsb_tools_deadline(hfsb_tools *tools) {
 
 void hfsb_tools_step(hfsb_tools *tools) {
     hfsbi_loop_lock(tools->loop);
+    tools->hosted = tools->news = false;
     hfsbi_wake_drain(tools->host[0]);
     hfsbi_loop_turn(tools->loop, 0);
     hfsbi_loop_unlock(tools->loop);
@@ -27157,6 +27185,7 @@ void hfsb_tools_step(hfsb_tools *tools) {
 
 HFSBI_FN void hfsbi_tools_turn(hfsb_tools *tools, long long wait_ms) {
     hfsbi_loop_turn(tools->loop, wait_ms);
+    tools->news = true;
     if (tools->hosted) hfsbi_wake_write(tools->host[1]);
 }
 
@@ -28686,6 +28715,7 @@ typedef struct hfsbi_line_reader {
     hfsb_file_info     info;
     unsigned long long first, last; /* lines wanted, counted from 1 */
     unsigned long long line;        /* number of the current line */
+    unsigned long long shown;       /* the last one in `out`; 0: none */
     hfsb_buf  text;       /* start of the current line, from earlier blocks */
     size_t    size;       /* bytes of the current line so far */
     size_t    more;       /* characters of it after `text` */
@@ -28694,7 +28724,6 @@ typedef struct hfsbi_line_reader {
     hfsb_buf *out;
     bool      whole;    /* lines are never cut */
     bool      cut;      /* a line was cut */
-    bool      any;      /* a line was appended to `out` */
     bool      full;     /* `line` no longer fits into `out` */
     bool      at_end;   /* the file was read to its end */
     bool      bad_utf8; /* invalid bytes were replaced */
@@ -28736,7 +28765,7 @@ static hfsb_status hfsbi_line_put(hfsbi_line_reader *r, hfsb_str text,
                            &more);
     valid = hfsb_utf8_validate(text) == text.len;
     need = r->out->len + (valid ? text.len : 3 * text.len) + 64;
-    if (need > HFSBI_READ_OUTPUT && r->any) {
+    if (need > HFSBI_READ_OUTPUT && r->shown) {
         r->full = true;
         return HFSB_OK;
     }
@@ -28748,8 +28777,8 @@ static hfsb_status hfsbi_line_put(hfsbi_line_reader *r, hfsb_str text,
     head[0] = '\n';
     n = 1 + hfsbi_number_write_uint(r->line, head + 1);
     head[n++] = '\t';
-    hfsb_buf_append(r->out,
-                    hfsb_str_slice(hfsb_str_make(head, n), r->any ? 0 : 1, n));
+    hfsb_buf_append(
+        r->out, hfsb_str_slice(hfsb_str_make(head, n), r->shown ? 0 : 1, n));
     if (valid) hfsb_buf_append(r->out, text);
     else if (r->out->status == HFSB_OK)
         r->out->status = hfsb_utf8_repair(text, r->out);
@@ -28757,7 +28786,7 @@ static hfsb_status hfsbi_line_put(hfsbi_line_reader *r, hfsb_str text,
         hfsb_buf_printf(r->out, "... (%zu more characters in this line)",
                         more);
     if (!valid) r->bad_utf8 = true;
-    r->any = true;
+    r->shown = r->line;
     return hfsb_buf_finish(r->out, mark);
 }
 
@@ -29101,6 +29130,10 @@ static void hfsbi_read_fields(hfsbi_build *fields, hfsbi_line_reader *r) {
     if (r->at_end) hfsbi_build_int(fields, "total_lines", (long long)lines);
     if (hex[0]) hfsbi_build_str(fields, "sha256", hfsb_cstr(hex));
     hfsbi_build_bool(fields, "truncated", r->full || r->cut);
+    if (r->shown) {
+        hfsbi_build_int(fields, "first_line", (long long)r->first);
+        hfsbi_build_int(fields, "last_line", (long long)r->shown);
+    }
     if (more)
         hfsbi_build_int(fields, "next_offset",
                         (long long)(r->full ? r->line : r->last + 1));

@@ -5713,20 +5713,10 @@ hfsb_status hfsb_server_add_sandbox(hfsb_server                    *server,
 #define HFSBI_MCP_LATEST "2025-11-25" /* newest version with initialize */
 
 enum {
-    HFSBI_MCP_ANSWER_MS = 50000,
-    HFSBI_MCP_BEAT_MS = 5000,
     HFSBI_MCP_FIRST_BEAT_MS = 2000,
-    HFSBI_MCP_GRACE_MS = 500,
-    HFSBI_MCP_MESSAGE = 32 * 1024 * 1024,
-    HFSBI_MCP_TEXT = 45000, /* characters of a result; hosts take 50,000 */
-    HFSBI_MCP_IMAGE = 5 * 1024 * 1024, /* bytes of base64 */
     HFSBI_MCP_SESSIONS = 64,
     HFSBI_MCP_SESSION_MS = 60 * 60 * 1000, /* idle sessions are dropped */
     HFSBI_MCP_SILENT = 8,                  /* above every log level */
-    HFSBI_MCP_BATCH = 100,                 /* messages in one batch */
-    HFSBI_MCP_LONG = 1 << 20,      /* bytes from which values are counted */
-    HFSBI_MCP_VALUES = 200000,     /* JSON values in one long message */
-    HFSBI_MCP_CALLS = 512,         /* running at once; more are refused */
     HFSBI_MCP_TAIL = 4096,         /* bytes of output kept for progress */
     HFSBI_MCP_OUTBOX = 1024 * 1024 /* bytes of unsent notifications per call */
 };
@@ -5744,13 +5734,21 @@ enum {
 
 /* ---- message.c: reading ---- */
 
-/* The HTTP header fields that belong to a message. An absent field has a NULL
-   ptr. All-zero: the message came over stdio. */
+/* The HTTP header fields that belong to a message, without blanks around
+   them. An absent field has a NULL ptr. All-zero: the message came over
+   stdio. */
 typedef struct hfsbi_mcp_head {
     bool     http;
     hfsb_str version, method, name; /* MCP-Protocol-Version, Mcp-Method,
                                        Mcp-Name */
 } hfsbi_mcp_head;
+
+/* What a version of the protocol belongs to: with initialize, or without. */
+typedef enum hfsbi_mcp_era {
+    HFSBI_ERA_UNKNOWN, /* no version that is served */
+    HFSBI_ERA_LEGACY,
+    HFSBI_ERA_MODERN
+} hfsbi_mcp_era;
 
 typedef enum hfsbi_mcp_kind {
     HFSBI_MCP_REQUEST,
@@ -5803,8 +5801,7 @@ HFSBI_FN void hfsbi_mcp_read(const hfsb_json_value *root,
    so that a check can return it. */
 HFSBI_FN bool hfsbi_mcp_refuse(hfsbi_mcp_message *m, int code, int status);
 
-/* Returns true when text names a revision; *modern: it is the newest. */
-HFSBI_FN bool hfsbi_mcp_version_known(hfsb_str text, bool *modern);
+HFSBI_FN hfsbi_mcp_era hfsbi_mcp_era_of(hfsb_str version);
 
 /* Returns 0 for "debug" to 7 for "emergency", -1 for any other name. */
 HFSBI_FN int hfsbi_mcp_level(hfsb_str name);
@@ -5821,7 +5818,6 @@ HFSBI_FN bool hfsbi_mcp_same_id(const hfsb_json_value *a,
 /* Properties of the server that replies contain. */
 typedef struct hfsbi_mcp_about {
     hfsb_buf name, title, version, instructions;
-    hfsb_buf tools; /* the list of tools as a JSON array, printed once */
     bool     logging;
 } hfsbi_mcp_about;
 
@@ -5838,9 +5834,10 @@ HFSBI_FN hfsb_status hfsbi_mcp_put_initialize(const hfsbi_mcp_about *about,
 HFSBI_FN hfsb_status hfsbi_mcp_put_discover(const hfsbi_mcp_about *about,
                                             const hfsb_json_value *id,
                                             hfsb_buf              *out);
+/* tools: a JSON array, or "". */
 HFSBI_FN hfsb_status hfsbi_mcp_put_list(const hfsbi_mcp_about *about,
                                         const hfsb_json_value *id, bool modern,
-                                        hfsb_buf *out);
+                                        hfsb_str tools, hfsb_buf *out);
 /* blocks: JSON objects with commas between them. */
 HFSBI_FN hfsb_status hfsbi_mcp_put_result(const hfsbi_mcp_about *about,
                                           const hfsb_json_value *id,
@@ -5869,8 +5866,8 @@ HFSBI_FN void hfsbi_mcp_add_data(hfsbi_mcp_blocks *b, const char *type,
 HFSBI_FN void hfsbi_mcp_add_resource(hfsbi_mcp_blocks *b, hfsb_str uri,
                                      hfsb_str mime_type, hfsb_str text);
 
-/* Adds the result of a built-in tool: its text, cut to HFSBI_MCP_TEXT
-   characters, and a line in brackets with the facts that a model needs next:
+/* Adds the result of a built-in tool: its text, cut to 45,000 characters, and
+   a line in brackets with the facts that a model needs next:
        read          which lines these are, and the offset of the next ones
        bash_output   whether the job runs, its exit code, next_offset
        any           processes that are left running
@@ -5909,6 +5906,7 @@ typedef struct hfsbi_mcp_list {
     size_t                  built_in_count;
     hfsbi_mcp_tool         *own;
     size_t                  own_count, own_cap;
+    hfsb_buf                text; /* all definitions as a JSON array */
 } hfsbi_mcp_list;
 
 HFSBI_FN void hfsbi_mcp_list_free(hfsbi_mcp_list *list);
@@ -5931,17 +5929,6 @@ HFSBI_FN hfsb_status hfsbi_mcp_list_add(hfsbi_mcp_list      *list,
    the tool of the program, or NULL for a built-in one. */
 HFSBI_FN bool hfsbi_mcp_list_find(const hfsbi_mcp_list *list, hfsb_str name,
                                   const hfsbi_mcp_tool **own);
-
-/* Appends the definitions as a JSON array. HFSB_OK, or HFSB_NOMEM with the
-   bytes of *out as they were. */
-HFSBI_FN hfsb_status hfsbi_mcp_list_print(const hfsbi_mcp_list *list,
-                                          hfsb_buf             *out);
-
-/* Offers those of the built-in tools `all` that the options chose. Before the
-   server serves. Returns as hfsbi_mcp_list_choose(); after HFSB_NOMEM the
-   object must not serve. */
-HFSBI_FN hfsb_status hfsbi_mcp_offer(hfsb_mcp *mcp, hfsb_str all,
-                                     hfsb_err *err);
 
 /* Sets the instructions for the model: ours, then those of the program.
    HFSB_OK, HFSB_NOMEM. */
@@ -5972,16 +5959,16 @@ typedef struct hfsbi_mcp_session {
 typedef struct hfsbi_mcp_channel {
     hfsb_mcp          *mcp;
     hfsbi_mcp_session *session; /* held; NULL: see open */
+    size_t             owed;    /* answers that are still to come */
     /* Sets `session` for a message, or for a batch (m is NULL). Called before
        the first one that needs it, when session is NULL. Returns false when
        the channel itself has refused. */
     bool (*open)(struct hfsbi_mcp_channel *channel,
                  const hfsbi_mcp_message  *m);
-    /* Sends the answer to a request. Called once for each answer that
-       receive() counted, maybe before it returns. status is that of HTTP.
-       *message may be taken over. It is empty when status is 503 (there was no
-       memory for an answer) and when status is 0 (the request was cancelled
-       and gets no answer). */
+    /* Sends an answer and takes it off `owed`. May be called while receive()
+       runs. status is that of HTTP; 0: the request was cancelled and gets no
+       answer. *message may be taken over; if it is empty although there is an
+       answer, there was no memory for it. */
     void (*reply)(struct hfsbi_mcp_channel *channel, int status,
                   hfsb_buf *message);
     /* Sends a notification, or drops it. */
@@ -6145,8 +6132,6 @@ HFSBI_FN void hfsbi_mcp_call_cancel(hfsbi_mcp_session     *session,
 HFSBI_FN void hfsbi_mcp_calls_detach(hfsbi_mcp_channel *channel, bool cancel);
 /* The server stops: cancels the calls in threads, with `all` every call. */
 HFSBI_FN void hfsbi_mcp_calls_stop(hfsb_mcp *mcp, bool all);
-/* Returns true while a call owes the channel an answer. */
-HFSBI_FN bool hfsbi_mcp_calls_pending(const hfsbi_mcp_channel *channel);
 
 /* Keeps the end of a command's output for progress messages. Any thread. */
 HFSBI_FN void hfsbi_mcp_call_printed(void *user, hfsb_proc_stream stream,
@@ -6156,10 +6141,13 @@ HFSBI_FN hfsbi_mcp_stop hfsbi_mcp_call_stop(hfsb_mcp_call *call);
 
 /* ---- channel.c ---- */
 
-/* Serves a message or a batch: text as it came, moved out of *text. Returns
-   how many answers the channel gets: 0 for notifications. */
-HFSBI_FN size_t hfsbi_mcp_receive(hfsbi_mcp_channel *channel, hfsb_buf *text,
-                                  const hfsbi_mcp_head *head);
+/* Serves a message or a batch: text as it came, moved out of *text. */
+HFSBI_FN void hfsbi_mcp_receive(hfsbi_mcp_channel *channel, hfsb_buf *text,
+                                const hfsbi_mcp_head *head);
+
+/* Answers a text that is not served with an error that has no id. */
+HFSBI_FN void hfsbi_mcp_reject(hfsbi_mcp_channel *channel, int code,
+                               int status, const char *sentence);
 
 /* ---- stdio.c ---- */
 
@@ -6198,15 +6186,12 @@ static const char *const hfsbi_mcp_versions[] = {
     "2024-11-05", "2025-03-26", "2025-06-18", HFSBI_MCP_LATEST,
     HFSBI_MCP_MODERN};
 
-HFSBI_FN bool hfsbi_mcp_version_known(hfsb_str text, bool *modern) {
+HFSBI_FN hfsbi_mcp_era hfsbi_mcp_era_of(hfsb_str version) {
     size_t i, n = sizeof hfsbi_mcp_versions / sizeof *hfsbi_mcp_versions;
     for (i = 0; i < n; i++)
-        if (hfsb_str_equal(text, hfsb_cstr(hfsbi_mcp_versions[i]))) {
-            *modern = i == n - 1;
-            return true;
-        }
-    *modern = false;
-    return false;
+        if (hfsb_str_equal(version, hfsb_cstr(hfsbi_mcp_versions[i])))
+            return i == n - 1 ? HFSBI_ERA_MODERN : HFSBI_ERA_LEGACY;
+    return HFSBI_ERA_UNKNOWN;
 }
 
 HFSBI_FN int hfsbi_mcp_level(hfsb_str name) {
@@ -6350,7 +6335,6 @@ static bool hfsbi_mcp_check_header(hfsbi_mcp_message *m, const char *name,
         hfsbi_fail(&m->err, HFSB_ARG, 0,
                    "The header %s is missing: it must be ", name);
     } else {
-        header = hfsbi_trim(header);
         if (encoded ? hfsbi_mcp_header_is(header, want)
                     : hfsb_str_equal(header, want))
             return true;
@@ -6394,10 +6378,10 @@ static bool hfsbi_mcp_check_modern(const hfsbi_mcp_head *head, hfsb_str method,
         hfsb_json_get(meta, HFSBI_MCP_KEY "protocolVersion");
     const hfsb_json_value *capabilities =
         hfsb_json_get(meta, HFSBI_MCP_KEY "clientCapabilities");
-    bool named = hfsb_json_type_of(version) == HFSB_JSON_STRING, modern;
+    bool named = hfsb_json_type_of(version) == HFSB_JSON_STRING;
     int  level;
     m->version = hfsb_json_str(version, HFSB_LIT(""));
-    if (head->http && head->version.ptr && named &&
+    if (head->version.ptr && named &&
         !hfsbi_mcp_check_header(m, "MCP-Protocol-Version", head->version,
                                 m->version, false))
         return false;
@@ -6408,7 +6392,7 @@ static bool hfsbi_mcp_check_modern(const hfsbi_mcp_head *head, hfsb_str method,
                    named ? "an object" : "a string");
         return hfsbi_mcp_refuse(m, HFSBI_MCP_PARAMS, 400);
     }
-    if (!hfsbi_mcp_version_known(m->version, &modern) || !modern) {
+    if (hfsbi_mcp_era_of(m->version) != HFSBI_ERA_MODERN) {
         hfsbi_mcp_explain(m, "Protocol version ", m->version,
                           " is not supported in a request's _meta; use "
                           "\"" HFSBI_MCP_MODERN "\", or initialize.");
@@ -6424,16 +6408,15 @@ static bool hfsbi_mcp_check_modern(const hfsbi_mcp_head *head, hfsb_str method,
 static bool hfsbi_mcp_read_era(const hfsbi_mcp_head *head, hfsb_str method,
                                hfsbi_mcp_message *m) {
     const hfsb_json_value *meta = hfsb_json_get(m->params, "_meta");
-    bool has_header = head->http && head->version.ptr, modern = false;
-    bool known = has_header &&
-                 hfsbi_mcp_version_known(hfsbi_trim(head->version), &modern);
-    m->modern = modern ||
+    hfsbi_mcp_era          era = hfsbi_mcp_era_of(head->version);
+    m->modern = era == HFSBI_ERA_MODERN ||
                 hfsb_json_get(meta, HFSBI_MCP_KEY "protocolVersion") ||
                 hfsb_str_equal(method, HFSB_LIT("server/discover"));
     if (m->modern && m->kind == HFSBI_MCP_REQUEST)
         return hfsbi_mcp_check_modern(head, method, m);
-    if (has_header) m->version = hfsbi_trim(head->version);
-    if (!has_header || known) return true;
+    if (!head->version.ptr) return true;
+    m->version = head->version;
+    if (era != HFSBI_ERA_UNKNOWN) return true;
     hfsbi_mcp_explain(
         m, "The header MCP-Protocol-Version is ", m->version,
         ", but must be one of 2024-11-05, 2025-03-26, 2025-06-18, "
@@ -6441,36 +6424,7 @@ static bool hfsbi_mcp_read_era(const hfsbi_mcp_head *head, hfsb_str method,
     return hfsbi_mcp_refuse(m, HFSBI_MCP_INVALID, 400);
 }
 
-/* ---- methods ---- */
-
-static const struct {
-    const char      *name;
-    hfsbi_mcp_method method;
-    bool             legacy, modern;
-} hfsbi_mcp_methods[] = {
-    {"initialize", HFSBI_MCP_INITIALIZE, true, false},
-    {"ping", HFSBI_MCP_PING, true, false},
-    {"server/discover", HFSBI_MCP_DISCOVER, false, true},
-    {"tools/list", HFSBI_MCP_LIST, true, true},
-    {"tools/call", HFSBI_MCP_CALL, true, true},
-    {"logging/setLevel", HFSBI_MCP_SET_LEVEL, true, false},
-};
-
-static bool hfsbi_mcp_find_method(hfsb_str name, bool logging,
-                                  hfsbi_mcp_message *m) {
-    size_t i, n = sizeof hfsbi_mcp_methods / sizeof *hfsbi_mcp_methods;
-    for (i = 0; i < n; i++) {
-        if (!hfsb_str_equal(name, hfsb_cstr(hfsbi_mcp_methods[i].name)) ||
-            !(m->modern ? hfsbi_mcp_methods[i].modern
-                        : hfsbi_mcp_methods[i].legacy))
-            continue;
-        m->method = hfsbi_mcp_methods[i].method;
-        if (m->method != HFSBI_MCP_SET_LEVEL || logging) return true;
-    }
-    m->method = HFSBI_MCP_OTHER;
-    hfsbi_mcp_explain(m, "Unknown method ", name, ".");
-    return hfsbi_mcp_refuse(m, HFSBI_MCP_NO_METHOD, m->modern ? 404 : 200);
-}
+/* ---- params of a method ---- */
 
 /* Errors of a method are reported in band: 200 over HTTP. */
 static bool hfsbi_mcp_bad_params(hfsbi_mcp_message *m) {
@@ -6519,22 +6473,51 @@ static bool hfsbi_mcp_read_level(hfsbi_mcp_message *m) {
 
 /* Agrees on the version that the client asks for, or on the newest legacy
    one. */
-static void hfsbi_mcp_read_initialize(hfsbi_mcp_message *m) {
-    bool modern;
+static bool hfsbi_mcp_read_initialize(hfsbi_mcp_message *m) {
     m->version = hfsb_json_str(hfsb_json_get(m->params, "protocolVersion"),
                                HFSB_LIT(""));
-    if (!hfsbi_mcp_version_known(m->version, &modern) || modern)
+    if (hfsbi_mcp_era_of(m->version) != HFSBI_ERA_LEGACY)
         m->version = HFSB_LIT(HFSBI_MCP_LATEST);
+    return true;
 }
 
-static void hfsbi_mcp_read_request(hfsbi_mcp_message *m) {
+/* ---- methods ---- */
+
+static const struct {
+    const char      *name;
+    hfsbi_mcp_method method;
+    bool             legacy, modern;
+    bool (*read)(hfsbi_mcp_message *m); /* the params; NULL: there are none */
+} hfsbi_mcp_methods[] = {
+    {"initialize", HFSBI_MCP_INITIALIZE, true, false,
+     hfsbi_mcp_read_initialize},
+    {"ping", HFSBI_MCP_PING, true, false, NULL},
+    {"server/discover", HFSBI_MCP_DISCOVER, false, true, NULL},
+    {"tools/list", HFSBI_MCP_LIST, true, true, hfsbi_mcp_read_list},
+    {"tools/call", HFSBI_MCP_CALL, true, true, hfsbi_mcp_read_call},
+    {"logging/setLevel", HFSBI_MCP_SET_LEVEL, true, false,
+     hfsbi_mcp_read_level},
+};
+
+static void hfsbi_mcp_read_request(hfsb_str name, bool logging,
+                                   hfsbi_mcp_message *m) {
     const hfsb_json_value *token =
         hfsb_json_get(hfsb_json_get(m->params, "_meta"), "progressToken");
+    size_t i, n = sizeof hfsbi_mcp_methods / sizeof *hfsbi_mcp_methods;
+    for (i = 0; i < n; i++)
+        if (hfsb_str_equal(name, hfsb_cstr(hfsbi_mcp_methods[i].name)) &&
+            (m->modern ? hfsbi_mcp_methods[i].modern
+                       : hfsbi_mcp_methods[i].legacy))
+            break;
+    if (i == n ||
+        (hfsbi_mcp_methods[i].method == HFSBI_MCP_SET_LEVEL && !logging)) {
+        hfsbi_mcp_explain(m, "Unknown method ", name, ".");
+        hfsbi_mcp_refuse(m, HFSBI_MCP_NO_METHOD, m->modern ? 404 : 200);
+        return;
+    }
+    m->method = hfsbi_mcp_methods[i].method;
     if (hfsbi_mcp_is_id(token)) m->token = token;
-    if (m->method == HFSBI_MCP_CALL) hfsbi_mcp_read_call(m);
-    if (m->method == HFSBI_MCP_LIST) hfsbi_mcp_read_list(m);
-    if (m->method == HFSBI_MCP_SET_LEVEL) hfsbi_mcp_read_level(m);
-    if (m->method == HFSBI_MCP_INITIALIZE) hfsbi_mcp_read_initialize(m);
+    if (hfsbi_mcp_methods[i].read) (void)hfsbi_mcp_methods[i].read(m);
 }
 
 static void hfsbi_mcp_read_notification(hfsb_str           method,
@@ -6559,9 +6542,8 @@ HFSBI_FN void hfsbi_mcp_read(const hfsb_json_value *root,
         return;
     if (out->kind == HFSBI_MCP_NOTIFICATION)
         hfsbi_mcp_read_notification(method, out);
-    if (out->kind == HFSBI_MCP_REQUEST &&
-        hfsbi_mcp_find_method(method, logging, out))
-        hfsbi_mcp_read_request(out);
+    if (out->kind == HFSBI_MCP_REQUEST)
+        hfsbi_mcp_read_request(method, logging, out);
 }
 
 /* ---- frames ---- */
@@ -6718,11 +6700,10 @@ HFSBI_FN hfsb_status hfsbi_mcp_put_discover(const hfsbi_mcp_about *about,
 
 HFSBI_FN hfsb_status hfsbi_mcp_put_list(const hfsbi_mcp_about *about,
                                         const hfsb_json_value *id, bool modern,
-                                        hfsb_buf *out) {
+                                        hfsb_str tools, hfsb_buf *out) {
     size_t mark = hfsbi_mcp_begin_reply(out, id, "result");
     hfsb_buf_append(out, HFSB_LIT("\"tools\":"));
-    hfsb_buf_append(out, about->tools.len ? hfsb_buf_str(&about->tools)
-                                          : HFSB_LIT("[]"));
+    hfsb_buf_append(out, tools.len ? tools : HFSB_LIT("[]"));
     if (modern) {
         hfsbi_mcp_put_cache(out);
         hfsbi_mcp_put_envelope(about, out);
@@ -6789,12 +6770,15 @@ HFSBI_FN hfsb_status hfsbi_mcp_put_log(const char *level, hfsb_str text,
    without a word. A text is cut at a line's end. A failure is cut in its
    middle, because its end matters most. */
 enum {
+    HFSBI_MCP_TEXT = 45000, /* characters of a result; hosts take 50,000 */
+    HFSBI_MCP_IMAGE = 5 * 1024 * 1024, /* bytes of base64 */
     /* Bytes of all blocks: clients close the connection at 10 MiB. */
     HFSBI_MCP_BLOCKS = 8 * 1024 * 1024,
     HFSBI_MCP_NOTES = 64 * 1024, /* more bytes for notes about lost blocks */
     HFSBI_MCP_FAILURE = 9000, /* characters of a failure; some hosts cut more,
                                  and the reason with it */
-    HFSBI_MCP_ERROR = 4000,   /* of them, characters of the reason */
+    HFSBI_MCP_ERROR = 4000,   /* of them, characters of the reason; also of
+                                 notes */
     HFSBI_MCP_LEFT = 8,       /* processes that are named */
     HFSBI_MCP_LINE = 120      /* characters of a line for progress */
 };
@@ -6898,6 +6882,7 @@ typedef enum hfsbi_mcp_job_state {
 /* The facts of a result that a model needs. Texts belong to the result. */
 typedef struct hfsbi_mcp_facts {
     unsigned long long  total_lines; /* of read, or HFSBI_MCP_ABSENT */
+    unsigned long long  first_line, last_line; /* of read; 0: not known */
     unsigned long long  offset;      /* of bash_output, or HFSBI_MCP_ABSENT */
     unsigned long long  next_offset; /* of both; 0: none */
     hfsbi_mcp_job_state job;
@@ -6908,6 +6893,7 @@ typedef struct hfsbi_mcp_facts {
         hfsb_str  command;
     } first[HFSBI_MCP_LEFT];   /* and the first of them */
     hfsb_str image, mime_type; /* base64; "": not an image */
+    hfsb_str notes;            /* those that are not in the output, or "" */
     hfsb_str spill_path;       /* of the file with the whole output, or "" */
 } hfsbi_mcp_facts;
 
@@ -6936,11 +6922,14 @@ static void hfsbi_mcp_read_facts(const hfsb_tool_result *result,
     memset(f, 0, sizeof *f);
     f->total_lines =
         hfsb_json_uint(hfsb_json_get(x, "total_lines"), HFSBI_MCP_ABSENT);
+    f->first_line = hfsb_json_uint(hfsb_json_get(x, "first_line"), 0);
+    f->last_line = hfsb_json_uint(hfsb_json_get(x, "last_line"), 0);
     f->offset = hfsb_json_uint(hfsb_json_get(x, "offset"), HFSBI_MCP_ABSENT);
     f->next_offset = hfsb_json_uint(hfsb_json_get(x, "next_offset"), 0);
     f->image = hfsb_json_str(hfsb_json_get(x, "data"), HFSB_LIT(""));
     f->mime_type = hfsb_json_str(hfsb_json_get(x, "mime_type"), HFSB_LIT(""));
     if (!f->mime_type.len) f->image = HFSB_LIT("");
+    f->notes = hfsb_json_str(hfsb_json_get(x, "notes"), HFSB_LIT(""));
     f->spill_path =
         hfsb_json_str(hfsb_json_get(x, "spill_path"), HFSB_LIT(""));
     hfsbi_mcp_job_facts(x, f);
@@ -6987,34 +6976,31 @@ static void hfsbi_mcp_put_footer(hfsb_buf *out, const char *format, ...) {
     va_end(ap);
 }
 
-/* The number before the tab at the start of a line of read's output; 0 for a
-   line without one, which is a note of the tool. */
-static unsigned long long hfsbi_mcp_line_number(hfsb_str line) {
-    unsigned long long number = 0;
-    size_t digits = hfsbi_read_decimal(line, HFSBI_MCP_ABSENT, &number);
-    return digits < line.len && line.ptr[digits] == '\t' ? number : 0;
+/* A text that was cut. */
+static void hfsbi_mcp_cut_footer(hfsb_buf *out, hfsb_str output,
+                                 hfsb_str shown) {
+    if (shown.len < output.len)
+        hfsbi_mcp_put_footer(out,
+                             "[cut: the first %zu of %zu characters; ask for "
+                             "less]",
+                             hfsb_utf8_count(shown), hfsb_utf8_count(output));
 }
 
-/* The number of the last line that has one. */
-static unsigned long long hfsbi_mcp_last_number(hfsb_str text) {
-    while (text.len) {
-        size_t             end = text.len, at;
-        unsigned long long n;
-        if (text.ptr[end - 1] == '\n') end--;
-        for (at = end; at > 0 && text.ptr[at - 1] != '\n';) at--;
-        n = hfsbi_mcp_line_number(hfsb_str_slice(text, at, end));
-        if (n) return n;
-        text = hfsb_str_slice(text, 0, at);
-    }
-    return 0;
+/* The number of the last line shown. A text that was cut ends with a whole
+   line, unless its first line is too long. */
+static unsigned long long hfsbi_mcp_last_shown(hfsb_str shown, bool cut,
+                                               const hfsbi_mcp_facts *f) {
+    unsigned long long lines = hfsb_str_count_byte(shown, '\n');
+    unsigned long long last = f->first_line + (lines ? lines - 1 : 0);
+    return cut && last < f->last_line ? last : f->last_line;
 }
 
-/* Which lines of a file are shown. shown: the output, or its start when it was
-   cut. */
-static void hfsbi_mcp_read_footer(hfsb_buf *out, hfsb_str shown, bool cut,
-                                  const hfsbi_mcp_facts *f) {
-    unsigned long long first = hfsbi_mcp_line_number(shown);
-    unsigned long long last = hfsbi_mcp_last_number(shown);
+/* Which lines of a file are shown. If a server did not report that, the footer
+   is the one of other tools. */
+static void hfsbi_mcp_read_footer(hfsb_buf *out, hfsb_str output,
+                                  hfsb_str shown, const hfsbi_mcp_facts *f) {
+    bool               cut = shown.len < output.len;
+    unsigned long long last = hfsbi_mcp_last_shown(shown, cut, f);
     bool               counted = f->total_lines != HFSBI_MCP_ABSENT;
     char               of[40] = "";
     if (counted) snprintf(of, sizeof of, " of %llu", f->total_lines);
@@ -7025,12 +7011,14 @@ static void hfsbi_mcp_read_footer(hfsb_buf *out, hfsb_str shown, bool cut,
                                             : "[the file is empty: %llu "
                                               "lines]",
                              f->total_lines);
-    else if (first && (cut || f->next_offset))
+    else if (!f->first_line) hfsbi_mcp_cut_footer(out, output, shown);
+    else if (cut || f->next_offset)
         hfsbi_mcp_put_footer(out,
                              "[lines %llu-%llu%s; read on with offset=%llu]",
-                             first, last, of, last + 1);
-    else if (first > 1)
-        hfsbi_mcp_put_footer(out, "[lines %llu-%llu%s]", first, last, of);
+                             f->first_line, last, of, last + 1);
+    else if (f->first_line > 1)
+        hfsbi_mcp_put_footer(out, "[lines %llu-%llu%s]", f->first_line, last,
+                             of);
 }
 
 /* The offset in a job's log that follows the shown part. next_offset belongs
@@ -7090,17 +7078,15 @@ static void hfsbi_mcp_left_footer(hfsb_buf *out, const hfsbi_mcp_facts *f) {
 static void hfsbi_mcp_put_output(hfsb_str tool, hfsb_str output,
                                  const hfsbi_mcp_facts *f, hfsb_buf *out) {
     hfsb_str shown = hfsbi_mcp_cut(output, HFSBI_MCP_TEXT);
-    bool     cut = shown.len < output.len;
+    hfsb_str notes = hfsbi_mcp_cut(f->notes, HFSBI_MCP_ERROR);
     hfsb_buf_append(out, shown.len ? shown : HFSB_LIT("(no output)"));
+    if (notes.len)
+        hfsbi_mcp_put_footer(out, "%.*s", (int)notes.len, notes.ptr);
     if (hfsb_str_equal(tool, HFSB_LIT("read")))
-        hfsbi_mcp_read_footer(out, shown, cut, f);
+        hfsbi_mcp_read_footer(out, output, shown, f);
     else if (hfsb_str_equal(tool, HFSB_LIT("bash_output")))
         hfsbi_mcp_job_footer(out, hfsbi_mcp_next_offset(output, shown, f), f);
-    else if (cut)
-        hfsbi_mcp_put_footer(out,
-                             "[cut: the first %zu of %zu characters; ask for "
-                             "less]",
-                             hfsb_utf8_count(shown), hfsb_utf8_count(output));
+    else hfsbi_mcp_cut_footer(out, output, shown);
     hfsbi_mcp_left_footer(out, f);
 }
 
@@ -7223,8 +7209,8 @@ HFSBI_FN hfsb_str hfsbi_mcp_last_line(hfsb_str text) {
                   built-in tools, local or remote; options choose among them
        own        tools of the program: a definition and a function
 
-   Each name occurs once. tools/list sends a text that is printed whenever the
-   list changes. */
+   Each name occurs once. tools/list sends `text`, which is printed whenever
+   the list changes. */
 /* ---- definitions ---- */
 
 static hfsb_str hfsbi_mcp_tool_name(const hfsb_json_value *definition) {
@@ -7257,18 +7243,27 @@ HFSBI_FN bool hfsbi_mcp_list_find(const hfsbi_mcp_list *list, hfsb_str name,
     return false;
 }
 
-HFSBI_FN hfsb_status hfsbi_mcp_list_print(const hfsbi_mcp_list *list,
-                                          hfsb_buf             *out) {
+/* Prints the list into its text. HFSB_OK; or HFSB_NOMEM with the old text and
+   *err. */
+static hfsb_status hfsbi_mcp_list_print(hfsbi_mcp_list *list, hfsb_err *err) {
+    hfsb_buf         text = HFSB_INIT;
     hfsb_json_writer w;
     size_t           i;
-    hfsb_json_writer_init(&w, out, NULL);
+    text.alloc = list->alloc;
+    hfsb_json_writer_init(&w, &text, NULL);
     hfsb_json_put_array(&w);
     for (i = 0; i < list->built_in_count; i++)
         hfsb_json_put_value(&w, list->built_in[i]);
     for (i = 0; i < list->own_count; i++)
         hfsb_json_put_value(&w, list->own[i].definition.root);
     hfsb_json_put_end(&w);
-    return hfsb_json_writer_finish(&w, NULL);
+    if (hfsb_json_writer_finish(&w, NULL) != HFSB_OK) {
+        hfsb_buf_free(&text);
+        return hfsbi_fail_status(err, HFSB_NOMEM, "The list of tools");
+    }
+    hfsb_buf_free(&list->text);
+    list->text = text;
+    return hfsbi_ok(err);
 }
 
 HFSBI_FN void hfsbi_mcp_list_free(hfsbi_mcp_list *list) {
@@ -7283,6 +7278,7 @@ HFSBI_FN void hfsbi_mcp_list_free(hfsbi_mcp_list *list) {
                          hfsb_json_count(list->doc.root),
                          sizeof *list->built_in);
     hfsb_json_free(&list->doc);
+    hfsb_buf_free(&list->text);
 }
 
 /* ---- choosing built-in tools ---- */
@@ -7360,9 +7356,20 @@ static hfsb_status hfsbi_mcp_pick(const hfsbi_mcp_list *list, hfsb_str only,
     return HFSB_OK;
 }
 
+/* Exchanges the built-in tools of two lists. */
+static void hfsbi_mcp_list_swap(hfsbi_mcp_list *a, hfsbi_mcp_list *b) {
+    hfsbi_mcp_list old = *a;
+    a->doc = b->doc;
+    a->built_in = b->built_in;
+    a->built_in_count = b->built_in_count;
+    b->doc = old.doc;
+    b->built_in = old.built_in;
+    b->built_in_count = old.built_in_count;
+}
+
 HFSBI_FN hfsb_status hfsbi_mcp_list_choose(hfsbi_mcp_list *list, hfsb_str all,
                                            hfsb_str only, hfsb_err *err) {
-    hfsbi_mcp_list next = HFSB_INIT, old;
+    hfsbi_mcp_list next = HFSB_INIT;
     hfsb_status    st;
     bool           any = false;
     next.alloc = next.doc.alloc = list->alloc;
@@ -7374,14 +7381,10 @@ HFSBI_FN hfsb_status hfsbi_mcp_list_choose(hfsbi_mcp_list *list, hfsb_str all,
              ? hfsbi_mcp_check_names(list, next.doc.root, only, &any, err)
              : hfsbi_fail_status(err, HFSB_NOMEM, "The list of tools");
     if (st == HFSB_OK) st = hfsbi_mcp_pick(list, only, any, &next, err);
-    if (st == HFSB_OK) { /* the new tools stay, the old ones are freed */
-        old = next;
-        old.doc = list->doc;
-        old.built_in = list->built_in;
-        list->doc = next.doc;
-        list->built_in = next.built_in;
-        list->built_in_count = next.built_in_count;
-        next = old;
+    if (st == HFSB_OK) {
+        hfsbi_mcp_list_swap(list, &next);
+        st = hfsbi_mcp_list_print(list, err);
+        if (st != HFSB_OK) hfsbi_mcp_list_swap(list, &next);
     }
     hfsbi_mcp_list_free(&next);
     return st;
@@ -7476,27 +7479,33 @@ static hfsb_status hfsbi_mcp_define(const hfsb_mcp_tool   *tool,
     return st;
 }
 
-/* Appends a checked tool to the list. HFSB_OK, HFSB_NOMEM. */
+/* Appends a checked tool to the list. HFSB_OK; HFSB_NOMEM with *err. */
 static hfsb_status hfsbi_mcp_list_append(hfsbi_mcp_list        *list,
                                          const hfsb_mcp_tool   *tool,
                                          const hfsb_json_value *schema,
-                                         const hfsb_json_value *hints) {
+                                         const hfsb_json_value *hints,
+                                         hfsb_err              *err) {
     hfsbi_mcp_tool  copy = HFSB_INIT;
     hfsb_status     st;
     hfsbi_mcp_tool *grown = (hfsbi_mcp_tool *)hfsbi_array_grow(
         &list->alloc, list->own, &list->own_cap, list->own_count + 1,
         sizeof *grown);
-    if (!grown) return HFSB_NOMEM;
+    if (!grown) return hfsbi_fail_status(err, HFSB_NOMEM, "Adding a tool");
     list->own = grown;
     copy.fn = tool->fn;
     copy.user = tool->user;
     copy.definition.alloc = list->alloc;
     st = hfsbi_mcp_define(tool, schema, hints, &copy.definition);
-    if (st != HFSB_OK) return st;
-    if (list->read_only && !hfsbi_mcp_only_reads(copy.definition.root))
+    if (st != HFSB_OK) return hfsbi_fail_status(err, st, "Adding a tool");
+    if (list->read_only && !hfsbi_mcp_only_reads(copy.definition.root)) {
         hfsb_json_free(&copy.definition);
-    else list->own[list->own_count++] = copy;
-    return HFSB_OK;
+        return hfsbi_ok(err);
+    }
+    list->own[list->own_count++] = copy;
+    st = hfsbi_mcp_list_print(list, err);
+    if (st != HFSB_OK)
+        hfsb_json_free(&list->own[--list->own_count].definition);
+    return st;
 }
 
 HFSBI_FN hfsb_status hfsbi_mcp_list_add(hfsbi_mcp_list      *list,
@@ -7507,41 +7516,14 @@ HFSBI_FN hfsb_status hfsbi_mcp_list_add(hfsbi_mcp_list      *list,
     if (st != HFSB_OK) return st;
     schema.alloc = hints.alloc = list->alloc;
     st = hfsbi_mcp_read_tool(tool, &schema, &hints, err);
-    if (st == HFSB_OK) {
-        st = hfsbi_mcp_list_append(list, tool, schema.root, hints.root);
-        if (st != HFSB_OK) hfsbi_fail_status(err, st, "Adding a tool");
-    }
+    if (st == HFSB_OK)
+        st = hfsbi_mcp_list_append(list, tool, schema.root, hints.root, err);
     hfsb_json_free(&schema);
     hfsb_json_free(&hints);
     return st;
 }
 
 /* ---- of the object ---- */
-
-/* Prints the list for tools/list. HFSB_OK, or HFSB_NOMEM with the old text. */
-static hfsb_status hfsbi_mcp_reprint(hfsb_mcp *mcp) {
-    hfsb_buf    text = HFSB_INIT;
-    hfsb_status st;
-    text.alloc = mcp->alloc;
-    st = hfsbi_mcp_list_print(&mcp->list, &text);
-    if (st != HFSB_OK) {
-        hfsb_buf_free(&text);
-        return st;
-    }
-    hfsb_buf_free(&mcp->about.tools);
-    mcp->about.tools = text;
-    return HFSB_OK;
-}
-
-HFSBI_FN hfsb_status hfsbi_mcp_offer(hfsb_mcp *mcp, hfsb_str all,
-                                     hfsb_err *err) {
-    hfsb_status st =
-        hfsbi_mcp_list_choose(&mcp->list, all, hfsb_buf_str(&mcp->only), err);
-    if (st != HFSB_OK) return st;
-    st = hfsbi_mcp_reprint(mcp);
-    return st == HFSB_OK ? hfsbi_ok(err)
-                         : hfsbi_fail_status(err, st, "The list of tools");
-}
 
 HFSBI_FN hfsb_status hfsbi_mcp_instruct(hfsb_mcp *mcp, hfsb_str ours) {
     hfsb_buf *out = &mcp->about.instructions;
@@ -7554,17 +7536,10 @@ HFSBI_FN hfsb_status hfsbi_mcp_instruct(hfsb_mcp *mcp, hfsb_str ours) {
 
 hfsb_status hfsb_mcp_add_tool(hfsb_mcp *mcp, const hfsb_mcp_tool *tool,
                               hfsb_err *err) {
-    size_t      before = mcp->list.own_count;
-    hfsb_status st;
     if (!tool->name || !tool->fn)
         return hfsbi_fail(err, HFSB_ARG, 0,
                           "A tool must have a name and a function.");
-    st = hfsbi_mcp_list_add(&mcp->list, tool, err);
-    if (st != HFSB_OK || mcp->list.own_count == before) return st;
-    st = hfsbi_mcp_reprint(mcp);
-    if (st == HFSB_OK) return hfsbi_ok(err);
-    hfsb_json_free(&mcp->list.own[--mcp->list.own_count].definition);
-    return hfsbi_fail_status(err, st, "Adding a tool");
+    return hfsbi_mcp_list_add(&mcp->list, tool, err);
 }
 
 /* ---- src/mcp/call.c ---- */
@@ -8003,12 +7978,6 @@ HFSBI_FN void hfsbi_mcp_calls_stop(hfsb_mcp *mcp, bool all) {
             hfsbi_mcp_call_stop_thread(call, HFSBI_MCP_CALL_STOPPED);
 }
 
-HFSBI_FN bool hfsbi_mcp_calls_pending(const hfsbi_mcp_channel *channel) {
-    const hfsb_mcp_call *call = channel->mcp->calls;
-    while (call && call->channel != channel) call = call->next;
-    return call != NULL;
-}
-
 /* ---- the deadline ---- */
 
 static void hfsbi_mcp_call_arm(hfsb_mcp_call *call) {
@@ -8415,30 +8384,42 @@ const hfsb_cancel *hfsb_mcp_cancel(const hfsb_mcp_call *call) {
 /* ---- src/mcp/channel.c ---- */
 /* channel.c - serves one message of a client: its method and its answer.
 
-   A channel hands over a text and gets back as many answers as it contains
-   requests: at once, or later from the calls that were started.
+   A channel hands over a text and is owed as many answers as it contains
+   requests: they come at once, or later from the calls that were started.
 
        text -> parsed document -> message -> method -> answer
                     |                         tools/call -> call ... -> answer
                     +-> batch: each message in turn
 
    Batches exist only in revisions before 2025-06-18, and no known client sends
-   them. They are answered message by message, as single messages would be. */
-/* ---- answers ---- */
+   them. They are answered message by message, as single messages would be; a
+   channel may join the answers. */
+enum {
+    HFSBI_MCP_BATCH = 100,     /* messages in one batch */
+    HFSBI_MCP_LONG = 1 << 20,  /* bytes from which values are counted */
+    HFSBI_MCP_VALUES = 200000, /* JSON values in one long message */
+    HFSBI_MCP_CALLS = 512      /* running at once; more are refused */
+};
 
-/* Sends an answer and frees it; an empty one is "no memory". */
-static void hfsbi_mcp_send(hfsbi_mcp_channel *channel, int status,
-                           hfsb_buf *message) {
-    channel->reply(channel, message->len ? status : 503, message);
-    hfsb_buf_free(message);
-}
+/* ---- answers ---- */
 
 static void hfsbi_mcp_send_fault(hfsbi_mcp_channel       *channel,
                                  const hfsbi_mcp_message *m) {
     hfsb_buf out = HFSB_INIT;
     out.alloc = channel->mcp->alloc;
     (void)hfsbi_mcp_put_fault(m, &out);
-    hfsbi_mcp_send(channel, m->status, &out);
+    channel->reply(channel, m->status, &out);
+    hfsb_buf_free(&out);
+}
+
+HFSBI_FN void hfsbi_mcp_reject(hfsbi_mcp_channel *channel, int code,
+                               int status, const char *sentence) {
+    hfsb_buf out = HFSB_INIT;
+    out.alloc = channel->mcp->alloc;
+    (void)hfsbi_mcp_put_error(NULL, code, hfsb_cstr(sentence), &out);
+    channel->owed++;
+    channel->reply(channel, status, &out);
+    hfsb_buf_free(&out);
 }
 
 /* ---- methods ---- */
@@ -8480,7 +8461,8 @@ static void hfsbi_mcp_serve_request(hfsbi_mcp_channel *channel,
         (void)hfsbi_mcp_put_discover(about, m->id, &out);
         break;
     case HFSBI_MCP_LIST:
-        (void)hfsbi_mcp_put_list(about, m->id, m->modern, &out);
+        (void)hfsbi_mcp_put_list(about, m->id, m->modern,
+                                 hfsb_buf_str(&channel->mcp->list.text), &out);
         break;
     case HFSBI_MCP_CALL:
         if (!hfsbi_mcp_begin_call(channel, m, input))
@@ -8494,7 +8476,8 @@ static void hfsbi_mcp_serve_request(hfsbi_mcp_channel *channel,
     case HFSBI_MCP_CANCELLED:
     case HFSBI_MCP_OTHER: (void)hfsbi_mcp_put_empty(m->id, &out);
     }
-    hfsbi_mcp_send(channel, 200, &out);
+    channel->reply(channel, 200, &out);
+    hfsb_buf_free(&out);
 }
 
 /* Cancels a call, if the session belongs to this client alone. Over HTTP,
@@ -8508,11 +8491,16 @@ static void hfsbi_mcp_serve_cancel(hfsbi_mcp_session       *session,
 
 /* ---- messages ---- */
 
-/* Serves one message. Returns the number of its answers, 0 or 1. */
-static size_t hfsbi_mcp_serve(hfsbi_mcp_channel     *channel,
-                              const hfsb_json_value *root,
-                              const hfsbi_mcp_head  *head,
-                              hfsbi_mcp_input *input, bool in_batch) {
+/* Opens the session of the channel if need be; false when it has refused. */
+static bool hfsbi_mcp_has_session(hfsbi_mcp_channel       *channel,
+                                  const hfsbi_mcp_message *m) {
+    return channel->session || channel->open(channel, m);
+}
+
+static void hfsbi_mcp_serve(hfsbi_mcp_channel     *channel,
+                            const hfsb_json_value *root,
+                            const hfsbi_mcp_head *head, hfsbi_mcp_input *input,
+                            bool in_batch) {
     hfsbi_mcp_message m;
     hfsbi_mcp_read(root, head, channel->mcp->about.logging, &m);
     if (in_batch && m.kind == HFSBI_MCP_REQUEST &&
@@ -8521,47 +8509,46 @@ static size_t hfsbi_mcp_serve(hfsbi_mcp_channel     *channel,
                          "This request may not be part of a batch.");
         (void)hfsbi_mcp_refuse(&m, HFSBI_MCP_INVALID, 200);
     }
-    if (m.kind == HFSBI_MCP_RESPONSE) return 0;
-    if (m.kind == HFSBI_MCP_FAULT) {
-        if (in_batch) m.status = 200; /* the other messages are served */
+    if (in_batch) m.status = 200; /* the other messages are served */
+    switch (m.kind) {
+    case HFSBI_MCP_RESPONSE: break;
+    case HFSBI_MCP_FAULT:
+        channel->owed++;
         hfsbi_mcp_send_fault(channel, &m);
-        return 1;
+        break;
+    case HFSBI_MCP_NOTIFICATION:
+        if (m.method == HFSBI_MCP_CANCELLED &&
+            hfsbi_mcp_has_session(channel, &m))
+            hfsbi_mcp_serve_cancel(channel->session, &m);
+        break;
+    case HFSBI_MCP_REQUEST:
+        if (!hfsbi_mcp_has_session(channel, &m)) break;
+        channel->owed++;
+        hfsbi_mcp_serve_request(channel, &m, input);
+        break;
     }
-    if (m.kind == HFSBI_MCP_NOTIFICATION && m.method != HFSBI_MCP_CANCELLED)
-        return 0;
-    if (!channel->session && !channel->open(channel, &m)) return 0;
-    if (m.kind == HFSBI_MCP_NOTIFICATION) {
-        hfsbi_mcp_serve_cancel(channel->session, &m);
-        return 0;
-    }
-    hfsbi_mcp_serve_request(channel, &m, input);
-    return 1;
 }
 
-static size_t hfsbi_mcp_serve_batch(hfsbi_mcp_channel    *channel,
-                                    const hfsbi_mcp_head *head,
-                                    hfsbi_mcp_input      *input) {
-    hfsb_json_iter    it = hfsb_json_begin(input->doc.root);
-    size_t            count = hfsb_json_count(input->doc.root), n = 0;
-    bool              known, modern;
-    hfsbi_mcp_message m;
-    memset(&m, 0, sizeof m);
-    known = hfsbi_mcp_version_known(hfsbi_trim(head->version), &modern) ||
-            !head->version.ptr;
-    if (!known || modern || count == 0 || count > HFSBI_MCP_BATCH) {
-        (void)hfsbi_fail(&m.err, HFSB_ARG, 0,
+static void hfsbi_mcp_serve_batch(hfsbi_mcp_channel    *channel,
+                                  const hfsbi_mcp_head *head,
+                                  hfsbi_mcp_input      *input) {
+    hfsb_json_iter it = hfsb_json_begin(input->doc.root);
+    size_t         count = hfsb_json_count(input->doc.root);
+    hfsb_err       err;
+    if ((head->version.ptr &&
+         hfsbi_mcp_era_of(head->version) != HFSBI_ERA_LEGACY) ||
+        count == 0 || count > HFSBI_MCP_BATCH) {
+        (void)hfsbi_fail(&err, HFSB_ARG, 0,
                          "A batch must have 1 to %d messages, and its "
                          "MCP-Protocol-Version, if any, must be one of those "
                          "from 2024-11-05 to " HFSBI_MCP_LATEST ".",
                          HFSBI_MCP_BATCH);
-        (void)hfsbi_mcp_refuse(&m, HFSBI_MCP_INVALID, 400);
-        hfsbi_mcp_send_fault(channel, &m);
-        return 1;
+        hfsbi_mcp_reject(channel, HFSBI_MCP_INVALID, 400, err.msg);
+        return;
     }
-    if (!channel->session && !channel->open(channel, NULL)) return 0;
+    if (!hfsbi_mcp_has_session(channel, NULL)) return;
     while (hfsb_json_next(&it))
-        n += hfsbi_mcp_serve(channel, it.value, head, input, true);
-    return n;
+        hfsbi_mcp_serve(channel, it.value, head, input, true);
 }
 
 /* ---- documents ---- */
@@ -8605,29 +8592,21 @@ static hfsb_status hfsbi_mcp_parse(hfsb_mcp *mcp, hfsb_buf *text,
                                     input->text.len, NULL, &input->doc, err);
 }
 
-HFSBI_FN size_t hfsbi_mcp_receive(hfsbi_mcp_channel *channel, hfsb_buf *text,
-                                  const hfsbi_mcp_head *head) {
-    hfsb_mcp         *mcp = channel->mcp;
-    hfsbi_mcp_message m;
-    hfsbi_mcp_input  *input;
-    hfsb_status       st;
-    size_t            n = 1;
-    memset(&m, 0, sizeof m);
-    st = hfsbi_mcp_parse(mcp, text, &input, &m.err);
-    if (st == HFSB_NOMEM) {
-        (void)hfsbi_fail(&m.err, st, 0, "Out of memory; nothing was done.");
-        (void)hfsbi_mcp_refuse(&m, HFSBI_MCP_INTERNAL, 503);
-        hfsbi_mcp_send_fault(channel, &m);
-    } else if (st != HFSB_OK) {
-        (void)hfsbi_mcp_refuse(&m, HFSBI_MCP_PARSE, 400);
-        hfsbi_mcp_send_fault(channel, &m);
-    } else if (hfsb_json_type_of(input->doc.root) == HFSB_JSON_ARRAY) {
-        n = hfsbi_mcp_serve_batch(channel, head, input);
-    } else {
-        n = hfsbi_mcp_serve(channel, input->doc.root, head, input, false);
-    }
+HFSBI_FN void hfsbi_mcp_receive(hfsbi_mcp_channel *channel, hfsb_buf *text,
+                                const hfsbi_mcp_head *head) {
+    hfsb_mcp        *mcp = channel->mcp;
+    hfsbi_mcp_input *input;
+    hfsb_err         err = HFSB_INIT;
+    hfsb_status      st = hfsbi_mcp_parse(mcp, text, &input, &err);
+    if (st == HFSB_NOMEM)
+        hfsbi_mcp_reject(channel, HFSBI_MCP_INTERNAL, 503,
+                         "Out of memory; nothing was done.");
+    else if (st != HFSB_OK)
+        hfsbi_mcp_reject(channel, HFSBI_MCP_PARSE, 400, err.msg);
+    else if (hfsb_json_type_of(input->doc.root) == HFSB_JSON_ARRAY)
+        hfsbi_mcp_serve_batch(channel, head, input);
+    else hfsbi_mcp_serve(channel, input->doc.root, head, input, false);
     if (input) hfsbi_mcp_input_release(mcp, input);
-    return n;
 }
 
 /* ---- src/mcp/stdio.c ---- */
@@ -8887,7 +8866,7 @@ static void hfsbi_stdio_stop(hfsbi_mcp_stdio *io) {
 static void hfsbi_stdio_look(hfsbi_mcp_stdio *io) {
     if (io->state == HFSBI_STDIO_LINGERING &&
         (hfsb_clock_ms() >= io->until ||
-         (!hfsbi_mcp_calls_pending(&io->channel) && !hfsbi_stdio_unsent(io))))
+         (!io->channel.owed && !hfsbi_stdio_unsent(io))))
         hfsbi_stdio_stop(io);
 }
 
@@ -8978,6 +8957,7 @@ static void hfsbi_stdio_put(hfsbi_mcp_stdio *io, hfsb_buf *message) {
 static void hfsbi_stdio_reply(hfsbi_mcp_channel *channel, int status,
                               hfsb_buf *message) {
     hfsbi_mcp_stdio *io = (hfsbi_mcp_stdio *)(void *)channel;
+    channel->owed--;
     if (status) hfsbi_stdio_put(io, message);
     hfsbi_stdio_look(io);
 }
@@ -8994,22 +8974,13 @@ static void hfsbi_stdio_notify(hfsbi_mcp_channel *channel, hfsb_str message) {
 
 /* ---- in ---- */
 
-static void hfsbi_stdio_refuse(hfsbi_mcp_stdio *io, int code,
-                               const char *sentence) {
-    hfsb_buf message = HFSB_INIT;
-    message.alloc = io->channel.mcp->alloc;
-    (void)hfsbi_mcp_put_error(NULL, code, hfsb_cstr(sentence), &message);
-    hfsbi_stdio_put(io, &message);
-    hfsb_buf_free(&message);
-}
-
 /* Serves a whole line. */
 static void hfsbi_stdio_take(hfsbi_mcp_stdio *io) {
     hfsbi_mcp_head head = HFSB_INIT;
     hfsb_str       text = hfsbi_trim_end(hfsb_buf_str(&io->line));
     hfsb_buf_truncate(&io->line, text.len);
     if (hfsbi_trim(text).len)
-        (void)hfsbi_mcp_receive(&io->channel, &io->line, &head);
+        hfsbi_mcp_receive(&io->channel, &io->line, &head);
     hfsb_buf_truncate(&io->line, 0);
 }
 
@@ -9031,7 +9002,7 @@ static void hfsbi_stdio_add(hfsbi_mcp_stdio *io, hfsb_str piece) {
     }
     hfsb_buf_free(&io->line);
     io->skipping = true;
-    hfsbi_stdio_refuse(io, code, err.msg);
+    hfsbi_mcp_reject(&io->channel, code, 400, err.msg);
 }
 
 /* Serves the lines in a block. Goes on when they choke the output: the bytes
@@ -9176,46 +9147,44 @@ hfsb_status hfsb_mcp_stdio(hfsb_mcp *mcp, int in, int out, hfsb_err *err) {
 
        OPEN --- an answer: JSON with its status, or 202 for none ---> CLOSED
          |
-         +--> BLANKS --- the answer as JSON -----------------------> CLOSED
-         |      ^ a sign of life, for a client that takes only JSON
+         +--> JSON ----- the answer, or an array of all answers ---> CLOSED
+         |      ^ for a client that takes only JSON: a sign of life, or an
+         |        answer to a batch
          |
          +--> EVENTS --- each answer as an event, then the end ----> CLOSED
                 ^ a notification or a sign of life; or an answer, for a
                   client that takes only events and for a batch
+
+   The answers to a batch are sent as they come, in any order: none is kept
+   until the others are there.
 
    A client may disconnect in every state, which is CLOSED too: then its calls
    go on unheard, or are cancelled since 2026-07-28. */
 enum {
     HFSBI_MCP_ID = 128,           /* bytes of a session id */
     HFSBI_MCP_CHOKE = 256 * 1024, /* unsent bytes that stop notifications */
+    HFSBI_MCP_UNSENT = 64 << 20,  /* unsent bytes that end a batch */
     HFSBI_MCP_ALIVE = 3           /* beats between signs of life: 15 s */
 };
 
 typedef enum hfsbi_mcp_post_state {
     HFSBI_POST_OPEN,   /* nothing was sent */
-    HFSBI_POST_BLANKS, /* 200, JSON that has only blanks so far */
+    HFSBI_POST_JSON,   /* 200, JSON: blanks so far, or a part of an array */
     HFSBI_POST_EVENTS, /* 200, a stream of events */
     HFSBI_POST_CLOSED  /* the request is gone, or was answered */
 } hfsbi_mcp_post_state;
-
-/* The content types that a client accepts; the values are bits. */
-typedef enum hfsbi_mcp_accept {
-    HFSBI_ACCEPT_NONE = 0,
-    HFSBI_ACCEPT_JSON = 1,
-    HFSBI_ACCEPT_EVENTS = 2,
-    HFSBI_ACCEPT_BOTH = 3
-} hfsbi_mcp_accept;
 
 /* One POST. */
 typedef struct hfsbi_mcp_post {
     hfsbi_mcp_channel    channel; /* first: it is found by it */
     hfsbi_timer          timer;   /* signs of life */
     hfsb_request        *request;
-    hfsbi_mcp_accept     accept;
     hfsbi_mcp_post_state state;
-    bool                 modern;   /* a disconnect cancels */
-    size_t               expected; /* answers; SIZE_MAX: not known yet */
-    size_t               answered;
+    bool                 json, events; /* what the client accepts */
+    bool                 modern;       /* a disconnect cancels */
+    bool                 batch;     /* its answers are an array, or events */
+    bool                 receiving; /* hfsbi_mcp_receive() is using it */
+    size_t               sent;      /* answers */
 } hfsbi_mcp_post;
 
 static void hfsbi_mcp_post_free(hfsbi_mcp_post *p) {
@@ -9235,21 +9204,23 @@ static void hfsbi_mcp_post_event(hfsbi_mcp_post *p, hfsb_str message) {
 
 /* Sends the head: 200, and events if the client accepts them. */
 static void hfsbi_mcp_post_begin(hfsbi_mcp_post *p) {
-    bool events = (p->accept & HFSBI_ACCEPT_EVENTS) != 0;
-    p->state = events ? HFSBI_POST_EVENTS : HFSBI_POST_BLANKS;
+    p->state = p->events ? HFSBI_POST_EVENTS : HFSBI_POST_JSON;
     (void)hfsb_reply_field(p->request, "X-Accel-Buffering", HFSB_LIT("no"));
     (void)hfsb_reply_field(p->request, "Cache-Control", HFSB_LIT("no-store"));
     hfsb_reply_begin(p->request, 200,
-                     events ? "text/event-stream" : "application/json");
+                     p->events ? "text/event-stream" : "application/json");
 }
 
 /* Ends a POST that has all its answers, or whose client is gone. */
 static void hfsbi_mcp_post_settle(hfsbi_mcp_post *p) {
-    if (p->expected == SIZE_MAX) return; /* receive() is still using it */
-    if (p->state != HFSBI_POST_CLOSED && p->answered < p->expected) return;
+    if (p->receiving) return;
+    if (p->state != HFSBI_POST_CLOSED && p->channel.owed) return;
     if (p->state == HFSBI_POST_OPEN)
         hfsb_reply(p->request, 202, "", HFSB_LIT(""));
-    else if (p->state != HFSBI_POST_CLOSED) hfsb_reply_end(p->request);
+    if (p->state == HFSBI_POST_JSON && p->batch && p->sent)
+        (void)hfsb_reply_write(p->request, HFSB_LIT("]"));
+    if (p->state == HFSBI_POST_JSON || p->state == HFSBI_POST_EVENTS)
+        hfsb_reply_end(p->request);
     hfsbi_mcp_calls_detach(&p->channel, p->modern);
     hfsbi_mcp_post_free(p);
 }
@@ -9266,28 +9237,34 @@ static void hfsbi_mcp_post_lose(hfsbi_mcp_post *p) {
 /* Sends an answer in the way that the state and the client allow. */
 static void hfsbi_mcp_post_send(hfsbi_mcp_post *p, int status,
                                 hfsb_buf *message) {
-    if (p->state == HFSBI_POST_OPEN && status == 200 &&
-        p->accept == HFSBI_ACCEPT_EVENTS)
+    if (p->state == HFSBI_POST_OPEN && status == 200 && (p->batch || !p->json))
         hfsbi_mcp_post_begin(p);
-    if (p->state == HFSBI_POST_EVENTS) {
-        hfsbi_mcp_post_event(p, hfsb_buf_str(message));
-        return;
-    }
-    if (p->state == HFSBI_POST_BLANKS) {
-        (void)hfsb_reply_write(p->request, hfsb_buf_str(message));
-        hfsb_reply_end(p->request);
-    } else {
+    switch (p->state) {
+    case HFSBI_POST_OPEN:
         hfsbi_reply_take(p->request, status, "application/json", message);
+        p->state = HFSBI_POST_CLOSED;
+        break;
+    case HFSBI_POST_JSON:
+        if (p->batch)
+            (void)hfsb_reply_write(p->request,
+                                   p->sent ? HFSB_LIT(",") : HFSB_LIT("["));
+        (void)hfsb_reply_write(p->request, hfsb_buf_str(message));
+        break;
+    case HFSBI_POST_EVENTS:
+        hfsbi_mcp_post_event(p, hfsb_buf_str(message));
+        break;
+    case HFSBI_POST_CLOSED: break;
     }
-    p->state = HFSBI_POST_CLOSED;
+    p->sent++;
 }
 
 static void hfsbi_mcp_post_reply(hfsbi_mcp_channel *channel, int status,
                                  hfsb_buf *message) {
     hfsbi_mcp_post *p = (hfsbi_mcp_post *)(void *)channel;
-    p->answered++;
+    channel->owed--;
     if (p->state != HFSBI_POST_CLOSED && status) {
-        if (message->len) hfsbi_mcp_post_send(p, status, message);
+        if (message->len && hfsb_reply_waiting(p->request) <= HFSBI_MCP_UNSENT)
+            hfsbi_mcp_post_send(p, status, message);
         else hfsbi_mcp_post_lose(p);
     }
     hfsbi_mcp_post_settle(p);
@@ -9296,8 +9273,7 @@ static void hfsbi_mcp_post_reply(hfsbi_mcp_channel *channel, int status,
 static void hfsbi_mcp_post_notify(hfsbi_mcp_channel *channel,
                                   hfsb_str           message) {
     hfsbi_mcp_post *p = (hfsbi_mcp_post *)(void *)channel;
-    if (p->state == HFSBI_POST_OPEN && (p->accept & HFSBI_ACCEPT_EVENTS))
-        hfsbi_mcp_post_begin(p);
+    if (p->state == HFSBI_POST_OPEN && p->events) hfsbi_mcp_post_begin(p);
     if (p->state == HFSBI_POST_EVENTS &&
         hfsb_reply_waiting(p->request) <= HFSBI_MCP_CHOKE)
         hfsbi_mcp_post_event(p, message);
@@ -9351,20 +9327,12 @@ static bool hfsbi_mcp_post_open(hfsbi_mcp_channel       *channel,
     hfsb_str        id = HFSB_LIT("");
     char            fresh[33];
     hfsb_status     st = HFSB_OK;
+    p->batch = !m;
     p->modern = m && m->modern;
     if (p->modern) hfsbi_request_on_eof(p->request, hfsbi_mcp_post_eof, p);
     else
         id = hfsb_http_field_find(hfsb_request_head(p->request),
                                   "Mcp-Session-Id");
-    if (!m && (p->accept & HFSBI_ACCEPT_EVENTS))
-        p->accept = HFSBI_ACCEPT_EVENTS;
-    if (!m && p->accept != HFSBI_ACCEPT_EVENTS) {
-        hfsb_reply_error(p->request, 406,
-                         "A batch is answered with events: Accept must list "
-                         "text/event-stream.");
-        p->state = HFSBI_POST_CLOSED;
-        return false;
-    }
     if (m && m->method == HFSBI_MCP_INITIALIZE) {
         hfsbi_random_hex(fresh, sizeof fresh - 1);
         id = hfsb_cstr(fresh);
@@ -9382,17 +9350,21 @@ static bool hfsbi_mcp_post_open(hfsbi_mcp_channel       *channel,
 
 /* ---- the request ---- */
 
-static hfsbi_mcp_accept hfsbi_mcp_accepts(const hfsb_http_head *head) {
-    bool any = hfsb_http_field_count(head, "Accept") == 0 ||
-               hfsb_http_field_lists(head, "Accept", "*/*");
-    bool json = any ||
-                hfsb_http_field_lists(head, "Accept", "application/*") ||
-                hfsb_http_field_lists(head, "Accept", "application/json");
-    bool events = any || hfsb_http_field_lists(head, "Accept", "text/*") ||
-                  hfsb_http_field_lists(head, "Accept", "text/event-stream");
-    if (json && events) return HFSBI_ACCEPT_BOTH;
-    if (json) return HFSBI_ACCEPT_JSON;
-    return events ? HFSBI_ACCEPT_EVENTS : HFSBI_ACCEPT_NONE;
+/* True when the client accepts a type, or all types of its range. */
+static bool hfsbi_mcp_accepts(const hfsb_http_head *head, const char *range,
+                              const char *type) {
+    return hfsb_http_field_count(head, "Accept") == 0 ||
+           hfsb_http_field_lists(head, "Accept", "*/*") ||
+           hfsb_http_field_lists(head, "Accept", range) ||
+           hfsb_http_field_lists(head, "Accept", type);
+}
+
+static bool hfsbi_mcp_accepts_json(const hfsb_http_head *head) {
+    return hfsbi_mcp_accepts(head, "application/*", "application/json");
+}
+
+static bool hfsbi_mcp_accepts_events(const hfsb_http_head *head) {
+    return hfsbi_mcp_accepts(head, "text/*", "text/event-stream");
 }
 
 /* The name of a field that is given more than once, which could be read in two
@@ -9422,7 +9394,7 @@ static bool hfsbi_mcp_check_head(hfsb_request *request) {
         hfsb_reply_error(request, 415,
                          "The body must be JSON, with Content-Type: "
                          "application/json.");
-    else if (hfsbi_mcp_accepts(head) == HFSBI_ACCEPT_NONE)
+    else if (!hfsbi_mcp_accepts_json(head) && !hfsbi_mcp_accepts_events(head))
         hfsb_reply_error(request, 406,
                          "Accept must list application/json and "
                          "text/event-stream.");
@@ -9440,19 +9412,20 @@ static bool hfsbi_mcp_check_head(hfsb_request *request) {
 
 static hfsbi_mcp_post *hfsbi_mcp_post_new(hfsb_mcp     *mcp,
                                           hfsb_request *request) {
-    hfsbi_mcp_post *p =
+    const hfsb_http_head *head = hfsb_request_head(request);
+    hfsbi_mcp_post       *p =
         (hfsbi_mcp_post *)hfsbi_array(&mcp->alloc, 1, sizeof *p);
     if (!p) return NULL;
     memset(p, 0, sizeof *p);
-    p->accept = hfsbi_mcp_accepts(hfsb_request_head(request));
+    p->json = hfsbi_mcp_accepts_json(head);
+    p->events = hfsbi_mcp_accepts_events(head);
     p->channel.mcp = mcp;
     p->channel.open = hfsbi_mcp_post_open;
     p->channel.reply = hfsbi_mcp_post_reply;
     p->channel.notify = hfsbi_mcp_post_notify;
-    p->channel.can_notify = (p->accept & HFSBI_ACCEPT_EVENTS) != 0;
+    p->channel.can_notify = p->events;
     p->timer.fn = hfsbi_mcp_post_beat;
     p->request = request;
-    p->expected = SIZE_MAX;
     return p;
 }
 
@@ -9474,9 +9447,11 @@ static void hfsbi_mcp_on_post(void *user, hfsb_request *request) {
     head.name = hfsb_http_field_find(fields, "Mcp-Name");
     hfsb_request_on_gone(request, hfsbi_mcp_post_gone, p);
     hfsbi_request_take_body(request, &text);
-    p->expected = hfsbi_mcp_receive(&p->channel, &text, &head);
+    p->receiving = true;
+    hfsbi_mcp_receive(&p->channel, &text, &head);
+    p->receiving = false;
     hfsb_buf_free(&text);
-    if (p->answered < p->expected) hfsbi_mcp_post_arm(p);
+    if (p->channel.owed) hfsbi_mcp_post_arm(p);
     hfsbi_mcp_post_settle(p);
 }
 
@@ -9501,6 +9476,14 @@ HFSBI_FN hfsb_status hfsbi_mcp_route(hfsb_mcp *mcp, const char *path,
    Shutdown: a stop of the server ends stdio at once, while requests over HTTP
    have time to finish; then calls in threads are cancelled and commands asked
    to end; the rest dies with the object. */
+/* Defaults of the options. */
+enum {
+    HFSBI_MCP_ANSWER_MS = 50000,
+    HFSBI_MCP_BEAT_MS = 5000,
+    HFSBI_MCP_GRACE_MS = 500,
+    HFSBI_MCP_MESSAGE = 32 * 1024 * 1024 /* bytes */
+};
+
 /* ---- instructions ---- */
 
 /* A path for the model: the end of a very long one. */
@@ -9599,7 +9582,6 @@ static void hfsbi_mcp_free(hfsb_mcp *mcp) {
     hfsb_buf_free(&mcp->about.title);
     hfsb_buf_free(&mcp->about.version);
     hfsb_buf_free(&mcp->about.instructions);
-    hfsb_buf_free(&mcp->about.tools);
     hfsbi_array_free(&alloc, mcp, 1, sizeof *mcp);
 }
 
@@ -9626,7 +9608,6 @@ static hfsb_mcp *hfsbi_mcp_new(hfsb_server *server, const hfsb_mcp_opts *o) {
     mcp->no_arguments.alloc = *alloc;
     mcp->about.name.alloc = mcp->about.title.alloc = *alloc;
     mcp->about.version.alloc = mcp->about.instructions.alloc = *alloc;
-    mcp->about.tools.alloc = *alloc;
     mcp->about.logging = o->logging;
     mcp->list.read_only = o->read_only;
     mcp->answer_ms = hfsbi_mcp_or_default(o->answer_ms, HFSBI_MCP_ANSWER_MS);
@@ -9668,7 +9649,9 @@ static hfsb_status hfsbi_mcp_open_tools(hfsb_mcp              *mcp,
     st = hfsbi_tools_define(opts && opts->shell ? opts->shell
                                                 : hfsbi_default_shell(),
                             &plan, 1, HFSB_TOOLS_MCP, &all, err);
-    if (st == HFSB_OK) st = hfsbi_mcp_offer(mcp, hfsb_buf_str(&all), err);
+    if (st == HFSB_OK)
+        st = hfsbi_mcp_list_choose(&mcp->list, hfsb_buf_str(&all),
+                                   hfsb_buf_str(&mcp->only), err);
     hfsb_buf_free(&all);
     if (st != HFSB_OK) return st;
     if (opts) o = *opts;
@@ -9978,7 +9961,9 @@ hfsb_status hfsb_mcp_use_session(hfsb_mcp *mcp, hfsb_session *session,
                           "this machine, which are offered without one.");
     all.alloc = mcp->alloc;
     st = hfsb_session_define(session, HFSB_TOOLS_MCP, &all, err);
-    if (st == HFSB_OK) st = hfsbi_mcp_offer(mcp, hfsb_buf_str(&all), err);
+    if (st == HFSB_OK)
+        st = hfsbi_mcp_list_choose(&mcp->list, hfsb_buf_str(&all),
+                                   hfsb_buf_str(&mcp->only), err);
     hfsb_buf_free(&all);
     if (st != HFSB_OK) return st;
     st = hfsbi_mcp_instruct(mcp, hfsb_cstr(hfsbi_mcp_remote_instructions));
