@@ -148,6 +148,13 @@ HFSBI_FN void hfsbi_api_call_fail(hfsbi_api_call *x, int status,
 HFSBI_FN hfsb_status hfsbi_fields_detail(const hfsbi_api_call *x,
                                          const char *key, hfsb_str sentence,
                                          hfsb_buf *out);
+/* The same with one item, for `key` of the query or the body (`where`); an
+   empty key: for all of it. input NULL: null. */
+HFSBI_FN hfsb_status hfsbi_fields_detail_item(const char *where, hfsb_str key,
+                                              const char            *type,
+                                              const char            *text,
+                                              const hfsb_json_value *input,
+                                              hfsb_buf              *out);
 
 /* ---- files.c ---- */
 

@@ -264,12 +264,11 @@ static hfsb_status hfsbi_fields_end(hfsbi_fields *f) {
     return hfsb_json_writer_finish(&f->w, NULL);
 }
 
-/* Appends a detail with one item. key "": for the whole body. HFSB_OK;
-   HFSB_NOMEM. */
-static hfsb_status hfsbi_fields_detail_item(const char *where, hfsb_str key,
-                                            const char *type, const char *text,
-                                            const hfsb_json_value *input,
-                                            hfsb_buf              *out) {
+HFSBI_FN hfsb_status hfsbi_fields_detail_item(const char *where, hfsb_str key,
+                                              const char            *type,
+                                              const char            *text,
+                                              const hfsb_json_value *input,
+                                              hfsb_buf              *out) {
     hfsbi_loc    top = hfsbi_loc_key(NULL, hfsb_cstr(where));
     hfsbi_loc    at = hfsbi_loc_key(&top, key);
     hfsbi_fields f;

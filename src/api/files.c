@@ -39,32 +39,16 @@ typedef struct hfsbi_file_op {
 
 /* ---- errors ---- */
 
-/* Replies 422 for a key of the query, with an item as in fields.c. input.ptr
-   NULL: the key is missing. */
+/* Replies 422 for a key of the query. `text` is for the item of the detail,
+   `sentence` for the whole reply. */
 static void hfsbi_files_refuse_key(hfsb_request *request, const char *key,
-                                   const char *type, hfsb_str input,
-                                   const char *sentence) {
-    hfsb_buf         detail = HFSB_INIT;
-    hfsb_json_writer w;
+                                   const char *type, const char *text,
+                                   const hfsb_json_value *input,
+                                   const char            *sentence) {
+    hfsb_buf detail = HFSB_INIT;
     detail.alloc = *hfsbi_server_alloc(hfsb_request_server(request));
-    hfsb_json_writer_init(&w, &detail, NULL);
-    hfsb_json_put_array(&w);
-    hfsb_json_put_object(&w);
-    hfsbi_put_member_str(&w, "type", hfsb_cstr(type));
-    hfsb_json_put_key(&w, HFSB_LIT("loc"));
-    hfsb_json_put_array(&w);
-    hfsb_json_put_str(&w, HFSB_LIT("query"));
-    hfsb_json_put_str(&w, hfsb_cstr(key));
-    hfsb_json_put_end(&w);
-    hfsbi_put_member_str(&w, "msg",
-                         input.ptr ? hfsb_cstr(sentence)
-                                   : HFSB_LIT("Field required"));
-    hfsb_json_put_key(&w, HFSB_LIT("input"));
-    if (input.ptr) hfsb_json_put_str(&w, input);
-    else hfsb_json_put_null(&w);
-    hfsb_json_put_end(&w);
-    hfsb_json_put_end(&w);
-    if (hfsb_json_writer_finish(&w, NULL) == HFSB_OK)
+    if (hfsbi_fields_detail_item("query", hfsb_cstr(key), type, text, input,
+                                 &detail) == HFSB_OK)
         hfsbi_reply_detail(request, 422, hfsb_buf_str(&detail),
                            hfsb_cstr(sentence));
     else hfsb_reply_error(request, 503, "Out of memory.");
@@ -114,11 +98,10 @@ static bool hfsbi_field_join(const hfsb_http_head *head, const char *name,
 static bool hfsbi_file_op_read_request(hfsbi_file_op *op) {
     hfsb_request         *request = op->request;
     const hfsb_http_head *head = hfsb_request_head(request);
-    hfsb_str              none = HFSB_INIT;
     hfsb_status st = hfsb_request_query(request, "path", &op->path, &op->err);
     if (st == HFSB_NOT_FOUND || (st == HFSB_OK && op->path.len == 0))
-        hfsbi_files_refuse_key(request, "path", "missing", none,
-                               "path is required: /api/files?path=...");
+        hfsbi_files_refuse_key(request, "path", "missing", "Field required",
+                               NULL, "path is required: /api/files?path=...");
     else if (st == HFSB_SYNTAX)
         hfsb_reply_error(request, 400, "%s", op->err.msg);
     else if (st != HFSB_OK ||
@@ -717,6 +700,20 @@ static unsigned hfsbi_upload_parse_mode(hfsb_str text) {
     return mode <= 07777u ? mode : 0;
 }
 
+static void hfsbi_upload_refuse_mode(hfsb_request *request, hfsb_str text) {
+    const char   *sentence = "mode must be an octal number from 1 to 7777, as "
+                             "in mode=0755.";
+    hfsbi_build   input;
+    hfsb_json_doc doc = HFSB_INIT;
+    doc.alloc = *hfsbi_server_alloc(hfsb_request_server(request));
+    hfsbi_build_init(&input, &doc.alloc);
+    hfsbi_build_str(&input, NULL, text);
+    (void)hfsbi_build_finish(&input, &doc); /* without memory: null */
+    hfsbi_files_refuse_key(request, "mode", "value_error", sentence, doc.root,
+                           sentence);
+    hfsb_json_free(&doc);
+}
+
 /* Reads the mode; 0 if it is not given. False after an error reply. */
 static bool hfsbi_upload_read_options(hfsb_request     *request,
                                       const hfsb_alloc *alloc,
@@ -733,11 +730,7 @@ static bool hfsbi_upload_read_options(hfsb_request     *request,
     if (st == HFSB_NOMEM) hfsb_reply_error(request, 503, "Out of memory.");
     else if (st == HFSB_SYNTAX) hfsb_reply_error(request, 400, "%s", err.msg);
     else if (st == HFSB_OK && *mode == 0)
-        hfsbi_files_refuse_key(
-            request, "mode", "value_error",
-            hfsb_str_make(text.ptr ? text.ptr : "", text.len),
-            "mode must be an octal number from 1 to 7777, as "
-            "in mode=0755.");
+        hfsbi_upload_refuse_mode(request, hfsb_buf_str(&text));
     else if (hfsb_http_field_find(head, "Content-Range").ptr)
         hfsb_reply_error(request, 400,
                          "A file is written whole: Content-Range cannot be "
