@@ -1,8 +1,8 @@
 /* files.c - /api/files: files of any size as bytes, by GET, PUT and DELETE.
 
    Each request is an operation (hfsbi_file_op), which alternates between the
-   loop and a pool thread: disk work is done in the thread, replies are sent
-   in the loop. An operation outlives its request when the client goes away.
+   loop and a pool thread by hfsbi_request_work(): disk work is done in the
+   thread, replies are sent in the loop.
 
      GET     thread: open, decide   -> loop: reply -> (thread: close) -> free
      DELETE  thread: check, remove  -> loop: reply -> free
@@ -10,34 +10,23 @@
                                     -> loop: reply -> free
 
    A thread never touches the request, and the loop never touches an operation
-   that a thread works on, except for the request and the block that the loop
-   fills. A PUT replaces the file only after the whole body has arrived. */
+   that a thread works on, except for the block that the loop fills. A PUT
+   replaces the file only after the whole body has arrived. */
 #include "api_private.h"
 
-/* The endpoint; one per server. */
-typedef struct hfsbi_files {
-    hfsbi_server_part part; /* first: the server has a pointer to it */
-    hfsb_server      *server;
-    hfsbi_loop       *loop;
-    const hfsb_root  *root;
-    hfsb_alloc        alloc;
-    size_t            pending; /* operations that are not freed yet */
-} hfsbi_files;
-
-/* The work for one request; the first member of hfsbi_fetch and hfsbi_upload.
-   request is for the loop only. */
+/* The work for one request; the first member of hfsbi_fetch and
+   hfsbi_upload. */
 typedef struct hfsbi_file_op {
-    hfsbi_task    task;
-    hfsbi_files  *files;
-    hfsb_request *request; /* NULL: answered or gone */
-    size_t        size;    /* of the whole struct, in bytes */
-    hfsb_buf      path;
-    hfsb_buf match, none_match; /* If-Match, If-None-Match; ptr NULL: none */
-    int      http;              /* status of the reply; 0: not known yet */
-    hfsb_err err;               /* the text of a reply from 400 on */
+    const hfsb_root *root;
+    size_t           size; /* of the whole struct, in bytes */
+    hfsb_buf         path;
+    hfsb_buf         match, none_match; /* If-Match, If-None-Match; ptr NULL:
+                                           none */
+    int              http; /* status of the reply; 0: not known yet */
+    hfsb_err         err;  /* the text of a reply from 400 on */
 } hfsbi_file_op;
 
-/* ---- errors ---- */
+/* ---- replies ---- */
 
 /* Replies 422 for a key of the query. `text` is for the item of the detail,
    `sentence` for the whole reply. */
@@ -54,6 +43,32 @@ static void hfsbi_files_refuse_key(hfsb_request *request, const char *key,
     else hfsb_reply_error(request, 503, "Out of memory.");
     hfsb_buf_free(&detail);
 }
+
+static void hfsbi_file_op_reply_error(const hfsbi_file_op *op,
+                                      hfsb_request        *request) {
+    hfsb_reply_error(request, op->http, "%s",
+                     op->err.msg[0] ? op->err.msg
+                                    : hfsb_http_reason(op->http));
+}
+
+/* Replies with the result as JSON and frees it. st: HFSB_NOMEM if the result
+   is incomplete; then the reply says what was done to the file. */
+static void hfsbi_file_op_reply_result(const hfsbi_file_op *op,
+                                       hfsb_request        *request,
+                                       hfsb_tool_result    *result,
+                                       hfsb_status st, const char *what) {
+    hfsb_buf body = HFSB_INIT;
+    body.alloc = op->path.alloc;
+    if (st == HFSB_OK) st = hfsb_tool_result_write(result, &body, NULL);
+    if (st == HFSB_OK)
+        hfsbi_reply_take(request, op->http, "application/json", &body);
+    else
+        hfsb_reply_error(request, 503, "Out of memory. The file is %s.", what);
+    hfsb_buf_free(&body);
+    hfsb_tool_result_free(result);
+}
+
+/* ---- operations ---- */
 
 /* The HTTP status for the status of a failed file function. */
 static int hfsbi_files_http_status(hfsb_status st) {
@@ -79,8 +94,6 @@ static void hfsbi_file_op_set_status(hfsbi_file_op *op) {
     op->http = hfsbi_files_http_status(op->err.code);
 }
 
-/* ---- operations ---- */
-
 /* Appends all fields of that name as one list. False without memory. */
 static bool hfsbi_field_join(const hfsb_http_head *head, const char *name,
                              hfsb_buf *out) {
@@ -95,8 +108,8 @@ static bool hfsbi_field_join(const hfsb_http_head *head, const char *name,
 }
 
 /* Copies the path and the conditions. False after an error reply. */
-static bool hfsbi_file_op_read_request(hfsbi_file_op *op) {
-    hfsb_request         *request = op->request;
+static bool hfsbi_file_op_read_request(hfsbi_file_op *op,
+                                       hfsb_request  *request) {
     const hfsb_http_head *head = hfsb_request_head(request);
     hfsb_status st = hfsb_request_query(request, "path", &op->path, &op->err);
     if (st == HFSB_NOT_FOUND || (st == HFSB_OK && op->path.len == 0))
@@ -113,55 +126,31 @@ static bool hfsbi_file_op_read_request(hfsbi_file_op *op) {
 }
 
 static void hfsbi_file_op_free(hfsbi_file_op *op) {
-    hfsbi_files *files = op->files;
+    hfsb_alloc alloc = op->path.alloc;
     hfsb_buf_free(&op->path);
     hfsb_buf_free(&op->match);
     hfsb_buf_free(&op->none_match);
-    hfsbi_array_free(&files->alloc, op, op->size, 1);
-    files->pending--;
+    hfsbi_array_free(&alloc, op, op->size, 1);
 }
 
 /* Returns a new operation of `size` bytes with the path and the conditions of
-   the request; the bytes after its first member are zero. gone(op, request) is
-   called if the client goes away. NULL after an error reply. */
-static hfsbi_file_op *hfsbi_file_op_open(hfsbi_files  *files,
-                                         hfsb_request *request, size_t size,
-                                         hfsb_route_fn gone) {
-    hfsbi_file_op *op = (hfsbi_file_op *)hfsbi_array(&files->alloc, size, 1);
+   the request; the bytes after its first member are zero. NULL after an error
+   reply. */
+static hfsbi_file_op *hfsbi_file_op_open(const hfsb_tools *tools,
+                                         hfsb_request *request, size_t size) {
+    const hfsb_alloc *alloc = hfsbi_server_alloc(hfsb_request_server(request));
+    hfsbi_file_op    *op = (hfsbi_file_op *)hfsbi_array(alloc, size, 1);
     if (!op) {
         hfsb_reply_error(request, 503, "Out of memory.");
         return NULL;
     }
     memset(op, 0, size);
-    op->files = files;
-    op->request = request;
+    op->root = tools->place;
     op->size = size;
-    op->path.alloc = op->match.alloc = files->alloc;
-    op->none_match.alloc = files->alloc;
-    files->pending++;
-    if (!hfsbi_file_op_read_request(op)) {
-        hfsbi_file_op_free(op);
-        return NULL;
-    }
-    hfsb_request_set(request, op);
-    hfsb_request_on_gone(request, gone, op);
-    return op;
-}
-
-/* Detaches the request from the operation and returns it for the reply. */
-static hfsb_request *hfsbi_file_op_take_request(hfsbi_file_op *op) {
-    hfsb_request *request = op->request;
-    op->request = NULL;
-    hfsb_request_set(request, NULL);
-    hfsb_request_on_gone(request, NULL, NULL);
-    return request;
-}
-
-static void hfsbi_file_op_reply_error(hfsbi_file_op *op) {
-    hfsb_request *request = hfsbi_file_op_take_request(op);
-    hfsb_reply_error(request, op->http, "%s",
-                     op->err.msg[0] ? op->err.msg
-                                    : hfsb_http_reason(op->http));
+    op->path.alloc = op->match.alloc = op->none_match.alloc = *alloc;
+    if (hfsbi_file_op_read_request(op, request)) return op;
+    hfsbi_file_op_free(op);
+    return NULL;
 }
 
 /* ---- conditions ---- */
@@ -333,21 +322,15 @@ static void hfsbi_fetch_decide(hfsbi_fetch *f) {
     }
 }
 
-/* Opens the file the first time; closes it if it runs again after the
-   reply. */
-static void hfsbi_fetch_run(hfsbi_task *task) {
-    hfsbi_fetch   *f = (hfsbi_fetch *)(void *)task;
+static void hfsbi_fetch_run(void *user) {
+    hfsbi_fetch   *f = (hfsbi_fetch *)user;
     hfsbi_file_op *op = &f->op;
     hfsb_str       path = hfsb_buf_str(&op->path);
     hfsb_status    st;
-    if (op->http) { /* after the reply */
-        hfsbi_close(&f->fd);
-        return;
-    }
-    st = hfsb_file_open(op->files->root, path, &f->fd, &f->info, &op->err);
+    st = hfsb_file_open(op->root, path, &f->fd, &f->info, &op->err);
     if (st == HFSB_OK && f->info.size == 0) { /* empty, or in /proc */
-        st = hfsb_file_read(op->files->root, path, HFSBI_SIZELESS_MAX,
-                            &f->content, NULL, &op->err);
+        st = hfsb_file_read(op->root, path, HFSBI_SIZELESS_MAX, &f->content,
+                            NULL, &op->err);
         /* some files of /proc, such as /proc/self/mem, cannot be read: that
            is not an error of the disk */
         if (st == HFSB_IO) op->http = 400;
@@ -359,13 +342,17 @@ static void hfsbi_fetch_run(hfsbi_task *task) {
         hfsbi_close(&f->fd);
 }
 
-static void hfsbi_remove_run(hfsbi_task *task) {
-    hfsbi_file_op *op = (hfsbi_file_op *)(void *)task;
+static void hfsbi_fetch_close(void *user) {
+    hfsbi_close(&((hfsbi_fetch *)user)->fd);
+}
+
+static void hfsbi_remove_run(void *user) {
+    hfsbi_file_op *op = (hfsbi_file_op *)user;
     hfsb_str       path = hfsb_buf_str(&op->path);
     hfsb_file_info info, *same = NULL;
     hfsb_status    st = HFSB_OK;
     if (op->match.ptr) {
-        st = hfsb_file_stat(op->files->root, path, &info, &op->err);
+        st = hfsb_file_stat(op->root, path, &info, &op->err);
         if (st == HFSB_NOT_FOUND) {
             (void)hfsbi_file_op_check(op, NULL, false);
             return;
@@ -375,14 +362,16 @@ static void hfsbi_remove_run(hfsbi_task *task) {
         if (!hfsbi_etag_is_any(&op->match)) same = &info;
     }
     if (st == HFSB_OK)
-        st = hfsbi_file_remove_if(op->files->root, path, NULL, same, &op->err);
+        st = hfsbi_file_remove_if(op->root, path, NULL, same, &op->err);
     op->http = 200;
     if (st != HFSB_OK) hfsbi_file_op_set_status(op);
 }
 
 /* ---- GET and DELETE: in the loop ---- */
 
-static void hfsbi_fetch_free(hfsbi_fetch *f) {
+static void hfsbi_fetch_free(void *user, hfsb_request *request) {
+    hfsbi_fetch *f = (hfsbi_fetch *)user;
+    (void)request;
     hfsb_buf_free(&f->range);
     hfsb_buf_free(&f->if_range);
     hfsb_buf_free(&f->since);
@@ -422,21 +411,17 @@ static bool hfsbi_fetch_put_fields(hfsbi_fetch *f, hfsb_request *request) {
     return ok;
 }
 
-static void hfsbi_fetch_reply(hfsbi_fetch *f) {
-    const char   *type = "application/octet-stream";
-    hfsb_request *request = f->op.request;
-    int           http = f->op.http;
+static void hfsbi_fetch_reply(hfsbi_fetch *f, hfsb_request *request) {
+    const char *type = "application/octet-stream";
+    int         http = f->op.http;
     if ((http < 300 || http == 304 || http == 416) &&
         !hfsbi_fetch_put_fields(f, request)) {
         f->op.http = http = 503;
         hfsbi_fail_status(&f->op.err, HFSB_NOMEM, "Reply");
     }
     if (http >= 400) {
-        hfsbi_file_op_reply_error(&f->op);
-        return;
-    }
-    (void)hfsbi_file_op_take_request(&f->op);
-    if (http == 304) {
+        hfsbi_file_op_reply_error(&f->op, request);
+    } else if (http == 304) {
         hfsb_reply(request, http, "", hfsb_str_make("", 0));
     } else if (f->content.len) {
         hfsbi_reply_take(request, http, type, &f->content);
@@ -446,47 +431,27 @@ static void hfsbi_fetch_reply(hfsbi_fetch *f) {
     }
 }
 
-static void hfsbi_fetch_done(hfsbi_task *task) {
-    hfsbi_fetch *f = (hfsbi_fetch *)(void *)task;
-    if (f->op.request) hfsbi_fetch_reply(f);
+static void hfsbi_fetch_done(void *user, hfsb_request *request) {
+    hfsbi_fetch *f = (hfsbi_fetch *)user;
+    if (!hfsbi_request_is_gone(request)) hfsbi_fetch_reply(f, request);
     /* closing a removed file may wait for the disk: use a thread */
-    if (f->fd >= 0) hfsbi_loop_work(f->op.files->loop, task);
-    else hfsbi_fetch_free(f);
+    if (f->fd >= 0)
+        hfsbi_request_work(request, hfsbi_fetch_close, hfsbi_fetch_free, f);
+    else hfsbi_fetch_free(f, request);
 }
 
-static void hfsbi_remove_done(hfsbi_task *task) {
-    hfsbi_file_op   *op = (hfsbi_file_op *)(void *)task;
-    hfsb_buf         out = HFSB_INIT, body = HFSB_INIT;
-    hfsb_json_writer w;
-    hfsb_request    *request;
-    body.alloc = out.alloc = op->files->alloc;
-    if (op->request && op->http != 200) {
-        hfsbi_file_op_reply_error(op);
-    } else if (op->request) {
-        hfsb_status st = hfsb_buf_printf(&out, "Removed %s", op->path.ptr);
-        hfsb_json_writer_init(&w, &body, NULL);
-        hfsb_json_put_object(&w);
-        hfsbi_put_member_bool(&w, "success", true);
-        hfsbi_put_member_str(&w, "output", hfsb_buf_str(&out));
-        hfsbi_put_member_str(&w, "error", HFSB_LIT(""));
-        hfsb_json_put_end(&w);
-        if (hfsb_json_writer_finish(&w, NULL) != HFSB_OK) st = HFSB_NOMEM;
-        request = hfsbi_file_op_take_request(op);
-        if (st == HFSB_OK)
-            hfsbi_reply_take(request, 200, "application/json", &body);
-        else
-            hfsb_reply_error(request, 503,
-                             "Out of memory. The file is removed.");
+static void hfsbi_remove_done(void *user, hfsb_request *request) {
+    hfsbi_file_op   *op = (hfsbi_file_op *)user;
+    hfsb_tool_result result;
+    hfsb_status      st;
+    if (op->http == 200) {
+        hfsbi_result_init(&result, &op->path.alloc);
+        st = hfsbi_result_ok(&result, "Removed %s", op->path.ptr);
+        hfsbi_file_op_reply_result(op, request, &result, st, "removed");
+    } else {
+        hfsbi_file_op_reply_error(op, request);
     }
-    hfsb_buf_free(&out);
-    hfsb_buf_free(&body);
     hfsbi_file_op_free(op);
-}
-
-/* The thread finishes its work; no reply is sent. */
-static void hfsbi_fetch_on_gone(void *user, hfsb_request *request) {
-    (void)request;
-    ((hfsbi_file_op *)user)->request = NULL;
 }
 
 /* Copies a field; one that is repeated is ignored. False without memory. */
@@ -497,36 +462,30 @@ static bool hfsbi_fetch_read_field(const hfsb_http_head *head,
 }
 
 static void hfsbi_download(void *user, hfsb_request *request) {
-    hfsbi_files          *files = (hfsbi_files *)user;
+    const hfsb_tools     *tools = (const hfsb_tools *)user;
     const hfsb_http_head *head = hfsb_request_head(request);
-    hfsbi_fetch          *f = (hfsbi_fetch *)(void *)hfsbi_file_op_open(
-                 files, request, sizeof *f, hfsbi_fetch_on_gone);
+    hfsbi_fetch          *f =
+        (hfsbi_fetch *)(void *)hfsbi_file_op_open(tools, request, sizeof *f);
     if (!f) return;
     f->fd = -1;
     f->ranges = hfsb_str_equal(head->method, HFSB_LIT("GET"));
-    f->range.alloc = f->if_range.alloc = files->alloc;
-    f->since.alloc = f->content.alloc = files->alloc;
-    f->op.task.run = hfsbi_fetch_run;
-    f->op.task.done = hfsbi_fetch_done;
+    f->range.alloc = f->if_range.alloc = f->op.path.alloc;
+    f->since.alloc = f->content.alloc = f->op.path.alloc;
     if (hfsbi_fetch_read_field(head, "Range", &f->range) &&
         hfsbi_fetch_read_field(head, "If-Range", &f->if_range) &&
         hfsbi_fetch_read_field(head, "If-Modified-Since", &f->since)) {
-        hfsbi_loop_work(files->loop, &f->op.task);
+        hfsbi_request_work(request, hfsbi_fetch_run, hfsbi_fetch_done, f);
         return;
     }
-    hfsb_reply_error(hfsbi_file_op_take_request(&f->op), 503,
-                     "Out of memory.");
-    hfsbi_fetch_free(f);
+    hfsb_reply_error(request, 503, "Out of memory.");
+    hfsbi_fetch_free(f, request);
 }
 
 static void hfsbi_remove(void *user, hfsb_request *request) {
-    hfsbi_files   *files = (hfsbi_files *)user;
-    hfsbi_file_op *op =
-        hfsbi_file_op_open(files, request, sizeof *op, hfsbi_fetch_on_gone);
-    if (!op) return;
-    op->task.run = hfsbi_remove_run;
-    op->task.done = hfsbi_remove_done;
-    hfsbi_loop_work(files->loop, &op->task);
+    const hfsb_tools *tools = (const hfsb_tools *)user;
+    hfsbi_file_op    *op = hfsbi_file_op_open(tools, request, sizeof *op);
+    if (op)
+        hfsbi_request_work(request, hfsbi_remove_run, hfsbi_remove_done, op);
 }
 
 /* ---- PUT: in a pool thread ---- */
@@ -535,35 +494,57 @@ static void hfsbi_remove(void *user, hfsb_request *request) {
    full, reading the body is paused. Bytes; one more piece may exceed it. */
 enum { HFSBI_UPLOAD_BLOCK = 192 * 1024 };
 
+/* A thread works in every state but FILL. What the client does meanwhile is
+   kept in `input`, and leads to the next state once the thread is done:
+
+     OPEN --+    +--> FILL     to collect more of the body
+     FILL --+--> +--> WRITE    the block is full
+     WRITE -+    +--> COMMIT   the body has ended
+                 +--> DROP     the client is lost
+
+   COMMIT, DROP, and a failure in any state are the end: the thread closes the
+   writer, the loop replies and frees the upload. */
+typedef enum hfsbi_upload_state {
+    HFSBI_UPLOAD_OPEN,   /* checks the conditions, opens the writer */
+    HFSBI_UPLOAD_FILL,   /* waits for the client */
+    HFSBI_UPLOAD_WRITE,  /* writes a block */
+    HFSBI_UPLOAD_COMMIT, /* writes the last block, replaces the file */
+    HFSBI_UPLOAD_DROP    /* removes the temporary file */
+} hfsbi_upload_state;
+
+typedef enum hfsbi_upload_input {
+    HFSBI_UPLOAD_MORE, /* the body is arriving */
+    HFSBI_UPLOAD_ENDED,
+    HFSBI_UPLOAD_LOST /* the client is gone, or got an error */
+} hfsbi_upload_input;
+
 /* A PUT. */
 typedef struct hfsbi_upload {
     hfsbi_file_op op;
-    /* used by the thread while `working`, else by the loop */
+    /* used by the thread; by the loop once it is done */
     hfsb_file_writer *writer;
     hfsb_sha256       sha;
     hfsb_file_written written;
     unsigned          mode;
-    bool              opened;
-    hfsb_buf          block[2];
-    /* what the thread does; set before it starts */
-    unsigned writing; /* index of the block to write */
-    bool     finish;  /* it is the last block: commit */
-    bool     drop;    /* answered or gone: remove the temporary */
+    /* set by the loop before the thread starts */
+    hfsbi_upload_state state;
+    unsigned           filling; /* index of the loop's block; the other one is
+                                   the thread's */
+    hfsb_buf           block[2];
     /* used by the loop */
-    bool working, paused, ended;
+    hfsbi_upload_input input;
 } hfsbi_upload;
 
 /* Checks the conditions and opens the writer. */
 static hfsb_status hfsbi_upload_open(hfsbi_upload *u) {
     hfsbi_file_op       *op = &u->op;
-    const hfsb_root     *root = op->files->root;
     hfsb_str             path = hfsb_buf_str(&op->path);
     hfsb_file_write_opts opts = HFSB_INIT;
     hfsb_file_info       info;
     hfsb_status          st;
     opts.mode = u->mode;
     if (op->match.ptr || op->none_match.ptr) {
-        st = hfsb_file_stat(root, path, &info, &op->err);
+        st = hfsb_file_stat(op->root, path, &info, &op->err);
         if (st != HFSB_OK && st != HFSB_NOT_FOUND) return st;
         if (!hfsbi_file_op_check(op, st == HFSB_OK ? &info : NULL, true))
             return HFSB_REFUSED;
@@ -573,119 +554,107 @@ static hfsb_status hfsbi_upload_open(hfsbi_upload *u) {
         opts.create = hfsbi_etag_is_any(&op->none_match);
     }
     hfsb_sha256_init(&u->sha);
-    return hfsb_file_writer_open(root, path, &opts, &u->writer, &op->err);
+    return hfsb_file_writer_open(op->root, path, &opts, &u->writer, &op->err);
 }
 
-static void hfsbi_upload_run(hfsbi_task *task) {
-    hfsbi_upload *u = (hfsbi_upload *)(void *)task;
-    hfsb_err     *err = &u->op.err;
-    hfsb_str      piece = hfsb_buf_str(&u->block[u->writing]);
+/* Writes the thread's block, which is empty afterwards. */
+static hfsb_status hfsbi_upload_write(hfsbi_upload *u) {
+    hfsb_buf   *block = &u->block[!u->filling];
+    hfsb_status st;
+    if (!block->len) return HFSB_OK;
+    hfsb_sha256_write(&u->sha, hfsb_buf_str(block));
+    st = hfsb_file_writer_append(u->writer, hfsb_buf_str(block), &u->op.err);
+    hfsb_buf_truncate(block, 0);
+    return st;
+}
+
+static hfsb_status hfsbi_upload_commit(hfsbi_upload *u) {
+    hfsb_status st = hfsbi_upload_write(u);
+    if (st == HFSB_OK)
+        st = hfsb_file_writer_commit(u->writer, &u->written, &u->op.err);
+    if (st == HFSB_OK) u->op.http = u->written.created ? 201 : 200;
+    return st;
+}
+
+static void hfsbi_upload_run(void *user) {
+    hfsbi_upload *u = (hfsbi_upload *)user;
     hfsb_status   st = HFSB_OK;
-    if (!u->drop && !u->opened) st = hfsbi_upload_open(u);
-    u->opened = true;
-    if (!u->drop && st == HFSB_OK && piece.len) {
-        hfsb_sha256_write(&u->sha, piece);
-        st = hfsb_file_writer_append(u->writer, piece, err);
-    }
-    if (!u->drop && st == HFSB_OK && u->finish) {
-        st = hfsb_file_writer_commit(u->writer, &u->written, err);
-        if (st == HFSB_OK) u->op.http = u->written.created ? 201 : 200;
-    }
+    if (u->state == HFSBI_UPLOAD_OPEN) st = hfsbi_upload_open(u);
+    else if (u->state == HFSBI_UPLOAD_WRITE) st = hfsbi_upload_write(u);
+    else if (u->state == HFSBI_UPLOAD_COMMIT) st = hfsbi_upload_commit(u);
     if (st != HFSB_OK && !u->op.http) hfsbi_file_op_set_status(&u->op);
-    if (u->drop || u->op.http) {
+    if (u->op.http || u->state == HFSBI_UPLOAD_DROP)
         hfsb_file_writer_close(u->writer);
-        u->writer = NULL;
-    }
 }
 
 /* ---- PUT: in the loop ---- */
 
-/* Appends the body of the reply as JSON. HFSB_OK; HFSB_NOMEM. */
-static hfsb_status hfsbi_upload_write_result(hfsbi_upload *u, hfsb_buf *body) {
-    char             hex[HFSB_SHA256_HEX];
-    hfsb_buf         out = HFSB_INIT;
-    hfsb_json_writer w;
+static void hfsbi_upload_reply(hfsbi_upload *u, hfsb_request *request) {
+    char             hex[HFSB_SHA256_HEX], etag[HFSBI_ETAG];
+    hfsb_tool_result result;
+    hfsbi_build      fields;
     hfsb_status      st;
-    out.alloc = body->alloc;
-    hfsbi_sha256_finish_hex(&u->sha, hex);
-    st = hfsb_buf_printf(&out, "Wrote %llu bytes to %s", u->written.bytes,
-                         u->op.path.ptr);
-    hfsb_json_writer_init(&w, body, NULL);
-    hfsb_json_put_object(&w);
-    hfsbi_put_member_bool(&w, "success", true);
-    hfsbi_put_member_str(&w, "output", hfsb_buf_str(&out));
-    hfsbi_put_member_str(&w, "error", HFSB_LIT(""));
-    hfsbi_put_member_int(&w, "bytes", (long long)u->written.bytes);
-    hfsbi_put_member_bool(&w, "created", u->written.created);
-    hfsbi_put_member_bool(&w, "in_place", u->written.in_place);
-    hfsbi_put_member_str(&w, "sha256", hfsb_cstr(hex));
-    hfsb_json_put_end(&w);
-    hfsb_buf_free(&out);
-    if (hfsb_json_writer_finish(&w, NULL) != HFSB_OK) st = HFSB_NOMEM;
-    return st;
-}
-
-static void hfsbi_upload_reply(hfsbi_upload *u) {
-    char          etag[HFSBI_ETAG];
-    hfsb_buf      body = HFSB_INIT;
-    hfsb_request *request;
-    hfsb_status   st;
     if (u->op.http >= 300) {
-        hfsbi_file_op_reply_error(&u->op);
+        hfsbi_file_op_reply_error(&u->op, request);
         return;
     }
-    body.alloc = u->op.files->alloc;
-    request = hfsbi_file_op_take_request(&u->op);
-    st = hfsbi_upload_write_result(u, &body);
+    hfsbi_sha256_finish_hex(&u->sha, hex);
     hfsbi_file_etag(&u->written.info, etag);
-    if (st == HFSB_OK) st = hfsb_reply_field(request, "ETag", hfsb_cstr(etag));
+    hfsbi_result_init(&result, &u->op.path.alloc);
+    hfsbi_build_init(&fields, &u->op.path.alloc);
+    hfsbi_build_object(&fields, NULL);
+    hfsbi_build_int(&fields, "bytes", (long long)u->written.bytes);
+    hfsbi_build_bool(&fields, "created", u->written.created);
+    hfsbi_build_bool(&fields, "in_place", u->written.in_place);
+    hfsbi_build_str(&fields, "sha256", hfsb_cstr(hex));
+    hfsbi_build_end(&fields);
+    st = hfsbi_build_finish(&fields, &result.fields);
     if (st == HFSB_OK)
-        hfsbi_reply_take(request, u->op.http, "application/json", &body);
-    else hfsb_reply_error(request, 503, "Out of memory. The file is written.");
-    hfsb_buf_free(&body);
+        st = hfsbi_result_ok(&result, "Wrote %llu bytes to %s",
+                             u->written.bytes, u->op.path.ptr);
+    if (st == HFSB_OK) st = hfsb_reply_field(request, "ETag", hfsb_cstr(etag));
+    hfsbi_file_op_reply_result(&u->op, request, &result, st, "written");
 }
 
-/* Lets a thread write the block; the loop fills the other one. */
-static void hfsbi_upload_work(hfsbi_upload *u, unsigned block) {
-    u->writing = block;
-    u->finish = u->ended;
-    u->drop = !u->op.request;
-    u->working = true;
-    hfsbi_loop_work(u->op.files->loop, &u->op.task);
+static void hfsbi_upload_done(void *user, hfsb_request *request);
+
+/* Gives the thread the block that the loop has filled. */
+static void hfsbi_upload_work(hfsbi_upload *u, hfsb_request *request,
+                              hfsbi_upload_state state) {
+    u->state = state;
+    u->filling = !u->filling;
+    hfsbi_request_work(request, hfsbi_upload_run, hfsbi_upload_done, u);
 }
 
-/* Decides the next step after every event: reply, write a block, resume, or
-   free u. */
-static void hfsbi_upload_step(hfsbi_upload *u) {
-    unsigned full = !u->writing;
-    if (u->working) return;
-    if (u->op.request && u->op.http) hfsbi_upload_reply(u);
-    if (!u->op.request && !u->writer) {
+/* Enters the next state, unless a thread works. */
+static void hfsbi_upload_step(hfsbi_upload *u, hfsb_request *request) {
+    if (u->state != HFSBI_UPLOAD_FILL) return;
+    if (u->input == HFSBI_UPLOAD_LOST)
+        hfsbi_upload_work(u, request, HFSBI_UPLOAD_DROP);
+    else if (u->input == HFSBI_UPLOAD_ENDED)
+        hfsbi_upload_work(u, request, HFSBI_UPLOAD_COMMIT);
+    else if (u->block[u->filling].len >= HFSBI_UPLOAD_BLOCK)
+        hfsbi_upload_work(u, request, HFSBI_UPLOAD_WRITE);
+}
+
+static void hfsbi_upload_done(void *user, hfsb_request *request) {
+    hfsbi_upload *u = (hfsbi_upload *)user;
+    if (u->op.http) hfsbi_upload_reply(u, request);
+    if (u->op.http || u->state == HFSBI_UPLOAD_DROP) {
         hfsb_buf_free(&u->block[0]);
         hfsb_buf_free(&u->block[1]);
         hfsbi_file_op_free(&u->op);
         return;
     }
-    hfsb_buf_truncate(&u->block[u->writing], 0);
-    if (!u->opened || !u->op.request || u->ended ||
-        u->block[full].len >= HFSBI_UPLOAD_BLOCK)
-        hfsbi_upload_work(u, full);
-    if (!u->paused || !u->op.request) return;
-    u->paused = false;
-    hfsb_request_resume(u->op.request); /* may deliver a piece at once */
-}
-
-static void hfsbi_upload_done(hfsbi_task *task) {
-    hfsbi_upload *u = (hfsbi_upload *)(void *)task;
-    u->working = false;
-    hfsbi_upload_step(u);
+    u->state = HFSBI_UPLOAD_FILL;
+    hfsbi_upload_step(u, request);
+    hfsb_request_resume(request);
 }
 
 static void hfsbi_upload_on_gone(void *user, hfsb_request *request) {
     hfsbi_upload *u = (hfsbi_upload *)user;
-    (void)request;
-    u->op.request = NULL;
-    hfsbi_upload_step(u);
+    u->input = HFSBI_UPLOAD_LOST;
+    hfsbi_upload_step(u, request);
 }
 
 /* Parses an octal number from 1 to 7777; 0 if it is invalid. */
@@ -715,15 +684,13 @@ static void hfsbi_upload_refuse_mode(hfsb_request *request, hfsb_str text) {
 }
 
 /* Reads the mode; 0 if it is not given. False after an error reply. */
-static bool hfsbi_upload_read_options(hfsb_request     *request,
-                                      const hfsb_alloc *alloc,
-                                      unsigned         *mode) {
+static bool hfsbi_upload_read_options(hfsb_request *request, unsigned *mode) {
     const hfsb_http_head *head = hfsb_request_head(request);
     hfsb_buf              text = HFSB_INIT;
     hfsb_err              err = HFSB_INIT;
     hfsb_status           st;
     bool                  good = false;
-    text.alloc = *alloc;
+    text.alloc = *hfsbi_server_alloc(hfsb_request_server(request));
     *mode = 0;
     st = hfsb_request_query(request, "mode", &text, &err);
     if (st == HFSB_OK) *mode = hfsbi_upload_parse_mode(hfsb_buf_str(&text));
@@ -743,98 +710,65 @@ static bool hfsbi_upload_read_options(hfsb_request     *request,
 /* Opens the writer before the body arrives. A client that sent "Expect:
    100-continue" receives a refusal instead of 100. */
 static void hfsbi_upload_begin(void *user, hfsb_request *request) {
-    hfsbi_files  *files = (hfsbi_files *)user;
-    hfsbi_upload *u;
-    unsigned      mode;
-    if (!hfsbi_upload_read_options(request, &files->alloc, &mode)) return;
-    u = (hfsbi_upload *)(void *)hfsbi_file_op_open(files, request, sizeof *u,
-                                                   hfsbi_upload_on_gone);
+    const hfsb_tools *tools = (const hfsb_tools *)user;
+    hfsbi_upload     *u;
+    unsigned          mode;
+    if (!hfsbi_upload_read_options(request, &mode)) return;
+    u = (hfsbi_upload *)(void *)hfsbi_file_op_open(tools, request, sizeof *u);
     if (!u) return;
     u->mode = mode;
-    u->block[0].alloc = u->block[1].alloc = files->alloc;
-    u->op.task.run = hfsbi_upload_run;
-    u->op.task.done = hfsbi_upload_done;
-    if (hfsb_request_head(request)->expect_continue) {
-        u->paused = true;
+    u->block[0].alloc = u->block[1].alloc = u->op.path.alloc;
+    hfsb_request_set(request, u);
+    hfsb_request_on_gone(request, hfsbi_upload_on_gone, u);
+    if (hfsb_request_head(request)->expect_continue)
         hfsb_request_pause(request);
-    }
-    hfsbi_upload_work(u, 0);
+    hfsbi_upload_work(u, request, HFSBI_UPLOAD_OPEN);
 }
 
 static void hfsbi_upload_body(void *user, hfsb_request *request,
                               hfsb_str piece) {
     hfsbi_upload *u = (hfsbi_upload *)hfsb_request_get(request);
-    hfsb_buf     *block;
+    hfsb_buf     *block = &u->block[u->filling];
     (void)user;
-    if (!u) return;
-    block = &u->block[!u->writing];
     if (hfsb_buf_append(block, piece) != HFSB_OK) {
-        hfsb_reply_error(hfsbi_file_op_take_request(&u->op), 503,
+        hfsb_reply_error(request, 503,
                          "Out of memory. The file is as it was.");
-    } else if (u->working && block->len >= HFSBI_UPLOAD_BLOCK) {
-        u->paused = true;
+        u->input = HFSBI_UPLOAD_LOST;
+    } else if (u->state != HFSBI_UPLOAD_FILL &&
+               block->len >= HFSBI_UPLOAD_BLOCK) {
         hfsb_request_pause(request);
     }
-    hfsbi_upload_step(u);
+    hfsbi_upload_step(u, request);
 }
 
 static void hfsbi_upload_end(void *user, hfsb_request *request) {
     hfsbi_upload *u = (hfsbi_upload *)hfsb_request_get(request);
     (void)user;
-    if (!u) return;
-    u->ended = true;
-    hfsbi_upload_step(u);
+    u->input = HFSBI_UPLOAD_ENDED;
+    hfsbi_upload_step(u, request);
 }
 
 /* ---- the endpoint ---- */
 
-static bool hfsbi_files_busy(hfsbi_server_part *part) {
-    return ((hfsbi_files *)(void *)part)->pending > 0;
-}
-
-/* Called after the server has waited for the pool threads. */
-static void hfsbi_files_free(hfsbi_server_part *part) {
-    hfsbi_files *files = (hfsbi_files *)(void *)part;
-    hfsb_alloc   alloc = files->alloc;
-    HFSB_ASSERT(files->pending == 0);
-    hfsbi_array_free(&alloc, files, 1, sizeof *files);
-}
-
-static hfsb_status hfsbi_files_routes(hfsbi_files *files, hfsb_err *err) {
+HFSBI_FN hfsb_status hfsbi_files_add(hfsb_server *server, hfsb_tools *tools,
+                                     hfsb_err *err) {
     hfsb_route  route = HFSB_INIT;
     hfsb_status st;
     route.path = "/api/files";
-    route.user = files;
+    route.user = tools;
     route.max_body = 4096; /* bytes; such a body is ignored */
     route.method = "GET";
     route.fn = hfsbi_download;
-    st = hfsb_server_add(files->server, &route, err);
+    st = hfsb_server_add(server, &route, err);
     if (st != HFSB_OK) return st;
     route.method = "DELETE";
     route.fn = hfsbi_remove;
-    st = hfsb_server_add(files->server, &route, err);
+    st = hfsb_server_add(server, &route, err);
     if (st != HFSB_OK) return st;
     route.max_body = 0;
     route.method = "PUT";
     route.begin = hfsbi_upload_begin;
     route.body = hfsbi_upload_body;
     route.fn = hfsbi_upload_end;
-    return hfsb_server_add(files->server, &route, err);
-}
-
-HFSBI_FN hfsb_status hfsbi_files_add(hfsb_server *server, hfsb_tools *tools,
-                                     hfsb_err *err) {
-    const hfsb_alloc *alloc = hfsbi_server_alloc(server);
-    hfsbi_files *files = (hfsbi_files *)hfsbi_array(alloc, 1, sizeof *files);
-    if (!files) return hfsbi_fail_status(err, HFSB_NOMEM, "Endpoint of files");
-    memset(files, 0, sizeof *files);
-    files->part.busy = hfsbi_files_busy;
-    files->part.free = hfsbi_files_free;
-    files->server = server;
-    files->loop = hfsbi_server_loop(server);
-    files->root = tools->place;
-    files->alloc = *alloc;
-    /* even if a route fails: those added before refer to it */
-    hfsbi_server_part_add(server, &files->part);
-    return hfsbi_files_routes(files, err);
+    return hfsb_server_add(server, &route, err);
 }

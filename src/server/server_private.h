@@ -80,9 +80,9 @@ HFSBI_FN void hfsbi_request_on_eof(hfsb_request *request, hfsb_route_fn fn,
    until done returns. The function given to hfsb_request_on_gone() is still
    called in the loop, at once, when the client goes: there the caller cancels
    its work. In done, hfsbi_request_is_gone() reports whether a reply can still
-   be sent; replying to a gone or answered request does nothing. done may start
-   the next work, even for a gone request. A request has one piece of work at a
-   time; run must not touch the request. */
+   be sent; replying to a gone or answered request does nothing. Both functions
+   may start the next work, even for a gone request. A request has one piece of
+   work at a time; run must not touch the request. */
 HFSBI_FN void
 hfsbi_request_work(hfsb_request *request, void (*run)(void *user),
                    void (*done)(void *user, hfsb_request *request),

@@ -90,6 +90,29 @@ static void a_body_that_does_not_come_leaves_the_old_file(void) {
     stop_clean();
 }
 
+/* A stop waits for the rest of a body, and for its file. */
+static void a_stop_lets_an_upload_finish(void) {
+    ts_reply r = HFSB_INIT;
+    ts_conn  c;
+    start();
+    t_put("kept", "old");
+    c = ts_connect(&srv);
+    ts_ask(&c, "PUT", "/api/files?path=kept", "Content-Length: 6\r\n",
+           nothing);
+    ts_send(&c, HFSB_LIT("new"));
+    while (t_entries(".", ".kept.hfsb-") == 0) usleep(1000);
+    hfsb_server_stop(srv.server);
+    usleep(20000);
+    T_FILE("kept", "old");
+    ts_send(&c, HFSB_LIT("est"));
+    T_CHECK(ts_read(&c, &r, false));
+    TS_IS(&r, 200, "\"bytes\":6");
+    T_FILE("kept", "newest");
+    ts_hang_up(&c);
+    ts_drop(&r);
+    stop_clean();
+}
+
 /* The server ends while uploads and downloads are under way. */
 static void the_end_of_the_server_leaves_the_old_file(void) {
     int      turn;
@@ -346,6 +369,7 @@ int main(void) {
     (void)umask(022);
     TT_RUN(an_interrupted_upload_leaves_the_old_file);
     TT_RUN(a_body_that_does_not_come_leaves_the_old_file);
+    TT_RUN(a_stop_lets_an_upload_finish);
     TT_RUN(the_end_of_the_server_leaves_the_old_file);
     TT_RUN(an_interrupted_download_leaves_nothing_open);
     TT_RUN(a_file_that_shrinks_ends_the_connection);
