@@ -373,37 +373,16 @@ static void hfsbi_api_free(hfsbi_server_part *part) {
 /* Default timeout of a command over HTTP, in seconds. */
 #define HFSBI_API_TIMEOUT 120.0
 
-/* The tools with a route of their own. on_disk: the call may block, so that it
-   runs in a pool thread. */
-static const struct {
-    const char *name, *path;
-    bool        on_disk;
-} hfsbi_api_tools[HFSBI_API_TOOLS] = {
-    {"bash", "/api/bash", false},
-    {"kill", "/api/kill", false},
-    {"read", "/api/read", true},
-    {"write", "/api/write", true},
-    {"edit", "/api/edit", true},
-    {"exists", "/api/exists", true},
-    {"multi_edit", "/api/multi_edit", true},
-    {"apply_patch", "/api/apply_patch", true},
-    {"glob", "/api/glob", true},
-    {"grep", "/api/grep", true},
-    {"list", "/api/list", true},
-    {"bash_output", "/api/bash_output", false},
-    {"bash_input", "/api/bash_input", false},
-};
-
 static hfsb_status hfsbi_api_routes(hfsbi_api *api, hfsb_err *err) {
     hfsb_status st = HFSB_OK;
+    char        path[64];
     size_t      i;
-    for (i = 0; st == HFSB_OK && i < HFSBI_API_TOOLS; i++) {
+    for (i = 0; st == HFSB_OK && i < HFSBI_TOOLS; i++) {
         hfsbi_endpoint *at = &api->endpoints[i];
         at->api = api;
-        at->tool = hfsbi_tool_find(hfsb_cstr(hfsbi_api_tools[i].name));
-        at->on_disk = hfsbi_api_tools[i].on_disk;
-        st = hfsbi_api_route(api, "POST", hfsbi_api_tools[i].path,
-                             hfsbi_api_tool, at, err);
+        at->tool = hfsbi_tool_at(i);
+        (void)snprintf(path, sizeof path, "/api/%s", at->tool->name);
+        st = hfsbi_api_route(api, "POST", path, hfsbi_api_tool, at, err);
     }
     if (st == HFSB_OK) st = hfsbi_metrics_add(api, err);
     if (st == HFSB_OK) st = hfsbi_jobs_add(api, err);

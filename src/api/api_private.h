@@ -18,8 +18,7 @@ enum {
     HFSBI_API_BACKLOG = 1024 * 1024,   /* most unsent bytes of events */
     HFSBI_API_INPUT = 4 * 1024 * 1024, /* longest input for a job, bytes */
     HFSBI_API_KEY = 255,               /* longest idempotency key, bytes */
-    HFSBI_API_BEAT_MS = 10000,         /* default interval of beats */
-    HFSBI_API_TOOLS = 13               /* tools with a route of their own */
+    HFSBI_API_BEAT_MS = 10000          /* default interval of beats */
 };
 
 typedef struct hfsbi_api hfsbi_api;
@@ -28,7 +27,6 @@ typedef struct hfsbi_api hfsbi_api;
 typedef struct hfsbi_endpoint {
     hfsbi_api        *api;
     const hfsbi_tool *tool;
-    bool              on_disk; /* may block: runs in a pool thread */
 } hfsbi_endpoint;
 
 /* One per server, from hfsb_server_add_sandbox() to the end of the server. */
@@ -43,7 +41,7 @@ struct hfsbi_api {
     long long              began;   /* hfsb_clock_ms() */
     struct hfsbi_api_call *calls;   /* newest first */
     bool                   ended;   /* no more commands are started */
-    hfsbi_endpoint         endpoints[HFSBI_API_TOOLS];
+    hfsbi_endpoint         endpoints[HFSBI_TOOLS];
 };
 
 /* ---- call.c ---- */
@@ -98,10 +96,9 @@ typedef struct hfsbi_api_call {
                                          "query" */
 
     const hfsbi_tool *tool;
-    bool              on_disk; /* as in the endpoint */
-    hfsb_buf          body;    /* JSON; doc points into it */
-    hfsb_json_doc     doc;     /* the arguments */
-    hfsb_buf          id;      /* of a job, from the path; or empty */
+    hfsb_buf          body; /* JSON; doc points into it */
+    hfsb_json_doc     doc;  /* the arguments */
+    hfsb_buf          id;   /* of a job, from the path; or empty */
     char              key[HFSBI_API_KEY + 1];
     size_t            key_len; /* 0: no idempotency key */
     bool              stream;  /* the client wants events */

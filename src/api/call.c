@@ -22,6 +22,10 @@ static void hfsbi_api_call_drop_arguments(hfsbi_api_call *x) {
     hfsb_buf_free(&x->body);
 }
 
+static bool hfsbi_api_call_is_on_disk(const hfsbi_api_call *x) {
+    return (x->tool->flags & HFSBI_TOOL_ON_DISK) != 0;
+}
+
 static bool hfsbi_api_call_is_bash(const hfsbi_api_call *x) {
     return strcmp(x->tool->name, "bash") == 0;
 }
@@ -427,7 +431,7 @@ static void hfsbi_api_call_work(void *user) {
     hfsbi_api_call *x = (hfsbi_api_call *)user;
     hfsbi_api_call_read_arguments(x);
     if (!x->status) hfsbi_api_call_prepare(x);
-    if (!x->status && x->on_disk) hfsbi_api_call_run(x);
+    if (!x->status && hfsbi_api_call_is_on_disk(x)) hfsbi_api_call_run(x);
 }
 
 /* Back in the loop. */
@@ -447,7 +451,8 @@ static void hfsbi_api_call_worked(void *user, hfsb_request *request) {
 }
 
 HFSBI_FN void hfsbi_api_call_start(hfsbi_api_call *x) {
-    if (!x->status && (x->on_disk || x->body.len > HFSBI_API_SMALL)) {
+    if (!x->status &&
+        (hfsbi_api_call_is_on_disk(x) || x->body.len > HFSBI_API_SMALL)) {
         x->in_thread = true;
         hfsbi_api_call_start_beats(x);
         hfsbi_request_work(x->request, hfsbi_api_call_work,
@@ -542,7 +547,6 @@ HFSBI_FN void hfsbi_api_tool(void *user, hfsb_request *request) {
     }
     x = hfsbi_api_call_new(at->api, request, at->tool);
     if (!x) return;
-    x->on_disk = at->on_disk;
     x->stream = hfsbi_api_call_is_bash(x) &&
                 hfsb_http_field_lists(hfsb_request_head(request), "Accept",
                                       "text/event-stream");

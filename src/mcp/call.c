@@ -532,7 +532,6 @@ static bool hfsbi_mcp_call_cancelled(void *user) {
 static void hfsbi_mcp_call_run(hfsbi_task *task) {
     hfsb_mcp_call       *call = (hfsb_mcp_call *)(void *)task;
     const hfsbi_mcp_ask *ask = &call->ask;
-    hfsb_call_opts       opts = HFSB_INIT;
     hfsb_tool_result     result;
     if (hfsbi_mcp_call_stop(call) > HFSBI_MCP_CALL_TIMED_OUT) {
         /* stopped while it waited for a thread */
@@ -545,11 +544,8 @@ static void hfsbi_mcp_call_run(hfsbi_task *task) {
     } else if (call->mcp->remote.run) {
         call->mcp->remote.run(call);
     } else {
-        opts.strict = opts.images = true;
-        opts.cancelled = hfsbi_mcp_call_cancelled;
-        opts.user = call;
-        (void)hfsb_tools_call(call->session->tools, ask->tool, ask->arguments,
-                              &opts, &result);
+        hfsbi_call_start(call->command);
+        (void)hfsb_call_take(call->command, &result);
         hfsbi_mcp_call_show(call, &result);
     }
 }
@@ -594,28 +590,31 @@ static bool hfsbi_mcp_session_open(hfsbi_mcp_session *session, hfsb_err *err) {
     return hfsbi_tools_open_like(mcp->tools, &session->tools, err) == HFSB_OK;
 }
 
-static hfsb_status hfsbi_mcp_call_command(hfsb_mcp_call *call) {
-    hfsb_call_opts opts = HFSB_INIT;
-    opts.strict = opts.images = true;
-    if (hfsbi_mcp_call_beats(call)) {
-        opts.on_text = hfsbi_mcp_call_printed;
-        opts.user = call;
-    }
-    if (hfsb_call_open(call->session->tools, call->ask.tool,
-                       call->ask.arguments, &opts, &call->command) != HFSB_OK)
-        return HFSB_NOMEM;
-    /* the message may be long, and the command may take long */
+/* The arguments of a command are copied: the message may be long, and the
+   command may take long. */
+static void hfsbi_mcp_call_command(hfsb_mcp_call *call) {
+    hfsbi_call_start(call->command);
     hfsbi_mcp_input_release(call->mcp, call->input);
     call->input = NULL;
     call->ask.arguments = NULL;
     if (hfsb_call_done(call->command)) {
         hfsbi_mcp_call_take(call);
-        return HFSB_OK;
+        return;
     }
     hfsbi_call_listen(call->command, hfsbi_mcp_call_progressed, call);
     call->deadline = call->started + call->mcp->answer_ms;
     hfsbi_mcp_call_arm(call);
-    return HFSB_OK;
+}
+
+/* Prepares a call of the session's tools. HFSB_OK, HFSB_NOMEM. */
+static hfsb_status hfsbi_mcp_call_prepare(hfsb_mcp_call *call) {
+    hfsb_call_opts opts = HFSB_INIT;
+    opts.strict = opts.images = true;
+    opts.cancelled = hfsbi_mcp_call_cancelled;
+    opts.user = call;
+    if (hfsbi_mcp_call_beats(call)) opts.on_text = hfsbi_mcp_call_printed;
+    return hfsbi_call_prepare(call->session->tools, call->ask.tool,
+                              call->ask.arguments, &opts, &call->command);
 }
 
 /* ---- starting ---- */
@@ -700,13 +699,6 @@ static hfsb_status hfsbi_mcp_call_fill(hfsb_mcp_call           *call,
                : HFSB_NOMEM;
 }
 
-static bool hfsbi_mcp_is_command(const hfsb_mcp_call *call) {
-    return hfsbi_mcp_call_is(call, "bash") ||
-           hfsbi_mcp_call_is(call, "bash_output") ||
-           hfsbi_mcp_call_is(call, "bash_input") ||
-           hfsbi_mcp_call_is(call, "kill");
-}
-
 /* Runs a tool of this machine. */
 static hfsb_status hfsbi_mcp_call_local(hfsb_mcp_call *call) {
     const hfsbi_tool *tool = hfsbi_tool_find(call->ask.tool);
@@ -721,10 +713,13 @@ static hfsb_status hfsbi_mcp_call_local(hfsb_mcp_call *call) {
     }
     if (tool)
         call->ask.tool = hfsb_cstr(tool->name); /* outlives the message */
-    if (!hfsbi_mcp_session_open(call->session, &err))
+    if (!hfsbi_mcp_session_open(call->session, &err)) {
         hfsbi_mcp_call_fail(call, err.msg);
-    else if (hfsbi_mcp_is_command(call)) return hfsbi_mcp_call_command(call);
-    else hfsbi_mcp_call_work(call);
+        return HFSB_OK;
+    }
+    if (hfsbi_mcp_call_prepare(call) != HFSB_OK) return HFSB_NOMEM;
+    if (tool && tool->flags & HFSBI_TOOL_ON_DISK) hfsbi_mcp_call_work(call);
+    else hfsbi_mcp_call_command(call);
     return HFSB_OK;
 }
 

@@ -423,7 +423,8 @@ struct hfsb_mcp_call {
     long long             started, next_beat;
     long long             deadline; /* for an answer; -1: none */
     hfsb_cancel          *cancel;   /* of the program's and remote tools */
-    hfsb_call            *command;  /* of bash and its kind, local */
+    hfsb_call            *command;  /* of the session's tools; NULL: of the
+                                       program's and remote ones */
     hfsbi_mcp_blocks      blocks;   /* the result */
     hfsbi_mcp_shared      shared;
 };

@@ -955,7 +955,7 @@ HFSBI_FN const hfsbi_tool *hfsbi_hf_jobs_tool(void) {
         "first, more when its logs are good.",
         NULL,
         HFSBI_TOOL_RUNS,
-        false,
+        0,
         hfsbi_hf_jobs_params,
         NULL,
         NULL};

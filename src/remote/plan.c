@@ -39,7 +39,7 @@ HFSBI_FN const hfsbi_tool *hfsbi_plan_tool(void) {
         "and set it to completed as soon as it is done, not before.",
         NULL,
         HFSBI_TOOL_READS,
-        false,
+        0,
         hfsbi_plan_params,
         NULL,
         NULL};

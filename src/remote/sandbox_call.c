@@ -305,7 +305,7 @@ HFSBI_FN void hfsbi_remote_init(hfsbi_remote *r, hfsb_sandbox *sandbox,
     memcpy(r->instance, sandbox->instance, sizeof r->instance);
     pthread_mutex_unlock(&sandbox->lock);
     r->trusted = r->instance[0] != '\0';
-    if (tool->once || strcmp(tool->name, "bash") == 0)
+    if (tool->flags & HFSBI_TOOL_ONCE || strcmp(tool->name, "bash") == 0)
         hfsbi_random_hex(r->key, 32);
 }
 

@@ -225,7 +225,7 @@ static const hfsbi_tool *hfsbi_create_tool(void) {
         "and costs money by the hour; it sleeps when it is not used.",
         NULL,
         HFSBI_TOOL_RUNS,
-        false,
+        0,
         hfsbi_wish_params,
         NULL,
         NULL};

@@ -380,7 +380,7 @@ HFSBI_FN const hfsbi_tool *hfsbi_tool_bash(void) {
         "Run a command with bash or sh in the sandbox, a machine of its "
         "own" HFSBI_BASH_WORDS,
         HFSBI_TOOL_RUNS,
-        false,
+        0,
         hfsbi_bash_params,
         hfsbi_run_bash,
         hfsbi_prepare_bash};
@@ -492,7 +492,7 @@ HFSBI_FN const hfsbi_tool *hfsbi_tool_bash_output(void) {
         "code. Pass next_offset of the reply as the next offset.",
         NULL,
         HFSBI_TOOL_READS,
-        false,
+        0,
         hfsbi_output_params,
         hfsbi_run_bash_output,
         NULL};
@@ -559,7 +559,7 @@ HFSBI_FN const hfsbi_tool *hfsbi_tool_bash_input(void) {
         "newline.",
         NULL,
         HFSBI_TOOL_RUNS,
-        false,
+        0,
         hfsbi_input_params,
         hfsbi_run_bash_input,
         NULL};
@@ -643,7 +643,7 @@ HFSBI_FN const hfsbi_tool *hfsbi_tool_kill(void) {
         "and job that runs.",
         NULL,
         HFSBI_TOOL_REPEATS,
-        false,
+        0,
         hfsbi_kill_params,
         hfsbi_run_kill,
         NULL};

@@ -314,7 +314,9 @@ static hfsb_status hfsbi_call_find_first(hfsb_call             *call,
     if (call->opts.key.len || call->opts.id.ptr ||
         hfsb_json_get(arguments, "id"))
         st = hfsbi_call_digest(call, arguments);
-    if (st != HFSB_OK || !call->opts.key.len || !call->tool->once) return st;
+    if (st != HFSB_OK || !call->opts.key.len ||
+        !(call->tool->flags & HFSBI_TOOL_ONCE))
+        return st;
     hfsbi_loop_lock(call->tools->loop);
     st = hfsbi_once_join(call, err);
     hfsbi_loop_unlock(call->tools->loop);

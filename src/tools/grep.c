@@ -633,7 +633,7 @@ HFSBI_FN const hfsbi_tool *hfsbi_tool_grep(void) {
         "files.",
         NULL,
         HFSBI_TOOL_READS,
-        false,
+        HFSBI_TOOL_ON_DISK,
         hfsbi_grep_params,
         hfsbi_run_grep,
         NULL};

@@ -167,7 +167,7 @@ HFSBI_FN const hfsbi_tool *hfsbi_tool_list(void) {
         "Type, size, time of change and name of what is in a folder.",
         NULL,
         HFSBI_TOOL_READS,
-        false,
+        HFSBI_TOOL_ON_DISK,
         hfsbi_list_params,
         hfsbi_run_list,
         NULL};

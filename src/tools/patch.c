@@ -298,7 +298,7 @@ HFSBI_FN const hfsbi_tool *hfsbi_tool_apply_patch(void) {
         "name the enclosing function.",
         NULL,
         HFSBI_TOOL_CHANGES,
-        true,
+        HFSBI_TOOL_ONCE | HFSBI_TOOL_ON_DISK,
         hfsbi_patch_params,
         hfsbi_run_apply_patch,
         NULL};

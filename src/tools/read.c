@@ -684,7 +684,7 @@ HFSBI_FN const hfsbi_tool *hfsbi_tool_read(void) {
         "file before you change it.",
         NULL,
         HFSBI_TOOL_READS,
-        false,
+        HFSBI_TOOL_ON_DISK,
         hfsbi_read_params,
         hfsbi_run_read,
         NULL};

@@ -9,18 +9,20 @@
 
 typedef const hfsbi_tool *(*hfsbi_tool_row)(void);
 
-static const hfsbi_tool_row hfsbi_tool_rows[] = {
+static const hfsbi_tool_row hfsbi_tool_rows[HFSBI_TOOLS] = {
     hfsbi_tool_bash,  hfsbi_tool_bash_output, hfsbi_tool_bash_input,
     hfsbi_tool_kill,  hfsbi_tool_read,        hfsbi_tool_write,
     hfsbi_tool_edit,  hfsbi_tool_multi_edit,  hfsbi_tool_apply_patch,
     hfsbi_tool_glob,  hfsbi_tool_grep,        hfsbi_tool_list,
     hfsbi_tool_exists};
 
-enum { HFSBI_TOOL_COUNT = sizeof hfsbi_tool_rows / sizeof *hfsbi_tool_rows };
+HFSBI_FN const hfsbi_tool *hfsbi_tool_at(size_t i) {
+    return hfsbi_tool_rows[i]();
+}
 
 HFSBI_FN const hfsbi_tool *hfsbi_tool_find(hfsb_str name) {
     size_t i;
-    for (i = 0; i < HFSBI_TOOL_COUNT; i++)
+    for (i = 0; i < HFSBI_TOOLS; i++)
         if (hfsb_str_equal(name, hfsb_cstr(hfsbi_tool_rows[i]()->name)))
             return hfsbi_tool_rows[i]();
     return NULL;
@@ -108,10 +110,10 @@ HFSBI_FN hfsb_status hfsbi_tools_define(const char              *shell,
     size_t      mark = out->len, i;
     hfsb_status st;
     hfsb_buf_append_byte(out, '[');
-    for (i = 0; i < HFSBI_TOOL_COUNT + count; i++) {
+    for (i = 0; i < HFSBI_TOOLS + count; i++) {
         if (i) hfsb_buf_append_byte(out, ',');
-        hfsbi_put_tool(i < HFSBI_TOOL_COUNT ? hfsbi_tool_rows[i]()
-                                            : more[i - HFSBI_TOOL_COUNT],
+        hfsbi_put_tool(i < HFSBI_TOOLS ? hfsbi_tool_rows[i]()
+                                       : more[i - HFSBI_TOOLS],
                        shell, format, out);
     }
     hfsb_buf_append_byte(out, ']');

@@ -164,6 +164,13 @@ typedef enum hfsbi_tool_kind {
     HFSBI_TOOL_RUNS     /* may do anything */
 } hfsbi_tool_kind;
 
+/* How a tool is run. */
+enum {
+    HFSBI_TOOL_ONCE = 1,   /* call.c makes it run once for a key */
+    HFSBI_TOOL_ON_DISK = 2 /* it is done when its function returns, which may
+                              block: a server runs it in a thread */
+};
+
 /* One tool, as a row of constants. */
 typedef struct hfsbi_tool {
     const char        *name, *title;
@@ -171,7 +178,7 @@ typedef struct hfsbi_tool {
     const char        *remote;      /* description on another machine (NULL:
                                        the same) */
     hfsbi_tool_kind    kind;
-    bool               once; /* call.c makes it run once for a key */
+    unsigned           flags;
     const hfsbi_param *params;
     hfsbi_tool_fn      fn;
     hfsbi_tool_fn      prepare; /* copies what fn needs of long arguments, in
@@ -193,6 +200,10 @@ HFSBI_FN const hfsbi_tool *hfsbi_tool_grep(void);
 HFSBI_FN const hfsbi_tool *hfsbi_tool_list(void);
 HFSBI_FN const hfsbi_tool *hfsbi_tool_exists(void);
 
+enum { HFSBI_TOOLS = 13 };
+
+/* Returns the tool with number i of HFSBI_TOOLS. */
+HFSBI_FN const hfsbi_tool *hfsbi_tool_at(size_t i);
 /* Returns the tool of that name, or NULL. */
 HFSBI_FN const hfsbi_tool *hfsbi_tool_find(hfsb_str name);
 

@@ -114,7 +114,7 @@ HFSBI_FN const hfsbi_tool *hfsbi_tool_write(void) {
         "warns of syntax errors.",
         NULL,
         HFSBI_TOOL_REPEATS,
-        true,
+        HFSBI_TOOL_ONCE | HFSBI_TOOL_ON_DISK,
         hfsbi_write_params,
         hfsbi_run_write,
         NULL};
@@ -331,7 +331,7 @@ HFSBI_FN const hfsbi_tool *hfsbi_tool_edit(void) {
         "left out.",
         NULL,
         HFSBI_TOOL_CHANGES,
-        true,
+        HFSBI_TOOL_ONCE | HFSBI_TOOL_ON_DISK,
         hfsbi_edit_params,
         hfsbi_run_edit,
         NULL};
@@ -346,7 +346,7 @@ HFSBI_FN const hfsbi_tool *hfsbi_tool_multi_edit(void) {
         "found in the file as it was; they must not overlap. Keys as in edit.",
         NULL,
         HFSBI_TOOL_CHANGES,
-        true,
+        HFSBI_TOOL_ONCE | HFSBI_TOOL_ON_DISK,
         hfsbi_multi_edit_params,
         hfsbi_run_multi_edit,
         NULL};
@@ -381,7 +381,7 @@ HFSBI_FN const hfsbi_tool *hfsbi_tool_exists(void) {
         "true or false: is there a file or directory?",
         NULL,
         HFSBI_TOOL_READS,
-        false,
+        HFSBI_TOOL_ON_DISK,
         hfsbi_exists_params,
         hfsbi_run_exists,
         NULL};
