@@ -49,8 +49,8 @@ sources_of() { # the sources of a room; its private header comes before them
     pattern) echo regex_class.c regex_compile.c regex.c glob.c ;;
     http) echo url.c head.c parse.c write.c sse.c ;;
     os) echo os.c loop.c file.c file_write.c tree.c spawn.c proc.c ;;
-    tools) echo args.c record.c check.c job.c tools.c call.c bash.c read.c write.c \
-        patch.c walk.c glob.c grep.c list.c table.c ;;
+    tools) echo args.c record.c check.c job.c seen.c tools.c call.c bash.c \
+        read.c write.c patch.c walk.c glob.c grep.c list.c table.c ;;
     net) echo proxy.c net.c fetch.c ;;
     remote) echo hub_request.c hub.c hub_space.c hub_commit.c hub_jobs.c \
         seen.c sandbox_call.c sandbox_files.c sandbox.c sandbox_create.c \

@@ -280,14 +280,14 @@ struct hfsb_sandbox {
                                     each NUL-terminated; contains secrets */
     hfsb_buf          page, api; /* api: "https://.../api/" */
     bool              is_url, owned;
+    hfsbi_seen        seen; /* files read or written, by their absolute path;
+                               has a lock of its own */
 
     pthread_mutex_t lock; /* guards the rest */
     bool            deleted;
     bool            answered;     /* some reply has come from its address */
     char            instance[64]; /* of hfsb-server; "": it is another server,
                                      or has not answered yet */
-    hfsb_buf        seen; /* cleaned absolute paths that were read or written,
-                             each followed by a NUL */
 };
 
 /* A handle of the Space id, or of the server at url if id is empty. Checks,

@@ -237,7 +237,7 @@ HFSBI_FN void hfsbi_sandbox_free(hfsb_sandbox *s) {
     hfsb_buf_free(&s->texts);
     hfsb_buf_free(&s->page);
     hfsb_buf_free(&s->api);
-    hfsb_buf_free(&s->seen);
+    hfsbi_seen_free(&s->seen);
     pthread_mutex_destroy(&s->lock);
     hfsbi_array_free(&alloc, s, 1, sizeof *s);
 }
@@ -279,12 +279,12 @@ HFSBI_FN hfsb_status hfsbi_sandbox_new(const hfsb_sandbox_opts *opts,
     s->o.transport = &s->transport;
     s->is_url = is_url;
     s->owned = owned;
-    s->texts.alloc = s->page.alloc = s->api.alloc = s->seen.alloc =
-        opts->alloc;
+    s->texts.alloc = s->page.alloc = s->api.alloc = opts->alloc;
     if (pthread_mutex_init(&s->lock, NULL) != 0) {
         hfsbi_array_free(&opts->alloc, s, 1, sizeof *s);
         return hfsbi_fail_status(err, HFSB_BUSY, "Sandbox");
     }
+    hfsbi_seen_init(&s->seen, &opts->alloc);
     hfsbi_sandbox_defaults(&s->o);
     st = hfsbi_sandbox_fill(s, url, err);
     if (st == HFSB_OK) {

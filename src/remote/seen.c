@@ -1,59 +1,32 @@
 /* seen.c - a session reads a file before it changes it.
 
-   With the option session a handle keeps the cleaned absolute paths of the
-   files that were read or written through it. edit, multi_edit, apply_patch
-   and a write to an existing file are refused for any other file, before
-   anything is sent; a write asks the server first whether the file exists.
-   Only successful calls count. Without memory a path is forgotten, and the
-   file must be read again. */
+   With the option session a handle keeps the set of files that were read or
+   written through it, by their cleaned absolute paths. edit, multi_edit,
+   apply_patch and a write to an existing file are refused for any other file,
+   before anything is sent; a write asks the server first whether the file
+   exists. Only successful calls count. */
 #include "remote_private.h"
 #include "../edit/edit_private.h"
 
-/* ---- the set of paths ---- */
-
-/* Appends the path joined with the work directory, cleaned. */
-static hfsb_status hfsbi_sandbox_resolve(const hfsb_sandbox *sandbox,
-                                         hfsb_str path, hfsb_buf *out) {
-    out->alloc = sandbox->o.alloc;
-    return hfsb_path_join(sandbox->o.work_dir, path, out);
-}
-
-/* Under the lock. */
-static bool hfsbi_sandbox_lists(const hfsb_sandbox *sandbox, hfsb_str path) {
-    return path.len &&
-           hfsbi_list_has(hfsb_buf_str(&sandbox->seen), '\0', path);
-}
+/* ---- files by their absolute path ---- */
 
 HFSBI_FN void hfsbi_sandbox_saw(hfsb_sandbox *sandbox, hfsb_str path) {
-    hfsb_buf clean = HFSB_INIT;
-    size_t   mark;
-    if (!sandbox->o.session || !path.len ||
-        hfsb_str_find_byte(path, '\0') != HFSB_NPOS)
-        return;
-    if (hfsbi_sandbox_resolve(sandbox, path, &clean) == HFSB_OK) {
-        pthread_mutex_lock(&sandbox->lock);
-        mark = sandbox->seen.len;
-        if (!hfsbi_sandbox_lists(sandbox, hfsb_buf_str(&clean))) {
-            hfsb_buf_append(&sandbox->seen, hfsb_buf_str(&clean));
-            hfsb_buf_append_byte(&sandbox->seen, '\0');
-        }
-        if (hfsb_buf_finish(&sandbox->seen, mark) != HFSB_OK)
-            hfsb_buf_truncate(&sandbox->seen, mark); /* the next one may fit */
-        pthread_mutex_unlock(&sandbox->lock);
-    }
-    hfsb_buf_free(&clean);
+    hfsb_buf key = HFSB_INIT;
+    if (!sandbox->o.session || !path.len) return;
+    key.alloc = sandbox->o.alloc;
+    if (hfsb_path_join(sandbox->o.work_dir, path, &key) == HFSB_OK)
+        hfsbi_seen_add(&sandbox->seen, hfsb_buf_str(&key));
+    hfsb_buf_free(&key);
 }
 
 static bool hfsbi_sandbox_has_seen(hfsb_sandbox *sandbox, hfsb_str path) {
-    hfsb_buf clean = HFSB_INIT;
-    bool     seen = false;
-    if (hfsbi_sandbox_resolve(sandbox, path, &clean) == HFSB_OK) {
-        pthread_mutex_lock(&sandbox->lock);
-        seen = hfsbi_sandbox_lists(sandbox, hfsb_buf_str(&clean));
-        pthread_mutex_unlock(&sandbox->lock);
-    }
-    hfsb_buf_free(&clean);
-    return seen;
+    hfsb_buf key = HFSB_INIT;
+    bool     has;
+    key.alloc = sandbox->o.alloc;
+    has = hfsb_path_join(sandbox->o.work_dir, path, &key) == HFSB_OK &&
+          hfsbi_seen_has(&sandbox->seen, hfsb_buf_str(&key));
+    hfsb_buf_free(&key);
+    return has;
 }
 
 /* ---- patches ---- */

@@ -142,7 +142,7 @@ static hfsb_status hfsbi_patch_commit(hfsbi_patch_call        *p,
     if (st == HFSB_OK && c->new_path.len)
         st = hfsbi_patch_end_move(tools->place, c, step->sha256, err);
     if (st == HFSB_OK)
-        hfsbi_seen_add(tools, c->new_path.len ? c->new_path : c->path);
+        hfsbi_tools_saw(tools, c->new_path.len ? c->new_path : c->path);
     return st;
 }
 

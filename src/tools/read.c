@@ -672,7 +672,7 @@ static hfsb_status hfsbi_run_read(hfsb_call *call, const void *args,
                                        a->limit, err);
     hfsbi_close(&r.fd);
     hfsb_buf_free(&r.text);
-    if (st == HFSB_OK && call->result.success) hfsbi_seen_add(tools, r.path);
+    if (st == HFSB_OK && call->result.success) hfsbi_tools_saw(tools, r.path);
     return st;
 }
 

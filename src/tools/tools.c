@@ -1,4 +1,4 @@
-/* tools.c - the tools object: open, close, wait, and the files of a session.
+/* tools.c - the tools object: open, close, wait.
 
    One object runs tools for one session, in any number of threads. Commands
    are events of its loop: that of a server, or one of its own, which is turned
@@ -136,8 +136,7 @@ HFSBI_FN void hfsbi_tools_free(hfsb_tools *tools) {
     hfsb_root_close(tools->place);
     hfsbi_close(&tools->host[0]);
     hfsbi_close(&tools->host[1]);
-    hfsbi_array_free(&alloc, tools->seen, tools->seen_cap,
-                     sizeof *tools->seen);
+    hfsbi_seen_free(&tools->seen);
     hfsb_buf_free(&tools->shell);
     hfsbi_tools_free_env(tools);
     if (tools->own_loop) hfsbi_loop_close(tools->loop);
@@ -184,6 +183,7 @@ HFSBI_FN hfsb_status hfsbi_tools_open_in(hfsbi_loop            *loop,
     if (!tools) return hfsbi_fail_status(err, HFSB_NOMEM, "Opening the tools");
     memset(tools, 0, sizeof *tools);
     tools->alloc = where.alloc = opts->alloc;
+    hfsbi_seen_init(&tools->seen, &opts->alloc);
     tools->loop = loop;
     tools->look.done = hfsbi_tools_look;
     tools->host[0] = tools->host[1] = -1;
@@ -310,85 +310,4 @@ size_t hfsb_tools_busy(hfsb_tools *tools) {
         hfsbi_jobs_count(tools, HFSBI_JOB_WAITING);
     hfsbi_loop_unlock(tools->loop);
     return n;
-}
-
-/* ---- files that a session has read or written ---- */
-
-/* Computes the digest of a file's key. False when the key cannot be made. */
-static bool hfsbi_seen_digest(hfsb_tools *tools, hfsb_str path,
-                              hfsbi_digest *out) {
-    hfsb_buf    key = HFSB_INIT;
-    hfsb_sha256 sha;
-    bool        ok;
-    key.alloc = tools->alloc;
-    ok = hfsb_file_key(tools->place, path, &key, NULL) == HFSB_OK;
-    if (ok) {
-        hfsb_sha256_init(&sha);
-        hfsb_sha256_write(&sha, hfsb_buf_str(&key));
-        hfsb_sha256_finish(&sha, out->bytes);
-    }
-    hfsb_buf_free(&key);
-    return ok;
-}
-
-/* Returns the slot of a digest, or the free slot where it belongs. A free slot
-   is all zero, which no digest is. Digests are as good as random, so their
-   first bytes serve as the hash. */
-static hfsbi_digest *hfsbi_seen_slot(hfsbi_digest *table, size_t cap,
-                                     const hfsbi_digest *d) {
-    static const hfsbi_digest none = {{0}};
-    size_t                    at;
-    memcpy(&at, d->bytes, sizeof at);
-    for (at &= cap - 1;; at = (at + 1) & (cap - 1))
-        if (memcmp(&table[at], &none, sizeof none) == 0 ||
-            memcmp(&table[at], d, sizeof *d) == 0)
-            return &table[at];
-}
-
-/* Under the lock. */
-static bool hfsbi_seen_find(const hfsb_tools *tools, const hfsbi_digest *d) {
-    return tools->seen_cap > 0 &&
-           memcmp(hfsbi_seen_slot(tools->seen, tools->seen_cap, d), d,
-                  sizeof *d) == 0;
-}
-
-/* Makes room for one more digest; the table stays at most half full. False
-   without memory. */
-static bool hfsbi_seen_grow(hfsb_tools *tools) {
-    size_t        cap = tools->seen_cap ? tools->seen_cap * 2 : 64, i;
-    hfsbi_digest *table;
-    if (tools->seen_count < tools->seen_cap / 2) return true;
-    table = (hfsbi_digest *)hfsbi_array(&tools->alloc, cap, sizeof *table);
-    if (!table) return false;
-    memset(table, 0, cap * sizeof *table);
-    for (i = 0; i < tools->seen_cap; i++)
-        *hfsbi_seen_slot(table, cap, &tools->seen[i]) = tools->seen[i];
-    hfsbi_array_free(&tools->alloc, tools->seen, tools->seen_cap,
-                     sizeof *table);
-    tools->seen = table;
-    tools->seen_cap = cap;
-    return true;
-}
-
-HFSBI_FN void hfsbi_seen_add(hfsb_tools *tools, hfsb_str path) {
-    hfsbi_digest d;
-    if (!tools->session || !hfsbi_seen_digest(tools, path, &d)) return;
-    hfsbi_loop_lock(tools->loop);
-    /* without memory the model must read the file again */
-    if (!hfsbi_seen_find(tools, &d) && hfsbi_seen_grow(tools)) {
-        *hfsbi_seen_slot(tools->seen, tools->seen_cap, &d) = d;
-        tools->seen_count++;
-    }
-    hfsbi_loop_unlock(tools->loop);
-}
-
-HFSBI_FN bool hfsbi_seen_has(hfsb_tools *tools, hfsb_str path) {
-    hfsbi_digest d;
-    bool         has;
-    if (!tools->session) return true;
-    if (!hfsbi_seen_digest(tools, path, &d)) return false;
-    hfsbi_loop_lock(tools->loop);
-    has = hfsbi_seen_find(tools, &d);
-    hfsbi_loop_unlock(tools->loop);
-    return has;
 }

@@ -8,6 +8,7 @@
        check.c    warns about a file that was just written
        job.c      runs commands: waiting, running, finished
        call.c     carries one call from its arguments to its result
+       seen.c     remembers the files that a session has read or written
        tools.c    the object itself: open, close, wait
        bash.c     bash, bash_output, bash_input, kill
        write.c    write, edit, multi_edit, exists
@@ -17,7 +18,7 @@
    read.c, patch.c, glob.c and list.c offer a tool and nothing else.
 
    The lock of the loop protects jobs, calls that wait, idempotency records,
-   spill files and the files of a session. A comment reads "Takes the lock."
+   and spill files. A comment reads "Takes the lock."
    where a function locks it, and "Under the lock." where the caller must hold
    it. When the loop is a server's, only its thread opens, steps and closes
    calls that start or wait for commands; other threads may run the tools that
@@ -645,12 +646,34 @@ HFSBI_FN void hfsbi_put_member_int(hfsb_json_writer *w, const char *key,
 HFSBI_FN void hfsbi_put_member_bool(hfsb_json_writer *w, const char *key,
                                     bool value);
 
-/* ==== tools.c: the object ================================================ */
+/* ==== seen.c: the files of a session ===================================== */
 
 typedef struct hfsbi_digest {
     unsigned char bytes[HFSB_SHA256_SIZE];
 } hfsbi_digest;
 
+/* A set of files by their keys, texts that name a file in one way only. Any
+   number of threads may use one. */
+typedef struct hfsbi_seen {
+    hfsbi_digest   *table;
+    size_t          count, cap; /* cap: a power of two, or 0 */
+    hfsb_alloc      alloc;
+    pthread_mutex_t lock; /* protects table, count and cap */
+} hfsbi_seen;
+
+HFSBI_FN void hfsbi_seen_init(hfsbi_seen *seen, const hfsb_alloc *alloc);
+HFSBI_FN void hfsbi_seen_free(hfsbi_seen *seen);
+/* Without memory the file is not added. */
+HFSBI_FN void hfsbi_seen_add(hfsbi_seen *seen, hfsb_str key);
+HFSBI_FN bool hfsbi_seen_has(hfsbi_seen *seen, hfsb_str key);
+
+/* Adds a file that the session has read or written. Does nothing without a
+   session, or when the file has no key. */
+HFSBI_FN void hfsbi_tools_saw(hfsb_tools *tools, hfsb_str path);
+/* True when the session has read or written the file, or without a session. */
+HFSBI_FN bool hfsbi_tools_has_seen(hfsb_tools *tools, hfsb_str path);
+
+/* ==== tools.c: the object ================================================ */
 typedef struct hfsbi_drain hfsbi_drain; /* see job.c */
 
 struct hfsb_tools {
@@ -659,6 +682,7 @@ struct hfsb_tools {
     hfsb_root     *place;   /* root and working directory */
     hfsbi_checker *checker; /* NULL: no checks; has a lock of its own */
     bool           session, no_keeper;
+    hfsbi_seen     seen; /* files read or written; has a lock of its own */
     hfsb_buf       shell;
     hfsb_buf       env_text; /* of commands: "NAME=value", each ends in NUL */
     const char   **env;      /* the same as a list that ends in NULL */
@@ -689,8 +713,6 @@ struct hfsb_tools {
                          run, or that have survivors */
     size_t             span_next; /* to overwrite when all are in use */
     unsigned long long since;     /* start of the oldest process; 0: none */
-    hfsbi_digest      *seen; /* hash table: keys of files read or written */
-    size_t             seen_count, seen_cap; /* cap: a power of two, or 0 */
 };
 
 /* hfsb_tools_open() in the loop of a server, which drives the object and must
@@ -716,13 +738,6 @@ HFSBI_FN const char *hfsbi_default_shell(void);
 HFSBI_FN void hfsbi_tools_turn(hfsb_tools *tools, long long wait_ms);
 /* Lets the loop start waiting jobs and notify calls. Under the lock. */
 HFSBI_FN void hfsbi_tools_stir(hfsb_tools *tools);
-
-/* Remembers that the session has read or written the file. Does nothing
-   without a session. Takes the lock. */
-HFSBI_FN void hfsbi_seen_add(hfsb_tools *tools, hfsb_str path);
-/* True when the session knows the file, or without a session. Takes the
-   lock. */
-HFSBI_FN bool hfsbi_seen_has(hfsb_tools *tools, hfsb_str path);
 
 /* ==== bash.c: bash, bash_output, bash_input, kill ======================== */
 

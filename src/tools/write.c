@@ -21,7 +21,7 @@ HFSBI_FN bool hfsbi_may_change(hfsb_call *call, hfsb_str path, bool edit,
     hfsb_file_info info;
     hfsb_err       err;
     *st = HFSB_OK;
-    if (!call->tools->session || hfsbi_seen_has(call->tools, path))
+    if (!call->tools->session || hfsbi_tools_has_seen(call->tools, path))
         return true;
     *st = hfsb_file_stat(call->tools->place, path, &info, &err);
     if (*st != HFSB_OK && *st != HFSB_NOT_FOUND && *st != HFSB_OUTSIDE &&
@@ -96,7 +96,7 @@ static hfsb_status hfsbi_run_write(hfsb_call *call, const void *args,
     if (hfsb_file_write(tools->place, a->path, a->content, &opts, &written,
                         err) != HFSB_OK)
         return hfsbi_result_err(&call->result, err);
-    hfsbi_seen_add(tools, a->path);
+    hfsbi_tools_saw(tools, a->path);
     hfsbi_build_int(&call->fields, "bytes", (long long)written.bytes);
     hfsbi_build_bool(&call->fields, "created", written.created);
     hfsbi_build_bool(&call->fields, "in_place", written.in_place);
