@@ -38,7 +38,7 @@ LIBRARY = build/hfsb.o $$(cat build/link) -pthread
 build/hfsb.o: hfsb.h hfsb_server.h hfsb_http_curl.h build/with-curl
 	@printf '%s\n' '#include "hfsb_server.h"' '#ifdef HFSB_WITH_CURL' \
 	    '#include "hfsb_http_curl.h"' '#endif' > build/hfsb_all.c
-	@$(CC) $(CFLAGS) $(SECTION) -DHFSB_IMPLEMENTATION -I. \
+	@$(CC) $(CFLAGS) $(SECTION) -DHFSB_IMPLEMENTATION -DHFSB_HUB -I. \
 	    $$(sed 's/-l[^ ]*//g' build/with-curl) -c -o $@ build/hfsb_all.c
 	@with=$$(cat build/with-curl); echo "built $@$${with:+ with libcurl}"
 

@@ -21,8 +21,9 @@ cd "$(dirname "$0")"
 
 # The rooms of src/, in order: each uses only those above it. A file that is
 # not listed is an error.
-ROOMS="core edit pattern http os tools net remote server api mcp"
+ROOMS="core edit pattern http os tools net remote hub server api mcp"
 PURE="core edit pattern http"          # touch no OS: all of HFSB_PURE
+HUB="hub"                              # only with HFSB_HUB
 SERVER="server api mcp"                # in hfsb_server.h, not in hfsb.h
 
 headers_of() { # the public headers of a room
@@ -34,7 +35,8 @@ headers_of() { # the public headers of a room
     os) echo cancel.h file.h proc.h ;;
     tools) echo tools.h ;;
     net) echo net.h ;;
-    remote) echo hub.h sandbox.h session.h ;;
+    remote) echo sandbox.h ;;
+    hub) echo hub.h space.h session.h ;;
     server) echo server.h ;;
     mcp) echo mcp.h ;;
     esac
@@ -50,11 +52,11 @@ sources_of() { # the sources of a room; its private header comes before them
     http) echo url.c head.c parse.c write.c sse.c ;;
     os) echo os.c loop.c file.c file_write.c tree.c spawn.c proc.c ;;
     tools) echo args.c record.c check.c job.c seen.c tools.c call.c bash.c \
-        read.c write.c patch.c walk.c glob.c grep.c list.c table.c ;;
+        read.c write.c patch.c walk.c glob.c grep.c list.c plan.c table.c ;;
     net) echo proxy.c net.c fetch.c ;;
-    remote) echo hub_request.c hub.c hub_space.c hub_commit.c hub_jobs.c \
-        seen.c sandbox_call.c sandbox_files.c sandbox.c sandbox_create.c \
-        plan.c preload.c jobs.c session.c ;;
+    remote) echo seen.c sandbox_call.c sandbox_files.c sandbox.c ;;
+    hub) echo request.c hub.c space.c commit.c jobs.c sandbox.c create.c \
+        preload.c hf_jobs.c session.c ;;
     server) echo request.c reply.c conn.c server.c ;;
     api) echo fields.c call.c files.c api.c ;;
     mcp) echo message.c show.c list.c call.c channel.c stdio.c http.c \
@@ -84,7 +86,7 @@ rooms_but() { # the rooms that are not in the list $1
 }
 
 CONFIG="core/config.h"                 # before extern "C"
-OS=$(rooms_but "$PURE $SERVER")        # what HFSB_PURE leaves out
+OS=$(rooms_but "$PURE $HUB $SERVER")   # what HFSB_PURE leaves out
 # What hfsb_http_curl.h adds; only this part of src/ needs libcurl.
 CURL_HEADERS="net/curl/http_curl.h"
 CURL_SOURCES="net/curl/http_curl.c"
@@ -136,12 +138,22 @@ emit_hfsb_h() {
     for f in $(listed headers_of $OS); do body "$f"; done
     printf '\n#endif /* HFSB_PURE */\n'
     printf '\n#ifdef __cplusplus\n}\n#endif\n#endif /* HFSB_H */\n'
+    # a guard of its own: another header may have included the rest before
+    printf '\n#if defined(HFSB_HUB) && !defined(HFSB_HUB_H)\n'
+    printf '#define HFSB_HUB_H\n#ifdef HFSB_PURE\n#error "HFSB_HUB needs '
+    printf 'the OS part: do not define HFSB_PURE"\n#endif\n'
+    printf '\n#ifdef __cplusplus\nextern "C" {\n#endif\n'
+    for f in $(listed headers_of $HUB); do body "$f"; done
+    printf '\n#ifdef __cplusplus\n}\n#endif\n#endif /* HFSB_HUB_H */\n'
     printf '\n#if defined(HFSB_IMPLEMENTATION) && '
     printf '!defined(HFSB_IMPLEMENTATION_DONE)\n'
     printf '#define HFSB_IMPLEMENTATION_DONE\n'
     for f in $(implementation $PURE); do body "$f"; done
     printf '\n#ifndef HFSB_PURE\n'
     for f in $(implementation $OS); do body "$f"; done
+    printf '\n#ifdef HFSB_HUB\n'
+    for f in $(implementation $HUB); do body "$f"; done
+    printf '\n#endif /* HFSB_HUB */\n'
     printf '\n#endif /* HFSB_PURE */\n'
     printf '\n#endif /* HFSB_IMPLEMENTATION */\n'
     license
@@ -189,6 +201,8 @@ emit_space_h() {
     printf 'runs\n   hfsb-server, for hfsb_sandbox_spec. */\n'
     printf '#ifndef HFSB_SPACE_H\n#define HFSB_SPACE_H\n\n'
     printf '#include "hfsb.h"\n'
+    printf '#ifndef HFSB_HUB_H\n#error "hfsb_space.h needs HFSB_HUB: '
+    printf 'define it before hfsb.h"\n#endif\n'
     n=0
     : > "$tmp/list"
     for f in $SPACE; do
@@ -237,7 +251,7 @@ compile_stale() { # every source whose object is missing or older
         o=$(object_of "$f")
         [ ! -f "$o" ] || [ -n "$(find "$f" $newest -newer "$o")" ] || continue
         n=$((n + 1))
-        ${CC:-cc} -O0 -w -DHFSBI_SPLIT -c "$f" -o "$o" &
+        ${CC:-cc} -O0 -w -DHFSBI_SPLIT -DHFSB_HUB -c "$f" -o "$o" &
         [ $((n % 4)) != 0 ] || wait
     done
     wait

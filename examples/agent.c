@@ -11,6 +11,7 @@
    --sandbox-tools  the tools work on a Space of the Hub, not on this machine
    --turns N        of the model, at most (50)                             */
 #define HFSB_IMPLEMENTATION
+#define HFSB_HUB
 #include "../hfsb.h"
 #ifdef HFSB_WITH_CURL /* for https, and so for the Hub */
 #include "../hfsb_http_curl.h"

@@ -9,6 +9,7 @@
    "error" with --json), 2 wrong usage; `hfsb bash` exits as its command did.
    To build it compile this file with all of hfsb/, as `make` does. */
 #define HFSB_IMPLEMENTATION
+#define HFSB_HUB
 #ifdef HFSB_WITH_CURL /* see hfsb/transport.c */
 #include "../hfsb_http_curl.h"
 #endif

@@ -2,6 +2,9 @@
 #ifndef HFSB_CLI_H
 #define HFSB_CLI_H
 
+#ifndef HFSB_HUB
+#define HFSB_HUB
+#endif
 #include "../../hfsb.h"
 
 /* Exit codes. `hfsb bash` exits with the code of its command. */

@@ -2,6 +2,9 @@
 #ifndef HFSB_CLI_MCP_H
 #define HFSB_CLI_MCP_H
 
+#ifndef HFSB_HUB
+#define HFSB_HUB
+#endif
 #include "../../hfsb_server.h"
 
 /* ---- mcp_process.c: descriptors, signals, orphans ---- */

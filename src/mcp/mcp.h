@@ -3,7 +3,7 @@
 /* ==== MCP: the tools for hosts of the Model Context Protocol ============ */
 
 #include "../server/server.h"
-#include "../remote/session.h"
+#include "../hub/session.h"
 
 /* MCP on a server: over a pair of descriptors (stdio), over POST /mcp, or
    both. It serves all revisions of the protocol from 2024-11-05 to 2026-07-28
@@ -46,11 +46,13 @@ HFSB_API hfsb_status hfsb_server_add_mcp(hfsb_server         *server,
                                          const hfsb_mcp_opts *opts,
                                          hfsb_mcp **out, hfsb_err *err);
 
+#ifdef HFSB_HUB
 /* Offers the tools of a session instead of the local ones, before the server
    serves. The session must use the sandbox runtime, else HFSB_ARG, and must
    exist until the server is closed. HFSB_OK; HFSB_NOMEM: close the server. */
 HFSB_API hfsb_status hfsb_mcp_use_session(hfsb_mcp *mcp, hfsb_session *session,
                                           hfsb_err *err);
+#endif
 
 /* Serves one client over descriptors (pipes, sockets, files, a terminal), one
    message per line. Both stay the caller's, and their O_NONBLOCK is not

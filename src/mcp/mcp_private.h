@@ -1,7 +1,6 @@
 #pragma once
 
 #include "../tools/tools_private.h"
-#include "../remote/remote_private.h"
 #include "../server/server_private.h"
 #include "mcp.h"
 
@@ -302,7 +301,7 @@ typedef struct hfsbi_mcp_input {
 /* Calls that run in a sandbox. Set by hfsb_mcp_use_session(), so that a
    program without sessions does not link them or the Hub. */
 typedef struct hfsbi_mcp_remote {
-    hfsb_session *session;
+    struct hfsb_session *session;
     /* Runs a call to its end, in a thread. NULL: tools are local. */
     void (*run)(struct hfsb_mcp_call *call);
     /* Called in the loop when a call reaches its deadline. True: the call is

@@ -12,6 +12,8 @@
    returns which one it was. The cancel is reset for the calls that follow. */
 #include "mcp_private.h"
 
+#ifdef HFSB_HUB
+
 enum {
     HFSBI_MCP_REMOTE_ID = 8
 }; /* hex digits of a job id: models retype it */
@@ -276,3 +278,5 @@ hfsb_status hfsb_mcp_use_session(hfsb_mcp *mcp, hfsb_session *session,
     mcp->remote.on_deadline = hfsbi_mcp_remote_on_deadline;
     return hfsbi_ok(err);
 }
+
+#endif /* HFSB_HUB */

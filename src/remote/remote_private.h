@@ -2,276 +2,33 @@
 
 #include "../net/net_private.h"
 #include "../tools/tools_private.h"
-#include "hub.h"
 #include "sandbox.h"
-#include "session.h"
 
-/* The inside of the HUB. Sandboxes and sessions use the parts marked so; the
-   rest is for hub*.c. */
+/* remote_private.h - what the files of the room remote share: the client of a
+   server at a URL.
 
-struct hfsb_hub {
-    /* constant once open */
-    const hfsb_transport *transport;
-    hfsb_buf              endpoint;      /* without a slash at its end */
-    hfsb_url              origin;        /* the endpoint, parsed */
-    hfsb_buf              authorization; /* "Bearer ...", or "" */
-    hfsb_buf              agent;
-    bool                  offline;
-    long long             timeout_ms, max_wait_ms;
-    hfsbi_retry           retry; /* the policy of every request */
-    hfsb_log_fn           log;
-    void                 *user;
-    hfsb_alloc            alloc;
-
-    pthread_mutex_t lock;   /* protects: */
-    hfsb_buf        owner;  /* of the token; "" until the Hub was asked */
-    hfsb_buf        topics; /* of warnings already logged, each with an LF */
-};
-
-/* ---- secrets (also for sandboxes and sessions) ---- */
-
-/* Texts that must never be shown, should a peer echo one. */
-typedef struct hfsbi_secrets {
-    hfsb_str             tokens[2]; /* (empty: none) */
-    const hfsb_hub_pair *pairs;     /* whose values are secret */
-    size_t               count;
-} hfsbi_secrets;
-
-/* Replaces every secret in text by "***", in place, so that it cannot fail;
-   returns the new length and ends a shortened text with a NUL. Of several
-   secrets at one place the longest counts. Secrets of less than 4 bytes are
-   not replaced: they could be part of any word. */
-HFSBI_FN size_t hfsbi_redact(const hfsbi_secrets *secrets, char *text,
-                             size_t len);
-
-/* ---- endpoints ---- */
-
-/* Whether a request may be sent again. Every request is sent again when it
-   did not reach the Hub, or the Hub refused it with 429. */
-typedef enum hfsbi_hub_repeat {
-    HFSBI_HUB_ONCE,   /* it would happen twice */
-    HFSBI_HUB_REPEAT, /* also after a lost reply or a 5xx */
-    HFSBI_HUB_REMOVE  /* the same, and "not found" then means it succeeded */
-} hfsbi_hub_repeat;
-
-/* Every endpoint of the Hub: name, method, path, description for "Could not
-   {...}", and whether it may be repeated. Names in braces are filled in from
-   the request's subject ({space}, {owner}) and detail ({job}, {detail}).
-   {space} must be a valid id; {owner} defaults to the token's owner; {detail}
-   is percent-encoded in a path. */
-#define HFSBI_HUB_ENDPOINTS(X)                                             \
-    X(WHOAMI, "GET", "/api/whoami-v2", "ask the Hub whose token this is",  \
-      REPEAT)                                                              \
-    X(DUPLICATE, "POST", "/api/spaces/{space}/duplicate",                  \
-      "duplicate {space} as {detail}", ONCE)                               \
-    X(DELETE, "DELETE", "/api/repos/delete", "delete {space}", REMOVE)     \
-    X(SECRET, "POST", "/api/spaces/{space}/secrets",                       \
-      "set the secret {detail} of {space}", REPEAT)                        \
-    X(VARIABLE, "POST", "/api/spaces/{space}/variables",                   \
-      "set the variable {detail} of {space}", REPEAT)                      \
-    X(VARIABLES, "GET", "/api/spaces/{space}/variables",                   \
-      "list the variables of {space}", REPEAT)                             \
-    X(RUNTIME, "GET", "/api/spaces/{space}/runtime",                       \
-      "see the state of {space}", REPEAT)                                  \
-    X(PAUSE, "POST", "/api/spaces/{space}/pause", "pause {space}", REPEAT) \
-    X(RESTART, "POST", "/api/spaces/{space}/restart", "restart {space}",   \
-      REPEAT)                                                              \
-    X(REBUILD, "POST", "/api/spaces/{space}/restart?factory=true",         \
-      "restart {space}", REPEAT)                                           \
-    X(SPACE, "GET", "/api/spaces/{space}", "look at {space}", REPEAT)      \
-    X(REVISION, "GET", "/api/spaces/{space}/revision/{detail}",            \
-      "look at {space}", REPEAT)                                           \
-    X(SPACES, "GET", "/api/spaces", "list Spaces", REPEAT)                 \
-    X(SPACE_LOGS, "GET", "/api/spaces/{space}/logs/{detail}",              \
-      "read the {detail} log of {space}", REPEAT)                          \
-    X(VALIDATE, "POST", "/api/validate-yaml",                              \
-      "have the metadata of README.md checked", REPEAT)                    \
-    X(PREUPLOAD, "POST", "/api/spaces/{space}/preupload/{detail}",         \
-      "prepare a commit to {space}", REPEAT)                               \
-    X(COMMIT, "POST", "/api/spaces/{space}/commit/{detail}",               \
-      "commit to {space}", ONCE)                                           \
-    X(JOB_RUN, "POST", "/api/jobs/{owner}", "run a job", ONCE)             \
-    X(JOBS, "GET", "/api/jobs/{owner}", "list jobs", REPEAT)               \
-    X(JOB, "GET", "/api/jobs/{owner}/{job}", "look at job {job}", REPEAT)  \
-    X(JOB_CANCEL, "POST", "/api/jobs/{owner}/{job}/cancel",                \
-      "cancel job {job}", REPEAT)                                          \
-    X(JOB_LOGS, "GET", "/api/jobs/{owner}/{job}/logs",                     \
-      "read the log of job {job}", REPEAT)
-
-typedef enum hfsbi_hub_endpoint {
-#define HFSBI_X(name, method, path, what, repeat) HFSBI_HUB_##name,
-    HFSBI_HUB_ENDPOINTS(HFSBI_X)
-#undef HFSBI_X
-        HFSBI_HUB_ENDPOINT_COUNT
-} hfsbi_hub_endpoint;
-
-/* ---- hub_request.c ---- */
-
-/* One request, its repeats and their outcome. */
-typedef struct hfsbi_hub_request {
-    hfsb_hub        *hub;
-    const char      *method;
-    char             what[320]; /* "Could not {what}: ..." */
-    hfsb_buf         target;    /* "/api/...", or a whole URL */
-    hfsbi_hub_repeat repeat;
-    hfsbi_retry      retry;
-    const char      *body_type; /* Content-Type; NULL: there is no body */
-    hfsb_buf         body;
-    hfsb_json_writer json; /* of the body, when hfsbi_hub_object() began it */
-    /* redacted from every message, next to the token */
-    const hfsb_hub_pair *secrets;
-    size_t               secret_count;
-    hfsb_json_doc       *out; /* receives the reply, which must be JSON (NULL:
-                                 any reply will do) */
-    /* receives the reply piece by piece instead; no timeout applies then but
-       idle_ms and the retry's deadline */
-    bool (*on_body)(void *user, hfsb_str piece);
-    void     *user;
-    long long idle_ms;
-
-    /* the outcome */
-    hfsb_http_reply reply;
-    bool            opened;  /* last try: the head of a 2xx reply came */
-    bool            again;   /* last try: another one may help */
-    bool            unclear; /* any try: it may have taken effect, although
-                                the Hub did not confirm it */
-} hfsbi_hub_request;
-
-/* Prepares a request; end it with hfsbi_hub_end() in any case, which wipes its
-   body. HFSB_OK; HFSB_ARG for an invalid name; HFSB_NOMEM; what
-   hfsb_hub_user() returns when the owner must be asked for. */
-HFSBI_FN hfsb_status hfsbi_hub_begin(hfsb_hub *hub, hfsbi_hub_request *request,
-                                     hfsbi_hub_endpoint endpoint,
-                                     hfsb_str subject, hfsb_str detail,
-                                     const hfsb_cancel *cancel, hfsb_err *err);
-HFSBI_FN void        hfsbi_hub_end(hfsbi_hub_request *request);
-
-/* Begins a JSON object as the body. The caller writes its members and its end;
-   hfsbi_hub_send() checks that the writer succeeded. */
-HFSBI_FN hfsb_json_writer *hfsbi_hub_object(hfsbi_hub_request *request);
-
-/* Sends the request once: HFSB_OK for 2xx, else as hub.h describes. */
-HFSBI_FN hfsb_status hfsbi_hub_once(hfsbi_hub_request *request, hfsb_err *err);
-/* Sends it until it succeeds, or another try is unsafe or cannot help. */
-HFSBI_FN hfsb_status hfsbi_hub_send(hfsbi_hub_request *request, hfsb_err *err);
-
-/* GETs page after page of arrays and calls each for every item, until it
-   returns false or `limit` (0: no limit) items were seen. */
-HFSBI_FN hfsb_status hfsbi_hub_pages(hfsbi_hub_request *request, size_t limit,
-                                     bool (*each)(void                  *user,
-                                                  const hfsb_json_value *item),
-                                     void *user, hfsb_err *err);
-
-/* HFSB_REMOTE for a complete reply that has this problem. */
-HFSBI_FN hfsb_status hfsbi_hub_bad_reply(const hfsbi_hub_request *request,
-                                         const char *problem, hfsb_err *err);
-
-/* Appends text without the hub's token and the request's secrets. HFSB_OK;
-   HFSB_NOMEM. (Also for sessions, with a request that has only secrets.) */
-HFSBI_FN hfsb_status hfsbi_hub_redact(const hfsb_hub          *hub,
-                                      const hfsbi_hub_request *request,
-                                      hfsb_str text, hfsb_buf *out);
-
-/* ---- hub_space.c (for sandboxes and sessions) ---- */
-
-/* What the status of a duplication does not say. */
-typedef struct hfsbi_hub_fate {
-    bool later;   /* HFSB_CONFLICT because another operation is in progress,
-                     not because the name is taken */
-    bool unknown; /* HFSB_CANCELLED after the request was sent, and before
-                     anyone looked for the Space */
-} hfsbi_hub_fate;
-
-/* hfsb_hub_duplicate() that also fills *fate. */
-HFSBI_FN hfsb_status hfsbi_hub_duplicate(hfsb_hub *hub, hfsb_str from,
-                                         const hfsb_space_spec *spec,
-                                         const hfsb_cancel     *cancel,
-                                         hfsbi_hub_fate *fate, hfsb_err *err);
-
-/* The variables of a Space: {"KEY": {...}} in *out. */
-HFSBI_FN hfsb_status hfsbi_hub_variables(hfsb_hub *hub, hfsb_str id,
-                                         const hfsb_cancel *cancel,
-                                         hfsb_json_doc *out, hfsb_err *err);
-
-/* What the tries to delete a Space have shown so far. All zero at first. */
-typedef struct hfsbi_hub_tried {
-    bool      unclear;  /* it may be gone */
-    long long asked_ms; /* wait that the Hub asked for (0: none) */
-} hfsbi_hub_tried;
-
-/* hfsb_hub_delete() in one request, for callers that count their tries. It
-   ends by `until` on hfsb_clock_ms() (0: the hub's timeout). *tried is the
-   same for all tries; once it is unclear, "not found" is HFSB_OK. */
-HFSBI_FN hfsb_status hfsbi_hub_delete_once(hfsb_hub *hub, hfsb_str id,
-                                           long long          until,
-                                           const hfsb_cancel *cancel,
-                                           hfsbi_hub_tried   *tried,
-                                           hfsb_err          *err);
-/* hfsb_hub_runtime() that ends by `until`, with all its repeats. */
-HFSBI_FN hfsb_status hfsbi_hub_runtime_until(hfsb_hub *hub, hfsb_str id,
-                                             long long           until,
-                                             const hfsb_cancel  *cancel,
-                                             hfsb_space_runtime *out,
-                                             hfsb_err           *err);
-
-/* The stages of a Space, by what a client can do about them. */
-typedef enum hfsbi_space_state {
-    HFSBI_SPACE_UNKNOWN,  /* the Hub did not say, or a stage of the future */
-    HFSBI_SPACE_RUNNING,  /* it answers, perhaps with an older build */
-    HFSBI_SPACE_STARTING, /* BUILDING, APP_STARTING: wait */
-    HFSBI_SPACE_ASLEEP,   /* SLEEPING, STOPPED: the first request wakes it */
-    HFSBI_SPACE_PAUSED,   /* only its owner's restart starts it */
-    HFSBI_SPACE_FAILED,   /* BUILD_ERROR, RUNTIME_ERROR, CONFIG_ERROR,
-                             NO_APP_FILE: only a new commit can help */
-    HFSBI_SPACE_GONE      /* deleted, misspelt, or hidden from this token */
-} hfsbi_space_state;
-
-HFSBI_FN hfsbi_space_state hfsbi_space_state_of(const char *stage);
-
-/* Asks the Hub for the stage in one request of at most wait_ms milliseconds,
-   to find out early that waiting for a Space is pointless. *out is filled,
-   all zero when the state is UNKNOWN or GONE; *err says why. */
-HFSBI_FN hfsbi_space_state hfsbi_hub_look(hfsb_hub *hub, hfsb_str id,
-                                          long long           wait_ms,
-                                          const hfsb_cancel  *cancel,
-                                          hfsb_space_runtime *out,
-                                          hfsb_err           *err);
-
-/* ---- hub.c ---- */
-
-/* The hub's transport, for its sandboxes. */
-HFSBI_FN const hfsb_transport *hfsbi_hub_transport(const hfsb_hub *hub);
-/* Logs one line, when there is a log. */
-HFSBI_FN void hfsbi_hub_log(const hfsb_hub *hub, const char *format, ...)
-    HFSBI_PRINTF(2, 3);
-/* True the first time it is called with that topic. */
-HFSBI_FN bool hfsbi_hub_first(hfsb_hub *hub, hfsb_str topic);
-/* Overwrites and frees. */
-HFSBI_FN void hfsbi_hub_wipe(hfsb_buf *b);
-
-/* "30m" in seconds; 0 when it is not a time above 0. */
-HFSBI_FN long long hfsbi_hub_seconds(hfsb_str text);
-
-/* Puts a member that is a string. */
-HFSBI_FN void hfsbi_hub_put(hfsb_json_writer *w, const char *key,
-                            hfsb_str value);
-/* Appends text percent-encoded; *out remembers a failure. */
-HFSBI_FN void hfsbi_hub_put_encoded(hfsb_buf *out, hfsb_str text);
-/* Copies a string of at most size - 1 bytes, "" for any other value; a longer
-   one is cut at the end of a character. */
-HFSBI_FN void hfsbi_hub_copy(const hfsb_json_value *value, char *out,
-                             size_t size);
-/* Checks the names of secrets or variables: a letter, then letters, digits and
-   "_", at least `least` characters. HFSB_OK; HFSB_ARG with the index of the
-   first bad one in err->pos. (Also for sandboxes.) */
-HFSBI_FN hfsb_status hfsbi_hub_check_keys(const hfsb_hub_pair *pairs,
-                                          size_t count, size_t least,
-                                          hfsb_err *err);
+       seen.c            a file is read before it is changed
+       sandbox_call.c    one call of a tool, from its arguments to its result
+       sandbox_files.c   files, byte for byte
+       sandbox.c         the handle: addresses, tokens, waiting for the server */
 
 /* ==== sandbox.c: a handle ==== */
 
+/* Where the machine of a sandbox comes from, if this program can ask: the Hub,
+   for a Space (room hub). A server at a URL has none. */
+typedef struct hfsbi_home {
+    /* The server does not answer: HFSB_OK when it is worth waiting for, else
+       the reason in *err. fresh: the machine was just started. */
+    hfsb_status (*look)(hfsb_sandbox *sandbox, bool fresh, hfsb_err *err);
+    /* Writes the state of the machine, one word. */
+    void (*stage)(hfsb_sandbox *sandbox, const hfsb_cancel *cancel, char *out,
+                  size_t size);
+    /* Gives an owned machine back. */
+    hfsb_status (*remove)(hfsb_sandbox *sandbox, hfsb_err *err);
+} hfsbi_home;
+
 struct hfsb_sandbox {
-    /* constant once the handle is open; api once the Space is located */
+    /* constant once the handle is open; api once the server is located */
     hfsb_sandbox_opts o;         /* its texts are in `texts`, defaults are
                                     filled in */
     hfsb_transport    transport; /* owned by the caller */
@@ -279,36 +36,66 @@ struct hfsb_sandbox {
     hfsb_buf          texts;     /* copies of id and of the options' texts,
                                     each NUL-terminated; contains secrets */
     hfsb_buf          page, api; /* api: "https://.../api/" */
-    bool              is_url, owned;
+    const hfsbi_home *home;      /* NULL for a URL */
+    bool              owned;     /* may be removed from its home */
+    bool              at_edge;   /* gets hub_token too */
     hfsbi_seen        seen; /* files read or written, by their absolute path;
                                has a lock of its own */
 
     pthread_mutex_t lock; /* guards the rest */
-    bool            deleted;
+    bool            removed;
     bool            answered;     /* some reply has come from its address */
     char            instance[64]; /* of hfsb-server; "": it is another server,
                                      or has not answered yet */
 };
 
-/* A handle of the Space id, or of the server at url if id is empty. Checks,
-   copies and resolves the options; sends nothing. */
+/* A handle without an address: checks, copies and resolves the options; sends
+   nothing. The caller adds page, api and home. */
 HFSBI_FN hfsb_status hfsbi_sandbox_new(const hfsb_sandbox_opts *opts,
-                                       hfsb_str id, hfsb_str url, bool owned,
-                                       hfsb_sandbox **out, hfsb_err *err);
+                                       hfsb_str id, hfsb_sandbox **out,
+                                       hfsb_err *err);
+/* A handle of the server at url; sends nothing. */
+HFSBI_FN hfsb_status hfsbi_sandbox_open_url(hfsb_str                 url,
+                                            const hfsb_sandbox_opts *opts,
+                                            hfsb_sandbox **out, hfsb_err *err);
+/* Appends "http://host:1/x" to *base (may be NULL) and "http://host:1/x/api/"
+   to *api, for a URL with or without "/api". HFSB_OK; HFSB_ARG; HFSB_NOMEM. */
+HFSBI_FN hfsb_status hfsbi_sandbox_address(hfsb_str url, hfsb_buf *base,
+                                           hfsb_buf *api, hfsb_err *err);
 /* Frees the handle, secrets overwritten. NULL is allowed. */
 HFSBI_FN void hfsbi_sandbox_free(hfsb_sandbox *sandbox);
 /* Writes one line to the log, if there is one. */
 HFSBI_FN void hfsbi_sandbox_log(const hfsb_sandbox *sandbox,
                                 const char *format, ...) HFSBI_PRINTF(2, 3);
 
-/* Asks the Hub for the address of a Space whose name does not determine it. */
-HFSBI_FN hfsb_status hfsbi_sandbox_locate(hfsb_sandbox *sandbox,
-                                          hfsb_err     *err);
-/* Waits for the server of a Space that was just created. A server that
-   refuses the token is the template's, which is about to end. Never
-   HFSB_AUTH. */
-HFSBI_FN hfsb_status hfsbi_sandbox_wait_new(hfsb_sandbox *sandbox,
-                                            hfsb_err     *err);
+/* One wait for the server; see the picture in sandbox.c. All zero at first,
+   except for `before`. */
+typedef struct hfsbi_probe {
+    const char *before;   /* instance that does not count, or "" */
+    bool        fresh;    /* the machine was just started: the server that ran
+                             before may still answer, and refuse the token */
+    bool        look;     /* ask its home when a check fails, */
+    long long   look_at;  /* on hfsb_clock_ms(): not before this time */
+    int         status;   /* HTTP status of the last reply, 0: none yet */
+    bool        outdated; /* the last reply came from the server before */
+    hfsb_err    last;     /* why the last check failed, or "" */
+} hfsbi_probe;
+
+/* Checks health for wait_ms until the server answers; always at least once,
+   and once more at the deadline. HFSB_OK; HFSB_AUTH unless fresh; HFSB_TIMEOUT
+   "Sandbox API at {url} not responding ..."; HFSB_CANCELLED; what home->look()
+   returned. */
+HFSBI_FN hfsb_status hfsbi_probe_run(hfsb_sandbox *sandbox, hfsbi_probe *p,
+                                     long long wait_ms, hfsb_err *err);
+/* Waits for the server of *handle as connect does; on failure frees it and
+   makes it NULL. */
+HFSBI_FN hfsb_status hfsbi_sandbox_connect(const hfsb_sandbox_opts *opts,
+                                           hfsb_sandbox           **handle,
+                                           hfsb_err                *err);
+/* Writes the instance that answers now, or "". */
+HFSBI_FN void
+hfsbi_sandbox_find_instance(hfsb_sandbox *sandbox,
+                            char out[sizeof((hfsb_sandbox *)0)->instance]);
 
 /* Sends one request to api + `path` (which may have a query) with both tokens
    and the call's fields, and notes the server's instance. The call's url is
@@ -331,6 +118,14 @@ HFSBI_FN hfsbi_retry hfsbi_sandbox_retry(const hfsb_sandbox *sandbox,
 HFSBI_FN hfsb_status hfsbi_poll_wait(const hfsb_cancel *cancel,
                                      long long poll_ms, long long deadline);
 
+/* Returns text i of its owner that must never be shown; it may be empty. */
+typedef hfsb_str (*hfsbi_secret_fn)(const void *owner, size_t i);
+/* Replaces all of the owner's `count` secrets in text by "***", in place, so
+   that it cannot fail; returns the new length and ends a shortened text with a
+   NUL. Of several secrets at one place the longest counts. Secrets of less
+   than 4 bytes are not replaced: they could be part of any word. */
+HFSBI_FN size_t hfsbi_redact(hfsbi_secret_fn secret, const void *owner,
+                             size_t count, char *text, size_t len);
 /* Removes the handle's tokens from a text: a peer may echo them. */
 HFSBI_FN void hfsbi_sandbox_scrub(const hfsb_sandbox *sandbox, char *text);
 /* Copies texts into one buffer, each followed by a NUL, and makes the views
@@ -340,24 +135,6 @@ HFSBI_FN hfsb_status hfsbi_keep_texts(hfsb_buf *texts, hfsb_str *const *list,
 /* Milliseconds as seconds, for messages: "600" or "0.25". */
 #define HFSBI_SECONDS 24 /* size of the text, its NUL included */
 HFSBI_FN void hfsbi_seconds_text(long long ms, char out[HFSBI_SECONDS]);
-
-/* ==== sandbox_create.c ==== */
-
-/* hfsb_sandbox_create() that also appends to *left (may be NULL) the id of a
-   Space that it created and could not delete. */
-HFSBI_FN hfsb_status hfsbi_sandbox_make(const hfsb_sandbox_spec *spec,
-                                        const hfsb_sandbox_opts *opts,
-                                        hfsb_buf *left, hfsb_sandbox **out,
-                                        hfsb_err *err);
-/* Waits until the Space runs the commit `sha` ("": any) on the hardware of
-   spec. *seen becomes true once the Hub has shown the Space. */
-HFSBI_FN hfsb_status hfsbi_sandbox_start(hfsb_sandbox            *sandbox,
-                                         const hfsb_sandbox_spec *spec,
-                                         const char *sha, bool *seen,
-                                         hfsb_err *err);
-/* "2025-03-07T12:24:18.657Z" (up to 9 digits after the point, a zone) as
-   seconds since 1970; false if the text is no such date. */
-HFSBI_FN bool hfsbi_date_parse(hfsb_str text, double *out);
 
 /* ==== sandbox_call.c: a call on its way to a sandbox and back ==== */
 
@@ -423,131 +200,3 @@ HFSBI_FN bool hfsbi_remote_may(hfsbi_remote          *r,
 /* Notes the files that a successful call has read or written. */
 HFSBI_FN void hfsbi_remote_saw(hfsbi_remote          *r,
                                const hfsb_json_value *arguments);
-
-/* ==== plan.c: the todo plan of an agent; its owner locks it ==== */
-
-enum {
-    HFSBI_REMIND_ITEMS = 4, /* that a reminder lists */
-    HFSBI_REMIND_TIMES = 2  /* reminders in a row */
-};
-
-/* All zero at first, except for doc.alloc. */
-typedef struct hfsbi_plan {
-    hfsb_json_doc doc;      /* the items, an array */
-    unsigned      reminded; /* reminders in a row */
-} hfsbi_plan;
-
-/* The row of plan_tool; its fn is NULL. */
-HFSBI_FN const hfsbi_tool *hfsbi_plan_tool(void);
-
-HFSBI_FN void hfsbi_plan_free(hfsbi_plan *plan);
-/* Executes plan_tool; its keys were checked already. */
-HFSBI_FN hfsb_status hfsbi_plan_set(hfsbi_plan            *plan,
-                                    const hfsb_json_value *arguments,
-                                    hfsb_tool_result *result, hfsb_err *err);
-/* The whole call, including the check of the keys, for callers without a
-   session. strict as in hfsb_call_opts. Always fills *result, which must be
-   freed. */
-HFSBI_FN hfsb_status hfsbi_plan_call(hfsbi_plan            *plan,
-                                     const hfsb_json_value *arguments,
-                                     bool strict, hfsb_tool_result *result);
-/* Appends the plan as JSON. */
-HFSBI_FN hfsb_status hfsbi_plan_write(const hfsbi_plan *plan, hfsb_buf *out,
-                                      hfsb_err *err);
-/* The number of items that are not completed. */
-HFSBI_FN size_t hfsbi_plan_open(const hfsbi_plan *plan);
-/* As hfsb_session_remind(). */
-HFSBI_FN bool hfsbi_plan_remind(hfsbi_plan *plan, bool called_tools,
-                                hfsb_buf *out);
-
-/* ==== session.c ==== */
-
-/* A sandbox of the session; see preload.c for its states. */
-typedef enum hfsbi_box_state {
-    HFSBI_BOX_MAKING,  /* the maker thread creates it */
-    HFSBI_BOX_READY,   /* calls may use it */
-    HFSBI_BOX_RETIRED, /* replaced: deleted when no call uses it any more */
-    HFSBI_BOX_LEFT     /* creation failed and could not delete its Space */
-} hfsbi_box_state;
-
-typedef struct hfsbi_box {
-    struct hfsbi_box *next;
-    hfsbi_box_state   state;
-    hfsb_sandbox     *sandbox; /* NULL while MAKING and when LEFT */
-    hfsb_cancel      *cancel;  /* ends the creation, and calls without a
-                                  cancel of their own */
-    hfsb_buf          hardware;
-    hfsb_buf          left;      /* id of the Space that is LEFT */
-    size_t            users;     /* calls that hold it */
-    bool              automatic; /* preloaded, so that it may be replaced */
-} hfsbi_box;
-
-typedef struct hfsbi_waiter hfsbi_waiter; /* in preload.c */
-
-struct hfsb_session {
-    /* constant after open */
-    hfsb_alloc        alloc;
-    hfsb_runtime      runtime;
-    hfsb_tools       *tools; /* of the local runtime */
-    hfsb_sandbox_opts opts;  /* of sandboxes, except for cancel */
-    hfsb_sandbox_spec spec;  /* of the preloaded one */
-    hfsb_hub_pair    *secrets;
-    size_t            secret_cap;
-    hfsb_buf          texts; /* of opts, spec and secrets */
-    hfsb_cancel      *give_up;
-    long long         close_ms;
-    hfsb_log_fn       log;
-    void             *user;
-
-    pthread_mutex_t   lock;    /* guards the rest */
-    pthread_cond_t    changed; /* see hfsbi_session_wait() */
-    hfsbi_waiter     *waiters;
-    hfsbi_box        *box;     /* in use now, or NULL */
-    hfsbi_box        *boxes;   /* all that have a Space to be deleted */
-    bool              claimed; /* a sandbox_create is under way: only it may
-                                  start the maker, others wait for it */
-    hfsbi_box        *making;  /* what the maker thread creates, or NULL ... */
-    hfsb_sandbox_spec make;    /* ... with these properties */
-    bool              thread_there; /* the maker must be joined */
-    pthread_t         thread;
-    hfsb_status       made; /* outcome of the last creation */
-    hfsb_err          made_err;
-    hfsbi_plan        plan;
-};
-
-/* Writes one line to the log, if there is one. Not under the lock. */
-HFSBI_FN void hfsbi_session_log(const hfsb_session *session,
-                                const char *format, ...) HFSBI_PRINTF(2, 3);
-
-/* ==== preload.c: the sandboxes of a session ==== */
-
-/* Starts the maker thread. Nothing is being made. Under the lock. */
-HFSBI_FN hfsb_status hfsbi_session_start(hfsb_session            *session,
-                                         const hfsb_sandbox_spec *spec,
-                                         bool automatic, hfsb_err *err);
-/* Ends the claim of a sandbox_create. Under the lock. */
-HFSBI_FN void hfsbi_session_unclaim(hfsb_session *session);
-/* Waits until something changes. Under the lock, which is released meanwhile;
-   false when cancel is set. */
-HFSBI_FN bool hfsbi_session_wait(hfsb_session      *session,
-                                 const hfsb_cancel *cancel);
-/* The sandbox in use, held until it is released; waits for its creation, and
-   starts it if needed. Any status but HFSB_OK is explained in *err. Takes the
-   lock. */
-HFSBI_FN hfsb_status hfsbi_session_hold(hfsb_session      *session,
-                                        const hfsb_cancel *cancel,
-                                        hfsbi_box **out, hfsb_err *err);
-/* HFSB_OK, or why a retired sandbox could not be deleted. Takes the lock. */
-HFSBI_FN hfsb_status hfsbi_session_release(hfsb_session *session,
-                                           hfsbi_box *box, hfsb_err *err);
-/* Ends the creation under way, deletes all sandboxes. Takes the lock. */
-HFSBI_FN hfsb_status hfsbi_session_end(hfsb_session *session, hfsb_err *err);
-
-/* ==== jobs.c: hf_jobs ==== */
-
-HFSBI_FN const hfsbi_tool *hfsbi_hf_jobs_tool(void);
-HFSBI_FN hfsb_status       hfsbi_session_jobs(hfsb_session          *session,
-                                              const hfsb_json_value *arguments,
-                                              const hfsb_cancel     *cancel,
-                                              hfsb_tool_result      *result,
-                                              hfsb_err              *err);

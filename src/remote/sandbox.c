@@ -1,8 +1,8 @@
 /* sandbox.c - the handle of a sandbox: its address, its tokens, its server.
 
    A handle holds copies of its options and two addresses: `page`, for people,
-   and `api`, where requests go. A Space's address follows from its name by the
-   Hub's rule; where the rule is not sure, the Hub is asked once.
+   and `api`, where requests go. It knows nothing of Spaces: one that is a
+   Space has a `home`, whose functions ask the Hub (room hub).
 
    Each request carries two tokens: the Hub's, which only the edge of Spaces
    may see, and the server's own. Neither ever appears in a log or a message.
@@ -15,7 +15,7 @@
         |  \--token refused--> HFSB_AUTH          another instance)
         | fails
         v
-       the Hub's stage: paused, failed, not found --> reported at once
+       its home, if any: paused, failed, not found --> reported at once
         | starts, runs, wakes up, or unknown
         v
        wait api_poll_ms, ask again; HFSB_TIMEOUT after api_wait_ms */
@@ -73,11 +73,46 @@ HFSBI_FN void hfsbi_seconds_text(long long ms, char out[HFSBI_SECONDS]) {
     out[n] = '\0';
 }
 
+enum { HFSBI_SECRET_MIN = 4 };
+
+/* The length of the longest secret at the start of text; 0: none. */
+static size_t hfsbi_secret_at(hfsbi_secret_fn secret, const void *owner,
+                              size_t count, hfsb_str text) {
+    size_t i, longest = 0;
+    for (i = 0; i < count; i++) {
+        hfsb_str one = secret(owner, i);
+        if (one.len >= HFSBI_SECRET_MIN && one.len > longest &&
+            hfsb_str_starts(text, one))
+            longest = one.len;
+    }
+    return longest;
+}
+
+HFSBI_FN size_t hfsbi_redact(hfsbi_secret_fn secret, const void *owner,
+                             size_t count, char *text, size_t len) {
+    size_t at = 0, to = 0; /* "***" is shorter than any secret: to <= at */
+    while (at < len) {
+        size_t n = hfsbi_secret_at(secret, owner, count,
+                                   hfsb_str_make(text + at, len - at));
+        if (!n) {
+            text[to++] = text[at++];
+            continue;
+        }
+        memcpy(text + to, "***", 3);
+        to += 3;
+        at += n;
+    }
+    if (to < len) text[to] = '\0';
+    return to;
+}
+
+static hfsb_str hfsbi_sandbox_secret(const void *owner, size_t i) {
+    const hfsb_sandbox *s = (const hfsb_sandbox *)owner;
+    return i ? s->o.hub_token : s->o.api_token;
+}
+
 HFSBI_FN void hfsbi_sandbox_scrub(const hfsb_sandbox *s, char *text) {
-    hfsbi_secrets secrets = HFSB_INIT;
-    secrets.tokens[0] = s->o.api_token;
-    secrets.tokens[1] = s->o.hub_token;
-    (void)hfsbi_redact(&secrets, text, strlen(text));
+    (void)hfsbi_redact(hfsbi_sandbox_secret, s, 2, text, strlen(text));
 }
 
 HFSBI_FN void hfsbi_sandbox_log(const hfsb_sandbox *s, const char *format,
@@ -110,16 +145,13 @@ static hfsb_status hfsbi_sandbox_check_token(hfsb_str token, const char *which,
     return HFSB_OK;
 }
 
-static hfsb_status hfsbi_sandbox_check(const hfsb_sandbox_opts *o, bool is_url,
-                                       hfsb_err *err) {
+static hfsb_status hfsbi_sandbox_check(const hfsb_sandbox_opts *o,
+                                       hfsb_err                *err) {
     const hfsb_sandbox_times *t;
     hfsb_status               st;
-    if (!o || (!o->hub && !is_url))
+    if (!o || !o->transport)
         return hfsbi_fail(err, HFSB_ARG, 0,
-                          "a sandbox on a Space needs the option hub");
-    if (!o->transport && !o->hub)
-        return hfsbi_fail(err, HFSB_ARG, 0,
-                          "a sandbox needs the option transport or hub");
+                          "a sandbox needs the option transport");
     t = &o->times;
     if (!(o->timeout >= 0) || t->delay_ms < 0 || t->connect_ms < 0 ||
         t->margin_ms < 0 || t->wait_ms < 0 || t->poll_ms < 0 ||
@@ -154,10 +186,8 @@ static void hfsbi_sandbox_defaults(hfsb_sandbox_opts *o) {
 
 /* ---- addresses ---- */
 
-/* Splits "http://host:1/x/api/" into base "http://host:1/x" and api
-   "http://host:1/x/api/". base may be NULL. */
-static hfsb_status hfsbi_sandbox_address(hfsb_str url, hfsb_buf *base,
-                                         hfsb_buf *api, hfsb_err *err) {
+HFSBI_FN hfsb_status hfsbi_sandbox_address(hfsb_str url, hfsb_buf *base,
+                                           hfsb_buf *api, hfsb_err *err) {
     hfsb_url    u;
     hfsb_str    path;
     size_t      mark = api->len;
@@ -184,49 +214,6 @@ static hfsb_status hfsbi_sandbox_address(hfsb_str url, hfsb_buf *base,
     return st == HFSB_OK ? st : hfsbi_fail_status(err, st, "Address");
 }
 
-/* The Space's page, and its server's address by the Hub's rule; api stays
-   empty for a name that is too long for the rule. */
-static hfsb_status hfsbi_sandbox_space(hfsb_sandbox *s, hfsb_err *err) {
-    hfsb_str    endpoint = hfsb_hub_endpoint(s->o.hub);
-    hfsb_buf    host = HFSB_INIT;
-    hfsb_status st = hfsb_space_check(s->id, err);
-    if (st == HFSB_OK)
-        st = hfsb_buf_printf(&s->page, "%.*s/spaces/%s", (int)endpoint.len,
-                             endpoint.ptr, s->id.ptr);
-    if (st != HFSB_OK) return st;
-    if (s->o.space_url.len)
-        return hfsbi_sandbox_address(s->o.space_url, NULL, &s->api, err);
-    host.alloc = s->o.alloc;
-    st = hfsb_space_host(s->id, &host, err);
-    if (st == HFSB_OK)
-        st = hfsb_buf_printf(&s->api, "https://%s/api/", host.ptr);
-    else if (st == HFSB_ARG) st = HFSB_OK;
-    hfsb_buf_free(&host);
-    return st;
-}
-
-/* The rule is certain for letters, digits and "-". Only the Hub knows what it
-   makes of other characters and of names over 63 characters. */
-static bool hfsbi_sandbox_is_plain(const hfsb_sandbox *s) {
-    return s->api.len && hfsb_str_find_byte(s->id, '.') == HFSB_NPOS &&
-           hfsb_str_find_byte(s->id, '_') == HFSB_NPOS;
-}
-
-HFSBI_FN hfsb_status hfsbi_sandbox_locate(hfsb_sandbox *s, hfsb_err *err) {
-    hfsb_buf    url = HFSB_INIT;
-    hfsb_status st;
-    if (s->is_url || s->o.space_url.len || hfsbi_sandbox_is_plain(s))
-        return HFSB_OK;
-    url.alloc = s->o.alloc;
-    st = hfsb_hub_space_url(s->o.hub, s->id, s->o.cancel, &url, err);
-    if (st == HFSB_OK) {
-        hfsb_buf_truncate(&s->api, 0);
-        st = hfsbi_sandbox_address(hfsb_buf_str(&url), NULL, &s->api, err);
-    }
-    hfsb_buf_free(&url);
-    return st;
-}
-
 /* ---- the handle ---- */
 
 HFSBI_FN void hfsbi_sandbox_free(hfsb_sandbox *s) {
@@ -242,31 +229,12 @@ HFSBI_FN void hfsbi_sandbox_free(hfsb_sandbox *s) {
     hfsbi_array_free(&alloc, s, 1, sizeof *s);
 }
 
-static hfsb_status hfsbi_sandbox_fill(hfsb_sandbox *s, hfsb_str url,
-                                      hfsb_err *err) {
-    hfsb_str   *texts[5];
-    const char *instead = getenv("HFSB_SPACE_URL");
-    hfsb_status st;
-    if (!s->is_url && !s->o.work_dir.len) s->o.work_dir = HFSB_LIT("/app");
-    if (!s->is_url && !s->o.space_url.len && instead)
-        s->o.space_url = hfsb_cstr(instead);
-    texts[0] = &s->id;
-    texts[1] = &s->o.hub_token;
-    texts[2] = &s->o.api_token;
-    texts[3] = &s->o.work_dir;
-    texts[4] = &s->o.space_url;
-    st = hfsbi_keep_texts(&s->texts, texts, 5);
-    if (st != HFSB_OK) return st;
-    return s->is_url ? hfsbi_sandbox_address(url, &s->page, &s->api, err)
-                     : hfsbi_sandbox_space(s, err);
-}
-
 HFSBI_FN hfsb_status hfsbi_sandbox_new(const hfsb_sandbox_opts *opts,
-                                       hfsb_str id, hfsb_str url, bool owned,
-                                       hfsb_sandbox **out, hfsb_err *err) {
+                                       hfsb_str id, hfsb_sandbox **out,
+                                       hfsb_err *err) {
     hfsb_sandbox *s;
-    bool          is_url = !id.len;
-    hfsb_status   st = hfsbi_sandbox_check(opts, is_url, err);
+    hfsb_str     *texts[5];
+    hfsb_status   st = hfsbi_sandbox_check(opts, err);
     *out = NULL;
     if (st != HFSB_OK) return st;
     s = (hfsb_sandbox *)hfsbi_array(&opts->alloc, 1, sizeof *s);
@@ -274,11 +242,8 @@ HFSBI_FN hfsb_status hfsbi_sandbox_new(const hfsb_sandbox_opts *opts,
     memset(s, 0, sizeof *s);
     s->o = *opts;
     s->id = id;
-    s->transport =
-        opts->transport ? *opts->transport : *hfsbi_hub_transport(opts->hub);
+    s->transport = *opts->transport;
     s->o.transport = &s->transport;
-    s->is_url = is_url;
-    s->owned = owned;
     s->texts.alloc = s->page.alloc = s->api.alloc = opts->alloc;
     if (pthread_mutex_init(&s->lock, NULL) != 0) {
         hfsbi_array_free(&opts->alloc, s, 1, sizeof *s);
@@ -286,14 +251,44 @@ HFSBI_FN hfsb_status hfsbi_sandbox_new(const hfsb_sandbox_opts *opts,
     }
     hfsbi_seen_init(&s->seen, &opts->alloc);
     hfsbi_sandbox_defaults(&s->o);
-    st = hfsbi_sandbox_fill(s, url, err);
+    texts[0] = &s->id;
+    texts[1] = &s->o.hub_token;
+    texts[2] = &s->o.api_token;
+    texts[3] = &s->o.work_dir;
+    texts[4] = &s->o.space_url;
+    st = hfsbi_keep_texts(&s->texts, texts, 5);
     if (st == HFSB_OK) {
         *out = s;
         return hfsbi_ok(err);
     }
     hfsbi_sandbox_free(s);
-    if (st == HFSB_NOMEM || st == HFSB_LIMIT)
-        (void)hfsbi_fail_status(err, st, "Sandbox");
+    return hfsbi_fail_status(err, st, "Sandbox");
+}
+
+/* The Hub's token is for the edge of Spaces, not for a server at any URL. */
+static bool hfsbi_sandbox_is_at_edge(const hfsb_sandbox *s) {
+    const hfsb_str domain = HFSB_LIT(".hf.space");
+    hfsb_url       url;
+    return hfsb_url_parse(hfsb_buf_str(&s->api), &url, NULL) == HFSB_OK &&
+           url.secure && url.host.len > domain.len &&
+           hfsb_http_same(hfsb_str_slice(url.host, url.host.len - domain.len,
+                                         url.host.len),
+                          domain);
+}
+
+HFSBI_FN hfsb_status hfsbi_sandbox_open_url(hfsb_str                 url,
+                                            const hfsb_sandbox_opts *opts,
+                                            hfsb_sandbox           **out,
+                                            hfsb_err                *err) {
+    hfsb_sandbox *s;
+    hfsb_status   st = hfsbi_sandbox_new(opts, HFSB_LIT(""), out, err);
+    if (st != HFSB_OK) return st;
+    s = *out;
+    st = hfsbi_sandbox_address(url, &s->page, &s->api, err);
+    s->at_edge = st == HFSB_OK && hfsbi_sandbox_is_at_edge(s);
+    if (st == HFSB_OK) return st;
+    hfsbi_sandbox_free(s);
+    *out = NULL;
     return st;
 }
 
@@ -336,19 +331,6 @@ static void hfsbi_sandbox_note(hfsb_sandbox          *sandbox,
     pthread_mutex_unlock(&sandbox->lock);
 }
 
-/* The Hub's token is for the edge of Spaces, not for a server at any URL. */
-static bool hfsbi_sandbox_at_edge(const hfsb_sandbox *sandbox) {
-    const hfsb_str domain = HFSB_LIT(".hf.space");
-    hfsb_url       url;
-    if (!sandbox->is_url) return true;
-    return hfsb_url_parse(hfsb_buf_str(&sandbox->api), &url, NULL) ==
-               HFSB_OK &&
-           url.secure && url.host.len > domain.len &&
-           hfsb_http_same(hfsb_str_slice(url.host, url.host.len - domain.len,
-                                         url.host.len),
-                          domain);
-}
-
 enum { HFSBI_SANDBOX_FIELDS = 8 }; /* of one request, tokens included */
 
 /* The texts of a request: its URL, then the values of the token fields. They
@@ -377,7 +359,7 @@ static hfsb_status hfsbi_message_make(const hfsb_sandbox *s, hfsb_str path,
     hfsb_buf_append(&m->text, hfsb_buf_str(&s->api));
     hfsb_buf_append(&m->text, path);
     m->hub_at = m->text.len;
-    if (s->o.hub_token.len && hfsbi_sandbox_at_edge(s))
+    if (s->o.hub_token.len && s->at_edge)
         hfsb_buf_printf(&m->text, "Bearer %s", s->o.hub_token.ptr);
     m->api_at = m->text.len;
     if (s->o.api_token.len)
@@ -415,18 +397,6 @@ HFSBI_FN hfsb_status hfsbi_sandbox_send(hfsb_sandbox *s, hfsb_str path,
 }
 
 /* ---- waiting for the server ---- */
-
-/* One wait for the server; see the picture at the top. */
-typedef struct hfsbi_probe {
-    const char *before;   /* instance that does not count, or "" */
-    bool        fresh;    /* the Space was just started: the server that ran
-                             before may still answer, and refuse the token */
-    bool        ask_hub;  /* look at the stage when a check fails */
-    long long   look_at;  /* on hfsb_clock_ms(): the next look */
-    int         status;   /* HTTP status of the last reply, 0: none yet */
-    bool        outdated; /* the last reply came from the server before */
-    hfsb_err    last;     /* why the last check failed, or "" */
-} hfsbi_probe;
 
 /* Appends up to 95 bytes of the reply's "detail" to *err, tokens removed: a
    server may echo them. */
@@ -515,32 +485,6 @@ static hfsb_status hfsbi_probe_check(hfsb_sandbox *s, hfsbi_probe *p,
     return st;
 }
 
-/* Asks the Hub whether there is anything to wait for: HFSB_OK if so, or if
-   the Hub does not answer. After a restart a paused Space is one that the Hub
-   has not started yet. */
-static hfsb_status hfsbi_probe_look(hfsb_sandbox *s, const hfsbi_probe *p,
-                                    long long deadline, hfsb_err *err) {
-    hfsb_space_runtime runtime;
-    hfsbi_space_state  state =
-        hfsbi_hub_look(s->o.hub, s->id, deadline - hfsb_clock_ms(),
-                       s->o.cancel, &runtime, NULL);
-    if (state == HFSBI_SPACE_GONE && !runtime.stage[0])
-        return hfsbi_fail(err, HFSB_NOT_FOUND, 0,
-                          "The Hub shows no Space %s: check the name, and "
-                          "whether the token may see it.",
-                          s->id.ptr);
-    if (state == HFSBI_SPACE_PAUSED && !p->fresh)
-        return hfsbi_fail(err, HFSB_CONNECT, 0,
-                          "The Space %s is %s: restart it (hfsb restart %s).",
-                          s->id.ptr, runtime.stage, s->id.ptr);
-    if (state != HFSBI_SPACE_FAILED && state != HFSBI_SPACE_GONE)
-        return HFSB_OK;
-    hfsbi_sandbox_scrub(s, runtime.error);
-    return hfsbi_fail(err, HFSB_REMOTE, 0, "The Space %s is %s%s%s. Check %s",
-                      s->id.ptr, runtime.stage, runtime.error[0] ? ": " : "",
-                      runtime.error, s->page.ptr);
-}
-
 static hfsb_status hfsbi_probe_give_up(hfsb_sandbox *s, const hfsbi_probe *p,
                                        long long wait_ms, hfsb_err *err) {
     char status[16], seconds[HFSBI_SECONDS];
@@ -560,10 +504,8 @@ static hfsb_status hfsbi_probe_give_up(hfsb_sandbox *s, const hfsbi_probe *p,
                       p->last.msg[0] ? p->last.msg : "None");
 }
 
-/* Checks health until the server answers; always at least once, and once more
-   at the deadline. */
-static hfsb_status hfsbi_probe_run(hfsb_sandbox *s, hfsbi_probe *p,
-                                   long long wait_ms, hfsb_err *err) {
+HFSBI_FN hfsb_status hfsbi_probe_run(hfsb_sandbox *s, hfsbi_probe *p,
+                                     long long wait_ms, hfsb_err *err) {
     const hfsb_sandbox_times *t = &s->o.times;
     long long                 deadline = hfsb_clock_ms() + wait_ms, left;
     hfsb_status               st;
@@ -579,8 +521,8 @@ static hfsb_status hfsbi_probe_run(hfsb_sandbox *s, hfsbi_probe *p,
             if (err) *err = p->last;
             return st;
         }
-        if (p->ask_hub && hfsb_clock_ms() >= p->look_at) {
-            st = hfsbi_probe_look(s, p, hfsb_clock_ms() + t->health_ms, err);
+        if (p->look && s->home && hfsb_clock_ms() >= p->look_at) {
+            st = s->home->look(s, p->fresh, err);
             if (st != HFSB_OK) return st;
             p->look_at = hfsb_clock_ms() + t->poll_ms;
         }
@@ -591,57 +533,43 @@ static hfsb_status hfsbi_probe_run(hfsb_sandbox *s, hfsbi_probe *p,
     }
 }
 
-HFSBI_FN hfsb_status hfsbi_sandbox_wait_new(hfsb_sandbox *s, hfsb_err *err) {
+/* The instance that answers now, or "": the one that a restart ends. */
+HFSBI_FN void
+hfsbi_sandbox_find_instance(hfsb_sandbox *s,
+                            char out[sizeof((hfsb_sandbox *)0)->instance]) {
     hfsbi_probe p = HFSB_INIT;
+    bool        answered;
     p.before = "";
-    p.fresh = true;
-    return hfsbi_probe_run(s, &p, s->o.times.api_wait_ms, err);
+    pthread_mutex_lock(&s->lock);
+    answered = s->answered;
+    pthread_mutex_unlock(&s->lock);
+    if (!answered) (void)hfsbi_probe_check(s, &p, s->o.times.health_ms);
+    pthread_mutex_lock(&s->lock);
+    memcpy(out, s->instance, sizeof s->instance);
+    pthread_mutex_unlock(&s->lock);
 }
 
-/* ---- open, connect, close ---- */
+/* ---- connect, close ---- */
 
-hfsb_status hfsb_sandbox_open(hfsb_str id, bool owned,
-                              const hfsb_sandbox_opts *opts,
-                              hfsb_sandbox **out, hfsb_err *err) {
-    *out = NULL;
-    if (!id.len) return hfsb_space_check(id, err);
-    return hfsbi_sandbox_new(opts, id, HFSB_LIT(""), owned, out, err);
-}
-
-/* Waits for the server of *handle; frees it on failure. */
-static hfsb_status hfsbi_sandbox_connect(const hfsb_sandbox_opts *opts,
-                                         hfsb_sandbox           **handle,
-                                         hfsb_err                *err) {
-    hfsb_sandbox *s = *handle;
-    hfsbi_probe   p = HFSB_INIT;
-    hfsb_status   st = hfsbi_sandbox_locate(s, err);
-    /* if the Hub does not answer, the address by the rule must do */
-    if (s->api.len && st != HFSB_NOT_FOUND && st != HFSB_CANCELLED &&
-        st != HFSB_NOMEM)
-        st = HFSB_OK;
+HFSBI_FN hfsb_status hfsbi_sandbox_connect(const hfsb_sandbox_opts *opts,
+                                           hfsb_sandbox           **handle,
+                                           hfsb_err                *err) {
+    hfsbi_probe p = HFSB_INIT;
+    hfsb_status st;
     p.before = "";
-    p.ask_hub = !s->is_url;
-    if (st == HFSB_OK)
-        st = hfsbi_probe_run(
-            s, &p, hfsbi_sandbox_time(opts->times.api_wait_ms, 60000), err);
+    p.look = true;
+    st = hfsbi_probe_run(
+        *handle, &p, hfsbi_sandbox_time(opts->times.api_wait_ms, 60000), err);
     if (st == HFSB_OK) return st;
-    hfsbi_sandbox_free(s);
+    hfsbi_sandbox_free(*handle);
     *handle = NULL;
     return st;
-}
-
-hfsb_status hfsb_sandbox_connect(hfsb_str id, bool owned,
-                                 const hfsb_sandbox_opts *opts,
-                                 hfsb_sandbox **out, hfsb_err *err) {
-    hfsb_status st = hfsb_sandbox_open(id, owned, opts, out, err);
-    return st == HFSB_OK ? hfsbi_sandbox_connect(opts, out, err) : st;
 }
 
 hfsb_status hfsb_sandbox_connect_url(hfsb_str                 url,
                                      const hfsb_sandbox_opts *opts,
                                      hfsb_sandbox **out, hfsb_err *err) {
-    hfsb_status st =
-        hfsbi_sandbox_new(opts, HFSB_LIT(""), url, false, out, err);
+    hfsb_status st = hfsbi_sandbox_open_url(url, opts, out, err);
     return st == HFSB_OK ? hfsbi_sandbox_connect(opts, out, err) : st;
 }
 
@@ -649,8 +577,8 @@ hfsb_status hfsb_sandbox_close(hfsb_sandbox *sandbox, bool delete_owned,
                                hfsb_err *err) {
     hfsb_status st = hfsbi_ok(err);
     if (!sandbox) return st;
-    if (delete_owned && sandbox->owned && !sandbox->is_url)
-        st = hfsb_sandbox_delete(sandbox, err);
+    if (delete_owned && sandbox->owned)
+        st = sandbox->home->remove(sandbox, err);
     hfsbi_sandbox_free(sandbox);
     return st;
 }
@@ -680,85 +608,4 @@ bool hfsb_sandbox_ours(const hfsb_sandbox *sandbox) {
     ours = s->instance[0] != '\0';
     pthread_mutex_unlock(&s->lock);
     return ours;
-}
-
-/* ---- the Space ---- */
-
-static hfsb_status hfsbi_sandbox_has_space(const hfsb_sandbox *s,
-                                           const char *verb, hfsb_err *err) {
-    if (!s->is_url) return HFSB_OK;
-    return hfsbi_fail(err, HFSB_ARG, 0,
-                      "%s is a server at a URL, not a Space: nothing to %s",
-                      s->page.ptr, verb);
-}
-
-hfsb_status hfsb_sandbox_delete(hfsb_sandbox *sandbox, hfsb_err *err) {
-    hfsb_status st = hfsbi_sandbox_has_space(sandbox, "delete", err);
-    bool        deleted;
-    if (st != HFSB_OK) return st;
-    if (!sandbox->owned)
-        return hfsbi_fail(err, HFSB_REFUSED, 0,
-                          "This Sandbox did not create %s.", sandbox->id.ptr);
-    pthread_mutex_lock(&sandbox->lock);
-    deleted = sandbox->deleted;
-    pthread_mutex_unlock(&sandbox->lock);
-    if (deleted) return hfsbi_ok(err);
-    hfsbi_sandbox_log(sandbox, "Deleting sandbox: %s...", sandbox->id.ptr);
-    /* o.cancel ends the work; the deletion comes after it */
-    st = hfsb_hub_delete(sandbox->o.hub, sandbox->id, sandbox->o.give_up, err);
-    if (st != HFSB_OK && st != HFSB_NOT_FOUND) return st;
-    pthread_mutex_lock(&sandbox->lock);
-    sandbox->deleted = true;
-    pthread_mutex_unlock(&sandbox->lock);
-    hfsbi_sandbox_log(sandbox, "Deleted.");
-    return hfsbi_ok(err);
-}
-
-hfsb_status hfsb_sandbox_pause(hfsb_sandbox *sandbox, hfsb_err *err) {
-    hfsb_status st = hfsbi_sandbox_has_space(sandbox, "pause", err);
-    if (st != HFSB_OK) return st;
-    return hfsb_hub_pause(sandbox->o.hub, sandbox->id, sandbox->o.cancel, NULL,
-                          err);
-}
-
-/* The instance that answers now, or "": the one that a restart ends. */
-static void hfsbi_sandbox_find_instance(hfsb_sandbox *s, char *out) {
-    hfsbi_probe p = HFSB_INIT;
-    bool        answered;
-    p.before = "";
-    pthread_mutex_lock(&s->lock);
-    answered = s->answered;
-    pthread_mutex_unlock(&s->lock);
-    if (!answered) (void)hfsbi_probe_check(s, &p, s->o.times.health_ms);
-    pthread_mutex_lock(&s->lock);
-    memcpy(out, s->instance, sizeof s->instance);
-    pthread_mutex_unlock(&s->lock);
-}
-
-hfsb_status hfsb_sandbox_restart(hfsb_sandbox *sandbox, bool factory,
-                                 hfsb_err *err) {
-    const hfsb_sandbox_times *t = &sandbox->o.times;
-    char                      before[sizeof sandbox->instance];
-    hfsbi_probe               p = HFSB_INIT;
-    hfsb_status st = hfsbi_sandbox_has_space(sandbox, "restart", err);
-    if (st == HFSB_OK) st = hfsbi_sandbox_locate(sandbox, err);
-    if (st != HFSB_OK) return st;
-    hfsbi_sandbox_find_instance(sandbox, before);
-    st = hfsb_hub_restart(sandbox->o.hub, sandbox->id, factory,
-                          sandbox->o.cancel, NULL, err);
-    if (st != HFSB_OK) return st;
-    p.before = before;
-    p.fresh = p.ask_hub = true;
-    /* at first the Hub may still show the stage before the restart */
-    p.look_at = hfsb_clock_ms() + t->poll_ms;
-    return hfsbi_probe_run(sandbox, &p, t->api_wait_ms, err);
-}
-
-hfsb_status hfsb_sandbox_status(hfsb_sandbox *sandbox, hfsb_space_runtime *out,
-                                hfsb_err *err) {
-    hfsb_status st = hfsbi_sandbox_has_space(sandbox, "ask about", err);
-    memset(out, 0, sizeof *out);
-    if (st != HFSB_OK) return st;
-    return hfsb_hub_runtime(sandbox->o.hub, sandbox->id, sandbox->o.cancel,
-                            out, err);
 }

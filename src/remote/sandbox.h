@@ -2,12 +2,16 @@
 
 /* ==== SANDBOX: tools on another machine ================================= */
 
-#include "hub.h"
+#include "../net/net.h"
 #include "../tools/tools.h"
 
-/* A sandbox: a Space on the Hub that runs hfsb-server (or the reference's
-   server), or such a server at any URL. Any number of threads may use one
-   handle; delete and close must come last. */
+/* Receives one line of a log, without a line end. It never contains a token or
+   a secret. */
+typedef void (*hfsb_log_fn)(void *user, hfsb_str line);
+
+/* A sandbox: a machine that runs hfsb-server (or the reference's server) at
+   any URL; with HFSB_HUB also a Space on the Hub. Any number of threads may
+   use one handle; delete and close must come last. */
 typedef struct hfsb_sandbox hfsb_sandbox;
 
 /* Waits, all in milliseconds; 0 is the default in parentheses. Programs
@@ -27,8 +31,9 @@ typedef struct hfsb_sandbox_times {
 
 /* Options of a handle. Texts are copied. */
 typedef struct hfsb_sandbox_opts {
-    hfsb_hub *hub; /* must stay open until close; NULL only for a URL */
-    const hfsb_transport *transport; /* to the sandbox (NULL: that of hub) */
+    struct hfsb_hub      *hub; /* of a Space; must stay open until close */
+    const hfsb_transport *transport; /* to the sandbox; required for a URL (a
+                           Space: that of hub if NULL) */
     hfsb_str hub_token; /* sent to a Space as Authorization, for the edge of a
                            private one (empty: not sent) */
     hfsb_str api_token; /* of the server, sent as X-Sandbox-Authorization
@@ -50,51 +55,6 @@ typedef struct hfsb_sandbox_opts {
     hfsb_alloc         alloc;   /* must be usable from all calling threads */
 } hfsb_sandbox_opts;
 
-typedef struct hfsb_sandbox_spec {
-    hfsb_str  owner;      /* (empty: the token's owner) */
-    hfsb_str  name;       /* (empty: "sandbox"); "-" and 8 hexadecimal digits
-                             are appended. Any other name is marked with the
-                             Space variable HFSB_CREATED, for list and sweep */
-    hfsb_str  from;       /* Space to duplicate (empty: burtenshaw/sandbox) */
-    hfsb_str  hardware;   /* (empty: "cpu-basic") */
-    bool      visible;    /* to everyone (default: private) */
-    long long sleep_time; /* seconds (0: not sent) */
-    const hfsb_hub_pair    *secrets; /* set before SANDBOX_API_TOKEN */
-    size_t                  secret_count;
-    const hfsb_commit_file *files; /* the server: hfsb_space_files of
-                             hfsb_space.h. One commit, which also removes
-                             sandbox_server.py. NULL: the Space stays as it was
-                             duplicated */
-    size_t                  file_count;
-} hfsb_sandbox_spec;
-
-/* Creates a Space, then waits until it runs our commit on the requested
-   hardware and its server answers. (If only the server stays silent, that is
-   logged as a warning and the result is HFSB_OK.) Any failure or cancel after
-   the Space was created deletes it; if that fails too, the message names the
-   Space that is left. HFSB_CANCELLED "Sandbox creation cancelled: {id}";
-   HFSB_REMOTE "Space failed to start: {stage}. Check {url}" with the end of
-   the build log; HFSB_TIMEOUT "Space did not start within {n}s. Check {url}";
-   else as the HUB. */
-HFSB_API hfsb_status hfsb_sandbox_create(const hfsb_sandbox_spec *spec,
-                                         const hfsb_sandbox_opts *opts,
-                                         hfsb_sandbox **out, hfsb_err *err);
-
-/* A handle of the Space `id`; sends nothing. owned: the handle may delete the
-   Space, as if it had created it. HFSB_OK, HFSB_ARG, HFSB_NOMEM. */
-HFSB_API hfsb_status hfsb_sandbox_open(hfsb_str id, bool owned,
-                                       const hfsb_sandbox_opts *opts,
-                                       hfsb_sandbox **out, hfsb_err *err);
-/* The same, then waits until its server answers. When a health check fails the
-   Hub is asked about the Space, and connect waits on only while the Space
-   starts, runs or wakes up. At once: HFSB_NOT_FOUND when the Hub shows no such
-   Space; HFSB_CONNECT when it is paused or stopped; HFSB_REMOTE when it failed
-   or is being deleted; HFSB_AUTH when the server refuses the token. After
-   times.api_wait_ms: HFSB_TIMEOUT "Sandbox API at {url} not responding after
-   {n}s. ...". */
-HFSB_API hfsb_status hfsb_sandbox_connect(hfsb_str id, bool owned,
-                                          const hfsb_sandbox_opts *opts,
-                                          hfsb_sandbox **out, hfsb_err *err);
 /* A server at any URL: "http://127.0.0.1:7860", with or without "/api". Waits
    until it answers. */
 HFSB_API hfsb_status hfsb_sandbox_connect_url(hfsb_str                 url,
@@ -169,56 +129,3 @@ HFSB_API hfsb_status hfsb_sandbox_download(
 HFSB_API hfsb_status hfsb_sandbox_get(hfsb_sandbox *sandbox, hfsb_str remote,
                                       size_t max, const hfsb_cancel *cancel,
                                       hfsb_buf *out, hfsb_err *err);
-
-/* ---- the Space; HFSB_ARG for a URL ---- */
-
-/* Deletes the Space if the handle owns it, else HFSB_REFUSED "This Sandbox did
-   not create {id}." A second call is HFSB_OK. */
-HFSB_API hfsb_status hfsb_sandbox_delete(hfsb_sandbox *sandbox, hfsb_err *err);
-HFSB_API hfsb_status hfsb_sandbox_pause(hfsb_sandbox *sandbox, hfsb_err *err);
-/* Restarts the Space (factory: rebuilds it first), also a paused one, and
-   waits up to times.api_wait_ms until the new server answers. HFSB_REMOTE at
-   once when the Hub reports that the Space failed. */
-HFSB_API hfsb_status hfsb_sandbox_restart(hfsb_sandbox *sandbox, bool factory,
-                                          hfsb_err *err);
-HFSB_API hfsb_status hfsb_sandbox_status(hfsb_sandbox       *sandbox,
-                                         hfsb_space_runtime *out,
-                                         hfsb_err           *err);
-
-/* ---- an owner's sandboxes ---- */
-
-/* Calls each for every Space of owner (empty: the token's owner) that create
-   made: called sandbox-[0-9a-f]{8}, or {name}-[0-9a-f]{8} with the variable
-   HFSB_CREATED (which costs one request for each such name). id and modified
-   ("" if unknown) are valid during the call; false ends the list with
-   HFSB_OK. */
-HFSB_API hfsb_status hfsb_sandbox_list(hfsb_hub *hub, hfsb_str owner,
-                                       bool (*each)(void *user, hfsb_str id,
-                                                    hfsb_str modified),
-                                       void *user, const hfsb_cancel *cancel,
-                                       hfsb_err *err);
-
-typedef struct hfsb_sweep_opts {
-    hfsb_str           owner;  /* (empty: the token's owner) */
-    double             days;   /* not modified for this long (0: 7) */
-    bool               remove; /* delete them (default: only report) */
-    size_t             max;    /* deletions at most (0: 20) */
-    const hfsb_cancel *cancel;
-} hfsb_sweep_opts;
-
-typedef struct hfsb_sweep_item {
-    hfsb_str    id;
-    hfsb_str    modified; /* as the Hub gives it */
-    double      days;     /* since then */
-    bool        removed;
-    hfsb_status status;  /* of the deletion */
-    const char *message; /* "" if status is HFSB_OK */
-} hfsb_sweep_item;
-
-/* Finds the sandboxes that programs left behind: those of hfsb_sandbox_list()
-   that were not modified for so long. Calls each for every one (false ends
-   the sweep). */
-HFSB_API hfsb_status
-hfsb_sandbox_sweep(hfsb_hub *hub, const hfsb_sweep_opts *opts,
-                   bool (*each)(void *user, const hfsb_sweep_item *item),
-                   void *user, hfsb_err *err);

@@ -568,19 +568,16 @@ static hfsb_status hfsbi_remote_check_instance(hfsbi_remote *r,
 }
 
 static hfsb_status hfsbi_remote_unreachable(hfsbi_remote *r, hfsb_err *err) {
-    hfsb_sandbox      *s = r->sandbox;
-    hfsb_space_runtime runtime = HFSB_INIT;
-    hfsb_err           why = *err;
-    const char        *stage = why.msg;
-    if (!s->is_url) {
-        (void)hfsb_hub_runtime(s->o.hub, s->id, r->cancel, &runtime, NULL);
+    hfsb_sandbox *s = r->sandbox;
+    hfsb_err      why = *err;
+    if (s->home) {
+        s->home->stage(s, r->cancel, why.msg, sizeof why.msg);
         if (hfsb_cancel_is_set(r->cancel))
             return hfsbi_remote_no_reply(r, HFSB_CANCELLED, false, err);
-        stage = runtime.stage[0] ? runtime.stage : "unknown";
     }
     return hfsbi_fail(err, HFSB_CONNECT, 0,
                       "Cannot connect to sandbox. Is %s running? Status: %s",
-                      s->is_url ? s->page.ptr : s->id.ptr, stage);
+                      s->home ? s->id.ptr : s->page.ptr, why.msg);
 }
 
 HFSBI_FN hfsb_status hfsbi_remote_send(hfsbi_remote *r, hfsb_err *err) {

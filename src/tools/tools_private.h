@@ -14,6 +14,7 @@
        write.c    write, edit, multi_edit, exists
        walk.c     walks a folder for glob, grep and list
        grep.c     searches one file
+       plan.c     the todo plan of an agent: plan_tool, reminders
 
    read.c, patch.c, glob.c and list.c offer a tool and nothing else.
 
@@ -971,3 +972,39 @@ typedef struct hfsbi_hits {
    HFSB_NOMEM. */
 HFSBI_FN hfsb_status hfsbi_hits_run(hfsbi_hits *l, int fd,
                                     unsigned long long size);
+
+/* ==== plan.c: the todo plan of an agent; its owner locks it ============== */
+
+enum {
+    HFSBI_REMIND_ITEMS = 4, /* that a reminder lists */
+    HFSBI_REMIND_TIMES = 2  /* reminders in a row */
+};
+
+/* All zero at first, except for doc.alloc. */
+typedef struct hfsbi_plan {
+    hfsb_json_doc doc;      /* the items, an array */
+    unsigned      reminded; /* reminders in a row */
+} hfsbi_plan;
+
+/* The row of plan_tool; its fn is NULL. */
+HFSBI_FN const hfsbi_tool *hfsbi_plan_tool(void);
+
+HFSBI_FN void hfsbi_plan_free(hfsbi_plan *plan);
+/* Executes plan_tool; its keys were checked already. */
+HFSBI_FN hfsb_status hfsbi_plan_set(hfsbi_plan            *plan,
+                                    const hfsb_json_value *arguments,
+                                    hfsb_tool_result *result, hfsb_err *err);
+/* The whole call, including the check of the keys, for callers without a
+   session. strict as in hfsb_call_opts. Always fills *result, which must be
+   freed. */
+HFSBI_FN hfsb_status hfsbi_plan_call(hfsbi_plan            *plan,
+                                     const hfsb_json_value *arguments,
+                                     bool strict, hfsb_tool_result *result);
+/* Appends the plan as JSON. */
+HFSBI_FN hfsb_status hfsbi_plan_write(const hfsbi_plan *plan, hfsb_buf *out,
+                                      hfsb_err *err);
+/* The number of items that are not completed. */
+HFSBI_FN size_t hfsbi_plan_open(const hfsbi_plan *plan);
+/* As hfsb_session_remind(). */
+HFSBI_FN bool hfsbi_plan_remind(hfsbi_plan *plan, bool called_tools,
+                                hfsb_buf *out);

@@ -36,6 +36,10 @@ program() { # compile $1.c, link with the objects after it, run
     $run "$o/$name" || { echo "$name: exit status $?"; return 1; }
 }
 
+whole() { # the implementation with all of it, and the flags given
+    object $use/implementation.c -DHFSB_HUB "$@"
+}
+
 object() { # compile $1 with the flags after it
     name=$1
     shift
@@ -51,7 +55,7 @@ only_for() { # WHAT TOOL LANGUAGE
     *:clang:* | modules:* | headers:* | examples:* | *:c11 | *:c17 | *:c2x | *:c++20)
         echo -fsyntax-only ;;
     implementation:* | *:tcc:*) ;;
-    pure:* | late:* | no_assert:*) echo -fsyntax-only ;;
+    pure:* | late:* | no_assert:* | no_hub:*) echo -fsyntax-only ;;
     esac
 }
 
@@ -60,8 +64,8 @@ every() { # FILE...: .c or .h files, each by itself
     for f; do
         case $f in
         *.h) printf '#include "../../../%s"\n' "$f" > "$o/alone.c"
-            object "$o/alone.c" -Wno-unused-function -DHFSBI_SPLIT ;;
-        *) object "$f" -DHFSBI_SPLIT ;;
+            object "$o/alone.c" -Wno-unused-function -DHFSBI_SPLIT -DHFSB_HUB ;;
+        *) object "$f" -DHFSBI_SPLIT -DHFSB_HUB ;;
         esac || { echo "in $f"; bad=1; }
     done
     return $bad
@@ -87,23 +91,25 @@ advice() { # a strict compiler, libc first: the error gives advice
 
 do_job() { # sets cc, link, run, warn, o before
     case $1 in
-    static | twice | hooks) program "$1" ;;
+    static | twice | hooks | url) program "$1" ;;
+    implementation) whole ;;
     two_files)
-        object $use/implementation.c &&
+        whole &&
             program caller "$o/implementation.c.o" ;;
     cxx_caller) # the implementation in C
         "${link%++}" -c $use/implementation.c -o "$o/c.o" 2> "$o/err" ||
             gcc -c $use/implementation.c -o "$o/c.o" || return 1
         program caller "$o/c.o" ;;
     alone) object $use/implementation.c -DTEST_WITHOUT_SERVER ;;
-    no_simd) object $use/implementation.c -DHFSB_NO_SIMD ;;
+    no_hub) object $use/implementation.c ;;
+    no_simd) whole -DHFSB_NO_SIMD ;;
     pure) object $use/implementation.c -DHFSB_PURE ;;
-    portable) object $use/implementation.c -DHFSBI_PORTABLE ;;
+    portable) whole -DHFSBI_PORTABLE ;;
     late) # the whole needs what only comes before; the pure core does not
         object $use/late.c -DHFSB_PURE && object $use/late.c -D_GNU_SOURCE &&
             advice ;;
-    no_assert) object $use/implementation.c -DNDEBUG ;;
-    O2) object $use/implementation.c -O2 ;;
+    no_assert) whole -DNDEBUG ;;
+    O2) whole -O2 ;;
     examples) # an example is x.c, or x.c and the folder x/
         for f in examples/*.c examples/*/*.c; do
             object "$f" -I. || return 1
@@ -111,7 +117,7 @@ do_job() { # sets cc, link, run, warn, o before
     modules) every src/*/*.c ;;
     headers) every src/*/*.h ;;
     curl) # with hfsb_server.h beside it, and alone; its modules
-        object $use/implementation.c -DTEST_WITH_CURL &&
+        whole -DTEST_WITH_CURL &&
             object $use/static.c -DTEST_WITH_CURL -DTEST_WITHOUT_SERVER &&
             every src/net/curl/*.[ch] ;;
     public_part) only_three_headers ;;
@@ -145,8 +151,8 @@ jobs_for() { # $1: tool
           portable"
     case $1 in
     gcc) # two_files compiles the same implementation, and uses it
-        for u in $uses no_assert two_files modules examples alone \
-            headers public_part; do
+        for u in $uses no_assert two_files modules examples alone no_hub \
+            url headers public_part; do
             [ $u = implementation ] || echo "$u:$1:c99"
         done
         # -O2, fortified, is compiled by symbols.sh, with the same warnings
@@ -159,7 +165,7 @@ jobs_for() { # $1: tool
         for std in c17 c2x; do echo "implementation:$1:$std"; done ;;
     g++)
         for u in declarations implementation static late pure portable \
-            cxx_caller modules; do
+            no_hub cxx_caller modules; do
             echo "$u:$1:c++17"
         done
         echo "implementation:$1:c++20" ;;

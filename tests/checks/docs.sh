@@ -55,7 +55,7 @@ wrap() { # a block without includes becomes a file
     ! grep -q 'include "hfsb' "$1" || return 0
     {
         printf '#include <stdio.h>\n#include <stdlib.h>\n'
-        printf '#include <string.h>\n#include "hfsb_server.h"\n'
+        printf '#include <string.h>\n#define HFSB_HUB\n#include "hfsb_server.h"\n'
         printf '#include "hfsb_http_curl.h"\n'
         if grep -q '^}' "$1"; then
             cat "$1"

@@ -18,9 +18,9 @@ out=build/fuzz
 flags="-g1 -O1 -fno-omit-frame-pointer -DHFSBI_SPLIT
        -fno-sanitize-recover=all"
 
-# without the client of the Hub, which no target gets to
+# without the clients of a sandbox and of the Hub, which no target gets to
 modules=$(./amalgamate.sh --sources core edit pattern http os tools net server \
-    api mcp | grep -v mcp/remote.c; echo src/remote/plan.c)
+    api mcp | grep -v mcp/remote.c)
 
 module() { # the library, once for all targets
     # shellcheck disable=SC2086

@@ -17,12 +17,12 @@ ways="gcc-asan clang-asan no-simd msan tsan valgrind portable m32 s390x
 # emulators do not know all system calls: some ways run the others only.
 system=$(cd tests && ls os/test_*.c tools/test_*.c server/test_*.c \
     api/test_*.c net/test_*.c mcp/test_mcp_[!mrs]*.c mcp/test_mcp_stdio.c \
-    mcp/test_mcp_remote.c remote/test_*.c | grep -v test_plan.c)
+    mcp/test_mcp_remote.c remote/test_*.c hub/test_*.c | grep -v test_plan.c)
 # the modules that touch no OS
 pure=$(./amalgamate.sh --sources core edit pattern http)
-# all but the client of the Hub
+# all but the clients of a sandbox and of the Hub
 here=$(./amalgamate.sh --sources core edit pattern http os tools net server \
-    api mcp | grep -v mcp/remote.c; echo src/remote/plan.c)
+    api mcp | grep -v mcp/remote.c)
 names() { # all, pure, system (the others), or a list of names
     case $1 in all | pure | system) ;; *) echo "$1"; return ;; esac
     for t in $(cd tests && echo */test_*.c); do

@@ -1,6 +1,7 @@
 #!/bin/sh
 # What the compiled implementation shows to the linker:
 #   - every external name begins with hfsb_;
+#   - without HFSB_HUB nothing of the Hub is there;
 #   - nothing is writable: code, constants, and constant tables of pointers
 #     (.data.rel.ro, made read-only once loaded) are all there is;
 #   - of libc it needs, with HFSB_PURE, only what a pure library may: no
@@ -48,15 +49,16 @@ made='malloc bcmp __memcpy_chk __memmove_chk __memset_chk __snprintf_chk
       __read_chk __pread64_chk __readlinkat_chk __realpath_chk __poll_chk
       __getcwd_chk __open64_2 __openat64_2'
 
-audit() { # OBJECT ALLOWED: one line a fault
+audit() { # OBJECT ALLOWED ABSENT: one line a fault
     # name | value | class | type | size | line | section
-    nm -f sysv "$1" | awk -F'|' -v libc=" $(echo $2) " '
+    nm -f sysv "$1" | awk -F'|' -v libc=" $(echo $2) " -v absent="$3" '
         NF < 7 || $1 ~ /^Name/ { next }
         {
             for (i = 1; i <= 7; i++) gsub(/^[ \t]+|[ \t]+$/, "", $i)
             name = $1; class = $3; section = $7
             seen++
         }
+        absent != "" && name ~ absent { print name " is there" }
         class == "U" || class == "w" {
             if (index(libc, " " name " ") == 0)
                 print name "() is used, which is not allowed here"
@@ -79,11 +81,13 @@ build() { # COMPILER:NUMBER of the flags
     2) flags="-O1 -fno-pic -DHFSB_PURE -DHFSB_NO_SIMD" ;;
     3) flags="-O2 -fPIC -DHFSB_PURE $hard" ;;
     4) flags="-O0 -DTEST_WITHOUT_SERVER" ;;
-    5) flags=-O0 ;;
-    6) flags="-O2 -fPIC $hard" ;;
-    7) flags="-O1 -fPIC -DTEST_WITH_CURL" ;;
+    5) flags="-O0 -DHFSB_HUB" ;;
+    6) flags="-O2 -fPIC -DHFSB_HUB $hard" ;;
+    7) flags="-O1 -fPIC -DHFSB_HUB -DTEST_WITH_CURL" ;;
+    8) flags="-O0" ;;
     esac
-    allowed="$libc $made"
+    allowed="$libc $made" absent='^hfsbi?_(hub|session|hf_jobs|create)_'
+    case $flags in *HUB*) absent= ;; esac
     case $flags in -O0*) allowed="$libc _GLOBAL_OFFSET_TABLE_" ;; esac
     case $flags in *PURE*) ;; *) allowed="$allowed $os" ;; esac
     case $flags in
@@ -94,7 +98,7 @@ build() { # COMPILER:NUMBER of the flags
     # shellcheck disable=SC2086
     if $cc -std=c99 $WARN $WARN_C $flags -c tests/compile/implementation.c \
         -o "$out/$cc$n.o"; then
-        audit "$out/$cc$n.o" "$allowed"
+        audit "$out/$cc$n.o" "$allowed" "$absent"
     else
         echo "does not compile"
     fi | sed "s/\$/ ($cc $flags)/" >> "$out/faults"
@@ -108,7 +112,7 @@ list= last=
 for cc in gcc clang; do
     works $cc || { echo "skipped: $cc not found"; continue; }
     case $cc in # the longest first; of clang what it makes by itself
-    gcc) list="$list $cc:6 $cc:5 $cc:4 $cc:3 $cc:2 $cc:1" ;;
+    gcc) list="$list $cc:6 $cc:5 $cc:8 $cc:4 $cc:3 $cc:2 $cc:1" ;;
     *) list="$list $cc:5 $cc:2" ;;
     esac
     ! works $cc -include curl/curl.h || [ $cc != gcc ] || list="$list $cc:7"

@@ -1,6 +1,7 @@
-/* Another header has included the declarations before, and one more does
-   so after. */
+/* Another header has included the declarations before, without those of the
+   Hub, and one more does so after. */
 #include "../../hfsb.h"
+#define HFSB_HUB
 #define HFSB_IMPLEMENTATION
 #include "headers.h"
 #include "headers.h"

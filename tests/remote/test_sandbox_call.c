@@ -305,7 +305,7 @@ static void tokens_are_dropped_by_a_redirect_to_another_origin(void) {
     char     text[256];
     tc_begin(&a, NULL, false);
     tc_proxy_open(&other, a.server.port);
-    a.box.sandbox->is_url = false; /* as of a Space: the Hub's token goes */
+    a.box.sandbox->at_edge = true; /* as of a Space: the Hub's token goes */
     snprintf(text, sizeof text,
              "HTTP/1.1 307 X\r\nLocation: http://127.0.0.1:%u/api/bash\r\n"
              "Content-Length: 0\r\n\r\n",
@@ -337,7 +337,7 @@ static void tokens_are_dropped_by_a_redirect_to_another_origin(void) {
     tc_call(&r, &a.box, "read", "{\"path\":\"here\"}");
     TT_OK(&r, "1\tz");
     T_STR(tc_field(&a.proxy, "X-Sandbox-Authorization"), "Bearer " TS_TOKEN);
-    a.box.sandbox->is_url = true;
+    a.box.sandbox->at_edge = false;
     tt_drop(&r);
     tc_end(&a);
     tc_proxy_close(&other);

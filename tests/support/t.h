@@ -4,6 +4,9 @@
    skipped). */
 #ifndef T_H
 #define T_H
+#ifndef HFSB_HUB
+#define HFSB_HUB
+#endif
 #ifdef HFSBI_SPLIT
 #include "../../src/os/os_private.h"
 #include "../../src/core/core_private.h"

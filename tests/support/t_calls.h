@@ -6,7 +6,7 @@
 #define T_SERVER
 #include "t_server.h"
 #ifdef HFSBI_SPLIT
-#include "../../src/remote/remote_private.h"
+#include "../../src/hub/hub_private.h"
 #endif
 
 /* ---- a proxy ---- */

@@ -6,7 +6,7 @@
 #include "t_tools.h"
 #include "fake_hub.h"
 #ifdef HFSBI_SPLIT
-#include "../../src/remote/remote_private.h"
+#include "../../src/hub/hub_private.h"
 #include "../../src/http/url.h"
 #endif
 

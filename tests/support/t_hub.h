@@ -5,7 +5,7 @@
 #define T_HUB_H
 #include "t.h"
 #ifdef HFSBI_SPLIT
-#include "../../src/remote/remote_private.h"
+#include "../../src/hub/hub_private.h"
 #include "../../src/core/core_private.h"
 #include "../../src/http/url.h"
 #endif

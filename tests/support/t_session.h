@@ -4,7 +4,7 @@
 #define T_SESSION_H
 #include "t_tools.h"
 #ifdef HFSBI_SPLIT
-#include "../../src/remote/remote_private.h"
+#include "../../src/hub/hub_private.h"
 #endif
 
 /* ---- the log; it is called from several threads ---- */

@@ -5,7 +5,7 @@
    and that its lock protects: the name of the token's owner, asked for once,
    and the topics of warnings that were already logged. Every copy of the token
    is wiped before its memory is given back. */
-#include "remote_private.h"
+#include "hub_private.h"
 
 HFSBI_FN void hfsbi_hub_wipe(hfsb_buf *b) {
     if (b->ptr) hfsbi_wipe(b->ptr, b->cap);

@@ -4,7 +4,7 @@
    document of our own, and kept only if all of them are valid. A turn of the
    model without tool calls while items are open is answered by a reminder, at
    most HFSBI_REMIND_TIMES in a row; a turn with tool calls resets the count. */
-#include "remote_private.h"
+#include "tools_private.h"
 
 typedef struct hfsbi_todo_args {
     hfsb_str id, content, status;

@@ -1,5 +1,4 @@
-/* sandbox_create.c - sandboxes on the Hub: one is created, an owner's are
-   listed, those that programs left behind are deleted.
+/* create.c - a sandbox on a new Space.
 
    create duplicates a template, sets the secrets, commits the server's files,
    waits until the Hub runs that commit on the requested hardware, and until
@@ -17,7 +16,7 @@
    a Space that was SEEN and that the Hub no longer shows; never there, if it
    is DOUBTFUL; not visible yet, if it is MADE or UNKNOWN. A Space that could
    not be deleted is named in the message. */
-#include "remote_private.h"
+#include "hub_private.h"
 
 typedef enum hfsbi_made_state {
     HFSBI_MADE_NONE,
@@ -30,12 +29,10 @@ typedef enum hfsbi_made_state {
 enum {
     HFSBI_CREATE_TRIES = 14, /* with 1, 2, 4, 5, 5 ... s between: one minute */
     HFSBI_CREATE_NAMES = 5,  /* that are tried while the Hub says "taken" */
-    HFSBI_CREATE_DELETES = 3,
-    HFSBI_SUFFIX = 8 /* hexadecimal digits of a name */
+    HFSBI_CREATE_DELETES = 3
 };
 
 #define HFSBI_CREATE_OLD_SERVER "sandbox_server.py"
-#define HFSBI_CREATE_MARK       "HFSB_CREATED" /* variable of our Spaces */
 
 /* Tests shorten all waits by poll_ms, which is 5 s by default. */
 static long long hfsbi_create_second(const hfsb_sandbox *s) {
@@ -52,15 +49,25 @@ static hfsbi_retry hfsbi_create_retry(const hfsb_sandbox *s) {
     return retry;
 }
 
+typedef struct hfsbi_create_texts {
+    const hfsb_sandbox_opts *opts;
+    const hfsb_sandbox_spec *spec;
+} hfsbi_create_texts;
+
+static hfsb_str hfsbi_create_secret_at(const void *owner, size_t i) {
+    const hfsbi_create_texts *s = (const hfsbi_create_texts *)owner;
+    if (i < 2) return i ? s->opts->hub_token : s->opts->api_token;
+    return s->spec->secrets[i - 2].value;
+}
+
 /* Removes the tokens and the secrets of spec from a text. */
 static void hfsbi_create_scrub(const hfsb_sandbox_opts *opts,
                                const hfsb_sandbox_spec *spec, char *text) {
-    hfsbi_secrets secrets = HFSB_INIT;
-    secrets.tokens[0] = opts->api_token;
-    secrets.tokens[1] = opts->hub_token;
-    secrets.pairs = spec->secrets;
-    secrets.count = spec->secret_count;
-    (void)hfsbi_redact(&secrets, text, strlen(text));
+    hfsbi_create_texts owner;
+    owner.opts = opts;
+    owner.spec = spec;
+    (void)hfsbi_redact(hfsbi_create_secret_at, &owner, 2 + spec->secret_count,
+                       text, strlen(text));
 }
 
 /* ---- the end of a log ---- */
@@ -362,8 +369,8 @@ static hfsb_status hfsbi_create_name(hfsbi_create *c) {
     hfsbi_sandbox_free(c->box);
     c->box = NULL;
     if (st == HFSB_OK)
-        st = hfsbi_sandbox_new(&c->opts, hfsb_buf_str(&id), HFSB_LIT(""), true,
-                               &c->box, &c->err);
+        st = hfsbi_space_new(&c->opts, hfsb_buf_str(&id), true, &c->box,
+                             &c->err);
     else (void)hfsbi_fail_status(&c->err, st, "Name");
     hfsb_buf_free(&id);
     return st;
@@ -639,11 +646,16 @@ static hfsb_status hfsbi_create_start(hfsbi_create *c) {
     return st;
 }
 
-/* Waits for the server. Only its silence is no failure. */
+/* Waits for the server. Only its silence is no failure. A server that refuses
+   the token is the template's, which is about to end. */
 static hfsb_status hfsbi_create_answer(hfsbi_create *c) {
-    hfsb_status st = hfsbi_sandbox_locate(c->box, &c->err);
+    hfsbi_probe p = HFSB_INIT;
+    hfsb_status st = hfsbi_space_locate(c->box, &c->err);
     if (st == HFSB_CANCELLED || st == HFSB_NOMEM) return st;
-    if (c->box->api.len) st = hfsbi_sandbox_wait_new(c->box, &c->err);
+    p.before = "";
+    p.fresh = true;
+    if (c->box->api.len)
+        st = hfsbi_probe_run(c->box, &p, c->box->o.times.api_wait_ms, &c->err);
     if (st != HFSB_TIMEOUT) return st;
     hfsbi_create_scrub(&c->opts, c->spec, c->err.msg);
     hfsbi_sandbox_log(c->box,
@@ -695,274 +707,4 @@ hfsb_status hfsb_sandbox_create(const hfsb_sandbox_spec *spec,
                                 const hfsb_sandbox_opts *opts,
                                 hfsb_sandbox **out, hfsb_err *err) {
     return hfsbi_sandbox_make(spec, opts, NULL, out, err);
-}
-
-/* ---- dates ---- */
-
-/* Reads n digits at *at of text; false if there are others. */
-static bool hfsbi_date_digits(hfsb_str text, size_t *at, size_t n,
-                              long long *out) {
-    long long value = 0;
-    for (; n; n--, ++*at) {
-        if (*at >= text.len || text.ptr[*at] < '0' || text.ptr[*at] > '9')
-            return false;
-        value = value * 10 + (text.ptr[*at] - '0');
-    }
-    *out = value;
-    return true;
-}
-
-static bool hfsbi_date_byte(hfsb_str text, size_t *at, char c) {
-    if (*at >= text.len || text.ptr[*at] != c) return false;
-    ++*at;
-    return true;
-}
-
-/* Days from 1970-01-01 to a Gregorian date. The year is counted from March, so
-   that the leap day is its last. */
-static long long hfsbi_date_days(long long y, long long m, long long d) {
-    long long in_year;
-    y -= m <= 2;
-    in_year = (153 * (m + (m > 2 ? -3 : 9)) + 2) / 5 + d - 1;
-    return y * 365 + y / 4 - y / 100 + y / 400 + in_year - 719468;
-}
-
-/* "Z", "+02:00" or "-0530" in seconds; false for anything else. */
-static bool hfsbi_date_zone(hfsb_str text, size_t at, long long *out) {
-    bool      west;
-    long long h, m;
-    *out = 0;
-    if (hfsbi_date_byte(text, &at, 'Z')) return at == text.len;
-    west = hfsbi_date_byte(text, &at, '-');
-    if (!west && !hfsbi_date_byte(text, &at, '+')) return false;
-    if (!hfsbi_date_digits(text, &at, 2, &h)) return false;
-    (void)hfsbi_date_byte(text, &at, ':');
-    if (!hfsbi_date_digits(text, &at, 2, &m) || h > 23 || m > 59) return false;
-    *out = (h * 60 + m) * (west ? -60 : 60);
-    return at == text.len;
-}
-
-HFSBI_FN bool hfsbi_date_parse(hfsb_str text, double *out) {
-    static const char marks[] = "--T::";
-    long long         part[6], zone;
-    size_t            at = 0, i;
-    double            fraction = 0, scale = 0.1;
-    for (i = 0; i < 6; i++) {
-        if (!hfsbi_date_digits(text, &at, i ? 2 : 4, &part[i])) return false;
-        if (i < 5 && !hfsbi_date_byte(text, &at, marks[i])) return false;
-    }
-    if (hfsbi_date_byte(text, &at, '.')) {
-        size_t first = at;
-        for (; at < text.len && text.ptr[at] >= '0' && text.ptr[at] <= '9';
-             at++, scale /= 10)
-            fraction += scale * (text.ptr[at] - '0');
-        if (at - first > 9) return false;
-    }
-    if (part[1] < 1 || part[1] > 12 || part[2] < 1 || part[2] > 31 ||
-        part[3] > 23 || part[4] > 59 || part[5] > 60 ||
-        !hfsbi_date_zone(text, at, &zone))
-        return false;
-    *out = (double)(hfsbi_date_days(part[0], part[1], part[2]) * 86400 +
-                    part[3] * 3600 + part[4] * 60 + part[5] - zone) +
-           fraction;
-    return true;
-}
-
-/* ---- list ---- */
-
-/* An owner's Spaces that may be ours. They are collected before anything is
-   done with them: deleting one while pages are read could move another to a
-   page that was read already. */
-typedef struct hfsbi_space_list {
-    hfsb_hub          *hub;
-    const hfsb_cancel *cancel;
-    hfsb_buf           owner;
-    double             now, days; /* days: only those that old (0: all) */
-    hfsb_buf           found;     /* id, NUL, date, NUL of each */
-    hfsb_str           rest;      /* of found, not returned yet */
-    hfsb_status        status;    /* of collecting */
-} hfsbi_space_list;
-
-static double hfsbi_space_list_age(const hfsbi_space_list *l,
-                                   hfsb_str                modified) {
-    double then;
-    if (!hfsbi_date_parse(modified, &then)) return -1;
-    return (l->now - then) / 86400;
-}
-
-/* The name before "-" and 8 digits in "owner/name-0123abcd"; "" for any other
-   id. */
-static hfsb_str hfsbi_space_list_base(hfsb_str id, hfsb_str owner) {
-    size_t i, end = id.len - HFSBI_SUFFIX - 1; /* of the base */
-    if (id.len < owner.len + HFSBI_SUFFIX + 3 || id.ptr[owner.len] != '/' ||
-        !hfsb_http_same(hfsb_str_slice(id, 0, owner.len), owner) ||
-        id.ptr[end] != '-')
-        return HFSB_LIT("");
-    for (i = end + 1; i < id.len; i++) {
-        char c = id.ptr[i];
-        if (!((c >= '0' && c <= '9') || (c >= 'a' && c <= 'f')))
-            return HFSB_LIT("");
-    }
-    return hfsb_str_slice(id, owner.len + 1, end);
-}
-
-static bool hfsbi_space_list_add(void *user, const hfsb_json_value *space) {
-    const hfsb_str    none = HFSB_LIT("");
-    hfsbi_space_list *l = (hfsbi_space_list *)user;
-    hfsb_str          id = hfsb_json_str(hfsb_json_get(space, "id"), none);
-    hfsb_str date = hfsb_json_str(hfsb_json_get(space, "lastModified"), none);
-    size_t   mark = l->found.len;
-    if (!hfsbi_space_list_base(id, hfsb_buf_str(&l->owner)).len ||
-        hfsb_space_check(id, NULL) != HFSB_OK ||
-        (l->days > 0 && !(hfsbi_space_list_age(l, date) >= l->days)))
-        return true; /* without a date its age is unknown */
-    hfsb_buf_append(&l->found, id);
-    hfsb_buf_append_byte(&l->found, '\0');
-    hfsb_buf_append(&l->found, date);
-    hfsb_buf_append_byte(&l->found, '\0');
-    l->status = hfsb_buf_finish(&l->found, mark);
-    return l->status == HFSB_OK;
-}
-
-static void hfsbi_space_list_close(hfsbi_space_list *l) {
-    hfsb_buf_free(&l->found);
-    hfsb_buf_free(&l->owner);
-}
-
-/* Collects the Spaces; close it in any case. */
-static hfsb_status hfsbi_space_list_open(hfsbi_space_list *l, hfsb_hub *hub,
-                                         hfsb_str owner, double days,
-                                         const hfsb_cancel *cancel,
-                                         hfsb_err          *err) {
-    hfsb_space_filter filter = HFSB_INIT;
-    struct timespec   now = HFSB_INIT;
-    hfsb_status       st;
-    memset(l, 0, sizeof *l);
-    l->hub = hub;
-    l->cancel = cancel;
-    l->days = days;
-    l->owner.alloc = l->found.alloc = hub->alloc;
-    (void)clock_gettime(CLOCK_REALTIME, &now);
-    l->now = (double)now.tv_sec + (double)now.tv_nsec / 1e9;
-    st = owner.len ? hfsb_buf_append(&l->owner, owner)
-                   : hfsb_hub_user(hub, cancel, &l->owner, err);
-    filter.author = hfsb_buf_str(&l->owner);
-    filter.full = true;
-    if (st == HFSB_OK)
-        st = hfsb_hub_spaces(hub, &filter, hfsbi_space_list_add, l, cancel,
-                             err);
-    if (st == HFSB_OK) st = l->status;
-    l->rest = hfsb_buf_str(&l->found);
-    if (st == HFSB_NOMEM) (void)hfsbi_fail_status(err, st, "Listing");
-    return st;
-}
-
-/* Takes the next text off l->rest, up to its NUL. */
-static hfsb_str hfsbi_space_list_text(hfsbi_space_list *l) {
-    size_t   at = hfsb_str_find_byte(l->rest, '\0');
-    hfsb_str text = hfsb_str_slice(l->rest, 0, at);
-    l->rest = hfsb_str_slice(l->rest, at + 1, l->rest.len);
-    return text;
-}
-
-/* A Space of another name is ours if create marked it with a variable. One
-   whose variables the token may not see is not. */
-static hfsb_status hfsbi_space_list_is_ours(hfsbi_space_list *l, hfsb_str id,
-                                            bool *ours, hfsb_err *err) {
-    hfsb_str      base = hfsbi_space_list_base(id, hfsb_buf_str(&l->owner));
-    hfsb_json_doc doc = HFSB_INIT;
-    hfsb_status   st;
-    *ours = hfsb_str_equal(base, HFSB_LIT("sandbox"));
-    if (*ours) return HFSB_OK;
-    doc.alloc = l->hub->alloc;
-    st = hfsbi_hub_variables(l->hub, id, l->cancel, &doc, err);
-    if (st == HFSB_NOT_FOUND || st == HFSB_DENIED || st == HFSB_AUTH)
-        return HFSB_OK;
-    *ours = st == HFSB_OK && hfsb_json_get(doc.root, HFSBI_CREATE_MARK);
-    hfsb_json_free(&doc);
-    return st;
-}
-
-/* The next of our Spaces; id->len is 0 at the end. */
-static hfsb_status hfsbi_space_list_next(hfsbi_space_list *l, hfsb_str *id,
-                                         hfsb_str *modified, hfsb_err *err) {
-    bool        ours = false;
-    hfsb_status st = HFSB_OK;
-    id->len = 0;
-    while (st == HFSB_OK && !ours && l->rest.len) {
-        *id = hfsbi_space_list_text(l);
-        *modified = hfsbi_space_list_text(l);
-        st = hfsbi_space_list_is_ours(l, *id, &ours, err);
-    }
-    if (!ours) id->len = 0;
-    return st;
-}
-
-hfsb_status
-hfsb_sandbox_list(hfsb_hub *hub, hfsb_str owner,
-                  bool (*each)(void *user, hfsb_str id, hfsb_str modified),
-                  void *user, const hfsb_cancel *cancel, hfsb_err *err) {
-    hfsbi_space_list l;
-    hfsb_str         id = HFSB_LIT(""), modified = HFSB_LIT("");
-    hfsb_status st = hfsbi_space_list_open(&l, hub, owner, 0, cancel, err);
-    while (st == HFSB_OK) {
-        st = hfsbi_space_list_next(&l, &id, &modified, err);
-        if (st != HFSB_OK || !id.len || !each(user, id, modified)) break;
-    }
-    hfsbi_space_list_close(&l);
-    return st == HFSB_OK ? hfsbi_ok(err) : st;
-}
-
-/* ---- sweep ---- */
-
-/* Deletes the Space, unless the caller only wants a report or the maximum is
-   reached. */
-static void hfsbi_sweep_remove(hfsb_hub *hub, const hfsb_sweep_opts *opts,
-                               size_t *left, hfsb_sweep_item *item,
-                               hfsb_err *err) {
-    (void)hfsbi_ok(err);
-    if (!opts->remove) return;
-    if (!*left) {
-        item->status = hfsbi_fail(err, HFSB_LIMIT, 0,
-                                  "the maximum number of deletions is "
-                                  "reached");
-        return;
-    }
-    --*left;
-    item->status = hfsb_hub_delete(hub, item->id, opts->cancel, err);
-    if (item->status == HFSB_NOT_FOUND) item->status = hfsbi_ok(err);
-    item->removed = item->status == HFSB_OK;
-}
-
-hfsb_status hfsb_sandbox_sweep(hfsb_hub *hub, const hfsb_sweep_opts *opts,
-                               bool (*each)(void                  *user,
-                                            const hfsb_sweep_item *item),
-                               void *user, hfsb_err *err) {
-    const hfsb_sweep_opts plain = HFSB_INIT;
-    hfsbi_space_list      l;
-    hfsb_err              why = HFSB_INIT;
-    double                days;
-    size_t                left;
-    hfsb_status           st;
-    if (!opts) opts = &plain;
-    days = opts->days > 0 || opts->days < 0 ? opts->days : 7;
-    left = opts->max ? opts->max : 20;
-    if (!(days > 0))
-        return hfsbi_fail(err, HFSB_ARG, 0, "the age in days must be above 0");
-    st = hfsbi_space_list_open(&l, hub, opts->owner, days, opts->cancel, err);
-    while (st == HFSB_OK) {
-        hfsb_sweep_item item = HFSB_INIT;
-        st = hfsbi_space_list_next(&l, &item.id, &item.modified, err);
-        if (st != HFSB_OK || !item.id.len) break;
-        item.days = hfsbi_space_list_age(&l, item.modified);
-        item.message = why.msg;
-        hfsbi_sweep_remove(hub, opts, &left, &item, &why);
-        if (each && !each(user, &item)) break;
-        if (item.status == HFSB_CANCELLED || item.status == HFSB_NOMEM) {
-            st = item.status;
-            if (err) *err = why;
-        }
-    }
-    hfsbi_space_list_close(&l);
-    return st == HFSB_OK ? hfsbi_ok(err) : st;
 }

@@ -2,7 +2,7 @@
    definition. */
 #include "../support/t_tools.h"
 #ifdef HFSBI_SPLIT
-#include "../../src/remote/remote_private.h"
+#include "../../src/tools/tools_private.h"
 #endif
 
 static hfsb_status call(hfsbi_plan *plan, const char *json, bool strict,

@@ -93,8 +93,7 @@ static void addresses_are_understood(void) {
         hfsb_sandbox *s = NULL;
         hfsb_err      err = HFSB_INIT;
         hfsb_status   st =
-            hfsbi_sandbox_new(&opts, HFSB_LIT(""), hfsb_cstr(rows[i].url),
-                              false, &s, &err);
+            hfsbi_sandbox_open_url(hfsb_cstr(rows[i].url), &opts, &s, &err);
         T_CHECK(st == (rows[i].api ? HFSB_OK : HFSB_ARG));
         T_CHECK(!tc_has(hfsb_cstr(err.msg), "u:p"));
         if (!s) continue;
@@ -131,6 +130,7 @@ static void a_url_is_no_space(void) {
     w.spec.visible = true; /* the Hub's token goes to Spaces only */
     {
         hfsb_sandbox *made = tc_create(&w);
+        w.opts.transport = &w.through; /* a URL has no Hub to take it from */
         T_CHECK(hfsb_sandbox_connect_url(hfsb_cstr(fh_edge(w.fake)), &w.opts,
                                          &s, &err) == HFSB_OK);
         T_CHECK(!strcmp(hfsb_sandbox_page(s).ptr, fh_edge(w.fake)));
@@ -179,8 +179,9 @@ static void the_address_of_a_space_is_found(void) {
 /* connect_url to the edge, which must fail; gives the message in *err. */
 static hfsb_status no_connection(tc_world *w, const char *url, hfsb_err *err) {
     hfsb_sandbox *s = NULL;
-    hfsb_status   st =
-        hfsb_sandbox_connect_url(hfsb_cstr(url), &w->opts, &s, err);
+    hfsb_status   st;
+    if (!w->opts.transport) w->opts.transport = &w->through;
+    st = hfsb_sandbox_connect_url(hfsb_cstr(url), &w->opts, &s, err);
     T_CHECK(!s && st != HFSB_OK && err->code == st);
     tc_no_secret(w, err);
     return st;
@@ -258,6 +259,7 @@ static void hfsb_server_knows_its_token(void) {
     s = tc_create(&w);
     T_CHECK(hfsb_sandbox_ours(s));
     T_CHECK(fh_direct(w.fake, hfsb_sandbox_id(s).ptr, &url));
+    w.opts.transport = &w.through;
     T_CHECK(hfsb_sandbox_connect_url(hfsb_buf_str(&url), &w.opts, &other,
                                      &err) == HFSB_OK);
     T_CHECK(hfsb_sandbox_ours(other));

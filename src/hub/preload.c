@@ -15,7 +15,7 @@
    that cannot be deleted stays in the list, for close to try again. The last
    failure is kept and reported to every call, because another creation takes
    minutes and is for the model to decide. */
-#include "remote_private.h"
+#include "hub_private.h"
 
 enum {
     HFSBI_SPACE_ID = 160, /* longer than any id */

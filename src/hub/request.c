@@ -1,4 +1,4 @@
-/* hub_request.c - a request to the Hub: from a row of the table of endpoints
+/* request.c - a request to the Hub: from a row of the table of endpoints
    to a reply, or to an error that says what to do.
 
        begin --> [body] --> send --> once --> reply 2xx --> out, on_body
@@ -13,57 +13,41 @@
    although nobody confirmed it (unclear). send repeats within the retry
    policy. Tokens and secrets are redacted from everything a reply adds to a
    message, and an HTML page never becomes part of one. */
-#include "remote_private.h"
+#include "hub_private.h"
 #include "../http/http_private.h"
 
 /* ---- secrets ---- */
 
-enum { HFSBI_SECRET_MIN = 4 };
+typedef struct hfsbi_hub_secrets {
+    hfsb_str             token;
+    const hfsb_hub_pair *pairs;
+} hfsbi_hub_secrets;
 
-/* The length of the longest secret at the start of text; 0: none. */
-static size_t hfsbi_secret_at(const hfsbi_secrets *secrets, hfsb_str text) {
-    size_t i, longest = 0;
-    for (i = 0; i < 2 + secrets->count; i++) {
-        hfsb_str secret =
-            i < 2 ? secrets->tokens[i] : secrets->pairs[i - 2].value;
-        if (secret.len >= HFSBI_SECRET_MIN && secret.len > longest &&
-            hfsb_str_starts(text, secret))
-            longest = secret.len;
-    }
-    return longest;
+static hfsb_str hfsbi_hub_secret_at(const void *owner, size_t i) {
+    const hfsbi_hub_secrets *s = (const hfsbi_hub_secrets *)owner;
+    return i ? s->pairs[i - 1].value : s->token;
 }
 
-HFSBI_FN size_t hfsbi_redact(const hfsbi_secrets *secrets, char *text,
-                             size_t len) {
-    size_t at = 0, to = 0; /* "***" is shorter than any secret: to <= at */
-    while (at < len) {
-        size_t n =
-            hfsbi_secret_at(secrets, hfsb_str_make(text + at, len - at));
-        if (!n) {
-            text[to++] = text[at++];
-            continue;
-        }
-        memcpy(text + to, "***", 3);
-        to += 3;
-        at += n;
-    }
-    if (to < len) text[to] = '\0';
-    return to;
-}
-
-HFSBI_FN hfsb_status hfsbi_hub_redact(const hfsb_hub          *hub,
-                                      const hfsbi_hub_request *request,
+HFSBI_FN hfsb_status hfsbi_hub_redact(const hfsb_hub      *hub,
+                                      const hfsb_hub_pair *pairs, size_t count,
                                       hfsb_str text, hfsb_buf *out) {
-    hfsbi_secrets secrets = HFSB_INIT;
-    size_t        mark = out->len;
-    hfsb_status   status = hfsb_buf_append(out, text);
+    hfsbi_hub_secrets secrets;
+    size_t            mark = out->len;
+    hfsb_status       status = hfsb_buf_append(out, text);
     if (status != HFSB_OK || !text.len) return status;
-    secrets.tokens[0] =
+    secrets.token =
         hfsb_str_slice(hfsb_buf_str(&hub->authorization), 7, HFSB_NPOS);
-    secrets.pairs = request->secrets;
-    secrets.count = request->secret_count;
-    out->len = mark + hfsbi_redact(&secrets, out->ptr + mark, out->len - mark);
+    secrets.pairs = pairs;
+    out->len = mark + hfsbi_redact(hfsbi_hub_secret_at, &secrets, 1 + count,
+                                   out->ptr + mark, out->len - mark);
     return HFSB_OK;
+}
+
+/* Appends text without the hub's token and the request's secrets. */
+static hfsb_status hfsbi_request_redact(const hfsbi_hub_request *request,
+                                        hfsb_str text, hfsb_buf *out) {
+    return hfsbi_hub_redact(request->hub, request->secrets,
+                            request->secret_count, text, out);
 }
 
 /* ---- the text of an error reply ---- */
@@ -135,7 +119,7 @@ static void hfsbi_hub_add_id(const hfsbi_hub_request *request, hfsb_err *err) {
         id = hfsb_http_reply_field(&request->reply, names[i], 0);
     if (!id.len) return;
     text.alloc = request->hub->alloc;
-    if (hfsbi_hub_redact(request->hub, request, id, &text) == HFSB_OK) {
+    if (hfsbi_request_redact(request, id, &text) == HFSB_OK) {
         hfsbi_err_add(err, " (request ");
         hfsbi_err_quote(err, hfsb_buf_str(&text), 120);
         hfsbi_err_add(err, ")");
@@ -312,8 +296,7 @@ static hfsb_status hfsbi_hub_refused(const hfsbi_hub_request *request,
     hfsbi_hub_add_body(&raw, &request->reply);
     status = raw.status;
     if (status == HFSB_OK)
-        status =
-            hfsbi_hub_redact(request->hub, request, hfsb_buf_str(&raw), &text);
+        status = hfsbi_request_redact(request, hfsb_buf_str(&raw), &text);
     if (status == HFSB_OK)
         status = hfsbi_hub_explain(request, hfsb_buf_str(&text), err);
     else status = hfsbi_fail_status(err, status, request->what);
@@ -579,8 +562,7 @@ static void hfsbi_hub_warn(const hfsbi_hub_request *request) {
             continue;
         if (at != HFSB_NPOS) value = hfsb_str_slice(value, at + 1, value.len);
         hfsb_buf_truncate(&text, 0);
-        if (hfsbi_hub_redact(hub, request, hfsbi_trim(value), &text) ==
-            HFSB_OK)
+        if (hfsbi_request_redact(request, hfsbi_trim(value), &text) == HFSB_OK)
             hfsbi_hub_log(hub, "The Hub warns: %s", text.len ? text.ptr : "");
     }
     hfsbi_hub_wipe(&text);

@@ -1,4 +1,4 @@
-/* jobs.c - hf_jobs: jobs on the Hub, for a model.
+/* hf_jobs.c - hf_jobs: jobs on the Hub, for a model.
 
    Five operations: run starts a job from a script or a command, ps lists jobs,
    logs shows what one printed so far, inspect and cancel take a job_id.
@@ -11,7 +11,7 @@
    Anything that the Hub or a job printed is shown without the session's
    secrets. Text is masked before it is cut, so that no part of a secret
    remains. */
-#include "remote_private.h"
+#include "hub_private.h"
 
 enum {
     HFSBI_HF_JOBS_TEXT = 200,      /* characters of a name on the Hub */
@@ -92,11 +92,8 @@ static hfsb_status hfsbi_hf_jobs_fields(hfsbi_hf_jobs_call    *c,
 /* Appends a text without the session's secrets. */
 static hfsb_status hfsbi_hf_jobs_mask(const hfsbi_hf_jobs_call *c,
                                       hfsb_str text, hfsb_buf *out) {
-    hfsbi_hub_request mask;
-    memset(&mask, 0, sizeof mask);
-    mask.secrets = c->session->secrets;
-    mask.secret_count = c->session->spec.secret_count;
-    return hfsbi_hub_redact(c->session->opts.hub, &mask, text, out);
+    return hfsbi_hub_redact(c->session->opts.hub, c->session->secrets,
+                            c->session->spec.secret_count, text, out);
 }
 
 /* Appends at most max characters of a text, masked, on one line. */

@@ -1,4 +1,4 @@
-/* hub_jobs.c - logs of Spaces and jobs, and jobs: run, look at, list, cancel.
+/* jobs.c - logs of Spaces and jobs, and jobs: run, look at, list, cancel.
 
    A log is a stream of server-sent events without ids. When it breaks while it
    is followed, it is opened again and starts from the beginning, so the reader
@@ -12,7 +12,7 @@
           +------- wait <-------+-------------------+
 
    A job is never started twice: after a lost answer the caller must look. */
-#include "remote_private.h"
+#include "hub_private.h"
 
 /* A log, across its connections. */
 typedef struct hfsbi_log_reader {

@@ -3,11 +3,7 @@
 /* ==== HUB: the Hugging Face Hub: Spaces, commits, logs, jobs ============ */
 
 #include "../core/json.h"
-#include "../net/net.h"
-
-/* Receives one line of a log, without a line end. It never contains a token or
-   a secret. */
-typedef void (*hfsb_log_fn)(void *user, hfsb_str line);
+#include "../remote/sandbox.h"
 
 /* ---- the environment ---- */
 

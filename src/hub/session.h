@@ -3,7 +3,7 @@
 /* ==== SESSION: what an agent holds ====================================== */
 
 #include "../core/path.h"
-#include "sandbox.h"
+#include "space.h"
 
 /* ---- where the tools work ---- */
 

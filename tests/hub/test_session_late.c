@@ -3,7 +3,7 @@
 #define T_SERVER
 #include "../support/t_session_hub.h"
 #ifdef HFSBI_SPLIT
-#include "../../src/remote/remote_private.h"
+#include "../../src/hub/hub_private.h"
 #endif
 
 /* ---- a cancel that comes when the sandbox is there ---- */

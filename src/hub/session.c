@@ -7,7 +7,7 @@
 
    The options, the spec and all secrets are copied at open, into one buffer
    that is overwritten at close. */
-#include "remote_private.h"
+#include "hub_private.h"
 
 enum {
     HFSBI_SESSION_TEXTS = 8,   /* of the options */

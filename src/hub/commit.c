@@ -1,4 +1,4 @@
-/* hub_commit.c - a commit of small files: only what changed, all or nothing.
+/* commit.c - a commit of small files: only what changed, all or nothing.
 
        check paths --> README.md valid? --> preupload --> commit
                                                 ^            | reply lost
@@ -9,7 +9,7 @@
    the commit is lost, another preupload shows whether the head has moved and
    contains the files. If the head has not moved, the commit is sent again on
    top of exactly that head, so that it cannot be made twice. */
-#include "remote_private.h"
+#include "hub_private.h"
 
 /* One file of the commit. */
 typedef struct hfsbi_commit_item {

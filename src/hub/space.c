@@ -1,12 +1,12 @@
-/* hub_space.c - Spaces: duplicate, delete, set a secret, pause, restart, look
+/* space.c - Spaces: duplicate, delete, set a secret, pause, restart, look
    at, list.
 
-   Each call is a row of the table of endpoints (remote_private.h), a body
+   Each call is a row of the table of endpoints (hub_private.h), a body
    where it has one, and the reading of its reply. Two calls need more care,
    because their reply may be lost after they took effect. A duplicate must not
    be sent again: the Hub is asked whether the new Space exists. A delete is
    sent again, and "not found" then means that it had succeeded. */
-#include "remote_private.h"
+#include "hub_private.h"
 
 /* ---- duplicate ---- */
 
