@@ -369,7 +369,7 @@ static void hfsbi_api_call_parse(hfsbi_api_call *x) {
 /* Copies the options of bash that must be known before the reply begins.
    Invalid values are reported by the call. */
 static void hfsbi_api_call_read_delivery(hfsbi_api_call *x) {
-    hfsbi_delivery d = hfsbi_bash_delivery(x->doc.root);
+    hfsbi_delivery d = hfsbi_bash_delivery(x->doc.root, &x->doc.alloc);
     double         most = x->api->tools->max_timeout;
     if (hfsb_json_get(x->doc.root, "stream")) x->stream = d.stream;
     if (hfsb_str_equal(d.on_disconnect, HFSB_LIT("kill")))

@@ -157,6 +157,7 @@ typedef struct hfsbi_remote {
     const hfsb_cancel *cancel;
     hfsb_call_opts     opts;
     hfsb_buf           body;     /* the arguments, JSON */
+    hfsbi_delivery     delivery; /* of bash, as the caller asks for it */
     double             timeout;  /* seconds the tool may take */
     char               key[256]; /* of idempotency, or "" */
     bool               harmless; /* may run any number of times */

@@ -27,41 +27,11 @@
 
 enum {
     HFSBI_REMOTE_SECONDS = 1200, /* the longest timeout */
-    HFSBI_REMOTE_LINES = 2000,   /* that read returns by default */
-    HFSBI_REMOTE_KILL = 30,      /* seconds for kill */
-    HFSBI_REMOTE_FIRST = 5
+    HFSBI_REMOTE_KILL = 30       /* seconds for kill */
 };
 
 static bool hfsbi_remote_is(const hfsbi_remote *r, const char *tool) {
     return strcmp(r->tool->name, tool) == 0;
-}
-
-/* The keys that come first, in the reference client's order; NULL ends. */
-static const char *const *hfsbi_remote_order(const hfsbi_remote *r) {
-    static const struct {
-        const char *tool, *keys[HFSBI_REMOTE_FIRST + 1];
-    } list[] = {
-        {"bash", {"command", "work_dir", "timeout", NULL, NULL, NULL}},
-        {"read", {"path", "offset", "limit", NULL, NULL, NULL}},
-        {"write", {"path", "content", NULL, NULL, NULL, NULL}},
-        {"edit", {"path", "old_str", "new_str", "replace_all", "mode", NULL}},
-        {NULL, {NULL, NULL, NULL, NULL, NULL, NULL}}};
-    size_t i = 0;
-    while (list[i].tool && !hfsbi_remote_is(r, list[i].tool)) i++;
-    return list[i].keys;
-}
-
-/* The argument, or NULL if it is missing or null. */
-static const hfsb_json_value *hfsbi_remote_given(const hfsb_json_value *args,
-                                                 const char            *key) {
-    const hfsb_json_value *value = hfsb_json_get(args, key);
-    return hfsb_json_type_of(value) == HFSB_JSON_NULL ? NULL : value;
-}
-
-static bool hfsbi_remote_in_background(const hfsb_json_value *args) {
-    bool background = false;
-    (void)hfsb_json_arg_bool(args, "background", false, &background, NULL);
-    return background;
 }
 
 /* How long the tool may take. */
@@ -70,7 +40,7 @@ static double hfsbi_remote_seconds(const hfsbi_remote    *r,
     double    seconds = 0;
     long long wait_ms = 0;
     if (hfsbi_remote_is(r, "kill")) return HFSBI_REMOTE_KILL;
-    if (hfsbi_remote_is(r, "bash") && !hfsbi_remote_in_background(args))
+    if (hfsbi_remote_is(r, "bash") && !r->delivery.background)
         (void)hfsb_json_arg_double(args, "timeout", false, &seconds, NULL);
     if (hfsbi_remote_is(r, "bash_output"))
         (void)hfsb_json_arg_int(args, "wait_ms", false, &wait_ms, NULL);
@@ -81,95 +51,104 @@ static double hfsbi_remote_seconds(const hfsbi_remote    *r,
                : seconds;
 }
 
-/* A background command has no timeout unless asked for. A server other than
-   hfsb-server sets no limit itself, so it is sent no more than the longest. */
-static void hfsbi_remote_put_timeout(hfsb_json_writer *w, hfsbi_remote *r,
+/* True when the caller leaves an optional parameter to its default: it is
+   absent or null, an empty text, or 0 seconds. */
+static bool hfsbi_remote_is_default(const hfsbi_param     *p,
+                                    const hfsb_json_value *args) {
+    const hfsb_json_value *given = hfsb_json_get(args, p->name);
+    double                 number = 1;
+    if (hfsb_json_type_of(given) == HFSB_JSON_NULL) return true;
+    if (p->type == HFSBI_ARG_STR)
+        return hfsb_json_type_of(given) == HFSB_JSON_STRING &&
+               hfsb_json_str(given, HFSB_LIT("")).len == 0;
+    return p->type == HFSBI_ARG_NUMBER &&
+           hfsb_json_arg_double(args, p->name, false, &number, NULL) ==
+               HFSB_OK &&
+           !(number < 0 || number > 0);
+}
+
+/* A server other than hfsb-server sets no limit to a timeout itself, so it is
+   sent no more than the longest. */
+static bool hfsbi_remote_is_too_long(const hfsbi_remote    *r,
+                                     const hfsbi_param     *p,
                                      const hfsb_json_value *args) {
-    const hfsb_json_value *given = hfsbi_remote_given(args, "timeout");
-    double                 seconds = 0;
-    bool known = hfsb_json_arg_double(args, "timeout", false, &seconds,
-                                      NULL) == HFSB_OK;
-    bool none = !given || (known && !(seconds < 0 || seconds > 0));
-    if (none && hfsbi_remote_in_background(args)) return;
-    hfsb_json_put_key(w, HFSB_LIT("timeout"));
-    if (!none && (r->trusted || seconds <= (double)HFSBI_REMOTE_SECONDS))
-        hfsb_json_put_value(w, given);
-    else if ((double)(long long)r->timeout >= r->timeout)
+    double seconds = 0;
+    return !r->trusted && p->type == HFSBI_ARG_NUMBER &&
+           hfsb_json_arg_double(args, p->name, false, &seconds, NULL) ==
+               HFSB_OK &&
+           seconds > (double)HFSBI_REMOTE_SECONDS;
+}
+
+/* Writes what the reference's client sends for a parameter that the caller
+   leaves to its default. */
+static void hfsbi_remote_put_default(hfsb_json_writer      *w,
+                                     const hfsbi_remote    *r,
+                                     const hfsb_json_value *args,
+                                     const hfsbi_param     *p) {
+    const hfsb_json_value *offset = hfsb_json_get(args, "offset");
+    hfsb_str               rest = hfsb_cstr(p->choices), choice;
+    if (p->type == HFSBI_ARG_NUMBER &&
+        r->timeout > (double)(long long)r->timeout)
+        hfsb_json_put_double(w, r->timeout);
+    else if (p->type == HFSBI_ARG_NUMBER)
         hfsb_json_put_int(w, (long long)r->timeout);
-    else hfsb_json_put_double(w, r->timeout);
+    else if (p->type == HFSBI_ARG_BOOL) hfsb_json_put_bool(w, false);
+    else if (p->choices && hfsbi_param_choice(&rest, &choice))
+        hfsb_json_put_str(w, choice);
+    else if (p->type == HFSBI_ARG_STR)
+        hfsb_json_put_str(w, r->sandbox->o.work_dir);
+    else if (p->preset && !hfsb_json_get(args, p->name) &&
+             hfsb_json_type_of(offset) == HFSB_JSON_NULL)
+        hfsb_json_put_int(w, p->preset);
+    else hfsb_json_put_null(w); /* from an offset on: all lines */
 }
 
-static void hfsbi_remote_put_limit(hfsb_json_writer      *w,
-                                   const hfsb_json_value *args) {
-    const hfsb_json_value *limit = hfsb_json_get(args, "limit");
-    hfsb_json_put_key(w, HFSB_LIT("limit"));
-    if (limit || hfsbi_remote_given(args, "offset"))
-        hfsb_json_put_value(w, limit); /* null: all lines from there */
-    else hfsb_json_put_int(w, HFSBI_REMOTE_LINES);
-}
-
-static void hfsbi_remote_put_work_dir(hfsb_json_writer *w, hfsbi_remote *r,
-                                      const hfsb_json_value *given) {
-    hfsb_str own = r->sandbox->o.work_dir;
-    bool     none = !given || (hfsb_json_type_of(given) == HFSB_JSON_STRING &&
-                           hfsb_json_str(given, own).len == 0);
-    if (none && !own.len) return;
-    hfsb_json_put_key(w, HFSB_LIT("work_dir"));
-    if (none) hfsb_json_put_str(w, own);
+/* Writes a required parameter or one that is SENT. A missing required one is
+   for the server to report; a background command has no timeout unless asked
+   for; a server at a URL has a work directory of its own. */
+static void hfsbi_remote_put(hfsb_json_writer *w, const hfsbi_remote *r,
+                             const hfsb_json_value *args,
+                             const hfsbi_param     *p) {
+    const hfsb_json_value *given = hfsb_json_get(args, p->name);
+    bool                   required = p->flags & HFSBI_REQUIRED;
+    bool none = !required && hfsbi_remote_is_default(p, args);
+    if (required && !given) return;
+    if (none && p->type == HFSBI_ARG_NUMBER && r->delivery.background) return;
+    if (none && p->type == HFSBI_ARG_STR && !p->choices &&
+        !r->sandbox->o.work_dir.len)
+        return;
+    hfsb_json_put_key(w, hfsb_cstr(p->name));
+    if (none || hfsbi_remote_is_too_long(r, p, args))
+        hfsbi_remote_put_default(w, r, args, p);
     else hfsb_json_put_value(w, given);
 }
 
-/* Writes one of the keys that come first: as given, or its default. A missing
-   required key is for the server to report. */
-static void hfsbi_remote_put_first(hfsb_json_writer *w, hfsbi_remote *r,
-                                   const hfsb_json_value *args,
-                                   const char            *key) {
-    const hfsb_json_value *given = hfsbi_remote_given(args, key);
-    if (strcmp(key, "timeout") == 0) hfsbi_remote_put_timeout(w, r, args);
-    else if (strcmp(key, "work_dir") == 0)
-        hfsbi_remote_put_work_dir(w, r, given);
-    else if (strcmp(key, "limit") == 0) hfsbi_remote_put_limit(w, args);
-    else if (!given && strcmp(key, "replace_all") == 0)
-        hfsbi_put_member_bool(w, key, false);
-    else if (!given && strcmp(key, "mode") == 0)
-        hfsbi_put_member_str(w, key, HFSB_LIT("replace"));
-    else if (hfsb_json_get(args, key) || strcmp(key, "offset") == 0) {
-        hfsb_json_put_key(w, hfsb_cstr(key));
-        hfsb_json_put_value(w, given);
-    }
-}
-
-/* True for a key that is written already, and for "stream": how the reply is
-   sent is up to this file. */
-static bool hfsbi_remote_skips(const hfsbi_remote *r, const char *const *order,
-                               hfsb_str key) {
-    size_t i;
-    for (i = 0; order[i]; i++)
-        if (hfsb_str_equal(key, hfsb_cstr(order[i]))) return true;
-    return hfsbi_remote_is(r, "bash") &&
-           hfsb_str_equal(key, HFSB_LIT("stream"));
-}
-
-/* Writes r->body and sets r->timeout. */
+/* Writes r->body and sets r->timeout. Parameters that are neither required nor
+   SENT follow as the caller gave them, but for "stream": how the reply is sent
+   is up to this file. */
 static hfsb_status hfsbi_remote_write(hfsbi_remote          *r,
                                       const hfsb_json_value *arguments,
                                       hfsb_err              *err) {
-    const char *const *order = hfsbi_remote_order(r);
+    const unsigned     first = HFSBI_REQUIRED | HFSBI_SENT;
+    const hfsbi_param *p;
     hfsb_json_iter     it = hfsb_json_begin(arguments);
     hfsb_json_writer   w;
-    size_t             i;
+    bool               bash = hfsbi_remote_is(r, "bash");
+    if (bash) r->delivery = hfsbi_bash_delivery(arguments, &r->body.alloc);
     r->timeout = hfsbi_remote_seconds(r, arguments);
     hfsb_json_writer_init(&w, &r->body, NULL);
     hfsb_json_put_object(&w);
-    for (i = 0; order[i]; i++)
-        hfsbi_remote_put_first(&w, r, arguments, order[i]);
+    for (p = r->tool->params; p->name; p++)
+        if (p->flags & first) hfsbi_remote_put(&w, r, arguments, p);
     while (hfsb_json_next(&it)) {
-        if (hfsbi_remote_skips(r, order, it.key)) continue;
+        p = hfsbi_param_find(r->tool->params, it.key);
+        if (p && (p->flags & first || (bash && !strcmp(p->name, "stream"))))
+            continue;
         hfsb_json_put_key(&w, it.key);
         hfsb_json_put_value(&w, it.value);
     }
     /* the command must survive a stream that breaks */
-    if (r->opts.on_text && r->trusted && hfsbi_remote_is(r, "bash") &&
+    if (r->opts.on_text && r->trusted && bash &&
         !hfsb_json_get(arguments, "on_disconnect"))
         hfsbi_put_member_str(&w, "on_disconnect", HFSB_LIT("continue"));
     if (r->opts.images && r->trusted && hfsbi_remote_is(r, "read") &&
@@ -282,10 +261,6 @@ static bool hfsbi_remote_on_body(void *user, hfsb_str piece) {
 
 /* ---- begin and end ---- */
 
-/* Tools that change nothing, and kill, which may be asked twice. */
-static const char hfsbi_harmless_tools[] =
-    "read exists glob grep list bash_output kill";
-
 HFSBI_FN void hfsbi_remote_init(hfsbi_remote *r, hfsb_sandbox *sandbox,
                                 const hfsbi_tool  *tool,
                                 const hfsb_cancel *cancel) {
@@ -295,8 +270,9 @@ HFSBI_FN void hfsbi_remote_init(hfsbi_remote *r, hfsb_sandbox *sandbox,
     r->tool = tool;
     r->cancel = cancel;
     r->timeout = sandbox->o.timeout;
-    r->harmless = hfsbi_list_has(hfsb_cstr(hfsbi_harmless_tools), ' ',
-                                 hfsb_cstr(tool->name));
+    /* it changes nothing, or may be asked twice, as kill */
+    r->harmless = tool->kind == HFSBI_TOOL_READS ||
+                  (tool->kind == HFSBI_TOOL_REPEATS && !tool->once);
     r->body.alloc = r->doc.alloc = r->text.errors.alloc = alloc;
     r->text.plain.alloc = r->text.result.alloc = alloc;
     r->text.sse.line.alloc = r->text.sse.event.alloc = alloc;

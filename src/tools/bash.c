@@ -35,10 +35,10 @@ static const hfsbi_param hfsbi_bash_params[] = {
                 command, NULL),
     HFSBI_PARAM("description", HFSBI_ARG_STR, 0, hfsbi_bash_args, description,
                 "In a few words, for people"),
-    HFSBI_PARAM("work_dir", HFSBI_ARG_STR, HFSBI_NO_NUL, hfsbi_bash_args,
-                work_dir, NULL),
-    HFSBI_PARAM_RANGE("timeout", HFSBI_ARG_NUMBER, 0, hfsbi_bash_args, timeout,
-                      "Seconds, default 240, at most 1200", 0, 0, 0,
+    HFSBI_PARAM("work_dir", HFSBI_ARG_STR, HFSBI_NO_NUL | HFSBI_SENT,
+                hfsbi_bash_args, work_dir, NULL),
+    HFSBI_PARAM_RANGE("timeout", HFSBI_ARG_NUMBER, HFSBI_SENT, hfsbi_bash_args,
+                      timeout, "Seconds, default 240, at most 1200", 0, 0, 0,
                       "a number of seconds from 0 on (0: the default)"),
     HFSBI_PARAM("background", HFSBI_ARG_BOOL, 0, hfsbi_bash_args, background,
                 "Return at once with a job id"),
@@ -349,16 +349,19 @@ static hfsb_status hfsbi_run_bash(hfsb_call *call, const void *args,
     return st;
 }
 
-HFSBI_FN hfsbi_delivery hfsbi_bash_delivery(const hfsb_json_value *arguments) {
+HFSBI_FN hfsbi_delivery hfsbi_bash_delivery(const hfsb_json_value *arguments,
+                                            const hfsb_alloc      *alloc) {
     hfsbi_delivery  d = HFSB_INIT;
     hfsbi_args_how  how = HFSB_INIT;
     hfsb_json_doc   parsed = HFSB_INIT;
     hfsbi_bash_args a;
     memset(&a, 0, sizeof a);
+    parsed.alloc = *alloc;
     how.parsed = &parsed;
     /* the call itself reports invalid arguments */
     (void)hfsbi_args_read(hfsbi_bash_params, arguments, &how, &a, NULL);
     d.stream = a.stream;
+    d.background = a.background;
     d.timeout = a.timeout;
     d.on_disconnect = a.on_disconnect;
     hfsb_json_free(&parsed);

@@ -51,14 +51,17 @@ enum {
     HFSBI_NULL_IS_0 = 8, /* null is 0, not the default */
     HFSBI_NO_NUL = 16,   /* a path: a NUL byte is an error */
     HFSBI_ONE_OF = 32,   /* a text that is not in `choices` is an error */
-    HFSBI_BRIEF = 128,   /* a list whose items are described elsewhere */
-    HFSBI_DELIVERY = 64  /* how the reply is delivered: repeats of a call may
+    HFSBI_DELIVERY = 64, /* how the reply is delivered: repeats of a call may
                             differ in it */
+    HFSBI_BRIEF = 128,   /* a list whose items are described elsewhere */
+    HFSBI_SENT = 256     /* a client sends its default when it is not given */
 };
 
 /* One parameter of a tool. A list of parameters serves the JSON Schema, the
    check of keys, the reading into a struct with defaults and limits, the
-   details of a 422 reply, and the requests of a client. */
+   details of a 422 reply, and the requests of a client: required parameters
+   and those that are SENT come first, in the order of the list, which is that
+   of the reference's client. */
 typedef struct hfsbi_param {
     const char    *name; /* NULL ends a list */
     hfsbi_arg_type type;
@@ -746,16 +749,17 @@ HFSBI_FN void hfsbi_tools_stir(hfsb_tools *tools);
    command did not start, or NULL. Returns the status of the call. */
 HFSBI_FN hfsb_status hfsbi_bash_result(hfsbi_job *job, const hfsb_err *err);
 
-/* The arguments of bash about the delivery of its reply. A server needs them
-   before the call begins. */
+/* The arguments of bash about the delivery of its reply. Server and client
+   need them before the call begins. */
 typedef struct hfsbi_delivery {
-    bool     stream;
+    bool     stream, background;
     double   timeout;       /* seconds; 0: not given */
     hfsb_str on_disconnect; /* "kill", "continue" or "" */
 } hfsbi_delivery;
 
-/* Reads them; an invalid argument has its default. */
-HFSBI_FN hfsbi_delivery hfsbi_bash_delivery(const hfsb_json_value *arguments);
+/* Reads them; after an invalid argument the rest have their defaults. */
+HFSBI_FN hfsbi_delivery hfsbi_bash_delivery(const hfsb_json_value *arguments,
+                                            const hfsb_alloc      *alloc);
 
 /* Adds the fields that report how a command ended. */
 HFSBI_FN void hfsbi_put_ending(hfsbi_build *fields, const hfsbi_job *job);

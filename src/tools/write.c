@@ -220,9 +220,9 @@ typedef struct hfsbi_edit_args {
                 old_str, NULL),                                            \
         HFSBI_PARAM("new_str", HFSBI_ARG_STR, HFSBI_REQUIRED,              \
                     hfsbi_edit_args, new_str, NULL),                       \
-        HFSBI_PARAM("replace_all", HFSBI_ARG_BOOL, 0, hfsbi_edit_args,     \
-                    replace_all, NULL),                                    \
-        HFSBI_PARAM_CHOICE("mode", 0, hfsbi_edit_args, mode,               \
+        HFSBI_PARAM("replace_all", HFSBI_ARG_BOOL, HFSBI_SENT,             \
+                    hfsbi_edit_args, replace_all, NULL),                   \
+        HFSBI_PARAM_CHOICE("mode", HFSBI_SENT, hfsbi_edit_args, mode,      \
                            "replace append_after prepend_before"),         \
         HFSBI_PARAM_RANGE("line", HFSBI_ARG_INT, 0, hfsbi_edit_args, line, \
                           "The place at this line", 0, LLONG_MAX, 0,       \
