@@ -3,10 +3,11 @@
    Five operations: run starts a job from a script or a command, ps lists jobs,
    logs shows what one printed so far, inspect and cancel take a job_id.
 
-   run reads the arguments into a hfsbi_wanted, which owns all lists and texts
-   that the job's spec points to. A script may be source text, a URL, or a
-   file of the sandbox, whose content is sent. The model names secrets, and
-   the session, which knows their values, fills them in.
+   run makes a hfsbi_wanted of the arguments, which owns all that the job's
+   spec points to: one document with the lists as texts, and one array of views
+   of them. A script may be source text, a URL, or a file of the sandbox, whose
+   content is sent. The model names secrets, and the session, which knows their
+   values, fills them in.
 
    Anything that the Hub or a job printed is shown without the session's
    secrets. Text is masked before it is cut, so that no part of a secret
@@ -25,12 +26,19 @@ enum {
     HFSBI_HF_JOBS_NAME = 80        /* characters of an unknown operation */
 };
 
+/* command is a string or a list, secrets a list or an object. */
+typedef struct hfsbi_hf_jobs_args {
+    hfsb_str operation, script, python, image, flavor, timeout, id, space;
+    const hfsb_json_value *with, *args, *env;
+} hfsbi_hf_jobs_args;
+
 typedef struct hfsbi_hf_jobs_call {
-    hfsb_session          *session;
-    const hfsb_json_value *arguments;
-    const hfsb_cancel     *cancel;
-    hfsb_tool_result      *result;
-    hfsb_str               id, space; /* job_id and namespace, or empty */
+    hfsb_session             *session;
+    const hfsb_json_value    *arguments;
+    const hfsbi_hf_jobs_args *args;
+    const hfsb_cancel        *cancel;
+    hfsb_tool_result         *result;
+    hfsb_str                  id, space; /* job_id and namespace, or empty */
 } hfsbi_hf_jobs_call;
 
 /* ---- a job as the Hub describes it ---- */
@@ -199,169 +207,187 @@ hfsb_status hfsb_session_script(hfsb_session *session, hfsb_str script,
 
 /* ---- run: lists of texts ---- */
 
-/* The elements of an array, or key and value of each member of an object, as
-   texts. Numbers and booleans become their JSON text. */
+/* The lists of a job, in the order in which they are copied. */
+typedef enum hfsbi_wanted_list {
+    HFSBI_WANTED_COMMAND,
+    HFSBI_WANTED_WITH,
+    HFSBI_WANTED_ARGS,
+    HFSBI_WANTED_ENV,     /* key, value, key, value ... */
+    HFSBI_WANTED_SECRETS, /* the same, or names alone */
+    HFSBI_WANTED_LISTS
+} hfsbi_wanted_list;
+
 typedef struct hfsbi_words {
-    hfsb_json_doc sent; /* the value, if it was sent as a string */
-    hfsb_json_doc doc;  /* owns the texts */
-    hfsb_str     *list;
-    size_t        count;
+    const hfsb_str *list;
+    size_t          count;
 } hfsbi_words;
-
-static void hfsbi_words_free(hfsbi_words *words, const hfsb_alloc *alloc) {
-    hfsb_json_free(&words->sent);
-    hfsb_json_free(&words->doc);
-    hfsbi_array_free(alloc, words->list, words->count, sizeof *words->list);
-}
-
-static hfsb_status hfsbi_words_put(hfsb_json_writer      *w,
-                                   const hfsb_json_value *value,
-                                   const char *key, const hfsb_alloc *alloc,
-                                   hfsb_err *err) {
-    hfsb_json_type type = hfsb_json_type_of(value);
-    hfsb_buf       text = HFSB_INIT;
-    hfsb_status    st = HFSB_OK;
-    if (type == HFSB_JSON_NULL || type == HFSB_JSON_ARRAY ||
-        type == HFSB_JSON_OBJECT)
-        return hfsbi_fail(err, HFSB_ARG, 0,
-                          "\"%s\": expected strings in it, found %s", key,
-                          hfsb_json_type_name(type));
-    text.alloc = *alloc;
-    if (type == HFSB_JSON_STRING)
-        hfsb_json_put_str(w, hfsb_json_str(value, HFSB_LIT("")));
-    else {
-        st = hfsb_json_write(value, NULL, &text, err);
-        hfsb_json_put_str(w, hfsb_buf_str(&text));
-    }
-    hfsb_buf_free(&text);
-    return st;
-}
-
-static hfsb_status hfsbi_words_write(const hfsb_json_value *value,
-                                     const char *key, hfsb_buf *out,
-                                     hfsb_err *err) {
-    hfsb_json_iter   it = hfsb_json_begin(value);
-    bool             keyed = hfsb_json_type_of(value) == HFSB_JSON_OBJECT;
-    hfsb_status      st = HFSB_OK;
-    hfsb_json_writer w;
-    hfsb_json_writer_init(&w, out, NULL);
-    hfsb_json_put_array(&w);
-    while (st == HFSB_OK && hfsb_json_next(&it)) {
-        if (keyed) hfsb_json_put_str(&w, it.key);
-        st = hfsbi_words_put(&w, it.value, key, &out->alloc, err);
-    }
-    hfsb_json_put_end(&w);
-    return st == HFSB_OK ? hfsb_json_writer_finish(&w, err) : st;
-}
-
-/* Copies the words of a value; NULL has none. */
-static hfsb_status hfsbi_words_take(hfsbi_words           *words,
-                                    const hfsb_json_value *value,
-                                    const char *key, const hfsb_alloc *alloc,
-                                    hfsb_err *err) {
-    hfsb_buf       text = HFSB_INIT;
-    hfsb_json_iter it;
-    size_t         n, i = 0;
-    hfsb_status    st;
-    if (!value) return HFSB_OK;
-    text.alloc = words->doc.alloc = *alloc;
-    st = hfsbi_words_write(value, key, &text, err);
-    if (st == HFSB_OK)
-        st = hfsb_json_parse(hfsb_buf_str(&text), NULL, &words->doc, err);
-    hfsb_buf_free(&text);
-    if (st != HFSB_OK) return st;
-    n = hfsb_json_count(words->doc.root);
-    if (!n) return HFSB_OK;
-    words->list = (hfsb_str *)hfsbi_array(alloc, n, sizeof *words->list);
-    if (!words->list) return HFSB_NOMEM;
-    words->count = n;
-    for (it = hfsb_json_begin(words->doc.root); hfsb_json_next(&it); i++)
-        words->list[i] = hfsb_json_str(it.value, HFSB_LIT(""));
-    return HFSB_OK;
-}
-
-/* Reads the words of a member of the arguments, which has that type. */
-static hfsb_status hfsbi_words_read(hfsbi_words           *words,
-                                    const hfsb_json_value *arguments,
-                                    const char *key, hfsb_json_type type,
-                                    const hfsb_alloc *alloc, hfsb_err *err) {
-    const hfsb_json_value *value = NULL;
-    hfsb_status            st;
-    words->sent.alloc = *alloc;
-    st = hfsb_json_arg_parsed(arguments, key, false, type, &words->sent,
-                              &value, err);
-    return st == HFSB_OK ? hfsbi_words_take(words, value, key, alloc, err)
-                         : st;
-}
-
-/* ---- run: the job that is asked for ---- */
 
 typedef struct hfsbi_wanted {
     hfsbi_hf_jobs_call *call;
     const hfsb_alloc   *alloc;
     hfsb_job_spec       spec;
-    hfsbi_words         command, with, args, env, secrets;
-    bool                secrets_named; /* by their names only */
-    hfsb_hub_pair      *pairs;         /* of env, then of secrets */
+    hfsb_json_doc       doc;   /* the lists: an array of arrays of texts */
+    hfsb_str           *texts; /* all of them, in one array */
+    size_t              text_count;
+    hfsbi_words         words[HFSBI_WANTED_LISTS]; /* views of texts */
+    bool                secrets_named;             /* by their names only */
+    hfsb_hub_pair      *pairs; /* of env, then of secrets */
     size_t              pair_cap;
-    hfsb_buf            script, timeout;
-    hfsb_str            shell[3];
+    hfsb_buf            script;
 } hfsbi_wanted;
 
 static void hfsbi_wanted_free(hfsbi_wanted *wanted) {
-    hfsbi_words_free(&wanted->command, wanted->alloc);
-    hfsbi_words_free(&wanted->with, wanted->alloc);
-    hfsbi_words_free(&wanted->args, wanted->alloc);
-    hfsbi_words_free(&wanted->env, wanted->alloc);
-    hfsbi_words_free(&wanted->secrets, wanted->alloc);
+    hfsb_json_free(&wanted->doc);
+    hfsbi_array_free(wanted->alloc, wanted->texts, wanted->text_count,
+                     sizeof *wanted->texts);
     hfsbi_array_free(wanted->alloc, wanted->pairs, wanted->pair_cap,
                      sizeof *wanted->pairs);
     hfsb_buf_free(&wanted->script);
-    hfsb_buf_free(&wanted->timeout);
 }
 
-/* Reads the timeout: "30m", or seconds as a number. */
-static hfsb_status hfsbi_wanted_timeout(hfsbi_wanted *wanted, hfsb_err *err) {
-    const hfsb_json_value *value =
-        hfsb_json_get(wanted->call->arguments, "timeout");
+/* Adds a text; numbers and booleans become their JSON text. */
+static hfsb_status hfsbi_words_add(hfsbi_build           *list,
+                                   const hfsb_json_value *value,
+                                   const char *key, const hfsb_alloc *alloc,
+                                   hfsb_err *err) {
     hfsb_json_type type = hfsb_json_type_of(value);
+    hfsb_buf       text = HFSB_INIT;
     hfsb_status    st;
-    if (type == HFSB_JSON_INT || type == HFSB_JSON_DOUBLE) {
-        st = hfsb_json_write(value, NULL, &wanted->timeout, err);
-        wanted->spec.timeout = hfsb_buf_str(&wanted->timeout);
-        return st;
+    if (type == HFSB_JSON_NULL || type == HFSB_JSON_ARRAY ||
+        type == HFSB_JSON_OBJECT)
+        return hfsbi_fail(err, HFSB_ARG, 0,
+                          "\"%s\": expected strings in it, found %s", key,
+                          hfsb_json_type_name(type));
+    if (type == HFSB_JSON_STRING) {
+        hfsbi_build_value(list, NULL, value);
+        return HFSB_OK;
     }
-    return hfsb_json_arg_str(wanted->call->arguments, "timeout", false,
-                             &wanted->spec.timeout, err);
+    text.alloc = *alloc;
+    st = hfsb_json_write(value, NULL, &text, err);
+    hfsbi_build_str(list, NULL, hfsb_buf_str(&text));
+    hfsb_buf_free(&text);
+    return st;
 }
 
-static hfsb_status hfsbi_wanted_texts(hfsbi_wanted *wanted, hfsb_err *err) {
-    const hfsb_json_value *from = wanted->call->arguments;
-    hfsb_job_spec         *spec = &wanted->spec;
-    hfsb_status            st = hfsbi_wanted_timeout(wanted, err);
-    if (st == HFSB_OK)
-        st = hfsb_json_arg_str(from, "image", false, &spec->image, err);
-    if (st == HFSB_OK)
-        st = hfsb_json_arg_str(from, "hardware_flavor", false, &spec->flavor,
-                               err);
-    if (st == HFSB_OK)
-        st = hfsb_json_arg_str(from, "python", false, &spec->python, err);
-    if (st == HFSB_OK)
-        st = hfsbi_words_read(&wanted->with, from, "dependencies",
-                              HFSB_JSON_ARRAY, wanted->alloc, err);
-    if (st == HFSB_OK)
-        st = hfsbi_words_read(&wanted->args, from, "script_args",
-                              HFSB_JSON_ARRAY, wanted->alloc, err);
-    if (st == HFSB_OK)
-        st = hfsbi_words_read(&wanted->env, from, "env", HFSB_JSON_OBJECT,
-                              wanted->alloc, err);
-    if (!spec->flavor.len) spec->flavor = HFSB_LIT("cpu-basic");
-    spec->space = wanted->call->space;
-    spec->with = wanted->with.list;
-    spec->with_count = wanted->with.count;
-    spec->args = wanted->args.list;
-    spec->arg_count = wanted->args.count;
+/* Adds one list: the elements of an array, or key and value of each member of
+   an object; NULL has none. */
+static hfsb_status hfsbi_words_copy(hfsbi_build           *lists,
+                                    const hfsb_json_value *value,
+                                    const char *key, const hfsb_alloc *alloc,
+                                    hfsb_err *err) {
+    hfsb_json_iter it = hfsb_json_begin(value);
+    bool           keyed = hfsb_json_type_of(value) == HFSB_JSON_OBJECT;
+    hfsb_status    st = HFSB_OK;
+    hfsbi_build_array(lists, NULL);
+    while (st == HFSB_OK && hfsb_json_next(&it)) {
+        if (keyed) hfsbi_build_str(lists, NULL, it.key);
+        st = hfsbi_words_add(lists, it.value, key, alloc, err);
+    }
+    hfsbi_build_end(lists);
     return st;
+}
+
+/* Adds the command: a list of words, the JSON text of one, or a text for the
+   shell. */
+static hfsb_status hfsbi_wanted_put_command(hfsbi_wanted *wanted,
+                                            hfsbi_build  *lists,
+                                            hfsb_err     *err) {
+    const hfsb_json_value *from = wanted->call->arguments, *value = NULL;
+    const hfsb_json_value *given = hfsb_json_get(from, "command");
+    hfsb_json_doc          sent = HFSB_INIT;
+    hfsb_status            st;
+    sent.alloc = *wanted->alloc;
+    st = hfsb_json_arg_parsed(from, "command", false, HFSB_JSON_ARRAY, &sent,
+                              &value, err);
+    if (st == HFSB_ARG && hfsb_json_type_of(given) == HFSB_JSON_STRING) {
+        hfsbi_build_array(lists, NULL);
+        hfsbi_build_str(lists, NULL, HFSB_LIT("/bin/sh"));
+        hfsbi_build_str(lists, NULL, HFSB_LIT("-lc"));
+        hfsbi_build_value(lists, NULL, given);
+        hfsbi_build_end(lists);
+        st = HFSB_OK;
+    } else if (st == HFSB_OK) {
+        st = hfsbi_words_copy(lists, value, "command", wanted->alloc, err);
+    }
+    hfsb_json_free(&sent);
+    return st;
+}
+
+/* Adds the secrets: a list of names; an object with values is accepted, too. */
+static hfsb_status hfsbi_wanted_put_secrets(hfsbi_wanted *wanted,
+                                            hfsbi_build  *lists,
+                                            hfsb_err     *err) {
+    const hfsb_json_value *from = wanted->call->arguments, *value = NULL;
+    const hfsb_json_value *given = hfsb_json_get(from, "secrets");
+    hfsb_str      text = hfsbi_trim(hfsb_json_str(given, HFSB_LIT("")));
+    hfsb_json_doc sent = HFSB_INIT;
+    hfsb_status   st;
+    wanted->secrets_named = hfsb_json_type_of(given) != HFSB_JSON_OBJECT &&
+                            !hfsb_str_starts(text, HFSB_LIT("{"));
+    sent.alloc = *wanted->alloc;
+    st = hfsb_json_arg_parsed(from, "secrets", false,
+                              wanted->secrets_named ? HFSB_JSON_ARRAY
+                                                    : HFSB_JSON_OBJECT,
+                              &sent, &value, err);
+    if (st == HFSB_OK)
+        st = hfsbi_words_copy(lists, value, "secrets", wanted->alloc, err);
+    hfsb_json_free(&sent);
+    return st;
+}
+
+/* Makes wanted->doc. */
+static hfsb_status hfsbi_wanted_copy(hfsbi_wanted *wanted, bool is_command,
+                                     hfsb_err *err) {
+    const hfsbi_hf_jobs_args *a = wanted->call->args;
+    hfsbi_build               lists;
+    hfsb_status               st;
+    hfsbi_build_init(&lists, wanted->alloc);
+    hfsbi_build_array(&lists, NULL);
+    st = is_command ? hfsbi_wanted_put_command(wanted, &lists, err)
+                    : hfsbi_words_copy(&lists, NULL, "", wanted->alloc, err);
+    if (st == HFSB_OK)
+        st = hfsbi_words_copy(&lists, a->with, "dependencies", wanted->alloc,
+                              err);
+    if (st == HFSB_OK)
+        st = hfsbi_words_copy(&lists, a->args, "script_args", wanted->alloc,
+                              err);
+    if (st == HFSB_OK)
+        st = hfsbi_words_copy(&lists, a->env, "env", wanted->alloc, err);
+    if (st == HFSB_OK) st = hfsbi_wanted_put_secrets(wanted, &lists, err);
+    hfsbi_build_end(&lists);
+    if (st == HFSB_OK) st = hfsbi_build_finish(&lists, &wanted->doc);
+    hfsbi_build_free(&lists);
+    return st;
+}
+
+/* Fills the lists of the spec. */
+static hfsb_status hfsbi_wanted_lists(hfsbi_wanted *wanted, bool is_command,
+                                      hfsb_err *err) {
+    hfsb_job_spec *spec = &wanted->spec;
+    hfsbi_words   *words = wanted->words;
+    hfsb_str      *to;
+    hfsb_json_iter list, it;
+    hfsb_status    st = hfsbi_wanted_copy(wanted, is_command, err);
+    if (st != HFSB_OK) return st;
+    for (list = hfsb_json_begin(wanted->doc.root); hfsb_json_next(&list);)
+        wanted->text_count += hfsb_json_count(list.value);
+    wanted->texts = to = (hfsb_str *)hfsbi_array(
+        wanted->alloc, wanted->text_count, sizeof *wanted->texts);
+    if (!to && wanted->text_count) return HFSB_NOMEM;
+    for (list = hfsb_json_begin(wanted->doc.root); hfsb_json_next(&list);) {
+        words->list = to;
+        words->count = hfsb_json_count(list.value);
+        for (it = hfsb_json_begin(list.value); hfsb_json_next(&it);)
+            *to++ = hfsb_json_str(it.value, HFSB_LIT(""));
+        words++;
+    }
+    spec->command = wanted->words[HFSBI_WANTED_COMMAND].list;
+    spec->command_count = wanted->words[HFSBI_WANTED_COMMAND].count;
+    spec->with = wanted->words[HFSBI_WANTED_WITH].list;
+    spec->with_count = wanted->words[HFSBI_WANTED_WITH].count;
+    spec->args = wanted->words[HFSBI_WANTED_ARGS].list;
+    spec->arg_count = wanted->words[HFSBI_WANTED_ARGS].count;
+    return HFSB_OK;
 }
 
 /* ---- run: secrets and variables ---- */
@@ -393,34 +419,21 @@ static bool hfsbi_wanted_is_ours(hfsb_str name, hfsb_str value) {
             hfsb_str_equal(hfsb_str_slice(value, 1, value.len), name));
 }
 
-static hfsb_status hfsbi_wanted_put_secrets(hfsbi_wanted  *wanted,
-                                            hfsb_hub_pair *pairs,
-                                            hfsb_err      *err) {
-    size_t      i, step = wanted->secrets_named ? 1 : 2;
-    hfsb_status st = HFSB_OK;
-    for (i = 0; st == HFSB_OK && i + step <= wanted->secrets.count;
+static hfsb_status hfsbi_wanted_fill_secrets(hfsbi_wanted  *wanted,
+                                             hfsb_hub_pair *pairs,
+                                             hfsb_err      *err) {
+    const hfsbi_words *secrets = &wanted->words[HFSBI_WANTED_SECRETS];
+    size_t             i, step = wanted->secrets_named ? 1 : 2;
+    hfsb_status        st = HFSB_OK;
+    for (i = 0; st == HFSB_OK && i + step <= secrets->count;
          i += step, pairs++) {
-        pairs->key = wanted->secrets.list[i];
-        if (step == 2) pairs->value = wanted->secrets.list[i + 1];
+        pairs->key = secrets->list[i];
+        if (step == 2) pairs->value = secrets->list[i + 1];
         if (hfsbi_wanted_is_ours(pairs->key, pairs->value))
             st = hfsbi_wanted_secret(wanted, pairs->key, &pairs->value, err);
         wanted->spec.secret_count++;
     }
     return st;
-}
-
-/* Reads an array of names; an object with values is accepted, too. */
-static hfsb_status hfsbi_wanted_read_secrets(hfsbi_wanted *wanted,
-                                             hfsb_err     *err) {
-    const hfsb_json_value *value =
-        hfsb_json_get(wanted->call->arguments, "secrets");
-    hfsb_str text = hfsbi_trim(hfsb_json_str(value, HFSB_LIT("")));
-    wanted->secrets_named = hfsb_json_type_of(value) != HFSB_JSON_OBJECT &&
-                            !hfsb_str_starts(text, HFSB_LIT("{"));
-    return hfsbi_words_read(
-        &wanted->secrets, wanted->call->arguments, "secrets",
-        wanted->secrets_named ? HFSB_JSON_ARRAY : HFSB_JSON_OBJECT,
-        wanted->alloc, err);
 }
 
 /* Progress bars fill a log, and a line that waits in a buffer is missing from
@@ -433,8 +446,8 @@ enum {
     HFSBI_WANTED_CALM = sizeof hfsbi_wanted_calm / sizeof *hfsbi_wanted_calm
 };
 
-static void hfsbi_wanted_put_env(hfsbi_wanted *wanted, hfsb_hub_pair *pairs) {
-    const hfsbi_words *env = &wanted->env;
+static void hfsbi_wanted_fill_env(hfsbi_wanted *wanted, hfsb_hub_pair *pairs) {
+    const hfsbi_words *env = &wanted->words[HFSBI_WANTED_ENV];
     size_t             i, k, n = 0;
     for (i = 0; i < HFSBI_WANTED_CALM; i++) {
         hfsb_str name = hfsb_cstr(hfsbi_wanted_calm[i]);
@@ -458,19 +471,18 @@ static hfsb_status hfsbi_wanted_pairs(hfsbi_wanted *wanted, hfsb_err *err) {
     const hfsb_json_value *said =
         hfsb_json_get(wanted->call->arguments, "secrets");
     hfsb_hub_pair *secrets;
-    hfsb_status    st = hfsbi_wanted_read_secrets(wanted, err);
-    if (st != HFSB_OK) return st;
-    wanted->pair_cap =
-        HFSBI_WANTED_CALM + wanted->env.count / 2 + wanted->secrets.count + 1;
+    wanted->pair_cap = HFSBI_WANTED_CALM +
+                       wanted->words[HFSBI_WANTED_ENV].count / 2 +
+                       wanted->words[HFSBI_WANTED_SECRETS].count + 1;
     wanted->pairs = (hfsb_hub_pair *)hfsbi_array(
         wanted->alloc, wanted->pair_cap, sizeof *wanted->pairs);
     if (!wanted->pairs) return HFSB_NOMEM;
     memset(wanted->pairs, 0, wanted->pair_cap * sizeof *wanted->pairs);
-    hfsbi_wanted_put_env(wanted, wanted->pairs);
+    hfsbi_wanted_fill_env(wanted, wanted->pairs);
     secrets = wanted->pairs + wanted->spec.env_count;
     wanted->spec.secrets = secrets;
     if (hfsb_json_type_of(said) != HFSB_JSON_NULL)
-        return hfsbi_wanted_put_secrets(wanted, secrets, err);
+        return hfsbi_wanted_fill_secrets(wanted, secrets, err);
     secrets->key = HFSB_LIT("HF_TOKEN");
     wanted->spec.secret_count = 1;
     return hfsbi_wanted_secret(wanted, secrets->key, &secrets->value, err);
@@ -485,37 +497,6 @@ static bool hfsbi_wanted_is_blank(hfsb_str text) {
     return i == text.len;
 }
 
-/* Reads a command given as a list of words, or as the JSON text of one; false
-   if it is a shell command instead. */
-static bool hfsbi_wanted_words(hfsbi_wanted *wanted, hfsb_status *st,
-                               hfsb_err *err) {
-    const hfsb_json_value *from = wanted->call->arguments;
-    const hfsb_json_value *value = hfsb_json_get(from, "command");
-    *st = hfsbi_words_read(&wanted->command, from, "command", HFSB_JSON_ARRAY,
-                           wanted->alloc, err);
-    wanted->spec.command = wanted->command.list;
-    wanted->spec.command_count = wanted->command.count;
-    if (*st == HFSB_OK && !wanted->command.count)
-        *st = hfsbi_fail(err, HFSB_ARG, 0, "\"command\" has no words.");
-    return *st != HFSB_ARG || hfsb_json_type_of(value) != HFSB_JSON_STRING;
-}
-
-static hfsb_status hfsbi_wanted_command(hfsbi_wanted *wanted, hfsb_err *err) {
-    hfsb_status st;
-    if (wanted->with.count || wanted->args.count || wanted->spec.python.len)
-        return hfsbi_fail(err, HFSB_ARG, 0,
-                          "\"dependencies\", \"script_args\" and \"python\" "
-                          "go with script, not with command: write them into "
-                          "the command line.");
-    if (hfsbi_wanted_words(wanted, &st, err)) return st;
-    wanted->shell[0] = HFSB_LIT("/bin/sh");
-    wanted->shell[1] = HFSB_LIT("-lc");
-    wanted->spec.command = wanted->shell;
-    wanted->spec.command_count = 3;
-    return hfsb_json_arg_str(wanted->call->arguments, "command", true,
-                             &wanted->shell[2], err);
-}
-
 static bool hfsbi_is_host_path(hfsb_str script) {
     static const char *const begin[] = {"/home/", "/Users/", "/fsx/"};
     size_t                   i;
@@ -524,9 +505,9 @@ static bool hfsbi_is_host_path(hfsb_str script) {
     return false;
 }
 
-static hfsb_status hfsbi_wanted_script(hfsbi_wanted *wanted, hfsb_str script,
-                                       hfsb_err *err) {
+static hfsb_status hfsbi_wanted_script(hfsbi_wanted *wanted, hfsb_err *err) {
     hfsbi_hf_jobs_call *c = wanted->call;
+    hfsb_str            script = c->args->script;
     hfsb_script_kind    kind;
     hfsb_status st = hfsb_session_script(c->session, script, &kind, c->cancel,
                                          &wanted->script, err);
@@ -544,28 +525,56 @@ static hfsb_status hfsbi_wanted_script(hfsbi_wanted *wanted, hfsb_str script,
     return HFSB_OK;
 }
 
-/* Reads script or command: exactly one of them must be given. */
-static hfsb_status hfsbi_wanted_work(hfsbi_wanted *wanted, hfsb_err *err) {
-    const hfsb_json_value *from = wanted->call->arguments;
-    const hfsb_json_value *command = hfsb_json_get(from, "command");
-    hfsb_str               script = HFSB_LIT("");
-    bool                   is_command;
-    hfsb_status            st;
-    st = hfsb_json_arg_str(from, "script", false, &script, err);
-    if (st != HFSB_OK) return st;
-    is_command = hfsb_json_type_of(command) != HFSB_JSON_NULL &&
-                 (hfsb_json_type_of(command) != HFSB_JSON_STRING ||
-                  !hfsbi_wanted_is_blank(hfsb_json_str(command, script)));
-    if (is_command && script.len)
+/* Exactly one of script and command must be given. */
+static hfsb_status hfsbi_wanted_check(const hfsbi_wanted *wanted,
+                                      bool *is_command, hfsb_err *err) {
+    const hfsb_json_value *command =
+        hfsb_json_get(wanted->call->arguments, "command");
+    hfsb_json_type type = hfsb_json_type_of(command);
+    bool           script = wanted->call->args->script.len > 0;
+    *is_command =
+        type != HFSB_JSON_NULL &&
+        (type != HFSB_JSON_STRING ||
+         !hfsbi_wanted_is_blank(hfsb_json_str(command, HFSB_LIT(""))));
+    if (*is_command && script)
         return hfsbi_fail(err, HFSB_ARG, 0,
                           "\"script\" and \"command\" are both given: "
                           "expected one of them.");
-    if (is_command) return hfsbi_wanted_command(wanted, err);
-    if (script.len) return hfsbi_wanted_script(wanted, script, err);
+    if (*is_command || script) return HFSB_OK;
     return hfsbi_fail(err, HFSB_ARG, 0,
                       "\"script\" is missing: operation run needs it (Python "
                       "source, a file of the sandbox or a URL), or a "
                       "\"command\".");
+}
+
+static hfsb_status hfsbi_wanted_check_command(const hfsbi_wanted *wanted,
+                                              hfsb_err           *err) {
+    if (wanted->spec.with_count || wanted->spec.arg_count ||
+        wanted->spec.python.len)
+        return hfsbi_fail(err, HFSB_ARG, 0,
+                          "\"dependencies\", \"script_args\" and \"python\" "
+                          "go with script, not with command: write them into "
+                          "the command line.");
+    if (!wanted->spec.command_count)
+        return hfsbi_fail(err, HFSB_ARG, 0, "\"command\" has no words.");
+    return HFSB_OK;
+}
+
+/* Makes the spec of the job. */
+static hfsb_status hfsbi_wanted_make(hfsbi_wanted *wanted, hfsb_err *err) {
+    const hfsbi_hf_jobs_args *a = wanted->call->args;
+    bool                      is_command;
+    hfsb_status st = hfsbi_wanted_check(wanted, &is_command, err);
+    wanted->spec.space = wanted->call->space;
+    wanted->spec.image = a->image;
+    wanted->spec.python = a->python;
+    wanted->spec.timeout = a->timeout;
+    wanted->spec.flavor = a->flavor.len ? a->flavor : HFSB_LIT("cpu-basic");
+    if (st == HFSB_OK) st = hfsbi_wanted_lists(wanted, is_command, err);
+    if (st == HFSB_OK) st = hfsbi_wanted_pairs(wanted, err);
+    if (st != HFSB_OK) return st;
+    return is_command ? hfsbi_wanted_check_command(wanted, err)
+                      : hfsbi_wanted_script(wanted, err);
 }
 
 /* ---- run: sending it ---- */
@@ -631,11 +640,8 @@ static hfsb_status hfsbi_hf_jobs_run(hfsbi_hf_jobs_call *c, hfsb_err *err) {
     memset(&wanted, 0, sizeof wanted);
     wanted.call = c;
     wanted.alloc = &c->session->alloc;
-    wanted.script.alloc = wanted.timeout.alloc = c->session->alloc;
-    job.alloc = c->session->alloc;
-    st = hfsbi_wanted_texts(&wanted, err);
-    if (st == HFSB_OK) st = hfsbi_wanted_pairs(&wanted, err);
-    if (st == HFSB_OK) st = hfsbi_wanted_work(&wanted, err);
+    wanted.script.alloc = wanted.doc.alloc = job.alloc = c->session->alloc;
+    st = hfsbi_wanted_make(&wanted, err);
     if (st == HFSB_OK) st = hfsbi_wanted_send(&wanted, &job, err);
     if (st == HFSB_OK) st = hfsbi_wanted_report(&wanted, job.root, err);
     hfsb_json_free(&job);
@@ -893,47 +899,44 @@ static hfsb_status hfsbi_hf_jobs_logs(hfsbi_hf_jobs_call *c, hfsb_err *err) {
 
 /* ---- the tool ---- */
 
-/* The arguments are read by the operation that needs them, so the fields here
-   only describe their types. */
-typedef struct hfsbi_hf_jobs_args {
-    hfsb_str               text;
-    const hfsb_json_value *value;
-} hfsbi_hf_jobs_args;
-
-#define HFSBI_HF_JOBS_STR(name, words) \
-    HFSBI_PARAM(name, HFSBI_ARG_STR, 0, hfsbi_hf_jobs_args, text, words)
-#define HFSBI_HF_JOBS_LIST(name, words) \
-    HFSBI_PARAM(name, HFSBI_ARG_LIST, 0, hfsbi_hf_jobs_args, value, words)
+#define HFSBI_HF_JOBS_STR(name, field, words) \
+    HFSBI_PARAM(name, HFSBI_ARG_STR, 0, hfsbi_hf_jobs_args, field, words)
+#define HFSBI_HF_JOBS_LIST(name, field, words) \
+    HFSBI_PARAM(name, HFSBI_ARG_LIST, 0, hfsbi_hf_jobs_args, field, words)
 
 static const hfsbi_param hfsbi_hf_jobs_params[] = {
-    HFSBI_PARAM_CHOICE("operation", HFSBI_REQUIRED, hfsbi_hf_jobs_args, text,
-                       "run ps logs inspect cancel"),
-    HFSBI_HF_JOBS_STR("script",
+    HFSBI_PARAM_CHOICE("operation", HFSBI_REQUIRED, hfsbi_hf_jobs_args,
+                       operation, "run ps logs inspect cancel"),
+    HFSBI_HF_JOBS_STR("script", script,
                       "Python for uv run: source text; or a file of the "
                       "sandbox, which is sent (/app/train.py, ./train.py or "
                       "bare train.py); or a URL. Never a path of the host "
                       "(/home, /Users, /fsx)"),
-    HFSBI_HF_JOBS_STR("command", "Shell command, in place of script"),
-    HFSBI_HF_JOBS_LIST("dependencies", "Packages for the script"),
-    HFSBI_HF_JOBS_LIST("script_args", "Its arguments"),
-    HFSBI_HF_JOBS_STR("python", "Version, such as 3.12"),
-    HFSBI_HF_JOBS_STR("image",
+    HFSBI_PARAM("command", HFSBI_ARG_STR, HFSBI_BY_TOOL, hfsbi_hf_jobs_args,
+                script, "Shell command, in place of script"),
+    HFSBI_HF_JOBS_LIST("dependencies", with, "Packages for the script"),
+    HFSBI_HF_JOBS_LIST("script_args", args, "Its arguments"),
+    HFSBI_HF_JOBS_STR("python", python, "Version, such as 3.12"),
+    HFSBI_HF_JOBS_STR("image", image,
                       "Docker image or page of a Space; default: uv for "
                       "script, python:3.12 for command"),
-    HFSBI_HF_JOBS_STR("hardware_flavor",
+    HFSBI_HF_JOBS_STR("hardware_flavor", flavor,
                       "cpu-basic (default), cpu-upgrade, t4-small, t4-medium, "
                       "l4x1, a10g-small, a10g-large, a100-large, h200 or "
                       "another that the Hub has"),
-    HFSBI_HF_JOBS_STR("timeout",
-                      "Such as 90s, 30m (default) or 2h: set it well above "
-                      "what you expect"),
-    HFSBI_PARAM("env", HFSBI_ARG_OBJECT, 0, hfsbi_hf_jobs_args, value,
+    HFSBI_PARAM("timeout", HFSBI_ARG_STR, HFSBI_OR_NUMBER, hfsbi_hf_jobs_args,
+                timeout,
+                "Such as 90s, 30m (default) or 2h: set it well above what you "
+                "expect"),
+    HFSBI_PARAM("env", HFSBI_ARG_OBJECT, 0, hfsbi_hf_jobs_args, env,
                 "Variables to set, no secrets"),
-    HFSBI_HF_JOBS_LIST("secrets",
-                       "Names of secrets it gets from the session; default "
-                       "HF_TOKEN"),
-    HFSBI_HF_JOBS_STR("job_id", NULL),
-    HFSBI_HF_JOBS_STR("namespace", "Organisation to run it for; default: you"),
+    HFSBI_PARAM("secrets", HFSBI_ARG_LIST, HFSBI_BY_TOOL, hfsbi_hf_jobs_args,
+                with,
+                "Names of secrets it gets from the session; default "
+                "HF_TOKEN"),
+    HFSBI_HF_JOBS_STR("job_id", id, NULL),
+    HFSBI_HF_JOBS_STR("namespace", space,
+                      "Organisation to run it for; default: you"),
     HFSBI_PARAM_END};
 
 HFSBI_FN const hfsbi_tool *hfsbi_hf_jobs_tool(void) {
@@ -996,27 +999,21 @@ static void hfsbi_hf_jobs_split(hfsbi_hf_jobs_call *c) {
     c->id = hfsb_str_slice(c->id, slash + 1, c->id.len);
 }
 
-HFSBI_FN hfsb_status hfsbi_session_jobs(hfsb_session          *session,
-                                        const hfsb_json_value *arguments,
-                                        const hfsb_cancel     *cancel,
-                                        hfsb_tool_result      *result,
-                                        hfsb_err              *err) {
+HFSBI_FN hfsb_status hfsbi_session_jobs(const hfsbi_own_call *call,
+                                        const void           *args,
+                                        hfsb_tool_result     *result,
+                                        hfsb_err             *err) {
     const hfsbi_hf_jobs_operation *op;
-    hfsb_str                       name = HFSB_LIT("");
     hfsbi_hf_jobs_call             c;
-    hfsb_status                    st;
     memset(&c, 0, sizeof c);
-    c.session = session;
-    c.arguments = arguments;
-    c.cancel = cancel;
+    c.session = call->session;
+    c.arguments = call->arguments;
+    c.args = (const hfsbi_hf_jobs_args *)args;
+    c.cancel = call->cancel;
     c.result = result;
-    st = hfsb_json_arg_str(arguments, "operation", true, &name, err);
-    if (st == HFSB_OK)
-        st = hfsb_json_arg_str(arguments, "job_id", false, &c.id, err);
-    if (st == HFSB_OK)
-        st = hfsb_json_arg_str(arguments, "namespace", false, &c.space, err);
-    if (st != HFSB_OK) return st;
-    op = hfsbi_hf_jobs_find(name, err);
+    c.id = c.args->id;
+    c.space = c.args->space;
+    op = hfsbi_hf_jobs_find(c.args->operation, err);
     if (!op) return HFSB_ARG;
     hfsbi_hf_jobs_split(&c);
     if (op->of_job && !c.id.len)

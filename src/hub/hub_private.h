@@ -355,6 +355,14 @@ struct hfsb_session {
 HFSBI_FN void hfsbi_session_log(const hfsb_session *session,
                                 const char *format, ...) HFSBI_PRINTF(2, 3);
 
+/* One call of a tool of the session's own. */
+typedef struct hfsbi_own_call {
+    hfsb_session                *session;
+    const struct hfsbi_own_tool *tool; /* in session.c */
+    const hfsb_json_value       *arguments;
+    const hfsb_cancel           *cancel;
+} hfsbi_own_call;
+
 /* ==== preload.c: the sandboxes of a session ==== */
 
 /* Starts the maker thread. Nothing is being made. Under the lock. */
@@ -382,8 +390,8 @@ HFSBI_FN hfsb_status hfsbi_session_end(hfsb_session *session, hfsb_err *err);
 /* ==== hf_jobs.c ==== */
 
 HFSBI_FN const hfsbi_tool *hfsbi_hf_jobs_tool(void);
-HFSBI_FN hfsb_status       hfsbi_session_jobs(hfsb_session          *session,
-                                              const hfsb_json_value *arguments,
-                                              const hfsb_cancel     *cancel,
-                                              hfsb_tool_result      *result,
-                                              hfsb_err              *err);
+/* Executes it; args as its parameters describe. */
+HFSBI_FN hfsb_status hfsbi_session_jobs(const hfsbi_own_call *call,
+                                        const void           *args,
+                                        hfsb_tool_result     *result,
+                                        hfsb_err             *err);

@@ -46,20 +46,6 @@ static const hfsbi_param hfsbi_wish_params[] = {
                 "Set as TRACKIO_PROJECT"),
     HFSBI_PARAM_END};
 
-static hfsb_status hfsbi_wish_read(const hfsb_json_value *arguments,
-                                   hfsbi_wish *wish, hfsb_err *err) {
-    hfsb_status st;
-    memset(wish, 0, sizeof *wish);
-    st = hfsb_json_arg_str(arguments, "hardware", false, &wish->hardware, err);
-    if (st == HFSB_OK)
-        st = hfsb_json_arg_str(arguments, "trackio_space_id", false,
-                               &wish->space, err);
-    if (st == HFSB_OK)
-        st = hfsb_json_arg_str(arguments, "trackio_project", false,
-                               &wish->project, err);
-    return st;
-}
-
 /* True when a sandbox with this hardware does not fulfil the wish. */
 static bool hfsbi_wish_differs(const hfsbi_wish *wish, hfsb_str hardware) {
     return wish->space.len || wish->project.len ||
@@ -168,32 +154,31 @@ static hfsb_status hfsbi_session_replace(hfsb_session *session, hfsbi_box *old,
     return st;
 }
 
-static hfsb_status hfsbi_session_create(hfsb_session          *session,
-                                        const hfsb_json_value *arguments,
-                                        const hfsb_cancel     *cancel,
-                                        hfsb_tool_result      *result,
-                                        hfsb_err              *err) {
-    hfsbi_wish  wish;
-    hfsbi_box  *old = NULL;
-    bool        make;
-    hfsb_status st = hfsbi_wish_read(arguments, &wish, err), left = HFSB_OK;
-    if (st != HFSB_OK) return st;
+static hfsb_status hfsbi_session_create(const hfsbi_own_call *call,
+                                        const void           *args,
+                                        hfsb_tool_result     *result,
+                                        hfsb_err             *err) {
+    const hfsbi_wish *wish = (const hfsbi_wish *)args;
+    hfsb_session     *session = call->session;
+    hfsbi_box        *old = NULL;
+    bool              make;
+    hfsb_status       st = HFSB_OK, left = HFSB_OK;
     pthread_mutex_lock(&session->lock);
-    if (!hfsbi_session_claim(session, &wish, cancel)) {
+    if (!hfsbi_session_claim(session, wish, call->cancel)) {
         pthread_mutex_unlock(&session->lock);
         return hfsbi_fail(err, HFSB_CANCELLED, 0,
                           "Cancelled before a sandbox was created.");
     }
     make = !session->box ||
            (session->box->automatic &&
-            hfsbi_wish_differs(&wish, hfsb_buf_str(&session->box->hardware)));
+            hfsbi_wish_differs(wish, hfsb_buf_str(&session->box->hardware)));
     if (make && session->box) {
         old = session->box;
         old->users++;
     }
-    if (make) st = hfsbi_session_make(session, &wish, cancel, err);
+    if (make) st = hfsbi_session_make(session, wish, call->cancel, err);
     if (st == HFSB_OK)
-        st = hfsbi_session_describe(session, &wish, make, result);
+        st = hfsbi_session_describe(session, wish, make, result);
     hfsbi_session_unclaim(session);
     pthread_mutex_unlock(&session->lock);
     if (old) left = hfsbi_session_replace(session, old, result);
@@ -202,16 +187,11 @@ static hfsb_status hfsbi_session_create(hfsb_session          *session,
 
 /* ---- the session's own tools ---- */
 
-/* Executes a tool whose keys were checked. Any status but HFSB_OK is that of
-   the call, with the message in *err. */
-typedef hfsb_status (*hfsbi_own_fn)(hfsb_session          *session,
-                                    const hfsb_json_value *arguments,
-                                    const hfsb_cancel     *cancel,
-                                    hfsb_tool_result *result, hfsb_err *err);
-
 typedef struct hfsbi_own_tool {
     const hfsbi_tool *(*row)(void); /* its fn is NULL */
-    hfsbi_own_fn fn;
+    /* As hfsbi_run_fn. */
+    hfsb_status (*fn)(const hfsbi_own_call *call, const void *args,
+                      hfsb_tool_result *result, hfsb_err *err);
 } hfsbi_own_tool;
 
 static const hfsbi_tool *hfsbi_create_tool(void) {
@@ -232,15 +212,14 @@ static const hfsbi_tool *hfsbi_create_tool(void) {
     return &row;
 }
 
-static hfsb_status hfsbi_session_set_plan(hfsb_session          *session,
-                                          const hfsb_json_value *arguments,
-                                          const hfsb_cancel     *cancel,
-                                          hfsb_tool_result      *result,
-                                          hfsb_err              *err) {
-    hfsb_status st;
-    (void)cancel;
+static hfsb_status hfsbi_session_set_plan(const hfsbi_own_call *call,
+                                          const void           *args,
+                                          hfsb_tool_result     *result,
+                                          hfsb_err             *err) {
+    hfsb_session *session = call->session;
+    hfsb_status   st;
     pthread_mutex_lock(&session->lock);
-    st = hfsbi_plan_set(&session->plan, arguments, result, err);
+    st = hfsbi_plan_set(&session->plan, args, result, err);
     pthread_mutex_unlock(&session->lock);
     return st;
 }
@@ -485,26 +464,11 @@ hfsb_status hfsb_session_wait_ready(hfsb_session      *session,
 
 /* ---- calls ---- */
 
-static hfsb_status hfsbi_session_call_own(hfsb_session          *session,
-                                          const hfsbi_own_tool  *tool,
-                                          const hfsb_json_value *arguments,
-                                          const hfsb_call_opts  *opts,
-                                          const hfsb_cancel     *cancel,
-                                          hfsb_tool_result      *result) {
-    hfsbi_args_how how = HFSB_INIT;
-    hfsb_buf       notes = HFSB_INIT;
-    hfsb_err       err = HFSB_INIT;
-    hfsb_status    st;
-    notes.alloc = session->alloc;
-    how.strict = opts && opts->strict;
-    how.notes = &notes;
-    st = hfsbi_args_check(tool->row()->params, arguments, &how, &err);
-    if (st == HFSB_OK) st = tool->fn(session, arguments, cancel, result, &err);
-    if (st == HFSB_OK)
-        st = hfsb_buf_append(&result->output, hfsb_buf_str(&notes));
-    if (st != HFSB_OK) hfsbi_result_status(result, st, &err);
-    hfsb_buf_free(&notes);
-    return st;
+static hfsb_status hfsbi_session_run_own(void *user, const void *args,
+                                         hfsb_tool_result *result,
+                                         hfsb_err         *err) {
+    const hfsbi_own_call *call = (const hfsbi_own_call *)user;
+    return call->tool->fn(call, args, result, err);
 }
 
 static hfsb_status hfsbi_session_cancelled(hfsb_tool_result *result) {
@@ -567,12 +531,17 @@ hfsb_status hfsb_session_call(hfsb_session *session, hfsb_str name,
                               const hfsb_call_opts  *opts,
                               const hfsb_cancel     *cancel,
                               hfsb_tool_result      *result) {
-    const hfsbi_own_tool *own = hfsbi_session_tool(session, name);
-    hfsb_err              err = HFSB_INIT;
+    hfsbi_own_call own;
+    hfsb_err       err = HFSB_INIT;
+    own.session = session;
+    own.tool = hfsbi_session_tool(session, name);
+    own.arguments = arguments;
+    own.cancel = cancel;
     hfsbi_result_init(result, &session->alloc);
-    if (own)
-        return hfsbi_session_call_own(session, own, arguments, opts, cancel,
-                                      result);
+    if (own.tool)
+        return hfsbi_tool_run(own.tool->row()->params, arguments,
+                              opts && opts->strict, hfsbi_session_run_own,
+                              &own, result);
     if (!hfsb_tools_has(name)) {
         hfsb_status st = hfsbi_tool_unknown(name, &err);
         hfsbi_result_status(result, st, &err);

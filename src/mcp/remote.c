@@ -52,25 +52,22 @@ static hfsb_status hfsbi_mcp_remote_replace(const hfsb_json_value *arguments,
                                             const char *key, const char *text,
                                             const hfsb_alloc *alloc,
                                             hfsb_json_doc    *out) {
-    hfsb_json_iter   it = hfsb_json_begin(arguments);
-    hfsb_buf         json = HFSB_INIT;
-    hfsb_json_writer w;
-    hfsb_status      st;
-    json.alloc = out->alloc = *alloc;
-    hfsb_json_writer_init(&w, &json, NULL);
-    hfsb_json_put_object(&w);
+    hfsb_json_iter it = hfsb_json_begin(arguments);
+    hfsbi_build    copy;
+    hfsb_status    st;
+    out->alloc = *alloc;
+    hfsbi_build_init(&copy, alloc);
+    hfsbi_build_object(&copy, NULL);
     while (hfsb_json_next(&it)) {
         if (hfsb_str_equal(it.key, hfsb_cstr(key))) continue;
-        hfsb_json_put_key(&w, it.key);
-        hfsb_json_put_value(&w, it.value);
+        hfsbi_build_key(&copy, it.key);
+        hfsbi_build_value(&copy, NULL, it.value);
     }
-    if (text) hfsbi_put_member_str(&w, key, hfsb_cstr(text));
-    else hfsbi_put_member_int(&w, key, 0);
-    hfsb_json_put_end(&w);
-    st = hfsb_json_writer_finish(&w, NULL);
-    if (st == HFSB_OK)
-        st = hfsb_json_parse(hfsb_buf_str(&json), NULL, out, NULL);
-    hfsb_buf_free(&json);
+    if (text) hfsbi_build_str(&copy, key, hfsb_cstr(text));
+    else hfsbi_build_int(&copy, key, 0);
+    hfsbi_build_end(&copy);
+    st = hfsbi_build_finish(&copy, out);
+    hfsbi_build_free(&copy);
     return st;
 }
 

@@ -120,12 +120,27 @@ static hfsb_status hfsbi_param_no_choice(const hfsbi_param *p, hfsb_str given,
     return HFSB_ARG;
 }
 
+static bool hfsbi_is_number(const hfsb_json_value *value) {
+    hfsb_json_type type = hfsb_json_type_of(value);
+    return type == HFSB_JSON_INT || type == HFSB_JSON_UINT ||
+           type == HFSB_JSON_DOUBLE;
+}
+
 static hfsb_status hfsbi_param_text(const hfsbi_param     *p,
                                     const hfsb_json_value *object,
-                                    hfsb_str *out, hfsb_err *err) {
-    hfsb_str    rest, one;
-    hfsb_status st = hfsb_json_arg_str(object, p->name,
-                                       p->flags & HFSBI_REQUIRED, out, err);
+                                    const hfsbi_args_how *how, hfsb_str *out,
+                                    hfsb_err *err) {
+    const hfsb_json_value *given = hfsb_json_get(object, p->name);
+    hfsb_str               rest, one;
+    hfsb_status            st;
+    if (p->flags & HFSBI_OR_NUMBER && how->number && hfsbi_is_number(given)) {
+        hfsb_buf_truncate(how->number, 0);
+        st = hfsb_json_write(given, NULL, how->number, err);
+        *out = hfsb_buf_str(how->number);
+        return st;
+    }
+    st = hfsb_json_arg_str(object, p->name, p->flags & HFSBI_REQUIRED, out,
+                           err);
     if (st != HFSB_OK || !out->ptr) return st;
     if (p->flags & HFSBI_NO_NUL && hfsb_str_find_byte(*out, '\0') != HFSB_NPOS)
         return hfsbi_fail(err, HFSB_ARG, 0, "%s must be a path without NUL.",
@@ -179,14 +194,16 @@ static hfsb_status hfsbi_param_switch(const hfsbi_param     *p,
     return st;
 }
 
+/* parsed receives an object or list that came as a string. */
 static hfsb_status hfsbi_param_read(const hfsbi_param     *p,
                                     const hfsb_json_value *object,
-                                    const hfsbi_args_how *how, void *field,
+                                    const hfsbi_args_how  *how,
+                                    hfsb_json_doc *parsed, void *field,
                                     hfsb_err *err) {
     bool required = p->flags & HFSBI_REQUIRED;
     switch (p->type) {
     case HFSBI_ARG_STR:
-        return hfsbi_param_text(p, object, (hfsb_str *)field, err);
+        return hfsbi_param_text(p, object, how, (hfsb_str *)field, err);
     case HFSBI_ARG_INT:
         return hfsbi_param_int(p, object, (long long *)field, err);
     case HFSBI_ARG_NUMBER:
@@ -201,7 +218,7 @@ static hfsb_status hfsbi_param_read(const hfsbi_param     *p,
         return hfsb_json_arg_parsed(
             object, p->name, required,
             p->type == HFSBI_ARG_LIST ? HFSB_JSON_ARRAY : HFSB_JSON_OBJECT,
-            how->parsed, (const hfsb_json_value **)field, err);
+            parsed, (const hfsb_json_value **)field, err);
     }
     return HFSB_ARG;
 }
@@ -220,15 +237,18 @@ HFSBI_FN hfsb_status hfsbi_args_fill(const hfsbi_param     *params,
                                      const hfsbi_args_how *how, void *out,
                                      hfsb_err *err) {
     const hfsbi_param *p;
+    hfsb_json_doc     *parsed = how->parsed;
     hfsb_status        st = HFSB_OK;
     for (p = params; st == HFSB_OK && p->name; p++) {
         char *field = (char *)out + p->field;
+        if (p->flags & HFSBI_BY_TOOL) continue;
         HFSB_ASSERT(p->field + hfsbi_param_size(p->type) <=
                     sizeof(hfsbi_args));
         memset(field, 0, hfsbi_param_size(p->type));
         if (how->id.ptr && strcmp(p->name, "id") == 0)
             *(hfsb_str *)(void *)field = how->id;
-        else st = hfsbi_param_read(p, object, how, field, err);
+        else st = hfsbi_param_read(p, object, how, parsed, field, err);
+        if (p->type == HFSBI_ARG_OBJECT || p->type == HFSBI_ARG_LIST) parsed++;
         if (st == HFSB_ARG) hfsbi_err_key(err, p->name);
     }
     return st;
@@ -254,8 +274,8 @@ HFSBI_FN bool hfsbi_param_fits(const hfsbi_param     *p,
     plain.flags &= ~(unsigned)(HFSBI_REQUIRED | HFSBI_NO_NUL | HFSBI_ONE_OF);
     plain.must = NULL;
     parsed.alloc = *alloc;
-    how.parsed = &parsed;
-    fits = hfsbi_param_read(&plain, object, &how, &value, NULL) == HFSB_OK;
+    fits = hfsbi_param_read(&plain, object, &how, &parsed, &value, NULL) ==
+           HFSB_OK;
     hfsb_json_free(&parsed);
     return fits;
 }

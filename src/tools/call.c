@@ -594,6 +594,39 @@ hfsb_status hfsb_tools_call(hfsb_tools *tools, hfsb_str name,
     return st;
 }
 
+enum { HFSBI_RUN_PARSED = 4 }; /* objects and lists among the parameters */
+
+HFSBI_FN hfsb_status hfsbi_tool_run(const hfsbi_param     *params,
+                                    const hfsb_json_value *arguments,
+                                    bool strict, hfsbi_run_fn fn, void *user,
+                                    hfsb_tool_result *result) {
+    const hfsb_alloc alloc = result->output.alloc;
+    hfsb_json_doc    parsed[HFSBI_RUN_PARSED];
+    hfsb_buf         notes = HFSB_INIT, number = HFSB_INIT;
+    hfsbi_args_how   how = HFSB_INIT;
+    hfsb_err         err = HFSB_INIT;
+    hfsbi_args       args;
+    hfsb_status      st;
+    size_t           i;
+    memset(&args, 0, sizeof args);
+    memset(parsed, 0, sizeof parsed);
+    for (i = 0; i < HFSBI_RUN_PARSED; i++) parsed[i].alloc = alloc;
+    notes.alloc = number.alloc = alloc;
+    how.strict = strict;
+    how.notes = &notes;
+    how.number = &number;
+    how.parsed = parsed;
+    st = hfsbi_args_read(params, arguments, &how, &args, &err);
+    if (st == HFSB_OK) st = fn(user, &args, result, &err);
+    if (st == HFSB_OK)
+        st = hfsb_buf_append(&result->output, hfsb_buf_str(&notes));
+    if (st != HFSB_OK) hfsbi_result_status(result, st, &err);
+    for (i = 0; i < HFSBI_RUN_PARSED; i++) hfsb_json_free(&parsed[i]);
+    hfsb_buf_free(&notes);
+    hfsb_buf_free(&number);
+    return st;
+}
+
 HFSBI_FN hfsb_status hfsbi_arguments_parse(hfsb_str          text,
                                            const hfsb_alloc *alloc,
                                            hfsb_json_doc    *doc,

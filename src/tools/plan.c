@@ -11,8 +11,8 @@ typedef struct hfsbi_todo_args {
 } hfsbi_todo_args;
 
 static const hfsbi_param hfsbi_todo_params[] = {
-    HFSBI_PARAM("id", HFSBI_ARG_STR, HFSBI_REQUIRED, hfsbi_todo_args, id,
-                NULL),
+    HFSBI_PARAM("id", HFSBI_ARG_STR, HFSBI_REQUIRED | HFSBI_OR_NUMBER,
+                hfsbi_todo_args, id, NULL),
     HFSBI_PARAM("content", HFSBI_ARG_STR, HFSBI_REQUIRED, hfsbi_todo_args,
                 content, "What is to be done"),
     HFSBI_PARAM_CHOICE("status", HFSBI_REQUIRED, hfsbi_todo_args, status,
@@ -70,65 +70,47 @@ static hfsb_status hfsbi_plan_state(hfsb_str name, size_t *out,
     return HFSB_ARG;
 }
 
-/* Reads an id, which models often send as a number. */
-static hfsb_status hfsbi_plan_id(const hfsb_json_value *item, char *number,
-                                 size_t size, hfsb_str *out, hfsb_err *err) {
-    const hfsb_json_value *id = hfsb_json_get(item, "id");
-    hfsb_json_type         type = hfsb_json_type_of(id);
-    if (type != HFSB_JSON_INT && type != HFSB_JSON_UINT)
-        return hfsb_json_arg_str(item, "id", true, out, err);
-    (void)snprintf(number, size, "%lld", hfsb_json_int(id, 0));
-    *out = hfsb_cstr(number);
-    return HFSB_OK;
-}
-
-/* Writes one item in its stored form, and counts its status. */
+/* Writes one item in its stored form, and counts its status. number is for
+   an id that is one. */
 static hfsb_status hfsbi_plan_item(const hfsb_json_value *item,
-                                   hfsbi_build *list, size_t *counts,
-                                   hfsb_err *err) {
-    hfsb_str       id = HFSB_INIT, content = HFSB_INIT, status = HFSB_INIT;
-    hfsb_json_type type = hfsb_json_type_of(item);
-    char           number[24];
-    size_t         state;
-    hfsb_status    st;
+                                   hfsb_buf *number, hfsbi_build *list,
+                                   size_t *counts, hfsb_err *err) {
+    hfsbi_args_how  how = HFSB_INIT;
+    hfsbi_todo_args a;
+    hfsb_json_type  type = hfsb_json_type_of(item);
+    size_t          state;
+    hfsb_status     st;
     if (type != HFSB_JSON_OBJECT)
         return hfsbi_fail(err, HFSB_ARG, 0, "expected an object, found %s",
                           hfsb_json_type_name(type));
-    st = hfsbi_plan_id(item, number, sizeof number, &id, err);
-    if (st == HFSB_OK)
-        st = hfsb_json_arg_str(item, "content", true, &content, err);
-    if (st == HFSB_OK)
-        st = hfsb_json_arg_str(item, "status", true, &status, err);
-    if (st == HFSB_OK) st = hfsbi_plan_state(status, &state, err);
+    how.number = number;
+    st = hfsbi_args_fill(hfsbi_todo_params, item, &how, &a, err);
+    if (st == HFSB_OK) st = hfsbi_plan_state(a.status, &state, err);
     if (st != HFSB_OK) return st;
     counts[state]++;
     hfsbi_build_object(list, NULL);
-    hfsbi_build_str(list, "id", id);
-    hfsbi_build_str(list, "content", content);
-    hfsbi_build_str(list, "status", status);
+    hfsbi_build_str(list, "id", a.id);
+    hfsbi_build_str(list, "content", a.content);
+    hfsbi_build_str(list, "status", a.status);
     hfsbi_build_end(list);
     return HFSB_OK;
 }
 
 /* The items as a document of our own, and how many have each status. */
-static hfsb_status hfsbi_plan_copy(const hfsb_json_value *arguments,
+static hfsb_status hfsbi_plan_copy(const hfsb_json_value *todos,
                                    hfsb_json_doc *out, size_t *counts,
                                    hfsb_err *err) {
-    const hfsb_json_value *todos = NULL;
-    hfsb_json_doc          sent = HFSB_INIT;
-    hfsb_json_iter         it;
-    hfsbi_build            list;
-    hfsb_err               why = HFSB_INIT;
-    size_t                 n = 0;
-    hfsb_status            st;
-    sent.alloc = out->alloc;
-    st = hfsb_json_arg_parsed(arguments, "todos", true, HFSB_JSON_ARRAY, &sent,
-                              &todos, err);
+    hfsb_json_iter it = hfsb_json_begin(todos);
+    hfsb_buf       number = HFSB_INIT;
+    hfsbi_build    list;
+    hfsb_err       why = HFSB_INIT;
+    size_t         n = 0;
+    hfsb_status    st = HFSB_OK;
+    number.alloc = out->alloc;
     hfsbi_build_init(&list, &out->alloc);
     hfsbi_build_array(&list, NULL);
-    for (it = hfsb_json_begin(todos); st == HFSB_OK && hfsb_json_next(&it);
-         n++) {
-        st = hfsbi_plan_item(it.value, &list, counts, &why);
+    for (; st == HFSB_OK && hfsb_json_next(&it); n++) {
+        st = hfsbi_plan_item(it.value, &number, &list, counts, &why);
         if (st != HFSB_OK)
             hfsbi_fail(err, st, 0, "todos[%zu]: %s", n, why.msg);
     }
@@ -138,18 +120,19 @@ static hfsb_status hfsbi_plan_copy(const hfsb_json_value *arguments,
         if (st != HFSB_OK) hfsbi_fail_status(err, st, "Plan");
     }
     hfsbi_build_free(&list);
-    hfsb_json_free(&sent);
+    hfsb_buf_free(&number);
     return st;
 }
 
-HFSBI_FN hfsb_status hfsbi_plan_set(hfsbi_plan            *plan,
-                                    const hfsb_json_value *arguments,
+HFSBI_FN hfsb_status hfsbi_plan_set(void *user, const void *args,
                                     hfsb_tool_result *result, hfsb_err *err) {
-    hfsb_json_doc fresh = HFSB_INIT;
-    size_t        counts[HFSBI_PLAN_STATES] = {0, 0, 0};
-    hfsb_status   st;
+    hfsbi_plan            *plan = (hfsbi_plan *)user;
+    const hfsbi_plan_args *a = (const hfsbi_plan_args *)args;
+    hfsb_json_doc          fresh = HFSB_INIT;
+    size_t                 counts[HFSBI_PLAN_STATES] = {0, 0, 0};
+    hfsb_status            st;
     fresh.alloc = plan->doc.alloc;
-    st = hfsbi_plan_copy(arguments, &fresh, counts, err);
+    st = hfsbi_plan_copy(a->todos, &fresh, counts, err);
     if (st != HFSB_OK) return st;
     st = hfsbi_result_ok(result,
                          "Plan updated: %zu pending, %zu in progress, %zu "
@@ -167,21 +150,9 @@ HFSBI_FN hfsb_status hfsbi_plan_set(hfsbi_plan            *plan,
 HFSBI_FN hfsb_status hfsbi_plan_call(hfsbi_plan            *plan,
                                      const hfsb_json_value *arguments,
                                      bool strict, hfsb_tool_result *result) {
-    hfsbi_args_how how = HFSB_INIT;
-    hfsb_buf       notes = HFSB_INIT;
-    hfsb_err       err = HFSB_INIT;
-    hfsb_status    st;
     hfsbi_result_init(result, &plan->doc.alloc);
-    notes.alloc = plan->doc.alloc;
-    how.strict = strict;
-    how.notes = &notes;
-    st = hfsbi_args_check(hfsbi_plan_params, arguments, &how, &err);
-    if (st == HFSB_OK) st = hfsbi_plan_set(plan, arguments, result, &err);
-    if (st == HFSB_OK)
-        st = hfsb_buf_append(&result->output, hfsb_buf_str(&notes));
-    if (st != HFSB_OK) hfsbi_result_status(result, st, &err);
-    hfsb_buf_free(&notes);
-    return st;
+    return hfsbi_tool_run(hfsbi_plan_params, arguments, strict, hfsbi_plan_set,
+                          plan, result);
 }
 
 HFSBI_FN void hfsbi_plan_free(hfsbi_plan *plan) {

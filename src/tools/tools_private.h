@@ -54,7 +54,10 @@ enum {
     HFSBI_DELIVERY = 64, /* how the reply is delivered: repeats of a call may
                             differ in it */
     HFSBI_BRIEF = 128,   /* a list whose items are described elsewhere */
-    HFSBI_SENT = 256     /* a client sends its default when it is not given */
+    HFSBI_SENT = 256,    /* a client sends its default when it is not given */
+    HFSBI_OR_NUMBER =
+        512,             /* a text that may come as a number; one in a list */
+    HFSBI_BY_TOOL = 1024 /* has several types: the tool reads it itself */
 };
 
 /* One parameter of a tool. A list of parameters serves the JSON Schema, the
@@ -107,8 +110,11 @@ typedef struct hfsbi_args_how {
     bool           strict; /* an unknown key is an error, not a note */
     hfsb_buf      *notes;  /* receives notes about unknown keys */
     hfsb_str       id;     /* replaces the argument `id` (ptr NULL: none) */
-    hfsb_json_doc *parsed; /* receives an object or array that came as a string
-                              of JSON; the caller frees it */
+    hfsb_json_doc *parsed; /* as many documents as there are objects and lists
+                              among the parameters: receive those that came as
+                              a string of JSON; the caller frees them */
+    hfsb_buf      *number; /* receives a number that is taken as a text (NULL:
+                              an error); the caller frees it */
 } hfsbi_args_how;
 
 /* Checks and reads object (NULL: an empty one) into the struct *out, whose
@@ -639,6 +645,18 @@ HFSBI_FN hfsb_status hfsbi_arguments_parse(hfsb_str          text,
                                            hfsb_json_doc    *doc,
                                            hfsb_tool_result *result);
 
+/* Runs a tool on the struct that its parameters describe. Any status but
+   HFSB_OK is that of the call, with the message in *err. */
+typedef hfsb_status (*hfsbi_run_fn)(void *user, const void *args,
+                                    hfsb_tool_result *result, hfsb_err *err);
+/* Calls a tool that is not in the list of tools, such as plan_tool: reads the
+   arguments, runs fn and adds notes about unknown keys. strict as in
+   hfsb_call_opts. *result was initialised; it is complete in any case. */
+HFSBI_FN hfsb_status hfsbi_tool_run(const hfsbi_param     *params,
+                                    const hfsb_json_value *arguments,
+                                    bool strict, hfsbi_run_fn fn, void *user,
+                                    hfsb_tool_result *result);
+
 /* Returns HFSB_NOT_FOUND with the message "Unknown tool: {name}". */
 HFSBI_FN hfsb_status hfsbi_tool_unknown(hfsb_str name, hfsb_err *err);
 
@@ -994,13 +1012,11 @@ typedef struct hfsbi_plan {
 HFSBI_FN const hfsbi_tool *hfsbi_plan_tool(void);
 
 HFSBI_FN void hfsbi_plan_free(hfsbi_plan *plan);
-/* Executes plan_tool; its keys were checked already. */
-HFSBI_FN hfsb_status hfsbi_plan_set(hfsbi_plan            *plan,
-                                    const hfsb_json_value *arguments,
+/* Executes plan_tool: a hfsbi_run_fn for its parameters. */
+HFSBI_FN hfsb_status hfsbi_plan_set(void *plan, const void *args,
                                     hfsb_tool_result *result, hfsb_err *err);
-/* The whole call, including the check of the keys, for callers without a
-   session. strict as in hfsb_call_opts. Always fills *result, which must be
-   freed. */
+/* The whole call, for callers without a session. strict as in hfsb_call_opts.
+   Always fills *result, which must be freed. */
 HFSBI_FN hfsb_status hfsbi_plan_call(hfsbi_plan            *plan,
                                      const hfsb_json_value *arguments,
                                      bool strict, hfsb_tool_result *result);
