@@ -39,19 +39,17 @@ typedef struct hfsbi_hf_jobs_call {
     const hfsb_cancel        *cancel;
     hfsb_tool_result         *result;
     hfsb_str                  id, space; /* job_id and namespace, or empty */
+    hfsb_json_doc             job;       /* as the Hub describes it */
+    hfsb_buf                  text;      /* becomes the output, masked */
 } hfsbi_hf_jobs_call;
 
 /* ---- a job as the Hub describes it ---- */
 
-static hfsb_str hfsbi_hf_jobs_cut(hfsb_str text) {
-    return hfsb_str_slice(text, 0, hfsb_utf8_offset(text, HFSBI_HF_JOBS_TEXT));
-}
-
 /* A text member of a job, cut to a sane length; "" if there is none. */
 static hfsb_str hfsbi_hf_jobs_text(const hfsb_json_value *job,
                                    const char            *key) {
-    return hfsbi_hf_jobs_cut(
-        hfsb_json_str(hfsb_json_get(job, key), HFSB_LIT("")));
+    hfsb_str text = hfsb_json_str(hfsb_json_get(job, key), HFSB_LIT(""));
+    return hfsb_str_slice(text, 0, hfsb_utf8_offset(text, HFSBI_HF_JOBS_TEXT));
 }
 
 static hfsb_str hfsbi_hf_jobs_stage(const hfsb_json_value *job) {
@@ -64,12 +62,11 @@ static bool hfsbi_hf_jobs_is_over(hfsb_str stage) {
            !hfsb_str_equal(stage, HFSB_LIT("UPDATING"));
 }
 
-/* Adds id, stage and url of a job to the result. */
-static hfsb_status hfsbi_hf_jobs_fields(hfsbi_hf_jobs_call    *c,
-                                        const hfsb_json_value *job,
-                                        hfsb_err              *err) {
-    hfsb_str id = hfsbi_hf_jobs_text(job, "id");
-    hfsb_str stage = hfsbi_hf_jobs_stage(job);
+/* Adds id, stage and url of the job to the result. */
+static hfsb_status hfsbi_hf_jobs_fields(hfsbi_hf_jobs_call *c, hfsb_err *err) {
+    const hfsb_json_value *job = c->job.root;
+    hfsb_str               id = hfsbi_hf_jobs_text(job, "id");
+    hfsb_str               stage = hfsbi_hf_jobs_stage(job);
     hfsb_str owner = hfsbi_hf_jobs_text(hfsb_json_get(job, "owner"), "name");
     hfsb_str endpoint = hfsb_hub_endpoint(c->session->opts.hub);
     hfsb_buf url = HFSB_INIT;
@@ -104,10 +101,10 @@ static hfsb_status hfsbi_hf_jobs_mask(const hfsbi_hf_jobs_call *c,
                             c->session->spec.secret_count, text, out);
 }
 
-/* Appends at most max characters of a text, masked, on one line. */
-static void hfsbi_hf_jobs_put_masked(const hfsbi_hf_jobs_call *c,
-                                     hfsb_buf *sink, hfsb_str text,
-                                     size_t max) {
+/* Adds at most max characters of a text, masked before it is cut, on one
+   line. */
+static void hfsbi_hf_jobs_put(hfsbi_hf_jobs_call *c, hfsb_str text,
+                              size_t max) {
     hfsb_buf    masked = HFSB_INIT;
     hfsb_err    line = HFSB_INIT;
     hfsb_status st;
@@ -115,94 +112,23 @@ static void hfsbi_hf_jobs_put_masked(const hfsbi_hf_jobs_call *c,
     st = hfsbi_hf_jobs_mask(c, text, &masked);
     hfsbi_err_quote(&line, hfsb_buf_str(&masked), max);
     hfsb_buf_free(&masked);
-    if (st == HFSB_OK) hfsb_buf_append(sink, hfsb_cstr(line.msg));
-    else if (sink->status == HFSB_OK) sink->status = st;
+    if (st == HFSB_OK) hfsb_buf_append(&c->text, hfsb_cstr(line.msg));
+    else if (c->text.status == HFSB_OK) c->text.status = st;
 }
 
-/* Appends the words of a job's command. */
-static void hfsbi_hf_jobs_put_command(const hfsbi_hf_jobs_call *c,
-                                      hfsb_buf                 *sink,
+/* Adds the words of a job's command. */
+static void hfsbi_hf_jobs_put_command(hfsbi_hf_jobs_call    *c,
                                       const hfsb_json_value *job, size_t max) {
     hfsb_json_iter it = hfsb_json_begin(hfsb_json_get(job, "command"));
     hfsb_buf       line = HFSB_INIT;
-    size_t         mark;
     line.alloc = c->session->alloc;
-    mark = line.len;
     while (hfsb_json_next(&it)) {
         if (line.len) hfsb_buf_append_byte(&line, ' ');
         hfsb_buf_append(&line, hfsb_json_str(it.value, HFSB_LIT("")));
     }
-    if (hfsb_buf_finish(&line, mark) == HFSB_OK)
-        hfsbi_hf_jobs_put_masked(c, sink, hfsb_buf_str(&line), max);
-    else sink->status = HFSB_NOMEM;
+    if (line.status == HFSB_OK) hfsbi_hf_jobs_put(c, hfsb_buf_str(&line), max);
+    else c->text.status = line.status;
     hfsb_buf_free(&line);
-}
-
-/* Makes a text the output for the model. */
-static hfsb_status hfsbi_hf_jobs_show(hfsbi_hf_jobs_call *c, hfsb_str text) {
-    c->result->success = true;
-    return hfsbi_hf_jobs_mask(c, text, &c->result->output);
-}
-
-/* ---- scripts ---- */
-
-/* A job gets its script base64-encoded in one argument, which Linux limits to
-   128 KiB. */
-enum { HFSBI_SCRIPT_MAX = 90 * 1000 };
-
-static hfsb_status hfsbi_script_long(hfsb_err *err) {
-    return hfsbi_fail(err, HFSB_LIMIT, 0,
-                      "The script is longer than 90 kB, the limit of a job: "
-                      "upload it to a repository on the Hub and give its URL, "
-                      "or split it and let a small script load the rest.");
-}
-
-static hfsb_status hfsbi_script_unread(hfsb_session *session, hfsb_str path,
-                                       const hfsb_err *why, hfsb_err *err) {
-    bool there = session->runtime == HFSB_RUNTIME_SANDBOX;
-    if (why->code == HFSB_LIMIT) return hfsbi_script_long(err);
-    hfsbi_fail(err, why->code, 0, "The script ");
-    hfsbi_err_quote(err, path, 200);
-    hfsbi_err_add(err, " cannot be read%s: %s",
-                  there ? " from the sandbox" : "", why->msg);
-    return why->code;
-}
-
-static hfsb_status hfsbi_script_read(hfsb_session *session, hfsb_str path,
-                                     const hfsb_cancel *cancel, hfsb_buf *out,
-                                     hfsb_err *why) {
-    hfsbi_box  *box;
-    hfsb_status st;
-    if (session->runtime == HFSB_RUNTIME_LOCAL)
-        return hfsb_file_read(session->tools->place, path, HFSBI_SCRIPT_MAX,
-                              out, NULL, why);
-    st = hfsbi_session_hold(session, cancel, &box, why);
-    if (st != HFSB_OK) return st;
-    st = hfsb_sandbox_get(box->sandbox, path, HFSBI_SCRIPT_MAX, cancel, out,
-                          why);
-    (void)hfsbi_session_release(session, box, NULL);
-    return st;
-}
-
-hfsb_status hfsb_session_script(hfsb_session *session, hfsb_str script,
-                                hfsb_script_kind  *kind,
-                                const hfsb_cancel *cancel, hfsb_buf *out,
-                                hfsb_err *err) {
-    hfsb_err    why = HFSB_INIT;
-    hfsb_status st;
-    *kind = hfsb_script_classify(script);
-    if (*kind == HFSB_SCRIPT_PATH) {
-        st = hfsbi_script_read(session, script, cancel, out, &why);
-        why.code = st;
-        if (st != HFSB_OK)
-            return hfsbi_script_unread(session, script, &why, err);
-        *kind = HFSB_SCRIPT_INLINE;
-        return hfsbi_ok(err);
-    }
-    if (script.len > HFSBI_SCRIPT_MAX) return hfsbi_script_long(err);
-    st = hfsb_buf_append(out, script);
-    return st == HFSB_OK ? hfsbi_ok(err)
-                         : hfsbi_fail_status(err, st, "Copying a script");
 }
 
 /* ---- run: lists of texts ---- */
@@ -226,8 +152,11 @@ typedef struct hfsbi_wanted {
     hfsbi_hf_jobs_call *call;
     const hfsb_alloc   *alloc;
     hfsb_job_spec       spec;
-    hfsb_json_doc       doc;   /* the lists: an array of arrays of texts */
-    hfsb_str           *texts; /* all of them, in one array */
+    hfsbi_build         lists;  /* makes doc; */
+    hfsb_status         status; /* its first failure, */
+    hfsb_err           *err;    /* and the message */
+    hfsb_json_doc       doc;    /* the lists: an array of arrays of texts */
+    hfsb_str           *texts;  /* all of them, in one array */
     size_t              text_count;
     hfsbi_words         words[HFSBI_WANTED_LISTS]; /* views of texts */
     bool                secrets_named;             /* by their names only */
@@ -245,129 +174,110 @@ static void hfsbi_wanted_free(hfsbi_wanted *wanted) {
     hfsb_buf_free(&wanted->script);
 }
 
-/* Adds a text; numbers and booleans become their JSON text. */
-static hfsb_status hfsbi_words_add(hfsbi_build           *list,
-                                   const hfsb_json_value *value,
-                                   const char *key, const hfsb_alloc *alloc,
-                                   hfsb_err *err) {
+/* Adds a text to the open list; numbers and booleans become their JSON text.
+   key names the argument in a message. */
+static void hfsbi_wanted_put(hfsbi_wanted          *wanted,
+                             const hfsb_json_value *value, const char *key) {
     hfsb_json_type type = hfsb_json_type_of(value);
     hfsb_buf       text = HFSB_INIT;
-    hfsb_status    st;
     if (type == HFSB_JSON_NULL || type == HFSB_JSON_ARRAY ||
-        type == HFSB_JSON_OBJECT)
-        return hfsbi_fail(err, HFSB_ARG, 0,
-                          "\"%s\": expected strings in it, found %s", key,
-                          hfsb_json_type_name(type));
-    if (type == HFSB_JSON_STRING) {
-        hfsbi_build_value(list, NULL, value);
-        return HFSB_OK;
+        type == HFSB_JSON_OBJECT) {
+        wanted->status = hfsbi_fail(wanted->err, HFSB_ARG, 0,
+                                    "\"%s\": expected strings in it, found %s",
+                                    key, hfsb_json_type_name(type));
+    } else if (type == HFSB_JSON_STRING) {
+        hfsbi_build_value(&wanted->lists, NULL, value);
+    } else {
+        text.alloc = *wanted->alloc;
+        wanted->status = hfsb_json_write(value, NULL, &text, wanted->err);
+        hfsbi_build_str(&wanted->lists, NULL, hfsb_buf_str(&text));
+        hfsb_buf_free(&text);
     }
-    text.alloc = *alloc;
-    st = hfsb_json_write(value, NULL, &text, err);
-    hfsbi_build_str(list, NULL, hfsb_buf_str(&text));
-    hfsb_buf_free(&text);
-    return st;
 }
 
 /* Adds one list: the elements of an array, or key and value of each member of
    an object; NULL has none. */
-static hfsb_status hfsbi_words_copy(hfsbi_build           *lists,
-                                    const hfsb_json_value *value,
-                                    const char *key, const hfsb_alloc *alloc,
-                                    hfsb_err *err) {
+static void hfsbi_wanted_put_list(hfsbi_wanted          *wanted,
+                                  const hfsb_json_value *value,
+                                  const char            *key) {
     hfsb_json_iter it = hfsb_json_begin(value);
     bool           keyed = hfsb_json_type_of(value) == HFSB_JSON_OBJECT;
-    hfsb_status    st = HFSB_OK;
-    hfsbi_build_array(lists, NULL);
-    while (st == HFSB_OK && hfsb_json_next(&it)) {
-        if (keyed) hfsbi_build_str(lists, NULL, it.key);
-        st = hfsbi_words_add(lists, it.value, key, alloc, err);
+    hfsbi_build_array(&wanted->lists, NULL);
+    while (wanted->status == HFSB_OK && hfsb_json_next(&it)) {
+        if (keyed) hfsbi_build_str(&wanted->lists, NULL, it.key);
+        hfsbi_wanted_put(wanted, it.value, key);
     }
-    hfsbi_build_end(lists);
-    return st;
+    hfsbi_build_end(&wanted->lists);
 }
 
-/* Adds the command: a list of words, the JSON text of one, or a text for the
-   shell. */
-static hfsb_status hfsbi_wanted_put_command(hfsbi_wanted *wanted,
-                                            hfsbi_build  *lists,
-                                            hfsb_err     *err) {
+/* Adds an argument that is a list of this type, or the JSON text of one. False
+   for any other text. */
+static bool hfsbi_wanted_put_given(hfsbi_wanted *wanted, const char *key,
+                                   hfsb_json_type type) {
     const hfsb_json_value *from = wanted->call->arguments, *value = NULL;
-    const hfsb_json_value *given = hfsb_json_get(from, "command");
+    const hfsb_json_value *given = hfsb_json_get(from, key);
     hfsb_json_doc          sent = HFSB_INIT;
     hfsb_status            st;
     sent.alloc = *wanted->alloc;
-    st = hfsb_json_arg_parsed(from, "command", false, HFSB_JSON_ARRAY, &sent,
-                              &value, err);
-    if (st == HFSB_ARG && hfsb_json_type_of(given) == HFSB_JSON_STRING) {
-        hfsbi_build_array(lists, NULL);
-        hfsbi_build_str(lists, NULL, HFSB_LIT("/bin/sh"));
-        hfsbi_build_str(lists, NULL, HFSB_LIT("-lc"));
-        hfsbi_build_value(lists, NULL, given);
-        hfsbi_build_end(lists);
-        st = HFSB_OK;
-    } else if (st == HFSB_OK) {
-        st = hfsbi_words_copy(lists, value, "command", wanted->alloc, err);
-    }
+    st = hfsb_json_arg_parsed(from, key, false, type, &sent, &value,
+                              wanted->err);
+    if (st == HFSB_OK) hfsbi_wanted_put_list(wanted, value, key);
+    else wanted->status = st;
     hfsb_json_free(&sent);
-    return st;
+    return st != HFSB_ARG || hfsb_json_type_of(given) != HFSB_JSON_STRING;
+}
+
+/* Adds the command: words, or a text for the shell. */
+static void hfsbi_wanted_put_command(hfsbi_wanted *wanted) {
+    hfsbi_build *lists = &wanted->lists;
+    if (hfsbi_wanted_put_given(wanted, "command", HFSB_JSON_ARRAY)) return;
+    wanted->status = HFSB_OK;
+    hfsbi_build_array(lists, NULL);
+    hfsbi_build_str(lists, NULL, HFSB_LIT("/bin/sh"));
+    hfsbi_build_str(lists, NULL, HFSB_LIT("-lc"));
+    hfsbi_build_value(lists, NULL,
+                      hfsb_json_get(wanted->call->arguments, "command"));
+    hfsbi_build_end(lists);
 }
 
 /* Adds the secrets: a list of names; an object with values is accepted, too. */
-static hfsb_status hfsbi_wanted_put_secrets(hfsbi_wanted *wanted,
-                                            hfsbi_build  *lists,
-                                            hfsb_err     *err) {
-    const hfsb_json_value *from = wanted->call->arguments, *value = NULL;
-    const hfsb_json_value *given = hfsb_json_get(from, "secrets");
-    hfsb_str      text = hfsbi_trim(hfsb_json_str(given, HFSB_LIT("")));
-    hfsb_json_doc sent = HFSB_INIT;
-    hfsb_status   st;
+static void hfsbi_wanted_put_secrets(hfsbi_wanted *wanted) {
+    const hfsb_json_value *given =
+        hfsb_json_get(wanted->call->arguments, "secrets");
+    hfsb_str text = hfsbi_trim(hfsb_json_str(given, HFSB_LIT("")));
     wanted->secrets_named = hfsb_json_type_of(given) != HFSB_JSON_OBJECT &&
                             !hfsb_str_starts(text, HFSB_LIT("{"));
-    sent.alloc = *wanted->alloc;
-    st = hfsb_json_arg_parsed(from, "secrets", false,
-                              wanted->secrets_named ? HFSB_JSON_ARRAY
-                                                    : HFSB_JSON_OBJECT,
-                              &sent, &value, err);
-    if (st == HFSB_OK)
-        st = hfsbi_words_copy(lists, value, "secrets", wanted->alloc, err);
-    hfsb_json_free(&sent);
-    return st;
+    (void)hfsbi_wanted_put_given(wanted, "secrets",
+                                 wanted->secrets_named ? HFSB_JSON_ARRAY
+                                                       : HFSB_JSON_OBJECT);
 }
 
-/* Makes wanted->doc. */
-static hfsb_status hfsbi_wanted_copy(hfsbi_wanted *wanted, bool is_command,
-                                     hfsb_err *err) {
+/* Makes wanted->doc, in the order of hfsbi_wanted_list. */
+static hfsb_status hfsbi_wanted_copy(hfsbi_wanted *wanted, bool is_command) {
     const hfsbi_hf_jobs_args *a = wanted->call->args;
-    hfsbi_build               lists;
-    hfsb_status               st;
-    hfsbi_build_init(&lists, wanted->alloc);
-    hfsbi_build_array(&lists, NULL);
-    st = is_command ? hfsbi_wanted_put_command(wanted, &lists, err)
-                    : hfsbi_words_copy(&lists, NULL, "", wanted->alloc, err);
-    if (st == HFSB_OK)
-        st = hfsbi_words_copy(&lists, a->with, "dependencies", wanted->alloc,
-                              err);
-    if (st == HFSB_OK)
-        st = hfsbi_words_copy(&lists, a->args, "script_args", wanted->alloc,
-                              err);
-    if (st == HFSB_OK)
-        st = hfsbi_words_copy(&lists, a->env, "env", wanted->alloc, err);
-    if (st == HFSB_OK) st = hfsbi_wanted_put_secrets(wanted, &lists, err);
-    hfsbi_build_end(&lists);
-    if (st == HFSB_OK) st = hfsbi_build_finish(&lists, &wanted->doc);
-    hfsbi_build_free(&lists);
-    return st;
+    hfsbi_build              *lists = &wanted->lists;
+    hfsbi_build_init(lists, wanted->alloc);
+    hfsbi_build_array(lists, NULL);
+    if (is_command) hfsbi_wanted_put_command(wanted);
+    else hfsbi_wanted_put_list(wanted, NULL, "command");
+    hfsbi_wanted_put_list(wanted, a->with, "dependencies");
+    hfsbi_wanted_put_list(wanted, a->args, "script_args");
+    hfsbi_wanted_put_list(wanted, a->env, "env");
+    if (wanted->status == HFSB_OK) hfsbi_wanted_put_secrets(wanted);
+    hfsbi_build_end(lists);
+    if (wanted->status == HFSB_OK)
+        wanted->status = hfsbi_build_finish(lists, &wanted->doc);
+    hfsbi_build_free(lists);
+    return wanted->status;
 }
 
 /* Fills the lists of the spec. */
-static hfsb_status hfsbi_wanted_lists(hfsbi_wanted *wanted, bool is_command,
-                                      hfsb_err *err) {
+static hfsb_status hfsbi_wanted_lists(hfsbi_wanted *wanted, bool is_command) {
     hfsb_job_spec *spec = &wanted->spec;
     hfsbi_words   *words = wanted->words;
     hfsb_str      *to;
     hfsb_json_iter list, it;
-    hfsb_status    st = hfsbi_wanted_copy(wanted, is_command, err);
+    hfsb_status    st = hfsbi_wanted_copy(wanted, is_command);
     if (st != HFSB_OK) return st;
     for (list = hfsb_json_begin(wanted->doc.root); hfsb_json_next(&list);)
         wanted->text_count += hfsb_json_count(list.value);
@@ -570,7 +480,7 @@ static hfsb_status hfsbi_wanted_make(hfsbi_wanted *wanted, hfsb_err *err) {
     wanted->spec.python = a->python;
     wanted->spec.timeout = a->timeout;
     wanted->spec.flavor = a->flavor.len ? a->flavor : HFSB_LIT("cpu-basic");
-    if (st == HFSB_OK) st = hfsbi_wanted_lists(wanted, is_command, err);
+    if (st == HFSB_OK) st = hfsbi_wanted_lists(wanted, is_command);
     if (st == HFSB_OK) st = hfsbi_wanted_pairs(wanted, err);
     if (st != HFSB_OK) return st;
     return is_command ? hfsbi_wanted_check_command(wanted, err)
@@ -599,34 +509,31 @@ static void hfsbi_wanted_hint(const hfsbi_wanted *wanted, hfsb_status st,
                   hfsbi_flavors);
 }
 
-static hfsb_status hfsbi_wanted_send(hfsbi_wanted *wanted, hfsb_json_doc *job,
-                                     hfsb_err *err) {
+static hfsb_status hfsbi_wanted_send(hfsbi_wanted *wanted, hfsb_err *err) {
     hfsbi_hf_jobs_call *c = wanted->call;
     hfsb_hub           *hub = c->session->opts.hub;
     hfsb_status         st;
     if (wanted->spec.command_count)
-        st = hfsb_hub_job_run(hub, &wanted->spec, c->cancel, job, err);
-    else st = hfsb_hub_job_script(hub, &wanted->spec, c->cancel, job, err);
+        st = hfsb_hub_job_run(hub, &wanted->spec, c->cancel, &c->job, err);
+    else st = hfsb_hub_job_script(hub, &wanted->spec, c->cancel, &c->job, err);
     if (st != HFSB_OK) hfsbi_wanted_hint(wanted, st, err);
     return st;
 }
 
-static hfsb_status hfsbi_wanted_report(hfsbi_wanted          *wanted,
-                                       const hfsb_json_value *job,
-                                       hfsb_err              *err) {
+static hfsb_status hfsbi_wanted_report(hfsbi_wanted *wanted, hfsb_err *err) {
     hfsbi_hf_jobs_call *c = wanted->call;
-    hfsb_str            id = hfsbi_hf_jobs_text(job, "id");
-    hfsb_str            stage = hfsbi_hf_jobs_stage(job);
+    hfsb_str            id = hfsbi_hf_jobs_text(c->job.root, "id");
+    hfsb_str            stage = hfsbi_hf_jobs_stage(c->job.root);
     hfsb_str            flavor = wanted->spec.flavor;
-    hfsb_status         st = hfsbi_hf_jobs_fields(c, job, err);
+    hfsb_status         st = hfsbi_hf_jobs_fields(c, err);
     if (st == HFSB_REMOTE)
         hfsbi_err_add(err, " It may run all the same: look with ps before "
                            "you run it again.");
     if (st != HFSB_OK) return st;
     hfsbi_session_log(c->session, "Started job %.*s on %.*s", (int)id.len,
                       id.ptr, (int)flavor.len, flavor.ptr);
-    return hfsbi_result_ok(
-        c->result,
+    return hfsb_buf_printf(
+        &c->text,
         "Job %.*s was started on %.*s (%.*s). Its logs and inspect take this "
         "job_id%s.",
         (int)id.len, id.ptr, (int)flavor.len, flavor.ptr, (int)stage.len,
@@ -634,17 +541,16 @@ static hfsb_status hfsbi_wanted_report(hfsbi_wanted          *wanted,
 }
 
 static hfsb_status hfsbi_hf_jobs_run(hfsbi_hf_jobs_call *c, hfsb_err *err) {
-    hfsb_json_doc job = HFSB_INIT;
-    hfsbi_wanted  wanted;
-    hfsb_status   st;
+    hfsbi_wanted wanted;
+    hfsb_status  st;
     memset(&wanted, 0, sizeof wanted);
     wanted.call = c;
     wanted.alloc = &c->session->alloc;
-    wanted.script.alloc = wanted.doc.alloc = job.alloc = c->session->alloc;
+    wanted.err = err;
+    wanted.script.alloc = wanted.doc.alloc = c->session->alloc;
     st = hfsbi_wanted_make(&wanted, err);
-    if (st == HFSB_OK) st = hfsbi_wanted_send(&wanted, &job, err);
-    if (st == HFSB_OK) st = hfsbi_wanted_report(&wanted, job.root, err);
-    hfsb_json_free(&job);
+    if (st == HFSB_OK) st = hfsbi_wanted_send(&wanted, err);
+    if (st == HFSB_OK) st = hfsbi_wanted_report(&wanted, err);
     hfsbi_wanted_free(&wanted);
     return st;
 }
@@ -652,63 +558,57 @@ static hfsb_status hfsbi_hf_jobs_run(hfsbi_hf_jobs_call *c, hfsb_err *err) {
 /* ---- ps ---- */
 
 typedef struct hfsbi_hf_jobs_list {
-    const hfsbi_hf_jobs_call *call;
-    hfsb_buf                  text;
-    size_t                    count;
-    hfsb_status               status;
+    hfsbi_hf_jobs_call *call;
+    size_t              count;
 } hfsbi_hf_jobs_list;
 
 static bool hfsbi_hf_jobs_each(void *user, const hfsb_json_value *job) {
     hfsbi_hf_jobs_list *l = (hfsbi_hf_jobs_list *)user;
-    size_t              mark = l->text.len;
+    hfsb_buf           *text = &l->call->text;
     hfsb_str            id = hfsbi_hf_jobs_text(job, "id");
     hfsb_str            stage = hfsbi_hf_jobs_stage(job);
     hfsb_str            flavor = hfsbi_hf_jobs_text(job, "flavor");
     hfsb_str            made = hfsbi_hf_jobs_text(job, "createdAt");
+    if (l->count) hfsb_buf_append_byte(text, '\n');
     if (l->count++ == HFSBI_HF_JOBS_LISTED) {
-        hfsb_buf_printf(&l->text, "(and more)\n");
-        l->status = hfsb_buf_finish(&l->text, mark);
+        hfsb_buf_printf(text, "(and more)");
         return false;
     }
-    hfsb_buf_printf(&l->text, "%-24.*s  %-10.*s  %-12.*s  %.*s  ", (int)id.len,
+    hfsb_buf_printf(text, "%-24.*s  %-10.*s  %-12.*s  %.*s  ", (int)id.len,
                     id.ptr, (int)stage.len, stage.ptr, (int)flavor.len,
                     flavor.ptr, made.len < 19 ? (int)made.len : 19, made.ptr);
-    hfsbi_hf_jobs_put_command(l->call, &l->text, job, 60);
-    hfsb_buf_append_byte(&l->text, '\n');
-    l->status = hfsb_buf_finish(&l->text, mark);
-    return l->status == HFSB_OK;
+    hfsbi_hf_jobs_put_command(l->call, job, 60);
+    return text->status == HFSB_OK;
 }
 
 static hfsb_status hfsbi_hf_jobs_ps(hfsbi_hf_jobs_call *c, hfsb_err *err) {
     hfsbi_hf_jobs_list l = HFSB_INIT;
     hfsb_status        st;
     l.call = c;
-    l.text.alloc = c->session->alloc;
     st = hfsb_hub_jobs(c->session->opts.hub, c->space, hfsbi_hf_jobs_each, &l,
                        c->cancel, err);
-    if (st == HFSB_OK) st = l.status;
-    if (l.text.len) hfsb_buf_truncate(&l.text, l.text.len - 1);
-    if (st == HFSB_OK)
-        st =
-            hfsbi_hf_jobs_show(c, l.text.len ? hfsb_buf_str(&l.text)
-                                             : HFSB_LIT("There are no jobs."));
-    hfsb_buf_free(&l.text);
+    if (!l.count) hfsb_buf_printf(&c->text, "There are no jobs.");
     return st;
 }
 
 /* ---- inspect, cancel ---- */
 
-static void hfsbi_hf_jobs_put_line(const hfsbi_hf_jobs_call *c, hfsb_buf *sink,
-                                   const char *name, hfsb_str text) {
-    if (!text.len) return;
-    hfsb_buf_printf(sink, "%s: ", name);
-    hfsbi_hf_jobs_put_masked(c, sink, text, HFSBI_HF_JOBS_COMMAND);
-    hfsb_buf_append_byte(sink, '\n');
+/* Asks the Hub for the job. */
+static hfsb_status hfsbi_hf_jobs_get(hfsbi_hf_jobs_call *c, hfsb_err *err) {
+    return hfsb_hub_job(c->session->opts.hub, c->space, c->id, c->cancel,
+                        &c->job, err);
 }
 
-/* Writes the names of a job's secrets or variables. */
-static void hfsbi_hf_jobs_put_names(const hfsbi_hf_jobs_call *c,
-                                    hfsb_buf *sink, const char *name,
+static void hfsbi_hf_jobs_put_line(hfsbi_hf_jobs_call *c, const char *name,
+                                   hfsb_str text) {
+    if (!text.len) return;
+    hfsb_buf_printf(&c->text, "%s: ", name);
+    hfsbi_hf_jobs_put(c, text, HFSBI_HF_JOBS_COMMAND);
+    hfsb_buf_append_byte(&c->text, '\n');
+}
+
+/* Adds the names of the job's secrets or variables. */
+static void hfsbi_hf_jobs_put_names(hfsbi_hf_jobs_call *c, const char *name,
                                     const hfsb_json_value *list) {
     hfsb_json_iter it = hfsb_json_begin(list);
     hfsb_err       line = HFSB_INIT;
@@ -718,91 +618,59 @@ static void hfsbi_hf_jobs_put_names(const hfsbi_hf_jobs_call *c,
             &line, it.key.len ? it.key : hfsb_json_str(it.value, HFSB_LIT("")),
             HFSBI_HF_JOBS_TEXT);
     }
-    hfsbi_hf_jobs_put_line(c, sink, name, hfsb_cstr(line.msg));
-}
-
-static hfsb_status hfsbi_hf_jobs_describe(const hfsbi_hf_jobs_call *c,
-                                          const hfsb_json_value    *job,
-                                          hfsb_buf                 *out) {
-    static const char *const keys[][2] = {
-        {"createdAt", "created"},   {"startedAt", "started"},
-        {"finishedAt", "finished"}, {"flavor", "hardware"},
-        {"dockerImage", "image"},   {"spaceId", "image of the Space"}};
-    size_t mark = out->len;
-    size_t i;
-    hfsbi_hf_jobs_put_line(c, out, "job", hfsbi_hf_jobs_text(job, "id"));
-    hfsbi_hf_jobs_put_line(c, out, "stage", hfsbi_hf_jobs_stage(job));
-    hfsbi_hf_jobs_put_line(
-        c, out, "message",
-        hfsb_json_str(hfsb_json_get(hfsb_json_get(job, "status"), "message"),
-                      HFSB_LIT("")));
-    for (i = 0; i < sizeof keys / sizeof *keys; i++)
-        hfsbi_hf_jobs_put_line(c, out, keys[i][1],
-                               hfsbi_hf_jobs_text(job, keys[i][0]));
-    hfsbi_hf_jobs_put_names(c, out, "variables",
-                            hfsb_json_get(job, "environment"));
-    hfsbi_hf_jobs_put_names(c, out, "secrets", hfsb_json_get(job, "secrets"));
-    hfsb_buf_append(out, HFSB_LIT("command: "));
-    hfsbi_hf_jobs_put_command(c, out, job, HFSBI_HF_JOBS_COMMAND);
-    return hfsb_buf_finish(out, mark);
+    hfsbi_hf_jobs_put_line(c, name, hfsb_cstr(line.msg));
 }
 
 static hfsb_status hfsbi_hf_jobs_inspect(hfsbi_hf_jobs_call *c,
                                          hfsb_err           *err) {
-    hfsb_json_doc doc = HFSB_INIT;
-    hfsb_buf      text = HFSB_INIT;
-    hfsb_status   st;
-    doc.alloc = text.alloc = c->session->alloc;
-    st = hfsb_hub_job(c->session->opts.hub, c->space, c->id, c->cancel, &doc,
-                      err);
-    if (st == HFSB_OK) st = hfsbi_hf_jobs_describe(c, doc.root, &text);
-    if (st == HFSB_OK) st = hfsbi_hf_jobs_fields(c, doc.root, err);
-    if (st == HFSB_OK) st = hfsbi_hf_jobs_show(c, hfsb_buf_str(&text));
-    hfsb_buf_free(&text);
-    hfsb_json_free(&doc);
-    return st;
+    static const char *const keys[][2] = {
+        {"createdAt", "created"},   {"startedAt", "started"},
+        {"finishedAt", "finished"}, {"flavor", "hardware"},
+        {"dockerImage", "image"},   {"spaceId", "image of the Space"}};
+    const hfsb_json_value *job, *message;
+    size_t                 i;
+    hfsb_status            st = hfsbi_hf_jobs_get(c, err);
+    if (st != HFSB_OK) return st;
+    job = c->job.root;
+    message = hfsb_json_get(hfsb_json_get(job, "status"), "message");
+    hfsbi_hf_jobs_put_line(c, "job", hfsbi_hf_jobs_text(job, "id"));
+    hfsbi_hf_jobs_put_line(c, "stage", hfsbi_hf_jobs_stage(job));
+    hfsbi_hf_jobs_put_line(c, "message", hfsb_json_str(message, HFSB_LIT("")));
+    for (i = 0; i < sizeof keys / sizeof *keys; i++)
+        hfsbi_hf_jobs_put_line(c, keys[i][1],
+                               hfsbi_hf_jobs_text(job, keys[i][0]));
+    hfsbi_hf_jobs_put_names(c, "variables", hfsb_json_get(job, "environment"));
+    hfsbi_hf_jobs_put_names(c, "secrets", hfsb_json_get(job, "secrets"));
+    hfsb_buf_append(&c->text, HFSB_LIT("command: "));
+    hfsbi_hf_jobs_put_command(c, job, HFSBI_HF_JOBS_COMMAND);
+    return hfsbi_hf_jobs_fields(c, err);
 }
 
 /* The Hub refused to cancel a job. If the job has ended, that is why, whatever
    the Hub said. */
 static hfsb_status hfsbi_hf_jobs_explain(hfsbi_hf_jobs_call *c, hfsb_status st,
                                          hfsb_err *err) {
-    hfsb_json_doc doc = HFSB_INIT;
-    hfsb_str      stage;
+    hfsb_str stage;
     if (st != HFSB_ARG && st != HFSB_CONFLICT && st != HFSB_DENIED &&
         st != HFSB_REMOTE)
         return st;
-    doc.alloc = c->session->alloc;
-    if (hfsb_hub_job(c->session->opts.hub, c->space, c->id, c->cancel, &doc,
-                     NULL) == HFSB_OK) {
-        stage = hfsbi_hf_jobs_stage(doc.root);
-        if (stage.len && hfsbi_hf_jobs_is_over(stage))
-            st = hfsbi_fail(err, HFSB_REFUSED, 0,
-                            "Job %.*s has ended already (%.*s): nothing to "
-                            "cancel.",
-                            (int)c->id.len, c->id.ptr, (int)stage.len,
-                            stage.ptr);
-    }
-    hfsb_json_free(&doc);
-    return st;
+    if (hfsbi_hf_jobs_get(c, NULL) != HFSB_OK) return st;
+    stage = hfsbi_hf_jobs_stage(c->job.root);
+    if (!stage.len || !hfsbi_hf_jobs_is_over(stage)) return st;
+    return hfsbi_fail(err, HFSB_REFUSED, 0,
+                      "Job %.*s has ended already (%.*s): nothing to cancel.",
+                      (int)c->id.len, c->id.ptr, (int)stage.len, stage.ptr);
 }
 
 static hfsb_status hfsbi_hf_jobs_cancel(hfsbi_hf_jobs_call *c, hfsb_err *err) {
-    hfsb_json_doc doc = HFSB_INIT;
-    hfsb_str      stage;
-    hfsb_status   st;
-    doc.alloc = c->session->alloc;
-    st = hfsb_hub_job_cancel(c->session->opts.hub, c->space, c->id, c->cancel,
-                             &doc, err);
+    hfsb_str    stage;
+    hfsb_status st = hfsb_hub_job_cancel(c->session->opts.hub, c->space, c->id,
+                                         c->cancel, &c->job, err);
     if (st != HFSB_OK) return hfsbi_hf_jobs_explain(c, st, err);
-    stage = hfsbi_hf_jobs_stage(doc.root);
-    st = hfsbi_hf_jobs_fields(c, doc.root, err);
-    if (st == HFSB_OK)
-        st = hfsbi_result_ok(c->result, "Job %.*s was cancelled; it is %.*s.",
-                             (int)c->id.len, c->id.ptr, (int)stage.len,
-                             stage.ptr);
-    hfsb_json_free(&doc);
-    return st;
+    stage = hfsbi_hf_jobs_stage(c->job.root);
+    hfsb_buf_printf(&c->text, "Job %.*s was cancelled; it is %.*s.",
+                    (int)c->id.len, c->id.ptr, (int)stage.len, stage.ptr);
+    return hfsbi_hf_jobs_fields(c, err);
 }
 
 /* ---- logs ---- */
@@ -834,9 +702,9 @@ static bool hfsbi_hf_jobs_line(void *user, hfsb_str line, hfsb_str timestamp) {
     return l->status == HFSB_OK && hfsb_clock_ms() < l->until;
 }
 
-/* Appends the log as it is now. */
-static hfsb_status hfsbi_hf_jobs_read_log(hfsbi_hf_jobs_call *c, hfsb_buf *out,
-                                          hfsb_err *err) {
+/* Adds the log as it is now. */
+static hfsb_status hfsbi_hf_jobs_read_log(hfsbi_hf_jobs_call *c,
+                                          hfsb_err           *err) {
     hfsb_text_limit   limit = HFSB_INIT;
     hfsb_log_opts     opts = HFSB_INIT;
     hfsbi_hf_jobs_log l = HFSB_INIT;
@@ -855,7 +723,8 @@ static hfsb_status hfsbi_hf_jobs_read_log(hfsbi_hf_jobs_call *c, hfsb_buf *out,
         st = hfsb_hub_job_logs(c->session->opts.hub, c->space, c->id, &opts,
                                hfsbi_hf_jobs_line, &l, err);
     if (st == HFSB_OK) st = l.status;
-    if (st == HFSB_OK) st = hfsb_text_window_show(l.window, HFSB_LIT(""), out);
+    if (st == HFSB_OK)
+        st = hfsb_text_window_show(l.window, HFSB_LIT(""), &c->text);
     hfsb_text_filter_close(l.filter);
     hfsb_text_window_close(l.window);
     hfsb_buf_free(&l.clean);
@@ -863,38 +732,20 @@ static hfsb_status hfsbi_hf_jobs_read_log(hfsbi_hf_jobs_call *c, hfsb_buf *out,
     return st;
 }
 
-/* Appends the job's stage, and whether there will be more of the log. */
-static hfsb_status hfsbi_hf_jobs_put_end(hfsbi_hf_jobs_call    *c,
-                                         const hfsb_json_value *job,
-                                         hfsb_buf              *out) {
-    size_t   mark = out->len;
-    hfsb_str stage = hfsbi_hf_jobs_stage(job);
-    if (!out->len) hfsb_buf_append(out, HFSB_LIT("(no output)\n"));
-    hfsb_buf_printf(out, "(job %.*s is %.*s", (int)c->id.len, c->id.ptr,
-                    (int)stage.len, stage.ptr);
-    if (!hfsbi_hf_jobs_is_over(stage))
-        hfsb_buf_append(out,
-                        HFSB_LIT(": this is its log so far; look again in a "
-                                 "while"));
-    hfsb_buf_append_byte(out, ')');
-    return hfsb_buf_finish(out, mark);
-}
-
+/* The log, the job's stage, and whether there will be more. */
 static hfsb_status hfsbi_hf_jobs_logs(hfsbi_hf_jobs_call *c, hfsb_err *err) {
-    hfsb_json_doc doc = HFSB_INIT;
-    hfsb_buf      text = HFSB_INIT;
-    hfsb_status   st;
-    doc.alloc = text.alloc = c->session->alloc;
-    st = hfsbi_hf_jobs_read_log(c, &text, err);
-    if (st == HFSB_OK)
-        st = hfsb_hub_job(c->session->opts.hub, c->space, c->id, c->cancel,
-                          &doc, err);
-    if (st == HFSB_OK) st = hfsbi_hf_jobs_put_end(c, doc.root, &text);
-    if (st == HFSB_OK) st = hfsbi_hf_jobs_fields(c, doc.root, err);
-    if (st == HFSB_OK) st = hfsbi_hf_jobs_show(c, hfsb_buf_str(&text));
-    hfsb_buf_free(&text);
-    hfsb_json_free(&doc);
-    return st;
+    hfsb_str    stage;
+    hfsb_status st = hfsbi_hf_jobs_read_log(c, err);
+    if (st == HFSB_OK) st = hfsbi_hf_jobs_get(c, err);
+    if (st != HFSB_OK) return st;
+    stage = hfsbi_hf_jobs_stage(c->job.root);
+    if (!c->text.len) hfsb_buf_printf(&c->text, "(no output)\n");
+    hfsb_buf_printf(&c->text, "(job %.*s is %.*s%s)", (int)c->id.len,
+                    c->id.ptr, (int)stage.len, stage.ptr,
+                    hfsbi_hf_jobs_is_over(stage)
+                        ? ""
+                        : ": this is its log so far; look again in a while");
+    return hfsbi_hf_jobs_fields(c, err);
 }
 
 /* ---- the tool ---- */
@@ -1005,6 +856,7 @@ HFSBI_FN hfsb_status hfsbi_session_jobs(const hfsbi_own_call *call,
                                         hfsb_err             *err) {
     const hfsbi_hf_jobs_operation *op;
     hfsbi_hf_jobs_call             c;
+    hfsb_status                    st;
     memset(&c, 0, sizeof c);
     c.session = call->session;
     c.arguments = call->arguments;
@@ -1021,5 +873,14 @@ HFSBI_FN hfsb_status hfsbi_session_jobs(const hfsbi_own_call *call,
                           "\"job_id\" is missing: operation %s needs it; ps "
                           "lists them.",
                           op->name);
-    return op->fn(&c, err);
+    c.job.alloc = c.text.alloc = c.session->alloc;
+    st = op->fn(&c, err);
+    if (st == HFSB_OK) st = c.text.status;
+    if (st == HFSB_OK) {
+        result->success = true;
+        st = hfsbi_hf_jobs_mask(&c, hfsb_buf_str(&c.text), &result->output);
+    }
+    hfsb_json_free(&c.job);
+    hfsb_buf_free(&c.text);
+    return st;
 }
