@@ -324,6 +324,32 @@ static void a_space_runs_on_our_hardware(void) {
     hfsb_hub_close(s.hub);
 }
 
+/* What the Hub shows decides whether a silent server is waited for; after a
+   restart it may show the stage before. */
+static void only_a_fresh_space_may_be_paused(void) {
+    static const struct {
+        const char *runtime;
+        hfsb_status fresh, otherwise;
+    } cases[] = {
+        {"{\"stage\":\"RUNNING\"}", HFSB_OK, HFSB_OK},
+        {"{\"stage\":\"SLEEPING\"}", HFSB_OK, HFSB_OK},
+        {"{\"stage\":\"PAUSED\"}", HFSB_OK, HFSB_CONNECT},
+        {"{\"stage\":\"BUILD_ERROR\"}", HFSB_REMOTE, HFSB_REMOTE}};
+    script   s;
+    hfsb_err err;
+    size_t   i;
+    begin_space(&s);
+    for (i = 0; i < TT_COUNT(cases); i++) {
+        s.runtime = cases[i].runtime;
+        T_CHECK(s.sandbox->home->look(s.sandbox, true, &err) ==
+                cases[i].fresh);
+        T_CHECK(s.sandbox->home->look(s.sandbox, false, &err) ==
+                cases[i].otherwise);
+    }
+    end(&s);
+    hfsb_hub_close(s.hub);
+}
+
 /* The server is gone, and the Hub, asked why, says nothing. */
 static void cancel_works_while_the_hub_is_asked(void) {
     script       s;
@@ -357,6 +383,7 @@ int main(void) {
     TT_RUN(an_echo_of_the_tokens_is_not_passed_on);
     TT_RUN(huge_waits_are_clamped);
     TT_RUN(a_space_runs_on_our_hardware);
+    TT_RUN(only_a_fresh_space_may_be_paused);
     TT_RUN(cancel_works_while_the_hub_is_asked);
     return TT_END();
 }
