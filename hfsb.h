@@ -60,8 +60,10 @@
                definitions for a model
        NET     requests over HTTP, through a transport: the one built in
                (http), that of hfsb_http_curl.h (https), or your own
+       SANDBOX tools on another machine, by the URL of its server
+     with HFSB_HUB:
        HUB     the Hugging Face Hub: Spaces, commits, logs, jobs
-       SANDBOX tools on another machine: a Space, or a server anywhere
+       SPACE   sandboxes that are Spaces: create, connect, restart, delete
        SESSION an agent's tools here or there, todo plan, job scripts
 
    CONVENTIONS
@@ -84,6 +86,8 @@
        HFSB_STATIC               make every function static
        HFSB_PURE                 leave out all from FILE on but URL (define it
                                  for the declarations too)
+       HFSB_HUB                  add HUB, SPACE and SESSION (define it for the
+                                 declarations too)
        HFSB_NO_SIMD              no special instructions, the same results
        HFSB_ASSERT(x)            default: assert(x)
        HFSB_REALLOC, HFSB_FREE   default: realloc, free (define both or neither)
@@ -1941,12 +1945,153 @@ HFSB_API hfsb_str hfsb_http_reply_field(const hfsb_http_reply *reply,
                                         const char *name, size_t n);
 HFSB_API void     hfsb_http_reply_free(hfsb_http_reply *reply);
 
-/* ---- src/remote/hub.h ---- */
-/* ==== HUB: the Hugging Face Hub: Spaces, commits, logs, jobs ============ */
+/* ---- src/remote/sandbox.h ---- */
+/* ==== SANDBOX: tools on another machine ================================= */
 
 /* Receives one line of a log, without a line end. It never contains a token or
    a secret. */
 typedef void (*hfsb_log_fn)(void *user, hfsb_str line);
+
+/* A sandbox: a machine that runs hfsb-server (or the reference's server) at
+   any URL; with HFSB_HUB also a Space on the Hub. Any number of threads may
+   use one handle; delete and close must come last. */
+typedef struct hfsb_sandbox hfsb_sandbox;
+
+/* Waits, all in milliseconds; 0 is the default in parentheses. Programs
+   rarely need to set one, tests do. */
+typedef struct hfsb_sandbox_times {
+    long long delay_ms; /* before try n + 1 of a call: n times this (3,000) */
+    long long connect_ms;  /* for a connection (30,000) */
+    long long margin_ms;   /* a call may take this much longer than its command
+                              (30,000) */
+    long long wait_ms;     /* for a new Space to start (600,000) */
+    long long poll_ms;     /* between two looks at its stage (5,000) */
+    long long api_wait_ms; /* for the server to answer (180,000; in connect
+                              60,000) */
+    long long api_poll_ms; /* between two health checks (3,000) */
+    long long health_ms;   /* for one health check (10,000) */
+} hfsb_sandbox_times;
+
+/* Options of a handle. Texts are copied. */
+typedef struct hfsb_sandbox_opts {
+    struct hfsb_hub      *hub; /* of a Space; must stay open until close */
+    const hfsb_transport *transport; /* to the sandbox; required for a URL (a
+                           Space: that of hub if NULL) */
+    hfsb_str hub_token; /* sent to a Space as Authorization, for the edge of a
+                           private one (empty: not sent) */
+    hfsb_str api_token; /* of the server, sent as X-Sandbox-Authorization
+                           (empty: not sent; create generates one) */
+    hfsb_str space_url; /* used instead of https://{...}.hf.space (empty:
+                           HFSB_SPACE_URL if set) */
+    hfsb_str work_dir;  /* (empty: "/app"; for a URL none is sent) */
+    double   timeout;   /* seconds a command may take (0: 240) */
+    bool     session;   /* a file must be read before it is changed */
+    size_t   tries;     /* of one call (0: 3) */
+    hfsb_sandbox_times times;
+    hfsb_log_fn        log; /* (NULL: none) */
+    void              *user;
+    const hfsb_cancel *cancel;  /* ends create, connect, restart and calls;
+                                   must stay open until close (NULL: none) */
+    const hfsb_cancel *give_up; /* also ends the deletion of a Space, which
+                                   cancel does not; must stay open until close
+                                   (NULL: none) */
+    hfsb_alloc         alloc;   /* must be usable from all calling threads */
+} hfsb_sandbox_opts;
+
+/* A server at any URL: "http://127.0.0.1:7860", with or without "/api". Waits
+   until it answers. */
+HFSB_API hfsb_status hfsb_sandbox_connect_url(hfsb_str                 url,
+                                              const hfsb_sandbox_opts *opts,
+                                              hfsb_sandbox           **out,
+                                              hfsb_err                *err);
+
+/* Frees the handle. With delete_owned it first deletes the Space that it owns,
+   and returns what hfsb_sandbox_delete() returned. NULL is allowed. */
+HFSB_API hfsb_status hfsb_sandbox_close(hfsb_sandbox *sandbox,
+                                        bool delete_owned, hfsb_err *err);
+
+/* ---- what it is; views are valid until close ---- */
+
+/* "owner/name"; "" for a URL. */
+HFSB_API hfsb_str hfsb_sandbox_id(const hfsb_sandbox *sandbox);
+/* Its page on the Hub; for a URL the URL. */
+HFSB_API hfsb_str hfsb_sandbox_page(const hfsb_sandbox *sandbox);
+/* ".../api/" */
+HFSB_API hfsb_str hfsb_sandbox_api(const hfsb_sandbox *sandbox);
+/* The server's token, which is secret. */
+HFSB_API hfsb_str hfsb_sandbox_token(const hfsb_sandbox *sandbox);
+/* True when the server has identified itself as hfsb-server. */
+HFSB_API bool hfsb_sandbox_ours(const hfsb_sandbox *sandbox);
+
+/* ---- calls ---- */
+
+/* hfsb_tools_call() on the sandbox, with the same results. Arguments are sent
+   as they are, with the defaults of the reference's client (bash: work_dir,
+   timeout; read: limit). If opts->key is empty a key is generated, so that a
+   lost reply costs nothing: the call is sent again and runs once. To a server
+   that is not hfsb-server only calls that cannot have run are sent again.
+   opts->on_text receives output as it is printed if the server can stream,
+   else at the end. cancel NULL: that of the handle.
+   In addition to the results of hfsb_tools_call(), with the text in
+   result->error: HFSB_CONNECT, HFSB_LOST, HFSB_TIMEOUT, HFSB_CANCELLED (the
+   command goes on: hfsb_sandbox_kill_all()), HFSB_AUTH, HFSB_BUSY (no try left
+   while the Space wakes up), HFSB_REMOTE. */
+HFSB_API hfsb_status hfsb_sandbox_call(hfsb_sandbox *sandbox, hfsb_str name,
+                                       const hfsb_json_value *arguments,
+                                       const hfsb_call_opts  *opts,
+                                       const hfsb_cancel     *cancel,
+                                       hfsb_tool_result      *result);
+/* Kills every command that runs there. Ignores the handle's cancel: it is
+   what one calls after setting it. */
+HFSB_API hfsb_status hfsb_sandbox_kill_all(hfsb_sandbox     *sandbox,
+                                           hfsb_tool_result *result);
+
+/* ---- files, byte for byte, of any size ---- */
+
+typedef struct hfsb_copy_opts {
+    void (*progress)(void *user, unsigned long long done,
+                     unsigned long long total); /* total 0: unknown */
+    void              *user;
+    const hfsb_cancel *cancel; /* (NULL: that of the handle) */
+} hfsb_copy_opts;
+
+/* Copies a file of this machine (place may be NULL) to a path there, with its
+   mode; completely or not at all. Retried like a call. */
+HFSB_API hfsb_status hfsb_sandbox_upload(hfsb_sandbox    *sandbox,
+                                         const hfsb_root *place,
+                                         hfsb_str local, hfsb_str remote,
+                                         const hfsb_copy_opts *opts,
+                                         hfsb_err             *err);
+/* The other direction; resumes where a lost connection stopped. */
+HFSB_API hfsb_status hfsb_sandbox_download(
+    hfsb_sandbox *sandbox, hfsb_str remote, const hfsb_root *place,
+    hfsb_str local, const hfsb_copy_opts *opts, hfsb_err *err);
+/* Appends the content of a file of at most max bytes (0: 64 MiB), else
+   HFSB_LIMIT; a failure leaves *out as it was. A server that is not
+   hfsb-server is read in base64 pieces through bash. */
+HFSB_API hfsb_status hfsb_sandbox_get(hfsb_sandbox *sandbox, hfsb_str remote,
+                                      size_t max, const hfsb_cancel *cancel,
+                                      hfsb_buf *out, hfsb_err *err);
+
+#endif /* HFSB_PURE */
+
+#ifdef __cplusplus
+}
+#endif
+#endif /* HFSB_H */
+
+#if defined(HFSB_HUB) && !defined(HFSB_HUB_H)
+#define HFSB_HUB_H
+#ifdef HFSB_PURE
+#error "HFSB_HUB needs the OS part: do not define HFSB_PURE"
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- src/hub/hub.h ---- */
+/* ==== HUB: the Hugging Face Hub: Spaces, commits, logs, jobs ============ */
 
 /* ---- the environment ---- */
 
@@ -2237,53 +2382,8 @@ HFSB_API hfsb_status hfsb_hub_job_logs(hfsb_hub *hub, hfsb_str space,
                                        hfsb_log_line_fn fn, void *user,
                                        hfsb_err *err);
 
-/* ---- src/remote/sandbox.h ---- */
-/* ==== SANDBOX: tools on another machine ================================= */
-
-/* A sandbox: a Space on the Hub that runs hfsb-server (or the reference's
-   server), or such a server at any URL. Any number of threads may use one
-   handle; delete and close must come last. */
-typedef struct hfsb_sandbox hfsb_sandbox;
-
-/* Waits, all in milliseconds; 0 is the default in parentheses. Programs
-   rarely need to set one, tests do. */
-typedef struct hfsb_sandbox_times {
-    long long delay_ms; /* before try n + 1 of a call: n times this (3,000) */
-    long long connect_ms;  /* for a connection (30,000) */
-    long long margin_ms;   /* a call may take this much longer than its command
-                              (30,000) */
-    long long wait_ms;     /* for a new Space to start (600,000) */
-    long long poll_ms;     /* between two looks at its stage (5,000) */
-    long long api_wait_ms; /* for the server to answer (180,000; in connect
-                              60,000) */
-    long long api_poll_ms; /* between two health checks (3,000) */
-    long long health_ms;   /* for one health check (10,000) */
-} hfsb_sandbox_times;
-
-/* Options of a handle. Texts are copied. */
-typedef struct hfsb_sandbox_opts {
-    hfsb_hub *hub; /* must stay open until close; NULL only for a URL */
-    const hfsb_transport *transport; /* to the sandbox (NULL: that of hub) */
-    hfsb_str hub_token; /* sent to a Space as Authorization, for the edge of a
-                           private one (empty: not sent) */
-    hfsb_str api_token; /* of the server, sent as X-Sandbox-Authorization
-                           (empty: not sent; create generates one) */
-    hfsb_str space_url; /* used instead of https://{...}.hf.space (empty:
-                           HFSB_SPACE_URL if set) */
-    hfsb_str work_dir;  /* (empty: "/app"; for a URL none is sent) */
-    double   timeout;   /* seconds a command may take (0: 240) */
-    bool     session;   /* a file must be read before it is changed */
-    size_t   tries;     /* of one call (0: 3) */
-    hfsb_sandbox_times times;
-    hfsb_log_fn        log; /* (NULL: none) */
-    void              *user;
-    const hfsb_cancel *cancel;  /* ends create, connect, restart and calls;
-                                   must stay open until close (NULL: none) */
-    const hfsb_cancel *give_up; /* also ends the deletion of a Space, which
-                                   cancel does not; must stay open until close
-                                   (NULL: none) */
-    hfsb_alloc         alloc;   /* must be usable from all calling threads */
-} hfsb_sandbox_opts;
+/* ---- src/hub/space.h ---- */
+/* ==== SPACE: sandboxes that are Spaces of the Hub ======================= */
 
 typedef struct hfsb_sandbox_spec {
     hfsb_str  owner;      /* (empty: the token's owner) */
@@ -2330,80 +2430,6 @@ HFSB_API hfsb_status hfsb_sandbox_open(hfsb_str id, bool owned,
 HFSB_API hfsb_status hfsb_sandbox_connect(hfsb_str id, bool owned,
                                           const hfsb_sandbox_opts *opts,
                                           hfsb_sandbox **out, hfsb_err *err);
-/* A server at any URL: "http://127.0.0.1:7860", with or without "/api". Waits
-   until it answers. */
-HFSB_API hfsb_status hfsb_sandbox_connect_url(hfsb_str                 url,
-                                              const hfsb_sandbox_opts *opts,
-                                              hfsb_sandbox           **out,
-                                              hfsb_err                *err);
-
-/* Frees the handle. With delete_owned it first deletes the Space that it owns,
-   and returns what hfsb_sandbox_delete() returned. NULL is allowed. */
-HFSB_API hfsb_status hfsb_sandbox_close(hfsb_sandbox *sandbox,
-                                        bool delete_owned, hfsb_err *err);
-
-/* ---- what it is; views are valid until close ---- */
-
-/* "owner/name"; "" for a URL. */
-HFSB_API hfsb_str hfsb_sandbox_id(const hfsb_sandbox *sandbox);
-/* Its page on the Hub; for a URL the URL. */
-HFSB_API hfsb_str hfsb_sandbox_page(const hfsb_sandbox *sandbox);
-/* ".../api/" */
-HFSB_API hfsb_str hfsb_sandbox_api(const hfsb_sandbox *sandbox);
-/* The server's token, which is secret. */
-HFSB_API hfsb_str hfsb_sandbox_token(const hfsb_sandbox *sandbox);
-/* True when the server has identified itself as hfsb-server. */
-HFSB_API bool hfsb_sandbox_ours(const hfsb_sandbox *sandbox);
-
-/* ---- calls ---- */
-
-/* hfsb_tools_call() on the sandbox, with the same results. Arguments are sent
-   as they are, with the defaults of the reference's client (bash: work_dir,
-   timeout; read: limit). If opts->key is empty a key is generated, so that a
-   lost reply costs nothing: the call is sent again and runs once. To a server
-   that is not hfsb-server only calls that cannot have run are sent again.
-   opts->on_text receives output as it is printed if the server can stream,
-   else at the end. cancel NULL: that of the handle.
-   In addition to the results of hfsb_tools_call(), with the text in
-   result->error: HFSB_CONNECT, HFSB_LOST, HFSB_TIMEOUT, HFSB_CANCELLED (the
-   command goes on: hfsb_sandbox_kill_all()), HFSB_AUTH, HFSB_BUSY (no try left
-   while the Space wakes up), HFSB_REMOTE. */
-HFSB_API hfsb_status hfsb_sandbox_call(hfsb_sandbox *sandbox, hfsb_str name,
-                                       const hfsb_json_value *arguments,
-                                       const hfsb_call_opts  *opts,
-                                       const hfsb_cancel     *cancel,
-                                       hfsb_tool_result      *result);
-/* Kills every command that runs there. Ignores the handle's cancel: it is
-   what one calls after setting it. */
-HFSB_API hfsb_status hfsb_sandbox_kill_all(hfsb_sandbox     *sandbox,
-                                           hfsb_tool_result *result);
-
-/* ---- files, byte for byte, of any size ---- */
-
-typedef struct hfsb_copy_opts {
-    void (*progress)(void *user, unsigned long long done,
-                     unsigned long long total); /* total 0: unknown */
-    void              *user;
-    const hfsb_cancel *cancel; /* (NULL: that of the handle) */
-} hfsb_copy_opts;
-
-/* Copies a file of this machine (place may be NULL) to a path there, with its
-   mode; completely or not at all. Retried like a call. */
-HFSB_API hfsb_status hfsb_sandbox_upload(hfsb_sandbox    *sandbox,
-                                         const hfsb_root *place,
-                                         hfsb_str local, hfsb_str remote,
-                                         const hfsb_copy_opts *opts,
-                                         hfsb_err             *err);
-/* The other direction; resumes where a lost connection stopped. */
-HFSB_API hfsb_status hfsb_sandbox_download(
-    hfsb_sandbox *sandbox, hfsb_str remote, const hfsb_root *place,
-    hfsb_str local, const hfsb_copy_opts *opts, hfsb_err *err);
-/* Appends the content of a file of at most max bytes (0: 64 MiB), else
-   HFSB_LIMIT; a failure leaves *out as it was. A server that is not
-   hfsb-server is read in base64 pieces through bash. */
-HFSB_API hfsb_status hfsb_sandbox_get(hfsb_sandbox *sandbox, hfsb_str remote,
-                                      size_t max, const hfsb_cancel *cancel,
-                                      hfsb_buf *out, hfsb_err *err);
 
 /* ---- the Space; HFSB_ARG for a URL ---- */
 
@@ -2458,7 +2484,7 @@ hfsb_sandbox_sweep(hfsb_hub *hub, const hfsb_sweep_opts *opts,
                    bool (*each)(void *user, const hfsb_sweep_item *item),
                    void *user, hfsb_err *err);
 
-/* ---- src/remote/session.h ---- */
+/* ---- src/hub/session.h ---- */
 /* ==== SESSION: what an agent holds ====================================== */
 
 /* ---- where the tools work ---- */
@@ -2591,12 +2617,10 @@ HFSB_API hfsb_status hfsb_session_plan(hfsb_session *session, hfsb_buf *out,
 HFSB_API bool hfsb_session_remind(hfsb_session *session, bool called_tools,
                                   hfsb_buf *out);
 
-#endif /* HFSB_PURE */
-
 #ifdef __cplusplus
 }
 #endif
-#endif /* HFSB_H */
+#endif /* HFSB_HUB_H */
 
 #if defined(HFSB_IMPLEMENTATION) && !defined(HFSB_IMPLEMENTATION_DONE)
 #define HFSB_IMPLEMENTATION_DONE
@@ -23691,16 +23715,18 @@ hfsb_status hfsb_proc_run(const hfsb_proc_opts *opts, hfsb_buf *out,
        check.c    warns about a file that was just written
        job.c      runs commands: waiting, running, finished
        call.c     carries one call from its arguments to its result
+       seen.c     remembers the files that a session has read or written
        tools.c    the object itself: open, close, wait
        bash.c     bash, bash_output, bash_input, kill
        write.c    write, edit, multi_edit, exists
        walk.c     walks a folder for glob, grep and list
        grep.c     searches one file
+       plan.c     the todo plan of an agent: plan_tool, reminders
 
    read.c, patch.c, glob.c and list.c offer a tool and nothing else.
 
    The lock of the loop protects jobs, calls that wait, idempotency records,
-   spill files and the files of a session. A comment reads "Takes the lock."
+   and spill files. A comment reads "Takes the lock."
    where a function locks it, and "Under the lock." where the caller must hold
    it. When the loop is a server's, only its thread opens, steps and closes
    calls that start or wait for commands; other threads may run the tools that
@@ -23725,14 +23751,20 @@ enum {
     HFSBI_NULL_IS_0 = 8, /* null is 0, not the default */
     HFSBI_NO_NUL = 16,   /* a path: a NUL byte is an error */
     HFSBI_ONE_OF = 32,   /* a text that is not in `choices` is an error */
-    HFSBI_BRIEF = 128,   /* a list whose items are described elsewhere */
-    HFSBI_DELIVERY = 64  /* how the reply is delivered: repeats of a call may
+    HFSBI_DELIVERY = 64, /* how the reply is delivered: repeats of a call may
                             differ in it */
+    HFSBI_BRIEF = 128,   /* a list whose items are described elsewhere */
+    HFSBI_SENT = 256,    /* a client sends its default when it is not given */
+    HFSBI_OR_NUMBER =
+        512,             /* a text that may come as a number; one in a list */
+    HFSBI_BY_TOOL = 1024 /* has several types: the tool reads it itself */
 };
 
 /* One parameter of a tool. A list of parameters serves the JSON Schema, the
    check of keys, the reading into a struct with defaults and limits, the
-   details of a 422 reply, and the requests of a client. */
+   details of a 422 reply, and the requests of a client: required parameters
+   and those that are SENT come first, in the order of the list, which is that
+   of the reference's client. */
 typedef struct hfsbi_param {
     const char    *name; /* NULL ends a list */
     hfsbi_arg_type type;
@@ -23778,8 +23810,11 @@ typedef struct hfsbi_args_how {
     bool           strict; /* an unknown key is an error, not a note */
     hfsb_buf      *notes;  /* receives notes about unknown keys */
     hfsb_str       id;     /* replaces the argument `id` (ptr NULL: none) */
-    hfsb_json_doc *parsed; /* receives an object or array that came as a string
-                              of JSON; the caller frees it */
+    hfsb_json_doc *parsed; /* as many documents as there are objects and lists
+                              among the parameters: receive those that came as
+                              a string of JSON; the caller frees them */
+    hfsb_buf      *number; /* receives a number that is taken as a text (NULL:
+                              an error); the caller frees it */
 } hfsbi_args_how;
 
 /* Checks and reads object (NULL: an empty one) into the struct *out, whose
@@ -23840,6 +23875,13 @@ typedef enum hfsbi_tool_kind {
     HFSBI_TOOL_RUNS     /* may do anything */
 } hfsbi_tool_kind;
 
+/* How a tool is run. */
+enum {
+    HFSBI_TOOL_ONCE = 1,   /* call.c makes it run once for a key */
+    HFSBI_TOOL_ON_DISK = 2 /* it is done when its function returns, which may
+                              block: a server runs it in a thread */
+};
+
 /* One tool, as a row of constants. */
 typedef struct hfsbi_tool {
     const char        *name, *title;
@@ -23847,7 +23889,7 @@ typedef struct hfsbi_tool {
     const char        *remote;      /* description on another machine (NULL:
                                        the same) */
     hfsbi_tool_kind    kind;
-    bool               once; /* call.c makes it run once for a key */
+    unsigned           flags;
     const hfsbi_param *params;
     hfsbi_tool_fn      fn;
     hfsbi_tool_fn      prepare; /* copies what fn needs of long arguments, in
@@ -23869,6 +23911,10 @@ HFSBI_FN const hfsbi_tool *hfsbi_tool_grep(void);
 HFSBI_FN const hfsbi_tool *hfsbi_tool_list(void);
 HFSBI_FN const hfsbi_tool *hfsbi_tool_exists(void);
 
+enum { HFSBI_TOOLS = 13 };
+
+/* Returns the tool with number i of HFSBI_TOOLS. */
+HFSBI_FN const hfsbi_tool *hfsbi_tool_at(size_t i);
 /* Returns the tool of that name, or NULL. */
 HFSBI_FN const hfsbi_tool *hfsbi_tool_find(hfsb_str name);
 
@@ -24299,6 +24345,18 @@ HFSBI_FN hfsb_status hfsbi_arguments_parse(hfsb_str          text,
                                            hfsb_json_doc    *doc,
                                            hfsb_tool_result *result);
 
+/* Runs a tool on the struct that its parameters describe. Any status but
+   HFSB_OK is that of the call, with the message in *err. */
+typedef hfsb_status (*hfsbi_run_fn)(void *user, const void *args,
+                                    hfsb_tool_result *result, hfsb_err *err);
+/* Calls a tool that is not in the list of tools, such as plan_tool: reads the
+   arguments, runs fn and adds notes about unknown keys. strict as in
+   hfsb_call_opts. *result was initialised; it is complete in any case. */
+HFSBI_FN hfsb_status hfsbi_tool_run(const hfsbi_param     *params,
+                                    const hfsb_json_value *arguments,
+                                    bool strict, hfsbi_run_fn fn, void *user,
+                                    hfsb_tool_result *result);
+
 /* Returns HFSB_NOT_FOUND with the message "Unknown tool: {name}". */
 HFSBI_FN hfsb_status hfsbi_tool_unknown(hfsb_str name, hfsb_err *err);
 
@@ -24310,12 +24368,34 @@ HFSBI_FN void hfsbi_put_member_int(hfsb_json_writer *w, const char *key,
 HFSBI_FN void hfsbi_put_member_bool(hfsb_json_writer *w, const char *key,
                                     bool value);
 
-/* ==== tools.c: the object ================================================ */
+/* ==== seen.c: the files of a session ===================================== */
 
 typedef struct hfsbi_digest {
     unsigned char bytes[HFSB_SHA256_SIZE];
 } hfsbi_digest;
 
+/* A set of files by their keys, texts that name a file in one way only. Any
+   number of threads may use one. */
+typedef struct hfsbi_seen {
+    hfsbi_digest   *table;
+    size_t          count, cap; /* cap: a power of two, or 0 */
+    hfsb_alloc      alloc;
+    pthread_mutex_t lock; /* protects table, count and cap */
+} hfsbi_seen;
+
+HFSBI_FN void hfsbi_seen_init(hfsbi_seen *seen, const hfsb_alloc *alloc);
+HFSBI_FN void hfsbi_seen_free(hfsbi_seen *seen);
+/* Without memory the file is not added. */
+HFSBI_FN void hfsbi_seen_add(hfsbi_seen *seen, hfsb_str key);
+HFSBI_FN bool hfsbi_seen_has(hfsbi_seen *seen, hfsb_str key);
+
+/* Adds a file that the session has read or written. Does nothing without a
+   session, or when the file has no key. */
+HFSBI_FN void hfsbi_tools_saw(hfsb_tools *tools, hfsb_str path);
+/* True when the session has read or written the file, or without a session. */
+HFSBI_FN bool hfsbi_tools_has_seen(hfsb_tools *tools, hfsb_str path);
+
+/* ==== tools.c: the object ================================================ */
 typedef struct hfsbi_drain hfsbi_drain; /* see job.c */
 
 struct hfsb_tools {
@@ -24324,6 +24404,7 @@ struct hfsb_tools {
     hfsb_root     *place;   /* root and working directory */
     hfsbi_checker *checker; /* NULL: no checks; has a lock of its own */
     bool           session, no_keeper;
+    hfsbi_seen     seen; /* files read or written; has a lock of its own */
     hfsb_buf       shell;
     hfsb_buf       env_text; /* of commands: "NAME=value", each ends in NUL */
     const char   **env;      /* the same as a list that ends in NULL */
@@ -24354,8 +24435,6 @@ struct hfsb_tools {
                          run, or that have survivors */
     size_t             span_next; /* to overwrite when all are in use */
     unsigned long long since;     /* start of the oldest process; 0: none */
-    hfsbi_digest      *seen; /* hash table: keys of files read or written */
-    size_t             seen_count, seen_cap; /* cap: a power of two, or 0 */
 };
 
 /* hfsb_tools_open() in the loop of a server, which drives the object and must
@@ -24382,29 +24461,23 @@ HFSBI_FN void hfsbi_tools_turn(hfsb_tools *tools, long long wait_ms);
 /* Lets the loop start waiting jobs and notify calls. Under the lock. */
 HFSBI_FN void hfsbi_tools_stir(hfsb_tools *tools);
 
-/* Remembers that the session has read or written the file. Does nothing
-   without a session. Takes the lock. */
-HFSBI_FN void hfsbi_seen_add(hfsb_tools *tools, hfsb_str path);
-/* True when the session knows the file, or without a session. Takes the
-   lock. */
-HFSBI_FN bool hfsbi_seen_has(hfsb_tools *tools, hfsb_str path);
-
 /* ==== bash.c: bash, bash_output, bash_input, kill ======================== */
 
 /* Writes the result of bash into job->result. err is the reason why the
    command did not start, or NULL. Returns the status of the call. */
 HFSBI_FN hfsb_status hfsbi_bash_result(hfsbi_job *job, const hfsb_err *err);
 
-/* The arguments of bash about the delivery of its reply. A server needs them
-   before the call begins. */
+/* The arguments of bash about the delivery of its reply. Server and client
+   need them before the call begins. */
 typedef struct hfsbi_delivery {
-    bool     stream;
+    bool     stream, background;
     double   timeout;       /* seconds; 0: not given */
     hfsb_str on_disconnect; /* "kill", "continue" or "" */
 } hfsbi_delivery;
 
-/* Reads them; an invalid argument has its default. */
-HFSBI_FN hfsbi_delivery hfsbi_bash_delivery(const hfsb_json_value *arguments);
+/* Reads them; after an invalid argument the rest have their defaults. */
+HFSBI_FN hfsbi_delivery hfsbi_bash_delivery(const hfsb_json_value *arguments,
+                                            const hfsb_alloc      *alloc);
 
 /* Adds the fields that report how a command ended. */
 HFSBI_FN void hfsbi_put_ending(hfsbi_build *fields, const hfsbi_job *job);
@@ -24622,6 +24695,40 @@ typedef struct hfsbi_hits {
 HFSBI_FN hfsb_status hfsbi_hits_run(hfsbi_hits *l, int fd,
                                     unsigned long long size);
 
+/* ==== plan.c: the todo plan of an agent; its owner locks it ============== */
+
+enum {
+    HFSBI_REMIND_ITEMS = 4, /* that a reminder lists */
+    HFSBI_REMIND_TIMES = 2  /* reminders in a row */
+};
+
+/* All zero at first, except for doc.alloc. */
+typedef struct hfsbi_plan {
+    hfsb_json_doc doc;      /* the items, an array */
+    unsigned      reminded; /* reminders in a row */
+} hfsbi_plan;
+
+/* The row of plan_tool; its fn is NULL. */
+HFSBI_FN const hfsbi_tool *hfsbi_plan_tool(void);
+
+HFSBI_FN void hfsbi_plan_free(hfsbi_plan *plan);
+/* Executes plan_tool: a hfsbi_run_fn for its parameters. */
+HFSBI_FN hfsb_status hfsbi_plan_set(void *plan, const void *args,
+                                    hfsb_tool_result *result, hfsb_err *err);
+/* The whole call, for callers without a session. strict as in hfsb_call_opts.
+   Always fills *result, which must be freed. */
+HFSBI_FN hfsb_status hfsbi_plan_call(hfsbi_plan            *plan,
+                                     const hfsb_json_value *arguments,
+                                     bool strict, hfsb_tool_result *result);
+/* Appends the plan as JSON. */
+HFSBI_FN hfsb_status hfsbi_plan_write(const hfsbi_plan *plan, hfsb_buf *out,
+                                      hfsb_err *err);
+/* The number of items that are not completed. */
+HFSBI_FN size_t hfsbi_plan_open(const hfsbi_plan *plan);
+/* As hfsb_session_remind(). */
+HFSBI_FN bool hfsbi_plan_remind(hfsbi_plan *plan, bool called_tools,
+                                hfsb_buf *out);
+
 /* ---- src/tools/args.c ---- */
 /* args.c - the arguments of a tool, described once.
 
@@ -24743,12 +24850,27 @@ static hfsb_status hfsbi_param_no_choice(const hfsbi_param *p, hfsb_str given,
     return HFSB_ARG;
 }
 
+static bool hfsbi_is_number(const hfsb_json_value *value) {
+    hfsb_json_type type = hfsb_json_type_of(value);
+    return type == HFSB_JSON_INT || type == HFSB_JSON_UINT ||
+           type == HFSB_JSON_DOUBLE;
+}
+
 static hfsb_status hfsbi_param_text(const hfsbi_param     *p,
                                     const hfsb_json_value *object,
-                                    hfsb_str *out, hfsb_err *err) {
-    hfsb_str    rest, one;
-    hfsb_status st = hfsb_json_arg_str(object, p->name,
-                                       p->flags & HFSBI_REQUIRED, out, err);
+                                    const hfsbi_args_how *how, hfsb_str *out,
+                                    hfsb_err *err) {
+    const hfsb_json_value *given = hfsb_json_get(object, p->name);
+    hfsb_str               rest, one;
+    hfsb_status            st;
+    if (p->flags & HFSBI_OR_NUMBER && how->number && hfsbi_is_number(given)) {
+        hfsb_buf_truncate(how->number, 0);
+        st = hfsb_json_write(given, NULL, how->number, err);
+        *out = hfsb_buf_str(how->number);
+        return st;
+    }
+    st = hfsb_json_arg_str(object, p->name, p->flags & HFSBI_REQUIRED, out,
+                           err);
     if (st != HFSB_OK || !out->ptr) return st;
     if (p->flags & HFSBI_NO_NUL && hfsb_str_find_byte(*out, '\0') != HFSB_NPOS)
         return hfsbi_fail(err, HFSB_ARG, 0, "%s must be a path without NUL.",
@@ -24802,14 +24924,16 @@ static hfsb_status hfsbi_param_switch(const hfsbi_param     *p,
     return st;
 }
 
+/* parsed receives an object or list that came as a string. */
 static hfsb_status hfsbi_param_read(const hfsbi_param     *p,
                                     const hfsb_json_value *object,
-                                    const hfsbi_args_how *how, void *field,
+                                    const hfsbi_args_how  *how,
+                                    hfsb_json_doc *parsed, void *field,
                                     hfsb_err *err) {
     bool required = p->flags & HFSBI_REQUIRED;
     switch (p->type) {
     case HFSBI_ARG_STR:
-        return hfsbi_param_text(p, object, (hfsb_str *)field, err);
+        return hfsbi_param_text(p, object, how, (hfsb_str *)field, err);
     case HFSBI_ARG_INT:
         return hfsbi_param_int(p, object, (long long *)field, err);
     case HFSBI_ARG_NUMBER:
@@ -24824,7 +24948,7 @@ static hfsb_status hfsbi_param_read(const hfsbi_param     *p,
         return hfsb_json_arg_parsed(
             object, p->name, required,
             p->type == HFSBI_ARG_LIST ? HFSB_JSON_ARRAY : HFSB_JSON_OBJECT,
-            how->parsed, (const hfsb_json_value **)field, err);
+            parsed, (const hfsb_json_value **)field, err);
     }
     return HFSB_ARG;
 }
@@ -24843,15 +24967,18 @@ HFSBI_FN hfsb_status hfsbi_args_fill(const hfsbi_param     *params,
                                      const hfsbi_args_how *how, void *out,
                                      hfsb_err *err) {
     const hfsbi_param *p;
+    hfsb_json_doc     *parsed = how->parsed;
     hfsb_status        st = HFSB_OK;
     for (p = params; st == HFSB_OK && p->name; p++) {
         char *field = (char *)out + p->field;
+        if (p->flags & HFSBI_BY_TOOL) continue;
         HFSB_ASSERT(p->field + hfsbi_param_size(p->type) <=
                     sizeof(hfsbi_args));
         memset(field, 0, hfsbi_param_size(p->type));
         if (how->id.ptr && strcmp(p->name, "id") == 0)
             *(hfsb_str *)(void *)field = how->id;
-        else st = hfsbi_param_read(p, object, how, field, err);
+        else st = hfsbi_param_read(p, object, how, parsed, field, err);
+        if (p->type == HFSBI_ARG_OBJECT || p->type == HFSBI_ARG_LIST) parsed++;
         if (st == HFSB_ARG) hfsbi_err_key(err, p->name);
     }
     return st;
@@ -24877,8 +25004,8 @@ HFSBI_FN bool hfsbi_param_fits(const hfsbi_param     *p,
     plain.flags &= ~(unsigned)(HFSBI_REQUIRED | HFSBI_NO_NUL | HFSBI_ONE_OF);
     plain.must = NULL;
     parsed.alloc = *alloc;
-    how.parsed = &parsed;
-    fits = hfsbi_param_read(&plain, object, &how, &value, NULL) == HFSB_OK;
+    fits = hfsbi_param_read(&plain, object, &how, &parsed, &value, NULL) ==
+           HFSB_OK;
     hfsb_json_free(&parsed);
     return fits;
 }
@@ -26891,8 +27018,119 @@ HFSBI_FN hfsbi_jobs_figures hfsbi_jobs_count_all(hfsb_tools *tools) {
     return f;
 }
 
+/* ---- src/tools/seen.c ---- */
+/* seen.c - the set of files that a session has read or written.
+
+   A session refuses to change a file that it has not read. The local tools and
+   the client of a sandbox both keep such a set. They differ only in the key of
+   a file: the local tools ask hfsb_file_key(), which resolves symlinks; the
+   client, which cannot, uses the cleaned absolute path.
+
+   The set is a hash table of the keys' SHA-256 digests. Digests have one size
+   whatever the length of the key, and are as good as random, so their first
+   bytes serve as the hash. A free slot is all zero, which no digest is. The
+   table stays at most half full.
+
+   Without memory a file is not added, and must be read again: the set errs on
+   the safe side. */
+HFSBI_FN void hfsbi_seen_init(hfsbi_seen *seen, const hfsb_alloc *alloc) {
+    memset(seen, 0, sizeof *seen);
+    seen->alloc = *alloc;
+    (void)pthread_mutex_init(&seen->lock, NULL);
+}
+
+HFSBI_FN void hfsbi_seen_free(hfsbi_seen *seen) {
+    hfsbi_array_free(&seen->alloc, seen->table, seen->cap,
+                     sizeof *seen->table);
+    (void)pthread_mutex_destroy(&seen->lock);
+}
+
+static hfsbi_digest hfsbi_seen_digest(hfsb_str key) {
+    hfsbi_digest d;
+    hfsb_sha256  sha;
+    hfsb_sha256_init(&sha);
+    hfsb_sha256_write(&sha, key);
+    hfsb_sha256_finish(&sha, d.bytes);
+    return d;
+}
+
+/* Returns the slot of a digest, or the free slot where it belongs. */
+static hfsbi_digest *hfsbi_seen_slot(hfsbi_digest *table, size_t cap,
+                                     const hfsbi_digest *d) {
+    static const hfsbi_digest none = {{0}};
+    size_t                    at;
+    memcpy(&at, d->bytes, sizeof at);
+    for (at &= cap - 1;; at = (at + 1) & (cap - 1))
+        if (memcmp(&table[at], &none, sizeof none) == 0 ||
+            memcmp(&table[at], d, sizeof *d) == 0)
+            return &table[at];
+}
+
+/* Under the lock. */
+static bool hfsbi_seen_find(const hfsbi_seen *seen, const hfsbi_digest *d) {
+    return seen->cap > 0 && memcmp(hfsbi_seen_slot(seen->table, seen->cap, d),
+                                   d, sizeof *d) == 0;
+}
+
+/* Makes room for one more digest. False without memory. */
+static bool hfsbi_seen_grow(hfsbi_seen *seen) {
+    size_t        cap = seen->cap ? seen->cap * 2 : 64, i;
+    hfsbi_digest *table;
+    if (seen->count < seen->cap / 2) return true;
+    table = (hfsbi_digest *)hfsbi_array(&seen->alloc, cap, sizeof *table);
+    if (!table) return false;
+    memset(table, 0, cap * sizeof *table);
+    for (i = 0; i < seen->cap; i++)
+        *hfsbi_seen_slot(table, cap, &seen->table[i]) = seen->table[i];
+    hfsbi_array_free(&seen->alloc, seen->table, seen->cap, sizeof *table);
+    seen->table = table;
+    seen->cap = cap;
+    return true;
+}
+
+HFSBI_FN void hfsbi_seen_add(hfsbi_seen *seen, hfsb_str key) {
+    hfsbi_digest d = hfsbi_seen_digest(key);
+    pthread_mutex_lock(&seen->lock);
+    if (!hfsbi_seen_find(seen, &d) && hfsbi_seen_grow(seen)) {
+        *hfsbi_seen_slot(seen->table, seen->cap, &d) = d;
+        seen->count++;
+    }
+    pthread_mutex_unlock(&seen->lock);
+}
+
+HFSBI_FN bool hfsbi_seen_has(hfsbi_seen *seen, hfsb_str key) {
+    hfsbi_digest d = hfsbi_seen_digest(key);
+    bool         has;
+    pthread_mutex_lock(&seen->lock);
+    has = hfsbi_seen_find(seen, &d);
+    pthread_mutex_unlock(&seen->lock);
+    return has;
+}
+
+/* ---- the local tools ---- */
+
+HFSBI_FN void hfsbi_tools_saw(hfsb_tools *tools, hfsb_str path) {
+    hfsb_buf key = HFSB_INIT;
+    if (!tools->session) return;
+    key.alloc = tools->alloc;
+    if (hfsb_file_key(tools->place, path, &key, NULL) == HFSB_OK)
+        hfsbi_seen_add(&tools->seen, hfsb_buf_str(&key));
+    hfsb_buf_free(&key);
+}
+
+HFSBI_FN bool hfsbi_tools_has_seen(hfsb_tools *tools, hfsb_str path) {
+    hfsb_buf key = HFSB_INIT;
+    bool     has;
+    if (!tools->session) return true;
+    key.alloc = tools->alloc;
+    has = hfsb_file_key(tools->place, path, &key, NULL) == HFSB_OK &&
+          hfsbi_seen_has(&tools->seen, hfsb_buf_str(&key));
+    hfsb_buf_free(&key);
+    return has;
+}
+
 /* ---- src/tools/tools.c ---- */
-/* tools.c - the tools object: open, close, wait, and the files of a session.
+/* tools.c - the tools object: open, close, wait.
 
    One object runs tools for one session, in any number of threads. Commands
    are events of its loop: that of a server, or one of its own, which is turned
@@ -27028,8 +27266,7 @@ HFSBI_FN void hfsbi_tools_free(hfsb_tools *tools) {
     hfsb_root_close(tools->place);
     hfsbi_close(&tools->host[0]);
     hfsbi_close(&tools->host[1]);
-    hfsbi_array_free(&alloc, tools->seen, tools->seen_cap,
-                     sizeof *tools->seen);
+    hfsbi_seen_free(&tools->seen);
     hfsb_buf_free(&tools->shell);
     hfsbi_tools_free_env(tools);
     if (tools->own_loop) hfsbi_loop_close(tools->loop);
@@ -27076,6 +27313,7 @@ HFSBI_FN hfsb_status hfsbi_tools_open_in(hfsbi_loop            *loop,
     if (!tools) return hfsbi_fail_status(err, HFSB_NOMEM, "Opening the tools");
     memset(tools, 0, sizeof *tools);
     tools->alloc = where.alloc = opts->alloc;
+    hfsbi_seen_init(&tools->seen, &opts->alloc);
     tools->loop = loop;
     tools->look.done = hfsbi_tools_look;
     tools->host[0] = tools->host[1] = -1;
@@ -27202,87 +27440,6 @@ size_t hfsb_tools_busy(hfsb_tools *tools) {
         hfsbi_jobs_count(tools, HFSBI_JOB_WAITING);
     hfsbi_loop_unlock(tools->loop);
     return n;
-}
-
-/* ---- files that a session has read or written ---- */
-
-/* Computes the digest of a file's key. False when the key cannot be made. */
-static bool hfsbi_seen_digest(hfsb_tools *tools, hfsb_str path,
-                              hfsbi_digest *out) {
-    hfsb_buf    key = HFSB_INIT;
-    hfsb_sha256 sha;
-    bool        ok;
-    key.alloc = tools->alloc;
-    ok = hfsb_file_key(tools->place, path, &key, NULL) == HFSB_OK;
-    if (ok) {
-        hfsb_sha256_init(&sha);
-        hfsb_sha256_write(&sha, hfsb_buf_str(&key));
-        hfsb_sha256_finish(&sha, out->bytes);
-    }
-    hfsb_buf_free(&key);
-    return ok;
-}
-
-/* Returns the slot of a digest, or the free slot where it belongs. A free slot
-   is all zero, which no digest is. Digests are as good as random, so their
-   first bytes serve as the hash. */
-static hfsbi_digest *hfsbi_seen_slot(hfsbi_digest *table, size_t cap,
-                                     const hfsbi_digest *d) {
-    static const hfsbi_digest none = {{0}};
-    size_t                    at;
-    memcpy(&at, d->bytes, sizeof at);
-    for (at &= cap - 1;; at = (at + 1) & (cap - 1))
-        if (memcmp(&table[at], &none, sizeof none) == 0 ||
-            memcmp(&table[at], d, sizeof *d) == 0)
-            return &table[at];
-}
-
-/* Under the lock. */
-static bool hfsbi_seen_find(const hfsb_tools *tools, const hfsbi_digest *d) {
-    return tools->seen_cap > 0 &&
-           memcmp(hfsbi_seen_slot(tools->seen, tools->seen_cap, d), d,
-                  sizeof *d) == 0;
-}
-
-/* Makes room for one more digest; the table stays at most half full. False
-   without memory. */
-static bool hfsbi_seen_grow(hfsb_tools *tools) {
-    size_t        cap = tools->seen_cap ? tools->seen_cap * 2 : 64, i;
-    hfsbi_digest *table;
-    if (tools->seen_count < tools->seen_cap / 2) return true;
-    table = (hfsbi_digest *)hfsbi_array(&tools->alloc, cap, sizeof *table);
-    if (!table) return false;
-    memset(table, 0, cap * sizeof *table);
-    for (i = 0; i < tools->seen_cap; i++)
-        *hfsbi_seen_slot(table, cap, &tools->seen[i]) = tools->seen[i];
-    hfsbi_array_free(&tools->alloc, tools->seen, tools->seen_cap,
-                     sizeof *table);
-    tools->seen = table;
-    tools->seen_cap = cap;
-    return true;
-}
-
-HFSBI_FN void hfsbi_seen_add(hfsb_tools *tools, hfsb_str path) {
-    hfsbi_digest d;
-    if (!tools->session || !hfsbi_seen_digest(tools, path, &d)) return;
-    hfsbi_loop_lock(tools->loop);
-    /* without memory the model must read the file again */
-    if (!hfsbi_seen_find(tools, &d) && hfsbi_seen_grow(tools)) {
-        *hfsbi_seen_slot(tools->seen, tools->seen_cap, &d) = d;
-        tools->seen_count++;
-    }
-    hfsbi_loop_unlock(tools->loop);
-}
-
-HFSBI_FN bool hfsbi_seen_has(hfsb_tools *tools, hfsb_str path) {
-    hfsbi_digest d;
-    bool         has;
-    if (!tools->session) return true;
-    if (!hfsbi_seen_digest(tools, path, &d)) return false;
-    hfsbi_loop_lock(tools->loop);
-    has = hfsbi_seen_find(tools, &d);
-    hfsbi_loop_unlock(tools->loop);
-    return has;
 }
 
 /* ---- src/tools/call.c ---- */
@@ -27600,7 +27757,9 @@ static hfsb_status hfsbi_call_find_first(hfsb_call             *call,
     if (call->opts.key.len || call->opts.id.ptr ||
         hfsb_json_get(arguments, "id"))
         st = hfsbi_call_digest(call, arguments);
-    if (st != HFSB_OK || !call->opts.key.len || !call->tool->once) return st;
+    if (st != HFSB_OK || !call->opts.key.len ||
+        !(call->tool->flags & HFSBI_TOOL_ONCE))
+        return st;
     hfsbi_loop_lock(call->tools->loop);
     st = hfsbi_once_join(call, err);
     hfsbi_loop_unlock(call->tools->loop);
@@ -27878,6 +28037,39 @@ hfsb_status hfsb_tools_call(hfsb_tools *tools, hfsb_str name,
     return st;
 }
 
+enum { HFSBI_RUN_PARSED = 4 }; /* objects and lists among the parameters */
+
+HFSBI_FN hfsb_status hfsbi_tool_run(const hfsbi_param     *params,
+                                    const hfsb_json_value *arguments,
+                                    bool strict, hfsbi_run_fn fn, void *user,
+                                    hfsb_tool_result *result) {
+    const hfsb_alloc alloc = result->output.alloc;
+    hfsb_json_doc    parsed[HFSBI_RUN_PARSED];
+    hfsb_buf         notes = HFSB_INIT, number = HFSB_INIT;
+    hfsbi_args_how   how = HFSB_INIT;
+    hfsb_err         err = HFSB_INIT;
+    hfsbi_args       args;
+    hfsb_status      st;
+    size_t           i;
+    memset(&args, 0, sizeof args);
+    memset(parsed, 0, sizeof parsed);
+    for (i = 0; i < HFSBI_RUN_PARSED; i++) parsed[i].alloc = alloc;
+    notes.alloc = number.alloc = alloc;
+    how.strict = strict;
+    how.notes = &notes;
+    how.number = &number;
+    how.parsed = parsed;
+    st = hfsbi_args_read(params, arguments, &how, &args, &err);
+    if (st == HFSB_OK) st = fn(user, &args, result, &err);
+    if (st == HFSB_OK)
+        st = hfsb_buf_append(&result->output, hfsb_buf_str(&notes));
+    if (st != HFSB_OK) hfsbi_result_status(result, st, &err);
+    for (i = 0; i < HFSBI_RUN_PARSED; i++) hfsb_json_free(&parsed[i]);
+    hfsb_buf_free(&notes);
+    hfsb_buf_free(&number);
+    return st;
+}
+
 HFSBI_FN hfsb_status hfsbi_arguments_parse(hfsb_str          text,
                                            const hfsb_alloc *alloc,
                                            hfsb_json_doc    *doc,
@@ -27943,10 +28135,10 @@ static const hfsbi_param hfsbi_bash_params[] = {
                 command, NULL),
     HFSBI_PARAM("description", HFSBI_ARG_STR, 0, hfsbi_bash_args, description,
                 "In a few words, for people"),
-    HFSBI_PARAM("work_dir", HFSBI_ARG_STR, HFSBI_NO_NUL, hfsbi_bash_args,
-                work_dir, NULL),
-    HFSBI_PARAM_RANGE("timeout", HFSBI_ARG_NUMBER, 0, hfsbi_bash_args, timeout,
-                      "Seconds, default 240, at most 1200", 0, 0, 0,
+    HFSBI_PARAM("work_dir", HFSBI_ARG_STR, HFSBI_NO_NUL | HFSBI_SENT,
+                hfsbi_bash_args, work_dir, NULL),
+    HFSBI_PARAM_RANGE("timeout", HFSBI_ARG_NUMBER, HFSBI_SENT, hfsbi_bash_args,
+                      timeout, "Seconds, default 240, at most 1200", 0, 0, 0,
                       "a number of seconds from 0 on (0: the default)"),
     HFSBI_PARAM("background", HFSBI_ARG_BOOL, 0, hfsbi_bash_args, background,
                 "Return at once with a job id"),
@@ -28257,16 +28449,19 @@ static hfsb_status hfsbi_run_bash(hfsb_call *call, const void *args,
     return st;
 }
 
-HFSBI_FN hfsbi_delivery hfsbi_bash_delivery(const hfsb_json_value *arguments) {
+HFSBI_FN hfsbi_delivery hfsbi_bash_delivery(const hfsb_json_value *arguments,
+                                            const hfsb_alloc      *alloc) {
     hfsbi_delivery  d = HFSB_INIT;
     hfsbi_args_how  how = HFSB_INIT;
     hfsb_json_doc   parsed = HFSB_INIT;
     hfsbi_bash_args a;
     memset(&a, 0, sizeof a);
+    parsed.alloc = *alloc;
     how.parsed = &parsed;
     /* the call itself reports invalid arguments */
     (void)hfsbi_args_read(hfsbi_bash_params, arguments, &how, &a, NULL);
     d.stream = a.stream;
+    d.background = a.background;
     d.timeout = a.timeout;
     d.on_disconnect = a.on_disconnect;
     hfsb_json_free(&parsed);
@@ -28288,7 +28483,7 @@ HFSBI_FN const hfsbi_tool *hfsbi_tool_bash(void) {
         "Run a command with bash or sh in the sandbox, a machine of its "
         "own" HFSBI_BASH_WORDS,
         HFSBI_TOOL_RUNS,
-        false,
+        0,
         hfsbi_bash_params,
         hfsbi_run_bash,
         hfsbi_prepare_bash};
@@ -28400,7 +28595,7 @@ HFSBI_FN const hfsbi_tool *hfsbi_tool_bash_output(void) {
         "code. Pass next_offset of the reply as the next offset.",
         NULL,
         HFSBI_TOOL_READS,
-        false,
+        0,
         hfsbi_output_params,
         hfsbi_run_bash_output,
         NULL};
@@ -28467,7 +28662,7 @@ HFSBI_FN const hfsbi_tool *hfsbi_tool_bash_input(void) {
         "newline.",
         NULL,
         HFSBI_TOOL_RUNS,
-        false,
+        0,
         hfsbi_input_params,
         hfsbi_run_bash_input,
         NULL};
@@ -28551,7 +28746,7 @@ HFSBI_FN const hfsbi_tool *hfsbi_tool_kill(void) {
         "and job that runs.",
         NULL,
         HFSBI_TOOL_REPEATS,
-        false,
+        0,
         hfsbi_kill_params,
         hfsbi_run_kill,
         NULL};
@@ -29099,11 +29294,11 @@ typedef struct hfsbi_read_args {
 static const hfsbi_param hfsbi_read_params[] = {
     HFSBI_PARAM("path", HFSBI_ARG_STR, HFSBI_REQUIRED, hfsbi_read_args, path,
                 NULL),
-    HFSBI_PARAM("offset", HFSBI_ARG_INT, 0, hfsbi_read_args, offset,
+    HFSBI_PARAM("offset", HFSBI_ARG_INT, HFSBI_SENT, hfsbi_read_args, offset,
                 "First line, from 1; negative: from the end"),
-    HFSBI_PARAM_RANGE("limit", HFSBI_ARG_INT, HFSBI_NULL_IS_0, hfsbi_read_args,
-                      limit, "Lines, default 2000; 0: all", 0, LLONG_MAX,
-                      HFSBI_READ_LINES,
+    HFSBI_PARAM_RANGE("limit", HFSBI_ARG_INT, HFSBI_NULL_IS_0 | HFSBI_SENT,
+                      hfsbi_read_args, limit, "Lines, default 2000; 0: all", 0,
+                      LLONG_MAX, HFSBI_READ_LINES,
                       "a number of lines from 0 on (0: all of them)"),
     HFSBI_PARAM("image", HFSBI_ARG_SWITCH, HFSBI_UNLISTED, hfsbi_read_args,
                 image, NULL),
@@ -29231,7 +29426,7 @@ static hfsb_status hfsbi_run_read(hfsb_call *call, const void *args,
                                        a->limit, err);
     hfsbi_close(&r.fd);
     hfsb_buf_free(&r.text);
-    if (st == HFSB_OK && call->result.success) hfsbi_seen_add(tools, r.path);
+    if (st == HFSB_OK && call->result.success) hfsbi_tools_saw(tools, r.path);
     return st;
 }
 
@@ -29243,7 +29438,7 @@ HFSBI_FN const hfsbi_tool *hfsbi_tool_read(void) {
         "file before you change it.",
         NULL,
         HFSBI_TOOL_READS,
-        false,
+        HFSBI_TOOL_ON_DISK,
         hfsbi_read_params,
         hfsbi_run_read,
         NULL};
@@ -29272,7 +29467,7 @@ HFSBI_FN bool hfsbi_may_change(hfsb_call *call, hfsb_str path, bool edit,
     hfsb_file_info info;
     hfsb_err       err;
     *st = HFSB_OK;
-    if (!call->tools->session || hfsbi_seen_has(call->tools, path))
+    if (!call->tools->session || hfsbi_tools_has_seen(call->tools, path))
         return true;
     *st = hfsb_file_stat(call->tools->place, path, &info, &err);
     if (*st != HFSB_OK && *st != HFSB_NOT_FOUND && *st != HFSB_OUTSIDE &&
@@ -29347,7 +29542,7 @@ static hfsb_status hfsbi_run_write(hfsb_call *call, const void *args,
     if (hfsb_file_write(tools->place, a->path, a->content, &opts, &written,
                         err) != HFSB_OK)
         return hfsbi_result_err(&call->result, err);
-    hfsbi_seen_add(tools, a->path);
+    hfsbi_tools_saw(tools, a->path);
     hfsbi_build_int(&call->fields, "bytes", (long long)written.bytes);
     hfsbi_build_bool(&call->fields, "created", written.created);
     hfsbi_build_bool(&call->fields, "in_place", written.in_place);
@@ -29365,7 +29560,7 @@ HFSBI_FN const hfsbi_tool *hfsbi_tool_write(void) {
         "warns of syntax errors.",
         NULL,
         HFSBI_TOOL_REPEATS,
-        true,
+        HFSBI_TOOL_ONCE | HFSBI_TOOL_ON_DISK,
         hfsbi_write_params,
         hfsbi_run_write,
         NULL};
@@ -29471,9 +29666,9 @@ typedef struct hfsbi_edit_args {
                 old_str, NULL),                                            \
         HFSBI_PARAM("new_str", HFSBI_ARG_STR, HFSBI_REQUIRED,              \
                     hfsbi_edit_args, new_str, NULL),                       \
-        HFSBI_PARAM("replace_all", HFSBI_ARG_BOOL, 0, hfsbi_edit_args,     \
-                    replace_all, NULL),                                    \
-        HFSBI_PARAM_CHOICE("mode", 0, hfsbi_edit_args, mode,               \
+        HFSBI_PARAM("replace_all", HFSBI_ARG_BOOL, HFSBI_SENT,             \
+                    hfsbi_edit_args, replace_all, NULL),                   \
+        HFSBI_PARAM_CHOICE("mode", HFSBI_SENT, hfsbi_edit_args, mode,      \
                            "replace append_after prepend_before"),         \
         HFSBI_PARAM_RANGE("line", HFSBI_ARG_INT, 0, hfsbi_edit_args, line, \
                           "The place at this line", 0, LLONG_MAX, 0,       \
@@ -29582,7 +29777,7 @@ HFSBI_FN const hfsbi_tool *hfsbi_tool_edit(void) {
         "left out.",
         NULL,
         HFSBI_TOOL_CHANGES,
-        true,
+        HFSBI_TOOL_ONCE | HFSBI_TOOL_ON_DISK,
         hfsbi_edit_params,
         hfsbi_run_edit,
         NULL};
@@ -29597,7 +29792,7 @@ HFSBI_FN const hfsbi_tool *hfsbi_tool_multi_edit(void) {
         "found in the file as it was; they must not overlap. Keys as in edit.",
         NULL,
         HFSBI_TOOL_CHANGES,
-        true,
+        HFSBI_TOOL_ONCE | HFSBI_TOOL_ON_DISK,
         hfsbi_multi_edit_params,
         hfsbi_run_multi_edit,
         NULL};
@@ -29632,7 +29827,7 @@ HFSBI_FN const hfsbi_tool *hfsbi_tool_exists(void) {
         "true or false: is there a file or directory?",
         NULL,
         HFSBI_TOOL_READS,
-        false,
+        HFSBI_TOOL_ON_DISK,
         hfsbi_exists_params,
         hfsbi_run_exists,
         NULL};
@@ -29782,7 +29977,7 @@ static hfsb_status hfsbi_patch_commit(hfsbi_patch_call        *p,
     if (st == HFSB_OK && c->new_path.len)
         st = hfsbi_patch_end_move(tools->place, c, step->sha256, err);
     if (st == HFSB_OK)
-        hfsbi_seen_add(tools, c->new_path.len ? c->new_path : c->path);
+        hfsbi_tools_saw(tools, c->new_path.len ? c->new_path : c->path);
     return st;
 }
 
@@ -29938,7 +30133,7 @@ HFSBI_FN const hfsbi_tool *hfsbi_tool_apply_patch(void) {
         "name the enclosing function.",
         NULL,
         HFSBI_TOOL_CHANGES,
-        true,
+        HFSBI_TOOL_ONCE | HFSBI_TOOL_ON_DISK,
         hfsbi_patch_params,
         hfsbi_run_apply_patch,
         NULL};
@@ -30992,7 +31187,7 @@ HFSBI_FN const hfsbi_tool *hfsbi_tool_glob(void) {
         "src/**/*.{c,h}. Leaves out .git and what .gitignore names.",
         NULL,
         HFSBI_TOOL_READS,
-        false,
+        HFSBI_TOOL_ON_DISK,
         hfsbi_glob_params,
         hfsbi_run_glob,
         NULL};
@@ -31633,7 +31828,7 @@ HFSBI_FN const hfsbi_tool *hfsbi_tool_grep(void) {
         "files.",
         NULL,
         HFSBI_TOOL_READS,
-        false,
+        HFSBI_TOOL_ON_DISK,
         hfsbi_grep_params,
         hfsbi_run_grep,
         NULL};
@@ -31808,11 +32003,246 @@ HFSBI_FN const hfsbi_tool *hfsbi_tool_list(void) {
         "Type, size, time of change and name of what is in a folder.",
         NULL,
         HFSBI_TOOL_READS,
-        false,
+        HFSBI_TOOL_ON_DISK,
         hfsbi_list_params,
         hfsbi_run_list,
         NULL};
     return &row;
+}
+
+/* ---- src/tools/plan.c ---- */
+/* plan.c - the todo plan of a model, and the reminder of its open items.
+
+   plan_tool replaces the whole plan. The items are checked, copied into a
+   document of our own, and kept only if all of them are valid. A turn of the
+   model without tool calls while items are open is answered by a reminder, at
+   most HFSBI_REMIND_TIMES in a row; a turn with tool calls resets the count. */
+typedef struct hfsbi_todo_args {
+    hfsb_str id, content, status;
+} hfsbi_todo_args;
+
+static const hfsbi_param hfsbi_todo_params[] = {
+    HFSBI_PARAM("id", HFSBI_ARG_STR, HFSBI_REQUIRED | HFSBI_OR_NUMBER,
+                hfsbi_todo_args, id, NULL),
+    HFSBI_PARAM("content", HFSBI_ARG_STR, HFSBI_REQUIRED, hfsbi_todo_args,
+                content, "What is to be done"),
+    HFSBI_PARAM_CHOICE("status", HFSBI_REQUIRED, hfsbi_todo_args, status,
+                       "pending in_progress completed"),
+    HFSBI_PARAM_END};
+
+typedef struct hfsbi_plan_args {
+    const hfsb_json_value *todos;
+} hfsbi_plan_args;
+
+static const hfsbi_param hfsbi_plan_params[] = {
+    HFSBI_PARAM_LIST("todos", HFSBI_REQUIRED, hfsbi_plan_args, todos,
+                     hfsbi_todo_params),
+    HFSBI_PARAM_END};
+
+/* It changes nothing but what the model itself wrote before, so a host need
+   not ask anyone. */
+HFSBI_FN const hfsbi_tool *hfsbi_plan_tool(void) {
+    static const hfsbi_tool row = {
+        "plan_tool",
+        "Keep a plan",
+        "Write down your plan for work of several steps, and keep it up to "
+        "date: each call replaces the whole plan. Keep one item in_progress, "
+        "and set it to completed as soon as it is done, not before.",
+        NULL,
+        HFSBI_TOOL_READS,
+        0,
+        hfsbi_plan_params,
+        NULL,
+        NULL};
+    return &row;
+}
+
+static const char *const hfsbi_plan_states[] = {"pending", "in_progress",
+                                                "completed"};
+
+enum {
+    HFSBI_PLAN_COMPLETED = 2,
+    HFSBI_PLAN_STATES = 3,
+    HFSBI_REMIND_CHARS = 200 /* of one item */
+};
+
+/* ---- plan_tool ---- */
+
+static hfsb_status hfsbi_plan_state(hfsb_str name, size_t *out,
+                                    hfsb_err *err) {
+    for (*out = 0; *out < HFSBI_PLAN_STATES; ++*out)
+        if (hfsb_str_equal(name, hfsb_cstr(hfsbi_plan_states[*out])))
+            return HFSB_OK;
+    hfsbi_fail(err, HFSB_ARG, 0,
+               "\"status\": expected pending, in_progress or completed, "
+               "found \"");
+    hfsbi_err_quote(err, name, 40);
+    hfsbi_err_add(err, "\"");
+    return HFSB_ARG;
+}
+
+/* Writes one item in its stored form, and counts its status. number is for
+   an id that is one. */
+static hfsb_status hfsbi_plan_item(const hfsb_json_value *item,
+                                   hfsb_buf *number, hfsbi_build *list,
+                                   size_t *counts, hfsb_err *err) {
+    hfsbi_args_how  how = HFSB_INIT;
+    hfsbi_todo_args a;
+    hfsb_json_type  type = hfsb_json_type_of(item);
+    size_t          state;
+    hfsb_status     st;
+    if (type != HFSB_JSON_OBJECT)
+        return hfsbi_fail(err, HFSB_ARG, 0, "expected an object, found %s",
+                          hfsb_json_type_name(type));
+    how.number = number;
+    st = hfsbi_args_fill(hfsbi_todo_params, item, &how, &a, err);
+    if (st == HFSB_OK) st = hfsbi_plan_state(a.status, &state, err);
+    if (st != HFSB_OK) return st;
+    counts[state]++;
+    hfsbi_build_object(list, NULL);
+    hfsbi_build_str(list, "id", a.id);
+    hfsbi_build_str(list, "content", a.content);
+    hfsbi_build_str(list, "status", a.status);
+    hfsbi_build_end(list);
+    return HFSB_OK;
+}
+
+/* The items as a document of our own, and how many have each status. */
+static hfsb_status hfsbi_plan_copy(const hfsb_json_value *todos,
+                                   hfsb_json_doc *out, size_t *counts,
+                                   hfsb_err *err) {
+    hfsb_json_iter it = hfsb_json_begin(todos);
+    hfsb_buf       number = HFSB_INIT;
+    hfsbi_build    list;
+    hfsb_err       why = HFSB_INIT;
+    size_t         n = 0;
+    hfsb_status    st = HFSB_OK;
+    number.alloc = out->alloc;
+    hfsbi_build_init(&list, &out->alloc);
+    hfsbi_build_array(&list, NULL);
+    for (; st == HFSB_OK && hfsb_json_next(&it); n++) {
+        st = hfsbi_plan_item(it.value, &number, &list, counts, &why);
+        if (st != HFSB_OK)
+            hfsbi_fail(err, st, 0, "todos[%zu]: %s", n, why.msg);
+    }
+    hfsbi_build_end(&list);
+    if (st == HFSB_OK) {
+        st = hfsbi_build_finish(&list, out);
+        if (st != HFSB_OK) hfsbi_fail_status(err, st, "Plan");
+    }
+    hfsbi_build_free(&list);
+    hfsb_buf_free(&number);
+    return st;
+}
+
+HFSBI_FN hfsb_status hfsbi_plan_set(void *user, const void *args,
+                                    hfsb_tool_result *result, hfsb_err *err) {
+    hfsbi_plan            *plan = (hfsbi_plan *)user;
+    const hfsbi_plan_args *a = (const hfsbi_plan_args *)args;
+    hfsb_json_doc          fresh = HFSB_INIT;
+    size_t                 counts[HFSBI_PLAN_STATES] = {0, 0, 0};
+    hfsb_status            st;
+    fresh.alloc = plan->doc.alloc;
+    st = hfsbi_plan_copy(a->todos, &fresh, counts, err);
+    if (st != HFSB_OK) return st;
+    st = hfsbi_result_ok(result,
+                         "Plan updated: %zu pending, %zu in progress, %zu "
+                         "completed.",
+                         counts[0], counts[1], counts[2]);
+    if (st != HFSB_OK) {
+        hfsb_json_free(&fresh);
+        return st;
+    }
+    hfsb_json_free(&plan->doc);
+    plan->doc = fresh;
+    return HFSB_OK;
+}
+
+HFSBI_FN hfsb_status hfsbi_plan_call(hfsbi_plan            *plan,
+                                     const hfsb_json_value *arguments,
+                                     bool strict, hfsb_tool_result *result) {
+    hfsbi_result_init(result, &plan->doc.alloc);
+    return hfsbi_tool_run(hfsbi_plan_params, arguments, strict, hfsbi_plan_set,
+                          plan, result);
+}
+
+HFSBI_FN void hfsbi_plan_free(hfsbi_plan *plan) {
+    hfsb_json_free(&plan->doc);
+}
+
+HFSBI_FN hfsb_status hfsbi_plan_write(const hfsbi_plan *plan, hfsb_buf *out,
+                                      hfsb_err *err) {
+    hfsb_status st = plan->doc.root
+                         ? hfsb_json_write(plan->doc.root, NULL, out, err)
+                         : hfsb_buf_append(out, HFSB_LIT("[]"));
+    return st == HFSB_OK ? hfsbi_ok(err)
+                         : hfsbi_fail_status(err, st, "Writing the plan");
+}
+
+/* ---- the reminder ---- */
+
+static hfsb_str hfsbi_plan_member(const hfsb_json_value *item,
+                                  const char            *key) {
+    return hfsb_json_str(hfsb_json_get(item, key), HFSB_LIT(""));
+}
+
+static bool hfsbi_plan_is_open(const hfsb_json_value *item) {
+    const char *done = hfsbi_plan_states[HFSBI_PLAN_COMPLETED];
+    return !hfsb_str_equal(hfsbi_plan_member(item, "status"), hfsb_cstr(done));
+}
+
+HFSBI_FN size_t hfsbi_plan_open(const hfsbi_plan *plan) {
+    hfsb_json_iter it = hfsb_json_begin(plan->doc.root);
+    size_t         n = 0;
+    while (hfsb_json_next(&it)) n += hfsbi_plan_is_open(it.value);
+    return n;
+}
+
+/* Appends a text of the model on one line, cut to a sane length. */
+static void hfsbi_remind_put(hfsb_buf *sink, hfsb_str text) {
+    hfsb_err line = HFSB_INIT;
+    hfsbi_err_quote(&line, text, HFSBI_REMIND_CHARS);
+    hfsb_buf_append(sink, hfsb_cstr(line.msg));
+}
+
+static hfsb_status hfsbi_remind_write(const hfsb_json_value *plan, size_t open,
+                                      hfsb_buf *out) {
+    size_t         mark = out->len;
+    hfsb_json_iter it = hfsb_json_begin(plan);
+    size_t         listed = 0;
+    hfsb_buf_printf(
+        out,
+        "[SYSTEM: CONTINUATION GUARD] Your last turn called no tool, "
+        "but your plan has %zu open item%s:\n",
+        open, open == 1 ? "" : "s");
+    while (listed < HFSBI_REMIND_ITEMS && hfsb_json_next(&it)) {
+        if (!hfsbi_plan_is_open(it.value)) continue;
+        listed++;
+        hfsb_buf_append(out, HFSB_LIT("- "));
+        hfsbi_remind_put(out, hfsbi_plan_member(it.value, "id"));
+        hfsb_buf_append(out, HFSB_LIT(" ("));
+        hfsb_buf_append(out, hfsbi_plan_member(it.value, "status"));
+        hfsb_buf_append(out, HFSB_LIT("): "));
+        hfsbi_remind_put(out, hfsbi_plan_member(it.value, "content"));
+        hfsb_buf_append_byte(out, '\n');
+    }
+    if (open > listed) hfsb_buf_printf(out, "- and %zu more\n", open - listed);
+    hfsb_buf_printf(
+        out, "Go on with the next one now, by calling a tool. If they are "
+             "done or not needed any more, say so with plan_tool, then give "
+             "your answer. If you cannot go on, say what you need.");
+    return hfsb_buf_finish(out, mark);
+}
+
+HFSBI_FN bool hfsbi_plan_remind(hfsbi_plan *plan, bool called_tools,
+                                hfsb_buf *out) {
+    size_t open = called_tools ? 0 : hfsbi_plan_open(plan);
+    if (called_tools) plan->reminded = 0;
+    if (!open || plan->reminded >= HFSBI_REMIND_TIMES ||
+        hfsbi_remind_write(plan->doc.root, open, out) != HFSB_OK)
+        return false;
+    plan->reminded++;
+    return true;
 }
 
 /* ---- src/tools/table.c ---- */
@@ -31825,18 +32255,20 @@ HFSBI_FN const hfsbi_tool *hfsbi_tool_list(void) {
    (tested). */
 typedef const hfsbi_tool *(*hfsbi_tool_row)(void);
 
-static const hfsbi_tool_row hfsbi_tool_rows[] = {
+static const hfsbi_tool_row hfsbi_tool_rows[HFSBI_TOOLS] = {
     hfsbi_tool_bash,  hfsbi_tool_bash_output, hfsbi_tool_bash_input,
     hfsbi_tool_kill,  hfsbi_tool_read,        hfsbi_tool_write,
     hfsbi_tool_edit,  hfsbi_tool_multi_edit,  hfsbi_tool_apply_patch,
     hfsbi_tool_glob,  hfsbi_tool_grep,        hfsbi_tool_list,
     hfsbi_tool_exists};
 
-enum { HFSBI_TOOL_COUNT = sizeof hfsbi_tool_rows / sizeof *hfsbi_tool_rows };
+HFSBI_FN const hfsbi_tool *hfsbi_tool_at(size_t i) {
+    return hfsbi_tool_rows[i]();
+}
 
 HFSBI_FN const hfsbi_tool *hfsbi_tool_find(hfsb_str name) {
     size_t i;
-    for (i = 0; i < HFSBI_TOOL_COUNT; i++)
+    for (i = 0; i < HFSBI_TOOLS; i++)
         if (hfsb_str_equal(name, hfsb_cstr(hfsbi_tool_rows[i]()->name)))
             return hfsbi_tool_rows[i]();
     return NULL;
@@ -31924,10 +32356,10 @@ HFSBI_FN hfsb_status hfsbi_tools_define(const char              *shell,
     size_t      mark = out->len, i;
     hfsb_status st;
     hfsb_buf_append_byte(out, '[');
-    for (i = 0; i < HFSBI_TOOL_COUNT + count; i++) {
+    for (i = 0; i < HFSBI_TOOLS + count; i++) {
         if (i) hfsb_buf_append_byte(out, ',');
-        hfsbi_put_tool(i < HFSBI_TOOL_COUNT ? hfsbi_tool_rows[i]()
-                                            : more[i - HFSBI_TOOL_COUNT],
+        hfsbi_put_tool(i < HFSBI_TOOLS ? hfsbi_tool_rows[i]()
+                                       : more[i - HFSBI_TOOLS],
                        shell, format, out);
     }
     hfsb_buf_append_byte(out, ']');
@@ -33426,272 +33858,31 @@ void hfsb_http_reply_free(hfsb_http_reply *reply) {
 }
 
 /* ---- src/remote/remote_private.h ---- */
-/* The inside of the HUB. Sandboxes and sessions use the parts marked so; the
-   rest is for hub*.c. */
+/* remote_private.h - what the files of the room remote share: the client of a
+   server at a URL.
 
-struct hfsb_hub {
-    /* constant once open */
-    const hfsb_transport *transport;
-    hfsb_buf              endpoint;      /* without a slash at its end */
-    hfsb_url              origin;        /* the endpoint, parsed */
-    hfsb_buf              authorization; /* "Bearer ...", or "" */
-    hfsb_buf              agent;
-    bool                  offline;
-    long long             timeout_ms, max_wait_ms;
-    hfsbi_retry           retry; /* the policy of every request */
-    hfsb_log_fn           log;
-    void                 *user;
-    hfsb_alloc            alloc;
-
-    pthread_mutex_t lock;   /* protects: */
-    hfsb_buf        owner;  /* of the token; "" until the Hub was asked */
-    hfsb_buf        topics; /* of warnings already logged, each with an LF */
-};
-
-/* ---- secrets (also for sandboxes and sessions) ---- */
-
-/* Texts that must never be shown, should a peer echo one. */
-typedef struct hfsbi_secrets {
-    hfsb_str             tokens[2]; /* (empty: none) */
-    const hfsb_hub_pair *pairs;     /* whose values are secret */
-    size_t               count;
-} hfsbi_secrets;
-
-/* Replaces every secret in text by "***", in place, so that it cannot fail;
-   returns the new length and ends a shortened text with a NUL. Of several
-   secrets at one place the longest counts. Secrets of less than 4 bytes are
-   not replaced: they could be part of any word. */
-HFSBI_FN size_t hfsbi_redact(const hfsbi_secrets *secrets, char *text,
-                             size_t len);
-
-/* ---- endpoints ---- */
-
-/* Whether a request may be sent again. Every request is sent again when it
-   did not reach the Hub, or the Hub refused it with 429. */
-typedef enum hfsbi_hub_repeat {
-    HFSBI_HUB_ONCE,   /* it would happen twice */
-    HFSBI_HUB_REPEAT, /* also after a lost reply or a 5xx */
-    HFSBI_HUB_REMOVE  /* the same, and "not found" then means it succeeded */
-} hfsbi_hub_repeat;
-
-/* Every endpoint of the Hub: name, method, path, description for "Could not
-   {...}", and whether it may be repeated. Names in braces are filled in from
-   the request's subject ({space}, {owner}) and detail ({job}, {detail}).
-   {space} must be a valid id; {owner} defaults to the token's owner; {detail}
-   is percent-encoded in a path. */
-#define HFSBI_HUB_ENDPOINTS(X)                                             \
-    X(WHOAMI, "GET", "/api/whoami-v2", "ask the Hub whose token this is",  \
-      REPEAT)                                                              \
-    X(DUPLICATE, "POST", "/api/spaces/{space}/duplicate",                  \
-      "duplicate {space} as {detail}", ONCE)                               \
-    X(DELETE, "DELETE", "/api/repos/delete", "delete {space}", REMOVE)     \
-    X(SECRET, "POST", "/api/spaces/{space}/secrets",                       \
-      "set the secret {detail} of {space}", REPEAT)                        \
-    X(VARIABLE, "POST", "/api/spaces/{space}/variables",                   \
-      "set the variable {detail} of {space}", REPEAT)                      \
-    X(VARIABLES, "GET", "/api/spaces/{space}/variables",                   \
-      "list the variables of {space}", REPEAT)                             \
-    X(RUNTIME, "GET", "/api/spaces/{space}/runtime",                       \
-      "see the state of {space}", REPEAT)                                  \
-    X(PAUSE, "POST", "/api/spaces/{space}/pause", "pause {space}", REPEAT) \
-    X(RESTART, "POST", "/api/spaces/{space}/restart", "restart {space}",   \
-      REPEAT)                                                              \
-    X(REBUILD, "POST", "/api/spaces/{space}/restart?factory=true",         \
-      "restart {space}", REPEAT)                                           \
-    X(SPACE, "GET", "/api/spaces/{space}", "look at {space}", REPEAT)      \
-    X(REVISION, "GET", "/api/spaces/{space}/revision/{detail}",            \
-      "look at {space}", REPEAT)                                           \
-    X(SPACES, "GET", "/api/spaces", "list Spaces", REPEAT)                 \
-    X(SPACE_LOGS, "GET", "/api/spaces/{space}/logs/{detail}",              \
-      "read the {detail} log of {space}", REPEAT)                          \
-    X(VALIDATE, "POST", "/api/validate-yaml",                              \
-      "have the metadata of README.md checked", REPEAT)                    \
-    X(PREUPLOAD, "POST", "/api/spaces/{space}/preupload/{detail}",         \
-      "prepare a commit to {space}", REPEAT)                               \
-    X(COMMIT, "POST", "/api/spaces/{space}/commit/{detail}",               \
-      "commit to {space}", ONCE)                                           \
-    X(JOB_RUN, "POST", "/api/jobs/{owner}", "run a job", ONCE)             \
-    X(JOBS, "GET", "/api/jobs/{owner}", "list jobs", REPEAT)               \
-    X(JOB, "GET", "/api/jobs/{owner}/{job}", "look at job {job}", REPEAT)  \
-    X(JOB_CANCEL, "POST", "/api/jobs/{owner}/{job}/cancel",                \
-      "cancel job {job}", REPEAT)                                          \
-    X(JOB_LOGS, "GET", "/api/jobs/{owner}/{job}/logs",                     \
-      "read the log of job {job}", REPEAT)
-
-typedef enum hfsbi_hub_endpoint {
-#define HFSBI_X(name, method, path, what, repeat) HFSBI_HUB_##name,
-    HFSBI_HUB_ENDPOINTS(HFSBI_X)
-#undef HFSBI_X
-        HFSBI_HUB_ENDPOINT_COUNT
-} hfsbi_hub_endpoint;
-
-/* ---- hub_request.c ---- */
-
-/* One request, its repeats and their outcome. */
-typedef struct hfsbi_hub_request {
-    hfsb_hub        *hub;
-    const char      *method;
-    char             what[320]; /* "Could not {what}: ..." */
-    hfsb_buf         target;    /* "/api/...", or a whole URL */
-    hfsbi_hub_repeat repeat;
-    hfsbi_retry      retry;
-    const char      *body_type; /* Content-Type; NULL: there is no body */
-    hfsb_buf         body;
-    hfsb_json_writer json; /* of the body, when hfsbi_hub_object() began it */
-    /* redacted from every message, next to the token */
-    const hfsb_hub_pair *secrets;
-    size_t               secret_count;
-    hfsb_json_doc       *out; /* receives the reply, which must be JSON (NULL:
-                                 any reply will do) */
-    /* receives the reply piece by piece instead; no timeout applies then but
-       idle_ms and the retry's deadline */
-    bool (*on_body)(void *user, hfsb_str piece);
-    void     *user;
-    long long idle_ms;
-
-    /* the outcome */
-    hfsb_http_reply reply;
-    bool            opened;  /* last try: the head of a 2xx reply came */
-    bool            again;   /* last try: another one may help */
-    bool            unclear; /* any try: it may have taken effect, although
-                                the Hub did not confirm it */
-} hfsbi_hub_request;
-
-/* Prepares a request; end it with hfsbi_hub_end() in any case, which wipes its
-   body. HFSB_OK; HFSB_ARG for an invalid name; HFSB_NOMEM; what
-   hfsb_hub_user() returns when the owner must be asked for. */
-HFSBI_FN hfsb_status hfsbi_hub_begin(hfsb_hub *hub, hfsbi_hub_request *request,
-                                     hfsbi_hub_endpoint endpoint,
-                                     hfsb_str subject, hfsb_str detail,
-                                     const hfsb_cancel *cancel, hfsb_err *err);
-HFSBI_FN void        hfsbi_hub_end(hfsbi_hub_request *request);
-
-/* Begins a JSON object as the body. The caller writes its members and its end;
-   hfsbi_hub_send() checks that the writer succeeded. */
-HFSBI_FN hfsb_json_writer *hfsbi_hub_object(hfsbi_hub_request *request);
-
-/* Sends the request once: HFSB_OK for 2xx, else as hub.h describes. */
-HFSBI_FN hfsb_status hfsbi_hub_once(hfsbi_hub_request *request, hfsb_err *err);
-/* Sends it until it succeeds, or another try is unsafe or cannot help. */
-HFSBI_FN hfsb_status hfsbi_hub_send(hfsbi_hub_request *request, hfsb_err *err);
-
-/* GETs page after page of arrays and calls each for every item, until it
-   returns false or `limit` (0: no limit) items were seen. */
-HFSBI_FN hfsb_status hfsbi_hub_pages(hfsbi_hub_request *request, size_t limit,
-                                     bool (*each)(void                  *user,
-                                                  const hfsb_json_value *item),
-                                     void *user, hfsb_err *err);
-
-/* HFSB_REMOTE for a complete reply that has this problem. */
-HFSBI_FN hfsb_status hfsbi_hub_bad_reply(const hfsbi_hub_request *request,
-                                         const char *problem, hfsb_err *err);
-
-/* Appends text without the hub's token and the request's secrets. HFSB_OK;
-   HFSB_NOMEM. (Also for sessions, with a request that has only secrets.) */
-HFSBI_FN hfsb_status hfsbi_hub_redact(const hfsb_hub          *hub,
-                                      const hfsbi_hub_request *request,
-                                      hfsb_str text, hfsb_buf *out);
-
-/* ---- hub_space.c (for sandboxes and sessions) ---- */
-
-/* What the status of a duplication does not say. */
-typedef struct hfsbi_hub_fate {
-    bool later;   /* HFSB_CONFLICT because another operation is in progress,
-                     not because the name is taken */
-    bool unknown; /* HFSB_CANCELLED after the request was sent, and before
-                     anyone looked for the Space */
-} hfsbi_hub_fate;
-
-/* hfsb_hub_duplicate() that also fills *fate. */
-HFSBI_FN hfsb_status hfsbi_hub_duplicate(hfsb_hub *hub, hfsb_str from,
-                                         const hfsb_space_spec *spec,
-                                         const hfsb_cancel     *cancel,
-                                         hfsbi_hub_fate *fate, hfsb_err *err);
-
-/* The variables of a Space: {"KEY": {...}} in *out. */
-HFSBI_FN hfsb_status hfsbi_hub_variables(hfsb_hub *hub, hfsb_str id,
-                                         const hfsb_cancel *cancel,
-                                         hfsb_json_doc *out, hfsb_err *err);
-
-/* What the tries to delete a Space have shown so far. All zero at first. */
-typedef struct hfsbi_hub_tried {
-    bool      unclear;  /* it may be gone */
-    long long asked_ms; /* wait that the Hub asked for (0: none) */
-} hfsbi_hub_tried;
-
-/* hfsb_hub_delete() in one request, for callers that count their tries. It
-   ends by `until` on hfsb_clock_ms() (0: the hub's timeout). *tried is the
-   same for all tries; once it is unclear, "not found" is HFSB_OK. */
-HFSBI_FN hfsb_status hfsbi_hub_delete_once(hfsb_hub *hub, hfsb_str id,
-                                           long long          until,
-                                           const hfsb_cancel *cancel,
-                                           hfsbi_hub_tried   *tried,
-                                           hfsb_err          *err);
-/* hfsb_hub_runtime() that ends by `until`, with all its repeats. */
-HFSBI_FN hfsb_status hfsbi_hub_runtime_until(hfsb_hub *hub, hfsb_str id,
-                                             long long           until,
-                                             const hfsb_cancel  *cancel,
-                                             hfsb_space_runtime *out,
-                                             hfsb_err           *err);
-
-/* The stages of a Space, by what a client can do about them. */
-typedef enum hfsbi_space_state {
-    HFSBI_SPACE_UNKNOWN,  /* the Hub did not say, or a stage of the future */
-    HFSBI_SPACE_RUNNING,  /* it answers, perhaps with an older build */
-    HFSBI_SPACE_STARTING, /* BUILDING, APP_STARTING: wait */
-    HFSBI_SPACE_ASLEEP,   /* SLEEPING, STOPPED: the first request wakes it */
-    HFSBI_SPACE_PAUSED,   /* only its owner's restart starts it */
-    HFSBI_SPACE_FAILED,   /* BUILD_ERROR, RUNTIME_ERROR, CONFIG_ERROR,
-                             NO_APP_FILE: only a new commit can help */
-    HFSBI_SPACE_GONE      /* deleted, misspelt, or hidden from this token */
-} hfsbi_space_state;
-
-HFSBI_FN hfsbi_space_state hfsbi_space_state_of(const char *stage);
-
-/* Asks the Hub for the stage in one request of at most wait_ms milliseconds,
-   to find out early that waiting for a Space is pointless. *out is filled,
-   all zero when the state is UNKNOWN or GONE; *err says why. */
-HFSBI_FN hfsbi_space_state hfsbi_hub_look(hfsb_hub *hub, hfsb_str id,
-                                          long long           wait_ms,
-                                          const hfsb_cancel  *cancel,
-                                          hfsb_space_runtime *out,
-                                          hfsb_err           *err);
-
-/* ---- hub.c ---- */
-
-/* The hub's transport, for its sandboxes. */
-HFSBI_FN const hfsb_transport *hfsbi_hub_transport(const hfsb_hub *hub);
-/* Logs one line, when there is a log. */
-HFSBI_FN void hfsbi_hub_log(const hfsb_hub *hub, const char *format, ...)
-    HFSBI_PRINTF(2, 3);
-/* True the first time it is called with that topic. */
-HFSBI_FN bool hfsbi_hub_first(hfsb_hub *hub, hfsb_str topic);
-/* Overwrites and frees. */
-HFSBI_FN void hfsbi_hub_wipe(hfsb_buf *b);
-
-/* "30m" in seconds; 0 when it is not a time above 0. */
-HFSBI_FN long long hfsbi_hub_seconds(hfsb_str text);
-
-/* Puts a member that is a string. */
-HFSBI_FN void hfsbi_hub_put(hfsb_json_writer *w, const char *key,
-                            hfsb_str value);
-/* Appends text percent-encoded; *out remembers a failure. */
-HFSBI_FN void hfsbi_hub_put_encoded(hfsb_buf *out, hfsb_str text);
-/* Copies a string of at most size - 1 bytes, "" for any other value; a longer
-   one is cut at the end of a character. */
-HFSBI_FN void hfsbi_hub_copy(const hfsb_json_value *value, char *out,
-                             size_t size);
-/* Checks the names of secrets or variables: a letter, then letters, digits and
-   "_", at least `least` characters. HFSB_OK; HFSB_ARG with the index of the
-   first bad one in err->pos. (Also for sandboxes.) */
-HFSBI_FN hfsb_status hfsbi_hub_check_keys(const hfsb_hub_pair *pairs,
-                                          size_t count, size_t least,
-                                          hfsb_err *err);
+       seen.c            a file is read before it is changed
+       sandbox_call.c    one call of a tool, from its arguments to its result
+       sandbox_files.c   files, byte for byte
+       sandbox.c         the handle: addresses, tokens, waiting for the server */
 
 /* ==== sandbox.c: a handle ==== */
 
+/* Where the machine of a sandbox comes from, if this program can ask: the Hub,
+   for a Space (room hub). A server at a URL has none. */
+typedef struct hfsbi_home {
+    /* The server does not answer: HFSB_OK when it is worth waiting for, else
+       the reason in *err. fresh: the machine was just started. */
+    hfsb_status (*look)(hfsb_sandbox *sandbox, bool fresh, hfsb_err *err);
+    /* Writes the state of the machine, one word. */
+    void (*stage)(hfsb_sandbox *sandbox, const hfsb_cancel *cancel, char *out,
+                  size_t size);
+    /* Gives an owned machine back. */
+    hfsb_status (*remove)(hfsb_sandbox *sandbox, hfsb_err *err);
+} hfsbi_home;
+
 struct hfsb_sandbox {
-    /* constant once the handle is open; api once the Space is located */
+    /* constant once the handle is open; api once the server is located */
     hfsb_sandbox_opts o;         /* its texts are in `texts`, defaults are
                                     filled in */
     hfsb_transport    transport; /* owned by the caller */
@@ -33699,36 +33890,66 @@ struct hfsb_sandbox {
     hfsb_buf          texts;     /* copies of id and of the options' texts,
                                     each NUL-terminated; contains secrets */
     hfsb_buf          page, api; /* api: "https://.../api/" */
-    bool              is_url, owned;
+    const hfsbi_home *home;      /* NULL for a URL */
+    bool              owned;     /* may be removed from its home */
+    bool              at_edge;   /* gets hub_token too */
+    hfsbi_seen        seen; /* files read or written, by their absolute path;
+                               has a lock of its own */
 
     pthread_mutex_t lock; /* guards the rest */
-    bool            deleted;
+    bool            removed;
     bool            answered;     /* some reply has come from its address */
     char            instance[64]; /* of hfsb-server; "": it is another server,
                                      or has not answered yet */
-    hfsb_buf        seen; /* cleaned absolute paths that were read or written,
-                             each followed by a NUL */
 };
 
-/* A handle of the Space id, or of the server at url if id is empty. Checks,
-   copies and resolves the options; sends nothing. */
+/* A handle without an address: checks, copies and resolves the options; sends
+   nothing. The caller adds page, api and home. */
 HFSBI_FN hfsb_status hfsbi_sandbox_new(const hfsb_sandbox_opts *opts,
-                                       hfsb_str id, hfsb_str url, bool owned,
-                                       hfsb_sandbox **out, hfsb_err *err);
+                                       hfsb_str id, hfsb_sandbox **out,
+                                       hfsb_err *err);
+/* A handle of the server at url; sends nothing. */
+HFSBI_FN hfsb_status hfsbi_sandbox_open_url(hfsb_str                 url,
+                                            const hfsb_sandbox_opts *opts,
+                                            hfsb_sandbox **out, hfsb_err *err);
+/* Appends "http://host:1/x" to *base (may be NULL) and "http://host:1/x/api/"
+   to *api, for a URL with or without "/api". HFSB_OK; HFSB_ARG; HFSB_NOMEM. */
+HFSBI_FN hfsb_status hfsbi_sandbox_address(hfsb_str url, hfsb_buf *base,
+                                           hfsb_buf *api, hfsb_err *err);
 /* Frees the handle, secrets overwritten. NULL is allowed. */
 HFSBI_FN void hfsbi_sandbox_free(hfsb_sandbox *sandbox);
 /* Writes one line to the log, if there is one. */
 HFSBI_FN void hfsbi_sandbox_log(const hfsb_sandbox *sandbox,
                                 const char *format, ...) HFSBI_PRINTF(2, 3);
 
-/* Asks the Hub for the address of a Space whose name does not determine it. */
-HFSBI_FN hfsb_status hfsbi_sandbox_locate(hfsb_sandbox *sandbox,
-                                          hfsb_err     *err);
-/* Waits for the server of a Space that was just created. A server that
-   refuses the token is the template's, which is about to end. Never
-   HFSB_AUTH. */
-HFSBI_FN hfsb_status hfsbi_sandbox_wait_new(hfsb_sandbox *sandbox,
-                                            hfsb_err     *err);
+/* One wait for the server; see the picture in sandbox.c. All zero at first,
+   except for `before`. */
+typedef struct hfsbi_probe {
+    const char *before;   /* instance that does not count, or "" */
+    bool        fresh;    /* the machine was just started: the server that ran
+                             before may still answer, and refuse the token */
+    bool        look;     /* ask its home when a check fails, */
+    long long   look_at;  /* on hfsb_clock_ms(): not before this time */
+    int         status;   /* HTTP status of the last reply, 0: none yet */
+    bool        outdated; /* the last reply came from the server before */
+    hfsb_err    last;     /* why the last check failed, or "" */
+} hfsbi_probe;
+
+/* Checks health for wait_ms until the server answers; always at least once,
+   and once more at the deadline. HFSB_OK; HFSB_AUTH unless fresh; HFSB_TIMEOUT
+   "Sandbox API at {url} not responding ..."; HFSB_CANCELLED; what home->look()
+   returned. */
+HFSBI_FN hfsb_status hfsbi_probe_run(hfsb_sandbox *sandbox, hfsbi_probe *p,
+                                     long long wait_ms, hfsb_err *err);
+/* Waits for the server of *handle as connect does; on failure frees it and
+   makes it NULL. */
+HFSBI_FN hfsb_status hfsbi_sandbox_connect(const hfsb_sandbox_opts *opts,
+                                           hfsb_sandbox           **handle,
+                                           hfsb_err                *err);
+/* Writes the instance that answers now, or "". */
+HFSBI_FN void
+hfsbi_sandbox_find_instance(hfsb_sandbox *sandbox,
+                            char out[sizeof((hfsb_sandbox *)0)->instance]);
 
 /* Sends one request to api + `path` (which may have a query) with both tokens
    and the call's fields, and notes the server's instance. The call's url is
@@ -33751,6 +33972,14 @@ HFSBI_FN hfsbi_retry hfsbi_sandbox_retry(const hfsb_sandbox *sandbox,
 HFSBI_FN hfsb_status hfsbi_poll_wait(const hfsb_cancel *cancel,
                                      long long poll_ms, long long deadline);
 
+/* Returns text i of its owner that must never be shown; it may be empty. */
+typedef hfsb_str (*hfsbi_secret_fn)(const void *owner, size_t i);
+/* Replaces all of the owner's `count` secrets in text by "***", in place, so
+   that it cannot fail; returns the new length and ends a shortened text with a
+   NUL. Of several secrets at one place the longest counts. Secrets of less
+   than 4 bytes are not replaced: they could be part of any word. */
+HFSBI_FN size_t hfsbi_redact(hfsbi_secret_fn secret, const void *owner,
+                             size_t count, char *text, size_t len);
 /* Removes the handle's tokens from a text: a peer may echo them. */
 HFSBI_FN void hfsbi_sandbox_scrub(const hfsb_sandbox *sandbox, char *text);
 /* Copies texts into one buffer, each followed by a NUL, and makes the views
@@ -33760,24 +33989,6 @@ HFSBI_FN hfsb_status hfsbi_keep_texts(hfsb_buf *texts, hfsb_str *const *list,
 /* Milliseconds as seconds, for messages: "600" or "0.25". */
 #define HFSBI_SECONDS 24 /* size of the text, its NUL included */
 HFSBI_FN void hfsbi_seconds_text(long long ms, char out[HFSBI_SECONDS]);
-
-/* ==== sandbox_create.c ==== */
-
-/* hfsb_sandbox_create() that also appends to *left (may be NULL) the id of a
-   Space that it created and could not delete. */
-HFSBI_FN hfsb_status hfsbi_sandbox_make(const hfsb_sandbox_spec *spec,
-                                        const hfsb_sandbox_opts *opts,
-                                        hfsb_buf *left, hfsb_sandbox **out,
-                                        hfsb_err *err);
-/* Waits until the Space runs the commit `sha` ("": any) on the hardware of
-   spec. *seen becomes true once the Hub has shown the Space. */
-HFSBI_FN hfsb_status hfsbi_sandbox_start(hfsb_sandbox            *sandbox,
-                                         const hfsb_sandbox_spec *spec,
-                                         const char *sha, bool *seen,
-                                         hfsb_err *err);
-/* "2025-03-07T12:24:18.657Z" (up to 9 digits after the point, a zone) as
-   seconds since 1970; false if the text is no such date. */
-HFSBI_FN bool hfsbi_date_parse(hfsb_str text, double *out);
 
 /* ==== sandbox_call.c: a call on its way to a sandbox and back ==== */
 
@@ -33800,6 +34011,7 @@ typedef struct hfsbi_remote {
     const hfsb_cancel *cancel;
     hfsb_call_opts     opts;
     hfsb_buf           body;     /* the arguments, JSON */
+    hfsbi_delivery     delivery; /* of bash, as the caller asks for it */
     double             timeout;  /* seconds the tool may take */
     char               key[256]; /* of idempotency, or "" */
     bool               harmless; /* may run any number of times */
@@ -33844,3009 +34056,33 @@ HFSBI_FN bool hfsbi_remote_may(hfsbi_remote          *r,
 HFSBI_FN void hfsbi_remote_saw(hfsbi_remote          *r,
                                const hfsb_json_value *arguments);
 
-/* ==== plan.c: the todo plan of an agent; its owner locks it ==== */
-
-enum {
-    HFSBI_REMIND_ITEMS = 4, /* that a reminder lists */
-    HFSBI_REMIND_TIMES = 2  /* reminders in a row */
-};
-
-/* All zero at first, except for doc.alloc. */
-typedef struct hfsbi_plan {
-    hfsb_json_doc doc;      /* the items, an array */
-    unsigned      reminded; /* reminders in a row */
-} hfsbi_plan;
-
-/* The row of plan_tool; its fn is NULL. */
-HFSBI_FN const hfsbi_tool *hfsbi_plan_tool(void);
-
-HFSBI_FN void hfsbi_plan_free(hfsbi_plan *plan);
-/* Executes plan_tool; its keys were checked already. */
-HFSBI_FN hfsb_status hfsbi_plan_set(hfsbi_plan            *plan,
-                                    const hfsb_json_value *arguments,
-                                    hfsb_tool_result *result, hfsb_err *err);
-/* The whole call, including the check of the keys, for callers without a
-   session. strict as in hfsb_call_opts. Always fills *result, which must be
-   freed. */
-HFSBI_FN hfsb_status hfsbi_plan_call(hfsbi_plan            *plan,
-                                     const hfsb_json_value *arguments,
-                                     bool strict, hfsb_tool_result *result);
-/* Appends the plan as JSON. */
-HFSBI_FN hfsb_status hfsbi_plan_write(const hfsbi_plan *plan, hfsb_buf *out,
-                                      hfsb_err *err);
-/* The number of items that are not completed. */
-HFSBI_FN size_t hfsbi_plan_open(const hfsbi_plan *plan);
-/* As hfsb_session_remind(). */
-HFSBI_FN bool hfsbi_plan_remind(hfsbi_plan *plan, bool called_tools,
-                                hfsb_buf *out);
-
-/* ==== session.c ==== */
-
-/* A sandbox of the session; see preload.c for its states. */
-typedef enum hfsbi_box_state {
-    HFSBI_BOX_MAKING,  /* the maker thread creates it */
-    HFSBI_BOX_READY,   /* calls may use it */
-    HFSBI_BOX_RETIRED, /* replaced: deleted when no call uses it any more */
-    HFSBI_BOX_LEFT     /* creation failed and could not delete its Space */
-} hfsbi_box_state;
-
-typedef struct hfsbi_box {
-    struct hfsbi_box *next;
-    hfsbi_box_state   state;
-    hfsb_sandbox     *sandbox; /* NULL while MAKING and when LEFT */
-    hfsb_cancel      *cancel;  /* ends the creation, and calls without a
-                                  cancel of their own */
-    hfsb_buf          hardware;
-    hfsb_buf          left;      /* id of the Space that is LEFT */
-    size_t            users;     /* calls that hold it */
-    bool              automatic; /* preloaded, so that it may be replaced */
-} hfsbi_box;
-
-typedef struct hfsbi_waiter hfsbi_waiter; /* in preload.c */
-
-struct hfsb_session {
-    /* constant after open */
-    hfsb_alloc        alloc;
-    hfsb_runtime      runtime;
-    hfsb_tools       *tools; /* of the local runtime */
-    hfsb_sandbox_opts opts;  /* of sandboxes, except for cancel */
-    hfsb_sandbox_spec spec;  /* of the preloaded one */
-    hfsb_hub_pair    *secrets;
-    size_t            secret_cap;
-    hfsb_buf          texts; /* of opts, spec and secrets */
-    hfsb_cancel      *give_up;
-    long long         close_ms;
-    hfsb_log_fn       log;
-    void             *user;
-
-    pthread_mutex_t   lock;    /* guards the rest */
-    pthread_cond_t    changed; /* see hfsbi_session_wait() */
-    hfsbi_waiter     *waiters;
-    hfsbi_box        *box;     /* in use now, or NULL */
-    hfsbi_box        *boxes;   /* all that have a Space to be deleted */
-    bool              claimed; /* a sandbox_create is under way: only it may
-                                  start the maker, others wait for it */
-    hfsbi_box        *making;  /* what the maker thread creates, or NULL ... */
-    hfsb_sandbox_spec make;    /* ... with these properties */
-    bool              thread_there; /* the maker must be joined */
-    pthread_t         thread;
-    hfsb_status       made; /* outcome of the last creation */
-    hfsb_err          made_err;
-    hfsbi_plan        plan;
-};
-
-/* Writes one line to the log, if there is one. Not under the lock. */
-HFSBI_FN void hfsbi_session_log(const hfsb_session *session,
-                                const char *format, ...) HFSBI_PRINTF(2, 3);
-
-/* ==== preload.c: the sandboxes of a session ==== */
-
-/* Starts the maker thread. Nothing is being made. Under the lock. */
-HFSBI_FN hfsb_status hfsbi_session_start(hfsb_session            *session,
-                                         const hfsb_sandbox_spec *spec,
-                                         bool automatic, hfsb_err *err);
-/* Ends the claim of a sandbox_create. Under the lock. */
-HFSBI_FN void hfsbi_session_unclaim(hfsb_session *session);
-/* Waits until something changes. Under the lock, which is released meanwhile;
-   false when cancel is set. */
-HFSBI_FN bool hfsbi_session_wait(hfsb_session      *session,
-                                 const hfsb_cancel *cancel);
-/* The sandbox in use, held until it is released; waits for its creation, and
-   starts it if needed. Any status but HFSB_OK is explained in *err. Takes the
-   lock. */
-HFSBI_FN hfsb_status hfsbi_session_hold(hfsb_session      *session,
-                                        const hfsb_cancel *cancel,
-                                        hfsbi_box **out, hfsb_err *err);
-/* HFSB_OK, or why a retired sandbox could not be deleted. Takes the lock. */
-HFSBI_FN hfsb_status hfsbi_session_release(hfsb_session *session,
-                                           hfsbi_box *box, hfsb_err *err);
-/* Ends the creation under way, deletes all sandboxes. Takes the lock. */
-HFSBI_FN hfsb_status hfsbi_session_end(hfsb_session *session, hfsb_err *err);
-
-/* ==== jobs.c: hf_jobs ==== */
-
-HFSBI_FN const hfsbi_tool *hfsbi_hf_jobs_tool(void);
-HFSBI_FN hfsb_status       hfsbi_session_jobs(hfsb_session          *session,
-                                              const hfsb_json_value *arguments,
-                                              const hfsb_cancel     *cancel,
-                                              hfsb_tool_result      *result,
-                                              hfsb_err              *err);
-
-/* ---- src/remote/hub_request.c ---- */
-/* hub_request.c - a request to the Hub: from a row of the table of endpoints
-   to a reply, or to an error that says what to do.
-
-       begin --> [body] --> send --> once --> reply 2xx --> out, on_body
-                              ^        |
-                              |        +----> anything else: *err, and
-                              |               again / unclear
-                              +-- wait <------ again, and tries are left
-
-   begin checks the names and fills in the row. once sends the request and
-   classifies the reply; it never decides about repeats, but notes whether
-   another try may help (again) and whether this one may have taken effect
-   although nobody confirmed it (unclear). send repeats within the retry
-   policy. Tokens and secrets are redacted from everything a reply adds to a
-   message, and an HTML page never becomes part of one. */
-/* ---- secrets ---- */
-
-enum { HFSBI_SECRET_MIN = 4 };
-
-/* The length of the longest secret at the start of text; 0: none. */
-static size_t hfsbi_secret_at(const hfsbi_secrets *secrets, hfsb_str text) {
-    size_t i, longest = 0;
-    for (i = 0; i < 2 + secrets->count; i++) {
-        hfsb_str secret =
-            i < 2 ? secrets->tokens[i] : secrets->pairs[i - 2].value;
-        if (secret.len >= HFSBI_SECRET_MIN && secret.len > longest &&
-            hfsb_str_starts(text, secret))
-            longest = secret.len;
-    }
-    return longest;
-}
-
-HFSBI_FN size_t hfsbi_redact(const hfsbi_secrets *secrets, char *text,
-                             size_t len) {
-    size_t at = 0, to = 0; /* "***" is shorter than any secret: to <= at */
-    while (at < len) {
-        size_t n =
-            hfsbi_secret_at(secrets, hfsb_str_make(text + at, len - at));
-        if (!n) {
-            text[to++] = text[at++];
-            continue;
-        }
-        memcpy(text + to, "***", 3);
-        to += 3;
-        at += n;
-    }
-    if (to < len) text[to] = '\0';
-    return to;
-}
-
-HFSBI_FN hfsb_status hfsbi_hub_redact(const hfsb_hub          *hub,
-                                      const hfsbi_hub_request *request,
-                                      hfsb_str text, hfsb_buf *out) {
-    hfsbi_secrets secrets = HFSB_INIT;
-    size_t        mark = out->len;
-    hfsb_status   status = hfsb_buf_append(out, text);
-    if (status != HFSB_OK || !text.len) return status;
-    secrets.tokens[0] =
-        hfsb_str_slice(hfsb_buf_str(&hub->authorization), 7, HFSB_NPOS);
-    secrets.pairs = request->secrets;
-    secrets.count = request->secret_count;
-    out->len = mark + hfsbi_redact(&secrets, out->ptr + mark, out->len - mark);
-    return HFSB_OK;
-}
-
-/* ---- the text of an error reply ---- */
-
-enum { HFSBI_HUB_MAX_TEXT = 2000 }; /* bytes; a message has room for fewer */
-
-static bool hfsbi_hub_is_html(hfsb_str text) {
-    while (text.len && (*text.ptr == ' ' || *text.ptr == '\n' ||
-                        *text.ptr == '\r' || *text.ptr == '\t'))
-        text = hfsb_str_slice(text, 1, text.len);
-    return hfsb_str_starts(text, HFSB_LIT("<")) ||
-           hfsb_str_find(text, HFSB_LIT("<html")) != HFSB_NPOS ||
-           hfsb_str_find(text, HFSB_LIT("<!DOCTYPE")) != HFSB_NPOS;
-}
-
-/* Adds text to *all unless it is HTML or already there. */
-static void hfsbi_hub_add_text(hfsb_buf *all, hfsb_str text) {
-    text = hfsbi_trim(hfsb_str_slice(text, 0, HFSBI_HUB_MAX_TEXT));
-    if (!text.len || hfsbi_hub_is_html(text) ||
-        hfsb_str_find(hfsb_buf_str(all), text) != HFSB_NPOS)
-        return;
-    if (all->len) hfsb_buf_append(all, HFSB_LIT("; "));
-    hfsb_buf_append(all, text);
-}
-
-/* Adds a string, or the "message" of an object. */
-static void hfsbi_hub_add_string(hfsb_buf *all, const hfsb_json_value *value) {
-    if (hfsb_json_type_of(value) == HFSB_JSON_OBJECT)
-        value = hfsb_json_get(value, "message");
-    hfsbi_hub_add_text(all, hfsb_json_str(value, HFSB_LIT("")));
-}
-
-static void hfsbi_hub_add_body(hfsb_buf *all, const hfsb_http_reply *reply) {
-    static const char *const keys[] = {"error", "errors", "error_description",
-                                       "message", "detail"};
-    hfsb_json_doc            doc = HFSB_INIT;
-    hfsb_str                 body = hfsb_buf_str(&reply->body), type;
-    hfsb_status              status;
-    size_t                   i;
-    doc.alloc = all->alloc;
-    status = hfsb_json_parse(body, NULL, &doc, NULL);
-    type = hfsb_http_reply_field(reply, "Content-Type", 0);
-    if (status == HFSB_NOMEM) all->status = status;
-    else if (status != HFSB_OK && hfsb_http_same(hfsb_str_slice(type, 0, 10),
-                                                 HFSB_LIT("text/plain")))
-        hfsbi_hub_add_text(all, body);
-    for (i = 0; i < sizeof keys / sizeof *keys && status == HFSB_OK; i++) {
-        const hfsb_json_value *value = hfsb_json_get(doc.root, keys[i]);
-        hfsb_json_iter         it;
-        if (hfsb_json_type_of(value) != HFSB_JSON_ARRAY) {
-            hfsbi_hub_add_string(all, value);
-            continue;
-        }
-        it = hfsb_json_begin(value);
-        while (all->len < HFSBI_HUB_MAX_TEXT && hfsb_json_next(&it))
-            hfsbi_hub_add_string(all, it.value);
-    }
-    hfsb_json_free(&doc);
-}
-
-/* Adds the reply's id, for a report to the Hub's support. */
-static void hfsbi_hub_add_id(const hfsbi_hub_request *request, hfsb_err *err) {
-    static const char *const names[] = {"X-Request-Id", "X-Amzn-Trace-Id",
-                                        "X-Amz-Cf-Id"};
-    hfsb_str                 id = HFSB_INIT;
-    hfsb_buf                 text = HFSB_INIT;
-    size_t                   i;
-    for (i = 0; i < sizeof names / sizeof *names && !id.len; i++)
-        id = hfsb_http_reply_field(&request->reply, names[i], 0);
-    if (!id.len) return;
-    text.alloc = request->hub->alloc;
-    if (hfsbi_hub_redact(request->hub, request, id, &text) == HFSB_OK) {
-        hfsbi_err_add(err, " (request ");
-        hfsbi_err_quote(err, hfsb_buf_str(&text), 120);
-        hfsbi_err_add(err, ")");
-    }
-    hfsbi_hub_wipe(&text);
-}
-
-/* ---- the wait that a reply asks for ---- */
-
-/* The number, of at most nine digits, that follows `name` in a list of
-   parameters; -1: there is none. */
-static long long hfsbi_hub_parameter(hfsb_str list, const char *name) {
-    unsigned long long value = 0;
-    hfsb_str           part;
-    while (hfsbi_list_next(&list, ';', &part)) {
-        part = hfsbi_trim(part);
-        if (!hfsb_str_starts(part, hfsb_cstr(name))) continue;
-        part = hfsb_str_slice(part, strlen(name), part.len);
-        return part.len &&
-                       hfsbi_read_decimal(part, 999999999, &value) == part.len
-                   ? (long long)value
-                   : -1;
-    }
-    return -1;
-}
-
-/* Milliseconds to wait by RateLimit or Retry-After; 0: not given. RateLimit
-   comes with every reply and explains this one only with r=0. One second is
-   added because theirs are rounded. */
-static long long hfsbi_hub_asked_ms(const hfsb_http_reply *reply) {
-    hfsb_str  rest = hfsb_http_reply_field(reply, "RateLimit", 0), item;
-    long long seconds = -1, t;
-    while (reply->status == 429 && hfsbi_http_list_next(&rest, &item))
-        if (hfsbi_hub_parameter(item, "r=") == 0) {
-            t = hfsbi_hub_parameter(item, "t=");
-            if (t > seconds) seconds = t;
-        }
-    if (seconds < 0)
-        seconds = hfsbi_hub_parameter(
-            hfsb_http_reply_field(reply, "Retry-After", 0), "");
-    return (seconds + 1) * 1000;
-}
-
-/* ---- the meaning of an error reply ---- */
-
-/* The Hub answers 401 instead of 404 for a repository that the token may not
-   see, so that nobody learns that it exists; a bad token is 401 as well. */
-static bool hfsbi_hub_is_hidden(const hfsbi_hub_request *request,
-                                hfsb_str                 text) {
-    return hfsb_hub_has_token(request->hub) &&
-           hfsb_str_starts(hfsb_buf_str(&request->target),
-                           HFSB_LIT("/api/spaces/")) &&
-           hfsb_str_find(
-               text,
-               HFSB_LIT("Invalid credentials in Authorization header")) ==
-               HFSB_NPOS;
-}
-
-static hfsb_status hfsbi_hub_status(const hfsbi_hub_request *request,
-                                    hfsb_str                 text) {
-    hfsb_str code = hfsb_http_reply_field(&request->reply, "X-Error-Code", 0);
-    if (hfsb_str_equal(code, HFSB_LIT("RepoNotFound")) ||
-        hfsb_str_equal(code, HFSB_LIT("RevisionNotFound")) ||
-        hfsb_str_equal(code, HFSB_LIT("EntryNotFound")))
-        return HFSB_NOT_FOUND;
-    if (hfsb_str_equal(code, HFSB_LIT("GatedRepo")) ||
-        hfsb_str_equal(text, HFSB_LIT("Access to this resource is disabled.")))
-        return HFSB_DENIED;
-    switch (request->reply.status) {
-    case 401:
-        return hfsbi_hub_is_hidden(request, text) ? HFSB_NOT_FOUND : HFSB_AUTH;
-    case 402: return HFSB_PAYMENT;
-    case 403: return HFSB_DENIED;
-    case 404:
-    case 410: return HFSB_NOT_FOUND;
-    case 409: return HFSB_CONFLICT;
-    case 412: return HFSB_STALE;
-    case 429: return HFSB_RATE;
-    case 400:
-    case 413:
-    case 414:
-    case 416:
-    case 422: return HFSB_ARG;
-    default: return HFSB_REMOTE;
-    }
-}
-
-static void hfsbi_hub_advise_wait(const hfsbi_hub_request *request,
-                                  hfsb_err                *err) {
-    long long asked_ms = request->retry.asked_ms;
-    if (asked_ms > request->hub->max_wait_ms)
-        hfsbi_err_add(err,
-                      " Too many requests: the Hub asks to wait %lld s, "
-                      "longer than the limit of %lld s. Try again then.",
-                      asked_ms / 1000, request->hub->max_wait_ms / 1000);
-    else
-        hfsbi_err_add(err, " Too many requests: wait a few minutes and try "
-                           "again.");
-}
-
-/* Adds what to do about the error. */
-static void hfsbi_hub_advise(const hfsbi_hub_request *request,
-                             hfsb_status code, hfsb_err *err) {
-    static const struct {
-        hfsb_status code;
-        const char *text, *more; /* more: the endpoint goes in between */
-    } advice[] = {
-        {HFSB_AUTH, " The Hub rejected this token: create a new one at ",
-         "/settings/tokens and set HF_TOKEN."},
-        {HFSB_PAYMENT,
-         " This needs a paid plan, a payment method or credits: see ",
-         "/settings/billing."},
-        {HFSB_DENIED,
-         " The token needs write permission there, and the account must meet "
-         "the Hub's requirements.",
-         NULL},
-        {HFSB_NOT_FOUND,
-         " It does not exist, or this token has no access to it: check the "
-         "name and the token's permissions.",
-         NULL},
-        {HFSB_CONFLICT,
-         " It already exists, or another operation on it is in progress: "
-         "choose another name, or try again.",
-         NULL},
-        {HFSB_STALE,
-         " Someone else changed it: get the current state and try again.",
-         NULL},
-        {HFSB_ARG, " The Hub rejected the request as invalid.", NULL},
-        {HFSB_REMOTE, " The Hub has a problem, or ",
-         " is not the Hub: try again later."}};
-    const char *text;
-    size_t      i = 0;
-    if (code == HFSB_RATE) {
-        hfsbi_hub_advise_wait(request, err);
-        return;
-    }
-    while (advice[i].code != code && advice[i].code != HFSB_REMOTE) i++;
-    text = advice[i].text;
-    if (code == HFSB_AUTH && !hfsb_hub_has_token(request->hub))
-        text = " No token was sent: create one at ";
-    hfsbi_err_add(err, "%s%s%s", text,
-                  advice[i].more ? request->hub->endpoint.ptr : "",
-                  advice[i].more ? advice[i].more : "");
-}
-
-/* Fills *err for a reply that is not 2xx and says `text`. */
-static hfsb_status hfsbi_hub_explain(const hfsbi_hub_request *request,
-                                     hfsb_str text, hfsb_err *err) {
-    hfsb_status code = hfsbi_hub_status(request, text);
-    size_t      n = text.len;
-    if (n > 800) n = hfsbi_utf8_floor(text, 800); /* leave room for advice */
-    (void)hfsbi_fail(err, code, 0, "Could not %s: HTTP %d", request->what,
-                     request->reply.status);
-    if (n) {
-        hfsbi_err_add(err, ": ");
-        hfsbi_err_quote(err, hfsb_str_slice(text, 0, n), n);
-        if (n < text.len) hfsbi_err_add(err, "...");
-    } else if (hfsbi_hub_is_html(hfsb_buf_str(&request->reply.body)))
-        hfsbi_err_add(err, " and a page of HTML");
-    if (!hfsb_str_ends(text, HFSB_LIT("."))) hfsbi_err_add(err, ".");
-    hfsbi_hub_advise(request, code, err);
-    hfsbi_hub_add_id(request, err);
-    return code;
-}
-
-/* The status and message for a reply that is not 2xx. */
-static hfsb_status hfsbi_hub_refused(const hfsbi_hub_request *request,
-                                     hfsb_err                *err) {
-    hfsb_buf    raw = HFSB_INIT, text = HFSB_INIT;
-    hfsb_status status;
-    raw.alloc = text.alloc = request->hub->alloc;
-    hfsbi_hub_add_text(
-        &raw, hfsb_http_reply_field(&request->reply, "X-Error-Message", 0));
-    hfsbi_hub_add_body(&raw, &request->reply);
-    status = raw.status;
-    if (status == HFSB_OK)
-        status =
-            hfsbi_hub_redact(request->hub, request, hfsb_buf_str(&raw), &text);
-    if (status == HFSB_OK)
-        status = hfsbi_hub_explain(request, hfsb_buf_str(&text), err);
-    else status = hfsbi_fail_status(err, status, request->what);
-    hfsbi_hub_wipe(&raw);
-    hfsb_buf_free(&text);
-    return status;
-}
-
-HFSBI_FN hfsb_status hfsbi_hub_bad_reply(const hfsbi_hub_request *request,
-                                         const char *problem, hfsb_err *err) {
-    (void)hfsbi_fail(err, HFSB_REMOTE, 0, "Could not %s: HTTP %d, but %s.",
-                     request->what, request->reply.status, problem);
-    hfsbi_hub_add_id(request, err);
-    return HFSB_REMOTE;
-}
-
-/* ---- begin and end ---- */
-
-typedef struct hfsbi_hub_row {
-    const char      *method, *path, *what;
-    hfsbi_hub_repeat repeat;
-} hfsbi_hub_row;
-
-static const hfsbi_hub_row hfsbi_hub_rows[] = {
-#define HFSBI_X(name, method, path, what, repeat) \
-    {method, path, what, HFSBI_HUB_##repeat},
-    HFSBI_HUB_ENDPOINTS(HFSBI_X)
-#undef HFSBI_X
-};
-
-/* Appends a template with its {names} filled in. */
-static void hfsbi_hub_fill_row(const char *text, bool is_path,
-                               hfsb_str subject, hfsb_str detail,
-                               hfsb_buf *out) {
-    hfsb_str rest = hfsb_cstr(text);
-    while (rest.len) {
-        size_t at = hfsb_str_find_byte(rest, '{');
-        size_t end = hfsb_str_find_byte(rest, '}');
-        hfsb_buf_append(out, hfsb_str_slice(rest, 0, at));
-        if (at == HFSB_NPOS) return;
-        rest = hfsb_str_slice(rest, at + 1, rest.len);
-        if (*rest.ptr == 's' || *rest.ptr == 'o')
-            hfsb_buf_append(out, subject);
-        else if (is_path) hfsbi_hub_put_encoded(out, detail);
-        else hfsb_buf_append(out, detail);
-        rest = hfsb_str_slice(rest, end - at, rest.len);
-    }
-}
-
-/* Owners and job ids are part of a path as they are. */
-static hfsb_status hfsbi_hub_check_name(hfsb_str name, const char *what,
-                                        hfsb_err *err) {
-    size_t i;
-    bool   ok = name.len > 0 && name.len <= 96 && name.ptr[0] != '.';
-    for (i = 0; ok && i < name.len; i++) {
-        char l = hfsbi_lower(name.ptr[i]);
-        ok = (l >= 'a' && l <= 'z') || (l >= '0' && l <= '9') || l == '-' ||
-             l == '_' || l == '.';
-    }
-    if (ok) return HFSB_OK;
-    (void)hfsbi_fail(err, HFSB_ARG, 0, "\"");
-    hfsbi_err_quote(err, name, 100);
-    hfsbi_err_add(err, "\" is not a valid %s.", what);
-    return HFSB_ARG;
-}
-
-static hfsb_status hfsbi_hub_check_row(const hfsbi_hub_row *row,
-                                       hfsb_str subject, hfsb_str detail,
-                                       hfsb_err *err) {
-    hfsb_status status = HFSB_OK;
-    if (strstr(row->what, "{space}")) status = hfsb_space_check(subject, err);
-    if (strstr(row->path, "{owner}") && subject.len)
-        status = hfsbi_hub_check_name(subject, "user or organisation", err);
-    if (status == HFSB_OK && strstr(row->path, "{job}"))
-        status = hfsbi_hub_check_name(detail, "job id", err);
-    return status;
-}
-
-/* Logs that a request is tried again. */
-static void hfsbi_hub_on_wait(void *user, long long ms) {
-    const hfsbi_hub_request *request = (const hfsbi_hub_request *)user;
-    char                     why[32] = "no answer";
-    if (request->opened) (void)snprintf(why, sizeof why, "to its end");
-    else if (request->reply.status)
-        (void)snprintf(why, sizeof why, "HTTP %d", request->reply.status);
-    hfsbi_hub_log(request->hub,
-                  "Could not %s (%s): trying again in %lld.%lld s.",
-                  request->what, why, ms / 1000, ms % 1000 / 100);
-}
-
-HFSBI_FN hfsb_status hfsbi_hub_begin(hfsb_hub *hub, hfsbi_hub_request *request,
-                                     hfsbi_hub_endpoint endpoint,
-                                     hfsb_str subject, hfsb_str detail,
-                                     const hfsb_cancel *cancel,
-                                     hfsb_err          *err) {
-    const hfsbi_hub_row *row = &hfsbi_hub_rows[endpoint];
-    hfsb_buf             owner = HFSB_INIT;
-    hfsb_status          status;
-    memset(request, 0, sizeof *request);
-    request->hub = hub;
-    request->method = row->method;
-    request->repeat = row->repeat;
-    request->retry = hub->retry;
-    request->retry.cancel = cancel;
-    request->retry.on_wait = hfsbi_hub_on_wait;
-    request->retry.user = request;
-    request->target.alloc = request->body.alloc = owner.alloc = hub->alloc;
-    status = hfsbi_hub_check_row(row, subject, detail, err);
-    if (status == HFSB_OK && !subject.len && strstr(row->path, "{owner}")) {
-        status = hfsb_hub_user(hub, cancel, &owner, err);
-        subject = hfsb_buf_str(&owner);
-    }
-    if (status == HFSB_OK) {
-        hfsbi_hub_fill_row(row->what, false, subject, detail,
-                           &request->target);
-        (void)snprintf(request->what, sizeof request->what, "%s",
-                       request->target.len ? request->target.ptr : "");
-        if (request->target.status == HFSB_OK)
-            hfsb_buf_truncate(&request->target, 0);
-        hfsbi_hub_fill_row(row->path, true, subject, detail, &request->target);
-        status = request->target.status;
-        if (status != HFSB_OK) hfsbi_fail_status(err, status, row->what);
-    }
-    hfsb_buf_free(&owner);
-    return status;
-}
-
-HFSBI_FN void hfsbi_hub_end(hfsbi_hub_request *request) {
-    hfsb_buf_free(&request->target);
-    hfsbi_hub_wipe(&request->body);
-    hfsb_http_reply_free(&request->reply);
-}
-
-HFSBI_FN hfsb_json_writer *hfsbi_hub_object(hfsbi_hub_request *request) {
-    request->body_type = "application/json";
-    hfsb_json_writer_init(&request->json, &request->body, NULL);
-    hfsb_json_put_object(&request->json);
-    return &request->json;
-}
-
-/* ---- one try ---- */
-
-/* The Hub sends no HTML: a page comes from someone in between ("log in
-   first"). */
-static bool hfsbi_hub_is_page(hfsb_str content_type) {
-    return hfsb_http_same(hfsb_str_slice(content_type, 0, 9),
-                          HFSB_LIT("text/html"));
-}
-
-static bool hfsbi_hub_on_head(void *user, int status,
-                              const hfsb_http_field *fields, size_t count) {
-    hfsbi_hub_request *request = (hfsbi_hub_request *)user;
-    size_t             i;
-    request->opened = status >= 200 && status <= 299;
-    for (i = 0; request->on_body && i < count; i++)
-        if (hfsbi_http_is(fields[i].name, "content-type") &&
-            hfsbi_hub_is_page(fields[i].value))
-            request->opened = false;
-    return true;
-}
-
-static bool hfsbi_hub_on_body(void *user, hfsb_str piece) {
-    hfsbi_hub_request *request = (hfsbi_hub_request *)user;
-    return !request->opened || request->on_body(request->user, piece);
-}
-
-/* A random UUID (RFC 9562, section 5.4). */
-static void hfsbi_hub_uuid(char out[37]) {
-    char   hex[33];
-    size_t i, at = 0;
-    hfsbi_random_hex(hex, 32);
-    hex[12] = '4';
-    hex[16] = "89ab"[(unsigned char)hex[16] % 4];
-    for (i = 0; i < 32; i++) {
-        if (i == 8 || i == 12 || i == 16 || i == 20) out[at++] = '-';
-        out[at++] = hex[i];
-    }
-    out[at] = '\0';
-}
-
-/* Writes the URL of the request. *ours: it is the Hub's, and may be sent the
-   token. */
-static hfsb_status hfsbi_hub_url(const hfsbi_hub_request *request,
-                                 hfsb_buf *url, bool *ours) {
-    hfsb_str target = hfsb_buf_str(&request->target);
-    hfsb_url there;
-    if (hfsb_str_starts(target, HFSB_LIT("/"))) {
-        *ours = true;
-        hfsb_buf_append(url, hfsb_buf_str(&request->hub->endpoint));
-    } else
-        *ours = hfsb_url_parse(target, &there, NULL) == HFSB_OK &&
-                hfsb_url_same_origin(&there, &request->hub->origin);
-    return hfsb_buf_append(url, target);
-}
-
-enum { HFSBI_HUB_FIELDS = 5 };
-
-static void hfsbi_hub_field(hfsb_http_call *call, hfsb_http_field *fields,
-                            const char *name, hfsb_str value) {
-    fields[call->field_count].name = hfsb_cstr(name);
-    fields[call->field_count++].value = value;
-}
-
-/* Sets the fields of the call; the token goes to the Hub only. */
-static void hfsbi_hub_fields(const hfsbi_hub_request *request, bool ours,
-                             const char *uuid, hfsb_http_field *fields,
-                             hfsb_http_call *call) {
-    const hfsb_hub *hub = request->hub;
-    call->fields = fields;
-    hfsbi_hub_field(call, fields, "Accept", HFSB_LIT("*/*"));
-    if (request->body_type)
-        hfsbi_hub_field(call, fields, "Content-Type",
-                        hfsb_cstr(request->body_type));
-    hfsbi_hub_field(call, fields, "User-Agent", hfsb_buf_str(&hub->agent));
-    if (ours && hub->authorization.len)
-        hfsbi_hub_field(call, fields, "Authorization",
-                        hfsb_buf_str(&hub->authorization));
-    hfsbi_hub_field(call, fields, "X-Amzn-Trace-Id", hfsb_cstr(uuid));
-}
-
-/* The timeout of one try: the hub's, cut short by the deadline. A stream has
-   none of its own. */
-static long long hfsbi_hub_total_ms(const hfsbi_hub_request *request) {
-    long long most = request->on_body ? 0 : request->hub->timeout_ms, left;
-    if (!request->retry.deadline) return most;
-    left = request->retry.deadline - hfsb_clock_ms();
-    if (left < 1) left = 1;
-    return most > 0 && most < left ? most : left;
-}
-
-static void hfsbi_hub_call(hfsbi_hub_request *request, hfsb_str url,
-                           hfsb_http_call *call) {
-    const hfsb_hub *hub = request->hub;
-    call->method = hfsb_cstr(request->method);
-    call->url = url;
-    call->on_head = hfsbi_hub_on_head;
-    call->user = request;
-    call->cancel = request->retry.cancel;
-    call->total_ms = hfsbi_hub_total_ms(request);
-    if (hub->timeout_ms < 30000) call->connect_ms = hub->timeout_ms;
-    if (request->on_body) {
-        call->on_body = hfsbi_hub_on_body;
-        call->idle_ms = request->idle_ms;
-    }
-    if (request->body_type) {
-        call->body = hfsb_buf_str(&request->body);
-        if (!call->body.ptr) call->body.ptr = "";
-    }
-}
-
-/* Logs the Hub's warnings ("topic; message"), each topic once. */
-static void hfsbi_hub_warn(const hfsbi_hub_request *request) {
-    hfsb_hub *hub = request->hub;
-    hfsb_buf  text = HFSB_INIT;
-    hfsb_str  value;
-    size_t    n, at;
-    text.alloc = hub->alloc;
-    for (n = 0; hub->log && n < 32; n++) {
-        value = hfsb_http_reply_field(&request->reply, "X-HF-Warning", n);
-        if (!value.ptr) break;
-        at = hfsb_str_find_byte(value, ';');
-        if (!hfsbi_hub_first(hub, hfsbi_trim(hfsb_str_slice(value, 0, at))))
-            continue;
-        if (at != HFSB_NPOS) value = hfsb_str_slice(value, at + 1, value.len);
-        hfsb_buf_truncate(&text, 0);
-        if (hfsbi_hub_redact(hub, request, hfsbi_trim(value), &text) ==
-            HFSB_OK)
-            hfsbi_hub_log(hub, "The Hub warns: %s", text.len ? text.ptr : "");
-    }
-    hfsbi_hub_wipe(&text);
-}
-
-/* No complete reply came: `why` is the transport's message. */
-static hfsb_status hfsbi_hub_no_reply(hfsbi_hub_request *request,
-                                      hfsb_status status, const hfsb_err *why,
-                                      hfsb_err *err) {
-    bool broken =
-        status == HFSB_LOST || status == HFSB_TIMEOUT || status == HFSB_REMOTE;
-    bool sent = request->reply.sent;
-    request->again =
-        status == HFSB_CONNECT || (broken && (!sent || request->repeat));
-    if (sent && (broken || status == HFSB_CANCELLED)) request->unclear = true;
-    (void)hfsbi_fail(err, status, 0, "Could not %s: %s", request->what,
-                     why->msg[0] ? why->msg : hfsb_status_text(status));
-    if (status == HFSB_CONNECT)
-        hfsbi_err_add(err, " Check the network, and that %s is right.",
-                      request->hub->endpoint.ptr);
-    return status;
-}
-
-/* A 2xx reply came: parses it into request->out. */
-static hfsb_status hfsbi_hub_accepted(hfsbi_hub_request *request,
-                                      hfsb_err          *err) {
-    const char *problem = "the reply is not JSON";
-    hfsb_status status = HFSB_OK;
-    if (hfsbi_hub_is_page(
-            hfsb_http_reply_field(&request->reply, "Content-Type", 0))) {
-        problem = "the reply is a page of HTML";
-        status = HFSB_REMOTE;
-    } else if (request->out)
-        status = hfsb_json_parse(hfsb_buf_str(&request->reply.body), NULL,
-                                 request->out, err);
-    if (status == HFSB_OK) return hfsbi_ok(err);
-    if (status == HFSB_NOMEM) return status;
-    request->again = request->repeat != HFSBI_HUB_ONCE;
-    request->unclear = true;
-    return hfsbi_hub_bad_reply(request, problem, err);
-}
-
-/* True for a refusal after which nothing has happened. */
-static bool hfsbi_hub_had_no_effect(const hfsb_http_reply *reply) {
-    const hfsb_str busy = HFSB_LIT("conflicting operation is in progress");
-    return reply->status == 429 ||
-           (reply->status == 409 &&
-            hfsb_str_find(hfsb_buf_str(&reply->body), busy) != HFSB_NPOS);
-}
-
-/* A complete reply came. */
-static hfsb_status hfsbi_hub_reply(hfsbi_hub_request *request, hfsb_err *err) {
-    const hfsb_hub *hub = request->hub;
-    int             status = request->reply.status;
-    bool            trouble =
-        status == 408 || status == 500 || (status >= 502 && status <= 504);
-    hfsbi_hub_warn(request);
-    if (status >= 200 && status <= 299)
-        return hfsbi_hub_accepted(request, err);
-    request->retry.asked_ms = hfsbi_hub_asked_ms(&request->reply);
-    request->again = (hfsbi_hub_had_no_effect(&request->reply) ||
-                      (trouble && request->repeat)) &&
-                     request->retry.asked_ms <= hub->max_wait_ms;
-    if (status >= 500 || status == 408) request->unclear = true;
-    return hfsbi_hub_refused(request, err);
-}
-
-HFSBI_FN hfsb_status hfsbi_hub_once(hfsbi_hub_request *request,
-                                    hfsb_err          *err) {
-    const hfsb_hub *hub = request->hub;
-    hfsb_http_call  call = HFSB_INIT;
-    hfsb_http_field fields[HFSBI_HUB_FIELDS];
-    hfsb_buf        url = HFSB_INIT;
-    hfsb_err        why = HFSB_INIT;
-    char            uuid[37];
-    hfsb_status     status;
-    bool            ours;
-    request->again = request->opened = false;
-    request->retry.asked_ms = 0;
-    if (hub->offline)
-        return hfsbi_fail(err, HFSB_REFUSED, 0,
-                          "Could not %s: offline (HF_HUB_OFFLINE).",
-                          request->what);
-    url.alloc = hub->alloc;
-    status = hfsbi_hub_url(request, &url, &ours);
-    if (status != HFSB_OK) {
-        hfsb_buf_free(&url);
-        return hfsbi_fail_status(err, status, request->what);
-    }
-    hfsbi_hub_uuid(uuid);
-    hfsbi_hub_call(request, hfsb_buf_str(&url), &call);
-    hfsbi_hub_fields(request, ours, uuid, fields, &call);
-    hfsb_http_reply_free(&request->reply);
-    request->reply.url.alloc = request->reply.body.alloc =
-        request->reply.head.alloc = hub->alloc;
-    status = hfsb_http_send(hub->transport, &call, &request->reply, &why);
-    if (status == HFSB_OK) status = hfsbi_hub_reply(request, err);
-    else status = hfsbi_hub_no_reply(request, status, &why, err);
-    hfsb_buf_free(&url);
-    return status;
-}
-
-/* ---- all tries ---- */
-
-HFSBI_FN hfsb_status hfsbi_hub_send(hfsbi_hub_request *request,
-                                    hfsb_err          *err) {
-    hfsb_status status = HFSB_OK, wait;
-    if (request->json.out)
-        status = hfsb_json_writer_finish(&request->json, err);
-    if (status != HFSB_OK) return status;
-    hfsbi_retry_reset(&request->retry);
-    for (;;) {
-        bool unclear = request->unclear;
-        status = hfsbi_hub_once(request, err);
-        if (status == HFSB_NOT_FOUND && unclear &&
-            request->repeat == HFSBI_HUB_REMOVE)
-            return hfsbi_ok(err); /* an earlier try removed it */
-        if (status == HFSB_OK || !request->again) return status;
-        wait = hfsbi_retry_again(&request->retry);
-        if (wait == HFSB_CANCELLED)
-            return hfsbi_fail(err, HFSB_CANCELLED, 0,
-                              "Cancelled: could not %s.", request->what);
-        if (wait != HFSB_OK) return status;
-    }
-}
-
-/* ---- pages ---- */
-
-/* The address in <...> of the link with rel="next"; "" when there is none. */
-static hfsb_str hfsbi_hub_next_link(const hfsb_http_reply *reply) {
-    hfsb_str none = HFSB_INIT;
-    size_t   n;
-    for (n = 0; n < 8; n++) {
-        hfsb_str rest = hfsb_http_reply_field(reply, "Link", n);
-        if (!rest.ptr) return none;
-        while (rest.len) {
-            size_t   from = hfsb_str_find_byte(rest, '<');
-            size_t   to = hfsb_str_find_byte(rest, '>');
-            hfsb_str link, parameters;
-            if (from == HFSB_NPOS || to == HFSB_NPOS || to < from) break;
-            link = hfsb_str_slice(rest, from + 1, to);
-            rest = hfsb_str_slice(rest, to + 1, rest.len);
-            parameters =
-                hfsb_str_slice(rest, 0, hfsb_str_find_byte(rest, '<'));
-            if (hfsb_str_find(parameters, HFSB_LIT("rel=\"next\"")) !=
-                    HFSB_NPOS ||
-                hfsb_str_find(parameters, HFSB_LIT("rel=next")) != HFSB_NPOS)
-                return link;
-        }
-    }
-    return none;
-}
-
-/* Moves the request to the next page. The Hub always links to its public
-   address, which is replaced by the endpoint. */
-static hfsb_status hfsbi_hub_follow(hfsbi_hub_request *request, hfsb_str link,
-                                    hfsb_err *err) {
-    const hfsb_str public_url = HFSB_LIT("https://huggingface.co/");
-    hfsb_buf       next = HFSB_INIT;
-    hfsb_status    status;
-    next.alloc = request->hub->alloc;
-    if (hfsb_str_starts(link, public_url)) {
-        hfsb_buf_append(&next, hfsb_buf_str(&request->hub->endpoint));
-        status = hfsb_buf_append(
-            &next, hfsb_str_slice(link, public_url.len - 1, link.len));
-        if (status != HFSB_OK) hfsbi_fail_status(err, status, request->what);
-    } else
-        status = hfsb_url_resolve(hfsb_buf_str(&request->reply.url), link,
-                                  &next, err);
-    if (status != HFSB_OK) {
-        hfsb_buf_free(&next);
-        return status == HFSB_ARG ? HFSB_REMOTE : status;
-    }
-    hfsb_buf_free(&request->target);
-    request->target = next;
-    return HFSB_OK;
-}
-
-/* Gets one page. *left: items still wanted; *more: whether to go on. */
-static hfsb_status hfsbi_hub_page(hfsbi_hub_request *request, size_t *left,
-                                  bool (*each)(void                  *user,
-                                               const hfsb_json_value *item),
-                                  void *user, bool *more, hfsb_err *err) {
-    hfsb_json_doc  doc = HFSB_INIT;
-    hfsb_json_iter it;
-    hfsb_status    status;
-    doc.alloc = request->hub->alloc;
-    request->out = &doc;
-    *more = false;
-    status = hfsbi_hub_send(request, err);
-    request->out = NULL;
-    if (status != HFSB_OK) return status;
-    if (hfsb_json_type_of(doc.root) != HFSB_JSON_ARRAY)
-        status = hfsbi_hub_bad_reply(request, "the reply is not a list", err);
-    *more = status == HFSB_OK;
-    it = hfsb_json_begin(doc.root);
-    while (*more && hfsb_json_next(&it)) {
-        *more = each(user, it.value);
-        if (--*left == 0) *more = false;
-    }
-    hfsb_json_free(&doc);
-    return status;
-}
-
-enum { HFSBI_HUB_PAGES = 1000 }; /* the Hub allows no more in 5 minutes */
-
-/* Refuses pages without end. *mark is the address of an earlier page, moved
-   forward at page 1, 2, 4, 8 ..., because a circle need not include the first
-   page. */
-static hfsb_status hfsbi_hub_check_page(const hfsbi_hub_request *request,
-                                        size_t page, hfsb_buf *mark,
-                                        hfsb_err *err) {
-    hfsb_status status;
-    if (page >= HFSBI_HUB_PAGES)
-        return hfsbi_hub_bad_reply(request, "its pages have no end", err);
-    if (hfsb_str_equal(hfsb_buf_str(mark), hfsb_buf_str(&request->target)))
-        return hfsbi_hub_bad_reply(request, "its pages go in a circle", err);
-    if (page & (page - 1)) return HFSB_OK;
-    hfsb_buf_truncate(mark, 0);
-    status = hfsb_buf_append(mark, hfsb_buf_str(&request->target));
-    if (status != HFSB_OK) hfsbi_fail_status(err, status, request->what);
-    return status;
-}
-
-HFSBI_FN hfsb_status hfsbi_hub_pages(hfsbi_hub_request *request, size_t limit,
-                                     bool (*each)(void                  *user,
-                                                  const hfsb_json_value *item),
-                                     void *user, hfsb_err *err) {
-    hfsb_status status = HFSB_OK;
-    size_t      left = limit ? limit : HFSB_NPOS, page;
-    bool        more = true;
-    hfsb_buf    mark = HFSB_INIT;
-    hfsb_str    link;
-    mark.alloc = request->hub->alloc;
-    for (page = 1; more; page++) {
-        status = hfsbi_hub_page(request, &left, each, user, &more, err);
-        if (!more) break;
-        link = hfsbi_hub_next_link(&request->reply);
-        if (!link.len) break;
-        status = hfsbi_hub_follow(request, link, err);
-        if (status == HFSB_OK)
-            status = hfsbi_hub_check_page(request, page, &mark, err);
-        more = status == HFSB_OK;
-    }
-    hfsb_buf_free(&mark);
-    return status;
-}
-
-/* ---- src/remote/hub.c ---- */
-/* hub.c - the handle of the Hub: its environment, its options, its token's
-   owner, and helpers of all its calls.
-
-   A hub is constant once it is open, except for two things that calls learn
-   and that its lock protects: the name of the token's owner, asked for once,
-   and the topics of warnings that were already logged. Every copy of the token
-   is wiped before its memory is given back. */
-HFSBI_FN void hfsbi_hub_wipe(hfsb_buf *b) {
-    if (b->ptr) hfsbi_wipe(b->ptr, b->cap);
-    hfsb_buf_free(b);
-}
-
-/* ---- the environment ---- */
-
-/* The value of a variable, "" when it is unset. */
-static hfsb_str hfsbi_env_get(const char *name) {
-    return hfsb_cstr(getenv(name));
-}
-
-/* True for 1, ON, YES or TRUE, in any case. */
-static bool hfsbi_env_is_true(const char *name) {
-    hfsb_str value = hfsbi_env_get(name);
-    return hfsb_http_same(value, HFSB_LIT("1")) ||
-           hfsb_http_same(value, HFSB_LIT("on")) ||
-           hfsb_http_same(value, HFSB_LIT("yes")) ||
-           hfsb_http_same(value, HFSB_LIT("true"));
-}
-
-/* True for a character of a variable's name. */
-static bool hfsbi_env_is_name(char c) {
-    char l = hfsbi_lower(c);
-    return (l >= 'a' && l <= 'z') || (c >= '0' && c <= '9') || c == '_';
-}
-
-/* Appends the value of the variable at the start of text ("$NAME", "${NAME}"),
-   or the text itself when it is unset, as Python does. Returns the number of
-   bytes used. */
-static size_t hfsbi_env_variable(hfsb_buf *sink, hfsb_str text) {
-    char     name[256];
-    bool     braces = text.len > 1 && text.ptr[1] == '{';
-    size_t   from = braces ? 2 : 1, to = from, end;
-    hfsb_str value = HFSB_INIT;
-    if (braces) to = hfsb_str_find_byte(text, '}');
-    else
-        while (to < text.len && hfsbi_env_is_name(text.ptr[to])) to++;
-    if (to == HFSB_NPOS || to == from || to - from >= sizeof name) {
-        hfsb_buf_append_byte(sink, '$');
-        return 1;
-    }
-    end = to + (braces ? 1 : 0);
-    memcpy(name, text.ptr + from, to - from);
-    name[to - from] = '\0';
-    if (getenv(name)) value = hfsbi_env_get(name);
-    else value = hfsb_str_slice(text, 0, end);
-    hfsb_buf_append(sink, value);
-    return end;
-}
-
-/* Appends a path with "~/" and variables expanded. */
-static hfsb_status hfsbi_env_expand(hfsb_str text, hfsb_buf *out) {
-    hfsb_str home = hfsbi_env_get("HOME");
-    size_t   mark = out->len;
-    if (home.len && (hfsb_str_equal(text, HFSB_LIT("~")) ||
-                     hfsb_str_starts(text, HFSB_LIT("~/")))) {
-        hfsb_buf_append(out, home);
-        text = hfsb_str_slice(text, 1, text.len);
-    }
-    while (text.len) {
-        size_t n = 1;
-        if (*text.ptr == '$') n = hfsbi_env_variable(out, text);
-        else hfsb_buf_append_byte(out, *text.ptr);
-        text = hfsb_str_slice(text, n, text.len);
-    }
-    return hfsb_buf_finish(out, mark);
-}
-
-/* Appends a token without line breaks and surrounding white space. */
-static hfsb_status hfsbi_env_clean(hfsb_str raw, hfsb_buf *out) {
-    size_t i, from = 0;
-    while (from < raw.len && strchr(" \t\r\n\v\f", raw.ptr[from])) from++;
-    while (raw.len > from && strchr(" \t\r\n\v\f", raw.ptr[raw.len - 1]))
-        raw.len--;
-    for (i = from; i < raw.len; i++)
-        if (raw.ptr[i] != '\r' && raw.ptr[i] != '\n')
-            hfsb_buf_append_byte(out, raw.ptr[i]);
-    return out->status;
-}
-
-/* Appends the path of the token file; nothing when it is not known. */
-static hfsb_status hfsbi_env_token_path(hfsb_buf *path) {
-    hfsb_str file = hfsbi_env_get("HF_TOKEN_PATH");
-    hfsb_str home = hfsbi_env_get("HF_HOME");
-    hfsb_str cache = hfsbi_env_get("XDG_CACHE_HOME");
-    if (file.len) return hfsbi_env_expand(file, path);
-    if (home.len) (void)hfsbi_env_expand(home, path);
-    else {
-        if (!cache.len && !hfsbi_env_get("HOME").len) return HFSB_OK;
-        if (!cache.len) cache = HFSB_LIT("~/.cache");
-        (void)hfsbi_env_expand(cache, path);
-        hfsb_buf_append(path, HFSB_LIT("/huggingface"));
-    }
-    return hfsb_buf_append(path, HFSB_LIT("/token"));
-}
-
-enum { HFSBI_ENV_TOKEN_FILE = 65536 }; /* bytes */
-
-static hfsb_status hfsbi_env_token_file(hfsb_buf *out, hfsb_err *err) {
-    hfsb_buf    path = HFSB_INIT, raw = HFSB_INIT;
-    hfsb_err    why = HFSB_INIT;
-    hfsb_status status;
-    path.alloc = raw.alloc = out->alloc;
-    status = hfsbi_env_token_path(&path);
-    if (status == HFSB_OK && path.len) {
-        status = hfsb_file_read(NULL, hfsb_buf_str(&path),
-                                HFSBI_ENV_TOKEN_FILE, &raw, NULL, &why);
-        if (status == HFSB_NOT_FOUND) status = HFSB_OK;
-        else if (status != HFSB_OK && status != HFSB_NOMEM)
-            status =
-                hfsbi_fail(err, HFSB_IO, 0,
-                           "The file with the Hub's token cannot be read: "
-                           "%s",
-                           why.msg);
-    }
-    if (status == HFSB_OK) status = hfsbi_env_clean(hfsb_buf_str(&raw), out);
-    if (status == HFSB_NOMEM)
-        hfsbi_fail_status(err, status, "The Hub's token");
-    hfsb_buf_free(&path);
-    hfsbi_hub_wipe(&raw);
-    return status;
-}
-
-static hfsb_status hfsbi_env_token(hfsb_buf *out, hfsb_err *err) {
-    hfsb_status status;
-    if (hfsbi_env_is_true("HF_HUB_DISABLE_IMPLICIT_TOKEN")) return HFSB_OK;
-    status = hfsbi_env_clean(hfsbi_env_get("HF_TOKEN"), out);
-    if (status == HFSB_OK && !out->len)
-        status = hfsbi_env_clean(hfsbi_env_get("HUGGING_FACE_HUB_TOKEN"), out);
-    if (status != HFSB_OK)
-        return hfsbi_fail_status(err, status, "The Hub's token");
-    if (out->len) return HFSB_OK;
-    return hfsbi_env_token_file(out, err);
-}
-
-hfsb_status hfsb_hub_env_read(hfsb_hub_env *env, hfsb_err *err) {
-    hfsb_str    endpoint = hfsbi_env_get("HF_ENDPOINT");
-    hfsb_status status;
-    while (hfsb_str_ends(endpoint, HFSB_LIT("/"))) endpoint.len--;
-    if (!endpoint.len && hfsbi_env_is_true("HUGGINGFACE_CO_STAGING"))
-        endpoint = HFSB_LIT("https://hub-ci.huggingface.co");
-    env->offline = hfsbi_env_is_true("HF_HUB_OFFLINE") ||
-                   hfsbi_env_is_true("TRANSFORMERS_OFFLINE");
-    hfsb_buf_append(&env->endpoint, endpoint);
-    hfsb_buf_append(&env->origin, hfsbi_env_get("HF_HUB_USER_AGENT_ORIGIN"));
-    status = env->endpoint.status;
-    if (status == HFSB_OK) status = env->origin.status;
-    if (status != HFSB_OK)
-        hfsbi_fail_status(err, status, "The Hub's environment");
-    else status = hfsbi_env_token(&env->token, err);
-    if (status == HFSB_OK) return hfsbi_ok(err);
-    hfsb_hub_env_free(env);
-    return status;
-}
-
-void hfsb_hub_env_free(hfsb_hub_env *env) {
-    hfsb_buf_free(&env->endpoint);
-    hfsbi_hub_wipe(&env->token);
-    hfsb_buf_free(&env->origin);
-    env->offline = false;
-}
-
-/* ---- open and close ---- */
-
-/* True when s is printable ASCII, with or without blanks. */
-static bool hfsbi_hub_is_plain(hfsb_str s, bool blanks) {
-    size_t i;
-    for (i = 0; i < s.len; i++) {
-        unsigned char c = (unsigned char)s.ptr[i];
-        if (c > '~' || c < (blanks ? ' ' : '!')) return false;
-    }
-    return true;
-}
-
-static hfsb_status hfsbi_hub_check(const hfsb_hub_opts *opts, hfsb_err *err) {
-    hfsb_url url;
-    if (!opts || !opts->transport || !opts->transport->perform)
-        return hfsbi_fail(err, HFSB_ARG, 0,
-                          "The Hub needs a transport: hfsb_net_open() opens "
-                          "one for http, hfsb_http_curl.h one for https.");
-    if (!hfsbi_hub_is_plain(opts->token, false))
-        return hfsbi_fail(
-            err, HFSB_ARG, 0,
-            "The Hub's token contains a blank, a line break or "
-            "a byte that is not ASCII. Set HF_TOKEN to the token "
-            "alone.");
-    if (!hfsbi_hub_is_plain(opts->user_agent, true))
-        return hfsbi_fail(err, HFSB_ARG, 0,
-                          "user_agent contains a control byte or a byte that "
-                          "is not ASCII.");
-    if (!opts->endpoint.len) return HFSB_OK;
-    if (hfsb_url_parse(opts->endpoint, &url, err) != HFSB_OK) {
-        hfsbi_err_add(err, " (HF_ENDPOINT)");
-        return HFSB_ARG;
-    }
-    if (url.user.len || hfsb_str_find_byte(opts->endpoint, '?') != HFSB_NPOS ||
-        hfsb_str_find_byte(opts->endpoint, '#') != HFSB_NPOS)
-        return hfsbi_fail(err, HFSB_ARG, 0,
-                          "The Hub's endpoint must be an address like "
-                          "https://huggingface.co, without user, \"?\" or "
-                          "\"#\" (HF_ENDPOINT).");
-    return HFSB_OK;
-}
-
-/* Copies the texts of the options. */
-static hfsb_status hfsbi_hub_copy_texts(hfsb_hub            *hub,
-                                        const hfsb_hub_opts *opts) {
-    hfsb_str endpoint = opts->endpoint;
-    while (hfsb_str_ends(endpoint, HFSB_LIT("/"))) endpoint.len--;
-    if (!endpoint.len) endpoint = HFSB_LIT("https://huggingface.co");
-    hfsb_buf_append(&hub->endpoint, endpoint);
-    if (opts->token.len)
-        hfsb_buf_append(&hub->authorization, HFSB_LIT("Bearer "));
-    hfsb_buf_append(&hub->authorization, opts->token);
-    hfsb_buf_append(&hub->agent, opts->user_agent);
-    if (opts->user_agent.len) hfsb_buf_append(&hub->agent, HFSB_LIT("; "));
-    hfsb_buf_append(&hub->agent, HFSB_LIT("hfsb/" HFSB_VERSION));
-    if (hub->endpoint.status != HFSB_OK || hub->agent.status != HFSB_OK ||
-        hub->authorization.status != HFSB_OK)
-        return HFSB_NOMEM;
-    return hfsb_url_parse(hfsb_buf_str(&hub->endpoint), &hub->origin, NULL);
-}
-
-hfsb_status hfsb_hub_open(const hfsb_hub_opts *opts, hfsb_hub **out,
-                          hfsb_err *err) {
-    hfsb_hub   *hub;
-    hfsb_status status = hfsbi_hub_check(opts, err);
-    *out = NULL;
-    if (status != HFSB_OK) return status;
-    hub = (hfsb_hub *)hfsbi_array(&opts->alloc, 1, sizeof *hub);
-    if (!hub) return hfsbi_fail_status(err, HFSB_NOMEM, "Hub");
-    memset(hub, 0, sizeof *hub);
-    hub->alloc = opts->alloc;
-    if (pthread_mutex_init(&hub->lock, NULL) != 0) {
-        hfsbi_array_free(&opts->alloc, hub, 1, sizeof *hub);
-        return hfsbi_fail_status(err, HFSB_NOMEM, "Hub");
-    }
-    hub->endpoint.alloc = hub->authorization.alloc = hub->agent.alloc =
-        hub->owner.alloc = hub->topics.alloc = opts->alloc;
-    hub->topics.max = 16384;
-    hub->transport = opts->transport;
-    hub->offline = opts->offline;
-    hub->timeout_ms = opts->timeout_ms > 0 ? opts->timeout_ms : 60000;
-    hub->max_wait_ms = opts->max_wait_ms > 0 ? opts->max_wait_ms : 60000;
-    hub->retry.tries = opts->tries ? opts->tries : 5;
-    hub->retry.delay_ms = opts->delay_ms > 0 ? opts->delay_ms : 1000;
-    hub->retry.max_delay_ms = 8 * hub->retry.delay_ms;
-    hub->log = opts->log;
-    hub->user = opts->user;
-    if (hfsbi_hub_copy_texts(hub, opts) != HFSB_OK) {
-        hfsb_hub_close(hub);
-        return hfsbi_fail_status(err, HFSB_NOMEM, "Hub");
-    }
-    *out = hub;
-    return hfsbi_ok(err);
-}
-
-void hfsb_hub_close(hfsb_hub *hub) {
-    hfsb_alloc alloc;
-    if (!hub) return;
-    alloc = hub->alloc;
-    hfsb_buf_free(&hub->endpoint);
-    hfsbi_hub_wipe(&hub->authorization);
-    hfsb_buf_free(&hub->agent);
-    hfsb_buf_free(&hub->owner);
-    hfsb_buf_free(&hub->topics);
-    pthread_mutex_destroy(&hub->lock);
-    hfsbi_array_free(&alloc, hub, 1, sizeof *hub);
-}
-
-hfsb_str hfsb_hub_endpoint(const hfsb_hub *hub) {
-    return hfsb_buf_str(&hub->endpoint);
-}
-
-bool hfsb_hub_has_token(const hfsb_hub *hub) {
-    return hub->authorization.len != 0;
-}
-
-HFSBI_FN const hfsb_transport *hfsbi_hub_transport(const hfsb_hub *hub) {
-    return hub->transport;
-}
-
-/* ---- the log ---- */
-
-HFSBI_FN void hfsbi_hub_log(const hfsb_hub *hub, const char *format, ...) {
-    char    line[1024];
-    int     n;
-    va_list ap;
-    if (!hub->log) return;
-    va_start(ap, format);
-    n = vsnprintf(line, sizeof line, format, ap);
-    va_end(ap);
-    if (n < 0) return;
-    if ((size_t)n >= sizeof line) n = (int)sizeof line - 1;
-    hub->log(hub->user, hfsb_str_make(line, (size_t)n));
-}
-
-HFSBI_FN bool hfsbi_hub_first(hfsb_hub *hub, hfsb_str topic) {
-    hfsb_buf *topics = &hub->topics;
-    size_t    mark;
-    bool      known;
-    pthread_mutex_lock(&hub->lock);
-    known = hfsbi_list_has(hfsb_buf_str(topics), '\n', topic);
-    if (!known) {
-        mark = topics->len;
-        hfsb_buf_append(topics, topic);
-        hfsb_buf_append_byte(topics, '\n');
-        /* without memory the warning is logged again: no harm */
-        if (topics->status != HFSB_OK) hfsb_buf_truncate(topics, mark);
-    }
-    pthread_mutex_unlock(&hub->lock);
-    return !known;
-}
-
-/* ---- the token's owner ---- */
-
-hfsb_status hfsb_hub_whoami(hfsb_hub *hub, const hfsb_cancel *cancel,
-                            hfsb_json_doc *out, hfsb_err *err) {
-    const hfsb_str    none = HFSB_INIT;
-    hfsbi_hub_request request;
-    hfsb_status status = hfsbi_hub_begin(hub, &request, HFSBI_HUB_WHOAMI, none,
-                                         none, cancel, err);
-    request.out = out;
-    if (status == HFSB_OK) status = hfsbi_hub_send(&request, err);
-    hfsbi_hub_end(&request);
-    return status;
-}
-
-static hfsb_status
-hfsbi_hub_ask_owner(hfsb_hub *hub, const hfsb_cancel *cancel, hfsb_err *err) {
-    hfsb_json_doc doc = HFSB_INIT;
-    hfsb_str      name;
-    hfsb_status   status;
-    if (!hfsb_hub_has_token(hub))
-        return hfsbi_fail(err, HFSB_AUTH, 0,
-                          "No token, so the Hub cannot tell who the owner is: "
-                          "set HF_TOKEN (create one at %s/settings/tokens), "
-                          "or name the owner.",
-                          hub->endpoint.ptr);
-    doc.alloc = hub->alloc;
-    status = hfsb_hub_whoami(hub, cancel, &doc, err);
-    if (status != HFSB_OK) return status;
-    name = hfsb_json_str(hfsb_json_get(doc.root, "name"), HFSB_LIT(""));
-    if (!name.len)
-        status = hfsbi_fail(err, HFSB_REMOTE, 0,
-                            "The Hub's answer to whoami has no name.");
-    else {
-        pthread_mutex_lock(&hub->lock);
-        if (!hub->owner.len) status = hfsb_buf_append(&hub->owner, name);
-        if (status != HFSB_OK) hfsb_buf_truncate(&hub->owner, 0);
-        pthread_mutex_unlock(&hub->lock);
-        if (status != HFSB_OK) hfsbi_fail_status(err, status, "whoami");
-    }
-    hfsb_json_free(&doc);
-    return status;
-}
-
-hfsb_status hfsb_hub_user(hfsb_hub *hub, const hfsb_cancel *cancel,
-                          hfsb_buf *out, hfsb_err *err) {
-    hfsb_status status = HFSB_OK;
-    bool        known;
-    pthread_mutex_lock(&hub->lock);
-    known = hub->owner.len != 0;
-    pthread_mutex_unlock(&hub->lock);
-    if (!known) status = hfsbi_hub_ask_owner(hub, cancel, err);
-    if (status != HFSB_OK) return status;
-    /* needs no lock: once set, the name does not change */
-    status = hfsb_buf_append(out, hfsb_buf_str(&hub->owner));
-    if (status != HFSB_OK) return hfsbi_fail_status(err, status, "whoami");
-    return hfsbi_ok(err);
-}
-
-/* ---- JSON and names ---- */
-
-HFSBI_FN void hfsbi_hub_put(hfsb_json_writer *w, const char *key,
-                            hfsb_str value) {
-    hfsb_json_put_key(w, hfsb_cstr(key));
-    hfsb_json_put_str(w, value);
-}
-
-HFSBI_FN void hfsbi_hub_put_encoded(hfsb_buf *out, hfsb_str text) {
-    if (out->status == HFSB_OK)
-        out->status = hfsb_http_encode(text, false, out);
-}
-
-HFSBI_FN void hfsbi_hub_copy(const hfsb_json_value *value, char *out,
-                             size_t size) {
-    hfsb_str text = hfsb_json_str(value, HFSB_LIT(""));
-    size_t   n = text.len < size ? text.len : hfsbi_utf8_floor(text, size - 1);
-    if (n) memcpy(out, text.ptr, n);
-    out[n] = '\0';
-}
-
-static bool hfsbi_hub_is_letter(char c) {
-    char l = hfsbi_lower(c);
-    return l >= 'a' && l <= 'z';
-}
-
-static bool hfsbi_hub_key_is_good(hfsb_str key, size_t least) {
-    size_t i;
-    bool   ok = key.len >= least && hfsbi_hub_is_letter(key.ptr[0]);
-    for (i = 1; ok && i < key.len; i++)
-        ok = hfsbi_hub_is_letter(key.ptr[i]) || key.ptr[i] == '_' ||
-             (key.ptr[i] >= '0' && key.ptr[i] <= '9');
-    return ok;
-}
-
-HFSBI_FN hfsb_status hfsbi_hub_check_keys(const hfsb_hub_pair *pairs,
-                                          size_t count, size_t least,
-                                          hfsb_err *err) {
-    size_t i;
-    for (i = 0; i < count; i++) {
-        if (hfsbi_hub_key_is_good(pairs[i].key, least)) continue;
-        (void)hfsbi_fail(err, HFSB_ARG, i, "\"");
-        hfsbi_err_quote(err, pairs[i].key, 60);
-        hfsbi_err_add(err,
-                      "\" is not a name the Hub accepts: expected a letter, "
-                      "then letters, digits and \"_\"%s.",
-                      least > 1 ? ", at least two characters" : "");
-        return HFSB_ARG;
-    }
-    return HFSB_OK;
-}
-
-/* ---- src/remote/hub_space.c ---- */
-/* hub_space.c - Spaces: duplicate, delete, set a secret, pause, restart, look
-   at, list.
-
-   Each call is a row of the table of endpoints (remote_private.h), a body
-   where it has one, and the reading of its reply. Two calls need more care,
-   because their reply may be lost after they took effect. A duplicate must not
-   be sent again: the Hub is asked whether the new Space exists. A delete is
-   sent again, and "not found" then means that it had succeeded. */
-/* ---- duplicate ---- */
-
-/* Puts [{"key":..., "value":...}]; nothing when there are no pairs. */
-static void hfsbi_space_put_pairs(hfsb_json_writer *w, const char *name,
-                                  const hfsb_hub_pair *pairs, size_t count) {
-    size_t i;
-    if (!count) return;
-    hfsb_json_put_key(w, hfsb_cstr(name));
-    hfsb_json_put_array(w);
-    for (i = 0; i < count; i++) {
-        hfsb_json_put_object(w);
-        hfsbi_hub_put(w, "key", pairs[i].key);
-        hfsbi_hub_put(w, "value", pairs[i].value);
-        if (pairs[i].description.len)
-            hfsbi_hub_put(w, "description", pairs[i].description);
-        hfsb_json_put_end(w);
-    }
-    hfsb_json_put_end(w);
-}
-
-static void hfsbi_space_put_spec(hfsb_json_writer      *w,
-                                 const hfsb_space_spec *spec) {
-    hfsbi_hub_put(w, "repository", spec->id);
-    hfsbi_hub_put(w, "visibility",
-                  spec->visible ? HFSB_LIT("public") : HFSB_LIT("private"));
-    if (spec->hardware.len) hfsbi_hub_put(w, "hardware", spec->hardware);
-    if (spec->sleep_time) {
-        hfsb_json_put_key(w, HFSB_LIT("sleepTimeSeconds"));
-        hfsb_json_put_int(w, spec->sleep_time);
-    }
-    hfsbi_space_put_pairs(w, "secrets", spec->secrets, spec->secret_count);
-    hfsbi_space_put_pairs(w, "variables", spec->variables,
-                          spec->variable_count);
-    hfsb_json_put_end(w);
-}
-
-static hfsb_status hfsbi_space_check_spec(const hfsb_space_spec *spec,
-                                          hfsb_err              *err) {
-    hfsb_status status = hfsb_space_check(spec->id, err);
-    if (status == HFSB_OK)
-        status =
-            hfsbi_hub_check_keys(spec->secrets, spec->secret_count, 1, err);
-    if (status == HFSB_OK)
-        status = hfsbi_hub_check_keys(spec->variables, spec->variable_count, 1,
-                                      err);
-    return status;
-}
-
-/* HFSB_OK when the Space exists. A new Space is not visible at once, so "not
-   found" is retried as often as a failed request. */
-static hfsb_status hfsbi_space_find(hfsb_hub *hub, hfsb_str id,
-                                    const hfsb_cancel *cancel) {
-    const hfsb_str    none = HFSB_INIT;
-    hfsbi_hub_request look;
-    hfsbi_retry       retry;
-    hfsb_status       status =
-        hfsbi_hub_begin(hub, &look, HFSBI_HUB_SPACE, id, none, cancel, NULL);
-    retry = look.retry;
-    while (status == HFSB_OK) {
-        status = hfsbi_hub_send(&look, NULL);
-        if (status != HFSB_NOT_FOUND) break;
-        status = hfsbi_retry_again(&retry);
-        if (status == HFSB_LIMIT) status = HFSB_NOT_FOUND;
-    }
-    hfsbi_hub_end(&look);
-    return status;
-}
-
-/* The reply to a request that makes a Space was lost, and *err says so: finds
-   out whether it was made, and adds that to *err. */
-static hfsb_status hfsbi_space_settle(hfsb_hub *hub, hfsb_str id,
-                                      hfsb_status        status,
-                                      const hfsb_cancel *cancel,
-                                      hfsb_err          *err) {
-    hfsb_status found = status == HFSB_CANCELLED
-                            ? HFSB_CANCELLED
-                            : hfsbi_space_find(hub, id, cancel);
-    if (found == HFSB_OK) {
-        hfsbi_hub_log(hub, "The Hub's answer was lost, but %.*s was made.",
-                      (int)id.len, id.ptr);
-        return hfsbi_ok(err);
-    }
-    if (found == HFSB_NOT_FOUND)
-        hfsbi_err_add(err, " %.*s does not seem to exist.", (int)id.len,
-                      id.ptr);
-    else
-        hfsbi_err_add(err, " Whether %.*s was made is not known.", (int)id.len,
-                      id.ptr);
-    if (found != HFSB_CANCELLED) return status;
-    return err->code = found;
-}
-
-HFSBI_FN hfsb_status hfsbi_hub_duplicate(hfsb_hub *hub, hfsb_str from,
-                                         const hfsb_space_spec *spec,
-                                         const hfsb_cancel     *cancel,
-                                         hfsbi_hub_fate *fate, hfsb_err *err) {
-    hfsbi_hub_request request;
-    hfsb_err          own = HFSB_INIT; /* settle needs the message */
-    hfsb_status       status = hfsbi_space_check_spec(spec, err);
-    fate->later = fate->unknown = false;
-    if (status != HFSB_OK) return status;
-    status = hfsbi_hub_begin(hub, &request, HFSBI_HUB_DUPLICATE, from,
-                             spec->id, cancel, &own);
-    if (status == HFSB_OK) {
-        request.secrets = spec->secrets;
-        request.secret_count = spec->secret_count;
-        hfsbi_space_put_spec(hfsbi_hub_object(&request), spec);
-        status = hfsbi_hub_send(&request, &own);
-    }
-    if (status != HFSB_OK && request.unclear && status != HFSB_NOMEM)
-        status = hfsbi_space_settle(hub, spec->id, status, cancel, &own);
-    fate->later = status == HFSB_CONFLICT && request.again;
-    fate->unknown = status == HFSB_CANCELLED && request.unclear;
-    hfsbi_hub_end(&request);
-    if (err) *err = own;
-    return status;
-}
-
-hfsb_status hfsb_hub_duplicate(hfsb_hub *hub, hfsb_str from,
-                               const hfsb_space_spec *spec,
-                               const hfsb_cancel *cancel, hfsb_err *err) {
-    hfsbi_hub_fate fate;
-    return hfsbi_hub_duplicate(hub, from, spec, cancel, &fate, err);
-}
-
-/* ---- delete ---- */
-
-/* Begins the request and writes its body. */
-static hfsb_status hfsbi_space_delete(hfsb_hub          *hub,
-                                      hfsbi_hub_request *request, hfsb_str id,
-                                      const hfsb_cancel *cancel,
-                                      hfsb_err          *err) {
-    const hfsb_str    none = HFSB_INIT;
-    size_t            slash = hfsb_str_find_byte(id, '/');
-    hfsb_json_writer *w;
-    hfsb_status       status =
-        hfsbi_hub_begin(hub, request, HFSBI_HUB_DELETE, id, none, cancel, err);
-    if (status != HFSB_OK) return status;
-    w = hfsbi_hub_object(request);
-    hfsbi_hub_put(w, "name", hfsb_str_slice(id, slash + 1, id.len));
-    hfsbi_hub_put(w, "organization", hfsb_str_slice(id, 0, slash));
-    hfsbi_hub_put(w, "type", HFSB_LIT("space"));
-    hfsb_json_put_end(w);
-    return HFSB_OK;
-}
-
-hfsb_status hfsb_hub_delete(hfsb_hub *hub, hfsb_str id,
-                            const hfsb_cancel *cancel, hfsb_err *err) {
-    hfsbi_hub_request request;
-    hfsb_status status = hfsbi_space_delete(hub, &request, id, cancel, err);
-    if (status == HFSB_OK) status = hfsbi_hub_send(&request, err);
-    hfsbi_hub_end(&request);
-    return status;
-}
-
-HFSBI_FN hfsb_status hfsbi_hub_delete_once(hfsb_hub *hub, hfsb_str id,
-                                           long long          until,
-                                           const hfsb_cancel *cancel,
-                                           hfsbi_hub_tried   *tried,
-                                           hfsb_err          *err) {
-    hfsbi_hub_request request;
-    hfsb_status status = hfsbi_space_delete(hub, &request, id, cancel, err);
-    request.retry.tries = 1;
-    request.retry.deadline = until;
-    request.unclear = tried->unclear;
-    if (status == HFSB_OK) status = hfsbi_hub_send(&request, err);
-    tried->unclear = request.unclear;
-    tried->asked_ms = request.retry.asked_ms <= hub->max_wait_ms
-                          ? request.retry.asked_ms
-                          : 0;
-    hfsbi_hub_end(&request);
-    return status;
-}
-
-/* ---- secrets and variables ---- */
-
-hfsb_status hfsb_hub_set(hfsb_hub *hub, hfsb_str id, hfsb_hub_store store,
-                         const hfsb_hub_pair *pair, const hfsb_cancel *cancel,
-                         hfsb_err *err) {
-    hfsbi_hub_request request;
-    hfsb_json_writer *w;
-    hfsb_status       status = hfsbi_hub_check_keys(pair, 1, 1, err);
-    if (status != HFSB_OK) return status;
-    status = hfsbi_hub_begin(hub, &request,
-                             store == HFSB_HUB_SECRETS ? HFSBI_HUB_SECRET
-                                                       : HFSBI_HUB_VARIABLE,
-                             id, pair->key, cancel, err);
-    if (status == HFSB_OK) {
-        request.secrets = pair;
-        request.secret_count = 1;
-        w = hfsbi_hub_object(&request);
-        hfsbi_hub_put(w, "key", pair->key);
-        hfsbi_hub_put(w, "value", pair->value);
-        if (pair->description.len)
-            hfsbi_hub_put(w, "description", pair->description);
-        hfsb_json_put_end(w);
-        status = hfsbi_hub_send(&request, err);
-    }
-    hfsbi_hub_end(&request);
-    return status;
-}
-
-HFSBI_FN hfsb_status hfsbi_hub_variables(hfsb_hub *hub, hfsb_str id,
-                                         const hfsb_cancel *cancel,
-                                         hfsb_json_doc *out, hfsb_err *err) {
-    const hfsb_str    none = HFSB_INIT;
-    hfsbi_hub_request request;
-    hfsb_status status = hfsbi_hub_begin(hub, &request, HFSBI_HUB_VARIABLES,
-                                         id, none, cancel, err);
-    request.out = out;
-    if (status == HFSB_OK) status = hfsbi_hub_send(&request, err);
-    hfsbi_hub_end(&request);
-    return status;
-}
-
-/* ---- runtime ---- */
-
-static void hfsbi_space_read_runtime(const hfsb_json_value *root,
-                                     hfsb_space_runtime    *out) {
-    const hfsb_json_value *hardware = hfsb_json_get(root, "hardware");
-    memset(out, 0, sizeof *out);
-    hfsbi_hub_copy(hfsb_json_get(root, "stage"), out->stage,
-                   sizeof out->stage);
-    hfsbi_hub_copy(hfsb_json_get(hardware, "current"), out->hardware,
-                   sizeof out->hardware);
-    hfsbi_hub_copy(hfsb_json_get(hardware, "requested"), out->requested,
-                   sizeof out->requested);
-    hfsbi_hub_copy(hfsb_json_get(root, "sha"), out->sha, sizeof out->sha);
-    hfsbi_hub_copy(hfsb_json_get(root, "errorMessage"), out->error,
-                   sizeof out->error);
-    out->sleep_time = hfsb_json_int(hfsb_json_get(root, "gcTimeout"), 0);
-}
-
-/* Calls an endpoint whose reply is a runtime, within the tries (0: the hub's)
-   and by the deadline (0: none). out NULL: the reply does not matter. */
-static hfsb_status
-hfsbi_space_runtime(hfsb_hub *hub, hfsbi_hub_endpoint endpoint, hfsb_str id,
-                    size_t tries, long long deadline,
-                    const hfsb_cancel *cancel, hfsb_space_runtime *out,
-                    hfsb_err *err) {
-    const hfsb_str     none = HFSB_INIT;
-    hfsbi_hub_request  request;
-    hfsb_json_doc      doc = HFSB_INIT;
-    hfsb_space_runtime runtime;
-    hfsb_status        status =
-        hfsbi_hub_begin(hub, &request, endpoint, id, none, cancel, err);
-    doc.alloc = hub->alloc;
-    if (tries) request.retry.tries = tries;
-    request.retry.deadline = deadline;
-    if (out) request.out = &doc;
-    if (status == HFSB_OK) status = hfsbi_hub_send(&request, err);
-    if (status == HFSB_OK && out) {
-        hfsbi_space_read_runtime(doc.root, &runtime);
-        if (runtime.stage[0]) *out = runtime;
-        else
-            status =
-                hfsbi_hub_bad_reply(&request, "the reply has no stage", err);
-    }
-    hfsb_json_free(&doc);
-    hfsbi_hub_end(&request);
-    return status;
-}
-
-HFSBI_FN hfsb_status hfsbi_hub_runtime_until(hfsb_hub *hub, hfsb_str id,
-                                             long long           until,
-                                             const hfsb_cancel  *cancel,
-                                             hfsb_space_runtime *out,
-                                             hfsb_err           *err) {
-    return hfsbi_space_runtime(hub, HFSBI_HUB_RUNTIME, id, 0, until, cancel,
-                               out, err);
-}
-
-hfsb_status hfsb_hub_runtime(hfsb_hub *hub, hfsb_str id,
-                             const hfsb_cancel  *cancel,
-                             hfsb_space_runtime *out, hfsb_err *err) {
-    return hfsbi_space_runtime(hub, HFSBI_HUB_RUNTIME, id, 0, 0, cancel, out,
-                               err);
-}
-
-hfsb_status hfsb_hub_pause(hfsb_hub *hub, hfsb_str id,
-                           const hfsb_cancel *cancel, hfsb_space_runtime *out,
-                           hfsb_err *err) {
-    return hfsbi_space_runtime(hub, HFSBI_HUB_PAUSE, id, 0, 0, cancel, out,
-                               err);
-}
-
-hfsb_status hfsb_hub_restart(hfsb_hub *hub, hfsb_str id, bool factory,
-                             const hfsb_cancel  *cancel,
-                             hfsb_space_runtime *out, hfsb_err *err) {
-    return hfsbi_space_runtime(hub,
-                               factory ? HFSBI_HUB_REBUILD : HFSBI_HUB_RESTART,
-                               id, 0, 0, cancel, out, err);
-}
-
-HFSBI_FN hfsbi_space_state hfsbi_space_state_of(const char *stage) {
-    static const struct {
-        const char       *stage;
-        hfsbi_space_state state;
-    } stages[] = {{"RUNNING", HFSBI_SPACE_RUNNING},
-                  {"RUNNING_BUILDING", HFSBI_SPACE_RUNNING},
-                  {"RUNNING_APP_STARTING", HFSBI_SPACE_RUNNING},
-                  {"BUILDING", HFSBI_SPACE_STARTING},
-                  {"APP_STARTING", HFSBI_SPACE_STARTING},
-                  {"SLEEPING", HFSBI_SPACE_ASLEEP},
-                  {"STOPPED", HFSBI_SPACE_ASLEEP},
-                  {"PAUSED", HFSBI_SPACE_PAUSED},
-                  {"BUILD_ERROR", HFSBI_SPACE_FAILED},
-                  {"RUNTIME_ERROR", HFSBI_SPACE_FAILED},
-                  {"CONFIG_ERROR", HFSBI_SPACE_FAILED},
-                  {"NO_APP_FILE", HFSBI_SPACE_FAILED},
-                  {"DELETING", HFSBI_SPACE_GONE}};
-    size_t i;
-    for (i = 0; i < sizeof stages / sizeof *stages; i++)
-        if (!strcmp(stage, stages[i].stage)) return stages[i].state;
-    return HFSBI_SPACE_UNKNOWN;
-}
-
-HFSBI_FN hfsbi_space_state hfsbi_hub_look(hfsb_hub *hub, hfsb_str id,
-                                          long long           wait_ms,
-                                          const hfsb_cancel  *cancel,
-                                          hfsb_space_runtime *out,
-                                          hfsb_err           *err) {
-    hfsb_status status;
-    memset(out, 0, sizeof *out);
-    status = hfsbi_space_runtime(hub, HFSBI_HUB_RUNTIME, id, 1,
-                                 hfsb_clock_ms() + wait_ms, cancel, out, err);
-    if (status == HFSB_NOT_FOUND) return HFSBI_SPACE_GONE;
-    return hfsbi_space_state_of(out->stage);
-}
-
-/* ---- info, address, lists ---- */
-
-/* Appends "key=value", percent-encoded, after "?" or "&"; nothing for an empty
-   value. */
-static void hfsbi_space_put_query(hfsb_buf *target, const char *key,
-                                  hfsb_str value) {
-    bool more = hfsb_str_find_byte(hfsb_buf_str(target), '?') != HFSB_NPOS;
-    if (!value.len) return;
-    hfsb_buf_printf(target, "%c%s=", more ? '&' : '?', key);
-    hfsbi_hub_put_encoded(target, value);
-}
-
-/* Appends expand=a&expand=b for "a,b". */
-static void hfsbi_space_put_expand(hfsb_buf *target, hfsb_str expand) {
-    hfsb_str key;
-    while (hfsbi_list_next(&expand, ',', &key))
-        hfsbi_space_put_query(target, "expand", hfsbi_trim(key));
-}
-
-hfsb_status hfsb_hub_space(hfsb_hub *hub, hfsb_str id, hfsb_str revision,
-                           hfsb_str expand, const hfsb_cancel *cancel,
-                           hfsb_json_doc *out, hfsb_err *err) {
-    hfsbi_hub_request request;
-    hfsb_status       status = hfsbi_hub_begin(
-              hub, &request, revision.len ? HFSBI_HUB_REVISION : HFSBI_HUB_SPACE, id,
-              revision, cancel, err);
-    if (status == HFSB_OK) {
-        hfsbi_space_put_expand(&request.target, expand);
-        status = request.target.status;
-        if (status != HFSB_OK) hfsbi_fail_status(err, status, request.what);
-    }
-    request.out = out;
-    if (status == HFSB_OK) status = hfsbi_hub_send(&request, err);
-    hfsbi_hub_end(&request);
-    return status;
-}
-
-/* True for one valid label of a host name: a token is sent to that host. */
-static bool hfsbi_space_is_label(hfsb_str s) {
-    size_t i;
-    if (!s.len || s.len > 63) return false;
-    for (i = 0; i < s.len; i++)
-        if (!((s.ptr[i] >= 'a' && s.ptr[i] <= 'z') ||
-              (s.ptr[i] >= '0' && s.ptr[i] <= '9') || s.ptr[i] == '-'))
-            return false;
-    return true;
-}
-
-hfsb_status hfsb_hub_space_url(hfsb_hub *hub, hfsb_str id,
-                               const hfsb_cancel *cancel, hfsb_buf *out,
-                               hfsb_err *err) {
-    hfsb_json_doc doc = HFSB_INIT;
-    hfsb_str      label = HFSB_INIT;
-    size_t        mark = out->len;
-    hfsb_status   status;
-    doc.alloc = hub->alloc;
-    status = hfsb_hub_space(hub, id, label, HFSB_LIT("subdomain"), cancel,
-                            &doc, err);
-    if (status == HFSB_CANCELLED || status == HFSB_NOMEM || status == HFSB_ARG)
-        return status;
-    label = hfsb_json_str(hfsb_json_get(doc.root, "subdomain"), label);
-    hfsb_buf_append(out, HFSB_LIT("https://"));
-    if (hfsbi_space_is_label(label)) {
-        hfsb_buf_append(out, label);
-        status = hfsb_buf_append(out, HFSB_LIT(".hf.space"));
-        if (status != HFSB_OK) hfsbi_fail_status(err, status, "Space");
-    } else status = hfsb_space_host(id, out, err);
-    if (status != HFSB_OK) hfsb_buf_truncate(out, mark);
-    hfsb_json_free(&doc);
-    return status == HFSB_OK ? hfsbi_ok(err) : status;
-}
-
-static void hfsbi_space_put_filter(const hfsb_space_filter *filter,
-                                   hfsb_buf                *target) {
-    char limit[24] = "";
-    if (filter->limit)
-        (void)snprintf(limit, sizeof limit, "%zu", filter->limit);
-    hfsbi_space_put_query(target, "author", filter->author);
-    hfsbi_space_put_query(target, "search", filter->search);
-    hfsbi_space_put_query(target, "sort", filter->sort);
-    hfsbi_space_put_query(target, "limit", hfsb_cstr(limit));
-    hfsbi_space_put_query(target, "full",
-                          hfsb_cstr(filter->full ? "true" : ""));
-    hfsbi_space_put_expand(target, filter->expand);
-}
-
-hfsb_status
-hfsb_hub_spaces(hfsb_hub *hub, const hfsb_space_filter *filter,
-                bool (*each)(void *user, const hfsb_json_value *space),
-                void *user, const hfsb_cancel *cancel, hfsb_err *err) {
-    const hfsb_str    none = HFSB_INIT;
-    hfsbi_hub_request request;
-    hfsb_status status = hfsbi_hub_begin(hub, &request, HFSBI_HUB_SPACES, none,
-                                         none, cancel, err);
-    if (status == HFSB_OK && filter) {
-        hfsbi_space_put_filter(filter, &request.target);
-        status = request.target.status;
-        if (status != HFSB_OK) hfsbi_fail_status(err, status, request.what);
-    }
-    if (status == HFSB_OK)
-        status = hfsbi_hub_pages(&request, filter ? filter->limit : 0, each,
-                                 user, err);
-    hfsbi_hub_end(&request);
-    return status;
-}
-
-/* ---- src/remote/hub_commit.c ---- */
-/* hub_commit.c - a commit of small files: only what changed, all or nothing.
-
-       check paths --> README.md valid? --> preupload --> commit
-                                                ^            | reply lost
-                                                +--- look ---+
-
-   preupload tells the Hub about the files, and the Hub answers which of them
-   it has, ignores, or wants in LFS. Only the others are sent. When the reply to
-   the commit is lost, another preupload shows whether the head has moved and
-   contains the files. If the head has not moved, the commit is sent again on
-   top of exactly that head, so that it cannot be made twice. */
-/* One file of the commit. */
-typedef struct hfsbi_commit_item {
-    hfsb_str path;    /* without "/" and "./" in front */
-    hfsb_str content; /* ptr NULL: deleted */
-    bool     skip;    /* unchanged, or the Hub ignores it */
-    bool     same;    /* ... because it is unchanged */
-    bool     known;   /* the Hub has answered for it */
-} hfsbi_commit_item;
-
-typedef struct hfsbi_committing {
-    hfsb_hub          *hub;
-    hfsb_str           id;
-    const hfsb_commit *commit;
-    hfsb_str           revision;
-    const hfsb_cancel *cancel;
-    hfsbi_commit_item *items;
-    size_t             count;
-    char               head[48]; /* before the commit; "": not known */
-} hfsbi_committing;
-
-/* ---- paths ---- */
-
-/* HFSB_ARG for a path. */
-static hfsb_status hfsbi_commit_bad_path(hfsb_str path, const char *why,
-                                         hfsb_err *err) {
-    (void)hfsbi_fail(err, HFSB_ARG, 0, "Cannot commit \"");
-    hfsbi_err_quote(err, path, 200);
-    hfsbi_err_add(err, "\": %s.", why);
-    return HFSB_ARG;
-}
-
-static hfsb_status hfsbi_commit_check_part(hfsb_str path, hfsb_str part,
-                                           hfsb_err *err) {
-    if (hfsb_str_equal(part, HFSB_LIT("..")) ||
-        hfsb_str_equal(part, HFSB_LIT(".")) || !part.len)
-        return hfsbi_commit_bad_path(
-            path,
-            "a path in a repository must not contain \"..\", \".\" or \"//\"",
-            err);
-    if (hfsb_http_same(part, HFSB_LIT(".git")) ||
-        hfsb_str_equal(part, HFSB_LIT(".cache")))
-        return hfsbi_commit_bad_path(
-            path, ".git and .cache cannot be part of a repository", err);
-    return HFSB_OK;
-}
-
-/* Checks the path; *out is the part of it that the Hub gets. */
-static hfsb_status hfsbi_commit_path(const hfsb_commit_file *file,
-                                     hfsb_str *out, hfsb_err *err) {
-    hfsb_str    path = hfsb_cstr(file->path), rest;
-    hfsb_status status = HFSB_OK;
-    size_t      i;
-    while (hfsb_str_starts(path, HFSB_LIT("/")) ||
-           hfsb_str_starts(path, HFSB_LIT("./")))
-        path = hfsb_str_slice(path, *path.ptr == '/' ? 1 : 2, path.len);
-    rest = path;
-    if (!file->content.ptr && hfsb_str_ends(path, HFSB_LIT("/"))) rest.len--;
-    for (i = 0; i < path.len; i++)
-        if ((unsigned char)path.ptr[i] < ' ' || path.ptr[i] == 0x7F)
-            return hfsbi_commit_bad_path(path, "it contains a control byte",
-                                         err);
-    do {
-        size_t end = hfsb_str_find_byte(rest, '/');
-        status = hfsbi_commit_check_part(hfsb_cstr(file->path),
-                                         hfsb_str_slice(rest, 0, end), err);
-        if (end == HFSB_NPOS) break;
-        rest = hfsb_str_slice(rest, end + 1, rest.len);
-    } while (status == HFSB_OK);
-    *out = path;
-    return status;
-}
-
-/* Allocates c->items and checks all paths. */
-static hfsb_status hfsbi_commit_items(hfsbi_committing *c, hfsb_err *err) {
-    hfsb_status status = HFSB_OK;
-    size_t      i, n = c->commit->file_count;
-    if (!n || !c->commit->summary.len)
-        return hfsbi_fail(err, HFSB_ARG, 0,
-                          "A commit needs files and a summary.");
-    c->items =
-        (hfsbi_commit_item *)hfsbi_array(&c->hub->alloc, n, sizeof *c->items);
-    if (!c->items) return hfsbi_fail_status(err, HFSB_NOMEM, "Commit");
-    memset(c->items, 0, n * sizeof *c->items);
-    c->count = n;
-    for (i = 0; i < n && status == HFSB_OK; i++) {
-        c->items[i].content = c->commit->files[i].content;
-        status =
-            hfsbi_commit_path(&c->commit->files[i], &c->items[i].path, err);
-    }
-    return status;
-}
-
-/* ---- README.md ---- */
-
-/* Logs the warnings about the metadata. */
-static void hfsbi_commit_log_warnings(const hfsb_hub *hub, hfsb_str reply) {
-    hfsb_json_doc  doc = HFSB_INIT;
-    hfsb_json_iter it;
-    doc.alloc = hub->alloc;
-    if (!hub->log || hfsb_json_parse(reply, NULL, &doc, NULL) != HFSB_OK)
-        return;
-    it = hfsb_json_begin(hfsb_json_get(doc.root, "warnings"));
-    while (hfsb_json_next(&it)) {
-        hfsb_str text =
-            hfsb_json_str(hfsb_json_get(it.value, "message"), HFSB_LIT(""));
-        hfsbi_hub_log(hub, "README.md: %.*s",
-                      (int)(text.len < 500 ? text.len : 500), text.ptr);
-    }
-    hfsb_json_free(&doc);
-}
-
-/* Has the Hub check the metadata of a README.md: a mistake in them would only
-   show later, as a Space that does not build. */
-static hfsb_status hfsbi_commit_readme(const hfsbi_committing *c,
-                                       hfsb_str text, hfsb_err *err) {
-    const hfsb_str    none = HFSB_INIT;
-    hfsbi_hub_request request;
-    hfsb_json_writer *w;
-    hfsb_status status = hfsbi_hub_begin(c->hub, &request, HFSBI_HUB_VALIDATE,
-                                         none, none, c->cancel, err);
-    if (status == HFSB_OK) {
-        w = hfsbi_hub_object(&request);
-        hfsbi_hub_put(w, "content", text);
-        hfsbi_hub_put(w, "repoType", HFSB_LIT("space"));
-        hfsb_json_put_end(w);
-        status = hfsbi_hub_send(&request, err);
-    }
-    if (status == HFSB_OK)
-        hfsbi_commit_log_warnings(c->hub, hfsb_buf_str(&request.reply.body));
-    hfsbi_hub_end(&request);
-    return status;
-}
-
-/* ---- preupload: what to do with each file ---- */
-
-enum {
-    HFSBI_COMMIT_BATCH = 256, /* files in one preupload */
-    HFSBI_COMMIT_SAMPLE = 512 /* bytes of each */
-};
-
-/* Sends the items [from, to) as a preupload. */
-static hfsb_status hfsbi_commit_ask(const hfsbi_committing *c, size_t from,
-                                    size_t to, hfsbi_hub_request *request,
-                                    hfsb_err *err) {
-    hfsb_buf          sample = HFSB_INIT;
-    hfsb_json_writer *w = hfsbi_hub_object(request);
-    hfsb_status       status = HFSB_OK;
-    size_t            i;
-    sample.alloc = c->hub->alloc;
-    hfsb_json_put_key(w, HFSB_LIT("files"));
-    hfsb_json_put_array(w);
-    for (i = from; i < to && status == HFSB_OK; i++) {
-        const hfsbi_commit_item *item = &c->items[i];
-        if (!item->content.ptr) continue;
-        hfsb_buf_truncate(&sample, 0);
-        status = hfsb_base64_encode(
-            hfsb_str_slice(item->content, 0, HFSBI_COMMIT_SAMPLE), &sample);
-        hfsb_json_put_object(w);
-        hfsbi_hub_put(w, "path", item->path);
-        hfsbi_hub_put(w, "sample", hfsb_buf_str(&sample));
-        hfsb_json_put_key(w, HFSB_LIT("size"));
-        hfsb_json_put_uint(w, item->content.len);
-        hfsb_json_put_end(w);
-    }
-    hfsb_json_put_end(w);
-    for (i = 0; i < c->count; i++)
-        if (c->items[i].content.ptr &&
-            hfsb_str_equal(c->items[i].path, HFSB_LIT(".gitignore")))
-            hfsbi_hub_put(w, "gitIgnore", c->items[i].content);
-    hfsb_json_put_end(w);
-    hfsb_buf_free(&sample);
-    if (status != HFSB_OK)
-        return hfsbi_fail_status(err, status, request->what);
-    return hfsbi_hub_send(request, err);
-}
-
-/* Applies the Hub's answer about one file. */
-static hfsb_status hfsbi_commit_apply(hfsbi_commit_item     *item,
-                                      const hfsb_json_value *file,
-                                      hfsb_err              *err) {
-    const hfsb_str none = HFSB_LIT("");
-    hfsb_str mode = hfsb_json_str(hfsb_json_get(file, "uploadMode"), none);
-    hfsb_str oid = hfsb_json_str(hfsb_json_get(file, "oid"), none);
-    char     own[HFSBI_SHA1_HEX];
-    bool     lfs = hfsb_str_equal(mode, HFSB_LIT("lfs"));
-    if (!lfs && !hfsb_str_equal(mode, HFSB_LIT("regular")))
-        return hfsbi_fail(err, HFSB_REMOTE, 0,
-                          "The Hub's answer to preupload has no known "
-                          "uploadMode.");
-    item->known = true;
-    item->skip = hfsb_json_bool(hfsb_json_get(file, "shouldIgnore"), false);
-    if (item->skip) return HFSB_OK;
-    if (lfs && item->content.len) {
-        (void)hfsbi_fail(err, HFSB_REFUSED, 0, "The Hub wants \"");
-        hfsbi_err_quote(err, item->path, 200);
-        hfsbi_err_add(err,
-                      "\" in LFS (it is large or not text), which is not "
-                      "supported. Leave it out, or upload it with another "
-                      "client.");
-        return HFSB_REFUSED;
-    }
-    hfsbi_git_blob(item->content, own);
-    item->same = item->skip = hfsb_str_equal(oid, hfsb_cstr(own));
-    return HFSB_OK;
-}
-
-/* Applies the Hub's answer about the items [from, to), which must cover all of
-   them. */
-static hfsb_status hfsbi_commit_answer(hfsbi_committing      *c,
-                                       const hfsb_json_value *root,
-                                       size_t from, size_t to, hfsb_err *err) {
-    hfsb_json_iter it = hfsb_json_begin(hfsb_json_get(root, "files"));
-    hfsb_status    status = HFSB_OK;
-    size_t         i, at = from;
-    hfsbi_hub_copy(hfsb_json_get(root, "commitOid"), c->head, sizeof c->head);
-    while (status == HFSB_OK && hfsb_json_next(&it)) {
-        hfsb_str path = hfsb_json_str(hfsb_json_get(it.value, "path"),
-                                      hfsb_str_make("", 0));
-        for (i = from; i < to; i++, at++) { /* mostly in order */
-            hfsbi_commit_item *item =
-                &c->items[at >= to ? at - (to - from) : at];
-            if (!item->content.ptr || !hfsb_str_equal(item->path, path))
-                continue;
-            status = hfsbi_commit_apply(item, it.value, err);
-            break;
-        }
-        at = at >= to ? at - (to - from) : at;
-    }
-    for (i = from; i < to && status == HFSB_OK; i++)
-        if (c->items[i].content.ptr && !c->items[i].known) {
-            status =
-                hfsbi_fail(err, HFSB_REMOTE, 0,
-                           "The Hub's answer to preupload does not mention "
-                           "\"");
-            hfsbi_err_quote(err, c->items[i].path, 200);
-            hfsbi_err_add(err, "\".");
-        }
-    return status;
-}
-
-static hfsb_status hfsbi_commit_preupload(hfsbi_committing *c, hfsb_err *err) {
-    hfsb_status status = HFSB_OK;
-    size_t      from, to, i, n;
-    for (i = 0; i < c->count; i++) c->items[i].known = false;
-    for (from = 0; from < c->count && status == HFSB_OK; from = to) {
-        hfsbi_hub_request request;
-        hfsb_json_doc     doc = HFSB_INIT;
-        for (n = 0, to = from; to < c->count && n < HFSBI_COMMIT_BATCH; to++)
-            n += c->items[to].content.ptr ? 1 : 0;
-        if (!n) break;
-        doc.alloc = c->hub->alloc;
-        status = hfsbi_hub_begin(c->hub, &request, HFSBI_HUB_PREUPLOAD, c->id,
-                                 c->revision, c->cancel, err);
-        request.out = &doc;
-        if (status == HFSB_OK)
-            status = hfsbi_commit_ask(c, from, to, &request, err);
-        if (status == HFSB_OK)
-            status = hfsbi_commit_answer(c, doc.root, from, to, err);
-        hfsb_json_free(&doc);
-        hfsbi_hub_end(&request);
-    }
-    return status;
-}
-
-/* ---- the commit itself: a JSON object a line ---- */
-
-static void hfsbi_commit_put_header(hfsb_buf *out, const hfsb_commit *commit,
-                                    hfsb_str parent) {
-    hfsb_buf_append(out, HFSB_LIT("{\"key\": \"header\", \"value\": "
-                                  "{\"summary\": "));
-    hfsbi_json_put_quoted(out, commit->summary);
-    hfsb_buf_append(out, HFSB_LIT(", \"description\": "));
-    hfsbi_json_put_quoted(out, commit->description);
-    if (parent.len) {
-        hfsb_buf_append(out, HFSB_LIT(", \"parentCommit\": "));
-        hfsbi_json_put_quoted(out, parent);
-    }
-    hfsb_buf_append(out, HFSB_LIT("}}\n"));
-}
-
-static void hfsbi_commit_put_item(hfsb_buf                *out,
-                                  const hfsbi_commit_item *item) {
-    if (item->skip) return;
-    if (!item->content.ptr) {
-        hfsb_buf_append(out, hfsb_str_ends(item->path, HFSB_LIT("/"))
-                                 ? HFSB_LIT("{\"key\": \"deletedFolder\"")
-                                 : HFSB_LIT("{\"key\": \"deletedFile\""));
-        hfsb_buf_append(out, HFSB_LIT(", \"value\": {\"path\": "));
-        hfsbi_json_put_quoted(out, item->path);
-        hfsb_buf_append(out, HFSB_LIT("}}\n"));
-        return;
-    }
-    hfsb_buf_append(out, HFSB_LIT("{\"key\": \"file\", \"value\": "
-                                  "{\"content\": \""));
-    if (out->status == HFSB_OK)
-        out->status = hfsb_base64_encode(item->content, out);
-    hfsb_buf_append(out, HFSB_LIT("\", \"path\": "));
-    hfsbi_json_put_quoted(out, item->path);
-    hfsb_buf_append(out, HFSB_LIT(", \"encoding\": \"base64\"}}\n"));
-}
-
-/* Sends the commit once. *unclear: it may have been made all the same. */
-static hfsb_status hfsbi_commit_send(hfsbi_committing *c, hfsb_str parent,
-                                     hfsb_commit_done *out, bool *unclear,
-                                     hfsb_err *err) {
-    hfsbi_hub_request request;
-    hfsb_json_doc     doc = HFSB_INIT;
-    size_t            i;
-    hfsb_status status = hfsbi_hub_begin(c->hub, &request, HFSBI_HUB_COMMIT,
-                                         c->id, c->revision, c->cancel, err);
-    doc.alloc = c->hub->alloc;
-    if (status == HFSB_OK) {
-        request.body_type = "application/x-ndjson";
-        hfsbi_commit_put_header(&request.body, c->commit, parent);
-        for (i = 0; i < c->count; i++)
-            hfsbi_commit_put_item(&request.body, &c->items[i]);
-        status = request.body.status;
-        if (status != HFSB_OK) hfsbi_fail_status(err, status, request.what);
-    }
-    request.out = &doc;
-    if (status == HFSB_OK) status = hfsbi_hub_send(&request, err);
-    *unclear = request.unclear;
-    if (status == HFSB_OK &&
-        !hfsb_json_bool(hfsb_json_get(doc.root, "success"), true))
-        status = hfsbi_hub_bad_reply(&request, "it says that it failed", err);
-    hfsbi_hub_copy(hfsb_json_get(doc.root, "commitOid"), out->oid,
-                   sizeof out->oid);
-    hfsb_json_free(&doc);
-    hfsbi_hub_end(&request);
-    return status;
-}
-
-/* Gets the newest commit of the revision into out->oid. */
-static hfsb_status hfsbi_commit_head(hfsbi_committing *c,
-                                     hfsb_commit_done *out, hfsb_err *err) {
-    hfsb_json_doc  doc = HFSB_INIT;
-    const hfsb_str none = HFSB_INIT;
-    hfsb_status    status;
-    doc.alloc = c->hub->alloc;
-    status =
-        hfsb_hub_space(c->hub, c->id, c->revision, none, c->cancel, &doc, err);
-    if (status != HFSB_OK) return status;
-    hfsbi_hub_copy(hfsb_json_get(doc.root, "sha"), out->oid, sizeof out->oid);
-    hfsb_json_free(&doc);
-    return HFSB_OK;
-}
-
-/* ---- lost replies ---- */
-
-/* True when every file is skipped; with `deletions` also every deletion. */
-static bool hfsbi_commit_is_done(const hfsbi_committing *c, bool deletions) {
-    size_t i;
-    for (i = 0; i < c->count; i++)
-        if (!c->items[i].skip && (c->items[i].content.ptr || deletions))
-            return false;
-    return true;
-}
-
-/* Compares the repository with the commit. *moved: the head is not the one
-   from before; *made: and all files have the new content. */
-static hfsb_status hfsbi_commit_look(hfsbi_committing *c,
-                                     hfsb_commit_done *out, bool *moved,
-                                     bool *made, hfsb_err *err) {
-    char        before[sizeof c->head];
-    hfsb_status status;
-    memcpy(before, c->head, sizeof before);
-    c->head[0] = '\0';
-    status = hfsbi_commit_preupload(c, err);
-    if (status == HFSB_OK && !c->head[0]) {
-        status = hfsbi_commit_head(c, out, err);
-        memcpy(c->head, out->oid, sizeof c->head);
-    }
-    *moved = c->head[0] && strcmp(before, c->head) != 0;
-    *made = *moved && hfsbi_commit_is_done(c, false);
-    memcpy(out->oid, c->head, sizeof out->oid);
-    return status;
-}
-
-/* The reply to the commit was lost, and *err says so: finds out whether it was
-   made, and adds that to *err. True: send it again on top of c->head. */
-static bool hfsbi_commit_settle(hfsbi_committing *c, hfsbi_retry *retry,
-                                hfsb_commit_done *out, hfsb_status *status,
-                                hfsb_err *err) {
-    hfsb_err    why = HFSB_INIT;
-    hfsb_status wait;
-    bool        moved, made;
-    if (hfsbi_commit_look(c, out, &moved, &made, &why) != HFSB_OK) {
-        hfsbi_err_add(err, " Whether the commit was made is not known.");
-        return false;
-    }
-    if (made) {
-        hfsbi_hub_log(c->hub,
-                      "The Hub's answer was lost, but the commit %s was made.",
-                      out->oid);
-        *status = hfsbi_ok(err);
-        return false;
-    }
-    hfsbi_err_add(err, " The commit was not made.");
-    if (moved || !c->head[0]) return false;
-    wait = hfsbi_retry_again(retry);
-    if (wait == HFSB_CANCELLED)
-        *status = hfsbi_fail(err, wait, 0,
-                             "Cancelled: the commit to %.*s was not made.",
-                             (int)c->id.len, c->id.ptr);
-    return wait == HFSB_OK;
-}
-
-static hfsb_status hfsbi_commit_make(hfsbi_committing *c,
-                                     hfsb_commit_done *out, hfsb_err *err) {
-    hfsbi_retry retry = c->hub->retry;
-    hfsb_str    parent = c->commit->parent;
-    hfsb_status status = HFSB_OK;
-    bool        unclear = false;
-    retry.cancel = c->cancel;
-    if (!c->head[0]) { /* only deletions: there was no preupload */
-        status = hfsbi_commit_head(c, out, err);
-        memcpy(c->head, out->oid, sizeof c->head);
-    }
-    while (status == HFSB_OK) {
-        status = hfsbi_commit_send(c, parent, out, &unclear, err);
-        /* at a repeat an earlier try may be what moved the head */
-        if (status == HFSB_STALE && retry.failed) unclear = true;
-        if (status == HFSB_OK || !unclear || status == HFSB_CANCELLED ||
-            status == HFSB_NOMEM ||
-            !hfsbi_commit_settle(c, &retry, out, &status, err))
-            return status;
-        status = HFSB_OK;
-        if (!parent.len) parent = hfsb_cstr(c->head);
-    }
-    return status;
-}
-
-/* ---- the whole commit ---- */
-
-static hfsb_status hfsbi_commit_run(hfsbi_committing *c, hfsb_commit_done *out,
-                                    hfsb_err *err) {
-    hfsb_status status = hfsbi_commit_items(c, err);
-    size_t      i;
-    for (i = 0; i < c->count && status == HFSB_OK; i++)
-        if (c->items[i].content.ptr &&
-            hfsb_str_equal(c->items[i].path, HFSB_LIT("README.md")))
-            status = hfsbi_commit_readme(c, c->items[i].content, err);
-    if (status == HFSB_OK) status = hfsbi_commit_preupload(c, err);
-    if (status != HFSB_OK) return status;
-    out->unchanged = hfsbi_commit_is_done(c, true);
-    if (!out->unchanged) status = hfsbi_commit_make(c, out, err);
-    if (status == HFSB_OK && (out->unchanged || !out->oid[0]))
-        status = hfsbi_commit_head(c, out, err);
-    return status;
-}
-
-hfsb_status hfsb_hub_commit(hfsb_hub *hub, hfsb_str id,
-                            const hfsb_commit *commit,
-                            const hfsb_cancel *cancel, hfsb_commit_done *out,
-                            hfsb_err *err) {
-    hfsbi_committing c = HFSB_INIT;
-    hfsb_err         own = HFSB_INIT; /* settle needs the message */
-    hfsb_status      status = hfsb_space_check(id, err);
-    memset(out, 0, sizeof *out);
-    if (status != HFSB_OK) return status;
-    c.hub = hub;
-    c.id = id;
-    c.commit = commit;
-    c.cancel = cancel;
-    c.revision = commit->revision.len ? commit->revision : HFSB_LIT("main");
-    status = hfsbi_commit_run(&c, out, &own);
-    hfsbi_array_free(&hub->alloc, c.items, c.count, sizeof *c.items);
-    if (status != HFSB_OK) memset(out, 0, sizeof *out);
-    if (err) *err = own;
-    return status == HFSB_OK ? hfsbi_ok(err) : status;
-}
-
-/* ---- src/remote/hub_jobs.c ---- */
-/* hub_jobs.c - logs of Spaces and jobs, and jobs: run, look at, list, cancel.
-
-   A log is a stream of server-sent events without ids. When it breaks while it
-   is followed, it is opened again and starts from the beginning, so the reader
-   skips the events that it has already delivered: by their number, or, after
-   ?tail=N, by the time of the last one. The log of a job is followed until the
-   job has ended; one that still waits to be scheduled has an empty log that
-   ends at once.
-
-       connect --> events --> end of stream --> job ended? --yes--> done
-          ^                     | broken            | no
-          +------- wait <-------+-------------------+
-
-   A job is never started twice: after a lost answer the caller must look. */
-/* A log, across its connections. */
-typedef struct hfsbi_log_reader {
-    hfsb_hub            *hub;
-    const hfsb_log_opts *opts;
-    hfsb_log_line_fn     fn;
-    void                *user;
-    hfsb_sse             sse;
-    bool                 of_job;
-    bool                 ended;    /* fn returned false */
-    bool                 by_time;  /* skip by time, not by count */
-    bool                 progress; /* this connection brought new events */
-    size_t               count;    /* events delivered, of all connections */
-    size_t               at;       /* events of this connection */
-    char                 time[64]; /* of the last event delivered */
-    size_t               at_time;  /* events delivered with that time */
-    size_t               seen;     /* ... skipped in this connection */
-    hfsb_status          status;   /* of a failure in a callback */
-} hfsbi_log_reader;
-
-/* ---- events ---- */
-
-/* True when the event was delivered before the connection broke. */
-static bool hfsbi_log_is_old(hfsbi_log_reader *reader, hfsb_str time) {
-    int order;
-    if (!reader->by_time) return reader->at <= reader->count;
-    if (!time.len || time.len >= sizeof reader->time) return false;
-    order = strncmp(time.ptr, reader->time, time.len);
-    if (order == 0 && reader->time[time.len]) order = -1;
-    if (order != 0) return order < 0;
-    return reader->seen++ < reader->at_time;
-}
-
-/* Records an event as delivered. */
-static void hfsbi_log_note(hfsbi_log_reader *reader, hfsb_str time) {
-    if (!reader->by_time) reader->count = reader->at;
-    if (!time.len || time.len >= sizeof reader->time) return;
-    if (hfsb_str_equal(time, hfsb_cstr(reader->time))) {
-        reader->at_time++;
-        return;
-    }
-    memcpy(reader->time, time.ptr, time.len);
-    reader->time[time.len] = '\0';
-    reader->at_time = 1;
-    reader->seen = 1; /* the next event of that time is new */
-}
-
-/* Delivers text line by line; false when fn ends it. */
-static bool hfsbi_log_deliver(hfsbi_log_reader *reader, hfsb_str text,
-                              hfsb_str time) {
-    if (hfsb_str_ends(text, HFSB_LIT("\n"))) text.len--;
-    do {
-        size_t   end = hfsb_str_find_byte(text, '\n');
-        hfsb_str line = hfsb_str_slice(text, 0, end);
-        if (hfsb_str_ends(line, HFSB_LIT("\r"))) line.len--;
-        if (!reader->fn(reader->user, line, time)) return false;
-        if (end == HFSB_NPOS) break;
-        text = hfsb_str_slice(text, end + 1, text.len);
-    } while (true);
-    return true;
-}
-
-/* One entry: {"data":"text\n","timestamp":"..."}. */
-static bool hfsbi_log_entry(hfsbi_log_reader *reader, hfsb_str json) {
-    const hfsb_str started = HFSB_LIT("===== Job started");
-    const hfsb_str none = HFSB_LIT("");
-    hfsb_json_doc  doc = HFSB_INIT;
-    hfsb_str       text, time;
-    doc.alloc = reader->hub->alloc;
-    if (hfsb_json_parse(json, NULL, &doc, NULL) == HFSB_NOMEM) {
-        reader->status = HFSB_NOMEM;
-        return false;
-    }
-    text = hfsb_json_str(hfsb_json_get(doc.root, "data"), none);
-    time = hfsb_json_str(hfsb_json_get(doc.root, "timestamp"), none);
-    reader->at++;
-    if (!hfsbi_log_is_old(reader, time)) {
-        hfsbi_log_note(reader, time);
-        reader->progress = true;
-        if (hfsb_json_type_of(hfsb_json_get(doc.root, "data")) ==
-                HFSB_JSON_STRING &&
-            !(reader->of_job && hfsb_str_starts(text, started)))
-            reader->ended = !hfsbi_log_deliver(reader, text, time);
-    }
-    hfsb_json_free(&doc);
-    return !reader->ended;
-}
-
-/* One event. Each line of its data that is an object is an entry, in case an
-   empty line between two events is missing; anything else only keeps the
-   connection alive. */
-static bool hfsbi_log_event(void *user, hfsb_str name, hfsb_str data) {
-    hfsbi_log_reader *reader = (hfsbi_log_reader *)user;
-    hfsb_str          line;
-    bool              go = true;
-    (void)name;
-    while (go && hfsbi_list_next(&data, '\n', &line))
-        if (hfsb_str_starts(line, HFSB_LIT("{")))
-            go = hfsbi_log_entry(reader, line);
-    return go;
-}
-
-static bool hfsbi_log_piece(void *user, hfsb_str piece) {
-    hfsbi_log_reader *reader = (hfsbi_log_reader *)user;
-    hfsb_status       status =
-        hfsb_sse_feed(&reader->sse, piece, hfsbi_log_event, reader);
-    if (status == HFSB_OK) return true;
-    if (status != HFSB_CANCELLED) reader->status = status;
-    return false;
-}
-
-/* ---- connections ---- */
-
-static void hfsbi_log_connect(hfsbi_log_reader *reader) {
-    hfsb_sse_free(&reader->sse);
-    memset(&reader->sse, 0, sizeof reader->sse);
-    reader->sse.line.alloc = reader->sse.event.alloc = reader->sse.data.alloc =
-        reader->hub->alloc;
-    reader->at = reader->seen = 0;
-    reader->progress = false;
-}
-
-/* Reads the stream until it ends or breaks. */
-static hfsb_status hfsbi_log_once(hfsbi_log_reader  *reader,
-                                  hfsbi_hub_request *request, hfsb_err *err) {
-    hfsb_status status;
-    hfsbi_log_connect(reader);
-    status = hfsbi_hub_once(request, err);
-    if (status == HFSB_OK) /* the last event may lack its empty line */
-        (void)hfsbi_log_piece(reader, HFSB_LIT("\n\n"));
-    if (reader->ended) return hfsbi_ok(err);
-    if (reader->status != HFSB_OK)
-        return hfsbi_fail_status(err, reader->status, request->what);
-    if (status == HFSB_TIMEOUT && request->opened && !reader->opts->follow)
-        return hfsbi_ok(err); /* silence: this is all there is now */
-    return status;
-}
-
-static bool hfsbi_log_is_final(hfsb_str stage) {
-    static const char *const final[] = {"COMPLETED", "CANCELED", "CANCELLED",
-                                        "ERROR",     "DELETED",  "DELETING",
-                                        "STOPPED",   "PAUSED"};
-    size_t                   i;
-    for (i = 0; i < sizeof final / sizeof *final; i++)
-        if (hfsb_str_equal(stage, hfsb_cstr(final[i]))) return true;
-    return false;
-}
-
-/* *ended: whether the job has ended; one that waits to be run has not. */
-static hfsb_status hfsbi_log_job_ended(hfsbi_log_reader *reader,
-                                       hfsb_str space, hfsb_str id,
-                                       bool *ended, hfsb_err *err) {
-    hfsb_json_doc doc = HFSB_INIT;
-    hfsb_status   status;
-    doc.alloc = reader->hub->alloc;
-    status =
-        hfsb_hub_job(reader->hub, space, id, reader->opts->cancel, &doc, err);
-    if (status != HFSB_OK) return status;
-    *ended = hfsbi_log_is_final(hfsb_json_str(
-        hfsb_json_get(hfsb_json_get(doc.root, "status"), "stage"),
-        hfsb_str_make("", 0)));
-    hfsb_json_free(&doc);
-    return HFSB_OK;
-}
-
-/* ---- following ---- */
-
-/* Drops "?tail=N" for the next connection, and skips by time from there on. */
-static void hfsbi_log_drop_tail(hfsbi_log_reader  *reader,
-                                hfsbi_hub_request *request) {
-    size_t at = hfsb_str_find_byte(hfsb_buf_str(&request->target), '?');
-    if (at == HFSB_NPOS || !reader->count) return;
-    hfsb_buf_truncate(&request->target, at);
-    reader->by_time = true;
-}
-
-/* Waits before the log of a job that has not ended is read again. Nothing
-   failed, so nothing is logged and no deadline applies. */
-static hfsb_status hfsbi_log_pause(const hfsbi_retry *policy) {
-    hfsbi_retry quiet = *policy;
-    quiet.on_wait = NULL;
-    quiet.deadline = 0;
-    return hfsbi_retry_wait(&quiet);
-}
-
-/* Reads the log to its end. job empty: the log of a Space, which ends with its
-   stream. A followed job that prints nothing for idle_ms, or whose stream ends
-   early, is asked about; while it has not ended, the stream is opened again as
-   often as it takes. */
-static hfsb_status hfsbi_log_follow(hfsbi_log_reader  *reader,
-                                    hfsbi_hub_request *request, hfsb_str owner,
-                                    hfsb_str job, hfsb_err *err) {
-    hfsbi_retry *retry = &request->retry;
-    bool         follow = job.len && reader->opts->follow, ended = true;
-    hfsb_status  status, wait;
-    for (;;) {
-        status = hfsbi_log_once(reader, request, err);
-        if (reader->ended || reader->status != HFSB_OK) return status;
-        if (reader->progress) hfsbi_retry_reset(retry);
-        if (status == HFSB_OK && !follow) return status;
-        if (status == HFSB_OK ||
-            (follow && status == HFSB_TIMEOUT && request->opened)) {
-            status = hfsbi_log_job_ended(reader, owner, job, &ended, err);
-            if (status != HFSB_OK) return status;
-            if (ended) return hfsbi_ok(err);
-            wait = hfsbi_log_pause(retry);
-            if (retry->waits < 16) retry->waits++;
-        } else {
-            /* a broken stream is worth another try whatever was sent */
-            bool broken = status == HFSB_LOST || status == HFSB_TIMEOUT;
-            if (!request->again && !broken) return status;
-            wait = hfsbi_retry_again(retry);
-        }
-        if (wait == HFSB_LIMIT) return status;
-        if (wait == HFSB_CANCELLED)
-            return hfsbi_fail(err, wait, 0, "Cancelled: could not %s.",
-                              request->what);
-        hfsbi_log_drop_tail(reader, request);
-    }
-}
-
-/* Reads the log of a request that has begun. */
-static hfsb_status hfsbi_log_run(hfsbi_hub_request   *request,
-                                 const hfsb_log_opts *opts, hfsb_str owner,
-                                 hfsb_str job, hfsb_log_line_fn fn, void *user,
-                                 hfsb_err *err) {
-    hfsb_hub        *hub = request->hub;
-    hfsbi_log_reader reader = HFSB_INIT;
-    hfsb_status      status = HFSB_OK;
-    reader.hub = hub;
-    reader.opts = opts;
-    reader.fn = fn;
-    reader.user = user;
-    reader.of_job = job.len != 0;
-    request->on_body = hfsbi_log_piece;
-    request->user = &reader;
-    request->idle_ms = opts->idle_ms > 0 ? opts->idle_ms
-                       : opts->follow    ? 120000
-                                         : 5000;
-    /* a stream of nothing but keep-alives is never silent */
-    if (!opts->follow && hub->timeout_ms < LLONG_MAX / 2)
-        request->retry.deadline = hfsb_clock_ms() + hub->timeout_ms;
-    if (opts->tail)
-        status = hfsb_buf_printf(&request->target, "?tail=%zu", opts->tail);
-    if (status != HFSB_OK) hfsbi_fail_status(err, status, request->what);
-    else status = hfsbi_log_follow(&reader, request, owner, job, err);
-    hfsb_sse_free(&reader.sse);
-    return status;
-}
-
-hfsb_status hfsb_hub_space_logs(hfsb_hub *hub, hfsb_str id, const char *which,
-                                const hfsb_log_opts *opts, hfsb_log_line_fn fn,
-                                void *user, hfsb_err *err) {
-    const hfsb_log_opts defaults = HFSB_INIT;
-    const hfsb_str      none = HFSB_INIT;
-    hfsbi_hub_request   request;
-    hfsb_status         status;
-    if (!which || (strcmp(which, "build") != 0 && strcmp(which, "run") != 0))
-        return hfsbi_fail(err, HFSB_ARG, 0,
-                          "A Space has two logs, \"build\" and \"run\".");
-    if (!opts) opts = &defaults;
-    status = hfsbi_hub_begin(hub, &request, HFSBI_HUB_SPACE_LOGS, id,
-                             hfsb_cstr(which), opts->cancel, err);
-    if (status == HFSB_OK)
-        status = hfsbi_log_run(&request, opts, none, none, fn, user, err);
-    hfsbi_hub_end(&request);
-    return status;
-}
-
-/* ---- the body of a job ---- */
-
-/* int(float * factor), as in the Hub's own client. */
-HFSBI_FN long long hfsbi_hub_seconds(hfsb_str text) {
-    double value = 0, unit = 1, place = 1;
-    bool   point = false, digits = false;
-    size_t i;
-    if (text.len) switch (text.ptr[text.len - 1]) {
-        case 'd': unit = 86400; break;
-        case 'h': unit = 3600; break;
-        case 'm': unit = 60; break;
-        case 's': break;
-        default: text.len++; /* a number alone */
-        }
-    else return 0;
-    text.len--;
-    for (i = 0; i < text.len; i++) {
-        char c = text.ptr[i];
-        if (c == '.' && !point) point = true;
-        else if (c >= '0' && c <= '9' && i < 16) {
-            value = value * 10 + (c - '0');
-            place *= point ? 10 : 1;
-            digits = true;
-        } else return 0;
-    }
-    value = value / place * unit;
-    return digits && value < 1e12 ? (long long)value : 0;
-}
-
-static hfsb_status hfsbi_job_check_spec(const hfsb_job_spec *spec,
-                                        hfsb_err            *err) {
-    hfsb_status status =
-        hfsbi_hub_check_keys(spec->env, spec->env_count, 2, err);
-    size_t i;
-    if (status == HFSB_OK)
-        status =
-            hfsbi_hub_check_keys(spec->secrets, spec->secret_count, 1, err);
-    for (i = 0; i < spec->label_count && status == HFSB_OK; i++)
-        if (!spec->labels[i].key.len || spec->labels[i].key.len > 100 ||
-            spec->labels[i].value.len > 100)
-            status =
-                hfsbi_fail(err, HFSB_ARG, 0,
-                           "A job's label needs a name, and name and value "
-                           "must have at most 100 characters.");
-    if (status == HFSB_OK && spec->timeout.len &&
-        hfsbi_hub_seconds(spec->timeout) <= 0) {
-        status = hfsbi_fail(err, HFSB_ARG, 0, "\"");
-        hfsbi_err_quote(err, spec->timeout, 40);
-        hfsbi_err_add(err, "\" is not a valid timeout of a job: expected "
-                           "seconds, or a number followed by s, m, h or d "
-                           "(\"30m\").");
-    }
-    return status;
-}
-
-static void hfsbi_job_put_map(hfsb_json_writer *w, const char *key,
-                              const hfsb_hub_pair *pairs, size_t count) {
-    size_t i;
-    hfsb_json_put_key(w, hfsb_cstr(key));
-    hfsb_json_put_object(w);
-    for (i = 0; i < count; i++) {
-        hfsb_json_put_key(w, pairs[i].key);
-        hfsb_json_put_str(w, pairs[i].value);
-    }
-    hfsb_json_put_end(w);
-}
-
-/* A Space's page as the image means the Space itself. */
-static void hfsbi_job_put_image(hfsb_json_writer *w, hfsb_str image) {
-    static const char *const pages[] = {
-        "https://huggingface.co/spaces/", "https://hf.co/spaces/",
-        "huggingface.co/spaces/", "hf.co/spaces/"};
-    size_t i;
-    for (i = 0; i < sizeof pages / sizeof *pages; i++) {
-        hfsb_str page = hfsb_cstr(pages[i]);
-        if (!hfsb_str_starts(image, page)) continue;
-        hfsbi_hub_put(w, "spaceId",
-                      hfsb_str_slice(image, page.len, image.len));
-        return;
-    }
-    hfsbi_hub_put(w, "dockerImage", image);
-}
-
-/* Puts all members after the command, and ends the object. */
-static void hfsbi_job_put_rest(hfsb_json_writer *w, const hfsb_job_spec *spec,
-                               hfsb_str image) {
-    hfsb_json_put_key(w, HFSB_LIT("arguments"));
-    hfsb_json_put_array(w);
-    hfsb_json_put_end(w);
-    hfsbi_job_put_map(w, "environment", spec->env, spec->env_count);
-    hfsbi_hub_put(w, "flavor",
-                  spec->flavor.len ? spec->flavor : HFSB_LIT("cpu-basic"));
-    if (spec->secret_count)
-        hfsbi_job_put_map(w, "secrets", spec->secrets, spec->secret_count);
-    if (spec->timeout.len) {
-        hfsb_json_put_key(w, HFSB_LIT("timeoutSeconds"));
-        hfsb_json_put_int(w, hfsbi_hub_seconds(spec->timeout));
-    }
-    if (spec->label_count)
-        hfsbi_job_put_map(w, "labels", spec->labels, spec->label_count);
-    hfsbi_job_put_image(w, spec->image.len ? spec->image : image);
-    hfsb_json_put_end(w);
-}
-
-/* ---- scripts ---- */
-
-/* Appends a blank and a word, quoted for a shell where necessary. */
-static void hfsbi_job_quote(hfsb_buf *out, hfsb_str word) {
-    size_t i;
-    bool   plain = word.len > 0;
-    for (i = 0; plain && i < word.len; i++) {
-        char l = hfsbi_lower(word.ptr[i]);
-        plain = (l >= 'a' && l <= 'z') || (l >= '0' && l <= '9') ||
-                (l && strchr("@%+=:,./-_", l));
-    }
-    hfsb_buf_append_byte(out, ' ');
-    if (plain) {
-        hfsb_buf_append(out, word);
-        return;
-    }
-    hfsb_buf_append_byte(out, '\'');
-    for (i = 0; i < word.len; i++)
-        if (word.ptr[i] == '\'') hfsb_buf_append(out, HFSB_LIT("'\"'\"'"));
-        else hfsb_buf_append_byte(out, word.ptr[i]);
-    hfsb_buf_append_byte(out, '\'');
-}
-
-/* Appends "uv run --with a -p 3.12 {script} args" for a shell; script is not
-   quoted. */
-static void hfsbi_job_put_line(hfsb_buf *out, const hfsb_job_spec *spec,
-                               hfsb_str script) {
-    size_t i;
-    hfsb_buf_append(out, HFSB_LIT("uv run"));
-    for (i = 0; i < spec->with_count; i++) {
-        hfsb_buf_append(out, HFSB_LIT(" --with"));
-        hfsbi_job_quote(out, spec->with[i]);
-    }
-    if (spec->python.len) {
-        hfsb_buf_append(out, HFSB_LIT(" -p"));
-        hfsbi_job_quote(out, spec->python);
-    }
-    hfsb_buf_append_byte(out, ' ');
-    hfsb_buf_append(out, script);
-    for (i = 0; i < spec->arg_count; i++) hfsbi_job_quote(out, spec->args[i]);
-}
-
-/* Appends the shell's command line: source text is decoded into uv's input. */
-static hfsb_status hfsbi_job_shell(const hfsb_job_spec *spec, hfsb_buf *line) {
-    size_t mark = line->len;
-    if (!spec->is_source) {
-        hfsbi_job_put_line(line, spec, spec->script);
-        return hfsb_buf_finish(line, mark);
-    }
-    hfsb_buf_append(line, HFSB_LIT("echo \""));
-    if (line->status == HFSB_OK)
-        line->status = hfsb_base64_encode(spec->script, line);
-    hfsb_buf_append(line, HFSB_LIT("\" | base64 -d | "));
-    hfsbi_job_put_line(line, spec, HFSB_LIT("-"));
-    return hfsb_buf_finish(line, mark);
-}
-
-/* True for a command of several words, which needs a shell to split it; a URL,
-   a path or a program does not. */
-static bool hfsbi_job_is_line(hfsb_str script) {
-    size_t i;
-    if (hfsb_script_classify(script) != HFSB_SCRIPT_COMMAND) return false;
-    for (i = 0; i < script.len; i++)
-        if (script.ptr[i] == ' ' || script.ptr[i] == '\t') return true;
-    return false;
-}
-
-/* Puts the words of the command that runs the script. */
-static hfsb_status hfsbi_job_put_script(hfsb_json_writer    *w,
-                                        const hfsb_job_spec *spec,
-                                        const hfsb_alloc    *alloc) {
-    hfsb_buf    line = HFSB_INIT;
-    hfsb_status status = HFSB_OK;
-    size_t      i;
-    if (spec->is_source || hfsbi_job_is_line(spec->script)) {
-        line.alloc = *alloc;
-        status = hfsbi_job_shell(spec, &line);
-        hfsb_json_put_str(w, HFSB_LIT("/bin/sh"));
-        hfsb_json_put_str(w, HFSB_LIT("-lc"));
-        hfsb_json_put_str(w, hfsb_buf_str(&line));
-        hfsb_buf_free(&line);
-        return status;
-    }
-    hfsb_json_put_str(w, HFSB_LIT("uv"));
-    hfsb_json_put_str(w, HFSB_LIT("run"));
-    for (i = 0; i < spec->with_count; i++) {
-        hfsb_json_put_str(w, HFSB_LIT("--with"));
-        hfsb_json_put_str(w, spec->with[i]);
-    }
-    if (spec->python.len) {
-        hfsb_json_put_str(w, HFSB_LIT("--python"));
-        hfsb_json_put_str(w, spec->python);
-    }
-    hfsb_json_put_str(w, spec->script);
-    for (i = 0; i < spec->arg_count; i++) hfsb_json_put_str(w, spec->args[i]);
-    return HFSB_OK;
-}
-
-/* ---- running a job ---- */
-
-/* Begins a request to run a job, and its body up to the command's first
-   word. */
-static hfsb_status hfsbi_job_begin(hfsb_hub *hub, hfsbi_hub_request *request,
-                                   const hfsb_job_spec *spec,
-                                   const hfsb_cancel *cancel, hfsb_err *err) {
-    const hfsb_str    none = HFSB_INIT;
-    hfsb_json_writer *w;
-    hfsb_status       status = hfsbi_hub_begin(hub, request, HFSBI_HUB_JOB_RUN,
-                                               spec->space, none, cancel, err);
-    if (status != HFSB_OK) return status;
-    request->secrets = spec->secrets;
-    request->secret_count = spec->secret_count;
-    w = hfsbi_hub_object(request);
-    hfsb_json_put_key(w, HFSB_LIT("command"));
-    hfsb_json_put_array(w);
-    return HFSB_OK;
-}
-
-/* Ends the command, completes the body, and sends it once: a second request
-   would be a second job. */
-static hfsb_status hfsbi_job_send(hfsbi_hub_request   *request,
-                                  const hfsb_job_spec *spec, hfsb_str image,
-                                  hfsb_json_doc *out, hfsb_err *err) {
-    hfsb_status status;
-    hfsb_json_put_end(&request->json);
-    hfsbi_job_put_rest(&request->json, spec, image);
-    request->out = out;
-    status = hfsbi_hub_send(request, err);
-    if (status != HFSB_OK && request->unclear)
-        hfsbi_err_add(err, " The job may run all the same: look at the list "
-                           "of jobs before you run it again.");
-    return status;
-}
-
-hfsb_status hfsb_hub_job_run(hfsb_hub *hub, const hfsb_job_spec *spec,
-                             const hfsb_cancel *cancel, hfsb_json_doc *out,
-                             hfsb_err *err) {
-    hfsbi_hub_request request;
-    hfsb_status       status = hfsbi_job_check_spec(spec, err);
-    size_t            i;
-    if (!spec->command_count)
-        return hfsbi_fail(err, HFSB_ARG, 0, "A job needs a command.");
-    if (status != HFSB_OK) return status;
-    status = hfsbi_job_begin(hub, &request, spec, cancel, err);
-    if (status == HFSB_OK) {
-        for (i = 0; i < spec->command_count; i++)
-            hfsb_json_put_str(&request.json, spec->command[i]);
-        status =
-            hfsbi_job_send(&request, spec, HFSB_LIT("python:3.12"), out, err);
-    }
-    hfsbi_hub_end(&request);
-    return status;
-}
-
-enum { HFSBI_JOB_SOURCE = 90000 }; /* bytes that fit into the arguments */
-
-hfsb_status hfsb_hub_job_script(hfsb_hub *hub, const hfsb_job_spec *spec,
-                                const hfsb_cancel *cancel, hfsb_json_doc *out,
-                                hfsb_err *err) {
-    hfsbi_hub_request request;
-    hfsb_status       status = hfsbi_job_check_spec(spec, err);
-    if (!spec->script.len)
-        return hfsbi_fail(err, HFSB_ARG, 0, "A job needs a script.");
-    if (spec->is_source && spec->script.len > HFSBI_JOB_SOURCE)
-        return hfsbi_fail(
-            err, HFSB_LIMIT, 0,
-            "The script has %zu bytes, but only %d fit into the arguments of "
-            "a job. Put it into a file of a repository on the Hub (a Space "
-            "will do) and pass its URL "
-            "(https://huggingface.co/.../resolve/main/script.py), or let a "
-            "short script fetch the rest.",
-            spec->script.len, (int)HFSBI_JOB_SOURCE);
-    if (status != HFSB_OK) return status;
-    status = hfsbi_job_begin(hub, &request, spec, cancel, err);
-    if (status == HFSB_OK) {
-        status = hfsbi_job_put_script(&request.json, spec, &hub->alloc);
-        if (status != HFSB_OK) hfsbi_fail_status(err, status, request.what);
-    }
-    if (status == HFSB_OK)
-        status = hfsbi_job_send(
-            &request, spec,
-            HFSB_LIT("ghcr.io/astral-sh/uv:python3.12-bookworm"), out, err);
-    hfsbi_hub_end(&request);
-    return status;
-}
-
-/* ---- other calls ---- */
-
-static hfsb_status hfsbi_job_call(hfsb_hub *hub, hfsbi_hub_endpoint endpoint,
-                                  hfsb_str owner, hfsb_str id,
-                                  const hfsb_cancel *cancel,
-                                  hfsb_json_doc *out, hfsb_err *err) {
-    hfsbi_hub_request request;
-    hfsb_status       status =
-        hfsbi_hub_begin(hub, &request, endpoint, owner, id, cancel, err);
-    request.out = out;
-    if (status == HFSB_OK) status = hfsbi_hub_send(&request, err);
-    hfsbi_hub_end(&request);
-    return status;
-}
-
-hfsb_status hfsb_hub_job(hfsb_hub *hub, hfsb_str space, hfsb_str id,
-                         const hfsb_cancel *cancel, hfsb_json_doc *out,
-                         hfsb_err *err) {
-    return hfsbi_job_call(hub, HFSBI_HUB_JOB, space, id, cancel, out, err);
-}
-
-hfsb_status hfsb_hub_job_cancel(hfsb_hub *hub, hfsb_str space, hfsb_str id,
-                                const hfsb_cancel *cancel, hfsb_json_doc *out,
-                                hfsb_err *err) {
-    return hfsbi_job_call(hub, HFSBI_HUB_JOB_CANCEL, space, id, cancel, out,
-                          err);
-}
-
-hfsb_status hfsb_hub_jobs(hfsb_hub *hub, hfsb_str space,
-                          bool (*each)(void *user, const hfsb_json_value *job),
-                          void *user, const hfsb_cancel *cancel,
-                          hfsb_err *err) {
-    const hfsb_str    none = HFSB_INIT;
-    hfsbi_hub_request request;
-    hfsb_status status = hfsbi_hub_begin(hub, &request, HFSBI_HUB_JOBS, space,
-                                         none, cancel, err);
-    if (status == HFSB_OK)
-        status = hfsbi_hub_pages(&request, 0, each, user, err);
-    hfsbi_hub_end(&request);
-    return status;
-}
-
-hfsb_status hfsb_hub_job_logs(hfsb_hub *hub, hfsb_str space, hfsb_str id,
-                              const hfsb_log_opts *opts, hfsb_log_line_fn fn,
-                              void *user, hfsb_err *err) {
-    const hfsb_log_opts defaults = HFSB_INIT;
-    hfsbi_hub_request   request;
-    hfsb_status         status;
-    if (!opts) opts = &defaults;
-    status = hfsbi_hub_begin(hub, &request, HFSBI_HUB_JOB_LOGS, space, id,
-                             opts->cancel, err);
-    if (status == HFSB_OK)
-        status = hfsbi_log_run(&request, opts, space, id, fn, user, err);
-    hfsbi_hub_end(&request);
-    return status;
-}
-
 /* ---- src/remote/seen.c ---- */
 /* seen.c - a session reads a file before it changes it.
 
-   With the option session a handle keeps the cleaned absolute paths of the
-   files that were read or written through it. edit, multi_edit, apply_patch
-   and a write to an existing file are refused for any other file, before
-   anything is sent; a write asks the server first whether the file exists.
-   Only successful calls count. Without memory a path is forgotten, and the
-   file must be read again. */
-/* ---- the set of paths ---- */
-
-/* Appends the path joined with the work directory, cleaned. */
-static hfsb_status hfsbi_sandbox_resolve(const hfsb_sandbox *sandbox,
-                                         hfsb_str path, hfsb_buf *out) {
-    out->alloc = sandbox->o.alloc;
-    return hfsb_path_join(sandbox->o.work_dir, path, out);
-}
-
-/* Under the lock. */
-static bool hfsbi_sandbox_lists(const hfsb_sandbox *sandbox, hfsb_str path) {
-    return path.len &&
-           hfsbi_list_has(hfsb_buf_str(&sandbox->seen), '\0', path);
-}
+   With the option session a handle keeps the set of files that were read or
+   written through it, by their cleaned absolute paths. edit, multi_edit,
+   apply_patch and a write to an existing file are refused for any other file,
+   before anything is sent; a write asks the server first whether the file
+   exists. Only successful calls count. */
+/* ---- files by their absolute path ---- */
 
 HFSBI_FN void hfsbi_sandbox_saw(hfsb_sandbox *sandbox, hfsb_str path) {
-    hfsb_buf clean = HFSB_INIT;
-    size_t   mark;
-    if (!sandbox->o.session || !path.len ||
-        hfsb_str_find_byte(path, '\0') != HFSB_NPOS)
-        return;
-    if (hfsbi_sandbox_resolve(sandbox, path, &clean) == HFSB_OK) {
-        pthread_mutex_lock(&sandbox->lock);
-        mark = sandbox->seen.len;
-        if (!hfsbi_sandbox_lists(sandbox, hfsb_buf_str(&clean))) {
-            hfsb_buf_append(&sandbox->seen, hfsb_buf_str(&clean));
-            hfsb_buf_append_byte(&sandbox->seen, '\0');
-        }
-        if (hfsb_buf_finish(&sandbox->seen, mark) != HFSB_OK)
-            hfsb_buf_truncate(&sandbox->seen, mark); /* the next one may fit */
-        pthread_mutex_unlock(&sandbox->lock);
-    }
-    hfsb_buf_free(&clean);
+    hfsb_buf key = HFSB_INIT;
+    if (!sandbox->o.session || !path.len) return;
+    key.alloc = sandbox->o.alloc;
+    if (hfsb_path_join(sandbox->o.work_dir, path, &key) == HFSB_OK)
+        hfsbi_seen_add(&sandbox->seen, hfsb_buf_str(&key));
+    hfsb_buf_free(&key);
 }
 
 static bool hfsbi_sandbox_has_seen(hfsb_sandbox *sandbox, hfsb_str path) {
-    hfsb_buf clean = HFSB_INIT;
-    bool     seen = false;
-    if (hfsbi_sandbox_resolve(sandbox, path, &clean) == HFSB_OK) {
-        pthread_mutex_lock(&sandbox->lock);
-        seen = hfsbi_sandbox_lists(sandbox, hfsb_buf_str(&clean));
-        pthread_mutex_unlock(&sandbox->lock);
-    }
-    hfsb_buf_free(&clean);
-    return seen;
+    hfsb_buf key = HFSB_INIT;
+    bool     has;
+    key.alloc = sandbox->o.alloc;
+    has = hfsb_path_join(sandbox->o.work_dir, path, &key) == HFSB_OK &&
+          hfsbi_seen_has(&sandbox->seen, hfsb_buf_str(&key));
+    hfsb_buf_free(&key);
+    return has;
 }
 
 /* ---- patches ---- */
@@ -36986,7 +34222,7 @@ static hfsb_status hfsbi_remote_may_write(hfsbi_remote *r, hfsb_str path,
     if (st != HFSB_OK || *may) return st;
     return hfsbi_result_fail(result, HFSB_REFUSED,
                              "File %.*s exists but has not been read this "
-                             "session. Read it first, or use sandbox_edit for "
+                             "session. Read it first, or use edit for "
                              "targeted changes.",
                              (int)path.len, path.ptr);
 }
@@ -37064,41 +34300,11 @@ HFSBI_FN void hfsbi_remote_saw(hfsbi_remote          *r,
 
 enum {
     HFSBI_REMOTE_SECONDS = 1200, /* the longest timeout */
-    HFSBI_REMOTE_LINES = 2000,   /* that read returns by default */
-    HFSBI_REMOTE_KILL = 30,      /* seconds for kill */
-    HFSBI_REMOTE_FIRST = 5
+    HFSBI_REMOTE_KILL = 30       /* seconds for kill */
 };
 
 static bool hfsbi_remote_is(const hfsbi_remote *r, const char *tool) {
     return strcmp(r->tool->name, tool) == 0;
-}
-
-/* The keys that come first, in the reference client's order; NULL ends. */
-static const char *const *hfsbi_remote_order(const hfsbi_remote *r) {
-    static const struct {
-        const char *tool, *keys[HFSBI_REMOTE_FIRST + 1];
-    } list[] = {
-        {"bash", {"command", "work_dir", "timeout", NULL, NULL, NULL}},
-        {"read", {"path", "offset", "limit", NULL, NULL, NULL}},
-        {"write", {"path", "content", NULL, NULL, NULL, NULL}},
-        {"edit", {"path", "old_str", "new_str", "replace_all", "mode", NULL}},
-        {NULL, {NULL, NULL, NULL, NULL, NULL, NULL}}};
-    size_t i = 0;
-    while (list[i].tool && !hfsbi_remote_is(r, list[i].tool)) i++;
-    return list[i].keys;
-}
-
-/* The argument, or NULL if it is missing or null. */
-static const hfsb_json_value *hfsbi_remote_given(const hfsb_json_value *args,
-                                                 const char            *key) {
-    const hfsb_json_value *value = hfsb_json_get(args, key);
-    return hfsb_json_type_of(value) == HFSB_JSON_NULL ? NULL : value;
-}
-
-static bool hfsbi_remote_in_background(const hfsb_json_value *args) {
-    bool background = false;
-    (void)hfsb_json_arg_bool(args, "background", false, &background, NULL);
-    return background;
 }
 
 /* How long the tool may take. */
@@ -37107,7 +34313,7 @@ static double hfsbi_remote_seconds(const hfsbi_remote    *r,
     double    seconds = 0;
     long long wait_ms = 0;
     if (hfsbi_remote_is(r, "kill")) return HFSBI_REMOTE_KILL;
-    if (hfsbi_remote_is(r, "bash") && !hfsbi_remote_in_background(args))
+    if (hfsbi_remote_is(r, "bash") && !r->delivery.background)
         (void)hfsb_json_arg_double(args, "timeout", false, &seconds, NULL);
     if (hfsbi_remote_is(r, "bash_output"))
         (void)hfsb_json_arg_int(args, "wait_ms", false, &wait_ms, NULL);
@@ -37118,95 +34324,104 @@ static double hfsbi_remote_seconds(const hfsbi_remote    *r,
                : seconds;
 }
 
-/* A background command has no timeout unless asked for. A server other than
-   hfsb-server sets no limit itself, so it is sent no more than the longest. */
-static void hfsbi_remote_put_timeout(hfsb_json_writer *w, hfsbi_remote *r,
+/* True when the caller leaves an optional parameter to its default: it is
+   absent or null, an empty text, or 0 seconds. */
+static bool hfsbi_remote_is_default(const hfsbi_param     *p,
+                                    const hfsb_json_value *args) {
+    const hfsb_json_value *given = hfsb_json_get(args, p->name);
+    double                 number = 1;
+    if (hfsb_json_type_of(given) == HFSB_JSON_NULL) return true;
+    if (p->type == HFSBI_ARG_STR)
+        return hfsb_json_type_of(given) == HFSB_JSON_STRING &&
+               hfsb_json_str(given, HFSB_LIT("")).len == 0;
+    return p->type == HFSBI_ARG_NUMBER &&
+           hfsb_json_arg_double(args, p->name, false, &number, NULL) ==
+               HFSB_OK &&
+           !(number < 0 || number > 0);
+}
+
+/* A server other than hfsb-server sets no limit to a timeout itself, so it is
+   sent no more than the longest. */
+static bool hfsbi_remote_is_too_long(const hfsbi_remote    *r,
+                                     const hfsbi_param     *p,
                                      const hfsb_json_value *args) {
-    const hfsb_json_value *given = hfsbi_remote_given(args, "timeout");
-    double                 seconds = 0;
-    bool known = hfsb_json_arg_double(args, "timeout", false, &seconds,
-                                      NULL) == HFSB_OK;
-    bool none = !given || (known && !(seconds < 0 || seconds > 0));
-    if (none && hfsbi_remote_in_background(args)) return;
-    hfsb_json_put_key(w, HFSB_LIT("timeout"));
-    if (!none && (r->trusted || seconds <= (double)HFSBI_REMOTE_SECONDS))
-        hfsb_json_put_value(w, given);
-    else if ((double)(long long)r->timeout >= r->timeout)
+    double seconds = 0;
+    return !r->trusted && p->type == HFSBI_ARG_NUMBER &&
+           hfsb_json_arg_double(args, p->name, false, &seconds, NULL) ==
+               HFSB_OK &&
+           seconds > (double)HFSBI_REMOTE_SECONDS;
+}
+
+/* Writes what the reference's client sends for a parameter that the caller
+   leaves to its default. */
+static void hfsbi_remote_put_default(hfsb_json_writer      *w,
+                                     const hfsbi_remote    *r,
+                                     const hfsb_json_value *args,
+                                     const hfsbi_param     *p) {
+    const hfsb_json_value *offset = hfsb_json_get(args, "offset");
+    hfsb_str               rest = hfsb_cstr(p->choices), choice;
+    if (p->type == HFSBI_ARG_NUMBER &&
+        r->timeout > (double)(long long)r->timeout)
+        hfsb_json_put_double(w, r->timeout);
+    else if (p->type == HFSBI_ARG_NUMBER)
         hfsb_json_put_int(w, (long long)r->timeout);
-    else hfsb_json_put_double(w, r->timeout);
+    else if (p->type == HFSBI_ARG_BOOL) hfsb_json_put_bool(w, false);
+    else if (p->choices && hfsbi_param_choice(&rest, &choice))
+        hfsb_json_put_str(w, choice);
+    else if (p->type == HFSBI_ARG_STR)
+        hfsb_json_put_str(w, r->sandbox->o.work_dir);
+    else if (p->preset && !hfsb_json_get(args, p->name) &&
+             hfsb_json_type_of(offset) == HFSB_JSON_NULL)
+        hfsb_json_put_int(w, p->preset);
+    else hfsb_json_put_null(w); /* from an offset on: all lines */
 }
 
-static void hfsbi_remote_put_limit(hfsb_json_writer      *w,
-                                   const hfsb_json_value *args) {
-    const hfsb_json_value *limit = hfsb_json_get(args, "limit");
-    hfsb_json_put_key(w, HFSB_LIT("limit"));
-    if (limit || hfsbi_remote_given(args, "offset"))
-        hfsb_json_put_value(w, limit); /* null: all lines from there */
-    else hfsb_json_put_int(w, HFSBI_REMOTE_LINES);
-}
-
-static void hfsbi_remote_put_work_dir(hfsb_json_writer *w, hfsbi_remote *r,
-                                      const hfsb_json_value *given) {
-    hfsb_str own = r->sandbox->o.work_dir;
-    bool     none = !given || (hfsb_json_type_of(given) == HFSB_JSON_STRING &&
-                           hfsb_json_str(given, own).len == 0);
-    if (none && !own.len) return;
-    hfsb_json_put_key(w, HFSB_LIT("work_dir"));
-    if (none) hfsb_json_put_str(w, own);
+/* Writes a required parameter or one that is SENT. A missing required one is
+   for the server to report; a background command has no timeout unless asked
+   for; a server at a URL has a work directory of its own. */
+static void hfsbi_remote_put(hfsb_json_writer *w, const hfsbi_remote *r,
+                             const hfsb_json_value *args,
+                             const hfsbi_param     *p) {
+    const hfsb_json_value *given = hfsb_json_get(args, p->name);
+    bool                   required = p->flags & HFSBI_REQUIRED;
+    bool none = !required && hfsbi_remote_is_default(p, args);
+    if (required && !given) return;
+    if (none && p->type == HFSBI_ARG_NUMBER && r->delivery.background) return;
+    if (none && p->type == HFSBI_ARG_STR && !p->choices &&
+        !r->sandbox->o.work_dir.len)
+        return;
+    hfsb_json_put_key(w, hfsb_cstr(p->name));
+    if (none || hfsbi_remote_is_too_long(r, p, args))
+        hfsbi_remote_put_default(w, r, args, p);
     else hfsb_json_put_value(w, given);
 }
 
-/* Writes one of the keys that come first: as given, or its default. A missing
-   required key is for the server to report. */
-static void hfsbi_remote_put_first(hfsb_json_writer *w, hfsbi_remote *r,
-                                   const hfsb_json_value *args,
-                                   const char            *key) {
-    const hfsb_json_value *given = hfsbi_remote_given(args, key);
-    if (strcmp(key, "timeout") == 0) hfsbi_remote_put_timeout(w, r, args);
-    else if (strcmp(key, "work_dir") == 0)
-        hfsbi_remote_put_work_dir(w, r, given);
-    else if (strcmp(key, "limit") == 0) hfsbi_remote_put_limit(w, args);
-    else if (!given && strcmp(key, "replace_all") == 0)
-        hfsbi_put_member_bool(w, key, false);
-    else if (!given && strcmp(key, "mode") == 0)
-        hfsbi_put_member_str(w, key, HFSB_LIT("replace"));
-    else if (hfsb_json_get(args, key) || strcmp(key, "offset") == 0) {
-        hfsb_json_put_key(w, hfsb_cstr(key));
-        hfsb_json_put_value(w, given);
-    }
-}
-
-/* True for a key that is written already, and for "stream": how the reply is
-   sent is up to this file. */
-static bool hfsbi_remote_skips(const hfsbi_remote *r, const char *const *order,
-                               hfsb_str key) {
-    size_t i;
-    for (i = 0; order[i]; i++)
-        if (hfsb_str_equal(key, hfsb_cstr(order[i]))) return true;
-    return hfsbi_remote_is(r, "bash") &&
-           hfsb_str_equal(key, HFSB_LIT("stream"));
-}
-
-/* Writes r->body and sets r->timeout. */
+/* Writes r->body and sets r->timeout. Parameters that are neither required nor
+   SENT follow as the caller gave them, but for "stream": how the reply is sent
+   is up to this file. */
 static hfsb_status hfsbi_remote_write(hfsbi_remote          *r,
                                       const hfsb_json_value *arguments,
                                       hfsb_err              *err) {
-    const char *const *order = hfsbi_remote_order(r);
+    const unsigned     first = HFSBI_REQUIRED | HFSBI_SENT;
+    const hfsbi_param *p;
     hfsb_json_iter     it = hfsb_json_begin(arguments);
     hfsb_json_writer   w;
-    size_t             i;
+    bool               bash = hfsbi_remote_is(r, "bash");
+    if (bash) r->delivery = hfsbi_bash_delivery(arguments, &r->body.alloc);
     r->timeout = hfsbi_remote_seconds(r, arguments);
     hfsb_json_writer_init(&w, &r->body, NULL);
     hfsb_json_put_object(&w);
-    for (i = 0; order[i]; i++)
-        hfsbi_remote_put_first(&w, r, arguments, order[i]);
+    for (p = r->tool->params; p->name; p++)
+        if (p->flags & first) hfsbi_remote_put(&w, r, arguments, p);
     while (hfsb_json_next(&it)) {
-        if (hfsbi_remote_skips(r, order, it.key)) continue;
+        p = hfsbi_param_find(r->tool->params, it.key);
+        if (p && (p->flags & first || (bash && !strcmp(p->name, "stream"))))
+            continue;
         hfsb_json_put_key(&w, it.key);
         hfsb_json_put_value(&w, it.value);
     }
     /* the command must survive a stream that breaks */
-    if (r->opts.on_text && r->trusted && hfsbi_remote_is(r, "bash") &&
+    if (r->opts.on_text && r->trusted && bash &&
         !hfsb_json_get(arguments, "on_disconnect"))
         hfsbi_put_member_str(&w, "on_disconnect", HFSB_LIT("continue"));
     if (r->opts.images && r->trusted && hfsbi_remote_is(r, "read") &&
@@ -37319,10 +34534,6 @@ static bool hfsbi_remote_on_body(void *user, hfsb_str piece) {
 
 /* ---- begin and end ---- */
 
-/* Tools that change nothing, and kill, which may be asked twice. */
-static const char hfsbi_harmless_tools[] =
-    "read exists glob grep list bash_output kill";
-
 HFSBI_FN void hfsbi_remote_init(hfsbi_remote *r, hfsb_sandbox *sandbox,
                                 const hfsbi_tool  *tool,
                                 const hfsb_cancel *cancel) {
@@ -37332,8 +34543,10 @@ HFSBI_FN void hfsbi_remote_init(hfsbi_remote *r, hfsb_sandbox *sandbox,
     r->tool = tool;
     r->cancel = cancel;
     r->timeout = sandbox->o.timeout;
-    r->harmless = hfsbi_list_has(hfsb_cstr(hfsbi_harmless_tools), ' ',
-                                 hfsb_cstr(tool->name));
+    /* it changes nothing, or may be asked twice, as kill */
+    r->harmless =
+        tool->kind == HFSBI_TOOL_READS ||
+        (tool->kind == HFSBI_TOOL_REPEATS && !(tool->flags & HFSBI_TOOL_ONCE));
     r->body.alloc = r->doc.alloc = r->text.errors.alloc = alloc;
     r->text.plain.alloc = r->text.result.alloc = alloc;
     r->text.sse.line.alloc = r->text.sse.event.alloc = alloc;
@@ -37342,7 +34555,7 @@ HFSBI_FN void hfsbi_remote_init(hfsbi_remote *r, hfsb_sandbox *sandbox,
     memcpy(r->instance, sandbox->instance, sizeof r->instance);
     pthread_mutex_unlock(&sandbox->lock);
     r->trusted = r->instance[0] != '\0';
-    if (tool->once || strcmp(tool->name, "bash") == 0)
+    if (tool->flags & HFSBI_TOOL_ONCE || strcmp(tool->name, "bash") == 0)
         hfsbi_random_hex(r->key, 32);
 }
 
@@ -37605,19 +34818,16 @@ static hfsb_status hfsbi_remote_check_instance(hfsbi_remote *r,
 }
 
 static hfsb_status hfsbi_remote_unreachable(hfsbi_remote *r, hfsb_err *err) {
-    hfsb_sandbox      *s = r->sandbox;
-    hfsb_space_runtime runtime = HFSB_INIT;
-    hfsb_err           why = *err;
-    const char        *stage = why.msg;
-    if (!s->is_url) {
-        (void)hfsb_hub_runtime(s->o.hub, s->id, r->cancel, &runtime, NULL);
+    hfsb_sandbox *s = r->sandbox;
+    hfsb_err      why = *err;
+    if (s->home) {
+        s->home->stage(s, r->cancel, why.msg, sizeof why.msg);
         if (hfsb_cancel_is_set(r->cancel))
             return hfsbi_remote_no_reply(r, HFSB_CANCELLED, false, err);
-        stage = runtime.stage[0] ? runtime.stage : "unknown";
     }
     return hfsbi_fail(err, HFSB_CONNECT, 0,
                       "Cannot connect to sandbox. Is %s running? Status: %s",
-                      s->is_url ? s->page.ptr : s->id.ptr, stage);
+                      s->home ? s->id.ptr : s->page.ptr, why.msg);
 }
 
 HFSBI_FN hfsb_status hfsbi_remote_send(hfsbi_remote *r, hfsb_err *err) {
@@ -38461,8 +35671,8 @@ hfsb_status hfsb_sandbox_get(hfsb_sandbox *sandbox, hfsb_str remote,
 /* sandbox.c - the handle of a sandbox: its address, its tokens, its server.
 
    A handle holds copies of its options and two addresses: `page`, for people,
-   and `api`, where requests go. A Space's address follows from its name by the
-   Hub's rule; where the rule is not sure, the Hub is asked once.
+   and `api`, where requests go. It knows nothing of Spaces: one that is a
+   Space has a `home`, whose functions ask the Hub (room hub).
 
    Each request carries two tokens: the Hub's, which only the edge of Spaces
    may see, and the server's own. Neither ever appears in a log or a message.
@@ -38475,7 +35685,7 @@ hfsb_status hfsb_sandbox_get(hfsb_sandbox *sandbox, hfsb_str remote,
         |  \--token refused--> HFSB_AUTH          another instance)
         | fails
         v
-       the Hub's stage: paused, failed, not found --> reported at once
+       its home, if any: paused, failed, not found --> reported at once
         | starts, runs, wakes up, or unknown
         v
        wait api_poll_ms, ask again; HFSB_TIMEOUT after api_wait_ms */
@@ -38530,11 +35740,46 @@ HFSBI_FN void hfsbi_seconds_text(long long ms, char out[HFSBI_SECONDS]) {
     out[n] = '\0';
 }
 
+enum { HFSBI_SECRET_MIN = 4 };
+
+/* The length of the longest secret at the start of text; 0: none. */
+static size_t hfsbi_secret_at(hfsbi_secret_fn secret, const void *owner,
+                              size_t count, hfsb_str text) {
+    size_t i, longest = 0;
+    for (i = 0; i < count; i++) {
+        hfsb_str one = secret(owner, i);
+        if (one.len >= HFSBI_SECRET_MIN && one.len > longest &&
+            hfsb_str_starts(text, one))
+            longest = one.len;
+    }
+    return longest;
+}
+
+HFSBI_FN size_t hfsbi_redact(hfsbi_secret_fn secret, const void *owner,
+                             size_t count, char *text, size_t len) {
+    size_t at = 0, to = 0; /* "***" is shorter than any secret: to <= at */
+    while (at < len) {
+        size_t n = hfsbi_secret_at(secret, owner, count,
+                                   hfsb_str_make(text + at, len - at));
+        if (!n) {
+            text[to++] = text[at++];
+            continue;
+        }
+        memcpy(text + to, "***", 3);
+        to += 3;
+        at += n;
+    }
+    if (to < len) text[to] = '\0';
+    return to;
+}
+
+static hfsb_str hfsbi_sandbox_secret(const void *owner, size_t i) {
+    const hfsb_sandbox *s = (const hfsb_sandbox *)owner;
+    return i ? s->o.hub_token : s->o.api_token;
+}
+
 HFSBI_FN void hfsbi_sandbox_scrub(const hfsb_sandbox *s, char *text) {
-    hfsbi_secrets secrets = HFSB_INIT;
-    secrets.tokens[0] = s->o.api_token;
-    secrets.tokens[1] = s->o.hub_token;
-    (void)hfsbi_redact(&secrets, text, strlen(text));
+    (void)hfsbi_redact(hfsbi_sandbox_secret, s, 2, text, strlen(text));
 }
 
 HFSBI_FN void hfsbi_sandbox_log(const hfsb_sandbox *s, const char *format,
@@ -38567,16 +35812,13 @@ static hfsb_status hfsbi_sandbox_check_token(hfsb_str token, const char *which,
     return HFSB_OK;
 }
 
-static hfsb_status hfsbi_sandbox_check(const hfsb_sandbox_opts *o, bool is_url,
-                                       hfsb_err *err) {
+static hfsb_status hfsbi_sandbox_check(const hfsb_sandbox_opts *o,
+                                       hfsb_err                *err) {
     const hfsb_sandbox_times *t;
     hfsb_status               st;
-    if (!o || (!o->hub && !is_url))
+    if (!o || !o->transport)
         return hfsbi_fail(err, HFSB_ARG, 0,
-                          "a sandbox on a Space needs the option hub");
-    if (!o->transport && !o->hub)
-        return hfsbi_fail(err, HFSB_ARG, 0,
-                          "a sandbox needs the option transport or hub");
+                          "a sandbox needs the option transport");
     t = &o->times;
     if (!(o->timeout >= 0) || t->delay_ms < 0 || t->connect_ms < 0 ||
         t->margin_ms < 0 || t->wait_ms < 0 || t->poll_ms < 0 ||
@@ -38611,10 +35853,8 @@ static void hfsbi_sandbox_defaults(hfsb_sandbox_opts *o) {
 
 /* ---- addresses ---- */
 
-/* Splits "http://host:1/x/api/" into base "http://host:1/x" and api
-   "http://host:1/x/api/". base may be NULL. */
-static hfsb_status hfsbi_sandbox_address(hfsb_str url, hfsb_buf *base,
-                                         hfsb_buf *api, hfsb_err *err) {
+HFSBI_FN hfsb_status hfsbi_sandbox_address(hfsb_str url, hfsb_buf *base,
+                                           hfsb_buf *api, hfsb_err *err) {
     hfsb_url    u;
     hfsb_str    path;
     size_t      mark = api->len;
@@ -38641,49 +35881,6 @@ static hfsb_status hfsbi_sandbox_address(hfsb_str url, hfsb_buf *base,
     return st == HFSB_OK ? st : hfsbi_fail_status(err, st, "Address");
 }
 
-/* The Space's page, and its server's address by the Hub's rule; api stays
-   empty for a name that is too long for the rule. */
-static hfsb_status hfsbi_sandbox_space(hfsb_sandbox *s, hfsb_err *err) {
-    hfsb_str    endpoint = hfsb_hub_endpoint(s->o.hub);
-    hfsb_buf    host = HFSB_INIT;
-    hfsb_status st = hfsb_space_check(s->id, err);
-    if (st == HFSB_OK)
-        st = hfsb_buf_printf(&s->page, "%.*s/spaces/%s", (int)endpoint.len,
-                             endpoint.ptr, s->id.ptr);
-    if (st != HFSB_OK) return st;
-    if (s->o.space_url.len)
-        return hfsbi_sandbox_address(s->o.space_url, NULL, &s->api, err);
-    host.alloc = s->o.alloc;
-    st = hfsb_space_host(s->id, &host, err);
-    if (st == HFSB_OK)
-        st = hfsb_buf_printf(&s->api, "https://%s/api/", host.ptr);
-    else if (st == HFSB_ARG) st = HFSB_OK;
-    hfsb_buf_free(&host);
-    return st;
-}
-
-/* The rule is certain for letters, digits and "-". Only the Hub knows what it
-   makes of other characters and of names over 63 characters. */
-static bool hfsbi_sandbox_is_plain(const hfsb_sandbox *s) {
-    return s->api.len && hfsb_str_find_byte(s->id, '.') == HFSB_NPOS &&
-           hfsb_str_find_byte(s->id, '_') == HFSB_NPOS;
-}
-
-HFSBI_FN hfsb_status hfsbi_sandbox_locate(hfsb_sandbox *s, hfsb_err *err) {
-    hfsb_buf    url = HFSB_INIT;
-    hfsb_status st;
-    if (s->is_url || s->o.space_url.len || hfsbi_sandbox_is_plain(s))
-        return HFSB_OK;
-    url.alloc = s->o.alloc;
-    st = hfsb_hub_space_url(s->o.hub, s->id, s->o.cancel, &url, err);
-    if (st == HFSB_OK) {
-        hfsb_buf_truncate(&s->api, 0);
-        st = hfsbi_sandbox_address(hfsb_buf_str(&url), NULL, &s->api, err);
-    }
-    hfsb_buf_free(&url);
-    return st;
-}
-
 /* ---- the handle ---- */
 
 HFSBI_FN void hfsbi_sandbox_free(hfsb_sandbox *s) {
@@ -38694,36 +35891,17 @@ HFSBI_FN void hfsbi_sandbox_free(hfsb_sandbox *s) {
     hfsb_buf_free(&s->texts);
     hfsb_buf_free(&s->page);
     hfsb_buf_free(&s->api);
-    hfsb_buf_free(&s->seen);
+    hfsbi_seen_free(&s->seen);
     pthread_mutex_destroy(&s->lock);
     hfsbi_array_free(&alloc, s, 1, sizeof *s);
 }
 
-static hfsb_status hfsbi_sandbox_fill(hfsb_sandbox *s, hfsb_str url,
-                                      hfsb_err *err) {
-    hfsb_str   *texts[5];
-    const char *instead = getenv("HFSB_SPACE_URL");
-    hfsb_status st;
-    if (!s->is_url && !s->o.work_dir.len) s->o.work_dir = HFSB_LIT("/app");
-    if (!s->is_url && !s->o.space_url.len && instead)
-        s->o.space_url = hfsb_cstr(instead);
-    texts[0] = &s->id;
-    texts[1] = &s->o.hub_token;
-    texts[2] = &s->o.api_token;
-    texts[3] = &s->o.work_dir;
-    texts[4] = &s->o.space_url;
-    st = hfsbi_keep_texts(&s->texts, texts, 5);
-    if (st != HFSB_OK) return st;
-    return s->is_url ? hfsbi_sandbox_address(url, &s->page, &s->api, err)
-                     : hfsbi_sandbox_space(s, err);
-}
-
 HFSBI_FN hfsb_status hfsbi_sandbox_new(const hfsb_sandbox_opts *opts,
-                                       hfsb_str id, hfsb_str url, bool owned,
-                                       hfsb_sandbox **out, hfsb_err *err) {
+                                       hfsb_str id, hfsb_sandbox **out,
+                                       hfsb_err *err) {
     hfsb_sandbox *s;
-    bool          is_url = !id.len;
-    hfsb_status   st = hfsbi_sandbox_check(opts, is_url, err);
+    hfsb_str     *texts[5];
+    hfsb_status   st = hfsbi_sandbox_check(opts, err);
     *out = NULL;
     if (st != HFSB_OK) return st;
     s = (hfsb_sandbox *)hfsbi_array(&opts->alloc, 1, sizeof *s);
@@ -38731,26 +35909,53 @@ HFSBI_FN hfsb_status hfsbi_sandbox_new(const hfsb_sandbox_opts *opts,
     memset(s, 0, sizeof *s);
     s->o = *opts;
     s->id = id;
-    s->transport =
-        opts->transport ? *opts->transport : *hfsbi_hub_transport(opts->hub);
+    s->transport = *opts->transport;
     s->o.transport = &s->transport;
-    s->is_url = is_url;
-    s->owned = owned;
-    s->texts.alloc = s->page.alloc = s->api.alloc = s->seen.alloc =
-        opts->alloc;
+    s->texts.alloc = s->page.alloc = s->api.alloc = opts->alloc;
     if (pthread_mutex_init(&s->lock, NULL) != 0) {
         hfsbi_array_free(&opts->alloc, s, 1, sizeof *s);
         return hfsbi_fail_status(err, HFSB_BUSY, "Sandbox");
     }
+    hfsbi_seen_init(&s->seen, &opts->alloc);
     hfsbi_sandbox_defaults(&s->o);
-    st = hfsbi_sandbox_fill(s, url, err);
+    texts[0] = &s->id;
+    texts[1] = &s->o.hub_token;
+    texts[2] = &s->o.api_token;
+    texts[3] = &s->o.work_dir;
+    texts[4] = &s->o.space_url;
+    st = hfsbi_keep_texts(&s->texts, texts, 5);
     if (st == HFSB_OK) {
         *out = s;
         return hfsbi_ok(err);
     }
     hfsbi_sandbox_free(s);
-    if (st == HFSB_NOMEM || st == HFSB_LIMIT)
-        (void)hfsbi_fail_status(err, st, "Sandbox");
+    return hfsbi_fail_status(err, st, "Sandbox");
+}
+
+/* The Hub's token is for the edge of Spaces, not for a server at any URL. */
+static bool hfsbi_sandbox_is_at_edge(const hfsb_sandbox *s) {
+    const hfsb_str domain = HFSB_LIT(".hf.space");
+    hfsb_url       url;
+    return hfsb_url_parse(hfsb_buf_str(&s->api), &url, NULL) == HFSB_OK &&
+           url.secure && url.host.len > domain.len &&
+           hfsb_http_same(hfsb_str_slice(url.host, url.host.len - domain.len,
+                                         url.host.len),
+                          domain);
+}
+
+HFSBI_FN hfsb_status hfsbi_sandbox_open_url(hfsb_str                 url,
+                                            const hfsb_sandbox_opts *opts,
+                                            hfsb_sandbox           **out,
+                                            hfsb_err                *err) {
+    hfsb_sandbox *s;
+    hfsb_status   st = hfsbi_sandbox_new(opts, HFSB_LIT(""), out, err);
+    if (st != HFSB_OK) return st;
+    s = *out;
+    st = hfsbi_sandbox_address(url, &s->page, &s->api, err);
+    s->at_edge = st == HFSB_OK && hfsbi_sandbox_is_at_edge(s);
+    if (st == HFSB_OK) return st;
+    hfsbi_sandbox_free(s);
+    *out = NULL;
     return st;
 }
 
@@ -38793,19 +35998,6 @@ static void hfsbi_sandbox_note(hfsb_sandbox          *sandbox,
     pthread_mutex_unlock(&sandbox->lock);
 }
 
-/* The Hub's token is for the edge of Spaces, not for a server at any URL. */
-static bool hfsbi_sandbox_at_edge(const hfsb_sandbox *sandbox) {
-    const hfsb_str domain = HFSB_LIT(".hf.space");
-    hfsb_url       url;
-    if (!sandbox->is_url) return true;
-    return hfsb_url_parse(hfsb_buf_str(&sandbox->api), &url, NULL) ==
-               HFSB_OK &&
-           url.secure && url.host.len > domain.len &&
-           hfsb_http_same(hfsb_str_slice(url.host, url.host.len - domain.len,
-                                         url.host.len),
-                          domain);
-}
-
 enum { HFSBI_SANDBOX_FIELDS = 8 }; /* of one request, tokens included */
 
 /* The texts of a request: its URL, then the values of the token fields. They
@@ -38834,7 +36026,7 @@ static hfsb_status hfsbi_message_make(const hfsb_sandbox *s, hfsb_str path,
     hfsb_buf_append(&m->text, hfsb_buf_str(&s->api));
     hfsb_buf_append(&m->text, path);
     m->hub_at = m->text.len;
-    if (s->o.hub_token.len && hfsbi_sandbox_at_edge(s))
+    if (s->o.hub_token.len && s->at_edge)
         hfsb_buf_printf(&m->text, "Bearer %s", s->o.hub_token.ptr);
     m->api_at = m->text.len;
     if (s->o.api_token.len)
@@ -38872,18 +36064,6 @@ HFSBI_FN hfsb_status hfsbi_sandbox_send(hfsb_sandbox *s, hfsb_str path,
 }
 
 /* ---- waiting for the server ---- */
-
-/* One wait for the server; see the picture at the top. */
-typedef struct hfsbi_probe {
-    const char *before;   /* instance that does not count, or "" */
-    bool        fresh;    /* the Space was just started: the server that ran
-                             before may still answer, and refuse the token */
-    bool        ask_hub;  /* look at the stage when a check fails */
-    long long   look_at;  /* on hfsb_clock_ms(): the next look */
-    int         status;   /* HTTP status of the last reply, 0: none yet */
-    bool        outdated; /* the last reply came from the server before */
-    hfsb_err    last;     /* why the last check failed, or "" */
-} hfsbi_probe;
 
 /* Appends up to 95 bytes of the reply's "detail" to *err, tokens removed: a
    server may echo them. */
@@ -38972,32 +36152,6 @@ static hfsb_status hfsbi_probe_check(hfsb_sandbox *s, hfsbi_probe *p,
     return st;
 }
 
-/* Asks the Hub whether there is anything to wait for: HFSB_OK if so, or if
-   the Hub does not answer. After a restart a paused Space is one that the Hub
-   has not started yet. */
-static hfsb_status hfsbi_probe_look(hfsb_sandbox *s, const hfsbi_probe *p,
-                                    long long deadline, hfsb_err *err) {
-    hfsb_space_runtime runtime;
-    hfsbi_space_state  state =
-        hfsbi_hub_look(s->o.hub, s->id, deadline - hfsb_clock_ms(),
-                       s->o.cancel, &runtime, NULL);
-    if (state == HFSBI_SPACE_GONE && !runtime.stage[0])
-        return hfsbi_fail(err, HFSB_NOT_FOUND, 0,
-                          "The Hub shows no Space %s: check the name, and "
-                          "whether the token may see it.",
-                          s->id.ptr);
-    if (state == HFSBI_SPACE_PAUSED && !p->fresh)
-        return hfsbi_fail(err, HFSB_CONNECT, 0,
-                          "The Space %s is %s: restart it (hfsb restart %s).",
-                          s->id.ptr, runtime.stage, s->id.ptr);
-    if (state != HFSBI_SPACE_FAILED && state != HFSBI_SPACE_GONE)
-        return HFSB_OK;
-    hfsbi_sandbox_scrub(s, runtime.error);
-    return hfsbi_fail(err, HFSB_REMOTE, 0, "The Space %s is %s%s%s. Check %s",
-                      s->id.ptr, runtime.stage, runtime.error[0] ? ": " : "",
-                      runtime.error, s->page.ptr);
-}
-
 static hfsb_status hfsbi_probe_give_up(hfsb_sandbox *s, const hfsbi_probe *p,
                                        long long wait_ms, hfsb_err *err) {
     char status[16], seconds[HFSBI_SECONDS];
@@ -39017,10 +36171,8 @@ static hfsb_status hfsbi_probe_give_up(hfsb_sandbox *s, const hfsbi_probe *p,
                       p->last.msg[0] ? p->last.msg : "None");
 }
 
-/* Checks health until the server answers; always at least once, and once more
-   at the deadline. */
-static hfsb_status hfsbi_probe_run(hfsb_sandbox *s, hfsbi_probe *p,
-                                   long long wait_ms, hfsb_err *err) {
+HFSBI_FN hfsb_status hfsbi_probe_run(hfsb_sandbox *s, hfsbi_probe *p,
+                                     long long wait_ms, hfsb_err *err) {
     const hfsb_sandbox_times *t = &s->o.times;
     long long                 deadline = hfsb_clock_ms() + wait_ms, left;
     hfsb_status               st;
@@ -39036,8 +36188,8 @@ static hfsb_status hfsbi_probe_run(hfsb_sandbox *s, hfsbi_probe *p,
             if (err) *err = p->last;
             return st;
         }
-        if (p->ask_hub && hfsb_clock_ms() >= p->look_at) {
-            st = hfsbi_probe_look(s, p, hfsb_clock_ms() + t->health_ms, err);
+        if (p->look && s->home && hfsb_clock_ms() >= p->look_at) {
+            st = s->home->look(s, p->fresh, err);
             if (st != HFSB_OK) return st;
             p->look_at = hfsb_clock_ms() + t->poll_ms;
         }
@@ -39048,57 +36200,43 @@ static hfsb_status hfsbi_probe_run(hfsb_sandbox *s, hfsbi_probe *p,
     }
 }
 
-HFSBI_FN hfsb_status hfsbi_sandbox_wait_new(hfsb_sandbox *s, hfsb_err *err) {
+/* The instance that answers now, or "": the one that a restart ends. */
+HFSBI_FN void
+hfsbi_sandbox_find_instance(hfsb_sandbox *s,
+                            char out[sizeof((hfsb_sandbox *)0)->instance]) {
     hfsbi_probe p = HFSB_INIT;
+    bool        answered;
     p.before = "";
-    p.fresh = true;
-    return hfsbi_probe_run(s, &p, s->o.times.api_wait_ms, err);
+    pthread_mutex_lock(&s->lock);
+    answered = s->answered;
+    pthread_mutex_unlock(&s->lock);
+    if (!answered) (void)hfsbi_probe_check(s, &p, s->o.times.health_ms);
+    pthread_mutex_lock(&s->lock);
+    memcpy(out, s->instance, sizeof s->instance);
+    pthread_mutex_unlock(&s->lock);
 }
 
-/* ---- open, connect, close ---- */
+/* ---- connect, close ---- */
 
-hfsb_status hfsb_sandbox_open(hfsb_str id, bool owned,
-                              const hfsb_sandbox_opts *opts,
-                              hfsb_sandbox **out, hfsb_err *err) {
-    *out = NULL;
-    if (!id.len) return hfsb_space_check(id, err);
-    return hfsbi_sandbox_new(opts, id, HFSB_LIT(""), owned, out, err);
-}
-
-/* Waits for the server of *handle; frees it on failure. */
-static hfsb_status hfsbi_sandbox_connect(const hfsb_sandbox_opts *opts,
-                                         hfsb_sandbox           **handle,
-                                         hfsb_err                *err) {
-    hfsb_sandbox *s = *handle;
-    hfsbi_probe   p = HFSB_INIT;
-    hfsb_status   st = hfsbi_sandbox_locate(s, err);
-    /* if the Hub does not answer, the address by the rule must do */
-    if (s->api.len && st != HFSB_NOT_FOUND && st != HFSB_CANCELLED &&
-        st != HFSB_NOMEM)
-        st = HFSB_OK;
+HFSBI_FN hfsb_status hfsbi_sandbox_connect(const hfsb_sandbox_opts *opts,
+                                           hfsb_sandbox           **handle,
+                                           hfsb_err                *err) {
+    hfsbi_probe p = HFSB_INIT;
+    hfsb_status st;
     p.before = "";
-    p.ask_hub = !s->is_url;
-    if (st == HFSB_OK)
-        st = hfsbi_probe_run(
-            s, &p, hfsbi_sandbox_time(opts->times.api_wait_ms, 60000), err);
+    p.look = true;
+    st = hfsbi_probe_run(
+        *handle, &p, hfsbi_sandbox_time(opts->times.api_wait_ms, 60000), err);
     if (st == HFSB_OK) return st;
-    hfsbi_sandbox_free(s);
+    hfsbi_sandbox_free(*handle);
     *handle = NULL;
     return st;
-}
-
-hfsb_status hfsb_sandbox_connect(hfsb_str id, bool owned,
-                                 const hfsb_sandbox_opts *opts,
-                                 hfsb_sandbox **out, hfsb_err *err) {
-    hfsb_status st = hfsb_sandbox_open(id, owned, opts, out, err);
-    return st == HFSB_OK ? hfsbi_sandbox_connect(opts, out, err) : st;
 }
 
 hfsb_status hfsb_sandbox_connect_url(hfsb_str                 url,
                                      const hfsb_sandbox_opts *opts,
                                      hfsb_sandbox **out, hfsb_err *err) {
-    hfsb_status st =
-        hfsbi_sandbox_new(opts, HFSB_LIT(""), url, false, out, err);
+    hfsb_status st = hfsbi_sandbox_open_url(url, opts, out, err);
     return st == HFSB_OK ? hfsbi_sandbox_connect(opts, out, err) : st;
 }
 
@@ -39106,8 +36244,8 @@ hfsb_status hfsb_sandbox_close(hfsb_sandbox *sandbox, bool delete_owned,
                                hfsb_err *err) {
     hfsb_status st = hfsbi_ok(err);
     if (!sandbox) return st;
-    if (delete_owned && sandbox->owned && !sandbox->is_url)
-        st = hfsb_sandbox_delete(sandbox, err);
+    if (delete_owned && sandbox->owned)
+        st = sandbox->home->remove(sandbox, err);
     hfsbi_sandbox_free(sandbox);
     return st;
 }
@@ -39139,25 +36277,3312 @@ bool hfsb_sandbox_ours(const hfsb_sandbox *sandbox) {
     return ours;
 }
 
-/* ---- the Space ---- */
+#ifdef HFSB_HUB
 
-static hfsb_status hfsbi_sandbox_has_space(const hfsb_sandbox *s,
-                                           const char *verb, hfsb_err *err) {
-    if (!s->is_url) return HFSB_OK;
+/* ---- src/hub/hub_private.h ---- */
+/* hub_private.h - what the files of the room hub share.
+
+       request.c   one request to the Hub, its repeats, its errors
+       hub.c       the handle of the Hub
+       space.c     Spaces: duplicate, delete, pause, look at, list
+       commit.c    commits to a Space
+       jobs.c      logs, and jobs
+       sandbox.c   sandboxes that are Spaces
+       create.c    creates one
+       preload.c   the sandboxes of a session
+       hf_jobs.c   the tool hf_jobs
+       session.c   what an agent holds
+
+   A program without HFSB_HUB has none of it. No other room uses it, except for
+   mcp/remote.c. */
+
+/* ==== the Hub ==== */
+
+struct hfsb_hub {
+    /* constant once open */
+    const hfsb_transport *transport;
+    hfsb_buf              endpoint;      /* without a slash at its end */
+    hfsb_url              origin;        /* the endpoint, parsed */
+    hfsb_buf              authorization; /* "Bearer ...", or "" */
+    hfsb_buf              agent;
+    bool                  offline;
+    long long             timeout_ms, max_wait_ms;
+    hfsbi_retry           retry; /* the policy of every request */
+    hfsb_log_fn           log;
+    void                 *user;
+    hfsb_alloc            alloc;
+
+    pthread_mutex_t lock;   /* protects: */
+    hfsb_buf        owner;  /* of the token; "" until the Hub was asked */
+    hfsb_buf        topics; /* of warnings already logged, each with an LF */
+};
+
+/* ---- endpoints ---- */
+
+/* Whether a request may be sent again. Every request is sent again when it
+   did not reach the Hub, or the Hub refused it with 429. */
+typedef enum hfsbi_hub_repeat {
+    HFSBI_HUB_ONCE,   /* it would happen twice */
+    HFSBI_HUB_REPEAT, /* also after a lost reply or a 5xx */
+    HFSBI_HUB_REMOVE  /* the same, and "not found" then means it succeeded */
+} hfsbi_hub_repeat;
+
+/* Every endpoint of the Hub: name, method, path, description for "Could not
+   {...}", and whether it may be repeated. Names in braces are filled in from
+   the request's subject ({space}, {owner}) and detail ({job}, {detail}).
+   {space} must be a valid id; {owner} defaults to the token's owner; {detail}
+   is percent-encoded in a path. */
+#define HFSBI_HUB_ENDPOINTS(X)                                             \
+    X(WHOAMI, "GET", "/api/whoami-v2", "ask the Hub whose token this is",  \
+      REPEAT)                                                              \
+    X(DUPLICATE, "POST", "/api/spaces/{space}/duplicate",                  \
+      "duplicate {space} as {detail}", ONCE)                               \
+    X(DELETE, "DELETE", "/api/repos/delete", "delete {space}", REMOVE)     \
+    X(SECRET, "POST", "/api/spaces/{space}/secrets",                       \
+      "set the secret {detail} of {space}", REPEAT)                        \
+    X(VARIABLE, "POST", "/api/spaces/{space}/variables",                   \
+      "set the variable {detail} of {space}", REPEAT)                      \
+    X(VARIABLES, "GET", "/api/spaces/{space}/variables",                   \
+      "list the variables of {space}", REPEAT)                             \
+    X(RUNTIME, "GET", "/api/spaces/{space}/runtime",                       \
+      "see the state of {space}", REPEAT)                                  \
+    X(PAUSE, "POST", "/api/spaces/{space}/pause", "pause {space}", REPEAT) \
+    X(RESTART, "POST", "/api/spaces/{space}/restart", "restart {space}",   \
+      REPEAT)                                                              \
+    X(REBUILD, "POST", "/api/spaces/{space}/restart?factory=true",         \
+      "restart {space}", REPEAT)                                           \
+    X(SPACE, "GET", "/api/spaces/{space}", "look at {space}", REPEAT)      \
+    X(REVISION, "GET", "/api/spaces/{space}/revision/{detail}",            \
+      "look at {space}", REPEAT)                                           \
+    X(SPACES, "GET", "/api/spaces", "list Spaces", REPEAT)                 \
+    X(SPACE_LOGS, "GET", "/api/spaces/{space}/logs/{detail}",              \
+      "read the {detail} log of {space}", REPEAT)                          \
+    X(VALIDATE, "POST", "/api/validate-yaml",                              \
+      "have the metadata of README.md checked", REPEAT)                    \
+    X(PREUPLOAD, "POST", "/api/spaces/{space}/preupload/{detail}",         \
+      "prepare a commit to {space}", REPEAT)                               \
+    X(COMMIT, "POST", "/api/spaces/{space}/commit/{detail}",               \
+      "commit to {space}", ONCE)                                           \
+    X(JOB_RUN, "POST", "/api/jobs/{owner}", "run a job", ONCE)             \
+    X(JOBS, "GET", "/api/jobs/{owner}", "list jobs", REPEAT)               \
+    X(JOB, "GET", "/api/jobs/{owner}/{job}", "look at job {job}", REPEAT)  \
+    X(JOB_CANCEL, "POST", "/api/jobs/{owner}/{job}/cancel",                \
+      "cancel job {job}", REPEAT)                                          \
+    X(JOB_LOGS, "GET", "/api/jobs/{owner}/{job}/logs",                     \
+      "read the log of job {job}", REPEAT)
+
+typedef enum hfsbi_hub_endpoint {
+#define HFSBI_X(name, method, path, what, repeat) HFSBI_HUB_##name,
+    HFSBI_HUB_ENDPOINTS(HFSBI_X)
+#undef HFSBI_X
+        HFSBI_HUB_ENDPOINT_COUNT
+} hfsbi_hub_endpoint;
+
+/* ---- request.c ---- */
+
+/* One request, its repeats and their outcome. */
+typedef struct hfsbi_hub_request {
+    hfsb_hub        *hub;
+    const char      *method;
+    char             what[320]; /* "Could not {what}: ..." */
+    hfsb_buf         target;    /* "/api/...", or a whole URL */
+    hfsbi_hub_repeat repeat;
+    hfsbi_retry      retry;
+    const char      *body_type; /* Content-Type; NULL: there is no body */
+    hfsb_buf         body;
+    hfsb_json_writer json; /* of the body, when hfsbi_hub_object() began it */
+    /* redacted from every message, next to the token */
+    const hfsb_hub_pair *secrets;
+    size_t               secret_count;
+    hfsb_json_doc       *out; /* receives the reply, which must be JSON (NULL:
+                                 any reply will do) */
+    /* receives the reply piece by piece instead; no timeout applies then but
+       idle_ms and the retry's deadline */
+    bool (*on_body)(void *user, hfsb_str piece);
+    void     *user;
+    long long idle_ms;
+
+    /* the outcome */
+    hfsb_http_reply reply;
+    bool            opened;  /* last try: the head of a 2xx reply came */
+    bool            again;   /* last try: another one may help */
+    bool            unclear; /* any try: it may have taken effect, although
+                                the Hub did not confirm it */
+} hfsbi_hub_request;
+
+/* Prepares a request; end it with hfsbi_hub_end() in any case, which wipes its
+   body. HFSB_OK; HFSB_ARG for an invalid name; HFSB_NOMEM; what
+   hfsb_hub_user() returns when the owner must be asked for. */
+HFSBI_FN hfsb_status hfsbi_hub_begin(hfsb_hub *hub, hfsbi_hub_request *request,
+                                     hfsbi_hub_endpoint endpoint,
+                                     hfsb_str subject, hfsb_str detail,
+                                     const hfsb_cancel *cancel, hfsb_err *err);
+HFSBI_FN void        hfsbi_hub_end(hfsbi_hub_request *request);
+
+/* Begins a JSON object as the body. The caller writes its members and its end;
+   hfsbi_hub_send() checks that the writer succeeded. */
+HFSBI_FN hfsb_json_writer *hfsbi_hub_object(hfsbi_hub_request *request);
+
+/* Sends the request once: HFSB_OK for 2xx, else as hub.h describes. */
+HFSBI_FN hfsb_status hfsbi_hub_once(hfsbi_hub_request *request, hfsb_err *err);
+/* Sends it until it succeeds, or another try is unsafe or cannot help. */
+HFSBI_FN hfsb_status hfsbi_hub_send(hfsbi_hub_request *request, hfsb_err *err);
+
+/* GETs page after page of arrays and calls each for every item, until it
+   returns false or `limit` (0: no limit) items were seen. */
+HFSBI_FN hfsb_status hfsbi_hub_pages(hfsbi_hub_request *request, size_t limit,
+                                     bool (*each)(void                  *user,
+                                                  const hfsb_json_value *item),
+                                     void *user, hfsb_err *err);
+
+/* HFSB_REMOTE for a complete reply that has this problem. */
+HFSBI_FN hfsb_status hfsbi_hub_bad_reply(const hfsbi_hub_request *request,
+                                         const char *problem, hfsb_err *err);
+
+/* Appends text without the hub's token and the values of the pairs. HFSB_OK;
+   HFSB_NOMEM. */
+HFSBI_FN hfsb_status hfsbi_hub_redact(const hfsb_hub      *hub,
+                                      const hfsb_hub_pair *pairs, size_t count,
+                                      hfsb_str text, hfsb_buf *out);
+
+/* ---- space.c ---- */
+
+/* What the status of a duplication does not say. */
+typedef struct hfsbi_hub_fate {
+    bool later;   /* HFSB_CONFLICT because another operation is in progress,
+                     not because the name is taken */
+    bool unknown; /* HFSB_CANCELLED after the request was sent, and before
+                     anyone looked for the Space */
+} hfsbi_hub_fate;
+
+/* hfsb_hub_duplicate() that also fills *fate. */
+HFSBI_FN hfsb_status hfsbi_hub_duplicate(hfsb_hub *hub, hfsb_str from,
+                                         const hfsb_space_spec *spec,
+                                         const hfsb_cancel     *cancel,
+                                         hfsbi_hub_fate *fate, hfsb_err *err);
+
+/* The variables of a Space: {"KEY": {...}} in *out. */
+HFSBI_FN hfsb_status hfsbi_hub_variables(hfsb_hub *hub, hfsb_str id,
+                                         const hfsb_cancel *cancel,
+                                         hfsb_json_doc *out, hfsb_err *err);
+
+/* What the tries to delete a Space have shown so far. All zero at first. */
+typedef struct hfsbi_hub_tried {
+    bool      unclear;  /* it may be gone */
+    long long asked_ms; /* wait that the Hub asked for (0: none) */
+} hfsbi_hub_tried;
+
+/* hfsb_hub_delete() in one request, for callers that count their tries. It
+   ends by `until` on hfsb_clock_ms() (0: the hub's timeout). *tried is the
+   same for all tries; once it is unclear, "not found" is HFSB_OK. */
+HFSBI_FN hfsb_status hfsbi_hub_delete_once(hfsb_hub *hub, hfsb_str id,
+                                           long long          until,
+                                           const hfsb_cancel *cancel,
+                                           hfsbi_hub_tried   *tried,
+                                           hfsb_err          *err);
+/* hfsb_hub_runtime() that ends by `until`, with all its repeats. */
+HFSBI_FN hfsb_status hfsbi_hub_runtime_until(hfsb_hub *hub, hfsb_str id,
+                                             long long           until,
+                                             const hfsb_cancel  *cancel,
+                                             hfsb_space_runtime *out,
+                                             hfsb_err           *err);
+
+/* The stages of a Space, by what a client can do about them. */
+typedef enum hfsbi_space_state {
+    HFSBI_SPACE_UNKNOWN,  /* the Hub did not say, or a stage of the future */
+    HFSBI_SPACE_RUNNING,  /* it answers, perhaps with an older build */
+    HFSBI_SPACE_STARTING, /* BUILDING, APP_STARTING: wait */
+    HFSBI_SPACE_ASLEEP,   /* SLEEPING, STOPPED: the first request wakes it */
+    HFSBI_SPACE_PAUSED,   /* only its owner's restart starts it */
+    HFSBI_SPACE_FAILED,   /* BUILD_ERROR, RUNTIME_ERROR, CONFIG_ERROR,
+                             NO_APP_FILE: only a new commit can help */
+    HFSBI_SPACE_GONE      /* deleted, misspelt, or hidden from this token */
+} hfsbi_space_state;
+
+HFSBI_FN hfsbi_space_state hfsbi_space_state_of(const char *stage);
+
+/* Asks the Hub for the stage in one request of at most wait_ms milliseconds,
+   to find out early that waiting for a Space is pointless. *out is filled,
+   all zero when the state is UNKNOWN or GONE; *err says why. */
+HFSBI_FN hfsbi_space_state hfsbi_hub_look(hfsb_hub *hub, hfsb_str id,
+                                          long long           wait_ms,
+                                          const hfsb_cancel  *cancel,
+                                          hfsb_space_runtime *out,
+                                          hfsb_err           *err);
+
+/* ---- hub.c ---- */
+
+/* The hub's transport, for its sandboxes. */
+HFSBI_FN const hfsb_transport *hfsbi_hub_transport(const hfsb_hub *hub);
+/* Logs one line, when there is a log. */
+HFSBI_FN void hfsbi_hub_log(const hfsb_hub *hub, const char *format, ...)
+    HFSBI_PRINTF(2, 3);
+/* True the first time it is called with that topic. */
+HFSBI_FN bool hfsbi_hub_first(hfsb_hub *hub, hfsb_str topic);
+/* Overwrites and frees. */
+HFSBI_FN void hfsbi_hub_wipe(hfsb_buf *b);
+
+/* "30m" in seconds; 0 when it is not a time above 0. */
+HFSBI_FN long long hfsbi_hub_seconds(hfsb_str text);
+
+/* Puts a member that is a string. */
+HFSBI_FN void hfsbi_hub_put(hfsb_json_writer *w, const char *key,
+                            hfsb_str value);
+/* Appends text percent-encoded; *out remembers a failure. */
+HFSBI_FN void hfsbi_hub_put_encoded(hfsb_buf *out, hfsb_str text);
+/* Copies a string of at most size - 1 bytes, "" for any other value; a longer
+   one is cut at the end of a character. */
+HFSBI_FN void hfsbi_hub_copy(const hfsb_json_value *value, char *out,
+                             size_t size);
+/* Checks the names of secrets or variables: a letter, then letters, digits and
+   "_", at least `least` characters. HFSB_OK; HFSB_ARG with the index of the
+   first bad one in err->pos. */
+HFSBI_FN hfsb_status hfsbi_hub_check_keys(const hfsb_hub_pair *pairs,
+                                          size_t count, size_t least,
+                                          hfsb_err *err);
+
+/* ==== sandbox.c: a sandbox that is a Space ==== */
+
+enum { HFSBI_SUFFIX = 8 }; /* hexadecimal digits at the end of a name */
+#define HFSBI_CREATE_MARK "HFSB_CREATED" /* variable of our Spaces */
+
+/* A handle of the Space id; sends nothing. */
+HFSBI_FN hfsb_status hfsbi_space_new(const hfsb_sandbox_opts *opts,
+                                     hfsb_str id, bool owned,
+                                     hfsb_sandbox **out, hfsb_err *err);
+/* Asks the Hub for the address of a Space whose name does not determine it. */
+HFSBI_FN hfsb_status hfsbi_space_locate(hfsb_sandbox *sandbox, hfsb_err *err);
+/* "2025-03-07T12:24:18.657Z" (up to 9 digits after the point, a zone) as
+   seconds since 1970; false if the text is no such date. */
+HFSBI_FN bool hfsbi_date_parse(hfsb_str text, double *out);
+
+/* ==== create.c ==== */
+
+/* hfsb_sandbox_create() that also appends to *left (may be NULL) the id of a
+   Space that it created and could not delete. */
+HFSBI_FN hfsb_status hfsbi_sandbox_make(const hfsb_sandbox_spec *spec,
+                                        const hfsb_sandbox_opts *opts,
+                                        hfsb_buf *left, hfsb_sandbox **out,
+                                        hfsb_err *err);
+/* Waits until the Space runs the commit `sha` ("": any) on the hardware of
+   spec. *seen becomes true once the Hub has shown the Space. */
+HFSBI_FN hfsb_status hfsbi_sandbox_start(hfsb_sandbox            *sandbox,
+                                         const hfsb_sandbox_spec *spec,
+                                         const char *sha, bool *seen,
+                                         hfsb_err *err);
+
+/* ==== session.c ==== */
+
+/* A sandbox of the session; see preload.c for its states. */
+typedef enum hfsbi_box_state {
+    HFSBI_BOX_MAKING,  /* the maker thread creates it */
+    HFSBI_BOX_READY,   /* calls may use it */
+    HFSBI_BOX_RETIRED, /* replaced: deleted when no call uses it any more */
+    HFSBI_BOX_LEFT     /* creation failed and could not delete its Space */
+} hfsbi_box_state;
+
+typedef struct hfsbi_box {
+    struct hfsbi_box *next;
+    hfsbi_box_state   state;
+    hfsb_sandbox     *sandbox; /* NULL while MAKING and when LEFT */
+    hfsb_cancel      *cancel;  /* ends the creation, and calls without a
+                                  cancel of their own */
+    hfsb_buf          hardware;
+    hfsb_buf          left;      /* id of the Space that is LEFT */
+    size_t            users;     /* calls that hold it */
+    bool              automatic; /* preloaded, so that it may be replaced */
+} hfsbi_box;
+
+typedef struct hfsbi_waiter hfsbi_waiter; /* in preload.c */
+
+struct hfsb_session {
+    /* constant after open */
+    hfsb_alloc        alloc;
+    hfsb_runtime      runtime;
+    hfsb_tools       *tools; /* of the local runtime */
+    hfsb_sandbox_opts opts;  /* of sandboxes, except for cancel */
+    hfsb_sandbox_spec spec;  /* of the preloaded one */
+    hfsb_hub_pair    *secrets;
+    size_t            secret_cap;
+    hfsb_buf          texts; /* of opts, spec and secrets */
+    hfsb_cancel      *give_up;
+    long long         close_ms;
+    hfsb_log_fn       log;
+    void             *user;
+
+    pthread_mutex_t   lock;    /* guards the rest */
+    pthread_cond_t    changed; /* see hfsbi_session_wait() */
+    hfsbi_waiter     *waiters;
+    hfsbi_box        *box;     /* in use now, or NULL */
+    hfsbi_box        *boxes;   /* all that have a Space to be deleted */
+    bool              claimed; /* a sandbox_create is under way: only it may
+                                  start the maker, others wait for it */
+    hfsbi_box        *making;  /* what the maker thread creates, or NULL ... */
+    hfsb_sandbox_spec make;    /* ... with these properties */
+    bool              thread_there; /* the maker must be joined */
+    pthread_t         thread;
+    hfsb_status       made; /* outcome of the last creation */
+    hfsb_err          made_err;
+    hfsbi_plan        plan;
+};
+
+/* Writes one line to the log, if there is one. Not under the lock. */
+HFSBI_FN void hfsbi_session_log(const hfsb_session *session,
+                                const char *format, ...) HFSBI_PRINTF(2, 3);
+
+/* One call of a tool of the session's own. */
+typedef struct hfsbi_own_call {
+    hfsb_session                *session;
+    const struct hfsbi_own_tool *tool; /* in session.c */
+    const hfsb_json_value       *arguments;
+    const hfsb_cancel           *cancel;
+} hfsbi_own_call;
+
+/* ==== preload.c: the sandboxes of a session ==== */
+
+/* Starts the maker thread. Nothing is being made. Under the lock. */
+HFSBI_FN hfsb_status hfsbi_session_start(hfsb_session            *session,
+                                         const hfsb_sandbox_spec *spec,
+                                         bool automatic, hfsb_err *err);
+/* Ends the claim of a sandbox_create. Under the lock. */
+HFSBI_FN void hfsbi_session_unclaim(hfsb_session *session);
+/* Waits until something changes. Under the lock, which is released meanwhile;
+   false when cancel is set. */
+HFSBI_FN bool hfsbi_session_wait(hfsb_session      *session,
+                                 const hfsb_cancel *cancel);
+/* The sandbox in use, held until it is released; waits for its creation, and
+   starts it if needed. Any status but HFSB_OK is explained in *err. Takes the
+   lock. */
+HFSBI_FN hfsb_status hfsbi_session_hold(hfsb_session      *session,
+                                        const hfsb_cancel *cancel,
+                                        hfsbi_box **out, hfsb_err *err);
+/* HFSB_OK, or why a retired sandbox could not be deleted. Takes the lock. */
+HFSBI_FN hfsb_status hfsbi_session_release(hfsb_session *session,
+                                           hfsbi_box *box, hfsb_err *err);
+/* Ends the creation under way, deletes all sandboxes. Takes the lock. */
+HFSBI_FN hfsb_status hfsbi_session_end(hfsb_session *session, hfsb_err *err);
+
+/* ==== hf_jobs.c ==== */
+
+HFSBI_FN const hfsbi_tool *hfsbi_hf_jobs_tool(void);
+/* Executes it; args as its parameters describe. */
+HFSBI_FN hfsb_status hfsbi_session_jobs(const hfsbi_own_call *call,
+                                        const void           *args,
+                                        hfsb_tool_result     *result,
+                                        hfsb_err             *err);
+
+/* ---- src/hub/request.c ---- */
+/* request.c - a request to the Hub: from a row of the table of endpoints
+   to a reply, or to an error that says what to do.
+
+       begin --> [body] --> send --> once --> reply 2xx --> out, on_body
+                              ^        |
+                              |        +----> anything else: *err, and
+                              |               again / unclear
+                              +-- wait <------ again, and tries are left
+
+   begin checks the names and fills in the row. once sends the request and
+   classifies the reply; it never decides about repeats, but notes whether
+   another try may help (again) and whether this one may have taken effect
+   although nobody confirmed it (unclear). send repeats within the retry
+   policy. Tokens and secrets are redacted from everything a reply adds to a
+   message, and an HTML page never becomes part of one. */
+/* ---- secrets ---- */
+
+typedef struct hfsbi_hub_secrets {
+    hfsb_str             token;
+    const hfsb_hub_pair *pairs;
+} hfsbi_hub_secrets;
+
+static hfsb_str hfsbi_hub_secret_at(const void *owner, size_t i) {
+    const hfsbi_hub_secrets *s = (const hfsbi_hub_secrets *)owner;
+    return i ? s->pairs[i - 1].value : s->token;
+}
+
+HFSBI_FN hfsb_status hfsbi_hub_redact(const hfsb_hub      *hub,
+                                      const hfsb_hub_pair *pairs, size_t count,
+                                      hfsb_str text, hfsb_buf *out) {
+    hfsbi_hub_secrets secrets;
+    size_t            mark = out->len;
+    hfsb_status       status = hfsb_buf_append(out, text);
+    if (status != HFSB_OK || !text.len) return status;
+    secrets.token =
+        hfsb_str_slice(hfsb_buf_str(&hub->authorization), 7, HFSB_NPOS);
+    secrets.pairs = pairs;
+    out->len = mark + hfsbi_redact(hfsbi_hub_secret_at, &secrets, 1 + count,
+                                   out->ptr + mark, out->len - mark);
+    return HFSB_OK;
+}
+
+/* Appends text without the hub's token and the request's secrets. */
+static hfsb_status hfsbi_request_redact(const hfsbi_hub_request *request,
+                                        hfsb_str text, hfsb_buf *out) {
+    return hfsbi_hub_redact(request->hub, request->secrets,
+                            request->secret_count, text, out);
+}
+
+/* ---- the text of an error reply ---- */
+
+enum { HFSBI_HUB_MAX_TEXT = 2000 }; /* bytes; a message has room for fewer */
+
+static bool hfsbi_hub_is_html(hfsb_str text) {
+    while (text.len && (*text.ptr == ' ' || *text.ptr == '\n' ||
+                        *text.ptr == '\r' || *text.ptr == '\t'))
+        text = hfsb_str_slice(text, 1, text.len);
+    return hfsb_str_starts(text, HFSB_LIT("<")) ||
+           hfsb_str_find(text, HFSB_LIT("<html")) != HFSB_NPOS ||
+           hfsb_str_find(text, HFSB_LIT("<!DOCTYPE")) != HFSB_NPOS;
+}
+
+/* Adds text to *all unless it is HTML or already there. */
+static void hfsbi_hub_add_text(hfsb_buf *all, hfsb_str text) {
+    text = hfsbi_trim(hfsb_str_slice(text, 0, HFSBI_HUB_MAX_TEXT));
+    if (!text.len || hfsbi_hub_is_html(text) ||
+        hfsb_str_find(hfsb_buf_str(all), text) != HFSB_NPOS)
+        return;
+    if (all->len) hfsb_buf_append(all, HFSB_LIT("; "));
+    hfsb_buf_append(all, text);
+}
+
+/* Adds a string, or the "message" of an object. */
+static void hfsbi_hub_add_string(hfsb_buf *all, const hfsb_json_value *value) {
+    if (hfsb_json_type_of(value) == HFSB_JSON_OBJECT)
+        value = hfsb_json_get(value, "message");
+    hfsbi_hub_add_text(all, hfsb_json_str(value, HFSB_LIT("")));
+}
+
+static void hfsbi_hub_add_body(hfsb_buf *all, const hfsb_http_reply *reply) {
+    static const char *const keys[] = {"error", "errors", "error_description",
+                                       "message", "detail"};
+    hfsb_json_doc            doc = HFSB_INIT;
+    hfsb_str                 body = hfsb_buf_str(&reply->body), type;
+    hfsb_status              status;
+    size_t                   i;
+    doc.alloc = all->alloc;
+    status = hfsb_json_parse(body, NULL, &doc, NULL);
+    type = hfsb_http_reply_field(reply, "Content-Type", 0);
+    if (status == HFSB_NOMEM) all->status = status;
+    else if (status != HFSB_OK && hfsb_http_same(hfsb_str_slice(type, 0, 10),
+                                                 HFSB_LIT("text/plain")))
+        hfsbi_hub_add_text(all, body);
+    for (i = 0; i < sizeof keys / sizeof *keys && status == HFSB_OK; i++) {
+        const hfsb_json_value *value = hfsb_json_get(doc.root, keys[i]);
+        hfsb_json_iter         it;
+        if (hfsb_json_type_of(value) != HFSB_JSON_ARRAY) {
+            hfsbi_hub_add_string(all, value);
+            continue;
+        }
+        it = hfsb_json_begin(value);
+        while (all->len < HFSBI_HUB_MAX_TEXT && hfsb_json_next(&it))
+            hfsbi_hub_add_string(all, it.value);
+    }
+    hfsb_json_free(&doc);
+}
+
+/* Adds the reply's id, for a report to the Hub's support. */
+static void hfsbi_hub_add_id(const hfsbi_hub_request *request, hfsb_err *err) {
+    static const char *const names[] = {"X-Request-Id", "X-Amzn-Trace-Id",
+                                        "X-Amz-Cf-Id"};
+    hfsb_str                 id = HFSB_INIT;
+    hfsb_buf                 text = HFSB_INIT;
+    size_t                   i;
+    for (i = 0; i < sizeof names / sizeof *names && !id.len; i++)
+        id = hfsb_http_reply_field(&request->reply, names[i], 0);
+    if (!id.len) return;
+    text.alloc = request->hub->alloc;
+    if (hfsbi_request_redact(request, id, &text) == HFSB_OK) {
+        hfsbi_err_add(err, " (request ");
+        hfsbi_err_quote(err, hfsb_buf_str(&text), 120);
+        hfsbi_err_add(err, ")");
+    }
+    hfsbi_hub_wipe(&text);
+}
+
+/* ---- the wait that a reply asks for ---- */
+
+/* The number, of at most nine digits, that follows `name` in a list of
+   parameters; -1: there is none. */
+static long long hfsbi_hub_parameter(hfsb_str list, const char *name) {
+    unsigned long long value = 0;
+    hfsb_str           part;
+    while (hfsbi_list_next(&list, ';', &part)) {
+        part = hfsbi_trim(part);
+        if (!hfsb_str_starts(part, hfsb_cstr(name))) continue;
+        part = hfsb_str_slice(part, strlen(name), part.len);
+        return part.len &&
+                       hfsbi_read_decimal(part, 999999999, &value) == part.len
+                   ? (long long)value
+                   : -1;
+    }
+    return -1;
+}
+
+/* Milliseconds to wait by RateLimit or Retry-After; 0: not given. RateLimit
+   comes with every reply and explains this one only with r=0. One second is
+   added because theirs are rounded. */
+static long long hfsbi_hub_asked_ms(const hfsb_http_reply *reply) {
+    hfsb_str  rest = hfsb_http_reply_field(reply, "RateLimit", 0), item;
+    long long seconds = -1, t;
+    while (reply->status == 429 && hfsbi_http_list_next(&rest, &item))
+        if (hfsbi_hub_parameter(item, "r=") == 0) {
+            t = hfsbi_hub_parameter(item, "t=");
+            if (t > seconds) seconds = t;
+        }
+    if (seconds < 0)
+        seconds = hfsbi_hub_parameter(
+            hfsb_http_reply_field(reply, "Retry-After", 0), "");
+    return (seconds + 1) * 1000;
+}
+
+/* ---- the meaning of an error reply ---- */
+
+/* The Hub answers 401 instead of 404 for a repository that the token may not
+   see, so that nobody learns that it exists; a bad token is 401 as well. */
+static bool hfsbi_hub_is_hidden(const hfsbi_hub_request *request,
+                                hfsb_str                 text) {
+    return hfsb_hub_has_token(request->hub) &&
+           hfsb_str_starts(hfsb_buf_str(&request->target),
+                           HFSB_LIT("/api/spaces/")) &&
+           hfsb_str_find(
+               text,
+               HFSB_LIT("Invalid credentials in Authorization header")) ==
+               HFSB_NPOS;
+}
+
+static hfsb_status hfsbi_hub_status(const hfsbi_hub_request *request,
+                                    hfsb_str                 text) {
+    hfsb_str code = hfsb_http_reply_field(&request->reply, "X-Error-Code", 0);
+    if (hfsb_str_equal(code, HFSB_LIT("RepoNotFound")) ||
+        hfsb_str_equal(code, HFSB_LIT("RevisionNotFound")) ||
+        hfsb_str_equal(code, HFSB_LIT("EntryNotFound")))
+        return HFSB_NOT_FOUND;
+    if (hfsb_str_equal(code, HFSB_LIT("GatedRepo")) ||
+        hfsb_str_equal(text, HFSB_LIT("Access to this resource is disabled.")))
+        return HFSB_DENIED;
+    switch (request->reply.status) {
+    case 401:
+        return hfsbi_hub_is_hidden(request, text) ? HFSB_NOT_FOUND : HFSB_AUTH;
+    case 402: return HFSB_PAYMENT;
+    case 403: return HFSB_DENIED;
+    case 404:
+    case 410: return HFSB_NOT_FOUND;
+    case 409: return HFSB_CONFLICT;
+    case 412: return HFSB_STALE;
+    case 429: return HFSB_RATE;
+    case 400:
+    case 413:
+    case 414:
+    case 416:
+    case 422: return HFSB_ARG;
+    default: return HFSB_REMOTE;
+    }
+}
+
+static void hfsbi_hub_advise_wait(const hfsbi_hub_request *request,
+                                  hfsb_err                *err) {
+    long long asked_ms = request->retry.asked_ms;
+    if (asked_ms > request->hub->max_wait_ms)
+        hfsbi_err_add(err,
+                      " Too many requests: the Hub asks to wait %lld s, "
+                      "longer than the limit of %lld s. Try again then.",
+                      asked_ms / 1000, request->hub->max_wait_ms / 1000);
+    else
+        hfsbi_err_add(err, " Too many requests: wait a few minutes and try "
+                           "again.");
+}
+
+/* Adds what to do about the error. */
+static void hfsbi_hub_advise(const hfsbi_hub_request *request,
+                             hfsb_status code, hfsb_err *err) {
+    static const struct {
+        hfsb_status code;
+        const char *text, *more; /* more: the endpoint goes in between */
+    } advice[] = {
+        {HFSB_AUTH, " The Hub rejected this token: create a new one at ",
+         "/settings/tokens and set HF_TOKEN."},
+        {HFSB_PAYMENT,
+         " This needs a paid plan, a payment method or credits: see ",
+         "/settings/billing."},
+        {HFSB_DENIED,
+         " The token needs write permission there, and the account must meet "
+         "the Hub's requirements.",
+         NULL},
+        {HFSB_NOT_FOUND,
+         " It does not exist, or this token has no access to it: check the "
+         "name and the token's permissions.",
+         NULL},
+        {HFSB_CONFLICT,
+         " It already exists, or another operation on it is in progress: "
+         "choose another name, or try again.",
+         NULL},
+        {HFSB_STALE,
+         " Someone else changed it: get the current state and try again.",
+         NULL},
+        {HFSB_ARG, " The Hub rejected the request as invalid.", NULL},
+        {HFSB_REMOTE, " The Hub has a problem, or ",
+         " is not the Hub: try again later."}};
+    const char *text;
+    size_t      i = 0;
+    if (code == HFSB_RATE) {
+        hfsbi_hub_advise_wait(request, err);
+        return;
+    }
+    while (advice[i].code != code && advice[i].code != HFSB_REMOTE) i++;
+    text = advice[i].text;
+    if (code == HFSB_AUTH && !hfsb_hub_has_token(request->hub))
+        text = " No token was sent: create one at ";
+    hfsbi_err_add(err, "%s%s%s", text,
+                  advice[i].more ? request->hub->endpoint.ptr : "",
+                  advice[i].more ? advice[i].more : "");
+}
+
+/* Fills *err for a reply that is not 2xx and says `text`. */
+static hfsb_status hfsbi_hub_explain(const hfsbi_hub_request *request,
+                                     hfsb_str text, hfsb_err *err) {
+    hfsb_status code = hfsbi_hub_status(request, text);
+    size_t      n = text.len;
+    if (n > 800) n = hfsbi_utf8_floor(text, 800); /* leave room for advice */
+    (void)hfsbi_fail(err, code, 0, "Could not %s: HTTP %d", request->what,
+                     request->reply.status);
+    if (n) {
+        hfsbi_err_add(err, ": ");
+        hfsbi_err_quote(err, hfsb_str_slice(text, 0, n), n);
+        if (n < text.len) hfsbi_err_add(err, "...");
+    } else if (hfsbi_hub_is_html(hfsb_buf_str(&request->reply.body)))
+        hfsbi_err_add(err, " and a page of HTML");
+    if (!hfsb_str_ends(text, HFSB_LIT("."))) hfsbi_err_add(err, ".");
+    hfsbi_hub_advise(request, code, err);
+    hfsbi_hub_add_id(request, err);
+    return code;
+}
+
+/* The status and message for a reply that is not 2xx. */
+static hfsb_status hfsbi_hub_refused(const hfsbi_hub_request *request,
+                                     hfsb_err                *err) {
+    hfsb_buf    raw = HFSB_INIT, text = HFSB_INIT;
+    hfsb_status status;
+    raw.alloc = text.alloc = request->hub->alloc;
+    hfsbi_hub_add_text(
+        &raw, hfsb_http_reply_field(&request->reply, "X-Error-Message", 0));
+    hfsbi_hub_add_body(&raw, &request->reply);
+    status = raw.status;
+    if (status == HFSB_OK)
+        status = hfsbi_request_redact(request, hfsb_buf_str(&raw), &text);
+    if (status == HFSB_OK)
+        status = hfsbi_hub_explain(request, hfsb_buf_str(&text), err);
+    else status = hfsbi_fail_status(err, status, request->what);
+    hfsbi_hub_wipe(&raw);
+    hfsb_buf_free(&text);
+    return status;
+}
+
+HFSBI_FN hfsb_status hfsbi_hub_bad_reply(const hfsbi_hub_request *request,
+                                         const char *problem, hfsb_err *err) {
+    (void)hfsbi_fail(err, HFSB_REMOTE, 0, "Could not %s: HTTP %d, but %s.",
+                     request->what, request->reply.status, problem);
+    hfsbi_hub_add_id(request, err);
+    return HFSB_REMOTE;
+}
+
+/* ---- begin and end ---- */
+
+typedef struct hfsbi_hub_row {
+    const char      *method, *path, *what;
+    hfsbi_hub_repeat repeat;
+} hfsbi_hub_row;
+
+static const hfsbi_hub_row hfsbi_hub_rows[] = {
+#define HFSBI_X(name, method, path, what, repeat) \
+    {method, path, what, HFSBI_HUB_##repeat},
+    HFSBI_HUB_ENDPOINTS(HFSBI_X)
+#undef HFSBI_X
+};
+
+/* Appends a template with its {names} filled in. */
+static void hfsbi_hub_fill_row(const char *text, bool is_path,
+                               hfsb_str subject, hfsb_str detail,
+                               hfsb_buf *out) {
+    hfsb_str rest = hfsb_cstr(text);
+    while (rest.len) {
+        size_t at = hfsb_str_find_byte(rest, '{');
+        size_t end = hfsb_str_find_byte(rest, '}');
+        hfsb_buf_append(out, hfsb_str_slice(rest, 0, at));
+        if (at == HFSB_NPOS) return;
+        rest = hfsb_str_slice(rest, at + 1, rest.len);
+        if (*rest.ptr == 's' || *rest.ptr == 'o')
+            hfsb_buf_append(out, subject);
+        else if (is_path) hfsbi_hub_put_encoded(out, detail);
+        else hfsb_buf_append(out, detail);
+        rest = hfsb_str_slice(rest, end - at, rest.len);
+    }
+}
+
+/* Owners and job ids are part of a path as they are. */
+static hfsb_status hfsbi_hub_check_name(hfsb_str name, const char *what,
+                                        hfsb_err *err) {
+    size_t i;
+    bool   ok = name.len > 0 && name.len <= 96 && name.ptr[0] != '.';
+    for (i = 0; ok && i < name.len; i++) {
+        char l = hfsbi_lower(name.ptr[i]);
+        ok = (l >= 'a' && l <= 'z') || (l >= '0' && l <= '9') || l == '-' ||
+             l == '_' || l == '.';
+    }
+    if (ok) return HFSB_OK;
+    (void)hfsbi_fail(err, HFSB_ARG, 0, "\"");
+    hfsbi_err_quote(err, name, 100);
+    hfsbi_err_add(err, "\" is not a valid %s.", what);
+    return HFSB_ARG;
+}
+
+static hfsb_status hfsbi_hub_check_row(const hfsbi_hub_row *row,
+                                       hfsb_str subject, hfsb_str detail,
+                                       hfsb_err *err) {
+    hfsb_status status = HFSB_OK;
+    if (strstr(row->what, "{space}")) status = hfsb_space_check(subject, err);
+    if (strstr(row->path, "{owner}") && subject.len)
+        status = hfsbi_hub_check_name(subject, "user or organisation", err);
+    if (status == HFSB_OK && strstr(row->path, "{job}"))
+        status = hfsbi_hub_check_name(detail, "job id", err);
+    return status;
+}
+
+/* Logs that a request is tried again. */
+static void hfsbi_hub_on_wait(void *user, long long ms) {
+    const hfsbi_hub_request *request = (const hfsbi_hub_request *)user;
+    char                     why[32] = "no answer";
+    if (request->opened) (void)snprintf(why, sizeof why, "to its end");
+    else if (request->reply.status)
+        (void)snprintf(why, sizeof why, "HTTP %d", request->reply.status);
+    hfsbi_hub_log(request->hub,
+                  "Could not %s (%s): trying again in %lld.%lld s.",
+                  request->what, why, ms / 1000, ms % 1000 / 100);
+}
+
+HFSBI_FN hfsb_status hfsbi_hub_begin(hfsb_hub *hub, hfsbi_hub_request *request,
+                                     hfsbi_hub_endpoint endpoint,
+                                     hfsb_str subject, hfsb_str detail,
+                                     const hfsb_cancel *cancel,
+                                     hfsb_err          *err) {
+    const hfsbi_hub_row *row = &hfsbi_hub_rows[endpoint];
+    hfsb_buf             owner = HFSB_INIT;
+    hfsb_status          status;
+    memset(request, 0, sizeof *request);
+    request->hub = hub;
+    request->method = row->method;
+    request->repeat = row->repeat;
+    request->retry = hub->retry;
+    request->retry.cancel = cancel;
+    request->retry.on_wait = hfsbi_hub_on_wait;
+    request->retry.user = request;
+    request->target.alloc = request->body.alloc = owner.alloc = hub->alloc;
+    status = hfsbi_hub_check_row(row, subject, detail, err);
+    if (status == HFSB_OK && !subject.len && strstr(row->path, "{owner}")) {
+        status = hfsb_hub_user(hub, cancel, &owner, err);
+        subject = hfsb_buf_str(&owner);
+    }
+    if (status == HFSB_OK) {
+        hfsbi_hub_fill_row(row->what, false, subject, detail,
+                           &request->target);
+        (void)snprintf(request->what, sizeof request->what, "%s",
+                       request->target.len ? request->target.ptr : "");
+        if (request->target.status == HFSB_OK)
+            hfsb_buf_truncate(&request->target, 0);
+        hfsbi_hub_fill_row(row->path, true, subject, detail, &request->target);
+        status = request->target.status;
+        if (status != HFSB_OK) hfsbi_fail_status(err, status, row->what);
+    }
+    hfsb_buf_free(&owner);
+    return status;
+}
+
+HFSBI_FN void hfsbi_hub_end(hfsbi_hub_request *request) {
+    hfsb_buf_free(&request->target);
+    hfsbi_hub_wipe(&request->body);
+    hfsb_http_reply_free(&request->reply);
+}
+
+HFSBI_FN hfsb_json_writer *hfsbi_hub_object(hfsbi_hub_request *request) {
+    request->body_type = "application/json";
+    hfsb_json_writer_init(&request->json, &request->body, NULL);
+    hfsb_json_put_object(&request->json);
+    return &request->json;
+}
+
+/* ---- one try ---- */
+
+/* The Hub sends no HTML: a page comes from someone in between ("log in
+   first"). */
+static bool hfsbi_hub_is_page(hfsb_str content_type) {
+    return hfsb_http_same(hfsb_str_slice(content_type, 0, 9),
+                          HFSB_LIT("text/html"));
+}
+
+static bool hfsbi_hub_on_head(void *user, int status,
+                              const hfsb_http_field *fields, size_t count) {
+    hfsbi_hub_request *request = (hfsbi_hub_request *)user;
+    size_t             i;
+    request->opened = status >= 200 && status <= 299;
+    for (i = 0; request->on_body && i < count; i++)
+        if (hfsbi_http_is(fields[i].name, "content-type") &&
+            hfsbi_hub_is_page(fields[i].value))
+            request->opened = false;
+    return true;
+}
+
+static bool hfsbi_hub_on_body(void *user, hfsb_str piece) {
+    hfsbi_hub_request *request = (hfsbi_hub_request *)user;
+    return !request->opened || request->on_body(request->user, piece);
+}
+
+/* A random UUID (RFC 9562, section 5.4). */
+static void hfsbi_hub_uuid(char out[37]) {
+    char   hex[33];
+    size_t i, at = 0;
+    hfsbi_random_hex(hex, 32);
+    hex[12] = '4';
+    hex[16] = "89ab"[(unsigned char)hex[16] % 4];
+    for (i = 0; i < 32; i++) {
+        if (i == 8 || i == 12 || i == 16 || i == 20) out[at++] = '-';
+        out[at++] = hex[i];
+    }
+    out[at] = '\0';
+}
+
+/* Writes the URL of the request. *ours: it is the Hub's, and may be sent the
+   token. */
+static hfsb_status hfsbi_hub_url(const hfsbi_hub_request *request,
+                                 hfsb_buf *url, bool *ours) {
+    hfsb_str target = hfsb_buf_str(&request->target);
+    hfsb_url there;
+    if (hfsb_str_starts(target, HFSB_LIT("/"))) {
+        *ours = true;
+        hfsb_buf_append(url, hfsb_buf_str(&request->hub->endpoint));
+    } else
+        *ours = hfsb_url_parse(target, &there, NULL) == HFSB_OK &&
+                hfsb_url_same_origin(&there, &request->hub->origin);
+    return hfsb_buf_append(url, target);
+}
+
+enum { HFSBI_HUB_FIELDS = 5 };
+
+static void hfsbi_hub_field(hfsb_http_call *call, hfsb_http_field *fields,
+                            const char *name, hfsb_str value) {
+    fields[call->field_count].name = hfsb_cstr(name);
+    fields[call->field_count++].value = value;
+}
+
+/* Sets the fields of the call; the token goes to the Hub only. */
+static void hfsbi_hub_fields(const hfsbi_hub_request *request, bool ours,
+                             const char *uuid, hfsb_http_field *fields,
+                             hfsb_http_call *call) {
+    const hfsb_hub *hub = request->hub;
+    call->fields = fields;
+    hfsbi_hub_field(call, fields, "Accept", HFSB_LIT("*/*"));
+    if (request->body_type)
+        hfsbi_hub_field(call, fields, "Content-Type",
+                        hfsb_cstr(request->body_type));
+    hfsbi_hub_field(call, fields, "User-Agent", hfsb_buf_str(&hub->agent));
+    if (ours && hub->authorization.len)
+        hfsbi_hub_field(call, fields, "Authorization",
+                        hfsb_buf_str(&hub->authorization));
+    hfsbi_hub_field(call, fields, "X-Amzn-Trace-Id", hfsb_cstr(uuid));
+}
+
+/* The timeout of one try: the hub's, cut short by the deadline. A stream has
+   none of its own. */
+static long long hfsbi_hub_total_ms(const hfsbi_hub_request *request) {
+    long long most = request->on_body ? 0 : request->hub->timeout_ms, left;
+    if (!request->retry.deadline) return most;
+    left = request->retry.deadline - hfsb_clock_ms();
+    if (left < 1) left = 1;
+    return most > 0 && most < left ? most : left;
+}
+
+static void hfsbi_hub_call(hfsbi_hub_request *request, hfsb_str url,
+                           hfsb_http_call *call) {
+    const hfsb_hub *hub = request->hub;
+    call->method = hfsb_cstr(request->method);
+    call->url = url;
+    call->on_head = hfsbi_hub_on_head;
+    call->user = request;
+    call->cancel = request->retry.cancel;
+    call->total_ms = hfsbi_hub_total_ms(request);
+    if (hub->timeout_ms < 30000) call->connect_ms = hub->timeout_ms;
+    if (request->on_body) {
+        call->on_body = hfsbi_hub_on_body;
+        call->idle_ms = request->idle_ms;
+    }
+    if (request->body_type) {
+        call->body = hfsb_buf_str(&request->body);
+        if (!call->body.ptr) call->body.ptr = "";
+    }
+}
+
+/* Logs the Hub's warnings ("topic; message"), each topic once. */
+static void hfsbi_hub_warn(const hfsbi_hub_request *request) {
+    hfsb_hub *hub = request->hub;
+    hfsb_buf  text = HFSB_INIT;
+    hfsb_str  value;
+    size_t    n, at;
+    text.alloc = hub->alloc;
+    for (n = 0; hub->log && n < 32; n++) {
+        value = hfsb_http_reply_field(&request->reply, "X-HF-Warning", n);
+        if (!value.ptr) break;
+        at = hfsb_str_find_byte(value, ';');
+        if (!hfsbi_hub_first(hub, hfsbi_trim(hfsb_str_slice(value, 0, at))))
+            continue;
+        if (at != HFSB_NPOS) value = hfsb_str_slice(value, at + 1, value.len);
+        hfsb_buf_truncate(&text, 0);
+        if (hfsbi_request_redact(request, hfsbi_trim(value), &text) == HFSB_OK)
+            hfsbi_hub_log(hub, "The Hub warns: %s", text.len ? text.ptr : "");
+    }
+    hfsbi_hub_wipe(&text);
+}
+
+/* No complete reply came: `why` is the transport's message. */
+static hfsb_status hfsbi_hub_no_reply(hfsbi_hub_request *request,
+                                      hfsb_status status, const hfsb_err *why,
+                                      hfsb_err *err) {
+    bool broken =
+        status == HFSB_LOST || status == HFSB_TIMEOUT || status == HFSB_REMOTE;
+    bool sent = request->reply.sent;
+    request->again =
+        status == HFSB_CONNECT || (broken && (!sent || request->repeat));
+    if (sent && (broken || status == HFSB_CANCELLED)) request->unclear = true;
+    (void)hfsbi_fail(err, status, 0, "Could not %s: %s", request->what,
+                     why->msg[0] ? why->msg : hfsb_status_text(status));
+    if (status == HFSB_CONNECT)
+        hfsbi_err_add(err, " Check the network, and that %s is right.",
+                      request->hub->endpoint.ptr);
+    return status;
+}
+
+/* A 2xx reply came: parses it into request->out. */
+static hfsb_status hfsbi_hub_accepted(hfsbi_hub_request *request,
+                                      hfsb_err          *err) {
+    const char *problem = "the reply is not JSON";
+    hfsb_status status = HFSB_OK;
+    if (hfsbi_hub_is_page(
+            hfsb_http_reply_field(&request->reply, "Content-Type", 0))) {
+        problem = "the reply is a page of HTML";
+        status = HFSB_REMOTE;
+    } else if (request->out)
+        status = hfsb_json_parse(hfsb_buf_str(&request->reply.body), NULL,
+                                 request->out, err);
+    if (status == HFSB_OK) return hfsbi_ok(err);
+    if (status == HFSB_NOMEM) return status;
+    request->again = request->repeat != HFSBI_HUB_ONCE;
+    request->unclear = true;
+    return hfsbi_hub_bad_reply(request, problem, err);
+}
+
+/* True for a refusal after which nothing has happened. */
+static bool hfsbi_hub_had_no_effect(const hfsb_http_reply *reply) {
+    const hfsb_str busy = HFSB_LIT("conflicting operation is in progress");
+    return reply->status == 429 ||
+           (reply->status == 409 &&
+            hfsb_str_find(hfsb_buf_str(&reply->body), busy) != HFSB_NPOS);
+}
+
+/* A complete reply came. */
+static hfsb_status hfsbi_hub_reply(hfsbi_hub_request *request, hfsb_err *err) {
+    const hfsb_hub *hub = request->hub;
+    int             status = request->reply.status;
+    bool            trouble =
+        status == 408 || status == 500 || (status >= 502 && status <= 504);
+    hfsbi_hub_warn(request);
+    if (status >= 200 && status <= 299)
+        return hfsbi_hub_accepted(request, err);
+    request->retry.asked_ms = hfsbi_hub_asked_ms(&request->reply);
+    request->again = (hfsbi_hub_had_no_effect(&request->reply) ||
+                      (trouble && request->repeat)) &&
+                     request->retry.asked_ms <= hub->max_wait_ms;
+    if (status >= 500 || status == 408) request->unclear = true;
+    return hfsbi_hub_refused(request, err);
+}
+
+HFSBI_FN hfsb_status hfsbi_hub_once(hfsbi_hub_request *request,
+                                    hfsb_err          *err) {
+    const hfsb_hub *hub = request->hub;
+    hfsb_http_call  call = HFSB_INIT;
+    hfsb_http_field fields[HFSBI_HUB_FIELDS];
+    hfsb_buf        url = HFSB_INIT;
+    hfsb_err        why = HFSB_INIT;
+    char            uuid[37];
+    hfsb_status     status;
+    bool            ours;
+    request->again = request->opened = false;
+    request->retry.asked_ms = 0;
+    if (hub->offline)
+        return hfsbi_fail(err, HFSB_REFUSED, 0,
+                          "Could not %s: offline (HF_HUB_OFFLINE).",
+                          request->what);
+    url.alloc = hub->alloc;
+    status = hfsbi_hub_url(request, &url, &ours);
+    if (status != HFSB_OK) {
+        hfsb_buf_free(&url);
+        return hfsbi_fail_status(err, status, request->what);
+    }
+    hfsbi_hub_uuid(uuid);
+    hfsbi_hub_call(request, hfsb_buf_str(&url), &call);
+    hfsbi_hub_fields(request, ours, uuid, fields, &call);
+    hfsb_http_reply_free(&request->reply);
+    request->reply.url.alloc = request->reply.body.alloc =
+        request->reply.head.alloc = hub->alloc;
+    status = hfsb_http_send(hub->transport, &call, &request->reply, &why);
+    if (status == HFSB_OK) status = hfsbi_hub_reply(request, err);
+    else status = hfsbi_hub_no_reply(request, status, &why, err);
+    hfsb_buf_free(&url);
+    return status;
+}
+
+/* ---- all tries ---- */
+
+HFSBI_FN hfsb_status hfsbi_hub_send(hfsbi_hub_request *request,
+                                    hfsb_err          *err) {
+    hfsb_status status = HFSB_OK, wait;
+    if (request->json.out)
+        status = hfsb_json_writer_finish(&request->json, err);
+    if (status != HFSB_OK) return status;
+    hfsbi_retry_reset(&request->retry);
+    for (;;) {
+        bool unclear = request->unclear;
+        status = hfsbi_hub_once(request, err);
+        if (status == HFSB_NOT_FOUND && unclear &&
+            request->repeat == HFSBI_HUB_REMOVE)
+            return hfsbi_ok(err); /* an earlier try removed it */
+        if (status == HFSB_OK || !request->again) return status;
+        wait = hfsbi_retry_again(&request->retry);
+        if (wait == HFSB_CANCELLED)
+            return hfsbi_fail(err, HFSB_CANCELLED, 0,
+                              "Cancelled: could not %s.", request->what);
+        if (wait != HFSB_OK) return status;
+    }
+}
+
+/* ---- pages ---- */
+
+/* The address in <...> of the link with rel="next"; "" when there is none. */
+static hfsb_str hfsbi_hub_next_link(const hfsb_http_reply *reply) {
+    hfsb_str none = HFSB_INIT;
+    size_t   n;
+    for (n = 0; n < 8; n++) {
+        hfsb_str rest = hfsb_http_reply_field(reply, "Link", n);
+        if (!rest.ptr) return none;
+        while (rest.len) {
+            size_t   from = hfsb_str_find_byte(rest, '<');
+            size_t   to = hfsb_str_find_byte(rest, '>');
+            hfsb_str link, parameters;
+            if (from == HFSB_NPOS || to == HFSB_NPOS || to < from) break;
+            link = hfsb_str_slice(rest, from + 1, to);
+            rest = hfsb_str_slice(rest, to + 1, rest.len);
+            parameters =
+                hfsb_str_slice(rest, 0, hfsb_str_find_byte(rest, '<'));
+            if (hfsb_str_find(parameters, HFSB_LIT("rel=\"next\"")) !=
+                    HFSB_NPOS ||
+                hfsb_str_find(parameters, HFSB_LIT("rel=next")) != HFSB_NPOS)
+                return link;
+        }
+    }
+    return none;
+}
+
+/* Moves the request to the next page. The Hub always links to its public
+   address, which is replaced by the endpoint. */
+static hfsb_status hfsbi_hub_follow(hfsbi_hub_request *request, hfsb_str link,
+                                    hfsb_err *err) {
+    const hfsb_str public_url = HFSB_LIT("https://huggingface.co/");
+    hfsb_buf       next = HFSB_INIT;
+    hfsb_status    status;
+    next.alloc = request->hub->alloc;
+    if (hfsb_str_starts(link, public_url)) {
+        hfsb_buf_append(&next, hfsb_buf_str(&request->hub->endpoint));
+        status = hfsb_buf_append(
+            &next, hfsb_str_slice(link, public_url.len - 1, link.len));
+        if (status != HFSB_OK) hfsbi_fail_status(err, status, request->what);
+    } else
+        status = hfsb_url_resolve(hfsb_buf_str(&request->reply.url), link,
+                                  &next, err);
+    if (status != HFSB_OK) {
+        hfsb_buf_free(&next);
+        return status == HFSB_ARG ? HFSB_REMOTE : status;
+    }
+    hfsb_buf_free(&request->target);
+    request->target = next;
+    return HFSB_OK;
+}
+
+/* Gets one page. *left: items still wanted; *more: whether to go on. */
+static hfsb_status hfsbi_hub_page(hfsbi_hub_request *request, size_t *left,
+                                  bool (*each)(void                  *user,
+                                               const hfsb_json_value *item),
+                                  void *user, bool *more, hfsb_err *err) {
+    hfsb_json_doc  doc = HFSB_INIT;
+    hfsb_json_iter it;
+    hfsb_status    status;
+    doc.alloc = request->hub->alloc;
+    request->out = &doc;
+    *more = false;
+    status = hfsbi_hub_send(request, err);
+    request->out = NULL;
+    if (status != HFSB_OK) return status;
+    if (hfsb_json_type_of(doc.root) != HFSB_JSON_ARRAY)
+        status = hfsbi_hub_bad_reply(request, "the reply is not a list", err);
+    *more = status == HFSB_OK;
+    it = hfsb_json_begin(doc.root);
+    while (*more && hfsb_json_next(&it)) {
+        *more = each(user, it.value);
+        if (--*left == 0) *more = false;
+    }
+    hfsb_json_free(&doc);
+    return status;
+}
+
+enum { HFSBI_HUB_PAGES = 1000 }; /* the Hub allows no more in 5 minutes */
+
+/* Refuses pages without end. *mark is the address of an earlier page, moved
+   forward at page 1, 2, 4, 8 ..., because a circle need not include the first
+   page. */
+static hfsb_status hfsbi_hub_check_page(const hfsbi_hub_request *request,
+                                        size_t page, hfsb_buf *mark,
+                                        hfsb_err *err) {
+    hfsb_status status;
+    if (page >= HFSBI_HUB_PAGES)
+        return hfsbi_hub_bad_reply(request, "its pages have no end", err);
+    if (hfsb_str_equal(hfsb_buf_str(mark), hfsb_buf_str(&request->target)))
+        return hfsbi_hub_bad_reply(request, "its pages go in a circle", err);
+    if (page & (page - 1)) return HFSB_OK;
+    hfsb_buf_truncate(mark, 0);
+    status = hfsb_buf_append(mark, hfsb_buf_str(&request->target));
+    if (status != HFSB_OK) hfsbi_fail_status(err, status, request->what);
+    return status;
+}
+
+HFSBI_FN hfsb_status hfsbi_hub_pages(hfsbi_hub_request *request, size_t limit,
+                                     bool (*each)(void                  *user,
+                                                  const hfsb_json_value *item),
+                                     void *user, hfsb_err *err) {
+    hfsb_status status = HFSB_OK;
+    size_t      left = limit ? limit : HFSB_NPOS, page;
+    bool        more = true;
+    hfsb_buf    mark = HFSB_INIT;
+    hfsb_str    link;
+    mark.alloc = request->hub->alloc;
+    for (page = 1; more; page++) {
+        status = hfsbi_hub_page(request, &left, each, user, &more, err);
+        if (!more) break;
+        link = hfsbi_hub_next_link(&request->reply);
+        if (!link.len) break;
+        status = hfsbi_hub_follow(request, link, err);
+        if (status == HFSB_OK)
+            status = hfsbi_hub_check_page(request, page, &mark, err);
+        more = status == HFSB_OK;
+    }
+    hfsb_buf_free(&mark);
+    return status;
+}
+
+/* ---- src/hub/hub.c ---- */
+/* hub.c - the handle of the Hub: its environment, its options, its token's
+   owner, and helpers of all its calls.
+
+   A hub is constant once it is open, except for two things that calls learn
+   and that its lock protects: the name of the token's owner, asked for once,
+   and the topics of warnings that were already logged. Every copy of the token
+   is wiped before its memory is given back. */
+HFSBI_FN void hfsbi_hub_wipe(hfsb_buf *b) {
+    if (b->ptr) hfsbi_wipe(b->ptr, b->cap);
+    hfsb_buf_free(b);
+}
+
+/* ---- the environment ---- */
+
+/* The value of a variable, "" when it is unset. */
+static hfsb_str hfsbi_env_get(const char *name) {
+    return hfsb_cstr(getenv(name));
+}
+
+/* True for 1, ON, YES or TRUE, in any case. */
+static bool hfsbi_env_is_true(const char *name) {
+    hfsb_str value = hfsbi_env_get(name);
+    return hfsb_http_same(value, HFSB_LIT("1")) ||
+           hfsb_http_same(value, HFSB_LIT("on")) ||
+           hfsb_http_same(value, HFSB_LIT("yes")) ||
+           hfsb_http_same(value, HFSB_LIT("true"));
+}
+
+/* True for a character of a variable's name. */
+static bool hfsbi_env_is_name(char c) {
+    char l = hfsbi_lower(c);
+    return (l >= 'a' && l <= 'z') || (c >= '0' && c <= '9') || c == '_';
+}
+
+/* Appends the value of the variable at the start of text ("$NAME", "${NAME}"),
+   or the text itself when it is unset, as Python does. Returns the number of
+   bytes used. */
+static size_t hfsbi_env_variable(hfsb_buf *sink, hfsb_str text) {
+    char     name[256];
+    bool     braces = text.len > 1 && text.ptr[1] == '{';
+    size_t   from = braces ? 2 : 1, to = from, end;
+    hfsb_str value = HFSB_INIT;
+    if (braces) to = hfsb_str_find_byte(text, '}');
+    else
+        while (to < text.len && hfsbi_env_is_name(text.ptr[to])) to++;
+    if (to == HFSB_NPOS || to == from || to - from >= sizeof name) {
+        hfsb_buf_append_byte(sink, '$');
+        return 1;
+    }
+    end = to + (braces ? 1 : 0);
+    memcpy(name, text.ptr + from, to - from);
+    name[to - from] = '\0';
+    if (getenv(name)) value = hfsbi_env_get(name);
+    else value = hfsb_str_slice(text, 0, end);
+    hfsb_buf_append(sink, value);
+    return end;
+}
+
+/* Appends a path with "~/" and variables expanded. */
+static hfsb_status hfsbi_env_expand(hfsb_str text, hfsb_buf *out) {
+    hfsb_str home = hfsbi_env_get("HOME");
+    size_t   mark = out->len;
+    if (home.len && (hfsb_str_equal(text, HFSB_LIT("~")) ||
+                     hfsb_str_starts(text, HFSB_LIT("~/")))) {
+        hfsb_buf_append(out, home);
+        text = hfsb_str_slice(text, 1, text.len);
+    }
+    while (text.len) {
+        size_t n = 1;
+        if (*text.ptr == '$') n = hfsbi_env_variable(out, text);
+        else hfsb_buf_append_byte(out, *text.ptr);
+        text = hfsb_str_slice(text, n, text.len);
+    }
+    return hfsb_buf_finish(out, mark);
+}
+
+/* Appends a token without line breaks and surrounding white space. */
+static hfsb_status hfsbi_env_clean(hfsb_str raw, hfsb_buf *out) {
+    size_t i, from = 0;
+    while (from < raw.len && strchr(" \t\r\n\v\f", raw.ptr[from])) from++;
+    while (raw.len > from && strchr(" \t\r\n\v\f", raw.ptr[raw.len - 1]))
+        raw.len--;
+    for (i = from; i < raw.len; i++)
+        if (raw.ptr[i] != '\r' && raw.ptr[i] != '\n')
+            hfsb_buf_append_byte(out, raw.ptr[i]);
+    return out->status;
+}
+
+/* Appends the path of the token file; nothing when it is not known. */
+static hfsb_status hfsbi_env_token_path(hfsb_buf *path) {
+    hfsb_str file = hfsbi_env_get("HF_TOKEN_PATH");
+    hfsb_str home = hfsbi_env_get("HF_HOME");
+    hfsb_str cache = hfsbi_env_get("XDG_CACHE_HOME");
+    if (file.len) return hfsbi_env_expand(file, path);
+    if (home.len) (void)hfsbi_env_expand(home, path);
+    else {
+        if (!cache.len && !hfsbi_env_get("HOME").len) return HFSB_OK;
+        if (!cache.len) cache = HFSB_LIT("~/.cache");
+        (void)hfsbi_env_expand(cache, path);
+        hfsb_buf_append(path, HFSB_LIT("/huggingface"));
+    }
+    return hfsb_buf_append(path, HFSB_LIT("/token"));
+}
+
+enum { HFSBI_ENV_TOKEN_FILE = 65536 }; /* bytes */
+
+static hfsb_status hfsbi_env_token_file(hfsb_buf *out, hfsb_err *err) {
+    hfsb_buf    path = HFSB_INIT, raw = HFSB_INIT;
+    hfsb_err    why = HFSB_INIT;
+    hfsb_status status;
+    path.alloc = raw.alloc = out->alloc;
+    status = hfsbi_env_token_path(&path);
+    if (status == HFSB_OK && path.len) {
+        status = hfsb_file_read(NULL, hfsb_buf_str(&path),
+                                HFSBI_ENV_TOKEN_FILE, &raw, NULL, &why);
+        if (status == HFSB_NOT_FOUND) status = HFSB_OK;
+        else if (status != HFSB_OK && status != HFSB_NOMEM)
+            status =
+                hfsbi_fail(err, HFSB_IO, 0,
+                           "The file with the Hub's token cannot be read: "
+                           "%s",
+                           why.msg);
+    }
+    if (status == HFSB_OK) status = hfsbi_env_clean(hfsb_buf_str(&raw), out);
+    if (status == HFSB_NOMEM)
+        hfsbi_fail_status(err, status, "The Hub's token");
+    hfsb_buf_free(&path);
+    hfsbi_hub_wipe(&raw);
+    return status;
+}
+
+static hfsb_status hfsbi_env_token(hfsb_buf *out, hfsb_err *err) {
+    hfsb_status status;
+    if (hfsbi_env_is_true("HF_HUB_DISABLE_IMPLICIT_TOKEN")) return HFSB_OK;
+    status = hfsbi_env_clean(hfsbi_env_get("HF_TOKEN"), out);
+    if (status == HFSB_OK && !out->len)
+        status = hfsbi_env_clean(hfsbi_env_get("HUGGING_FACE_HUB_TOKEN"), out);
+    if (status != HFSB_OK)
+        return hfsbi_fail_status(err, status, "The Hub's token");
+    if (out->len) return HFSB_OK;
+    return hfsbi_env_token_file(out, err);
+}
+
+hfsb_status hfsb_hub_env_read(hfsb_hub_env *env, hfsb_err *err) {
+    hfsb_str    endpoint = hfsbi_env_get("HF_ENDPOINT");
+    hfsb_status status;
+    while (hfsb_str_ends(endpoint, HFSB_LIT("/"))) endpoint.len--;
+    if (!endpoint.len && hfsbi_env_is_true("HUGGINGFACE_CO_STAGING"))
+        endpoint = HFSB_LIT("https://hub-ci.huggingface.co");
+    env->offline = hfsbi_env_is_true("HF_HUB_OFFLINE") ||
+                   hfsbi_env_is_true("TRANSFORMERS_OFFLINE");
+    hfsb_buf_append(&env->endpoint, endpoint);
+    hfsb_buf_append(&env->origin, hfsbi_env_get("HF_HUB_USER_AGENT_ORIGIN"));
+    status = env->endpoint.status;
+    if (status == HFSB_OK) status = env->origin.status;
+    if (status != HFSB_OK)
+        hfsbi_fail_status(err, status, "The Hub's environment");
+    else status = hfsbi_env_token(&env->token, err);
+    if (status == HFSB_OK) return hfsbi_ok(err);
+    hfsb_hub_env_free(env);
+    return status;
+}
+
+void hfsb_hub_env_free(hfsb_hub_env *env) {
+    hfsb_buf_free(&env->endpoint);
+    hfsbi_hub_wipe(&env->token);
+    hfsb_buf_free(&env->origin);
+    env->offline = false;
+}
+
+/* ---- open and close ---- */
+
+/* True when s is printable ASCII, with or without blanks. */
+static bool hfsbi_hub_is_plain(hfsb_str s, bool blanks) {
+    size_t i;
+    for (i = 0; i < s.len; i++) {
+        unsigned char c = (unsigned char)s.ptr[i];
+        if (c > '~' || c < (blanks ? ' ' : '!')) return false;
+    }
+    return true;
+}
+
+static hfsb_status hfsbi_hub_check(const hfsb_hub_opts *opts, hfsb_err *err) {
+    hfsb_url url;
+    if (!opts || !opts->transport || !opts->transport->perform)
+        return hfsbi_fail(err, HFSB_ARG, 0,
+                          "The Hub needs a transport: hfsb_net_open() opens "
+                          "one for http, hfsb_http_curl.h one for https.");
+    if (!hfsbi_hub_is_plain(opts->token, false))
+        return hfsbi_fail(
+            err, HFSB_ARG, 0,
+            "The Hub's token contains a blank, a line break or "
+            "a byte that is not ASCII. Set HF_TOKEN to the token "
+            "alone.");
+    if (!hfsbi_hub_is_plain(opts->user_agent, true))
+        return hfsbi_fail(err, HFSB_ARG, 0,
+                          "user_agent contains a control byte or a byte that "
+                          "is not ASCII.");
+    if (!opts->endpoint.len) return HFSB_OK;
+    if (hfsb_url_parse(opts->endpoint, &url, err) != HFSB_OK) {
+        hfsbi_err_add(err, " (HF_ENDPOINT)");
+        return HFSB_ARG;
+    }
+    if (url.user.len || hfsb_str_find_byte(opts->endpoint, '?') != HFSB_NPOS ||
+        hfsb_str_find_byte(opts->endpoint, '#') != HFSB_NPOS)
+        return hfsbi_fail(err, HFSB_ARG, 0,
+                          "The Hub's endpoint must be an address like "
+                          "https://huggingface.co, without user, \"?\" or "
+                          "\"#\" (HF_ENDPOINT).");
+    return HFSB_OK;
+}
+
+/* Copies the texts of the options. */
+static hfsb_status hfsbi_hub_copy_texts(hfsb_hub            *hub,
+                                        const hfsb_hub_opts *opts) {
+    hfsb_str endpoint = opts->endpoint;
+    while (hfsb_str_ends(endpoint, HFSB_LIT("/"))) endpoint.len--;
+    if (!endpoint.len) endpoint = HFSB_LIT("https://huggingface.co");
+    hfsb_buf_append(&hub->endpoint, endpoint);
+    if (opts->token.len)
+        hfsb_buf_append(&hub->authorization, HFSB_LIT("Bearer "));
+    hfsb_buf_append(&hub->authorization, opts->token);
+    hfsb_buf_append(&hub->agent, opts->user_agent);
+    if (opts->user_agent.len) hfsb_buf_append(&hub->agent, HFSB_LIT("; "));
+    hfsb_buf_append(&hub->agent, HFSB_LIT("hfsb/" HFSB_VERSION));
+    if (hub->endpoint.status != HFSB_OK || hub->agent.status != HFSB_OK ||
+        hub->authorization.status != HFSB_OK)
+        return HFSB_NOMEM;
+    return hfsb_url_parse(hfsb_buf_str(&hub->endpoint), &hub->origin, NULL);
+}
+
+hfsb_status hfsb_hub_open(const hfsb_hub_opts *opts, hfsb_hub **out,
+                          hfsb_err *err) {
+    hfsb_hub   *hub;
+    hfsb_status status = hfsbi_hub_check(opts, err);
+    *out = NULL;
+    if (status != HFSB_OK) return status;
+    hub = (hfsb_hub *)hfsbi_array(&opts->alloc, 1, sizeof *hub);
+    if (!hub) return hfsbi_fail_status(err, HFSB_NOMEM, "Hub");
+    memset(hub, 0, sizeof *hub);
+    hub->alloc = opts->alloc;
+    if (pthread_mutex_init(&hub->lock, NULL) != 0) {
+        hfsbi_array_free(&opts->alloc, hub, 1, sizeof *hub);
+        return hfsbi_fail_status(err, HFSB_NOMEM, "Hub");
+    }
+    hub->endpoint.alloc = hub->authorization.alloc = hub->agent.alloc =
+        hub->owner.alloc = hub->topics.alloc = opts->alloc;
+    hub->topics.max = 16384;
+    hub->transport = opts->transport;
+    hub->offline = opts->offline;
+    hub->timeout_ms = opts->timeout_ms > 0 ? opts->timeout_ms : 60000;
+    hub->max_wait_ms = opts->max_wait_ms > 0 ? opts->max_wait_ms : 60000;
+    hub->retry.tries = opts->tries ? opts->tries : 5;
+    hub->retry.delay_ms = opts->delay_ms > 0 ? opts->delay_ms : 1000;
+    hub->retry.max_delay_ms = 8 * hub->retry.delay_ms;
+    hub->log = opts->log;
+    hub->user = opts->user;
+    if (hfsbi_hub_copy_texts(hub, opts) != HFSB_OK) {
+        hfsb_hub_close(hub);
+        return hfsbi_fail_status(err, HFSB_NOMEM, "Hub");
+    }
+    *out = hub;
+    return hfsbi_ok(err);
+}
+
+void hfsb_hub_close(hfsb_hub *hub) {
+    hfsb_alloc alloc;
+    if (!hub) return;
+    alloc = hub->alloc;
+    hfsb_buf_free(&hub->endpoint);
+    hfsbi_hub_wipe(&hub->authorization);
+    hfsb_buf_free(&hub->agent);
+    hfsb_buf_free(&hub->owner);
+    hfsb_buf_free(&hub->topics);
+    pthread_mutex_destroy(&hub->lock);
+    hfsbi_array_free(&alloc, hub, 1, sizeof *hub);
+}
+
+hfsb_str hfsb_hub_endpoint(const hfsb_hub *hub) {
+    return hfsb_buf_str(&hub->endpoint);
+}
+
+bool hfsb_hub_has_token(const hfsb_hub *hub) {
+    return hub->authorization.len != 0;
+}
+
+HFSBI_FN const hfsb_transport *hfsbi_hub_transport(const hfsb_hub *hub) {
+    return hub->transport;
+}
+
+/* ---- the log ---- */
+
+HFSBI_FN void hfsbi_hub_log(const hfsb_hub *hub, const char *format, ...) {
+    char    line[1024];
+    int     n;
+    va_list ap;
+    if (!hub->log) return;
+    va_start(ap, format);
+    n = vsnprintf(line, sizeof line, format, ap);
+    va_end(ap);
+    if (n < 0) return;
+    if ((size_t)n >= sizeof line) n = (int)sizeof line - 1;
+    hub->log(hub->user, hfsb_str_make(line, (size_t)n));
+}
+
+HFSBI_FN bool hfsbi_hub_first(hfsb_hub *hub, hfsb_str topic) {
+    hfsb_buf *topics = &hub->topics;
+    size_t    mark;
+    bool      known;
+    pthread_mutex_lock(&hub->lock);
+    known = hfsbi_list_has(hfsb_buf_str(topics), '\n', topic);
+    if (!known) {
+        mark = topics->len;
+        hfsb_buf_append(topics, topic);
+        hfsb_buf_append_byte(topics, '\n');
+        /* without memory the warning is logged again: no harm */
+        if (topics->status != HFSB_OK) hfsb_buf_truncate(topics, mark);
+    }
+    pthread_mutex_unlock(&hub->lock);
+    return !known;
+}
+
+/* ---- the token's owner ---- */
+
+hfsb_status hfsb_hub_whoami(hfsb_hub *hub, const hfsb_cancel *cancel,
+                            hfsb_json_doc *out, hfsb_err *err) {
+    const hfsb_str    none = HFSB_INIT;
+    hfsbi_hub_request request;
+    hfsb_status status = hfsbi_hub_begin(hub, &request, HFSBI_HUB_WHOAMI, none,
+                                         none, cancel, err);
+    request.out = out;
+    if (status == HFSB_OK) status = hfsbi_hub_send(&request, err);
+    hfsbi_hub_end(&request);
+    return status;
+}
+
+static hfsb_status
+hfsbi_hub_ask_owner(hfsb_hub *hub, const hfsb_cancel *cancel, hfsb_err *err) {
+    hfsb_json_doc doc = HFSB_INIT;
+    hfsb_str      name;
+    hfsb_status   status;
+    if (!hfsb_hub_has_token(hub))
+        return hfsbi_fail(err, HFSB_AUTH, 0,
+                          "No token, so the Hub cannot tell who the owner is: "
+                          "set HF_TOKEN (create one at %s/settings/tokens), "
+                          "or name the owner.",
+                          hub->endpoint.ptr);
+    doc.alloc = hub->alloc;
+    status = hfsb_hub_whoami(hub, cancel, &doc, err);
+    if (status != HFSB_OK) return status;
+    name = hfsb_json_str(hfsb_json_get(doc.root, "name"), HFSB_LIT(""));
+    if (!name.len)
+        status = hfsbi_fail(err, HFSB_REMOTE, 0,
+                            "The Hub's answer to whoami has no name.");
+    else {
+        pthread_mutex_lock(&hub->lock);
+        if (!hub->owner.len) status = hfsb_buf_append(&hub->owner, name);
+        if (status != HFSB_OK) hfsb_buf_truncate(&hub->owner, 0);
+        pthread_mutex_unlock(&hub->lock);
+        if (status != HFSB_OK) hfsbi_fail_status(err, status, "whoami");
+    }
+    hfsb_json_free(&doc);
+    return status;
+}
+
+hfsb_status hfsb_hub_user(hfsb_hub *hub, const hfsb_cancel *cancel,
+                          hfsb_buf *out, hfsb_err *err) {
+    hfsb_status status = HFSB_OK;
+    bool        known;
+    pthread_mutex_lock(&hub->lock);
+    known = hub->owner.len != 0;
+    pthread_mutex_unlock(&hub->lock);
+    if (!known) status = hfsbi_hub_ask_owner(hub, cancel, err);
+    if (status != HFSB_OK) return status;
+    /* needs no lock: once set, the name does not change */
+    status = hfsb_buf_append(out, hfsb_buf_str(&hub->owner));
+    if (status != HFSB_OK) return hfsbi_fail_status(err, status, "whoami");
+    return hfsbi_ok(err);
+}
+
+/* ---- JSON and names ---- */
+
+HFSBI_FN void hfsbi_hub_put(hfsb_json_writer *w, const char *key,
+                            hfsb_str value) {
+    hfsb_json_put_key(w, hfsb_cstr(key));
+    hfsb_json_put_str(w, value);
+}
+
+HFSBI_FN void hfsbi_hub_put_encoded(hfsb_buf *out, hfsb_str text) {
+    if (out->status == HFSB_OK)
+        out->status = hfsb_http_encode(text, false, out);
+}
+
+HFSBI_FN void hfsbi_hub_copy(const hfsb_json_value *value, char *out,
+                             size_t size) {
+    hfsb_str text = hfsb_json_str(value, HFSB_LIT(""));
+    size_t   n = text.len < size ? text.len : hfsbi_utf8_floor(text, size - 1);
+    if (n) memcpy(out, text.ptr, n);
+    out[n] = '\0';
+}
+
+static bool hfsbi_hub_is_letter(char c) {
+    char l = hfsbi_lower(c);
+    return l >= 'a' && l <= 'z';
+}
+
+static bool hfsbi_hub_key_is_good(hfsb_str key, size_t least) {
+    size_t i;
+    bool   ok = key.len >= least && hfsbi_hub_is_letter(key.ptr[0]);
+    for (i = 1; ok && i < key.len; i++)
+        ok = hfsbi_hub_is_letter(key.ptr[i]) || key.ptr[i] == '_' ||
+             (key.ptr[i] >= '0' && key.ptr[i] <= '9');
+    return ok;
+}
+
+HFSBI_FN hfsb_status hfsbi_hub_check_keys(const hfsb_hub_pair *pairs,
+                                          size_t count, size_t least,
+                                          hfsb_err *err) {
+    size_t i;
+    for (i = 0; i < count; i++) {
+        if (hfsbi_hub_key_is_good(pairs[i].key, least)) continue;
+        (void)hfsbi_fail(err, HFSB_ARG, i, "\"");
+        hfsbi_err_quote(err, pairs[i].key, 60);
+        hfsbi_err_add(err,
+                      "\" is not a name the Hub accepts: expected a letter, "
+                      "then letters, digits and \"_\"%s.",
+                      least > 1 ? ", at least two characters" : "");
+        return HFSB_ARG;
+    }
+    return HFSB_OK;
+}
+
+/* ---- src/hub/space.c ---- */
+/* space.c - Spaces: duplicate, delete, set a secret, pause, restart, look
+   at, list.
+
+   Each call is a row of the table of endpoints (hub_private.h), a body
+   where it has one, and the reading of its reply. Two calls need more care,
+   because their reply may be lost after they took effect. A duplicate must not
+   be sent again: the Hub is asked whether the new Space exists. A delete is
+   sent again, and "not found" then means that it had succeeded. */
+/* ---- duplicate ---- */
+
+/* Puts [{"key":..., "value":...}]; nothing when there are no pairs. */
+static void hfsbi_space_put_pairs(hfsb_json_writer *w, const char *name,
+                                  const hfsb_hub_pair *pairs, size_t count) {
+    size_t i;
+    if (!count) return;
+    hfsb_json_put_key(w, hfsb_cstr(name));
+    hfsb_json_put_array(w);
+    for (i = 0; i < count; i++) {
+        hfsb_json_put_object(w);
+        hfsbi_hub_put(w, "key", pairs[i].key);
+        hfsbi_hub_put(w, "value", pairs[i].value);
+        if (pairs[i].description.len)
+            hfsbi_hub_put(w, "description", pairs[i].description);
+        hfsb_json_put_end(w);
+    }
+    hfsb_json_put_end(w);
+}
+
+static void hfsbi_space_put_spec(hfsb_json_writer      *w,
+                                 const hfsb_space_spec *spec) {
+    hfsbi_hub_put(w, "repository", spec->id);
+    hfsbi_hub_put(w, "visibility",
+                  spec->visible ? HFSB_LIT("public") : HFSB_LIT("private"));
+    if (spec->hardware.len) hfsbi_hub_put(w, "hardware", spec->hardware);
+    if (spec->sleep_time) {
+        hfsb_json_put_key(w, HFSB_LIT("sleepTimeSeconds"));
+        hfsb_json_put_int(w, spec->sleep_time);
+    }
+    hfsbi_space_put_pairs(w, "secrets", spec->secrets, spec->secret_count);
+    hfsbi_space_put_pairs(w, "variables", spec->variables,
+                          spec->variable_count);
+    hfsb_json_put_end(w);
+}
+
+static hfsb_status hfsbi_space_check_spec(const hfsb_space_spec *spec,
+                                          hfsb_err              *err) {
+    hfsb_status status = hfsb_space_check(spec->id, err);
+    if (status == HFSB_OK)
+        status =
+            hfsbi_hub_check_keys(spec->secrets, spec->secret_count, 1, err);
+    if (status == HFSB_OK)
+        status = hfsbi_hub_check_keys(spec->variables, spec->variable_count, 1,
+                                      err);
+    return status;
+}
+
+/* HFSB_OK when the Space exists. A new Space is not visible at once, so "not
+   found" is retried as often as a failed request. */
+static hfsb_status hfsbi_space_find(hfsb_hub *hub, hfsb_str id,
+                                    const hfsb_cancel *cancel) {
+    const hfsb_str    none = HFSB_INIT;
+    hfsbi_hub_request look;
+    hfsbi_retry       retry;
+    hfsb_status       status =
+        hfsbi_hub_begin(hub, &look, HFSBI_HUB_SPACE, id, none, cancel, NULL);
+    retry = look.retry;
+    while (status == HFSB_OK) {
+        status = hfsbi_hub_send(&look, NULL);
+        if (status != HFSB_NOT_FOUND) break;
+        status = hfsbi_retry_again(&retry);
+        if (status == HFSB_LIMIT) status = HFSB_NOT_FOUND;
+    }
+    hfsbi_hub_end(&look);
+    return status;
+}
+
+/* The reply to a request that makes a Space was lost, and *err says so: finds
+   out whether it was made, and adds that to *err. */
+static hfsb_status hfsbi_space_settle(hfsb_hub *hub, hfsb_str id,
+                                      hfsb_status        status,
+                                      const hfsb_cancel *cancel,
+                                      hfsb_err          *err) {
+    hfsb_status found = status == HFSB_CANCELLED
+                            ? HFSB_CANCELLED
+                            : hfsbi_space_find(hub, id, cancel);
+    if (found == HFSB_OK) {
+        hfsbi_hub_log(hub, "The Hub's answer was lost, but %.*s was made.",
+                      (int)id.len, id.ptr);
+        return hfsbi_ok(err);
+    }
+    if (found == HFSB_NOT_FOUND)
+        hfsbi_err_add(err, " %.*s does not seem to exist.", (int)id.len,
+                      id.ptr);
+    else
+        hfsbi_err_add(err, " Whether %.*s was made is not known.", (int)id.len,
+                      id.ptr);
+    if (found != HFSB_CANCELLED) return status;
+    return err->code = found;
+}
+
+HFSBI_FN hfsb_status hfsbi_hub_duplicate(hfsb_hub *hub, hfsb_str from,
+                                         const hfsb_space_spec *spec,
+                                         const hfsb_cancel     *cancel,
+                                         hfsbi_hub_fate *fate, hfsb_err *err) {
+    hfsbi_hub_request request;
+    hfsb_err          own = HFSB_INIT; /* settle needs the message */
+    hfsb_status       status = hfsbi_space_check_spec(spec, err);
+    fate->later = fate->unknown = false;
+    if (status != HFSB_OK) return status;
+    status = hfsbi_hub_begin(hub, &request, HFSBI_HUB_DUPLICATE, from,
+                             spec->id, cancel, &own);
+    if (status == HFSB_OK) {
+        request.secrets = spec->secrets;
+        request.secret_count = spec->secret_count;
+        hfsbi_space_put_spec(hfsbi_hub_object(&request), spec);
+        status = hfsbi_hub_send(&request, &own);
+    }
+    if (status != HFSB_OK && request.unclear && status != HFSB_NOMEM)
+        status = hfsbi_space_settle(hub, spec->id, status, cancel, &own);
+    fate->later = status == HFSB_CONFLICT && request.again;
+    fate->unknown = status == HFSB_CANCELLED && request.unclear;
+    hfsbi_hub_end(&request);
+    if (err) *err = own;
+    return status;
+}
+
+hfsb_status hfsb_hub_duplicate(hfsb_hub *hub, hfsb_str from,
+                               const hfsb_space_spec *spec,
+                               const hfsb_cancel *cancel, hfsb_err *err) {
+    hfsbi_hub_fate fate;
+    return hfsbi_hub_duplicate(hub, from, spec, cancel, &fate, err);
+}
+
+/* ---- delete ---- */
+
+/* Begins the request and writes its body. */
+static hfsb_status hfsbi_space_delete(hfsb_hub          *hub,
+                                      hfsbi_hub_request *request, hfsb_str id,
+                                      const hfsb_cancel *cancel,
+                                      hfsb_err          *err) {
+    const hfsb_str    none = HFSB_INIT;
+    size_t            slash = hfsb_str_find_byte(id, '/');
+    hfsb_json_writer *w;
+    hfsb_status       status =
+        hfsbi_hub_begin(hub, request, HFSBI_HUB_DELETE, id, none, cancel, err);
+    if (status != HFSB_OK) return status;
+    w = hfsbi_hub_object(request);
+    hfsbi_hub_put(w, "name", hfsb_str_slice(id, slash + 1, id.len));
+    hfsbi_hub_put(w, "organization", hfsb_str_slice(id, 0, slash));
+    hfsbi_hub_put(w, "type", HFSB_LIT("space"));
+    hfsb_json_put_end(w);
+    return HFSB_OK;
+}
+
+hfsb_status hfsb_hub_delete(hfsb_hub *hub, hfsb_str id,
+                            const hfsb_cancel *cancel, hfsb_err *err) {
+    hfsbi_hub_request request;
+    hfsb_status status = hfsbi_space_delete(hub, &request, id, cancel, err);
+    if (status == HFSB_OK) status = hfsbi_hub_send(&request, err);
+    hfsbi_hub_end(&request);
+    return status;
+}
+
+HFSBI_FN hfsb_status hfsbi_hub_delete_once(hfsb_hub *hub, hfsb_str id,
+                                           long long          until,
+                                           const hfsb_cancel *cancel,
+                                           hfsbi_hub_tried   *tried,
+                                           hfsb_err          *err) {
+    hfsbi_hub_request request;
+    hfsb_status status = hfsbi_space_delete(hub, &request, id, cancel, err);
+    request.retry.tries = 1;
+    request.retry.deadline = until;
+    request.unclear = tried->unclear;
+    if (status == HFSB_OK) status = hfsbi_hub_send(&request, err);
+    tried->unclear = request.unclear;
+    tried->asked_ms = request.retry.asked_ms <= hub->max_wait_ms
+                          ? request.retry.asked_ms
+                          : 0;
+    hfsbi_hub_end(&request);
+    return status;
+}
+
+/* ---- secrets and variables ---- */
+
+hfsb_status hfsb_hub_set(hfsb_hub *hub, hfsb_str id, hfsb_hub_store store,
+                         const hfsb_hub_pair *pair, const hfsb_cancel *cancel,
+                         hfsb_err *err) {
+    hfsbi_hub_request request;
+    hfsb_json_writer *w;
+    hfsb_status       status = hfsbi_hub_check_keys(pair, 1, 1, err);
+    if (status != HFSB_OK) return status;
+    status = hfsbi_hub_begin(hub, &request,
+                             store == HFSB_HUB_SECRETS ? HFSBI_HUB_SECRET
+                                                       : HFSBI_HUB_VARIABLE,
+                             id, pair->key, cancel, err);
+    if (status == HFSB_OK) {
+        request.secrets = pair;
+        request.secret_count = 1;
+        w = hfsbi_hub_object(&request);
+        hfsbi_hub_put(w, "key", pair->key);
+        hfsbi_hub_put(w, "value", pair->value);
+        if (pair->description.len)
+            hfsbi_hub_put(w, "description", pair->description);
+        hfsb_json_put_end(w);
+        status = hfsbi_hub_send(&request, err);
+    }
+    hfsbi_hub_end(&request);
+    return status;
+}
+
+HFSBI_FN hfsb_status hfsbi_hub_variables(hfsb_hub *hub, hfsb_str id,
+                                         const hfsb_cancel *cancel,
+                                         hfsb_json_doc *out, hfsb_err *err) {
+    const hfsb_str    none = HFSB_INIT;
+    hfsbi_hub_request request;
+    hfsb_status status = hfsbi_hub_begin(hub, &request, HFSBI_HUB_VARIABLES,
+                                         id, none, cancel, err);
+    request.out = out;
+    if (status == HFSB_OK) status = hfsbi_hub_send(&request, err);
+    hfsbi_hub_end(&request);
+    return status;
+}
+
+/* ---- runtime ---- */
+
+static void hfsbi_space_read_runtime(const hfsb_json_value *root,
+                                     hfsb_space_runtime    *out) {
+    const hfsb_json_value *hardware = hfsb_json_get(root, "hardware");
+    memset(out, 0, sizeof *out);
+    hfsbi_hub_copy(hfsb_json_get(root, "stage"), out->stage,
+                   sizeof out->stage);
+    hfsbi_hub_copy(hfsb_json_get(hardware, "current"), out->hardware,
+                   sizeof out->hardware);
+    hfsbi_hub_copy(hfsb_json_get(hardware, "requested"), out->requested,
+                   sizeof out->requested);
+    hfsbi_hub_copy(hfsb_json_get(root, "sha"), out->sha, sizeof out->sha);
+    hfsbi_hub_copy(hfsb_json_get(root, "errorMessage"), out->error,
+                   sizeof out->error);
+    out->sleep_time = hfsb_json_int(hfsb_json_get(root, "gcTimeout"), 0);
+}
+
+/* Calls an endpoint whose reply is a runtime, within the tries (0: the hub's)
+   and by the deadline (0: none). out NULL: the reply does not matter. */
+static hfsb_status
+hfsbi_space_runtime(hfsb_hub *hub, hfsbi_hub_endpoint endpoint, hfsb_str id,
+                    size_t tries, long long deadline,
+                    const hfsb_cancel *cancel, hfsb_space_runtime *out,
+                    hfsb_err *err) {
+    const hfsb_str     none = HFSB_INIT;
+    hfsbi_hub_request  request;
+    hfsb_json_doc      doc = HFSB_INIT;
+    hfsb_space_runtime runtime;
+    hfsb_status        status =
+        hfsbi_hub_begin(hub, &request, endpoint, id, none, cancel, err);
+    doc.alloc = hub->alloc;
+    if (tries) request.retry.tries = tries;
+    request.retry.deadline = deadline;
+    if (out) request.out = &doc;
+    if (status == HFSB_OK) status = hfsbi_hub_send(&request, err);
+    if (status == HFSB_OK && out) {
+        hfsbi_space_read_runtime(doc.root, &runtime);
+        if (runtime.stage[0]) *out = runtime;
+        else
+            status =
+                hfsbi_hub_bad_reply(&request, "the reply has no stage", err);
+    }
+    hfsb_json_free(&doc);
+    hfsbi_hub_end(&request);
+    return status;
+}
+
+HFSBI_FN hfsb_status hfsbi_hub_runtime_until(hfsb_hub *hub, hfsb_str id,
+                                             long long           until,
+                                             const hfsb_cancel  *cancel,
+                                             hfsb_space_runtime *out,
+                                             hfsb_err           *err) {
+    return hfsbi_space_runtime(hub, HFSBI_HUB_RUNTIME, id, 0, until, cancel,
+                               out, err);
+}
+
+hfsb_status hfsb_hub_runtime(hfsb_hub *hub, hfsb_str id,
+                             const hfsb_cancel  *cancel,
+                             hfsb_space_runtime *out, hfsb_err *err) {
+    return hfsbi_space_runtime(hub, HFSBI_HUB_RUNTIME, id, 0, 0, cancel, out,
+                               err);
+}
+
+hfsb_status hfsb_hub_pause(hfsb_hub *hub, hfsb_str id,
+                           const hfsb_cancel *cancel, hfsb_space_runtime *out,
+                           hfsb_err *err) {
+    return hfsbi_space_runtime(hub, HFSBI_HUB_PAUSE, id, 0, 0, cancel, out,
+                               err);
+}
+
+hfsb_status hfsb_hub_restart(hfsb_hub *hub, hfsb_str id, bool factory,
+                             const hfsb_cancel  *cancel,
+                             hfsb_space_runtime *out, hfsb_err *err) {
+    return hfsbi_space_runtime(hub,
+                               factory ? HFSBI_HUB_REBUILD : HFSBI_HUB_RESTART,
+                               id, 0, 0, cancel, out, err);
+}
+
+HFSBI_FN hfsbi_space_state hfsbi_space_state_of(const char *stage) {
+    static const struct {
+        const char       *stage;
+        hfsbi_space_state state;
+    } stages[] = {{"RUNNING", HFSBI_SPACE_RUNNING},
+                  {"RUNNING_BUILDING", HFSBI_SPACE_RUNNING},
+                  {"RUNNING_APP_STARTING", HFSBI_SPACE_RUNNING},
+                  {"BUILDING", HFSBI_SPACE_STARTING},
+                  {"APP_STARTING", HFSBI_SPACE_STARTING},
+                  {"SLEEPING", HFSBI_SPACE_ASLEEP},
+                  {"STOPPED", HFSBI_SPACE_ASLEEP},
+                  {"PAUSED", HFSBI_SPACE_PAUSED},
+                  {"BUILD_ERROR", HFSBI_SPACE_FAILED},
+                  {"RUNTIME_ERROR", HFSBI_SPACE_FAILED},
+                  {"CONFIG_ERROR", HFSBI_SPACE_FAILED},
+                  {"NO_APP_FILE", HFSBI_SPACE_FAILED},
+                  {"DELETING", HFSBI_SPACE_GONE}};
+    size_t i;
+    for (i = 0; i < sizeof stages / sizeof *stages; i++)
+        if (!strcmp(stage, stages[i].stage)) return stages[i].state;
+    return HFSBI_SPACE_UNKNOWN;
+}
+
+HFSBI_FN hfsbi_space_state hfsbi_hub_look(hfsb_hub *hub, hfsb_str id,
+                                          long long           wait_ms,
+                                          const hfsb_cancel  *cancel,
+                                          hfsb_space_runtime *out,
+                                          hfsb_err           *err) {
+    hfsb_status status;
+    memset(out, 0, sizeof *out);
+    status = hfsbi_space_runtime(hub, HFSBI_HUB_RUNTIME, id, 1,
+                                 hfsb_clock_ms() + wait_ms, cancel, out, err);
+    if (status == HFSB_NOT_FOUND) return HFSBI_SPACE_GONE;
+    return hfsbi_space_state_of(out->stage);
+}
+
+/* ---- info, address, lists ---- */
+
+/* Appends "key=value", percent-encoded, after "?" or "&"; nothing for an empty
+   value. */
+static void hfsbi_space_put_query(hfsb_buf *target, const char *key,
+                                  hfsb_str value) {
+    bool more = hfsb_str_find_byte(hfsb_buf_str(target), '?') != HFSB_NPOS;
+    if (!value.len) return;
+    hfsb_buf_printf(target, "%c%s=", more ? '&' : '?', key);
+    hfsbi_hub_put_encoded(target, value);
+}
+
+/* Appends expand=a&expand=b for "a,b". */
+static void hfsbi_space_put_expand(hfsb_buf *target, hfsb_str expand) {
+    hfsb_str key;
+    while (hfsbi_list_next(&expand, ',', &key))
+        hfsbi_space_put_query(target, "expand", hfsbi_trim(key));
+}
+
+hfsb_status hfsb_hub_space(hfsb_hub *hub, hfsb_str id, hfsb_str revision,
+                           hfsb_str expand, const hfsb_cancel *cancel,
+                           hfsb_json_doc *out, hfsb_err *err) {
+    hfsbi_hub_request request;
+    hfsb_status       status = hfsbi_hub_begin(
+              hub, &request, revision.len ? HFSBI_HUB_REVISION : HFSBI_HUB_SPACE, id,
+              revision, cancel, err);
+    if (status == HFSB_OK) {
+        hfsbi_space_put_expand(&request.target, expand);
+        status = request.target.status;
+        if (status != HFSB_OK) hfsbi_fail_status(err, status, request.what);
+    }
+    request.out = out;
+    if (status == HFSB_OK) status = hfsbi_hub_send(&request, err);
+    hfsbi_hub_end(&request);
+    return status;
+}
+
+/* True for one valid label of a host name: a token is sent to that host. */
+static bool hfsbi_space_is_label(hfsb_str s) {
+    size_t i;
+    if (!s.len || s.len > 63) return false;
+    for (i = 0; i < s.len; i++)
+        if (!((s.ptr[i] >= 'a' && s.ptr[i] <= 'z') ||
+              (s.ptr[i] >= '0' && s.ptr[i] <= '9') || s.ptr[i] == '-'))
+            return false;
+    return true;
+}
+
+hfsb_status hfsb_hub_space_url(hfsb_hub *hub, hfsb_str id,
+                               const hfsb_cancel *cancel, hfsb_buf *out,
+                               hfsb_err *err) {
+    hfsb_json_doc doc = HFSB_INIT;
+    hfsb_str      label = HFSB_INIT;
+    size_t        mark = out->len;
+    hfsb_status   status;
+    doc.alloc = hub->alloc;
+    status = hfsb_hub_space(hub, id, label, HFSB_LIT("subdomain"), cancel,
+                            &doc, err);
+    if (status == HFSB_CANCELLED || status == HFSB_NOMEM || status == HFSB_ARG)
+        return status;
+    label = hfsb_json_str(hfsb_json_get(doc.root, "subdomain"), label);
+    hfsb_buf_append(out, HFSB_LIT("https://"));
+    if (hfsbi_space_is_label(label)) {
+        hfsb_buf_append(out, label);
+        status = hfsb_buf_append(out, HFSB_LIT(".hf.space"));
+        if (status != HFSB_OK) hfsbi_fail_status(err, status, "Space");
+    } else status = hfsb_space_host(id, out, err);
+    if (status != HFSB_OK) hfsb_buf_truncate(out, mark);
+    hfsb_json_free(&doc);
+    return status == HFSB_OK ? hfsbi_ok(err) : status;
+}
+
+static void hfsbi_space_put_filter(const hfsb_space_filter *filter,
+                                   hfsb_buf                *target) {
+    char limit[24] = "";
+    if (filter->limit)
+        (void)snprintf(limit, sizeof limit, "%zu", filter->limit);
+    hfsbi_space_put_query(target, "author", filter->author);
+    hfsbi_space_put_query(target, "search", filter->search);
+    hfsbi_space_put_query(target, "sort", filter->sort);
+    hfsbi_space_put_query(target, "limit", hfsb_cstr(limit));
+    hfsbi_space_put_query(target, "full",
+                          hfsb_cstr(filter->full ? "true" : ""));
+    hfsbi_space_put_expand(target, filter->expand);
+}
+
+hfsb_status
+hfsb_hub_spaces(hfsb_hub *hub, const hfsb_space_filter *filter,
+                bool (*each)(void *user, const hfsb_json_value *space),
+                void *user, const hfsb_cancel *cancel, hfsb_err *err) {
+    const hfsb_str    none = HFSB_INIT;
+    hfsbi_hub_request request;
+    hfsb_status status = hfsbi_hub_begin(hub, &request, HFSBI_HUB_SPACES, none,
+                                         none, cancel, err);
+    if (status == HFSB_OK && filter) {
+        hfsbi_space_put_filter(filter, &request.target);
+        status = request.target.status;
+        if (status != HFSB_OK) hfsbi_fail_status(err, status, request.what);
+    }
+    if (status == HFSB_OK)
+        status = hfsbi_hub_pages(&request, filter ? filter->limit : 0, each,
+                                 user, err);
+    hfsbi_hub_end(&request);
+    return status;
+}
+
+/* ---- src/hub/commit.c ---- */
+/* commit.c - a commit of small files: only what changed, all or nothing.
+
+       check paths --> README.md valid? --> preupload --> commit
+                                                ^            | reply lost
+                                                +--- look ---+
+
+   preupload tells the Hub about the files, and the Hub answers which of them
+   it has, ignores, or wants in LFS. Only the others are sent. When the reply to
+   the commit is lost, another preupload shows whether the head has moved and
+   contains the files. If the head has not moved, the commit is sent again on
+   top of exactly that head, so that it cannot be made twice. */
+/* One file of the commit. */
+typedef struct hfsbi_commit_item {
+    hfsb_str path;    /* without "/" and "./" in front */
+    hfsb_str content; /* ptr NULL: deleted */
+    bool     skip;    /* unchanged, or the Hub ignores it */
+    bool     same;    /* ... because it is unchanged */
+    bool     known;   /* the Hub has answered for it */
+} hfsbi_commit_item;
+
+typedef struct hfsbi_committing {
+    hfsb_hub          *hub;
+    hfsb_str           id;
+    const hfsb_commit *commit;
+    hfsb_str           revision;
+    const hfsb_cancel *cancel;
+    hfsbi_commit_item *items;
+    size_t             count;
+    char               head[48]; /* before the commit; "": not known */
+} hfsbi_committing;
+
+/* ---- paths ---- */
+
+/* HFSB_ARG for a path. */
+static hfsb_status hfsbi_commit_bad_path(hfsb_str path, const char *why,
+                                         hfsb_err *err) {
+    (void)hfsbi_fail(err, HFSB_ARG, 0, "Cannot commit \"");
+    hfsbi_err_quote(err, path, 200);
+    hfsbi_err_add(err, "\": %s.", why);
+    return HFSB_ARG;
+}
+
+static hfsb_status hfsbi_commit_check_part(hfsb_str path, hfsb_str part,
+                                           hfsb_err *err) {
+    if (hfsb_str_equal(part, HFSB_LIT("..")) ||
+        hfsb_str_equal(part, HFSB_LIT(".")) || !part.len)
+        return hfsbi_commit_bad_path(
+            path,
+            "a path in a repository must not contain \"..\", \".\" or \"//\"",
+            err);
+    if (hfsb_http_same(part, HFSB_LIT(".git")) ||
+        hfsb_str_equal(part, HFSB_LIT(".cache")))
+        return hfsbi_commit_bad_path(
+            path, ".git and .cache cannot be part of a repository", err);
+    return HFSB_OK;
+}
+
+/* Checks the path; *out is the part of it that the Hub gets. */
+static hfsb_status hfsbi_commit_path(const hfsb_commit_file *file,
+                                     hfsb_str *out, hfsb_err *err) {
+    hfsb_str    path = hfsb_cstr(file->path), rest;
+    hfsb_status status = HFSB_OK;
+    size_t      i;
+    while (hfsb_str_starts(path, HFSB_LIT("/")) ||
+           hfsb_str_starts(path, HFSB_LIT("./")))
+        path = hfsb_str_slice(path, *path.ptr == '/' ? 1 : 2, path.len);
+    rest = path;
+    if (!file->content.ptr && hfsb_str_ends(path, HFSB_LIT("/"))) rest.len--;
+    for (i = 0; i < path.len; i++)
+        if ((unsigned char)path.ptr[i] < ' ' || path.ptr[i] == 0x7F)
+            return hfsbi_commit_bad_path(path, "it contains a control byte",
+                                         err);
+    do {
+        size_t end = hfsb_str_find_byte(rest, '/');
+        status = hfsbi_commit_check_part(hfsb_cstr(file->path),
+                                         hfsb_str_slice(rest, 0, end), err);
+        if (end == HFSB_NPOS) break;
+        rest = hfsb_str_slice(rest, end + 1, rest.len);
+    } while (status == HFSB_OK);
+    *out = path;
+    return status;
+}
+
+/* Allocates c->items and checks all paths. */
+static hfsb_status hfsbi_commit_items(hfsbi_committing *c, hfsb_err *err) {
+    hfsb_status status = HFSB_OK;
+    size_t      i, n = c->commit->file_count;
+    if (!n || !c->commit->summary.len)
+        return hfsbi_fail(err, HFSB_ARG, 0,
+                          "A commit needs files and a summary.");
+    c->items =
+        (hfsbi_commit_item *)hfsbi_array(&c->hub->alloc, n, sizeof *c->items);
+    if (!c->items) return hfsbi_fail_status(err, HFSB_NOMEM, "Commit");
+    memset(c->items, 0, n * sizeof *c->items);
+    c->count = n;
+    for (i = 0; i < n && status == HFSB_OK; i++) {
+        c->items[i].content = c->commit->files[i].content;
+        status =
+            hfsbi_commit_path(&c->commit->files[i], &c->items[i].path, err);
+    }
+    return status;
+}
+
+/* ---- README.md ---- */
+
+/* Logs the warnings about the metadata. */
+static void hfsbi_commit_log_warnings(const hfsb_hub *hub, hfsb_str reply) {
+    hfsb_json_doc  doc = HFSB_INIT;
+    hfsb_json_iter it;
+    doc.alloc = hub->alloc;
+    if (!hub->log || hfsb_json_parse(reply, NULL, &doc, NULL) != HFSB_OK)
+        return;
+    it = hfsb_json_begin(hfsb_json_get(doc.root, "warnings"));
+    while (hfsb_json_next(&it)) {
+        hfsb_str text =
+            hfsb_json_str(hfsb_json_get(it.value, "message"), HFSB_LIT(""));
+        hfsbi_hub_log(hub, "README.md: %.*s",
+                      (int)(text.len < 500 ? text.len : 500), text.ptr);
+    }
+    hfsb_json_free(&doc);
+}
+
+/* Has the Hub check the metadata of a README.md: a mistake in them would only
+   show later, as a Space that does not build. */
+static hfsb_status hfsbi_commit_readme(const hfsbi_committing *c,
+                                       hfsb_str text, hfsb_err *err) {
+    const hfsb_str    none = HFSB_INIT;
+    hfsbi_hub_request request;
+    hfsb_json_writer *w;
+    hfsb_status status = hfsbi_hub_begin(c->hub, &request, HFSBI_HUB_VALIDATE,
+                                         none, none, c->cancel, err);
+    if (status == HFSB_OK) {
+        w = hfsbi_hub_object(&request);
+        hfsbi_hub_put(w, "content", text);
+        hfsbi_hub_put(w, "repoType", HFSB_LIT("space"));
+        hfsb_json_put_end(w);
+        status = hfsbi_hub_send(&request, err);
+    }
+    if (status == HFSB_OK)
+        hfsbi_commit_log_warnings(c->hub, hfsb_buf_str(&request.reply.body));
+    hfsbi_hub_end(&request);
+    return status;
+}
+
+/* ---- preupload: what to do with each file ---- */
+
+enum {
+    HFSBI_COMMIT_BATCH = 256, /* files in one preupload */
+    HFSBI_COMMIT_SAMPLE = 512 /* bytes of each */
+};
+
+/* Sends the items [from, to) as a preupload. */
+static hfsb_status hfsbi_commit_ask(const hfsbi_committing *c, size_t from,
+                                    size_t to, hfsbi_hub_request *request,
+                                    hfsb_err *err) {
+    hfsb_buf          sample = HFSB_INIT;
+    hfsb_json_writer *w = hfsbi_hub_object(request);
+    hfsb_status       status = HFSB_OK;
+    size_t            i;
+    sample.alloc = c->hub->alloc;
+    hfsb_json_put_key(w, HFSB_LIT("files"));
+    hfsb_json_put_array(w);
+    for (i = from; i < to && status == HFSB_OK; i++) {
+        const hfsbi_commit_item *item = &c->items[i];
+        if (!item->content.ptr) continue;
+        hfsb_buf_truncate(&sample, 0);
+        status = hfsb_base64_encode(
+            hfsb_str_slice(item->content, 0, HFSBI_COMMIT_SAMPLE), &sample);
+        hfsb_json_put_object(w);
+        hfsbi_hub_put(w, "path", item->path);
+        hfsbi_hub_put(w, "sample", hfsb_buf_str(&sample));
+        hfsb_json_put_key(w, HFSB_LIT("size"));
+        hfsb_json_put_uint(w, item->content.len);
+        hfsb_json_put_end(w);
+    }
+    hfsb_json_put_end(w);
+    for (i = 0; i < c->count; i++)
+        if (c->items[i].content.ptr &&
+            hfsb_str_equal(c->items[i].path, HFSB_LIT(".gitignore")))
+            hfsbi_hub_put(w, "gitIgnore", c->items[i].content);
+    hfsb_json_put_end(w);
+    hfsb_buf_free(&sample);
+    if (status != HFSB_OK)
+        return hfsbi_fail_status(err, status, request->what);
+    return hfsbi_hub_send(request, err);
+}
+
+/* Applies the Hub's answer about one file. */
+static hfsb_status hfsbi_commit_apply(hfsbi_commit_item     *item,
+                                      const hfsb_json_value *file,
+                                      hfsb_err              *err) {
+    const hfsb_str none = HFSB_LIT("");
+    hfsb_str mode = hfsb_json_str(hfsb_json_get(file, "uploadMode"), none);
+    hfsb_str oid = hfsb_json_str(hfsb_json_get(file, "oid"), none);
+    char     own[HFSBI_SHA1_HEX];
+    bool     lfs = hfsb_str_equal(mode, HFSB_LIT("lfs"));
+    if (!lfs && !hfsb_str_equal(mode, HFSB_LIT("regular")))
+        return hfsbi_fail(err, HFSB_REMOTE, 0,
+                          "The Hub's answer to preupload has no known "
+                          "uploadMode.");
+    item->known = true;
+    item->skip = hfsb_json_bool(hfsb_json_get(file, "shouldIgnore"), false);
+    if (item->skip) return HFSB_OK;
+    if (lfs && item->content.len) {
+        (void)hfsbi_fail(err, HFSB_REFUSED, 0, "The Hub wants \"");
+        hfsbi_err_quote(err, item->path, 200);
+        hfsbi_err_add(err,
+                      "\" in LFS (it is large or not text), which is not "
+                      "supported. Leave it out, or upload it with another "
+                      "client.");
+        return HFSB_REFUSED;
+    }
+    hfsbi_git_blob(item->content, own);
+    item->same = item->skip = hfsb_str_equal(oid, hfsb_cstr(own));
+    return HFSB_OK;
+}
+
+/* Applies the Hub's answer about the items [from, to), which must cover all of
+   them. */
+static hfsb_status hfsbi_commit_answer(hfsbi_committing      *c,
+                                       const hfsb_json_value *root,
+                                       size_t from, size_t to, hfsb_err *err) {
+    hfsb_json_iter it = hfsb_json_begin(hfsb_json_get(root, "files"));
+    hfsb_status    status = HFSB_OK;
+    size_t         i, at = from;
+    hfsbi_hub_copy(hfsb_json_get(root, "commitOid"), c->head, sizeof c->head);
+    while (status == HFSB_OK && hfsb_json_next(&it)) {
+        hfsb_str path = hfsb_json_str(hfsb_json_get(it.value, "path"),
+                                      hfsb_str_make("", 0));
+        for (i = from; i < to; i++, at++) { /* mostly in order */
+            hfsbi_commit_item *item =
+                &c->items[at >= to ? at - (to - from) : at];
+            if (!item->content.ptr || !hfsb_str_equal(item->path, path))
+                continue;
+            status = hfsbi_commit_apply(item, it.value, err);
+            break;
+        }
+        at = at >= to ? at - (to - from) : at;
+    }
+    for (i = from; i < to && status == HFSB_OK; i++)
+        if (c->items[i].content.ptr && !c->items[i].known) {
+            status =
+                hfsbi_fail(err, HFSB_REMOTE, 0,
+                           "The Hub's answer to preupload does not mention "
+                           "\"");
+            hfsbi_err_quote(err, c->items[i].path, 200);
+            hfsbi_err_add(err, "\".");
+        }
+    return status;
+}
+
+static hfsb_status hfsbi_commit_preupload(hfsbi_committing *c, hfsb_err *err) {
+    hfsb_status status = HFSB_OK;
+    size_t      from, to, i, n;
+    for (i = 0; i < c->count; i++) c->items[i].known = false;
+    for (from = 0; from < c->count && status == HFSB_OK; from = to) {
+        hfsbi_hub_request request;
+        hfsb_json_doc     doc = HFSB_INIT;
+        for (n = 0, to = from; to < c->count && n < HFSBI_COMMIT_BATCH; to++)
+            n += c->items[to].content.ptr ? 1 : 0;
+        if (!n) break;
+        doc.alloc = c->hub->alloc;
+        status = hfsbi_hub_begin(c->hub, &request, HFSBI_HUB_PREUPLOAD, c->id,
+                                 c->revision, c->cancel, err);
+        request.out = &doc;
+        if (status == HFSB_OK)
+            status = hfsbi_commit_ask(c, from, to, &request, err);
+        if (status == HFSB_OK)
+            status = hfsbi_commit_answer(c, doc.root, from, to, err);
+        hfsb_json_free(&doc);
+        hfsbi_hub_end(&request);
+    }
+    return status;
+}
+
+/* ---- the commit itself: a JSON object a line ---- */
+
+static void hfsbi_commit_put_header(hfsb_buf *out, const hfsb_commit *commit,
+                                    hfsb_str parent) {
+    hfsb_buf_append(out, HFSB_LIT("{\"key\": \"header\", \"value\": "
+                                  "{\"summary\": "));
+    hfsbi_json_put_quoted(out, commit->summary);
+    hfsb_buf_append(out, HFSB_LIT(", \"description\": "));
+    hfsbi_json_put_quoted(out, commit->description);
+    if (parent.len) {
+        hfsb_buf_append(out, HFSB_LIT(", \"parentCommit\": "));
+        hfsbi_json_put_quoted(out, parent);
+    }
+    hfsb_buf_append(out, HFSB_LIT("}}\n"));
+}
+
+static void hfsbi_commit_put_item(hfsb_buf                *out,
+                                  const hfsbi_commit_item *item) {
+    if (item->skip) return;
+    if (!item->content.ptr) {
+        hfsb_buf_append(out, hfsb_str_ends(item->path, HFSB_LIT("/"))
+                                 ? HFSB_LIT("{\"key\": \"deletedFolder\"")
+                                 : HFSB_LIT("{\"key\": \"deletedFile\""));
+        hfsb_buf_append(out, HFSB_LIT(", \"value\": {\"path\": "));
+        hfsbi_json_put_quoted(out, item->path);
+        hfsb_buf_append(out, HFSB_LIT("}}\n"));
+        return;
+    }
+    hfsb_buf_append(out, HFSB_LIT("{\"key\": \"file\", \"value\": "
+                                  "{\"content\": \""));
+    if (out->status == HFSB_OK)
+        out->status = hfsb_base64_encode(item->content, out);
+    hfsb_buf_append(out, HFSB_LIT("\", \"path\": "));
+    hfsbi_json_put_quoted(out, item->path);
+    hfsb_buf_append(out, HFSB_LIT(", \"encoding\": \"base64\"}}\n"));
+}
+
+/* Sends the commit once. *unclear: it may have been made all the same. */
+static hfsb_status hfsbi_commit_send(hfsbi_committing *c, hfsb_str parent,
+                                     hfsb_commit_done *out, bool *unclear,
+                                     hfsb_err *err) {
+    hfsbi_hub_request request;
+    hfsb_json_doc     doc = HFSB_INIT;
+    size_t            i;
+    hfsb_status status = hfsbi_hub_begin(c->hub, &request, HFSBI_HUB_COMMIT,
+                                         c->id, c->revision, c->cancel, err);
+    doc.alloc = c->hub->alloc;
+    if (status == HFSB_OK) {
+        request.body_type = "application/x-ndjson";
+        hfsbi_commit_put_header(&request.body, c->commit, parent);
+        for (i = 0; i < c->count; i++)
+            hfsbi_commit_put_item(&request.body, &c->items[i]);
+        status = request.body.status;
+        if (status != HFSB_OK) hfsbi_fail_status(err, status, request.what);
+    }
+    request.out = &doc;
+    if (status == HFSB_OK) status = hfsbi_hub_send(&request, err);
+    *unclear = request.unclear;
+    if (status == HFSB_OK &&
+        !hfsb_json_bool(hfsb_json_get(doc.root, "success"), true))
+        status = hfsbi_hub_bad_reply(&request, "it says that it failed", err);
+    hfsbi_hub_copy(hfsb_json_get(doc.root, "commitOid"), out->oid,
+                   sizeof out->oid);
+    hfsb_json_free(&doc);
+    hfsbi_hub_end(&request);
+    return status;
+}
+
+/* Gets the newest commit of the revision into out->oid. */
+static hfsb_status hfsbi_commit_head(hfsbi_committing *c,
+                                     hfsb_commit_done *out, hfsb_err *err) {
+    hfsb_json_doc  doc = HFSB_INIT;
+    const hfsb_str none = HFSB_INIT;
+    hfsb_status    status;
+    doc.alloc = c->hub->alloc;
+    status =
+        hfsb_hub_space(c->hub, c->id, c->revision, none, c->cancel, &doc, err);
+    if (status != HFSB_OK) return status;
+    hfsbi_hub_copy(hfsb_json_get(doc.root, "sha"), out->oid, sizeof out->oid);
+    hfsb_json_free(&doc);
+    return HFSB_OK;
+}
+
+/* ---- lost replies ---- */
+
+/* True when every file is skipped; with `deletions` also every deletion. */
+static bool hfsbi_commit_is_done(const hfsbi_committing *c, bool deletions) {
+    size_t i;
+    for (i = 0; i < c->count; i++)
+        if (!c->items[i].skip && (c->items[i].content.ptr || deletions))
+            return false;
+    return true;
+}
+
+/* Compares the repository with the commit. *moved: the head is not the one
+   from before; *made: and all files have the new content. */
+static hfsb_status hfsbi_commit_look(hfsbi_committing *c,
+                                     hfsb_commit_done *out, bool *moved,
+                                     bool *made, hfsb_err *err) {
+    char        before[sizeof c->head];
+    hfsb_status status;
+    memcpy(before, c->head, sizeof before);
+    c->head[0] = '\0';
+    status = hfsbi_commit_preupload(c, err);
+    if (status == HFSB_OK && !c->head[0]) {
+        status = hfsbi_commit_head(c, out, err);
+        memcpy(c->head, out->oid, sizeof c->head);
+    }
+    *moved = c->head[0] && strcmp(before, c->head) != 0;
+    *made = *moved && hfsbi_commit_is_done(c, false);
+    memcpy(out->oid, c->head, sizeof out->oid);
+    return status;
+}
+
+/* The reply to the commit was lost, and *err says so: finds out whether it was
+   made, and adds that to *err. True: send it again on top of c->head. */
+static bool hfsbi_commit_settle(hfsbi_committing *c, hfsbi_retry *retry,
+                                hfsb_commit_done *out, hfsb_status *status,
+                                hfsb_err *err) {
+    hfsb_err    why = HFSB_INIT;
+    hfsb_status wait;
+    bool        moved, made;
+    if (hfsbi_commit_look(c, out, &moved, &made, &why) != HFSB_OK) {
+        hfsbi_err_add(err, " Whether the commit was made is not known.");
+        return false;
+    }
+    if (made) {
+        hfsbi_hub_log(c->hub,
+                      "The Hub's answer was lost, but the commit %s was made.",
+                      out->oid);
+        *status = hfsbi_ok(err);
+        return false;
+    }
+    hfsbi_err_add(err, " The commit was not made.");
+    if (moved || !c->head[0]) return false;
+    wait = hfsbi_retry_again(retry);
+    if (wait == HFSB_CANCELLED)
+        *status = hfsbi_fail(err, wait, 0,
+                             "Cancelled: the commit to %.*s was not made.",
+                             (int)c->id.len, c->id.ptr);
+    return wait == HFSB_OK;
+}
+
+static hfsb_status hfsbi_commit_make(hfsbi_committing *c,
+                                     hfsb_commit_done *out, hfsb_err *err) {
+    hfsbi_retry retry = c->hub->retry;
+    hfsb_str    parent = c->commit->parent;
+    hfsb_status status = HFSB_OK;
+    bool        unclear = false;
+    retry.cancel = c->cancel;
+    if (!c->head[0]) { /* only deletions: there was no preupload */
+        status = hfsbi_commit_head(c, out, err);
+        memcpy(c->head, out->oid, sizeof c->head);
+    }
+    while (status == HFSB_OK) {
+        status = hfsbi_commit_send(c, parent, out, &unclear, err);
+        /* at a repeat an earlier try may be what moved the head */
+        if (status == HFSB_STALE && retry.failed) unclear = true;
+        if (status == HFSB_OK || !unclear || status == HFSB_CANCELLED ||
+            status == HFSB_NOMEM ||
+            !hfsbi_commit_settle(c, &retry, out, &status, err))
+            return status;
+        status = HFSB_OK;
+        if (!parent.len) parent = hfsb_cstr(c->head);
+    }
+    return status;
+}
+
+/* ---- the whole commit ---- */
+
+static hfsb_status hfsbi_commit_run(hfsbi_committing *c, hfsb_commit_done *out,
+                                    hfsb_err *err) {
+    hfsb_status status = hfsbi_commit_items(c, err);
+    size_t      i;
+    for (i = 0; i < c->count && status == HFSB_OK; i++)
+        if (c->items[i].content.ptr &&
+            hfsb_str_equal(c->items[i].path, HFSB_LIT("README.md")))
+            status = hfsbi_commit_readme(c, c->items[i].content, err);
+    if (status == HFSB_OK) status = hfsbi_commit_preupload(c, err);
+    if (status != HFSB_OK) return status;
+    out->unchanged = hfsbi_commit_is_done(c, true);
+    if (!out->unchanged) status = hfsbi_commit_make(c, out, err);
+    if (status == HFSB_OK && (out->unchanged || !out->oid[0]))
+        status = hfsbi_commit_head(c, out, err);
+    return status;
+}
+
+hfsb_status hfsb_hub_commit(hfsb_hub *hub, hfsb_str id,
+                            const hfsb_commit *commit,
+                            const hfsb_cancel *cancel, hfsb_commit_done *out,
+                            hfsb_err *err) {
+    hfsbi_committing c = HFSB_INIT;
+    hfsb_err         own = HFSB_INIT; /* settle needs the message */
+    hfsb_status      status = hfsb_space_check(id, err);
+    memset(out, 0, sizeof *out);
+    if (status != HFSB_OK) return status;
+    c.hub = hub;
+    c.id = id;
+    c.commit = commit;
+    c.cancel = cancel;
+    c.revision = commit->revision.len ? commit->revision : HFSB_LIT("main");
+    status = hfsbi_commit_run(&c, out, &own);
+    hfsbi_array_free(&hub->alloc, c.items, c.count, sizeof *c.items);
+    if (status != HFSB_OK) memset(out, 0, sizeof *out);
+    if (err) *err = own;
+    return status == HFSB_OK ? hfsbi_ok(err) : status;
+}
+
+/* ---- src/hub/jobs.c ---- */
+/* jobs.c - logs of Spaces and jobs, and jobs: run, look at, list, cancel.
+
+   A log is a stream of server-sent events without ids. When it breaks while it
+   is followed, it is opened again and starts from the beginning, so the reader
+   skips the events that it has already delivered: by their number, or, after
+   ?tail=N, by the time of the last one. The log of a job is followed until the
+   job has ended; one that still waits to be scheduled has an empty log that
+   ends at once.
+
+       connect --> events --> end of stream --> job ended? --yes--> done
+          ^                     | broken            | no
+          +------- wait <-------+-------------------+
+
+   A job is never started twice: after a lost answer the caller must look. */
+/* A log, across its connections. */
+typedef struct hfsbi_log_reader {
+    hfsb_hub            *hub;
+    const hfsb_log_opts *opts;
+    hfsb_log_line_fn     fn;
+    void                *user;
+    hfsb_sse             sse;
+    bool                 of_job;
+    bool                 ended;    /* fn returned false */
+    bool                 by_time;  /* skip by time, not by count */
+    bool                 progress; /* this connection brought new events */
+    size_t               count;    /* events delivered, of all connections */
+    size_t               at;       /* events of this connection */
+    char                 time[64]; /* of the last event delivered */
+    size_t               at_time;  /* events delivered with that time */
+    size_t               seen;     /* ... skipped in this connection */
+    hfsb_status          status;   /* of a failure in a callback */
+} hfsbi_log_reader;
+
+/* ---- events ---- */
+
+/* True when the event was delivered before the connection broke. */
+static bool hfsbi_log_is_old(hfsbi_log_reader *reader, hfsb_str time) {
+    int order;
+    if (!reader->by_time) return reader->at <= reader->count;
+    if (!time.len || time.len >= sizeof reader->time) return false;
+    order = strncmp(time.ptr, reader->time, time.len);
+    if (order == 0 && reader->time[time.len]) order = -1;
+    if (order != 0) return order < 0;
+    return reader->seen++ < reader->at_time;
+}
+
+/* Records an event as delivered. */
+static void hfsbi_log_note(hfsbi_log_reader *reader, hfsb_str time) {
+    if (!reader->by_time) reader->count = reader->at;
+    if (!time.len || time.len >= sizeof reader->time) return;
+    if (hfsb_str_equal(time, hfsb_cstr(reader->time))) {
+        reader->at_time++;
+        return;
+    }
+    memcpy(reader->time, time.ptr, time.len);
+    reader->time[time.len] = '\0';
+    reader->at_time = 1;
+    reader->seen = 1; /* the next event of that time is new */
+}
+
+/* Delivers text line by line; false when fn ends it. */
+static bool hfsbi_log_deliver(hfsbi_log_reader *reader, hfsb_str text,
+                              hfsb_str time) {
+    if (hfsb_str_ends(text, HFSB_LIT("\n"))) text.len--;
+    do {
+        size_t   end = hfsb_str_find_byte(text, '\n');
+        hfsb_str line = hfsb_str_slice(text, 0, end);
+        if (hfsb_str_ends(line, HFSB_LIT("\r"))) line.len--;
+        if (!reader->fn(reader->user, line, time)) return false;
+        if (end == HFSB_NPOS) break;
+        text = hfsb_str_slice(text, end + 1, text.len);
+    } while (true);
+    return true;
+}
+
+/* One entry: {"data":"text\n","timestamp":"..."}. */
+static bool hfsbi_log_entry(hfsbi_log_reader *reader, hfsb_str json) {
+    const hfsb_str started = HFSB_LIT("===== Job started");
+    const hfsb_str none = HFSB_LIT("");
+    hfsb_json_doc  doc = HFSB_INIT;
+    hfsb_str       text, time;
+    doc.alloc = reader->hub->alloc;
+    if (hfsb_json_parse(json, NULL, &doc, NULL) == HFSB_NOMEM) {
+        reader->status = HFSB_NOMEM;
+        return false;
+    }
+    text = hfsb_json_str(hfsb_json_get(doc.root, "data"), none);
+    time = hfsb_json_str(hfsb_json_get(doc.root, "timestamp"), none);
+    reader->at++;
+    if (!hfsbi_log_is_old(reader, time)) {
+        hfsbi_log_note(reader, time);
+        reader->progress = true;
+        if (hfsb_json_type_of(hfsb_json_get(doc.root, "data")) ==
+                HFSB_JSON_STRING &&
+            !(reader->of_job && hfsb_str_starts(text, started)))
+            reader->ended = !hfsbi_log_deliver(reader, text, time);
+    }
+    hfsb_json_free(&doc);
+    return !reader->ended;
+}
+
+/* One event. Each line of its data that is an object is an entry, in case an
+   empty line between two events is missing; anything else only keeps the
+   connection alive. */
+static bool hfsbi_log_event(void *user, hfsb_str name, hfsb_str data) {
+    hfsbi_log_reader *reader = (hfsbi_log_reader *)user;
+    hfsb_str          line;
+    bool              go = true;
+    (void)name;
+    while (go && hfsbi_list_next(&data, '\n', &line))
+        if (hfsb_str_starts(line, HFSB_LIT("{")))
+            go = hfsbi_log_entry(reader, line);
+    return go;
+}
+
+static bool hfsbi_log_piece(void *user, hfsb_str piece) {
+    hfsbi_log_reader *reader = (hfsbi_log_reader *)user;
+    hfsb_status       status =
+        hfsb_sse_feed(&reader->sse, piece, hfsbi_log_event, reader);
+    if (status == HFSB_OK) return true;
+    if (status != HFSB_CANCELLED) reader->status = status;
+    return false;
+}
+
+/* ---- connections ---- */
+
+static void hfsbi_log_connect(hfsbi_log_reader *reader) {
+    hfsb_sse_free(&reader->sse);
+    memset(&reader->sse, 0, sizeof reader->sse);
+    reader->sse.line.alloc = reader->sse.event.alloc = reader->sse.data.alloc =
+        reader->hub->alloc;
+    reader->at = reader->seen = 0;
+    reader->progress = false;
+}
+
+/* Reads the stream until it ends or breaks. */
+static hfsb_status hfsbi_log_once(hfsbi_log_reader  *reader,
+                                  hfsbi_hub_request *request, hfsb_err *err) {
+    hfsb_status status;
+    hfsbi_log_connect(reader);
+    status = hfsbi_hub_once(request, err);
+    if (status == HFSB_OK) /* the last event may lack its empty line */
+        (void)hfsbi_log_piece(reader, HFSB_LIT("\n\n"));
+    if (reader->ended) return hfsbi_ok(err);
+    if (reader->status != HFSB_OK)
+        return hfsbi_fail_status(err, reader->status, request->what);
+    if (status == HFSB_TIMEOUT && request->opened && !reader->opts->follow)
+        return hfsbi_ok(err); /* silence: this is all there is now */
+    return status;
+}
+
+static bool hfsbi_log_is_final(hfsb_str stage) {
+    static const char *const final[] = {"COMPLETED", "CANCELED", "CANCELLED",
+                                        "ERROR",     "DELETED",  "DELETING",
+                                        "STOPPED",   "PAUSED"};
+    size_t                   i;
+    for (i = 0; i < sizeof final / sizeof *final; i++)
+        if (hfsb_str_equal(stage, hfsb_cstr(final[i]))) return true;
+    return false;
+}
+
+/* *ended: whether the job has ended; one that waits to be run has not. */
+static hfsb_status hfsbi_log_job_ended(hfsbi_log_reader *reader,
+                                       hfsb_str space, hfsb_str id,
+                                       bool *ended, hfsb_err *err) {
+    hfsb_json_doc doc = HFSB_INIT;
+    hfsb_status   status;
+    doc.alloc = reader->hub->alloc;
+    status =
+        hfsb_hub_job(reader->hub, space, id, reader->opts->cancel, &doc, err);
+    if (status != HFSB_OK) return status;
+    *ended = hfsbi_log_is_final(hfsb_json_str(
+        hfsb_json_get(hfsb_json_get(doc.root, "status"), "stage"),
+        hfsb_str_make("", 0)));
+    hfsb_json_free(&doc);
+    return HFSB_OK;
+}
+
+/* ---- following ---- */
+
+/* Drops "?tail=N" for the next connection, and skips by time from there on. */
+static void hfsbi_log_drop_tail(hfsbi_log_reader  *reader,
+                                hfsbi_hub_request *request) {
+    size_t at = hfsb_str_find_byte(hfsb_buf_str(&request->target), '?');
+    if (at == HFSB_NPOS || !reader->count) return;
+    hfsb_buf_truncate(&request->target, at);
+    reader->by_time = true;
+}
+
+/* Waits before the log of a job that has not ended is read again. Nothing
+   failed, so nothing is logged and no deadline applies. */
+static hfsb_status hfsbi_log_pause(const hfsbi_retry *policy) {
+    hfsbi_retry quiet = *policy;
+    quiet.on_wait = NULL;
+    quiet.deadline = 0;
+    return hfsbi_retry_wait(&quiet);
+}
+
+/* Reads the log to its end. job empty: the log of a Space, which ends with its
+   stream. A followed job that prints nothing for idle_ms, or whose stream ends
+   early, is asked about; while it has not ended, the stream is opened again as
+   often as it takes. */
+static hfsb_status hfsbi_log_follow(hfsbi_log_reader  *reader,
+                                    hfsbi_hub_request *request, hfsb_str owner,
+                                    hfsb_str job, hfsb_err *err) {
+    hfsbi_retry *retry = &request->retry;
+    bool         follow = job.len && reader->opts->follow, ended = true;
+    hfsb_status  status, wait;
+    for (;;) {
+        status = hfsbi_log_once(reader, request, err);
+        if (reader->ended || reader->status != HFSB_OK) return status;
+        if (reader->progress) hfsbi_retry_reset(retry);
+        if (status == HFSB_OK && !follow) return status;
+        if (status == HFSB_OK ||
+            (follow && status == HFSB_TIMEOUT && request->opened)) {
+            status = hfsbi_log_job_ended(reader, owner, job, &ended, err);
+            if (status != HFSB_OK) return status;
+            if (ended) return hfsbi_ok(err);
+            wait = hfsbi_log_pause(retry);
+            if (retry->waits < 16) retry->waits++;
+        } else {
+            /* a broken stream is worth another try whatever was sent */
+            bool broken = status == HFSB_LOST || status == HFSB_TIMEOUT;
+            if (!request->again && !broken) return status;
+            wait = hfsbi_retry_again(retry);
+        }
+        if (wait == HFSB_LIMIT) return status;
+        if (wait == HFSB_CANCELLED)
+            return hfsbi_fail(err, wait, 0, "Cancelled: could not %s.",
+                              request->what);
+        hfsbi_log_drop_tail(reader, request);
+    }
+}
+
+/* Reads the log of a request that has begun. */
+static hfsb_status hfsbi_log_run(hfsbi_hub_request   *request,
+                                 const hfsb_log_opts *opts, hfsb_str owner,
+                                 hfsb_str job, hfsb_log_line_fn fn, void *user,
+                                 hfsb_err *err) {
+    hfsb_hub        *hub = request->hub;
+    hfsbi_log_reader reader = HFSB_INIT;
+    hfsb_status      status = HFSB_OK;
+    reader.hub = hub;
+    reader.opts = opts;
+    reader.fn = fn;
+    reader.user = user;
+    reader.of_job = job.len != 0;
+    request->on_body = hfsbi_log_piece;
+    request->user = &reader;
+    request->idle_ms = opts->idle_ms > 0 ? opts->idle_ms
+                       : opts->follow    ? 120000
+                                         : 5000;
+    /* a stream of nothing but keep-alives is never silent */
+    if (!opts->follow && hub->timeout_ms < LLONG_MAX / 2)
+        request->retry.deadline = hfsb_clock_ms() + hub->timeout_ms;
+    if (opts->tail)
+        status = hfsb_buf_printf(&request->target, "?tail=%zu", opts->tail);
+    if (status != HFSB_OK) hfsbi_fail_status(err, status, request->what);
+    else status = hfsbi_log_follow(&reader, request, owner, job, err);
+    hfsb_sse_free(&reader.sse);
+    return status;
+}
+
+hfsb_status hfsb_hub_space_logs(hfsb_hub *hub, hfsb_str id, const char *which,
+                                const hfsb_log_opts *opts, hfsb_log_line_fn fn,
+                                void *user, hfsb_err *err) {
+    const hfsb_log_opts defaults = HFSB_INIT;
+    const hfsb_str      none = HFSB_INIT;
+    hfsbi_hub_request   request;
+    hfsb_status         status;
+    if (!which || (strcmp(which, "build") != 0 && strcmp(which, "run") != 0))
+        return hfsbi_fail(err, HFSB_ARG, 0,
+                          "A Space has two logs, \"build\" and \"run\".");
+    if (!opts) opts = &defaults;
+    status = hfsbi_hub_begin(hub, &request, HFSBI_HUB_SPACE_LOGS, id,
+                             hfsb_cstr(which), opts->cancel, err);
+    if (status == HFSB_OK)
+        status = hfsbi_log_run(&request, opts, none, none, fn, user, err);
+    hfsbi_hub_end(&request);
+    return status;
+}
+
+/* ---- the body of a job ---- */
+
+/* int(float * factor), as in the Hub's own client. */
+HFSBI_FN long long hfsbi_hub_seconds(hfsb_str text) {
+    double value = 0, unit = 1, place = 1;
+    bool   point = false, digits = false;
+    size_t i;
+    if (text.len) switch (text.ptr[text.len - 1]) {
+        case 'd': unit = 86400; break;
+        case 'h': unit = 3600; break;
+        case 'm': unit = 60; break;
+        case 's': break;
+        default: text.len++; /* a number alone */
+        }
+    else return 0;
+    text.len--;
+    for (i = 0; i < text.len; i++) {
+        char c = text.ptr[i];
+        if (c == '.' && !point) point = true;
+        else if (c >= '0' && c <= '9' && i < 16) {
+            value = value * 10 + (c - '0');
+            place *= point ? 10 : 1;
+            digits = true;
+        } else return 0;
+    }
+    value = value / place * unit;
+    return digits && value < 1e12 ? (long long)value : 0;
+}
+
+static hfsb_status hfsbi_job_check_spec(const hfsb_job_spec *spec,
+                                        hfsb_err            *err) {
+    hfsb_status status =
+        hfsbi_hub_check_keys(spec->env, spec->env_count, 2, err);
+    size_t i;
+    if (status == HFSB_OK)
+        status =
+            hfsbi_hub_check_keys(spec->secrets, spec->secret_count, 1, err);
+    for (i = 0; i < spec->label_count && status == HFSB_OK; i++)
+        if (!spec->labels[i].key.len || spec->labels[i].key.len > 100 ||
+            spec->labels[i].value.len > 100)
+            status =
+                hfsbi_fail(err, HFSB_ARG, 0,
+                           "A job's label needs a name, and name and value "
+                           "must have at most 100 characters.");
+    if (status == HFSB_OK && spec->timeout.len &&
+        hfsbi_hub_seconds(spec->timeout) <= 0) {
+        status = hfsbi_fail(err, HFSB_ARG, 0, "\"");
+        hfsbi_err_quote(err, spec->timeout, 40);
+        hfsbi_err_add(err, "\" is not a valid timeout of a job: expected "
+                           "seconds, or a number followed by s, m, h or d "
+                           "(\"30m\").");
+    }
+    return status;
+}
+
+static void hfsbi_job_put_map(hfsb_json_writer *w, const char *key,
+                              const hfsb_hub_pair *pairs, size_t count) {
+    size_t i;
+    hfsb_json_put_key(w, hfsb_cstr(key));
+    hfsb_json_put_object(w);
+    for (i = 0; i < count; i++) {
+        hfsb_json_put_key(w, pairs[i].key);
+        hfsb_json_put_str(w, pairs[i].value);
+    }
+    hfsb_json_put_end(w);
+}
+
+/* A Space's page as the image means the Space itself. */
+static void hfsbi_job_put_image(hfsb_json_writer *w, hfsb_str image) {
+    static const char *const pages[] = {
+        "https://huggingface.co/spaces/", "https://hf.co/spaces/",
+        "huggingface.co/spaces/", "hf.co/spaces/"};
+    size_t i;
+    for (i = 0; i < sizeof pages / sizeof *pages; i++) {
+        hfsb_str page = hfsb_cstr(pages[i]);
+        if (!hfsb_str_starts(image, page)) continue;
+        hfsbi_hub_put(w, "spaceId",
+                      hfsb_str_slice(image, page.len, image.len));
+        return;
+    }
+    hfsbi_hub_put(w, "dockerImage", image);
+}
+
+/* Puts all members after the command, and ends the object. */
+static void hfsbi_job_put_rest(hfsb_json_writer *w, const hfsb_job_spec *spec,
+                               hfsb_str image) {
+    hfsb_json_put_key(w, HFSB_LIT("arguments"));
+    hfsb_json_put_array(w);
+    hfsb_json_put_end(w);
+    hfsbi_job_put_map(w, "environment", spec->env, spec->env_count);
+    hfsbi_hub_put(w, "flavor",
+                  spec->flavor.len ? spec->flavor : HFSB_LIT("cpu-basic"));
+    if (spec->secret_count)
+        hfsbi_job_put_map(w, "secrets", spec->secrets, spec->secret_count);
+    if (spec->timeout.len) {
+        hfsb_json_put_key(w, HFSB_LIT("timeoutSeconds"));
+        hfsb_json_put_int(w, hfsbi_hub_seconds(spec->timeout));
+    }
+    if (spec->label_count)
+        hfsbi_job_put_map(w, "labels", spec->labels, spec->label_count);
+    hfsbi_job_put_image(w, spec->image.len ? spec->image : image);
+    hfsb_json_put_end(w);
+}
+
+/* ---- scripts ---- */
+
+/* Appends a blank and a word, quoted for a shell where necessary. */
+static void hfsbi_job_quote(hfsb_buf *out, hfsb_str word) {
+    size_t i;
+    bool   plain = word.len > 0;
+    for (i = 0; plain && i < word.len; i++) {
+        char l = hfsbi_lower(word.ptr[i]);
+        plain = (l >= 'a' && l <= 'z') || (l >= '0' && l <= '9') ||
+                (l && strchr("@%+=:,./-_", l));
+    }
+    hfsb_buf_append_byte(out, ' ');
+    if (plain) {
+        hfsb_buf_append(out, word);
+        return;
+    }
+    hfsb_buf_append_byte(out, '\'');
+    for (i = 0; i < word.len; i++)
+        if (word.ptr[i] == '\'') hfsb_buf_append(out, HFSB_LIT("'\"'\"'"));
+        else hfsb_buf_append_byte(out, word.ptr[i]);
+    hfsb_buf_append_byte(out, '\'');
+}
+
+/* Appends "uv run --with a -p 3.12 {script} args" for a shell; script is not
+   quoted. */
+static void hfsbi_job_put_line(hfsb_buf *out, const hfsb_job_spec *spec,
+                               hfsb_str script) {
+    size_t i;
+    hfsb_buf_append(out, HFSB_LIT("uv run"));
+    for (i = 0; i < spec->with_count; i++) {
+        hfsb_buf_append(out, HFSB_LIT(" --with"));
+        hfsbi_job_quote(out, spec->with[i]);
+    }
+    if (spec->python.len) {
+        hfsb_buf_append(out, HFSB_LIT(" -p"));
+        hfsbi_job_quote(out, spec->python);
+    }
+    hfsb_buf_append_byte(out, ' ');
+    hfsb_buf_append(out, script);
+    for (i = 0; i < spec->arg_count; i++) hfsbi_job_quote(out, spec->args[i]);
+}
+
+/* Appends the shell's command line: source text is decoded into uv's input. */
+static hfsb_status hfsbi_job_shell(const hfsb_job_spec *spec, hfsb_buf *line) {
+    size_t mark = line->len;
+    if (!spec->is_source) {
+        hfsbi_job_put_line(line, spec, spec->script);
+        return hfsb_buf_finish(line, mark);
+    }
+    hfsb_buf_append(line, HFSB_LIT("echo \""));
+    if (line->status == HFSB_OK)
+        line->status = hfsb_base64_encode(spec->script, line);
+    hfsb_buf_append(line, HFSB_LIT("\" | base64 -d | "));
+    hfsbi_job_put_line(line, spec, HFSB_LIT("-"));
+    return hfsb_buf_finish(line, mark);
+}
+
+/* True for a command of several words, which needs a shell to split it; a URL,
+   a path or a program does not. */
+static bool hfsbi_job_is_line(hfsb_str script) {
+    size_t i;
+    if (hfsb_script_classify(script) != HFSB_SCRIPT_COMMAND) return false;
+    for (i = 0; i < script.len; i++)
+        if (script.ptr[i] == ' ' || script.ptr[i] == '\t') return true;
+    return false;
+}
+
+/* Puts the words of the command that runs the script. */
+static hfsb_status hfsbi_job_put_script(hfsb_json_writer    *w,
+                                        const hfsb_job_spec *spec,
+                                        const hfsb_alloc    *alloc) {
+    hfsb_buf    line = HFSB_INIT;
+    hfsb_status status = HFSB_OK;
+    size_t      i;
+    if (spec->is_source || hfsbi_job_is_line(spec->script)) {
+        line.alloc = *alloc;
+        status = hfsbi_job_shell(spec, &line);
+        hfsb_json_put_str(w, HFSB_LIT("/bin/sh"));
+        hfsb_json_put_str(w, HFSB_LIT("-lc"));
+        hfsb_json_put_str(w, hfsb_buf_str(&line));
+        hfsb_buf_free(&line);
+        return status;
+    }
+    hfsb_json_put_str(w, HFSB_LIT("uv"));
+    hfsb_json_put_str(w, HFSB_LIT("run"));
+    for (i = 0; i < spec->with_count; i++) {
+        hfsb_json_put_str(w, HFSB_LIT("--with"));
+        hfsb_json_put_str(w, spec->with[i]);
+    }
+    if (spec->python.len) {
+        hfsb_json_put_str(w, HFSB_LIT("--python"));
+        hfsb_json_put_str(w, spec->python);
+    }
+    hfsb_json_put_str(w, spec->script);
+    for (i = 0; i < spec->arg_count; i++) hfsb_json_put_str(w, spec->args[i]);
+    return HFSB_OK;
+}
+
+/* ---- running a job ---- */
+
+/* Begins a request to run a job, and its body up to the command's first
+   word. */
+static hfsb_status hfsbi_job_begin(hfsb_hub *hub, hfsbi_hub_request *request,
+                                   const hfsb_job_spec *spec,
+                                   const hfsb_cancel *cancel, hfsb_err *err) {
+    const hfsb_str    none = HFSB_INIT;
+    hfsb_json_writer *w;
+    hfsb_status       status = hfsbi_hub_begin(hub, request, HFSBI_HUB_JOB_RUN,
+                                               spec->space, none, cancel, err);
+    if (status != HFSB_OK) return status;
+    request->secrets = spec->secrets;
+    request->secret_count = spec->secret_count;
+    w = hfsbi_hub_object(request);
+    hfsb_json_put_key(w, HFSB_LIT("command"));
+    hfsb_json_put_array(w);
+    return HFSB_OK;
+}
+
+/* Ends the command, completes the body, and sends it once: a second request
+   would be a second job. */
+static hfsb_status hfsbi_job_send(hfsbi_hub_request   *request,
+                                  const hfsb_job_spec *spec, hfsb_str image,
+                                  hfsb_json_doc *out, hfsb_err *err) {
+    hfsb_status status;
+    hfsb_json_put_end(&request->json);
+    hfsbi_job_put_rest(&request->json, spec, image);
+    request->out = out;
+    status = hfsbi_hub_send(request, err);
+    if (status != HFSB_OK && request->unclear)
+        hfsbi_err_add(err, " The job may run all the same: look at the list "
+                           "of jobs before you run it again.");
+    return status;
+}
+
+hfsb_status hfsb_hub_job_run(hfsb_hub *hub, const hfsb_job_spec *spec,
+                             const hfsb_cancel *cancel, hfsb_json_doc *out,
+                             hfsb_err *err) {
+    hfsbi_hub_request request;
+    hfsb_status       status = hfsbi_job_check_spec(spec, err);
+    size_t            i;
+    if (!spec->command_count)
+        return hfsbi_fail(err, HFSB_ARG, 0, "A job needs a command.");
+    if (status != HFSB_OK) return status;
+    status = hfsbi_job_begin(hub, &request, spec, cancel, err);
+    if (status == HFSB_OK) {
+        for (i = 0; i < spec->command_count; i++)
+            hfsb_json_put_str(&request.json, spec->command[i]);
+        status =
+            hfsbi_job_send(&request, spec, HFSB_LIT("python:3.12"), out, err);
+    }
+    hfsbi_hub_end(&request);
+    return status;
+}
+
+enum { HFSBI_JOB_SOURCE = 90000 }; /* bytes that fit into the arguments */
+
+hfsb_status hfsb_hub_job_script(hfsb_hub *hub, const hfsb_job_spec *spec,
+                                const hfsb_cancel *cancel, hfsb_json_doc *out,
+                                hfsb_err *err) {
+    hfsbi_hub_request request;
+    hfsb_status       status = hfsbi_job_check_spec(spec, err);
+    if (!spec->script.len)
+        return hfsbi_fail(err, HFSB_ARG, 0, "A job needs a script.");
+    if (spec->is_source && spec->script.len > HFSBI_JOB_SOURCE)
+        return hfsbi_fail(
+            err, HFSB_LIMIT, 0,
+            "The script has %zu bytes, but only %d fit into the arguments of "
+            "a job. Put it into a file of a repository on the Hub (a Space "
+            "will do) and pass its URL "
+            "(https://huggingface.co/.../resolve/main/script.py), or let a "
+            "short script fetch the rest.",
+            spec->script.len, (int)HFSBI_JOB_SOURCE);
+    if (status != HFSB_OK) return status;
+    status = hfsbi_job_begin(hub, &request, spec, cancel, err);
+    if (status == HFSB_OK) {
+        status = hfsbi_job_put_script(&request.json, spec, &hub->alloc);
+        if (status != HFSB_OK) hfsbi_fail_status(err, status, request.what);
+    }
+    if (status == HFSB_OK)
+        status = hfsbi_job_send(
+            &request, spec,
+            HFSB_LIT("ghcr.io/astral-sh/uv:python3.12-bookworm"), out, err);
+    hfsbi_hub_end(&request);
+    return status;
+}
+
+/* ---- other calls ---- */
+
+static hfsb_status hfsbi_job_call(hfsb_hub *hub, hfsbi_hub_endpoint endpoint,
+                                  hfsb_str owner, hfsb_str id,
+                                  const hfsb_cancel *cancel,
+                                  hfsb_json_doc *out, hfsb_err *err) {
+    hfsbi_hub_request request;
+    hfsb_status       status =
+        hfsbi_hub_begin(hub, &request, endpoint, owner, id, cancel, err);
+    request.out = out;
+    if (status == HFSB_OK) status = hfsbi_hub_send(&request, err);
+    hfsbi_hub_end(&request);
+    return status;
+}
+
+hfsb_status hfsb_hub_job(hfsb_hub *hub, hfsb_str space, hfsb_str id,
+                         const hfsb_cancel *cancel, hfsb_json_doc *out,
+                         hfsb_err *err) {
+    return hfsbi_job_call(hub, HFSBI_HUB_JOB, space, id, cancel, out, err);
+}
+
+hfsb_status hfsb_hub_job_cancel(hfsb_hub *hub, hfsb_str space, hfsb_str id,
+                                const hfsb_cancel *cancel, hfsb_json_doc *out,
+                                hfsb_err *err) {
+    return hfsbi_job_call(hub, HFSBI_HUB_JOB_CANCEL, space, id, cancel, out,
+                          err);
+}
+
+hfsb_status hfsb_hub_jobs(hfsb_hub *hub, hfsb_str space,
+                          bool (*each)(void *user, const hfsb_json_value *job),
+                          void *user, const hfsb_cancel *cancel,
+                          hfsb_err *err) {
+    const hfsb_str    none = HFSB_INIT;
+    hfsbi_hub_request request;
+    hfsb_status status = hfsbi_hub_begin(hub, &request, HFSBI_HUB_JOBS, space,
+                                         none, cancel, err);
+    if (status == HFSB_OK)
+        status = hfsbi_hub_pages(&request, 0, each, user, err);
+    hfsbi_hub_end(&request);
+    return status;
+}
+
+hfsb_status hfsb_hub_job_logs(hfsb_hub *hub, hfsb_str space, hfsb_str id,
+                              const hfsb_log_opts *opts, hfsb_log_line_fn fn,
+                              void *user, hfsb_err *err) {
+    const hfsb_log_opts defaults = HFSB_INIT;
+    hfsbi_hub_request   request;
+    hfsb_status         status;
+    if (!opts) opts = &defaults;
+    status = hfsbi_hub_begin(hub, &request, HFSBI_HUB_JOB_LOGS, space, id,
+                             opts->cancel, err);
+    if (status == HFSB_OK)
+        status = hfsbi_log_run(&request, opts, space, id, fn, user, err);
+    hfsbi_hub_end(&request);
+    return status;
+}
+
+/* ---- src/hub/sandbox.c ---- */
+/* sandbox.c - sandboxes that are Spaces: their address, their life, an owner's
+   list, and those that programs left behind.
+
+   A handle of a Space is a handle of a server (room remote) whose home is the
+   Hub. Its address follows from its name by the Hub's rule; where the rule is
+   not sure, the Hub is asked once. While its server does not answer, the Hub
+   says whether it is worth waiting for:
+
+       starting, running, asleep, unknown    wait
+       paused                                HFSB_CONNECT; after a restart wait
+       failed, being deleted                 HFSB_REMOTE
+       not shown to this token               HFSB_NOT_FOUND */
+/* ---- its address ---- */
+
+/* The Space's page, and its server's address by the Hub's rule; api stays
+   empty for a name that is too long for the rule. */
+static hfsb_status hfsbi_space_address(hfsb_sandbox *s, hfsb_err *err) {
+    hfsb_str    endpoint = hfsb_hub_endpoint(s->o.hub);
+    hfsb_buf    host = HFSB_INIT;
+    hfsb_status st = hfsb_space_check(s->id, err);
+    if (st != HFSB_OK) return st;
+    st = hfsb_buf_printf(&s->page, "%.*s/spaces/%s", (int)endpoint.len,
+                         endpoint.ptr, s->id.ptr);
+    if (st != HFSB_OK) return hfsbi_fail_status(err, st, "Address");
+    if (s->o.space_url.len)
+        return hfsbi_sandbox_address(s->o.space_url, NULL, &s->api, err);
+    host.alloc = s->o.alloc;
+    st = hfsb_space_host(s->id, &host, err);
+    if (st == HFSB_OK)
+        st = hfsb_buf_printf(&s->api, "https://%s/api/", host.ptr);
+    else if (st == HFSB_ARG) st = HFSB_OK;
+    hfsb_buf_free(&host);
+    return st == HFSB_OK ? st : hfsbi_fail_status(err, st, "Address");
+}
+
+/* The rule is certain for letters, digits and "-". Only the Hub knows what it
+   makes of other characters and of names over 63 characters. */
+static bool hfsbi_space_is_plain(const hfsb_sandbox *s) {
+    return s->api.len && hfsb_str_find_byte(s->id, '.') == HFSB_NPOS &&
+           hfsb_str_find_byte(s->id, '_') == HFSB_NPOS;
+}
+
+HFSBI_FN hfsb_status hfsbi_space_locate(hfsb_sandbox *s, hfsb_err *err) {
+    hfsb_buf    url = HFSB_INIT;
+    hfsb_status st;
+    if (s->o.space_url.len || hfsbi_space_is_plain(s)) return HFSB_OK;
+    url.alloc = s->o.alloc;
+    st = hfsb_hub_space_url(s->o.hub, s->id, s->o.cancel, &url, err);
+    if (st == HFSB_OK) {
+        hfsb_buf_truncate(&s->api, 0);
+        st = hfsbi_sandbox_address(hfsb_buf_str(&url), NULL, &s->api, err);
+    }
+    hfsb_buf_free(&url);
+    return st;
+}
+
+/* ---- its home ---- */
+
+/* Asks the Hub whether there is anything to wait for: HFSB_OK if so, or if
+   the Hub does not answer. After a restart a paused Space is one that the Hub
+   has not started yet. */
+static hfsb_status hfsbi_space_look(hfsb_sandbox *s, bool fresh,
+                                    hfsb_err *err) {
+    hfsb_space_runtime runtime;
+    hfsbi_space_state  state = hfsbi_hub_look(
+         s->o.hub, s->id, s->o.times.health_ms, s->o.cancel, &runtime, NULL);
+    if (state == HFSBI_SPACE_GONE && !runtime.stage[0])
+        return hfsbi_fail(err, HFSB_NOT_FOUND, 0,
+                          "The Hub shows no Space %s: check the name, and "
+                          "whether the token may see it.",
+                          s->id.ptr);
+    if (state == HFSBI_SPACE_PAUSED && !fresh)
+        return hfsbi_fail(err, HFSB_CONNECT, 0,
+                          "The Space %s is %s: restart it (hfsb restart %s).",
+                          s->id.ptr, runtime.stage, s->id.ptr);
+    if (state != HFSBI_SPACE_FAILED && state != HFSBI_SPACE_GONE)
+        return HFSB_OK;
+    hfsbi_sandbox_scrub(s, runtime.error);
+    return hfsbi_fail(err, HFSB_REMOTE, 0, "The Space %s is %s%s%s. Check %s",
+                      s->id.ptr, runtime.stage, runtime.error[0] ? ": " : "",
+                      runtime.error, s->page.ptr);
+}
+
+static void hfsbi_space_stage(hfsb_sandbox *s, const hfsb_cancel *cancel,
+                              char *out, size_t size) {
+    hfsb_space_runtime runtime = HFSB_INIT;
+    (void)hfsb_hub_runtime(s->o.hub, s->id, cancel, &runtime, NULL);
+    (void)snprintf(out, size, "%s",
+                   runtime.stage[0] ? runtime.stage : "unknown");
+}
+
+static hfsb_status hfsbi_space_check_home(const hfsb_sandbox *s,
+                                          const char *verb, hfsb_err *err) {
+    if (s->home) return HFSB_OK;
     return hfsbi_fail(err, HFSB_ARG, 0,
                       "%s is a server at a URL, not a Space: nothing to %s",
                       s->page.ptr, verb);
 }
 
 hfsb_status hfsb_sandbox_delete(hfsb_sandbox *sandbox, hfsb_err *err) {
-    hfsb_status st = hfsbi_sandbox_has_space(sandbox, "delete", err);
+    hfsb_status st = hfsbi_space_check_home(sandbox, "delete", err);
     bool        deleted;
     if (st != HFSB_OK) return st;
     if (!sandbox->owned)
         return hfsbi_fail(err, HFSB_REFUSED, 0,
                           "This Sandbox did not create %s.", sandbox->id.ptr);
     pthread_mutex_lock(&sandbox->lock);
-    deleted = sandbox->deleted;
+    deleted = sandbox->removed;
     pthread_mutex_unlock(&sandbox->lock);
     if (deleted) return hfsbi_ok(err);
     hfsbi_sandbox_log(sandbox, "Deleting sandbox: %s...", sandbox->id.ptr);
@@ -39165,31 +39590,70 @@ hfsb_status hfsb_sandbox_delete(hfsb_sandbox *sandbox, hfsb_err *err) {
     st = hfsb_hub_delete(sandbox->o.hub, sandbox->id, sandbox->o.give_up, err);
     if (st != HFSB_OK && st != HFSB_NOT_FOUND) return st;
     pthread_mutex_lock(&sandbox->lock);
-    sandbox->deleted = true;
+    sandbox->removed = true;
     pthread_mutex_unlock(&sandbox->lock);
     hfsbi_sandbox_log(sandbox, "Deleted.");
     return hfsbi_ok(err);
 }
 
+/* ---- open and connect ---- */
+
+HFSBI_FN hfsb_status hfsbi_space_new(const hfsb_sandbox_opts *opts,
+                                     hfsb_str id, bool owned,
+                                     hfsb_sandbox **out, hfsb_err *err) {
+    static const hfsbi_home home = {hfsbi_space_look, hfsbi_space_stage,
+                                    hfsb_sandbox_delete};
+    const char             *instead = getenv("HFSB_SPACE_URL");
+    hfsb_sandbox_opts       o;
+    hfsb_status             st;
+    *out = NULL;
+    if (!opts || !opts->hub)
+        return hfsbi_fail(err, HFSB_ARG, 0,
+                          "a sandbox on a Space needs the option hub");
+    o = *opts;
+    if (!o.transport) o.transport = hfsbi_hub_transport(o.hub);
+    if (!o.work_dir.len) o.work_dir = HFSB_LIT("/app");
+    if (!o.space_url.len && instead) o.space_url = hfsb_cstr(instead);
+    st = hfsbi_sandbox_new(&o, id, out, err);
+    if (st != HFSB_OK) return st;
+    (*out)->home = &home;
+    (*out)->owned = owned;
+    (*out)->at_edge = true;
+    st = hfsbi_space_address(*out, err);
+    if (st == HFSB_OK) return st;
+    hfsbi_sandbox_free(*out);
+    *out = NULL;
+    return st;
+}
+
+hfsb_status hfsb_sandbox_open(hfsb_str id, bool owned,
+                              const hfsb_sandbox_opts *opts,
+                              hfsb_sandbox **out, hfsb_err *err) {
+    return hfsbi_space_new(opts, id, owned, out, err);
+}
+
+hfsb_status hfsb_sandbox_connect(hfsb_str id, bool owned,
+                                 const hfsb_sandbox_opts *opts,
+                                 hfsb_sandbox **out, hfsb_err *err) {
+    hfsb_status st = hfsb_sandbox_open(id, owned, opts, out, err);
+    if (st != HFSB_OK) return st;
+    st = hfsbi_space_locate(*out, err);
+    /* if the Hub does not answer, the address by the rule must do */
+    if (st == HFSB_OK || ((*out)->api.len && st != HFSB_NOT_FOUND &&
+                          st != HFSB_CANCELLED && st != HFSB_NOMEM))
+        return hfsbi_sandbox_connect(opts, out, err);
+    hfsbi_sandbox_free(*out);
+    *out = NULL;
+    return st;
+}
+
+/* ---- pause, restart, status ---- */
+
 hfsb_status hfsb_sandbox_pause(hfsb_sandbox *sandbox, hfsb_err *err) {
-    hfsb_status st = hfsbi_sandbox_has_space(sandbox, "pause", err);
+    hfsb_status st = hfsbi_space_check_home(sandbox, "pause", err);
     if (st != HFSB_OK) return st;
     return hfsb_hub_pause(sandbox->o.hub, sandbox->id, sandbox->o.cancel, NULL,
                           err);
-}
-
-/* The instance that answers now, or "": the one that a restart ends. */
-static void hfsbi_sandbox_find_instance(hfsb_sandbox *s, char *out) {
-    hfsbi_probe p = HFSB_INIT;
-    bool        answered;
-    p.before = "";
-    pthread_mutex_lock(&s->lock);
-    answered = s->answered;
-    pthread_mutex_unlock(&s->lock);
-    if (!answered) (void)hfsbi_probe_check(s, &p, s->o.times.health_ms);
-    pthread_mutex_lock(&s->lock);
-    memcpy(out, s->instance, sizeof s->instance);
-    pthread_mutex_unlock(&s->lock);
 }
 
 hfsb_status hfsb_sandbox_restart(hfsb_sandbox *sandbox, bool factory,
@@ -39197,15 +39661,15 @@ hfsb_status hfsb_sandbox_restart(hfsb_sandbox *sandbox, bool factory,
     const hfsb_sandbox_times *t = &sandbox->o.times;
     char                      before[sizeof sandbox->instance];
     hfsbi_probe               p = HFSB_INIT;
-    hfsb_status st = hfsbi_sandbox_has_space(sandbox, "restart", err);
-    if (st == HFSB_OK) st = hfsbi_sandbox_locate(sandbox, err);
+    hfsb_status st = hfsbi_space_check_home(sandbox, "restart", err);
+    if (st == HFSB_OK) st = hfsbi_space_locate(sandbox, err);
     if (st != HFSB_OK) return st;
     hfsbi_sandbox_find_instance(sandbox, before);
     st = hfsb_hub_restart(sandbox->o.hub, sandbox->id, factory,
                           sandbox->o.cancel, NULL, err);
     if (st != HFSB_OK) return st;
     p.before = before;
-    p.fresh = p.ask_hub = true;
+    p.fresh = p.look = true;
     /* at first the Hub may still show the stage before the restart */
     p.look_at = hfsb_clock_ms() + t->poll_ms;
     return hfsbi_probe_run(sandbox, &p, t->api_wait_ms, err);
@@ -39213,16 +39677,285 @@ hfsb_status hfsb_sandbox_restart(hfsb_sandbox *sandbox, bool factory,
 
 hfsb_status hfsb_sandbox_status(hfsb_sandbox *sandbox, hfsb_space_runtime *out,
                                 hfsb_err *err) {
-    hfsb_status st = hfsbi_sandbox_has_space(sandbox, "ask about", err);
+    hfsb_status st = hfsbi_space_check_home(sandbox, "ask about", err);
     memset(out, 0, sizeof *out);
     if (st != HFSB_OK) return st;
     return hfsb_hub_runtime(sandbox->o.hub, sandbox->id, sandbox->o.cancel,
                             out, err);
 }
 
-/* ---- src/remote/sandbox_create.c ---- */
-/* sandbox_create.c - sandboxes on the Hub: one is created, an owner's are
-   listed, those that programs left behind are deleted.
+/* ---- dates ---- */
+
+/* Reads n digits at *at of text; false if there are others. */
+static bool hfsbi_date_digits(hfsb_str text, size_t *at, size_t n,
+                              long long *out) {
+    long long value = 0;
+    for (; n; n--, ++*at) {
+        if (*at >= text.len || text.ptr[*at] < '0' || text.ptr[*at] > '9')
+            return false;
+        value = value * 10 + (text.ptr[*at] - '0');
+    }
+    *out = value;
+    return true;
+}
+
+static bool hfsbi_date_byte(hfsb_str text, size_t *at, char c) {
+    if (*at >= text.len || text.ptr[*at] != c) return false;
+    ++*at;
+    return true;
+}
+
+/* Days from 1970-01-01 to a Gregorian date. The year is counted from March, so
+   that the leap day is its last. */
+static long long hfsbi_date_days(long long y, long long m, long long d) {
+    long long in_year;
+    y -= m <= 2;
+    in_year = (153 * (m + (m > 2 ? -3 : 9)) + 2) / 5 + d - 1;
+    return y * 365 + y / 4 - y / 100 + y / 400 + in_year - 719468;
+}
+
+/* "Z", "+02:00" or "-0530" in seconds; false for anything else. */
+static bool hfsbi_date_zone(hfsb_str text, size_t at, long long *out) {
+    bool      west;
+    long long h, m;
+    *out = 0;
+    if (hfsbi_date_byte(text, &at, 'Z')) return at == text.len;
+    west = hfsbi_date_byte(text, &at, '-');
+    if (!west && !hfsbi_date_byte(text, &at, '+')) return false;
+    if (!hfsbi_date_digits(text, &at, 2, &h)) return false;
+    (void)hfsbi_date_byte(text, &at, ':');
+    if (!hfsbi_date_digits(text, &at, 2, &m) || h > 23 || m > 59) return false;
+    *out = (h * 60 + m) * (west ? -60 : 60);
+    return at == text.len;
+}
+
+HFSBI_FN bool hfsbi_date_parse(hfsb_str text, double *out) {
+    static const char marks[] = "--T::";
+    long long         part[6], zone;
+    size_t            at = 0, i;
+    double            fraction = 0, scale = 0.1;
+    for (i = 0; i < 6; i++) {
+        if (!hfsbi_date_digits(text, &at, i ? 2 : 4, &part[i])) return false;
+        if (i < 5 && !hfsbi_date_byte(text, &at, marks[i])) return false;
+    }
+    if (hfsbi_date_byte(text, &at, '.')) {
+        size_t first = at;
+        for (; at < text.len && text.ptr[at] >= '0' && text.ptr[at] <= '9';
+             at++, scale /= 10)
+            fraction += scale * (text.ptr[at] - '0');
+        if (at - first > 9) return false;
+    }
+    if (part[1] < 1 || part[1] > 12 || part[2] < 1 || part[2] > 31 ||
+        part[3] > 23 || part[4] > 59 || part[5] > 60 ||
+        !hfsbi_date_zone(text, at, &zone))
+        return false;
+    *out = (double)(hfsbi_date_days(part[0], part[1], part[2]) * 86400 +
+                    part[3] * 3600 + part[4] * 60 + part[5] - zone) +
+           fraction;
+    return true;
+}
+
+/* ---- list ---- */
+
+/* An owner's Spaces that may be ours. They are collected before anything is
+   done with them: deleting one while pages are read could move another to a
+   page that was read already. */
+typedef struct hfsbi_space_list {
+    hfsb_hub          *hub;
+    const hfsb_cancel *cancel;
+    hfsb_buf           owner;
+    double             now, days; /* days: only those that old (0: all) */
+    hfsb_buf           found;     /* id, NUL, date, NUL of each */
+    hfsb_str           rest;      /* of found, not returned yet */
+    hfsb_status        status;    /* of collecting */
+} hfsbi_space_list;
+
+static double hfsbi_space_list_age(const hfsbi_space_list *l,
+                                   hfsb_str                modified) {
+    double then;
+    if (!hfsbi_date_parse(modified, &then)) return -1;
+    return (l->now - then) / 86400;
+}
+
+/* The name before "-" and 8 digits in "owner/name-0123abcd"; "" for any other
+   id. */
+static hfsb_str hfsbi_space_list_base(hfsb_str id, hfsb_str owner) {
+    size_t i, end = id.len - HFSBI_SUFFIX - 1; /* of the base */
+    if (id.len < owner.len + HFSBI_SUFFIX + 3 || id.ptr[owner.len] != '/' ||
+        !hfsb_http_same(hfsb_str_slice(id, 0, owner.len), owner) ||
+        id.ptr[end] != '-')
+        return HFSB_LIT("");
+    for (i = end + 1; i < id.len; i++) {
+        char c = id.ptr[i];
+        if (!((c >= '0' && c <= '9') || (c >= 'a' && c <= 'f')))
+            return HFSB_LIT("");
+    }
+    return hfsb_str_slice(id, owner.len + 1, end);
+}
+
+static bool hfsbi_space_list_add(void *user, const hfsb_json_value *space) {
+    const hfsb_str    none = HFSB_LIT("");
+    hfsbi_space_list *l = (hfsbi_space_list *)user;
+    hfsb_str          id = hfsb_json_str(hfsb_json_get(space, "id"), none);
+    hfsb_str date = hfsb_json_str(hfsb_json_get(space, "lastModified"), none);
+    size_t   mark = l->found.len;
+    if (!hfsbi_space_list_base(id, hfsb_buf_str(&l->owner)).len ||
+        hfsb_space_check(id, NULL) != HFSB_OK ||
+        (l->days > 0 && !(hfsbi_space_list_age(l, date) >= l->days)))
+        return true; /* without a date its age is unknown */
+    hfsb_buf_append(&l->found, id);
+    hfsb_buf_append_byte(&l->found, '\0');
+    hfsb_buf_append(&l->found, date);
+    hfsb_buf_append_byte(&l->found, '\0');
+    l->status = hfsb_buf_finish(&l->found, mark);
+    return l->status == HFSB_OK;
+}
+
+static void hfsbi_space_list_close(hfsbi_space_list *l) {
+    hfsb_buf_free(&l->found);
+    hfsb_buf_free(&l->owner);
+}
+
+/* Collects the Spaces; close it in any case. */
+static hfsb_status hfsbi_space_list_open(hfsbi_space_list *l, hfsb_hub *hub,
+                                         hfsb_str owner, double days,
+                                         const hfsb_cancel *cancel,
+                                         hfsb_err          *err) {
+    hfsb_space_filter filter = HFSB_INIT;
+    struct timespec   now = HFSB_INIT;
+    hfsb_status       st;
+    memset(l, 0, sizeof *l);
+    l->hub = hub;
+    l->cancel = cancel;
+    l->days = days;
+    l->owner.alloc = l->found.alloc = hub->alloc;
+    (void)clock_gettime(CLOCK_REALTIME, &now);
+    l->now = (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+    st = owner.len ? hfsb_buf_append(&l->owner, owner)
+                   : hfsb_hub_user(hub, cancel, &l->owner, err);
+    filter.author = hfsb_buf_str(&l->owner);
+    filter.full = true;
+    if (st == HFSB_OK)
+        st = hfsb_hub_spaces(hub, &filter, hfsbi_space_list_add, l, cancel,
+                             err);
+    if (st == HFSB_OK) st = l->status;
+    l->rest = hfsb_buf_str(&l->found);
+    if (st == HFSB_NOMEM) (void)hfsbi_fail_status(err, st, "Listing");
+    return st;
+}
+
+/* Takes the next text off l->rest, up to its NUL. */
+static hfsb_str hfsbi_space_list_text(hfsbi_space_list *l) {
+    size_t   at = hfsb_str_find_byte(l->rest, '\0');
+    hfsb_str text = hfsb_str_slice(l->rest, 0, at);
+    l->rest = hfsb_str_slice(l->rest, at + 1, l->rest.len);
+    return text;
+}
+
+/* A Space of another name is ours if create marked it with a variable. One
+   whose variables the token may not see is not. */
+static hfsb_status hfsbi_space_list_is_ours(hfsbi_space_list *l, hfsb_str id,
+                                            bool *ours, hfsb_err *err) {
+    hfsb_str      base = hfsbi_space_list_base(id, hfsb_buf_str(&l->owner));
+    hfsb_json_doc doc = HFSB_INIT;
+    hfsb_status   st;
+    *ours = hfsb_str_equal(base, HFSB_LIT("sandbox"));
+    if (*ours) return HFSB_OK;
+    doc.alloc = l->hub->alloc;
+    st = hfsbi_hub_variables(l->hub, id, l->cancel, &doc, err);
+    if (st == HFSB_NOT_FOUND || st == HFSB_DENIED || st == HFSB_AUTH)
+        return HFSB_OK;
+    *ours = st == HFSB_OK && hfsb_json_get(doc.root, HFSBI_CREATE_MARK);
+    hfsb_json_free(&doc);
+    return st;
+}
+
+/* The next of our Spaces; id->len is 0 at the end. */
+static hfsb_status hfsbi_space_list_next(hfsbi_space_list *l, hfsb_str *id,
+                                         hfsb_str *modified, hfsb_err *err) {
+    bool        ours = false;
+    hfsb_status st = HFSB_OK;
+    id->len = 0;
+    while (st == HFSB_OK && !ours && l->rest.len) {
+        *id = hfsbi_space_list_text(l);
+        *modified = hfsbi_space_list_text(l);
+        st = hfsbi_space_list_is_ours(l, *id, &ours, err);
+    }
+    if (!ours) id->len = 0;
+    return st;
+}
+
+hfsb_status
+hfsb_sandbox_list(hfsb_hub *hub, hfsb_str owner,
+                  bool (*each)(void *user, hfsb_str id, hfsb_str modified),
+                  void *user, const hfsb_cancel *cancel, hfsb_err *err) {
+    hfsbi_space_list l;
+    hfsb_str         id = HFSB_LIT(""), modified = HFSB_LIT("");
+    hfsb_status st = hfsbi_space_list_open(&l, hub, owner, 0, cancel, err);
+    while (st == HFSB_OK) {
+        st = hfsbi_space_list_next(&l, &id, &modified, err);
+        if (st != HFSB_OK || !id.len || !each(user, id, modified)) break;
+    }
+    hfsbi_space_list_close(&l);
+    return st == HFSB_OK ? hfsbi_ok(err) : st;
+}
+
+/* ---- sweep ---- */
+
+/* Deletes the Space, unless the caller only wants a report or the maximum is
+   reached. */
+static void hfsbi_sweep_remove(hfsb_hub *hub, const hfsb_sweep_opts *opts,
+                               size_t *left, hfsb_sweep_item *item,
+                               hfsb_err *err) {
+    (void)hfsbi_ok(err);
+    if (!opts->remove) return;
+    if (!*left) {
+        item->status = hfsbi_fail(err, HFSB_LIMIT, 0,
+                                  "the maximum number of deletions is "
+                                  "reached");
+        return;
+    }
+    --*left;
+    item->status = hfsb_hub_delete(hub, item->id, opts->cancel, err);
+    if (item->status == HFSB_NOT_FOUND) item->status = hfsbi_ok(err);
+    item->removed = item->status == HFSB_OK;
+}
+
+hfsb_status hfsb_sandbox_sweep(hfsb_hub *hub, const hfsb_sweep_opts *opts,
+                               bool (*each)(void                  *user,
+                                            const hfsb_sweep_item *item),
+                               void *user, hfsb_err *err) {
+    const hfsb_sweep_opts plain = HFSB_INIT;
+    hfsbi_space_list      l;
+    hfsb_err              why = HFSB_INIT;
+    double                days;
+    size_t                left;
+    hfsb_status           st;
+    if (!opts) opts = &plain;
+    days = opts->days > 0 || opts->days < 0 ? opts->days : 7;
+    left = opts->max ? opts->max : 20;
+    if (!(days > 0))
+        return hfsbi_fail(err, HFSB_ARG, 0, "the age in days must be above 0");
+    st = hfsbi_space_list_open(&l, hub, opts->owner, days, opts->cancel, err);
+    while (st == HFSB_OK) {
+        hfsb_sweep_item item = HFSB_INIT;
+        st = hfsbi_space_list_next(&l, &item.id, &item.modified, err);
+        if (st != HFSB_OK || !item.id.len) break;
+        item.days = hfsbi_space_list_age(&l, item.modified);
+        item.message = why.msg;
+        hfsbi_sweep_remove(hub, opts, &left, &item, &why);
+        if (each && !each(user, &item)) break;
+        if (item.status == HFSB_CANCELLED || item.status == HFSB_NOMEM) {
+            st = item.status;
+            if (err) *err = why;
+        }
+    }
+    hfsbi_space_list_close(&l);
+    return st == HFSB_OK ? hfsbi_ok(err) : st;
+}
+
+/* ---- src/hub/create.c ---- */
+/* create.c - a sandbox on a new Space.
 
    create duplicates a template, sets the secrets, commits the server's files,
    waits until the Hub runs that commit on the requested hardware, and until
@@ -39251,12 +39984,10 @@ typedef enum hfsbi_made_state {
 enum {
     HFSBI_CREATE_TRIES = 14, /* with 1, 2, 4, 5, 5 ... s between: one minute */
     HFSBI_CREATE_NAMES = 5,  /* that are tried while the Hub says "taken" */
-    HFSBI_CREATE_DELETES = 3,
-    HFSBI_SUFFIX = 8 /* hexadecimal digits of a name */
+    HFSBI_CREATE_DELETES = 3
 };
 
 #define HFSBI_CREATE_OLD_SERVER "sandbox_server.py"
-#define HFSBI_CREATE_MARK       "HFSB_CREATED" /* variable of our Spaces */
 
 /* Tests shorten all waits by poll_ms, which is 5 s by default. */
 static long long hfsbi_create_second(const hfsb_sandbox *s) {
@@ -39273,15 +40004,25 @@ static hfsbi_retry hfsbi_create_retry(const hfsb_sandbox *s) {
     return retry;
 }
 
+typedef struct hfsbi_create_texts {
+    const hfsb_sandbox_opts *opts;
+    const hfsb_sandbox_spec *spec;
+} hfsbi_create_texts;
+
+static hfsb_str hfsbi_create_secret_at(const void *owner, size_t i) {
+    const hfsbi_create_texts *s = (const hfsbi_create_texts *)owner;
+    if (i < 2) return i ? s->opts->hub_token : s->opts->api_token;
+    return s->spec->secrets[i - 2].value;
+}
+
 /* Removes the tokens and the secrets of spec from a text. */
 static void hfsbi_create_scrub(const hfsb_sandbox_opts *opts,
                                const hfsb_sandbox_spec *spec, char *text) {
-    hfsbi_secrets secrets = HFSB_INIT;
-    secrets.tokens[0] = opts->api_token;
-    secrets.tokens[1] = opts->hub_token;
-    secrets.pairs = spec->secrets;
-    secrets.count = spec->secret_count;
-    (void)hfsbi_redact(&secrets, text, strlen(text));
+    hfsbi_create_texts owner;
+    owner.opts = opts;
+    owner.spec = spec;
+    (void)hfsbi_redact(hfsbi_create_secret_at, &owner, 2 + spec->secret_count,
+                       text, strlen(text));
 }
 
 /* ---- the end of a log ---- */
@@ -39583,8 +40324,8 @@ static hfsb_status hfsbi_create_name(hfsbi_create *c) {
     hfsbi_sandbox_free(c->box);
     c->box = NULL;
     if (st == HFSB_OK)
-        st = hfsbi_sandbox_new(&c->opts, hfsb_buf_str(&id), HFSB_LIT(""), true,
-                               &c->box, &c->err);
+        st = hfsbi_space_new(&c->opts, hfsb_buf_str(&id), true, &c->box,
+                             &c->err);
     else (void)hfsbi_fail_status(&c->err, st, "Name");
     hfsb_buf_free(&id);
     return st;
@@ -39860,11 +40601,16 @@ static hfsb_status hfsbi_create_start(hfsbi_create *c) {
     return st;
 }
 
-/* Waits for the server. Only its silence is no failure. */
+/* Waits for the server. Only its silence is no failure. A server that refuses
+   the token is the template's, which is about to end. */
 static hfsb_status hfsbi_create_answer(hfsbi_create *c) {
-    hfsb_status st = hfsbi_sandbox_locate(c->box, &c->err);
+    hfsbi_probe p = HFSB_INIT;
+    hfsb_status st = hfsbi_space_locate(c->box, &c->err);
     if (st == HFSB_CANCELLED || st == HFSB_NOMEM) return st;
-    if (c->box->api.len) st = hfsbi_sandbox_wait_new(c->box, &c->err);
+    p.before = "";
+    p.fresh = true;
+    if (c->box->api.len)
+        st = hfsbi_probe_run(c->box, &p, c->box->o.times.api_wait_ms, &c->err);
     if (st != HFSB_TIMEOUT) return st;
     hfsbi_create_scrub(&c->opts, c->spec, c->err.msg);
     hfsbi_sandbox_log(c->box,
@@ -39918,541 +40664,7 @@ hfsb_status hfsb_sandbox_create(const hfsb_sandbox_spec *spec,
     return hfsbi_sandbox_make(spec, opts, NULL, out, err);
 }
 
-/* ---- dates ---- */
-
-/* Reads n digits at *at of text; false if there are others. */
-static bool hfsbi_date_digits(hfsb_str text, size_t *at, size_t n,
-                              long long *out) {
-    long long value = 0;
-    for (; n; n--, ++*at) {
-        if (*at >= text.len || text.ptr[*at] < '0' || text.ptr[*at] > '9')
-            return false;
-        value = value * 10 + (text.ptr[*at] - '0');
-    }
-    *out = value;
-    return true;
-}
-
-static bool hfsbi_date_byte(hfsb_str text, size_t *at, char c) {
-    if (*at >= text.len || text.ptr[*at] != c) return false;
-    ++*at;
-    return true;
-}
-
-/* Days from 1970-01-01 to a Gregorian date. The year is counted from March, so
-   that the leap day is its last. */
-static long long hfsbi_date_days(long long y, long long m, long long d) {
-    long long in_year;
-    y -= m <= 2;
-    in_year = (153 * (m + (m > 2 ? -3 : 9)) + 2) / 5 + d - 1;
-    return y * 365 + y / 4 - y / 100 + y / 400 + in_year - 719468;
-}
-
-/* "Z", "+02:00" or "-0530" in seconds; false for anything else. */
-static bool hfsbi_date_zone(hfsb_str text, size_t at, long long *out) {
-    bool      west;
-    long long h, m;
-    *out = 0;
-    if (hfsbi_date_byte(text, &at, 'Z')) return at == text.len;
-    west = hfsbi_date_byte(text, &at, '-');
-    if (!west && !hfsbi_date_byte(text, &at, '+')) return false;
-    if (!hfsbi_date_digits(text, &at, 2, &h)) return false;
-    (void)hfsbi_date_byte(text, &at, ':');
-    if (!hfsbi_date_digits(text, &at, 2, &m) || h > 23 || m > 59) return false;
-    *out = (h * 60 + m) * (west ? -60 : 60);
-    return at == text.len;
-}
-
-HFSBI_FN bool hfsbi_date_parse(hfsb_str text, double *out) {
-    static const char marks[] = "--T::";
-    long long         part[6], zone;
-    size_t            at = 0, i;
-    double            fraction = 0, scale = 0.1;
-    for (i = 0; i < 6; i++) {
-        if (!hfsbi_date_digits(text, &at, i ? 2 : 4, &part[i])) return false;
-        if (i < 5 && !hfsbi_date_byte(text, &at, marks[i])) return false;
-    }
-    if (hfsbi_date_byte(text, &at, '.')) {
-        size_t first = at;
-        for (; at < text.len && text.ptr[at] >= '0' && text.ptr[at] <= '9';
-             at++, scale /= 10)
-            fraction += scale * (text.ptr[at] - '0');
-        if (at - first > 9) return false;
-    }
-    if (part[1] < 1 || part[1] > 12 || part[2] < 1 || part[2] > 31 ||
-        part[3] > 23 || part[4] > 59 || part[5] > 60 ||
-        !hfsbi_date_zone(text, at, &zone))
-        return false;
-    *out = (double)(hfsbi_date_days(part[0], part[1], part[2]) * 86400 +
-                    part[3] * 3600 + part[4] * 60 + part[5] - zone) +
-           fraction;
-    return true;
-}
-
-/* ---- list ---- */
-
-/* An owner's Spaces that may be ours. They are collected before anything is
-   done with them: deleting one while pages are read could move another to a
-   page that was read already. */
-typedef struct hfsbi_space_list {
-    hfsb_hub          *hub;
-    const hfsb_cancel *cancel;
-    hfsb_buf           owner;
-    double             now, days; /* days: only those that old (0: all) */
-    hfsb_buf           found;     /* id, NUL, date, NUL of each */
-    hfsb_str           rest;      /* of found, not returned yet */
-    hfsb_status        status;    /* of collecting */
-} hfsbi_space_list;
-
-static double hfsbi_space_list_age(const hfsbi_space_list *l,
-                                   hfsb_str                modified) {
-    double then;
-    if (!hfsbi_date_parse(modified, &then)) return -1;
-    return (l->now - then) / 86400;
-}
-
-/* The name before "-" and 8 digits in "owner/name-0123abcd"; "" for any other
-   id. */
-static hfsb_str hfsbi_space_list_base(hfsb_str id, hfsb_str owner) {
-    size_t i, end = id.len - HFSBI_SUFFIX - 1; /* of the base */
-    if (id.len < owner.len + HFSBI_SUFFIX + 3 || id.ptr[owner.len] != '/' ||
-        !hfsb_http_same(hfsb_str_slice(id, 0, owner.len), owner) ||
-        id.ptr[end] != '-')
-        return HFSB_LIT("");
-    for (i = end + 1; i < id.len; i++) {
-        char c = id.ptr[i];
-        if (!((c >= '0' && c <= '9') || (c >= 'a' && c <= 'f')))
-            return HFSB_LIT("");
-    }
-    return hfsb_str_slice(id, owner.len + 1, end);
-}
-
-static bool hfsbi_space_list_add(void *user, const hfsb_json_value *space) {
-    const hfsb_str    none = HFSB_LIT("");
-    hfsbi_space_list *l = (hfsbi_space_list *)user;
-    hfsb_str          id = hfsb_json_str(hfsb_json_get(space, "id"), none);
-    hfsb_str date = hfsb_json_str(hfsb_json_get(space, "lastModified"), none);
-    size_t   mark = l->found.len;
-    if (!hfsbi_space_list_base(id, hfsb_buf_str(&l->owner)).len ||
-        hfsb_space_check(id, NULL) != HFSB_OK ||
-        (l->days > 0 && !(hfsbi_space_list_age(l, date) >= l->days)))
-        return true; /* without a date its age is unknown */
-    hfsb_buf_append(&l->found, id);
-    hfsb_buf_append_byte(&l->found, '\0');
-    hfsb_buf_append(&l->found, date);
-    hfsb_buf_append_byte(&l->found, '\0');
-    l->status = hfsb_buf_finish(&l->found, mark);
-    return l->status == HFSB_OK;
-}
-
-static void hfsbi_space_list_close(hfsbi_space_list *l) {
-    hfsb_buf_free(&l->found);
-    hfsb_buf_free(&l->owner);
-}
-
-/* Collects the Spaces; close it in any case. */
-static hfsb_status hfsbi_space_list_open(hfsbi_space_list *l, hfsb_hub *hub,
-                                         hfsb_str owner, double days,
-                                         const hfsb_cancel *cancel,
-                                         hfsb_err          *err) {
-    hfsb_space_filter filter = HFSB_INIT;
-    struct timespec   now = HFSB_INIT;
-    hfsb_status       st;
-    memset(l, 0, sizeof *l);
-    l->hub = hub;
-    l->cancel = cancel;
-    l->days = days;
-    l->owner.alloc = l->found.alloc = hub->alloc;
-    (void)clock_gettime(CLOCK_REALTIME, &now);
-    l->now = (double)now.tv_sec + (double)now.tv_nsec / 1e9;
-    st = owner.len ? hfsb_buf_append(&l->owner, owner)
-                   : hfsb_hub_user(hub, cancel, &l->owner, err);
-    filter.author = hfsb_buf_str(&l->owner);
-    filter.full = true;
-    if (st == HFSB_OK)
-        st = hfsb_hub_spaces(hub, &filter, hfsbi_space_list_add, l, cancel,
-                             err);
-    if (st == HFSB_OK) st = l->status;
-    l->rest = hfsb_buf_str(&l->found);
-    if (st == HFSB_NOMEM) (void)hfsbi_fail_status(err, st, "Listing");
-    return st;
-}
-
-/* Takes the next text off l->rest, up to its NUL. */
-static hfsb_str hfsbi_space_list_text(hfsbi_space_list *l) {
-    size_t   at = hfsb_str_find_byte(l->rest, '\0');
-    hfsb_str text = hfsb_str_slice(l->rest, 0, at);
-    l->rest = hfsb_str_slice(l->rest, at + 1, l->rest.len);
-    return text;
-}
-
-/* A Space of another name is ours if create marked it with a variable. One
-   whose variables the token may not see is not. */
-static hfsb_status hfsbi_space_list_is_ours(hfsbi_space_list *l, hfsb_str id,
-                                            bool *ours, hfsb_err *err) {
-    hfsb_str      base = hfsbi_space_list_base(id, hfsb_buf_str(&l->owner));
-    hfsb_json_doc doc = HFSB_INIT;
-    hfsb_status   st;
-    *ours = hfsb_str_equal(base, HFSB_LIT("sandbox"));
-    if (*ours) return HFSB_OK;
-    doc.alloc = l->hub->alloc;
-    st = hfsbi_hub_variables(l->hub, id, l->cancel, &doc, err);
-    if (st == HFSB_NOT_FOUND || st == HFSB_DENIED || st == HFSB_AUTH)
-        return HFSB_OK;
-    *ours = st == HFSB_OK && hfsb_json_get(doc.root, HFSBI_CREATE_MARK);
-    hfsb_json_free(&doc);
-    return st;
-}
-
-/* The next of our Spaces; id->len is 0 at the end. */
-static hfsb_status hfsbi_space_list_next(hfsbi_space_list *l, hfsb_str *id,
-                                         hfsb_str *modified, hfsb_err *err) {
-    bool        ours = false;
-    hfsb_status st = HFSB_OK;
-    id->len = 0;
-    while (st == HFSB_OK && !ours && l->rest.len) {
-        *id = hfsbi_space_list_text(l);
-        *modified = hfsbi_space_list_text(l);
-        st = hfsbi_space_list_is_ours(l, *id, &ours, err);
-    }
-    if (!ours) id->len = 0;
-    return st;
-}
-
-hfsb_status
-hfsb_sandbox_list(hfsb_hub *hub, hfsb_str owner,
-                  bool (*each)(void *user, hfsb_str id, hfsb_str modified),
-                  void *user, const hfsb_cancel *cancel, hfsb_err *err) {
-    hfsbi_space_list l;
-    hfsb_str         id = HFSB_LIT(""), modified = HFSB_LIT("");
-    hfsb_status st = hfsbi_space_list_open(&l, hub, owner, 0, cancel, err);
-    while (st == HFSB_OK) {
-        st = hfsbi_space_list_next(&l, &id, &modified, err);
-        if (st != HFSB_OK || !id.len || !each(user, id, modified)) break;
-    }
-    hfsbi_space_list_close(&l);
-    return st == HFSB_OK ? hfsbi_ok(err) : st;
-}
-
-/* ---- sweep ---- */
-
-/* Deletes the Space, unless the caller only wants a report or the maximum is
-   reached. */
-static void hfsbi_sweep_remove(hfsb_hub *hub, const hfsb_sweep_opts *opts,
-                               size_t *left, hfsb_sweep_item *item,
-                               hfsb_err *err) {
-    (void)hfsbi_ok(err);
-    if (!opts->remove) return;
-    if (!*left) {
-        item->status = hfsbi_fail(err, HFSB_LIMIT, 0,
-                                  "the maximum number of deletions is "
-                                  "reached");
-        return;
-    }
-    --*left;
-    item->status = hfsb_hub_delete(hub, item->id, opts->cancel, err);
-    if (item->status == HFSB_NOT_FOUND) item->status = hfsbi_ok(err);
-    item->removed = item->status == HFSB_OK;
-}
-
-hfsb_status hfsb_sandbox_sweep(hfsb_hub *hub, const hfsb_sweep_opts *opts,
-                               bool (*each)(void                  *user,
-                                            const hfsb_sweep_item *item),
-                               void *user, hfsb_err *err) {
-    const hfsb_sweep_opts plain = HFSB_INIT;
-    hfsbi_space_list      l;
-    hfsb_err              why = HFSB_INIT;
-    double                days;
-    size_t                left;
-    hfsb_status           st;
-    if (!opts) opts = &plain;
-    days = opts->days > 0 || opts->days < 0 ? opts->days : 7;
-    left = opts->max ? opts->max : 20;
-    if (!(days > 0))
-        return hfsbi_fail(err, HFSB_ARG, 0, "the age in days must be above 0");
-    st = hfsbi_space_list_open(&l, hub, opts->owner, days, opts->cancel, err);
-    while (st == HFSB_OK) {
-        hfsb_sweep_item item = HFSB_INIT;
-        st = hfsbi_space_list_next(&l, &item.id, &item.modified, err);
-        if (st != HFSB_OK || !item.id.len) break;
-        item.days = hfsbi_space_list_age(&l, item.modified);
-        item.message = why.msg;
-        hfsbi_sweep_remove(hub, opts, &left, &item, &why);
-        if (each && !each(user, &item)) break;
-        if (item.status == HFSB_CANCELLED || item.status == HFSB_NOMEM) {
-            st = item.status;
-            if (err) *err = why;
-        }
-    }
-    hfsbi_space_list_close(&l);
-    return st == HFSB_OK ? hfsbi_ok(err) : st;
-}
-
-/* ---- src/remote/plan.c ---- */
-/* plan.c - the todo plan of a model, and the reminder of its open items.
-
-   plan_tool replaces the whole plan. The items are checked, copied into a
-   document of our own, and kept only if all of them are valid. A turn of the
-   model without tool calls while items are open is answered by a reminder, at
-   most HFSBI_REMIND_TIMES in a row; a turn with tool calls resets the count. */
-typedef struct hfsbi_todo_args {
-    hfsb_str id, content, status;
-} hfsbi_todo_args;
-
-static const hfsbi_param hfsbi_todo_params[] = {
-    HFSBI_PARAM("id", HFSBI_ARG_STR, HFSBI_REQUIRED, hfsbi_todo_args, id,
-                NULL),
-    HFSBI_PARAM("content", HFSBI_ARG_STR, HFSBI_REQUIRED, hfsbi_todo_args,
-                content, "What is to be done"),
-    HFSBI_PARAM_CHOICE("status", HFSBI_REQUIRED, hfsbi_todo_args, status,
-                       "pending in_progress completed"),
-    HFSBI_PARAM_END};
-
-typedef struct hfsbi_plan_args {
-    const hfsb_json_value *todos;
-} hfsbi_plan_args;
-
-static const hfsbi_param hfsbi_plan_params[] = {
-    HFSBI_PARAM_LIST("todos", HFSBI_REQUIRED, hfsbi_plan_args, todos,
-                     hfsbi_todo_params),
-    HFSBI_PARAM_END};
-
-/* It changes nothing but what the model itself wrote before, so a host need
-   not ask anyone. */
-HFSBI_FN const hfsbi_tool *hfsbi_plan_tool(void) {
-    static const hfsbi_tool row = {
-        "plan_tool",
-        "Keep a plan",
-        "Write down your plan for work of several steps, and keep it up to "
-        "date: each call replaces the whole plan. Keep one item in_progress, "
-        "and set it to completed as soon as it is done, not before.",
-        NULL,
-        HFSBI_TOOL_READS,
-        false,
-        hfsbi_plan_params,
-        NULL,
-        NULL};
-    return &row;
-}
-
-static const char *const hfsbi_plan_states[] = {"pending", "in_progress",
-                                                "completed"};
-
-enum {
-    HFSBI_PLAN_COMPLETED = 2,
-    HFSBI_PLAN_STATES = 3,
-    HFSBI_REMIND_CHARS = 200 /* of one item */
-};
-
-/* ---- plan_tool ---- */
-
-static hfsb_status hfsbi_plan_state(hfsb_str name, size_t *out,
-                                    hfsb_err *err) {
-    for (*out = 0; *out < HFSBI_PLAN_STATES; ++*out)
-        if (hfsb_str_equal(name, hfsb_cstr(hfsbi_plan_states[*out])))
-            return HFSB_OK;
-    hfsbi_fail(err, HFSB_ARG, 0,
-               "\"status\": expected pending, in_progress or completed, "
-               "found \"");
-    hfsbi_err_quote(err, name, 40);
-    hfsbi_err_add(err, "\"");
-    return HFSB_ARG;
-}
-
-/* Reads an id, which models often send as a number. */
-static hfsb_status hfsbi_plan_id(const hfsb_json_value *item, char *number,
-                                 size_t size, hfsb_str *out, hfsb_err *err) {
-    const hfsb_json_value *id = hfsb_json_get(item, "id");
-    hfsb_json_type         type = hfsb_json_type_of(id);
-    if (type != HFSB_JSON_INT && type != HFSB_JSON_UINT)
-        return hfsb_json_arg_str(item, "id", true, out, err);
-    (void)snprintf(number, size, "%lld", hfsb_json_int(id, 0));
-    *out = hfsb_cstr(number);
-    return HFSB_OK;
-}
-
-/* Writes one item in its stored form, and counts its status. */
-static hfsb_status hfsbi_plan_item(const hfsb_json_value *item,
-                                   hfsbi_build *list, size_t *counts,
-                                   hfsb_err *err) {
-    hfsb_str       id = HFSB_INIT, content = HFSB_INIT, status = HFSB_INIT;
-    hfsb_json_type type = hfsb_json_type_of(item);
-    char           number[24];
-    size_t         state;
-    hfsb_status    st;
-    if (type != HFSB_JSON_OBJECT)
-        return hfsbi_fail(err, HFSB_ARG, 0, "expected an object, found %s",
-                          hfsb_json_type_name(type));
-    st = hfsbi_plan_id(item, number, sizeof number, &id, err);
-    if (st == HFSB_OK)
-        st = hfsb_json_arg_str(item, "content", true, &content, err);
-    if (st == HFSB_OK)
-        st = hfsb_json_arg_str(item, "status", true, &status, err);
-    if (st == HFSB_OK) st = hfsbi_plan_state(status, &state, err);
-    if (st != HFSB_OK) return st;
-    counts[state]++;
-    hfsbi_build_object(list, NULL);
-    hfsbi_build_str(list, "id", id);
-    hfsbi_build_str(list, "content", content);
-    hfsbi_build_str(list, "status", status);
-    hfsbi_build_end(list);
-    return HFSB_OK;
-}
-
-/* The items as a document of our own, and how many have each status. */
-static hfsb_status hfsbi_plan_copy(const hfsb_json_value *arguments,
-                                   hfsb_json_doc *out, size_t *counts,
-                                   hfsb_err *err) {
-    const hfsb_json_value *todos = NULL;
-    hfsb_json_doc          sent = HFSB_INIT;
-    hfsb_json_iter         it;
-    hfsbi_build            list;
-    hfsb_err               why = HFSB_INIT;
-    size_t                 n = 0;
-    hfsb_status            st;
-    sent.alloc = out->alloc;
-    st = hfsb_json_arg_parsed(arguments, "todos", true, HFSB_JSON_ARRAY, &sent,
-                              &todos, err);
-    hfsbi_build_init(&list, &out->alloc);
-    hfsbi_build_array(&list, NULL);
-    for (it = hfsb_json_begin(todos); st == HFSB_OK && hfsb_json_next(&it);
-         n++) {
-        st = hfsbi_plan_item(it.value, &list, counts, &why);
-        if (st != HFSB_OK)
-            hfsbi_fail(err, st, 0, "todos[%zu]: %s", n, why.msg);
-    }
-    hfsbi_build_end(&list);
-    if (st == HFSB_OK) {
-        st = hfsbi_build_finish(&list, out);
-        if (st != HFSB_OK) hfsbi_fail_status(err, st, "Plan");
-    }
-    hfsbi_build_free(&list);
-    hfsb_json_free(&sent);
-    return st;
-}
-
-HFSBI_FN hfsb_status hfsbi_plan_set(hfsbi_plan            *plan,
-                                    const hfsb_json_value *arguments,
-                                    hfsb_tool_result *result, hfsb_err *err) {
-    hfsb_json_doc fresh = HFSB_INIT;
-    size_t        counts[HFSBI_PLAN_STATES] = {0, 0, 0};
-    hfsb_status   st;
-    fresh.alloc = plan->doc.alloc;
-    st = hfsbi_plan_copy(arguments, &fresh, counts, err);
-    if (st != HFSB_OK) return st;
-    st = hfsbi_result_ok(result,
-                         "Plan updated: %zu pending, %zu in progress, %zu "
-                         "completed.",
-                         counts[0], counts[1], counts[2]);
-    if (st != HFSB_OK) {
-        hfsb_json_free(&fresh);
-        return st;
-    }
-    hfsb_json_free(&plan->doc);
-    plan->doc = fresh;
-    return HFSB_OK;
-}
-
-HFSBI_FN hfsb_status hfsbi_plan_call(hfsbi_plan            *plan,
-                                     const hfsb_json_value *arguments,
-                                     bool strict, hfsb_tool_result *result) {
-    hfsbi_args_how how = HFSB_INIT;
-    hfsb_buf       notes = HFSB_INIT;
-    hfsb_err       err = HFSB_INIT;
-    hfsb_status    st;
-    hfsbi_result_init(result, &plan->doc.alloc);
-    notes.alloc = plan->doc.alloc;
-    how.strict = strict;
-    how.notes = &notes;
-    st = hfsbi_args_check(hfsbi_plan_params, arguments, &how, &err);
-    if (st == HFSB_OK) st = hfsbi_plan_set(plan, arguments, result, &err);
-    if (st == HFSB_OK)
-        st = hfsb_buf_append(&result->output, hfsb_buf_str(&notes));
-    if (st != HFSB_OK) hfsbi_result_status(result, st, &err);
-    hfsb_buf_free(&notes);
-    return st;
-}
-
-HFSBI_FN void hfsbi_plan_free(hfsbi_plan *plan) {
-    hfsb_json_free(&plan->doc);
-}
-
-HFSBI_FN hfsb_status hfsbi_plan_write(const hfsbi_plan *plan, hfsb_buf *out,
-                                      hfsb_err *err) {
-    hfsb_status st = plan->doc.root
-                         ? hfsb_json_write(plan->doc.root, NULL, out, err)
-                         : hfsb_buf_append(out, HFSB_LIT("[]"));
-    return st == HFSB_OK ? hfsbi_ok(err)
-                         : hfsbi_fail_status(err, st, "Writing the plan");
-}
-
-/* ---- the reminder ---- */
-
-static hfsb_str hfsbi_plan_member(const hfsb_json_value *item,
-                                  const char            *key) {
-    return hfsb_json_str(hfsb_json_get(item, key), HFSB_LIT(""));
-}
-
-static bool hfsbi_plan_is_open(const hfsb_json_value *item) {
-    const char *done = hfsbi_plan_states[HFSBI_PLAN_COMPLETED];
-    return !hfsb_str_equal(hfsbi_plan_member(item, "status"), hfsb_cstr(done));
-}
-
-HFSBI_FN size_t hfsbi_plan_open(const hfsbi_plan *plan) {
-    hfsb_json_iter it = hfsb_json_begin(plan->doc.root);
-    size_t         n = 0;
-    while (hfsb_json_next(&it)) n += hfsbi_plan_is_open(it.value);
-    return n;
-}
-
-/* Appends a text of the model on one line, cut to a sane length. */
-static void hfsbi_remind_put(hfsb_buf *sink, hfsb_str text) {
-    hfsb_err line = HFSB_INIT;
-    hfsbi_err_quote(&line, text, HFSBI_REMIND_CHARS);
-    hfsb_buf_append(sink, hfsb_cstr(line.msg));
-}
-
-static hfsb_status hfsbi_remind_write(const hfsb_json_value *plan, size_t open,
-                                      hfsb_buf *out) {
-    size_t         mark = out->len;
-    hfsb_json_iter it = hfsb_json_begin(plan);
-    size_t         listed = 0;
-    hfsb_buf_printf(
-        out,
-        "[SYSTEM: CONTINUATION GUARD] Your last turn called no tool, "
-        "but your plan has %zu open item%s:\n",
-        open, open == 1 ? "" : "s");
-    while (listed < HFSBI_REMIND_ITEMS && hfsb_json_next(&it)) {
-        if (!hfsbi_plan_is_open(it.value)) continue;
-        listed++;
-        hfsb_buf_append(out, HFSB_LIT("- "));
-        hfsbi_remind_put(out, hfsbi_plan_member(it.value, "id"));
-        hfsb_buf_append(out, HFSB_LIT(" ("));
-        hfsb_buf_append(out, hfsbi_plan_member(it.value, "status"));
-        hfsb_buf_append(out, HFSB_LIT("): "));
-        hfsbi_remind_put(out, hfsbi_plan_member(it.value, "content"));
-        hfsb_buf_append_byte(out, '\n');
-    }
-    if (open > listed) hfsb_buf_printf(out, "- and %zu more\n", open - listed);
-    hfsb_buf_printf(
-        out, "Go on with the next one now, by calling a tool. If they are "
-             "done or not needed any more, say so with plan_tool, then give "
-             "your answer. If you cannot go on, say what you need.");
-    return hfsb_buf_finish(out, mark);
-}
-
-HFSBI_FN bool hfsbi_plan_remind(hfsbi_plan *plan, bool called_tools,
-                                hfsb_buf *out) {
-    size_t open = called_tools ? 0 : hfsbi_plan_open(plan);
-    if (called_tools) plan->reminded = 0;
-    if (!open || plan->reminded >= HFSBI_REMIND_TIMES ||
-        hfsbi_remind_write(plan->doc.root, open, out) != HFSB_OK)
-        return false;
-    plan->reminded++;
-    return true;
-}
-
-/* ---- src/remote/preload.c ---- */
+/* ---- src/hub/preload.c ---- */
 /* preload.c - the sandboxes of a session: created by a thread, held by calls,
    deleted at the end.
 
@@ -40773,16 +40985,17 @@ HFSBI_FN hfsb_status hfsbi_session_end(hfsb_session *session, hfsb_err *err) {
     return st;
 }
 
-/* ---- src/remote/jobs.c ---- */
-/* jobs.c - hf_jobs: jobs on the Hub, for a model.
+/* ---- src/hub/hf_jobs.c ---- */
+/* hf_jobs.c - hf_jobs: jobs on the Hub, for a model.
 
    Five operations: run starts a job from a script or a command, ps lists jobs,
    logs shows what one printed so far, inspect and cancel take a job_id.
 
-   run reads the arguments into a hfsbi_wanted, which owns all lists and texts
-   that the job's spec points to. A script may be source text, a URL, or a
-   file of the sandbox, whose content is sent. The model names secrets, and
-   the session, which knows their values, fills them in.
+   run makes a hfsbi_wanted of the arguments, which owns all that the job's
+   spec points to: one document with the lists as texts, and one array of views
+   of them. A script may be source text, a URL, or a file of the sandbox, whose
+   content is sent. The model names secrets, and the session, which knows their
+   values, fills them in.
 
    Anything that the Hub or a job printed is shown without the session's
    secrets. Text is masked before it is cut, so that no part of a secret
@@ -40799,25 +41012,30 @@ enum {
     HFSBI_HF_JOBS_NAME = 80        /* characters of an unknown operation */
 };
 
+/* command is a string or a list, secrets a list or an object. */
+typedef struct hfsbi_hf_jobs_args {
+    hfsb_str operation, script, python, image, flavor, timeout, id, space;
+    const hfsb_json_value *with, *args, *env;
+} hfsbi_hf_jobs_args;
+
 typedef struct hfsbi_hf_jobs_call {
-    hfsb_session          *session;
-    const hfsb_json_value *arguments;
-    const hfsb_cancel     *cancel;
-    hfsb_tool_result      *result;
-    hfsb_str               id, space; /* job_id and namespace, or empty */
+    hfsb_session             *session;
+    const hfsb_json_value    *arguments;
+    const hfsbi_hf_jobs_args *args;
+    const hfsb_cancel        *cancel;
+    hfsb_tool_result         *result;
+    hfsb_str                  id, space; /* job_id and namespace, or empty */
+    hfsb_json_doc             job;       /* as the Hub describes it */
+    hfsb_buf                  text;      /* becomes the output, masked */
 } hfsbi_hf_jobs_call;
 
 /* ---- a job as the Hub describes it ---- */
 
-static hfsb_str hfsbi_hf_jobs_cut(hfsb_str text) {
-    return hfsb_str_slice(text, 0, hfsb_utf8_offset(text, HFSBI_HF_JOBS_TEXT));
-}
-
 /* A text member of a job, cut to a sane length; "" if there is none. */
 static hfsb_str hfsbi_hf_jobs_text(const hfsb_json_value *job,
                                    const char            *key) {
-    return hfsbi_hf_jobs_cut(
-        hfsb_json_str(hfsb_json_get(job, key), HFSB_LIT("")));
+    hfsb_str text = hfsb_json_str(hfsb_json_get(job, key), HFSB_LIT(""));
+    return hfsb_str_slice(text, 0, hfsb_utf8_offset(text, HFSBI_HF_JOBS_TEXT));
 }
 
 static hfsb_str hfsbi_hf_jobs_stage(const hfsb_json_value *job) {
@@ -40830,12 +41048,11 @@ static bool hfsbi_hf_jobs_is_over(hfsb_str stage) {
            !hfsb_str_equal(stage, HFSB_LIT("UPDATING"));
 }
 
-/* Adds id, stage and url of a job to the result. */
-static hfsb_status hfsbi_hf_jobs_fields(hfsbi_hf_jobs_call    *c,
-                                        const hfsb_json_value *job,
-                                        hfsb_err              *err) {
-    hfsb_str id = hfsbi_hf_jobs_text(job, "id");
-    hfsb_str stage = hfsbi_hf_jobs_stage(job);
+/* Adds id, stage and url of the job to the result. */
+static hfsb_status hfsbi_hf_jobs_fields(hfsbi_hf_jobs_call *c, hfsb_err *err) {
+    const hfsb_json_value *job = c->job.root;
+    hfsb_str               id = hfsbi_hf_jobs_text(job, "id");
+    hfsb_str               stage = hfsbi_hf_jobs_stage(job);
     hfsb_str owner = hfsbi_hf_jobs_text(hfsb_json_get(job, "owner"), "name");
     hfsb_str endpoint = hfsb_hub_endpoint(c->session->opts.hub);
     hfsb_buf url = HFSB_INIT;
@@ -40866,17 +41083,14 @@ static hfsb_status hfsbi_hf_jobs_fields(hfsbi_hf_jobs_call    *c,
 /* Appends a text without the session's secrets. */
 static hfsb_status hfsbi_hf_jobs_mask(const hfsbi_hf_jobs_call *c,
                                       hfsb_str text, hfsb_buf *out) {
-    hfsbi_hub_request mask;
-    memset(&mask, 0, sizeof mask);
-    mask.secrets = c->session->secrets;
-    mask.secret_count = c->session->spec.secret_count;
-    return hfsbi_hub_redact(c->session->opts.hub, &mask, text, out);
+    return hfsbi_hub_redact(c->session->opts.hub, c->session->secrets,
+                            c->session->spec.secret_count, text, out);
 }
 
-/* Appends at most max characters of a text, masked, on one line. */
-static void hfsbi_hf_jobs_put_masked(const hfsbi_hf_jobs_call *c,
-                                     hfsb_buf *sink, hfsb_str text,
-                                     size_t max) {
+/* Adds at most max characters of a text, masked before it is cut, on one
+   line. */
+static void hfsbi_hf_jobs_put(hfsbi_hf_jobs_call *c, hfsb_str text,
+                              size_t max) {
     hfsb_buf    masked = HFSB_INIT;
     hfsb_err    line = HFSB_INIT;
     hfsb_status st;
@@ -40884,261 +41098,192 @@ static void hfsbi_hf_jobs_put_masked(const hfsbi_hf_jobs_call *c,
     st = hfsbi_hf_jobs_mask(c, text, &masked);
     hfsbi_err_quote(&line, hfsb_buf_str(&masked), max);
     hfsb_buf_free(&masked);
-    if (st == HFSB_OK) hfsb_buf_append(sink, hfsb_cstr(line.msg));
-    else if (sink->status == HFSB_OK) sink->status = st;
+    if (st == HFSB_OK) hfsb_buf_append(&c->text, hfsb_cstr(line.msg));
+    else if (c->text.status == HFSB_OK) c->text.status = st;
 }
 
-/* Appends the words of a job's command. */
-static void hfsbi_hf_jobs_put_command(const hfsbi_hf_jobs_call *c,
-                                      hfsb_buf                 *sink,
+/* Adds the words of a job's command. */
+static void hfsbi_hf_jobs_put_command(hfsbi_hf_jobs_call    *c,
                                       const hfsb_json_value *job, size_t max) {
     hfsb_json_iter it = hfsb_json_begin(hfsb_json_get(job, "command"));
     hfsb_buf       line = HFSB_INIT;
-    size_t         mark;
     line.alloc = c->session->alloc;
-    mark = line.len;
     while (hfsb_json_next(&it)) {
         if (line.len) hfsb_buf_append_byte(&line, ' ');
         hfsb_buf_append(&line, hfsb_json_str(it.value, HFSB_LIT("")));
     }
-    if (hfsb_buf_finish(&line, mark) == HFSB_OK)
-        hfsbi_hf_jobs_put_masked(c, sink, hfsb_buf_str(&line), max);
-    else sink->status = HFSB_NOMEM;
+    if (line.status == HFSB_OK) hfsbi_hf_jobs_put(c, hfsb_buf_str(&line), max);
+    else c->text.status = line.status;
     hfsb_buf_free(&line);
-}
-
-/* Makes a text the output for the model. */
-static hfsb_status hfsbi_hf_jobs_show(hfsbi_hf_jobs_call *c, hfsb_str text) {
-    c->result->success = true;
-    return hfsbi_hf_jobs_mask(c, text, &c->result->output);
-}
-
-/* ---- scripts ---- */
-
-/* A job gets its script base64-encoded in one argument, which Linux limits to
-   128 KiB. */
-enum { HFSBI_SCRIPT_MAX = 90 * 1000 };
-
-static hfsb_status hfsbi_script_long(hfsb_err *err) {
-    return hfsbi_fail(err, HFSB_LIMIT, 0,
-                      "The script is longer than 90 kB, the limit of a job: "
-                      "upload it to a repository on the Hub and give its URL, "
-                      "or split it and let a small script load the rest.");
-}
-
-static hfsb_status hfsbi_script_unread(hfsb_session *session, hfsb_str path,
-                                       const hfsb_err *why, hfsb_err *err) {
-    bool there = session->runtime == HFSB_RUNTIME_SANDBOX;
-    if (why->code == HFSB_LIMIT) return hfsbi_script_long(err);
-    hfsbi_fail(err, why->code, 0, "The script ");
-    hfsbi_err_quote(err, path, 200);
-    hfsbi_err_add(err, " cannot be read%s: %s",
-                  there ? " from the sandbox" : "", why->msg);
-    return why->code;
-}
-
-static hfsb_status hfsbi_script_read(hfsb_session *session, hfsb_str path,
-                                     const hfsb_cancel *cancel, hfsb_buf *out,
-                                     hfsb_err *why) {
-    hfsbi_box  *box;
-    hfsb_status st;
-    if (session->runtime == HFSB_RUNTIME_LOCAL)
-        return hfsb_file_read(session->tools->place, path, HFSBI_SCRIPT_MAX,
-                              out, NULL, why);
-    st = hfsbi_session_hold(session, cancel, &box, why);
-    if (st != HFSB_OK) return st;
-    st = hfsb_sandbox_get(box->sandbox, path, HFSBI_SCRIPT_MAX, cancel, out,
-                          why);
-    (void)hfsbi_session_release(session, box, NULL);
-    return st;
-}
-
-hfsb_status hfsb_session_script(hfsb_session *session, hfsb_str script,
-                                hfsb_script_kind  *kind,
-                                const hfsb_cancel *cancel, hfsb_buf *out,
-                                hfsb_err *err) {
-    hfsb_err    why = HFSB_INIT;
-    hfsb_status st;
-    *kind = hfsb_script_classify(script);
-    if (*kind == HFSB_SCRIPT_PATH) {
-        st = hfsbi_script_read(session, script, cancel, out, &why);
-        why.code = st;
-        if (st != HFSB_OK)
-            return hfsbi_script_unread(session, script, &why, err);
-        *kind = HFSB_SCRIPT_INLINE;
-        return hfsbi_ok(err);
-    }
-    if (script.len > HFSBI_SCRIPT_MAX) return hfsbi_script_long(err);
-    st = hfsb_buf_append(out, script);
-    return st == HFSB_OK ? hfsbi_ok(err)
-                         : hfsbi_fail_status(err, st, "Copying a script");
 }
 
 /* ---- run: lists of texts ---- */
 
-/* The elements of an array, or key and value of each member of an object, as
-   texts. Numbers and booleans become their JSON text. */
+/* The lists of a job, in the order in which they are copied. */
+typedef enum hfsbi_wanted_list {
+    HFSBI_WANTED_COMMAND,
+    HFSBI_WANTED_WITH,
+    HFSBI_WANTED_ARGS,
+    HFSBI_WANTED_ENV,     /* key, value, key, value ... */
+    HFSBI_WANTED_SECRETS, /* the same, or names alone */
+    HFSBI_WANTED_LISTS
+} hfsbi_wanted_list;
+
 typedef struct hfsbi_words {
-    hfsb_json_doc sent; /* the value, if it was sent as a string */
-    hfsb_json_doc doc;  /* owns the texts */
-    hfsb_str     *list;
-    size_t        count;
+    const hfsb_str *list;
+    size_t          count;
 } hfsbi_words;
-
-static void hfsbi_words_free(hfsbi_words *words, const hfsb_alloc *alloc) {
-    hfsb_json_free(&words->sent);
-    hfsb_json_free(&words->doc);
-    hfsbi_array_free(alloc, words->list, words->count, sizeof *words->list);
-}
-
-static hfsb_status hfsbi_words_put(hfsb_json_writer      *w,
-                                   const hfsb_json_value *value,
-                                   const char *key, const hfsb_alloc *alloc,
-                                   hfsb_err *err) {
-    hfsb_json_type type = hfsb_json_type_of(value);
-    hfsb_buf       text = HFSB_INIT;
-    hfsb_status    st = HFSB_OK;
-    if (type == HFSB_JSON_NULL || type == HFSB_JSON_ARRAY ||
-        type == HFSB_JSON_OBJECT)
-        return hfsbi_fail(err, HFSB_ARG, 0,
-                          "\"%s\": expected strings in it, found %s", key,
-                          hfsb_json_type_name(type));
-    text.alloc = *alloc;
-    if (type == HFSB_JSON_STRING)
-        hfsb_json_put_str(w, hfsb_json_str(value, HFSB_LIT("")));
-    else {
-        st = hfsb_json_write(value, NULL, &text, err);
-        hfsb_json_put_str(w, hfsb_buf_str(&text));
-    }
-    hfsb_buf_free(&text);
-    return st;
-}
-
-static hfsb_status hfsbi_words_write(const hfsb_json_value *value,
-                                     const char *key, hfsb_buf *out,
-                                     hfsb_err *err) {
-    hfsb_json_iter   it = hfsb_json_begin(value);
-    bool             keyed = hfsb_json_type_of(value) == HFSB_JSON_OBJECT;
-    hfsb_status      st = HFSB_OK;
-    hfsb_json_writer w;
-    hfsb_json_writer_init(&w, out, NULL);
-    hfsb_json_put_array(&w);
-    while (st == HFSB_OK && hfsb_json_next(&it)) {
-        if (keyed) hfsb_json_put_str(&w, it.key);
-        st = hfsbi_words_put(&w, it.value, key, &out->alloc, err);
-    }
-    hfsb_json_put_end(&w);
-    return st == HFSB_OK ? hfsb_json_writer_finish(&w, err) : st;
-}
-
-/* Copies the words of a value; NULL has none. */
-static hfsb_status hfsbi_words_take(hfsbi_words           *words,
-                                    const hfsb_json_value *value,
-                                    const char *key, const hfsb_alloc *alloc,
-                                    hfsb_err *err) {
-    hfsb_buf       text = HFSB_INIT;
-    hfsb_json_iter it;
-    size_t         n, i = 0;
-    hfsb_status    st;
-    if (!value) return HFSB_OK;
-    text.alloc = words->doc.alloc = *alloc;
-    st = hfsbi_words_write(value, key, &text, err);
-    if (st == HFSB_OK)
-        st = hfsb_json_parse(hfsb_buf_str(&text), NULL, &words->doc, err);
-    hfsb_buf_free(&text);
-    if (st != HFSB_OK) return st;
-    n = hfsb_json_count(words->doc.root);
-    if (!n) return HFSB_OK;
-    words->list = (hfsb_str *)hfsbi_array(alloc, n, sizeof *words->list);
-    if (!words->list) return HFSB_NOMEM;
-    words->count = n;
-    for (it = hfsb_json_begin(words->doc.root); hfsb_json_next(&it); i++)
-        words->list[i] = hfsb_json_str(it.value, HFSB_LIT(""));
-    return HFSB_OK;
-}
-
-/* Reads the words of a member of the arguments, which has that type. */
-static hfsb_status hfsbi_words_read(hfsbi_words           *words,
-                                    const hfsb_json_value *arguments,
-                                    const char *key, hfsb_json_type type,
-                                    const hfsb_alloc *alloc, hfsb_err *err) {
-    const hfsb_json_value *value = NULL;
-    hfsb_status            st;
-    words->sent.alloc = *alloc;
-    st = hfsb_json_arg_parsed(arguments, key, false, type, &words->sent,
-                              &value, err);
-    return st == HFSB_OK ? hfsbi_words_take(words, value, key, alloc, err)
-                         : st;
-}
-
-/* ---- run: the job that is asked for ---- */
 
 typedef struct hfsbi_wanted {
     hfsbi_hf_jobs_call *call;
     const hfsb_alloc   *alloc;
     hfsb_job_spec       spec;
-    hfsbi_words         command, with, args, env, secrets;
-    bool                secrets_named; /* by their names only */
-    hfsb_hub_pair      *pairs;         /* of env, then of secrets */
+    hfsbi_build         lists;  /* makes doc; */
+    hfsb_status         status; /* its first failure, */
+    hfsb_err           *err;    /* and the message */
+    hfsb_json_doc       doc;    /* the lists: an array of arrays of texts */
+    hfsb_str           *texts;  /* all of them, in one array */
+    size_t              text_count;
+    hfsbi_words         words[HFSBI_WANTED_LISTS]; /* views of texts */
+    bool                secrets_named;             /* by their names only */
+    hfsb_hub_pair      *pairs; /* of env, then of secrets */
     size_t              pair_cap;
-    hfsb_buf            script, timeout;
-    hfsb_str            shell[3];
+    hfsb_buf            script;
 } hfsbi_wanted;
 
 static void hfsbi_wanted_free(hfsbi_wanted *wanted) {
-    hfsbi_words_free(&wanted->command, wanted->alloc);
-    hfsbi_words_free(&wanted->with, wanted->alloc);
-    hfsbi_words_free(&wanted->args, wanted->alloc);
-    hfsbi_words_free(&wanted->env, wanted->alloc);
-    hfsbi_words_free(&wanted->secrets, wanted->alloc);
+    hfsb_json_free(&wanted->doc);
+    hfsbi_array_free(wanted->alloc, wanted->texts, wanted->text_count,
+                     sizeof *wanted->texts);
     hfsbi_array_free(wanted->alloc, wanted->pairs, wanted->pair_cap,
                      sizeof *wanted->pairs);
     hfsb_buf_free(&wanted->script);
-    hfsb_buf_free(&wanted->timeout);
 }
 
-/* Reads the timeout: "30m", or seconds as a number. */
-static hfsb_status hfsbi_wanted_timeout(hfsbi_wanted *wanted, hfsb_err *err) {
-    const hfsb_json_value *value =
-        hfsb_json_get(wanted->call->arguments, "timeout");
+/* Adds a text to the open list; numbers and booleans become their JSON text.
+   key names the argument in a message. */
+static void hfsbi_wanted_put(hfsbi_wanted          *wanted,
+                             const hfsb_json_value *value, const char *key) {
     hfsb_json_type type = hfsb_json_type_of(value);
-    hfsb_status    st;
-    if (type == HFSB_JSON_INT || type == HFSB_JSON_DOUBLE) {
-        st = hfsb_json_write(value, NULL, &wanted->timeout, err);
-        wanted->spec.timeout = hfsb_buf_str(&wanted->timeout);
-        return st;
+    hfsb_buf       text = HFSB_INIT;
+    if (type == HFSB_JSON_NULL || type == HFSB_JSON_ARRAY ||
+        type == HFSB_JSON_OBJECT) {
+        wanted->status = hfsbi_fail(wanted->err, HFSB_ARG, 0,
+                                    "\"%s\": expected strings in it, found %s",
+                                    key, hfsb_json_type_name(type));
+    } else if (type == HFSB_JSON_STRING) {
+        hfsbi_build_value(&wanted->lists, NULL, value);
+    } else {
+        text.alloc = *wanted->alloc;
+        wanted->status = hfsb_json_write(value, NULL, &text, wanted->err);
+        hfsbi_build_str(&wanted->lists, NULL, hfsb_buf_str(&text));
+        hfsb_buf_free(&text);
     }
-    return hfsb_json_arg_str(wanted->call->arguments, "timeout", false,
-                             &wanted->spec.timeout, err);
 }
 
-static hfsb_status hfsbi_wanted_texts(hfsbi_wanted *wanted, hfsb_err *err) {
-    const hfsb_json_value *from = wanted->call->arguments;
-    hfsb_job_spec         *spec = &wanted->spec;
-    hfsb_status            st = hfsbi_wanted_timeout(wanted, err);
-    if (st == HFSB_OK)
-        st = hfsb_json_arg_str(from, "image", false, &spec->image, err);
-    if (st == HFSB_OK)
-        st = hfsb_json_arg_str(from, "hardware_flavor", false, &spec->flavor,
-                               err);
-    if (st == HFSB_OK)
-        st = hfsb_json_arg_str(from, "python", false, &spec->python, err);
-    if (st == HFSB_OK)
-        st = hfsbi_words_read(&wanted->with, from, "dependencies",
-                              HFSB_JSON_ARRAY, wanted->alloc, err);
-    if (st == HFSB_OK)
-        st = hfsbi_words_read(&wanted->args, from, "script_args",
-                              HFSB_JSON_ARRAY, wanted->alloc, err);
-    if (st == HFSB_OK)
-        st = hfsbi_words_read(&wanted->env, from, "env", HFSB_JSON_OBJECT,
-                              wanted->alloc, err);
-    if (!spec->flavor.len) spec->flavor = HFSB_LIT("cpu-basic");
-    spec->space = wanted->call->space;
-    spec->with = wanted->with.list;
-    spec->with_count = wanted->with.count;
-    spec->args = wanted->args.list;
-    spec->arg_count = wanted->args.count;
-    return st;
+/* Adds one list: the elements of an array, or key and value of each member of
+   an object; NULL has none. */
+static void hfsbi_wanted_put_list(hfsbi_wanted          *wanted,
+                                  const hfsb_json_value *value,
+                                  const char            *key) {
+    hfsb_json_iter it = hfsb_json_begin(value);
+    bool           keyed = hfsb_json_type_of(value) == HFSB_JSON_OBJECT;
+    hfsbi_build_array(&wanted->lists, NULL);
+    while (wanted->status == HFSB_OK && hfsb_json_next(&it)) {
+        if (keyed) hfsbi_build_str(&wanted->lists, NULL, it.key);
+        hfsbi_wanted_put(wanted, it.value, key);
+    }
+    hfsbi_build_end(&wanted->lists);
+}
+
+/* Adds an argument that is a list of this type, or the JSON text of one. False
+   for any other text. */
+static bool hfsbi_wanted_put_given(hfsbi_wanted *wanted, const char *key,
+                                   hfsb_json_type type) {
+    const hfsb_json_value *from = wanted->call->arguments, *value = NULL;
+    const hfsb_json_value *given = hfsb_json_get(from, key);
+    hfsb_json_doc          sent = HFSB_INIT;
+    hfsb_status            st;
+    sent.alloc = *wanted->alloc;
+    st = hfsb_json_arg_parsed(from, key, false, type, &sent, &value,
+                              wanted->err);
+    if (st == HFSB_OK) hfsbi_wanted_put_list(wanted, value, key);
+    else wanted->status = st;
+    hfsb_json_free(&sent);
+    return st != HFSB_ARG || hfsb_json_type_of(given) != HFSB_JSON_STRING;
+}
+
+/* Adds the command: words, or a text for the shell. */
+static void hfsbi_wanted_put_command(hfsbi_wanted *wanted) {
+    hfsbi_build *lists = &wanted->lists;
+    if (hfsbi_wanted_put_given(wanted, "command", HFSB_JSON_ARRAY)) return;
+    wanted->status = HFSB_OK;
+    hfsbi_build_array(lists, NULL);
+    hfsbi_build_str(lists, NULL, HFSB_LIT("/bin/sh"));
+    hfsbi_build_str(lists, NULL, HFSB_LIT("-lc"));
+    hfsbi_build_value(lists, NULL,
+                      hfsb_json_get(wanted->call->arguments, "command"));
+    hfsbi_build_end(lists);
+}
+
+/* Adds the secrets: a list of names; an object with values is accepted, too. */
+static void hfsbi_wanted_put_secrets(hfsbi_wanted *wanted) {
+    const hfsb_json_value *given =
+        hfsb_json_get(wanted->call->arguments, "secrets");
+    hfsb_str text = hfsbi_trim(hfsb_json_str(given, HFSB_LIT("")));
+    wanted->secrets_named = hfsb_json_type_of(given) != HFSB_JSON_OBJECT &&
+                            !hfsb_str_starts(text, HFSB_LIT("{"));
+    (void)hfsbi_wanted_put_given(wanted, "secrets",
+                                 wanted->secrets_named ? HFSB_JSON_ARRAY
+                                                       : HFSB_JSON_OBJECT);
+}
+
+/* Makes wanted->doc, in the order of hfsbi_wanted_list. */
+static hfsb_status hfsbi_wanted_copy(hfsbi_wanted *wanted, bool is_command) {
+    const hfsbi_hf_jobs_args *a = wanted->call->args;
+    hfsbi_build              *lists = &wanted->lists;
+    hfsbi_build_init(lists, wanted->alloc);
+    hfsbi_build_array(lists, NULL);
+    if (is_command) hfsbi_wanted_put_command(wanted);
+    else hfsbi_wanted_put_list(wanted, NULL, "command");
+    hfsbi_wanted_put_list(wanted, a->with, "dependencies");
+    hfsbi_wanted_put_list(wanted, a->args, "script_args");
+    hfsbi_wanted_put_list(wanted, a->env, "env");
+    if (wanted->status == HFSB_OK) hfsbi_wanted_put_secrets(wanted);
+    hfsbi_build_end(lists);
+    if (wanted->status == HFSB_OK)
+        wanted->status = hfsbi_build_finish(lists, &wanted->doc);
+    hfsbi_build_free(lists);
+    return wanted->status;
+}
+
+/* Fills the lists of the spec. */
+static hfsb_status hfsbi_wanted_lists(hfsbi_wanted *wanted, bool is_command) {
+    hfsb_job_spec *spec = &wanted->spec;
+    hfsbi_words   *words = wanted->words;
+    hfsb_str      *to;
+    hfsb_json_iter list, it;
+    hfsb_status    st = hfsbi_wanted_copy(wanted, is_command);
+    if (st != HFSB_OK) return st;
+    for (list = hfsb_json_begin(wanted->doc.root); hfsb_json_next(&list);)
+        wanted->text_count += hfsb_json_count(list.value);
+    wanted->texts = to = (hfsb_str *)hfsbi_array(
+        wanted->alloc, wanted->text_count, sizeof *wanted->texts);
+    if (!to && wanted->text_count) return HFSB_NOMEM;
+    for (list = hfsb_json_begin(wanted->doc.root); hfsb_json_next(&list);) {
+        words->list = to;
+        words->count = hfsb_json_count(list.value);
+        for (it = hfsb_json_begin(list.value); hfsb_json_next(&it);)
+            *to++ = hfsb_json_str(it.value, HFSB_LIT(""));
+        words++;
+    }
+    spec->command = wanted->words[HFSBI_WANTED_COMMAND].list;
+    spec->command_count = wanted->words[HFSBI_WANTED_COMMAND].count;
+    spec->with = wanted->words[HFSBI_WANTED_WITH].list;
+    spec->with_count = wanted->words[HFSBI_WANTED_WITH].count;
+    spec->args = wanted->words[HFSBI_WANTED_ARGS].list;
+    spec->arg_count = wanted->words[HFSBI_WANTED_ARGS].count;
+    return HFSB_OK;
 }
 
 /* ---- run: secrets and variables ---- */
@@ -41170,34 +41315,21 @@ static bool hfsbi_wanted_is_ours(hfsb_str name, hfsb_str value) {
             hfsb_str_equal(hfsb_str_slice(value, 1, value.len), name));
 }
 
-static hfsb_status hfsbi_wanted_put_secrets(hfsbi_wanted  *wanted,
-                                            hfsb_hub_pair *pairs,
-                                            hfsb_err      *err) {
-    size_t      i, step = wanted->secrets_named ? 1 : 2;
-    hfsb_status st = HFSB_OK;
-    for (i = 0; st == HFSB_OK && i + step <= wanted->secrets.count;
+static hfsb_status hfsbi_wanted_fill_secrets(hfsbi_wanted  *wanted,
+                                             hfsb_hub_pair *pairs,
+                                             hfsb_err      *err) {
+    const hfsbi_words *secrets = &wanted->words[HFSBI_WANTED_SECRETS];
+    size_t             i, step = wanted->secrets_named ? 1 : 2;
+    hfsb_status        st = HFSB_OK;
+    for (i = 0; st == HFSB_OK && i + step <= secrets->count;
          i += step, pairs++) {
-        pairs->key = wanted->secrets.list[i];
-        if (step == 2) pairs->value = wanted->secrets.list[i + 1];
+        pairs->key = secrets->list[i];
+        if (step == 2) pairs->value = secrets->list[i + 1];
         if (hfsbi_wanted_is_ours(pairs->key, pairs->value))
             st = hfsbi_wanted_secret(wanted, pairs->key, &pairs->value, err);
         wanted->spec.secret_count++;
     }
     return st;
-}
-
-/* Reads an array of names; an object with values is accepted, too. */
-static hfsb_status hfsbi_wanted_read_secrets(hfsbi_wanted *wanted,
-                                             hfsb_err     *err) {
-    const hfsb_json_value *value =
-        hfsb_json_get(wanted->call->arguments, "secrets");
-    hfsb_str text = hfsbi_trim(hfsb_json_str(value, HFSB_LIT("")));
-    wanted->secrets_named = hfsb_json_type_of(value) != HFSB_JSON_OBJECT &&
-                            !hfsb_str_starts(text, HFSB_LIT("{"));
-    return hfsbi_words_read(
-        &wanted->secrets, wanted->call->arguments, "secrets",
-        wanted->secrets_named ? HFSB_JSON_ARRAY : HFSB_JSON_OBJECT,
-        wanted->alloc, err);
 }
 
 /* Progress bars fill a log, and a line that waits in a buffer is missing from
@@ -41210,8 +41342,8 @@ enum {
     HFSBI_WANTED_CALM = sizeof hfsbi_wanted_calm / sizeof *hfsbi_wanted_calm
 };
 
-static void hfsbi_wanted_put_env(hfsbi_wanted *wanted, hfsb_hub_pair *pairs) {
-    const hfsbi_words *env = &wanted->env;
+static void hfsbi_wanted_fill_env(hfsbi_wanted *wanted, hfsb_hub_pair *pairs) {
+    const hfsbi_words *env = &wanted->words[HFSBI_WANTED_ENV];
     size_t             i, k, n = 0;
     for (i = 0; i < HFSBI_WANTED_CALM; i++) {
         hfsb_str name = hfsb_cstr(hfsbi_wanted_calm[i]);
@@ -41235,19 +41367,18 @@ static hfsb_status hfsbi_wanted_pairs(hfsbi_wanted *wanted, hfsb_err *err) {
     const hfsb_json_value *said =
         hfsb_json_get(wanted->call->arguments, "secrets");
     hfsb_hub_pair *secrets;
-    hfsb_status    st = hfsbi_wanted_read_secrets(wanted, err);
-    if (st != HFSB_OK) return st;
-    wanted->pair_cap =
-        HFSBI_WANTED_CALM + wanted->env.count / 2 + wanted->secrets.count + 1;
+    wanted->pair_cap = HFSBI_WANTED_CALM +
+                       wanted->words[HFSBI_WANTED_ENV].count / 2 +
+                       wanted->words[HFSBI_WANTED_SECRETS].count + 1;
     wanted->pairs = (hfsb_hub_pair *)hfsbi_array(
         wanted->alloc, wanted->pair_cap, sizeof *wanted->pairs);
     if (!wanted->pairs) return HFSB_NOMEM;
     memset(wanted->pairs, 0, wanted->pair_cap * sizeof *wanted->pairs);
-    hfsbi_wanted_put_env(wanted, wanted->pairs);
+    hfsbi_wanted_fill_env(wanted, wanted->pairs);
     secrets = wanted->pairs + wanted->spec.env_count;
     wanted->spec.secrets = secrets;
     if (hfsb_json_type_of(said) != HFSB_JSON_NULL)
-        return hfsbi_wanted_put_secrets(wanted, secrets, err);
+        return hfsbi_wanted_fill_secrets(wanted, secrets, err);
     secrets->key = HFSB_LIT("HF_TOKEN");
     wanted->spec.secret_count = 1;
     return hfsbi_wanted_secret(wanted, secrets->key, &secrets->value, err);
@@ -41262,37 +41393,6 @@ static bool hfsbi_wanted_is_blank(hfsb_str text) {
     return i == text.len;
 }
 
-/* Reads a command given as a list of words, or as the JSON text of one; false
-   if it is a shell command instead. */
-static bool hfsbi_wanted_words(hfsbi_wanted *wanted, hfsb_status *st,
-                               hfsb_err *err) {
-    const hfsb_json_value *from = wanted->call->arguments;
-    const hfsb_json_value *value = hfsb_json_get(from, "command");
-    *st = hfsbi_words_read(&wanted->command, from, "command", HFSB_JSON_ARRAY,
-                           wanted->alloc, err);
-    wanted->spec.command = wanted->command.list;
-    wanted->spec.command_count = wanted->command.count;
-    if (*st == HFSB_OK && !wanted->command.count)
-        *st = hfsbi_fail(err, HFSB_ARG, 0, "\"command\" has no words.");
-    return *st != HFSB_ARG || hfsb_json_type_of(value) != HFSB_JSON_STRING;
-}
-
-static hfsb_status hfsbi_wanted_command(hfsbi_wanted *wanted, hfsb_err *err) {
-    hfsb_status st;
-    if (wanted->with.count || wanted->args.count || wanted->spec.python.len)
-        return hfsbi_fail(err, HFSB_ARG, 0,
-                          "\"dependencies\", \"script_args\" and \"python\" "
-                          "go with script, not with command: write them into "
-                          "the command line.");
-    if (hfsbi_wanted_words(wanted, &st, err)) return st;
-    wanted->shell[0] = HFSB_LIT("/bin/sh");
-    wanted->shell[1] = HFSB_LIT("-lc");
-    wanted->spec.command = wanted->shell;
-    wanted->spec.command_count = 3;
-    return hfsb_json_arg_str(wanted->call->arguments, "command", true,
-                             &wanted->shell[2], err);
-}
-
 static bool hfsbi_is_host_path(hfsb_str script) {
     static const char *const begin[] = {"/home/", "/Users/", "/fsx/"};
     size_t                   i;
@@ -41301,9 +41401,9 @@ static bool hfsbi_is_host_path(hfsb_str script) {
     return false;
 }
 
-static hfsb_status hfsbi_wanted_script(hfsbi_wanted *wanted, hfsb_str script,
-                                       hfsb_err *err) {
+static hfsb_status hfsbi_wanted_script(hfsbi_wanted *wanted, hfsb_err *err) {
     hfsbi_hf_jobs_call *c = wanted->call;
+    hfsb_str            script = c->args->script;
     hfsb_script_kind    kind;
     hfsb_status st = hfsb_session_script(c->session, script, &kind, c->cancel,
                                          &wanted->script, err);
@@ -41321,28 +41421,56 @@ static hfsb_status hfsbi_wanted_script(hfsbi_wanted *wanted, hfsb_str script,
     return HFSB_OK;
 }
 
-/* Reads script or command: exactly one of them must be given. */
-static hfsb_status hfsbi_wanted_work(hfsbi_wanted *wanted, hfsb_err *err) {
-    const hfsb_json_value *from = wanted->call->arguments;
-    const hfsb_json_value *command = hfsb_json_get(from, "command");
-    hfsb_str               script = HFSB_LIT("");
-    bool                   is_command;
-    hfsb_status            st;
-    st = hfsb_json_arg_str(from, "script", false, &script, err);
-    if (st != HFSB_OK) return st;
-    is_command = hfsb_json_type_of(command) != HFSB_JSON_NULL &&
-                 (hfsb_json_type_of(command) != HFSB_JSON_STRING ||
-                  !hfsbi_wanted_is_blank(hfsb_json_str(command, script)));
-    if (is_command && script.len)
+/* Exactly one of script and command must be given. */
+static hfsb_status hfsbi_wanted_check(const hfsbi_wanted *wanted,
+                                      bool *is_command, hfsb_err *err) {
+    const hfsb_json_value *command =
+        hfsb_json_get(wanted->call->arguments, "command");
+    hfsb_json_type type = hfsb_json_type_of(command);
+    bool           script = wanted->call->args->script.len > 0;
+    *is_command =
+        type != HFSB_JSON_NULL &&
+        (type != HFSB_JSON_STRING ||
+         !hfsbi_wanted_is_blank(hfsb_json_str(command, HFSB_LIT(""))));
+    if (*is_command && script)
         return hfsbi_fail(err, HFSB_ARG, 0,
                           "\"script\" and \"command\" are both given: "
                           "expected one of them.");
-    if (is_command) return hfsbi_wanted_command(wanted, err);
-    if (script.len) return hfsbi_wanted_script(wanted, script, err);
+    if (*is_command || script) return HFSB_OK;
     return hfsbi_fail(err, HFSB_ARG, 0,
                       "\"script\" is missing: operation run needs it (Python "
                       "source, a file of the sandbox or a URL), or a "
                       "\"command\".");
+}
+
+static hfsb_status hfsbi_wanted_check_command(const hfsbi_wanted *wanted,
+                                              hfsb_err           *err) {
+    if (wanted->spec.with_count || wanted->spec.arg_count ||
+        wanted->spec.python.len)
+        return hfsbi_fail(err, HFSB_ARG, 0,
+                          "\"dependencies\", \"script_args\" and \"python\" "
+                          "go with script, not with command: write them into "
+                          "the command line.");
+    if (!wanted->spec.command_count)
+        return hfsbi_fail(err, HFSB_ARG, 0, "\"command\" has no words.");
+    return HFSB_OK;
+}
+
+/* Makes the spec of the job. */
+static hfsb_status hfsbi_wanted_make(hfsbi_wanted *wanted, hfsb_err *err) {
+    const hfsbi_hf_jobs_args *a = wanted->call->args;
+    bool                      is_command;
+    hfsb_status st = hfsbi_wanted_check(wanted, &is_command, err);
+    wanted->spec.space = wanted->call->space;
+    wanted->spec.image = a->image;
+    wanted->spec.python = a->python;
+    wanted->spec.timeout = a->timeout;
+    wanted->spec.flavor = a->flavor.len ? a->flavor : HFSB_LIT("cpu-basic");
+    if (st == HFSB_OK) st = hfsbi_wanted_lists(wanted, is_command);
+    if (st == HFSB_OK) st = hfsbi_wanted_pairs(wanted, err);
+    if (st != HFSB_OK) return st;
+    return is_command ? hfsbi_wanted_check_command(wanted, err)
+                      : hfsbi_wanted_script(wanted, err);
 }
 
 /* ---- run: sending it ---- */
@@ -41367,34 +41495,31 @@ static void hfsbi_wanted_hint(const hfsbi_wanted *wanted, hfsb_status st,
                   hfsbi_flavors);
 }
 
-static hfsb_status hfsbi_wanted_send(hfsbi_wanted *wanted, hfsb_json_doc *job,
-                                     hfsb_err *err) {
+static hfsb_status hfsbi_wanted_send(hfsbi_wanted *wanted, hfsb_err *err) {
     hfsbi_hf_jobs_call *c = wanted->call;
     hfsb_hub           *hub = c->session->opts.hub;
     hfsb_status         st;
     if (wanted->spec.command_count)
-        st = hfsb_hub_job_run(hub, &wanted->spec, c->cancel, job, err);
-    else st = hfsb_hub_job_script(hub, &wanted->spec, c->cancel, job, err);
+        st = hfsb_hub_job_run(hub, &wanted->spec, c->cancel, &c->job, err);
+    else st = hfsb_hub_job_script(hub, &wanted->spec, c->cancel, &c->job, err);
     if (st != HFSB_OK) hfsbi_wanted_hint(wanted, st, err);
     return st;
 }
 
-static hfsb_status hfsbi_wanted_report(hfsbi_wanted          *wanted,
-                                       const hfsb_json_value *job,
-                                       hfsb_err              *err) {
+static hfsb_status hfsbi_wanted_report(hfsbi_wanted *wanted, hfsb_err *err) {
     hfsbi_hf_jobs_call *c = wanted->call;
-    hfsb_str            id = hfsbi_hf_jobs_text(job, "id");
-    hfsb_str            stage = hfsbi_hf_jobs_stage(job);
+    hfsb_str            id = hfsbi_hf_jobs_text(c->job.root, "id");
+    hfsb_str            stage = hfsbi_hf_jobs_stage(c->job.root);
     hfsb_str            flavor = wanted->spec.flavor;
-    hfsb_status         st = hfsbi_hf_jobs_fields(c, job, err);
+    hfsb_status         st = hfsbi_hf_jobs_fields(c, err);
     if (st == HFSB_REMOTE)
         hfsbi_err_add(err, " It may run all the same: look with ps before "
                            "you run it again.");
     if (st != HFSB_OK) return st;
     hfsbi_session_log(c->session, "Started job %.*s on %.*s", (int)id.len,
                       id.ptr, (int)flavor.len, flavor.ptr);
-    return hfsbi_result_ok(
-        c->result,
+    return hfsb_buf_printf(
+        &c->text,
         "Job %.*s was started on %.*s (%.*s). Its logs and inspect take this "
         "job_id%s.",
         (int)id.len, id.ptr, (int)flavor.len, flavor.ptr, (int)stage.len,
@@ -41402,20 +41527,16 @@ static hfsb_status hfsbi_wanted_report(hfsbi_wanted          *wanted,
 }
 
 static hfsb_status hfsbi_hf_jobs_run(hfsbi_hf_jobs_call *c, hfsb_err *err) {
-    hfsb_json_doc job = HFSB_INIT;
-    hfsbi_wanted  wanted;
-    hfsb_status   st;
+    hfsbi_wanted wanted;
+    hfsb_status  st;
     memset(&wanted, 0, sizeof wanted);
     wanted.call = c;
     wanted.alloc = &c->session->alloc;
-    wanted.script.alloc = wanted.timeout.alloc = c->session->alloc;
-    job.alloc = c->session->alloc;
-    st = hfsbi_wanted_texts(&wanted, err);
-    if (st == HFSB_OK) st = hfsbi_wanted_pairs(&wanted, err);
-    if (st == HFSB_OK) st = hfsbi_wanted_work(&wanted, err);
-    if (st == HFSB_OK) st = hfsbi_wanted_send(&wanted, &job, err);
-    if (st == HFSB_OK) st = hfsbi_wanted_report(&wanted, job.root, err);
-    hfsb_json_free(&job);
+    wanted.err = err;
+    wanted.script.alloc = wanted.doc.alloc = c->session->alloc;
+    st = hfsbi_wanted_make(&wanted, err);
+    if (st == HFSB_OK) st = hfsbi_wanted_send(&wanted, err);
+    if (st == HFSB_OK) st = hfsbi_wanted_report(&wanted, err);
     hfsbi_wanted_free(&wanted);
     return st;
 }
@@ -41423,63 +41544,57 @@ static hfsb_status hfsbi_hf_jobs_run(hfsbi_hf_jobs_call *c, hfsb_err *err) {
 /* ---- ps ---- */
 
 typedef struct hfsbi_hf_jobs_list {
-    const hfsbi_hf_jobs_call *call;
-    hfsb_buf                  text;
-    size_t                    count;
-    hfsb_status               status;
+    hfsbi_hf_jobs_call *call;
+    size_t              count;
 } hfsbi_hf_jobs_list;
 
 static bool hfsbi_hf_jobs_each(void *user, const hfsb_json_value *job) {
     hfsbi_hf_jobs_list *l = (hfsbi_hf_jobs_list *)user;
-    size_t              mark = l->text.len;
+    hfsb_buf           *text = &l->call->text;
     hfsb_str            id = hfsbi_hf_jobs_text(job, "id");
     hfsb_str            stage = hfsbi_hf_jobs_stage(job);
     hfsb_str            flavor = hfsbi_hf_jobs_text(job, "flavor");
     hfsb_str            made = hfsbi_hf_jobs_text(job, "createdAt");
+    if (l->count) hfsb_buf_append_byte(text, '\n');
     if (l->count++ == HFSBI_HF_JOBS_LISTED) {
-        hfsb_buf_printf(&l->text, "(and more)\n");
-        l->status = hfsb_buf_finish(&l->text, mark);
+        hfsb_buf_printf(text, "(and more)");
         return false;
     }
-    hfsb_buf_printf(&l->text, "%-24.*s  %-10.*s  %-12.*s  %.*s  ", (int)id.len,
+    hfsb_buf_printf(text, "%-24.*s  %-10.*s  %-12.*s  %.*s  ", (int)id.len,
                     id.ptr, (int)stage.len, stage.ptr, (int)flavor.len,
                     flavor.ptr, made.len < 19 ? (int)made.len : 19, made.ptr);
-    hfsbi_hf_jobs_put_command(l->call, &l->text, job, 60);
-    hfsb_buf_append_byte(&l->text, '\n');
-    l->status = hfsb_buf_finish(&l->text, mark);
-    return l->status == HFSB_OK;
+    hfsbi_hf_jobs_put_command(l->call, job, 60);
+    return text->status == HFSB_OK;
 }
 
 static hfsb_status hfsbi_hf_jobs_ps(hfsbi_hf_jobs_call *c, hfsb_err *err) {
     hfsbi_hf_jobs_list l = HFSB_INIT;
     hfsb_status        st;
     l.call = c;
-    l.text.alloc = c->session->alloc;
     st = hfsb_hub_jobs(c->session->opts.hub, c->space, hfsbi_hf_jobs_each, &l,
                        c->cancel, err);
-    if (st == HFSB_OK) st = l.status;
-    if (l.text.len) hfsb_buf_truncate(&l.text, l.text.len - 1);
-    if (st == HFSB_OK)
-        st =
-            hfsbi_hf_jobs_show(c, l.text.len ? hfsb_buf_str(&l.text)
-                                             : HFSB_LIT("There are no jobs."));
-    hfsb_buf_free(&l.text);
+    if (!l.count) hfsb_buf_printf(&c->text, "There are no jobs.");
     return st;
 }
 
 /* ---- inspect, cancel ---- */
 
-static void hfsbi_hf_jobs_put_line(const hfsbi_hf_jobs_call *c, hfsb_buf *sink,
-                                   const char *name, hfsb_str text) {
-    if (!text.len) return;
-    hfsb_buf_printf(sink, "%s: ", name);
-    hfsbi_hf_jobs_put_masked(c, sink, text, HFSBI_HF_JOBS_COMMAND);
-    hfsb_buf_append_byte(sink, '\n');
+/* Asks the Hub for the job. */
+static hfsb_status hfsbi_hf_jobs_get(hfsbi_hf_jobs_call *c, hfsb_err *err) {
+    return hfsb_hub_job(c->session->opts.hub, c->space, c->id, c->cancel,
+                        &c->job, err);
 }
 
-/* Writes the names of a job's secrets or variables. */
-static void hfsbi_hf_jobs_put_names(const hfsbi_hf_jobs_call *c,
-                                    hfsb_buf *sink, const char *name,
+static void hfsbi_hf_jobs_put_line(hfsbi_hf_jobs_call *c, const char *name,
+                                   hfsb_str text) {
+    if (!text.len) return;
+    hfsb_buf_printf(&c->text, "%s: ", name);
+    hfsbi_hf_jobs_put(c, text, HFSBI_HF_JOBS_COMMAND);
+    hfsb_buf_append_byte(&c->text, '\n');
+}
+
+/* Adds the names of the job's secrets or variables. */
+static void hfsbi_hf_jobs_put_names(hfsbi_hf_jobs_call *c, const char *name,
                                     const hfsb_json_value *list) {
     hfsb_json_iter it = hfsb_json_begin(list);
     hfsb_err       line = HFSB_INIT;
@@ -41489,91 +41604,59 @@ static void hfsbi_hf_jobs_put_names(const hfsbi_hf_jobs_call *c,
             &line, it.key.len ? it.key : hfsb_json_str(it.value, HFSB_LIT("")),
             HFSBI_HF_JOBS_TEXT);
     }
-    hfsbi_hf_jobs_put_line(c, sink, name, hfsb_cstr(line.msg));
-}
-
-static hfsb_status hfsbi_hf_jobs_describe(const hfsbi_hf_jobs_call *c,
-                                          const hfsb_json_value    *job,
-                                          hfsb_buf                 *out) {
-    static const char *const keys[][2] = {
-        {"createdAt", "created"},   {"startedAt", "started"},
-        {"finishedAt", "finished"}, {"flavor", "hardware"},
-        {"dockerImage", "image"},   {"spaceId", "image of the Space"}};
-    size_t mark = out->len;
-    size_t i;
-    hfsbi_hf_jobs_put_line(c, out, "job", hfsbi_hf_jobs_text(job, "id"));
-    hfsbi_hf_jobs_put_line(c, out, "stage", hfsbi_hf_jobs_stage(job));
-    hfsbi_hf_jobs_put_line(
-        c, out, "message",
-        hfsb_json_str(hfsb_json_get(hfsb_json_get(job, "status"), "message"),
-                      HFSB_LIT("")));
-    for (i = 0; i < sizeof keys / sizeof *keys; i++)
-        hfsbi_hf_jobs_put_line(c, out, keys[i][1],
-                               hfsbi_hf_jobs_text(job, keys[i][0]));
-    hfsbi_hf_jobs_put_names(c, out, "variables",
-                            hfsb_json_get(job, "environment"));
-    hfsbi_hf_jobs_put_names(c, out, "secrets", hfsb_json_get(job, "secrets"));
-    hfsb_buf_append(out, HFSB_LIT("command: "));
-    hfsbi_hf_jobs_put_command(c, out, job, HFSBI_HF_JOBS_COMMAND);
-    return hfsb_buf_finish(out, mark);
+    hfsbi_hf_jobs_put_line(c, name, hfsb_cstr(line.msg));
 }
 
 static hfsb_status hfsbi_hf_jobs_inspect(hfsbi_hf_jobs_call *c,
                                          hfsb_err           *err) {
-    hfsb_json_doc doc = HFSB_INIT;
-    hfsb_buf      text = HFSB_INIT;
-    hfsb_status   st;
-    doc.alloc = text.alloc = c->session->alloc;
-    st = hfsb_hub_job(c->session->opts.hub, c->space, c->id, c->cancel, &doc,
-                      err);
-    if (st == HFSB_OK) st = hfsbi_hf_jobs_describe(c, doc.root, &text);
-    if (st == HFSB_OK) st = hfsbi_hf_jobs_fields(c, doc.root, err);
-    if (st == HFSB_OK) st = hfsbi_hf_jobs_show(c, hfsb_buf_str(&text));
-    hfsb_buf_free(&text);
-    hfsb_json_free(&doc);
-    return st;
+    static const char *const keys[][2] = {
+        {"createdAt", "created"},   {"startedAt", "started"},
+        {"finishedAt", "finished"}, {"flavor", "hardware"},
+        {"dockerImage", "image"},   {"spaceId", "image of the Space"}};
+    const hfsb_json_value *job, *message;
+    size_t                 i;
+    hfsb_status            st = hfsbi_hf_jobs_get(c, err);
+    if (st != HFSB_OK) return st;
+    job = c->job.root;
+    message = hfsb_json_get(hfsb_json_get(job, "status"), "message");
+    hfsbi_hf_jobs_put_line(c, "job", hfsbi_hf_jobs_text(job, "id"));
+    hfsbi_hf_jobs_put_line(c, "stage", hfsbi_hf_jobs_stage(job));
+    hfsbi_hf_jobs_put_line(c, "message", hfsb_json_str(message, HFSB_LIT("")));
+    for (i = 0; i < sizeof keys / sizeof *keys; i++)
+        hfsbi_hf_jobs_put_line(c, keys[i][1],
+                               hfsbi_hf_jobs_text(job, keys[i][0]));
+    hfsbi_hf_jobs_put_names(c, "variables", hfsb_json_get(job, "environment"));
+    hfsbi_hf_jobs_put_names(c, "secrets", hfsb_json_get(job, "secrets"));
+    hfsb_buf_append(&c->text, HFSB_LIT("command: "));
+    hfsbi_hf_jobs_put_command(c, job, HFSBI_HF_JOBS_COMMAND);
+    return hfsbi_hf_jobs_fields(c, err);
 }
 
 /* The Hub refused to cancel a job. If the job has ended, that is why, whatever
    the Hub said. */
 static hfsb_status hfsbi_hf_jobs_explain(hfsbi_hf_jobs_call *c, hfsb_status st,
                                          hfsb_err *err) {
-    hfsb_json_doc doc = HFSB_INIT;
-    hfsb_str      stage;
+    hfsb_str stage;
     if (st != HFSB_ARG && st != HFSB_CONFLICT && st != HFSB_DENIED &&
         st != HFSB_REMOTE)
         return st;
-    doc.alloc = c->session->alloc;
-    if (hfsb_hub_job(c->session->opts.hub, c->space, c->id, c->cancel, &doc,
-                     NULL) == HFSB_OK) {
-        stage = hfsbi_hf_jobs_stage(doc.root);
-        if (stage.len && hfsbi_hf_jobs_is_over(stage))
-            st = hfsbi_fail(err, HFSB_REFUSED, 0,
-                            "Job %.*s has ended already (%.*s): nothing to "
-                            "cancel.",
-                            (int)c->id.len, c->id.ptr, (int)stage.len,
-                            stage.ptr);
-    }
-    hfsb_json_free(&doc);
-    return st;
+    if (hfsbi_hf_jobs_get(c, NULL) != HFSB_OK) return st;
+    stage = hfsbi_hf_jobs_stage(c->job.root);
+    if (!stage.len || !hfsbi_hf_jobs_is_over(stage)) return st;
+    return hfsbi_fail(err, HFSB_REFUSED, 0,
+                      "Job %.*s has ended already (%.*s): nothing to cancel.",
+                      (int)c->id.len, c->id.ptr, (int)stage.len, stage.ptr);
 }
 
 static hfsb_status hfsbi_hf_jobs_cancel(hfsbi_hf_jobs_call *c, hfsb_err *err) {
-    hfsb_json_doc doc = HFSB_INIT;
-    hfsb_str      stage;
-    hfsb_status   st;
-    doc.alloc = c->session->alloc;
-    st = hfsb_hub_job_cancel(c->session->opts.hub, c->space, c->id, c->cancel,
-                             &doc, err);
+    hfsb_str    stage;
+    hfsb_status st = hfsb_hub_job_cancel(c->session->opts.hub, c->space, c->id,
+                                         c->cancel, &c->job, err);
     if (st != HFSB_OK) return hfsbi_hf_jobs_explain(c, st, err);
-    stage = hfsbi_hf_jobs_stage(doc.root);
-    st = hfsbi_hf_jobs_fields(c, doc.root, err);
-    if (st == HFSB_OK)
-        st = hfsbi_result_ok(c->result, "Job %.*s was cancelled; it is %.*s.",
-                             (int)c->id.len, c->id.ptr, (int)stage.len,
-                             stage.ptr);
-    hfsb_json_free(&doc);
-    return st;
+    stage = hfsbi_hf_jobs_stage(c->job.root);
+    hfsb_buf_printf(&c->text, "Job %.*s was cancelled; it is %.*s.",
+                    (int)c->id.len, c->id.ptr, (int)stage.len, stage.ptr);
+    return hfsbi_hf_jobs_fields(c, err);
 }
 
 /* ---- logs ---- */
@@ -41605,9 +41688,9 @@ static bool hfsbi_hf_jobs_line(void *user, hfsb_str line, hfsb_str timestamp) {
     return l->status == HFSB_OK && hfsb_clock_ms() < l->until;
 }
 
-/* Appends the log as it is now. */
-static hfsb_status hfsbi_hf_jobs_read_log(hfsbi_hf_jobs_call *c, hfsb_buf *out,
-                                          hfsb_err *err) {
+/* Adds the log as it is now. */
+static hfsb_status hfsbi_hf_jobs_read_log(hfsbi_hf_jobs_call *c,
+                                          hfsb_err           *err) {
     hfsb_text_limit   limit = HFSB_INIT;
     hfsb_log_opts     opts = HFSB_INIT;
     hfsbi_hf_jobs_log l = HFSB_INIT;
@@ -41626,7 +41709,8 @@ static hfsb_status hfsbi_hf_jobs_read_log(hfsbi_hf_jobs_call *c, hfsb_buf *out,
         st = hfsb_hub_job_logs(c->session->opts.hub, c->space, c->id, &opts,
                                hfsbi_hf_jobs_line, &l, err);
     if (st == HFSB_OK) st = l.status;
-    if (st == HFSB_OK) st = hfsb_text_window_show(l.window, HFSB_LIT(""), out);
+    if (st == HFSB_OK)
+        st = hfsb_text_window_show(l.window, HFSB_LIT(""), &c->text);
     hfsb_text_filter_close(l.filter);
     hfsb_text_window_close(l.window);
     hfsb_buf_free(&l.clean);
@@ -41634,83 +41718,62 @@ static hfsb_status hfsbi_hf_jobs_read_log(hfsbi_hf_jobs_call *c, hfsb_buf *out,
     return st;
 }
 
-/* Appends the job's stage, and whether there will be more of the log. */
-static hfsb_status hfsbi_hf_jobs_put_end(hfsbi_hf_jobs_call    *c,
-                                         const hfsb_json_value *job,
-                                         hfsb_buf              *out) {
-    size_t   mark = out->len;
-    hfsb_str stage = hfsbi_hf_jobs_stage(job);
-    if (!out->len) hfsb_buf_append(out, HFSB_LIT("(no output)\n"));
-    hfsb_buf_printf(out, "(job %.*s is %.*s", (int)c->id.len, c->id.ptr,
-                    (int)stage.len, stage.ptr);
-    if (!hfsbi_hf_jobs_is_over(stage))
-        hfsb_buf_append(out,
-                        HFSB_LIT(": this is its log so far; look again in a "
-                                 "while"));
-    hfsb_buf_append_byte(out, ')');
-    return hfsb_buf_finish(out, mark);
-}
-
+/* The log, the job's stage, and whether there will be more. */
 static hfsb_status hfsbi_hf_jobs_logs(hfsbi_hf_jobs_call *c, hfsb_err *err) {
-    hfsb_json_doc doc = HFSB_INIT;
-    hfsb_buf      text = HFSB_INIT;
-    hfsb_status   st;
-    doc.alloc = text.alloc = c->session->alloc;
-    st = hfsbi_hf_jobs_read_log(c, &text, err);
-    if (st == HFSB_OK)
-        st = hfsb_hub_job(c->session->opts.hub, c->space, c->id, c->cancel,
-                          &doc, err);
-    if (st == HFSB_OK) st = hfsbi_hf_jobs_put_end(c, doc.root, &text);
-    if (st == HFSB_OK) st = hfsbi_hf_jobs_fields(c, doc.root, err);
-    if (st == HFSB_OK) st = hfsbi_hf_jobs_show(c, hfsb_buf_str(&text));
-    hfsb_buf_free(&text);
-    hfsb_json_free(&doc);
-    return st;
+    hfsb_str    stage;
+    hfsb_status st = hfsbi_hf_jobs_read_log(c, err);
+    if (st == HFSB_OK) st = hfsbi_hf_jobs_get(c, err);
+    if (st != HFSB_OK) return st;
+    stage = hfsbi_hf_jobs_stage(c->job.root);
+    if (!c->text.len) hfsb_buf_printf(&c->text, "(no output)\n");
+    hfsb_buf_printf(&c->text, "(job %.*s is %.*s%s)", (int)c->id.len,
+                    c->id.ptr, (int)stage.len, stage.ptr,
+                    hfsbi_hf_jobs_is_over(stage)
+                        ? ""
+                        : ": this is its log so far; look again in a while");
+    return hfsbi_hf_jobs_fields(c, err);
 }
 
 /* ---- the tool ---- */
 
-/* The arguments are read by the operation that needs them, so the fields here
-   only describe their types. */
-typedef struct hfsbi_hf_jobs_args {
-    hfsb_str               text;
-    const hfsb_json_value *value;
-} hfsbi_hf_jobs_args;
-
-#define HFSBI_HF_JOBS_STR(name, words) \
-    HFSBI_PARAM(name, HFSBI_ARG_STR, 0, hfsbi_hf_jobs_args, text, words)
-#define HFSBI_HF_JOBS_LIST(name, words) \
-    HFSBI_PARAM(name, HFSBI_ARG_LIST, 0, hfsbi_hf_jobs_args, value, words)
+#define HFSBI_HF_JOBS_STR(name, field, words) \
+    HFSBI_PARAM(name, HFSBI_ARG_STR, 0, hfsbi_hf_jobs_args, field, words)
+#define HFSBI_HF_JOBS_LIST(name, field, words) \
+    HFSBI_PARAM(name, HFSBI_ARG_LIST, 0, hfsbi_hf_jobs_args, field, words)
 
 static const hfsbi_param hfsbi_hf_jobs_params[] = {
-    HFSBI_PARAM_CHOICE("operation", HFSBI_REQUIRED, hfsbi_hf_jobs_args, text,
-                       "run ps logs inspect cancel"),
-    HFSBI_HF_JOBS_STR("script",
+    HFSBI_PARAM_CHOICE("operation", HFSBI_REQUIRED, hfsbi_hf_jobs_args,
+                       operation, "run ps logs inspect cancel"),
+    HFSBI_HF_JOBS_STR("script", script,
                       "Python for uv run: source text; or a file of the "
                       "sandbox, which is sent (/app/train.py, ./train.py or "
                       "bare train.py); or a URL. Never a path of the host "
                       "(/home, /Users, /fsx)"),
-    HFSBI_HF_JOBS_STR("command", "Shell command, in place of script"),
-    HFSBI_HF_JOBS_LIST("dependencies", "Packages for the script"),
-    HFSBI_HF_JOBS_LIST("script_args", "Its arguments"),
-    HFSBI_HF_JOBS_STR("python", "Version, such as 3.12"),
-    HFSBI_HF_JOBS_STR("image",
+    HFSBI_PARAM("command", HFSBI_ARG_STR, HFSBI_BY_TOOL, hfsbi_hf_jobs_args,
+                script, "Shell command, in place of script"),
+    HFSBI_HF_JOBS_LIST("dependencies", with, "Packages for the script"),
+    HFSBI_HF_JOBS_LIST("script_args", args, "Its arguments"),
+    HFSBI_HF_JOBS_STR("python", python, "Version, such as 3.12"),
+    HFSBI_HF_JOBS_STR("image", image,
                       "Docker image or page of a Space; default: uv for "
                       "script, python:3.12 for command"),
-    HFSBI_HF_JOBS_STR("hardware_flavor",
+    HFSBI_HF_JOBS_STR("hardware_flavor", flavor,
                       "cpu-basic (default), cpu-upgrade, t4-small, t4-medium, "
                       "l4x1, a10g-small, a10g-large, a100-large, h200 or "
                       "another that the Hub has"),
-    HFSBI_HF_JOBS_STR("timeout",
-                      "Such as 90s, 30m (default) or 2h: set it well above "
-                      "what you expect"),
-    HFSBI_PARAM("env", HFSBI_ARG_OBJECT, 0, hfsbi_hf_jobs_args, value,
+    HFSBI_PARAM("timeout", HFSBI_ARG_STR, HFSBI_OR_NUMBER, hfsbi_hf_jobs_args,
+                timeout,
+                "Such as 90s, 30m (default) or 2h: set it well above what you "
+                "expect"),
+    HFSBI_PARAM("env", HFSBI_ARG_OBJECT, 0, hfsbi_hf_jobs_args, env,
                 "Variables to set, no secrets"),
-    HFSBI_HF_JOBS_LIST("secrets",
-                       "Names of secrets it gets from the session; default "
-                       "HF_TOKEN"),
-    HFSBI_HF_JOBS_STR("job_id", NULL),
-    HFSBI_HF_JOBS_STR("namespace", "Organisation to run it for; default: you"),
+    HFSBI_PARAM("secrets", HFSBI_ARG_LIST, HFSBI_BY_TOOL, hfsbi_hf_jobs_args,
+                with,
+                "Names of secrets it gets from the session; default "
+                "HF_TOKEN"),
+    HFSBI_HF_JOBS_STR("job_id", id, NULL),
+    HFSBI_HF_JOBS_STR("namespace", space,
+                      "Organisation to run it for; default: you"),
     HFSBI_PARAM_END};
 
 HFSBI_FN const hfsbi_tool *hfsbi_hf_jobs_tool(void) {
@@ -41729,7 +41792,7 @@ HFSBI_FN const hfsbi_tool *hfsbi_hf_jobs_tool(void) {
         "first, more when its logs are good.",
         NULL,
         HFSBI_TOOL_RUNS,
-        false,
+        0,
         hfsbi_hf_jobs_params,
         NULL,
         NULL};
@@ -41773,27 +41836,22 @@ static void hfsbi_hf_jobs_split(hfsbi_hf_jobs_call *c) {
     c->id = hfsb_str_slice(c->id, slash + 1, c->id.len);
 }
 
-HFSBI_FN hfsb_status hfsbi_session_jobs(hfsb_session          *session,
-                                        const hfsb_json_value *arguments,
-                                        const hfsb_cancel     *cancel,
-                                        hfsb_tool_result      *result,
-                                        hfsb_err              *err) {
+HFSBI_FN hfsb_status hfsbi_session_jobs(const hfsbi_own_call *call,
+                                        const void           *args,
+                                        hfsb_tool_result     *result,
+                                        hfsb_err             *err) {
     const hfsbi_hf_jobs_operation *op;
-    hfsb_str                       name = HFSB_LIT("");
     hfsbi_hf_jobs_call             c;
     hfsb_status                    st;
     memset(&c, 0, sizeof c);
-    c.session = session;
-    c.arguments = arguments;
-    c.cancel = cancel;
+    c.session = call->session;
+    c.arguments = call->arguments;
+    c.args = (const hfsbi_hf_jobs_args *)args;
+    c.cancel = call->cancel;
     c.result = result;
-    st = hfsb_json_arg_str(arguments, "operation", true, &name, err);
-    if (st == HFSB_OK)
-        st = hfsb_json_arg_str(arguments, "job_id", false, &c.id, err);
-    if (st == HFSB_OK)
-        st = hfsb_json_arg_str(arguments, "namespace", false, &c.space, err);
-    if (st != HFSB_OK) return st;
-    op = hfsbi_hf_jobs_find(name, err);
+    c.id = c.args->id;
+    c.space = c.args->space;
+    op = hfsbi_hf_jobs_find(c.args->operation, err);
     if (!op) return HFSB_ARG;
     hfsbi_hf_jobs_split(&c);
     if (op->of_job && !c.id.len)
@@ -41801,10 +41859,19 @@ HFSBI_FN hfsb_status hfsbi_session_jobs(hfsb_session          *session,
                           "\"job_id\" is missing: operation %s needs it; ps "
                           "lists them.",
                           op->name);
-    return op->fn(&c, err);
+    c.job.alloc = c.text.alloc = c.session->alloc;
+    st = op->fn(&c, err);
+    if (st == HFSB_OK) st = c.text.status;
+    if (st == HFSB_OK) {
+        result->success = true;
+        st = hfsbi_hf_jobs_mask(&c, hfsb_buf_str(&c.text), &result->output);
+    }
+    hfsb_json_free(&c.job);
+    hfsb_buf_free(&c.text);
+    return st;
 }
 
-/* ---- src/remote/session.c ---- */
+/* ---- src/hub/session.c ---- */
 /* session.c - what an agent holds: tools here or in a sandbox, and a plan.
 
    The runtime decides where the tools work: on this machine, or in a sandbox
@@ -41850,20 +41917,6 @@ static const hfsbi_param hfsbi_wish_params[] = {
     HFSBI_PARAM("trackio_project", HFSBI_ARG_STR, 0, hfsbi_wish, project,
                 "Set as TRACKIO_PROJECT"),
     HFSBI_PARAM_END};
-
-static hfsb_status hfsbi_wish_read(const hfsb_json_value *arguments,
-                                   hfsbi_wish *wish, hfsb_err *err) {
-    hfsb_status st;
-    memset(wish, 0, sizeof *wish);
-    st = hfsb_json_arg_str(arguments, "hardware", false, &wish->hardware, err);
-    if (st == HFSB_OK)
-        st = hfsb_json_arg_str(arguments, "trackio_space_id", false,
-                               &wish->space, err);
-    if (st == HFSB_OK)
-        st = hfsb_json_arg_str(arguments, "trackio_project", false,
-                               &wish->project, err);
-    return st;
-}
 
 /* True when a sandbox with this hardware does not fulfil the wish. */
 static bool hfsbi_wish_differs(const hfsbi_wish *wish, hfsb_str hardware) {
@@ -41973,32 +42026,31 @@ static hfsb_status hfsbi_session_replace(hfsb_session *session, hfsbi_box *old,
     return st;
 }
 
-static hfsb_status hfsbi_session_create(hfsb_session          *session,
-                                        const hfsb_json_value *arguments,
-                                        const hfsb_cancel     *cancel,
-                                        hfsb_tool_result      *result,
-                                        hfsb_err              *err) {
-    hfsbi_wish  wish;
-    hfsbi_box  *old = NULL;
-    bool        make;
-    hfsb_status st = hfsbi_wish_read(arguments, &wish, err), left = HFSB_OK;
-    if (st != HFSB_OK) return st;
+static hfsb_status hfsbi_session_create(const hfsbi_own_call *call,
+                                        const void           *args,
+                                        hfsb_tool_result     *result,
+                                        hfsb_err             *err) {
+    const hfsbi_wish *wish = (const hfsbi_wish *)args;
+    hfsb_session     *session = call->session;
+    hfsbi_box        *old = NULL;
+    bool              make;
+    hfsb_status       st = HFSB_OK, left = HFSB_OK;
     pthread_mutex_lock(&session->lock);
-    if (!hfsbi_session_claim(session, &wish, cancel)) {
+    if (!hfsbi_session_claim(session, wish, call->cancel)) {
         pthread_mutex_unlock(&session->lock);
         return hfsbi_fail(err, HFSB_CANCELLED, 0,
                           "Cancelled before a sandbox was created.");
     }
     make = !session->box ||
            (session->box->automatic &&
-            hfsbi_wish_differs(&wish, hfsb_buf_str(&session->box->hardware)));
+            hfsbi_wish_differs(wish, hfsb_buf_str(&session->box->hardware)));
     if (make && session->box) {
         old = session->box;
         old->users++;
     }
-    if (make) st = hfsbi_session_make(session, &wish, cancel, err);
+    if (make) st = hfsbi_session_make(session, wish, call->cancel, err);
     if (st == HFSB_OK)
-        st = hfsbi_session_describe(session, &wish, make, result);
+        st = hfsbi_session_describe(session, wish, make, result);
     hfsbi_session_unclaim(session);
     pthread_mutex_unlock(&session->lock);
     if (old) left = hfsbi_session_replace(session, old, result);
@@ -42007,16 +42059,11 @@ static hfsb_status hfsbi_session_create(hfsb_session          *session,
 
 /* ---- the session's own tools ---- */
 
-/* Executes a tool whose keys were checked. Any status but HFSB_OK is that of
-   the call, with the message in *err. */
-typedef hfsb_status (*hfsbi_own_fn)(hfsb_session          *session,
-                                    const hfsb_json_value *arguments,
-                                    const hfsb_cancel     *cancel,
-                                    hfsb_tool_result *result, hfsb_err *err);
-
 typedef struct hfsbi_own_tool {
     const hfsbi_tool *(*row)(void); /* its fn is NULL */
-    hfsbi_own_fn fn;
+    /* As hfsbi_run_fn. */
+    hfsb_status (*fn)(const hfsbi_own_call *call, const void *args,
+                      hfsb_tool_result *result, hfsb_err *err);
 } hfsbi_own_tool;
 
 static const hfsbi_tool *hfsbi_create_tool(void) {
@@ -42030,22 +42077,21 @@ static const hfsbi_tool *hfsbi_create_tool(void) {
         "and costs money by the hour; it sleeps when it is not used.",
         NULL,
         HFSBI_TOOL_RUNS,
-        false,
+        0,
         hfsbi_wish_params,
         NULL,
         NULL};
     return &row;
 }
 
-static hfsb_status hfsbi_session_set_plan(hfsb_session          *session,
-                                          const hfsb_json_value *arguments,
-                                          const hfsb_cancel     *cancel,
-                                          hfsb_tool_result      *result,
-                                          hfsb_err              *err) {
-    hfsb_status st;
-    (void)cancel;
+static hfsb_status hfsbi_session_set_plan(const hfsbi_own_call *call,
+                                          const void           *args,
+                                          hfsb_tool_result     *result,
+                                          hfsb_err             *err) {
+    hfsb_session *session = call->session;
+    hfsb_status   st;
     pthread_mutex_lock(&session->lock);
-    st = hfsbi_plan_set(&session->plan, arguments, result, err);
+    st = hfsbi_plan_set(&session->plan, args, result, err);
     pthread_mutex_unlock(&session->lock);
     return st;
 }
@@ -42290,26 +42336,11 @@ hfsb_status hfsb_session_wait_ready(hfsb_session      *session,
 
 /* ---- calls ---- */
 
-static hfsb_status hfsbi_session_call_own(hfsb_session          *session,
-                                          const hfsbi_own_tool  *tool,
-                                          const hfsb_json_value *arguments,
-                                          const hfsb_call_opts  *opts,
-                                          const hfsb_cancel     *cancel,
-                                          hfsb_tool_result      *result) {
-    hfsbi_args_how how = HFSB_INIT;
-    hfsb_buf       notes = HFSB_INIT;
-    hfsb_err       err = HFSB_INIT;
-    hfsb_status    st;
-    notes.alloc = session->alloc;
-    how.strict = opts && opts->strict;
-    how.notes = &notes;
-    st = hfsbi_args_check(tool->row()->params, arguments, &how, &err);
-    if (st == HFSB_OK) st = tool->fn(session, arguments, cancel, result, &err);
-    if (st == HFSB_OK)
-        st = hfsb_buf_append(&result->output, hfsb_buf_str(&notes));
-    if (st != HFSB_OK) hfsbi_result_status(result, st, &err);
-    hfsb_buf_free(&notes);
-    return st;
+static hfsb_status hfsbi_session_run_own(void *user, const void *args,
+                                         hfsb_tool_result *result,
+                                         hfsb_err         *err) {
+    const hfsbi_own_call *call = (const hfsbi_own_call *)user;
+    return call->tool->fn(call, args, result, err);
 }
 
 static hfsb_status hfsbi_session_cancelled(hfsb_tool_result *result) {
@@ -42372,12 +42403,17 @@ hfsb_status hfsb_session_call(hfsb_session *session, hfsb_str name,
                               const hfsb_call_opts  *opts,
                               const hfsb_cancel     *cancel,
                               hfsb_tool_result      *result) {
-    const hfsbi_own_tool *own = hfsbi_session_tool(session, name);
-    hfsb_err              err = HFSB_INIT;
+    hfsbi_own_call own;
+    hfsb_err       err = HFSB_INIT;
+    own.session = session;
+    own.tool = hfsbi_session_tool(session, name);
+    own.arguments = arguments;
+    own.cancel = cancel;
     hfsbi_result_init(result, &session->alloc);
-    if (own)
-        return hfsbi_session_call_own(session, own, arguments, opts, cancel,
-                                      result);
+    if (own.tool)
+        return hfsbi_tool_run(own.tool->row()->params, arguments,
+                              opts && opts->strict, hfsbi_session_run_own,
+                              &own, result);
     if (!hfsb_tools_has(name)) {
         hfsb_status st = hfsbi_tool_unknown(name, &err);
         hfsbi_result_status(result, st, &err);
@@ -42415,6 +42451,67 @@ hfsb_status hfsb_session_define(const hfsb_session *session,
                               rows, n, format, out, err);
 }
 
+/* ---- scripts for jobs ---- */
+
+/* A job gets its script base64-encoded in one argument, which Linux limits to
+   128 KiB. */
+enum { HFSBI_SCRIPT_MAX = 90 * 1000 };
+
+static hfsb_status hfsbi_script_long(hfsb_err *err) {
+    return hfsbi_fail(err, HFSB_LIMIT, 0,
+                      "The script is longer than 90 kB, the limit of a job: "
+                      "upload it to a repository on the Hub and give its URL, "
+                      "or split it and let a small script load the rest.");
+}
+
+static hfsb_status hfsbi_script_unread(hfsb_session *session, hfsb_str path,
+                                       const hfsb_err *why, hfsb_err *err) {
+    bool there = session->runtime == HFSB_RUNTIME_SANDBOX;
+    if (why->code == HFSB_LIMIT) return hfsbi_script_long(err);
+    hfsbi_fail(err, why->code, 0, "The script ");
+    hfsbi_err_quote(err, path, 200);
+    hfsbi_err_add(err, " cannot be read%s: %s",
+                  there ? " from the sandbox" : "", why->msg);
+    return why->code;
+}
+
+static hfsb_status hfsbi_script_read(hfsb_session *session, hfsb_str path,
+                                     const hfsb_cancel *cancel, hfsb_buf *out,
+                                     hfsb_err *why) {
+    hfsbi_box  *box;
+    hfsb_status st;
+    if (session->runtime == HFSB_RUNTIME_LOCAL)
+        return hfsb_file_read(session->tools->place, path, HFSBI_SCRIPT_MAX,
+                              out, NULL, why);
+    st = hfsbi_session_hold(session, cancel, &box, why);
+    if (st != HFSB_OK) return st;
+    st = hfsb_sandbox_get(box->sandbox, path, HFSBI_SCRIPT_MAX, cancel, out,
+                          why);
+    (void)hfsbi_session_release(session, box, NULL);
+    return st;
+}
+
+hfsb_status hfsb_session_script(hfsb_session *session, hfsb_str script,
+                                hfsb_script_kind  *kind,
+                                const hfsb_cancel *cancel, hfsb_buf *out,
+                                hfsb_err *err) {
+    hfsb_err    why = HFSB_INIT;
+    hfsb_status st;
+    *kind = hfsb_script_classify(script);
+    if (*kind == HFSB_SCRIPT_PATH) {
+        st = hfsbi_script_read(session, script, cancel, out, &why);
+        why.code = st;
+        if (st != HFSB_OK)
+            return hfsbi_script_unread(session, script, &why, err);
+        *kind = HFSB_SCRIPT_INLINE;
+        return hfsbi_ok(err);
+    }
+    if (script.len > HFSBI_SCRIPT_MAX) return hfsbi_script_long(err);
+    st = hfsb_buf_append(out, script);
+    return st == HFSB_OK ? hfsbi_ok(err)
+                         : hfsbi_fail_status(err, st, "Copying a script");
+}
+
 /* ---- the plan ---- */
 
 hfsb_status hfsb_session_plan(hfsb_session *session, hfsb_buf *out,
@@ -42444,6 +42541,8 @@ bool hfsb_session_remind(hfsb_session *session, bool called_tools,
                           HFSBI_REMIND_TIMES);
     return reminded;
 }
+
+#endif /* HFSB_HUB */
 
 #endif /* HFSB_PURE */
 

@@ -346,11 +346,13 @@ HFSB_API hfsb_status hfsb_server_add_mcp(hfsb_server         *server,
                                          const hfsb_mcp_opts *opts,
                                          hfsb_mcp **out, hfsb_err *err);
 
+#ifdef HFSB_HUB
 /* Offers the tools of a session instead of the local ones, before the server
    serves. The session must use the sandbox runtime, else HFSB_ARG, and must
    exist until the server is closed. HFSB_OK; HFSB_NOMEM: close the server. */
 HFSB_API hfsb_status hfsb_mcp_use_session(hfsb_mcp *mcp, hfsb_session *session,
                                           hfsb_err *err);
+#endif
 
 /* Serves one client over descriptors (pipes, sockets, files, a terminal), one
    message per line. Both stay the caller's, and their O_NONBLOCK is not
@@ -512,9 +514,9 @@ HFSBI_FN void hfsbi_request_on_eof(hfsb_request *request, hfsb_route_fn fn,
    until done returns. The function given to hfsb_request_on_gone() is still
    called in the loop, at once, when the client goes: there the caller cancels
    its work. In done, hfsbi_request_is_gone() reports whether a reply can still
-   be sent; replying to a gone or answered request does nothing. done may start
-   the next work, even for a gone request. A request has one piece of work at a
-   time; run must not touch the request. */
+   be sent; replying to a gone or answered request does nothing. Both functions
+   may start the next work, even for a gone request. A request has one piece of
+   work at a time; run must not touch the request. */
 HFSBI_FN void
 hfsbi_request_work(hfsb_request *request, void (*run)(void *user),
                    void (*done)(void *user, hfsb_request *request),
@@ -3260,8 +3262,7 @@ enum {
     HFSBI_API_BACKLOG = 1024 * 1024,   /* most unsent bytes of events */
     HFSBI_API_INPUT = 4 * 1024 * 1024, /* longest input for a job, bytes */
     HFSBI_API_KEY = 255,               /* longest idempotency key, bytes */
-    HFSBI_API_BEAT_MS = 10000,         /* default interval of beats */
-    HFSBI_API_TOOLS = 13               /* tools with a route of their own */
+    HFSBI_API_BEAT_MS = 10000          /* default interval of beats */
 };
 
 typedef struct hfsbi_api hfsbi_api;
@@ -3270,7 +3271,6 @@ typedef struct hfsbi_api hfsbi_api;
 typedef struct hfsbi_endpoint {
     hfsbi_api        *api;
     const hfsbi_tool *tool;
-    bool              on_disk; /* may block: runs in a pool thread */
 } hfsbi_endpoint;
 
 /* One per server, from hfsb_server_add_sandbox() to the end of the server. */
@@ -3285,7 +3285,7 @@ struct hfsbi_api {
     long long              began;   /* hfsb_clock_ms() */
     struct hfsbi_api_call *calls;   /* newest first */
     bool                   ended;   /* no more commands are started */
-    hfsbi_endpoint         endpoints[HFSBI_API_TOOLS];
+    hfsbi_endpoint         endpoints[HFSBI_TOOLS];
 };
 
 /* ---- call.c ---- */
@@ -3340,10 +3340,9 @@ typedef struct hfsbi_api_call {
                                          "query" */
 
     const hfsbi_tool *tool;
-    bool              on_disk; /* as in the endpoint */
-    hfsb_buf          body;    /* JSON; doc points into it */
-    hfsb_json_doc     doc;     /* the arguments */
-    hfsb_buf          id;      /* of a job, from the path; or empty */
+    hfsb_buf          body; /* JSON; doc points into it */
+    hfsb_json_doc     doc;  /* the arguments */
+    hfsb_buf          id;   /* of a job, from the path; or empty */
     char              key[HFSBI_API_KEY + 1];
     size_t            key_len; /* 0: no idempotency key */
     bool              stream;  /* the client wants events */
@@ -3390,6 +3389,13 @@ HFSBI_FN void hfsbi_api_call_fail(hfsbi_api_call *x, int status,
 HFSBI_FN hfsb_status hfsbi_fields_detail(const hfsbi_api_call *x,
                                          const char *key, hfsb_str sentence,
                                          hfsb_buf *out);
+/* The same with one item, for `key` of the query or the body (`where`); an
+   empty key: for all of it. input NULL: null. */
+HFSBI_FN hfsb_status hfsbi_fields_detail_item(const char *where, hfsb_str key,
+                                              const char            *type,
+                                              const char            *text,
+                                              const hfsb_json_value *input,
+                                              hfsb_buf              *out);
 
 /* ---- files.c ---- */
 
@@ -3683,12 +3689,11 @@ static hfsb_status hfsbi_fields_end(hfsbi_fields *f) {
     return hfsb_json_writer_finish(&f->w, NULL);
 }
 
-/* Appends a detail with one item. key "": for the whole body. HFSB_OK;
-   HFSB_NOMEM. */
-static hfsb_status hfsbi_fields_detail_item(const char *where, hfsb_str key,
-                                            const char *type, const char *text,
-                                            const hfsb_json_value *input,
-                                            hfsb_buf              *out) {
+HFSBI_FN hfsb_status hfsbi_fields_detail_item(const char *where, hfsb_str key,
+                                              const char            *type,
+                                              const char            *text,
+                                              const hfsb_json_value *input,
+                                              hfsb_buf              *out) {
     hfsbi_loc    top = hfsbi_loc_key(NULL, hfsb_cstr(where));
     hfsbi_loc    at = hfsbi_loc_key(&top, key);
     hfsbi_fields f;
@@ -3789,7 +3794,7 @@ static void hfsbi_api_call_parse(hfsbi_api_call *x) {
 /* Copies the options of bash that must be known before the reply begins.
    Invalid values are reported by the call. */
 static void hfsbi_api_call_read_delivery(hfsbi_api_call *x) {
-    hfsbi_delivery d = hfsbi_bash_delivery(x->doc.root);
+    hfsbi_delivery d = hfsbi_bash_delivery(x->doc.root, &x->doc.alloc);
     double         most = x->api->tools->max_timeout;
     if (hfsb_json_get(x->doc.root, "stream")) x->stream = d.stream;
     if (hfsb_str_equal(d.on_disconnect, HFSB_LIT("kill")))
@@ -3845,6 +3850,10 @@ HFSBI_FN void hfsbi_api_call_read_arguments(hfsbi_api_call *x) {
 static void hfsbi_api_call_drop_arguments(hfsbi_api_call *x) {
     hfsb_json_free(&x->doc);
     hfsb_buf_free(&x->body);
+}
+
+static bool hfsbi_api_call_is_on_disk(const hfsbi_api_call *x) {
+    return (x->tool->flags & HFSBI_TOOL_ON_DISK) != 0;
 }
 
 static bool hfsbi_api_call_is_bash(const hfsbi_api_call *x) {
@@ -4252,7 +4261,7 @@ static void hfsbi_api_call_work(void *user) {
     hfsbi_api_call *x = (hfsbi_api_call *)user;
     hfsbi_api_call_read_arguments(x);
     if (!x->status) hfsbi_api_call_prepare(x);
-    if (!x->status && x->on_disk) hfsbi_api_call_run(x);
+    if (!x->status && hfsbi_api_call_is_on_disk(x)) hfsbi_api_call_run(x);
 }
 
 /* Back in the loop. */
@@ -4272,7 +4281,8 @@ static void hfsbi_api_call_worked(void *user, hfsb_request *request) {
 }
 
 HFSBI_FN void hfsbi_api_call_start(hfsbi_api_call *x) {
-    if (!x->status && (x->on_disk || x->body.len > HFSBI_API_SMALL)) {
+    if (!x->status &&
+        (hfsbi_api_call_is_on_disk(x) || x->body.len > HFSBI_API_SMALL)) {
         x->in_thread = true;
         hfsbi_api_call_start_beats(x);
         hfsbi_request_work(x->request, hfsbi_api_call_work,
@@ -4367,7 +4377,6 @@ HFSBI_FN void hfsbi_api_tool(void *user, hfsb_request *request) {
     }
     x = hfsbi_api_call_new(at->api, request, at->tool);
     if (!x) return;
-    x->on_disk = at->on_disk;
     x->stream = hfsbi_api_call_is_bash(x) &&
                 hfsb_http_field_lists(hfsb_request_head(request), "Accept",
                                       "text/event-stream");
@@ -4378,8 +4387,8 @@ HFSBI_FN void hfsbi_api_tool(void *user, hfsb_request *request) {
 /* files.c - /api/files: files of any size as bytes, by GET, PUT and DELETE.
 
    Each request is an operation (hfsbi_file_op), which alternates between the
-   loop and a pool thread: disk work is done in the thread, replies are sent
-   in the loop. An operation outlives its request when the client goes away.
+   loop and a pool thread by hfsbi_request_work(): disk work is done in the
+   thread, replies are sent in the loop.
 
      GET     thread: open, decide   -> loop: reply -> (thread: close) -> free
      DELETE  thread: check, remove  -> loop: reply -> free
@@ -4387,64 +4396,63 @@ HFSBI_FN void hfsbi_api_tool(void *user, hfsb_request *request) {
                                     -> loop: reply -> free
 
    A thread never touches the request, and the loop never touches an operation
-   that a thread works on, except for the request and the block that the loop
-   fills. A PUT replaces the file only after the whole body has arrived. */
-/* The endpoint; one per server. */
-typedef struct hfsbi_files {
-    hfsbi_server_part part; /* first: the server has a pointer to it */
-    hfsb_server      *server;
-    hfsbi_loop       *loop;
-    const hfsb_root  *root;
-    hfsb_alloc        alloc;
-    size_t            pending; /* operations that are not freed yet */
-} hfsbi_files;
-
-/* The work for one request; the first member of hfsbi_fetch and hfsbi_upload.
-   request is for the loop only. */
+   that a thread works on, except for the block that the loop fills. A PUT
+   replaces the file only after the whole body has arrived. */
+/* The work for one request; the first member of hfsbi_fetch and
+   hfsbi_upload. */
 typedef struct hfsbi_file_op {
-    hfsbi_task    task;
-    hfsbi_files  *files;
-    hfsb_request *request; /* NULL: answered or gone */
-    size_t        size;    /* of the whole struct, in bytes */
-    hfsb_buf      path;
-    hfsb_buf match, none_match; /* If-Match, If-None-Match; ptr NULL: none */
-    int      http;              /* status of the reply; 0: not known yet */
-    hfsb_err err;               /* the text of a reply from 400 on */
+    const hfsb_root *root;
+    size_t           size; /* of the whole struct, in bytes */
+    hfsb_buf         path;
+    hfsb_buf         match, none_match; /* If-Match, If-None-Match; ptr NULL:
+                                           none */
+    int              http; /* status of the reply; 0: not known yet */
+    hfsb_err         err;  /* the text of a reply from 400 on */
 } hfsbi_file_op;
 
-/* ---- errors ---- */
+/* ---- replies ---- */
 
-/* Replies 422 for a key of the query, with an item as in fields.c. input.ptr
-   NULL: the key is missing. */
+/* Replies 422 for a key of the query. `text` is for the item of the detail,
+   `sentence` for the whole reply. */
 static void hfsbi_files_refuse_key(hfsb_request *request, const char *key,
-                                   const char *type, hfsb_str input,
-                                   const char *sentence) {
-    hfsb_buf         detail = HFSB_INIT;
-    hfsb_json_writer w;
+                                   const char *type, const char *text,
+                                   const hfsb_json_value *input,
+                                   const char            *sentence) {
+    hfsb_buf detail = HFSB_INIT;
     detail.alloc = *hfsbi_server_alloc(hfsb_request_server(request));
-    hfsb_json_writer_init(&w, &detail, NULL);
-    hfsb_json_put_array(&w);
-    hfsb_json_put_object(&w);
-    hfsbi_put_member_str(&w, "type", hfsb_cstr(type));
-    hfsb_json_put_key(&w, HFSB_LIT("loc"));
-    hfsb_json_put_array(&w);
-    hfsb_json_put_str(&w, HFSB_LIT("query"));
-    hfsb_json_put_str(&w, hfsb_cstr(key));
-    hfsb_json_put_end(&w);
-    hfsbi_put_member_str(&w, "msg",
-                         input.ptr ? hfsb_cstr(sentence)
-                                   : HFSB_LIT("Field required"));
-    hfsb_json_put_key(&w, HFSB_LIT("input"));
-    if (input.ptr) hfsb_json_put_str(&w, input);
-    else hfsb_json_put_null(&w);
-    hfsb_json_put_end(&w);
-    hfsb_json_put_end(&w);
-    if (hfsb_json_writer_finish(&w, NULL) == HFSB_OK)
+    if (hfsbi_fields_detail_item("query", hfsb_cstr(key), type, text, input,
+                                 &detail) == HFSB_OK)
         hfsbi_reply_detail(request, 422, hfsb_buf_str(&detail),
                            hfsb_cstr(sentence));
     else hfsb_reply_error(request, 503, "Out of memory.");
     hfsb_buf_free(&detail);
 }
+
+static void hfsbi_file_op_reply_error(const hfsbi_file_op *op,
+                                      hfsb_request        *request) {
+    hfsb_reply_error(request, op->http, "%s",
+                     op->err.msg[0] ? op->err.msg
+                                    : hfsb_http_reason(op->http));
+}
+
+/* Replies with the result as JSON and frees it. st: HFSB_NOMEM if the result
+   is incomplete; then the reply says what was done to the file. */
+static void hfsbi_file_op_reply_result(const hfsbi_file_op *op,
+                                       hfsb_request        *request,
+                                       hfsb_tool_result    *result,
+                                       hfsb_status st, const char *what) {
+    hfsb_buf body = HFSB_INIT;
+    body.alloc = op->path.alloc;
+    if (st == HFSB_OK) st = hfsb_tool_result_write(result, &body, NULL);
+    if (st == HFSB_OK)
+        hfsbi_reply_take(request, op->http, "application/json", &body);
+    else
+        hfsb_reply_error(request, 503, "Out of memory. The file is %s.", what);
+    hfsb_buf_free(&body);
+    hfsb_tool_result_free(result);
+}
+
+/* ---- operations ---- */
 
 /* The HTTP status for the status of a failed file function. */
 static int hfsbi_files_http_status(hfsb_status st) {
@@ -4470,8 +4478,6 @@ static void hfsbi_file_op_set_status(hfsbi_file_op *op) {
     op->http = hfsbi_files_http_status(op->err.code);
 }
 
-/* ---- operations ---- */
-
 /* Appends all fields of that name as one list. False without memory. */
 static bool hfsbi_field_join(const hfsb_http_head *head, const char *name,
                              hfsb_buf *out) {
@@ -4486,14 +4492,13 @@ static bool hfsbi_field_join(const hfsb_http_head *head, const char *name,
 }
 
 /* Copies the path and the conditions. False after an error reply. */
-static bool hfsbi_file_op_read_request(hfsbi_file_op *op) {
-    hfsb_request         *request = op->request;
+static bool hfsbi_file_op_read_request(hfsbi_file_op *op,
+                                       hfsb_request  *request) {
     const hfsb_http_head *head = hfsb_request_head(request);
-    hfsb_str              none = HFSB_INIT;
     hfsb_status st = hfsb_request_query(request, "path", &op->path, &op->err);
     if (st == HFSB_NOT_FOUND || (st == HFSB_OK && op->path.len == 0))
-        hfsbi_files_refuse_key(request, "path", "missing", none,
-                               "path is required: /api/files?path=...");
+        hfsbi_files_refuse_key(request, "path", "missing", "Field required",
+                               NULL, "path is required: /api/files?path=...");
     else if (st == HFSB_SYNTAX)
         hfsb_reply_error(request, 400, "%s", op->err.msg);
     else if (st != HFSB_OK ||
@@ -4505,55 +4510,31 @@ static bool hfsbi_file_op_read_request(hfsbi_file_op *op) {
 }
 
 static void hfsbi_file_op_free(hfsbi_file_op *op) {
-    hfsbi_files *files = op->files;
+    hfsb_alloc alloc = op->path.alloc;
     hfsb_buf_free(&op->path);
     hfsb_buf_free(&op->match);
     hfsb_buf_free(&op->none_match);
-    hfsbi_array_free(&files->alloc, op, op->size, 1);
-    files->pending--;
+    hfsbi_array_free(&alloc, op, op->size, 1);
 }
 
 /* Returns a new operation of `size` bytes with the path and the conditions of
-   the request; the bytes after its first member are zero. gone(op, request) is
-   called if the client goes away. NULL after an error reply. */
-static hfsbi_file_op *hfsbi_file_op_open(hfsbi_files  *files,
-                                         hfsb_request *request, size_t size,
-                                         hfsb_route_fn gone) {
-    hfsbi_file_op *op = (hfsbi_file_op *)hfsbi_array(&files->alloc, size, 1);
+   the request; the bytes after its first member are zero. NULL after an error
+   reply. */
+static hfsbi_file_op *hfsbi_file_op_open(const hfsb_tools *tools,
+                                         hfsb_request *request, size_t size) {
+    const hfsb_alloc *alloc = hfsbi_server_alloc(hfsb_request_server(request));
+    hfsbi_file_op    *op = (hfsbi_file_op *)hfsbi_array(alloc, size, 1);
     if (!op) {
         hfsb_reply_error(request, 503, "Out of memory.");
         return NULL;
     }
     memset(op, 0, size);
-    op->files = files;
-    op->request = request;
+    op->root = tools->place;
     op->size = size;
-    op->path.alloc = op->match.alloc = files->alloc;
-    op->none_match.alloc = files->alloc;
-    files->pending++;
-    if (!hfsbi_file_op_read_request(op)) {
-        hfsbi_file_op_free(op);
-        return NULL;
-    }
-    hfsb_request_set(request, op);
-    hfsb_request_on_gone(request, gone, op);
-    return op;
-}
-
-/* Detaches the request from the operation and returns it for the reply. */
-static hfsb_request *hfsbi_file_op_take_request(hfsbi_file_op *op) {
-    hfsb_request *request = op->request;
-    op->request = NULL;
-    hfsb_request_set(request, NULL);
-    hfsb_request_on_gone(request, NULL, NULL);
-    return request;
-}
-
-static void hfsbi_file_op_reply_error(hfsbi_file_op *op) {
-    hfsb_request *request = hfsbi_file_op_take_request(op);
-    hfsb_reply_error(request, op->http, "%s",
-                     op->err.msg[0] ? op->err.msg
-                                    : hfsb_http_reason(op->http));
+    op->path.alloc = op->match.alloc = op->none_match.alloc = *alloc;
+    if (hfsbi_file_op_read_request(op, request)) return op;
+    hfsbi_file_op_free(op);
+    return NULL;
 }
 
 /* ---- conditions ---- */
@@ -4725,21 +4706,15 @@ static void hfsbi_fetch_decide(hfsbi_fetch *f) {
     }
 }
 
-/* Opens the file the first time; closes it if it runs again after the
-   reply. */
-static void hfsbi_fetch_run(hfsbi_task *task) {
-    hfsbi_fetch   *f = (hfsbi_fetch *)(void *)task;
+static void hfsbi_fetch_run(void *user) {
+    hfsbi_fetch   *f = (hfsbi_fetch *)user;
     hfsbi_file_op *op = &f->op;
     hfsb_str       path = hfsb_buf_str(&op->path);
     hfsb_status    st;
-    if (op->http) { /* after the reply */
-        hfsbi_close(&f->fd);
-        return;
-    }
-    st = hfsb_file_open(op->files->root, path, &f->fd, &f->info, &op->err);
+    st = hfsb_file_open(op->root, path, &f->fd, &f->info, &op->err);
     if (st == HFSB_OK && f->info.size == 0) { /* empty, or in /proc */
-        st = hfsb_file_read(op->files->root, path, HFSBI_SIZELESS_MAX,
-                            &f->content, NULL, &op->err);
+        st = hfsb_file_read(op->root, path, HFSBI_SIZELESS_MAX, &f->content,
+                            NULL, &op->err);
         /* some files of /proc, such as /proc/self/mem, cannot be read: that
            is not an error of the disk */
         if (st == HFSB_IO) op->http = 400;
@@ -4751,13 +4726,17 @@ static void hfsbi_fetch_run(hfsbi_task *task) {
         hfsbi_close(&f->fd);
 }
 
-static void hfsbi_remove_run(hfsbi_task *task) {
-    hfsbi_file_op *op = (hfsbi_file_op *)(void *)task;
+static void hfsbi_fetch_close(void *user) {
+    hfsbi_close(&((hfsbi_fetch *)user)->fd);
+}
+
+static void hfsbi_remove_run(void *user) {
+    hfsbi_file_op *op = (hfsbi_file_op *)user;
     hfsb_str       path = hfsb_buf_str(&op->path);
     hfsb_file_info info, *same = NULL;
     hfsb_status    st = HFSB_OK;
     if (op->match.ptr) {
-        st = hfsb_file_stat(op->files->root, path, &info, &op->err);
+        st = hfsb_file_stat(op->root, path, &info, &op->err);
         if (st == HFSB_NOT_FOUND) {
             (void)hfsbi_file_op_check(op, NULL, false);
             return;
@@ -4767,14 +4746,16 @@ static void hfsbi_remove_run(hfsbi_task *task) {
         if (!hfsbi_etag_is_any(&op->match)) same = &info;
     }
     if (st == HFSB_OK)
-        st = hfsbi_file_remove_if(op->files->root, path, NULL, same, &op->err);
+        st = hfsbi_file_remove_if(op->root, path, NULL, same, &op->err);
     op->http = 200;
     if (st != HFSB_OK) hfsbi_file_op_set_status(op);
 }
 
 /* ---- GET and DELETE: in the loop ---- */
 
-static void hfsbi_fetch_free(hfsbi_fetch *f) {
+static void hfsbi_fetch_free(void *user, hfsb_request *request) {
+    hfsbi_fetch *f = (hfsbi_fetch *)user;
+    (void)request;
     hfsb_buf_free(&f->range);
     hfsb_buf_free(&f->if_range);
     hfsb_buf_free(&f->since);
@@ -4814,21 +4795,17 @@ static bool hfsbi_fetch_put_fields(hfsbi_fetch *f, hfsb_request *request) {
     return ok;
 }
 
-static void hfsbi_fetch_reply(hfsbi_fetch *f) {
-    const char   *type = "application/octet-stream";
-    hfsb_request *request = f->op.request;
-    int           http = f->op.http;
+static void hfsbi_fetch_reply(hfsbi_fetch *f, hfsb_request *request) {
+    const char *type = "application/octet-stream";
+    int         http = f->op.http;
     if ((http < 300 || http == 304 || http == 416) &&
         !hfsbi_fetch_put_fields(f, request)) {
         f->op.http = http = 503;
         hfsbi_fail_status(&f->op.err, HFSB_NOMEM, "Reply");
     }
     if (http >= 400) {
-        hfsbi_file_op_reply_error(&f->op);
-        return;
-    }
-    (void)hfsbi_file_op_take_request(&f->op);
-    if (http == 304) {
+        hfsbi_file_op_reply_error(&f->op, request);
+    } else if (http == 304) {
         hfsb_reply(request, http, "", hfsb_str_make("", 0));
     } else if (f->content.len) {
         hfsbi_reply_take(request, http, type, &f->content);
@@ -4838,47 +4815,27 @@ static void hfsbi_fetch_reply(hfsbi_fetch *f) {
     }
 }
 
-static void hfsbi_fetch_done(hfsbi_task *task) {
-    hfsbi_fetch *f = (hfsbi_fetch *)(void *)task;
-    if (f->op.request) hfsbi_fetch_reply(f);
+static void hfsbi_fetch_done(void *user, hfsb_request *request) {
+    hfsbi_fetch *f = (hfsbi_fetch *)user;
+    if (!hfsbi_request_is_gone(request)) hfsbi_fetch_reply(f, request);
     /* closing a removed file may wait for the disk: use a thread */
-    if (f->fd >= 0) hfsbi_loop_work(f->op.files->loop, task);
-    else hfsbi_fetch_free(f);
+    if (f->fd >= 0)
+        hfsbi_request_work(request, hfsbi_fetch_close, hfsbi_fetch_free, f);
+    else hfsbi_fetch_free(f, request);
 }
 
-static void hfsbi_remove_done(hfsbi_task *task) {
-    hfsbi_file_op   *op = (hfsbi_file_op *)(void *)task;
-    hfsb_buf         out = HFSB_INIT, body = HFSB_INIT;
-    hfsb_json_writer w;
-    hfsb_request    *request;
-    body.alloc = out.alloc = op->files->alloc;
-    if (op->request && op->http != 200) {
-        hfsbi_file_op_reply_error(op);
-    } else if (op->request) {
-        hfsb_status st = hfsb_buf_printf(&out, "Removed %s", op->path.ptr);
-        hfsb_json_writer_init(&w, &body, NULL);
-        hfsb_json_put_object(&w);
-        hfsbi_put_member_bool(&w, "success", true);
-        hfsbi_put_member_str(&w, "output", hfsb_buf_str(&out));
-        hfsbi_put_member_str(&w, "error", HFSB_LIT(""));
-        hfsb_json_put_end(&w);
-        if (hfsb_json_writer_finish(&w, NULL) != HFSB_OK) st = HFSB_NOMEM;
-        request = hfsbi_file_op_take_request(op);
-        if (st == HFSB_OK)
-            hfsbi_reply_take(request, 200, "application/json", &body);
-        else
-            hfsb_reply_error(request, 503,
-                             "Out of memory. The file is removed.");
+static void hfsbi_remove_done(void *user, hfsb_request *request) {
+    hfsbi_file_op   *op = (hfsbi_file_op *)user;
+    hfsb_tool_result result;
+    hfsb_status      st;
+    if (op->http == 200) {
+        hfsbi_result_init(&result, &op->path.alloc);
+        st = hfsbi_result_ok(&result, "Removed %s", op->path.ptr);
+        hfsbi_file_op_reply_result(op, request, &result, st, "removed");
+    } else {
+        hfsbi_file_op_reply_error(op, request);
     }
-    hfsb_buf_free(&out);
-    hfsb_buf_free(&body);
     hfsbi_file_op_free(op);
-}
-
-/* The thread finishes its work; no reply is sent. */
-static void hfsbi_fetch_on_gone(void *user, hfsb_request *request) {
-    (void)request;
-    ((hfsbi_file_op *)user)->request = NULL;
 }
 
 /* Copies a field; one that is repeated is ignored. False without memory. */
@@ -4889,36 +4846,30 @@ static bool hfsbi_fetch_read_field(const hfsb_http_head *head,
 }
 
 static void hfsbi_download(void *user, hfsb_request *request) {
-    hfsbi_files          *files = (hfsbi_files *)user;
+    const hfsb_tools     *tools = (const hfsb_tools *)user;
     const hfsb_http_head *head = hfsb_request_head(request);
-    hfsbi_fetch          *f = (hfsbi_fetch *)(void *)hfsbi_file_op_open(
-                 files, request, sizeof *f, hfsbi_fetch_on_gone);
+    hfsbi_fetch          *f =
+        (hfsbi_fetch *)(void *)hfsbi_file_op_open(tools, request, sizeof *f);
     if (!f) return;
     f->fd = -1;
     f->ranges = hfsb_str_equal(head->method, HFSB_LIT("GET"));
-    f->range.alloc = f->if_range.alloc = files->alloc;
-    f->since.alloc = f->content.alloc = files->alloc;
-    f->op.task.run = hfsbi_fetch_run;
-    f->op.task.done = hfsbi_fetch_done;
+    f->range.alloc = f->if_range.alloc = f->op.path.alloc;
+    f->since.alloc = f->content.alloc = f->op.path.alloc;
     if (hfsbi_fetch_read_field(head, "Range", &f->range) &&
         hfsbi_fetch_read_field(head, "If-Range", &f->if_range) &&
         hfsbi_fetch_read_field(head, "If-Modified-Since", &f->since)) {
-        hfsbi_loop_work(files->loop, &f->op.task);
+        hfsbi_request_work(request, hfsbi_fetch_run, hfsbi_fetch_done, f);
         return;
     }
-    hfsb_reply_error(hfsbi_file_op_take_request(&f->op), 503,
-                     "Out of memory.");
-    hfsbi_fetch_free(f);
+    hfsb_reply_error(request, 503, "Out of memory.");
+    hfsbi_fetch_free(f, request);
 }
 
 static void hfsbi_remove(void *user, hfsb_request *request) {
-    hfsbi_files   *files = (hfsbi_files *)user;
-    hfsbi_file_op *op =
-        hfsbi_file_op_open(files, request, sizeof *op, hfsbi_fetch_on_gone);
-    if (!op) return;
-    op->task.run = hfsbi_remove_run;
-    op->task.done = hfsbi_remove_done;
-    hfsbi_loop_work(files->loop, &op->task);
+    const hfsb_tools *tools = (const hfsb_tools *)user;
+    hfsbi_file_op    *op = hfsbi_file_op_open(tools, request, sizeof *op);
+    if (op)
+        hfsbi_request_work(request, hfsbi_remove_run, hfsbi_remove_done, op);
 }
 
 /* ---- PUT: in a pool thread ---- */
@@ -4927,35 +4878,57 @@ static void hfsbi_remove(void *user, hfsb_request *request) {
    full, reading the body is paused. Bytes; one more piece may exceed it. */
 enum { HFSBI_UPLOAD_BLOCK = 192 * 1024 };
 
+/* A thread works in every state but FILL. What the client does meanwhile is
+   kept in `input`, and leads to the next state once the thread is done:
+
+     OPEN --+    +--> FILL     to collect more of the body
+     FILL --+--> +--> WRITE    the block is full
+     WRITE -+    +--> COMMIT   the body has ended
+                 +--> DROP     the client is lost
+
+   COMMIT, DROP, and a failure in any state are the end: the thread closes the
+   writer, the loop replies and frees the upload. */
+typedef enum hfsbi_upload_state {
+    HFSBI_UPLOAD_OPEN,   /* checks the conditions, opens the writer */
+    HFSBI_UPLOAD_FILL,   /* waits for the client */
+    HFSBI_UPLOAD_WRITE,  /* writes a block */
+    HFSBI_UPLOAD_COMMIT, /* writes the last block, replaces the file */
+    HFSBI_UPLOAD_DROP    /* removes the temporary file */
+} hfsbi_upload_state;
+
+typedef enum hfsbi_upload_input {
+    HFSBI_UPLOAD_MORE, /* the body is arriving */
+    HFSBI_UPLOAD_ENDED,
+    HFSBI_UPLOAD_LOST /* the client is gone, or got an error */
+} hfsbi_upload_input;
+
 /* A PUT. */
 typedef struct hfsbi_upload {
     hfsbi_file_op op;
-    /* used by the thread while `working`, else by the loop */
+    /* used by the thread; by the loop once it is done */
     hfsb_file_writer *writer;
     hfsb_sha256       sha;
     hfsb_file_written written;
     unsigned          mode;
-    bool              opened;
-    hfsb_buf          block[2];
-    /* what the thread does; set before it starts */
-    unsigned writing; /* index of the block to write */
-    bool     finish;  /* it is the last block: commit */
-    bool     drop;    /* answered or gone: remove the temporary */
+    /* set by the loop before the thread starts */
+    hfsbi_upload_state state;
+    unsigned           filling; /* index of the loop's block; the other one is
+                                   the thread's */
+    hfsb_buf           block[2];
     /* used by the loop */
-    bool working, paused, ended;
+    hfsbi_upload_input input;
 } hfsbi_upload;
 
 /* Checks the conditions and opens the writer. */
 static hfsb_status hfsbi_upload_open(hfsbi_upload *u) {
     hfsbi_file_op       *op = &u->op;
-    const hfsb_root     *root = op->files->root;
     hfsb_str             path = hfsb_buf_str(&op->path);
     hfsb_file_write_opts opts = HFSB_INIT;
     hfsb_file_info       info;
     hfsb_status          st;
     opts.mode = u->mode;
     if (op->match.ptr || op->none_match.ptr) {
-        st = hfsb_file_stat(root, path, &info, &op->err);
+        st = hfsb_file_stat(op->root, path, &info, &op->err);
         if (st != HFSB_OK && st != HFSB_NOT_FOUND) return st;
         if (!hfsbi_file_op_check(op, st == HFSB_OK ? &info : NULL, true))
             return HFSB_REFUSED;
@@ -4965,119 +4938,107 @@ static hfsb_status hfsbi_upload_open(hfsbi_upload *u) {
         opts.create = hfsbi_etag_is_any(&op->none_match);
     }
     hfsb_sha256_init(&u->sha);
-    return hfsb_file_writer_open(root, path, &opts, &u->writer, &op->err);
+    return hfsb_file_writer_open(op->root, path, &opts, &u->writer, &op->err);
 }
 
-static void hfsbi_upload_run(hfsbi_task *task) {
-    hfsbi_upload *u = (hfsbi_upload *)(void *)task;
-    hfsb_err     *err = &u->op.err;
-    hfsb_str      piece = hfsb_buf_str(&u->block[u->writing]);
+/* Writes the thread's block, which is empty afterwards. */
+static hfsb_status hfsbi_upload_write(hfsbi_upload *u) {
+    hfsb_buf   *block = &u->block[!u->filling];
+    hfsb_status st;
+    if (!block->len) return HFSB_OK;
+    hfsb_sha256_write(&u->sha, hfsb_buf_str(block));
+    st = hfsb_file_writer_append(u->writer, hfsb_buf_str(block), &u->op.err);
+    hfsb_buf_truncate(block, 0);
+    return st;
+}
+
+static hfsb_status hfsbi_upload_commit(hfsbi_upload *u) {
+    hfsb_status st = hfsbi_upload_write(u);
+    if (st == HFSB_OK)
+        st = hfsb_file_writer_commit(u->writer, &u->written, &u->op.err);
+    if (st == HFSB_OK) u->op.http = u->written.created ? 201 : 200;
+    return st;
+}
+
+static void hfsbi_upload_run(void *user) {
+    hfsbi_upload *u = (hfsbi_upload *)user;
     hfsb_status   st = HFSB_OK;
-    if (!u->drop && !u->opened) st = hfsbi_upload_open(u);
-    u->opened = true;
-    if (!u->drop && st == HFSB_OK && piece.len) {
-        hfsb_sha256_write(&u->sha, piece);
-        st = hfsb_file_writer_append(u->writer, piece, err);
-    }
-    if (!u->drop && st == HFSB_OK && u->finish) {
-        st = hfsb_file_writer_commit(u->writer, &u->written, err);
-        if (st == HFSB_OK) u->op.http = u->written.created ? 201 : 200;
-    }
+    if (u->state == HFSBI_UPLOAD_OPEN) st = hfsbi_upload_open(u);
+    else if (u->state == HFSBI_UPLOAD_WRITE) st = hfsbi_upload_write(u);
+    else if (u->state == HFSBI_UPLOAD_COMMIT) st = hfsbi_upload_commit(u);
     if (st != HFSB_OK && !u->op.http) hfsbi_file_op_set_status(&u->op);
-    if (u->drop || u->op.http) {
+    if (u->op.http || u->state == HFSBI_UPLOAD_DROP)
         hfsb_file_writer_close(u->writer);
-        u->writer = NULL;
-    }
 }
 
 /* ---- PUT: in the loop ---- */
 
-/* Appends the body of the reply as JSON. HFSB_OK; HFSB_NOMEM. */
-static hfsb_status hfsbi_upload_write_result(hfsbi_upload *u, hfsb_buf *body) {
-    char             hex[HFSB_SHA256_HEX];
-    hfsb_buf         out = HFSB_INIT;
-    hfsb_json_writer w;
+static void hfsbi_upload_reply(hfsbi_upload *u, hfsb_request *request) {
+    char             hex[HFSB_SHA256_HEX], etag[HFSBI_ETAG];
+    hfsb_tool_result result;
+    hfsbi_build      fields;
     hfsb_status      st;
-    out.alloc = body->alloc;
-    hfsbi_sha256_finish_hex(&u->sha, hex);
-    st = hfsb_buf_printf(&out, "Wrote %llu bytes to %s", u->written.bytes,
-                         u->op.path.ptr);
-    hfsb_json_writer_init(&w, body, NULL);
-    hfsb_json_put_object(&w);
-    hfsbi_put_member_bool(&w, "success", true);
-    hfsbi_put_member_str(&w, "output", hfsb_buf_str(&out));
-    hfsbi_put_member_str(&w, "error", HFSB_LIT(""));
-    hfsbi_put_member_int(&w, "bytes", (long long)u->written.bytes);
-    hfsbi_put_member_bool(&w, "created", u->written.created);
-    hfsbi_put_member_bool(&w, "in_place", u->written.in_place);
-    hfsbi_put_member_str(&w, "sha256", hfsb_cstr(hex));
-    hfsb_json_put_end(&w);
-    hfsb_buf_free(&out);
-    if (hfsb_json_writer_finish(&w, NULL) != HFSB_OK) st = HFSB_NOMEM;
-    return st;
-}
-
-static void hfsbi_upload_reply(hfsbi_upload *u) {
-    char          etag[HFSBI_ETAG];
-    hfsb_buf      body = HFSB_INIT;
-    hfsb_request *request;
-    hfsb_status   st;
     if (u->op.http >= 300) {
-        hfsbi_file_op_reply_error(&u->op);
+        hfsbi_file_op_reply_error(&u->op, request);
         return;
     }
-    body.alloc = u->op.files->alloc;
-    request = hfsbi_file_op_take_request(&u->op);
-    st = hfsbi_upload_write_result(u, &body);
+    hfsbi_sha256_finish_hex(&u->sha, hex);
     hfsbi_file_etag(&u->written.info, etag);
-    if (st == HFSB_OK) st = hfsb_reply_field(request, "ETag", hfsb_cstr(etag));
+    hfsbi_result_init(&result, &u->op.path.alloc);
+    hfsbi_build_init(&fields, &u->op.path.alloc);
+    hfsbi_build_object(&fields, NULL);
+    hfsbi_build_int(&fields, "bytes", (long long)u->written.bytes);
+    hfsbi_build_bool(&fields, "created", u->written.created);
+    hfsbi_build_bool(&fields, "in_place", u->written.in_place);
+    hfsbi_build_str(&fields, "sha256", hfsb_cstr(hex));
+    hfsbi_build_end(&fields);
+    st = hfsbi_build_finish(&fields, &result.fields);
     if (st == HFSB_OK)
-        hfsbi_reply_take(request, u->op.http, "application/json", &body);
-    else hfsb_reply_error(request, 503, "Out of memory. The file is written.");
-    hfsb_buf_free(&body);
+        st = hfsbi_result_ok(&result, "Wrote %llu bytes to %s",
+                             u->written.bytes, u->op.path.ptr);
+    if (st == HFSB_OK) st = hfsb_reply_field(request, "ETag", hfsb_cstr(etag));
+    hfsbi_file_op_reply_result(&u->op, request, &result, st, "written");
 }
 
-/* Lets a thread write the block; the loop fills the other one. */
-static void hfsbi_upload_work(hfsbi_upload *u, unsigned block) {
-    u->writing = block;
-    u->finish = u->ended;
-    u->drop = !u->op.request;
-    u->working = true;
-    hfsbi_loop_work(u->op.files->loop, &u->op.task);
+static void hfsbi_upload_done(void *user, hfsb_request *request);
+
+/* Gives the thread the block that the loop has filled. */
+static void hfsbi_upload_work(hfsbi_upload *u, hfsb_request *request,
+                              hfsbi_upload_state state) {
+    u->state = state;
+    u->filling = !u->filling;
+    hfsbi_request_work(request, hfsbi_upload_run, hfsbi_upload_done, u);
 }
 
-/* Decides the next step after every event: reply, write a block, resume, or
-   free u. */
-static void hfsbi_upload_step(hfsbi_upload *u) {
-    unsigned full = !u->writing;
-    if (u->working) return;
-    if (u->op.request && u->op.http) hfsbi_upload_reply(u);
-    if (!u->op.request && !u->writer) {
+/* Enters the next state, unless a thread works. */
+static void hfsbi_upload_step(hfsbi_upload *u, hfsb_request *request) {
+    if (u->state != HFSBI_UPLOAD_FILL) return;
+    if (u->input == HFSBI_UPLOAD_LOST)
+        hfsbi_upload_work(u, request, HFSBI_UPLOAD_DROP);
+    else if (u->input == HFSBI_UPLOAD_ENDED)
+        hfsbi_upload_work(u, request, HFSBI_UPLOAD_COMMIT);
+    else if (u->block[u->filling].len >= HFSBI_UPLOAD_BLOCK)
+        hfsbi_upload_work(u, request, HFSBI_UPLOAD_WRITE);
+}
+
+static void hfsbi_upload_done(void *user, hfsb_request *request) {
+    hfsbi_upload *u = (hfsbi_upload *)user;
+    if (u->op.http) hfsbi_upload_reply(u, request);
+    if (u->op.http || u->state == HFSBI_UPLOAD_DROP) {
         hfsb_buf_free(&u->block[0]);
         hfsb_buf_free(&u->block[1]);
         hfsbi_file_op_free(&u->op);
         return;
     }
-    hfsb_buf_truncate(&u->block[u->writing], 0);
-    if (!u->opened || !u->op.request || u->ended ||
-        u->block[full].len >= HFSBI_UPLOAD_BLOCK)
-        hfsbi_upload_work(u, full);
-    if (!u->paused || !u->op.request) return;
-    u->paused = false;
-    hfsb_request_resume(u->op.request); /* may deliver a piece at once */
-}
-
-static void hfsbi_upload_done(hfsbi_task *task) {
-    hfsbi_upload *u = (hfsbi_upload *)(void *)task;
-    u->working = false;
-    hfsbi_upload_step(u);
+    u->state = HFSBI_UPLOAD_FILL;
+    hfsbi_upload_step(u, request);
+    hfsb_request_resume(request);
 }
 
 static void hfsbi_upload_on_gone(void *user, hfsb_request *request) {
     hfsbi_upload *u = (hfsbi_upload *)user;
-    (void)request;
-    u->op.request = NULL;
-    hfsbi_upload_step(u);
+    u->input = HFSBI_UPLOAD_LOST;
+    hfsbi_upload_step(u, request);
 }
 
 /* Parses an octal number from 1 to 7777; 0 if it is invalid. */
@@ -5092,27 +5053,35 @@ static unsigned hfsbi_upload_parse_mode(hfsb_str text) {
     return mode <= 07777u ? mode : 0;
 }
 
+static void hfsbi_upload_refuse_mode(hfsb_request *request, hfsb_str text) {
+    const char   *sentence = "mode must be an octal number from 1 to 7777, as "
+                             "in mode=0755.";
+    hfsbi_build   input;
+    hfsb_json_doc doc = HFSB_INIT;
+    doc.alloc = *hfsbi_server_alloc(hfsb_request_server(request));
+    hfsbi_build_init(&input, &doc.alloc);
+    hfsbi_build_str(&input, NULL, text);
+    (void)hfsbi_build_finish(&input, &doc); /* without memory: null */
+    hfsbi_files_refuse_key(request, "mode", "value_error", sentence, doc.root,
+                           sentence);
+    hfsb_json_free(&doc);
+}
+
 /* Reads the mode; 0 if it is not given. False after an error reply. */
-static bool hfsbi_upload_read_options(hfsb_request     *request,
-                                      const hfsb_alloc *alloc,
-                                      unsigned         *mode) {
+static bool hfsbi_upload_read_options(hfsb_request *request, unsigned *mode) {
     const hfsb_http_head *head = hfsb_request_head(request);
     hfsb_buf              text = HFSB_INIT;
     hfsb_err              err = HFSB_INIT;
     hfsb_status           st;
     bool                  good = false;
-    text.alloc = *alloc;
+    text.alloc = *hfsbi_server_alloc(hfsb_request_server(request));
     *mode = 0;
     st = hfsb_request_query(request, "mode", &text, &err);
     if (st == HFSB_OK) *mode = hfsbi_upload_parse_mode(hfsb_buf_str(&text));
     if (st == HFSB_NOMEM) hfsb_reply_error(request, 503, "Out of memory.");
     else if (st == HFSB_SYNTAX) hfsb_reply_error(request, 400, "%s", err.msg);
     else if (st == HFSB_OK && *mode == 0)
-        hfsbi_files_refuse_key(
-            request, "mode", "value_error",
-            hfsb_str_make(text.ptr ? text.ptr : "", text.len),
-            "mode must be an octal number from 1 to 7777, as "
-            "in mode=0755.");
+        hfsbi_upload_refuse_mode(request, hfsb_buf_str(&text));
     else if (hfsb_http_field_find(head, "Content-Range").ptr)
         hfsb_reply_error(request, 400,
                          "A file is written whole: Content-Range cannot be "
@@ -5125,100 +5094,67 @@ static bool hfsbi_upload_read_options(hfsb_request     *request,
 /* Opens the writer before the body arrives. A client that sent "Expect:
    100-continue" receives a refusal instead of 100. */
 static void hfsbi_upload_begin(void *user, hfsb_request *request) {
-    hfsbi_files  *files = (hfsbi_files *)user;
-    hfsbi_upload *u;
-    unsigned      mode;
-    if (!hfsbi_upload_read_options(request, &files->alloc, &mode)) return;
-    u = (hfsbi_upload *)(void *)hfsbi_file_op_open(files, request, sizeof *u,
-                                                   hfsbi_upload_on_gone);
+    const hfsb_tools *tools = (const hfsb_tools *)user;
+    hfsbi_upload     *u;
+    unsigned          mode;
+    if (!hfsbi_upload_read_options(request, &mode)) return;
+    u = (hfsbi_upload *)(void *)hfsbi_file_op_open(tools, request, sizeof *u);
     if (!u) return;
     u->mode = mode;
-    u->block[0].alloc = u->block[1].alloc = files->alloc;
-    u->op.task.run = hfsbi_upload_run;
-    u->op.task.done = hfsbi_upload_done;
-    if (hfsb_request_head(request)->expect_continue) {
-        u->paused = true;
+    u->block[0].alloc = u->block[1].alloc = u->op.path.alloc;
+    hfsb_request_set(request, u);
+    hfsb_request_on_gone(request, hfsbi_upload_on_gone, u);
+    if (hfsb_request_head(request)->expect_continue)
         hfsb_request_pause(request);
-    }
-    hfsbi_upload_work(u, 0);
+    hfsbi_upload_work(u, request, HFSBI_UPLOAD_OPEN);
 }
 
 static void hfsbi_upload_body(void *user, hfsb_request *request,
                               hfsb_str piece) {
     hfsbi_upload *u = (hfsbi_upload *)hfsb_request_get(request);
-    hfsb_buf     *block;
+    hfsb_buf     *block = &u->block[u->filling];
     (void)user;
-    if (!u) return;
-    block = &u->block[!u->writing];
     if (hfsb_buf_append(block, piece) != HFSB_OK) {
-        hfsb_reply_error(hfsbi_file_op_take_request(&u->op), 503,
+        hfsb_reply_error(request, 503,
                          "Out of memory. The file is as it was.");
-    } else if (u->working && block->len >= HFSBI_UPLOAD_BLOCK) {
-        u->paused = true;
+        u->input = HFSBI_UPLOAD_LOST;
+    } else if (u->state != HFSBI_UPLOAD_FILL &&
+               block->len >= HFSBI_UPLOAD_BLOCK) {
         hfsb_request_pause(request);
     }
-    hfsbi_upload_step(u);
+    hfsbi_upload_step(u, request);
 }
 
 static void hfsbi_upload_end(void *user, hfsb_request *request) {
     hfsbi_upload *u = (hfsbi_upload *)hfsb_request_get(request);
     (void)user;
-    if (!u) return;
-    u->ended = true;
-    hfsbi_upload_step(u);
+    u->input = HFSBI_UPLOAD_ENDED;
+    hfsbi_upload_step(u, request);
 }
 
 /* ---- the endpoint ---- */
 
-static bool hfsbi_files_busy(hfsbi_server_part *part) {
-    return ((hfsbi_files *)(void *)part)->pending > 0;
-}
-
-/* Called after the server has waited for the pool threads. */
-static void hfsbi_files_free(hfsbi_server_part *part) {
-    hfsbi_files *files = (hfsbi_files *)(void *)part;
-    hfsb_alloc   alloc = files->alloc;
-    HFSB_ASSERT(files->pending == 0);
-    hfsbi_array_free(&alloc, files, 1, sizeof *files);
-}
-
-static hfsb_status hfsbi_files_routes(hfsbi_files *files, hfsb_err *err) {
+HFSBI_FN hfsb_status hfsbi_files_add(hfsb_server *server, hfsb_tools *tools,
+                                     hfsb_err *err) {
     hfsb_route  route = HFSB_INIT;
     hfsb_status st;
     route.path = "/api/files";
-    route.user = files;
+    route.user = tools;
     route.max_body = 4096; /* bytes; such a body is ignored */
     route.method = "GET";
     route.fn = hfsbi_download;
-    st = hfsb_server_add(files->server, &route, err);
+    st = hfsb_server_add(server, &route, err);
     if (st != HFSB_OK) return st;
     route.method = "DELETE";
     route.fn = hfsbi_remove;
-    st = hfsb_server_add(files->server, &route, err);
+    st = hfsb_server_add(server, &route, err);
     if (st != HFSB_OK) return st;
     route.max_body = 0;
     route.method = "PUT";
     route.begin = hfsbi_upload_begin;
     route.body = hfsbi_upload_body;
     route.fn = hfsbi_upload_end;
-    return hfsb_server_add(files->server, &route, err);
-}
-
-HFSBI_FN hfsb_status hfsbi_files_add(hfsb_server *server, hfsb_tools *tools,
-                                     hfsb_err *err) {
-    const hfsb_alloc *alloc = hfsbi_server_alloc(server);
-    hfsbi_files *files = (hfsbi_files *)hfsbi_array(alloc, 1, sizeof *files);
-    if (!files) return hfsbi_fail_status(err, HFSB_NOMEM, "Endpoint of files");
-    memset(files, 0, sizeof *files);
-    files->part.busy = hfsbi_files_busy;
-    files->part.free = hfsbi_files_free;
-    files->server = server;
-    files->loop = hfsbi_server_loop(server);
-    files->root = tools->place;
-    files->alloc = *alloc;
-    /* even if a route fails: those added before refer to it */
-    hfsbi_server_part_add(server, &files->part);
-    return hfsbi_files_routes(files, err);
+    return hfsb_server_add(server, &route, err);
 }
 
 /* ---- src/api/api.c ---- */
@@ -5595,37 +5531,16 @@ static void hfsbi_api_free(hfsbi_server_part *part) {
 /* Default timeout of a command over HTTP, in seconds. */
 #define HFSBI_API_TIMEOUT 120.0
 
-/* The tools with a route of their own. on_disk: the call may block, so that it
-   runs in a pool thread. */
-static const struct {
-    const char *name, *path;
-    bool        on_disk;
-} hfsbi_api_tools[HFSBI_API_TOOLS] = {
-    {"bash", "/api/bash", false},
-    {"kill", "/api/kill", false},
-    {"read", "/api/read", true},
-    {"write", "/api/write", true},
-    {"edit", "/api/edit", true},
-    {"exists", "/api/exists", true},
-    {"multi_edit", "/api/multi_edit", true},
-    {"apply_patch", "/api/apply_patch", true},
-    {"glob", "/api/glob", true},
-    {"grep", "/api/grep", true},
-    {"list", "/api/list", true},
-    {"bash_output", "/api/bash_output", false},
-    {"bash_input", "/api/bash_input", false},
-};
-
 static hfsb_status hfsbi_api_routes(hfsbi_api *api, hfsb_err *err) {
     hfsb_status st = HFSB_OK;
+    char        path[64];
     size_t      i;
-    for (i = 0; st == HFSB_OK && i < HFSBI_API_TOOLS; i++) {
+    for (i = 0; st == HFSB_OK && i < HFSBI_TOOLS; i++) {
         hfsbi_endpoint *at = &api->endpoints[i];
         at->api = api;
-        at->tool = hfsbi_tool_find(hfsb_cstr(hfsbi_api_tools[i].name));
-        at->on_disk = hfsbi_api_tools[i].on_disk;
-        st = hfsbi_api_route(api, "POST", hfsbi_api_tools[i].path,
-                             hfsbi_api_tool, at, err);
+        at->tool = hfsbi_tool_at(i);
+        (void)snprintf(path, sizeof path, "/api/%s", at->tool->name);
+        st = hfsbi_api_route(api, "POST", path, hfsbi_api_tool, at, err);
     }
     if (st == HFSB_OK) st = hfsbi_metrics_add(api, err);
     if (st == HFSB_OK) st = hfsbi_jobs_add(api, err);
@@ -5986,7 +5901,7 @@ typedef struct hfsbi_mcp_input {
 /* Calls that run in a sandbox. Set by hfsb_mcp_use_session(), so that a
    program without sessions does not link them or the Hub. */
 typedef struct hfsbi_mcp_remote {
-    hfsb_session *session;
+    struct hfsb_session *session;
     /* Runs a call to its end, in a thread. NULL: tools are local. */
     void (*run)(struct hfsb_mcp_call *call);
     /* Called in the loop when a call reaches its deadline. True: the call is
@@ -6107,7 +6022,8 @@ struct hfsb_mcp_call {
     long long             started, next_beat;
     long long             deadline; /* for an answer; -1: none */
     hfsb_cancel          *cancel;   /* of the program's and remote tools */
-    hfsb_call            *command;  /* of bash and its kind, local */
+    hfsb_call            *command;  /* of the session's tools; NULL: of the
+                                       program's and remote ones */
     hfsbi_mcp_blocks      blocks;   /* the result */
     hfsbi_mcp_shared      shared;
 };
@@ -8075,7 +7991,6 @@ static bool hfsbi_mcp_call_cancelled(void *user) {
 static void hfsbi_mcp_call_run(hfsbi_task *task) {
     hfsb_mcp_call       *call = (hfsb_mcp_call *)(void *)task;
     const hfsbi_mcp_ask *ask = &call->ask;
-    hfsb_call_opts       opts = HFSB_INIT;
     hfsb_tool_result     result;
     if (hfsbi_mcp_call_stop(call) > HFSBI_MCP_CALL_TIMED_OUT) {
         /* stopped while it waited for a thread */
@@ -8088,11 +8003,8 @@ static void hfsbi_mcp_call_run(hfsbi_task *task) {
     } else if (call->mcp->remote.run) {
         call->mcp->remote.run(call);
     } else {
-        opts.strict = opts.images = true;
-        opts.cancelled = hfsbi_mcp_call_cancelled;
-        opts.user = call;
-        (void)hfsb_tools_call(call->session->tools, ask->tool, ask->arguments,
-                              &opts, &result);
+        hfsbi_call_start(call->command);
+        (void)hfsb_call_take(call->command, &result);
         hfsbi_mcp_call_show(call, &result);
     }
 }
@@ -8137,28 +8049,31 @@ static bool hfsbi_mcp_session_open(hfsbi_mcp_session *session, hfsb_err *err) {
     return hfsbi_tools_open_like(mcp->tools, &session->tools, err) == HFSB_OK;
 }
 
-static hfsb_status hfsbi_mcp_call_command(hfsb_mcp_call *call) {
-    hfsb_call_opts opts = HFSB_INIT;
-    opts.strict = opts.images = true;
-    if (hfsbi_mcp_call_beats(call)) {
-        opts.on_text = hfsbi_mcp_call_printed;
-        opts.user = call;
-    }
-    if (hfsb_call_open(call->session->tools, call->ask.tool,
-                       call->ask.arguments, &opts, &call->command) != HFSB_OK)
-        return HFSB_NOMEM;
-    /* the message may be long, and the command may take long */
+/* The arguments of a command are copied: the message may be long, and the
+   command may take long. */
+static void hfsbi_mcp_call_command(hfsb_mcp_call *call) {
+    hfsbi_call_start(call->command);
     hfsbi_mcp_input_release(call->mcp, call->input);
     call->input = NULL;
     call->ask.arguments = NULL;
     if (hfsb_call_done(call->command)) {
         hfsbi_mcp_call_take(call);
-        return HFSB_OK;
+        return;
     }
     hfsbi_call_listen(call->command, hfsbi_mcp_call_progressed, call);
     call->deadline = call->started + call->mcp->answer_ms;
     hfsbi_mcp_call_arm(call);
-    return HFSB_OK;
+}
+
+/* Prepares a call of the session's tools. HFSB_OK, HFSB_NOMEM. */
+static hfsb_status hfsbi_mcp_call_prepare(hfsb_mcp_call *call) {
+    hfsb_call_opts opts = HFSB_INIT;
+    opts.strict = opts.images = true;
+    opts.cancelled = hfsbi_mcp_call_cancelled;
+    opts.user = call;
+    if (hfsbi_mcp_call_beats(call)) opts.on_text = hfsbi_mcp_call_printed;
+    return hfsbi_call_prepare(call->session->tools, call->ask.tool,
+                              call->ask.arguments, &opts, &call->command);
 }
 
 /* ---- starting ---- */
@@ -8243,13 +8158,6 @@ static hfsb_status hfsbi_mcp_call_fill(hfsb_mcp_call           *call,
                : HFSB_NOMEM;
 }
 
-static bool hfsbi_mcp_is_command(const hfsb_mcp_call *call) {
-    return hfsbi_mcp_call_is(call, "bash") ||
-           hfsbi_mcp_call_is(call, "bash_output") ||
-           hfsbi_mcp_call_is(call, "bash_input") ||
-           hfsbi_mcp_call_is(call, "kill");
-}
-
 /* Runs a tool of this machine. */
 static hfsb_status hfsbi_mcp_call_local(hfsb_mcp_call *call) {
     const hfsbi_tool *tool = hfsbi_tool_find(call->ask.tool);
@@ -8264,10 +8172,13 @@ static hfsb_status hfsbi_mcp_call_local(hfsb_mcp_call *call) {
     }
     if (tool)
         call->ask.tool = hfsb_cstr(tool->name); /* outlives the message */
-    if (!hfsbi_mcp_session_open(call->session, &err))
+    if (!hfsbi_mcp_session_open(call->session, &err)) {
         hfsbi_mcp_call_fail(call, err.msg);
-    else if (hfsbi_mcp_is_command(call)) return hfsbi_mcp_call_command(call);
-    else hfsbi_mcp_call_work(call);
+        return HFSB_OK;
+    }
+    if (hfsbi_mcp_call_prepare(call) != HFSB_OK) return HFSB_NOMEM;
+    if (tool && tool->flags & HFSBI_TOOL_ON_DISK) hfsbi_mcp_call_work(call);
+    else hfsbi_mcp_call_command(call);
     return HFSB_OK;
 }
 
@@ -9709,6 +9620,8 @@ hfsb_status hfsb_server_add_mcp(hfsb_server *server, const hfsb_mcp_opts *opts,
 
    The thread notices all three by call->cancel, and hfsbi_mcp_call_stop()
    returns which one it was. The cancel is reset for the calls that follow. */
+#ifdef HFSB_HUB
+
 enum {
     HFSBI_MCP_REMOTE_ID = 8
 }; /* hex digits of a job id: models retype it */
@@ -9747,25 +9660,22 @@ static hfsb_status hfsbi_mcp_remote_replace(const hfsb_json_value *arguments,
                                             const char *key, const char *text,
                                             const hfsb_alloc *alloc,
                                             hfsb_json_doc    *out) {
-    hfsb_json_iter   it = hfsb_json_begin(arguments);
-    hfsb_buf         json = HFSB_INIT;
-    hfsb_json_writer w;
-    hfsb_status      st;
-    json.alloc = out->alloc = *alloc;
-    hfsb_json_writer_init(&w, &json, NULL);
-    hfsb_json_put_object(&w);
+    hfsb_json_iter it = hfsb_json_begin(arguments);
+    hfsbi_build    copy;
+    hfsb_status    st;
+    out->alloc = *alloc;
+    hfsbi_build_init(&copy, alloc);
+    hfsbi_build_object(&copy, NULL);
     while (hfsb_json_next(&it)) {
         if (hfsb_str_equal(it.key, hfsb_cstr(key))) continue;
-        hfsb_json_put_key(&w, it.key);
-        hfsb_json_put_value(&w, it.value);
+        hfsbi_build_key(&copy, it.key);
+        hfsbi_build_value(&copy, NULL, it.value);
     }
-    if (text) hfsbi_put_member_str(&w, key, hfsb_cstr(text));
-    else hfsbi_put_member_int(&w, key, 0);
-    hfsb_json_put_end(&w);
-    st = hfsb_json_writer_finish(&w, NULL);
-    if (st == HFSB_OK)
-        st = hfsb_json_parse(hfsb_buf_str(&json), NULL, out, NULL);
-    hfsb_buf_free(&json);
+    if (text) hfsbi_build_str(&copy, key, hfsb_cstr(text));
+    else hfsbi_build_int(&copy, key, 0);
+    hfsbi_build_end(&copy);
+    st = hfsbi_build_finish(&copy, out);
+    hfsbi_build_free(&copy);
     return st;
 }
 
@@ -9973,6 +9883,8 @@ hfsb_status hfsb_mcp_use_session(hfsb_mcp *mcp, hfsb_session *session,
     mcp->remote.on_deadline = hfsbi_mcp_remote_on_deadline;
     return hfsbi_ok(err);
 }
+
+#endif /* HFSB_HUB */
 
 #endif /* HFSB_IMPLEMENTATION */
 

@@ -271,8 +271,9 @@ HFSBI_FN void hfsbi_remote_init(hfsbi_remote *r, hfsb_sandbox *sandbox,
     r->cancel = cancel;
     r->timeout = sandbox->o.timeout;
     /* it changes nothing, or may be asked twice, as kill */
-    r->harmless = tool->kind == HFSBI_TOOL_READS ||
-                  (tool->kind == HFSBI_TOOL_REPEATS && !tool->once);
+    r->harmless =
+        tool->kind == HFSBI_TOOL_READS ||
+        (tool->kind == HFSBI_TOOL_REPEATS && !(tool->flags & HFSBI_TOOL_ONCE));
     r->body.alloc = r->doc.alloc = r->text.errors.alloc = alloc;
     r->text.plain.alloc = r->text.result.alloc = alloc;
     r->text.sse.line.alloc = r->text.sse.event.alloc = alloc;

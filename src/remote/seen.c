@@ -166,7 +166,7 @@ static hfsb_status hfsbi_remote_may_write(hfsbi_remote *r, hfsb_str path,
     if (st != HFSB_OK || *may) return st;
     return hfsbi_result_fail(result, HFSB_REFUSED,
                              "File %.*s exists but has not been read this "
-                             "session. Read it first, or use sandbox_edit for "
+                             "session. Read it first, or use edit for "
                              "targeted changes.",
                              (int)path.len, path.ptr);
 }

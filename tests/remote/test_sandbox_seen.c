@@ -36,7 +36,7 @@ static size_t asked(void) {
     "File " path " has not been read this session. Read it first."
 #define EXISTS(path)                                                    \
     "File " path " exists but has not been read this session. Read it " \
-    "first, or use sandbox_edit for targeted changes."
+    "first, or use edit for targeted changes."
 
 #define EDIT "{\"path\":\"f\",\"old_str\":\"a\",\"new_str\":\"b\"}"
 
