@@ -116,14 +116,14 @@ static hfsb_status hfsbi_box_delete(hfsb_session *session, hfsbi_box *box,
    change. */
 struct hfsbi_waiter {
     hfsbi_waiter *next;
-    hfsb_cancel  *event;
+    hfsb_cancel   event;
 };
 
 /* Wakes all waiting threads. Under the lock. */
 static void hfsbi_session_change(hfsb_session *session) {
     hfsbi_waiter *w;
     (void)pthread_cond_broadcast(&session->changed);
-    for (w = session->waiters; w; w = w->next) hfsb_cancel_set(w->event);
+    for (w = session->waiters; w; w = w->next) hfsb_cancel_set(&w->event);
 }
 
 HFSBI_FN void hfsbi_session_unclaim(hfsb_session *session) {
@@ -133,28 +133,27 @@ HFSBI_FN void hfsbi_session_unclaim(hfsb_session *session) {
 
 HFSBI_FN bool hfsbi_session_wait(hfsb_session      *session,
                                  const hfsb_cancel *cancel) {
-    hfsbi_waiter   waiter = HFSB_INIT;
+    hfsbi_waiter   waiter;
     hfsbi_waiter **link = &session->waiters;
+    long long      until = HFSBI_FOREVER;
     short          ready;
+    int            fd;
     if (hfsb_cancel_is_set(cancel)) return false;
     if (!cancel) {
         (void)pthread_cond_wait(&session->changed, &session->lock);
         return true;
     }
-    if (hfsb_cancel_open(&session->alloc, &waiter.event, NULL) != HFSB_OK) {
-        /* out of memory or descriptors: look at the cancel now and then */
-        hfsbi_cond_wait_ms(&session->changed, &session->lock, 100);
-        return true;
-    }
+    hfsbi_cancel_init(&waiter.event);
     waiter.next = session->waiters;
     session->waiters = &waiter;
     pthread_mutex_unlock(&session->lock);
-    (void)hfsbi_wait_fd(hfsb_cancel_fd(waiter.event), POLLIN, HFSBI_FOREVER,
-                        cancel, &ready);
+    fd = hfsb_cancel_fd(&waiter.event);
+    if (fd < 0) until = hfsb_clock_ms() + 100; /* no descriptors are left */
+    (void)hfsbi_wait_fd(fd, POLLIN, until, cancel, &ready);
     pthread_mutex_lock(&session->lock);
     while (*link != &waiter) link = &(*link)->next;
     *link = waiter.next;
-    hfsb_cancel_close(waiter.event);
+    hfsbi_cancel_free(&waiter.event);
     return true;
 }
 

@@ -4,20 +4,25 @@
 
 #include "../core/base.h"
 
-/* A flag that also wakes calls that wait on the network. Any number of calls
-   may share one. */
+/* A flag that also wakes calls that wait: for a command, the network or the
+   time. Any number of calls may share one. It needs no descriptors until a
+   call waits with it, two from then on; when none are left, that call looks at
+   the flag every 50 ms. */
 typedef struct hfsb_cancel hfsb_cancel;
 
-/* HFSB_OK; HFSB_NOMEM; HFSB_BUSY without descriptors. alloc may be NULL. */
+/* HFSB_OK; HFSB_NOMEM. alloc may be NULL. */
 HFSB_API hfsb_status hfsb_cancel_open(const hfsb_alloc *alloc,
                                       hfsb_cancel **out, hfsb_err *err);
 /* From any thread and from a signal handler. Stays set until reset. */
 HFSB_API void hfsb_cancel_set(hfsb_cancel *cancel);
+/* From any thread. */
 HFSB_API void hfsb_cancel_reset(hfsb_cancel *cancel);
 /* False for NULL. */
 HFSB_API bool hfsb_cancel_is_set(const hfsb_cancel *cancel);
-/* A descriptor that is readable while the flag is set, for a transport's own
-   poll(), which must not read from it; -1 for NULL. */
+/* A descriptor that is readable while the flag is set, for a poll() of the
+   caller's own, which must not read from it; the same until close. -1 for
+   NULL, and when no descriptors are left: then call hfsb_cancel_is_set() every
+   50 ms or so. */
 HFSB_API int  hfsb_cancel_fd(const hfsb_cancel *cancel);
 HFSB_API void hfsb_cancel_close(hfsb_cancel *cancel);
 

@@ -299,6 +299,158 @@ HFSBI_FN void hfsbi_wipe(void *ptr, size_t n) {
 #endif
 }
 
+/* ---- cancel ----
+
+   The flag is the truth, and the pipe only ends a poll(): it has a byte in it
+   while the flag is set. Most calls never wait, so the pipe is opened by the
+   first that does.
+
+   set() takes no lock: it runs in signal handlers, also in one that interrupts
+   the two functions below. Each side therefore writes first and looks then:
+
+       set    flag = 1;         a pipe?   write a byte, and if the flag was
+                                          reset meanwhile, begin again
+       open   publish the pipe; the flag? write a byte
+       reset  flag = 0; empty;  the flag? write a byte
+
+   Whichever of two is later sees what the other has written, so a set flag
+   without a byte, or a byte without the flag, lasts only until the functions
+   under way return. open and reset exclude each other by the lock. */
+
+#if defined(__GNUC__) && !defined(__TINYC__)
+static int hfsbi_atomic_load(const int *at) {
+    return __atomic_load_n(at, __ATOMIC_SEQ_CST);
+}
+
+static void hfsbi_atomic_store(int *at, int value) {
+    __atomic_store_n(at, value, __ATOMIC_SEQ_CST);
+}
+#else
+/* Compilers without atomic operations: an int is written as a whole, and a
+   lock that nobody else knows is a barrier. */
+static void hfsbi_atomic_barrier(void) {
+    pthread_mutex_t own = PTHREAD_MUTEX_INITIALIZER;
+    (void)pthread_mutex_lock(&own);
+    (void)pthread_mutex_unlock(&own);
+}
+
+static int hfsbi_atomic_load(const int *at) {
+    int value = *(const volatile int *)at;
+    hfsbi_atomic_barrier();
+    return value;
+}
+
+static void hfsbi_atomic_store(int *at, int value) {
+    hfsbi_atomic_barrier();
+    *(volatile int *)at = value;
+    hfsbi_atomic_barrier();
+}
+#endif
+
+HFSBI_FN void hfsbi_cancel_init(hfsb_cancel *cancel) {
+    memset(cancel, 0, sizeof *cancel);
+    cancel->fds[0] = cancel->fds[1] = -1;
+    (void)pthread_mutex_init(&cancel->lock, NULL);
+}
+
+HFSBI_FN void hfsbi_cancel_free(hfsb_cancel *cancel) {
+    hfsbi_close(&cancel->fds[0]);
+    hfsbi_close(&cancel->fds[1]);
+    (void)pthread_mutex_destroy(&cancel->lock);
+}
+
+hfsb_status hfsb_cancel_open(const hfsb_alloc *alloc, hfsb_cancel **out,
+                             hfsb_err *err) {
+    hfsb_alloc hook = HFSB_INIT;
+    if (alloc) hook = *alloc;
+    *out = (hfsb_cancel *)hfsbi_array(&hook, 1, sizeof **out);
+    if (!*out) return hfsbi_fail_status(err, HFSB_NOMEM, "cancel flag");
+    hfsbi_cancel_init(*out);
+    (*out)->alloc = hook;
+    return hfsbi_ok(err);
+}
+
+void hfsb_cancel_set(hfsb_cancel *cancel) {
+    int fd;
+    if (!cancel) return;
+    do {
+        hfsbi_atomic_store(&cancel->flag, 1);
+        fd = hfsbi_atomic_load(&cancel->fds[1]);
+        if (fd < 0) return;
+        hfsbi_wake_write(fd);
+    } while (!hfsbi_atomic_load(&cancel->flag));
+}
+
+void hfsb_cancel_reset(hfsb_cancel *cancel) {
+    if (!cancel) return;
+    pthread_mutex_lock(&cancel->lock);
+    hfsbi_atomic_store(&cancel->flag, 0);
+    if (cancel->fds[0] >= 0) {
+        hfsbi_wake_drain(cancel->fds[0]);
+        if (hfsbi_atomic_load(&cancel->flag)) hfsbi_wake_write(cancel->fds[1]);
+    }
+    pthread_mutex_unlock(&cancel->lock);
+}
+
+bool hfsb_cancel_is_set(const hfsb_cancel *cancel) {
+    return cancel && hfsbi_atomic_load(&cancel->flag);
+}
+
+/* Opens the pipe. Its end to wait for is published last, with a byte in the
+   pipe if the flag is set. Under the lock. */
+static void hfsbi_cancel_open_pipe(hfsb_cancel *cancel) {
+    int fds[2];
+    if (!hfsbi_wake_open(fds)) {
+        hfsbi_close(&fds[0]);
+        hfsbi_close(&fds[1]);
+        return;
+    }
+    hfsbi_atomic_store(&cancel->fds[1], fds[1]);
+    if (hfsbi_atomic_load(&cancel->flag)) hfsbi_wake_write(fds[1]);
+    hfsbi_atomic_store(&cancel->fds[0], fds[0]);
+}
+
+/* const to the caller, who cannot see the pipe; no cancel is in constant
+   memory. */
+int hfsb_cancel_fd(const hfsb_cancel *cancel) {
+    hfsb_cancel *c = (hfsb_cancel *)(uintptr_t)cancel;
+    int          fd = c ? hfsbi_atomic_load(&c->fds[0]) : -1;
+    if (!c || fd >= 0) return fd;
+    pthread_mutex_lock(&c->lock);
+    if (c->fds[0] < 0) hfsbi_cancel_open_pipe(c);
+    fd = c->fds[0];
+    pthread_mutex_unlock(&c->lock);
+    return fd;
+}
+
+void hfsb_cancel_close(hfsb_cancel *cancel) {
+    hfsb_alloc hook;
+    if (!cancel) return;
+    hook = cancel->alloc;
+    hfsbi_cancel_free(cancel);
+    hfsbi_array_free(&hook, cancel, 1, sizeof *cancel);
+}
+
+bool hfsb_cancel_wait(const hfsb_cancel *cancel, long long ms) {
+    long long now = hfsb_clock_ms(), until;
+    short     ready;
+    if (hfsb_cancel_is_set(cancel)) return false;
+    if (ms <= 0) return true;
+    until = ms < HFSBI_FOREVER - now ? now + ms : HFSBI_FOREVER;
+    return hfsbi_wait_fd(-1, 0, until, cancel, &ready) != HFSB_CANCELLED;
+}
+
+enum { HFSBI_CANCEL_MS = 50 }; /* between looks at a flag without a pipe */
+
+HFSBI_FN int hfsbi_cancel_watch(const hfsb_cancel *cancel, struct pollfd *fd,
+                                int ms) {
+    fd->fd = hfsb_cancel_fd(cancel);
+    fd->events = POLLIN;
+    fd->revents = 0;
+    if (!cancel || fd->fd >= 0) return ms;
+    return ms < 0 || ms > HFSBI_CANCEL_MS ? HFSBI_CANCEL_MS : ms;
+}
+
 /* ---- waiting ---- */
 
 /* The timeout of poll() until a time on hfsb_clock_ms(): 0 only once it has
@@ -315,19 +467,18 @@ HFSBI_FN hfsb_status hfsbi_wait_fd(int fd, short events, long long until,
     *ready = 0;
     fds[0].fd = fd;
     fds[0].events = events;
-    fds[1].fd = hfsb_cancel_fd(cancel);
-    fds[1].events = POLLIN;
     for (;;) {
-        int ms = hfsbi_poll_ms(until), n;
-        fds[0].revents = fds[1].revents = 0;
-        n = poll(fds, cancel ? 2 : 1, ms);
+        int left = hfsbi_poll_ms(until);
+        int ms = hfsbi_cancel_watch(cancel, &fds[1], left), n;
+        fds[0].revents = 0;
+        n = poll(fds, 2, ms);
         if (n < 0 && errno != EINTR) return hfsbi_os_status(errno);
-        if (n > 0 && cancel && fds[1].revents) return HFSB_CANCELLED;
-        if (n > 0) {
+        if (hfsb_cancel_is_set(cancel)) return HFSB_CANCELLED;
+        if (n > 0 && fds[0].revents) {
             *ready = fds[0].revents;
             return HFSB_OK;
         }
-        if (!ms || (n == 0 && hfsb_clock_ms() >= until)) return HFSB_TIMEOUT;
+        if (!left || (n == 0 && hfsb_clock_ms() >= until)) return HFSB_TIMEOUT;
     }
 }
 
@@ -437,68 +588,4 @@ HFSBI_FN int hfsbi_unnamed_file(const char *dir) {
     }
     if (fd >= 0) (void)unlink(name);
     return hfsbi_fd_above_2(fd);
-}
-
-/* ---- cancel ----
-
-   The flag is the pipe itself: set is a byte in it. A wait polls it, a test is
-   a poll() without a wait. So there is nothing to keep in step, and set() is
-   safe in a signal handler. */
-
-struct hfsb_cancel {
-    hfsb_alloc alloc;
-    int        fds[2]; /* hfsbi_wake_open() */
-};
-
-hfsb_status hfsb_cancel_open(const hfsb_alloc *alloc, hfsb_cancel **out,
-                             hfsb_err *err) {
-    hfsb_alloc   hook = HFSB_INIT;
-    hfsb_cancel *cancel;
-    *out = NULL;
-    if (alloc) hook = *alloc;
-    cancel = (hfsb_cancel *)hfsbi_array(&hook, 1, sizeof *cancel);
-    if (!cancel) return hfsbi_fail_status(err, HFSB_NOMEM, "cancel flag");
-    cancel->alloc = hook;
-    cancel->fds[0] = cancel->fds[1] = -1;
-    if (!hfsbi_wake_open(cancel->fds)) {
-        int code = errno;
-        hfsb_cancel_close(cancel);
-        return hfsbi_fail_os(err, code, "Cannot make a cancel flag");
-    }
-    *out = cancel;
-    return hfsbi_ok(err);
-}
-
-void hfsb_cancel_set(hfsb_cancel *cancel) {
-    if (cancel) hfsbi_wake_write(cancel->fds[1]);
-}
-
-void hfsb_cancel_reset(hfsb_cancel *cancel) {
-    if (cancel) hfsbi_wake_drain(cancel->fds[0]);
-}
-
-bool hfsb_cancel_is_set(const hfsb_cancel *cancel) {
-    return !hfsb_cancel_wait(cancel, 0);
-}
-
-int hfsb_cancel_fd(const hfsb_cancel *cancel) {
-    return cancel ? cancel->fds[0] : -1;
-}
-
-void hfsb_cancel_close(hfsb_cancel *cancel) {
-    hfsb_alloc hook;
-    if (!cancel) return;
-    hook = cancel->alloc;
-    hfsbi_close(&cancel->fds[0]);
-    hfsbi_close(&cancel->fds[1]);
-    hfsbi_array_free(&hook, cancel, 1, sizeof *cancel);
-}
-
-bool hfsb_cancel_wait(const hfsb_cancel *cancel, long long ms) {
-    long long now = hfsb_clock_ms(), until;
-    short     ready;
-    if (!cancel && ms <= 0) return true;
-    if (ms < 0) ms = 0;
-    until = ms < HFSBI_FOREVER - now ? now + ms : HFSBI_FOREVER;
-    return hfsbi_wait_fd(-1, 0, until, cancel, &ready) != HFSB_CANCELLED;
 }

@@ -118,6 +118,29 @@ HFSBI_FN bool hfsbi_random_hex(char *out, size_t digits);
 /* Overwrites memory; the compiler does not remove it. */
 HFSBI_FN void hfsbi_wipe(void *ptr, size_t n);
 
+/* ---- cancel ---- */
+
+/* A flag, and a pipe that is opened when someone first waits for the flag.
+   Public functions take it by pointer; a call may embed one, with init and
+   free. Not to be copied. */
+struct hfsb_cancel {
+    int             flag;   /* atomic, as fds: os.c has the rules */
+    int             fds[2]; /* hfsbi_wake_open(); -1: nobody has waited yet */
+    pthread_mutex_t lock;   /* of opening the pipe and of reset, not of set */
+    hfsb_alloc      alloc;  /* of hfsb_cancel_open() */
+};
+
+HFSBI_FN void hfsbi_cancel_init(hfsb_cancel *cancel);
+/* Closes the pipe. No call may use the cancel any more. */
+HFSBI_FN void hfsbi_cancel_free(hfsb_cancel *cancel);
+
+/* Fills *fd, so that a poll() also ends when the cancel (NULL: none) is set;
+   returns the timeout for that poll(): ms (below 0: none), or at most 50 ms
+   when there is no descriptor for a pipe. The caller looks at the flag after
+   the poll(). */
+HFSBI_FN int hfsbi_cancel_watch(const hfsb_cancel *cancel, struct pollfd *fd,
+                                int ms);
+
 /* ---- waiting ---- */
 
 /* A time on hfsb_clock_ms() that never comes. */

@@ -1,4 +1,4 @@
-/* test_os_calls.c - random bytes, conditions, cancel flags. */
+/* test_os_calls.c - random bytes and conditions. */
 #include "../support/t.h"
 
 static void random_bytes_differ_and_fill_all(void) {
@@ -60,46 +60,9 @@ static void a_condition_waits_until_its_time_or_a_signal(void) {
     T_CHECK(pthread_mutex_destroy(&s.lock) == 0);
 }
 
-static void *set_it(void *cancel) {
-    hfsb_cancel_set((hfsb_cancel *)cancel);
-    return NULL;
-}
-
-static void a_cancel_ends_a_wait(void) {
-    hfsb_cancel *cancel = NULL;
-    hfsb_err     err;
-    pthread_t    thread;
-    T_CHECK(hfsb_cancel_open(NULL, &cancel, &err) == HFSB_OK);
-    T_CHECK(!hfsb_cancel_is_set(cancel) && !hfsb_cancel_is_set(NULL));
-    T_CHECK(hfsb_cancel_wait(cancel, 5) && hfsb_cancel_wait(NULL, 5));
-    T_CHECK(hfsb_cancel_wait(cancel, -1) && hfsb_cancel_wait(NULL, -1));
-    T_CHECK(pthread_create(&thread, NULL, set_it, cancel) == 0);
-    T_CHECK(!hfsb_cancel_wait(cancel, LLONG_MAX));
-    T_CHECK(pthread_join(thread, NULL) == 0);
-    T_CHECK(hfsb_cancel_is_set(cancel) && !hfsb_cancel_wait(cancel, 0));
-    hfsb_cancel_reset(cancel);
-    T_CHECK(!hfsb_cancel_is_set(cancel));
-    hfsb_cancel_close(cancel);
-    hfsb_cancel_close(NULL);
-}
-
-static void every_allocation_of_a_cancel_may_fail(void) {
-    t_heap       heap = HFSB_INIT;
-    hfsb_alloc   alloc;
-    hfsb_cancel *cancel;
-    hfsb_err     err;
-    alloc.fn = t_heap_fn;
-    alloc.user = &heap;
-    heap.fail_at = 1;
-    T_CHECK(hfsb_cancel_open(&alloc, &cancel, &err) == HFSB_NOMEM);
-    T_CHECK(cancel == NULL && err.code == HFSB_NOMEM);
-}
-
 int main(void) {
     T_RUN(random_bytes_differ_and_fill_all);
     T_RUN(random_hex_is_hexadecimal);
     T_RUN(a_condition_waits_until_its_time_or_a_signal);
-    T_RUN(a_cancel_ends_a_wait);
-    T_RUN(every_allocation_of_a_cancel_may_fail);
     return t_end(__FILE__);
 }

@@ -1,0 +1,256 @@
+/* test_cancel.c - a cancel: its flag, its descriptor, those who set, reset and
+   wait at the same time. */
+#include "../support/t_cancel.h"
+
+#include <sched.h>
+#include <sys/resource.h>
+#ifdef __linux__
+#include <sys/syscall.h>
+#endif
+
+/* ---- the flag ---- */
+
+static void a_cancel_ends_a_wait(void) {
+    hfsb_cancel *cancel = NULL;
+    hfsb_err     err;
+    pthread_t    thread;
+    T_CHECK(hfsb_cancel_open(NULL, &cancel, &err) == HFSB_OK);
+    T_CHECK(!hfsb_cancel_is_set(cancel) && !hfsb_cancel_is_set(NULL));
+    T_CHECK(hfsb_cancel_wait(cancel, 5) && hfsb_cancel_wait(NULL, 5));
+    T_CHECK(hfsb_cancel_wait(cancel, -1) && hfsb_cancel_wait(NULL, -1));
+    thread = tc_start(tc_set, cancel);
+    T_CHECK(!hfsb_cancel_wait(cancel, LLONG_MAX));
+    T_CHECK(pthread_join(thread, NULL) == 0);
+    T_CHECK(hfsb_cancel_is_set(cancel) && !hfsb_cancel_wait(cancel, 0));
+    hfsb_cancel_reset(cancel);
+    T_CHECK(!hfsb_cancel_is_set(cancel) && hfsb_cancel_wait(cancel, 0));
+    hfsb_cancel_close(cancel);
+    hfsb_cancel_close(NULL);
+}
+
+static void every_allocation_of_a_cancel_may_fail(void) {
+    t_heap       heap = HFSB_INIT;
+    hfsb_alloc   alloc;
+    hfsb_cancel *cancel;
+    hfsb_err     err;
+    alloc.fn = t_heap_fn;
+    alloc.user = &heap;
+    heap.fail_at = 1;
+    T_CHECK(hfsb_cancel_open(&alloc, &cancel, &err) == HFSB_NOMEM);
+    T_CHECK(cancel == NULL && err.code == HFSB_NOMEM);
+}
+
+/* ---- the descriptor ---- */
+
+static void a_cancel_takes_descriptors_only_to_wait(void) {
+    enum { MANY = 1000 };
+    static hfsb_cancel *list[MANY];
+    size_t              before = tc_open_fds(), i;
+    for (i = 0; i < MANY; i++) {
+        T_CHECK(hfsb_cancel_open(NULL, &list[i], NULL) == HFSB_OK);
+        T_CHECK(hfsb_cancel_wait(list[i], 0));
+        hfsb_cancel_set(list[i]);
+        T_CHECK(!hfsb_cancel_wait(list[i], 1000));
+        hfsb_cancel_reset(list[i]);
+        T_CHECK(!hfsb_cancel_is_set(list[i]));
+    }
+    T_CHECK(tc_open_fds() == before);
+    T_CHECK(hfsb_cancel_fd(list[0]) >= 3);
+    T_CHECK(hfsb_cancel_fd(list[0]) == hfsb_cancel_fd(list[0]));
+    T_CHECK(tc_open_fds() == before + 2);
+    T_CHECK(hfsb_cancel_wait(list[1], 1));
+    T_CHECK(tc_open_fds() == before + 4);
+    for (i = 0; i < MANY; i++) hfsb_cancel_close(list[i]);
+    T_CHECK(tc_open_fds() == before);
+}
+
+static void a_descriptor_is_readable_while_the_flag_is_set(void) {
+    hfsb_cancel cancel;
+    int         fd, i;
+    hfsbi_cancel_init(&cancel);
+    hfsb_cancel_set(&cancel); /* before there is a descriptor */
+    fd = hfsb_cancel_fd(&cancel);
+    T_CHECK(tc_readable(fd));
+    for (i = 0; i < 3; i++) {
+        hfsb_cancel_reset(&cancel);
+        T_CHECK(!tc_readable(fd) && !hfsb_cancel_is_set(&cancel));
+        hfsb_cancel_set(&cancel);
+        hfsb_cancel_set(&cancel);
+        T_CHECK(tc_readable(fd) && hfsb_cancel_is_set(&cancel));
+    }
+    hfsbi_cancel_free(&cancel);
+}
+
+static void a_cancel_works_without_descriptors(void) {
+    struct rlimit old, low;
+    hfsb_cancel   cancel;
+    pthread_t     thread;
+    short         ready;
+    long long     until;
+    hfsbi_cancel_init(&cancel);
+    T_CHECK(getrlimit(RLIMIT_NOFILE, &old) == 0);
+    low = old;
+    low.rlim_cur = 3; /* those below 3 are all in use */
+    T_CHECK(setrlimit(RLIMIT_NOFILE, &low) == 0);
+    T_CHECK(hfsb_cancel_fd(&cancel) == -1);
+    T_CHECK(hfsb_cancel_wait(&cancel, 120));
+    until = hfsb_clock_ms() + 10;
+    T_CHECK(hfsbi_wait_fd(-1, 0, until, &cancel, &ready) == HFSB_TIMEOUT);
+    T_CHECK(hfsb_clock_ms() >= until);
+    thread = tc_start(tc_set_soon, &cancel);
+    T_CHECK(!hfsb_cancel_wait(&cancel, LLONG_MAX));
+    T_CHECK(pthread_join(thread, NULL) == 0);
+    T_CHECK(setrlimit(RLIMIT_NOFILE, &old) == 0);
+    T_CHECK(tc_readable(hfsb_cancel_fd(&cancel))); /* there are some again */
+    hfsbi_cancel_free(&cancel);
+}
+
+/* ---- at the same time ---- */
+
+static void a_signal_handler_ends_a_wait(void) {
+    hfsb_cancel cancel;
+    hfsbi_cancel_init(&cancel);
+    tc_set_by_alarm(&cancel);
+    tc_alarm(20000, 0);
+    T_CHECK(!hfsb_cancel_wait(&cancel, LLONG_MAX));
+    tc_set_by_alarm(NULL);
+    hfsbi_cancel_free(&cancel);
+}
+
+/* The handler sets while its own thread opens the pipe, or resets: whatever
+   comes first, flag and descriptor agree afterwards. */
+static void a_signal_handler_may_interrupt_open_and_reset(void) {
+    int i, set = 0, rounds = t_quick() ? 2000 : 10000;
+    tc_alarm(50, 50);
+    for (i = 0; i < rounds || (set == 0 && i < 1000000); i++) {
+        hfsb_cancel cancel;
+        int         fd;
+        hfsbi_cancel_init(&cancel);
+        tc_set_by_alarm(&cancel);
+        fd = hfsb_cancel_fd(&cancel);
+        if (i % 2) hfsb_cancel_reset(&cancel);
+        tc_set_by_alarm(NULL);
+        set += hfsb_cancel_is_set(&cancel);
+        T_CHECK(tc_readable(fd) == hfsb_cancel_is_set(&cancel));
+        hfsbi_cancel_free(&cancel);
+    }
+    tc_alarm(0, 0);
+    T_CHECK(set > 0);
+}
+
+typedef struct race {
+    hfsb_cancel cancel;
+    int         left; /* threads that have yet to arrive at the start */
+    int         fd[2];
+} race;
+
+static void race_begin(race *r) {
+    (void)__atomic_sub_fetch(&r->left, 1, __ATOMIC_SEQ_CST);
+    while (__atomic_load_n(&r->left, __ATOMIC_SEQ_CST) > 0) sched_yield();
+}
+
+static void *race_to_set(void *user) {
+    race *r = (race *)user;
+    race_begin(r);
+    hfsb_cancel_set(&r->cancel);
+    return NULL;
+}
+
+static void *race_to_open(void *user) {
+    race *r = (race *)user;
+    race_begin(r);
+    r->fd[1] = hfsb_cancel_fd(&r->cancel);
+    return NULL;
+}
+
+static void threads_may_set_and_open_at_once(void) {
+    size_t before = tc_open_fds();
+    int    i, rounds = t_long() ? 20000 : 500;
+    race   r;
+    for (i = 0; i < rounds; i++) {
+        pthread_t setter, opener;
+        hfsbi_cancel_init(&r.cancel);
+        r.left = 3;
+        setter = tc_start(race_to_set, &r);
+        opener = tc_start(race_to_open, &r);
+        race_begin(&r);
+        r.fd[0] = hfsb_cancel_fd(&r.cancel);
+        T_CHECK(pthread_join(setter, NULL) == 0);
+        T_CHECK(pthread_join(opener, NULL) == 0);
+        T_CHECK(r.fd[0] >= 3 && r.fd[0] == r.fd[1]);
+        T_CHECK(hfsb_cancel_is_set(&r.cancel) && tc_readable(r.fd[0]));
+        hfsbi_cancel_free(&r.cancel);
+    }
+    T_CHECK(tc_open_fds() == before);
+}
+
+static void *reset_often(void *user) {
+    race *r = (race *)user;
+    int   i;
+    race_begin(r);
+    for (i = 0; i < 20; i++) hfsb_cancel_reset(&r->cancel);
+    return NULL;
+}
+
+/* Which of the two is last is open, but flag and descriptor agree. */
+static void threads_may_set_and_reset_at_once(void) {
+    int  i, k, rounds = t_long() ? 20000 : 500;
+    race r;
+    for (i = 0; i < rounds; i++) {
+        pthread_t thread;
+        int       fd;
+        hfsbi_cancel_init(&r.cancel);
+        fd = hfsb_cancel_fd(&r.cancel);
+        r.left = 2;
+        thread = tc_start(reset_often, &r);
+        race_begin(&r);
+        for (k = 0; k < 20; k++) hfsb_cancel_set(&r.cancel);
+        T_CHECK(pthread_join(thread, NULL) == 0);
+        T_CHECK(tc_readable(fd) == hfsb_cancel_is_set(&r.cancel));
+        hfsb_cancel_reset(&r.cancel);
+        T_CHECK(!tc_readable(fd));
+        hfsbi_cancel_free(&r.cancel);
+    }
+}
+
+#ifdef __linux__
+static hfsb_cancel *reset_first; /* by the next write() */
+
+ssize_t write(int fd, const void *bytes, size_t n) {
+    hfsb_cancel *cancel = reset_first;
+    reset_first = NULL;
+    if (cancel) hfsb_cancel_reset(cancel);
+    return (ssize_t)syscall(SYS_write, fd, bytes, n);
+}
+
+/* The reset comes when the flag is set and the byte is not in the pipe yet. */
+static void a_reset_in_the_middle_of_a_set_comes_first(void) {
+    hfsb_cancel cancel;
+    int         fd;
+    hfsbi_cancel_init(&cancel);
+    fd = hfsb_cancel_fd(&cancel);
+    reset_first = &cancel;
+    hfsb_cancel_set(&cancel);
+    T_CHECK(!reset_first && hfsb_cancel_is_set(&cancel) && tc_readable(fd));
+    hfsb_cancel_reset(&cancel);
+    T_CHECK(!hfsb_cancel_is_set(&cancel) && !tc_readable(fd));
+    hfsbi_cancel_free(&cancel);
+}
+#else
+static void a_reset_in_the_middle_of_a_set_comes_first(void) {
+}
+#endif
+
+int main(void) {
+    T_RUN(a_cancel_ends_a_wait);
+    T_RUN(every_allocation_of_a_cancel_may_fail);
+    T_RUN(a_cancel_takes_descriptors_only_to_wait);
+    T_RUN(a_descriptor_is_readable_while_the_flag_is_set);
+    T_RUN(a_cancel_works_without_descriptors);
+    T_RUN(a_signal_handler_ends_a_wait);
+    T_RUN(a_signal_handler_may_interrupt_open_and_reset);
+    T_RUN(threads_may_set_and_open_at_once);
+    T_RUN(threads_may_set_and_reset_at_once);
+    T_RUN(a_reset_in_the_middle_of_a_set_comes_first);
+    return T_END();
+}
