@@ -88,11 +88,10 @@ typedef struct hfsbi_api_call {
     unsigned               held;    /* functions that use the call */
     bool                   in_thread;
     hfsbi_api_form         form;
-    bool                   eof;       /* the peer sends no more */
-    long long              interval;  /* between beats, ms */
-    pthread_mutex_t        lock;      /* of `cancelled` */
-    bool                   cancelled; /* asks the thread to stop early */
-    const char            *where;     /* source of the arguments: "body" or
+    bool                   eof;      /* the peer sends no more */
+    long long              interval; /* between beats, ms */
+    hfsb_cancel            cancel;   /* asks the thread to stop early */
+    const char            *where;    /* source of the arguments: "body" or
                                          "query" */
 
     const hfsbi_tool *tool;

@@ -66,7 +66,7 @@ static void hfsbi_api_call_free(hfsbi_api_call *x) {
     hfsb_buf_free(&x->id);
     hfsb_buf_free(&x->reply);
     hfsb_buf_free(&x->events.ready);
-    (void)pthread_mutex_destroy(&x->lock);
+    hfsbi_cancel_free(&x->cancel);
     hfsbi_array_free(&api->alloc, x, 1, sizeof *x);
 }
 
@@ -221,26 +221,9 @@ static void hfsbi_stream_end(hfsbi_api_call *x) {
 
 /* ---- cancelling ---- */
 
-/* Asks the pool thread of the call to stop early. */
-static void hfsbi_api_call_cancel(hfsbi_api_call *x) {
-    pthread_mutex_lock(&x->lock);
-    x->cancelled = true;
-    pthread_mutex_unlock(&x->lock);
-}
-
-/* Called by the tools, in the thread that runs the call. */
-static bool hfsbi_api_call_is_cancelled(void *user) {
-    hfsbi_api_call *x = (hfsbi_api_call *)user;
-    bool            is;
-    pthread_mutex_lock(&x->lock);
-    is = x->cancelled;
-    pthread_mutex_unlock(&x->lock);
-    return is;
-}
-
 HFSBI_FN void hfsbi_api_calls_end(hfsbi_api *api) {
     hfsbi_api_call *x = api->calls;
-    for (; x; x = x->next) hfsbi_api_call_cancel(x);
+    for (; x; x = x->next) hfsb_cancel_set(&x->cancel);
 }
 
 /* The client is gone. Work with an idempotency key is not cancelled: a repeat
@@ -250,7 +233,7 @@ static void hfsbi_api_call_on_gone(void *user, hfsb_request *request) {
     (void)request;
     hfsbi_api_call_hold(x);
     x->request = NULL;
-    if (!x->key_len) hfsbi_api_call_cancel(x);
+    if (!x->key_len) hfsb_cancel_set(&x->cancel);
     hfsbi_loop_timer_clear(x->api->loop, &x->beat.timer);
     (void)hfsbi_api_call_release(x);
 }
@@ -377,7 +360,7 @@ static void hfsbi_api_call_prepare(hfsbi_api_call *x) {
     hfsb_call_opts opts = HFSB_INIT;
     opts.key = hfsb_str_make(x->key, x->key_len);
     if (x->id.len) opts.id = hfsb_buf_str(&x->id);
-    opts.cancelled = hfsbi_api_call_is_cancelled;
+    opts.cancel = &x->cancel;
     opts.user = x;
     if (x->stream) opts.on_text = hfsbi_stream_on_text;
     if (hfsbi_call_prepare(x->api->tools, hfsb_cstr(x->tool->name),
@@ -517,7 +500,7 @@ HFSBI_FN hfsbi_api_call *hfsbi_api_call_new(hfsbi_api        *api,
         hfsbi_array_free(&api->alloc, x, 1, sizeof *x);
         return NULL;
     }
-    (void)pthread_mutex_init(&x->lock, NULL);
+    hfsbi_cancel_init(&x->cancel);
     x->api = api;
     x->tool = tool;
     x->request = request;

@@ -471,40 +471,16 @@ static hfsb_status hfsbi_session_run_own(void *user, const void *args,
     return call->tool->fn(call, args, result, err);
 }
 
-static hfsb_status hfsbi_session_cancelled(hfsb_tool_result *result) {
-    hfsb_buf_truncate(&result->error, 0);
-    hfsbi_result_status(result, HFSB_CANCELLED, NULL);
-    return HFSB_CANCELLED;
-}
-
-/* Calls a tool on this machine. hfsb_tools_poll() cannot wait for a cancel as
-   well, so the cancel is looked at every 20 ms. */
 static hfsb_status hfsbi_session_call_local(hfsb_session          *session,
                                             hfsb_str               name,
                                             const hfsb_json_value *arguments,
                                             const hfsb_call_opts  *opts,
                                             const hfsb_cancel     *cancel,
                                             hfsb_tool_result      *result) {
-    hfsb_tools *tools = session->tools;
-    bool        bash = hfsb_str_equal(name, HFSB_LIT("bash"));
-    hfsb_call  *call;
-    bool        ended = false;
-    hfsb_status st;
-    if (!cancel) return hfsb_tools_call(tools, name, arguments, opts, result);
-    if (hfsb_cancel_is_set(cancel)) return hfsbi_session_cancelled(result);
-    st = hfsb_call_open(tools, name, arguments, opts, &call);
-    if (st != HFSB_OK) return st;
-    while (!hfsb_call_done(call)) {
-        if (!ended && hfsb_cancel_is_set(cancel)) {
-            ended = true;
-            if (!bash) break; /* it waits for another call's command */
-            hfsbi_jobs_end(tools, hfsb_cstr(hfsb_call_job(call)));
-        }
-        hfsb_tools_poll(tools, 20);
-    }
-    st = hfsb_call_take(call, result);
-    hfsb_call_close(call);
-    return ended ? hfsbi_session_cancelled(result) : st;
+    hfsb_call_opts how = HFSB_INIT;
+    if (opts) how = *opts;
+    how.cancel = cancel;
+    return hfsb_tools_call(session->tools, name, arguments, &how, result);
 }
 
 static hfsb_status hfsbi_session_call_remote(hfsb_session          *session,
@@ -533,6 +509,7 @@ hfsb_status hfsb_session_call(hfsb_session *session, hfsb_str name,
                               hfsb_tool_result      *result) {
     hfsbi_own_call own;
     hfsb_err       err = HFSB_INIT;
+    if (!cancel && opts) cancel = opts->cancel;
     own.session = session;
     own.tool = hfsbi_session_tool(session, name);
     own.arguments = arguments;

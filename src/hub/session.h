@@ -80,9 +80,9 @@ HFSB_API hfsb_status hfsb_session_wait_ready(hfsb_session      *session,
 /* Executes one tool call of a model: a tool of the runtime, plan_tool or, in
    the sandbox runtime, sandbox_create and hf_jobs. Results as
    hfsb_tools_call() and hfsb_sandbox_call(). Waits first for a sandbox that is
-   being created. cancel (may be NULL) ends the wait, a sandbox_create (whose
-   Space is deleted) and a command: on this machine its processes are killed
-   and its output so far is in the result, in a sandbox it goes on.
+   being created. cancel (NULL: opts->cancel) ends the wait, a sandbox_create
+   (whose Space is deleted) and a command: on this machine its processes are
+   killed and its output so far is in the result, in a sandbox it goes on.
 
    sandbox_create replaces the preloaded sandbox by one with other hardware or
    with trackio's values. If that fails, the old one stays in use; otherwise

@@ -171,7 +171,7 @@ static void hfsbi_mcp_call_free(hfsb_mcp_call *call) {
     if (call->next) call->next->prev = call->prev;
     mcp->call_count--;
     hfsb_call_close(call->command);
-    hfsb_cancel_close(call->cancel);
+    hfsbi_cancel_free(&call->cancel);
     hfsbi_mcp_session_release(call->session);
     if (call->input) hfsbi_mcp_input_release(mcp, call->input);
     hfsb_json_free(&call->ask.kept);
@@ -350,7 +350,7 @@ static void hfsbi_mcp_call_stop_thread(hfsb_mcp_call *call,
     pthread_mutex_lock(&call->shared.lock);
     if (why > call->shared.stop) call->shared.stop = why;
     pthread_mutex_unlock(&call->shared.lock);
-    hfsb_cancel_set(call->cancel);
+    hfsb_cancel_set(&call->cancel);
 }
 
 /* Leaves the call without an answer: freed now, or when its thread is done. */
@@ -524,11 +524,6 @@ static void hfsbi_mcp_call_tick(hfsbi_timer *timer) {
 
 /* ---- calls in a thread ---- */
 
-/* For the tools: true when a call must return early. In its thread. */
-static bool hfsbi_mcp_call_cancelled(void *user) {
-    return hfsbi_mcp_call_stop((hfsb_mcp_call *)user) != HFSBI_MCP_CALL_RUNS;
-}
-
 static void hfsbi_mcp_call_run(hfsbi_task *task) {
     hfsb_mcp_call       *call = (hfsb_mcp_call *)(void *)task;
     const hfsbi_mcp_ask *ask = &call->ask;
@@ -610,7 +605,7 @@ static void hfsbi_mcp_call_command(hfsb_mcp_call *call) {
 static hfsb_status hfsbi_mcp_call_prepare(hfsb_mcp_call *call) {
     hfsb_call_opts opts = HFSB_INIT;
     opts.strict = opts.images = true;
-    opts.cancelled = hfsbi_mcp_call_cancelled;
+    opts.cancel = &call->cancel;
     opts.user = call;
     if (hfsbi_mcp_call_beats(call)) opts.on_text = hfsbi_mcp_call_printed;
     return hfsbi_call_prepare(call->session->tools, call->ask.tool,
@@ -627,6 +622,7 @@ static hfsb_mcp_call *hfsbi_mcp_call_new(hfsbi_mcp_channel *channel,
     if (!call) return NULL;
     memset(call, 0, sizeof *call);
     (void)pthread_mutex_init(&call->shared.lock, NULL);
+    hfsbi_cancel_init(&call->cancel);
     call->mcp = mcp;
     call->ask.kept.alloc = call->blocks.json.alloc = mcp->alloc;
     call->shared.outbox.alloc = call->shared.tail.alloc = mcp->alloc;
@@ -673,7 +669,7 @@ static hfsb_status hfsbi_mcp_keep_ids(const hfsbi_mcp_message *m,
     return HFSB_OK;
 }
 
-/* Fills call->ask. HFSB_OK; HFSB_NOMEM, also without descriptors. */
+/* Fills call->ask. HFSB_OK; HFSB_NOMEM. */
 static hfsb_status hfsbi_mcp_call_fill(hfsb_mcp_call           *call,
                                        const hfsbi_mcp_message *m,
                                        const hfsbi_mcp_tool    *own) {
@@ -692,11 +688,7 @@ static hfsb_status hfsbi_mcp_call_fill(hfsb_mcp_call           *call,
                           : HFSBI_MCP_MESSAGES;
     ask->log_level = m->modern ? m->level : call->session->log_level;
     if (!notify || !mcp->about.logging) ask->log_level = HFSBI_MCP_SILENT;
-    if (hfsbi_mcp_keep_ids(m, ask) != HFSB_OK) return HFSB_NOMEM;
-    if (!own && !mcp->remote.run) return HFSB_OK;
-    return hfsb_cancel_open(&mcp->alloc, &call->cancel, NULL) == HFSB_OK
-               ? HFSB_OK
-               : HFSB_NOMEM;
+    return hfsbi_mcp_keep_ids(m, ask);
 }
 
 /* Runs a tool of this machine. */
@@ -734,7 +726,8 @@ HFSBI_FN hfsb_status hfsbi_mcp_call_start(hfsbi_mcp_channel       *channel,
     if (st == HFSB_OK && m->bad_arguments)
         hfsbi_mcp_call_fail(call, "`arguments` must be a JSON object with the "
                                   "keys that the tool takes.");
-    else if (st == HFSB_OK && call->cancel) hfsbi_mcp_call_work(call);
+    else if (st == HFSB_OK && (own || call->mcp->remote.run))
+        hfsbi_mcp_call_work(call);
     else if (st == HFSB_OK) st = hfsbi_mcp_call_local(call);
     if (st != HFSB_OK) hfsbi_mcp_call_free(call);
     return st;
@@ -830,5 +823,5 @@ void hfsb_mcp_log(hfsb_mcp_call *call, const char *level, hfsb_str text) {
 }
 
 const hfsb_cancel *hfsb_mcp_cancel(const hfsb_mcp_call *call) {
-    return call->cancel;
+    return &call->cancel;
 }

@@ -421,7 +421,7 @@ struct hfsb_mcp_call {
     bool                  in_thread;
     long long             started, next_beat;
     long long             deadline; /* for an answer; -1: none */
-    hfsb_cancel          *cancel;   /* of the program's and remote tools */
+    hfsb_cancel           cancel;   /* asks the thread to return */
     hfsb_call            *command;  /* of the session's tools; NULL: of the
                                        program's and remote ones */
     hfsbi_mcp_blocks      blocks;   /* the result */

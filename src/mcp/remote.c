@@ -22,7 +22,7 @@ enum {
    False when the reason has changed: the cancel is set again then. */
 static bool hfsbi_mcp_remote_resume(hfsb_mcp_call *call, hfsbi_mcp_stop why) {
     if (hfsbi_mcp_call_stop(call) != why) return false;
-    hfsb_cancel_reset(call->cancel);
+    hfsb_cancel_reset(&call->cancel);
     /* a stop between the two lines was reset, but is seen here */
     return hfsbi_mcp_call_stop(call) == why;
 }
@@ -43,7 +43,7 @@ static hfsb_status hfsbi_mcp_remote_call(hfsb_mcp_call *call, hfsb_str tool,
         opts.user = call;
     }
     return hfsb_session_call(call->mcp->remote.session, tool, arguments, &opts,
-                             call->cancel, result);
+                             &call->cancel, result);
 }
 
 /* Copies arguments into *out with one key replaced: by a text, or by 0 when
@@ -212,8 +212,8 @@ static void hfsbi_mcp_remote_bash(hfsb_mcp_call *call) {
 /* Waits for the sandbox; false when the call was answered with a failure. */
 static bool hfsbi_mcp_remote_ready(hfsb_mcp_call *call) {
     hfsb_err    err = HFSB_INIT;
-    hfsb_status st =
-        hfsb_session_wait_ready(call->mcp->remote.session, call->cancel, &err);
+    hfsb_status st = hfsb_session_wait_ready(call->mcp->remote.session,
+                                             &call->cancel, &err);
     if (st == HFSB_OK) return true;
     if (st == HFSB_CANCELLED)
         hfsb_mcp_fail(call, "The sandbox is still starting, which can take "

@@ -807,12 +807,11 @@ static void hfsbi_capture_output(void *user, hfsb_proc_stream stream,
     if (c->opts->on_output) c->opts->on_output(c->opts->user, stream, bytes);
 }
 
-#define HFSBI_RUN_ASKS_MS 50 /* between calls of cancelled() */
-
-/* Waits for the command's descriptors, at most until its deadline. */
-static void hfsbi_proc_wait(const hfsb_proc *proc, bool asks) {
+/* Waits for the command's descriptors or the cancel (may be NULL), at most
+   until the command's deadline. */
+static void hfsbi_proc_wait(const hfsb_proc *proc, const hfsb_cancel *cancel) {
     hfsb_watch    watch[HFSB_PROC_WATCHES];
-    struct pollfd list[HFSB_PROC_WATCHES];
+    struct pollfd list[HFSB_PROC_WATCHES + 1];
     size_t        n = hfsb_proc_watch(proc, watch);
     long long     left = hfsb_proc_deadline(proc);
     hfsbi_poll_fill(watch, n, list);
@@ -821,19 +820,21 @@ static void hfsbi_proc_wait(const hfsb_proc *proc, bool asks) {
         if (left < 0) left = 0;
         if (left > INT_MAX) left = INT_MAX;
     }
-    if (asks && (left < 0 || left > HFSBI_RUN_ASKS_MS))
-        left = HFSBI_RUN_ASKS_MS;
-    (void)poll(list, (nfds_t)n, (int)left);
+    left = hfsbi_cancel_watch(cancel, &list[n], (int)left);
+    (void)poll(list, (nfds_t)n + 1, (int)left);
 }
 
 hfsb_status hfsb_proc_run(const hfsb_proc_opts *opts, hfsb_buf *out,
                           hfsb_buf *err_out, hfsb_proc_result *result,
                           hfsb_err *err) {
-    hfsb_proc_opts inner = *opts;
-    hfsbi_capture  capture = HFSB_INIT;
-    hfsb_proc     *proc;
-    bool           asks = opts->cancelled != NULL;
-    hfsb_status    st;
+    hfsb_proc_opts     inner = *opts;
+    hfsbi_capture      capture = HFSB_INIT;
+    hfsb_proc         *proc;
+    const hfsb_cancel *cancel = opts->cancel;
+    hfsb_status        st;
+    if (hfsb_cancel_is_set(cancel))
+        return hfsbi_fail(err, HFSB_CANCELLED, 0,
+                          "Cancelled before the command was started.");
     capture.opts = opts;
     capture.to[HFSB_PROC_STDOUT] = out;
     capture.to[HFSB_PROC_STDERR] = err_out;
@@ -843,10 +844,10 @@ hfsb_status hfsb_proc_run(const hfsb_proc_opts *opts, hfsb_buf *out,
     st = hfsb_proc_open(&inner, &proc, err);
     if (st != HFSB_OK) return st;
     do {
-        hfsbi_proc_wait(proc, asks);
-        if (asks && opts->cancelled(opts->user)) {
+        hfsbi_proc_wait(proc, cancel);
+        if (hfsb_cancel_is_set(cancel)) {
             hfsb_proc_kill(proc);
-            asks = false;
+            cancel = NULL;
         }
     } while (!hfsb_proc_step(proc));
     if (result) {

@@ -3,6 +3,7 @@
 /* ==== PROC: run a command, lose none of its output, never hang on it ==== */
 
 #include "../core/base.h"
+#include "cancel.h"
 
 /* A command runs in a session and process group of its own, with default
    signals and no descriptors but 0, 1 and 2. The host program is not affected:
@@ -51,11 +52,9 @@ typedef struct hfsb_proc_opts {
                                 quiet_ms when that is more) */
     bool      no_keeper;    /* see hfsb_proc_close() */
     hfsb_proc_output_fn on_output; /* (NULL: the bytes are only counted) */
-    /* For hfsb_proc_run(): called about every 50 ms; true kills the command.
-       (NULL: never) */
-    bool (*cancelled)(void *user);
-    void      *user; /* for both functions */
-    hfsb_alloc alloc;
+    void               *user;      /* of on_output */
+    const hfsb_cancel  *cancel;    /* for hfsb_proc_run(): kills the command */
+    hfsb_alloc          alloc;
 } hfsb_proc_opts;
 
 typedef enum hfsb_proc_end {
@@ -177,7 +176,9 @@ HFSB_API void hfsb_proc_close(hfsb_proc *proc);
    the start of the output: bytes beyond a buffer's max are only counted, and
    so are all from where memory ran out, in which case result->incomplete is
    true. keep_input has no effect. result may be NULL. HFSB_OK however the
-   command ended; else as hfsb_proc_open(). */
+   command ended, also when it was killed by `cancel` (result->killed);
+   HFSB_CANCELLED when that was set before: nothing was started; else as
+   hfsb_proc_open(). */
 HFSB_API hfsb_status hfsb_proc_run(const hfsb_proc_opts *opts, hfsb_buf *out,
                                    hfsb_buf *err_out, hfsb_proc_result *result,
                                    hfsb_err *err);

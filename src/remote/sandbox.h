@@ -88,7 +88,7 @@ HFSB_API bool hfsb_sandbox_ours(const hfsb_sandbox *sandbox);
    lost reply costs nothing: the call is sent again and runs once. To a server
    that is not hfsb-server only calls that cannot have run are sent again.
    opts->on_text receives output as it is printed if the server can stream,
-   else at the end. cancel NULL: that of the handle.
+   else at the end. cancel NULL: opts->cancel, or else that of the handle.
    In addition to the results of hfsb_tools_call(), with the text in
    result->error: HFSB_CONNECT, HFSB_LOST, HFSB_TIMEOUT, HFSB_CANCELLED (the
    command goes on: hfsb_sandbox_kill_all()), HFSB_AUTH, HFSB_BUSY (no try left

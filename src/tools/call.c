@@ -347,7 +347,7 @@ static hfsb_status hfsbi_call_read(hfsb_call             *call,
 }
 
 HFSBI_FN bool hfsbi_call_cancelled(const hfsb_call *call) {
-    return call->opts.cancelled && call->opts.cancelled(call->opts.user);
+    return hfsb_cancel_is_set(call->opts.cancel);
 }
 
 /* Moves the fields that the tool added into the result. */
@@ -577,21 +577,93 @@ void hfsb_call_close(hfsb_call *call) {
     hfsbi_array_free(&tools->alloc, call, 1, sizeof *call);
 }
 
+/* ---- waiting for a call, or until it is cancelled ---- */
+
+enum {
+    HFSBI_CANCEL_MS = 50
+}; /* between looks at a cancel that no descriptor
+                                  could be made for */
+
+static void hfsbi_cancel_ready(hfsbi_io *io, unsigned events) {
+    hfsb_call *call =
+        (hfsb_call *)(void *)((char *)io - offsetof(hfsb_call, cancelled));
+    (void)events;
+    hfsbi_loop_io_forget(call->tools->loop, io); /* it stays readable */
+}
+
+/* Lets the loop wait for the cancel too. Calls may share a cancel, but a loop
+   takes a descriptor once: each gets its own. False if there is none. Under
+   the lock. */
+static bool hfsbi_cancel_attach(hfsb_call *call) {
+    int fd = hfsb_cancel_fd(call->opts.cancel);
+    call->cancelled.fn = hfsbi_cancel_ready;
+    call->cancelled.fd = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 3);
+    return call->cancelled.fd >= 0 &&
+           hfsbi_loop_io(call->tools->loop, &call->cancelled, HFSBI_IO_READ);
+}
+
+static void hfsbi_cancel_detach(hfsb_call *call) {
+    hfsbi_loop_io_forget(call->tools->loop, &call->cancelled);
+    hfsbi_close(&call->cancelled.fd);
+}
+
+/* Ends the wait of a call that was cancelled: at once, or for bash when its
+   command, which is killed, has ended. Under the lock. */
+static void hfsbi_call_stop(hfsb_call *call) {
+    if (call->wait == HFSBI_WAIT_JOB) {
+        (void)hfsbi_job_kill(call->tools, call->job);
+    } else if (call->wait == HFSBI_WAIT_OUTPUT) {
+        call->until = hfsb_clock_ms();
+    } else {
+        hfsbi_call_unlink(call);
+        hfsbi_call_end(call, HFSB_CANCELLED, NULL);
+    }
+}
+
+/* Waits until the result is complete. True when the call was cancelled. */
+static bool hfsbi_call_block(hfsb_call *call) {
+    bool      stopped = false;
+    long long ms = -1;
+    hfsbi_loop_lock(call->tools->loop);
+    if (!hfsbi_call_ready(call) && call->opts.cancel &&
+        !hfsbi_cancel_attach(call))
+        ms = HFSBI_CANCEL_MS;
+    while (!hfsbi_call_ready(call)) {
+        if (!stopped && hfsbi_call_cancelled(call)) {
+            stopped = true;
+            hfsbi_call_stop(call);
+        } else {
+            hfsbi_tools_turn(call->tools, stopped ? -1 : ms);
+        }
+    }
+    if (call->cancelled.fn) hfsbi_cancel_detach(call);
+    hfsbi_loop_unlock(call->tools->loop);
+    return stopped;
+}
+
+/* Keeps the output of a result, and replaces its error. */
+static hfsb_status hfsbi_result_cancelled(hfsb_tool_result *result) {
+    hfsb_buf_truncate(&result->error, 0);
+    hfsbi_result_status(result, HFSB_CANCELLED, NULL);
+    return HFSB_CANCELLED;
+}
+
 hfsb_status hfsb_tools_call(hfsb_tools *tools, hfsb_str name,
                             const hfsb_json_value *arguments,
                             const hfsb_call_opts  *opts,
                             hfsb_tool_result      *result) {
     hfsb_call  *call;
     hfsb_status st;
-    memset(result, 0, sizeof *result);
+    bool        stopped;
+    hfsbi_result_init(result, &tools->alloc);
+    if (opts && hfsb_cancel_is_set(opts->cancel))
+        return hfsbi_result_cancelled(result);
     if (hfsb_call_open(tools, name, arguments, opts, &call) != HFSB_OK)
         return HFSB_NOMEM;
-    hfsbi_loop_lock(tools->loop);
-    while (!hfsbi_call_ready(call)) hfsbi_tools_turn(tools, -1);
-    hfsbi_loop_unlock(tools->loop);
+    stopped = hfsbi_call_block(call);
     st = hfsb_call_take(call, result);
     hfsb_call_close(call);
-    return st;
+    return stopped && st == HFSB_OK ? hfsbi_result_cancelled(result) : st;
 }
 
 enum { HFSBI_RUN_PARSED = 4 }; /* objects and lists among the parameters */

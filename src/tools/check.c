@@ -186,10 +186,9 @@ static void hfsbi_fence_env(const hfsbi_fence *fence, const char *const *env,
 
 /* Collects the start of one output stream of a program. */
 typedef struct hfsbi_check_output {
-    hfsb_buf             *buf;
-    hfsb_proc_stream      stream;
-    bool                  cut; /* bytes were dropped: ignore the rest */
-    const hfsb_call_opts *how;
+    hfsb_buf        *buf;
+    hfsb_proc_stream stream;
+    bool             cut; /* bytes were dropped: ignore the rest */
 } hfsbi_check_output;
 
 static void hfsbi_check_on_output(void *user, hfsb_proc_stream stream,
@@ -203,14 +202,9 @@ static void hfsbi_check_on_output(void *user, hfsb_proc_stream stream,
         output->cut = true;
 }
 
-static bool hfsbi_check_cancelled(void *user) {
-    const hfsb_call_opts *how = ((const hfsbi_check_output *)user)->how;
-    return how && how->cancelled && how->cancelled(how->user);
-}
-
 /* Runs argv[0], a path. Returns as hfsbi_check_program(). */
-static bool hfsbi_check_run(const hfsbi_checker  *checker,
-                            const hfsb_call_opts *how, const char *const *argv,
+static bool hfsbi_check_run(const hfsbi_checker *checker,
+                            const hfsb_cancel *cancel, const char *const *argv,
                             const char *const *env, hfsb_str content,
                             hfsb_proc_stream stream, hfsb_buf *out) {
     hfsb_proc_opts     opts = HFSB_INIT;
@@ -218,7 +212,6 @@ static bool hfsbi_check_run(const hfsbi_checker  *checker,
     hfsbi_check_output output = HFSB_INIT;
     output.buf = out;
     output.stream = stream;
-    output.how = how;
     opts.argv = argv;
     opts.work_dir = "/"; /* not inside the fence */
     opts.env = env;
@@ -227,10 +220,9 @@ static bool hfsbi_check_run(const hfsbi_checker  *checker,
     opts.grace_ms = -1;
     opts.no_keeper = true;
     opts.on_output = hfsbi_check_on_output;
-    opts.cancelled = hfsbi_check_cancelled;
     opts.user = &output;
+    opts.cancel = cancel;
     opts.alloc = out->alloc;
-    if (hfsbi_check_cancelled(&output)) return false;
     if (hfsb_proc_run(&opts, NULL, NULL, &result, NULL) != HFSB_OK)
         return false;
     return result.end == HFSB_PROC_EXITED && !result.timed_out && !output.cut;
@@ -241,9 +233,9 @@ static bool hfsbi_check_run(const hfsbi_checker  *checker,
    searched for in PATH outside the fence; it is NULL afterwards if found. True
    if the program exited by itself and its output is complete; otherwise *out
    contains the start. */
-static bool hfsbi_check_program(const hfsbi_checker  *checker,
-                                const hfsbi_fence    *fence,
-                                const hfsb_call_opts *how, const char **argv,
+static bool hfsbi_check_program(const hfsbi_checker *checker,
+                                const hfsbi_fence   *fence,
+                                const hfsb_cancel *cancel, const char **argv,
                                 hfsb_str content, hfsb_proc_stream stream,
                                 hfsb_buf *out) {
     const char *const *env =
@@ -260,7 +252,7 @@ static bool hfsbi_check_program(const hfsbi_checker  *checker,
         hfsbi_fence_env(fence, env, path.ptr, list);
         argv[0] = program;
         whole =
-            hfsbi_check_run(checker, how, argv, list, content, stream, out);
+            hfsbi_check_run(checker, cancel, argv, list, content, stream, out);
         argv[0] = NULL;
     }
     hfsbi_array_free(&out->alloc, (void *)list, count, sizeof *list);
@@ -437,8 +429,8 @@ static bool hfsbi_python_is_warning(hfsb_str line) {
 
 /* Appends the warnings of python3 about content to *lines. True if they are
    complete and can be remembered. */
-static bool hfsbi_check_python(const hfsbi_checker  *checker,
-                               const hfsb_call_opts *how, hfsb_str content,
+static bool hfsbi_check_python(const hfsbi_checker *checker,
+                               const hfsb_cancel *cancel, hfsb_str content,
                                hfsb_buf *lines) {
     const char *argv[9];
     hfsbi_fence fence;
@@ -455,7 +447,7 @@ static bool hfsbi_check_python(const hfsbi_checker  *checker,
     memcpy(argv + 6, fence.dirs, sizeof fence.dirs); /* with its NULL */
     out.alloc = lines->alloc;
     /* Warnings are valid however the program ended. */
-    (void)hfsbi_check_program(checker, &fence, how, argv, content,
+    (void)hfsbi_check_program(checker, &fence, cancel, argv, content,
                               HFSB_PROC_STDOUT, &out);
     text = hfsb_buf_str(&out);
     while (!whole && hfsb_str_find_byte(text, '\n') != HFSB_NPOS &&
@@ -553,8 +545,8 @@ static bool hfsbi_shell_warn(hfsb_str number, hfsb_str message,
 
 /* Appends the first syntax error that the shell `name` reports for content.
    Returns as hfsbi_check_python(). */
-static bool hfsbi_check_shell(const hfsbi_checker  *checker,
-                              const hfsb_call_opts *how, const char *name,
+static bool hfsbi_check_shell(const hfsbi_checker *checker,
+                              const hfsb_cancel *cancel, const char *name,
                               hfsb_str content, hfsb_buf *lines) {
     const char *argv[6];
     hfsbi_fence fence;
@@ -573,7 +565,7 @@ static bool hfsbi_check_shell(const hfsbi_checker  *checker,
     argv[n++] = HFSBI_SHELL_FILE;
     argv[n] = NULL;
     out.alloc = lines->alloc;
-    ended = hfsbi_check_program(checker, &fence, how, argv, content,
+    ended = hfsbi_check_program(checker, &fence, cancel, argv, content,
                                 HFSB_PROC_STDERR, &out);
     text = hfsb_buf_str(&out);
     while (!found && hfsb_text_line(&text, &line, NULL))
@@ -656,8 +648,8 @@ static void hfsbi_check_remember(hfsbi_checker      *checker,
 }
 
 /* Appends the warnings of a program about content, remembered or new. */
-static void hfsbi_check_with_program(hfsbi_checker        *checker,
-                                     const hfsb_call_opts *how,
+static void hfsbi_check_with_program(hfsbi_checker     *checker,
+                                     const hfsb_cancel *cancel,
                                      const char *program, hfsb_str content,
                                      hfsb_buf *lines) {
     unsigned char digest[HFSB_SHA256_SIZE];
@@ -666,8 +658,8 @@ static void hfsbi_check_with_program(hfsbi_checker        *checker,
     hfsbi_check_digest(program, content, digest);
     if (hfsbi_check_recall(checker, digest, lines)) return;
     if (strcmp(program, "python3") == 0)
-        whole = hfsbi_check_python(checker, how, content, lines);
-    else whole = hfsbi_check_shell(checker, how, program, content, lines);
+        whole = hfsbi_check_python(checker, cancel, content, lines);
+    else whole = hfsbi_check_shell(checker, cancel, program, content, lines);
     if (whole) hfsbi_check_remember(checker, digest, hfsb_buf_str(lines));
 }
 
@@ -694,9 +686,9 @@ static void hfsbi_check_training(hfsb_str content, hfsb_buf *lines) {
 }
 
 /* Checks a Python file; a syntax error makes other warnings pointless. */
-static void hfsbi_check_py(hfsbi_checker *checker, const hfsb_call_opts *how,
+static void hfsbi_check_py(hfsbi_checker *checker, const hfsb_cancel *cancel,
                            hfsb_str content, hfsb_buf *lines) {
-    hfsbi_check_with_program(checker, how, "python3", content, lines);
+    hfsbi_check_with_program(checker, cancel, "python3", content, lines);
     if (!hfsb_str_starts(hfsb_buf_str(lines), HFSB_LIT("Python syntax error")))
         hfsbi_check_training(content, lines);
 }
@@ -814,22 +806,23 @@ HFSBI_FN void hfsbi_checker_close(hfsbi_checker *checker) {
 }
 
 /* Runs the built-in checks; *lines is empty before and after. */
-static void hfsbi_check_built_in(hfsbi_checker        *checker,
-                                 const hfsb_call_opts *how, hfsb_str path,
+static void hfsbi_check_built_in(hfsbi_checker     *checker,
+                                 const hfsb_cancel *cancel, hfsb_str path,
                                  hfsb_str content, hfsb_buf *lines,
                                  hfsb_buf *warnings) {
     const char *shell = hfsbi_check_shell_of(content);
     if (hfsbi_check_has_suffix(path, HFSB_LIT(".py")))
-        hfsbi_check_py(checker, how, content, lines);
+        hfsbi_check_py(checker, cancel, content, lines);
     if (hfsbi_check_has_suffix(path, HFSB_LIT(".json")))
         hfsbi_check_json(path, content, lines);
     hfsbi_check_move(lines, warnings);
-    if (shell) hfsbi_check_with_program(checker, how, shell, content, lines);
+    if (shell)
+        hfsbi_check_with_program(checker, cancel, shell, content, lines);
     hfsbi_check_move(lines, warnings);
 }
 
-HFSBI_FN void hfsbi_checker_run(hfsbi_checker        *checker,
-                                const hfsb_call_opts *how, hfsb_str path,
+HFSBI_FN void hfsbi_checker_run(hfsbi_checker     *checker,
+                                const hfsb_cancel *cancel, hfsb_str path,
                                 hfsb_str content, hfsb_buf *warnings) {
     const hfsb_tools_check *check = checker->checks;
     hfsb_buf                lines = HFSB_INIT;
@@ -841,7 +834,7 @@ HFSBI_FN void hfsbi_checker_run(hfsbi_checker        *checker,
         left--;
     }
     if (left == 0) {
-        hfsbi_check_built_in(checker, how, path, content, &lines, warnings);
+        hfsbi_check_built_in(checker, cancel, path, content, &lines, warnings);
     } else if (check->fn) {
         if (check->fn(check->user, path, content, &lines) != HFSB_OK)
             hfsb_buf_truncate(&lines, 0);

@@ -4,6 +4,7 @@
 
 #include "../core/base.h"
 #include "../os/file.h"
+#include "../os/cancel.h"
 #include "../core/json.h"
 #include "../os/proc.h"
 
@@ -125,11 +126,11 @@ typedef struct hfsb_call_opts {
     bool     images; /* read returns a PNG, JPEG, GIF or WebP file in the
                         fields mime_type and data (base64), not an error */
     hfsb_tools_text_fn on_text; /* of bash (NULL: none) */
-    /* Long work (glob, grep, list, read, checks after a write) asks this in
-       the thread of the call; true ends it early, with the results so far.
-       (NULL: never) */
-    bool (*cancelled)(void *user);
-    void *user; /* of on_text and cancelled */
+    void              *user;    /* of on_text */
+    /* Ends long work (glob, grep, list, read, checks after a write) early,
+       with the results so far; and the wait of hfsb_tools_call(), see there.
+       (NULL: nothing does) */
+    const hfsb_cancel *cancel;
 } hfsb_call_opts;
 
 /* Calls a tool and waits for its result. arguments is a JSON object (NULL: an
@@ -140,6 +141,10 @@ typedef struct hfsb_call_opts {
    HFSB_LIMIT      too many commands wait already
    HFSB_REFUSED    the key belongs to another call, or its result is no longer
                    held
+   HFSB_CANCELLED  opts->cancel was set before the call, and nothing was done;
+                   or while bash waited, which kills its command and keeps the
+                   output so far; or while another tool waited for a command,
+                   which goes on
    HFSB_NOMEM      out of memory; the command may have run */
 HFSB_API hfsb_status hfsb_tools_call(hfsb_tools *tools, hfsb_str name,
                                      const hfsb_json_value *arguments,
@@ -159,8 +164,8 @@ typedef struct hfsb_call hfsb_call;
 
 /* Starts a call; arguments need not exist afterwards. HFSB_OK, also when the
    tool failed or does not exist, which take() reports; or HFSB_NOMEM with *out
-   NULL. The texts in opts must exist until open returns, `user` until
-   close. */
+   NULL. The texts in opts must exist until open returns, `user` and `cancel`
+   until close. Setting cancel ends neither the call nor its command. */
 HFSB_API hfsb_status hfsb_call_open(hfsb_tools *tools, hfsb_str name,
                                     const hfsb_json_value *arguments,
                                     const hfsb_call_opts  *opts,

@@ -374,10 +374,10 @@ HFSBI_FN void hfsbi_checker_close(hfsbi_checker *checker);
 /* Appends to *warnings one line, with LF, for each finding about content, the
    text of the file at path. Never fails: a check that cannot run reports
    nothing. Lasts as long as the programs it runs, 10 s each at most, or until
-   `how` (may be NULL) reports that the call is cancelled. Several threads may
-   run it at once; working memory comes from warnings->alloc. */
-HFSBI_FN void hfsbi_checker_run(hfsbi_checker        *checker,
-                                const hfsb_call_opts *how, hfsb_str path,
+   cancel (may be NULL) is set. Several threads may run it at once; working
+   memory comes from warnings->alloc. */
+HFSBI_FN void hfsbi_checker_run(hfsbi_checker     *checker,
+                                const hfsb_cancel *cancel, hfsb_str path,
                                 hfsb_str content, hfsb_buf *warnings);
 
 /* Returns "sh", "bash" or "dash" when the first line of content makes it a
@@ -561,6 +561,8 @@ struct hfsb_call {
     void              *listener;           /* its user */
     bool               heard;              /* on_text was called since */
     bool               told;               /* on_progress knows of the end */
+    hfsbi_io           cancelled;          /* its cancel, while a thread is
+                                              blocked in the call */
     hfsbi_job         *job;                /* of bash, bash_output */
     hfsbi_job        **killed;             /* of kill */
     size_t             killed_count, killed_cap;
@@ -608,8 +610,7 @@ HFSBI_FN void hfsbi_call_hurry(hfsb_call *call);
 /* Calls the listener of each call that has news. Under the lock. */
 HFSBI_FN void hfsbi_calls_notify(hfsb_tools *tools);
 
-/* True when the caller has cancelled the call. Call it in the thread that runs
-   the tool. */
+/* True when the caller has cancelled the call. */
 HFSBI_FN bool hfsbi_call_cancelled(const hfsb_call *call);
 
 /* The result becomes empty, with alloc for its memory. */

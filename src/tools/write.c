@@ -54,7 +54,7 @@ HFSBI_FN hfsb_status hfsbi_add_warnings(hfsb_call *call, hfsb_str path,
     hfsb_status st;
     if (!call->tools->checker) return HFSB_OK;
     warnings.alloc = call->tools->alloc;
-    hfsbi_checker_run(call->tools->checker, &call->opts, path, content,
+    hfsbi_checker_run(call->tools->checker, call->opts.cancel, path, content,
                       &warnings);
     rest = hfsb_buf_str(&warnings);
     if (rest.len)

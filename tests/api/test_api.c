@@ -418,6 +418,39 @@ static void the_work_of_threads_is_waited_for(void) {
     hfsb_buf_free(&body);
 }
 
+/* The one thread searches a file without an end: it is free for the next call
+   once the client is gone, and the server stops without waiting for it. */
+static void a_search_ends_with_its_client_and_with_the_server(void) {
+    static const char search[] = "{\"pattern\":\"none\",\"path\":\"huge\"}";
+    hfsb_server_opts  o = HFSB_INIT;
+    ts_server         s;
+    ts_conn           c;
+    ts_reply          r = HFSB_INIT;
+    long long         begin = hfsb_clock_ms();
+    o.max_threads = 1;
+    o.stop_ms = 60000;
+    ts_start(&s, &o, NULL);
+    tt_put_huge("huge");
+    tt_put("small", HFSB_LIT("some words\n"));
+    c = ts_connect(&s);
+    ts_ask(&c, "POST", "/api/grep", TS_JSON, hfsb_cstr(search));
+    tt_sleep_ms(100); /* the thread is at it */
+    ts_reset(&c);
+    ts_call(&s, &r, "POST", "/api/read", TS_JSON,
+            HFSB_LIT("{\"path\":\"small\"}"));
+    TS_OK(&r, "1\tsome words");
+    c = ts_connect(&s);
+    ts_ask(&c, "POST", "/api/grep", TS_JSON, hfsb_cstr(search));
+    tt_sleep_ms(100);
+    hfsb_server_stop(s.server);
+    pthread_join(s.thread, NULL);
+    hfsb_server_close(s.server);
+    T_CHECK(hfsb_clock_ms() - begin < 15000);
+    ts_hang_up(&c);
+    ts_drop(&r);
+    unlink("huge");
+}
+
 int main(void) {
     tt_begin();
     TT_RUN(health_needs_no_token_and_says_more_with_one);
@@ -434,5 +467,6 @@ int main(void) {
     TT_RUN(the_sandbox_is_added_once);
     TT_RUN(a_stop_ends_commands_and_loses_no_reply);
     TT_RUN(the_work_of_threads_is_waited_for);
+    TT_RUN(a_search_ends_with_its_client_and_with_the_server);
     return TT_END();
 }

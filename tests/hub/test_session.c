@@ -245,12 +245,13 @@ static void *cancel_soon(void *user) {
 }
 
 static void a_cancel_kills_a_local_command_and_keeps_its_output(void) {
-    hfsb_session *s = sn_open_local();
-    hfsb_cancel  *cancel = NULL;
-    hfsb_alloc    alloc = tt_alloc();
-    tt_reply      r = HFSB_INIT;
-    pthread_t     thread;
-    long long     begin;
+    hfsb_session  *s = sn_open_local();
+    hfsb_call_opts how = HFSB_INIT;
+    hfsb_cancel   *cancel = NULL;
+    hfsb_alloc     alloc = tt_alloc();
+    tt_reply       r = HFSB_INIT;
+    pthread_t      thread;
+    long long      begin;
     T_CHECK(hfsb_cancel_open(&alloc, &cancel, NULL) == HFSB_OK);
     sn_do(&r, s, "bash", HFSB_LIT("{\"command\":\"echo fine\"}"), cancel);
     T_CHECK(r.st == HFSB_OK);
@@ -268,6 +269,12 @@ static void a_cancel_kills_a_local_command_and_keeps_its_output(void) {
     sn_do(&r, s, "bash", HFSB_LIT("{\"command\":\"echo x > made\"}"), cancel);
     T_CHECK(r.st == HFSB_CANCELLED && access("made", F_OK) != 0);
     TT_ENDS(&r, "", "cancelled");
+    how.cancel = cancel;
+    tt_drop(&r);
+    r.st = hfsb_session_call_text(s, HFSB_LIT("bash"),
+                                  HFSB_LIT("{\"command\":\"true\"}"), &how,
+                                  NULL, &r.res);
+    T_CHECK(r.st == HFSB_CANCELLED);
     hfsb_cancel_reset(cancel);
     /* a call that waits for another's command only stops to wait */
     sn_do(&r, s, "bash",

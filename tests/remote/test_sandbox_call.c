@@ -360,7 +360,8 @@ static void *cancel_soon(void *user) {
 
 static void another_thread_can_cancel_a_call(void) {
     hfsb_sandbox_opts o = tc_options();
-    hfsb_cancel      *cancel;
+    hfsb_call_opts    how = HFSB_INIT;
+    hfsb_cancel      *cancel, *own;
     canceller         c;
     pthread_t         thread;
     tc_all            a;
@@ -368,6 +369,8 @@ static void another_thread_can_cancel_a_call(void) {
     hfsb_tool_result  killed;
     long long         before = hfsb_clock_ms();
     T_CHECK(hfsb_cancel_open(NULL, &cancel, NULL) == HFSB_OK);
+    T_CHECK(hfsb_cancel_open(NULL, &own, NULL) == HFSB_OK);
+    hfsb_cancel_set(own);
     o.cancel = cancel;
     o.times.delay_ms = 60000;
     tc_begin(&a, &o, false);
@@ -387,6 +390,11 @@ static void another_thread_can_cancel_a_call(void) {
     tc_call(&r, &a.box, "bash", "{\"command\":\"true\"}");
     T_CHECK(r.st == HFSB_CANCELLED);
     hfsb_cancel_reset(cancel);
+    tc_call(&r, &a.box, "bash", "{\"command\":\"true\"}");
+    T_CHECK(r.st == HFSB_OK);
+    how.cancel = own; /* counts for this call, not that of the handle */
+    tc_do(&r, &a.box, "bash", "{\"command\":\"true\"}", &how, NULL);
+    T_CHECK(r.st == HFSB_CANCELLED);
     /* also between two tries */
     unlink("begun");
     T_CHECK(!pthread_create(&thread, NULL, cancel_soon, &c));
@@ -398,6 +406,7 @@ static void another_thread_can_cancel_a_call(void) {
     T_CHECK(hfsb_clock_ms() - before < 20000);
     tt_drop(&r);
     tc_end(&a);
+    hfsb_cancel_close(own);
     hfsb_cancel_close(cancel);
 }
 
