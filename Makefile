@@ -104,17 +104,23 @@ build/hfsb_space.h: hfsb.h hfsb_server.h Makefile amalgamate.sh \
 serve: build/hfsb-server
 	@exec build/hfsb-server
 
-# With musl where its compiler is installed; a program for a container.
-STATIC_CC     ?= $$(command -v musl-gcc || echo $(CC))
-STATIC_CFLAGS ?= -Os -ffunction-sections -fdata-sections \
+# With musl where its compiler is installed; a program for a container. One
+# file includes all the others, with every function static: the compiler then
+# drops what the server does not call, and the texts of it, which the linker
+# cannot. musl-gcc links to a fixed address, so its code need not move.
+STATIC_CC     ?= $$(command -v musl-gcc && echo -fno-pie || echo $(CC))
+STATIC_CFLAGS ?= -ffunction-sections -fdata-sections \
                  -fno-asynchronous-unwind-tables -fno-unwind-tables \
                  -Wl,--gc-sections -Wl,-z,noseparate-code -s
 static:
 	@mkdir -p build/static
-	@cc=$(STATIC_CC); \
-	$$cc -static $(STATIC_CFLAGS) -I. -o build/static/hfsb-server \
-	    examples/hfsb-server.c examples/hfsb-server/*.c -pthread && \
-	echo "built build/static/hfsb-server with $$cc," \
+	@printf '#include "%s"\n' examples/hfsb-server.c \
+	    examples/hfsb-server/*.c > build/static/all.c
+	@cc=$(STATIC_CC); size=-Oz; \
+	$$cc -Oz -E -x c /dev/null > /dev/null 2>&1 || size=-Os; \
+	$$cc -static $$size $(STATIC_CFLAGS) -DHFSB_STATIC -I. \
+	    -o build/static/hfsb-server build/static/all.c -pthread && \
+	echo "built build/static/hfsb-server with" $$cc $$size, \
 	    "$$(wc -c < build/static/hfsb-server) bytes"
 
 test:
