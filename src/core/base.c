@@ -167,7 +167,7 @@ HFSBI_FN char hfsbi_lower(char c) {
 }
 
 static bool hfsbi_is_trim_char(char c) {
-    return c == ' ' || c == '\t' || c == '\r';
+    return hfsbi_is_blank(c) || c == '\r';
 }
 
 HFSBI_FN hfsb_str hfsbi_trim_end(hfsb_str s) {

@@ -136,6 +136,11 @@ HFSBI_UNUSED static inline bool hfsbi_is_alpha(char c) {
     return ((unsigned)c | 0x20u) - 'a' < 26u;
 }
 
+/* A space or a tab. */
+HFSBI_UNUSED static inline bool hfsbi_is_blank(char c) {
+    return c == ' ' || c == '\t';
+}
+
 /* c, an ASCII capital in lower case. */
 HFSBI_FN char hfsbi_lower(char c);
 

@@ -329,8 +329,7 @@ static const char *hfsbi_json_value_advice(char c, bool listed) {
     case '#': return "JSON has no comments";
     default: break;
     }
-    if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'))
-        return "the only words are true, false and null";
+    if (hfsbi_is_alpha(c)) return "the only words are true, false and null";
     return "";
 }
 

@@ -70,7 +70,7 @@ static bool hfsbi_is_name(char c, bool first) {
 }
 
 static size_t hfsbi_skip_blanks(hfsb_str s, size_t i) {
-    while (i < s.len && (s.ptr[i] == ' ' || s.ptr[i] == '\t')) i++;
+    while (i < s.len && hfsbi_is_blank(s.ptr[i])) i++;
     return i;
 }
 

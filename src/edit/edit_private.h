@@ -73,7 +73,7 @@ HFSBI_FN void hfsbi_fold(hfsb_str text, unsigned folds, hfsb_buf *out);
 
 /* True for a space, a tab and, with LOOKS, the look-alikes of a space; *len is
    the length of that character. */
-HFSBI_FN bool hfsbi_is_blank(hfsb_str text, size_t pos, unsigned folds,
+HFSBI_FN bool hfsbi_blank_at(hfsb_str text, size_t pos, unsigned folds,
                              size_t *len);
 
 /* Length of the blanks at the start of text. */

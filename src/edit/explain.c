@@ -204,11 +204,8 @@ static bool hfsbi_is_omission(hfsb_str line) {
 
 /* True when the bytes [from, to) are a whole line but for blanks. */
 static bool hfsbi_is_whole_line(hfsb_str text, size_t from, size_t to) {
-    while (from > 0 &&
-           (text.ptr[from - 1] == ' ' || text.ptr[from - 1] == '\t'))
-        from--;
-    while (to < text.len && (text.ptr[to] == ' ' || text.ptr[to] == '\t'))
-        to++;
+    while (from > 0 && hfsbi_is_blank(text.ptr[from - 1])) from--;
+    while (to < text.len && hfsbi_is_blank(text.ptr[to])) to++;
     return (from == 0 || text.ptr[from - 1] == '\n' ||
             text.ptr[from - 1] == '\r') &&
            (to == text.len || text.ptr[to] == '\n' || text.ptr[to] == '\r');

@@ -44,16 +44,16 @@ static bool hfsbi_is_invisible(hfsb_str text, size_t pos, unsigned folds,
     return (folds & HFSBI_FOLD_LOOKS) && hfsbi_look_at(text, pos, len) == '0';
 }
 
-HFSBI_FN bool hfsbi_is_blank(hfsb_str text, size_t pos, unsigned folds,
+HFSBI_FN bool hfsbi_blank_at(hfsb_str text, size_t pos, unsigned folds,
                              size_t *len) {
     *len = 1;
-    if (text.ptr[pos] == ' ' || text.ptr[pos] == '\t') return true;
+    if (hfsbi_is_blank(text.ptr[pos])) return true;
     return (folds & HFSBI_FOLD_LOOKS) && hfsbi_look_at(text, pos, len) == ' ';
 }
 
 HFSBI_FN size_t hfsbi_indent_len(hfsb_str text, unsigned folds) {
     size_t pos = 0, len;
-    while (pos < text.len && hfsbi_is_blank(text, pos, folds, &len))
+    while (pos < text.len && hfsbi_blank_at(text, pos, folds, &len))
         pos += len;
     return pos;
 }
@@ -61,7 +61,7 @@ HFSBI_FN size_t hfsbi_indent_len(hfsb_str text, unsigned folds) {
 HFSBI_FN bool hfsbi_is_all_blank(hfsb_str text, unsigned folds) {
     size_t pos = 0, len;
     for (; pos < text.len; pos += len)
-        if (!hfsbi_is_blank(text, pos, folds, &len) && text.ptr[pos] != '\n' &&
+        if (!hfsbi_blank_at(text, pos, folds, &len) && text.ptr[pos] != '\n' &&
             text.ptr[pos] != '\r' &&
             !hfsbi_is_invisible(text, pos, folds, &len))
             return false;
@@ -122,7 +122,7 @@ static bool hfsbi_ends_line_at(const hfsbi_folder *f, size_t pos) {
 static size_t hfsbi_run_end(const hfsbi_folder *f, size_t pos) {
     size_t len, end = pos;
     while (pos < f->text.len) {
-        bool blank = hfsbi_is_blank(f->text, pos, f->folds, &len);
+        bool blank = hfsbi_blank_at(f->text, pos, f->folds, &len);
         if (!blank && !hfsbi_is_invisible(f->text, pos, f->folds, &len)) break;
         pos += len;
         if (blank) end = pos;
@@ -179,7 +179,7 @@ HFSBI_FN bool hfsbi_folder_next(hfsbi_folder *f, hfsbi_folded *step) {
         hfsbi_fold_to(step, "\n", 1);
         f->indent = true;
         f->line = f->pos + step->len;
-    } else if (hfsbi_is_blank(f->text, f->pos, f->folds, &len)) {
+    } else if (hfsbi_blank_at(f->text, f->pos, f->folds, &len)) {
         hfsbi_fold_blank(f, step, len);
     } else {
         if (f->folds & HFSBI_FOLD_LOOKS)
@@ -288,7 +288,7 @@ static bool hfsbi_view_chars(hfsbi_view *v, hfsbi_folder *f) {
             return false;
         hfsbi_view_put(v, step.out);
         v->trimmed = f->pos == f->text.len && !step.out.len &&
-                     hfsbi_is_blank(f->text, step.start, f->folds, &len);
+                     hfsbi_blank_at(f->text, step.start, f->folds, &len);
         if (f->pos == f->line) break;
     }
     return true;
@@ -508,9 +508,7 @@ HFSBI_FN bool hfsbi_starts_line(const hfsbi_edit_text *file, size_t pos) {
 }
 
 HFSBI_FN bool hfsbi_starts_text(const hfsbi_edit_text *file, size_t pos) {
-    while (pos > 0 &&
-           (file->text.ptr[pos - 1] == ' ' || file->text.ptr[pos - 1] == '\t'))
-        pos--;
+    while (pos > 0 && hfsbi_is_blank(file->text.ptr[pos - 1])) pos--;
     return hfsbi_starts_line(file, pos);
 }
 

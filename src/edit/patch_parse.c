@@ -25,8 +25,7 @@ static hfsb_status hfsbi_patch_error(hfsb_err *err, size_t line,
 /* ---- the frame ---- */
 
 static bool hfsbi_is_word_char(char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-           (c >= '0' && c <= '9') || c == '_';
+    return hfsbi_is_alpha(c) || hfsbi_is_digit(c) || c == '_';
 }
 
 /* The word of "<<EOF", "<<'EOF'" or "cat <<\"EOF\"" at the end of a line;
@@ -146,8 +145,7 @@ static bool hfsbi_head_line(hfsb_str line, const char *head, hfsb_str *path) {
     size_t n = strlen(head);
     line = hfsbi_trim(line);
     if (!hfsb_str_starts(line, hfsb_cstr(head))) return false;
-    if (n < line.len && line.ptr[n] != ' ' && line.ptr[n] != '\t')
-        return false;
+    if (n < line.len && !hfsbi_is_blank(line.ptr[n])) return false;
     *path = hfsbi_trim(hfsb_str_slice(line, n, line.len));
     return true;
 }

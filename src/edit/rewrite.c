@@ -391,8 +391,8 @@ static bool hfsbi_cuts_run(hfsb_str s, size_t pos, unsigned folds) {
     if (!(folds & HFSBI_FOLD_RUNS) || pos == 0 || pos >= s.len) return false;
     do back--;
     while (back > 0 && hfsbi_is_continuation(s, back));
-    return hfsbi_is_blank(s, pos, folds, &len) &&
-           hfsbi_is_blank(s, back, folds, &len);
+    return hfsbi_blank_at(s, pos, folds, &len) &&
+           hfsbi_blank_at(s, back, folds, &len);
 }
 
 /* Length of the common head of an old line and a new line, cut between

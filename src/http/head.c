@@ -48,9 +48,8 @@ HFSBI_FN bool hfsbi_http_is(hfsb_str s, const char *name) {
 /* ---- lists ---- */
 
 static hfsb_str hfsbi_http_trim(hfsb_str s) {
-    while (s.len && (*s.ptr == ' ' || *s.ptr == '\t')) s.ptr++, s.len--;
-    while (s.len && (s.ptr[s.len - 1] == ' ' || s.ptr[s.len - 1] == '\t'))
-        s.len--;
+    while (s.len && hfsbi_is_blank(*s.ptr)) s.ptr++, s.len--;
+    while (s.len && hfsbi_is_blank(s.ptr[s.len - 1])) s.len--;
     return s;
 }
 
@@ -338,11 +337,11 @@ static const char *hfsbi_http_value_end(const char *p, const char *end) {
 /* Refuses the line that starts at `start`, whose name is invalid at p. */
 static const char *hfsbi_http_bad_name(const hfsbi_http_reader *r,
                                        const char *start, const char *p) {
-    if (p == start && (*p == ' ' || *p == '\t'))
+    if (p == start && hfsbi_is_blank(*p))
         hfsbi_http_refuse(r, 400, p,
                           "A line of the head begins with a "
                           "blank; folded lines are not accepted.");
-    else if (*p == ' ' || *p == '\t')
+    else if (hfsbi_is_blank(*p))
         hfsbi_http_refuse(r, 400, p,
                           "A blank in the name of a field, or "
                           "between it and its colon.");
@@ -354,6 +353,17 @@ static const char *hfsbi_http_bad_name(const hfsbi_http_reader *r,
     return NULL;
 }
 
+/* Moves *p to the end of the value there. Returns the start of the next line,
+   or NULL when a byte is refused. */
+static const char *hfsbi_http_value_line(const hfsbi_http_reader *r,
+                                         const char **p, const char *end) {
+    const char *next;
+    *p = hfsbi_http_value_end(*p, end);
+    next = hfsbi_http_line_end(r, *p, end);
+    if (!next) hfsbi_http_refuse_byte(r, *p, "the value of a field");
+    return next;
+}
+
 HFSBI_FN const char *hfsbi_http_field_line(const hfsbi_http_reader *r,
                                            const char *p, const char *end,
                                            hfsb_http_field *field) {
@@ -361,15 +371,11 @@ HFSBI_FN const char *hfsbi_http_field_line(const hfsbi_http_reader *r,
     p = hfsbi_http_run(p, HFSBI_HTTP_TOKEN);
     if (p == start || *p != ':') return hfsbi_http_bad_name(r, start, p);
     field->name = hfsb_str_make(start, (size_t)(p - start));
-    for (p++; *p == ' ' || *p == '\t';) p++;
+    for (p++; hfsbi_is_blank(*p);) p++;
     start = p;
-    p = hfsbi_http_value_end(p, end);
-    next = hfsbi_http_line_end(r, p, end);
-    if (!next) {
-        hfsbi_http_refuse_byte(r, p, "the value of a field");
-        return NULL;
-    }
-    while (p > start && (p[-1] == ' ' || p[-1] == '\t')) p--;
+    next = hfsbi_http_value_line(r, &p, end);
+    if (!next) return NULL;
+    while (p > start && hfsbi_is_blank(p[-1])) p--;
     field->value = hfsb_str_make(start, (size_t)(p - start));
     return next;
 }
@@ -378,17 +384,13 @@ HFSBI_FN const char *hfsbi_http_field_line(const hfsbi_http_reader *r,
    view includes the fold. */
 static const char *hfsbi_http_folds(const hfsbi_http_reader *r, const char *p,
                                     const char *end, hfsb_http_field *field) {
-    while (p < end && (*p == ' ' || *p == '\t')) {
+    while (p < end && hfsbi_is_blank(*p)) {
         const char *start = p, *next;
-        while (p < end && (*p == ' ' || *p == '\t')) p++;
+        while (p < end && hfsbi_is_blank(*p)) p++;
         if (!field->value.len) field->value.ptr = start = p;
         else start = field->value.ptr;
-        p = hfsbi_http_value_end(p, end);
-        next = hfsbi_http_line_end(r, p, end);
-        if (!next) {
-            hfsbi_http_refuse_byte(r, p, "the value of a field");
-            return NULL;
-        }
+        next = hfsbi_http_value_line(r, &p, end);
+        if (!next) return NULL;
         while (p > start && strchr(" \t\r\n", p[-1])) p--;
         field->value.len = (size_t)(p - start);
         p = next;

@@ -20,7 +20,7 @@
 /* ---- the line before a chunk ---- */
 
 static const char *hfsbi_http_blanks(const char *p) {
-    while (*p == ' ' || *p == '\t') p++;
+    while (hfsbi_is_blank(*p)) p++;
     return p;
 }
 

@@ -86,7 +86,7 @@ static hfsb_str hfsbi_proxy_without_dot(hfsb_str host) {
 static unsigned hfsbi_proxy_take_port(hfsb_str *entry) {
     size_t             i = entry->len;
     unsigned long long port = 0;
-    while (i && entry->ptr[i - 1] >= '0' && entry->ptr[i - 1] <= '9') i--;
+    while (i && hfsbi_is_digit(entry->ptr[i - 1])) i--;
     if (!i || entry->ptr[i - 1] != ':' ||
         !hfsbi_read_decimal(hfsb_str_slice(*entry, i, entry->len), 99999,
                             &port))
@@ -125,7 +125,7 @@ HFSBI_FN bool hfsbi_proxy_excepts(hfsb_str list, hfsb_str host,
     host = hfsbi_proxy_without_dot(host);
     for (; at < list.len; at = end + 1) {
         for (end = at; end < list.len && list.ptr[end] != ',' &&
-                       list.ptr[end] != ' ' && list.ptr[end] != '\t';)
+                       !hfsbi_is_blank(list.ptr[end]);)
             end++;
         if (hfsbi_proxy_entry_fits(hfsb_str_slice(list, at, end), host, port))
             return true;

@@ -241,7 +241,7 @@ enum {
 static hfsb_str hfsbi_cut_digits(hfsb_str *name) {
     size_t   n = name->len;
     hfsb_str digits;
-    while (n > 0 && name->ptr[n - 1] >= '0' && name->ptr[n - 1] <= '9') n--;
+    while (n > 0 && hfsbi_is_digit(name->ptr[n - 1])) n--;
     digits = hfsb_str_slice(*name, n, name->len);
     name->len = n;
     return digits;
@@ -629,7 +629,7 @@ static hfsb_status hfsbi_writer_take_opts(hfsb_file_writer           *w,
     if (opts->if_sha256.len == 0) return HFSB_OK;
     for (i = 0; i < opts->if_sha256.len && i + 1 < sizeof w->sha256; i++) {
         char c = hfsbi_lower(opts->if_sha256.ptr[i]);
-        if (!((c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'))) break;
+        if (hfsbi_hex_digit(c) < 0) break;
         w->sha256[i] = c;
     }
     if (i == opts->if_sha256.len && i + 1 == sizeof w->sha256) return HFSB_OK;

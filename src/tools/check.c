@@ -466,7 +466,7 @@ static bool hfsbi_check_python(const hfsbi_checker *checker,
 static hfsb_str hfsbi_shebang_word(hfsb_str *line) {
     hfsb_str rest = hfsbi_trim(*line), word;
     size_t   n = 0;
-    while (n < rest.len && rest.ptr[n] != ' ' && rest.ptr[n] != '\t') n++;
+    while (n < rest.len && !hfsbi_is_blank(rest.ptr[n])) n++;
     word = hfsb_str_slice(rest, 0, n);
     *line = hfsb_str_slice(rest, n, rest.len);
     return word;
@@ -511,11 +511,10 @@ static bool hfsbi_shell_message(hfsb_str line, hfsb_str *number,
     size_t from = sizeof HFSBI_SHELL_FILE - 1, to, colon;
     size_t limit = from + 24; /* room for the word "line" */
     if (!hfsb_str_starts(line, HFSB_LIT(HFSBI_SHELL_FILE))) return false;
-    while (from < line.len && from < limit &&
-           !(line.ptr[from] >= '0' && line.ptr[from] <= '9'))
+    while (from < line.len && from < limit && !hfsbi_is_digit(line.ptr[from]))
         from++;
     to = from;
-    while (to < line.len && line.ptr[to] >= '0' && line.ptr[to] <= '9') to++;
+    while (to < line.len && hfsbi_is_digit(line.ptr[to])) to++;
     *number = hfsb_str_slice(line, from, to);
     *message = hfsb_str_slice(line, to, line.len);
     colon = hfsb_str_find_byte(*message, ':');
