@@ -11,41 +11,11 @@
    caller's bytes, which end in a line feed, where every scan stops. */
 #include "http_private.h"
 
-/* ---- bytes ---- */
-
-/* For each byte the sum of its HFSBI_HTTP_* bits. */
-static const unsigned char hfsbi_http_classes[256] = {
-    0,  0,  0,  0,  0,  0,  0,  0,  0,  2,  0,  0,  0,  0,  0,  0,  0,  0,  0,
-    0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  2,  15, 6,  7,  15, 7,
-    15, 15, 14, 14, 15, 15, 14, 31, 31, 6,  31, 31, 31, 31, 31, 31, 31, 31, 31,
-    31, 6,  14, 6,  14, 6,  6,  6,  31, 31, 31, 31, 31, 31, 31, 31, 31, 31, 31,
-    31, 31, 31, 31, 31, 31, 31, 31, 31, 31, 31, 31, 31, 31, 31, 6,  6,  6,  7,
-    31, 7,  31, 31, 31, 31, 31, 31, 31, 31, 31, 31, 31, 31, 31, 31, 31, 31, 31,
-    31, 31, 31, 31, 31, 31, 31, 31, 31, 6,  7,  6,  31, 0,  6,  6,  6,  6,  6,
-    6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,
-    6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,
-    6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,
-    6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,
-    6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,
-    6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,
-    6,  6,  6,  6,  6,  6,  6,  6,  6};
-
-HFSBI_FN unsigned hfsbi_http_class(char c) {
-    return hfsbi_http_classes[(unsigned char)c];
-}
-
-HFSBI_FN bool hfsbi_http_all(hfsb_str s, unsigned bit) {
-    size_t i;
-    for (i = 0; i < s.len; i++)
-        if (!(hfsbi_http_class(s.ptr[i]) & bit)) return false;
-    return s.len > 0;
-}
+/* ---- names and lists ---- */
 
 HFSBI_FN bool hfsbi_http_is(hfsb_str s, const char *name) {
     return hfsbi_str_equal_nocase(s, hfsb_cstr(name));
 }
-
-/* ---- lists ---- */
 
 static hfsb_str hfsbi_http_trim(hfsb_str s) {
     while (s.len && hfsbi_is_blank(*s.ptr)) s.ptr++, s.len--;

@@ -6,7 +6,7 @@
 #include "http.h"
 #include "url.h"
 
-/* ---- head.c: bytes and lists ---- */
+/* ---- url.c: bytes ---- */
 
 /* What a byte may be part of, as bits. */
 enum {
@@ -21,6 +21,8 @@ HFSBI_FN unsigned hfsbi_http_class(char c);
 
 /* True when s is not empty and all its bytes are of that class. */
 HFSBI_FN bool hfsbi_http_all(hfsb_str s, unsigned bit);
+
+/* ---- head.c: names and lists ---- */
 
 /* True when s is name, but for the case of ASCII letters. */
 HFSBI_FN bool hfsbi_http_is(hfsb_str s, const char *name);

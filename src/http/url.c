@@ -1,4 +1,5 @@
-/* url.c - hosts, URLs of http and https, percent-encoding and queries.
+/* url.c - classes of bytes, hosts, URLs of http and https, percent-encoding
+   and queries.
 
    A URL is accepted only when every reader would see the same host in it: no
    second "@", no backslash, no control byte. The parsers return views of the
@@ -6,6 +7,36 @@
 #include "http_private.h"
 
 enum { HFSBI_URL_MAX_HOST = 255 };
+
+/* ---- bytes ---- */
+
+/* For each byte the sum of its HFSBI_HTTP_* bits. */
+static const unsigned char hfsbi_http_classes[256] = {
+    0,  0,  0,  0,  0,  0,  0,  0,  0,  2,  0,  0,  0,  0,  0,  0,  0,  0,  0,
+    0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  2,  15, 6,  7,  15, 7,
+    15, 15, 14, 14, 15, 15, 14, 31, 31, 6,  31, 31, 31, 31, 31, 31, 31, 31, 31,
+    31, 6,  14, 6,  14, 6,  6,  6,  31, 31, 31, 31, 31, 31, 31, 31, 31, 31, 31,
+    31, 31, 31, 31, 31, 31, 31, 31, 31, 31, 31, 31, 31, 31, 31, 6,  6,  6,  7,
+    31, 7,  31, 31, 31, 31, 31, 31, 31, 31, 31, 31, 31, 31, 31, 31, 31, 31, 31,
+    31, 31, 31, 31, 31, 31, 31, 31, 31, 6,  7,  6,  31, 0,  6,  6,  6,  6,  6,
+    6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,
+    6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,
+    6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,
+    6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,
+    6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,
+    6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,
+    6,  6,  6,  6,  6,  6,  6,  6,  6};
+
+HFSBI_FN unsigned hfsbi_http_class(char c) {
+    return hfsbi_http_classes[(unsigned char)c];
+}
+
+HFSBI_FN bool hfsbi_http_all(hfsb_str s, unsigned bit) {
+    size_t i;
+    for (i = 0; i < s.len; i++)
+        if (!(hfsbi_http_class(s.ptr[i]) & bit)) return false;
+    return s.len > 0;
+}
 
 /* ---- hosts ---- */
 
@@ -318,7 +349,7 @@ hfsb_status hfsb_url_resolve(hfsb_str base, hfsb_str reference, hfsb_buf *out,
 
 bool hfsb_url_same_origin(const hfsb_url *a, const hfsb_url *b) {
     return a->secure == b->secure && a->port == b->port &&
-           hfsb_http_same(a->host, b->host);
+           hfsbi_str_equal_nocase(a->host, b->host);
 }
 
 /* ---- %XX ---- */
