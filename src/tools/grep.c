@@ -71,10 +71,10 @@ static hfsb_status hfsbi_hits_put_text(hfsbi_hits *l, hfsb_str text,
 /* The number of the line that begins at pos; pos never decreases. */
 static unsigned long long hfsbi_hits_line_number(hfsbi_hits *l, size_t pos) {
     hfsb_str text = hfsb_buf_str(&l->window);
-    l->line +=
-        hfsb_str_count_byte(hfsb_str_slice(text, l->counted, pos), '\n');
-    l->counted = pos;
-    return l->line;
+    l->file.line +=
+        hfsb_str_count_byte(hfsb_str_slice(text, l->file.counted, pos), '\n');
+    l->file.counted = pos;
+    return l->file.line;
 }
 
 /* The offset after the line that begins at pos and its line feed. */
@@ -101,9 +101,8 @@ static hfsb_status hfsbi_hits_put_line(hfsbi_hits *l, size_t pos, size_t next,
         hfsb_buf_append_byte(l->out, sign);
     }
     hfsb_buf_printf(l->out, "%llu%c", number, sign);
-    l->shown = next;
-    l->any = true;
-    l->gap = false;
+    l->file.shown = next;
+    l->file.joined = true;
     if (hfsb_buf_finish(l->out, mark) != HFSB_OK) return l->out->status;
     return hfsbi_hits_put_text(l, text, matches);
 }
@@ -113,11 +112,13 @@ static hfsb_status hfsbi_hits_put_line(hfsbi_hits *l, size_t pos, size_t next,
 /* Appends the context after the last match, up to offset `end`. */
 static hfsb_status hfsbi_hits_put_after(hfsbi_hits *l, size_t end) {
     hfsb_status st = HFSB_OK;
-    if (l->out->len > HFSBI_FINDER_CHARS) l->after = 0;
-    while (st == HFSB_OK && l->after && l->shown < end) {
-        l->after = l->out->len > HFSBI_FINDER_CHARS ? 0 : l->after - 1;
-        st = hfsbi_hits_put_line(
-            l, l->shown, hfsbi_hits_next_line(l, l->shown, end), false);
+    if (l->out->len > HFSBI_FINDER_CHARS) l->file.after = 0;
+    while (st == HFSB_OK && l->file.after && l->file.shown < end) {
+        l->file.after =
+            l->out->len > HFSBI_FINDER_CHARS ? 0 : l->file.after - 1;
+        st = hfsbi_hits_put_line(l, l->file.shown,
+                                 hfsbi_hits_next_line(l, l->file.shown, end),
+                                 false);
     }
     return st;
 }
@@ -139,8 +140,8 @@ static hfsb_status hfsbi_hits_put_match(hfsbi_hits *l, size_t pos,
                                         size_t next) {
     hfsb_status st = HFSB_OK;
     size_t      from;
-    from = hfsbi_hits_context_start(l, pos, l->shown);
-    if (l->context && l->out->len && (!l->any || l->gap || from > l->shown))
+    from = hfsbi_hits_context_start(l, pos, l->file.shown);
+    if (l->context && l->out->len && (!l->file.joined || from > l->file.shown))
         st = hfsb_buf_append(l->out, HFSB_LIT("\n--"));
     while (st == HFSB_OK && from < pos) {
         size_t to = hfsbi_hits_next_line(l, from, pos);
@@ -159,7 +160,7 @@ static hfsb_status hfsbi_hits_match(hfsbi_hits *l, size_t pos, size_t next) {
     if (st != HFSB_OK) return st;
     if (l->skip) {
         l->skip--;
-        l->shown = next; /* a skipped match is never context */
+        l->file.shown = next; /* a skipped match is never context */
         return HFSB_OK;
     }
     l->full = !l->left || mark > HFSBI_FINDER_CHARS;
@@ -169,7 +170,7 @@ static hfsb_status hfsbi_hits_match(hfsbi_hits *l, size_t pos, size_t next) {
         hfsb_buf_truncate(l->out, mark);
         l->full = true;
     }
-    l->after = l->full ? 0 : l->context;
+    l->file.after = l->full ? 0 : l->context;
     if (l->full || st != HFSB_OK) return st;
     l->left--;
     l->printed++;
@@ -181,10 +182,10 @@ static hfsb_status hfsbi_hits_match(hfsbi_hits *l, size_t pos, size_t next) {
 /* Skips the rest of a line of which a part has matched: it is neither counted
    nor shown again. */
 static void hfsbi_hits_skip_rest(hfsbi_hits *l, size_t end) {
-    size_t next = hfsbi_hits_next_line(l, l->searched, end);
-    if (l->searched == end) return;
-    l->told = l->parted && next == end;
-    l->searched = l->shown = next;
+    size_t next = hfsbi_hits_next_line(l, l->file.searched, end);
+    if (l->file.searched == end) return;
+    l->file.told = l->file.parted && next == end;
+    l->file.searched = l->file.shown = next;
 }
 
 /* Searches the lines up to `end`. Sets *done if the rest of the file does not
@@ -193,13 +194,13 @@ static hfsb_status hfsbi_hits_search(hfsbi_hits *l, size_t end, bool *done) {
     hfsb_str    text = hfsb_str_slice(hfsb_buf_str(&l->window), 0, end);
     hfsb_status st = HFSB_OK;
     size_t      begin, last;
-    if (l->told) hfsbi_hits_skip_rest(l, end);
-    while (st == HFSB_OK && l->searched < end &&
-           hfsb_regex_line(l->regex, text, l->searched, &begin, &last)) {
+    if (l->file.told) hfsbi_hits_skip_rest(l, end);
+    while (st == HFSB_OK && l->file.searched < end &&
+           hfsb_regex_line(l->regex, text, l->file.searched, &begin, &last)) {
         size_t next = hfsbi_hits_next_line(l, last, end);
-        l->matches++;
-        l->searched = next;
-        l->told = l->parted && next == end;
+        l->file.matches++;
+        l->file.searched = next;
+        l->file.told = l->file.parted && next == end;
         if (l->mode == HFSBI_GREP_FILES) {
             *done = true;
             return HFSB_OK;
@@ -208,27 +209,28 @@ static hfsb_status hfsbi_hits_search(hfsbi_hits *l, size_t end, bool *done) {
             st = hfsbi_hits_match(l, begin, next);
         else l->full = l->full || l->mode == HFSBI_GREP_CONTENT;
     }
-    l->searched = end;
+    l->file.searched = end;
     if (st == HFSB_OK) st = hfsbi_hits_put_after(l, end);
     return st;
 }
 
 /* Drops the front of the window, but for lines that may become context. */
 static void hfsbi_hits_slide(hfsbi_hits *l) {
-    size_t low =
-        l->searched > HFSBI_GREP_LINE ? l->searched - HFSBI_GREP_LINE : 0;
+    size_t low = l->file.searched > HFSBI_GREP_LINE
+                     ? l->file.searched - HFSBI_GREP_LINE
+                     : 0;
     size_t keep;
-    if (low < l->shown) low = l->shown;
-    keep = l->context ? hfsbi_hits_context_start(l, l->searched, low)
-                      : l->searched;
+    if (low < l->file.shown) low = l->file.shown;
+    keep = l->context ? hfsbi_hits_context_start(l, l->file.searched, low)
+                      : l->file.searched;
     if (keep == 0) return;
     (void)hfsbi_hits_line_number(l, keep);
-    l->gap = l->gap || keep > l->shown;
+    if (keep > l->file.shown) l->file.joined = false;
     memmove(l->window.ptr, l->window.ptr + keep, l->window.len - keep);
     l->window.len -= keep;
-    l->searched -= keep;
-    l->counted -= keep;
-    l->shown = 0;
+    l->file.searched -= keep;
+    l->file.counted -= keep;
+    l->file.shown = 0;
 }
 
 /* Reads a block to the end of the window; sets *eof at the end of the file.
@@ -259,17 +261,16 @@ static size_t hfsbi_hits_line_end(const hfsbi_hits *l, size_t from, bool eof) {
     if (eof) return end;
     while (end > from && l->window.ptr[end - 1] != '\n') end--;
     if (end > from) return end;
-    if (l->window.len - l->searched >= HFSBI_GREP_LINE) return l->window.len;
-    return l->searched;
+    if (l->window.len - l->file.searched >= HFSBI_GREP_LINE)
+        return l->window.len;
+    return l->file.searched;
 }
 
 /* Resets all that belongs to one file. */
 static void hfsbi_hits_begin(hfsbi_hits *l) {
     hfsb_buf_truncate(&l->window, 0);
-    l->searched = l->shown = l->after = l->counted = 0;
-    l->line = 1;
-    l->matches = 0;
-    l->any = l->gap = l->binary = l->parted = l->told = false;
+    memset(&l->file, 0, sizeof l->file);
+    l->file.line = 1;
 }
 
 HFSBI_FN hfsb_status hfsbi_hits_run(hfsbi_hits *l, int fd,
@@ -286,12 +287,12 @@ HFSBI_FN hfsb_status hfsbi_hits_run(hfsbi_hits *l, int fd,
         if (first) {
             hfsb_str probe =
                 hfsb_str_slice(hfsb_buf_str(&l->window), 0, HFSBI_GREP_PROBE);
-            l->binary = hfsb_str_find_byte(probe, '\0') != HFSB_NPOS;
-            if (l->binary) break;
+            l->file.binary = hfsb_str_find_byte(probe, '\0') != HFSB_NPOS;
+            if (l->file.binary) break;
             first = false;
         }
         end = hfsbi_hits_line_end(l, from, eof);
-        l->parted = !eof && end > 0 && l->window.ptr[end - 1] != '\n';
+        l->file.parted = !eof && end > 0 && l->window.ptr[end - 1] != '\n';
         st = hfsbi_hits_search(l, end, &done);
         if (!eof && !done) hfsbi_hits_slide(l);
     }
@@ -333,8 +334,15 @@ static hfsb_status hfsbi_grep_put_file(hfsbi_grep *g) {
     hfsbi_put_shown(out, g->lines.folder);
     hfsbi_put_shown(out, g->lines.path);
     if (g->lines.mode == HFSBI_GREP_COUNT)
-        hfsb_buf_printf(out, ":%llu", g->lines.matches);
+        hfsb_buf_printf(out, ":%llu", g->lines.file.matches);
     return hfsb_buf_finish(out, mark);
+}
+
+/* Ends the walk, with files left that were not searched. */
+static void hfsbi_grep_stop(hfsbi_grep *g) {
+    g->partly = true;
+    if (g->finder.end == HFSBI_WALK_COMPLETE)
+        g->finder.end = HFSBI_WALK_STOPPED;
 }
 
 /* Searches an open file and adds up its counts. HFSB_OK or HFSB_NOMEM. */
@@ -346,16 +354,16 @@ static hfsb_status hfsbi_grep_file(hfsbi_grep *g, int fd,
         g->unreadable++;
         st = HFSB_OK;
     }
-    if (l->binary) g->binary++;
+    if (l->file.binary) g->binary++;
     else g->searched++;
-    if (l->matches) g->files++;
-    g->matches += l->matches;
-    if (st == HFSB_OK && l->matches && l->mode != HFSBI_GREP_CONTENT)
+    if (l->file.matches) g->files++;
+    g->matches += l->file.matches;
+    if (st == HFSB_OK && l->file.matches && l->mode != HFSBI_GREP_CONTENT)
         st = hfsbi_grep_put_file(g);
     g->full = g->full || l->full;
     if (g->full && !g->full_since) g->full_since = hfsb_clock_ms();
     if (g->full && hfsb_clock_ms() - g->full_since > HFSBI_GREP_SPARE_MS)
-        g->partly = g->finder.stop = true;
+        hfsbi_grep_stop(g);
     return st;
 }
 

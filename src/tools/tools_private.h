@@ -226,6 +226,41 @@ HFSBI_FN hfsb_status hfsbi_tools_define(const char              *shell,
                                         size_t count, hfsb_tools_format format,
                                         hfsb_buf *out, hfsb_err *err);
 
+/* ==== result.c: results ================================================== */
+
+/* The result becomes empty, with alloc for its memory. */
+HFSBI_FN void hfsbi_result_init(hfsb_tool_result *result,
+                                const hfsb_alloc *alloc);
+
+/* Marks the result as a success and appends to its output. HFSB_OK or
+   HFSB_NOMEM. */
+HFSBI_FN hfsb_status hfsbi_result_ok(hfsb_tool_result *result,
+                                     const char       *format, ...)
+    HFSBI_PRINTF(2, 3);
+/* Marks the result as a failure and appends to its error. HFSB_OK or
+   HFSB_NOMEM. */
+HFSBI_FN hfsb_status hfsbi_result_fail(hfsb_tool_result *result,
+                                       hfsb_status code, const char *format,
+                                       ...) HFSBI_PRINTF(3, 4);
+/* The same with code, key and message of *err. HFSB_OK; HFSB_NOMEM also when
+   that is err->code, with the result as it was. */
+HFSBI_FN hfsb_status hfsbi_result_err(hfsb_tool_result *result,
+                                      const hfsb_err   *err);
+
+/* Fills the result of a call that was not carried out, with the message of
+   *err (may be NULL) or the text of the status. Without memory the error stays
+   empty. */
+HFSBI_FN void hfsbi_result_status(hfsb_tool_result *result, hfsb_status st,
+                                  const hfsb_err *err);
+
+/* Write one member of a JSON object; the writer remembers a failure. */
+HFSBI_FN void hfsbi_put_member_str(hfsb_json_writer *w, const char *key,
+                                   hfsb_str value);
+HFSBI_FN void hfsbi_put_member_int(hfsb_json_writer *w, const char *key,
+                                   long long value);
+HFSBI_FN void hfsbi_put_member_bool(hfsb_json_writer *w, const char *key,
+                                    bool value);
+
 /* ==== record.c: the output of a command ================================== */
 
 /* The spill files of one tools object. At most `max` exist; a new one removes
@@ -507,7 +542,7 @@ typedef struct hfsbi_jobs_figures {
 /* Takes the lock. */
 HFSBI_FN hfsbi_jobs_figures hfsbi_jobs_count_all(hfsb_tools *tools);
 
-/* ==== call.c: calls and results ========================================== */
+/* ==== call.c: calls ====================================================== */
 
 /* The idempotency record of a call. That of bash refers to the job, which has
    the result. */
@@ -613,31 +648,6 @@ HFSBI_FN void hfsbi_calls_notify(hfsb_tools *tools);
 /* True when the caller has cancelled the call. */
 HFSBI_FN bool hfsbi_call_cancelled(const hfsb_call *call);
 
-/* The result becomes empty, with alloc for its memory. */
-HFSBI_FN void hfsbi_result_init(hfsb_tool_result *result,
-                                const hfsb_alloc *alloc);
-
-/* Marks the result as a success and appends to its output. HFSB_OK or
-   HFSB_NOMEM. */
-HFSBI_FN hfsb_status hfsbi_result_ok(hfsb_tool_result *result,
-                                     const char       *format, ...)
-    HFSBI_PRINTF(2, 3);
-/* Marks the result as a failure and appends to its error. HFSB_OK or
-   HFSB_NOMEM. */
-HFSBI_FN hfsb_status hfsbi_result_fail(hfsb_tool_result *result,
-                                       hfsb_status code, const char *format,
-                                       ...) HFSBI_PRINTF(3, 4);
-/* The same with code, key and message of *err. HFSB_OK; HFSB_NOMEM also when
-   that is err->code, with the result as it was. */
-HFSBI_FN hfsb_status hfsbi_result_err(hfsb_tool_result *result,
-                                      const hfsb_err   *err);
-
-/* Fills the result of a call that was not carried out, with the message of
-   *err (may be NULL) or the text of the status. Without memory the error stays
-   empty. */
-HFSBI_FN void hfsbi_result_status(hfsb_tool_result *result, hfsb_status st,
-                                  const hfsb_err *err);
-
 /* Initialises *result and parses the arguments of a call into *doc, which the
    caller frees. HFSB_OK; HFSB_ARG or HFSB_NOMEM with the failure in
    *result. */
@@ -660,14 +670,6 @@ HFSBI_FN hfsb_status hfsbi_tool_run(const hfsbi_param     *params,
 
 /* Returns HFSB_NOT_FOUND with the message "Unknown tool: {name}". */
 HFSBI_FN hfsb_status hfsbi_tool_unknown(hfsb_str name, hfsb_err *err);
-
-/* Write one member of a JSON object; the writer remembers a failure. */
-HFSBI_FN void hfsbi_put_member_str(hfsb_json_writer *w, const char *key,
-                                   hfsb_str value);
-HFSBI_FN void hfsbi_put_member_int(hfsb_json_writer *w, const char *key,
-                                   long long value);
-HFSBI_FN void hfsbi_put_member_bool(hfsb_json_writer *w, const char *key,
-                                    bool value);
 
 /* ==== seen.c: the files of a session ===================================== */
 
@@ -845,6 +847,14 @@ typedef struct hfsbi_entry {
     bool             ignored;
 } hfsbi_entry;
 
+/* Why a walk ended. The first reason stays. */
+typedef enum hfsbi_walk_end {
+    HFSBI_WALK_COMPLETE, /* everything was visited, or the walk goes on */
+    HFSBI_WALK_STOPPED,  /* a visitor needs no more entries */
+    HFSBI_WALK_LATE,     /* the deadline passed */
+    HFSBI_WALK_CANCELLED /* the call was cancelled */
+} hfsbi_walk_end;
+
 typedef struct hfsbi_finder_level hfsbi_finder_level;
 
 /* All zero at first, except for the fields that the caller sets. */
@@ -869,7 +879,6 @@ typedef struct hfsbi_finder {
        the walk. */
     hfsb_status (*visit)(void *user, const hfsbi_entry *entry);
     void *user;
-    bool  stop; /* set by visit to end the walk without an error */
 
     /* set by hfsbi_finder_open() */
     hfsbi_target spot;  /* the start */
@@ -877,12 +886,11 @@ typedef struct hfsbi_finder {
                          slash */
 
     /* the outcome */
-    size_t   files;     /* entries seen that are not folders */
-    size_t   ignored;   /* entries skipped by ignore rules */
-    size_t   failed;    /* folders not read, or not completely */
-    hfsb_buf notes;     /* about some of these: LF and a line for each */
-    bool     late;      /* the deadline passed, or the call was cancelled */
-    bool     cancelled; /* the call was cancelled; late is set too */
+    size_t         files;   /* entries seen that are not folders */
+    size_t         ignored; /* entries skipped by ignore rules */
+    size_t         failed;  /* folders not read, or not completely */
+    hfsb_buf       notes;   /* about some of these: LF and a line for each */
+    hfsbi_walk_end end;     /* visit may set it to HFSBI_WALK_STOPPED */
 
     /* private */
     hfsb_buf            path;    /* of the entry, as ignore rules see it */
@@ -904,8 +912,8 @@ HFSBI_FN hfsb_status hfsbi_finder_open(hfsbi_finder *f, hfsb_str path,
 HFSBI_FN hfsb_status hfsbi_finder_run(hfsbi_finder *f, hfsb_err *err);
 HFSBI_FN void        hfsbi_finder_close(hfsbi_finder *f);
 
-/* True when the deadline has passed or the call is cancelled; sets f->late.
-   Visitors ask it too while one file takes long. */
+/* True when the walk must end; sets f->end when the deadline has passed or the
+   call is cancelled. Visitors ask it too while one file takes long. */
 HFSBI_FN bool hfsbi_finder_over(hfsbi_finder *f);
 
 /* Opens a visited file and fills *st. Returns the descriptor, or -1 with
@@ -960,8 +968,22 @@ typedef enum hfsbi_grep_mode {
     HFSBI_GREP_COUNT
 } hfsbi_grep_mode;
 
-/* The search of one file: matching lines and their context. All offsets are
-   into `window`, which moves along the file. */
+/* How far the search of one file has come. Offsets are into the window. */
+typedef struct hfsbi_hits_file {
+    size_t             searched; /* lines before this offset are done */
+    bool               parted;   /* the text to search ends within a line */
+    bool               told;     /* a part of that line has matched */
+    size_t             shown;    /* end of the last line shown */
+    bool               joined;   /* ... with no dropped text after it */
+    size_t             after;    /* context lines still to show after it */
+    size_t             counted;  /* the line that begins here ... */
+    unsigned long long line;     /* ... has this number */
+    unsigned long long matches;
+    bool               binary;
+} hfsbi_hits_file;
+
+/* The search for matching lines and their context, one file after the other,
+   through a window that moves along the file. */
 typedef struct hfsbi_hits {
     hfsb_regex        *regex;
     hfsbi_finder      *finder; /* its deadline and cancellation apply */
@@ -973,21 +995,10 @@ typedef struct hfsbi_hits {
     hfsb_str           folder, path; /* both precede a shown line */
     bool               no_path;      /* only the line number precedes it */
     hfsb_buf           window;
-
-    size_t             searched; /* lines before this offset are done */
-    bool               parted;   /* the text to search ends within a line */
-    bool               told;     /* a part of that line has matched */
-    size_t             shown;    /* end of the last line shown */
-    bool               any;      /* a line of this file was shown */
-    bool               gap;      /* text between it and the window is gone */
-    size_t             after;    /* context lines still to show after it */
-    size_t             counted;  /* the line that begins here ... */
-    unsigned long long line;     /* ... has this number */
-
-    unsigned long long matches; /* in this file */
+    hfsbi_hits_file    file;    /* the one being searched, or the last one */
     unsigned long long printed; /* matching lines shown, in all files */
     bool               full;    /* something was not shown */
-    bool               binary, bad_utf8;
+    bool               bad_utf8;
 } hfsbi_hits;
 
 /* Searches an open file to its end, as far as the mode needs, or until the

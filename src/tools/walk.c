@@ -439,7 +439,8 @@ static hfsb_status hfsbi_finder_visit(hfsbi_finder             *f,
     if (f->wants && !f->wants(f->user, &entry)) return HFSB_OK;
     if (hfsbi_finder_skips(f, &entry, &no_descend)) return HFSB_OK;
     st = f->visit(f->user, &entry);
-    if (st == HFSB_OK && folder && !no_descend && !f->stop)
+    if (st == HFSB_OK && folder && !no_descend &&
+        f->end == HFSBI_WALK_COMPLETE)
         st = hfsbi_finder_descend(f, &entry);
     return st;
 }
@@ -455,17 +456,18 @@ static hfsb_status hfsbi_finder_set_path(hfsbi_finder             *f,
 }
 
 HFSBI_FN bool hfsbi_finder_over(hfsbi_finder *f) {
-    if (f->late) return true;
-    f->cancelled = f->call && hfsbi_call_cancelled(f->call);
-    f->late = f->cancelled || hfsb_clock_ms() > f->until;
-    return f->late;
+    if (f->end != HFSBI_WALK_COMPLETE) return true;
+    if (f->call && hfsbi_call_cancelled(f->call))
+        f->end = HFSBI_WALK_CANCELLED;
+    else if (hfsb_clock_ms() > f->until) f->end = HFSBI_WALK_LATE;
+    return f->end != HFSBI_WALK_COMPLETE;
 }
 
 /* Visits entries until the first level is left, or the walk must stop. */
 static hfsb_status hfsbi_finder_walk(hfsbi_finder *f) {
     hfsb_status st = HFSB_OK;
     unsigned    count = 0;
-    while (st == HFSB_OK && f->depth && !f->stop && !f->late) {
+    while (st == HFSB_OK && f->depth && f->end == HFSBI_WALK_COMPLETE) {
         hfsbi_finder_level      *level = &f->levels[f->depth - 1];
         const hfsbi_finder_item *item;
         if (level->next == level->count) {
@@ -620,12 +622,17 @@ HFSBI_FN hfsb_status hfsbi_finder_note(hfsb_call *call, const char *format,
     return hfsb_buf_finish(&call->notes, mark);
 }
 
+/* True when the walk was cut short, by its deadline or by a cancel. */
+static bool hfsbi_finder_cut(const hfsbi_finder *f) {
+    return f->end == HFSBI_WALK_LATE || f->end == HFSBI_WALK_CANCELLED;
+}
+
 HFSBI_FN hfsb_status hfsbi_finder_page(hfsb_call *call, const hfsbi_finder *f,
                                        unsigned long long shown,
                                        unsigned long long total, bool at_least,
                                        const char *what) {
     unsigned long long first = f->offset, next = first + shown;
-    const char        *more = at_least || f->late ? "at least " : "";
+    const char *more = at_least || hfsbi_finder_cut(f) ? "at least " : "";
     if (!shown && first && total)
         return hfsbi_finder_note(call, "[past the end: there are %s%llu%s]",
                                  more, total, what);
@@ -649,11 +656,11 @@ static hfsb_status hfsbi_finder_put_warnings(hfsb_call    *call,
     if (st == HFSB_OK && f->failed > HFSBI_FINDER_TOLD)
         st = hfsbi_finder_note(call, "(and %zu more folders like that)",
                                f->failed - HFSBI_FINDER_TOLD);
-    if (st == HFSB_OK && f->cancelled)
+    if (st == HFSB_OK && f->end == HFSBI_WALK_CANCELLED)
         st = hfsbi_finder_note(call,
                                "(stopped early, the rest was not looked at: "
                                "give a path further down)");
-    else if (st == HFSB_OK && f->late)
+    else if (st == HFSB_OK && f->end == HFSBI_WALK_LATE)
         st = hfsbi_finder_note(call,
                                "(stopped after %d s, the rest was not looked "
                                "at: give a path further down)",
@@ -667,7 +674,8 @@ HFSBI_FN hfsb_status hfsbi_finder_result(hfsb_call *call, hfsbi_finder *f,
     hfsb_status st = hfsbi_finder_put_warnings(call, f);
     call->result.success = st == HFSB_OK;
     hfsbi_build_int(&call->fields, "count", (long long)count);
-    hfsbi_build_bool(&call->fields, "truncated", next_offset || f->late);
+    hfsbi_build_bool(&call->fields, "truncated",
+                     next_offset || hfsbi_finder_cut(f));
     if (next_offset)
         hfsbi_build_int(&call->fields, "next_offset", (long long)next_offset);
     return st;

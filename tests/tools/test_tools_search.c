@@ -491,7 +491,7 @@ static void a_search_ends_in_time(void) {
     f.all = true;
     T_CHECK(hfsbi_finder_open(&f, HFSB_LIT("/"), NULL) == HFSB_OK);
     T_CHECK(hfsbi_finder_run(&f, NULL) == HFSB_OK);
-    T_CHECK(f.late && seen < 100);
+    T_CHECK(f.end == HFSBI_WALK_LATE && seen < 100);
     hfsbi_finder_close(&f);
 }
 
