@@ -26,116 +26,7 @@ enum {
     HFSBI_KEY_MAX = 255                 /* bytes of a key */
 };
 
-/* ---- results ---- */
-
-HFSBI_FN void hfsbi_result_init(hfsb_tool_result *result,
-                                const hfsb_alloc *alloc) {
-    memset(result, 0, sizeof *result);
-    result->output.alloc = result->error.alloc = *alloc;
-    result->fields.alloc = *alloc;
-}
-
-void hfsb_tool_result_free(hfsb_tool_result *result) {
-    hfsb_buf_free(&result->output);
-    hfsb_buf_free(&result->error);
-    hfsb_json_free(&result->fields);
-    result->success = false;
-    result->code = HFSB_OK;
-    result->key[0] = '\0';
-}
-
-hfsb_status hfsb_tool_result_write(const hfsb_tool_result *result,
-                                   hfsb_buf *out, hfsb_err *err) {
-    hfsb_json_iter   it = hfsb_json_begin(result->fields.root);
-    hfsb_json_writer w;
-    hfsb_json_writer_init(&w, out, NULL);
-    hfsb_json_put_object(&w);
-    hfsbi_put_member_bool(&w, "success", result->success);
-    hfsbi_put_member_str(&w, "output", hfsb_buf_str(&result->output));
-    hfsbi_put_member_str(&w, "error", hfsb_buf_str(&result->error));
-    while (hfsb_json_next(&it)) {
-        hfsb_json_put_key(&w, it.key);
-        hfsb_json_put_value(&w, it.value);
-    }
-    hfsb_json_put_end(&w);
-    return hfsb_json_writer_finish(&w, err);
-}
-
-hfsb_status hfsb_tool_result_text(const hfsb_tool_result *result,
-                                  hfsb_buf               *out) {
-    size_t mark = out->len;
-    if (result->success && result->output.len == 0)
-        hfsb_buf_append(out, HFSB_LIT("(no output)"));
-    hfsb_buf_append(out, hfsb_buf_str(&result->output));
-    if (!result->success) {
-        if (result->output.len) hfsb_buf_append(out, HFSB_LIT("\n\n"));
-        hfsb_buf_append(out, HFSB_LIT("ERROR: "));
-        hfsb_buf_append(out, hfsb_buf_str(&result->error));
-    }
-    return hfsb_buf_finish(out, mark);
-}
-
-HFSBI_FN hfsb_status hfsbi_result_ok(hfsb_tool_result *result,
-                                     const char       *format, ...) {
-    va_list     ap;
-    hfsb_status st;
-    result->success = true;
-    va_start(ap, format);
-    st = hfsbi_buf_vprintf(&result->output, format, ap);
-    va_end(ap);
-    return st;
-}
-
-HFSBI_FN hfsb_status hfsbi_result_fail(hfsb_tool_result *result,
-                                       hfsb_status code, const char *format,
-                                       ...) {
-    va_list     ap;
-    hfsb_status st;
-    result->success = false;
-    result->code = code;
-    va_start(ap, format);
-    st = hfsbi_buf_vprintf(&result->error, format, ap);
-    va_end(ap);
-    return st;
-}
-
-HFSBI_FN hfsb_status hfsbi_result_err(hfsb_tool_result *result,
-                                      const hfsb_err   *err) {
-    if (err->code == HFSB_NOMEM) return HFSB_NOMEM;
-    memcpy(result->key, err->key, sizeof result->key);
-    return hfsbi_result_fail(result, err->code, "%s", err->msg);
-}
-
-HFSBI_FN void hfsbi_put_member_str(hfsb_json_writer *w, const char *key,
-                                   hfsb_str value) {
-    hfsb_json_put_key(w, hfsb_cstr(key));
-    hfsb_json_put_str(w, value);
-}
-
-HFSBI_FN void hfsbi_put_member_int(hfsb_json_writer *w, const char *key,
-                                   long long value) {
-    hfsb_json_put_key(w, hfsb_cstr(key));
-    hfsb_json_put_int(w, value);
-}
-
-HFSBI_FN void hfsbi_put_member_bool(hfsb_json_writer *w, const char *key,
-                                    bool value) {
-    hfsb_json_put_key(w, hfsb_cstr(key));
-    hfsb_json_put_bool(w, value);
-}
-
-HFSBI_FN void hfsbi_result_status(hfsb_tool_result *result, hfsb_status st,
-                                  const hfsb_err *err) {
-    result->success = false;
-    result->code = st;
-    if (err) memcpy(result->key, err->key, sizeof result->key);
-    if (result->error.len == 0 &&
-        hfsb_buf_append(
-            &result->error,
-            hfsb_cstr(err && err->msg[0] ? err->msg : hfsb_status_text(st))) !=
-            HFSB_OK)
-        hfsb_buf_truncate(&result->error, 0);
-}
+/* ---- idempotency records ---- */
 
 /* Copies *from to the empty result *to. HFSB_OK or HFSB_NOMEM. */
 static hfsb_status hfsbi_result_copy(hfsb_tool_result       *to,
@@ -153,8 +44,6 @@ static hfsb_status hfsbi_result_copy(hfsb_tool_result       *to,
     hfsbi_build_value(&fields, NULL, from->fields.root);
     return hfsbi_build_finish(&fields, &to->fields);
 }
-
-/* ---- idempotency records ---- */
 
 /* Computes the SHA-256 of tool and arguments. Arguments about the delivery of
    the reply do not count: a repeat may ask for another delivery. */
