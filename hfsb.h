@@ -1217,20 +1217,25 @@ HFSB_API bool hfsb_url_same_origin(const hfsb_url *a, const hfsb_url *b);
 /* ---- src/os/cancel.h ---- */
 /* ==== CANCEL: end a call early, from another thread ===================== */
 
-/* A flag that also wakes calls that wait on the network. Any number of calls
-   may share one. */
+/* A flag that also wakes calls that wait: for a command, the network or the
+   time. Any number of calls may share one. It needs no descriptors until a
+   call waits with it, two from then on; when none are left, that call looks at
+   the flag every 50 ms. */
 typedef struct hfsb_cancel hfsb_cancel;
 
-/* HFSB_OK; HFSB_NOMEM; HFSB_BUSY without descriptors. alloc may be NULL. */
+/* HFSB_OK; HFSB_NOMEM. alloc may be NULL. */
 HFSB_API hfsb_status hfsb_cancel_open(const hfsb_alloc *alloc,
                                       hfsb_cancel **out, hfsb_err *err);
 /* From any thread and from a signal handler. Stays set until reset. */
 HFSB_API void hfsb_cancel_set(hfsb_cancel *cancel);
+/* From any thread. */
 HFSB_API void hfsb_cancel_reset(hfsb_cancel *cancel);
 /* False for NULL. */
 HFSB_API bool hfsb_cancel_is_set(const hfsb_cancel *cancel);
-/* A descriptor that is readable while the flag is set, for a transport's own
-   poll(), which must not read from it; -1 for NULL. */
+/* A descriptor that is readable while the flag is set, for a poll() of the
+   caller's own, which must not read from it; the same until close. -1 for
+   NULL, and when no descriptors are left: then call hfsb_cancel_is_set() every
+   50 ms or so. */
 HFSB_API int  hfsb_cancel_fd(const hfsb_cancel *cancel);
 HFSB_API void hfsb_cancel_close(hfsb_cancel *cancel);
 
@@ -1473,11 +1478,9 @@ typedef struct hfsb_proc_opts {
                                 quiet_ms when that is more) */
     bool      no_keeper;    /* see hfsb_proc_close() */
     hfsb_proc_output_fn on_output; /* (NULL: the bytes are only counted) */
-    /* For hfsb_proc_run(): called about every 50 ms; true kills the command.
-       (NULL: never) */
-    bool (*cancelled)(void *user);
-    void      *user; /* for both functions */
-    hfsb_alloc alloc;
+    void               *user;      /* of on_output */
+    const hfsb_cancel  *cancel;    /* for hfsb_proc_run(): kills the command */
+    hfsb_alloc          alloc;
 } hfsb_proc_opts;
 
 typedef enum hfsb_proc_end {
@@ -1599,7 +1602,9 @@ HFSB_API void hfsb_proc_close(hfsb_proc *proc);
    the start of the output: bytes beyond a buffer's max are only counted, and
    so are all from where memory ran out, in which case result->incomplete is
    true. keep_input has no effect. result may be NULL. HFSB_OK however the
-   command ended; else as hfsb_proc_open(). */
+   command ended, also when it was killed by `cancel` (result->killed);
+   HFSB_CANCELLED when that was set before: nothing was started; else as
+   hfsb_proc_open(). */
 HFSB_API hfsb_status hfsb_proc_run(const hfsb_proc_opts *opts, hfsb_buf *out,
                                    hfsb_buf *err_out, hfsb_proc_result *result,
                                    hfsb_err *err);
@@ -1725,11 +1730,11 @@ typedef struct hfsb_call_opts {
     bool     images; /* read returns a PNG, JPEG, GIF or WebP file in the
                         fields mime_type and data (base64), not an error */
     hfsb_tools_text_fn on_text; /* of bash (NULL: none) */
-    /* Long work (glob, grep, list, read, checks after a write) asks this in
-       the thread of the call; true ends it early, with the results so far.
-       (NULL: never) */
-    bool (*cancelled)(void *user);
-    void *user; /* of on_text and cancelled */
+    void              *user;    /* of on_text */
+    /* Ends long work (glob, grep, list, read, checks after a write) early,
+       with the results so far; and the wait of hfsb_tools_call(), see there.
+       (NULL: nothing does) */
+    const hfsb_cancel *cancel;
 } hfsb_call_opts;
 
 /* Calls a tool and waits for its result. arguments is a JSON object (NULL: an
@@ -1740,6 +1745,10 @@ typedef struct hfsb_call_opts {
    HFSB_LIMIT      too many commands wait already
    HFSB_REFUSED    the key belongs to another call, or its result is no longer
                    held
+   HFSB_CANCELLED  opts->cancel was set before the call, and nothing was done;
+                   or while bash waited, which kills its command and keeps the
+                   output so far; or while another tool waited for a command,
+                   which goes on
    HFSB_NOMEM      out of memory; the command may have run */
 HFSB_API hfsb_status hfsb_tools_call(hfsb_tools *tools, hfsb_str name,
                                      const hfsb_json_value *arguments,
@@ -1759,8 +1768,8 @@ typedef struct hfsb_call hfsb_call;
 
 /* Starts a call; arguments need not exist afterwards. HFSB_OK, also when the
    tool failed or does not exist, which take() reports; or HFSB_NOMEM with *out
-   NULL. The texts in opts must exist until open returns, `user` until
-   close. */
+   NULL. The texts in opts must exist until open returns, `user` and `cancel`
+   until close. Setting cancel ends neither the call nor its command. */
 HFSB_API hfsb_status hfsb_call_open(hfsb_tools *tools, hfsb_str name,
                                     const hfsb_json_value *arguments,
                                     const hfsb_call_opts  *opts,
@@ -2031,7 +2040,7 @@ HFSB_API bool hfsb_sandbox_ours(const hfsb_sandbox *sandbox);
    lost reply costs nothing: the call is sent again and runs once. To a server
    that is not hfsb-server only calls that cannot have run are sent again.
    opts->on_text receives output as it is printed if the server can stream,
-   else at the end. cancel NULL: that of the handle.
+   else at the end. cancel NULL: opts->cancel, or else that of the handle.
    In addition to the results of hfsb_tools_call(), with the text in
    result->error: HFSB_CONNECT, HFSB_LOST, HFSB_TIMEOUT, HFSB_CANCELLED (the
    command goes on: hfsb_sandbox_kill_all()), HFSB_AUTH, HFSB_BUSY (no try left
@@ -2562,9 +2571,9 @@ HFSB_API hfsb_status hfsb_session_wait_ready(hfsb_session      *session,
 /* Executes one tool call of a model: a tool of the runtime, plan_tool or, in
    the sandbox runtime, sandbox_create and hf_jobs. Results as
    hfsb_tools_call() and hfsb_sandbox_call(). Waits first for a sandbox that is
-   being created. cancel (may be NULL) ends the wait, a sandbox_create (whose
-   Space is deleted) and a command: on this machine its processes are killed
-   and its output so far is in the result, in a sandbox it goes on.
+   being created. cancel (NULL: opts->cancel) ends the wait, a sandbox_create
+   (whose Space is deleted) and a command: on this machine its processes are
+   killed and its output so far is in the result, in a sandbox it goes on.
 
    sandbox_create replaces the preloaded sandbox by one with other hardware or
    with trackio's values. If that fails, the old one stays in use; otherwise
@@ -2753,6 +2762,11 @@ HFSBI_UNUSED static inline bool hfsbi_is_digit(char c) {
 
 HFSBI_UNUSED static inline bool hfsbi_is_alpha(char c) {
     return ((unsigned)c | 0x20u) - 'a' < 26u;
+}
+
+/* A space or a tab. */
+HFSBI_UNUSED static inline bool hfsbi_is_blank(char c) {
+    return c == ' ' || c == '\t';
 }
 
 /* c, an ASCII capital in lower case. */
@@ -3217,7 +3231,7 @@ HFSBI_FN char hfsbi_lower(char c) {
 }
 
 static bool hfsbi_is_trim_char(char c) {
-    return c == ' ' || c == '\t' || c == '\r';
+    return hfsbi_is_blank(c) || c == '\r';
 }
 
 HFSBI_FN hfsb_str hfsbi_trim_end(hfsb_str s) {
@@ -4849,8 +4863,7 @@ static const char *hfsbi_json_value_advice(char c, bool listed) {
     case '#': return "JSON has no comments";
     default: break;
     }
-    if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'))
-        return "the only words are true, false and null";
+    if (hfsbi_is_alpha(c)) return "the only words are true, false and null";
     return "";
 }
 
@@ -7680,7 +7693,7 @@ static bool hfsbi_is_name(char c, bool first) {
 }
 
 static size_t hfsbi_skip_blanks(hfsb_str s, size_t i) {
-    while (i < s.len && (s.ptr[i] == ' ' || s.ptr[i] == '\t')) i++;
+    while (i < s.len && hfsbi_is_blank(s.ptr[i])) i++;
     return i;
 }
 
@@ -8029,7 +8042,7 @@ HFSBI_FN void hfsbi_fold(hfsb_str text, unsigned folds, hfsb_buf *out);
 
 /* True for a space, a tab and, with LOOKS, the look-alikes of a space; *len is
    the length of that character. */
-HFSBI_FN bool hfsbi_is_blank(hfsb_str text, size_t pos, unsigned folds,
+HFSBI_FN bool hfsbi_blank_at(hfsb_str text, size_t pos, unsigned folds,
                              size_t *len);
 
 /* Length of the blanks at the start of text. */
@@ -8784,16 +8797,16 @@ static bool hfsbi_is_invisible(hfsb_str text, size_t pos, unsigned folds,
     return (folds & HFSBI_FOLD_LOOKS) && hfsbi_look_at(text, pos, len) == '0';
 }
 
-HFSBI_FN bool hfsbi_is_blank(hfsb_str text, size_t pos, unsigned folds,
+HFSBI_FN bool hfsbi_blank_at(hfsb_str text, size_t pos, unsigned folds,
                              size_t *len) {
     *len = 1;
-    if (text.ptr[pos] == ' ' || text.ptr[pos] == '\t') return true;
+    if (hfsbi_is_blank(text.ptr[pos])) return true;
     return (folds & HFSBI_FOLD_LOOKS) && hfsbi_look_at(text, pos, len) == ' ';
 }
 
 HFSBI_FN size_t hfsbi_indent_len(hfsb_str text, unsigned folds) {
     size_t pos = 0, len;
-    while (pos < text.len && hfsbi_is_blank(text, pos, folds, &len))
+    while (pos < text.len && hfsbi_blank_at(text, pos, folds, &len))
         pos += len;
     return pos;
 }
@@ -8801,7 +8814,7 @@ HFSBI_FN size_t hfsbi_indent_len(hfsb_str text, unsigned folds) {
 HFSBI_FN bool hfsbi_is_all_blank(hfsb_str text, unsigned folds) {
     size_t pos = 0, len;
     for (; pos < text.len; pos += len)
-        if (!hfsbi_is_blank(text, pos, folds, &len) && text.ptr[pos] != '\n' &&
+        if (!hfsbi_blank_at(text, pos, folds, &len) && text.ptr[pos] != '\n' &&
             text.ptr[pos] != '\r' &&
             !hfsbi_is_invisible(text, pos, folds, &len))
             return false;
@@ -8862,7 +8875,7 @@ static bool hfsbi_ends_line_at(const hfsbi_folder *f, size_t pos) {
 static size_t hfsbi_run_end(const hfsbi_folder *f, size_t pos) {
     size_t len, end = pos;
     while (pos < f->text.len) {
-        bool blank = hfsbi_is_blank(f->text, pos, f->folds, &len);
+        bool blank = hfsbi_blank_at(f->text, pos, f->folds, &len);
         if (!blank && !hfsbi_is_invisible(f->text, pos, f->folds, &len)) break;
         pos += len;
         if (blank) end = pos;
@@ -8919,7 +8932,7 @@ HFSBI_FN bool hfsbi_folder_next(hfsbi_folder *f, hfsbi_folded *step) {
         hfsbi_fold_to(step, "\n", 1);
         f->indent = true;
         f->line = f->pos + step->len;
-    } else if (hfsbi_is_blank(f->text, f->pos, f->folds, &len)) {
+    } else if (hfsbi_blank_at(f->text, f->pos, f->folds, &len)) {
         hfsbi_fold_blank(f, step, len);
     } else {
         if (f->folds & HFSBI_FOLD_LOOKS)
@@ -9028,7 +9041,7 @@ static bool hfsbi_view_chars(hfsbi_view *v, hfsbi_folder *f) {
             return false;
         hfsbi_view_put(v, step.out);
         v->trimmed = f->pos == f->text.len && !step.out.len &&
-                     hfsbi_is_blank(f->text, step.start, f->folds, &len);
+                     hfsbi_blank_at(f->text, step.start, f->folds, &len);
         if (f->pos == f->line) break;
     }
     return true;
@@ -9248,9 +9261,7 @@ HFSBI_FN bool hfsbi_starts_line(const hfsbi_edit_text *file, size_t pos) {
 }
 
 HFSBI_FN bool hfsbi_starts_text(const hfsbi_edit_text *file, size_t pos) {
-    while (pos > 0 &&
-           (file->text.ptr[pos - 1] == ' ' || file->text.ptr[pos - 1] == '\t'))
-        pos--;
+    while (pos > 0 && hfsbi_is_blank(file->text.ptr[pos - 1])) pos--;
     return hfsbi_starts_line(file, pos);
 }
 
@@ -10108,8 +10119,8 @@ static bool hfsbi_cuts_run(hfsb_str s, size_t pos, unsigned folds) {
     if (!(folds & HFSBI_FOLD_RUNS) || pos == 0 || pos >= s.len) return false;
     do back--;
     while (back > 0 && hfsbi_is_continuation(s, back));
-    return hfsbi_is_blank(s, pos, folds, &len) &&
-           hfsbi_is_blank(s, back, folds, &len);
+    return hfsbi_blank_at(s, pos, folds, &len) &&
+           hfsbi_blank_at(s, back, folds, &len);
 }
 
 /* Length of the common head of an old line and a new line, cut between
@@ -10645,11 +10656,8 @@ static bool hfsbi_is_omission(hfsb_str line) {
 
 /* True when the bytes [from, to) are a whole line but for blanks. */
 static bool hfsbi_is_whole_line(hfsb_str text, size_t from, size_t to) {
-    while (from > 0 &&
-           (text.ptr[from - 1] == ' ' || text.ptr[from - 1] == '\t'))
-        from--;
-    while (to < text.len && (text.ptr[to] == ' ' || text.ptr[to] == '\t'))
-        to++;
+    while (from > 0 && hfsbi_is_blank(text.ptr[from - 1])) from--;
+    while (to < text.len && hfsbi_is_blank(text.ptr[to])) to++;
     return (from == 0 || text.ptr[from - 1] == '\n' ||
             text.ptr[from - 1] == '\r') &&
            (to == text.len || text.ptr[to] == '\n' || text.ptr[to] == '\r');
@@ -12015,8 +12023,7 @@ static hfsb_status hfsbi_patch_error(hfsb_err *err, size_t line,
 /* ---- the frame ---- */
 
 static bool hfsbi_is_word_char(char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-           (c >= '0' && c <= '9') || c == '_';
+    return hfsbi_is_alpha(c) || hfsbi_is_digit(c) || c == '_';
 }
 
 /* The word of "<<EOF", "<<'EOF'" or "cat <<\"EOF\"" at the end of a line;
@@ -12136,8 +12143,7 @@ static bool hfsbi_head_line(hfsb_str line, const char *head, hfsb_str *path) {
     size_t n = strlen(head);
     line = hfsbi_trim(line);
     if (!hfsb_str_starts(line, hfsb_cstr(head))) return false;
-    if (n < line.len && line.ptr[n] != ' ' && line.ptr[n] != '\t')
-        return false;
+    if (n < line.len && !hfsbi_is_blank(line.ptr[n])) return false;
     *path = hfsbi_trim(hfsb_str_slice(line, n, line.len));
     return true;
 }
@@ -15855,7 +15861,7 @@ HFSBI_FN bool hfsbi_ignore_has(hfsbi_ignore *ignore, hfsb_str path,
 /* ---- src/http/http_private.h ---- */
 /* http_private.h - classes of bytes, and what reading a head passes around. */
 
-/* ---- head.c: bytes and lists ---- */
+/* ---- url.c: bytes ---- */
 
 /* What a byte may be part of, as bits. */
 enum {
@@ -15870,6 +15876,8 @@ HFSBI_FN unsigned hfsbi_http_class(char c);
 
 /* True when s is not empty and all its bytes are of that class. */
 HFSBI_FN bool hfsbi_http_all(hfsb_str s, unsigned bit);
+
+/* ---- head.c: names and lists ---- */
 
 /* True when s is name, but for the case of ASCII letters. */
 HFSBI_FN bool hfsbi_http_is(hfsb_str s, const char *name);
@@ -15933,12 +15941,43 @@ HFSBI_FN bool hfsbi_http_host_ok(hfsb_str host, bool with_port);
 HFSBI_FN size_t hfsbi_url_until(hfsb_str s, const char *stops);
 
 /* ---- src/http/url.c ---- */
-/* url.c - hosts, URLs of http and https, percent-encoding and queries.
+/* url.c - classes of bytes, hosts, URLs of http and https, percent-encoding
+   and queries.
 
    A URL is accepted only when every reader would see the same host in it: no
    second "@", no backslash, no control byte. The parsers return views of the
    text they were given; only resolving and coding write to a buffer. */
 enum { HFSBI_URL_MAX_HOST = 255 };
+
+/* ---- bytes ---- */
+
+/* For each byte the sum of its HFSBI_HTTP_* bits. */
+static const unsigned char hfsbi_http_classes[256] = {
+    0,  0,  0,  0,  0,  0,  0,  0,  0,  2,  0,  0,  0,  0,  0,  0,  0,  0,  0,
+    0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  2,  15, 6,  7,  15, 7,
+    15, 15, 14, 14, 15, 15, 14, 31, 31, 6,  31, 31, 31, 31, 31, 31, 31, 31, 31,
+    31, 6,  14, 6,  14, 6,  6,  6,  31, 31, 31, 31, 31, 31, 31, 31, 31, 31, 31,
+    31, 31, 31, 31, 31, 31, 31, 31, 31, 31, 31, 31, 31, 31, 31, 6,  6,  6,  7,
+    31, 7,  31, 31, 31, 31, 31, 31, 31, 31, 31, 31, 31, 31, 31, 31, 31, 31, 31,
+    31, 31, 31, 31, 31, 31, 31, 31, 31, 6,  7,  6,  31, 0,  6,  6,  6,  6,  6,
+    6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,
+    6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,
+    6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,
+    6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,
+    6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,
+    6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,
+    6,  6,  6,  6,  6,  6,  6,  6,  6};
+
+HFSBI_FN unsigned hfsbi_http_class(char c) {
+    return hfsbi_http_classes[(unsigned char)c];
+}
+
+HFSBI_FN bool hfsbi_http_all(hfsb_str s, unsigned bit) {
+    size_t i;
+    for (i = 0; i < s.len; i++)
+        if (!(hfsbi_http_class(s.ptr[i]) & bit)) return false;
+    return s.len > 0;
+}
 
 /* ---- hosts ---- */
 
@@ -16251,7 +16290,7 @@ hfsb_status hfsb_url_resolve(hfsb_str base, hfsb_str reference, hfsb_buf *out,
 
 bool hfsb_url_same_origin(const hfsb_url *a, const hfsb_url *b) {
     return a->secure == b->secure && a->port == b->port &&
-           hfsb_http_same(a->host, b->host);
+           hfsbi_str_equal_nocase(a->host, b->host);
 }
 
 /* ---- %XX ---- */
@@ -16352,46 +16391,15 @@ hfsb_status hfsb_http_query_find(hfsb_str query, const char *key,
    request ends can be made to smuggle one. Replies are read with the
    exceptions listed in http.h. Nothing is allocated: all views point into the
    caller's bytes, which end in a line feed, where every scan stops. */
-/* ---- bytes ---- */
-
-/* For each byte the sum of its HFSBI_HTTP_* bits. */
-static const unsigned char hfsbi_http_classes[256] = {
-    0,  0,  0,  0,  0,  0,  0,  0,  0,  2,  0,  0,  0,  0,  0,  0,  0,  0,  0,
-    0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  2,  15, 6,  7,  15, 7,
-    15, 15, 14, 14, 15, 15, 14, 31, 31, 6,  31, 31, 31, 31, 31, 31, 31, 31, 31,
-    31, 6,  14, 6,  14, 6,  6,  6,  31, 31, 31, 31, 31, 31, 31, 31, 31, 31, 31,
-    31, 31, 31, 31, 31, 31, 31, 31, 31, 31, 31, 31, 31, 31, 31, 6,  6,  6,  7,
-    31, 7,  31, 31, 31, 31, 31, 31, 31, 31, 31, 31, 31, 31, 31, 31, 31, 31, 31,
-    31, 31, 31, 31, 31, 31, 31, 31, 31, 6,  7,  6,  31, 0,  6,  6,  6,  6,  6,
-    6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,
-    6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,
-    6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,
-    6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,
-    6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,
-    6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,  6,
-    6,  6,  6,  6,  6,  6,  6,  6,  6};
-
-HFSBI_FN unsigned hfsbi_http_class(char c) {
-    return hfsbi_http_classes[(unsigned char)c];
-}
-
-HFSBI_FN bool hfsbi_http_all(hfsb_str s, unsigned bit) {
-    size_t i;
-    for (i = 0; i < s.len; i++)
-        if (!(hfsbi_http_class(s.ptr[i]) & bit)) return false;
-    return s.len > 0;
-}
+/* ---- names and lists ---- */
 
 HFSBI_FN bool hfsbi_http_is(hfsb_str s, const char *name) {
     return hfsbi_str_equal_nocase(s, hfsb_cstr(name));
 }
 
-/* ---- lists ---- */
-
 static hfsb_str hfsbi_http_trim(hfsb_str s) {
-    while (s.len && (*s.ptr == ' ' || *s.ptr == '\t')) s.ptr++, s.len--;
-    while (s.len && (s.ptr[s.len - 1] == ' ' || s.ptr[s.len - 1] == '\t'))
-        s.len--;
+    while (s.len && hfsbi_is_blank(*s.ptr)) s.ptr++, s.len--;
+    while (s.len && hfsbi_is_blank(s.ptr[s.len - 1])) s.len--;
     return s;
 }
 
@@ -16679,11 +16687,11 @@ static const char *hfsbi_http_value_end(const char *p, const char *end) {
 /* Refuses the line that starts at `start`, whose name is invalid at p. */
 static const char *hfsbi_http_bad_name(const hfsbi_http_reader *r,
                                        const char *start, const char *p) {
-    if (p == start && (*p == ' ' || *p == '\t'))
+    if (p == start && hfsbi_is_blank(*p))
         hfsbi_http_refuse(r, 400, p,
                           "A line of the head begins with a "
                           "blank; folded lines are not accepted.");
-    else if (*p == ' ' || *p == '\t')
+    else if (hfsbi_is_blank(*p))
         hfsbi_http_refuse(r, 400, p,
                           "A blank in the name of a field, or "
                           "between it and its colon.");
@@ -16695,6 +16703,17 @@ static const char *hfsbi_http_bad_name(const hfsbi_http_reader *r,
     return NULL;
 }
 
+/* Moves *p to the end of the value there. Returns the start of the next line,
+   or NULL when a byte is refused. */
+static const char *hfsbi_http_value_line(const hfsbi_http_reader *r,
+                                         const char **p, const char *end) {
+    const char *next;
+    *p = hfsbi_http_value_end(*p, end);
+    next = hfsbi_http_line_end(r, *p, end);
+    if (!next) hfsbi_http_refuse_byte(r, *p, "the value of a field");
+    return next;
+}
+
 HFSBI_FN const char *hfsbi_http_field_line(const hfsbi_http_reader *r,
                                            const char *p, const char *end,
                                            hfsb_http_field *field) {
@@ -16702,15 +16721,11 @@ HFSBI_FN const char *hfsbi_http_field_line(const hfsbi_http_reader *r,
     p = hfsbi_http_run(p, HFSBI_HTTP_TOKEN);
     if (p == start || *p != ':') return hfsbi_http_bad_name(r, start, p);
     field->name = hfsb_str_make(start, (size_t)(p - start));
-    for (p++; *p == ' ' || *p == '\t';) p++;
+    for (p++; hfsbi_is_blank(*p);) p++;
     start = p;
-    p = hfsbi_http_value_end(p, end);
-    next = hfsbi_http_line_end(r, p, end);
-    if (!next) {
-        hfsbi_http_refuse_byte(r, p, "the value of a field");
-        return NULL;
-    }
-    while (p > start && (p[-1] == ' ' || p[-1] == '\t')) p--;
+    next = hfsbi_http_value_line(r, &p, end);
+    if (!next) return NULL;
+    while (p > start && hfsbi_is_blank(p[-1])) p--;
     field->value = hfsb_str_make(start, (size_t)(p - start));
     return next;
 }
@@ -16719,17 +16734,13 @@ HFSBI_FN const char *hfsbi_http_field_line(const hfsbi_http_reader *r,
    view includes the fold. */
 static const char *hfsbi_http_folds(const hfsbi_http_reader *r, const char *p,
                                     const char *end, hfsb_http_field *field) {
-    while (p < end && (*p == ' ' || *p == '\t')) {
+    while (p < end && hfsbi_is_blank(*p)) {
         const char *start = p, *next;
-        while (p < end && (*p == ' ' || *p == '\t')) p++;
+        while (p < end && hfsbi_is_blank(*p)) p++;
         if (!field->value.len) field->value.ptr = start = p;
         else start = field->value.ptr;
-        p = hfsbi_http_value_end(p, end);
-        next = hfsbi_http_line_end(r, p, end);
-        if (!next) {
-            hfsbi_http_refuse_byte(r, p, "the value of a field");
-            return NULL;
-        }
+        next = hfsbi_http_value_line(r, &p, end);
+        if (!next) return NULL;
         while (p > start && strchr(" \t\r\n", p[-1])) p--;
         field->value.len = (size_t)(p - start);
         p = next;
@@ -17097,7 +17108,7 @@ bool hfsb_http_field_lists(const hfsb_http_head *head, const char *name,
 /* ---- the line before a chunk ---- */
 
 static const char *hfsbi_http_blanks(const char *p) {
-    while (*p == ' ' || *p == '\t') p++;
+    while (hfsbi_is_blank(*p)) p++;
     return p;
 }
 
@@ -17506,64 +17517,73 @@ void hfsb_http_date(long long seconds, char out[HFSB_HTTP_DATE]) {
                    d.year, d.hour, d.minute, d.second);
 }
 
+static const struct {
+    int         status;
+    const char *reason;
+} hfsbi_http_reasons[] = {
+    {100, "Continue"},
+    {101, "Switching Protocols"},
+    {102, "Processing"},
+    {103, "Early Hints"},
+    {200, "OK"},
+    {201, "Created"},
+    {202, "Accepted"},
+    {203, "Non-Authoritative Information"},
+    {204, "No Content"},
+    {205, "Reset Content"},
+    {206, "Partial Content"},
+    {300, "Multiple Choices"},
+    {301, "Moved Permanently"},
+    {302, "Found"},
+    {303, "See Other"},
+    {304, "Not Modified"},
+    {307, "Temporary Redirect"},
+    {308, "Permanent Redirect"},
+    {400, "Bad Request"},
+    {401, "Unauthorized"},
+    {402, "Payment Required"},
+    {403, "Forbidden"},
+    {404, "Not Found"},
+    {405, "Method Not Allowed"},
+    {406, "Not Acceptable"},
+    {407, "Proxy Authentication Required"},
+    {408, "Request Timeout"},
+    {409, "Conflict"},
+    {410, "Gone"},
+    {411, "Length Required"},
+    {412, "Precondition Failed"},
+    {413, "Content Too Large"},
+    {414, "URI Too Long"},
+    {415, "Unsupported Media Type"},
+    {416, "Range Not Satisfiable"},
+    {417, "Expectation Failed"},
+    {421, "Misdirected Request"},
+    {422, "Unprocessable Content"},
+    {423, "Locked"},
+    {424, "Failed Dependency"},
+    {425, "Too Early"},
+    {426, "Upgrade Required"},
+    {428, "Precondition Required"},
+    {429, "Too Many Requests"},
+    {431, "Request Header Fields Too Large"},
+    {451, "Unavailable For Legal Reasons"},
+    {500, "Internal Server Error"},
+    {501, "Not Implemented"},
+    {502, "Bad Gateway"},
+    {503, "Service Unavailable"},
+    {504, "Gateway Timeout"},
+    {505, "HTTP Version Not Supported"},
+    {507, "Insufficient Storage"},
+    {511, "Network Authentication Required"},
+};
+
 const char *hfsb_http_reason(int status) {
-    switch (status) {
-    case 100: return "Continue";
-    case 101: return "Switching Protocols";
-    case 102: return "Processing";
-    case 103: return "Early Hints";
-    case 200: return "OK";
-    case 201: return "Created";
-    case 202: return "Accepted";
-    case 203: return "Non-Authoritative Information";
-    case 204: return "No Content";
-    case 205: return "Reset Content";
-    case 206: return "Partial Content";
-    case 300: return "Multiple Choices";
-    case 301: return "Moved Permanently";
-    case 302: return "Found";
-    case 303: return "See Other";
-    case 304: return "Not Modified";
-    case 307: return "Temporary Redirect";
-    case 308: return "Permanent Redirect";
-    case 400: return "Bad Request";
-    case 401: return "Unauthorized";
-    case 402: return "Payment Required";
-    case 403: return "Forbidden";
-    case 404: return "Not Found";
-    case 405: return "Method Not Allowed";
-    case 406: return "Not Acceptable";
-    case 407: return "Proxy Authentication Required";
-    case 408: return "Request Timeout";
-    case 409: return "Conflict";
-    case 410: return "Gone";
-    case 411: return "Length Required";
-    case 412: return "Precondition Failed";
-    case 413: return "Content Too Large";
-    case 414: return "URI Too Long";
-    case 415: return "Unsupported Media Type";
-    case 416: return "Range Not Satisfiable";
-    case 417: return "Expectation Failed";
-    case 421: return "Misdirected Request";
-    case 422: return "Unprocessable Content";
-    case 423: return "Locked";
-    case 424: return "Failed Dependency";
-    case 425: return "Too Early";
-    case 426: return "Upgrade Required";
-    case 428: return "Precondition Required";
-    case 429: return "Too Many Requests";
-    case 431: return "Request Header Fields Too Large";
-    case 451: return "Unavailable For Legal Reasons";
-    case 500: return "Internal Server Error";
-    case 501: return "Not Implemented";
-    case 502: return "Bad Gateway";
-    case 503: return "Service Unavailable";
-    case 504: return "Gateway Timeout";
-    case 505: return "HTTP Version Not Supported";
-    case 507: return "Insufficient Storage";
-    case 511: return "Network Authentication Required";
-    default: return "";
-    }
+    size_t i;
+    for (i = 0; i < sizeof hfsbi_http_reasons / sizeof *hfsbi_http_reasons;
+         i++)
+        if (hfsbi_http_reasons[i].status == status)
+            return hfsbi_http_reasons[i].reason;
+    return "";
 }
 
 hfsb_status hfsb_http_put_request(hfsb_buf *out, hfsb_str method,
@@ -17836,6 +17856,29 @@ HFSBI_FN bool hfsbi_random_hex(char *out, size_t digits);
 
 /* Overwrites memory; the compiler does not remove it. */
 HFSBI_FN void hfsbi_wipe(void *ptr, size_t n);
+
+/* ---- cancel ---- */
+
+/* A flag, and a pipe that is opened when someone first waits for the flag.
+   Public functions take it by pointer; a call may embed one, with init and
+   free. Not to be copied. */
+struct hfsb_cancel {
+    int             flag;   /* atomic, as fds: os.c has the rules */
+    int             fds[2]; /* hfsbi_wake_open(); -1: nobody has waited yet */
+    pthread_mutex_t lock;   /* of opening the pipe and of reset, not of set */
+    hfsb_alloc      alloc;  /* of hfsb_cancel_open() */
+};
+
+HFSBI_FN void hfsbi_cancel_init(hfsb_cancel *cancel);
+/* Closes the pipe. No call may use the cancel any more. */
+HFSBI_FN void hfsbi_cancel_free(hfsb_cancel *cancel);
+
+/* Fills *fd, so that a poll() also ends when the cancel (NULL: none) is set;
+   returns the timeout for that poll(): ms (below 0: none), or at most 50 ms
+   when there is no descriptor for a pipe. The caller looks at the flag after
+   the poll(). */
+HFSBI_FN int hfsbi_cancel_watch(const hfsb_cancel *cancel, struct pollfd *fd,
+                                int ms);
 
 /* ---- waiting ---- */
 
@@ -18604,6 +18647,158 @@ HFSBI_FN void hfsbi_wipe(void *ptr, size_t n) {
 #endif
 }
 
+/* ---- cancel ----
+
+   The flag is the truth, and the pipe only ends a poll(): it has a byte in it
+   while the flag is set. Most calls never wait, so the pipe is opened by the
+   first that does.
+
+   set() takes no lock: it runs in signal handlers, also in one that interrupts
+   the two functions below. Each side therefore writes first and looks then:
+
+       set    flag = 1;         a pipe?   write a byte, and if the flag was
+                                          reset meanwhile, begin again
+       open   publish the pipe; the flag? write a byte
+       reset  flag = 0; empty;  the flag? write a byte
+
+   Whichever of two is later sees what the other has written, so a set flag
+   without a byte, or a byte without the flag, lasts only until the functions
+   under way return. open and reset exclude each other by the lock. */
+
+#if defined(__GNUC__) && !defined(__TINYC__)
+static int hfsbi_atomic_load(const int *at) {
+    return __atomic_load_n(at, __ATOMIC_SEQ_CST);
+}
+
+static void hfsbi_atomic_store(int *at, int value) {
+    __atomic_store_n(at, value, __ATOMIC_SEQ_CST);
+}
+#else
+/* Compilers without atomic operations: an int is written as a whole, and a
+   lock that nobody else knows is a barrier. */
+static void hfsbi_atomic_barrier(void) {
+    pthread_mutex_t own = PTHREAD_MUTEX_INITIALIZER;
+    (void)pthread_mutex_lock(&own);
+    (void)pthread_mutex_unlock(&own);
+}
+
+static int hfsbi_atomic_load(const int *at) {
+    int value = *(const volatile int *)at;
+    hfsbi_atomic_barrier();
+    return value;
+}
+
+static void hfsbi_atomic_store(int *at, int value) {
+    hfsbi_atomic_barrier();
+    *(volatile int *)at = value;
+    hfsbi_atomic_barrier();
+}
+#endif
+
+HFSBI_FN void hfsbi_cancel_init(hfsb_cancel *cancel) {
+    memset(cancel, 0, sizeof *cancel);
+    cancel->fds[0] = cancel->fds[1] = -1;
+    (void)pthread_mutex_init(&cancel->lock, NULL);
+}
+
+HFSBI_FN void hfsbi_cancel_free(hfsb_cancel *cancel) {
+    hfsbi_close(&cancel->fds[0]);
+    hfsbi_close(&cancel->fds[1]);
+    (void)pthread_mutex_destroy(&cancel->lock);
+}
+
+hfsb_status hfsb_cancel_open(const hfsb_alloc *alloc, hfsb_cancel **out,
+                             hfsb_err *err) {
+    hfsb_alloc hook = HFSB_INIT;
+    if (alloc) hook = *alloc;
+    *out = (hfsb_cancel *)hfsbi_array(&hook, 1, sizeof **out);
+    if (!*out) return hfsbi_fail_status(err, HFSB_NOMEM, "cancel flag");
+    hfsbi_cancel_init(*out);
+    (*out)->alloc = hook;
+    return hfsbi_ok(err);
+}
+
+void hfsb_cancel_set(hfsb_cancel *cancel) {
+    int fd;
+    if (!cancel) return;
+    do {
+        hfsbi_atomic_store(&cancel->flag, 1);
+        fd = hfsbi_atomic_load(&cancel->fds[1]);
+        if (fd < 0) return;
+        hfsbi_wake_write(fd);
+    } while (!hfsbi_atomic_load(&cancel->flag));
+}
+
+void hfsb_cancel_reset(hfsb_cancel *cancel) {
+    if (!cancel) return;
+    pthread_mutex_lock(&cancel->lock);
+    hfsbi_atomic_store(&cancel->flag, 0);
+    if (cancel->fds[0] >= 0) {
+        hfsbi_wake_drain(cancel->fds[0]);
+        if (hfsbi_atomic_load(&cancel->flag)) hfsbi_wake_write(cancel->fds[1]);
+    }
+    pthread_mutex_unlock(&cancel->lock);
+}
+
+bool hfsb_cancel_is_set(const hfsb_cancel *cancel) {
+    return cancel && hfsbi_atomic_load(&cancel->flag);
+}
+
+/* Opens the pipe. Its end to wait for is published last, with a byte in the
+   pipe if the flag is set. Under the lock. */
+static void hfsbi_cancel_open_pipe(hfsb_cancel *cancel) {
+    int fds[2];
+    if (!hfsbi_wake_open(fds)) {
+        hfsbi_close(&fds[0]);
+        hfsbi_close(&fds[1]);
+        return;
+    }
+    hfsbi_atomic_store(&cancel->fds[1], fds[1]);
+    if (hfsbi_atomic_load(&cancel->flag)) hfsbi_wake_write(fds[1]);
+    hfsbi_atomic_store(&cancel->fds[0], fds[0]);
+}
+
+/* const to the caller, who cannot see the pipe; no cancel is in constant
+   memory. */
+int hfsb_cancel_fd(const hfsb_cancel *cancel) {
+    hfsb_cancel *c = (hfsb_cancel *)(uintptr_t)cancel;
+    int          fd = c ? hfsbi_atomic_load(&c->fds[0]) : -1;
+    if (!c || fd >= 0) return fd;
+    pthread_mutex_lock(&c->lock);
+    if (c->fds[0] < 0) hfsbi_cancel_open_pipe(c);
+    fd = c->fds[0];
+    pthread_mutex_unlock(&c->lock);
+    return fd;
+}
+
+void hfsb_cancel_close(hfsb_cancel *cancel) {
+    hfsb_alloc hook;
+    if (!cancel) return;
+    hook = cancel->alloc;
+    hfsbi_cancel_free(cancel);
+    hfsbi_array_free(&hook, cancel, 1, sizeof *cancel);
+}
+
+bool hfsb_cancel_wait(const hfsb_cancel *cancel, long long ms) {
+    long long now = hfsb_clock_ms(), until;
+    short     ready;
+    if (hfsb_cancel_is_set(cancel)) return false;
+    if (ms <= 0) return true;
+    until = ms < HFSBI_FOREVER - now ? now + ms : HFSBI_FOREVER;
+    return hfsbi_wait_fd(-1, 0, until, cancel, &ready) != HFSB_CANCELLED;
+}
+
+enum { HFSBI_CANCEL_MS = 50 }; /* between looks at a flag without a pipe */
+
+HFSBI_FN int hfsbi_cancel_watch(const hfsb_cancel *cancel, struct pollfd *fd,
+                                int ms) {
+    fd->fd = hfsb_cancel_fd(cancel);
+    fd->events = POLLIN;
+    fd->revents = 0;
+    if (!cancel || fd->fd >= 0) return ms;
+    return ms < 0 || ms > HFSBI_CANCEL_MS ? HFSBI_CANCEL_MS : ms;
+}
+
 /* ---- waiting ---- */
 
 /* The timeout of poll() until a time on hfsb_clock_ms(): 0 only once it has
@@ -18620,19 +18815,18 @@ HFSBI_FN hfsb_status hfsbi_wait_fd(int fd, short events, long long until,
     *ready = 0;
     fds[0].fd = fd;
     fds[0].events = events;
-    fds[1].fd = hfsb_cancel_fd(cancel);
-    fds[1].events = POLLIN;
     for (;;) {
-        int ms = hfsbi_poll_ms(until), n;
-        fds[0].revents = fds[1].revents = 0;
-        n = poll(fds, cancel ? 2 : 1, ms);
+        int left = hfsbi_poll_ms(until);
+        int ms = hfsbi_cancel_watch(cancel, &fds[1], left), n;
+        fds[0].revents = 0;
+        n = poll(fds, 2, ms);
         if (n < 0 && errno != EINTR) return hfsbi_os_status(errno);
-        if (n > 0 && cancel && fds[1].revents) return HFSB_CANCELLED;
-        if (n > 0) {
+        if (hfsb_cancel_is_set(cancel)) return HFSB_CANCELLED;
+        if (n > 0 && fds[0].revents) {
             *ready = fds[0].revents;
             return HFSB_OK;
         }
-        if (!ms || (n == 0 && hfsb_clock_ms() >= until)) return HFSB_TIMEOUT;
+        if (!left || (n == 0 && hfsb_clock_ms() >= until)) return HFSB_TIMEOUT;
     }
 }
 
@@ -18742,70 +18936,6 @@ HFSBI_FN int hfsbi_unnamed_file(const char *dir) {
     }
     if (fd >= 0) (void)unlink(name);
     return hfsbi_fd_above_2(fd);
-}
-
-/* ---- cancel ----
-
-   The flag is the pipe itself: set is a byte in it. A wait polls it, a test is
-   a poll() without a wait. So there is nothing to keep in step, and set() is
-   safe in a signal handler. */
-
-struct hfsb_cancel {
-    hfsb_alloc alloc;
-    int        fds[2]; /* hfsbi_wake_open() */
-};
-
-hfsb_status hfsb_cancel_open(const hfsb_alloc *alloc, hfsb_cancel **out,
-                             hfsb_err *err) {
-    hfsb_alloc   hook = HFSB_INIT;
-    hfsb_cancel *cancel;
-    *out = NULL;
-    if (alloc) hook = *alloc;
-    cancel = (hfsb_cancel *)hfsbi_array(&hook, 1, sizeof *cancel);
-    if (!cancel) return hfsbi_fail_status(err, HFSB_NOMEM, "cancel flag");
-    cancel->alloc = hook;
-    cancel->fds[0] = cancel->fds[1] = -1;
-    if (!hfsbi_wake_open(cancel->fds)) {
-        int code = errno;
-        hfsb_cancel_close(cancel);
-        return hfsbi_fail_os(err, code, "Cannot make a cancel flag");
-    }
-    *out = cancel;
-    return hfsbi_ok(err);
-}
-
-void hfsb_cancel_set(hfsb_cancel *cancel) {
-    if (cancel) hfsbi_wake_write(cancel->fds[1]);
-}
-
-void hfsb_cancel_reset(hfsb_cancel *cancel) {
-    if (cancel) hfsbi_wake_drain(cancel->fds[0]);
-}
-
-bool hfsb_cancel_is_set(const hfsb_cancel *cancel) {
-    return !hfsb_cancel_wait(cancel, 0);
-}
-
-int hfsb_cancel_fd(const hfsb_cancel *cancel) {
-    return cancel ? cancel->fds[0] : -1;
-}
-
-void hfsb_cancel_close(hfsb_cancel *cancel) {
-    hfsb_alloc hook;
-    if (!cancel) return;
-    hook = cancel->alloc;
-    hfsbi_close(&cancel->fds[0]);
-    hfsbi_close(&cancel->fds[1]);
-    hfsbi_array_free(&hook, cancel, 1, sizeof *cancel);
-}
-
-bool hfsb_cancel_wait(const hfsb_cancel *cancel, long long ms) {
-    long long now = hfsb_clock_ms(), until;
-    short     ready;
-    if (!cancel && ms <= 0) return true;
-    if (ms < 0) ms = 0;
-    until = ms < HFSBI_FOREVER - now ? now + ms : HFSBI_FOREVER;
-    return hfsbi_wait_fd(-1, 0, until, cancel, &ready) != HFSB_CANCELLED;
 }
 
 /* ---- src/os/loop.c ---- */
@@ -20846,7 +20976,7 @@ enum {
 static hfsb_str hfsbi_cut_digits(hfsb_str *name) {
     size_t   n = name->len;
     hfsb_str digits;
-    while (n > 0 && name->ptr[n - 1] >= '0' && name->ptr[n - 1] <= '9') n--;
+    while (n > 0 && hfsbi_is_digit(name->ptr[n - 1])) n--;
     digits = hfsb_str_slice(*name, n, name->len);
     name->len = n;
     return digits;
@@ -21234,7 +21364,7 @@ static hfsb_status hfsbi_writer_take_opts(hfsb_file_writer           *w,
     if (opts->if_sha256.len == 0) return HFSB_OK;
     for (i = 0; i < opts->if_sha256.len && i + 1 < sizeof w->sha256; i++) {
         char c = hfsbi_lower(opts->if_sha256.ptr[i]);
-        if (!((c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'))) break;
+        if (hfsbi_hex_digit(c) < 0) break;
         w->sha256[i] = c;
     }
     if (i == opts->if_sha256.len && i + 1 == sizeof w->sha256) return HFSB_OK;
@@ -23656,12 +23786,11 @@ static void hfsbi_capture_output(void *user, hfsb_proc_stream stream,
     if (c->opts->on_output) c->opts->on_output(c->opts->user, stream, bytes);
 }
 
-#define HFSBI_RUN_ASKS_MS 50 /* between calls of cancelled() */
-
-/* Waits for the command's descriptors, at most until its deadline. */
-static void hfsbi_proc_wait(const hfsb_proc *proc, bool asks) {
+/* Waits for the command's descriptors or the cancel (may be NULL), at most
+   until the command's deadline. */
+static void hfsbi_proc_wait(const hfsb_proc *proc, const hfsb_cancel *cancel) {
     hfsb_watch    watch[HFSB_PROC_WATCHES];
-    struct pollfd list[HFSB_PROC_WATCHES];
+    struct pollfd list[HFSB_PROC_WATCHES + 1];
     size_t        n = hfsb_proc_watch(proc, watch);
     long long     left = hfsb_proc_deadline(proc);
     hfsbi_poll_fill(watch, n, list);
@@ -23670,19 +23799,21 @@ static void hfsbi_proc_wait(const hfsb_proc *proc, bool asks) {
         if (left < 0) left = 0;
         if (left > INT_MAX) left = INT_MAX;
     }
-    if (asks && (left < 0 || left > HFSBI_RUN_ASKS_MS))
-        left = HFSBI_RUN_ASKS_MS;
-    (void)poll(list, (nfds_t)n, (int)left);
+    left = hfsbi_cancel_watch(cancel, &list[n], (int)left);
+    (void)poll(list, (nfds_t)n + 1, (int)left);
 }
 
 hfsb_status hfsb_proc_run(const hfsb_proc_opts *opts, hfsb_buf *out,
                           hfsb_buf *err_out, hfsb_proc_result *result,
                           hfsb_err *err) {
-    hfsb_proc_opts inner = *opts;
-    hfsbi_capture  capture = HFSB_INIT;
-    hfsb_proc     *proc;
-    bool           asks = opts->cancelled != NULL;
-    hfsb_status    st;
+    hfsb_proc_opts     inner = *opts;
+    hfsbi_capture      capture = HFSB_INIT;
+    hfsb_proc         *proc;
+    const hfsb_cancel *cancel = opts->cancel;
+    hfsb_status        st;
+    if (hfsb_cancel_is_set(cancel))
+        return hfsbi_fail(err, HFSB_CANCELLED, 0,
+                          "Cancelled before the command was started.");
     capture.opts = opts;
     capture.to[HFSB_PROC_STDOUT] = out;
     capture.to[HFSB_PROC_STDERR] = err_out;
@@ -23692,10 +23823,10 @@ hfsb_status hfsb_proc_run(const hfsb_proc_opts *opts, hfsb_buf *out,
     st = hfsb_proc_open(&inner, &proc, err);
     if (st != HFSB_OK) return st;
     do {
-        hfsbi_proc_wait(proc, asks);
-        if (asks && opts->cancelled(opts->user)) {
+        hfsbi_proc_wait(proc, cancel);
+        if (hfsb_cancel_is_set(cancel)) {
             hfsb_proc_kill(proc);
-            asks = false;
+            cancel = NULL;
         }
     } while (!hfsb_proc_step(proc));
     if (result) {
@@ -23926,6 +24057,41 @@ HFSBI_FN hfsb_status hfsbi_tools_define(const char              *shell,
                                         size_t count, hfsb_tools_format format,
                                         hfsb_buf *out, hfsb_err *err);
 
+/* ==== result.c: results ================================================== */
+
+/* The result becomes empty, with alloc for its memory. */
+HFSBI_FN void hfsbi_result_init(hfsb_tool_result *result,
+                                const hfsb_alloc *alloc);
+
+/* Marks the result as a success and appends to its output. HFSB_OK or
+   HFSB_NOMEM. */
+HFSBI_FN hfsb_status hfsbi_result_ok(hfsb_tool_result *result,
+                                     const char       *format, ...)
+    HFSBI_PRINTF(2, 3);
+/* Marks the result as a failure and appends to its error. HFSB_OK or
+   HFSB_NOMEM. */
+HFSBI_FN hfsb_status hfsbi_result_fail(hfsb_tool_result *result,
+                                       hfsb_status code, const char *format,
+                                       ...) HFSBI_PRINTF(3, 4);
+/* The same with code, key and message of *err. HFSB_OK; HFSB_NOMEM also when
+   that is err->code, with the result as it was. */
+HFSBI_FN hfsb_status hfsbi_result_err(hfsb_tool_result *result,
+                                      const hfsb_err   *err);
+
+/* Fills the result of a call that was not carried out, with the message of
+   *err (may be NULL) or the text of the status. Without memory the error stays
+   empty. */
+HFSBI_FN void hfsbi_result_status(hfsb_tool_result *result, hfsb_status st,
+                                  const hfsb_err *err);
+
+/* Write one member of a JSON object; the writer remembers a failure. */
+HFSBI_FN void hfsbi_put_member_str(hfsb_json_writer *w, const char *key,
+                                   hfsb_str value);
+HFSBI_FN void hfsbi_put_member_int(hfsb_json_writer *w, const char *key,
+                                   long long value);
+HFSBI_FN void hfsbi_put_member_bool(hfsb_json_writer *w, const char *key,
+                                    bool value);
+
 /* ==== record.c: the output of a command ================================== */
 
 /* The spill files of one tools object. At most `max` exist; a new one removes
@@ -24074,10 +24240,10 @@ HFSBI_FN void hfsbi_checker_close(hfsbi_checker *checker);
 /* Appends to *warnings one line, with LF, for each finding about content, the
    text of the file at path. Never fails: a check that cannot run reports
    nothing. Lasts as long as the programs it runs, 10 s each at most, or until
-   `how` (may be NULL) reports that the call is cancelled. Several threads may
-   run it at once; working memory comes from warnings->alloc. */
-HFSBI_FN void hfsbi_checker_run(hfsbi_checker        *checker,
-                                const hfsb_call_opts *how, hfsb_str path,
+   cancel (may be NULL) is set. Several threads may run it at once; working
+   memory comes from warnings->alloc. */
+HFSBI_FN void hfsbi_checker_run(hfsbi_checker     *checker,
+                                const hfsb_cancel *cancel, hfsb_str path,
                                 hfsb_str content, hfsb_buf *warnings);
 
 /* Returns "sh", "bash" or "dash" when the first line of content makes it a
@@ -24207,7 +24373,7 @@ typedef struct hfsbi_jobs_figures {
 /* Takes the lock. */
 HFSBI_FN hfsbi_jobs_figures hfsbi_jobs_count_all(hfsb_tools *tools);
 
-/* ==== call.c: calls and results ========================================== */
+/* ==== call.c: calls ====================================================== */
 
 /* The idempotency record of a call. That of bash refers to the job, which has
    the result. */
@@ -24261,6 +24427,8 @@ struct hfsb_call {
     void              *listener;           /* its user */
     bool               heard;              /* on_text was called since */
     bool               told;               /* on_progress knows of the end */
+    hfsbi_io           cancelled;          /* its cancel, while a thread is
+                                              blocked in the call */
     hfsbi_job         *job;                /* of bash, bash_output */
     hfsbi_job        **killed;             /* of kill */
     size_t             killed_count, killed_cap;
@@ -24308,34 +24476,8 @@ HFSBI_FN void hfsbi_call_hurry(hfsb_call *call);
 /* Calls the listener of each call that has news. Under the lock. */
 HFSBI_FN void hfsbi_calls_notify(hfsb_tools *tools);
 
-/* True when the caller has cancelled the call. Call it in the thread that runs
-   the tool. */
+/* True when the caller has cancelled the call. */
 HFSBI_FN bool hfsbi_call_cancelled(const hfsb_call *call);
-
-/* The result becomes empty, with alloc for its memory. */
-HFSBI_FN void hfsbi_result_init(hfsb_tool_result *result,
-                                const hfsb_alloc *alloc);
-
-/* Marks the result as a success and appends to its output. HFSB_OK or
-   HFSB_NOMEM. */
-HFSBI_FN hfsb_status hfsbi_result_ok(hfsb_tool_result *result,
-                                     const char       *format, ...)
-    HFSBI_PRINTF(2, 3);
-/* Marks the result as a failure and appends to its error. HFSB_OK or
-   HFSB_NOMEM. */
-HFSBI_FN hfsb_status hfsbi_result_fail(hfsb_tool_result *result,
-                                       hfsb_status code, const char *format,
-                                       ...) HFSBI_PRINTF(3, 4);
-/* The same with code, key and message of *err. HFSB_OK; HFSB_NOMEM also when
-   that is err->code, with the result as it was. */
-HFSBI_FN hfsb_status hfsbi_result_err(hfsb_tool_result *result,
-                                      const hfsb_err   *err);
-
-/* Fills the result of a call that was not carried out, with the message of
-   *err (may be NULL) or the text of the status. Without memory the error stays
-   empty. */
-HFSBI_FN void hfsbi_result_status(hfsb_tool_result *result, hfsb_status st,
-                                  const hfsb_err *err);
 
 /* Initialises *result and parses the arguments of a call into *doc, which the
    caller frees. HFSB_OK; HFSB_ARG or HFSB_NOMEM with the failure in
@@ -24359,14 +24501,6 @@ HFSBI_FN hfsb_status hfsbi_tool_run(const hfsbi_param     *params,
 
 /* Returns HFSB_NOT_FOUND with the message "Unknown tool: {name}". */
 HFSBI_FN hfsb_status hfsbi_tool_unknown(hfsb_str name, hfsb_err *err);
-
-/* Write one member of a JSON object; the writer remembers a failure. */
-HFSBI_FN void hfsbi_put_member_str(hfsb_json_writer *w, const char *key,
-                                   hfsb_str value);
-HFSBI_FN void hfsbi_put_member_int(hfsb_json_writer *w, const char *key,
-                                   long long value);
-HFSBI_FN void hfsbi_put_member_bool(hfsb_json_writer *w, const char *key,
-                                    bool value);
 
 /* ==== seen.c: the files of a session ===================================== */
 
@@ -24544,6 +24678,14 @@ typedef struct hfsbi_entry {
     bool             ignored;
 } hfsbi_entry;
 
+/* Why a walk ended. The first reason stays. */
+typedef enum hfsbi_walk_end {
+    HFSBI_WALK_COMPLETE, /* everything was visited, or the walk goes on */
+    HFSBI_WALK_STOPPED,  /* a visitor needs no more entries */
+    HFSBI_WALK_LATE,     /* the deadline passed */
+    HFSBI_WALK_CANCELLED /* the call was cancelled */
+} hfsbi_walk_end;
+
 typedef struct hfsbi_finder_level hfsbi_finder_level;
 
 /* All zero at first, except for the fields that the caller sets. */
@@ -24568,7 +24710,6 @@ typedef struct hfsbi_finder {
        the walk. */
     hfsb_status (*visit)(void *user, const hfsbi_entry *entry);
     void *user;
-    bool  stop; /* set by visit to end the walk without an error */
 
     /* set by hfsbi_finder_open() */
     hfsbi_target spot;  /* the start */
@@ -24576,12 +24717,11 @@ typedef struct hfsbi_finder {
                          slash */
 
     /* the outcome */
-    size_t   files;     /* entries seen that are not folders */
-    size_t   ignored;   /* entries skipped by ignore rules */
-    size_t   failed;    /* folders not read, or not completely */
-    hfsb_buf notes;     /* about some of these: LF and a line for each */
-    bool     late;      /* the deadline passed, or the call was cancelled */
-    bool     cancelled; /* the call was cancelled; late is set too */
+    size_t         files;   /* entries seen that are not folders */
+    size_t         ignored; /* entries skipped by ignore rules */
+    size_t         failed;  /* folders not read, or not completely */
+    hfsb_buf       notes;   /* about some of these: LF and a line for each */
+    hfsbi_walk_end end;     /* visit may set it to HFSBI_WALK_STOPPED */
 
     /* private */
     hfsb_buf            path;    /* of the entry, as ignore rules see it */
@@ -24603,8 +24743,8 @@ HFSBI_FN hfsb_status hfsbi_finder_open(hfsbi_finder *f, hfsb_str path,
 HFSBI_FN hfsb_status hfsbi_finder_run(hfsbi_finder *f, hfsb_err *err);
 HFSBI_FN void        hfsbi_finder_close(hfsbi_finder *f);
 
-/* True when the deadline has passed or the call is cancelled; sets f->late.
-   Visitors ask it too while one file takes long. */
+/* True when the walk must end; sets f->end when the deadline has passed or the
+   call is cancelled. Visitors ask it too while one file takes long. */
 HFSBI_FN bool hfsbi_finder_over(hfsbi_finder *f);
 
 /* Opens a visited file and fills *st. Returns the descriptor, or -1 with
@@ -24659,8 +24799,22 @@ typedef enum hfsbi_grep_mode {
     HFSBI_GREP_COUNT
 } hfsbi_grep_mode;
 
-/* The search of one file: matching lines and their context. All offsets are
-   into `window`, which moves along the file. */
+/* How far the search of one file has come. Offsets are into the window. */
+typedef struct hfsbi_hits_file {
+    size_t             searched; /* lines before this offset are done */
+    bool               parted;   /* the text to search ends within a line */
+    bool               told;     /* a part of that line has matched */
+    size_t             shown;    /* end of the last line shown */
+    bool               joined;   /* ... with no dropped text after it */
+    size_t             after;    /* context lines still to show after it */
+    size_t             counted;  /* the line that begins here ... */
+    unsigned long long line;     /* ... has this number */
+    unsigned long long matches;
+    bool               binary;
+} hfsbi_hits_file;
+
+/* The search for matching lines and their context, one file after the other,
+   through a window that moves along the file. */
 typedef struct hfsbi_hits {
     hfsb_regex        *regex;
     hfsbi_finder      *finder; /* its deadline and cancellation apply */
@@ -24672,21 +24826,10 @@ typedef struct hfsbi_hits {
     hfsb_str           folder, path; /* both precede a shown line */
     bool               no_path;      /* only the line number precedes it */
     hfsb_buf           window;
-
-    size_t             searched; /* lines before this offset are done */
-    bool               parted;   /* the text to search ends within a line */
-    bool               told;     /* a part of that line has matched */
-    size_t             shown;    /* end of the last line shown */
-    bool               any;      /* a line of this file was shown */
-    bool               gap;      /* text between it and the window is gone */
-    size_t             after;    /* context lines still to show after it */
-    size_t             counted;  /* the line that begins here ... */
-    unsigned long long line;     /* ... has this number */
-
-    unsigned long long matches; /* in this file */
+    hfsbi_hits_file    file;    /* the one being searched, or the last one */
     unsigned long long printed; /* matching lines shown, in all files */
     bool               full;    /* something was not shown */
-    bool               binary, bad_utf8;
+    bool               bad_utf8;
 } hfsbi_hits;
 
 /* Searches an open file to its end, as far as the mode needs, or until the
@@ -25064,6 +25207,120 @@ static void hfsbi_params_object(const hfsbi_param *params, bool brief,
 
 HFSBI_FN void hfsbi_params_schema(const hfsbi_param *params, hfsb_buf *out) {
     hfsbi_params_object(params, false, out);
+}
+
+/* ---- src/tools/result.c ---- */
+/* result.c - the result of a tool: filling it, and writing it for others.
+
+   A result is text for the model, in output or error, and typed fields. A tool
+   fills it while it runs; it is written as JSON or as one text at the end. */
+HFSBI_FN void hfsbi_result_init(hfsb_tool_result *result,
+                                const hfsb_alloc *alloc) {
+    memset(result, 0, sizeof *result);
+    result->output.alloc = result->error.alloc = *alloc;
+    result->fields.alloc = *alloc;
+}
+
+void hfsb_tool_result_free(hfsb_tool_result *result) {
+    hfsb_buf_free(&result->output);
+    hfsb_buf_free(&result->error);
+    hfsb_json_free(&result->fields);
+    result->success = false;
+    result->code = HFSB_OK;
+    result->key[0] = '\0';
+}
+
+hfsb_status hfsb_tool_result_write(const hfsb_tool_result *result,
+                                   hfsb_buf *out, hfsb_err *err) {
+    hfsb_json_iter   it = hfsb_json_begin(result->fields.root);
+    hfsb_json_writer w;
+    hfsb_json_writer_init(&w, out, NULL);
+    hfsb_json_put_object(&w);
+    hfsbi_put_member_bool(&w, "success", result->success);
+    hfsbi_put_member_str(&w, "output", hfsb_buf_str(&result->output));
+    hfsbi_put_member_str(&w, "error", hfsb_buf_str(&result->error));
+    while (hfsb_json_next(&it)) {
+        hfsb_json_put_key(&w, it.key);
+        hfsb_json_put_value(&w, it.value);
+    }
+    hfsb_json_put_end(&w);
+    return hfsb_json_writer_finish(&w, err);
+}
+
+hfsb_status hfsb_tool_result_text(const hfsb_tool_result *result,
+                                  hfsb_buf               *out) {
+    size_t mark = out->len;
+    if (result->success && result->output.len == 0)
+        hfsb_buf_append(out, HFSB_LIT("(no output)"));
+    hfsb_buf_append(out, hfsb_buf_str(&result->output));
+    if (!result->success) {
+        if (result->output.len) hfsb_buf_append(out, HFSB_LIT("\n\n"));
+        hfsb_buf_append(out, HFSB_LIT("ERROR: "));
+        hfsb_buf_append(out, hfsb_buf_str(&result->error));
+    }
+    return hfsb_buf_finish(out, mark);
+}
+
+HFSBI_FN hfsb_status hfsbi_result_ok(hfsb_tool_result *result,
+                                     const char       *format, ...) {
+    va_list     ap;
+    hfsb_status st;
+    result->success = true;
+    va_start(ap, format);
+    st = hfsbi_buf_vprintf(&result->output, format, ap);
+    va_end(ap);
+    return st;
+}
+
+HFSBI_FN hfsb_status hfsbi_result_fail(hfsb_tool_result *result,
+                                       hfsb_status code, const char *format,
+                                       ...) {
+    va_list     ap;
+    hfsb_status st;
+    result->success = false;
+    result->code = code;
+    va_start(ap, format);
+    st = hfsbi_buf_vprintf(&result->error, format, ap);
+    va_end(ap);
+    return st;
+}
+
+HFSBI_FN hfsb_status hfsbi_result_err(hfsb_tool_result *result,
+                                      const hfsb_err   *err) {
+    if (err->code == HFSB_NOMEM) return HFSB_NOMEM;
+    memcpy(result->key, err->key, sizeof result->key);
+    return hfsbi_result_fail(result, err->code, "%s", err->msg);
+}
+
+HFSBI_FN void hfsbi_put_member_str(hfsb_json_writer *w, const char *key,
+                                   hfsb_str value) {
+    hfsb_json_put_key(w, hfsb_cstr(key));
+    hfsb_json_put_str(w, value);
+}
+
+HFSBI_FN void hfsbi_put_member_int(hfsb_json_writer *w, const char *key,
+                                   long long value) {
+    hfsb_json_put_key(w, hfsb_cstr(key));
+    hfsb_json_put_int(w, value);
+}
+
+HFSBI_FN void hfsbi_put_member_bool(hfsb_json_writer *w, const char *key,
+                                    bool value) {
+    hfsb_json_put_key(w, hfsb_cstr(key));
+    hfsb_json_put_bool(w, value);
+}
+
+HFSBI_FN void hfsbi_result_status(hfsb_tool_result *result, hfsb_status st,
+                                  const hfsb_err *err) {
+    result->success = false;
+    result->code = st;
+    if (err) memcpy(result->key, err->key, sizeof result->key);
+    if (result->error.len == 0 &&
+        hfsb_buf_append(
+            &result->error,
+            hfsb_cstr(err && err->msg[0] ? err->msg : hfsb_status_text(st))) !=
+            HFSB_OK)
+        hfsb_buf_truncate(&result->error, 0);
 }
 
 /* ---- src/tools/record.c ---- */
@@ -25745,10 +26002,9 @@ static void hfsbi_fence_env(const hfsbi_fence *fence, const char *const *env,
 
 /* Collects the start of one output stream of a program. */
 typedef struct hfsbi_check_output {
-    hfsb_buf             *buf;
-    hfsb_proc_stream      stream;
-    bool                  cut; /* bytes were dropped: ignore the rest */
-    const hfsb_call_opts *how;
+    hfsb_buf        *buf;
+    hfsb_proc_stream stream;
+    bool             cut; /* bytes were dropped: ignore the rest */
 } hfsbi_check_output;
 
 static void hfsbi_check_on_output(void *user, hfsb_proc_stream stream,
@@ -25762,14 +26018,9 @@ static void hfsbi_check_on_output(void *user, hfsb_proc_stream stream,
         output->cut = true;
 }
 
-static bool hfsbi_check_cancelled(void *user) {
-    const hfsb_call_opts *how = ((const hfsbi_check_output *)user)->how;
-    return how && how->cancelled && how->cancelled(how->user);
-}
-
 /* Runs argv[0], a path. Returns as hfsbi_check_program(). */
-static bool hfsbi_check_run(const hfsbi_checker  *checker,
-                            const hfsb_call_opts *how, const char *const *argv,
+static bool hfsbi_check_run(const hfsbi_checker *checker,
+                            const hfsb_cancel *cancel, const char *const *argv,
                             const char *const *env, hfsb_str content,
                             hfsb_proc_stream stream, hfsb_buf *out) {
     hfsb_proc_opts     opts = HFSB_INIT;
@@ -25777,7 +26028,6 @@ static bool hfsbi_check_run(const hfsbi_checker  *checker,
     hfsbi_check_output output = HFSB_INIT;
     output.buf = out;
     output.stream = stream;
-    output.how = how;
     opts.argv = argv;
     opts.work_dir = "/"; /* not inside the fence */
     opts.env = env;
@@ -25786,10 +26036,9 @@ static bool hfsbi_check_run(const hfsbi_checker  *checker,
     opts.grace_ms = -1;
     opts.no_keeper = true;
     opts.on_output = hfsbi_check_on_output;
-    opts.cancelled = hfsbi_check_cancelled;
     opts.user = &output;
+    opts.cancel = cancel;
     opts.alloc = out->alloc;
-    if (hfsbi_check_cancelled(&output)) return false;
     if (hfsb_proc_run(&opts, NULL, NULL, &result, NULL) != HFSB_OK)
         return false;
     return result.end == HFSB_PROC_EXITED && !result.timed_out && !output.cut;
@@ -25800,9 +26049,9 @@ static bool hfsbi_check_run(const hfsbi_checker  *checker,
    searched for in PATH outside the fence; it is NULL afterwards if found. True
    if the program exited by itself and its output is complete; otherwise *out
    contains the start. */
-static bool hfsbi_check_program(const hfsbi_checker  *checker,
-                                const hfsbi_fence    *fence,
-                                const hfsb_call_opts *how, const char **argv,
+static bool hfsbi_check_program(const hfsbi_checker *checker,
+                                const hfsbi_fence   *fence,
+                                const hfsb_cancel *cancel, const char **argv,
                                 hfsb_str content, hfsb_proc_stream stream,
                                 hfsb_buf *out) {
     const char *const *env =
@@ -25819,7 +26068,7 @@ static bool hfsbi_check_program(const hfsbi_checker  *checker,
         hfsbi_fence_env(fence, env, path.ptr, list);
         argv[0] = program;
         whole =
-            hfsbi_check_run(checker, how, argv, list, content, stream, out);
+            hfsbi_check_run(checker, cancel, argv, list, content, stream, out);
         argv[0] = NULL;
     }
     hfsbi_array_free(&out->alloc, (void *)list, count, sizeof *list);
@@ -25996,8 +26245,8 @@ static bool hfsbi_python_is_warning(hfsb_str line) {
 
 /* Appends the warnings of python3 about content to *lines. True if they are
    complete and can be remembered. */
-static bool hfsbi_check_python(const hfsbi_checker  *checker,
-                               const hfsb_call_opts *how, hfsb_str content,
+static bool hfsbi_check_python(const hfsbi_checker *checker,
+                               const hfsb_cancel *cancel, hfsb_str content,
                                hfsb_buf *lines) {
     const char *argv[9];
     hfsbi_fence fence;
@@ -26014,7 +26263,7 @@ static bool hfsbi_check_python(const hfsbi_checker  *checker,
     memcpy(argv + 6, fence.dirs, sizeof fence.dirs); /* with its NULL */
     out.alloc = lines->alloc;
     /* Warnings are valid however the program ended. */
-    (void)hfsbi_check_program(checker, &fence, how, argv, content,
+    (void)hfsbi_check_program(checker, &fence, cancel, argv, content,
                               HFSB_PROC_STDOUT, &out);
     text = hfsb_buf_str(&out);
     while (!whole && hfsb_str_find_byte(text, '\n') != HFSB_NPOS &&
@@ -26033,7 +26282,7 @@ static bool hfsbi_check_python(const hfsbi_checker  *checker,
 static hfsb_str hfsbi_shebang_word(hfsb_str *line) {
     hfsb_str rest = hfsbi_trim(*line), word;
     size_t   n = 0;
-    while (n < rest.len && rest.ptr[n] != ' ' && rest.ptr[n] != '\t') n++;
+    while (n < rest.len && !hfsbi_is_blank(rest.ptr[n])) n++;
     word = hfsb_str_slice(rest, 0, n);
     *line = hfsb_str_slice(rest, n, rest.len);
     return word;
@@ -26078,11 +26327,10 @@ static bool hfsbi_shell_message(hfsb_str line, hfsb_str *number,
     size_t from = sizeof HFSBI_SHELL_FILE - 1, to, colon;
     size_t limit = from + 24; /* room for the word "line" */
     if (!hfsb_str_starts(line, HFSB_LIT(HFSBI_SHELL_FILE))) return false;
-    while (from < line.len && from < limit &&
-           !(line.ptr[from] >= '0' && line.ptr[from] <= '9'))
+    while (from < line.len && from < limit && !hfsbi_is_digit(line.ptr[from]))
         from++;
     to = from;
-    while (to < line.len && line.ptr[to] >= '0' && line.ptr[to] <= '9') to++;
+    while (to < line.len && hfsbi_is_digit(line.ptr[to])) to++;
     *number = hfsb_str_slice(line, from, to);
     *message = hfsb_str_slice(line, to, line.len);
     colon = hfsb_str_find_byte(*message, ':');
@@ -26112,8 +26360,8 @@ static bool hfsbi_shell_warn(hfsb_str number, hfsb_str message,
 
 /* Appends the first syntax error that the shell `name` reports for content.
    Returns as hfsbi_check_python(). */
-static bool hfsbi_check_shell(const hfsbi_checker  *checker,
-                              const hfsb_call_opts *how, const char *name,
+static bool hfsbi_check_shell(const hfsbi_checker *checker,
+                              const hfsb_cancel *cancel, const char *name,
                               hfsb_str content, hfsb_buf *lines) {
     const char *argv[6];
     hfsbi_fence fence;
@@ -26132,7 +26380,7 @@ static bool hfsbi_check_shell(const hfsbi_checker  *checker,
     argv[n++] = HFSBI_SHELL_FILE;
     argv[n] = NULL;
     out.alloc = lines->alloc;
-    ended = hfsbi_check_program(checker, &fence, how, argv, content,
+    ended = hfsbi_check_program(checker, &fence, cancel, argv, content,
                                 HFSB_PROC_STDERR, &out);
     text = hfsb_buf_str(&out);
     while (!found && hfsb_text_line(&text, &line, NULL))
@@ -26215,8 +26463,8 @@ static void hfsbi_check_remember(hfsbi_checker      *checker,
 }
 
 /* Appends the warnings of a program about content, remembered or new. */
-static void hfsbi_check_with_program(hfsbi_checker        *checker,
-                                     const hfsb_call_opts *how,
+static void hfsbi_check_with_program(hfsbi_checker     *checker,
+                                     const hfsb_cancel *cancel,
                                      const char *program, hfsb_str content,
                                      hfsb_buf *lines) {
     unsigned char digest[HFSB_SHA256_SIZE];
@@ -26225,8 +26473,8 @@ static void hfsbi_check_with_program(hfsbi_checker        *checker,
     hfsbi_check_digest(program, content, digest);
     if (hfsbi_check_recall(checker, digest, lines)) return;
     if (strcmp(program, "python3") == 0)
-        whole = hfsbi_check_python(checker, how, content, lines);
-    else whole = hfsbi_check_shell(checker, how, program, content, lines);
+        whole = hfsbi_check_python(checker, cancel, content, lines);
+    else whole = hfsbi_check_shell(checker, cancel, program, content, lines);
     if (whole) hfsbi_check_remember(checker, digest, hfsb_buf_str(lines));
 }
 
@@ -26253,9 +26501,9 @@ static void hfsbi_check_training(hfsb_str content, hfsb_buf *lines) {
 }
 
 /* Checks a Python file; a syntax error makes other warnings pointless. */
-static void hfsbi_check_py(hfsbi_checker *checker, const hfsb_call_opts *how,
+static void hfsbi_check_py(hfsbi_checker *checker, const hfsb_cancel *cancel,
                            hfsb_str content, hfsb_buf *lines) {
-    hfsbi_check_with_program(checker, how, "python3", content, lines);
+    hfsbi_check_with_program(checker, cancel, "python3", content, lines);
     if (!hfsb_str_starts(hfsb_buf_str(lines), HFSB_LIT("Python syntax error")))
         hfsbi_check_training(content, lines);
 }
@@ -26373,22 +26621,23 @@ HFSBI_FN void hfsbi_checker_close(hfsbi_checker *checker) {
 }
 
 /* Runs the built-in checks; *lines is empty before and after. */
-static void hfsbi_check_built_in(hfsbi_checker        *checker,
-                                 const hfsb_call_opts *how, hfsb_str path,
+static void hfsbi_check_built_in(hfsbi_checker     *checker,
+                                 const hfsb_cancel *cancel, hfsb_str path,
                                  hfsb_str content, hfsb_buf *lines,
                                  hfsb_buf *warnings) {
     const char *shell = hfsbi_check_shell_of(content);
     if (hfsbi_check_has_suffix(path, HFSB_LIT(".py")))
-        hfsbi_check_py(checker, how, content, lines);
+        hfsbi_check_py(checker, cancel, content, lines);
     if (hfsbi_check_has_suffix(path, HFSB_LIT(".json")))
         hfsbi_check_json(path, content, lines);
     hfsbi_check_move(lines, warnings);
-    if (shell) hfsbi_check_with_program(checker, how, shell, content, lines);
+    if (shell)
+        hfsbi_check_with_program(checker, cancel, shell, content, lines);
     hfsbi_check_move(lines, warnings);
 }
 
-HFSBI_FN void hfsbi_checker_run(hfsbi_checker        *checker,
-                                const hfsb_call_opts *how, hfsb_str path,
+HFSBI_FN void hfsbi_checker_run(hfsbi_checker     *checker,
+                                const hfsb_cancel *cancel, hfsb_str path,
                                 hfsb_str content, hfsb_buf *warnings) {
     const hfsb_tools_check *check = checker->checks;
     hfsb_buf                lines = HFSB_INIT;
@@ -26400,7 +26649,7 @@ HFSBI_FN void hfsbi_checker_run(hfsbi_checker        *checker,
         left--;
     }
     if (left == 0) {
-        hfsbi_check_built_in(checker, how, path, content, &lines, warnings);
+        hfsbi_check_built_in(checker, cancel, path, content, &lines, warnings);
     } else if (check->fn) {
         if (check->fn(check->user, path, content, &lines) != HFSB_OK)
             hfsb_buf_truncate(&lines, 0);
@@ -27469,116 +27718,7 @@ enum {
     HFSBI_KEY_MAX = 255                 /* bytes of a key */
 };
 
-/* ---- results ---- */
-
-HFSBI_FN void hfsbi_result_init(hfsb_tool_result *result,
-                                const hfsb_alloc *alloc) {
-    memset(result, 0, sizeof *result);
-    result->output.alloc = result->error.alloc = *alloc;
-    result->fields.alloc = *alloc;
-}
-
-void hfsb_tool_result_free(hfsb_tool_result *result) {
-    hfsb_buf_free(&result->output);
-    hfsb_buf_free(&result->error);
-    hfsb_json_free(&result->fields);
-    result->success = false;
-    result->code = HFSB_OK;
-    result->key[0] = '\0';
-}
-
-hfsb_status hfsb_tool_result_write(const hfsb_tool_result *result,
-                                   hfsb_buf *out, hfsb_err *err) {
-    hfsb_json_iter   it = hfsb_json_begin(result->fields.root);
-    hfsb_json_writer w;
-    hfsb_json_writer_init(&w, out, NULL);
-    hfsb_json_put_object(&w);
-    hfsbi_put_member_bool(&w, "success", result->success);
-    hfsbi_put_member_str(&w, "output", hfsb_buf_str(&result->output));
-    hfsbi_put_member_str(&w, "error", hfsb_buf_str(&result->error));
-    while (hfsb_json_next(&it)) {
-        hfsb_json_put_key(&w, it.key);
-        hfsb_json_put_value(&w, it.value);
-    }
-    hfsb_json_put_end(&w);
-    return hfsb_json_writer_finish(&w, err);
-}
-
-hfsb_status hfsb_tool_result_text(const hfsb_tool_result *result,
-                                  hfsb_buf               *out) {
-    size_t mark = out->len;
-    if (result->success && result->output.len == 0)
-        hfsb_buf_append(out, HFSB_LIT("(no output)"));
-    hfsb_buf_append(out, hfsb_buf_str(&result->output));
-    if (!result->success) {
-        if (result->output.len) hfsb_buf_append(out, HFSB_LIT("\n\n"));
-        hfsb_buf_append(out, HFSB_LIT("ERROR: "));
-        hfsb_buf_append(out, hfsb_buf_str(&result->error));
-    }
-    return hfsb_buf_finish(out, mark);
-}
-
-HFSBI_FN hfsb_status hfsbi_result_ok(hfsb_tool_result *result,
-                                     const char       *format, ...) {
-    va_list     ap;
-    hfsb_status st;
-    result->success = true;
-    va_start(ap, format);
-    st = hfsbi_buf_vprintf(&result->output, format, ap);
-    va_end(ap);
-    return st;
-}
-
-HFSBI_FN hfsb_status hfsbi_result_fail(hfsb_tool_result *result,
-                                       hfsb_status code, const char *format,
-                                       ...) {
-    va_list     ap;
-    hfsb_status st;
-    result->success = false;
-    result->code = code;
-    va_start(ap, format);
-    st = hfsbi_buf_vprintf(&result->error, format, ap);
-    va_end(ap);
-    return st;
-}
-
-HFSBI_FN hfsb_status hfsbi_result_err(hfsb_tool_result *result,
-                                      const hfsb_err   *err) {
-    if (err->code == HFSB_NOMEM) return HFSB_NOMEM;
-    memcpy(result->key, err->key, sizeof result->key);
-    return hfsbi_result_fail(result, err->code, "%s", err->msg);
-}
-
-HFSBI_FN void hfsbi_put_member_str(hfsb_json_writer *w, const char *key,
-                                   hfsb_str value) {
-    hfsb_json_put_key(w, hfsb_cstr(key));
-    hfsb_json_put_str(w, value);
-}
-
-HFSBI_FN void hfsbi_put_member_int(hfsb_json_writer *w, const char *key,
-                                   long long value) {
-    hfsb_json_put_key(w, hfsb_cstr(key));
-    hfsb_json_put_int(w, value);
-}
-
-HFSBI_FN void hfsbi_put_member_bool(hfsb_json_writer *w, const char *key,
-                                    bool value) {
-    hfsb_json_put_key(w, hfsb_cstr(key));
-    hfsb_json_put_bool(w, value);
-}
-
-HFSBI_FN void hfsbi_result_status(hfsb_tool_result *result, hfsb_status st,
-                                  const hfsb_err *err) {
-    result->success = false;
-    result->code = st;
-    if (err) memcpy(result->key, err->key, sizeof result->key);
-    if (result->error.len == 0 &&
-        hfsb_buf_append(
-            &result->error,
-            hfsb_cstr(err && err->msg[0] ? err->msg : hfsb_status_text(st))) !=
-            HFSB_OK)
-        hfsb_buf_truncate(&result->error, 0);
-}
+/* ---- idempotency records ---- */
 
 /* Copies *from to the empty result *to. HFSB_OK or HFSB_NOMEM. */
 static hfsb_status hfsbi_result_copy(hfsb_tool_result       *to,
@@ -27596,8 +27736,6 @@ static hfsb_status hfsbi_result_copy(hfsb_tool_result       *to,
     hfsbi_build_value(&fields, NULL, from->fields.root);
     return hfsbi_build_finish(&fields, &to->fields);
 }
-
-/* ---- idempotency records ---- */
 
 /* Computes the SHA-256 of tool and arguments. Arguments about the delivery of
    the reply do not count: a repeat may ask for another delivery. */
@@ -27790,7 +27928,7 @@ static hfsb_status hfsbi_call_read(hfsb_call             *call,
 }
 
 HFSBI_FN bool hfsbi_call_cancelled(const hfsb_call *call) {
-    return call->opts.cancelled && call->opts.cancelled(call->opts.user);
+    return hfsb_cancel_is_set(call->opts.cancel);
 }
 
 /* Moves the fields that the tool added into the result. */
@@ -28020,21 +28158,93 @@ void hfsb_call_close(hfsb_call *call) {
     hfsbi_array_free(&tools->alloc, call, 1, sizeof *call);
 }
 
+/* ---- waiting for a call, or until it is cancelled ---- */
+
+enum {
+    HFSBI_CANCEL_MS = 50
+}; /* between looks at a cancel that no descriptor
+                                  could be made for */
+
+static void hfsbi_cancel_ready(hfsbi_io *io, unsigned events) {
+    hfsb_call *call =
+        (hfsb_call *)(void *)((char *)io - offsetof(hfsb_call, cancelled));
+    (void)events;
+    hfsbi_loop_io_forget(call->tools->loop, io); /* it stays readable */
+}
+
+/* Lets the loop wait for the cancel too. Calls may share a cancel, but a loop
+   takes a descriptor once: each gets its own. False if there is none. Under
+   the lock. */
+static bool hfsbi_cancel_attach(hfsb_call *call) {
+    int fd = hfsb_cancel_fd(call->opts.cancel);
+    call->cancelled.fn = hfsbi_cancel_ready;
+    call->cancelled.fd = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 3);
+    return call->cancelled.fd >= 0 &&
+           hfsbi_loop_io(call->tools->loop, &call->cancelled, HFSBI_IO_READ);
+}
+
+static void hfsbi_cancel_detach(hfsb_call *call) {
+    hfsbi_loop_io_forget(call->tools->loop, &call->cancelled);
+    hfsbi_close(&call->cancelled.fd);
+}
+
+/* Ends the wait of a call that was cancelled: at once, or for bash when its
+   command, which is killed, has ended. Under the lock. */
+static void hfsbi_call_stop(hfsb_call *call) {
+    if (call->wait == HFSBI_WAIT_JOB) {
+        (void)hfsbi_job_kill(call->tools, call->job);
+    } else if (call->wait == HFSBI_WAIT_OUTPUT) {
+        call->until = hfsb_clock_ms();
+    } else {
+        hfsbi_call_unlink(call);
+        hfsbi_call_end(call, HFSB_CANCELLED, NULL);
+    }
+}
+
+/* Waits until the result is complete. True when the call was cancelled. */
+static bool hfsbi_call_block(hfsb_call *call) {
+    bool      stopped = false;
+    long long ms = -1;
+    hfsbi_loop_lock(call->tools->loop);
+    if (!hfsbi_call_ready(call) && call->opts.cancel &&
+        !hfsbi_cancel_attach(call))
+        ms = HFSBI_CANCEL_MS;
+    while (!hfsbi_call_ready(call)) {
+        if (!stopped && hfsbi_call_cancelled(call)) {
+            stopped = true;
+            hfsbi_call_stop(call);
+        } else {
+            hfsbi_tools_turn(call->tools, stopped ? -1 : ms);
+        }
+    }
+    if (call->cancelled.fn) hfsbi_cancel_detach(call);
+    hfsbi_loop_unlock(call->tools->loop);
+    return stopped;
+}
+
+/* Keeps the output of a result, and replaces its error. */
+static hfsb_status hfsbi_result_cancelled(hfsb_tool_result *result) {
+    hfsb_buf_truncate(&result->error, 0);
+    hfsbi_result_status(result, HFSB_CANCELLED, NULL);
+    return HFSB_CANCELLED;
+}
+
 hfsb_status hfsb_tools_call(hfsb_tools *tools, hfsb_str name,
                             const hfsb_json_value *arguments,
                             const hfsb_call_opts  *opts,
                             hfsb_tool_result      *result) {
     hfsb_call  *call;
     hfsb_status st;
-    memset(result, 0, sizeof *result);
+    bool        stopped;
+    hfsbi_result_init(result, &tools->alloc);
+    if (opts && hfsb_cancel_is_set(opts->cancel))
+        return hfsbi_result_cancelled(result);
     if (hfsb_call_open(tools, name, arguments, opts, &call) != HFSB_OK)
         return HFSB_NOMEM;
-    hfsbi_loop_lock(tools->loop);
-    while (!hfsbi_call_ready(call)) hfsbi_tools_turn(tools, -1);
-    hfsbi_loop_unlock(tools->loop);
+    stopped = hfsbi_call_block(call);
     st = hfsb_call_take(call, result);
     hfsb_call_close(call);
-    return st;
+    return stopped && st == HFSB_OK ? hfsbi_result_cancelled(result) : st;
 }
 
 enum { HFSBI_RUN_PARSED = 4 }; /* objects and lists among the parameters */
@@ -29500,7 +29710,7 @@ HFSBI_FN hfsb_status hfsbi_add_warnings(hfsb_call *call, hfsb_str path,
     hfsb_status st;
     if (!call->tools->checker) return HFSB_OK;
     warnings.alloc = call->tools->alloc;
-    hfsbi_checker_run(call->tools->checker, &call->opts, path, content,
+    hfsbi_checker_run(call->tools->checker, call->opts.cancel, path, content,
                       &warnings);
     rest = hfsb_buf_str(&warnings);
     if (rest.len)
@@ -30580,7 +30790,8 @@ static hfsb_status hfsbi_finder_visit(hfsbi_finder             *f,
     if (f->wants && !f->wants(f->user, &entry)) return HFSB_OK;
     if (hfsbi_finder_skips(f, &entry, &no_descend)) return HFSB_OK;
     st = f->visit(f->user, &entry);
-    if (st == HFSB_OK && folder && !no_descend && !f->stop)
+    if (st == HFSB_OK && folder && !no_descend &&
+        f->end == HFSBI_WALK_COMPLETE)
         st = hfsbi_finder_descend(f, &entry);
     return st;
 }
@@ -30596,17 +30807,18 @@ static hfsb_status hfsbi_finder_set_path(hfsbi_finder             *f,
 }
 
 HFSBI_FN bool hfsbi_finder_over(hfsbi_finder *f) {
-    if (f->late) return true;
-    f->cancelled = f->call && hfsbi_call_cancelled(f->call);
-    f->late = f->cancelled || hfsb_clock_ms() > f->until;
-    return f->late;
+    if (f->end != HFSBI_WALK_COMPLETE) return true;
+    if (f->call && hfsbi_call_cancelled(f->call))
+        f->end = HFSBI_WALK_CANCELLED;
+    else if (hfsb_clock_ms() > f->until) f->end = HFSBI_WALK_LATE;
+    return f->end != HFSBI_WALK_COMPLETE;
 }
 
 /* Visits entries until the first level is left, or the walk must stop. */
 static hfsb_status hfsbi_finder_walk(hfsbi_finder *f) {
     hfsb_status st = HFSB_OK;
     unsigned    count = 0;
-    while (st == HFSB_OK && f->depth && !f->stop && !f->late) {
+    while (st == HFSB_OK && f->depth && f->end == HFSBI_WALK_COMPLETE) {
         hfsbi_finder_level      *level = &f->levels[f->depth - 1];
         const hfsbi_finder_item *item;
         if (level->next == level->count) {
@@ -30761,12 +30973,17 @@ HFSBI_FN hfsb_status hfsbi_finder_note(hfsb_call *call, const char *format,
     return hfsb_buf_finish(&call->notes, mark);
 }
 
+/* True when the walk was cut short, by its deadline or by a cancel. */
+static bool hfsbi_finder_cut(const hfsbi_finder *f) {
+    return f->end == HFSBI_WALK_LATE || f->end == HFSBI_WALK_CANCELLED;
+}
+
 HFSBI_FN hfsb_status hfsbi_finder_page(hfsb_call *call, const hfsbi_finder *f,
                                        unsigned long long shown,
                                        unsigned long long total, bool at_least,
                                        const char *what) {
     unsigned long long first = f->offset, next = first + shown;
-    const char        *more = at_least || f->late ? "at least " : "";
+    const char *more = at_least || hfsbi_finder_cut(f) ? "at least " : "";
     if (!shown && first && total)
         return hfsbi_finder_note(call, "[past the end: there are %s%llu%s]",
                                  more, total, what);
@@ -30790,11 +31007,11 @@ static hfsb_status hfsbi_finder_put_warnings(hfsb_call    *call,
     if (st == HFSB_OK && f->failed > HFSBI_FINDER_TOLD)
         st = hfsbi_finder_note(call, "(and %zu more folders like that)",
                                f->failed - HFSBI_FINDER_TOLD);
-    if (st == HFSB_OK && f->cancelled)
+    if (st == HFSB_OK && f->end == HFSBI_WALK_CANCELLED)
         st = hfsbi_finder_note(call,
                                "(stopped early, the rest was not looked at: "
                                "give a path further down)");
-    else if (st == HFSB_OK && f->late)
+    else if (st == HFSB_OK && f->end == HFSBI_WALK_LATE)
         st = hfsbi_finder_note(call,
                                "(stopped after %d s, the rest was not looked "
                                "at: give a path further down)",
@@ -30808,7 +31025,8 @@ HFSBI_FN hfsb_status hfsbi_finder_result(hfsb_call *call, hfsbi_finder *f,
     hfsb_status st = hfsbi_finder_put_warnings(call, f);
     call->result.success = st == HFSB_OK;
     hfsbi_build_int(&call->fields, "count", (long long)count);
-    hfsbi_build_bool(&call->fields, "truncated", next_offset || f->late);
+    hfsbi_build_bool(&call->fields, "truncated",
+                     next_offset || hfsbi_finder_cut(f));
     if (next_offset)
         hfsbi_build_int(&call->fields, "next_offset", (long long)next_offset);
     return st;
@@ -31266,10 +31484,10 @@ static hfsb_status hfsbi_hits_put_text(hfsbi_hits *l, hfsb_str text,
 /* The number of the line that begins at pos; pos never decreases. */
 static unsigned long long hfsbi_hits_line_number(hfsbi_hits *l, size_t pos) {
     hfsb_str text = hfsb_buf_str(&l->window);
-    l->line +=
-        hfsb_str_count_byte(hfsb_str_slice(text, l->counted, pos), '\n');
-    l->counted = pos;
-    return l->line;
+    l->file.line +=
+        hfsb_str_count_byte(hfsb_str_slice(text, l->file.counted, pos), '\n');
+    l->file.counted = pos;
+    return l->file.line;
 }
 
 /* The offset after the line that begins at pos and its line feed. */
@@ -31296,9 +31514,8 @@ static hfsb_status hfsbi_hits_put_line(hfsbi_hits *l, size_t pos, size_t next,
         hfsb_buf_append_byte(l->out, sign);
     }
     hfsb_buf_printf(l->out, "%llu%c", number, sign);
-    l->shown = next;
-    l->any = true;
-    l->gap = false;
+    l->file.shown = next;
+    l->file.joined = true;
     if (hfsb_buf_finish(l->out, mark) != HFSB_OK) return l->out->status;
     return hfsbi_hits_put_text(l, text, matches);
 }
@@ -31308,11 +31525,13 @@ static hfsb_status hfsbi_hits_put_line(hfsbi_hits *l, size_t pos, size_t next,
 /* Appends the context after the last match, up to offset `end`. */
 static hfsb_status hfsbi_hits_put_after(hfsbi_hits *l, size_t end) {
     hfsb_status st = HFSB_OK;
-    if (l->out->len > HFSBI_FINDER_CHARS) l->after = 0;
-    while (st == HFSB_OK && l->after && l->shown < end) {
-        l->after = l->out->len > HFSBI_FINDER_CHARS ? 0 : l->after - 1;
-        st = hfsbi_hits_put_line(
-            l, l->shown, hfsbi_hits_next_line(l, l->shown, end), false);
+    if (l->out->len > HFSBI_FINDER_CHARS) l->file.after = 0;
+    while (st == HFSB_OK && l->file.after && l->file.shown < end) {
+        l->file.after =
+            l->out->len > HFSBI_FINDER_CHARS ? 0 : l->file.after - 1;
+        st = hfsbi_hits_put_line(l, l->file.shown,
+                                 hfsbi_hits_next_line(l, l->file.shown, end),
+                                 false);
     }
     return st;
 }
@@ -31334,8 +31553,8 @@ static hfsb_status hfsbi_hits_put_match(hfsbi_hits *l, size_t pos,
                                         size_t next) {
     hfsb_status st = HFSB_OK;
     size_t      from;
-    from = hfsbi_hits_context_start(l, pos, l->shown);
-    if (l->context && l->out->len && (!l->any || l->gap || from > l->shown))
+    from = hfsbi_hits_context_start(l, pos, l->file.shown);
+    if (l->context && l->out->len && (!l->file.joined || from > l->file.shown))
         st = hfsb_buf_append(l->out, HFSB_LIT("\n--"));
     while (st == HFSB_OK && from < pos) {
         size_t to = hfsbi_hits_next_line(l, from, pos);
@@ -31354,7 +31573,7 @@ static hfsb_status hfsbi_hits_match(hfsbi_hits *l, size_t pos, size_t next) {
     if (st != HFSB_OK) return st;
     if (l->skip) {
         l->skip--;
-        l->shown = next; /* a skipped match is never context */
+        l->file.shown = next; /* a skipped match is never context */
         return HFSB_OK;
     }
     l->full = !l->left || mark > HFSBI_FINDER_CHARS;
@@ -31364,7 +31583,7 @@ static hfsb_status hfsbi_hits_match(hfsbi_hits *l, size_t pos, size_t next) {
         hfsb_buf_truncate(l->out, mark);
         l->full = true;
     }
-    l->after = l->full ? 0 : l->context;
+    l->file.after = l->full ? 0 : l->context;
     if (l->full || st != HFSB_OK) return st;
     l->left--;
     l->printed++;
@@ -31376,10 +31595,10 @@ static hfsb_status hfsbi_hits_match(hfsbi_hits *l, size_t pos, size_t next) {
 /* Skips the rest of a line of which a part has matched: it is neither counted
    nor shown again. */
 static void hfsbi_hits_skip_rest(hfsbi_hits *l, size_t end) {
-    size_t next = hfsbi_hits_next_line(l, l->searched, end);
-    if (l->searched == end) return;
-    l->told = l->parted && next == end;
-    l->searched = l->shown = next;
+    size_t next = hfsbi_hits_next_line(l, l->file.searched, end);
+    if (l->file.searched == end) return;
+    l->file.told = l->file.parted && next == end;
+    l->file.searched = l->file.shown = next;
 }
 
 /* Searches the lines up to `end`. Sets *done if the rest of the file does not
@@ -31388,13 +31607,13 @@ static hfsb_status hfsbi_hits_search(hfsbi_hits *l, size_t end, bool *done) {
     hfsb_str    text = hfsb_str_slice(hfsb_buf_str(&l->window), 0, end);
     hfsb_status st = HFSB_OK;
     size_t      begin, last;
-    if (l->told) hfsbi_hits_skip_rest(l, end);
-    while (st == HFSB_OK && l->searched < end &&
-           hfsb_regex_line(l->regex, text, l->searched, &begin, &last)) {
+    if (l->file.told) hfsbi_hits_skip_rest(l, end);
+    while (st == HFSB_OK && l->file.searched < end &&
+           hfsb_regex_line(l->regex, text, l->file.searched, &begin, &last)) {
         size_t next = hfsbi_hits_next_line(l, last, end);
-        l->matches++;
-        l->searched = next;
-        l->told = l->parted && next == end;
+        l->file.matches++;
+        l->file.searched = next;
+        l->file.told = l->file.parted && next == end;
         if (l->mode == HFSBI_GREP_FILES) {
             *done = true;
             return HFSB_OK;
@@ -31403,27 +31622,28 @@ static hfsb_status hfsbi_hits_search(hfsbi_hits *l, size_t end, bool *done) {
             st = hfsbi_hits_match(l, begin, next);
         else l->full = l->full || l->mode == HFSBI_GREP_CONTENT;
     }
-    l->searched = end;
+    l->file.searched = end;
     if (st == HFSB_OK) st = hfsbi_hits_put_after(l, end);
     return st;
 }
 
 /* Drops the front of the window, but for lines that may become context. */
 static void hfsbi_hits_slide(hfsbi_hits *l) {
-    size_t low =
-        l->searched > HFSBI_GREP_LINE ? l->searched - HFSBI_GREP_LINE : 0;
+    size_t low = l->file.searched > HFSBI_GREP_LINE
+                     ? l->file.searched - HFSBI_GREP_LINE
+                     : 0;
     size_t keep;
-    if (low < l->shown) low = l->shown;
-    keep = l->context ? hfsbi_hits_context_start(l, l->searched, low)
-                      : l->searched;
+    if (low < l->file.shown) low = l->file.shown;
+    keep = l->context ? hfsbi_hits_context_start(l, l->file.searched, low)
+                      : l->file.searched;
     if (keep == 0) return;
     (void)hfsbi_hits_line_number(l, keep);
-    l->gap = l->gap || keep > l->shown;
+    if (keep > l->file.shown) l->file.joined = false;
     memmove(l->window.ptr, l->window.ptr + keep, l->window.len - keep);
     l->window.len -= keep;
-    l->searched -= keep;
-    l->counted -= keep;
-    l->shown = 0;
+    l->file.searched -= keep;
+    l->file.counted -= keep;
+    l->file.shown = 0;
 }
 
 /* Reads a block to the end of the window; sets *eof at the end of the file.
@@ -31454,17 +31674,16 @@ static size_t hfsbi_hits_line_end(const hfsbi_hits *l, size_t from, bool eof) {
     if (eof) return end;
     while (end > from && l->window.ptr[end - 1] != '\n') end--;
     if (end > from) return end;
-    if (l->window.len - l->searched >= HFSBI_GREP_LINE) return l->window.len;
-    return l->searched;
+    if (l->window.len - l->file.searched >= HFSBI_GREP_LINE)
+        return l->window.len;
+    return l->file.searched;
 }
 
 /* Resets all that belongs to one file. */
 static void hfsbi_hits_begin(hfsbi_hits *l) {
     hfsb_buf_truncate(&l->window, 0);
-    l->searched = l->shown = l->after = l->counted = 0;
-    l->line = 1;
-    l->matches = 0;
-    l->any = l->gap = l->binary = l->parted = l->told = false;
+    memset(&l->file, 0, sizeof l->file);
+    l->file.line = 1;
 }
 
 HFSBI_FN hfsb_status hfsbi_hits_run(hfsbi_hits *l, int fd,
@@ -31481,12 +31700,12 @@ HFSBI_FN hfsb_status hfsbi_hits_run(hfsbi_hits *l, int fd,
         if (first) {
             hfsb_str probe =
                 hfsb_str_slice(hfsb_buf_str(&l->window), 0, HFSBI_GREP_PROBE);
-            l->binary = hfsb_str_find_byte(probe, '\0') != HFSB_NPOS;
-            if (l->binary) break;
+            l->file.binary = hfsb_str_find_byte(probe, '\0') != HFSB_NPOS;
+            if (l->file.binary) break;
             first = false;
         }
         end = hfsbi_hits_line_end(l, from, eof);
-        l->parted = !eof && end > 0 && l->window.ptr[end - 1] != '\n';
+        l->file.parted = !eof && end > 0 && l->window.ptr[end - 1] != '\n';
         st = hfsbi_hits_search(l, end, &done);
         if (!eof && !done) hfsbi_hits_slide(l);
     }
@@ -31528,8 +31747,15 @@ static hfsb_status hfsbi_grep_put_file(hfsbi_grep *g) {
     hfsbi_put_shown(out, g->lines.folder);
     hfsbi_put_shown(out, g->lines.path);
     if (g->lines.mode == HFSBI_GREP_COUNT)
-        hfsb_buf_printf(out, ":%llu", g->lines.matches);
+        hfsb_buf_printf(out, ":%llu", g->lines.file.matches);
     return hfsb_buf_finish(out, mark);
+}
+
+/* Ends the walk, with files left that were not searched. */
+static void hfsbi_grep_stop(hfsbi_grep *g) {
+    g->partly = true;
+    if (g->finder.end == HFSBI_WALK_COMPLETE)
+        g->finder.end = HFSBI_WALK_STOPPED;
 }
 
 /* Searches an open file and adds up its counts. HFSB_OK or HFSB_NOMEM. */
@@ -31541,16 +31767,16 @@ static hfsb_status hfsbi_grep_file(hfsbi_grep *g, int fd,
         g->unreadable++;
         st = HFSB_OK;
     }
-    if (l->binary) g->binary++;
+    if (l->file.binary) g->binary++;
     else g->searched++;
-    if (l->matches) g->files++;
-    g->matches += l->matches;
-    if (st == HFSB_OK && l->matches && l->mode != HFSBI_GREP_CONTENT)
+    if (l->file.matches) g->files++;
+    g->matches += l->file.matches;
+    if (st == HFSB_OK && l->file.matches && l->mode != HFSBI_GREP_CONTENT)
         st = hfsbi_grep_put_file(g);
     g->full = g->full || l->full;
     if (g->full && !g->full_since) g->full_since = hfsb_clock_ms();
     if (g->full && hfsb_clock_ms() - g->full_since > HFSBI_GREP_SPARE_MS)
-        g->partly = g->finder.stop = true;
+        hfsbi_grep_stop(g);
     return st;
 }
 
@@ -32558,7 +32784,7 @@ static hfsb_str hfsbi_proxy_without_dot(hfsb_str host) {
 static unsigned hfsbi_proxy_take_port(hfsb_str *entry) {
     size_t             i = entry->len;
     unsigned long long port = 0;
-    while (i && entry->ptr[i - 1] >= '0' && entry->ptr[i - 1] <= '9') i--;
+    while (i && hfsbi_is_digit(entry->ptr[i - 1])) i--;
     if (!i || entry->ptr[i - 1] != ':' ||
         !hfsbi_read_decimal(hfsb_str_slice(*entry, i, entry->len), 99999,
                             &port))
@@ -32597,7 +32823,7 @@ HFSBI_FN bool hfsbi_proxy_excepts(hfsb_str list, hfsb_str host,
     host = hfsbi_proxy_without_dot(host);
     for (; at < list.len; at = end + 1) {
         for (end = at; end < list.len && list.ptr[end] != ',' &&
-                       list.ptr[end] != ' ' && list.ptr[end] != '\t';)
+                       !hfsbi_is_blank(list.ptr[end]);)
             end++;
         if (hfsbi_proxy_entry_fits(hfsb_str_slice(list, at, end), host, port))
             return true;
@@ -35069,10 +35295,11 @@ hfsb_status hfsb_sandbox_call(hfsb_sandbox *sandbox, hfsb_str name,
     hfsbi_remote      r;
     hfsb_status       st;
     if (!opts) opts = &none;
+    if (!cancel) cancel = opts->cancel ? opts->cancel : sandbox->o.cancel;
     hfsbi_result_init(result, &sandbox->o.alloc);
     st = hfsbi_remote_check(tool, name, arguments, opts, &err);
     if (st != HFSB_OK) return hfsbi_remote_finish(sandbox, st, &err, result);
-    hfsbi_remote_init(&r, sandbox, tool, cancel ? cancel : sandbox->o.cancel);
+    hfsbi_remote_init(&r, sandbox, tool, cancel);
     r.opts = *opts;
     if (r.key[0] && opts->key.len) {
         memcpy(r.key, opts->key.ptr, opts->key.len);
@@ -40781,14 +41008,14 @@ static hfsb_status hfsbi_box_delete(hfsb_session *session, hfsbi_box *box,
    change. */
 struct hfsbi_waiter {
     hfsbi_waiter *next;
-    hfsb_cancel  *event;
+    hfsb_cancel   event;
 };
 
 /* Wakes all waiting threads. Under the lock. */
 static void hfsbi_session_change(hfsb_session *session) {
     hfsbi_waiter *w;
     (void)pthread_cond_broadcast(&session->changed);
-    for (w = session->waiters; w; w = w->next) hfsb_cancel_set(w->event);
+    for (w = session->waiters; w; w = w->next) hfsb_cancel_set(&w->event);
 }
 
 HFSBI_FN void hfsbi_session_unclaim(hfsb_session *session) {
@@ -40798,28 +41025,27 @@ HFSBI_FN void hfsbi_session_unclaim(hfsb_session *session) {
 
 HFSBI_FN bool hfsbi_session_wait(hfsb_session      *session,
                                  const hfsb_cancel *cancel) {
-    hfsbi_waiter   waiter = HFSB_INIT;
+    hfsbi_waiter   waiter;
     hfsbi_waiter **link = &session->waiters;
+    long long      until = HFSBI_FOREVER;
     short          ready;
+    int            fd;
     if (hfsb_cancel_is_set(cancel)) return false;
     if (!cancel) {
         (void)pthread_cond_wait(&session->changed, &session->lock);
         return true;
     }
-    if (hfsb_cancel_open(&session->alloc, &waiter.event, NULL) != HFSB_OK) {
-        /* out of memory or descriptors: look at the cancel now and then */
-        hfsbi_cond_wait_ms(&session->changed, &session->lock, 100);
-        return true;
-    }
+    hfsbi_cancel_init(&waiter.event);
     waiter.next = session->waiters;
     session->waiters = &waiter;
     pthread_mutex_unlock(&session->lock);
-    (void)hfsbi_wait_fd(hfsb_cancel_fd(waiter.event), POLLIN, HFSBI_FOREVER,
-                        cancel, &ready);
+    fd = hfsb_cancel_fd(&waiter.event);
+    if (fd < 0) until = hfsb_clock_ms() + 100; /* no descriptors are left */
+    (void)hfsbi_wait_fd(fd, POLLIN, until, cancel, &ready);
     pthread_mutex_lock(&session->lock);
     while (*link != &waiter) link = &(*link)->next;
     *link = waiter.next;
-    hfsb_cancel_close(waiter.event);
+    hfsbi_cancel_free(&waiter.event);
     return true;
 }
 
@@ -42343,40 +42569,16 @@ static hfsb_status hfsbi_session_run_own(void *user, const void *args,
     return call->tool->fn(call, args, result, err);
 }
 
-static hfsb_status hfsbi_session_cancelled(hfsb_tool_result *result) {
-    hfsb_buf_truncate(&result->error, 0);
-    hfsbi_result_status(result, HFSB_CANCELLED, NULL);
-    return HFSB_CANCELLED;
-}
-
-/* Calls a tool on this machine. hfsb_tools_poll() cannot wait for a cancel as
-   well, so the cancel is looked at every 20 ms. */
 static hfsb_status hfsbi_session_call_local(hfsb_session          *session,
                                             hfsb_str               name,
                                             const hfsb_json_value *arguments,
                                             const hfsb_call_opts  *opts,
                                             const hfsb_cancel     *cancel,
                                             hfsb_tool_result      *result) {
-    hfsb_tools *tools = session->tools;
-    bool        bash = hfsb_str_equal(name, HFSB_LIT("bash"));
-    hfsb_call  *call;
-    bool        ended = false;
-    hfsb_status st;
-    if (!cancel) return hfsb_tools_call(tools, name, arguments, opts, result);
-    if (hfsb_cancel_is_set(cancel)) return hfsbi_session_cancelled(result);
-    st = hfsb_call_open(tools, name, arguments, opts, &call);
-    if (st != HFSB_OK) return st;
-    while (!hfsb_call_done(call)) {
-        if (!ended && hfsb_cancel_is_set(cancel)) {
-            ended = true;
-            if (!bash) break; /* it waits for another call's command */
-            hfsbi_jobs_end(tools, hfsb_cstr(hfsb_call_job(call)));
-        }
-        hfsb_tools_poll(tools, 20);
-    }
-    st = hfsb_call_take(call, result);
-    hfsb_call_close(call);
-    return ended ? hfsbi_session_cancelled(result) : st;
+    hfsb_call_opts how = HFSB_INIT;
+    if (opts) how = *opts;
+    how.cancel = cancel;
+    return hfsb_tools_call(session->tools, name, arguments, &how, result);
 }
 
 static hfsb_status hfsbi_session_call_remote(hfsb_session          *session,
@@ -42405,6 +42607,7 @@ hfsb_status hfsb_session_call(hfsb_session *session, hfsb_str name,
                               hfsb_tool_result      *result) {
     hfsbi_own_call own;
     hfsb_err       err = HFSB_INIT;
+    if (!cancel && opts) cancel = opts->cancel;
     own.session = session;
     own.tool = hfsbi_session_tool(session, name);
     own.arguments = arguments;

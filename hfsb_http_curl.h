@@ -811,9 +811,9 @@ static int hfsbi_curl_time_left(hfsbi_curl_call *x, long long now) {
 static CURLcode hfsbi_curl_loop(hfsbi_curl_call *x) {
     unsigned long long seen = 0;
     struct curl_waitfd wake = HFSB_INIT;
+    struct pollfd      cancel;
     hfsbi_signal_guard guard; /* some TLS libraries use write() */
     int                running = 1, wait, none;
-    wake.fd = (curl_socket_t)hfsb_cancel_fd(x->call->cancel);
     wake.events = CURL_WAIT_POLLIN;
     for (;;) {
         CURLMcode bad;
@@ -831,8 +831,9 @@ static CURLcode hfsbi_curl_loop(hfsbi_curl_call *x) {
         hfsbi_curl_note_progress(x, now, &seen);
         wait = hfsbi_curl_time_left(x, now);
         if (x->ended) return CURLE_ABORTED_BY_CALLBACK;
-        bad = curl_multi_poll(x->slot->multi, &wake, x->call->cancel ? 1 : 0,
-                              wait, NULL);
+        wait = hfsbi_cancel_watch(x->call->cancel, &cancel, wait);
+        wake.fd = (curl_socket_t)cancel.fd;
+        bad = curl_multi_poll(x->slot->multi, &wake, wake.fd >= 0, wait, NULL);
         if (bad) return CURLE_OUT_OF_MEMORY;
     }
 }

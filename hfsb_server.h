@@ -3332,11 +3332,10 @@ typedef struct hfsbi_api_call {
     unsigned               held;    /* functions that use the call */
     bool                   in_thread;
     hfsbi_api_form         form;
-    bool                   eof;       /* the peer sends no more */
-    long long              interval;  /* between beats, ms */
-    pthread_mutex_t        lock;      /* of `cancelled` */
-    bool                   cancelled; /* asks the thread to stop early */
-    const char            *where;     /* source of the arguments: "body" or
+    bool                   eof;      /* the peer sends no more */
+    long long              interval; /* between beats, ms */
+    hfsb_cancel            cancel;   /* asks the thread to stop early */
+    const char            *where;    /* source of the arguments: "body" or
                                          "query" */
 
     const hfsbi_tool *tool;
@@ -3896,7 +3895,7 @@ static void hfsbi_api_call_free(hfsbi_api_call *x) {
     hfsb_buf_free(&x->id);
     hfsb_buf_free(&x->reply);
     hfsb_buf_free(&x->events.ready);
-    (void)pthread_mutex_destroy(&x->lock);
+    hfsbi_cancel_free(&x->cancel);
     hfsbi_array_free(&api->alloc, x, 1, sizeof *x);
 }
 
@@ -4051,26 +4050,9 @@ static void hfsbi_stream_end(hfsbi_api_call *x) {
 
 /* ---- cancelling ---- */
 
-/* Asks the pool thread of the call to stop early. */
-static void hfsbi_api_call_cancel(hfsbi_api_call *x) {
-    pthread_mutex_lock(&x->lock);
-    x->cancelled = true;
-    pthread_mutex_unlock(&x->lock);
-}
-
-/* Called by the tools, in the thread that runs the call. */
-static bool hfsbi_api_call_is_cancelled(void *user) {
-    hfsbi_api_call *x = (hfsbi_api_call *)user;
-    bool            is;
-    pthread_mutex_lock(&x->lock);
-    is = x->cancelled;
-    pthread_mutex_unlock(&x->lock);
-    return is;
-}
-
 HFSBI_FN void hfsbi_api_calls_end(hfsbi_api *api) {
     hfsbi_api_call *x = api->calls;
-    for (; x; x = x->next) hfsbi_api_call_cancel(x);
+    for (; x; x = x->next) hfsb_cancel_set(&x->cancel);
 }
 
 /* The client is gone. Work with an idempotency key is not cancelled: a repeat
@@ -4080,7 +4062,7 @@ static void hfsbi_api_call_on_gone(void *user, hfsb_request *request) {
     (void)request;
     hfsbi_api_call_hold(x);
     x->request = NULL;
-    if (!x->key_len) hfsbi_api_call_cancel(x);
+    if (!x->key_len) hfsb_cancel_set(&x->cancel);
     hfsbi_loop_timer_clear(x->api->loop, &x->beat.timer);
     (void)hfsbi_api_call_release(x);
 }
@@ -4207,7 +4189,7 @@ static void hfsbi_api_call_prepare(hfsbi_api_call *x) {
     hfsb_call_opts opts = HFSB_INIT;
     opts.key = hfsb_str_make(x->key, x->key_len);
     if (x->id.len) opts.id = hfsb_buf_str(&x->id);
-    opts.cancelled = hfsbi_api_call_is_cancelled;
+    opts.cancel = &x->cancel;
     opts.user = x;
     if (x->stream) opts.on_text = hfsbi_stream_on_text;
     if (hfsbi_call_prepare(x->api->tools, hfsb_cstr(x->tool->name),
@@ -4347,7 +4329,7 @@ HFSBI_FN hfsbi_api_call *hfsbi_api_call_new(hfsbi_api        *api,
         hfsbi_array_free(&api->alloc, x, 1, sizeof *x);
         return NULL;
     }
-    (void)pthread_mutex_init(&x->lock, NULL);
+    hfsbi_cancel_init(&x->cancel);
     x->api = api;
     x->tool = tool;
     x->request = request;
@@ -6021,7 +6003,7 @@ struct hfsb_mcp_call {
     bool                  in_thread;
     long long             started, next_beat;
     long long             deadline; /* for an answer; -1: none */
-    hfsb_cancel          *cancel;   /* of the program's and remote tools */
+    hfsb_cancel           cancel;   /* asks the thread to return */
     hfsb_call            *command;  /* of the session's tools; NULL: of the
                                        program's and remote ones */
     hfsbi_mcp_blocks      blocks;   /* the result */
@@ -7630,7 +7612,7 @@ static void hfsbi_mcp_call_free(hfsb_mcp_call *call) {
     if (call->next) call->next->prev = call->prev;
     mcp->call_count--;
     hfsb_call_close(call->command);
-    hfsb_cancel_close(call->cancel);
+    hfsbi_cancel_free(&call->cancel);
     hfsbi_mcp_session_release(call->session);
     if (call->input) hfsbi_mcp_input_release(mcp, call->input);
     hfsb_json_free(&call->ask.kept);
@@ -7809,7 +7791,7 @@ static void hfsbi_mcp_call_stop_thread(hfsb_mcp_call *call,
     pthread_mutex_lock(&call->shared.lock);
     if (why > call->shared.stop) call->shared.stop = why;
     pthread_mutex_unlock(&call->shared.lock);
-    hfsb_cancel_set(call->cancel);
+    hfsb_cancel_set(&call->cancel);
 }
 
 /* Leaves the call without an answer: freed now, or when its thread is done. */
@@ -7983,11 +7965,6 @@ static void hfsbi_mcp_call_tick(hfsbi_timer *timer) {
 
 /* ---- calls in a thread ---- */
 
-/* For the tools: true when a call must return early. In its thread. */
-static bool hfsbi_mcp_call_cancelled(void *user) {
-    return hfsbi_mcp_call_stop((hfsb_mcp_call *)user) != HFSBI_MCP_CALL_RUNS;
-}
-
 static void hfsbi_mcp_call_run(hfsbi_task *task) {
     hfsb_mcp_call       *call = (hfsb_mcp_call *)(void *)task;
     const hfsbi_mcp_ask *ask = &call->ask;
@@ -8069,7 +8046,7 @@ static void hfsbi_mcp_call_command(hfsb_mcp_call *call) {
 static hfsb_status hfsbi_mcp_call_prepare(hfsb_mcp_call *call) {
     hfsb_call_opts opts = HFSB_INIT;
     opts.strict = opts.images = true;
-    opts.cancelled = hfsbi_mcp_call_cancelled;
+    opts.cancel = &call->cancel;
     opts.user = call;
     if (hfsbi_mcp_call_beats(call)) opts.on_text = hfsbi_mcp_call_printed;
     return hfsbi_call_prepare(call->session->tools, call->ask.tool,
@@ -8086,6 +8063,7 @@ static hfsb_mcp_call *hfsbi_mcp_call_new(hfsbi_mcp_channel *channel,
     if (!call) return NULL;
     memset(call, 0, sizeof *call);
     (void)pthread_mutex_init(&call->shared.lock, NULL);
+    hfsbi_cancel_init(&call->cancel);
     call->mcp = mcp;
     call->ask.kept.alloc = call->blocks.json.alloc = mcp->alloc;
     call->shared.outbox.alloc = call->shared.tail.alloc = mcp->alloc;
@@ -8132,7 +8110,7 @@ static hfsb_status hfsbi_mcp_keep_ids(const hfsbi_mcp_message *m,
     return HFSB_OK;
 }
 
-/* Fills call->ask. HFSB_OK; HFSB_NOMEM, also without descriptors. */
+/* Fills call->ask. HFSB_OK; HFSB_NOMEM. */
 static hfsb_status hfsbi_mcp_call_fill(hfsb_mcp_call           *call,
                                        const hfsbi_mcp_message *m,
                                        const hfsbi_mcp_tool    *own) {
@@ -8151,11 +8129,7 @@ static hfsb_status hfsbi_mcp_call_fill(hfsb_mcp_call           *call,
                           : HFSBI_MCP_MESSAGES;
     ask->log_level = m->modern ? m->level : call->session->log_level;
     if (!notify || !mcp->about.logging) ask->log_level = HFSBI_MCP_SILENT;
-    if (hfsbi_mcp_keep_ids(m, ask) != HFSB_OK) return HFSB_NOMEM;
-    if (!own && !mcp->remote.run) return HFSB_OK;
-    return hfsb_cancel_open(&mcp->alloc, &call->cancel, NULL) == HFSB_OK
-               ? HFSB_OK
-               : HFSB_NOMEM;
+    return hfsbi_mcp_keep_ids(m, ask);
 }
 
 /* Runs a tool of this machine. */
@@ -8193,7 +8167,8 @@ HFSBI_FN hfsb_status hfsbi_mcp_call_start(hfsbi_mcp_channel       *channel,
     if (st == HFSB_OK && m->bad_arguments)
         hfsbi_mcp_call_fail(call, "`arguments` must be a JSON object with the "
                                   "keys that the tool takes.");
-    else if (st == HFSB_OK && call->cancel) hfsbi_mcp_call_work(call);
+    else if (st == HFSB_OK && (own || call->mcp->remote.run))
+        hfsbi_mcp_call_work(call);
     else if (st == HFSB_OK) st = hfsbi_mcp_call_local(call);
     if (st != HFSB_OK) hfsbi_mcp_call_free(call);
     return st;
@@ -8289,7 +8264,7 @@ void hfsb_mcp_log(hfsb_mcp_call *call, const char *level, hfsb_str text) {
 }
 
 const hfsb_cancel *hfsb_mcp_cancel(const hfsb_mcp_call *call) {
-    return call->cancel;
+    return &call->cancel;
 }
 
 /* ---- src/mcp/channel.c ---- */
@@ -9630,7 +9605,7 @@ enum {
    False when the reason has changed: the cancel is set again then. */
 static bool hfsbi_mcp_remote_resume(hfsb_mcp_call *call, hfsbi_mcp_stop why) {
     if (hfsbi_mcp_call_stop(call) != why) return false;
-    hfsb_cancel_reset(call->cancel);
+    hfsb_cancel_reset(&call->cancel);
     /* a stop between the two lines was reset, but is seen here */
     return hfsbi_mcp_call_stop(call) == why;
 }
@@ -9651,7 +9626,7 @@ static hfsb_status hfsbi_mcp_remote_call(hfsb_mcp_call *call, hfsb_str tool,
         opts.user = call;
     }
     return hfsb_session_call(call->mcp->remote.session, tool, arguments, &opts,
-                             call->cancel, result);
+                             &call->cancel, result);
 }
 
 /* Copies arguments into *out with one key replaced: by a text, or by 0 when
@@ -9820,8 +9795,8 @@ static void hfsbi_mcp_remote_bash(hfsb_mcp_call *call) {
 /* Waits for the sandbox; false when the call was answered with a failure. */
 static bool hfsbi_mcp_remote_ready(hfsb_mcp_call *call) {
     hfsb_err    err = HFSB_INIT;
-    hfsb_status st =
-        hfsb_session_wait_ready(call->mcp->remote.session, call->cancel, &err);
+    hfsb_status st = hfsb_session_wait_ready(call->mcp->remote.session,
+                                             &call->cancel, &err);
     if (st == HFSB_OK) return true;
     if (st == HFSB_CANCELLED)
         hfsb_mcp_fail(call, "The sandbox is still starting, which can take "
