@@ -18313,11 +18313,6 @@ HFSBI_FN long long hfsbi_loop_deadline(hfsbi_loop *loop);
 
 /* ---- proc.c: a command for the rooms below ---- */
 
-/* Lets commands search for their processes in one snapshot, which outlives
-   them all and is used by one thread at a time: those that are killed at the
-   same time then cost one pass over /proc. NULL: a snapshot of its own. */
-HFSBI_FN void hfsbi_proc_share_snapshot(hfsb_proc *proc, hfsbi_snapshot *snap);
-
 /* The span of a running command, for the sweep of a tools object. */
 HFSBI_FN hfsbi_session_span hfsbi_proc_span(hfsb_proc *proc);
 
@@ -18850,6 +18845,12 @@ HFSBI_FN void hfsbi_poll_fill(const hfsb_watch *list, size_t n,
 }
 
 /* ---- threads ---- */
+
+long long hfsb_clock_ms(void) {
+    struct timespec now = HFSB_INIT;
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    return (long long)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
 
 HFSBI_FN void hfsbi_mutex_init_recursive(pthread_mutex_t *lock) {
     pthread_mutexattr_t attr;
@@ -23089,12 +23090,6 @@ struct hfsb_proc {
     char                block[HFSBI_PROC_BLOCK]; /* last: it is not cleared */
 };
 
-long long hfsb_clock_ms(void) {
-    struct timespec now = HFSB_INIT;
-    (void)clock_gettime(CLOCK_MONOTONIC, &now);
-    return (long long)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
 /* a + b of times at or above 0, at most the end of time. */
 static long long hfsbi_later(long long a, long long b) {
     return a > LLONG_MAX - b ? LLONG_MAX : a + b;
@@ -23212,6 +23207,14 @@ static void hfsbi_proc_io_ready(hfsbi_io *io, unsigned events) {
 
 static void hfsbi_proc_timer_due(hfsbi_timer *timer) {
     hfsbi_proc_drive(((hfsbi_proc_driver *)(void *)timer)->proc);
+}
+
+/* Lets the command search for its processes in the snapshot of a loop: those
+   that are killed at the same time then cost one pass over /proc. NULL: a
+   snapshot of its own. */
+static void hfsbi_proc_share_snapshot(hfsb_proc *proc, hfsbi_snapshot *snap) {
+    proc->snapshot = snap;
+    if (snap) hfsbi_snapshot_cover(snap, proc->tree.span.since);
 }
 
 HFSBI_FN void hfsbi_proc_attach(hfsb_proc *proc, hfsbi_loop *loop,
@@ -23605,12 +23608,6 @@ hfsb_status hfsb_proc_input(hfsb_proc *proc, hfsb_str bytes, bool end,
 
 /* ---- for the tools ---- */
 
-HFSBI_FN void hfsbi_proc_share_snapshot(hfsb_proc      *proc,
-                                        hfsbi_snapshot *snap) {
-    proc->snapshot = snap;
-    if (snap) hfsbi_snapshot_cover(snap, proc->tree.span.since);
-}
-
 HFSBI_FN hfsbi_session_span hfsbi_proc_span(hfsb_proc *proc) {
     return hfsbi_tree_span(&proc->tree);
 }
@@ -23977,9 +23974,6 @@ HFSBI_FN const hfsbi_param *hfsbi_param_find(const hfsbi_param *params,
 HFSBI_FN bool hfsbi_param_fits(const hfsbi_param     *p,
                                const hfsb_json_value *object,
                                const hfsb_alloc      *alloc);
-
-/* Returns the name of p's type in a schema: "string", "integer" ... */
-HFSBI_FN const char *hfsbi_param_type(const hfsbi_param *p);
 
 /* Moves the next choice from *rest, a view of `choices`, to *choice; aliases
    come last. False at the end. */
@@ -24407,39 +24401,57 @@ typedef union hfsbi_args {
     char        bytes[256];
 } hfsbi_args;
 
+/* Who hears of the progress of a call, see hfsbi_call_listen(). */
+typedef struct hfsbi_call_listener {
+    void (*fn)(void *user); /* NULL: nobody */
+    void *user;
+    bool  heard; /* on_text was called since */
+    bool  told;  /* it knows of the end */
+} hfsbi_call_listener;
+
+/* What bash_output waits for. */
+typedef struct hfsbi_output_wait {
+    unsigned long long offset; /* bytes */
+    long long          until;  /* a deadline on hfsb_clock_ms() */
+    hfsbi_timer        timer;  /* looks again */
+} hfsbi_output_wait;
+
+/* The jobs that kill waits for. */
+typedef struct hfsbi_killed {
+    hfsbi_job **list;
+    size_t      count, cap;
+} hfsbi_killed;
+
 struct hfsb_call {
     hfsb_tools              *tools;
-    const struct hfsbi_tool *tool;   /* NULL: unknown name */
-    hfsbi_args               args;   /* from prepare to start */
-    hfsb_json_doc            parsed; /* that some of these refer to */
-    bool                     prepared;
-    hfsbi_job_spec           spec; /* of bash, from prepare to start */
+    const struct hfsbi_tool *tool; /* NULL: unknown name */
     hfsb_call_opts           opts;
-    hfsb_buf                 notes;       /* lines that follow the output */
-    bool                     notes_apart; /* notes go into a field instead */
-    hfsbi_build              fields;      /* of the result; the root is open */
-    hfsb_tool_result         result;
-    hfsb_status              status;
-    hfsbi_wait               wait;
-    hfsb_call               *next_waiting; /* in hfsb_tools.waiting */
-    hfsbi_timer              timer;        /* of bash_output: looks again */
-    void (*on_progress)(void *user);       /* see hfsbi_call_listen() */
-    void              *listener;           /* its user */
-    bool               heard;              /* on_text was called since */
-    bool               told;               /* on_progress knows of the end */
-    hfsbi_io           cancelled;          /* its cancel, while a thread is
-                                              blocked in the call */
-    hfsbi_job         *job;                /* of bash, bash_output */
-    hfsbi_job        **killed;             /* of kill */
-    size_t             killed_count, killed_cap;
-    unsigned long long offset;              /* of bash_output, bytes */
-    long long          until;               /* of bash_output, a deadline */
-    bool               streams;             /* its on_text is the job's */
-    bool               taken;               /* the result was moved out */
-    unsigned char digest[HFSB_SHA256_SIZE]; /* of tool and arguments, when the
-                                               call has an id or a key */
-    hfsbi_once   *once;                     /* record to fill, or waited for */
-    char          job_id[HFSBI_JOB_ID];
+    /* from prepare to start */
+    bool           prepared;
+    hfsbi_args     args;
+    hfsb_json_doc  parsed;                   /* that an argument refers to */
+    hfsbi_job_spec spec;                     /* of bash */
+    unsigned char  digest[HFSB_SHA256_SIZE]; /* of tool and arguments, when the
+                                                call has an id or a key */
+    /* while it waits */
+    hfsbi_wait          wait;
+    hfsb_call          *next_waiting; /* in hfsb_tools.waiting */
+    hfsbi_call_listener listener;
+    hfsbi_io            cancelled; /* its cancel, while a thread is blocked in
+                                    the call */
+    hfsbi_once         *once;      /* record to fill, or waited for */
+    hfsbi_job          *job;       /* of bash, bash_output */
+    char                job_id[HFSBI_JOB_ID];
+    bool                streams; /* its on_text is the job's */
+    hfsbi_killed        killed;
+    hfsbi_output_wait   output;
+    /* the result */
+    hfsb_buf         notes;       /* lines that follow the output */
+    bool             notes_apart; /* notes go into a field instead */
+    hfsbi_build      fields;      /* of the result; the root is open */
+    hfsb_tool_result result;
+    hfsb_status      status;
+    bool             taken; /* the result was moved out */
 };
 
 /* These run under the lock: */
@@ -24475,9 +24487,6 @@ HFSBI_FN void hfsbi_call_listen(hfsb_call *call, void (*fn)(void *user),
 HFSBI_FN void hfsbi_call_hurry(hfsb_call *call);
 /* Calls the listener of each call that has news. Under the lock. */
 HFSBI_FN void hfsbi_calls_notify(hfsb_tools *tools);
-
-/* True when the caller has cancelled the call. */
-HFSBI_FN bool hfsbi_call_cancelled(const hfsb_call *call);
 
 /* Initialises *result and parses the arguments of a call into *doc, which the
    caller frees. HFSB_OK; HFSB_ARG or HFSB_NOMEM with the failure in
@@ -24532,43 +24541,61 @@ HFSBI_FN bool hfsbi_tools_has_seen(hfsb_tools *tools, hfsb_str path);
 /* ==== tools.c: the object ================================================ */
 typedef struct hfsbi_drain hfsbi_drain; /* see job.c */
 
-struct hfsb_tools {
-    /* constant after open */
-    hfsb_alloc     alloc;
-    hfsb_root     *place;   /* root and working directory */
-    hfsbi_checker *checker; /* NULL: no checks; has a lock of its own */
-    bool           session, no_keeper;
-    hfsbi_seen     seen; /* files read or written; has a lock of its own */
-    hfsb_buf       shell;
-    hfsb_buf       env_text; /* of commands: "NAME=value", each ends in NUL */
-    const char   **env;      /* the same as a list that ends in NULL */
-    size_t         env_count;
-    bool           env_borrowed;         /* env belongs to another object */
-    double         timeout, max_timeout; /* seconds */
-    long long      grace_ms;
-    size_t         max_running, max_waiting, max_finished;
-    char           prefix[16]; /* of job ids */
-    hfsbi_loop    *loop;
-    bool           own_loop; /* else that of a server */
-    int            host[2];  /* pipe that wakes the host's own loop; -1 in a
-                                server's loop */
+/* The environment of commands. */
+typedef struct hfsbi_tools_env {
+    hfsb_buf     text; /* "NAME=value", each ends in NUL */
+    const char **list; /* the same as a list that ends in NULL */
+    size_t       count;
+    bool         borrowed; /* list belongs to another object */
+} hfsbi_tools_env;
 
-    /* protected by the lock of the loop */
-    bool               hosted;    /* the host has watched, and not stepped */
-    bool               news;      /* others turned the loop since its step */
-    hfsbi_task         look;      /* posted when calls may have news */
-    bool               looks;     /* it is posted */
-    hfsbi_job         *jobs;      /* newest first */
-    unsigned long      job_count; /* ever added */
-    hfsb_call         *waiting;   /* all calls that wait */
-    hfsbi_once        *onces;     /* newest first */
-    hfsbi_spills       spills;
+typedef struct hfsbi_tools_limits {
+    double    timeout, max_timeout; /* seconds */
+    long long grace_ms;
+    size_t    running, waiting, finished; /* jobs */
+} hfsbi_tools_limits;
+
+/* A host that waits in its own loop. */
+typedef struct hfsbi_tools_host {
+    int  pipe[2]; /* wakes it; -1 in a server's loop */
+    bool watched; /* it has watched, and not stepped since */
+    bool news;    /* others turned the loop since its step */
+} hfsbi_tools_host;
+
+/* Processes and pipes that ended commands have left. */
+typedef struct hfsbi_tools_left {
     hfsbi_drain       *drains; /* pipes that survivors hold open */
     size_t             drain_count;
     hfsbi_session_span spans[HFSBI_JOB_SPANS]; /* sessions of commands that
                          run, or that have survivors */
-    size_t             span_next; /* to overwrite when all are in use */
-    unsigned long long since;     /* start of the oldest process; 0: none */
+    size_t             next;  /* span to overwrite when all are in use */
+    unsigned long long since; /* start of the oldest process; 0: none */
+} hfsbi_tools_left;
+
+struct hfsb_tools {
+    /* constant after open */
+    hfsb_alloc         alloc;
+    hfsb_root         *place;   /* root and working directory */
+    hfsbi_checker     *checker; /* NULL: no checks; has a lock of its own */
+    bool               session, no_keeper;
+    hfsbi_seen         seen; /* files read or written; has a lock of its own */
+    hfsb_buf           shell;
+    hfsbi_tools_env    env;
+    hfsbi_tools_limits limits;
+    char               prefix[16]; /* of job ids */
+    hfsbi_loop        *loop;
+    bool               own_loop; /* else that of a server */
+
+    /* protected by the lock of the loop */
+    hfsbi_tools_host host;
+    hfsbi_task       look;      /* posted when calls may have news */
+    bool             looks;     /* it is posted */
+    hfsbi_job       *jobs;      /* newest first */
+    unsigned long    job_count; /* ever added */
+    hfsb_call       *waiting;   /* all calls that wait */
+    hfsbi_once      *onces;     /* newest first */
+    hfsbi_spills     spills;
+    hfsbi_tools_left left;
 };
 
 /* hfsb_tools_open() in the loop of a server, which drives the object and must
@@ -24896,7 +24923,8 @@ HFSBI_FN const hfsbi_param *hfsbi_param_find(const hfsbi_param *params,
     return NULL;
 }
 
-HFSBI_FN const char *hfsbi_param_type(const hfsbi_param *p) {
+/* Returns the name of p's type in a schema: "string", "integer" ... */
+static const char *hfsbi_param_type(const hfsbi_param *p) {
     static const char *const words[] = {"string",  "integer", "number",
                                         "boolean", "boolean", "object",
                                         "array"};
@@ -26764,9 +26792,9 @@ static size_t hfsbi_env_fill(const hfsb_tools     *tools,
                              const hfsbi_job_spec *spec, const char **list) {
     size_t      i, n = 0, at;
     const char *entry;
-    for (i = 0; i < tools->env_count; i++) {
-        if (!hfsbi_env_inherits(spec, tools->env[i])) continue;
-        if (list) list[n] = tools->env[i];
+    for (i = 0; i < tools->env.count; i++) {
+        if (!hfsbi_env_inherits(spec, tools->env.list[i])) continue;
+        if (list) list[n] = tools->env.list[i];
         n++;
     }
     for (i = 0; i < sizeof hfsbi_env_defaults / sizeof(char *); i++) {
@@ -26796,11 +26824,11 @@ struct hfsbi_drain {
 /* Ends a drain and returns its descriptor. */
 static int hfsbi_drain_end(hfsbi_drain *drain) {
     hfsb_tools   *tools = drain->tools;
-    hfsbi_drain **link = &tools->drains;
+    hfsbi_drain **link = &tools->left.drains;
     int           fd = drain->io.fd;
     while (*link != drain) link = &(*link)->next;
     *link = drain->next;
-    tools->drain_count--;
+    tools->left.drain_count--;
     hfsbi_loop_io_forget(tools->loop, &drain->io);
     hfsbi_array_free(&tools->alloc, drain, 1, sizeof *drain);
     return fd;
@@ -26821,11 +26849,11 @@ static void hfsbi_drain_ready(hfsbi_io *io, unsigned events) {
 static void hfsbi_drains_release(hfsb_tools *tools) {
     int    held[HFSBI_DRAINS], fd;
     size_t n = 0;
-    while (tools->drains) {
-        fd = hfsbi_drain_end(tools->drains);
+    while (tools->left.drains) {
+        fd = hfsbi_drain_end(tools->left.drains);
         if (tools->no_keeper || hfsbi_pipe_ended(fd)) hfsbi_close(&fd);
         else held[n++] = fd;
-        if (n == HFSBI_DRAINS || !tools->drains) {
+        if (n == HFSBI_DRAINS || !tools->left.drains) {
             hfsb_proc_keep_pipes(held, n);
             n = 0;
         }
@@ -26835,7 +26863,7 @@ static void hfsbi_drains_release(hfsb_tools *tools) {
 /* Takes ownership of the descriptor. Without memory a keeper reads it. */
 static void hfsbi_drain_add(hfsb_tools *tools, int fd) {
     hfsbi_drain *drain;
-    if (tools->drain_count >= HFSBI_DRAINS && !tools->no_keeper)
+    if (tools->left.drain_count >= HFSBI_DRAINS && !tools->no_keeper)
         hfsbi_drains_release(tools);
     drain = (hfsbi_drain *)hfsbi_array(&tools->alloc, 1, sizeof *drain);
     if (!drain) {
@@ -26846,9 +26874,9 @@ static void hfsbi_drain_add(hfsb_tools *tools, int fd) {
     drain->io.fd = fd;
     drain->io.fn = hfsbi_drain_ready;
     drain->tools = tools;
-    drain->next = tools->drains;
-    tools->drains = drain;
-    tools->drain_count++;
+    drain->next = tools->left.drains;
+    tools->left.drains = drain;
+    tools->left.drain_count++;
     if (!hfsbi_loop_io(tools->loop, &drain->io, HFSBI_IO_READ)) {
         fd = hfsbi_drain_end(drain);
         hfsb_proc_keep_pipes(&fd, 1);
@@ -26865,8 +26893,9 @@ static hfsbi_session_span *hfsbi_span_find(hfsb_tools      *tools,
                                            const hfsbi_job *job) {
     size_t i;
     for (i = 0; i < HFSBI_JOB_SPANS; i++)
-        if (tools->spans[i].running && tools->spans[i].session == job->pid)
-            return &tools->spans[i];
+        if (tools->left.spans[i].running &&
+            tools->left.spans[i].session == job->pid)
+            return &tools->left.spans[i];
     return NULL;
 }
 
@@ -26876,13 +26905,13 @@ static void hfsbi_span_begin(hfsb_tools *tools, hfsbi_job *job) {
     hfsbi_session_span span = hfsbi_proc_span(job->proc);
     size_t             i = 0;
     if (span.session == 0) return;
-    if (tools->since == 0) tools->since = span.since;
-    while (i < HFSBI_JOB_SPANS && tools->spans[i].session) i++;
+    if (tools->left.since == 0) tools->left.since = span.since;
+    while (i < HFSBI_JOB_SPANS && tools->left.spans[i].session) i++;
     if (i == HFSBI_JOB_SPANS) {
-        i = tools->span_next;
-        tools->span_next = (i + 1) % HFSBI_JOB_SPANS;
+        i = tools->left.next;
+        tools->left.next = (i + 1) % HFSBI_JOB_SPANS;
     }
-    tools->spans[i] = span;
+    tools->left.spans[i] = span;
 }
 
 /* Keeps the span of a finished command only if it has survivors. */
@@ -26950,7 +26979,7 @@ static void hfsbi_job_changed(void *user, hfsb_proc *proc, bool done) {
     hfsb_call *call = job->tools->waiting;
     (void)proc;
     for (; call; call = call->next_waiting)
-        if (call->streams && call->job == job) call->heard = true;
+        if (call->streams && call->job == job) call->listener.heard = true;
     hfsbi_tools_stir(job->tools);
     if (done) hfsbi_job_end(job);
 }
@@ -26977,7 +27006,7 @@ static hfsb_status hfsbi_job_spawn(hfsb_tools *tools, hfsbi_job *job,
     o.input = hfsb_buf_str(&spec->input);
     o.keep_input = spec->background && !spec->has_input;
     o.merge_stderr = spec->merge_stderr;
-    o.grace_ms = tools->grace_ms;
+    o.grace_ms = tools->limits.grace_ms;
     o.no_keeper = tools->no_keeper;
     o.on_output = hfsbi_job_output;
     o.user = &job->record;
@@ -27048,7 +27077,7 @@ HFSBI_FN void hfsbi_jobs_drop_old(hfsb_tools *tools) {
             link = &job->next;
             continue;
         }
-        keep_text = ++finished <= tools->max_finished &&
+        keep_text = ++finished <= tools->limits.finished &&
                     now - job->ended <= HFSBI_JOB_HOUR;
         if (!keep_text && !job->once) {
             *link = job->next;
@@ -27063,7 +27092,8 @@ HFSBI_FN void hfsbi_jobs_drop_old(hfsb_tools *tools) {
 }
 
 HFSBI_FN void hfsbi_jobs_start(hfsb_tools *tools) {
-    while (hfsbi_jobs_count(tools, HFSBI_JOB_RUNNING) < tools->max_running) {
+    while (hfsbi_jobs_count(tools, HFSBI_JOB_RUNNING) <
+           tools->limits.running) {
         hfsbi_job *job, *oldest = NULL; /* the list has the newest first */
         for (job = tools->jobs; job; job = job->next)
             if (job->state == HFSBI_JOB_WAITING) oldest = job;
@@ -27163,9 +27193,9 @@ HFSBI_FN size_t hfsbi_tools_sweep(hfsb_tools *tools, bool hard) {
     hfsbi_job      *job;
     size_t          running = 0, all;
     hfsbi_loop_lock(tools->loop);
-    family.since = tools->since;
+    family.since = tools->left.since;
     family.owner = hfsb_fnv(hfsb_cstr(tools->prefix));
-    family.spans = tools->spans;
+    family.spans = tools->left.spans;
     family.span_count = HFSBI_JOB_SPANS;
     hfsbi_snapshot_renew(snapshot, hfsb_clock_ms() + 1);
     all = hfsbi_snapshot_signal(snapshot, &family, !hard);
@@ -27433,36 +27463,36 @@ static hfsb_status hfsbi_tools_copy_env(hfsb_tools            *tools,
     size_t             at = 0, i = 0;
     for (; st == HFSB_OK && from && *from; from++) {
         if (!hfsbi_env_allowed(*from, o->hide_env)) continue;
-        st = hfsb_buf_append(&tools->env_text,
+        st = hfsb_buf_append(&tools->env.text,
                              hfsb_str_make(*from, strlen(*from) + 1));
-        if (st == HFSB_OK) tools->env_count++;
+        if (st == HFSB_OK) tools->env.count++;
     }
     if (st != HFSB_OK) return st;
-    tools->env = (const char **)hfsbi_array(&o->alloc, tools->env_count + 1,
-                                            sizeof(char *));
-    if (!tools->env) return HFSB_NOMEM;
-    for (; i < tools->env_count; i++) {
-        tools->env[i] = tools->env_text.ptr + at;
-        at += strlen(tools->env[i]) + 1;
+    tools->env.list = (const char **)hfsbi_array(
+        &o->alloc, tools->env.count + 1, sizeof(char *));
+    if (!tools->env.list) return HFSB_NOMEM;
+    for (; i < tools->env.count; i++) {
+        tools->env.list[i] = tools->env.text.ptr + at;
+        at += strlen(tools->env.list[i]) + 1;
     }
-    tools->env[i] = NULL;
+    tools->env.list[i] = NULL;
     return HFSB_OK;
 }
 
 static void hfsbi_tools_free_env(hfsb_tools *tools) {
-    hfsb_buf_free(&tools->env_text);
-    if (tools->env && !tools->env_borrowed)
-        hfsbi_array_free(&tools->alloc, (void *)tools->env,
-                         tools->env_count + 1, sizeof(char *));
+    hfsb_buf_free(&tools->env.text);
+    if (tools->env.list && !tools->env.borrowed)
+        hfsbi_array_free(&tools->alloc, (void *)tools->env.list,
+                         tools->env.count + 1, sizeof(char *));
 }
 
 /* Replaces the environment by the one of `like`. */
 static void hfsbi_tools_borrow_env(hfsb_tools *tools, const hfsb_tools *like) {
     hfsbi_tools_free_env(tools);
-    tools->env = like->env;
-    tools->env_count = like->env_count;
-    tools->env_borrowed = true;
-    if (tools->checker) tools->checker->env = tools->env;
+    tools->env.list = like->env.list;
+    tools->env.count = like->env.count;
+    tools->env.borrowed = true;
+    if (tools->checker) tools->checker->env = tools->env.list;
 }
 
 /* Resolves the options and copies them. HFSB_OK or HFSB_NOMEM; the caller
@@ -27471,18 +27501,18 @@ static hfsb_status hfsbi_tools_fill(hfsb_tools            *tools,
                                     const hfsb_tools_opts *o) {
     unsigned char id[4];
     hfsb_status   st;
-    tools->shell.alloc = tools->env_text.alloc = o->alloc;
+    tools->shell.alloc = tools->env.text.alloc = o->alloc;
     tools->session = o->session;
     tools->no_keeper = o->no_keeper;
-    tools->timeout = hfsbi_seconds_or(o->timeout, 240);
-    tools->max_timeout = hfsbi_seconds_or(o->max_timeout, 1200);
-    if (tools->timeout > tools->max_timeout)
-        tools->timeout = tools->max_timeout;
-    tools->grace_ms = o->grace_ms ? o->grace_ms : 2000;
-    if (tools->grace_ms > INT_MAX) tools->grace_ms = INT_MAX;
-    tools->max_running = hfsbi_size_or(o->max_running, 64);
-    tools->max_waiting = hfsbi_size_or(o->max_waiting, 256);
-    tools->max_finished = hfsbi_size_or(o->max_finished, 256);
+    tools->limits.timeout = hfsbi_seconds_or(o->timeout, 240);
+    tools->limits.max_timeout = hfsbi_seconds_or(o->max_timeout, 1200);
+    if (tools->limits.timeout > tools->limits.max_timeout)
+        tools->limits.timeout = tools->limits.max_timeout;
+    tools->limits.grace_ms = o->grace_ms ? o->grace_ms : 2000;
+    if (tools->limits.grace_ms > INT_MAX) tools->limits.grace_ms = INT_MAX;
+    tools->limits.running = hfsbi_size_or(o->max_running, 64);
+    tools->limits.waiting = hfsbi_size_or(o->max_waiting, 256);
+    tools->limits.finished = hfsbi_size_or(o->max_finished, 256);
     hfsbi_random(id, sizeof id);
     (void)snprintf(tools->prefix, sizeof tools->prefix, "%02x%02x%02x%02x",
                    id[0], id[1], id[2], id[3]);
@@ -27498,7 +27528,7 @@ static hfsb_status hfsbi_tools_fill(hfsb_tools            *tools,
     if (st != HFSB_OK || o->no_checks) return st;
     tools->checker = hfsbi_checker_open(o->checks, o->check_count, &o->alloc);
     if (!tools->checker) return HFSB_NOMEM;
-    tools->checker->env = tools->env;
+    tools->checker->env = tools->env.list;
     tools->checker->no_imports = o->no_imports;
     return HFSB_OK;
 }
@@ -27513,8 +27543,8 @@ HFSBI_FN void hfsbi_tools_free(hfsb_tools *tools) {
     hfsbi_checker_close(tools->checker);
     hfsbi_spills_free(&tools->spills);
     hfsb_root_close(tools->place);
-    hfsbi_close(&tools->host[0]);
-    hfsbi_close(&tools->host[1]);
+    hfsbi_close(&tools->host.pipe[0]);
+    hfsbi_close(&tools->host.pipe[1]);
     hfsbi_seen_free(&tools->seen);
     hfsb_buf_free(&tools->shell);
     hfsbi_tools_free_env(tools);
@@ -27545,7 +27575,7 @@ static hfsb_status hfsbi_tools_open_loop(hfsb_tools *tools, hfsb_err *err) {
         hfsbi_loop_open(&tools->alloc, 0, true, &tools->loop, err);
     if (st != HFSB_OK) return st;
     tools->own_loop = true;
-    if (hfsbi_wake_open(tools->host)) return HFSB_OK;
+    if (hfsbi_wake_open(tools->host.pipe)) return HFSB_OK;
     return hfsbi_fail_os(err, errno, "The tools cannot be opened");
 }
 
@@ -27565,7 +27595,7 @@ HFSBI_FN hfsb_status hfsbi_tools_open_in(hfsbi_loop            *loop,
     hfsbi_seen_init(&tools->seen, &opts->alloc);
     tools->loop = loop;
     tools->look.done = hfsbi_tools_look;
-    tools->host[0] = tools->host[1] = -1;
+    tools->host.pipe[0] = tools->host.pipe[1] = -1;
     where.work_dir = opts->work_dir;
     where.root = opts->root;
     st = hfsbi_tools_fill(tools, opts);
@@ -27597,12 +27627,12 @@ HFSBI_FN hfsb_status hfsbi_tools_open_like(const hfsb_tools *like,
     o.session = like->session;
     o.env = no_env; /* that of `like` takes its place */
     o.shell = like->shell.ptr;
-    o.timeout = like->timeout;
-    o.max_timeout = like->max_timeout;
-    o.grace_ms = like->grace_ms;
-    o.max_running = like->max_running;
-    o.max_waiting = like->max_waiting;
-    o.max_finished = like->max_finished;
+    o.timeout = like->limits.timeout;
+    o.max_timeout = like->limits.max_timeout;
+    o.grace_ms = like->limits.grace_ms;
+    o.max_running = like->limits.running;
+    o.max_waiting = like->limits.waiting;
+    o.max_finished = like->limits.finished;
     o.spill_dir = like->spills.dir;
     o.no_spill = like->spills.none;
     o.max_spill = like->spills.max_bytes;
@@ -27627,7 +27657,7 @@ void hfsb_tools_close(hfsb_tools *tools) {
     long long until;
     if (!tools) return;
     hfsbi_jobs_end(tools, HFSB_LIT(""));
-    until = hfsb_clock_ms() + 10000 + tools->grace_ms;
+    until = hfsb_clock_ms() + 10000 + tools->limits.grace_ms;
     while (hfsb_tools_busy(tools) && hfsb_clock_ms() < until)
         hfsb_tools_poll(tools, 1000);
     hfsbi_tools_free(tools);
@@ -27635,19 +27665,19 @@ void hfsb_tools_close(hfsb_tools *tools) {
 
 void hfsb_tools_wake(hfsb_tools *tools) {
     hfsbi_loop_wake(tools->loop);
-    hfsbi_wake_write(tools->host[1]);
+    hfsbi_wake_write(tools->host.pipe[1]);
 }
 
 size_t hfsb_tools_watch(hfsb_tools *tools, hfsb_watch *list, size_t max) {
     size_t n;
     if (max > 0) {
-        list[0].fd = tools->host[0];
+        list[0].fd = tools->host.pipe[0];
         list[0].readable = true;
         list[0].writable = false;
     }
     hfsbi_loop_lock(tools->loop);
-    tools->hosted = true;
-    if (tools->news) hfsbi_wake_write(tools->host[1]);
+    tools->host.watched = true;
+    if (tools->host.news) hfsbi_wake_write(tools->host.pipe[1]);
     n = hfsbi_loop_watch(tools->loop, max ? list + 1 : list,
                          max ? max - 1 : 0);
     hfsbi_loop_unlock(tools->loop);
@@ -27664,16 +27694,16 @@ long long hfsb_tools_deadline(hfsb_tools *tools) {
 
 void hfsb_tools_step(hfsb_tools *tools) {
     hfsbi_loop_lock(tools->loop);
-    tools->hosted = tools->news = false;
-    hfsbi_wake_drain(tools->host[0]);
+    tools->host.watched = tools->host.news = false;
+    hfsbi_wake_drain(tools->host.pipe[0]);
     hfsbi_loop_turn(tools->loop, 0);
     hfsbi_loop_unlock(tools->loop);
 }
 
 HFSBI_FN void hfsbi_tools_turn(hfsb_tools *tools, long long wait_ms) {
     hfsbi_loop_turn(tools->loop, wait_ms);
-    tools->news = true;
-    if (tools->hosted) hfsbi_wake_write(tools->host[1]);
+    tools->host.news = true;
+    if (tools->host.watched) hfsbi_wake_write(tools->host.pipe[1]);
 }
 
 void hfsb_tools_poll(hfsb_tools *tools, long long wait_ms) {
@@ -27927,10 +27957,6 @@ static hfsb_status hfsbi_call_read(hfsb_call             *call,
     return st;
 }
 
-HFSBI_FN bool hfsbi_call_cancelled(const hfsb_call *call) {
-    return hfsb_cancel_is_set(call->opts.cancel);
-}
-
 /* Moves the fields that the tool added into the result. */
 static hfsb_status hfsbi_call_take_fields(hfsb_call *call) {
     hfsb_status st;
@@ -27974,8 +28000,8 @@ static void hfsbi_call_settle(hfsb_call *call, hfsb_status st,
 }
 
 static void hfsbi_call_look_again(hfsbi_timer *timer) {
-    hfsb_call *call =
-        (hfsb_call *)(void *)((char *)timer - offsetof(hfsb_call, timer));
+    hfsb_call *call = (hfsb_call *)(void *)((char *)timer -
+                                            offsetof(hfsb_call, output.timer));
     hfsbi_tools_stir(call->tools);
 }
 
@@ -27990,7 +28016,7 @@ HFSBI_FN hfsb_status hfsbi_call_prepare(hfsb_tools *tools, hfsb_str name,
     if (!call) return HFSB_NOMEM;
     memset(call, 0, sizeof *call);
     call->tools = tools;
-    call->timer.fn = hfsbi_call_look_again;
+    call->output.timer.fn = hfsbi_call_look_again;
     call->notes.alloc = call->parsed.alloc = tools->alloc;
     hfsbi_job_spec_init(&call->spec, &tools->alloc);
     hfsbi_result_init(&call->result, &tools->alloc);
@@ -28029,11 +28055,12 @@ static bool hfsbi_call_ready(const hfsb_call *call) {
     case HFSBI_WAIT_NOTHING: return !call->prepared;
     case HFSBI_WAIT_JOB: return call->job->state == HFSBI_JOB_DONE;
     case HFSBI_WAIT_ENDS:
-        for (i = 0; i < call->killed_count; i++)
-            if (call->killed[i]->state != HFSBI_JOB_DONE) return false;
+        for (i = 0; i < call->killed.count; i++)
+            if (call->killed.list[i]->state != HFSBI_JOB_DONE) return false;
         return true;
     case HFSBI_WAIT_OUTPUT:
-        return hfsbi_output_ready(call) || hfsb_clock_ms() >= call->until;
+        return hfsbi_output_ready(call) ||
+               hfsb_clock_ms() >= call->output.until;
     case HFSBI_WAIT_ONCE: return !call->once->running;
     }
     return true;
@@ -28042,7 +28069,7 @@ static bool hfsbi_call_ready(const hfsb_call *call) {
 /* Removes the call from the list of those that wait. Under the lock. */
 static void hfsbi_call_unlink(hfsb_call *call) {
     hfsb_call **link = &call->tools->waiting;
-    hfsbi_loop_timer_clear(call->tools->loop, &call->timer);
+    hfsbi_loop_timer_clear(call->tools->loop, &call->output.timer);
     while (*link && *link != call) link = &(*link)->next_waiting;
     if (*link) *link = call->next_waiting;
 }
@@ -28072,13 +28099,13 @@ static void hfsbi_call_finish(hfsb_call *call) {
 
 HFSBI_FN void hfsbi_call_listen(hfsb_call *call, void (*fn)(void *user),
                                 void      *user) {
-    call->on_progress = fn;
-    call->listener = user;
+    call->listener.fn = fn;
+    call->listener.user = user;
 }
 
 HFSBI_FN void hfsbi_call_hurry(hfsb_call *call) {
     hfsbi_loop_lock(call->tools->loop);
-    call->until = hfsb_clock_ms();
+    call->output.until = hfsb_clock_ms();
     hfsbi_tools_stir(call->tools);
     hfsbi_loop_unlock(call->tools->loop);
 }
@@ -28090,11 +28117,13 @@ static hfsb_call *hfsbi_calls_news(hfsb_tools *tools) {
     for (; call; call = call->next_waiting) {
         bool ready = hfsbi_call_ready(call);
         if (!ready && call->wait == HFSBI_WAIT_OUTPUT)
-            hfsbi_loop_timer(tools->loop, &call->timer, hfsbi_output_at(call));
-        if (!call->on_progress || call->told || (!ready && !call->heard))
+            hfsbi_loop_timer(tools->loop, &call->output.timer,
+                             hfsbi_output_at(call));
+        if (!call->listener.fn || call->listener.told ||
+            (!ready && !call->listener.heard))
             continue;
-        call->told = ready;
-        call->heard = false;
+        call->listener.told = ready;
+        call->listener.heard = false;
         return call;
     }
     return NULL;
@@ -28104,7 +28133,7 @@ static hfsb_call *hfsbi_calls_news(hfsb_tools *tools) {
 HFSBI_FN void hfsbi_calls_notify(hfsb_tools *tools) {
     hfsb_call *call;
     while ((call = hfsbi_calls_news(tools)) != NULL)
-        call->on_progress(call->listener);
+        call->listener.fn(call->listener.user);
 }
 
 bool hfsb_call_done(hfsb_call *call) {
@@ -28144,11 +28173,11 @@ void hfsb_call_close(hfsb_call *call) {
         call->job->users--;
         if (call->streams) call->job->record.on_text = NULL;
     }
-    for (i = 0; i < call->killed_count; i++) call->killed[i]->users--;
+    for (i = 0; i < call->killed.count; i++) call->killed.list[i]->users--;
     if (call->once) call->once->users--;
-    if (call->job || call->killed) hfsbi_jobs_drop_old(tools);
+    if (call->job || call->killed.list) hfsbi_jobs_drop_old(tools);
     hfsbi_loop_unlock(tools->loop);
-    hfsbi_array_free(&tools->alloc, call->killed, call->killed_cap,
+    hfsbi_array_free(&tools->alloc, call->killed.list, call->killed.cap,
                      sizeof(hfsbi_job *));
     hfsb_json_free(&call->parsed);
     hfsbi_job_spec_free(&call->spec);
@@ -28194,7 +28223,7 @@ static void hfsbi_call_stop(hfsb_call *call) {
     if (call->wait == HFSBI_WAIT_JOB) {
         (void)hfsbi_job_kill(call->tools, call->job);
     } else if (call->wait == HFSBI_WAIT_OUTPUT) {
-        call->until = hfsb_clock_ms();
+        call->output.until = hfsb_clock_ms();
     } else {
         hfsbi_call_unlink(call);
         hfsbi_call_end(call, HFSB_CANCELLED, NULL);
@@ -28210,7 +28239,7 @@ static bool hfsbi_call_block(hfsb_call *call) {
         !hfsbi_cancel_attach(call))
         ms = HFSBI_CANCEL_MS;
     while (!hfsbi_call_ready(call)) {
-        if (!stopped && hfsbi_call_cancelled(call)) {
+        if (!stopped && hfsb_cancel_is_set(call->opts.cancel)) {
             stopped = true;
             hfsbi_call_stop(call);
         } else {
@@ -28381,10 +28410,11 @@ static void hfsbi_spec_timeout(hfsb_call *call, const hfsbi_bash_args *a,
     hfsb_tools *tools = call->tools;
     char        text[32];
     spec->timeout = a->timeout;
-    if (a->timeout <= 0) spec->timeout = a->background ? 0 : tools->timeout;
-    if (spec->timeout <= tools->max_timeout) return;
-    spec->timeout = tools->max_timeout;
-    hfsbi_put_seconds(tools->max_timeout, text);
+    if (a->timeout <= 0)
+        spec->timeout = a->background ? 0 : tools->limits.timeout;
+    if (spec->timeout <= tools->limits.max_timeout) return;
+    spec->timeout = tools->limits.max_timeout;
+    hfsbi_put_seconds(tools->limits.max_timeout, text);
     hfsb_buf_printf(&call->notes, "\n(timeout is over the maximum; %s s used)",
                     text);
 }
@@ -28625,11 +28655,11 @@ static hfsb_status hfsbi_bash_run(hfsb_call *call, hfsbi_job_spec *spec,
     if (job || once) {
         st = hfsbi_bash_join(call, once, job, err);
     } else if (hfsbi_jobs_count(tools, HFSBI_JOB_WAITING) >=
-               tools->max_waiting) {
+               tools->limits.waiting) {
         return hfsbi_fail(err, HFSB_LIMIT, 0,
                           "Too many commands are waiting (%zu): try again "
                           "when some have ended.",
-                          tools->max_waiting);
+                          tools->limits.waiting);
     } else {
         call->job = hfsbi_job_add(tools, spec, call);
         if (!call->job) return HFSB_NOMEM;
@@ -28713,9 +28743,9 @@ static hfsb_status hfsbi_job_unknown(hfsb_tool_result *result, hfsb_str id,
 HFSBI_FN hfsb_status hfsbi_output_result(hfsb_call *call) {
     hfsbi_job         *job = call->job;
     hfsb_tool_result  *r = &call->result;
-    unsigned long long next, gone_from, gone_to, from = call->offset;
+    unsigned long long next, gone_from, gone_to, from = call->output.offset;
     hfsb_status        st =
-        hfsbi_record_read(&job->record, call->offset, HFSBI_OUTPUT_MAX,
+        hfsbi_record_read(&job->record, call->output.offset, HFSBI_OUTPUT_MAX,
                           &r->output, &next, &gone_from, &gone_to);
     if (st != HFSB_OK) return st;
     if (gone_from != gone_to) from = gone_to;
@@ -28748,15 +28778,16 @@ static bool hfsbi_output_may_prompt(const hfsb_call *call) {
 
 HFSBI_FN bool hfsbi_output_ready(const hfsb_call *call) {
     return call->job->state == HFSBI_JOB_DONE ||
-           call->job->record.total > call->offset ||
+           call->job->record.total > call->output.offset ||
            (hfsbi_output_may_prompt(call) &&
             hfsb_clock_ms() >= call->job->record.last_at + HFSBI_PROMPT_MS);
 }
 
 HFSBI_FN long long hfsbi_output_at(const hfsb_call *call) {
     long long at = call->job->record.last_at + HFSBI_PROMPT_MS;
-    return at < call->until && hfsbi_output_may_prompt(call) ? at
-                                                             : call->until;
+    return at < call->output.until && hfsbi_output_may_prompt(call)
+               ? at
+               : call->output.until;
 }
 
 typedef struct hfsbi_output_args {
@@ -28777,15 +28808,15 @@ static hfsb_status hfsbi_run_bash_output(hfsb_call *call, const void *args,
                                          hfsb_err *err) {
     const hfsbi_output_args *a = (const hfsbi_output_args *)args;
     hfsb_tools              *tools = call->tools;
-    long long                most = (long long)(tools->max_timeout * 1000.0);
-    hfsb_status              st = HFSB_OK;
+    long long   most = (long long)(tools->limits.max_timeout * 1000.0);
+    hfsb_status st = HFSB_OK;
     hfsbi_loop_lock(tools->loop);
     call->job = hfsbi_job_find(tools, a->id);
     if (call->job) {
         call->job->users++;
         memcpy(call->job_id, call->job->id, sizeof call->job_id);
-        call->offset = (unsigned long long)a->offset;
-        call->until =
+        call->output.offset = (unsigned long long)a->offset;
+        call->output.until =
             hfsb_clock_ms() + (a->wait_ms < most ? a->wait_ms : most);
         hfsbi_call_wait(call, HFSBI_WAIT_OUTPUT);
         if (call->job->proc) hfsbi_proc_drive(call->job->proc);
@@ -28881,21 +28912,21 @@ HFSBI_FN const hfsbi_tool *hfsbi_tool_bash_input(void) {
 
 /* ---- kill ---- */
 
-/* Asks one job, or with NULL all jobs, to end. call->killed lists those that
+/* Asks one job, or with NULL all jobs, to end. call->killed.list lists those that
    had not ended. HFSB_OK or HFSB_NOMEM. Under the lock. */
 static hfsb_status hfsbi_kill_begin(hfsb_call *call, hfsbi_job *only) {
     hfsb_tools *tools = call->tools;
     hfsbi_job  *job;
     size_t      n = 0;
     for (job = tools->jobs; job; job = job->next) n++;
-    call->killed =
+    call->killed.list =
         (hfsbi_job **)hfsbi_array(&tools->alloc, n + 1, sizeof(hfsbi_job *));
-    if (!call->killed) return HFSB_NOMEM;
-    call->killed_cap = n + 1;
+    if (!call->killed.list) return HFSB_NOMEM;
+    call->killed.cap = n + 1;
     for (job = tools->jobs; job; job = job->next) {
         if ((only && job != only) || !hfsbi_job_kill(tools, job)) continue;
         job->users++;
-        call->killed[call->killed_count++] = job;
+        call->killed.list[call->killed.count++] = job;
     }
     hfsbi_call_wait(call, HFSBI_WAIT_ENDS);
     return HFSB_OK;
@@ -28909,19 +28940,20 @@ static bool hfsbi_kill_succeeded(const hfsbi_job *job) {
 HFSBI_FN hfsb_status hfsbi_kill_result(hfsb_call *call) {
     size_t mark = call->result.output.len;
     size_t i, n = 0;
-    for (i = 0; i < call->killed_count; i++)
-        n += hfsbi_kill_succeeded(call->killed[i]);
+    for (i = 0; i < call->killed.count; i++)
+        n += hfsbi_kill_succeeded(call->killed.list[i]);
     hfsb_buf_printf(&call->result.output, "Killed %zu process(es): [", n);
-    for (i = n = 0; i < call->killed_count; i++)
-        if (hfsbi_kill_succeeded(call->killed[i]))
+    for (i = n = 0; i < call->killed.count; i++)
+        if (hfsbi_kill_succeeded(call->killed.list[i]))
             hfsb_buf_printf(&call->result.output, "%s%ld", n++ ? ", " : "",
-                            call->killed[i]->pid);
+                            call->killed.list[i]->pid);
     hfsb_buf_append(&call->result.output, HFSB_LIT("]"));
-    for (i = 0; i < call->killed_count; i++)
-        if (call->killed[i]->pid > 0 && !hfsbi_kill_succeeded(call->killed[i]))
+    for (i = 0; i < call->killed.count; i++)
+        if (call->killed.list[i]->pid > 0 &&
+            !hfsbi_kill_succeeded(call->killed.list[i]))
             hfsb_buf_printf(&call->result.output,
                             "\n(%ld could not be killed)",
-                            call->killed[i]->pid);
+                            call->killed.list[i]->pid);
     call->result.success = true;
     return hfsb_buf_finish(&call->result.output, mark);
 }
@@ -29312,7 +29344,7 @@ static hfsb_status hfsbi_read_fail(const hfsbi_line_reader *r, hfsb_err *err) {
 
 /* True, with the message, if the call was cancelled or its time is up. */
 static bool hfsbi_read_stopped(const hfsbi_line_reader *r, hfsb_err *err) {
-    if (hfsbi_call_cancelled(r->call)) {
+    if (hfsb_cancel_is_set(r->call->opts.cancel)) {
         hfsbi_fail(err, HFSB_CANCELLED, 0, "Cancelled.");
         return true;
     }
@@ -30808,7 +30840,7 @@ static hfsb_status hfsbi_finder_set_path(hfsbi_finder             *f,
 
 HFSBI_FN bool hfsbi_finder_over(hfsbi_finder *f) {
     if (f->end != HFSBI_WALK_COMPLETE) return true;
-    if (f->call && hfsbi_call_cancelled(f->call))
+    if (f->call && hfsb_cancel_is_set(f->call->opts.cancel))
         f->end = HFSBI_WALK_CANCELLED;
     else if (hfsb_clock_ms() > f->until) f->end = HFSBI_WALK_LATE;
     return f->end != HFSBI_WALK_COMPLETE;

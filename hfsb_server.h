@@ -3404,12 +3404,6 @@ HFSBI_FN hfsb_status hfsbi_fields_detail_item(const char *where, hfsb_str key,
 HFSBI_FN hfsb_status hfsbi_files_add(hfsb_server *server, hfsb_tools *tools,
                                      hfsb_err *err);
 
-/* Writes the strong validator of a version of a file, with its quotes and a
-   terminating NUL. In any thread. */
-enum { HFSBI_ETAG = 96 }; /* bytes */
-HFSBI_FN void hfsbi_file_etag(const hfsb_file_info *info,
-                              char                  etag[HFSBI_ETAG]);
-
 typedef enum hfsbi_range {
     HFSBI_RANGE_NONE,  /* absent, or ignored: send the whole file */
     HFSBI_RANGE_PART,  /* send a part: 206 */
@@ -3794,13 +3788,13 @@ static void hfsbi_api_call_parse(hfsbi_api_call *x) {
    Invalid values are reported by the call. */
 static void hfsbi_api_call_read_delivery(hfsbi_api_call *x) {
     hfsbi_delivery d = hfsbi_bash_delivery(x->doc.root, &x->doc.alloc);
-    double         most = x->api->tools->max_timeout;
+    double         most = x->api->tools->limits.max_timeout;
     if (hfsb_json_get(x->doc.root, "stream")) x->stream = d.stream;
     if (hfsb_str_equal(d.on_disconnect, HFSB_LIT("kill")))
         x->disconnect = HFSBI_DISCONNECT_KILL;
     else if (hfsb_str_equal(d.on_disconnect, HFSB_LIT("continue")))
         x->disconnect = HFSBI_DISCONNECT_CONTINUE;
-    x->timeout = d.timeout > 0 ? d.timeout : x->api->tools->timeout;
+    x->timeout = d.timeout > 0 ? d.timeout : x->api->tools->limits.timeout;
     if (x->timeout > most) x->timeout = most;
 }
 
@@ -4521,10 +4515,13 @@ static hfsbi_file_op *hfsbi_file_op_open(const hfsb_tools *tools,
 
 /* ---- conditions ---- */
 
-/* A file that is replaced by a rename has another inode; one that is modified
+enum { HFSBI_ETAG = 96 }; /* bytes */
+
+/* Writes the strong validator of a version of a file, with its quotes and NUL.
+   A file that is replaced by a rename has another inode; one that is modified
    in place has another time of change. */
-HFSBI_FN void hfsbi_file_etag(const hfsb_file_info *info,
-                              char                  etag[HFSBI_ETAG]) {
+static void hfsbi_file_etag(const hfsb_file_info *info,
+                            char                  etag[HFSBI_ETAG]) {
     (void)snprintf(etag, HFSBI_ETAG, "\"%llx-%llx-%llx-%llx.%lx\"",
                    info->device, info->inode, info->size,
                    (unsigned long long)info->changed,

@@ -160,12 +160,6 @@ HFSBI_FN hfsb_status hfsbi_fields_detail_item(const char *where, hfsb_str key,
 HFSBI_FN hfsb_status hfsbi_files_add(hfsb_server *server, hfsb_tools *tools,
                                      hfsb_err *err);
 
-/* Writes the strong validator of a version of a file, with its quotes and a
-   terminating NUL. In any thread. */
-enum { HFSBI_ETAG = 96 }; /* bytes */
-HFSBI_FN void hfsbi_file_etag(const hfsb_file_info *info,
-                              char                  etag[HFSBI_ETAG]);
-
 typedef enum hfsbi_range {
     HFSBI_RANGE_NONE,  /* absent, or ignored: send the whole file */
     HFSBI_RANGE_PART,  /* send a part: 206 */

@@ -370,13 +370,13 @@ static void hfsbi_api_call_parse(hfsbi_api_call *x) {
    Invalid values are reported by the call. */
 static void hfsbi_api_call_read_delivery(hfsbi_api_call *x) {
     hfsbi_delivery d = hfsbi_bash_delivery(x->doc.root, &x->doc.alloc);
-    double         most = x->api->tools->max_timeout;
+    double         most = x->api->tools->limits.max_timeout;
     if (hfsb_json_get(x->doc.root, "stream")) x->stream = d.stream;
     if (hfsb_str_equal(d.on_disconnect, HFSB_LIT("kill")))
         x->disconnect = HFSBI_DISCONNECT_KILL;
     else if (hfsb_str_equal(d.on_disconnect, HFSB_LIT("continue")))
         x->disconnect = HFSBI_DISCONNECT_CONTINUE;
-    x->timeout = d.timeout > 0 ? d.timeout : x->api->tools->timeout;
+    x->timeout = d.timeout > 0 ? d.timeout : x->api->tools->limits.timeout;
     if (x->timeout > most) x->timeout = most;
 }
 

@@ -155,10 +155,13 @@ static hfsbi_file_op *hfsbi_file_op_open(const hfsb_tools *tools,
 
 /* ---- conditions ---- */
 
-/* A file that is replaced by a rename has another inode; one that is modified
+enum { HFSBI_ETAG = 96 }; /* bytes */
+
+/* Writes the strong validator of a version of a file, with its quotes and NUL.
+   A file that is replaced by a rename has another inode; one that is modified
    in place has another time of change. */
-HFSBI_FN void hfsbi_file_etag(const hfsb_file_info *info,
-                              char                  etag[HFSBI_ETAG]) {
+static void hfsbi_file_etag(const hfsb_file_info *info,
+                            char                  etag[HFSBI_ETAG]) {
     (void)snprintf(etag, HFSBI_ETAG, "\"%llx-%llx-%llx-%llx.%lx\"",
                    info->device, info->inode, info->size,
                    (unsigned long long)info->changed,

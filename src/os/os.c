@@ -503,6 +503,12 @@ HFSBI_FN void hfsbi_poll_fill(const hfsb_watch *list, size_t n,
 
 /* ---- threads ---- */
 
+long long hfsb_clock_ms(void) {
+    struct timespec now = HFSB_INIT;
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    return (long long)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
 HFSBI_FN void hfsbi_mutex_init_recursive(pthread_mutex_t *lock) {
     pthread_mutexattr_t attr;
     (void)pthread_mutexattr_init(&attr);

@@ -574,11 +574,6 @@ HFSBI_FN long long hfsbi_loop_deadline(hfsbi_loop *loop);
 
 /* ---- proc.c: a command for the rooms below ---- */
 
-/* Lets commands search for their processes in one snapshot, which outlives
-   them all and is used by one thread at a time: those that are killed at the
-   same time then cost one pass over /proc. NULL: a snapshot of its own. */
-HFSBI_FN void hfsbi_proc_share_snapshot(hfsb_proc *proc, hfsbi_snapshot *snap);
-
 /* The span of a running command, for the sweep of a tools object. */
 HFSBI_FN hfsbi_session_span hfsbi_proc_span(hfsb_proc *proc);
 

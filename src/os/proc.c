@@ -110,12 +110,6 @@ struct hfsb_proc {
     char                block[HFSBI_PROC_BLOCK]; /* last: it is not cleared */
 };
 
-long long hfsb_clock_ms(void) {
-    struct timespec now = HFSB_INIT;
-    (void)clock_gettime(CLOCK_MONOTONIC, &now);
-    return (long long)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
 /* a + b of times at or above 0, at most the end of time. */
 static long long hfsbi_later(long long a, long long b) {
     return a > LLONG_MAX - b ? LLONG_MAX : a + b;
@@ -233,6 +227,14 @@ static void hfsbi_proc_io_ready(hfsbi_io *io, unsigned events) {
 
 static void hfsbi_proc_timer_due(hfsbi_timer *timer) {
     hfsbi_proc_drive(((hfsbi_proc_driver *)(void *)timer)->proc);
+}
+
+/* Lets the command search for its processes in the snapshot of a loop: those
+   that are killed at the same time then cost one pass over /proc. NULL: a
+   snapshot of its own. */
+static void hfsbi_proc_share_snapshot(hfsb_proc *proc, hfsbi_snapshot *snap) {
+    proc->snapshot = snap;
+    if (snap) hfsbi_snapshot_cover(snap, proc->tree.span.since);
 }
 
 HFSBI_FN void hfsbi_proc_attach(hfsb_proc *proc, hfsbi_loop *loop,
@@ -625,12 +627,6 @@ hfsb_status hfsb_proc_input(hfsb_proc *proc, hfsb_str bytes, bool end,
 }
 
 /* ---- for the tools ---- */
-
-HFSBI_FN void hfsbi_proc_share_snapshot(hfsb_proc      *proc,
-                                        hfsbi_snapshot *snap) {
-    proc->snapshot = snap;
-    if (snap) hfsbi_snapshot_cover(snap, proc->tree.span.since);
-}
 
 HFSBI_FN hfsbi_session_span hfsbi_proc_span(hfsb_proc *proc) {
     return hfsbi_tree_span(&proc->tree);

@@ -23,7 +23,8 @@ HFSBI_FN const hfsbi_param *hfsbi_param_find(const hfsbi_param *params,
     return NULL;
 }
 
-HFSBI_FN const char *hfsbi_param_type(const hfsbi_param *p) {
+/* Returns the name of p's type in a schema: "string", "integer" ... */
+static const char *hfsbi_param_type(const hfsbi_param *p) {
     static const char *const words[] = {"string",  "integer", "number",
                                         "boolean", "boolean", "object",
                                         "array"};

@@ -71,10 +71,11 @@ static void hfsbi_spec_timeout(hfsb_call *call, const hfsbi_bash_args *a,
     hfsb_tools *tools = call->tools;
     char        text[32];
     spec->timeout = a->timeout;
-    if (a->timeout <= 0) spec->timeout = a->background ? 0 : tools->timeout;
-    if (spec->timeout <= tools->max_timeout) return;
-    spec->timeout = tools->max_timeout;
-    hfsbi_put_seconds(tools->max_timeout, text);
+    if (a->timeout <= 0)
+        spec->timeout = a->background ? 0 : tools->limits.timeout;
+    if (spec->timeout <= tools->limits.max_timeout) return;
+    spec->timeout = tools->limits.max_timeout;
+    hfsbi_put_seconds(tools->limits.max_timeout, text);
     hfsb_buf_printf(&call->notes, "\n(timeout is over the maximum; %s s used)",
                     text);
 }
@@ -315,11 +316,11 @@ static hfsb_status hfsbi_bash_run(hfsb_call *call, hfsbi_job_spec *spec,
     if (job || once) {
         st = hfsbi_bash_join(call, once, job, err);
     } else if (hfsbi_jobs_count(tools, HFSBI_JOB_WAITING) >=
-               tools->max_waiting) {
+               tools->limits.waiting) {
         return hfsbi_fail(err, HFSB_LIMIT, 0,
                           "Too many commands are waiting (%zu): try again "
                           "when some have ended.",
-                          tools->max_waiting);
+                          tools->limits.waiting);
     } else {
         call->job = hfsbi_job_add(tools, spec, call);
         if (!call->job) return HFSB_NOMEM;
@@ -403,9 +404,9 @@ static hfsb_status hfsbi_job_unknown(hfsb_tool_result *result, hfsb_str id,
 HFSBI_FN hfsb_status hfsbi_output_result(hfsb_call *call) {
     hfsbi_job         *job = call->job;
     hfsb_tool_result  *r = &call->result;
-    unsigned long long next, gone_from, gone_to, from = call->offset;
+    unsigned long long next, gone_from, gone_to, from = call->output.offset;
     hfsb_status        st =
-        hfsbi_record_read(&job->record, call->offset, HFSBI_OUTPUT_MAX,
+        hfsbi_record_read(&job->record, call->output.offset, HFSBI_OUTPUT_MAX,
                           &r->output, &next, &gone_from, &gone_to);
     if (st != HFSB_OK) return st;
     if (gone_from != gone_to) from = gone_to;
@@ -438,15 +439,16 @@ static bool hfsbi_output_may_prompt(const hfsb_call *call) {
 
 HFSBI_FN bool hfsbi_output_ready(const hfsb_call *call) {
     return call->job->state == HFSBI_JOB_DONE ||
-           call->job->record.total > call->offset ||
+           call->job->record.total > call->output.offset ||
            (hfsbi_output_may_prompt(call) &&
             hfsb_clock_ms() >= call->job->record.last_at + HFSBI_PROMPT_MS);
 }
 
 HFSBI_FN long long hfsbi_output_at(const hfsb_call *call) {
     long long at = call->job->record.last_at + HFSBI_PROMPT_MS;
-    return at < call->until && hfsbi_output_may_prompt(call) ? at
-                                                             : call->until;
+    return at < call->output.until && hfsbi_output_may_prompt(call)
+               ? at
+               : call->output.until;
 }
 
 typedef struct hfsbi_output_args {
@@ -467,15 +469,15 @@ static hfsb_status hfsbi_run_bash_output(hfsb_call *call, const void *args,
                                          hfsb_err *err) {
     const hfsbi_output_args *a = (const hfsbi_output_args *)args;
     hfsb_tools              *tools = call->tools;
-    long long                most = (long long)(tools->max_timeout * 1000.0);
-    hfsb_status              st = HFSB_OK;
+    long long   most = (long long)(tools->limits.max_timeout * 1000.0);
+    hfsb_status st = HFSB_OK;
     hfsbi_loop_lock(tools->loop);
     call->job = hfsbi_job_find(tools, a->id);
     if (call->job) {
         call->job->users++;
         memcpy(call->job_id, call->job->id, sizeof call->job_id);
-        call->offset = (unsigned long long)a->offset;
-        call->until =
+        call->output.offset = (unsigned long long)a->offset;
+        call->output.until =
             hfsb_clock_ms() + (a->wait_ms < most ? a->wait_ms : most);
         hfsbi_call_wait(call, HFSBI_WAIT_OUTPUT);
         if (call->job->proc) hfsbi_proc_drive(call->job->proc);
@@ -571,21 +573,21 @@ HFSBI_FN const hfsbi_tool *hfsbi_tool_bash_input(void) {
 
 /* ---- kill ---- */
 
-/* Asks one job, or with NULL all jobs, to end. call->killed lists those that
+/* Asks one job, or with NULL all jobs, to end. call->killed.list lists those that
    had not ended. HFSB_OK or HFSB_NOMEM. Under the lock. */
 static hfsb_status hfsbi_kill_begin(hfsb_call *call, hfsbi_job *only) {
     hfsb_tools *tools = call->tools;
     hfsbi_job  *job;
     size_t      n = 0;
     for (job = tools->jobs; job; job = job->next) n++;
-    call->killed =
+    call->killed.list =
         (hfsbi_job **)hfsbi_array(&tools->alloc, n + 1, sizeof(hfsbi_job *));
-    if (!call->killed) return HFSB_NOMEM;
-    call->killed_cap = n + 1;
+    if (!call->killed.list) return HFSB_NOMEM;
+    call->killed.cap = n + 1;
     for (job = tools->jobs; job; job = job->next) {
         if ((only && job != only) || !hfsbi_job_kill(tools, job)) continue;
         job->users++;
-        call->killed[call->killed_count++] = job;
+        call->killed.list[call->killed.count++] = job;
     }
     hfsbi_call_wait(call, HFSBI_WAIT_ENDS);
     return HFSB_OK;
@@ -599,19 +601,20 @@ static bool hfsbi_kill_succeeded(const hfsbi_job *job) {
 HFSBI_FN hfsb_status hfsbi_kill_result(hfsb_call *call) {
     size_t mark = call->result.output.len;
     size_t i, n = 0;
-    for (i = 0; i < call->killed_count; i++)
-        n += hfsbi_kill_succeeded(call->killed[i]);
+    for (i = 0; i < call->killed.count; i++)
+        n += hfsbi_kill_succeeded(call->killed.list[i]);
     hfsb_buf_printf(&call->result.output, "Killed %zu process(es): [", n);
-    for (i = n = 0; i < call->killed_count; i++)
-        if (hfsbi_kill_succeeded(call->killed[i]))
+    for (i = n = 0; i < call->killed.count; i++)
+        if (hfsbi_kill_succeeded(call->killed.list[i]))
             hfsb_buf_printf(&call->result.output, "%s%ld", n++ ? ", " : "",
-                            call->killed[i]->pid);
+                            call->killed.list[i]->pid);
     hfsb_buf_append(&call->result.output, HFSB_LIT("]"));
-    for (i = 0; i < call->killed_count; i++)
-        if (call->killed[i]->pid > 0 && !hfsbi_kill_succeeded(call->killed[i]))
+    for (i = 0; i < call->killed.count; i++)
+        if (call->killed.list[i]->pid > 0 &&
+            !hfsbi_kill_succeeded(call->killed.list[i]))
             hfsb_buf_printf(&call->result.output,
                             "\n(%ld could not be killed)",
-                            call->killed[i]->pid);
+                            call->killed.list[i]->pid);
     call->result.success = true;
     return hfsb_buf_finish(&call->result.output, mark);
 }

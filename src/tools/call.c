@@ -235,10 +235,6 @@ static hfsb_status hfsbi_call_read(hfsb_call             *call,
     return st;
 }
 
-HFSBI_FN bool hfsbi_call_cancelled(const hfsb_call *call) {
-    return hfsb_cancel_is_set(call->opts.cancel);
-}
-
 /* Moves the fields that the tool added into the result. */
 static hfsb_status hfsbi_call_take_fields(hfsb_call *call) {
     hfsb_status st;
@@ -282,8 +278,8 @@ static void hfsbi_call_settle(hfsb_call *call, hfsb_status st,
 }
 
 static void hfsbi_call_look_again(hfsbi_timer *timer) {
-    hfsb_call *call =
-        (hfsb_call *)(void *)((char *)timer - offsetof(hfsb_call, timer));
+    hfsb_call *call = (hfsb_call *)(void *)((char *)timer -
+                                            offsetof(hfsb_call, output.timer));
     hfsbi_tools_stir(call->tools);
 }
 
@@ -298,7 +294,7 @@ HFSBI_FN hfsb_status hfsbi_call_prepare(hfsb_tools *tools, hfsb_str name,
     if (!call) return HFSB_NOMEM;
     memset(call, 0, sizeof *call);
     call->tools = tools;
-    call->timer.fn = hfsbi_call_look_again;
+    call->output.timer.fn = hfsbi_call_look_again;
     call->notes.alloc = call->parsed.alloc = tools->alloc;
     hfsbi_job_spec_init(&call->spec, &tools->alloc);
     hfsbi_result_init(&call->result, &tools->alloc);
@@ -337,11 +333,12 @@ static bool hfsbi_call_ready(const hfsb_call *call) {
     case HFSBI_WAIT_NOTHING: return !call->prepared;
     case HFSBI_WAIT_JOB: return call->job->state == HFSBI_JOB_DONE;
     case HFSBI_WAIT_ENDS:
-        for (i = 0; i < call->killed_count; i++)
-            if (call->killed[i]->state != HFSBI_JOB_DONE) return false;
+        for (i = 0; i < call->killed.count; i++)
+            if (call->killed.list[i]->state != HFSBI_JOB_DONE) return false;
         return true;
     case HFSBI_WAIT_OUTPUT:
-        return hfsbi_output_ready(call) || hfsb_clock_ms() >= call->until;
+        return hfsbi_output_ready(call) ||
+               hfsb_clock_ms() >= call->output.until;
     case HFSBI_WAIT_ONCE: return !call->once->running;
     }
     return true;
@@ -350,7 +347,7 @@ static bool hfsbi_call_ready(const hfsb_call *call) {
 /* Removes the call from the list of those that wait. Under the lock. */
 static void hfsbi_call_unlink(hfsb_call *call) {
     hfsb_call **link = &call->tools->waiting;
-    hfsbi_loop_timer_clear(call->tools->loop, &call->timer);
+    hfsbi_loop_timer_clear(call->tools->loop, &call->output.timer);
     while (*link && *link != call) link = &(*link)->next_waiting;
     if (*link) *link = call->next_waiting;
 }
@@ -380,13 +377,13 @@ static void hfsbi_call_finish(hfsb_call *call) {
 
 HFSBI_FN void hfsbi_call_listen(hfsb_call *call, void (*fn)(void *user),
                                 void      *user) {
-    call->on_progress = fn;
-    call->listener = user;
+    call->listener.fn = fn;
+    call->listener.user = user;
 }
 
 HFSBI_FN void hfsbi_call_hurry(hfsb_call *call) {
     hfsbi_loop_lock(call->tools->loop);
-    call->until = hfsb_clock_ms();
+    call->output.until = hfsb_clock_ms();
     hfsbi_tools_stir(call->tools);
     hfsbi_loop_unlock(call->tools->loop);
 }
@@ -398,11 +395,13 @@ static hfsb_call *hfsbi_calls_news(hfsb_tools *tools) {
     for (; call; call = call->next_waiting) {
         bool ready = hfsbi_call_ready(call);
         if (!ready && call->wait == HFSBI_WAIT_OUTPUT)
-            hfsbi_loop_timer(tools->loop, &call->timer, hfsbi_output_at(call));
-        if (!call->on_progress || call->told || (!ready && !call->heard))
+            hfsbi_loop_timer(tools->loop, &call->output.timer,
+                             hfsbi_output_at(call));
+        if (!call->listener.fn || call->listener.told ||
+            (!ready && !call->listener.heard))
             continue;
-        call->told = ready;
-        call->heard = false;
+        call->listener.told = ready;
+        call->listener.heard = false;
         return call;
     }
     return NULL;
@@ -412,7 +411,7 @@ static hfsb_call *hfsbi_calls_news(hfsb_tools *tools) {
 HFSBI_FN void hfsbi_calls_notify(hfsb_tools *tools) {
     hfsb_call *call;
     while ((call = hfsbi_calls_news(tools)) != NULL)
-        call->on_progress(call->listener);
+        call->listener.fn(call->listener.user);
 }
 
 bool hfsb_call_done(hfsb_call *call) {
@@ -452,11 +451,11 @@ void hfsb_call_close(hfsb_call *call) {
         call->job->users--;
         if (call->streams) call->job->record.on_text = NULL;
     }
-    for (i = 0; i < call->killed_count; i++) call->killed[i]->users--;
+    for (i = 0; i < call->killed.count; i++) call->killed.list[i]->users--;
     if (call->once) call->once->users--;
-    if (call->job || call->killed) hfsbi_jobs_drop_old(tools);
+    if (call->job || call->killed.list) hfsbi_jobs_drop_old(tools);
     hfsbi_loop_unlock(tools->loop);
-    hfsbi_array_free(&tools->alloc, call->killed, call->killed_cap,
+    hfsbi_array_free(&tools->alloc, call->killed.list, call->killed.cap,
                      sizeof(hfsbi_job *));
     hfsb_json_free(&call->parsed);
     hfsbi_job_spec_free(&call->spec);
@@ -469,7 +468,7 @@ void hfsb_call_close(hfsb_call *call) {
 /* ---- waiting for a call, or until it is cancelled ---- */
 
 enum {
-    HFSBI_CANCEL_MS = 50
+    HFSBI_CANCEL_LOOK_MS = 50
 }; /* between looks at a cancel that no descriptor
                                   could be made for */
 
@@ -502,7 +501,7 @@ static void hfsbi_call_stop(hfsb_call *call) {
     if (call->wait == HFSBI_WAIT_JOB) {
         (void)hfsbi_job_kill(call->tools, call->job);
     } else if (call->wait == HFSBI_WAIT_OUTPUT) {
-        call->until = hfsb_clock_ms();
+        call->output.until = hfsb_clock_ms();
     } else {
         hfsbi_call_unlink(call);
         hfsbi_call_end(call, HFSB_CANCELLED, NULL);
@@ -516,9 +515,9 @@ static bool hfsbi_call_block(hfsb_call *call) {
     hfsbi_loop_lock(call->tools->loop);
     if (!hfsbi_call_ready(call) && call->opts.cancel &&
         !hfsbi_cancel_attach(call))
-        ms = HFSBI_CANCEL_MS;
+        ms = HFSBI_CANCEL_LOOK_MS;
     while (!hfsbi_call_ready(call)) {
-        if (!stopped && hfsbi_call_cancelled(call)) {
+        if (!stopped && hfsb_cancel_is_set(call->opts.cancel)) {
             stopped = true;
             hfsbi_call_stop(call);
         } else {

@@ -105,9 +105,9 @@ static size_t hfsbi_env_fill(const hfsb_tools     *tools,
                              const hfsbi_job_spec *spec, const char **list) {
     size_t      i, n = 0, at;
     const char *entry;
-    for (i = 0; i < tools->env_count; i++) {
-        if (!hfsbi_env_inherits(spec, tools->env[i])) continue;
-        if (list) list[n] = tools->env[i];
+    for (i = 0; i < tools->env.count; i++) {
+        if (!hfsbi_env_inherits(spec, tools->env.list[i])) continue;
+        if (list) list[n] = tools->env.list[i];
         n++;
     }
     for (i = 0; i < sizeof hfsbi_env_defaults / sizeof(char *); i++) {
@@ -137,11 +137,11 @@ struct hfsbi_drain {
 /* Ends a drain and returns its descriptor. */
 static int hfsbi_drain_end(hfsbi_drain *drain) {
     hfsb_tools   *tools = drain->tools;
-    hfsbi_drain **link = &tools->drains;
+    hfsbi_drain **link = &tools->left.drains;
     int           fd = drain->io.fd;
     while (*link != drain) link = &(*link)->next;
     *link = drain->next;
-    tools->drain_count--;
+    tools->left.drain_count--;
     hfsbi_loop_io_forget(tools->loop, &drain->io);
     hfsbi_array_free(&tools->alloc, drain, 1, sizeof *drain);
     return fd;
@@ -162,11 +162,11 @@ static void hfsbi_drain_ready(hfsbi_io *io, unsigned events) {
 static void hfsbi_drains_release(hfsb_tools *tools) {
     int    held[HFSBI_DRAINS], fd;
     size_t n = 0;
-    while (tools->drains) {
-        fd = hfsbi_drain_end(tools->drains);
+    while (tools->left.drains) {
+        fd = hfsbi_drain_end(tools->left.drains);
         if (tools->no_keeper || hfsbi_pipe_ended(fd)) hfsbi_close(&fd);
         else held[n++] = fd;
-        if (n == HFSBI_DRAINS || !tools->drains) {
+        if (n == HFSBI_DRAINS || !tools->left.drains) {
             hfsb_proc_keep_pipes(held, n);
             n = 0;
         }
@@ -176,7 +176,7 @@ static void hfsbi_drains_release(hfsb_tools *tools) {
 /* Takes ownership of the descriptor. Without memory a keeper reads it. */
 static void hfsbi_drain_add(hfsb_tools *tools, int fd) {
     hfsbi_drain *drain;
-    if (tools->drain_count >= HFSBI_DRAINS && !tools->no_keeper)
+    if (tools->left.drain_count >= HFSBI_DRAINS && !tools->no_keeper)
         hfsbi_drains_release(tools);
     drain = (hfsbi_drain *)hfsbi_array(&tools->alloc, 1, sizeof *drain);
     if (!drain) {
@@ -187,9 +187,9 @@ static void hfsbi_drain_add(hfsb_tools *tools, int fd) {
     drain->io.fd = fd;
     drain->io.fn = hfsbi_drain_ready;
     drain->tools = tools;
-    drain->next = tools->drains;
-    tools->drains = drain;
-    tools->drain_count++;
+    drain->next = tools->left.drains;
+    tools->left.drains = drain;
+    tools->left.drain_count++;
     if (!hfsbi_loop_io(tools->loop, &drain->io, HFSBI_IO_READ)) {
         fd = hfsbi_drain_end(drain);
         hfsb_proc_keep_pipes(&fd, 1);
@@ -206,8 +206,9 @@ static hfsbi_session_span *hfsbi_span_find(hfsb_tools      *tools,
                                            const hfsbi_job *job) {
     size_t i;
     for (i = 0; i < HFSBI_JOB_SPANS; i++)
-        if (tools->spans[i].running && tools->spans[i].session == job->pid)
-            return &tools->spans[i];
+        if (tools->left.spans[i].running &&
+            tools->left.spans[i].session == job->pid)
+            return &tools->left.spans[i];
     return NULL;
 }
 
@@ -217,13 +218,13 @@ static void hfsbi_span_begin(hfsb_tools *tools, hfsbi_job *job) {
     hfsbi_session_span span = hfsbi_proc_span(job->proc);
     size_t             i = 0;
     if (span.session == 0) return;
-    if (tools->since == 0) tools->since = span.since;
-    while (i < HFSBI_JOB_SPANS && tools->spans[i].session) i++;
+    if (tools->left.since == 0) tools->left.since = span.since;
+    while (i < HFSBI_JOB_SPANS && tools->left.spans[i].session) i++;
     if (i == HFSBI_JOB_SPANS) {
-        i = tools->span_next;
-        tools->span_next = (i + 1) % HFSBI_JOB_SPANS;
+        i = tools->left.next;
+        tools->left.next = (i + 1) % HFSBI_JOB_SPANS;
     }
-    tools->spans[i] = span;
+    tools->left.spans[i] = span;
 }
 
 /* Keeps the span of a finished command only if it has survivors. */
@@ -291,7 +292,7 @@ static void hfsbi_job_changed(void *user, hfsb_proc *proc, bool done) {
     hfsb_call *call = job->tools->waiting;
     (void)proc;
     for (; call; call = call->next_waiting)
-        if (call->streams && call->job == job) call->heard = true;
+        if (call->streams && call->job == job) call->listener.heard = true;
     hfsbi_tools_stir(job->tools);
     if (done) hfsbi_job_end(job);
 }
@@ -318,7 +319,7 @@ static hfsb_status hfsbi_job_spawn(hfsb_tools *tools, hfsbi_job *job,
     o.input = hfsb_buf_str(&spec->input);
     o.keep_input = spec->background && !spec->has_input;
     o.merge_stderr = spec->merge_stderr;
-    o.grace_ms = tools->grace_ms;
+    o.grace_ms = tools->limits.grace_ms;
     o.no_keeper = tools->no_keeper;
     o.on_output = hfsbi_job_output;
     o.user = &job->record;
@@ -389,7 +390,7 @@ HFSBI_FN void hfsbi_jobs_drop_old(hfsb_tools *tools) {
             link = &job->next;
             continue;
         }
-        keep_text = ++finished <= tools->max_finished &&
+        keep_text = ++finished <= tools->limits.finished &&
                     now - job->ended <= HFSBI_JOB_HOUR;
         if (!keep_text && !job->once) {
             *link = job->next;
@@ -404,7 +405,8 @@ HFSBI_FN void hfsbi_jobs_drop_old(hfsb_tools *tools) {
 }
 
 HFSBI_FN void hfsbi_jobs_start(hfsb_tools *tools) {
-    while (hfsbi_jobs_count(tools, HFSBI_JOB_RUNNING) < tools->max_running) {
+    while (hfsbi_jobs_count(tools, HFSBI_JOB_RUNNING) <
+           tools->limits.running) {
         hfsbi_job *job, *oldest = NULL; /* the list has the newest first */
         for (job = tools->jobs; job; job = job->next)
             if (job->state == HFSBI_JOB_WAITING) oldest = job;
@@ -504,9 +506,9 @@ HFSBI_FN size_t hfsbi_tools_sweep(hfsb_tools *tools, bool hard) {
     hfsbi_job      *job;
     size_t          running = 0, all;
     hfsbi_loop_lock(tools->loop);
-    family.since = tools->since;
+    family.since = tools->left.since;
     family.owner = hfsb_fnv(hfsb_cstr(tools->prefix));
-    family.spans = tools->spans;
+    family.spans = tools->left.spans;
     family.span_count = HFSBI_JOB_SPANS;
     hfsbi_snapshot_renew(snapshot, hfsb_clock_ms() + 1);
     all = hfsbi_snapshot_signal(snapshot, &family, !hard);

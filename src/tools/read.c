@@ -348,7 +348,7 @@ static hfsb_status hfsbi_read_fail(const hfsbi_line_reader *r, hfsb_err *err) {
 
 /* True, with the message, if the call was cancelled or its time is up. */
 static bool hfsbi_read_stopped(const hfsbi_line_reader *r, hfsb_err *err) {
-    if (hfsbi_call_cancelled(r->call)) {
+    if (hfsb_cancel_is_set(r->call->opts.cancel)) {
         hfsbi_fail(err, HFSB_CANCELLED, 0, "Cancelled.");
         return true;
     }

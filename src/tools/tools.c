@@ -54,36 +54,36 @@ static hfsb_status hfsbi_tools_copy_env(hfsb_tools            *tools,
     size_t             at = 0, i = 0;
     for (; st == HFSB_OK && from && *from; from++) {
         if (!hfsbi_env_allowed(*from, o->hide_env)) continue;
-        st = hfsb_buf_append(&tools->env_text,
+        st = hfsb_buf_append(&tools->env.text,
                              hfsb_str_make(*from, strlen(*from) + 1));
-        if (st == HFSB_OK) tools->env_count++;
+        if (st == HFSB_OK) tools->env.count++;
     }
     if (st != HFSB_OK) return st;
-    tools->env = (const char **)hfsbi_array(&o->alloc, tools->env_count + 1,
-                                            sizeof(char *));
-    if (!tools->env) return HFSB_NOMEM;
-    for (; i < tools->env_count; i++) {
-        tools->env[i] = tools->env_text.ptr + at;
-        at += strlen(tools->env[i]) + 1;
+    tools->env.list = (const char **)hfsbi_array(
+        &o->alloc, tools->env.count + 1, sizeof(char *));
+    if (!tools->env.list) return HFSB_NOMEM;
+    for (; i < tools->env.count; i++) {
+        tools->env.list[i] = tools->env.text.ptr + at;
+        at += strlen(tools->env.list[i]) + 1;
     }
-    tools->env[i] = NULL;
+    tools->env.list[i] = NULL;
     return HFSB_OK;
 }
 
 static void hfsbi_tools_free_env(hfsb_tools *tools) {
-    hfsb_buf_free(&tools->env_text);
-    if (tools->env && !tools->env_borrowed)
-        hfsbi_array_free(&tools->alloc, (void *)tools->env,
-                         tools->env_count + 1, sizeof(char *));
+    hfsb_buf_free(&tools->env.text);
+    if (tools->env.list && !tools->env.borrowed)
+        hfsbi_array_free(&tools->alloc, (void *)tools->env.list,
+                         tools->env.count + 1, sizeof(char *));
 }
 
 /* Replaces the environment by the one of `like`. */
 static void hfsbi_tools_borrow_env(hfsb_tools *tools, const hfsb_tools *like) {
     hfsbi_tools_free_env(tools);
-    tools->env = like->env;
-    tools->env_count = like->env_count;
-    tools->env_borrowed = true;
-    if (tools->checker) tools->checker->env = tools->env;
+    tools->env.list = like->env.list;
+    tools->env.count = like->env.count;
+    tools->env.borrowed = true;
+    if (tools->checker) tools->checker->env = tools->env.list;
 }
 
 /* Resolves the options and copies them. HFSB_OK or HFSB_NOMEM; the caller
@@ -92,18 +92,18 @@ static hfsb_status hfsbi_tools_fill(hfsb_tools            *tools,
                                     const hfsb_tools_opts *o) {
     unsigned char id[4];
     hfsb_status   st;
-    tools->shell.alloc = tools->env_text.alloc = o->alloc;
+    tools->shell.alloc = tools->env.text.alloc = o->alloc;
     tools->session = o->session;
     tools->no_keeper = o->no_keeper;
-    tools->timeout = hfsbi_seconds_or(o->timeout, 240);
-    tools->max_timeout = hfsbi_seconds_or(o->max_timeout, 1200);
-    if (tools->timeout > tools->max_timeout)
-        tools->timeout = tools->max_timeout;
-    tools->grace_ms = o->grace_ms ? o->grace_ms : 2000;
-    if (tools->grace_ms > INT_MAX) tools->grace_ms = INT_MAX;
-    tools->max_running = hfsbi_size_or(o->max_running, 64);
-    tools->max_waiting = hfsbi_size_or(o->max_waiting, 256);
-    tools->max_finished = hfsbi_size_or(o->max_finished, 256);
+    tools->limits.timeout = hfsbi_seconds_or(o->timeout, 240);
+    tools->limits.max_timeout = hfsbi_seconds_or(o->max_timeout, 1200);
+    if (tools->limits.timeout > tools->limits.max_timeout)
+        tools->limits.timeout = tools->limits.max_timeout;
+    tools->limits.grace_ms = o->grace_ms ? o->grace_ms : 2000;
+    if (tools->limits.grace_ms > INT_MAX) tools->limits.grace_ms = INT_MAX;
+    tools->limits.running = hfsbi_size_or(o->max_running, 64);
+    tools->limits.waiting = hfsbi_size_or(o->max_waiting, 256);
+    tools->limits.finished = hfsbi_size_or(o->max_finished, 256);
     hfsbi_random(id, sizeof id);
     (void)snprintf(tools->prefix, sizeof tools->prefix, "%02x%02x%02x%02x",
                    id[0], id[1], id[2], id[3]);
@@ -119,7 +119,7 @@ static hfsb_status hfsbi_tools_fill(hfsb_tools            *tools,
     if (st != HFSB_OK || o->no_checks) return st;
     tools->checker = hfsbi_checker_open(o->checks, o->check_count, &o->alloc);
     if (!tools->checker) return HFSB_NOMEM;
-    tools->checker->env = tools->env;
+    tools->checker->env = tools->env.list;
     tools->checker->no_imports = o->no_imports;
     return HFSB_OK;
 }
@@ -134,8 +134,8 @@ HFSBI_FN void hfsbi_tools_free(hfsb_tools *tools) {
     hfsbi_checker_close(tools->checker);
     hfsbi_spills_free(&tools->spills);
     hfsb_root_close(tools->place);
-    hfsbi_close(&tools->host[0]);
-    hfsbi_close(&tools->host[1]);
+    hfsbi_close(&tools->host.pipe[0]);
+    hfsbi_close(&tools->host.pipe[1]);
     hfsbi_seen_free(&tools->seen);
     hfsb_buf_free(&tools->shell);
     hfsbi_tools_free_env(tools);
@@ -166,7 +166,7 @@ static hfsb_status hfsbi_tools_open_loop(hfsb_tools *tools, hfsb_err *err) {
         hfsbi_loop_open(&tools->alloc, 0, true, &tools->loop, err);
     if (st != HFSB_OK) return st;
     tools->own_loop = true;
-    if (hfsbi_wake_open(tools->host)) return HFSB_OK;
+    if (hfsbi_wake_open(tools->host.pipe)) return HFSB_OK;
     return hfsbi_fail_os(err, errno, "The tools cannot be opened");
 }
 
@@ -186,7 +186,7 @@ HFSBI_FN hfsb_status hfsbi_tools_open_in(hfsbi_loop            *loop,
     hfsbi_seen_init(&tools->seen, &opts->alloc);
     tools->loop = loop;
     tools->look.done = hfsbi_tools_look;
-    tools->host[0] = tools->host[1] = -1;
+    tools->host.pipe[0] = tools->host.pipe[1] = -1;
     where.work_dir = opts->work_dir;
     where.root = opts->root;
     st = hfsbi_tools_fill(tools, opts);
@@ -218,12 +218,12 @@ HFSBI_FN hfsb_status hfsbi_tools_open_like(const hfsb_tools *like,
     o.session = like->session;
     o.env = no_env; /* that of `like` takes its place */
     o.shell = like->shell.ptr;
-    o.timeout = like->timeout;
-    o.max_timeout = like->max_timeout;
-    o.grace_ms = like->grace_ms;
-    o.max_running = like->max_running;
-    o.max_waiting = like->max_waiting;
-    o.max_finished = like->max_finished;
+    o.timeout = like->limits.timeout;
+    o.max_timeout = like->limits.max_timeout;
+    o.grace_ms = like->limits.grace_ms;
+    o.max_running = like->limits.running;
+    o.max_waiting = like->limits.waiting;
+    o.max_finished = like->limits.finished;
     o.spill_dir = like->spills.dir;
     o.no_spill = like->spills.none;
     o.max_spill = like->spills.max_bytes;
@@ -248,7 +248,7 @@ void hfsb_tools_close(hfsb_tools *tools) {
     long long until;
     if (!tools) return;
     hfsbi_jobs_end(tools, HFSB_LIT(""));
-    until = hfsb_clock_ms() + 10000 + tools->grace_ms;
+    until = hfsb_clock_ms() + 10000 + tools->limits.grace_ms;
     while (hfsb_tools_busy(tools) && hfsb_clock_ms() < until)
         hfsb_tools_poll(tools, 1000);
     hfsbi_tools_free(tools);
@@ -256,19 +256,19 @@ void hfsb_tools_close(hfsb_tools *tools) {
 
 void hfsb_tools_wake(hfsb_tools *tools) {
     hfsbi_loop_wake(tools->loop);
-    hfsbi_wake_write(tools->host[1]);
+    hfsbi_wake_write(tools->host.pipe[1]);
 }
 
 size_t hfsb_tools_watch(hfsb_tools *tools, hfsb_watch *list, size_t max) {
     size_t n;
     if (max > 0) {
-        list[0].fd = tools->host[0];
+        list[0].fd = tools->host.pipe[0];
         list[0].readable = true;
         list[0].writable = false;
     }
     hfsbi_loop_lock(tools->loop);
-    tools->hosted = true;
-    if (tools->news) hfsbi_wake_write(tools->host[1]);
+    tools->host.watched = true;
+    if (tools->host.news) hfsbi_wake_write(tools->host.pipe[1]);
     n = hfsbi_loop_watch(tools->loop, max ? list + 1 : list,
                          max ? max - 1 : 0);
     hfsbi_loop_unlock(tools->loop);
@@ -285,16 +285,16 @@ long long hfsb_tools_deadline(hfsb_tools *tools) {
 
 void hfsb_tools_step(hfsb_tools *tools) {
     hfsbi_loop_lock(tools->loop);
-    tools->hosted = tools->news = false;
-    hfsbi_wake_drain(tools->host[0]);
+    tools->host.watched = tools->host.news = false;
+    hfsbi_wake_drain(tools->host.pipe[0]);
     hfsbi_loop_turn(tools->loop, 0);
     hfsbi_loop_unlock(tools->loop);
 }
 
 HFSBI_FN void hfsbi_tools_turn(hfsb_tools *tools, long long wait_ms) {
     hfsbi_loop_turn(tools->loop, wait_ms);
-    tools->news = true;
-    if (tools->hosted) hfsbi_wake_write(tools->host[1]);
+    tools->host.news = true;
+    if (tools->host.watched) hfsbi_wake_write(tools->host.pipe[1]);
 }
 
 void hfsb_tools_poll(hfsb_tools *tools, long long wait_ms) {

@@ -147,9 +147,6 @@ HFSBI_FN bool hfsbi_param_fits(const hfsbi_param     *p,
                                const hfsb_json_value *object,
                                const hfsb_alloc      *alloc);
 
-/* Returns the name of p's type in a schema: "string", "integer" ... */
-HFSBI_FN const char *hfsbi_param_type(const hfsbi_param *p);
-
 /* Moves the next choice from *rest, a view of `choices`, to *choice; aliases
    come last. False at the end. */
 HFSBI_FN bool hfsbi_param_choice(hfsb_str *rest, hfsb_str *choice);
@@ -576,39 +573,57 @@ typedef union hfsbi_args {
     char        bytes[256];
 } hfsbi_args;
 
+/* Who hears of the progress of a call, see hfsbi_call_listen(). */
+typedef struct hfsbi_call_listener {
+    void (*fn)(void *user); /* NULL: nobody */
+    void *user;
+    bool  heard; /* on_text was called since */
+    bool  told;  /* it knows of the end */
+} hfsbi_call_listener;
+
+/* What bash_output waits for. */
+typedef struct hfsbi_output_wait {
+    unsigned long long offset; /* bytes */
+    long long          until;  /* a deadline on hfsb_clock_ms() */
+    hfsbi_timer        timer;  /* looks again */
+} hfsbi_output_wait;
+
+/* The jobs that kill waits for. */
+typedef struct hfsbi_killed {
+    hfsbi_job **list;
+    size_t      count, cap;
+} hfsbi_killed;
+
 struct hfsb_call {
     hfsb_tools              *tools;
-    const struct hfsbi_tool *tool;   /* NULL: unknown name */
-    hfsbi_args               args;   /* from prepare to start */
-    hfsb_json_doc            parsed; /* that some of these refer to */
-    bool                     prepared;
-    hfsbi_job_spec           spec; /* of bash, from prepare to start */
+    const struct hfsbi_tool *tool; /* NULL: unknown name */
     hfsb_call_opts           opts;
-    hfsb_buf                 notes;       /* lines that follow the output */
-    bool                     notes_apart; /* notes go into a field instead */
-    hfsbi_build              fields;      /* of the result; the root is open */
-    hfsb_tool_result         result;
-    hfsb_status              status;
-    hfsbi_wait               wait;
-    hfsb_call               *next_waiting; /* in hfsb_tools.waiting */
-    hfsbi_timer              timer;        /* of bash_output: looks again */
-    void (*on_progress)(void *user);       /* see hfsbi_call_listen() */
-    void              *listener;           /* its user */
-    bool               heard;              /* on_text was called since */
-    bool               told;               /* on_progress knows of the end */
-    hfsbi_io           cancelled;          /* its cancel, while a thread is
-                                              blocked in the call */
-    hfsbi_job         *job;                /* of bash, bash_output */
-    hfsbi_job        **killed;             /* of kill */
-    size_t             killed_count, killed_cap;
-    unsigned long long offset;              /* of bash_output, bytes */
-    long long          until;               /* of bash_output, a deadline */
-    bool               streams;             /* its on_text is the job's */
-    bool               taken;               /* the result was moved out */
-    unsigned char digest[HFSB_SHA256_SIZE]; /* of tool and arguments, when the
-                                               call has an id or a key */
-    hfsbi_once   *once;                     /* record to fill, or waited for */
-    char          job_id[HFSBI_JOB_ID];
+    /* from prepare to start */
+    bool           prepared;
+    hfsbi_args     args;
+    hfsb_json_doc  parsed;                   /* that an argument refers to */
+    hfsbi_job_spec spec;                     /* of bash */
+    unsigned char  digest[HFSB_SHA256_SIZE]; /* of tool and arguments, when the
+                                                call has an id or a key */
+    /* while it waits */
+    hfsbi_wait          wait;
+    hfsb_call          *next_waiting; /* in hfsb_tools.waiting */
+    hfsbi_call_listener listener;
+    hfsbi_io            cancelled; /* its cancel, while a thread is blocked in
+                                    the call */
+    hfsbi_once         *once;      /* record to fill, or waited for */
+    hfsbi_job          *job;       /* of bash, bash_output */
+    char                job_id[HFSBI_JOB_ID];
+    bool                streams; /* its on_text is the job's */
+    hfsbi_killed        killed;
+    hfsbi_output_wait   output;
+    /* the result */
+    hfsb_buf         notes;       /* lines that follow the output */
+    bool             notes_apart; /* notes go into a field instead */
+    hfsbi_build      fields;      /* of the result; the root is open */
+    hfsb_tool_result result;
+    hfsb_status      status;
+    bool             taken; /* the result was moved out */
 };
 
 /* These run under the lock: */
@@ -644,9 +659,6 @@ HFSBI_FN void hfsbi_call_listen(hfsb_call *call, void (*fn)(void *user),
 HFSBI_FN void hfsbi_call_hurry(hfsb_call *call);
 /* Calls the listener of each call that has news. Under the lock. */
 HFSBI_FN void hfsbi_calls_notify(hfsb_tools *tools);
-
-/* True when the caller has cancelled the call. */
-HFSBI_FN bool hfsbi_call_cancelled(const hfsb_call *call);
 
 /* Initialises *result and parses the arguments of a call into *doc, which the
    caller frees. HFSB_OK; HFSB_ARG or HFSB_NOMEM with the failure in
@@ -701,43 +713,61 @@ HFSBI_FN bool hfsbi_tools_has_seen(hfsb_tools *tools, hfsb_str path);
 /* ==== tools.c: the object ================================================ */
 typedef struct hfsbi_drain hfsbi_drain; /* see job.c */
 
-struct hfsb_tools {
-    /* constant after open */
-    hfsb_alloc     alloc;
-    hfsb_root     *place;   /* root and working directory */
-    hfsbi_checker *checker; /* NULL: no checks; has a lock of its own */
-    bool           session, no_keeper;
-    hfsbi_seen     seen; /* files read or written; has a lock of its own */
-    hfsb_buf       shell;
-    hfsb_buf       env_text; /* of commands: "NAME=value", each ends in NUL */
-    const char   **env;      /* the same as a list that ends in NULL */
-    size_t         env_count;
-    bool           env_borrowed;         /* env belongs to another object */
-    double         timeout, max_timeout; /* seconds */
-    long long      grace_ms;
-    size_t         max_running, max_waiting, max_finished;
-    char           prefix[16]; /* of job ids */
-    hfsbi_loop    *loop;
-    bool           own_loop; /* else that of a server */
-    int            host[2];  /* pipe that wakes the host's own loop; -1 in a
-                                server's loop */
+/* The environment of commands. */
+typedef struct hfsbi_tools_env {
+    hfsb_buf     text; /* "NAME=value", each ends in NUL */
+    const char **list; /* the same as a list that ends in NULL */
+    size_t       count;
+    bool         borrowed; /* list belongs to another object */
+} hfsbi_tools_env;
 
-    /* protected by the lock of the loop */
-    bool               hosted;    /* the host has watched, and not stepped */
-    bool               news;      /* others turned the loop since its step */
-    hfsbi_task         look;      /* posted when calls may have news */
-    bool               looks;     /* it is posted */
-    hfsbi_job         *jobs;      /* newest first */
-    unsigned long      job_count; /* ever added */
-    hfsb_call         *waiting;   /* all calls that wait */
-    hfsbi_once        *onces;     /* newest first */
-    hfsbi_spills       spills;
+typedef struct hfsbi_tools_limits {
+    double    timeout, max_timeout; /* seconds */
+    long long grace_ms;
+    size_t    running, waiting, finished; /* jobs */
+} hfsbi_tools_limits;
+
+/* A host that waits in its own loop. */
+typedef struct hfsbi_tools_host {
+    int  pipe[2]; /* wakes it; -1 in a server's loop */
+    bool watched; /* it has watched, and not stepped since */
+    bool news;    /* others turned the loop since its step */
+} hfsbi_tools_host;
+
+/* Processes and pipes that ended commands have left. */
+typedef struct hfsbi_tools_left {
     hfsbi_drain       *drains; /* pipes that survivors hold open */
     size_t             drain_count;
     hfsbi_session_span spans[HFSBI_JOB_SPANS]; /* sessions of commands that
                          run, or that have survivors */
-    size_t             span_next; /* to overwrite when all are in use */
-    unsigned long long since;     /* start of the oldest process; 0: none */
+    size_t             next;  /* span to overwrite when all are in use */
+    unsigned long long since; /* start of the oldest process; 0: none */
+} hfsbi_tools_left;
+
+struct hfsb_tools {
+    /* constant after open */
+    hfsb_alloc         alloc;
+    hfsb_root         *place;   /* root and working directory */
+    hfsbi_checker     *checker; /* NULL: no checks; has a lock of its own */
+    bool               session, no_keeper;
+    hfsbi_seen         seen; /* files read or written; has a lock of its own */
+    hfsb_buf           shell;
+    hfsbi_tools_env    env;
+    hfsbi_tools_limits limits;
+    char               prefix[16]; /* of job ids */
+    hfsbi_loop        *loop;
+    bool               own_loop; /* else that of a server */
+
+    /* protected by the lock of the loop */
+    hfsbi_tools_host host;
+    hfsbi_task       look;      /* posted when calls may have news */
+    bool             looks;     /* it is posted */
+    hfsbi_job       *jobs;      /* newest first */
+    unsigned long    job_count; /* ever added */
+    hfsb_call       *waiting;   /* all calls that wait */
+    hfsbi_once      *onces;     /* newest first */
+    hfsbi_spills     spills;
+    hfsbi_tools_left left;
 };
 
 /* hfsb_tools_open() in the loop of a server, which drives the object and must

@@ -457,7 +457,7 @@ static hfsb_status hfsbi_finder_set_path(hfsbi_finder             *f,
 
 HFSBI_FN bool hfsbi_finder_over(hfsbi_finder *f) {
     if (f->end != HFSBI_WALK_COMPLETE) return true;
-    if (f->call && hfsbi_call_cancelled(f->call))
+    if (f->call && hfsb_cancel_is_set(f->call->opts.cancel))
         f->end = HFSBI_WALK_CANCELLED;
     else if (hfsb_clock_ms() > f->until) f->end = HFSBI_WALK_LATE;
     return f->end != HFSBI_WALK_COMPLETE;

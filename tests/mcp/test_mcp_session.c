@@ -223,7 +223,7 @@ static void each_session_has_tools_with_the_same_options(void) {
         T_CHECK(run(&c, "echo ${0##*/} ${PWD##*/} $WORD.$SECRET.") == 1);
         T_CHECK(served(&s, &c.answers, 1));
         T_CHECK(c.last.ptr && strstr(c.last.ptr, "my_shell same kept.."));
-        T_CHECK(c.channel.session->tools->env == s.mcp->tools->env);
+        T_CHECK(c.channel.session->tools->env.list == s.mcp->tools->env.list);
         T_CHECK(receive(&c, "{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":"
                             "\"tools/call\",\"params\":{\"name\":\"read\","
                             "\"arguments\":{\"path\":\"/etc/passwd\"}}}") ==

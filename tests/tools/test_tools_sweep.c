@@ -264,9 +264,9 @@ static void a_number_that_is_used_again_is_not_ours(void) {
     }
     tt_sleep_ms(100);
     /* as if the command had had this number and left something */
-    tools->spans[5].session = other;
-    tools->spans[5].since = tools->since;
-    tools->spans[5].until = tools->since + 1;
+    tools->left.spans[5].session = other;
+    tools->left.spans[5].since = tools->left.since;
+    tools->left.spans[5].until = tools->left.since + 1;
     T_CHECK(hfsbi_tools_sweep(tools, true) == 0);
     T_CHECK(tt_alive(other));
     T_CHECK(kill((pid_t)other, SIGKILL) == 0);
