@@ -301,21 +301,16 @@ HFSBI_FN void hfsbi_wipe(void *ptr, size_t n) {
 
 /* ---- cancel ----
 
-   The flag is the truth, and the pipe only ends a poll(): it has a byte in it
-   while the flag is set. Most calls never wait, so the pipe is opened by the
-   first that does.
+   The flag is the truth: setting and resetting are one store each. The pipe
+   only ends a poll(), so it has a byte in it while the flag is set. Most calls
+   never wait, so the pipe is opened by the first that does.
 
    set() takes no lock: it runs in signal handlers, also in one that interrupts
-   the two functions below. Each side therefore writes first and looks then:
-
-       set    flag = 1;         a pipe?   write a byte, and if the flag was
-                                          reset meanwhile, begin again
-       open   publish the pipe; the flag? write a byte
-       reset  flag = 0; empty;  the flag? write a byte
-
-   Whichever of two is later sees what the other has written, so a set flag
-   without a byte, or a byte without the flag, lasts only until the functions
-   under way return. open and reset exclude each other by the lock. */
+   set(), reset() or the opening of the pipe. All three first store what is
+   theirs, the flag or the pipe, and then settle: they write a byte or empty
+   the pipe, as the flag is, and again if the flag has changed meanwhile. So
+   when the last of them returns, pipe and flag agree. Before that they may
+   differ for a moment: a thread that is woken looks at the flag. */
 
 #if defined(__GNUC__) && !defined(__TINYC__)
 static int hfsbi_atomic_load(const int *at) {
@@ -370,57 +365,57 @@ hfsb_status hfsb_cancel_open(const hfsb_alloc *alloc, hfsb_cancel **out,
     return hfsbi_ok(err);
 }
 
-void hfsb_cancel_set(hfsb_cancel *cancel) {
-    int fd;
-    if (!cancel) return;
+/* Makes the pipe, if there is one, readable or empty, as the flag is. */
+static void hfsbi_cancel_settle(hfsb_cancel *cancel) {
+    int keep = errno, flag;
+    if (hfsbi_atomic_load(&cancel->fds[1]) < 0) return;
     do {
-        hfsbi_atomic_store(&cancel->flag, 1);
-        fd = hfsbi_atomic_load(&cancel->fds[1]);
-        if (fd < 0) return;
-        hfsbi_wake_write(fd);
-    } while (!hfsbi_atomic_load(&cancel->flag));
+        flag = hfsbi_atomic_load(&cancel->flag);
+        if (flag) hfsbi_wake_write(cancel->fds[1]);
+        else hfsbi_wake_drain(cancel->fds[0]);
+    } while (flag != hfsbi_atomic_load(&cancel->flag));
+    errno = keep;
+}
+
+void hfsb_cancel_set(hfsb_cancel *cancel) {
+    if (!cancel) return;
+    hfsbi_atomic_store(&cancel->flag, 1);
+    hfsbi_cancel_settle(cancel);
 }
 
 void hfsb_cancel_reset(hfsb_cancel *cancel) {
     if (!cancel) return;
-    pthread_mutex_lock(&cancel->lock);
     hfsbi_atomic_store(&cancel->flag, 0);
-    if (cancel->fds[0] >= 0) {
-        hfsbi_wake_drain(cancel->fds[0]);
-        if (hfsbi_atomic_load(&cancel->flag)) hfsbi_wake_write(cancel->fds[1]);
-    }
-    pthread_mutex_unlock(&cancel->lock);
+    hfsbi_cancel_settle(cancel);
 }
 
 bool hfsb_cancel_is_set(const hfsb_cancel *cancel) {
     return cancel && hfsbi_atomic_load(&cancel->flag);
 }
 
-/* Opens the pipe. Its end to wait for is published last, with a byte in the
-   pipe if the flag is set. Under the lock. */
+/* Opens the pipe unless another thread has; fds[1], stored last, publishes
+   both ends. */
 static void hfsbi_cancel_open_pipe(hfsb_cancel *cancel) {
-    int fds[2];
-    if (!hfsbi_wake_open(fds)) {
-        hfsbi_close(&fds[0]);
-        hfsbi_close(&fds[1]);
-        return;
+    int fds[2] = {-1, -1};
+    pthread_mutex_lock(&cancel->lock);
+    if (cancel->fds[1] < 0 && hfsbi_wake_open(fds)) {
+        cancel->fds[0] = fds[0];
+        hfsbi_atomic_store(&cancel->fds[1], fds[1]);
+        fds[0] = fds[1] = -1;
     }
-    hfsbi_atomic_store(&cancel->fds[1], fds[1]);
-    if (hfsbi_atomic_load(&cancel->flag)) hfsbi_wake_write(fds[1]);
-    hfsbi_atomic_store(&cancel->fds[0], fds[0]);
+    pthread_mutex_unlock(&cancel->lock);
+    hfsbi_close(&fds[0]); /* half opened */
+    hfsbi_close(&fds[1]);
+    hfsbi_cancel_settle(cancel);
 }
 
 /* const to the caller, who cannot see the pipe; no cancel is in constant
    memory. */
 int hfsb_cancel_fd(const hfsb_cancel *cancel) {
     hfsb_cancel *c = (hfsb_cancel *)(uintptr_t)cancel;
-    int          fd = c ? hfsbi_atomic_load(&c->fds[0]) : -1;
-    if (!c || fd >= 0) return fd;
-    pthread_mutex_lock(&c->lock);
-    if (c->fds[0] < 0) hfsbi_cancel_open_pipe(c);
-    fd = c->fds[0];
-    pthread_mutex_unlock(&c->lock);
-    return fd;
+    if (!c) return -1;
+    if (hfsbi_atomic_load(&c->fds[1]) < 0) hfsbi_cancel_open_pipe(c);
+    return hfsbi_atomic_load(&c->fds[1]) < 0 ? -1 : c->fds[0];
 }
 
 void hfsb_cancel_close(hfsb_cancel *cancel) {

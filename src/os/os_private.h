@@ -124,9 +124,10 @@ HFSBI_FN void hfsbi_wipe(void *ptr, size_t n);
    Public functions take it by pointer; a call may embed one, with init and
    free. Not to be copied. */
 struct hfsb_cancel {
-    int             flag;   /* atomic, as fds: os.c has the rules */
-    int             fds[2]; /* hfsbi_wake_open(); -1: nobody has waited yet */
-    pthread_mutex_t lock;   /* of opening the pipe and of reset, not of set */
+    int             flag;   /* atomic: os.c has the rules */
+    int             fds[2]; /* hfsbi_wake_open(); fds[1], atomic, is -1 until
+                               someone waits */
+    pthread_mutex_t lock;   /* so that the pipe is opened once */
     hfsb_alloc      alloc;  /* of hfsb_cancel_open() */
 };
 

@@ -213,6 +213,27 @@ static void threads_may_set_and_reset_at_once(void) {
     }
 }
 
+/* A thread that has seen the flag may reset it at once: it stays reset, even
+   if set() is not done yet. */
+static void a_reset_after_a_set_was_seen_lasts(void) {
+    int  i, rounds = t_long() ? 20000 : 500;
+    race r;
+    for (i = 0; i < rounds; i++) {
+        pthread_t thread;
+        int       fd;
+        hfsbi_cancel_init(&r.cancel);
+        fd = hfsb_cancel_fd(&r.cancel);
+        r.left = 2;
+        thread = tk_start(race_to_set, &r);
+        race_begin(&r);
+        while (!hfsb_cancel_is_set(&r.cancel)) continue;
+        hfsb_cancel_reset(&r.cancel);
+        T_CHECK(pthread_join(thread, NULL) == 0);
+        T_CHECK(!hfsb_cancel_is_set(&r.cancel) && !tk_readable(fd));
+        hfsbi_cancel_free(&r.cancel);
+    }
+}
+
 #ifdef __linux__
 static hfsb_cancel *reset_first; /* by the next write() */
 
@@ -224,20 +245,20 @@ ssize_t write(int fd, const void *bytes, size_t n) {
 }
 
 /* The reset comes when the flag is set and the byte is not in the pipe yet. */
-static void a_reset_in_the_middle_of_a_set_comes_first(void) {
+static void a_reset_in_the_middle_of_a_set_undoes_it(void) {
     hfsb_cancel cancel;
     int         fd;
     hfsbi_cancel_init(&cancel);
     fd = hfsb_cancel_fd(&cancel);
     reset_first = &cancel;
     hfsb_cancel_set(&cancel);
-    T_CHECK(!reset_first && hfsb_cancel_is_set(&cancel) && tk_readable(fd));
-    hfsb_cancel_reset(&cancel);
-    T_CHECK(!hfsb_cancel_is_set(&cancel) && !tk_readable(fd));
+    T_CHECK(!reset_first && !hfsb_cancel_is_set(&cancel) && !tk_readable(fd));
+    hfsb_cancel_set(&cancel);
+    T_CHECK(hfsb_cancel_is_set(&cancel) && tk_readable(fd));
     hfsbi_cancel_free(&cancel);
 }
 #else
-static void a_reset_in_the_middle_of_a_set_comes_first(void) {
+static void a_reset_in_the_middle_of_a_set_undoes_it(void) {
 }
 #endif
 
@@ -335,7 +356,8 @@ int main(void) {
     T_RUN(a_signal_handler_may_interrupt_open_and_reset);
     T_RUN(threads_may_set_and_open_at_once);
     T_RUN(threads_may_set_and_reset_at_once);
-    T_RUN(a_reset_in_the_middle_of_a_set_comes_first);
+    T_RUN(a_reset_after_a_set_was_seen_lasts);
+    T_RUN(a_reset_in_the_middle_of_a_set_undoes_it);
     T_RUN(a_cancel_kills_a_command_and_keeps_its_output);
     T_RUN(a_signal_handler_cancels_a_command);
     T_RUN(a_command_with_a_cancel_is_not_polled);
