@@ -58,7 +58,7 @@ typedef struct hfsbi_json_parser {
     size_t           room; /* bytes of the block before the nodes */
     size_t           max_depth;
     hfsb_json_doc   *doc;
-    bool             escaped; /* a string in place has yet to be decoded */
+    bool             escaped; /* a key has an escape */
     hfsbi_json_fault fault;
     const char      *at;       /* where the fault is */
     const char      *expected; /* NO_NUMBER: what the grammar expects */
@@ -253,7 +253,6 @@ static const char *hfsbi_json_check(hfsbi_json_parser *p, const char *at,
         if (*at == '"') break;
         if (*at == '\\') {
             flag = HFSBI_JSON_ESCAPED;
-            p->escaped = true;
             at = hfsbi_json_escape(p, at, skipped, &n);
             if (!at) return NULL;
         } else {
@@ -703,6 +702,7 @@ member:
     if (*at != '"') return hfsbi_json_fail(p, at, fault);
     at = hfsbi_json_string(p, at + 1, node);
     if (!at) return NULL;
+    if (node->tag & HFSBI_JSON_ESCAPED) p->escaped = true;
     node++;
     at = hfsbi_json_skip(p, at);
     if (*at != ':') return hfsbi_json_fail(p, at, HFSBI_JSON_NO_COLON);

@@ -602,8 +602,9 @@ static hfsb_status hfsbi_writer_fail_exists(hfsb_file_writer *w) {
                            hfsbi_writer_path(w));
 }
 
-/* Checks the caller's conditions against the latest stat of the target. */
-static hfsb_status hfsbi_writer_check(hfsb_file_writer *w) {
+/* Checks the caller's conditions, but for the sha256, against the latest stat
+   of the target. */
+static hfsb_status hfsbi_writer_check_stat(hfsb_file_writer *w) {
     hfsb_str    path = hfsbi_writer_path(w);
     bool        needs_file = w->opts.if_same || w->sha256[0];
     hfsb_status st;
@@ -614,8 +615,7 @@ static hfsb_status hfsbi_writer_check(hfsb_file_writer *w) {
     if (w->opts.create) return hfsbi_writer_fail_exists(w);
     if (w->opts.if_same)
         st = hfsbi_check_same(path, &w->target.st, &w->same, &w->err);
-    if (st != HFSB_OK || !w->sha256[0]) return st;
-    return hfsbi_check_sha256(w->root, path, &w->target, w->sha256, &w->err);
+    return st;
 }
 
 /* ---- the writer: open ---- */
@@ -677,7 +677,7 @@ static hfsb_status hfsbi_writer_start(hfsb_file_writer *w, hfsb_str path,
     if (w->opts.no_parents || w->opts.if_same || w->sha256[0]) how = 0;
     if (w->opts.no_sync) how |= HFSBI_RESOLVE_NO_SYNC;
     st = hfsbi_resolve(w->root, path, how, "write", &w->target, &w->err);
-    if (st == HFSB_OK) st = hfsbi_writer_check(w);
+    if (st == HFSB_OK) st = hfsbi_writer_check_stat(w);
     if (st != HFSB_OK) return st;
     if (w->target.exists) {
         code = hfsbi_check_writable(&w->target);
@@ -813,7 +813,10 @@ static hfsb_status hfsbi_writer_lock(hfsb_file_writer *w, bool file) {
         return hfsbi_lock_fail(w->root, hfsbi_writer_path(w), code, "write",
                                &w->err);
     st = hfsbi_writer_stat(w);
-    return st == HFSB_OK ? hfsbi_writer_check(w) : st;
+    if (st == HFSB_OK) st = hfsbi_writer_check_stat(w);
+    if (st != HFSB_OK || !w->sha256[0]) return st;
+    return hfsbi_check_sha256(w->root, hfsbi_writer_path(w), &w->target,
+                              w->sha256, &w->err);
 }
 
 static hfsb_status hfsbi_writer_replace(hfsb_file_writer *w) {

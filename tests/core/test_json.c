@@ -529,6 +529,33 @@ static void json_refuses_every_prefix(void) {
         }
 }
 
+/* Only keys must be decoded to find one that is repeated: a long value with
+   escapes is not copied. */
+static void in_place_does_not_copy_values_with_escapes(void) {
+    hfsb_json_parse_opts opts = HFSB_INIT;
+    hfsb_json_doc        doc = HFSB_INIT;
+    hfsb_buf             text = HFSB_INIT, want = HFSB_INIT;
+    char                 twice[] = "{\"a\":\"1\\n2\",\n \"a\":3}";
+    hfsb_err             err;
+    opts.unique_keys = true;
+    T_CHECK(hfsb_buf_append(&text, HFSB_LIT("{\"a\":\"")) == HFSB_OK);
+    t_repeat(&text, "line\\n", 100000);
+    t_repeat(&want, "line\n", 100000);
+    T_CHECK(hfsb_buf_append(&text, HFSB_LIT("\"}")) == HFSB_OK);
+    T_CHECK(hfsb_json_parse_in_place(text.ptr, text.len, &opts, &doc, &err) ==
+            HFSB_OK);
+    T_CHECK(hfsb_str_equal(
+        hfsb_json_str(hfsb_json_get(doc.root, "a"), HFSB_LIT("")),
+        hfsb_buf_str(&want)));
+    T_CHECK(doc.size < 10000);
+    hfsb_json_free(&doc);
+    T_CHECK(hfsb_json_parse_in_place(twice, strlen(twice), &opts, &doc,
+                                     &err) == HFSB_SYNTAX);
+    T_CHECK(strstr(err.msg, "line 2") != NULL);
+    hfsb_buf_free(&text);
+    hfsb_buf_free(&want);
+}
+
 int main(void) {
     T_RUN(json_errors_name_fault_place_and_remedy);
     T_RUN(json_refuses_nul_bytes);
@@ -546,5 +573,6 @@ int main(void) {
     T_RUN(json_survives_each_failing_allocation);
     T_RUN(json_scalars_and_errors_survive_failing_allocation);
     T_RUN(json_refuses_every_prefix);
+    T_RUN(in_place_does_not_copy_values_with_escapes);
     return T_END();
 }
