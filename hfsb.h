@@ -4592,7 +4592,7 @@ typedef struct hfsbi_json_parser {
     size_t           room; /* bytes of the block before the nodes */
     size_t           max_depth;
     hfsb_json_doc   *doc;
-    bool             escaped; /* a string in place has yet to be decoded */
+    bool             escaped; /* a key has an escape */
     hfsbi_json_fault fault;
     const char      *at;       /* where the fault is */
     const char      *expected; /* NO_NUMBER: what the grammar expects */
@@ -4787,7 +4787,6 @@ static const char *hfsbi_json_check(hfsbi_json_parser *p, const char *at,
         if (*at == '"') break;
         if (*at == '\\') {
             flag = HFSBI_JSON_ESCAPED;
-            p->escaped = true;
             at = hfsbi_json_escape(p, at, skipped, &n);
             if (!at) return NULL;
         } else {
@@ -5237,6 +5236,7 @@ member:
     if (*at != '"') return hfsbi_json_fail(p, at, fault);
     at = hfsbi_json_string(p, at + 1, node);
     if (!at) return NULL;
+    if (node->tag & HFSBI_JSON_ESCAPED) p->escaped = true;
     node++;
     at = hfsbi_json_skip(p, at);
     if (*at != ':') return hfsbi_json_fail(p, at, HFSBI_JSON_NO_COLON);
@@ -17863,9 +17863,10 @@ HFSBI_FN void hfsbi_wipe(void *ptr, size_t n);
    Public functions take it by pointer; a call may embed one, with init and
    free. Not to be copied. */
 struct hfsb_cancel {
-    int             flag;   /* atomic, as fds: os.c has the rules */
-    int             fds[2]; /* hfsbi_wake_open(); -1: nobody has waited yet */
-    pthread_mutex_t lock;   /* of opening the pipe and of reset, not of set */
+    int             flag;   /* atomic: os.c has the rules */
+    int             fds[2]; /* hfsbi_wake_open(); fds[1], atomic, is -1 until
+                               someone waits */
+    pthread_mutex_t lock;   /* so that the pipe is opened once */
     hfsb_alloc      alloc;  /* of hfsb_cancel_open() */
 };
 
@@ -18644,21 +18645,16 @@ HFSBI_FN void hfsbi_wipe(void *ptr, size_t n) {
 
 /* ---- cancel ----
 
-   The flag is the truth, and the pipe only ends a poll(): it has a byte in it
-   while the flag is set. Most calls never wait, so the pipe is opened by the
-   first that does.
+   The flag is the truth: setting and resetting are one store each. The pipe
+   only ends a poll(), so it has a byte in it while the flag is set. Most calls
+   never wait, so the pipe is opened by the first that does.
 
    set() takes no lock: it runs in signal handlers, also in one that interrupts
-   the two functions below. Each side therefore writes first and looks then:
-
-       set    flag = 1;         a pipe?   write a byte, and if the flag was
-                                          reset meanwhile, begin again
-       open   publish the pipe; the flag? write a byte
-       reset  flag = 0; empty;  the flag? write a byte
-
-   Whichever of two is later sees what the other has written, so a set flag
-   without a byte, or a byte without the flag, lasts only until the functions
-   under way return. open and reset exclude each other by the lock. */
+   set(), reset() or the opening of the pipe. All three first store what is
+   theirs, the flag or the pipe, and then settle: they write a byte or empty
+   the pipe, as the flag is, and again if the flag has changed meanwhile. So
+   when the last of them returns, pipe and flag agree. Before that they may
+   differ for a moment: a thread that is woken looks at the flag. */
 
 #if defined(__GNUC__) && !defined(__TINYC__)
 static int hfsbi_atomic_load(const int *at) {
@@ -18713,57 +18709,57 @@ hfsb_status hfsb_cancel_open(const hfsb_alloc *alloc, hfsb_cancel **out,
     return hfsbi_ok(err);
 }
 
-void hfsb_cancel_set(hfsb_cancel *cancel) {
-    int fd;
-    if (!cancel) return;
+/* Makes the pipe, if there is one, readable or empty, as the flag is. */
+static void hfsbi_cancel_settle(hfsb_cancel *cancel) {
+    int keep = errno, flag;
+    if (hfsbi_atomic_load(&cancel->fds[1]) < 0) return;
     do {
-        hfsbi_atomic_store(&cancel->flag, 1);
-        fd = hfsbi_atomic_load(&cancel->fds[1]);
-        if (fd < 0) return;
-        hfsbi_wake_write(fd);
-    } while (!hfsbi_atomic_load(&cancel->flag));
+        flag = hfsbi_atomic_load(&cancel->flag);
+        if (flag) hfsbi_wake_write(cancel->fds[1]);
+        else hfsbi_wake_drain(cancel->fds[0]);
+    } while (flag != hfsbi_atomic_load(&cancel->flag));
+    errno = keep;
+}
+
+void hfsb_cancel_set(hfsb_cancel *cancel) {
+    if (!cancel) return;
+    hfsbi_atomic_store(&cancel->flag, 1);
+    hfsbi_cancel_settle(cancel);
 }
 
 void hfsb_cancel_reset(hfsb_cancel *cancel) {
     if (!cancel) return;
-    pthread_mutex_lock(&cancel->lock);
     hfsbi_atomic_store(&cancel->flag, 0);
-    if (cancel->fds[0] >= 0) {
-        hfsbi_wake_drain(cancel->fds[0]);
-        if (hfsbi_atomic_load(&cancel->flag)) hfsbi_wake_write(cancel->fds[1]);
-    }
-    pthread_mutex_unlock(&cancel->lock);
+    hfsbi_cancel_settle(cancel);
 }
 
 bool hfsb_cancel_is_set(const hfsb_cancel *cancel) {
     return cancel && hfsbi_atomic_load(&cancel->flag);
 }
 
-/* Opens the pipe. Its end to wait for is published last, with a byte in the
-   pipe if the flag is set. Under the lock. */
+/* Opens the pipe unless another thread has; fds[1], stored last, publishes
+   both ends. */
 static void hfsbi_cancel_open_pipe(hfsb_cancel *cancel) {
-    int fds[2];
-    if (!hfsbi_wake_open(fds)) {
-        hfsbi_close(&fds[0]);
-        hfsbi_close(&fds[1]);
-        return;
+    int fds[2] = {-1, -1};
+    pthread_mutex_lock(&cancel->lock);
+    if (cancel->fds[1] < 0 && hfsbi_wake_open(fds)) {
+        cancel->fds[0] = fds[0];
+        hfsbi_atomic_store(&cancel->fds[1], fds[1]);
+        fds[0] = fds[1] = -1;
     }
-    hfsbi_atomic_store(&cancel->fds[1], fds[1]);
-    if (hfsbi_atomic_load(&cancel->flag)) hfsbi_wake_write(fds[1]);
-    hfsbi_atomic_store(&cancel->fds[0], fds[0]);
+    pthread_mutex_unlock(&cancel->lock);
+    hfsbi_close(&fds[0]); /* half opened */
+    hfsbi_close(&fds[1]);
+    hfsbi_cancel_settle(cancel);
 }
 
 /* const to the caller, who cannot see the pipe; no cancel is in constant
    memory. */
 int hfsb_cancel_fd(const hfsb_cancel *cancel) {
     hfsb_cancel *c = (hfsb_cancel *)(uintptr_t)cancel;
-    int          fd = c ? hfsbi_atomic_load(&c->fds[0]) : -1;
-    if (!c || fd >= 0) return fd;
-    pthread_mutex_lock(&c->lock);
-    if (c->fds[0] < 0) hfsbi_cancel_open_pipe(c);
-    fd = c->fds[0];
-    pthread_mutex_unlock(&c->lock);
-    return fd;
+    if (!c) return -1;
+    if (hfsbi_atomic_load(&c->fds[1]) < 0) hfsbi_cancel_open_pipe(c);
+    return hfsbi_atomic_load(&c->fds[1]) < 0 ? -1 : c->fds[0];
 }
 
 void hfsb_cancel_close(hfsb_cancel *cancel) {
@@ -19498,6 +19494,7 @@ HFSBI_FN bool hfsbi_loop_io(hfsbi_loop *loop, hfsbi_io *io, unsigned want) {
 }
 
 HFSBI_FN void hfsbi_loop_io_forget(hfsbi_loop *loop, hfsbi_io *io) {
+    if (!io->known && !io->want && !io->gone) return;
     loop->stale = true;
     hfsbi_poller_forget(&loop->poller, io);
 }
@@ -19561,6 +19558,7 @@ static void hfsbi_timer_take(hfsbi_loop *loop, hfsbi_timer *timer) {
 
 HFSBI_FN void hfsbi_loop_timer(hfsbi_loop *loop, hfsbi_timer *timer,
                                long long at) {
+    if (timer->set && timer->at == at) return;
     hfsbi_loop_timer_clear(loop, timer);
     timer->at = at;
     timer->set = true;
@@ -21338,8 +21336,9 @@ static hfsb_status hfsbi_writer_fail_exists(hfsb_file_writer *w) {
                            hfsbi_writer_path(w));
 }
 
-/* Checks the caller's conditions against the latest stat of the target. */
-static hfsb_status hfsbi_writer_check(hfsb_file_writer *w) {
+/* Checks the caller's conditions, but for the sha256, against the latest stat
+   of the target. */
+static hfsb_status hfsbi_writer_check_stat(hfsb_file_writer *w) {
     hfsb_str    path = hfsbi_writer_path(w);
     bool        needs_file = w->opts.if_same || w->sha256[0];
     hfsb_status st;
@@ -21350,8 +21349,7 @@ static hfsb_status hfsbi_writer_check(hfsb_file_writer *w) {
     if (w->opts.create) return hfsbi_writer_fail_exists(w);
     if (w->opts.if_same)
         st = hfsbi_check_same(path, &w->target.st, &w->same, &w->err);
-    if (st != HFSB_OK || !w->sha256[0]) return st;
-    return hfsbi_check_sha256(w->root, path, &w->target, w->sha256, &w->err);
+    return st;
 }
 
 /* ---- the writer: open ---- */
@@ -21413,7 +21411,7 @@ static hfsb_status hfsbi_writer_start(hfsb_file_writer *w, hfsb_str path,
     if (w->opts.no_parents || w->opts.if_same || w->sha256[0]) how = 0;
     if (w->opts.no_sync) how |= HFSBI_RESOLVE_NO_SYNC;
     st = hfsbi_resolve(w->root, path, how, "write", &w->target, &w->err);
-    if (st == HFSB_OK) st = hfsbi_writer_check(w);
+    if (st == HFSB_OK) st = hfsbi_writer_check_stat(w);
     if (st != HFSB_OK) return st;
     if (w->target.exists) {
         code = hfsbi_check_writable(&w->target);
@@ -21549,7 +21547,10 @@ static hfsb_status hfsbi_writer_lock(hfsb_file_writer *w, bool file) {
         return hfsbi_lock_fail(w->root, hfsbi_writer_path(w), code, "write",
                                &w->err);
     st = hfsbi_writer_stat(w);
-    return st == HFSB_OK ? hfsbi_writer_check(w) : st;
+    if (st == HFSB_OK) st = hfsbi_writer_check_stat(w);
+    if (st != HFSB_OK || !w->sha256[0]) return st;
+    return hfsbi_check_sha256(w->root, hfsbi_writer_path(w), &w->target,
+                              w->sha256, &w->err);
 }
 
 static hfsb_status hfsbi_writer_replace(hfsb_file_writer *w) {
@@ -24470,11 +24471,15 @@ HFSBI_FN void hfsbi_onces_free(hfsb_tools *tools);
 /* hfsb_call_open() in two steps. prepare checks and reads the arguments and
    finds out whether the call is a repeat: in any thread. start runs the tool.
    The arguments must exist until then, but not those of bash. */
-HFSBI_FN hfsb_status hfsbi_call_prepare(hfsb_tools *tools, hfsb_str name,
+HFSBI_FN hfsb_status hfsbi_call_prepare(hfsb_tools            *tools,
+                                        const hfsbi_tool      *tool,
                                         const hfsb_json_value *arguments,
                                         const hfsb_call_opts  *opts,
                                         hfsb_call            **out);
 HFSBI_FN void        hfsbi_call_start(hfsb_call *call);
+
+/* Sets on_text of a call that is prepared; `user` is that of its options. */
+HFSBI_FN void hfsbi_call_on_text(hfsb_call *call, hfsb_tools_text_fn on_text);
 
 /* The call waits for that event. Under the lock. */
 HFSBI_FN void hfsbi_call_wait(hfsb_call *call, hfsbi_wait wait);
@@ -24590,6 +24595,7 @@ struct hfsb_tools {
     hfsbi_tools_host host;
     hfsbi_task       look;      /* posted when calls may have news */
     bool             looks;     /* it is posted */
+    bool             job_ended; /* ... also to start waiting jobs */
     hfsbi_job       *jobs;      /* newest first */
     unsigned long    job_count; /* ever added */
     hfsb_call       *waiting;   /* all calls that wait */
@@ -24636,6 +24642,9 @@ typedef struct hfsbi_delivery {
     hfsb_str on_disconnect; /* "kill", "continue" or "" */
 } hfsbi_delivery;
 
+/* Returns those of a call of bash that is prepared; texts are views of its
+   arguments. */
+HFSBI_FN hfsbi_delivery hfsbi_call_delivery(const hfsb_call *call);
 /* Reads them; after an invalid argument the rest have their defaults. */
 HFSBI_FN hfsbi_delivery hfsbi_bash_delivery(const hfsb_json_value *arguments,
                                             const hfsb_alloc      *alloc);
@@ -26768,48 +26777,25 @@ static bool hfsbi_env_has(const hfsb_buf *list, hfsb_str name) {
     return false;
 }
 
-/* Set for every command, so that no tool waits for a terminal. */
-static const char *const hfsbi_env_defaults[] = {"TERM=dumb",
-                                                 "NO_COLOR=1",
-                                                 "PAGER=cat",
-                                                 "GIT_PAGER=cat",
-                                                 "GIT_TERMINAL_PROMPT=0",
-                                                 "PYTHONUNBUFFERED=1"};
-
-/* True unless the spec or a default replaces or unsets the variable. */
-static bool hfsbi_env_inherits(const hfsbi_job_spec *spec, const char *entry) {
-    hfsb_str name = hfsbi_env_name(entry);
-    size_t   i;
-    if (hfsbi_env_has(&spec->env, name)) return false;
-    for (i = 0; i < sizeof hfsbi_env_defaults / sizeof(char *); i++)
-        if (hfsb_str_equal(name, hfsbi_env_name(hfsbi_env_defaults[i])))
-            return false;
-    return true;
-}
-
-/* Fills list, unless it is NULL, and returns the number of variables. */
-static size_t hfsbi_env_fill(const hfsb_tools     *tools,
-                             const hfsbi_job_spec *spec, const char **list) {
-    size_t      i, n = 0, at;
-    const char *entry;
-    for (i = 0; i < tools->env.count; i++) {
-        if (!hfsbi_env_inherits(spec, tools->env.list[i])) continue;
-        if (list) list[n] = tools->env.list[i];
-        n++;
-    }
-    for (i = 0; i < sizeof hfsbi_env_defaults / sizeof(char *); i++) {
-        entry = hfsbi_env_defaults[i];
-        if (hfsbi_env_has(&spec->env, hfsbi_env_name(entry))) continue;
-        if (list) list[n] = entry;
-        n++;
-    }
-    for (at = 0; at < spec->env.len; at += strlen(entry) + 1) {
-        entry = spec->env.ptr + at;
-        if (!strchr(entry, '=')) continue; /* unset */
-        if (list) list[n] = entry;
-        n++;
-    }
-    return n;
+/* Returns the environment of a command that sets or unsets variables, or NULL
+   without memory. *size: its entries, with the NULL at its end. */
+static const char **hfsbi_env_merge(const hfsb_tools     *tools,
+                                    const hfsbi_job_spec *spec, size_t *size) {
+    const char **list;
+    size_t       i, n = 0, at;
+    *size = tools->env.count + 1;
+    for (at = 0; at < spec->env.len; at += strlen(spec->env.ptr + at) + 1)
+        ++*size;
+    list = (const char **)hfsbi_array(&tools->alloc, *size, sizeof(char *));
+    if (!list) return NULL;
+    for (i = 0; i < tools->env.count; i++)
+        if (!hfsbi_env_has(&spec->env, hfsbi_env_name(tools->env.list[i])))
+            list[n++] = tools->env.list[i];
+    for (at = 0; at < spec->env.len; at += strlen(spec->env.ptr + at) + 1)
+        if (strchr(spec->env.ptr + at, '=')) /* else it is unset */
+            list[n++] = spec->env.ptr + at;
+    list[n] = NULL;
+    return list;
 }
 
 /* ---- pipes that survivors hold open ---- */
@@ -26954,6 +26940,7 @@ static void hfsbi_job_finish(hfsbi_job *job, const hfsb_err *err) {
     hfsbi_record_settle(&job->record);
     hfsb_buf_free(&job->spec.input);
     hfsb_buf_free(&job->spec.env);
+    job->tools->job_ended = true;
     hfsbi_tools_stir(job->tools);
 }
 
@@ -27020,19 +27007,16 @@ static hfsb_status hfsbi_job_spawn(hfsb_tools *tools, hfsbi_job *job,
 
 /* Starts a job; a failure ends it. */
 static void hfsbi_job_start(hfsb_tools *tools, hfsbi_job *job) {
-    size_t       n = hfsbi_env_fill(tools, &job->spec, NULL);
-    const char **env =
-        (const char **)hfsbi_array(&tools->alloc, n + 1, sizeof(char *));
-    hfsb_err    err = HFSB_INIT;
-    hfsb_status st;
-    if (!env) {
+    const char **own = NULL;
+    size_t       size = 0;
+    hfsb_err     err = HFSB_INIT;
+    hfsb_status  st;
+    if (job->spec.env.len) own = hfsbi_env_merge(tools, &job->spec, &size);
+    if (job->spec.env.len && !own)
         st = hfsbi_fail_status(&err, HFSB_NOMEM, "Starting the command");
-    } else {
-        (void)hfsbi_env_fill(tools, &job->spec, env);
-        env[n] = NULL;
-        st = hfsbi_job_spawn(tools, job, env, &err);
-        hfsbi_array_free(&tools->alloc, (void *)env, n + 1, sizeof(char *));
-    }
+    else st = hfsbi_job_spawn(tools, job, own ? own : tools->env.list, &err);
+    if (own)
+        hfsbi_array_free(&tools->alloc, (void *)own, size, sizeof(char *));
     if (st != HFSB_OK) {
         hfsbi_job_finish(job, &err);
         return;
@@ -27085,7 +27069,8 @@ HFSBI_FN void hfsbi_jobs_drop_old(hfsb_tools *tools) {
             continue;
         }
         held += job->result.output.len + hfsbi_record_held(&job->record);
-        if (job->result_held && (!keep_text || held > HFSBI_JOB_HELD))
+        if ((job->result_held || hfsbi_record_held(&job->record)) &&
+            (!keep_text || held > HFSBI_JOB_HELD))
             hfsbi_job_drop_text(job);
         link = &job->next;
     }
@@ -27443,9 +27428,25 @@ static size_t hfsbi_size_or(size_t value, size_t fallback) {
     return value ? value : fallback;
 }
 
-/* True when commands get this variable. */
+/* Set for every command, so that no tool waits for a terminal. */
+static const char *const hfsbi_env_defaults[] = {"TERM=dumb",
+                                                 "NO_COLOR=1",
+                                                 "PAGER=cat",
+                                                 "GIT_PAGER=cat",
+                                                 "GIT_TERMINAL_PROMPT=0",
+                                                 "PYTHONUNBUFFERED=1"};
+
+enum {
+    HFSBI_ENV_DEFAULTS = sizeof hfsbi_env_defaults / sizeof *hfsbi_env_defaults
+};
+
+/* True when commands get this variable of the host. */
 static bool hfsbi_env_allowed(const char *entry, const char *const *hide) {
     hfsb_str name = hfsbi_env_name(entry);
+    size_t   i;
+    for (i = 0; i < HFSBI_ENV_DEFAULTS; i++)
+        if (hfsb_str_equal(name, hfsbi_env_name(hfsbi_env_defaults[i])))
+            return false;
     if (name.len == 0 || entry[name.len] != '=' ||
         hfsb_str_equal(name, HFSB_LIT("SANDBOX_API_TOKEN")) ||
         hfsb_str_equal(name, HFSB_LIT("HFSB_JOB")))
@@ -27455,23 +27456,26 @@ static bool hfsbi_env_allowed(const char *entry, const char *const *hide) {
     return true;
 }
 
+static void hfsbi_env_add(hfsbi_tools_env *env, const char *entry) {
+    hfsb_buf_append(&env->text, hfsb_str_make(entry, strlen(entry) + 1));
+    env->count++;
+}
+
 /* Copies the environment: the host may change its own later. */
 static hfsb_status hfsbi_tools_copy_env(hfsb_tools            *tools,
                                         const hfsb_tools_opts *o) {
     const char *const *from = o->env ? o->env : (const char *const *)environ;
-    hfsb_status        st = HFSB_OK;
-    size_t             at = 0, i = 0;
-    for (; st == HFSB_OK && from && *from; from++) {
-        if (!hfsbi_env_allowed(*from, o->hide_env)) continue;
-        st = hfsb_buf_append(&tools->env.text,
-                             hfsb_str_make(*from, strlen(*from) + 1));
-        if (st == HFSB_OK) tools->env.count++;
-    }
-    if (st != HFSB_OK) return st;
+    size_t             at = 0, i;
+    for (; from && *from; from++)
+        if (hfsbi_env_allowed(*from, o->hide_env))
+            hfsbi_env_add(&tools->env, *from);
+    for (i = 0; i < HFSBI_ENV_DEFAULTS; i++)
+        hfsbi_env_add(&tools->env, hfsbi_env_defaults[i]);
+    if (tools->env.text.status != HFSB_OK) return tools->env.text.status;
     tools->env.list = (const char **)hfsbi_array(
         &o->alloc, tools->env.count + 1, sizeof(char *));
     if (!tools->env.list) return HFSB_NOMEM;
-    for (; i < tools->env.count; i++) {
+    for (i = 0; i < tools->env.count; i++) {
         tools->env.list[i] = tools->env.text.ptr + at;
         at += strlen(tools->env.list[i]) + 1;
     }
@@ -27564,8 +27568,11 @@ static void hfsbi_tools_look(hfsbi_task *task) {
     hfsb_tools *tools =
         (hfsb_tools *)(void *)((char *)task - offsetof(hfsb_tools, look));
     tools->looks = false;
-    hfsbi_jobs_start(tools);
-    hfsbi_jobs_drop_old(tools);
+    if (tools->job_ended) {
+        tools->job_ended = false;
+        hfsbi_jobs_start(tools);
+        hfsbi_jobs_drop_old(tools);
+    }
     hfsbi_calls_notify(tools);
 }
 
@@ -27736,9 +27743,9 @@ size_t hfsb_tools_busy(hfsb_tools *tools) {
 
    A call with an idempotency key leaves a record (hfsbi_once) that holds its
    result for repeats, or for bash its job. Records are dropped by age, number
-   and bytes; a record whose result was dropped still refuses a
-   second run. Two calls are the same when tool and arguments have the same
-   digest; a key that comes with another digest is refused.
+   and bytes; a record whose result was dropped still refuses a second run. Two
+   calls are the same when tool and arguments have the same digest; a key that
+   comes with another digest is refused.
 
    hfsb_tools_call() is open, wait, take and close in one. */
 enum {
@@ -28005,15 +28012,11 @@ static void hfsbi_call_look_again(hfsbi_timer *timer) {
     hfsbi_tools_stir(call->tools);
 }
 
-HFSBI_FN hfsb_status hfsbi_call_prepare(hfsb_tools *tools, hfsb_str name,
-                                        const hfsb_json_value *arguments,
-                                        const hfsb_call_opts  *opts,
-                                        hfsb_call            **out) {
+/* Returns an empty call, or NULL without memory. */
+static hfsb_call *hfsbi_call_new(hfsb_tools           *tools,
+                                 const hfsb_call_opts *opts) {
     hfsb_call *call = (hfsb_call *)hfsbi_array(&tools->alloc, 1, sizeof *call);
-    hfsb_err   err = HFSB_INIT;
-    hfsb_status st;
-    *out = call;
-    if (!call) return HFSB_NOMEM;
+    if (!call) return NULL;
     memset(call, 0, sizeof *call);
     call->tools = tools;
     call->output.timer.fn = hfsbi_call_look_again;
@@ -28023,11 +28026,27 @@ HFSBI_FN hfsb_status hfsbi_call_prepare(hfsb_tools *tools, hfsb_str name,
     hfsbi_build_init(&call->fields, &tools->alloc);
     hfsbi_build_object(&call->fields, NULL);
     if (opts) call->opts = *opts;
-    call->tool = hfsbi_tool_find(name);
-    st = call->tool ? hfsbi_call_read(call, arguments, &err)
-                    : hfsbi_tool_unknown(name, &err);
+    return call;
+}
+
+HFSBI_FN hfsb_status hfsbi_call_prepare(hfsb_tools            *tools,
+                                        const hfsbi_tool      *tool,
+                                        const hfsb_json_value *arguments,
+                                        const hfsb_call_opts  *opts,
+                                        hfsb_call            **out) {
+    hfsb_call  *call = hfsbi_call_new(tools, opts);
+    hfsb_err    err = HFSB_INIT;
+    hfsb_status st;
+    *out = call;
+    if (!call) return HFSB_NOMEM;
+    call->tool = tool;
+    st = hfsbi_call_read(call, arguments, &err);
     hfsbi_call_settle(call, st, &err);
     return HFSB_OK;
+}
+
+HFSBI_FN void hfsbi_call_on_text(hfsb_call *call, hfsb_tools_text_fn on_text) {
+    call->opts.on_text = on_text;
 }
 
 HFSBI_FN void hfsbi_call_start(hfsb_call *call) {
@@ -28043,9 +28062,18 @@ HFSBI_FN void hfsbi_call_start(hfsb_call *call) {
 hfsb_status hfsb_call_open(hfsb_tools *tools, hfsb_str name,
                            const hfsb_json_value *arguments,
                            const hfsb_call_opts *opts, hfsb_call **out) {
-    hfsb_status st = hfsbi_call_prepare(tools, name, arguments, opts, out);
-    if (st == HFSB_OK) hfsbi_call_start(*out);
-    return st;
+    const hfsbi_tool *tool = hfsbi_tool_find(name);
+    hfsb_err          err = HFSB_INIT;
+    if (tool) {
+        if (hfsbi_call_prepare(tools, tool, arguments, opts, out) != HFSB_OK)
+            return HFSB_NOMEM;
+        hfsbi_call_start(*out);
+        return HFSB_OK;
+    }
+    *out = hfsbi_call_new(tools, opts);
+    if (!*out) return HFSB_NOMEM;
+    hfsbi_call_settle(*out, hfsbi_tool_unknown(name, &err), &err);
+    return HFSB_OK;
 }
 
 /* True when the event that the call waits for has come. Under the lock. */
@@ -28074,13 +28102,26 @@ static void hfsbi_call_unlink(hfsb_call *call) {
     if (*link) *link = call->next_waiting;
 }
 
+/* Takes the result of the job: a copy if repeats may ask for it again. Under
+   the lock. */
+static hfsb_status hfsbi_call_take_result(hfsb_call *call) {
+    hfsbi_job *job = call->job;
+    if (job->once || !job->result_held)
+        return hfsbi_result_copy(&call->result, &job->result);
+    hfsb_tool_result_free(&call->result);
+    call->result = job->result;
+    hfsbi_result_init(&job->result, &call->tools->alloc);
+    job->result_held = false;
+    return HFSB_OK;
+}
+
 /* Writes the result after the event has come. Under the lock. */
 static void hfsbi_call_finish(hfsb_call *call) {
     hfsb_status st = HFSB_OK;
     switch (call->wait) {
     case HFSBI_WAIT_NOTHING: return;
     case HFSBI_WAIT_JOB:
-        st = hfsbi_result_copy(&call->result, &call->job->result);
+        st = hfsbi_call_take_result(call);
         if (st == HFSB_OK) st = call->job->status;
         break;
     case HFSBI_WAIT_ENDS: st = hfsbi_kill_result(call); break;
@@ -28190,7 +28231,7 @@ void hfsb_call_close(hfsb_call *call) {
 /* ---- waiting for a call, or until it is cancelled ---- */
 
 enum {
-    HFSBI_CANCEL_MS = 50
+    HFSBI_CANCEL_LOOK_MS = 50
 }; /* between looks at a cancel that no descriptor
                                   could be made for */
 
@@ -28237,7 +28278,7 @@ static bool hfsbi_call_block(hfsb_call *call) {
     hfsbi_loop_lock(call->tools->loop);
     if (!hfsbi_call_ready(call) && call->opts.cancel &&
         !hfsbi_cancel_attach(call))
-        ms = HFSBI_CANCEL_MS;
+        ms = HFSBI_CANCEL_LOOK_MS;
     while (!hfsbi_call_ready(call)) {
         if (!stopped && hfsb_cancel_is_set(call->opts.cancel)) {
             stopped = true;
@@ -28689,9 +28730,22 @@ static hfsb_status hfsbi_run_bash(hfsb_call *call, const void *args,
     return st;
 }
 
+static hfsbi_delivery hfsbi_delivery_of(const hfsbi_bash_args *a) {
+    hfsbi_delivery d = HFSB_INIT;
+    d.stream = a->stream;
+    d.background = a->background;
+    d.timeout = a->timeout;
+    d.on_disconnect = a->on_disconnect;
+    return d;
+}
+
+HFSBI_FN hfsbi_delivery hfsbi_call_delivery(const hfsb_call *call) {
+    return hfsbi_delivery_of(
+        (const hfsbi_bash_args *)(const void *)&call->args);
+}
+
 HFSBI_FN hfsbi_delivery hfsbi_bash_delivery(const hfsb_json_value *arguments,
                                             const hfsb_alloc      *alloc) {
-    hfsbi_delivery  d = HFSB_INIT;
     hfsbi_args_how  how = HFSB_INIT;
     hfsb_json_doc   parsed = HFSB_INIT;
     hfsbi_bash_args a;
@@ -28700,12 +28754,8 @@ HFSBI_FN hfsbi_delivery hfsbi_bash_delivery(const hfsb_json_value *arguments,
     how.parsed = &parsed;
     /* the call itself reports invalid arguments */
     (void)hfsbi_args_read(hfsbi_bash_params, arguments, &how, &a, NULL);
-    d.stream = a.stream;
-    d.background = a.background;
-    d.timeout = a.timeout;
-    d.on_disconnect = a.on_disconnect;
     hfsb_json_free(&parsed);
-    return d;
+    return hfsbi_delivery_of(&a);
 }
 
 #define HFSBI_BASH_WORDS                                                     \

@@ -3784,23 +3784,8 @@ static void hfsbi_api_call_parse(hfsbi_api_call *x) {
     hfsbi_api_call_fail(x, 400, HFSB_LIT(""), hfsb_cstr(all.msg));
 }
 
-/* Copies the options of bash that must be known before the reply begins.
-   Invalid values are reported by the call. */
-static void hfsbi_api_call_read_delivery(hfsbi_api_call *x) {
-    hfsbi_delivery d = hfsbi_bash_delivery(x->doc.root, &x->doc.alloc);
-    double         most = x->api->tools->limits.max_timeout;
-    if (hfsb_json_get(x->doc.root, "stream")) x->stream = d.stream;
-    if (hfsb_str_equal(d.on_disconnect, HFSB_LIT("kill")))
-        x->disconnect = HFSBI_DISCONNECT_KILL;
-    else if (hfsb_str_equal(d.on_disconnect, HFSB_LIT("continue")))
-        x->disconnect = HFSBI_DISCONNECT_CONTINUE;
-    x->timeout = d.timeout > 0 ? d.timeout : x->api->tools->limits.timeout;
-    if (x->timeout > most) x->timeout = most;
-}
-
 HFSBI_FN void hfsbi_api_call_read_arguments(hfsbi_api_call *x) {
     hfsb_str name = hfsb_cstr(x->tool->name);
-    bool     bash = hfsb_str_equal(name, HFSB_LIT("bash"));
     if (!x->body.len && hfsb_str_equal(name, HFSB_LIT("kill"))) return;
     if (!x->body.len) {
         hfsbi_api_call_refuse(
@@ -3819,7 +3804,6 @@ HFSBI_FN void hfsbi_api_call_read_arguments(hfsbi_api_call *x) {
             x->doc.root, "The body must be a JSON object with the arguments.");
         return;
     }
-    if (bash) hfsbi_api_call_read_delivery(x);
 }
 
 /* ---- src/api/call.c ---- */
@@ -4030,14 +4014,24 @@ static void hfsbi_stream_begin(hfsbi_api_call *x) {
 static void hfsbi_stream_end(hfsbi_api_call *x) {
     static const char none[] = "{\"success\":false,\"output\":\"\","
                                "\"error\":\"Out of memory.\"}";
-    hfsb_str body = x->reply.len ? hfsb_buf_str(&x->reply) : hfsb_cstr(none);
+    hfsb_str  body = x->reply.len ? hfsb_buf_str(&x->reply) : hfsb_cstr(none);
+    hfsb_buf *ready = &x->events.ready;
+    size_t    mark;
     x->events.stalled = false;
     hfsbi_stream_put_gaps(&x->events);
+    mark = ready->len;
+    hfsb_buf_append(ready, HFSB_LIT("event: result\ndata: "));
+    hfsb_buf_append(ready, body);
+    hfsb_buf_append(ready, HFSB_LIT("\n\n"));
+    if (hfsb_buf_finish(ready, mark) != HFSB_OK) { /* in pieces, then */
+        hfsbi_stream_send(x);
+        if (x->request)
+            (void)hfsb_reply_write(x->request,
+                                   HFSB_LIT("event: result\ndata: "));
+        if (x->request) (void)hfsb_reply_write(x->request, body);
+        if (x->request) (void)hfsb_reply_write(x->request, HFSB_LIT("\n\n"));
+    }
     hfsbi_stream_send(x);
-    if (x->request)
-        (void)hfsb_reply_write(x->request, HFSB_LIT("event: result\ndata: "));
-    if (x->request) (void)hfsb_reply_write(x->request, body);
-    if (x->request) (void)hfsb_reply_write(x->request, HFSB_LIT("\n\n"));
     if (x->request) hfsb_reply_end(x->request);
     x->request = NULL;
 }
@@ -4178,6 +4172,21 @@ static void hfsbi_api_call_start_beats(hfsbi_api_call *x) {
 
 /* ---- running the call ---- */
 
+/* Takes the options of bash that concern its reply. Its other arguments are
+   copied: those of the request need not exist any more. */
+static void hfsbi_api_call_prepare_bash(hfsbi_api_call *x) {
+    hfsbi_delivery d = hfsbi_call_delivery(x->call);
+    double         most = x->api->tools->limits.max_timeout;
+    if (hfsb_json_get(x->doc.root, "stream")) x->stream = d.stream;
+    if (hfsb_str_equal(d.on_disconnect, HFSB_LIT("kill")))
+        x->disconnect = HFSBI_DISCONNECT_KILL;
+    else if (hfsb_str_equal(d.on_disconnect, HFSB_LIT("continue")))
+        x->disconnect = HFSBI_DISCONNECT_CONTINUE;
+    x->timeout = d.timeout > 0 ? d.timeout : x->api->tools->limits.timeout;
+    if (x->timeout > most) x->timeout = most;
+    hfsbi_api_call_drop_arguments(x);
+}
+
 /* Reads and checks the arguments of the tool. In any thread. */
 static void hfsbi_api_call_prepare(hfsbi_api_call *x) {
     hfsb_call_opts opts = HFSB_INIT;
@@ -4185,18 +4194,18 @@ static void hfsbi_api_call_prepare(hfsbi_api_call *x) {
     if (x->id.len) opts.id = hfsb_buf_str(&x->id);
     opts.cancel = &x->cancel;
     opts.user = x;
-    if (x->stream) opts.on_text = hfsbi_stream_on_text;
-    if (hfsbi_call_prepare(x->api->tools, hfsb_cstr(x->tool->name),
-                           x->doc.root, &opts, &x->call) != HFSB_OK)
+    if (hfsbi_call_prepare(x->api->tools, x->tool, x->doc.root, &opts,
+                           &x->call) != HFSB_OK)
         x->status = 503;
     else if (hfsbi_api_call_is_bash(x) && !hfsb_call_done(x->call))
-        hfsbi_api_call_drop_arguments(x); /* it has copies */
+        hfsbi_api_call_prepare_bash(x);
 }
 
 /* Runs the tool, and finishes the call if it is done at once. Tools on disk
    may run in any thread. */
 static void hfsbi_api_call_run(hfsbi_api_call *x) {
     x->ran = true;
+    if (x->stream) hfsbi_call_on_text(x->call, hfsbi_stream_on_text);
     hfsbi_call_start(x->call);
     if (hfsb_call_done(x->call)) hfsbi_api_call_finish(x);
     else hfsbi_api_call_drop_arguments(x);
@@ -8040,14 +8049,15 @@ static void hfsbi_mcp_call_command(hfsb_mcp_call *call) {
 }
 
 /* Prepares a call of the session's tools. HFSB_OK, HFSB_NOMEM. */
-static hfsb_status hfsbi_mcp_call_prepare(hfsb_mcp_call *call) {
+static hfsb_status hfsbi_mcp_call_prepare(hfsb_mcp_call    *call,
+                                          const hfsbi_tool *tool) {
     hfsb_call_opts opts = HFSB_INIT;
     opts.strict = opts.images = true;
     opts.cancel = &call->cancel;
     opts.user = call;
     if (hfsbi_mcp_call_beats(call)) opts.on_text = hfsbi_mcp_call_printed;
-    return hfsbi_call_prepare(call->session->tools, call->ask.tool,
-                              call->ask.arguments, &opts, &call->command);
+    return hfsbi_call_prepare(call->session->tools, tool, call->ask.arguments,
+                              &opts, &call->command);
 }
 
 /* ---- starting ---- */
@@ -8088,20 +8098,13 @@ static hfsb_mcp_call *hfsbi_mcp_call_new(hfsbi_mcp_channel *channel,
    HFSB_NOMEM. */
 static hfsb_status hfsbi_mcp_keep_ids(const hfsbi_mcp_message *m,
                                       hfsbi_mcp_ask           *ask) {
-    hfsb_buf         text = HFSB_INIT;
-    hfsb_json_writer w;
-    hfsb_status      st;
-    text.alloc = ask->kept.alloc;
-    hfsb_json_writer_init(&w, &text, NULL);
-    hfsb_json_put_array(&w);
-    hfsb_json_put_value(&w, m->id);
-    hfsb_json_put_value(&w, m->token);
-    hfsb_json_put_end(&w);
-    st = hfsb_json_writer_finish(&w, NULL);
-    if (st == HFSB_OK)
-        st = hfsb_json_parse(hfsb_buf_str(&text), NULL, &ask->kept, NULL);
-    hfsb_buf_free(&text);
-    if (st != HFSB_OK) return HFSB_NOMEM;
+    hfsbi_build b;
+    hfsbi_build_init(&b, &ask->kept.alloc);
+    hfsbi_build_array(&b, NULL);
+    hfsbi_build_value(&b, NULL, m->id);
+    hfsbi_build_value(&b, NULL, m->token);
+    hfsbi_build_end(&b);
+    if (hfsbi_build_finish(&b, &ask->kept) != HFSB_OK) return HFSB_NOMEM;
     ask->id = hfsb_json_at(ask->kept.root, 0);
     if (m->token) ask->token = hfsb_json_at(ask->kept.root, 1);
     return HFSB_OK;
@@ -8141,14 +8144,13 @@ static hfsb_status hfsbi_mcp_call_local(hfsb_mcp_call *call) {
         hfsbi_mcp_call_finish(call);
         return HFSB_OK;
     }
-    if (tool)
-        call->ask.tool = hfsb_cstr(tool->name); /* outlives the message */
+    call->ask.tool = hfsb_cstr(tool->name); /* outlives the message */
     if (!hfsbi_mcp_session_open(call->session, &err)) {
         hfsbi_mcp_call_fail(call, err.msg);
         return HFSB_OK;
     }
-    if (hfsbi_mcp_call_prepare(call) != HFSB_OK) return HFSB_NOMEM;
-    if (tool && tool->flags & HFSBI_TOOL_ON_DISK) hfsbi_mcp_call_work(call);
+    if (hfsbi_mcp_call_prepare(call, tool) != HFSB_OK) return HFSB_NOMEM;
+    if (tool->flags & HFSBI_TOOL_ON_DISK) hfsbi_mcp_call_work(call);
     else hfsbi_mcp_call_command(call);
     return HFSB_OK;
 }

@@ -207,14 +207,24 @@ static void hfsbi_stream_begin(hfsbi_api_call *x) {
 static void hfsbi_stream_end(hfsbi_api_call *x) {
     static const char none[] = "{\"success\":false,\"output\":\"\","
                                "\"error\":\"Out of memory.\"}";
-    hfsb_str body = x->reply.len ? hfsb_buf_str(&x->reply) : hfsb_cstr(none);
+    hfsb_str  body = x->reply.len ? hfsb_buf_str(&x->reply) : hfsb_cstr(none);
+    hfsb_buf *ready = &x->events.ready;
+    size_t    mark;
     x->events.stalled = false;
     hfsbi_stream_put_gaps(&x->events);
+    mark = ready->len;
+    hfsb_buf_append(ready, HFSB_LIT("event: result\ndata: "));
+    hfsb_buf_append(ready, body);
+    hfsb_buf_append(ready, HFSB_LIT("\n\n"));
+    if (hfsb_buf_finish(ready, mark) != HFSB_OK) { /* in pieces, then */
+        hfsbi_stream_send(x);
+        if (x->request)
+            (void)hfsb_reply_write(x->request,
+                                   HFSB_LIT("event: result\ndata: "));
+        if (x->request) (void)hfsb_reply_write(x->request, body);
+        if (x->request) (void)hfsb_reply_write(x->request, HFSB_LIT("\n\n"));
+    }
     hfsbi_stream_send(x);
-    if (x->request)
-        (void)hfsb_reply_write(x->request, HFSB_LIT("event: result\ndata: "));
-    if (x->request) (void)hfsb_reply_write(x->request, body);
-    if (x->request) (void)hfsb_reply_write(x->request, HFSB_LIT("\n\n"));
     if (x->request) hfsb_reply_end(x->request);
     x->request = NULL;
 }
@@ -355,6 +365,21 @@ static void hfsbi_api_call_start_beats(hfsbi_api_call *x) {
 
 /* ---- running the call ---- */
 
+/* Takes the options of bash that concern its reply. Its other arguments are
+   copied: those of the request need not exist any more. */
+static void hfsbi_api_call_prepare_bash(hfsbi_api_call *x) {
+    hfsbi_delivery d = hfsbi_call_delivery(x->call);
+    double         most = x->api->tools->limits.max_timeout;
+    if (hfsb_json_get(x->doc.root, "stream")) x->stream = d.stream;
+    if (hfsb_str_equal(d.on_disconnect, HFSB_LIT("kill")))
+        x->disconnect = HFSBI_DISCONNECT_KILL;
+    else if (hfsb_str_equal(d.on_disconnect, HFSB_LIT("continue")))
+        x->disconnect = HFSBI_DISCONNECT_CONTINUE;
+    x->timeout = d.timeout > 0 ? d.timeout : x->api->tools->limits.timeout;
+    if (x->timeout > most) x->timeout = most;
+    hfsbi_api_call_drop_arguments(x);
+}
+
 /* Reads and checks the arguments of the tool. In any thread. */
 static void hfsbi_api_call_prepare(hfsbi_api_call *x) {
     hfsb_call_opts opts = HFSB_INIT;
@@ -362,18 +387,18 @@ static void hfsbi_api_call_prepare(hfsbi_api_call *x) {
     if (x->id.len) opts.id = hfsb_buf_str(&x->id);
     opts.cancel = &x->cancel;
     opts.user = x;
-    if (x->stream) opts.on_text = hfsbi_stream_on_text;
-    if (hfsbi_call_prepare(x->api->tools, hfsb_cstr(x->tool->name),
-                           x->doc.root, &opts, &x->call) != HFSB_OK)
+    if (hfsbi_call_prepare(x->api->tools, x->tool, x->doc.root, &opts,
+                           &x->call) != HFSB_OK)
         x->status = 503;
     else if (hfsbi_api_call_is_bash(x) && !hfsb_call_done(x->call))
-        hfsbi_api_call_drop_arguments(x); /* it has copies */
+        hfsbi_api_call_prepare_bash(x);
 }
 
 /* Runs the tool, and finishes the call if it is done at once. Tools on disk
    may run in any thread. */
 static void hfsbi_api_call_run(hfsbi_api_call *x) {
     x->ran = true;
+    if (x->stream) hfsbi_call_on_text(x->call, hfsbi_stream_on_text);
     hfsbi_call_start(x->call);
     if (hfsb_call_done(x->call)) hfsbi_api_call_finish(x);
     else hfsbi_api_call_drop_arguments(x);

@@ -366,23 +366,8 @@ static void hfsbi_api_call_parse(hfsbi_api_call *x) {
     hfsbi_api_call_fail(x, 400, HFSB_LIT(""), hfsb_cstr(all.msg));
 }
 
-/* Copies the options of bash that must be known before the reply begins.
-   Invalid values are reported by the call. */
-static void hfsbi_api_call_read_delivery(hfsbi_api_call *x) {
-    hfsbi_delivery d = hfsbi_bash_delivery(x->doc.root, &x->doc.alloc);
-    double         most = x->api->tools->limits.max_timeout;
-    if (hfsb_json_get(x->doc.root, "stream")) x->stream = d.stream;
-    if (hfsb_str_equal(d.on_disconnect, HFSB_LIT("kill")))
-        x->disconnect = HFSBI_DISCONNECT_KILL;
-    else if (hfsb_str_equal(d.on_disconnect, HFSB_LIT("continue")))
-        x->disconnect = HFSBI_DISCONNECT_CONTINUE;
-    x->timeout = d.timeout > 0 ? d.timeout : x->api->tools->limits.timeout;
-    if (x->timeout > most) x->timeout = most;
-}
-
 HFSBI_FN void hfsbi_api_call_read_arguments(hfsbi_api_call *x) {
     hfsb_str name = hfsb_cstr(x->tool->name);
-    bool     bash = hfsb_str_equal(name, HFSB_LIT("bash"));
     if (!x->body.len && hfsb_str_equal(name, HFSB_LIT("kill"))) return;
     if (!x->body.len) {
         hfsbi_api_call_refuse(
@@ -401,5 +386,4 @@ HFSBI_FN void hfsbi_api_call_read_arguments(hfsbi_api_call *x) {
             x->doc.root, "The body must be a JSON object with the arguments.");
         return;
     }
-    if (bash) hfsbi_api_call_read_delivery(x);
 }

@@ -602,14 +602,15 @@ static void hfsbi_mcp_call_command(hfsb_mcp_call *call) {
 }
 
 /* Prepares a call of the session's tools. HFSB_OK, HFSB_NOMEM. */
-static hfsb_status hfsbi_mcp_call_prepare(hfsb_mcp_call *call) {
+static hfsb_status hfsbi_mcp_call_prepare(hfsb_mcp_call    *call,
+                                          const hfsbi_tool *tool) {
     hfsb_call_opts opts = HFSB_INIT;
     opts.strict = opts.images = true;
     opts.cancel = &call->cancel;
     opts.user = call;
     if (hfsbi_mcp_call_beats(call)) opts.on_text = hfsbi_mcp_call_printed;
-    return hfsbi_call_prepare(call->session->tools, call->ask.tool,
-                              call->ask.arguments, &opts, &call->command);
+    return hfsbi_call_prepare(call->session->tools, tool, call->ask.arguments,
+                              &opts, &call->command);
 }
 
 /* ---- starting ---- */
@@ -650,20 +651,13 @@ static hfsb_mcp_call *hfsbi_mcp_call_new(hfsbi_mcp_channel *channel,
    HFSB_NOMEM. */
 static hfsb_status hfsbi_mcp_keep_ids(const hfsbi_mcp_message *m,
                                       hfsbi_mcp_ask           *ask) {
-    hfsb_buf         text = HFSB_INIT;
-    hfsb_json_writer w;
-    hfsb_status      st;
-    text.alloc = ask->kept.alloc;
-    hfsb_json_writer_init(&w, &text, NULL);
-    hfsb_json_put_array(&w);
-    hfsb_json_put_value(&w, m->id);
-    hfsb_json_put_value(&w, m->token);
-    hfsb_json_put_end(&w);
-    st = hfsb_json_writer_finish(&w, NULL);
-    if (st == HFSB_OK)
-        st = hfsb_json_parse(hfsb_buf_str(&text), NULL, &ask->kept, NULL);
-    hfsb_buf_free(&text);
-    if (st != HFSB_OK) return HFSB_NOMEM;
+    hfsbi_build b;
+    hfsbi_build_init(&b, &ask->kept.alloc);
+    hfsbi_build_array(&b, NULL);
+    hfsbi_build_value(&b, NULL, m->id);
+    hfsbi_build_value(&b, NULL, m->token);
+    hfsbi_build_end(&b);
+    if (hfsbi_build_finish(&b, &ask->kept) != HFSB_OK) return HFSB_NOMEM;
     ask->id = hfsb_json_at(ask->kept.root, 0);
     if (m->token) ask->token = hfsb_json_at(ask->kept.root, 1);
     return HFSB_OK;
@@ -703,14 +697,13 @@ static hfsb_status hfsbi_mcp_call_local(hfsb_mcp_call *call) {
         hfsbi_mcp_call_finish(call);
         return HFSB_OK;
     }
-    if (tool)
-        call->ask.tool = hfsb_cstr(tool->name); /* outlives the message */
+    call->ask.tool = hfsb_cstr(tool->name); /* outlives the message */
     if (!hfsbi_mcp_session_open(call->session, &err)) {
         hfsbi_mcp_call_fail(call, err.msg);
         return HFSB_OK;
     }
-    if (hfsbi_mcp_call_prepare(call) != HFSB_OK) return HFSB_NOMEM;
-    if (tool && tool->flags & HFSBI_TOOL_ON_DISK) hfsbi_mcp_call_work(call);
+    if (hfsbi_mcp_call_prepare(call, tool) != HFSB_OK) return HFSB_NOMEM;
+    if (tool->flags & HFSBI_TOOL_ON_DISK) hfsbi_mcp_call_work(call);
     else hfsbi_mcp_call_command(call);
     return HFSB_OK;
 }

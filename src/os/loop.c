@@ -558,6 +558,7 @@ HFSBI_FN bool hfsbi_loop_io(hfsbi_loop *loop, hfsbi_io *io, unsigned want) {
 }
 
 HFSBI_FN void hfsbi_loop_io_forget(hfsbi_loop *loop, hfsbi_io *io) {
+    if (!io->known && !io->want && !io->gone) return;
     loop->stale = true;
     hfsbi_poller_forget(&loop->poller, io);
 }
@@ -621,6 +622,7 @@ static void hfsbi_timer_take(hfsbi_loop *loop, hfsbi_timer *timer) {
 
 HFSBI_FN void hfsbi_loop_timer(hfsbi_loop *loop, hfsbi_timer *timer,
                                long long at) {
+    if (timer->set && timer->at == at) return;
     hfsbi_loop_timer_clear(loop, timer);
     timer->at = at;
     timer->set = true;

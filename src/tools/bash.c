@@ -350,9 +350,22 @@ static hfsb_status hfsbi_run_bash(hfsb_call *call, const void *args,
     return st;
 }
 
+static hfsbi_delivery hfsbi_delivery_of(const hfsbi_bash_args *a) {
+    hfsbi_delivery d = HFSB_INIT;
+    d.stream = a->stream;
+    d.background = a->background;
+    d.timeout = a->timeout;
+    d.on_disconnect = a->on_disconnect;
+    return d;
+}
+
+HFSBI_FN hfsbi_delivery hfsbi_call_delivery(const hfsb_call *call) {
+    return hfsbi_delivery_of(
+        (const hfsbi_bash_args *)(const void *)&call->args);
+}
+
 HFSBI_FN hfsbi_delivery hfsbi_bash_delivery(const hfsb_json_value *arguments,
                                             const hfsb_alloc      *alloc) {
-    hfsbi_delivery  d = HFSB_INIT;
     hfsbi_args_how  how = HFSB_INIT;
     hfsb_json_doc   parsed = HFSB_INIT;
     hfsbi_bash_args a;
@@ -361,12 +374,8 @@ HFSBI_FN hfsbi_delivery hfsbi_bash_delivery(const hfsb_json_value *arguments,
     how.parsed = &parsed;
     /* the call itself reports invalid arguments */
     (void)hfsbi_args_read(hfsbi_bash_params, arguments, &how, &a, NULL);
-    d.stream = a.stream;
-    d.background = a.background;
-    d.timeout = a.timeout;
-    d.on_disconnect = a.on_disconnect;
     hfsb_json_free(&parsed);
-    return d;
+    return hfsbi_delivery_of(&a);
 }
 
 #define HFSBI_BASH_WORDS                                                     \

@@ -12,9 +12,9 @@
 
    A call with an idempotency key leaves a record (hfsbi_once) that holds its
    result for repeats, or for bash its job. Records are dropped by age, number
-   and bytes; a record whose result was dropped still refuses a
-   second run. Two calls are the same when tool and arguments have the same
-   digest; a key that comes with another digest is refused.
+   and bytes; a record whose result was dropped still refuses a second run. Two
+   calls are the same when tool and arguments have the same digest; a key that
+   comes with another digest is refused.
 
    hfsb_tools_call() is open, wait, take and close in one. */
 #include "tools_private.h"
@@ -283,15 +283,11 @@ static void hfsbi_call_look_again(hfsbi_timer *timer) {
     hfsbi_tools_stir(call->tools);
 }
 
-HFSBI_FN hfsb_status hfsbi_call_prepare(hfsb_tools *tools, hfsb_str name,
-                                        const hfsb_json_value *arguments,
-                                        const hfsb_call_opts  *opts,
-                                        hfsb_call            **out) {
+/* Returns an empty call, or NULL without memory. */
+static hfsb_call *hfsbi_call_new(hfsb_tools           *tools,
+                                 const hfsb_call_opts *opts) {
     hfsb_call *call = (hfsb_call *)hfsbi_array(&tools->alloc, 1, sizeof *call);
-    hfsb_err   err = HFSB_INIT;
-    hfsb_status st;
-    *out = call;
-    if (!call) return HFSB_NOMEM;
+    if (!call) return NULL;
     memset(call, 0, sizeof *call);
     call->tools = tools;
     call->output.timer.fn = hfsbi_call_look_again;
@@ -301,11 +297,27 @@ HFSBI_FN hfsb_status hfsbi_call_prepare(hfsb_tools *tools, hfsb_str name,
     hfsbi_build_init(&call->fields, &tools->alloc);
     hfsbi_build_object(&call->fields, NULL);
     if (opts) call->opts = *opts;
-    call->tool = hfsbi_tool_find(name);
-    st = call->tool ? hfsbi_call_read(call, arguments, &err)
-                    : hfsbi_tool_unknown(name, &err);
+    return call;
+}
+
+HFSBI_FN hfsb_status hfsbi_call_prepare(hfsb_tools            *tools,
+                                        const hfsbi_tool      *tool,
+                                        const hfsb_json_value *arguments,
+                                        const hfsb_call_opts  *opts,
+                                        hfsb_call            **out) {
+    hfsb_call  *call = hfsbi_call_new(tools, opts);
+    hfsb_err    err = HFSB_INIT;
+    hfsb_status st;
+    *out = call;
+    if (!call) return HFSB_NOMEM;
+    call->tool = tool;
+    st = hfsbi_call_read(call, arguments, &err);
     hfsbi_call_settle(call, st, &err);
     return HFSB_OK;
+}
+
+HFSBI_FN void hfsbi_call_on_text(hfsb_call *call, hfsb_tools_text_fn on_text) {
+    call->opts.on_text = on_text;
 }
 
 HFSBI_FN void hfsbi_call_start(hfsb_call *call) {
@@ -321,9 +333,18 @@ HFSBI_FN void hfsbi_call_start(hfsb_call *call) {
 hfsb_status hfsb_call_open(hfsb_tools *tools, hfsb_str name,
                            const hfsb_json_value *arguments,
                            const hfsb_call_opts *opts, hfsb_call **out) {
-    hfsb_status st = hfsbi_call_prepare(tools, name, arguments, opts, out);
-    if (st == HFSB_OK) hfsbi_call_start(*out);
-    return st;
+    const hfsbi_tool *tool = hfsbi_tool_find(name);
+    hfsb_err          err = HFSB_INIT;
+    if (tool) {
+        if (hfsbi_call_prepare(tools, tool, arguments, opts, out) != HFSB_OK)
+            return HFSB_NOMEM;
+        hfsbi_call_start(*out);
+        return HFSB_OK;
+    }
+    *out = hfsbi_call_new(tools, opts);
+    if (!*out) return HFSB_NOMEM;
+    hfsbi_call_settle(*out, hfsbi_tool_unknown(name, &err), &err);
+    return HFSB_OK;
 }
 
 /* True when the event that the call waits for has come. Under the lock. */
@@ -352,13 +373,26 @@ static void hfsbi_call_unlink(hfsb_call *call) {
     if (*link) *link = call->next_waiting;
 }
 
+/* Takes the result of the job: a copy if repeats may ask for it again. Under
+   the lock. */
+static hfsb_status hfsbi_call_take_result(hfsb_call *call) {
+    hfsbi_job *job = call->job;
+    if (job->once || !job->result_held)
+        return hfsbi_result_copy(&call->result, &job->result);
+    hfsb_tool_result_free(&call->result);
+    call->result = job->result;
+    hfsbi_result_init(&job->result, &call->tools->alloc);
+    job->result_held = false;
+    return HFSB_OK;
+}
+
 /* Writes the result after the event has come. Under the lock. */
 static void hfsbi_call_finish(hfsb_call *call) {
     hfsb_status st = HFSB_OK;
     switch (call->wait) {
     case HFSBI_WAIT_NOTHING: return;
     case HFSBI_WAIT_JOB:
-        st = hfsbi_result_copy(&call->result, &call->job->result);
+        st = hfsbi_call_take_result(call);
         if (st == HFSB_OK) st = call->job->status;
         break;
     case HFSBI_WAIT_ENDS: st = hfsbi_kill_result(call); break;

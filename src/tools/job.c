@@ -81,48 +81,25 @@ static bool hfsbi_env_has(const hfsb_buf *list, hfsb_str name) {
     return false;
 }
 
-/* Set for every command, so that no tool waits for a terminal. */
-static const char *const hfsbi_env_defaults[] = {"TERM=dumb",
-                                                 "NO_COLOR=1",
-                                                 "PAGER=cat",
-                                                 "GIT_PAGER=cat",
-                                                 "GIT_TERMINAL_PROMPT=0",
-                                                 "PYTHONUNBUFFERED=1"};
-
-/* True unless the spec or a default replaces or unsets the variable. */
-static bool hfsbi_env_inherits(const hfsbi_job_spec *spec, const char *entry) {
-    hfsb_str name = hfsbi_env_name(entry);
-    size_t   i;
-    if (hfsbi_env_has(&spec->env, name)) return false;
-    for (i = 0; i < sizeof hfsbi_env_defaults / sizeof(char *); i++)
-        if (hfsb_str_equal(name, hfsbi_env_name(hfsbi_env_defaults[i])))
-            return false;
-    return true;
-}
-
-/* Fills list, unless it is NULL, and returns the number of variables. */
-static size_t hfsbi_env_fill(const hfsb_tools     *tools,
-                             const hfsbi_job_spec *spec, const char **list) {
-    size_t      i, n = 0, at;
-    const char *entry;
-    for (i = 0; i < tools->env.count; i++) {
-        if (!hfsbi_env_inherits(spec, tools->env.list[i])) continue;
-        if (list) list[n] = tools->env.list[i];
-        n++;
-    }
-    for (i = 0; i < sizeof hfsbi_env_defaults / sizeof(char *); i++) {
-        entry = hfsbi_env_defaults[i];
-        if (hfsbi_env_has(&spec->env, hfsbi_env_name(entry))) continue;
-        if (list) list[n] = entry;
-        n++;
-    }
-    for (at = 0; at < spec->env.len; at += strlen(entry) + 1) {
-        entry = spec->env.ptr + at;
-        if (!strchr(entry, '=')) continue; /* unset */
-        if (list) list[n] = entry;
-        n++;
-    }
-    return n;
+/* Returns the environment of a command that sets or unsets variables, or NULL
+   without memory. *size: its entries, with the NULL at its end. */
+static const char **hfsbi_env_merge(const hfsb_tools     *tools,
+                                    const hfsbi_job_spec *spec, size_t *size) {
+    const char **list;
+    size_t       i, n = 0, at;
+    *size = tools->env.count + 1;
+    for (at = 0; at < spec->env.len; at += strlen(spec->env.ptr + at) + 1)
+        ++*size;
+    list = (const char **)hfsbi_array(&tools->alloc, *size, sizeof(char *));
+    if (!list) return NULL;
+    for (i = 0; i < tools->env.count; i++)
+        if (!hfsbi_env_has(&spec->env, hfsbi_env_name(tools->env.list[i])))
+            list[n++] = tools->env.list[i];
+    for (at = 0; at < spec->env.len; at += strlen(spec->env.ptr + at) + 1)
+        if (strchr(spec->env.ptr + at, '=')) /* else it is unset */
+            list[n++] = spec->env.ptr + at;
+    list[n] = NULL;
+    return list;
 }
 
 /* ---- pipes that survivors hold open ---- */
@@ -267,6 +244,7 @@ static void hfsbi_job_finish(hfsbi_job *job, const hfsb_err *err) {
     hfsbi_record_settle(&job->record);
     hfsb_buf_free(&job->spec.input);
     hfsb_buf_free(&job->spec.env);
+    job->tools->job_ended = true;
     hfsbi_tools_stir(job->tools);
 }
 
@@ -333,19 +311,16 @@ static hfsb_status hfsbi_job_spawn(hfsb_tools *tools, hfsbi_job *job,
 
 /* Starts a job; a failure ends it. */
 static void hfsbi_job_start(hfsb_tools *tools, hfsbi_job *job) {
-    size_t       n = hfsbi_env_fill(tools, &job->spec, NULL);
-    const char **env =
-        (const char **)hfsbi_array(&tools->alloc, n + 1, sizeof(char *));
-    hfsb_err    err = HFSB_INIT;
-    hfsb_status st;
-    if (!env) {
+    const char **own = NULL;
+    size_t       size = 0;
+    hfsb_err     err = HFSB_INIT;
+    hfsb_status  st;
+    if (job->spec.env.len) own = hfsbi_env_merge(tools, &job->spec, &size);
+    if (job->spec.env.len && !own)
         st = hfsbi_fail_status(&err, HFSB_NOMEM, "Starting the command");
-    } else {
-        (void)hfsbi_env_fill(tools, &job->spec, env);
-        env[n] = NULL;
-        st = hfsbi_job_spawn(tools, job, env, &err);
-        hfsbi_array_free(&tools->alloc, (void *)env, n + 1, sizeof(char *));
-    }
+    else st = hfsbi_job_spawn(tools, job, own ? own : tools->env.list, &err);
+    if (own)
+        hfsbi_array_free(&tools->alloc, (void *)own, size, sizeof(char *));
     if (st != HFSB_OK) {
         hfsbi_job_finish(job, &err);
         return;
@@ -398,7 +373,8 @@ HFSBI_FN void hfsbi_jobs_drop_old(hfsb_tools *tools) {
             continue;
         }
         held += job->result.output.len + hfsbi_record_held(&job->record);
-        if (job->result_held && (!keep_text || held > HFSBI_JOB_HELD))
+        if ((job->result_held || hfsbi_record_held(&job->record)) &&
+            (!keep_text || held > HFSBI_JOB_HELD))
             hfsbi_job_drop_text(job);
         link = &job->next;
     }

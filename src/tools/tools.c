@@ -34,9 +34,25 @@ static size_t hfsbi_size_or(size_t value, size_t fallback) {
     return value ? value : fallback;
 }
 
-/* True when commands get this variable. */
+/* Set for every command, so that no tool waits for a terminal. */
+static const char *const hfsbi_env_defaults[] = {"TERM=dumb",
+                                                 "NO_COLOR=1",
+                                                 "PAGER=cat",
+                                                 "GIT_PAGER=cat",
+                                                 "GIT_TERMINAL_PROMPT=0",
+                                                 "PYTHONUNBUFFERED=1"};
+
+enum {
+    HFSBI_ENV_DEFAULTS = sizeof hfsbi_env_defaults / sizeof *hfsbi_env_defaults
+};
+
+/* True when commands get this variable of the host. */
 static bool hfsbi_env_allowed(const char *entry, const char *const *hide) {
     hfsb_str name = hfsbi_env_name(entry);
+    size_t   i;
+    for (i = 0; i < HFSBI_ENV_DEFAULTS; i++)
+        if (hfsb_str_equal(name, hfsbi_env_name(hfsbi_env_defaults[i])))
+            return false;
     if (name.len == 0 || entry[name.len] != '=' ||
         hfsb_str_equal(name, HFSB_LIT("SANDBOX_API_TOKEN")) ||
         hfsb_str_equal(name, HFSB_LIT("HFSB_JOB")))
@@ -46,23 +62,26 @@ static bool hfsbi_env_allowed(const char *entry, const char *const *hide) {
     return true;
 }
 
+static void hfsbi_env_add(hfsbi_tools_env *env, const char *entry) {
+    hfsb_buf_append(&env->text, hfsb_str_make(entry, strlen(entry) + 1));
+    env->count++;
+}
+
 /* Copies the environment: the host may change its own later. */
 static hfsb_status hfsbi_tools_copy_env(hfsb_tools            *tools,
                                         const hfsb_tools_opts *o) {
     const char *const *from = o->env ? o->env : (const char *const *)environ;
-    hfsb_status        st = HFSB_OK;
-    size_t             at = 0, i = 0;
-    for (; st == HFSB_OK && from && *from; from++) {
-        if (!hfsbi_env_allowed(*from, o->hide_env)) continue;
-        st = hfsb_buf_append(&tools->env.text,
-                             hfsb_str_make(*from, strlen(*from) + 1));
-        if (st == HFSB_OK) tools->env.count++;
-    }
-    if (st != HFSB_OK) return st;
+    size_t             at = 0, i;
+    for (; from && *from; from++)
+        if (hfsbi_env_allowed(*from, o->hide_env))
+            hfsbi_env_add(&tools->env, *from);
+    for (i = 0; i < HFSBI_ENV_DEFAULTS; i++)
+        hfsbi_env_add(&tools->env, hfsbi_env_defaults[i]);
+    if (tools->env.text.status != HFSB_OK) return tools->env.text.status;
     tools->env.list = (const char **)hfsbi_array(
         &o->alloc, tools->env.count + 1, sizeof(char *));
     if (!tools->env.list) return HFSB_NOMEM;
-    for (; i < tools->env.count; i++) {
+    for (i = 0; i < tools->env.count; i++) {
         tools->env.list[i] = tools->env.text.ptr + at;
         at += strlen(tools->env.list[i]) + 1;
     }
@@ -155,8 +174,11 @@ static void hfsbi_tools_look(hfsbi_task *task) {
     hfsb_tools *tools =
         (hfsb_tools *)(void *)((char *)task - offsetof(hfsb_tools, look));
     tools->looks = false;
-    hfsbi_jobs_start(tools);
-    hfsbi_jobs_drop_old(tools);
+    if (tools->job_ended) {
+        tools->job_ended = false;
+        hfsbi_jobs_start(tools);
+        hfsbi_jobs_drop_old(tools);
+    }
     hfsbi_calls_notify(tools);
 }
 

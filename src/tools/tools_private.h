@@ -642,11 +642,15 @@ HFSBI_FN void hfsbi_onces_free(hfsb_tools *tools);
 /* hfsb_call_open() in two steps. prepare checks and reads the arguments and
    finds out whether the call is a repeat: in any thread. start runs the tool.
    The arguments must exist until then, but not those of bash. */
-HFSBI_FN hfsb_status hfsbi_call_prepare(hfsb_tools *tools, hfsb_str name,
+HFSBI_FN hfsb_status hfsbi_call_prepare(hfsb_tools            *tools,
+                                        const hfsbi_tool      *tool,
                                         const hfsb_json_value *arguments,
                                         const hfsb_call_opts  *opts,
                                         hfsb_call            **out);
 HFSBI_FN void        hfsbi_call_start(hfsb_call *call);
+
+/* Sets on_text of a call that is prepared; `user` is that of its options. */
+HFSBI_FN void hfsbi_call_on_text(hfsb_call *call, hfsb_tools_text_fn on_text);
 
 /* The call waits for that event. Under the lock. */
 HFSBI_FN void hfsbi_call_wait(hfsb_call *call, hfsbi_wait wait);
@@ -762,6 +766,7 @@ struct hfsb_tools {
     hfsbi_tools_host host;
     hfsbi_task       look;      /* posted when calls may have news */
     bool             looks;     /* it is posted */
+    bool             job_ended; /* ... also to start waiting jobs */
     hfsbi_job       *jobs;      /* newest first */
     unsigned long    job_count; /* ever added */
     hfsb_call       *waiting;   /* all calls that wait */
@@ -808,6 +813,9 @@ typedef struct hfsbi_delivery {
     hfsb_str on_disconnect; /* "kill", "continue" or "" */
 } hfsbi_delivery;
 
+/* Returns those of a call of bash that is prepared; texts are views of its
+   arguments. */
+HFSBI_FN hfsbi_delivery hfsbi_call_delivery(const hfsb_call *call);
 /* Reads them; after an invalid argument the rest have their defaults. */
 HFSBI_FN hfsbi_delivery hfsbi_bash_delivery(const hfsb_json_value *arguments,
                                             const hfsb_alloc      *alloc);
