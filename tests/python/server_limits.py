@@ -530,7 +530,9 @@ def pipelined_token(top):
         if in_memory(server.pid, t_server.TOKEN.encode()) is None:
             print("skipped: memory is not ours to read")
             return
-        wait = request("POST", "/api/bash", {"command": "sleep 1"})
+        go = os.path.join(top, "go")
+        wait = request("POST", "/api/bash", {
+            "command": f"until [ -e '{go}' ]; do sleep 0.05; done"})
         then = request("GET", "/api/health")
         ways = {"with it": [wait + then], "later": [wait, then],
                 "in pieces": [wait[:40], wait[40:] + then],
@@ -542,10 +544,12 @@ def pipelined_token(top):
                 time.sleep(0.2)
             check.same(f"a token pipelined {name}: in memory",
                        in_memory(server.pid, t_server.TOKEN.encode()), 0)
+            open(go, "w").close()
             if name == "in part":
                 s.sendall(then[-2:])
             check.same(f"a token pipelined {name}: all replies",
                        [status for status, _ in replies(s, 2)], [200, 200])
+            os.remove(go)
             s.close()
 
 

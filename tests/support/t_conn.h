@@ -89,7 +89,7 @@ static size_t tc_number(hfsb_request *r, const char *key) {
     hfsb_buf text = HFSB_INIT;
     size_t   n = 0;
     if (hfsb_request_query(r, key, &text, NULL) == HFSB_OK)
-        n = (size_t)strtoul(text.ptr, NULL, 10);
+        n = text.len ? (size_t)strtoul(text.ptr, NULL, 10) : 0;
     hfsb_buf_free(&text);
     return n < tc_most ? n : tc_most;
 }
