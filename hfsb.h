@@ -3066,7 +3066,7 @@ HFSBI_FN bool hfsbi_has_space(hfsb_str s);
 /* ---- src/core/base.c ---- */
 /* base.c - memory, views, search, errors and buffers.
 
-   Everything else in the library stands on these few things. A view never
+   Everything else in the library is built on these few things. A view never
    owns its bytes. Memory comes from the caller's hook, and every size is
    checked before it is added or multiplied. An error is the caller's struct:
    a failing function fills it and returns the same code.
@@ -24406,8 +24406,8 @@ typedef union hfsbi_args {
 typedef struct hfsbi_call_listener {
     void (*fn)(void *user); /* NULL: nobody */
     void *user;
-    bool  heard; /* on_text was called since */
-    bool  told;  /* it knows of the end */
+    bool  heard;    /* on_text was called since */
+    bool  notified; /* of the end */
 } hfsbi_call_listener;
 
 /* What bash_output waits for. */
@@ -24839,7 +24839,7 @@ typedef enum hfsbi_grep_mode {
 typedef struct hfsbi_hits_file {
     size_t             searched; /* lines before this offset are done */
     bool               parted;   /* the text to search ends within a line */
-    bool               told;     /* a part of that line has matched */
+    bool               matched;  /* a part of that line has matched */
     size_t             shown;    /* end of the last line shown */
     bool               joined;   /* ... with no dropped text after it */
     size_t             after;    /* context lines still to show after it */
@@ -28160,10 +28160,10 @@ static hfsb_call *hfsbi_calls_news(hfsb_tools *tools) {
         if (!ready && call->wait == HFSBI_WAIT_OUTPUT)
             hfsbi_loop_timer(tools->loop, &call->output.timer,
                              hfsbi_output_at(call));
-        if (!call->listener.fn || call->listener.told ||
+        if (!call->listener.fn || call->listener.notified ||
             (!ready && !call->listener.heard))
             continue;
-        call->listener.told = ready;
+        call->listener.notified = ready;
         call->listener.heard = false;
         return call;
     }
@@ -29726,7 +29726,7 @@ HFSBI_FN const hfsbi_tool *hfsbi_tool_read(void) {
     static const hfsbi_tool row = {
         "read",
         "Read a file",
-        "Read lines of a text file, each behind its number and a tab. Read a "
+        "Read lines of a text file, each after its number and a tab. Read a "
         "file before you change it.",
         NULL,
         HFSBI_TOOL_READS,
@@ -31336,7 +31336,7 @@ static hfsb_status hfsbi_glob_split(hfsbi_glob_search *g, hfsb_str pattern,
                           "a pattern that begins at path.");
     if (hfsbi_glob_has_dots(rest))
         return hfsbi_fail(err, HFSB_ARG, 0,
-                          "pattern must not have . or .. behind a wildcard or "
+                          "pattern must not have . or .. after a wildcard or "
                           "at its end: give path for where to begin.");
     hfsb_buf_append(&g->path, path);
     if (lead && path.len) hfsb_buf_append_byte(&g->path, '/');
@@ -31508,7 +31508,7 @@ HFSBI_FN const hfsbi_tool *hfsbi_tool_glob(void) {
    `line` number the lines, counting line feeds only as far as needed.
 
    A line longer than HFSBI_GREP_LINE is searched in parts. It counts as one
-   match: `told` marks that a part has matched, and the rest is skipped.
+   match: `matched` marks that a part has matched, and the rest is skipped.
 
    Once the output is full the search goes on for HFSBI_GREP_SPARE_MS to count
    the remaining matches, then reports "at least" that many. A match that does
@@ -31679,7 +31679,7 @@ static hfsb_status hfsbi_hits_match(hfsbi_hits *l, size_t pos, size_t next) {
 static void hfsbi_hits_skip_rest(hfsbi_hits *l, size_t end) {
     size_t next = hfsbi_hits_next_line(l, l->file.searched, end);
     if (l->file.searched == end) return;
-    l->file.told = l->file.parted && next == end;
+    l->file.matched = l->file.parted && next == end;
     l->file.searched = l->file.shown = next;
 }
 
@@ -31689,13 +31689,13 @@ static hfsb_status hfsbi_hits_search(hfsbi_hits *l, size_t end, bool *done) {
     hfsb_str    text = hfsb_str_slice(hfsb_buf_str(&l->window), 0, end);
     hfsb_status st = HFSB_OK;
     size_t      begin, last;
-    if (l->file.told) hfsbi_hits_skip_rest(l, end);
+    if (l->file.matched) hfsbi_hits_skip_rest(l, end);
     while (st == HFSB_OK && l->file.searched < end &&
            hfsb_regex_line(l->regex, text, l->file.searched, &begin, &last)) {
         size_t next = hfsbi_hits_next_line(l, last, end);
         l->file.matches++;
         l->file.searched = next;
-        l->file.told = l->file.parted && next == end;
+        l->file.matched = l->file.parted && next == end;
         if (l->mode == HFSBI_GREP_FILES) {
             *done = true;
             return HFSB_OK;
@@ -32055,7 +32055,7 @@ static hfsb_status hfsbi_grep_pattern(hfsbi_grep *g, hfsb_str pattern,
                           "line, and context for the lines around it.");
     st = hfsb_regex_open(pattern, how, &g->lines.regex, err);
     if (st == HFSB_ARG && !how->literal)
-        hfsbi_err_add(err, " To search for the text as it stands set "
+        hfsbi_err_add(err, " To search for the text as it is, set "
                            "literal=true.");
     return st;
 }

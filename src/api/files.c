@@ -314,7 +314,7 @@ static void hfsbi_fetch_decide(hfsbi_fetch *f) {
     case HFSBI_RANGE_BEYOND:
         f->op.http = 416;
         hfsbi_fail(&f->op.err, HFSB_ARG, 0,
-                   "The range begins behind the end of the file, which has "
+                   "The range begins after the end of the file, which has "
                    "%llu bytes.",
                    f->info.size);
         break;

@@ -1,6 +1,6 @@
 /* base.c - memory, views, search, errors and buffers.
 
-   Everything else in the library stands on these few things. A view never
+   Everything else in the library is built on these few things. A view never
    owns its bytes. Memory comes from the caller's hook, and every size is
    checked before it is added or multiplied. An error is the caller's struct:
    a failing function fills it and returns the same code.

@@ -431,10 +431,10 @@ static hfsb_call *hfsbi_calls_news(hfsb_tools *tools) {
         if (!ready && call->wait == HFSBI_WAIT_OUTPUT)
             hfsbi_loop_timer(tools->loop, &call->output.timer,
                              hfsbi_output_at(call));
-        if (!call->listener.fn || call->listener.told ||
+        if (!call->listener.fn || call->listener.notified ||
             (!ready && !call->listener.heard))
             continue;
-        call->listener.told = ready;
+        call->listener.notified = ready;
         call->listener.heard = false;
         return call;
     }

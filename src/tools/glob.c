@@ -221,7 +221,7 @@ static hfsb_status hfsbi_glob_split(hfsbi_glob_search *g, hfsb_str pattern,
                           "a pattern that begins at path.");
     if (hfsbi_glob_has_dots(rest))
         return hfsbi_fail(err, HFSB_ARG, 0,
-                          "pattern must not have . or .. behind a wildcard or "
+                          "pattern must not have . or .. after a wildcard or "
                           "at its end: give path for where to begin.");
     hfsb_buf_append(&g->path, path);
     if (lead && path.len) hfsb_buf_append_byte(&g->path, '/');

@@ -11,7 +11,7 @@
    `line` number the lines, counting line feeds only as far as needed.
 
    A line longer than HFSBI_GREP_LINE is searched in parts. It counts as one
-   match: `told` marks that a part has matched, and the rest is skipped.
+   match: `matched` marks that a part has matched, and the rest is skipped.
 
    Once the output is full the search goes on for HFSBI_GREP_SPARE_MS to count
    the remaining matches, then reports "at least" that many. A match that does
@@ -184,7 +184,7 @@ static hfsb_status hfsbi_hits_match(hfsbi_hits *l, size_t pos, size_t next) {
 static void hfsbi_hits_skip_rest(hfsbi_hits *l, size_t end) {
     size_t next = hfsbi_hits_next_line(l, l->file.searched, end);
     if (l->file.searched == end) return;
-    l->file.told = l->file.parted && next == end;
+    l->file.matched = l->file.parted && next == end;
     l->file.searched = l->file.shown = next;
 }
 
@@ -194,13 +194,13 @@ static hfsb_status hfsbi_hits_search(hfsbi_hits *l, size_t end, bool *done) {
     hfsb_str    text = hfsb_str_slice(hfsb_buf_str(&l->window), 0, end);
     hfsb_status st = HFSB_OK;
     size_t      begin, last;
-    if (l->file.told) hfsbi_hits_skip_rest(l, end);
+    if (l->file.matched) hfsbi_hits_skip_rest(l, end);
     while (st == HFSB_OK && l->file.searched < end &&
            hfsb_regex_line(l->regex, text, l->file.searched, &begin, &last)) {
         size_t next = hfsbi_hits_next_line(l, last, end);
         l->file.matches++;
         l->file.searched = next;
-        l->file.told = l->file.parted && next == end;
+        l->file.matched = l->file.parted && next == end;
         if (l->mode == HFSBI_GREP_FILES) {
             *done = true;
             return HFSB_OK;
@@ -560,7 +560,7 @@ static hfsb_status hfsbi_grep_pattern(hfsbi_grep *g, hfsb_str pattern,
                           "line, and context for the lines around it.");
     st = hfsb_regex_open(pattern, how, &g->lines.regex, err);
     if (st == HFSB_ARG && !how->literal)
-        hfsbi_err_add(err, " To search for the text as it stands set "
+        hfsbi_err_add(err, " To search for the text as it is, set "
                            "literal=true.");
     return st;
 }

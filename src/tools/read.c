@@ -680,7 +680,7 @@ HFSBI_FN const hfsbi_tool *hfsbi_tool_read(void) {
     static const hfsbi_tool row = {
         "read",
         "Read a file",
-        "Read lines of a text file, each behind its number and a tab. Read a "
+        "Read lines of a text file, each after its number and a tab. Read a "
         "file before you change it.",
         NULL,
         HFSBI_TOOL_READS,

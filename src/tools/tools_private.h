@@ -577,8 +577,8 @@ typedef union hfsbi_args {
 typedef struct hfsbi_call_listener {
     void (*fn)(void *user); /* NULL: nobody */
     void *user;
-    bool  heard; /* on_text was called since */
-    bool  told;  /* it knows of the end */
+    bool  heard;    /* on_text was called since */
+    bool  notified; /* of the end */
 } hfsbi_call_listener;
 
 /* What bash_output waits for. */
@@ -1010,7 +1010,7 @@ typedef enum hfsbi_grep_mode {
 typedef struct hfsbi_hits_file {
     size_t             searched; /* lines before this offset are done */
     bool               parted;   /* the text to search ends within a line */
-    bool               told;     /* a part of that line has matched */
+    bool               matched;  /* a part of that line has matched */
     size_t             shown;    /* end of the last line shown */
     bool               joined;   /* ... with no dropped text after it */
     size_t             after;    /* context lines still to show after it */
