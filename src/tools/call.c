@@ -1,14 +1,16 @@
 /* call.c - one call of a tool, from its arguments to its result.
 
-   hfsb_call_open() checks the arguments, joins an earlier call with the same
-   key if there is one, and runs the tool. The file tools finish at once. Other
-   calls set `wait` and finish in hfsb_call_done(), once their event came:
+   hfsb_call_open() prepares a call: it checks and reads the arguments, and
+   joins an earlier call with the same key if there is one. Then it starts the
+   tool. The file tools finish at once. Other calls set `wait` and finish in
+   hfsb_call_done(), once their event came; until then a listener hears of their
+   progress:
 
-       open --> tool runs --> WAIT_NOTHING ----------------> done
-         |          |                                          ^
-         |          +--> WAIT_JOB, WAIT_ENDS, WAIT_OUTPUT -----+
-         |                                                     |
-         +--> WAIT_ONCE: a repeat of a call that has the key --+
+       prepare --> start --> WAIT_NOTHING -----------------> done
+          |          |                                         ^
+          |          +--> WAIT_JOB, WAIT_ENDS, WAIT_OUTPUT ----+
+          |                                                    |
+          +--> WAIT_ONCE: a repeat of a call that has the key -+
 
    A call with an idempotency key leaves a record (hfsbi_once) that holds its
    result for repeats, or for bash its job. Records are dropped by age, number

@@ -8,6 +8,7 @@
        check.c    warns about a file that was just written
        job.c      runs commands: waiting, running, finished
        call.c     carries one call from its arguments to its result
+       result.c   fills and prints a result
        seen.c     remembers the files that a session has read or written
        tools.c    the object itself: open, close, wait
        bash.c     bash, bash_output, bash_input, kill
@@ -18,12 +19,11 @@
 
    read.c, patch.c, glob.c and list.c offer a tool and nothing else.
 
-   The lock of the loop protects jobs, calls that wait, idempotency records,
-   and spill files. A comment reads "Takes the lock."
-   where a function locks it, and "Under the lock." where the caller must hold
-   it. When the loop is a server's, only its thread opens, steps and closes
-   calls that start or wait for commands; other threads may run the tools that
-   work on files. */
+   The lock of the loop protects jobs, calls that wait, idempotency records and
+   spill files. A comment reads "Takes the lock." where a function locks it, and
+   "Under the lock." where the caller must hold it. When the loop is a server's,
+   only its thread starts, steps and closes calls of commands; other threads may
+   prepare them, and run the tools that work on files. */
 
 #include "../core/core_private.h"
 #include "../edit/edit.h"
