@@ -503,10 +503,8 @@ void hfsb_call_close(hfsb_call *call) {
 
 /* ---- waiting for a call, or until it is cancelled ---- */
 
-enum {
-    HFSBI_CANCEL_LOOK_MS = 50
-}; /* between looks at a cancel that no descriptor
-                                  could be made for */
+/* Between looks at a cancel that no descriptor could be made for. */
+enum { HFSBI_CANCEL_LOOK_MS = 50 };
 
 static void hfsbi_cancel_ready(hfsbi_io *io, unsigned events) {
     hfsb_call *call =
