@@ -1961,7 +1961,7 @@ HFSB_API void     hfsb_http_reply_free(hfsb_http_reply *reply);
    a secret. */
 typedef void (*hfsb_log_fn)(void *user, hfsb_str line);
 
-/* A sandbox: a machine that runs hfsb-server (or the reference's server) at
+/* A sandbox: a machine that runs hfsb-server (or the Python server of ml-intern, called the reference here) at
    any URL; with HFSB_HUB also a Space on the Hub. Any number of threads may
    use one handle; delete and close must come last. */
 typedef struct hfsb_sandbox hfsb_sandbox;
@@ -8003,7 +8003,7 @@ HFSBI_FN hfsb_status hfsbi_lines_diff(const hfsb_alloc *alloc,
 
 /* ---- fold.c: folds ---- */
 
-/* A fold is a difference between two texts that does not count. CRLF is
+/* A fold is a kind of difference that matching ignores. CRLF is
    always folded to LF. */
 enum {
     HFSBI_FOLD_CR = 1,      /* a lone CR ends a line, like LF */
@@ -8186,8 +8186,9 @@ HFSBI_FN size_t hfsbi_count_lines(const hfsbi_edit_text *file, hfsb_str text);
 
 /* ---- match.c: the ladder ---- */
 
-/* In the order they are tried; the numbers are those of the table in
-   edit.c. */
+/* In the order they are tried; the numbers are those of the table in edit.c,
+   where 3 is the removal of line numbers. match.c has the folds and the words
+   of each; rewrite.c compares rungs by their order. */
 typedef enum hfsbi_rung {
     HFSBI_RUNG_NONE,
     HFSBI_RUNG_EXACT,  /* 1 */
@@ -8197,8 +8198,17 @@ typedef enum hfsbi_rung {
     HFSBI_RUNG_RUNS,   /* 6 */
     HFSBI_RUNG_INDENT, /* 7 */
     HFSBI_RUNG_EDGES,  /* 8 */
-    HFSBI_RUNG_TOKENS  /* 9 */
+    HFSBI_RUNG_BLANKS, /* 9 */
+    HFSBI_RUNGS        /* their number */
 } hfsbi_rung;
+
+/* How a rung is called in messages. */
+typedef struct hfsbi_rung_words {
+    const char *note; /* in the report of an edit; NULL: none */
+    const char *how;  /* in a refusal: "It matches {how} at:" */
+} hfsbi_rung_words;
+
+HFSBI_FN const hfsbi_rung_words *hfsbi_rung_words_of(hfsbi_rung rung);
 
 typedef struct hfsbi_match {
     size_t start, end;         /* in file->text */
@@ -9291,9 +9301,9 @@ HFSBI_FN size_t hfsbi_count_lines(const hfsbi_edit_text *file, hfsb_str text) {
    decides. A match must start and end between characters of the file.
 
    Requirements on lines are part of the searched pattern, because every line
-   of a view lies between two LFs: a pattern that starts with a LF matches at
-   the start of a line only, one that ends with a LF more than the match at
-   the end of a line only.
+   of a view lies between two LFs: a pattern with an extra LF before the match
+   is found at the start of a line only, one with an extra LF after it at the
+   end of a line only.
 
    Loose rungs fold only windows of the file: the lines around an anchor, a
    piece of the old text that no fold touches. Every match contains the
@@ -9322,7 +9332,7 @@ typedef struct hfsbi_search {
     size_t                 window_count, window_cap;
     hfsbi_view             needle, view;
     hfsb_str               pattern;    /* searched for in the view */
-    bool                   lead, tail; /* it starts, ends with a LF more than
+    bool                   lead, tail; /* it has an extra LF before, after
                                           the match */
 } hfsbi_search;
 
@@ -9656,6 +9666,26 @@ static hfsb_status hfsbi_search_exact(hfsbi_search *s) {
     return st;
 }
 
+HFSBI_FN const hfsbi_rung_words *hfsbi_rung_words_of(hfsbi_rung rung) {
+    static const hfsbi_rung_words words[HFSBI_RUNGS] = {
+        {NULL, ""},
+        {NULL, "exactly"},
+        {NULL, "exactly"},
+        {"(matched after trimming trailing whitespace)",
+         "after trimming trailing whitespace"},
+        {"(matched after unicode normalization)",
+         "after unicode normalization"},
+        {"(matched after collapsing runs of blanks)",
+         "after collapsing runs of blanks"},
+        {"(matched after trimming whitespace)", "after trimming whitespace"},
+        {"(matched after trimming whitespace)",
+         "after dropping blank lines at its edges"},
+        {"(matched after trimming whitespace)",
+         "after trimming and collapsing blanks"},
+    };
+    return &words[rung];
+}
+
 /* The loose rungs as sets of folds, in the order they are tried. */
 static const struct {
     hfsbi_rung rung;
@@ -9674,7 +9704,7 @@ static const struct {
      HFSBI_FOLD_INDENT | HFSBI_FOLD_TRAIL | HFSBI_FOLD_LOOKS},
     {HFSBI_RUNG_EDGES,
      HFSBI_FOLD_INDENT | HFSBI_FOLD_TRAIL | HFSBI_FOLD_LOOKS},
-    {HFSBI_RUNG_TOKENS,
+    {HFSBI_RUNG_BLANKS,
      HFSBI_FOLD_INDENT | HFSBI_FOLD_TRAIL | HFSBI_FOLD_RUNS},
 };
 
@@ -10962,7 +10992,8 @@ static void hfsbi_hint_closest(const hfsbi_comparison *c, hfsbi_closest p) {
 /* ---- two places taken for one ---- */
 
 /* Number of lines in the longest head of old_str that is in the file, or the
-   longest tail. A part of a text that is there is there too: bisect. */
+   longest tail. If one occurs in the file, so does every shorter one: the
+   search bisects. */
 static size_t hfsbi_longest_part(const hfsbi_comparison *c, bool tail) {
     size_t n = c->olds.count, lo = 0, hi = n;
     while (lo < hi) {
@@ -11242,19 +11273,10 @@ HFSBI_FN void hfsbi_hint_not_found(const hfsbi_hint *hint) {
 
 HFSBI_FN void hfsbi_hint_ambiguous(const hfsbi_hint    *hint,
                                    const hfsbi_matches *matches) {
-    static const char *const how[] = {
-        "",
-        "exactly",
-        "exactly",
-        "after trimming trailing whitespace",
-        "after unicode normalization",
-        "after collapsing runs of blanks",
-        "after trimming whitespace",
-        "after dropping blank lines at its edges",
-        "after trimming and collapsing blanks"};
     hfsb_str text = hint->file->text;
     size_t   i, pos = 0, line = 1, len;
-    hfsbi_err_add(hint->err, "\nIt matches %s at:", how[matches->rung]);
+    hfsbi_err_add(hint->err, "\nIt matches %s at:",
+                  hfsbi_rung_words_of(matches->rung)->how);
     for (i = 0; i < matches->count && i < 10; i++) {
         size_t at = matches->items[i].start, from = at;
         line += hfsbi_count_lines(hint->file, hfsb_str_slice(text, pos, at));
@@ -11298,7 +11320,7 @@ HFSBI_FN void hfsbi_hint_ambiguous(const hfsbi_hint    *hint,
        6  runs of blanks         RUNS LOOKS TRAIL         of changed lines
        7  indentation            INDENT TRAIL LOOKS       re-indented as the
        8  blank lines at edges   the same                 lines of the file
-       9  tokens                 INDENT TRAIL RUNS        around it
+       9  all blanks             INDENT TRAIL RUNS        around it
 
    match.c climbs the ladder, rewrite.c makes the new text, explain.c the
    messages of a refusal, diff.c the report. */
@@ -11696,8 +11718,8 @@ static hfsb_status hfsbi_item_fold(hfsbi_edit_item *item) {
 /* Adds the places of one edit, or refuses it. */
 static hfsb_status hfsbi_item_plan(hfsbi_edit_item *item) {
     const hfsb_edit *edit = item->edit;
-    /* Between such texts line ends do not matter, and a large file is spared
-       a pass. */
+    /* Without a line end in either text those of the file do not matter, and
+       a large file is spared a pass. */
     bool within_line = !hfsbi_has_line_end(edit->old_str) &&
                        !hfsbi_has_line_end(edit->new_str);
     hfsb_status st;
@@ -11824,26 +11846,18 @@ static hfsb_status hfsbi_splice(const hfsbi_edit_plan *plan, hfsb_buf *out) {
 
 static void hfsbi_write_note(const hfsbi_edit_plan *plan,
                              hfsb_edit_result      *r) {
-    static const char *const text[] = {
-        NULL,
-        NULL,
-        NULL,
-        "(matched after trimming trailing whitespace)",
-        "(matched after unicode normalization)",
-        "(matched after collapsing runs of blanks)",
-        "(matched after trimming whitespace)",
-        "(matched after trimming whitespace)",
-        "(matched after trimming whitespace)"};
-    const char *parts[8];
+    const char *parts[HFSBI_RUNGS + 2];
     size_t      count = 0, i, n = 0;
-    for (i = 0; i < sizeof text / sizeof *text; i++)
-        if ((plan->rungs >> i & 1u) && text[i] &&
-            (!count || strcmp(parts[count - 1], text[i]) != 0))
-            parts[count++] = text[i];
+    for (i = 0; i < HFSBI_RUNGS; i++) {
+        const char *note = hfsbi_rung_words_of((hfsbi_rung)i)->note;
+        if ((plan->rungs >> i & 1u) && note &&
+            (!count || strcmp(parts[count - 1], note) != 0))
+            parts[count++] = note;
+    }
     if (plan->stripped) parts[count++] = "(line-number prefixes removed)";
     if (plan->reindented)
         parts[count++] = "(new_str re-indented as the file is)";
-    for (i = 0; i < count; i++)
+    for (i = 0; i < count && n < sizeof r->note; i++)
         n += (size_t)snprintf(r->note + n, sizeof r->note - n, "%s%s",
                               i ? " " : "", parts[i]);
 }
@@ -23844,22 +23858,22 @@ hfsb_status hfsb_proc_run(const hfsb_proc_opts *opts, hfsb_buf *out,
        check.c    warns about a file that was just written
        job.c      runs commands: waiting, running, finished
        call.c     carries one call from its arguments to its result
+       result.c   fills and prints a result
        seen.c     remembers the files that a session has read or written
        tools.c    the object itself: open, close, wait
        bash.c     bash, bash_output, bash_input, kill
        write.c    write, edit, multi_edit, exists
        walk.c     walks a folder for glob, grep and list
-       grep.c     searches one file
+       grep.c     grep: searches the lines of files
        plan.c     the todo plan of an agent: plan_tool, reminders
 
    read.c, patch.c, glob.c and list.c offer a tool and nothing else.
 
-   The lock of the loop protects jobs, calls that wait, idempotency records,
-   and spill files. A comment reads "Takes the lock."
-   where a function locks it, and "Under the lock." where the caller must hold
-   it. When the loop is a server's, only its thread opens, steps and closes
-   calls that start or wait for commands; other threads may run the tools that
-   work on files. */
+   The lock of the loop protects jobs, calls that wait, idempotency records and
+   spill files. A comment reads "Takes the lock." where a function locks it, and
+   "Under the lock." where the caller must hold it. When the loop is a server's,
+   only its thread starts, steps and closes calls of commands; other threads may
+   prepare them, and run the tools that work on files. */
 
 /* ==== args.c: arguments ================================================== */
 
@@ -24860,7 +24874,6 @@ typedef struct hfsbi_hits {
     unsigned long long left;    /* matching lines still to show */
     hfsb_buf          *out;
     hfsb_str           folder, path; /* both precede a shown line */
-    bool               no_path;      /* only the line number precedes it */
     hfsb_buf           window;
     hfsbi_hits_file    file;    /* the one being searched, or the last one */
     unsigned long long printed; /* matching lines shown, in all files */
@@ -27731,15 +27744,17 @@ size_t hfsb_tools_busy(hfsb_tools *tools) {
 /* ---- src/tools/call.c ---- */
 /* call.c - one call of a tool, from its arguments to its result.
 
-   hfsb_call_open() checks the arguments, joins an earlier call with the same
-   key if there is one, and runs the tool. The file tools finish at once. Other
-   calls set `wait` and finish in hfsb_call_done(), once their event came:
+   hfsb_call_open() prepares a call: it checks and reads the arguments, and
+   joins an earlier call with the same key if there is one. Then it starts the
+   tool. The file tools finish at once. Other calls set `wait` and finish in
+   hfsb_call_done(), once their event came; until then a listener hears of their
+   progress:
 
-       open --> tool runs --> WAIT_NOTHING ----------------> done
-         |          |                                          ^
-         |          +--> WAIT_JOB, WAIT_ENDS, WAIT_OUTPUT -----+
-         |                                                     |
-         +--> WAIT_ONCE: a repeat of a call that has the key --+
+       prepare --> start --> WAIT_NOTHING -----------------> done
+          |          |                                         ^
+          |          +--> WAIT_JOB, WAIT_ENDS, WAIT_OUTPUT ----+
+          |                                                    |
+          +--> WAIT_ONCE: a repeat of a call that has the key -+
 
    A call with an idempotency key leaves a record (hfsbi_once) that holds its
    result for repeats, or for bash its job. Records are dropped by age, number
@@ -28230,10 +28245,8 @@ void hfsb_call_close(hfsb_call *call) {
 
 /* ---- waiting for a call, or until it is cancelled ---- */
 
-enum {
-    HFSBI_CANCEL_LOOK_MS = 50
-}; /* between looks at a cancel that no descriptor
-                                  could be made for */
+/* Between looks at a cancel that no descriptor could be made for. */
+enum { HFSBI_CANCEL_LOOK_MS = 50 };
 
 static void hfsbi_cancel_ready(hfsbi_io *io, unsigned events) {
     hfsb_call *call =
@@ -31590,12 +31603,9 @@ static hfsb_status hfsbi_hits_put_line(hfsbi_hits *l, size_t pos, size_t next,
     if (text.len && text.ptr[text.len - 1] == '\n') text.len--;
     if (text.len && text.ptr[text.len - 1] == '\r') text.len--;
     if (l->out->len) hfsb_buf_append_byte(l->out, '\n');
-    if (!l->no_path) {
-        hfsbi_put_shown(l->out, l->folder);
-        hfsbi_put_shown(l->out, l->path);
-        hfsb_buf_append_byte(l->out, sign);
-    }
-    hfsb_buf_printf(l->out, "%llu%c", number, sign);
+    hfsbi_put_shown(l->out, l->folder);
+    hfsbi_put_shown(l->out, l->path);
+    hfsb_buf_printf(l->out, "%c%llu%c", sign, number, sign);
     l->file.shown = next;
     l->file.joined = true;
     if (hfsb_buf_finish(l->out, mark) != HFSB_OK) return l->out->status;
@@ -32032,7 +32042,7 @@ static const hfsbi_param hfsbi_grep_params[] = {
                       "a number of lines from 0 to 20"),
     HFSBI_PARAM_CHOICE("mode", HFSBI_ONE_OF, hfsbi_grep_args, mode,
                        "content files count|files_with_matches"),
-    HFSBI_FINDER_PARAMS(hfsbi_grep_args, NULL, 10000, 200),
+    HFSBI_FINDER_PARAMS(hfsbi_grep_args, NULL, 10000, HFSBI_GREP_LIMIT),
     HFSBI_PARAM_END};
 
 static hfsbi_grep_mode hfsbi_grep_mode_of(hfsb_str word) {
@@ -32556,8 +32566,9 @@ HFSBI_FN bool hfsbi_plan_remind(hfsbi_plan *plan, bool called_tools,
 /* ---- src/tools/table.c ---- */
 /* table.c - the list of tools, and their definitions for a model.
 
-   Each tool describes itself in a row (hfsbi_tool) in its own file; the list
-   below is all that another tool needs. Definitions are written from the rows
+   Each tool describes itself in a row (hfsbi_tool) in its own file. Another
+   tool needs its row in the list below, and in tools_private.h its prototype
+   and one more in HFSBI_TOOLS. Definitions are written from the rows
    in the shape of the caller's API. Their words are paid for in every request
    of a model: all definitions together stay under 8,000 bytes in any format
    (tested). */

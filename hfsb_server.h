@@ -26,7 +26,7 @@
        hfsb_server_close(server);
 
    ENDPOINTS (of hfsb_server_add_sandbox)
-       GET    /api/health               no token needed
+       GET    /api/health, /healthz     no token needed
        POST   /api/bash ... exists      the tools: JSON arguments in, JSON out
        GET    /api/jobs                 commands, running and finished
        GET    /api/jobs/ID              one of them
@@ -35,9 +35,11 @@
        DELETE /api/jobs/ID              ends it
        GET    /api/files?path=          a file's bytes; Range, ETag
        PUT    /api/files?path=          writes them, whole or not at all
+       DELETE /api/files?path=          removes the file
        GET    /api/metrics              for Prometheus
-       All but health need "Authorization: Bearer TOKEN" or, which decides
-       alone where it is present, "X-Sandbox-Authorization: Bearer TOKEN".
+       All others need "Authorization: Bearer TOKEN" or
+       "X-Sandbox-Authorization: Bearer TOKEN"; if both are sent, only the
+       latter is checked.
 
    MCP (of hfsb_server_add_mcp)
        POST   /mcp                      Streamable HTTP
@@ -96,13 +98,13 @@ typedef struct hfsb_server_event {
 } hfsb_server_event;
 
 typedef struct hfsb_server_opts {
-    hfsb_str token;   /* that clients must send as "Bearer {token}" in
+    hfsb_str token;       /* that clients must send as "Bearer {token}" in
                          X-Sandbox-Authorization or, where that is absent, in
                          Authorization; only its digest is kept. Empty: routes
                          that need a token answer 503 */
-    bool     no_auth; /* no token is needed; such a server listens on loopback
-                         only, */
-    bool     open_to_all;           /* ... or with this on any address */
+    bool     no_auth;     /* no token is needed; the server then listens on
+                         loopback only */
+    bool     open_to_all; /* a server with no_auth may listen on any address */
     const char *const *allow_hosts; /* names that Host and Origin may have, in
                          addition to loopback names and the bound address;
                          NULL-terminated; "*" allows any */
@@ -115,9 +117,9 @@ typedef struct hfsb_server_opts {
                                   been sending a head or a body without an
                                   accepted token, for longest (at least a
                                   second) */
-    long long head_ms;     /* for a whole head; also for a whole body that is
-                          discarded, or whose request lacks the token that
-                          the server has (0: 10,000) */
+    long long head_ms;     /* for the complete head; also for a complete body
+                          that is discarded, or was sent without a valid
+                          token (0: 10,000) */
     long long body_ms;     /* without progress of a body, in either direction
                           (0: 30,000) */
     size_t    min_rate;    /* bytes per second that other request bodies must
@@ -5466,6 +5468,8 @@ static void hfsbi_metrics(void *user, hfsb_request *request) {
     hfsb_buf_free(&out);
 }
 
+/* Needs no token. Returns as hfsb_server_add(): HFSB_ARG if the server has an
+   API already. */
 static hfsb_status hfsbi_health_route(hfsbi_api *api, const char *path,
                                       hfsb_err *err) {
     hfsb_route route = HFSB_INIT;
@@ -5476,20 +5480,6 @@ static hfsb_status hfsbi_health_route(hfsbi_api *api, const char *path,
     route.no_token = true;
     route.max_body = 1; /* keep no bytes of strangers in memory */
     return hfsb_server_add(api->server, &route, err);
-}
-
-/* Needs no token. Returns as hfsb_server_add(): HFSB_ARG if the server has an
-   API already. */
-static hfsb_status hfsbi_health_add(hfsbi_api *api, hfsb_err *err) {
-    return hfsbi_health_route(api, "/api/health", err);
-}
-
-static hfsb_status hfsbi_metrics_add(hfsbi_api *api, hfsb_err *err) {
-    /* the path that probes use by convention */
-    hfsb_status st = hfsbi_health_route(api, "/healthz", err);
-    if (st != HFSB_OK) return st;
-    return hfsbi_api_route(api, "GET", "/api/metrics", hfsbi_metrics, api,
-                           err);
 }
 
 /* ---- the end ---- */
@@ -5530,7 +5520,11 @@ static hfsb_status hfsbi_api_routes(hfsbi_api *api, hfsb_err *err) {
         (void)snprintf(path, sizeof path, "/api/%s", at->tool->name);
         st = hfsbi_api_route(api, "POST", path, hfsbi_api_tool, at, err);
     }
-    if (st == HFSB_OK) st = hfsbi_metrics_add(api, err);
+    /* the path that probes use by convention */
+    if (st == HFSB_OK) st = hfsbi_health_route(api, "/healthz", err);
+    if (st == HFSB_OK)
+        st = hfsbi_api_route(api, "GET", "/api/metrics", hfsbi_metrics, api,
+                             err);
     if (st == HFSB_OK) st = hfsbi_jobs_add(api, err);
     if (st == HFSB_OK) st = hfsbi_files_add(api->server, api->tools, err);
     return st;
@@ -5580,7 +5574,7 @@ hfsb_status hfsb_server_add_sandbox(hfsb_server                    *server,
     if (!err) err = &why;
     api = hfsbi_api_new(server, opts ? opts : &none, err);
     if (!api) return err->code;
-    st = hfsbi_health_add(api, err);
+    st = hfsbi_health_route(api, "/api/health", err);
     if (st != HFSB_OK) { /* no route refers to it: free it here */
         hfsb_tools_close(api->tools);
         hfsbi_array_free(hfsbi_server_alloc(server), api, 1, sizeof *api);
@@ -7451,8 +7445,8 @@ hfsb_status hfsb_mcp_add_tool(hfsb_mcp *mcp, const hfsb_mcp_tool *tool,
 
    A session has tools of its own, opened at its first call: commands and the
    set of files read belong to it. They live in the server's loop. Sessions
-   are kept in a list of bounded length; when it is full, the idle session that
-   is missed least goes.
+   are kept in a list of bounded length; when it is full, an idle session is
+   closed: one that holds nothing, else the least recently used.
 
    A call lives from its message to its answer:
 

@@ -320,6 +320,8 @@ static void hfsbi_metrics(void *user, hfsb_request *request) {
     hfsb_buf_free(&out);
 }
 
+/* Needs no token. Returns as hfsb_server_add(): HFSB_ARG if the server has an
+   API already. */
 static hfsb_status hfsbi_health_route(hfsbi_api *api, const char *path,
                                       hfsb_err *err) {
     hfsb_route route = HFSB_INIT;
@@ -330,20 +332,6 @@ static hfsb_status hfsbi_health_route(hfsbi_api *api, const char *path,
     route.no_token = true;
     route.max_body = 1; /* keep no bytes of strangers in memory */
     return hfsb_server_add(api->server, &route, err);
-}
-
-/* Needs no token. Returns as hfsb_server_add(): HFSB_ARG if the server has an
-   API already. */
-static hfsb_status hfsbi_health_add(hfsbi_api *api, hfsb_err *err) {
-    return hfsbi_health_route(api, "/api/health", err);
-}
-
-static hfsb_status hfsbi_metrics_add(hfsbi_api *api, hfsb_err *err) {
-    /* the path that probes use by convention */
-    hfsb_status st = hfsbi_health_route(api, "/healthz", err);
-    if (st != HFSB_OK) return st;
-    return hfsbi_api_route(api, "GET", "/api/metrics", hfsbi_metrics, api,
-                           err);
 }
 
 /* ---- the end ---- */
@@ -384,7 +372,11 @@ static hfsb_status hfsbi_api_routes(hfsbi_api *api, hfsb_err *err) {
         (void)snprintf(path, sizeof path, "/api/%s", at->tool->name);
         st = hfsbi_api_route(api, "POST", path, hfsbi_api_tool, at, err);
     }
-    if (st == HFSB_OK) st = hfsbi_metrics_add(api, err);
+    /* the path that probes use by convention */
+    if (st == HFSB_OK) st = hfsbi_health_route(api, "/healthz", err);
+    if (st == HFSB_OK)
+        st = hfsbi_api_route(api, "GET", "/api/metrics", hfsbi_metrics, api,
+                             err);
     if (st == HFSB_OK) st = hfsbi_jobs_add(api, err);
     if (st == HFSB_OK) st = hfsbi_files_add(api->server, api->tools, err);
     return st;
@@ -434,7 +426,7 @@ hfsb_status hfsb_server_add_sandbox(hfsb_server                    *server,
     if (!err) err = &why;
     api = hfsbi_api_new(server, opts ? opts : &none, err);
     if (!api) return err->code;
-    st = hfsbi_health_add(api, err);
+    st = hfsbi_health_route(api, "/api/health", err);
     if (st != HFSB_OK) { /* no route refers to it: free it here */
         hfsb_tools_close(api->tools);
         hfsbi_array_free(hfsbi_server_alloc(server), api, 1, sizeof *api);

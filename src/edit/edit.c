@@ -17,7 +17,7 @@
        6  runs of blanks         RUNS LOOKS TRAIL         of changed lines
        7  indentation            INDENT TRAIL LOOKS       re-indented as the
        8  blank lines at edges   the same                 lines of the file
-       9  tokens                 INDENT TRAIL RUNS        around it
+       9  all blanks             INDENT TRAIL RUNS        around it
 
    match.c climbs the ladder, rewrite.c makes the new text, explain.c the
    messages of a refusal, diff.c the report. */
@@ -417,8 +417,8 @@ static hfsb_status hfsbi_item_fold(hfsbi_edit_item *item) {
 /* Adds the places of one edit, or refuses it. */
 static hfsb_status hfsbi_item_plan(hfsbi_edit_item *item) {
     const hfsb_edit *edit = item->edit;
-    /* Between such texts line ends do not matter, and a large file is spared
-       a pass. */
+    /* Without a line end in either text those of the file do not matter, and
+       a large file is spared a pass. */
     bool within_line = !hfsbi_has_line_end(edit->old_str) &&
                        !hfsbi_has_line_end(edit->new_str);
     hfsb_status st;
@@ -545,26 +545,18 @@ static hfsb_status hfsbi_splice(const hfsbi_edit_plan *plan, hfsb_buf *out) {
 
 static void hfsbi_write_note(const hfsbi_edit_plan *plan,
                              hfsb_edit_result      *r) {
-    static const char *const text[] = {
-        NULL,
-        NULL,
-        NULL,
-        "(matched after trimming trailing whitespace)",
-        "(matched after unicode normalization)",
-        "(matched after collapsing runs of blanks)",
-        "(matched after trimming whitespace)",
-        "(matched after trimming whitespace)",
-        "(matched after trimming whitespace)"};
-    const char *parts[8];
+    const char *parts[HFSBI_RUNGS + 2];
     size_t      count = 0, i, n = 0;
-    for (i = 0; i < sizeof text / sizeof *text; i++)
-        if ((plan->rungs >> i & 1u) && text[i] &&
-            (!count || strcmp(parts[count - 1], text[i]) != 0))
-            parts[count++] = text[i];
+    for (i = 0; i < HFSBI_RUNGS; i++) {
+        const char *note = hfsbi_rung_words_of((hfsbi_rung)i)->note;
+        if ((plan->rungs >> i & 1u) && note &&
+            (!count || strcmp(parts[count - 1], note) != 0))
+            parts[count++] = note;
+    }
     if (plan->stripped) parts[count++] = "(line-number prefixes removed)";
     if (plan->reindented)
         parts[count++] = "(new_str re-indented as the file is)";
-    for (i = 0; i < count; i++)
+    for (i = 0; i < count && n < sizeof r->note; i++)
         n += (size_t)snprintf(r->note + n, sizeof r->note - n, "%s%s",
                               i ? " " : "", parts[i]);
 }

@@ -34,7 +34,7 @@ HFSBI_FN hfsb_status hfsbi_lines_diff(const hfsb_alloc *alloc,
 
 /* ---- fold.c: folds ---- */
 
-/* A fold is a difference between two texts that does not count. CRLF is
+/* A fold is a kind of difference that matching ignores. CRLF is
    always folded to LF. */
 enum {
     HFSBI_FOLD_CR = 1,      /* a lone CR ends a line, like LF */
@@ -217,8 +217,9 @@ HFSBI_FN size_t hfsbi_count_lines(const hfsbi_edit_text *file, hfsb_str text);
 
 /* ---- match.c: the ladder ---- */
 
-/* In the order they are tried; the numbers are those of the table in
-   edit.c. */
+/* In the order they are tried; the numbers are those of the table in edit.c,
+   where 3 is the removal of line numbers. match.c has the folds and the words
+   of each; rewrite.c compares rungs by their order. */
 typedef enum hfsbi_rung {
     HFSBI_RUNG_NONE,
     HFSBI_RUNG_EXACT,  /* 1 */
@@ -228,8 +229,17 @@ typedef enum hfsbi_rung {
     HFSBI_RUNG_RUNS,   /* 6 */
     HFSBI_RUNG_INDENT, /* 7 */
     HFSBI_RUNG_EDGES,  /* 8 */
-    HFSBI_RUNG_TOKENS  /* 9 */
+    HFSBI_RUNG_BLANKS, /* 9 */
+    HFSBI_RUNGS        /* their number */
 } hfsbi_rung;
+
+/* How a rung is called in messages. */
+typedef struct hfsbi_rung_words {
+    const char *note; /* in the report of an edit; NULL: none */
+    const char *how;  /* in a refusal: "It matches {how} at:" */
+} hfsbi_rung_words;
+
+HFSBI_FN const hfsbi_rung_words *hfsbi_rung_words_of(hfsbi_rung rung);
 
 typedef struct hfsbi_match {
     size_t start, end;         /* in file->text */

@@ -510,7 +510,8 @@ static void hfsbi_hint_closest(const hfsbi_comparison *c, hfsbi_closest p) {
 /* ---- two places taken for one ---- */
 
 /* Number of lines in the longest head of old_str that is in the file, or the
-   longest tail. A part of a text that is there is there too: bisect. */
+   longest tail. If one occurs in the file, so does every shorter one: the
+   search bisects. */
 static size_t hfsbi_longest_part(const hfsbi_comparison *c, bool tail) {
     size_t n = c->olds.count, lo = 0, hi = n;
     while (lo < hi) {
@@ -790,19 +791,10 @@ HFSBI_FN void hfsbi_hint_not_found(const hfsbi_hint *hint) {
 
 HFSBI_FN void hfsbi_hint_ambiguous(const hfsbi_hint    *hint,
                                    const hfsbi_matches *matches) {
-    static const char *const how[] = {
-        "",
-        "exactly",
-        "exactly",
-        "after trimming trailing whitespace",
-        "after unicode normalization",
-        "after collapsing runs of blanks",
-        "after trimming whitespace",
-        "after dropping blank lines at its edges",
-        "after trimming and collapsing blanks"};
     hfsb_str text = hint->file->text;
     size_t   i, pos = 0, line = 1, len;
-    hfsbi_err_add(hint->err, "\nIt matches %s at:", how[matches->rung]);
+    hfsbi_err_add(hint->err, "\nIt matches %s at:",
+                  hfsbi_rung_words_of(matches->rung)->how);
     for (i = 0; i < matches->count && i < 10; i++) {
         size_t at = matches->items[i].start, from = at;
         line += hfsbi_count_lines(hint->file, hfsb_str_slice(text, pos, at));

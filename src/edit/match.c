@@ -5,9 +5,9 @@
    decides. A match must start and end between characters of the file.
 
    Requirements on lines are part of the searched pattern, because every line
-   of a view lies between two LFs: a pattern that starts with a LF matches at
-   the start of a line only, one that ends with a LF more than the match at
-   the end of a line only.
+   of a view lies between two LFs: a pattern with an extra LF before the match
+   is found at the start of a line only, one with an extra LF after it at the
+   end of a line only.
 
    Loose rungs fold only windows of the file: the lines around an anchor, a
    piece of the old text that no fold touches. Every match contains the
@@ -38,7 +38,7 @@ typedef struct hfsbi_search {
     size_t                 window_count, window_cap;
     hfsbi_view             needle, view;
     hfsb_str               pattern;    /* searched for in the view */
-    bool                   lead, tail; /* it starts, ends with a LF more than
+    bool                   lead, tail; /* it has an extra LF before, after
                                           the match */
 } hfsbi_search;
 
@@ -372,6 +372,26 @@ static hfsb_status hfsbi_search_exact(hfsbi_search *s) {
     return st;
 }
 
+HFSBI_FN const hfsbi_rung_words *hfsbi_rung_words_of(hfsbi_rung rung) {
+    static const hfsbi_rung_words words[HFSBI_RUNGS] = {
+        {NULL, ""},
+        {NULL, "exactly"},
+        {NULL, "exactly"},
+        {"(matched after trimming trailing whitespace)",
+         "after trimming trailing whitespace"},
+        {"(matched after unicode normalization)",
+         "after unicode normalization"},
+        {"(matched after collapsing runs of blanks)",
+         "after collapsing runs of blanks"},
+        {"(matched after trimming whitespace)", "after trimming whitespace"},
+        {"(matched after trimming whitespace)",
+         "after dropping blank lines at its edges"},
+        {"(matched after trimming whitespace)",
+         "after trimming and collapsing blanks"},
+    };
+    return &words[rung];
+}
+
 /* The loose rungs as sets of folds, in the order they are tried. */
 static const struct {
     hfsbi_rung rung;
@@ -390,7 +410,7 @@ static const struct {
      HFSBI_FOLD_INDENT | HFSBI_FOLD_TRAIL | HFSBI_FOLD_LOOKS},
     {HFSBI_RUNG_EDGES,
      HFSBI_FOLD_INDENT | HFSBI_FOLD_TRAIL | HFSBI_FOLD_LOOKS},
-    {HFSBI_RUNG_TOKENS,
+    {HFSBI_RUNG_BLANKS,
      HFSBI_FOLD_INDENT | HFSBI_FOLD_TRAIL | HFSBI_FOLD_RUNS},
 };
 

@@ -2,8 +2,8 @@
 
    A session has tools of its own, opened at its first call: commands and the
    set of files read belong to it. They live in the server's loop. Sessions
-   are kept in a list of bounded length; when it is full, the idle session that
-   is missed least goes.
+   are kept in a list of bounded length; when it is full, an idle session is
+   closed: one that holds nothing, else the least recently used.
 
    A call lives from its message to its answer:
 

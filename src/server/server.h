@@ -27,13 +27,13 @@ typedef struct hfsb_server_event {
 } hfsb_server_event;
 
 typedef struct hfsb_server_opts {
-    hfsb_str token;   /* that clients must send as "Bearer {token}" in
+    hfsb_str token;       /* that clients must send as "Bearer {token}" in
                          X-Sandbox-Authorization or, where that is absent, in
                          Authorization; only its digest is kept. Empty: routes
                          that need a token answer 503 */
-    bool     no_auth; /* no token is needed; such a server listens on loopback
-                         only, */
-    bool     open_to_all;           /* ... or with this on any address */
+    bool     no_auth;     /* no token is needed; the server then listens on
+                         loopback only */
+    bool     open_to_all; /* a server with no_auth may listen on any address */
     const char *const *allow_hosts; /* names that Host and Origin may have, in
                          addition to loopback names and the bound address;
                          NULL-terminated; "*" allows any */
@@ -46,9 +46,9 @@ typedef struct hfsb_server_opts {
                                   been sending a head or a body without an
                                   accepted token, for longest (at least a
                                   second) */
-    long long head_ms;     /* for a whole head; also for a whole body that is
-                          discarded, or whose request lacks the token that
-                          the server has (0: 10,000) */
+    long long head_ms;     /* for the complete head; also for a complete body
+                          that is discarded, or was sent without a valid
+                          token (0: 10,000) */
     long long body_ms;     /* without progress of a body, in either direction
                           (0: 30,000) */
     size_t    min_rate;    /* bytes per second that other request bodies must

@@ -95,12 +95,9 @@ static hfsb_status hfsbi_hits_put_line(hfsbi_hits *l, size_t pos, size_t next,
     if (text.len && text.ptr[text.len - 1] == '\n') text.len--;
     if (text.len && text.ptr[text.len - 1] == '\r') text.len--;
     if (l->out->len) hfsb_buf_append_byte(l->out, '\n');
-    if (!l->no_path) {
-        hfsbi_put_shown(l->out, l->folder);
-        hfsbi_put_shown(l->out, l->path);
-        hfsb_buf_append_byte(l->out, sign);
-    }
-    hfsb_buf_printf(l->out, "%llu%c", number, sign);
+    hfsbi_put_shown(l->out, l->folder);
+    hfsbi_put_shown(l->out, l->path);
+    hfsb_buf_printf(l->out, "%c%llu%c", sign, number, sign);
     l->file.shown = next;
     l->file.joined = true;
     if (hfsb_buf_finish(l->out, mark) != HFSB_OK) return l->out->status;
@@ -537,7 +534,7 @@ static const hfsbi_param hfsbi_grep_params[] = {
                       "a number of lines from 0 to 20"),
     HFSBI_PARAM_CHOICE("mode", HFSBI_ONE_OF, hfsbi_grep_args, mode,
                        "content files count|files_with_matches"),
-    HFSBI_FINDER_PARAMS(hfsbi_grep_args, NULL, 10000, 200),
+    HFSBI_FINDER_PARAMS(hfsbi_grep_args, NULL, 10000, HFSBI_GREP_LIMIT),
     HFSBI_PARAM_END};
 
 static hfsbi_grep_mode hfsbi_grep_mode_of(hfsb_str word) {

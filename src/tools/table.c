@@ -1,7 +1,8 @@
 /* table.c - the list of tools, and their definitions for a model.
 
-   Each tool describes itself in a row (hfsbi_tool) in its own file; the list
-   below is all that another tool needs. Definitions are written from the rows
+   Each tool describes itself in a row (hfsbi_tool) in its own file. Another
+   tool needs its row in the list below, and in tools_private.h its prototype
+   and one more in HFSBI_TOOLS. Definitions are written from the rows
    in the shape of the caller's API. Their words are paid for in every request
    of a model: all definitions together stay under 8,000 bytes in any format
    (tested). */

@@ -14,7 +14,7 @@
        bash.c     bash, bash_output, bash_input, kill
        write.c    write, edit, multi_edit, exists
        walk.c     walks a folder for glob, grep and list
-       grep.c     searches one file
+       grep.c     grep: searches the lines of files
        plan.c     the todo plan of an agent: plan_tool, reminders
 
    read.c, patch.c, glob.c and list.c offer a tool and nothing else.
@@ -1031,7 +1031,6 @@ typedef struct hfsbi_hits {
     unsigned long long left;    /* matching lines still to show */
     hfsb_buf          *out;
     hfsb_str           folder, path; /* both precede a shown line */
-    bool               no_path;      /* only the line number precedes it */
     hfsb_buf           window;
     hfsbi_hits_file    file;    /* the one being searched, or the last one */
     unsigned long long printed; /* matching lines shown, in all files */
