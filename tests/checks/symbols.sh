@@ -28,6 +28,8 @@ os='_exit access chdir clock_gettime close closedir connect dirfd dup2 environ
     pthread_condattr_setclock
     pthread_cond_wait pthread_create pthread_join pthread_mutex_destroy
     pthread_mutex_init pthread_mutex_lock pthread_mutex_unlock
+    pthread_mutexattr_destroy
+    pthread_mutexattr_init pthread_mutexattr_settype
     pthread_setcancelstate pthread_sigmask pwrite64 read readdir64 readlinkat
     realpath recv renameat sendmsg setsid setsockopt sigaction sigaddset
     sigemptyset sigfillset sigismember sigpending sigprocmask sigwait socket
