@@ -283,7 +283,7 @@ static int run_words(char **words, int count, bool help) {
     a.count = help ? 1 : count;
     if (help) a.next = 0;
     code = a.command->run ? a.command->run(&a) : run_family(&a);
-    hfsb_json_free(&a.definitions);
+    hfsb_json_free(&a.definition);
     return code;
 }
 

@@ -115,7 +115,7 @@ struct args {
     int                status;      /* exit code, after take_*() was false */
     const char        *completed;   /* print completions for the word that
                                       follows this one, and do nothing else */
-    hfsb_json_doc      definitions; /* of all tools; `params` point into it */
+    hfsb_json_doc      definition;  /* of the tool; `params` point into it */
     param              params[MAX_PARAMS];
     size_t             param_count;
     const char        *about; /* the description of that tool, or NULL */
@@ -137,9 +137,9 @@ bool take_words(args *a, const option *own, const char **words, size_t max);
 /* Prints what is wrong with the command line on stderr; returns USAGE. */
 int usage(args *a, const char *format, ...);
 
-/* Adds the parameters of a tool, for the option lists that follow. False when
-   there is no such tool. */
-bool   load_params(args *a, const char *tool);
+/* Adds the parameters of a tool, if there is one of that name, for the option
+   lists that follow. */
+void   load_params(args *a, const char *tool);
 param *find_param(args *a, hfsb_str key);
 
 /* True when an option of the tool was given. */

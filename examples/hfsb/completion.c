@@ -51,19 +51,24 @@ static void print_sandboxes(void) {
     free_known(&l);
 }
 
-static void print_tools(args *a) {
+static void print_tools(void) {
+    hfsb_json_doc  doc = HFSB_INIT;
+    hfsb_buf       text = HFSB_INIT;
     hfsb_json_iter it;
-    if (!a->definitions.root) (void)load_params(a, "");
-    it = hfsb_json_begin(a->definitions.root);
+    must(hfsb_tools_define(HFSB_TOOLS_FLAT, &text, NULL));
+    must(hfsb_json_parse(hfsb_buf_str(&text), NULL, &doc, NULL));
+    it = hfsb_json_begin(doc.root);
     while (hfsb_json_next(&it))
         printf("%s\ttool\n", get_str(it.value, "name").ptr);
+    hfsb_json_free(&doc);
+    hfsb_buf_free(&text);
 }
 
 /* The values of an option, or the words of a command, by what its help calls
    them. */
-static void print_values(args *a, const char *called) {
+static void print_values(const char *called) {
     if (strstr(called, "SANDBOX")) print_sandboxes();
-    if (strstr(called, "TOOL")) print_tools(a);
+    if (strstr(called, "TOOL")) print_tools();
 }
 
 void print_completions(args *a, const option *rows) {
@@ -75,13 +80,13 @@ void print_completions(args *a, const option *rows) {
                                     : NULL);
         while (hfsb_json_next(&it))
             printf("%s\n", hfsb_json_str(it.value, HFSB_LIT("")).ptr);
-        print_values(a, o->name);
+        print_values(o->name);
         return;
     }
     for (o = rows; o->name; o++)
         printf("%.*s\t%s\n", (int)strcspn(o->name, " "), o->name, o->words);
     printf("--help\tshow the options\n");
-    print_values(a, a->command->words);
+    print_values(a->command->words);
 }
 
 /* ---- the command ---- */
@@ -97,7 +102,7 @@ static int complete(char **words, int count) {
     a.count = count;
     a.completed = words[count - 1];
     (void)a.command->run(&a);
-    hfsb_json_free(&a.definitions);
+    hfsb_json_free(&a.definition);
     return DONE;
 }
 

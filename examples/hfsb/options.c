@@ -2,8 +2,8 @@
 
    A command lists its own options as rows that point at its variables. A
    command that calls a tool also gets a row for each parameter of that tool,
-   made from the JSON Schema in hfsb_tools_define(). So a parameter that is
-   added to a tool is at once an option, a line of --help and a completion:
+   made from the JSON Schema in its definition. So a parameter that is added to
+   a tool is at once an option, a line of --help and a completion:
 
        {"--on SANDBOX", OPTION_TEXT, &on, "use this sandbox"}  --> on
        "limit":{"type":"integer","description":"Lines"}  --> --limit N  Lines
@@ -98,24 +98,21 @@ static void add_param(args *a, hfsb_str key, const hfsb_json_value *schema,
     describe_param(p, schema);
 }
 
-bool load_params(args *a, const char *tool) {
-    const hfsb_json_value *schema = NULL;
+void load_params(args *a, const char *tool) {
+    const hfsb_json_value *schema;
     hfsb_json_iter         it;
     hfsb_buf               text = HFSB_INIT;
-    must(hfsb_tools_define(HFSB_TOOLS_FLAT, &text, NULL));
-    must(hfsb_json_parse(hfsb_buf_str(&text), NULL, &a->definitions, NULL));
+    hfsb_status            st;
+    st = hfsb_tools_define_one(hfsb_cstr(tool), HFSB_TOOLS_FLAT, &text, NULL);
+    if (st == HFSB_NOT_FOUND) return;
+    must(st);
+    must(hfsb_json_parse(hfsb_buf_str(&text), NULL, &a->definition, NULL));
     hfsb_buf_free(&text);
-    it = hfsb_json_begin(a->definitions.root);
-    while (!schema && hfsb_json_next(&it)) {
-        if (!hfsb_str_equal(get_str(it.value, "name"), hfsb_cstr(tool)))
-            continue;
-        a->about = get_str(it.value, "description").ptr;
-        schema = hfsb_json_get(it.value, "parameters");
-    }
+    a->about = get_str(a->definition.root, "description").ptr;
+    schema = hfsb_json_get(a->definition.root, "parameters");
     it = hfsb_json_begin(hfsb_json_get(schema, "properties"));
     while (a->param_count < MAX_PARAMS && hfsb_json_next(&it))
         add_param(a, it.key, it.value, hfsb_json_get(schema, "required"));
-    return schema != NULL;
 }
 
 /* ---- rows ---- */
@@ -154,8 +151,8 @@ static bool is_filled(const args *a, const param *p) {
    parameter of the same name. */
 static void join_rows(args *a, const option *own, option *rows) {
     size_t n = 0, i;
-    if (a->command->tool && !a->definitions.root)
-        (void)load_params(a, a->command->tool);
+    if (a->command->tool && !a->definition.root)
+        load_params(a, a->command->tool);
     for (i = 0; i < a->param_count; i++) {
         param        *p = &a->params[i];
         const option *o = find_row(own, p->name, name_length(p->name));

@@ -194,7 +194,7 @@ int run_tool(args *a) {
         OPTIONS_END};
     memset(&t, 0, sizeof t);
     if (a->next < a->count && a->list[a->next][0] != '-')
-        (void)load_params(a, a->list[a->next]);
+        load_params(a, a->list[a->next]);
     if (!take_all(a, options, &t.name)) return a->status;
     if (!t.name) return usage(a, "TOOL is missing");
     if (given && options_given(a))

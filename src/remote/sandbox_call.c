@@ -756,11 +756,7 @@ static hfsb_status hfsbi_remote_check(const hfsbi_tool *tool, hfsb_str name,
                                       const hfsb_call_opts  *opts,
                                       hfsb_err              *err) {
     hfsbi_args_how how = HFSB_INIT; /* the server notes unknown keys */
-    if (!tool) {
-        hfsbi_fail(err, HFSB_NOT_FOUND, 0, "Unknown tool: ");
-        hfsbi_err_quote(err, name, 80);
-        return HFSB_NOT_FOUND;
-    }
+    if (!tool) return hfsbi_tool_unknown(name, err);
     if (opts->key.len >= sizeof((hfsbi_remote *)0)->key ||
         hfsb_str_find_byte(opts->key, '\0') != HFSB_NPOS)
         return hfsbi_fail(err, HFSB_ARG, 0,

@@ -128,3 +128,15 @@ hfsb_status hfsb_tools_define(hfsb_tools_format format, hfsb_buf *out,
     return hfsbi_tools_define(hfsbi_default_shell(), NULL, 0, format, out,
                               err);
 }
+
+hfsb_status hfsb_tools_define_one(hfsb_str name, hfsb_tools_format format,
+                                  hfsb_buf *out, hfsb_err *err) {
+    const hfsbi_tool *tool = hfsbi_tool_find(name);
+    size_t            mark = out->len;
+    hfsb_status       st;
+    if (!tool) return hfsbi_tool_unknown(name, err);
+    hfsbi_put_tool(tool, hfsbi_default_shell(), format, out);
+    st = hfsb_buf_finish(out, mark);
+    return st == HFSB_OK ? hfsbi_ok(err)
+                         : hfsbi_fail_status(err, st, "Tool definition");
+}

@@ -232,5 +232,12 @@ HFSB_API bool hfsb_tools_format_find(hfsb_str name, hfsb_tools_format *out);
 HFSB_API hfsb_status hfsb_tools_define(hfsb_tools_format format, hfsb_buf *out,
                                        hfsb_err *err);
 
+/* Appends the definition of one tool, a JSON object: the item that
+   hfsb_tools_define() writes for it. HFSB_OK; HFSB_NOT_FOUND when there is no
+   such tool; or the failure of the buffer. On failure *out is as it was. */
+HFSB_API hfsb_status hfsb_tools_define_one(hfsb_str          name,
+                                           hfsb_tools_format format,
+                                           hfsb_buf *out, hfsb_err *err);
+
 /* True when there is a tool of that name. */
 HFSB_API bool hfsb_tools_has(hfsb_str name);

@@ -172,6 +172,42 @@ static void definitions_are_short_and_whole(void) {
     }
 }
 
+static void one_definition_is_an_item_of_all(void) {
+    int f;
+    for (f = 0; f < 4; f++) {
+        hfsb_tools_format format = (hfsb_tools_format)f;
+        hfsb_buf          all = HFSB_INIT, joined = HFSB_INIT;
+        hfsb_err          err;
+        size_t            i;
+        for (i = 0; i < HFSBI_TOOLS; i++) {
+            T_CHECK(hfsb_buf_append_byte(&joined, i ? ',' : '[') == HFSB_OK);
+            T_CHECK(hfsb_tools_define_one(hfsb_cstr(hfsbi_tool_at(i)->name),
+                                          format, &joined, &err) == HFSB_OK);
+        }
+        T_CHECK(hfsb_buf_append_byte(&joined, ']') == HFSB_OK);
+        T_CHECK(hfsb_tools_define(format, &all, NULL) == HFSB_OK);
+        T_CHECK(hfsb_str_equal(hfsb_buf_str(&all), hfsb_buf_str(&joined)));
+        hfsb_buf_free(&all);
+        hfsb_buf_free(&joined);
+    }
+}
+
+static void a_failed_definition_appends_nothing(void) {
+    hfsb_buf out = HFSB_INIT;
+    hfsb_err err;
+    out.max = 100;
+    T_CHECK(hfsb_buf_append(&out, HFSB_LIT("x")) == HFSB_OK);
+    T_CHECK(hfsb_tools_define_one(HFSB_LIT("Bash"), HFSB_TOOLS_FLAT, &out,
+                                  &err) == HFSB_NOT_FOUND);
+    T_CHECK(err.code == HFSB_NOT_FOUND);
+    T_CHECK(strcmp(err.msg, "Unknown tool: Bash") == 0);
+    T_CHECK(hfsb_tools_define_one(HFSB_LIT("bash"), HFSB_TOOLS_FLAT, &out,
+                                  &err) == HFSB_LIMIT);
+    T_CHECK(err.code == HFSB_LIMIT && err.msg[0]);
+    T_CHECK(hfsb_str_equal(hfsb_buf_str(&out), HFSB_LIT("x")));
+    hfsb_buf_free(&out);
+}
+
 /* Which hints tell a client what may be run without asking. */
 static void only_tools_that_change_nothing_say_so(void) {
     static const char *const readers[] = {"bash_output", "read", "glob",
@@ -598,6 +634,8 @@ static void results_read_well(void) {
 int main(void) {
     tt_begin();
     TT_RUN(definitions_are_short_and_whole);
+    TT_RUN(one_definition_is_an_item_of_all);
+    TT_RUN(a_failed_definition_appends_nothing);
     TT_RUN(only_tools_that_change_nothing_say_so);
     TT_RUN(what_a_schema_offers_is_taken);
     TT_RUN(null_is_absent_and_required_keys_are_required);
