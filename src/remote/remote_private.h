@@ -156,11 +156,11 @@ typedef struct hfsbi_remote {
     const hfsbi_tool  *tool;
     const hfsb_cancel *cancel;
     hfsb_call_opts     opts;
-    hfsb_buf           body;     /* the arguments, JSON */
-    hfsbi_delivery     delivery; /* of bash, as the caller asks for it */
-    double             timeout;  /* seconds the tool may take */
-    char               key[256]; /* of idempotency, or "" */
-    bool               harmless; /* may run any number of times */
+    hfsb_buf           body;       /* the arguments, JSON */
+    bool               background; /* bash only starts the command */
+    double             timeout;    /* seconds the tool may take */
+    char               key[256];   /* of idempotency, or "" */
+    bool               harmless;   /* may run any number of times */
 
     /* the tries so far */
     bool again;        /* another try may help */

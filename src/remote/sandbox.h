@@ -87,6 +87,7 @@ HFSB_API bool hfsb_sandbox_ours(const hfsb_sandbox *sandbox);
    timeout; read: limit). If opts->key is empty a key is generated, so that a
    lost reply costs nothing: the call is sent again and runs once. To a server
    that is not hfsb-server only calls that cannot have run are sent again.
+   opts->id replaces the argument `id`, as in hfsb_tools_call().
    opts->on_text receives output as it is printed if the server can stream,
    else at the end. cancel NULL: opts->cancel, or else that of the handle.
    In addition to the results of hfsb_tools_call(), with the text in

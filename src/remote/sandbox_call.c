@@ -40,7 +40,7 @@ static double hfsbi_remote_seconds(const hfsbi_remote    *r,
     double    seconds = 0;
     long long wait_ms = 0;
     if (hfsbi_remote_is(r, "kill")) return HFSBI_REMOTE_KILL;
-    if (hfsbi_remote_is(r, "bash") && !r->delivery.background)
+    if (hfsbi_remote_is(r, "bash") && !r->background)
         (void)hfsb_json_arg_double(args, "timeout", false, &seconds, NULL);
     if (hfsbi_remote_is(r, "bash_output"))
         (void)hfsb_json_arg_int(args, "wait_ms", false, &wait_ms, NULL);
@@ -113,7 +113,7 @@ static void hfsbi_remote_put(hfsb_json_writer *w, const hfsbi_remote *r,
     bool                   required = p->flags & HFSBI_REQUIRED;
     bool none = !required && hfsbi_remote_is_default(p, args);
     if (required && !given) return;
-    if (none && p->type == HFSBI_ARG_NUMBER && r->delivery.background) return;
+    if (none && p->type == HFSBI_ARG_NUMBER && r->background) return;
     if (none && p->type == HFSBI_ARG_STR && !p->choices &&
         !r->sandbox->o.work_dir.len)
         return;
@@ -123,9 +123,30 @@ static void hfsbi_remote_put(hfsb_json_writer *w, const hfsbi_remote *r,
     else hfsb_json_put_value(w, given);
 }
 
+/* True for an argument that is not sent as the caller gave it: "stream",
+   because how the reply is sent is up to this file, and "id" when an option
+   replaces it. */
+static bool hfsbi_remote_is_own(const hfsbi_remote *r, const hfsbi_param *p) {
+    if (strcmp(p->name, "id") == 0) return r->opts.id.ptr != NULL;
+    return hfsbi_remote_is(r, "bash") && strcmp(p->name, "stream") == 0;
+}
+
+/* Writes the arguments that options of the call stand for. */
+static void hfsbi_remote_put_own(hfsb_json_writer *w, const hfsbi_remote *r,
+                                 const hfsb_json_value *args) {
+    if (r->opts.id.ptr && hfsbi_param_find(r->tool->params, HFSB_LIT("id")))
+        hfsbi_put_member_str(w, "id", r->opts.id);
+    /* the command must survive a stream that breaks */
+    if (r->opts.on_text && r->trusted && hfsbi_remote_is(r, "bash") &&
+        !hfsb_json_get(args, "on_disconnect"))
+        hfsbi_put_member_str(w, "on_disconnect", HFSB_LIT("continue"));
+    if (r->opts.images && r->trusted && hfsbi_remote_is(r, "read") &&
+        !hfsb_json_get(args, "image"))
+        hfsbi_put_member_bool(w, "image", true);
+}
+
 /* Writes r->body and sets r->timeout. Parameters that are neither required nor
-   SENT follow as the caller gave them, but for "stream": how the reply is sent
-   is up to this file. */
+   SENT follow as the caller gave them. */
 static hfsb_status hfsbi_remote_write(hfsbi_remote          *r,
                                       const hfsb_json_value *arguments,
                                       hfsb_err              *err) {
@@ -133,27 +154,22 @@ static hfsb_status hfsbi_remote_write(hfsbi_remote          *r,
     const hfsbi_param *p;
     hfsb_json_iter     it = hfsb_json_begin(arguments);
     hfsb_json_writer   w;
-    bool               bash = hfsbi_remote_is(r, "bash");
-    if (bash) r->delivery = hfsbi_bash_delivery(arguments, &r->body.alloc);
+    if (hfsbi_remote_is(r, "bash"))
+        (void)hfsb_json_arg_bool(arguments, "background", false,
+                                 &r->background, NULL);
     r->timeout = hfsbi_remote_seconds(r, arguments);
     hfsb_json_writer_init(&w, &r->body, NULL);
     hfsb_json_put_object(&w);
     for (p = r->tool->params; p->name; p++)
-        if (p->flags & first) hfsbi_remote_put(&w, r, arguments, p);
+        if (p->flags & first && !hfsbi_remote_is_own(r, p))
+            hfsbi_remote_put(&w, r, arguments, p);
     while (hfsb_json_next(&it)) {
         p = hfsbi_param_find(r->tool->params, it.key);
-        if (p && (p->flags & first || (bash && !strcmp(p->name, "stream"))))
-            continue;
+        if (p && (p->flags & first || hfsbi_remote_is_own(r, p))) continue;
         hfsb_json_put_key(&w, it.key);
         hfsb_json_put_value(&w, it.value);
     }
-    /* the command must survive a stream that breaks */
-    if (r->opts.on_text && r->trusted && bash &&
-        !hfsb_json_get(arguments, "on_disconnect"))
-        hfsbi_put_member_str(&w, "on_disconnect", HFSB_LIT("continue"));
-    if (r->opts.images && r->trusted && hfsbi_remote_is(r, "read") &&
-        !hfsb_json_get(arguments, "image"))
-        hfsbi_put_member_bool(&w, "image", true);
+    hfsbi_remote_put_own(&w, r, arguments);
     hfsb_json_put_end(&w);
     return hfsb_json_writer_finish(&w, err);
 }

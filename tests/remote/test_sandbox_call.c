@@ -126,6 +126,33 @@ static void sends_the_recorded_bodies(void) {
     hfsb_buf_free(&want);
 }
 
+static void the_id_of_the_options_replaces_the_argument(void) {
+    static const request_case cases[] = {
+        {"bash", "{\"command\":\"c\",\"timeout\":1}",
+         "{\"command\":\"c\",\"timeout\":1,\"id\":\"mine\"}"},
+        {"bash", "{\"id\":\"x\",\"command\":\"c\",\"timeout\":1}",
+         "{\"command\":\"c\",\"timeout\":1,\"id\":\"mine\"}"},
+        {"bash_input", "{\"id\":\"x\",\"text\":\"t\"}",
+         "{\"text\":\"t\",\"id\":\"mine\"}"},
+        {"kill", NULL, "{\"id\":\"mine\"}"},
+        {"list", NULL, "{}"}}; /* it has no such parameter */
+    hfsb_call_opts opts = HFSB_INIT;
+    tc_all         a;
+    tt_reply       r = HFSB_INIT;
+    size_t         i;
+    tc_begin(&a, NULL, false);
+    opts.id = HFSB_LIT("mine");
+    for (i = 0; i < TT_COUNT(cases); i++) {
+        tc_can(&a.proxy, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}", 1);
+        tc_do(&r, &a.box, cases[i].tool, cases[i].arguments, &opts, NULL);
+        TT_OK(&r, "");
+        T_CHECK(hfsb_str_equal(hfsb_buf_str(&a.proxy.body),
+                               hfsb_cstr(cases[i].body)));
+    }
+    tt_drop(&r);
+    tc_end(&a);
+}
+
 static void no_more_than_the_longest_timeout_goes_to_a_foreign_server(void) {
     tc_all   a;
     tt_reply r = HFSB_INIT;
@@ -462,6 +489,7 @@ int main(void) {
     tt_begin();
     TT_RUN(sends_the_bodies_of_the_reference_client);
     TT_RUN(sends_the_recorded_bodies);
+    TT_RUN(the_id_of_the_options_replaces_the_argument);
     TT_RUN(no_more_than_the_longest_timeout_goes_to_a_foreign_server);
     TT_RUN(each_reply_becomes_a_result);
     TT_RUN(a_tool_that_the_server_lacks_is_named);
