@@ -58,9 +58,10 @@ HFSBI_FN hfsb_status hfsbi_sandbox_new(const hfsb_sandbox_opts *opts,
 HFSBI_FN hfsb_status hfsbi_sandbox_open_url(hfsb_str                 url,
                                             const hfsb_sandbox_opts *opts,
                                             hfsb_sandbox **out, hfsb_err *err);
-/* Appends "http://host:1/x" to *base (may be NULL) and "http://host:1/x/api/"
-   to *api, for a URL with or without "/api". HFSB_OK; HFSB_ARG; HFSB_NOMEM. */
-HFSBI_FN hfsb_status hfsbi_sandbox_address(hfsb_str url, hfsb_buf *base,
+/* Appends "http://host:1/x/api/" to *api, for a URL with or without "/api",
+   and returns the parts of url in *parsed (may be NULL). HFSB_OK; HFSB_ARG;
+   HFSB_NOMEM. */
+HFSBI_FN hfsb_status hfsbi_sandbox_address(hfsb_str url, hfsb_url *parsed,
                                            hfsb_buf *api, hfsb_err *err);
 /* Frees the handle, secrets overwritten. NULL is allowed. */
 HFSBI_FN void hfsbi_sandbox_free(hfsb_sandbox *sandbox);

@@ -186,13 +186,14 @@ static void hfsbi_sandbox_defaults(hfsb_sandbox_opts *o) {
 
 /* ---- addresses ---- */
 
-HFSBI_FN hfsb_status hfsbi_sandbox_address(hfsb_str url, hfsb_buf *base,
+HFSBI_FN hfsb_status hfsbi_sandbox_address(hfsb_str url, hfsb_url *parsed,
                                            hfsb_buf *api, hfsb_err *err) {
     hfsb_url    u;
     hfsb_str    path;
     size_t      mark = api->len;
     hfsb_status st = hfsb_url_parse(url, &u, err);
     if (st != HFSB_OK) return st;
+    if (parsed) *parsed = u;
     if (u.user.len || hfsb_str_find_byte(u.target, '?') != HFSB_NPOS)
         return hfsbi_fail(err, HFSB_ARG, 0,
                           "the address of a sandbox is http://host:port or "
@@ -205,12 +206,8 @@ HFSBI_FN hfsb_status hfsbi_sandbox_address(hfsb_str url, hfsb_buf *base,
                     u.secure ? HFSB_LIT("https://") : HFSB_LIT("http://"));
     hfsb_buf_append(api, u.authority);
     hfsb_buf_append(api, path);
-    if (base)
-        hfsb_buf_append(base,
-                        hfsb_str_slice(hfsb_buf_str(api), mark, api->len));
     hfsb_buf_append(api, HFSB_LIT("/api/"));
     st = hfsb_buf_finish(api, mark);
-    if (st == HFSB_OK && base) st = base->status;
     return st == HFSB_OK ? st : hfsbi_fail_status(err, st, "Address");
 }
 
@@ -266,27 +263,32 @@ HFSBI_FN hfsb_status hfsbi_sandbox_new(const hfsb_sandbox_opts *opts,
 }
 
 /* The Hub's token is for the edge of Spaces, not for a server at any URL. */
-static bool hfsbi_sandbox_is_at_edge(const hfsb_sandbox *s) {
+static bool hfsbi_url_is_at_edge(const hfsb_url *url) {
     const hfsb_str domain = HFSB_LIT(".hf.space");
-    hfsb_url       url;
-    return hfsb_url_parse(hfsb_buf_str(&s->api), &url, NULL) == HFSB_OK &&
-           url.secure && url.host.len > domain.len &&
-           hfsb_http_same(hfsb_str_slice(url.host, url.host.len - domain.len,
-                                         url.host.len),
-                          domain);
+    hfsb_str       host = url->host;
+    return url->secure && host.len > domain.len &&
+           hfsb_http_same(
+               hfsb_str_slice(host, host.len - domain.len, host.len), domain);
 }
 
 HFSBI_FN hfsb_status hfsbi_sandbox_open_url(hfsb_str                 url,
                                             const hfsb_sandbox_opts *opts,
                                             hfsb_sandbox           **out,
                                             hfsb_err                *err) {
+    const size_t  tail = strlen("/api/");
     hfsb_sandbox *s;
+    hfsb_url      parsed;
     hfsb_status   st = hfsbi_sandbox_new(opts, HFSB_LIT(""), out, err);
     if (st != HFSB_OK) return st;
     s = *out;
-    st = hfsbi_sandbox_address(url, &s->page, &s->api, err);
-    s->at_edge = st == HFSB_OK && hfsbi_sandbox_is_at_edge(s);
-    if (st == HFSB_OK) return st;
+    st = hfsbi_sandbox_address(url, &parsed, &s->api, err);
+    if (st == HFSB_OK) {
+        s->at_edge = hfsbi_url_is_at_edge(&parsed);
+        st = hfsb_buf_append(&s->page,
+                             hfsb_str_make(s->api.ptr, s->api.len - tail));
+        if (st == HFSB_OK) return st;
+        (void)hfsbi_fail_status(err, st, "Address");
+    }
     hfsbi_sandbox_free(s);
     *out = NULL;
     return st;
@@ -306,10 +308,12 @@ HFSBI_FN hfsb_str hfsbi_reply_instance(const hfsb_http_reply *reply) {
 }
 
 /* A server that the reply was redirected to received no key and is not the
-   one that answers next time. */
+   one that answers next time. Without a redirect the URL still starts with
+   that of the API, "https://host/api/", and need not be parsed. */
 HFSBI_FN bool hfsbi_sandbox_is_origin(const hfsb_sandbox *sandbox,
                                       hfsb_str            url) {
     hfsb_url here, there;
+    if (hfsb_str_starts(url, hfsb_buf_str(&sandbox->api))) return true;
     return hfsb_url_parse(hfsb_buf_str(&sandbox->api), &here, NULL) ==
                HFSB_OK &&
            hfsb_url_parse(url, &there, NULL) == HFSB_OK &&
