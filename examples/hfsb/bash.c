@@ -39,16 +39,16 @@ static void print_text(void *user, hfsb_proc_stream stream, hfsb_str text) {
 
 /* The arguments of the tool; false, after a message, when a text is not
    UTF-8. */
-static bool write_arguments(const args *a, const bash_call *c, hfsb_buf *out) {
+static bool write_arguments(const args *a, const bash_call *c,
+                            hfsb_json_doc *out) {
     hfsb_json_writer w;
     bool             ok;
-    hfsb_json_writer_init(&w, out, NULL);
-    hfsb_json_put_object(&w);
+    begin_object(&w, out);
     ok = put_text(&w, "command", "COMMAND", hfsb_buf_str(&c->command));
     if (ok && c->has_input)
         ok = put_text(&w, "stdin", "Standard input", hfsb_buf_str(&c->input));
     ok = ok && put_options(a, &w);
-    end_fields(&w);
+    end_object(&w);
     return ok;
 }
 
@@ -104,7 +104,7 @@ static int exit_code_broken(const bash_call *c) {
     return NOT_RUN;
 }
 
-static int run_command(bash_call *c, hfsb_str arguments) {
+static int run_command(bash_call *c, const hfsb_json_value *arguments) {
     hfsb_tools_opts  where = HFSB_INIT;
     hfsb_call_opts   opts = HFSB_INIT;
     hfsb_tool_result result = HFSB_INIT;
@@ -132,10 +132,10 @@ static int run_command(bash_call *c, hfsb_str arguments) {
 }
 
 int run_bash(args *a) {
-    bash_call c = HFSB_INIT;
-    hfsb_buf  arguments = HFSB_INIT;
-    hfsb_err  err;
-    int       code = NOT_RUN;
+    bash_call     c = HFSB_INIT;
+    hfsb_json_doc arguments = HFSB_INIT;
+    hfsb_err      err;
+    int           code = NOT_RUN;
 
     const option options[] = {
         {"--env", OPTION_PARAM, NULL,
@@ -160,9 +160,9 @@ int run_bash(args *a) {
     if (c.has_input && read_input(NULL, &c.input, &err) != HFSB_OK)
         fprintf(stderr, "hfsb: %s\n", err.msg);
     else if (write_arguments(a, &c, &arguments))
-        code = run_command(&c, hfsb_buf_str(&arguments));
+        code = run_command(&c, arguments.root);
     hfsb_buf_free(&c.command);
     hfsb_buf_free(&c.input);
-    hfsb_buf_free(&arguments);
+    hfsb_json_free(&arguments);
     return code;
 }

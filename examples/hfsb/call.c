@@ -78,7 +78,6 @@ typedef struct remote_call {
     hfsb_sandbox         *sandbox;
     const hfsb_call_opts *opts;
     const bool           *stop;
-    hfsb_json_doc         doc; /* the arguments of bash, with an id */
 } remote_call;
 
 /* Passes the text on, and cancels the call when *stop is set. */
@@ -88,49 +87,25 @@ static void pass_text(void *user, hfsb_proc_stream stream, hfsb_str text) {
     if (r->stop && *r->stop) hfsb_cancel_set(r->c.cancel);
 }
 
-/* Adds an id to the arguments of bash, to kill the command by. */
-static const hfsb_json_value *add_id(remote_call           *r,
-                                     const hfsb_json_value *arguments) {
-    hfsb_json_iter   it = hfsb_json_begin(arguments);
-    hfsb_buf         text = HFSB_INIT;
-    hfsb_json_writer w;
-    char             id[64];
-    if (hfsb_json_type_of(arguments) != HFSB_JSON_OBJECT ||
-        hfsb_json_get(arguments, "id"))
-        return arguments;
-    snprintf(id, sizeof id, "hfsb-%lld-%lld-%ld", (long long)time(NULL),
-             hfsb_clock_ms(), (long)getpid());
-    hfsb_json_writer_init(&w, &text, NULL);
-    hfsb_json_put_object(&w);
-    while (hfsb_json_next(&it)) {
-        hfsb_json_put_key(&w, it.key);
-        hfsb_json_put_value(&w, it.value);
-    }
-    put_str(&w, "id", hfsb_cstr(id));
-    end_fields(&w);
-    must(hfsb_json_parse(hfsb_buf_str(&text), NULL, &r->doc, NULL));
-    hfsb_buf_free(&text);
-    return r->doc.root;
-}
-
-/* Kills the command: it goes on after its request is cancelled. A server that
-   is not hfsb knows no ids, so all its commands are killed. */
+/* Kills the command: it goes on after its request is cancelled. Its id is the
+   one in its arguments, or else ours. A server that is not hfsb knows no ids,
+   so all its commands are killed. */
 static void kill_remote(remote_call *r, const hfsb_json_value *arguments,
-                        hfsb_tool_result *result) {
-    hfsb_tool_result killed = HFSB_INIT;
-    hfsb_json_doc    doc = HFSB_INIT;
-    hfsb_buf         text = HFSB_INIT;
-    hfsb_json_writer w;
-    hfsb_json_writer_init(&w, &text, NULL);
-    hfsb_json_put_object(&w);
-    hfsb_json_put_key(&w, HFSB_LIT("id"));
-    hfsb_json_put_value(&w, hfsb_json_get(arguments, "id"));
-    end_fields(&w);
-    must(hfsb_json_parse(hfsb_buf_str(&text), NULL, &doc, NULL));
+                        hfsb_str id, hfsb_tool_result *result) {
+    const hfsb_json_value *given = hfsb_json_get(arguments, "id");
+    hfsb_tool_result       killed = HFSB_INIT;
+    hfsb_json_doc          doc = HFSB_INIT;
+    hfsb_json_writer       w;
+    begin_object(&w, &doc);
+    if (hfsb_sandbox_ours(r->sandbox)) {
+        hfsb_json_put_key(&w, HFSB_LIT("id"));
+        if (given) hfsb_json_put_value(&w, given);
+        else hfsb_json_put_str(&w, id);
+    }
+    end_object(&w);
     hfsb_cancel_reset(r->c.cancel); /* a second Ctrl-C ends us at once */
-    (void)hfsb_sandbox_call(r->sandbox, HFSB_LIT("kill"),
-                            hfsb_sandbox_ours(r->sandbox) ? doc.root : NULL,
-                            NULL, NULL, &killed);
+    (void)hfsb_sandbox_call(r->sandbox, HFSB_LIT("kill"), doc.root, NULL, NULL,
+                            &killed);
     hfsb_buf_truncate(&result->error, 0);
     must(killed.success
              ? hfsb_buf_printf(&result->error, "The command was killed")
@@ -140,25 +115,29 @@ static void kill_remote(remote_call *r, const hfsb_json_value *arguments,
     if (!killed.success) print_log(NULL, hfsb_buf_str(&result->error));
     hfsb_tool_result_free(&killed);
     hfsb_json_free(&doc);
-    hfsb_buf_free(&text);
 }
 
+/* Calls the tool on the open sandbox. A command gets an id to kill it by. */
 static void run_remote(remote_call *r, const char *name,
                        const hfsb_json_value *arguments,
                        hfsb_tool_result      *result) {
     hfsb_call_opts opts = HFSB_INIT;
     hfsb_status    st;
     bool           is_bash = strcmp(name, "bash") == 0;
+    char           id[64];
+    snprintf(id, sizeof id, "hfsb-%lld-%lld-%ld", (long long)time(NULL),
+             hfsb_clock_ms(), (long)getpid());
     if (r->opts) opts = *r->opts;
     if (opts.on_text) {
         opts.on_text = pass_text;
         opts.user = r;
     }
-    if (is_bash) arguments = add_id(r, arguments);
+    if (is_bash && !hfsb_json_get(arguments, "id")) opts.id = hfsb_cstr(id);
     st = hfsb_sandbox_call(r->sandbox, hfsb_cstr(name), arguments, &opts, NULL,
                            result);
     if (st == HFSB_NOMEM) must(st);
-    if (st == HFSB_CANCELLED && is_bash) kill_remote(r, arguments, result);
+    if (st == HFSB_CANCELLED && is_bash)
+        kill_remote(r, arguments, hfsb_cstr(id), result);
 }
 
 static void call_remote(const char *on, const hfsb_tools_opts *where,
@@ -177,24 +156,15 @@ static void call_remote(const char *on, const hfsb_tools_opts *where,
     if (st == HFSB_OK) run_remote(&r, name, arguments, result);
     else set_outcome(result, st, &err);
     if (r.sandbox) (void)hfsb_sandbox_close(r.sandbox, false, NULL);
-    hfsb_json_free(&r.doc);
     close_client(&r.c);
 }
 
 /* ---- either ---- */
 
 int call_tool(const char *on, const hfsb_tools_opts *where, const char *name,
-              hfsb_str arguments, const hfsb_call_opts *opts, const bool *stop,
-              hfsb_tool_result *result) {
-    hfsb_json_parse_opts how = HFSB_INIT;
-    hfsb_json_doc        doc = HFSB_INIT;
-    hfsb_err             err;
-    hfsb_status          st;
-    how.unique_keys = true;
-    st = hfsb_json_parse(arguments, &how, &doc, &err);
-    if (st != HFSB_OK) set_outcome(result, st, &err);
-    else if (on) call_remote(on, where, name, doc.root, opts, stop, result);
-    else call_local(where, name, doc.root, opts, stop, result);
-    hfsb_json_free(&doc);
+              const hfsb_json_value *arguments, const hfsb_call_opts *opts,
+              const bool *stop, hfsb_tool_result *result) {
+    if (on) call_remote(on, where, name, arguments, opts, stop, result);
+    else call_local(where, name, arguments, opts, stop, result);
     return caught_signal();
 }

@@ -200,9 +200,10 @@ bool put_text(hfsb_json_writer *w, const char *key, const char *what,
 /* Only the check. */
 bool check_text(const char *what, hfsb_str text);
 
-/* The fields of a result are written between these two. */
-void begin_fields(hfsb_json_writer *w, hfsb_tool_result *result);
-void end_fields(hfsb_json_writer *w);
+/* The members of an object, such as the fields of a result or the arguments
+   of a tool, are written between these two; *doc is complete afterwards. */
+void begin_object(hfsb_json_writer *w, hfsb_json_doc *doc);
+void end_object(hfsb_json_writer *w);
 
 /* Replaces control characters, which a terminal would obey, by blanks. */
 void blank_controls(hfsb_buf *text);
@@ -224,14 +225,15 @@ int caught_signal(void);
 
 /* ---- call.c: one call of a tool ---- */
 
-/* Calls a tool with JSON arguments, on this machine with tools opened for this
-   call, or on a sandbox (on, from named_sandbox(); only work_dir and timeout
-   of `where` count then). on_text may set *stop (may be NULL) to end the call.
-   When that or a signal ends the call, its commands and their children are
-   killed. Returns the signal's number, or 0. *result is always filled. */
+/* Calls a tool, on this machine with tools opened for this call, or on a
+   sandbox (on, from named_sandbox(); only work_dir and timeout of `where`
+   count then). opts may be NULL. on_text may set *stop (may be NULL) to end
+   the call. When that or a signal ends the call, its commands and their
+   children are killed. Returns the signal's number, or 0. *result is always
+   filled. */
 int call_tool(const char *on, const hfsb_tools_opts *where, const char *name,
-              hfsb_str arguments, const hfsb_call_opts *opts, const bool *stop,
-              hfsb_tool_result *result);
+              const hfsb_json_value *arguments, const hfsb_call_opts *opts,
+              const bool *stop, hfsb_tool_result *result);
 
 /* ---- edit.c: what it shares with patch.c ---- */
 

@@ -160,12 +160,12 @@ static void describe(const cp_call *c, hfsb_tool_result *result) {
                           result->output.len - strlen(c->remote + c->end + 1));
         must(hfsb_buf_append(&result->output, hfsb_buf_str(&c->to)));
     }
-    begin_fields(&w, result);
+    begin_object(&w, &result->fields);
     put_str(&w, "from", hfsb_buf_str(&c->from));
     put_str(&w, "to", hfsb_buf_str(&c->to));
     put_int(&w, "bytes", (long long)c->shown.done);
     put_int(&w, "duration_ms", hfsb_clock_ms() - c->shown.began);
-    end_fields(&w);
+    end_object(&w);
 }
 
 /* Finds out which word is remote; false unless exactly one is. */

@@ -33,12 +33,12 @@ static void describe(const hfsb_sandbox *sandbox, bool created,
     hfsb_json_writer w;
     hfsb_str         id = hfsb_sandbox_id(sandbox), url = base_url(sandbox);
     must(hfsb_buf_append(&result->output, id.len ? id : url));
-    begin_fields(&w, result);
+    begin_object(&w, &result->fields);
     put_str(&w, "id", id);
     put_str(&w, "url", url);
     put_str(&w, "page", id.len ? hfsb_sandbox_page(sandbox) : HFSB_LIT(""));
     put_bool(&w, "created", created);
-    end_fields(&w);
+    end_object(&w);
 }
 
 /* On stderr, because a script may read the name from stdout. */

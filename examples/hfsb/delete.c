@@ -69,10 +69,10 @@ static hfsb_status delete_named(const char *name, bool force, bool forget,
                              : gone ? "Was gone already:"
                                     : "Deleted",
                              target_name(&t).ptr));
-        begin_fields(&w, result);
+        begin_object(&w, &result->fields);
         put_str(&w, "id", hfsb_buf_str(&t.id));
         put_bool(&w, "deleted", space && !gone);
-        end_fields(&w);
+        end_object(&w);
     }
     free_target(&t);
     return st;
@@ -145,7 +145,7 @@ static void sum_up(sweep_call *s, bool whole, hfsb_tool_result *result) {
         must(hfsb_buf_printf(out, "%zu found%s", s->found,
                              s->found ? "; --delete deletes them" : ""));
     hfsb_json_put_end(&s->w);
-    end_fields(&s->w);
+    end_object(&s->w);
 }
 
 int run_sweep(args *a) {
@@ -174,7 +174,7 @@ int run_sweep(args *a) {
     opts.days = days;
     opts.cancel = c.cancel;
     s.remove = opts.remove;
-    begin_fields(&s.w, &result);
+    begin_object(&s.w, &result.fields);
     hfsb_json_put_key(&s.w, HFSB_LIT("spaces"));
     hfsb_json_put_array(&s.w);
     if (st == HFSB_OK)

@@ -149,7 +149,7 @@ void write_edit_fields(size_t count, const char *note, const hfsb_span *spans,
                        hfsb_str diff, hfsb_tool_result *result) {
     hfsb_json_writer w;
     size_t           i;
-    begin_fields(&w, result);
+    begin_object(&w, &result->fields);
     put_int(&w, "count", (long long)count);
     put_str(&w, "note", hfsb_cstr(note));
     hfsb_json_put_key(&w, HFSB_LIT("lines"));
@@ -163,7 +163,7 @@ void write_edit_fields(size_t count, const char *note, const hfsb_span *spans,
     hfsb_json_put_end(&w);
     hfsb_json_put_key(&w, HFSB_LIT("diff"));
     hfsb_json_put_str(&w, diff);
-    end_fields(&w);
+    end_object(&w);
 }
 
 /* ---- on a sandbox ---- */
@@ -193,12 +193,11 @@ static bool put_edit(const edit_call *c, size_t index, hfsb_json_writer *w) {
 }
 
 /* The arguments of edit, or of multi_edit unless there is one edit. */
-static bool write_arguments(const edit_call *c, hfsb_buf *out) {
+static bool write_arguments(const edit_call *c, hfsb_json_doc *out) {
     hfsb_json_writer w;
     size_t           i;
     bool             ok;
-    hfsb_json_writer_init(&w, out, NULL);
-    hfsb_json_put_object(&w);
+    begin_object(&w, out);
     ok = put_text(&w, "path", "FILE", hfsb_cstr(c->file));
     if (ok && c->count == 1) ok = put_edit(c, 0, &w);
     if (c->count != 1) {
@@ -211,14 +210,14 @@ static bool write_arguments(const edit_call *c, hfsb_buf *out) {
         }
         hfsb_json_put_end(&w);
     }
-    end_fields(&w);
+    end_object(&w);
     return ok;
 }
 
 static int edit_remote(edit_call *c) {
     hfsb_tools_opts  where = HFSB_INIT;
     hfsb_tool_result result = HFSB_INIT;
-    hfsb_buf         arguments = HFSB_INIT;
+    hfsb_json_doc    arguments = HFSB_INIT;
     hfsb_err         err = HFSB_INIT;
     int              code = REFUSED, interrupted = 0;
     hfsb_status      st = read_edits(c, &err);
@@ -228,7 +227,7 @@ static int edit_remote(edit_call *c) {
     } else if (write_arguments(c, &arguments)) {
         interrupted =
             call_tool(c->on, &where, c->count == 1 ? "edit" : "multi_edit",
-                      hfsb_buf_str(&arguments), NULL, NULL, &result);
+                      arguments.root, NULL, NULL, &result);
         must(hfsb_buf_append(&result.output, hfsb_buf_str(&c->ignored)));
         if (!result.fields.root)
             write_edit_fields(0, "", NULL, HFSB_LIT(""), &result);
@@ -236,7 +235,7 @@ static int edit_remote(edit_call *c) {
             show_result(&result, get_str(result.fields.root, "diff"), c->json);
     }
     hfsb_tool_result_free(&result);
-    hfsb_buf_free(&arguments);
+    hfsb_json_free(&arguments);
     return interrupted && code != DONE ? 128 + interrupted : code;
 }
 
@@ -271,12 +270,11 @@ static int read_options(edit_call *c) {
     hfsb_json_writer w;
     hfsb_err         err;
     bool             ok;
-    hfsb_json_writer_init_doc(&w, &c->options);
-    hfsb_json_put_object(&w);
+    begin_object(&w, &c->options);
     ok = put_options(c->a, &w) &&
          put_text(&w, "old_str", "", HFSB_LIT("")) && /* both are required */
          put_text(&w, "new_str", "", HFSB_LIT(""));
-    end_fields(&w);
+    end_object(&w);
     if (!ok) return REFUSED;
     if (hfsb_edit_from_json(c->options.root, &c->base, &err) != HFSB_OK)
         return usage(c->a, "%s", err.msg);

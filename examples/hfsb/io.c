@@ -147,12 +147,12 @@ bool put_text(hfsb_json_writer *w, const char *key, const char *what,
     return check_text(what, text);
 }
 
-void begin_fields(hfsb_json_writer *w, hfsb_tool_result *result) {
-    hfsb_json_writer_init_doc(w, &result->fields);
+void begin_object(hfsb_json_writer *w, hfsb_json_doc *doc) {
+    hfsb_json_writer_init_doc(w, doc);
     hfsb_json_put_object(w);
 }
 
-void end_fields(hfsb_json_writer *w) {
+void end_object(hfsb_json_writer *w) {
     hfsb_json_put_end(w);
     must(hfsb_json_writer_finish(w, NULL));
 }

@@ -20,12 +20,12 @@ void split_job(const char *word, const char *space, job_name *out) {
 
 void put_job(const hfsb_json_value *job, hfsb_tool_result *result) {
     hfsb_json_writer w;
-    begin_fields(&w, result);
+    begin_object(&w, &result->fields);
     put_str(&w, "id", get_str(job, "id"));
     put_str(&w, "stage", job_stage(job));
     hfsb_json_put_key(&w, HFSB_LIT("job"));
     hfsb_json_put_value(&w, job);
-    end_fields(&w);
+    end_object(&w);
 }
 
 /* ---- ls ---- */
@@ -82,14 +82,14 @@ int run_job_ls(args *a) {
     memset(&l, 0, sizeof l);
     if (!take_all(a, options, NULL)) return a->status;
     st = open_client(&c, true, &err);
-    begin_fields(&l.w, &result);
+    begin_object(&l.w, &result.fields);
     hfsb_json_put_key(&l.w, HFSB_LIT("jobs"));
     hfsb_json_put_array(&l.w);
     if (st == HFSB_OK)
         st = hfsb_hub_jobs(c.hub, hfsb_cstr(space), list_job, &l, c.cancel,
                            &err);
     hfsb_json_put_end(&l.w);
-    end_fields(&l.w);
+    end_object(&l.w);
     if (l.text.len) hfsb_buf_truncate(&l.text, l.text.len - 1);
     if (!json) must(hfsb_buf_append(&result.output, hfsb_buf_str(&l.text)));
     hfsb_buf_free(&l.text);
@@ -195,7 +195,7 @@ static bool print_line(void *user, hfsb_str line, hfsb_str timestamp) {
         hfsb_json_put_key(&w, HFSB_LIT("text"));
         hfsb_json_put_str(&w, line);
         put_str(&w, "timestamp", timestamp);
-        end_fields(&w);
+        end_object(&w);
     } else {
         must(hfsb_buf_append(&text, line));
     }
@@ -249,9 +249,9 @@ int run_job_logs(args *a) {
     st = open_client(&c, true, &err);
     opts.cancel = c.cancel;
     if (st == HFSB_OK) st = follow_job(&c, &name, &opts, &f, &err);
-    begin_fields(&w, &result);
+    begin_object(&w, &result.fields);
     put_str(&w, "stage", hfsb_cstr(f.stage));
-    end_fields(&w);
+    end_object(&w);
     close_client(&c);
     return show_outcome(&result, st, &err, f.json);
 }

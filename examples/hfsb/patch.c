@@ -106,26 +106,26 @@ static int apply_patch(const char *on, const char *file, bool dry_run,
 static int send_patch(const char *on, const char *file, bool json) {
     hfsb_tools_opts  where = HFSB_INIT;
     hfsb_tool_result result = HFSB_INIT;
+    hfsb_json_doc    arguments = HFSB_INIT;
     hfsb_json_writer w;
-    hfsb_buf         text = HFSB_INIT, arguments = HFSB_INIT;
+    hfsb_buf         text = HFSB_INIT;
     hfsb_err         err = HFSB_INIT;
     hfsb_status      st = read_input(file, &text, &err);
     int              code = REFUSED, signal = 0;
     bool             good = true;
     if (st == HFSB_OK) {
-        hfsb_json_writer_init(&w, &arguments, NULL);
-        hfsb_json_put_object(&w);
+        begin_object(&w, &arguments);
         good = put_text(&w, "patch", "the patch", hfsb_buf_str(&text));
-        end_fields(&w);
+        end_object(&w);
         if (good)
-            signal = call_tool(on, &where, "apply_patch",
-                               hfsb_buf_str(&arguments), NULL, NULL, &result);
+            signal = call_tool(on, &where, "apply_patch", arguments.root, NULL,
+                               NULL, &result);
     } else {
         set_outcome(&result, st, &err);
     }
     if (good) code = show_result(&result, HFSB_LIT(""), json);
     hfsb_tool_result_free(&result);
-    hfsb_buf_free(&arguments);
+    hfsb_json_free(&arguments);
     hfsb_buf_free(&text);
     return signal ? 128 + signal : code;
 }

@@ -11,10 +11,10 @@ static int finish(client *c, target *t, hfsb_sandbox *sandbox, hfsb_status st,
     if (st == HFSB_NOT_FOUND && t->id.len) add_advice(t, st, err);
     if (st == HFSB_OK) {
         must(hfsb_buf_printf(&result.output, "%s  %s", t->id.ptr, is.stage));
-        begin_fields(&w, &result);
+        begin_object(&w, &result.fields);
         put_str(&w, "id", hfsb_buf_str(&t->id));
         put_str(&w, "stage", hfsb_cstr(is.stage));
-        end_fields(&w);
+        end_object(&w);
     }
     if (sandbox) (void)hfsb_sandbox_close(sandbox, false, NULL);
     free_target(t);

@@ -155,7 +155,7 @@ static hfsb_status write_known(const known_list *l, hfsb_str name,
         if (!is_called(&l->list[i], name)) put_known(&w, &l->list[i]);
     if (k) put_known(&w, k);
     hfsb_json_put_end(&w);
-    end_fields(&w);
+    end_object(&w);
     must(hfsb_buf_append_byte(&text, '\n'));
     if (st == HFSB_OK)
         st = hfsb_file_write(NULL, hfsb_buf_str(&path), hfsb_buf_str(&text),

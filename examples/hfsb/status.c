@@ -130,12 +130,12 @@ int run_ls(args *a) {
         OPTIONS_END};
     memset(&l, 0, sizeof l);
     if (!take_all(a, options, NULL)) return a->status;
-    begin_fields(&l.w, &result);
+    begin_object(&l.w, &result.fields);
     hfsb_json_put_key(&l.w, HFSB_LIT("sandboxes"));
     hfsb_json_put_array(&l.w);
     st = list_all(&l, owner, &err);
     hfsb_json_put_end(&l.w);
-    end_fields(&l.w);
+    end_object(&l.w);
     if (l.text.len) hfsb_buf_truncate(&l.text, l.text.len - 1);
     if (!json) must(hfsb_buf_append(&result.output, hfsb_buf_str(&l.text)));
     if (st == HFSB_OK && !l.text.len && !json)
@@ -160,7 +160,7 @@ static void describe(const target *t, const hfsb_space_runtime *is,
     if (is->sleep_time > 0)
         must(hfsb_buf_printf(out, "  sleeps after %lld s", is->sleep_time));
     if (is->error[0]) must(hfsb_buf_printf(out, "\n%s", is->error));
-    begin_fields(&w, result);
+    begin_object(&w, &result->fields);
     put_str(&w, "id", hfsb_buf_str(&t->id));
     put_str(&w, "url", hfsb_buf_str(&t->url));
     put_str(&w, "stage", hfsb_cstr(is->stage));
@@ -171,7 +171,7 @@ static void describe(const target *t, const hfsb_space_runtime *is,
     put_int(&w, "sleep_time", is->sleep_time);
     put_bool(&w, "recorded", t->recorded);
     put_bool(&w, "created", t->created);
-    end_fields(&w);
+    end_object(&w);
 }
 
 /* Asks the Hub for the stage of a Space. The server of a URL that answers is

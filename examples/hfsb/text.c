@@ -143,8 +143,8 @@ int run_classify(args *a) {
     if (!word) return usage(a, "STRING is missing");
     kind = hfsb_script_kind_name(hfsb_script_classify(hfsb_cstr(word)));
     must(hfsb_buf_append(&result.output, hfsb_cstr(kind)));
-    begin_fields(&w, &result);
+    begin_object(&w, &result.fields);
     put_str(&w, "kind", hfsb_cstr(kind));
-    end_fields(&w);
+    end_object(&w);
     return show_outcome(&result, HFSB_OK, NULL, json);
 }

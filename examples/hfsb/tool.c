@@ -13,18 +13,17 @@
 
 /* The words are those of command->filled, in order. */
 static bool write_arguments(const args *a, const char *const *words,
-                            hfsb_buf *out) {
+                            hfsb_json_doc *out) {
     hfsb_json_writer w;
     bool             ok = true;
     size_t           i;
-    hfsb_json_writer_init(&w, out, NULL);
-    hfsb_json_put_object(&w);
+    begin_object(&w, out);
     for (i = 0; i < MAX_FILLED && words[i] && ok; i++) {
         const char *key = a->command->filled[i];
         ok = put_text(&w, key, key, hfsb_cstr(words[i]));
     }
     ok = ok && put_options(a, &w);
-    end_fields(&w);
+    end_object(&w);
     return ok;
 }
 
@@ -52,7 +51,7 @@ int run_tool_command(args *a) {
     bool             json = false;
     hfsb_tools_opts  where = HFSB_INIT;
     hfsb_tool_result result = HFSB_INIT;
-    hfsb_buf         arguments = HFSB_INIT;
+    hfsb_json_doc    arguments = HFSB_INIT;
     int              code = REFUSED, interrupted = 0;
 
     const option options[] = {
@@ -73,13 +72,13 @@ int run_tool_command(args *a) {
     if (on && root) return usage(a, "--root is for files of this machine");
     where.root = hfsb_cstr(root);
     if (write_arguments(a, words, &arguments)) {
-        interrupted = call_tool(on, &where, a->command->tool,
-                                hfsb_buf_str(&arguments), NULL, NULL, &result);
+        interrupted = call_tool(on, &where, a->command->tool, arguments.root,
+                                NULL, NULL, &result);
         code = show_result(&result, HFSB_LIT(""), json);
         if (!json) print_next_offset(&result);
     }
     hfsb_tool_result_free(&result);
-    hfsb_buf_free(&arguments);
+    hfsb_json_free(&arguments);
     return interrupted && code != DONE ? 128 + interrupted : code;
 }
 
@@ -102,7 +101,7 @@ static void end_session(sandbox_session *s, hfsb_tool_result *result) {
 }
 
 /* Calls the tool in a Space that exists only for this call. */
-static int call_session(const tool_call *t, hfsb_str arguments,
+static int call_session(const tool_call *t, const hfsb_json_value *arguments,
                         hfsb_tool_result *result) {
     sandbox_session s = HFSB_INIT;
     hfsb_err        err = HFSB_INIT;
@@ -110,8 +109,8 @@ static int call_session(const tool_call *t, hfsb_str arguments,
     if (st == HFSB_OK)
         st = hfsb_session_wait_ready(s.session, s.c.cancel, &err);
     if (st == HFSB_OK) {
-        st = hfsb_session_call_text(s.session, hfsb_cstr(t->name), arguments,
-                                    &t->opts, s.c.cancel, result);
+        st = hfsb_session_call(s.session, hfsb_cstr(t->name), arguments,
+                               &t->opts, s.c.cancel, result);
         if (st == HFSB_NOMEM) must(st);
     } else {
         set_outcome(result, st, &err);
@@ -120,7 +119,7 @@ static int call_session(const tool_call *t, hfsb_str arguments,
     return caught_signal();
 }
 
-static int make_call(const tool_call *t, hfsb_str arguments,
+static int make_call(const tool_call *t, const hfsb_json_value *arguments,
                      hfsb_tool_result *result) {
     hfsb_tools_opts where = HFSB_INIT;
     hfsb_runtime    runtime = HFSB_RUNTIME_LOCAL;
@@ -138,37 +137,42 @@ static int make_call(const tool_call *t, hfsb_str arguments,
     return 0;
 }
 
-/* Appends the arguments: of the options, of --args, or of standard input. */
+/* The arguments: of the options, of --args, or of standard input. */
 static hfsb_status read_arguments(const args *a, const char *given,
-                                  hfsb_buf *out, hfsb_err *err) {
-    hfsb_json_writer w;
-    bool             ok;
-    if (!options_given(a) && !given) return read_input(NULL, out, err);
-    if (given) {
-        must(hfsb_buf_append(out, hfsb_cstr(given)));
-        return HFSB_OK;
+                                  hfsb_json_doc *out, hfsb_err *err) {
+    hfsb_json_parse_opts how = HFSB_INIT;
+    hfsb_buf             text = HFSB_INIT;
+    hfsb_json_writer     w;
+    hfsb_status          st = HFSB_OK;
+    bool                 ok;
+    if (!given && options_given(a)) {
+        begin_object(&w, out);
+        ok = put_options(a, &w);
+        end_object(&w);
+        return ok ? st : fail(err, HFSB_ARG, "An option is not UTF-8");
     }
-    hfsb_json_writer_init(&w, out, NULL);
-    hfsb_json_put_object(&w);
-    ok = put_options(a, &w);
-    end_fields(&w);
-    return ok ? HFSB_OK : fail(err, HFSB_ARG, "An option is not UTF-8");
+    how.unique_keys = true;
+    if (!given) st = read_input(NULL, &text, err);
+    if (st == HFSB_OK)
+        st = hfsb_json_parse(given ? hfsb_cstr(given) : hfsb_buf_str(&text),
+                             &how, out, err);
+    hfsb_buf_free(&text);
+    return st;
 }
 
 /* Calls the tool and prints its result. */
 static int call_and_show(const args *a, const tool_call *t,
                          const char *given) {
     hfsb_tool_result result = HFSB_INIT;
-    hfsb_buf         text = HFSB_INIT;
+    hfsb_json_doc    arguments = HFSB_INIT;
     hfsb_err         err;
     int              code, interrupted = 0;
-    hfsb_status      st = read_arguments(a, given, &text, &err);
-    if (st == HFSB_OK)
-        interrupted = make_call(t, hfsb_buf_str(&text), &result);
+    hfsb_status      st = read_arguments(a, given, &arguments, &err);
+    if (st == HFSB_OK) interrupted = make_call(t, arguments.root, &result);
     else set_outcome(&result, st, &err);
     code = show_result(&result, HFSB_LIT(""), true);
     hfsb_tool_result_free(&result);
-    hfsb_buf_free(&text);
+    hfsb_json_free(&arguments);
     return interrupted ? 128 + interrupted : code;
 }
 

@@ -47,38 +47,40 @@ static void report_written(const char *file, const hfsb_file_written *written,
     hfsb_json_writer w;
     must(hfsb_buf_printf(&result->output, "Wrote %llu bytes to %s",
                          written->bytes, file));
-    begin_fields(&w, result);
+    begin_object(&w, &result->fields);
     put_int(&w, "bytes", (long long)written->bytes);
     put_bool(&w, "created", written->created);
     put_bool(&w, "in_place", written->in_place);
-    end_fields(&w);
+    end_object(&w);
 }
 
 static int write_remote(const char *on, const char *file, bool json) {
     hfsb_tools_opts  where = HFSB_INIT;
     hfsb_tool_result result = HFSB_INIT;
-    hfsb_buf         text = HFSB_INIT, arguments = HFSB_INIT;
+    hfsb_buf         text = HFSB_INIT;
+    hfsb_json_doc    arguments = HFSB_INIT;
     hfsb_json_writer w;
     hfsb_err         err;
     int              code = REFUSED, interrupted = 0;
+    bool             ok;
     if (read_input(NULL, &text, &err) != HFSB_OK) {
         set_outcome(&result, err.code, &err);
         return show_result(&result, HFSB_LIT(""), json);
     }
-    hfsb_json_writer_init(&w, &arguments, NULL);
-    hfsb_json_put_object(&w);
-    if (put_text(&w, "path", "FILE", hfsb_cstr(file)) &&
-        put_text(&w, "content", "Standard input", hfsb_buf_str(&text))) {
-        end_fields(&w);
-        interrupted = call_tool(on, &where, "write", hfsb_buf_str(&arguments),
-                                NULL, NULL, &result);
+    begin_object(&w, &arguments);
+    ok = put_text(&w, "path", "FILE", hfsb_cstr(file)) &&
+         put_text(&w, "content", "Standard input", hfsb_buf_str(&text));
+    end_object(&w);
+    if (ok) {
+        interrupted = call_tool(on, &where, "write", arguments.root, NULL,
+                                NULL, &result);
         code = show_result(&result, HFSB_LIT(""), json);
     } else {
         fprintf(stderr, "hfsb: `hfsb cp` copies any bytes\n");
     }
     hfsb_tool_result_free(&result);
     hfsb_buf_free(&text);
-    hfsb_buf_free(&arguments);
+    hfsb_json_free(&arguments);
     return interrupted && code != DONE ? 128 + interrupted : code;
 }
 
