@@ -117,44 +117,38 @@ static void kill_remote(remote_call *r, const hfsb_json_value *arguments,
     hfsb_json_free(&doc);
 }
 
-/* Calls the tool on the open sandbox. A command gets an id to kill it by. */
-static void run_remote(remote_call *r, const char *name,
-                       const hfsb_json_value *arguments,
-                       hfsb_tool_result      *result) {
-    hfsb_call_opts opts = HFSB_INIT;
-    hfsb_status    st;
-    bool           is_bash = strcmp(name, "bash") == 0;
-    char           id[64];
-    snprintf(id, sizeof id, "hfsb-%lld-%lld-%ld", (long long)time(NULL),
-             hfsb_clock_ms(), (long)getpid());
-    if (r->opts) opts = *r->opts;
-    if (opts.on_text) {
-        opts.on_text = pass_text;
-        opts.user = r;
-    }
-    if (is_bash && !hfsb_json_get(arguments, "id")) opts.id = hfsb_cstr(id);
-    st = hfsb_sandbox_call(r->sandbox, hfsb_cstr(name), arguments, &opts, NULL,
-                           result);
-    if (st == HFSB_NOMEM) must(st);
-    if (st == HFSB_CANCELLED && is_bash)
-        kill_remote(r, arguments, hfsb_cstr(id), result);
-}
-
+/* Calls the tool on the sandbox. A command gets an id to kill it by. */
 static void call_remote(const char *on, const hfsb_tools_opts *where,
                         const char *name, const hfsb_json_value *arguments,
                         const hfsb_call_opts *opts, const bool *stop,
                         hfsb_tool_result *result) {
     hfsb_sandbox_opts how = HFSB_INIT;
+    hfsb_call_opts    own = HFSB_INIT;
     remote_call       r = HFSB_INIT;
     hfsb_err          err = HFSB_INIT;
-    hfsb_status       st = open_client(&r.c, false, &err);
+    hfsb_status       st;
+    bool              is_bash = strcmp(name, "bash") == 0;
+    char              id[64];
+    snprintf(id, sizeof id, "hfsb-%lld-%lld-%ld", (long long)time(NULL),
+             hfsb_clock_ms(), (long)getpid());
     r.opts = opts;
     r.stop = stop;
+    if (opts) own = *opts;
+    if (own.on_text) {
+        own.on_text = pass_text;
+        own.user = &r;
+    }
+    if (is_bash && !hfsb_json_get(arguments, "id")) own.id = hfsb_cstr(id);
     how.work_dir = where->work_dir;
     how.timeout = where->timeout;
-    if (st == HFSB_OK) st = open_named(&r.c, on, &how, &r.sandbox, &err);
-    if (st == HFSB_OK) run_remote(&r, name, arguments, result);
-    else set_outcome(result, st, &err);
+    st = open_named(&r.c, on, &how, &r.sandbox, &err);
+    if (st != HFSB_OK) set_outcome(result, st, &err);
+    else
+        st = hfsb_sandbox_call(r.sandbox, hfsb_cstr(name), arguments, &own,
+                               NULL, result);
+    if (st == HFSB_NOMEM) must(st);
+    if (st == HFSB_CANCELLED && is_bash && r.sandbox)
+        kill_remote(&r, arguments, hfsb_cstr(id), result);
     if (r.sandbox) (void)hfsb_sandbox_close(r.sandbox, false, NULL);
     close_client(&r.c);
 }

@@ -307,8 +307,8 @@ typedef struct client {
     hfsb_hub      *hub;
 } client;
 
-/* Opens all that a call to the Hub or to a sandbox needs; until close_client()
-   signals only set c->cancel. HFSB_AUTH, with what to do, when a token is
+/* Opens all that a call to the Hub needs; until close_client() signals only
+   set c->cancel. HFSB_AUTH, with what to do, when a token is
    needed and missing. *c is all zero before, except quiet; close it in any
    case. */
 hfsb_status open_client(client *c, bool needs_token, hfsb_err *err);
@@ -322,6 +322,7 @@ const char *named_sandbox(const char *on);
 typedef struct target {
     hfsb_buf id, url, token; /* id "" when there is only a URL */
     bool     recorded, created;
+    bool     is_space; /* by its id or URL: only Spaces get the Hub's token */
 } target;
 
 /* *out is all zero before. HFSB_NOT_FOUND when the name is no id and no
@@ -335,7 +336,9 @@ hfsb_str target_name(const target *t);
 void add_advice(const target *t, hfsb_status st, hfsb_err *err);
 
 /* Connects to the sandbox. The caller sets what is special in opts; address
-   and tokens are filled in. */
+   and tokens are filled in. *c is open, or all zero: then what the sandbox
+   needs is opened, which is the Hub only for a Space. Close it in any
+   case. */
 hfsb_status open_target(client *c, const target *t, hfsb_sandbox_opts *opts,
                         hfsb_sandbox **out, hfsb_err *err);
 /* find_target(), open_client(), and a handle of the Space without waiting for

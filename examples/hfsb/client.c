@@ -1,9 +1,10 @@
 /* client.c - the Hub, and sandboxes by the names people give them.
 
-   open_client() collects what a request needs: environment, config.json, a
-   transport, a cancel for Ctrl-C, the Hub. find_target() turns the name of a
-   sandbox (OWNER/NAME, a URL, or NAME of a recorded one) into its address and
-   token; open_target() connects to it. */
+   open_client() collects what a request to the Hub needs: config.json, a
+   transport, a cancel for Ctrl-C, the environment, the Hub. find_target()
+   turns the name of a sandbox (OWNER/NAME, a URL, or NAME of a recorded one)
+   into its address and token; open_target() connects to it. For a server that
+   is not a Space neither the Hub is opened nor its token read. */
 #include "cli.h"
 
 #include <stdio.h>
@@ -41,13 +42,19 @@ static hfsb_status check_token(const client *c, hfsb_err *err) {
                 "to it, or let `hf auth login` store it.");
 }
 
-hfsb_status open_client(client *c, bool needs_token, hfsb_err *err) {
+/* What a request to any server needs. */
+static hfsb_status open_plain(client *c, hfsb_err *err) {
     hfsb_status st = read_config(&c->set, err);
-    if (st == HFSB_OK) st = hfsb_hub_env_read(&c->env, err);
-    if (st == HFSB_OK && needs_token) st = check_token(c, err);
     if (st == HFSB_OK) st = open_transport(&c->transport, err);
     if (st == HFSB_OK) st = hfsb_cancel_open(NULL, &c->cancel, err);
     if (st == HFSB_OK) catch_signals(NULL, c->cancel);
+    return st;
+}
+
+hfsb_status open_client(client *c, bool needs_token, hfsb_err *err) {
+    hfsb_status st = open_plain(c, err);
+    if (st == HFSB_OK) st = hfsb_hub_env_read(&c->env, err);
+    if (st == HFSB_OK && needs_token) st = check_token(c, err);
     if (st == HFSB_OK) st = open_hub(c, err);
     return st;
 }
@@ -126,9 +133,14 @@ static void take_known(const known *k, target *out) {
         out->recorded = true;
         out->created = k->created;
     }
+    if (out->id.len) out->is_space = true;
     must(hfsb_buf_append(&out->token, token && *token ? hfsb_cstr(token)
                                       : k             ? k->token
                                                       : HFSB_LIT("")));
+}
+
+static bool is_space_url(const hfsb_url *url) {
+    return url->secure && hfsb_str_ends(url->host, HFSB_LIT(".hf.space"));
 }
 
 hfsb_status find_target(const char *name, target *out, hfsb_err *err) {
@@ -139,6 +151,7 @@ hfsb_status find_target(const char *name, target *out, hfsb_err *err) {
     if (st == HFSB_OK && strstr(name, "://")) {
         must(hfsb_buf_append(&out->url, trim_url(hfsb_cstr(name))));
         st = hfsb_url_parse(hfsb_buf_str(&out->url), &url, err);
+        out->is_space = st == HFSB_OK && is_space_url(&url);
         k = find_known(&l, hfsb_buf_str(&out->url));
     } else if (st == HFSB_OK && strchr(name, '/')) {
         must(hfsb_buf_append(&out->id, hfsb_cstr(name)));
@@ -170,21 +183,13 @@ void add_advice(const target *t, hfsb_status st, hfsb_err *err) {
                  "\n`hfsb ls` lists your sandboxes.");
 }
 
-/* The token of the Hub is sent only to Spaces, never to other servers. */
-static bool is_space_url(const target *t) {
-    hfsb_url url;
-    return hfsb_url_parse(hfsb_buf_str(&t->url), &url, NULL) == HFSB_OK &&
-           url.secure && hfsb_str_ends(url.host, HFSB_LIT(".hf.space"));
-}
-
 static void fill_opts(client *c, const target *t, hfsb_sandbox_opts *opts) {
     const char *instead = getenv("HFSB_SPACE_URL");
     opts->hub = c->hub;
     opts->transport = &c->transport;
     opts->cancel = c->cancel;
     opts->api_token = hfsb_buf_str(&t->token);
-    if (t->id.len || is_space_url(t))
-        opts->hub_token = hfsb_buf_str(&c->env.token);
+    if (t->is_space) opts->hub_token = hfsb_buf_str(&c->env.token);
     if (!t->id.len) return;
     if (!instead || !*instead) opts->space_url = hfsb_buf_str(&t->url);
     if (!opts->work_dir.len) opts->work_dir = c->set.work_dir;
@@ -206,7 +211,10 @@ hfsb_status open_space(client *c, const char *name, target *t,
 
 hfsb_status open_target(client *c, const target *t, hfsb_sandbox_opts *opts,
                         hfsb_sandbox **out, hfsb_err *err) {
-    hfsb_status st;
+    hfsb_status st = HFSB_OK;
+    if (!c->cancel)
+        st = t->is_space ? open_client(c, false, err) : open_plain(c, err);
+    if (st != HFSB_OK) return st;
     fill_opts(c, t, opts);
     if (t->id.len) {
         st = hfsb_sandbox_connect(hfsb_buf_str(&t->id), t->created, opts, out,

@@ -133,10 +133,9 @@ static hfsb_status copy(cp_call *c, const char *name, hfsb_err *err) {
     hfsb_copy_opts    how = HFSB_INIT;
     client            via = HFSB_INIT;
     hfsb_sandbox     *sandbox = NULL;
-    hfsb_status       st = open_client(&via, false, err);
+    hfsb_status       st = open_named(&via, name, &opts, &sandbox, err);
     how.progress = note_progress;
     how.user = &c->shown;
-    if (st == HFSB_OK) st = open_named(&via, name, &opts, &sandbox, err);
     c->shown.began = hfsb_clock_ms();
     if (st == HFSB_OK && c->up)
         st = hfsb_sandbox_upload(sandbox, NULL, hfsb_buf_str(&c->from),

@@ -166,10 +166,9 @@ static hfsb_status connect_to(const char *name, double wait,
     client            c = HFSB_INIT;
     target            t = HFSB_INIT;
     hfsb_sandbox     *sandbox = NULL;
-    hfsb_status       st = open_client(&c, false, err);
+    hfsb_status       st = find_target(name, &t, err);
     opts.times.api_wait_ms = (long long)(wait * 1000);
     opts.log = print_log;
-    if (st == HFSB_OK) st = find_target(name, &t, err);
     if (st == HFSB_OK) st = open_target(&c, &t, &opts, &sandbox, err);
     if (st == HFSB_OK) st = record(sandbox, t.created, err);
     if (st == HFSB_OK) describe(sandbox, t.created, result);

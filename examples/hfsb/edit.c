@@ -106,8 +106,7 @@ static hfsb_status get_remote(const edit_call *c, hfsb_buf *out,
     hfsb_sandbox_opts opts = HFSB_INIT;
     client            via = HFSB_INIT;
     hfsb_sandbox     *sandbox = NULL;
-    hfsb_status       st = open_client(&via, false, err);
-    if (st == HFSB_OK) st = open_named(&via, c->on, &opts, &sandbox, err);
+    hfsb_status       st = open_named(&via, c->on, &opts, &sandbox, err);
     if (st == HFSB_OK)
         st = hfsb_sandbox_get(sandbox, hfsb_cstr(c->file), 0, NULL, out, err);
     if (sandbox) (void)hfsb_sandbox_close(sandbox, false, NULL);

@@ -74,10 +74,7 @@ static int apply_patch(const char *on, const char *file, bool dry_run,
     size_t            i, count = 0;
     int               code;
     hfsb_status       st = read_input(file, &text, &err);
-    if (st == HFSB_OK && on) {
-        st = open_client(&via, false, &err);
-        if (st == HFSB_OK) st = open_named(&via, on, &opts, &sandbox, &err);
-    }
+    if (st == HFSB_OK && on) st = open_named(&via, on, &opts, &sandbox, &err);
     files.read = read_file;
     files.user = sandbox;
     if (st == HFSB_OK)

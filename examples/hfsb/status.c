@@ -181,7 +181,7 @@ static hfsb_status ask(client *c, const char *name, target *t,
     hfsb_sandbox_opts opts = HFSB_INIT;
     hfsb_sandbox     *sandbox = NULL;
     hfsb_status       st = find_target(name, t, err);
-    if (st == HFSB_OK) st = open_client(c, t->id.len > 0, err);
+    if (st == HFSB_OK && t->id.len) st = open_client(c, true, err);
     if (st != HFSB_OK) return st;
     if (t->id.len) {
         opts.hub = c->hub;

@@ -189,6 +189,14 @@ same 'bash --on: timeout' "$out" a
 run 'bash --on: directory' 0 "$hfsb" bash --work-dir / --on "$url" pwd
 same 'bash --on: directory' "$out" /
 run 'bash --on: nowhere' 125 "$hfsb" bash --on nobody ls
+# a token file that cannot be read fails only what reads it
+run 'bash --on URL reads no Hub token' 0 env HF_TOKEN= HF_TOKEN_PATH=/ \
+    "$hfsb" bash --on "$url" true
+run 'bash --on SPACE reads the Hub token' 125 env HF_TOKEN= HF_TOKEN_PATH=/ \
+    "$hfsb" bash --on some/space true
+has 'bash --on SPACE reads the Hub token' "$err" "The file with the Hub's token"
+run 'status of a URL reads no Hub token' 0 env HF_TOKEN= HF_TOKEN_PATH=/ \
+    "$hfsb" status "$url"
 run 'bash --on --json' 3 "$hfsb" bash --json --on "$url" 'echo x; exit 3'
 has 'bash --on --json' "$out" '{"success":false,"output":"x\n","error":"Exit code 3",'
 HFSB_SANDBOX=$url
