@@ -144,15 +144,13 @@ static void take_call(agent *a, const hfsb_json_value *call, size_t at) {
 }
 
 /* Takes a whole reply, or an event of a stream. */
-static bool take(void *user, hfsb_str event, hfsb_str json) {
-    agent                 *a = (agent *)user;
+static void take(agent *a, hfsb_str json) {
     hfsb_json_doc          doc = HFSB_INIT;
     const hfsb_json_value *choice, *message;
     hfsb_json_iter         it;
     hfsb_str               text;
     size_t                 at = 0;
-    (void)event;
-    if (hfsb_str_equal(json, HFSB_LIT("[DONE]"))) return true;
+    if (hfsb_str_equal(json, HFSB_LIT("[DONE]"))) return;
     if (hfsb_json_parse(json, NULL, &doc, NULL) != HFSB_OK ||
         hfsb_json_get(doc.root, "error"))
         give_up("invalid reply from the endpoint: ", json);
@@ -167,12 +165,13 @@ static bool take(void *user, hfsb_str event, hfsb_str json) {
     it = hfsb_json_begin(hfsb_json_get(message, "tool_calls"));
     while (hfsb_json_next(&it)) take_call(a, it.value, at++);
     hfsb_json_free(&doc);
-    return true;
 }
 
 static bool take_piece(void *user, hfsb_str piece) {
     agent *a = (agent *)user;
-    must(hfsb_sse_feed(&a->events, piece, take, a), NULL);
+    while (hfsb_sse_next(&a->events, &piece))
+        take(a, hfsb_buf_str(&a->events.data));
+    must(a->events.status, NULL);
     return true;
 }
 
@@ -206,7 +205,7 @@ static void ask_model(agent *a) {
     must(hfsb_http_send(&a->transport, &call, &reply, &err), &err);
     if (reply.status / 100 != 2)
         give_up("error from the endpoint: ", hfsb_buf_str(&reply.body));
-    if (!a->stream) take(a, nothing, hfsb_buf_str(&reply.body));
+    if (!a->stream) take(a, hfsb_buf_str(&reply.body));
     if (a->text.len) printf("\n");
     hfsb_http_reply_free(&reply);
     hfsb_buf_free(&url);

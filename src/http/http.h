@@ -171,19 +171,19 @@ HFSB_API hfsb_status hfsb_http_put_chunk(hfsb_buf *out, hfsb_str bytes);
 
 /* Splits a text/event-stream into events. All-zero is ready to use; set max
    and line.alloc if wanted. */
-typedef struct hfsb_sse { /* private otherwise */
-    hfsb_buf line, event, data;
-    bool     after_cr, has_data, started;
-    size_t   max; /* bytes of one event (0: 1 MiB) */
+typedef struct hfsb_sse {
+    hfsb_buf    event;  /* the name of the event that next() found, or "" */
+    hfsb_buf    data;   /* its data, lines joined by LF */
+    hfsb_status status; /* HFSB_LIMIT: an event is beyond max; HFSB_NOMEM. The
+                           stream cannot be continued then: free it */
+    size_t      max;    /* bytes of one event (0: 1 MiB) */
+    hfsb_buf    line;   /* private, but for alloc */
+    bool        after_cr, has_data, complete, started; /* private */
 } hfsb_sse;
 
-/* Calls fn for each event that `piece` completes, with its name ("" by default)
-   and its data, lines joined by LF. Comments, ids and retry are ignored.
-   HFSB_OK; HFSB_CANCELLED when fn returned false; HFSB_LIMIT for an event
-   beyond max; HFSB_NOMEM. After a failure the stream cannot be continued:
-   free it. */
-HFSB_API hfsb_status hfsb_sse_feed(hfsb_sse *sse, hfsb_str piece,
-                                   bool (*fn)(void *user, hfsb_str event,
-                                              hfsb_str data),
-                                   void *user);
-HFSB_API void        hfsb_sse_free(hfsb_sse *sse);
+/* True when *piece, the next bytes of the stream, completes an event; *piece
+   is then what follows it, and the event stays in *sse until the next call.
+   Call it until it returns false: the piece is used up, or sse->status is not
+   HFSB_OK. Comments, ids and retry are ignored. */
+HFSB_API bool hfsb_sse_next(hfsb_sse *sse, hfsb_str *piece);
+HFSB_API void hfsb_sse_free(hfsb_sse *sse);

@@ -104,11 +104,9 @@ static bool hfsbi_log_entry(hfsbi_log_reader *reader, hfsb_str json) {
 /* One event. Each line of its data that is an object is an entry, in case an
    empty line between two events is missing; anything else only keeps the
    connection alive. */
-static bool hfsbi_log_event(void *user, hfsb_str name, hfsb_str data) {
-    hfsbi_log_reader *reader = (hfsbi_log_reader *)user;
-    hfsb_str          line;
-    bool              go = true;
-    (void)name;
+static bool hfsbi_log_event(hfsbi_log_reader *reader, hfsb_str data) {
+    hfsb_str line;
+    bool     go = true;
     while (go && hfsbi_list_next(&data, '\n', &line))
         if (hfsb_str_starts(line, HFSB_LIT("{")))
             go = hfsbi_log_entry(reader, line);
@@ -117,11 +115,11 @@ static bool hfsbi_log_event(void *user, hfsb_str name, hfsb_str data) {
 
 static bool hfsbi_log_piece(void *user, hfsb_str piece) {
     hfsbi_log_reader *reader = (hfsbi_log_reader *)user;
-    hfsb_status       status =
-        hfsb_sse_feed(&reader->sse, piece, hfsbi_log_event, reader);
-    if (status == HFSB_OK) return true;
-    if (status != HFSB_CANCELLED) reader->status = status;
-    return false;
+    hfsb_sse         *sse = &reader->sse;
+    while (hfsb_sse_next(sse, &piece))
+        if (!hfsbi_log_event(reader, hfsb_buf_str(&sse->data))) return false;
+    if (sse->status != HFSB_OK) reader->status = sse->status;
+    return sse->status == HFSB_OK;
 }
 
 /* ---- connections ---- */

@@ -222,20 +222,22 @@ static void hfsbi_remote_show_gap(hfsbi_remote          *r,
     hfsbi_remote_show(r, stream, hfsb_cstr(line));
 }
 
-static bool hfsbi_remote_on_event(void *user, hfsb_str event, hfsb_str data) {
-    hfsbi_remote      *r = (hfsbi_remote *)user;
+/* Reads an event; sets r->text.status. */
+static void hfsbi_remote_read_event(hfsbi_remote *r) {
     hfsbi_remote_text *t = &r->text;
+    hfsb_str           event = hfsb_buf_str(&t->sse.event);
+    hfsb_str           data = hfsb_buf_str(&t->sse.data);
     hfsb_json_doc      doc = HFSB_INIT;
     if (hfsb_str_equal(event, HFSB_LIT("result"))) {
         hfsb_buf_truncate(&t->result, 0);
         t->status = hfsb_buf_append(&t->result, data);
         t->ended = t->status == HFSB_OK;
-        return t->ended;
+        return;
     }
     doc.alloc = r->sandbox->o.alloc;
     t->status = hfsb_json_parse(data, NULL, &doc, NULL);
     if (t->status == HFSB_SYNTAX) t->status = HFSB_OK; /* an unknown event */
-    if (t->status != HFSB_OK) return false;
+    if (t->status != HFSB_OK) return;
     if (hfsb_str_equal(event, HFSB_LIT("stdout")))
         hfsbi_remote_show_piece(r, HFSB_PROC_STDOUT, doc.root);
     else if (hfsb_str_equal(event, HFSB_LIT("stderr")))
@@ -243,7 +245,6 @@ static bool hfsbi_remote_on_event(void *user, hfsb_str event, hfsb_str data) {
     else if (hfsb_str_equal(event, HFSB_LIT("gap")))
         hfsbi_remote_show_gap(r, doc.root);
     hfsb_json_free(&doc);
-    return true;
 }
 
 static bool hfsbi_remote_on_head(void *user, int status,
@@ -264,15 +265,16 @@ static bool hfsbi_remote_on_head(void *user, int status,
 }
 
 static bool hfsbi_remote_on_body(void *user, hfsb_str piece) {
-    hfsbi_remote *r = (hfsbi_remote *)user;
-    hfsb_status   st;
-    if (!r->text.streams) {
-        r->text.status = hfsb_buf_append(&r->text.plain, piece);
-        return r->text.status == HFSB_OK;
+    hfsbi_remote      *r = (hfsbi_remote *)user;
+    hfsbi_remote_text *t = &r->text;
+    if (!t->streams) {
+        t->status = hfsb_buf_append(&t->plain, piece);
+        return t->status == HFSB_OK;
     }
-    st = hfsb_sse_feed(&r->text.sse, piece, hfsbi_remote_on_event, r);
-    if (st != HFSB_OK && st != HFSB_CANCELLED) r->text.status = st;
-    return st == HFSB_OK;
+    while (t->status == HFSB_OK && hfsb_sse_next(&t->sse, &piece))
+        hfsbi_remote_read_event(r);
+    if (t->status == HFSB_OK) t->status = t->sse.status;
+    return t->status == HFSB_OK;
 }
 
 /* ---- begin and end ---- */

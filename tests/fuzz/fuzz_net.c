@@ -133,8 +133,9 @@ typedef struct outcome {
     hfsb_sse sse;
 } outcome;
 
-static bool tell_event(void *user, hfsb_str event, hfsb_str data) {
-    outcome *o = (outcome *)user;
+static bool tell_event(outcome *o) {
+    hfsb_str event = hfsb_buf_str(&o->sse.event);
+    hfsb_str data = hfsb_buf_str(&o->sse.data);
     MUST(hfsb_buf_append(&o->seen, event) == HFSB_OK);
     MUST(hfsb_buf_append(&o->seen, HFSB_LIT("<")) == HFSB_OK);
     MUST(hfsb_buf_append(&o->seen, data) == HFSB_OK);
@@ -146,7 +147,9 @@ static bool tell_event(void *user, hfsb_str event, hfsb_str data) {
 static bool feed_events(void *user, hfsb_str piece) {
     outcome *o = (outcome *)user;
     MUST(piece.len > 0);
-    return hfsb_sse_feed(&o->sse, piece, tell_event, o) == HFSB_OK;
+    while (hfsb_sse_next(&o->sse, &piece))
+        if (!tell_event(o)) return false;
+    return o->sse.status == HFSB_OK;
 }
 
 static void tell_reply(outcome *o, hfsb_status st, const hfsb_err *err,
