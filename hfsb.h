@@ -1162,22 +1162,22 @@ HFSB_API hfsb_status hfsb_http_put_chunk(hfsb_buf *out, hfsb_str bytes);
 
 /* Splits a text/event-stream into events. All-zero is ready to use; set max
    and line.alloc if wanted. */
-typedef struct hfsb_sse { /* private otherwise */
-    hfsb_buf line, event, data;
-    bool     after_cr, has_data, started;
-    size_t   max; /* bytes of one event (0: 1 MiB) */
+typedef struct hfsb_sse {
+    hfsb_buf    event;  /* the name of the event that next() found, or "" */
+    hfsb_buf    data;   /* its data, lines joined by LF */
+    hfsb_status status; /* HFSB_LIMIT: an event is beyond max; HFSB_NOMEM. The
+                           stream cannot be continued then: free it */
+    size_t      max;    /* bytes of one event (0: 1 MiB) */
+    hfsb_buf    line;   /* private, but for alloc */
+    bool        after_cr, has_data, complete, started; /* private */
 } hfsb_sse;
 
-/* Calls fn for each event that `piece` completes, with its name ("" by default)
-   and its data, lines joined by LF. Comments, ids and retry are ignored.
-   HFSB_OK; HFSB_CANCELLED when fn returned false; HFSB_LIMIT for an event
-   beyond max; HFSB_NOMEM. After a failure the stream cannot be continued:
-   free it. */
-HFSB_API hfsb_status hfsb_sse_feed(hfsb_sse *sse, hfsb_str piece,
-                                   bool (*fn)(void *user, hfsb_str event,
-                                              hfsb_str data),
-                                   void *user);
-HFSB_API void        hfsb_sse_free(hfsb_sse *sse);
+/* True when *piece, the next bytes of the stream, completes an event; *piece
+   is then what follows it, and the event stays in *sse until the next call.
+   Call it until it returns false: the piece is used up, or sse->status is not
+   HFSB_OK. Comments, ids and retry are ignored. */
+HFSB_API bool hfsb_sse_next(hfsb_sse *sse, hfsb_str *piece);
+HFSB_API void hfsb_sse_free(hfsb_sse *sse);
 
 /* ---- src/http/url.h ---- */
 /* ==== URL: parse and resolve URLs of http and https ===================== */
@@ -1836,6 +1836,13 @@ HFSB_API bool hfsb_tools_format_find(hfsb_str name, hfsb_tools_format *out);
 HFSB_API hfsb_status hfsb_tools_define(hfsb_tools_format format, hfsb_buf *out,
                                        hfsb_err *err);
 
+/* Appends the definition of one tool, a JSON object: the item that
+   hfsb_tools_define() writes for it. HFSB_OK; HFSB_NOT_FOUND when there is no
+   such tool; or the failure of the buffer. On failure *out is as it was. */
+HFSB_API hfsb_status hfsb_tools_define_one(hfsb_str          name,
+                                           hfsb_tools_format format,
+                                           hfsb_buf *out, hfsb_err *err);
+
 /* True when there is a tool of that name. */
 HFSB_API bool hfsb_tools_has(hfsb_str name);
 
@@ -2039,6 +2046,7 @@ HFSB_API bool hfsb_sandbox_ours(const hfsb_sandbox *sandbox);
    timeout; read: limit). If opts->key is empty a key is generated, so that a
    lost reply costs nothing: the call is sent again and runs once. To a server
    that is not hfsb-server only calls that cannot have run are sent again.
+   opts->id replaces the argument `id`, as in hfsb_tools_call().
    opts->on_text receives output as it is printed if the server can stream,
    else at the end. cancel NULL: opts->cancel, or else that of the handle.
    In addition to the results of hfsb_tools_call(), with the text in
@@ -3618,16 +3626,20 @@ hfsb_status hfsb_buf_append_byte(hfsb_buf *b, char c) {
 
 HFSBI_FN hfsb_status hfsbi_buf_vprintf(hfsb_buf *b, const char *format,
                                        va_list ap) {
+    size_t  spare = b->cap - b->len; /* with the NUL; 0: no memory yet */
     va_list again;
     int     n;
+    if (b->status != HFSB_OK) return b->status;
     va_copy(again, ap);
-    n = vsnprintf(NULL, 0, format, again);
+    n = vsnprintf(spare ? b->ptr + b->len : NULL, spare, format, ap);
+    if (n < 0) b->status = HFSB_ARG;
+    else (void)hfsbi_buf_room(b, (size_t)n);
+    if (b->status == HFSB_OK && (size_t)n >= spare) /* it did not fit */
+        vsnprintf(b->ptr + b->len, (size_t)n + 1, format, again);
     va_end(again);
-    if (n < 0) return b->status = HFSB_ARG;
-    if (!hfsbi_buf_room(b, (size_t)n)) return b->status;
-    vsnprintf(b->ptr + b->len, (size_t)n + 1, format, ap);
-    b->len += (size_t)n;
-    return HFSB_OK;
+    if (b->status == HFSB_OK) b->len += (size_t)n;
+    else if (spare) b->ptr[b->len] = '\0';
+    return b->status;
 }
 
 hfsb_status hfsb_buf_printf(hfsb_buf *b, const char *format, ...) {
@@ -17649,11 +17661,10 @@ hfsb_status hfsb_http_put_chunk(hfsb_buf *out, hfsb_str bytes) {
 /* sse.c - server-sent events from bytes that arrive in pieces.
 
    The fields of an event collect in `event` and `data` until an empty line
-   dispatches it. A line that one piece contains is read in place; only a line
-   cut by the end of a piece is kept in `line`. Lines end in LF, CR or CRLF,
-   so a LF at the start of a piece may belong to a CR before it (after_cr). */
-typedef bool hfsbi_sse_fn(void *user, hfsb_str event, hfsb_str data);
-
+   completes it; they are cleared when the next one is asked for. A line that
+   one piece contains is read in place; only a line cut by the end of a piece
+   is kept in `line`. Lines end in LF, CR or CRLF, so a LF at the start of a
+   piece may belong to a CR before it (after_cr). */
 /* True when `more` bytes fit the limit. A line may be as long as an event and
    the name of its field, however it is cut. */
 static bool hfsbi_sse_fits(const hfsb_sse *sse, const hfsb_buf *to,
@@ -17667,92 +17678,84 @@ static bool hfsbi_sse_fits(const hfsb_sse *sse, const hfsb_buf *to,
     return more <= max && held <= max - more;
 }
 
-static hfsb_status hfsbi_sse_add(hfsb_sse *sse, hfsb_buf *to, hfsb_str s) {
-    if (!hfsbi_sse_fits(sse, to, s.len)) return HFSB_LIMIT;
-    return hfsb_buf_append(to, s);
+static void hfsbi_sse_add(hfsb_sse *sse, hfsb_buf *to, hfsb_str s) {
+    if (sse->status != HFSB_OK) return;
+    sse->status =
+        hfsbi_sse_fits(sse, to, s.len) ? hfsb_buf_append(to, s) : HFSB_LIMIT;
 }
 
-static hfsb_status hfsbi_sse_dispatch(hfsb_sse *sse, hfsbi_sse_fn *fn,
-                                      void *user) {
-    bool go = !sse->has_data ||
-              fn(user, hfsb_buf_str(&sse->event), hfsb_buf_str(&sse->data));
-    sse->has_data = false;
+/* Forgets the fields of an event. */
+static void hfsbi_sse_clear(hfsb_sse *sse) {
+    sse->has_data = sse->complete = false;
     hfsb_buf_truncate(&sse->event, 0);
     hfsb_buf_truncate(&sse->data, 0);
-    return go ? HFSB_OK : HFSB_CANCELLED;
 }
 
-/* Reads a complete line, without its line break. */
-static hfsb_status hfsbi_sse_line(hfsb_sse *sse, hfsb_str line,
-                                  hfsbi_sse_fn *fn, void *user) {
-    size_t      colon = hfsb_str_find_byte(line, ':');
-    hfsb_str    name = hfsb_str_slice(line, 0, colon), value;
-    hfsb_status st = HFSB_OK;
-    if (!line.len) return hfsbi_sse_dispatch(sse, fn, user);
-    value = hfsb_str_slice(line, name.len + 1, line.len);
+/* Takes a line from *piece, without its line break. False when the rest of
+   the piece has no line break and was kept, or after a failure. */
+static bool hfsbi_sse_take_line(hfsb_sse *sse, hfsb_str *piece,
+                                hfsb_str *line) {
+    size_t at = sse->after_cr && hfsb_str_starts(*piece, HFSB_LIT("\n"));
+    size_t end = at;
+    bool   whole;
+    if (!piece->len) return false;
+    while (end < piece->len && piece->ptr[end] != '\n' &&
+           piece->ptr[end] != '\r')
+        end++;
+    whole = end < piece->len;
+    sse->after_cr = whole && piece->ptr[end] == '\r';
+    *line = hfsb_str_slice(*piece, at, end);
+    *piece = hfsb_str_slice(*piece, end + 1, piece->len);
+    if (!hfsbi_sse_fits(sse, &sse->line, line->len)) sse->status = HFSB_LIMIT;
+    if (!whole || sse->line.len) {
+        hfsbi_sse_add(sse, &sse->line, *line);
+        *line = hfsb_buf_str(&sse->line);
+    }
+    if (!whole || sse->status != HFSB_OK) return false;
+    if (!sse->started && hfsb_str_starts(*line, HFSB_LIT("\xEF\xBB\xBF")))
+        *line = hfsb_str_slice(*line, 3, line->len);
+    sse->started = true;
+    return true;
+}
+
+/* Reads a line that is not empty. */
+static void hfsbi_sse_read_field(hfsb_sse *sse, hfsb_str line) {
+    size_t   colon = hfsb_str_find_byte(line, ':');
+    hfsb_str name = hfsb_str_slice(line, 0, colon);
+    hfsb_str value = hfsb_str_slice(line, name.len + 1, line.len);
     if (value.len && *value.ptr == ' ')
         value = hfsb_str_slice(value, 1, value.len);
     if (hfsb_str_equal(name, HFSB_LIT("data"))) {
-        if (sse->has_data) st = hfsbi_sse_add(sse, &sse->data, HFSB_LIT("\n"));
-        if (st == HFSB_OK) st = hfsbi_sse_add(sse, &sse->data, value);
-        if (st == HFSB_OK) sse->has_data = true;
+        if (sse->has_data) hfsbi_sse_add(sse, &sse->data, HFSB_LIT("\n"));
+        hfsbi_sse_add(sse, &sse->data, value);
+        sse->has_data = true;
     } else if (hfsb_str_equal(name, HFSB_LIT("event"))) {
         hfsb_buf_truncate(&sse->event, 0);
-        st = hfsbi_sse_add(sse, &sse->event, value);
+        hfsbi_sse_add(sse, &sse->event, value);
     }
-    return st;
 }
 
-/* Reads a line that ends in this piece with the bytes `rest`. */
-static hfsb_status hfsbi_sse_line_end(hfsb_sse *sse, hfsb_str rest,
-                                      hfsbi_sse_fn *fn, void *user) {
-    hfsb_str    line = rest;
-    hfsb_status st = HFSB_OK;
-    if (!hfsbi_sse_fits(sse, &sse->line, rest.len)) return HFSB_LIMIT;
-    if (sse->line.len) {
-        st = hfsbi_sse_add(sse, &sse->line, rest);
-        line = hfsb_buf_str(&sse->line);
-    }
-    if (st != HFSB_OK) return st;
-    if (!sse->started && hfsb_str_starts(line, HFSB_LIT("\xEF\xBB\xBF")))
-        line = hfsb_str_slice(line, 3, line.len);
-    sse->started = true;
-    st = hfsbi_sse_line(sse, line, fn, user);
-    hfsb_buf_truncate(&sse->line, 0);
-    return st;
-}
-
-hfsb_status hfsb_sse_feed(hfsb_sse *sse, hfsb_str piece,
-                          bool (*fn)(void *user, hfsb_str event,
-                                     hfsb_str data),
-                          void *user) {
-    size_t      at = 0, end;
-    hfsb_status st;
+bool hfsb_sse_next(hfsb_sse *sse, hfsb_str *piece) {
+    hfsb_str line;
     if (!sse->event.alloc.fn) sse->event.alloc = sse->line.alloc;
     if (!sse->data.alloc.fn) sse->data.alloc = sse->line.alloc;
-    while (at < piece.len) {
-        if (sse->after_cr && piece.ptr[at] == '\n') at++;
-        sse->after_cr = false;
-        end = at;
-        while (end < piece.len && piece.ptr[end] != '\n' &&
-               piece.ptr[end] != '\r')
-            end++;
-        if (end == piece.len)
-            return hfsbi_sse_add(sse, &sse->line,
-                                 hfsb_str_slice(piece, at, end));
-        sse->after_cr = piece.ptr[end] == '\r';
-        st = hfsbi_sse_line_end(sse, hfsb_str_slice(piece, at, end), fn, user);
-        if (st != HFSB_OK) return st;
-        at = end + 1;
+    if (sse->complete) hfsbi_sse_clear(sse);
+    while (sse->status == HFSB_OK && hfsbi_sse_take_line(sse, piece, &line)) {
+        if (line.len) hfsbi_sse_read_field(sse, line);
+        else if (sse->has_data) sse->complete = true;
+        else hfsbi_sse_clear(sse); /* without data it is no event */
+        hfsb_buf_truncate(&sse->line, 0);
+        if (sse->complete) return true;
     }
-    return HFSB_OK;
+    return false;
 }
 
 void hfsb_sse_free(hfsb_sse *sse) {
     hfsb_buf_free(&sse->line);
     hfsb_buf_free(&sse->event);
     hfsb_buf_free(&sse->data);
-    sse->after_cr = sse->has_data = sse->started = false;
+    sse->after_cr = sse->has_data = sse->complete = sse->started = false;
+    sse->status = HFSB_OK;
 }
 
 #ifndef HFSB_PURE
@@ -24648,10 +24651,10 @@ HFSBI_FN void hfsbi_tools_stir(hfsb_tools *tools);
    command did not start, or NULL. Returns the status of the call. */
 HFSBI_FN hfsb_status hfsbi_bash_result(hfsbi_job *job, const hfsb_err *err);
 
-/* The arguments of bash about the delivery of its reply. Server and client
-   need them before the call begins. */
+/* The arguments of bash about the delivery of its reply, which a server needs
+   before the call starts. */
 typedef struct hfsbi_delivery {
-    bool     stream, background;
+    bool     stream;
     double   timeout;       /* seconds; 0: not given */
     hfsb_str on_disconnect; /* "kill", "continue" or "" */
 } hfsbi_delivery;
@@ -24659,9 +24662,6 @@ typedef struct hfsbi_delivery {
 /* Returns those of a call of bash that is prepared; texts are views of its
    arguments. */
 HFSBI_FN hfsbi_delivery hfsbi_call_delivery(const hfsb_call *call);
-/* Reads them; after an invalid argument the rest have their defaults. */
-HFSBI_FN hfsbi_delivery hfsbi_bash_delivery(const hfsb_json_value *arguments,
-                                            const hfsb_alloc      *alloc);
 
 /* Adds the fields that report how a command ended. */
 HFSBI_FN void hfsbi_put_ending(hfsbi_build *fields, const hfsbi_job *job);
@@ -28743,32 +28743,14 @@ static hfsb_status hfsbi_run_bash(hfsb_call *call, const void *args,
     return st;
 }
 
-static hfsbi_delivery hfsbi_delivery_of(const hfsbi_bash_args *a) {
+HFSBI_FN hfsbi_delivery hfsbi_call_delivery(const hfsb_call *call) {
+    const hfsbi_bash_args *a =
+        (const hfsbi_bash_args *)(const void *)&call->args;
     hfsbi_delivery d = HFSB_INIT;
     d.stream = a->stream;
-    d.background = a->background;
     d.timeout = a->timeout;
     d.on_disconnect = a->on_disconnect;
     return d;
-}
-
-HFSBI_FN hfsbi_delivery hfsbi_call_delivery(const hfsb_call *call) {
-    return hfsbi_delivery_of(
-        (const hfsbi_bash_args *)(const void *)&call->args);
-}
-
-HFSBI_FN hfsbi_delivery hfsbi_bash_delivery(const hfsb_json_value *arguments,
-                                            const hfsb_alloc      *alloc) {
-    hfsbi_args_how  how = HFSB_INIT;
-    hfsb_json_doc   parsed = HFSB_INIT;
-    hfsbi_bash_args a;
-    memset(&a, 0, sizeof a);
-    parsed.alloc = *alloc;
-    how.parsed = &parsed;
-    /* the call itself reports invalid arguments */
-    (void)hfsbi_args_read(hfsbi_bash_params, arguments, &how, &a, NULL);
-    hfsb_json_free(&parsed);
-    return hfsbi_delivery_of(&a);
 }
 
 #define HFSBI_BASH_WORDS                                                     \
@@ -32693,6 +32675,18 @@ hfsb_status hfsb_tools_define(hfsb_tools_format format, hfsb_buf *out,
                               err);
 }
 
+hfsb_status hfsb_tools_define_one(hfsb_str name, hfsb_tools_format format,
+                                  hfsb_buf *out, hfsb_err *err) {
+    const hfsbi_tool *tool = hfsbi_tool_find(name);
+    size_t            mark = out->len;
+    hfsb_status       st;
+    if (!tool) return hfsbi_tool_unknown(name, err);
+    hfsbi_put_tool(tool, hfsbi_default_shell(), format, out);
+    st = hfsb_buf_finish(out, mark);
+    return st == HFSB_OK ? hfsbi_ok(err)
+                         : hfsbi_fail_status(err, st, "Tool definition");
+}
+
 /* ---- src/net/net_private.h ---- */
 /* The inside of net: sockets and name lookup, proxies, and the retry policy
    that every client of a network shares. Never part of the public header. */
@@ -34231,9 +34225,10 @@ HFSBI_FN hfsb_status hfsbi_sandbox_new(const hfsb_sandbox_opts *opts,
 HFSBI_FN hfsb_status hfsbi_sandbox_open_url(hfsb_str                 url,
                                             const hfsb_sandbox_opts *opts,
                                             hfsb_sandbox **out, hfsb_err *err);
-/* Appends "http://host:1/x" to *base (may be NULL) and "http://host:1/x/api/"
-   to *api, for a URL with or without "/api". HFSB_OK; HFSB_ARG; HFSB_NOMEM. */
-HFSBI_FN hfsb_status hfsbi_sandbox_address(hfsb_str url, hfsb_buf *base,
+/* Appends "http://host:1/x/api/" to *api, for a URL with or without "/api",
+   and returns the parts of url in *parsed (may be NULL). HFSB_OK; HFSB_ARG;
+   HFSB_NOMEM. */
+HFSBI_FN hfsb_status hfsbi_sandbox_address(hfsb_str url, hfsb_url *parsed,
                                            hfsb_buf *api, hfsb_err *err);
 /* Frees the handle, secrets overwritten. NULL is allowed. */
 HFSBI_FN void hfsbi_sandbox_free(hfsb_sandbox *sandbox);
@@ -34329,11 +34324,11 @@ typedef struct hfsbi_remote {
     const hfsbi_tool  *tool;
     const hfsb_cancel *cancel;
     hfsb_call_opts     opts;
-    hfsb_buf           body;     /* the arguments, JSON */
-    hfsbi_delivery     delivery; /* of bash, as the caller asks for it */
-    double             timeout;  /* seconds the tool may take */
-    char               key[256]; /* of idempotency, or "" */
-    bool               harmless; /* may run any number of times */
+    hfsb_buf           body;       /* the arguments, JSON */
+    bool               background; /* bash only starts the command */
+    double             timeout;    /* seconds the tool may take */
+    char               key[256];   /* of idempotency, or "" */
+    bool               harmless;   /* may run any number of times */
 
     /* the tries so far */
     bool again;        /* another try may help */
@@ -34632,7 +34627,7 @@ static double hfsbi_remote_seconds(const hfsbi_remote    *r,
     double    seconds = 0;
     long long wait_ms = 0;
     if (hfsbi_remote_is(r, "kill")) return HFSBI_REMOTE_KILL;
-    if (hfsbi_remote_is(r, "bash") && !r->delivery.background)
+    if (hfsbi_remote_is(r, "bash") && !r->background)
         (void)hfsb_json_arg_double(args, "timeout", false, &seconds, NULL);
     if (hfsbi_remote_is(r, "bash_output"))
         (void)hfsb_json_arg_int(args, "wait_ms", false, &wait_ms, NULL);
@@ -34705,7 +34700,7 @@ static void hfsbi_remote_put(hfsb_json_writer *w, const hfsbi_remote *r,
     bool                   required = p->flags & HFSBI_REQUIRED;
     bool none = !required && hfsbi_remote_is_default(p, args);
     if (required && !given) return;
-    if (none && p->type == HFSBI_ARG_NUMBER && r->delivery.background) return;
+    if (none && p->type == HFSBI_ARG_NUMBER && r->background) return;
     if (none && p->type == HFSBI_ARG_STR && !p->choices &&
         !r->sandbox->o.work_dir.len)
         return;
@@ -34715,9 +34710,30 @@ static void hfsbi_remote_put(hfsb_json_writer *w, const hfsbi_remote *r,
     else hfsb_json_put_value(w, given);
 }
 
+/* True for an argument that is not sent as the caller gave it: "stream",
+   because how the reply is sent is up to this file, and "id" when an option
+   replaces it. */
+static bool hfsbi_remote_is_own(const hfsbi_remote *r, const hfsbi_param *p) {
+    if (strcmp(p->name, "id") == 0) return r->opts.id.ptr != NULL;
+    return hfsbi_remote_is(r, "bash") && strcmp(p->name, "stream") == 0;
+}
+
+/* Writes the arguments that options of the call stand for. */
+static void hfsbi_remote_put_own(hfsb_json_writer *w, const hfsbi_remote *r,
+                                 const hfsb_json_value *args) {
+    if (r->opts.id.ptr && hfsbi_param_find(r->tool->params, HFSB_LIT("id")))
+        hfsbi_put_member_str(w, "id", r->opts.id);
+    /* the command must survive a stream that breaks */
+    if (r->opts.on_text && r->trusted && hfsbi_remote_is(r, "bash") &&
+        !hfsb_json_get(args, "on_disconnect"))
+        hfsbi_put_member_str(w, "on_disconnect", HFSB_LIT("continue"));
+    if (r->opts.images && r->trusted && hfsbi_remote_is(r, "read") &&
+        !hfsb_json_get(args, "image"))
+        hfsbi_put_member_bool(w, "image", true);
+}
+
 /* Writes r->body and sets r->timeout. Parameters that are neither required nor
-   SENT follow as the caller gave them, but for "stream": how the reply is sent
-   is up to this file. */
+   SENT follow as the caller gave them. */
 static hfsb_status hfsbi_remote_write(hfsbi_remote          *r,
                                       const hfsb_json_value *arguments,
                                       hfsb_err              *err) {
@@ -34725,27 +34741,22 @@ static hfsb_status hfsbi_remote_write(hfsbi_remote          *r,
     const hfsbi_param *p;
     hfsb_json_iter     it = hfsb_json_begin(arguments);
     hfsb_json_writer   w;
-    bool               bash = hfsbi_remote_is(r, "bash");
-    if (bash) r->delivery = hfsbi_bash_delivery(arguments, &r->body.alloc);
+    if (hfsbi_remote_is(r, "bash"))
+        (void)hfsb_json_arg_bool(arguments, "background", false,
+                                 &r->background, NULL);
     r->timeout = hfsbi_remote_seconds(r, arguments);
     hfsb_json_writer_init(&w, &r->body, NULL);
     hfsb_json_put_object(&w);
     for (p = r->tool->params; p->name; p++)
-        if (p->flags & first) hfsbi_remote_put(&w, r, arguments, p);
+        if (p->flags & first && !hfsbi_remote_is_own(r, p))
+            hfsbi_remote_put(&w, r, arguments, p);
     while (hfsb_json_next(&it)) {
         p = hfsbi_param_find(r->tool->params, it.key);
-        if (p && (p->flags & first || (bash && !strcmp(p->name, "stream"))))
-            continue;
+        if (p && (p->flags & first || hfsbi_remote_is_own(r, p))) continue;
         hfsb_json_put_key(&w, it.key);
         hfsb_json_put_value(&w, it.value);
     }
-    /* the command must survive a stream that breaks */
-    if (r->opts.on_text && r->trusted && bash &&
-        !hfsb_json_get(arguments, "on_disconnect"))
-        hfsbi_put_member_str(&w, "on_disconnect", HFSB_LIT("continue"));
-    if (r->opts.images && r->trusted && hfsbi_remote_is(r, "read") &&
-        !hfsb_json_get(arguments, "image"))
-        hfsbi_put_member_bool(&w, "image", true);
+    hfsbi_remote_put_own(&w, r, arguments);
     hfsb_json_put_end(&w);
     return hfsb_json_writer_finish(&w, err);
 }
@@ -34798,20 +34809,22 @@ static void hfsbi_remote_show_gap(hfsbi_remote          *r,
     hfsbi_remote_show(r, stream, hfsb_cstr(line));
 }
 
-static bool hfsbi_remote_on_event(void *user, hfsb_str event, hfsb_str data) {
-    hfsbi_remote      *r = (hfsbi_remote *)user;
+/* Reads an event; sets r->text.status. */
+static void hfsbi_remote_read_event(hfsbi_remote *r) {
     hfsbi_remote_text *t = &r->text;
+    hfsb_str           event = hfsb_buf_str(&t->sse.event);
+    hfsb_str           data = hfsb_buf_str(&t->sse.data);
     hfsb_json_doc      doc = HFSB_INIT;
     if (hfsb_str_equal(event, HFSB_LIT("result"))) {
         hfsb_buf_truncate(&t->result, 0);
         t->status = hfsb_buf_append(&t->result, data);
         t->ended = t->status == HFSB_OK;
-        return t->ended;
+        return;
     }
     doc.alloc = r->sandbox->o.alloc;
     t->status = hfsb_json_parse(data, NULL, &doc, NULL);
     if (t->status == HFSB_SYNTAX) t->status = HFSB_OK; /* an unknown event */
-    if (t->status != HFSB_OK) return false;
+    if (t->status != HFSB_OK) return;
     if (hfsb_str_equal(event, HFSB_LIT("stdout")))
         hfsbi_remote_show_piece(r, HFSB_PROC_STDOUT, doc.root);
     else if (hfsb_str_equal(event, HFSB_LIT("stderr")))
@@ -34819,7 +34832,6 @@ static bool hfsbi_remote_on_event(void *user, hfsb_str event, hfsb_str data) {
     else if (hfsb_str_equal(event, HFSB_LIT("gap")))
         hfsbi_remote_show_gap(r, doc.root);
     hfsb_json_free(&doc);
-    return true;
 }
 
 static bool hfsbi_remote_on_head(void *user, int status,
@@ -34840,15 +34852,16 @@ static bool hfsbi_remote_on_head(void *user, int status,
 }
 
 static bool hfsbi_remote_on_body(void *user, hfsb_str piece) {
-    hfsbi_remote *r = (hfsbi_remote *)user;
-    hfsb_status   st;
-    if (!r->text.streams) {
-        r->text.status = hfsb_buf_append(&r->text.plain, piece);
-        return r->text.status == HFSB_OK;
+    hfsbi_remote      *r = (hfsbi_remote *)user;
+    hfsbi_remote_text *t = &r->text;
+    if (!t->streams) {
+        t->status = hfsb_buf_append(&t->plain, piece);
+        return t->status == HFSB_OK;
     }
-    st = hfsb_sse_feed(&r->text.sse, piece, hfsbi_remote_on_event, r);
-    if (st != HFSB_OK && st != HFSB_CANCELLED) r->text.status = st;
-    return st == HFSB_OK;
+    while (t->status == HFSB_OK && hfsb_sse_next(&t->sse, &piece))
+        hfsbi_remote_read_event(r);
+    if (t->status == HFSB_OK) t->status = t->sse.status;
+    return t->status == HFSB_OK;
 }
 
 /* ---- begin and end ---- */
@@ -35348,11 +35361,7 @@ static hfsb_status hfsbi_remote_check(const hfsbi_tool *tool, hfsb_str name,
                                       const hfsb_call_opts  *opts,
                                       hfsb_err              *err) {
     hfsbi_args_how how = HFSB_INIT; /* the server notes unknown keys */
-    if (!tool) {
-        hfsbi_fail(err, HFSB_NOT_FOUND, 0, "Unknown tool: ");
-        hfsbi_err_quote(err, name, 80);
-        return HFSB_NOT_FOUND;
-    }
+    if (!tool) return hfsbi_tool_unknown(name, err);
     if (opts->key.len >= sizeof((hfsbi_remote *)0)->key ||
         hfsb_str_find_byte(opts->key, '\0') != HFSB_NPOS)
         return hfsbi_fail(err, HFSB_ARG, 0,
@@ -36173,13 +36182,14 @@ static void hfsbi_sandbox_defaults(hfsb_sandbox_opts *o) {
 
 /* ---- addresses ---- */
 
-HFSBI_FN hfsb_status hfsbi_sandbox_address(hfsb_str url, hfsb_buf *base,
+HFSBI_FN hfsb_status hfsbi_sandbox_address(hfsb_str url, hfsb_url *parsed,
                                            hfsb_buf *api, hfsb_err *err) {
     hfsb_url    u;
     hfsb_str    path;
     size_t      mark = api->len;
     hfsb_status st = hfsb_url_parse(url, &u, err);
     if (st != HFSB_OK) return st;
+    if (parsed) *parsed = u;
     if (u.user.len || hfsb_str_find_byte(u.target, '?') != HFSB_NPOS)
         return hfsbi_fail(err, HFSB_ARG, 0,
                           "the address of a sandbox is http://host:port or "
@@ -36192,12 +36202,8 @@ HFSBI_FN hfsb_status hfsbi_sandbox_address(hfsb_str url, hfsb_buf *base,
                     u.secure ? HFSB_LIT("https://") : HFSB_LIT("http://"));
     hfsb_buf_append(api, u.authority);
     hfsb_buf_append(api, path);
-    if (base)
-        hfsb_buf_append(base,
-                        hfsb_str_slice(hfsb_buf_str(api), mark, api->len));
     hfsb_buf_append(api, HFSB_LIT("/api/"));
     st = hfsb_buf_finish(api, mark);
-    if (st == HFSB_OK && base) st = base->status;
     return st == HFSB_OK ? st : hfsbi_fail_status(err, st, "Address");
 }
 
@@ -36253,27 +36259,32 @@ HFSBI_FN hfsb_status hfsbi_sandbox_new(const hfsb_sandbox_opts *opts,
 }
 
 /* The Hub's token is for the edge of Spaces, not for a server at any URL. */
-static bool hfsbi_sandbox_is_at_edge(const hfsb_sandbox *s) {
+static bool hfsbi_url_is_at_edge(const hfsb_url *url) {
     const hfsb_str domain = HFSB_LIT(".hf.space");
-    hfsb_url       url;
-    return hfsb_url_parse(hfsb_buf_str(&s->api), &url, NULL) == HFSB_OK &&
-           url.secure && url.host.len > domain.len &&
-           hfsb_http_same(hfsb_str_slice(url.host, url.host.len - domain.len,
-                                         url.host.len),
-                          domain);
+    hfsb_str       host = url->host;
+    return url->secure && host.len > domain.len &&
+           hfsb_http_same(
+               hfsb_str_slice(host, host.len - domain.len, host.len), domain);
 }
 
 HFSBI_FN hfsb_status hfsbi_sandbox_open_url(hfsb_str                 url,
                                             const hfsb_sandbox_opts *opts,
                                             hfsb_sandbox           **out,
                                             hfsb_err                *err) {
+    const size_t  tail = strlen("/api/");
     hfsb_sandbox *s;
+    hfsb_url      parsed;
     hfsb_status   st = hfsbi_sandbox_new(opts, HFSB_LIT(""), out, err);
     if (st != HFSB_OK) return st;
     s = *out;
-    st = hfsbi_sandbox_address(url, &s->page, &s->api, err);
-    s->at_edge = st == HFSB_OK && hfsbi_sandbox_is_at_edge(s);
-    if (st == HFSB_OK) return st;
+    st = hfsbi_sandbox_address(url, &parsed, &s->api, err);
+    if (st == HFSB_OK) {
+        s->at_edge = hfsbi_url_is_at_edge(&parsed);
+        st = hfsb_buf_append(&s->page,
+                             hfsb_str_make(s->api.ptr, s->api.len - tail));
+        if (st == HFSB_OK) return st;
+        (void)hfsbi_fail_status(err, st, "Address");
+    }
     hfsbi_sandbox_free(s);
     *out = NULL;
     return st;
@@ -36293,10 +36304,12 @@ HFSBI_FN hfsb_str hfsbi_reply_instance(const hfsb_http_reply *reply) {
 }
 
 /* A server that the reply was redirected to received no key and is not the
-   one that answers next time. */
+   one that answers next time. Without a redirect the URL still starts with
+   that of the API, "https://host/api/", and need not be parsed. */
 HFSBI_FN bool hfsbi_sandbox_is_origin(const hfsb_sandbox *sandbox,
                                       hfsb_str            url) {
     hfsb_url here, there;
+    if (hfsb_str_starts(url, hfsb_buf_str(&sandbox->api))) return true;
     return hfsb_url_parse(hfsb_buf_str(&sandbox->api), &here, NULL) ==
                HFSB_OK &&
            hfsb_url_parse(url, &there, NULL) == HFSB_OK &&
@@ -39269,11 +39282,9 @@ static bool hfsbi_log_entry(hfsbi_log_reader *reader, hfsb_str json) {
 /* One event. Each line of its data that is an object is an entry, in case an
    empty line between two events is missing; anything else only keeps the
    connection alive. */
-static bool hfsbi_log_event(void *user, hfsb_str name, hfsb_str data) {
-    hfsbi_log_reader *reader = (hfsbi_log_reader *)user;
-    hfsb_str          line;
-    bool              go = true;
-    (void)name;
+static bool hfsbi_log_event(hfsbi_log_reader *reader, hfsb_str data) {
+    hfsb_str line;
+    bool     go = true;
     while (go && hfsbi_list_next(&data, '\n', &line))
         if (hfsb_str_starts(line, HFSB_LIT("{")))
             go = hfsbi_log_entry(reader, line);
@@ -39282,11 +39293,11 @@ static bool hfsbi_log_event(void *user, hfsb_str name, hfsb_str data) {
 
 static bool hfsbi_log_piece(void *user, hfsb_str piece) {
     hfsbi_log_reader *reader = (hfsbi_log_reader *)user;
-    hfsb_status       status =
-        hfsb_sse_feed(&reader->sse, piece, hfsbi_log_event, reader);
-    if (status == HFSB_OK) return true;
-    if (status != HFSB_CANCELLED) reader->status = status;
-    return false;
+    hfsb_sse         *sse = &reader->sse;
+    while (hfsb_sse_next(sse, &piece))
+        if (!hfsbi_log_event(reader, hfsb_buf_str(&sse->data))) return false;
+    if (sse->status != HFSB_OK) reader->status = sse->status;
+    return sse->status == HFSB_OK;
 }
 
 /* ---- connections ---- */

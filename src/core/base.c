@@ -554,16 +554,20 @@ hfsb_status hfsb_buf_append_byte(hfsb_buf *b, char c) {
 
 HFSBI_FN hfsb_status hfsbi_buf_vprintf(hfsb_buf *b, const char *format,
                                        va_list ap) {
+    size_t  spare = b->cap - b->len; /* with the NUL; 0: no memory yet */
     va_list again;
     int     n;
+    if (b->status != HFSB_OK) return b->status;
     va_copy(again, ap);
-    n = vsnprintf(NULL, 0, format, again);
+    n = vsnprintf(spare ? b->ptr + b->len : NULL, spare, format, ap);
+    if (n < 0) b->status = HFSB_ARG;
+    else (void)hfsbi_buf_room(b, (size_t)n);
+    if (b->status == HFSB_OK && (size_t)n >= spare) /* it did not fit */
+        vsnprintf(b->ptr + b->len, (size_t)n + 1, format, again);
     va_end(again);
-    if (n < 0) return b->status = HFSB_ARG;
-    if (!hfsbi_buf_room(b, (size_t)n)) return b->status;
-    vsnprintf(b->ptr + b->len, (size_t)n + 1, format, ap);
-    b->len += (size_t)n;
-    return HFSB_OK;
+    if (b->status == HFSB_OK) b->len += (size_t)n;
+    else if (spare) b->ptr[b->len] = '\0';
+    return b->status;
 }
 
 hfsb_status hfsb_buf_printf(hfsb_buf *b, const char *format, ...) {

@@ -350,32 +350,14 @@ static hfsb_status hfsbi_run_bash(hfsb_call *call, const void *args,
     return st;
 }
 
-static hfsbi_delivery hfsbi_delivery_of(const hfsbi_bash_args *a) {
+HFSBI_FN hfsbi_delivery hfsbi_call_delivery(const hfsb_call *call) {
+    const hfsbi_bash_args *a =
+        (const hfsbi_bash_args *)(const void *)&call->args;
     hfsbi_delivery d = HFSB_INIT;
     d.stream = a->stream;
-    d.background = a->background;
     d.timeout = a->timeout;
     d.on_disconnect = a->on_disconnect;
     return d;
-}
-
-HFSBI_FN hfsbi_delivery hfsbi_call_delivery(const hfsb_call *call) {
-    return hfsbi_delivery_of(
-        (const hfsbi_bash_args *)(const void *)&call->args);
-}
-
-HFSBI_FN hfsbi_delivery hfsbi_bash_delivery(const hfsb_json_value *arguments,
-                                            const hfsb_alloc      *alloc) {
-    hfsbi_args_how  how = HFSB_INIT;
-    hfsb_json_doc   parsed = HFSB_INIT;
-    hfsbi_bash_args a;
-    memset(&a, 0, sizeof a);
-    parsed.alloc = *alloc;
-    how.parsed = &parsed;
-    /* the call itself reports invalid arguments */
-    (void)hfsbi_args_read(hfsbi_bash_params, arguments, &how, &a, NULL);
-    hfsb_json_free(&parsed);
-    return hfsbi_delivery_of(&a);
 }
 
 #define HFSBI_BASH_WORDS                                                     \

@@ -805,10 +805,10 @@ HFSBI_FN void hfsbi_tools_stir(hfsb_tools *tools);
    command did not start, or NULL. Returns the status of the call. */
 HFSBI_FN hfsb_status hfsbi_bash_result(hfsbi_job *job, const hfsb_err *err);
 
-/* The arguments of bash about the delivery of its reply. Server and client
-   need them before the call begins. */
+/* The arguments of bash about the delivery of its reply, which a server needs
+   before the call starts. */
 typedef struct hfsbi_delivery {
-    bool     stream, background;
+    bool     stream;
     double   timeout;       /* seconds; 0: not given */
     hfsb_str on_disconnect; /* "kill", "continue" or "" */
 } hfsbi_delivery;
@@ -816,9 +816,6 @@ typedef struct hfsbi_delivery {
 /* Returns those of a call of bash that is prepared; texts are views of its
    arguments. */
 HFSBI_FN hfsbi_delivery hfsbi_call_delivery(const hfsb_call *call);
-/* Reads them; after an invalid argument the rest have their defaults. */
-HFSBI_FN hfsbi_delivery hfsbi_bash_delivery(const hfsb_json_value *arguments,
-                                            const hfsb_alloc      *alloc);
 
 /* Adds the fields that report how a command ended. */
 HFSBI_FN void hfsbi_put_ending(hfsbi_build *fields, const hfsbi_job *job);
