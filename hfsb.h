@@ -23872,8 +23872,8 @@ hfsb_status hfsb_proc_run(const hfsb_proc_opts *opts, hfsb_buf *out,
 
    read.c, patch.c, glob.c and list.c offer a tool and nothing else.
 
-   The lock of the loop protects jobs, calls that wait, idempotency records and
-   spill files. A comment reads "Takes the lock." where a function locks it, and
+   The lock of the loop protects jobs, calls that wait and idempotency records.
+   A comment reads "Takes the lock." where a function locks it, and
    "Under the lock." where the caller must hold it. When the loop is a server's,
    only its thread starts, steps and closes calls of commands; other threads may
    prepare them, and run the tools that work on files. */
@@ -24109,13 +24109,14 @@ HFSBI_FN void hfsbi_put_member_bool(hfsb_json_writer *w, const char *key,
 /* The spill files of one tools object. At most `max` exist; a new one removes
    the oldest. Files made elsewhere are never removed. */
 typedef struct hfsbi_spills {
-    char     **paths; /* a ring, oldest at `first` */
-    size_t     first, count, max;
-    size_t     max_bytes; /* of one file */
-    bool       none;      /* make no files */
-    bool       dropped;   /* remove the files with the object */
-    char      *dir;       /* absolute where possible */
-    hfsb_alloc alloc;
+    char          **paths; /* a ring, oldest at `first` */
+    size_t          first, count, max;
+    size_t          max_bytes; /* of one file */
+    bool            none;      /* make no files */
+    bool            dropped;   /* remove the files with the object */
+    char           *dir;       /* absolute where possible */
+    hfsb_alloc      alloc;
+    pthread_mutex_t lock; /* protects paths, first and count */
 } hfsbi_spills;
 
 /* dir NULL: $TMPDIR or /tmp; max 0: 32 files; max_bytes 0: 64 MiB. False
@@ -24126,7 +24127,7 @@ HFSBI_FN bool hfsbi_spills_init(hfsbi_spills *spills, const char *dir,
 /* Frees the memory, and with `dropped` removes the files. */
 HFSBI_FN void hfsbi_spills_free(hfsbi_spills *spills);
 /* True when path is a spill file that still counts among these. */
-HFSBI_FN bool hfsbi_spills_has(const hfsbi_spills *spills, hfsb_str path);
+HFSBI_FN bool hfsbi_spills_has(hfsbi_spills *spills, hfsb_str path);
 
 /*  stdout --> filter --> window, log
     stderr --> filter --> window, stash        ... at the end: stash --> log
@@ -25427,6 +25428,7 @@ HFSBI_FN bool hfsbi_spills_init(hfsbi_spills *spills, const char *dir,
     memset(spills, 0, sizeof *spills);
     if (!dir) dir = getenv("TMPDIR");
     if (!dir || !*dir) dir = "/tmp";
+    (void)pthread_mutex_init(&spills->lock, NULL);
     spills->alloc = *alloc;
     spills->max = max ? max : 32;
     spills->max_bytes = max_bytes ? max_bytes : (size_t)64 << 20;
@@ -25451,6 +25453,7 @@ static void hfsbi_spills_drop_oldest(hfsbi_spills *spills) {
 
 HFSBI_FN void hfsbi_spills_free(hfsbi_spills *spills) {
     size_t i;
+    if (!spills->max) return; /* was not opened */
     while (spills->dropped && spills->count) hfsbi_spills_drop_oldest(spills);
     for (i = 0; i < spills->count; i++)
         hfsbi_spill_path_free(
@@ -25460,17 +25463,19 @@ HFSBI_FN void hfsbi_spills_free(hfsbi_spills *spills) {
     if (spills->dir)
         hfsbi_array_free(&spills->alloc, spills->dir, strlen(spills->dir) + 1,
                          1);
+    (void)pthread_mutex_destroy(&spills->lock);
     memset(spills, 0, sizeof *spills);
 }
 
-HFSBI_FN bool hfsbi_spills_has(const hfsbi_spills *spills, hfsb_str path) {
+HFSBI_FN bool hfsbi_spills_has(hfsbi_spills *spills, hfsb_str path) {
+    bool   has = false;
     size_t i;
-    for (i = 0; i < spills->count; i++)
-        if (hfsb_str_equal(
-                path,
-                hfsb_cstr(spills->paths[(spills->first + i) % spills->max])))
-            return true;
-    return false;
+    pthread_mutex_lock(&spills->lock);
+    for (i = 0; !has && i < spills->count; i++)
+        has = hfsb_str_equal(
+            path, hfsb_cstr(spills->paths[(spills->first + i) % spills->max]));
+    pthread_mutex_unlock(&spills->lock);
+    return has;
 }
 
 /* Creates a spill file, and removes the oldest if there are too many. Returns
@@ -25498,8 +25503,10 @@ static int hfsbi_spills_create(hfsbi_spills *spills, hfsb_buf *name) {
         hfsb_buf_truncate(name, 0);
         return -1;
     }
+    pthread_mutex_lock(&spills->lock);
     if (spills->count == spills->max) hfsbi_spills_drop_oldest(spills);
     spills->paths[(spills->first + spills->count++) % spills->max] = copy;
+    pthread_mutex_unlock(&spills->lock);
     return fd;
 }
 
@@ -28192,8 +28199,10 @@ HFSBI_FN void hfsbi_calls_notify(hfsb_tools *tools) {
         call->listener.fn(call->listener.user);
 }
 
+/* A call that waits for nothing needs no lock: only its owner uses it. */
 bool hfsb_call_done(hfsb_call *call) {
     bool done;
+    if (call->wait == HFSBI_WAIT_NOTHING) return !call->prepared;
     hfsbi_loop_lock(call->tools->loop);
     done = hfsbi_call_ready(call);
     if (done) hfsbi_call_finish(call);
@@ -29668,12 +29677,8 @@ static hfsb_status hfsbi_read_open(hfsb_tools *tools, hfsbi_line_reader *r,
     const int   flags = O_RDONLY | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW;
     struct stat st;
     char       *path = NULL;
-    bool        spill;
     r->fd = -1;
-    hfsbi_loop_lock(tools->loop);
-    spill = hfsbi_spills_has(&tools->spills, r->path);
-    hfsbi_loop_unlock(tools->loop);
-    if (!spill)
+    if (!hfsbi_spills_has(&tools->spills, r->path))
         return hfsb_file_open(tools->place, r->path, &r->fd, &r->info, err);
     path = hfsbi_cstr_copy(&tools->alloc, r->path);
     if (!path) return hfsbi_fail_status(err, HFSB_NOMEM, "Opening a file");
@@ -30995,9 +31000,7 @@ HFSBI_FN int hfsbi_entry_open(int dir, const char *name, struct stat *st) {
 static void hfsbi_finder_set_root(hfsb_call *call, hfsbi_finder *f,
                                   hfsb_str path) {
     hfsb_tools *tools = call->tools;
-    hfsbi_loop_lock(tools->loop);
     f->no_follow = hfsbi_spills_has(&tools->spills, path);
-    hfsbi_loop_unlock(tools->loop);
     f->place = f->no_follow ? NULL : tools->place;
     f->alloc = tools->alloc;
     f->call = call;

@@ -450,8 +450,10 @@ HFSBI_FN void hfsbi_calls_notify(hfsb_tools *tools) {
         call->listener.fn(call->listener.user);
 }
 
+/* A call that waits for nothing needs no lock: only its owner uses it. */
 bool hfsb_call_done(hfsb_call *call) {
     bool done;
+    if (call->wait == HFSBI_WAIT_NOTHING) return !call->prepared;
     hfsbi_loop_lock(call->tools->loop);
     done = hfsbi_call_ready(call);
     if (done) hfsbi_call_finish(call);

@@ -627,12 +627,8 @@ static hfsb_status hfsbi_read_open(hfsb_tools *tools, hfsbi_line_reader *r,
     const int   flags = O_RDONLY | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW;
     struct stat st;
     char       *path = NULL;
-    bool        spill;
     r->fd = -1;
-    hfsbi_loop_lock(tools->loop);
-    spill = hfsbi_spills_has(&tools->spills, r->path);
-    hfsbi_loop_unlock(tools->loop);
-    if (!spill)
+    if (!hfsbi_spills_has(&tools->spills, r->path))
         return hfsb_file_open(tools->place, r->path, &r->fd, &r->info, err);
     path = hfsbi_cstr_copy(&tools->alloc, r->path);
     if (!path) return hfsbi_fail_status(err, HFSB_NOMEM, "Opening a file");

@@ -53,6 +53,7 @@ HFSBI_FN bool hfsbi_spills_init(hfsbi_spills *spills, const char *dir,
     memset(spills, 0, sizeof *spills);
     if (!dir) dir = getenv("TMPDIR");
     if (!dir || !*dir) dir = "/tmp";
+    (void)pthread_mutex_init(&spills->lock, NULL);
     spills->alloc = *alloc;
     spills->max = max ? max : 32;
     spills->max_bytes = max_bytes ? max_bytes : (size_t)64 << 20;
@@ -77,6 +78,7 @@ static void hfsbi_spills_drop_oldest(hfsbi_spills *spills) {
 
 HFSBI_FN void hfsbi_spills_free(hfsbi_spills *spills) {
     size_t i;
+    if (!spills->max) return; /* was not opened */
     while (spills->dropped && spills->count) hfsbi_spills_drop_oldest(spills);
     for (i = 0; i < spills->count; i++)
         hfsbi_spill_path_free(
@@ -86,17 +88,19 @@ HFSBI_FN void hfsbi_spills_free(hfsbi_spills *spills) {
     if (spills->dir)
         hfsbi_array_free(&spills->alloc, spills->dir, strlen(spills->dir) + 1,
                          1);
+    (void)pthread_mutex_destroy(&spills->lock);
     memset(spills, 0, sizeof *spills);
 }
 
-HFSBI_FN bool hfsbi_spills_has(const hfsbi_spills *spills, hfsb_str path) {
+HFSBI_FN bool hfsbi_spills_has(hfsbi_spills *spills, hfsb_str path) {
+    bool   has = false;
     size_t i;
-    for (i = 0; i < spills->count; i++)
-        if (hfsb_str_equal(
-                path,
-                hfsb_cstr(spills->paths[(spills->first + i) % spills->max])))
-            return true;
-    return false;
+    pthread_mutex_lock(&spills->lock);
+    for (i = 0; !has && i < spills->count; i++)
+        has = hfsb_str_equal(
+            path, hfsb_cstr(spills->paths[(spills->first + i) % spills->max]));
+    pthread_mutex_unlock(&spills->lock);
+    return has;
 }
 
 /* Creates a spill file, and removes the oldest if there are too many. Returns
@@ -124,8 +128,10 @@ static int hfsbi_spills_create(hfsbi_spills *spills, hfsb_buf *name) {
         hfsb_buf_truncate(name, 0);
         return -1;
     }
+    pthread_mutex_lock(&spills->lock);
     if (spills->count == spills->max) hfsbi_spills_drop_oldest(spills);
     spills->paths[(spills->first + spills->count++) % spills->max] = copy;
+    pthread_mutex_unlock(&spills->lock);
     return fd;
 }
 

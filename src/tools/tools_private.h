@@ -19,8 +19,8 @@
 
    read.c, patch.c, glob.c and list.c offer a tool and nothing else.
 
-   The lock of the loop protects jobs, calls that wait, idempotency records and
-   spill files. A comment reads "Takes the lock." where a function locks it, and
+   The lock of the loop protects jobs, calls that wait and idempotency records.
+   A comment reads "Takes the lock." where a function locks it, and
    "Under the lock." where the caller must hold it. When the loop is a server's,
    only its thread starts, steps and closes calls of commands; other threads may
    prepare them, and run the tools that work on files. */
@@ -263,13 +263,14 @@ HFSBI_FN void hfsbi_put_member_bool(hfsb_json_writer *w, const char *key,
 /* The spill files of one tools object. At most `max` exist; a new one removes
    the oldest. Files made elsewhere are never removed. */
 typedef struct hfsbi_spills {
-    char     **paths; /* a ring, oldest at `first` */
-    size_t     first, count, max;
-    size_t     max_bytes; /* of one file */
-    bool       none;      /* make no files */
-    bool       dropped;   /* remove the files with the object */
-    char      *dir;       /* absolute where possible */
-    hfsb_alloc alloc;
+    char          **paths; /* a ring, oldest at `first` */
+    size_t          first, count, max;
+    size_t          max_bytes; /* of one file */
+    bool            none;      /* make no files */
+    bool            dropped;   /* remove the files with the object */
+    char           *dir;       /* absolute where possible */
+    hfsb_alloc      alloc;
+    pthread_mutex_t lock; /* protects paths, first and count */
 } hfsbi_spills;
 
 /* dir NULL: $TMPDIR or /tmp; max 0: 32 files; max_bytes 0: 64 MiB. False
@@ -280,7 +281,7 @@ HFSBI_FN bool hfsbi_spills_init(hfsbi_spills *spills, const char *dir,
 /* Frees the memory, and with `dropped` removes the files. */
 HFSBI_FN void hfsbi_spills_free(hfsbi_spills *spills);
 /* True when path is a spill file that still counts among these. */
-HFSBI_FN bool hfsbi_spills_has(const hfsbi_spills *spills, hfsb_str path);
+HFSBI_FN bool hfsbi_spills_has(hfsbi_spills *spills, hfsb_str path);
 
 /*  stdout --> filter --> window, log
     stderr --> filter --> window, stash        ... at the end: stash --> log

@@ -567,9 +567,7 @@ HFSBI_FN int hfsbi_entry_open(int dir, const char *name, struct stat *st) {
 static void hfsbi_finder_set_root(hfsb_call *call, hfsbi_finder *f,
                                   hfsb_str path) {
     hfsb_tools *tools = call->tools;
-    hfsbi_loop_lock(tools->loop);
     f->no_follow = hfsbi_spills_has(&tools->spills, path);
-    hfsbi_loop_unlock(tools->loop);
     f->place = f->no_follow ? NULL : tools->place;
     f->alloc = tools->alloc;
     f->call = call;

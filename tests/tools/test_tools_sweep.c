@@ -150,6 +150,7 @@ static void running_commands_are_ended_with_their_trees(void) {
     calls[2] = tt_start(tools, "bash", NULL, "command=s", "echo x > third");
     T_CHECK(tt_pid_in("pid") > 1);
     for (i = 0; i < 500 && access("deaf", F_OK); i++) tt_sleep_ms(10);
+    for (i = 0; i < 500 && tt_running(tt_nap()) < 3; i++) tt_sleep_ms(10);
     found = hfsbi_tools_sweep(tools, false);
     T_CHECK(found >= 5); /* sh, 3 sleeps; sh, maybe its sleep */
     for (i = 0; i < 3; i++) {
