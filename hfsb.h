@@ -2048,7 +2048,7 @@ HFSB_API bool hfsb_sandbox_ours(const hfsb_sandbox *sandbox);
    that is not hfsb-server only calls that cannot have run are sent again.
    opts->id replaces the argument `id`, as in hfsb_tools_call().
    opts->on_text receives output as it is printed if the server can stream,
-   else at the end. cancel NULL: opts->cancel, or else that of the handle.
+   else at the end. opts->cancel NULL: that of the handle counts.
    In addition to the results of hfsb_tools_call(), with the text in
    result->error: HFSB_CONNECT, HFSB_LOST, HFSB_TIMEOUT, HFSB_CANCELLED (the
    command goes on: hfsb_sandbox_kill_all()), HFSB_AUTH, HFSB_BUSY (no try left
@@ -2056,7 +2056,6 @@ HFSB_API bool hfsb_sandbox_ours(const hfsb_sandbox *sandbox);
 HFSB_API hfsb_status hfsb_sandbox_call(hfsb_sandbox *sandbox, hfsb_str name,
                                        const hfsb_json_value *arguments,
                                        const hfsb_call_opts  *opts,
-                                       const hfsb_cancel     *cancel,
                                        hfsb_tool_result      *result);
 /* Kills every command that runs there. Ignores the handle's cancel: it is
    what one calls after setting it. */
@@ -2579,7 +2578,7 @@ HFSB_API hfsb_status hfsb_session_wait_ready(hfsb_session      *session,
 /* Executes one tool call of a model: a tool of the runtime, plan_tool or, in
    the sandbox runtime, sandbox_create and hf_jobs. Results as
    hfsb_tools_call() and hfsb_sandbox_call(). Waits first for a sandbox that is
-   being created. cancel (NULL: opts->cancel) ends the wait, a sandbox_create
+   being created. opts->cancel ends the wait, a sandbox_create
    (whose Space is deleted) and a command: on this machine its processes are
    killed and its output so far is in the result, in a sandbox it goes on.
 
@@ -2594,13 +2593,11 @@ HFSB_API hfsb_status hfsb_session_wait_ready(hfsb_session      *session,
 HFSB_API hfsb_status hfsb_session_call(hfsb_session *session, hfsb_str name,
                                        const hfsb_json_value *arguments,
                                        const hfsb_call_opts  *opts,
-                                       const hfsb_cancel     *cancel,
                                        hfsb_tool_result      *result);
 /* The same with arguments as JSON text. */
 HFSB_API hfsb_status hfsb_session_call_text(hfsb_session *session,
                                             hfsb_str name, hfsb_str arguments,
                                             const hfsb_call_opts *opts,
-                                            const hfsb_cancel    *cancel,
                                             hfsb_tool_result     *result);
 
 /* Appends the definitions of the session's tools as a JSON array. */
@@ -35392,7 +35389,6 @@ static hfsb_status hfsbi_remote_finish(const hfsb_sandbox *sandbox,
 hfsb_status hfsb_sandbox_call(hfsb_sandbox *sandbox, hfsb_str name,
                               const hfsb_json_value *arguments,
                               const hfsb_call_opts  *opts,
-                              const hfsb_cancel     *cancel,
                               hfsb_tool_result      *result) {
     const hfsbi_tool *tool = hfsbi_tool_find(name);
     hfsb_call_opts    none = HFSB_INIT;
@@ -35400,11 +35396,11 @@ hfsb_status hfsb_sandbox_call(hfsb_sandbox *sandbox, hfsb_str name,
     hfsbi_remote      r;
     hfsb_status       st;
     if (!opts) opts = &none;
-    if (!cancel) cancel = opts->cancel ? opts->cancel : sandbox->o.cancel;
     hfsbi_result_init(result, &sandbox->o.alloc);
     st = hfsbi_remote_check(tool, name, arguments, opts, &err);
     if (st != HFSB_OK) return hfsbi_remote_finish(sandbox, st, &err, result);
-    hfsbi_remote_init(&r, sandbox, tool, cancel);
+    hfsbi_remote_init(&r, sandbox, tool,
+                      opts->cancel ? opts->cancel : sandbox->o.cancel);
     r.opts = *opts;
     if (r.key[0] && opts->key.len) {
         memcpy(r.key, opts->key.ptr, opts->key.len);
@@ -42676,33 +42672,20 @@ static hfsb_status hfsbi_session_run_own(void *user, const void *args,
     return call->tool->fn(call, args, result, err);
 }
 
-static hfsb_status hfsbi_session_call_local(hfsb_session          *session,
-                                            hfsb_str               name,
-                                            const hfsb_json_value *arguments,
-                                            const hfsb_call_opts  *opts,
-                                            const hfsb_cancel     *cancel,
-                                            hfsb_tool_result      *result) {
-    hfsb_call_opts how = HFSB_INIT;
-    if (opts) how = *opts;
-    how.cancel = cancel;
-    return hfsb_tools_call(session->tools, name, arguments, &how, result);
-}
-
 static hfsb_status hfsbi_session_call_remote(hfsb_session          *session,
                                              hfsb_str               name,
                                              const hfsb_json_value *arguments,
                                              const hfsb_call_opts  *opts,
-                                             const hfsb_cancel     *cancel,
                                              hfsb_tool_result      *result) {
     hfsb_err    err = HFSB_INIT;
     hfsbi_box  *box;
-    hfsb_status st = hfsbi_session_hold(session, cancel, &box, &err);
+    hfsb_status st =
+        hfsbi_session_hold(session, opts ? opts->cancel : NULL, &box, &err);
     if (st != HFSB_OK) {
         hfsbi_result_status(result, st, &err);
         return st;
     }
-    st =
-        hfsb_sandbox_call(box->sandbox, name, arguments, opts, cancel, result);
+    st = hfsb_sandbox_call(box->sandbox, name, arguments, opts, result);
     (void)hfsbi_session_release(session, box, NULL);
     return st;
 }
@@ -42710,15 +42693,13 @@ static hfsb_status hfsbi_session_call_remote(hfsb_session          *session,
 hfsb_status hfsb_session_call(hfsb_session *session, hfsb_str name,
                               const hfsb_json_value *arguments,
                               const hfsb_call_opts  *opts,
-                              const hfsb_cancel     *cancel,
                               hfsb_tool_result      *result) {
     hfsbi_own_call own;
     hfsb_err       err = HFSB_INIT;
-    if (!cancel && opts) cancel = opts->cancel;
     own.session = session;
     own.tool = hfsbi_session_tool(session, name);
     own.arguments = arguments;
-    own.cancel = cancel;
+    own.cancel = opts ? opts->cancel : NULL;
     hfsbi_result_init(result, &session->alloc);
     if (own.tool)
         return hfsbi_tool_run(own.tool->row()->params, arguments,
@@ -42730,22 +42711,20 @@ hfsb_status hfsb_session_call(hfsb_session *session, hfsb_str name,
         return st;
     }
     return session->runtime == HFSB_RUNTIME_LOCAL
-               ? hfsbi_session_call_local(session, name, arguments, opts,
-                                          cancel, result)
+               ? hfsb_tools_call(session->tools, name, arguments, opts, result)
                : hfsbi_session_call_remote(session, name, arguments, opts,
-                                           cancel, result);
+                                           result);
 }
 
 hfsb_status hfsb_session_call_text(hfsb_session *session, hfsb_str name,
                                    hfsb_str              arguments,
                                    const hfsb_call_opts *opts,
-                                   const hfsb_cancel    *cancel,
                                    hfsb_tool_result     *result) {
     hfsb_json_doc doc = HFSB_INIT;
     hfsb_status   st =
         hfsbi_arguments_parse(arguments, &session->alloc, &doc, result);
     if (st != HFSB_OK) return st;
-    st = hfsb_session_call(session, name, doc.root, opts, cancel, result);
+    st = hfsb_session_call(session, name, doc.root, opts, result);
     hfsb_json_free(&doc);
     return st;
 }

@@ -9618,8 +9618,9 @@ static hfsb_status hfsbi_mcp_remote_call(hfsb_mcp_call *call, hfsb_str tool,
         opts.on_text = hfsbi_mcp_call_printed;
         opts.user = call;
     }
+    opts.cancel = &call->cancel;
     return hfsb_session_call(call->mcp->remote.session, tool, arguments, &opts,
-                             &call->cancel, result);
+                             result);
 }
 
 /* Copies arguments into *out with one key replaced: by a text, or by 0 when

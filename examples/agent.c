@@ -220,13 +220,15 @@ static void run_tools(agent *a) {
     for (i = 0; i < a->call_count; i++) {
         tool_call       *c = &a->calls[i];
         hfsb_tool_result result = HFSB_INIT;
+        hfsb_call_opts   opts = HFSB_INIT;
         hfsb_buf         shown = HFSB_INIT, id = HFSB_INIT;
+        opts.cancel = stop;
         printf("> %s %.200s\n", c->name.len ? c->name.ptr : "?",
                c->arguments.len ? c->arguments.ptr : "{}");
         (void)hfsb_session_call_text(
             a->session, hfsb_buf_str(&c->name),
             c->arguments.len ? hfsb_buf_str(&c->arguments) : HFSB_LIT("{}"),
-            NULL, stop, &result);
+            &opts, &result);
         must(hfsb_tool_result_text(&result, &shown), NULL);
         put(&id, ",\"tool_call_id\":%", hfsb_buf_str(&c->id));
         say(a, "tool", hfsb_buf_str(&shown), hfsb_buf_str(&id));

@@ -30,8 +30,7 @@ static bool call(hfsb_sandbox *sandbox, const char *tool, const char **pairs) {
     ok = hfsb_json_writer_finish(&w, NULL) == HFSB_OK &&
          hfsb_json_parse(hfsb_buf_str(&json), NULL, &arguments, NULL) ==
              HFSB_OK &&
-         hfsb_sandbox_call(sandbox, hfsb_cstr(tool), arguments.root, NULL,
-                           NULL, &result) == HFSB_OK;
+         hfsb_sandbox_call(sandbox, hfsb_cstr(tool), arguments.root, NULL, &result) == HFSB_OK;
     ok = ok && result.success;
     if (!ok || strcmp(tool, "edit") == 0) { /* the text for a model */
         if (hfsb_tool_result_text(&result, &text) == HFSB_OK)

@@ -104,8 +104,7 @@ static void kill_remote(remote_call *r, const hfsb_json_value *arguments,
     }
     end_object(&w);
     hfsb_cancel_reset(r->c.cancel); /* a second Ctrl-C ends us at once */
-    (void)hfsb_sandbox_call(r->sandbox, HFSB_LIT("kill"), doc.root, NULL, NULL,
-                            &killed);
+    (void)hfsb_sandbox_call(r->sandbox, HFSB_LIT("kill"), doc.root, NULL, &killed);
     hfsb_buf_truncate(&result->error, 0);
     must(killed.success
              ? hfsb_buf_printf(&result->error, "The command was killed")
@@ -144,8 +143,7 @@ static void call_remote(const char *on, const hfsb_tools_opts *where,
     st = open_named(&r.c, on, &how, &r.sandbox, &err);
     if (st != HFSB_OK) set_outcome(result, st, &err);
     else
-        st = hfsb_sandbox_call(r.sandbox, hfsb_cstr(name), arguments, &own,
-                               NULL, result);
+        st = hfsb_sandbox_call(r.sandbox, hfsb_cstr(name), arguments, &own, result);
     if (st == HFSB_NOMEM) must(st);
     if (st == HFSB_CANCELLED && is_bash && r.sandbox)
         kill_remote(&r, arguments, hfsb_cstr(id), result);

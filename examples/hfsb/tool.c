@@ -104,13 +104,15 @@ static void end_session(sandbox_session *s, hfsb_tool_result *result) {
 static int call_session(const tool_call *t, const hfsb_json_value *arguments,
                         hfsb_tool_result *result) {
     sandbox_session s = HFSB_INIT;
+    hfsb_call_opts  opts = t->opts;
     hfsb_err        err = HFSB_INIT;
     hfsb_status     st = open_session(&s, t->work_dir, &err);
+    opts.cancel = s.c.cancel;
     if (st == HFSB_OK)
         st = hfsb_session_wait_ready(s.session, s.c.cancel, &err);
     if (st == HFSB_OK) {
         st = hfsb_session_call(s.session, hfsb_cstr(t->name), arguments,
-                               &t->opts, s.c.cancel, result);
+                               &opts, result);
         if (st == HFSB_NOMEM) must(st);
     } else {
         set_outcome(result, st, &err);

@@ -471,33 +471,20 @@ static hfsb_status hfsbi_session_run_own(void *user, const void *args,
     return call->tool->fn(call, args, result, err);
 }
 
-static hfsb_status hfsbi_session_call_local(hfsb_session          *session,
-                                            hfsb_str               name,
-                                            const hfsb_json_value *arguments,
-                                            const hfsb_call_opts  *opts,
-                                            const hfsb_cancel     *cancel,
-                                            hfsb_tool_result      *result) {
-    hfsb_call_opts how = HFSB_INIT;
-    if (opts) how = *opts;
-    how.cancel = cancel;
-    return hfsb_tools_call(session->tools, name, arguments, &how, result);
-}
-
 static hfsb_status hfsbi_session_call_remote(hfsb_session          *session,
                                              hfsb_str               name,
                                              const hfsb_json_value *arguments,
                                              const hfsb_call_opts  *opts,
-                                             const hfsb_cancel     *cancel,
                                              hfsb_tool_result      *result) {
     hfsb_err    err = HFSB_INIT;
     hfsbi_box  *box;
-    hfsb_status st = hfsbi_session_hold(session, cancel, &box, &err);
+    hfsb_status st =
+        hfsbi_session_hold(session, opts ? opts->cancel : NULL, &box, &err);
     if (st != HFSB_OK) {
         hfsbi_result_status(result, st, &err);
         return st;
     }
-    st =
-        hfsb_sandbox_call(box->sandbox, name, arguments, opts, cancel, result);
+    st = hfsb_sandbox_call(box->sandbox, name, arguments, opts, result);
     (void)hfsbi_session_release(session, box, NULL);
     return st;
 }
@@ -505,15 +492,13 @@ static hfsb_status hfsbi_session_call_remote(hfsb_session          *session,
 hfsb_status hfsb_session_call(hfsb_session *session, hfsb_str name,
                               const hfsb_json_value *arguments,
                               const hfsb_call_opts  *opts,
-                              const hfsb_cancel     *cancel,
                               hfsb_tool_result      *result) {
     hfsbi_own_call own;
     hfsb_err       err = HFSB_INIT;
-    if (!cancel && opts) cancel = opts->cancel;
     own.session = session;
     own.tool = hfsbi_session_tool(session, name);
     own.arguments = arguments;
-    own.cancel = cancel;
+    own.cancel = opts ? opts->cancel : NULL;
     hfsbi_result_init(result, &session->alloc);
     if (own.tool)
         return hfsbi_tool_run(own.tool->row()->params, arguments,
@@ -525,22 +510,20 @@ hfsb_status hfsb_session_call(hfsb_session *session, hfsb_str name,
         return st;
     }
     return session->runtime == HFSB_RUNTIME_LOCAL
-               ? hfsbi_session_call_local(session, name, arguments, opts,
-                                          cancel, result)
+               ? hfsb_tools_call(session->tools, name, arguments, opts, result)
                : hfsbi_session_call_remote(session, name, arguments, opts,
-                                           cancel, result);
+                                           result);
 }
 
 hfsb_status hfsb_session_call_text(hfsb_session *session, hfsb_str name,
                                    hfsb_str              arguments,
                                    const hfsb_call_opts *opts,
-                                   const hfsb_cancel    *cancel,
                                    hfsb_tool_result     *result) {
     hfsb_json_doc doc = HFSB_INIT;
     hfsb_status   st =
         hfsbi_arguments_parse(arguments, &session->alloc, &doc, result);
     if (st != HFSB_OK) return st;
-    st = hfsb_session_call(session, name, doc.root, opts, cancel, result);
+    st = hfsb_session_call(session, name, doc.root, opts, result);
     hfsb_json_free(&doc);
     return st;
 }

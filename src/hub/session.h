@@ -80,7 +80,7 @@ HFSB_API hfsb_status hfsb_session_wait_ready(hfsb_session      *session,
 /* Executes one tool call of a model: a tool of the runtime, plan_tool or, in
    the sandbox runtime, sandbox_create and hf_jobs. Results as
    hfsb_tools_call() and hfsb_sandbox_call(). Waits first for a sandbox that is
-   being created. cancel (NULL: opts->cancel) ends the wait, a sandbox_create
+   being created. opts->cancel ends the wait, a sandbox_create
    (whose Space is deleted) and a command: on this machine its processes are
    killed and its output so far is in the result, in a sandbox it goes on.
 
@@ -95,13 +95,11 @@ HFSB_API hfsb_status hfsb_session_wait_ready(hfsb_session      *session,
 HFSB_API hfsb_status hfsb_session_call(hfsb_session *session, hfsb_str name,
                                        const hfsb_json_value *arguments,
                                        const hfsb_call_opts  *opts,
-                                       const hfsb_cancel     *cancel,
                                        hfsb_tool_result      *result);
 /* The same with arguments as JSON text. */
 HFSB_API hfsb_status hfsb_session_call_text(hfsb_session *session,
                                             hfsb_str name, hfsb_str arguments,
                                             const hfsb_call_opts *opts,
-                                            const hfsb_cancel    *cancel,
                                             hfsb_tool_result     *result);
 
 /* Appends the definitions of the session's tools as a JSON array. */

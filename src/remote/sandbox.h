@@ -89,7 +89,7 @@ HFSB_API bool hfsb_sandbox_ours(const hfsb_sandbox *sandbox);
    that is not hfsb-server only calls that cannot have run are sent again.
    opts->id replaces the argument `id`, as in hfsb_tools_call().
    opts->on_text receives output as it is printed if the server can stream,
-   else at the end. cancel NULL: opts->cancel, or else that of the handle.
+   else at the end. opts->cancel NULL: that of the handle counts.
    In addition to the results of hfsb_tools_call(), with the text in
    result->error: HFSB_CONNECT, HFSB_LOST, HFSB_TIMEOUT, HFSB_CANCELLED (the
    command goes on: hfsb_sandbox_kill_all()), HFSB_AUTH, HFSB_BUSY (no try left
@@ -97,7 +97,6 @@ HFSB_API bool hfsb_sandbox_ours(const hfsb_sandbox *sandbox);
 HFSB_API hfsb_status hfsb_sandbox_call(hfsb_sandbox *sandbox, hfsb_str name,
                                        const hfsb_json_value *arguments,
                                        const hfsb_call_opts  *opts,
-                                       const hfsb_cancel     *cancel,
                                        hfsb_tool_result      *result);
 /* Kills every command that runs there. Ignores the handle's cancel: it is
    what one calls after setting it. */

@@ -802,7 +802,6 @@ static hfsb_status hfsbi_remote_finish(const hfsb_sandbox *sandbox,
 hfsb_status hfsb_sandbox_call(hfsb_sandbox *sandbox, hfsb_str name,
                               const hfsb_json_value *arguments,
                               const hfsb_call_opts  *opts,
-                              const hfsb_cancel     *cancel,
                               hfsb_tool_result      *result) {
     const hfsbi_tool *tool = hfsbi_tool_find(name);
     hfsb_call_opts    none = HFSB_INIT;
@@ -810,11 +809,11 @@ hfsb_status hfsb_sandbox_call(hfsb_sandbox *sandbox, hfsb_str name,
     hfsbi_remote      r;
     hfsb_status       st;
     if (!opts) opts = &none;
-    if (!cancel) cancel = opts->cancel ? opts->cancel : sandbox->o.cancel;
     hfsbi_result_init(result, &sandbox->o.alloc);
     st = hfsbi_remote_check(tool, name, arguments, opts, &err);
     if (st != HFSB_OK) return hfsbi_remote_finish(sandbox, st, &err, result);
-    hfsbi_remote_init(&r, sandbox, tool, cancel);
+    hfsbi_remote_init(&r, sandbox, tool,
+                      opts->cancel ? opts->cancel : sandbox->o.cancel);
     r.opts = *opts;
     if (r.key[0] && opts->key.len) {
         memcpy(r.key, opts->key.ptr, opts->key.len);

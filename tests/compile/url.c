@@ -17,8 +17,7 @@ static bool calls_bash(hfsb_sandbox *sandbox) {
     bool             ok =
         hfsb_json_parse(HFSB_LIT("{\"command\":\"echo $((6 * 7))\"}"), NULL,
                         &arguments, NULL) == HFSB_OK &&
-        hfsb_sandbox_call(sandbox, HFSB_LIT("bash"), arguments.root, NULL,
-                          NULL, &result) == HFSB_OK &&
+        hfsb_sandbox_call(sandbox, HFSB_LIT("bash"), arguments.root, NULL, &result) == HFSB_OK &&
         result.success &&
         hfsb_str_equal(hfsb_buf_str(&result.output), HFSB_LIT("42\n"));
     hfsb_tool_result_free(&result);

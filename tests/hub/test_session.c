@@ -227,12 +227,10 @@ static void unknown_keys_are_noted_or_refused(void) {
     tt_drop(&r);
     strict.strict = true;
     T_CHECK(hfsb_session_call_text(s, HFSB_LIT("plan_tool"),
-                                   HFSB_LIT("{\"todos\":[],\"x\":1}"), &strict,
-                                   NULL, &res) == HFSB_ARG);
+                                   HFSB_LIT("{\"todos\":[],\"x\":1}"), &strict, &res) == HFSB_ARG);
     T_STR(res.error, "Unknown key: x. Known are: todos.");
     hfsb_tool_result_free(&res);
-    T_CHECK(hfsb_session_call(s, HFSB_LIT("plan_tool"), NULL, NULL, NULL,
-                              &res) == HFSB_ARG);
+    T_CHECK(hfsb_session_call(s, HFSB_LIT("plan_tool"), NULL, NULL, &res) == HFSB_ARG);
     T_CHECK(tt_says(&res.error, "todos"));
     hfsb_tool_result_free(&res);
     sn_close(s);
@@ -272,8 +270,7 @@ static void a_cancel_kills_a_local_command_and_keeps_its_output(void) {
     how.cancel = cancel;
     tt_drop(&r);
     r.st = hfsb_session_call_text(s, HFSB_LIT("bash"),
-                                  HFSB_LIT("{\"command\":\"true\"}"), &how,
-                                  NULL, &r.res);
+                                  HFSB_LIT("{\"command\":\"true\"}"), &how, &r.res);
     T_CHECK(r.st == HFSB_CANCELLED);
     hfsb_cancel_reset(cancel);
     /* a call that waits for another's command only stops to wait */
@@ -358,8 +355,7 @@ static void a_plan_replaces_the_one_before_with_a_copy(void) {
     /* a copy: what it was made from may go */
     T_CHECK(hfsb_json_parse_in_place(text, strlen(text), NULL, &doc, NULL) ==
             HFSB_OK);
-    T_CHECK(hfsb_session_call(s, HFSB_LIT("plan_tool"), doc.root, NULL, NULL,
-                              &res) == HFSB_OK);
+    T_CHECK(hfsb_session_call(s, HFSB_LIT("plan_tool"), doc.root, NULL, &res) == HFSB_OK);
     hfsb_tool_result_free(&res);
     hfsb_json_free(&doc);
     memset(text, '!', sizeof text);
@@ -574,8 +570,7 @@ static void use_with_little_memory(hfsb_alloc alloc, const t_heap *heap) {
     if (!s) return;
     st = hfsb_session_call_text(
         s, HFSB_LIT("plan_tool"),
-        HFSB_LIT("{\"x\":1,\"todos\":[" ITEM("1", "c", "pending") "]}"), NULL,
-        NULL, &res);
+        HFSB_LIT("{\"x\":1,\"todos\":[" ITEM("1", "c", "pending") "]}"), NULL, &res);
     T_CHECK(st == HFSB_OK || (!sound && st == HFSB_NOMEM));
     T_CHECK(res.success == (st == HFSB_OK));
     hfsb_tool_result_free(&res);
@@ -586,8 +581,7 @@ static void use_with_little_memory(hfsb_alloc alloc, const t_heap *heap) {
     st = hfsb_session_define(s, HFSB_TOOLS_FLAT, &out, &err);
     T_CHECK(st == HFSB_OK || (!sound && st == HFSB_NOMEM));
     st = hfsb_session_call_text(s, HFSB_LIT("exists"),
-                                HFSB_LIT("{\"path\":\".\"}"), NULL, NULL,
-                                &res);
+                                HFSB_LIT("{\"path\":\".\"}"), NULL, &res);
     T_CHECK(st == HFSB_OK || (!sound && st == HFSB_NOMEM));
     hfsb_tool_result_free(&res);
     hfsb_buf_free(&out);

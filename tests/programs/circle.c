@@ -16,8 +16,7 @@ static void call(const char *name, const char *arguments, bool ok,
     hfsb_buf         text = HFSB_INIT;
     T_CHECK(hfsb_json_parse(hfsb_cstr(arguments), NULL, &doc, NULL) ==
             HFSB_OK);
-    T_CHECK(hfsb_sandbox_call(box, hfsb_cstr(name), doc.root, NULL, NULL,
-                              &result) == HFSB_OK);
+    T_CHECK(hfsb_sandbox_call(box, hfsb_cstr(name), doc.root, NULL, &result) == HFSB_OK);
     T_CHECK(hfsb_tool_result_text(&result, &text) == HFSB_OK);
     T_CHECK(result.success == ok && tc_has(hfsb_buf_str(&text), part));
     printf("%s %s\n    %.*s\n", name, arguments,

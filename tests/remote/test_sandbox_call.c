@@ -465,8 +465,7 @@ static void a_call_without_memory(hfsb_alloc alloc, const t_heap *heap) {
     for (i = 0; st == HFSB_OK && i < TT_COUNT(calls); i++) {
         T_CHECK(hfsb_json_parse(hfsb_cstr(calls[i][1]), NULL, &doc, NULL) ==
                 HFSB_OK);
-        st = hfsb_sandbox_call(sandbox, hfsb_cstr(calls[i][0]), doc.root, NULL,
-                               NULL, &result);
+        st = hfsb_sandbox_call(sandbox, hfsb_cstr(calls[i][0]), doc.root, NULL, &result);
         if (!heap->fail_at) T_CHECK(st == HFSB_OK && result.success);
         T_CHECK(!result.success || st == HFSB_OK);
         hfsb_tool_result_free(&result);

@@ -95,8 +95,7 @@ static void *work(void *user) {
         snprintf(json, sizeof json, "{\"command\":\"echo %zu >> many\"}", i);
         if (hfsb_json_parse(hfsb_cstr(json), NULL, &doc, NULL) != HFSB_OK)
             abort();
-        if (hfsb_sandbox_call(box.sandbox, HFSB_LIT("bash"), doc.root, NULL,
-                              NULL, &result) != HFSB_OK ||
+        if (hfsb_sandbox_call(box.sandbox, HFSB_LIT("bash"), doc.root, NULL, &result) != HFSB_OK ||
             !result.success)
             w->failed++;
         hfsb_tool_result_free(&result);

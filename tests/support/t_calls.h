@@ -449,12 +449,15 @@ static void tc_no_secret(hfsb_str text) {
 HFSBI_UNUSED static void tc_do(tt_reply *r, tc_box *b, const char *tool,
                                const char *json, const hfsb_call_opts *opts,
                                const hfsb_cancel *cancel) {
-    hfsb_json_doc doc = HFSB_INIT;
+    hfsb_call_opts how = HFSB_INIT;
+    hfsb_json_doc  doc = HFSB_INIT;
+    if (opts) how = *opts;
+    if (cancel) how.cancel = cancel;
     tt_drop(r);
     if (json && hfsb_json_parse(hfsb_cstr(json), NULL, &doc, NULL) != HFSB_OK)
         abort();
-    r->st = hfsb_sandbox_call(b->sandbox, hfsb_cstr(tool), doc.root, opts,
-                              cancel, &r->res);
+    r->st = hfsb_sandbox_call(b->sandbox, hfsb_cstr(tool), doc.root, &how,
+                              &r->res);
     tt_look(r);
     tc_settle();
     hfsb_json_free(&doc);

@@ -69,9 +69,11 @@ HFSBI_UNUSED static void sn_close(hfsb_session *session) {
 HFSBI_UNUSED static void sn_do(tt_reply *r, hfsb_session *session,
                                const char *tool, hfsb_str json,
                                const hfsb_cancel *cancel) {
+    hfsb_call_opts opts = HFSB_INIT;
+    opts.cancel = cancel;
     tt_drop(r);
-    r->st = hfsb_session_call_text(session, hfsb_cstr(tool), json, NULL,
-                                   cancel, &r->res);
+    r->st = hfsb_session_call_text(session, hfsb_cstr(tool), json, &opts,
+                                   &r->res);
     tt_look(r);
 }
 
