@@ -501,9 +501,13 @@ hub POST fault '{"method":"DELETE","path":"/api/repos/delete","times":2,"status"
 begin --sandbox-tools
 say "$(call 1 bash '{"command":"echo ready"}')"
 answered 1
+ended=$(now_ms)
 finish
+left=$(spaces)
+ended=$(($(now_ms) - ended))
 below 'slow delete: milliseconds' $took 2500
-same 'slow delete: it is there yet' "$(spaces)" 1
+# a machine that took all of the three seconds for this shows nothing
+[ $ended -ge 2500 ] || same 'slow delete: it is there yet' "$left" 1
 until_true spaces_are 0
 same 'slow delete: no Space is left' "$(spaces)" 0
 hub DELETE fault > /dev/null
