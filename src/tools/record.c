@@ -143,7 +143,7 @@ HFSBI_FN bool hfsbi_record_init(hfsbi_record *r, hfsbi_spills *spills,
     int             i;
     limit.chars = HFSBI_REPLY_CHARS;
     memset(r, 0, sizeof *r);
-    r->spill = r->stash = -1;
+    r->spill.fd = r->stash.fd = -1;
     r->alloc = r->piece.alloc = r->memory.alloc = r->path.alloc = *alloc;
     r->spills = spills;
     r->merged = merged;
@@ -174,8 +174,8 @@ HFSBI_FN void hfsbi_record_free(hfsbi_record *r) {
     hfsbi_record_close_streams(r);
     hfsb_buf_free(&r->memory);
     hfsb_buf_free(&r->path);
-    hfsbi_close(&r->spill);
-    hfsbi_close(&r->stash);
+    hfsbi_close(&r->spill.fd);
+    hfsbi_close(&r->stash.fd);
 }
 
 /* The start of a character at or before `at`. */
@@ -211,24 +211,24 @@ static bool hfsbi_write_capped(int fd, hfsb_str text, size_t max,
 
 /* Appends text to the spill file, if there is one with room. */
 static void hfsbi_log_save(hfsbi_record *r, hfsb_str text) {
-    if (r->spill >= 0 && !r->full)
-        r->full = !hfsbi_write_capped(r->spill, text, r->spills->max_bytes,
-                                      &r->saved);
+    if (r->spill.fd >= 0 && !r->spill.full)
+        r->spill.full = !hfsbi_write_capped(
+            r->spill.fd, text, r->spills->max_bytes, &r->spill.bytes);
 }
 
 /* Creates the spill file once the text is longer than a reply. `memory` still
    contains the whole log, and goes into the file first. */
 static void hfsbi_log_open_spill(hfsbi_record *r) {
-    if (r->tried) return;
-    r->tried = true;
-    r->spill = hfsbi_spills_create(r->spills, &r->path);
+    if (r->spill.tried) return;
+    r->spill.tried = true;
+    r->spill.fd = hfsbi_spills_create(r->spills, &r->path);
     hfsbi_log_save(r, hfsb_buf_str(&r->memory));
 }
 
 /* Drops the start of `memory` once it is long and was saved. */
 static void hfsbi_log_trim(hfsbi_record *r) {
     size_t drop;
-    if (!r->tried || r->memory.len <= HFSBI_LOG_SLACK) return;
+    if (!r->spill.tried || r->memory.len <= HFSBI_LOG_SLACK) return;
     drop = hfsbi_char_after(hfsb_buf_str(&r->memory),
                             r->memory.len - HFSBI_LOG_KEEP);
     memmove(r->memory.ptr, r->memory.ptr + drop, r->memory.len - drop);
@@ -238,10 +238,10 @@ static void hfsbi_log_trim(hfsbi_record *r) {
 
 /* Appends text to the log. Without memory: drops the log in `memory`. */
 static void hfsbi_log_append(hfsbi_record *r, hfsb_str text) {
-    if (!r->tried && hfsbi_record_truncated(r)) hfsbi_log_open_spill(r);
+    if (!r->spill.tried && hfsbi_record_truncated(r)) hfsbi_log_open_spill(r);
     hfsbi_log_save(r, text);
     r->total += text.len;
-    if (r->tried &&
+    if (r->spill.tried &&
         text.len > HFSBI_LOG_SLACK) { /* a trim would keep only its end */
         text = hfsb_str_slice(
             text, hfsbi_char_after(text, text.len - HFSBI_LOG_SLACK),
@@ -263,26 +263,26 @@ static void hfsbi_log_append(hfsbi_record *r, hfsb_str text) {
    drops any of it. `more` characters are about to arrive. */
 static void hfsbi_stash_open(hfsbi_record *r, size_t more) {
     hfsb_buf all = HFSB_INIT;
-    if (r->stash_tried ||
+    if (r->stash.tried ||
         hfsb_text_window_total(r->window[1]) + more <= HFSBI_REPLY_CHARS)
         return;
-    r->stash_tried = true;
+    r->stash.tried = true;
     all.alloc = r->alloc;
-    if (!r->spills->none) r->stash = hfsbi_unnamed_file(r->spills->dir);
-    r->stash_full =
-        r->stash < 0 ||
+    if (!r->spills->none) r->stash.fd = hfsbi_unnamed_file(r->spills->dir);
+    r->stash.full =
+        r->stash.fd < 0 ||
         hfsb_text_window_show(r->window[1], HFSB_LIT(""), &all) != HFSB_OK ||
-        !hfsbi_write_capped(r->stash, hfsb_buf_str(&all), r->spills->max_bytes,
-                            &r->stashed);
+        !hfsbi_write_capped(r->stash.fd, hfsb_buf_str(&all),
+                            r->spills->max_bytes, &r->stash.bytes);
     hfsb_buf_free(&all);
 }
 
 /* Counts text of stderr, and appends it to the stash if there is one. */
 static void hfsbi_stash_append(hfsbi_record *r, hfsb_str text) {
     r->stderr_total += text.len;
-    if (r->stash_tried && !r->stash_full)
-        r->stash_full = !hfsbi_write_capped(r->stash, text,
-                                            r->spills->max_bytes, &r->stashed);
+    if (r->stash.tried && !r->stash.full)
+        r->stash.full = !hfsbi_write_capped(
+            r->stash.fd, text, r->spills->max_bytes, &r->stash.bytes);
 }
 
 /* Appends the cleaned text in r->piece to window and log or stash, and reports
@@ -323,7 +323,7 @@ HFSBI_FN void hfsbi_record_write(hfsbi_record *r, hfsb_proc_stream stream,
 static void hfsbi_log_skip_stderr(hfsbi_record *r, unsigned long long done) {
     hfsb_str text;
     size_t   chars;
-    r->full = true;
+    r->spill.full = true;
     r->total += r->stderr_total - done;
     hfsb_buf_truncate(&r->memory, 0);
     hfsb_buf_truncate(&r->piece, 0);
@@ -344,7 +344,7 @@ static void hfsbi_log_skip_stderr(hfsbi_record *r, unsigned long long done) {
 static void hfsbi_log_append_stderr(hfsbi_record *r) {
     char               block[16384];
     unsigned long long done = 0;
-    if (!r->stash_tried) {
+    if (!r->stash.tried) {
         hfsb_buf_truncate(&r->piece, 0);
         if (hfsb_text_window_show(r->window[1], HFSB_LIT(""), &r->piece) ==
             HFSB_OK)
@@ -352,8 +352,8 @@ static void hfsbi_log_append_stderr(hfsbi_record *r) {
         else r->lost = true;
         return;
     }
-    while (r->stash >= 0 && done < r->stashed) {
-        ssize_t n = pread(r->stash, block, sizeof block, (off_t)done);
+    while (r->stash.fd >= 0 && done < r->stash.bytes) {
+        ssize_t n = pread(r->stash.fd, block, sizeof block, (off_t)done);
         if (n < 0 && errno == EINTR) continue;
         if (n <= 0) break;
         hfsbi_log_append(r, hfsb_str_make(block, (size_t)n));
@@ -372,22 +372,22 @@ HFSBI_FN void hfsbi_record_finish(hfsbi_record *r) {
         hfsbi_record_append(r, i ? HFSB_PROC_STDERR : HFSB_PROC_STDOUT);
     }
     hfsbi_log_append_stderr(r);
-    hfsbi_close(&r->stash);
-    hfsbi_close(&r->spill);
+    hfsbi_close(&r->stash.fd);
+    hfsbi_close(&r->spill.fd);
     /* Do not name a spill file that is empty, because the disk is full, or
        that newer ones have replaced already. */
     if (r->path.len &&
-        (r->saved == 0 ||
+        (r->spill.bytes == 0 ||
          !hfsbi_spills_has(r->spills, hfsb_buf_str(&r->path)))) {
         (void)unlink(r->path.ptr);
         hfsb_buf_truncate(&r->path, 0);
-        r->saved = 0;
+        r->spill.bytes = 0;
     }
 }
 
 HFSBI_FN void hfsbi_record_settle(hfsbi_record *r) {
     hfsbi_record_close_streams(r);
-    if (!r->path.len || r->full) return;
+    if (!r->path.len || r->spill.full) return;
     r->memory_start = r->total; /* the spill file contains the whole log */
     hfsb_buf_free(&r->memory);
 }
@@ -422,9 +422,9 @@ HFSBI_FN bool hfsbi_record_pending(const hfsbi_record *r) {
 }
 
 HFSBI_FN hfsb_status hfsbi_record_show(const hfsbi_record *r, hfsb_buf *out) {
-    return hfsbi_text_windows_show(r->window[0], r->window[1],
-                                   hfsb_buf_str(&r->path),
-                                   r->full ? (size_t)r->saved : 0, out);
+    return hfsbi_text_windows_show(
+        r->window[0], r->window[1], hfsb_buf_str(&r->path),
+        r->spill.full ? (size_t)r->spill.bytes : 0, out);
 }
 
 /* ---- reading the log ---- */
@@ -434,9 +434,10 @@ HFSBI_FN hfsb_status hfsbi_record_show(const hfsbi_record *r, hfsb_buf *out) {
 static hfsb_status hfsbi_log_read_spill(const hfsbi_record *r,
                                         unsigned long long from, size_t max,
                                         hfsb_buf *out) {
-    size_t      left = r->saved - from < max ? (size_t)(r->saved - from) : max;
+    size_t left =
+        r->spill.bytes - from < max ? (size_t)(r->spill.bytes - from) : max;
     hfsb_status st = hfsb_buf_reserve(out, left);
-    int         reopened = -1, fd = r->spill;
+    int         reopened = -1, fd = r->spill.fd;
     if (fd < 0)
         fd = reopened = open(r->path.ptr, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
     while (fd >= 0 && st == HFSB_OK && left > 0) {
@@ -471,7 +472,7 @@ HFSBI_FN hfsb_status hfsbi_record_read(const hfsbi_record *r,
     hfsb_status st = HFSB_OK;
     *gone_from = *gone_to = 0;
     if (from > r->total) from = r->total;
-    if (from < r->memory_start && from >= r->saved) {
+    if (from < r->memory_start && from >= r->spill.bytes) {
         *gone_from = from;
         *gone_to = from = r->memory_start;
     }

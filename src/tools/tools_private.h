@@ -283,6 +283,14 @@ HFSBI_FN void hfsbi_spills_free(hfsbi_spills *spills);
 /* True when path is a spill file that still counts among these. */
 HFSBI_FN bool hfsbi_spills_has(hfsbi_spills *spills, hfsb_str path);
 
+/* A file that keeps what does not fit into memory. */
+typedef struct hfsbi_kept_file {
+    int                fd;    /* -1: none */
+    unsigned long long bytes; /* in it */
+    bool               full;  /* it takes no more */
+    bool               tried; /* to make one */
+} hfsbi_kept_file;
+
 /*  stdout --> filter --> window, log
     stderr --> filter --> window, stash        ... at the end: stash --> log
 
@@ -292,7 +300,7 @@ HFSBI_FN bool hfsbi_spills_has(hfsbi_spills *spills, hfsb_str path);
     text is too long for a reply. From then on the spill file holds the log, up
     to a limit, and `memory` keeps the end.
 
-        0              saved            memory_start          total
+        0           spill.bytes         memory_start          total
         [ spill file )  ... dropped ...  [ memory             )            */
 typedef struct hfsbi_record {
     hfsb_text_filter  *filter[2]; /* of stdout, stderr */
@@ -300,14 +308,9 @@ typedef struct hfsbi_record {
     hfsb_buf           piece; /* cleaned text on its way */
     hfsb_buf           memory;
     unsigned long long memory_start, total;
-    int                spill;   /* descriptor; -1: none */
-    hfsb_buf           path;    /* of the spill file, or empty */
-    unsigned long long saved;   /* bytes in the spill file */
-    bool               full;    /* the spill file takes no more */
-    bool               tried;   /* to make a spill file */
-    int                stash;   /* descriptor; -1: none */
-    unsigned long long stashed; /* bytes in the stash */
-    bool               stash_full, stash_tried;
+    hfsbi_kept_file    spill;
+    hfsb_buf           path; /* of the spill file, or empty */
+    hfsbi_kept_file    stash;
     unsigned long long stderr_total; /* bytes of cleaned stderr */
     bool               merged;       /* stderr arrives with stdout */
     bool               lost;         /* some text was lost: out of memory */
