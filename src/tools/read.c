@@ -148,6 +148,26 @@ static hfsbi_image hfsbi_image_detect(hfsb_str head) {
 /* ---- lines ---- */
 
 /* Turns a file into numbered lines, block by block. */
+/* The line that is being read, which may span blocks. */
+typedef struct hfsbi_current_line {
+    hfsb_buf text;       /* its start, from earlier blocks */
+    size_t   size;       /* bytes of it so far */
+    size_t   more;       /* characters of it after `text` */
+    bool     open;       /* a part of it was read */
+    bool     ends_in_cr; /* the last part ended in CR */
+} hfsbi_current_line;
+
+/* What was found out about the file so far. */
+typedef struct hfsbi_file_facts {
+    unsigned long long bytes, newlines;
+    char               last_byte;
+    bool               at_end;   /* it was read to its end */
+    bool               bad_utf8; /* invalid bytes were replaced */
+    bool               binary;
+    bool               hashing; /* all bytes are added to `sha` */
+    hfsb_sha256        sha;
+} hfsbi_file_facts;
+
 typedef struct hfsbi_line_reader {
     const hfsb_call   *call;
     long long          until; /* on hfsb_clock_ms() */
@@ -157,22 +177,12 @@ typedef struct hfsbi_line_reader {
     unsigned long long first, last; /* lines wanted, counted from 1 */
     unsigned long long line;        /* number of the current line */
     unsigned long long shown;       /* the last one in `out`; 0: none */
-    hfsb_buf  text;       /* start of the current line, from earlier blocks */
-    size_t    size;       /* bytes of the current line so far */
-    size_t    more;       /* characters of it after `text` */
-    bool      open;       /* a part of the current line was read */
-    bool      ends_in_cr; /* the last part ended in CR */
-    hfsb_buf *out;
-    bool      whole;    /* lines are never cut */
-    bool      cut;      /* a line was cut */
-    bool      full;     /* `line` no longer fits into `out` */
-    bool      at_end;   /* the file was read to its end */
-    bool      bad_utf8; /* invalid bytes were replaced */
-    bool      binary;
-    unsigned long long bytes, newlines; /* of the file, so far */
-    char               last_byte;
-    bool               hashing; /* all bytes are added to `sha` */
-    hfsb_sha256        sha;
+    hfsbi_current_line now;
+    hfsbi_file_facts   file;
+    hfsb_buf          *out;
+    bool               whole; /* lines are never cut */
+    bool               cut;   /* a line was cut */
+    bool               full;  /* `line` no longer fits into `out` */
 } hfsbi_line_reader;
 
 static bool hfsbi_line_wanted(const hfsbi_line_reader *r) {
@@ -226,7 +236,7 @@ static hfsb_status hfsbi_line_put(hfsbi_line_reader *r, hfsb_str text,
     if (more)
         hfsb_buf_printf(r->out, "... (%zu more characters in this line)",
                         more);
-    if (!valid) r->bad_utf8 = true;
+    if (!valid) r->file.bad_utf8 = true;
     r->shown = r->line;
     return hfsb_buf_finish(r->out, mark);
 }
@@ -235,13 +245,13 @@ static hfsb_status hfsbi_line_put(hfsbi_line_reader *r, hfsb_str text,
 static hfsb_status hfsbi_line_hold(hfsbi_line_reader *r, hfsb_str part) {
     size_t room = r->whole ? (size_t)HFSBI_READ_OUTPUT
                            : (size_t)HFSBI_READ_CHARS * 4 + 4;
-    r->open = true;
+    r->now.open = true;
     if (part.len == 0 || !hfsbi_line_wanted(r)) return HFSB_OK;
-    r->size += part.len;
-    r->ends_in_cr = part.ptr[part.len - 1] == '\r';
-    room = room > r->text.len ? room - r->text.len : 0;
-    r->more += hfsbi_count_chars(hfsb_str_slice(part, room, part.len));
-    return hfsb_buf_append(&r->text, hfsb_str_slice(part, 0, room));
+    r->now.size += part.len;
+    r->now.ends_in_cr = part.ptr[part.len - 1] == '\r';
+    room = room > r->now.text.len ? room - r->now.text.len : 0;
+    r->now.more += hfsbi_count_chars(hfsb_str_slice(part, room, part.len));
+    return hfsb_buf_append(&r->now.text, hfsb_str_slice(part, 0, room));
 }
 
 /* Appends the current line: the text collected, then part, without CR LF. */
@@ -249,17 +259,17 @@ static hfsb_status hfsbi_line_finish(hfsbi_line_reader *r, hfsb_str part,
                                      bool newline) {
     hfsb_status st = HFSB_OK;
     bool        cr = newline && part.len && part.ptr[part.len - 1] == '\r';
-    if (r->open || part.len > HFSBI_READ_CHARS) {
+    if (r->now.open || part.len > HFSBI_READ_CHARS) {
         st = hfsbi_line_hold(r, part);
-        part = hfsb_buf_str(&r->text);
-        cr = newline && r->ends_in_cr;
-        if (cr && r->more) {
-            r->more--;
+        part = hfsb_buf_str(&r->now.text);
+        cr = newline && r->now.ends_in_cr;
+        if (cr && r->now.more) {
+            r->now.more--;
             cr = false;
         }
     }
     if (cr) part = hfsb_str_slice(part, 0, part.len - 1);
-    return st == HFSB_OK ? hfsbi_line_put(r, part, r->more) : st;
+    return st == HFSB_OK ? hfsbi_line_put(r, part, r->now.more) : st;
 }
 
 /* Ends the current line with part, at a newline or at the end of the file. */
@@ -267,9 +277,9 @@ static hfsb_status hfsbi_line_end(hfsbi_line_reader *r, hfsb_str part,
                                   bool newline) {
     hfsb_status st = HFSB_OK;
     if (hfsbi_line_wanted(r)) st = hfsbi_line_finish(r, part, newline);
-    hfsb_buf_truncate(&r->text, 0);
-    r->size = r->more = 0;
-    r->open = r->ends_in_cr = false;
+    hfsb_buf_truncate(&r->now.text, 0);
+    r->now.size = r->now.more = 0;
+    r->now.open = r->now.ends_in_cr = false;
     if (!r->full) r->line++;
     return st;
 }
@@ -282,7 +292,7 @@ static void hfsbi_line_reader_skip(hfsbi_line_reader *r, hfsb_str *block) {
     size_t             at;
     if (hfsb_str_count_byte(*block, '\n') < left) {
         r->line += hfsb_str_count_byte(*block, '\n');
-        r->open = block->ptr[block->len - 1] != '\n';
+        r->now.open = block->ptr[block->len - 1] != '\n';
         *block = hfsb_str_make("", 0);
         return;
     }
@@ -291,7 +301,7 @@ static void hfsbi_line_reader_skip(hfsbi_line_reader *r, hfsb_str *block) {
         *block = hfsb_str_slice(*block, at + 1, block->len);
     }
     r->line = r->first;
-    r->open = false;
+    r->now.open = false;
 }
 
 /* Appends the wanted lines of a block, counts the others. */
@@ -308,15 +318,15 @@ static hfsb_status hfsbi_line_reader_take(hfsbi_line_reader *r,
     }
     if (st == HFSB_OK && block.len && !r->full) { /* past `last` */
         r->line += hfsb_str_count_byte(block, '\n');
-        r->open = block.ptr[block.len - 1] != '\n';
+        r->now.open = block.ptr[block.len - 1] != '\n';
     }
     return st;
 }
 
 /* True if more of the file is needed, for lines or for the sha256. */
 static bool hfsbi_line_reader_needs_more(const hfsbi_line_reader *r) {
-    if (r->at_end || r->binary) return false;
-    if (r->info.size <= HFSBI_READ_HASH && r->bytes <= HFSBI_READ_HASH)
+    if (r->file.at_end || r->file.binary) return false;
+    if (r->info.size <= HFSBI_READ_HASH && r->file.bytes <= HFSBI_READ_HASH)
         return true;
     return !r->full && r->line <= r->last;
 }
@@ -363,14 +373,14 @@ static bool hfsbi_read_stopped(const hfsbi_line_reader *r, hfsb_err *err) {
 
 /* Counts and hashes a block of the file, and detects binary content. */
 static void hfsbi_line_reader_count(hfsbi_line_reader *r, hfsb_str text) {
-    if (r->bytes == 0)
-        r->binary =
+    if (r->file.bytes == 0)
+        r->file.binary =
             hfsb_str_find_byte(hfsb_str_slice(text, 0, HFSBI_READ_PROBE),
                                '\0') != HFSB_NPOS;
-    r->bytes += text.len;
-    r->newlines += hfsb_str_count_byte(text, '\n');
-    if (text.len) r->last_byte = text.ptr[text.len - 1];
-    if (r->hashing) hfsb_sha256_write(&r->sha, text);
+    r->file.bytes += text.len;
+    r->file.newlines += hfsb_str_count_byte(text, '\n');
+    if (text.len) r->file.last_byte = text.ptr[text.len - 1];
+    if (r->file.hashing) hfsb_sha256_write(&r->file.sha, text);
 }
 
 /* Reads the file from its current position and appends the wanted lines.
@@ -378,26 +388,26 @@ static void hfsbi_line_reader_count(hfsbi_line_reader *r, hfsb_str text) {
 static hfsb_status hfsbi_line_reader_run(hfsbi_line_reader *r, hfsb_err *err) {
     char        block[HFSBI_READ_BLOCK];
     hfsb_status st = HFSB_OK;
-    bool        again = r->at_end; /* the second pass: already counted */
-    if (r->info.size)              /* most files are small and read whole */
+    bool        again = r->file.at_end; /* the second pass: already counted */
+    if (r->info.size) /* most files are small and read whole */
         st = hfsb_buf_reserve(r->out, hfsbi_read_reserve_size(r->info.size));
-    r->at_end = false;
+    r->file.at_end = false;
     while (st == HFSB_OK && hfsbi_line_reader_needs_more(r)) {
         ssize_t  n = hfsbi_read_block(r->fd, block, sizeof block);
         hfsb_str text = hfsb_str_make(block, n > 0 ? (size_t)n : 0);
         if (n < 0) return hfsbi_read_fail(r, err);
         if (hfsbi_read_stopped(r, err)) return HFSB_LIMIT;
-        r->at_end = text.len < sizeof block;
+        r->file.at_end = text.len < sizeof block;
         if (!again) hfsbi_line_reader_count(r, text);
-        if (!r->binary && text.len && !r->full)
+        if (!r->file.binary && text.len && !r->full)
             st = hfsbi_line_reader_take(r, text);
     }
     /* the last line wanted may be the last line of the file */
-    if (st == HFSB_OK && !r->at_end && r->bytes >= r->info.size)
-        r->at_end = hfsbi_read_block(r->fd, block, 1) == 0;
-    if (st == HFSB_OK && r->at_end && r->open && !r->full)
+    if (st == HFSB_OK && !r->file.at_end && r->file.bytes >= r->info.size)
+        r->file.at_end = hfsbi_read_block(r->fd, block, 1) == 0;
+    if (st == HFSB_OK && r->file.at_end && r->now.open && !r->full)
         st = hfsbi_line_end(r, HFSB_LIT(""), false);
-    if (again) r->at_end = true;
+    if (again) r->file.at_end = true;
     return st;
 }
 
@@ -405,7 +415,7 @@ static hfsb_status hfsbi_line_reader_run(hfsbi_line_reader *r, hfsb_err *err) {
 
 /* Lines of the file so far; the last one may lack its newline. */
 static unsigned long long hfsbi_line_count(const hfsbi_line_reader *r) {
-    return r->newlines + (r->bytes && r->last_byte != '\n');
+    return r->file.newlines + (r->file.bytes && r->file.last_byte != '\n');
 }
 
 /* Seeks to the line that is `back` lines before the end, reading backwards
@@ -413,9 +423,9 @@ static unsigned long long hfsbi_line_count(const hfsbi_line_reader *r) {
 static bool hfsbi_line_reader_seek(hfsbi_line_reader *r,
                                    unsigned long long back) {
     char               block[HFSBI_READ_BLOCK];
-    unsigned long long at = r->bytes, left = back;
+    unsigned long long at = r->file.bytes, left = back;
     size_t             n, i;
-    if (r->bytes && r->last_byte == '\n') left++;
+    if (r->file.bytes && r->file.last_byte == '\n') left++;
     while (at > 0) {
         n = at < sizeof block ? (size_t)at : sizeof block;
         at -= n;
@@ -437,8 +447,8 @@ static hfsb_status hfsbi_line_reader_from_end(hfsbi_line_reader *r,
     char               block[HFSBI_READ_BLOCK];
     unsigned long long back = 0 - (unsigned long long)offset, lines;
     ssize_t            n = 1;
-    r->hashing = true;
-    while (n > 0 && !r->binary) {
+    r->file.hashing = true;
+    while (n > 0 && !r->file.binary) {
         n = hfsbi_read_block(r->fd, block, sizeof block);
         if (n > 0) hfsbi_line_reader_count(r, hfsb_str_make(block, (size_t)n));
         if (hfsbi_read_stopped(r, err)) return HFSB_LIMIT;
@@ -446,8 +456,8 @@ static hfsb_status hfsbi_line_reader_from_end(hfsbi_line_reader *r,
     lines = hfsbi_line_count(r);
     if (back > lines) back = lines;
     r->first = r->line = lines - back + 1;
-    r->at_end = true;
-    if (n < 0 || (!r->binary && !hfsbi_line_reader_seek(r, back)))
+    r->file.at_end = true;
+    if (n < 0 || (!r->file.binary && !hfsbi_line_reader_seek(r, back)))
         return hfsbi_read_fail(r, err);
     return HFSB_OK;
 }
@@ -465,23 +475,25 @@ static hfsb_status hfsbi_image_too_large(hfsb_call               *call,
         "ImageMagick's convert "
         "with -resize 1024x1024 or python3 with Pillow, and read that.",
         (int)r->path.len, r->path.ptr, image->mime, image->width,
-        image->height, r->info.size > r->bytes ? r->info.size : r->bytes,
+        image->height,
+        r->info.size > r->file.bytes ? r->info.size : r->file.bytes,
         HFSBI_IMAGE_SIDE, HFSBI_IMAGE_MAX);
 }
 
-/* Appends the file in base64, hashed and counted in r->bytes. Stops once it
+/* Appends the file in base64, hashed and counted in r->file.bytes. Stops once it
    exceeds HFSBI_IMAGE_MAX. */
 static hfsb_status hfsbi_image_data(hfsbi_line_reader *r, hfsb_buf *out,
                                     hfsb_err *err) {
     char        block[HFSBI_IMAGE_BLOCK];
     hfsb_status st = hfsb_buf_reserve(out, (size_t)r->info.size / 3 * 4 + 256);
-    while (st == HFSB_OK && !r->at_end && r->bytes <= HFSBI_IMAGE_MAX) {
+    while (st == HFSB_OK && !r->file.at_end &&
+           r->file.bytes <= HFSBI_IMAGE_MAX) {
         ssize_t  n = hfsbi_read_block(r->fd, block, sizeof block);
         hfsb_str text = hfsb_str_make(block, n > 0 ? (size_t)n : 0);
         if (n < 0) return hfsbi_read_fail(r, err);
-        r->at_end = text.len < sizeof block;
-        r->bytes += text.len;
-        hfsb_sha256_write(&r->sha, text);
+        r->file.at_end = text.len < sizeof block;
+        r->file.bytes += text.len;
+        hfsb_sha256_write(&r->file.sha, text);
         st = hfsb_base64_encode(text, out);
     }
     return st;
@@ -496,20 +508,20 @@ static hfsb_status hfsbi_read_image(hfsb_call *call, hfsbi_line_reader *r,
     if (r->info.size > HFSBI_IMAGE_MAX || image->width > HFSBI_IMAGE_SIDE ||
         image->height > HFSBI_IMAGE_SIDE)
         return hfsbi_image_too_large(call, r, image);
-    hfsb_sha256_init(&r->sha);
+    hfsb_sha256_init(&r->file.sha);
     data.alloc = call->tools->alloc;
     st = hfsbi_image_data(r, &data, err);
-    if (st == HFSB_OK && r->bytes > HFSBI_IMAGE_MAX) {
+    if (st == HFSB_OK && r->file.bytes > HFSBI_IMAGE_MAX) {
         st = hfsbi_image_too_large(call, r, image);
     } else if (st == HFSB_OK) {
-        hfsbi_sha256_finish_hex(&r->sha, hex);
+        hfsbi_sha256_finish_hex(&r->file.sha, hex);
         hfsbi_build_str(&call->fields, "mime_type", hfsb_cstr(image->mime));
         hfsbi_build_str(&call->fields, "data", hfsb_buf_str(&data));
-        hfsbi_build_int(&call->fields, "size", (long long)r->bytes);
+        hfsbi_build_int(&call->fields, "size", (long long)r->file.bytes);
         hfsbi_build_str(&call->fields, "sha256", hfsb_cstr(hex));
         st = hfsbi_result_ok(&call->result, "%s, %lux%lu, %llu bytes",
                              image->mime, image->width, image->height,
-                             r->bytes);
+                             r->file.bytes);
     } else if (st != HFSB_NOMEM) {
         st = hfsbi_result_err(&call->result, err);
     }
@@ -554,8 +566,8 @@ static const hfsbi_param hfsbi_read_params[] = {
 static void hfsbi_read_sha256(hfsbi_line_reader *r,
                               char               hex[HFSB_SHA256_HEX]) {
     hex[0] = '\0';
-    if (!r->at_end || r->binary) return;
-    if (r->hashing) hfsbi_sha256_finish_hex(&r->sha, hex);
+    if (!r->file.at_end || r->file.binary) return;
+    if (r->file.hashing) hfsbi_sha256_finish_hex(&r->file.sha, hex);
     else if (lseek(r->fd, 0, SEEK_SET) != 0 || !hfsbi_fd_sha256(r->fd, hex))
         hex[0] = '\0';
 }
@@ -564,11 +576,13 @@ static void hfsbi_read_sha256(hfsbi_line_reader *r,
 static void hfsbi_read_fields(hfsbi_build *fields, hfsbi_line_reader *r) {
     char               hex[HFSB_SHA256_HEX];
     unsigned long long lines = hfsbi_line_count(r);
-    bool               more = r->full || !r->at_end || r->last < lines;
+    bool               more = r->full || !r->file.at_end || r->last < lines;
     hfsbi_read_sha256(r, hex);
-    hfsbi_build_int(fields, "size",
-                    (long long)(r->at_end ? r->bytes : r->info.size));
-    if (r->at_end) hfsbi_build_int(fields, "total_lines", (long long)lines);
+    hfsbi_build_int(
+        fields, "size",
+        (long long)(r->file.at_end ? r->file.bytes : r->info.size));
+    if (r->file.at_end)
+        hfsbi_build_int(fields, "total_lines", (long long)lines);
     if (hex[0]) hfsbi_build_str(fields, "sha256", hfsb_cstr(hex));
     hfsbi_build_bool(fields, "truncated", r->full || r->cut);
     if (r->shown) {
@@ -583,16 +597,16 @@ static void hfsbi_read_fields(hfsbi_build *fields, hfsbi_line_reader *r) {
 /* Fills the result after the lines; refuses a binary file. */
 static hfsb_status hfsbi_read_result(hfsb_call *call, hfsbi_line_reader *r) {
     hfsb_status st = HFSB_OK;
-    if (r->binary)
+    if (r->file.binary)
         return hfsbi_result_fail(
             &call->result, HFSB_REFUSED,
             "%.*s is binary (%llu bytes, a NUL byte near the start). To see "
             "its bytes use a command such as xxd, od -c or base64.",
             (int)r->path.len, r->path.ptr,
-            r->info.size > r->bytes ? r->info.size : r->bytes);
+            r->info.size > r->file.bytes ? r->info.size : r->file.bytes);
     call->result.success = true;
     hfsbi_read_fields(&call->fields, r);
-    if (r->bad_utf8)
+    if (r->file.bad_utf8)
         st = hfsb_buf_printf(&call->notes,
                              "\n(bytes that are not UTF-8 are shown as "
                              "\xEF\xBF\xBD)");
@@ -610,12 +624,12 @@ static hfsb_status hfsbi_read_lines(hfsb_call *call, hfsbi_line_reader *r,
     hfsb_status st = HFSB_OK;
     r->line = 1;
     r->first = offset > 0 ? (unsigned long long)offset : 1;
-    r->hashing = r->info.size <= HFSBI_READ_HASH;
-    hfsb_sha256_init(&r->sha);
+    r->file.hashing = r->info.size <= HFSBI_READ_HASH;
+    hfsb_sha256_init(&r->file.sha);
     if (offset < 0) st = hfsbi_line_reader_from_end(r, offset, err);
     r->last = (unsigned long long)-1;
     if (limit) r->last = r->first + (unsigned long long)limit - 1;
-    if (st == HFSB_OK && !r->binary) st = hfsbi_line_reader_run(r, err);
+    if (st == HFSB_OK && !r->file.binary) st = hfsbi_line_reader_run(r, err);
     if (st == HFSB_OK) return hfsbi_read_result(call, r);
     return st == HFSB_NOMEM ? st : hfsbi_result_err(&call->result, err);
 }
@@ -650,7 +664,7 @@ static hfsb_status hfsbi_run_read(hfsb_call *call, const void *args,
     hfsbi_line_reader      r;
     hfsb_status            st;
     memset(&r, 0, sizeof r);
-    r.text.alloc = tools->alloc;
+    r.now.text.alloc = tools->alloc;
     r.call = call;
     r.until = hfsb_clock_ms() + HFSBI_READ_MS;
     r.out = &call->result.output;
@@ -667,7 +681,7 @@ static hfsb_status hfsbi_run_read(hfsb_call *call, const void *args,
                     : hfsbi_read_lines(call, &r, a->offset ? a->offset : 1,
                                        a->limit, err);
     hfsbi_close(&r.fd);
-    hfsb_buf_free(&r.text);
+    hfsb_buf_free(&r.now.text);
     if (st == HFSB_OK && call->result.success) hfsbi_tools_saw(tools, r.path);
     return st;
 }
