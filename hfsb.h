@@ -1353,7 +1353,9 @@ typedef struct hfsb_file_write_opts {
                                       inode, size and time of change (NULL: no
                                       condition). A change within one tick of
                                       the file system's clock may go unnoticed;
-                                      if_sha256 is exact */
+                                      if_sha256 and if_content are exact */
+    hfsb_str if_content; /* fail unless the file has this content (ptr NULL: no
+                            condition); must exist until the commit */
     unsigned mode;       /* permission bits of the file (0: those it had; for a
                             new file 0666 less the umask) */
     bool     create;     /* fail if the file exists */
@@ -1392,7 +1394,7 @@ typedef struct hfsb_file_written {
    flock() of its directory (and of the file when it is rewritten in place), so
    no other write of any thread or process gets in between.
 
-   HFSB_STALE      the file is not the one of if_sha256 or if_same
+   HFSB_STALE      the file is not the one of if_sha256, if_same or if_content
    HFSB_NOT_FOUND  ... or does not exist
    HFSB_EXISTS     the file exists, and `create` was set
    HFSB_BUSY       another program held that lock for about 2 s
@@ -20918,6 +20920,25 @@ static hfsb_status hfsbi_check_sha256(const hfsb_root *root, hfsb_str path,
     return st;
 }
 
+static hfsb_status hfsbi_check_content(const hfsb_root *root, hfsb_str path,
+                                       hfsbi_target *target, hfsb_str content,
+                                       hfsb_err *err) {
+    char        piece[16384];
+    size_t      at = 0;
+    ssize_t     n;
+    int         fd;
+    hfsb_status st = hfsbi_target_open(root, path, target, &fd, err);
+    if (st != HFSB_OK) return st;
+    while ((n = hfsbi_read_file(fd, piece, sizeof piece)) > 0 &&
+           (size_t)n <= content.len - at &&
+           memcmp(piece, content.ptr + at, (size_t)n) == 0)
+        at += (size_t)n;
+    if (n < 0) st = hfsbi_file_fail_os(root, path, errno, "read", err);
+    else if (n > 0 || at < content.len) st = hfsbi_fail_changed(path, err);
+    hfsbi_close(&fd);
+    return st;
+}
+
 /* ---- temporaries: .{name}.hfsb-{pid}-{n}, locked while in use ---- */
 
 /* Keeps errno. */
@@ -21350,11 +21371,12 @@ static hfsb_status hfsbi_writer_fail_exists(hfsb_file_writer *w) {
                            hfsbi_writer_path(w));
 }
 
-/* Checks the caller's conditions, but for the sha256, against the latest stat
-   of the target. */
+/* Checks the caller's conditions, but for those on the content, against the
+   latest stat of the target. */
 static hfsb_status hfsbi_writer_check_stat(hfsb_file_writer *w) {
-    hfsb_str    path = hfsbi_writer_path(w);
-    bool        needs_file = w->opts.if_same || w->sha256[0];
+    hfsb_str path = hfsbi_writer_path(w);
+    bool     needs_file =
+        w->opts.if_same || w->sha256[0] || w->opts.if_content.ptr;
     hfsb_status st;
     if (!w->target.exists)
         return needs_file ? hfsbi_writer_fail(w, ENOENT) : HFSB_OK;
@@ -21422,7 +21444,9 @@ static hfsb_status hfsbi_writer_start(hfsb_file_writer *w, hfsb_str path,
     if (hfsb_buf_append(&w->path, path) != HFSB_OK)
         return hfsbi_fail_status(&w->err, HFSB_NOMEM, "Writer of a file");
     /* A file that must exist has its directories already. */
-    if (w->opts.no_parents || w->opts.if_same || w->sha256[0]) how = 0;
+    if (w->opts.no_parents || w->opts.if_same || w->sha256[0] ||
+        w->opts.if_content.ptr)
+        how = 0;
     if (w->opts.no_sync) how |= HFSBI_RESOLVE_NO_SYNC;
     st = hfsbi_resolve(w->root, path, how, "write", &w->target, &w->err);
     if (st == HFSB_OK) st = hfsbi_writer_check_stat(w);
@@ -21562,9 +21586,13 @@ static hfsb_status hfsbi_writer_lock(hfsb_file_writer *w, bool file) {
                                &w->err);
     st = hfsbi_writer_stat(w);
     if (st == HFSB_OK) st = hfsbi_writer_check_stat(w);
-    if (st != HFSB_OK || !w->sha256[0]) return st;
-    return hfsbi_check_sha256(w->root, hfsbi_writer_path(w), &w->target,
-                              w->sha256, &w->err);
+    if (st == HFSB_OK && w->sha256[0])
+        st = hfsbi_check_sha256(w->root, hfsbi_writer_path(w), &w->target,
+                                w->sha256, &w->err);
+    if (st == HFSB_OK && w->opts.if_content.ptr)
+        st = hfsbi_check_content(w->root, hfsbi_writer_path(w), &w->target,
+                                 w->opts.if_content, &w->err);
+    return st;
 }
 
 static hfsb_status hfsbi_writer_replace(hfsb_file_writer *w) {
@@ -24126,6 +24154,14 @@ HFSBI_FN void hfsbi_spills_free(hfsbi_spills *spills);
 /* True when path is a spill file that still counts among these. */
 HFSBI_FN bool hfsbi_spills_has(hfsbi_spills *spills, hfsb_str path);
 
+/* A file that keeps what does not fit into memory. */
+typedef struct hfsbi_kept_file {
+    int                fd;    /* -1: none */
+    unsigned long long bytes; /* in it */
+    bool               full;  /* it takes no more */
+    bool               tried; /* to make one */
+} hfsbi_kept_file;
+
 /*  stdout --> filter --> window, log
     stderr --> filter --> window, stash        ... at the end: stash --> log
 
@@ -24135,7 +24171,7 @@ HFSBI_FN bool hfsbi_spills_has(hfsbi_spills *spills, hfsb_str path);
     text is too long for a reply. From then on the spill file holds the log, up
     to a limit, and `memory` keeps the end.
 
-        0              saved            memory_start          total
+        0           spill.bytes         memory_start          total
         [ spill file )  ... dropped ...  [ memory             )            */
 typedef struct hfsbi_record {
     hfsb_text_filter  *filter[2]; /* of stdout, stderr */
@@ -24143,14 +24179,9 @@ typedef struct hfsbi_record {
     hfsb_buf           piece; /* cleaned text on its way */
     hfsb_buf           memory;
     unsigned long long memory_start, total;
-    int                spill;   /* descriptor; -1: none */
-    hfsb_buf           path;    /* of the spill file, or empty */
-    unsigned long long saved;   /* bytes in the spill file */
-    bool               full;    /* the spill file takes no more */
-    bool               tried;   /* to make a spill file */
-    int                stash;   /* descriptor; -1: none */
-    unsigned long long stashed; /* bytes in the stash */
-    bool               stash_full, stash_tried;
+    hfsbi_kept_file    spill;
+    hfsb_buf           path; /* of the spill file, or empty */
+    hfsbi_kept_file    stash;
     unsigned long long stderr_total; /* bytes of cleaned stderr */
     bool               merged;       /* stderr arrives with stdout */
     bool               lost;         /* some text was lost: out of memory */
@@ -25515,7 +25546,7 @@ HFSBI_FN bool hfsbi_record_init(hfsbi_record *r, hfsbi_spills *spills,
     int             i;
     limit.chars = HFSBI_REPLY_CHARS;
     memset(r, 0, sizeof *r);
-    r->spill = r->stash = -1;
+    r->spill.fd = r->stash.fd = -1;
     r->alloc = r->piece.alloc = r->memory.alloc = r->path.alloc = *alloc;
     r->spills = spills;
     r->merged = merged;
@@ -25546,8 +25577,8 @@ HFSBI_FN void hfsbi_record_free(hfsbi_record *r) {
     hfsbi_record_close_streams(r);
     hfsb_buf_free(&r->memory);
     hfsb_buf_free(&r->path);
-    hfsbi_close(&r->spill);
-    hfsbi_close(&r->stash);
+    hfsbi_close(&r->spill.fd);
+    hfsbi_close(&r->stash.fd);
 }
 
 /* The start of a character at or before `at`. */
@@ -25583,24 +25614,24 @@ static bool hfsbi_write_capped(int fd, hfsb_str text, size_t max,
 
 /* Appends text to the spill file, if there is one with room. */
 static void hfsbi_log_save(hfsbi_record *r, hfsb_str text) {
-    if (r->spill >= 0 && !r->full)
-        r->full = !hfsbi_write_capped(r->spill, text, r->spills->max_bytes,
-                                      &r->saved);
+    if (r->spill.fd >= 0 && !r->spill.full)
+        r->spill.full = !hfsbi_write_capped(
+            r->spill.fd, text, r->spills->max_bytes, &r->spill.bytes);
 }
 
 /* Creates the spill file once the text is longer than a reply. `memory` still
    contains the whole log, and goes into the file first. */
 static void hfsbi_log_open_spill(hfsbi_record *r) {
-    if (r->tried) return;
-    r->tried = true;
-    r->spill = hfsbi_spills_create(r->spills, &r->path);
+    if (r->spill.tried) return;
+    r->spill.tried = true;
+    r->spill.fd = hfsbi_spills_create(r->spills, &r->path);
     hfsbi_log_save(r, hfsb_buf_str(&r->memory));
 }
 
 /* Drops the start of `memory` once it is long and was saved. */
 static void hfsbi_log_trim(hfsbi_record *r) {
     size_t drop;
-    if (!r->tried || r->memory.len <= HFSBI_LOG_SLACK) return;
+    if (!r->spill.tried || r->memory.len <= HFSBI_LOG_SLACK) return;
     drop = hfsbi_char_after(hfsb_buf_str(&r->memory),
                             r->memory.len - HFSBI_LOG_KEEP);
     memmove(r->memory.ptr, r->memory.ptr + drop, r->memory.len - drop);
@@ -25610,10 +25641,10 @@ static void hfsbi_log_trim(hfsbi_record *r) {
 
 /* Appends text to the log. Without memory: drops the log in `memory`. */
 static void hfsbi_log_append(hfsbi_record *r, hfsb_str text) {
-    if (!r->tried && hfsbi_record_truncated(r)) hfsbi_log_open_spill(r);
+    if (!r->spill.tried && hfsbi_record_truncated(r)) hfsbi_log_open_spill(r);
     hfsbi_log_save(r, text);
     r->total += text.len;
-    if (r->tried &&
+    if (r->spill.tried &&
         text.len > HFSBI_LOG_SLACK) { /* a trim would keep only its end */
         text = hfsb_str_slice(
             text, hfsbi_char_after(text, text.len - HFSBI_LOG_SLACK),
@@ -25635,26 +25666,26 @@ static void hfsbi_log_append(hfsbi_record *r, hfsb_str text) {
    drops any of it. `more` characters are about to arrive. */
 static void hfsbi_stash_open(hfsbi_record *r, size_t more) {
     hfsb_buf all = HFSB_INIT;
-    if (r->stash_tried ||
+    if (r->stash.tried ||
         hfsb_text_window_total(r->window[1]) + more <= HFSBI_REPLY_CHARS)
         return;
-    r->stash_tried = true;
+    r->stash.tried = true;
     all.alloc = r->alloc;
-    if (!r->spills->none) r->stash = hfsbi_unnamed_file(r->spills->dir);
-    r->stash_full =
-        r->stash < 0 ||
+    if (!r->spills->none) r->stash.fd = hfsbi_unnamed_file(r->spills->dir);
+    r->stash.full =
+        r->stash.fd < 0 ||
         hfsb_text_window_show(r->window[1], HFSB_LIT(""), &all) != HFSB_OK ||
-        !hfsbi_write_capped(r->stash, hfsb_buf_str(&all), r->spills->max_bytes,
-                            &r->stashed);
+        !hfsbi_write_capped(r->stash.fd, hfsb_buf_str(&all),
+                            r->spills->max_bytes, &r->stash.bytes);
     hfsb_buf_free(&all);
 }
 
 /* Counts text of stderr, and appends it to the stash if there is one. */
 static void hfsbi_stash_append(hfsbi_record *r, hfsb_str text) {
     r->stderr_total += text.len;
-    if (r->stash_tried && !r->stash_full)
-        r->stash_full = !hfsbi_write_capped(r->stash, text,
-                                            r->spills->max_bytes, &r->stashed);
+    if (r->stash.tried && !r->stash.full)
+        r->stash.full = !hfsbi_write_capped(
+            r->stash.fd, text, r->spills->max_bytes, &r->stash.bytes);
 }
 
 /* Appends the cleaned text in r->piece to window and log or stash, and reports
@@ -25695,7 +25726,7 @@ HFSBI_FN void hfsbi_record_write(hfsbi_record *r, hfsb_proc_stream stream,
 static void hfsbi_log_skip_stderr(hfsbi_record *r, unsigned long long done) {
     hfsb_str text;
     size_t   chars;
-    r->full = true;
+    r->spill.full = true;
     r->total += r->stderr_total - done;
     hfsb_buf_truncate(&r->memory, 0);
     hfsb_buf_truncate(&r->piece, 0);
@@ -25716,7 +25747,7 @@ static void hfsbi_log_skip_stderr(hfsbi_record *r, unsigned long long done) {
 static void hfsbi_log_append_stderr(hfsbi_record *r) {
     char               block[16384];
     unsigned long long done = 0;
-    if (!r->stash_tried) {
+    if (!r->stash.tried) {
         hfsb_buf_truncate(&r->piece, 0);
         if (hfsb_text_window_show(r->window[1], HFSB_LIT(""), &r->piece) ==
             HFSB_OK)
@@ -25724,8 +25755,8 @@ static void hfsbi_log_append_stderr(hfsbi_record *r) {
         else r->lost = true;
         return;
     }
-    while (r->stash >= 0 && done < r->stashed) {
-        ssize_t n = pread(r->stash, block, sizeof block, (off_t)done);
+    while (r->stash.fd >= 0 && done < r->stash.bytes) {
+        ssize_t n = pread(r->stash.fd, block, sizeof block, (off_t)done);
         if (n < 0 && errno == EINTR) continue;
         if (n <= 0) break;
         hfsbi_log_append(r, hfsb_str_make(block, (size_t)n));
@@ -25744,22 +25775,22 @@ HFSBI_FN void hfsbi_record_finish(hfsbi_record *r) {
         hfsbi_record_append(r, i ? HFSB_PROC_STDERR : HFSB_PROC_STDOUT);
     }
     hfsbi_log_append_stderr(r);
-    hfsbi_close(&r->stash);
-    hfsbi_close(&r->spill);
+    hfsbi_close(&r->stash.fd);
+    hfsbi_close(&r->spill.fd);
     /* Do not name a spill file that is empty, because the disk is full, or
        that newer ones have replaced already. */
     if (r->path.len &&
-        (r->saved == 0 ||
+        (r->spill.bytes == 0 ||
          !hfsbi_spills_has(r->spills, hfsb_buf_str(&r->path)))) {
         (void)unlink(r->path.ptr);
         hfsb_buf_truncate(&r->path, 0);
-        r->saved = 0;
+        r->spill.bytes = 0;
     }
 }
 
 HFSBI_FN void hfsbi_record_settle(hfsbi_record *r) {
     hfsbi_record_close_streams(r);
-    if (!r->path.len || r->full) return;
+    if (!r->path.len || r->spill.full) return;
     r->memory_start = r->total; /* the spill file contains the whole log */
     hfsb_buf_free(&r->memory);
 }
@@ -25794,9 +25825,9 @@ HFSBI_FN bool hfsbi_record_pending(const hfsbi_record *r) {
 }
 
 HFSBI_FN hfsb_status hfsbi_record_show(const hfsbi_record *r, hfsb_buf *out) {
-    return hfsbi_text_windows_show(r->window[0], r->window[1],
-                                   hfsb_buf_str(&r->path),
-                                   r->full ? (size_t)r->saved : 0, out);
+    return hfsbi_text_windows_show(
+        r->window[0], r->window[1], hfsb_buf_str(&r->path),
+        r->spill.full ? (size_t)r->spill.bytes : 0, out);
 }
 
 /* ---- reading the log ---- */
@@ -25806,9 +25837,10 @@ HFSBI_FN hfsb_status hfsbi_record_show(const hfsbi_record *r, hfsb_buf *out) {
 static hfsb_status hfsbi_log_read_spill(const hfsbi_record *r,
                                         unsigned long long from, size_t max,
                                         hfsb_buf *out) {
-    size_t      left = r->saved - from < max ? (size_t)(r->saved - from) : max;
+    size_t left =
+        r->spill.bytes - from < max ? (size_t)(r->spill.bytes - from) : max;
     hfsb_status st = hfsb_buf_reserve(out, left);
-    int         reopened = -1, fd = r->spill;
+    int         reopened = -1, fd = r->spill.fd;
     if (fd < 0)
         fd = reopened = open(r->path.ptr, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
     while (fd >= 0 && st == HFSB_OK && left > 0) {
@@ -25843,7 +25875,7 @@ HFSBI_FN hfsb_status hfsbi_record_read(const hfsbi_record *r,
     hfsb_status st = HFSB_OK;
     *gone_from = *gone_to = 0;
     if (from > r->total) from = r->total;
-    if (from < r->memory_start && from >= r->saved) {
+    if (from < r->memory_start && from >= r->spill.bytes) {
         *gone_from = from;
         *gone_to = from = r->memory_start;
     }
@@ -29195,6 +29227,26 @@ static hfsbi_image hfsbi_image_detect(hfsb_str head) {
 /* ---- lines ---- */
 
 /* Turns a file into numbered lines, block by block. */
+/* The line that is being read, which may span blocks. */
+typedef struct hfsbi_current_line {
+    hfsb_buf text;       /* its start, from earlier blocks */
+    size_t   size;       /* bytes of it so far */
+    size_t   more;       /* characters of it after `text` */
+    bool     open;       /* a part of it was read */
+    bool     ends_in_cr; /* the last part ended in CR */
+} hfsbi_current_line;
+
+/* What was found out about the file so far. */
+typedef struct hfsbi_file_facts {
+    unsigned long long bytes, newlines;
+    char               last_byte;
+    bool               at_end;   /* it was read to its end */
+    bool               bad_utf8; /* invalid bytes were replaced */
+    bool               binary;
+    bool               hashing; /* all bytes are added to `sha` */
+    hfsb_sha256        sha;
+} hfsbi_file_facts;
+
 typedef struct hfsbi_line_reader {
     const hfsb_call   *call;
     long long          until; /* on hfsb_clock_ms() */
@@ -29204,22 +29256,12 @@ typedef struct hfsbi_line_reader {
     unsigned long long first, last; /* lines wanted, counted from 1 */
     unsigned long long line;        /* number of the current line */
     unsigned long long shown;       /* the last one in `out`; 0: none */
-    hfsb_buf  text;       /* start of the current line, from earlier blocks */
-    size_t    size;       /* bytes of the current line so far */
-    size_t    more;       /* characters of it after `text` */
-    bool      open;       /* a part of the current line was read */
-    bool      ends_in_cr; /* the last part ended in CR */
-    hfsb_buf *out;
-    bool      whole;    /* lines are never cut */
-    bool      cut;      /* a line was cut */
-    bool      full;     /* `line` no longer fits into `out` */
-    bool      at_end;   /* the file was read to its end */
-    bool      bad_utf8; /* invalid bytes were replaced */
-    bool      binary;
-    unsigned long long bytes, newlines; /* of the file, so far */
-    char               last_byte;
-    bool               hashing; /* all bytes are added to `sha` */
-    hfsb_sha256        sha;
+    hfsbi_current_line now;
+    hfsbi_file_facts   file;
+    hfsb_buf          *out;
+    bool               whole; /* lines are never cut */
+    bool               cut;   /* a line was cut */
+    bool               full;  /* `line` no longer fits into `out` */
 } hfsbi_line_reader;
 
 static bool hfsbi_line_wanted(const hfsbi_line_reader *r) {
@@ -29273,7 +29315,7 @@ static hfsb_status hfsbi_line_put(hfsbi_line_reader *r, hfsb_str text,
     if (more)
         hfsb_buf_printf(r->out, "... (%zu more characters in this line)",
                         more);
-    if (!valid) r->bad_utf8 = true;
+    if (!valid) r->file.bad_utf8 = true;
     r->shown = r->line;
     return hfsb_buf_finish(r->out, mark);
 }
@@ -29282,13 +29324,13 @@ static hfsb_status hfsbi_line_put(hfsbi_line_reader *r, hfsb_str text,
 static hfsb_status hfsbi_line_hold(hfsbi_line_reader *r, hfsb_str part) {
     size_t room = r->whole ? (size_t)HFSBI_READ_OUTPUT
                            : (size_t)HFSBI_READ_CHARS * 4 + 4;
-    r->open = true;
+    r->now.open = true;
     if (part.len == 0 || !hfsbi_line_wanted(r)) return HFSB_OK;
-    r->size += part.len;
-    r->ends_in_cr = part.ptr[part.len - 1] == '\r';
-    room = room > r->text.len ? room - r->text.len : 0;
-    r->more += hfsbi_count_chars(hfsb_str_slice(part, room, part.len));
-    return hfsb_buf_append(&r->text, hfsb_str_slice(part, 0, room));
+    r->now.size += part.len;
+    r->now.ends_in_cr = part.ptr[part.len - 1] == '\r';
+    room = room > r->now.text.len ? room - r->now.text.len : 0;
+    r->now.more += hfsbi_count_chars(hfsb_str_slice(part, room, part.len));
+    return hfsb_buf_append(&r->now.text, hfsb_str_slice(part, 0, room));
 }
 
 /* Appends the current line: the text collected, then part, without CR LF. */
@@ -29296,17 +29338,17 @@ static hfsb_status hfsbi_line_finish(hfsbi_line_reader *r, hfsb_str part,
                                      bool newline) {
     hfsb_status st = HFSB_OK;
     bool        cr = newline && part.len && part.ptr[part.len - 1] == '\r';
-    if (r->open || part.len > HFSBI_READ_CHARS) {
+    if (r->now.open || part.len > HFSBI_READ_CHARS) {
         st = hfsbi_line_hold(r, part);
-        part = hfsb_buf_str(&r->text);
-        cr = newline && r->ends_in_cr;
-        if (cr && r->more) {
-            r->more--;
+        part = hfsb_buf_str(&r->now.text);
+        cr = newline && r->now.ends_in_cr;
+        if (cr && r->now.more) {
+            r->now.more--;
             cr = false;
         }
     }
     if (cr) part = hfsb_str_slice(part, 0, part.len - 1);
-    return st == HFSB_OK ? hfsbi_line_put(r, part, r->more) : st;
+    return st == HFSB_OK ? hfsbi_line_put(r, part, r->now.more) : st;
 }
 
 /* Ends the current line with part, at a newline or at the end of the file. */
@@ -29314,9 +29356,9 @@ static hfsb_status hfsbi_line_end(hfsbi_line_reader *r, hfsb_str part,
                                   bool newline) {
     hfsb_status st = HFSB_OK;
     if (hfsbi_line_wanted(r)) st = hfsbi_line_finish(r, part, newline);
-    hfsb_buf_truncate(&r->text, 0);
-    r->size = r->more = 0;
-    r->open = r->ends_in_cr = false;
+    hfsb_buf_truncate(&r->now.text, 0);
+    r->now.size = r->now.more = 0;
+    r->now.open = r->now.ends_in_cr = false;
     if (!r->full) r->line++;
     return st;
 }
@@ -29329,7 +29371,7 @@ static void hfsbi_line_reader_skip(hfsbi_line_reader *r, hfsb_str *block) {
     size_t             at;
     if (hfsb_str_count_byte(*block, '\n') < left) {
         r->line += hfsb_str_count_byte(*block, '\n');
-        r->open = block->ptr[block->len - 1] != '\n';
+        r->now.open = block->ptr[block->len - 1] != '\n';
         *block = hfsb_str_make("", 0);
         return;
     }
@@ -29338,7 +29380,7 @@ static void hfsbi_line_reader_skip(hfsbi_line_reader *r, hfsb_str *block) {
         *block = hfsb_str_slice(*block, at + 1, block->len);
     }
     r->line = r->first;
-    r->open = false;
+    r->now.open = false;
 }
 
 /* Appends the wanted lines of a block, counts the others. */
@@ -29355,15 +29397,15 @@ static hfsb_status hfsbi_line_reader_take(hfsbi_line_reader *r,
     }
     if (st == HFSB_OK && block.len && !r->full) { /* past `last` */
         r->line += hfsb_str_count_byte(block, '\n');
-        r->open = block.ptr[block.len - 1] != '\n';
+        r->now.open = block.ptr[block.len - 1] != '\n';
     }
     return st;
 }
 
 /* True if more of the file is needed, for lines or for the sha256. */
 static bool hfsbi_line_reader_needs_more(const hfsbi_line_reader *r) {
-    if (r->at_end || r->binary) return false;
-    if (r->info.size <= HFSBI_READ_HASH && r->bytes <= HFSBI_READ_HASH)
+    if (r->file.at_end || r->file.binary) return false;
+    if (r->info.size <= HFSBI_READ_HASH && r->file.bytes <= HFSBI_READ_HASH)
         return true;
     return !r->full && r->line <= r->last;
 }
@@ -29410,14 +29452,14 @@ static bool hfsbi_read_stopped(const hfsbi_line_reader *r, hfsb_err *err) {
 
 /* Counts and hashes a block of the file, and detects binary content. */
 static void hfsbi_line_reader_count(hfsbi_line_reader *r, hfsb_str text) {
-    if (r->bytes == 0)
-        r->binary =
+    if (r->file.bytes == 0)
+        r->file.binary =
             hfsb_str_find_byte(hfsb_str_slice(text, 0, HFSBI_READ_PROBE),
                                '\0') != HFSB_NPOS;
-    r->bytes += text.len;
-    r->newlines += hfsb_str_count_byte(text, '\n');
-    if (text.len) r->last_byte = text.ptr[text.len - 1];
-    if (r->hashing) hfsb_sha256_write(&r->sha, text);
+    r->file.bytes += text.len;
+    r->file.newlines += hfsb_str_count_byte(text, '\n');
+    if (text.len) r->file.last_byte = text.ptr[text.len - 1];
+    if (r->file.hashing) hfsb_sha256_write(&r->file.sha, text);
 }
 
 /* Reads the file from its current position and appends the wanted lines.
@@ -29425,26 +29467,26 @@ static void hfsbi_line_reader_count(hfsbi_line_reader *r, hfsb_str text) {
 static hfsb_status hfsbi_line_reader_run(hfsbi_line_reader *r, hfsb_err *err) {
     char        block[HFSBI_READ_BLOCK];
     hfsb_status st = HFSB_OK;
-    bool        again = r->at_end; /* the second pass: already counted */
-    if (r->info.size)              /* most files are small and read whole */
+    bool        again = r->file.at_end; /* the second pass: already counted */
+    if (r->info.size) /* most files are small and read whole */
         st = hfsb_buf_reserve(r->out, hfsbi_read_reserve_size(r->info.size));
-    r->at_end = false;
+    r->file.at_end = false;
     while (st == HFSB_OK && hfsbi_line_reader_needs_more(r)) {
         ssize_t  n = hfsbi_read_block(r->fd, block, sizeof block);
         hfsb_str text = hfsb_str_make(block, n > 0 ? (size_t)n : 0);
         if (n < 0) return hfsbi_read_fail(r, err);
         if (hfsbi_read_stopped(r, err)) return HFSB_LIMIT;
-        r->at_end = text.len < sizeof block;
+        r->file.at_end = text.len < sizeof block;
         if (!again) hfsbi_line_reader_count(r, text);
-        if (!r->binary && text.len && !r->full)
+        if (!r->file.binary && text.len && !r->full)
             st = hfsbi_line_reader_take(r, text);
     }
     /* the last line wanted may be the last line of the file */
-    if (st == HFSB_OK && !r->at_end && r->bytes >= r->info.size)
-        r->at_end = hfsbi_read_block(r->fd, block, 1) == 0;
-    if (st == HFSB_OK && r->at_end && r->open && !r->full)
+    if (st == HFSB_OK && !r->file.at_end && r->file.bytes >= r->info.size)
+        r->file.at_end = hfsbi_read_block(r->fd, block, 1) == 0;
+    if (st == HFSB_OK && r->file.at_end && r->now.open && !r->full)
         st = hfsbi_line_end(r, HFSB_LIT(""), false);
-    if (again) r->at_end = true;
+    if (again) r->file.at_end = true;
     return st;
 }
 
@@ -29452,7 +29494,7 @@ static hfsb_status hfsbi_line_reader_run(hfsbi_line_reader *r, hfsb_err *err) {
 
 /* Lines of the file so far; the last one may lack its newline. */
 static unsigned long long hfsbi_line_count(const hfsbi_line_reader *r) {
-    return r->newlines + (r->bytes && r->last_byte != '\n');
+    return r->file.newlines + (r->file.bytes && r->file.last_byte != '\n');
 }
 
 /* Seeks to the line that is `back` lines before the end, reading backwards
@@ -29460,9 +29502,9 @@ static unsigned long long hfsbi_line_count(const hfsbi_line_reader *r) {
 static bool hfsbi_line_reader_seek(hfsbi_line_reader *r,
                                    unsigned long long back) {
     char               block[HFSBI_READ_BLOCK];
-    unsigned long long at = r->bytes, left = back;
+    unsigned long long at = r->file.bytes, left = back;
     size_t             n, i;
-    if (r->bytes && r->last_byte == '\n') left++;
+    if (r->file.bytes && r->file.last_byte == '\n') left++;
     while (at > 0) {
         n = at < sizeof block ? (size_t)at : sizeof block;
         at -= n;
@@ -29484,8 +29526,8 @@ static hfsb_status hfsbi_line_reader_from_end(hfsbi_line_reader *r,
     char               block[HFSBI_READ_BLOCK];
     unsigned long long back = 0 - (unsigned long long)offset, lines;
     ssize_t            n = 1;
-    r->hashing = true;
-    while (n > 0 && !r->binary) {
+    r->file.hashing = true;
+    while (n > 0 && !r->file.binary) {
         n = hfsbi_read_block(r->fd, block, sizeof block);
         if (n > 0) hfsbi_line_reader_count(r, hfsb_str_make(block, (size_t)n));
         if (hfsbi_read_stopped(r, err)) return HFSB_LIMIT;
@@ -29493,8 +29535,8 @@ static hfsb_status hfsbi_line_reader_from_end(hfsbi_line_reader *r,
     lines = hfsbi_line_count(r);
     if (back > lines) back = lines;
     r->first = r->line = lines - back + 1;
-    r->at_end = true;
-    if (n < 0 || (!r->binary && !hfsbi_line_reader_seek(r, back)))
+    r->file.at_end = true;
+    if (n < 0 || (!r->file.binary && !hfsbi_line_reader_seek(r, back)))
         return hfsbi_read_fail(r, err);
     return HFSB_OK;
 }
@@ -29512,23 +29554,25 @@ static hfsb_status hfsbi_image_too_large(hfsb_call               *call,
         "ImageMagick's convert "
         "with -resize 1024x1024 or python3 with Pillow, and read that.",
         (int)r->path.len, r->path.ptr, image->mime, image->width,
-        image->height, r->info.size > r->bytes ? r->info.size : r->bytes,
+        image->height,
+        r->info.size > r->file.bytes ? r->info.size : r->file.bytes,
         HFSBI_IMAGE_SIDE, HFSBI_IMAGE_MAX);
 }
 
-/* Appends the file in base64, hashed and counted in r->bytes. Stops once it
+/* Appends the file in base64, hashed and counted in r->file.bytes. Stops once it
    exceeds HFSBI_IMAGE_MAX. */
 static hfsb_status hfsbi_image_data(hfsbi_line_reader *r, hfsb_buf *out,
                                     hfsb_err *err) {
     char        block[HFSBI_IMAGE_BLOCK];
     hfsb_status st = hfsb_buf_reserve(out, (size_t)r->info.size / 3 * 4 + 256);
-    while (st == HFSB_OK && !r->at_end && r->bytes <= HFSBI_IMAGE_MAX) {
+    while (st == HFSB_OK && !r->file.at_end &&
+           r->file.bytes <= HFSBI_IMAGE_MAX) {
         ssize_t  n = hfsbi_read_block(r->fd, block, sizeof block);
         hfsb_str text = hfsb_str_make(block, n > 0 ? (size_t)n : 0);
         if (n < 0) return hfsbi_read_fail(r, err);
-        r->at_end = text.len < sizeof block;
-        r->bytes += text.len;
-        hfsb_sha256_write(&r->sha, text);
+        r->file.at_end = text.len < sizeof block;
+        r->file.bytes += text.len;
+        hfsb_sha256_write(&r->file.sha, text);
         st = hfsb_base64_encode(text, out);
     }
     return st;
@@ -29543,20 +29587,20 @@ static hfsb_status hfsbi_read_image(hfsb_call *call, hfsbi_line_reader *r,
     if (r->info.size > HFSBI_IMAGE_MAX || image->width > HFSBI_IMAGE_SIDE ||
         image->height > HFSBI_IMAGE_SIDE)
         return hfsbi_image_too_large(call, r, image);
-    hfsb_sha256_init(&r->sha);
+    hfsb_sha256_init(&r->file.sha);
     data.alloc = call->tools->alloc;
     st = hfsbi_image_data(r, &data, err);
-    if (st == HFSB_OK && r->bytes > HFSBI_IMAGE_MAX) {
+    if (st == HFSB_OK && r->file.bytes > HFSBI_IMAGE_MAX) {
         st = hfsbi_image_too_large(call, r, image);
     } else if (st == HFSB_OK) {
-        hfsbi_sha256_finish_hex(&r->sha, hex);
+        hfsbi_sha256_finish_hex(&r->file.sha, hex);
         hfsbi_build_str(&call->fields, "mime_type", hfsb_cstr(image->mime));
         hfsbi_build_str(&call->fields, "data", hfsb_buf_str(&data));
-        hfsbi_build_int(&call->fields, "size", (long long)r->bytes);
+        hfsbi_build_int(&call->fields, "size", (long long)r->file.bytes);
         hfsbi_build_str(&call->fields, "sha256", hfsb_cstr(hex));
         st = hfsbi_result_ok(&call->result, "%s, %lux%lu, %llu bytes",
                              image->mime, image->width, image->height,
-                             r->bytes);
+                             r->file.bytes);
     } else if (st != HFSB_NOMEM) {
         st = hfsbi_result_err(&call->result, err);
     }
@@ -29601,8 +29645,8 @@ static const hfsbi_param hfsbi_read_params[] = {
 static void hfsbi_read_sha256(hfsbi_line_reader *r,
                               char               hex[HFSB_SHA256_HEX]) {
     hex[0] = '\0';
-    if (!r->at_end || r->binary) return;
-    if (r->hashing) hfsbi_sha256_finish_hex(&r->sha, hex);
+    if (!r->file.at_end || r->file.binary) return;
+    if (r->file.hashing) hfsbi_sha256_finish_hex(&r->file.sha, hex);
     else if (lseek(r->fd, 0, SEEK_SET) != 0 || !hfsbi_fd_sha256(r->fd, hex))
         hex[0] = '\0';
 }
@@ -29611,11 +29655,13 @@ static void hfsbi_read_sha256(hfsbi_line_reader *r,
 static void hfsbi_read_fields(hfsbi_build *fields, hfsbi_line_reader *r) {
     char               hex[HFSB_SHA256_HEX];
     unsigned long long lines = hfsbi_line_count(r);
-    bool               more = r->full || !r->at_end || r->last < lines;
+    bool               more = r->full || !r->file.at_end || r->last < lines;
     hfsbi_read_sha256(r, hex);
-    hfsbi_build_int(fields, "size",
-                    (long long)(r->at_end ? r->bytes : r->info.size));
-    if (r->at_end) hfsbi_build_int(fields, "total_lines", (long long)lines);
+    hfsbi_build_int(
+        fields, "size",
+        (long long)(r->file.at_end ? r->file.bytes : r->info.size));
+    if (r->file.at_end)
+        hfsbi_build_int(fields, "total_lines", (long long)lines);
     if (hex[0]) hfsbi_build_str(fields, "sha256", hfsb_cstr(hex));
     hfsbi_build_bool(fields, "truncated", r->full || r->cut);
     if (r->shown) {
@@ -29630,16 +29676,16 @@ static void hfsbi_read_fields(hfsbi_build *fields, hfsbi_line_reader *r) {
 /* Fills the result after the lines; refuses a binary file. */
 static hfsb_status hfsbi_read_result(hfsb_call *call, hfsbi_line_reader *r) {
     hfsb_status st = HFSB_OK;
-    if (r->binary)
+    if (r->file.binary)
         return hfsbi_result_fail(
             &call->result, HFSB_REFUSED,
             "%.*s is binary (%llu bytes, a NUL byte near the start). To see "
             "its bytes use a command such as xxd, od -c or base64.",
             (int)r->path.len, r->path.ptr,
-            r->info.size > r->bytes ? r->info.size : r->bytes);
+            r->info.size > r->file.bytes ? r->info.size : r->file.bytes);
     call->result.success = true;
     hfsbi_read_fields(&call->fields, r);
-    if (r->bad_utf8)
+    if (r->file.bad_utf8)
         st = hfsb_buf_printf(&call->notes,
                              "\n(bytes that are not UTF-8 are shown as "
                              "\xEF\xBF\xBD)");
@@ -29657,12 +29703,12 @@ static hfsb_status hfsbi_read_lines(hfsb_call *call, hfsbi_line_reader *r,
     hfsb_status st = HFSB_OK;
     r->line = 1;
     r->first = offset > 0 ? (unsigned long long)offset : 1;
-    r->hashing = r->info.size <= HFSBI_READ_HASH;
-    hfsb_sha256_init(&r->sha);
+    r->file.hashing = r->info.size <= HFSBI_READ_HASH;
+    hfsb_sha256_init(&r->file.sha);
     if (offset < 0) st = hfsbi_line_reader_from_end(r, offset, err);
     r->last = (unsigned long long)-1;
     if (limit) r->last = r->first + (unsigned long long)limit - 1;
-    if (st == HFSB_OK && !r->binary) st = hfsbi_line_reader_run(r, err);
+    if (st == HFSB_OK && !r->file.binary) st = hfsbi_line_reader_run(r, err);
     if (st == HFSB_OK) return hfsbi_read_result(call, r);
     return st == HFSB_NOMEM ? st : hfsbi_result_err(&call->result, err);
 }
@@ -29697,7 +29743,7 @@ static hfsb_status hfsbi_run_read(hfsb_call *call, const void *args,
     hfsbi_line_reader      r;
     hfsb_status            st;
     memset(&r, 0, sizeof r);
-    r.text.alloc = tools->alloc;
+    r.now.text.alloc = tools->alloc;
     r.call = call;
     r.until = hfsb_clock_ms() + HFSBI_READ_MS;
     r.out = &call->result.output;
@@ -29714,7 +29760,7 @@ static hfsb_status hfsbi_run_read(hfsb_call *call, const void *args,
                     : hfsbi_read_lines(call, &r, a->offset ? a->offset : 1,
                                        a->limit, err);
     hfsbi_close(&r.fd);
-    hfsb_buf_free(&r.text);
+    hfsb_buf_free(&r.now.text);
     if (st == HFSB_OK && call->result.success) hfsbi_tools_saw(tools, r.path);
     return st;
 }
@@ -29885,10 +29931,9 @@ static hfsb_status hfsbi_edit_store(hfsb_call *call, hfsb_str path,
                                     const hfsb_edit_result *r, hfsb_err *err) {
     hfsb_file_write_opts opts = HFSB_INIT;
     hfsb_file_written    written;
-    char                 hex[HFSB_SHA256_HEX];
     hfsb_status          st;
-    hfsb_sha256_hex(before, hex);
-    opts.if_sha256 = hfsb_cstr(hex);
+    opts.if_content = before;
+    if (!before.ptr) opts.if_content = HFSB_LIT("");
     st = hfsb_file_write(call->tools->place, path, content, &opts, &written,
                          err);
     if (st == HFSB_STALE) return st;

@@ -113,7 +113,9 @@ typedef struct hfsb_file_write_opts {
                                       inode, size and time of change (NULL: no
                                       condition). A change within one tick of
                                       the file system's clock may go unnoticed;
-                                      if_sha256 is exact */
+                                      if_sha256 and if_content are exact */
+    hfsb_str if_content; /* fail unless the file has this content (ptr NULL: no
+                            condition); must exist until the commit */
     unsigned mode;       /* permission bits of the file (0: those it had; for a
                             new file 0666 less the umask) */
     bool     create;     /* fail if the file exists */
@@ -152,7 +154,7 @@ typedef struct hfsb_file_written {
    flock() of its directory (and of the file when it is rewritten in place), so
    no other write of any thread or process gets in between.
 
-   HFSB_STALE      the file is not the one of if_sha256 or if_same
+   HFSB_STALE      the file is not the one of if_sha256, if_same or if_content
    HFSB_NOT_FOUND  ... or does not exist
    HFSB_EXISTS     the file exists, and `create` was set
    HFSB_BUSY       another program held that lock for about 2 s

@@ -170,6 +170,25 @@ static hfsb_status hfsbi_check_sha256(const hfsb_root *root, hfsb_str path,
     return st;
 }
 
+static hfsb_status hfsbi_check_content(const hfsb_root *root, hfsb_str path,
+                                       hfsbi_target *target, hfsb_str content,
+                                       hfsb_err *err) {
+    char        piece[16384];
+    size_t      at = 0;
+    ssize_t     n;
+    int         fd;
+    hfsb_status st = hfsbi_target_open(root, path, target, &fd, err);
+    if (st != HFSB_OK) return st;
+    while ((n = hfsbi_read_file(fd, piece, sizeof piece)) > 0 &&
+           (size_t)n <= content.len - at &&
+           memcmp(piece, content.ptr + at, (size_t)n) == 0)
+        at += (size_t)n;
+    if (n < 0) st = hfsbi_file_fail_os(root, path, errno, "read", err);
+    else if (n > 0 || at < content.len) st = hfsbi_fail_changed(path, err);
+    hfsbi_close(&fd);
+    return st;
+}
+
 /* ---- temporaries: .{name}.hfsb-{pid}-{n}, locked while in use ---- */
 
 /* Keeps errno. */
@@ -602,11 +621,12 @@ static hfsb_status hfsbi_writer_fail_exists(hfsb_file_writer *w) {
                            hfsbi_writer_path(w));
 }
 
-/* Checks the caller's conditions, but for the sha256, against the latest stat
-   of the target. */
+/* Checks the caller's conditions, but for those on the content, against the
+   latest stat of the target. */
 static hfsb_status hfsbi_writer_check_stat(hfsb_file_writer *w) {
-    hfsb_str    path = hfsbi_writer_path(w);
-    bool        needs_file = w->opts.if_same || w->sha256[0];
+    hfsb_str path = hfsbi_writer_path(w);
+    bool     needs_file =
+        w->opts.if_same || w->sha256[0] || w->opts.if_content.ptr;
     hfsb_status st;
     if (!w->target.exists)
         return needs_file ? hfsbi_writer_fail(w, ENOENT) : HFSB_OK;
@@ -674,7 +694,9 @@ static hfsb_status hfsbi_writer_start(hfsb_file_writer *w, hfsb_str path,
     if (hfsb_buf_append(&w->path, path) != HFSB_OK)
         return hfsbi_fail_status(&w->err, HFSB_NOMEM, "Writer of a file");
     /* A file that must exist has its directories already. */
-    if (w->opts.no_parents || w->opts.if_same || w->sha256[0]) how = 0;
+    if (w->opts.no_parents || w->opts.if_same || w->sha256[0] ||
+        w->opts.if_content.ptr)
+        how = 0;
     if (w->opts.no_sync) how |= HFSBI_RESOLVE_NO_SYNC;
     st = hfsbi_resolve(w->root, path, how, "write", &w->target, &w->err);
     if (st == HFSB_OK) st = hfsbi_writer_check_stat(w);
@@ -814,9 +836,13 @@ static hfsb_status hfsbi_writer_lock(hfsb_file_writer *w, bool file) {
                                &w->err);
     st = hfsbi_writer_stat(w);
     if (st == HFSB_OK) st = hfsbi_writer_check_stat(w);
-    if (st != HFSB_OK || !w->sha256[0]) return st;
-    return hfsbi_check_sha256(w->root, hfsbi_writer_path(w), &w->target,
-                              w->sha256, &w->err);
+    if (st == HFSB_OK && w->sha256[0])
+        st = hfsbi_check_sha256(w->root, hfsbi_writer_path(w), &w->target,
+                                w->sha256, &w->err);
+    if (st == HFSB_OK && w->opts.if_content.ptr)
+        st = hfsbi_check_content(w->root, hfsbi_writer_path(w), &w->target,
+                                 w->opts.if_content, &w->err);
+    return st;
 }
 
 static hfsb_status hfsbi_writer_replace(hfsb_file_writer *w) {

@@ -150,10 +150,9 @@ static hfsb_status hfsbi_edit_store(hfsb_call *call, hfsb_str path,
                                     const hfsb_edit_result *r, hfsb_err *err) {
     hfsb_file_write_opts opts = HFSB_INIT;
     hfsb_file_written    written;
-    char                 hex[HFSB_SHA256_HEX];
     hfsb_status          st;
-    hfsb_sha256_hex(before, hex);
-    opts.if_sha256 = hfsb_cstr(hex);
+    opts.if_content = before;
+    if (!before.ptr) opts.if_content = HFSB_LIT("");
     st = hfsb_file_write(call->tools->place, path, content, &opts, &written,
                          err);
     if (st == HFSB_STALE) return st;

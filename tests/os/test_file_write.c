@@ -285,6 +285,44 @@ static void create_refuses_an_existing_file(void) {
     T_CLEAN(".");
 }
 
+/* Longer, shorter, other bytes, at the border of a block too, and none. */
+static void if_content_refuses_another_content(void) {
+    hfsb_file_write_opts opts;
+    hfsb_buf             want = HFSB_INIT, has = HFSB_INIT;
+    size_t               sizes[4] = {1, 16384, 16385, 100000}, i;
+    memset(&opts, 0, sizeof opts);
+    for (i = 0; i < 4; i++) {
+        hfsb_buf_truncate(&want, 0);
+        hfsb_buf_truncate(&has, 0);
+        t_repeat(&want, "x", sizes[i]);
+        t_repeat(&has, "x", sizes[i]);
+        opts.if_content = hfsb_buf_str(&want);
+        t_put("same", has.ptr);
+        put("same", has.ptr, &opts);
+        has.ptr[sizes[i] - 1] = 'y';
+        t_put("same", has.ptr);
+        T_CHECK(t_write_fails("same", &opts, &err) == HFSB_STALE);
+        T_ERR(HFSB_STALE,
+              "File has changed since it was read: same (read it again)");
+        has.ptr[sizes[i] - 1] = '\0';
+        t_put("same", has.ptr);
+        T_CHECK(t_write_fails("same", &opts, &err) == HFSB_STALE);
+        has.ptr[sizes[i] - 1] = 'x';
+        t_repeat(&has, "x", 1);
+        t_put("same", has.ptr);
+        T_CHECK(t_write_fails("same", &opts, &err) == HFSB_STALE);
+    }
+    opts.if_content = HFSB_LIT("");
+    T_CHECK(t_write_fails("same", &opts, &err) == HFSB_STALE);
+    t_put("same", "");
+    put("same", "new", &opts);
+    T_CHECK(t_write_fails("no/such", &opts, &err) == HFSB_NOT_FOUND);
+    T_CHECK(!t_exists("no"));
+    hfsb_buf_free(&want);
+    hfsb_buf_free(&has);
+    T_CLEAN(".");
+}
+
 static void if_sha256_refuses_another_content(void) {
     hfsb_file_write_opts opts;
     hfsb_file_writer    *w;
@@ -797,6 +835,7 @@ int main(void) {
 #endif
     T_RUN(create_refuses_an_existing_file);
     T_RUN(if_sha256_refuses_another_content);
+    T_RUN(if_content_refuses_another_content);
     T_RUN(if_same_refuses_another_file);
     T_RUN(no_parents_makes_no_directory);
     T_RUN(write_removes_temporaries_of_dead_processes);
