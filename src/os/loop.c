@@ -908,7 +908,8 @@ static int hfsbi_loop_time(hfsbi_loop *loop, long long wait_ms) {
 }
 
 /* Waits without the lock. An io that was forgotten meanwhile may be among the
-   events: then they are fetched again. */
+   events: then they are fetched again. That loses none: only ends are reported
+   once, and only to the ios of a server, whose loop nobody else uses. */
 static void hfsbi_loop_wait(hfsbi_loop *loop, hfsbi_batch *batch, int ms) {
     loop->waiting = true;
     loop->stale = false;
