@@ -21880,7 +21880,7 @@ static bool hfsbi_process_read(long pid, hfsbi_process *p) {
 static hfsb_str hfsbi_job_owner(hfsb_str id) {
     hfsb_str none = HFSB_INIT;
     size_t   end = id.len, start;
-    while (end > 0 && id.ptr[end - 1] >= '0' && id.ptr[end - 1] <= '9') end--;
+    while (end > 0 && hfsbi_is_digit(id.ptr[end - 1])) end--;
     if (end == id.len || end == 0 || id.ptr[--end] != '-') return none;
     for (start = end; start > 0 && id.ptr[start - 1] != '.'; start--) continue;
     return hfsb_str_make(id.ptr + start, end - start);
@@ -22089,7 +22089,7 @@ static int hfsbi_process_order(const void *a, const void *b) {
 /* Converts a name in /proc to a pid; 0: it is not one. */
 static long hfsbi_pid_of_name(const char *name) {
     long pid = 0;
-    for (; *name >= '0' && *name <= '9' && pid < LONG_MAX / 10 - 1; name++)
+    for (; hfsbi_is_digit(*name) && pid < LONG_MAX / 10 - 1; name++)
         pid = pid * 10 + (*name - '0');
     return *name ? 0 : pid;
 }
@@ -22528,8 +22528,7 @@ static bool hfsbi_child_close_listed(int first) {
             int         fd = 0;
             memcpy(&length, buf + at + 16, sizeof length);
             if (*name == '.') continue;
-            for (; *name >= '0' && *name <= '9'; name++)
-                fd = fd * 10 + (*name - '0');
+            for (; hfsbi_is_digit(*name); name++) fd = fd * 10 + (*name - '0');
             if (fd >= first && fd != dir) (void)close(fd);
         }
     }
@@ -37402,7 +37401,7 @@ static hfsb_status hfsbi_hub_check_name(hfsb_str name, const char *what,
     bool   ok = name.len > 0 && name.len <= 96 && name.ptr[0] != '.';
     for (i = 0; ok && i < name.len; i++) {
         char l = hfsbi_lower(name.ptr[i]);
-        ok = (l >= 'a' && l <= 'z') || (l >= '0' && l <= '9') || l == '-' ||
+        ok = (l >= 'a' && l <= 'z') || hfsbi_is_digit(l) || l == '-' ||
              l == '_' || l == '.';
     }
     if (ok) return HFSB_OK;
@@ -37892,7 +37891,7 @@ static bool hfsbi_env_is_true(const char *name) {
 /* True for a character of a variable's name. */
 static bool hfsbi_env_is_name(char c) {
     char l = hfsbi_lower(c);
-    return (l >= 'a' && l <= 'z') || (c >= '0' && c <= '9') || c == '_';
+    return (l >= 'a' && l <= 'z') || hfsbi_is_digit(c) || c == '_';
 }
 
 /* Appends the value of the variable at the start of text ("$NAME", "${NAME}"),
@@ -38272,7 +38271,7 @@ static bool hfsbi_hub_key_is_good(hfsb_str key, size_t least) {
     bool   ok = key.len >= least && hfsbi_hub_is_letter(key.ptr[0]);
     for (i = 1; ok && i < key.len; i++)
         ok = hfsbi_hub_is_letter(key.ptr[i]) || key.ptr[i] == '_' ||
-             (key.ptr[i] >= '0' && key.ptr[i] <= '9');
+             hfsbi_is_digit(key.ptr[i]);
     return ok;
 }
 
@@ -38675,7 +38674,7 @@ static bool hfsbi_space_is_label(hfsb_str s) {
     if (!s.len || s.len > 63) return false;
     for (i = 0; i < s.len; i++)
         if (!((s.ptr[i] >= 'a' && s.ptr[i] <= 'z') ||
-              (s.ptr[i] >= '0' && s.ptr[i] <= '9') || s.ptr[i] == '-'))
+              hfsbi_is_digit(s.ptr[i]) || s.ptr[i] == '-'))
             return false;
     return true;
 }
@@ -39522,7 +39521,7 @@ HFSBI_FN long long hfsbi_hub_seconds(hfsb_str text) {
     for (i = 0; i < text.len; i++) {
         char c = text.ptr[i];
         if (c == '.' && !point) point = true;
-        else if (c >= '0' && c <= '9' && i < 16) {
+        else if (hfsbi_is_digit(c) && i < 16) {
             value = value * 10 + (c - '0');
             place *= point ? 10 : 1;
             digits = true;
@@ -39615,7 +39614,7 @@ static void hfsbi_job_quote(hfsb_buf *out, hfsb_str word) {
     bool   plain = word.len > 0;
     for (i = 0; plain && i < word.len; i++) {
         char l = hfsbi_lower(word.ptr[i]);
-        plain = (l >= 'a' && l <= 'z') || (l >= '0' && l <= '9') ||
+        plain = (l >= 'a' && l <= 'z') || hfsbi_is_digit(l) ||
                 (l && strchr("@%+=:,./-_", l));
     }
     hfsb_buf_append_byte(out, ' ');
@@ -40116,7 +40115,7 @@ HFSBI_FN bool hfsbi_date_parse(hfsb_str text, double *out) {
     }
     if (hfsbi_date_byte(text, &at, '.')) {
         size_t first = at;
-        for (; at < text.len && text.ptr[at] >= '0' && text.ptr[at] <= '9';
+        for (; at < text.len && hfsbi_is_digit(text.ptr[at]);
              at++, scale /= 10)
             fraction += scale * (text.ptr[at] - '0');
         if (at - first > 9) return false;

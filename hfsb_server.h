@@ -4599,7 +4599,7 @@ static bool hfsbi_range_number(hfsb_str *s, unsigned long long *out) {
     const unsigned long long max = ~0ull;
     size_t                   i = 0;
     *out = 0;
-    for (; i < s->len && s->ptr[i] >= '0' && s->ptr[i] <= '9'; i++) {
+    for (; i < s->len && hfsbi_is_digit(s->ptr[i]); i++) {
         unsigned digit = (unsigned)(s->ptr[i] - '0');
         *out = *out > (max - digit) / 10 ? max : *out * 10 + digit;
     }
@@ -5401,7 +5401,7 @@ static unsigned long long hfsbi_resident_bytes(void) {
     if (n <= 0) return 0;
     text[n] = '\0';
     at = strchr(text, ' '); /* "size resident ..." */
-    for (at = at ? at + 1 : ""; *at >= '0' && *at <= '9'; at++)
+    for (at = at ? at + 1 : ""; hfsbi_is_digit(*at); at++)
         pages = pages * 10 + (unsigned long long)(*at - '0');
     return pages * (unsigned long long)sysconf(_SC_PAGESIZE);
 }

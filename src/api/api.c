@@ -253,7 +253,7 @@ static unsigned long long hfsbi_resident_bytes(void) {
     if (n <= 0) return 0;
     text[n] = '\0';
     at = strchr(text, ' '); /* "size resident ..." */
-    for (at = at ? at + 1 : ""; *at >= '0' && *at <= '9'; at++)
+    for (at = at ? at + 1 : ""; hfsbi_is_digit(*at); at++)
         pages = pages * 10 + (unsigned long long)(*at - '0');
     return pages * (unsigned long long)sysconf(_SC_PAGESIZE);
 }

@@ -228,7 +228,7 @@ static bool hfsbi_range_number(hfsb_str *s, unsigned long long *out) {
     const unsigned long long max = ~0ull;
     size_t                   i = 0;
     *out = 0;
-    for (; i < s->len && s->ptr[i] >= '0' && s->ptr[i] <= '9'; i++) {
+    for (; i < s->len && hfsbi_is_digit(s->ptr[i]); i++) {
         unsigned digit = (unsigned)(s->ptr[i] - '0');
         *out = *out > (max - digit) / 10 ? max : *out * 10 + digit;
     }

@@ -31,7 +31,7 @@ static bool hfsbi_env_is_true(const char *name) {
 /* True for a character of a variable's name. */
 static bool hfsbi_env_is_name(char c) {
     char l = hfsbi_lower(c);
-    return (l >= 'a' && l <= 'z') || (c >= '0' && c <= '9') || c == '_';
+    return (l >= 'a' && l <= 'z') || hfsbi_is_digit(c) || c == '_';
 }
 
 /* Appends the value of the variable at the start of text ("$NAME", "${NAME}"),
@@ -411,7 +411,7 @@ static bool hfsbi_hub_key_is_good(hfsb_str key, size_t least) {
     bool   ok = key.len >= least && hfsbi_hub_is_letter(key.ptr[0]);
     for (i = 1; ok && i < key.len; i++)
         ok = hfsbi_hub_is_letter(key.ptr[i]) || key.ptr[i] == '_' ||
-             (key.ptr[i] >= '0' && key.ptr[i] <= '9');
+             hfsbi_is_digit(key.ptr[i]);
     return ok;
 }
 

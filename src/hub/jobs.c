@@ -299,7 +299,7 @@ HFSBI_FN long long hfsbi_hub_seconds(hfsb_str text) {
     for (i = 0; i < text.len; i++) {
         char c = text.ptr[i];
         if (c == '.' && !point) point = true;
-        else if (c >= '0' && c <= '9' && i < 16) {
+        else if (hfsbi_is_digit(c) && i < 16) {
             value = value * 10 + (c - '0');
             place *= point ? 10 : 1;
             digits = true;
@@ -392,7 +392,7 @@ static void hfsbi_job_quote(hfsb_buf *out, hfsb_str word) {
     bool   plain = word.len > 0;
     for (i = 0; plain && i < word.len; i++) {
         char l = hfsbi_lower(word.ptr[i]);
-        plain = (l >= 'a' && l <= 'z') || (l >= '0' && l <= '9') ||
+        plain = (l >= 'a' && l <= 'z') || hfsbi_is_digit(l) ||
                 (l && strchr("@%+=:,./-_", l));
     }
     hfsb_buf_append_byte(out, ' ');

@@ -353,7 +353,7 @@ static hfsb_status hfsbi_hub_check_name(hfsb_str name, const char *what,
     bool   ok = name.len > 0 && name.len <= 96 && name.ptr[0] != '.';
     for (i = 0; ok && i < name.len; i++) {
         char l = hfsbi_lower(name.ptr[i]);
-        ok = (l >= 'a' && l <= 'z') || (l >= '0' && l <= '9') || l == '-' ||
+        ok = (l >= 'a' && l <= 'z') || hfsbi_is_digit(l) || l == '-' ||
              l == '_' || l == '.';
     }
     if (ok) return HFSB_OK;

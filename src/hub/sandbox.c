@@ -265,7 +265,7 @@ HFSBI_FN bool hfsbi_date_parse(hfsb_str text, double *out) {
     }
     if (hfsbi_date_byte(text, &at, '.')) {
         size_t first = at;
-        for (; at < text.len && text.ptr[at] >= '0' && text.ptr[at] <= '9';
+        for (; at < text.len && hfsbi_is_digit(text.ptr[at]);
              at++, scale /= 10)
             fraction += scale * (text.ptr[at] - '0');
         if (at - first > 9) return false;

@@ -381,7 +381,7 @@ static bool hfsbi_space_is_label(hfsb_str s) {
     if (!s.len || s.len > 63) return false;
     for (i = 0; i < s.len; i++)
         if (!((s.ptr[i] >= 'a' && s.ptr[i] <= 'z') ||
-              (s.ptr[i] >= '0' && s.ptr[i] <= '9') || s.ptr[i] == '-'))
+              hfsbi_is_digit(s.ptr[i]) || s.ptr[i] == '-'))
             return false;
     return true;
 }

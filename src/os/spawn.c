@@ -111,8 +111,7 @@ static bool hfsbi_child_close_listed(int first) {
             int         fd = 0;
             memcpy(&length, buf + at + 16, sizeof length);
             if (*name == '.') continue;
-            for (; *name >= '0' && *name <= '9'; name++)
-                fd = fd * 10 + (*name - '0');
+            for (; hfsbi_is_digit(*name); name++) fd = fd * 10 + (*name - '0');
             if (fd >= first && fd != dir) (void)close(fd);
         }
     }

@@ -108,7 +108,7 @@ static bool hfsbi_process_read(long pid, hfsbi_process *p) {
 static hfsb_str hfsbi_job_owner(hfsb_str id) {
     hfsb_str none = HFSB_INIT;
     size_t   end = id.len, start;
-    while (end > 0 && id.ptr[end - 1] >= '0' && id.ptr[end - 1] <= '9') end--;
+    while (end > 0 && hfsbi_is_digit(id.ptr[end - 1])) end--;
     if (end == id.len || end == 0 || id.ptr[--end] != '-') return none;
     for (start = end; start > 0 && id.ptr[start - 1] != '.'; start--) continue;
     return hfsb_str_make(id.ptr + start, end - start);
@@ -317,7 +317,7 @@ static int hfsbi_process_order(const void *a, const void *b) {
 /* Converts a name in /proc to a pid; 0: it is not one. */
 static long hfsbi_pid_of_name(const char *name) {
     long pid = 0;
-    for (; *name >= '0' && *name <= '9' && pid < LONG_MAX / 10 - 1; name++)
+    for (; hfsbi_is_digit(*name) && pid < LONG_MAX / 10 - 1; name++)
         pid = pid * 10 + (*name - '0');
     return *name ? 0 : pid;
 }
