@@ -9,17 +9,13 @@
    faster. Without BENCH_PEERS, or where a library is not installed, that
    contestant is left out and the output says so. General documents need
    HFSB_TEST_DATA. */
-#if !defined(_POSIX_C_SOURCE)
-#define _POSIX_C_SOURCE 200809L
-#endif
-#include <time.h>
-
 #ifdef HFSBI_SPLIT
 #include "../../src/core/core_private.h"
 #else
 #define HFSB_IMPLEMENTATION
 #include "../../hfsb.h"
 #endif
+#include <time.h>
 
 #ifdef __has_include
 #if __has_include(<cjson/cJSON.h>)
