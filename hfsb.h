@@ -11220,7 +11220,7 @@ static void hfsbi_hint_elision(const hfsbi_hint *h) {
             continue;
         hfsbi_err_add(h->err,
                       "\nLine %zu of old_str is \"...\": quote every "
-                      "line, or make an edit before and one behind.",
+                      "line, or make one edit before it and one after it.",
                       number);
         return;
     }
@@ -12489,7 +12489,7 @@ static hfsb_status hfsbi_anchor_missing(const hfsbi_update *u,
     hfsb_status st = hfsbi_chunk_error(u, chunk, HFSB_NOT_FOUND,
                                        "was not applied: no line reads \"");
     hfsbi_err_quote(u->err, text, 120);
-    hfsbi_err_add(u->err, "\" behind the hunk before it. The text behind @@ "
+    hfsbi_err_add(u->err, "\" after the hunk before it. The text after @@ "
                           "must be a whole line of the file. Nothing was "
                           "changed.");
     return st;
@@ -23212,7 +23212,7 @@ long long hfsb_proc_deadline(const hfsb_proc *proc) {
 
 /* ---- driven by a loop ---- */
 
-/* Tells the loop what the command waits for now. A descriptor that the loop
+/* Registers what the command waits for now. A descriptor that the loop
    cannot take is looked at from time to time instead. */
 static void hfsbi_proc_follow(hfsb_proc *proc) {
     hfsbi_loop *loop = proc->driver.loop;
@@ -38744,7 +38744,7 @@ hfsb_hub_spaces(hfsb_hub *hub, const hfsb_space_filter *filter,
                                                 ^            | reply lost
                                                 +--- look ---+
 
-   preupload tells the Hub about the files, and the Hub answers which of them
+   preupload lists the files, and the Hub answers which of them
    it has, ignores, or wants in LFS. Only the others are sent. When the reply to
    the commit is lost, another preupload shows whether the head has moved and
    contains the files. If the head has not moved, the commit is sent again on
@@ -40724,7 +40724,7 @@ static bool hfsbi_create_may_have_run(hfsb_status st) {
 }
 
 /* Sends the duplication until the name is free and nothing else is in
-   progress. HFSB_CANCELLED: *fate tells whether the request was sent. */
+   progress. HFSB_CANCELLED: *fate is whether the request was sent. */
 static hfsb_status hfsbi_create_request(hfsbi_create    *c,
                                         hfsb_space_spec *space,
                                         hfsbi_hub_fate  *fate) {

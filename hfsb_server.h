@@ -2381,7 +2381,7 @@ static void hfsbi_conn_timer(hfsbi_timer *timer) {
 
 /* ---- settling ---- */
 
-/* Tells the loop what to wait for; false without memory. */
+/* Registers what the connection waits for; false without memory. */
 static bool hfsbi_conn_wait(hfsbi_conn *conn) {
     long long at = hfsbi_conn_deadline(conn);
     unsigned  want = 0;

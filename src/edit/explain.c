@@ -727,7 +727,7 @@ static void hfsbi_hint_elision(const hfsbi_hint *h) {
             continue;
         hfsbi_err_add(h->err,
                       "\nLine %zu of old_str is \"...\": quote every "
-                      "line, or make an edit before and one behind.",
+                      "line, or make one edit before it and one after it.",
                       number);
         return;
     }

@@ -230,7 +230,7 @@ static hfsb_status hfsbi_anchor_missing(const hfsbi_update *u,
     hfsb_status st = hfsbi_chunk_error(u, chunk, HFSB_NOT_FOUND,
                                        "was not applied: no line reads \"");
     hfsbi_err_quote(u->err, text, 120);
-    hfsbi_err_add(u->err, "\" behind the hunk before it. The text behind @@ "
+    hfsbi_err_add(u->err, "\" after the hunk before it. The text after @@ "
                           "must be a whole line of the file. Nothing was "
                           "changed.");
     return st;

@@ -4,7 +4,7 @@
                                                 ^            | reply lost
                                                 +--- look ---+
 
-   preupload tells the Hub about the files, and the Hub answers which of them
+   preupload lists the files, and the Hub answers which of them
    it has, ignores, or wants in LFS. Only the others are sent. When the reply to
    the commit is lost, another preupload shows whether the head has moved and
    contains the files. If the head has not moved, the commit is sent again on

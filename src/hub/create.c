@@ -394,7 +394,7 @@ static bool hfsbi_create_may_have_run(hfsb_status st) {
 }
 
 /* Sends the duplication until the name is free and nothing else is in
-   progress. HFSB_CANCELLED: *fate tells whether the request was sent. */
+   progress. HFSB_CANCELLED: *fate is whether the request was sent. */
 static hfsb_status hfsbi_create_request(hfsbi_create    *c,
                                         hfsb_space_spec *space,
                                         hfsbi_hub_fate  *fate) {

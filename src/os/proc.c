@@ -189,7 +189,7 @@ long long hfsb_proc_deadline(const hfsb_proc *proc) {
 
 /* ---- driven by a loop ---- */
 
-/* Tells the loop what the command waits for now. A descriptor that the loop
+/* Registers what the command waits for now. A descriptor that the loop
    cannot take is looked at from time to time instead. */
 static void hfsbi_proc_follow(hfsb_proc *proc) {
     hfsbi_loop *loop = proc->driver.loop;

@@ -114,8 +114,8 @@ static void hints_name_the_kind_of_difference(void) {
          {"Some lines of new_str begin with a line number", NULL}},
         /* dots for lines */
         {"a\nb\nc\n", "a\n...\nc\n", "x",
-         {"Line 2 of old_str is \"...\": quote every line, or make an edit "
-          "before and one behind.", NULL}},
+         {"Line 2 of old_str is \"...\": quote every line, or make one "
+          "edit before it and one after it.", NULL}},
         {"a\nb\nc\n", "a\n  \xE2\x80\xA6\nc\n", "x",
          {"Line 2 of old_str is \"...\"", NULL}},
         {"", "a", "b", {" The file is empty.", "!Closest", NULL}},

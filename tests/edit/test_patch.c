@@ -347,7 +347,7 @@ static void patch_refuses_missing_and_ambiguous_hunks(void) {
         {UPDATE "-a\n-a\n+b\n", ONE("f", "a\na\na\n"),
          REFUSED(HFSB_AMBIGUOUS, "more than one", 3)},
         {UPDATE "@@ nowhere\n-a\n+b\n", ONE("f", "a\n"),
-         REFUSED(HFSB_NOT_FOUND, "no line reads \"nowhere\" behind", 3)},
+         REFUSED(HFSB_NOT_FOUND, "no line reads \"nowhere\" after", 3)},
         {UPDATE "@@ b\n-a\n+x\n", ONE("f", "a\nb\n"),
          REFUSED(HFSB_NOT_FOUND, "Its lines are at line 1, above its @@ line",
                  3)},

@@ -92,7 +92,7 @@ static bool hfsbi_curl_has_word(const char *text, const char *const *words) {
 }
 
 /* Why a certificate is not trusted, and what to do. Only the text of the TLS
-   library tells, and each library has its own words. */
+   library shows it, and each library has its own words. */
 static const char *hfsbi_curl_distrust(const char *text) {
     static const char *const expired[] = {"expired", "has passed", NULL};
     static const char *const early[] = {"not yet valid", "not activated",
