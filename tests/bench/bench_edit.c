@@ -4,17 +4,10 @@
 #define HFSB_IMPLEMENTATION
 #include "../../hfsb.h"
 
-#include <stdio.h>
-#include <time.h>
+#include "bench.h"
 
-#define FILE_SIZE (10u * 1000u * 1000u)
-#define ROUNDS    15
-
-static double now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
+#define FILE_SIZE ((size_t)bench_part(10 * 1000 * 1000, 10))
+#define ROUNDS    bench_rounds(15)
 
 /* A source file of functions that are all alike but for a number. */
 static void make_file(hfsb_buf *out) {
@@ -44,9 +37,9 @@ static double time_memcpy(hfsb_str text, char *to) {
     double best = 1e9;
     int    i;
     for (i = 0; i < ROUNDS; i++) {
-        double start = now(), took;
+        double start = bench_now(), took;
         memcpy(to, text.ptr, text.len);
-        took = now() - start;
+        took = bench_now() - start;
         if (took < best) best = took;
     }
     return best;
@@ -57,9 +50,9 @@ static double time_memmem(hfsb_str text, hfsb_str needle) {
     const void *volatile found;
     int i;
     for (i = 0; i < ROUNDS; i++) {
-        double start = now(), took;
+        double start = bench_now(), took;
         found = memmem(text.ptr, text.len, needle.ptr, needle.len);
-        took = now() - start;
+        took = bench_now() - start;
         if (took < best) best = took;
     }
     (void)found;
@@ -81,13 +74,13 @@ static void measure(const char *name, hfsb_str text, const char *old_str,
         hfsb_err         err;
         double           start, took;
         hfsb_buf_truncate(out, 0);
-        start = now();
+        start = bench_now();
         if (hfsb_edit_apply(text, &edit, 1, NULL, out, &result, &err) !=
             expected) {
             printf("  %-34s did not do what it should: %s\n", name, err.msg);
             exit(1);
         }
-        took = now() - start;
+        took = bench_now() - start;
         if (took < best) best = took;
         memcpy(note, result.note, sizeof note);
         hfsb_edit_result_free(&result);

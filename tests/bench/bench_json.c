@@ -1,21 +1,14 @@
 /* bench_json.c - JSON against others, in one run, as ratios.
 
-   cc -O2 -DHFSBI_SPLIT -DBENCH_PEERS -c bench_json.c src/...
-   c++ -O2 -c bench_json_peers.cpp
-   c++ *.o -lcjson -lsimdjson -o bench_json
-
    Each figure is the best of many samples, the contestants taking turns, so
    that a noisy machine disturbs all alike. A ratio above 1 means that hfsb is
    faster. Without BENCH_PEERS, or where a library is not installed, that
    contestant is left out and the output says so. General documents need
    HFSB_TEST_DATA. */
-#ifdef HFSBI_SPLIT
-#include "../../src/core/core_private.h"
-#else
 #define HFSB_IMPLEMENTATION
 #include "../../hfsb.h"
-#endif
-#include <time.h>
+
+#include "bench.h"
 
 #ifdef __has_include
 #if __has_include(<cjson/cJSON.h>)
@@ -84,11 +77,7 @@ typedef struct contestant {
 /* ---- timing ---- */
 
 /* The processor's time, so that other programs on the machine count less. */
-static double now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
+static double now(void) { return bench_clock(CLOCK_PROCESS_CPUTIME_ID); }
 
 static double sample(size_t (*run)(void), long rounds) {
     double start = now();
@@ -102,7 +91,7 @@ static void measure(const char *what, const char *name, contestant *list,
     int    i, round;
     long   rounds = 1 + (long)(0.002 / (sample(list[0].run, 3) + 1e-9));
     double best = 0;
-    for (round = 0; round < 25; round++)
+    for (round = 0; round < bench_rounds(25); round++)
         for (i = 0; i < count; i++) {
             double t = list[i].run() ? sample(list[i].run, rounds) : 0;
             if (round == 0 || t < list[i].best) list[i].best = t;
@@ -180,7 +169,7 @@ static void bench_documents(void) {
     const char *root = getenv("HFSB_TEST_DATA");
     size_t      i;
     if (!root) {
-        printf("json general documents: HFSB_TEST_DATA is not set\n");
+        printf("skipped: general documents, HFSB_TEST_DATA is not set\n");
         return;
     }
     for (i = 0; i < sizeof names / sizeof names[0]; i++) {
@@ -204,10 +193,10 @@ static void bench_documents(void) {
 
 int main(void) {
 #ifndef BENCH_CJSON
-    printf("json: cJSON is missing\n");
+    printf("skipped: cJSON is not installed\n");
 #endif
-    if (!peers_has_rapidjson()) printf("json: RapidJSON is missing\n");
-    if (!peers_has_simdjson()) printf("json: simdjson is missing\n");
+    if (!peers_has_rapidjson()) printf("skipped: RapidJSON is not installed\n");
+    if (!peers_has_simdjson()) printf("skipped: simdjson is not installed\n");
     bench_payload();
     bench("request-90B",
           HFSB_LIT("{\"command\":\"ls -la /app\",\"timeout\":120,"

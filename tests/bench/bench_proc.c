@@ -1,18 +1,17 @@
 /* bench_proc.c - what it costs to run a command: `sh -c true` beside a bare
    posix_spawn() and waitpid(), and a gigabyte of output beside cat. */
+#define _GNU_SOURCE /* environ, pipe2 */
 #define HFSB_IMPLEMENTATION
 #include "../../hfsb.h"
 
+#include "bench.h"
+#include <fcntl.h>
 #include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
-#define RUNS   400
-#define ROUNDS 9
-
-static double now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
+#define RUNS   bench_part(400, 20)
+#define ROUNDS bench_rounds(9)
 
 static char *const bare_argv[] = {(char *)"sh", (char *)"-c", (char *)"true",
                                   NULL};
@@ -58,10 +57,10 @@ static void run_ours(void) {
 }
 
 static double time_runs(void (*fn)(void)) {
-    double start = now();
+    double start = bench_now();
     int    i;
     for (i = 0; i < RUNS; i++) fn();
-    return (now() - start) / RUNS;
+    return (bench_now() - start) / RUNS;
 }
 
 /* The three in turn, so that a change of the machine's load hits all. */
@@ -86,12 +85,12 @@ static void measure_start(void) {
 static double time_command(const char *command, unsigned long long bytes) {
     hfsb_proc_opts   opts = HFSB_INIT;
     hfsb_proc_result result;
-    double           start = now();
+    double           start = bench_now();
     opts.command = hfsb_cstr(command);
     if (hfsb_proc_run(&opts, NULL, NULL, &result, NULL) != HFSB_OK ||
         result.stdout_bytes != bytes)
         abort();
-    return now() - start;
+    return bench_now() - start;
 }
 
 static void measure_flood(unsigned long long bytes) {
@@ -123,6 +122,7 @@ static void measure_flood(unsigned long long bytes) {
 int main(void) {
     printf("  %-40s %11s  ratio\n", "", "time");
     measure_start();
-    measure_flood(access("/dev/shm", W_OK) == 0 ? 1000000000ull : 0);
+    measure_flood(access("/dev/shm", W_OK) == 0 ? (unsigned long long)bench_part(1000000000, 100)
+                      : 0);
     return 0;
 }

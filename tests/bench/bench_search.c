@@ -4,20 +4,17 @@
 #define HFSB_IMPLEMENTATION
 #include "../../hfsb.h"
 
-#include <stdio.h>
+#include "bench.h"
+#include <sys/stat.h>
 
-#define ROUNDS 9
+#define ROUNDS bench_rounds(9)
+#define FILES  bench_part(20000, 10)
+#define LINES  bench_part(3000000, 100)
 #define AIM    2.0
 
 static char        dir[64] = "/dev/shm/hfsb-bench-XXXXXX";
 static hfsb_tools *tools;
 static double      start_time; /* of a shell and a program */
-
-static double now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
 
 static void fail(const char *what) {
     fprintf(stderr, "bench_search: %s\n", what);
@@ -31,19 +28,19 @@ static double command_time(const char *command) {
     double begin;
     snprintf(line, sizeof line, "cd %s && LC_ALL=C %s | cat > /dev/null", dir,
              command);
-    begin = now();
+    begin = bench_now();
     (void)!system(line);
-    return now() - begin;
+    return bench_now() - begin;
 }
 
 static double call_time(const char *tool, const char *json) {
     hfsb_tool_result r;
-    double           begin = now();
+    double           begin = bench_now();
     if (hfsb_tools_call_text(tools, hfsb_cstr(tool), hfsb_cstr(json), NULL,
                              &r) != HFSB_OK ||
         !r.success)
         fail(r.error.ptr ? r.error.ptr : tool);
-    begin = now() - begin;
+    begin = bench_now() - begin;
     hfsb_tool_result_free(&r);
     return begin;
 }
@@ -86,7 +83,7 @@ static void make_tree(void) {
     static const char *const ends[] = {"c", "h", "py", "txt", "md"};
     char                     path[256];
     int                      i;
-    for (i = 0; i < 20000; i++) {
+    for (i = 0; i < FILES; i++) {
         snprintf(path, sizeof path, "%s/tree/d%d", dir, i / 2000);
         if (i % 2000 == 0) mkdir(path, 0755);
         snprintf(path, sizeof path, "%s/tree/d%d/s%d", dir, i / 2000, i / 100);
@@ -96,7 +93,7 @@ static void make_tree(void) {
         write_file(path, (size_t)(20 + i % 60), (unsigned)i);
     }
     snprintf(path, sizeof path, "%s/big", dir);
-    write_file(path, 3000000, 1);
+    write_file(path, (size_t)LINES, 1);
 }
 
 static void open_tools(void) {

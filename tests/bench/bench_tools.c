@@ -6,18 +6,13 @@
 #define HFSB_IMPLEMENTATION
 #include "../../hfsb.h"
 
-#include <stdio.h>
+#include "bench.h"
+#include <unistd.h>
 
-#define ROUNDS 40
+#define ROUNDS bench_part(40, 20)
 
 static char       dir[64] = "/dev/shm/hfsb-bench-XXXXXX";
 static hfsb_tools *tools;
-
-static double now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
 
 static void fail(const char *what) {
     fprintf(stderr, "bench_tools: %s\n", what);
@@ -38,9 +33,9 @@ static double best_of_shell(const char *command, int rounds) {
     double best = 1e9;
     int    i;
     for (i = 0; i < rounds; i++) {
-        double   begin = now(), took;
+        double   begin = bench_now(), took;
         hfsb_buf out = shell(command);
-        took = now() - begin;
+        took = bench_now() - begin;
         if (took < best) best = took;
         hfsb_buf_free(&out);
     }
@@ -51,13 +46,13 @@ static double best_of_shell(const char *command, int rounds) {
 static double call(const char *tool, const char *body) {
     hfsb_tool_result result;
     hfsb_buf         out = HFSB_INIT;
-    double           begin = now(), took;
+    double           begin = bench_now(), took;
     if (hfsb_tools_call_text(tools, hfsb_cstr(tool), hfsb_cstr(body), NULL,
                              &result) != HFSB_OK ||
         !result.success ||
         hfsb_tool_result_write(&result, &out, NULL) != HFSB_OK)
         fail(result.error.ptr ? result.error.ptr : tool);
-    took = now() - begin;
+    took = bench_now() - begin;
     hfsb_buf_free(&out);
     hfsb_tool_result_free(&result);
     return took;
@@ -78,7 +73,7 @@ static void capture(void) {
     char   command[256];
     double cat, ours;
     snprintf(command, sizeof command, "cat %s/gigabyte > %s/copy", dir, dir);
-    cat = best_of_shell(command, 3);
+    cat = best_of_shell(command, bench_rounds(3));
     snprintf(command, sizeof command, "{\"command\":\"cat %s/gigabyte\"}", dir);
     ours = call("bash", command);
     if (call("bash", command) < ours) ours = call("bash", command);
@@ -117,7 +112,7 @@ static double best_of_programs(const char *format, const char *name,
     char   command[1024];
     double best = 1e9, took;
     int    i;
-    for (i = 0; i < 10; i++) {
+    for (i = 0; i < bench_part(10, 5); i++) {
         snprintf(command, sizeof command, format, name,
                  i % 2 ? other_body : body);
         took = best_of_shell(command, 1);
@@ -157,8 +152,8 @@ static void make_files(void) {
              "seq -f '    value_%%.0f = old  # and a comment' 25000 | "
              "head -c 1000000 > big.txt && "
              "yes 'a line of output that a build might print, 64 bytes long."
-             "..' | head -c 1000000000 > gigabyte",
-             dir);
+             "..' | head -c %d > gigabyte",
+             dir, bench_part(1000000000, 100));
     out = shell(command);
     hfsb_buf_free(&out);
 }

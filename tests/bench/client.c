@@ -8,7 +8,14 @@
 #define HFSB_IMPLEMENTATION
 #include "../../hfsb_http_curl.h"
 
-enum { ROUNDS = 9, CALLS = 1000, DOWNLOADS = 5, WAYS = 3 };
+#include "bench.h"
+#include <curl/curl.h>
+
+enum { WAYS = 3 };
+
+#define ROUNDS    bench_rounds(9)
+#define CALLS     bench_part(1000, 50)
+#define DOWNLOADS bench_rounds(5)
 
 static const char *const names[WAYS] = {"libcurl", "built in",
                                         "hfsb_http_curl.h"};
@@ -20,12 +27,6 @@ typedef struct bench {
     CURL          *easy;
     size_t         bytes; /* of bodies that came */
 } bench;
-
-static double now(void) {
-    struct timespec t;
-    (void)clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
 
 static void fail(const char *what) {
     fprintf(stderr, "client: %s\n", what);
@@ -121,9 +122,9 @@ static void small_calls(bench *b) {
     (void)snprintf(url, sizeof url, "%s/api/exists", b->url);
     for (round = 0; round < ROUNDS; round++)
         for (way = 0; way < WAYS; way++) {
-            double begin = now(), took;
+            double begin = bench_now(), took;
             for (i = 0; i < CALLS; i++) send_one(b, way, url, true);
-            took = (now() - begin) / CALLS;
+            took = (bench_now() - begin) / CALLS;
             if (took < best[way]) best[way] = took;
         }
     show("a small call on a kept connection", best, 1e6, "us", names[0]);
@@ -139,11 +140,11 @@ static void downloads(bench *b) {
                    "curl -sSf -x '' -o /dev/null '%s'", url);
     for (round = 0; round < DOWNLOADS; round++)
         for (way = 0; way < WAYS; way++) {
-            double begin = now(), took;
+            double begin = bench_now(), took;
             b->bytes = 0;
             if (way == 0 && system(command)) fail("curl failed");
             if (way > 0) send_one(b, way, url, false);
-            took = now() - begin;
+            took = bench_now() - begin;
             if (took < best[way]) best[way] = took;
             if (way > 0 && size && b->bytes != size) fail("bytes are missing");
             if (way > 0) size = b->bytes;

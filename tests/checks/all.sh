@@ -73,6 +73,7 @@ computing() { # no test here has less than seconds for anything
     suites no-simd msan s390x aarch64 joined m32 musl
     item growth env "GROWTH_MAX=${GROWTH_MAX:-524288}" GROWTH_DOUBLINGS=2 \
         sh tests/checks/growth.sh
+    item bench env BENCH_BRIEF=1 sh tests/checks/bench.sh
     item fuzz env "FUZZ_SEED=${FUZZ_SEED:-1}" \
         sh tests/checks/fuzz.sh "${FUZZ_SECONDS:-6}"
 }

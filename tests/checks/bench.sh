@@ -4,6 +4,9 @@
 # client and server) and says what the header costs: its size and the time to
 # compile it. `make bench`
 #   tests/checks/bench.sh [NAME...]
+#   BENCH_BRIEF=1     one round each on little data, which shows that all of
+#                     them build and run with their peers; what is printed
+#                     says nothing of their speed
 # Other libraries are measured beside it where they are installed (on Debian
 # libcjson-dev, rapidjson-dev, libsimdjson-dev): bench_NAME_peers.cpp.
 set -u
@@ -17,15 +20,15 @@ mkdir -p "$out"
 libs='-lm'
 for l in -lcjson -lsimdjson; do ! works "$CC" $l || libs="$libs $l"; done
 
+# The implementation is the one that make has compiled.
 build() { # NAME
     src=tests/bench/bench_$1
+    set -- "$src.c" "$out/bench_$1" $flags
     if [ -f "${src}_peers.cpp" ] && works "$CXX" -x c++; then
-        $CXX $flags -std=c++17 -c "${src}_peers.cpp" -o "$out/$1_peers.o" &&
-            $CC $flags -DBENCH_PEERS -c "$src.c" -o "$out/$1.o" &&
-            $CXX "$out/$1.o" "$out/$1_peers.o" $libs -o "$out/bench_$1"
-    else
-        $CC $flags "$src.c" $libs -o "$out/bench_$1"
+        $CXX $flags -std=c++17 -c "${src}_peers.cpp" -o "$2_peers.o" || return
+        set -- "$@" -DBENCH_PEERS "$2_peers.o" -lstdc++
     fi
+    link_program "$@" $libs
 }
 
 compile_time() { # LABEL COMPILER...: the best of three
@@ -65,6 +68,7 @@ for name; do
     echo
 done
 
+[ -z "${BENCH_BRIEF:-}" ] || exit $bad # others compile it in CI
 echo "==== the header"
 printf '  hfsb.h %s lines, %s bytes; to compile the implementation:\n' \
     "$(grep -c '' hfsb.h)" "$(wc -c < hfsb.h | tr -d ' ')"

@@ -55,14 +55,16 @@ parallel() {
     rm -rf "$par_taken"
 }
 
-# link_program SOURCE OUT: builds a program that uses the joined headers, with the
-# implementation that make has compiled
+# link_program SOURCE OUT [FLAG...]: builds a program that uses the joined
+# headers, with the implementation that make has compiled
 link_program() {
     make -s build/hfsb.o || return 1
+    link_source=$1 link_out=$2
+    shift 2
     # shellcheck disable=SC2046
     ${CC:-cc} -O0 -DHFSB_IMPLEMENTATION_DONE -DHFSB_SERVER_IMPLEMENTATION_DONE \
-        -DHFSB_HTTP_CURL_IMPLEMENTATION_DONE -I. -Ibuild -o "$2" "$1" \
-        build/hfsb.o $(cat build/link) -pthread
+        -DHFSB_HTTP_CURL_IMPLEMENTATION_DONE -I. -Ibuild -o "$link_out" \
+        "$link_source" build/hfsb.o "$@" $(cat build/link) -pthread
 }
 
 # limited SECONDS COMMAND...: timeout(1) where there is one
