@@ -2,6 +2,7 @@
 #   make          build/hfsb, build/hfsb-server, the programs of examples/
 #   make serve    build and run the server, on 127.0.0.1:7860
 #   make static   build/static/hfsb-server: small, needs no library (musl)
+#   make mcpb     a bundle for Claude Desktop, and an entry for the MCP registry
 #   make test     build and run the tests: a compiler and make are enough
 #   make check    the long set: compilers, sanitisers, growth, short fuzzing
 #   make fuzz     every fuzz target for FUZZ_SECONDS (needs clang)
@@ -123,6 +124,9 @@ static:
 	echo "built build/static/hfsb-server with" $$cc $$size, \
 	    "$$(wc -c < build/static/hfsb-server) bytes"
 
+mcpb:
+	@CC='$(CC)' sh packaging/mcpb.sh
+
 test:
 	@CC='$(CC)' CFLAGS='$(CFLAGS)' sh tests/run
 
@@ -138,4 +142,4 @@ bench:
 clean:
 	rm -rf build
 
-.PHONY: all always serve static test check fuzz bench clean
+.PHONY: all always serve static mcpb test check fuzz bench clean

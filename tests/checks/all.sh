@@ -89,6 +89,7 @@ waiting() {
     item client sh tests/checks/client.sh
     item server-limits sh tests/checks/server_limits.sh
     item mcp sh tests/checks/mcp.sh
+    item mcpb sh tests/checks/mcpb.sh
     item faults sh tests/checks/faults.sh
     item crash sh tests/checks/crash.sh
 }
