@@ -4024,7 +4024,7 @@ static int hfsbi_log2_pow10(int q) { /* the bias avoids a shift of < 0 */
 }
 
 /* 10^q: the product of two table entries, normalised and corrected. */
-static hfsbi_pow10 hfsbi_pow10_of(int q) {
+static inline hfsbi_pow10 hfsbi_pow10_of(int q) {
     unsigned    i = (unsigned)(q - HFSBI_POW10_MIN), b = i % 28;
     uint64_t    c1 = hfsbi_pow10_coarse[i / 28 * 2];
     uint64_t    c0 = hfsbi_pow10_coarse[i / 28 * 2 + 1];
@@ -4159,7 +4159,7 @@ static uint64_t hfsbi_double_exact(const hfsbi_number_parts *n, uint64_t low) {
 
 /* Rounds x * 2^(e2 - 63), x with its top bit set, to the bits of a double;
    `sticky`: the true value is slightly larger. */
-static uint64_t hfsbi_double_round(uint64_t x, bool sticky, int e2) {
+static inline uint64_t hfsbi_double_round(uint64_t x, bool sticky, int e2) {
     int      biased = e2 + 1023, shift = 11;
     uint64_t m, rest, half;
     if (biased >= 2047) return HFSBI_DOUBLE_INF;
@@ -4171,7 +4171,8 @@ static uint64_t hfsbi_double_round(uint64_t x, bool sticky, int e2) {
     m = shift == 64 ? 0 : x >> shift;
     half = (uint64_t)1 << (shift - 1);
     rest = x & (half | (half - 1));
-    m += rest > half || (rest == half && (sticky || (m & 1)));
+    m += (uint64_t)(rest > half) | /* no branch here either */
+         ((uint64_t)(rest == half) & ((uint64_t)sticky | (m & 1)));
     /* m includes the hidden bit, which adds one to the exponent */
     return ((uint64_t)(biased - 1) << 52) + m;
 }
@@ -4183,6 +4184,7 @@ static uint64_t hfsbi_double_compose(const hfsbi_number_parts *n,
                                      uint64_t mantissa, int64_t q, bool cut) {
     uint64_t    x2, x1, x0, carry, low, reach;
     hfsbi_pow10 p;
+    unsigned    up;
     int         zeros, e2;
     if (!mantissa || q < -343) return 0;
     if (q > 308) return HFSBI_DOUBLE_INF;
@@ -4193,12 +4195,12 @@ static uint64_t hfsbi_double_compose(const hfsbi_number_parts *n,
     x1 += carry;
     x2 += x1 < carry;
     e2 = 64 + hfsbi_log2_pow10((int)q) - zeros;
-    if (!(x2 >> 63)) {
-        x2 = x2 << 1 | x1 >> 63;
-        x1 = x1 << 1 | x0 >> 63;
-        x0 <<= 1;
-        e2--;
-    }
+    /* normalised without a branch: half of all numbers take each way */
+    up = (unsigned)(x2 >> 63) ^ 1u;
+    x2 = x2 << up | (x1 >> 63 & up);
+    x1 = x1 << up | (x0 >> 63 & up);
+    x0 <<= up;
+    e2 -= (int)up;
     if (q >= 0 && q <= 55 && !cut) /* 5^55 fits: this is exact */
         return hfsbi_double_round(x2, (x1 | x0) != 0, e2);
     /* The true value is above x by less than 2 * 2^64, or, when digits were
