@@ -267,18 +267,26 @@ static const char *hfsbi_json_check(hfsbi_json_parser *p, const char *at,
     return at + 1;
 }
 
+/* A string of any length and with any characters. */
+static const char *hfsbi_json_any_string(hfsbi_json_parser *p, const char *at,
+                                         hfsb_json_value *node) {
+    return p->out ? hfsbi_json_copy(p, at, node)
+                  : hfsbi_json_check(p, at, node);
+}
+
 /* A string, after its opening quote. Most are short and plain: one block with
    a quote in it. */
-static const char *hfsbi_json_string(hfsbi_json_parser *p, const char *at,
-                                     hfsb_json_value *node) {
+static inline const char *hfsbi_json_string(hfsbi_json_parser *p,
+                                            const char        *at,
+                                            hfsb_json_value   *node) {
     char    *out = p->out;
     uint64_t mask;
     size_t   n;
-    if (!out) return hfsbi_json_check(p, at, node);
-    if (p->end - at < HFSBI_JSON_BLOCK) return hfsbi_json_copy(p, at, node);
+    if (!out || p->end - at < HFSBI_JSON_BLOCK)
+        return hfsbi_json_any_string(p, at, node);
     mask = hfsbi_json_mask(at, true);
     n = mask ? hfsbi_json_first(mask) : 0;
-    if (at[n] != '"') return hfsbi_json_copy(p, at, node);
+    if (at[n] != '"') return hfsbi_json_any_string(p, at, node);
     memcpy(out, at, HFSBI_JSON_BLOCK);
     out[n] = '\0';
     node->as.str = out;
