@@ -273,7 +273,7 @@ static hfsb_status hfsbi_glob_put_hits(hfsb_call *call, hfsbi_glob_search *g) {
     hfsbi_glob_sort(g);
     if (g->count > hfsbi_glob_newest(g)) g->count = hfsbi_glob_newest(g);
     for (i = g->finder.offset; i < g->count && out->status == HFSB_OK; i++) {
-        if (out->len && out->len + g->hits[i].len > HFSBI_FINDER_CHARS) break;
+        if (out->len && out->len + g->hits[i].len > g->finder.page) break;
         if (out->len) hfsb_buf_append_byte(out, '\n');
         g->shown++;
         hfsbi_put_shown(out, hfsb_buf_str(&g->finder.shown));
@@ -347,7 +347,7 @@ static hfsb_status hfsbi_run_glob(hfsb_call *call, const void *args,
     hfsbi_glob_search      g;
     hfsb_status            st;
     memset(&g, 0, sizeof g);
-    g.limit = a->limit ? (size_t)a->limit : (size_t)HFSBI_GLOB_LIMIT;
+    g.limit = hfsbi_finder_limit(call, a->limit, HFSBI_GLOB_LIMIT);
     g.texts.alloc = g.given.alloc = call->tools->alloc;
     g.path.alloc = g.pattern.alloc = call->tools->alloc;
     g.finder.alloc = call->tools->alloc;

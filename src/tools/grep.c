@@ -109,10 +109,9 @@ static hfsb_status hfsbi_hits_put_line(hfsbi_hits *l, size_t pos, size_t next,
 /* Appends the context after the last match, up to offset `end`. */
 static hfsb_status hfsbi_hits_put_after(hfsbi_hits *l, size_t end) {
     hfsb_status st = HFSB_OK;
-    if (l->out->len > HFSBI_FINDER_CHARS) l->file.after = 0;
+    if (l->out->len > l->finder->page) l->file.after = 0;
     while (st == HFSB_OK && l->file.after && l->file.shown < end) {
-        l->file.after =
-            l->out->len > HFSBI_FINDER_CHARS ? 0 : l->file.after - 1;
+        l->file.after = l->out->len > l->finder->page ? 0 : l->file.after - 1;
         st = hfsbi_hits_put_line(l, l->file.shown,
                                  hfsbi_hits_next_line(l, l->file.shown, end),
                                  false);
@@ -160,10 +159,10 @@ static hfsb_status hfsbi_hits_match(hfsbi_hits *l, size_t pos, size_t next) {
         l->file.shown = next; /* a skipped match is never context */
         return HFSB_OK;
     }
-    l->full = !l->left || mark > HFSBI_FINDER_CHARS;
+    l->full = !l->left || mark > l->finder->page;
     if (!l->full) st = hfsbi_hits_put_match(l, pos, next);
     /* with its context the match may exceed the output: remove it again */
-    if (mark && l->out->len > HFSBI_FINDER_CHARS && !l->full) {
+    if (mark && l->out->len > l->finder->page && !l->full) {
         hfsb_buf_truncate(l->out, mark);
         l->full = true;
     }
@@ -322,7 +321,7 @@ static hfsb_status hfsbi_grep_put_file(hfsbi_grep *g) {
     hfsb_buf *out = g->lines.out;
     size_t    mark = out->len;
     if (g->files <= g->finder.offset) return HFSB_OK;
-    if (g->shown == g->limit || out->len > HFSBI_FINDER_CHARS) {
+    if (g->shown == g->limit || out->len > g->finder.page) {
         g->full = true;
         return HFSB_OK;
     }
@@ -618,7 +617,7 @@ static hfsb_status hfsbi_run_grep(hfsb_call *call, const void *args,
     hfsbi_grep             g;
     hfsb_status            st;
     memset(&g, 0, sizeof g);
-    g.limit = a->limit ? (size_t)a->limit : (size_t)HFSBI_GREP_LIMIT;
+    g.limit = hfsbi_finder_limit(call, a->limit, HFSBI_GREP_LIMIT);
     g.lines.window.alloc = call->tools->alloc;
     g.finder.spot.dir = -1;
     st = hfsbi_grep_begin(call, &g, a, err);

@@ -1,8 +1,11 @@
-/* list.c - the tool list: the entries of a folder, one line each.
+/* list.c - the tool list: the entries of a folder, one line each: names, or
+   with `details` also type, size and time of change:
 
-       file 1234 2026-11-16T16:42Z src/main.c
-       dir - 2026-11-16T16:42Z src/lib/
-       link - 2026-11-16T16:42Z src/now -> main.c
+       main.c            file 1234 2026-11-16T16:42Z main.c
+       lib/              dir - 2026-11-16T16:42Z lib/
+       now -> main.c     link - 2026-11-16T16:42Z now -> main.c
+
+   Details triple the length of a listing, and a model rarely needs them.
 
    The walk visits entries sorted by name, down to `depth` levels. Entries that
    .gitignore names are listed and marked, but ignored folders are not entered
@@ -19,6 +22,8 @@ enum { HFSBI_LIST_LIMIT = 500 }; /* without an argument `limit` */
 typedef struct hfsbi_listing {
     hfsbi_finder       finder;
     size_t             limit;
+    bool               details;
+    bool               full; /* the output has no room for more */
     hfsb_buf          *out;
     unsigned long long found, shown;
 } hfsbi_listing;
@@ -53,24 +58,35 @@ static void hfsbi_put_target(hfsb_buf *sink, int dir, const char *name) {
     hfsbi_put_shown(sink, hfsb_str_make(target, (size_t)n));
 }
 
-/* Appends the line of an entry. HFSB_OK or HFSB_NOMEM. */
+/* Appends type, size and time of change: "file 1234 2026-11-16T16:42Z ". */
+static void hfsbi_put_details(hfsb_buf *sink, const struct stat *at) {
+    hfsb_buf_printf(sink, "%s ", hfsbi_type_word(at->st_mode));
+    if (S_ISREG(at->st_mode))
+        hfsb_buf_printf(sink, "%llu ", (unsigned long long)at->st_size);
+    else hfsb_buf_printf(sink, "- ");
+    hfsbi_put_minute(sink, at);
+    hfsb_buf_append_byte(sink, ' ');
+}
+
+/* Appends the line of an entry, or finds the output full. HFSB_OK or
+   HFSB_NOMEM. */
 static hfsb_status hfsbi_list_line(hfsbi_listing *l, const hfsbi_entry *entry,
                                    const struct stat *at) {
-    size_t mark = l->out->len;
+    size_t      mark = l->out->len;
+    hfsb_status st;
     if (l->out->len) hfsb_buf_append_byte(l->out, '\n');
-    hfsb_buf_printf(l->out, "%s ", hfsbi_type_word(at->st_mode));
-    if (S_ISREG(at->st_mode))
-        hfsb_buf_printf(l->out, "%llu ", (unsigned long long)at->st_size);
-    else hfsb_buf_printf(l->out, "- ");
-    hfsbi_put_minute(l->out, at);
-    hfsb_buf_append_byte(l->out, ' ');
+    if (l->details) hfsbi_put_details(l->out, at);
     hfsbi_put_shown(l->out, entry->path);
     if (S_ISDIR(at->st_mode)) hfsb_buf_append_byte(l->out, '/');
     if (S_ISLNK(at->st_mode))
         hfsbi_put_target(l->out, entry->dir, entry->name);
     if (entry->ignored) hfsb_buf_printf(l->out, " (ignored)");
-    l->shown++;
-    return hfsb_buf_finish(l->out, mark);
+    st = hfsb_buf_finish(l->out, mark);
+    if (st != HFSB_OK) return st;
+    l->full = mark && l->out->len > l->finder.page;
+    if (l->full) hfsb_buf_truncate(l->out, mark);
+    else l->shown++;
+    return HFSB_OK;
 }
 
 /* ---- entries ---- */
@@ -79,8 +95,7 @@ static hfsb_status hfsbi_list_line(hfsbi_listing *l, const hfsbi_entry *entry,
 static hfsb_status hfsbi_list_visit(void *user, const hfsbi_entry *entry) {
     hfsbi_listing *l = (hfsbi_listing *)user;
     struct stat    at;
-    if (l->shown == l->limit || l->out->len > HFSBI_FINDER_CHARS ||
-        l->found < l->finder.offset) {
+    if (l->full || l->shown == l->limit || l->found < l->finder.offset) {
         l->found++;
         return HFSB_OK;
     }
@@ -118,7 +133,7 @@ static hfsb_status hfsbi_list_end(hfsb_call *call, hfsbi_listing *l) {
 
 typedef struct hfsbi_list_args {
     hfsb_str  path;
-    bool      all;
+    bool      all, details;
     long long depth, limit, offset;
 } hfsbi_list_args;
 
@@ -126,6 +141,8 @@ static const hfsbi_param hfsbi_list_params[] = {
     HFSBI_PARAM("path", HFSBI_ARG_STR, 0, hfsbi_list_args, path, NULL),
     HFSBI_PARAM_RANGE("depth", HFSBI_ARG_INT, 0, hfsbi_list_args, depth,
                       "1 to 5, default 1", 1, 5, 1, "a number from 1 to 5"),
+    HFSBI_PARAM("details", HFSBI_ARG_BOOL, 0, hfsbi_list_args, details,
+                "Add type, size, time of change"),
     HFSBI_FINDER_PARAMS(hfsbi_list_args, "Enter ignored folders", 10000, 500),
     HFSBI_PARAM_END};
 
@@ -152,7 +169,8 @@ static hfsb_status hfsbi_run_list(hfsb_call *call, const void *args,
     hfsbi_listing          l;
     hfsb_status            st;
     memset(&l, 0, sizeof l);
-    l.limit = a->limit ? (size_t)a->limit : (size_t)HFSBI_LIST_LIMIT;
+    l.limit = hfsbi_finder_limit(call, a->limit, HFSBI_LIST_LIMIT);
+    l.details = a->details;
     l.out = &call->result.output;
     l.finder.spot.dir = -1;
     st = hfsbi_list_run(call, &l, a, err);
@@ -164,7 +182,7 @@ HFSBI_FN const hfsbi_tool *hfsbi_tool_list(void) {
     static const hfsbi_tool row = {
         "list",
         "List a folder",
-        "Type, size, time of change and name of what is in a folder.",
+        "Names of what is in a folder; those of folders end in a slash.",
         NULL,
         HFSBI_TOOL_READS,
         HFSBI_TOOL_ON_DISK,

@@ -24,7 +24,8 @@ enum {
     HFSBI_READ_LINES = 2000,      /* lines, without an argument `limit` */
     HFSBI_READ_CHARS = 4000,      /* characters shown of a line */
     HFSBI_READ_BLOCK = 32 * 1024, /* bytes of a block, on the stack */
-    HFSBI_READ_PROBE = 8192,      /* a NUL in these bytes means binary */
+    HFSBI_READ_PROBE = 8192,      /* bytes that show the format: a NUL in
+                                     them means binary */
     HFSBI_READ_MS = 30000,        /* time limit of a call */
     HFSBI_READ_OUTPUT = 8 * 1024 * 1024, /* bytes of output */
     HFSBI_READ_HASH = 16 * 1024 * 1024,  /* smaller files are read whole */
@@ -145,9 +146,168 @@ static hfsbi_image hfsbi_image_detect(hfsb_str head) {
     return image;
 }
 
+/* ---- files that are not text ---- */
+
+typedef enum hfsbi_format {
+    HFSBI_FORMAT_TEXT,
+    HFSBI_FORMAT_BINARY,
+    HFSBI_FORMAT_UTF16, /* with a byte order mark */
+    HFSBI_FORMAT_UTF16LE,
+    HFSBI_FORMAT_UTF16BE,
+    HFSBI_FORMAT_UTF32,
+    HFSBI_FORMAT_PDF
+} hfsbi_format;
+
+/* The encoding of a text, as programs call it; NULL: not an encoding. */
+static const char *hfsbi_format_encoding(hfsbi_format format) {
+    switch (format) {
+    case HFSBI_FORMAT_UTF16: return "UTF-16";
+    case HFSBI_FORMAT_UTF16LE: return "UTF-16LE";
+    case HFSBI_FORMAT_UTF16BE: return "UTF-16BE";
+    case HFSBI_FORMAT_UTF32: return "UTF-32";
+    case HFSBI_FORMAT_TEXT:
+    case HFSBI_FORMAT_BINARY:
+    case HFSBI_FORMAT_PDF: break;
+    }
+    return NULL;
+}
+
+/* Detects UTF-16 without a mark: every other byte is NUL, except for a few
+   characters, and no byte of the others is a control character. */
+static hfsbi_format hfsbi_format_utf16(hfsb_str head) {
+    size_t nuls[2] = {0, 0}, i;
+    for (i = 0; i < head.len; i++) {
+        unsigned char c = (unsigned char)head.ptr[i];
+        if (!c) nuls[i % 2]++;
+        else if (c < 32 && c != '\t' && c != '\n' && c != '\r')
+            return HFSBI_FORMAT_BINARY;
+    }
+    if (head.len < 4) return HFSBI_FORMAT_BINARY;
+    if (!nuls[0] && nuls[1] > head.len / 4) return HFSBI_FORMAT_UTF16LE;
+    if (!nuls[1] && nuls[0] > head.len / 4) return HFSBI_FORMAT_UTF16BE;
+    return HFSBI_FORMAT_BINARY;
+}
+
+/* Detects the format of a file by its first bytes. */
+static hfsbi_format hfsbi_format_detect(hfsb_str head) {
+    bool nul = hfsb_str_find_byte(head, '\0') != HFSB_NPOS;
+    if (hfsb_str_starts(head, HFSB_LIT("\xFF\xFE\0\0")) ||
+        hfsb_str_starts(head, HFSB_LIT("\0\0\xFE\xFF")))
+        return HFSBI_FORMAT_UTF32;
+    if (hfsb_str_starts(head, HFSB_LIT("\xFF\xFE")) ||
+        hfsb_str_starts(head, HFSB_LIT("\xFE\xFF")))
+        return HFSBI_FORMAT_UTF16;
+    if (hfsb_str_starts(head, HFSB_LIT("%PDF-")) &&
+        (nul || hfsb_utf8_validate(head) < hfsbi_utf8_floor(head, head.len)))
+        return HFSBI_FORMAT_PDF;
+    return nul ? hfsbi_format_utf16(head) : HFSBI_FORMAT_TEXT;
+}
+
+/* Appends a path as one word of a shell. */
+static void hfsbi_put_word(hfsb_buf *out, hfsb_str path) {
+    static const char plain[] = "+,-./:=@_";
+    size_t            i = 0;
+    while (i < path.len &&
+           (hfsbi_is_alpha(path.ptr[i]) || hfsbi_is_digit(path.ptr[i]) ||
+            hfsb_str_find_byte(hfsb_cstr(plain), path.ptr[i]) != HFSB_NPOS))
+        i++;
+    if (hfsb_str_starts(path, HFSB_LIT("-")))
+        hfsb_buf_append(out, HFSB_LIT("./"));
+    if (i == path.len) {
+        hfsb_buf_append(out, path);
+        return;
+    }
+    hfsb_buf_append_byte(out, '\'');
+    for (i = 0; i < path.len; i++)
+        if (path.ptr[i] == '\'') hfsb_buf_append(out, HFSB_LIT("'\\''"));
+        else hfsb_buf_append_byte(out, path.ptr[i]);
+    hfsb_buf_append_byte(out, '\'');
+}
+
+/* True if commands find the program in their PATH. */
+static bool hfsbi_tools_can_run(const hfsb_tools *tools, const char *program) {
+    const char *const *env = tools->env.list;
+    hfsb_str           rest = HFSB_LIT("/bin:/usr/bin"), dir;
+    char               path[PATH_MAX];
+    struct stat        st;
+    while (*env && strncmp(*env, "PATH=", 5) != 0) env++;
+    if (*env) rest = hfsb_cstr(*env + 5);
+    while (hfsbi_list_next(&rest, ':', &dir)) {
+        int n = snprintf(path, sizeof path, "%.*s/%s", (int)dir.len, dir.ptr,
+                         program);
+        if (n > 0 && (size_t)n < sizeof path && stat(path, &st) == 0 &&
+            S_ISREG(st.st_mode) && access(path, X_OK) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Programs that show a file as text, the best first. The command is `before`,
+   the encoding, `between`, the path, `after`. */
+static const struct {
+    bool        pdf; /* of PDF files; they have no encoding */
+    const char *program, *before, *between, *after;
+} hfsbi_viewers[] = {
+    {false, "iconv", "iconv -f ", " -t UTF-8 ", ""},
+    {false, "python3",
+     "python3 -c 'import sys; sys.stdout.write(open(sys.argv[2], "
+     "encoding=sys.argv[1]).read())' ",
+     " ", ""},
+    {true, "pdftotext", "pdftotext -layout ", "", " -"},
+    {true, "mutool", "mutool draw -F txt ", "", ""},
+    {true, "gs", "gs -q -sDEVICE=txtwrite -o - ", "", ""}};
+
+enum { HFSBI_VIEWERS = sizeof hfsbi_viewers / sizeof *hfsbi_viewers };
+
+/* Appends a command that shows the file on this machine, or says that there is
+   none. encoding is NULL for PDF. */
+static void hfsbi_put_viewer(const hfsb_tools *tools, hfsb_str path,
+                             const char *encoding, hfsb_buf *out) {
+    const char *comma = "";
+    size_t      i;
+    for (i = 0; i < HFSBI_VIEWERS; i++) {
+        if (hfsbi_viewers[i].pdf != !encoding ||
+            !hfsbi_tools_can_run(tools, hfsbi_viewers[i].program))
+            continue;
+        hfsb_buf_printf(out, "Read it with the command: %s%s%s",
+                        hfsbi_viewers[i].before, encoding ? encoding : "",
+                        hfsbi_viewers[i].between);
+        hfsbi_put_word(out, path);
+        hfsb_buf_printf(out, "%s", hfsbi_viewers[i].after);
+        return;
+    }
+    hfsb_buf_append(out, HFSB_LIT("No program that converts it was found in "
+                                  "PATH; one of these would do: "));
+    for (i = 0; i < HFSBI_VIEWERS; i++) {
+        if (hfsbi_viewers[i].pdf != !encoding) continue;
+        hfsb_buf_printf(out, "%s%s", comma, hfsbi_viewers[i].program);
+        comma = ", ";
+    }
+    hfsb_buf_append_byte(out, '.');
+}
+
+/* Refuses a file that is not text. HFSB_OK or HFSB_NOMEM. */
+static hfsb_status hfsbi_format_refuse(hfsb_call *call, hfsb_str path,
+                                       hfsbi_format       format,
+                                       unsigned long long size) {
+    hfsb_buf   *out = &call->result.error;
+    const char *encoding = hfsbi_format_encoding(format);
+    if (format == HFSBI_FORMAT_BINARY)
+        return hfsbi_result_fail(
+            &call->result, HFSB_REFUSED,
+            "%.*s is binary (%llu bytes, a NUL byte near the start). To see "
+            "its bytes use a command such as xxd, od -c or base64.",
+            (int)path.len, path.ptr, size);
+    (void)hfsbi_result_fail(&call->result, HFSB_REFUSED,
+                            "%.*s is %s (%llu bytes), not UTF-8 text. ",
+                            (int)path.len, path.ptr,
+                            encoding ? encoding : "a PDF document", size);
+    hfsbi_put_viewer(call->tools, path, encoding, out);
+    return hfsb_buf_finish(out, 0);
+}
+
 /* ---- lines ---- */
 
-/* Turns a file into numbered lines, block by block. */
 /* The line that is being read, which may span blocks. */
 typedef struct hfsbi_current_line {
     hfsb_buf text;       /* its start, from earlier blocks */
@@ -163,11 +323,12 @@ typedef struct hfsbi_file_facts {
     char               last_byte;
     bool               at_end;   /* it was read to its end */
     bool               bad_utf8; /* invalid bytes were replaced */
-    bool               binary;
+    hfsbi_format       format;
     bool               hashing; /* all bytes are added to `sha` */
     hfsb_sha256        sha;
 } hfsbi_file_facts;
 
+/* Turns a file into numbered lines, block by block. */
 typedef struct hfsbi_line_reader {
     const hfsb_call   *call;
     long long          until; /* on hfsb_clock_ms() */
@@ -180,10 +341,15 @@ typedef struct hfsbi_line_reader {
     hfsbi_current_line now;
     hfsbi_file_facts   file;
     hfsb_buf          *out;
+    size_t             room;  /* bytes of output */
     bool               whole; /* lines are never cut */
     bool               cut;   /* a line was cut */
     bool               full;  /* `line` no longer fits into `out` */
 } hfsbi_line_reader;
+
+static bool hfsbi_is_text(const hfsbi_line_reader *r) {
+    return r->file.format == HFSBI_FORMAT_TEXT;
+}
 
 static bool hfsbi_line_wanted(const hfsbi_line_reader *r) {
     return r->line >= r->first && r->line <= r->last && !r->full;
@@ -216,14 +382,13 @@ static hfsb_status hfsbi_line_put(hfsbi_line_reader *r, hfsb_str text,
                            &more);
     valid = hfsb_utf8_validate(text) == text.len;
     need = r->out->len + (valid ? text.len : 3 * text.len) + 64;
-    if (need > HFSBI_READ_OUTPUT && r->shown) {
+    if (need > r->room && r->shown) {
         r->full = true;
         return HFSB_OK;
     }
-    if (need > HFSBI_READ_OUTPUT) /* longer than a reply: show its start */
-        hfsbi_line_shorten(
-            &text, hfsbi_utf8_floor(text, (HFSBI_READ_OUTPUT - 64) / 3),
-            &more);
+    if (need > r->room) /* longer than a reply: show its start */
+        hfsbi_line_shorten(&text, hfsbi_utf8_floor(text, (r->room - 64) / 3),
+                           &more);
     if (more) r->cut = true;
     head[0] = '\n';
     n = 1 + hfsbi_number_write_uint(r->line, head + 1);
@@ -243,8 +408,7 @@ static hfsb_status hfsbi_line_put(hfsbi_line_reader *r, hfsb_str text,
 
 /* Collects a part of the current line whose end is not known yet. */
 static hfsb_status hfsbi_line_hold(hfsbi_line_reader *r, hfsb_str part) {
-    size_t room = r->whole ? (size_t)HFSBI_READ_OUTPUT
-                           : (size_t)HFSBI_READ_CHARS * 4 + 4;
+    size_t room = r->whole ? r->room : (size_t)HFSBI_READ_CHARS * 4 + 4;
     r->now.open = true;
     if (part.len == 0 || !hfsbi_line_wanted(r)) return HFSB_OK;
     r->now.size += part.len;
@@ -325,7 +489,7 @@ static hfsb_status hfsbi_line_reader_take(hfsbi_line_reader *r,
 
 /* True if more of the file is needed, for lines or for the sha256. */
 static bool hfsbi_line_reader_needs_more(const hfsbi_line_reader *r) {
-    if (r->file.at_end || r->file.binary) return false;
+    if (r->file.at_end || !hfsbi_is_text(r)) return false;
     if (r->info.size <= HFSBI_READ_HASH && r->file.bytes <= HFSBI_READ_HASH)
         return true;
     return !r->full && r->line <= r->last;
@@ -374,9 +538,8 @@ static bool hfsbi_read_stopped(const hfsbi_line_reader *r, hfsb_err *err) {
 /* Counts and hashes a block of the file, and detects binary content. */
 static void hfsbi_line_reader_count(hfsbi_line_reader *r, hfsb_str text) {
     if (r->file.bytes == 0)
-        r->file.binary =
-            hfsb_str_find_byte(hfsb_str_slice(text, 0, HFSBI_READ_PROBE),
-                               '\0') != HFSB_NPOS;
+        r->file.format =
+            hfsbi_format_detect(hfsb_str_slice(text, 0, HFSBI_READ_PROBE));
     r->file.bytes += text.len;
     r->file.newlines += hfsb_str_count_byte(text, '\n');
     if (text.len) r->file.last_byte = text.ptr[text.len - 1];
@@ -399,7 +562,7 @@ static hfsb_status hfsbi_line_reader_run(hfsbi_line_reader *r, hfsb_err *err) {
         if (hfsbi_read_stopped(r, err)) return HFSB_LIMIT;
         r->file.at_end = text.len < sizeof block;
         if (!again) hfsbi_line_reader_count(r, text);
-        if (!r->file.binary && text.len && !r->full)
+        if (hfsbi_is_text(r) && text.len && !r->full)
             st = hfsbi_line_reader_take(r, text);
     }
     /* the last line wanted may be the last line of the file */
@@ -448,7 +611,7 @@ static hfsb_status hfsbi_line_reader_from_end(hfsbi_line_reader *r,
     unsigned long long back = 0 - (unsigned long long)offset, lines;
     ssize_t            n = 1;
     r->file.hashing = true;
-    while (n > 0 && !r->file.binary) {
+    while (n > 0 && hfsbi_is_text(r)) {
         n = hfsbi_read_block(r->fd, block, sizeof block);
         if (n > 0) hfsbi_line_reader_count(r, hfsb_str_make(block, (size_t)n));
         if (hfsbi_read_stopped(r, err)) return HFSB_LIMIT;
@@ -457,7 +620,7 @@ static hfsb_status hfsbi_line_reader_from_end(hfsbi_line_reader *r,
     if (back > lines) back = lines;
     r->first = r->line = lines - back + 1;
     r->file.at_end = true;
-    if (n < 0 || (!r->file.binary && !hfsbi_line_reader_seek(r, back)))
+    if (n < 0 || (hfsbi_is_text(r) && !hfsbi_line_reader_seek(r, back)))
         return hfsbi_read_fail(r, err);
     return HFSB_OK;
 }
@@ -566,7 +729,7 @@ static const hfsbi_param hfsbi_read_params[] = {
 static void hfsbi_read_sha256(hfsbi_line_reader *r,
                               char               hex[HFSB_SHA256_HEX]) {
     hex[0] = '\0';
-    if (!r->file.at_end || r->file.binary) return;
+    if (!r->file.at_end || !hfsbi_is_text(r)) return;
     if (r->file.hashing) hfsbi_sha256_finish_hex(&r->file.sha, hex);
     else if (lseek(r->fd, 0, SEEK_SET) != 0 || !hfsbi_fd_sha256(r->fd, hex))
         hex[0] = '\0';
@@ -597,12 +760,9 @@ static void hfsbi_read_fields(hfsbi_build *fields, hfsbi_line_reader *r) {
 /* Fills the result after the lines; refuses a binary file. */
 static hfsb_status hfsbi_read_result(hfsb_call *call, hfsbi_line_reader *r) {
     hfsb_status st = HFSB_OK;
-    if (r->file.binary)
-        return hfsbi_result_fail(
-            &call->result, HFSB_REFUSED,
-            "%.*s is binary (%llu bytes, a NUL byte near the start). To see "
-            "its bytes use a command such as xxd, od -c or base64.",
-            (int)r->path.len, r->path.ptr,
+    if (!hfsbi_is_text(r))
+        return hfsbi_format_refuse(
+            call, r->path, r->file.format,
             r->info.size > r->file.bytes ? r->info.size : r->file.bytes);
     call->result.success = true;
     hfsbi_read_fields(&call->fields, r);
@@ -610,7 +770,8 @@ static hfsb_status hfsbi_read_result(hfsb_call *call, hfsbi_line_reader *r) {
         st = hfsb_buf_printf(&call->notes,
                              "\n(bytes that are not UTF-8 are shown as "
                              "\xEF\xBF\xBD)");
-    if (st == HFSB_OK && r->full)
+    /* a page that is full is nothing special: next_offset is enough */
+    if (st == HFSB_OK && r->full && !call->tools->limits.page)
         st = hfsb_buf_printf(&call->notes,
                              "\n(the reply is full; go on with offset %llu)",
                              r->line);
@@ -621,6 +782,7 @@ static hfsb_status hfsbi_read_result(hfsb_call *call, hfsbi_line_reader *r) {
 static hfsb_status hfsbi_read_lines(hfsb_call *call, hfsbi_line_reader *r,
                                     long long offset, long long limit,
                                     hfsb_err *err) {
+    size_t      page = call->tools->limits.page;
     hfsb_status st = HFSB_OK;
     r->line = 1;
     r->first = offset > 0 ? (unsigned long long)offset : 1;
@@ -629,7 +791,9 @@ static hfsb_status hfsbi_read_lines(hfsb_call *call, hfsbi_line_reader *r,
     if (offset < 0) st = hfsbi_line_reader_from_end(r, offset, err);
     r->last = (unsigned long long)-1;
     if (limit) r->last = r->first + (unsigned long long)limit - 1;
-    if (st == HFSB_OK && !r->file.binary) st = hfsbi_line_reader_run(r, err);
+    if (page && (!limit || (unsigned long long)limit > page / HFSBI_PAGE_LINE))
+        r->last = r->first + page / HFSBI_PAGE_LINE - 1;
+    if (st == HFSB_OK && hfsbi_is_text(r)) st = hfsbi_line_reader_run(r, err);
     if (st == HFSB_OK) return hfsbi_read_result(call, r);
     return st == HFSB_NOMEM ? st : hfsbi_result_err(&call->result, err);
 }
@@ -668,6 +832,8 @@ static hfsb_status hfsbi_run_read(hfsb_call *call, const void *args,
     r.call = call;
     r.until = hfsb_clock_ms() + HFSBI_READ_MS;
     r.out = &call->result.output;
+    r.room =
+        tools->limits.page ? tools->limits.page : (size_t)HFSBI_READ_OUTPUT;
     r.path = a->path;
     /* A caller that asks for more lines than a model reads wants the exact
        content: whole lines, and notes in a field of their own. */

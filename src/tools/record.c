@@ -9,8 +9,9 @@
                   |             stderr is moved to the log
                   read
 
-   The log starts in memory. Once the text is too long for one reply, the whole
-   log goes to a spill file that the reply names, and memory keeps its end.
+   The log starts in memory. Once the text is too long for one reply, or longer
+   than the option spill_over, the whole log goes to a spill file that the reply
+   names, and memory keeps its end.
 
    What always holds: log offsets never change; spill file, stash and memory
    have limits; every cut falls between characters. Failing to create or write
@@ -216,8 +217,8 @@ static void hfsbi_log_save(hfsbi_record *r, hfsb_str text) {
             r->spill.fd, text, r->spills->max_bytes, &r->spill.bytes);
 }
 
-/* Creates the spill file once the text is longer than a reply. `memory` still
-   contains the whole log, and goes into the file first. */
+/* Creates the spill file. `memory` still contains the whole log, and goes into
+   the file first. */
 static void hfsbi_log_open_spill(hfsbi_record *r) {
     if (r->spill.tried) return;
     r->spill.tried = true;
@@ -236,9 +237,15 @@ static void hfsbi_log_trim(hfsbi_record *r) {
     r->memory_start += drop;
 }
 
+/* True when the log must be saved once text is appended. */
+static bool hfsbi_log_is_long(const hfsbi_record *r, hfsb_str text) {
+    size_t over = r->spills->over;
+    return hfsbi_record_truncated(r) || (over && r->total + text.len > over);
+}
+
 /* Appends text to the log. Without memory: drops the log in `memory`. */
 static void hfsbi_log_append(hfsbi_record *r, hfsb_str text) {
-    if (!r->spill.tried && hfsbi_record_truncated(r)) hfsbi_log_open_spill(r);
+    if (!r->spill.tried && hfsbi_log_is_long(r, text)) hfsbi_log_open_spill(r);
     hfsbi_log_save(r, text);
     r->total += text.len;
     if (r->spill.tried &&

@@ -123,6 +123,9 @@ static hfsb_status hfsbi_tools_fill(hfsb_tools            *tools,
     tools->limits.running = hfsbi_size_or(o->max_running, 64);
     tools->limits.waiting = hfsbi_size_or(o->max_waiting, 256);
     tools->limits.finished = hfsbi_size_or(o->max_finished, 256);
+    tools->limits.page = o->max_page;
+    if (o->max_page && o->max_page < HFSBI_PAGE_LEAST)
+        tools->limits.page = HFSBI_PAGE_LEAST;
     hfsbi_random(id, sizeof id);
     (void)snprintf(tools->prefix, sizeof tools->prefix, "%02x%02x%02x%02x",
                    id[0], id[1], id[2], id[3]);
@@ -134,6 +137,7 @@ static hfsb_status hfsbi_tools_fill(hfsb_tools            *tools,
                            o->max_spill, &o->alloc))
         st = HFSB_NOMEM;
     tools->spills.none = o->no_spill;
+    tools->spills.over = o->spill_over;
     tools->spills.dropped = o->drop_spills;
     if (st != HFSB_OK || o->no_checks) return st;
     tools->checker = hfsbi_checker_open(o->checks, o->check_count, &o->alloc);
@@ -250,7 +254,9 @@ HFSBI_FN hfsb_status hfsbi_tools_open_like(const hfsb_tools *like,
     o.no_spill = like->spills.none;
     o.max_spill = like->spills.max_bytes;
     o.max_spills = like->spills.max;
+    o.spill_over = like->spills.over;
     o.drop_spills = like->spills.dropped;
+    o.max_page = like->limits.page;
     o.no_checks = !checker;
     if (checker) {
         o.checks = checker->checks;

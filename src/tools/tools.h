@@ -56,7 +56,13 @@ typedef struct hfsb_tools_opts {
     bool        no_spill;     /* long output is not saved */
     size_t      max_spill;    /* bytes of one spill file (0: 64 MiB) */
     size_t      max_spills;   /* spill files kept (0: 32) */
+    size_t      spill_over;   /* bytes of output: more of it is saved even if a
+                               reply shows all (0: only what a reply cuts) */
     bool        drop_spills;  /* close() removes the spill files */
+    size_t      max_page; /* bytes of output of read, glob, grep and list, in
+                               a tenth as many lines; more comes in pages (0:
+                               8 MiB of read, 40,000 bytes of the others; at
+                               least 1,000) */
     const hfsb_tools_check *checks; /* tried before the built-in ones */
     size_t                  check_count;
     bool                    no_checks; /* check nothing after a write */

@@ -266,6 +266,8 @@ typedef struct hfsbi_spills {
     char          **paths; /* a ring, oldest at `first` */
     size_t          first, count, max;
     size_t          max_bytes; /* of one file */
+    size_t          over;      /* bytes of a log that is saved in any case (0:
+                                  when a reply cuts it) */
     bool            none;      /* make no files */
     bool            dropped;   /* remove the files with the object */
     char           *dir;       /* absolute where possible */
@@ -729,10 +731,16 @@ typedef struct hfsbi_tools_env {
     bool         borrowed; /* list belongs to another object */
 } hfsbi_tools_env;
 
+enum {
+    HFSBI_PAGE_LEAST = 1000, /* bytes of a page */
+    HFSBI_PAGE_LINE = 10     /* bytes of a page for each of its lines */
+};
+
 typedef struct hfsbi_tools_limits {
     double    timeout, max_timeout; /* seconds */
     long long grace_ms;
     size_t    running, waiting, finished; /* jobs */
+    size_t    page; /* bytes of output of tools that page (0: their own) */
 } hfsbi_tools_limits;
 
 /* A host that waits in its own loop. */
@@ -866,7 +874,7 @@ enum {
     HFSBI_FINDER_RULES = 1 << 20,  /* bytes read of a .gitignore */
     HFSBI_FINDER_TOLD = 3,         /* unreadable folders that notes name */
     HFSBI_FINDER_MS = 30000,       /* timeout of a search */
-    HFSBI_FINDER_CHARS = 40000     /* bytes of output */
+    HFSBI_FINDER_PAGE = 40000      /* bytes of output, by default */
 };
 
 typedef enum hfsbi_entry_type {
@@ -907,6 +915,7 @@ typedef struct hfsbi_finder {
     bool             no_follow; /* a symlink as the start is not followed */
     bool      shows_ignored;    /* ignored entries are visited, not entered */
     size_t    offset;           /* results to skip */
+    size_t    page;             /* bytes of output */
     size_t    max_depth;        /* nested folders, the start included (0: up to
                                  HFSBI_FINDER_DEPTH) */
     long long until;            /* deadline on hfsb_clock_ms() (0: in
@@ -964,6 +973,11 @@ HFSBI_FN int hfsbi_entry_open(int dir, const char *name, struct stat *st);
 HFSBI_FN hfsb_status hfsbi_finder_begin(hfsb_call *call, hfsbi_finder *f,
                                         hfsb_str path, bool all,
                                         long long offset, hfsb_err *err);
+
+/* Returns the number of results to show: `given`, or if it is 0 `preset`; at
+   most as many as a page has lines. */
+HFSBI_FN size_t hfsbi_finder_limit(const hfsb_call *call, long long given,
+                                   size_t preset);
 
 /* The parameters that glob, grep and list share, for a struct of arguments
    with the members all, limit and offset. limit 0 is the default. */

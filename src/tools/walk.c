@@ -580,7 +580,16 @@ HFSBI_FN hfsb_status hfsbi_finder_begin(hfsb_call *call, hfsbi_finder *f,
     f->spot.dir = -1;
     f->all = all;
     f->offset = (size_t)offset;
+    f->page = call->tools->limits.page;
+    if (!f->page) f->page = HFSBI_FINDER_PAGE;
     return hfsbi_finder_open(f, path, err);
+}
+
+HFSBI_FN size_t hfsbi_finder_limit(const hfsb_call *call, long long given,
+                                   size_t preset) {
+    size_t lines = call->tools->limits.page / HFSBI_PAGE_LINE;
+    size_t limit = given ? (size_t)given : preset;
+    return lines && limit > lines ? lines : limit;
 }
 
 /* ---- results ---- */

@@ -1,4 +1,4 @@
-/* test_tools_list.c - the tool list: types, sizes, times, depth, limits. */
+/* test_tools_list.c - the tool list: names, details, depth, limits. */
 #include "../support/t_search.h"
 
 #include <sys/socket.h>
@@ -41,13 +41,32 @@ static void make_tree(void) {
 
 #define T0 "2023-11-14T22:13Z"
 
+/* Names only: 500 entries with details cost a model 9,000 tokens. */
+static void a_folder_is_listed_by_names(void) {
+    hfsb_tools *tools;
+    tt_reply    r = HFSB_INIT;
+    tf_enter("names");
+    make_tree();
+    tools = tt_open(NULL);
+    tt_call(&r, tools, "list", "");
+    TT_OK(&r, ".git/\n.gitignore\na.log (ignored)\nb/\nbuild/ (ignored)\n"
+              "dangling -> /no\\nwhere\nlink -> z\npipe\nsocket\nz");
+    T_CHECK(tt_int(&r, "count") == 10 && !tt_flag(&r, "truncated"));
+    tt_call(&r, tools, "list", "path=s depth=j details=j", "b", "2", "false");
+    TT_OK(&r, "c/\nc/d/");
+    tt_call(&r, tools, "list", "path=s", "link");
+    TT_OK(&r, "link");
+    tt_drop(&r);
+    hfsb_tools_close(tools);
+}
+
 static void a_folder_is_listed_with_types_sizes_and_times(void) {
     hfsb_tools *tools;
     tt_reply    r = HFSB_INIT;
     tf_enter("tree");
     make_tree();
     tools = tt_open(NULL);
-    tt_call(&r, tools, "list", "");
+    tt_call(&r, tools, "list", "details=j", "true");
     TT_OK(&r, "dir - " T0 " .git/\n"
               "file 13 2023-11-14T22:14Z .gitignore\n"
               "file 1 " T0 " a.log (ignored)\n"
@@ -59,14 +78,15 @@ static void a_folder_is_listed_with_types_sizes_and_times(void) {
               "socket - " T0 " socket\n"
               "file 3 2023-11-15T22:13Z z");
     T_CHECK(tt_int(&r, "count") == 10 && !tt_flag(&r, "truncated"));
-    tt_call(&r, tools, "list", "path=s depth=j", "b", "3");
+    tt_call(&r, tools, "list", "path=s depth=j details=j", "b", "3", "true");
     TT_OK(&r, "dir - " T0 " c/\ndir - " T0 " c/d/\ndir - " T0 " c/d/e/");
-    tt_call(&r, tools, "list", "path=s depth=j", "b/c", "\"5\"");
+    tt_call(&r, tools, "list", "path=s depth=j details=j", "b/c", "\"5\"",
+            "true");
     TT_OK(&r, "dir - " T0 " d/\ndir - " T0 " d/e/\ndir - " T0 " d/e/f/\n"
               "file 5 " T0 " d/e/f/g");
-    tt_call(&r, tools, "list", "path=s", "z");
+    tt_call(&r, tools, "list", "path=s details=j", "z", "true");
     TT_OK(&r, "file 3 2023-11-15T22:13Z z");
-    tt_call(&r, tools, "list", "path=s", "link");
+    tt_call(&r, tools, "list", "path=s details=j", "link", "true");
     TT_OK(&r, "file 3 2023-11-15T22:13Z link");
     tt_drop(&r);
     hfsb_tools_close(tools);
@@ -78,7 +98,7 @@ static void ignored_folders_are_entered_when_asked(void) {
     tt_call(&r, tools, "list", "depth=j", "2");
     T_CHECK(tt_says(&r.res.output, "build/ (ignored)\n") &&
             tt_says(&r.res.output, ".git/\n") &&
-            tt_says(&r.res.output, " b/c/\n") &&
+            tt_says(&r.res.output, "\nb/c/\n") &&
             !tt_says(&r.res.output, "build/out") &&
             !tt_says(&r.res.output, ".git/config"));
     tt_call(&r, tools, "list", "depth=j all=j", "2", "true");
@@ -86,7 +106,7 @@ static void ignored_folders_are_entered_when_asked(void) {
             tt_says(&r.res.output, ".git/config") &&
             !tt_says(&r.res.output, "ignored"));
     tt_call(&r, tools, "list", "path=s", "build");
-    TT_OK(&r, "file 0 " T0 " out");
+    TT_OK(&r, "out");
     tt_drop(&r);
     hfsb_tools_close(tools);
 }
@@ -105,17 +125,17 @@ static void long_output_is_cut_and_the_rest_is_counted(void) {
         tf_put(name, "");
     }
     tt_call(&r, tools, "list", "");
-    T_CHECK(tt_says(&r.res.output, " f499\n[first 500 of 510; read on "
+    T_CHECK(tt_says(&r.res.output, "f499\n[first 500 of 510; read on "
                                    "with offset=500]"));
     T_CHECK(tt_int(&r, "count") == 510 && tt_flag(&r, "truncated"));
     tt_call(&r, tools, "list", "limit=j", "1");
-    T_CHECK(tt_says(&r.res.output, " f000\n[first 1 of 510; read on "
+    T_CHECK(tt_says(&r.res.output, "f000\n[first 1 of 510; read on "
                                    "with offset=1]"));
     tt_call(&r, tools, "list", "limit=j offset=j", "1", "8");
-    T_CHECK(tt_says(&r.res.output, " f008\n[9-9 of 510; read on with "
+    T_CHECK(tt_says(&r.res.output, "f008\n[9-9 of 510; read on with "
                                    "offset=9]"));
     tt_call(&r, tools, "list", "offset=j", "509");
-    T_CHECK(tt_says(&r.res.output, " f509\n[510-510 of 510]") &&
+    T_CHECK(tt_says(&r.res.output, "f509\n[510-510 of 510]") &&
             !tt_flag(&r, "truncated"));
     tt_call(&r, tools, "list", "offset=j", "510");
     TT_OK(&r, "[past the end: there are 510]");
@@ -128,8 +148,56 @@ static void long_output_is_cut_and_the_rest_is_counted(void) {
     }
     tt_call(&r, tools, "list", "limit=j", "5000");
     T_CHECK(r.res.output.len < 41000 && tt_flag(&r, "truncated"));
-    T_CHECK(tf_pages(tools, "list", "\"limit\":5000", 810) > 2);
+    T_CHECK(tf_pages(tools, "list", "\"limit\":5000", 810) == 2);
     T_CHECK(tf_pages(tools, "list", "\"limit\":90", 810) == 9);
+    tt_drop(&r);
+    hfsb_tools_close(tools);
+}
+
+/* In the folder of the test above: 510 short names and 300 long ones. */
+static void pages_are_as_short_as_asked(void) {
+    static const struct {
+        const char *tool, *json;
+        int         pages; /* at least */
+    } rows[] = {{"list", "\"limit\":5000", 30},
+                {"glob", "\"pattern\":\"*\",\"limit\":5000", 30},
+                {"grep", "\"pattern\":\"^\",\"path\":\"lines\"", 5}};
+    hfsb_tools_opts o = HFSB_INIT;
+    hfsb_tools     *tools;
+    tt_reply        r = HFSB_INIT;
+    hfsb_buf        text = HFSB_INIT;
+    size_t          i;
+    long long       line = 1;
+    o.max_page = 2000;
+    tools = tt_open(&o);
+    T_CHECK(tf_pages(tools, rows[0].tool, rows[0].json, 810) >= 30);
+    T_CHECK(tf_pages(tools, rows[1].tool, rows[1].json, 810) >= 30);
+    for (i = 0; i < 900; i++)
+        T_CHECK(hfsb_buf_printf(&text, "%s\n", i % 2 ? "" : "xx") == HFSB_OK);
+    tf_put("lines", text.ptr);
+    T_CHECK(tf_pages(tools, rows[2].tool, rows[2].json, 900) >= 5);
+    for (i = 0; i < TT_COUNT(rows); i++) {
+        hfsb_buf_truncate(&text, 0);
+        T_CHECK(hfsb_buf_printf(&text, "{%s}", rows[i].json) == HFSB_OK);
+        tt_do(&r, tools, rows[i].tool, hfsb_buf_str(&text), NULL);
+        T_CHECK(r.res.output.len < 2200);
+        T_CHECK(hfsb_str_count_byte(hfsb_buf_str(&r.res.output), '\n') <= 200);
+    }
+    /* read: at most 200 lines, and no note, since a page is nothing special */
+    for (i = 0; line > 0; i++) {
+        char offset[24];
+        snprintf(offset, sizeof offset, "%lld", line);
+        tt_call(&r, tools, "read", "path=s offset=j limit=j", "lines", offset,
+                "0");
+        T_CHECK(r.res.success && r.res.output.len <= 2000);
+        T_CHECK(tt_int(&r, "first_line") == line);
+        T_CHECK(tt_int(&r, "last_line") <= line + 199);
+        T_CHECK(!tt_says(&r.res.output, "(") && !tt_text(&r, "notes").len);
+        line = tt_int(&r, "next_offset"); /* negative: there is none */
+        T_CHECK(line < 0 || line == tt_int(&r, "last_line") + 1);
+    }
+    T_CHECK(i == 5);
+    hfsb_buf_free(&text);
     tt_drop(&r);
     hfsb_tools_close(tools);
 }
@@ -176,7 +244,7 @@ static void nothing_outside_the_root_is_listed(void) {
         tt_call(&r, tools, "list", "path=s", paths[i]);
         TT_FAIL(&r, "Path is outside the root");
     }
-    tt_call(&r, tools, "list", "depth=j", "5");
+    tt_call(&r, tools, "list", "depth=j details=j", "5", "true");
     TT_OK(&r, "dir - " T0 " in/\nfile 0 " T0 " in/a\n"
               "link - " T0 " out -> ../secret");
     tt_drop(&r);
@@ -188,7 +256,7 @@ static void the_system_s_own_folders_are_not_entered(void) {
     hfsb_tools *tools = tt_open(NULL);
     tt_reply    r = HFSB_INIT;
     tt_call(&r, tools, "list", "path=s depth=j limit=j", "/", "2", "10000");
-    T_CHECK(r.res.success && !tt_says(&r.res.output, " proc/self"));
+    T_CHECK(r.res.success && !tt_says(&r.res.output, "\nproc/self"));
     tt_call(&r, tools, "list", "path=s depth=j", "/proc/self", "1");
     T_CHECK(r.res.success);
     tt_drop(&r);
@@ -200,15 +268,17 @@ static void each_allocation_fails_cleanly(void) {
     tf_put(".gitignore", "b*\n");
     tf_put("a/b/c", "");
     tf_put("a/d/e", "");
-    tf_each_allocation_fails("list", "{\"depth\":3}");
+    tf_each_allocation_fails("list", "{\"depth\":3,\"details\":true}");
     tf_each_allocation_fails("list", "{\"path\":\"a/b/c\"}");
 }
 
 int main(void) {
     tt_begin();
+    TT_RUN(a_folder_is_listed_by_names);
     TT_RUN(a_folder_is_listed_with_types_sizes_and_times);
     TT_RUN(ignored_folders_are_entered_when_asked);
     TT_RUN(long_output_is_cut_and_the_rest_is_counted);
+    TT_RUN(pages_are_as_short_as_asked);
     TT_RUN(what_makes_no_sense_is_refused);
     TT_RUN(nothing_outside_the_root_is_listed);
     TT_RUN(the_system_s_own_folders_are_not_entered);

@@ -255,6 +255,42 @@ static void spills_have_a_size_and_a_number(void) {
 }
 
 /* A file that had to go while the command ran is not promised. */
+/* A reader that cuts replies itself still finds all of the output. */
+static void output_is_saved_from_the_size_that_was_asked_for(void) {
+    static const struct {
+        const char *command;
+        bool        saved;
+    } rows[] = {{"printf %01000d 1", false},
+                {"printf %01001d 1", true},
+                {"printf %0999d 1; echo x >&2", true},
+                {"printf %01001d 1 >&2", true},
+                {"printf %0900d 1; sleep 0.1; printf %0900d 1", true},
+                {"printf %040000d 1", true}};
+    hfsb_tools_opts opts = HFSB_INIT;
+    hfsb_tools     *tools;
+    tt_reply        r = HFSB_INIT, log = HFSB_INIT;
+    size_t          i;
+    opts.spill_over = 1000;
+    opts.drop_spills = true;
+    tools = tt_open(&opts);
+    for (i = 0; i < TT_COUNT(rows); i++) {
+        bool whole;
+        tt_call(&r, tools, "bash", "command=s", rows[i].command);
+        whole = !tt_flag(&r, "truncated");
+        T_CHECK(r.res.success && whole == (r.res.output.len < 25000));
+        T_CHECK((tt_text(&r, "spill_path").len > 0) == rows[i].saved);
+        if (rows[i].saved && whole)
+            T_CHECK(tt_file_is(tt_text(&r, "spill_path").ptr,
+                               hfsb_buf_str(&r.res.output)));
+        tt_call(&log, tools, "bash_output", "id=v", tt_text(&r, "id"));
+        T_CHECK(!whole || hfsb_str_equal(hfsb_buf_str(&log.res.output),
+                                         hfsb_buf_str(&r.res.output)));
+    }
+    tt_drop(&r);
+    tt_drop(&log);
+    hfsb_tools_close(tools);
+}
+
 static void missing_spill_file_is_not_mentioned(void) {
     hfsb_tools_opts opts = HFSB_INIT;
     hfsb_tools     *tools;
@@ -374,6 +410,7 @@ int main(void) {
     TT_RUN(long_output_is_cut_and_saved);
     TT_RUN(the_marker_reads_as_in_the_reference);
     TT_RUN(spills_have_a_size_and_a_number);
+    TT_RUN(output_is_saved_from_the_size_that_was_asked_for);
     TT_RUN(missing_spill_file_is_not_mentioned);
     TT_RUN(output_is_shown_where_no_spill_can_be);
     return TT_END();

@@ -686,6 +686,120 @@ static void read_reports_lack_of_memory_for_an_image(void) {
     hfsb_tools_close(tools);
 }
 
+/* ---- files that are not UTF-8 text ---- */
+
+static void put_utf16(const char *path, const char *text, bool big,
+                      bool mark) {
+    hfsb_buf out = HFSB_INIT;
+    if (mark) t_repeat(&out, big ? "\xFE\xFF" : "\xFF\xFE", 1);
+    for (; *text; text++) {
+        if (big) (void)hfsb_buf_append_byte(&out, '\0');
+        (void)hfsb_buf_append_byte(&out, *text);
+        if (!big) (void)hfsb_buf_append_byte(&out, '\0');
+    }
+    tt_put(path, hfsb_buf_str(&out));
+    hfsb_buf_free(&out);
+}
+
+/* The command in a refusal prints the text. */
+static void check_advice(hfsb_tools *tools, const char *path,
+                         const char *begin) {
+    tt_reply    r = HFSB_INIT, done = HFSB_INIT;
+    const char *at;
+    tt_call(&r, tools, "read", "path=s", path);
+    T_CHECK(!r.res.success && r.res.code == HFSB_REFUSED);
+    at = strstr(r.res.error.ptr, "Read it with the command: ");
+    T_CHECK(at && hfsb_str_starts(hfsb_cstr(at + 26), hfsb_cstr(begin)));
+    if (!at) printf("  %s\n", r.res.error.ptr);
+    if (at) {
+        tt_call(&done, tools, "bash", "command=s", at + 26);
+        TT_OK(&done, "first line\nsecond\n");
+    }
+    tt_drop(&r);
+    tt_drop(&done);
+}
+
+static void utf16_gets_a_command_that_converts_it(void) {
+    static const char text[] = "first line\nsecond\n";
+    hfsb_tools_opts   o = HFSB_INIT;
+    hfsb_tools       *tools = tt_open(NULL);
+    const char       *env[2] = {"PATH=/no/such/folder", NULL};
+    tt_reply          r = HFSB_INIT;
+    put_utf16("little", text, false, true);
+    put_utf16("big", text, true, true);
+    put_utf16("it's here.txt", text, false, true);
+    put_utf16("-f", text, false, true);
+    put_utf16("bare", text, false, false);
+    put_utf16("bare.be", text, true, false);
+    tt_call(&r, tools, "bash", "command=s", "command -v iconv");
+    if (r.res.success) {
+        check_advice(tools, "little", "iconv -f UTF-16 -t UTF-8 little");
+        check_advice(tools, "big", "iconv -f UTF-16 -t UTF-8 big");
+        check_advice(tools, "it's here.txt",
+                     "iconv -f UTF-16 -t UTF-8 'it'\\''s here.txt'");
+        check_advice(tools, "-f", "iconv -f UTF-16 -t UTF-8 ./-f");
+        check_advice(tools, "bare", "iconv -f UTF-16LE -t UTF-8 bare");
+        check_advice(tools, "bare.be", "iconv -f UTF-16BE -t UTF-8 bare.be");
+    }
+    hfsb_tools_close(tools);
+    o.env = env;
+    tools = tt_open(&o);
+    tt_call(&r, tools, "read", "path=s", "little");
+    TT_FAIL(&r, "little is UTF-16 (38 bytes), not UTF-8 text. No program that "
+                "converts it was found in PATH; one of these would do: "
+                "iconv, python3.");
+    tt_drop(&r);
+    hfsb_tools_close(tools);
+}
+
+/* The program that exists is named, and no other. */
+static void a_pdf_gets_a_command_that_reads_it(void) {
+    hfsb_tools_opts o = HFSB_INIT;
+    hfsb_tools     *tools;
+    char            path[600];
+    const char     *env[2] = {path, NULL};
+    tt_reply        r = HFSB_INIT;
+    snprintf(path, sizeof path, "PATH=/no/such/folder:%s/work/bin", tt_dir);
+    if (mkdir("bin", 0700) || mkdir("bin/pdftotext", 0700)) abort();
+    tt_put("a.pdf", HFSB_LIT("%PDF-1.7\n%\xE2\xE3\xCF\xD3\n1 0 obj\n"));
+    tt_put("b.pdf", HFSB_LIT("%PDF-1.7\n\0\n"));
+    tt_put("plain.pdf", HFSB_LIT("%PDF- is how it begins\n"));
+    o.env = env;
+    tools = tt_open(&o);
+    tt_call(&r, tools, "read", "path=s", "a.pdf");
+    TT_FAIL(&r, "a.pdf is a PDF document (23 bytes), not UTF-8 text. No "
+                "program that converts it was found in PATH; one of these "
+                "would do: pdftotext, mutool, gs.");
+    tt_put("bin/mutool", HFSB_LIT("#!/bin/sh\n"));
+    tt_call(&r, tools, "read", "path=s", "a.pdf");
+    T_CHECK(tt_says(&r.res.error, "found in PATH")); /* it cannot be run */
+    if (chmod("bin/mutool", 0755)) abort();
+    tt_call(&r, tools, "read", "path=s", "b.pdf");
+    TT_FAIL(&r, "b.pdf is a PDF document (11 bytes), not UTF-8 text. Read it "
+                "with the command: mutool draw -F txt b.pdf");
+    tt_call(&r, tools, "read", "path=s", "plain.pdf");
+    TT_OK(&r, "1\t%PDF- is how it begins");
+    tt_drop(&r);
+    hfsb_tools_close(tools);
+}
+
+/* Numbers of 16 bits are not text. */
+static void other_bytes_are_binary(void) {
+    static const hfsb_str heads[] = {
+        {"\1\0\2\0\3\0", 6}, {"a\0b\0\0c", 6}, {"\0\0\0\0", 4},
+        {"abcdefg\0", 8},     {"\0", 1},          {"\xFF\xD8\xFF\0", 4}};
+    hfsb_tools *tools = tt_open(NULL);
+    tt_reply    r = HFSB_INIT;
+    size_t      i;
+    for (i = 0; i < TT_COUNT(heads); i++) {
+        tt_put("bytes", heads[i]);
+        tt_call(&r, tools, "read", "path=s", "bytes");
+        T_CHECK(!r.res.success && tt_says(&r.res.error, "bytes is binary ("));
+    }
+    tt_drop(&r);
+    hfsb_tools_close(tools);
+}
+
 int main(void) {
     tt_begin();
     TT_RUN(a_huge_file_is_read_in_parts); /* first: it looks at the peak */
@@ -705,5 +819,8 @@ int main(void) {
     TT_RUN(writes_warn_of_what_is_wrong);
     TT_RUN(a_module_of_the_work_directory_is_never_imported);
     TT_RUN(a_caller_can_have_checks_of_its_own);
+    TT_RUN(utf16_gets_a_command_that_converts_it);
+    TT_RUN(a_pdf_gets_a_command_that_reads_it);
+    TT_RUN(other_bytes_are_binary);
     return TT_END();
 }
