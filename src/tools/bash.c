@@ -181,6 +181,18 @@ HFSBI_FN void hfsbi_put_ending(hfsbi_build *fields, const hfsbi_job *job) {
     if (job->killed) hfsbi_build_bool(fields, "killed", true);
 }
 
+/* Adds what the exit code means, when it is an answer. */
+static void hfsbi_put_meaning(hfsbi_build *fields, const hfsbi_job *job) {
+    const hfsbi_record *r = &job->record;
+    const char         *meaning = NULL;
+    if (job->end.end == HFSB_PROC_EXITED && !job->end.timed_out &&
+        !job->killed)
+        meaning = hfsbi_exit_meaning(hfsb_buf_str(&job->spec.command),
+                                     job->end.exit_code,
+                                     !r->merged && !r->stderr_total);
+    if (meaning) hfsbi_build_str(fields, "exit_meaning", hfsb_cstr(meaning));
+}
+
 static hfsb_status hfsbi_bash_fields(hfsbi_job *job) {
     const hfsbi_record *c = &job->record;
     hfsbi_build         fields;
@@ -189,6 +201,7 @@ static hfsb_status hfsbi_bash_fields(hfsbi_job *job) {
     hfsbi_build_str(&fields, "id", hfsb_cstr(job->id));
     hfsbi_build_int(&fields, "pid", job->pid);
     hfsbi_put_ending(&fields, job);
+    hfsbi_put_meaning(&fields, job);
     hfsbi_build_int(&fields, "duration_ms", job->ended - job->created);
     hfsbi_build_bool(&fields, "truncated", hfsbi_record_truncated(c));
     hfsbi_build_int(&fields, "total_chars", (long long)hfsbi_record_chars(c));

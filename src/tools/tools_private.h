@@ -12,6 +12,7 @@
        seen.c     remembers the files that a session has read or written
        tools.c    the object itself: open, close, wait
        bash.c     bash, bash_output, bash_input, kill
+       exit.c     exit codes that are answers, not failures
        write.c    write, edit, multi_edit, exists
        walk.c     walks a folder for glob, grep and list
        grep.c     grep: searches the lines of files
@@ -848,6 +849,14 @@ HFSBI_FN long long hfsbi_output_at(const hfsb_call *call);
    or the failure of a buffer. Under the lock. */
 HFSBI_FN hfsb_status hfsbi_output_result(hfsb_call *call);
 HFSBI_FN hfsb_status hfsbi_kill_result(hfsb_call *call);
+
+/* ==== exit.c: exit codes ================================================= */
+
+/* Returns what the exit code of a command line means when that is an answer,
+   such as "no match" for 1 of grep, or NULL for a failure. quiet: the command
+   wrote nothing to stderr. */
+HFSBI_FN const char *hfsbi_exit_meaning(hfsb_str command, int code,
+                                        bool quiet);
 
 /* ==== write.c: shared by the tools that write ============================ */
 
