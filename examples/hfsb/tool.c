@@ -242,7 +242,7 @@ int run_tools(args *a) {
     const option options[] = {
         {"--format F", OPTION_TEXT, &name,
          "flat (name, description, parameters; the default), openai, "
-         "anthropic or mcp"},
+         "openai-strict, anthropic or mcp"},
         {"--pretty", OPTION_FLAG, &how.pretty, "indent it for reading"},
         {"--sandbox-tools", OPTION_FLAG, &sandbox,
          "the tools of a session on a Space; also with \"tool_runtime\": "
@@ -251,7 +251,9 @@ int run_tools(args *a) {
         OPTIONS_END};
     if (!take_all(a, options, NULL)) return a->status;
     if (!hfsb_tools_format_find(hfsb_cstr(name), &format))
-        return usage(a, "--format is flat, openai, anthropic or mcp, not %s",
+        return usage(a,
+                     "--format is flat, openai, openai-strict, anthropic or "
+                     "mcp, not %s",
                      name);
     if (define(sandbox, format, &list, &err) != HFSB_OK) {
         fprintf(stderr, "hfsb: %s\n", err.msg);

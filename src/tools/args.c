@@ -283,25 +283,51 @@ HFSBI_FN bool hfsbi_param_fits(const hfsbi_param     *p,
 
 /* ---- the schema ---- */
 
-static void hfsbi_params_object(const hfsbi_param *params, bool brief,
-                                hfsb_buf *out);
+/* Three kinds, see hfsbi_schema: strict mode knows neither optional parameters
+   nor objects with any keys. */
 
-static void hfsbi_param_schema(const hfsbi_param *p, bool brief,
-                               hfsb_buf *out) {
+static void hfsbi_params_object(const hfsbi_param *params, hfsbi_schema kind,
+                                bool brief, hfsb_buf *out);
+
+/* True when a schema of that kind lists the parameter. */
+static bool hfsbi_param_listed(const hfsbi_param *p, hfsbi_schema kind) {
+    if (p->flags & HFSBI_UNLISTED) return false;
+    if (p->flags & HFSBI_FLAT_ONLY && kind != HFSBI_SCHEMA_FULL) return false;
+    return p->type != HFSBI_ARG_OBJECT || kind != HFSBI_SCHEMA_STRICT;
+}
+
+/* True when a strict schema allows null, for "not given". A parameter whose
+   null has a meaning of its own must be given. */
+static bool hfsbi_param_nullable(const hfsbi_param *p, hfsbi_schema kind) {
+    return kind == HFSBI_SCHEMA_STRICT &&
+           !(p->flags & (HFSBI_REQUIRED | HFSBI_NULL_IS_0));
+}
+
+static void hfsbi_param_choices(const hfsbi_param *p, bool nullable,
+                                hfsb_buf *out) {
     hfsb_str    rest = hfsb_cstr(p->choices), one;
-    const char *end = p->choices ? strchr(p->choices, '|') : NULL;
+    const char *end = strchr(p->choices, '|');
     const char *comma = "";
     if (end) rest.len = (size_t)(end - p->choices);
-    hfsb_buf_printf(out, "\"%s\":{\"type\":\"%s\"", p->name,
-                    hfsbi_param_type(p));
-    if (!brief && p->choices) hfsb_buf_printf(out, ",\"enum\":[");
-    while (!brief && hfsbi_param_choice(&rest, &one)) {
+    hfsb_buf_printf(out, ",\"enum\":[");
+    while (hfsbi_param_choice(&rest, &one)) {
         hfsb_buf_printf(out, "%s\"%.*s\"", comma, (int)one.len, one.ptr);
         comma = ",";
     }
-    if (!brief && p->choices) hfsb_buf_append_byte(out, ']');
+    hfsb_buf_append(out, nullable ? HFSB_LIT(",null]") : HFSB_LIT("]"));
+}
+
+static void hfsbi_param_schema(const hfsbi_param *p, hfsbi_schema kind,
+                               bool brief, hfsb_buf *out) {
+    bool nullable = hfsbi_param_nullable(p, kind);
+    hfsb_buf_printf(out,
+                    nullable ? "\"%s\":{\"type\":[\"%s\",\"null\"]"
+                             : "\"%s\":{\"type\":\"%s\"",
+                    p->name, hfsbi_param_type(p));
+    if (!brief && p->choices) hfsbi_param_choices(p, nullable, out);
     if (p->type == HFSBI_ARG_LIST) hfsb_buf_printf(out, ",\"items\":");
-    if (p->items) hfsbi_params_object(p->items, p->flags & HFSBI_BRIEF, out);
+    if (p->items)
+        hfsbi_params_object(p->items, kind, p->flags & HFSBI_BRIEF, out);
     else if (p->type == HFSBI_ARG_LIST)
         hfsb_buf_printf(out, "{\"type\":\"string\"}");
     if (!brief && p->words) {
@@ -313,26 +339,29 @@ static void hfsbi_param_schema(const hfsbi_param *p, bool brief,
 
 /* brief: names and types only, where another tool has the same parameters
    with their descriptions. */
-static void hfsbi_params_object(const hfsbi_param *params, bool brief,
-                                hfsb_buf *out) {
+static void hfsbi_params_object(const hfsbi_param *params, hfsbi_schema kind,
+                                bool brief, hfsb_buf *out) {
     const hfsbi_param *p;
     const char        *comma = "";
     hfsb_buf_printf(out, "{\"type\":\"object\",\"properties\":{");
     for (p = params; p->name; p++) {
-        if (p->flags & HFSBI_UNLISTED) continue;
+        if (!hfsbi_param_listed(p, kind)) continue;
         hfsb_buf_printf(out, "%s", comma);
-        hfsbi_param_schema(p, brief, out);
+        hfsbi_param_schema(p, kind, brief, out);
         comma = ",";
     }
     hfsb_buf_printf(out, "},\"required\":[");
     for (p = params, comma = ""; p->name; p++) {
-        if (!(p->flags & HFSBI_REQUIRED)) continue;
+        if (!(p->flags & HFSBI_REQUIRED) && kind != HFSBI_SCHEMA_STRICT)
+            continue;
+        if (!hfsbi_param_listed(p, kind)) continue;
         hfsb_buf_printf(out, "%s\"%s\"", comma, p->name);
         comma = ",";
     }
     hfsb_buf_printf(out, "],\"additionalProperties\":false}");
 }
 
-HFSBI_FN void hfsbi_params_schema(const hfsbi_param *params, hfsb_buf *out) {
-    hfsbi_params_object(params, false, out);
+HFSBI_FN void hfsbi_params_schema(const hfsbi_param *params, hfsbi_schema kind,
+                                  hfsb_buf *out) {
+    hfsbi_params_object(params, kind, false, out);
 }

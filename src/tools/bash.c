@@ -43,7 +43,9 @@ static const hfsbi_param hfsbi_bash_params[] = {
     HFSBI_PARAM("background", HFSBI_ARG_BOOL, 0, hfsbi_bash_args, background,
                 "Return at once with a job id"),
     HFSBI_PARAM("stdin", HFSBI_ARG_STR, 0, hfsbi_bash_args, input, NULL),
-    HFSBI_PARAM("env", HFSBI_ARG_OBJECT, 0, hfsbi_bash_args, env, NULL),
+    HFSBI_PARAM("env", HFSBI_ARG_OBJECT, HFSBI_FLAT_ONLY, hfsbi_bash_args, env,
+                NULL), /* some hosts refuse an object with any keys, and a
+                          command can set variables itself */
     HFSBI_PARAM("merge_stderr", HFSBI_ARG_BOOL, 0, hfsbi_bash_args,
                 merge_stderr, "Keep the order written"),
     HFSBI_PARAM("shell", HFSBI_ARG_STR, HFSBI_UNLISTED | HFSBI_NO_NUL,
@@ -388,7 +390,7 @@ HFSBI_FN const hfsbi_tool *hfsbi_tool_bash(void) {
         "Run a command with bash or sh in the sandbox, a machine of its "
         "own" HFSBI_BASH_WORDS,
         HFSBI_TOOL_RUNS,
-        0,
+        HFSBI_TOOL_CORE,
         hfsbi_bash_params,
         hfsbi_run_bash,
         hfsbi_prepare_bash};
@@ -501,7 +503,7 @@ HFSBI_FN const hfsbi_tool *hfsbi_tool_bash_output(void) {
         "code. Pass next_offset of the reply as the next offset.",
         NULL,
         HFSBI_TOOL_READS,
-        0,
+        HFSBI_TOOL_CORE,
         hfsbi_output_params,
         hfsbi_run_bash_output,
         NULL};

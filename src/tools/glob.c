@@ -372,7 +372,7 @@ HFSBI_FN const hfsbi_tool *hfsbi_tool_glob(void) {
         "src/**/*.{c,h}. Leaves out .git and what .gitignore names.",
         NULL,
         HFSBI_TOOL_READS,
-        HFSBI_TOOL_ON_DISK,
+        HFSBI_TOOL_ON_DISK | HFSBI_TOOL_CORE,
         hfsbi_glob_params,
         hfsbi_run_glob,
         NULL};

@@ -637,7 +637,7 @@ HFSBI_FN const hfsbi_tool *hfsbi_tool_grep(void) {
         "files.",
         NULL,
         HFSBI_TOOL_READS,
-        HFSBI_TOOL_ON_DISK,
+        HFSBI_TOOL_ON_DISK | HFSBI_TOOL_CORE,
         hfsbi_grep_params,
         hfsbi_run_grep,
         NULL};

@@ -860,7 +860,7 @@ HFSBI_FN const hfsbi_tool *hfsbi_tool_read(void) {
         "file before you change it.",
         NULL,
         HFSBI_TOOL_READS,
-        HFSBI_TOOL_ON_DISK,
+        HFSBI_TOOL_ON_DISK | HFSBI_TOOL_CORE,
         hfsbi_read_params,
         hfsbi_run_read,
         NULL};

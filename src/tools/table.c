@@ -41,7 +41,8 @@ static const struct {
 } hfsbi_formats[] = {{"flat", "parameters"},
                      {"openai", "parameters"},
                      {"anthropic", "input_schema"},
-                     {"mcp", "inputSchema"}};
+                     {"mcp", "inputSchema"},
+                     {"openai-strict", "parameters"}};
 
 bool hfsb_tools_format_find(hfsb_str name, hfsb_tools_format *out) {
     size_t i;
@@ -70,6 +71,11 @@ static const char *hfsbi_tool_hints(hfsbi_tool_kind kind) {
     return "{\"readOnlyHint\":false}";
 }
 
+static hfsbi_schema hfsbi_schema_of(hfsb_tools_format format) {
+    if (format == HFSB_TOOLS_OPENAI_STRICT) return HFSBI_SCHEMA_STRICT;
+    return format == HFSB_TOOLS_MCP ? HFSBI_SCHEMA_PLAIN : HFSBI_SCHEMA_FULL;
+}
+
 /* The description with its "{shell}" replaced. */
 static void hfsbi_put_description(const char *text, const char *shell,
                                   hfsb_buf *out) {
@@ -89,7 +95,8 @@ static void hfsbi_put_description(const char *text, const char *shell,
 
 static void hfsbi_put_tool(const hfsbi_tool *t, const char *shell,
                            hfsb_tools_format format, hfsb_buf *out) {
-    bool wrapped = format == HFSB_TOOLS_OPENAI;
+    bool strict = format == HFSB_TOOLS_OPENAI_STRICT;
+    bool wrapped = format == HFSB_TOOLS_OPENAI || strict;
     bool mcp = format == HFSB_TOOLS_MCP;
     if (wrapped) hfsb_buf_printf(out, "{\"type\":\"function\",\"function\":");
     hfsb_buf_printf(out, "{\"name\":\"%s\"", t->name);
@@ -98,9 +105,12 @@ static void hfsbi_put_tool(const hfsbi_tool *t, const char *shell,
     hfsbi_put_description(!shell && t->remote ? t->remote : t->description,
                           shell, out);
     hfsb_buf_printf(out, ",\"%s\":", hfsbi_formats[format].schema_key);
-    hfsbi_params_schema(t->params, out);
+    hfsbi_params_schema(t->params, hfsbi_schema_of(format), out);
+    if (strict) hfsb_buf_printf(out, ",\"strict\":true");
     if (mcp)
         hfsb_buf_printf(out, ",\"annotations\":%s", hfsbi_tool_hints(t->kind));
+    if (mcp && t->flags & HFSBI_TOOL_CORE) /* of Claude Code */
+        hfsb_buf_printf(out, ",\"_meta\":{\"anthropic/alwaysLoad\":true}");
     hfsb_buf_append(out, wrapped ? HFSB_LIT("}}") : HFSB_LIT("}"));
 }
 

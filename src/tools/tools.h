@@ -222,15 +222,19 @@ HFSB_API hfsb_status hfsb_tools_jobs(hfsb_tools *tools, hfsb_str id,
 /* ---- definitions, for a model ---- */
 
 typedef enum hfsb_tools_format {
-    HFSB_TOOLS_FLAT,      /* {name, description, parameters} */
-    HFSB_TOOLS_OPENAI,    /* {type:"function", function:{...}} */
-    HFSB_TOOLS_ANTHROPIC, /* {name, description, input_schema} */
-    HFSB_TOOLS_MCP        /* {name, title, description, inputSchema,
-                             annotations} */
+    HFSB_TOOLS_FLAT,         /* {name, description, parameters} */
+    HFSB_TOOLS_OPENAI,       /* {type:"function", function:{...}} */
+    HFSB_TOOLS_ANTHROPIC,    /* {name, description, input_schema} */
+    HFSB_TOOLS_MCP,          /* {name, title, description, inputSchema,
+                             annotations, _meta}; without env of bash, which
+                             some hosts cannot convert */
+    HFSB_TOOLS_OPENAI_STRICT /* as OPENAI, with strict:true: every parameter is
+                                required, null where it need not be given.
+                                Without parameters that are objects */
 } hfsb_tools_format;
 
-/* Finds the format named "flat", "openai", "anthropic" or "mcp". False for any
-   other name, with *out as it was. */
+/* Finds the format named "flat", "openai", "anthropic", "mcp" or
+   "openai-strict". False for any other name, with *out as it was. */
 HFSB_API bool hfsb_tools_format_find(hfsb_str name, hfsb_tools_format *out);
 
 /* Appends the definitions of all tools as a JSON array. HFSB_OK, or the

@@ -57,9 +57,19 @@ enum {
     HFSBI_BRIEF = 128,   /* a list whose items are described elsewhere */
     HFSBI_SENT = 256,    /* a client sends its default when it is not given */
     HFSBI_OR_NUMBER =
-        512,             /* a text that may come as a number; one in a list */
-    HFSBI_BY_TOOL = 1024 /* has several types: the tool reads it itself */
+        512,              /* a text that may come as a number; one in a list */
+    HFSBI_BY_TOOL = 1024, /* has several types: the tool reads it itself */
+    HFSBI_FLAT_ONLY = 2048 /* listed for people and programs, not for hosts of
+                              models */
 };
+
+/* Kinds of schemas. */
+typedef enum hfsbi_schema {
+    HFSBI_SCHEMA_FULL,
+    HFSBI_SCHEMA_PLAIN, /* without what some hosts cannot convert */
+    HFSBI_SCHEMA_STRICT /* of OpenAI's strict mode: every parameter is
+                           required, and null where it need not be given */
+} hfsbi_schema;
 
 /* One parameter of a tool. A list of parameters serves the JSON Schema, the
    check of keys, the reading into a struct with defaults and limits, the
@@ -154,7 +164,8 @@ HFSBI_FN bool hfsbi_param_choice(hfsb_str *rest, hfsb_str *choice);
 
 /* Appends the JSON Schema of an object with these parameters. A failure stays
    in out->status. */
-HFSBI_FN void hfsbi_params_schema(const hfsbi_param *params, hfsb_buf *out);
+HFSBI_FN void hfsbi_params_schema(const hfsbi_param *params, hfsbi_schema kind,
+                                  hfsb_buf *out);
 
 /* ==== table.c: the list of tools ========================================= */
 
@@ -175,9 +186,10 @@ typedef enum hfsbi_tool_kind {
 
 /* How a tool is run. */
 enum {
-    HFSBI_TOOL_ONCE = 1,   /* call.c makes it run once for a key */
-    HFSBI_TOOL_ON_DISK = 2 /* it is done when its function returns, which may
-                              block: a server runs it in a thread */
+    HFSBI_TOOL_ONCE = 1,    /* call.c makes it run once for a key */
+    HFSBI_TOOL_ON_DISK = 2, /* it is done when its function returns, which may
+                               block: a server runs it in a thread */
+    HFSBI_TOOL_CORE = 4 /* every task needs it: hosts should not defer it */
 };
 
 /* One tool, as a row of constants. */

@@ -114,7 +114,7 @@ HFSBI_FN const hfsbi_tool *hfsbi_tool_write(void) {
         "warns of syntax errors.",
         NULL,
         HFSBI_TOOL_REPEATS,
-        HFSBI_TOOL_ONCE | HFSBI_TOOL_ON_DISK,
+        HFSBI_TOOL_ONCE | HFSBI_TOOL_ON_DISK | HFSBI_TOOL_CORE,
         hfsbi_write_params,
         hfsbi_run_write,
         NULL};
@@ -330,7 +330,7 @@ HFSBI_FN const hfsbi_tool *hfsbi_tool_edit(void) {
         "left out.",
         NULL,
         HFSBI_TOOL_CHANGES,
-        HFSBI_TOOL_ONCE | HFSBI_TOOL_ON_DISK,
+        HFSBI_TOOL_ONCE | HFSBI_TOOL_ON_DISK | HFSBI_TOOL_CORE,
         hfsbi_edit_params,
         hfsbi_run_edit,
         NULL};

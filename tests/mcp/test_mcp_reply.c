@@ -373,16 +373,31 @@ static void bad_definitions_are_refused(void) {
 
 /* ---- the real list: what every host accepts ---- */
 
-/* Checks a schema: one type, items for arrays, no anyOf and the like. */
+/* Checks a schema: one type, items for arrays, objects with known keys, none of
+   the keywords that a host may not know. So every host can convert it to
+   OpenAI's strict mode or to the schemas of Gemini. */
 static void check_schema(const hfsb_json_value *schema, hfsb_str tool) {
-    static const char *const none[] = {"anyOf", "oneOf", "allOf", "not",
-                                       "$ref",  "$defs", "x-mcp-header"};
+    static const char *const known[] = {
+        "type",     "description", "properties",
+        "required", "items",       "additionalProperties",
+        "enum"};
     hfsb_str type = hfsb_json_str(hfsb_json_get(schema, "type"), HFSB_LIT(""));
-    hfsb_json_iter it = hfsb_json_begin(hfsb_json_get(schema, "properties"));
+    hfsb_json_iter it = hfsb_json_begin(schema);
     size_t         i, before = t_failed;
     T_CHECK(type.len > 0);
-    for (i = 0; i < COUNT(none); i++)
-        T_CHECK(!hfsb_json_get(schema, none[i]));
+    while (hfsb_json_next(&it)) {
+        for (i = 0; i < COUNT(known); i++)
+            if (hfsb_str_equal(it.key, hfsb_cstr(known[i]))) break;
+        T_CHECK(i < COUNT(known));
+    }
+    if (hfsb_str_equal(type, HFSB_LIT("object"))) {
+        T_CHECK(!hfsb_json_bool(hfsb_json_get(schema, "additionalProperties"),
+                                true));
+        T_CHECK(hfsb_json_count(hfsb_json_get(schema, "properties")) > 0);
+        T_CHECK(hfsb_json_type_of(hfsb_json_get(schema, "required")) ==
+                HFSB_JSON_ARRAY);
+    }
+    it = hfsb_json_begin(hfsb_json_get(schema, "properties"));
     if (hfsb_str_equal(type, HFSB_LIT("array"))) {
         T_CHECK(hfsb_json_get(schema, "items"));
         check_schema(hfsb_json_get(schema, "items"), tool);
@@ -391,9 +406,12 @@ static void check_schema(const hfsb_json_value *schema, hfsb_str tool) {
     if (t_failed != before) printf("  in %.*s\n", (int)tool.len, tool.ptr);
 }
 
+static hfsb_str member_of(const hfsb_json_value *object, const char *key) {
+    return hfsb_json_str(hfsb_json_get(object, key), HFSB_LIT(""));
+}
+
 static void check_definition(const hfsb_json_value *tool) {
-    hfsb_str name =
-        hfsb_json_str(hfsb_json_get(tool, "name"), HFSB_LIT(""));
+    hfsb_str               name = member_of(tool, "name");
     const hfsb_json_value *schema = hfsb_json_get(tool, "inputSchema");
     const hfsb_json_value *hints = hfsb_json_get(tool, "annotations");
     hfsb_json_iter it = hfsb_json_begin(hfsb_json_get(schema, "required"));
@@ -403,8 +421,6 @@ static void check_definition(const hfsb_json_value *tool) {
         hfsb_json_str(hfsb_json_get(tool, "description"), HFSB_LIT("")).len);
     T_STR(hfsb_json_str(hfsb_json_get(schema, "type"), HFSB_LIT("")),
           "object");
-    T_CHECK(!hfsb_json_bool(hfsb_json_get(schema, "additionalProperties"),
-                            true));
     check_schema(schema, name);
     if (hfsb_json_type_of(hfsb_json_get(hints, "readOnlyHint")) !=
         HFSB_JSON_BOOL)
@@ -418,6 +434,30 @@ static void check_definition(const hfsb_json_value *tool) {
     }
 }
 
+#define CORE ",\"_meta\":{\"anthropic/alwaysLoad\":true}"
+
+/* Claude Code defers the tools of a server unless they ask for more, and a
+   model without bash or edit first has to search for them. */
+static void core_tools_are_always_loaded(const hfsbi_mcp_list *list) {
+    static const char *const core[] = {"bash",  "bash_output", "read", "write",
+                                       "edit", "glob",        "grep"};
+    size_t i, k, found = 0;
+    for (i = 0; i < list->built_in_count; i++) {
+        const hfsb_json_value *meta = hfsb_json_get(list->built_in[i], "_meta");
+        bool                   is_core = false;
+        for (k = 0; k < COUNT(core); k++)
+            is_core = is_core ||
+                      hfsb_str_equal(member_of(list->built_in[i], "name"),
+                                     hfsb_cstr(core[k]));
+        T_CHECK(hfsb_json_bool(hfsb_json_get(meta, "anthropic/alwaysLoad"),
+                               false) == is_core);
+        found += is_core;
+    }
+    T_CHECK(found == COUNT(core));
+    /* the model does not see _meta, and does not pay for it */
+    T_CHECK(list->text.len < 8000 + COUNT(core) * strlen(CORE));
+}
+
 static void every_host_accepts_our_tools(void) {
     hfsb_buf       all = HFSB_INIT;
     hfsbi_mcp_list list = HFSB_INIT;
@@ -428,7 +468,7 @@ static void every_host_accepts_our_tools(void) {
                                NULL) == HFSB_OK);
     T_CHECK(hfsbi_mcp_list_choose(&list, hfsb_buf_str(&all), HFSB_LIT(""),
                                   NULL) == HFSB_OK);
-    T_CHECK(list.text.len < 8000);
+    core_tools_are_always_loaded(&list);
     T_CHECK(hfsb_json_parse(hfsb_buf_str(&list.text), NULL, &doc, NULL) ==
             HFSB_OK);
     T_CHECK(hfsb_json_count(doc.root) >= 10);

@@ -192,6 +192,58 @@ static void one_definition_is_an_item_of_all(void) {
     }
 }
 
+/* Strict mode: all properties are required, those that need not be given may be
+   null, and nothing is open. */
+static void check_strict(const hfsb_json_value *schema) {
+    const hfsb_json_value *all = hfsb_json_get(schema, "properties");
+    hfsb_json_iter         it = hfsb_json_begin(all);
+    T_CHECK(!hfsb_json_bool(hfsb_json_get(schema, "additionalProperties"),
+                            true));
+    T_CHECK(hfsb_json_count(all) > 0);
+    T_CHECK(hfsb_json_count(all) ==
+            hfsb_json_count(hfsb_json_get(schema, "required")));
+    while (hfsb_json_next(&it)) {
+        const hfsb_json_value *type = hfsb_json_get(it.value, "type");
+        T_CHECK(in_list(hfsb_json_get(schema, "required"), it.key));
+        T_CHECK(hfsb_json_type_of(type) == HFSB_JSON_STRING ||
+                (hfsb_json_count(type) == 2 &&
+                 in_list(type, HFSB_LIT("null"))));
+        if (hfsb_json_get(it.value, "enum") &&
+            hfsb_json_type_of(type) == HFSB_JSON_ARRAY)
+            T_CHECK(hfsb_json_type_of(hfsb_json_at(
+                        hfsb_json_get(it.value, "enum"),
+                        hfsb_json_count(hfsb_json_get(it.value, "enum")) -
+                            1)) == HFSB_JSON_NULL);
+        T_CHECK(!hfsb_str_equal(hfsb_json_str(type, HFSB_LIT("")),
+                                HFSB_LIT("object")));
+        if (hfsb_json_get(hfsb_json_get(it.value, "items"), "properties"))
+            check_strict(hfsb_json_get(it.value, "items"));
+    }
+}
+
+static void strict_definitions_leave_nothing_open(void) {
+    hfsb_buf          out = HFSB_INIT;
+    hfsb_json_doc     doc = HFSB_INIT;
+    hfsb_json_iter    it;
+    hfsb_tools_format format = HFSB_TOOLS_FLAT;
+    T_CHECK(hfsb_tools_format_find(HFSB_LIT("openai-strict"), &format));
+    T_CHECK(format == HFSB_TOOLS_OPENAI_STRICT);
+    T_CHECK(hfsb_tools_define(format, &out, NULL) == HFSB_OK);
+    T_CHECK(hfsb_json_parse(hfsb_buf_str(&out), NULL, &doc, NULL) == HFSB_OK);
+    T_CHECK(hfsb_json_count(doc.root) == TT_COUNT(bases));
+    for (it = hfsb_json_begin(doc.root); hfsb_json_next(&it);) {
+        const hfsb_json_value *d = hfsb_json_get(it.value, "function");
+        T_CHECK(hfsb_json_bool(hfsb_json_get(d, "strict"), false));
+        check_strict(hfsb_json_get(d, "parameters"));
+    }
+    /* null as read's limit is "all", so null is not offered */
+    T_CHECK(tt_says(&out, "\"limit\":{\"type\":\"integer\",\"description\":"
+                          "\"Lines"));
+    T_CHECK(tt_says(&out, "\"offset\":{\"type\":[\"integer\",\"null\"]"));
+    hfsb_json_free(&doc);
+    hfsb_buf_free(&out);
+}
+
 static void a_failed_definition_appends_nothing(void) {
     hfsb_buf out = HFSB_INIT;
     hfsb_err err;
@@ -635,6 +687,7 @@ int main(void) {
     tt_begin();
     TT_RUN(definitions_are_short_and_whole);
     TT_RUN(one_definition_is_an_item_of_all);
+    TT_RUN(strict_definitions_leave_nothing_open);
     TT_RUN(a_failed_definition_appends_nothing);
     TT_RUN(only_tools_that_change_nothing_say_so);
     TT_RUN(what_a_schema_offers_is_taken);
