@@ -78,6 +78,7 @@ static hfsb_status add_services(const options *o, hfsb_server *server,
     st = hfsb_server_add_sandbox(server, &opts, err);
     if (st != HFSB_OK || o->no_mcp) return st;
     mcp.max_message = size_of(o->max_body);
+    mcp.max_result = size_of(o->max_result);
     return hfsb_server_add_mcp(server, &mcp, &made, err);
 }
 

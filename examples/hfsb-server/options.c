@@ -46,6 +46,8 @@ static const char help_where[] =
     "                      does not confine bash: commands can go anywhere\n"
     "                      this user can\n"
     "  --no-mcp            do not serve /mcp\n"
+    "  --max-result SIZE   bytes of the text of a result at /mcp, in a tenth\n"
+    "                      as many lines (default: 20000)\n"
     "\n"
     "Who may call it, with X-Sandbox-Authorization: Bearer TOKEN (or\n"
     "Authorization: Bearer TOKEN):\n"
@@ -240,6 +242,7 @@ static bool take_line(char **argv, options *o, int *code) {
         {"--beat", OPTION_SECONDS, &o->beat_ms},
         {"--threads", OPTION_NUMBER, &o->threads},
         {"--no-mcp", OPTION_FLAG, &o->no_mcp},
+        {"--max-result", OPTION_SIZE, &o->max_result},
         {"--kill-on-disconnect", OPTION_FLAG, &o->kill_on_disconnect},
         {"--log", OPTION_FLAG, &o->log},
         {"--quiet", OPTION_FLAG, &o->quiet},

@@ -29,7 +29,7 @@ typedef struct options {
     bool        no_auth, is_public, no_mcp;
     bool        kill_on_disconnect, log, quiet;
     long long   max_body, max_bodies, max_head; /* 0: the library's own */
-    long long   min_rate;
+    long long   min_rate, max_result;
     long long   max_connections, max_running, max_waiting;
     long long   threads; /* -1: not given */
     long long   timeout_ms, max_timeout_ms;

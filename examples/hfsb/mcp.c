@@ -24,6 +24,7 @@ enum {
 typedef struct mcp_options {
     const char *root, *work_dir, *tools;
     double      patience; /* seconds */
+    size_t      max_result;
     bool        read_only, sandbox, log;
 } mcp_options;
 
@@ -43,6 +44,7 @@ static hfsb_status start(const mcp_options *o, hfsb_session *session,
     opts.only = hfsb_cstr(o->tools);
     opts.path = ""; /* no HTTP */
     opts.answer_ms = (long long)(o->patience * 1000);
+    opts.max_result = o->max_result;
     st = hfsb_server_add_mcp(server, &opts, &mcp, err);
     if (st == HFSB_OK && session) st = hfsb_mcp_use_session(mcp, session, err);
     if (st == HFSB_OK) st = hfsb_mcp_stdio(mcp, io->in, io->out, err);
@@ -150,6 +152,8 @@ static bool take_mcp(args *a, mcp_options *o) {
         {"--patience SECONDS", OPTION_SECONDS, &o->patience,
          "answer a call that takes longer with its output so far; the "
          "command goes on (50)"},
+        {"--max-result BYTES", OPTION_COUNT, &o->max_result,
+         "longest text of a result, in a tenth as many lines (20000)"},
         {"--sandbox-tools", OPTION_FLAG, &o->sandbox,
          "serve the tools of a Space that is created at once (needs "
          "HF_TOKEN) and deleted at the end; also with \"tool_runtime\": "

@@ -397,6 +397,13 @@ HFSBI_FN hfsb_status hfsbi_build_finish(hfsbi_build *b, hfsb_json_doc *doc);
 
 /* ---- text.c ---- */
 
+/* Appends the marker between head and tail of a text of `total` characters, of
+   which limit->chars are shown. When saved is not 0, the file at spill_path
+   holds only that many bytes. */
+HFSBI_FN void hfsbi_text_put_marker(hfsb_buf              *out,
+                                    const hfsb_text_limit *limit, size_t total,
+                                    hfsb_str spill_path, size_t saved);
+
 /* Appends what hfsb_text_truncate() would write for the text of a followed by
    the text of b, two windows of the same limit. When saved is not 0, the
    file at spill_path holds only that many bytes of it. HFSB_OK; HFSB_NOMEM or

@@ -473,10 +473,9 @@ static void hfsbi_put_grouped(hfsb_buf *out, size_t n) {
     hfsb_buf_append(out, hfsb_str_make(text + at, sizeof text - at));
 }
 
-/* The marker between head and tail of a text of `total` characters. When saved
-   is not 0, the spill file holds only that many bytes. */
-static void hfsbi_put_marker(hfsb_buf *out, const hfsb_text_limit *limit,
-                             size_t total, hfsb_str spill_path, size_t saved) {
+HFSBI_FN void hfsbi_text_put_marker(hfsb_buf              *out,
+                                    const hfsb_text_limit *limit, size_t total,
+                                    hfsb_str spill_path, size_t saved) {
     hfsb_buf_append(out, HFSB_LIT("\n\n... ("));
     hfsbi_put_grouped(out, total - limit->chars);
     hfsb_buf_append(out, HFSB_LIT(" of "));
@@ -521,7 +520,7 @@ hfsb_status hfsb_text_truncate(hfsb_str text, const hfsb_text_limit *limit,
             head +
             hfsb_utf8_offset(hfsb_str_slice(text, head, text.len), left_out);
         hfsb_buf_append(out, hfsb_str_slice(text, 0, head));
-        hfsbi_put_marker(out, &lim, total, spill_path, 0);
+        hfsbi_text_put_marker(out, &lim, total, spill_path, 0);
         hfsb_buf_append(out, hfsb_str_slice(text, tail, text.len));
     }
     if (hfsb_buf_finish(out, mark) != HFSB_OK)
@@ -743,7 +742,7 @@ HFSBI_FN hfsb_status hfsbi_text_windows_show(const hfsb_text_window *a,
                     hfsb_str_slice(hfsb_buf_str(&b->head), 0,
                                    hfsb_utf8_offset(hfsb_buf_str(&b->head),
                                                     head - from_a)));
-    hfsbi_put_marker(out, &a->limit, total, spill_path, saved);
+    hfsbi_text_put_marker(out, &a->limit, total, spill_path, saved);
     if (b->total < tail) hfsbi_put_last(out, a, tail - b->total);
     hfsbi_put_last(out, b, b->total < tail ? b->total : tail);
     return hfsb_buf_finish(out, mark);
@@ -756,7 +755,8 @@ hfsb_status hfsb_text_window_show(const hfsb_text_window *window,
     hfsbi_ring_views(window, &first, &second);
     hfsb_buf_append(out, hfsb_buf_str(&window->head));
     if (hfsb_text_window_truncated(window))
-        hfsbi_put_marker(out, &window->limit, window->total, spill_path, 0);
+        hfsbi_text_put_marker(out, &window->limit, window->total, spill_path,
+                              0);
     hfsb_buf_append(out, first);
     hfsb_buf_append(out, second);
     return hfsb_buf_finish(out, mark);

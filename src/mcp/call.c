@@ -626,6 +626,7 @@ static hfsb_mcp_call *hfsbi_mcp_call_new(hfsbi_mcp_channel *channel,
     hfsbi_cancel_init(&call->cancel);
     call->mcp = mcp;
     call->ask.kept.alloc = call->blocks.json.alloc = mcp->alloc;
+    call->blocks.max = mcp->max_result;
     call->shared.outbox.alloc = call->shared.tail.alloc = mcp->alloc;
     call->shared.outbox.max = HFSBI_MCP_OUTBOX;
     call->channel = channel;

@@ -14,7 +14,9 @@ enum {
     HFSBI_MCP_ANSWER_MS = 50000,
     HFSBI_MCP_BEAT_MS = 5000,
     HFSBI_MCP_GRACE_MS = 500,
-    HFSBI_MCP_MESSAGE = 32 * 1024 * 1024 /* bytes */
+    HFSBI_MCP_MESSAGE = 32 * 1024 * 1024, /* bytes */
+    HFSBI_MCP_RESULT_LEAST = 4000,
+    HFSBI_MCP_SPILL = 8000 /* bytes: the first cut of any host */
 };
 
 /* ---- instructions ---- */
@@ -148,6 +150,9 @@ static hfsb_mcp *hfsbi_mcp_new(hfsb_server *server, const hfsb_mcp_opts *o) {
     mcp->grace_ms = hfsbi_mcp_or_default(o->grace_ms, HFSBI_MCP_GRACE_MS);
     mcp->max_message =
         o->max_message ? o->max_message : (size_t)HFSBI_MCP_MESSAGE;
+    mcp->max_result = o->max_result ? o->max_result : (size_t)HFSBI_MCP_RESULT;
+    if (mcp->max_result < HFSBI_MCP_RESULT_LEAST)
+        mcp->max_result = HFSBI_MCP_RESULT_LEAST;
     mcp->part.stop = hfsbi_mcp_part_stop;
     mcp->part.end = hfsbi_mcp_part_end;
     mcp->part.busy = hfsbi_mcp_part_busy;
@@ -191,6 +196,12 @@ static hfsb_status hfsbi_mcp_open_tools(hfsb_mcp              *mcp,
     if (!o.alloc.fn) o.alloc = mcp->alloc;
     o.session = true;
     o.drop_spills = true; /* only the session knows their names */
+    if (!o.spill_over)
+        o.spill_over = mcp->max_result / 2 < HFSBI_MCP_SPILL
+                           ? mcp->max_result / 2
+                           : (size_t)HFSBI_MCP_SPILL;
+    if (!o.max_page) /* leaves room for notes */
+        o.max_page = mcp->max_result - mcp->max_result / 8;
     if (!hfsbi_mcp_offers(mcp, "bash")) o.no_imports = true;
     st = hfsbi_tools_open_in(mcp->loop, &o, &mcp->tools, err);
     if (st != HFSB_OK) return st;

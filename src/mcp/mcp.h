@@ -35,6 +35,10 @@ typedef struct hfsb_mcp_opts {
     long long   grace_ms;    /* between SIGTERM and SIGKILL at the end of stdio
                             (0: 500) */
     size_t      max_message; /* bytes of one message (0: 32 MiB) */
+    size_t      max_result;  /* bytes of the text of a result of a built-in
+                            tool, in a tenth as many lines (0: 20,000; at least
+                            4,000): hosts cut longer ones, and with them what
+                            the model needs next */
     bool        logging;     /* clients may ask for lines of hfsb_mcp_log() */
 } hfsb_mcp_opts;
 

@@ -32,6 +32,7 @@ enum {
     HFSBI_MCP_SESSIONS = 64,
     HFSBI_MCP_SESSION_MS = 60 * 60 * 1000, /* idle sessions are dropped */
     HFSBI_MCP_SILENT = 8,                  /* above every log level */
+    HFSBI_MCP_RESULT = 20000,              /* bytes of the text of a result */
     HFSBI_MCP_TAIL = 4096,         /* bytes of output kept for progress */
     HFSBI_MCP_OUTBOX = 1024 * 1024 /* bytes of unsent notifications per call */
 };
@@ -172,6 +173,7 @@ typedef struct hfsbi_mcp_blocks {
     hfsb_buf    json; /* objects with commas between them */
     bool        is_error;
     hfsb_status status; /* HFSB_NOMEM: some blocks are missing */
+    size_t      max;    /* bytes of the text of a result (0: 20,000) */
 } hfsbi_mcp_blocks;
 
 HFSBI_FN void hfsbi_mcp_add_text(hfsbi_mcp_blocks *b, hfsb_str text);
@@ -181,13 +183,16 @@ HFSBI_FN void hfsbi_mcp_add_data(hfsbi_mcp_blocks *b, const char *type,
 HFSBI_FN void hfsbi_mcp_add_resource(hfsbi_mcp_blocks *b, hfsb_str uri,
                                      hfsb_str mime_type, hfsb_str text);
 
-/* Adds the result of a built-in tool: its text, cut to 45,000 characters, and
-   a line in brackets with the facts that a model needs next:
+/* Adds the result of a built-in tool: its text, cut to out->max bytes, and
+   lines in brackets with the facts that a model needs next:
        read          which lines these are, and the offset of the next ones
        bash_output   whether the job runs, its exit code, next_offset
-       any           processes that are left running
-   A failure is cut in its middle to about 10,000 characters. An image becomes
-   an image block. */
+       bash          what an exit code means that is an answer; such a result
+                     is not an error
+       any           processes that are left running, the file with the whole
+                     output
+   The output of bash and of a failure is cut in its middle. An image becomes an
+   image block. */
 HFSBI_FN void hfsbi_mcp_show(hfsb_str tool, const hfsb_tool_result *result,
                              hfsbi_mcp_blocks *out);
 
@@ -322,7 +327,7 @@ struct hfsb_mcp {
     hfsb_tools           *tools; /* runs nothing; those of sessions are opened
                                 like it */
     long long             answer_ms, beat_ms, grace_ms;
-    size_t                max_message;
+    size_t                max_message, max_result;
     hfsb_json_doc         no_arguments; /* {} */
     hfsbi_mcp_session    *sessions;
     struct hfsb_mcp_call *calls; /* newest first */

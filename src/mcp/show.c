@@ -8,23 +8,38 @@
        2\tsecond line
        [lines 1-2 of 9; read on with offset=3]
 
-   Limits are those of the hosts: a longer text would be cut or dropped by them
-   without a word. A text is cut at a line's end. A failure is cut in its
-   middle, because its end matters most. */
+   Hosts cut long results without a word, at 8,000 to 50,000 characters, some
+   by lines. So a result stays below the option max_result, and a cut is ours:
+   lines of a file, entries of a folder and the log of a job end at a line's
+   end, with the offset to go on with. The output of a command loses its
+   middle, because its end matters most, whether it failed or not:
+
+       HEAD
+       ... (4,893 of 24,893 chars omitted, showing first 5,000 + last 15,000) ...
+       Full output saved to /tmp/bash_output_1.txt - use the read tool ...
+       TAIL
+
+       ERROR: Exit code 1
+       [full output saved to /tmp/bash_output_1.txt]
+
+   The last line names the file again, for hosts that cut the result all the
+   same, and keep its end. */
 #include "mcp_private.h"
 
 enum {
-    HFSBI_MCP_TEXT = 45000, /* characters of a result; hosts take 50,000 */
+    HFSBI_MCP_PER_LINE = 10, /* bytes for each of its lines */
+    HFSBI_MCP_MARGIN = 400,  /* bytes for a marker and footers of the cut */
     HFSBI_MCP_IMAGE = 5 * 1024 * 1024, /* bytes of base64 */
     /* Bytes of all blocks: clients close the connection at 10 MiB. */
     HFSBI_MCP_BLOCKS = 8 * 1024 * 1024,
     HFSBI_MCP_NOTES = 64 * 1024, /* more bytes for notes about lost blocks */
-    HFSBI_MCP_FAILURE = 9000, /* characters of a failure; some hosts cut more,
-                                 and the reason with it */
-    HFSBI_MCP_ERROR = 4000,   /* of them, characters of the reason; also of
-                                 notes */
-    HFSBI_MCP_LEFT = 8,       /* processes that are named */
-    HFSBI_MCP_LINE = 120      /* characters of a line for progress */
+    HFSBI_MCP_ERROR = 4000, /* bytes of the reason of a failure, of notes */
+    /* A truncated output has this many characters before its marker, and after
+       it, whatever server it comes from. */
+    HFSBI_MCP_SURE_HEAD = 6250,
+    HFSBI_MCP_SURE_TAIL = 18750,
+    HFSBI_MCP_LEFT = 8,  /* processes that are named */
+    HFSBI_MCP_LINE = 120 /* characters of a line for progress */
 };
 
 /* ---- blocks ---- */
@@ -111,6 +126,68 @@ HFSBI_FN void hfsbi_mcp_add_resource(hfsbi_mcp_blocks *b, hfsb_str uri,
                            "a result may have 8 MiB; ask for less");
 }
 
+/* ---- cutting ---- */
+
+/* The room for a text. */
+typedef struct hfsbi_mcp_room {
+    size_t bytes, lines;
+} hfsbi_mcp_room;
+
+/* The room for the reason of a failure, and for notes. */
+static const hfsbi_mcp_room hfsbi_mcp_few = {HFSBI_MCP_ERROR, HFSBI_MCP_ERROR};
+
+/* The room for an output that `others` bytes of text follow. */
+static hfsbi_mcp_room hfsbi_mcp_room_for(const hfsbi_mcp_blocks *b,
+                                         size_t                  others) {
+    size_t         max = b->max ? b->max : (size_t)HFSBI_MCP_RESULT;
+    hfsbi_mcp_room room;
+    others += HFSBI_MCP_MARGIN;
+    room.bytes = max / 4 + others < max ? max - others : max / 4;
+    room.lines = room.bytes / HFSBI_MCP_PER_LINE;
+    return room;
+}
+
+/* The offset up to which text fits; it is between characters. */
+static size_t hfsbi_mcp_fit(hfsb_str text, hfsbi_mcp_room room) {
+    hfsb_str part = hfsb_str_slice(text, 0, room.bytes);
+    size_t   at = 0, line;
+    for (; room.lines > 0; room.lines--) {
+        line = hfsb_str_find_byte(hfsb_str_slice(part, at, part.len), '\n');
+        if (line == HFSB_NPOS) return hfsbi_utf8_floor(text, part.len);
+        at += line + 1;
+    }
+    return at;
+}
+
+/* The start of text that fits, in whole lines if there are any. */
+static hfsb_str hfsbi_mcp_cut(hfsb_str text, hfsbi_mcp_room room) {
+    size_t end = hfsbi_mcp_fit(text, room), at = end;
+    if (end == text.len) return text;
+    while (at > 0 && text.ptr[at - 1] != '\n') at--;
+    return hfsb_str_slice(text, 0, at > 0 ? at : end);
+}
+
+/* The same in whole lines unless that costs over half. */
+static hfsb_str hfsbi_mcp_cut_end(hfsb_str text, hfsbi_mcp_room room) {
+    hfsb_str whole = hfsbi_mcp_cut(text, room);
+    size_t   end = hfsbi_mcp_fit(text, room);
+    return whole.len < end / 2 ? hfsb_str_slice(text, 0, end) : whole;
+}
+
+/* The end of text that fits, in whole lines unless that costs over half. */
+static hfsb_str hfsbi_mcp_cut_start(hfsb_str text, hfsbi_mcp_room room) {
+    size_t from = text.len > room.bytes ? text.len - room.bytes : 0;
+    size_t at = text.len, most;
+    from = hfsbi_utf8_ceil(text, from);
+    while (at > from && room.lines > 0) /* a line feed at the end is not one */
+        if (text.ptr[--at] == '\n' && at + 1 < text.len) room.lines--;
+    if (room.lines == 0) return hfsb_str_slice(text, at + 1, text.len);
+    if (from == 0) return text;
+    most = from + (text.len - from) / 2;
+    for (at = from; at < most && text.ptr[at - 1] != '\n';) at++;
+    return hfsb_str_slice(text, at < most ? at : from, text.len);
+}
+
 /* ---- facts ---- */
 
 #define HFSBI_MCP_ABSENT (~0ULL)
@@ -139,6 +216,10 @@ typedef struct hfsbi_mcp_facts {
     hfsb_str image, mime_type; /* base64; "": not an image */
     hfsb_str notes;            /* those that are not in the output, or "" */
     hfsb_str spill_path;       /* of the file with the whole output, or "" */
+    size_t   spill_bytes;      /* that it holds only; 0: all */
+    size_t   total_chars;      /* of an output that was truncated; 0: whole */
+    hfsb_str id;               /* of the job, or "" */
+    hfsb_str meaning;          /* of an exit code that is an answer, or "" */
 } hfsbi_mcp_facts;
 
 static void hfsbi_mcp_job_facts(const hfsb_json_value *extra,
@@ -157,7 +238,22 @@ static void hfsbi_mcp_job_facts(const hfsb_json_value *extra,
         hfsb_json_int(f->job == HFSBI_MCP_JOB_SIGNALLED ? by : code, 0);
 }
 
-/* Reads the fields of a result: the only place that knows their names. */
+static void hfsbi_mcp_output_facts(const hfsb_json_value *x,
+                                   hfsbi_mcp_facts       *f) {
+    f->notes = hfsbi_mcp_cut(
+        hfsb_json_str(hfsb_json_get(x, "notes"), HFSB_LIT("")), hfsbi_mcp_few);
+    f->spill_path =
+        hfsb_json_str(hfsb_json_get(x, "spill_path"), HFSB_LIT(""));
+    f->spill_bytes =
+        (size_t)hfsb_json_uint(hfsb_json_get(x, "spill_bytes"), 0);
+    if (hfsb_json_bool(hfsb_json_get(x, "truncated"), false))
+        f->total_chars =
+            (size_t)hfsb_json_uint(hfsb_json_get(x, "total_chars"), 0);
+    f->id = hfsb_json_str(hfsb_json_get(x, "id"), HFSB_LIT(""));
+    f->meaning = hfsb_json_str(hfsb_json_get(x, "exit_meaning"), HFSB_LIT(""));
+}
+
+/* Reads the fields of a result. */
 static void hfsbi_mcp_read_facts(const hfsb_tool_result *result,
                                  hfsbi_mcp_facts        *f) {
     const hfsb_json_value *x = result->fields.root;
@@ -173,9 +269,7 @@ static void hfsbi_mcp_read_facts(const hfsb_tool_result *result,
     f->image = hfsb_json_str(hfsb_json_get(x, "data"), HFSB_LIT(""));
     f->mime_type = hfsb_json_str(hfsb_json_get(x, "mime_type"), HFSB_LIT(""));
     if (!f->mime_type.len) f->image = HFSB_LIT("");
-    f->notes = hfsb_json_str(hfsb_json_get(x, "notes"), HFSB_LIT(""));
-    f->spill_path =
-        hfsb_json_str(hfsb_json_get(x, "spill_path"), HFSB_LIT(""));
+    hfsbi_mcp_output_facts(x, f);
     hfsbi_mcp_job_facts(x, f);
     f->left = hfsb_json_count(hfsb_json_get(x, "left_running"));
     it = hfsb_json_begin(hfsb_json_get(x, "left_running"));
@@ -184,26 +278,6 @@ static void hfsbi_mcp_read_facts(const hfsb_tool_result *result,
         f->first[n].command =
             hfsb_json_str(hfsb_json_get(it.value, "command"), HFSB_LIT("?"));
     }
-}
-
-/* ---- cutting ---- */
-
-/* The first `chars` characters of text, in whole lines if there are any. */
-static hfsb_str hfsbi_mcp_cut(hfsb_str text, size_t chars) {
-    size_t end = hfsb_utf8_offset(text, chars), at = end;
-    if (end == text.len) return text;
-    while (at > 0 && text.ptr[at - 1] != '\n') at--;
-    return hfsb_str_slice(text, 0, at > 0 ? at : end);
-}
-
-/* The last `chars` characters, in whole lines unless that costs over half. */
-static hfsb_str hfsbi_mcp_cut_front(hfsb_str text, size_t chars) {
-    size_t all = hfsb_utf8_count(text), from, at, most;
-    if (all <= chars) return text;
-    from = at = hfsb_utf8_offset(text, all - chars);
-    most = from + (text.len - from) / 2;
-    while (at < most && text.ptr[at - 1] != '\n') at++;
-    return hfsb_str_slice(text, at < most ? at : from, text.len);
 }
 
 /* ---- footers ---- */
@@ -218,6 +292,12 @@ static void hfsbi_mcp_put_footer(hfsb_buf *out, const char *format, ...) {
     va_start(ap, format);
     (void)hfsbi_buf_vprintf(out, format, ap);
     va_end(ap);
+}
+
+/* Appends text that begins a line of its own. */
+static void hfsbi_mcp_put_lines(hfsb_buf *out, hfsb_str text) {
+    if (text.len) hfsbi_mcp_put_footer(out, "%s", "");
+    hfsb_buf_append(out, text);
 }
 
 /* A text that was cut. */
@@ -317,64 +397,104 @@ static void hfsbi_mcp_left_footer(hfsb_buf *out, const hfsbi_mcp_facts *f) {
     hfsb_buf_append_byte(out, ']');
 }
 
+/* The file with the whole output. */
+static void hfsbi_mcp_saved_footer(hfsb_buf *out, const hfsbi_mcp_facts *f) {
+    if (!f->spill_path.len) return;
+    if (f->spill_bytes)
+        hfsbi_mcp_put_footer(out, "[first %zu bytes of output saved to ",
+                             f->spill_bytes);
+    else hfsbi_mcp_put_footer(out, "[full output saved to ");
+    hfsb_buf_append(out, f->spill_path);
+    hfsb_buf_append_byte(out, ']');
+}
+
 /* ---- results ---- */
 
+/* Appends the output of a command, or if it does not fit a quarter of the room
+   from its start and the rest from its end. */
+static void hfsbi_mcp_put_ends(hfsb_buf *out, hfsb_str text,
+                               hfsbi_mcp_room room, const hfsbi_mcp_facts *f) {
+    hfsb_text_limit shown = HFSB_INIT;
+    hfsbi_mcp_room  front;
+    hfsb_str        head, tail;
+    size_t          total;
+    if (hfsbi_mcp_fit(text, room) == text.len) {
+        hfsb_buf_append(out, text);
+        return;
+    }
+    front.bytes = room.bytes / 4;
+    front.lines = room.lines / 4;
+    room.bytes -= front.bytes;
+    room.lines -= front.lines;
+    if (f->total_chars && front.bytes > HFSBI_MCP_SURE_HEAD)
+        front.bytes = HFSBI_MCP_SURE_HEAD;
+    if (f->total_chars && room.bytes > HFSBI_MCP_SURE_TAIL)
+        room.bytes = HFSBI_MCP_SURE_TAIL;
+    head = hfsbi_mcp_cut_end(text, front);
+    tail = hfsbi_mcp_cut_start(hfsb_str_slice(text, head.len, text.len), room);
+    shown.head = hfsb_utf8_count(head);
+    shown.chars = shown.head + hfsb_utf8_count(tail);
+    total = f->total_chars ? f->total_chars : hfsb_utf8_count(text);
+    if (total < shown.chars) total = shown.chars; /* of a confused server */
+    hfsb_buf_append(out, head);
+    hfsbi_text_put_marker(out, &shown, total, f->spill_path, f->spill_bytes);
+    if (!f->spill_path.len && f->id.len) {
+        hfsb_buf_append(out, HFSB_LIT("[read on with bash_output id="));
+        hfsb_buf_append(out, f->id);
+        hfsb_buf_printf(out, " offset=%zu]\n", head.len);
+    }
+    hfsb_buf_append(out, tail);
+}
+
+/* Appends the output and the footer of its tool. */
 static void hfsbi_mcp_put_output(hfsb_str tool, hfsb_str output,
-                                 const hfsbi_mcp_facts *f, hfsb_buf *out) {
-    hfsb_str shown = hfsbi_mcp_cut(output, HFSBI_MCP_TEXT);
-    hfsb_str notes = hfsbi_mcp_cut(f->notes, HFSBI_MCP_ERROR);
-    hfsb_buf_append(out, shown.len ? shown : HFSB_LIT("(no output)"));
-    if (notes.len)
-        hfsbi_mcp_put_footer(out, "%.*s", (int)notes.len, notes.ptr);
+                                 hfsbi_mcp_room room, const hfsbi_mcp_facts *f,
+                                 hfsb_buf *out) {
+    hfsb_str shown = hfsbi_mcp_cut(output, room);
+    if (!output.len) hfsb_buf_append(out, HFSB_LIT("(no output)"));
+    if (hfsb_str_equal(tool, HFSB_LIT("bash"))) {
+        hfsbi_mcp_put_ends(out, output, room, f);
+        hfsbi_mcp_put_lines(out, f->notes);
+        return;
+    }
+    hfsb_buf_append(out, shown);
+    hfsbi_mcp_put_lines(out, f->notes);
     if (hfsb_str_equal(tool, HFSB_LIT("read")))
         hfsbi_mcp_read_footer(out, output, shown, f);
     else if (hfsb_str_equal(tool, HFSB_LIT("bash_output")))
         hfsbi_mcp_job_footer(out, hfsbi_mcp_next_offset(output, shown, f), f);
     else hfsbi_mcp_cut_footer(out, output, shown);
-    hfsbi_mcp_left_footer(out, f);
 }
 
-/* The line of text that names the file with the whole output, or "". */
-static hfsb_str hfsbi_mcp_saved_line(hfsb_str text, hfsb_str spill_path) {
-    size_t at = hfsb_str_find(text, spill_path);
-    if (!spill_path.len || at == HFSB_NPOS) return HFSB_LIT("");
-    while (at > 0 && text.ptr[at - 1] != '\n') at--;
-    text = hfsb_str_slice(text, at, text.len);
-    return hfsb_str_slice(text, 0, hfsb_str_find_byte(text, '\n'));
-}
-
-/* Appends a third from the beginning and two thirds from the end. */
-static void hfsbi_mcp_put_ends(hfsb_buf *out, hfsb_str text, size_t chars,
-                               hfsb_str spill_path) {
-    hfsb_str head = hfsbi_mcp_cut(text, chars / 3), tail, middle, saved;
-    if (hfsb_utf8_count(text) <= chars) {
-        hfsb_buf_append(out, text);
-        return;
+/* Appends the text of a result: the output, and lines that are never cut. */
+static void hfsbi_mcp_put_result_text(hfsb_str                tool,
+                                      const hfsb_tool_result *result,
+                                      const hfsbi_mcp_blocks *b,
+                                      const hfsbi_mcp_facts *f, bool failed,
+                                      hfsb_buf *out) {
+    hfsb_str       output = hfsb_buf_str(&result->output);
+    hfsb_buf       end = HFSB_INIT;
+    hfsbi_mcp_room room;
+    end.alloc = out->alloc;
+    if (failed) {
+        hfsbi_mcp_put_footer(&end, "%s", "ERROR: ");
+        hfsb_buf_append(
+            &end, hfsbi_mcp_cut(hfsb_buf_str(&result->error), hfsbi_mcp_few));
+    } else if (f->meaning.len) {
+        hfsbi_mcp_put_footer(&end, "[exit code %lld: ", f->job_value);
+        hfsb_buf_append(&end, f->meaning);
+        hfsb_buf_append_byte(&end, ']');
     }
-    tail = hfsb_str_slice(text, head.len, text.len);
-    tail = hfsbi_mcp_cut_front(tail, chars - chars / 3);
-    middle = hfsb_str_slice(text, head.len, text.len - tail.len);
-    saved = hfsbi_mcp_saved_line(middle, spill_path);
-    hfsb_buf_append(out, head);
-    hfsbi_mcp_put_footer(out, "[... %zu characters left out here ...]\n",
-                         hfsb_utf8_count(middle));
-    hfsb_buf_append(out, hfsbi_mcp_cut(saved, chars / 3));
-    if (saved.len) hfsb_buf_append_byte(out, '\n');
-    hfsb_buf_append(out, tail);
-}
-
-/* As hfsb_tool_result_text(), but shorter. */
-static void hfsbi_mcp_put_failure(const hfsb_tool_result *result,
-                                  const hfsbi_mcp_facts *f, hfsb_buf *out) {
-    hfsb_str output = hfsb_buf_str(&result->output);
-    hfsb_str error =
-        hfsbi_mcp_cut(hfsb_buf_str(&result->error), HFSBI_MCP_ERROR);
-    hfsbi_mcp_put_ends(out, output, HFSBI_MCP_FAILURE - hfsb_utf8_count(error),
-                       f->spill_path);
-    if (output.len) hfsb_buf_append(out, HFSB_LIT("\n\n"));
-    hfsb_buf_append(out, HFSB_LIT("ERROR: "));
-    hfsb_buf_append(out, error);
-    hfsbi_mcp_left_footer(out, f);
+    hfsbi_mcp_left_footer(&end, f);
+    hfsbi_mcp_saved_footer(&end, f);
+    room = hfsbi_mcp_room_for(b, end.len + f->notes.len + f->spill_path.len +
+                                     f->id.len);
+    if (!failed) hfsbi_mcp_put_output(tool, output, room, f, out);
+    else hfsbi_mcp_put_ends(out, output, room, f);
+    if (failed && output.len) hfsb_buf_append(out, HFSB_LIT("\n\n"));
+    hfsbi_mcp_put_lines(out, hfsb_buf_str(&end));
+    if (end.status != HFSB_OK) out->status = end.status;
+    hfsb_buf_free(&end);
 }
 
 /* Adds the text as a block and frees it. */
@@ -389,18 +509,17 @@ HFSBI_FN void hfsbi_mcp_show(hfsb_str tool, const hfsb_tool_result *result,
     hfsb_str        output = hfsb_buf_str(&result->output);
     hfsb_buf        text = HFSB_INIT;
     hfsbi_mcp_facts f;
+    bool            failed;
     text.alloc = out->json.alloc;
     hfsbi_mcp_read_facts(result, &f);
-    if (!result->success) {
-        out->is_error = true;
-        hfsbi_mcp_put_failure(result, &f, &text);
-    } else if (f.image.len) {
-        hfsb_buf_append(&text, hfsbi_mcp_cut(output, HFSBI_MCP_TEXT));
-    } else {
-        hfsbi_mcp_put_output(tool, output, &f, &text);
-    }
+    failed = !result->success && !f.meaning.len;
+    if (failed) out->is_error = true;
+    if (!failed && f.image.len)
+        hfsb_buf_append(&text,
+                        hfsbi_mcp_cut(output, hfsbi_mcp_room_for(out, 0)));
+    else hfsbi_mcp_put_result_text(tool, result, out, &f, failed, &text);
     hfsbi_mcp_take_text(out, &text);
-    if (result->success && f.image.len)
+    if (!failed && f.image.len)
         hfsbi_mcp_add_data(out, "image", f.mime_type, f.image);
 }
 
@@ -413,7 +532,7 @@ HFSBI_FN void hfsbi_mcp_show_running(hfsb_str job, long long seconds,
     text.alloc = out->json.alloc;
     hfsbi_mcp_read_facts(so_far, &f);
     if (so_far->success) output = hfsb_buf_str(&so_far->output);
-    shown = hfsbi_mcp_cut(output, HFSBI_MCP_TEXT);
+    shown = hfsbi_mcp_cut(output, hfsbi_mcp_room_for(out, 3 * job.len));
     hfsb_buf_printf(&text, "Still running after %lld s as job ", seconds);
     hfsb_buf_append(&text, job);
     hfsb_buf_append(&text, shown.len ? HFSB_LIT(". Output so far:\n")

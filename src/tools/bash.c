@@ -210,6 +210,8 @@ static hfsb_status hfsbi_bash_fields(hfsbi_job *job) {
     if (c->path.len)
         hfsbi_build_str(&fields, "spill_path", hfsb_buf_str(&c->path));
     else hfsbi_build_null(&fields, "spill_path");
+    if (c->path.len && c->spill.full)
+        hfsbi_build_int(&fields, "spill_bytes", (long long)c->spill.bytes);
     hfsbi_put_survivors(&fields, job);
     hfsbi_build_end(&fields);
     return hfsbi_build_finish(&fields, &job->result.fields);

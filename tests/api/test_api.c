@@ -120,6 +120,8 @@ static void the_tools_answer_as_in_process(void) {
     TS_OK(&r, "a.txt:2:2");
     T_CHECK(ts_int(&r, "count") == 1);
     ts_post(&s, &r, "/api/list", "{\"path\":\"b.txt\"}");
+    TS_OK(&r, "b.txt");
+    ts_post(&s, &r, "/api/list", "{\"path\":\"b.txt\",\"details\":true}");
     T_CHECK(ts_flag(&r, "success") && ts_contains(&r, "file 2 "));
     ts_post(&s, &r, "/api/exists", "{\"path\":\"b.txt\"}");
     TS_OK(&r, "true");

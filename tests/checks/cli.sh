@@ -242,7 +242,11 @@ run 'grep: a flag has no value' 2 "$hfsb" grep --ignore-case=1 one
 run 'glob' 0 "$hfsb" glob 'b' t
 has 'glob' "$out" 't/b'
 run 'list' 0 "$hfsb" list t
-has 'list' "$out" ' b'
+has 'list' "$out" 'b'
+hasnt 'list' "$out" 'file '
+run 'list --details' 0 "$hfsb" list --details t
+has 'list --details' "$out" ' b'
+has 'list --details' "$out" 'file '
 run 'list --root' 1 "$hfsb" list --root t ..
 has 'list --root' "$err" 'Path is outside the root'
 run 'bash --env' 0 "$hfsb" bash --env A=1 --env B=2 'echo $A$B'

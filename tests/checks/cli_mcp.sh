@@ -166,7 +166,7 @@ running() { # how many processes have it in their command line
 same 'help' $? 0
 has help "$(cat .out)" 'hfsb mcp [OPTIONS]'
 same 'help is not too wide' "$(awk 'length > 78' .out)" ''
-for words in --nonsense word '--patience x' '--root . --sandbox-tools' \
+for words in --nonsense word '--patience x' '--max-result x' '--root . --sandbox-tools' \
     '--tools ,'; do
     # shellcheck disable=SC2086
     "$hfsb" mcp $words < /dev/null > .out 2> .err
@@ -298,6 +298,15 @@ answered 3
 finish
 same 'patience: exit status' $status 0
 same 'patience: not messages' "$(not_messages)" 0
+
+# ---- max-result
+begin --max-result 5000
+say "$(call 1 bash '{"command":"seq 9000; exit 3"}')"
+answered 1
+same 'max-result: length' "$(of 1 '3000 < len(t) < 5000')" True
+same 'max-result: the file holds all' "$(of 1 'open(t.split()[-1][:-1]).read().split()[-1]')" 9000
+finish
+same 'max-result: exit status' $status 0
 
 # ---- the end, with nothing left running; the marks are in the command lines
 mark=7$$

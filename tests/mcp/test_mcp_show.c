@@ -69,6 +69,12 @@ static void results_become_text_with_a_footer(void) {
         {"bash", true, "hello\n", "", "", "hello\n"},
         {"bash", true, "", "", "", "(no output)"},
         {"bash", false, "", "Exit code 1", "{}", "ERROR: Exit code 1"},
+        {"bash", true, "x", "", "{\"spill_path\":\"/tmp/x\"}",
+         "x\n[full output saved to /tmp/x]"},
+        {"bash", true, "x", "",
+         "{\"spill_path\":\"/tmp/x\",\"left_running\":[{\"pid\":1}]}",
+         "x\n[left running: 1 (?)]\n[full output saved to /tmp/x]"},
+        {"bash", true, "x", "", "{\"notes\":\"(a note)\"}", "x\n(a note)"},
         {"bash", false, "a\n", "Exit code 1", "{}",
          "a\n\n\nERROR: Exit code 1"},
         {"read", true, "x", "", "{\"data\":\"aGk=\"}", "x"},
@@ -178,11 +184,13 @@ static void a_long_read_names_the_next_offset(void) {
                                 "0123456789012345", i > 1 ? "\n" : "", i) ==
                 HFSB_OK);
     show("read", &r, &text);
-    T_STR(footer(&text), "[lines 1-1730 of 3000; read on with offset=1731]");
-    T_CHECK(hfsb_utf8_count(hfsb_buf_str(&text)) < 45000 + 80);
-    T_CHECK(hfsb_str_find(hfsb_buf_str(&text), HFSB_LIT("\n1730\t")) !=
+    T_STR(footer(&text), "[lines 1-653 of 3000; read on with offset=654]");
+    T_CHECK(text.len < 20000);
+    T_CHECK(hfsb_str_find(hfsb_buf_str(&text), HFSB_LIT("\n653\t")) ==
             HFSB_NPOS);
-    T_CHECK(hfsb_str_find(hfsb_buf_str(&text), HFSB_LIT("\n1731\t")) ==
+    T_CHECK(hfsb_str_find(hfsb_buf_str(&text), HFSB_LIT("\n0653\t")) !=
+            HFSB_NPOS);
+    T_CHECK(hfsb_str_find(hfsb_buf_str(&text), HFSB_LIT("\n0654\t")) ==
             HFSB_NPOS);
     hfsb_buf_free(&text);
 }
@@ -212,60 +220,144 @@ static void a_cut_read_names_the_lines_it_knows(void) {
     hfsb_buf_free(&text);
 }
 
+/* A result has at most 20,000 bytes; 400 are kept for footers. */
 static void a_long_text_is_cut_between_characters(void) {
     hfsb_tool_result r = made(true, "", "", "");
     hfsb_buf         text = HFSB_INIT;
-    t_repeat(&r.output, "\xF0\x9F\x98\x80", 45000);
+    t_repeat(&r.output, "\xF0\x9F\x98\x80", 4900);
     show("glob", &r, &text);
-    T_CHECK(text.len == 180000);
+    T_CHECK(text.len == 19600);
     r = made(true, "", "", "");
-    t_repeat(&r.output, "\xF0\x9F\x98\x80", 45001);
+    t_repeat(&r.output, "\xF0\x9F\x98\x80", 4901);
     show("glob", &r, &text);
     T_STR(footer(&text),
-          "[cut: the first 45000 of 45001 characters; ask for less]");
-    T_CHECK(text.len == 180000 + 1 + footer(&text).len);
+          "[cut: the first 4900 of 4901 characters; ask for less]");
+    T_CHECK(text.len == 19600 + 1 + footer(&text).len);
+    r = made(true, "", "", ""); /* one line for each ten bytes */
+    t_repeat(&r.output, "\n", 1960);
+    show("glob", &r, &text);
+    T_CHECK(text.len == 1960);
+    r = made(true, "", "", "");
+    t_repeat(&r.output, "\n", 1961);
+    show("glob", &r, &text);
+    T_STR(footer(&text),
+          "[cut: the first 1960 of 1961 characters; ask for less]");
     r = made(false, "", "", "");
     t_repeat(&r.output, "line\n", 10000);
     t_repeat(&r.error, "e", 5000);
     show("glob", &r, &text);
-    T_CHECK(text.len > 8900 && text.len < 9200);
+    T_CHECK(text.len > 11000 && text.len < 20000);
+    T_CHECK(hfsb_str_ends(hfsb_buf_str(&text), HFSB_LIT("eeee")));
     hfsb_buf_free(&text);
 }
 
-/* Hosts cut what failed at some 11,000 characters. */
-static void a_long_failure_loses_its_middle(void) {
-    hfsb_tool_result r = made(false, "first\n", "Exit code 1", "");
-    hfsb_buf         text = HFSB_INIT;
-    hfsb_str         all;
-    t_repeat(&r.output, "line\n", 9000);
-    t_repeat(&r.output, "last\n", 1);
+#define SAVED "\"spill_path\":\"/tmp/x\""
+#define USE   " \xE2\x80\x94 use the read tool with offset/limit to inspect " \
+              "specific sections.\n"
+
+/* A quarter from the start, the rest from the end, in whole lines; the count
+   is exact, and a failure shows what a success shows. */
+static void a_command_loses_the_middle_of_its_output(void) {
+    static const struct {
+        bool        success;
+        const char *extra, *marker, *end;
+    } rows[] = {
+        {true, "", "...\nline\n", "line\nlast\n"},
+        {false, "", "...\nline\n", "last\n\n\nERROR: Exit code 2"},
+        {false, "{" SAVED "}", "...\nFull output saved to /tmp/x" USE "line\n",
+         "last\n\n\nERROR: Exit code 2\n[full output saved to /tmp/x]"},
+        {true, "{" SAVED "}", "...\nFull output saved to /tmp/x" USE "line\n",
+         "last\n[full output saved to /tmp/x]"},
+        {true, "{" SAVED ",\"spill_bytes\":5000}",
+         "...\nOnly the first 5,000 bytes of output saved to /tmp/x" USE
+         "line\n",
+         "last\n[first 5000 bytes of output saved to /tmp/x]"},
+        {false, "{" SAVED ",\"exit_code\":1,\"exit_meaning\":\"no match\"}",
+         "...\nFull output saved to /tmp/x" USE "line\n",
+         "last\n[exit code 1: no match]\n[full output saved to /tmp/x]"},
+        {true, "{\"id\":\"j-1\"}",
+         "...\n[read on with bash_output id=j-1 offset=", "line\nlast\n"},
+    };
+    hfsb_buf text = HFSB_INIT;
+    size_t   i;
+    for (i = 0; i < COUNT(rows); i++) {
+        hfsb_tool_result r = made(rows[i].success, "first\n",
+                                  rows[i].success ? "" : "Exit code 2",
+                                  rows[i].extra);
+        hfsbi_mcp_blocks b = HFSB_INIT;
+        hfsb_str         all;
+        size_t           head, tail, at;
+        t_repeat(&r.output, "line\n", 8999);
+        t_repeat(&r.output, "last\n", 1);
+        hfsbi_mcp_show(HFSB_LIT("bash"), &r, &b);
+        T_CHECK(b.is_error == (!rows[i].success &&
+                               !strstr(rows[i].extra, "meaning")));
+        text_of(&b, &text);
+        all = hfsb_buf_str(&text);
+        T_CHECK(all.len > 9000 && all.len < 20000);
+        T_CHECK(hfsb_str_starts(all, HFSB_LIT("first\nline\n")));
+        at = hfsb_str_find(all, hfsb_cstr(rows[i].marker));
+        T_CHECK(at != HFSB_NPOS && hfsb_str_ends(all, hfsb_cstr(rows[i].end)));
+        if (at == HFSB_NPOS) printf("  %s\n", rows[i].marker);
+        /* lines bound it: 490 of some 1,950 at the start */
+        head = hfsb_str_find(all, HFSB_LIT("\n\n\n... ("));
+        T_CHECK(head != HFSB_NPOS && ++head == 6 + 5 * (head / 5 - 1));
+        tail = (size_t)(strstr(all.ptr, "last\n") + 5 -
+                        strstr(strstr(all.ptr, "... ("), "\nline\n") - 1);
+        T_CHECK(head / 5 + tail / 5 > 1900 && head / 5 + tail / 5 <= 1961);
+        hfsb_tool_result_free(&r);
+    }
+    hfsb_buf_free(&text);
+}
+
+/* The middle was cut by the tool already: the count is that of all. */
+static void a_second_cut_counts_what_the_first_left_out(void) {
+    hfsb_tool_result r =
+        made(false, "", "Exit code 1",
+             "{" SAVED ",\"truncated\":true,\"total_chars\":1000000}");
+    hfsb_buf text = HFSB_INIT;
+    t_repeat(&r.output, "0123456789", 625);
+    t_repeat(&r.output, "\n\n... (975,000 of 1,000,000 chars omitted) ...\n"
+                        "Full output saved to /tmp/x\n", 1);
+    t_repeat(&r.output, "abcdefghij", 1875);
     show("bash", &r, &text);
-    all = hfsb_buf_str(&text);
-    T_CHECK(all.len > 8500 && all.len < 10000);
-    T_CHECK(hfsb_str_starts(all, HFSB_LIT("first\nline\n")));
-    T_CHECK(hfsb_str_find(all, HFSB_LIT("\nline\n[... 36025 characters left "
-                                        "out here ...]\nline\n")) !=
+    T_CHECK(hfsb_str_find(hfsb_buf_str(&text),
+                          HFSB_LIT("5\n\n... (980,454 of 1,000,000 chars "
+                                   "omitted, showing first 4,886 + last "
+                                   "14,660) ...\nFull output saved to /tmp/x"
+                                   USE)) != HFSB_NPOS ||
+            !printf("  %.*s\n", 200, strstr(text.ptr, "... (")));
+    T_CHECK(hfsb_str_find(hfsb_buf_str(&text), HFSB_LIT("975,000")) ==
             HFSB_NPOS);
-    T_CHECK(hfsb_str_ends(all, HFSB_LIT("line\nlast\n\n\nERROR: Exit code "
-                                        "1")));
-    /* the line that names the file with all of it stays */
-    r = made(false, "", "Exit code 1", "{\"spill_path\":\"/tmp/x\"}");
-    t_repeat(&r.output, "\xF0\x9F\x98\x80\n", 3000);
-    t_repeat(&r.output, "\n... (9 chars omitted) ...\nFull output saved to "
-                        "/tmp/x - use read.\n", 1);
-    t_repeat(&r.output, "\xF0\x9F\x98\x80", 9000);
-    show("bash", &r, &text);
-    all = hfsb_buf_str(&text);
-    T_CHECK(hfsb_utf8_count(all) < 10000);
-    T_CHECK(hfsb_str_find(all, HFSB_LIT("left out here ...]\nFull output "
-                                        "saved to /tmp/x - use read.\n"
-                                        "\xF0\x9F")) != HFSB_NPOS);
-    T_CHECK(hfsb_str_ends(all, HFSB_LIT("\x80\n\nERROR: Exit code 1")));
-    /* what just fits is whole */
-    r = made(false, "", "Exit code 1", "");
-    t_repeat(&r.output, "0123456789", 898);
-    show("bash", &r, &text);
-    T_CHECK(text.len == 8980 + 20);
+    hfsb_buf_free(&text);
+}
+
+/* With more room than the tool showed, its own cut stays; with a little less
+   nothing of its marker is taken for output. */
+static void the_cut_of_a_tool_is_not_shown_twice(void) {
+    static const size_t limits[] = {25000, 25300, 26000, 60000};
+    hfsb_buf            text = HFSB_INIT;
+    size_t              i, at;
+    for (i = 0; i < COUNT(limits); i++) {
+        hfsb_tool_result r = made(
+            true, "", "",
+            "{" SAVED ",\"truncated\":true,\"total_chars\":1000000}");
+        hfsbi_mcp_blocks b = HFSB_INIT;
+        t_repeat(&r.output, "0123456789", 625);
+        t_repeat(&r.output, "\n\n... (975,000 of 1,000,000 chars omitted, "
+                            "showing first 6,250 + last 18,750) ...\n", 1);
+        t_repeat(&r.output, "abcdefghij", 1875);
+        b.max = limits[i];
+        hfsbi_mcp_show(HFSB_LIT("bash"), &r, &b);
+        text_of(&b, &text);
+        T_CHECK(text.len < limits[i]);
+        at = hfsb_str_find(hfsb_buf_str(&text), HFSB_LIT("... ("));
+        T_CHECK(at != HFSB_NPOS);
+        T_CHECK(hfsb_str_find(hfsb_str_slice(hfsb_buf_str(&text), at + 1,
+                                             text.len),
+                              HFSB_LIT("... (")) == HFSB_NPOS);
+        hfsb_tool_result_free(&r);
+    }
     hfsb_buf_free(&text);
 }
 
@@ -293,18 +385,18 @@ static void check_offset(size_t lines, const char *rest, long long offset,
 }
 
 static void next_offset_points_to_where_output_was_cut(void) {
-    check_offset(4500, "", 100, 45100, "[running; next_offset=45100]");
-    check_offset(4501, "", 100, 45110, "[running; next_offset=45100]");
-    check_offset(6000, "", 100, 60100, "[running; next_offset=45100]");
+    check_offset(1960, "", 100, 19700, "[running; next_offset=19700]");
+    check_offset(1961, "", 100, 19710, "[running; next_offset=19700]");
+    check_offset(6000, "", 100, 60100, "[running; next_offset=19700]");
     check_offset(6000, "unfinished", 100, 60100,
-                 "[running; next_offset=45100]");
+                 "[running; next_offset=19700]");
     check_offset(6000, "unfinished", -1, 60100,
-                 "[running; next_offset=45100]");
-    check_offset(6000, "", -1, 60100, "[running; next_offset=45100]");
+                 "[running; next_offset=19700]");
+    check_offset(6000, "", -1, 60100, "[running; next_offset=19700]");
     check_offset(6000, "", -1, 0, "[running; next_offset=0]");
     /* all of the log is shown, not all of the line after it */
-    check_offset(4499, "12345678901234567890", 5, 44995,
-                 "[running; next_offset=44995]");
+    check_offset(1959, "12345678901234567890", 5, 19595,
+                 "[running; next_offset=19595]");
 }
 
 static void next_offset_may_point_into_a_line(void) {
@@ -314,8 +406,8 @@ static void next_offset_may_point_into_a_line(void) {
     hfsb_buf text = HFSB_INIT;
     t_repeat(&r.output, "\xC3\xA9", 50000);
     show("bash_output", &r, &text);
-    T_STR(footer(&text), "[running; next_offset=90007]");
-    T_CHECK(text.len == 90000 + 1 + footer(&text).len);
+    T_STR(footer(&text), "[running; next_offset=19607]");
+    T_CHECK(text.len == 19600 + 1 + footer(&text).len);
     hfsb_buf_free(&text);
 }
 
@@ -363,9 +455,9 @@ static void long_output_of_a_running_command_is_cut(void) {
     t_repeat(&r.output, "123456789\n", 6000);
     hfsbi_mcp_show_running(HFSB_LIT("j"), 50, &r, &b);
     text_of(&b, &text);
-    T_CHECK(hfsb_str_find(footer(&text), HFSB_LIT("offset=45000 ")) !=
+    T_CHECK(hfsb_str_find(footer(&text), HFSB_LIT("offset=19590 ")) !=
             HFSB_NPOS);
-    T_CHECK(text.len < 45200);
+    T_CHECK(text.len < 20000);
     hfsb_tool_result_free(&r);
     hfsb_buf_free(&text);
 }
@@ -475,8 +567,10 @@ static void try_show(hfsb_alloc alloc, const t_heap *heap) {
     hfsb_tool_result image =
         made(true, "x", "",
              "{\"mime_type\":\"image/png\",\"data\":\"aGk=\"}");
+    hfsb_tool_result cut = made(true, "", "", "{" SAVED "}");
     size_t i;
-    for (i = 0; i < 7; i++) {
+    t_repeat(&cut.output, "x", 30000);
+    for (i = 0; i < 8; i++) {
         hfsbi_mcp_blocks b = HFSB_INIT;
         size_t           calls = heap->calls;
         b.json.alloc = alloc;
@@ -488,6 +582,7 @@ static void try_show(hfsb_alloc alloc, const t_heap *heap) {
                                    HFSB_LIT("t"));
         r.success = i != 6;
         if (i == 6) hfsbi_mcp_show(HFSB_LIT("bash"), &r, &b);
+        if (i == 7) hfsbi_mcp_show(HFSB_LIT("bash"), &cut, &b);
         if (heap->fail_at > calls && heap->fail_at <= heap->calls)
             T_CHECK(b.status == HFSB_NOMEM);
         if (!heap->fail_at) T_CHECK(b.status == HFSB_OK && b.json.len);
@@ -495,6 +590,7 @@ static void try_show(hfsb_alloc alloc, const t_heap *heap) {
     }
     hfsb_tool_result_free(&r);
     hfsb_tool_result_free(&image);
+    hfsb_tool_result_free(&cut);
 }
 
 static void each_allocation_may_fail(void) {
@@ -507,7 +603,9 @@ int main(void) {
     T_RUN(a_long_read_names_the_next_offset);
     T_RUN(a_cut_read_names_the_lines_it_knows);
     T_RUN(a_long_text_is_cut_between_characters);
-    T_RUN(a_long_failure_loses_its_middle);
+    T_RUN(a_command_loses_the_middle_of_its_output);
+    T_RUN(a_second_cut_counts_what_the_first_left_out);
+    T_RUN(the_cut_of_a_tool_is_not_shown_twice);
     T_RUN(next_offset_points_to_where_output_was_cut);
     T_RUN(next_offset_may_point_into_a_line);
     T_RUN(a_running_command_names_its_job);
