@@ -165,6 +165,7 @@ static hfsb_status hfsbi_param_int(const hfsbi_param     *p,
     st = hfsb_json_arg_int(object, p->name, p->flags & HFSBI_REQUIRED, out,
                            err);
     if (st != HFSB_OK || !p->must) return st;
+    if (hfsb_json_type_of(value) == HFSB_JSON_NULL) return st; /* not given */
     if (*out > p->max && p->flags & HFSBI_CLAMPED) *out = p->max;
     if (*out >= p->min && *out <= p->max) return HFSB_OK;
     return hfsbi_fail(err, HFSB_ARG, 0, "%s must be %s, not %lld.", p->name,

@@ -1,24 +1,11 @@
-/* bash.c - the tools for commands: bash, bash_output, bash_input, kill.
+/* bash.c - the tool bash.
 
    bash turns its arguments into a spec and adds a job, or joins the job of an
    earlier call with the same id or key. In the foreground the call waits for
    the job and copies its result; in the background it returns the id at once.
    The result belongs to the job: it is written when the command ends, also if
-   no call waits for it.
-
-   bash_output reads the log of a job from an offset. It waits for more output,
-   for the end, or for a prompt: an unfinished line that was not shown yet and
-   has not changed for HFSBI_PROMPT_MS. An unfinished line that keeps changing
-   is a progress bar.
-
-   kill asks jobs to end and waits until they have; the grace between TERM and
-   KILL applies. bash_input never waits. */
+   no call waits for it. */
 #include "tools_private.h"
-
-enum {
-    HFSBI_OUTPUT_MAX = 100000, /* bytes that bash_output shows at once */
-    HFSBI_PROMPT_MS = 300      /* an unfinished line unchanged is a prompt */
-};
 
 /* ---- bash: arguments ---- */
 
@@ -172,6 +159,23 @@ static void hfsbi_put_survivors(hfsbi_build *fields, const hfsbi_job *job) {
     hfsbi_build_end(fields);
 }
 
+HFSBI_FN const char *hfsbi_signal_name(int number) {
+    static const struct {
+        int         number;
+        const char *name;
+    } list[] = {
+        {SIGHUP, "SIGHUP"},   {SIGINT, "SIGINT"},   {SIGQUIT, "SIGQUIT"},
+        {SIGILL, "SIGILL"},   {SIGTRAP, "SIGTRAP"}, {SIGABRT, "SIGABRT"},
+        {SIGBUS, "SIGBUS"},   {SIGFPE, "SIGFPE"},   {SIGKILL, "SIGKILL"},
+        {SIGUSR1, "SIGUSR1"}, {SIGSEGV, "SIGSEGV"}, {SIGUSR2, "SIGUSR2"},
+        {SIGPIPE, "SIGPIPE"}, {SIGALRM, "SIGALRM"}, {SIGTERM, "SIGTERM"},
+        {SIGXCPU, "SIGXCPU"}, {SIGXFSZ, "SIGXFSZ"}, {SIGSYS, "SIGSYS"}};
+    size_t i;
+    for (i = 0; i < sizeof list / sizeof list[0]; i++)
+        if (list[i].number == number) return list[i].name;
+    return "";
+}
+
 HFSBI_FN void hfsbi_put_ending(hfsbi_build *fields, const hfsbi_job *job) {
     if (job->end.end == HFSB_PROC_EXITED)
         hfsbi_build_int(fields, "exit_code", job->end.exit_code);
@@ -179,6 +183,10 @@ HFSBI_FN void hfsbi_put_ending(hfsbi_build *fields, const hfsbi_job *job) {
     if (job->end.end == HFSB_PROC_SIGNALED)
         hfsbi_build_int(fields, "signal", job->end.signal);
     else hfsbi_build_null(fields, "signal");
+    if (job->end.end == HFSB_PROC_SIGNALED &&
+        *hfsbi_signal_name(job->end.signal))
+        hfsbi_build_str(fields, "signal_name",
+                        hfsb_cstr(hfsbi_signal_name(job->end.signal)));
     hfsbi_build_bool(fields, "timed_out", job->end.timed_out);
     if (job->killed) hfsbi_build_bool(fields, "killed", true);
 }
@@ -396,270 +404,5 @@ HFSBI_FN const hfsbi_tool *hfsbi_tool_bash(void) {
         hfsbi_bash_params,
         hfsbi_run_bash,
         hfsbi_prepare_bash};
-    return &row;
-}
-
-/* ---- bash_output ---- */
-
-/* Fails with "No such job: {id}". HFSB_OK or HFSB_NOMEM. */
-static hfsb_status hfsbi_job_unknown(hfsb_tool_result *result, hfsb_str id,
-                                     hfsb_err *err) {
-    hfsbi_fail(err, HFSB_NOT_FOUND, 0, "No such job: ");
-    hfsbi_err_quote(err, id, 80);
-    return hfsbi_result_err(result, err);
-}
-
-HFSBI_FN hfsb_status hfsbi_output_result(hfsb_call *call) {
-    hfsbi_job         *job = call->job;
-    hfsb_tool_result  *r = &call->result;
-    unsigned long long next, gone_from, gone_to, from = call->output.offset;
-    hfsb_status        st =
-        hfsbi_record_read(&job->record, call->output.offset, HFSBI_OUTPUT_MAX,
-                          &r->output, &next, &gone_from, &gone_to);
-    if (st != HFSB_OK) return st;
-    if (gone_from != gone_to) from = gone_to;
-    if (from > next) from = next;
-    r->success = true;
-    job->shown = job->record.bytes;
-    hfsbi_build_str(&call->fields, "id", hfsb_cstr(job->id));
-    hfsbi_build_int(&call->fields, "offset", (long long)from);
-    hfsbi_build_int(&call->fields, "next_offset", (long long)next);
-    hfsbi_build_bool(&call->fields, "running", job->state != HFSBI_JOB_DONE);
-    hfsbi_put_ending(&call->fields, job);
-    if (gone_from == gone_to) return HFSB_OK;
-    hfsbi_build_array(&call->fields, "dropped");
-    hfsbi_build_int(&call->fields, NULL, (long long)gone_from);
-    hfsbi_build_int(&call->fields, NULL, (long long)gone_to);
-    hfsbi_build_end(&call->fields);
-    return hfsb_buf_printf(&call->notes,
-                           "\n(bytes %llu to %llu of the output are no "
-                           "longer held)",
-                           gone_from, gone_to);
-}
-
-/* True when the output ends in an unfinished line that was not shown yet. It
-   is a prompt once it has not changed for HFSBI_PROMPT_MS. */
-static bool hfsbi_output_may_prompt(const hfsb_call *call) {
-    const hfsbi_job *job = call->job;
-    return job->record.bytes != job->shown &&
-           hfsbi_record_pending(&job->record);
-}
-
-HFSBI_FN bool hfsbi_output_ready(const hfsb_call *call) {
-    return call->job->state == HFSBI_JOB_DONE ||
-           call->job->record.total > call->output.offset ||
-           (hfsbi_output_may_prompt(call) &&
-            hfsb_clock_ms() >= call->job->record.last_at + HFSBI_PROMPT_MS);
-}
-
-HFSBI_FN long long hfsbi_output_at(const hfsb_call *call) {
-    long long at = call->job->record.last_at + HFSBI_PROMPT_MS;
-    return at < call->output.until && hfsbi_output_may_prompt(call)
-               ? at
-               : call->output.until;
-}
-
-typedef struct hfsbi_output_args {
-    hfsb_str  id;
-    long long offset, wait_ms;
-} hfsbi_output_args;
-
-static const hfsbi_param hfsbi_output_params[] = {
-    HFSBI_PARAM("id", HFSBI_ARG_STR, HFSBI_REQUIRED, hfsbi_output_args, id,
-                NULL),
-    HFSBI_PARAM_RANGE("offset", HFSBI_ARG_INT, 0, hfsbi_output_args, offset,
-                      "In bytes, default 0", 0, LLONG_MAX, 0, "0 or more"),
-    HFSBI_PARAM_RANGE("wait_ms", HFSBI_ARG_INT, 0, hfsbi_output_args, wait_ms,
-                      "Wait so long for more", 0, LLONG_MAX, 0, "0 or more"),
-    HFSBI_PARAM_END};
-
-static hfsb_status hfsbi_run_bash_output(hfsb_call *call, const void *args,
-                                         hfsb_err *err) {
-    const hfsbi_output_args *a = (const hfsbi_output_args *)args;
-    hfsb_tools              *tools = call->tools;
-    long long   most = (long long)(tools->limits.max_timeout * 1000.0);
-    hfsb_status st = HFSB_OK;
-    hfsbi_loop_lock(tools->loop);
-    call->job = hfsbi_job_find(tools, a->id);
-    if (call->job) {
-        call->job->users++;
-        memcpy(call->job_id, call->job->id, sizeof call->job_id);
-        call->output.offset = (unsigned long long)a->offset;
-        call->output.until =
-            hfsb_clock_ms() + (a->wait_ms < most ? a->wait_ms : most);
-        hfsbi_call_wait(call, HFSBI_WAIT_OUTPUT);
-        if (call->job->proc) hfsbi_proc_drive(call->job->proc);
-        hfsbi_tools_stir(tools); /* sets the timer */
-    } else {
-        st = hfsbi_job_unknown(&call->result, a->id, err);
-    }
-    hfsbi_loop_unlock(tools->loop);
-    return st;
-}
-
-HFSBI_FN const hfsbi_tool *hfsbi_tool_bash_output(void) {
-    static const hfsbi_tool row = {
-        "bash_output",
-        "Output of a job",
-        "Output of a background job since offset, whether it runs, its exit "
-        "code. Pass next_offset of the reply as the next offset.",
-        NULL,
-        HFSBI_TOOL_READS,
-        HFSBI_TOOL_CORE,
-        hfsbi_output_params,
-        hfsbi_run_bash_output,
-        NULL};
-    return &row;
-}
-
-/* ---- bash_input ---- */
-
-HFSBI_FN hfsb_status hfsbi_job_input(hfsb_tools *tools, hfsb_str id,
-                                     hfsb_str bytes, bool eof,
-                                     hfsb_tool_result *result) {
-    hfsb_err    err = HFSB_INIT;
-    hfsbi_job  *job;
-    hfsb_status st;
-    hfsbi_loop_lock(tools->loop);
-    job = hfsbi_job_find(tools, id);
-    if (!job) {
-        st = hfsbi_job_unknown(result, id, &err);
-    } else if (job->state != HFSBI_JOB_RUNNING) {
-        st = hfsbi_result_fail(result, HFSB_REFUSED, "Job %s %s.", job->id,
-                               job->state == HFSBI_JOB_DONE
-                                   ? "has ended"
-                                   : "waits for other commands to end");
-    } else {
-        st = hfsb_proc_input(job->proc, bytes, eof, &err);
-        st = st == HFSB_OK
-                 ? hfsbi_result_ok(result, "Sent %zu bytes to job %s%s",
-                                   bytes.len, job->id,
-                                   eof ? ", then the end of input" : "")
-                 : hfsbi_result_err(result, &err);
-    }
-    hfsbi_loop_unlock(tools->loop);
-    return st;
-}
-
-typedef struct hfsbi_input_args {
-    hfsb_str id, text;
-    bool     eof;
-} hfsbi_input_args;
-
-static const hfsbi_param hfsbi_input_params[] = {
-    HFSBI_PARAM("id", HFSBI_ARG_STR, HFSBI_REQUIRED, hfsbi_input_args, id,
-                NULL),
-    HFSBI_PARAM("text", HFSBI_ARG_STR, 0, hfsbi_input_args, text, NULL),
-    HFSBI_PARAM("eof", HFSBI_ARG_BOOL, 0, hfsbi_input_args, eof,
-                "Then close it"),
-    HFSBI_PARAM_END};
-
-static hfsb_status hfsbi_run_bash_input(hfsb_call *call, const void *args,
-                                        hfsb_err *err) {
-    const hfsbi_input_args *a = (const hfsbi_input_args *)args;
-    if (!a->text.ptr && !a->eof)
-        return hfsbi_fail(err, HFSB_ARG, 0,
-                          "Give \"text\" (a string), \"eof\" (true), or "
-                          "both.");
-    return hfsbi_job_input(call->tools, a->id, a->text, a->eof, &call->result);
-}
-
-HFSBI_FN const hfsbi_tool *hfsbi_tool_bash_input(void) {
-    static const hfsbi_tool row = {
-        "bash_input",
-        "Input for a job",
-        "Send text to the standard input of a background job; include the "
-        "newline.",
-        NULL,
-        HFSBI_TOOL_RUNS,
-        0,
-        hfsbi_input_params,
-        hfsbi_run_bash_input,
-        NULL};
-    return &row;
-}
-
-/* ---- kill ---- */
-
-/* Asks one job, or with NULL all jobs, to end. call->killed.list lists those that
-   had not ended. HFSB_OK or HFSB_NOMEM. Under the lock. */
-static hfsb_status hfsbi_kill_begin(hfsb_call *call, hfsbi_job *only) {
-    hfsb_tools *tools = call->tools;
-    hfsbi_job  *job;
-    size_t      n = 0;
-    for (job = tools->jobs; job; job = job->next) n++;
-    call->killed.list =
-        (hfsbi_job **)hfsbi_array(&tools->alloc, n + 1, sizeof(hfsbi_job *));
-    if (!call->killed.list) return HFSB_NOMEM;
-    call->killed.cap = n + 1;
-    for (job = tools->jobs; job; job = job->next) {
-        if ((only && job != only) || !hfsbi_job_kill(tools, job)) continue;
-        job->users++;
-        call->killed.list[call->killed.count++] = job;
-    }
-    hfsbi_call_wait(call, HFSBI_WAIT_ENDS);
-    return HFSB_OK;
-}
-
-/* True for a command that was started and has ended. */
-static bool hfsbi_kill_succeeded(const hfsbi_job *job) {
-    return job->pid > 0 && job->end.end != HFSB_PROC_RUNNING;
-}
-
-HFSBI_FN hfsb_status hfsbi_kill_result(hfsb_call *call) {
-    size_t mark = call->result.output.len;
-    size_t i, n = 0;
-    for (i = 0; i < call->killed.count; i++)
-        n += hfsbi_kill_succeeded(call->killed.list[i]);
-    hfsb_buf_printf(&call->result.output, "Killed %zu process(es): [", n);
-    for (i = n = 0; i < call->killed.count; i++)
-        if (hfsbi_kill_succeeded(call->killed.list[i]))
-            hfsb_buf_printf(&call->result.output, "%s%ld", n++ ? ", " : "",
-                            call->killed.list[i]->pid);
-    hfsb_buf_append(&call->result.output, HFSB_LIT("]"));
-    for (i = 0; i < call->killed.count; i++)
-        if (call->killed.list[i]->pid > 0 &&
-            !hfsbi_kill_succeeded(call->killed.list[i]))
-            hfsb_buf_printf(&call->result.output,
-                            "\n(%ld could not be killed)",
-                            call->killed.list[i]->pid);
-    call->result.success = true;
-    return hfsb_buf_finish(&call->result.output, mark);
-}
-
-typedef struct hfsbi_kill_args {
-    hfsb_str id;
-} hfsbi_kill_args;
-
-static const hfsbi_param hfsbi_kill_params[] = {
-    HFSBI_PARAM("id", HFSBI_ARG_STR, 0, hfsbi_kill_args, id, NULL),
-    HFSBI_PARAM_END};
-
-static hfsb_status hfsbi_run_kill(hfsb_call *call, const void *args,
-                                  hfsb_err *err) {
-    hfsb_str    id = ((const hfsbi_kill_args *)args)->id;
-    hfsb_tools *tools = call->tools;
-    hfsbi_job  *only = NULL;
-    hfsb_status st;
-    hfsbi_loop_lock(tools->loop);
-    if (id.ptr) only = hfsbi_job_find(tools, id);
-    st = id.ptr && !only ? hfsbi_job_unknown(&call->result, id, err)
-                         : hfsbi_kill_begin(call, only);
-    hfsbi_loop_unlock(tools->loop);
-    return st;
-}
-
-HFSBI_FN const hfsbi_tool *hfsbi_tool_kill(void) {
-    static const hfsbi_tool row = {
-        "kill",
-        "Kill jobs",
-        "End a job and all processes it started; without id every command "
-        "and job that runs.",
-        NULL,
-        HFSBI_TOOL_REPEATS,
-        0,
-        hfsbi_kill_params,
-        hfsbi_run_kill,
-        NULL};
     return &row;
 }

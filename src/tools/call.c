@@ -318,6 +318,10 @@ HFSBI_FN hfsb_status hfsbi_call_prepare(hfsb_tools            *tools,
     return HFSB_OK;
 }
 
+HFSBI_FN void hfsbi_call_own(hfsb_call *call, unsigned long long owner) {
+    call->owner = owner;
+}
+
 HFSBI_FN void hfsbi_call_on_text(hfsb_call *call, hfsb_tools_text_fn on_text) {
     call->opts.on_text = on_text;
 }

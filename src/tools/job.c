@@ -433,6 +433,7 @@ HFSBI_FN hfsbi_job *hfsbi_job_add(hfsb_tools *tools, hfsbi_job_spec *spec,
     hfsbi_job_spec_init(spec, &tools->alloc);
     hfsbi_job_set_id(tools, job, hfsb_buf_str(&job->spec.id));
     job->tools = tools;
+    job->owner = call->owner;
     job->timer.fn = hfsbi_job_expire;
     job->created = hfsb_clock_ms();
     job->next = tools->jobs;

@@ -131,6 +131,14 @@ typedef struct hfsb_call_opts {
     hfsb_str id;     /* replaces the argument `id` (ptr NULL: it does not) */
     bool     images; /* read returns a PNG, JPEG, GIF or WebP file in the
                         fields mime_type and data (base64), not an error */
+    /* For a model, which pays for each answer: bash_output answers once there
+       are `page` bytes of new output, the job asks something or has ended, or
+       wait_ms have passed (without wait_ms: output pauses, or 5 s). Without
+       an offset it goes on where the last page ended, and shows longer output
+       by its head and its tail. bash_input answers with the output that
+       follows (0: bash_output answers with the first new line, from offset 0
+       on if none is given; bash_input does not wait) */
+    size_t             page;
     hfsb_tools_text_fn on_text; /* of bash (NULL: none) */
     void              *user;    /* of on_text */
     /* Ends long work (glob, grep, list, read, checks after a write) early,
@@ -182,8 +190,8 @@ HFSB_API bool hfsb_call_done(hfsb_call *call);
    HFSB_REFUSED, with an empty result, before done() and after the first
    take(). */
 HFSB_API hfsb_status hfsb_call_take(hfsb_call *call, hfsb_tool_result *result);
-/* Returns the job id of a call of bash or bash_output, else "". Valid until
-   close. */
+/* Returns the job id of a call of bash or bash_output, or of bash_input that
+   waits, else "". Valid until close. */
 HFSB_API const char *hfsb_call_job(const hfsb_call *call);
 /* Frees the call. NULL is allowed. */
 HFSB_API void hfsb_call_close(hfsb_call *call);
@@ -213,7 +221,7 @@ HFSB_API size_t hfsb_tools_busy(hfsb_tools *tools);
 /* Appends the state of a job as a JSON object: id, state ("waiting",
    "running", "done"), description, command (its first 200 characters;
    command_cut when there are more), pid, background, age_ms, duration_ms,
-   exit_code, signal, timed_out, killed, output_bytes. id empty: an array of
+   exit_code, signal, signal_name, timed_out, killed, output_bytes. id empty: an array of
    all jobs, the newest first. HFSB_OK; HFSB_NOT_FOUND, HFSB_NOMEM or
    HFSB_LIMIT with *out as it was. */
 HFSB_API hfsb_status hfsb_tools_jobs(hfsb_tools *tools, hfsb_str id,

@@ -11,8 +11,9 @@
        result.c   fills and prints a result
        seen.c     remembers the files that a session has read or written
        tools.c    the object itself: open, close, wait
-       bash.c     bash, bash_output, bash_input, kill
+       bash.c     bash: runs a command
        exit.c     exit codes that are answers, not failures
+       control.c  bash_output, bash_input, kill
        write.c    write, edit, multi_edit, exists
        walk.c     walks a folder for glob, grep and list
        grep.c     grep: searches the lines of files
@@ -490,7 +491,9 @@ typedef struct hfsbi_job {
     hfsb_status        status;      /* of that result */
     bool               result_held; /* the result was not dropped */
     bool               killed;      /* someone asked to end it */
-    unsigned long long shown; /* record.bytes when bash_output last looked */
+    unsigned long long shown;   /* record.bytes when bash_output last looked */
+    unsigned long long read_to; /* offset after the last page shown */
+    unsigned long long owner;   /* of the call that added it */
     size_t             users; /* calls that refer to it: not freed meanwhile */
 } hfsbi_job;
 
@@ -580,7 +583,7 @@ typedef enum hfsbi_wait {
     HFSBI_WAIT_NOTHING, /* the result is complete */
     HFSBI_WAIT_JOB,     /* bash: the end of its command */
     HFSBI_WAIT_ENDS,    /* kill: the ends of all jobs in `killed` */
-    HFSBI_WAIT_OUTPUT,  /* bash_output: more output, or a time */
+    HFSBI_WAIT_OUTPUT,  /* bash_output, bash_input: more output, or a time */
     HFSBI_WAIT_ONCE     /* the first call with the same key */
 } hfsbi_wait;
 
@@ -600,23 +603,30 @@ typedef struct hfsbi_call_listener {
     bool  notified; /* of the end */
 } hfsbi_call_listener;
 
-/* What bash_output waits for. */
+/* What bash_output and bash_input wait for. */
 typedef struct hfsbi_output_wait {
-    unsigned long long offset; /* bytes */
-    long long          until;  /* a deadline on hfsb_clock_ms() */
-    hfsbi_timer        timer;  /* looks again */
+    unsigned long long offset;  /* bytes */
+    size_t             page;    /* bytes (0: one line ends the wait) */
+    bool               follows; /* no offset was given: long output is shown by
+                                   head and tail */
+    bool               pauses;  /* a pause after new output ends the wait */
+    unsigned long long heard;   /* record.bytes that are not new */
+    long long          until;   /* a deadline on hfsb_clock_ms() */
+    hfsbi_timer        timer;   /* looks again */
 } hfsbi_output_wait;
 
 /* The jobs that kill waits for. */
 typedef struct hfsbi_killed {
     hfsbi_job **list;
     size_t      count, cap;
+    bool        one; /* by its id */
 } hfsbi_killed;
 
 struct hfsb_call {
     hfsb_tools              *tools;
     const struct hfsbi_tool *tool; /* NULL: unknown name */
     hfsb_call_opts           opts;
+    unsigned long long       owner; /* see hfsbi_call_own() */
     /* from prepare to start */
     bool           prepared;
     hfsbi_args     args;
@@ -631,7 +641,7 @@ struct hfsb_call {
     hfsbi_io            cancelled; /* its cancel, while a thread is blocked in
                                     the call */
     hfsbi_once         *once;      /* record to fill, or waited for */
-    hfsbi_job          *job;       /* of bash, bash_output */
+    hfsbi_job          *job;       /* of bash, bash_output, bash_input */
     char                job_id[HFSBI_JOB_ID];
     bool                streams; /* its on_text is the job's */
     hfsbi_killed        killed;
@@ -668,6 +678,10 @@ HFSBI_FN hfsb_status hfsbi_call_prepare(hfsb_tools            *tools,
                                         hfsb_call            **out);
 HFSBI_FN void        hfsbi_call_start(hfsb_call *call);
 
+/* Names the client of a call that is prepared, where several share the tools:
+   kill without an id ends only jobs of the same owner. 0: there is one. */
+HFSBI_FN void hfsbi_call_own(hfsb_call *call, unsigned long long owner);
+
 /* Sets on_text of a call that is prepared; `user` is that of its options. */
 HFSBI_FN void hfsbi_call_on_text(hfsb_call *call, hfsb_tools_text_fn on_text);
 
@@ -678,7 +692,7 @@ HFSBI_FN void hfsbi_call_wait(hfsb_call *call, hfsbi_wait wait);
    the result is complete. fn may close the call. For a call that waits. */
 HFSBI_FN void hfsbi_call_listen(hfsb_call *call, void (*fn)(void *user),
                                 void      *user);
-/* Ends the wait of bash_output now. */
+/* Ends the wait of bash_output and bash_input now. */
 HFSBI_FN void hfsbi_call_hurry(hfsb_call *call);
 /* Calls the listener of each call that has news. Under the lock. */
 HFSBI_FN void hfsbi_calls_notify(hfsb_tools *tools);
@@ -824,7 +838,7 @@ HFSBI_FN void hfsbi_tools_turn(hfsb_tools *tools, long long wait_ms);
 /* Lets the loop start waiting jobs and notify calls. Under the lock. */
 HFSBI_FN void hfsbi_tools_stir(hfsb_tools *tools);
 
-/* ==== bash.c: bash, bash_output, bash_input, kill ======================== */
+/* ==== bash.c: bash ======================================================= */
 
 /* Writes the result of bash into job->result. err is the reason why the
    command did not start, or NULL. Returns the status of the call. */
@@ -842,8 +856,13 @@ typedef struct hfsbi_delivery {
    arguments. */
 HFSBI_FN hfsbi_delivery hfsbi_call_delivery(const hfsb_call *call);
 
+/* Returns "SIGTERM" and the like, or "" for a signal without a name. */
+HFSBI_FN const char *hfsbi_signal_name(int number);
+
 /* Adds the fields that report how a command ended. */
 HFSBI_FN void hfsbi_put_ending(hfsbi_build *fields, const hfsbi_job *job);
+
+/* ==== control.c: bash_output, bash_input, kill =========================== */
 
 /* Writes bytes to the standard input of a job, and with eof closes it. Fills
    *result. HFSB_OK or HFSB_NOMEM. Takes the lock. */

@@ -242,7 +242,7 @@ static void each_wrong_argument_is_named(void) {
         {"/api/glob", "pattern", "", {"5", "[]", "{}", "null"}},
         {"/api/grep", "pattern", "", {"5", "[]", "{}", "null"}},
         {"/api/list", "depth", "", {"\"x\"", "[]", "1.5", "{}"}},
-        {"/api/bash_output", "id", "", {"5", "[]", "{}", "null"}},
+        {"/api/bash_output", "id", "", {"5", "[]", "{}", "true"}},
         {"/api/bash_input", "id", ",\"text\":\"x\"",
          {"5", "[]", "{}", "null"}},
     };
