@@ -2,8 +2,11 @@
 
    A session has tools of its own, opened at its first call: commands and the
    set of files read belong to it. They live in the server's loop. Sessions
-   are kept in a list of bounded length; when it is full, an idle session is
-   closed: one that holds nothing, else the least recently used.
+   are kept in a list of bounded length; when it is full, one that no request
+   uses makes room: one that holds nothing, else one without commands, else
+   the least recently used. Most clients just go away, so a session whose
+   commands run must not keep new clients out for ever: they are ended with
+   it, in the loop, and its memory is freed when they are gone.
 
    A call lives from its message to its answer:
 
@@ -35,44 +38,65 @@ static void hfsbi_mcp_session_free(hfsbi_mcp_session *session, bool at_once) {
     hfsbi_array_free(&mcp->alloc, session, 1, sizeof *session);
 }
 
-/* True when nobody uses the session and no command would die with it. */
-static bool hfsbi_mcp_session_idle(const hfsbi_mcp_session *session) {
-    return !session->users &&
-           !(session->tools && hfsb_tools_busy(session->tools));
+/* True when a command of the session runs or waits. */
+static bool hfsbi_mcp_session_works(const hfsbi_mcp_session *session) {
+    return session->tools && hfsb_tools_busy(session->tools);
 }
 
-/* True when a is dropped before b: sessions that hold nothing go first (some
-   hosts open one only to list the tools), then the least recently used. */
+/* How much is lost with a session: nothing (some hosts open one only to list
+   the tools), what it remembers, or its commands. */
+static int hfsbi_mcp_session_worth(const hfsbi_mcp_session *session) {
+    if (!session->tools && !session->plan.doc.root) return 0;
+    return hfsbi_mcp_session_works(session) ? 2 : 1;
+}
+
+/* True when a is dropped before b. */
 static bool hfsbi_mcp_session_before(const hfsbi_mcp_session *a,
                                      const hfsbi_mcp_session *b) {
-    bool a_empty = !a->tools && !a->plan.doc.root;
-    bool b_empty = !b->tools && !b->plan.doc.root;
-    return a_empty != b_empty ? a_empty : a->used <= b->used;
+    int a_worth = hfsbi_mcp_session_worth(a);
+    int b_worth = hfsbi_mcp_session_worth(b);
+    return a_worth != b_worth ? a_worth < b_worth : a->used <= b->used;
 }
 
-/* Drops sessions that were idle for long, and one more when the list is full.
-   False when it stays full. */
-static bool hfsbi_mcp_sessions_make_room(hfsb_mcp *mcp) {
-    hfsbi_mcp_session **link = &mcp->sessions, **first = NULL, *session;
+/* Ends a session: no id finds it any more, its commands are asked to end. */
+static void hfsbi_mcp_session_close(hfsbi_mcp_session *session) {
+    session->ended = true;
+    if (session->tools) hfsbi_jobs_end(session->tools, HFSB_LIT(""));
+}
+
+/* Frees the sessions that have ended or were idle for long, unless they are
+   used or their commands run. */
+static void hfsbi_mcp_sessions_drop_old(hfsb_mcp *mcp) {
+    hfsbi_mcp_session **link = &mcp->sessions, *session;
     long long           now = hfsb_clock_ms();
-    size_t              count = 0;
     while ((session = *link) != NULL) {
-        bool idle = hfsbi_mcp_session_idle(session);
-        if (idle && now - session->used > HFSBI_MCP_SESSION_MS) {
+        bool old =
+            session->ended || now - session->used > HFSBI_MCP_SESSION_MS;
+        if (old && !session->users && !hfsbi_mcp_session_works(session)) {
             *link = session->next;
             hfsbi_mcp_session_free(session, false);
-            continue;
+        } else {
+            link = &session->next;
         }
-        if (idle && (!first || hfsbi_mcp_session_before(session, *first)))
-            first = link;
+    }
+}
+
+/* Makes room for one more session; false when requests use all of them. */
+static bool hfsbi_mcp_sessions_make_room(hfsb_mcp *mcp) {
+    hfsbi_mcp_session *session, *first = NULL;
+    size_t             count = 0;
+    hfsbi_mcp_sessions_drop_old(mcp);
+    for (session = mcp->sessions; session; session = session->next) {
+        if (session->ended) continue;
         count++;
-        link = &session->next;
+        if (!session->users &&
+            (!first || hfsbi_mcp_session_before(session, first)))
+            first = session;
     }
     if (count < HFSBI_MCP_SESSIONS) return true;
     if (!first) return false;
-    session = *first;
-    *first = session->next;
-    hfsbi_mcp_session_free(session, false);
+    hfsbi_mcp_session_close(first);
+    hfsbi_mcp_sessions_drop_old(mcp);
     return true;
 }
 
@@ -98,12 +122,18 @@ static hfsbi_mcp_session *hfsbi_mcp_session_add(hfsb_mcp *mcp, hfsb_str id,
     return session;
 }
 
-HFSBI_FN hfsbi_mcp_session *hfsbi_mcp_session_hold(hfsb_mcp *mcp,
-                                                   hfsb_str  id) {
+/* Returns the session with that id, or NULL. */
+static hfsbi_mcp_session *hfsbi_mcp_session_find(hfsb_mcp *mcp, hfsb_str id) {
     hfsbi_mcp_session *session = mcp->sessions;
-    while (session && (session->unnamed ||
+    while (session && (session->unnamed || session->ended ||
                        !hfsb_str_equal(hfsb_buf_str(&session->id), id)))
         session = session->next;
+    return session;
+}
+
+HFSBI_FN hfsbi_mcp_session *hfsbi_mcp_session_hold(hfsb_mcp *mcp,
+                                                   hfsb_str  id) {
+    hfsbi_mcp_session *session = hfsbi_mcp_session_find(mcp, id);
     if (!session) return hfsbi_mcp_session_add(mcp, id, false);
     session->users++;
     return session;
@@ -435,6 +465,32 @@ HFSBI_FN void hfsbi_mcp_calls_stop(hfsb_mcp *mcp, bool all) {
             hfsbi_mcp_call_stop_thread(call, HFSBI_MCP_CALL_STOPPED);
 }
 
+HFSBI_FN bool hfsbi_mcp_session_end(hfsb_mcp *mcp, hfsb_str id) {
+    hfsbi_mcp_session *session = hfsbi_mcp_session_find(mcp, id);
+    hfsb_mcp_call     *call;
+    if (!session) return false;
+    mcp->ended[mcp->ended_count++ % HFSBI_MCP_ENDED] = hfsb_fnv(id);
+    session->users++;
+    hfsbi_mcp_session_close(session);
+    call = mcp->calls;
+    while (call) {
+        bool drop = call->session == session && call->channel;
+        if (drop) hfsbi_mcp_call_abandon(call);
+        call = drop ? mcp->calls : call->next;
+    }
+    hfsbi_mcp_session_release(session);
+    hfsbi_mcp_sessions_drop_old(mcp);
+    return true;
+}
+
+HFSBI_FN bool hfsbi_mcp_session_has_ended(const hfsb_mcp *mcp, hfsb_str id) {
+    unsigned long long hash = hfsb_fnv(id);
+    size_t             i;
+    for (i = 0; i < HFSBI_MCP_ENDED && i < mcp->ended_count; i++)
+        if (mcp->ended[i] == hash) return true;
+    return false;
+}
+
 /* ---- the deadline ---- */
 
 static void hfsbi_mcp_call_arm(hfsb_mcp_call *call) {
@@ -449,13 +505,15 @@ static void hfsbi_mcp_call_running(hfsb_mcp_call *call, long long now) {
     hfsb_buf         arguments = HFSB_INIT;
     hfsb_str         job = hfsb_cstr(hfsb_call_job(call->command));
     hfsb_tool_result so_far = HFSB_INIT;
+    hfsb_call_opts   opts = HFSB_INIT;
     arguments.alloc = call->mcp->alloc;
-    hfsb_buf_append(&arguments, HFSB_LIT("{\"id\":"));
+    opts.page = call->mcp->page;
+    hfsb_buf_append(&arguments, HFSB_LIT("{\"wait_ms\":0,\"id\":"));
     hfsbi_json_put_quoted(&arguments, job);
     hfsb_buf_append_byte(&arguments, '}');
     if (arguments.status != HFSB_OK ||
         hfsb_tools_call_text(call->session->tools, HFSB_LIT("bash_output"),
-                             hfsb_buf_str(&arguments), NULL,
+                             hfsb_buf_str(&arguments), &opts,
                              &so_far) == HFSB_NOMEM)
         call->blocks.status = HFSB_NOMEM;
     else
@@ -476,8 +534,7 @@ static void hfsbi_mcp_call_take(hfsb_mcp_call *call) {
 
 /* The deadline of a call that runs in the loop. */
 static void hfsbi_mcp_call_expire(hfsb_mcp_call *call, long long now) {
-    if (hfsbi_mcp_call_is(call, "bash_output"))
-        hfsbi_call_hurry(call->command);
+    hfsbi_call_hurry(call->command);
     if (hfsb_call_done(call->command)) hfsbi_mcp_call_take(call);
     else if (hfsbi_mcp_call_is(call, "bash"))
         hfsbi_mcp_call_running(call, now);
@@ -605,12 +662,16 @@ static void hfsbi_mcp_call_command(hfsb_mcp_call *call) {
 static hfsb_status hfsbi_mcp_call_prepare(hfsb_mcp_call    *call,
                                           const hfsbi_tool *tool) {
     hfsb_call_opts opts = HFSB_INIT;
+    hfsb_status    st;
     opts.strict = opts.images = true;
+    opts.page = call->mcp->page;
     opts.cancel = &call->cancel;
     opts.user = call;
     if (hfsbi_mcp_call_beats(call)) opts.on_text = hfsbi_mcp_call_printed;
-    return hfsbi_call_prepare(call->session->tools, tool, call->ask.arguments,
-                              &opts, &call->command);
+    st = hfsbi_call_prepare(call->session->tools, tool, call->ask.arguments,
+                            &opts, &call->command);
+    if (st == HFSB_OK) hfsbi_call_own(call->command, call->channel->owner);
+    return st;
 }
 
 /* ---- starting ---- */

@@ -17,11 +17,25 @@
    until the others are there.
 
    A client may disconnect in every state, which is CLOSED too: then its calls
-   go on unheard, or are cancelled since 2026-07-28. */
+   go on unheard, or are cancelled since 2026-07-28.
+
+   Which session a request belongs to:
+
+       2025-11-25 and before   Mcp-Session-Id, which initialize gives out;
+                               DELETE ends the session
+       2026-07-28              has no sessions: X-Hfsb-Client, which a user may
+                               set in the host's configuration; else name and
+                               version of the client
+
+   Clients with the same name, and those without any id, share a session and
+   cannot be told apart: a host opens several connections and closes them at
+   will. So kill without an id ends only what came over the same connection
+   (channel.owner), and names the rest. */
 #include "mcp_private.h"
 
 enum {
-    HFSBI_MCP_ID = 128,           /* bytes of a session id */
+    HFSBI_MCP_ID = 128,           /* bytes of an id that a client sends */
+    HFSBI_MCP_KEY_SIZE = 256,     /* of a session's id, with NUL */
     HFSBI_MCP_CHOKE = 256 * 1024, /* unsent bytes that stop notifications */
     HFSBI_MCP_UNSENT = 64 << 20,  /* unsent bytes that end a batch */
     HFSBI_MCP_ALIVE = 3           /* beats between signs of life: 15 s */
@@ -178,34 +192,67 @@ static void hfsbi_mcp_post_gone(void *user, hfsb_request *request) {
 
 /* ---- the session ---- */
 
+/* Writes the id of the session of a message. Ids that are made up here have a
+   blank, which no Mcp-Session-Id has. True when it names one client. */
+static bool hfsbi_mcp_post_id(const hfsbi_mcp_post    *p,
+                              const hfsbi_mcp_message *m,
+                              char id[HFSBI_MCP_KEY_SIZE]) {
+    const hfsb_http_head *head = hfsb_request_head(p->request);
+    hfsb_str              given = hfsb_http_field_find(head, "Mcp-Session-Id");
+    hfsb_str              own = hfsb_http_field_find(head, "X-Hfsb-Client");
+    id[0] = '\0';
+    if (m && m->method == HFSBI_MCP_INITIALIZE) hfsbi_random_hex(id, 32);
+    else if (!p->modern && given.len)
+        (void)snprintf(id, HFSBI_MCP_KEY_SIZE, "%.*s", (int)given.len,
+                       given.ptr);
+    else if (own.len)
+        (void)snprintf(id, HFSBI_MCP_KEY_SIZE, "client %.*s", (int)own.len,
+                       own.ptr);
+    else {
+        if (p->modern)
+            (void)snprintf(id, HFSBI_MCP_KEY_SIZE, "info %.*s %.*s",
+                           (int)hfsb_utf8_offset(m->client, 40), m->client.ptr,
+                           (int)hfsb_utf8_offset(m->client_version, 20),
+                           m->client_version.ptr);
+        return false;
+    }
+    return true;
+}
+
+/* Refuses a message that has no session. */
+static bool hfsbi_mcp_post_refuse(hfsbi_mcp_post *p, bool ended) {
+    if (ended) {
+        hfsb_reply_error(p->request, 404,
+                         "This session has ended: initialize a new one.");
+    } else {
+        (void)hfsb_reply_field(p->request, "Retry-After", HFSB_LIT("1"));
+        hfsb_reply_error(p->request, 503,
+                         "Too many sessions are in use: try again later.");
+    }
+    p->state = HFSBI_POST_CLOSED;
+    return false;
+}
+
 /* Finds the session of a message; see hfsbi_mcp_channel. initialize gets a new
    id. Any other id is accepted, so that clients survive a restart of the
-   server: most never initialize again. Modern clients have no sessions. */
+   server, unless its client has ended it: most never initialize again. */
 static bool hfsbi_mcp_post_open(hfsbi_mcp_channel       *channel,
                                 const hfsbi_mcp_message *m) {
     hfsbi_mcp_post *p = (hfsbi_mcp_post *)(void *)channel;
-    hfsb_str        id = HFSB_LIT("");
-    char            fresh[33];
+    char            id[HFSBI_MCP_KEY_SIZE];
     hfsb_status     st = HFSB_OK;
     p->batch = !m;
     p->modern = m && m->modern;
     if (p->modern) hfsbi_request_on_eof(p->request, hfsbi_mcp_post_eof, p);
-    else
-        id = hfsb_http_field_find(hfsb_request_head(p->request),
-                                  "Mcp-Session-Id");
-    if (m && m->method == HFSBI_MCP_INITIALIZE) {
-        hfsbi_random_hex(fresh, sizeof fresh - 1);
-        id = hfsb_cstr(fresh);
-        st = hfsb_reply_field(p->request, "Mcp-Session-Id", id);
-    }
+    if (!hfsbi_mcp_post_id(p, m, id))
+        channel->owner = hfsbi_request_serial(p->request);
+    if (hfsbi_mcp_session_has_ended(channel->mcp, hfsb_cstr(id)))
+        return hfsbi_mcp_post_refuse(p, true);
+    if (m && m->method == HFSBI_MCP_INITIALIZE)
+        st = hfsb_reply_field(p->request, "Mcp-Session-Id", hfsb_cstr(id));
     if (st == HFSB_OK)
-        channel->session = hfsbi_mcp_session_hold(channel->mcp, id);
-    if (channel->session) return true;
-    (void)hfsb_reply_field(p->request, "Retry-After", HFSB_LIT("1"));
-    hfsb_reply_error(p->request, 503,
-                     "Too many sessions are in use: try again later.");
-    p->state = HFSBI_POST_CLOSED;
-    return false;
+        channel->session = hfsbi_mcp_session_hold(channel->mcp, hfsb_cstr(id));
+    return channel->session ? true : hfsbi_mcp_post_refuse(p, false);
 }
 
 /* ---- the request ---- */
@@ -231,14 +278,16 @@ static bool hfsbi_mcp_accepts_events(const hfsb_http_head *head) {
    ways, or NULL. */
 static const char *hfsbi_mcp_repeated_field(const hfsb_http_head *head) {
     static const char *const names[] = {"MCP-Protocol-Version", "Mcp-Method",
-                                        "Mcp-Name", "Mcp-Session-Id"};
+                                        "Mcp-Name", "Mcp-Session-Id",
+                                        "X-Hfsb-Client"};
     size_t                   i;
     for (i = 0; i < sizeof names / sizeof names[0]; i++)
         if (hfsb_http_field_count(head, names[i]) > 1) return names[i];
     return NULL;
 }
 
-static bool hfsbi_mcp_is_session_id(hfsb_str id) {
+/* True for the value of Mcp-Session-Id and X-Hfsb-Client. */
+static bool hfsbi_mcp_is_id_text(hfsb_str id) {
     size_t i;
     if (id.len > HFSBI_MCP_ID) return false;
     for (i = 0; i < id.len; i++)
@@ -246,10 +295,29 @@ static bool hfsbi_mcp_is_session_id(hfsb_str id) {
     return true;
 }
 
+/* Checks the fields that name session and client; false when the request was
+   refused. */
+static bool hfsbi_mcp_check_ids(hfsb_request *request) {
+    static const char *const names[] = {"Mcp-Session-Id", "X-Hfsb-Client"};
+    const hfsb_http_head    *head = hfsb_request_head(request);
+    const char              *twice = hfsbi_mcp_repeated_field(head);
+    size_t                   i = 0;
+    if (twice) {
+        hfsb_reply_error(request, 400, "%s must be given once.", twice);
+        return false;
+    }
+    while (i < 2 && hfsbi_mcp_is_id_text(hfsb_http_field_find(head, names[i])))
+        i++;
+    if (i == 2) return true;
+    hfsb_reply_error(request, 400,
+                     "%s must be visible ASCII, at most %d bytes.", names[i],
+                     HFSBI_MCP_ID);
+    return false;
+}
+
 /* Checks the head of a request; false when it was refused. */
 static bool hfsbi_mcp_check_head(hfsb_request *request) {
     const hfsb_http_head *head = hfsb_request_head(request);
-    const char           *twice = hfsbi_mcp_repeated_field(head);
     if (!hfsbi_request_is_json(request))
         hfsb_reply_error(request, 415,
                          "The body must be JSON, with Content-Type: "
@@ -258,15 +326,7 @@ static bool hfsbi_mcp_check_head(hfsb_request *request) {
         hfsb_reply_error(request, 406,
                          "Accept must list application/json and "
                          "text/event-stream.");
-    else if (twice)
-        hfsb_reply_error(request, 400, "%s must be given once.", twice);
-    else if (!hfsbi_mcp_is_session_id(
-                 hfsb_http_field_find(head, "Mcp-Session-Id")))
-        hfsb_reply_error(request, 400,
-                         "Mcp-Session-Id must be visible ASCII, at most %d "
-                         "bytes.",
-                         HFSBI_MCP_ID);
-    else return true;
+    else return hfsbi_mcp_check_ids(request);
     return false;
 }
 
@@ -315,6 +375,27 @@ static void hfsbi_mcp_on_post(void *user, hfsb_request *request) {
     hfsbi_mcp_post_settle(p);
 }
 
+/* DELETE ends a session. The newest revision has none, and no DELETE. */
+static void hfsbi_mcp_on_delete(void *user, hfsb_request *request) {
+    hfsb_mcp             *mcp = (hfsb_mcp *)user;
+    const hfsb_http_head *head = hfsb_request_head(request);
+    hfsb_str              id = hfsb_http_field_find(head, "Mcp-Session-Id");
+    hfsb_str version = hfsb_http_field_find(head, "MCP-Protocol-Version");
+    if (hfsbi_mcp_era_of(version) == HFSBI_ERA_MODERN) {
+        (void)hfsb_reply_field(request, "Allow", HFSB_LIT("POST"));
+        hfsb_reply_error(request, 405, "Method Not Allowed");
+    } else if (!hfsbi_mcp_check_ids(request)) {
+        return;
+    } else if (!id.len) {
+        hfsb_reply_error(request, 400,
+                         "Mcp-Session-Id must name the session to end.");
+    } else if (hfsbi_mcp_session_end(mcp, id)) {
+        hfsb_reply(request, 200, "", HFSB_LIT(""));
+    } else {
+        hfsb_reply_error(request, 404, "There is no such session.");
+    }
+}
+
 HFSBI_FN hfsb_status hfsbi_mcp_route(hfsb_mcp *mcp, const char *path,
                                      hfsb_err *err) {
     hfsb_route route = HFSB_INIT;
@@ -323,5 +404,16 @@ HFSBI_FN hfsb_status hfsbi_mcp_route(hfsb_mcp *mcp, const char *path,
     route.fn = hfsbi_mcp_on_post;
     route.user = mcp;
     route.max_body = mcp->max_message;
+    return hfsb_server_add(mcp->server, &route, err);
+}
+
+HFSBI_FN hfsb_status hfsbi_mcp_route_delete(hfsb_mcp *mcp, const char *path,
+                                            hfsb_err *err) {
+    hfsb_route route = HFSB_INIT;
+    route.method = "DELETE";
+    route.path = path;
+    route.fn = hfsbi_mcp_on_delete;
+    route.user = mcp;
+    route.max_body = 1; /* it has none */
     return hfsb_server_add(mcp->server, &route, err);
 }

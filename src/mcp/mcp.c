@@ -45,6 +45,11 @@ static void hfsbi_mcp_put_jobs(const hfsb_mcp *mcp, hfsb_buf *sink) {
         before = ", ";
     }
     hfsb_buf_append_byte(sink, '.');
+    if (hfsbi_mcp_offers(mcp, "bash_output"))
+        hfsb_buf_append(sink, HFSB_LIT(" bash_output goes on where its last "
+                                       "answer ended; with wait_ms it waits "
+                                       "for the end, a question or a page of "
+                                       "output."));
 }
 
 /* Writes the instructions for local tools: where they work, and what a model
@@ -153,6 +158,7 @@ static hfsb_mcp *hfsbi_mcp_new(hfsb_server *server, const hfsb_mcp_opts *o) {
     mcp->max_result = o->max_result ? o->max_result : (size_t)HFSBI_MCP_RESULT;
     if (mcp->max_result < HFSBI_MCP_RESULT_LEAST)
         mcp->max_result = HFSBI_MCP_RESULT_LEAST;
+    mcp->page = mcp->max_result / 4 * 3; /* an answer may have a third more */
     mcp->part.stop = hfsbi_mcp_part_stop;
     mcp->part.end = hfsbi_mcp_part_end;
     mcp->part.busy = hfsbi_mcp_part_busy;
@@ -235,7 +241,10 @@ hfsb_status hfsb_server_add_mcp(hfsb_server *server, const hfsb_mcp_opts *opts,
         hfsbi_mcp_free(mcp);
         return st;
     }
+    /* from here on it lives as long as the server */
     hfsbi_server_part_add(server, &mcp->part);
+    if (*path) st = hfsbi_mcp_route_delete(mcp, path, err);
+    if (st == HFSB_NOMEM) return st; /* any other: the host has its own */
     if (out) *out = mcp;
     return hfsbi_ok(err);
 }

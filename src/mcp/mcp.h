@@ -45,7 +45,7 @@ typedef struct hfsb_mcp_opts {
 /* Adds MCP to a server, before it serves. opts may be NULL; its texts and
    lists are copied as by hfsb_tools_open(). HFSB_OK; HFSB_ARG; otherwise as
    hfsb_tools_open() and hfsb_server_add(). On failure *out is NULL and the
-   server is as it was. */
+   server is as it was, but after HFSB_NOMEM it can only be closed. */
 HFSB_API hfsb_status hfsb_server_add_mcp(hfsb_server         *server,
                                          const hfsb_mcp_opts *opts,
                                          hfsb_mcp **out, hfsb_err *err);

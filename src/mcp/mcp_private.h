@@ -31,9 +31,10 @@ enum {
     HFSBI_MCP_FIRST_BEAT_MS = 2000,
     HFSBI_MCP_SESSIONS = 64,
     HFSBI_MCP_SESSION_MS = 60 * 60 * 1000, /* idle sessions are dropped */
-    HFSBI_MCP_SILENT = 8,                  /* above every log level */
-    HFSBI_MCP_RESULT = 20000,              /* bytes of the text of a result */
-    HFSBI_MCP_TAIL = 4096,         /* bytes of output kept for progress */
+    HFSBI_MCP_ENDED = 256,    /* ids of ended sessions that are remembered */
+    HFSBI_MCP_SILENT = 8,     /* above every log level */
+    HFSBI_MCP_RESULT = 20000, /* bytes of the text of a result */
+    HFSBI_MCP_TAIL = 4096,    /* bytes of output kept for progress */
     HFSBI_MCP_OUTBOX = 1024 * 1024 /* bytes of unsent notifications per call */
 };
 
@@ -97,7 +98,8 @@ typedef struct hfsbi_mcp_message {
                          the version that _meta or the head names, or "" */
     int      level;   /* of setLevel: the new level; of a modern request: the
                          level it asks for; otherwise HFSBI_MCP_SILENT */
-    hfsb_str tool;    /* of tools/call */
+    hfsb_str client, client_version;  /* of a modern request, or "" */
+    hfsb_str tool;                    /* of tools/call */
     const hfsb_json_value *arguments; /* of tools/call: an object or NULL */
     bool                   bad_arguments; /* `arguments` is not an object */
     const hfsb_json_value *target;        /* of cancelled: the request's id */
@@ -257,13 +259,18 @@ HFSBI_FN hfsb_status hfsbi_mcp_instruct(hfsb_mcp *mcp, hfsb_str ours);
 /* ---- the object ---- */
 
 /* A client's session: over stdio the connection, over HTTP the requests with
-   the same Mcp-Session-Id, or with none. It owns the commands that were
-   started in it and knows the files that were read. */
+   the same id (http.c says which), or with none. It owns the commands that
+   were started in it and knows the files that were read.
+
+       hold --> in use <--> idle --> dropped, and its commands are ended
+                  |                     ^
+                  +--> ended by its client, no id finds it any more          */
 typedef struct hfsbi_mcp_session {
     struct hfsbi_mcp_session *next;
     hfsb_mcp                 *mcp;
     hfsb_buf                  id;      /* "": requests without one */
     bool                      unnamed; /* of stdio: not found by any id */
+    bool                      ended;   /* freed once its commands have ended */
     hfsb_tools               *tools;   /* NULL until the first local call */
     hfsbi_plan                plan;
     char                      version[16]; /* agreed on by initialize */
@@ -279,6 +286,8 @@ typedef struct hfsbi_mcp_session {
 typedef struct hfsbi_mcp_channel {
     hfsb_mcp          *mcp;
     hfsbi_mcp_session *session; /* held; NULL: see open */
+    unsigned long long owner;   /* of its commands, where clients may share the
+                                   session; 0: they do not */
     size_t             owed;    /* answers that are still to come */
     /* Sets `session` for a message, or for a batch (m is NULL). Called before
        the first one that needs it, when session is NULL. Returns false when
@@ -328,9 +337,12 @@ struct hfsb_mcp {
                                 like it */
     long long             answer_ms, beat_ms, grace_ms;
     size_t                max_message, max_result;
+    size_t                page; /* bytes of a job's output in an answer */
     hfsb_json_doc         no_arguments; /* {} */
     hfsbi_mcp_session    *sessions;
-    struct hfsb_mcp_call *calls; /* newest first */
+    unsigned long long    ended[HFSBI_MCP_ENDED]; /* hashes of ids; a ring */
+    size_t                ended_count;            /* ever */
+    struct hfsb_mcp_call *calls;                  /* newest first */
     size_t                call_count;
     size_t                working; /* calls in threads */
     struct hfsbi_mcp_stdio *stdio;
@@ -341,11 +353,18 @@ struct hfsb_mcp {
 /* ---- call.c: sessions ---- */
 
 /* Returns the session with that id, created if need be; release it after use.
-   NULL without memory, or when HFSBI_MCP_SESSIONS are in use. */
+   When there are HFSBI_MCP_SESSIONS, one that no request uses is dropped for
+   it, and its commands are ended. NULL without memory, or when requests use
+   all of them. */
 HFSBI_FN hfsbi_mcp_session *hfsbi_mcp_session_hold(hfsb_mcp *mcp, hfsb_str id);
 /* The same for a new session that no id finds. */
 HFSBI_FN hfsbi_mcp_session *hfsbi_mcp_session_new(hfsb_mcp *mcp);
 HFSBI_FN void hfsbi_mcp_session_release(hfsbi_mcp_session *session);
+/* Ends the session with that id at the wish of its client: calls are not
+   answered, commands are asked to end. False when there is none. */
+HFSBI_FN bool hfsbi_mcp_session_end(hfsb_mcp *mcp, hfsb_str id);
+/* True when a client has ended the session with that id. */
+HFSBI_FN bool hfsbi_mcp_session_has_ended(const hfsb_mcp *mcp, hfsb_str id);
 /* Returns the number of commands that run or wait, in all sessions. */
 HFSBI_FN size_t hfsbi_mcp_sessions_busy(const hfsb_mcp *mcp);
 /* Collects exits and output of all commands, without waiting. */
@@ -479,6 +498,8 @@ HFSBI_FN void hfsbi_mcp_stdio_free(struct hfsbi_mcp_stdio *stdio);
 
 /* ---- http.c ---- */
 
-/* Adds the route for POST. Returns as hfsb_server_add(). */
+/* Add the routes for POST and DELETE. They return as hfsb_server_add(). */
 HFSBI_FN hfsb_status hfsbi_mcp_route(hfsb_mcp *mcp, const char *path,
                                      hfsb_err *err);
+HFSBI_FN hfsb_status hfsbi_mcp_route_delete(hfsb_mcp *mcp, const char *path,
+                                            hfsb_err *err);

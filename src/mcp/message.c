@@ -216,6 +216,8 @@ static bool hfsbi_mcp_check_modern(const hfsbi_mcp_head *head, hfsb_str method,
         hfsb_json_get(meta, HFSBI_MCP_KEY "protocolVersion");
     const hfsb_json_value *capabilities =
         hfsb_json_get(meta, HFSBI_MCP_KEY "clientCapabilities");
+    const hfsb_json_value *info =
+        hfsb_json_get(meta, HFSBI_MCP_KEY "clientInfo");
     bool named = hfsb_json_type_of(version) == HFSB_JSON_STRING;
     int  level;
     m->version = hfsb_json_str(version, HFSB_LIT(""));
@@ -239,6 +241,9 @@ static bool hfsbi_mcp_check_modern(const hfsbi_mcp_head *head, hfsb_str method,
     level = hfsbi_mcp_level(hfsb_json_str(
         hfsb_json_get(meta, HFSBI_MCP_KEY "logLevel"), HFSB_LIT("")));
     if (level >= 0) m->level = level;
+    m->client = hfsb_json_str(hfsb_json_get(info, "name"), HFSB_LIT(""));
+    m->client_version =
+        hfsb_json_str(hfsb_json_get(info, "version"), HFSB_LIT(""));
     return !head->http || hfsbi_mcp_check_headers(head, method, m);
 }
 
@@ -374,6 +379,7 @@ HFSBI_FN void hfsbi_mcp_read(const hfsb_json_value *root,
     hfsb_str method = HFSB_LIT("");
     memset(out, 0, sizeof *out);
     out->version = out->tool = HFSB_LIT("");
+    out->client = out->client_version = HFSB_LIT("");
     out->level = HFSBI_MCP_SILENT;
     if (!hfsbi_mcp_read_shape(root, out, &method) ||
         !hfsbi_mcp_read_era(head, method, out))

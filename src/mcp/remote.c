@@ -38,6 +38,7 @@ static hfsb_status hfsbi_mcp_remote_call(hfsb_mcp_call *call, hfsb_str tool,
                                          hfsb_tool_result      *result) {
     hfsb_call_opts opts = HFSB_INIT;
     opts.strict = opts.images = true;
+    opts.page = call->mcp->page;
     if (hfsb_str_equal(tool, HFSB_LIT("bash"))) {
         opts.on_text = hfsbi_mcp_call_printed;
         opts.user = call;
@@ -72,17 +73,24 @@ static hfsb_status hfsbi_mcp_remote_replace(const hfsb_json_value *arguments,
     return st;
 }
 
-/* Calls a tool about a job. *result must be freed in any case. */
+/* Calls a tool about a job, without waiting for output. *result must be freed
+   in any case. */
 static hfsb_status hfsbi_mcp_remote_ask(hfsb_mcp_call *call, const char *tool,
                                         const char       *job,
                                         hfsb_tool_result *result) {
-    hfsb_json_doc doc = HFSB_INIT;
-    hfsb_status   st =
-        hfsbi_mcp_remote_replace(NULL, "id", job, &call->mcp->alloc, &doc);
+    const hfsb_alloc *alloc = &call->mcp->alloc;
+    hfsb_json_doc     by_id = HFSB_INIT, at_once = HFSB_INIT;
+    bool              kill = strcmp(tool, "kill") == 0;
+    hfsb_status st = hfsbi_mcp_remote_replace(NULL, "id", job, alloc, &by_id);
     memset(result, 0, sizeof *result);
-    if (st != HFSB_OK) return st;
-    st = hfsbi_mcp_remote_call(call, hfsb_cstr(tool), doc.root, result);
-    hfsb_json_free(&doc);
+    if (st == HFSB_OK && !kill)
+        st = hfsbi_mcp_remote_replace(by_id.root, "wait_ms", NULL, alloc,
+                                      &at_once);
+    if (st == HFSB_OK)
+        st = hfsbi_mcp_remote_call(call, hfsb_cstr(tool),
+                                   kill ? by_id.root : at_once.root, result);
+    hfsb_json_free(&at_once);
+    hfsb_json_free(&by_id);
     return st;
 }
 

@@ -206,8 +206,11 @@ typedef struct hfsbi_mcp_facts {
     unsigned long long  first_line, last_line; /* of read; 0: not known */
     unsigned long long  offset;      /* of bash_output, or HFSBI_MCP_ABSENT */
     unsigned long long  next_offset; /* of both; 0: none */
+    bool                follows_job; /* of bash_output, bash_input: it is the
+                                        output of one job */
     hfsbi_mcp_job_state job;
     long long           job_value; /* exit code or signal */
+    hfsb_str            signal;    /* its name, or "" */
     size_t              left;      /* processes left running, */
     struct {
         long long pid;
@@ -226,6 +229,7 @@ static void hfsbi_mcp_job_facts(const hfsb_json_value *extra,
                                 hfsbi_mcp_facts       *f) {
     const hfsb_json_value *code = hfsb_json_get(extra, "exit_code");
     const hfsb_json_value *by = hfsb_json_get(extra, "signal");
+    f->follows_job = hfsb_json_get(extra, "running") != NULL;
     if (hfsb_json_bool(hfsb_json_get(extra, "running"), false))
         f->job = HFSBI_MCP_JOB_RUNS;
     else if (hfsb_json_bool(hfsb_json_get(extra, "timed_out"), false))
@@ -236,6 +240,8 @@ static void hfsbi_mcp_job_facts(const hfsb_json_value *extra,
         f->job = HFSBI_MCP_JOB_SIGNALLED;
     f->job_value =
         hfsb_json_int(f->job == HFSBI_MCP_JOB_SIGNALLED ? by : code, 0);
+    f->signal =
+        hfsb_json_str(hfsb_json_get(extra, "signal_name"), HFSB_LIT(""));
 }
 
 static void hfsbi_mcp_output_facts(const hfsb_json_value *x,
@@ -375,7 +381,12 @@ static void hfsbi_mcp_job_footer(hfsb_buf *out, unsigned long long next,
         snprintf(state, sizeof state, "ended, exit code %lld", f->job_value);
         break;
     case HFSBI_MCP_JOB_SIGNALLED:
-        snprintf(state, sizeof state, "ended by signal %lld", f->job_value);
+        if (f->signal.len)
+            snprintf(state, sizeof state, "killed by %.*s", (int)f->signal.len,
+                     f->signal.ptr);
+        else
+            snprintf(state, sizeof state, "ended by signal %lld",
+                     f->job_value);
         break;
     }
     hfsbi_mcp_put_footer(out, "[%s; next_offset=%llu]", state, next);
@@ -461,7 +472,7 @@ static void hfsbi_mcp_put_output(hfsb_str tool, hfsb_str output,
     hfsbi_mcp_put_lines(out, f->notes);
     if (hfsb_str_equal(tool, HFSB_LIT("read")))
         hfsbi_mcp_read_footer(out, output, shown, f);
-    else if (hfsb_str_equal(tool, HFSB_LIT("bash_output")))
+    else if (f->follows_job && !hfsb_str_equal(tool, HFSB_LIT("bash")))
         hfsbi_mcp_job_footer(out, hfsbi_mcp_next_offset(output, shown, f), f);
     else hfsbi_mcp_cut_footer(out, output, shown);
 }
@@ -480,6 +491,9 @@ static void hfsbi_mcp_put_result_text(hfsb_str                tool,
         hfsbi_mcp_put_footer(&end, "%s", "ERROR: ");
         hfsb_buf_append(
             &end, hfsbi_mcp_cut(hfsb_buf_str(&result->error), hfsbi_mcp_few));
+        if (f->job == HFSBI_MCP_JOB_SIGNALLED && f->signal.len)
+            hfsb_buf_printf(&end, " (killed by %.*s)", (int)f->signal.len,
+                            f->signal.ptr);
     } else if (f->meaning.len) {
         hfsbi_mcp_put_footer(&end, "[exit code %lld: ", f->job_value);
         hfsb_buf_append(&end, f->meaning);

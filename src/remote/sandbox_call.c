@@ -42,7 +42,7 @@ static double hfsbi_remote_seconds(const hfsbi_remote    *r,
     if (hfsbi_remote_is(r, "kill")) return HFSBI_REMOTE_KILL;
     if (hfsbi_remote_is(r, "bash") && !r->background)
         (void)hfsb_json_arg_double(args, "timeout", false, &seconds, NULL);
-    if (hfsbi_remote_is(r, "bash_output"))
+    if (hfsbi_remote_is(r, "bash_output") || hfsbi_remote_is(r, "bash_input"))
         (void)hfsb_json_arg_int(args, "wait_ms", false, &wait_ms, NULL);
     if (wait_ms > 0) seconds = (double)wait_ms / 1000.0;
     if (!(seconds > 0)) seconds = r->sandbox->o.timeout;
@@ -143,6 +143,9 @@ static void hfsbi_remote_put_own(hfsb_json_writer *w, const hfsbi_remote *r,
     if (r->opts.images && r->trusted && hfsbi_remote_is(r, "read") &&
         !hfsb_json_get(args, "image"))
         hfsbi_put_member_bool(w, "image", true);
+    if (r->opts.page && r->trusted && !hfsb_json_get(args, "page") &&
+        hfsbi_param_find(r->tool->params, HFSB_LIT("page")))
+        hfsbi_put_member_int(w, "page", (long long)r->opts.page);
 }
 
 /* Writes r->body and sets r->timeout. Parameters that are neither required nor

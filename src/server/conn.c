@@ -594,7 +594,7 @@ HFSBI_FN void hfsbi_conn_add(hfsbi_listener *listener, int fd,
     if (conn->next) conn->next->prev = conn;
     server->conns = conn;
     server->stats.open++;
-    server->stats.accepted++;
+    conn->serial = ++server->stats.accepted;
     hfsbi_conn_touch(conn);
 }
 

@@ -594,6 +594,10 @@ HFSBI_FN bool hfsbi_request_is_trusted(const hfsb_request *request) {
     return request->trusted;
 }
 
+HFSBI_FN unsigned long long hfsbi_request_serial(const hfsb_request *request) {
+    return request->conn->serial;
+}
+
 HFSBI_FN bool hfsbi_request_is_json(const hfsb_request *request) {
     const hfsb_http_head *head = hfsb_request_head(request);
     hfsb_str              type = hfsb_http_field_find(head, "Content-Type");

@@ -63,6 +63,9 @@ HFSBI_FN bool hfsbi_server_must_end(const hfsb_server *server);
 /* True if the request carried the token, or the server needs none. */
 HFSBI_FN bool hfsbi_request_is_trusted(const hfsb_request *request);
 
+/* Returns a number from 1 on that only requests of the same connection have. */
+HFSBI_FN unsigned long long hfsbi_request_serial(const hfsb_request *request);
+
 /* True if there is one Content-Type, and it is JSON. */
 HFSBI_FN bool hfsbi_request_is_json(const hfsb_request *request);
 
@@ -161,6 +164,7 @@ typedef struct hfsbi_conn {
     hfsbi_timer         timer; /* may fire before the deadline */
     hfsb_server        *server;
     hfsbi_listener     *listener;
+    unsigned long long  serial;       /* unique in the server */
     struct hfsbi_conn  *next, *prev;  /* in server->conns */
     struct hfsbi_conn  *touched_next; /* in server->touched */
     struct hfsbi_conn **touched_at;   /* NULL: not in that list */

@@ -1,6 +1,6 @@
 #!/bin/sh
-# A call that runs for three minutes under a client with a 60 s timeout, ten
-# at once, one cancelled, and the end of input, by `hfsb mcp` and
+# A call that runs for three minutes under a client with a 60 s timeout, a build
+# in three calls, ten at once, one cancelled, and the end of input, by `hfsb mcp` and
 # tests/python/mcp_long.py: with all times divided by 30, or, with HFSB_TEST_LONG=1,
 # as they are (190 s, in which nearly nothing is computed).
 set -u

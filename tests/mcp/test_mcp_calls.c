@@ -283,6 +283,39 @@ static void a_long_command_becomes_a_job(void) {
     unlink("end");
 }
 
+/* 165 lines in 3.3 s: one call to start it, one for all of its output. */
+static void a_build_is_followed_in_two_calls(void) {
+    tm_client c;
+    tm_start(&c, NULL);
+    tm_call(&c, "1", "bash",
+            "{\"command\":\"i=0; while [ $i -lt 165 ]; do i=$((i + 1)); "
+            "echo object $i; sleep 0.02; done; exit 4\",\"id\":\"make\","
+            "\"background\":true}");
+    T_CHECK(tm_wait(&c, "1"));
+    tm_call(&c, "2", "bash_output", "{\"id\":\"make\",\"wait_ms\":45000}");
+    T_CHECK(tm_wait(&c, "2") && !tm_failed(&c));
+    T_CHECK(tm_says(&c, "object 1\n"));
+    T_CHECK(tm_says(&c, "object 165\n[ended, exit code 4"));
+    tm_end(&c);
+}
+
+static void input_is_answered_with_output(void) {
+    tm_client c;
+    tm_start(&c, NULL);
+    tm_call(&c, "1", "bash",
+            "{\"command\":\"printf 'Name? '; read x; echo hi $x; exit 7\","
+            "\"background\":true,\"id\":\"ask\"}");
+    T_CHECK(tm_wait(&c, "1"));
+    tm_call(&c, "2", "bash_output", "{\"id\":\"ask\",\"wait_ms\":45000}");
+    T_CHECK(tm_wait(&c, "2") && tm_says(&c, "Name? \n[running"));
+    tm_call(&c, "3", "bash_input", "{\"id\":\"ask\",\"text\":\"you\\n\"}");
+    T_CHECK(tm_wait(&c, "3") && !tm_failed(&c));
+    T_CHECK(tm_says(&c, "Name? hi you\n[ended, exit code 7"));
+    tm_call(&c, "4", "bash_output", "{}");
+    T_CHECK(tm_wait(&c, "4") && tm_says(&c, "ask: exit code 7, "));
+    tm_end(&c);
+}
+
 /* ---- tools on offer ---- */
 
 static bool offers(tm_client *c, const char *name) {
@@ -326,7 +359,8 @@ static void instructions_name_only_offered_tools(void) {
     static const struct {
         const char *only, *says, *not_says;
     } rows[] = {
-        {"", ": see bash_output, bash_input, kill. read also", "no such"},
+        {"", ": see bash_output, bash_input, kill. bash_output goes on",
+         "no such"},
         {"bash", "goes on as a job.", "see"},
         {"bash,kill", "goes on as a job: see kill.", "bash_output"},
         {"read", "Relative paths start in", "bash"},
@@ -490,6 +524,8 @@ int main(void) {
     TT_RUN(cancelling_a_wait_leaves_the_job);
     TT_RUN(progress_is_sent_only_with_a_token);
     TT_RUN(a_long_command_becomes_a_job);
+    TT_RUN(a_build_is_followed_in_two_calls);
+    TT_RUN(input_is_answered_with_output);
     TT_RUN(only_chosen_tools_are_offered);
     TT_RUN(instructions_name_only_offered_tools);
     TT_RUN(the_root_confines_and_is_named);

@@ -138,7 +138,20 @@ static void results_become_text_with_a_footer(void) {
          "{\"next_offset\":1,\"running\":false,\"exit_code\":null,"
          "\"signal\":15,\"timed_out\":true}",
          "b\n[ended by its timeout; next_offset=1]"},
-        {"bash_output", true, "b", "", "", "b\n[ended; next_offset=0]"},
+        {"bash_output", true, "b", "",
+         "{\"next_offset\":1,\"running\":false,\"exit_code\":null,"
+         "\"signal\":15,\"signal_name\":\"SIGTERM\"}",
+         "b\n[killed by SIGTERM; next_offset=1]"},
+        {"bash_input", true, "a\n", "",
+         "{\"offset\":0,\"next_offset\":2,\"running\":true}",
+         "a\n[running; next_offset=2]"},
+        /* the list of jobs */
+        {"bash_output", true, "b", "", "", "b"},
+        {"bash", true, "Started", "", "{\"id\":\"j\",\"running\":true}",
+         "Started"},
+        {"bash", false, "", "Exit code -11",
+         "{\"exit_code\":null,\"signal\":11,\"signal_name\":\"SIGSEGV\"}",
+         "ERROR: Exit code -11 (killed by SIGSEGV)"},
         {"bash_output", false, "", "No such job: x", "",
          "ERROR: No such job: x"},
         {"grep", true, "a:1:x", "", "{\"truncated\":true}", "a:1:x"},

@@ -1,8 +1,9 @@
 """Calls longer than a client's timeout, through `hfsb mcp` and with the clock
 of a real client: no request may take longer than 60 s.
   mcp_long.py HFSB [SCALE]    SCALE divides all times (1: three minutes)
-One command of three minutes; ten at once of 65 s; one that is cancelled; the
-end of input while commands run: all processes are gone within a second.
+One command of three minutes; a build of 33 s in three calls; ten commands at
+once of 65 s; one that is cancelled; the end of input while commands run: all
+processes are gone within a second.
 Prints each answer and its time; exit status 1 when a check fails."""
 import glob
 import json
@@ -157,6 +158,26 @@ def three_minutes(client):
         check("tick-%d is there" % i, "tick-%d\n" % i in whole)
 
 
+def build(client):
+    """151 lines in 33 s; a model pays for each call."""
+    begin = time.monotonic()
+    text = client.tool("bash", {
+        "command": "i=0; while [ $i -lt 151 ]; do i=$((i + 1)); echo CC $i; "
+        "sleep %g; done; exit 2" % (33 / 151 / SCALE), "background": True})
+    job = re.search(r"as job (\S+?)[.,:;]?\s", text).group(1)
+    whole, calls = "", 1
+    while "exit code 2" not in whole and calls < 200:
+        whole += client.tool("bash_output", {
+            "id": job, "wait_ms": int(45000 / SCALE)})
+        calls += 1
+    took = time.monotonic() - begin
+    say("build: %d calls in %.2f s" % (calls, took))
+    check("a build takes few calls",  # more only if the machine is busy
+          calls <= 2 + int(took / (45 / SCALE)))
+    for i in range(1, 152):
+        check("CC %d is there once" % i, whole.count("CC %d\n" % i) == 1)
+
+
 def ten_at_once(client):
     begin = time.monotonic()
     numbers = [client.start("echo begin-%d; sleep %g; echo end-%d" %
@@ -242,6 +263,7 @@ def main():
     client = Client()
     leave_daemons(client)
     parts = [threading.Thread(target=three_minutes, args=(client,)),
+             threading.Thread(target=build, args=(Client(),)),
              threading.Thread(target=ten_at_once, args=(Client(),)),
              threading.Thread(target=cancelled, args=(Client(),))]
     for part in parts:

@@ -96,7 +96,7 @@ static void a_pause_ends_a_wait_without_a_time(void) {
     hfsb_tools *tools = tt_open(NULL);
     tt_reply    r = HFSB_INIT;
     long long   begun = hfsb_clock_ms();
-    begin(tools, "s", "echo up; sleep 0.2; echo ready; sleep 60");
+    begin(tools, "s", "echo up; echo ready; sleep 60");
     ask(&r, tools, 15000, "bash_output", "{\"id\":\"s\"}");
     TT_OK(&r, "up\nready\n");
     T_CHECK(hfsb_clock_ms() - begun < 4500);
@@ -202,8 +202,8 @@ static void input_is_answered(void) {
     hfsb_tools *tools = tt_open(NULL);
     tt_reply    r = HFSB_INIT;
     long long   begun;
-    begin(tools, "i", "while read x; do sleep 0.1; echo \"<$x>\"; sleep 0.1; "
-                      "echo done; done; echo over; exit 5");
+    begin(tools, "i", "while read x; do sleep 0.1; echo \"<$x>\"; echo done; "
+                      "done; echo over; exit 5");
     ask(&r, tools, 15000, "bash_input", "{\"id\":\"i\",\"text\":\"a\\n\"}");
     TT_OK(&r, "<a>\ndone\n");
     T_CHECK(tt_flag(&r, "running"));
