@@ -354,7 +354,7 @@ hfsb_status hfsb_call_open(hfsb_tools *tools, hfsb_str name,
 }
 
 /* True when the event that the call waits for has come. Under the lock. */
-static bool hfsbi_call_ready(const hfsb_call *call) {
+static bool hfsbi_call_ready(hfsb_call *call) {
     size_t i;
     switch (call->wait) {
     case HFSBI_WAIT_NOTHING: return !call->prepared;
@@ -363,9 +363,7 @@ static bool hfsbi_call_ready(const hfsb_call *call) {
         for (i = 0; i < call->killed.count; i++)
             if (call->killed.list[i]->state != HFSBI_JOB_DONE) return false;
         return true;
-    case HFSBI_WAIT_OUTPUT:
-        return hfsbi_output_ready(call) ||
-               hfsb_clock_ms() >= call->output.until;
+    case HFSBI_WAIT_OUTPUT: return hfsbi_output_ready(call);
     case HFSBI_WAIT_ONCE: return !call->once->running;
     }
     return true;

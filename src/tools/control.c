@@ -17,7 +17,7 @@
    that is much longer than a page is shown by its head and its tail.
 
    kill asks jobs to end and waits until they have; the grace between TERM and
-   KILL applies. bash_input waits for an answer only if it is shown by pages. */
+   KILL applies. bash_input waits only for an answer by pages. */
 #include "tools_private.h"
 
 enum {
@@ -25,14 +25,16 @@ enum {
     HFSBI_PROMPT_MS = 300,     /* an unfinished line unchanged is a prompt */
     HFSBI_PAUSE_MS = 500,      /* silence that ends an answer */
     HFSBI_LISTEN_MS = 5000, /* for an answer, when the caller named no time */
-    HFSBI_PAGE_LINE = 10,   /* bytes of a page for each of its lines */
-    HFSBI_JOBS_NAMED = 8,   /* that "No such job" names */
-    HFSBI_JOBS_LISTED = 50  /* that bash_output lists */
+    HFSBI_PAGE_MIN = 1000,  /* bytes of a page */
+    HFSBI_PAGE_MAX = 100000,
+    HFSBI_PAGE_LINE = 10,  /* bytes of a page for each of its lines */
+    HFSBI_JOBS_NAMED = 8,  /* that "No such job" names */
+    HFSBI_JOBS_LISTED = 50 /* that bash_output lists */
 };
 
 /* ---- names of jobs ---- */
 
-/* Appends the state of a job: "running", "exit code 3", "killed by SIGTERM". */
+/* Appends the state of a job: "running", "exit code 3", "killed by SIGINT". */
 static void hfsbi_put_state(hfsb_buf *out, const hfsbi_job *job) {
     const char *name = hfsbi_signal_name(job->end.signal);
     if (job->state == HFSBI_JOB_WAITING)
@@ -59,9 +61,8 @@ static hfsb_status hfsbi_job_unknown(hfsb_tools *tools, hfsb_str id,
     hfsbi_fail(err, HFSB_NOT_FOUND, 0, "No such job: ");
     hfsbi_err_quote(err, id, 80);
     if (hfsbi_result_err(result, err) != HFSB_OK) return HFSB_NOMEM;
-    hfsb_buf_append(out, job ? HFSB_LIT(". There are: ")
-                             : HFSB_LIT(". There are "
-                                        "none"));
+    hfsb_buf_append(out,
+                    hfsb_cstr(job ? ". There are: " : ". There are none"));
     for (n = 0; job && n < HFSBI_JOBS_NAMED; n++, job = job->next) {
         if (n) hfsb_buf_append(out, HFSB_LIT(", "));
         hfsbi_put_shown(out, hfsb_cstr(job->id));
@@ -135,27 +136,32 @@ static void hfsbi_page_cut(const hfsbi_record *r, size_t lines, hfsb_buf *text,
     p->next = p->from + end;
 }
 
-/* Appends the end of a log: about max bytes, in whole lines if there are any.
-   p->from tells where it starts. */
+/* Returns where the last lines of a text start, at most `lines` of them. Its
+   first line may be a part of one, and does not count unless it is the only
+   one. */
+static size_t hfsbi_page_last_lines(hfsb_str text, size_t lines) {
+    size_t have = hfsb_str_count_byte(text, '\n'), at = 0, end;
+    for (;; at += end + 1, have--) {
+        end = hfsb_str_find_byte(hfsb_str_slice(text, at, text.len), '\n');
+        if (end == HFSB_NPOS || at + end + 1 == text.len) return at;
+        if (at > 0 && have <= lines) return at;
+    }
+}
+
+/* Appends the end of a log, about max bytes in whole lines, but nothing before
+   p->next. p->from becomes its start. */
 static hfsb_status hfsbi_page_tail(const hfsbi_record *r, size_t max,
                                    hfsb_buf *out, hfsbi_page *p) {
     unsigned long long start = r->total - max;
     hfsb_buf           tail = HFSB_INIT;
-    size_t             at = 0, end, lines;
     hfsb_str           text;
+    size_t             at;
     hfsb_status        st;
     tail.alloc = out->alloc;
     if (start < p->next) start = p->next;
     st = hfsbi_page_read(r, start, max, &tail, p);
     text = hfsb_buf_str(&tail);
-    lines = hfsb_str_count_byte(text, '\n');
-    while ((end = hfsb_str_find_byte(hfsb_str_slice(text, at, text.len),
-                                     '\n')) != HFSB_NPOS &&
-           at + end + 1 < text.len &&
-           (at == 0 || lines > max / HFSBI_PAGE_LINE)) {
-        at += end + 1;
-        lines--;
-    }
+    at = hfsbi_page_last_lines(text, max / HFSBI_PAGE_LINE);
     p->from += at;
     if (st == HFSB_OK)
         st = hfsb_buf_append(out, hfsb_str_slice(text, at, text.len));
@@ -169,7 +175,6 @@ static hfsb_status hfsbi_page_abridge(const hfsbi_record *r,
                                       unsigned long long from, size_t page,
                                       hfsb_buf *out, hfsbi_page *p) {
     size_t      head = page / 4;
-    size_t      mark;
     hfsb_buf    tail = HFSB_INIT;
     hfsbi_page  end;
     hfsb_status st = hfsbi_page_read(r, from, head, out, p);
@@ -178,8 +183,8 @@ static hfsb_status hfsbi_page_abridge(const hfsbi_record *r,
     end = *p;
     tail.alloc = out->alloc;
     st = hfsbi_page_tail(r, page - head, &tail, &end);
-    mark = out->len;
-    if (mark && out->ptr[mark - 1] != '\n') hfsb_buf_append_byte(out, '\n');
+    if (out->len && out->ptr[out->len - 1] != '\n')
+        hfsb_buf_append_byte(out, '\n');
     hfsb_buf_printf(out,
                     "... (bytes %llu to %llu left out here: see them with "
                     "offset=%llu) ...\n",
@@ -187,7 +192,7 @@ static hfsb_status hfsbi_page_abridge(const hfsbi_record *r,
     hfsb_buf_append(out, hfsb_buf_str(&tail));
     hfsb_buf_free(&tail);
     p->next = end.next;
-    return st == HFSB_OK ? hfsb_buf_finish(out, mark) : st;
+    return st == HFSB_OK ? hfsb_buf_finish(out, 0) : st;
 }
 
 /* Appends the page of a call. */
@@ -244,6 +249,10 @@ static bool hfsbi_output_may_prompt(const hfsb_call *call) {
            hfsbi_record_pending(&job->record);
 }
 
+static bool hfsbi_is_one_of(char c, const char *list) {
+    return hfsb_str_find_byte(hfsb_cstr(list), c) != HFSB_NPOS;
+}
+
 /* True when the unfinished line ends as questions do: "Name:", "Sure?",
    ">>>", "root#", "[Y/n]", "(yes/no)". */
 static bool hfsbi_output_asks(const hfsb_call *call) {
@@ -255,10 +264,11 @@ static bool hfsbi_output_asks(const hfsb_call *call) {
     if (r->filter[0] &&
         hfsb_text_filter_peek(r->filter[0], &line) == HFSB_OK) {
         text = hfsbi_trim(hfsb_buf_str(&line));
-        asks = text.len && strchr(":?>$#", text.ptr[text.len - 1]) != NULL;
-        if (!asks && text.len > 1)
-            asks = strchr("])", text.ptr[text.len - 1]) &&
-                   strchr("nNo", text.ptr[text.len - 2]);
+        asks =
+            (text.len > 0 &&
+             hfsbi_is_one_of(text.ptr[text.len - 1], ":?>$#")) ||
+            (text.len > 1 && hfsbi_is_one_of(text.ptr[text.len - 1], "])") &&
+             hfsbi_is_one_of(text.ptr[text.len - 2], "nNo"));
     }
     hfsb_buf_free(&line);
     return asks;
@@ -278,7 +288,7 @@ static bool hfsbi_output_is_full(const hfsb_call *call) {
     return hfsb_str_count_byte(text, '\n') >= page / HFSBI_PAGE_LINE;
 }
 
-/* True when new output came before which the call need not wait on. */
+/* True when there is new output, so that a pause now ends the wait. */
 static bool hfsbi_output_may_pause(const hfsb_call *call) {
     return call->output.pauses &&
            call->job->record.bytes != call->output.heard;
@@ -293,12 +303,22 @@ static bool hfsbi_output_page_ready(const hfsb_call *call) {
             hfsbi_output_asks(call));
 }
 
-HFSBI_FN bool hfsbi_output_ready(const hfsb_call *call) {
-    if (call->job->state == HFSBI_JOB_DONE) return true;
-    if (call->output.page) return hfsbi_output_page_ready(call);
+/* Without a page, what ends the wait before the job does. */
+static bool hfsbi_output_line_ready(const hfsb_call *call) {
     return call->job->record.total > call->output.offset ||
            (hfsbi_output_may_prompt(call) &&
             hfsb_clock_ms() >= call->job->record.last_at + HFSBI_PROMPT_MS);
+}
+
+/* A wait that has ended stays so: a pause or a question must not be undone by
+   output that comes before the caller takes the result. */
+HFSBI_FN bool hfsbi_output_ready(hfsb_call *call) {
+    bool ready = hfsb_clock_ms() >= call->output.until ||
+                 call->job->state == HFSBI_JOB_DONE ||
+                 (call->output.page ? hfsbi_output_page_ready(call)
+                                    : hfsbi_output_line_ready(call));
+    if (ready) call->output.until = 0;
+    return ready;
 }
 
 /* A moment that has passed did not end the wait: it is not waited for. */
@@ -323,9 +343,8 @@ typedef struct hfsbi_output_args {
 
 #define HFSBI_PARAM_PAGE(args)                                           \
     HFSBI_PARAM_RANGE("page", HFSBI_ARG_INT, HFSBI_UNLISTED, args, page, \
-                      NULL, 1000, 100000, 0,                             \
-                      "a number of bytes from 1000 "                     \
-                      "to 100000")
+                      NULL, HFSBI_PAGE_MIN, HFSBI_PAGE_MAX, 0,           \
+                      "a number of bytes from 1000 to 100000")
 
 static const hfsbi_param hfsbi_output_params[] = {
     HFSBI_PARAM("id", HFSBI_ARG_STR, 0, hfsbi_output_args, id, NULL),
@@ -334,6 +353,14 @@ static const hfsbi_param hfsbi_output_params[] = {
     HFSBI_PARAM_RANGE("wait_ms", HFSBI_ARG_INT, 0, hfsbi_output_args, wait_ms,
                       "Wait so long for more", 0, LLONG_MAX, -1, "0 or more"),
     HFSBI_PARAM_PAGE(hfsbi_output_args), HFSBI_PARAM_END};
+
+/* The size of the pages of a call: the argument's, else the option's. */
+static size_t hfsbi_page_size(const hfsb_call *call, long long argument) {
+    size_t page = argument ? (size_t)argument : call->opts.page;
+    if (page == 0) return 0;
+    if (page < HFSBI_PAGE_MIN) return HFSBI_PAGE_MIN;
+    return page < HFSBI_PAGE_MAX ? page : (size_t)HFSBI_PAGE_MAX;
+}
 
 /* The call waits for output of the job as *a asks for. `heard`: bytes of the
    record that are not new. Under the lock. */
@@ -347,10 +374,10 @@ static void hfsbi_output_wait_for(hfsb_call *call, hfsbi_job *job,
     call->job = job;
     job->users++;
     memcpy(call->job_id, job->id, sizeof call->job_id);
-    w->page = a->page ? (size_t)a->page : call->opts.page;
+    w->page = hfsbi_page_size(call, a->page);
     w->follows = w->page && a->offset < 0;
-    w->offset = w->follows ? job->read_to : (unsigned long long)a->offset;
-    if (!w->page && a->offset < 0) w->offset = 0;
+    w->offset = w->follows ? job->read_to : 0;
+    if (a->offset > 0) w->offset = (unsigned long long)a->offset;
     w->pauses = w->page && wait < 0;
     w->heard = heard;
     if (wait < 0) wait = w->page ? HFSBI_LISTEN_MS : 0;

@@ -136,7 +136,7 @@ typedef struct hfsb_call_opts {
        wait_ms have passed (without wait_ms: output pauses, or 5 s). Without
        an offset it goes on where the last page ended, and shows longer output
        by its head and its tail. bash_input answers with the output that
-       follows (0: bash_output answers with the first new line, from offset 0
+       follows. From 1,000 to 100,000 (0: bash_output answers with the first new line, from offset 0
        on if none is given; bash_input does not wait) */
     size_t             page;
     hfsb_tools_text_fn on_text; /* of bash (NULL: none) */

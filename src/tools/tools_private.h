@@ -870,9 +870,9 @@ HFSBI_FN hfsb_status hfsbi_job_input(hfsb_tools *tools, hfsb_str id,
                                      hfsb_str bytes, bool eof,
                                      hfsb_tool_result *result);
 
-/* True when bash_output has something to show before its deadline. Under the
+/* True when bash_output or bash_input need not wait any more. Under the
    lock. */
-HFSBI_FN bool hfsbi_output_ready(const hfsb_call *call);
+HFSBI_FN bool hfsbi_output_ready(hfsb_call *call);
 /* Returns when to ask hfsbi_output_ready() again without new output. Under the
    lock. */
 HFSBI_FN long long hfsbi_output_at(const hfsb_call *call);

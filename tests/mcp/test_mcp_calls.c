@@ -164,7 +164,7 @@ static void cancelling_a_wait_leaves_the_job(void) {
     T_CHECK(tm_wait(&c, "1") && tm_says(&c, "bg"));
     tm_call(&c, "2", "bash_output", "{\"id\":\"bg\",\"wait_ms\":60000}");
     tm_cancel(&c, "2");
-    tm_call(&c, "3", "bash_output", "{\"id\":\"bg\"}");
+    tm_call(&c, "3", "bash_output", "{\"id\":\"bg\",\"wait_ms\":0}");
     T_CHECK(tm_wait(&c, "3") && !tm_failed(&c));
     T_CHECK(tt_alive(tm_pid("bg.pid")));
     tm_call(&c, "4", "kill", "{\"id\":\"bg\"}");

@@ -191,6 +191,20 @@ static void a_long_command_goes_on_as_a_job(void) {
     mr_end(&w);
 }
 
+static void input_is_answered_from_the_sandbox(void) {
+    mr_world w;
+    mr_begin(&w, NULL, 15000);
+    mr_call(&w, 1, "bash",
+            "{\"command\":\"read x; echo got $x; exit 6\",\"background\":"
+            "true,\"id\":\"in\"}");
+    mr_says(&w, 1, "background", "\"text\"");
+    mr_call(&w, 2, "bash_input", "{\"id\":\"in\",\"text\":\"it\\n\"}");
+    mr_says(&w, 2, "got it", "ended, exit code 6");
+    mr_call(&w, 3, "bash_output", "{}");
+    mr_says(&w, 3, "in: exit code 6", "\"text\"");
+    mr_end(&w);
+}
+
 static void bash_output_stops_waiting_at_the_deadline(void) {
     mr_world  w;
     long long began;
@@ -404,6 +418,7 @@ static void an_unknown_tool_cannot_be_chosen(void) {
 int main(void) {
     T_RUN(tools_work_in_the_sandbox);
     T_RUN(a_long_command_goes_on_as_a_job);
+    T_RUN(input_is_answered_from_the_sandbox);
     T_RUN(bash_output_stops_waiting_at_the_deadline);
     T_RUN(a_cancelled_command_is_killed_remotely);
     T_RUN(nothing_is_sent_after_the_end_of_input);

@@ -196,6 +196,67 @@ static void odd_lines_fit_a_page(void) {
     hfsb_tools_close(tools);
 }
 
+/* Of any size that a caller gives, none is lost or shown twice. */
+static void pages_of_any_size_are_complete(void) {
+    static const size_t sizes[] = {1, 1000, 1001, 3333, 99999, (size_t)-1};
+    hfsb_tools         *tools = tt_open(NULL);
+    tt_reply            r = HFSB_INIT;
+    size_t              i;
+    begin(tools, "p", "seq 1 5000; printf end");
+    tt_await(&r, tools, "p", "23896", NULL);
+    for (i = 0; i < TT_COUNT(sizes); i++) {
+        long long at = 0, last = -1;
+        char      json[60], line[16];
+        long      number = 1;
+        while (at > last) {
+            const char *text;
+            snprintf(json, sizeof json, "{\"id\":\"p\",\"offset\":%lld}", at);
+            ask(&r, tools, sizes[i], "bash_output", json);
+            last = at;
+            at = tt_int(&r, "next_offset");
+            text = r.res.output.ptr;
+            for (; at > last && number <= 5000; number++) {
+                int n = snprintf(line, sizeof line, "%ld\n", number);
+                if (strncmp(text, line, (size_t)n) != 0) break;
+                text += n;
+            }
+            T_CHECK(at == last || at == text - r.res.output.ptr + last ||
+                    strcmp(text, "end") == 0);
+        }
+        T_CHECK(number == 5001 && at == 23896);
+    }
+    tt_drop(&r);
+    hfsb_tools_close(tools);
+}
+
+static void each_allocation_of_an_answer_may_fail(void) {
+    static const char *const calls[] = {
+        "{\"id\":\"l\"}",  "{\"id\":\"l\",\"offset\":70000}", "{}",
+        "{\"id\":\"none\"}", "{\"id\":\"q\",\"wait_ms\":2000}"};
+    hfsb_tools *tools = tt_open(NULL);
+    tt_reply    r = HFSB_INIT;
+    size_t      i, n;
+    begin(tools, "q", "printf 'Sure? '; read x");
+    begin(tools, "l", "seq 1 100000");
+    tt_await(&r, tools, "l", "588895", NULL);
+    for (i = 0; i < TT_COUNT(calls); i++) {
+        bool done = false;
+        for (n = 0; !done && n < 200; n++) {
+            tools->jobs->read_to = 0;     /* of l, the newest */
+            tools->jobs->next->shown = 0; /* of q */
+            tt_memory.heap.fail_at = tt_memory.heap.calls + n + 1;
+            ask(&r, tools, 2000, "bash_output", calls[i]);
+            done = tt_memory.heap.calls < tt_memory.heap.fail_at;
+            tt_memory.heap.fail_at = 0;
+            T_CHECK(r.st == HFSB_OK || r.st == HFSB_NOMEM);
+            T_CHECK(!done || r.res.success == (i != 3));
+        }
+        T_CHECK(done && n > 1);
+    }
+    tt_drop(&r);
+    hfsb_tools_close(tools);
+}
+
 /* ---- input ---- */
 
 static void input_is_answered(void) {
@@ -290,6 +351,8 @@ int main(void) {
     TT_RUN(a_page_follows_the_last_one);
     TT_RUN(long_output_is_shown_by_head_and_tail);
     TT_RUN(odd_lines_fit_a_page);
+    TT_RUN(pages_of_any_size_are_complete);
+    TT_RUN(each_allocation_of_an_answer_may_fail);
     TT_RUN(input_is_answered);
     TT_RUN(unknown_jobs_are_answered_with_the_known);
     TT_RUN(jobs_are_listed);
