@@ -417,3 +417,64 @@ hfsb_status hfsb_diff_unified(hfsb_str old_text, hfsb_str new_text,
     hfsb_buf_free(&body);
     return hfsb_buf_finish(out, mark);
 }
+
+/* ---- the diff of two texts ---- */
+
+/* The offset of line i in text; the end of text after the last line. */
+static size_t hfsbi_line_offset(hfsb_str text, const hfsbi_lines *lines,
+                                size_t i) {
+    return i < lines->count ? (size_t)(lines->items[i].ptr - text.ptr)
+                            : text.len;
+}
+
+/* Fills spans, one for each run of lines that differ; returns their number.
+   There is room for one more than there are new lines. */
+static size_t hfsbi_spans_fill(hfsb_str old_text, const hfsbi_lines *olds,
+                               hfsb_str new_text, const hfsbi_lines *news,
+                               const size_t *same, hfsb_span *spans) {
+    size_t i = 0, j = 0, count = 0;
+    while (i < olds->count || j < news->count) {
+        size_t    k = j, stop;
+        hfsb_span s = HFSB_INIT;
+        while (k < news->count && same[k] == HFSB_NPOS) k++;
+        stop = k < news->count ? same[k] : olds->count;
+        s.old_start = hfsbi_line_offset(old_text, olds, i);
+        s.old_len = hfsbi_line_offset(old_text, olds, stop) - s.old_start;
+        s.new_start = hfsbi_line_offset(new_text, news, j);
+        s.new_len = hfsbi_line_offset(new_text, news, k) - s.new_start;
+        if (i < stop || j < k) spans[count++] = s;
+        i = stop + 1; /* both skip the line that stayed */
+        j = k + 1;
+    }
+    return count;
+}
+
+HFSBI_FN hfsb_status hfsbi_diff_texts(hfsb_str old_text, hfsb_str new_text,
+                                      const hfsb_diff_opts *opts,
+                                      hfsb_buf *out, bool *cut) {
+    const hfsb_alloc *alloc = &out->alloc;
+    hfsbi_lines       olds = HFSB_INIT, news = HFSB_INIT;
+    size_t           *same = NULL, room = 0;
+    hfsb_span        *spans = NULL;
+    hfsb_status       st = hfsbi_split_keep(alloc, old_text, &olds);
+    if (st == HFSB_OK) st = hfsbi_split_keep(alloc, new_text, &news);
+    if (st == HFSB_OK) {
+        room = news.count + 1;
+        same = (size_t *)hfsbi_array(alloc, room, sizeof *same);
+        spans = (hfsb_span *)hfsbi_array(alloc, room, sizeof *spans);
+        if (!same || !spans) st = HFSB_NOMEM;
+    }
+    if (st == HFSB_OK)
+        st = hfsbi_lines_diff(alloc, olds.items, olds.count, news.items,
+                              news.count, same);
+    if (st == HFSB_OK)
+        st = hfsb_diff_unified(
+            old_text, new_text, spans,
+            hfsbi_spans_fill(old_text, &olds, new_text, &news, same, spans),
+            opts, out, cut);
+    hfsbi_array_free(alloc, spans, room, sizeof *spans);
+    hfsbi_array_free(alloc, same, room, sizeof *same);
+    hfsbi_lines_free(alloc, &olds);
+    hfsbi_lines_free(alloc, &news);
+    return st;
+}

@@ -32,6 +32,11 @@ HFSBI_FN hfsb_status hfsbi_lines_diff(const hfsb_alloc *alloc,
                                       const hfsb_str   *new_lines,
                                       size_t new_count, size_t *same);
 
+/* hfsb_diff_unified() for two texts whose changes are not known. */
+HFSBI_FN hfsb_status hfsbi_diff_texts(hfsb_str old_text, hfsb_str new_text,
+                                      const hfsb_diff_opts *opts,
+                                      hfsb_buf *out, bool *cut);
+
 /* ---- fold.c: folds ---- */
 
 /* A fold is a kind of difference that matching ignores. CRLF is

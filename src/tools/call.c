@@ -332,6 +332,7 @@ HFSBI_FN void hfsbi_call_start(hfsb_call *call) {
     if (!call->prepared) return;
     call->prepared = false;
     st = call->tool->fn(call, &call->args, &err);
+    hfsbi_change_unlock(call);
     hfsb_json_free(&call->parsed);
     hfsbi_call_settle(call, st, &err);
 }

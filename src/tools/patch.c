@@ -17,16 +17,18 @@
 
 /* A file in the state that the patch has read. */
 typedef struct hfsbi_patch_seen {
-    hfsb_str       path; /* a view of the patch, or of a change */
-    hfsb_file_info info;
-    char           sha256[HFSB_SHA256_HEX];
-    bool           used; /* by a change */
+    hfsb_str          path; /* a view of the patch, or of a change */
+    hfsb_file_info    info;
+    char              sha256[HFSB_SHA256_HEX];
+    hfsbi_file_change change; /* since the session has read it */
+    bool              used;   /* by a change */
 } hfsbi_patch_seen;
 
 /* The preparation of one change. */
 typedef struct hfsbi_patch_step {
     hfsb_file_writer *writer; /* NULL: nothing to write */
     const char       *sha256; /* of the file to update (NULL: not known) */
+    const hfsbi_file_change *change; /* of that file (NULL: there was none) */
 } hfsbi_patch_step;
 
 typedef struct hfsbi_patch_call {
@@ -64,6 +66,9 @@ static hfsb_status hfsbi_patch_load(void *user, hfsb_str path, hfsb_buf *out,
             sizeof one);
     if (!grown) return HFSB_NOMEM;
     p->seen = grown;
+    hfsbi_file_change_open(p->call, path,
+                           hfsb_str_slice(hfsb_buf_str(out), mark, out->len),
+                           &one.info, &one.change);
     p->seen[p->seen_count++] = one;
     return HFSB_OK;
 }
@@ -76,6 +81,25 @@ static hfsbi_patch_seen *hfsbi_patch_seen_find(hfsbi_patch_call *p,
     for (i = 0; i < p->seen_count; i++)
         if (!p->seen[i].used && hfsb_str_equal(p->seen[i].path, path))
             return &p->seen[i];
+    return NULL;
+}
+
+/* Returns the state of a file that has changed since the session has read it,
+   if the patch may not be applied to it: its hunks do not match exactly, or it
+   is to be deleted. NULL when there is none. */
+static const hfsbi_patch_seen *hfsbi_patch_unsafe(const hfsbi_patch_call *p,
+                                                  hfsb_status             st) {
+    bool   fails = st == HFSB_NOT_FOUND || st == HFSB_AMBIGUOUS;
+    size_t i, k;
+    for (i = 0; i < p->seen_count; i++) {
+        const hfsbi_patch_seen *s = p->seen + i;
+        if (!s->change.changed) continue;
+        if (fails || (st == HFSB_OK && p->result.fuzzy)) return s;
+        for (k = 0; st == HFSB_OK && k < p->result.count; k++)
+            if (p->result.changes[k].kind == HFSB_PATCH_DELETE &&
+                hfsb_str_equal(p->result.changes[k].path, s->path))
+                return s;
+    }
     return NULL;
 }
 
@@ -110,6 +134,7 @@ static hfsb_status hfsbi_patch_prepare(hfsbi_patch_call        *p,
     if (st == HFSB_OK && was) {
         was->used = true;
         step->sha256 = was->sha256;
+        step->change = &was->change;
     }
     if (st != HFSB_OK || !step->writer) return st;
     return hfsb_file_writer_append(step->writer, hfsb_buf_str(&c->content),
@@ -129,6 +154,25 @@ static hfsb_status hfsbi_patch_end_move(const hfsb_root         *place,
     return st;
 }
 
+/* The session knows the file that was written. */
+static void hfsbi_patch_seen_done(hfsbi_patch_call        *p,
+                                  const hfsb_patch_change *c,
+                                  const hfsbi_patch_step  *step) {
+    hfsb_str    content = hfsb_buf_str(&c->content);
+    hfsbi_sight sight = HFSB_INIT;
+    if (step->change && !c->new_path.len) {
+        hfsbi_file_change_done(p->call, c->path, content, step->change);
+        return;
+    }
+    hfsbi_version_of(content, &sight.version);
+    sight.content = content;
+    sight.first = 1;
+    sight.last = c->kind == HFSB_PATCH_ADD ? content.len : 0; /* lines */
+    sight.wrote = true;
+    hfsbi_tools_saw(p->call->tools, c->new_path.len ? c->new_path : c->path,
+                    &sight);
+}
+
 /* Carries out one change. HFSB_OK, or the failure with *err. */
 static hfsb_status hfsbi_patch_commit(hfsbi_patch_call        *p,
                                       const hfsb_patch_change *c,
@@ -136,13 +180,13 @@ static hfsb_status hfsbi_patch_commit(hfsbi_patch_call        *p,
     hfsb_tools *tools = p->call->tools;
     hfsb_status st = hfsbi_patch_prepare(p, c, step, err);
     if (st == HFSB_OK && c->kind == HFSB_PATCH_DELETE)
-        return hfsb_file_remove(tools->place, c->path, err);
+        return hfsbi_file_remove_if(tools->place, c->path, step->sha256, NULL,
+                                    err);
     if (st != HFSB_OK || !step->writer) return st;
     st = hfsb_file_writer_commit(step->writer, NULL, err);
     if (st == HFSB_OK && c->new_path.len)
         st = hfsbi_patch_end_move(tools->place, c, step->sha256, err);
-    if (st == HFSB_OK)
-        hfsbi_tools_saw(tools, c->new_path.len ? c->new_path : c->path);
+    if (st == HFSB_OK) hfsbi_patch_seen_done(p, c, step);
     return st;
 }
 
@@ -223,14 +267,19 @@ static hfsb_status hfsbi_patch_warn(hfsbi_patch_call *p) {
    out. */
 static hfsb_status hfsbi_patch_call_run(hfsbi_patch_call *p, hfsb_str text,
                                         hfsb_err *err) {
-    hfsb_tool_result *r = &p->call->result;
-    hfsb_patch_files  files;
-    size_t            done = 0;
-    hfsb_status       st;
+    hfsb_tool_result       *r = &p->call->result;
+    const hfsbi_patch_seen *unsafe;
+    hfsb_patch_files        files;
+    size_t                  done = 0;
+    hfsb_status             st;
     files.read = hfsbi_patch_load;
     files.user = p;
     st = hfsb_patch_apply(text, &files, &p->result, err);
     if (p->refused) return st == HFSB_NOMEM ? st : HFSB_OK;
+    unsafe = hfsbi_patch_unsafe(p, st);
+    if (unsafe)
+        return hfsbi_file_change_refuse(p->call, unsafe->path, &unsafe->change,
+                                        st == HFSB_OK ? NULL : err);
     if (st != HFSB_OK) return hfsbi_result_err(r, err);
     p->steps = (hfsbi_patch_step *)hfsbi_array(
         &p->call->tools->alloc, p->result.count, sizeof *p->steps);
@@ -260,6 +309,8 @@ static hfsb_status hfsbi_patch_try(hfsb_call *call, hfsb_str text,
     st = hfsbi_patch_call_run(&p, text, err);
     for (i = 0; p.steps && i < p.result.count; i++)
         hfsb_file_writer_close(p.steps[i].writer);
+    for (i = 0; i < p.seen_count; i++)
+        hfsbi_file_change_free(&p.seen[i].change);
     hfsbi_array_free(alloc, p.steps, p.result.count, sizeof *p.steps);
     hfsbi_array_free(alloc, p.seen, p.seen_cap, sizeof *p.seen);
     hfsb_patch_free(&p.result);
@@ -281,6 +332,7 @@ static hfsb_status hfsbi_run_apply_patch(hfsb_call *call, const void *args,
     hfsb_str    text = ((const hfsbi_patch_args *)args)->patch;
     unsigned    tries = 0;
     hfsb_status st;
+    hfsbi_change_lock(call);
     while ((st = hfsbi_patch_try(call, text, err)) == HFSB_STALE &&
            tries < HFSBI_TRIES)
         hfsbi_pause(tries++);

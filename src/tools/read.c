@@ -326,6 +326,9 @@ typedef struct hfsbi_file_facts {
     hfsbi_format       format;
     bool               hashing; /* all bytes are added to `sha` */
     hfsb_sha256        sha;
+    char               sha256[HFSB_SHA256_HEX]; /* at the end; "": unknown */
+    bool               keeping; /* all bytes are added to `kept` */
+    hfsb_buf           kept;    /* for the session */
 } hfsbi_file_facts;
 
 /* Turns a file into numbered lines, block by block. */
@@ -535,6 +538,16 @@ static bool hfsbi_read_stopped(const hfsbi_line_reader *r, hfsb_err *err) {
     return true;
 }
 
+/* Keeps a block of a small file for the session. */
+static void hfsbi_line_reader_keep(hfsbi_line_reader *r, hfsb_str text) {
+    hfsb_buf *kept = &r->file.kept;
+    if (r->file.keeping && text.len <= HFSBI_SNAPSHOT_MAX - kept->len &&
+        hfsb_buf_append(kept, text) == HFSB_OK)
+        return;
+    hfsb_buf_free(kept);
+    r->file.keeping = false;
+}
+
 /* Counts and hashes a block of the file, and detects binary content. */
 static void hfsbi_line_reader_count(hfsbi_line_reader *r, hfsb_str text) {
     if (r->file.bytes == 0)
@@ -544,6 +557,7 @@ static void hfsbi_line_reader_count(hfsbi_line_reader *r, hfsb_str text) {
     r->file.newlines += hfsb_str_count_byte(text, '\n');
     if (text.len) r->file.last_byte = text.ptr[text.len - 1];
     if (r->file.hashing) hfsb_sha256_write(&r->file.sha, text);
+    hfsbi_line_reader_keep(r, text);
 }
 
 /* Reads the file from its current position and appends the wanted lines.
@@ -666,7 +680,7 @@ static hfsb_status hfsbi_image_data(hfsbi_line_reader *r, hfsb_buf *out,
 static hfsb_status hfsbi_read_image(hfsb_call *call, hfsbi_line_reader *r,
                                     const hfsbi_image *image, hfsb_err *err) {
     hfsb_buf    data = HFSB_INIT;
-    char        hex[HFSB_SHA256_HEX];
+    char       *hex = r->file.sha256;
     hfsb_status st;
     if (r->info.size > HFSBI_IMAGE_MAX || image->width > HFSBI_IMAGE_SIDE ||
         image->height > HFSBI_IMAGE_SIDE)
@@ -725,9 +739,9 @@ static const hfsbi_param hfsbi_read_params[] = {
                 image, NULL),
     HFSBI_PARAM_END};
 
-/* The sha256 of a file that was read to its end; "" if unknown. */
-static void hfsbi_read_sha256(hfsbi_line_reader *r,
-                              char               hex[HFSB_SHA256_HEX]) {
+/* Computes the sha256 of a file that was read to its end. */
+static void hfsbi_read_sha256(hfsbi_line_reader *r) {
+    char *hex = r->file.sha256;
     hex[0] = '\0';
     if (!r->file.at_end || !hfsbi_is_text(r)) return;
     if (r->file.hashing) hfsbi_sha256_finish_hex(&r->file.sha, hex);
@@ -737,16 +751,19 @@ static void hfsbi_read_sha256(hfsbi_line_reader *r,
 
 /* Adds the fields of the result. */
 static void hfsbi_read_fields(hfsbi_build *fields, hfsbi_line_reader *r) {
-    char               hex[HFSB_SHA256_HEX];
+    const char        *hex = r->file.sha256;
     unsigned long long lines = hfsbi_line_count(r);
     bool               more = r->full || !r->file.at_end || r->last < lines;
-    hfsbi_read_sha256(r, hex);
+    hfsbi_read_sha256(r);
     hfsbi_build_int(
         fields, "size",
         (long long)(r->file.at_end ? r->file.bytes : r->info.size));
     if (r->file.at_end)
         hfsbi_build_int(fields, "total_lines", (long long)lines);
-    if (hex[0]) hfsbi_build_str(fields, "sha256", hfsb_cstr(hex));
+    if (hex[0]) {
+        hfsbi_build_str(fields, "sha256", hfsb_cstr(hex));
+        hfsbi_build_str(fields, "tag", hfsb_str_make(hex, HFSBI_TAG));
+    }
     hfsbi_build_bool(fields, "truncated", r->full || r->cut);
     if (r->shown) {
         hfsbi_build_int(fields, "first_line", (long long)r->first);
@@ -820,15 +837,30 @@ static hfsb_status hfsbi_read_open(hfsb_tools *tools, hfsbi_line_reader *r,
     return HFSB_OK;
 }
 
+/* Tells the session what was read. */
+static void hfsbi_read_seen(const hfsbi_line_reader *r, unsigned long since) {
+    hfsbi_sight sight = HFSB_INIT;
+    sight.since = since;
+    if (r->file.sha256[0])
+        memcpy(sight.version.hex, r->file.sha256, sizeof sight.version.hex);
+    else hfsbi_version_of_info(&r->info, &sight.version);
+    if (r->file.keeping && r->file.at_end)
+        sight.content = hfsb_buf_str(&r->file.kept);
+    sight.first = r->first;
+    sight.last = r->shown;
+    hfsbi_tools_saw(r->call->tools, r->path, &sight);
+}
+
 static hfsb_status hfsbi_run_read(hfsb_call *call, const void *args,
                                   hfsb_err *err) {
     const hfsbi_read_args *a = (const hfsbi_read_args *)args;
     hfsb_tools            *tools = call->tools;
     hfsbi_image            image = HFSB_INIT;
     hfsbi_line_reader      r;
+    unsigned long          since = hfsbi_tools_writes(tools);
     hfsb_status            st;
     memset(&r, 0, sizeof r);
-    r.now.text.alloc = tools->alloc;
+    r.now.text.alloc = r.file.kept.alloc = tools->alloc;
     r.call = call;
     r.until = hfsb_clock_ms() + HFSBI_READ_MS;
     r.out = &call->result.output;
@@ -841,6 +873,7 @@ static hfsb_status hfsbi_run_read(hfsb_call *call, const void *args,
     call->notes_apart = r.whole;
     if (hfsbi_read_open(tools, &r, err) != HFSB_OK)
         return hfsbi_result_err(&call->result, err);
+    r.file.keeping = tools->session && r.info.size <= HFSBI_SNAPSHOT_MAX;
     if (a->image < 0 ? call->opts.images : a->image == 1)
         image = hfsbi_read_detect_image(&r);
     st = image.mime ? hfsbi_read_image(call, &r, &image, err)
@@ -848,7 +881,8 @@ static hfsb_status hfsbi_run_read(hfsb_call *call, const void *args,
                                        a->limit, err);
     hfsbi_close(&r.fd);
     hfsb_buf_free(&r.now.text);
-    if (st == HFSB_OK && call->result.success) hfsbi_tools_saw(tools, r.path);
+    if (st == HFSB_OK && call->result.success) hfsbi_read_seen(&r, since);
+    hfsb_buf_free(&r.file.kept);
     return st;
 }
 

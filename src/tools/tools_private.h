@@ -9,7 +9,8 @@
        job.c      runs commands: waiting, running, finished
        call.c     carries one call from its arguments to its result
        result.c   fills and prints a result
-       seen.c     remembers the files that a session has read or written
+       seen.c     remembers the files that a session has read or written,
+                  and their content
        tools.c    the object itself: open, close, wait
        bash.c     bash: runs a command
        exit.c     exit codes that are answers, not failures
@@ -652,7 +653,8 @@ struct hfsb_call {
     hfsbi_build      fields;      /* of the result; the root is open */
     hfsb_tool_result result;
     hfsb_status      status;
-    bool             taken; /* the result was moved out */
+    bool             taken;    /* the result was moved out */
+    bool             changing; /* it has locked hfsbi_seen.changing */
 };
 
 /* These run under the lock: */
@@ -722,30 +724,133 @@ HFSBI_FN hfsb_status hfsbi_tool_unknown(hfsb_str name, hfsb_err *err);
 
 /* ==== seen.c: the files of a session ===================================== */
 
+enum {
+    HFSBI_SNAPSHOT_MAX = 512 * 1024, /* bytes of a file that is kept */
+    HFSBI_TAG = 8                    /* digits of a tag */
+};
+
 typedef struct hfsbi_digest {
     unsigned char bytes[HFSB_SHA256_SIZE];
 } hfsbi_digest;
 
+/* The version of a file: the SHA-256 of its content in hexadecimal, or for a
+   file that is too large to be hashed when it is read, that of its metadata,
+   which begins with "i". "": not known. */
+typedef struct hfsbi_version {
+    char hex[HFSB_SHA256_HEX];
+} hfsbi_version;
+
+HFSBI_FN void hfsbi_version_of(hfsb_str content, hfsbi_version *out);
+HFSBI_FN void hfsbi_version_of_info(const hfsb_file_info *info,
+                                    hfsbi_version        *out);
+HFSBI_FN bool hfsbi_version_is_info(const hfsbi_version *version);
+/* The tag of a version, for edit_lines: the first digits of its SHA-256. */
+HFSBI_FN hfsb_str hfsbi_version_tag(const hfsbi_version *version);
+
+/* A file that was read or written. */
+typedef struct hfsbi_seen_file {
+    hfsbi_digest  key;     /* all zero: a free slot */
+    hfsbi_version version; /* the one that the session knows */
+    unsigned long written; /* hfsbi_seen.writes after its last write */
+} hfsbi_seen_file;
+
+/* A snapshot: the content of a version of a file. */
+typedef struct hfsbi_saved {
+    struct hfsbi_saved *next; /* the next less recently used */
+    hfsbi_digest        key;
+    hfsbi_version       version;
+    hfsb_buf            content;
+    hfsb_buf            shown; /* a byte for each line: 1 if the model was
+                                     shown it */
+} hfsbi_saved;
+
 /* A set of files by their keys, texts that name a file in one way only. Any
    number of threads may use one. */
 typedef struct hfsbi_seen {
-    hfsbi_digest   *table;
-    size_t          count, cap; /* cap: a power of two, or 0 */
-    hfsb_alloc      alloc;
-    pthread_mutex_t lock; /* protects table, count and cap */
+    hfsbi_seen_file *table;
+    size_t           count, cap; /* cap: a power of two, or 0 */
+    hfsbi_saved     *snapshots;  /* most recently used first */
+    unsigned long    writes;     /* of the session */
+    hfsb_alloc       alloc;
+    pthread_mutex_t  lock;     /* protects the members above */
+    pthread_mutex_t  changing; /* one change at a time, see
+                                  hfsbi_change_lock(); taken before `lock` */
 } hfsbi_seen;
 
 HFSBI_FN void hfsbi_seen_init(hfsbi_seen *seen, const hfsb_alloc *alloc);
 HFSBI_FN void hfsbi_seen_free(hfsbi_seen *seen);
-/* Without memory the file is not added. */
+/* Adds a file without a version. Without memory it is not added. */
 HFSBI_FN void hfsbi_seen_add(hfsbi_seen *seen, hfsb_str key);
 HFSBI_FN bool hfsbi_seen_has(hfsbi_seen *seen, hfsb_str key);
 
+/* What a session has read or written. */
+typedef struct hfsbi_sight {
+    hfsbi_version      version;
+    hfsb_str           content; /* of the whole file (ptr NULL: not known) */
+    unsigned long long first, last; /* lines that were shown (last 0: none) */
+    bool               wrote;       /* it is the session's own content */
+    unsigned long      since;       /* hfsbi_tools_writes() before the file was
+                                       read; a later write counts, not this */
+} hfsbi_sight;
+
+/* Returns the number of writes of the session so far. */
+HFSBI_FN unsigned long hfsbi_tools_writes(hfsb_tools *tools);
 /* Adds a file that the session has read or written. Does nothing without a
    session, or when the file has no key. */
-HFSBI_FN void hfsbi_tools_saw(hfsb_tools *tools, hfsb_str path);
+HFSBI_FN void hfsbi_tools_saw(hfsb_tools *tools, hfsb_str path,
+                              const hfsbi_sight *sight);
 /* True when the session has read or written the file, or without a session. */
 HFSBI_FN bool hfsbi_tools_has_seen(hfsb_tools *tools, hfsb_str path);
+/* The version that the session knows; false when it has not seen the file. */
+HFSBI_FN bool hfsbi_tools_version(hfsb_tools *tools, hfsb_str path,
+                                  hfsbi_version *out);
+/* Appends the content of the version with that tag, and a byte for each of its
+   lines: 1 if it was shown. HFSB_OK; HFSB_NOT_FOUND when it is not kept;
+   HFSB_NOMEM. */
+HFSBI_FN hfsb_status hfsbi_tools_snapshot(hfsb_tools *tools, hfsb_str path,
+                                          hfsb_str tag, hfsb_buf *content,
+                                          hfsb_buf *shown);
+/* The lines of that content were shown; it need not be the version that the
+   session knows. */
+HFSBI_FN void hfsbi_tools_showed(hfsb_tools *tools, hfsb_str path,
+                                 hfsb_str content, size_t first, size_t last);
+
+/* The calls of a session change files one after the other: otherwise a call
+   could take the work of another one for a change by somebody else. Nothing is
+   locked without a session. Unlocked before the checks of a file run, and when
+   the tool returns. */
+HFSBI_FN void hfsbi_change_lock(hfsb_call *call);
+HFSBI_FN void hfsbi_change_unlock(hfsb_call *call);
+
+/* A file that a call is about to change. */
+typedef struct hfsbi_file_change {
+    bool          tracked; /* in a session */
+    hfsbi_digest  key;
+    hfsbi_version known;   /* to the session */
+    hfsbi_version before;  /* of the content that is about to be changed */
+    bool          changed; /* that is not the one known */
+    hfsb_buf      diff;    /* what changed, bounded; empty: not known */
+    bool          shown;   /* diff shows all of it */
+} hfsbi_file_change;
+
+/* Compares the content of a file with what the session knows. Without memory
+   the change is noticed, but not shown. */
+HFSBI_FN void hfsbi_file_change_open(hfsb_call *call, hfsb_str path,
+                                     hfsb_str              content,
+                                     const hfsb_file_info *info,
+                                     hfsbi_file_change    *c);
+/* Fills the result with the refusal to change a file that has changed, after
+   the message of *why (may be NULL). If it shows all that changed, the session
+   knows the file from now on. HFSB_OK or HFSB_NOMEM. */
+HFSBI_FN hfsb_status hfsbi_file_change_refuse(hfsb_call *call, hfsb_str path,
+                                              const hfsbi_file_change *c,
+                                              const hfsb_err          *why);
+/* The file was written with this content. A note says what had changed
+   before. */
+HFSBI_FN void hfsbi_file_change_done(hfsb_call *call, hfsb_str path,
+                                     hfsb_str                 content,
+                                     const hfsbi_file_change *c);
+HFSBI_FN void hfsbi_file_change_free(hfsbi_file_change *c);
 
 /* ==== tools.c: the object ================================================ */
 typedef struct hfsbi_drain hfsbi_drain; /* see job.c */

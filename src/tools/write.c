@@ -7,11 +7,15 @@
          ^                                   |
          +------------- stale: retry --------+
 
-   The condition of the write is the SHA-256 of the content that was read, so
-   parallel calls that edit one file lose no change. All writes are atomic (os
-   room). In a session, a file that exists must have been read before it is
-   changed. After a write the checks append their warnings to the output; they
-   never fail the call. */
+   The condition of the write is the content that was read, so parallel calls
+   that edit one file lose no change. All writes are atomic (os room).
+
+   In a session, a file that exists must have been read before it is changed,
+   and must not have changed since (seen.c). write is refused then; an edit is
+   still made if it matches exactly and in one place.
+
+   After a write the checks append their warnings to the output; they never
+   fail the call. */
 #include "tools_private.h"
 
 /* ---- shared by the tools that write ---- */
@@ -52,6 +56,7 @@ HFSBI_FN hfsb_status hfsbi_add_warnings(hfsb_call *call, hfsb_str path,
     hfsb_str    rest, line;
     size_t      mark = call->result.output.len;
     hfsb_status st;
+    hfsbi_change_unlock(call); /* checks may take long */
     if (!call->tools->checker) return HFSB_OK;
     warnings.alloc = call->tools->alloc;
     hfsbi_checker_run(call->tools->checker, call->opts.cancel, path, content,
@@ -84,19 +89,105 @@ static const hfsbi_param hfsbi_write_params[] = {
                 "Refuse if the file has changed from this"),
     HFSBI_PARAM_END};
 
+/* The condition of a write in a session: that the file is in the state that is
+   known, or does not exist. A condition of the caller stands alone. */
+typedef struct hfsbi_write_if {
+    hfsbi_version  version;
+    hfsb_file_info info;
+} hfsbi_write_if;
+
+/* Sets the condition. Returns as hfsbi_may_change(); *st may also be
+   HFSB_STALE: the file has changed. */
+static bool hfsbi_write_condition(hfsb_call *call, hfsb_str path,
+                                  hfsbi_write_if       *known,
+                                  hfsb_file_write_opts *opts,
+                                  hfsb_status          *st) {
+    hfsb_root    *place = call->tools->place;
+    hfsbi_version now;
+    *st = HFSB_OK;
+    if (!call->tools->session) return true;
+    if (!hfsbi_may_change(call, path, false, st)) return false;
+    *st = hfsb_file_stat(place, path, &known->info, NULL);
+    opts->create = *st == HFSB_NOT_FOUND;
+    if (*st != HFSB_OK || opts->if_sha256.len ||
+        !hfsbi_tools_version(call->tools, path, &known->version)) {
+        *st = HFSB_OK; /* or the write reports a better error */
+        return true;
+    }
+    if (!hfsbi_version_is_info(&known->version)) {
+        opts->if_sha256 = hfsb_cstr(known->version.hex);
+        return true;
+    }
+    opts->if_same = &known->info;
+    hfsbi_version_of_info(&known->info, &now);
+    if (strcmp(now.hex, known->version.hex) == 0) return true;
+    *st = HFSB_STALE;
+    return false;
+}
+
+/* Refuses to write over a file that has changed. */
+static hfsb_status hfsbi_write_refuse(hfsb_call *call, hfsb_str path,
+                                      hfsb_err *err) {
+    hfsb_buf          content = HFSB_INIT;
+    hfsb_file_info    info;
+    hfsbi_file_change change;
+    hfsb_status       st;
+    content.alloc = call->tools->alloc;
+    st = hfsb_file_read(call->tools->place, path, 0, &content, &info, err);
+    if (st == HFSB_OK) {
+        hfsbi_file_change_open(call, path, hfsb_buf_str(&content), &info,
+                               &change);
+        st = hfsbi_file_change_refuse(call, path, &change, NULL);
+        hfsbi_file_change_free(&change);
+    } else {
+        st = hfsbi_result_err(&call->result, err);
+    }
+    hfsb_buf_free(&content);
+    return st;
+}
+
+/* Writes the file. HFSB_STALE with *err when the file appears or disappears
+   meanwhile. Otherwise HFSB_OK or HFSB_NOMEM, and the result contains a
+   failure. */
+static hfsb_status hfsbi_write_try(hfsb_call *call, const hfsbi_write_args *a,
+                                   hfsb_file_written *written, hfsb_err *err) {
+    hfsb_file_write_opts opts = HFSB_INIT;
+    hfsbi_write_if       known = HFSB_INIT;
+    hfsb_status          st;
+    bool                 own; /* the condition is not the caller's */
+    opts.if_sha256 = a->if_sha256;
+    if (!hfsbi_write_condition(call, a->path, &known, &opts, &st))
+        return st == HFSB_STALE ? hfsbi_write_refuse(call, a->path, err) : st;
+    own = !a->if_sha256.len && (opts.if_sha256.len || opts.if_same);
+    st = hfsb_file_write(call->tools->place, a->path, a->content, &opts,
+                         written, err);
+    call->result.success = st == HFSB_OK;
+    if (st == HFSB_OK) return st;
+    if (own && st == HFSB_STALE) return hfsbi_write_refuse(call, a->path, err);
+    if ((own && st == HFSB_NOT_FOUND) || (opts.create && st == HFSB_EXISTS))
+        return HFSB_STALE;
+    return hfsbi_result_err(&call->result, err);
+}
+
 static hfsb_status hfsbi_run_write(hfsb_call *call, const void *args,
                                    hfsb_err *err) {
     const hfsbi_write_args *a = (const hfsbi_write_args *)args;
-    hfsb_tools             *tools = call->tools;
-    hfsb_file_write_opts    opts = HFSB_INIT;
+    hfsbi_sight             sight = HFSB_INIT;
     hfsb_file_written       written;
+    unsigned                tries = 0;
     hfsb_status             st;
-    if (!hfsbi_may_change(call, a->path, false, &st)) return st;
-    opts.if_sha256 = a->if_sha256;
-    if (hfsb_file_write(tools->place, a->path, a->content, &opts, &written,
-                        err) != HFSB_OK)
-        return hfsbi_result_err(&call->result, err);
-    hfsbi_tools_saw(tools, a->path);
+    hfsbi_change_lock(call);
+    while ((st = hfsbi_write_try(call, a, &written, err)) == HFSB_STALE &&
+           tries < HFSBI_TRIES)
+        hfsbi_pause(tries++);
+    if (st == HFSB_STALE) return hfsbi_result_err(&call->result, err);
+    if (st != HFSB_OK || !call->result.success) return st;
+    hfsbi_version_of(a->content, &sight.version);
+    sight.content = a->content;
+    sight.first = 1;
+    sight.last = a->content.len; /* all lines */
+    sight.wrote = true;
+    hfsbi_tools_saw(call->tools, a->path, &sight);
     hfsbi_build_int(&call->fields, "bytes", (long long)written.bytes);
     hfsbi_build_bool(&call->fields, "created", written.created);
     hfsbi_build_bool(&call->fields, "in_place", written.in_place);
@@ -147,7 +238,9 @@ static void hfsbi_edit_fields(hfsbi_build *fields, const hfsb_edit_result *r,
    when the content of the file is no longer `before`. */
 static hfsb_status hfsbi_edit_store(hfsb_call *call, hfsb_str path,
                                     hfsb_str before, hfsb_str content,
-                                    const hfsb_edit_result *r, hfsb_err *err) {
+                                    const hfsb_edit_result  *r,
+                                    const hfsbi_file_change *change,
+                                    hfsb_err                *err) {
     hfsb_file_write_opts opts = HFSB_INIT;
     hfsb_file_written    written;
     hfsb_status          st;
@@ -157,6 +250,7 @@ static hfsb_status hfsbi_edit_store(hfsb_call *call, hfsb_str path,
                          err);
     if (st == HFSB_STALE) return st;
     if (st != HFSB_OK) return hfsbi_result_err(&call->result, err);
+    hfsbi_file_change_done(call, path, content, change);
     hfsbi_edit_fields(&call->fields, r, &written);
     st = hfsbi_result_ok(&call->result, "Edited %.*s (%zu replacement%s)%s%s",
                          (int)path.len, path.ptr, r->count,
@@ -165,38 +259,74 @@ static hfsb_status hfsbi_edit_store(hfsb_call *call, hfsb_str path,
     return st == HFSB_OK ? hfsbi_add_warnings(call, path, content) : st;
 }
 
-/* Reads, edits and writes the file. HFSB_STALE as hfsbi_edit_store(). */
-static hfsb_status hfsbi_edit_try(hfsb_call *call, hfsb_str path,
-                                  const hfsb_edit *edits, size_t count,
-                                  hfsb_err *err) {
-    hfsb_tools      *tools = call->tools;
-    hfsb_buf         before = HFSB_INIT, after = HFSB_INIT;
+/* A file that has changed is only edited where each edit matches exactly and in
+   one place. Line numbers refer to the file as it was. */
+static bool hfsbi_edit_is_safe(hfsb_status st, const hfsb_edit_result *r,
+                               size_t count) {
+    if (st == HFSB_NOT_FOUND || st == HFSB_AMBIGUOUS) return false;
+    return st != HFSB_OK || (!r->note[0] && r->count == count);
+}
+
+/* Applies the edits to the content that was read, and writes the result.
+   HFSB_STALE as hfsbi_edit_store(). */
+static hfsb_status hfsbi_edit_apply(hfsb_call *call, hfsb_str path,
+                                    hfsb_str before, hfsb_edit *edits,
+                                    size_t                   count,
+                                    const hfsbi_file_change *change,
+                                    hfsb_err                *err) {
+    hfsb_buf         after = HFSB_INIT;
     hfsb_edit_opts   opts = HFSB_INIT;
     hfsb_edit_result r;
     hfsb_status      st;
+    size_t           i;
     memset(&r, 0, sizeof r);
-    before.alloc = after.alloc = tools->alloc;
+    after.alloc = call->tools->alloc;
     opts.path = path;
-    st = hfsb_file_read(tools->place, path, 0, &before, NULL, err);
-    if (st == HFSB_OK)
-        st = hfsb_edit_apply(hfsb_buf_str(&before), edits, count, &opts,
-                             &after, &r, err);
-    st = st == HFSB_OK ? hfsbi_edit_store(call, path, hfsb_buf_str(&before),
-                                          hfsb_buf_str(&after), &r, err)
-                       : hfsbi_result_err(&call->result, err);
-    hfsb_buf_free(&before);
+    for (i = 0; change->changed && i < count; i++) edits[i].line = 0;
+    st = hfsb_edit_apply(before, edits, count, &opts, &after, &r, err);
+    if (change->changed && !hfsbi_edit_is_safe(st, &r, count))
+        st = hfsbi_file_change_refuse(call, path, change,
+                                      st == HFSB_OK ? NULL : err);
+    else if (st == HFSB_OK)
+        st = hfsbi_edit_store(call, path, before, hfsb_buf_str(&after), &r,
+                              change, err);
+    else st = hfsbi_result_err(&call->result, err);
     hfsb_buf_free(&after);
     hfsb_edit_result_free(&r);
+    return st;
+}
+
+/* Reads, edits and writes the file. HFSB_STALE as hfsbi_edit_store(). */
+static hfsb_status hfsbi_edit_try(hfsb_call *call, hfsb_str path,
+                                  hfsb_edit *edits, size_t count,
+                                  hfsb_err *err) {
+    hfsb_buf          before = HFSB_INIT;
+    hfsb_file_info    info;
+    hfsbi_file_change change;
+    hfsb_status       st;
+    before.alloc = call->tools->alloc;
+    st = hfsb_file_read(call->tools->place, path, 0, &before, &info, err);
+    if (st == HFSB_OK) {
+        hfsbi_file_change_open(call, path, hfsb_buf_str(&before), &info,
+                               &change);
+        st = hfsbi_edit_apply(call, path, hfsb_buf_str(&before), edits, count,
+                              &change, err);
+        hfsbi_file_change_free(&change);
+    } else {
+        st = hfsbi_result_err(&call->result, err);
+    }
+    hfsb_buf_free(&before);
     return st;
 }
 
 /* Parallel calls may edit one file: after another call has written it, the
    edits are applied to the new content. */
 static hfsb_status hfsbi_edit_file(hfsb_call *call, hfsb_str path,
-                                   const hfsb_edit *edits, size_t count,
+                                   hfsb_edit *edits, size_t count,
                                    hfsb_err *err) {
     unsigned    tries = 0;
     hfsb_status st;
+    hfsbi_change_lock(call);
     if (!hfsbi_may_change(call, path, true, &st)) return st;
     while ((st = hfsbi_edit_try(call, path, edits, count, err)) ==
                HFSB_STALE &&
