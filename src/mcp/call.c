@@ -688,6 +688,8 @@ static hfsb_mcp_call *hfsbi_mcp_call_new(hfsbi_mcp_channel *channel,
     call->mcp = mcp;
     call->ask.kept.alloc = call->blocks.json.alloc = mcp->alloc;
     call->blocks.max = mcp->max_result;
+    call->blocks.tags =
+        hfsbi_mcp_list_find(&mcp->list, HFSB_LIT("edit_lines"), NULL);
     call->shared.outbox.alloc = call->shared.tail.alloc = mcp->alloc;
     call->shared.outbox.max = HFSBI_MCP_OUTBOX;
     call->channel = channel;

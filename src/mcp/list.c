@@ -4,7 +4,8 @@
    calls may point into it. It has two parts, in this order:
 
        built_in   pointers into one document with the definitions of all
-                  built-in tools, local or remote; options choose among them
+                  built-in tools, local or remote; options choose among them,
+                  by their names or by the name of a set
        own        tools of the program: a definition and a function
 
    Each name occurs once. tools/list sends `text`, which is printed whenever
@@ -83,10 +84,59 @@ HFSBI_FN void hfsbi_mcp_list_free(hfsbi_mcp_list *list) {
 
 /* ---- choosing built-in tools ---- */
 
+/* Sets of tools that suit a family of models. Claude and most others edit by
+   replacing text; GPT models are trained to write patches; small models choose
+   better among few tools. A tool that is not there is left out: the last two
+   names exist on a Space only. */
+static const struct {
+    const char *name, *tools;
+} hfsbi_mcp_sets[] = {
+    {"claude", "bash,bash_output,bash_input,kill,read,write,edit,multi_edit,"
+               "glob,grep,list,plan_tool,sandbox_create,hf_jobs"},
+    {"gpt", "bash,bash_output,bash_input,kill,read,write,apply_patch,glob,"
+            "grep,list,plan_tool,sandbox_create,hf_jobs"},
+    {"small", "bash,bash_output,kill,read,write,edit"}};
+
+enum { HFSBI_MCP_SETS = sizeof hfsbi_mcp_sets / sizeof *hfsbi_mcp_sets };
+
+/* Returns the tools of the set of that name; "" if there is none. */
+static hfsb_str hfsbi_mcp_set(hfsb_str name) {
+    size_t i;
+    for (i = 0; i < HFSBI_MCP_SETS; i++)
+        if (hfsb_str_equal(name, hfsb_cstr(hfsbi_mcp_sets[i].name)))
+            return hfsb_cstr(hfsbi_mcp_sets[i].tools);
+    return HFSB_LIT("");
+}
+
+/* True for a tool that is offered only when it is named. exists is one: read
+   reports the same and more, and each definition costs tokens in every request
+   of a model. */
+static bool hfsbi_mcp_on_request(hfsb_str name) {
+    const hfsbi_tool *tool = hfsbi_tool_find(name);
+    return hfsb_str_equal(name, HFSB_LIT("exists")) ||
+           (tool && (tool->flags & HFSBI_TOOL_ON_REQUEST));
+}
+
+HFSBI_FN hfsb_status hfsbi_mcp_define_requested(hfsb_buf *all, hfsb_err *err) {
+    hfsb_status st = HFSB_OK;
+    size_t      i;
+    hfsb_buf_truncate(all, all->len - 1);
+    for (i = 0; st == HFSB_OK && i < HFSBI_TOOLS; i++) {
+        const hfsbi_tool *tool = hfsbi_tool_at(i);
+        if (!(tool->flags & HFSBI_TOOL_ON_REQUEST)) continue;
+        hfsb_buf_append_byte(all, ',');
+        st = hfsb_tools_define_one(hfsb_cstr(tool->name), HFSB_TOOLS_MCP, all,
+                                   err);
+    }
+    if (st == HFSB_OK) st = hfsb_buf_append_byte(all, ']');
+    return st == HFSB_OK ? st : hfsbi_fail_status(err, st, "Tool definitions");
+}
+
 static hfsb_status hfsbi_mcp_no_tool(const hfsb_json_value *all, hfsb_str name,
                                      hfsb_err *err) {
     hfsb_json_iter it = hfsb_json_begin(all);
     const char    *before = "\". There are: ";
+    size_t         i;
     hfsbi_fail(err, HFSB_ARG, 0, "There is no tool \"");
     hfsbi_err_quote(err, name, 64);
     while (hfsb_json_next(&it)) {
@@ -94,11 +144,17 @@ static hfsb_status hfsbi_mcp_no_tool(const hfsb_json_value *all, hfsb_str name,
         hfsbi_err_quote(err, hfsbi_mcp_tool_name(it.value), 64);
         before = ", ";
     }
+    before = "; and the sets ";
+    for (i = 0; i < HFSBI_MCP_SETS; i++) {
+        hfsbi_err_add(err, "%s%s", before, hfsbi_mcp_sets[i].name);
+        before = ", ";
+    }
     hfsbi_err_add(err, ".");
     return HFSB_ARG;
 }
 
-/* Checks that every name in `only` may be offered. *any: there are names. */
+/* Checks that every name in `only` may be offered, or is that of a set. *any:
+   there are names. */
 static hfsb_status hfsbi_mcp_check_names(const hfsbi_mcp_list  *list,
                                          const hfsb_json_value *all,
                                          hfsb_str only, bool *any,
@@ -111,6 +167,7 @@ static hfsb_status hfsbi_mcp_check_names(const hfsbi_mcp_list  *list,
         name = hfsbi_trim(name);
         if (!name.len) continue;
         *any = true;
+        if (hfsbi_mcp_set(name).len) continue;
         while (!found && hfsb_json_next(&it))
             found = hfsb_str_equal(hfsbi_mcp_tool_name(it.value), name);
         if (!found) return hfsbi_mcp_no_tool(all, name, err);
@@ -124,16 +181,20 @@ static hfsb_status hfsbi_mcp_check_names(const hfsbi_mcp_list  *list,
     return HFSB_OK;
 }
 
+/* True when `only` has the name, or a set that has it. */
 static bool hfsbi_mcp_is_named(hfsb_str only, hfsb_str name) {
-    hfsb_str one;
-    while (hfsbi_list_next(&only, ',', &one))
-        if (hfsb_str_equal(hfsbi_trim(one), name)) return true;
+    hfsb_str one, set, tool;
+    while (hfsbi_list_next(&only, ',', &one)) {
+        one = hfsbi_trim(one);
+        if (hfsb_str_equal(one, name)) return true;
+        set = hfsbi_mcp_set(one);
+        while (hfsbi_list_next(&set, ',', &tool))
+            if (hfsb_str_equal(tool, name)) return true;
+    }
     return false;
 }
 
-/* Fills next->built_in from next->doc. Without names that is every tool but
-   exists: read reports the same and more, and each definition costs tokens in
-   every request of a model. */
+/* Fills next->built_in from next->doc. */
 static hfsb_status hfsbi_mcp_pick(const hfsbi_mcp_list *list, hfsb_str only,
                                   bool any, hfsbi_mcp_list *next,
                                   hfsb_err *err) {
@@ -141,8 +202,8 @@ static hfsb_status hfsbi_mcp_pick(const hfsbi_mcp_list *list, hfsb_str only,
     size_t         i;
     while (hfsb_json_next(&it)) {
         hfsb_str name = hfsbi_mcp_tool_name(it.value);
-        bool     wanted = any ? hfsbi_mcp_is_named(only, name)
-                              : !hfsb_str_equal(name, HFSB_LIT("exists"));
+        bool     wanted =
+            any ? hfsbi_mcp_is_named(only, name) : !hfsbi_mcp_on_request(name);
         if (wanted && (!list->read_only || hfsbi_mcp_only_reads(it.value)))
             next->built_in[next->built_in_count++] = it.value;
     }

@@ -193,6 +193,7 @@ static hfsb_status hfsbi_mcp_open_tools(hfsb_mcp              *mcp,
     st = hfsbi_tools_define(opts && opts->shell ? opts->shell
                                                 : hfsbi_default_shell(),
                             &plan, 1, HFSB_TOOLS_MCP, &all, err);
+    if (st == HFSB_OK) st = hfsbi_mcp_define_requested(&all, err);
     if (st == HFSB_OK)
         st = hfsbi_mcp_list_choose(&mcp->list, hfsb_buf_str(&all),
                                    hfsb_buf_str(&mcp->only), err);

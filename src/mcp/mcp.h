@@ -25,7 +25,8 @@ typedef struct hfsb_mcp_opts {
                                  of the added ones those whose annotations have
                                  readOnlyHint true */
     hfsb_str    only; /* names of the built-in tools to offer, commas between
-                      (empty: all but exists); an unknown one is HFSB_ARG.
+                      (empty: all but exists and edit_lines), or of a set of
+                      them: claude, gpt, small; an unknown one is HFSB_ARG.
                       Added tools are always offered */
     const char *path; /* of the route (NULL: "/mcp"; "": no route) */
     long long   answer_ms;   /* a call that takes longer is answered with its

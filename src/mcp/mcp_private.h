@@ -174,6 +174,7 @@ HFSBI_FN hfsb_status hfsbi_mcp_put_log(const char *level, hfsb_str text,
 typedef struct hfsbi_mcp_blocks {
     hfsb_buf    json; /* objects with commas between them */
     bool        is_error;
+    bool        tags;   /* read shows the tag of the file, for edit_lines */
     hfsb_status status; /* HFSB_NOMEM: some blocks are missing */
     size_t      max;    /* bytes of the text of a result (0: 20,000) */
 } hfsbi_mcp_blocks;
@@ -233,9 +234,13 @@ typedef struct hfsbi_mcp_list {
 
 HFSBI_FN void hfsbi_mcp_list_free(hfsbi_mcp_list *list);
 
+/* Adds the tools on request to *all, a JSON array of definitions. HFSB_OK, or
+   the failure of the buffer with *err. */
+HFSBI_FN hfsb_status hfsbi_mcp_define_requested(hfsb_buf *all, hfsb_err *err);
+
 /* Replaces the built-in tools by those of `all` (a JSON array of definitions)
-   that `only` names (commas between; empty: all but exists). HFSB_OK; HFSB_ARG
-   when a name is unknown, is not read-only though it must be, or belongs to a
+   that `only` names, or sets that it names (commas between; empty: all but
+   those on request). HFSB_OK; HFSB_ARG when a name is unknown, is not read-only though it must be, or belongs to a
    tool of the program; HFSB_NOMEM. A failure leaves the list as it was. */
 HFSBI_FN hfsb_status hfsbi_mcp_list_choose(hfsbi_mcp_list *list, hfsb_str all,
                                            hfsb_str only, hfsb_err *err);

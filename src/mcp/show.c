@@ -218,6 +218,7 @@ typedef struct hfsbi_mcp_facts {
     } first[HFSBI_MCP_LEFT];   /* and the first of them */
     hfsb_str image, mime_type; /* base64; "": not an image */
     hfsb_str notes;            /* those that are not in the output, or "" */
+    hfsb_str tag;              /* of the file that was read, or "" */
     hfsb_str spill_path;       /* of the file with the whole output, or "" */
     size_t   spill_bytes;      /* that it holds only; 0: all */
     size_t   total_chars;      /* of an output that was truncated; 0: whole */
@@ -276,6 +277,7 @@ static void hfsbi_mcp_read_facts(const hfsb_tool_result *result,
     f->mime_type = hfsb_json_str(hfsb_json_get(x, "mime_type"), HFSB_LIT(""));
     if (!f->mime_type.len) f->image = HFSB_LIT("");
     hfsbi_mcp_output_facts(x, f);
+    f->tag = hfsb_json_str(hfsb_json_get(x, "tag"), HFSB_LIT(""));
     hfsbi_mcp_job_facts(x, f);
     f->left = hfsb_json_count(hfsb_json_get(x, "left_running"));
     it = hfsb_json_begin(hfsb_json_get(x, "left_running"));
@@ -499,6 +501,9 @@ static void hfsbi_mcp_put_result_text(hfsb_str                tool,
         hfsb_buf_append(&end, f->meaning);
         hfsb_buf_append_byte(&end, ']');
     }
+    if (!failed && b->tags && f->tag.len &&
+        hfsb_str_equal(tool, HFSB_LIT("read")))
+        hfsbi_mcp_put_footer(&end, "[tag %.*s]", (int)f->tag.len, f->tag.ptr);
     hfsbi_mcp_left_footer(&end, f);
     hfsbi_mcp_saved_footer(&end, f);
     room = hfsbi_mcp_room_for(b, end.len + f->notes.len + f->spill_path.len +

@@ -2,7 +2,7 @@
 
    With the option session a handle keeps the set of files that were read or
    written through it, by their cleaned absolute paths. edit, multi_edit,
-   apply_patch and a write to an existing file are refused for any other file,
+   edit_lines, apply_patch and a write to an existing file are refused for any other file,
    before anything is sent; a write asks the server first whether the file
    exists. Only successful calls count. */
 #include "remote_private.h"
@@ -191,7 +191,8 @@ HFSBI_FN bool hfsbi_remote_may(hfsbi_remote          *r,
     }
     if (hfsbi_remote_called(r, "apply_patch"))
         *st = hfsbi_remote_patch_blind(r, arguments, &path);
-    else if ((!edit && !hfsbi_remote_called(r, "multi_edit")) ||
+    else if ((!edit && !hfsbi_remote_called(r, "multi_edit") &&
+              !hfsbi_remote_called(r, "edit_lines")) ||
              hfsbi_sandbox_has_seen(r->sandbox, path))
         return true;
     if (*st != HFSB_OK) return false;

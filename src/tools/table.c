@@ -5,17 +5,17 @@
    and one more in HFSBI_TOOLS. Definitions are written from the rows
    in the shape of the caller's API. Their words are paid for in every request
    of a model: all definitions together stay under 8,000 bytes in any format
-   (tested). */
+   (tested). Tools on request are left out of the list. */
 #include "tools_private.h"
 
 typedef const hfsbi_tool *(*hfsbi_tool_row)(void);
 
 static const hfsbi_tool_row hfsbi_tool_rows[HFSBI_TOOLS] = {
-    hfsbi_tool_bash,  hfsbi_tool_bash_output, hfsbi_tool_bash_input,
-    hfsbi_tool_kill,  hfsbi_tool_read,        hfsbi_tool_write,
-    hfsbi_tool_edit,  hfsbi_tool_multi_edit,  hfsbi_tool_apply_patch,
-    hfsbi_tool_glob,  hfsbi_tool_grep,        hfsbi_tool_list,
-    hfsbi_tool_exists};
+    hfsbi_tool_bash,   hfsbi_tool_bash_output, hfsbi_tool_bash_input,
+    hfsbi_tool_kill,   hfsbi_tool_read,        hfsbi_tool_write,
+    hfsbi_tool_edit,   hfsbi_tool_multi_edit,  hfsbi_tool_apply_patch,
+    hfsbi_tool_glob,   hfsbi_tool_grep,        hfsbi_tool_list,
+    hfsbi_tool_exists, hfsbi_tool_edit_lines};
 
 HFSBI_FN const hfsbi_tool *hfsbi_tool_at(size_t i) {
     return hfsbi_tool_rows[i]();
@@ -122,10 +122,11 @@ HFSBI_FN hfsb_status hfsbi_tools_define(const char              *shell,
     hfsb_status st;
     hfsb_buf_append_byte(out, '[');
     for (i = 0; i < HFSBI_TOOLS + count; i++) {
+        const hfsbi_tool *t =
+            i < HFSBI_TOOLS ? hfsbi_tool_rows[i]() : more[i - HFSBI_TOOLS];
+        if (i < HFSBI_TOOLS && (t->flags & HFSBI_TOOL_ON_REQUEST)) continue;
         if (i) hfsb_buf_append_byte(out, ',');
-        hfsbi_put_tool(i < HFSBI_TOOLS ? hfsbi_tool_rows[i]()
-                                       : more[i - HFSBI_TOOLS],
-                       shell, format, out);
+        hfsbi_put_tool(t, shell, format, out);
     }
     hfsb_buf_append_byte(out, ']');
     st = hfsb_buf_finish(out, mark);

@@ -9,8 +9,11 @@
 #include "../os/proc.h"
 
 /* The tools are bash, bash_output, bash_input, kill, read, write, edit,
-   multi_edit, apply_patch, glob, grep, list and exists. One object is one
-   session: it remembers its commands and the files read through it.
+   multi_edit, apply_patch, glob, grep, list and exists; and edit_lines, which
+   hfsb_tools_define() leaves out and hfsb_tools_define_one() describes. It
+   needs the tag of a read, a field of its result: show it to the model. One
+   object is one session: it remembers its commands and the files read through
+   it.
 
    Any number of threads may call the same object. The library starts no
    threads: command output is read only while some thread is in a call or in
@@ -36,7 +39,9 @@ typedef struct hfsb_tools_opts {
                           root, or the current directory) */
     hfsb_str root;     /* confines the file tools, but not commands (empty: no
                           limit) */
-    bool     session;  /* a file must be read before it is changed */
+    bool     session;  /* a file must be read before it is changed, and again
+                          if others have changed it. The content of small files
+                          is kept to show what changed, 4 MiB of it */
     const char *const *env;      /* of commands, "NAME=value", NULL-terminated
                                (NULL: a copy of this process's) */
     const char *const *hide_env; /* names of variables that commands do not
@@ -126,7 +131,7 @@ typedef struct hfsb_call_opts {
     bool     strict; /* an unknown key is an error, not a note */
     hfsb_str key;    /* idempotency key, up to 255 bytes: the call runs once,
                         a repeat waits for its result or gets it again (empty:
-                        none). For bash, write, edit, multi_edit, apply_patch.
+                        none). For bash and the tools that change files.
                         The argument `id` of bash does the same */
     hfsb_str id;     /* replaces the argument `id` (ptr NULL: it does not) */
     bool     images; /* read returns a PNG, JPEG, GIF or WebP file in the
@@ -245,8 +250,8 @@ typedef enum hfsb_tools_format {
    "openai-strict". False for any other name, with *out as it was. */
 HFSB_API bool hfsb_tools_format_find(hfsb_str name, hfsb_tools_format *out);
 
-/* Appends the definitions of all tools as a JSON array. HFSB_OK, or the
-   failure of the buffer with *err. */
+/* Appends the definitions of all tools but edit_lines as a JSON array.
+   HFSB_OK, or the failure of the buffer with *err. */
 HFSB_API hfsb_status hfsb_tools_define(hfsb_tools_format format, hfsb_buf *out,
                                        hfsb_err *err);
 

@@ -20,7 +20,8 @@
        grep.c     grep: searches the lines of files
        plan.c     the todo plan of an agent: plan_tool, reminders
 
-   read.c, patch.c, glob.c and list.c offer a tool and nothing else.
+   read.c, edit_lines.c, patch.c, glob.c and list.c offer a tool and nothing
+   else.
 
    The lock of the loop protects jobs, calls that wait and idempotency records.
    A comment reads "Takes the lock." where a function locks it, and
@@ -191,7 +192,8 @@ enum {
     HFSBI_TOOL_ONCE = 1,    /* call.c makes it run once for a key */
     HFSBI_TOOL_ON_DISK = 2, /* it is done when its function returns, which may
                                block: a server runs it in a thread */
-    HFSBI_TOOL_CORE = 4 /* every task needs it: hosts should not defer it */
+    HFSBI_TOOL_CORE = 4, /* every task needs it: hosts should not defer it */
+    HFSBI_TOOL_ON_REQUEST = 8 /* offered to a model only when it is named */
 };
 
 /* One tool, as a row of constants. */
@@ -217,21 +219,22 @@ HFSBI_FN const hfsbi_tool *hfsbi_tool_read(void);
 HFSBI_FN const hfsbi_tool *hfsbi_tool_write(void);
 HFSBI_FN const hfsbi_tool *hfsbi_tool_edit(void);
 HFSBI_FN const hfsbi_tool *hfsbi_tool_multi_edit(void);
+HFSBI_FN const hfsbi_tool *hfsbi_tool_edit_lines(void);
 HFSBI_FN const hfsbi_tool *hfsbi_tool_apply_patch(void);
 HFSBI_FN const hfsbi_tool *hfsbi_tool_glob(void);
 HFSBI_FN const hfsbi_tool *hfsbi_tool_grep(void);
 HFSBI_FN const hfsbi_tool *hfsbi_tool_list(void);
 HFSBI_FN const hfsbi_tool *hfsbi_tool_exists(void);
 
-enum { HFSBI_TOOLS = 13 };
+enum { HFSBI_TOOLS = 14 };
 
 /* Returns the tool with number i of HFSBI_TOOLS. */
 HFSBI_FN const hfsbi_tool *hfsbi_tool_at(size_t i);
 /* Returns the tool of that name, or NULL. */
 HFSBI_FN const hfsbi_tool *hfsbi_tool_find(hfsb_str name);
 
-/* Appends the definitions of all tools and of the `count` tools in `more`, as
-   a JSON array. shell runs the commands on this machine; NULL describes the
+/* Appends the definitions of all tools but those on request, and of the
+   `count` tools in `more`, as a JSON array. shell runs the commands on this machine; NULL describes the
    tools of another machine. HFSB_OK, or the failure with *err. */
 HFSBI_FN hfsb_status hfsbi_tools_define(const char              *shell,
                                         const hfsbi_tool *const *more,

@@ -355,6 +355,30 @@ static void only_chosen_tools_are_offered(void) {
     tm_end(&c);
 }
 
+/* The tag costs tokens: only who can use it sees it. */
+static void tag_is_shown_where_edit_lines_is_offered(void) {
+    hfsb_mcp_opts o = HFSB_INIT;
+    tm_client     c;
+    tt_put("tagged", HFSB_LIT("1\n2\n"));
+    tm_start(&c, &o);
+    tm_call(&c, "1", "read", "{\"path\":\"tagged\"}");
+    T_CHECK(tm_wait(&c, "1") && tm_says(&c, "1\t1\n2\t2"));
+    T_CHECK(!tm_says(&c, "tag a6e2b7a0"));
+    tm_call(&c, "2", "edit_lines", "{}");
+    T_CHECK(tm_wait(&c, "2") && tm_code(&c) == -32602);
+    tm_end(&c);
+    o.only = HFSB_LIT("small,edit_lines");
+    tm_start(&c, &o);
+    tm_call(&c, "1", "read", "{\"path\":\"tagged\"}");
+    T_CHECK(tm_wait(&c, "1") && tm_says(&c, "1\t1\n2\t2\n[tag a6e2b7a0]"));
+    tm_call(&c, "2", "edit_lines",
+            "{\"path\":\"tagged\",\"tag\":\"a6e2b7a0\",\"ops\":[{\"op\":"
+            "\"insert\",\"line\":2,\"text\":\"3\"}]}");
+    T_CHECK(tm_wait(&c, "2") && tm_says(&c, "Its tag is now "));
+    TT_FILE("tagged", "1\n2\n3\n");
+    tm_end(&c);
+}
+
 static void instructions_name_only_offered_tools(void) {
     static const struct {
         const char *only, *says, *not_says;
@@ -527,6 +551,7 @@ int main(void) {
     TT_RUN(a_build_is_followed_in_two_calls);
     TT_RUN(input_is_answered_with_output);
     TT_RUN(only_chosen_tools_are_offered);
+    TT_RUN(tag_is_shown_where_edit_lines_is_offered);
     TT_RUN(instructions_name_only_offered_tools);
     TT_RUN(the_root_confines_and_is_named);
     TT_RUN(python_modules_are_imported_only_with_bash);

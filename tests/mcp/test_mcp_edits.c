@@ -171,10 +171,73 @@ static void edits_of_two_servers_are_all_kept(void) {
     ts_end(&s, false);
 }
 
+/* ---- many clients, many times ---- */
+
+enum { CLIENTS = 20, TIMES = 50 };
+
+static const char *count_up(int client, int from, char room[300]) {
+    snprintf(room, 300,
+             "{\"jsonrpc\":\"2.0\",\"id\":%d,\"method\":\"tools/call\","
+             "\"params\":{\"name\":\"edit\",\"arguments\":{\"path\":"
+             "\"shared\",\"old_str\":\"client %02d made %d.\",\"new_str\":"
+             "\"client %02d made %d.\"}}}",
+             client, client, from, client, from + 1);
+    return room;
+}
+
+/* Puts the file that the clients leave after so many edits each. */
+static void put_counts(int made, hfsb_buf *text) {
+    int i;
+    hfsb_buf_truncate(text, 0);
+    for (i = 0; i < CLIENTS; i++)
+        T_CHECK(hfsb_buf_printf(text, "client %02d made %d.\n", i, made) ==
+                HFSB_OK);
+}
+
+/* Each client has a session of its own, which has read the file once. It sends
+   its next edit as soon as the last one is answered, so all of them are always
+   under way, and each finds the file changed by the others. */
+static void edits_of_20_clients_are_all_kept(void) {
+    static char ids[CLIENTS][64];
+    ts_conn     conns[CLIENTS];
+    ts_server   s;
+    ts_reply    r = HFSB_INIT;
+    hfsb_buf    text = HFSB_INIT;
+    char        fields[128], room[300];
+    int         i, k, made = 0;
+    mh_start(&s);
+    put_counts(0, &text);
+    tt_put("shared", hfsb_buf_str(&text));
+    for (i = 0; i < CLIENTS; i++) {
+        mh_session(&s, ids[i]);
+        mh_in(&s, &r, ids[i], CALL(1, "read", "{\"path\":\"shared\"}"));
+        TS_IS(&r, 200, "client 00");
+    }
+    for (k = 0; k <= TIMES; k++)
+        for (i = 0; i < CLIENTS; i++) {
+            if (k > 0) {
+                made += ts_read(&conns[i], &r, false) &&
+                        ts_contains(&r, "Edited shared (1 replacement)");
+                ts_hang_up(&conns[i]);
+            }
+            if (k == TIMES) continue;
+            snprintf(fields, sizeof fields, BOTH "Mcp-Session-Id: %s\r\n",
+                     ids[i]);
+            conns[i] = mh_begin(&s, fields, count_up(i, k, room));
+        }
+    T_CHECK(made == CLIENTS * TIMES);
+    put_counts(TIMES, &text);
+    T_CHECK(tt_file_is("shared", hfsb_buf_str(&text)));
+    hfsb_buf_free(&text);
+    ts_drop(&r);
+    ts_end(&s, false);
+}
+
 int main(void) {
     tt_begin();
     TT_RUN(edits_of_one_connection_are_all_kept);
     TT_RUN(edits_of_several_http_sessions_are_all_kept);
     TT_RUN(edits_of_two_servers_are_all_kept);
+    TT_RUN(edits_of_20_clients_are_all_kept);
     return TT_END();
 }

@@ -257,6 +257,14 @@ static void built_in_tools_are_chosen_by_name(void) {
         {"raed", false, NULL},
         {"read,Bash", false, NULL},
         {"read bash", false, NULL},
+        /* sets; what is not there is left out */
+        {"small", false, "[" BASH "," OUTPUT "," READ "," WRITE "]"},
+        {"gpt", true, "[" READ "]"},
+        {"claude,exists", false,
+         "[" BASH "," OUTPUT "," READ "," WRITE "," EXISTS "]"},
+        {"exists, claude", true, "[" READ "," EXISTS "]"},
+        {"small,bash", true, NULL},
+        {"large", false, NULL},
     };
     size_t i;
     for (i = 0; i < COUNT(rows); i++) {
@@ -274,7 +282,8 @@ static void built_in_tools_are_chosen_by_name(void) {
         else if (!rows[i].list)
             T_CHECK(strstr(err.msg,
                            "There are: bash, bash_output, read, write, "
-                           "exists.") != NULL);
+                           "exists; and the sets claude, gpt, small.") !=
+                    NULL);
         hfsbi_mcp_list_free(&list);
     }
 }
@@ -486,6 +495,36 @@ static void every_host_accepts_our_tools(void) {
     hfsbi_mcp_list_free(&list);
 }
 
+/* Every name in a set is that of a tool. */
+static void sets_suit_their_models(void) {
+    static const struct {
+        const char *set;
+        size_t      count; /* of tools */
+        const char *has, *has_not;
+    } rows[] = {{"claude", 12, "multi_edit", "apply_patch"},
+                {"gpt", 11, "apply_patch", "edit"},
+                {"small", 6, "edit", "grep"},
+                {"small,grep,edit_lines", 8, "edit_lines", "plan_tool"},
+                {"", 13, "apply_patch", "edit_lines"}};
+    hfsb_buf          all = HFSB_INIT;
+    const hfsbi_tool *plan = hfsbi_plan_tool();
+    size_t            i;
+    T_CHECK(hfsbi_tools_define("/bin/sh", &plan, 1, HFSB_TOOLS_MCP, &all,
+                               NULL) == HFSB_OK);
+    T_CHECK(hfsbi_mcp_define_requested(&all, NULL) == HFSB_OK);
+    for (i = 0; i < COUNT(rows); i++) {
+        hfsbi_mcp_list list = HFSB_INIT;
+        T_CHECK(hfsbi_mcp_list_choose(&list, hfsb_buf_str(&all),
+                                      hfsb_cstr(rows[i].set),
+                                      NULL) == HFSB_OK);
+        T_CHECK(list.built_in_count == rows[i].count);
+        T_CHECK(has(&list, "bash") && has(&list, "read"));
+        T_CHECK(has(&list, rows[i].has) && !has(&list, rows[i].has_not));
+        hfsbi_mcp_list_free(&list);
+    }
+    hfsb_buf_free(&all);
+}
+
 /* ---- no memory ---- */
 
 static void try_list(hfsb_alloc alloc, const t_heap *heap) {
@@ -573,6 +612,7 @@ int main(void) {
     T_RUN(bad_definitions_are_refused);
     T_RUN(a_built_in_tool_may_not_take_a_name);
     T_RUN(every_host_accepts_our_tools);
+    T_RUN(sets_suit_their_models);
     T_RUN(each_allocation_may_fail);
     (void)id_of(NULL);
     return T_END();

@@ -180,6 +180,7 @@ static void one_definition_is_an_item_of_all(void) {
         hfsb_err          err;
         size_t            i;
         for (i = 0; i < HFSBI_TOOLS; i++) {
+            if (hfsbi_tool_at(i)->flags & HFSBI_TOOL_ON_REQUEST) continue;
             T_CHECK(hfsb_buf_append_byte(&joined, i ? ',' : '[') == HFSB_OK);
             T_CHECK(hfsb_tools_define_one(hfsb_cstr(hfsbi_tool_at(i)->name),
                                           format, &joined, &err) == HFSB_OK);
@@ -242,6 +243,21 @@ static void strict_definitions_leave_nothing_open(void) {
     T_CHECK(tt_says(&out, "\"offset\":{\"type\":[\"integer\",\"null\"]"));
     hfsb_json_free(&doc);
     hfsb_buf_free(&out);
+}
+
+static void tool_on_request_is_defined_alone(void) {
+    hfsb_buf      out = HFSB_INIT, all = HFSB_INIT;
+    hfsb_json_doc doc = HFSB_INIT;
+    T_CHECK(hfsb_tools_has(HFSB_LIT("edit_lines")));
+    T_CHECK(hfsb_tools_define_one(HFSB_LIT("edit_lines"), HFSB_TOOLS_FLAT,
+                                  &out, NULL) == HFSB_OK);
+    T_CHECK(hfsb_json_parse(hfsb_buf_str(&out), NULL, &doc, NULL) == HFSB_OK);
+    check_schema(hfsb_json_get(doc.root, "parameters"));
+    T_CHECK(hfsb_tools_define(HFSB_TOOLS_FLAT, &all, NULL) == HFSB_OK);
+    T_CHECK(!tt_says(&all, "edit_lines"));
+    hfsb_json_free(&doc);
+    hfsb_buf_free(&out);
+    hfsb_buf_free(&all);
 }
 
 static void a_failed_definition_appends_nothing(void) {
@@ -688,6 +704,7 @@ int main(void) {
     TT_RUN(definitions_are_short_and_whole);
     TT_RUN(one_definition_is_an_item_of_all);
     TT_RUN(strict_definitions_leave_nothing_open);
+    TT_RUN(tool_on_request_is_defined_alone);
     TT_RUN(a_failed_definition_appends_nothing);
     TT_RUN(only_tools_that_change_nothing_say_so);
     TT_RUN(what_a_schema_offers_is_taken);
