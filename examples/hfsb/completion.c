@@ -60,6 +60,7 @@ static void print_tools(void) {
     it = hfsb_json_begin(doc.root);
     while (hfsb_json_next(&it))
         printf("%s\ttool\n", get_str(it.value, "name").ptr);
+    printf("edit_lines\ttool\n"); /* not among those of a model */
     hfsb_json_free(&doc);
     hfsb_buf_free(&text);
 }
@@ -69,6 +70,9 @@ static void print_tools(void) {
 static void print_values(const char *called) {
     if (strstr(called, "SANDBOX")) print_sandboxes();
     if (strstr(called, "TOOL")) print_tools();
+    if (strstr(called, "TOOLS"))
+        printf("claude\tset of tools\ngpt\tset of tools\n"
+               "small\tset of tools\n");
 }
 
 void print_completions(args *a, const option *rows) {

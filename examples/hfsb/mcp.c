@@ -146,9 +146,11 @@ static bool take_mcp(args *a, mcp_options *o) {
          "where relative paths and commands begin"},
         {"--read-only", OPTION_FLAG, &o->read_only,
          "only the tools that change nothing"},
-        {"--tools LIST", OPTION_TEXT, &o->tools,
+        {"--tools TOOLS", OPTION_TEXT, &o->tools,
          "only these tools, separated by commas: read,grep,edit; bash also "
-         "needs bash_output and kill"},
+         "needs bash_output and kill. Or a set: claude, gpt (apply_patch "
+         "instead of edit), small (the six basic ones); small,grep adds to "
+         "it"},
         {"--patience SECONDS", OPTION_SECONDS, &o->patience,
          "answer a call that takes longer with its output so far; the "
          "command goes on (50)"},

@@ -178,6 +178,14 @@ has 'tool --args' "$out" '{"success":true,"output":"1\t1\n2\t2","error":"","size
 same 'tool: one line' "$(wc -l < .out | tr -d ' ')" 1
 run 'tool: no session' 0 "$hfsb" tool edit --args '{"path":"t/a","old_str":"2","new_str":"two"}'
 has 'tool: no session' "$out" '"output":"Edited t/a (1 replacement)"'
+printf 'one\ntwo\n' > t/lines
+run 'tool edit_lines' 0 "$hfsb" tool edit_lines --path t/lines \
+    --tag "$(sha256sum t/lines | cut -c 1-8)" \
+    --ops '[{"op":"replace","line":2,"text":"2"}]'
+same 'tool edit_lines' "$(cat t/lines)" "$(printf 'one\n2')"
+run 'tool edit_lines: stale' 1 "$hfsb" tool edit_lines --path t/lines \
+    --tag 00000000 --ops '[{"op":"delete","line":1}]'
+has 'tool edit_lines: stale' "$out" 'is not the file with the tag'
 run 'tool --work-dir' 0 "$hfsb" tool exists --work-dir t --args='{"path":"a"}'
 has 'tool --work-dir' "$out" '"output":"true"'
 run 'tool --root' 1 "$hfsb" tool read --root t --args '{"path":"../f"}'
@@ -265,6 +273,7 @@ same 'completion: subcommands' "$(complete job)" 'run ls logs inspect cancel '
 has 'completion: options' "$(complete read)" '--offset --limit --on '
 has 'completion: options of a subcommand' "$(complete job logs)" '--follow --tail '
 has 'completion: after other words' "$(complete edit f --old x)" '--new '
+has 'completion: tools' "$(complete mcp --tools)" 'edit_lines claude gpt small '
 same 'completion: choices' "$(complete grep --mode)" 'content files count '
 same 'completion: a value of any kind' "$(complete read --limit)" ''
 has 'completion: tools' "$(complete tool)" 'multi_edit apply_patch '

@@ -247,6 +247,10 @@ piped --tools read,bash
 same 'tools' "$(of 1 'sorted(d["name"] for d in r["tools"])')" "['bash', 'read']"
 same 'tools: another' "$(of 3 'x["error"]["code"]')" -32602
 same 'tools: bash' "$(ls made)" made
+piped --tools small,edit_lines
+same 'tools: a set' "$(of 1 '" ".join(d["name"] for d in r["tools"])')" \
+    'bash bash_output kill read write edit edit_lines'
+has 'tools: the tag' "$(of 4 't')" '[tag '
 
 # ---- a root
 mkdir -p root/sub
