@@ -1615,8 +1615,11 @@ HFSB_API hfsb_status hfsb_proc_run(const hfsb_proc_opts *opts, hfsb_buf *out,
 /* ==== TOOLS: run tools on this machine, by name and JSON arguments ====== */
 
 /* The tools are bash, bash_output, bash_input, kill, read, write, edit,
-   multi_edit, apply_patch, glob, grep, list and exists. One object is one
-   session: it remembers its commands and the files read through it.
+   multi_edit, apply_patch, glob, grep, list and exists; and edit_lines, which
+   hfsb_tools_define() leaves out and hfsb_tools_define_one() describes. It
+   needs the tag of a read, a field of its result: show it to the model. One
+   object is one session: it remembers its commands and the files read through
+   it.
 
    Any number of threads may call the same object. The library starts no
    threads: command output is read only while some thread is in a call or in
@@ -1642,7 +1645,9 @@ typedef struct hfsb_tools_opts {
                           root, or the current directory) */
     hfsb_str root;     /* confines the file tools, but not commands (empty: no
                           limit) */
-    bool     session;  /* a file must be read before it is changed */
+    bool     session;  /* a file must be read before it is changed, and again
+                          if others have changed it. The content of small files
+                          is kept to show what changed, 4 MiB of it */
     const char *const *env;      /* of commands, "NAME=value", NULL-terminated
                                (NULL: a copy of this process's) */
     const char *const *hide_env; /* names of variables that commands do not
@@ -1662,7 +1667,13 @@ typedef struct hfsb_tools_opts {
     bool        no_spill;     /* long output is not saved */
     size_t      max_spill;    /* bytes of one spill file (0: 64 MiB) */
     size_t      max_spills;   /* spill files kept (0: 32) */
+    size_t      spill_over;   /* bytes of output: more of it is saved even if a
+                               reply shows all (0: only what a reply cuts) */
     bool        drop_spills;  /* close() removes the spill files */
+    size_t      max_page; /* bytes of output of read, glob, grep and list, in
+                               a tenth as many lines; more comes in pages (0:
+                               8 MiB of read, 40,000 bytes of the others; at
+                               least 1,000) */
     const hfsb_tools_check *checks; /* tried before the built-in ones */
     size_t                  check_count;
     bool                    no_checks; /* check nothing after a write */
@@ -1726,11 +1737,19 @@ typedef struct hfsb_call_opts {
     bool     strict; /* an unknown key is an error, not a note */
     hfsb_str key;    /* idempotency key, up to 255 bytes: the call runs once,
                         a repeat waits for its result or gets it again (empty:
-                        none). For bash, write, edit, multi_edit, apply_patch.
+                        none). For bash and the tools that change files.
                         The argument `id` of bash does the same */
     hfsb_str id;     /* replaces the argument `id` (ptr NULL: it does not) */
     bool     images; /* read returns a PNG, JPEG, GIF or WebP file in the
                         fields mime_type and data (base64), not an error */
+    /* For a model, which pays for each answer: bash_output answers once there
+       are `page` bytes of new output, the job asks something or has ended, or
+       wait_ms have passed (without wait_ms: output pauses, or 5 s). Without
+       an offset it goes on where the last page ended, and shows longer output
+       by its head and its tail. bash_input answers with the output that
+       follows. From 1,000 to 100,000 (0: bash_output answers with the first new line, from offset 0
+       on if none is given; bash_input does not wait) */
+    size_t             page;
     hfsb_tools_text_fn on_text; /* of bash (NULL: none) */
     void              *user;    /* of on_text */
     /* Ends long work (glob, grep, list, read, checks after a write) early,
@@ -1782,8 +1801,8 @@ HFSB_API bool hfsb_call_done(hfsb_call *call);
    HFSB_REFUSED, with an empty result, before done() and after the first
    take(). */
 HFSB_API hfsb_status hfsb_call_take(hfsb_call *call, hfsb_tool_result *result);
-/* Returns the job id of a call of bash or bash_output, else "". Valid until
-   close. */
+/* Returns the job id of a call of bash or bash_output, or of bash_input that
+   waits, else "". Valid until close. */
 HFSB_API const char *hfsb_call_job(const hfsb_call *call);
 /* Frees the call. NULL is allowed. */
 HFSB_API void hfsb_call_close(hfsb_call *call);
@@ -1813,7 +1832,7 @@ HFSB_API size_t hfsb_tools_busy(hfsb_tools *tools);
 /* Appends the state of a job as a JSON object: id, state ("waiting",
    "running", "done"), description, command (its first 200 characters;
    command_cut when there are more), pid, background, age_ms, duration_ms,
-   exit_code, signal, timed_out, killed, output_bytes. id empty: an array of
+   exit_code, signal, signal_name, timed_out, killed, output_bytes. id empty: an array of
    all jobs, the newest first. HFSB_OK; HFSB_NOT_FOUND, HFSB_NOMEM or
    HFSB_LIMIT with *out as it was. */
 HFSB_API hfsb_status hfsb_tools_jobs(hfsb_tools *tools, hfsb_str id,
@@ -1822,19 +1841,23 @@ HFSB_API hfsb_status hfsb_tools_jobs(hfsb_tools *tools, hfsb_str id,
 /* ---- definitions, for a model ---- */
 
 typedef enum hfsb_tools_format {
-    HFSB_TOOLS_FLAT,      /* {name, description, parameters} */
-    HFSB_TOOLS_OPENAI,    /* {type:"function", function:{...}} */
-    HFSB_TOOLS_ANTHROPIC, /* {name, description, input_schema} */
-    HFSB_TOOLS_MCP        /* {name, title, description, inputSchema,
-                             annotations} */
+    HFSB_TOOLS_FLAT,         /* {name, description, parameters} */
+    HFSB_TOOLS_OPENAI,       /* {type:"function", function:{...}} */
+    HFSB_TOOLS_ANTHROPIC,    /* {name, description, input_schema} */
+    HFSB_TOOLS_MCP,          /* {name, title, description, inputSchema,
+                             annotations, _meta}; without env of bash, which
+                             some hosts cannot convert */
+    HFSB_TOOLS_OPENAI_STRICT /* as OPENAI, with strict:true: every parameter is
+                                required, null where it need not be given.
+                                Without parameters that are objects */
 } hfsb_tools_format;
 
-/* Finds the format named "flat", "openai", "anthropic" or "mcp". False for any
-   other name, with *out as it was. */
+/* Finds the format named "flat", "openai", "anthropic", "mcp" or
+   "openai-strict". False for any other name, with *out as it was. */
 HFSB_API bool hfsb_tools_format_find(hfsb_str name, hfsb_tools_format *out);
 
-/* Appends the definitions of all tools as a JSON array. HFSB_OK, or the
-   failure of the buffer with *err. */
+/* Appends the definitions of all tools but edit_lines as a JSON array.
+   HFSB_OK, or the failure of the buffer with *err. */
 HFSB_API hfsb_status hfsb_tools_define(hfsb_tools_format format, hfsb_buf *out,
                                        hfsb_err *err);
 
@@ -3031,6 +3054,13 @@ HFSBI_FN void hfsbi_build_value(hfsbi_build *b, const char *key,
 HFSBI_FN hfsb_status hfsbi_build_finish(hfsbi_build *b, hfsb_json_doc *doc);
 
 /* ---- text.c ---- */
+
+/* Appends the marker between head and tail of a text of `total` characters, of
+   which limit->chars are shown. When saved is not 0, the file at spill_path
+   holds only that many bytes. */
+HFSBI_FN void hfsbi_text_put_marker(hfsb_buf              *out,
+                                    const hfsb_text_limit *limit, size_t total,
+                                    hfsb_str spill_path, size_t saved);
 
 /* Appends what hfsb_text_truncate() would write for the text of a followed by
    the text of b, two windows of the same limit. When saved is not 0, the
@@ -6897,10 +6927,9 @@ static void hfsbi_put_grouped(hfsb_buf *out, size_t n) {
     hfsb_buf_append(out, hfsb_str_make(text + at, sizeof text - at));
 }
 
-/* The marker between head and tail of a text of `total` characters. When saved
-   is not 0, the spill file holds only that many bytes. */
-static void hfsbi_put_marker(hfsb_buf *out, const hfsb_text_limit *limit,
-                             size_t total, hfsb_str spill_path, size_t saved) {
+HFSBI_FN void hfsbi_text_put_marker(hfsb_buf              *out,
+                                    const hfsb_text_limit *limit, size_t total,
+                                    hfsb_str spill_path, size_t saved) {
     hfsb_buf_append(out, HFSB_LIT("\n\n... ("));
     hfsbi_put_grouped(out, total - limit->chars);
     hfsb_buf_append(out, HFSB_LIT(" of "));
@@ -6945,7 +6974,7 @@ hfsb_status hfsb_text_truncate(hfsb_str text, const hfsb_text_limit *limit,
             head +
             hfsb_utf8_offset(hfsb_str_slice(text, head, text.len), left_out);
         hfsb_buf_append(out, hfsb_str_slice(text, 0, head));
-        hfsbi_put_marker(out, &lim, total, spill_path, 0);
+        hfsbi_text_put_marker(out, &lim, total, spill_path, 0);
         hfsb_buf_append(out, hfsb_str_slice(text, tail, text.len));
     }
     if (hfsb_buf_finish(out, mark) != HFSB_OK)
@@ -7167,7 +7196,7 @@ HFSBI_FN hfsb_status hfsbi_text_windows_show(const hfsb_text_window *a,
                     hfsb_str_slice(hfsb_buf_str(&b->head), 0,
                                    hfsb_utf8_offset(hfsb_buf_str(&b->head),
                                                     head - from_a)));
-    hfsbi_put_marker(out, &a->limit, total, spill_path, saved);
+    hfsbi_text_put_marker(out, &a->limit, total, spill_path, saved);
     if (b->total < tail) hfsbi_put_last(out, a, tail - b->total);
     hfsbi_put_last(out, b, b->total < tail ? b->total : tail);
     return hfsb_buf_finish(out, mark);
@@ -7180,7 +7209,8 @@ hfsb_status hfsb_text_window_show(const hfsb_text_window *window,
     hfsbi_ring_views(window, &first, &second);
     hfsb_buf_append(out, hfsb_buf_str(&window->head));
     if (hfsb_text_window_truncated(window))
-        hfsbi_put_marker(out, &window->limit, window->total, spill_path, 0);
+        hfsbi_text_put_marker(out, &window->limit, window->total, spill_path,
+                              0);
     hfsb_buf_append(out, first);
     hfsb_buf_append(out, second);
     return hfsb_buf_finish(out, mark);
@@ -8022,6 +8052,11 @@ HFSBI_FN hfsb_status hfsbi_lines_diff(const hfsb_alloc *alloc,
                                       const hfsb_str   *new_lines,
                                       size_t new_count, size_t *same);
 
+/* hfsb_diff_unified() for two texts whose changes are not known. */
+HFSBI_FN hfsb_status hfsbi_diff_texts(hfsb_str old_text, hfsb_str new_text,
+                                      const hfsb_diff_opts *opts,
+                                      hfsb_buf *out, bool *cut);
+
 /* ---- fold.c: folds ---- */
 
 /* A fold is a kind of difference that matching ignores. CRLF is
@@ -8781,6 +8816,67 @@ hfsb_status hfsb_diff_unified(hfsb_str old_text, hfsb_str new_text,
     if (cut) *cut = u.full;
     hfsb_buf_free(&body);
     return hfsb_buf_finish(out, mark);
+}
+
+/* ---- the diff of two texts ---- */
+
+/* The offset of line i in text; the end of text after the last line. */
+static size_t hfsbi_line_offset(hfsb_str text, const hfsbi_lines *lines,
+                                size_t i) {
+    return i < lines->count ? (size_t)(lines->items[i].ptr - text.ptr)
+                            : text.len;
+}
+
+/* Fills spans, one for each run of lines that differ; returns their number.
+   There is room for one more than there are new lines. */
+static size_t hfsbi_spans_fill(hfsb_str old_text, const hfsbi_lines *olds,
+                               hfsb_str new_text, const hfsbi_lines *news,
+                               const size_t *same, hfsb_span *spans) {
+    size_t i = 0, j = 0, count = 0;
+    while (i < olds->count || j < news->count) {
+        size_t    k = j, stop;
+        hfsb_span s = HFSB_INIT;
+        while (k < news->count && same[k] == HFSB_NPOS) k++;
+        stop = k < news->count ? same[k] : olds->count;
+        s.old_start = hfsbi_line_offset(old_text, olds, i);
+        s.old_len = hfsbi_line_offset(old_text, olds, stop) - s.old_start;
+        s.new_start = hfsbi_line_offset(new_text, news, j);
+        s.new_len = hfsbi_line_offset(new_text, news, k) - s.new_start;
+        if (i < stop || j < k) spans[count++] = s;
+        i = stop + 1; /* both skip the line that stayed */
+        j = k + 1;
+    }
+    return count;
+}
+
+HFSBI_FN hfsb_status hfsbi_diff_texts(hfsb_str old_text, hfsb_str new_text,
+                                      const hfsb_diff_opts *opts,
+                                      hfsb_buf *out, bool *cut) {
+    const hfsb_alloc *alloc = &out->alloc;
+    hfsbi_lines       olds = HFSB_INIT, news = HFSB_INIT;
+    size_t           *same = NULL, room = 0;
+    hfsb_span        *spans = NULL;
+    hfsb_status       st = hfsbi_split_keep(alloc, old_text, &olds);
+    if (st == HFSB_OK) st = hfsbi_split_keep(alloc, new_text, &news);
+    if (st == HFSB_OK) {
+        room = news.count + 1;
+        same = (size_t *)hfsbi_array(alloc, room, sizeof *same);
+        spans = (hfsb_span *)hfsbi_array(alloc, room, sizeof *spans);
+        if (!same || !spans) st = HFSB_NOMEM;
+    }
+    if (st == HFSB_OK)
+        st = hfsbi_lines_diff(alloc, olds.items, olds.count, news.items,
+                              news.count, same);
+    if (st == HFSB_OK)
+        st = hfsb_diff_unified(
+            old_text, new_text, spans,
+            hfsbi_spans_fill(old_text, &olds, new_text, &news, same, spans),
+            opts, out, cut);
+    hfsbi_array_free(alloc, spans, room, sizeof *spans);
+    hfsbi_array_free(alloc, same, room, sizeof *same);
+    hfsbi_lines_free(alloc, &olds);
+    hfsbi_lines_free(alloc, &news);
+    return st;
 }
 
 /* ---- src/edit/fold.c ---- */
@@ -23897,15 +23993,19 @@ hfsb_status hfsb_proc_run(const hfsb_proc_opts *opts, hfsb_buf *out,
        job.c      runs commands: waiting, running, finished
        call.c     carries one call from its arguments to its result
        result.c   fills and prints a result
-       seen.c     remembers the files that a session has read or written
+       seen.c     remembers the files that a session has read or written,
+                  and their content
        tools.c    the object itself: open, close, wait
-       bash.c     bash, bash_output, bash_input, kill
+       bash.c     bash: runs a command
+       exit.c     exit codes that are answers, not failures
+       control.c  bash_output, bash_input, kill
        write.c    write, edit, multi_edit, exists
        walk.c     walks a folder for glob, grep and list
        grep.c     grep: searches the lines of files
        plan.c     the todo plan of an agent: plan_tool, reminders
 
-   read.c, patch.c, glob.c and list.c offer a tool and nothing else.
+   read.c, edit_lines.c, patch.c, glob.c and list.c offer a tool and nothing
+   else.
 
    The lock of the loop protects jobs, calls that wait and idempotency records.
    A comment reads "Takes the lock." where a function locks it, and
@@ -23937,9 +24037,19 @@ enum {
     HFSBI_BRIEF = 128,   /* a list whose items are described elsewhere */
     HFSBI_SENT = 256,    /* a client sends its default when it is not given */
     HFSBI_OR_NUMBER =
-        512,             /* a text that may come as a number; one in a list */
-    HFSBI_BY_TOOL = 1024 /* has several types: the tool reads it itself */
+        512,              /* a text that may come as a number; one in a list */
+    HFSBI_BY_TOOL = 1024, /* has several types: the tool reads it itself */
+    HFSBI_FLAT_ONLY = 2048 /* listed for people and programs, not for hosts of
+                              models */
 };
+
+/* Kinds of schemas. */
+typedef enum hfsbi_schema {
+    HFSBI_SCHEMA_FULL,
+    HFSBI_SCHEMA_PLAIN, /* without what some hosts cannot convert */
+    HFSBI_SCHEMA_STRICT /* of OpenAI's strict mode: every parameter is
+                           required, and null where it need not be given */
+} hfsbi_schema;
 
 /* One parameter of a tool. A list of parameters serves the JSON Schema, the
    check of keys, the reading into a struct with defaults and limits, the
@@ -24034,7 +24144,8 @@ HFSBI_FN bool hfsbi_param_choice(hfsb_str *rest, hfsb_str *choice);
 
 /* Appends the JSON Schema of an object with these parameters. A failure stays
    in out->status. */
-HFSBI_FN void hfsbi_params_schema(const hfsbi_param *params, hfsb_buf *out);
+HFSBI_FN void hfsbi_params_schema(const hfsbi_param *params, hfsbi_schema kind,
+                                  hfsb_buf *out);
 
 /* ==== table.c: the list of tools ========================================= */
 
@@ -24055,9 +24166,11 @@ typedef enum hfsbi_tool_kind {
 
 /* How a tool is run. */
 enum {
-    HFSBI_TOOL_ONCE = 1,   /* call.c makes it run once for a key */
-    HFSBI_TOOL_ON_DISK = 2 /* it is done when its function returns, which may
-                              block: a server runs it in a thread */
+    HFSBI_TOOL_ONCE = 1,    /* call.c makes it run once for a key */
+    HFSBI_TOOL_ON_DISK = 2, /* it is done when its function returns, which may
+                               block: a server runs it in a thread */
+    HFSBI_TOOL_CORE = 4, /* every task needs it: hosts should not defer it */
+    HFSBI_TOOL_ON_REQUEST = 8 /* offered to a model only when it is named */
 };
 
 /* One tool, as a row of constants. */
@@ -24083,21 +24196,22 @@ HFSBI_FN const hfsbi_tool *hfsbi_tool_read(void);
 HFSBI_FN const hfsbi_tool *hfsbi_tool_write(void);
 HFSBI_FN const hfsbi_tool *hfsbi_tool_edit(void);
 HFSBI_FN const hfsbi_tool *hfsbi_tool_multi_edit(void);
+HFSBI_FN const hfsbi_tool *hfsbi_tool_edit_lines(void);
 HFSBI_FN const hfsbi_tool *hfsbi_tool_apply_patch(void);
 HFSBI_FN const hfsbi_tool *hfsbi_tool_glob(void);
 HFSBI_FN const hfsbi_tool *hfsbi_tool_grep(void);
 HFSBI_FN const hfsbi_tool *hfsbi_tool_list(void);
 HFSBI_FN const hfsbi_tool *hfsbi_tool_exists(void);
 
-enum { HFSBI_TOOLS = 13 };
+enum { HFSBI_TOOLS = 14 };
 
 /* Returns the tool with number i of HFSBI_TOOLS. */
 HFSBI_FN const hfsbi_tool *hfsbi_tool_at(size_t i);
 /* Returns the tool of that name, or NULL. */
 HFSBI_FN const hfsbi_tool *hfsbi_tool_find(hfsb_str name);
 
-/* Appends the definitions of all tools and of the `count` tools in `more`, as
-   a JSON array. shell runs the commands on this machine; NULL describes the
+/* Appends the definitions of all tools but those on request, and of the
+   `count` tools in `more`, as a JSON array. shell runs the commands on this machine; NULL describes the
    tools of another machine. HFSB_OK, or the failure with *err. */
 HFSBI_FN hfsb_status hfsbi_tools_define(const char              *shell,
                                         const hfsbi_tool *const *more,
@@ -24147,6 +24261,8 @@ typedef struct hfsbi_spills {
     char          **paths; /* a ring, oldest at `first` */
     size_t          first, count, max;
     size_t          max_bytes; /* of one file */
+    size_t          over;      /* bytes of a log that is saved in any case (0:
+                                  when a reply cuts it) */
     bool            none;      /* make no files */
     bool            dropped;   /* remove the files with the object */
     char           *dir;       /* absolute where possible */
@@ -24356,7 +24472,9 @@ typedef struct hfsbi_job {
     hfsb_status        status;      /* of that result */
     bool               result_held; /* the result was not dropped */
     bool               killed;      /* someone asked to end it */
-    unsigned long long shown; /* record.bytes when bash_output last looked */
+    unsigned long long shown;   /* record.bytes when bash_output last looked */
+    unsigned long long read_to; /* offset after the last page shown */
+    unsigned long long owner;   /* of the call that added it */
     size_t             users; /* calls that refer to it: not freed meanwhile */
 } hfsbi_job;
 
@@ -24446,7 +24564,7 @@ typedef enum hfsbi_wait {
     HFSBI_WAIT_NOTHING, /* the result is complete */
     HFSBI_WAIT_JOB,     /* bash: the end of its command */
     HFSBI_WAIT_ENDS,    /* kill: the ends of all jobs in `killed` */
-    HFSBI_WAIT_OUTPUT,  /* bash_output: more output, or a time */
+    HFSBI_WAIT_OUTPUT,  /* bash_output, bash_input: more output, or a time */
     HFSBI_WAIT_ONCE     /* the first call with the same key */
 } hfsbi_wait;
 
@@ -24466,23 +24584,30 @@ typedef struct hfsbi_call_listener {
     bool  notified; /* of the end */
 } hfsbi_call_listener;
 
-/* What bash_output waits for. */
+/* What bash_output and bash_input wait for. */
 typedef struct hfsbi_output_wait {
-    unsigned long long offset; /* bytes */
-    long long          until;  /* a deadline on hfsb_clock_ms() */
-    hfsbi_timer        timer;  /* looks again */
+    unsigned long long offset;  /* bytes */
+    size_t             page;    /* bytes (0: one line ends the wait) */
+    bool               follows; /* no offset was given: long output is shown by
+                                   head and tail */
+    bool               pauses;  /* a pause after new output ends the wait */
+    unsigned long long heard;   /* record.bytes that are not new */
+    long long          until;   /* a deadline on hfsb_clock_ms() */
+    hfsbi_timer        timer;   /* looks again */
 } hfsbi_output_wait;
 
 /* The jobs that kill waits for. */
 typedef struct hfsbi_killed {
     hfsbi_job **list;
     size_t      count, cap;
+    bool        one; /* by its id */
 } hfsbi_killed;
 
 struct hfsb_call {
     hfsb_tools              *tools;
     const struct hfsbi_tool *tool; /* NULL: unknown name */
     hfsb_call_opts           opts;
+    unsigned long long       owner; /* see hfsbi_call_own() */
     /* from prepare to start */
     bool           prepared;
     hfsbi_args     args;
@@ -24497,7 +24622,7 @@ struct hfsb_call {
     hfsbi_io            cancelled; /* its cancel, while a thread is blocked in
                                     the call */
     hfsbi_once         *once;      /* record to fill, or waited for */
-    hfsbi_job          *job;       /* of bash, bash_output */
+    hfsbi_job          *job;       /* of bash, bash_output, bash_input */
     char                job_id[HFSBI_JOB_ID];
     bool                streams; /* its on_text is the job's */
     hfsbi_killed        killed;
@@ -24508,7 +24633,8 @@ struct hfsb_call {
     hfsbi_build      fields;      /* of the result; the root is open */
     hfsb_tool_result result;
     hfsb_status      status;
-    bool             taken; /* the result was moved out */
+    bool             taken;    /* the result was moved out */
+    bool             changing; /* it has locked hfsbi_seen.changing */
 };
 
 /* These run under the lock: */
@@ -24534,6 +24660,10 @@ HFSBI_FN hfsb_status hfsbi_call_prepare(hfsb_tools            *tools,
                                         hfsb_call            **out);
 HFSBI_FN void        hfsbi_call_start(hfsb_call *call);
 
+/* Names the client of a call that is prepared, where several share the tools:
+   kill without an id ends only jobs of the same owner. 0: there is one. */
+HFSBI_FN void hfsbi_call_own(hfsb_call *call, unsigned long long owner);
+
 /* Sets on_text of a call that is prepared; `user` is that of its options. */
 HFSBI_FN void hfsbi_call_on_text(hfsb_call *call, hfsb_tools_text_fn on_text);
 
@@ -24544,7 +24674,7 @@ HFSBI_FN void hfsbi_call_wait(hfsb_call *call, hfsbi_wait wait);
    the result is complete. fn may close the call. For a call that waits. */
 HFSBI_FN void hfsbi_call_listen(hfsb_call *call, void (*fn)(void *user),
                                 void      *user);
-/* Ends the wait of bash_output now. */
+/* Ends the wait of bash_output and bash_input now. */
 HFSBI_FN void hfsbi_call_hurry(hfsb_call *call);
 /* Calls the listener of each call that has news. Under the lock. */
 HFSBI_FN void hfsbi_calls_notify(hfsb_tools *tools);
@@ -24574,30 +24704,139 @@ HFSBI_FN hfsb_status hfsbi_tool_unknown(hfsb_str name, hfsb_err *err);
 
 /* ==== seen.c: the files of a session ===================================== */
 
+enum {
+    HFSBI_SNAPSHOT_MAX = 512 * 1024, /* bytes of a file that is kept */
+    HFSBI_TAG = 8                    /* digits of a tag */
+};
+
 typedef struct hfsbi_digest {
     unsigned char bytes[HFSB_SHA256_SIZE];
 } hfsbi_digest;
 
+/* The version of a file: the SHA-256 of its content in hexadecimal, or for a
+   file that is too large to be hashed when it is read, that of its metadata,
+   which begins with "i". "": not known. */
+typedef struct hfsbi_version {
+    char hex[HFSB_SHA256_HEX];
+} hfsbi_version;
+
+HFSBI_FN void hfsbi_version_of(hfsb_str content, hfsbi_version *out);
+HFSBI_FN void hfsbi_version_of_info(const hfsb_file_info *info,
+                                    hfsbi_version        *out);
+HFSBI_FN bool hfsbi_version_is_info(const hfsbi_version *version);
+/* The tag of a version, for edit_lines: the first digits of its SHA-256. */
+HFSBI_FN hfsb_str hfsbi_version_tag(const hfsbi_version *version);
+
+/* A file that was read or written. */
+typedef struct hfsbi_seen_file {
+    hfsbi_digest  key;     /* all zero: a free slot */
+    hfsbi_version version; /* the one that the session knows */
+    unsigned long written; /* hfsbi_seen.writes after its last write */
+    bool          lost;    /* it has changed: it must be read again */
+} hfsbi_seen_file;
+
+/* A snapshot: the content of a version of a file. */
+typedef struct hfsbi_saved {
+    struct hfsbi_saved *next; /* the next less recently used */
+    hfsbi_digest        key;
+    hfsbi_version       version;
+    hfsb_buf            content;
+    hfsb_buf            shown; /* a byte for each line: 1 if the model was
+                                     shown it */
+} hfsbi_saved;
+
 /* A set of files by their keys, texts that name a file in one way only. Any
    number of threads may use one. */
 typedef struct hfsbi_seen {
-    hfsbi_digest   *table;
-    size_t          count, cap; /* cap: a power of two, or 0 */
-    hfsb_alloc      alloc;
-    pthread_mutex_t lock; /* protects table, count and cap */
+    hfsbi_seen_file *table;
+    size_t           count, cap; /* cap: a power of two, or 0 */
+    hfsbi_saved     *snapshots;  /* most recently used first */
+    unsigned long    writes;     /* of the session */
+    hfsb_alloc       alloc;
+    pthread_mutex_t  lock;     /* protects the members above */
+    pthread_mutex_t  changing; /* one change at a time, see
+                                  hfsbi_change_lock(); taken before `lock` */
 } hfsbi_seen;
 
 HFSBI_FN void hfsbi_seen_init(hfsbi_seen *seen, const hfsb_alloc *alloc);
 HFSBI_FN void hfsbi_seen_free(hfsbi_seen *seen);
-/* Without memory the file is not added. */
-HFSBI_FN void hfsbi_seen_add(hfsbi_seen *seen, hfsb_str key);
-HFSBI_FN bool hfsbi_seen_has(hfsbi_seen *seen, hfsb_str key);
+/* Adds a file, or its new version. Without memory it is not added. */
+HFSBI_FN void hfsbi_seen_add(hfsbi_seen *seen, hfsb_str key,
+                             const hfsbi_version *version);
+/* Returns whether the file was added, and its version. */
+HFSBI_FN bool hfsbi_seen_has(hfsbi_seen *seen, hfsb_str key,
+                             hfsbi_version *version);
+/* The file counts as not added until it is added again. */
+HFSBI_FN void hfsbi_seen_lose(hfsbi_seen *seen, hfsb_str key);
 
+/* What a session has read or written. */
+typedef struct hfsbi_sight {
+    hfsbi_version      version;
+    hfsb_str           content; /* of the whole file (ptr NULL: not known) */
+    unsigned long long first, last; /* lines that were shown (last 0: none) */
+    bool               wrote;       /* it is the session's own content */
+    unsigned long      since;       /* hfsbi_tools_writes() before the file was
+                                       read; a later write counts, not this */
+} hfsbi_sight;
+
+/* Returns the number of writes of the session so far. */
+HFSBI_FN unsigned long hfsbi_tools_writes(hfsb_tools *tools);
 /* Adds a file that the session has read or written. Does nothing without a
    session, or when the file has no key. */
-HFSBI_FN void hfsbi_tools_saw(hfsb_tools *tools, hfsb_str path);
+HFSBI_FN void hfsbi_tools_saw(hfsb_tools *tools, hfsb_str path,
+                              const hfsbi_sight *sight);
 /* True when the session has read or written the file, or without a session. */
 HFSBI_FN bool hfsbi_tools_has_seen(hfsb_tools *tools, hfsb_str path);
+/* The version that the session knows; false when it has not seen the file. */
+HFSBI_FN bool hfsbi_tools_version(hfsb_tools *tools, hfsb_str path,
+                                  hfsbi_version *out);
+/* Appends the content of the version with that tag, and a byte for each of its
+   lines: 1 if it was shown. HFSB_OK; HFSB_NOT_FOUND when it is not kept;
+   HFSB_NOMEM. */
+HFSBI_FN hfsb_status hfsbi_tools_snapshot(hfsb_tools *tools, hfsb_str path,
+                                          hfsb_str tag, hfsb_buf *content,
+                                          hfsb_buf *shown);
+/* The lines of that content were shown; it need not be the version that the
+   session knows. */
+HFSBI_FN void hfsbi_tools_showed(hfsb_tools *tools, hfsb_str path,
+                                 hfsb_str content, size_t first, size_t last);
+
+/* The calls of a session change files one after the other: otherwise a call
+   could take the work of another one for a change by somebody else. Nothing is
+   locked without a session. Unlocked before the checks of a file run, and when
+   the tool returns. */
+HFSBI_FN void hfsbi_change_lock(hfsb_call *call);
+HFSBI_FN void hfsbi_change_unlock(hfsb_call *call);
+
+/* A file that a call is about to change. */
+typedef struct hfsbi_file_change {
+    bool          tracked; /* in a session */
+    hfsbi_digest  key;
+    hfsbi_version known;   /* to the session */
+    hfsbi_version before;  /* of the content that is about to be changed */
+    bool          changed; /* that is not the one known */
+    hfsb_buf      diff;    /* what changed, bounded; empty: not known */
+    bool          shown;   /* diff shows all of it */
+} hfsbi_file_change;
+
+/* Compares the content of a file with what the session knows. Without memory
+   the change is noticed, but not shown. */
+HFSBI_FN void hfsbi_file_change_open(hfsb_call *call, hfsb_str path,
+                                     hfsb_str              content,
+                                     const hfsb_file_info *info,
+                                     hfsbi_file_change    *c);
+/* Fills the result with the refusal to change a file that has changed, after
+   the message of *why (may be NULL). If it shows all that changed, the session
+   knows the file from now on. HFSB_OK or HFSB_NOMEM. */
+HFSBI_FN hfsb_status hfsbi_file_change_refuse(hfsb_call *call, hfsb_str path,
+                                              const hfsbi_file_change *c,
+                                              const hfsb_err          *why);
+/* The file was written with this content. A note says what had changed
+   before. */
+HFSBI_FN void hfsbi_file_change_done(hfsb_call *call, hfsb_str path,
+                                     hfsb_str                 content,
+                                     const hfsbi_file_change *c);
+HFSBI_FN void hfsbi_file_change_free(hfsbi_file_change *c);
 
 /* ==== tools.c: the object ================================================ */
 typedef struct hfsbi_drain hfsbi_drain; /* see job.c */
@@ -24610,10 +24849,16 @@ typedef struct hfsbi_tools_env {
     bool         borrowed; /* list belongs to another object */
 } hfsbi_tools_env;
 
+enum {
+    HFSBI_PAGE_LEAST = 1000, /* bytes of a page */
+    HFSBI_PAGE_LINE = 10     /* bytes of a page for each of its lines */
+};
+
 typedef struct hfsbi_tools_limits {
     double    timeout, max_timeout; /* seconds */
     long long grace_ms;
     size_t    running, waiting, finished; /* jobs */
+    size_t    page; /* bytes of output of tools that page (0: their own) */
 } hfsbi_tools_limits;
 
 /* A host that waits in its own loop. */
@@ -24684,7 +24929,7 @@ HFSBI_FN void hfsbi_tools_turn(hfsb_tools *tools, long long wait_ms);
 /* Lets the loop start waiting jobs and notify calls. Under the lock. */
 HFSBI_FN void hfsbi_tools_stir(hfsb_tools *tools);
 
-/* ==== bash.c: bash, bash_output, bash_input, kill ======================== */
+/* ==== bash.c: bash ======================================================= */
 
 /* Writes the result of bash into job->result. err is the reason why the
    command did not start, or NULL. Returns the status of the call. */
@@ -24702,8 +24947,13 @@ typedef struct hfsbi_delivery {
    arguments. */
 HFSBI_FN hfsbi_delivery hfsbi_call_delivery(const hfsb_call *call);
 
+/* Returns "SIGTERM" and the like, or "" for a signal without a name. */
+HFSBI_FN const char *hfsbi_signal_name(int number);
+
 /* Adds the fields that report how a command ended. */
 HFSBI_FN void hfsbi_put_ending(hfsbi_build *fields, const hfsbi_job *job);
+
+/* ==== control.c: bash_output, bash_input, kill =========================== */
 
 /* Writes bytes to the standard input of a job, and with eof closes it. Fills
    *result. HFSB_OK or HFSB_NOMEM. Takes the lock. */
@@ -24711,9 +24961,9 @@ HFSBI_FN hfsb_status hfsbi_job_input(hfsb_tools *tools, hfsb_str id,
                                      hfsb_str bytes, bool eof,
                                      hfsb_tool_result *result);
 
-/* True when bash_output has something to show before its deadline. Under the
+/* True when bash_output or bash_input need not wait any more. Under the
    lock. */
-HFSBI_FN bool hfsbi_output_ready(const hfsb_call *call);
+HFSBI_FN bool hfsbi_output_ready(hfsb_call *call);
 /* Returns when to ask hfsbi_output_ready() again without new output. Under the
    lock. */
 HFSBI_FN long long hfsbi_output_at(const hfsb_call *call);
@@ -24721,6 +24971,14 @@ HFSBI_FN long long hfsbi_output_at(const hfsb_call *call);
    or the failure of a buffer. Under the lock. */
 HFSBI_FN hfsb_status hfsbi_output_result(hfsb_call *call);
 HFSBI_FN hfsb_status hfsbi_kill_result(hfsb_call *call);
+
+/* ==== exit.c: exit codes ================================================= */
+
+/* Returns what the exit code of a command line means when that is an answer,
+   such as "no match" for 1 of grep, or NULL for a failure. quiet: the command
+   wrote nothing to stderr. */
+HFSBI_FN const char *hfsbi_exit_meaning(hfsb_str command, int code,
+                                        bool quiet);
 
 /* ==== write.c: shared by the tools that write ============================ */
 
@@ -24747,7 +25005,7 @@ enum {
     HFSBI_FINDER_RULES = 1 << 20,  /* bytes read of a .gitignore */
     HFSBI_FINDER_TOLD = 3,         /* unreadable folders that notes name */
     HFSBI_FINDER_MS = 30000,       /* timeout of a search */
-    HFSBI_FINDER_CHARS = 40000     /* bytes of output */
+    HFSBI_FINDER_PAGE = 40000      /* bytes of output, by default */
 };
 
 typedef enum hfsbi_entry_type {
@@ -24788,6 +25046,7 @@ typedef struct hfsbi_finder {
     bool             no_follow; /* a symlink as the start is not followed */
     bool      shows_ignored;    /* ignored entries are visited, not entered */
     size_t    offset;           /* results to skip */
+    size_t    page;             /* bytes of output */
     size_t    max_depth;        /* nested folders, the start included (0: up to
                                  HFSBI_FINDER_DEPTH) */
     long long until;            /* deadline on hfsb_clock_ms() (0: in
@@ -24845,6 +25104,11 @@ HFSBI_FN int hfsbi_entry_open(int dir, const char *name, struct stat *st);
 HFSBI_FN hfsb_status hfsbi_finder_begin(hfsb_call *call, hfsbi_finder *f,
                                         hfsb_str path, bool all,
                                         long long offset, hfsb_err *err);
+
+/* Returns the number of results to show: `given`, or if it is 0 `preset`; at
+   most as many as a page has lines. */
+HFSBI_FN size_t hfsbi_finder_limit(const hfsb_call *call, long long given,
+                                   size_t preset);
 
 /* The parameters that glob, grep and list share, for a struct of arguments
    with the members all, limit and offset. limit 0 is the default. */
@@ -25126,6 +25390,7 @@ static hfsb_status hfsbi_param_int(const hfsbi_param     *p,
     st = hfsb_json_arg_int(object, p->name, p->flags & HFSBI_REQUIRED, out,
                            err);
     if (st != HFSB_OK || !p->must) return st;
+    if (hfsb_json_type_of(value) == HFSB_JSON_NULL) return st; /* not given */
     if (*out > p->max && p->flags & HFSBI_CLAMPED) *out = p->max;
     if (*out >= p->min && *out <= p->max) return HFSB_OK;
     return hfsbi_fail(err, HFSB_ARG, 0, "%s must be %s, not %lld.", p->name,
@@ -25244,25 +25509,51 @@ HFSBI_FN bool hfsbi_param_fits(const hfsbi_param     *p,
 
 /* ---- the schema ---- */
 
-static void hfsbi_params_object(const hfsbi_param *params, bool brief,
-                                hfsb_buf *out);
+/* Three kinds, see hfsbi_schema: strict mode knows neither optional parameters
+   nor objects with any keys. */
 
-static void hfsbi_param_schema(const hfsbi_param *p, bool brief,
-                               hfsb_buf *out) {
+static void hfsbi_params_object(const hfsbi_param *params, hfsbi_schema kind,
+                                bool brief, hfsb_buf *out);
+
+/* True when a schema of that kind lists the parameter. */
+static bool hfsbi_param_listed(const hfsbi_param *p, hfsbi_schema kind) {
+    if (p->flags & HFSBI_UNLISTED) return false;
+    if (p->flags & HFSBI_FLAT_ONLY && kind != HFSBI_SCHEMA_FULL) return false;
+    return p->type != HFSBI_ARG_OBJECT || kind != HFSBI_SCHEMA_STRICT;
+}
+
+/* True when a strict schema allows null, for "not given". A parameter whose
+   null has a meaning of its own must be given. */
+static bool hfsbi_param_nullable(const hfsbi_param *p, hfsbi_schema kind) {
+    return kind == HFSBI_SCHEMA_STRICT &&
+           !(p->flags & (HFSBI_REQUIRED | HFSBI_NULL_IS_0));
+}
+
+static void hfsbi_param_choices(const hfsbi_param *p, bool nullable,
+                                hfsb_buf *out) {
     hfsb_str    rest = hfsb_cstr(p->choices), one;
-    const char *end = p->choices ? strchr(p->choices, '|') : NULL;
+    const char *end = strchr(p->choices, '|');
     const char *comma = "";
     if (end) rest.len = (size_t)(end - p->choices);
-    hfsb_buf_printf(out, "\"%s\":{\"type\":\"%s\"", p->name,
-                    hfsbi_param_type(p));
-    if (!brief && p->choices) hfsb_buf_printf(out, ",\"enum\":[");
-    while (!brief && hfsbi_param_choice(&rest, &one)) {
+    hfsb_buf_printf(out, ",\"enum\":[");
+    while (hfsbi_param_choice(&rest, &one)) {
         hfsb_buf_printf(out, "%s\"%.*s\"", comma, (int)one.len, one.ptr);
         comma = ",";
     }
-    if (!brief && p->choices) hfsb_buf_append_byte(out, ']');
+    hfsb_buf_append(out, nullable ? HFSB_LIT(",null]") : HFSB_LIT("]"));
+}
+
+static void hfsbi_param_schema(const hfsbi_param *p, hfsbi_schema kind,
+                               bool brief, hfsb_buf *out) {
+    bool nullable = hfsbi_param_nullable(p, kind);
+    hfsb_buf_printf(out,
+                    nullable ? "\"%s\":{\"type\":[\"%s\",\"null\"]"
+                             : "\"%s\":{\"type\":\"%s\"",
+                    p->name, hfsbi_param_type(p));
+    if (!brief && p->choices) hfsbi_param_choices(p, nullable, out);
     if (p->type == HFSBI_ARG_LIST) hfsb_buf_printf(out, ",\"items\":");
-    if (p->items) hfsbi_params_object(p->items, p->flags & HFSBI_BRIEF, out);
+    if (p->items)
+        hfsbi_params_object(p->items, kind, p->flags & HFSBI_BRIEF, out);
     else if (p->type == HFSBI_ARG_LIST)
         hfsb_buf_printf(out, "{\"type\":\"string\"}");
     if (!brief && p->words) {
@@ -25274,28 +25565,31 @@ static void hfsbi_param_schema(const hfsbi_param *p, bool brief,
 
 /* brief: names and types only, where another tool has the same parameters
    with their descriptions. */
-static void hfsbi_params_object(const hfsbi_param *params, bool brief,
-                                hfsb_buf *out) {
+static void hfsbi_params_object(const hfsbi_param *params, hfsbi_schema kind,
+                                bool brief, hfsb_buf *out) {
     const hfsbi_param *p;
     const char        *comma = "";
     hfsb_buf_printf(out, "{\"type\":\"object\",\"properties\":{");
     for (p = params; p->name; p++) {
-        if (p->flags & HFSBI_UNLISTED) continue;
+        if (!hfsbi_param_listed(p, kind)) continue;
         hfsb_buf_printf(out, "%s", comma);
-        hfsbi_param_schema(p, brief, out);
+        hfsbi_param_schema(p, kind, brief, out);
         comma = ",";
     }
     hfsb_buf_printf(out, "},\"required\":[");
     for (p = params, comma = ""; p->name; p++) {
-        if (!(p->flags & HFSBI_REQUIRED)) continue;
+        if (!(p->flags & HFSBI_REQUIRED) && kind != HFSBI_SCHEMA_STRICT)
+            continue;
+        if (!hfsbi_param_listed(p, kind)) continue;
         hfsb_buf_printf(out, "%s\"%s\"", comma, p->name);
         comma = ",";
     }
     hfsb_buf_printf(out, "],\"additionalProperties\":false}");
 }
 
-HFSBI_FN void hfsbi_params_schema(const hfsbi_param *params, hfsb_buf *out) {
-    hfsbi_params_object(params, false, out);
+HFSBI_FN void hfsbi_params_schema(const hfsbi_param *params, hfsbi_schema kind,
+                                  hfsb_buf *out) {
+    hfsbi_params_object(params, kind, false, out);
 }
 
 /* ---- src/tools/result.c ---- */
@@ -25424,8 +25718,9 @@ HFSBI_FN void hfsbi_result_status(hfsb_tool_result *result, hfsb_status st,
                   |             stderr is moved to the log
                   read
 
-   The log starts in memory. Once the text is too long for one reply, the whole
-   log goes to a spill file that the reply names, and memory keeps its end.
+   The log starts in memory. Once the text is too long for one reply, or longer
+   than the option spill_over, the whole log goes to a spill file that the reply
+   names, and memory keeps its end.
 
    What always holds: log offsets never change; spill file, stash and memory
    have limits; every cut falls between characters. Failing to create or write
@@ -25629,8 +25924,8 @@ static void hfsbi_log_save(hfsbi_record *r, hfsb_str text) {
             r->spill.fd, text, r->spills->max_bytes, &r->spill.bytes);
 }
 
-/* Creates the spill file once the text is longer than a reply. `memory` still
-   contains the whole log, and goes into the file first. */
+/* Creates the spill file. `memory` still contains the whole log, and goes into
+   the file first. */
 static void hfsbi_log_open_spill(hfsbi_record *r) {
     if (r->spill.tried) return;
     r->spill.tried = true;
@@ -25649,9 +25944,15 @@ static void hfsbi_log_trim(hfsbi_record *r) {
     r->memory_start += drop;
 }
 
+/* True when the log must be saved once text is appended. */
+static bool hfsbi_log_is_long(const hfsbi_record *r, hfsb_str text) {
+    size_t over = r->spills->over;
+    return hfsbi_record_truncated(r) || (over && r->total + text.len > over);
+}
+
 /* Appends text to the log. Without memory: drops the log in `memory`. */
 static void hfsbi_log_append(hfsbi_record *r, hfsb_str text) {
-    if (!r->spill.tried && hfsbi_record_truncated(r)) hfsbi_log_open_spill(r);
+    if (!r->spill.tried && hfsbi_log_is_long(r, text)) hfsbi_log_open_spill(r);
     hfsbi_log_save(r, text);
     r->total += text.len;
     if (r->spill.tried &&
@@ -27188,6 +27489,7 @@ HFSBI_FN hfsbi_job *hfsbi_job_add(hfsb_tools *tools, hfsbi_job_spec *spec,
     hfsbi_job_spec_init(spec, &tools->alloc);
     hfsbi_job_set_id(tools, job, hfsb_buf_str(&job->spec.id));
     job->tools = tools;
+    job->owner = call->owner;
     job->timer.fn = hfsbi_job_expire;
     job->created = hfsb_clock_ms();
     job->next = tools->jobs;
@@ -27342,29 +27644,104 @@ HFSBI_FN hfsbi_jobs_figures hfsbi_jobs_count_all(hfsb_tools *tools) {
 }
 
 /* ---- src/tools/seen.c ---- */
-/* seen.c - the set of files that a session has read or written.
+/* seen.c - the files that a session has read or written, and their content.
 
-   A session refuses to change a file that it has not read. The local tools and
-   the client of a sandbox both keep such a set. They differ only in the key of
-   a file: the local tools ask hfsb_file_key(), which resolves symlinks; the
-   client, which cannot, uses the cleaned absolute path.
+   A session refuses to change a file that it has not read, or that has changed
+   since it read or wrote it. For each file it keeps the version that it knows:
+   the SHA-256 of the content. Of small files it also keeps the content, a
+   snapshot, to show what has changed:
+
+       file -----> version known       the one that write and edit compare
+        |
+        +--------> snapshot: content of a version, and the lines of it that
+        |          the model was shown
+        +--------> snapshot of another version ...
+
+   Snapshots share a budget; the least recently used ones are dropped. Without
+   a snapshot a change is still noticed, but not shown.
+
+   A tool that changes a file opens a change with the content it has read, and
+   completes it with the content it has written:
+
+       change_open --> changed meanwhile? --> change_refuse
+            |                                      shows the difference
+            +--------> written -------------> change_done
+
+   Whatever a reply shows completely counts as read. A command of the session
+   may format the file: then the next edit still works where it matches
+   exactly, and its reply shows what the command changed.
+
+   The local tools and the client of a sandbox both keep such a set. They differ
+   in the key of a file: the local tools ask hfsb_file_key(), which resolves
+   symlinks; the client, which cannot, uses the cleaned absolute path. It keeps
+   no snapshots.
 
    The set is a hash table of the keys' SHA-256 digests. Digests have one size
    whatever the length of the key, and are as good as random, so their first
-   bytes serve as the hash. A free slot is all zero, which no digest is. The
-   table stays at most half full.
+   bytes serve as the hash. The key of a free slot is all zero, which no digest
+   is. The table stays at most half full.
 
    Without memory a file is not added, and must be read again: the set errs on
    the safe side. */
+enum {
+    HFSBI_SNAPSHOTS_MAX = 4 * 1024 * 1024, /* bytes of all snapshots */
+    HFSBI_REFUSAL_DIFF = 2000,             /* bytes of diff in a refusal */
+    HFSBI_NOTE_DIFF = 1500                 /* ... after a success */
+};
+
+/* ---- versions ---- */
+
+HFSBI_FN void hfsbi_version_of(hfsb_str content, hfsbi_version *out) {
+    hfsb_sha256_hex(content, out->hex);
+}
+
+HFSBI_FN void hfsbi_version_of_info(const hfsb_file_info *info,
+                                    hfsbi_version        *out) {
+    char text[128];
+    (void)snprintf(text, sizeof text, "%llu %llu %llu %lld %ld", info->device,
+                   info->inode, info->size, info->changed,
+                   info->changed_nanos);
+    hfsb_sha256_hex(hfsb_cstr(text), out->hex);
+    out->hex[0] = 'i'; /* no hexadecimal digit */
+}
+
+HFSBI_FN bool hfsbi_version_is_info(const hfsbi_version *version) {
+    return version->hex[0] == 'i';
+}
+
+static bool hfsbi_version_equal(const hfsbi_version *a,
+                                const hfsbi_version *b) {
+    return strcmp(a->hex, b->hex) == 0;
+}
+
+HFSBI_FN hfsb_str hfsbi_version_tag(const hfsbi_version *version) {
+    return hfsb_str_make(version->hex, HFSBI_TAG);
+}
+
+/* ---- the set ---- */
+
 HFSBI_FN void hfsbi_seen_init(hfsbi_seen *seen, const hfsb_alloc *alloc) {
     memset(seen, 0, sizeof *seen);
     seen->alloc = *alloc;
     (void)pthread_mutex_init(&seen->lock, NULL);
+    (void)pthread_mutex_init(&seen->changing, NULL);
+}
+
+static void hfsbi_saved_free(hfsbi_seen *seen, hfsbi_saved *s) {
+    hfsb_buf_free(&s->content);
+    hfsb_buf_free(&s->shown);
+    hfsbi_array_free(&seen->alloc, s, 1, sizeof *s);
 }
 
 HFSBI_FN void hfsbi_seen_free(hfsbi_seen *seen) {
+    hfsbi_saved *s;
+    while ((s = seen->snapshots) != NULL) {
+        seen->snapshots = s->next;
+        hfsbi_saved_free(seen, s);
+    }
     hfsbi_array_free(&seen->alloc, seen->table, seen->cap,
                      sizeof *seen->table);
+    (void)pthread_mutex_destroy(&seen->changing);
     (void)pthread_mutex_destroy(&seen->lock);
 }
 
@@ -27377,79 +27754,437 @@ static hfsbi_digest hfsbi_seen_digest(hfsb_str key) {
     return d;
 }
 
-/* Returns the slot of a digest, or the free slot where it belongs. */
-static hfsbi_digest *hfsbi_seen_slot(hfsbi_digest *table, size_t cap,
-                                     const hfsbi_digest *d) {
+static bool hfsbi_digest_equal(const hfsbi_digest *a, const hfsbi_digest *b) {
+    return memcmp(a, b, sizeof *a) == 0;
+}
+
+/* Returns the slot of a key, or the free slot where it belongs. */
+static hfsbi_seen_file *hfsbi_seen_slot(hfsbi_seen_file *table, size_t cap,
+                                        const hfsbi_digest *key) {
     static const hfsbi_digest none = {{0}};
     size_t                    at;
-    memcpy(&at, d->bytes, sizeof at);
+    memcpy(&at, key->bytes, sizeof at);
     for (at &= cap - 1;; at = (at + 1) & (cap - 1))
-        if (memcmp(&table[at], &none, sizeof none) == 0 ||
-            memcmp(&table[at], d, sizeof *d) == 0)
+        if (hfsbi_digest_equal(&table[at].key, &none) ||
+            hfsbi_digest_equal(&table[at].key, key))
             return &table[at];
 }
 
-/* Under the lock. */
-static bool hfsbi_seen_find(const hfsbi_seen *seen, const hfsbi_digest *d) {
-    return seen->cap > 0 && memcmp(hfsbi_seen_slot(seen->table, seen->cap, d),
-                                   d, sizeof *d) == 0;
+/* Returns the file, or NULL. Under the lock. */
+static hfsbi_seen_file *hfsbi_seen_find(const hfsbi_seen   *seen,
+                                        const hfsbi_digest *key) {
+    hfsbi_seen_file *f;
+    if (seen->cap == 0) return NULL;
+    f = hfsbi_seen_slot(seen->table, seen->cap, key);
+    return hfsbi_digest_equal(&f->key, key) ? f : NULL;
 }
 
-/* Makes room for one more digest. False without memory. */
+/* Makes room for one more file. False without memory. */
 static bool hfsbi_seen_grow(hfsbi_seen *seen) {
-    size_t        cap = seen->cap ? seen->cap * 2 : 64, i;
-    hfsbi_digest *table;
+    size_t           cap = seen->cap ? seen->cap * 2 : 64, i;
+    hfsbi_seen_file *table;
     if (seen->count < seen->cap / 2) return true;
-    table = (hfsbi_digest *)hfsbi_array(&seen->alloc, cap, sizeof *table);
+    table = (hfsbi_seen_file *)hfsbi_array(&seen->alloc, cap, sizeof *table);
     if (!table) return false;
     memset(table, 0, cap * sizeof *table);
     for (i = 0; i < seen->cap; i++)
-        *hfsbi_seen_slot(table, cap, &seen->table[i]) = seen->table[i];
+        *hfsbi_seen_slot(table, cap, &seen->table[i].key) = seen->table[i];
     hfsbi_array_free(&seen->alloc, seen->table, seen->cap, sizeof *table);
     seen->table = table;
     seen->cap = cap;
     return true;
 }
 
-HFSBI_FN void hfsbi_seen_add(hfsbi_seen *seen, hfsb_str key) {
-    hfsbi_digest d = hfsbi_seen_digest(key);
+/* Returns the file, which is added if it is new; NULL without memory. Under
+   the lock. */
+static hfsbi_seen_file *hfsbi_seen_put(hfsbi_seen         *seen,
+                                       const hfsbi_digest *key) {
+    hfsbi_seen_file *f = hfsbi_seen_find(seen, key);
+    if (f || !hfsbi_seen_grow(seen)) return f;
+    f = hfsbi_seen_slot(seen->table, seen->cap, key);
+    f->key = *key;
+    seen->count++;
+    return f;
+}
+
+HFSBI_FN void hfsbi_seen_add(hfsbi_seen *seen, hfsb_str key,
+                             const hfsbi_version *version) {
+    hfsbi_digest     d = hfsbi_seen_digest(key);
+    hfsbi_seen_file *f;
     pthread_mutex_lock(&seen->lock);
-    if (!hfsbi_seen_find(seen, &d) && hfsbi_seen_grow(seen)) {
-        *hfsbi_seen_slot(seen->table, seen->cap, &d) = d;
-        seen->count++;
-    }
+    f = hfsbi_seen_put(seen, &d);
+    if (f) f->version = *version;
+    if (f) f->lost = false;
     pthread_mutex_unlock(&seen->lock);
 }
 
-HFSBI_FN bool hfsbi_seen_has(hfsbi_seen *seen, hfsb_str key) {
-    hfsbi_digest d = hfsbi_seen_digest(key);
-    bool         has;
+HFSBI_FN bool hfsbi_seen_has(hfsbi_seen *seen, hfsb_str key,
+                             hfsbi_version *version) {
+    hfsbi_digest     d = hfsbi_seen_digest(key);
+    hfsbi_seen_file *f;
+    bool             has;
     pthread_mutex_lock(&seen->lock);
-    has = hfsbi_seen_find(seen, &d);
+    f = hfsbi_seen_find(seen, &d);
+    has = f && !f->lost;
+    if (has) *version = f->version;
     pthread_mutex_unlock(&seen->lock);
     return has;
 }
 
-/* ---- the local tools ---- */
+HFSBI_FN void hfsbi_seen_lose(hfsbi_seen *seen, hfsb_str key) {
+    hfsbi_digest     d = hfsbi_seen_digest(key);
+    hfsbi_seen_file *f;
+    pthread_mutex_lock(&seen->lock);
+    f = hfsbi_seen_find(seen, &d);
+    if (f) f->lost = true;
+    pthread_mutex_unlock(&seen->lock);
+}
 
-HFSBI_FN void hfsbi_tools_saw(hfsb_tools *tools, hfsb_str path) {
+/* ---- snapshots; all under the lock ---- */
+
+/* Returns the snapshot of a version of a file, or NULL. It becomes the most
+   recently used. `version` may be a tag. */
+static hfsbi_saved *hfsbi_saved_find(hfsbi_seen *seen, const hfsbi_digest *key,
+                                     hfsb_str version) {
+    hfsbi_saved **link = &seen->snapshots, *s;
+    for (; (s = *link) != NULL; link = &s->next) {
+        if (!hfsbi_digest_equal(&s->key, key) ||
+            !hfsb_str_starts(hfsb_cstr(s->version.hex), version))
+            continue;
+        *link = s->next;
+        s->next = seen->snapshots;
+        seen->snapshots = s;
+        return s;
+    }
+    return NULL;
+}
+
+/* Drops the least recently used snapshots that exceed the budget. */
+static void hfsbi_saved_trim(hfsbi_seen *seen) {
+    hfsbi_saved **link = &seen->snapshots, *s;
+    size_t        bytes = 0;
+    while ((s = *link) != NULL) {
+        bytes += sizeof *s + s->content.cap + s->shown.cap;
+        if (bytes <= HFSBI_SNAPSHOTS_MAX) {
+            link = &s->next;
+            continue;
+        }
+        *link = s->next;
+        hfsbi_saved_free(seen, s);
+    }
+}
+
+/* Appends one byte for each line of content: none is shown. */
+static hfsb_status hfsbi_shown_fill(hfsb_buf *shown, hfsb_str content) {
+    size_t      lines = hfsb_str_count_byte(content, '\n');
+    hfsb_status st;
+    if (content.len && content.ptr[content.len - 1] != '\n') lines++;
+    st = hfsb_buf_reserve(shown, lines);
+    while (st == HFSB_OK && lines-- > 0)
+        st = hfsb_buf_append_byte(shown, '\0');
+    return st;
+}
+
+/* Returns the snapshot of that content, which is added if it is new; NULL when
+   the content is too large or without memory. */
+static hfsbi_saved *hfsbi_saved_put(hfsbi_seen *seen, const hfsbi_digest *key,
+                                    const hfsbi_version *version,
+                                    hfsb_str             content) {
+    hfsbi_saved *s = hfsbi_saved_find(seen, key, hfsb_cstr(version->hex));
+    if (s || content.len > HFSBI_SNAPSHOT_MAX) return s;
+    s = (hfsbi_saved *)hfsbi_array(&seen->alloc, 1, sizeof *s);
+    if (!s) return NULL;
+    memset(s, 0, sizeof *s);
+    s->key = *key;
+    s->version = *version;
+    s->content.alloc = s->shown.alloc = seen->alloc;
+    if (hfsb_buf_append(&s->content, content) != HFSB_OK ||
+        hfsbi_shown_fill(&s->shown, content) != HFSB_OK) {
+        hfsbi_saved_free(seen, s);
+        return NULL;
+    }
+    s->next = seen->snapshots;
+    seen->snapshots = s;
+    hfsbi_saved_trim(seen);
+    return s;
+}
+
+/* Marks lines as shown, counted from 1; those past the end do not count. */
+static void hfsbi_saved_mark(hfsbi_saved *s, unsigned long long first,
+                             unsigned long long last) {
+    if (first == 0) first = 1;
+    if (last > s->shown.len) last = s->shown.len;
+    if (first <= last)
+        memset(s->shown.ptr + (first - 1), 1, (size_t)(last - first + 1));
+}
+
+static bool hfsbi_saved_all_shown(const hfsbi_saved *s) {
+    return hfsb_str_find_byte(hfsb_buf_str(&s->shown), '\0') == HFSB_NPOS;
+}
+
+/* Marks the lines of `to` that are those of `from` and were shown there; with
+   `others` also the lines that are new in it. Without memory none. */
+static void hfsbi_saved_inherit(const hfsbi_saved *from, hfsbi_saved *to,
+                                bool others) {
+    const hfsb_alloc *alloc = &to->content.alloc;
+    hfsbi_lines       olds = HFSB_INIT, news = HFSB_INIT;
+    size_t           *same, j;
+    hfsb_status       st;
+    same = (size_t *)hfsbi_array(alloc, to->shown.len, sizeof *same);
+    if (!same) return;
+    st = hfsbi_lines_split(alloc, hfsb_buf_str(&from->content), &olds);
+    if (st == HFSB_OK)
+        st = hfsbi_lines_split(alloc, hfsb_buf_str(&to->content), &news);
+    if (st == HFSB_OK)
+        st = hfsbi_lines_diff(alloc, olds.items, olds.count, news.items,
+                              news.count, same);
+    for (j = 0; st == HFSB_OK && j < news.count; j++)
+        if (same[j] == HFSB_NPOS ? others : from->shown.ptr[same[j]] != 0)
+            to->shown.ptr[j] = 1;
+    hfsbi_array_free(alloc, same, to->shown.len, sizeof *same);
+    hfsbi_lines_free(alloc, &olds);
+    hfsbi_lines_free(alloc, &news);
+}
+
+/* The version `from` became `now` (may be NULL), which inherits its marks.
+   `others`: the lines that are new were shown. */
+static void hfsbi_saved_step(hfsbi_seen *seen, const hfsbi_version *from,
+                             hfsbi_saved *now, bool others) {
+    hfsbi_saved *old;
+    if (!now) return;
+    old = hfsbi_saved_find(seen, &now->key, hfsb_cstr(from->hex));
+    if (!old || old == now) return;
+    if (others && hfsbi_saved_all_shown(old))
+        hfsbi_saved_mark(now, 1, now->shown.len);
+    else hfsbi_saved_inherit(old, now, others);
+}
+
+/* ---- the local tools: what was read ---- */
+
+static bool hfsbi_tools_key(hfsb_tools *tools, hfsb_str path,
+                            hfsbi_digest *out) {
     hfsb_buf key = HFSB_INIT;
-    if (!tools->session) return;
+    bool     ok;
+    if (!tools->session) return false;
     key.alloc = tools->alloc;
-    if (hfsb_file_key(tools->place, path, &key, NULL) == HFSB_OK)
-        hfsbi_seen_add(&tools->seen, hfsb_buf_str(&key));
+    ok = hfsb_file_key(tools->place, path, &key, NULL) == HFSB_OK;
+    if (ok) *out = hfsbi_seen_digest(hfsb_buf_str(&key));
     hfsb_buf_free(&key);
+    return ok;
+}
+
+HFSBI_FN unsigned long hfsbi_tools_writes(hfsb_tools *tools) {
+    unsigned long n;
+    pthread_mutex_lock(&tools->seen.lock);
+    n = tools->seen.writes;
+    pthread_mutex_unlock(&tools->seen.lock);
+    return n;
+}
+
+HFSBI_FN void hfsbi_tools_saw(hfsb_tools *tools, hfsb_str path,
+                              const hfsbi_sight *sight) {
+    hfsbi_seen      *seen = &tools->seen;
+    hfsbi_digest     key;
+    hfsbi_seen_file *f;
+    hfsbi_saved     *s = NULL;
+    if (!hfsbi_tools_key(tools, path, &key)) return;
+    pthread_mutex_lock(&seen->lock);
+    f = hfsbi_seen_put(seen, &key);
+    if (f && (sight->wrote || f->written <= sight->since))
+        f->version = sight->version;
+    if (f && sight->wrote) f->written = ++seen->writes;
+    if (f && sight->content.ptr)
+        s = hfsbi_saved_put(seen, &key, &sight->version, sight->content);
+    if (s) hfsbi_saved_mark(s, sight->first, sight->last);
+    pthread_mutex_unlock(&seen->lock);
+}
+
+HFSBI_FN bool hfsbi_tools_version(hfsb_tools *tools, hfsb_str path,
+                                  hfsbi_version *out) {
+    hfsbi_digest     key;
+    hfsbi_seen_file *f;
+    if (!hfsbi_tools_key(tools, path, &key)) return false;
+    pthread_mutex_lock(&tools->seen.lock);
+    f = hfsbi_seen_find(&tools->seen, &key);
+    if (f) *out = f->version;
+    pthread_mutex_unlock(&tools->seen.lock);
+    return f != NULL;
 }
 
 HFSBI_FN bool hfsbi_tools_has_seen(hfsb_tools *tools, hfsb_str path) {
-    hfsb_buf key = HFSB_INIT;
-    bool     has;
-    if (!tools->session) return true;
-    key.alloc = tools->alloc;
-    has = hfsb_file_key(tools->place, path, &key, NULL) == HFSB_OK &&
-          hfsbi_seen_has(&tools->seen, hfsb_buf_str(&key));
-    hfsb_buf_free(&key);
-    return has;
+    hfsbi_version version;
+    return !tools->session || hfsbi_tools_version(tools, path, &version);
+}
+
+HFSBI_FN hfsb_status hfsbi_tools_snapshot(hfsb_tools *tools, hfsb_str path,
+                                          hfsb_str tag, hfsb_buf *content,
+                                          hfsb_buf *shown) {
+    hfsbi_digest key;
+    hfsbi_saved *s;
+    hfsb_status  st = HFSB_NOT_FOUND;
+    if (!hfsbi_tools_key(tools, path, &key)) return st;
+    pthread_mutex_lock(&tools->seen.lock);
+    s = hfsbi_saved_find(&tools->seen, &key, tag);
+    if (s) st = hfsb_buf_append(content, hfsb_buf_str(&s->content));
+    if (st == HFSB_OK) st = hfsb_buf_append(shown, hfsb_buf_str(&s->shown));
+    pthread_mutex_unlock(&tools->seen.lock);
+    return st;
+}
+
+HFSBI_FN void hfsbi_tools_showed(hfsb_tools *tools, hfsb_str path,
+                                 hfsb_str content, size_t first, size_t last) {
+    hfsbi_version version;
+    hfsbi_digest  key;
+    hfsbi_saved  *s;
+    if (!hfsbi_tools_key(tools, path, &key)) return;
+    hfsbi_version_of(content, &version);
+    pthread_mutex_lock(&tools->seen.lock);
+    s = hfsbi_saved_put(&tools->seen, &key, &version, content);
+    if (s) hfsbi_saved_mark(s, first, last);
+    pthread_mutex_unlock(&tools->seen.lock);
+}
+
+/* ---- the local tools: changes ---- */
+
+HFSBI_FN void hfsbi_change_lock(hfsb_call *call) {
+    if (!call->tools->session || call->changing) return;
+    pthread_mutex_lock(&call->tools->seen.changing);
+    call->changing = true;
+}
+
+HFSBI_FN void hfsbi_change_unlock(hfsb_call *call) {
+    if (call->changing) pthread_mutex_unlock(&call->tools->seen.changing);
+    call->changing = false;
+}
+
+/* Compares the snapshot of the version that is known with the new content and
+   takes over what it can. c->shown: the whole difference is in c->diff. Under
+   the lock. */
+static void hfsbi_file_change_compare(hfsbi_seen *seen, hfsb_str path,
+                                      hfsb_str content, hfsbi_file_change *c) {
+    hfsb_diff_opts opts = HFSB_INIT;
+    hfsbi_saved   *was =
+        hfsbi_saved_find(seen, &c->key, hfsb_cstr(c->known.hex));
+    bool cut = false;
+    opts.path = path;
+    opts.max_bytes = HFSBI_REFUSAL_DIFF;
+    if (!was || hfsb_str_find_byte(content, '\0') != HFSB_NPOS) return;
+    if (hfsbi_diff_texts(hfsb_buf_str(&was->content), content, &opts, &c->diff,
+                         &cut) != HFSB_OK) {
+        hfsb_buf_truncate(&c->diff, 0);
+        return;
+    }
+    c->shown = !cut;
+    hfsbi_saved_step(seen, &c->known,
+                     hfsbi_saved_put(seen, &c->key, &c->before, content),
+                     false);
+}
+
+HFSBI_FN void hfsbi_file_change_open(hfsb_call *call, hfsb_str path,
+                                     hfsb_str              content,
+                                     const hfsb_file_info *info,
+                                     hfsbi_file_change    *c) {
+    hfsbi_seen      *seen = &call->tools->seen;
+    hfsbi_seen_file *f;
+    memset(c, 0, sizeof *c);
+    c->diff.alloc = call->tools->alloc;
+    c->tracked = hfsbi_tools_key(call->tools, path, &c->key);
+    if (!c->tracked) return;
+    pthread_mutex_lock(&seen->lock);
+    f = hfsbi_seen_find(seen, &c->key);
+    if (f) c->known = f->version;
+    if (f && hfsbi_version_is_info(&c->known))
+        hfsbi_version_of_info(info, &c->before);
+    else hfsbi_version_of(content, &c->before);
+    c->changed = f && !hfsbi_version_equal(&c->known, &c->before);
+    if (c->changed) hfsbi_file_change_compare(seen, path, content, c);
+    pthread_mutex_unlock(&seen->lock);
+}
+
+/* The session knows this version from now on. Under the lock. */
+static void hfsbi_file_change_learn(hfsbi_seen              *seen,
+                                    const hfsbi_file_change *c,
+                                    const hfsbi_version     *version) {
+    hfsbi_seen_file *f = hfsbi_seen_put(seen, &c->key);
+    if (!f) return;
+    f->version = *version;
+    f->written = ++seen->writes;
+}
+
+/* The lines that changed before the call were shown. Under the lock. */
+static void hfsbi_file_change_mark(hfsbi_seen              *seen,
+                                   const hfsbi_file_change *c) {
+    hfsbi_saved_step(seen, &c->known,
+                     hfsbi_saved_find(seen, &c->key, hfsb_cstr(c->before.hex)),
+                     true);
+}
+
+HFSBI_FN hfsb_status hfsbi_file_change_refuse(hfsb_call *call, hfsb_str path,
+                                              const hfsbi_file_change *c,
+                                              const hfsb_err          *why) {
+    hfsbi_seen       *seen = &call->tools->seen;
+    hfsb_tool_result *r = &call->result;
+    hfsb_buf_printf(&r->error,
+                    "%s%sFile %.*s has changed since it was read "
+                    "this session%s.",
+                    why ? why->msg : "", why ? "\n\n" : "", (int)path.len,
+                    path.ptr, why ? "" : "; nothing was written");
+    if (c->diff.len)
+        hfsb_buf_printf(&r->error, " What changed:\n%.*s", (int)c->diff.len,
+                        c->diff.ptr);
+    if (c->shown)
+        hfsb_buf_printf(&r->error, "This counts as read: repeat the call if "
+                                   "it still fits, or adapt it.");
+    else
+        hfsb_buf_printf(&r->error, "%sRead it again.", c->diff.len ? "" : " ");
+    r->success = false;
+    r->code = why ? why->code : HFSB_STALE;
+    if (r->error.status != HFSB_OK) return HFSB_NOMEM;
+    if (!c->shown) return HFSB_OK;
+    pthread_mutex_lock(&seen->lock);
+    hfsbi_file_change_mark(seen, c);
+    hfsbi_file_change_learn(seen, c, &c->before);
+    pthread_mutex_unlock(&seen->lock);
+    return HFSB_OK;
+}
+
+/* Notes what changed before this call; returns whether all of it is shown. */
+static bool hfsbi_file_change_note(hfsb_call *call, hfsb_str path,
+                                   const hfsbi_file_change *c) {
+    bool whole = c->shown && c->diff.len <= HFSBI_NOTE_DIFF;
+    if (whole)
+        hfsb_buf_printf(&call->notes,
+                        "\n(%.*s had changed since it was read. What changed "
+                        "before this call:)\n%.*s",
+                        (int)path.len, path.ptr, (int)c->diff.len,
+                        c->diff.ptr);
+    else
+        hfsb_buf_printf(&call->notes,
+                        "\n(%.*s had changed since it was read. Read it again "
+                        "before you change other parts.)",
+                        (int)path.len, path.ptr);
+    return whole && call->notes.status == HFSB_OK;
+}
+
+HFSBI_FN void hfsbi_file_change_done(hfsb_call *call, hfsb_str path,
+                                     hfsb_str                 content,
+                                     const hfsbi_file_change *c) {
+    hfsbi_seen   *seen = &call->tools->seen;
+    hfsbi_version after;
+    bool          whole = true;
+    if (!c->tracked) return;
+    hfsbi_version_of(content, &after);
+    if (c->changed) whole = hfsbi_file_change_note(call, path, c);
+    pthread_mutex_lock(&seen->lock);
+    if (c->changed && whole) hfsbi_file_change_mark(seen, c);
+    hfsbi_saved_step(seen, &c->before,
+                     hfsbi_saved_put(seen, &c->key, &after, content), true);
+    if (whole) hfsbi_file_change_learn(seen, c, &after);
+    pthread_mutex_unlock(&seen->lock);
+}
+
+HFSBI_FN void hfsbi_file_change_free(hfsbi_file_change *c) {
+    hfsb_buf_free(&c->diff);
 }
 
 /* ---- src/tools/tools.c ---- */
@@ -27576,6 +28311,9 @@ static hfsb_status hfsbi_tools_fill(hfsb_tools            *tools,
     tools->limits.running = hfsbi_size_or(o->max_running, 64);
     tools->limits.waiting = hfsbi_size_or(o->max_waiting, 256);
     tools->limits.finished = hfsbi_size_or(o->max_finished, 256);
+    tools->limits.page = o->max_page;
+    if (o->max_page && o->max_page < HFSBI_PAGE_LEAST)
+        tools->limits.page = HFSBI_PAGE_LEAST;
     hfsbi_random(id, sizeof id);
     (void)snprintf(tools->prefix, sizeof tools->prefix, "%02x%02x%02x%02x",
                    id[0], id[1], id[2], id[3]);
@@ -27587,6 +28325,7 @@ static hfsb_status hfsbi_tools_fill(hfsb_tools            *tools,
                            o->max_spill, &o->alloc))
         st = HFSB_NOMEM;
     tools->spills.none = o->no_spill;
+    tools->spills.over = o->spill_over;
     tools->spills.dropped = o->drop_spills;
     if (st != HFSB_OK || o->no_checks) return st;
     tools->checker = hfsbi_checker_open(o->checks, o->check_count, &o->alloc);
@@ -27703,7 +28442,9 @@ HFSBI_FN hfsb_status hfsbi_tools_open_like(const hfsb_tools *like,
     o.no_spill = like->spills.none;
     o.max_spill = like->spills.max_bytes;
     o.max_spills = like->spills.max;
+    o.spill_over = like->spills.over;
     o.drop_spills = like->spills.dropped;
+    o.max_page = like->limits.page;
     o.no_checks = !checker;
     if (checker) {
         o.checks = checker->checks;
@@ -28106,6 +28847,10 @@ HFSBI_FN hfsb_status hfsbi_call_prepare(hfsb_tools            *tools,
     return HFSB_OK;
 }
 
+HFSBI_FN void hfsbi_call_own(hfsb_call *call, unsigned long long owner) {
+    call->owner = owner;
+}
+
 HFSBI_FN void hfsbi_call_on_text(hfsb_call *call, hfsb_tools_text_fn on_text) {
     call->opts.on_text = on_text;
 }
@@ -28116,6 +28861,7 @@ HFSBI_FN void hfsbi_call_start(hfsb_call *call) {
     if (!call->prepared) return;
     call->prepared = false;
     st = call->tool->fn(call, &call->args, &err);
+    hfsbi_change_unlock(call);
     hfsb_json_free(&call->parsed);
     hfsbi_call_settle(call, st, &err);
 }
@@ -28138,7 +28884,7 @@ hfsb_status hfsb_call_open(hfsb_tools *tools, hfsb_str name,
 }
 
 /* True when the event that the call waits for has come. Under the lock. */
-static bool hfsbi_call_ready(const hfsb_call *call) {
+static bool hfsbi_call_ready(hfsb_call *call) {
     size_t i;
     switch (call->wait) {
     case HFSBI_WAIT_NOTHING: return !call->prepared;
@@ -28147,9 +28893,7 @@ static bool hfsbi_call_ready(const hfsb_call *call) {
         for (i = 0; i < call->killed.count; i++)
             if (call->killed.list[i]->state != HFSBI_JOB_DONE) return false;
         return true;
-    case HFSBI_WAIT_OUTPUT:
-        return hfsbi_output_ready(call) ||
-               hfsb_clock_ms() >= call->output.until;
+    case HFSBI_WAIT_OUTPUT: return hfsbi_output_ready(call);
     case HFSBI_WAIT_ONCE: return !call->once->running;
     }
     return true;
@@ -28440,27 +29184,302 @@ hfsb_status hfsb_tools_call_text(hfsb_tools *tools, hfsb_str name,
     return st;
 }
 
+/* ---- src/tools/exit.c ---- */
+/* exit.c - exit codes that are answers, not failures.
+
+   grep exits with 1 when nothing matches, diff when the files differ, test
+   when the condition is false. The result of bash is a failure all the same,
+   as any code but 0 is, but it has the field exit_meaning, and MCP does not
+   mark it as an error: hosts show errors in red, and models start to repair
+   what is not broken.
+
+   The code of a command line is that of its last command, or of a command that
+   && follows:
+
+       cd src && find . -name '*.c' | LC_ALL=C xargs grep -l foo
+       ------    ------------------   -------- ----- ----
+       may       any                  skipped  code  the name that is
+       fail                                    123   looked up
+
+   So each of these is judged: it gives an answer, it does not fail (echo), it
+   would have complained on stderr if it had failed (cd), or it may be what
+   failed. `make && grep x log` may be the failure of make. Other rules, which
+   all report a failure too many rather than one too few:
+   - no command that changes how a line ends: set -e, pipefail, exit, eval;
+   - nothing that needs more than words and quotes to be read: subshells,
+     here-documents, substitutions within quotes. */
+enum { HFSBI_EXIT_WORDS = 12 }; /* words of a command that are kept */
+
+/* Commands whose exit code 1 is an answer. */
+static const struct {
+    const char *name, *second; /* the word after it (NULL: any) */
+    const char *meaning;
+} hfsbi_exit_answers[] = {{"grep", NULL, "no match"},
+                          {"egrep", NULL, "no match"},
+                          {"fgrep", NULL, "no match"},
+                          {"zgrep", NULL, "no match"},
+                          {"rg", NULL, "no match"},
+                          {"ag", NULL, "no match"},
+                          {"ack", NULL, "no match"},
+                          {"locate", NULL, "no match"},
+                          {"git", "grep", "no match"},
+                          {"git", "show-ref", "no match"},
+                          {"git", "diff", "there are differences"},
+                          {"git", "merge-base", "not an ancestor"},
+                          {"git", "check-ignore", "not ignored"},
+                          {"diff", NULL, "the files differ"},
+                          {"colordiff", NULL, "the files differ"},
+                          {"cmp", NULL, "the files differ"},
+                          {"test", NULL, "the condition is false"},
+                          {"[", NULL, "the condition is false"},
+                          {"[[", NULL, "the condition is false"},
+                          {"expr", NULL, "the value is 0 or empty"},
+                          {"pgrep", NULL, "no such process"},
+                          {"pkill", NULL, "no such process"},
+                          {"pidof", NULL, "no such process"},
+                          {"which", NULL, "not found"},
+                          {"type", NULL, "not found"},
+                          {"command", "-v", "not found"}};
+
+/* The words of one command, views of the line as it was written. */
+typedef struct hfsbi_exit_command {
+    hfsb_str words[HFSBI_EXIT_WORDS];
+    size_t   count;
+    bool     redirects; /* its stderr may be elsewhere */
+} hfsbi_exit_command;
+
+/* A line while it is read. */
+typedef struct hfsbi_exit_line {
+    hfsb_str           rest;
+    hfsbi_exit_command now;
+    int                code;
+    bool               quiet;  /* nothing was written to stderr */
+    bool               failed; /* the code may be that of a failure */
+    const char        *answer; /* what the code means otherwise, or NULL */
+} hfsbi_exit_line;
+
+/* True when `word` is one of the words in list, with blanks between. */
+static bool hfsbi_exit_in(hfsb_str word, const char *list) {
+    hfsb_str rest = hfsb_cstr(list), one;
+    while (hfsbi_list_next(&rest, ' ', &one))
+        if (hfsb_str_equal(word, one)) return true;
+    return false;
+}
+
+/* The word with number i, "" after the last. */
+static hfsb_str hfsbi_exit_word(const hfsbi_exit_command *c, size_t i) {
+    return i < c->count ? c->words[i] : HFSB_LIT("");
+}
+
+/* ---- reading a line ---- */
+
+/* The length of a quoted text or substitution at the start of s; 0 when it is
+   too hard to read. */
+static size_t hfsbi_exit_quoted(hfsb_str s) {
+    char   first = s.ptr[0];
+    size_t i = 1, depth = 0;
+    if (first == '\\') return s.len > 1 ? 2 : 0;
+    if (first == '$' && (s.len < 2 || !strchr("({'\"", s.ptr[1]))) return 1;
+    if (first == '$' && s.ptr[1] != '(' && s.ptr[1] != '{') return 0;
+    for (; i < s.len; i++) {
+        char c = s.ptr[i];
+        if (first != '\'' && c == '`') return 0;
+        if (first == '"' && c == '\\') i++;
+        if (first == '$' && c == '\\') return 0;
+        if (first == '"' && c == '$' && i + 1 < s.len && s.ptr[i + 1] == '(')
+            return 0;
+        if (first != '$' && c == first) return i + 1;
+        if (first == '$' && (c == '\'' || c == '"')) return 0;
+        if (first == '$' && (c == '(' || c == '{')) depth++;
+        if (first == '$' && (c == ')' || c == '}') && --depth == 0)
+            return i + 1;
+    }
+    return 0;
+}
+
+/* Moves the next word to *word, "" at an operator or the end. False when it
+   cannot be read. */
+static bool hfsbi_exit_next_word(hfsbi_exit_line *line, hfsb_str *word) {
+    hfsb_str s = line->rest;
+    size_t   i = 0, n;
+    while (i < s.len && (s.ptr[i] == ' ' || s.ptr[i] == '\t')) i++;
+    if (i < s.len && s.ptr[i] == '#') {
+        i = hfsb_str_find_byte(s, '\n');
+        if (i == HFSB_NPOS) i = s.len;
+    }
+    s = line->rest = hfsb_str_slice(s, i, s.len);
+    for (i = 0; i < s.len && !strchr(" \t\n;|", s.ptr[i]); i += n) {
+        char c = s.ptr[i];
+        n = 1;
+        if (!c || strchr("()`", c)) return false;
+        if (c == '<' && i + 1 < s.len && s.ptr[i + 1] == '<') return false;
+        if (c == '<' || c == '>') line->now.redirects = true;
+        if (c == '&' && !(i > 0 && strchr("<>", s.ptr[i - 1])) &&
+            !(i + 1 < s.len && s.ptr[i + 1] == '>'))
+            break;
+        if (strchr("'\"$\\", c))
+            n = hfsbi_exit_quoted(hfsb_str_slice(s, i, s.len));
+        if (!n) return false;
+    }
+    *word = hfsb_str_slice(s, 0, i);
+    line->rest = hfsb_str_slice(s, i, s.len);
+    return true;
+}
+
+/* Removes the operator at the start of the rest: '&' for &&, '/' for ||, '|',
+   or ';' also for a line feed. 0: none of them. */
+static char hfsbi_exit_operator(hfsbi_exit_line *line) {
+    hfsb_str s = line->rest;
+    size_t   n = 1;
+    char     op = s.len ? s.ptr[0] : '\0';
+    bool     twice = s.len > 1 && s.ptr[1] == op;
+    if (op == '\n') op = ';';
+    else if (twice && op == ';') op = '\0';
+    else if (twice && op == '|') op = '/';
+    else if (op == '&' && !twice) op = '\0';
+    if (op == '&' || op == '/') n = 2;
+    if (op == '|' && s.len > 1 && s.ptr[1] == '&') n = 2;
+    line->rest = hfsb_str_slice(s, n, s.len);
+    return op;
+}
+
+/* ---- judging a command ---- */
+
+/* True for NAME=value. */
+static bool hfsbi_exit_assigns(hfsb_str word) {
+    size_t i = 0;
+    while (i < word.len && (hfsbi_is_alpha(word.ptr[i]) ||
+                            hfsbi_is_digit(word.ptr[i]) || word.ptr[i] == '_'))
+        i++;
+    return i > 0 && i < word.len && word.ptr[i] == '=';
+}
+
+/* The name of a program without its folder. */
+static hfsb_str hfsbi_exit_name(hfsb_str word) {
+    size_t i = word.len;
+    while (i > 0 && word.ptr[i - 1] != '/') i--;
+    return hfsb_str_slice(word, i, word.len);
+}
+
+/* The number of the word after xargs, which is word i, and its options. */
+static size_t hfsbi_exit_after_xargs(const hfsbi_exit_command *c, size_t i) {
+    hfsb_str word = hfsbi_exit_word(c, ++i);
+    while (hfsb_str_starts(word, HFSB_LIT("-"))) {
+        if (hfsbi_exit_in(word, "-n -P -I -L -d -s -a")) i++; /* its value */
+        word = hfsbi_exit_word(c, ++i);
+    }
+    return i;
+}
+
+/* The number of the word that names the program: after assignments and
+   programs that run another one. *by_xargs: xargs is one of them. */
+static size_t hfsbi_exit_program(const hfsbi_exit_command *c, bool *by_xargs) {
+    size_t i = 0;
+    *by_xargs = false;
+    while (i + 1 < c->count) {
+        hfsb_str name = hfsbi_exit_name(c->words[i]);
+        char     next = c->words[i + 1].ptr[0];
+        if (hfsbi_exit_assigns(c->words[i])) {
+            i++;
+        } else if (hfsbi_exit_in(name, "xargs")) {
+            *by_xargs = true;
+            i = hfsbi_exit_after_xargs(c, i);
+        } else if (hfsbi_exit_in(name, "timeout") && hfsbi_is_digit(next)) {
+            i += 2;
+        } else if (next != '-' && hfsbi_exit_in(name, "command env time sudo "
+                                                      "nice nohup")) {
+            i++;
+        } else {
+            return i;
+        }
+    }
+    return i;
+}
+
+/* What the code means if it is that of this command, or NULL. */
+static const char *hfsbi_exit_answer(const hfsbi_exit_command *c, int code) {
+    bool     by_xargs;
+    size_t   i, at = hfsbi_exit_program(c, &by_xargs);
+    hfsb_str name = hfsbi_exit_name(hfsbi_exit_word(c, at));
+    hfsb_str second = hfsbi_exit_word(c, at + 1);
+    if (by_xargs != (code == 123)) return NULL;
+    if (hfsbi_exit_in(name, "git") && hfsbi_exit_in(second, "-C -c"))
+        second = hfsbi_exit_word(c, at + 3);
+    for (i = 0; i < sizeof hfsbi_exit_answers / sizeof *hfsbi_exit_answers;
+         i++) {
+        const char *must = hfsbi_exit_answers[i].second;
+        if (hfsb_str_equal(name, hfsb_cstr(hfsbi_exit_answers[i].name)) &&
+            (!must || hfsb_str_equal(second, hfsb_cstr(must))))
+            return hfsbi_exit_answers[i].meaning;
+    }
+    return NULL;
+}
+
+/* Takes the command as one that the code may belong to. */
+static void hfsbi_exit_judge(hfsbi_exit_line *line) {
+    const hfsbi_exit_command *c = &line->now;
+    hfsb_str                  first = hfsbi_exit_word(c, 0);
+    const char               *answer = hfsbi_exit_answer(c, line->code);
+    if (answer && line->answer && strcmp(answer, line->answer) != 0)
+        answer = "a condition is false, or there is no match";
+    if (answer) line->answer = answer;
+    else if (hfsbi_exit_in(first, "true : echo printf export")) return;
+    else if (!line->quiet || c->redirects ||
+             !hfsbi_exit_in(first, "cd pushd cat head tail ls wc"))
+        line->failed = true;
+}
+
+/* ---- the line ---- */
+
+/* Reads the line to its end. False when it cannot be judged, or the code may be
+   that of a failure. */
+static bool hfsbi_exit_read(hfsbi_exit_line *line) {
+    hfsbi_exit_command *c = &line->now;
+    hfsb_str            word;
+    char                op = ';'; /* the last operator */
+    while (hfsbi_exit_next_word(line, &word)) {
+        if (word.len && !c->count && (op == ';' || op == '/')) {
+            line->failed = false; /* earlier codes do not matter */
+            line->answer = NULL;
+        }
+        if (word.len && c->count < HFSBI_EXIT_WORDS)
+            c->words[c->count++] = word;
+        if (word.len) continue;
+        if (c->count && hfsbi_exit_in(c->words[0], "set exit return exec trap "
+                                                   "eval source ."))
+            return false;
+        if (c->count && (!line->rest.len || line->rest.ptr[0] != '|' ||
+                         hfsb_str_starts(line->rest, HFSB_LIT("||"))))
+            hfsbi_exit_judge(line);
+        if (!line->rest.len) return !line->failed && (c->count || op == ';');
+        if (c->count) op = hfsbi_exit_operator(line);
+        else if (line->rest.ptr[0] != '\n') return false;
+        else line->rest = hfsb_str_slice(line->rest, 1, line->rest.len);
+        if (!op) return false;
+        memset(c, 0, sizeof *c);
+    }
+    return false;
+}
+
+HFSBI_FN const char *hfsbi_exit_meaning(hfsb_str command, int code,
+                                        bool quiet) {
+    hfsbi_exit_line line;
+    if (code != 1 && code != 123) return NULL;
+    memset(&line, 0, sizeof line);
+    line.rest = command;
+    line.code = code;
+    line.quiet = quiet;
+    return hfsbi_exit_read(&line) ? line.answer : NULL;
+}
+
 /* ---- src/tools/bash.c ---- */
-/* bash.c - the tools for commands: bash, bash_output, bash_input, kill.
+/* bash.c - the tool bash.
 
    bash turns its arguments into a spec and adds a job, or joins the job of an
    earlier call with the same id or key. In the foreground the call waits for
    the job and copies its result; in the background it returns the id at once.
    The result belongs to the job: it is written when the command ends, also if
-   no call waits for it.
-
-   bash_output reads the log of a job from an offset. It waits for more output,
-   for the end, or for a prompt: an unfinished line that was not shown yet and
-   has not changed for HFSBI_PROMPT_MS. An unfinished line that keeps changing
-   is a progress bar.
-
-   kill asks jobs to end and waits until they have; the grace between TERM and
-   KILL applies. bash_input never waits. */
-enum {
-    HFSBI_OUTPUT_MAX = 100000, /* bytes that bash_output shows at once */
-    HFSBI_PROMPT_MS = 300      /* an unfinished line unchanged is a prompt */
-};
-
+   no call waits for it. */
 /* ---- bash: arguments ---- */
 
 typedef struct hfsbi_bash_args {
@@ -28484,7 +29503,9 @@ static const hfsbi_param hfsbi_bash_params[] = {
     HFSBI_PARAM("background", HFSBI_ARG_BOOL, 0, hfsbi_bash_args, background,
                 "Return at once with a job id"),
     HFSBI_PARAM("stdin", HFSBI_ARG_STR, 0, hfsbi_bash_args, input, NULL),
-    HFSBI_PARAM("env", HFSBI_ARG_OBJECT, 0, hfsbi_bash_args, env, NULL),
+    HFSBI_PARAM("env", HFSBI_ARG_OBJECT, HFSBI_FLAT_ONLY, hfsbi_bash_args, env,
+                NULL), /* some hosts refuse an object with any keys, and a
+                          command can set variables itself */
     HFSBI_PARAM("merge_stderr", HFSBI_ARG_BOOL, 0, hfsbi_bash_args,
                 merge_stderr, "Keep the order written"),
     HFSBI_PARAM("shell", HFSBI_ARG_STR, HFSBI_UNLISTED | HFSBI_NO_NUL,
@@ -28611,6 +29632,23 @@ static void hfsbi_put_survivors(hfsbi_build *fields, const hfsbi_job *job) {
     hfsbi_build_end(fields);
 }
 
+HFSBI_FN const char *hfsbi_signal_name(int number) {
+    static const struct {
+        int         number;
+        const char *name;
+    } list[] = {
+        {SIGHUP, "SIGHUP"},   {SIGINT, "SIGINT"},   {SIGQUIT, "SIGQUIT"},
+        {SIGILL, "SIGILL"},   {SIGTRAP, "SIGTRAP"}, {SIGABRT, "SIGABRT"},
+        {SIGBUS, "SIGBUS"},   {SIGFPE, "SIGFPE"},   {SIGKILL, "SIGKILL"},
+        {SIGUSR1, "SIGUSR1"}, {SIGSEGV, "SIGSEGV"}, {SIGUSR2, "SIGUSR2"},
+        {SIGPIPE, "SIGPIPE"}, {SIGALRM, "SIGALRM"}, {SIGTERM, "SIGTERM"},
+        {SIGXCPU, "SIGXCPU"}, {SIGXFSZ, "SIGXFSZ"}, {SIGSYS, "SIGSYS"}};
+    size_t i;
+    for (i = 0; i < sizeof list / sizeof list[0]; i++)
+        if (list[i].number == number) return list[i].name;
+    return "";
+}
+
 HFSBI_FN void hfsbi_put_ending(hfsbi_build *fields, const hfsbi_job *job) {
     if (job->end.end == HFSB_PROC_EXITED)
         hfsbi_build_int(fields, "exit_code", job->end.exit_code);
@@ -28618,8 +29656,24 @@ HFSBI_FN void hfsbi_put_ending(hfsbi_build *fields, const hfsbi_job *job) {
     if (job->end.end == HFSB_PROC_SIGNALED)
         hfsbi_build_int(fields, "signal", job->end.signal);
     else hfsbi_build_null(fields, "signal");
+    if (job->end.end == HFSB_PROC_SIGNALED &&
+        *hfsbi_signal_name(job->end.signal))
+        hfsbi_build_str(fields, "signal_name",
+                        hfsb_cstr(hfsbi_signal_name(job->end.signal)));
     hfsbi_build_bool(fields, "timed_out", job->end.timed_out);
     if (job->killed) hfsbi_build_bool(fields, "killed", true);
+}
+
+/* Adds what the exit code means, when it is an answer. */
+static void hfsbi_put_meaning(hfsbi_build *fields, const hfsbi_job *job) {
+    const hfsbi_record *r = &job->record;
+    const char         *meaning = NULL;
+    if (job->end.end == HFSB_PROC_EXITED && !job->end.timed_out &&
+        !job->killed)
+        meaning = hfsbi_exit_meaning(hfsb_buf_str(&job->spec.command),
+                                     job->end.exit_code,
+                                     !r->merged && !r->stderr_total);
+    if (meaning) hfsbi_build_str(fields, "exit_meaning", hfsb_cstr(meaning));
 }
 
 static hfsb_status hfsbi_bash_fields(hfsbi_job *job) {
@@ -28630,12 +29684,15 @@ static hfsb_status hfsbi_bash_fields(hfsbi_job *job) {
     hfsbi_build_str(&fields, "id", hfsb_cstr(job->id));
     hfsbi_build_int(&fields, "pid", job->pid);
     hfsbi_put_ending(&fields, job);
+    hfsbi_put_meaning(&fields, job);
     hfsbi_build_int(&fields, "duration_ms", job->ended - job->created);
     hfsbi_build_bool(&fields, "truncated", hfsbi_record_truncated(c));
     hfsbi_build_int(&fields, "total_chars", (long long)hfsbi_record_chars(c));
     if (c->path.len)
         hfsbi_build_str(&fields, "spill_path", hfsb_buf_str(&c->path));
     else hfsbi_build_null(&fields, "spill_path");
+    if (c->path.len && c->spill.full)
+        hfsbi_build_int(&fields, "spill_bytes", (long long)c->spill.bytes);
     hfsbi_put_survivors(&fields, job);
     hfsbi_build_end(&fields);
     return hfsbi_build_finish(&fields, &job->result.fields);
@@ -28816,50 +29873,252 @@ HFSBI_FN const hfsbi_tool *hfsbi_tool_bash(void) {
         "Run a command with bash or sh in the sandbox, a machine of its "
         "own" HFSBI_BASH_WORDS,
         HFSBI_TOOL_RUNS,
-        0,
+        HFSBI_TOOL_CORE,
         hfsbi_bash_params,
         hfsbi_run_bash,
         hfsbi_prepare_bash};
     return &row;
 }
 
-/* ---- bash_output ---- */
+/* ---- src/tools/control.c ---- */
+/* control.c - the tools for jobs: bash_output, bash_input, kill.
 
-/* Fails with "No such job: {id}". HFSB_OK or HFSB_NOMEM. */
-static hfsb_status hfsbi_job_unknown(hfsb_tool_result *result, hfsb_str id,
-                                     hfsb_err *err) {
+   bash_output reads the log of a job from an offset. It waits for more output,
+   for the end, or for a prompt: an unfinished line that was not shown yet and
+   has not changed for HFSBI_PROMPT_MS. An unfinished line that keeps changing
+   is a progress bar.
+
+   A model pays for each answer, so it gets pages (hfsb_call_opts.page). Its
+   wait ends only with
+
+       a page of new output, or the end of the job
+       a question: a prompt that ends like one; "Compiling x ..." does not
+       a pause of HFSBI_PAUSE_MS after new output, if the caller named no time,
+       and after input
+
+   and an answer without an offset goes on where the last one ended. Output
+   that is much longer than a page is shown by its head and its tail.
+
+   kill asks jobs to end and waits until they have; the grace between TERM and
+   KILL applies. bash_input waits only for an answer by pages. */
+enum {
+    HFSBI_OUTPUT_MAX = 100000, /* bytes that bash_output shows at once */
+    HFSBI_PROMPT_MS = 300,     /* an unfinished line unchanged is a prompt */
+    HFSBI_PAUSE_MS = 500,      /* silence that ends an answer */
+    HFSBI_LISTEN_MS = 5000,  /* for an answer, when the caller named no time */
+    HFSBI_PAGE_MAX = 100000, /* bytes */
+    HFSBI_JOBS_NAMED = 8,    /* that "No such job" names */
+    HFSBI_JOBS_LISTED = 50   /* that bash_output lists */
+};
+
+/* ---- names of jobs ---- */
+
+/* Appends the state of a job: "running", "exit code 3", "killed by SIGINT". */
+static void hfsbi_put_state(hfsb_buf *out, const hfsbi_job *job) {
+    const char *name = hfsbi_signal_name(job->end.signal);
+    if (job->state == HFSBI_JOB_WAITING)
+        hfsb_buf_append(out, HFSB_LIT("waiting"));
+    else if (job->state == HFSBI_JOB_RUNNING)
+        hfsb_buf_append(out, HFSB_LIT("running"));
+    else if (job->end.timed_out) hfsb_buf_append(out, HFSB_LIT("timed out"));
+    else if (job->end.end == HFSB_PROC_EXITED)
+        hfsb_buf_printf(out, "exit code %d", job->end.exit_code);
+    else if (job->end.end == HFSB_PROC_SIGNALED && *name)
+        hfsb_buf_printf(out, "killed by %s", name);
+    else if (job->end.end == HFSB_PROC_SIGNALED)
+        hfsb_buf_printf(out, "killed by signal %d", job->end.signal);
+    else hfsb_buf_append(out, HFSB_LIT("ended"));
+}
+
+/* Fails with "No such job: {id}" and the names of the newest jobs. HFSB_OK or
+   HFSB_NOMEM. Under the lock. */
+static hfsb_status hfsbi_job_unknown(hfsb_tools *tools, hfsb_str id,
+                                     hfsb_tool_result *result, hfsb_err *err) {
+    const hfsbi_job *job = tools->jobs;
+    hfsb_buf        *out = &result->error;
+    size_t           n;
     hfsbi_fail(err, HFSB_NOT_FOUND, 0, "No such job: ");
     hfsbi_err_quote(err, id, 80);
-    return hfsbi_result_err(result, err);
+    if (hfsbi_result_err(result, err) != HFSB_OK) return HFSB_NOMEM;
+    hfsb_buf_append(out,
+                    hfsb_cstr(job ? ". There are: " : ". There are none"));
+    for (n = 0; job && n < HFSBI_JOBS_NAMED; n++, job = job->next) {
+        if (n) hfsb_buf_append(out, HFSB_LIT(", "));
+        hfsbi_put_shown(out, hfsb_cstr(job->id));
+        hfsb_buf_append(out, HFSB_LIT(" ("));
+        hfsbi_put_state(out, job);
+        hfsb_buf_append_byte(out, ')');
+    }
+    hfsb_buf_append(out, job ? HFSB_LIT(" ...") : HFSB_LIT("."));
+    return hfsb_buf_finish(out, 0);
+}
+
+/* Lists the jobs, the newest first, a line for each. Under the lock. */
+static hfsb_status hfsbi_jobs_result(hfsb_call *call) {
+    const hfsbi_job *job = call->tools->jobs;
+    hfsb_buf        *out = &call->result.output;
+    long long        now = hfsb_clock_ms();
+    size_t           n = 0;
+    call->result.success = true;
+    if (!job) hfsb_buf_append(out, HFSB_LIT("There are no jobs."));
+    for (; job && n < HFSBI_JOBS_LISTED; n++, job = job->next) {
+        hfsb_str what =
+            hfsb_buf_str(job->spec.description.len ? &job->spec.description
+                                                   : &job->spec.command);
+        long long end = job->state == HFSBI_JOB_DONE ? job->ended : now;
+        hfsbi_put_shown(out, hfsb_cstr(job->id));
+        hfsb_buf_append(out, HFSB_LIT(": "));
+        hfsbi_put_state(out, job);
+        hfsb_buf_printf(out, ", %lld s: ", (end - job->created) / 1000);
+        hfsbi_put_shown(out,
+                        hfsb_str_slice(what, 0, hfsb_utf8_offset(what, 100)));
+        hfsb_buf_append_byte(out, '\n');
+    }
+    if (job) hfsb_buf_append(out, HFSB_LIT("(and older ones)\n"));
+    return hfsb_buf_finish(out, 0);
+}
+
+/* ---- bash_output: what it shows ---- */
+
+/* The part of a log that an answer shows: bytes [from, next). Those from
+   gone_from to gone_to are no longer held. */
+typedef struct hfsbi_page {
+    unsigned long long from, next, gone_from, gone_to;
+} hfsbi_page;
+
+/* Appends at most max bytes of the log from `from` on to *out. HFSB_OK or the
+   failure of the buffer. */
+static hfsb_status hfsbi_page_read(const hfsbi_record *r,
+                                   unsigned long long from, size_t max,
+                                   hfsb_buf *out, hfsbi_page *p) {
+    hfsb_status st = hfsbi_record_read(r, from, max, out, &p->next,
+                                       &p->gone_from, &p->gone_to);
+    p->from = p->gone_from != p->gone_to ? p->gone_to : from;
+    if (p->from > p->next) p->from = p->next;
+    return st;
+}
+
+/* Cuts a text of the page to whole lines, at most `lines` of them. The last
+   line of a log need not be whole. */
+static void hfsbi_page_cut(const hfsbi_record *r, size_t lines, hfsb_buf *text,
+                           hfsbi_page *p) {
+    size_t end = 0, n, at;
+    for (n = 0; n < lines; n++) {
+        at = hfsb_str_find_byte(
+            hfsb_str_slice(hfsb_buf_str(text), end, text->len), '\n');
+        if (at == HFSB_NPOS) break;
+        end += at + 1;
+    }
+    if (n < lines && (p->next == r->total || end == 0)) return;
+    if (end == text->len) return;
+    hfsb_buf_truncate(text, end);
+    p->next = p->from + end;
+}
+
+/* Returns where the last lines of a text start, at most `lines` of them. Its
+   first line may be a part of one, and does not count unless it is the only
+   one. */
+static size_t hfsbi_page_last_lines(hfsb_str text, size_t lines) {
+    size_t have = hfsb_str_count_byte(text, '\n'), at = 0, end;
+    for (;; at += end + 1, have--) {
+        end = hfsb_str_find_byte(hfsb_str_slice(text, at, text.len), '\n');
+        if (end == HFSB_NPOS || at + end + 1 == text.len) return at;
+        if (at > 0 && have <= lines) return at;
+    }
+}
+
+/* Appends the end of a log, about max bytes in whole lines, but nothing before
+   p->next. p->from becomes its start. */
+static hfsb_status hfsbi_page_tail(const hfsbi_record *r, size_t max,
+                                   hfsb_buf *out, hfsbi_page *p) {
+    unsigned long long start = r->total - max;
+    hfsb_buf           tail = HFSB_INIT;
+    hfsb_str           text;
+    size_t             at;
+    hfsb_status        st;
+    tail.alloc = out->alloc;
+    if (start < p->next) start = p->next;
+    st = hfsbi_page_read(r, start, max, &tail, p);
+    text = hfsb_buf_str(&tail);
+    at = hfsbi_page_last_lines(text, max / HFSBI_PAGE_LINE);
+    p->from += at;
+    if (st == HFSB_OK)
+        st = hfsb_buf_append(out, hfsb_str_slice(text, at, text.len));
+    hfsb_buf_free(&tail);
+    return st;
+}
+
+/* Appends head and tail of output that is too long for a page, with a note in
+   between how to see the rest. */
+static hfsb_status hfsbi_page_abridge(const hfsbi_record *r,
+                                      unsigned long long from, size_t page,
+                                      hfsb_buf *out, hfsbi_page *p) {
+    size_t      head = page / 4;
+    hfsb_buf    tail = HFSB_INIT;
+    hfsbi_page  end;
+    hfsb_status st = hfsbi_page_read(r, from, head, out, p);
+    if (st != HFSB_OK) return st;
+    hfsbi_page_cut(r, head / HFSBI_PAGE_LINE, out, p);
+    end = *p;
+    tail.alloc = out->alloc;
+    st = hfsbi_page_tail(r, page - head, &tail, &end);
+    if (out->len && out->ptr[out->len - 1] != '\n')
+        hfsb_buf_append_byte(out, '\n');
+    hfsb_buf_printf(out,
+                    "... (bytes %llu to %llu left out here: see them with "
+                    "offset=%llu) ...\n",
+                    p->next, end.from, p->next);
+    hfsb_buf_append(out, hfsb_buf_str(&tail));
+    hfsb_buf_free(&tail);
+    p->next = end.next;
+    return st == HFSB_OK ? hfsb_buf_finish(out, 0) : st;
+}
+
+/* Appends the page of a call. */
+static hfsb_status hfsbi_page_fill(hfsb_call *call, hfsbi_page *p) {
+    const hfsbi_output_wait *w = &call->output;
+    const hfsbi_record      *r = &call->job->record;
+    hfsb_buf                *out = &call->result.output;
+    size_t                   max = w->page + w->page / 4;
+    hfsb_status              st;
+    if (!w->page)
+        return hfsbi_page_read(r, w->offset, HFSBI_OUTPUT_MAX, out, p);
+    if (w->follows && r->total > w->offset && r->total - w->offset > max)
+        return hfsbi_page_abridge(r, w->offset, w->page, out, p);
+    st = hfsbi_page_read(r, w->offset, max, out, p);
+    if (st == HFSB_OK) hfsbi_page_cut(r, max / HFSBI_PAGE_LINE, out, p);
+    return st;
 }
 
 HFSBI_FN hfsb_status hfsbi_output_result(hfsb_call *call) {
-    hfsbi_job         *job = call->job;
-    hfsb_tool_result  *r = &call->result;
-    unsigned long long next, gone_from, gone_to, from = call->output.offset;
-    hfsb_status        st =
-        hfsbi_record_read(&job->record, call->output.offset, HFSBI_OUTPUT_MAX,
-                          &r->output, &next, &gone_from, &gone_to);
+    hfsbi_job  *job = call->job;
+    hfsbi_page  p = HFSB_INIT;
+    hfsb_status st = hfsbi_page_fill(call, &p);
     if (st != HFSB_OK) return st;
-    if (gone_from != gone_to) from = gone_to;
-    if (from > next) from = next;
-    r->success = true;
+    call->result.success = true;
     job->shown = job->record.bytes;
+    if (call->output.page) job->read_to = p.next;
     hfsbi_build_str(&call->fields, "id", hfsb_cstr(job->id));
-    hfsbi_build_int(&call->fields, "offset", (long long)from);
-    hfsbi_build_int(&call->fields, "next_offset", (long long)next);
+    hfsbi_build_int(&call->fields, "offset", (long long)p.from);
+    hfsbi_build_int(&call->fields, "next_offset", (long long)p.next);
     hfsbi_build_bool(&call->fields, "running", job->state != HFSBI_JOB_DONE);
     hfsbi_put_ending(&call->fields, job);
-    if (gone_from == gone_to) return HFSB_OK;
+    if (call->output.page && p.next < job->record.total)
+        hfsb_buf_printf(&call->notes,
+                        "\n(%llu bytes more: call bash_output again)",
+                        job->record.total - p.next);
+    if (p.gone_from == p.gone_to) return call->notes.status;
     hfsbi_build_array(&call->fields, "dropped");
-    hfsbi_build_int(&call->fields, NULL, (long long)gone_from);
-    hfsbi_build_int(&call->fields, NULL, (long long)gone_to);
+    hfsbi_build_int(&call->fields, NULL, (long long)p.gone_from);
+    hfsbi_build_int(&call->fields, NULL, (long long)p.gone_to);
     hfsbi_build_end(&call->fields);
     return hfsb_buf_printf(&call->notes,
                            "\n(bytes %llu to %llu of the output are no "
                            "longer held)",
-                           gone_from, gone_to);
+                           p.gone_from, p.gone_to);
 }
+
+/* ---- bash_output: how long it waits ---- */
 
 /* True when the output ends in an unfinished line that was not shown yet. It
    is a prompt once it has not changed for HFSBI_PROMPT_MS. */
@@ -28869,54 +30128,155 @@ static bool hfsbi_output_may_prompt(const hfsb_call *call) {
            hfsbi_record_pending(&job->record);
 }
 
-HFSBI_FN bool hfsbi_output_ready(const hfsb_call *call) {
-    return call->job->state == HFSBI_JOB_DONE ||
-           call->job->record.total > call->output.offset ||
+static bool hfsbi_is_one_of(char c, const char *list) {
+    return hfsb_str_find_byte(hfsb_cstr(list), c) != HFSB_NPOS;
+}
+
+/* True when the unfinished line ends as questions do: "Name:", "Sure?",
+   ">>>", "root#", "[Y/n]", "(yes/no)". */
+static bool hfsbi_output_asks(const hfsb_call *call) {
+    const hfsbi_record *r = &call->job->record;
+    hfsb_buf            line = HFSB_INIT;
+    hfsb_str            text;
+    bool                asks = false;
+    line.alloc = r->alloc;
+    if (r->filter[0] &&
+        hfsb_text_filter_peek(r->filter[0], &line) == HFSB_OK) {
+        text = hfsbi_trim(hfsb_buf_str(&line));
+        asks =
+            (text.len > 0 &&
+             hfsbi_is_one_of(text.ptr[text.len - 1], ":?>$#")) ||
+            (text.len > 1 && hfsbi_is_one_of(text.ptr[text.len - 1], "])") &&
+             hfsbi_is_one_of(text.ptr[text.len - 2], "nNo"));
+    }
+    hfsb_buf_free(&line);
+    return asks;
+}
+
+/* True when the output since the offset fills a page. What `memory` does not
+   hold is more than that. */
+static bool hfsbi_output_is_full(const hfsb_call *call) {
+    const hfsbi_record *r = &call->job->record;
+    unsigned long long  from = call->output.offset;
+    size_t              page = call->output.page, at;
+    hfsb_str            text = hfsb_buf_str(&r->memory);
+    if (r->total <= from) return false;
+    if (r->total - from >= page || from < r->memory_start) return true;
+    at = (size_t)(from - r->memory_start);
+    text = hfsb_str_slice(text, at, text.len);
+    return hfsb_str_count_byte(text, '\n') >= page / HFSBI_PAGE_LINE;
+}
+
+/* True when there is new output, so that a pause now ends the wait. */
+static bool hfsbi_output_may_pause(const hfsb_call *call) {
+    return call->output.pauses &&
+           call->job->record.bytes != call->output.heard;
+}
+
+/* With a page, what ends the wait before the job does. */
+static bool hfsbi_output_page_ready(const hfsb_call *call) {
+    long long silent = hfsb_clock_ms() - call->job->record.last_at;
+    return hfsbi_output_is_full(call) ||
+           (hfsbi_output_may_pause(call) && silent >= HFSBI_PAUSE_MS) ||
+           (hfsbi_output_may_prompt(call) && silent >= HFSBI_PROMPT_MS &&
+            hfsbi_output_asks(call));
+}
+
+/* Without a page, what ends the wait before the job does. */
+static bool hfsbi_output_line_ready(const hfsb_call *call) {
+    return call->job->record.total > call->output.offset ||
            (hfsbi_output_may_prompt(call) &&
             hfsb_clock_ms() >= call->job->record.last_at + HFSBI_PROMPT_MS);
 }
 
-HFSBI_FN long long hfsbi_output_at(const hfsb_call *call) {
-    long long at = call->job->record.last_at + HFSBI_PROMPT_MS;
-    return at < call->output.until && hfsbi_output_may_prompt(call)
-               ? at
-               : call->output.until;
+/* A wait that has ended stays so: a pause or a question must not be undone by
+   output that comes before the caller takes the result. */
+HFSBI_FN bool hfsbi_output_ready(hfsb_call *call) {
+    bool ready = hfsb_clock_ms() >= call->output.until ||
+                 call->job->state == HFSBI_JOB_DONE ||
+                 (call->output.page ? hfsbi_output_page_ready(call)
+                                    : hfsbi_output_line_ready(call));
+    if (ready) call->output.until = 0;
+    return ready;
 }
+
+/* A moment that has passed did not end the wait: it is not waited for. */
+HFSBI_FN long long hfsbi_output_at(const hfsb_call *call) {
+    long long at = call->output.until, now = hfsb_clock_ms();
+    long long prompt = call->job->record.last_at + HFSBI_PROMPT_MS;
+    long long pause = call->job->record.last_at + HFSBI_PAUSE_MS;
+    if (prompt > now && hfsbi_output_may_prompt(call))
+        at = hfsbi_earlier(at, prompt);
+    if (pause > now && hfsbi_output_may_pause(call))
+        at = hfsbi_earlier(at, pause);
+    return at;
+}
+
+/* ---- bash_output ---- */
 
 typedef struct hfsbi_output_args {
     hfsb_str  id;
-    long long offset, wait_ms;
+    long long offset, wait_ms; /* below 0: not given */
+    long long page;
 } hfsbi_output_args;
 
+#define HFSBI_PARAM_PAGE(args)                                           \
+    HFSBI_PARAM_RANGE("page", HFSBI_ARG_INT, HFSBI_UNLISTED, args, page, \
+                      NULL, HFSBI_PAGE_LEAST, HFSBI_PAGE_MAX, 0,         \
+                      "a number of bytes from 1000 to 100000")
+
 static const hfsbi_param hfsbi_output_params[] = {
-    HFSBI_PARAM("id", HFSBI_ARG_STR, HFSBI_REQUIRED, hfsbi_output_args, id,
-                NULL),
+    HFSBI_PARAM("id", HFSBI_ARG_STR, 0, hfsbi_output_args, id, NULL),
     HFSBI_PARAM_RANGE("offset", HFSBI_ARG_INT, 0, hfsbi_output_args, offset,
-                      "In bytes, default 0", 0, LLONG_MAX, 0, "0 or more"),
+                      "In bytes", 0, LLONG_MAX, -1, "0 or more"),
     HFSBI_PARAM_RANGE("wait_ms", HFSBI_ARG_INT, 0, hfsbi_output_args, wait_ms,
-                      "Wait so long for more", 0, LLONG_MAX, 0, "0 or more"),
-    HFSBI_PARAM_END};
+                      "Wait so long for more", 0, LLONG_MAX, -1, "0 or more"),
+    HFSBI_PARAM_PAGE(hfsbi_output_args), HFSBI_PARAM_END};
+
+/* The size of the pages of a call: the argument's, else the option's. */
+static size_t hfsbi_page_size(const hfsb_call *call, long long argument) {
+    size_t page = argument ? (size_t)argument : call->opts.page;
+    if (page == 0) return 0;
+    if (page < HFSBI_PAGE_LEAST) return HFSBI_PAGE_LEAST;
+    return page < HFSBI_PAGE_MAX ? page : (size_t)HFSBI_PAGE_MAX;
+}
+
+/* The call waits for output of the job as *a asks for. `heard`: bytes of the
+   record that are not new. Under the lock. */
+static void hfsbi_output_wait_for(hfsb_call *call, hfsbi_job *job,
+                                  const hfsbi_output_args *a,
+                                  unsigned long long       heard) {
+    hfsb_tools        *tools = call->tools;
+    hfsbi_output_wait *w = &call->output;
+    long long          wait = a->wait_ms;
+    long long          most = (long long)(tools->limits.max_timeout * 1000.0);
+    call->job = job;
+    job->users++;
+    memcpy(call->job_id, job->id, sizeof call->job_id);
+    w->page = hfsbi_page_size(call, a->page);
+    w->follows = w->page && a->offset < 0;
+    w->offset = w->follows ? job->read_to : 0;
+    if (a->offset > 0) w->offset = (unsigned long long)a->offset;
+    w->pauses = w->page && wait < 0;
+    w->heard = heard;
+    if (wait < 0) wait = w->page ? HFSBI_LISTEN_MS : 0;
+    w->until = hfsb_clock_ms() + (wait < most ? wait : most);
+    hfsbi_call_wait(call, HFSBI_WAIT_OUTPUT);
+    if (job->proc) hfsbi_proc_drive(job->proc);
+    hfsbi_tools_stir(tools); /* sets the timer */
+}
 
 static hfsb_status hfsbi_run_bash_output(hfsb_call *call, const void *args,
                                          hfsb_err *err) {
     const hfsbi_output_args *a = (const hfsbi_output_args *)args;
     hfsb_tools              *tools = call->tools;
-    long long   most = (long long)(tools->limits.max_timeout * 1000.0);
-    hfsb_status st = HFSB_OK;
+    hfsb_status              st = HFSB_OK;
+    hfsbi_job               *job;
     hfsbi_loop_lock(tools->loop);
-    call->job = hfsbi_job_find(tools, a->id);
-    if (call->job) {
-        call->job->users++;
-        memcpy(call->job_id, call->job->id, sizeof call->job_id);
-        call->output.offset = (unsigned long long)a->offset;
-        call->output.until =
-            hfsb_clock_ms() + (a->wait_ms < most ? a->wait_ms : most);
-        hfsbi_call_wait(call, HFSBI_WAIT_OUTPUT);
-        if (call->job->proc) hfsbi_proc_drive(call->job->proc);
-        hfsbi_tools_stir(tools); /* sets the timer */
-    } else {
-        st = hfsbi_job_unknown(&call->result, a->id, err);
-    }
+    job = hfsbi_job_find(tools, a->id);
+    if (!a->id.ptr) st = hfsbi_jobs_result(call);
+    else if (job) hfsbi_output_wait_for(call, job, a, job->shown);
+    else st = hfsbi_job_unknown(tools, a->id, &call->result, err);
     hfsbi_loop_unlock(tools->loop);
     return st;
 }
@@ -28926,10 +30286,11 @@ HFSBI_FN const hfsbi_tool *hfsbi_tool_bash_output(void) {
         "bash_output",
         "Output of a job",
         "Output of a background job since offset, whether it runs, its exit "
-        "code. Pass next_offset of the reply as the next offset.",
+        "code. Pass next_offset of the reply as the next offset. Without id: "
+        "the list of jobs.",
         NULL,
         HFSBI_TOOL_READS,
-        0,
+        HFSBI_TOOL_CORE,
         hfsbi_output_params,
         hfsbi_run_bash_output,
         NULL};
@@ -28947,7 +30308,7 @@ HFSBI_FN hfsb_status hfsbi_job_input(hfsb_tools *tools, hfsb_str id,
     hfsbi_loop_lock(tools->loop);
     job = hfsbi_job_find(tools, id);
     if (!job) {
-        st = hfsbi_job_unknown(result, id, &err);
+        st = hfsbi_job_unknown(tools, id, result, &err);
     } else if (job->state != HFSBI_JOB_RUNNING) {
         st = hfsbi_result_fail(result, HFSB_REFUSED, "Job %s %s.", job->id,
                                job->state == HFSBI_JOB_DONE
@@ -28966,8 +30327,10 @@ HFSBI_FN hfsb_status hfsbi_job_input(hfsb_tools *tools, hfsb_str id,
 }
 
 typedef struct hfsbi_input_args {
-    hfsb_str id, text;
-    bool     eof;
+    hfsb_str  id, text;
+    bool      eof;
+    long long wait_ms; /* below 0: not given */
+    long long page;
 } hfsbi_input_args;
 
 static const hfsbi_param hfsbi_input_params[] = {
@@ -28976,16 +30339,45 @@ static const hfsbi_param hfsbi_input_params[] = {
     HFSBI_PARAM("text", HFSBI_ARG_STR, 0, hfsbi_input_args, text, NULL),
     HFSBI_PARAM("eof", HFSBI_ARG_BOOL, 0, hfsbi_input_args, eof,
                 "Then close it"),
+    HFSBI_PARAM_RANGE("wait_ms", HFSBI_ARG_INT, HFSBI_UNLISTED,
+                      hfsbi_input_args, wait_ms, NULL, 0, LLONG_MAX, -1,
+                      "0 or more"),
+    HFSBI_PARAM_PAGE(hfsbi_input_args),
     HFSBI_PARAM_END};
+
+/* Waits for the answer to input that was sent: what is shown then is the
+   output, not how many bytes were sent. */
+static void hfsbi_input_listen(hfsb_call *call, const hfsbi_input_args *a,
+                               unsigned long long heard) {
+    hfsbi_output_args output = HFSB_INIT;
+    output.offset = -1;
+    output.wait_ms = a->wait_ms;
+    output.page = a->page;
+    hfsb_buf_truncate(&call->result.output, 0);
+    hfsbi_output_wait_for(call, hfsbi_job_find(call->tools, a->id), &output,
+                          heard);
+    call->output.pauses = true;
+}
 
 static hfsb_status hfsbi_run_bash_input(hfsb_call *call, const void *args,
                                         hfsb_err *err) {
     const hfsbi_input_args *a = (const hfsbi_input_args *)args;
+    hfsb_tools             *tools = call->tools;
+    const hfsbi_job        *job;
+    unsigned long long      heard;
+    hfsb_status             st;
     if (!a->text.ptr && !a->eof)
         return hfsbi_fail(err, HFSB_ARG, 0,
                           "Give \"text\" (a string), \"eof\" (true), or "
                           "both.");
-    return hfsbi_job_input(call->tools, a->id, a->text, a->eof, &call->result);
+    hfsbi_loop_lock(tools->loop);
+    job = hfsbi_job_find(tools, a->id);
+    heard = job ? job->record.bytes : 0;
+    st = hfsbi_job_input(tools, a->id, a->text, a->eof, &call->result);
+    if (st == HFSB_OK && call->result.success && (a->page || call->opts.page))
+        hfsbi_input_listen(call, a, heard);
+    hfsbi_loop_unlock(tools->loop);
+    return st;
 }
 
 HFSBI_FN const hfsbi_tool *hfsbi_tool_bash_input(void) {
@@ -29005,8 +30397,14 @@ HFSBI_FN const hfsbi_tool *hfsbi_tool_bash_input(void) {
 
 /* ---- kill ---- */
 
-/* Asks one job, or with NULL all jobs, to end. call->killed.list lists those that
-   had not ended. HFSB_OK or HFSB_NOMEM. Under the lock. */
+/* True when kill without an id ends the job too: it belongs to the caller, or
+   there is only one caller. */
+static bool hfsbi_kill_may(const hfsb_call *call, const hfsbi_job *job) {
+    return !call->owner || job->owner == call->owner;
+}
+
+/* Asks one job, or with NULL all jobs of the caller, to end. call->killed.list
+   lists those that had not ended. HFSB_OK or HFSB_NOMEM. Under the lock. */
 static hfsb_status hfsbi_kill_begin(hfsb_call *call, hfsbi_job *only) {
     hfsb_tools *tools = call->tools;
     hfsbi_job  *job;
@@ -29016,8 +30414,10 @@ static hfsb_status hfsbi_kill_begin(hfsb_call *call, hfsbi_job *only) {
         (hfsbi_job **)hfsbi_array(&tools->alloc, n + 1, sizeof(hfsbi_job *));
     if (!call->killed.list) return HFSB_NOMEM;
     call->killed.cap = n + 1;
+    call->killed.one = only != NULL;
     for (job = tools->jobs; job; job = job->next) {
-        if ((only && job != only) || !hfsbi_job_kill(tools, job)) continue;
+        if (only ? job != only : !hfsbi_kill_may(call, job)) continue;
+        if (!hfsbi_job_kill(tools, job)) continue;
         job->users++;
         call->killed.list[call->killed.count++] = job;
     }
@@ -29028,6 +30428,22 @@ static hfsb_status hfsbi_kill_begin(hfsb_call *call, hfsbi_job *only) {
 /* True for a command that was started and has ended. */
 static bool hfsbi_kill_succeeded(const hfsbi_job *job) {
     return job->pid > 0 && job->end.end != HFSB_PROC_RUNNING;
+}
+
+/* Names the jobs that go on because another client may have started them. */
+static void hfsbi_kill_put_others(hfsb_call *call) {
+    hfsb_buf        *out = &call->result.output;
+    const hfsbi_job *job = call->tools->jobs;
+    const char      *before = "\n(jobs that another client may have started "
+                              "go on; end one by its id: ";
+    size_t           n = 0;
+    for (; job && n < HFSBI_JOBS_NAMED; job = job->next) {
+        if (job->state == HFSBI_JOB_DONE || hfsbi_kill_may(call, job))
+            continue;
+        hfsb_buf_append(out, hfsb_cstr(n++ ? ", " : before));
+        hfsbi_put_shown(out, hfsb_cstr(job->id));
+    }
+    if (n) hfsb_buf_append_byte(out, ')');
 }
 
 HFSBI_FN hfsb_status hfsbi_kill_result(hfsb_call *call) {
@@ -29047,6 +30463,7 @@ HFSBI_FN hfsb_status hfsbi_kill_result(hfsb_call *call) {
             hfsb_buf_printf(&call->result.output,
                             "\n(%ld could not be killed)",
                             call->killed.list[i]->pid);
+    if (!call->killed.one) hfsbi_kill_put_others(call);
     call->result.success = true;
     return hfsb_buf_finish(&call->result.output, mark);
 }
@@ -29067,7 +30484,7 @@ static hfsb_status hfsbi_run_kill(hfsb_call *call, const void *args,
     hfsb_status st;
     hfsbi_loop_lock(tools->loop);
     if (id.ptr) only = hfsbi_job_find(tools, id);
-    st = id.ptr && !only ? hfsbi_job_unknown(&call->result, id, err)
+    st = id.ptr && !only ? hfsbi_job_unknown(tools, id, &call->result, err)
                          : hfsbi_kill_begin(call, only);
     hfsbi_loop_unlock(tools->loop);
     return st;
@@ -29113,7 +30530,8 @@ enum {
     HFSBI_READ_LINES = 2000,      /* lines, without an argument `limit` */
     HFSBI_READ_CHARS = 4000,      /* characters shown of a line */
     HFSBI_READ_BLOCK = 32 * 1024, /* bytes of a block, on the stack */
-    HFSBI_READ_PROBE = 8192,      /* a NUL in these bytes means binary */
+    HFSBI_READ_PROBE = 8192,      /* bytes that show the format: a NUL in
+                                     them means binary */
     HFSBI_READ_MS = 30000,        /* time limit of a call */
     HFSBI_READ_OUTPUT = 8 * 1024 * 1024, /* bytes of output */
     HFSBI_READ_HASH = 16 * 1024 * 1024,  /* smaller files are read whole */
@@ -29234,9 +30652,168 @@ static hfsbi_image hfsbi_image_detect(hfsb_str head) {
     return image;
 }
 
+/* ---- files that are not text ---- */
+
+typedef enum hfsbi_format {
+    HFSBI_FORMAT_TEXT,
+    HFSBI_FORMAT_BINARY,
+    HFSBI_FORMAT_UTF16, /* with a byte order mark */
+    HFSBI_FORMAT_UTF16LE,
+    HFSBI_FORMAT_UTF16BE,
+    HFSBI_FORMAT_UTF32,
+    HFSBI_FORMAT_PDF
+} hfsbi_format;
+
+/* The encoding of a text, as programs call it; NULL: not an encoding. */
+static const char *hfsbi_format_encoding(hfsbi_format format) {
+    switch (format) {
+    case HFSBI_FORMAT_UTF16: return "UTF-16";
+    case HFSBI_FORMAT_UTF16LE: return "UTF-16LE";
+    case HFSBI_FORMAT_UTF16BE: return "UTF-16BE";
+    case HFSBI_FORMAT_UTF32: return "UTF-32";
+    case HFSBI_FORMAT_TEXT:
+    case HFSBI_FORMAT_BINARY:
+    case HFSBI_FORMAT_PDF: break;
+    }
+    return NULL;
+}
+
+/* Detects UTF-16 without a mark: every other byte is NUL, except for a few
+   characters, and no byte of the others is a control character. */
+static hfsbi_format hfsbi_format_utf16(hfsb_str head) {
+    size_t nuls[2] = {0, 0}, i;
+    for (i = 0; i < head.len; i++) {
+        unsigned char c = (unsigned char)head.ptr[i];
+        if (!c) nuls[i % 2]++;
+        else if (c < 32 && c != '\t' && c != '\n' && c != '\r')
+            return HFSBI_FORMAT_BINARY;
+    }
+    if (head.len < 4) return HFSBI_FORMAT_BINARY;
+    if (!nuls[0] && nuls[1] > head.len / 4) return HFSBI_FORMAT_UTF16LE;
+    if (!nuls[1] && nuls[0] > head.len / 4) return HFSBI_FORMAT_UTF16BE;
+    return HFSBI_FORMAT_BINARY;
+}
+
+/* Detects the format of a file by its first bytes. */
+static hfsbi_format hfsbi_format_detect(hfsb_str head) {
+    bool nul = hfsb_str_find_byte(head, '\0') != HFSB_NPOS;
+    if (hfsb_str_starts(head, HFSB_LIT("\xFF\xFE\0\0")) ||
+        hfsb_str_starts(head, HFSB_LIT("\0\0\xFE\xFF")))
+        return HFSBI_FORMAT_UTF32;
+    if (hfsb_str_starts(head, HFSB_LIT("\xFF\xFE")) ||
+        hfsb_str_starts(head, HFSB_LIT("\xFE\xFF")))
+        return HFSBI_FORMAT_UTF16;
+    if (hfsb_str_starts(head, HFSB_LIT("%PDF-")) &&
+        (nul || hfsb_utf8_validate(head) < hfsbi_utf8_floor(head, head.len)))
+        return HFSBI_FORMAT_PDF;
+    return nul ? hfsbi_format_utf16(head) : HFSBI_FORMAT_TEXT;
+}
+
+/* Appends a path as one word of a shell. */
+static void hfsbi_put_word(hfsb_buf *out, hfsb_str path) {
+    static const char plain[] = "+,-./:=@_";
+    size_t            i = 0;
+    while (i < path.len &&
+           (hfsbi_is_alpha(path.ptr[i]) || hfsbi_is_digit(path.ptr[i]) ||
+            hfsb_str_find_byte(hfsb_cstr(plain), path.ptr[i]) != HFSB_NPOS))
+        i++;
+    if (hfsb_str_starts(path, HFSB_LIT("-")))
+        hfsb_buf_append(out, HFSB_LIT("./"));
+    if (i == path.len) {
+        hfsb_buf_append(out, path);
+        return;
+    }
+    hfsb_buf_append_byte(out, '\'');
+    for (i = 0; i < path.len; i++)
+        if (path.ptr[i] == '\'') hfsb_buf_append(out, HFSB_LIT("'\\''"));
+        else hfsb_buf_append_byte(out, path.ptr[i]);
+    hfsb_buf_append_byte(out, '\'');
+}
+
+/* True if commands find the program in their PATH. */
+static bool hfsbi_tools_can_run(const hfsb_tools *tools, const char *program) {
+    const char *const *env = tools->env.list;
+    hfsb_str           rest = HFSB_LIT("/bin:/usr/bin"), dir;
+    char               path[PATH_MAX];
+    struct stat        st;
+    while (*env && strncmp(*env, "PATH=", 5) != 0) env++;
+    if (*env) rest = hfsb_cstr(*env + 5);
+    while (hfsbi_list_next(&rest, ':', &dir)) {
+        int n = snprintf(path, sizeof path, "%.*s/%s", (int)dir.len, dir.ptr,
+                         program);
+        if (n > 0 && (size_t)n < sizeof path && stat(path, &st) == 0 &&
+            S_ISREG(st.st_mode) && access(path, X_OK) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Programs that show a file as text, the best first. The command is `before`,
+   the encoding, `between`, the path, `after`. */
+static const struct {
+    bool        pdf; /* of PDF files; they have no encoding */
+    const char *program, *before, *between, *after;
+} hfsbi_viewers[] = {
+    {false, "iconv", "iconv -f ", " -t UTF-8 ", ""},
+    {false, "python3",
+     "python3 -c 'import sys; sys.stdout.write(open(sys.argv[2], "
+     "encoding=sys.argv[1]).read())' ",
+     " ", ""},
+    {true, "pdftotext", "pdftotext -layout ", "", " -"},
+    {true, "mutool", "mutool draw -F txt ", "", ""},
+    {true, "gs", "gs -q -sDEVICE=txtwrite -o - ", "", ""}};
+
+enum { HFSBI_VIEWERS = sizeof hfsbi_viewers / sizeof *hfsbi_viewers };
+
+/* Appends a command that shows the file on this machine, or says that there is
+   none. encoding is NULL for PDF. */
+static void hfsbi_put_viewer(const hfsb_tools *tools, hfsb_str path,
+                             const char *encoding, hfsb_buf *out) {
+    const char *comma = "";
+    size_t      i;
+    for (i = 0; i < HFSBI_VIEWERS; i++) {
+        if (hfsbi_viewers[i].pdf != !encoding ||
+            !hfsbi_tools_can_run(tools, hfsbi_viewers[i].program))
+            continue;
+        hfsb_buf_printf(out, "Read it with the command: %s%s%s",
+                        hfsbi_viewers[i].before, encoding ? encoding : "",
+                        hfsbi_viewers[i].between);
+        hfsbi_put_word(out, path);
+        hfsb_buf_printf(out, "%s", hfsbi_viewers[i].after);
+        return;
+    }
+    hfsb_buf_append(out, HFSB_LIT("No program that converts it was found in "
+                                  "PATH; one of these would do: "));
+    for (i = 0; i < HFSBI_VIEWERS; i++) {
+        if (hfsbi_viewers[i].pdf != !encoding) continue;
+        hfsb_buf_printf(out, "%s%s", comma, hfsbi_viewers[i].program);
+        comma = ", ";
+    }
+    hfsb_buf_append_byte(out, '.');
+}
+
+/* Refuses a file that is not text. HFSB_OK or HFSB_NOMEM. */
+static hfsb_status hfsbi_format_refuse(hfsb_call *call, hfsb_str path,
+                                       hfsbi_format       format,
+                                       unsigned long long size) {
+    hfsb_buf   *out = &call->result.error;
+    const char *encoding = hfsbi_format_encoding(format);
+    if (format == HFSBI_FORMAT_BINARY)
+        return hfsbi_result_fail(
+            &call->result, HFSB_REFUSED,
+            "%.*s is binary (%llu bytes, a NUL byte near the start). To see "
+            "its bytes use a command such as xxd, od -c or base64.",
+            (int)path.len, path.ptr, size);
+    (void)hfsbi_result_fail(&call->result, HFSB_REFUSED,
+                            "%.*s is %s (%llu bytes), not UTF-8 text. ",
+                            (int)path.len, path.ptr,
+                            encoding ? encoding : "a PDF document", size);
+    hfsbi_put_viewer(call->tools, path, encoding, out);
+    return hfsb_buf_finish(out, 0);
+}
+
 /* ---- lines ---- */
 
-/* Turns a file into numbered lines, block by block. */
 /* The line that is being read, which may span blocks. */
 typedef struct hfsbi_current_line {
     hfsb_buf text;       /* its start, from earlier blocks */
@@ -29252,11 +30829,15 @@ typedef struct hfsbi_file_facts {
     char               last_byte;
     bool               at_end;   /* it was read to its end */
     bool               bad_utf8; /* invalid bytes were replaced */
-    bool               binary;
+    hfsbi_format       format;
     bool               hashing; /* all bytes are added to `sha` */
     hfsb_sha256        sha;
+    char               sha256[HFSB_SHA256_HEX]; /* at the end; "": unknown */
+    bool               keeping; /* all bytes are added to `kept` */
+    hfsb_buf           kept;    /* for the session */
 } hfsbi_file_facts;
 
+/* Turns a file into numbered lines, block by block. */
 typedef struct hfsbi_line_reader {
     const hfsb_call   *call;
     long long          until; /* on hfsb_clock_ms() */
@@ -29269,10 +30850,15 @@ typedef struct hfsbi_line_reader {
     hfsbi_current_line now;
     hfsbi_file_facts   file;
     hfsb_buf          *out;
+    size_t             room;  /* bytes of output */
     bool               whole; /* lines are never cut */
     bool               cut;   /* a line was cut */
     bool               full;  /* `line` no longer fits into `out` */
 } hfsbi_line_reader;
+
+static bool hfsbi_is_text(const hfsbi_line_reader *r) {
+    return r->file.format == HFSBI_FORMAT_TEXT;
+}
 
 static bool hfsbi_line_wanted(const hfsbi_line_reader *r) {
     return r->line >= r->first && r->line <= r->last && !r->full;
@@ -29305,14 +30891,13 @@ static hfsb_status hfsbi_line_put(hfsbi_line_reader *r, hfsb_str text,
                            &more);
     valid = hfsb_utf8_validate(text) == text.len;
     need = r->out->len + (valid ? text.len : 3 * text.len) + 64;
-    if (need > HFSBI_READ_OUTPUT && r->shown) {
+    if (need > r->room && r->shown) {
         r->full = true;
         return HFSB_OK;
     }
-    if (need > HFSBI_READ_OUTPUT) /* longer than a reply: show its start */
-        hfsbi_line_shorten(
-            &text, hfsbi_utf8_floor(text, (HFSBI_READ_OUTPUT - 64) / 3),
-            &more);
+    if (need > r->room) /* longer than a reply: show its start */
+        hfsbi_line_shorten(&text, hfsbi_utf8_floor(text, (r->room - 64) / 3),
+                           &more);
     if (more) r->cut = true;
     head[0] = '\n';
     n = 1 + hfsbi_number_write_uint(r->line, head + 1);
@@ -29332,8 +30917,7 @@ static hfsb_status hfsbi_line_put(hfsbi_line_reader *r, hfsb_str text,
 
 /* Collects a part of the current line whose end is not known yet. */
 static hfsb_status hfsbi_line_hold(hfsbi_line_reader *r, hfsb_str part) {
-    size_t room = r->whole ? (size_t)HFSBI_READ_OUTPUT
-                           : (size_t)HFSBI_READ_CHARS * 4 + 4;
+    size_t room = r->whole ? r->room : (size_t)HFSBI_READ_CHARS * 4 + 4;
     r->now.open = true;
     if (part.len == 0 || !hfsbi_line_wanted(r)) return HFSB_OK;
     r->now.size += part.len;
@@ -29414,7 +30998,7 @@ static hfsb_status hfsbi_line_reader_take(hfsbi_line_reader *r,
 
 /* True if more of the file is needed, for lines or for the sha256. */
 static bool hfsbi_line_reader_needs_more(const hfsbi_line_reader *r) {
-    if (r->file.at_end || r->file.binary) return false;
+    if (r->file.at_end || !hfsbi_is_text(r)) return false;
     if (r->info.size <= HFSBI_READ_HASH && r->file.bytes <= HFSBI_READ_HASH)
         return true;
     return !r->full && r->line <= r->last;
@@ -29460,16 +31044,26 @@ static bool hfsbi_read_stopped(const hfsbi_line_reader *r, hfsb_err *err) {
     return true;
 }
 
+/* Keeps a block of a small file for the session. */
+static void hfsbi_line_reader_keep(hfsbi_line_reader *r, hfsb_str text) {
+    hfsb_buf *kept = &r->file.kept;
+    if (r->file.keeping && text.len <= HFSBI_SNAPSHOT_MAX - kept->len &&
+        hfsb_buf_append(kept, text) == HFSB_OK)
+        return;
+    hfsb_buf_free(kept);
+    r->file.keeping = false;
+}
+
 /* Counts and hashes a block of the file, and detects binary content. */
 static void hfsbi_line_reader_count(hfsbi_line_reader *r, hfsb_str text) {
     if (r->file.bytes == 0)
-        r->file.binary =
-            hfsb_str_find_byte(hfsb_str_slice(text, 0, HFSBI_READ_PROBE),
-                               '\0') != HFSB_NPOS;
+        r->file.format =
+            hfsbi_format_detect(hfsb_str_slice(text, 0, HFSBI_READ_PROBE));
     r->file.bytes += text.len;
     r->file.newlines += hfsb_str_count_byte(text, '\n');
     if (text.len) r->file.last_byte = text.ptr[text.len - 1];
     if (r->file.hashing) hfsb_sha256_write(&r->file.sha, text);
+    hfsbi_line_reader_keep(r, text);
 }
 
 /* Reads the file from its current position and appends the wanted lines.
@@ -29488,7 +31082,7 @@ static hfsb_status hfsbi_line_reader_run(hfsbi_line_reader *r, hfsb_err *err) {
         if (hfsbi_read_stopped(r, err)) return HFSB_LIMIT;
         r->file.at_end = text.len < sizeof block;
         if (!again) hfsbi_line_reader_count(r, text);
-        if (!r->file.binary && text.len && !r->full)
+        if (hfsbi_is_text(r) && text.len && !r->full)
             st = hfsbi_line_reader_take(r, text);
     }
     /* the last line wanted may be the last line of the file */
@@ -29537,7 +31131,7 @@ static hfsb_status hfsbi_line_reader_from_end(hfsbi_line_reader *r,
     unsigned long long back = 0 - (unsigned long long)offset, lines;
     ssize_t            n = 1;
     r->file.hashing = true;
-    while (n > 0 && !r->file.binary) {
+    while (n > 0 && hfsbi_is_text(r)) {
         n = hfsbi_read_block(r->fd, block, sizeof block);
         if (n > 0) hfsbi_line_reader_count(r, hfsb_str_make(block, (size_t)n));
         if (hfsbi_read_stopped(r, err)) return HFSB_LIMIT;
@@ -29546,7 +31140,7 @@ static hfsb_status hfsbi_line_reader_from_end(hfsbi_line_reader *r,
     if (back > lines) back = lines;
     r->first = r->line = lines - back + 1;
     r->file.at_end = true;
-    if (n < 0 || (!r->file.binary && !hfsbi_line_reader_seek(r, back)))
+    if (n < 0 || (hfsbi_is_text(r) && !hfsbi_line_reader_seek(r, back)))
         return hfsbi_read_fail(r, err);
     return HFSB_OK;
 }
@@ -29592,7 +31186,7 @@ static hfsb_status hfsbi_image_data(hfsbi_line_reader *r, hfsb_buf *out,
 static hfsb_status hfsbi_read_image(hfsb_call *call, hfsbi_line_reader *r,
                                     const hfsbi_image *image, hfsb_err *err) {
     hfsb_buf    data = HFSB_INIT;
-    char        hex[HFSB_SHA256_HEX];
+    char       *hex = r->file.sha256;
     hfsb_status st;
     if (r->info.size > HFSBI_IMAGE_MAX || image->width > HFSBI_IMAGE_SIDE ||
         image->height > HFSBI_IMAGE_SIDE)
@@ -29651,11 +31245,11 @@ static const hfsbi_param hfsbi_read_params[] = {
                 image, NULL),
     HFSBI_PARAM_END};
 
-/* The sha256 of a file that was read to its end; "" if unknown. */
-static void hfsbi_read_sha256(hfsbi_line_reader *r,
-                              char               hex[HFSB_SHA256_HEX]) {
+/* Computes the sha256 of a file that was read to its end. */
+static void hfsbi_read_sha256(hfsbi_line_reader *r) {
+    char *hex = r->file.sha256;
     hex[0] = '\0';
-    if (!r->file.at_end || r->file.binary) return;
+    if (!r->file.at_end || !hfsbi_is_text(r)) return;
     if (r->file.hashing) hfsbi_sha256_finish_hex(&r->file.sha, hex);
     else if (lseek(r->fd, 0, SEEK_SET) != 0 || !hfsbi_fd_sha256(r->fd, hex))
         hex[0] = '\0';
@@ -29663,16 +31257,19 @@ static void hfsbi_read_sha256(hfsbi_line_reader *r,
 
 /* Adds the fields of the result. */
 static void hfsbi_read_fields(hfsbi_build *fields, hfsbi_line_reader *r) {
-    char               hex[HFSB_SHA256_HEX];
+    const char        *hex = r->file.sha256;
     unsigned long long lines = hfsbi_line_count(r);
     bool               more = r->full || !r->file.at_end || r->last < lines;
-    hfsbi_read_sha256(r, hex);
+    hfsbi_read_sha256(r);
     hfsbi_build_int(
         fields, "size",
         (long long)(r->file.at_end ? r->file.bytes : r->info.size));
     if (r->file.at_end)
         hfsbi_build_int(fields, "total_lines", (long long)lines);
-    if (hex[0]) hfsbi_build_str(fields, "sha256", hfsb_cstr(hex));
+    if (hex[0]) {
+        hfsbi_build_str(fields, "sha256", hfsb_cstr(hex));
+        hfsbi_build_str(fields, "tag", hfsb_str_make(hex, HFSBI_TAG));
+    }
     hfsbi_build_bool(fields, "truncated", r->full || r->cut);
     if (r->shown) {
         hfsbi_build_int(fields, "first_line", (long long)r->first);
@@ -29686,12 +31283,9 @@ static void hfsbi_read_fields(hfsbi_build *fields, hfsbi_line_reader *r) {
 /* Fills the result after the lines; refuses a binary file. */
 static hfsb_status hfsbi_read_result(hfsb_call *call, hfsbi_line_reader *r) {
     hfsb_status st = HFSB_OK;
-    if (r->file.binary)
-        return hfsbi_result_fail(
-            &call->result, HFSB_REFUSED,
-            "%.*s is binary (%llu bytes, a NUL byte near the start). To see "
-            "its bytes use a command such as xxd, od -c or base64.",
-            (int)r->path.len, r->path.ptr,
+    if (!hfsbi_is_text(r))
+        return hfsbi_format_refuse(
+            call, r->path, r->file.format,
             r->info.size > r->file.bytes ? r->info.size : r->file.bytes);
     call->result.success = true;
     hfsbi_read_fields(&call->fields, r);
@@ -29699,7 +31293,8 @@ static hfsb_status hfsbi_read_result(hfsb_call *call, hfsbi_line_reader *r) {
         st = hfsb_buf_printf(&call->notes,
                              "\n(bytes that are not UTF-8 are shown as "
                              "\xEF\xBF\xBD)");
-    if (st == HFSB_OK && r->full)
+    /* a page that is full is nothing special: next_offset is enough */
+    if (st == HFSB_OK && r->full && !call->tools->limits.page)
         st = hfsb_buf_printf(&call->notes,
                              "\n(the reply is full; go on with offset %llu)",
                              r->line);
@@ -29710,6 +31305,7 @@ static hfsb_status hfsbi_read_result(hfsb_call *call, hfsbi_line_reader *r) {
 static hfsb_status hfsbi_read_lines(hfsb_call *call, hfsbi_line_reader *r,
                                     long long offset, long long limit,
                                     hfsb_err *err) {
+    size_t      page = call->tools->limits.page;
     hfsb_status st = HFSB_OK;
     r->line = 1;
     r->first = offset > 0 ? (unsigned long long)offset : 1;
@@ -29718,7 +31314,9 @@ static hfsb_status hfsbi_read_lines(hfsb_call *call, hfsbi_line_reader *r,
     if (offset < 0) st = hfsbi_line_reader_from_end(r, offset, err);
     r->last = (unsigned long long)-1;
     if (limit) r->last = r->first + (unsigned long long)limit - 1;
-    if (st == HFSB_OK && !r->file.binary) st = hfsbi_line_reader_run(r, err);
+    if (page && (!limit || (unsigned long long)limit > page / HFSBI_PAGE_LINE))
+        r->last = r->first + page / HFSBI_PAGE_LINE - 1;
+    if (st == HFSB_OK && hfsbi_is_text(r)) st = hfsbi_line_reader_run(r, err);
     if (st == HFSB_OK) return hfsbi_read_result(call, r);
     return st == HFSB_NOMEM ? st : hfsbi_result_err(&call->result, err);
 }
@@ -29745,18 +31343,35 @@ static hfsb_status hfsbi_read_open(hfsb_tools *tools, hfsbi_line_reader *r,
     return HFSB_OK;
 }
 
+/* Tells the session what was read. */
+static void hfsbi_read_seen(const hfsbi_line_reader *r, unsigned long since) {
+    hfsbi_sight sight = HFSB_INIT;
+    sight.since = since;
+    if (r->file.sha256[0])
+        memcpy(sight.version.hex, r->file.sha256, sizeof sight.version.hex);
+    else hfsbi_version_of_info(&r->info, &sight.version);
+    if (r->file.keeping && r->file.at_end)
+        sight.content = hfsb_buf_str(&r->file.kept);
+    sight.first = r->first;
+    sight.last = r->shown;
+    hfsbi_tools_saw(r->call->tools, r->path, &sight);
+}
+
 static hfsb_status hfsbi_run_read(hfsb_call *call, const void *args,
                                   hfsb_err *err) {
     const hfsbi_read_args *a = (const hfsbi_read_args *)args;
     hfsb_tools            *tools = call->tools;
     hfsbi_image            image = HFSB_INIT;
     hfsbi_line_reader      r;
+    unsigned long          since = hfsbi_tools_writes(tools);
     hfsb_status            st;
     memset(&r, 0, sizeof r);
-    r.now.text.alloc = tools->alloc;
+    r.now.text.alloc = r.file.kept.alloc = tools->alloc;
     r.call = call;
     r.until = hfsb_clock_ms() + HFSBI_READ_MS;
     r.out = &call->result.output;
+    r.room =
+        tools->limits.page ? tools->limits.page : (size_t)HFSBI_READ_OUTPUT;
     r.path = a->path;
     /* A caller that asks for more lines than a model reads wants the exact
        content: whole lines, and notes in a field of their own. */
@@ -29764,6 +31379,7 @@ static hfsb_status hfsbi_run_read(hfsb_call *call, const void *args,
     call->notes_apart = r.whole;
     if (hfsbi_read_open(tools, &r, err) != HFSB_OK)
         return hfsbi_result_err(&call->result, err);
+    r.file.keeping = tools->session && r.info.size <= HFSBI_SNAPSHOT_MAX;
     if (a->image < 0 ? call->opts.images : a->image == 1)
         image = hfsbi_read_detect_image(&r);
     st = image.mime ? hfsbi_read_image(call, &r, &image, err)
@@ -29771,7 +31387,8 @@ static hfsb_status hfsbi_run_read(hfsb_call *call, const void *args,
                                        a->limit, err);
     hfsbi_close(&r.fd);
     hfsb_buf_free(&r.now.text);
-    if (st == HFSB_OK && call->result.success) hfsbi_tools_saw(tools, r.path);
+    if (st == HFSB_OK && call->result.success) hfsbi_read_seen(&r, since);
+    hfsb_buf_free(&r.file.kept);
     return st;
 }
 
@@ -29783,7 +31400,7 @@ HFSBI_FN const hfsbi_tool *hfsbi_tool_read(void) {
         "file before you change it.",
         NULL,
         HFSBI_TOOL_READS,
-        HFSBI_TOOL_ON_DISK,
+        HFSBI_TOOL_ON_DISK | HFSBI_TOOL_CORE,
         hfsbi_read_params,
         hfsbi_run_read,
         NULL};
@@ -29800,11 +31417,15 @@ HFSBI_FN const hfsbi_tool *hfsbi_tool_read(void) {
          ^                                   |
          +------------- stale: retry --------+
 
-   The condition of the write is the SHA-256 of the content that was read, so
-   parallel calls that edit one file lose no change. All writes are atomic (os
-   room). In a session, a file that exists must have been read before it is
-   changed. After a write the checks append their warnings to the output; they
-   never fail the call. */
+   The condition of the write is the content that was read, so parallel calls
+   that edit one file lose no change. All writes are atomic (os room).
+
+   In a session, a file that exists must have been read before it is changed,
+   and must not have changed since (seen.c). write is refused then; an edit is
+   still made if it matches exactly and in one place.
+
+   After a write the checks append their warnings to the output; they never
+   fail the call. */
 /* ---- shared by the tools that write ---- */
 
 HFSBI_FN bool hfsbi_may_change(hfsb_call *call, hfsb_str path, bool edit,
@@ -29843,6 +31464,7 @@ HFSBI_FN hfsb_status hfsbi_add_warnings(hfsb_call *call, hfsb_str path,
     hfsb_str    rest, line;
     size_t      mark = call->result.output.len;
     hfsb_status st;
+    hfsbi_change_unlock(call); /* checks may take long */
     if (!call->tools->checker) return HFSB_OK;
     warnings.alloc = call->tools->alloc;
     hfsbi_checker_run(call->tools->checker, call->opts.cancel, path, content,
@@ -29875,19 +31497,105 @@ static const hfsbi_param hfsbi_write_params[] = {
                 "Refuse if the file has changed from this"),
     HFSBI_PARAM_END};
 
+/* The condition of a write in a session: that the file is in the state that is
+   known, or does not exist. A condition of the caller stands alone. */
+typedef struct hfsbi_write_if {
+    hfsbi_version  version;
+    hfsb_file_info info;
+} hfsbi_write_if;
+
+/* Sets the condition. Returns as hfsbi_may_change(); *st may also be
+   HFSB_STALE: the file has changed. */
+static bool hfsbi_write_condition(hfsb_call *call, hfsb_str path,
+                                  hfsbi_write_if       *known,
+                                  hfsb_file_write_opts *opts,
+                                  hfsb_status          *st) {
+    hfsb_root    *place = call->tools->place;
+    hfsbi_version now;
+    *st = HFSB_OK;
+    if (!call->tools->session) return true;
+    if (!hfsbi_may_change(call, path, false, st)) return false;
+    *st = hfsb_file_stat(place, path, &known->info, NULL);
+    opts->create = *st == HFSB_NOT_FOUND;
+    if (*st != HFSB_OK || opts->if_sha256.len ||
+        !hfsbi_tools_version(call->tools, path, &known->version)) {
+        *st = HFSB_OK; /* or the write reports a better error */
+        return true;
+    }
+    if (!hfsbi_version_is_info(&known->version)) {
+        opts->if_sha256 = hfsb_cstr(known->version.hex);
+        return true;
+    }
+    opts->if_same = &known->info;
+    hfsbi_version_of_info(&known->info, &now);
+    if (strcmp(now.hex, known->version.hex) == 0) return true;
+    *st = HFSB_STALE;
+    return false;
+}
+
+/* Refuses to write over a file that has changed. */
+static hfsb_status hfsbi_write_refuse(hfsb_call *call, hfsb_str path,
+                                      hfsb_err *err) {
+    hfsb_buf          content = HFSB_INIT;
+    hfsb_file_info    info;
+    hfsbi_file_change change;
+    hfsb_status       st;
+    content.alloc = call->tools->alloc;
+    st = hfsb_file_read(call->tools->place, path, 0, &content, &info, err);
+    if (st == HFSB_OK) {
+        hfsbi_file_change_open(call, path, hfsb_buf_str(&content), &info,
+                               &change);
+        st = hfsbi_file_change_refuse(call, path, &change, NULL);
+        hfsbi_file_change_free(&change);
+    } else {
+        st = hfsbi_result_err(&call->result, err);
+    }
+    hfsb_buf_free(&content);
+    return st;
+}
+
+/* Writes the file. HFSB_STALE with *err when the file appears or disappears
+   meanwhile. Otherwise HFSB_OK or HFSB_NOMEM, and the result contains a
+   failure. */
+static hfsb_status hfsbi_write_try(hfsb_call *call, const hfsbi_write_args *a,
+                                   hfsb_file_written *written, hfsb_err *err) {
+    hfsb_file_write_opts opts = HFSB_INIT;
+    hfsbi_write_if       known = HFSB_INIT;
+    hfsb_status          st;
+    bool                 own; /* the condition is not the caller's */
+    opts.if_sha256 = a->if_sha256;
+    if (!hfsbi_write_condition(call, a->path, &known, &opts, &st))
+        return st == HFSB_STALE ? hfsbi_write_refuse(call, a->path, err) : st;
+    own = !a->if_sha256.len && (opts.if_sha256.len || opts.if_same);
+    st = hfsb_file_write(call->tools->place, a->path, a->content, &opts,
+                         written, err);
+    call->result.success = st == HFSB_OK;
+    if (st == HFSB_OK) return st;
+    if (own && st == HFSB_STALE) return hfsbi_write_refuse(call, a->path, err);
+    if ((own && st == HFSB_NOT_FOUND) || (opts.create && st == HFSB_EXISTS))
+        return HFSB_STALE;
+    return hfsbi_result_err(&call->result, err);
+}
+
 static hfsb_status hfsbi_run_write(hfsb_call *call, const void *args,
                                    hfsb_err *err) {
     const hfsbi_write_args *a = (const hfsbi_write_args *)args;
-    hfsb_tools             *tools = call->tools;
-    hfsb_file_write_opts    opts = HFSB_INIT;
+    hfsbi_sight             sight = HFSB_INIT;
     hfsb_file_written       written;
+    unsigned                tries = 0;
     hfsb_status             st;
-    if (!hfsbi_may_change(call, a->path, false, &st)) return st;
-    opts.if_sha256 = a->if_sha256;
-    if (hfsb_file_write(tools->place, a->path, a->content, &opts, &written,
-                        err) != HFSB_OK)
-        return hfsbi_result_err(&call->result, err);
-    hfsbi_tools_saw(tools, a->path);
+    hfsbi_change_lock(call);
+    while ((st = hfsbi_write_try(call, a, &written, err)) == HFSB_STALE &&
+           tries < HFSBI_TRIES)
+        hfsbi_pause(tries++);
+    if (st == HFSB_STALE) return hfsbi_result_err(&call->result, err);
+    if (st != HFSB_OK || !call->result.success) return st;
+    hfsbi_version_of(a->content, &sight.version);
+    sight.content = a->content;
+    sight.first = 1;
+    sight.last = a->content.len; /* all lines */
+    sight.wrote = true;
+    hfsbi_tools_saw(call->tools, a->path, &sight);
     hfsbi_build_int(&call->fields, "bytes", (long long)written.bytes);
     hfsbi_build_bool(&call->fields, "created", written.created);
     hfsbi_build_bool(&call->fields, "in_place", written.in_place);
@@ -29905,7 +31613,7 @@ HFSBI_FN const hfsbi_tool *hfsbi_tool_write(void) {
         "warns of syntax errors.",
         NULL,
         HFSBI_TOOL_REPEATS,
-        HFSBI_TOOL_ONCE | HFSBI_TOOL_ON_DISK,
+        HFSBI_TOOL_ONCE | HFSBI_TOOL_ON_DISK | HFSBI_TOOL_CORE,
         hfsbi_write_params,
         hfsbi_run_write,
         NULL};
@@ -29917,7 +31625,9 @@ HFSBI_FN const hfsbi_tool *hfsbi_tool_write(void) {
 enum { HFSBI_EDIT_LINES = 100 }; /* places listed; `count` counts all */
 
 static void hfsbi_edit_fields(hfsbi_build *fields, const hfsb_edit_result *r,
-                              const hfsb_file_written *written) {
+                              const hfsb_file_written *written,
+                              hfsb_str                 content) {
+    char   hex[HFSB_SHA256_HEX];
     size_t i;
     hfsbi_build_int(fields, "count", (long long)r->count);
     if (r->note[0]) hfsbi_build_str(fields, "note", hfsb_cstr(r->note));
@@ -29932,13 +31642,17 @@ static void hfsbi_edit_fields(hfsbi_build *fields, const hfsb_edit_result *r,
     hfsbi_build_end(fields);
     hfsbi_build_str(fields, "diff", hfsb_buf_str(&r->diff));
     hfsbi_build_bool(fields, "in_place", written->in_place);
+    hfsb_sha256_hex(content, hex);
+    hfsbi_build_str(fields, "sha256", hfsb_cstr(hex));
 }
 
 /* Writes the edited file and the result. HFSB_STALE with *err, and no result,
    when the content of the file is no longer `before`. */
 static hfsb_status hfsbi_edit_store(hfsb_call *call, hfsb_str path,
                                     hfsb_str before, hfsb_str content,
-                                    const hfsb_edit_result *r, hfsb_err *err) {
+                                    const hfsb_edit_result  *r,
+                                    const hfsbi_file_change *change,
+                                    hfsb_err                *err) {
     hfsb_file_write_opts opts = HFSB_INIT;
     hfsb_file_written    written;
     hfsb_status          st;
@@ -29948,7 +31662,8 @@ static hfsb_status hfsbi_edit_store(hfsb_call *call, hfsb_str path,
                          err);
     if (st == HFSB_STALE) return st;
     if (st != HFSB_OK) return hfsbi_result_err(&call->result, err);
-    hfsbi_edit_fields(&call->fields, r, &written);
+    hfsbi_file_change_done(call, path, content, change);
+    hfsbi_edit_fields(&call->fields, r, &written, content);
     st = hfsbi_result_ok(&call->result, "Edited %.*s (%zu replacement%s)%s%s",
                          (int)path.len, path.ptr, r->count,
                          r->count > 1 ? "s" : "", r->note[0] ? " " : "",
@@ -29956,38 +31671,74 @@ static hfsb_status hfsbi_edit_store(hfsb_call *call, hfsb_str path,
     return st == HFSB_OK ? hfsbi_add_warnings(call, path, content) : st;
 }
 
-/* Reads, edits and writes the file. HFSB_STALE as hfsbi_edit_store(). */
-static hfsb_status hfsbi_edit_try(hfsb_call *call, hfsb_str path,
-                                  const hfsb_edit *edits, size_t count,
-                                  hfsb_err *err) {
-    hfsb_tools      *tools = call->tools;
-    hfsb_buf         before = HFSB_INIT, after = HFSB_INIT;
+/* A file that has changed is only edited where each edit matches exactly and in
+   one place. Line numbers refer to the file as it was. */
+static bool hfsbi_edit_is_safe(hfsb_status st, const hfsb_edit_result *r,
+                               size_t count) {
+    if (st == HFSB_NOT_FOUND || st == HFSB_AMBIGUOUS) return false;
+    return st != HFSB_OK || (!r->note[0] && r->count == count);
+}
+
+/* Applies the edits to the content that was read, and writes the result.
+   HFSB_STALE as hfsbi_edit_store(). */
+static hfsb_status hfsbi_edit_apply(hfsb_call *call, hfsb_str path,
+                                    hfsb_str before, hfsb_edit *edits,
+                                    size_t                   count,
+                                    const hfsbi_file_change *change,
+                                    hfsb_err                *err) {
+    hfsb_buf         after = HFSB_INIT;
     hfsb_edit_opts   opts = HFSB_INIT;
     hfsb_edit_result r;
     hfsb_status      st;
+    size_t           i;
     memset(&r, 0, sizeof r);
-    before.alloc = after.alloc = tools->alloc;
+    after.alloc = call->tools->alloc;
     opts.path = path;
-    st = hfsb_file_read(tools->place, path, 0, &before, NULL, err);
-    if (st == HFSB_OK)
-        st = hfsb_edit_apply(hfsb_buf_str(&before), edits, count, &opts,
-                             &after, &r, err);
-    st = st == HFSB_OK ? hfsbi_edit_store(call, path, hfsb_buf_str(&before),
-                                          hfsb_buf_str(&after), &r, err)
-                       : hfsbi_result_err(&call->result, err);
-    hfsb_buf_free(&before);
+    for (i = 0; change->changed && i < count; i++) edits[i].line = 0;
+    st = hfsb_edit_apply(before, edits, count, &opts, &after, &r, err);
+    if (change->changed && !hfsbi_edit_is_safe(st, &r, count))
+        st = hfsbi_file_change_refuse(call, path, change,
+                                      st == HFSB_OK ? NULL : err);
+    else if (st == HFSB_OK)
+        st = hfsbi_edit_store(call, path, before, hfsb_buf_str(&after), &r,
+                              change, err);
+    else st = hfsbi_result_err(&call->result, err);
     hfsb_buf_free(&after);
     hfsb_edit_result_free(&r);
+    return st;
+}
+
+/* Reads, edits and writes the file. HFSB_STALE as hfsbi_edit_store(). */
+static hfsb_status hfsbi_edit_try(hfsb_call *call, hfsb_str path,
+                                  hfsb_edit *edits, size_t count,
+                                  hfsb_err *err) {
+    hfsb_buf          before = HFSB_INIT;
+    hfsb_file_info    info;
+    hfsbi_file_change change;
+    hfsb_status       st;
+    before.alloc = call->tools->alloc;
+    st = hfsb_file_read(call->tools->place, path, 0, &before, &info, err);
+    if (st == HFSB_OK) {
+        hfsbi_file_change_open(call, path, hfsb_buf_str(&before), &info,
+                               &change);
+        st = hfsbi_edit_apply(call, path, hfsb_buf_str(&before), edits, count,
+                              &change, err);
+        hfsbi_file_change_free(&change);
+    } else {
+        st = hfsbi_result_err(&call->result, err);
+    }
+    hfsb_buf_free(&before);
     return st;
 }
 
 /* Parallel calls may edit one file: after another call has written it, the
    edits are applied to the new content. */
 static hfsb_status hfsbi_edit_file(hfsb_call *call, hfsb_str path,
-                                   const hfsb_edit *edits, size_t count,
+                                   hfsb_edit *edits, size_t count,
                                    hfsb_err *err) {
     unsigned    tries = 0;
     hfsb_status st;
+    hfsbi_change_lock(call);
     if (!hfsbi_may_change(call, path, true, &st)) return st;
     while ((st = hfsbi_edit_try(call, path, edits, count, err)) ==
                HFSB_STALE &&
@@ -30121,7 +31872,7 @@ HFSBI_FN const hfsbi_tool *hfsbi_tool_edit(void) {
         "left out.",
         NULL,
         HFSBI_TOOL_CHANGES,
-        HFSBI_TOOL_ONCE | HFSBI_TOOL_ON_DISK,
+        HFSBI_TOOL_ONCE | HFSBI_TOOL_ON_DISK | HFSBI_TOOL_CORE,
         hfsbi_edit_params,
         hfsbi_run_edit,
         NULL};
@@ -30178,6 +31929,550 @@ HFSBI_FN const hfsbi_tool *hfsbi_tool_exists(void) {
     return &row;
 }
 
+/* ---- src/tools/edit_lines.c ---- */
+/* edit_lines.c - the tool edit_lines: change lines by their numbers.
+
+   The numbers are those of a version of the file that the model has read; a
+   tag, the first digits of its SHA-256, names that version. The session has
+   kept it (seen.c), so the operations still find their lines when the file has
+   changed elsewhere:
+
+       version read   1 2 3 4 5 6 7          place[]: which line of the file
+                      | | |  \ \ \           as it is each one has become
+       file now       1 2 3 x 4 5 6 7
+
+   An operation is carried out only if its lines, the line before them and the
+   line after them are still next to each other. Otherwise lines that look
+   alike, such as closing braces, could be taken for one another.
+
+   Lines keep their ends: new lines end like their neighbours, and a last line
+   without a newline stays without one. Without a session nothing was kept: the
+   tag must be that of the file as it is. */
+enum {
+    HFSBI_LINE_OPS = 1000,       /* in one call */
+    HFSBI_LINE_DIFF = 4000,      /* bytes of diff in a reply */
+    HFSBI_LINES_SHOWN = 40,      /* in a refusal */
+    HFSBI_LINES_SHOWN_MAX = 2000 /* bytes of them */
+};
+
+/* Replaces lines from + 1 to `to`; equal numbers insert after that line. */
+typedef struct hfsbi_line_op {
+    size_t   from, to;
+    hfsb_str text;
+    size_t   index; /* among the operations of the call */
+} hfsbi_line_op;
+
+typedef struct hfsbi_line_edit {
+    hfsb_call        *call;
+    hfsb_str          path, tag;
+    hfsbi_line_op    *ops; /* in the order of their lines */
+    size_t            count;
+    hfsb_buf          kept;        /* the version that was read */
+    hfsb_buf          shown;       /* a byte for each of its lines */
+    bool              all_shown;   /* `shown` is not used */
+    hfsb_buf          now;         /* the file as it is */
+    hfsbi_file_change change;      /* ... and whether the session knows it */
+    hfsbi_version     version;     /* of `now` */
+    hfsbi_lines       olds, lines; /* of the version read, and of `now` */
+    size_t           *place;       /* olds.count + 2 of them: the number of the
+                        line in `now`, from 1; HFSB_NPOS: it is gone. The first
+                        and the last stand for the edges of the file */
+    hfsb_buf          after;       /* the new content */
+    hfsb_span        *spans;       /* one for each operation */
+} hfsbi_line_edit;
+
+static hfsb_status hfsbi_line_edit_refuse(hfsbi_line_edit *e,
+                                          const char      *format, ...)
+    HFSBI_PRINTF(2, 3);
+/* Fills the result with a refusal. HFSB_REFUSED, or HFSB_NOMEM. */
+static hfsb_status hfsbi_line_edit_refuse(hfsbi_line_edit *e,
+                                          const char      *format, ...) {
+    hfsb_tool_result *r = &e->call->result;
+    va_list           ap;
+    hfsb_status       st;
+    r->success = false;
+    r->code = HFSB_REFUSED;
+    va_start(ap, format);
+    st = hfsbi_buf_vprintf(&r->error, format, ap);
+    va_end(ap);
+    return st == HFSB_OK ? HFSB_REFUSED : HFSB_NOMEM;
+}
+
+/* ---- the version that was read ---- */
+
+static hfsb_status hfsbi_line_edit_no_version(hfsbi_line_edit *e, bool same) {
+    hfsb_str now = hfsbi_version_tag(&e->version);
+    if (same)
+        return hfsbi_line_edit_refuse(
+            e,
+            "It is no longer known which lines of %.*s you were shown. "
+            "Read those that you want to change again.",
+            (int)e->path.len, e->path.ptr);
+    return hfsbi_line_edit_refuse(
+        e,
+        "%.*s is not the file with the tag \"%.*s\": its tag is now "
+        "%.*s. Read the lines that you want to change again.",
+        (int)e->path.len, e->path.ptr, (int)hfsb_utf8_offset(e->tag, 64),
+        e->tag.ptr, (int)now.len, now.ptr);
+}
+
+/* Finds the version that the tag names. A large file is not kept: then it must
+   be unchanged, and all of its lines count as shown. */
+static hfsb_status hfsbi_line_edit_find(hfsbi_line_edit *e) {
+    const hfsb_alloc *alloc = &e->call->tools->alloc;
+    hfsb_str          now = hfsb_buf_str(&e->now);
+    bool              valid = e->tag.len >= HFSBI_TAG;
+    bool same = valid && hfsb_str_starts(hfsb_cstr(e->version.hex), e->tag);
+    hfsb_status st = HFSB_NOT_FOUND;
+    if (valid)
+        st = hfsbi_tools_snapshot(e->call->tools, e->path, e->tag, &e->kept,
+                                  &e->shown);
+    if (st == HFSB_OK)
+        return hfsbi_lines_split(alloc, hfsb_buf_str(&e->kept), &e->olds);
+    if (st == HFSB_NOMEM) return st;
+    e->all_shown =
+        same && (!e->call->tools->session || now.len > HFSBI_SNAPSHOT_MAX);
+    return e->all_shown ? hfsbi_lines_split(alloc, now, &e->olds)
+                        : hfsbi_line_edit_no_version(e, same);
+}
+
+/* Finds each line of that version in the file as it is. */
+static hfsb_status hfsbi_line_edit_follow(hfsbi_line_edit *e) {
+    const hfsb_alloc *alloc = &e->call->tools->alloc;
+    size_t            n = e->olds.count, m, *same, i;
+    hfsb_status       st =
+        hfsbi_lines_split(alloc, hfsb_buf_str(&e->now), &e->lines);
+    if (st != HFSB_OK) return st;
+    m = e->lines.count;
+    e->place = (size_t *)hfsbi_array(alloc, n + 2, sizeof *e->place);
+    same = (size_t *)hfsbi_array(alloc, m, sizeof *same);
+    if (e->place && same)
+        st =
+            hfsbi_lines_diff(alloc, e->olds.items, n, e->lines.items, m, same);
+    else st = HFSB_NOMEM;
+    if (st == HFSB_OK) {
+        for (i = 1; i <= n; i++) e->place[i] = HFSB_NPOS;
+        for (i = 0; i < m; i++)
+            if (same[i] != HFSB_NPOS) e->place[same[i] + 1] = i + 1;
+        e->place[0] = 0;
+        e->place[n + 1] = m + 1;
+    }
+    hfsbi_array_free(alloc, same, m, sizeof *same);
+    return st;
+}
+
+/* ---- checks ---- */
+
+/* " 7" or "s 7-9" for a message. */
+static const char *hfsbi_line_range(size_t first, size_t last, char room[64]) {
+    if (first == last) (void)snprintf(room, 64, " %zu", first);
+    else (void)snprintf(room, 64, "s %zu-%zu", first, last);
+    return room;
+}
+
+/* The lines that an operation names: those that it replaces, or the one that
+   it inserts after, or before at the start of the file. */
+static void hfsbi_op_lines(const hfsbi_line_op *op, size_t *first,
+                           size_t *last) {
+    *first = op->from + (op->to > op->from);
+    *last = op->to;
+    if (*last == 0) *first = *last = 1;
+}
+
+/* Shows the lines of the file around the place of a failed operation, and
+   their tag. */
+static hfsb_status hfsbi_line_edit_show(hfsbi_line_edit     *e,
+                                        const hfsbi_line_op *op) {
+    hfsb_buf *out = &e->call->result.error;
+    hfsb_str  tag = hfsbi_version_tag(&e->version);
+    size_t    before = op->from, after = op->to + 1, first, last, i, mark;
+    while (e->place[before] == HFSB_NPOS) before--;
+    while (e->place[after] == HFSB_NPOS) after++;
+    first = e->place[before] ? e->place[before] : 1;
+    last = e->place[after] < e->lines.count ? e->place[after] : e->lines.count;
+    mark = out->len;
+    for (i = first; i <= last && i - first < HFSBI_LINES_SHOWN; i++) {
+        hfsb_str line = e->lines.items[i - 1];
+        if (out->len - mark + line.len > HFSBI_LINES_SHOWN_MAX) break;
+        if (hfsb_str_ends(line, HFSB_LIT("\r"))) line.len--;
+        hfsb_buf_printf(out, "%zu\t", i);
+        hfsb_buf_append(out, line);
+        hfsb_buf_append_byte(out, '\n');
+    }
+    if (i > first)
+        hfsbi_tools_showed(e->call->tools, e->path, hfsb_buf_str(&e->now),
+                           first, i - 1);
+    if (i <= last) hfsb_buf_printf(out, "... up to line %zu\n", last);
+    hfsb_buf_printf(out,
+                    "The tag of the file is now %.*s; with it, all numbers "
+                    "are those of the file as it is now.",
+                    (int)tag.len, tag.ptr);
+    return out->status == HFSB_OK ? HFSB_REFUSED : HFSB_NOMEM;
+}
+
+/* The lines of an operation must exist, must have been shown, and must not
+   have changed. HFSB_OK; HFSB_REFUSED with the result; HFSB_NOMEM. */
+static hfsb_status hfsbi_line_edit_check_op(hfsbi_line_edit     *e,
+                                            const hfsbi_line_op *op) {
+    char        range[64];
+    size_t      first, last, i;
+    hfsb_status st;
+    hfsbi_op_lines(op, &first, &last);
+    if (op->to > e->olds.count)
+        return hfsbi_line_edit_refuse(
+            e,
+            "ops[%zu]: %.*s had %zu lines when it was read; there is no "
+            "line %zu.",
+            op->index, (int)e->path.len, e->path.ptr, e->olds.count, op->to);
+    for (i = first; !e->all_shown && i <= last && i <= e->olds.count; i++)
+        if (!e->shown.ptr[i - 1])
+            return hfsbi_line_edit_refuse(
+                e,
+                "ops[%zu]: you were not shown line%s of %.*s. Read with "
+                "offset=%zu limit=%zu first.",
+                op->index, hfsbi_line_range(first, last, range),
+                (int)e->path.len, e->path.ptr, first, last - first + 1);
+    for (i = op->from; i <= op->to; i++)
+        if (e->place[i] == HFSB_NPOS || e->place[i + 1] != e->place[i] + 1)
+            break;
+    if (i > op->to) return HFSB_OK;
+    st = hfsbi_line_edit_refuse(
+        e,
+        "ops[%zu]: line%s of %.*s, or the lines next to it, changed since "
+        "you read it; nothing was written. They are now:\n",
+        op->index, hfsbi_line_range(first, last, range), (int)e->path.len,
+        e->path.ptr);
+    return st == HFSB_REFUSED ? hfsbi_line_edit_show(e, op) : st;
+}
+
+static hfsb_status hfsbi_line_edit_check(hfsbi_line_edit *e) {
+    hfsb_status st = HFSB_OK;
+    size_t      i;
+    for (i = 0; st == HFSB_OK && i < e->count; i++) {
+        const hfsbi_line_op *op = e->ops + i;
+        st = hfsbi_line_edit_check_op(e, op);
+        if (st == HFSB_OK && i > 0 && op[-1].to > op->from)
+            st = hfsbi_line_edit_refuse(e, "ops[%zu] and ops[%zu] overlap.",
+                                        op[-1].index, op->index);
+    }
+    return st;
+}
+
+/* ---- the new content ---- */
+
+/* Every line ends in a newline, except perhaps the last. */
+static bool hfsbi_has_newline(const hfsbi_line_edit *e, size_t line) {
+    return line < e->lines.count ||
+           hfsb_str_ends(hfsb_buf_str(&e->now), HFSB_LIT("\n"));
+}
+
+/* The offset where a line of the file starts. A byte order mark is not a part
+   of the first one. */
+static size_t hfsbi_line_edit_start(const hfsbi_line_edit *e, size_t line) {
+    hfsb_str now = hfsb_buf_str(&e->now);
+    if (line > e->lines.count) return now.len;
+    if (line > 1) return (size_t)(e->lines.items[line - 1].ptr - now.ptr);
+    return hfsb_str_starts(now, HFSB_LIT("\xEF\xBB\xBF")) ? 3 : 0;
+}
+
+/* How a new line ends: like the line that it replaces or precedes, else like
+   the one before. */
+static hfsb_str hfsbi_line_edit_newline(const hfsbi_line_edit *e,
+                                        size_t                 line) {
+    while (line > 1 && (line > e->lines.count || !hfsbi_has_newline(e, line)))
+        line--;
+    if (line <= e->lines.count && hfsbi_has_newline(e, line) &&
+        hfsb_str_ends(e->lines.items[line - 1], HFSB_LIT("\r")))
+        return HFSB_LIT("\r\n");
+    return HFSB_LIT("\n");
+}
+
+/* Appends the lines of text. */
+static void hfsbi_line_edit_put(hfsb_buf *out, hfsb_str text, hfsb_str newline,
+                                bool last_ends) {
+    hfsb_str line;
+    while (hfsb_text_line(&text, &line, NULL)) {
+        hfsb_buf_append(out, line);
+        if (text.len || last_ends) hfsb_buf_append(out, newline);
+    }
+}
+
+/* Appends the file from offset `at` to the lines of an operation, and their
+   new text; fills the span. */
+static void hfsbi_line_edit_apply(hfsbi_line_edit *e, const hfsbi_line_op *op,
+                                  size_t at, hfsb_span *s) {
+    const hfsb_str mark = HFSB_LIT("\xEF\xBB\xBF");
+    hfsb_str       now = hfsb_buf_str(&e->now), text = op->text, newline;
+    size_t         first = e->place[op->from] + 1, last = e->place[op->to];
+    size_t         end = hfsbi_line_edit_start(e, last + 1);
+    bool           ends = last == 0 || hfsbi_has_newline(e, last);
+    newline = hfsbi_line_edit_newline(e, first);
+    if (first == 1 && hfsb_str_starts(text, mark))
+        text = hfsb_str_slice(text, mark.len, text.len);
+    s->old_start = hfsbi_line_edit_start(e, first);
+    s->old_len = end - s->old_start;
+    hfsb_buf_append(&e->after, hfsb_str_slice(now, at, s->old_start));
+    s->new_start = e->after.len;
+    if (op->from == op->to && !ends &&
+        !hfsb_str_ends(hfsb_buf_str(&e->after), HFSB_LIT("\n")))
+        hfsb_buf_append(&e->after, newline);
+    hfsbi_line_edit_put(&e->after, text, newline, ends);
+    s->new_len = e->after.len - s->new_start;
+}
+
+/* Makes the new content and the spans. */
+static hfsb_status hfsbi_line_edit_compose(hfsbi_line_edit *e) {
+    hfsb_str now = hfsb_buf_str(&e->now);
+    size_t   at = 0, i;
+    e->spans = (hfsb_span *)hfsbi_array(&e->call->tools->alloc, e->count,
+                                        sizeof *e->spans);
+    if (!e->spans) return HFSB_NOMEM;
+    memset(e->spans, 0, e->count * sizeof *e->spans);
+    for (i = 0; i < e->count; i++) {
+        hfsbi_line_edit_apply(e, e->ops + i, at, e->spans + i);
+        at = e->spans[i].old_start + e->spans[i].old_len;
+    }
+    hfsb_buf_append(&e->after, hfsb_str_slice(now, at, now.len));
+    if (e->after.status != HFSB_OK) return e->after.status;
+    if (!hfsb_str_equal(now, hfsb_buf_str(&e->after))) return HFSB_OK;
+    return hfsbi_line_edit_refuse(e,
+                                  "These lines of %.*s are like that already.",
+                                  (int)e->path.len, e->path.ptr);
+}
+
+/* ---- one try ---- */
+
+static hfsb_status hfsbi_line_edit_report(hfsbi_line_edit         *e,
+                                          const hfsb_file_written *written) {
+    hfsbi_build   *fields = &e->call->fields;
+    hfsb_diff_opts opts = HFSB_INIT;
+    hfsb_buf       diff = HFSB_INIT;
+    hfsbi_version  version;
+    hfsb_status    st;
+    diff.alloc = e->call->tools->alloc;
+    opts.path = e->path;
+    opts.max_bytes = HFSBI_LINE_DIFF;
+    hfsbi_version_of(hfsb_buf_str(&e->after), &version);
+    st = hfsb_diff_unified(hfsb_buf_str(&e->now), hfsb_buf_str(&e->after),
+                           e->spans, e->count, &opts, &diff, NULL);
+    hfsbi_build_int(fields, "count", (long long)e->count);
+    hfsbi_build_str(fields, "sha256", hfsb_cstr(version.hex));
+    hfsbi_build_str(fields, "tag", hfsbi_version_tag(&version));
+    hfsbi_build_str(fields, "diff", hfsb_buf_str(&diff));
+    hfsbi_build_bool(fields, "in_place", written->in_place);
+    if (st == HFSB_OK)
+        st = hfsbi_result_ok(&e->call->result,
+                             "Edited %.*s (%zu operation%s). Its tag is now "
+                             "%.*s.\n%.*s",
+                             (int)e->path.len, e->path.ptr, e->count,
+                             e->count > 1 ? "s" : "", HFSBI_TAG, version.hex,
+                             (int)diff.len, diff.len ? diff.ptr : "");
+    hfsb_buf_free(&diff);
+    return st;
+}
+
+/* Writes the new content. HFSB_STALE with *err when the file has changed since
+   it was read for this try. */
+static hfsb_status hfsbi_line_edit_store(hfsbi_line_edit *e, hfsb_err *err) {
+    hfsb_str             after = hfsb_buf_str(&e->after);
+    hfsb_file_write_opts opts = HFSB_INIT;
+    hfsb_file_written    written;
+    hfsb_status          st;
+    opts.if_content = hfsb_buf_str(&e->now);
+    if (!opts.if_content.ptr) opts.if_content = HFSB_LIT("");
+    st = hfsb_file_write(e->call->tools->place, e->path, after, &opts,
+                         &written, err);
+    if (st == HFSB_STALE) return st;
+    if (st != HFSB_OK) return hfsbi_result_err(&e->call->result, err);
+    hfsbi_file_change_done(e->call, e->path, after, &e->change);
+    st = hfsbi_line_edit_report(e, &written);
+    return st == HFSB_OK ? hfsbi_add_warnings(e->call, e->path, after) : st;
+}
+
+/* HFSB_OK with the result, HFSB_NOMEM, or HFSB_STALE as
+   hfsbi_line_edit_store(). */
+static hfsb_status hfsbi_line_edit_run(hfsbi_line_edit *e, hfsb_err *err) {
+    hfsb_file_info info;
+    hfsb_status    st =
+        hfsb_file_read(e->call->tools->place, e->path, 0, &e->now, &info, err);
+    if (st != HFSB_OK) return hfsbi_result_err(&e->call->result, err);
+    hfsbi_version_of(hfsb_buf_str(&e->now), &e->version);
+    hfsbi_file_change_open(e->call, e->path, hfsb_buf_str(&e->now), &info,
+                           &e->change);
+    st = hfsbi_line_edit_find(e);
+    if (st == HFSB_OK) st = hfsbi_line_edit_follow(e);
+    if (st == HFSB_OK) st = hfsbi_line_edit_check(e);
+    if (st == HFSB_OK) st = hfsbi_line_edit_compose(e);
+    if (st == HFSB_OK) return hfsbi_line_edit_store(e, err);
+    return st == HFSB_REFUSED ? HFSB_OK : st;
+}
+
+static hfsb_status hfsbi_line_edit_try(hfsb_call *call, hfsb_str path,
+                                       hfsb_str tag, hfsbi_line_op *ops,
+                                       size_t count, hfsb_err *err) {
+    const hfsb_alloc *alloc = &call->tools->alloc;
+    hfsbi_line_edit   e;
+    hfsb_status       st;
+    memset(&e, 0, sizeof e);
+    e.call = call;
+    e.path = path;
+    e.tag = tag;
+    e.ops = ops;
+    e.count = count;
+    e.kept.alloc = e.shown.alloc = e.now.alloc = e.after.alloc = *alloc;
+    e.change.diff.alloc = *alloc;
+    st = hfsbi_line_edit_run(&e, err);
+    hfsbi_array_free(alloc, e.spans, count, sizeof *e.spans);
+    hfsbi_array_free(alloc, e.place, e.olds.count + 2, sizeof *e.place);
+    hfsbi_lines_free(alloc, &e.olds);
+    hfsbi_lines_free(alloc, &e.lines);
+    hfsbi_file_change_free(&e.change);
+    hfsb_buf_free(&e.after);
+    hfsb_buf_free(&e.now);
+    hfsb_buf_free(&e.shown);
+    hfsb_buf_free(&e.kept);
+    return st;
+}
+
+/* ---- arguments ---- */
+
+typedef struct hfsbi_op_args {
+    hfsb_str  op, text;
+    long long line, last;
+} hfsbi_op_args;
+
+#define HFSBI_LINE_NUMBERS 1000000000
+
+static const hfsbi_param hfsbi_op_params[] = {
+    HFSBI_PARAM_CHOICE("op", HFSBI_REQUIRED | HFSBI_ONE_OF, hfsbi_op_args, op,
+                       "replace insert delete"),
+    HFSBI_PARAM_RANGE("line", HFSBI_ARG_INT, HFSBI_REQUIRED, hfsbi_op_args,
+                      line, "First line; of insert: the line before, or 0", 0,
+                      HFSBI_LINE_NUMBERS, 0, "a line number"),
+    HFSBI_PARAM_RANGE("last", HFSBI_ARG_INT, 0, hfsbi_op_args, last,
+                      "Last line, default: line", 0, HFSBI_LINE_NUMBERS, 0,
+                      "a line number"),
+    HFSBI_PARAM("text", HFSBI_ARG_STR, 0, hfsbi_op_args, text,
+                "Whole new lines"),
+    HFSBI_PARAM_END};
+
+typedef struct hfsbi_edit_lines_args {
+    hfsb_str               path, tag;
+    const hfsb_json_value *ops;
+} hfsbi_edit_lines_args;
+
+static const hfsbi_param hfsbi_edit_lines_params[] = {
+    HFSBI_PARAM("path", HFSBI_ARG_STR, HFSBI_REQUIRED, hfsbi_edit_lines_args,
+                path, NULL),
+    HFSBI_PARAM("tag", HFSBI_ARG_STR, HFSBI_REQUIRED, hfsbi_edit_lines_args,
+                tag, "Of the read that the numbers come from"),
+    HFSBI_PARAM_LIST("ops", HFSBI_REQUIRED, hfsbi_edit_lines_args, ops,
+                     hfsbi_op_params),
+    HFSBI_PARAM_END};
+
+/* Makes an operation from its arguments; NULL, or what is wrong with them. */
+static const char *hfsbi_op_make(const hfsbi_op_args *a, hfsbi_line_op *op) {
+    bool insert = hfsb_str_equal(a->op, HFSB_LIT("insert"));
+    bool delete_lines = hfsb_str_equal(a->op, HFSB_LIT("delete"));
+    op->from = op->to = (size_t)a->line;
+    op->text = a->text;
+    if (insert && !a->text.len) return "insert needs text";
+    if (insert && a->last && a->last != a->line)
+        return "insert has no last line";
+    if (insert) return NULL;
+    if (a->line < 1) return "lines are counted from 1";
+    if (a->last && a->last < a->line) return "last is before line";
+    if (delete_lines && a->text.len) return "delete has no text";
+    if (!delete_lines && !a->text.ptr) return "replace needs text";
+    op->from--;
+    if (a->last) op->to = (size_t)a->last;
+    return NULL;
+}
+
+/* Reads item n of `ops`. HFSB_OK; HFSB_ARG or HFSB_NOMEM with *err. */
+static hfsb_status hfsbi_op_read(hfsb_call *call, const hfsb_json_value *item,
+                                 size_t n, hfsbi_line_op *op, hfsb_err *err) {
+    hfsbi_args_how how = HFSB_INIT;
+    hfsbi_op_args  a;
+    hfsb_err       inner = HFSB_INIT;
+    const char    *wrong;
+    hfsb_status    st;
+    how.strict = call->opts.strict;
+    how.notes = &call->notes;
+    op->index = n;
+    st = hfsbi_args_read(hfsbi_op_params, item, &how, &a, &inner);
+    if (st == HFSB_OK) {
+        wrong = hfsbi_op_make(&a, op);
+        if (!wrong) return HFSB_OK;
+        st = hfsbi_fail(&inner, HFSB_ARG, 0, "%s.", wrong);
+    }
+    hfsbi_fail(err, st, 0, "ops[%zu]: %s", n, inner.msg);
+    hfsbi_err_key(err, "ops");
+    return st;
+}
+
+/* Orders operations by their lines. Insertions precede the lines that follow
+   them; several at one place stay in their order. */
+static int hfsbi_op_compare(const void *a, const void *b) {
+    const hfsbi_line_op *x = (const hfsbi_line_op *)a;
+    const hfsbi_line_op *y = (const hfsbi_line_op *)b;
+    bool                 x_range = x->to > x->from, y_range = y->to > y->from;
+    if (x->from != y->from) return x->from < y->from ? -1 : 1;
+    if (x_range != y_range) return x_range ? 1 : -1;
+    return x->index < y->index ? -1 : x->index > y->index;
+}
+
+static hfsb_status hfsbi_run_edit_lines(hfsb_call *call, const void *args,
+                                        hfsb_err *err) {
+    const hfsbi_edit_lines_args *a = (const hfsbi_edit_lines_args *)args;
+    const hfsb_alloc            *alloc = &call->tools->alloc;
+    hfsb_json_iter               it = hfsb_json_begin(a->ops);
+    size_t                       n = 0, count = hfsb_json_count(a->ops);
+    unsigned                     tries = 0;
+    hfsbi_line_op               *ops;
+    hfsb_status                  st = HFSB_OK;
+    if (count < 1 || count > HFSBI_LINE_OPS) {
+        hfsbi_fail(err, HFSB_ARG, 0, "ops must have 1 to %d items, not %zu.",
+                   HFSBI_LINE_OPS, count);
+        hfsbi_err_key(err, "ops");
+        return HFSB_ARG;
+    }
+    if (!hfsbi_may_change(call, a->path, true, &st)) return st;
+    ops = (hfsbi_line_op *)hfsbi_array(alloc, count, sizeof *ops);
+    if (!ops) return HFSB_NOMEM;
+    for (; st == HFSB_OK && hfsb_json_next(&it); n++)
+        st = hfsbi_op_read(call, it.value, n, ops + n, err);
+    if (st == HFSB_OK) {
+        hfsbi_sort(ops, count, sizeof *ops, hfsbi_op_compare);
+        hfsbi_change_lock(call);
+        while ((st = hfsbi_line_edit_try(call, a->path, a->tag, ops, count,
+                                         err)) == HFSB_STALE &&
+               tries < HFSBI_TRIES)
+            hfsbi_pause(tries++);
+        if (st == HFSB_STALE) st = hfsbi_result_err(&call->result, err);
+    }
+    hfsbi_array_free(alloc, ops, count, sizeof *ops);
+    return st;
+}
+
+HFSBI_FN const hfsbi_tool *hfsbi_tool_edit_lines(void) {
+    static const hfsbi_tool row = {
+        "edit_lines",
+        "Edit lines of a file",
+        "Change lines of a file by the numbers that read showed, with the tag "
+        "of that read: replace lines line to last by text, insert text after "
+        "line, delete lines line to last. All numbers are those of that read, "
+        "before any of the ops; all ops are done or none. The reply has the "
+        "new tag.",
+        NULL,
+        HFSBI_TOOL_CHANGES,
+        HFSBI_TOOL_ONCE | HFSBI_TOOL_ON_DISK | HFSBI_TOOL_ON_REQUEST,
+        hfsbi_edit_lines_params,
+        hfsbi_run_edit_lines,
+        NULL};
+    return &row;
+}
+
 /* ---- src/tools/patch.c ---- */
 /* patch.c - the tool apply_patch: changes to many files at once.
 
@@ -30196,16 +32491,18 @@ HFSBI_FN const hfsbi_tool *hfsbi_tool_exists(void) {
    changes carried out. */
 /* A file in the state that the patch has read. */
 typedef struct hfsbi_patch_seen {
-    hfsb_str       path; /* a view of the patch, or of a change */
-    hfsb_file_info info;
-    char           sha256[HFSB_SHA256_HEX];
-    bool           used; /* by a change */
+    hfsb_str          path; /* a view of the patch, or of a change */
+    hfsb_file_info    info;
+    char              sha256[HFSB_SHA256_HEX];
+    hfsbi_file_change change; /* since the session has read it */
+    bool              used;   /* by a change */
 } hfsbi_patch_seen;
 
 /* The preparation of one change. */
 typedef struct hfsbi_patch_step {
     hfsb_file_writer *writer; /* NULL: nothing to write */
     const char       *sha256; /* of the file to update (NULL: not known) */
+    const hfsbi_file_change *change; /* of that file (NULL: there was none) */
 } hfsbi_patch_step;
 
 typedef struct hfsbi_patch_call {
@@ -30243,6 +32540,9 @@ static hfsb_status hfsbi_patch_load(void *user, hfsb_str path, hfsb_buf *out,
             sizeof one);
     if (!grown) return HFSB_NOMEM;
     p->seen = grown;
+    hfsbi_file_change_open(p->call, path,
+                           hfsb_str_slice(hfsb_buf_str(out), mark, out->len),
+                           &one.info, &one.change);
     p->seen[p->seen_count++] = one;
     return HFSB_OK;
 }
@@ -30255,6 +32555,25 @@ static hfsbi_patch_seen *hfsbi_patch_seen_find(hfsbi_patch_call *p,
     for (i = 0; i < p->seen_count; i++)
         if (!p->seen[i].used && hfsb_str_equal(p->seen[i].path, path))
             return &p->seen[i];
+    return NULL;
+}
+
+/* Returns the state of a file that has changed since the session has read it,
+   if the patch may not be applied to it: its hunks do not match exactly, or it
+   is to be deleted. NULL when there is none. */
+static const hfsbi_patch_seen *hfsbi_patch_unsafe(const hfsbi_patch_call *p,
+                                                  hfsb_status             st) {
+    bool   fails = st == HFSB_NOT_FOUND || st == HFSB_AMBIGUOUS;
+    size_t i, k;
+    for (i = 0; i < p->seen_count; i++) {
+        const hfsbi_patch_seen *s = p->seen + i;
+        if (!s->change.changed) continue;
+        if (fails || (st == HFSB_OK && p->result.fuzzy)) return s;
+        for (k = 0; st == HFSB_OK && k < p->result.count; k++)
+            if (p->result.changes[k].kind == HFSB_PATCH_DELETE &&
+                hfsb_str_equal(p->result.changes[k].path, s->path))
+                return s;
+    }
     return NULL;
 }
 
@@ -30289,6 +32608,7 @@ static hfsb_status hfsbi_patch_prepare(hfsbi_patch_call        *p,
     if (st == HFSB_OK && was) {
         was->used = true;
         step->sha256 = was->sha256;
+        step->change = &was->change;
     }
     if (st != HFSB_OK || !step->writer) return st;
     return hfsb_file_writer_append(step->writer, hfsb_buf_str(&c->content),
@@ -30308,6 +32628,25 @@ static hfsb_status hfsbi_patch_end_move(const hfsb_root         *place,
     return st;
 }
 
+/* The session knows the file that was written. */
+static void hfsbi_patch_seen_done(hfsbi_patch_call        *p,
+                                  const hfsb_patch_change *c,
+                                  const hfsbi_patch_step  *step) {
+    hfsb_str    content = hfsb_buf_str(&c->content);
+    hfsbi_sight sight = HFSB_INIT;
+    if (step->change && !c->new_path.len) {
+        hfsbi_file_change_done(p->call, c->path, content, step->change);
+        return;
+    }
+    hfsbi_version_of(content, &sight.version);
+    sight.content = content;
+    sight.first = 1;
+    sight.last = c->kind == HFSB_PATCH_ADD ? content.len : 0; /* lines */
+    sight.wrote = true;
+    hfsbi_tools_saw(p->call->tools, c->new_path.len ? c->new_path : c->path,
+                    &sight);
+}
+
 /* Carries out one change. HFSB_OK, or the failure with *err. */
 static hfsb_status hfsbi_patch_commit(hfsbi_patch_call        *p,
                                       const hfsb_patch_change *c,
@@ -30315,13 +32654,13 @@ static hfsb_status hfsbi_patch_commit(hfsbi_patch_call        *p,
     hfsb_tools *tools = p->call->tools;
     hfsb_status st = hfsbi_patch_prepare(p, c, step, err);
     if (st == HFSB_OK && c->kind == HFSB_PATCH_DELETE)
-        return hfsb_file_remove(tools->place, c->path, err);
+        return hfsbi_file_remove_if(tools->place, c->path, step->sha256, NULL,
+                                    err);
     if (st != HFSB_OK || !step->writer) return st;
     st = hfsb_file_writer_commit(step->writer, NULL, err);
     if (st == HFSB_OK && c->new_path.len)
         st = hfsbi_patch_end_move(tools->place, c, step->sha256, err);
-    if (st == HFSB_OK)
-        hfsbi_tools_saw(tools, c->new_path.len ? c->new_path : c->path);
+    if (st == HFSB_OK) hfsbi_patch_seen_done(p, c, step);
     return st;
 }
 
@@ -30402,14 +32741,19 @@ static hfsb_status hfsbi_patch_warn(hfsbi_patch_call *p) {
    out. */
 static hfsb_status hfsbi_patch_call_run(hfsbi_patch_call *p, hfsb_str text,
                                         hfsb_err *err) {
-    hfsb_tool_result *r = &p->call->result;
-    hfsb_patch_files  files;
-    size_t            done = 0;
-    hfsb_status       st;
+    hfsb_tool_result       *r = &p->call->result;
+    const hfsbi_patch_seen *unsafe;
+    hfsb_patch_files        files;
+    size_t                  done = 0;
+    hfsb_status             st;
     files.read = hfsbi_patch_load;
     files.user = p;
     st = hfsb_patch_apply(text, &files, &p->result, err);
     if (p->refused) return st == HFSB_NOMEM ? st : HFSB_OK;
+    unsafe = hfsbi_patch_unsafe(p, st);
+    if (unsafe)
+        return hfsbi_file_change_refuse(p->call, unsafe->path, &unsafe->change,
+                                        st == HFSB_OK ? NULL : err);
     if (st != HFSB_OK) return hfsbi_result_err(r, err);
     p->steps = (hfsbi_patch_step *)hfsbi_array(
         &p->call->tools->alloc, p->result.count, sizeof *p->steps);
@@ -30439,6 +32783,8 @@ static hfsb_status hfsbi_patch_try(hfsb_call *call, hfsb_str text,
     st = hfsbi_patch_call_run(&p, text, err);
     for (i = 0; p.steps && i < p.result.count; i++)
         hfsb_file_writer_close(p.steps[i].writer);
+    for (i = 0; i < p.seen_count; i++)
+        hfsbi_file_change_free(&p.seen[i].change);
     hfsbi_array_free(alloc, p.steps, p.result.count, sizeof *p.steps);
     hfsbi_array_free(alloc, p.seen, p.seen_cap, sizeof *p.seen);
     hfsb_patch_free(&p.result);
@@ -30460,6 +32806,7 @@ static hfsb_status hfsbi_run_apply_patch(hfsb_call *call, const void *args,
     hfsb_str    text = ((const hfsbi_patch_args *)args)->patch;
     unsigned    tries = 0;
     hfsb_status st;
+    hfsbi_change_lock(call);
     while ((st = hfsbi_patch_try(call, text, err)) == HFSB_STALE &&
            tries < HFSBI_TRIES)
         hfsbi_pause(tries++);
@@ -31065,7 +33412,16 @@ HFSBI_FN hfsb_status hfsbi_finder_begin(hfsb_call *call, hfsbi_finder *f,
     f->spot.dir = -1;
     f->all = all;
     f->offset = (size_t)offset;
+    f->page = call->tools->limits.page;
+    if (!f->page) f->page = HFSBI_FINDER_PAGE;
     return hfsbi_finder_open(f, path, err);
+}
+
+HFSBI_FN size_t hfsbi_finder_limit(const hfsb_call *call, long long given,
+                                   size_t preset) {
+    size_t lines = call->tools->limits.page / HFSBI_PAGE_LINE;
+    size_t limit = given ? (size_t)given : preset;
+    return lines && limit > lines ? lines : limit;
 }
 
 /* ---- results ---- */
@@ -31438,7 +33794,7 @@ static hfsb_status hfsbi_glob_put_hits(hfsb_call *call, hfsbi_glob_search *g) {
     hfsbi_glob_sort(g);
     if (g->count > hfsbi_glob_newest(g)) g->count = hfsbi_glob_newest(g);
     for (i = g->finder.offset; i < g->count && out->status == HFSB_OK; i++) {
-        if (out->len && out->len + g->hits[i].len > HFSBI_FINDER_CHARS) break;
+        if (out->len && out->len + g->hits[i].len > g->finder.page) break;
         if (out->len) hfsb_buf_append_byte(out, '\n');
         g->shown++;
         hfsbi_put_shown(out, hfsb_buf_str(&g->finder.shown));
@@ -31512,7 +33868,7 @@ static hfsb_status hfsbi_run_glob(hfsb_call *call, const void *args,
     hfsbi_glob_search      g;
     hfsb_status            st;
     memset(&g, 0, sizeof g);
-    g.limit = a->limit ? (size_t)a->limit : (size_t)HFSBI_GLOB_LIMIT;
+    g.limit = hfsbi_finder_limit(call, a->limit, HFSBI_GLOB_LIMIT);
     g.texts.alloc = g.given.alloc = call->tools->alloc;
     g.path.alloc = g.pattern.alloc = call->tools->alloc;
     g.finder.alloc = call->tools->alloc;
@@ -31537,7 +33893,7 @@ HFSBI_FN const hfsbi_tool *hfsbi_tool_glob(void) {
         "src/**/*.{c,h}. Leaves out .git and what .gitignore names.",
         NULL,
         HFSBI_TOOL_READS,
-        HFSBI_TOOL_ON_DISK,
+        HFSBI_TOOL_ON_DISK | HFSBI_TOOL_CORE,
         hfsbi_glob_params,
         hfsbi_run_glob,
         NULL};
@@ -31654,10 +34010,9 @@ static hfsb_status hfsbi_hits_put_line(hfsbi_hits *l, size_t pos, size_t next,
 /* Appends the context after the last match, up to offset `end`. */
 static hfsb_status hfsbi_hits_put_after(hfsbi_hits *l, size_t end) {
     hfsb_status st = HFSB_OK;
-    if (l->out->len > HFSBI_FINDER_CHARS) l->file.after = 0;
+    if (l->out->len > l->finder->page) l->file.after = 0;
     while (st == HFSB_OK && l->file.after && l->file.shown < end) {
-        l->file.after =
-            l->out->len > HFSBI_FINDER_CHARS ? 0 : l->file.after - 1;
+        l->file.after = l->out->len > l->finder->page ? 0 : l->file.after - 1;
         st = hfsbi_hits_put_line(l, l->file.shown,
                                  hfsbi_hits_next_line(l, l->file.shown, end),
                                  false);
@@ -31705,10 +34060,10 @@ static hfsb_status hfsbi_hits_match(hfsbi_hits *l, size_t pos, size_t next) {
         l->file.shown = next; /* a skipped match is never context */
         return HFSB_OK;
     }
-    l->full = !l->left || mark > HFSBI_FINDER_CHARS;
+    l->full = !l->left || mark > l->finder->page;
     if (!l->full) st = hfsbi_hits_put_match(l, pos, next);
     /* with its context the match may exceed the output: remove it again */
-    if (mark && l->out->len > HFSBI_FINDER_CHARS && !l->full) {
+    if (mark && l->out->len > l->finder->page && !l->full) {
         hfsb_buf_truncate(l->out, mark);
         l->full = true;
     }
@@ -31867,7 +34222,7 @@ static hfsb_status hfsbi_grep_put_file(hfsbi_grep *g) {
     hfsb_buf *out = g->lines.out;
     size_t    mark = out->len;
     if (g->files <= g->finder.offset) return HFSB_OK;
-    if (g->shown == g->limit || out->len > HFSBI_FINDER_CHARS) {
+    if (g->shown == g->limit || out->len > g->finder.page) {
         g->full = true;
         return HFSB_OK;
     }
@@ -32163,7 +34518,7 @@ static hfsb_status hfsbi_run_grep(hfsb_call *call, const void *args,
     hfsbi_grep             g;
     hfsb_status            st;
     memset(&g, 0, sizeof g);
-    g.limit = a->limit ? (size_t)a->limit : (size_t)HFSBI_GREP_LIMIT;
+    g.limit = hfsbi_finder_limit(call, a->limit, HFSBI_GREP_LIMIT);
     g.lines.window.alloc = call->tools->alloc;
     g.finder.spot.dir = -1;
     st = hfsbi_grep_begin(call, &g, a, err);
@@ -32183,7 +34538,7 @@ HFSBI_FN const hfsbi_tool *hfsbi_tool_grep(void) {
         "files.",
         NULL,
         HFSBI_TOOL_READS,
-        HFSBI_TOOL_ON_DISK,
+        HFSBI_TOOL_ON_DISK | HFSBI_TOOL_CORE,
         hfsbi_grep_params,
         hfsbi_run_grep,
         NULL};
@@ -32191,11 +34546,14 @@ HFSBI_FN const hfsbi_tool *hfsbi_tool_grep(void) {
 }
 
 /* ---- src/tools/list.c ---- */
-/* list.c - the tool list: the entries of a folder, one line each.
+/* list.c - the tool list: the entries of a folder, one line each: names, or
+   with `details` also type, size and time of change:
 
-       file 1234 2026-11-16T16:42Z src/main.c
-       dir - 2026-11-16T16:42Z src/lib/
-       link - 2026-11-16T16:42Z src/now -> main.c
+       main.c            file 1234 2026-11-16T16:42Z main.c
+       lib/              dir - 2026-11-16T16:42Z lib/
+       now -> main.c     link - 2026-11-16T16:42Z now -> main.c
+
+   Details triple the length of a listing, and a model rarely needs them.
 
    The walk visits entries sorted by name, down to `depth` levels. Entries that
    .gitignore names are listed and marked, but ignored folders are not entered
@@ -32210,6 +34568,8 @@ enum { HFSBI_LIST_LIMIT = 500 }; /* without an argument `limit` */
 typedef struct hfsbi_listing {
     hfsbi_finder       finder;
     size_t             limit;
+    bool               details;
+    bool               full; /* the output has no room for more */
     hfsb_buf          *out;
     unsigned long long found, shown;
 } hfsbi_listing;
@@ -32244,24 +34604,35 @@ static void hfsbi_put_target(hfsb_buf *sink, int dir, const char *name) {
     hfsbi_put_shown(sink, hfsb_str_make(target, (size_t)n));
 }
 
-/* Appends the line of an entry. HFSB_OK or HFSB_NOMEM. */
+/* Appends type, size and time of change: "file 1234 2026-11-16T16:42Z ". */
+static void hfsbi_put_details(hfsb_buf *sink, const struct stat *at) {
+    hfsb_buf_printf(sink, "%s ", hfsbi_type_word(at->st_mode));
+    if (S_ISREG(at->st_mode))
+        hfsb_buf_printf(sink, "%llu ", (unsigned long long)at->st_size);
+    else hfsb_buf_printf(sink, "- ");
+    hfsbi_put_minute(sink, at);
+    hfsb_buf_append_byte(sink, ' ');
+}
+
+/* Appends the line of an entry, or finds the output full. HFSB_OK or
+   HFSB_NOMEM. */
 static hfsb_status hfsbi_list_line(hfsbi_listing *l, const hfsbi_entry *entry,
                                    const struct stat *at) {
-    size_t mark = l->out->len;
+    size_t      mark = l->out->len;
+    hfsb_status st;
     if (l->out->len) hfsb_buf_append_byte(l->out, '\n');
-    hfsb_buf_printf(l->out, "%s ", hfsbi_type_word(at->st_mode));
-    if (S_ISREG(at->st_mode))
-        hfsb_buf_printf(l->out, "%llu ", (unsigned long long)at->st_size);
-    else hfsb_buf_printf(l->out, "- ");
-    hfsbi_put_minute(l->out, at);
-    hfsb_buf_append_byte(l->out, ' ');
+    if (l->details) hfsbi_put_details(l->out, at);
     hfsbi_put_shown(l->out, entry->path);
     if (S_ISDIR(at->st_mode)) hfsb_buf_append_byte(l->out, '/');
     if (S_ISLNK(at->st_mode))
         hfsbi_put_target(l->out, entry->dir, entry->name);
     if (entry->ignored) hfsb_buf_printf(l->out, " (ignored)");
-    l->shown++;
-    return hfsb_buf_finish(l->out, mark);
+    st = hfsb_buf_finish(l->out, mark);
+    if (st != HFSB_OK) return st;
+    l->full = mark && l->out->len > l->finder.page;
+    if (l->full) hfsb_buf_truncate(l->out, mark);
+    else l->shown++;
+    return HFSB_OK;
 }
 
 /* ---- entries ---- */
@@ -32270,8 +34641,7 @@ static hfsb_status hfsbi_list_line(hfsbi_listing *l, const hfsbi_entry *entry,
 static hfsb_status hfsbi_list_visit(void *user, const hfsbi_entry *entry) {
     hfsbi_listing *l = (hfsbi_listing *)user;
     struct stat    at;
-    if (l->shown == l->limit || l->out->len > HFSBI_FINDER_CHARS ||
-        l->found < l->finder.offset) {
+    if (l->full || l->shown == l->limit || l->found < l->finder.offset) {
         l->found++;
         return HFSB_OK;
     }
@@ -32309,7 +34679,7 @@ static hfsb_status hfsbi_list_end(hfsb_call *call, hfsbi_listing *l) {
 
 typedef struct hfsbi_list_args {
     hfsb_str  path;
-    bool      all;
+    bool      all, details;
     long long depth, limit, offset;
 } hfsbi_list_args;
 
@@ -32317,6 +34687,8 @@ static const hfsbi_param hfsbi_list_params[] = {
     HFSBI_PARAM("path", HFSBI_ARG_STR, 0, hfsbi_list_args, path, NULL),
     HFSBI_PARAM_RANGE("depth", HFSBI_ARG_INT, 0, hfsbi_list_args, depth,
                       "1 to 5, default 1", 1, 5, 1, "a number from 1 to 5"),
+    HFSBI_PARAM("details", HFSBI_ARG_BOOL, 0, hfsbi_list_args, details,
+                "Add type, size, time of change"),
     HFSBI_FINDER_PARAMS(hfsbi_list_args, "Enter ignored folders", 10000, 500),
     HFSBI_PARAM_END};
 
@@ -32343,7 +34715,8 @@ static hfsb_status hfsbi_run_list(hfsb_call *call, const void *args,
     hfsbi_listing          l;
     hfsb_status            st;
     memset(&l, 0, sizeof l);
-    l.limit = a->limit ? (size_t)a->limit : (size_t)HFSBI_LIST_LIMIT;
+    l.limit = hfsbi_finder_limit(call, a->limit, HFSBI_LIST_LIMIT);
+    l.details = a->details;
     l.out = &call->result.output;
     l.finder.spot.dir = -1;
     st = hfsbi_list_run(call, &l, a, err);
@@ -32355,7 +34728,7 @@ HFSBI_FN const hfsbi_tool *hfsbi_tool_list(void) {
     static const hfsbi_tool row = {
         "list",
         "List a folder",
-        "Type, size, time of change and name of what is in a folder.",
+        "Names of what is in a folder; those of folders end in a slash.",
         NULL,
         HFSBI_TOOL_READS,
         HFSBI_TOOL_ON_DISK,
@@ -32608,15 +34981,15 @@ HFSBI_FN bool hfsbi_plan_remind(hfsbi_plan *plan, bool called_tools,
    and one more in HFSBI_TOOLS. Definitions are written from the rows
    in the shape of the caller's API. Their words are paid for in every request
    of a model: all definitions together stay under 8,000 bytes in any format
-   (tested). */
+   (tested). Tools on request are left out of the list. */
 typedef const hfsbi_tool *(*hfsbi_tool_row)(void);
 
 static const hfsbi_tool_row hfsbi_tool_rows[HFSBI_TOOLS] = {
-    hfsbi_tool_bash,  hfsbi_tool_bash_output, hfsbi_tool_bash_input,
-    hfsbi_tool_kill,  hfsbi_tool_read,        hfsbi_tool_write,
-    hfsbi_tool_edit,  hfsbi_tool_multi_edit,  hfsbi_tool_apply_patch,
-    hfsbi_tool_glob,  hfsbi_tool_grep,        hfsbi_tool_list,
-    hfsbi_tool_exists};
+    hfsbi_tool_bash,   hfsbi_tool_bash_output, hfsbi_tool_bash_input,
+    hfsbi_tool_kill,   hfsbi_tool_read,        hfsbi_tool_write,
+    hfsbi_tool_edit,   hfsbi_tool_multi_edit,  hfsbi_tool_apply_patch,
+    hfsbi_tool_glob,   hfsbi_tool_grep,        hfsbi_tool_list,
+    hfsbi_tool_exists, hfsbi_tool_edit_lines};
 
 HFSBI_FN const hfsbi_tool *hfsbi_tool_at(size_t i) {
     return hfsbi_tool_rows[i]();
@@ -32642,7 +35015,8 @@ static const struct {
 } hfsbi_formats[] = {{"flat", "parameters"},
                      {"openai", "parameters"},
                      {"anthropic", "input_schema"},
-                     {"mcp", "inputSchema"}};
+                     {"mcp", "inputSchema"},
+                     {"openai-strict", "parameters"}};
 
 bool hfsb_tools_format_find(hfsb_str name, hfsb_tools_format *out) {
     size_t i;
@@ -32671,6 +35045,11 @@ static const char *hfsbi_tool_hints(hfsbi_tool_kind kind) {
     return "{\"readOnlyHint\":false}";
 }
 
+static hfsbi_schema hfsbi_schema_of(hfsb_tools_format format) {
+    if (format == HFSB_TOOLS_OPENAI_STRICT) return HFSBI_SCHEMA_STRICT;
+    return format == HFSB_TOOLS_MCP ? HFSBI_SCHEMA_PLAIN : HFSBI_SCHEMA_FULL;
+}
+
 /* The description with its "{shell}" replaced. */
 static void hfsbi_put_description(const char *text, const char *shell,
                                   hfsb_buf *out) {
@@ -32690,7 +35069,8 @@ static void hfsbi_put_description(const char *text, const char *shell,
 
 static void hfsbi_put_tool(const hfsbi_tool *t, const char *shell,
                            hfsb_tools_format format, hfsb_buf *out) {
-    bool wrapped = format == HFSB_TOOLS_OPENAI;
+    bool strict = format == HFSB_TOOLS_OPENAI_STRICT;
+    bool wrapped = format == HFSB_TOOLS_OPENAI || strict;
     bool mcp = format == HFSB_TOOLS_MCP;
     if (wrapped) hfsb_buf_printf(out, "{\"type\":\"function\",\"function\":");
     hfsb_buf_printf(out, "{\"name\":\"%s\"", t->name);
@@ -32699,9 +35079,12 @@ static void hfsbi_put_tool(const hfsbi_tool *t, const char *shell,
     hfsbi_put_description(!shell && t->remote ? t->remote : t->description,
                           shell, out);
     hfsb_buf_printf(out, ",\"%s\":", hfsbi_formats[format].schema_key);
-    hfsbi_params_schema(t->params, out);
+    hfsbi_params_schema(t->params, hfsbi_schema_of(format), out);
+    if (strict) hfsb_buf_printf(out, ",\"strict\":true");
     if (mcp)
         hfsb_buf_printf(out, ",\"annotations\":%s", hfsbi_tool_hints(t->kind));
+    if (mcp && t->flags & HFSBI_TOOL_CORE) /* of Claude Code */
+        hfsb_buf_printf(out, ",\"_meta\":{\"anthropic/alwaysLoad\":true}");
     hfsb_buf_append(out, wrapped ? HFSB_LIT("}}") : HFSB_LIT("}"));
 }
 
@@ -32713,10 +35096,11 @@ HFSBI_FN hfsb_status hfsbi_tools_define(const char              *shell,
     hfsb_status st;
     hfsb_buf_append_byte(out, '[');
     for (i = 0; i < HFSBI_TOOLS + count; i++) {
+        const hfsbi_tool *t =
+            i < HFSBI_TOOLS ? hfsbi_tool_rows[i]() : more[i - HFSBI_TOOLS];
+        if (i < HFSBI_TOOLS && (t->flags & HFSBI_TOOL_ON_REQUEST)) continue;
         if (i) hfsb_buf_append_byte(out, ',');
-        hfsbi_put_tool(i < HFSBI_TOOLS ? hfsbi_tool_rows[i]()
-                                       : more[i - HFSBI_TOOLS],
-                       shell, format, out);
+        hfsbi_put_tool(t, shell, format, out);
     }
     hfsb_buf_append_byte(out, ']');
     st = hfsb_buf_finish(out, mark);
@@ -34414,44 +36798,71 @@ HFSBI_FN hfsb_status hfsbi_remote_status(int http);
 /* ==== seen.c: a file is read before it is changed ==== */
 
 /* Notes that a file was read or written, in a session. */
-HFSBI_FN void hfsbi_sandbox_saw(hfsb_sandbox *sandbox, hfsb_str path);
+HFSBI_FN void hfsbi_sandbox_saw(hfsb_sandbox *sandbox, hfsb_str path,
+                                const hfsbi_version *version);
 /* False when the call is refused here. *result then contains the reason, or
    *st is not HFSB_OK and *err contains it. */
 HFSBI_FN bool hfsbi_remote_may(hfsbi_remote          *r,
                                const hfsb_json_value *arguments,
                                hfsb_tool_result *result, hfsb_status *st,
                                hfsb_err *err);
-/* Notes the files that a successful call has read or written. */
-HFSBI_FN void hfsbi_remote_saw(hfsbi_remote          *r,
-                               const hfsb_json_value *arguments);
+/* The version that a write requires the file to have, unless its caller gives
+   one. False: there is none. */
+HFSBI_FN bool hfsbi_remote_condition(const hfsbi_remote    *r,
+                                     const hfsb_json_value *arguments,
+                                     hfsbi_version         *version);
+/* Notes the files that a call has read or written. A file whose condition may
+   have failed must be read again. */
+HFSBI_FN void hfsbi_remote_saw(hfsbi_remote           *r,
+                               const hfsb_json_value  *arguments,
+                               const hfsb_tool_result *result);
 
 /* ---- src/remote/seen.c ---- */
 /* seen.c - a session reads a file before it changes it.
 
    With the option session a handle keeps the set of files that were read or
    written through it, by their cleaned absolute paths. edit, multi_edit,
-   apply_patch and a write to an existing file are refused for any other file,
+   edit_lines, apply_patch and a write to an existing file are refused for any other file,
    before anything is sent; a write asks the server first whether the file
-   exists. Only successful calls count. */
+   exists. Only successful calls count.
+
+   hfsb-server also returns the SHA-256 of what it has read or edited. A write
+   over such a file is sent with the condition that it still has that content,
+   so nothing is overwritten unseen. */
 /* ---- files by their absolute path ---- */
 
-HFSBI_FN void hfsbi_sandbox_saw(hfsb_sandbox *sandbox, hfsb_str path) {
+HFSBI_FN void hfsbi_sandbox_saw(hfsb_sandbox *sandbox, hfsb_str path,
+                                const hfsbi_version *version) {
     hfsb_buf key = HFSB_INIT;
     if (!sandbox->o.session || !path.len) return;
     key.alloc = sandbox->o.alloc;
     if (hfsb_path_join(sandbox->o.work_dir, path, &key) == HFSB_OK)
-        hfsbi_seen_add(&sandbox->seen, hfsb_buf_str(&key));
+        hfsbi_seen_add(&sandbox->seen, hfsb_buf_str(&key), version);
     hfsb_buf_free(&key);
 }
 
-static bool hfsbi_sandbox_has_seen(hfsb_sandbox *sandbox, hfsb_str path) {
+static bool hfsbi_sandbox_version(hfsb_sandbox *sandbox, hfsb_str path,
+                                  hfsbi_version *version) {
     hfsb_buf key = HFSB_INIT;
     bool     has;
     key.alloc = sandbox->o.alloc;
     has = hfsb_path_join(sandbox->o.work_dir, path, &key) == HFSB_OK &&
-          hfsbi_seen_has(&sandbox->seen, hfsb_buf_str(&key));
+          hfsbi_seen_has(&sandbox->seen, hfsb_buf_str(&key), version);
     hfsb_buf_free(&key);
     return has;
+}
+
+static bool hfsbi_sandbox_has_seen(hfsb_sandbox *sandbox, hfsb_str path) {
+    hfsbi_version version;
+    return hfsbi_sandbox_version(sandbox, path, &version);
+}
+
+static void hfsbi_sandbox_lose(hfsb_sandbox *sandbox, hfsb_str path) {
+    hfsb_buf key = HFSB_INIT;
+    key.alloc = sandbox->o.alloc;
+    if (hfsb_path_join(sandbox->o.work_dir, path, &key) == HFSB_OK)
+        hfsbi_seen_lose(&sandbox->seen, hfsb_buf_str(&key));
+    hfsb_buf_free(&key);
 }
 
 /* ---- patches ---- */
@@ -34523,15 +36934,17 @@ static hfsb_status hfsbi_remote_patch_blind(hfsbi_remote          *r,
     return st;
 }
 
+/* The new versions of the files are not known. */
 static void hfsbi_remote_patch_saw(hfsbi_remote          *r,
                                    const hfsb_json_value *arguments) {
-    hfsbi_remote_patch p;
-    hfsbi_section      s;
+    const hfsbi_version unknown = HFSB_INIT;
+    hfsbi_remote_patch  p;
+    hfsbi_section       s;
     (void)hfsbi_remote_patch_open(r, arguments, &p);
     while (hfsbi_remote_patch_next(&p, &s))
         if (s.kind != HFSB_PATCH_DELETE)
-            hfsbi_sandbox_saw(r->sandbox,
-                              s.new_path.len ? s.new_path : s.path);
+            hfsbi_sandbox_saw(r->sandbox, s.new_path.len ? s.new_path : s.path,
+                              &unknown);
     hfsbi_remote_patch_close(r, &p);
 }
 
@@ -34616,7 +37029,8 @@ HFSBI_FN bool hfsbi_remote_may(hfsbi_remote          *r,
     }
     if (hfsbi_remote_called(r, "apply_patch"))
         *st = hfsbi_remote_patch_blind(r, arguments, &path);
-    else if ((!edit && !hfsbi_remote_called(r, "multi_edit")) ||
+    else if ((!edit && !hfsbi_remote_called(r, "multi_edit") &&
+              !hfsbi_remote_called(r, "edit_lines")) ||
              hfsbi_sandbox_has_seen(r->sandbox, path))
         return true;
     if (*st != HFSB_OK) return false;
@@ -34628,16 +37042,58 @@ HFSBI_FN bool hfsbi_remote_may(hfsbi_remote          *r,
     return false;
 }
 
-HFSBI_FN void hfsbi_remote_saw(hfsbi_remote          *r,
-                               const hfsb_json_value *arguments) {
+HFSBI_FN bool hfsbi_remote_condition(const hfsbi_remote    *r,
+                                     const hfsb_json_value *arguments,
+                                     hfsbi_version         *version) {
     hfsb_str path = HFSB_LIT("");
+    (void)hfsb_json_arg_str(arguments, "path", false, &path, NULL);
+    return r->sandbox->o.session && r->trusted &&
+           hfsbi_remote_called(r, "write") &&
+           !hfsb_json_get(arguments, "if_sha256") && path.len &&
+           hfsbi_sandbox_version(r->sandbox, path, version) && version->hex[0];
+}
+
+/* The version that the file has after the call; "" when it is not known. */
+static void hfsbi_remote_version(const hfsbi_remote     *r,
+                                 const hfsb_json_value  *arguments,
+                                 const hfsb_tool_result *result,
+                                 hfsbi_version          *version) {
+    const hfsb_json_value *fields = result->fields.root;
+    hfsb_str               text = HFSB_LIT("");
+    size_t                 i;
+    memset(version, 0, sizeof *version);
+    if (hfsbi_remote_called(r, "write")) {
+        (void)hfsb_json_arg_str(arguments, "content", false, &text, NULL);
+        hfsbi_version_of(text, version);
+        return;
+    }
+    text = hfsb_json_str(hfsb_json_get(fields, "sha256"), HFSB_LIT(""));
+    if (text.len != sizeof version->hex - 1) return;
+    for (i = 0; i < text.len; i++)
+        if (hfsbi_hex_digit(text.ptr[i]) < 0) return;
+    memcpy(version->hex, text.ptr, text.len);
+}
+
+HFSBI_FN void hfsbi_remote_saw(hfsbi_remote           *r,
+                               const hfsb_json_value  *arguments,
+                               const hfsb_tool_result *result) {
+    hfsb_str      path = HFSB_LIT("");
+    hfsbi_version version;
     if (!r->sandbox->o.session) return;
-    if (hfsbi_remote_called(r, "apply_patch")) {
+    (void)hfsb_json_arg_str(arguments, "path", false, &path, NULL);
+    if (!result->success) {
+        /* perhaps because the file has changed */
+        if (hfsbi_remote_condition(r, arguments, &version))
+            hfsbi_sandbox_lose(r->sandbox, path);
+    } else if (hfsbi_remote_called(r, "apply_patch")) {
         hfsbi_remote_patch_saw(r, arguments);
     } else if (hfsbi_remote_called(r, "read") ||
-               hfsbi_remote_called(r, "write")) {
-        (void)hfsb_json_arg_str(arguments, "path", false, &path, NULL);
-        hfsbi_sandbox_saw(r->sandbox, path);
+               hfsbi_remote_called(r, "write") ||
+               hfsbi_remote_called(r, "edit") ||
+               hfsbi_remote_called(r, "multi_edit") ||
+               hfsbi_remote_called(r, "edit_lines")) {
+        hfsbi_remote_version(r, arguments, result, &version);
+        hfsbi_sandbox_saw(r->sandbox, path, &version);
     }
 }
 
@@ -34684,7 +37140,7 @@ static double hfsbi_remote_seconds(const hfsbi_remote    *r,
     if (hfsbi_remote_is(r, "kill")) return HFSBI_REMOTE_KILL;
     if (hfsbi_remote_is(r, "bash") && !r->background)
         (void)hfsb_json_arg_double(args, "timeout", false, &seconds, NULL);
-    if (hfsbi_remote_is(r, "bash_output"))
+    if (hfsbi_remote_is(r, "bash_output") || hfsbi_remote_is(r, "bash_input"))
         (void)hfsb_json_arg_int(args, "wait_ms", false, &wait_ms, NULL);
     if (wait_ms > 0) seconds = (double)wait_ms / 1000.0;
     if (!(seconds > 0)) seconds = r->sandbox->o.timeout;
@@ -34776,6 +37232,7 @@ static bool hfsbi_remote_is_own(const hfsbi_remote *r, const hfsbi_param *p) {
 /* Writes the arguments that options of the call stand for. */
 static void hfsbi_remote_put_own(hfsb_json_writer *w, const hfsbi_remote *r,
                                  const hfsb_json_value *args) {
+    hfsbi_version version;
     if (r->opts.id.ptr && hfsbi_param_find(r->tool->params, HFSB_LIT("id")))
         hfsbi_put_member_str(w, "id", r->opts.id);
     /* the command must survive a stream that breaks */
@@ -34785,6 +37242,11 @@ static void hfsbi_remote_put_own(hfsb_json_writer *w, const hfsbi_remote *r,
     if (r->opts.images && r->trusted && hfsbi_remote_is(r, "read") &&
         !hfsb_json_get(args, "image"))
         hfsbi_put_member_bool(w, "image", true);
+    if (r->opts.page && r->trusted && !hfsb_json_get(args, "page") &&
+        hfsbi_param_find(r->tool->params, HFSB_LIT("page")))
+        hfsbi_put_member_int(w, "page", (long long)r->opts.page);
+    if (hfsbi_remote_condition(r, args, &version))
+        hfsbi_put_member_str(w, "if_sha256", hfsb_cstr(version.hex));
 }
 
 /* Writes r->body and sets r->timeout. Parameters that are neither required nor
@@ -35467,7 +37929,7 @@ hfsb_status hfsb_sandbox_call(hfsb_sandbox *sandbox, hfsb_str name,
         if (st == HFSB_OK) st = hfsbi_remote_result(&r, result, &err);
         if (st == HFSB_OK && hfsbi_remote_is(&r, "bash"))
             hfsbi_remote_show_rest(&r, hfsb_buf_str(&result->output));
-        if (st == HFSB_OK && result->success) hfsbi_remote_saw(&r, arguments);
+        if (st == HFSB_OK) hfsbi_remote_saw(&r, arguments, result);
     }
     hfsbi_remote_free(&r);
     return hfsbi_remote_finish(sandbox, st, &err, result);
@@ -35665,12 +38127,14 @@ static hfsb_status hfsbi_copy_up_try(hfsbi_copy_up *f, bool *again,
 }
 
 static hfsb_status hfsbi_copy_up_all(hfsbi_copy_up *f, hfsb_err *err) {
+    const hfsbi_version unknown = HFSB_INIT;
     hfsbi_retry retry = hfsbi_sandbox_retry(f->copy.sandbox, f->copy.cancel);
     hfsb_status st;
     bool        again;
     do st = hfsbi_copy_up_try(f, &again, err);
     while (st != HFSB_OK && again && hfsbi_copy_again(&retry, &st, err));
-    if (st == HFSB_OK) hfsbi_sandbox_saw(f->copy.sandbox, f->copy.remote);
+    if (st == HFSB_OK)
+        hfsbi_sandbox_saw(f->copy.sandbox, f->copy.remote, &unknown);
     return st;
 }
 

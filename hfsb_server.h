@@ -327,7 +327,8 @@ typedef struct hfsb_mcp_opts {
                                  of the added ones those whose annotations have
                                  readOnlyHint true */
     hfsb_str    only; /* names of the built-in tools to offer, commas between
-                      (empty: all but exists); an unknown one is HFSB_ARG.
+                      (empty: all but exists and edit_lines), or of a set of
+                      them: claude, gpt, small; an unknown one is HFSB_ARG.
                       Added tools are always offered */
     const char *path; /* of the route (NULL: "/mcp"; "": no route) */
     long long   answer_ms;   /* a call that takes longer is answered with its
@@ -337,13 +338,17 @@ typedef struct hfsb_mcp_opts {
     long long   grace_ms;    /* between SIGTERM and SIGKILL at the end of stdio
                             (0: 500) */
     size_t      max_message; /* bytes of one message (0: 32 MiB) */
+    size_t      max_result;  /* bytes of the text of a result of a built-in
+                            tool, in a tenth as many lines (0: 20,000; at least
+                            4,000): hosts cut longer ones, and with them what
+                            the model needs next */
     bool        logging;     /* clients may ask for lines of hfsb_mcp_log() */
 } hfsb_mcp_opts;
 
 /* Adds MCP to a server, before it serves. opts may be NULL; its texts and
    lists are copied as by hfsb_tools_open(). HFSB_OK; HFSB_ARG; otherwise as
    hfsb_tools_open() and hfsb_server_add(). On failure *out is NULL and the
-   server is as it was. */
+   server is as it was, but after HFSB_NOMEM it can only be closed. */
 HFSB_API hfsb_status hfsb_server_add_mcp(hfsb_server         *server,
                                          const hfsb_mcp_opts *opts,
                                          hfsb_mcp **out, hfsb_err *err);
@@ -499,6 +504,9 @@ HFSBI_FN bool hfsbi_server_must_end(const hfsb_server *server);
 /* True if the request carried the token, or the server needs none. */
 HFSBI_FN bool hfsbi_request_is_trusted(const hfsb_request *request);
 
+/* Returns a number from 1 on that only requests of the same connection have. */
+HFSBI_FN unsigned long long hfsbi_request_serial(const hfsb_request *request);
+
 /* True if there is one Content-Type, and it is JSON. */
 HFSBI_FN bool hfsbi_request_is_json(const hfsb_request *request);
 
@@ -597,6 +605,7 @@ typedef struct hfsbi_conn {
     hfsbi_timer         timer; /* may fire before the deadline */
     hfsb_server        *server;
     hfsbi_listener     *listener;
+    unsigned long long  serial;       /* unique in the server */
     struct hfsbi_conn  *next, *prev;  /* in server->conns */
     struct hfsbi_conn  *touched_next; /* in server->touched */
     struct hfsbi_conn **touched_at;   /* NULL: not in that list */
@@ -1399,6 +1408,10 @@ void hfsb_request_resume(hfsb_request *request) {
 
 HFSBI_FN bool hfsbi_request_is_trusted(const hfsb_request *request) {
     return request->trusted;
+}
+
+HFSBI_FN unsigned long long hfsbi_request_serial(const hfsb_request *request) {
+    return request->conn->serial;
 }
 
 HFSBI_FN bool hfsbi_request_is_json(const hfsb_request *request) {
@@ -2450,7 +2463,7 @@ HFSBI_FN void hfsbi_conn_add(hfsbi_listener *listener, int fd,
     if (conn->next) conn->next->prev = conn;
     server->conns = conn;
     server->stats.open++;
-    server->stats.accepted++;
+    conn->serial = ++server->stats.accepted;
     hfsbi_conn_touch(conn);
 }
 
@@ -5613,8 +5626,10 @@ enum {
     HFSBI_MCP_FIRST_BEAT_MS = 2000,
     HFSBI_MCP_SESSIONS = 64,
     HFSBI_MCP_SESSION_MS = 60 * 60 * 1000, /* idle sessions are dropped */
-    HFSBI_MCP_SILENT = 8,                  /* above every log level */
-    HFSBI_MCP_TAIL = 4096,         /* bytes of output kept for progress */
+    HFSBI_MCP_ENDED = 256,    /* ids of ended sessions that are remembered */
+    HFSBI_MCP_SILENT = 8,     /* above every log level */
+    HFSBI_MCP_RESULT = 20000, /* bytes of the text of a result */
+    HFSBI_MCP_TAIL = 4096,    /* bytes of output kept for progress */
     HFSBI_MCP_OUTBOX = 1024 * 1024 /* bytes of unsent notifications per call */
 };
 
@@ -5678,7 +5693,8 @@ typedef struct hfsbi_mcp_message {
                          the version that _meta or the head names, or "" */
     int      level;   /* of setLevel: the new level; of a modern request: the
                          level it asks for; otherwise HFSBI_MCP_SILENT */
-    hfsb_str tool;    /* of tools/call */
+    hfsb_str client, client_version;  /* of a modern request, or "" */
+    hfsb_str tool;                    /* of tools/call */
     const hfsb_json_value *arguments; /* of tools/call: an object or NULL */
     bool                   bad_arguments; /* `arguments` is not an object */
     const hfsb_json_value *target;        /* of cancelled: the request's id */
@@ -5753,7 +5769,9 @@ HFSBI_FN hfsb_status hfsbi_mcp_put_log(const char *level, hfsb_str text,
 typedef struct hfsbi_mcp_blocks {
     hfsb_buf    json; /* objects with commas between them */
     bool        is_error;
+    bool        tags;   /* read shows the tag of the file, for edit_lines */
     hfsb_status status; /* HFSB_NOMEM: some blocks are missing */
+    size_t      max;    /* bytes of the text of a result (0: 20,000) */
 } hfsbi_mcp_blocks;
 
 HFSBI_FN void hfsbi_mcp_add_text(hfsbi_mcp_blocks *b, hfsb_str text);
@@ -5763,13 +5781,16 @@ HFSBI_FN void hfsbi_mcp_add_data(hfsbi_mcp_blocks *b, const char *type,
 HFSBI_FN void hfsbi_mcp_add_resource(hfsbi_mcp_blocks *b, hfsb_str uri,
                                      hfsb_str mime_type, hfsb_str text);
 
-/* Adds the result of a built-in tool: its text, cut to 45,000 characters, and
-   a line in brackets with the facts that a model needs next:
+/* Adds the result of a built-in tool: its text, cut to out->max bytes, and
+   lines in brackets with the facts that a model needs next:
        read          which lines these are, and the offset of the next ones
        bash_output   whether the job runs, its exit code, next_offset
-       any           processes that are left running
-   A failure is cut in its middle to about 10,000 characters. An image becomes
-   an image block. */
+       bash          what an exit code means that is an answer; such a result
+                     is not an error
+       any           processes that are left running, the file with the whole
+                     output
+   The output of bash and of a failure is cut in its middle. An image becomes an
+   image block. */
 HFSBI_FN void hfsbi_mcp_show(hfsb_str tool, const hfsb_tool_result *result,
                              hfsbi_mcp_blocks *out);
 
@@ -5808,9 +5829,13 @@ typedef struct hfsbi_mcp_list {
 
 HFSBI_FN void hfsbi_mcp_list_free(hfsbi_mcp_list *list);
 
+/* Adds the tools on request to *all, a JSON array of definitions. HFSB_OK, or
+   the failure of the buffer with *err. */
+HFSBI_FN hfsb_status hfsbi_mcp_define_requested(hfsb_buf *all, hfsb_err *err);
+
 /* Replaces the built-in tools by those of `all` (a JSON array of definitions)
-   that `only` names (commas between; empty: all but exists). HFSB_OK; HFSB_ARG
-   when a name is unknown, is not read-only though it must be, or belongs to a
+   that `only` names, or sets that it names (commas between; empty: all but
+   those on request). HFSB_OK; HFSB_ARG when a name is unknown, is not read-only though it must be, or belongs to a
    tool of the program; HFSB_NOMEM. A failure leaves the list as it was. */
 HFSBI_FN hfsb_status hfsbi_mcp_list_choose(hfsbi_mcp_list *list, hfsb_str all,
                                            hfsb_str only, hfsb_err *err);
@@ -5834,13 +5859,18 @@ HFSBI_FN hfsb_status hfsbi_mcp_instruct(hfsb_mcp *mcp, hfsb_str ours);
 /* ---- the object ---- */
 
 /* A client's session: over stdio the connection, over HTTP the requests with
-   the same Mcp-Session-Id, or with none. It owns the commands that were
-   started in it and knows the files that were read. */
+   the same id (http.c says which), or with none. It owns the commands that
+   were started in it and knows the files that were read.
+
+       hold --> in use <--> idle --> dropped, and its commands are ended
+                  |                     ^
+                  +--> ended by its client, no id finds it any more          */
 typedef struct hfsbi_mcp_session {
     struct hfsbi_mcp_session *next;
     hfsb_mcp                 *mcp;
     hfsb_buf                  id;      /* "": requests without one */
     bool                      unnamed; /* of stdio: not found by any id */
+    bool                      ended;   /* freed once its commands have ended */
     hfsb_tools               *tools;   /* NULL until the first local call */
     hfsbi_plan                plan;
     char                      version[16]; /* agreed on by initialize */
@@ -5856,6 +5886,8 @@ typedef struct hfsbi_mcp_session {
 typedef struct hfsbi_mcp_channel {
     hfsb_mcp          *mcp;
     hfsbi_mcp_session *session; /* held; NULL: see open */
+    unsigned long long owner;   /* of its commands, where clients may share the
+                                   session; 0: they do not */
     size_t             owed;    /* answers that are still to come */
     /* Sets `session` for a message, or for a batch (m is NULL). Called before
        the first one that needs it, when session is NULL. Returns false when
@@ -5904,10 +5936,13 @@ struct hfsb_mcp {
     hfsb_tools           *tools; /* runs nothing; those of sessions are opened
                                 like it */
     long long             answer_ms, beat_ms, grace_ms;
-    size_t                max_message;
+    size_t                max_message, max_result;
+    size_t                page; /* bytes of a job's output in an answer */
     hfsb_json_doc         no_arguments; /* {} */
     hfsbi_mcp_session    *sessions;
-    struct hfsb_mcp_call *calls; /* newest first */
+    unsigned long long    ended[HFSBI_MCP_ENDED]; /* hashes of ids; a ring */
+    size_t                ended_count;            /* ever */
+    struct hfsb_mcp_call *calls;                  /* newest first */
     size_t                call_count;
     size_t                working; /* calls in threads */
     struct hfsbi_mcp_stdio *stdio;
@@ -5918,11 +5953,18 @@ struct hfsb_mcp {
 /* ---- call.c: sessions ---- */
 
 /* Returns the session with that id, created if need be; release it after use.
-   NULL without memory, or when HFSBI_MCP_SESSIONS are in use. */
+   When there are HFSBI_MCP_SESSIONS, one that no request uses is dropped for
+   it, and its commands are ended. NULL without memory, or when requests use
+   all of them. */
 HFSBI_FN hfsbi_mcp_session *hfsbi_mcp_session_hold(hfsb_mcp *mcp, hfsb_str id);
 /* The same for a new session that no id finds. */
 HFSBI_FN hfsbi_mcp_session *hfsbi_mcp_session_new(hfsb_mcp *mcp);
 HFSBI_FN void hfsbi_mcp_session_release(hfsbi_mcp_session *session);
+/* Ends the session with that id at the wish of its client: calls are not
+   answered, commands are asked to end. False when there is none. */
+HFSBI_FN bool hfsbi_mcp_session_end(hfsb_mcp *mcp, hfsb_str id);
+/* True when a client has ended the session with that id. */
+HFSBI_FN bool hfsbi_mcp_session_has_ended(const hfsb_mcp *mcp, hfsb_str id);
 /* Returns the number of commands that run or wait, in all sessions. */
 HFSBI_FN size_t hfsbi_mcp_sessions_busy(const hfsb_mcp *mcp);
 /* Collects exits and output of all commands, without waiting. */
@@ -6056,9 +6098,11 @@ HFSBI_FN void hfsbi_mcp_stdio_free(struct hfsbi_mcp_stdio *stdio);
 
 /* ---- http.c ---- */
 
-/* Adds the route for POST. Returns as hfsb_server_add(). */
+/* Add the routes for POST and DELETE. They return as hfsb_server_add(). */
 HFSBI_FN hfsb_status hfsbi_mcp_route(hfsb_mcp *mcp, const char *path,
                                      hfsb_err *err);
+HFSBI_FN hfsb_status hfsbi_mcp_route_delete(hfsb_mcp *mcp, const char *path,
+                                            hfsb_err *err);
 
 /* ---- src/mcp/message.c ---- */
 /* message.c - messages of MCP, read and written.
@@ -6276,6 +6320,8 @@ static bool hfsbi_mcp_check_modern(const hfsbi_mcp_head *head, hfsb_str method,
         hfsb_json_get(meta, HFSBI_MCP_KEY "protocolVersion");
     const hfsb_json_value *capabilities =
         hfsb_json_get(meta, HFSBI_MCP_KEY "clientCapabilities");
+    const hfsb_json_value *info =
+        hfsb_json_get(meta, HFSBI_MCP_KEY "clientInfo");
     bool named = hfsb_json_type_of(version) == HFSB_JSON_STRING;
     int  level;
     m->version = hfsb_json_str(version, HFSB_LIT(""));
@@ -6299,6 +6345,9 @@ static bool hfsbi_mcp_check_modern(const hfsbi_mcp_head *head, hfsb_str method,
     level = hfsbi_mcp_level(hfsb_json_str(
         hfsb_json_get(meta, HFSBI_MCP_KEY "logLevel"), HFSB_LIT("")));
     if (level >= 0) m->level = level;
+    m->client = hfsb_json_str(hfsb_json_get(info, "name"), HFSB_LIT(""));
+    m->client_version =
+        hfsb_json_str(hfsb_json_get(info, "version"), HFSB_LIT(""));
     return !head->http || hfsbi_mcp_check_headers(head, method, m);
 }
 
@@ -6434,6 +6483,7 @@ HFSBI_FN void hfsbi_mcp_read(const hfsb_json_value *root,
     hfsb_str method = HFSB_LIT("");
     memset(out, 0, sizeof *out);
     out->version = out->tool = HFSB_LIT("");
+    out->client = out->client_version = HFSB_LIT("");
     out->level = HFSBI_MCP_SILENT;
     if (!hfsbi_mcp_read_shape(root, out, &method) ||
         !hfsbi_mcp_read_era(head, method, out))
@@ -6664,21 +6714,36 @@ HFSBI_FN hfsb_status hfsbi_mcp_put_log(const char *level, hfsb_str text,
        2\tsecond line
        [lines 1-2 of 9; read on with offset=3]
 
-   Limits are those of the hosts: a longer text would be cut or dropped by them
-   without a word. A text is cut at a line's end. A failure is cut in its
-   middle, because its end matters most. */
+   Hosts cut long results without a word, at 8,000 to 50,000 characters, some
+   by lines. So a result stays below the option max_result, and a cut is ours:
+   lines of a file, entries of a folder and the log of a job end at a line's
+   end, with the offset to go on with. The output of a command loses its
+   middle, because its end matters most, whether it failed or not:
+
+       HEAD
+       ... (4,893 of 24,893 chars omitted, showing first 5,000 + last 15,000) ...
+       Full output saved to /tmp/bash_output_1.txt - use the read tool ...
+       TAIL
+
+       ERROR: Exit code 1
+       [full output saved to /tmp/bash_output_1.txt]
+
+   The last line names the file again, for hosts that cut the result all the
+   same, and keep its end. */
 enum {
-    HFSBI_MCP_TEXT = 45000, /* characters of a result; hosts take 50,000 */
+    HFSBI_MCP_PER_LINE = 10, /* bytes for each of its lines */
+    HFSBI_MCP_MARGIN = 400,  /* bytes for a marker and footers of the cut */
     HFSBI_MCP_IMAGE = 5 * 1024 * 1024, /* bytes of base64 */
     /* Bytes of all blocks: clients close the connection at 10 MiB. */
     HFSBI_MCP_BLOCKS = 8 * 1024 * 1024,
     HFSBI_MCP_NOTES = 64 * 1024, /* more bytes for notes about lost blocks */
-    HFSBI_MCP_FAILURE = 9000, /* characters of a failure; some hosts cut more,
-                                 and the reason with it */
-    HFSBI_MCP_ERROR = 4000,   /* of them, characters of the reason; also of
-                                 notes */
-    HFSBI_MCP_LEFT = 8,       /* processes that are named */
-    HFSBI_MCP_LINE = 120      /* characters of a line for progress */
+    HFSBI_MCP_ERROR = 4000, /* bytes of the reason of a failure, of notes */
+    /* A truncated output has this many characters before its marker, and after
+       it, whatever server it comes from. */
+    HFSBI_MCP_SURE_HEAD = 6250,
+    HFSBI_MCP_SURE_TAIL = 18750,
+    HFSBI_MCP_LEFT = 8,  /* processes that are named */
+    HFSBI_MCP_LINE = 120 /* characters of a line for progress */
 };
 
 /* ---- blocks ---- */
@@ -6765,6 +6830,68 @@ HFSBI_FN void hfsbi_mcp_add_resource(hfsbi_mcp_blocks *b, hfsb_str uri,
                            "a result may have 8 MiB; ask for less");
 }
 
+/* ---- cutting ---- */
+
+/* The room for a text. */
+typedef struct hfsbi_mcp_room {
+    size_t bytes, lines;
+} hfsbi_mcp_room;
+
+/* The room for the reason of a failure, and for notes. */
+static const hfsbi_mcp_room hfsbi_mcp_few = {HFSBI_MCP_ERROR, HFSBI_MCP_ERROR};
+
+/* The room for an output that `others` bytes of text follow. */
+static hfsbi_mcp_room hfsbi_mcp_room_for(const hfsbi_mcp_blocks *b,
+                                         size_t                  others) {
+    size_t         max = b->max ? b->max : (size_t)HFSBI_MCP_RESULT;
+    hfsbi_mcp_room room;
+    others += HFSBI_MCP_MARGIN;
+    room.bytes = max / 4 + others < max ? max - others : max / 4;
+    room.lines = room.bytes / HFSBI_MCP_PER_LINE;
+    return room;
+}
+
+/* The offset up to which text fits; it is between characters. */
+static size_t hfsbi_mcp_fit(hfsb_str text, hfsbi_mcp_room room) {
+    hfsb_str part = hfsb_str_slice(text, 0, room.bytes);
+    size_t   at = 0, line;
+    for (; room.lines > 0; room.lines--) {
+        line = hfsb_str_find_byte(hfsb_str_slice(part, at, part.len), '\n');
+        if (line == HFSB_NPOS) return hfsbi_utf8_floor(text, part.len);
+        at += line + 1;
+    }
+    return at;
+}
+
+/* The start of text that fits, in whole lines if there are any. */
+static hfsb_str hfsbi_mcp_cut(hfsb_str text, hfsbi_mcp_room room) {
+    size_t end = hfsbi_mcp_fit(text, room), at = end;
+    if (end == text.len) return text;
+    while (at > 0 && text.ptr[at - 1] != '\n') at--;
+    return hfsb_str_slice(text, 0, at > 0 ? at : end);
+}
+
+/* The same in whole lines unless that costs over half. */
+static hfsb_str hfsbi_mcp_cut_end(hfsb_str text, hfsbi_mcp_room room) {
+    hfsb_str whole = hfsbi_mcp_cut(text, room);
+    size_t   end = hfsbi_mcp_fit(text, room);
+    return whole.len < end / 2 ? hfsb_str_slice(text, 0, end) : whole;
+}
+
+/* The end of text that fits, in whole lines unless that costs over half. */
+static hfsb_str hfsbi_mcp_cut_start(hfsb_str text, hfsbi_mcp_room room) {
+    size_t from = text.len > room.bytes ? text.len - room.bytes : 0;
+    size_t at = text.len, most;
+    from = hfsbi_utf8_ceil(text, from);
+    while (at > from && room.lines > 0) /* a line feed at the end is not one */
+        if (text.ptr[--at] == '\n' && at + 1 < text.len) room.lines--;
+    if (room.lines == 0) return hfsb_str_slice(text, at + 1, text.len);
+    if (from == 0) return text;
+    most = from + (text.len - from) / 2;
+    for (at = from; at < most && text.ptr[at - 1] != '\n';) at++;
+    return hfsb_str_slice(text, at < most ? at : from, text.len);
+}
+
 /* ---- facts ---- */
 
 #define HFSBI_MCP_ABSENT (~0ULL)
@@ -6783,8 +6910,11 @@ typedef struct hfsbi_mcp_facts {
     unsigned long long  first_line, last_line; /* of read; 0: not known */
     unsigned long long  offset;      /* of bash_output, or HFSBI_MCP_ABSENT */
     unsigned long long  next_offset; /* of both; 0: none */
+    bool                follows_job; /* of bash_output, bash_input: it is the
+                                        output of one job */
     hfsbi_mcp_job_state job;
     long long           job_value; /* exit code or signal */
+    hfsb_str            signal;    /* its name, or "" */
     size_t              left;      /* processes left running, */
     struct {
         long long pid;
@@ -6792,13 +6922,19 @@ typedef struct hfsbi_mcp_facts {
     } first[HFSBI_MCP_LEFT];   /* and the first of them */
     hfsb_str image, mime_type; /* base64; "": not an image */
     hfsb_str notes;            /* those that are not in the output, or "" */
+    hfsb_str tag;              /* of the file that was read, or "" */
     hfsb_str spill_path;       /* of the file with the whole output, or "" */
+    size_t   spill_bytes;      /* that it holds only; 0: all */
+    size_t   total_chars;      /* of an output that was truncated; 0: whole */
+    hfsb_str id;               /* of the job, or "" */
+    hfsb_str meaning;          /* of an exit code that is an answer, or "" */
 } hfsbi_mcp_facts;
 
 static void hfsbi_mcp_job_facts(const hfsb_json_value *extra,
                                 hfsbi_mcp_facts       *f) {
     const hfsb_json_value *code = hfsb_json_get(extra, "exit_code");
     const hfsb_json_value *by = hfsb_json_get(extra, "signal");
+    f->follows_job = hfsb_json_get(extra, "running") != NULL;
     if (hfsb_json_bool(hfsb_json_get(extra, "running"), false))
         f->job = HFSBI_MCP_JOB_RUNS;
     else if (hfsb_json_bool(hfsb_json_get(extra, "timed_out"), false))
@@ -6809,9 +6945,26 @@ static void hfsbi_mcp_job_facts(const hfsb_json_value *extra,
         f->job = HFSBI_MCP_JOB_SIGNALLED;
     f->job_value =
         hfsb_json_int(f->job == HFSBI_MCP_JOB_SIGNALLED ? by : code, 0);
+    f->signal =
+        hfsb_json_str(hfsb_json_get(extra, "signal_name"), HFSB_LIT(""));
 }
 
-/* Reads the fields of a result: the only place that knows their names. */
+static void hfsbi_mcp_output_facts(const hfsb_json_value *x,
+                                   hfsbi_mcp_facts       *f) {
+    f->notes = hfsbi_mcp_cut(
+        hfsb_json_str(hfsb_json_get(x, "notes"), HFSB_LIT("")), hfsbi_mcp_few);
+    f->spill_path =
+        hfsb_json_str(hfsb_json_get(x, "spill_path"), HFSB_LIT(""));
+    f->spill_bytes =
+        (size_t)hfsb_json_uint(hfsb_json_get(x, "spill_bytes"), 0);
+    if (hfsb_json_bool(hfsb_json_get(x, "truncated"), false))
+        f->total_chars =
+            (size_t)hfsb_json_uint(hfsb_json_get(x, "total_chars"), 0);
+    f->id = hfsb_json_str(hfsb_json_get(x, "id"), HFSB_LIT(""));
+    f->meaning = hfsb_json_str(hfsb_json_get(x, "exit_meaning"), HFSB_LIT(""));
+}
+
+/* Reads the fields of a result. */
 static void hfsbi_mcp_read_facts(const hfsb_tool_result *result,
                                  hfsbi_mcp_facts        *f) {
     const hfsb_json_value *x = result->fields.root;
@@ -6827,9 +6980,8 @@ static void hfsbi_mcp_read_facts(const hfsb_tool_result *result,
     f->image = hfsb_json_str(hfsb_json_get(x, "data"), HFSB_LIT(""));
     f->mime_type = hfsb_json_str(hfsb_json_get(x, "mime_type"), HFSB_LIT(""));
     if (!f->mime_type.len) f->image = HFSB_LIT("");
-    f->notes = hfsb_json_str(hfsb_json_get(x, "notes"), HFSB_LIT(""));
-    f->spill_path =
-        hfsb_json_str(hfsb_json_get(x, "spill_path"), HFSB_LIT(""));
+    hfsbi_mcp_output_facts(x, f);
+    f->tag = hfsb_json_str(hfsb_json_get(x, "tag"), HFSB_LIT(""));
     hfsbi_mcp_job_facts(x, f);
     f->left = hfsb_json_count(hfsb_json_get(x, "left_running"));
     it = hfsb_json_begin(hfsb_json_get(x, "left_running"));
@@ -6838,26 +6990,6 @@ static void hfsbi_mcp_read_facts(const hfsb_tool_result *result,
         f->first[n].command =
             hfsb_json_str(hfsb_json_get(it.value, "command"), HFSB_LIT("?"));
     }
-}
-
-/* ---- cutting ---- */
-
-/* The first `chars` characters of text, in whole lines if there are any. */
-static hfsb_str hfsbi_mcp_cut(hfsb_str text, size_t chars) {
-    size_t end = hfsb_utf8_offset(text, chars), at = end;
-    if (end == text.len) return text;
-    while (at > 0 && text.ptr[at - 1] != '\n') at--;
-    return hfsb_str_slice(text, 0, at > 0 ? at : end);
-}
-
-/* The last `chars` characters, in whole lines unless that costs over half. */
-static hfsb_str hfsbi_mcp_cut_front(hfsb_str text, size_t chars) {
-    size_t all = hfsb_utf8_count(text), from, at, most;
-    if (all <= chars) return text;
-    from = at = hfsb_utf8_offset(text, all - chars);
-    most = from + (text.len - from) / 2;
-    while (at < most && text.ptr[at - 1] != '\n') at++;
-    return hfsb_str_slice(text, at < most ? at : from, text.len);
 }
 
 /* ---- footers ---- */
@@ -6872,6 +7004,12 @@ static void hfsbi_mcp_put_footer(hfsb_buf *out, const char *format, ...) {
     va_start(ap, format);
     (void)hfsbi_buf_vprintf(out, format, ap);
     va_end(ap);
+}
+
+/* Appends text that begins a line of its own. */
+static void hfsbi_mcp_put_lines(hfsb_buf *out, hfsb_str text) {
+    if (text.len) hfsbi_mcp_put_footer(out, "%s", "");
+    hfsb_buf_append(out, text);
 }
 
 /* A text that was cut. */
@@ -6949,7 +7087,12 @@ static void hfsbi_mcp_job_footer(hfsb_buf *out, unsigned long long next,
         snprintf(state, sizeof state, "ended, exit code %lld", f->job_value);
         break;
     case HFSBI_MCP_JOB_SIGNALLED:
-        snprintf(state, sizeof state, "ended by signal %lld", f->job_value);
+        if (f->signal.len)
+            snprintf(state, sizeof state, "killed by %.*s", (int)f->signal.len,
+                     f->signal.ptr);
+        else
+            snprintf(state, sizeof state, "ended by signal %lld",
+                     f->job_value);
         break;
     }
     hfsbi_mcp_put_footer(out, "[%s; next_offset=%llu]", state, next);
@@ -6971,64 +7114,110 @@ static void hfsbi_mcp_left_footer(hfsb_buf *out, const hfsbi_mcp_facts *f) {
     hfsb_buf_append_byte(out, ']');
 }
 
+/* The file with the whole output. */
+static void hfsbi_mcp_saved_footer(hfsb_buf *out, const hfsbi_mcp_facts *f) {
+    if (!f->spill_path.len) return;
+    if (f->spill_bytes)
+        hfsbi_mcp_put_footer(out, "[first %zu bytes of output saved to ",
+                             f->spill_bytes);
+    else hfsbi_mcp_put_footer(out, "[full output saved to ");
+    hfsb_buf_append(out, f->spill_path);
+    hfsb_buf_append_byte(out, ']');
+}
+
 /* ---- results ---- */
 
-static void hfsbi_mcp_put_output(hfsb_str tool, hfsb_str output,
-                                 const hfsbi_mcp_facts *f, hfsb_buf *out) {
-    hfsb_str shown = hfsbi_mcp_cut(output, HFSBI_MCP_TEXT);
-    hfsb_str notes = hfsbi_mcp_cut(f->notes, HFSBI_MCP_ERROR);
-    hfsb_buf_append(out, shown.len ? shown : HFSB_LIT("(no output)"));
-    if (notes.len)
-        hfsbi_mcp_put_footer(out, "%.*s", (int)notes.len, notes.ptr);
-    if (hfsb_str_equal(tool, HFSB_LIT("read")))
-        hfsbi_mcp_read_footer(out, output, shown, f);
-    else if (hfsb_str_equal(tool, HFSB_LIT("bash_output")))
-        hfsbi_mcp_job_footer(out, hfsbi_mcp_next_offset(output, shown, f), f);
-    else hfsbi_mcp_cut_footer(out, output, shown);
-    hfsbi_mcp_left_footer(out, f);
-}
-
-/* The line of text that names the file with the whole output, or "". */
-static hfsb_str hfsbi_mcp_saved_line(hfsb_str text, hfsb_str spill_path) {
-    size_t at = hfsb_str_find(text, spill_path);
-    if (!spill_path.len || at == HFSB_NPOS) return HFSB_LIT("");
-    while (at > 0 && text.ptr[at - 1] != '\n') at--;
-    text = hfsb_str_slice(text, at, text.len);
-    return hfsb_str_slice(text, 0, hfsb_str_find_byte(text, '\n'));
-}
-
-/* Appends a third from the beginning and two thirds from the end. */
-static void hfsbi_mcp_put_ends(hfsb_buf *out, hfsb_str text, size_t chars,
-                               hfsb_str spill_path) {
-    hfsb_str head = hfsbi_mcp_cut(text, chars / 3), tail, middle, saved;
-    if (hfsb_utf8_count(text) <= chars) {
+/* Appends the output of a command, or if it does not fit a quarter of the room
+   from its start and the rest from its end. */
+static void hfsbi_mcp_put_ends(hfsb_buf *out, hfsb_str text,
+                               hfsbi_mcp_room room, const hfsbi_mcp_facts *f) {
+    hfsb_text_limit shown = HFSB_INIT;
+    hfsbi_mcp_room  front;
+    hfsb_str        head, tail;
+    size_t          total;
+    if (hfsbi_mcp_fit(text, room) == text.len) {
         hfsb_buf_append(out, text);
         return;
     }
-    tail = hfsb_str_slice(text, head.len, text.len);
-    tail = hfsbi_mcp_cut_front(tail, chars - chars / 3);
-    middle = hfsb_str_slice(text, head.len, text.len - tail.len);
-    saved = hfsbi_mcp_saved_line(middle, spill_path);
+    front.bytes = room.bytes / 4;
+    front.lines = room.lines / 4;
+    room.bytes -= front.bytes;
+    room.lines -= front.lines;
+    if (f->total_chars && front.bytes > HFSBI_MCP_SURE_HEAD)
+        front.bytes = HFSBI_MCP_SURE_HEAD;
+    if (f->total_chars && room.bytes > HFSBI_MCP_SURE_TAIL)
+        room.bytes = HFSBI_MCP_SURE_TAIL;
+    head = hfsbi_mcp_cut_end(text, front);
+    tail = hfsbi_mcp_cut_start(hfsb_str_slice(text, head.len, text.len), room);
+    shown.head = hfsb_utf8_count(head);
+    shown.chars = shown.head + hfsb_utf8_count(tail);
+    total = f->total_chars ? f->total_chars : hfsb_utf8_count(text);
+    if (total < shown.chars) total = shown.chars; /* of a confused server */
     hfsb_buf_append(out, head);
-    hfsbi_mcp_put_footer(out, "[... %zu characters left out here ...]\n",
-                         hfsb_utf8_count(middle));
-    hfsb_buf_append(out, hfsbi_mcp_cut(saved, chars / 3));
-    if (saved.len) hfsb_buf_append_byte(out, '\n');
+    hfsbi_text_put_marker(out, &shown, total, f->spill_path, f->spill_bytes);
+    if (!f->spill_path.len && f->id.len) {
+        hfsb_buf_append(out, HFSB_LIT("[read on with bash_output id="));
+        hfsb_buf_append(out, f->id);
+        hfsb_buf_printf(out, " offset=%zu]\n", head.len);
+    }
     hfsb_buf_append(out, tail);
 }
 
-/* As hfsb_tool_result_text(), but shorter. */
-static void hfsbi_mcp_put_failure(const hfsb_tool_result *result,
-                                  const hfsbi_mcp_facts *f, hfsb_buf *out) {
-    hfsb_str output = hfsb_buf_str(&result->output);
-    hfsb_str error =
-        hfsbi_mcp_cut(hfsb_buf_str(&result->error), HFSBI_MCP_ERROR);
-    hfsbi_mcp_put_ends(out, output, HFSBI_MCP_FAILURE - hfsb_utf8_count(error),
-                       f->spill_path);
-    if (output.len) hfsb_buf_append(out, HFSB_LIT("\n\n"));
-    hfsb_buf_append(out, HFSB_LIT("ERROR: "));
-    hfsb_buf_append(out, error);
-    hfsbi_mcp_left_footer(out, f);
+/* Appends the output and the footer of its tool. */
+static void hfsbi_mcp_put_output(hfsb_str tool, hfsb_str output,
+                                 hfsbi_mcp_room room, const hfsbi_mcp_facts *f,
+                                 hfsb_buf *out) {
+    hfsb_str shown = hfsbi_mcp_cut(output, room);
+    if (!output.len) hfsb_buf_append(out, HFSB_LIT("(no output)"));
+    if (hfsb_str_equal(tool, HFSB_LIT("bash"))) {
+        hfsbi_mcp_put_ends(out, output, room, f);
+        hfsbi_mcp_put_lines(out, f->notes);
+        return;
+    }
+    hfsb_buf_append(out, shown);
+    hfsbi_mcp_put_lines(out, f->notes);
+    if (hfsb_str_equal(tool, HFSB_LIT("read")))
+        hfsbi_mcp_read_footer(out, output, shown, f);
+    else if (f->follows_job && !hfsb_str_equal(tool, HFSB_LIT("bash")))
+        hfsbi_mcp_job_footer(out, hfsbi_mcp_next_offset(output, shown, f), f);
+    else hfsbi_mcp_cut_footer(out, output, shown);
+}
+
+/* Appends the text of a result: the output, and lines that are never cut. */
+static void hfsbi_mcp_put_result_text(hfsb_str                tool,
+                                      const hfsb_tool_result *result,
+                                      const hfsbi_mcp_blocks *b,
+                                      const hfsbi_mcp_facts *f, bool failed,
+                                      hfsb_buf *out) {
+    hfsb_str       output = hfsb_buf_str(&result->output);
+    hfsb_buf       end = HFSB_INIT;
+    hfsbi_mcp_room room;
+    end.alloc = out->alloc;
+    if (failed) {
+        hfsbi_mcp_put_footer(&end, "%s", "ERROR: ");
+        hfsb_buf_append(
+            &end, hfsbi_mcp_cut(hfsb_buf_str(&result->error), hfsbi_mcp_few));
+        if (f->job == HFSBI_MCP_JOB_SIGNALLED && f->signal.len)
+            hfsb_buf_printf(&end, " (killed by %.*s)", (int)f->signal.len,
+                            f->signal.ptr);
+    } else if (f->meaning.len) {
+        hfsbi_mcp_put_footer(&end, "[exit code %lld: ", f->job_value);
+        hfsb_buf_append(&end, f->meaning);
+        hfsb_buf_append_byte(&end, ']');
+    }
+    if (!failed && b->tags && f->tag.len &&
+        hfsb_str_equal(tool, HFSB_LIT("read")))
+        hfsbi_mcp_put_footer(&end, "[tag %.*s]", (int)f->tag.len, f->tag.ptr);
+    hfsbi_mcp_left_footer(&end, f);
+    hfsbi_mcp_saved_footer(&end, f);
+    room = hfsbi_mcp_room_for(b, end.len + f->notes.len + f->spill_path.len +
+                                     f->id.len);
+    if (!failed) hfsbi_mcp_put_output(tool, output, room, f, out);
+    else hfsbi_mcp_put_ends(out, output, room, f);
+    if (failed && output.len) hfsb_buf_append(out, HFSB_LIT("\n\n"));
+    hfsbi_mcp_put_lines(out, hfsb_buf_str(&end));
+    if (end.status != HFSB_OK) out->status = end.status;
+    hfsb_buf_free(&end);
 }
 
 /* Adds the text as a block and frees it. */
@@ -7043,18 +7232,17 @@ HFSBI_FN void hfsbi_mcp_show(hfsb_str tool, const hfsb_tool_result *result,
     hfsb_str        output = hfsb_buf_str(&result->output);
     hfsb_buf        text = HFSB_INIT;
     hfsbi_mcp_facts f;
+    bool            failed;
     text.alloc = out->json.alloc;
     hfsbi_mcp_read_facts(result, &f);
-    if (!result->success) {
-        out->is_error = true;
-        hfsbi_mcp_put_failure(result, &f, &text);
-    } else if (f.image.len) {
-        hfsb_buf_append(&text, hfsbi_mcp_cut(output, HFSBI_MCP_TEXT));
-    } else {
-        hfsbi_mcp_put_output(tool, output, &f, &text);
-    }
+    failed = !result->success && !f.meaning.len;
+    if (failed) out->is_error = true;
+    if (!failed && f.image.len)
+        hfsb_buf_append(&text,
+                        hfsbi_mcp_cut(output, hfsbi_mcp_room_for(out, 0)));
+    else hfsbi_mcp_put_result_text(tool, result, out, &f, failed, &text);
     hfsbi_mcp_take_text(out, &text);
-    if (result->success && f.image.len)
+    if (!failed && f.image.len)
         hfsbi_mcp_add_data(out, "image", f.mime_type, f.image);
 }
 
@@ -7067,7 +7255,7 @@ HFSBI_FN void hfsbi_mcp_show_running(hfsb_str job, long long seconds,
     text.alloc = out->json.alloc;
     hfsbi_mcp_read_facts(so_far, &f);
     if (so_far->success) output = hfsb_buf_str(&so_far->output);
-    shown = hfsbi_mcp_cut(output, HFSBI_MCP_TEXT);
+    shown = hfsbi_mcp_cut(output, hfsbi_mcp_room_for(out, 3 * job.len));
     hfsb_buf_printf(&text, "Still running after %lld s as job ", seconds);
     hfsb_buf_append(&text, job);
     hfsb_buf_append(&text, shown.len ? HFSB_LIT(". Output so far:\n")
@@ -7104,7 +7292,8 @@ HFSBI_FN hfsb_str hfsbi_mcp_last_line(hfsb_str text) {
    calls may point into it. It has two parts, in this order:
 
        built_in   pointers into one document with the definitions of all
-                  built-in tools, local or remote; options choose among them
+                  built-in tools, local or remote; options choose among them,
+                  by their names or by the name of a set
        own        tools of the program: a definition and a function
 
    Each name occurs once. tools/list sends `text`, which is printed whenever
@@ -7181,10 +7370,59 @@ HFSBI_FN void hfsbi_mcp_list_free(hfsbi_mcp_list *list) {
 
 /* ---- choosing built-in tools ---- */
 
+/* Sets of tools that suit a family of models. Claude and most others edit by
+   replacing text; GPT models are trained to write patches; small models choose
+   better among few tools. A tool that is not there is left out: the last two
+   names exist on a Space only. */
+static const struct {
+    const char *name, *tools;
+} hfsbi_mcp_sets[] = {
+    {"claude", "bash,bash_output,bash_input,kill,read,write,edit,multi_edit,"
+               "glob,grep,list,plan_tool,sandbox_create,hf_jobs"},
+    {"gpt", "bash,bash_output,bash_input,kill,read,write,apply_patch,glob,"
+            "grep,list,plan_tool,sandbox_create,hf_jobs"},
+    {"small", "bash,bash_output,kill,read,write,edit"}};
+
+enum { HFSBI_MCP_SETS = sizeof hfsbi_mcp_sets / sizeof *hfsbi_mcp_sets };
+
+/* Returns the tools of the set of that name; "" if there is none. */
+static hfsb_str hfsbi_mcp_set(hfsb_str name) {
+    size_t i;
+    for (i = 0; i < HFSBI_MCP_SETS; i++)
+        if (hfsb_str_equal(name, hfsb_cstr(hfsbi_mcp_sets[i].name)))
+            return hfsb_cstr(hfsbi_mcp_sets[i].tools);
+    return HFSB_LIT("");
+}
+
+/* True for a tool that is offered only when it is named. exists is one: read
+   reports the same and more, and each definition costs tokens in every request
+   of a model. */
+static bool hfsbi_mcp_on_request(hfsb_str name) {
+    const hfsbi_tool *tool = hfsbi_tool_find(name);
+    return hfsb_str_equal(name, HFSB_LIT("exists")) ||
+           (tool && (tool->flags & HFSBI_TOOL_ON_REQUEST));
+}
+
+HFSBI_FN hfsb_status hfsbi_mcp_define_requested(hfsb_buf *all, hfsb_err *err) {
+    hfsb_status st = HFSB_OK;
+    size_t      i;
+    hfsb_buf_truncate(all, all->len - 1);
+    for (i = 0; st == HFSB_OK && i < HFSBI_TOOLS; i++) {
+        const hfsbi_tool *tool = hfsbi_tool_at(i);
+        if (!(tool->flags & HFSBI_TOOL_ON_REQUEST)) continue;
+        hfsb_buf_append_byte(all, ',');
+        st = hfsb_tools_define_one(hfsb_cstr(tool->name), HFSB_TOOLS_MCP, all,
+                                   err);
+    }
+    if (st == HFSB_OK) st = hfsb_buf_append_byte(all, ']');
+    return st == HFSB_OK ? st : hfsbi_fail_status(err, st, "Tool definitions");
+}
+
 static hfsb_status hfsbi_mcp_no_tool(const hfsb_json_value *all, hfsb_str name,
                                      hfsb_err *err) {
     hfsb_json_iter it = hfsb_json_begin(all);
     const char    *before = "\". There are: ";
+    size_t         i;
     hfsbi_fail(err, HFSB_ARG, 0, "There is no tool \"");
     hfsbi_err_quote(err, name, 64);
     while (hfsb_json_next(&it)) {
@@ -7192,11 +7430,17 @@ static hfsb_status hfsbi_mcp_no_tool(const hfsb_json_value *all, hfsb_str name,
         hfsbi_err_quote(err, hfsbi_mcp_tool_name(it.value), 64);
         before = ", ";
     }
+    before = "; and the sets ";
+    for (i = 0; i < HFSBI_MCP_SETS; i++) {
+        hfsbi_err_add(err, "%s%s", before, hfsbi_mcp_sets[i].name);
+        before = ", ";
+    }
     hfsbi_err_add(err, ".");
     return HFSB_ARG;
 }
 
-/* Checks that every name in `only` may be offered. *any: there are names. */
+/* Checks that every name in `only` may be offered, or is that of a set. *any:
+   there are names. */
 static hfsb_status hfsbi_mcp_check_names(const hfsbi_mcp_list  *list,
                                          const hfsb_json_value *all,
                                          hfsb_str only, bool *any,
@@ -7209,6 +7453,7 @@ static hfsb_status hfsbi_mcp_check_names(const hfsbi_mcp_list  *list,
         name = hfsbi_trim(name);
         if (!name.len) continue;
         *any = true;
+        if (hfsbi_mcp_set(name).len) continue;
         while (!found && hfsb_json_next(&it))
             found = hfsb_str_equal(hfsbi_mcp_tool_name(it.value), name);
         if (!found) return hfsbi_mcp_no_tool(all, name, err);
@@ -7222,16 +7467,20 @@ static hfsb_status hfsbi_mcp_check_names(const hfsbi_mcp_list  *list,
     return HFSB_OK;
 }
 
+/* True when `only` has the name, or a set that has it. */
 static bool hfsbi_mcp_is_named(hfsb_str only, hfsb_str name) {
-    hfsb_str one;
-    while (hfsbi_list_next(&only, ',', &one))
-        if (hfsb_str_equal(hfsbi_trim(one), name)) return true;
+    hfsb_str one, set, tool;
+    while (hfsbi_list_next(&only, ',', &one)) {
+        one = hfsbi_trim(one);
+        if (hfsb_str_equal(one, name)) return true;
+        set = hfsbi_mcp_set(one);
+        while (hfsbi_list_next(&set, ',', &tool))
+            if (hfsb_str_equal(tool, name)) return true;
+    }
     return false;
 }
 
-/* Fills next->built_in from next->doc. Without names that is every tool but
-   exists: read reports the same and more, and each definition costs tokens in
-   every request of a model. */
+/* Fills next->built_in from next->doc. */
 static hfsb_status hfsbi_mcp_pick(const hfsbi_mcp_list *list, hfsb_str only,
                                   bool any, hfsbi_mcp_list *next,
                                   hfsb_err *err) {
@@ -7239,8 +7488,8 @@ static hfsb_status hfsbi_mcp_pick(const hfsbi_mcp_list *list, hfsb_str only,
     size_t         i;
     while (hfsb_json_next(&it)) {
         hfsb_str name = hfsbi_mcp_tool_name(it.value);
-        bool     wanted = any ? hfsbi_mcp_is_named(only, name)
-                              : !hfsb_str_equal(name, HFSB_LIT("exists"));
+        bool     wanted =
+            any ? hfsbi_mcp_is_named(only, name) : !hfsbi_mcp_on_request(name);
         if (wanted && (!list->read_only || hfsbi_mcp_only_reads(it.value)))
             next->built_in[next->built_in_count++] = it.value;
     }
@@ -7445,8 +7694,11 @@ hfsb_status hfsb_mcp_add_tool(hfsb_mcp *mcp, const hfsb_mcp_tool *tool,
 
    A session has tools of its own, opened at its first call: commands and the
    set of files read belong to it. They live in the server's loop. Sessions
-   are kept in a list of bounded length; when it is full, an idle session is
-   closed: one that holds nothing, else the least recently used.
+   are kept in a list of bounded length; when it is full, one that no request
+   uses makes room: one that holds nothing, else one without commands, else
+   the least recently used. Most clients just go away, so a session whose
+   commands run must not keep new clients out for ever: they are ended with
+   it, in the loop, and its memory is freed when they are gone.
 
    A call lives from its message to its answer:
 
@@ -7476,44 +7728,65 @@ static void hfsbi_mcp_session_free(hfsbi_mcp_session *session, bool at_once) {
     hfsbi_array_free(&mcp->alloc, session, 1, sizeof *session);
 }
 
-/* True when nobody uses the session and no command would die with it. */
-static bool hfsbi_mcp_session_idle(const hfsbi_mcp_session *session) {
-    return !session->users &&
-           !(session->tools && hfsb_tools_busy(session->tools));
+/* True when a command of the session runs or waits. */
+static bool hfsbi_mcp_session_works(const hfsbi_mcp_session *session) {
+    return session->tools && hfsb_tools_busy(session->tools);
 }
 
-/* True when a is dropped before b: sessions that hold nothing go first (some
-   hosts open one only to list the tools), then the least recently used. */
+/* How much is lost with a session: nothing (some hosts open one only to list
+   the tools), what it remembers, or its commands. */
+static int hfsbi_mcp_session_worth(const hfsbi_mcp_session *session) {
+    if (!session->tools && !session->plan.doc.root) return 0;
+    return hfsbi_mcp_session_works(session) ? 2 : 1;
+}
+
+/* True when a is dropped before b. */
 static bool hfsbi_mcp_session_before(const hfsbi_mcp_session *a,
                                      const hfsbi_mcp_session *b) {
-    bool a_empty = !a->tools && !a->plan.doc.root;
-    bool b_empty = !b->tools && !b->plan.doc.root;
-    return a_empty != b_empty ? a_empty : a->used <= b->used;
+    int a_worth = hfsbi_mcp_session_worth(a);
+    int b_worth = hfsbi_mcp_session_worth(b);
+    return a_worth != b_worth ? a_worth < b_worth : a->used <= b->used;
 }
 
-/* Drops sessions that were idle for long, and one more when the list is full.
-   False when it stays full. */
-static bool hfsbi_mcp_sessions_make_room(hfsb_mcp *mcp) {
-    hfsbi_mcp_session **link = &mcp->sessions, **first = NULL, *session;
+/* Ends a session: no id finds it any more, its commands are asked to end. */
+static void hfsbi_mcp_session_close(hfsbi_mcp_session *session) {
+    session->ended = true;
+    if (session->tools) hfsbi_jobs_end(session->tools, HFSB_LIT(""));
+}
+
+/* Frees the sessions that have ended or were idle for long, unless they are
+   used or their commands run. */
+static void hfsbi_mcp_sessions_drop_old(hfsb_mcp *mcp) {
+    hfsbi_mcp_session **link = &mcp->sessions, *session;
     long long           now = hfsb_clock_ms();
-    size_t              count = 0;
     while ((session = *link) != NULL) {
-        bool idle = hfsbi_mcp_session_idle(session);
-        if (idle && now - session->used > HFSBI_MCP_SESSION_MS) {
+        bool old =
+            session->ended || now - session->used > HFSBI_MCP_SESSION_MS;
+        if (old && !session->users && !hfsbi_mcp_session_works(session)) {
             *link = session->next;
             hfsbi_mcp_session_free(session, false);
-            continue;
+        } else {
+            link = &session->next;
         }
-        if (idle && (!first || hfsbi_mcp_session_before(session, *first)))
-            first = link;
+    }
+}
+
+/* Makes room for one more session; false when requests use all of them. */
+static bool hfsbi_mcp_sessions_make_room(hfsb_mcp *mcp) {
+    hfsbi_mcp_session *session, *first = NULL;
+    size_t             count = 0;
+    hfsbi_mcp_sessions_drop_old(mcp);
+    for (session = mcp->sessions; session; session = session->next) {
+        if (session->ended) continue;
         count++;
-        link = &session->next;
+        if (!session->users &&
+            (!first || hfsbi_mcp_session_before(session, first)))
+            first = session;
     }
     if (count < HFSBI_MCP_SESSIONS) return true;
     if (!first) return false;
-    session = *first;
-    *first = session->next;
-    hfsbi_mcp_session_free(session, false);
+    hfsbi_mcp_session_close(first);
+    hfsbi_mcp_sessions_drop_old(mcp);
     return true;
 }
 
@@ -7539,12 +7812,18 @@ static hfsbi_mcp_session *hfsbi_mcp_session_add(hfsb_mcp *mcp, hfsb_str id,
     return session;
 }
 
-HFSBI_FN hfsbi_mcp_session *hfsbi_mcp_session_hold(hfsb_mcp *mcp,
-                                                   hfsb_str  id) {
+/* Returns the session with that id, or NULL. */
+static hfsbi_mcp_session *hfsbi_mcp_session_find(hfsb_mcp *mcp, hfsb_str id) {
     hfsbi_mcp_session *session = mcp->sessions;
-    while (session && (session->unnamed ||
+    while (session && (session->unnamed || session->ended ||
                        !hfsb_str_equal(hfsb_buf_str(&session->id), id)))
         session = session->next;
+    return session;
+}
+
+HFSBI_FN hfsbi_mcp_session *hfsbi_mcp_session_hold(hfsb_mcp *mcp,
+                                                   hfsb_str  id) {
+    hfsbi_mcp_session *session = hfsbi_mcp_session_find(mcp, id);
     if (!session) return hfsbi_mcp_session_add(mcp, id, false);
     session->users++;
     return session;
@@ -7876,6 +8155,32 @@ HFSBI_FN void hfsbi_mcp_calls_stop(hfsb_mcp *mcp, bool all) {
             hfsbi_mcp_call_stop_thread(call, HFSBI_MCP_CALL_STOPPED);
 }
 
+HFSBI_FN bool hfsbi_mcp_session_end(hfsb_mcp *mcp, hfsb_str id) {
+    hfsbi_mcp_session *session = hfsbi_mcp_session_find(mcp, id);
+    hfsb_mcp_call     *call;
+    if (!session) return false;
+    mcp->ended[mcp->ended_count++ % HFSBI_MCP_ENDED] = hfsb_fnv(id);
+    session->users++;
+    hfsbi_mcp_session_close(session);
+    call = mcp->calls;
+    while (call) {
+        bool drop = call->session == session && call->channel;
+        if (drop) hfsbi_mcp_call_abandon(call);
+        call = drop ? mcp->calls : call->next;
+    }
+    hfsbi_mcp_session_release(session);
+    hfsbi_mcp_sessions_drop_old(mcp);
+    return true;
+}
+
+HFSBI_FN bool hfsbi_mcp_session_has_ended(const hfsb_mcp *mcp, hfsb_str id) {
+    unsigned long long hash = hfsb_fnv(id);
+    size_t             i;
+    for (i = 0; i < HFSBI_MCP_ENDED && i < mcp->ended_count; i++)
+        if (mcp->ended[i] == hash) return true;
+    return false;
+}
+
 /* ---- the deadline ---- */
 
 static void hfsbi_mcp_call_arm(hfsb_mcp_call *call) {
@@ -7890,13 +8195,15 @@ static void hfsbi_mcp_call_running(hfsb_mcp_call *call, long long now) {
     hfsb_buf         arguments = HFSB_INIT;
     hfsb_str         job = hfsb_cstr(hfsb_call_job(call->command));
     hfsb_tool_result so_far = HFSB_INIT;
+    hfsb_call_opts   opts = HFSB_INIT;
     arguments.alloc = call->mcp->alloc;
-    hfsb_buf_append(&arguments, HFSB_LIT("{\"id\":"));
+    opts.page = call->mcp->page;
+    hfsb_buf_append(&arguments, HFSB_LIT("{\"wait_ms\":0,\"id\":"));
     hfsbi_json_put_quoted(&arguments, job);
     hfsb_buf_append_byte(&arguments, '}');
     if (arguments.status != HFSB_OK ||
         hfsb_tools_call_text(call->session->tools, HFSB_LIT("bash_output"),
-                             hfsb_buf_str(&arguments), NULL,
+                             hfsb_buf_str(&arguments), &opts,
                              &so_far) == HFSB_NOMEM)
         call->blocks.status = HFSB_NOMEM;
     else
@@ -7917,8 +8224,7 @@ static void hfsbi_mcp_call_take(hfsb_mcp_call *call) {
 
 /* The deadline of a call that runs in the loop. */
 static void hfsbi_mcp_call_expire(hfsb_mcp_call *call, long long now) {
-    if (hfsbi_mcp_call_is(call, "bash_output"))
-        hfsbi_call_hurry(call->command);
+    hfsbi_call_hurry(call->command);
     if (hfsb_call_done(call->command)) hfsbi_mcp_call_take(call);
     else if (hfsbi_mcp_call_is(call, "bash"))
         hfsbi_mcp_call_running(call, now);
@@ -8046,12 +8352,16 @@ static void hfsbi_mcp_call_command(hfsb_mcp_call *call) {
 static hfsb_status hfsbi_mcp_call_prepare(hfsb_mcp_call    *call,
                                           const hfsbi_tool *tool) {
     hfsb_call_opts opts = HFSB_INIT;
+    hfsb_status    st;
     opts.strict = opts.images = true;
+    opts.page = call->mcp->page;
     opts.cancel = &call->cancel;
     opts.user = call;
     if (hfsbi_mcp_call_beats(call)) opts.on_text = hfsbi_mcp_call_printed;
-    return hfsbi_call_prepare(call->session->tools, tool, call->ask.arguments,
-                              &opts, &call->command);
+    st = hfsbi_call_prepare(call->session->tools, tool, call->ask.arguments,
+                            &opts, &call->command);
+    if (st == HFSB_OK) hfsbi_call_own(call->command, call->channel->owner);
+    return st;
 }
 
 /* ---- starting ---- */
@@ -8067,6 +8377,9 @@ static hfsb_mcp_call *hfsbi_mcp_call_new(hfsbi_mcp_channel *channel,
     hfsbi_cancel_init(&call->cancel);
     call->mcp = mcp;
     call->ask.kept.alloc = call->blocks.json.alloc = mcp->alloc;
+    call->blocks.max = mcp->max_result;
+    call->blocks.tags =
+        hfsbi_mcp_list_find(&mcp->list, HFSB_LIT("edit_lines"), NULL);
     call->shared.outbox.alloc = call->shared.tail.alloc = mcp->alloc;
     call->shared.outbox.max = HFSBI_MCP_OUTBOX;
     call->channel = channel;
@@ -9038,9 +9351,23 @@ hfsb_status hfsb_mcp_stdio(hfsb_mcp *mcp, int in, int out, hfsb_err *err) {
    until the others are there.
 
    A client may disconnect in every state, which is CLOSED too: then its calls
-   go on unheard, or are cancelled since 2026-07-28. */
+   go on unheard, or are cancelled since 2026-07-28.
+
+   Which session a request belongs to:
+
+       2025-11-25 and before   Mcp-Session-Id, which initialize gives out;
+                               DELETE ends the session
+       2026-07-28              has no sessions: X-Hfsb-Client, which a user may
+                               set in the host's configuration; else name and
+                               version of the client
+
+   Clients with the same name, and those without any id, share a session and
+   cannot be told apart: a host opens several connections and closes them at
+   will. So kill without an id ends only what came over the same connection
+   (channel.owner), and names the rest. */
 enum {
-    HFSBI_MCP_ID = 128,           /* bytes of a session id */
+    HFSBI_MCP_ID = 128,           /* bytes of an id that a client sends */
+    HFSBI_MCP_KEY_SIZE = 256,     /* of a session's id, with NUL */
     HFSBI_MCP_CHOKE = 256 * 1024, /* unsent bytes that stop notifications */
     HFSBI_MCP_UNSENT = 64 << 20,  /* unsent bytes that end a batch */
     HFSBI_MCP_ALIVE = 3           /* beats between signs of life: 15 s */
@@ -9197,34 +9524,67 @@ static void hfsbi_mcp_post_gone(void *user, hfsb_request *request) {
 
 /* ---- the session ---- */
 
+/* Writes the id of the session of a message. Ids that are made up here have a
+   blank, which no Mcp-Session-Id has. True when it names one client. */
+static bool hfsbi_mcp_post_id(const hfsbi_mcp_post    *p,
+                              const hfsbi_mcp_message *m,
+                              char id[HFSBI_MCP_KEY_SIZE]) {
+    const hfsb_http_head *head = hfsb_request_head(p->request);
+    hfsb_str              given = hfsb_http_field_find(head, "Mcp-Session-Id");
+    hfsb_str              own = hfsb_http_field_find(head, "X-Hfsb-Client");
+    id[0] = '\0';
+    if (m && m->method == HFSBI_MCP_INITIALIZE) hfsbi_random_hex(id, 32);
+    else if (!p->modern && given.len)
+        (void)snprintf(id, HFSBI_MCP_KEY_SIZE, "%.*s", (int)given.len,
+                       given.ptr);
+    else if (own.len)
+        (void)snprintf(id, HFSBI_MCP_KEY_SIZE, "client %.*s", (int)own.len,
+                       own.ptr);
+    else {
+        if (p->modern)
+            (void)snprintf(id, HFSBI_MCP_KEY_SIZE, "info %.*s %.*s",
+                           (int)hfsb_utf8_offset(m->client, 40), m->client.ptr,
+                           (int)hfsb_utf8_offset(m->client_version, 20),
+                           m->client_version.ptr);
+        return false;
+    }
+    return true;
+}
+
+/* Refuses a message that has no session. */
+static bool hfsbi_mcp_post_refuse(hfsbi_mcp_post *p, bool ended) {
+    if (ended) {
+        hfsb_reply_error(p->request, 404,
+                         "This session has ended: initialize a new one.");
+    } else {
+        (void)hfsb_reply_field(p->request, "Retry-After", HFSB_LIT("1"));
+        hfsb_reply_error(p->request, 503,
+                         "Too many sessions are in use: try again later.");
+    }
+    p->state = HFSBI_POST_CLOSED;
+    return false;
+}
+
 /* Finds the session of a message; see hfsbi_mcp_channel. initialize gets a new
    id. Any other id is accepted, so that clients survive a restart of the
-   server: most never initialize again. Modern clients have no sessions. */
+   server, unless its client has ended it: most never initialize again. */
 static bool hfsbi_mcp_post_open(hfsbi_mcp_channel       *channel,
                                 const hfsbi_mcp_message *m) {
     hfsbi_mcp_post *p = (hfsbi_mcp_post *)(void *)channel;
-    hfsb_str        id = HFSB_LIT("");
-    char            fresh[33];
+    char            id[HFSBI_MCP_KEY_SIZE];
     hfsb_status     st = HFSB_OK;
     p->batch = !m;
     p->modern = m && m->modern;
     if (p->modern) hfsbi_request_on_eof(p->request, hfsbi_mcp_post_eof, p);
-    else
-        id = hfsb_http_field_find(hfsb_request_head(p->request),
-                                  "Mcp-Session-Id");
-    if (m && m->method == HFSBI_MCP_INITIALIZE) {
-        hfsbi_random_hex(fresh, sizeof fresh - 1);
-        id = hfsb_cstr(fresh);
-        st = hfsb_reply_field(p->request, "Mcp-Session-Id", id);
-    }
+    if (!hfsbi_mcp_post_id(p, m, id))
+        channel->owner = hfsbi_request_serial(p->request);
+    if (hfsbi_mcp_session_has_ended(channel->mcp, hfsb_cstr(id)))
+        return hfsbi_mcp_post_refuse(p, true);
+    if (m && m->method == HFSBI_MCP_INITIALIZE)
+        st = hfsb_reply_field(p->request, "Mcp-Session-Id", hfsb_cstr(id));
     if (st == HFSB_OK)
-        channel->session = hfsbi_mcp_session_hold(channel->mcp, id);
-    if (channel->session) return true;
-    (void)hfsb_reply_field(p->request, "Retry-After", HFSB_LIT("1"));
-    hfsb_reply_error(p->request, 503,
-                     "Too many sessions are in use: try again later.");
-    p->state = HFSBI_POST_CLOSED;
-    return false;
+        channel->session = hfsbi_mcp_session_hold(channel->mcp, hfsb_cstr(id));
+    return channel->session ? true : hfsbi_mcp_post_refuse(p, false);
 }
 
 /* ---- the request ---- */
@@ -9250,14 +9610,16 @@ static bool hfsbi_mcp_accepts_events(const hfsb_http_head *head) {
    ways, or NULL. */
 static const char *hfsbi_mcp_repeated_field(const hfsb_http_head *head) {
     static const char *const names[] = {"MCP-Protocol-Version", "Mcp-Method",
-                                        "Mcp-Name", "Mcp-Session-Id"};
+                                        "Mcp-Name", "Mcp-Session-Id",
+                                        "X-Hfsb-Client"};
     size_t                   i;
     for (i = 0; i < sizeof names / sizeof names[0]; i++)
         if (hfsb_http_field_count(head, names[i]) > 1) return names[i];
     return NULL;
 }
 
-static bool hfsbi_mcp_is_session_id(hfsb_str id) {
+/* True for the value of Mcp-Session-Id and X-Hfsb-Client. */
+static bool hfsbi_mcp_is_id_text(hfsb_str id) {
     size_t i;
     if (id.len > HFSBI_MCP_ID) return false;
     for (i = 0; i < id.len; i++)
@@ -9265,10 +9627,29 @@ static bool hfsbi_mcp_is_session_id(hfsb_str id) {
     return true;
 }
 
+/* Checks the fields that name session and client; false when the request was
+   refused. */
+static bool hfsbi_mcp_check_ids(hfsb_request *request) {
+    static const char *const names[] = {"Mcp-Session-Id", "X-Hfsb-Client"};
+    const hfsb_http_head    *head = hfsb_request_head(request);
+    const char              *twice = hfsbi_mcp_repeated_field(head);
+    size_t                   i = 0;
+    if (twice) {
+        hfsb_reply_error(request, 400, "%s must be given once.", twice);
+        return false;
+    }
+    while (i < 2 && hfsbi_mcp_is_id_text(hfsb_http_field_find(head, names[i])))
+        i++;
+    if (i == 2) return true;
+    hfsb_reply_error(request, 400,
+                     "%s must be visible ASCII, at most %d bytes.", names[i],
+                     HFSBI_MCP_ID);
+    return false;
+}
+
 /* Checks the head of a request; false when it was refused. */
 static bool hfsbi_mcp_check_head(hfsb_request *request) {
     const hfsb_http_head *head = hfsb_request_head(request);
-    const char           *twice = hfsbi_mcp_repeated_field(head);
     if (!hfsbi_request_is_json(request))
         hfsb_reply_error(request, 415,
                          "The body must be JSON, with Content-Type: "
@@ -9277,15 +9658,7 @@ static bool hfsbi_mcp_check_head(hfsb_request *request) {
         hfsb_reply_error(request, 406,
                          "Accept must list application/json and "
                          "text/event-stream.");
-    else if (twice)
-        hfsb_reply_error(request, 400, "%s must be given once.", twice);
-    else if (!hfsbi_mcp_is_session_id(
-                 hfsb_http_field_find(head, "Mcp-Session-Id")))
-        hfsb_reply_error(request, 400,
-                         "Mcp-Session-Id must be visible ASCII, at most %d "
-                         "bytes.",
-                         HFSBI_MCP_ID);
-    else return true;
+    else return hfsbi_mcp_check_ids(request);
     return false;
 }
 
@@ -9334,6 +9707,27 @@ static void hfsbi_mcp_on_post(void *user, hfsb_request *request) {
     hfsbi_mcp_post_settle(p);
 }
 
+/* DELETE ends a session. The newest revision has none, and no DELETE. */
+static void hfsbi_mcp_on_delete(void *user, hfsb_request *request) {
+    hfsb_mcp             *mcp = (hfsb_mcp *)user;
+    const hfsb_http_head *head = hfsb_request_head(request);
+    hfsb_str              id = hfsb_http_field_find(head, "Mcp-Session-Id");
+    hfsb_str version = hfsb_http_field_find(head, "MCP-Protocol-Version");
+    if (hfsbi_mcp_era_of(version) == HFSBI_ERA_MODERN) {
+        (void)hfsb_reply_field(request, "Allow", HFSB_LIT("POST"));
+        hfsb_reply_error(request, 405, "Method Not Allowed");
+    } else if (!hfsbi_mcp_check_ids(request)) {
+        return;
+    } else if (!id.len) {
+        hfsb_reply_error(request, 400,
+                         "Mcp-Session-Id must name the session to end.");
+    } else if (hfsbi_mcp_session_end(mcp, id)) {
+        hfsb_reply(request, 200, "", HFSB_LIT(""));
+    } else {
+        hfsb_reply_error(request, 404, "There is no such session.");
+    }
+}
+
 HFSBI_FN hfsb_status hfsbi_mcp_route(hfsb_mcp *mcp, const char *path,
                                      hfsb_err *err) {
     hfsb_route route = HFSB_INIT;
@@ -9342,6 +9736,17 @@ HFSBI_FN hfsb_status hfsbi_mcp_route(hfsb_mcp *mcp, const char *path,
     route.fn = hfsbi_mcp_on_post;
     route.user = mcp;
     route.max_body = mcp->max_message;
+    return hfsb_server_add(mcp->server, &route, err);
+}
+
+HFSBI_FN hfsb_status hfsbi_mcp_route_delete(hfsb_mcp *mcp, const char *path,
+                                            hfsb_err *err) {
+    hfsb_route route = HFSB_INIT;
+    route.method = "DELETE";
+    route.path = path;
+    route.fn = hfsbi_mcp_on_delete;
+    route.user = mcp;
+    route.max_body = 1; /* it has none */
     return hfsb_server_add(mcp->server, &route, err);
 }
 
@@ -9360,7 +9765,9 @@ enum {
     HFSBI_MCP_ANSWER_MS = 50000,
     HFSBI_MCP_BEAT_MS = 5000,
     HFSBI_MCP_GRACE_MS = 500,
-    HFSBI_MCP_MESSAGE = 32 * 1024 * 1024 /* bytes */
+    HFSBI_MCP_MESSAGE = 32 * 1024 * 1024, /* bytes */
+    HFSBI_MCP_RESULT_LEAST = 4000,
+    HFSBI_MCP_SPILL = 8000 /* bytes: the first cut of any host */
 };
 
 /* ---- instructions ---- */
@@ -9389,6 +9796,11 @@ static void hfsbi_mcp_put_jobs(const hfsb_mcp *mcp, hfsb_buf *sink) {
         before = ", ";
     }
     hfsb_buf_append_byte(sink, '.');
+    if (hfsbi_mcp_offers(mcp, "bash_output"))
+        hfsb_buf_append(sink, HFSB_LIT(" bash_output goes on where its last "
+                                       "answer ended; with wait_ms it waits "
+                                       "for the end, a question or a page of "
+                                       "output."));
 }
 
 /* Writes the instructions for local tools: where they work, and what a model
@@ -9494,6 +9906,10 @@ static hfsb_mcp *hfsbi_mcp_new(hfsb_server *server, const hfsb_mcp_opts *o) {
     mcp->grace_ms = hfsbi_mcp_or_default(o->grace_ms, HFSBI_MCP_GRACE_MS);
     mcp->max_message =
         o->max_message ? o->max_message : (size_t)HFSBI_MCP_MESSAGE;
+    mcp->max_result = o->max_result ? o->max_result : (size_t)HFSBI_MCP_RESULT;
+    if (mcp->max_result < HFSBI_MCP_RESULT_LEAST)
+        mcp->max_result = HFSBI_MCP_RESULT_LEAST;
+    mcp->page = mcp->max_result / 4 * 3; /* an answer may have a third more */
     mcp->part.stop = hfsbi_mcp_part_stop;
     mcp->part.end = hfsbi_mcp_part_end;
     mcp->part.busy = hfsbi_mcp_part_busy;
@@ -9528,6 +9944,7 @@ static hfsb_status hfsbi_mcp_open_tools(hfsb_mcp              *mcp,
     st = hfsbi_tools_define(opts && opts->shell ? opts->shell
                                                 : hfsbi_default_shell(),
                             &plan, 1, HFSB_TOOLS_MCP, &all, err);
+    if (st == HFSB_OK) st = hfsbi_mcp_define_requested(&all, err);
     if (st == HFSB_OK)
         st = hfsbi_mcp_list_choose(&mcp->list, hfsb_buf_str(&all),
                                    hfsb_buf_str(&mcp->only), err);
@@ -9537,6 +9954,12 @@ static hfsb_status hfsbi_mcp_open_tools(hfsb_mcp              *mcp,
     if (!o.alloc.fn) o.alloc = mcp->alloc;
     o.session = true;
     o.drop_spills = true; /* only the session knows their names */
+    if (!o.spill_over)
+        o.spill_over = mcp->max_result / 2 < HFSBI_MCP_SPILL
+                           ? mcp->max_result / 2
+                           : (size_t)HFSBI_MCP_SPILL;
+    if (!o.max_page) /* leaves room for notes */
+        o.max_page = mcp->max_result - mcp->max_result / 8;
     if (!hfsbi_mcp_offers(mcp, "bash")) o.no_imports = true;
     st = hfsbi_tools_open_in(mcp->loop, &o, &mcp->tools, err);
     if (st != HFSB_OK) return st;
@@ -9570,7 +9993,10 @@ hfsb_status hfsb_server_add_mcp(hfsb_server *server, const hfsb_mcp_opts *opts,
         hfsbi_mcp_free(mcp);
         return st;
     }
+    /* from here on it lives as long as the server */
     hfsbi_server_part_add(server, &mcp->part);
+    if (*path) st = hfsbi_mcp_route_delete(mcp, path, err);
+    if (st == HFSB_NOMEM) return st; /* any other: the host has its own */
     if (out) *out = mcp;
     return hfsbi_ok(err);
 }
@@ -9614,6 +10040,7 @@ static hfsb_status hfsbi_mcp_remote_call(hfsb_mcp_call *call, hfsb_str tool,
                                          hfsb_tool_result      *result) {
     hfsb_call_opts opts = HFSB_INIT;
     opts.strict = opts.images = true;
+    opts.page = call->mcp->page;
     if (hfsb_str_equal(tool, HFSB_LIT("bash"))) {
         opts.on_text = hfsbi_mcp_call_printed;
         opts.user = call;
@@ -9648,17 +10075,24 @@ static hfsb_status hfsbi_mcp_remote_replace(const hfsb_json_value *arguments,
     return st;
 }
 
-/* Calls a tool about a job. *result must be freed in any case. */
+/* Calls a tool about a job, without waiting for output. *result must be freed
+   in any case. */
 static hfsb_status hfsbi_mcp_remote_ask(hfsb_mcp_call *call, const char *tool,
                                         const char       *job,
                                         hfsb_tool_result *result) {
-    hfsb_json_doc doc = HFSB_INIT;
-    hfsb_status   st =
-        hfsbi_mcp_remote_replace(NULL, "id", job, &call->mcp->alloc, &doc);
+    const hfsb_alloc *alloc = &call->mcp->alloc;
+    hfsb_json_doc     by_id = HFSB_INIT, at_once = HFSB_INIT;
+    bool              kill = strcmp(tool, "kill") == 0;
+    hfsb_status st = hfsbi_mcp_remote_replace(NULL, "id", job, alloc, &by_id);
     memset(result, 0, sizeof *result);
-    if (st != HFSB_OK) return st;
-    st = hfsbi_mcp_remote_call(call, hfsb_cstr(tool), doc.root, result);
-    hfsb_json_free(&doc);
+    if (st == HFSB_OK && !kill)
+        st = hfsbi_mcp_remote_replace(by_id.root, "wait_ms", NULL, alloc,
+                                      &at_once);
+    if (st == HFSB_OK)
+        st = hfsbi_mcp_remote_call(call, hfsb_cstr(tool),
+                                   kill ? by_id.root : at_once.root, result);
+    hfsb_json_free(&at_once);
+    hfsb_json_free(&by_id);
     return st;
 }
 
@@ -9840,6 +10274,7 @@ hfsb_status hfsb_mcp_use_session(hfsb_mcp *mcp, hfsb_session *session,
                           "this machine, which are offered without one.");
     all.alloc = mcp->alloc;
     st = hfsb_session_define(session, HFSB_TOOLS_MCP, &all, err);
+    if (st == HFSB_OK) st = hfsbi_mcp_define_requested(&all, err);
     if (st == HFSB_OK)
         st = hfsbi_mcp_list_choose(&mcp->list, hfsb_buf_str(&all),
                                    hfsb_buf_str(&mcp->only), err);

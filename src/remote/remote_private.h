@@ -192,13 +192,21 @@ HFSBI_FN hfsb_status hfsbi_remote_status(int http);
 /* ==== seen.c: a file is read before it is changed ==== */
 
 /* Notes that a file was read or written, in a session. */
-HFSBI_FN void hfsbi_sandbox_saw(hfsb_sandbox *sandbox, hfsb_str path);
+HFSBI_FN void hfsbi_sandbox_saw(hfsb_sandbox *sandbox, hfsb_str path,
+                                const hfsbi_version *version);
 /* False when the call is refused here. *result then contains the reason, or
    *st is not HFSB_OK and *err contains it. */
 HFSBI_FN bool hfsbi_remote_may(hfsbi_remote          *r,
                                const hfsb_json_value *arguments,
                                hfsb_tool_result *result, hfsb_status *st,
                                hfsb_err *err);
-/* Notes the files that a successful call has read or written. */
-HFSBI_FN void hfsbi_remote_saw(hfsbi_remote          *r,
-                               const hfsb_json_value *arguments);
+/* The version that a write requires the file to have, unless its caller gives
+   one. False: there is none. */
+HFSBI_FN bool hfsbi_remote_condition(const hfsbi_remote    *r,
+                                     const hfsb_json_value *arguments,
+                                     hfsbi_version         *version);
+/* Notes the files that a call has read or written. A file whose condition may
+   have failed must be read again. */
+HFSBI_FN void hfsbi_remote_saw(hfsbi_remote           *r,
+                               const hfsb_json_value  *arguments,
+                               const hfsb_tool_result *result);

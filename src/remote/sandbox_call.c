@@ -134,6 +134,7 @@ static bool hfsbi_remote_is_own(const hfsbi_remote *r, const hfsbi_param *p) {
 /* Writes the arguments that options of the call stand for. */
 static void hfsbi_remote_put_own(hfsb_json_writer *w, const hfsbi_remote *r,
                                  const hfsb_json_value *args) {
+    hfsbi_version version;
     if (r->opts.id.ptr && hfsbi_param_find(r->tool->params, HFSB_LIT("id")))
         hfsbi_put_member_str(w, "id", r->opts.id);
     /* the command must survive a stream that breaks */
@@ -146,6 +147,8 @@ static void hfsbi_remote_put_own(hfsb_json_writer *w, const hfsbi_remote *r,
     if (r->opts.page && r->trusted && !hfsb_json_get(args, "page") &&
         hfsbi_param_find(r->tool->params, HFSB_LIT("page")))
         hfsbi_put_member_int(w, "page", (long long)r->opts.page);
+    if (hfsbi_remote_condition(r, args, &version))
+        hfsbi_put_member_str(w, "if_sha256", hfsb_cstr(version.hex));
 }
 
 /* Writes r->body and sets r->timeout. Parameters that are neither required nor
@@ -828,7 +831,7 @@ hfsb_status hfsb_sandbox_call(hfsb_sandbox *sandbox, hfsb_str name,
         if (st == HFSB_OK) st = hfsbi_remote_result(&r, result, &err);
         if (st == HFSB_OK && hfsbi_remote_is(&r, "bash"))
             hfsbi_remote_show_rest(&r, hfsb_buf_str(&result->output));
-        if (st == HFSB_OK && result->success) hfsbi_remote_saw(&r, arguments);
+        if (st == HFSB_OK) hfsbi_remote_saw(&r, arguments, result);
     }
     hfsbi_remote_free(&r);
     return hfsbi_remote_finish(sandbox, st, &err, result);

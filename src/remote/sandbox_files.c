@@ -177,12 +177,14 @@ static hfsb_status hfsbi_copy_up_try(hfsbi_copy_up *f, bool *again,
 }
 
 static hfsb_status hfsbi_copy_up_all(hfsbi_copy_up *f, hfsb_err *err) {
+    const hfsbi_version unknown = HFSB_INIT;
     hfsbi_retry retry = hfsbi_sandbox_retry(f->copy.sandbox, f->copy.cancel);
     hfsb_status st;
     bool        again;
     do st = hfsbi_copy_up_try(f, &again, err);
     while (st != HFSB_OK && again && hfsbi_copy_again(&retry, &st, err));
-    if (st == HFSB_OK) hfsbi_sandbox_saw(f->copy.sandbox, f->copy.remote);
+    if (st == HFSB_OK)
+        hfsbi_sandbox_saw(f->copy.sandbox, f->copy.remote, &unknown);
     return st;
 }
 

@@ -4,29 +4,48 @@
    written through it, by their cleaned absolute paths. edit, multi_edit,
    edit_lines, apply_patch and a write to an existing file are refused for any other file,
    before anything is sent; a write asks the server first whether the file
-   exists. Only successful calls count. */
+   exists. Only successful calls count.
+
+   hfsb-server also returns the SHA-256 of what it has read or edited. A write
+   over such a file is sent with the condition that it still has that content,
+   so nothing is overwritten unseen. */
 #include "remote_private.h"
 #include "../edit/edit_private.h"
 
 /* ---- files by their absolute path ---- */
 
-HFSBI_FN void hfsbi_sandbox_saw(hfsb_sandbox *sandbox, hfsb_str path) {
+HFSBI_FN void hfsbi_sandbox_saw(hfsb_sandbox *sandbox, hfsb_str path,
+                                const hfsbi_version *version) {
     hfsb_buf key = HFSB_INIT;
     if (!sandbox->o.session || !path.len) return;
     key.alloc = sandbox->o.alloc;
     if (hfsb_path_join(sandbox->o.work_dir, path, &key) == HFSB_OK)
-        hfsbi_seen_add(&sandbox->seen, hfsb_buf_str(&key));
+        hfsbi_seen_add(&sandbox->seen, hfsb_buf_str(&key), version);
     hfsb_buf_free(&key);
 }
 
-static bool hfsbi_sandbox_has_seen(hfsb_sandbox *sandbox, hfsb_str path) {
+static bool hfsbi_sandbox_version(hfsb_sandbox *sandbox, hfsb_str path,
+                                  hfsbi_version *version) {
     hfsb_buf key = HFSB_INIT;
     bool     has;
     key.alloc = sandbox->o.alloc;
     has = hfsb_path_join(sandbox->o.work_dir, path, &key) == HFSB_OK &&
-          hfsbi_seen_has(&sandbox->seen, hfsb_buf_str(&key));
+          hfsbi_seen_has(&sandbox->seen, hfsb_buf_str(&key), version);
     hfsb_buf_free(&key);
     return has;
+}
+
+static bool hfsbi_sandbox_has_seen(hfsb_sandbox *sandbox, hfsb_str path) {
+    hfsbi_version version;
+    return hfsbi_sandbox_version(sandbox, path, &version);
+}
+
+static void hfsbi_sandbox_lose(hfsb_sandbox *sandbox, hfsb_str path) {
+    hfsb_buf key = HFSB_INIT;
+    key.alloc = sandbox->o.alloc;
+    if (hfsb_path_join(sandbox->o.work_dir, path, &key) == HFSB_OK)
+        hfsbi_seen_lose(&sandbox->seen, hfsb_buf_str(&key));
+    hfsb_buf_free(&key);
 }
 
 /* ---- patches ---- */
@@ -98,15 +117,17 @@ static hfsb_status hfsbi_remote_patch_blind(hfsbi_remote          *r,
     return st;
 }
 
+/* The new versions of the files are not known. */
 static void hfsbi_remote_patch_saw(hfsbi_remote          *r,
                                    const hfsb_json_value *arguments) {
-    hfsbi_remote_patch p;
-    hfsbi_section      s;
+    const hfsbi_version unknown = HFSB_INIT;
+    hfsbi_remote_patch  p;
+    hfsbi_section       s;
     (void)hfsbi_remote_patch_open(r, arguments, &p);
     while (hfsbi_remote_patch_next(&p, &s))
         if (s.kind != HFSB_PATCH_DELETE)
-            hfsbi_sandbox_saw(r->sandbox,
-                              s.new_path.len ? s.new_path : s.path);
+            hfsbi_sandbox_saw(r->sandbox, s.new_path.len ? s.new_path : s.path,
+                              &unknown);
     hfsbi_remote_patch_close(r, &p);
 }
 
@@ -204,15 +225,57 @@ HFSBI_FN bool hfsbi_remote_may(hfsbi_remote          *r,
     return false;
 }
 
-HFSBI_FN void hfsbi_remote_saw(hfsbi_remote          *r,
-                               const hfsb_json_value *arguments) {
+HFSBI_FN bool hfsbi_remote_condition(const hfsbi_remote    *r,
+                                     const hfsb_json_value *arguments,
+                                     hfsbi_version         *version) {
     hfsb_str path = HFSB_LIT("");
+    (void)hfsb_json_arg_str(arguments, "path", false, &path, NULL);
+    return r->sandbox->o.session && r->trusted &&
+           hfsbi_remote_called(r, "write") &&
+           !hfsb_json_get(arguments, "if_sha256") && path.len &&
+           hfsbi_sandbox_version(r->sandbox, path, version) && version->hex[0];
+}
+
+/* The version that the file has after the call; "" when it is not known. */
+static void hfsbi_remote_version(const hfsbi_remote     *r,
+                                 const hfsb_json_value  *arguments,
+                                 const hfsb_tool_result *result,
+                                 hfsbi_version          *version) {
+    const hfsb_json_value *fields = result->fields.root;
+    hfsb_str               text = HFSB_LIT("");
+    size_t                 i;
+    memset(version, 0, sizeof *version);
+    if (hfsbi_remote_called(r, "write")) {
+        (void)hfsb_json_arg_str(arguments, "content", false, &text, NULL);
+        hfsbi_version_of(text, version);
+        return;
+    }
+    text = hfsb_json_str(hfsb_json_get(fields, "sha256"), HFSB_LIT(""));
+    if (text.len != sizeof version->hex - 1) return;
+    for (i = 0; i < text.len; i++)
+        if (hfsbi_hex_digit(text.ptr[i]) < 0) return;
+    memcpy(version->hex, text.ptr, text.len);
+}
+
+HFSBI_FN void hfsbi_remote_saw(hfsbi_remote           *r,
+                               const hfsb_json_value  *arguments,
+                               const hfsb_tool_result *result) {
+    hfsb_str      path = HFSB_LIT("");
+    hfsbi_version version;
     if (!r->sandbox->o.session) return;
-    if (hfsbi_remote_called(r, "apply_patch")) {
+    (void)hfsb_json_arg_str(arguments, "path", false, &path, NULL);
+    if (!result->success) {
+        /* perhaps because the file has changed */
+        if (hfsbi_remote_condition(r, arguments, &version))
+            hfsbi_sandbox_lose(r->sandbox, path);
+    } else if (hfsbi_remote_called(r, "apply_patch")) {
         hfsbi_remote_patch_saw(r, arguments);
     } else if (hfsbi_remote_called(r, "read") ||
-               hfsbi_remote_called(r, "write")) {
-        (void)hfsb_json_arg_str(arguments, "path", false, &path, NULL);
-        hfsbi_sandbox_saw(r->sandbox, path);
+               hfsbi_remote_called(r, "write") ||
+               hfsbi_remote_called(r, "edit") ||
+               hfsbi_remote_called(r, "multi_edit") ||
+               hfsbi_remote_called(r, "edit_lines")) {
+        hfsbi_remote_version(r, arguments, result, &version);
+        hfsbi_sandbox_saw(r->sandbox, path, &version);
     }
 }

@@ -24,12 +24,10 @@ enum {
     HFSBI_OUTPUT_MAX = 100000, /* bytes that bash_output shows at once */
     HFSBI_PROMPT_MS = 300,     /* an unfinished line unchanged is a prompt */
     HFSBI_PAUSE_MS = 500,      /* silence that ends an answer */
-    HFSBI_LISTEN_MS = 5000, /* for an answer, when the caller named no time */
-    HFSBI_PAGE_MIN = 1000,  /* bytes of a page */
-    HFSBI_PAGE_MAX = 100000,
-    HFSBI_PAGE_LINE = 10,  /* bytes of a page for each of its lines */
-    HFSBI_JOBS_NAMED = 8,  /* that "No such job" names */
-    HFSBI_JOBS_LISTED = 50 /* that bash_output lists */
+    HFSBI_LISTEN_MS = 5000,  /* for an answer, when the caller named no time */
+    HFSBI_PAGE_MAX = 100000, /* bytes */
+    HFSBI_JOBS_NAMED = 8,    /* that "No such job" names */
+    HFSBI_JOBS_LISTED = 50   /* that bash_output lists */
 };
 
 /* ---- names of jobs ---- */
@@ -343,7 +341,7 @@ typedef struct hfsbi_output_args {
 
 #define HFSBI_PARAM_PAGE(args)                                           \
     HFSBI_PARAM_RANGE("page", HFSBI_ARG_INT, HFSBI_UNLISTED, args, page, \
-                      NULL, HFSBI_PAGE_MIN, HFSBI_PAGE_MAX, 0,           \
+                      NULL, HFSBI_PAGE_LEAST, HFSBI_PAGE_MAX, 0,         \
                       "a number of bytes from 1000 to 100000")
 
 static const hfsbi_param hfsbi_output_params[] = {
@@ -358,7 +356,7 @@ static const hfsbi_param hfsbi_output_params[] = {
 static size_t hfsbi_page_size(const hfsb_call *call, long long argument) {
     size_t page = argument ? (size_t)argument : call->opts.page;
     if (page == 0) return 0;
-    if (page < HFSBI_PAGE_MIN) return HFSBI_PAGE_MIN;
+    if (page < HFSBI_PAGE_LEAST) return HFSBI_PAGE_LEAST;
     return page < HFSBI_PAGE_MAX ? page : (size_t)HFSBI_PAGE_MAX;
 }
 

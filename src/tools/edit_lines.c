@@ -327,6 +327,7 @@ static hfsb_status hfsbi_line_edit_report(hfsbi_line_edit         *e,
     st = hfsb_diff_unified(hfsb_buf_str(&e->now), hfsb_buf_str(&e->after),
                            e->spans, e->count, &opts, &diff, NULL);
     hfsbi_build_int(fields, "count", (long long)e->count);
+    hfsbi_build_str(fields, "sha256", hfsb_cstr(version.hex));
     hfsbi_build_str(fields, "tag", hfsbi_version_tag(&version));
     hfsbi_build_str(fields, "diff", hfsb_buf_str(&diff));
     hfsbi_build_bool(fields, "in_place", written->in_place);

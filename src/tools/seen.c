@@ -27,8 +27,8 @@
 
    The local tools and the client of a sandbox both keep such a set. They differ
    in the key of a file: the local tools ask hfsb_file_key(), which resolves
-   symlinks; the client, which cannot, uses the cleaned absolute path, and keeps
-   no versions.
+   symlinks; the client, which cannot, uses the cleaned absolute path. It keeps
+   no snapshots.
 
    The set is a hash table of the keys' SHA-256 digests. Digests have one size
    whatever the length of the key, and are as good as random, so their first
@@ -164,20 +164,37 @@ static hfsbi_seen_file *hfsbi_seen_put(hfsbi_seen         *seen,
     return f;
 }
 
-HFSBI_FN void hfsbi_seen_add(hfsbi_seen *seen, hfsb_str key) {
-    hfsbi_digest d = hfsbi_seen_digest(key);
+HFSBI_FN void hfsbi_seen_add(hfsbi_seen *seen, hfsb_str key,
+                             const hfsbi_version *version) {
+    hfsbi_digest     d = hfsbi_seen_digest(key);
+    hfsbi_seen_file *f;
     pthread_mutex_lock(&seen->lock);
-    (void)hfsbi_seen_put(seen, &d);
+    f = hfsbi_seen_put(seen, &d);
+    if (f) f->version = *version;
+    if (f) f->lost = false;
     pthread_mutex_unlock(&seen->lock);
 }
 
-HFSBI_FN bool hfsbi_seen_has(hfsbi_seen *seen, hfsb_str key) {
-    hfsbi_digest d = hfsbi_seen_digest(key);
-    bool         has;
+HFSBI_FN bool hfsbi_seen_has(hfsbi_seen *seen, hfsb_str key,
+                             hfsbi_version *version) {
+    hfsbi_digest     d = hfsbi_seen_digest(key);
+    hfsbi_seen_file *f;
+    bool             has;
     pthread_mutex_lock(&seen->lock);
-    has = hfsbi_seen_find(seen, &d) != NULL;
+    f = hfsbi_seen_find(seen, &d);
+    has = f && !f->lost;
+    if (has) *version = f->version;
     pthread_mutex_unlock(&seen->lock);
     return has;
+}
+
+HFSBI_FN void hfsbi_seen_lose(hfsbi_seen *seen, hfsb_str key) {
+    hfsbi_digest     d = hfsbi_seen_digest(key);
+    hfsbi_seen_file *f;
+    pthread_mutex_lock(&seen->lock);
+    f = hfsbi_seen_find(seen, &d);
+    if (f) f->lost = true;
+    pthread_mutex_unlock(&seen->lock);
 }
 
 /* ---- snapshots; all under the lock ---- */

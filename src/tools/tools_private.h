@@ -755,6 +755,7 @@ typedef struct hfsbi_seen_file {
     hfsbi_digest  key;     /* all zero: a free slot */
     hfsbi_version version; /* the one that the session knows */
     unsigned long written; /* hfsbi_seen.writes after its last write */
+    bool          lost;    /* it has changed: it must be read again */
 } hfsbi_seen_file;
 
 /* A snapshot: the content of a version of a file. */
@@ -782,9 +783,14 @@ typedef struct hfsbi_seen {
 
 HFSBI_FN void hfsbi_seen_init(hfsbi_seen *seen, const hfsb_alloc *alloc);
 HFSBI_FN void hfsbi_seen_free(hfsbi_seen *seen);
-/* Adds a file without a version. Without memory it is not added. */
-HFSBI_FN void hfsbi_seen_add(hfsbi_seen *seen, hfsb_str key);
-HFSBI_FN bool hfsbi_seen_has(hfsbi_seen *seen, hfsb_str key);
+/* Adds a file, or its new version. Without memory it is not added. */
+HFSBI_FN void hfsbi_seen_add(hfsbi_seen *seen, hfsb_str key,
+                             const hfsbi_version *version);
+/* Returns whether the file was added, and its version. */
+HFSBI_FN bool hfsbi_seen_has(hfsbi_seen *seen, hfsb_str key,
+                             hfsbi_version *version);
+/* The file counts as not added until it is added again. */
+HFSBI_FN void hfsbi_seen_lose(hfsbi_seen *seen, hfsb_str key);
 
 /* What a session has read or written. */
 typedef struct hfsbi_sight {

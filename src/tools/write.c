@@ -217,7 +217,9 @@ HFSBI_FN const hfsbi_tool *hfsbi_tool_write(void) {
 enum { HFSBI_EDIT_LINES = 100 }; /* places listed; `count` counts all */
 
 static void hfsbi_edit_fields(hfsbi_build *fields, const hfsb_edit_result *r,
-                              const hfsb_file_written *written) {
+                              const hfsb_file_written *written,
+                              hfsb_str                 content) {
+    char   hex[HFSB_SHA256_HEX];
     size_t i;
     hfsbi_build_int(fields, "count", (long long)r->count);
     if (r->note[0]) hfsbi_build_str(fields, "note", hfsb_cstr(r->note));
@@ -232,6 +234,8 @@ static void hfsbi_edit_fields(hfsbi_build *fields, const hfsb_edit_result *r,
     hfsbi_build_end(fields);
     hfsbi_build_str(fields, "diff", hfsb_buf_str(&r->diff));
     hfsbi_build_bool(fields, "in_place", written->in_place);
+    hfsb_sha256_hex(content, hex);
+    hfsbi_build_str(fields, "sha256", hfsb_cstr(hex));
 }
 
 /* Writes the edited file and the result. HFSB_STALE with *err, and no result,
@@ -251,7 +255,7 @@ static hfsb_status hfsbi_edit_store(hfsb_call *call, hfsb_str path,
     if (st == HFSB_STALE) return st;
     if (st != HFSB_OK) return hfsbi_result_err(&call->result, err);
     hfsbi_file_change_done(call, path, content, change);
-    hfsbi_edit_fields(&call->fields, r, &written);
+    hfsbi_edit_fields(&call->fields, r, &written, content);
     st = hfsbi_result_ok(&call->result, "Edited %.*s (%zu replacement%s)%s%s",
                          (int)path.len, path.ptr, r->count,
                          r->count > 1 ? "s" : "", r->note[0] ? " " : "",

@@ -213,6 +213,70 @@ static void many_files_are_remembered(void) {
     end();
 }
 
+static void write_over_a_file_that_changed_is_refused(void) {
+    begin(true, false, HFSB_LIT(""));
+    tt_put("f", HFSB_LIT("a\n"));
+    tc_call(&r, &box, "read", "{\"path\":\"f\"}");
+    tt_put("f", HFSB_LIT("theirs\n"));
+    tc_call(&r, &box, "write", "{\"path\":\"f\",\"content\":\"x\"}");
+    TT_FAIL(&r, "File has changed since it was read: f");
+    TT_FILE("f", "theirs\n");
+    tc_call(&r, &box, "write", "{\"path\":\"f\",\"content\":\"x\"}");
+    T_STR(r.res.error, EXISTS("f"));
+    tc_call(&r, &box, "read", "{\"path\":\"f\"}");
+    tc_call(&r, &box, "write", "{\"path\":\"f\",\"content\":\"x\\n\"}");
+    TT_OK(&r, NULL);
+    /* what it wrote and edited itself it knows */
+    tc_call(&r, &box, "edit",
+            "{\"path\":\"f\",\"old_str\":\"x\",\"new_str\":\"y\"}");
+    TT_OK(&r, NULL);
+    tc_call(&r, &box, "write", "{\"path\":\"f\",\"content\":\"z\"}");
+    TT_OK(&r, NULL);
+    tt_put("f", HFSB_LIT("theirs\n"));
+    tc_call(&r, &box, "edit",
+            "{\"path\":\"f\",\"old_str\":\"theirs\",\"new_str\":\"q\"}");
+    TT_OK(&r, NULL);
+    /* a file that is gone overwrites nothing, at the second try */
+    unlink("f");
+    tc_call(&r, &box, "write", "{\"path\":\"f\",\"content\":\"x\"}");
+    TT_FAIL(&r, "File not found: f");
+    tc_call(&r, &box, "write", "{\"path\":\"f\",\"content\":\"x\"}");
+    TT_OK(&r, NULL);
+    /* the caller's own condition stands alone */
+    tt_put("f", HFSB_LIT("theirs\n"));
+    tc_call(&r, &box, "write",
+            "{\"path\":\"f\",\"content\":\"x\",\"if_sha256\":null}");
+    TT_OK(&r, NULL);
+    end();
+}
+
+/* Another server does not know the condition. */
+static void other_servers_get_no_condition(void) {
+    begin(true, true, HFSB_LIT(""));
+    tt_put("f", HFSB_LIT("a\n"));
+    tc_call(&r, &box, "read", "{\"path\":\"f\"}");
+    tc_call(&r, &box, "write", "{\"path\":\"f\",\"content\":\"x\"}");
+    T_STR(proxy.body, "{\"path\":\"f\",\"content\":\"x\"}");
+    end();
+}
+
+static void edit_lines_requires_a_read_too(void) {
+    begin(true, false, HFSB_LIT(""));
+    tt_put("f", HFSB_LIT("1\n2\n"));
+#define DELETE                                                          \
+    "{\"path\":\"f\",\"tag\":\"a6e2b7a0\",\"ops\":[{\"op\":\"delete\"," \
+    "\"line\":1}]}"
+    tc_call(&r, &box, "edit_lines", DELETE);
+    T_STR(r.res.error, UNREAD("f"));
+    tc_call(&r, &box, "read", "{\"path\":\"f\"}");
+    tc_call(&r, &box, "edit_lines", DELETE);
+    TT_OK(&r, NULL);
+    TT_FILE("f", "2\n");
+    tc_call(&r, &box, "write", "{\"path\":\"f\",\"content\":\"x\"}");
+    TT_OK(&r, NULL);
+    end();
+}
+
 int main(void) {
     tt_begin();
     TT_RUN(write_asks_whether_the_file_exists);
@@ -223,5 +287,8 @@ int main(void) {
     TT_RUN(when_exists_cannot_be_asked_nothing_is_written);
     TT_RUN(upload_counts_as_read);
     TT_RUN(many_files_are_remembered);
+    TT_RUN(write_over_a_file_that_changed_is_refused);
+    TT_RUN(other_servers_get_no_condition);
+    TT_RUN(edit_lines_requires_a_read_too);
     return TT_END();
 }
