@@ -277,7 +277,7 @@ has 'completion: tools' "$(complete mcp --tools)" 'edit_lines claude gpt small '
 same 'completion: choices' "$(complete grep --mode)" 'content files count '
 same 'completion: a value of any kind' "$(complete read --limit)" ''
 has 'completion: tools' "$(complete tool)" 'multi_edit apply_patch '
-has 'completion: options of a tool' "$(complete tool list)" '--depth --all '
+has 'completion: options of a tool' "$(complete tool list)" '--depth --details --all '
 same 'completion: after nonsense' "$(complete nonsense x)" ''
 for shell in bash zsh fish; do
     run "completion $shell" 0 "$hfsb" completion $shell

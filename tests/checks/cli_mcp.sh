@@ -307,7 +307,7 @@ same 'patience: not messages' "$(not_messages)" 0
 begin --max-result 5000
 say "$(call 1 bash '{"command":"seq 9000; exit 3"}')"
 answered 1
-same 'max-result: length' "$(of 1 '3000 < len(t) < 5000')" True
+same 'max-result: length' "$(of 1 '2000 < len(t) < 5000')" True
 same 'max-result: the file holds all' "$(of 1 'open(t.split()[-1][:-1]).read().split()[-1]')" 9000
 finish
 same 'max-result: exit status' $status 0

@@ -52,6 +52,7 @@ static const struct {
     {"grep x f > out 2>&1", NO_MATCH},
     {"grep x &> out", NO_MATCH},
     {"grep \"a\\|b\" f", NO_MATCH},
+    {"grep \"a\\\"; b\" f", NO_MATCH},
     {"grep \"it's; $x ${y}\" f", NO_MATCH},
     {"grep 'a && b; c | d' f", NO_MATCH},
     {"grep a\\;b f", NO_MATCH},

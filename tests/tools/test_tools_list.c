@@ -158,10 +158,10 @@ static void long_output_is_cut_and_the_rest_is_counted(void) {
 static void pages_are_as_short_as_asked(void) {
     static const struct {
         const char *tool, *json;
-        int         pages; /* at least */
-    } rows[] = {{"list", "\"limit\":5000", 30},
-                {"glob", "\"pattern\":\"*\",\"limit\":5000", 30},
-                {"grep", "\"pattern\":\"^\",\"path\":\"lines\"", 5}};
+    } rows[] = {{"list", "\"limit\":5000"},
+                {"glob", "\"pattern\":\"*\",\"limit\":5000"},
+                {"grep", "\"pattern\":\"^\",\"path\":\"lines\""},
+                {"list", "\"limit\":5000,\"offset\":700"}};
     hfsb_tools_opts o = HFSB_INIT;
     hfsb_tools     *tools;
     tt_reply        r = HFSB_INIT;
@@ -180,7 +180,9 @@ static void pages_are_as_short_as_asked(void) {
         hfsb_buf_truncate(&text, 0);
         T_CHECK(hfsb_buf_printf(&text, "{%s}", rows[i].json) == HFSB_OK);
         tt_do(&r, tools, rows[i].tool, hfsb_buf_str(&text), NULL);
-        T_CHECK(r.res.output.len < 2200);
+        T_CHECK(r.res.output.len < 2100);
+        if (r.res.output.len >= 2100)
+            printf("  %s: %zu\n", rows[i].json, r.res.output.len);
         T_CHECK(hfsb_str_count_byte(hfsb_buf_str(&r.res.output), '\n') <= 200);
     }
     /* read: at most 200 lines, and no note, since a page is nothing special */
