@@ -133,13 +133,21 @@ typedef struct hfsbi_mcp_room {
     size_t bytes, lines;
 } hfsbi_mcp_room;
 
+static size_t hfsbi_mcp_max(const hfsbi_mcp_blocks *b) {
+    return b->max ? b->max : (size_t)HFSBI_MCP_RESULT;
+}
+
 /* The room for the reason of a failure, and for notes. */
-static const hfsbi_mcp_room hfsbi_mcp_few = {HFSBI_MCP_ERROR, HFSBI_MCP_ERROR};
+static hfsbi_mcp_room hfsbi_mcp_few(const hfsbi_mcp_blocks *b) {
+    hfsbi_mcp_room room = {HFSBI_MCP_ERROR, HFSBI_MCP_ERROR};
+    if (room.bytes > hfsbi_mcp_max(b) / 4) room.bytes = hfsbi_mcp_max(b) / 4;
+    return room;
+}
 
 /* The room for an output that `others` bytes of text follow. */
 static hfsbi_mcp_room hfsbi_mcp_room_for(const hfsbi_mcp_blocks *b,
                                          size_t                  others) {
-    size_t         max = b->max ? b->max : (size_t)HFSBI_MCP_RESULT;
+    size_t         max = hfsbi_mcp_max(b);
     hfsbi_mcp_room room;
     others += HFSBI_MCP_MARGIN;
     room.bytes = max / 4 + others < max ? max - others : max / 4;
@@ -247,8 +255,7 @@ static void hfsbi_mcp_job_facts(const hfsb_json_value *extra,
 
 static void hfsbi_mcp_output_facts(const hfsb_json_value *x,
                                    hfsbi_mcp_facts       *f) {
-    f->notes = hfsbi_mcp_cut(
-        hfsb_json_str(hfsb_json_get(x, "notes"), HFSB_LIT("")), hfsbi_mcp_few);
+    f->notes = hfsb_json_str(hfsb_json_get(x, "notes"), HFSB_LIT(""));
     f->spill_path =
         hfsb_json_str(hfsb_json_get(x, "spill_path"), HFSB_LIT(""));
     f->spill_bytes =
@@ -491,8 +498,8 @@ static void hfsbi_mcp_put_result_text(hfsb_str                tool,
     end.alloc = out->alloc;
     if (failed) {
         hfsbi_mcp_put_footer(&end, "%s", "ERROR: ");
-        hfsb_buf_append(
-            &end, hfsbi_mcp_cut(hfsb_buf_str(&result->error), hfsbi_mcp_few));
+        hfsb_buf_append(&end, hfsbi_mcp_cut(hfsb_buf_str(&result->error),
+                                            hfsbi_mcp_few(b)));
         if (f->job == HFSBI_MCP_JOB_SIGNALLED && f->signal.len)
             hfsb_buf_printf(&end, " (killed by %.*s)", (int)f->signal.len,
                             f->signal.ptr);
@@ -531,6 +538,7 @@ HFSBI_FN void hfsbi_mcp_show(hfsb_str tool, const hfsb_tool_result *result,
     bool            failed;
     text.alloc = out->json.alloc;
     hfsbi_mcp_read_facts(result, &f);
+    f.notes = hfsbi_mcp_cut(f.notes, hfsbi_mcp_few(out));
     failed = !result->success && !f.meaning.len;
     if (failed) out->is_error = true;
     if (!failed && f.image.len)

@@ -64,7 +64,7 @@ static void a_failed_command_keeps_what_a_successful_one_keeps(void) {
         {"{\"command\":\"seq 20000; exit 3\"}",
          "\n20000\n\n\nERROR: Exit code 3\n[full", true},
         {"{\"command\":\"seq 20000; kill -9 $$\"}",
-         "\n20000\n\n\nERROR: Exit code -9\n[full", true},
+         "\n20000\n\n\nERROR: Exit code -9 (killed by SIGKILL)\n[full", true},
         {"{\"command\":\"seq 20000; sleep 61\",\"timeout\":0.5}",
          "\n20000\n\n\nERROR: Timeout after 0.5s\n[full", true},
         {"{\"command\":\"seq 10000; seq 10001 20000 >&2; exit 3\"}",

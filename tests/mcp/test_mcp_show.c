@@ -264,6 +264,22 @@ static void a_long_text_is_cut_between_characters(void) {
     hfsb_buf_free(&text);
 }
 
+static void a_long_reason_leaves_room_for_the_output(void) {
+    hfsb_tool_result r = made(false, "", "", "");
+    hfsbi_mcp_blocks b = HFSB_INIT;
+    hfsb_buf         text = HFSB_INIT;
+    t_repeat(&r.output, "a line of output\n", 1000);
+    t_repeat(&r.error, "e", 5000);
+    b.max = 4000;
+    hfsbi_mcp_show(HFSB_LIT("bash"), &r, &b);
+    text_of(&b, &text);
+    T_CHECK(text.len > 3000 && text.len <= 4000);
+    T_CHECK(hfsb_str_starts(hfsb_buf_str(&text), HFSB_LIT("a line of")));
+    T_CHECK(hfsb_str_ends(hfsb_buf_str(&text), HFSB_LIT("eeee")));
+    hfsb_tool_result_free(&r);
+    hfsb_buf_free(&text);
+}
+
 #define SAVED "\"spill_path\":\"/tmp/x\""
 #define USE   " \xE2\x80\x94 use the read tool with offset/limit to inspect " \
               "specific sections.\n"
@@ -626,6 +642,7 @@ int main(void) {
     T_RUN(a_long_read_names_the_next_offset);
     T_RUN(a_cut_read_names_the_lines_it_knows);
     T_RUN(a_long_text_is_cut_between_characters);
+    T_RUN(a_long_reason_leaves_room_for_the_output);
     T_RUN(a_command_loses_the_middle_of_its_output);
     T_RUN(a_second_cut_counts_what_the_first_left_out);
     T_RUN(the_cut_of_a_tool_is_not_shown_twice);
