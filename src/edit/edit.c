@@ -18,9 +18,13 @@
        7  indentation            INDENT TRAIL LOOKS       re-indented as the
        8  blank lines at edges   the same                 lines of the file
        9  all blanks             INDENT TRAIL RUNS        around it
+      10  blank lines inside     INDENT TRAIL LOOKS LINES the same, with the
+                                                          file's blank lines
+      11  code fence             all of it again          freed of it too
 
-   match.c climbs the ladder, rewrite.c makes the new text, explain.c the
-   messages of a refusal, diff.c the report. */
+   match.c climbs the ladder, strip.c removes what was copied around the text,
+   rewrite.c and indent.c make the new text, explain.c the messages of a
+   refusal, diff.c the report. */
 #include "edit_private.h"
 
 /* A part of the content and the text that replaces it. */
@@ -43,7 +47,7 @@ typedef struct hfsbi_edit_plan {
     hfsbi_edit_place     *places;
     size_t                place_count, place_cap;
     unsigned              rungs; /* bit of each rung used */
-    bool                  stripped, reindented;
+    bool                  stripped, unfenced, reindented;
     hfsb_err             *err;
 } hfsbi_edit_plan;
 
@@ -167,10 +171,23 @@ static hfsb_status hfsbi_refuse_ambiguous(const hfsbi_edit_item *item) {
     return HFSB_AMBIGUOUS;
 }
 
-static hfsb_status hfsbi_refuse_indent(const hfsbi_edit_item *item,
-                                       const hfsbi_match *m, size_t line) {
-    hfsb_str text = item->file.text;
-    size_t   last = m->end > m->start ? m->end - 1 : m->end;
+/* The place is clear, but not what new_str makes of it. */
+static hfsb_status hfsbi_refuse_rewrite(const hfsbi_edit_item *item,
+                                        const hfsbi_rewritten *result) {
+    const hfsbi_match *m = item->matches.items + result->match;
+    hfsb_str           text = item->file.text;
+    size_t             line = result->line;
+    size_t             last = m->end > m->start ? m->end - 1 : m->end;
+    if (result->blank_lines)
+        return hfsbi_refuse(
+            item, HFSB_REFUSED,
+            "old_str not found in file. Lines %zu-%zu are the same but for "
+            "blank lines, and the change touches one of those: it is not "
+            "clear how many belong before line %zu of new_str. Read the lines "
+            "and send old_str and new_str with the blank lines of the file. "
+            "Nothing was changed.",
+            hfsb_text_line_number(text, m->start),
+            hfsb_text_line_number(text, last), line + 1);
     return hfsbi_refuse(
         item, HFSB_REFUSED,
         "old_str not found in file. Lines %zu-%zu are the same but for their "
@@ -290,6 +307,7 @@ static hfsb_str hfsbi_item_strip(hfsbi_edit_item *item, hfsb_str text) {
 /* Climbs the ladder; old_text may differ from the item's. */
 static hfsb_status hfsbi_item_climb(hfsbi_edit_item *item, hfsb_str old_text,
                                     unsigned rungs) {
+    if (!item->edit->replace_all) rungs |= HFSBI_MATCH_HIDDEN;
     return hfsbi_match_find(&item->plan->alloc, &item->file, old_text, rungs,
                             &item->matches);
 }
@@ -323,6 +341,27 @@ static hfsb_status hfsbi_find_stripped(hfsbi_edit_item *item) {
     return hfsbi_check_omission(item); /* numbers may have hidden it */
 }
 
+/* Searches for the lines inside the code fences of both texts. */
+static hfsb_status hfsbi_find_unfenced(hfsbi_edit_item *item) {
+    hfsb_str       old_text = item->texts.old_text;
+    hfsb_str       new_text = item->texts.new_text;
+    hfsbi_matches *m = &item->matches;
+    size_t         i;
+    hfsb_status    st;
+    if (!hfsbi_unfence_both(&old_text, &new_text)) return HFSB_OK;
+    st = hfsbi_item_climb(item, old_text,
+                          HFSBI_MATCH_EXACT | HFSBI_MATCH_LOOSE);
+    /* A fence encloses whole lines. */
+    for (i = 0; st == HFSB_OK && i < m->count; i++)
+        if (!hfsbi_starts_line(&item->file, m->items[i].start))
+            hfsbi_matches_free(&item->plan->alloc, m);
+    if (st != HFSB_OK || !m->count) return st;
+    item->plan->unfenced = true;
+    item->texts.old_text = old_text;
+    item->texts.new_text = item->texts.raw_new = new_text;
+    return HFSB_OK;
+}
+
 /* Finds the matches, or refuses. within_line: no text contains a line end. */
 static hfsb_status hfsbi_item_find(hfsbi_edit_item *item, bool within_line) {
     const hfsb_edit *edit = item->edit;
@@ -337,6 +376,9 @@ static hfsb_status hfsbi_item_find(hfsbi_edit_item *item, bool within_line) {
         st = hfsbi_find_stripped(item);
     if (st == HFSB_OK && !m->count && !edit->exact)
         st = hfsbi_item_climb(item, item->texts.old_text, HFSBI_MATCH_LOOSE);
+    if (st == HFSB_OK && !m->count && !edit->exact &&
+        edit->mode == HFSB_EDIT_REPLACE)
+        st = hfsbi_find_unfenced(item);
     if (st != HFSB_OK) return st;
     if (!m->count) return hfsbi_refuse_not_found(item);
     if ((m->count > 1 || m->overlapping) && !edit->replace_all &&
@@ -374,8 +416,7 @@ static hfsb_status hfsbi_item_rewrite(hfsbi_edit_item *item) {
     size_t           i;
     hfsb_status      st = hfsbi_rewrite_matches(
              &plan->alloc, &item->file, &item->texts, m, &plan->texts, &result);
-    if (st == HFSB_REFUSED)
-        return hfsbi_refuse_indent(item, m->items + result.match, result.line);
+    if (st == HFSB_REFUSED) return hfsbi_refuse_rewrite(item, &result);
     for (i = 0; st == HFSB_OK && i < m->count; i++)
         st = hfsbi_add_place(item, m->items + i);
     plan->reindented = plan->reindented || result.reindented;
@@ -545,7 +586,7 @@ static hfsb_status hfsbi_splice(const hfsbi_edit_plan *plan, hfsb_buf *out) {
 
 static void hfsbi_write_note(const hfsbi_edit_plan *plan,
                              hfsb_edit_result      *r) {
-    const char *parts[HFSBI_RUNGS + 2];
+    const char *parts[HFSBI_RUNGS + 3];
     size_t      count = 0, i, n = 0;
     for (i = 0; i < HFSBI_RUNGS; i++) {
         const char *note = hfsbi_rung_words_of((hfsbi_rung)i)->note;
@@ -554,6 +595,7 @@ static void hfsbi_write_note(const hfsbi_edit_plan *plan,
             parts[count++] = note;
     }
     if (plan->stripped) parts[count++] = "(line-number prefixes removed)";
+    if (plan->unfenced) parts[count++] = "(code fences removed)";
     if (plan->reindented)
         parts[count++] = "(new_str re-indented as the file is)";
     for (i = 0; i < count && n < sizeof r->note; i++)

@@ -48,7 +48,9 @@ enum {
     HFSBI_FOLD_DASHES = 8,  /* U+2014 becomes "--", not "-" (with LOOKS) */
     HFSBI_FOLD_RUNS = 16,   /* a run of blanks inside a line becomes a space */
     HFSBI_FOLD_INDENT = 32, /* blanks at a line's start vanish */
-    HFSBI_FOLD_CR_LAST = 64 /* an empty line follows a lone CR at the end */
+    HFSBI_FOLD_CR_LAST = 64, /* an empty line follows a lone CR at the end */
+    HFSBI_FOLD_LINES = 128,  /* blank lines vanish (with INDENT and TRAIL) */
+    HFSBI_FOLD_JOINERS = 256 /* joiners, marks and soft hyphens vanish */
 };
 
 /* Walks a text one folded character at a time. */
@@ -84,6 +86,9 @@ HFSBI_FN bool hfsbi_blank_at(hfsb_str text, size_t pos, unsigned folds,
 /* Length of the blanks at the start of text. */
 HFSBI_FN size_t hfsbi_indent_len(hfsb_str text, unsigned folds);
 
+/* True when text contains a character that LOOKS or JOINERS drop. */
+HFSBI_FN bool hfsbi_has_invisible(hfsb_str text);
+
 /* True when text contains only blanks and line ends. */
 HFSBI_FN bool hfsbi_is_all_blank(hfsb_str text, unsigned folds);
 
@@ -106,6 +111,7 @@ typedef struct hfsbi_view_change {
        original     |  if x: \r\n|    go|
        TRAIL        \n|  if x:\n|    go|\n
        TRAIL+INDENT \n|if x:\n|go|\n
+       ... +LINES   the same, without the blank lines
 
    With INDENT, which is for whole lines, the LF at the end is only added to a
    text that lacks it. All-zero but for text.alloc is ready to use. */
@@ -235,6 +241,7 @@ typedef enum hfsbi_rung {
     HFSBI_RUNG_INDENT, /* 7 */
     HFSBI_RUNG_EDGES,  /* 8 */
     HFSBI_RUNG_BLANKS, /* 9 */
+    HFSBI_RUNG_LINES,  /* 10 */
     HFSBI_RUNGS        /* their number */
 } hfsbi_rung;
 
@@ -249,6 +256,7 @@ HFSBI_FN const hfsbi_rung_words *hfsbi_rung_words_of(hfsbi_rung rung);
 typedef struct hfsbi_match {
     size_t start, end;         /* in file->text */
     bool   lacks_newline;      /* the last LF of old_text is not in the file */
+    bool   lacks_blank;        /* nor the blank line that ends old_text */
     bool   overlaps;           /* another match starts inside this one */
     size_t text_pos, text_len; /* of the text that replaces it */
 } hfsbi_match;
@@ -260,21 +268,93 @@ typedef struct hfsbi_matches {
     hfsbi_match *items; /* in order, not overlapping */
     size_t       count, cap;
     bool         overlapping;          /* some match overlaps another */
-    size_t       drop_head, drop_tail; /* blank lines dropped by rung 8 */
+    size_t       drop_head, drop_tail; /* blank lines dropped by 8 and 10 */
 } hfsbi_matches;
 
 HFSBI_FN void hfsbi_matches_free(const hfsb_alloc *alloc,
                                  hfsbi_matches    *matches);
 
-enum { HFSBI_MATCH_EXACT = 1, HFSBI_MATCH_LOOSE = 2 };
+enum { HFSBI_MATCH_EXACT = 1, HFSBI_MATCH_LOOSE = 2, HFSBI_MATCH_HIDDEN = 4 };
 
-/* Climbs rungs 1 and 2 (EXACT), the others (LOOSE), or all of them. old_text
-   has LF only and is not empty. matches->count is 0 when no rung matches.
+/* Climbs rungs 1 and 2 (EXACT), the others (LOOSE), or all of them. With
+   HIDDEN a loose match counts together with the places where only a joiner, a
+   mark or a soft hyphen is in the way: such a place may be the one that is
+   meant. old_text has LF only and is not empty. matches->count is 0 when no
+   rung matches.
    HFSB_OK, HFSB_NOMEM or HFSB_LIMIT; free *matches in each case. */
 HFSBI_FN hfsb_status hfsbi_match_find(const hfsb_alloc      *alloc,
                                       const hfsbi_edit_text *file,
                                       hfsb_str old_text, unsigned rungs,
                                       hfsbi_matches *matches);
+
+/* ---- indent.c: the indentation of new lines ---- */
+
+/* A line of the old text as the match shows it. */
+typedef struct hfsbi_old_line {
+    hfsb_str text, end;   /* the file's line and line end; empty at the last */
+    hfsb_str indent;      /* of the old text; ptr NULL for a blank line */
+    hfsb_str file_indent; /* of the file */
+} hfsbi_old_line;
+
+/* How the indentation of the old text became that of the file. */
+typedef enum hfsbi_indent_rule {
+    HFSBI_INDENT_NONE,
+    HFSBI_INDENT_SAME,
+    HFSBI_INDENT_ADD,    /* the file has one more prefix everywhere */
+    HFSBI_INDENT_REMOVE, /* the old text has one more prefix everywhere */
+    HFSBI_INDENT_UNITS,  /* levels of one unit became levels of another */
+    HFSBI_INDENT_TABLE,  /* no rule, but each became one other: look it up */
+    HFSBI_INDENT_MIXED   /* the same, or tabs for spaces, but for one line */
+} hfsbi_indent_rule;
+
+#define HFSBI_INDENT_DISTINCT 64
+
+typedef struct hfsbi_indent_map {
+    const hfsbi_old_line *lines;
+    size_t                count;
+    unsigned long long    steps; /* of hfsbi_indent_steps() */
+    hfsbi_indent_rule     rule;
+    bool                  may_derive; /* also for indents not in old_text */
+    hfsb_str              prefix;
+    size_t                old_unit, file_unit; /* 0: a tab, else spaces */
+    long                  shift;               /* levels added by UNITS */
+    bool                  varied;    /* not all lines are on one level */
+    size_t                support;   /* indented lines that show the units */
+    size_t                converted; /* MIXED: lines with tabs for spaces */
+    size_t                kept, kept_tabs, kept_spaces; /* ... the same */
+    bool                  level_off; /* ... one is off by a step of the file */
+    size_t                distinct[HFSBI_INDENT_DISTINCT]; /* one line each */
+    bool                  torn[HFSBI_INDENT_DISTINCT]; /* into two or more */
+    size_t                distinct_count;
+} hfsbi_indent_map;
+
+/* The indentation of a line; ptr NULL for a blank line. */
+HFSBI_FN hfsb_str hfsbi_indent_of(hfsb_str line, unsigned folds);
+
+/* Finds the rule that explains all lines; news are the lines of new_text, and
+   steps those of the file. */
+HFSBI_FN void hfsbi_indent_map_make(hfsbi_indent_map     *map,
+                                    const hfsbi_old_line *lines, size_t count,
+                                    const hfsbi_lines *news, unsigned folds,
+                                    unsigned long long steps);
+
+/* Appends the file's indentation for `indent`; false, and nothing appended,
+   when it cannot be told. */
+HFSBI_FN bool hfsbi_indent_put(const hfsbi_indent_map *map, hfsb_str indent,
+                               hfsb_buf *out);
+
+/* Bit n: the indentations of two neighbouring lines of the file differ by n
+   characters. */
+HFSBI_FN unsigned long long hfsbi_indent_steps(const hfsbi_edit_text *file);
+
+/* Sets *line to the first line of news that is a line of olds but for its
+   indentation, with nothing before it that explains the shift: the two texts
+   were then indented apart. HFSB_NPOS if there is none. HFSB_OK or
+   HFSB_NOMEM. */
+HFSBI_FN hfsb_status hfsbi_indent_shifted(const hfsb_alloc  *alloc,
+                                          const hfsbi_lines *olds,
+                                          const hfsbi_lines *news,
+                                          unsigned folds, size_t *line);
 
 /* ---- rewrite.c: the text that replaces a match ---- */
 
@@ -286,15 +366,17 @@ typedef struct hfsbi_edit_texts {
 } hfsbi_edit_texts;
 
 typedef struct hfsbi_rewritten {
-    bool   reindented; /* the indentation of a new line was changed */
-    size_t match;      /* that was refused */
-    size_t line;       /* of new_text, 0-based: why it was refused */
+    bool   reindented;  /* the indentation of a new line was changed */
+    size_t match;       /* that was refused */
+    size_t line;        /* of new_text, 0-based: why it was refused */
+    bool   blank_lines; /* not its indentation, but those before it */
 } hfsbi_rewritten;
 
 /* Appends the texts that replace the matches to *out and records in each match
    where its text is. A match shrinks to a point for an insertion and grows
    where whole lines are deleted. HFSB_OK; HFSB_REFUSED when the indentation of
-   a new line cannot be derived; HFSB_NOMEM, HFSB_LIMIT. */
+   a new line, or the blank lines before it, cannot be derived; HFSB_NOMEM,
+   HFSB_LIMIT. */
 HFSBI_FN hfsb_status hfsbi_rewrite_matches(const hfsb_alloc       *alloc,
                                            const hfsbi_edit_text  *file,
                                            const hfsbi_edit_texts *texts,
@@ -306,10 +388,11 @@ HFSBI_FN hfsb_status hfsbi_rewrite_matches(const hfsb_alloc       *alloc,
 HFSBI_FN void hfsbi_put_newlines(hfsb_buf *out, hfsb_str text,
                                  hfsb_str newline);
 
-/* ---- explain.c: reasons to refuse ---- */
+/* ---- strip.c: what a model copied around the text ---- */
 
 /* How many lines of text begin like a numbered listing ("12\t", "12|",
-   "12 | ", "12: ", "12" and an arrow). */
+   "12 | ", "12: ", "12" and an arrow; a number alone for an empty line, if
+   all other lines do). */
 typedef struct hfsbi_numbered {
     size_t lines, prefixed;
     bool   consecutive; /* all prefixed, alike, and counting up by one */
@@ -319,6 +402,12 @@ HFSBI_FN hfsbi_numbered hfsbi_numbered_scan(hfsb_str text);
 
 /* Appends text without those prefixes; the caller checks out->status. */
 HFSBI_FN void hfsbi_numbered_strip(hfsb_str text, hfsb_buf *out);
+
+/* Reduces both texts to the lines inside their code fences. False, with both
+   unchanged, unless both are fenced, alike, and old_text has lines inside. */
+HFSBI_FN bool hfsbi_unfence_both(hfsb_str *old_text, hfsb_str *new_text);
+
+/* ---- explain.c: reasons to refuse ---- */
 
 /* The first line of new_text that stands for omitted code ("// ... existing
    code ...") and is neither in old_text nor in the file; empty if none. */

@@ -1,10 +1,10 @@
 /* explain.c - reasons to refuse an edit, and the hints that go with them.
 
-   Before the search: line numbers copied from a listing, and lines of new_str
-   that stand for code left out. After a search that found nothing: where the
-   text probably is, what differs there, what to do; or, when it was found
-   more than once, where. The reader is the model that sent the edit: hints
-   are short, concrete, and name the next step. Nothing here is ever applied.
+   Before the search: lines of new_str that stand for code left out. After a
+   search that found nothing: where the text probably is, what differs there,
+   what to do; or, when it was found more than once, where. The reader is the
+   model that sent the edit: hints are short, concrete, and name the next step.
+   Nothing here is ever applied.
 
    Hints take time linear in the file; everything that is compared more
    closely has a fixed limit. */
@@ -17,63 +17,6 @@
 #define HFSBI_HINT_SHOWN      6     /* lines shown of the closest place */
 #define HFSBI_HINT_WIDTH      72    /* characters shown of a line */
 #define HFSBI_HINT_ROOM       800   /* message length that ends the lines */
-
-/* ---- copied line numbers ---- */
-
-/* Length of the listing prefix of line, 0 if there is none; its number and
-   the kind of separator. On an empty line the blank that ends a separator may
-   be missing. */
-static size_t hfsbi_number_prefix(hfsb_str line, unsigned long long *number,
-                                  size_t *kind) {
-    static const char *const separators[] = {"\t", " | ", "|", ": ",
-                                             "\xE2\x86\x92"};
-    size_t                   pos = hfsbi_indent_len(line, 0), i, digits;
-    hfsb_str                 rest = hfsb_str_slice(line, pos, line.len);
-    digits = hfsbi_read_decimal(rest, 999999999999999999u, number);
-    if (!digits || digits > 18) return 0;
-    pos += digits;
-    rest = hfsb_str_slice(rest, digits, rest.len);
-    for (i = 0; i < sizeof separators / sizeof *separators; i++) {
-        hfsb_str sep = hfsb_cstr(separators[i]);
-        *kind = i;
-        if (hfsb_str_starts(rest, sep)) return pos + sep.len;
-        if (sep.len > 1 && hfsb_str_ends(sep, HFSB_LIT(" ")) &&
-            hfsb_str_equal(rest, hfsb_str_slice(sep, 0, sep.len - 1)))
-            return pos + sep.len - 1;
-    }
-    return 0;
-}
-
-HFSBI_FN hfsbi_numbered hfsbi_numbered_scan(hfsb_str text) {
-    hfsbi_numbered     n = HFSB_INIT;
-    hfsb_str           line;
-    unsigned long long number, last = 0;
-    size_t             kind, first_kind = 0;
-    n.consecutive = text.len > 0;
-    for (; hfsb_text_line(&text, &line, NULL); n.lines++) {
-        if (!hfsbi_number_prefix(line, &number, &kind)) {
-            n.consecutive = false;
-            continue;
-        }
-        if (!n.prefixed) first_kind = kind;
-        else if (number != last + 1) n.consecutive = false;
-        if (kind != first_kind) n.consecutive = false;
-        last = number;
-        n.prefixed++;
-    }
-    return n;
-}
-
-HFSBI_FN void hfsbi_numbered_strip(hfsb_str text, hfsb_buf *out) {
-    hfsb_str           line, ending;
-    unsigned long long number;
-    size_t             kind;
-    while (hfsb_text_line(&text, &line, &ending)) {
-        size_t n = hfsbi_number_prefix(line, &number, &kind);
-        hfsb_buf_append(out, hfsb_str_slice(line, n, line.len));
-        hfsb_buf_append(out, ending);
-    }
-}
 
 /* ---- omitted code ---- */
 

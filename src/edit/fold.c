@@ -20,7 +20,7 @@ static char hfsbi_look_alike(unsigned long code) {
     if (code >= 0x2018 && code <= 0x201B) return '\'';
     if (code >= 0x201C && code <= 0x201F) return '"';
     if (code == 0x2026) return '.';
-    if (code == 0x200B || code == 0xFEFF) return '0';
+    if (code == 0x200B || code == 0x2060 || code == 0xFEFF) return '0';
     if (code == 0xA0 || (code >= 0x2000 && code <= 0x200A) || code == 0x202F ||
         code == 0x205F || code == 0x3000)
         return ' ';
@@ -38,10 +38,41 @@ static char hfsbi_look_at(hfsb_str text, size_t pos, size_t *len) {
     return valid ? hfsbi_look_alike(code) : '\0';
 }
 
+/* True for an invisible character that can carry meaning: a soft hyphen,
+   joiners and directional marks, invisible operators, variation selectors. */
+static bool hfsbi_is_joiner(unsigned long code) {
+    return code == 0xAD || (code >= 0x200C && code <= 0x200F) ||
+           (code >= 0x202A && code <= 0x202E) ||
+           (code >= 0x2061 && code <= 0x2069) ||
+           (code >= 0xFE00 && code <= 0xFE0F);
+}
+
+static bool hfsbi_joiner_at(hfsb_str text, size_t pos, size_t *len) {
+    unsigned char c = (unsigned char)text.ptr[pos];
+    unsigned long code;
+    bool          valid;
+    if (c != 0xC2 && c != 0xE2 && c != 0xEF) return false;
+    *len = hfsb_utf8_step(text, pos, &code, &valid);
+    return valid && hfsbi_is_joiner(code);
+}
+
 /* True for a character that the folds drop wherever it is. */
 static bool hfsbi_is_invisible(hfsb_str text, size_t pos, unsigned folds,
                                size_t *len) {
-    return (folds & HFSBI_FOLD_LOOKS) && hfsbi_look_at(text, pos, len) == '0';
+    return ((folds & HFSBI_FOLD_LOOKS) &&
+            hfsbi_look_at(text, pos, len) == '0') ||
+           ((folds & HFSBI_FOLD_JOINERS) && hfsbi_joiner_at(text, pos, len));
+}
+
+HFSBI_FN bool hfsbi_has_invisible(hfsb_str text) {
+    const unsigned folds = HFSBI_FOLD_LOOKS | HFSBI_FOLD_JOINERS;
+    size_t         len, pos = hfsbi_utf8_ascii(text.ptr, text.len);
+    while (pos < text.len) {
+        if (hfsbi_is_invisible(text, pos, folds, &len)) return true;
+        pos++;
+        pos += hfsbi_utf8_ascii(text.ptr + pos, text.len - pos);
+    }
+    return false;
 }
 
 HFSBI_FN bool hfsbi_blank_at(hfsb_str text, size_t pos, unsigned folds,
@@ -163,8 +194,7 @@ static void hfsbi_fold_blank(hfsbi_folder *f, hfsbi_folded *step, size_t len) {
 static void hfsbi_fold_look(const hfsbi_folder *f, hfsbi_folded *step,
                             char look) {
     bool dashes = look == 'm' && (f->folds & HFSBI_FOLD_DASHES);
-    if (look == '0') hfsbi_fold_to(step, "", 0);
-    else if (look == '.') hfsbi_fold_to(step, "...", 3);
+    if (look == '.') hfsbi_fold_to(step, "...", 3);
     else if (look == 'm') hfsbi_fold_to(step, "--", dashes ? 2 : 1);
     else hfsbi_fold_to(step, &look, 1);
 }
@@ -176,18 +206,22 @@ HFSBI_FN bool hfsbi_folder_next(hfsbi_folder *f, hfsbi_folded *step) {
     step->start = f->pos;
     step->len = hfsbi_line_end_len(f->text, f->pos, f->folds);
     if (step->len) {
-        hfsbi_fold_to(step, "\n", 1);
+        bool vanishes = (f->folds & HFSBI_FOLD_LINES) && f->indent;
+        hfsbi_fold_to(step, "\n", vanishes ? 0 : 1);
         f->indent = true;
         f->line = f->pos + step->len;
     } else if (hfsbi_blank_at(f->text, f->pos, f->folds, &len)) {
         hfsbi_fold_blank(f, step, len);
+    } else if (hfsbi_is_invisible(f->text, f->pos, f->folds, &len)) {
+        step->len = len;
+        hfsbi_fold_to(step, "", 0);
     } else {
         if (f->folds & HFSBI_FOLD_LOOKS)
             look = hfsbi_look_at(f->text, f->pos, &len);
         step->len = look ? len : 1;
         if (look) hfsbi_fold_look(f, step, look);
         else hfsbi_fold_to(step, f->text.ptr + f->pos, 1);
-        if (look != '0') f->indent = false;
+        f->indent = false;
     }
     f->pos += step->len;
     return true;
@@ -258,7 +292,7 @@ static bool hfsbi_view_line(hfsbi_view *v, hfsb_str text, unsigned folds,
         len--;
     }
     line = hfsb_str_slice(rest, 0, len);
-    if ((folds & HFSBI_FOLD_LOOKS) &&
+    if ((folds & (HFSBI_FOLD_LOOKS | HFSBI_FOLD_JOINERS)) &&
         hfsbi_utf8_ascii(line.ptr, line.len) < line.len)
         return false;
     if (folds & HFSBI_FOLD_INDENT) indent = hfsbi_indent_len(line, 0);
@@ -267,6 +301,11 @@ static bool hfsbi_view_line(hfsbi_view *v, hfsb_str text, unsigned folds,
                                      line.ptr[line.len - 1] == '\t'))
             line.len--;
     if ((folds & HFSBI_FOLD_RUNS) && hfsbi_has_run(line)) return false;
+    if ((folds & HFSBI_FOLD_LINES) && line.len == indent) {
+        *ok = hfsbi_view_note(v, 0, *pos, len + newline);
+        *pos += len + newline;
+        return true;
+    }
     if (indent) *ok = hfsbi_view_note(v, 0, *pos, indent);
     hfsbi_view_put(v, hfsb_str_slice(line, indent, line.len));
     v->trimmed = line.len < len && !newline;

@@ -36,6 +36,8 @@ typedef struct hfsbi_search {
     hfsbi_matches         *matches;
     hfsbi_window          *windows;
     size_t                 window_count, window_cap;
+    bool                   skip_blank; /* windows count no blank lines */
+    bool                   hides;      /* the file has invisible characters */
     hfsbi_view             needle, view;
     hfsb_str               pattern;    /* searched for in the view */
     bool                   lead, tail; /* it has an extra LF before, after
@@ -64,29 +66,22 @@ static bool hfsbi_is_anchor_byte(hfsb_str s, size_t i) {
     return c > ' ' && c < 0x7F && c != '-' && c != '\'' && c != '"';
 }
 
-typedef struct hfsbi_anchor {
-    hfsb_str text;
-    size_t   above; /* lines of the old text before it */
-} hfsbi_anchor;
-
 #define HFSBI_ANCHORS 8
 
 /* Lists the longest runs of such bytes, longest first; returns their
    number. */
-static size_t hfsbi_list_anchors(hfsb_str text, hfsbi_anchor *list) {
-    size_t i = 0, lines = 0, count = 0, k;
-    while (i < text.len) {
-        size_t start = i;
+static size_t hfsbi_list_anchors(hfsb_str text, hfsb_str *list) {
+    size_t i, start, count = 0, k;
+    for (i = 0; i < text.len; i++) {
+        start = i;
         while (i < text.len && hfsbi_is_anchor_byte(text, i)) i++;
-        if (i > start &&
-            (count < HFSBI_ANCHORS || i - start > list[count - 1].text.len)) {
-            if (count < HFSBI_ANCHORS) count++;
-            for (k = count - 1; k > 0 && list[k - 1].text.len < i - start; k--)
-                list[k] = list[k - 1];
-            list[k].text = hfsb_str_slice(text, start, i);
-            list[k].above = lines;
-        }
-        if (i < text.len && text.ptr[i++] == '\n') lines++;
+        if (i == start ||
+            (count == HFSBI_ANCHORS && i - start <= list[count - 1].len))
+            continue;
+        if (count < HFSBI_ANCHORS) count++;
+        for (k = count - 1; k > 0 && list[k - 1].len < i - start; k--)
+            list[k] = list[k - 1];
+        list[k] = hfsb_str_slice(text, start, i);
     }
     return count;
 }
@@ -102,26 +97,43 @@ static bool hfsbi_is_rare(hfsb_str file, hfsb_str text) {
     return false;
 }
 
-/* The longest rare run, else the longest; text.len is 0 if there is none. */
-static hfsbi_anchor hfsbi_pick_anchor(hfsb_str file, hfsb_str old_text) {
-    hfsbi_anchor list[HFSBI_ANCHORS], none = HFSB_INIT;
-    size_t       i, count = hfsbi_list_anchors(old_text, list);
+/* The longest rare run, else the longest; empty if there is none. */
+static hfsb_str hfsbi_pick_anchor(hfsb_str file, hfsb_str old_text) {
+    hfsb_str list[HFSBI_ANCHORS], none = HFSB_INIT;
+    size_t   i, count = hfsbi_list_anchors(old_text, list);
     for (i = 0; i < count; i++)
-        if (hfsbi_is_rare(file, list[i].text)) return list[i];
+        if (hfsbi_is_rare(file, list[i])) return list[i];
     return count ? list[0] : none;
 }
 
-/* True when folds may drop a character inside an anchor. */
-static bool hfsbi_has_invisible(hfsb_str text) {
-    return hfsb_str_find(text, HFSB_LIT("\xE2\x80\x8B")) != HFSB_NPOS ||
-           hfsb_str_find(text, HFSB_LIT("\xEF\xBB\xBF")) != HFSB_NPOS;
+/* True for a line that takes no part in the search. */
+static bool hfsbi_skips_line(const hfsbi_search *s, hfsb_str line) {
+    return s->skip_blank && hfsbi_is_all_blank(line, HFSBI_FOLD_LOOKS);
+}
+
+/* Number of lines that end in text and take part in the search. */
+static size_t hfsbi_lines_in(const hfsbi_search *s, hfsb_str text,
+                             char newline) {
+    size_t n = 0, end;
+    if (!s->skip_blank) return hfsb_str_count_byte(text, newline);
+    for (; (end = hfsb_str_find_byte(text, newline)) != HFSB_NPOS;
+         text = hfsb_str_slice(text, end + 1, text.len))
+        n += !hfsbi_skips_line(s, hfsb_str_slice(text, 0, end));
+    return n;
 }
 
 /* Start of the line `lines` above the line of pos, not before `floor`. */
-static size_t hfsbi_lines_above(hfsb_str text, char newline, size_t pos,
-                                size_t lines, size_t floor) {
-    for (; pos > floor; pos--)
-        if (text.ptr[pos - 1] == newline && lines-- == 0) return pos;
+static size_t hfsbi_lines_above(const hfsbi_search *s, char newline,
+                                size_t pos, size_t lines, size_t floor) {
+    hfsb_str text = s->file->text;
+    size_t   end = pos + 1;
+    for (; pos > floor; pos--) {
+        if (text.ptr[pos - 1] != newline) continue;
+        if (!hfsbi_skips_line(s, hfsb_str_slice(text, pos, end)) &&
+            lines-- == 0)
+            return pos;
+        end = pos;
+    }
     return floor;
 }
 
@@ -131,10 +143,11 @@ static void hfsbi_window_extend(hfsbi_search *s, char newline, size_t below,
                                 size_t line, size_t *end, size_t *end_line) {
     hfsb_str text = s->file->text;
     while (*end < text.len && *end_line <= line + below) {
-        size_t n =
-            hfsb_str_find_byte(hfsb_str_slice(text, *end, text.len), newline);
-        *end = n == HFSB_NPOS ? text.len : *end + n + 1;
-        ++*end_line;
+        hfsb_str rest = hfsb_str_slice(text, *end, text.len);
+        size_t   n = hfsb_str_find_byte(rest, newline);
+        n = n == HFSB_NPOS ? rest.len : n + 1;
+        *end += n;
+        *end_line += !hfsbi_skips_line(s, hfsb_str_slice(rest, 0, n));
     }
     s->windows[s->window_count - 1].end = *end;
 }
@@ -143,29 +156,32 @@ static void hfsbi_window_extend(hfsbi_search *s, char newline, size_t below,
    Every byte is visited a bounded number of times, however dense anchors
    are. */
 static hfsb_status hfsbi_find_windows(hfsbi_search *s) {
-    hfsb_str     text = s->file->text;
-    hfsbi_anchor anchor = hfsbi_pick_anchor(text, s->old_text);
-    char         newline = s->file->lone_cr ? '\r' : '\n';
-    size_t       below, at = 0, seen = 0, line = 0, end = 0, end_line = 0;
-    below = hfsb_str_count_byte(s->old_text, '\n') - anchor.above;
-    if (!anchor.text.len || hfsbi_has_invisible(text))
-        return hfsbi_window_add(s, 0, text.len);
+    hfsb_str text = s->file->text;
+    hfsb_str anchor = hfsbi_pick_anchor(text, s->old_text);
+    char     newline = s->file->lone_cr ? '\r' : '\n';
+    size_t   above, below, at, seen = 0, line = 0, end = 0, end_line = 0;
+    s->window_count = 0;
+    s->hides = hfsbi_has_invisible(text);
+    if (!anchor.len || s->hides) return hfsbi_window_add(s, 0, text.len);
+    at = (size_t)(anchor.ptr - s->old_text.ptr);
+    above = hfsbi_lines_in(s, hfsb_str_slice(s->old_text, 0, at), '\n');
+    below =
+        hfsbi_lines_in(s, hfsb_str_slice(s->old_text, at, HFSB_NPOS), '\n');
+    at = 0;
     for (;; at++) {
         size_t step =
-            hfsb_str_find(hfsb_str_slice(text, at, text.len), anchor.text);
+            hfsb_str_find(hfsb_str_slice(text, at, text.len), anchor);
         if (step == HFSB_NPOS) return HFSB_OK;
         at += step;
         if (at >= end) { /* on a line that is in no window yet */
-            size_t from =
-                hfsbi_lines_above(text, newline, at, anchor.above, end);
+            size_t from = hfsbi_lines_above(s, newline, at, above, end);
             if ((from > end || !s->window_count) &&
                 hfsbi_window_add(s, from, from) != HFSB_OK)
                 return HFSB_NOMEM;
             end = at;
             line = end_line = 0; /* lines are counted from this one on */
         } else {
-            line +=
-                hfsb_str_count_byte(hfsb_str_slice(text, seen, at), newline);
+            line += hfsbi_lines_in(s, hfsb_str_slice(text, seen, at), newline);
         }
         seen = at;
         hfsbi_window_extend(s, newline, below, line, &end, &end_line);
@@ -195,7 +211,7 @@ static hfsb_status hfsbi_match_add(hfsbi_search *s, size_t start, size_t end,
     p->start = start;
     p->end = end;
     p->lacks_newline = lacks_newline;
-    p->overlaps = false;
+    p->lacks_blank = p->overlaps = false;
     return HFSB_OK;
 }
 
@@ -205,11 +221,13 @@ static bool hfsbi_match_bounds(const hfsbi_search *s, size_t from, size_t to,
                                size_t *start, size_t *end) {
     const char *text = s->view.text.ptr;
     bool        blank = text[from] == '\n' && text[from - 1] == '\n';
+    unsigned    folds = s->matches->folds;
     /* Blanks that vanish before the match are part of it where whole lines
-       match, and on a first line that is blank. */
-    return (s->matches->folds & HFSBI_FOLD_INDENT || blank
-                ? hfsbi_view_before(&s->view, from, start)
-                : hfsbi_view_after(&s->view, from, start)) &&
+       match, and on a first line that is blank; blank lines are not. */
+    bool before =
+        (folds & HFSBI_FOLD_INDENT || blank) && !(folds & HFSBI_FOLD_LINES);
+    return (before ? hfsbi_view_before(&s->view, from, start)
+                   : hfsbi_view_after(&s->view, from, start)) &&
            (s->tail ? hfsbi_view_after(&s->view, to, end)
                     : hfsbi_view_before(&s->view, to, end));
 }
@@ -224,6 +242,9 @@ static bool hfsbi_match_take(hfsbi_search *s, bool folded, size_t base,
         if (!hfsbi_match_bounds(s, from, to, &start, &end)) return false;
         lacks_newline = (s->matches->folds & HFSBI_FOLD_INDENT) &&
                         s->view.closed && to == s->view.text.len;
+        while (s->matches->folds & HFSBI_FOLD_LINES &&
+               !hfsbi_starts_line(s->file, base + start))
+            start--;
     }
     *st = hfsbi_match_add(s, base + start, base + end, lacks_newline);
     return true;
@@ -252,19 +273,27 @@ static hfsb_status hfsbi_search_text(hfsbi_search *s, hfsb_str text,
 }
 
 /* Takes the pattern without its last LF at the end of the file, in text as in
-   hfsbi_search_text(): only where it was not found otherwise. */
+   hfsbi_search_text(): only where it was not found otherwise. If the file ends
+   in a newline, that LF ends a blank line that the file does not have. */
 static hfsb_status hfsbi_search_end(hfsbi_search *s, hfsb_str text,
                                     bool folded, size_t skip, size_t base) {
     hfsb_str core =
         hfsb_str_slice(s->pattern, s->lead, s->pattern.len - s->tail);
-    size_t from = 0;
+    size_t      from = 0;
+    bool        blank;
+    hfsb_status st;
     if (core.len < 2 || core.ptr[core.len - 1] != '\n') return HFSB_OK;
     core.len--;
     if (!hfsb_str_ends(text, core)) return HFSB_OK;
     from = text.len - core.len + skip;
     if (s->lead && s->view.text.ptr[from - 1] != '\n') return HFSB_OK;
     if (folded && !hfsbi_view_after(&s->view, from, &from)) return HFSB_OK;
-    return hfsbi_match_add(s, base + from, s->file->text.len, true);
+    blank = hfsbi_starts_line(s->file, s->file->text.len);
+    /* If old_text begins with a blank line as well, rung 8 drops both. */
+    if (blank && core.ptr[0] == '\n') return HFSB_OK;
+    st = hfsbi_match_add(s, base + from, s->file->text.len, !blank);
+    if (st == HFSB_OK) s->matches->items[0].lacks_blank = blank;
+    return st;
 }
 
 /* Folds one window and searches it. */
@@ -367,7 +396,14 @@ static hfsb_status hfsbi_search_exact(hfsbi_search *s) {
         if (st == HFSB_OK)
             st = hfsbi_try_folds(s, HFSBI_RUNG_EXACT, s->old_text, 0);
     }
-    if (s->matches->count && s->matches->items[0].lacks_newline)
+    /* A CR at the end of old_text may be half of a CRLF. */
+    if (st == HFSB_OK && !s->matches->count && has_cr) {
+        s->pattern = s->old_text;
+        s->lead = s->tail = false;
+        st = hfsbi_search_text(s, s->file->text, false, 0, 0);
+    }
+    if (s->matches->count && (s->matches->items[0].lacks_newline ||
+                              s->matches->items[0].lacks_blank))
         s->matches->rung = HFSBI_RUNG_EOF;
     return st;
 }
@@ -388,6 +424,7 @@ HFSBI_FN const hfsbi_rung_words *hfsbi_rung_words_of(hfsbi_rung rung) {
          "after dropping blank lines at its edges"},
         {"(matched after trimming whitespace)",
          "after trimming and collapsing blanks"},
+        {"(matched but for blank lines)", "but for blank lines"},
     };
     return &words[rung];
 }
@@ -412,10 +449,47 @@ static const struct {
      HFSBI_FOLD_INDENT | HFSBI_FOLD_TRAIL | HFSBI_FOLD_LOOKS},
     {HFSBI_RUNG_BLANKS,
      HFSBI_FOLD_INDENT | HFSBI_FOLD_TRAIL | HFSBI_FOLD_RUNS},
+    {HFSBI_RUNG_LINES, HFSBI_FOLD_INDENT | HFSBI_FOLD_TRAIL |
+                           HFSBI_FOLD_LOOKS | HFSBI_FOLD_LINES},
 };
 
+/* Counts the places where a joiner, a mark or a soft hyphen is in the way as
+   matches too, if there are any. */
+static hfsb_status hfsbi_search_hidden(hfsbi_search *s, hfsb_str old_text) {
+    hfsbi_matches *m = s->matches, found = *m;
+    hfsb_status    st;
+    m->items = NULL;
+    m->count = m->cap = 0;
+    st = hfsbi_try_folds(s, found.rung, old_text,
+                         found.folds | HFSBI_FOLD_JOINERS);
+    if (st == HFSB_OK && m->count > found.count) {
+        hfsbi_matches_free(s->alloc, &found);
+        return HFSB_OK;
+    }
+    hfsbi_matches_free(s->alloc, m);
+    *m = found;
+    return st;
+}
+
+/* The old text for a rung without the blank lines at its edges where they do
+   not count; empty when that is no other text than an earlier rung had. */
+static hfsb_str hfsbi_rung_text(hfsbi_search *s, hfsbi_rung rung,
+                                unsigned folds) {
+    hfsbi_matches *m = s->matches;
+    bool     drops = rung == HFSBI_RUNG_EDGES || rung == HFSBI_RUNG_LINES;
+    hfsb_str none = HFSB_INIT, text = s->old_text;
+    m->drop_head = m->drop_tail = drops ? HFSB_NPOS : 0;
+    text = hfsbi_drop_edges(text, folds, &m->drop_head, &m->drop_tail);
+    if (rung == HFSBI_RUNG_EDGES && text.len == s->old_text.len) return none;
+    if (rung == HFSBI_RUNG_LINES &&
+        hfsb_str_count_byte(hfsb_str_slice(text, 0, text.len - !!text.len),
+                            '\n') == 0)
+        return none; /* one line has no blank line inside */
+    return text;
+}
+
 /* Climbs the loose rungs. */
-static hfsb_status hfsbi_search_loose(hfsbi_search *s) {
+static hfsb_status hfsbi_search_loose(hfsbi_search *s, bool hidden) {
     hfsbi_matches *m = s->matches;
     hfsb_status    st = s->window_count ? HFSB_OK : hfsbi_find_windows(s);
     unsigned       useless = st == HFSB_OK ? ~hfsbi_useful_folds(s) : 0;
@@ -423,20 +497,22 @@ static hfsb_status hfsbi_search_loose(hfsbi_search *s) {
     for (i = 0;
          st == HFSB_OK && i < sizeof hfsbi_ladder / sizeof *hfsbi_ladder;
          i++) {
-        hfsb_str   old_text = s->old_text;
         hfsbi_rung rung = hfsbi_ladder[i].rung;
         unsigned   folds = hfsbi_ladder[i].folds;
+        hfsb_str   old_text = hfsbi_rung_text(s, rung, folds);
         /* A step that repeats an earlier one is left out. */
-        if ((folds & useless & HFSBI_FOLD_DASHES) ||
+        if (!old_text.len || (folds & useless & HFSBI_FOLD_DASHES) ||
             (rung == HFSBI_RUNG_LOOKS && (useless & HFSBI_FOLD_LOOKS)))
             continue;
-        m->drop_head = m->drop_tail = rung == HFSBI_RUNG_EDGES ? HFSB_NPOS : 0;
-        old_text =
-            hfsbi_drop_edges(old_text, folds, &m->drop_head, &m->drop_tail);
-        if (rung == HFSBI_RUNG_EDGES && old_text.len == s->old_text.len)
-            continue;
-        st = hfsbi_try_folds(s, rung, old_text, folds);
-        if (m->count) break;
+        if (rung == HFSBI_RUNG_LINES) {
+            s->skip_blank = true;
+            st = hfsbi_find_windows(s);
+        }
+        if (st == HFSB_OK) st = hfsbi_try_folds(s, rung, old_text, folds);
+        if (!m->count) continue;
+        if (st == HFSB_OK && hidden && s->hides)
+            st = hfsbi_search_hidden(s, old_text);
+        return st;
     }
     return st;
 }
@@ -456,7 +532,7 @@ HFSBI_FN hfsb_status hfsbi_match_find(const hfsb_alloc      *alloc,
     s.needle.text.alloc = s.view.text.alloc = *alloc;
     if (rungs & HFSBI_MATCH_EXACT) st = hfsbi_search_exact(&s);
     if (st == HFSB_OK && (rungs & HFSBI_MATCH_LOOSE) && !matches->count)
-        st = hfsbi_search_loose(&s);
+        st = hfsbi_search_loose(&s, (rungs & HFSBI_MATCH_HIDDEN) != 0);
     hfsbi_array_free(alloc, s.windows, s.window_cap, sizeof *s.windows);
     hfsbi_view_free(&s.needle);
     hfsbi_view_free(&s.view);

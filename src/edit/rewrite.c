@@ -4,39 +4,11 @@
    file. A match that needed folds is rewritten line by line: a line that is
    the same in old_text and new_text keeps the bytes of the file, a changed
    line takes over as much of them as the rung allows, and where indentation
-   was folded a new line is indented as the file is. If the file's indentation
-   of a line cannot be told from the lines around it, the edit is refused. */
+   was folded a new line is indented as the file is (indent.c). Where blank
+   lines were folded, both texts are first given those of the file. If the
+   file's indentation of a line, or the blank lines before it, cannot be told,
+   the edit is refused. */
 #include "edit_private.h"
-
-/* A line of the old text as the match shows it. */
-typedef struct hfsbi_old_line {
-    hfsb_str text, end;   /* the file's line and line end; empty at the last */
-    hfsb_str indent;      /* of the old text; ptr NULL for a blank line */
-    hfsb_str file_indent; /* of the file */
-} hfsbi_old_line;
-
-/* How the indentation of the old text became that of the file. */
-typedef enum hfsbi_indent_rule {
-    HFSBI_INDENT_IRREGULAR,
-    HFSBI_INDENT_ADD,    /* the file has one more prefix everywhere */
-    HFSBI_INDENT_REMOVE, /* the old text has one more prefix everywhere */
-    HFSBI_INDENT_UNITS,  /* levels of one unit became levels of another */
-    HFSBI_INDENT_TABLE   /* no rule, but each became one other: look it up */
-} hfsbi_indent_rule;
-
-#define HFSBI_INDENT_DISTINCT 64
-
-typedef struct hfsbi_indent_map {
-    const hfsbi_old_line *lines;
-    size_t                count;
-    hfsbi_indent_rule     rule;
-    hfsb_str              prefix;
-    size_t                old_unit, file_unit; /* 0: a tab, else spaces */
-    long                  shift;
-    bool                  may_derive; /* also for indents not in old_text */
-    size_t                distinct[HFSBI_INDENT_DISTINCT]; /* one line each */
-    size_t                distinct_count;
-} hfsbi_indent_map;
 
 /* The rewriting of all matches of one edit. */
 typedef struct hfsbi_rewriter {
@@ -48,204 +20,23 @@ typedef struct hfsbi_rewriter {
     hfsb_buf              *out;
     hfsbi_rewritten       *result;
 
-    hfsbi_lines      olds, news; /* of the texts, split on first use */
-    size_t          *same;       /* by new line: its old line, HFSB_NPOS */
-    hfsbi_old_line  *lines;      /* by old line, of the current match */
-    hfsbi_indent_map map;
-    bool             mid_line; /* the match does not start a line */
+    hfsb_buf           mended;     /* the texts with the file's blank lines */
+    hfsbi_lines        olds, news; /* of the texts, split on first use */
+    size_t            *same;       /* by new line: its old line, HFSB_NPOS */
+    hfsbi_old_line    *lines;      /* by old line, of the current match */
+    hfsbi_indent_map   map;
+    bool               mid_line;   /* the match does not start a line */
+    hfsb_str           above_sent; /* indentation of the line before, if that
+                                    is a changed one; else ptr NULL */
+    size_t             above_len;  /* of what it became */
+    unsigned long long steps;      /* of hfsbi_indent_steps(); 0: not known */
+    size_t             shifted;    /* of hfsbi_indent_shifted() */
+    bool               shifted_known;
 
     hfsb_str newline; /* of the file, for offsets from .. to; empty: none */
     size_t   newline_from, newline_to;
     bool     newline_known;
 } hfsbi_rewriter;
-
-/* ---- indentation: units ---- */
-
-static const size_t hfsbi_indent_units[] = {0, 2, 3, 4, 8}; /* 0: a tab */
-#define HFSBI_INDENT_UNIT_COUNT \
-    (sizeof hfsbi_indent_units / sizeof *hfsbi_indent_units)
-
-/* Number of units in an indentation, -1 if it contains anything else. */
-static long hfsbi_indent_level(hfsb_str indent, size_t unit) {
-    char   c = unit ? ' ' : '\t';
-    size_t i, width = unit ? unit : 1;
-    for (i = 0; i < indent.len; i++)
-        if (indent.ptr[i] != c) return -1;
-    return indent.len % width ? -1 : (long)(indent.len / width);
-}
-
-/* True when all pairs differ by the same number of units. If all levels are
-   equal they prove nothing about a shift: then it must be zero. */
-static bool hfsbi_fits_units(hfsbi_indent_map *map, size_t old_unit,
-                             size_t file_unit) {
-    long   first = -1;
-    bool   varied = false, any = false;
-    size_t i;
-    for (i = 0; i < map->count; i++) {
-        long o, f;
-        if (!map->lines[i].indent.ptr) continue;
-        o = hfsbi_indent_level(map->lines[i].indent, old_unit);
-        f = hfsbi_indent_level(map->lines[i].file_indent, file_unit);
-        if (o < 0 || f < 0 || (any && f - o != map->shift)) return false;
-        if (any && o != first) varied = true;
-        map->shift = f - o;
-        first = o;
-        any = true;
-    }
-    return any && (varied || map->shift == 0);
-}
-
-static bool hfsbi_find_units(hfsbi_indent_map *map) {
-    size_t a, b;
-    for (a = 0; a < HFSBI_INDENT_UNIT_COUNT; a++)
-        for (b = 0; b < HFSBI_INDENT_UNIT_COUNT; b++) {
-            map->old_unit = hfsbi_indent_units[a];
-            map->file_unit = hfsbi_indent_units[b];
-            if (a != b && hfsbi_fits_units(map, map->old_unit, map->file_unit))
-                return true;
-        }
-    return false;
-}
-
-/* ---- indentation: a prefix, a table ---- */
-
-/* True when one side is the other with the same prefix on every line. */
-static bool hfsbi_find_prefix(hfsbi_indent_map *map, bool file_is_longer) {
-    bool   any = false;
-    size_t i;
-    for (i = 0; i < map->count; i++) {
-        hfsb_str a = map->lines[i].file_indent, b = map->lines[i].indent;
-        hfsb_str longer = file_is_longer ? a : b;
-        hfsb_str shorter = file_is_longer ? b : a;
-        if (!b.ptr) continue;
-        if (!hfsb_str_ends(longer, shorter)) return false;
-        longer.len -= shorter.len;
-        if (any && !hfsb_str_equal(longer, map->prefix)) return false;
-        map->prefix = longer;
-        any = true;
-    }
-    return any;
-}
-
-/* The recorded line with this indentation, or HFSB_NPOS. */
-static size_t hfsbi_indent_find(const hfsbi_indent_map *map, hfsb_str indent) {
-    size_t i;
-    for (i = 0; i < map->distinct_count; i++)
-        if (hfsb_str_equal(map->lines[map->distinct[i]].indent, indent))
-            return map->distinct[i];
-    return HFSB_NPOS;
-}
-
-/* Records one line for each indentation of the old text; false when there are
-   too many: the rest then counts as never seen. */
-static bool hfsbi_indent_record(hfsbi_indent_map *map) {
-    size_t i;
-    for (i = 0; i < map->count; i++) {
-        hfsb_str indent = map->lines[i].indent;
-        if (!indent.ptr || hfsbi_indent_find(map, indent) != HFSB_NPOS)
-            continue;
-        if (map->distinct_count == HFSBI_INDENT_DISTINCT) return false;
-        map->distinct[map->distinct_count++] = i;
-    }
-    return true;
-}
-
-/* True when each indentation of the old text became one of the file, and
-   deeper ones became deeper ones. */
-static bool hfsbi_find_table(const hfsbi_indent_map *map) {
-    size_t i, k;
-    for (i = 0; i < map->count; i++) {
-        if (!map->lines[i].indent.ptr) continue;
-        k = hfsbi_indent_find(map, map->lines[i].indent);
-        if (!hfsb_str_equal(map->lines[i].file_indent,
-                            map->lines[k].file_indent))
-            return false;
-    }
-    for (i = 0; i < map->distinct_count; i++)
-        for (k = 0; k < map->distinct_count; k++) {
-            const hfsbi_old_line *a = map->lines + map->distinct[i];
-            const hfsbi_old_line *b = map->lines + map->distinct[k];
-            if (a->indent.len < b->indent.len &&
-                a->file_indent.len >= b->file_indent.len)
-                return false;
-            if (a != b && a->indent.len == b->indent.len) return false;
-        }
-    return map->distinct_count > 0;
-}
-
-/* ---- indentation: the rule ---- */
-
-/* The shorter of the two, where a blank line (ptr NULL) has none. */
-static hfsb_str hfsbi_least_indent(hfsb_str least, hfsb_str indent) {
-    bool shorter = indent.ptr && (!least.ptr || indent.len < least.len);
-    return shorter ? indent : least;
-}
-
-/* Finds the rule that explains all lines. least_new is the smallest
-   indentation of the new text. */
-static void hfsbi_indent_map_make(hfsbi_indent_map     *map,
-                                  const hfsbi_old_line *lines, size_t count,
-                                  hfsb_str least_new) {
-    hfsb_str least = HFSB_INIT;
-    size_t   i;
-    bool     all;
-    memset(map, 0, sizeof *map);
-    map->lines = lines;
-    map->count = count;
-    for (i = 0; i < count; i++)
-        least = hfsbi_least_indent(least, lines[i].indent);
-    map->may_derive = hfsb_str_equal(least, least_new);
-    all = hfsbi_indent_record(map);
-    if (hfsbi_find_prefix(map, true)) map->rule = HFSBI_INDENT_ADD;
-    else if (hfsbi_find_prefix(map, false)) map->rule = HFSBI_INDENT_REMOVE;
-    else if (hfsbi_find_units(map)) map->rule = HFSBI_INDENT_UNITS;
-    else if (all && hfsbi_find_table(map)) map->rule = HFSBI_INDENT_TABLE;
-}
-
-/* True when the one consists of tabs and the other of spaces. */
-static bool hfsbi_mixes(hfsb_str a, hfsb_str b) {
-    bool a_tab = hfsb_str_find_byte(a, '\t') != HFSB_NPOS;
-    bool b_tab = hfsb_str_find_byte(b, '\t') != HFSB_NPOS;
-    bool a_space = hfsb_str_find_byte(a, ' ') != HFSB_NPOS;
-    bool b_space = hfsb_str_find_byte(b, ' ') != HFSB_NPOS;
-    return a_tab != a_space && b_tab != b_space && a_tab != b_tab;
-}
-
-/* Appends the file's indentation for `indent`; false, and nothing appended,
-   when it cannot be told. */
-static bool hfsbi_indent_put(const hfsbi_indent_map *map, hfsb_str indent,
-                             hfsb_buf *out) {
-    size_t seen = hfsbi_indent_find(map, indent);
-    long   level;
-    if (seen == HFSB_NPOS && !map->may_derive) return false;
-    switch (map->rule) {
-    case HFSBI_INDENT_ADD:
-        if (seen == HFSB_NPOS && hfsbi_mixes(map->prefix, indent))
-            return false;
-        hfsb_buf_append(out, map->prefix);
-        hfsb_buf_append(out, indent);
-        return true;
-    case HFSBI_INDENT_REMOVE:
-        if (!hfsb_str_starts(indent, map->prefix)) return false;
-        hfsb_buf_append(out,
-                        hfsb_str_slice(indent, map->prefix.len, indent.len));
-        return true;
-    case HFSBI_INDENT_UNITS:
-        level = hfsbi_indent_level(indent, map->old_unit);
-        if (level < 0 || level + map->shift < 0) return false;
-        for (level += map->shift; level > 0; level--)
-            hfsb_buf_append(
-                out, map->file_unit ? hfsb_str_make("        ", map->file_unit)
-                                    : HFSB_LIT("\t"));
-        return true;
-    case HFSBI_INDENT_TABLE:
-        if (seen == HFSB_NPOS) return false;
-        hfsb_buf_append(out, map->lines[seen].file_indent);
-        return true;
-    case HFSBI_INDENT_IRREGULAR: break;
-    }
-    return false;
-}
 
 /* ---- the lines of the texts and of a match ---- */
 
@@ -291,20 +82,10 @@ static hfsb_status hfsbi_rewrite_diff(hfsbi_rewriter *r) {
                             r->news.items, r->news.count, r->same);
 }
 
-/* The indentation of a line; ptr NULL for a blank line. */
-static hfsb_str hfsbi_indent_of(hfsb_str line, unsigned folds) {
-    hfsb_str none = HFSB_INIT, indent;
-    if (hfsbi_is_all_blank(line, folds)) return none;
-    indent = hfsb_str_slice(line, 0, hfsbi_indent_len(line, folds));
-    if (!indent.ptr) indent.ptr = "";
-    return indent;
-}
-
 /* Cuts the match into the file's lines, one for each old line, and finds the
    rule of their indentation where that was folded. */
 static void hfsbi_rewrite_load(hfsbi_rewriter *r, hfsbi_match match) {
-    size_t   i, pos = match.start, len;
-    hfsb_str least = HFSB_INIT;
+    size_t i, pos = match.start, len;
     r->mid_line = !hfsbi_starts_text(r->file, match.start);
     for (i = 0; i < r->olds.count; i++) {
         hfsbi_old_line *line = r->lines + i;
@@ -323,10 +104,9 @@ static void hfsbi_rewrite_load(hfsbi_rewriter *r, hfsbi_match match) {
         if (!line->file_indent.ptr) line->indent.ptr = NULL;
     }
     if (r->rung < HFSBI_RUNG_INDENT) return;
-    for (i = 0; i < r->news.count; i++)
-        least = hfsbi_least_indent(
-            least, hfsbi_indent_of(r->news.items[i], r->folds));
-    hfsbi_indent_map_make(&r->map, r->lines, r->olds.count, least);
+    if (!r->steps) r->steps = hfsbi_indent_steps(r->file) | 1;
+    hfsbi_indent_map_make(&r->map, r->lines, r->olds.count, &r->news, r->folds,
+                          r->steps);
 }
 
 /* The file's line end at pos, empty if it has none. Many matches can lie on
@@ -512,31 +292,64 @@ static void hfsbi_put_changed(hfsbi_rewriter *r, hfsb_str line, size_t first,
 
 /* ---- line by line ---- */
 
-/* Appends a new line with the file's indentation; `twin` is the old line it
-   replaces, or HFSB_NPOS. False when the indentation cannot be told. */
+/* Appends the indentation of a new line; `twin` is the old line it replaces,
+   or HFSB_NPOS. Where no rule holds for all lines, it takes over the twin's
+   place. False when the indentation cannot be told. */
+static bool hfsbi_put_indent(hfsbi_rewriter *r, hfsb_str indent, size_t twin) {
+    bool rule = r->map.rule != HFSBI_INDENT_NONE &&
+                r->map.rule != HFSBI_INDENT_MIXED &&
+                !(r->map.rule == HFSBI_INDENT_UNITS && r->map.support == 1);
+    if (rule || twin == HFSB_NPOS || !r->lines[twin].indent.ptr ||
+        !hfsb_str_equal(r->lines[twin].indent, indent))
+        return hfsbi_indent_put(&r->map, indent, r->out);
+    hfsb_buf_append(r->out, r->lines[twin].file_indent);
+    return true;
+}
+
+/* Appends a new line with the file's indentation. */
 static bool hfsbi_put_indented(hfsbi_rewriter *r, size_t j, size_t twin) {
     hfsb_str line = r->news.items[j];
-    hfsb_str indent = hfsbi_indent_of(line, r->folds);
+    hfsb_str indent = hfsbi_indent_of(line, r->folds), put;
     size_t   mark = r->out->len;
     r->result->line = j;
     if (!indent.ptr) {
         hfsb_buf_append(r->out, line);
         return true;
     }
-    if (r->map.rule != HFSBI_INDENT_IRREGULAR) {
-        if (!hfsbi_indent_put(&r->map, indent, r->out)) return false;
-    } else {
-        if (twin == HFSB_NPOS || !r->lines[twin].indent.ptr ||
-            !hfsb_str_equal(r->lines[twin].indent, indent))
-            return false;
-        hfsb_buf_append(r->out, r->lines[twin].file_indent);
-    }
-    if (r->out->status == HFSB_OK &&
-        !hfsb_str_equal(hfsb_str_slice(hfsb_buf_str(r->out), mark, HFSB_NPOS),
-                        indent))
+    if (!hfsbi_put_indent(r, indent, twin)) return false;
+    put = hfsb_str_slice(hfsb_buf_str(r->out), mark, HFSB_NPOS);
+    if (r->out->status == HFSB_OK && !hfsb_str_equal(put, indent))
         r->result->reindented = true;
+    r->above_sent = indent;
+    r->above_len = put.len;
     hfsb_buf_append(r->out, hfsb_str_slice(line, indent.len, line.len));
     return true;
+}
+
+static int hfsbi_compare_sizes(size_t a, size_t b) {
+    return a < b ? -1 : a > b;
+}
+
+/* True when an unchanged line, indented otherwise than in the file, follows a
+   changed line, and the one no longer is as deep in the other as it was sent.
+   If the file has such steps, the line may have been sent as it shall become.
+   An old text without any indentation tells nothing. */
+static bool hfsbi_loses_step(hfsbi_rewriter *r, size_t j, size_t same) {
+    hfsb_str sent = r->lines[same].indent, file = r->lines[same].file_indent;
+    hfsb_str above = r->above_sent;
+    size_t   step =
+        sent.len > file.len ? sent.len - file.len : file.len - sent.len;
+    if (!sent.ptr) return false;
+    r->above_sent.ptr = NULL;
+    r->result->line = j;
+    if (!above.ptr || !sent.len || hfsb_str_equal(sent, file) ||
+        (r->map.rule != HFSBI_INDENT_NONE &&
+         r->map.rule != HFSBI_INDENT_MIXED) ||
+        !(hfsb_str_starts(sent, file) || hfsb_str_starts(file, sent)) ||
+        hfsbi_compare_sizes(sent.len, above.len) ==
+            hfsbi_compare_sizes(file.len, r->above_len))
+        return false;
+    return step >= 64 || r->steps >> step & 1;
 }
 
 /* New lines [from, to) replace old lines [old_from, old_to). */
@@ -586,6 +399,8 @@ static hfsb_status hfsbi_rewrite_lines(hfsbi_rewriter *r, hfsb_str newline) {
             if (j >= c.to) c = hfsbi_changed_from(r, j);
             if (!hfsbi_put_new_line(r, &c, j)) return HFSB_REFUSED;
         } else {
+            if (r->rung >= HFSBI_RUNG_INDENT && hfsbi_loses_step(r, j, same))
+                return HFSB_REFUSED;
             hfsb_buf_append(r->out, r->lines[same].text);
             if (r->lines[same].end.len) end = r->lines[same].end;
         }
@@ -619,6 +434,23 @@ static void hfsbi_delete_lines(const hfsbi_edit_text *file,
         match->end += len;
 }
 
+/* Refuses texts that were indented apart, where depth is not absolute. */
+static hfsb_status hfsbi_check_shifted(hfsbi_rewriter *r) {
+    hfsbi_indent_rule rule = r->map.rule;
+    hfsb_status       st = HFSB_OK;
+    if (rule != HFSBI_INDENT_ADD && rule != HFSBI_INDENT_REMOVE &&
+        rule != HFSBI_INDENT_TABLE &&
+        !(rule == HFSBI_INDENT_UNITS && r->map.shift))
+        return HFSB_OK;
+    if (!r->shifted_known)
+        st = hfsbi_indent_shifted(r->alloc, &r->olds, &r->news, r->folds,
+                                  &r->shifted);
+    if (st != HFSB_OK) return st;
+    r->shifted_known = true;
+    r->result->line = r->shifted;
+    return r->shifted == HFSB_NPOS ? HFSB_OK : HFSB_REFUSED;
+}
+
 static hfsb_status hfsbi_replace(hfsbi_rewriter *r, hfsbi_match *match) {
     hfsb_status st;
     if (r->rung <= HFSBI_RUNG_EOF && hfsbi_is_uniform(r->file, *match)) {
@@ -633,6 +465,9 @@ static hfsb_status hfsbi_replace(hfsbi_rewriter *r, hfsbi_match *match) {
     if (st == HFSB_OK) st = hfsbi_rewrite_diff(r);
     if (st != HFSB_OK) return st;
     hfsbi_rewrite_load(r, *match);
+    r->above_sent.ptr = NULL;
+    if (r->rung >= HFSBI_RUNG_INDENT) st = hfsbi_check_shifted(r);
+    if (st != HFSB_OK) return st;
     return hfsbi_rewrite_lines(r, hfsbi_new_line_end(r, match->start));
 }
 
@@ -686,39 +521,310 @@ static void hfsbi_drop_newline(hfsbi_rewriter *r) {
     r->texts.raw_new = hfsbi_without_newline(r->texts.raw_new);
 }
 
+/* A match at the end of a file that lacks the blank line which ends old_text:
+   new_text does without it too. The file's last newline stays. */
+static hfsb_status hfsbi_replace_without_blank(hfsbi_rewriter *r,
+                                               hfsbi_match    *match) {
+    hfsb_str    text = r->texts.new_text;
+    size_t      mark = r->out->len;
+    hfsb_status st;
+    hfsbi_rewrite_free(r);
+    r->texts.old_text = hfsbi_without_newline(r->texts.old_text);
+    if (hfsb_str_equal(text, HFSB_LIT("\n")) ||
+        hfsb_str_ends(text, HFSB_LIT("\n\n"))) {
+        r->texts.new_text = hfsbi_without_newline(text);
+        r->texts.raw_new = hfsbi_without_newline(r->texts.raw_new);
+    }
+    st = hfsbi_replace(r, match);
+    if (r->out->len > mark && !hfsbi_ends_in_newline(r->texts.new_text))
+        hfsb_buf_append(r->out, hfsbi_new_line_end(r, match->start));
+    return st;
+}
+
+/* ---- blank lines ---- */
+
+/* The lines of a text that are not blank. */
+typedef struct hfsbi_full_lines {
+    hfsb_str *lines;
+    size_t   *at;    /* their place in the text */
+    size_t   *gap;   /* blank lines before each */
+    hfsb_str *blank; /* these lines; ptr NULL: they are empty */
+    size_t    count, cap;
+    hfsb_str  tail; /* blank lines after the last */
+} hfsbi_full_lines;
+
+/* old_text, new_text and the matched part of the file, without blank lines. */
+typedef struct hfsbi_mending {
+    hfsbi_full_lines olds, news, file;
+    size_t          *same; /* by new line: its old line, HFSB_NPOS */
+    size_t           line; /* of news, where the blank lines are not clear */
+} hfsbi_mending;
+
+static void hfsbi_full_lines_free(const hfsb_alloc *alloc,
+                                  hfsbi_full_lines *f) {
+    hfsbi_array_free(alloc, f->lines, f->cap, sizeof *f->lines);
+    hfsbi_array_free(alloc, f->at, f->cap, sizeof *f->at);
+    hfsbi_array_free(alloc, f->gap, f->cap, sizeof *f->gap);
+    hfsbi_array_free(alloc, f->blank, f->cap, sizeof *f->blank);
+}
+
+/* The arrays have room for all lines. Text after the last newline is a
+   line. */
+static void hfsbi_full_lines_fill(hfsbi_full_lines *f, hfsb_str text,
+                                  char newline, unsigned folds) {
+    size_t at, end, gap = 0, start = 0, pos = 0;
+    for (at = 0; pos < text.len; at++, pos = end + 1) {
+        hfsb_str line = hfsb_str_slice(text, pos, text.len);
+        size_t   len = hfsb_str_find_byte(line, newline);
+        if (len != HFSB_NPOS) line.len = len;
+        end = pos + line.len;
+        if (hfsbi_is_all_blank(line, folds)) {
+            gap++;
+            continue;
+        }
+        f->lines[f->count] = line;
+        f->at[f->count] = at;
+        f->gap[f->count] = gap;
+        f->blank[f->count++] = hfsb_str_slice(text, start, pos);
+        gap = 0;
+        start = end + 1;
+    }
+    f->tail = hfsb_str_slice(text, start, text.len);
+}
+
+static hfsb_status hfsbi_full_lines_make(const hfsb_alloc *alloc,
+                                         hfsbi_full_lines *f, hfsb_str text,
+                                         char newline, unsigned folds) {
+    f->cap = hfsb_str_count_byte(text, newline) + 1;
+    f->lines = (hfsb_str *)hfsbi_array(alloc, f->cap, sizeof *f->lines);
+    f->at = (size_t *)hfsbi_array(alloc, f->cap, sizeof *f->at);
+    f->gap = (size_t *)hfsbi_array(alloc, f->cap, sizeof *f->gap);
+    f->blank = (hfsb_str *)hfsbi_array(alloc, f->cap, sizeof *f->blank);
+    if (!f->lines || !f->at || !f->gap || !f->blank) return HFSB_NOMEM;
+    hfsbi_full_lines_fill(f, text, newline, folds);
+    return HFSB_OK;
+}
+
+/* Sets the number of blank lines before a line; they are empty then. */
+static void hfsbi_set_gap(hfsbi_full_lines *f, size_t i, size_t gap) {
+    hfsb_str empty = HFSB_INIT;
+    f->gap[i] = gap;
+    f->blank[i] = empty;
+}
+
+/* The blank lines before new line j are those before old line i. If the file
+   has as many as old_text they are put in as sent; else new_text must have as
+   many too, and gets those of the file. */
+static bool hfsbi_mend_gap(hfsbi_mending *m, size_t i, size_t j) {
+    if (m->olds.gap[i] == m->file.gap[i]) return true;
+    if (m->olds.gap[i] != m->news.gap[j]) return false;
+    hfsbi_set_gap(&m->news, j, m->file.gap[i]);
+    return true;
+}
+
+/* Lines put in between two others: the blank lines stay on the side where
+   there are as many as before, if the other side has as many as the file. */
+static bool hfsbi_mend_inserted(hfsbi_mending *m, size_t i, size_t from,
+                                size_t to) {
+    size_t before = m->news.gap[from], after = m->news.gap[to];
+    size_t old_gap = m->olds.gap[i], file_gap = m->file.gap[i];
+    if (old_gap == file_gap) return true;
+    if (!old_gap || before + after != old_gap + file_gap ||
+        (before != old_gap && after != old_gap))
+        return false;
+    hfsbi_set_gap(&m->news, before == old_gap ? from : to, file_gap);
+    return true;
+}
+
+/* Lines [i, end) taken out: the blank lines before or after them stay, those
+   that new_text has as many of. */
+static bool hfsbi_mend_deleted(hfsbi_mending *m, size_t i, size_t end,
+                               size_t to) {
+    size_t before = m->news.gap[to], after = before;
+    if (m->olds.gap[i] == m->file.gap[i] &&
+        m->olds.gap[end] == m->file.gap[end])
+        return true;
+    if (before == m->olds.gap[i]) before = m->file.gap[i];
+    else before = HFSB_NPOS;
+    if (after == m->olds.gap[end]) after = m->file.gap[end];
+    else after = HFSB_NPOS;
+    if (before == after) after = HFSB_NPOS;
+    if ((before == HFSB_NPOS) == (after == HFSB_NPOS)) return false;
+    hfsbi_set_gap(&m->news, to, before == HFSB_NPOS ? after : before);
+    return true;
+}
+
+/* New lines [from, to) replace old lines [i, end); both texts go on with an
+   equal line, or end there. */
+static bool hfsbi_mend_change(hfsbi_mending *m, size_t i, size_t end,
+                              size_t from, size_t to) {
+    bool   last = to == m->news.count, first = i == 0;
+    size_t k;
+    m->line = from < m->news.count ? from : from - 1;
+    if (i == end) {
+        if (first || end == m->olds.count) return true;
+        return from == to ? hfsbi_mend_gap(m, end, to)
+                          : hfsbi_mend_inserted(m, end, from, to);
+    }
+    if (from == to) {
+        if (last) return true;
+        return first ? m->olds.gap[end] == m->file.gap[end]
+                     : hfsbi_mend_deleted(m, i, end, to);
+    }
+    for (k = i + 1; k < end; k++)
+        if (m->olds.gap[k] != m->file.gap[k]) return false;
+    if (!first && !hfsbi_mend_gap(m, i, from)) return false;
+    m->line = last ? from : to;
+    return last || hfsbi_mend_gap(m, end, to);
+}
+
+/* Gives news the blank lines of the file where they did not change. */
+static bool hfsbi_mend_news(hfsbi_mending *m) {
+    size_t i = 0, j = 0, from, end;
+    do {
+        for (from = j; j < m->news.count && m->same[j] == HFSB_NPOS;) j++;
+        end = j < m->news.count ? m->same[j] : m->olds.count;
+        if (!hfsbi_mend_change(m, i, end, from, j)) return false;
+        i = end + 1;
+    } while (j++ < m->news.count);
+    return true;
+}
+
+/* Appends the lines, each after its blank lines; like text, the last ends in
+   LF or not. */
+static hfsb_str hfsbi_put_full_lines(hfsb_buf *out, const hfsbi_full_lines *f,
+                                     hfsb_str text) {
+    size_t i, k, mark = out->len;
+    for (i = 0; i < f->count; i++) {
+        hfsb_buf_append(out, f->blank[i]);
+        for (k = 0; !f->blank[i].ptr && k < f->gap[i]; k++)
+            hfsb_buf_append_byte(out, '\n');
+        hfsb_buf_append(out, f->lines[i]);
+        if (i + 1 < f->count || f->tail.len || hfsbi_ends_in_newline(text))
+            hfsb_buf_append_byte(out, '\n');
+    }
+    hfsb_buf_append(out, f->tail);
+    return hfsb_str_slice(hfsb_buf_str(out), mark, HFSB_NPOS);
+}
+
+/* Gives olds the blank lines of the match. */
+static void hfsbi_mend_olds(hfsbi_mending *m) {
+    size_t i;
+    for (i = 0; i < m->olds.count; i++)
+        if (m->olds.gap[i] != m->file.gap[i])
+            hfsbi_set_gap(&m->olds, i, m->file.gap[i]);
+}
+
+/* Mends both texts: afterwards old_text has the blank lines of the match, and
+   new_text those that it did not change. */
+static hfsb_status hfsbi_mend_texts(hfsbi_rewriter *r, hfsbi_mending *m,
+                                    hfsb_str file) {
+    const hfsb_alloc *alloc = r->alloc;
+    hfsbi_edit_texts *t = &r->texts;
+    char              newline = r->file->lone_cr ? '\r' : '\n';
+    hfsb_status       st;
+    st = hfsbi_full_lines_make(alloc, &m->olds, t->old_text, '\n', r->folds);
+    if (st == HFSB_OK)
+        st = hfsbi_full_lines_make(alloc, &m->news, t->new_text, '\n',
+                                   r->folds);
+    if (st == HFSB_OK)
+        st = hfsbi_full_lines_make(alloc, &m->file, file, newline, r->folds);
+    if (st != HFSB_OK) return st;
+    m->same = (size_t *)hfsbi_array(alloc, m->news.count, sizeof *m->same);
+    if (!m->same) return HFSB_NOMEM;
+    st = hfsbi_lines_diff(alloc, m->olds.lines, m->olds.count, m->news.lines,
+                          m->news.count, m->same);
+    if (st != HFSB_OK) return st;
+    if (t->mode == HFSB_EDIT_REPLACE && t->new_text.len) {
+        if (!hfsbi_mend_news(m)) {
+            r->result->line = m->news.count ? m->news.at[m->line] : 0;
+            r->result->blank_lines = true;
+            return HFSB_REFUSED;
+        }
+        t->new_text = hfsbi_put_full_lines(&r->mended, &m->news, t->new_text);
+    }
+    hfsbi_mend_olds(m);
+    t->old_text = hfsbi_put_full_lines(&r->mended, &m->olds, t->old_text);
+    return r->mended.status;
+}
+
+static hfsb_status hfsbi_mend(hfsbi_rewriter *r, const hfsbi_match *match) {
+    hfsbi_mending m;
+    size_t        size;
+    hfsb_status   st;
+    memset(&m, 0, sizeof m);
+    hfsbi_rewrite_free(r);
+    hfsb_buf_truncate(&r->mended, 0);
+    /* All at once, so that views of the one text stay valid. */
+    if (!hfsbi_add(r->texts.old_text.len, r->texts.new_text.len, &size) ||
+        !hfsbi_add(size, match->end - match->start, &size) ||
+        !hfsbi_mul(size, 2, &size))
+        return HFSB_LIMIT;
+    st = hfsb_buf_reserve(&r->mended, size);
+    if (st == HFSB_OK)
+        st = hfsbi_mend_texts(
+            r, &m, hfsb_str_slice(r->file->text, match->start, match->end));
+    hfsbi_full_lines_free(r->alloc, &m.olds);
+    hfsbi_full_lines_free(r->alloc, &m.news);
+    hfsbi_full_lines_free(r->alloc, &m.file);
+    hfsbi_array_free(r->alloc, m.same, m.news.count, sizeof *m.same);
+    return st;
+}
+
+/* ---- all matches ---- */
+
+static hfsb_status hfsbi_rewrite_one(hfsbi_rewriter         *r,
+                                     const hfsbi_edit_texts *sent,
+                                     hfsbi_match            *match) {
+    hfsb_status st = HFSB_OK;
+    if (r->rung == HFSBI_RUNG_LINES) r->texts = *sent;
+    if (match->lacks_newline) hfsbi_drop_newline(r);
+    if (r->rung == HFSBI_RUNG_LINES) st = hfsbi_mend(r, match);
+    if (st != HFSB_OK) return st;
+    if (r->texts.mode != HFSB_EDIT_REPLACE) return hfsbi_insert(r, match);
+    return match->lacks_blank ? hfsbi_replace_without_blank(r, match)
+                              : hfsbi_replace(r, match);
+}
+
 HFSBI_FN hfsb_status hfsbi_rewrite_matches(const hfsb_alloc       *alloc,
                                            const hfsbi_edit_text  *file,
                                            const hfsbi_edit_texts *texts,
                                            hfsbi_matches          *matches,
                                            hfsb_buf               *out,
                                            hfsbi_rewritten        *result) {
-    hfsbi_rewriter r;
-    size_t         i, head = matches->drop_head, tail = matches->drop_tail;
-    hfsb_status    st = HFSB_OK;
+    hfsbi_rewriter   r;
+    hfsbi_edit_texts sent;
+    size_t           i, head = matches->drop_head, tail = matches->drop_tail;
+    hfsb_status      st = HFSB_OK;
     memset(&r, 0, sizeof r);
     memset(result, 0, sizeof *result);
     r.alloc = alloc;
+    r.mended.alloc = *alloc;
     r.file = file;
-    r.texts = *texts;
     r.rung = matches->rung;
     r.folds = matches->folds;
     r.out = out;
     r.result = result;
-    r.texts.old_text =
-        hfsbi_drop_edges(texts->old_text, r.folds, &head, &tail);
+    sent = *texts;
+    sent.old_text = hfsbi_drop_edges(texts->old_text, r.folds, &head, &tail);
     if (texts->mode == HFSB_EDIT_REPLACE)
-        r.texts.new_text =
+        sent.new_text =
             hfsbi_drop_edges(texts->new_text, r.folds, &head, &tail);
+    r.texts = sent;
+    if (r.rung == HFSBI_RUNG_LINES && sent.new_text.len &&
+        (head < matches->drop_head || tail < matches->drop_tail)) {
+        result->blank_lines = true;
+        return HFSB_REFUSED;
+    }
     for (i = 0; st == HFSB_OK && i < matches->count; i++) {
         hfsbi_match *m = matches->items + i;
         result->match = i;
         m->text_pos = out->len;
-        if (m->lacks_newline) hfsbi_drop_newline(&r);
-        st = texts->mode == HFSB_EDIT_REPLACE ? hfsbi_replace(&r, m)
-                                              : hfsbi_insert(&r, m);
+        st = hfsbi_rewrite_one(&r, &sent, m);
         m->text_len = out->len - m->text_pos;
         if (st == HFSB_OK) st = out->status;
     }
     hfsbi_rewrite_free(&r);
+    hfsb_buf_free(&r.mended);
     return st;
 }

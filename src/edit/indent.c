@@ -1,0 +1,461 @@
+/* indent.c - how new lines are indented where old_str has another indentation
+   than the file.
+
+   Each line of old_text is a line of the file, and the pairs of their
+   indentations tell what to do with those of new_text. From the strictest to
+   the loosest reading of the pairs:
+
+       same      no pair differs: every indentation is absolute
+       prefix    one side has a prefix more everywhere
+       units     levels of one unit (tab, 2, 3, 4, 8) are levels of another
+       table     each indentation became one other, deeper ones deeper ones
+       mixed     most pairs are the same or tabs for spaces, one is neither
+       none      a new line can only take over the place of an old one
+
+   A new indentation that the pairs do not decide is refused, never guessed. */
+#include "edit_private.h"
+
+/* ---- indentations ---- */
+
+HFSBI_FN hfsb_str hfsbi_indent_of(hfsb_str line, unsigned folds) {
+    hfsb_str none = HFSB_INIT, indent;
+    if (hfsbi_is_all_blank(line, folds)) return none;
+    indent = hfsb_str_slice(line, 0, hfsbi_indent_len(line, folds));
+    if (!indent.ptr) indent.ptr = "";
+    return indent;
+}
+
+/* '\t' or ' ' for an indentation of only these, else 0; 0 for an empty one. */
+static char hfsbi_indent_kind(hfsb_str indent) {
+    size_t i;
+    if (!indent.len) return 0;
+    for (i = 1; i < indent.len; i++)
+        if (indent.ptr[i] != indent.ptr[0]) return 0;
+    return indent.ptr[0] == '\t' || indent.ptr[0] == ' ' ? indent.ptr[0]
+                                                         : '\0';
+}
+
+/* True when the one consists of tabs and the other of spaces. */
+static bool hfsbi_mixes(hfsb_str a, hfsb_str b) {
+    char x = hfsbi_indent_kind(a), y = hfsbi_indent_kind(b);
+    return x && y && x != y;
+}
+
+HFSBI_FN unsigned long long hfsbi_indent_steps(const hfsbi_edit_text *file) {
+    unsigned long long steps = 0;
+    hfsb_str           last = HFSB_LIT("");
+    size_t             pos = 0, end, len, step;
+    for (; pos < file->text.len; pos = end + len) {
+        hfsb_str indent;
+        end = hfsbi_edit_line_end(file, pos, &len);
+        indent = hfsbi_indent_of(hfsb_str_slice(file->text, pos, end), 0);
+        if (!indent.ptr) continue;
+        step = indent.len > last.len ? indent.len - last.len
+                                     : last.len - indent.len;
+        if (step < 64 &&
+            (hfsb_str_starts(indent, last) || hfsb_str_starts(last, indent)))
+            steps |= 1ull << step;
+        last = indent;
+    }
+    return steps;
+}
+
+/* True when the file has neighbouring lines that differ by n characters. */
+static bool hfsbi_is_step(const hfsbi_indent_map *map, size_t n) {
+    return n >= 64 || (map->steps >> n & 1u);
+}
+
+/* True when an indentation and the file's differ by whole levels, and not by
+   a slip of a blank or two that means nothing. */
+static bool hfsbi_is_level_off(const hfsbi_indent_map *map,
+                               const hfsbi_old_line   *line) {
+    size_t o = line->indent.len, f = line->file_indent.len;
+    return o != f && hfsbi_is_step(map, o > f ? o - f : f - o);
+}
+
+/* ---- units ---- */
+
+static const size_t hfsbi_indent_units[] = {0, 2, 3, 4, 8}; /* 0: a tab */
+#define HFSBI_INDENT_UNIT_COUNT \
+    (sizeof hfsbi_indent_units / sizeof *hfsbi_indent_units)
+
+/* Number of units in an indentation, -1 if it contains anything else. */
+static long hfsbi_indent_level(hfsb_str indent, size_t unit) {
+    char   c = unit ? ' ' : '\t';
+    size_t i, width = unit ? unit : 1;
+    for (i = 0; i < indent.len; i++)
+        if (indent.ptr[i] != c) return -1;
+    return indent.len % width ? -1 : (long)(indent.len / width);
+}
+
+/* Appends `level` units. */
+static void hfsbi_put_levels(hfsb_buf *out, long level, size_t unit) {
+    for (; level > 0; level--)
+        hfsb_buf_append(out, unit ? hfsb_str_make("        ", unit)
+                                  : HFSB_LIT("\t"));
+}
+
+/* True when all pairs differ by the same number of units. If all levels are
+   equal they prove nothing about a shift: then it must be zero. */
+static bool hfsbi_fits_units(hfsbi_indent_map *map, size_t old_unit,
+                             size_t file_unit) {
+    long   first = -1;
+    bool   any = false;
+    size_t i;
+    map->varied = false;
+    map->support = 0;
+    for (i = 0; i < map->count; i++) {
+        long o, f;
+        if (!map->lines[i].indent.ptr) continue;
+        o = hfsbi_indent_level(map->lines[i].indent, old_unit);
+        f = hfsbi_indent_level(map->lines[i].file_indent, file_unit);
+        if (o < 0 || f < 0 || (any && f - o != map->shift)) return false;
+        if (any && o != first) map->varied = true;
+        map->support += o > 0;
+        map->shift = f - o;
+        first = o;
+        any = true;
+    }
+    return any && (map->varied || map->shift == 0);
+}
+
+static bool hfsbi_find_units(hfsbi_indent_map *map) {
+    size_t a, b;
+    for (a = 0; a < HFSBI_INDENT_UNIT_COUNT; a++)
+        for (b = 0; b < HFSBI_INDENT_UNIT_COUNT; b++) {
+            map->old_unit = hfsbi_indent_units[a];
+            map->file_unit = hfsbi_indent_units[b];
+            if (a != b && hfsbi_fits_units(map, map->old_unit, map->file_unit))
+                return true;
+        }
+    return false;
+}
+
+/* ---- a prefix, a table ---- */
+
+/* True when one side is the other with the same prefix on every line. */
+static bool hfsbi_find_prefix(hfsbi_indent_map *map, bool file_is_longer) {
+    bool   any = false;
+    size_t i;
+    for (i = 0; i < map->count; i++) {
+        hfsb_str a = map->lines[i].file_indent, b = map->lines[i].indent;
+        hfsb_str longer = file_is_longer ? a : b;
+        hfsb_str shorter = file_is_longer ? b : a;
+        if (!b.ptr) continue;
+        if (!hfsb_str_ends(longer, shorter)) return false;
+        longer.len -= shorter.len;
+        if (any && !hfsb_str_equal(longer, map->prefix)) return false;
+        map->prefix = longer;
+        any = true;
+    }
+    return any;
+}
+
+/* The entry of `distinct` with this indentation, or HFSB_NPOS. */
+static size_t hfsbi_indent_find(const hfsbi_indent_map *map, hfsb_str indent) {
+    size_t i;
+    for (i = 0; i < map->distinct_count; i++)
+        if (hfsb_str_equal(map->lines[map->distinct[i]].indent, indent))
+            return i;
+    return HFSB_NPOS;
+}
+
+/* Records one line for each indentation of the old text, and whether it became
+   different ones in the file. False when there are too many: the rest then
+   counts as never seen. */
+static bool hfsbi_indent_record(hfsbi_indent_map *map) {
+    size_t i, k;
+    for (i = 0; i < map->count; i++) {
+        const hfsbi_old_line *line = map->lines + i;
+        if (!line->indent.ptr) continue;
+        k = hfsbi_indent_find(map, line->indent);
+        if (k != HFSB_NPOS) {
+            if (!hfsb_str_equal(line->file_indent,
+                                map->lines[map->distinct[k]].file_indent))
+                map->torn[k] = true;
+            continue;
+        }
+        if (map->distinct_count == HFSBI_INDENT_DISTINCT) return false;
+        map->distinct[map->distinct_count++] = i;
+    }
+    return true;
+}
+
+/* True when each indentation of the old text became one of the file, and
+   deeper ones became deeper ones. */
+static bool hfsbi_find_table(const hfsbi_indent_map *map) {
+    size_t i, k;
+    for (i = 0; i < map->distinct_count; i++) {
+        if (map->torn[i]) return false;
+        for (k = 0; k < map->distinct_count; k++) {
+            const hfsbi_old_line *a = map->lines + map->distinct[i];
+            const hfsbi_old_line *b = map->lines + map->distinct[k];
+            if (a->indent.len < b->indent.len &&
+                a->file_indent.len >= b->file_indent.len)
+                return false;
+            if (a != b && a->indent.len == b->indent.len) return false;
+        }
+    }
+    return map->distinct_count > 0;
+}
+
+/* ---- mixed ---- */
+
+/* True when every pair of tabs and spaces is the same number of units. */
+static bool hfsbi_fits_conversion(hfsbi_indent_map *map, size_t old_unit,
+                                  size_t file_unit) {
+    size_t i, n = 0;
+    for (i = 0; i < map->count; i++) {
+        hfsb_str o = map->lines[i].indent, f = map->lines[i].file_indent;
+        if (!o.ptr || !hfsbi_mixes(o, f)) continue;
+        if (hfsbi_indent_level(o, old_unit) < 0 ||
+            hfsbi_indent_level(o, old_unit) !=
+                hfsbi_indent_level(f, file_unit))
+            return false;
+        n++;
+    }
+    map->old_unit = old_unit;
+    map->file_unit = file_unit;
+    map->converted = n;
+    return n > 0;
+}
+
+/* True for a pair that is neither the same nor tabs for spaces. */
+static bool hfsbi_is_off(const hfsbi_old_line *line) {
+    return !hfsb_str_equal(line->indent, line->file_indent) &&
+           !hfsbi_mixes(line->indent, line->file_indent);
+}
+
+/* True when all pairs but one are the same, or tabs for spaces by one unit. */
+static bool hfsbi_find_mixed(hfsbi_indent_map *map) {
+    size_t i, mixed = 0, off = 0;
+    for (i = 0; i < map->count; i++) {
+        hfsb_str o = map->lines[i].indent, f = map->lines[i].file_indent;
+        if (!o.ptr) continue;
+        if (hfsb_str_equal(o, f)) {
+            map->kept++;
+            map->kept_tabs += hfsbi_indent_kind(o) == '\t';
+            map->kept_spaces += hfsbi_indent_kind(o) == ' ';
+        } else if (!hfsbi_is_off(map->lines + i)) {
+            mixed++;
+        } else {
+            off++;
+            map->level_off = hfsbi_is_level_off(map, map->lines + i);
+        }
+    }
+    map->converted = 0;
+    for (i = 1; mixed && !map->converted && i < HFSBI_INDENT_UNIT_COUNT; i++)
+        if (!hfsbi_fits_conversion(map, hfsbi_indent_units[i], 0))
+            hfsbi_fits_conversion(map, 0, hfsbi_indent_units[i]);
+    return off <= 1 && mixed == map->converted && map->kept + mixed >= 2;
+}
+
+/* Appends an indentation that the mixed pairs do not have, or have in two
+   ways (torn). */
+static bool hfsbi_put_mixed(const hfsbi_indent_map *map, hfsb_str indent,
+                            bool torn, hfsb_buf *out) {
+    char   kind = hfsbi_indent_kind(indent);
+    bool   from = map->converted && kind == (map->old_unit ? ' ' : '\t');
+    bool   to = map->converted && kind == (map->file_unit ? ' ' : '\t');
+    size_t kept = kind == '\t' ? map->kept_tabs : map->kept_spaces;
+    long   level = hfsbi_indent_level(indent, map->old_unit);
+    if (indent.len ? !kind || (torn && map->level_off) : torn) return false;
+    if (from && (torn || kept || level < 0)) return false;
+    if (from) hfsbi_put_levels(out, level, map->file_unit);
+    else if (!indent.len || to || kept) hfsb_buf_append(out, indent);
+    else return false;
+    return true;
+}
+
+/* ---- the rule ---- */
+
+/* The shorter of the two, where a blank line (ptr NULL) has none. */
+static hfsb_str hfsbi_least_indent(hfsb_str least, hfsb_str indent) {
+    bool shorter = indent.ptr && (!least.ptr || indent.len < least.len);
+    return shorter ? indent : least;
+}
+
+HFSBI_FN void hfsbi_indent_map_make(hfsbi_indent_map     *map,
+                                    const hfsbi_old_line *lines, size_t count,
+                                    const hfsbi_lines *news, unsigned folds,
+                                    unsigned long long steps) {
+    hfsb_str least = HFSB_INIT, least_new = HFSB_INIT;
+    size_t   i;
+    bool     all;
+    memset(map, 0, sizeof *map);
+    map->lines = lines;
+    map->count = count;
+    map->steps = steps;
+    for (i = 0; i < count; i++)
+        least = hfsbi_least_indent(least, lines[i].indent);
+    for (i = 0; i < news->count; i++)
+        least_new = hfsbi_least_indent(least_new,
+                                       hfsbi_indent_of(news->items[i], folds));
+    map->may_derive = hfsb_str_equal(least, least_new);
+    all = hfsbi_indent_record(map);
+    if (hfsbi_find_prefix(map, true))
+        map->rule = map->prefix.len ? HFSBI_INDENT_ADD : HFSBI_INDENT_SAME;
+    else if (hfsbi_find_prefix(map, false)) map->rule = HFSBI_INDENT_REMOVE;
+    else if (hfsbi_find_units(map)) map->rule = HFSBI_INDENT_UNITS;
+    else if (all && hfsbi_find_mixed(map)) map->rule = HFSBI_INDENT_MIXED;
+    else if (all && hfsbi_find_table(map)) map->rule = HFSBI_INDENT_TABLE;
+}
+
+/* True when one indentation became one other, by a prefix as well as by other
+   units, and `indent` would differ: 4 became 2, and is 8 now 6 or 4? */
+static bool hfsbi_may_be_units(const hfsbi_indent_map *map, hfsb_str indent) {
+    const hfsbi_old_line *line = map->lines + map->distinct[0];
+    size_t                a, b;
+    if (map->distinct_count != 1 || !line->indent.len) return false;
+    for (a = 1; a < HFSBI_INDENT_UNIT_COUNT; a++)
+        for (b = 1; b < HFSBI_INDENT_UNIT_COUNT; b++) {
+            size_t old_unit = hfsbi_indent_units[a];
+            size_t file_unit = hfsbi_indent_units[b];
+            long   level = hfsbi_indent_level(line->indent, old_unit);
+            if (a != b && level > 0 && hfsbi_is_step(map, file_unit) &&
+                hfsbi_indent_level(line->file_indent, file_unit) == level &&
+                hfsbi_indent_level(indent, old_unit) >= 0)
+                return true;
+        }
+    return false;
+}
+
+/* A prefix more or less. */
+static bool hfsbi_put_prefixed(const hfsbi_indent_map *map, hfsb_str indent,
+                               bool seen, hfsb_buf *out) {
+    bool add = map->rule == HFSBI_INDENT_ADD;
+    if (!seen && (!map->may_derive || hfsbi_may_be_units(map, indent)))
+        return false;
+    if (add ? !seen && hfsbi_mixes(map->prefix, indent)
+            : !hfsb_str_starts(indent, map->prefix))
+        return false;
+    if (add) hfsb_buf_append(out, map->prefix);
+    hfsb_buf_append(out,
+                    add ? indent
+                        : hfsb_str_slice(indent, map->prefix.len, indent.len));
+    return true;
+}
+
+/* True when a line of the old text may be a slip instead of the proof of a
+   unit, and `indent` can be of the file's units as well as of the old ones:
+   spaces for spaces, seen on one line only. */
+static bool hfsbi_may_be_slip(const hfsbi_indent_map *map, hfsb_str indent,
+                              bool seen) {
+    size_t i, deepest = 0;
+    if (!map->old_unit || !map->file_unit || map->support > 1) return false;
+    for (i = 0; i < map->count; i++) {
+        if (seen && indent.len && map->lines[i].indent.len == indent.len)
+            return hfsbi_is_level_off(map, map->lines + i);
+        if (map->lines[i].file_indent.len > deepest)
+            deepest = map->lines[i].file_indent.len;
+    }
+    return !seen && indent.len && indent.len % map->file_unit == 0 &&
+           indent.len <= deepest + map->file_unit;
+}
+
+/* Levels of one unit as levels of the other. Without a shift they count from
+   the margin, so that every indentation can be derived. */
+static bool hfsbi_put_units(const hfsbi_indent_map *map, hfsb_str indent,
+                            bool seen, hfsb_buf *out) {
+    long level = hfsbi_indent_level(indent, map->old_unit);
+    bool absolute = map->shift == 0 && (map->varied || map->file_unit != 8);
+    bool tabs = !map->old_unit || !map->file_unit; /* on one side */
+    if (!seen && !absolute && !map->may_derive) return false;
+    if (absolute && tabs &&
+        hfsbi_indent_kind(indent) == (map->file_unit ? ' ' : '\t')) {
+        hfsb_buf_append(out, indent); /* it is the file's already */
+        return true;
+    }
+    if (level < 0 || level + map->shift < 0) return false;
+    if (hfsbi_may_be_slip(map, indent, seen)) return false;
+    hfsbi_put_levels(out, level + map->shift, map->file_unit);
+    return true;
+}
+
+HFSBI_FN bool hfsbi_indent_put(const hfsbi_indent_map *map, hfsb_str indent,
+                               hfsb_buf *out) {
+    size_t k = hfsbi_indent_find(map, indent);
+    bool   seen = k != HFSB_NPOS, torn = seen && map->torn[k];
+    switch (map->rule) {
+    case HFSBI_INDENT_SAME: hfsb_buf_append(out, indent); return true;
+    case HFSBI_INDENT_ADD:
+    case HFSBI_INDENT_REMOVE:
+        return hfsbi_put_prefixed(map, indent, seen, out);
+    case HFSBI_INDENT_UNITS: return hfsbi_put_units(map, indent, seen, out);
+    case HFSBI_INDENT_MIXED:
+        if (!seen || torn) return hfsbi_put_mixed(map, indent, torn, out);
+        /* The line that is off by a level tells nothing about others. */
+        if (map->level_off && hfsbi_is_off(map->lines + map->distinct[k]))
+            return false;
+        break;
+    case HFSBI_INDENT_TABLE:
+        if (!seen) return false;
+        break;
+    case HFSBI_INDENT_NONE: return false;
+    }
+    hfsb_buf_append(out, map->lines[map->distinct[k]].file_indent);
+    return true;
+}
+
+/* ---- contradictions ---- */
+
+/* A line without the blanks around it. */
+static hfsb_str hfsbi_line_core(hfsb_str line, unsigned folds) {
+    return hfsbi_trim(
+        hfsb_str_slice(line, hfsbi_indent_len(line, folds), line.len));
+}
+
+/* The first new line that is an old line with another indentation, and no
+   line before it that could be the reason: none less deep that now encloses
+   it, none that enclosed it before. Or the first line, if it is deeper than
+   the first old one and no line is shared. same[] pairs the lines. */
+static size_t hfsbi_find_shifted(const hfsbi_lines *olds,
+                                 const hfsbi_lines *news, const size_t *same,
+                                 unsigned folds) {
+    size_t   j, i = 0, least_old = HFSB_NPOS, least_new = HFSB_NPOS;
+    size_t   first = HFSB_NPOS;
+    bool     shared = false;
+    hfsb_str base = HFSB_INIT;
+    for (j = 0; j < olds->count && !base.ptr; j++)
+        base = hfsbi_indent_of(olds->items[j], folds);
+    for (j = 0; j < news->count; j++) {
+        hfsb_str n = hfsbi_indent_of(news->items[j], folds), o;
+        if (!n.ptr) continue;
+        for (; same[j] != HFSB_NPOS && i < same[j]; i++) {
+            o = hfsbi_indent_of(olds->items[i], folds);
+            if (o.ptr && o.len < least_old) least_old = o.len;
+        }
+        if (same[j] != HFSB_NPOS) {
+            o = hfsbi_indent_of(olds->items[same[j]], folds);
+            if (n.len > o.len ? least_new >= n.len
+                              : n.len < o.len && least_old >= o.len)
+                return j;
+            shared = shared || n.len == o.len;
+        }
+        if (first == HFSB_NPOS && least_new == HFSB_NPOS && n.len > base.len)
+            first = j;
+        if (n.len < least_new) least_new = n.len;
+    }
+    return shared ? HFSB_NPOS : first;
+}
+
+HFSBI_FN hfsb_status hfsbi_indent_shifted(const hfsb_alloc  *alloc,
+                                          const hfsbi_lines *olds,
+                                          const hfsbi_lines *news,
+                                          unsigned folds, size_t *line) {
+    size_t      i, count = olds->count + news->count;
+    hfsb_str   *cores = (hfsb_str *)hfsbi_array(alloc, count, sizeof *cores);
+    size_t     *same = (size_t *)hfsbi_array(alloc, news->count, sizeof *same);
+    hfsb_status st = cores && same ? HFSB_OK : HFSB_NOMEM;
+    for (i = 0; st == HFSB_OK && i < count; i++)
+        cores[i] = hfsbi_line_core(
+            i < olds->count ? olds->items[i] : news->items[i - olds->count],
+            folds);
+    if (st == HFSB_OK)
+        st = hfsbi_lines_diff(alloc, cores, olds->count, cores + olds->count,
+                              news->count, same);
+    if (st == HFSB_OK) *line = hfsbi_find_shifted(olds, news, same, folds);
+    hfsbi_array_free(alloc, cores, count, sizeof *cores);
+    hfsbi_array_free(alloc, same, news->count, sizeof *same);
+    return st;
+}
