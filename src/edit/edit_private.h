@@ -315,6 +315,7 @@ typedef struct hfsbi_indent_map {
     unsigned long long    steps; /* of hfsbi_indent_steps() */
     hfsbi_indent_rule     rule;
     bool                  may_derive; /* also for indents not in old_text */
+    bool                  flat;       /* no line of old_text is indented */
     hfsb_str              prefix;
     size_t                old_unit, file_unit; /* 0: a tab, else spaces */
     long                  shift;               /* levels added by UNITS */
@@ -322,6 +323,7 @@ typedef struct hfsbi_indent_map {
     size_t                support;   /* indented lines that show the units */
     size_t                converted; /* MIXED: lines with tabs for spaces */
     size_t                kept, kept_tabs, kept_spaces; /* ... the same */
+    long                  deepest;   /* ... level of those converted */
     bool                  level_off; /* ... one is off by a step of the file */
     size_t                distinct[HFSBI_INDENT_DISTINCT]; /* one line each */
     bool                  torn[HFSBI_INDENT_DISTINCT]; /* into two or more */
@@ -331,6 +333,9 @@ typedef struct hfsbi_indent_map {
 /* The indentation of a line; ptr NULL for a blank line. */
 HFSBI_FN hfsb_str hfsbi_indent_of(hfsb_str line, unsigned folds);
 
+/* True when the one consists of tabs and the other of spaces. */
+HFSBI_FN bool hfsbi_indent_mixes(hfsb_str a, hfsb_str b);
+
 /* Finds the rule that explains all lines; news are the lines of new_text, and
    steps those of the file. */
 HFSBI_FN void hfsbi_indent_map_make(hfsbi_indent_map     *map,
@@ -339,13 +344,19 @@ HFSBI_FN void hfsbi_indent_map_make(hfsbi_indent_map     *map,
                                     unsigned long long steps);
 
 /* Appends the file's indentation for `indent`; false, and nothing appended,
-   when it cannot be told. */
+   when it cannot be told. near_off: an unchanged line next to this one has the
+   same indentation, and another in the file. */
 HFSBI_FN bool hfsbi_indent_put(const hfsbi_indent_map *map, hfsb_str indent,
-                               hfsb_buf *out);
+                               bool near_off, hfsb_buf *out);
 
 /* Bit n: the indentations of two neighbouring lines of the file differ by n
-   characters. */
+   spaces. */
 HFSBI_FN unsigned long long hfsbi_indent_steps(const hfsbi_edit_text *file);
+
+/* True when a line is indented in the file by such steps more or less, or by
+   a tab; false for a slip of a blank or two that means nothing. */
+HFSBI_FN bool hfsbi_is_level_off(unsigned long long    steps,
+                                 const hfsbi_old_line *line);
 
 /* Sets *line to the first line of news that is a line of olds but for its
    indentation, with nothing before it that explains the shift: the two texts

@@ -35,42 +35,50 @@ static char hfsbi_indent_kind(hfsb_str indent) {
                                                          : '\0';
 }
 
-/* True when the one consists of tabs and the other of spaces. */
-static bool hfsbi_mixes(hfsb_str a, hfsb_str b) {
+HFSBI_FN bool hfsbi_indent_mixes(hfsb_str a, hfsb_str b) {
     char x = hfsbi_indent_kind(a), y = hfsbi_indent_kind(b);
     return x && y && x != y;
 }
 
+/* The characters that the longer of two indentations has more; ptr NULL when
+   the one does not start with the other. */
+static hfsb_str hfsbi_indent_step(hfsb_str a, hfsb_str b) {
+    hfsb_str none = HFSB_INIT;
+    if (hfsb_str_starts(a, b)) return hfsb_str_slice(a, b.len, a.len);
+    if (hfsb_str_starts(b, a)) return hfsb_str_slice(b, a.len, b.len);
+    return none;
+}
+
 HFSBI_FN unsigned long long hfsbi_indent_steps(const hfsbi_edit_text *file) {
     unsigned long long steps = 0;
-    hfsb_str           last = HFSB_LIT("");
-    size_t             pos = 0, end, len, step;
+    hfsb_str           last = HFSB_LIT(""), step;
+    size_t             pos = 0, end, len;
     for (; pos < file->text.len; pos = end + len) {
         hfsb_str indent;
         end = hfsbi_edit_line_end(file, pos, &len);
         indent = hfsbi_indent_of(hfsb_str_slice(file->text, pos, end), 0);
         if (!indent.ptr) continue;
-        step = indent.len > last.len ? indent.len - last.len
-                                     : last.len - indent.len;
-        if (step < 64 &&
-            (hfsb_str_starts(indent, last) || hfsb_str_starts(last, indent)))
-            steps |= 1ull << step;
+        step = hfsbi_indent_step(indent, last);
+        if (step.len < 64 && hfsbi_indent_kind(step) == ' ')
+            steps |= 1ull << step.len;
         last = indent;
     }
     return steps;
 }
 
-/* True when the file has neighbouring lines that differ by n characters. */
-static bool hfsbi_is_step(const hfsbi_indent_map *map, size_t n) {
-    return n >= 64 || (map->steps >> n & 1u);
+/* True when `width` spaces are one or more steps of the file. */
+static bool hfsbi_is_steps(unsigned long long steps, size_t width) {
+    size_t n;
+    if (width >= 64 || (steps >> width & 1u)) return true;
+    for (n = 2; n < width; n++)
+        if (width % n == 0 && (steps >> n & 1u)) return true;
+    return false;
 }
 
-/* True when an indentation and the file's differ by whole levels, and not by
-   a slip of a blank or two that means nothing. */
-static bool hfsbi_is_level_off(const hfsbi_indent_map *map,
-                               const hfsbi_old_line   *line) {
-    size_t o = line->indent.len, f = line->file_indent.len;
-    return o != f && hfsbi_is_step(map, o > f ? o - f : f - o);
+HFSBI_FN bool hfsbi_is_level_off(unsigned long long    steps,
+                                 const hfsbi_old_line *line) {
+    hfsb_str step = hfsbi_indent_step(line->indent, line->file_indent);
+    return hfsbi_indent_kind(step) != ' ' || hfsbi_is_steps(steps, step.len);
 }
 
 /* ---- units ---- */
@@ -96,11 +104,12 @@ static void hfsbi_put_levels(hfsb_buf *out, long level, size_t unit) {
 }
 
 /* True when all pairs differ by the same number of units. If all levels are
-   equal they prove nothing about a shift: then it must be zero. */
+   equal they prove nothing about a shift: then it must be zero. A line that is
+   indented the same way shows that the others fit by accident. */
 static bool hfsbi_fits_units(hfsbi_indent_map *map, size_t old_unit,
                              size_t file_unit) {
     long   first = -1;
-    bool   any = false;
+    bool   any = false, kept = false;
     size_t i;
     map->varied = false;
     map->support = 0;
@@ -110,13 +119,15 @@ static bool hfsbi_fits_units(hfsbi_indent_map *map, size_t old_unit,
         o = hfsbi_indent_level(map->lines[i].indent, old_unit);
         f = hfsbi_indent_level(map->lines[i].file_indent, file_unit);
         if (o < 0 || f < 0 || (any && f - o != map->shift)) return false;
+        kept = kept || (o && hfsb_str_equal(map->lines[i].indent,
+                                            map->lines[i].file_indent));
         if (any && o != first) map->varied = true;
         map->support += o > 0;
         map->shift = f - o;
         first = o;
         any = true;
     }
-    return any && (map->varied || map->shift == 0);
+    return any && (map->varied || map->shift == 0) && !kept;
 }
 
 static bool hfsbi_find_units(hfsbi_indent_map *map) {
@@ -125,7 +136,10 @@ static bool hfsbi_find_units(hfsbi_indent_map *map) {
         for (b = 0; b < HFSBI_INDENT_UNIT_COUNT; b++) {
             map->old_unit = hfsbi_indent_units[a];
             map->file_unit = hfsbi_indent_units[b];
-            if (a != b && hfsbi_fits_units(map, map->old_unit, map->file_unit))
+            if (a == b ||
+                (a && b && !hfsbi_is_steps(map->steps, map->file_unit)))
+                continue; /* the file has no such levels */
+            if (hfsbi_fits_units(map, map->old_unit, map->file_unit))
                 return true;
         }
     return false;
@@ -205,13 +219,15 @@ static bool hfsbi_find_table(const hfsbi_indent_map *map) {
 static bool hfsbi_fits_conversion(hfsbi_indent_map *map, size_t old_unit,
                                   size_t file_unit) {
     size_t i, n = 0;
+    long   level;
+    map->deepest = 0;
     for (i = 0; i < map->count; i++) {
         hfsb_str o = map->lines[i].indent, f = map->lines[i].file_indent;
-        if (!o.ptr || !hfsbi_mixes(o, f)) continue;
-        if (hfsbi_indent_level(o, old_unit) < 0 ||
-            hfsbi_indent_level(o, old_unit) !=
-                hfsbi_indent_level(f, file_unit))
+        if (!o.ptr || !hfsbi_indent_mixes(o, f)) continue;
+        level = hfsbi_indent_level(o, old_unit);
+        if (level < 0 || level != hfsbi_indent_level(f, file_unit))
             return false;
+        if (level > map->deepest) map->deepest = level;
         n++;
     }
     map->old_unit = old_unit;
@@ -223,7 +239,7 @@ static bool hfsbi_fits_conversion(hfsbi_indent_map *map, size_t old_unit,
 /* True for a pair that is neither the same nor tabs for spaces. */
 static bool hfsbi_is_off(const hfsbi_old_line *line) {
     return !hfsb_str_equal(line->indent, line->file_indent) &&
-           !hfsbi_mixes(line->indent, line->file_indent);
+           !hfsbi_indent_mixes(line->indent, line->file_indent);
 }
 
 /* True when all pairs but one are the same, or tabs for spaces by one unit. */
@@ -240,30 +256,51 @@ static bool hfsbi_find_mixed(hfsbi_indent_map *map) {
             mixed++;
         } else {
             off++;
-            map->level_off = hfsbi_is_level_off(map, map->lines + i);
+            map->level_off = hfsbi_is_level_off(map->steps, map->lines + i);
         }
     }
     map->converted = 0;
     for (i = 1; mixed && !map->converted && i < HFSBI_INDENT_UNIT_COUNT; i++)
         if (!hfsbi_fits_conversion(map, hfsbi_indent_units[i], 0))
             hfsbi_fits_conversion(map, 0, hfsbi_indent_units[i]);
-    return off <= 1 && mixed == map->converted && map->kept + mixed >= 2;
+    return off <= 1 && mixed == map->converted &&
+           map->kept + mixed >= (map->level_off ? 2 : 1);
 }
 
-/* Appends an indentation that the mixed pairs do not have, or have in two
-   ways (torn). */
-static bool hfsbi_put_mixed(const hfsbi_indent_map *map, hfsb_str indent,
-                            bool torn, hfsb_buf *out) {
+/* Appends an indentation that no mixed pair has, by those that are alike. */
+static bool hfsbi_derive_mixed(const hfsbi_indent_map *map, hfsb_str indent,
+                               hfsb_buf *out) {
     char   kind = hfsbi_indent_kind(indent);
     bool   from = map->converted && kind == (map->old_unit ? ' ' : '\t');
     bool   to = map->converted && kind == (map->file_unit ? ' ' : '\t');
     size_t kept = kind == '\t' ? map->kept_tabs : map->kept_spaces;
     long   level = hfsbi_indent_level(indent, map->old_unit);
-    if (indent.len ? !kind || (torn && map->level_off) : torn) return false;
-    if (from && (torn || kept || level < 0)) return false;
+    if (indent.len && !kind) return false;
+    if (from && (kept || level < 0 || level > map->deepest + 3)) return false;
     if (from) hfsbi_put_levels(out, level, map->file_unit);
     else if (!indent.len || to || kept) hfsb_buf_append(out, indent);
     else return false;
+    return true;
+}
+
+/* Appends an indentation where one pair may be off: what has the same
+   indentation next to that line cannot be told. If most others have it, only a
+   line that is off by a level is in doubt. */
+static bool hfsbi_put_mixed(const hfsbi_indent_map *map, hfsb_str indent,
+                            bool near_off, hfsb_buf *out) {
+    size_t                k = hfsbi_indent_find(map, indent);
+    const hfsbi_old_line *line;
+    if (k == HFSB_NPOS) return hfsbi_derive_mixed(map, indent, out);
+    line = map->lines + map->distinct[k];
+    if (map->torn[k]) {
+        if (!indent.len || map->converted || (map->level_off && near_off))
+            return false;
+        hfsb_buf_append(out, indent); /* all but one are the same */
+        return true;
+    }
+    if (hfsbi_is_off(line))
+        return !near_off && hfsbi_derive_mixed(map, indent, out);
+    hfsb_buf_append(out, line->file_indent);
     return true;
 }
 
@@ -281,7 +318,7 @@ HFSBI_FN void hfsbi_indent_map_make(hfsbi_indent_map     *map,
                                     unsigned long long steps) {
     hfsb_str least = HFSB_INIT, least_new = HFSB_INIT;
     size_t   i;
-    bool     all;
+    bool     all, units;
     memset(map, 0, sizeof *map);
     map->lines = lines;
     map->count = count;
@@ -293,11 +330,15 @@ HFSBI_FN void hfsbi_indent_map_make(hfsbi_indent_map     *map,
                                        hfsbi_indent_of(news->items[i], folds));
     map->may_derive = hfsb_str_equal(least, least_new);
     all = hfsbi_indent_record(map);
+    map->flat = map->distinct_count == 1 && !least.len;
     if (hfsbi_find_prefix(map, true))
         map->rule = map->prefix.len ? HFSBI_INDENT_ADD : HFSBI_INDENT_SAME;
     else if (hfsbi_find_prefix(map, false)) map->rule = HFSBI_INDENT_REMOVE;
+    else if ((units = hfsbi_find_units(map)) && !map->shift)
+        map->rule = HFSBI_INDENT_UNITS;
+    else if (all && hfsbi_find_mixed(map) && !(units && map->converted))
+        map->rule = HFSBI_INDENT_MIXED;
     else if (hfsbi_find_units(map)) map->rule = HFSBI_INDENT_UNITS;
-    else if (all && hfsbi_find_mixed(map)) map->rule = HFSBI_INDENT_MIXED;
     else if (all && hfsbi_find_table(map)) map->rule = HFSBI_INDENT_TABLE;
 }
 
@@ -312,7 +353,7 @@ static bool hfsbi_may_be_units(const hfsbi_indent_map *map, hfsb_str indent) {
             size_t old_unit = hfsbi_indent_units[a];
             size_t file_unit = hfsbi_indent_units[b];
             long   level = hfsbi_indent_level(line->indent, old_unit);
-            if (a != b && level > 0 && hfsbi_is_step(map, file_unit) &&
+            if (a != b && level > 0 && hfsbi_is_steps(map->steps, file_unit) &&
                 hfsbi_indent_level(line->file_indent, file_unit) == level &&
                 hfsbi_indent_level(indent, old_unit) >= 0)
                 return true;
@@ -326,7 +367,7 @@ static bool hfsbi_put_prefixed(const hfsbi_indent_map *map, hfsb_str indent,
     bool add = map->rule == HFSBI_INDENT_ADD;
     if (!seen && (!map->may_derive || hfsbi_may_be_units(map, indent)))
         return false;
-    if (add ? !seen && hfsbi_mixes(map->prefix, indent)
+    if (add ? !seen && hfsbi_indent_mixes(map->prefix, indent)
             : !hfsb_str_starts(indent, map->prefix))
         return false;
     if (add) hfsb_buf_append(out, map->prefix);
@@ -345,7 +386,7 @@ static bool hfsbi_may_be_slip(const hfsbi_indent_map *map, hfsb_str indent,
     if (!map->old_unit || !map->file_unit || map->support > 1) return false;
     for (i = 0; i < map->count; i++) {
         if (seen && indent.len && map->lines[i].indent.len == indent.len)
-            return hfsbi_is_level_off(map, map->lines + i);
+            return hfsbi_is_level_off(map->steps, map->lines + i);
         if (map->lines[i].file_indent.len > deepest)
             deepest = map->lines[i].file_indent.len;
     }
@@ -373,9 +414,9 @@ static bool hfsbi_put_units(const hfsbi_indent_map *map, hfsb_str indent,
 }
 
 HFSBI_FN bool hfsbi_indent_put(const hfsbi_indent_map *map, hfsb_str indent,
-                               hfsb_buf *out) {
+                               bool near_off, hfsb_buf *out) {
     size_t k = hfsbi_indent_find(map, indent);
-    bool   seen = k != HFSB_NPOS, torn = seen && map->torn[k];
+    bool   seen = k != HFSB_NPOS;
     switch (map->rule) {
     case HFSBI_INDENT_SAME: hfsb_buf_append(out, indent); return true;
     case HFSBI_INDENT_ADD:
@@ -383,13 +424,12 @@ HFSBI_FN bool hfsbi_indent_put(const hfsbi_indent_map *map, hfsb_str indent,
         return hfsbi_put_prefixed(map, indent, seen, out);
     case HFSBI_INDENT_UNITS: return hfsbi_put_units(map, indent, seen, out);
     case HFSBI_INDENT_MIXED:
-        if (!seen || torn) return hfsbi_put_mixed(map, indent, torn, out);
-        /* The line that is off by a level tells nothing about others. */
-        if (map->level_off && hfsbi_is_off(map->lines + map->distinct[k]))
-            return false;
-        break;
+        return hfsbi_put_mixed(map, indent, near_off, out);
     case HFSBI_INDENT_TABLE:
-        if (!seen) return false;
+        /* If some lines are the same, others are off one by one. */
+        if (!seen || (map->kept_tabs + map->kept_spaces &&
+                      hfsbi_is_off(map->lines + map->distinct[k])))
+            return false;
         break;
     case HFSBI_INDENT_NONE: return false;
     }

@@ -295,19 +295,22 @@ static void hfsbi_put_changed(hfsbi_rewriter *r, hfsb_str line, size_t first,
 /* Appends the indentation of a new line; `twin` is the old line it replaces,
    or HFSB_NPOS. Where no rule holds for all lines, it takes over the twin's
    place. False when the indentation cannot be told. */
-static bool hfsbi_put_indent(hfsbi_rewriter *r, hfsb_str indent, size_t twin) {
+static bool hfsbi_put_indent(hfsbi_rewriter *r, hfsb_str indent, size_t twin,
+                             bool near_off) {
     bool rule = r->map.rule != HFSBI_INDENT_NONE &&
                 r->map.rule != HFSBI_INDENT_MIXED &&
+                r->map.rule != HFSBI_INDENT_TABLE &&
                 !(r->map.rule == HFSBI_INDENT_UNITS && r->map.support == 1);
     if (rule || twin == HFSB_NPOS || !r->lines[twin].indent.ptr ||
         !hfsb_str_equal(r->lines[twin].indent, indent))
-        return hfsbi_indent_put(&r->map, indent, r->out);
+        return hfsbi_indent_put(&r->map, indent, near_off, r->out);
     hfsb_buf_append(r->out, r->lines[twin].file_indent);
     return true;
 }
 
 /* Appends a new line with the file's indentation. */
-static bool hfsbi_put_indented(hfsbi_rewriter *r, size_t j, size_t twin) {
+static bool hfsbi_put_indented(hfsbi_rewriter *r, size_t j, size_t twin,
+                               bool near_off) {
     hfsb_str line = r->news.items[j];
     hfsb_str indent = hfsbi_indent_of(line, r->folds), put;
     size_t   mark = r->out->len;
@@ -316,7 +319,7 @@ static bool hfsbi_put_indented(hfsbi_rewriter *r, size_t j, size_t twin) {
         hfsb_buf_append(r->out, line);
         return true;
     }
-    if (!hfsbi_put_indent(r, indent, twin)) return false;
+    if (!hfsbi_put_indent(r, indent, twin, near_off)) return false;
     put = hfsb_str_slice(hfsb_buf_str(r->out), mark, HFSB_NPOS);
     if (r->out->status == HFSB_OK && !hfsb_str_equal(put, indent))
         r->result->reindented = true;
@@ -333,38 +336,84 @@ static int hfsbi_compare_sizes(size_t a, size_t b) {
 /* True when an unchanged line, indented otherwise than in the file, follows a
    changed line, and the one no longer is as deep in the other as it was sent.
    If the file has such steps, the line may have been sent as it shall become.
-   An old text without any indentation tells nothing. */
+   A flat old text tells nothing. */
 static bool hfsbi_loses_step(hfsbi_rewriter *r, size_t j, size_t same) {
-    hfsb_str sent = r->lines[same].indent, file = r->lines[same].file_indent;
-    hfsb_str above = r->above_sent;
-    size_t   step =
-        sent.len > file.len ? sent.len - file.len : file.len - sent.len;
-    if (!sent.ptr) return false;
+    const hfsbi_old_line *line = r->lines + same;
+    hfsb_str              above = r->above_sent;
+    if (!line->indent.ptr) return false;
     r->above_sent.ptr = NULL;
     r->result->line = j;
-    if (!above.ptr || !sent.len || hfsb_str_equal(sent, file) ||
-        (r->map.rule != HFSBI_INDENT_NONE &&
-         r->map.rule != HFSBI_INDENT_MIXED) ||
-        !(hfsb_str_starts(sent, file) || hfsb_str_starts(file, sent)) ||
-        hfsbi_compare_sizes(sent.len, above.len) ==
-            hfsbi_compare_sizes(file.len, r->above_len))
-        return false;
-    return step >= 64 || r->steps >> step & 1;
+    return above.ptr && (line->indent.len || !r->map.flat) &&
+           !hfsb_str_equal(line->indent, line->file_indent) &&
+           (r->map.rule == HFSBI_INDENT_NONE ||
+            r->map.rule == HFSBI_INDENT_MIXED) &&
+           !hfsbi_indent_mixes(line->indent, line->file_indent) &&
+           hfsbi_compare_sizes(line->indent.len, above.len) !=
+               hfsbi_compare_sizes(line->file_indent.len, r->above_len) &&
+           hfsbi_is_level_off(r->steps, line);
 }
 
-/* New lines [from, to) replace old lines [old_from, old_to). */
+/* New lines [from, to) replace old lines [old_from, old_to). The new lines
+   [from, above_to) are in one block with the unchanged line before them, those
+   in [below_from, to) with the one after. */
 typedef struct hfsbi_changed_lines {
     size_t from, to, old_from, old_to;
+    size_t above, below; /* unchanged old lines that are off, or HFSB_NPOS */
+    size_t above_to, below_from;
 } hfsbi_changed_lines;
+
+/* True when new line j is less deep than an old line. */
+static bool hfsbi_leaves_block(const hfsbi_rewriter *r, size_t j,
+                               size_t old_line) {
+    hfsb_str indent = hfsbi_indent_of(r->news.items[j], r->folds);
+    return indent.ptr && indent.len < r->lines[old_line].indent.len;
+}
+
+/* Finds the unchanged lines around c that are indented otherwise than in the
+   file, beyond blank lines, and the new lines in one block with them. */
+static void hfsbi_find_off(const hfsbi_rewriter *r, hfsbi_changed_lines *c) {
+    const hfsbi_old_line *line;
+    c->above = c->old_from;
+    c->below = c->old_to;
+    while (c->above > 0 && !r->lines[c->above - 1].indent.ptr) c->above--;
+    while (c->below < r->olds.count && !r->lines[c->below].indent.ptr)
+        c->below++;
+    line = c->above ? r->lines + --c->above : NULL;
+    if (!line || hfsb_str_equal(line->indent, line->file_indent))
+        c->above = HFSB_NPOS;
+    line = c->below < r->olds.count ? r->lines + c->below : NULL;
+    if (!line || hfsb_str_equal(line->indent, line->file_indent))
+        c->below = HFSB_NPOS;
+    c->above_to = c->from;
+    c->below_from = c->to;
+    while (c->above != HFSB_NPOS && c->above_to < c->to &&
+           !hfsbi_leaves_block(r, c->above_to, c->above))
+        c->above_to++;
+    while (c->below != HFSB_NPOS && c->below_from > c->from &&
+           !hfsbi_leaves_block(r, c->below_from - 1, c->below))
+        c->below_from--;
+}
+
+/* True when new line j is as deep as an unchanged line next to it that is
+   indented otherwise in the file. */
+static bool hfsbi_is_near_off(const hfsbi_rewriter      *r,
+                              const hfsbi_changed_lines *c, size_t j) {
+    hfsb_str indent = hfsbi_indent_of(r->news.items[j], r->folds);
+    return (j < c->above_to &&
+            hfsb_str_equal(indent, r->lines[c->above].indent)) ||
+           (j >= c->below_from &&
+            hfsb_str_equal(indent, r->lines[c->below].indent));
+}
 
 /* The changed lines that start at new line j. */
 static hfsbi_changed_lines hfsbi_changed_from(const hfsbi_rewriter *r,
                                               size_t                j) {
-    hfsbi_changed_lines c;
+    hfsbi_changed_lines c = HFSB_INIT;
     c.from = c.to = j;
     c.old_from = j ? r->same[j - 1] + 1 : 0;
     while (c.to < r->news.count && r->same[c.to] == HFSB_NPOS) c.to++;
     c.old_to = c.to < r->news.count ? r->same[c.to] : r->olds.count;
+    if (r->rung >= HFSBI_RUNG_INDENT) hfsbi_find_off(r, &c);
     return c;
 }
 
@@ -374,7 +423,8 @@ static bool hfsbi_put_new_line(hfsbi_rewriter *r, const hfsbi_changed_lines *c,
     bool     paired = c->to - c->from == c->old_to - c->old_from;
     size_t   twin = paired ? c->old_from + (j - c->from) : HFSB_NPOS;
     hfsb_str line = r->news.items[j];
-    if (r->rung >= HFSBI_RUNG_INDENT) return hfsbi_put_indented(r, j, twin);
+    if (r->rung >= HFSBI_RUNG_INDENT)
+        return hfsbi_put_indented(r, j, twin, hfsbi_is_near_off(r, c, j));
     if (r->rung < HFSBI_RUNG_LOOKS || c->old_from == c->old_to)
         hfsb_buf_append(r->out, line);
     else if (paired) hfsbi_put_changed(r, line, twin, true, twin, true);
@@ -484,7 +534,8 @@ static hfsb_status hfsbi_insert_lines(hfsbi_rewriter *r, bool own_line,
         bool ends = j + 1 < n || hfsbi_ends_in_newline(r->texts.new_text);
         if ((j == 0 && !own_line) || (before && !ends))
             hfsb_buf_append(r->out, r->news.items[j]);
-        else if (!hfsbi_put_indented(r, j, HFSB_NPOS)) return HFSB_REFUSED;
+        else if (!hfsbi_put_indented(r, j, HFSB_NPOS, true))
+            return HFSB_REFUSED;
         if (ends) hfsb_buf_append(r->out, newline);
     }
     return HFSB_OK;
@@ -636,24 +687,6 @@ static bool hfsbi_mend_inserted(hfsbi_mending *m, size_t i, size_t from,
     return true;
 }
 
-/* Lines [i, end) taken out: the blank lines before or after them stay, those
-   that new_text has as many of. */
-static bool hfsbi_mend_deleted(hfsbi_mending *m, size_t i, size_t end,
-                               size_t to) {
-    size_t before = m->news.gap[to], after = before;
-    if (m->olds.gap[i] == m->file.gap[i] &&
-        m->olds.gap[end] == m->file.gap[end])
-        return true;
-    if (before == m->olds.gap[i]) before = m->file.gap[i];
-    else before = HFSB_NPOS;
-    if (after == m->olds.gap[end]) after = m->file.gap[end];
-    else after = HFSB_NPOS;
-    if (before == after) after = HFSB_NPOS;
-    if ((before == HFSB_NPOS) == (after == HFSB_NPOS)) return false;
-    hfsbi_set_gap(&m->news, to, before == HFSB_NPOS ? after : before);
-    return true;
-}
-
 /* New lines [from, to) replace old lines [i, end); both texts go on with an
    equal line, or end there. */
 static bool hfsbi_mend_change(hfsbi_mending *m, size_t i, size_t end,
@@ -666,11 +699,9 @@ static bool hfsbi_mend_change(hfsbi_mending *m, size_t i, size_t end,
         return from == to ? hfsbi_mend_gap(m, end, to)
                           : hfsbi_mend_inserted(m, end, from, to);
     }
-    if (from == to) {
-        if (last) return true;
-        return first ? m->olds.gap[end] == m->file.gap[end]
-                     : hfsbi_mend_deleted(m, i, end, to);
-    }
+    if (from == to)
+        return last || ((first || m->olds.gap[i] == m->file.gap[i]) &&
+                        m->olds.gap[end] == m->file.gap[end]);
     for (k = i + 1; k < end; k++)
         if (m->olds.gap[k] != m->file.gap[k]) return false;
     if (!first && !hfsbi_mend_gap(m, i, from)) return false;
