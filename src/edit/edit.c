@@ -175,27 +175,21 @@ static hfsb_status hfsbi_refuse_ambiguous(const hfsbi_edit_item *item) {
 static hfsb_status hfsbi_refuse_rewrite(const hfsbi_edit_item *item,
                                         const hfsbi_rewritten *result) {
     const hfsbi_match *m = item->matches.items + result->match;
+    hfsbi_hint         hint = hfsbi_item_hint(item);
     hfsb_str           text = item->file.text;
-    size_t             line = result->line;
     size_t             last = m->end > m->start ? m->end - 1 : m->end;
-    if (result->blank_lines)
-        return hfsbi_refuse(
-            item, HFSB_REFUSED,
-            "old_str not found in file. Lines %zu-%zu are the same but for "
-            "blank lines, and the change touches one of those: it is not "
-            "clear how many belong before line %zu of new_str. Read the lines "
-            "and send old_str and new_str with the blank lines of the file. "
-            "Nothing was changed.",
-            hfsb_text_line_number(text, m->start),
-            hfsb_text_line_number(text, last), line + 1);
-    return hfsbi_refuse(
-        item, HFSB_REFUSED,
-        "old_str not found in file. Lines %zu-%zu are the same but for their "
-        "indentation, and the indentation of line %zu of new_str does not "
-        "tell where it belongs. Read the lines and send old_str and new_str "
-        "indented as the file is. Nothing was changed.",
-        hfsb_text_line_number(text, m->start),
-        hfsb_text_line_number(text, last), line + 1);
+    hfsbi_refuse(item, HFSB_REFUSED,
+                 "old_str not found in file. Lines %zu-%zu are the same but "
+                 "for %s line %zu of new_str.",
+                 hfsb_text_line_number(text, m->start),
+                 hfsb_text_line_number(text, last),
+                 result->blank_lines
+                     ? "blank lines, and the change touches one of those: it "
+                       "is not clear how many belong before"
+                     : "their indentation, and it is not clear where to put",
+                 result->line + 1);
+    hfsbi_hint_indent(&hint, m->start, m->end);
+    return HFSB_REFUSED;
 }
 
 /* ---- changes that were made before ---- */

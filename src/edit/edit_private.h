@@ -418,6 +418,41 @@ HFSBI_FN void hfsbi_numbered_strip(hfsb_str text, hfsb_buf *out);
    unchanged, unless both are fenced, alike, and old_text has lines inside. */
 HFSBI_FN bool hfsbi_unfence_both(hfsb_str *old_text, hfsb_str *new_text);
 
+/* ---- closest.c: the place that was meant ---- */
+
+/* Two texts side by side. HFSB_NPOS: the line has no counterpart. */
+typedef struct hfsbi_row {
+    size_t old_line, file_line; /* in olds and lines */
+    bool   same;                /* to the byte */
+} hfsbi_row;
+
+/* Lines of the file, beside the lines of the old text that they resemble. */
+typedef struct hfsbi_closest {
+    hfsbi_lines olds, lines;
+    size_t      old_first;  /* index of the first of olds in the old text */
+    size_t      first_line; /* number of the first of lines in the file */
+    hfsbi_row  *rows;       /* count is 0 when nothing was found */
+    size_t      count, cap;
+    hfsb_str    old_core, core; /* equal but for blanks, quotes, escapes and
+                                   case; empty when there is no such text */
+    hfsb_buf    copy;           /* private: holds lines */
+} hfsbi_closest;
+
+/* Without memory nothing is found. The lines show the bytes of the file or of
+   c->copy; free *c when done. */
+HFSBI_FN void hfsbi_closest_find(const hfsb_alloc      *alloc,
+                                 const hfsbi_edit_text *file,
+                                 hfsb_str old_text, hfsbi_closest *c);
+HFSBI_FN void hfsbi_closest_free(hfsbi_closest *c);
+
+/* True for "..." alone or in a comment. */
+HFSBI_FN bool hfsbi_is_elision(hfsb_str line);
+
+/* Length of the escape such as \u2019, or of the entity such as &amp;, at the
+   start of s, and the character it stands for; 0 if there is none. */
+HFSBI_FN size_t hfsbi_unicode_escape(hfsb_str s, unsigned long *code);
+HFSBI_FN size_t hfsbi_entity_at(hfsb_str s, char *c);
+
 /* ---- explain.c: reasons to refuse ---- */
 
 /* The first line of new_text that stands for omitted code ("// ... existing
@@ -438,6 +473,11 @@ typedef struct hfsbi_hint {
 HFSBI_FN void hfsbi_hint_not_found(const hfsbi_hint *hint);
 HFSBI_FN void hfsbi_hint_ambiguous(const hfsbi_hint    *hint,
                                    const hfsbi_matches *matches);
+
+/* Append how the lines of the match [start, end) are indented, the lines, and
+   that nothing was changed. */
+HFSBI_FN void hfsbi_hint_indent(const hfsbi_hint *hint, size_t start,
+                                size_t end);
 
 /* ---- patch_parse.c: sections and hunks ---- */
 

@@ -10,13 +10,11 @@
    closely has a fixed limit. */
 #include "edit_private.h"
 
-#define HFSBI_HINT_KEYS       32    /* old lines looked for in the file */
-#define HFSBI_HINT_CANDIDATES 64    /* places compared line by line */
-#define HFSBI_HINT_LINES      64    /* lines compared at each */
-#define HFSBI_HINT_READ       65536 /* longest old_str read another way */
-#define HFSBI_HINT_SHOWN      6     /* lines shown of the closest place */
-#define HFSBI_HINT_WIDTH      72    /* characters shown of a line */
-#define HFSBI_HINT_ROOM       800   /* message length that ends the lines */
+#define HFSBI_HINT_SIZE  1190 /* longest message, in bytes */
+#define HFSBI_HINT_WIDTH 999  /* characters shown of a line */
+#define HFSBI_HINT_CUT   70   /* the same where there is little room */
+#define HFSBI_HINT_ITEMS 3    /* differences named */
+#define HFSBI_HINT_LINES 16   /* old lines looked for one by one */
 
 /* ---- omitted code ---- */
 
@@ -182,330 +180,416 @@ HFSBI_FN hfsb_str hfsbi_find_omission(hfsb_str new_text, hfsb_str old_text,
 
 /* ---- showing text ---- */
 
-/* Adds a line with visible blanks, cut to a width. Other control characters
-   appear as their code. */
-static void hfsbi_show_line(hfsb_err *err, hfsb_str line, size_t number) {
+/* Adds up to `width` characters of text as they are, so that they can be
+   copied; control characters appear as their code. */
+static void hfsbi_show_text(hfsb_err *err, hfsb_str text, size_t width) {
     size_t pos = 0, shown = 0;
-    hfsbi_err_add(err, "\n  %zu| ", number);
-    while (pos < line.len && shown++ < HFSBI_HINT_WIDTH) {
+    while (pos < text.len && shown++ < width) {
         unsigned long code;
         bool          valid;
-        size_t        len = hfsb_utf8_step(line, pos, &code, &valid);
-        if (code == '\t') hfsbi_err_add(err, "\xE2\x86\x92");
-        else if (code == ' ') hfsbi_err_add(err, "\xC2\xB7");
-        else if (!valid) hfsbi_err_add(err, "\xEF\xBF\xBD");
-        else if (code < ' ' || code == 0x7F)
+        size_t        len = hfsb_utf8_step(text, pos, &code, &valid);
+        if (!valid) hfsbi_err_add(err, "\xEF\xBF\xBD");
+        else if ((code < ' ' && code != '\t') || code == 0x7F)
             hfsbi_err_add(err, "<%02lX>", code);
-        else hfsbi_err_add(err, "%.*s", (int)len, line.ptr + pos);
+        else hfsbi_err_add(err, "%.*s", (int)len, text.ptr + pos);
         pos += len;
     }
-    if (pos < line.len) hfsbi_err_add(err, "...");
+    if (pos < text.len) hfsbi_err_add(err, "...");
 }
 
-/* Adds "U+0009 (tab)" for the character at pos. */
+/* Adds a line like read does. */
+static void hfsbi_show_line(hfsb_err *err, hfsb_str line, size_t number,
+                            size_t width) {
+    hfsbi_err_add(err, "\n%zu\t", number);
+    hfsbi_show_text(err, line, width);
+}
+
+/* At most the number of bytes that hfsbi_show_line() adds. */
+static size_t hfsbi_shown_size(hfsb_str line, size_t width) {
+    size_t        pos = 0, shown = 0, size = 12;
+    unsigned long code;
+    while (pos < line.len && shown++ < width) {
+        pos += hfsb_utf8_step(line, pos, &code, NULL);
+        size += code < ' ' || code >= 0x7F ? 4 : 1;
+    }
+    return size;
+}
+
+/* Adds the part of a line around pos. */
+static void hfsbi_show_around(hfsb_err *err, const char *name, hfsb_str line,
+                              size_t pos) {
+    size_t from = pos > 36 ? hfsbi_utf8_floor(line, pos - 36) : 0;
+    if (line.len <= HFSBI_HINT_CUT) from = 0;
+    hfsbi_err_add(err, "\n  %s: %s", name, from ? "..." : "");
+    hfsbi_show_text(err, hfsb_str_slice(line, from, line.len), HFSBI_HINT_CUT);
+}
+
+/* True when one sees which character it is. */
+static bool hfsbi_is_plain(unsigned long code) {
+    return code > ' ' && code < 0x7F;
+}
+
+/* True for characters without width. */
+static bool hfsbi_is_hidden(unsigned long code) {
+    return code == 0xAD || (code >= 0x200B && code <= 0x200F) ||
+           (code >= 0x2028 && code <= 0x202E) ||
+           (code >= 0x2060 && code <= 0x2064) || code == 0xFEFF;
+}
+
+/* Adds what is at pos in words: "4 spaces", "U+00A0 (no-break space)". */
 static void hfsbi_show_code(hfsb_err *err, hfsb_str line, size_t pos) {
     unsigned long code;
     bool          valid;
-    size_t        len;
+    size_t        len, n = 1;
     if (pos >= line.len) {
         hfsbi_err_add(err, "the end of the line");
         return;
     }
     len = hfsb_utf8_step(line, pos, &code, &valid);
-    if (!valid) {
+    if (code == ' ' || code == '\t') {
+        while (pos + n < line.len && line.ptr[pos + n] == line.ptr[pos]) n++;
+        hfsbi_err_add(err, "%zu %s%s", n, code == ' ' ? "space" : "tab",
+                      n == 1 ? "" : "s");
+    } else if (!valid) {
         hfsbi_err_add(err, "a byte that is not UTF-8");
-        return;
+    } else if (hfsbi_is_plain(code)) {
+        hfsbi_err_add(err, "\"%c\"", (char)code);
+    } else {
+        hfsbi_err_add(err, "U+%04lX", code);
+        if (code == 0xA0) hfsbi_err_add(err, " (no-break space)");
+        else if (hfsbi_is_hidden(code)) hfsbi_err_add(err, " (invisible)");
+        else if (code > 0xA0)
+            hfsbi_err_add(err, " (%.*s)", (int)len, line.ptr + pos);
     }
-    hfsbi_err_add(err, "U+%04lX", code);
-    if (code == ' ') hfsbi_err_add(err, " (space)");
-    else if (code == '\t') hfsbi_err_add(err, " (tab)");
-    else if (code == 0xA0) hfsbi_err_add(err, " (no-break space)");
-    else if (code > ' ' && code != 0x7F && (code < 0x80 || code >= 0xA1))
-        hfsbi_err_add(err, " (%.*s)", (int)len, line.ptr + pos);
 }
 
-/* ---- the closest place ---- */
+/* ---- lines of the file ---- */
 
-/* old_str beside the file, line by line, as the loosest folds show them. */
-typedef struct hfsbi_comparison {
+/* What a message is made of. */
+typedef struct hfsbi_explain {
     const hfsbi_hint *hint;
-    hfsbi_line_table  olds, lines;
+    hfsbi_closest     closest;
     hfsb_err         *err;
-} hfsbi_comparison;
+    hfsb_err          items;       /* the differences, shown after the lines */
+    size_t            first, last; /* lines of the closest place, 0-based */
+    bool              all_same;
+} hfsbi_explain;
 
-/* Where old_str would be in the file. */
-typedef struct hfsbi_closest {
-    size_t line;  /* of the file, 0-based */
-    size_t skip;  /* lines of old_str that would lie before the file */
-    size_t equal; /* lines that are equal there */
-    bool   found;
-} hfsbi_closest;
-
-/* True when old line i is line k of the file, to the folds. */
-static bool hfsbi_lines_agree(const hfsbi_comparison *c, size_t i, size_t k) {
-    return hfsb_str_equal(c->olds.items[i].fold, c->lines.items[k].fold);
+static size_t hfsbi_file_number(const hfsbi_explain *x, size_t line) {
+    return x->closest.first_line + line;
 }
 
-/* The place where old line i is line k of the file. */
-static hfsbi_closest hfsbi_place_at(size_t i, size_t k) {
-    hfsbi_closest p = HFSB_INIT;
-    p.found = true;
-    p.skip = i > k ? i - k : 0;
-    p.line = i > k ? 0 : k - i;
-    return p;
+static size_t hfsbi_old_number(const hfsbi_explain *x, size_t line) {
+    return x->closest.old_first + line + 1;
 }
 
-static bool hfsbi_old_is_blank(const hfsbi_comparison *c, size_t i) {
-    return hfsbi_is_all_blank(hfsbi_line_text(&c->olds, i), HFSBI_FOLD_LOOKS);
-}
-
-/* Lists the old lines worth looking for: the first that are not blank. */
-static size_t hfsbi_pick_keys(const hfsbi_comparison *c, size_t *keys) {
+/* Sets the first and last line of the place; false when it has no line. */
+static bool hfsbi_explain_range(hfsbi_explain *x) {
     size_t i, n = 0;
-    for (i = 0; i < c->olds.count && n < HFSBI_HINT_KEYS; i++)
-        if (!hfsbi_old_is_blank(c, i)) keys[n++] = i;
-    return n;
-}
-
-static size_t hfsbi_count_equal(const hfsbi_comparison *c, hfsbi_closest p) {
-    size_t i, n = 0;
-    for (i = p.skip; i < c->olds.count && i < p.skip + HFSBI_HINT_LINES; i++) {
-        size_t k = p.line + i - p.skip;
-        if (k >= c->lines.count) break;
-        if (hfsbi_lines_agree(c, i, k) && !hfsbi_old_is_blank(c, i)) n++;
+    x->all_same = true;
+    for (i = 0; i < x->closest.count; i++) {
+        const hfsbi_row *row = x->closest.rows + i;
+        if (!row->same) x->all_same = false;
+        if (row->file_line == HFSB_NPOS) continue;
+        if (!n++) x->first = row->file_line;
+        x->last = row->file_line;
     }
-    return n;
+    return n > 0;
 }
 
-/* By equal lines: each file line that is one of the keys proposes a place. */
-static hfsbi_closest hfsbi_closest_by_lines(const hfsbi_comparison *c) {
-    hfsbi_closest best = HFSB_INIT;
-    size_t keys[HFSBI_HINT_KEYS], count = hfsbi_pick_keys(c, keys), i, k;
-    size_t tried = 0;
-    for (i = 0; i < c->lines.count && tried < HFSBI_HINT_CANDIDATES; i++) {
-        hfsbi_closest p;
-        for (k = 0; k < count && !hfsbi_lines_agree(c, keys[k], i);) k++;
-        if (k == count) continue;
-        tried++;
-        p = hfsbi_place_at(keys[k], i);
-        p.equal = hfsbi_count_equal(c, p);
-        if (p.equal > best.equal || !best.found) best = p;
+/* True when row i, or the row before or after it, differs. */
+static bool hfsbi_row_matters(const hfsbi_closest *c, size_t i) {
+    return !c->rows[i].same || (i > 0 && !c->rows[i - 1].same) ||
+           (i + 1 < c->count && !c->rows[i + 1].same);
+}
+
+/* Size of the lines of the place, or of those that matter. */
+static size_t hfsbi_lines_size(const hfsbi_explain *x, bool all,
+                               size_t width) {
+    const hfsbi_closest *c = &x->closest;
+    size_t               i, size = 0;
+    for (i = 0; i < c->count; i++)
+        if (c->rows[i].file_line != HFSB_NPOS &&
+            (all || hfsbi_row_matters(c, i)))
+            size +=
+                hfsbi_shown_size(c->lines.items[c->rows[i].file_line], width);
+    return size;
+}
+
+static void hfsbi_show_skipped(hfsb_err *err, size_t *count) {
+    if (*count)
+        hfsbi_err_add(err, "\n... (%zu line%s as in old_str)", *count,
+                      *count == 1 ? "" : "s");
+    *count = 0;
+}
+
+/* Adds the lines of the place while there is room, all or those that matter;
+   false when something that differs is missing. */
+static bool hfsbi_list_lines(const hfsbi_explain *x, size_t room, bool all,
+                             size_t width) {
+    const hfsbi_closest *c = &x->closest;
+    size_t               i, skipped = 0;
+    bool                 complete = true;
+    for (i = 0; i < c->count; i++) {
+        hfsb_str line;
+        if (c->rows[i].file_line == HFSB_NPOS) continue;
+        line = c->lines.items[c->rows[i].file_line];
+        if (!all && !hfsbi_row_matters(c, i)) {
+            skipped++;
+            continue;
+        }
+        hfsbi_show_skipped(x->err, &skipped);
+        if (strlen(x->err->msg) + hfsbi_shown_size(line, width) > room) {
+            hfsbi_err_add(x->err, "\n... to line %zu",
+                          hfsbi_file_number(x, x->last));
+            return false;
+        }
+        if (line.len > width && !c->rows[i].same) complete = false;
+        hfsbi_show_line(x->err, line,
+                        hfsbi_file_number(x, c->rows[i].file_line), width);
     }
-    return best;
+    hfsbi_show_skipped(x->err, &skipped);
+    return complete;
 }
 
-/* 64 bits, one for each class of letter pairs in the line. */
-static unsigned long long hfsbi_signature(hfsb_str line) {
-    unsigned long long bits = 0;
-    size_t             i, last = 0, end = line.len < 256 ? line.len : 256;
-    for (i = 0; i < end; i++) {
-        unsigned char c = (unsigned char)hfsbi_lower(line.ptr[i]);
-        if (c == ' ' || c == '\t') continue;
-        bits |= 1ull << ((last * 31 + c) & 63u);
-        last = c;
-    }
-    return bits;
-}
-
-static unsigned hfsbi_count_bits(unsigned long long bits) {
-    unsigned n = 0;
-    for (; bits; bits &= bits - 1) n++;
-    return n;
-}
-
-/* By similar letters, when no line is equal: the file's line that is most
-   like the longest old line. At least six in ten pairs must agree. */
-static hfsbi_closest hfsbi_closest_by_letters(const hfsbi_comparison *c) {
-    hfsbi_closest      best = HFSB_INIT;
-    size_t             i, longest = 0;
-    unsigned           most = 0;
-    unsigned long long sign;
-    for (i = 1; i < c->olds.count; i++)
-        if (hfsbi_line_text(&c->olds, i).len >
-            hfsbi_line_text(&c->olds, longest).len)
-            longest = i;
-    sign = hfsbi_signature(hfsbi_line_text(&c->olds, longest));
-    if (hfsbi_count_bits(sign) < 4) return best;
-    for (i = 0; i < c->lines.count; i++) {
-        unsigned long long s = hfsbi_signature(hfsbi_line_text(&c->lines, i));
-        unsigned           both = hfsbi_count_bits(s & sign);
-        unsigned           all = hfsbi_count_bits(s | sign);
-        if (both * 10 < all * 6 || both * 64 / all <= most) continue;
-        most = both * 64 / all;
-        best = hfsbi_place_at(longest, i);
-    }
-    return best;
+/* Adds the lines of the place, then the differences, then what to do. */
+static void hfsbi_show_place(hfsbi_explain *x) {
+    size_t used = strlen(x->err->msg);
+    size_t rest = strlen(x->items.msg) + 100, from, width;
+    size_t room =
+        used + rest < HFSBI_HINT_SIZE ? HFSBI_HINT_SIZE - used - rest : 0;
+    bool all = hfsbi_lines_size(x, true, HFSBI_HINT_WIDTH) <= room;
+    width = all || hfsbi_lines_size(x, false, HFSBI_HINT_WIDTH) <= room
+                ? HFSBI_HINT_WIDTH
+                : HFSBI_HINT_CUT;
+    from = hfsbi_file_number(x, x->first);
+    all = hfsbi_list_lines(x, used + room, all, width);
+    hfsbi_err_add(x->err, "%s", x->items.msg);
+    if (!all)
+        hfsbi_err_add(x->err,
+                      "\nTo see the place call read with offset=%zu, "
+                      "limit=%zu.",
+                      from > 2 ? from - 2 : 1, x->last - x->first + 5);
 }
 
 /* ---- what differs ---- */
 
-/* True when the lines differ only in blanks and look-alikes. */
-static bool hfsbi_differ_in_blanks(const hfsb_alloc *alloc, hfsb_str a,
-                                   hfsb_str b) {
-    const unsigned folds = HFSBI_FOLD_INDENT | HFSBI_FOLD_TRAIL |
-                           HFSBI_FOLD_LOOKS | HFSBI_FOLD_RUNS;
-    hfsb_buf x = HFSB_INIT, y = HFSB_INIT;
-    bool     same;
-    x.alloc = y.alloc = *alloc;
-    hfsbi_fold(a, folds, &x);
-    hfsbi_fold(b, folds, &y);
-    same = x.status == HFSB_OK && y.status == HFSB_OK &&
-           hfsb_str_equal(hfsb_buf_str(&x), hfsb_buf_str(&y));
-    hfsb_buf_free(&x);
-    hfsb_buf_free(&y);
-    return same;
-}
-
-/* Adds the kind of difference between an old line and the file's line. */
-static void hfsbi_hint_kind(const hfsbi_comparison *c, hfsb_str o, hfsb_str f,
-                            size_t line) {
-    size_t oi = hfsbi_indent_len(o, 0), fi = hfsbi_indent_len(f, 0);
-    bool   same = hfsb_str_equal(hfsb_str_slice(o, oi, o.len),
-                                 hfsb_str_slice(f, fi, f.len));
-    bool   old_tab = oi && memchr(o.ptr, '\t', oi) != NULL;
-    bool   file_tab = fi && memchr(f.ptr, '\t', fi) != NULL;
-    if (same && oi && old_tab != file_tab)
-        hfsbi_err_add(c->err,
-                      " The file indents this line with %s, old_str "
-                      "with %s.",
-                      file_tab ? "tabs" : "spaces",
-                      old_tab ? "tabs" : "spaces");
-    else if (same)
-        hfsbi_err_add(c->err, " Only the indentation of this line differs.");
-    else if (hfsbi_differ_in_blanks(c->hint->alloc, o, f))
-        hfsbi_err_add(c->err, " Only blanks or look-alike characters differ.");
-    else
-        hfsbi_err_add(c->err, " Line %zu of old_str is not what the file has.",
-                      line + 1);
-}
-
-/* The old line to show: the first that is another line, else the first whose
-   bytes differ or that lies after the end of the file; HFSB_NPOS if none. */
-static size_t hfsbi_differing_line(const hfsbi_comparison *c,
-                                   hfsbi_closest           p) {
-    size_t i, first = HFSB_NPOS;
-    for (i = p.skip; i < c->olds.count; i++) {
-        size_t k = p.line + i - p.skip;
-        if (k >= c->lines.count) return first == HFSB_NPOS ? i : first;
-        if (!hfsbi_lines_agree(c, i, k)) return i;
-        if (first == HFSB_NPOS &&
-            !hfsb_str_equal(hfsbi_line_text(&c->olds, i),
-                            hfsbi_line_text(&c->lines, k)))
-            first = i;
+/* Offsets of the first difference, at the start of a character. Indentation
+   counts only where the rest is the same. */
+static void hfsbi_first_difference(hfsb_str o, hfsb_str f, size_t *o_pos,
+                                   size_t *f_pos) {
+    if (!hfsb_str_equal(hfsbi_trim(o), hfsbi_trim(f))) {
+        *o_pos = hfsbi_indent_len(o, 0);
+        *f_pos = hfsbi_indent_len(f, 0);
     }
-    return first;
+    while (*o_pos < o.len && *f_pos < f.len &&
+           o.ptr[*o_pos] == f.ptr[*f_pos]) {
+        ++*o_pos;
+        ++*f_pos;
+    }
+    while (*f_pos > 0 && *o_pos > 0 && *f_pos < f.len &&
+           ((unsigned char)f.ptr[*f_pos] & 0xC0u) == 0x80u) {
+        --*o_pos;
+        --*f_pos;
+    }
 }
 
-/* Adds the first difference, by line, column and code points. */
-static void hfsbi_hint_difference(const hfsbi_comparison *c, hfsbi_closest p) {
-    size_t   i = hfsbi_differing_line(c, p), k, o_pos = 0, f_pos = 0;
-    hfsb_str o, f;
-    if (i == HFSB_NPOS) return;
-    k = p.line + i - p.skip;
-    if (k >= c->lines.count) {
-        hfsbi_err_add(c->err, "\nThe file ends before line %zu of old_str.",
-                      i + 1);
+static bool hfsbi_plain_at(hfsb_str line, size_t pos) {
+    unsigned long code;
+    if (pos >= line.len) return true;
+    hfsb_utf8_step(line, pos, &code, NULL);
+    return hfsbi_is_plain(code);
+}
+
+static bool hfsbi_hidden_at(hfsb_str line, size_t pos) {
+    unsigned long code;
+    if (pos >= line.len) return false;
+    hfsb_utf8_step(line, pos, &code, NULL);
+    return hfsbi_is_hidden(code);
+}
+
+/* The number of the line that the file has for an old line elsewhere: among
+   the lines shown, or the only one in the file; 0 if there is none. */
+static size_t hfsbi_elsewhere(const hfsbi_explain *x, hfsb_str line) {
+    hfsb_str file = x->hint->file->text;
+    size_t   i, at;
+    line = hfsbi_trim(line);
+    if (!line.len) return 0;
+    for (i = x->first; i <= x->last; i++)
+        if (hfsb_str_equal(line, hfsbi_trim(x->closest.lines.items[i])))
+            return hfsbi_file_number(x, i);
+    at = hfsb_str_find(file, line);
+    if (at == HFSB_NPOS || line.len < 4 ||
+        hfsb_str_find(hfsb_str_slice(file, at + 1, file.len), line) !=
+            HFSB_NPOS)
+        return 0;
+    return 1 + hfsbi_count_lines(x->hint->file, hfsb_str_slice(file, 0, at));
+}
+
+/* Adds the first difference of a pair of lines. */
+static void hfsbi_item_pair(hfsbi_explain *x, const hfsbi_row *row) {
+    hfsb_str o = x->closest.olds.items[row->old_line];
+    hfsb_str f = x->closest.lines.items[row->file_line];
+    size_t   o_pos = 0, f_pos = 0, at = hfsbi_elsewhere(x, o);
+    hfsbi_first_difference(o, f, &o_pos, &f_pos);
+    hfsbi_err_add(&x->items, "\n%s line %zu, column %zu",
+                  x->items.msg[0] ? "Then" : "First difference:",
+                  hfsbi_file_number(x, row->file_line),
+                  hfsb_utf8_count(hfsb_str_slice(f, 0, f_pos)) + 1);
+    if (!hfsbi_plain_at(o, o_pos) || !hfsbi_plain_at(f, f_pos)) {
+        hfsbi_err_add(&x->items, ": you sent ");
+        hfsbi_show_code(&x->items, o, o_pos);
+        hfsbi_err_add(&x->items, ", the file has ");
+        hfsbi_show_code(&x->items, f, f_pos);
+    }
+    hfsbi_err_add(&x->items, ":");
+    hfsbi_show_around(&x->items, "sent", o, o_pos);
+    hfsbi_show_around(&x->items, "file", f, f_pos);
+    if (hfsbi_hidden_at(f, f_pos))
+        hfsbi_err_add(&x->items, "\nold_str may begin or end inside a line: "
+                                 "leave that character out.");
+    if (at)
+        hfsbi_err_add(&x->items, "\nLine %zu of old_str is at line %zu.",
+                      hfsbi_old_number(x, row->old_line), at);
+}
+
+/* Adds that lines [i, to) of the rows are only in the file. */
+static void hfsbi_item_left_out(hfsbi_explain *x, size_t i, size_t to) {
+    size_t from = hfsbi_file_number(x, x->closest.rows[i].file_line);
+    if (to - i == 1)
+        hfsbi_err_add(
+            &x->items, "\nold_str leaves out line %zu of the file%s.", from,
+            hfsbi_trim(x->closest.lines.items[x->closest.rows[i].file_line])
+                    .len
+                ? ""
+                : ", which is blank");
+    else
+        hfsbi_err_add(&x->items,
+                      "\nold_str leaves out lines %zu-%zu of the file.", from,
+                      from + to - i - 1);
+}
+
+/* Adds that rows [i, to) are old lines that are not here. */
+static void hfsbi_item_not_here(hfsbi_explain *x, size_t i, size_t to) {
+    size_t   from = x->closest.rows[i].old_line;
+    hfsb_str line = x->closest.olds.items[from];
+    size_t   at = hfsbi_elsewhere(x, line);
+    if (to - i == 1)
+        hfsbi_err_add(&x->items, "\nLine %zu of old_str is not there",
+                      hfsbi_old_number(x, from));
+    else
+        hfsbi_err_add(&x->items, "\nLines %zu-%zu of old_str are not there",
+                      hfsbi_old_number(x, from),
+                      hfsbi_old_number(x, from + to - i - 1));
+    if (at) {
+        hfsbi_err_add(&x->items, " but at line %zu.", at);
         return;
     }
-    o = hfsbi_line_text(&c->olds, i);
-    f = hfsbi_line_text(&c->lines, k);
-    if (!hfsbi_lines_agree(c, i, k)) {
-        o_pos = hfsbi_indent_len(o, HFSBI_FOLD_LOOKS);
-        f_pos = hfsbi_indent_len(f, HFSBI_FOLD_LOOKS);
-    }
-    while (o_pos < o.len && f_pos < f.len && o.ptr[o_pos] == f.ptr[f_pos]) {
-        o_pos++;
-        f_pos++;
-    }
-    while (f_pos > 0 && o_pos > 0 && f_pos < f.len &&
-           ((unsigned char)f.ptr[f_pos] & 0xC0u) == 0x80u) {
-        o_pos--;
-        f_pos--;
-    }
-    hfsbi_err_add(c->err,
-                  "\nFirst difference: line %zu, column %zu: you sent ", k + 1,
-                  hfsb_utf8_count(hfsb_str_slice(f, 0, f_pos)) + 1);
-    hfsbi_show_code(c->err, o, o_pos);
-    hfsbi_err_add(c->err, ", the file has ");
-    hfsbi_show_code(c->err, f, f_pos);
-    hfsbi_err_add(c->err, ".");
-    hfsbi_hint_kind(c, o, f, i);
+    line = hfsbi_trim(line);
+    hfsbi_err_add(&x->items, line.len ? ": " : ": a blank line");
+    hfsbi_show_text(&x->items, line, HFSBI_HINT_CUT);
 }
 
-static void hfsbi_hint_closest(const hfsbi_comparison *c, hfsbi_closest p) {
-    size_t want = c->olds.count - p.skip, i, n = c->lines.count - p.line;
-    if (n > want) n = want;
-    hfsbi_err_add(c->err, "\nClosest lines (\xE2\x86\x92 is a tab, \xC2\xB7 a "
-                          "space):");
-    for (i = 0; i < n && i < HFSBI_HINT_SHOWN &&
-                strlen(c->err->msg) < HFSBI_HINT_ROOM;
-         i++)
-        hfsbi_show_line(c->err, hfsbi_line_text(&c->lines, p.line + i),
-                        p.line + i + 1);
-    if (n > i) hfsbi_err_add(c->err, "\n  ... to line %zu", p.line + n);
-    hfsbi_hint_difference(c, p);
-    hfsbi_err_add(c->err,
-                  "\nTo see the place call read with offset=%zu, "
-                  "limit=%zu.",
-                  p.line > 2 ? p.line - 1 : 1, n + 4);
+static hfsb_str hfsbi_unindent(hfsb_str line) {
+    return hfsb_str_slice(line, hfsbi_indent_len(line, 0), line.len);
 }
 
-/* ---- two places taken for one ---- */
+/* True when the lines of the row differ in nothing but indentation. */
+static bool hfsbi_differs_in_indent(const hfsbi_explain *x,
+                                    const hfsbi_row     *row) {
+    return !row->same && row->old_line != HFSB_NPOS &&
+           row->file_line != HFSB_NPOS &&
+           hfsb_str_equal(
+               hfsbi_unindent(x->closest.olds.items[row->old_line]),
+               hfsbi_unindent(x->closest.lines.items[row->file_line]));
+}
 
-/* Number of lines in the longest head of old_str that is in the file, or the
-   longest tail. If one occurs in the file, so does every shorter one: the
-   search bisects. */
-static size_t hfsbi_longest_part(const hfsbi_comparison *c, bool tail) {
-    size_t n = c->olds.count, lo = 0, hi = n;
-    while (lo < hi) {
-        size_t   mid = hi - (hi - lo) / 2;
-        hfsb_str part = tail ? hfsbi_line_folds(&c->olds, n - mid, n)
-                             : hfsbi_line_folds(&c->olds, 0, mid);
-        if (hfsbi_line_table_find(&c->lines, part, 0) == HFSB_NPOS)
-            hi = mid - 1;
-        else lo = mid;
+static void hfsbi_show_indent(hfsb_err *err, hfsb_str indent) {
+    if (indent.len) hfsbi_show_code(err, indent, 0);
+    else hfsbi_err_add(err, "nothing");
+}
+
+/* Adds the first line that is indented in another way, and how many more
+   there are. */
+static void hfsbi_item_indent(hfsbi_explain *x) {
+    const hfsbi_row *row = NULL;
+    size_t           i, count = 0;
+    hfsb_str         o, f;
+    for (i = 0; i < x->closest.count; i++) {
+        if (!hfsbi_differs_in_indent(x, x->closest.rows + i)) continue;
+        if (!count++) row = x->closest.rows + i;
     }
-    return lo;
+    if (!row) return;
+    o = x->closest.olds.items[row->old_line];
+    f = x->closest.lines.items[row->file_line];
+    o.len = hfsbi_indent_len(o, 0);
+    f.len = hfsbi_indent_len(f, 0);
+    hfsbi_err_add(&x->items, "\nThe file indents line %zu with ",
+                  hfsbi_file_number(x, row->file_line));
+    hfsbi_show_indent(&x->items, f);
+    hfsbi_err_add(&x->items, ", old_str with ");
+    hfsbi_show_indent(&x->items, o);
+    if (count > 1)
+        hfsbi_err_add(&x->items, "; %zu more lines differ so", count - 1);
+    hfsbi_err_add(&x->items, ".");
 }
 
-/* The last line of the file where part starts, which is at line `at`. */
-static size_t hfsbi_find_last(const hfsbi_comparison *c, hfsb_str part,
-                              size_t at) {
-    size_t hi = c->lines.count;
-    while (at + 1 < hi) {
-        size_t mid = at + (hi - at) / 2;
-        size_t found = hfsbi_line_table_find(&c->lines, part, mid);
-        if (found == HFSB_NPOS) hi = mid;
-        else at = found;
+/* End of the rows from i on that lack the same side. */
+static size_t hfsbi_rows_end(const hfsbi_closest *c, size_t i) {
+    const hfsbi_row *row = c->rows + i;
+    size_t           to = i + 1;
+    if (row->old_line != HFSB_NPOS && row->file_line != HFSB_NPOS) return to;
+    while (
+        to < c->count &&
+        (c->rows[to].old_line == HFSB_NPOS) == (row->old_line == HFSB_NPOS) &&
+        (c->rows[to].file_line == HFSB_NPOS) == (row->file_line == HFSB_NPOS))
+        to++;
+    return to;
+}
+
+/* True when row i is an elision of old_str, or a line that it stands for. */
+static bool hfsbi_row_elided(const hfsbi_closest *c, size_t i) {
+    while (i > 0 && c->rows[i].old_line == HFSB_NPOS) i--;
+    return c->rows[i].old_line != HFSB_NPOS &&
+           c->rows[i].file_line == HFSB_NPOS &&
+           hfsbi_is_elision(c->olds.items[c->rows[i].old_line]);
+}
+
+/* Writes the first `max` differences. */
+static void hfsbi_list_items(hfsbi_explain *x, size_t max) {
+    const hfsbi_closest *c = &x->closest;
+    size_t               i = 0, to, n = 0;
+    for (; i < c->count && n < max && strlen(x->items.msg) < 300; i = to) {
+        const hfsbi_row *row = c->rows + i;
+        to = hfsbi_rows_end(c, i);
+        if (row->same || hfsbi_row_elided(c, i) ||
+            hfsbi_differs_in_indent(x, row))
+            continue;
+        n++;
+        if (row->old_line == HFSB_NPOS) hfsbi_item_left_out(x, i, to);
+        else if (row->file_line == HFSB_NPOS) hfsbi_item_not_here(x, i, to);
+        else hfsbi_item_pair(x, row);
     }
-    return at;
+    hfsbi_item_indent(x);
 }
 
-/* "lines 1-3 are at 120-122, the rest at 2457". */
-static void hfsbi_hint_split(const hfsbi_comparison *c) {
-    size_t   n = c->olds.count, head, tail, at, rest;
-    hfsb_str part;
-    if (n < 2 || !c->lines.count) return;
-    head = hfsbi_longest_part(c, false);
-    if (!head || head == n) return;
-    tail = hfsbi_longest_part(c, true);
-    if (!tail || head + tail < n) return;
-    at = hfsbi_line_table_find(&c->lines, hfsbi_line_folds(&c->olds, 0, head),
-                               0);
-    part = hfsbi_line_folds(&c->olds, n - tail, n);
-    rest = hfsbi_find_last(c, part, hfsbi_line_table_find(&c->lines, part, 0));
-    if (head == 1)
-        hfsbi_err_add(c->err, "\nLine 1 of old_str is at line %zu", at + 1);
-    else
-        hfsbi_err_add(c->err, "\nLines 1-%zu of old_str are at lines %zu-%zu",
-                      head, at + 1, at + head);
-    hfsbi_err_add(c->err,
-                  " of the file, the rest is at line %zu: not contiguous. "
-                  "Make two edits, or quote all lines between.",
-                  rest + 1 + (head + tail - n));
+/* Writes where a pair of lines differs, or else which lines have no pair. */
+static void hfsbi_list_first(hfsbi_explain *x) {
+    const hfsbi_closest *c = &x->closest;
+    size_t               i;
+    for (i = 0; i < c->count; i++)
+        if (!c->rows[i].same && c->rows[i].old_line != HFSB_NPOS &&
+            c->rows[i].file_line != HFSB_NPOS) {
+            if (hfsbi_differs_in_indent(x, c->rows + i)) hfsbi_item_indent(x);
+            else hfsbi_item_pair(x, c->rows + i);
+            return;
+        }
+    hfsbi_list_items(x, HFSBI_HINT_ITEMS);
 }
 
 /* ---- other readings of old_str ---- */
+
+typedef void hfsbi_reading(hfsb_buf *out, hfsb_str s);
 
 static char hfsbi_unescaped(char c) {
     switch (c) {
@@ -533,226 +617,531 @@ static void hfsbi_put_unescaped(hfsb_buf *out, hfsb_str s) {
     }
 }
 
-/* Lower case; or, in the second, only the visible bytes. Both are used on a
-   whole file, so they write into the buffer directly. */
-static void hfsbi_put_lower(hfsb_buf *out, hfsb_str s) {
-    char  *to;
+/* Without backslashes before quotes, all other escapes left. */
+static void hfsbi_put_unquoted(hfsb_buf *out, hfsb_str s) {
     size_t i;
-    out->status = hfsb_buf_reserve(out, s.len);
-    if (out->status != HFSB_OK) return;
-    to = out->ptr + out->len;
-    for (i = 0; i < s.len; i++) to[i] = hfsbi_lower(s.ptr[i]);
-    out->len += s.len;
+    for (i = 0; i < s.len; i++)
+        if (s.ptr[i] != '\\' || i + 1 == s.len ||
+            (s.ptr[i + 1] != '"' && s.ptr[i + 1] != '\''))
+            hfsb_buf_append_byte(out, s.ptr[i]);
+}
+
+/* Only line ends and tabs: where a literal "\n" arrived as a line end, its
+   other escapes did not change. */
+static void hfsbi_put_line_ends(hfsb_buf *out, hfsb_str s) {
+    size_t i;
+    for (i = 0; i < s.len; i++) {
+        char c = s.ptr[i] == '\\' && i + 1 < s.len ? s.ptr[i + 1] : '\0';
+        bool is_end = c == 'n' || c == 't';
+        hfsb_buf_append_byte(out, is_end ? hfsbi_unescaped(c) : s.ptr[i]);
+        i += is_end;
+    }
+}
+
+static void hfsbi_put_halved(hfsb_buf *out, hfsb_str s) {
+    size_t i;
+    for (i = 0; i < s.len; i++) {
+        hfsb_buf_append_byte(out, s.ptr[i]);
+        if (s.ptr[i] == '\\' && i + 1 < s.len && s.ptr[i + 1] == '\\') i++;
+    }
+}
+
+static void hfsbi_put_unicode(hfsb_buf *out, hfsb_str s) {
+    size_t        i = 0, len;
+    unsigned long code;
+    char          bytes[4];
+    for (; i < s.len; i += len) {
+        len = hfsbi_unicode_escape(hfsb_str_slice(s, i, s.len), &code);
+        if (len)
+            hfsb_buf_append(
+                out, hfsb_str_make(bytes, hfsb_utf8_encode(code, bytes)));
+        else hfsb_buf_append_byte(out, s.ptr[i]);
+        if (!len) len = 1;
+    }
+}
+
+static void hfsbi_put_lower(hfsb_buf *out, hfsb_str s) {
+    size_t i;
+    for (i = 0; i < s.len; i++)
+        hfsb_buf_append_byte(out, hfsbi_lower(s.ptr[i]));
+}
+
+static void hfsbi_put_quotes(hfsb_buf *out, hfsb_str s) {
+    size_t i;
+    for (i = 0; i < s.len; i++)
+        hfsb_buf_append_byte(
+            out, s.ptr[i] == '\'' || s.ptr[i] == '`' ? '"' : s.ptr[i]);
 }
 
 static void hfsbi_put_visible(hfsb_buf *out, hfsb_str s) {
-    char  *to;
-    size_t i, n = 0;
-    out->status = hfsb_buf_reserve(out, s.len);
-    if (out->status != HFSB_OK) return;
-    to = out->ptr + out->len;
-    for (i = 0; i < s.len; i++) {
-        to[n] = s.ptr[i];
-        n += (unsigned char)s.ptr[i] > ' ';
-    }
-    out->len += n;
-}
-
-static void hfsbi_put_entities(hfsb_buf *out, hfsb_str s, bool encode) {
-    static const char *const list[][2] = {{"&amp;", "&"},
-                                          {"&lt;", "<"},
-                                          {"&gt;", ">"},
-                                          {"&quot;", "\""},
-                                          {"&#39;", "'"}};
-    const size_t             count = sizeof list / sizeof *list;
-    size_t                   i = 0, k;
-    while (i < s.len) {
-        hfsb_str rest = hfsb_str_slice(s, i, s.len);
-        for (k = 0; k < count; k++)
-            if (hfsb_str_starts(rest, hfsb_cstr(list[k][encode]))) break;
-        if (k < count) {
-            hfsb_buf_append(out, hfsb_cstr(list[k][!encode]));
-            i += strlen(list[k][encode]);
-        } else {
-            hfsb_buf_append_byte(out, s.ptr[i++]);
-        }
-    }
-}
-
-static void hfsbi_put_encoded(hfsb_buf *out, hfsb_str s) {
-    hfsbi_put_entities(out, s, true);
+    size_t i;
+    for (i = 0; i < s.len; i++)
+        if ((unsigned char)s.ptr[i] > ' ') hfsb_buf_append_byte(out, s.ptr[i]);
 }
 
 static void hfsbi_put_decoded(hfsb_buf *out, hfsb_str s) {
-    hfsbi_put_entities(out, s, false);
+    size_t i = 0, len;
+    char   c;
+    for (; i < s.len; i += len) {
+        c = s.ptr[i];
+        len = hfsbi_entity_at(hfsb_str_slice(s, i, s.len), &c);
+        hfsb_buf_append_byte(out, c);
+        if (!len) len = 1;
+    }
 }
 
-typedef void hfsbi_reading(hfsb_buf *out, hfsb_str s);
-
-/* Offset in the file of old_str read another way (with `both`, in the file
-   read that way too), or HFSB_NPOS. */
-static size_t hfsbi_find_reading(const hfsbi_hint *h, hfsb_str file,
-                                 hfsbi_reading *reading, bool both) {
-    hfsb_buf needle = HFSB_INIT, text = HFSB_INIT;
-    size_t   at = HFSB_NPOS;
-    needle.alloc = text.alloc = *h->alloc;
-    reading(&needle, h->old_text);
-    if (both) reading(&text, file);
-    if (needle.status == HFSB_OK && text.status == HFSB_OK && needle.len &&
-        (both || !hfsb_str_equal(hfsb_buf_str(&needle), h->old_text)))
-        at = hfsb_str_find(both ? hfsb_buf_str(&text) : file,
-                           hfsb_buf_str(&needle));
-    hfsb_buf_free(&needle);
-    hfsb_buf_free(&text);
-    return at;
+/* True when a is b after the reading of a, or of both. */
+static bool hfsbi_reads_as(const hfsb_alloc *alloc, hfsbi_reading *reading,
+                           hfsb_str a, hfsb_str b, bool both) {
+    hfsb_buf x = HFSB_INIT, y = HFSB_INIT;
+    bool     same;
+    x.alloc = y.alloc = *alloc;
+    reading(&x, a);
+    if (both) reading(&y, b);
+    same = x.status == HFSB_OK && y.status == HFSB_OK &&
+           hfsb_str_equal(hfsb_buf_str(&x), both ? hfsb_buf_str(&y) : b);
+    hfsb_buf_free(&x);
+    hfsb_buf_free(&y);
+    return same;
 }
 
-/* Offset of the visible byte that follows `count` visible ones. */
-static size_t hfsbi_nth_visible(hfsb_str s, size_t count) {
-    size_t i;
-    for (i = 0; i < s.len; i++)
-        if ((unsigned char)s.ptr[i] > ' ' && count-- == 0) return i;
-    return s.len;
-}
+enum { HFSBI_READ_OLD, HFSBI_READ_FILE, HFSBI_READ_BOTH };
 
-static void hfsbi_hint_reading(const hfsbi_hint *h, hfsb_str file) {
+/* The sentence for a difference that is the same everywhere: old_str is the
+   text of the file read another way. NULL if there is none; *of: which
+   text was read so. */
+static const char *hfsbi_find_reading(const hfsbi_explain *x, int *of) {
     static const struct {
         hfsbi_reading *reading;
-        bool           both;
+        int            of;
         const char    *text;
     } list[] = {
-        {hfsbi_put_unescaped, false,
+        {hfsbi_put_halved, HFSBI_READ_OLD,
+         "old_str has two backslashes where the file has one"},
+        {hfsbi_put_halved, HFSBI_READ_FILE,
+         "The file has two backslashes where old_str has one"},
+        {hfsbi_put_unquoted, HFSBI_READ_OLD,
+         "old_str has backslashes before quotes where the file has none"},
+        {hfsbi_put_unquoted, HFSBI_READ_FILE,
+         "The file has backslashes before quotes where old_str has none"},
+        {hfsbi_put_unescaped, HFSBI_READ_OLD,
          "old_str has escapes such as \\n or \\\" (a backslash and a letter) "
          "where the file has the characters themselves"},
-        {hfsbi_put_encoded, false,
+        {hfsbi_put_line_ends, HFSBI_READ_FILE,
+         "The file has escapes such as \\n (a backslash and a letter) where "
+         "old_str has the characters themselves"},
+        {hfsbi_put_unicode, HFSBI_READ_OLD,
+         "old_str has escapes such as \\u2019 where the file has the "
+         "characters themselves"},
+        {hfsbi_put_unicode, HFSBI_READ_FILE,
+         "The file has escapes such as \\u2019 where old_str has the "
+         "characters themselves"},
+        {hfsbi_put_decoded, HFSBI_READ_FILE,
          "The file has HTML entities such as &amp; where old_str has the "
          "characters"},
-        {hfsbi_put_decoded, false,
+        {hfsbi_put_decoded, HFSBI_READ_OLD,
          "old_str has HTML entities such as &amp; where the file has the "
          "characters"},
-        {hfsbi_put_lower, true, "Upper and lower case differ"},
-        {hfsbi_put_visible, true, "Only blanks and line breaks differ"}};
-    size_t i, at;
-    if (h->old_text.len > HFSBI_HINT_READ) return;
-    for (i = 0; i < sizeof list / sizeof *list; i++) {
-        at = hfsbi_find_reading(h, file, list[i].reading, list[i].both);
-        if (at == HFSB_NPOS) continue;
-        if (list[i].reading == hfsbi_put_visible)
-            at = hfsbi_nth_visible(file, at);
-        hfsbi_err_add(h->err, "\n%s, at line %zu.", list[i].text,
-                      hfsb_text_line_number(file, at));
+        {hfsbi_put_lower, HFSBI_READ_BOTH, "Upper and lower case differ"},
+        {hfsbi_put_quotes, HFSBI_READ_BOTH, "The kind of quotes differs"},
+        {hfsbi_put_visible, HFSBI_READ_BOTH,
+         "Only blanks and line breaks differ"}};
+    hfsb_str o = x->closest.old_core, f = x->closest.core;
+    size_t   i;
+    if (!f.len || hfsb_str_equal(o, f)) return NULL;
+    for (i = 0; i < sizeof list / sizeof *list; i++)
+        if (hfsbi_reads_as(x->hint->alloc, list[i].reading,
+                           list[i].of == HFSBI_READ_FILE ? f : o,
+                           list[i].of == HFSBI_READ_FILE ? o : f,
+                           list[i].of == HFSBI_READ_BOTH)) {
+            *of = list[i].of;
+            return list[i].text;
+        }
+    return NULL;
+}
+
+/* ---- marks that are not part of the text ---- */
+
+static void hfsbi_put_unnumbered(hfsb_buf *out, hfsb_str s) {
+    hfsbi_numbered_strip(s, out);
+}
+
+static bool hfsbi_is_fence(hfsb_str line) {
+    line = hfsbi_trim(line);
+    return hfsb_str_starts(line, HFSB_LIT("```")) ||
+           hfsb_str_starts(line, HFSB_LIT("~~~"));
+}
+
+/* Without a code fence around the text. */
+static void hfsbi_put_unfenced(hfsb_buf *out, hfsb_str s) {
+    hfsb_str rest = s, line, ending, body = HFSB_INIT;
+    size_t   n = 0, start = 0;
+    while (hfsb_text_line(&rest, &line, &ending)) {
+        size_t pos = (size_t)(line.ptr - s.ptr);
+        if (n++ == 0 && !hfsbi_is_fence(line)) break;
+        if (n == 1) start = pos + line.len + ending.len;
+        else if (hfsbi_is_fence(line)) body = hfsb_str_slice(s, start, pos);
+    }
+    hfsb_buf_append(out, body.len ? body : s);
+}
+
+/* The old side of a diff: without its marks and its added lines. */
+static void hfsbi_put_unmarked(hfsb_buf *out, hfsb_str s) {
+    hfsb_str rest = s, line, ending;
+    size_t   mark = out->len, marks = 0;
+    while (hfsb_text_line(&rest, &line, &ending)) {
+        char c = line.len ? line.ptr[0] : ' ';
+        if (c == '@' && hfsb_str_starts(line, HFSB_LIT("@@"))) continue;
+        if (c != ' ' && c != '-' && c != '+') break;
+        marks += c != ' ';
+        if (c == '+') continue;
+        hfsb_buf_append(out, hfsb_str_slice(line, 1, line.len));
+        hfsb_buf_append(out, ending);
+    }
+    if (!rest.len && marks) return;
+    hfsb_buf_truncate(out, mark);
+    hfsb_buf_append(out, s);
+}
+
+/* Number of lines, of the first ones, that are not in the file. */
+static size_t hfsbi_count_missing(hfsb_str file, hfsb_str text) {
+    hfsb_str line;
+    size_t   n = 0, missing = 0;
+    while (n++ < HFSBI_HINT_LINES && hfsb_text_line(&text, &line, NULL)) {
+        line = hfsbi_trim(line);
+        missing += line.len && hfsb_str_find(file, line) == HFSB_NPOS;
+    }
+    return missing;
+}
+
+static void hfsbi_hint_numbers(const hfsbi_hint *h) {
+    hfsbi_numbered o = hfsbi_numbered_scan(h->old_text);
+    hfsbi_numbered n = hfsbi_numbered_scan(h->new_text);
+    if (o.prefixed < o.lines || !o.consecutive)
+        hfsbi_err_add(h->err,
+                      "\n%zu of %zu lines of old_str begin with a line "
+                      "number as read shows it: leave those out.",
+                      o.prefixed, o.lines);
+    else if (n.prefixed && n.prefixed < n.lines)
+        hfsbi_err_add(h->err, "\nSome lines of new_str begin with a line "
+                              "number as read shows it: leave those out.");
+}
+
+/* Puts old_str without such marks into *copy and reports them, if fewer of its
+   lines are missing in the file without them. */
+static hfsb_str hfsbi_hint_marks(const hfsbi_hint *h, hfsb_buf *copy) {
+    static hfsbi_reading *const list[] = {
+        hfsbi_put_unnumbered, hfsbi_put_unfenced, hfsbi_put_unmarked};
+    size_t i;
+    for (i = 0; i < 3; i++) {
+        hfsb_buf_truncate(copy, 0);
+        list[i](copy, h->old_text);
+        if (copy->status != HFSB_OK || !copy->len ||
+            hfsb_str_equal(hfsb_buf_str(copy), h->old_text) ||
+            hfsbi_count_missing(h->file->text, hfsb_buf_str(copy)) >=
+                hfsbi_count_missing(h->file->text, h->old_text))
+            continue;
+        if (i == 0) hfsbi_hint_numbers(h);
+        if (i == 1)
+            hfsbi_err_add(h->err, "\nold_str is in a code fence (```): leave "
+                                  "the fence out of old_str and new_str.");
+        if (i == 2)
+            hfsbi_err_add(h->err,
+                          "\nThe lines of old_str begin with the marks of a "
+                          "diff (+, -, blank): send the file's lines without "
+                          "them, in new_str too, or use apply_patch.");
+        return hfsb_buf_str(copy);
+    }
+    return h->old_text;
+}
+
+static void hfsbi_hint_elision(const hfsbi_hint *h) {
+    hfsb_str rest = h->old_text, line, none = HFSB_INIT;
+    size_t   number = 1;
+    for (; hfsb_text_line(&rest, &line, NULL); number++) {
+        if (!hfsbi_is_elision(line) &&
+            !hfsbi_find_omission(line, none, none).len)
+            continue;
+        hfsbi_err_add(h->err, "\nLine %zu of old_str is \"", number);
+        hfsbi_err_quote(h->err, hfsbi_trim(line), 40);
+        hfsbi_err_add(h->err, "\": quote every line, or make one edit before "
+                              "it and one after it.");
         return;
     }
 }
 
 /* ---- the messages ---- */
 
-static void hfsbi_hint_numbers(const hfsbi_hint *h) {
-    hfsbi_numbered o = hfsbi_numbered_scan(h->old_text);
-    hfsbi_numbered n = hfsbi_numbered_scan(h->new_text);
-    if (o.prefixed && (o.prefixed < o.lines || !o.consecutive))
-        hfsbi_err_add(h->err,
-                      "\n%zu of %zu lines of old_str begin with a line "
-                      "number as read shows it: leave those out.",
-                      o.prefixed, o.lines);
-    else if (o.prefixed && n.prefixed && n.prefixed < n.lines)
-        hfsbi_err_add(h->err, "\nSome lines of new_str begin with a line "
-                              "number as read shows it: leave those out.");
+/* The number of the line where new_str is in the file, 0 if it is not. */
+static size_t hfsbi_find_applied(const hfsbi_hint *h) {
+    hfsb_buf copy = HFSB_INIT;
+    hfsb_str file = h->file->text;
+    size_t   at;
+    if (hfsbi_is_all_blank(h->new_text, 0) || h->new_text.len < 4) return 0;
+    copy.alloc = *h->alloc;
+    hfsbi_put_newlines(&copy, h->new_text, hfsbi_newline_at(h->file, 0));
+    at = copy.status == HFSB_OK ? hfsb_str_find(file, hfsb_buf_str(&copy))
+                                : HFSB_NPOS;
+    hfsb_buf_free(&copy);
+    if (at == HFSB_NPOS) return 0;
+    return 1 + hfsbi_count_lines(h->file, hfsb_str_slice(file, 0, at));
 }
 
-static void hfsbi_hint_elision(const hfsbi_hint *h) {
-    hfsb_str rest = h->old_text, line;
-    size_t   number = 1;
-    for (; hfsb_text_line(&rest, &line, NULL); number++) {
-        line = hfsb_str_slice(line, hfsbi_indent_len(line, 0), line.len);
-        if (!hfsb_str_equal(line, HFSB_LIT("...")) &&
-            !hfsb_str_equal(line, HFSB_LIT("\xE2\x80\xA6")))
-            continue;
-        hfsbi_err_add(h->err,
-                      "\nLine %zu of old_str is \"...\": quote every "
-                      "line, or make one edit before it and one after it.",
-                      number);
+/* Reports new_str in the file; true when it is at the closest place, so that
+   the edit was made before. */
+static bool hfsbi_hint_applied(const hfsbi_explain *x, bool found) {
+    size_t at = hfsbi_find_applied(x->hint);
+    size_t to = at + hfsb_str_count_byte(x->hint->new_text, '\n');
+    if (!at) return false;
+    hfsbi_err_add(x->err,
+                  "\nnew_str is already at line %zu: was this edit made "
+                  "before?",
+                  at);
+    return !found || (at <= hfsbi_file_number(x, x->last) &&
+                      to >= hfsbi_file_number(x, x->first));
+}
+
+/* Adds the closest place: what differs, its lines. */
+static void hfsbi_hint_closest(hfsbi_explain *x, bool marks) {
+    int         of = HFSBI_READ_BOTH;
+    const char *reading = hfsbi_find_reading(x, &of);
+    size_t      from = hfsbi_file_number(x, x->first);
+    if (x->all_same && marks) {
+        hfsbi_err_add(x->err, "\nOtherwise old_str is right, at line %zu.",
+                      from);
         return;
     }
+    if (reading)
+        hfsbi_err_add(x->err, "\n%s, at line %zu.%s", reading, from,
+                      of == HFSBI_READ_OLD ? " Check new_str, too." : "");
+    if (x->first == x->last)
+        hfsbi_err_add(x->err, "\nThe file has at line %zu:", from);
+    else
+        hfsbi_err_add(x->err, "\nThe file has at lines %zu-%zu:", from,
+                      hfsbi_file_number(x, x->last));
+    if (!reading) hfsbi_list_items(x, HFSBI_HINT_ITEMS);
+    else if (of == HFSBI_READ_BOTH) hfsbi_list_first(x);
+    hfsbi_show_place(x);
 }
 
-static void hfsbi_hint_applied(const hfsbi_hint *h, hfsb_str file) {
-    size_t at;
-    if (hfsbi_is_all_blank(h->new_text, 0) || h->new_text.len < 4) return;
-    at = hfsb_str_find(file, h->new_text);
-    if (at != HFSB_NPOS)
-        hfsbi_err_add(h->err,
-                      "\nnew_str is already at line %zu: was this edit "
-                      "made before?",
-                      hfsb_text_line_number(file, at));
-}
-
-/* Hints of a plain search, in the file with LF for its line ends. */
-static void hfsbi_hint_search(const hfsbi_hint *h) {
+static void hfsbi_hint_explain(hfsbi_explain *x) {
     hfsb_buf copy = HFSB_INIT;
-    hfsb_str file;
-    copy.alloc = *h->alloc;
-    file = hfsbi_fold_newlines(h->file, h->file->text, &copy);
-    if (copy.status == HFSB_OK) {
-        hfsbi_hint_applied(h, file);
-        hfsbi_hint_reading(h, file);
+    hfsb_str old_text;
+    bool     found;
+    copy.alloc = *x->hint->alloc;
+    old_text = hfsbi_hint_marks(x->hint, &copy);
+    hfsbi_hint_elision(x->hint);
+    hfsbi_closest_find(x->hint->alloc, x->hint->file, old_text, &x->closest);
+    found = hfsbi_explain_range(x);
+    if (!hfsbi_hint_applied(x, found)) {
+        if (found) hfsbi_hint_closest(x, old_text.ptr == copy.ptr);
+        else
+            hfsbi_err_add(x->err, "\nNo line of the file looks like it. Read "
+                                  "the file and copy old_str from it.");
     }
+    hfsbi_closest_free(&x->closest);
     hfsb_buf_free(&copy);
 }
 
 HFSBI_FN void hfsbi_hint_not_found(const hfsbi_hint *hint) {
-    unsigned folds = HFSBI_FOLD_INDENT | HFSBI_FOLD_TRAIL | HFSBI_FOLD_LOOKS;
-    hfsbi_comparison c;
-    hfsbi_closest    p;
+    hfsbi_explain x;
     if (!hint->err) return;
     if (!hint->file->text.len) {
         hfsbi_err_add(hint->err, " The file is empty.");
         return;
     }
-    memset(&c, 0, sizeof c);
-    c.hint = hint;
-    c.err = hint->err;
-    c.olds.view.text.alloc = c.lines.view.text.alloc = *hint->alloc;
-    hfsbi_hint_numbers(hint);
-    hfsbi_hint_elision(hint);
-    hfsbi_hint_search(hint);
-    if (hfsbi_line_table_build(&c.olds, hint->old_text, folds) == HFSB_OK &&
-        hfsbi_line_table_build(&c.lines, hint->file->text,
-                               hint->file->lone_cr ? folds | HFSBI_FOLD_CR
-                                                   : folds) == HFSB_OK) {
-        hfsbi_hint_split(&c);
-        p = hfsbi_closest_by_lines(&c);
-        if (!p.found) p = hfsbi_closest_by_letters(&c);
-        if (p.found) hfsbi_hint_closest(&c, p);
-        else
-            hfsbi_err_add(c.err, "\nNo line of the file looks like it. Read "
-                                 "the file and copy old_str from it.");
+    memset(&x, 0, sizeof x);
+    x.hint = hint;
+    x.err = hint->err;
+    hfsbi_hint_explain(&x);
+}
+
+/* Adds lines [from, to) of the file while there is room; from starts a line,
+   whose number is `number`. Returns the end of the lines added. */
+static size_t hfsbi_show_lines(const hfsbi_hint *h, size_t from, size_t to,
+                               size_t number, size_t room) {
+    size_t len, end;
+    for (; from < to; from = end + len) {
+        hfsb_str line;
+        end = hfsbi_edit_line_end(h->file, from, &len);
+        line = hfsb_str_slice(h->file->text, from, end);
+        if (hfsbi_shown_size(line, HFSBI_HINT_WIDTH) + strlen(h->err->msg) >
+            room)
+            break;
+        hfsbi_show_line(h->err, line, number++, HFSBI_HINT_WIDTH);
     }
-    hfsbi_line_table_free(&c.olds);
-    hfsbi_line_table_free(&c.lines);
+    return from;
+}
+
+/* The start of the line `above` lines before the line of pos, and its number,
+   which is *number for pos. */
+static size_t hfsbi_back_lines(const hfsbi_edit_text *file, size_t pos,
+                               size_t above, size_t *number) {
+    for (;; --*number) {
+        while (!hfsbi_starts_line(file, pos)) pos--;
+        if (!above-- || !pos) return pos;
+        pos--;
+    }
+}
+
+HFSBI_FN void hfsbi_hint_indent(const hfsbi_hint *hint, size_t start,
+                                size_t end) {
+    const hfsbi_edit_text *file = hint->file;
+    size_t                 number =
+        1 + hfsbi_count_lines(file, hfsb_str_slice(file->text, 0, start));
+    size_t from, to, pos, len;
+    bool   tabs = false, spaces = false;
+    if (!hint->err) return;
+    from = pos = hfsbi_back_lines(file, start, 0, &number);
+    for (; pos < end; pos = hfsbi_edit_line_end(file, pos, &len) + len) {
+        tabs = tabs || file->text.ptr[pos] == '\t';
+        spaces = spaces || file->text.ptr[pos] == ' ';
+        if (pos == file->text.len) break;
+    }
+    hfsbi_err_add(hint->err, " The file %s:",
+                  tabs && spaces ? "indents with tabs and spaces"
+                  : tabs         ? "indents with tabs"
+                  : spaces       ? "indents with spaces"
+                                 : "has them without indentation");
+    to = hfsbi_show_lines(hint, from, end, number, HFSBI_HINT_SIZE - 150);
+    if (to < end)
+        hfsbi_err_add(hint->err,
+                      "\n... To see the place call read with offset=%zu.",
+                      number);
+    hfsbi_err_add(hint->err, "\nSend old_str and new_str with the indentation "
+                             "and the blank lines of these. Nothing was "
+                             "changed.");
+}
+
+/* ---- several places ---- */
+
+#define HFSBI_HINT_PLACES 10
+
+/* A place that matches, and the line numbers around it. */
+typedef struct hfsbi_place_lines {
+    size_t start, end;  /* of the match */
+    size_t first, last; /* numbers of its first and last line */
+} hfsbi_place_lines;
+
+/* The text of the line `away` lines before (less than 0) or after a place,
+   without blanks around it. */
+static hfsb_str hfsbi_line_away(const hfsbi_edit_text   *file,
+                                const hfsbi_place_lines *p, int away) {
+    size_t from, len, number = p->first;
+    if (away < 0) {
+        if (p->first <= (size_t)-away) return HFSB_LIT("");
+        from = hfsbi_back_lines(file, p->start, (size_t)-away, &number);
+    } else {
+        from = p->end > p->start ? p->end - 1 : p->end;
+        for (; away >= 0 && from < file->text.len; away--) {
+            if (!away) break;
+            from = hfsbi_edit_line_end(file, from, &len) + len;
+        }
+    }
+    return hfsbi_trim(hfsb_str_slice(file->text, from,
+                                     hfsbi_edit_line_end(file, from, &len)));
+}
+
+/* Number of different lines that far away from the places. */
+static size_t hfsbi_count_distinct(const hfsbi_edit_text   *file,
+                                   const hfsbi_place_lines *list, size_t count,
+                                   int away) {
+    size_t i, k, n = 0;
+    for (i = 0; i < count; i++) {
+        hfsb_str line = hfsbi_line_away(file, list + i, away);
+        for (k = 0; k < i; k++)
+            if (hfsb_str_equal(line, hfsbi_line_away(file, list + k, away)))
+                break;
+        n += k == i;
+    }
+    return n;
+}
+
+/* The nearest line that tells most of the places apart: -1 is the one before
+   them, 1 the one after them. */
+static int hfsbi_telling_line(const hfsbi_edit_text   *file,
+                              const hfsbi_place_lines *list, size_t count) {
+    static const int order[] = {-1, 1, -2, 2, -3, 3, -4, 4};
+    size_t           i, n, most = 1;
+    int              best = -1;
+    for (i = 0; i < sizeof order / sizeof *order; i++) {
+        n = hfsbi_count_distinct(file, list, count, order[i]);
+        if (n <= most) continue;
+        most = n;
+        best = order[i];
+    }
+    return best;
+}
+
+/* Adds the lines from a place to the telling line, without those before
+   *shown, the end of the lines added so far; false when there is no room. */
+static bool hfsbi_show_telling(const hfsbi_hint *h, const hfsbi_place_lines *p,
+                               int away, size_t *shown) {
+    size_t from, to, number, len;
+    if (away < 0) {
+        number = p->first;
+        from = hfsbi_back_lines(h->file, p->start, (size_t)-away, &number);
+        to = p->start + 1;
+    } else {
+        number = p->last;
+        to = p->end > p->start ? p->end - 1 : p->end;
+        from = hfsbi_back_lines(h->file, to, 0, &number);
+        for (; away > 0; away--)
+            to = hfsbi_edit_line_end(h->file, to, &len) + len;
+        if (to < h->file->text.len) to++;
+    }
+    if (from < *shown) {
+        number += hfsbi_count_lines(
+            h->file, hfsb_str_slice(h->file->text, from, *shown));
+        from = *shown;
+    }
+    *shown = hfsbi_show_lines(h, from, to, number, HFSBI_HINT_SIZE - 170);
+    return *shown >= to;
+}
+
+/* Numbers of the first places' lines; returns how many there are. */
+static size_t hfsbi_list_places(const hfsbi_hint    *h,
+                                const hfsbi_matches *matches,
+                                hfsbi_place_lines   *list) {
+    size_t i, line = 1, pos = 0;
+    for (i = 0; i < matches->count && i < HFSBI_HINT_PLACES; i++) {
+        const hfsbi_match *m = matches->items + i;
+        size_t             last = m->end > m->start ? m->end - 1 : m->end;
+        line += hfsbi_count_lines(
+            h->file, hfsb_str_slice(h->file->text, pos, m->start));
+        pos = m->start;
+        list[i].start = m->start;
+        list[i].end = m->end;
+        list[i].first = line;
+        list[i].last =
+            line + hfsbi_count_lines(h->file,
+                                     hfsb_str_slice(h->file->text, pos, last));
+    }
+    return i;
 }
 
 HFSBI_FN void hfsbi_hint_ambiguous(const hfsbi_hint    *hint,
                                    const hfsbi_matches *matches) {
-    hfsb_str text = hint->file->text;
-    size_t   i, pos = 0, line = 1, len;
-    hfsbi_err_add(hint->err, "\nIt matches %s at:",
-                  hfsbi_rung_words_of(matches->rung)->how);
-    for (i = 0; i < matches->count && i < 10; i++) {
-        size_t at = matches->items[i].start, from = at;
-        line += hfsbi_count_lines(hint->file, hfsb_str_slice(text, pos, at));
-        pos = at;
-        while (!hfsbi_starts_line(hint->file, from)) from--;
-        hfsbi_show_line(
-            hint->err,
-            hfsb_str_slice(text, from,
-                           hfsbi_edit_line_end(hint->file, from, &len)),
-            line);
-    }
-    if (matches->count > 10)
-        hfsbi_err_add(hint->err, "\n  ... and %zu more", matches->count - 10);
+    hfsbi_place_lines list[HFSBI_HINT_PLACES];
+    size_t            i, count, shown = 0;
+    int               away;
+    if (!hint->err) return;
+    count = hfsbi_list_places(hint, matches, list);
+    away = hfsbi_telling_line(hint->file, list, count);
+    hfsbi_err_add(hint->err, "\nIt matches %s at line%s",
+                  hfsbi_rung_words_of(matches->rung)->how,
+                  count == 1 ? "" : "s");
+    for (i = 0; i < count; i++)
+        hfsbi_err_add(hint->err, "%s %zu", i ? "," : "", list[i].first);
+    if (matches->count > count)
+        hfsbi_err_add(hint->err, " and %zu more places",
+                      matches->count - count);
     if (matches->overlapping && matches->count == 1)
-        hfsbi_err_add(hint->err, "\n  ... and again, overlapping itself");
+        hfsbi_err_add(hint->err, ", and again, overlapping itself");
+    hfsbi_err_add(hint->err,
+                  ". With what is %s:", away < 0 ? "before it" : "after it");
+    for (i = 0; i < count; i++)
+        if (!hfsbi_show_telling(hint, list + i, away, &shown)) break;
     hfsbi_err_add(hint->err,
                   "\nAdd a neighbouring line to old_str%s, or set "
                   "replace_all=true to change all of them.",
