@@ -285,11 +285,11 @@ typedef struct hfsbi_nearby {
     hfsb_buf               copy;   /* of a window, with LF only */
     hfsb_str               window; /* lines of the file */
     size_t                 start;  /* of the window in the file */
+    size_t                 old_line, line; /* of the site in both */
     hfsb_buf               bones, window_bones;
 } hfsbi_nearby;
 
-/* Start of the line of pos, or a position close enough. */
-static size_t hfsbi_line_back(const hfsbi_edit_text *file, size_t pos) {
+HFSBI_FN size_t hfsbi_line_back(const hfsbi_edit_text *file, size_t pos) {
     size_t n;
     for (n = 0; n < HFSBI_SITE_LINE && !hfsbi_starts_line(file, pos); n++)
         pos--;
@@ -330,6 +330,10 @@ static void hfsbi_nearby_open(hfsbi_nearby *p, hfsbi_site site) {
     end = p->file->text.len - site.file_pos > after ? site.file_pos + after
                                                     : p->file->text.len;
     end = hfsbi_line_forth(p->file, end);
+    p->old_line = hfsb_str_count_byte(
+        hfsb_str_slice(p->old_text, from, site.old_pos), '\n');
+    p->line = hfsbi_count_lines(
+        p->file, hfsb_str_slice(p->file->text, p->start, site.file_pos));
     hfsb_buf_truncate(&p->copy, 0);
     p->window = hfsbi_fold_newlines(
         p->file, hfsb_str_slice(p->file->text, p->start, end), &p->copy);
@@ -394,8 +398,9 @@ typedef struct hfsbi_alignment {
     const hfsb_alloc *alloc;
     size_t            rows, cols, size;
     hfsbi_side       *olds, *lines;
-    int              *best; /* two rows of cols + 1 */
-    unsigned char    *step; /* (rows + 1) * (cols + 1) */
+    int              *best;           /* two rows of cols + 1 */
+    unsigned char    *step;           /* (rows + 1) * (cols + 1) */
+    size_t            old_line, line; /* known to belong together */
 } hfsbi_alignment;
 
 static void hfsbi_side_set(hfsbi_side *side, const hfsbi_lines *lines) {
@@ -466,6 +471,7 @@ static int hfsbi_pair_score(const hfsbi_alignment *a, size_t i, size_t j) {
         return x->bare.len < 4 ? 3 : 8;
     like = hfsbi_likeness(x->letters, y->letters);
     if (like >= 4) return like - 2;
+    if (i == a->old_line && j == a->line) return 1;
     return like >= 2 ? -1 : -2;
 }
 
@@ -553,6 +559,8 @@ static bool hfsbi_nearby_align(hfsbi_nearby *p, hfsb_str lines, bool whole,
     bool            ok = false;
     memset(&a, 0, sizeof a);
     a.alloc = p->alloc;
+    a.old_line = p->old_line;
+    a.line = whole ? HFSB_NPOS : p->line;
     if (hfsbi_closest_split(p, lines, c) &&
         hfsbi_alignment_make(&a, &c->olds, &c->lines)) {
         *score = hfsbi_align_fill(&a, &end);
@@ -595,6 +603,11 @@ static void hfsbi_closest_finish(hfsbi_nearby *p, hfsb_str lines,
         hfsb_str_slice(p->old_text, 0,
                        (size_t)(p->slice.ptr - p->old_text.ptr)),
         '\n');
+    if (!before) {
+        for (i = p->start; !hfsbi_starts_line(p->file, i);) i--;
+        c->before =
+            hfsb_utf8_count(hfsb_str_slice(p->file->text, i, p->start));
+    }
     for (i = 0; i < c->count; i++) {
         hfsbi_row *row = c->rows + i;
         hfsb_str   o, f;

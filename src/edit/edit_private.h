@@ -431,6 +431,7 @@ typedef struct hfsbi_closest {
     hfsbi_lines olds, lines;
     size_t      old_first;  /* index of the first of olds in the old text */
     size_t      first_line; /* number of the first of lines in the file */
+    size_t      before;     /* characters of that line that were left out */
     hfsbi_row  *rows;       /* count is 0 when nothing was found */
     size_t      count, cap;
     hfsb_str    old_core, core; /* equal but for blanks, quotes, escapes and
@@ -444,6 +445,10 @@ HFSBI_FN void hfsbi_closest_find(const hfsb_alloc      *alloc,
                                  const hfsbi_edit_text *file,
                                  hfsb_str old_text, hfsbi_closest *c);
 HFSBI_FN void hfsbi_closest_free(hfsbi_closest *c);
+
+/* The start of the line of pos; in a line that is too long a place before
+   pos. */
+HFSBI_FN size_t hfsbi_line_back(const hfsbi_edit_text *file, size_t pos);
 
 /* True for "..." alone or in a comment. */
 HFSBI_FN bool hfsbi_is_elision(hfsb_str line);

@@ -374,13 +374,28 @@ static void hfsbi_show_place(hfsbi_explain *x) {
 
 /* ---- what differs ---- */
 
+/* Offset in f where o begins: after its indentation or, if it was taken from
+   the inside of a line, where its first characters are. */
+static size_t hfsbi_begin_of(hfsb_str o, hfsb_str f) {
+    size_t   indent = hfsbi_indent_len(f, 0), len;
+    hfsb_str rest = hfsb_str_slice(f, indent, f.len);
+    for (len = 32; len >= 8; len /= 2) {
+        size_t at = o.len < len
+                        ? HFSB_NPOS
+                        : hfsb_str_find(rest, hfsb_str_slice(o, 0, len));
+        if (at != HFSB_NPOS) return indent + at;
+    }
+    return indent;
+}
+
 /* Offsets of the first difference, at the start of a character. Indentation
    counts only where the rest is the same. */
 static void hfsbi_first_difference(hfsb_str o, hfsb_str f, size_t *o_pos,
                                    size_t *f_pos) {
+    *o_pos = *f_pos = 0;
     if (!hfsb_str_equal(hfsbi_trim(o), hfsbi_trim(f))) {
         *o_pos = hfsbi_indent_len(o, 0);
-        *f_pos = hfsbi_indent_len(f, 0);
+        *f_pos = hfsbi_begin_of(hfsb_str_slice(o, *o_pos, o.len), f);
     }
     while (*o_pos < o.len && *f_pos < f.len &&
            o.ptr[*o_pos] == f.ptr[*f_pos]) {
@@ -430,12 +445,13 @@ static size_t hfsbi_elsewhere(const hfsbi_explain *x, hfsb_str line) {
 static void hfsbi_item_pair(hfsbi_explain *x, const hfsbi_row *row) {
     hfsb_str o = x->closest.olds.items[row->old_line];
     hfsb_str f = x->closest.lines.items[row->file_line];
-    size_t   o_pos = 0, f_pos = 0, at = hfsbi_elsewhere(x, o);
+    size_t   o_pos, f_pos, at = hfsbi_elsewhere(x, o);
     hfsbi_first_difference(o, f, &o_pos, &f_pos);
     hfsbi_err_add(&x->items, "\n%s line %zu, column %zu",
                   x->items.msg[0] ? "Then" : "First difference:",
                   hfsbi_file_number(x, row->file_line),
-                  hfsb_utf8_count(hfsb_str_slice(f, 0, f_pos)) + 1);
+                  hfsb_utf8_count(hfsb_str_slice(f, 0, f_pos)) + 1 +
+                      (row->file_line ? 0 : x->closest.before));
     if (!hfsbi_plain_at(o, o_pos) || !hfsbi_plain_at(f, f_pos)) {
         hfsbi_err_add(&x->items, ": you sent ");
         hfsbi_show_code(&x->items, o, o_pos);
@@ -959,27 +975,25 @@ HFSBI_FN void hfsbi_hint_not_found(const hfsbi_hint *hint) {
 /* Adds lines [from, to) of the file while there is room; from starts a line,
    whose number is `number`. Returns the end of the lines added. */
 static size_t hfsbi_show_lines(const hfsbi_hint *h, size_t from, size_t to,
-                               size_t number, size_t room) {
+                               size_t number, size_t width, size_t room) {
     size_t len, end;
     for (; from < to; from = end + len) {
         hfsb_str line;
         end = hfsbi_edit_line_end(h->file, from, &len);
         line = hfsb_str_slice(h->file->text, from, end);
-        if (hfsbi_shown_size(line, HFSBI_HINT_WIDTH) + strlen(h->err->msg) >
-            room)
-            break;
-        hfsbi_show_line(h->err, line, number++, HFSBI_HINT_WIDTH);
+        if (hfsbi_shown_size(line, width) + strlen(h->err->msg) > room) break;
+        hfsbi_show_line(h->err, line, number++, width);
     }
     return from;
 }
 
 /* The start of the line `above` lines before the line of pos, and its number,
-   which is *number for pos. */
+   which is *number for pos; a place inside a line that is too long. */
 static size_t hfsbi_back_lines(const hfsbi_edit_text *file, size_t pos,
                                size_t above, size_t *number) {
     for (;; --*number) {
-        while (!hfsbi_starts_line(file, pos)) pos--;
-        if (!above-- || !pos) return pos;
+        pos = hfsbi_line_back(file, pos);
+        if (!above-- || !pos || !hfsbi_starts_line(file, pos)) return pos;
         pos--;
     }
 }
@@ -1003,7 +1017,8 @@ HFSBI_FN void hfsbi_hint_indent(const hfsbi_hint *hint, size_t start,
                   : tabs         ? "indents with tabs"
                   : spaces       ? "indents with spaces"
                                  : "has them without indentation");
-    to = hfsbi_show_lines(hint, from, end, number, HFSBI_HINT_SIZE - 150);
+    to = hfsbi_show_lines(hint, from, end, number, HFSBI_HINT_WIDTH,
+                          HFSBI_HINT_SIZE - 150);
     if (to < end)
         hfsbi_err_add(hint->err,
                       "\n... To see the place call read with offset=%zu.",
@@ -1046,12 +1061,11 @@ static hfsb_str hfsbi_line_away(const hfsbi_edit_text   *file,
 static size_t hfsbi_count_distinct(const hfsbi_edit_text   *file,
                                    const hfsbi_place_lines *list, size_t count,
                                    int away) {
-    size_t i, k, n = 0;
+    hfsb_str lines[HFSBI_HINT_PLACES];
+    size_t   i, k, n = 0;
     for (i = 0; i < count; i++) {
-        hfsb_str line = hfsbi_line_away(file, list + i, away);
-        for (k = 0; k < i; k++)
-            if (hfsb_str_equal(line, hfsbi_line_away(file, list + k, away)))
-                break;
+        lines[i] = hfsbi_line_away(file, list + i, away);
+        for (k = 0; k < i && !hfsb_str_equal(lines[i], lines[k]);) k++;
         n += k == i;
     }
     return n;
@@ -1095,7 +1109,8 @@ static bool hfsbi_show_telling(const hfsbi_hint *h, const hfsbi_place_lines *p,
             h->file, hfsb_str_slice(h->file->text, from, *shown));
         from = *shown;
     }
-    *shown = hfsbi_show_lines(h, from, to, number, HFSBI_HINT_SIZE - 170);
+    *shown = hfsbi_show_lines(h, from, to, number, 2 * HFSBI_HINT_CUT,
+                              HFSBI_HINT_SIZE - 170);
     return *shown >= to;
 }
 

@@ -120,6 +120,28 @@ static void hints_show_a_difference_in_a_long_line(void) {
     hfsb_buf_free(&old_str);
 }
 
+/* A line of megabytes: the difference is shown, and its column is right. */
+static void hints_show_a_part_of_an_endless_line(void) {
+    hfsb_buf  file = HFSB_INIT;
+    hfsb_edit edit = te_make("if(alpha(beta,gamna)){return delta}", "x");
+    te_run    run;
+    size_t    i;
+    for (i = 0; i < 20001; i++)
+        te_append(&file, i == 10000
+                             ? HFSB_LIT("if(alpha(beta,gamma)){return delta}")
+                             : HFSB_LIT("f(x);"));
+    run = te_edits(hfsb_buf_str(&file), &edit, 1, NULL);
+    T_CHECK(te_holds_text(run.err.msg,
+                          "First difference: line 1, column 50018:"));
+    T_CHECK(te_holds_text(run.err.msg, "if(alpha(beta,gamma)){return "));
+    te_free(&run);
+    edit.old_str = HFSB_LIT("f(x);f(x);f(x);f(x)");
+    run = te_edits(hfsb_buf_str(&file), &edit, 1, NULL);
+    T_CHECK(run.st == HFSB_AMBIGUOUS);
+    te_free(&run);
+    hfsb_buf_free(&file);
+}
+
 /* Readings that are never applied. */
 static void hints_name_a_difference_that_is_everywhere(void) {
     static const struct {
@@ -530,6 +552,7 @@ int main(void) {
     T_RUN(hints_show_the_closest_lines);
     T_RUN(hints_name_the_first_difference);
     T_RUN(hints_show_a_difference_in_a_long_line);
+    T_RUN(hints_show_a_part_of_an_endless_line);
     T_RUN(hints_name_a_difference_that_is_everywhere);
     T_RUN(hints_choose_the_place_with_most_bytes_the_same);
     T_RUN(hints_show_one_place_only);
