@@ -581,12 +581,38 @@ HFSBI_FN void hfsbi_closest_free(hfsbi_closest *c) {
     memset(c, 0, sizeof *c);
 }
 
+/* The start of the line of pos, or of the one before it. */
+static size_t hfsbi_line_up(hfsb_str text, size_t pos, bool before) {
+    if (before && pos > 0) pos--;
+    while (pos > 0 && text.ptr[pos - 1] != '\n') pos--;
+    return pos;
+}
+
 /* Whole lines of text around its part. */
 static hfsb_str hfsbi_whole_lines(hfsb_str text, hfsb_str part) {
     size_t from = (size_t)(part.ptr - text.ptr), to = from + part.len;
     while (from > 0 && text.ptr[from - 1] != '\n') from--;
     while (to < text.len && text.ptr[to] != '\n') to++;
     return hfsb_str_slice(text, from, to);
+}
+
+/* part, which is whole lines of text, and up to head blank lines before it
+   and tail after it. */
+static hfsb_str hfsbi_add_blank_lines(hfsb_str text, hfsb_str part,
+                                      size_t head, size_t tail) {
+    size_t from = (size_t)(part.ptr - text.ptr), to = from + part.len, pos;
+    for (; head > 0 && from > 0; head--) {
+        pos = hfsbi_line_up(text, from, true);
+        if (hfsbi_trim(hfsb_str_slice(text, pos, from - 1)).len) break;
+        from = pos;
+    }
+    for (; tail > 0 && to + 1 < text.len; tail--) {
+        hfsb_str rest = hfsb_str_slice(text, to + 1, text.len), line;
+        hfsb_text_line(&rest, &line, NULL);
+        if (hfsbi_trim(line).len) break;
+        to += 1 + line.len;
+    }
+    return hfsb_str_slice(text, from, to + 1);
 }
 
 /* Sets what remains: bytes that are the same, line numbers. */
@@ -626,19 +652,36 @@ static void hfsbi_closest_finish(hfsbi_nearby *p, hfsb_str lines,
     c->copy.alloc = p->copy.alloc = *p->alloc;
 }
 
+/* The lines around core, with blank lines before and after it as around
+   old_core in the slice. */
+static hfsb_str hfsbi_nearby_lines(const hfsbi_nearby *p, hfsbi_closest *c) {
+    const char *end = p->slice.ptr + p->slice.len;
+    size_t      head, tail;
+    c->old_around = hfsbi_whole_lines(p->slice, c->old_core);
+    c->around = hfsbi_whole_lines(p->window, c->core);
+    head = hfsb_str_count_byte(
+        hfsb_str_make(p->slice.ptr,
+                      (size_t)(c->old_around.ptr - p->slice.ptr)),
+        '\n');
+    tail = (size_t)(end - (c->old_around.ptr + c->old_around.len));
+    tail = hfsb_str_count_byte(hfsb_str_make(end - tail, tail), '\n');
+    return hfsbi_add_blank_lines(p->window, c->around, head, tail);
+}
+
 /* Makes the lines of the window, or those around core if it is not empty, the
    closest ones. */
 static void hfsbi_nearby_take(hfsbi_nearby *p, hfsb_str old_core,
                               hfsb_str core, hfsbi_closest *c) {
-    hfsb_str lines = core.len ? hfsbi_whole_lines(p->window, core) : p->window;
+    hfsb_str lines = p->window;
     size_t   cells = 0;
     int      score;
     c->copy.alloc = *p->alloc;
+    c->old_core = old_core;
+    c->core = core;
+    if (core.len) lines = hfsbi_nearby_lines(p, c);
     if (!hfsbi_nearby_align(p, lines, core.len > 0, c, &score, &cells))
         c->count = 0;
     hfsbi_closest_finish(p, lines, c);
-    c->old_core = old_core;
-    c->core = core;
 }
 
 /* The site whose window aligns best; HFSB_NPOS if none is any good. */
@@ -659,13 +702,6 @@ static size_t hfsbi_best_site(hfsbi_nearby *p, const hfsbi_sites *sites) {
         hfsbi_closest_free(&c);
     }
     return best;
-}
-
-/* The start of the line of pos, or of the one before it. */
-static size_t hfsbi_line_up(hfsb_str text, size_t pos, bool before) {
-    if (before && pos > 0) pos--;
-    while (pos > 0 && text.ptr[pos - 1] != '\n') pos--;
-    return pos;
 }
 
 /* The first difference after a site in an old text of which only a slice is

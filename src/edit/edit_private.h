@@ -436,6 +436,7 @@ typedef struct hfsbi_closest {
     size_t      count, cap;
     hfsb_str    old_core, core; /* equal but for blanks, quotes, escapes and
                                    case; empty when there is no such text */
+    hfsb_str    old_around, around; /* the whole lines of these */
     hfsb_buf    copy;           /* private: holds lines */
 } hfsbi_closest;
 

@@ -423,14 +423,15 @@ static bool hfsbi_hidden_at(hfsb_str line, size_t pos) {
     return hfsbi_is_hidden(code);
 }
 
-/* The number of the line that the file has for an old line elsewhere: among
-   the lines shown, or the only one in the file; 0 if there is none. */
+/* The number of the line that the file has for an old line elsewhere: next to
+   the place, or the only one in the file; 0 if there is none. */
 static size_t hfsbi_elsewhere(const hfsbi_explain *x, hfsb_str line) {
     hfsb_str file = x->hint->file->text;
     size_t   i, at;
     line = hfsbi_trim(line);
     if (!line.len) return 0;
-    for (i = x->first; i <= x->last; i++)
+    i = x->first > 3 ? x->first - 3 : 0;
+    for (; i <= x->last + 3 && i < x->closest.lines.count; i++)
         if (hfsb_str_equal(line, hfsbi_trim(x->closest.lines.items[i])))
             return hfsbi_file_number(x, i);
     at = hfsb_str_find(file, line);
@@ -723,56 +724,59 @@ static bool hfsbi_reads_as(const hfsb_alloc *alloc, hfsbi_reading *reading,
 
 enum { HFSBI_READ_OLD, HFSBI_READ_FILE, HFSBI_READ_BOTH };
 
-/* The sentence for a difference that is the same everywhere: old_str is the
-   text of the file read another way. NULL if there is none; *of: which
-   text was read so. */
-static const char *hfsbi_find_reading(const hfsbi_explain *x, int *of) {
-    static const struct {
-        hfsbi_reading *reading;
-        int            of;
-        const char    *text;
-    } list[] = {
-        {hfsbi_put_halved, HFSBI_READ_OLD,
-         "old_str has two backslashes where the file has one"},
-        {hfsbi_put_halved, HFSBI_READ_FILE,
-         "The file has two backslashes where old_str has one"},
-        {hfsbi_put_unquoted, HFSBI_READ_OLD,
-         "old_str has backslashes before quotes where the file has none"},
-        {hfsbi_put_unquoted, HFSBI_READ_FILE,
-         "The file has backslashes before quotes where old_str has none"},
-        {hfsbi_put_unescaped, HFSBI_READ_OLD,
-         "old_str has escapes such as \\n or \\\" (a backslash and a letter) "
-         "where the file has the characters themselves"},
-        {hfsbi_put_line_ends, HFSBI_READ_FILE,
-         "The file has escapes such as \\n (a backslash and a letter) where "
-         "old_str has the characters themselves"},
-        {hfsbi_put_unicode, HFSBI_READ_OLD,
-         "old_str has escapes such as \\u2019 where the file has the "
-         "characters themselves"},
-        {hfsbi_put_unicode, HFSBI_READ_FILE,
-         "The file has escapes such as \\u2019 where old_str has the "
-         "characters themselves"},
-        {hfsbi_put_decoded, HFSBI_READ_FILE,
-         "The file has HTML entities such as &amp; where old_str has the "
-         "characters"},
-        {hfsbi_put_decoded, HFSBI_READ_OLD,
-         "old_str has HTML entities such as &amp; where the file has the "
-         "characters"},
-        {hfsbi_put_lower, HFSBI_READ_BOTH, "Upper and lower case differ"},
-        {hfsbi_put_quotes, HFSBI_READ_BOTH, "The kind of quotes differs"},
-        {hfsbi_put_visible, HFSBI_READ_BOTH,
-         "Only blanks and line breaks differ"}};
-    hfsb_str o = x->closest.old_core, f = x->closest.core;
-    size_t   i;
+/* What old_str can be: the text of the file read another way. The first that
+   fits is the most specific. */
+static const struct {
+    hfsbi_reading *reading;
+    int            of; /* the text that is read so */
+    const char    *text;
+} hfsbi_readings[] = {
+    {hfsbi_put_halved, HFSBI_READ_OLD,
+     "old_str has two backslashes where the file has one"},
+    {hfsbi_put_halved, HFSBI_READ_FILE,
+     "The file has two backslashes where old_str has one"},
+    {hfsbi_put_unquoted, HFSBI_READ_OLD,
+     "old_str has backslashes before quotes where the file has none"},
+    {hfsbi_put_unquoted, HFSBI_READ_FILE,
+     "The file has backslashes before quotes where old_str has none"},
+    {hfsbi_put_unescaped, HFSBI_READ_OLD,
+     "old_str has escapes such as \\n or \\\" (a backslash and a letter) "
+     "where the file has the characters themselves"},
+    {hfsbi_put_line_ends, HFSBI_READ_FILE,
+     "The file has escapes such as \\n (a backslash and a letter) where "
+     "old_str has the characters themselves"},
+    {hfsbi_put_unicode, HFSBI_READ_OLD,
+     "old_str has escapes such as \\u2019 where the file has the "
+     "characters themselves"},
+    {hfsbi_put_unicode, HFSBI_READ_FILE,
+     "The file has escapes such as \\u2019 where old_str has the "
+     "characters themselves"},
+    {hfsbi_put_decoded, HFSBI_READ_FILE,
+     "The file has HTML entities such as &amp; where old_str has the "
+     "characters"},
+    {hfsbi_put_decoded, HFSBI_READ_OLD,
+     "old_str has HTML entities such as &amp; where the file has the "
+     "characters"},
+    {hfsbi_put_lower, HFSBI_READ_BOTH, "Upper and lower case differ"},
+    {hfsbi_put_quotes, HFSBI_READ_BOTH, "The kind of quotes differs"},
+    {hfsbi_put_visible, HFSBI_READ_BOTH,
+     "Only blanks and line breaks differ"}};
+
+/* The sentence for a difference that is the same everywhere: o is the text f
+   of the file read another way. NULL if there is none; *of: which text was
+   read so. */
+static const char *hfsbi_reading_of(const hfsb_alloc *alloc, hfsb_str o,
+                                    hfsb_str f, int *of) {
+    size_t i;
     if (!f.len || hfsb_str_equal(o, f)) return NULL;
-    for (i = 0; i < sizeof list / sizeof *list; i++)
-        if (hfsbi_reads_as(x->hint->alloc, list[i].reading,
-                           list[i].of == HFSBI_READ_FILE ? f : o,
-                           list[i].of == HFSBI_READ_FILE ? o : f,
-                           list[i].of == HFSBI_READ_BOTH)) {
-            *of = list[i].of;
-            return list[i].text;
-        }
+    for (i = 0; i < sizeof hfsbi_readings / sizeof *hfsbi_readings; i++) {
+        *of = hfsbi_readings[i].of;
+        if (hfsbi_reads_as(alloc, hfsbi_readings[i].reading,
+                           *of == HFSBI_READ_FILE ? f : o,
+                           *of == HFSBI_READ_FILE ? o : f,
+                           *of == HFSBI_READ_BOTH))
+            return hfsbi_readings[i].text;
+    }
     return NULL;
 }
 
@@ -919,9 +923,13 @@ static bool hfsbi_hint_applied(const hfsbi_explain *x, bool found) {
 
 /* Adds the closest place: what differs, its lines. */
 static void hfsbi_hint_closest(hfsbi_explain *x, bool marks) {
-    int         of = HFSBI_READ_BOTH;
-    const char *reading = hfsbi_find_reading(x, &of);
-    size_t      from = hfsbi_file_number(x, x->first);
+    int                  of = HFSBI_READ_BOTH;
+    const hfsbi_closest *c = &x->closest;
+    const char          *reading =
+        hfsbi_reading_of(x->hint->alloc, c->old_around, c->around, &of);
+    size_t from = hfsbi_file_number(x, x->first);
+    if (!reading)
+        reading = hfsbi_reading_of(x->hint->alloc, c->old_core, c->core, &of);
     if (x->all_same && marks) {
         hfsbi_err_add(x->err, "\nOtherwise old_str is right, at line %zu.",
                       from);
