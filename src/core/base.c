@@ -291,7 +291,7 @@ static size_t hfsbi_find_two_way(hfsb_str hay, hfsb_str needle) {
 
 /* ---- search, by two rare bytes ---- */
 
-/* hfsb_str_find() first looks for two bytes of the needle that are rare in
+/* hfsbi_needle_find() first looks for two bytes of the needle that are rare in
    text, 64 starts at a time, and compares only where both match. A budget
    bounds the comparisons. When an input exhausts it, the two-way algorithm of
    Crochemore and Perrin takes over: linear on every input, without memory. */
@@ -393,17 +393,24 @@ static size_t hfsbi_find_pairs(hfsb_str s, hfsb_str needle, size_t a, size_t b,
 }
 #endif
 
-size_t hfsb_str_find(hfsb_str s, hfsb_str needle) {
-    size_t a, b, last, i = 0, spent = 0;
+HFSBI_FN hfsbi_needle hfsbi_needle_make(hfsb_str text) {
+    hfsbi_needle n = HFSB_INIT;
+    n.text = text;
+    if (text.len > 1) hfsbi_rare_pair(text, &n.first, &n.second);
+    return n;
+}
+
+HFSBI_FN size_t hfsbi_needle_find(const hfsbi_needle *n, hfsb_str s) {
+    hfsb_str needle = n->text;
+    size_t   a = n->first, last, i = 0, spent = 0;
     if (needle.len > s.len) return HFSB_NPOS;
     if (needle.len == 0) return 0;
     if (needle.len == 1) return hfsb_str_find_byte(s, needle.ptr[0]);
-    hfsbi_rare_pair(needle, &a, &b);
     last = s.len - needle.len;
 #ifdef HFSBI_SSE2
     {
         bool found;
-        i = hfsbi_find_pairs(s, needle, a, b, &found);
+        i = hfsbi_find_pairs(s, needle, a, n->second, &found);
         if (found) return i;
         if (i + 63 <= last) spent = (size_t)-1; /* it gave up */
     }
@@ -416,6 +423,13 @@ size_t hfsb_str_find(hfsb_str s, hfsb_str needle) {
     if (i > last) return HFSB_NPOS;
     a = hfsbi_find_two_way(hfsb_str_slice(s, i, s.len), needle);
     return a == HFSB_NPOS ? HFSB_NPOS : a + i;
+}
+
+size_t hfsb_str_find(hfsb_str s, hfsb_str needle) {
+    hfsbi_needle n;
+    if (needle.len > s.len) return HFSB_NPOS;
+    n = hfsbi_needle_make(needle);
+    return hfsbi_needle_find(&n, s);
 }
 
 /* ---- errors ---- */

@@ -127,6 +127,18 @@ HFSBI_FN void hfsbi_sort(void *items, size_t count, size_t size,
 
 /* ---- base.c: views ---- */
 
+/* A text to be found several times, which hfsb_str_find() would examine anew
+   each time. */
+typedef struct hfsbi_needle {
+    hfsb_str text;
+    size_t   first, second; /* offsets of two rare bytes */
+} hfsbi_needle;
+
+HFSBI_FN hfsbi_needle hfsbi_needle_make(hfsb_str text);
+
+/* Offset of the first place in s, or HFSB_NPOS. */
+HFSBI_FN size_t hfsbi_needle_find(const hfsbi_needle *needle, hfsb_str s);
+
 /* ASCII only, whatever the locale. */
 HFSBI_UNUSED static inline bool hfsbi_is_digit(char c) {
     return (unsigned)c - '0' < 10u;

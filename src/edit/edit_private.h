@@ -140,9 +140,10 @@ HFSBI_FN bool hfsbi_view_after(const hfsbi_view *view, size_t view_pos,
 /* All places of a pattern, overlapping ones too, found in linear time
    altogether. Set text and pattern, which is not empty; leave the rest 0. */
 typedef struct hfsbi_occurrences {
-    hfsb_str text, pattern;
-    size_t   at, gap; /* private: the last place, and its distance to the one
-                         before (0: unknown) */
+    hfsb_str     text, pattern;
+    size_t       at, gap; /* private: the last place, and its distance to the
+                             one before (0: unknown) */
+    hfsbi_needle needle;  /* private: the pattern */
 } hfsbi_occurrences;
 
 /* The first place at or after `from`, or HFSB_NPOS. `from` is 0 in the first
@@ -437,7 +438,7 @@ typedef struct hfsbi_closest {
     hfsb_str    old_core, core; /* equal but for blanks, quotes, escapes and
                                    case; empty when there is no such text */
     hfsb_str    old_around, around; /* the whole lines of these */
-    hfsb_buf    copy;           /* private: holds lines */
+    hfsb_buf    copy;               /* private: holds lines */
 } hfsbi_closest;
 
 /* Without memory nothing is found. The lines show the bytes of the file or of

@@ -432,7 +432,8 @@ HFSBI_FN size_t hfsbi_occurrence_next(hfsbi_occurrences *f, size_t from) {
         f->at = next;
         return next;
     }
-    f->at = hfsb_str_find(rest, f->pattern);
+    if (!f->needle.text.len) f->needle = hfsbi_needle_make(f->pattern);
+    f->at = hfsbi_needle_find(&f->needle, rest);
     if (f->at == HFSB_NPOS) return HFSB_NPOS;
     f->at += from;
     f->gap = from == last + 1 ? f->at - last : 0;
