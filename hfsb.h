@@ -2785,6 +2785,18 @@ HFSBI_FN void hfsbi_sort(void *items, size_t count, size_t size,
 
 /* ---- base.c: views ---- */
 
+/* A text to be found several times, which hfsb_str_find() would examine anew
+   each time. */
+typedef struct hfsbi_needle {
+    hfsb_str text;
+    size_t   first, second; /* offsets of two rare bytes */
+} hfsbi_needle;
+
+HFSBI_FN hfsbi_needle hfsbi_needle_make(hfsb_str text);
+
+/* Offset of the first place in s, or HFSB_NPOS. */
+HFSBI_FN size_t hfsbi_needle_find(const hfsbi_needle *needle, hfsb_str s);
+
 /* ASCII only, whatever the locale. */
 HFSBI_UNUSED static inline bool hfsbi_is_digit(char c) {
     return (unsigned)c - '0' < 10u;
@@ -3392,7 +3404,7 @@ static size_t hfsbi_find_two_way(hfsb_str hay, hfsb_str needle) {
 
 /* ---- search, by two rare bytes ---- */
 
-/* hfsb_str_find() first looks for two bytes of the needle that are rare in
+/* hfsbi_needle_find() first looks for two bytes of the needle that are rare in
    text, 64 starts at a time, and compares only where both match. A budget
    bounds the comparisons. When an input exhausts it, the two-way algorithm of
    Crochemore and Perrin takes over: linear on every input, without memory. */
@@ -3494,17 +3506,24 @@ static size_t hfsbi_find_pairs(hfsb_str s, hfsb_str needle, size_t a, size_t b,
 }
 #endif
 
-size_t hfsb_str_find(hfsb_str s, hfsb_str needle) {
-    size_t a, b, last, i = 0, spent = 0;
+HFSBI_FN hfsbi_needle hfsbi_needle_make(hfsb_str text) {
+    hfsbi_needle n = HFSB_INIT;
+    n.text = text;
+    if (text.len > 1) hfsbi_rare_pair(text, &n.first, &n.second);
+    return n;
+}
+
+HFSBI_FN size_t hfsbi_needle_find(const hfsbi_needle *n, hfsb_str s) {
+    hfsb_str needle = n->text;
+    size_t   a = n->first, last, i = 0, spent = 0;
     if (needle.len > s.len) return HFSB_NPOS;
     if (needle.len == 0) return 0;
     if (needle.len == 1) return hfsb_str_find_byte(s, needle.ptr[0]);
-    hfsbi_rare_pair(needle, &a, &b);
     last = s.len - needle.len;
 #ifdef HFSBI_SSE2
     {
         bool found;
-        i = hfsbi_find_pairs(s, needle, a, b, &found);
+        i = hfsbi_find_pairs(s, needle, a, n->second, &found);
         if (found) return i;
         if (i + 63 <= last) spent = (size_t)-1; /* it gave up */
     }
@@ -3517,6 +3536,13 @@ size_t hfsb_str_find(hfsb_str s, hfsb_str needle) {
     if (i > last) return HFSB_NPOS;
     a = hfsbi_find_two_way(hfsb_str_slice(s, i, s.len), needle);
     return a == HFSB_NPOS ? HFSB_NPOS : a + i;
+}
+
+size_t hfsb_str_find(hfsb_str s, hfsb_str needle) {
+    hfsbi_needle n;
+    if (needle.len > s.len) return HFSB_NPOS;
+    n = hfsbi_needle_make(needle);
+    return hfsbi_needle_find(&n, s);
 }
 
 /* ---- errors ---- */
@@ -8068,7 +8094,9 @@ enum {
     HFSBI_FOLD_DASHES = 8,  /* U+2014 becomes "--", not "-" (with LOOKS) */
     HFSBI_FOLD_RUNS = 16,   /* a run of blanks inside a line becomes a space */
     HFSBI_FOLD_INDENT = 32, /* blanks at a line's start vanish */
-    HFSBI_FOLD_CR_LAST = 64 /* an empty line follows a lone CR at the end */
+    HFSBI_FOLD_CR_LAST = 64, /* an empty line follows a lone CR at the end */
+    HFSBI_FOLD_LINES = 128,  /* blank lines vanish (with INDENT and TRAIL) */
+    HFSBI_FOLD_JOINERS = 256 /* joiners, marks and soft hyphens vanish */
 };
 
 /* Walks a text one folded character at a time. */
@@ -8104,6 +8132,9 @@ HFSBI_FN bool hfsbi_blank_at(hfsb_str text, size_t pos, unsigned folds,
 /* Length of the blanks at the start of text. */
 HFSBI_FN size_t hfsbi_indent_len(hfsb_str text, unsigned folds);
 
+/* True when text contains a character that LOOKS or JOINERS drop. */
+HFSBI_FN bool hfsbi_has_invisible(hfsb_str text);
+
 /* True when text contains only blanks and line ends. */
 HFSBI_FN bool hfsbi_is_all_blank(hfsb_str text, unsigned folds);
 
@@ -8126,6 +8157,7 @@ typedef struct hfsbi_view_change {
        original     |  if x: \r\n|    go|
        TRAIL        \n|  if x:\n|    go|\n
        TRAIL+INDENT \n|if x:\n|go|\n
+       ... +LINES   the same, without the blank lines
 
    With INDENT, which is for whole lines, the LF at the end is only added to a
    text that lacks it. All-zero but for text.alloc is ready to use. */
@@ -8154,9 +8186,10 @@ HFSBI_FN bool hfsbi_view_after(const hfsbi_view *view, size_t view_pos,
 /* All places of a pattern, overlapping ones too, found in linear time
    altogether. Set text and pattern, which is not empty; leave the rest 0. */
 typedef struct hfsbi_occurrences {
-    hfsb_str text, pattern;
-    size_t   at, gap; /* private: the last place, and its distance to the one
-                         before (0: unknown) */
+    hfsb_str     text, pattern;
+    size_t       at, gap; /* private: the last place, and its distance to the
+                             one before (0: unknown) */
+    hfsbi_needle needle;  /* private: the pattern */
 } hfsbi_occurrences;
 
 /* The first place at or after `from`, or HFSB_NPOS. `from` is 0 in the first
@@ -8255,6 +8288,7 @@ typedef enum hfsbi_rung {
     HFSBI_RUNG_INDENT, /* 7 */
     HFSBI_RUNG_EDGES,  /* 8 */
     HFSBI_RUNG_BLANKS, /* 9 */
+    HFSBI_RUNG_LINES,  /* 10 */
     HFSBI_RUNGS        /* their number */
 } hfsbi_rung;
 
@@ -8269,6 +8303,7 @@ HFSBI_FN const hfsbi_rung_words *hfsbi_rung_words_of(hfsbi_rung rung);
 typedef struct hfsbi_match {
     size_t start, end;         /* in file->text */
     bool   lacks_newline;      /* the last LF of old_text is not in the file */
+    bool   lacks_blank;        /* nor the blank line that ends old_text */
     bool   overlaps;           /* another match starts inside this one */
     size_t text_pos, text_len; /* of the text that replaces it */
 } hfsbi_match;
@@ -8280,21 +8315,104 @@ typedef struct hfsbi_matches {
     hfsbi_match *items; /* in order, not overlapping */
     size_t       count, cap;
     bool         overlapping;          /* some match overlaps another */
-    size_t       drop_head, drop_tail; /* blank lines dropped by rung 8 */
+    size_t       drop_head, drop_tail; /* blank lines dropped by 8 and 10 */
 } hfsbi_matches;
 
 HFSBI_FN void hfsbi_matches_free(const hfsb_alloc *alloc,
                                  hfsbi_matches    *matches);
 
-enum { HFSBI_MATCH_EXACT = 1, HFSBI_MATCH_LOOSE = 2 };
+enum { HFSBI_MATCH_EXACT = 1, HFSBI_MATCH_LOOSE = 2, HFSBI_MATCH_HIDDEN = 4 };
 
-/* Climbs rungs 1 and 2 (EXACT), the others (LOOSE), or all of them. old_text
-   has LF only and is not empty. matches->count is 0 when no rung matches.
+/* Climbs rungs 1 and 2 (EXACT), the others (LOOSE), or all of them. With
+   HIDDEN a loose match counts together with the places where only a joiner, a
+   mark or a soft hyphen is in the way: such a place may be the one that is
+   meant. old_text has LF only and is not empty. matches->count is 0 when no
+   rung matches.
    HFSB_OK, HFSB_NOMEM or HFSB_LIMIT; free *matches in each case. */
 HFSBI_FN hfsb_status hfsbi_match_find(const hfsb_alloc      *alloc,
                                       const hfsbi_edit_text *file,
                                       hfsb_str old_text, unsigned rungs,
                                       hfsbi_matches *matches);
+
+/* ---- indent.c: the indentation of new lines ---- */
+
+/* A line of the old text as the match shows it. */
+typedef struct hfsbi_old_line {
+    hfsb_str text, end;   /* the file's line and line end; empty at the last */
+    hfsb_str indent;      /* of the old text; ptr NULL for a blank line */
+    hfsb_str file_indent; /* of the file */
+} hfsbi_old_line;
+
+/* How the indentation of the old text became that of the file. */
+typedef enum hfsbi_indent_rule {
+    HFSBI_INDENT_NONE,
+    HFSBI_INDENT_SAME,
+    HFSBI_INDENT_ADD,    /* the file has one more prefix everywhere */
+    HFSBI_INDENT_REMOVE, /* the old text has one more prefix everywhere */
+    HFSBI_INDENT_UNITS,  /* levels of one unit became levels of another */
+    HFSBI_INDENT_TABLE,  /* no rule, but each became one other: look it up */
+    HFSBI_INDENT_MIXED   /* the same, or tabs for spaces, but for one line */
+} hfsbi_indent_rule;
+
+#define HFSBI_INDENT_DISTINCT 64
+
+typedef struct hfsbi_indent_map {
+    const hfsbi_old_line *lines;
+    size_t                count;
+    unsigned long long    steps; /* of hfsbi_indent_steps() */
+    hfsbi_indent_rule     rule;
+    bool                  may_derive; /* also for indents not in old_text */
+    bool                  flat;       /* no line of old_text is indented */
+    hfsb_str              prefix;
+    size_t                old_unit, file_unit; /* 0: a tab, else spaces */
+    long                  shift;               /* levels added by UNITS */
+    bool                  varied;    /* not all lines are on one level */
+    size_t                support;   /* indented lines that show the units */
+    size_t                converted; /* MIXED: lines with tabs for spaces */
+    size_t                kept, kept_tabs, kept_spaces; /* ... the same */
+    long                  deepest;   /* ... level of those converted */
+    bool                  level_off; /* ... one is off by a step of the file */
+    size_t                distinct[HFSBI_INDENT_DISTINCT]; /* one line each */
+    bool                  torn[HFSBI_INDENT_DISTINCT]; /* into two or more */
+    size_t                distinct_count;
+} hfsbi_indent_map;
+
+/* The indentation of a line; ptr NULL for a blank line. */
+HFSBI_FN hfsb_str hfsbi_indent_of(hfsb_str line, unsigned folds);
+
+/* True when the one consists of tabs and the other of spaces. */
+HFSBI_FN bool hfsbi_indent_mixes(hfsb_str a, hfsb_str b);
+
+/* Finds the rule that explains all lines; news are the lines of new_text, and
+   steps those of the file. */
+HFSBI_FN void hfsbi_indent_map_make(hfsbi_indent_map     *map,
+                                    const hfsbi_old_line *lines, size_t count,
+                                    const hfsbi_lines *news, unsigned folds,
+                                    unsigned long long steps);
+
+/* Appends the file's indentation for `indent`; false, and nothing appended,
+   when it cannot be told. near_off: an unchanged line next to this one has the
+   same indentation, and another in the file. */
+HFSBI_FN bool hfsbi_indent_put(const hfsbi_indent_map *map, hfsb_str indent,
+                               bool near_off, hfsb_buf *out);
+
+/* Bit n: the indentations of two neighbouring lines of the file differ by n
+   spaces. */
+HFSBI_FN unsigned long long hfsbi_indent_steps(const hfsbi_edit_text *file);
+
+/* True when a line is indented in the file by such steps more or less, or by
+   a tab; false for a slip of a blank or two that means nothing. */
+HFSBI_FN bool hfsbi_is_level_off(unsigned long long    steps,
+                                 const hfsbi_old_line *line);
+
+/* Sets *line to the first line of news that is a line of olds but for its
+   indentation, with nothing before it that explains the shift: the two texts
+   were then indented apart. HFSB_NPOS if there is none. HFSB_OK or
+   HFSB_NOMEM. */
+HFSBI_FN hfsb_status hfsbi_indent_shifted(const hfsb_alloc  *alloc,
+                                          const hfsbi_lines *olds,
+                                          const hfsbi_lines *news,
+                                          unsigned folds, size_t *line);
 
 /* ---- rewrite.c: the text that replaces a match ---- */
 
@@ -8306,15 +8424,17 @@ typedef struct hfsbi_edit_texts {
 } hfsbi_edit_texts;
 
 typedef struct hfsbi_rewritten {
-    bool   reindented; /* the indentation of a new line was changed */
-    size_t match;      /* that was refused */
-    size_t line;       /* of new_text, 0-based: why it was refused */
+    bool   reindented;  /* the indentation of a new line was changed */
+    size_t match;       /* that was refused */
+    size_t line;        /* of new_text, 0-based: why it was refused */
+    bool   blank_lines; /* not its indentation, but those before it */
 } hfsbi_rewritten;
 
 /* Appends the texts that replace the matches to *out and records in each match
    where its text is. A match shrinks to a point for an insertion and grows
    where whole lines are deleted. HFSB_OK; HFSB_REFUSED when the indentation of
-   a new line cannot be derived; HFSB_NOMEM, HFSB_LIMIT. */
+   a new line, or the blank lines before it, cannot be derived; HFSB_NOMEM,
+   HFSB_LIMIT. */
 HFSBI_FN hfsb_status hfsbi_rewrite_matches(const hfsb_alloc       *alloc,
                                            const hfsbi_edit_text  *file,
                                            const hfsbi_edit_texts *texts,
@@ -8326,10 +8446,11 @@ HFSBI_FN hfsb_status hfsbi_rewrite_matches(const hfsb_alloc       *alloc,
 HFSBI_FN void hfsbi_put_newlines(hfsb_buf *out, hfsb_str text,
                                  hfsb_str newline);
 
-/* ---- explain.c: reasons to refuse ---- */
+/* ---- strip.c: what a model copied around the text ---- */
 
 /* How many lines of text begin like a numbered listing ("12\t", "12|",
-   "12 | ", "12: ", "12" and an arrow). */
+   "12 | ", "12: ", "12" and an arrow; a number alone for an empty line, if
+   all other lines do). */
 typedef struct hfsbi_numbered {
     size_t lines, prefixed;
     bool   consecutive; /* all prefixed, alike, and counting up by one */
@@ -8339,6 +8460,53 @@ HFSBI_FN hfsbi_numbered hfsbi_numbered_scan(hfsb_str text);
 
 /* Appends text without those prefixes; the caller checks out->status. */
 HFSBI_FN void hfsbi_numbered_strip(hfsb_str text, hfsb_buf *out);
+
+/* Reduces both texts to the lines inside their code fences. False, with both
+   unchanged, unless both are fenced, alike, and old_text has lines inside. */
+HFSBI_FN bool hfsbi_unfence_both(hfsb_str *old_text, hfsb_str *new_text);
+
+/* ---- closest.c: the place that was meant ---- */
+
+/* Two texts side by side. HFSB_NPOS: the line has no counterpart. */
+typedef struct hfsbi_row {
+    size_t old_line, file_line; /* in olds and lines */
+    bool   same;                /* to the byte */
+} hfsbi_row;
+
+/* Lines of the file, beside the lines of the old text that they resemble. */
+typedef struct hfsbi_closest {
+    hfsbi_lines olds, lines;
+    size_t      old_first;  /* index of the first of olds in the old text */
+    size_t      first_line; /* number of the first of lines in the file */
+    size_t      before;     /* characters of that line that were left out */
+    hfsbi_row  *rows;       /* count is 0 when nothing was found */
+    size_t      count, cap;
+    hfsb_str    old_core, core; /* equal but for blanks, quotes, escapes and
+                                   case; empty when there is no such text */
+    hfsb_str    old_around, around; /* the whole lines of these */
+    hfsb_buf    copy;               /* private: holds lines */
+} hfsbi_closest;
+
+/* Without memory nothing is found. The lines show the bytes of the file or of
+   c->copy; free *c when done. */
+HFSBI_FN void hfsbi_closest_find(const hfsb_alloc      *alloc,
+                                 const hfsbi_edit_text *file,
+                                 hfsb_str old_text, hfsbi_closest *c);
+HFSBI_FN void hfsbi_closest_free(hfsbi_closest *c);
+
+/* The start of the line of pos; in a line that is too long a place before
+   pos. */
+HFSBI_FN size_t hfsbi_line_back(const hfsbi_edit_text *file, size_t pos);
+
+/* True for "..." alone or in a comment. */
+HFSBI_FN bool hfsbi_is_elision(hfsb_str line);
+
+/* Length of the escape such as \u2019, or of the entity such as &amp;, at the
+   start of s, and the character it stands for; 0 if there is none. */
+HFSBI_FN size_t hfsbi_unicode_escape(hfsb_str s, unsigned long *code);
+HFSBI_FN size_t hfsbi_entity_at(hfsb_str s, char *c);
+
+/* ---- explain.c: reasons to refuse ---- */
 
 /* The first line of new_text that stands for omitted code ("// ... existing
    code ...") and is neither in old_text nor in the file; empty if none. */
@@ -8358,6 +8526,11 @@ typedef struct hfsbi_hint {
 HFSBI_FN void hfsbi_hint_not_found(const hfsbi_hint *hint);
 HFSBI_FN void hfsbi_hint_ambiguous(const hfsbi_hint    *hint,
                                    const hfsbi_matches *matches);
+
+/* Append how the lines of the match [start, end) are indented, the lines, and
+   that nothing was changed. */
+HFSBI_FN void hfsbi_hint_indent(const hfsbi_hint *hint, size_t start,
+                                size_t end);
 
 /* ---- patch_parse.c: sections and hunks ---- */
 
@@ -8900,7 +9073,7 @@ static char hfsbi_look_alike(unsigned long code) {
     if (code >= 0x2018 && code <= 0x201B) return '\'';
     if (code >= 0x201C && code <= 0x201F) return '"';
     if (code == 0x2026) return '.';
-    if (code == 0x200B || code == 0xFEFF) return '0';
+    if (code == 0x200B || code == 0x2060 || code == 0xFEFF) return '0';
     if (code == 0xA0 || (code >= 0x2000 && code <= 0x200A) || code == 0x202F ||
         code == 0x205F || code == 0x3000)
         return ' ';
@@ -8918,10 +9091,41 @@ static char hfsbi_look_at(hfsb_str text, size_t pos, size_t *len) {
     return valid ? hfsbi_look_alike(code) : '\0';
 }
 
+/* True for an invisible character that can carry meaning: a soft hyphen,
+   joiners and directional marks, invisible operators, variation selectors. */
+static bool hfsbi_is_joiner(unsigned long code) {
+    return code == 0xAD || (code >= 0x200C && code <= 0x200F) ||
+           (code >= 0x202A && code <= 0x202E) ||
+           (code >= 0x2061 && code <= 0x2069) ||
+           (code >= 0xFE00 && code <= 0xFE0F);
+}
+
+static bool hfsbi_joiner_at(hfsb_str text, size_t pos, size_t *len) {
+    unsigned char c = (unsigned char)text.ptr[pos];
+    unsigned long code;
+    bool          valid;
+    if (c != 0xC2 && c != 0xE2 && c != 0xEF) return false;
+    *len = hfsb_utf8_step(text, pos, &code, &valid);
+    return valid && hfsbi_is_joiner(code);
+}
+
 /* True for a character that the folds drop wherever it is. */
 static bool hfsbi_is_invisible(hfsb_str text, size_t pos, unsigned folds,
                                size_t *len) {
-    return (folds & HFSBI_FOLD_LOOKS) && hfsbi_look_at(text, pos, len) == '0';
+    return ((folds & HFSBI_FOLD_LOOKS) &&
+            hfsbi_look_at(text, pos, len) == '0') ||
+           ((folds & HFSBI_FOLD_JOINERS) && hfsbi_joiner_at(text, pos, len));
+}
+
+HFSBI_FN bool hfsbi_has_invisible(hfsb_str text) {
+    const unsigned folds = HFSBI_FOLD_LOOKS | HFSBI_FOLD_JOINERS;
+    size_t         len, pos = hfsbi_utf8_ascii(text.ptr, text.len);
+    while (pos < text.len) {
+        if (hfsbi_is_invisible(text, pos, folds, &len)) return true;
+        pos++;
+        pos += hfsbi_utf8_ascii(text.ptr + pos, text.len - pos);
+    }
+    return false;
 }
 
 HFSBI_FN bool hfsbi_blank_at(hfsb_str text, size_t pos, unsigned folds,
@@ -9043,8 +9247,7 @@ static void hfsbi_fold_blank(hfsbi_folder *f, hfsbi_folded *step, size_t len) {
 static void hfsbi_fold_look(const hfsbi_folder *f, hfsbi_folded *step,
                             char look) {
     bool dashes = look == 'm' && (f->folds & HFSBI_FOLD_DASHES);
-    if (look == '0') hfsbi_fold_to(step, "", 0);
-    else if (look == '.') hfsbi_fold_to(step, "...", 3);
+    if (look == '.') hfsbi_fold_to(step, "...", 3);
     else if (look == 'm') hfsbi_fold_to(step, "--", dashes ? 2 : 1);
     else hfsbi_fold_to(step, &look, 1);
 }
@@ -9056,18 +9259,22 @@ HFSBI_FN bool hfsbi_folder_next(hfsbi_folder *f, hfsbi_folded *step) {
     step->start = f->pos;
     step->len = hfsbi_line_end_len(f->text, f->pos, f->folds);
     if (step->len) {
-        hfsbi_fold_to(step, "\n", 1);
+        bool vanishes = (f->folds & HFSBI_FOLD_LINES) && f->indent;
+        hfsbi_fold_to(step, "\n", vanishes ? 0 : 1);
         f->indent = true;
         f->line = f->pos + step->len;
     } else if (hfsbi_blank_at(f->text, f->pos, f->folds, &len)) {
         hfsbi_fold_blank(f, step, len);
+    } else if (hfsbi_is_invisible(f->text, f->pos, f->folds, &len)) {
+        step->len = len;
+        hfsbi_fold_to(step, "", 0);
     } else {
         if (f->folds & HFSBI_FOLD_LOOKS)
             look = hfsbi_look_at(f->text, f->pos, &len);
         step->len = look ? len : 1;
         if (look) hfsbi_fold_look(f, step, look);
         else hfsbi_fold_to(step, f->text.ptr + f->pos, 1);
-        if (look != '0') f->indent = false;
+        f->indent = false;
     }
     f->pos += step->len;
     return true;
@@ -9138,7 +9345,7 @@ static bool hfsbi_view_line(hfsbi_view *v, hfsb_str text, unsigned folds,
         len--;
     }
     line = hfsb_str_slice(rest, 0, len);
-    if ((folds & HFSBI_FOLD_LOOKS) &&
+    if ((folds & (HFSBI_FOLD_LOOKS | HFSBI_FOLD_JOINERS)) &&
         hfsbi_utf8_ascii(line.ptr, line.len) < line.len)
         return false;
     if (folds & HFSBI_FOLD_INDENT) indent = hfsbi_indent_len(line, 0);
@@ -9147,6 +9354,11 @@ static bool hfsbi_view_line(hfsbi_view *v, hfsb_str text, unsigned folds,
                                      line.ptr[line.len - 1] == '\t'))
             line.len--;
     if ((folds & HFSBI_FOLD_RUNS) && hfsbi_has_run(line)) return false;
+    if ((folds & HFSBI_FOLD_LINES) && line.len == indent) {
+        *ok = hfsbi_view_note(v, 0, *pos, len + newline);
+        *pos += len + newline;
+        return true;
+    }
     if (indent) *ok = hfsbi_view_note(v, 0, *pos, indent);
     hfsbi_view_put(v, hfsb_str_slice(line, indent, line.len));
     v->trimmed = line.len < len && !newline;
@@ -9273,7 +9485,8 @@ HFSBI_FN size_t hfsbi_occurrence_next(hfsbi_occurrences *f, size_t from) {
         f->at = next;
         return next;
     }
-    f->at = hfsb_str_find(rest, f->pattern);
+    if (!f->needle.text.len) f->needle = hfsbi_needle_make(f->pattern);
+    f->at = hfsbi_needle_find(&f->needle, rest);
     if (f->at == HFSB_NPOS) return HFSB_NPOS;
     f->at += from;
     f->gap = from == last + 1 ? f->at - last : 0;
@@ -9447,6 +9660,8 @@ typedef struct hfsbi_search {
     hfsbi_matches         *matches;
     hfsbi_window          *windows;
     size_t                 window_count, window_cap;
+    bool                   skip_blank; /* windows count no blank lines */
+    bool                   hides;      /* the file has invisible characters */
     hfsbi_view             needle, view;
     hfsb_str               pattern;    /* searched for in the view */
     bool                   lead, tail; /* it has an extra LF before, after
@@ -9475,29 +9690,22 @@ static bool hfsbi_is_anchor_byte(hfsb_str s, size_t i) {
     return c > ' ' && c < 0x7F && c != '-' && c != '\'' && c != '"';
 }
 
-typedef struct hfsbi_anchor {
-    hfsb_str text;
-    size_t   above; /* lines of the old text before it */
-} hfsbi_anchor;
-
 #define HFSBI_ANCHORS 8
 
 /* Lists the longest runs of such bytes, longest first; returns their
    number. */
-static size_t hfsbi_list_anchors(hfsb_str text, hfsbi_anchor *list) {
-    size_t i = 0, lines = 0, count = 0, k;
-    while (i < text.len) {
-        size_t start = i;
+static size_t hfsbi_list_anchors(hfsb_str text, hfsb_str *list) {
+    size_t i, start, count = 0, k;
+    for (i = 0; i < text.len; i++) {
+        start = i;
         while (i < text.len && hfsbi_is_anchor_byte(text, i)) i++;
-        if (i > start &&
-            (count < HFSBI_ANCHORS || i - start > list[count - 1].text.len)) {
-            if (count < HFSBI_ANCHORS) count++;
-            for (k = count - 1; k > 0 && list[k - 1].text.len < i - start; k--)
-                list[k] = list[k - 1];
-            list[k].text = hfsb_str_slice(text, start, i);
-            list[k].above = lines;
-        }
-        if (i < text.len && text.ptr[i++] == '\n') lines++;
+        if (i == start ||
+            (count == HFSBI_ANCHORS && i - start <= list[count - 1].len))
+            continue;
+        if (count < HFSBI_ANCHORS) count++;
+        for (k = count - 1; k > 0 && list[k - 1].len < i - start; k--)
+            list[k] = list[k - 1];
+        list[k] = hfsb_str_slice(text, start, i);
     }
     return count;
 }
@@ -9513,26 +9721,43 @@ static bool hfsbi_is_rare(hfsb_str file, hfsb_str text) {
     return false;
 }
 
-/* The longest rare run, else the longest; text.len is 0 if there is none. */
-static hfsbi_anchor hfsbi_pick_anchor(hfsb_str file, hfsb_str old_text) {
-    hfsbi_anchor list[HFSBI_ANCHORS], none = HFSB_INIT;
-    size_t       i, count = hfsbi_list_anchors(old_text, list);
+/* The longest rare run, else the longest; empty if there is none. */
+static hfsb_str hfsbi_pick_anchor(hfsb_str file, hfsb_str old_text) {
+    hfsb_str list[HFSBI_ANCHORS], none = HFSB_INIT;
+    size_t   i, count = hfsbi_list_anchors(old_text, list);
     for (i = 0; i < count; i++)
-        if (hfsbi_is_rare(file, list[i].text)) return list[i];
+        if (hfsbi_is_rare(file, list[i])) return list[i];
     return count ? list[0] : none;
 }
 
-/* True when folds may drop a character inside an anchor. */
-static bool hfsbi_has_invisible(hfsb_str text) {
-    return hfsb_str_find(text, HFSB_LIT("\xE2\x80\x8B")) != HFSB_NPOS ||
-           hfsb_str_find(text, HFSB_LIT("\xEF\xBB\xBF")) != HFSB_NPOS;
+/* True for a line that takes no part in the search. */
+static bool hfsbi_skips_line(const hfsbi_search *s, hfsb_str line) {
+    return s->skip_blank && hfsbi_is_all_blank(line, HFSBI_FOLD_LOOKS);
+}
+
+/* Number of lines that end in text and take part in the search. */
+static size_t hfsbi_lines_in(const hfsbi_search *s, hfsb_str text,
+                             char newline) {
+    size_t n = 0, end;
+    if (!s->skip_blank) return hfsb_str_count_byte(text, newline);
+    for (; (end = hfsb_str_find_byte(text, newline)) != HFSB_NPOS;
+         text = hfsb_str_slice(text, end + 1, text.len))
+        n += !hfsbi_skips_line(s, hfsb_str_slice(text, 0, end));
+    return n;
 }
 
 /* Start of the line `lines` above the line of pos, not before `floor`. */
-static size_t hfsbi_lines_above(hfsb_str text, char newline, size_t pos,
-                                size_t lines, size_t floor) {
-    for (; pos > floor; pos--)
-        if (text.ptr[pos - 1] == newline && lines-- == 0) return pos;
+static size_t hfsbi_lines_above(const hfsbi_search *s, char newline,
+                                size_t pos, size_t lines, size_t floor) {
+    hfsb_str text = s->file->text;
+    size_t   end = pos + 1;
+    for (; pos > floor; pos--) {
+        if (text.ptr[pos - 1] != newline) continue;
+        if (!hfsbi_skips_line(s, hfsb_str_slice(text, pos, end)) &&
+            lines-- == 0)
+            return pos;
+        end = pos;
+    }
     return floor;
 }
 
@@ -9542,10 +9767,11 @@ static void hfsbi_window_extend(hfsbi_search *s, char newline, size_t below,
                                 size_t line, size_t *end, size_t *end_line) {
     hfsb_str text = s->file->text;
     while (*end < text.len && *end_line <= line + below) {
-        size_t n =
-            hfsb_str_find_byte(hfsb_str_slice(text, *end, text.len), newline);
-        *end = n == HFSB_NPOS ? text.len : *end + n + 1;
-        ++*end_line;
+        hfsb_str rest = hfsb_str_slice(text, *end, text.len);
+        size_t   n = hfsb_str_find_byte(rest, newline);
+        n = n == HFSB_NPOS ? rest.len : n + 1;
+        *end += n;
+        *end_line += !hfsbi_skips_line(s, hfsb_str_slice(rest, 0, n));
     }
     s->windows[s->window_count - 1].end = *end;
 }
@@ -9554,29 +9780,32 @@ static void hfsbi_window_extend(hfsbi_search *s, char newline, size_t below,
    Every byte is visited a bounded number of times, however dense anchors
    are. */
 static hfsb_status hfsbi_find_windows(hfsbi_search *s) {
-    hfsb_str     text = s->file->text;
-    hfsbi_anchor anchor = hfsbi_pick_anchor(text, s->old_text);
-    char         newline = s->file->lone_cr ? '\r' : '\n';
-    size_t       below, at = 0, seen = 0, line = 0, end = 0, end_line = 0;
-    below = hfsb_str_count_byte(s->old_text, '\n') - anchor.above;
-    if (!anchor.text.len || hfsbi_has_invisible(text))
-        return hfsbi_window_add(s, 0, text.len);
+    hfsb_str text = s->file->text;
+    hfsb_str anchor = hfsbi_pick_anchor(text, s->old_text);
+    char     newline = s->file->lone_cr ? '\r' : '\n';
+    size_t   above, below, at, seen = 0, line = 0, end = 0, end_line = 0;
+    s->window_count = 0;
+    s->hides = hfsbi_has_invisible(text);
+    if (!anchor.len || s->hides) return hfsbi_window_add(s, 0, text.len);
+    at = (size_t)(anchor.ptr - s->old_text.ptr);
+    above = hfsbi_lines_in(s, hfsb_str_slice(s->old_text, 0, at), '\n');
+    below =
+        hfsbi_lines_in(s, hfsb_str_slice(s->old_text, at, HFSB_NPOS), '\n');
+    at = 0;
     for (;; at++) {
         size_t step =
-            hfsb_str_find(hfsb_str_slice(text, at, text.len), anchor.text);
+            hfsb_str_find(hfsb_str_slice(text, at, text.len), anchor);
         if (step == HFSB_NPOS) return HFSB_OK;
         at += step;
         if (at >= end) { /* on a line that is in no window yet */
-            size_t from =
-                hfsbi_lines_above(text, newline, at, anchor.above, end);
+            size_t from = hfsbi_lines_above(s, newline, at, above, end);
             if ((from > end || !s->window_count) &&
                 hfsbi_window_add(s, from, from) != HFSB_OK)
                 return HFSB_NOMEM;
             end = at;
             line = end_line = 0; /* lines are counted from this one on */
         } else {
-            line +=
-                hfsb_str_count_byte(hfsb_str_slice(text, seen, at), newline);
+            line += hfsbi_lines_in(s, hfsb_str_slice(text, seen, at), newline);
         }
         seen = at;
         hfsbi_window_extend(s, newline, below, line, &end, &end_line);
@@ -9606,7 +9835,7 @@ static hfsb_status hfsbi_match_add(hfsbi_search *s, size_t start, size_t end,
     p->start = start;
     p->end = end;
     p->lacks_newline = lacks_newline;
-    p->overlaps = false;
+    p->lacks_blank = p->overlaps = false;
     return HFSB_OK;
 }
 
@@ -9616,11 +9845,13 @@ static bool hfsbi_match_bounds(const hfsbi_search *s, size_t from, size_t to,
                                size_t *start, size_t *end) {
     const char *text = s->view.text.ptr;
     bool        blank = text[from] == '\n' && text[from - 1] == '\n';
+    unsigned    folds = s->matches->folds;
     /* Blanks that vanish before the match are part of it where whole lines
-       match, and on a first line that is blank. */
-    return (s->matches->folds & HFSBI_FOLD_INDENT || blank
-                ? hfsbi_view_before(&s->view, from, start)
-                : hfsbi_view_after(&s->view, from, start)) &&
+       match, and on a first line that is blank; blank lines are not. */
+    bool before =
+        (folds & HFSBI_FOLD_INDENT || blank) && !(folds & HFSBI_FOLD_LINES);
+    return (before ? hfsbi_view_before(&s->view, from, start)
+                   : hfsbi_view_after(&s->view, from, start)) &&
            (s->tail ? hfsbi_view_after(&s->view, to, end)
                     : hfsbi_view_before(&s->view, to, end));
 }
@@ -9635,6 +9866,9 @@ static bool hfsbi_match_take(hfsbi_search *s, bool folded, size_t base,
         if (!hfsbi_match_bounds(s, from, to, &start, &end)) return false;
         lacks_newline = (s->matches->folds & HFSBI_FOLD_INDENT) &&
                         s->view.closed && to == s->view.text.len;
+        while (s->matches->folds & HFSBI_FOLD_LINES &&
+               !hfsbi_starts_line(s->file, base + start))
+            start--;
     }
     *st = hfsbi_match_add(s, base + start, base + end, lacks_newline);
     return true;
@@ -9663,19 +9897,27 @@ static hfsb_status hfsbi_search_text(hfsbi_search *s, hfsb_str text,
 }
 
 /* Takes the pattern without its last LF at the end of the file, in text as in
-   hfsbi_search_text(): only where it was not found otherwise. */
+   hfsbi_search_text(): only where it was not found otherwise. If the file ends
+   in a newline, that LF ends a blank line that the file does not have. */
 static hfsb_status hfsbi_search_end(hfsbi_search *s, hfsb_str text,
                                     bool folded, size_t skip, size_t base) {
     hfsb_str core =
         hfsb_str_slice(s->pattern, s->lead, s->pattern.len - s->tail);
-    size_t from = 0;
+    size_t      from = 0;
+    bool        blank;
+    hfsb_status st;
     if (core.len < 2 || core.ptr[core.len - 1] != '\n') return HFSB_OK;
     core.len--;
     if (!hfsb_str_ends(text, core)) return HFSB_OK;
     from = text.len - core.len + skip;
     if (s->lead && s->view.text.ptr[from - 1] != '\n') return HFSB_OK;
     if (folded && !hfsbi_view_after(&s->view, from, &from)) return HFSB_OK;
-    return hfsbi_match_add(s, base + from, s->file->text.len, true);
+    blank = hfsbi_starts_line(s->file, s->file->text.len);
+    /* If old_text begins with a blank line as well, rung 8 drops both. */
+    if (blank && core.ptr[0] == '\n') return HFSB_OK;
+    st = hfsbi_match_add(s, base + from, s->file->text.len, !blank);
+    if (st == HFSB_OK) s->matches->items[0].lacks_blank = blank;
+    return st;
 }
 
 /* Folds one window and searches it. */
@@ -9778,7 +10020,14 @@ static hfsb_status hfsbi_search_exact(hfsbi_search *s) {
         if (st == HFSB_OK)
             st = hfsbi_try_folds(s, HFSBI_RUNG_EXACT, s->old_text, 0);
     }
-    if (s->matches->count && s->matches->items[0].lacks_newline)
+    /* A CR at the end of old_text may be half of a CRLF. */
+    if (st == HFSB_OK && !s->matches->count && has_cr) {
+        s->pattern = s->old_text;
+        s->lead = s->tail = false;
+        st = hfsbi_search_text(s, s->file->text, false, 0, 0);
+    }
+    if (s->matches->count && (s->matches->items[0].lacks_newline ||
+                              s->matches->items[0].lacks_blank))
         s->matches->rung = HFSBI_RUNG_EOF;
     return st;
 }
@@ -9799,6 +10048,7 @@ HFSBI_FN const hfsbi_rung_words *hfsbi_rung_words_of(hfsbi_rung rung) {
          "after dropping blank lines at its edges"},
         {"(matched after trimming whitespace)",
          "after trimming and collapsing blanks"},
+        {"(matched but for blank lines)", "but for blank lines"},
     };
     return &words[rung];
 }
@@ -9823,10 +10073,47 @@ static const struct {
      HFSBI_FOLD_INDENT | HFSBI_FOLD_TRAIL | HFSBI_FOLD_LOOKS},
     {HFSBI_RUNG_BLANKS,
      HFSBI_FOLD_INDENT | HFSBI_FOLD_TRAIL | HFSBI_FOLD_RUNS},
+    {HFSBI_RUNG_LINES, HFSBI_FOLD_INDENT | HFSBI_FOLD_TRAIL |
+                           HFSBI_FOLD_LOOKS | HFSBI_FOLD_LINES},
 };
 
+/* Counts the places where a joiner, a mark or a soft hyphen is in the way as
+   matches too, if there are any. */
+static hfsb_status hfsbi_search_hidden(hfsbi_search *s, hfsb_str old_text) {
+    hfsbi_matches *m = s->matches, found = *m;
+    hfsb_status    st;
+    m->items = NULL;
+    m->count = m->cap = 0;
+    st = hfsbi_try_folds(s, found.rung, old_text,
+                         found.folds | HFSBI_FOLD_JOINERS);
+    if (st == HFSB_OK && m->count > found.count) {
+        hfsbi_matches_free(s->alloc, &found);
+        return HFSB_OK;
+    }
+    hfsbi_matches_free(s->alloc, m);
+    *m = found;
+    return st;
+}
+
+/* The old text for a rung without the blank lines at its edges where they do
+   not count; empty when that is no other text than an earlier rung had. */
+static hfsb_str hfsbi_rung_text(hfsbi_search *s, hfsbi_rung rung,
+                                unsigned folds) {
+    hfsbi_matches *m = s->matches;
+    bool     drops = rung == HFSBI_RUNG_EDGES || rung == HFSBI_RUNG_LINES;
+    hfsb_str none = HFSB_INIT, text = s->old_text;
+    m->drop_head = m->drop_tail = drops ? HFSB_NPOS : 0;
+    text = hfsbi_drop_edges(text, folds, &m->drop_head, &m->drop_tail);
+    if (rung == HFSBI_RUNG_EDGES && text.len == s->old_text.len) return none;
+    if (rung == HFSBI_RUNG_LINES &&
+        hfsb_str_count_byte(hfsb_str_slice(text, 0, text.len - !!text.len),
+                            '\n') == 0)
+        return none; /* one line has no blank line inside */
+    return text;
+}
+
 /* Climbs the loose rungs. */
-static hfsb_status hfsbi_search_loose(hfsbi_search *s) {
+static hfsb_status hfsbi_search_loose(hfsbi_search *s, bool hidden) {
     hfsbi_matches *m = s->matches;
     hfsb_status    st = s->window_count ? HFSB_OK : hfsbi_find_windows(s);
     unsigned       useless = st == HFSB_OK ? ~hfsbi_useful_folds(s) : 0;
@@ -9834,20 +10121,22 @@ static hfsb_status hfsbi_search_loose(hfsbi_search *s) {
     for (i = 0;
          st == HFSB_OK && i < sizeof hfsbi_ladder / sizeof *hfsbi_ladder;
          i++) {
-        hfsb_str   old_text = s->old_text;
         hfsbi_rung rung = hfsbi_ladder[i].rung;
         unsigned   folds = hfsbi_ladder[i].folds;
+        hfsb_str   old_text = hfsbi_rung_text(s, rung, folds);
         /* A step that repeats an earlier one is left out. */
-        if ((folds & useless & HFSBI_FOLD_DASHES) ||
+        if (!old_text.len || (folds & useless & HFSBI_FOLD_DASHES) ||
             (rung == HFSBI_RUNG_LOOKS && (useless & HFSBI_FOLD_LOOKS)))
             continue;
-        m->drop_head = m->drop_tail = rung == HFSBI_RUNG_EDGES ? HFSB_NPOS : 0;
-        old_text =
-            hfsbi_drop_edges(old_text, folds, &m->drop_head, &m->drop_tail);
-        if (rung == HFSBI_RUNG_EDGES && old_text.len == s->old_text.len)
-            continue;
-        st = hfsbi_try_folds(s, rung, old_text, folds);
-        if (m->count) break;
+        if (rung == HFSBI_RUNG_LINES) {
+            s->skip_blank = true;
+            st = hfsbi_find_windows(s);
+        }
+        if (st == HFSB_OK) st = hfsbi_try_folds(s, rung, old_text, folds);
+        if (!m->count) continue;
+        if (st == HFSB_OK && hidden && s->hides)
+            st = hfsbi_search_hidden(s, old_text);
+        return st;
     }
     return st;
 }
@@ -9867,74 +10156,96 @@ HFSBI_FN hfsb_status hfsbi_match_find(const hfsb_alloc      *alloc,
     s.needle.text.alloc = s.view.text.alloc = *alloc;
     if (rungs & HFSBI_MATCH_EXACT) st = hfsbi_search_exact(&s);
     if (st == HFSB_OK && (rungs & HFSBI_MATCH_LOOSE) && !matches->count)
-        st = hfsbi_search_loose(&s);
+        st = hfsbi_search_loose(&s, (rungs & HFSBI_MATCH_HIDDEN) != 0);
     hfsbi_array_free(alloc, s.windows, s.window_cap, sizeof *s.windows);
     hfsbi_view_free(&s.needle);
     hfsbi_view_free(&s.view);
     return st;
 }
 
-/* ---- src/edit/rewrite.c ---- */
-/* rewrite.c - make the text that replaces a match.
+/* ---- src/edit/indent.c ---- */
+/* indent.c - how new lines are indented where old_str has another indentation
+   than the file.
 
-   An exact match is replaced by new_text as it is, with the line ends of the
-   file. A match that needed folds is rewritten line by line: a line that is
-   the same in old_text and new_text keeps the bytes of the file, a changed
-   line takes over as much of them as the rung allows, and where indentation
-   was folded a new line is indented as the file is. If the file's indentation
-   of a line cannot be told from the lines around it, the edit is refused. */
-/* A line of the old text as the match shows it. */
-typedef struct hfsbi_old_line {
-    hfsb_str text, end;   /* the file's line and line end; empty at the last */
-    hfsb_str indent;      /* of the old text; ptr NULL for a blank line */
-    hfsb_str file_indent; /* of the file */
-} hfsbi_old_line;
+   Each line of old_text is a line of the file, and the pairs of their
+   indentations tell what to do with those of new_text. From the strictest to
+   the loosest reading of the pairs:
 
-/* How the indentation of the old text became that of the file. */
-typedef enum hfsbi_indent_rule {
-    HFSBI_INDENT_IRREGULAR,
-    HFSBI_INDENT_ADD,    /* the file has one more prefix everywhere */
-    HFSBI_INDENT_REMOVE, /* the old text has one more prefix everywhere */
-    HFSBI_INDENT_UNITS,  /* levels of one unit became levels of another */
-    HFSBI_INDENT_TABLE   /* no rule, but each became one other: look it up */
-} hfsbi_indent_rule;
+       same      no pair differs: every indentation is absolute
+       prefix    one side has a prefix more everywhere
+       units     levels of one unit (tab, 2, 3, 4, 8) are levels of another
+       table     each indentation became one other, deeper ones deeper ones
+       mixed     most pairs are the same or tabs for spaces, one is neither
+       none      a new line can only take over the place of an old one
 
-#define HFSBI_INDENT_DISTINCT 64
+   A new indentation that the pairs do not decide is refused, never guessed. */
+/* ---- indentations ---- */
 
-typedef struct hfsbi_indent_map {
-    const hfsbi_old_line *lines;
-    size_t                count;
-    hfsbi_indent_rule     rule;
-    hfsb_str              prefix;
-    size_t                old_unit, file_unit; /* 0: a tab, else spaces */
-    long                  shift;
-    bool                  may_derive; /* also for indents not in old_text */
-    size_t                distinct[HFSBI_INDENT_DISTINCT]; /* one line each */
-    size_t                distinct_count;
-} hfsbi_indent_map;
+HFSBI_FN hfsb_str hfsbi_indent_of(hfsb_str line, unsigned folds) {
+    hfsb_str none = HFSB_INIT, indent;
+    if (hfsbi_is_all_blank(line, folds)) return none;
+    indent = hfsb_str_slice(line, 0, hfsbi_indent_len(line, folds));
+    if (!indent.ptr) indent.ptr = "";
+    return indent;
+}
 
-/* The rewriting of all matches of one edit. */
-typedef struct hfsbi_rewriter {
-    const hfsb_alloc      *alloc;
-    const hfsbi_edit_text *file;
-    hfsbi_edit_texts       texts;
-    hfsbi_rung             rung;
-    unsigned               folds;
-    hfsb_buf              *out;
-    hfsbi_rewritten       *result;
+/* '\t' or ' ' for an indentation of only these, else 0; 0 for an empty one. */
+static char hfsbi_indent_kind(hfsb_str indent) {
+    size_t i;
+    if (!indent.len) return 0;
+    for (i = 1; i < indent.len; i++)
+        if (indent.ptr[i] != indent.ptr[0]) return 0;
+    return indent.ptr[0] == '\t' || indent.ptr[0] == ' ' ? indent.ptr[0]
+                                                         : '\0';
+}
 
-    hfsbi_lines      olds, news; /* of the texts, split on first use */
-    size_t          *same;       /* by new line: its old line, HFSB_NPOS */
-    hfsbi_old_line  *lines;      /* by old line, of the current match */
-    hfsbi_indent_map map;
-    bool             mid_line; /* the match does not start a line */
+HFSBI_FN bool hfsbi_indent_mixes(hfsb_str a, hfsb_str b) {
+    char x = hfsbi_indent_kind(a), y = hfsbi_indent_kind(b);
+    return x && y && x != y;
+}
 
-    hfsb_str newline; /* of the file, for offsets from .. to; empty: none */
-    size_t   newline_from, newline_to;
-    bool     newline_known;
-} hfsbi_rewriter;
+/* The characters that the longer of two indentations has more; ptr NULL when
+   the one does not start with the other. */
+static hfsb_str hfsbi_indent_step(hfsb_str a, hfsb_str b) {
+    hfsb_str none = HFSB_INIT;
+    if (hfsb_str_starts(a, b)) return hfsb_str_slice(a, b.len, a.len);
+    if (hfsb_str_starts(b, a)) return hfsb_str_slice(b, a.len, b.len);
+    return none;
+}
 
-/* ---- indentation: units ---- */
+HFSBI_FN unsigned long long hfsbi_indent_steps(const hfsbi_edit_text *file) {
+    unsigned long long steps = 0;
+    hfsb_str           last = HFSB_LIT(""), step;
+    size_t             pos = 0, end, len;
+    for (; pos < file->text.len; pos = end + len) {
+        hfsb_str indent;
+        end = hfsbi_edit_line_end(file, pos, &len);
+        indent = hfsbi_indent_of(hfsb_str_slice(file->text, pos, end), 0);
+        if (!indent.ptr) continue;
+        step = hfsbi_indent_step(indent, last);
+        if (step.len < 64 && hfsbi_indent_kind(step) == ' ')
+            steps |= 1ull << step.len;
+        last = indent;
+    }
+    return steps;
+}
+
+/* True when `width` spaces are one or more steps of the file. */
+static bool hfsbi_is_steps(unsigned long long steps, size_t width) {
+    size_t n;
+    if (width >= 64 || (steps >> width & 1u)) return true;
+    for (n = 2; n < width; n++)
+        if (width % n == 0 && (steps >> n & 1u)) return true;
+    return false;
+}
+
+HFSBI_FN bool hfsbi_is_level_off(unsigned long long    steps,
+                                 const hfsbi_old_line *line) {
+    hfsb_str step = hfsbi_indent_step(line->indent, line->file_indent);
+    return hfsbi_indent_kind(step) != ' ' || hfsbi_is_steps(steps, step.len);
+}
+
+/* ---- units ---- */
 
 static const size_t hfsbi_indent_units[] = {0, 2, 3, 4, 8}; /* 0: a tab */
 #define HFSBI_INDENT_UNIT_COUNT \
@@ -9949,25 +10260,38 @@ static long hfsbi_indent_level(hfsb_str indent, size_t unit) {
     return indent.len % width ? -1 : (long)(indent.len / width);
 }
 
+/* Appends `level` units. */
+static void hfsbi_put_levels(hfsb_buf *out, long level, size_t unit) {
+    for (; level > 0; level--)
+        hfsb_buf_append(out, unit ? hfsb_str_make("        ", unit)
+                                  : HFSB_LIT("\t"));
+}
+
 /* True when all pairs differ by the same number of units. If all levels are
-   equal they prove nothing about a shift: then it must be zero. */
+   equal they prove nothing about a shift: then it must be zero. A line that is
+   indented the same way shows that the others fit by accident. */
 static bool hfsbi_fits_units(hfsbi_indent_map *map, size_t old_unit,
                              size_t file_unit) {
     long   first = -1;
-    bool   varied = false, any = false;
+    bool   any = false, kept = false;
     size_t i;
+    map->varied = false;
+    map->support = 0;
     for (i = 0; i < map->count; i++) {
         long o, f;
         if (!map->lines[i].indent.ptr) continue;
         o = hfsbi_indent_level(map->lines[i].indent, old_unit);
         f = hfsbi_indent_level(map->lines[i].file_indent, file_unit);
         if (o < 0 || f < 0 || (any && f - o != map->shift)) return false;
-        if (any && o != first) varied = true;
+        kept = kept || (o && hfsb_str_equal(map->lines[i].indent,
+                                            map->lines[i].file_indent));
+        if (any && o != first) map->varied = true;
+        map->support += o > 0;
         map->shift = f - o;
         first = o;
         any = true;
     }
-    return any && (varied || map->shift == 0);
+    return any && (map->varied || map->shift == 0) && !kept;
 }
 
 static bool hfsbi_find_units(hfsbi_indent_map *map) {
@@ -9976,13 +10300,16 @@ static bool hfsbi_find_units(hfsbi_indent_map *map) {
         for (b = 0; b < HFSBI_INDENT_UNIT_COUNT; b++) {
             map->old_unit = hfsbi_indent_units[a];
             map->file_unit = hfsbi_indent_units[b];
-            if (a != b && hfsbi_fits_units(map, map->old_unit, map->file_unit))
+            if (a == b ||
+                (a && b && !hfsbi_is_steps(map->steps, map->file_unit)))
+                continue; /* the file has no such levels */
+            if (hfsbi_fits_units(map, map->old_unit, map->file_unit))
                 return true;
         }
     return false;
 }
 
-/* ---- indentation: a prefix, a table ---- */
+/* ---- a prefix, a table ---- */
 
 /* True when one side is the other with the same prefix on every line. */
 static bool hfsbi_find_prefix(hfsbi_indent_map *map, bool file_is_longer) {
@@ -10002,23 +10329,30 @@ static bool hfsbi_find_prefix(hfsbi_indent_map *map, bool file_is_longer) {
     return any;
 }
 
-/* The recorded line with this indentation, or HFSB_NPOS. */
+/* The entry of `distinct` with this indentation, or HFSB_NPOS. */
 static size_t hfsbi_indent_find(const hfsbi_indent_map *map, hfsb_str indent) {
     size_t i;
     for (i = 0; i < map->distinct_count; i++)
         if (hfsb_str_equal(map->lines[map->distinct[i]].indent, indent))
-            return map->distinct[i];
+            return i;
     return HFSB_NPOS;
 }
 
-/* Records one line for each indentation of the old text; false when there are
-   too many: the rest then counts as never seen. */
+/* Records one line for each indentation of the old text, and whether it became
+   different ones in the file. False when there are too many: the rest then
+   counts as never seen. */
 static bool hfsbi_indent_record(hfsbi_indent_map *map) {
-    size_t i;
+    size_t i, k;
     for (i = 0; i < map->count; i++) {
-        hfsb_str indent = map->lines[i].indent;
-        if (!indent.ptr || hfsbi_indent_find(map, indent) != HFSB_NPOS)
+        const hfsbi_old_line *line = map->lines + i;
+        if (!line->indent.ptr) continue;
+        k = hfsbi_indent_find(map, line->indent);
+        if (k != HFSB_NPOS) {
+            if (!hfsb_str_equal(line->file_indent,
+                                map->lines[map->distinct[k]].file_indent))
+                map->torn[k] = true;
             continue;
+        }
         if (map->distinct_count == HFSBI_INDENT_DISTINCT) return false;
         map->distinct[map->distinct_count++] = i;
     }
@@ -10029,14 +10363,8 @@ static bool hfsbi_indent_record(hfsbi_indent_map *map) {
    deeper ones became deeper ones. */
 static bool hfsbi_find_table(const hfsbi_indent_map *map) {
     size_t i, k;
-    for (i = 0; i < map->count; i++) {
-        if (!map->lines[i].indent.ptr) continue;
-        k = hfsbi_indent_find(map, map->lines[i].indent);
-        if (!hfsb_str_equal(map->lines[i].file_indent,
-                            map->lines[k].file_indent))
-            return false;
-    }
-    for (i = 0; i < map->distinct_count; i++)
+    for (i = 0; i < map->distinct_count; i++) {
+        if (map->torn[i]) return false;
         for (k = 0; k < map->distinct_count; k++) {
             const hfsbi_old_line *a = map->lines + map->distinct[i];
             const hfsbi_old_line *b = map->lines + map->distinct[k];
@@ -10045,10 +10373,102 @@ static bool hfsbi_find_table(const hfsbi_indent_map *map) {
                 return false;
             if (a != b && a->indent.len == b->indent.len) return false;
         }
+    }
     return map->distinct_count > 0;
 }
 
-/* ---- indentation: the rule ---- */
+/* ---- mixed ---- */
+
+/* True when every pair of tabs and spaces is the same number of units. */
+static bool hfsbi_fits_conversion(hfsbi_indent_map *map, size_t old_unit,
+                                  size_t file_unit) {
+    size_t i, n = 0;
+    long   level;
+    map->deepest = 0;
+    for (i = 0; i < map->count; i++) {
+        hfsb_str o = map->lines[i].indent, f = map->lines[i].file_indent;
+        if (!o.ptr || !hfsbi_indent_mixes(o, f)) continue;
+        level = hfsbi_indent_level(o, old_unit);
+        if (level < 0 || level != hfsbi_indent_level(f, file_unit))
+            return false;
+        if (level > map->deepest) map->deepest = level;
+        n++;
+    }
+    map->old_unit = old_unit;
+    map->file_unit = file_unit;
+    map->converted = n;
+    return n > 0;
+}
+
+/* True for a pair that is neither the same nor tabs for spaces. */
+static bool hfsbi_is_off(const hfsbi_old_line *line) {
+    return !hfsb_str_equal(line->indent, line->file_indent) &&
+           !hfsbi_indent_mixes(line->indent, line->file_indent);
+}
+
+/* True when all pairs but one are the same, or tabs for spaces by one unit. */
+static bool hfsbi_find_mixed(hfsbi_indent_map *map) {
+    size_t i, mixed = 0, off = 0;
+    for (i = 0; i < map->count; i++) {
+        hfsb_str o = map->lines[i].indent, f = map->lines[i].file_indent;
+        if (!o.ptr) continue;
+        if (hfsb_str_equal(o, f)) {
+            map->kept++;
+            map->kept_tabs += hfsbi_indent_kind(o) == '\t';
+            map->kept_spaces += hfsbi_indent_kind(o) == ' ';
+        } else if (!hfsbi_is_off(map->lines + i)) {
+            mixed++;
+        } else {
+            off++;
+            map->level_off = hfsbi_is_level_off(map->steps, map->lines + i);
+        }
+    }
+    map->converted = 0;
+    for (i = 1; mixed && !map->converted && i < HFSBI_INDENT_UNIT_COUNT; i++)
+        if (!hfsbi_fits_conversion(map, hfsbi_indent_units[i], 0))
+            hfsbi_fits_conversion(map, 0, hfsbi_indent_units[i]);
+    return off <= 1 && mixed == map->converted &&
+           map->kept + mixed >= (map->level_off ? 2 : 1);
+}
+
+/* Appends an indentation that no mixed pair has, by those that are alike. */
+static bool hfsbi_derive_mixed(const hfsbi_indent_map *map, hfsb_str indent,
+                               hfsb_buf *out) {
+    char   kind = hfsbi_indent_kind(indent);
+    bool   from = map->converted && kind == (map->old_unit ? ' ' : '\t');
+    bool   to = map->converted && kind == (map->file_unit ? ' ' : '\t');
+    size_t kept = kind == '\t' ? map->kept_tabs : map->kept_spaces;
+    long   level = hfsbi_indent_level(indent, map->old_unit);
+    if (indent.len && !kind) return false;
+    if (from && (kept || level < 0 || level > map->deepest + 3)) return false;
+    if (from) hfsbi_put_levels(out, level, map->file_unit);
+    else if (!indent.len || to || kept) hfsb_buf_append(out, indent);
+    else return false;
+    return true;
+}
+
+/* Appends an indentation where one pair may be off: what has the same
+   indentation next to that line cannot be told. If most others have it, only a
+   line that is off by a level is in doubt. */
+static bool hfsbi_put_mixed(const hfsbi_indent_map *map, hfsb_str indent,
+                            bool near_off, hfsb_buf *out) {
+    size_t                k = hfsbi_indent_find(map, indent);
+    const hfsbi_old_line *line;
+    if (k == HFSB_NPOS) return hfsbi_derive_mixed(map, indent, out);
+    line = map->lines + map->distinct[k];
+    if (map->torn[k]) {
+        if (!indent.len || map->converted || (map->level_off && near_off))
+            return false;
+        hfsb_buf_append(out, indent); /* all but one are the same */
+        return true;
+    }
+    if (hfsbi_is_off(line))
+        return !near_off && hfsbi_derive_mixed(map, indent, out);
+    hfsb_buf_append(out, line->file_indent);
+    return true;
+}
+
+/* ---- the rule ---- */
 
 /* The shorter of the two, where a blank line (ptr NULL) has none. */
 static hfsb_str hfsbi_least_indent(hfsb_str least, hfsb_str indent) {
@@ -10056,71 +10476,232 @@ static hfsb_str hfsbi_least_indent(hfsb_str least, hfsb_str indent) {
     return shorter ? indent : least;
 }
 
-/* Finds the rule that explains all lines. least_new is the smallest
-   indentation of the new text. */
-static void hfsbi_indent_map_make(hfsbi_indent_map     *map,
-                                  const hfsbi_old_line *lines, size_t count,
-                                  hfsb_str least_new) {
-    hfsb_str least = HFSB_INIT;
+HFSBI_FN void hfsbi_indent_map_make(hfsbi_indent_map     *map,
+                                    const hfsbi_old_line *lines, size_t count,
+                                    const hfsbi_lines *news, unsigned folds,
+                                    unsigned long long steps) {
+    hfsb_str least = HFSB_INIT, least_new = HFSB_INIT;
     size_t   i;
-    bool     all;
+    bool     all, units;
     memset(map, 0, sizeof *map);
     map->lines = lines;
     map->count = count;
+    map->steps = steps;
     for (i = 0; i < count; i++)
         least = hfsbi_least_indent(least, lines[i].indent);
+    for (i = 0; i < news->count; i++)
+        least_new = hfsbi_least_indent(least_new,
+                                       hfsbi_indent_of(news->items[i], folds));
     map->may_derive = hfsb_str_equal(least, least_new);
     all = hfsbi_indent_record(map);
-    if (hfsbi_find_prefix(map, true)) map->rule = HFSBI_INDENT_ADD;
+    map->flat = map->distinct_count == 1 && !least.len;
+    if (hfsbi_find_prefix(map, true))
+        map->rule = map->prefix.len ? HFSBI_INDENT_ADD : HFSBI_INDENT_SAME;
     else if (hfsbi_find_prefix(map, false)) map->rule = HFSBI_INDENT_REMOVE;
+    else if ((units = hfsbi_find_units(map)) && !map->shift)
+        map->rule = HFSBI_INDENT_UNITS;
+    else if (all && hfsbi_find_mixed(map) && !(units && map->converted))
+        map->rule = HFSBI_INDENT_MIXED;
     else if (hfsbi_find_units(map)) map->rule = HFSBI_INDENT_UNITS;
     else if (all && hfsbi_find_table(map)) map->rule = HFSBI_INDENT_TABLE;
 }
 
-/* True when the one consists of tabs and the other of spaces. */
-static bool hfsbi_mixes(hfsb_str a, hfsb_str b) {
-    bool a_tab = hfsb_str_find_byte(a, '\t') != HFSB_NPOS;
-    bool b_tab = hfsb_str_find_byte(b, '\t') != HFSB_NPOS;
-    bool a_space = hfsb_str_find_byte(a, ' ') != HFSB_NPOS;
-    bool b_space = hfsb_str_find_byte(b, ' ') != HFSB_NPOS;
-    return a_tab != a_space && b_tab != b_space && a_tab != b_tab;
-}
-
-/* Appends the file's indentation for `indent`; false, and nothing appended,
-   when it cannot be told. */
-static bool hfsbi_indent_put(const hfsbi_indent_map *map, hfsb_str indent,
-                             hfsb_buf *out) {
-    size_t seen = hfsbi_indent_find(map, indent);
-    long   level;
-    if (seen == HFSB_NPOS && !map->may_derive) return false;
-    switch (map->rule) {
-    case HFSBI_INDENT_ADD:
-        if (seen == HFSB_NPOS && hfsbi_mixes(map->prefix, indent))
-            return false;
-        hfsb_buf_append(out, map->prefix);
-        hfsb_buf_append(out, indent);
-        return true;
-    case HFSBI_INDENT_REMOVE:
-        if (!hfsb_str_starts(indent, map->prefix)) return false;
-        hfsb_buf_append(out,
-                        hfsb_str_slice(indent, map->prefix.len, indent.len));
-        return true;
-    case HFSBI_INDENT_UNITS:
-        level = hfsbi_indent_level(indent, map->old_unit);
-        if (level < 0 || level + map->shift < 0) return false;
-        for (level += map->shift; level > 0; level--)
-            hfsb_buf_append(
-                out, map->file_unit ? hfsb_str_make("        ", map->file_unit)
-                                    : HFSB_LIT("\t"));
-        return true;
-    case HFSBI_INDENT_TABLE:
-        if (seen == HFSB_NPOS) return false;
-        hfsb_buf_append(out, map->lines[seen].file_indent);
-        return true;
-    case HFSBI_INDENT_IRREGULAR: break;
-    }
+/* True when one indentation became one other, by a prefix as well as by other
+   units, and `indent` would differ: 4 became 2, and is 8 now 6 or 4? */
+static bool hfsbi_may_be_units(const hfsbi_indent_map *map, hfsb_str indent) {
+    const hfsbi_old_line *line = map->lines + map->distinct[0];
+    size_t                a, b;
+    if (map->distinct_count != 1 || !line->indent.len) return false;
+    for (a = 1; a < HFSBI_INDENT_UNIT_COUNT; a++)
+        for (b = 1; b < HFSBI_INDENT_UNIT_COUNT; b++) {
+            size_t old_unit = hfsbi_indent_units[a];
+            size_t file_unit = hfsbi_indent_units[b];
+            long   level = hfsbi_indent_level(line->indent, old_unit);
+            if (a != b && level > 0 && hfsbi_is_steps(map->steps, file_unit) &&
+                hfsbi_indent_level(line->file_indent, file_unit) == level &&
+                hfsbi_indent_level(indent, old_unit) >= 0)
+                return true;
+        }
     return false;
 }
+
+/* A prefix more or less. */
+static bool hfsbi_put_prefixed(const hfsbi_indent_map *map, hfsb_str indent,
+                               bool seen, hfsb_buf *out) {
+    bool add = map->rule == HFSBI_INDENT_ADD;
+    if (!seen && (!map->may_derive || hfsbi_may_be_units(map, indent)))
+        return false;
+    if (add ? !seen && hfsbi_indent_mixes(map->prefix, indent)
+            : !hfsb_str_starts(indent, map->prefix))
+        return false;
+    if (add) hfsb_buf_append(out, map->prefix);
+    hfsb_buf_append(out,
+                    add ? indent
+                        : hfsb_str_slice(indent, map->prefix.len, indent.len));
+    return true;
+}
+
+/* True when a line of the old text may be a slip instead of the proof of a
+   unit, and `indent` can be of the file's units as well as of the old ones:
+   spaces for spaces, seen on one line only. */
+static bool hfsbi_may_be_slip(const hfsbi_indent_map *map, hfsb_str indent,
+                              bool seen) {
+    size_t i, deepest = 0;
+    if (!map->old_unit || !map->file_unit || map->support > 1) return false;
+    for (i = 0; i < map->count; i++) {
+        if (seen && indent.len && map->lines[i].indent.len == indent.len)
+            return hfsbi_is_level_off(map->steps, map->lines + i);
+        if (map->lines[i].file_indent.len > deepest)
+            deepest = map->lines[i].file_indent.len;
+    }
+    return !seen && indent.len && indent.len % map->file_unit == 0 &&
+           indent.len <= deepest + map->file_unit;
+}
+
+/* Levels of one unit as levels of the other. Without a shift they count from
+   the margin, so that every indentation can be derived. */
+static bool hfsbi_put_units(const hfsbi_indent_map *map, hfsb_str indent,
+                            bool seen, hfsb_buf *out) {
+    long level = hfsbi_indent_level(indent, map->old_unit);
+    bool absolute = map->shift == 0 && (map->varied || map->file_unit != 8);
+    bool tabs = !map->old_unit || !map->file_unit; /* on one side */
+    if (!seen && !absolute && !map->may_derive) return false;
+    if (absolute && tabs &&
+        hfsbi_indent_kind(indent) == (map->file_unit ? ' ' : '\t')) {
+        hfsb_buf_append(out, indent); /* it is the file's already */
+        return true;
+    }
+    if (level < 0 || level + map->shift < 0) return false;
+    if (hfsbi_may_be_slip(map, indent, seen)) return false;
+    hfsbi_put_levels(out, level + map->shift, map->file_unit);
+    return true;
+}
+
+HFSBI_FN bool hfsbi_indent_put(const hfsbi_indent_map *map, hfsb_str indent,
+                               bool near_off, hfsb_buf *out) {
+    size_t k = hfsbi_indent_find(map, indent);
+    bool   seen = k != HFSB_NPOS;
+    switch (map->rule) {
+    case HFSBI_INDENT_SAME: hfsb_buf_append(out, indent); return true;
+    case HFSBI_INDENT_ADD:
+    case HFSBI_INDENT_REMOVE:
+        return hfsbi_put_prefixed(map, indent, seen, out);
+    case HFSBI_INDENT_UNITS: return hfsbi_put_units(map, indent, seen, out);
+    case HFSBI_INDENT_MIXED:
+        return hfsbi_put_mixed(map, indent, near_off, out);
+    case HFSBI_INDENT_TABLE:
+        /* If some lines are the same, others are off one by one. */
+        if (!seen || (map->kept_tabs + map->kept_spaces &&
+                      hfsbi_is_off(map->lines + map->distinct[k])))
+            return false;
+        break;
+    case HFSBI_INDENT_NONE: return false;
+    }
+    hfsb_buf_append(out, map->lines[map->distinct[k]].file_indent);
+    return true;
+}
+
+/* ---- contradictions ---- */
+
+/* A line without the blanks around it. */
+static hfsb_str hfsbi_line_core(hfsb_str line, unsigned folds) {
+    return hfsbi_trim(
+        hfsb_str_slice(line, hfsbi_indent_len(line, folds), line.len));
+}
+
+/* The first new line that is an old line with another indentation, and no
+   line before it that could be the reason: none less deep that now encloses
+   it, none that enclosed it before. Or the first line, if it is deeper than
+   the first old one and no line is shared. same[] pairs the lines. */
+static size_t hfsbi_find_shifted(const hfsbi_lines *olds,
+                                 const hfsbi_lines *news, const size_t *same,
+                                 unsigned folds) {
+    size_t   j, i = 0, least_old = HFSB_NPOS, least_new = HFSB_NPOS;
+    size_t   first = HFSB_NPOS;
+    bool     shared = false;
+    hfsb_str base = HFSB_INIT;
+    for (j = 0; j < olds->count && !base.ptr; j++)
+        base = hfsbi_indent_of(olds->items[j], folds);
+    for (j = 0; j < news->count; j++) {
+        hfsb_str n = hfsbi_indent_of(news->items[j], folds), o;
+        if (!n.ptr) continue;
+        for (; same[j] != HFSB_NPOS && i < same[j]; i++) {
+            o = hfsbi_indent_of(olds->items[i], folds);
+            if (o.ptr && o.len < least_old) least_old = o.len;
+        }
+        if (same[j] != HFSB_NPOS) {
+            o = hfsbi_indent_of(olds->items[same[j]], folds);
+            if (n.len > o.len ? least_new >= n.len
+                              : n.len < o.len && least_old >= o.len)
+                return j;
+            shared = shared || n.len == o.len;
+        }
+        if (first == HFSB_NPOS && least_new == HFSB_NPOS && n.len > base.len)
+            first = j;
+        if (n.len < least_new) least_new = n.len;
+    }
+    return shared ? HFSB_NPOS : first;
+}
+
+HFSBI_FN hfsb_status hfsbi_indent_shifted(const hfsb_alloc  *alloc,
+                                          const hfsbi_lines *olds,
+                                          const hfsbi_lines *news,
+                                          unsigned folds, size_t *line) {
+    size_t      i, count = olds->count + news->count;
+    hfsb_str   *cores = (hfsb_str *)hfsbi_array(alloc, count, sizeof *cores);
+    size_t     *same = (size_t *)hfsbi_array(alloc, news->count, sizeof *same);
+    hfsb_status st = cores && same ? HFSB_OK : HFSB_NOMEM;
+    for (i = 0; st == HFSB_OK && i < count; i++)
+        cores[i] = hfsbi_line_core(
+            i < olds->count ? olds->items[i] : news->items[i - olds->count],
+            folds);
+    if (st == HFSB_OK)
+        st = hfsbi_lines_diff(alloc, cores, olds->count, cores + olds->count,
+                              news->count, same);
+    if (st == HFSB_OK) *line = hfsbi_find_shifted(olds, news, same, folds);
+    hfsbi_array_free(alloc, cores, count, sizeof *cores);
+    hfsbi_array_free(alloc, same, news->count, sizeof *same);
+    return st;
+}
+
+/* ---- src/edit/rewrite.c ---- */
+/* rewrite.c - make the text that replaces a match.
+
+   An exact match is replaced by new_text as it is, with the line ends of the
+   file. A match that needed folds is rewritten line by line: a line that is
+   the same in old_text and new_text keeps the bytes of the file, a changed
+   line takes over as much of them as the rung allows, and where indentation
+   was folded a new line is indented as the file is (indent.c). Where blank
+   lines were folded, both texts are first given those of the file. If the
+   file's indentation of a line, or the blank lines before it, cannot be told,
+   the edit is refused. */
+/* The rewriting of all matches of one edit. */
+typedef struct hfsbi_rewriter {
+    const hfsb_alloc      *alloc;
+    const hfsbi_edit_text *file;
+    hfsbi_edit_texts       texts;
+    hfsbi_rung             rung;
+    unsigned               folds;
+    hfsb_buf              *out;
+    hfsbi_rewritten       *result;
+
+    hfsb_buf           mended;     /* the texts with the file's blank lines */
+    hfsbi_lines        olds, news; /* of the texts, split on first use */
+    size_t            *same;       /* by new line: its old line, HFSB_NPOS */
+    hfsbi_old_line    *lines;      /* by old line, of the current match */
+    hfsbi_indent_map   map;
+    bool               mid_line;   /* the match does not start a line */
+    hfsb_str           above_sent; /* indentation of the line before, if that
+                                    is a changed one; else ptr NULL */
+    size_t             above_len;  /* of what it became */
+    unsigned long long steps;      /* of hfsbi_indent_steps(); 0: not known */
+    size_t             shifted;    /* of hfsbi_indent_shifted() */
+    bool               shifted_known;
+
+    hfsb_str newline; /* of the file, for offsets from .. to; empty: none */
+    size_t   newline_from, newline_to;
+    bool     newline_known;
+} hfsbi_rewriter;
 
 /* ---- the lines of the texts and of a match ---- */
 
@@ -10166,20 +10747,10 @@ static hfsb_status hfsbi_rewrite_diff(hfsbi_rewriter *r) {
                             r->news.items, r->news.count, r->same);
 }
 
-/* The indentation of a line; ptr NULL for a blank line. */
-static hfsb_str hfsbi_indent_of(hfsb_str line, unsigned folds) {
-    hfsb_str none = HFSB_INIT, indent;
-    if (hfsbi_is_all_blank(line, folds)) return none;
-    indent = hfsb_str_slice(line, 0, hfsbi_indent_len(line, folds));
-    if (!indent.ptr) indent.ptr = "";
-    return indent;
-}
-
 /* Cuts the match into the file's lines, one for each old line, and finds the
    rule of their indentation where that was folded. */
 static void hfsbi_rewrite_load(hfsbi_rewriter *r, hfsbi_match match) {
-    size_t   i, pos = match.start, len;
-    hfsb_str least = HFSB_INIT;
+    size_t i, pos = match.start, len;
     r->mid_line = !hfsbi_starts_text(r->file, match.start);
     for (i = 0; i < r->olds.count; i++) {
         hfsbi_old_line *line = r->lines + i;
@@ -10198,10 +10769,9 @@ static void hfsbi_rewrite_load(hfsbi_rewriter *r, hfsbi_match match) {
         if (!line->file_indent.ptr) line->indent.ptr = NULL;
     }
     if (r->rung < HFSBI_RUNG_INDENT) return;
-    for (i = 0; i < r->news.count; i++)
-        least = hfsbi_least_indent(
-            least, hfsbi_indent_of(r->news.items[i], r->folds));
-    hfsbi_indent_map_make(&r->map, r->lines, r->olds.count, least);
+    if (!r->steps) r->steps = hfsbi_indent_steps(r->file) | 1;
+    hfsbi_indent_map_make(&r->map, r->lines, r->olds.count, &r->news, r->folds,
+                          r->steps);
 }
 
 /* The file's line end at pos, empty if it has none. Many matches can lie on
@@ -10387,46 +10957,128 @@ static void hfsbi_put_changed(hfsbi_rewriter *r, hfsb_str line, size_t first,
 
 /* ---- line by line ---- */
 
-/* Appends a new line with the file's indentation; `twin` is the old line it
-   replaces, or HFSB_NPOS. False when the indentation cannot be told. */
-static bool hfsbi_put_indented(hfsbi_rewriter *r, size_t j, size_t twin) {
+/* Appends the indentation of a new line; `twin` is the old line it replaces,
+   or HFSB_NPOS. Where no rule holds for all lines, it takes over the twin's
+   place. False when the indentation cannot be told. */
+static bool hfsbi_put_indent(hfsbi_rewriter *r, hfsb_str indent, size_t twin,
+                             bool near_off) {
+    bool rule = r->map.rule != HFSBI_INDENT_NONE &&
+                r->map.rule != HFSBI_INDENT_MIXED &&
+                r->map.rule != HFSBI_INDENT_TABLE &&
+                !(r->map.rule == HFSBI_INDENT_UNITS && r->map.support == 1);
+    if (rule || twin == HFSB_NPOS || !r->lines[twin].indent.ptr ||
+        !hfsb_str_equal(r->lines[twin].indent, indent))
+        return hfsbi_indent_put(&r->map, indent, near_off, r->out);
+    hfsb_buf_append(r->out, r->lines[twin].file_indent);
+    return true;
+}
+
+/* Appends a new line with the file's indentation. */
+static bool hfsbi_put_indented(hfsbi_rewriter *r, size_t j, size_t twin,
+                               bool near_off) {
     hfsb_str line = r->news.items[j];
-    hfsb_str indent = hfsbi_indent_of(line, r->folds);
+    hfsb_str indent = hfsbi_indent_of(line, r->folds), put;
     size_t   mark = r->out->len;
     r->result->line = j;
     if (!indent.ptr) {
         hfsb_buf_append(r->out, line);
         return true;
     }
-    if (r->map.rule != HFSBI_INDENT_IRREGULAR) {
-        if (!hfsbi_indent_put(&r->map, indent, r->out)) return false;
-    } else {
-        if (twin == HFSB_NPOS || !r->lines[twin].indent.ptr ||
-            !hfsb_str_equal(r->lines[twin].indent, indent))
-            return false;
-        hfsb_buf_append(r->out, r->lines[twin].file_indent);
-    }
-    if (r->out->status == HFSB_OK &&
-        !hfsb_str_equal(hfsb_str_slice(hfsb_buf_str(r->out), mark, HFSB_NPOS),
-                        indent))
+    if (!hfsbi_put_indent(r, indent, twin, near_off)) return false;
+    put = hfsb_str_slice(hfsb_buf_str(r->out), mark, HFSB_NPOS);
+    if (r->out->status == HFSB_OK && !hfsb_str_equal(put, indent))
         r->result->reindented = true;
+    r->above_sent = indent;
+    r->above_len = put.len;
     hfsb_buf_append(r->out, hfsb_str_slice(line, indent.len, line.len));
     return true;
 }
 
-/* New lines [from, to) replace old lines [old_from, old_to). */
+static int hfsbi_compare_sizes(size_t a, size_t b) {
+    return a < b ? -1 : a > b;
+}
+
+/* True when an unchanged line, indented otherwise than in the file, follows a
+   changed line, and the one no longer is as deep in the other as it was sent.
+   If the file has such steps, the line may have been sent as it shall become.
+   A flat old text tells nothing. */
+static bool hfsbi_loses_step(hfsbi_rewriter *r, size_t j, size_t same) {
+    const hfsbi_old_line *line = r->lines + same;
+    hfsb_str              above = r->above_sent;
+    if (!line->indent.ptr) return false;
+    r->above_sent.ptr = NULL;
+    r->result->line = j;
+    return above.ptr && (line->indent.len || !r->map.flat) &&
+           !hfsb_str_equal(line->indent, line->file_indent) &&
+           (r->map.rule == HFSBI_INDENT_NONE ||
+            r->map.rule == HFSBI_INDENT_MIXED) &&
+           !hfsbi_indent_mixes(line->indent, line->file_indent) &&
+           hfsbi_compare_sizes(line->indent.len, above.len) !=
+               hfsbi_compare_sizes(line->file_indent.len, r->above_len) &&
+           hfsbi_is_level_off(r->steps, line);
+}
+
+/* New lines [from, to) replace old lines [old_from, old_to). The new lines
+   [from, above_to) are in one block with the unchanged line before them, those
+   in [below_from, to) with the one after. */
 typedef struct hfsbi_changed_lines {
     size_t from, to, old_from, old_to;
+    size_t above, below; /* unchanged old lines that are off, or HFSB_NPOS */
+    size_t above_to, below_from;
 } hfsbi_changed_lines;
+
+/* True when new line j is less deep than an old line. */
+static bool hfsbi_leaves_block(const hfsbi_rewriter *r, size_t j,
+                               size_t old_line) {
+    hfsb_str indent = hfsbi_indent_of(r->news.items[j], r->folds);
+    return indent.ptr && indent.len < r->lines[old_line].indent.len;
+}
+
+/* Finds the unchanged lines around c that are indented otherwise than in the
+   file, beyond blank lines, and the new lines in one block with them. */
+static void hfsbi_find_off(const hfsbi_rewriter *r, hfsbi_changed_lines *c) {
+    const hfsbi_old_line *line;
+    c->above = c->old_from;
+    c->below = c->old_to;
+    while (c->above > 0 && !r->lines[c->above - 1].indent.ptr) c->above--;
+    while (c->below < r->olds.count && !r->lines[c->below].indent.ptr)
+        c->below++;
+    line = c->above ? r->lines + --c->above : NULL;
+    if (!line || hfsb_str_equal(line->indent, line->file_indent))
+        c->above = HFSB_NPOS;
+    line = c->below < r->olds.count ? r->lines + c->below : NULL;
+    if (!line || hfsb_str_equal(line->indent, line->file_indent))
+        c->below = HFSB_NPOS;
+    c->above_to = c->from;
+    c->below_from = c->to;
+    while (c->above != HFSB_NPOS && c->above_to < c->to &&
+           !hfsbi_leaves_block(r, c->above_to, c->above))
+        c->above_to++;
+    while (c->below != HFSB_NPOS && c->below_from > c->from &&
+           !hfsbi_leaves_block(r, c->below_from - 1, c->below))
+        c->below_from--;
+}
+
+/* True when new line j is as deep as an unchanged line next to it that is
+   indented otherwise in the file. */
+static bool hfsbi_is_near_off(const hfsbi_rewriter      *r,
+                              const hfsbi_changed_lines *c, size_t j) {
+    hfsb_str indent = hfsbi_indent_of(r->news.items[j], r->folds);
+    return (j < c->above_to &&
+            hfsb_str_equal(indent, r->lines[c->above].indent)) ||
+           (j >= c->below_from &&
+            hfsb_str_equal(indent, r->lines[c->below].indent));
+}
 
 /* The changed lines that start at new line j. */
 static hfsbi_changed_lines hfsbi_changed_from(const hfsbi_rewriter *r,
                                               size_t                j) {
-    hfsbi_changed_lines c;
+    hfsbi_changed_lines c = HFSB_INIT;
     c.from = c.to = j;
     c.old_from = j ? r->same[j - 1] + 1 : 0;
     while (c.to < r->news.count && r->same[c.to] == HFSB_NPOS) c.to++;
     c.old_to = c.to < r->news.count ? r->same[c.to] : r->olds.count;
+    if (r->rung >= HFSBI_RUNG_INDENT) hfsbi_find_off(r, &c);
     return c;
 }
 
@@ -10436,7 +11088,8 @@ static bool hfsbi_put_new_line(hfsbi_rewriter *r, const hfsbi_changed_lines *c,
     bool     paired = c->to - c->from == c->old_to - c->old_from;
     size_t   twin = paired ? c->old_from + (j - c->from) : HFSB_NPOS;
     hfsb_str line = r->news.items[j];
-    if (r->rung >= HFSBI_RUNG_INDENT) return hfsbi_put_indented(r, j, twin);
+    if (r->rung >= HFSBI_RUNG_INDENT)
+        return hfsbi_put_indented(r, j, twin, hfsbi_is_near_off(r, c, j));
     if (r->rung < HFSBI_RUNG_LOOKS || c->old_from == c->old_to)
         hfsb_buf_append(r->out, line);
     else if (paired) hfsbi_put_changed(r, line, twin, true, twin, true);
@@ -10461,6 +11114,8 @@ static hfsb_status hfsbi_rewrite_lines(hfsbi_rewriter *r, hfsb_str newline) {
             if (j >= c.to) c = hfsbi_changed_from(r, j);
             if (!hfsbi_put_new_line(r, &c, j)) return HFSB_REFUSED;
         } else {
+            if (r->rung >= HFSBI_RUNG_INDENT && hfsbi_loses_step(r, j, same))
+                return HFSB_REFUSED;
             hfsb_buf_append(r->out, r->lines[same].text);
             if (r->lines[same].end.len) end = r->lines[same].end;
         }
@@ -10494,6 +11149,23 @@ static void hfsbi_delete_lines(const hfsbi_edit_text *file,
         match->end += len;
 }
 
+/* Refuses texts that were indented apart, where depth is not absolute. */
+static hfsb_status hfsbi_check_shifted(hfsbi_rewriter *r) {
+    hfsbi_indent_rule rule = r->map.rule;
+    hfsb_status       st = HFSB_OK;
+    if (rule != HFSBI_INDENT_ADD && rule != HFSBI_INDENT_REMOVE &&
+        rule != HFSBI_INDENT_TABLE &&
+        !(rule == HFSBI_INDENT_UNITS && r->map.shift))
+        return HFSB_OK;
+    if (!r->shifted_known)
+        st = hfsbi_indent_shifted(r->alloc, &r->olds, &r->news, r->folds,
+                                  &r->shifted);
+    if (st != HFSB_OK) return st;
+    r->shifted_known = true;
+    r->result->line = r->shifted;
+    return r->shifted == HFSB_NPOS ? HFSB_OK : HFSB_REFUSED;
+}
+
 static hfsb_status hfsbi_replace(hfsbi_rewriter *r, hfsbi_match *match) {
     hfsb_status st;
     if (r->rung <= HFSBI_RUNG_EOF && hfsbi_is_uniform(r->file, *match)) {
@@ -10508,6 +11180,9 @@ static hfsb_status hfsbi_replace(hfsbi_rewriter *r, hfsbi_match *match) {
     if (st == HFSB_OK) st = hfsbi_rewrite_diff(r);
     if (st != HFSB_OK) return st;
     hfsbi_rewrite_load(r, *match);
+    r->above_sent.ptr = NULL;
+    if (r->rung >= HFSBI_RUNG_INDENT) st = hfsbi_check_shifted(r);
+    if (st != HFSB_OK) return st;
     return hfsbi_rewrite_lines(r, hfsbi_new_line_end(r, match->start));
 }
 
@@ -10524,7 +11199,8 @@ static hfsb_status hfsbi_insert_lines(hfsbi_rewriter *r, bool own_line,
         bool ends = j + 1 < n || hfsbi_ends_in_newline(r->texts.new_text);
         if ((j == 0 && !own_line) || (before && !ends))
             hfsb_buf_append(r->out, r->news.items[j]);
-        else if (!hfsbi_put_indented(r, j, HFSB_NPOS)) return HFSB_REFUSED;
+        else if (!hfsbi_put_indented(r, j, HFSB_NPOS, true))
+            return HFSB_REFUSED;
         if (ends) hfsb_buf_append(r->out, newline);
     }
     return HFSB_OK;
@@ -10561,67 +11237,307 @@ static void hfsbi_drop_newline(hfsbi_rewriter *r) {
     r->texts.raw_new = hfsbi_without_newline(r->texts.raw_new);
 }
 
+/* A match at the end of a file that lacks the blank line which ends old_text:
+   new_text does without it too. The file's last newline stays. */
+static hfsb_status hfsbi_replace_without_blank(hfsbi_rewriter *r,
+                                               hfsbi_match    *match) {
+    hfsb_str    text = r->texts.new_text;
+    size_t      mark = r->out->len;
+    hfsb_status st;
+    hfsbi_rewrite_free(r);
+    r->texts.old_text = hfsbi_without_newline(r->texts.old_text);
+    if (hfsb_str_equal(text, HFSB_LIT("\n")) ||
+        hfsb_str_ends(text, HFSB_LIT("\n\n"))) {
+        r->texts.new_text = hfsbi_without_newline(text);
+        r->texts.raw_new = hfsbi_without_newline(r->texts.raw_new);
+    }
+    st = hfsbi_replace(r, match);
+    if (r->out->len > mark && !hfsbi_ends_in_newline(r->texts.new_text))
+        hfsb_buf_append(r->out, hfsbi_new_line_end(r, match->start));
+    return st;
+}
+
+/* ---- blank lines ---- */
+
+/* The lines of a text that are not blank. */
+typedef struct hfsbi_full_lines {
+    hfsb_str *lines;
+    size_t   *at;    /* their place in the text */
+    size_t   *gap;   /* blank lines before each */
+    hfsb_str *blank; /* these lines; ptr NULL: they are empty */
+    size_t    count, cap;
+    hfsb_str  tail; /* blank lines after the last */
+} hfsbi_full_lines;
+
+/* old_text, new_text and the matched part of the file, without blank lines. */
+typedef struct hfsbi_mending {
+    hfsbi_full_lines olds, news, file;
+    size_t          *same; /* by new line: its old line, HFSB_NPOS */
+    size_t           line; /* of news, where the blank lines are not clear */
+} hfsbi_mending;
+
+static void hfsbi_full_lines_free(const hfsb_alloc *alloc,
+                                  hfsbi_full_lines *f) {
+    hfsbi_array_free(alloc, f->lines, f->cap, sizeof *f->lines);
+    hfsbi_array_free(alloc, f->at, f->cap, sizeof *f->at);
+    hfsbi_array_free(alloc, f->gap, f->cap, sizeof *f->gap);
+    hfsbi_array_free(alloc, f->blank, f->cap, sizeof *f->blank);
+}
+
+/* The arrays have room for all lines. Text after the last newline is a
+   line. */
+static void hfsbi_full_lines_fill(hfsbi_full_lines *f, hfsb_str text,
+                                  char newline, unsigned folds) {
+    size_t at, end, gap = 0, start = 0, pos = 0;
+    for (at = 0; pos < text.len; at++, pos = end + 1) {
+        hfsb_str line = hfsb_str_slice(text, pos, text.len);
+        size_t   len = hfsb_str_find_byte(line, newline);
+        if (len != HFSB_NPOS) line.len = len;
+        end = pos + line.len;
+        if (hfsbi_is_all_blank(line, folds)) {
+            gap++;
+            continue;
+        }
+        f->lines[f->count] = line;
+        f->at[f->count] = at;
+        f->gap[f->count] = gap;
+        f->blank[f->count++] = hfsb_str_slice(text, start, pos);
+        gap = 0;
+        start = end + 1;
+    }
+    f->tail = hfsb_str_slice(text, start, text.len);
+}
+
+static hfsb_status hfsbi_full_lines_make(const hfsb_alloc *alloc,
+                                         hfsbi_full_lines *f, hfsb_str text,
+                                         char newline, unsigned folds) {
+    f->cap = hfsb_str_count_byte(text, newline) + 1;
+    f->lines = (hfsb_str *)hfsbi_array(alloc, f->cap, sizeof *f->lines);
+    f->at = (size_t *)hfsbi_array(alloc, f->cap, sizeof *f->at);
+    f->gap = (size_t *)hfsbi_array(alloc, f->cap, sizeof *f->gap);
+    f->blank = (hfsb_str *)hfsbi_array(alloc, f->cap, sizeof *f->blank);
+    if (!f->lines || !f->at || !f->gap || !f->blank) return HFSB_NOMEM;
+    hfsbi_full_lines_fill(f, text, newline, folds);
+    return HFSB_OK;
+}
+
+/* Sets the number of blank lines before a line; they are empty then. */
+static void hfsbi_set_gap(hfsbi_full_lines *f, size_t i, size_t gap) {
+    hfsb_str empty = HFSB_INIT;
+    f->gap[i] = gap;
+    f->blank[i] = empty;
+}
+
+/* The blank lines before new line j are those before old line i. If the file
+   has as many as old_text they are put in as sent; else new_text must have as
+   many too, and gets those of the file. */
+static bool hfsbi_mend_gap(hfsbi_mending *m, size_t i, size_t j) {
+    if (m->olds.gap[i] == m->file.gap[i]) return true;
+    if (m->olds.gap[i] != m->news.gap[j]) return false;
+    hfsbi_set_gap(&m->news, j, m->file.gap[i]);
+    return true;
+}
+
+/* Lines put in between two others: the blank lines stay on the side where
+   there are as many as before, if the other side has as many as the file. */
+static bool hfsbi_mend_inserted(hfsbi_mending *m, size_t i, size_t from,
+                                size_t to) {
+    size_t before = m->news.gap[from], after = m->news.gap[to];
+    size_t old_gap = m->olds.gap[i], file_gap = m->file.gap[i];
+    if (old_gap == file_gap) return true;
+    if (!old_gap || before + after != old_gap + file_gap ||
+        (before != old_gap && after != old_gap))
+        return false;
+    hfsbi_set_gap(&m->news, before == old_gap ? from : to, file_gap);
+    return true;
+}
+
+/* New lines [from, to) replace old lines [i, end); both texts go on with an
+   equal line, or end there. */
+static bool hfsbi_mend_change(hfsbi_mending *m, size_t i, size_t end,
+                              size_t from, size_t to) {
+    bool   last = to == m->news.count, first = i == 0;
+    size_t k;
+    m->line = from < m->news.count ? from : from - 1;
+    if (i == end) {
+        if (first || end == m->olds.count) return true;
+        return from == to ? hfsbi_mend_gap(m, end, to)
+                          : hfsbi_mend_inserted(m, end, from, to);
+    }
+    if (from == to)
+        return last || ((first || m->olds.gap[i] == m->file.gap[i]) &&
+                        m->olds.gap[end] == m->file.gap[end]);
+    for (k = i + 1; k < end; k++)
+        if (m->olds.gap[k] != m->file.gap[k]) return false;
+    if (!first && !hfsbi_mend_gap(m, i, from)) return false;
+    m->line = last ? from : to;
+    return last || hfsbi_mend_gap(m, end, to);
+}
+
+/* Gives news the blank lines of the file where they did not change. */
+static bool hfsbi_mend_news(hfsbi_mending *m) {
+    size_t i = 0, j = 0, from, end;
+    do {
+        for (from = j; j < m->news.count && m->same[j] == HFSB_NPOS;) j++;
+        end = j < m->news.count ? m->same[j] : m->olds.count;
+        if (!hfsbi_mend_change(m, i, end, from, j)) return false;
+        i = end + 1;
+    } while (j++ < m->news.count);
+    return true;
+}
+
+/* Appends the lines, each after its blank lines; like text, the last ends in
+   LF or not. */
+static hfsb_str hfsbi_put_full_lines(hfsb_buf *out, const hfsbi_full_lines *f,
+                                     hfsb_str text) {
+    size_t i, k, mark = out->len;
+    for (i = 0; i < f->count; i++) {
+        hfsb_buf_append(out, f->blank[i]);
+        for (k = 0; !f->blank[i].ptr && k < f->gap[i]; k++)
+            hfsb_buf_append_byte(out, '\n');
+        hfsb_buf_append(out, f->lines[i]);
+        if (i + 1 < f->count || f->tail.len || hfsbi_ends_in_newline(text))
+            hfsb_buf_append_byte(out, '\n');
+    }
+    hfsb_buf_append(out, f->tail);
+    return hfsb_str_slice(hfsb_buf_str(out), mark, HFSB_NPOS);
+}
+
+/* Gives olds the blank lines of the match. */
+static void hfsbi_mend_olds(hfsbi_mending *m) {
+    size_t i;
+    for (i = 0; i < m->olds.count; i++)
+        if (m->olds.gap[i] != m->file.gap[i])
+            hfsbi_set_gap(&m->olds, i, m->file.gap[i]);
+}
+
+/* Mends both texts: afterwards old_text has the blank lines of the match, and
+   new_text those that it did not change. */
+static hfsb_status hfsbi_mend_texts(hfsbi_rewriter *r, hfsbi_mending *m,
+                                    hfsb_str file) {
+    const hfsb_alloc *alloc = r->alloc;
+    hfsbi_edit_texts *t = &r->texts;
+    char              newline = r->file->lone_cr ? '\r' : '\n';
+    hfsb_status       st;
+    st = hfsbi_full_lines_make(alloc, &m->olds, t->old_text, '\n', r->folds);
+    if (st == HFSB_OK)
+        st = hfsbi_full_lines_make(alloc, &m->news, t->new_text, '\n',
+                                   r->folds);
+    if (st == HFSB_OK)
+        st = hfsbi_full_lines_make(alloc, &m->file, file, newline, r->folds);
+    if (st != HFSB_OK) return st;
+    m->same = (size_t *)hfsbi_array(alloc, m->news.count, sizeof *m->same);
+    if (!m->same) return HFSB_NOMEM;
+    st = hfsbi_lines_diff(alloc, m->olds.lines, m->olds.count, m->news.lines,
+                          m->news.count, m->same);
+    if (st != HFSB_OK) return st;
+    if (t->mode == HFSB_EDIT_REPLACE && t->new_text.len) {
+        if (!hfsbi_mend_news(m)) {
+            r->result->line = m->news.count ? m->news.at[m->line] : 0;
+            r->result->blank_lines = true;
+            return HFSB_REFUSED;
+        }
+        t->new_text = hfsbi_put_full_lines(&r->mended, &m->news, t->new_text);
+    }
+    hfsbi_mend_olds(m);
+    t->old_text = hfsbi_put_full_lines(&r->mended, &m->olds, t->old_text);
+    return r->mended.status;
+}
+
+static hfsb_status hfsbi_mend(hfsbi_rewriter *r, const hfsbi_match *match) {
+    hfsbi_mending m;
+    size_t        size;
+    hfsb_status   st;
+    memset(&m, 0, sizeof m);
+    hfsbi_rewrite_free(r);
+    hfsb_buf_truncate(&r->mended, 0);
+    /* All at once, so that views of the one text stay valid. */
+    if (!hfsbi_add(r->texts.old_text.len, r->texts.new_text.len, &size) ||
+        !hfsbi_add(size, match->end - match->start, &size) ||
+        !hfsbi_mul(size, 2, &size))
+        return HFSB_LIMIT;
+    st = hfsb_buf_reserve(&r->mended, size);
+    if (st == HFSB_OK)
+        st = hfsbi_mend_texts(
+            r, &m, hfsb_str_slice(r->file->text, match->start, match->end));
+    hfsbi_full_lines_free(r->alloc, &m.olds);
+    hfsbi_full_lines_free(r->alloc, &m.news);
+    hfsbi_full_lines_free(r->alloc, &m.file);
+    hfsbi_array_free(r->alloc, m.same, m.news.count, sizeof *m.same);
+    return st;
+}
+
+/* ---- all matches ---- */
+
+static hfsb_status hfsbi_rewrite_one(hfsbi_rewriter         *r,
+                                     const hfsbi_edit_texts *sent,
+                                     hfsbi_match            *match) {
+    hfsb_status st = HFSB_OK;
+    if (r->rung == HFSBI_RUNG_LINES) r->texts = *sent;
+    if (match->lacks_newline) hfsbi_drop_newline(r);
+    if (r->rung == HFSBI_RUNG_LINES) st = hfsbi_mend(r, match);
+    if (st != HFSB_OK) return st;
+    if (r->texts.mode != HFSB_EDIT_REPLACE) return hfsbi_insert(r, match);
+    return match->lacks_blank ? hfsbi_replace_without_blank(r, match)
+                              : hfsbi_replace(r, match);
+}
+
 HFSBI_FN hfsb_status hfsbi_rewrite_matches(const hfsb_alloc       *alloc,
                                            const hfsbi_edit_text  *file,
                                            const hfsbi_edit_texts *texts,
                                            hfsbi_matches          *matches,
                                            hfsb_buf               *out,
                                            hfsbi_rewritten        *result) {
-    hfsbi_rewriter r;
-    size_t         i, head = matches->drop_head, tail = matches->drop_tail;
-    hfsb_status    st = HFSB_OK;
+    hfsbi_rewriter   r;
+    hfsbi_edit_texts sent;
+    size_t           i, head = matches->drop_head, tail = matches->drop_tail;
+    hfsb_status      st = HFSB_OK;
     memset(&r, 0, sizeof r);
     memset(result, 0, sizeof *result);
     r.alloc = alloc;
+    r.mended.alloc = *alloc;
     r.file = file;
-    r.texts = *texts;
     r.rung = matches->rung;
     r.folds = matches->folds;
     r.out = out;
     r.result = result;
-    r.texts.old_text =
-        hfsbi_drop_edges(texts->old_text, r.folds, &head, &tail);
+    sent = *texts;
+    sent.old_text = hfsbi_drop_edges(texts->old_text, r.folds, &head, &tail);
     if (texts->mode == HFSB_EDIT_REPLACE)
-        r.texts.new_text =
+        sent.new_text =
             hfsbi_drop_edges(texts->new_text, r.folds, &head, &tail);
+    r.texts = sent;
+    if (r.rung == HFSBI_RUNG_LINES && sent.new_text.len &&
+        (head < matches->drop_head || tail < matches->drop_tail)) {
+        result->blank_lines = true;
+        return HFSB_REFUSED;
+    }
     for (i = 0; st == HFSB_OK && i < matches->count; i++) {
         hfsbi_match *m = matches->items + i;
         result->match = i;
         m->text_pos = out->len;
-        if (m->lacks_newline) hfsbi_drop_newline(&r);
-        st = texts->mode == HFSB_EDIT_REPLACE ? hfsbi_replace(&r, m)
-                                              : hfsbi_insert(&r, m);
+        st = hfsbi_rewrite_one(&r, &sent, m);
         m->text_len = out->len - m->text_pos;
         if (st == HFSB_OK) st = out->status;
     }
     hfsbi_rewrite_free(&r);
+    hfsb_buf_free(&r.mended);
     return st;
 }
 
-/* ---- src/edit/explain.c ---- */
-/* explain.c - reasons to refuse an edit, and the hints that go with them.
+/* ---- src/edit/strip.c ---- */
+/* strip.c - what a model copied around the text: the line numbers of a
+   listing, the code fence of a chat.
 
-   Before the search: line numbers copied from a listing, and lines of new_str
-   that stand for code left out. After a search that found nothing: where the
-   text probably is, what differs there, what to do; or, when it was found
-   more than once, where. The reader is the model that sent the edit: hints
-   are short, concrete, and name the next step. Nothing here is ever applied.
+   Both are signs of where a text was copied from, not part of the file. They
+   are looked at only when the text is not in the file together with them. */
+/* ---- line numbers ---- */
 
-   Hints take time linear in the file; everything that is compared more
-   closely has a fixed limit. */
-#define HFSBI_HINT_KEYS       32    /* old lines looked for in the file */
-#define HFSBI_HINT_CANDIDATES 64    /* places compared line by line */
-#define HFSBI_HINT_LINES      64    /* lines compared at each */
-#define HFSBI_HINT_READ       65536 /* longest old_str read another way */
-#define HFSBI_HINT_SHOWN      6     /* lines shown of the closest place */
-#define HFSBI_HINT_WIDTH      72    /* characters shown of a line */
-#define HFSBI_HINT_ROOM       800   /* message length that ends the lines */
-
-/* ---- copied line numbers ---- */
+#define HFSBI_NUMBER_ALONE 99 /* kind of a line that is only a number */
 
 /* Length of the listing prefix of line, 0 if there is none; its number and
-   the kind of separator. On an empty line the blank that ends a separator may
-   be missing. */
+   the kind of separator. On an empty line the blank that ends a separator, or
+   the whole separator, may be missing: editors trim it. */
 static size_t hfsbi_number_prefix(hfsb_str line, unsigned long long *number,
                                   size_t *kind) {
     static const char *const separators[] = {"\t", " | ", "|", ": ",
@@ -10632,6 +11548,8 @@ static size_t hfsbi_number_prefix(hfsb_str line, unsigned long long *number,
     if (!digits || digits > 18) return 0;
     pos += digits;
     rest = hfsb_str_slice(rest, digits, rest.len);
+    *kind = HFSBI_NUMBER_ALONE;
+    if (!rest.len) return pos;
     for (i = 0; i < sizeof separators / sizeof *separators; i++) {
         hfsb_str sep = hfsb_cstr(separators[i]);
         *kind = i;
@@ -10647,19 +11565,25 @@ HFSBI_FN hfsbi_numbered hfsbi_numbered_scan(hfsb_str text) {
     hfsbi_numbered     n = HFSB_INIT;
     hfsb_str           line;
     unsigned long long number, last = 0;
-    size_t             kind, first_kind = 0;
+    size_t             kind, first_kind = HFSBI_NUMBER_ALONE, alone = 0;
     n.consecutive = text.len > 0;
     for (; hfsb_text_line(&text, &line, NULL); n.lines++) {
         if (!hfsbi_number_prefix(line, &number, &kind)) {
             n.consecutive = false;
             continue;
         }
-        if (!n.prefixed) first_kind = kind;
-        else if (number != last + 1) n.consecutive = false;
-        if (kind != first_kind) n.consecutive = false;
+        if (n.prefixed + alone && number != last + 1) n.consecutive = false;
         last = number;
-        n.prefixed++;
+        if (kind == HFSBI_NUMBER_ALONE) {
+            alone++;
+            continue;
+        }
+        if (!n.prefixed++) first_kind = kind;
+        if (kind != first_kind) n.consecutive = false;
     }
+    /* A number alone is an empty line only where all others are numbered. */
+    if (n.prefixed && n.prefixed + alone == n.lines) n.prefixed = n.lines;
+    if (n.prefixed < n.lines) n.consecutive = false;
     return n;
 }
 
@@ -10673,6 +11597,867 @@ HFSBI_FN void hfsbi_numbered_strip(hfsb_str text, hfsb_buf *out) {
         hfsb_buf_append(out, ending);
     }
 }
+
+/* ---- code fences ---- */
+
+/* Number of backticks or tildes at the start of line. */
+static size_t hfsbi_fence_len(hfsb_str line) {
+    size_t n = 0;
+    if (!line.len || (line.ptr[0] != '`' && line.ptr[0] != '~')) return 0;
+    while (n < line.len && line.ptr[n] == line.ptr[0]) n++;
+    return n;
+}
+
+/* Cuts a text into its first line, a fence, and the lines up to the closing
+   fence, which must be its last line. */
+static bool hfsbi_unfence(hfsb_str text, hfsb_str *fence, hfsb_str *inside) {
+    hfsb_str line, rest = text;
+    size_t   len;
+    if (!hfsb_text_line(&rest, fence, NULL)) return false;
+    len = hfsbi_fence_len(*fence);
+    line = hfsb_str_slice(*fence, len, fence->len);
+    if (len < 3 || hfsb_str_find_byte(line, '`') != HFSB_NPOS) return false;
+    *inside = rest;
+    while (hfsb_text_line(&rest, &line, NULL)) {
+        size_t n = hfsbi_fence_len(line);
+        if (n < len || line.ptr[0] != fence->ptr[0]) continue;
+        inside->len = (size_t)(line.ptr - inside->ptr);
+        return hfsbi_is_all_blank(hfsb_str_slice(line, n, line.len), 0) &&
+               hfsbi_is_all_blank(rest, 0);
+    }
+    return false;
+}
+
+HFSBI_FN bool hfsbi_unfence_both(hfsb_str *old_text, hfsb_str *new_text) {
+    hfsb_str old_fence, old_inside, new_fence, new_inside;
+    if (!hfsbi_unfence(*old_text, &old_fence, &old_inside) ||
+        !hfsbi_unfence(*new_text, &new_fence, &new_inside) ||
+        !hfsb_str_equal(old_fence, new_fence) || !old_inside.len)
+        return false;
+    *old_text = old_inside;
+    *new_text = new_inside;
+    /* A fence with an empty line inside stands for no text. */
+    if (hfsb_str_equal(new_inside, HFSB_LIT("\n")) &&
+        !hfsb_str_ends(old_inside, HFSB_LIT("\n\n")))
+        new_text->len = 0;
+    return true;
+}
+
+/* ---- src/edit/closest.c ---- */
+/* closest.c - the place that an old text probably means.
+
+   Pieces of the old text, its longest lines and words, are searched for in
+   the file. Every place of a rare piece is a site, with a window of lines
+   around it. A window that contains the skeleton of the old text, what
+   remains without blanks, quotes, escapes and case, is the place; else the
+   window whose lines align best with the old lines.
+
+       old lines   a  b     X  d
+       file lines  a  b  c  x  d      X and x: a pair; c: left out
+
+   Only the search for pieces takes time that grows with the file; windows,
+   their number and the table of an alignment have limits. */
+#define HFSBI_SITES       64    /* windows compared */
+#define HFSBI_SITE_RARE   16    /* places of a piece that is still rare */
+#define HFSBI_SITE_NEAR   64    /* sites that are one, in bytes */
+#define HFSBI_SITE_MARGIN 512   /* bytes around the old text's length */
+#define HFSBI_SITE_LINE   4096  /* longest way to a line's end */
+#define HFSBI_SLICE_LINES 128   /* of an old text that are compared */
+#define HFSBI_SLICE_BYTES 16384 /* the same in bytes */
+#define HFSBI_ALIGN_LINES 256   /* of a window that are compared */
+#define HFSBI_ALIGN_CELLS 400000u
+
+/* ---- pieces ---- */
+
+enum { HFSBI_PIECE_LINES = 6, HFSBI_PIECE_WORDS = 10 };
+
+typedef struct hfsbi_piece {
+    hfsb_str text;
+    size_t   pos; /* in the old text */
+} hfsbi_piece;
+
+/* Keeps the longest pieces, longest first, each text once. */
+static void hfsbi_piece_add(hfsbi_piece *list, size_t *count, size_t max,
+                            hfsb_str text, size_t pos) {
+    size_t k;
+    for (k = 0; k < *count; k++)
+        if (hfsb_str_equal(list[k].text, text)) return;
+    if (*count == max && list[max - 1].text.len >= text.len) return;
+    if (*count < max) ++*count;
+    for (k = *count - 1; k > 0 && list[k - 1].text.len < text.len; k--)
+        list[k] = list[k - 1];
+    list[k].text = text;
+    list[k].pos = pos;
+}
+
+static size_t hfsbi_pieces_lines(hfsb_str old_text, hfsbi_piece *list) {
+    hfsb_str rest = old_text, line;
+    size_t   count = 0;
+    while (hfsb_text_line(&rest, &line, NULL)) {
+        line = hfsbi_trim(line);
+        if (line.len >= 4)
+            hfsbi_piece_add(list, &count, HFSBI_PIECE_LINES, line,
+                            (size_t)(line.ptr - old_text.ptr));
+    }
+    return count;
+}
+
+static bool hfsbi_is_word_byte(char c) {
+    char l = hfsbi_lower(c);
+    return (l >= 'a' && l <= 'z') || hfsbi_is_digit(c) || c == '_';
+}
+
+/* Words of three or more characters; the letter of an escape such as \n is
+   not part of one. */
+static size_t hfsbi_pieces_words(hfsb_str old_text, hfsbi_piece *list) {
+    size_t i = 0, start, count = 0;
+    while (i < old_text.len) {
+        start = i;
+        while (i < old_text.len && hfsbi_is_word_byte(old_text.ptr[i])) i++;
+        if (start < i && start && old_text.ptr[start - 1] == '\\') start++;
+        if (i >= start + 3)
+            hfsbi_piece_add(list, &count, HFSBI_PIECE_WORDS,
+                            hfsb_str_slice(old_text, start, i), start);
+        if (i < old_text.len) i++;
+    }
+    return count;
+}
+
+/* ---- sites ---- */
+
+/* A place of a piece: the same text in the old text and in the file. */
+typedef struct hfsbi_site {
+    size_t old_pos, file_pos;
+} hfsbi_site;
+
+typedef struct hfsbi_sites {
+    hfsbi_site items[HFSBI_SITES];
+    size_t     count;
+} hfsbi_sites;
+
+/* Adds a site unless another puts the old text at nearly the same place. */
+static void hfsbi_site_add(hfsbi_sites *sites, size_t old_pos,
+                           size_t file_pos) {
+    size_t i, a, b;
+    for (i = 0; i < sites->count; i++) {
+        a = sites->items[i].file_pos + old_pos;
+        b = file_pos + sites->items[i].old_pos;
+        if ((a > b ? a - b : b - a) < HFSBI_SITE_NEAR) return;
+    }
+    if (i == HFSBI_SITES) return;
+    sites->items[i].old_pos = old_pos;
+    sites->items[i].file_pos = file_pos;
+    sites->count++;
+}
+
+/* Adds the places of a piece; returns their number, at most max + 1. Adds
+   nothing when there are more than max, unless `common`. */
+static size_t hfsbi_sites_add(hfsbi_sites *sites, hfsb_str file,
+                              hfsbi_piece piece, size_t max, bool common) {
+    size_t at = 0, step, n, mark = sites->count;
+    for (n = 0; n <= max; n++) {
+        step = hfsb_str_find(hfsb_str_slice(file, at, file.len), piece.text);
+        if (step == HFSB_NPOS) return n;
+        at += step;
+        hfsbi_site_add(sites, piece.pos, at);
+        at += piece.text.len;
+    }
+    if (!common) sites->count = mark;
+    return n;
+}
+
+/* The places of rare pieces; those of a common one if no piece is rare. */
+static void hfsbi_sites_find(hfsbi_sites *sites, hfsb_str file,
+                             hfsb_str old_text) {
+    hfsbi_piece list[HFSBI_PIECE_LINES + HFSBI_PIECE_WORDS], common;
+    size_t      lines = hfsbi_pieces_lines(old_text, list), i, rare = 0;
+    size_t      count = lines + hfsbi_pieces_words(old_text, list + lines);
+    common.text.len = 0;
+    for (i = 0; i < count && rare < 4; i++) {
+        size_t n =
+            hfsbi_sites_add(sites, file, list[i], HFSBI_SITE_RARE, false);
+        if (n && n <= HFSBI_SITE_RARE) rare++;
+        else if (n && !common.text.len) common = list[i];
+    }
+    if (!rare && common.text.len)
+        hfsbi_sites_add(sites, file, common, HFSBI_SITES, true);
+}
+
+/* ---- letters ---- */
+
+/* 64 bits, one for each class of adjacent characters in the line. Blanks,
+   quotes and characters that have look-alikes do not count. */
+static unsigned long long hfsbi_line_letters(hfsb_str line) {
+    unsigned long long bits = 0;
+    size_t             i, last = 0, end = line.len < 256 ? line.len : 256;
+    for (i = 0; i < end; i++) {
+        unsigned char c = (unsigned char)hfsbi_lower(line.ptr[i]);
+        if (c <= ' ' || c >= 0x7F || c == '\'' || c == '"' || c == '-' ||
+            c == '.')
+            continue;
+        bits |= 1ull << ((last * 31 + c) & 63u);
+        last = c;
+    }
+    return bits;
+}
+
+static unsigned hfsbi_count_bits(unsigned long long bits) {
+    unsigned n = 0;
+    for (; bits; bits &= bits - 1) n++;
+    return n;
+}
+
+/* How many eighths of the letters of two lines agree, 0 to 8. */
+static int hfsbi_likeness(unsigned long long a, unsigned long long b) {
+    unsigned all = hfsbi_count_bits(a | b);
+    return all ? (int)(hfsbi_count_bits(a & b) * 8 / all) : 0;
+}
+
+/* When no piece is in the file: the line most like the longest old line, if
+   five in eight letters agree. */
+static void hfsbi_sites_by_letters(hfsbi_sites *sites, hfsb_str file,
+                                   hfsb_str old_text) {
+    hfsbi_piece        list[HFSBI_PIECE_LINES];
+    size_t             count = hfsbi_pieces_lines(old_text, list);
+    hfsb_str           rest = file, line;
+    unsigned long long sign;
+    int                most = 4, like;
+    if (!count) return;
+    sign = hfsbi_line_letters(list[0].text);
+    if (hfsbi_count_bits(sign) < 4) return;
+    while (hfsb_text_line(&rest, &line, NULL)) {
+        line = hfsbi_trim(line);
+        if (line.len < list[0].text.len / 2 || line.len / 2 > list[0].text.len)
+            continue;
+        like = hfsbi_likeness(sign, hfsbi_line_letters(line));
+        if (like <= most) continue;
+        most = like;
+        sites->count = 1;
+        sites->items[0].old_pos = list[0].pos;
+        sites->items[0].file_pos = (size_t)(line.ptr - file.ptr);
+    }
+}
+
+/* ---- skeletons ---- */
+
+HFSBI_FN size_t hfsbi_entity_at(hfsb_str s, char *c) {
+    static const char *const list[] = {"&amp;",  "&lt;",  "&gt;",
+                                       "&quot;", "&#39;", "&apos;"};
+    static const char        chars[] = "&<>\"''";
+    size_t                   i;
+    for (i = 0; i < sizeof list / sizeof *list; i++)
+        if (hfsb_str_starts(s, hfsb_cstr(list[i]))) {
+            *c = chars[i];
+            return strlen(list[i]);
+        }
+    return 0;
+}
+
+HFSBI_FN size_t hfsbi_unicode_escape(hfsb_str s, unsigned long *code) {
+    size_t i;
+    if (s.len < 6 || s.ptr[0] != '\\' || s.ptr[1] != 'u') return 0;
+    for (*code = 0, i = 2; i < 6; i++) {
+        int digit = hfsbi_hex_digit(s.ptr[i]);
+        if (digit < 0) return 0;
+        *code = *code * 16 + (unsigned long)digit;
+    }
+    return 6;
+}
+
+/* The next byte of the skeleton at or after *pos, 0 at the end. *pos moves
+   after it; *at is where it was. */
+static char hfsbi_skeleton_next(hfsb_str s, size_t *pos, size_t *at) {
+    while (*pos < s.len) {
+        hfsb_str      rest = hfsb_str_slice(s, *pos, s.len);
+        char          c = rest.ptr[0];
+        size_t        len = 1;
+        unsigned long code;
+        *at = *pos;
+        if (c == '&') len = hfsbi_entity_at(rest, &c);
+        if (c == '\\' && rest.len > 1 && memchr("ntr", rest.ptr[1], 3))
+            len = 2;
+        else if (c == '\\') len = hfsbi_unicode_escape(rest, &code);
+        *pos += len ? len : 1;
+        if (c > ' ' && c < 0x7F && !memchr("'\"`-.\\", c, 6))
+            return hfsbi_lower(c);
+    }
+    return 0;
+}
+
+/* Appends the skeleton of s; *start and *end are the bytes of s that it
+   spans. The caller checks out->status. */
+static void hfsbi_skeleton(hfsb_str s, hfsb_buf *out, size_t *start,
+                           size_t *end) {
+    size_t pos = 0, at = 0, mark = out->len;
+    char   c;
+    *start = *end = 0;
+    out->status = hfsb_buf_reserve(out, s.len);
+    while (out->status == HFSB_OK &&
+           (c = hfsbi_skeleton_next(s, &pos, &at)) != 0) {
+        if (out->len == mark) *start = at;
+        *end = pos;
+        out->ptr[out->len++] = c;
+    }
+}
+
+/* The bytes of s whose skeleton is [from, to) of its skeleton. */
+static void hfsbi_skeleton_span(hfsb_str s, size_t from, size_t to,
+                                size_t *start, size_t *end) {
+    size_t n = 0, pos = 0, at = 0;
+    while (n < to && hfsbi_skeleton_next(s, &pos, &at))
+        if (n++ == from) *start = at;
+    *end = pos;
+}
+
+/* True when [start, end) does not begin or end inside a word. */
+static bool hfsbi_spans_words(hfsb_str s, size_t start, size_t end) {
+    return !(start > 0 && hfsbi_is_word_byte(s.ptr[start - 1]) &&
+             hfsbi_is_word_byte(s.ptr[start]) &&
+             !(start > 1 && s.ptr[start - 2] == '\\')) &&
+           !(end < s.len && hfsbi_is_word_byte(s.ptr[end - 1]) &&
+             hfsbi_is_word_byte(s.ptr[end]));
+}
+
+/* ---- one window ---- */
+
+/* The search for a place. */
+typedef struct hfsbi_nearby {
+    const hfsb_alloc      *alloc;
+    const hfsbi_edit_text *file;
+    hfsb_str               old_text;
+    hfsb_str               slice;  /* the part of it that is compared */
+    hfsb_buf               copy;   /* of a window, with LF only */
+    hfsb_str               window; /* lines of the file */
+    size_t                 start;  /* of the window in the file */
+    size_t                 old_line, line; /* of the site in both */
+    hfsb_buf               bones, window_bones;
+} hfsbi_nearby;
+
+HFSBI_FN size_t hfsbi_line_back(const hfsbi_edit_text *file, size_t pos) {
+    size_t n;
+    for (n = 0; n < HFSBI_SITE_LINE && !hfsbi_starts_line(file, pos); n++)
+        pos--;
+    return pos;
+}
+
+static size_t hfsbi_line_forth(const hfsbi_edit_text *file, size_t pos) {
+    size_t          end, len;
+    hfsbi_edit_text near_text = *file;
+    if (pos >= file->text.len) return file->text.len;
+    if (near_text.text.len > pos + HFSBI_SITE_LINE)
+        near_text.text.len = pos + HFSBI_SITE_LINE;
+    end = hfsbi_edit_line_end(&near_text, pos, &len);
+    return end + len;
+}
+
+/* The lines of the old text around pos: all of it unless it is long. */
+static hfsb_str hfsbi_old_slice(hfsb_str text, size_t pos) {
+    size_t from = pos, to = pos, n;
+    for (n = 0; from > 0 && pos - from < HFSBI_SLICE_BYTES / 2; from--)
+        if (text.ptr[from - 1] == '\n' && ++n > HFSBI_SLICE_LINES / 2) break;
+    for (n = 0; to < text.len && to - pos < HFSBI_SLICE_BYTES / 2; to++)
+        if (text.ptr[to] == '\n' && ++n == HFSBI_SLICE_LINES / 2) break;
+    return hfsb_str_slice(text, from, to + 1);
+}
+
+/* Sets the slice and the window of a site. */
+static void hfsbi_nearby_open(hfsbi_nearby *p, hfsbi_site site) {
+    size_t from, before, after, end;
+    p->slice = hfsbi_old_slice(p->old_text, site.old_pos);
+    from = (size_t)(p->slice.ptr - p->old_text.ptr);
+    before = site.old_pos - from;
+    after = p->slice.len - before;
+    before += before / 2 + HFSBI_SITE_MARGIN;
+    after += after / 2 + HFSBI_SITE_MARGIN;
+    p->start = site.file_pos > before ? site.file_pos - before : 0;
+    p->start = hfsbi_line_back(p->file, p->start);
+    end = p->file->text.len - site.file_pos > after ? site.file_pos + after
+                                                    : p->file->text.len;
+    end = hfsbi_line_forth(p->file, end);
+    p->old_line = hfsb_str_count_byte(
+        hfsb_str_slice(p->old_text, from, site.old_pos), '\n');
+    p->line = hfsbi_count_lines(
+        p->file, hfsb_str_slice(p->file->text, p->start, site.file_pos));
+    hfsb_buf_truncate(&p->copy, 0);
+    p->window = hfsbi_fold_newlines(
+        p->file, hfsb_str_slice(p->file->text, p->start, end), &p->copy);
+}
+
+/* Number of bytes that two texts share at their start and end. */
+static size_t hfsbi_shared_bytes(hfsb_str a, hfsb_str b) {
+    size_t least = a.len < b.len ? a.len : b.len, i = 0, k = 0;
+    while (i < least && a.ptr[i] == b.ptr[i]) i++;
+    while (k < least - i && a.ptr[a.len - 1 - k] == b.ptr[b.len - 1 - k]) k++;
+    return i + k;
+}
+
+/* Looks for the skeleton of the slice in the window. Of all its places, takes
+   the one that shares most bytes with the slice, if more than *most; true
+   when there is one. */
+static bool hfsbi_nearby_skeleton(hfsbi_nearby *p, hfsb_str *old_core,
+                                  hfsb_str *core, size_t *most) {
+    size_t   start, end, at = 0, step, from = 0, to = 0, shared;
+    hfsb_str bones, old;
+    bool     found = false;
+    if (p->slice.len < p->old_text.len) return false;
+    hfsb_buf_truncate(&p->bones, 0);
+    hfsb_buf_truncate(&p->window_bones, 0);
+    hfsbi_skeleton(p->slice, &p->bones, &start, &end);
+    old = hfsb_str_slice(p->slice, start, end);
+    hfsbi_skeleton(p->window, &p->window_bones, &start, &end);
+    if (p->bones.status != HFSB_OK || p->window_bones.status != HFSB_OK ||
+        p->bones.len < 4)
+        return false;
+    bones = hfsb_buf_str(&p->window_bones);
+    for (;; at += p->bones.len) {
+        step = hfsb_str_find(hfsb_str_slice(bones, at, HFSB_NPOS),
+                             hfsb_buf_str(&p->bones));
+        if (step == HFSB_NPOS) return found;
+        at += step;
+        hfsbi_skeleton_span(p->window, at, at + p->bones.len, &from, &to);
+        shared =
+            1 + hfsbi_shared_bytes(old, hfsb_str_slice(p->window, from, to));
+        if (shared <= *most || !hfsbi_spans_words(p->window, from, to))
+            continue;
+        *most = shared;
+        *old_core = old;
+        *core = hfsb_str_slice(p->window, from, to);
+        found = true;
+    }
+}
+
+/* ---- alignment ---- */
+
+/* A line as it is compared. */
+typedef struct hfsbi_side {
+    hfsb_str           bare;
+    unsigned long long letters;
+} hfsbi_side;
+
+enum { HFSBI_STEP_STOP, HFSBI_STEP_PAIR, HFSBI_STEP_FILE, HFSBI_STEP_OLD };
+
+/* The table of an alignment, in one block of memory. Cell (i, j) is about the
+   first i old lines and the first j lines of the file. */
+typedef struct hfsbi_alignment {
+    const hfsb_alloc *alloc;
+    size_t            rows, cols, size;
+    hfsbi_side       *olds, *lines;
+    int              *best;           /* two rows of cols + 1 */
+    unsigned char    *step;           /* (rows + 1) * (cols + 1) */
+    size_t            old_line, line; /* known to belong together */
+} hfsbi_alignment;
+
+static void hfsbi_side_set(hfsbi_side *side, const hfsbi_lines *lines) {
+    size_t i;
+    for (i = 0; i < lines->count; i++) {
+        side[i].bare = hfsbi_trim(lines->items[i]);
+        side[i].letters = hfsbi_line_letters(side[i].bare);
+    }
+}
+
+static bool hfsbi_alignment_make(hfsbi_alignment *a, const hfsbi_lines *olds,
+                                 const hfsbi_lines *lines) {
+    char  *block;
+    size_t cells = (olds->count + 1) * (lines->count + 1);
+    a->rows = olds->count;
+    a->cols = lines->count;
+    a->size = (a->rows + a->cols) * sizeof *a->olds +
+              2 * (a->cols + 1) * sizeof *a->best + cells;
+    block = (char *)hfsbi_array(a->alloc, a->size, 1);
+    if (!block) return false;
+    a->olds = (hfsbi_side *)(void *)block;
+    a->lines = a->olds + a->rows;
+    a->best = (int *)(void *)(a->lines + a->cols);
+    a->step = (unsigned char *)(a->best + 2 * (a->cols + 1));
+    hfsbi_side_set(a->olds, olds);
+    hfsbi_side_set(a->lines, lines);
+    return true;
+}
+
+/* "..." alone, or in a comment: it stands for any number of lines. */
+HFSBI_FN bool hfsbi_is_elision(hfsb_str line) {
+    static const char signs[] = "/*#<!-;%([{ \t)]}>";
+    while (line.len && memchr(signs, line.ptr[0], sizeof signs - 1))
+        line = hfsb_str_slice(line, 1, line.len);
+    while (line.len && memchr(signs, line.ptr[line.len - 1], sizeof signs - 1))
+        line.len--;
+    return hfsb_str_equal(line, HFSB_LIT("...")) ||
+           hfsb_str_equal(line, HFSB_LIT("\xE2\x80\xA6"));
+}
+
+/* True when the lines are the same but for look-alikes. */
+static bool hfsbi_looks_equal(const hfsb_alloc *alloc, hfsb_str x,
+                              hfsb_str y) {
+    hfsb_buf a = HFSB_INIT, b = HFSB_INIT;
+    bool     same;
+    if (hfsbi_utf8_ascii(x.ptr, x.len) == x.len &&
+        hfsbi_utf8_ascii(y.ptr, y.len) == y.len)
+        return false;
+    a.alloc = b.alloc = *alloc;
+    hfsbi_fold(x, HFSBI_FOLD_LOOKS, &a);
+    hfsbi_fold(y, HFSBI_FOLD_LOOKS, &b);
+    same = a.status == HFSB_OK && b.status == HFSB_OK &&
+           hfsb_str_equal(hfsb_buf_str(&a), hfsb_buf_str(&b));
+    hfsb_buf_free(&a);
+    hfsb_buf_free(&b);
+    return same;
+}
+
+/* What it is worth to pair old line i with line j of the file. */
+static int hfsbi_pair_score(const hfsbi_alignment *a, size_t i, size_t j) {
+    const hfsbi_side *x = a->olds + i, *y = a->lines + j;
+    int               like;
+    if (!x->bare.len || !y->bare.len)
+        return x->bare.len == y->bare.len ? 1 : -4;
+    if (hfsb_str_equal(x->bare, y->bare) ||
+        (x->letters == y->letters &&
+         hfsbi_looks_equal(a->alloc, x->bare, y->bare)))
+        return x->bare.len < 4 ? 3 : 8;
+    like = hfsbi_likeness(x->letters, y->letters);
+    if (like >= 4) return like - 2;
+    if (i == a->old_line && j == a->line) return 1;
+    return like >= 2 ? -1 : -2;
+}
+
+/* Fills one row of the table. */
+static void hfsbi_align_row(const hfsbi_alignment *a, size_t i) {
+    int           *last = a->best + ((i - 1) & 1u) * (a->cols + 1);
+    int           *now = a->best + (i & 1u) * (a->cols + 1);
+    unsigned char *step = a->step + i * (a->cols + 1);
+    bool           elided = hfsbi_is_elision(a->olds[i - 1].bare);
+    size_t         j;
+    now[0] = last[0] - (elided ? 0 : 2);
+    step[0] = HFSBI_STEP_OLD;
+    for (j = 1; j <= a->cols; j++) {
+        int file = now[j - 1] - (elided ? 0 : 1);
+        int old = last[j] - (elided ? 0 : 2);
+        now[j] =
+            last[j - 1] + (elided ? -99 : hfsbi_pair_score(a, i - 1, j - 1));
+        step[j] = HFSBI_STEP_PAIR;
+        if (file > now[j]) {
+            now[j] = file;
+            step[j] = HFSBI_STEP_FILE;
+        }
+        if (old > now[j]) {
+            now[j] = old;
+            step[j] = HFSBI_STEP_OLD;
+        }
+    }
+}
+
+/* Fills the table; *end is the number of lines of the file up to the end of
+   the best alignment, the result its score. */
+static int hfsbi_align_fill(const hfsbi_alignment *a, size_t *end) {
+    int   *last = a->best + (a->rows & 1u) * (a->cols + 1);
+    size_t i, j;
+    for (j = 0; j <= a->cols; j++) {
+        a->best[j] = 0;
+        a->step[j] = HFSBI_STEP_STOP;
+    }
+    for (i = 1; i <= a->rows; i++) hfsbi_align_row(a, i);
+    for (*end = 0, j = 1; j <= a->cols; j++)
+        if (last[j] > last[*end]) *end = j;
+    return last[*end];
+}
+
+/* Puts the rows of the best alignment, which ends at line `end`, into c. With
+   `whole`, also the lines of the file before and after it. */
+static bool hfsbi_align_rows(const hfsbi_alignment *a, size_t end, bool whole,
+                             hfsbi_closest *c) {
+    size_t i = a->rows, j = whole ? a->cols : end, n = 0;
+    c->cap = i + j;
+    c->rows =
+        (hfsbi_row *)hfsbi_array(&c->copy.alloc, c->cap, sizeof *c->rows);
+    if (!c->rows) return false;
+    for (;;) {
+        unsigned char step = a->step[i * (a->cols + 1) + j];
+        hfsbi_row    *row = c->rows + c->cap - 1 - n;
+        if (j > end || (step == HFSBI_STEP_STOP && whole && j))
+            step = HFSBI_STEP_FILE;
+        if (step == HFSBI_STEP_STOP) break;
+        row->old_line = step == HFSBI_STEP_FILE ? HFSB_NPOS : --i;
+        row->file_line = step == HFSBI_STEP_OLD ? HFSB_NPOS : --j;
+        n++;
+    }
+    memmove(c->rows, c->rows + c->cap - n, n * sizeof *c->rows);
+    c->count = n;
+    return true;
+}
+
+/* Splits the slice and the lines that are compared with it. */
+static bool hfsbi_closest_split(hfsbi_nearby *p, hfsb_str lines,
+                                hfsbi_closest *c) {
+    if (hfsbi_lines_split(p->alloc, p->slice, &c->olds) != HFSB_OK ||
+        hfsbi_lines_split(p->alloc, lines, &c->lines) != HFSB_OK)
+        return false;
+    if (c->olds.count > HFSBI_SLICE_LINES) c->olds.count = HFSBI_SLICE_LINES;
+    if (c->lines.count > HFSBI_ALIGN_LINES) c->lines.count = HFSBI_ALIGN_LINES;
+    return true;
+}
+
+/* Aligns the slice with lines; *score is what that is worth. */
+static bool hfsbi_nearby_align(hfsbi_nearby *p, hfsb_str lines, bool whole,
+                               hfsbi_closest *c, int *score, size_t *cells) {
+    hfsbi_alignment a;
+    size_t          end;
+    bool            ok = false;
+    memset(&a, 0, sizeof a);
+    a.alloc = p->alloc;
+    a.old_line = p->old_line;
+    a.line = whole ? HFSB_NPOS : p->line;
+    if (hfsbi_closest_split(p, lines, c) &&
+        hfsbi_alignment_make(&a, &c->olds, &c->lines)) {
+        *score = hfsbi_align_fill(&a, &end);
+        *cells += (a.rows + 1) * (a.cols + 1);
+        ok = hfsbi_align_rows(&a, end, whole, c);
+        hfsbi_array_free(p->alloc, a.olds, a.size, 1);
+    }
+    return ok;
+}
+
+/* ---- the place ---- */
+
+HFSBI_FN void hfsbi_closest_free(hfsbi_closest *c) {
+    hfsbi_array_free(&c->copy.alloc, c->rows, c->cap, sizeof *c->rows);
+    hfsbi_lines_free(&c->copy.alloc, &c->olds);
+    hfsbi_lines_free(&c->copy.alloc, &c->lines);
+    hfsb_buf_free(&c->copy);
+    memset(c, 0, sizeof *c);
+}
+
+/* The start of the line of pos, or of the one before it. */
+static size_t hfsbi_line_up(hfsb_str text, size_t pos, bool before) {
+    if (before && pos > 0) pos--;
+    while (pos > 0 && text.ptr[pos - 1] != '\n') pos--;
+    return pos;
+}
+
+/* Whole lines of text around its part. */
+static hfsb_str hfsbi_whole_lines(hfsb_str text, hfsb_str part) {
+    size_t from = (size_t)(part.ptr - text.ptr), to = from + part.len;
+    while (from > 0 && text.ptr[from - 1] != '\n') from--;
+    while (to < text.len && text.ptr[to] != '\n') to++;
+    return hfsb_str_slice(text, from, to);
+}
+
+/* part, which is whole lines of text, and up to head blank lines before it
+   and tail after it. */
+static hfsb_str hfsbi_add_blank_lines(hfsb_str text, hfsb_str part,
+                                      size_t head, size_t tail) {
+    size_t from = (size_t)(part.ptr - text.ptr), to = from + part.len, pos;
+    for (; head > 0 && from > 0; head--) {
+        pos = hfsbi_line_up(text, from, true);
+        if (hfsbi_trim(hfsb_str_slice(text, pos, from - 1)).len) break;
+        from = pos;
+    }
+    for (; tail > 0 && to + 1 < text.len; tail--) {
+        hfsb_str rest = hfsb_str_slice(text, to + 1, text.len), line;
+        hfsb_text_line(&rest, &line, NULL);
+        if (hfsbi_trim(line).len) break;
+        to += 1 + line.len;
+    }
+    return hfsb_str_slice(text, from, to + 1);
+}
+
+/* Sets what remains: bytes that are the same, line numbers. */
+static void hfsbi_closest_finish(hfsbi_nearby *p, hfsb_str lines,
+                                 hfsbi_closest *c) {
+    size_t i, before = (size_t)(lines.ptr - p->window.ptr);
+    bool   part = !hfsb_str_ends(p->slice, HFSB_LIT("\n"));
+    c->first_line =
+        1 +
+        hfsbi_count_lines(p->file,
+                          hfsb_str_slice(p->file->text, 0, p->start)) +
+        hfsb_str_count_byte(hfsb_str_slice(p->window, 0, before), '\n');
+    c->old_first = hfsb_str_count_byte(
+        hfsb_str_slice(p->old_text, 0,
+                       (size_t)(p->slice.ptr - p->old_text.ptr)),
+        '\n');
+    if (!before) {
+        for (i = p->start; !hfsbi_starts_line(p->file, i);) i--;
+        c->before =
+            hfsb_utf8_count(hfsb_str_slice(p->file->text, i, p->start));
+    }
+    for (i = 0; i < c->count; i++) {
+        hfsbi_row *row = c->rows + i;
+        hfsb_str   o, f;
+        row->same = false;
+        if (row->old_line == HFSB_NPOS || row->file_line == HFSB_NPOS)
+            continue;
+        o = c->olds.items[row->old_line];
+        f = c->lines.items[row->file_line];
+        row->same = hfsb_str_equal(o, f) ||
+                    (row->old_line == 0 && o.len && hfsb_str_ends(f, o)) ||
+                    (row->old_line + 1 == c->olds.count && part &&
+                     hfsb_str_starts(f, o));
+    }
+    c->copy = p->copy;
+    memset(&p->copy, 0, sizeof p->copy);
+    c->copy.alloc = p->copy.alloc = *p->alloc;
+}
+
+/* The lines around core, with blank lines before and after it as around
+   old_core in the slice. */
+static hfsb_str hfsbi_nearby_lines(const hfsbi_nearby *p, hfsbi_closest *c) {
+    const char *end = p->slice.ptr + p->slice.len;
+    size_t      head, tail;
+    c->old_around = hfsbi_whole_lines(p->slice, c->old_core);
+    c->around = hfsbi_whole_lines(p->window, c->core);
+    head = hfsb_str_count_byte(
+        hfsb_str_make(p->slice.ptr,
+                      (size_t)(c->old_around.ptr - p->slice.ptr)),
+        '\n');
+    tail = (size_t)(end - (c->old_around.ptr + c->old_around.len));
+    tail = hfsb_str_count_byte(hfsb_str_make(end - tail, tail), '\n');
+    return hfsbi_add_blank_lines(p->window, c->around, head, tail);
+}
+
+/* Makes the lines of the window, or those around core if it is not empty, the
+   closest ones. */
+static void hfsbi_nearby_take(hfsbi_nearby *p, hfsb_str old_core,
+                              hfsb_str core, hfsbi_closest *c) {
+    hfsb_str lines = p->window;
+    size_t   cells = 0;
+    int      score;
+    c->copy.alloc = *p->alloc;
+    c->old_core = old_core;
+    c->core = core;
+    if (core.len) lines = hfsbi_nearby_lines(p, c);
+    if (!hfsbi_nearby_align(p, lines, core.len > 0, c, &score, &cells))
+        c->count = 0;
+    hfsbi_closest_finish(p, lines, c);
+}
+
+/* The site whose window aligns best; HFSB_NPOS if none is any good. */
+static size_t hfsbi_best_site(hfsbi_nearby *p, const hfsbi_sites *sites) {
+    size_t i, best = HFSB_NPOS, cells = 0;
+    int    most = 0, score = 0;
+    for (i = 0; i < sites->count && cells < HFSBI_ALIGN_CELLS; i++) {
+        hfsbi_closest c;
+        memset(&c, 0, sizeof c);
+        c.copy.alloc = *p->alloc;
+        hfsbi_nearby_open(p, sites->items[i]);
+        if (p->copy.status == HFSB_OK &&
+            hfsbi_nearby_align(p, p->window, false, &c, &score, &cells) &&
+            (score > most || best == HFSB_NPOS)) {
+            most = score;
+            best = i;
+        }
+        hfsbi_closest_free(&c);
+    }
+    return best;
+}
+
+/* The first difference after a site in an old text of which only a slice is
+   compared, or else the first before it. */
+static hfsbi_site hfsbi_site_shift(const hfsbi_nearby *p, hfsbi_site site) {
+    hfsb_str   old = p->old_text, file = p->file->text, a, b, x, y;
+    hfsbi_site s = site;
+    if (hfsbi_old_slice(old, site.old_pos).len == old.len) return site;
+    s.old_pos = hfsbi_line_up(old, s.old_pos, false);
+    s.file_pos = hfsbi_line_up(file, s.file_pos, false);
+    a = hfsb_str_slice(old, s.old_pos, old.len);
+    b = hfsb_str_slice(file, s.file_pos, file.len);
+    site = s;
+    while (hfsb_text_line(&a, &x, NULL)) {
+        s.old_pos = (size_t)(x.ptr - old.ptr);
+        s.file_pos = (size_t)(b.ptr - file.ptr);
+        if (!hfsb_text_line(&b, &y, NULL) || !hfsb_str_equal(x, y)) return s;
+    }
+    for (s = site; s.old_pos > 0 && s.file_pos > 0;) {
+        s.old_pos = hfsbi_line_up(old, s.old_pos, true);
+        s.file_pos = hfsbi_line_up(file, s.file_pos, true);
+        a = hfsb_str_slice(old, s.old_pos, old.len);
+        b = hfsb_str_slice(file, s.file_pos, file.len);
+        if (!hfsb_text_line(&a, &x, NULL) || !hfsb_text_line(&b, &y, NULL) ||
+            !hfsb_str_equal(x, y))
+            break;
+    }
+    return s;
+}
+
+/* The site whose window contains the skeleton, with most bytes the same;
+   HFSB_NPOS if none does. */
+static size_t hfsbi_skeleton_site(hfsbi_nearby *p, const hfsbi_sites *sites) {
+    hfsb_str old_core, core;
+    size_t   i, best = HFSB_NPOS, most = 0;
+    for (i = 0; i < sites->count; i++) {
+        hfsbi_nearby_open(p, sites->items[i]);
+        if (p->copy.status != HFSB_OK) return HFSB_NPOS;
+        if (hfsbi_nearby_skeleton(p, &old_core, &core, &most)) best = i;
+    }
+    return best;
+}
+
+/* Without a piece in the file: all of it if it is small. */
+static void hfsbi_sites_everywhere(hfsbi_sites *sites, hfsb_str file) {
+    size_t i;
+    if (file.len > HFSBI_SITES * HFSBI_SITE_MARGIN) return;
+    for (i = 0; i * HFSBI_SITE_MARGIN < file.len; i++)
+        hfsbi_site_add(sites, 0, i * HFSBI_SITE_MARGIN);
+}
+
+/* Opens the site of the closest place; false when there is none. */
+static bool hfsbi_nearby_find(hfsbi_nearby *p, hfsbi_sites *sites,
+                              hfsb_str *old_core, hfsb_str *core) {
+    hfsb_str file = p->file->text;
+    size_t   i, most = 0;
+    bool     pieces;
+    hfsbi_sites_find(sites, file, p->old_text);
+    pieces = sites->count > 0;
+    if (!pieces) hfsbi_sites_everywhere(sites, file);
+    i = hfsbi_skeleton_site(p, sites);
+    if (i != HFSB_NPOS) {
+        hfsbi_nearby_open(p, sites->items[i]);
+        return hfsbi_nearby_skeleton(p, old_core, core, &most);
+    }
+    if (!pieces) {
+        sites->count = 0;
+        hfsbi_sites_by_letters(sites, file, p->old_text);
+    }
+    i = hfsbi_best_site(p, sites);
+    if (i == HFSB_NPOS) return false;
+    hfsbi_nearby_open(p, hfsbi_site_shift(p, sites->items[i]));
+    return p->copy.status == HFSB_OK;
+}
+
+HFSBI_FN void hfsbi_closest_find(const hfsb_alloc      *alloc,
+                                 const hfsbi_edit_text *file,
+                                 hfsb_str old_text, hfsbi_closest *c) {
+    hfsbi_nearby p;
+    hfsbi_sites  sites;
+    hfsb_str     old_core = HFSB_INIT, core = HFSB_INIT;
+    memset(&p, 0, sizeof p);
+    memset(c, 0, sizeof *c);
+    sites.count = 0;
+    p.alloc = alloc;
+    p.file = file;
+    p.old_text = old_text;
+    p.copy.alloc = p.bones.alloc = p.window_bones.alloc = *alloc;
+    c->copy.alloc = *alloc;
+    if (hfsbi_nearby_find(&p, &sites, &old_core, &core))
+        hfsbi_nearby_take(&p, old_core, core, c);
+    hfsb_buf_free(&p.copy);
+    hfsb_buf_free(&p.bones);
+    hfsb_buf_free(&p.window_bones);
+}
+
+/* ---- src/edit/explain.c ---- */
+/* explain.c - reasons to refuse an edit, and the hints that go with them.
+
+   Before the search: lines of new_str that stand for code left out. After a
+   search that found nothing: where the text probably is, what differs there,
+   what to do; or, when it was found more than once, where. The reader is the
+   model that sent the edit: hints are short, concrete, and name the next step.
+   Nothing here is ever applied.
+
+   Hints take time linear in the file; everything that is compared more
+   closely has a fixed limit. */
+#define HFSBI_HINT_SIZE  1190 /* longest message, in bytes */
+#define HFSBI_HINT_WIDTH 999  /* characters shown of a line */
+#define HFSBI_HINT_CUT   70   /* the same where there is little room */
+#define HFSBI_HINT_ITEMS 3    /* differences named */
+#define HFSBI_HINT_LINES 16   /* old lines looked for one by one */
 
 /* ---- omitted code ---- */
 
@@ -10838,330 +12623,433 @@ HFSBI_FN hfsb_str hfsbi_find_omission(hfsb_str new_text, hfsb_str old_text,
 
 /* ---- showing text ---- */
 
-/* Adds a line with visible blanks, cut to a width. Other control characters
-   appear as their code. */
-static void hfsbi_show_line(hfsb_err *err, hfsb_str line, size_t number) {
+/* Adds up to `width` characters of text as they are, so that they can be
+   copied; control characters appear as their code. */
+static void hfsbi_show_text(hfsb_err *err, hfsb_str text, size_t width) {
     size_t pos = 0, shown = 0;
-    hfsbi_err_add(err, "\n  %zu| ", number);
-    while (pos < line.len && shown++ < HFSBI_HINT_WIDTH) {
+    while (pos < text.len && shown++ < width) {
         unsigned long code;
         bool          valid;
-        size_t        len = hfsb_utf8_step(line, pos, &code, &valid);
-        if (code == '\t') hfsbi_err_add(err, "\xE2\x86\x92");
-        else if (code == ' ') hfsbi_err_add(err, "\xC2\xB7");
-        else if (!valid) hfsbi_err_add(err, "\xEF\xBF\xBD");
-        else if (code < ' ' || code == 0x7F)
+        size_t        len = hfsb_utf8_step(text, pos, &code, &valid);
+        if (!valid) hfsbi_err_add(err, "\xEF\xBF\xBD");
+        else if ((code < ' ' && code != '\t') || code == 0x7F)
             hfsbi_err_add(err, "<%02lX>", code);
-        else hfsbi_err_add(err, "%.*s", (int)len, line.ptr + pos);
+        else hfsbi_err_add(err, "%.*s", (int)len, text.ptr + pos);
         pos += len;
     }
-    if (pos < line.len) hfsbi_err_add(err, "...");
+    if (pos < text.len) hfsbi_err_add(err, "...");
 }
 
-/* Adds "U+0009 (tab)" for the character at pos. */
+/* Adds a line like read does. */
+static void hfsbi_show_line(hfsb_err *err, hfsb_str line, size_t number,
+                            size_t width) {
+    hfsbi_err_add(err, "\n%zu\t", number);
+    hfsbi_show_text(err, line, width);
+}
+
+/* At most the number of bytes that hfsbi_show_line() adds. */
+static size_t hfsbi_shown_size(hfsb_str line, size_t width) {
+    size_t        pos = 0, shown = 0, size = 12;
+    unsigned long code;
+    while (pos < line.len && shown++ < width) {
+        pos += hfsb_utf8_step(line, pos, &code, NULL);
+        size += code < ' ' || code >= 0x7F ? 4 : 1;
+    }
+    return size;
+}
+
+/* Adds the part of a line around pos. */
+static void hfsbi_show_around(hfsb_err *err, const char *name, hfsb_str line,
+                              size_t pos) {
+    size_t from = pos > 36 ? hfsbi_utf8_floor(line, pos - 36) : 0;
+    if (line.len <= HFSBI_HINT_CUT) from = 0;
+    hfsbi_err_add(err, "\n  %s: %s", name, from ? "..." : "");
+    hfsbi_show_text(err, hfsb_str_slice(line, from, line.len), HFSBI_HINT_CUT);
+}
+
+/* True when one sees which character it is. */
+static bool hfsbi_is_plain(unsigned long code) {
+    return code > ' ' && code < 0x7F;
+}
+
+/* True for characters without width. */
+static bool hfsbi_is_hidden(unsigned long code) {
+    return code == 0xAD || (code >= 0x200B && code <= 0x200F) ||
+           (code >= 0x2028 && code <= 0x202E) ||
+           (code >= 0x2060 && code <= 0x2064) || code == 0xFEFF;
+}
+
+/* Adds what is at pos in words: "4 spaces", "U+00A0 (no-break space)". */
 static void hfsbi_show_code(hfsb_err *err, hfsb_str line, size_t pos) {
     unsigned long code;
     bool          valid;
-    size_t        len;
+    size_t        len, n = 1;
     if (pos >= line.len) {
         hfsbi_err_add(err, "the end of the line");
         return;
     }
     len = hfsb_utf8_step(line, pos, &code, &valid);
-    if (!valid) {
+    if (code == ' ' || code == '\t') {
+        while (pos + n < line.len && line.ptr[pos + n] == line.ptr[pos]) n++;
+        hfsbi_err_add(err, "%zu %s%s", n, code == ' ' ? "space" : "tab",
+                      n == 1 ? "" : "s");
+    } else if (!valid) {
         hfsbi_err_add(err, "a byte that is not UTF-8");
-        return;
+    } else if (hfsbi_is_plain(code)) {
+        hfsbi_err_add(err, "\"%c\"", (char)code);
+    } else {
+        hfsbi_err_add(err, "U+%04lX", code);
+        if (code == 0xA0) hfsbi_err_add(err, " (no-break space)");
+        else if (hfsbi_is_hidden(code)) hfsbi_err_add(err, " (invisible)");
+        else if (code > 0xA0)
+            hfsbi_err_add(err, " (%.*s)", (int)len, line.ptr + pos);
     }
-    hfsbi_err_add(err, "U+%04lX", code);
-    if (code == ' ') hfsbi_err_add(err, " (space)");
-    else if (code == '\t') hfsbi_err_add(err, " (tab)");
-    else if (code == 0xA0) hfsbi_err_add(err, " (no-break space)");
-    else if (code > ' ' && code != 0x7F && (code < 0x80 || code >= 0xA1))
-        hfsbi_err_add(err, " (%.*s)", (int)len, line.ptr + pos);
 }
 
-/* ---- the closest place ---- */
+/* ---- lines of the file ---- */
 
-/* old_str beside the file, line by line, as the loosest folds show them. */
-typedef struct hfsbi_comparison {
+/* What a message is made of. */
+typedef struct hfsbi_explain {
     const hfsbi_hint *hint;
-    hfsbi_line_table  olds, lines;
+    hfsbi_closest     closest;
     hfsb_err         *err;
-} hfsbi_comparison;
+    hfsb_err          items;       /* the differences, shown after the lines */
+    size_t            first, last; /* lines of the closest place, 0-based */
+    bool              all_same;
+} hfsbi_explain;
 
-/* Where old_str would be in the file. */
-typedef struct hfsbi_closest {
-    size_t line;  /* of the file, 0-based */
-    size_t skip;  /* lines of old_str that would lie before the file */
-    size_t equal; /* lines that are equal there */
-    bool   found;
-} hfsbi_closest;
-
-/* True when old line i is line k of the file, to the folds. */
-static bool hfsbi_lines_agree(const hfsbi_comparison *c, size_t i, size_t k) {
-    return hfsb_str_equal(c->olds.items[i].fold, c->lines.items[k].fold);
+static size_t hfsbi_file_number(const hfsbi_explain *x, size_t line) {
+    return x->closest.first_line + line;
 }
 
-/* The place where old line i is line k of the file. */
-static hfsbi_closest hfsbi_place_at(size_t i, size_t k) {
-    hfsbi_closest p = HFSB_INIT;
-    p.found = true;
-    p.skip = i > k ? i - k : 0;
-    p.line = i > k ? 0 : k - i;
-    return p;
+static size_t hfsbi_old_number(const hfsbi_explain *x, size_t line) {
+    return x->closest.old_first + line + 1;
 }
 
-static bool hfsbi_old_is_blank(const hfsbi_comparison *c, size_t i) {
-    return hfsbi_is_all_blank(hfsbi_line_text(&c->olds, i), HFSBI_FOLD_LOOKS);
-}
-
-/* Lists the old lines worth looking for: the first that are not blank. */
-static size_t hfsbi_pick_keys(const hfsbi_comparison *c, size_t *keys) {
+/* Sets the first and last line of the place; false when it has no line. */
+static bool hfsbi_explain_range(hfsbi_explain *x) {
     size_t i, n = 0;
-    for (i = 0; i < c->olds.count && n < HFSBI_HINT_KEYS; i++)
-        if (!hfsbi_old_is_blank(c, i)) keys[n++] = i;
-    return n;
-}
-
-static size_t hfsbi_count_equal(const hfsbi_comparison *c, hfsbi_closest p) {
-    size_t i, n = 0;
-    for (i = p.skip; i < c->olds.count && i < p.skip + HFSBI_HINT_LINES; i++) {
-        size_t k = p.line + i - p.skip;
-        if (k >= c->lines.count) break;
-        if (hfsbi_lines_agree(c, i, k) && !hfsbi_old_is_blank(c, i)) n++;
+    x->all_same = true;
+    for (i = 0; i < x->closest.count; i++) {
+        const hfsbi_row *row = x->closest.rows + i;
+        if (!row->same) x->all_same = false;
+        if (row->file_line == HFSB_NPOS) continue;
+        if (!n++) x->first = row->file_line;
+        x->last = row->file_line;
     }
-    return n;
+    return n > 0;
 }
 
-/* By equal lines: each file line that is one of the keys proposes a place. */
-static hfsbi_closest hfsbi_closest_by_lines(const hfsbi_comparison *c) {
-    hfsbi_closest best = HFSB_INIT;
-    size_t keys[HFSBI_HINT_KEYS], count = hfsbi_pick_keys(c, keys), i, k;
-    size_t tried = 0;
-    for (i = 0; i < c->lines.count && tried < HFSBI_HINT_CANDIDATES; i++) {
-        hfsbi_closest p;
-        for (k = 0; k < count && !hfsbi_lines_agree(c, keys[k], i);) k++;
-        if (k == count) continue;
-        tried++;
-        p = hfsbi_place_at(keys[k], i);
-        p.equal = hfsbi_count_equal(c, p);
-        if (p.equal > best.equal || !best.found) best = p;
+/* True when row i, or the row before or after it, differs. */
+static bool hfsbi_row_matters(const hfsbi_closest *c, size_t i) {
+    return !c->rows[i].same || (i > 0 && !c->rows[i - 1].same) ||
+           (i + 1 < c->count && !c->rows[i + 1].same);
+}
+
+/* Size of the lines of the place, or of those that matter. */
+static size_t hfsbi_lines_size(const hfsbi_explain *x, bool all,
+                               size_t width) {
+    const hfsbi_closest *c = &x->closest;
+    size_t               i, size = 0;
+    for (i = 0; i < c->count; i++)
+        if (c->rows[i].file_line != HFSB_NPOS &&
+            (all || hfsbi_row_matters(c, i)))
+            size +=
+                hfsbi_shown_size(c->lines.items[c->rows[i].file_line], width);
+    return size;
+}
+
+static void hfsbi_show_skipped(hfsb_err *err, size_t *count) {
+    if (*count)
+        hfsbi_err_add(err, "\n... (%zu line%s as in old_str)", *count,
+                      *count == 1 ? "" : "s");
+    *count = 0;
+}
+
+/* Adds the lines of the place while there is room, all or those that matter;
+   false when something that differs is missing. */
+static bool hfsbi_list_lines(const hfsbi_explain *x, size_t room, bool all,
+                             size_t width) {
+    const hfsbi_closest *c = &x->closest;
+    size_t               i, skipped = 0;
+    bool                 complete = true;
+    for (i = 0; i < c->count; i++) {
+        hfsb_str line;
+        if (c->rows[i].file_line == HFSB_NPOS) continue;
+        line = c->lines.items[c->rows[i].file_line];
+        if (!all && !hfsbi_row_matters(c, i)) {
+            skipped++;
+            continue;
+        }
+        hfsbi_show_skipped(x->err, &skipped);
+        if (strlen(x->err->msg) + hfsbi_shown_size(line, width) > room) {
+            hfsbi_err_add(x->err, "\n... to line %zu",
+                          hfsbi_file_number(x, x->last));
+            return false;
+        }
+        if (line.len > width && !c->rows[i].same) complete = false;
+        hfsbi_show_line(x->err, line,
+                        hfsbi_file_number(x, c->rows[i].file_line), width);
     }
-    return best;
+    hfsbi_show_skipped(x->err, &skipped);
+    return complete;
 }
 
-/* 64 bits, one for each class of letter pairs in the line. */
-static unsigned long long hfsbi_signature(hfsb_str line) {
-    unsigned long long bits = 0;
-    size_t             i, last = 0, end = line.len < 256 ? line.len : 256;
-    for (i = 0; i < end; i++) {
-        unsigned char c = (unsigned char)hfsbi_lower(line.ptr[i]);
-        if (c == ' ' || c == '\t') continue;
-        bits |= 1ull << ((last * 31 + c) & 63u);
-        last = c;
-    }
-    return bits;
-}
-
-static unsigned hfsbi_count_bits(unsigned long long bits) {
-    unsigned n = 0;
-    for (; bits; bits &= bits - 1) n++;
-    return n;
-}
-
-/* By similar letters, when no line is equal: the file's line that is most
-   like the longest old line. At least six in ten pairs must agree. */
-static hfsbi_closest hfsbi_closest_by_letters(const hfsbi_comparison *c) {
-    hfsbi_closest      best = HFSB_INIT;
-    size_t             i, longest = 0;
-    unsigned           most = 0;
-    unsigned long long sign;
-    for (i = 1; i < c->olds.count; i++)
-        if (hfsbi_line_text(&c->olds, i).len >
-            hfsbi_line_text(&c->olds, longest).len)
-            longest = i;
-    sign = hfsbi_signature(hfsbi_line_text(&c->olds, longest));
-    if (hfsbi_count_bits(sign) < 4) return best;
-    for (i = 0; i < c->lines.count; i++) {
-        unsigned long long s = hfsbi_signature(hfsbi_line_text(&c->lines, i));
-        unsigned           both = hfsbi_count_bits(s & sign);
-        unsigned           all = hfsbi_count_bits(s | sign);
-        if (both * 10 < all * 6 || both * 64 / all <= most) continue;
-        most = both * 64 / all;
-        best = hfsbi_place_at(longest, i);
-    }
-    return best;
+/* Adds the lines of the place, then the differences, then what to do. */
+static void hfsbi_show_place(hfsbi_explain *x) {
+    size_t used = strlen(x->err->msg);
+    size_t rest = strlen(x->items.msg) + 100, from, width;
+    size_t room =
+        used + rest < HFSBI_HINT_SIZE ? HFSBI_HINT_SIZE - used - rest : 0;
+    bool all = hfsbi_lines_size(x, true, HFSBI_HINT_WIDTH) <= room;
+    width = all || hfsbi_lines_size(x, false, HFSBI_HINT_WIDTH) <= room
+                ? HFSBI_HINT_WIDTH
+                : HFSBI_HINT_CUT;
+    from = hfsbi_file_number(x, x->first);
+    all = hfsbi_list_lines(x, used + room, all, width);
+    hfsbi_err_add(x->err, "%s", x->items.msg);
+    if (!all)
+        hfsbi_err_add(x->err,
+                      "\nTo see the place call read with offset=%zu, "
+                      "limit=%zu.",
+                      from > 2 ? from - 2 : 1, x->last - x->first + 5);
 }
 
 /* ---- what differs ---- */
 
-/* True when the lines differ only in blanks and look-alikes. */
-static bool hfsbi_differ_in_blanks(const hfsb_alloc *alloc, hfsb_str a,
-                                   hfsb_str b) {
-    const unsigned folds = HFSBI_FOLD_INDENT | HFSBI_FOLD_TRAIL |
-                           HFSBI_FOLD_LOOKS | HFSBI_FOLD_RUNS;
-    hfsb_buf x = HFSB_INIT, y = HFSB_INIT;
-    bool     same;
-    x.alloc = y.alloc = *alloc;
-    hfsbi_fold(a, folds, &x);
-    hfsbi_fold(b, folds, &y);
-    same = x.status == HFSB_OK && y.status == HFSB_OK &&
-           hfsb_str_equal(hfsb_buf_str(&x), hfsb_buf_str(&y));
-    hfsb_buf_free(&x);
-    hfsb_buf_free(&y);
-    return same;
-}
-
-/* Adds the kind of difference between an old line and the file's line. */
-static void hfsbi_hint_kind(const hfsbi_comparison *c, hfsb_str o, hfsb_str f,
-                            size_t line) {
-    size_t oi = hfsbi_indent_len(o, 0), fi = hfsbi_indent_len(f, 0);
-    bool   same = hfsb_str_equal(hfsb_str_slice(o, oi, o.len),
-                                 hfsb_str_slice(f, fi, f.len));
-    bool   old_tab = oi && memchr(o.ptr, '\t', oi) != NULL;
-    bool   file_tab = fi && memchr(f.ptr, '\t', fi) != NULL;
-    if (same && oi && old_tab != file_tab)
-        hfsbi_err_add(c->err,
-                      " The file indents this line with %s, old_str "
-                      "with %s.",
-                      file_tab ? "tabs" : "spaces",
-                      old_tab ? "tabs" : "spaces");
-    else if (same)
-        hfsbi_err_add(c->err, " Only the indentation of this line differs.");
-    else if (hfsbi_differ_in_blanks(c->hint->alloc, o, f))
-        hfsbi_err_add(c->err, " Only blanks or look-alike characters differ.");
-    else
-        hfsbi_err_add(c->err, " Line %zu of old_str is not what the file has.",
-                      line + 1);
-}
-
-/* The old line to show: the first that is another line, else the first whose
-   bytes differ or that lies after the end of the file; HFSB_NPOS if none. */
-static size_t hfsbi_differing_line(const hfsbi_comparison *c,
-                                   hfsbi_closest           p) {
-    size_t i, first = HFSB_NPOS;
-    for (i = p.skip; i < c->olds.count; i++) {
-        size_t k = p.line + i - p.skip;
-        if (k >= c->lines.count) return first == HFSB_NPOS ? i : first;
-        if (!hfsbi_lines_agree(c, i, k)) return i;
-        if (first == HFSB_NPOS &&
-            !hfsb_str_equal(hfsbi_line_text(&c->olds, i),
-                            hfsbi_line_text(&c->lines, k)))
-            first = i;
+/* Offset in f where o begins: after its indentation or, if it was taken from
+   the inside of a line, where its first characters are. */
+static size_t hfsbi_begin_of(hfsb_str o, hfsb_str f) {
+    size_t   indent = hfsbi_indent_len(f, 0), len;
+    hfsb_str rest = hfsb_str_slice(f, indent, f.len);
+    for (len = 32; len >= 8; len /= 2) {
+        size_t at = o.len < len
+                        ? HFSB_NPOS
+                        : hfsb_str_find(rest, hfsb_str_slice(o, 0, len));
+        if (at != HFSB_NPOS) return indent + at;
     }
-    return first;
+    return indent;
 }
 
-/* Adds the first difference, by line, column and code points. */
-static void hfsbi_hint_difference(const hfsbi_comparison *c, hfsbi_closest p) {
-    size_t   i = hfsbi_differing_line(c, p), k, o_pos = 0, f_pos = 0;
-    hfsb_str o, f;
-    if (i == HFSB_NPOS) return;
-    k = p.line + i - p.skip;
-    if (k >= c->lines.count) {
-        hfsbi_err_add(c->err, "\nThe file ends before line %zu of old_str.",
-                      i + 1);
+/* Offsets of the first difference, at the start of a character. Indentation
+   counts only where the rest is the same. */
+static void hfsbi_first_difference(hfsb_str o, hfsb_str f, size_t *o_pos,
+                                   size_t *f_pos) {
+    *o_pos = *f_pos = 0;
+    if (!hfsb_str_equal(hfsbi_trim(o), hfsbi_trim(f))) {
+        *o_pos = hfsbi_indent_len(o, 0);
+        *f_pos = hfsbi_begin_of(hfsb_str_slice(o, *o_pos, o.len), f);
+    }
+    while (*o_pos < o.len && *f_pos < f.len &&
+           o.ptr[*o_pos] == f.ptr[*f_pos]) {
+        ++*o_pos;
+        ++*f_pos;
+    }
+    while (*f_pos > 0 && *o_pos > 0 && *f_pos < f.len &&
+           ((unsigned char)f.ptr[*f_pos] & 0xC0u) == 0x80u) {
+        --*o_pos;
+        --*f_pos;
+    }
+}
+
+static bool hfsbi_plain_at(hfsb_str line, size_t pos) {
+    unsigned long code;
+    if (pos >= line.len) return true;
+    hfsb_utf8_step(line, pos, &code, NULL);
+    return hfsbi_is_plain(code);
+}
+
+static bool hfsbi_hidden_at(hfsb_str line, size_t pos) {
+    unsigned long code;
+    if (pos >= line.len) return false;
+    hfsb_utf8_step(line, pos, &code, NULL);
+    return hfsbi_is_hidden(code);
+}
+
+/* The number of the line that the file has for an old line elsewhere: next to
+   the place, or the only one in the file; 0 if there is none. */
+static size_t hfsbi_elsewhere(const hfsbi_explain *x, hfsb_str line) {
+    hfsb_str file = x->hint->file->text;
+    size_t   i, at;
+    line = hfsbi_trim(line);
+    if (!line.len) return 0;
+    i = x->first > 3 ? x->first - 3 : 0;
+    for (; i <= x->last + 3 && i < x->closest.lines.count; i++)
+        if (hfsb_str_equal(line, hfsbi_trim(x->closest.lines.items[i])))
+            return hfsbi_file_number(x, i);
+    at = hfsb_str_find(file, line);
+    if (at == HFSB_NPOS || line.len < 4 ||
+        hfsb_str_find(hfsb_str_slice(file, at + 1, file.len), line) !=
+            HFSB_NPOS)
+        return 0;
+    return 1 + hfsbi_count_lines(x->hint->file, hfsb_str_slice(file, 0, at));
+}
+
+/* Adds the first difference of a pair of lines. */
+static void hfsbi_item_pair(hfsbi_explain *x, const hfsbi_row *row) {
+    hfsb_str o = x->closest.olds.items[row->old_line];
+    hfsb_str f = x->closest.lines.items[row->file_line];
+    size_t   o_pos, f_pos, at = hfsbi_elsewhere(x, o);
+    hfsbi_first_difference(o, f, &o_pos, &f_pos);
+    hfsbi_err_add(&x->items, "\n%s line %zu, column %zu",
+                  x->items.msg[0] ? "Then" : "First difference:",
+                  hfsbi_file_number(x, row->file_line),
+                  hfsb_utf8_count(hfsb_str_slice(f, 0, f_pos)) + 1 +
+                      (row->file_line ? 0 : x->closest.before));
+    if (!hfsbi_plain_at(o, o_pos) || !hfsbi_plain_at(f, f_pos)) {
+        hfsbi_err_add(&x->items, ": you sent ");
+        hfsbi_show_code(&x->items, o, o_pos);
+        hfsbi_err_add(&x->items, ", the file has ");
+        hfsbi_show_code(&x->items, f, f_pos);
+    }
+    hfsbi_err_add(&x->items, ":");
+    hfsbi_show_around(&x->items, "sent", o, o_pos);
+    hfsbi_show_around(&x->items, "file", f, f_pos);
+    if (hfsbi_hidden_at(f, f_pos))
+        hfsbi_err_add(&x->items, "\nold_str may begin or end inside a line: "
+                                 "leave that character out.");
+    if (at)
+        hfsbi_err_add(&x->items, "\nLine %zu of old_str is at line %zu.",
+                      hfsbi_old_number(x, row->old_line), at);
+}
+
+/* Adds that lines [i, to) of the rows are only in the file. */
+static void hfsbi_item_left_out(hfsbi_explain *x, size_t i, size_t to) {
+    size_t from = hfsbi_file_number(x, x->closest.rows[i].file_line);
+    if (to - i == 1)
+        hfsbi_err_add(
+            &x->items, "\nold_str leaves out line %zu of the file%s.", from,
+            hfsbi_trim(x->closest.lines.items[x->closest.rows[i].file_line])
+                    .len
+                ? ""
+                : ", which is blank");
+    else
+        hfsbi_err_add(&x->items,
+                      "\nold_str leaves out lines %zu-%zu of the file.", from,
+                      from + to - i - 1);
+}
+
+/* Adds that rows [i, to) are old lines that are not here. */
+static void hfsbi_item_not_here(hfsbi_explain *x, size_t i, size_t to) {
+    size_t   from = x->closest.rows[i].old_line;
+    hfsb_str line = x->closest.olds.items[from];
+    size_t   at = hfsbi_elsewhere(x, line);
+    if (to - i == 1)
+        hfsbi_err_add(&x->items, "\nLine %zu of old_str is not there",
+                      hfsbi_old_number(x, from));
+    else
+        hfsbi_err_add(&x->items, "\nLines %zu-%zu of old_str are not there",
+                      hfsbi_old_number(x, from),
+                      hfsbi_old_number(x, from + to - i - 1));
+    if (at) {
+        hfsbi_err_add(&x->items, " but at line %zu.", at);
         return;
     }
-    o = hfsbi_line_text(&c->olds, i);
-    f = hfsbi_line_text(&c->lines, k);
-    if (!hfsbi_lines_agree(c, i, k)) {
-        o_pos = hfsbi_indent_len(o, HFSBI_FOLD_LOOKS);
-        f_pos = hfsbi_indent_len(f, HFSBI_FOLD_LOOKS);
-    }
-    while (o_pos < o.len && f_pos < f.len && o.ptr[o_pos] == f.ptr[f_pos]) {
-        o_pos++;
-        f_pos++;
-    }
-    while (f_pos > 0 && o_pos > 0 && f_pos < f.len &&
-           ((unsigned char)f.ptr[f_pos] & 0xC0u) == 0x80u) {
-        o_pos--;
-        f_pos--;
-    }
-    hfsbi_err_add(c->err,
-                  "\nFirst difference: line %zu, column %zu: you sent ", k + 1,
-                  hfsb_utf8_count(hfsb_str_slice(f, 0, f_pos)) + 1);
-    hfsbi_show_code(c->err, o, o_pos);
-    hfsbi_err_add(c->err, ", the file has ");
-    hfsbi_show_code(c->err, f, f_pos);
-    hfsbi_err_add(c->err, ".");
-    hfsbi_hint_kind(c, o, f, i);
+    line = hfsbi_trim(line);
+    hfsbi_err_add(&x->items, line.len ? ": " : ": a blank line");
+    hfsbi_show_text(&x->items, line, HFSBI_HINT_CUT);
 }
 
-static void hfsbi_hint_closest(const hfsbi_comparison *c, hfsbi_closest p) {
-    size_t want = c->olds.count - p.skip, i, n = c->lines.count - p.line;
-    if (n > want) n = want;
-    hfsbi_err_add(c->err, "\nClosest lines (\xE2\x86\x92 is a tab, \xC2\xB7 a "
-                          "space):");
-    for (i = 0; i < n && i < HFSBI_HINT_SHOWN &&
-                strlen(c->err->msg) < HFSBI_HINT_ROOM;
-         i++)
-        hfsbi_show_line(c->err, hfsbi_line_text(&c->lines, p.line + i),
-                        p.line + i + 1);
-    if (n > i) hfsbi_err_add(c->err, "\n  ... to line %zu", p.line + n);
-    hfsbi_hint_difference(c, p);
-    hfsbi_err_add(c->err,
-                  "\nTo see the place call read with offset=%zu, "
-                  "limit=%zu.",
-                  p.line > 2 ? p.line - 1 : 1, n + 4);
+static hfsb_str hfsbi_unindent(hfsb_str line) {
+    return hfsb_str_slice(line, hfsbi_indent_len(line, 0), line.len);
 }
 
-/* ---- two places taken for one ---- */
+/* True when the lines of the row differ in nothing but indentation. */
+static bool hfsbi_differs_in_indent(const hfsbi_explain *x,
+                                    const hfsbi_row     *row) {
+    return !row->same && row->old_line != HFSB_NPOS &&
+           row->file_line != HFSB_NPOS &&
+           hfsb_str_equal(
+               hfsbi_unindent(x->closest.olds.items[row->old_line]),
+               hfsbi_unindent(x->closest.lines.items[row->file_line]));
+}
 
-/* Number of lines in the longest head of old_str that is in the file, or the
-   longest tail. If one occurs in the file, so does every shorter one: the
-   search bisects. */
-static size_t hfsbi_longest_part(const hfsbi_comparison *c, bool tail) {
-    size_t n = c->olds.count, lo = 0, hi = n;
-    while (lo < hi) {
-        size_t   mid = hi - (hi - lo) / 2;
-        hfsb_str part = tail ? hfsbi_line_folds(&c->olds, n - mid, n)
-                             : hfsbi_line_folds(&c->olds, 0, mid);
-        if (hfsbi_line_table_find(&c->lines, part, 0) == HFSB_NPOS)
-            hi = mid - 1;
-        else lo = mid;
+static void hfsbi_show_indent(hfsb_err *err, hfsb_str indent) {
+    if (indent.len) hfsbi_show_code(err, indent, 0);
+    else hfsbi_err_add(err, "nothing");
+}
+
+/* Adds the first line that is indented in another way, and how many more
+   there are. */
+static void hfsbi_item_indent(hfsbi_explain *x) {
+    const hfsbi_row *row = NULL;
+    size_t           i, count = 0;
+    hfsb_str         o, f;
+    for (i = 0; i < x->closest.count; i++) {
+        if (!hfsbi_differs_in_indent(x, x->closest.rows + i)) continue;
+        if (!count++) row = x->closest.rows + i;
     }
-    return lo;
+    if (!row) return;
+    o = x->closest.olds.items[row->old_line];
+    f = x->closest.lines.items[row->file_line];
+    o.len = hfsbi_indent_len(o, 0);
+    f.len = hfsbi_indent_len(f, 0);
+    hfsbi_err_add(&x->items, "\nThe file indents line %zu with ",
+                  hfsbi_file_number(x, row->file_line));
+    hfsbi_show_indent(&x->items, f);
+    hfsbi_err_add(&x->items, ", old_str with ");
+    hfsbi_show_indent(&x->items, o);
+    if (count > 1)
+        hfsbi_err_add(&x->items, "; %zu more lines differ so", count - 1);
+    hfsbi_err_add(&x->items, ".");
 }
 
-/* The last line of the file where part starts, which is at line `at`. */
-static size_t hfsbi_find_last(const hfsbi_comparison *c, hfsb_str part,
-                              size_t at) {
-    size_t hi = c->lines.count;
-    while (at + 1 < hi) {
-        size_t mid = at + (hi - at) / 2;
-        size_t found = hfsbi_line_table_find(&c->lines, part, mid);
-        if (found == HFSB_NPOS) hi = mid;
-        else at = found;
+/* End of the rows from i on that lack the same side. */
+static size_t hfsbi_rows_end(const hfsbi_closest *c, size_t i) {
+    const hfsbi_row *row = c->rows + i;
+    size_t           to = i + 1;
+    if (row->old_line != HFSB_NPOS && row->file_line != HFSB_NPOS) return to;
+    while (
+        to < c->count &&
+        (c->rows[to].old_line == HFSB_NPOS) == (row->old_line == HFSB_NPOS) &&
+        (c->rows[to].file_line == HFSB_NPOS) == (row->file_line == HFSB_NPOS))
+        to++;
+    return to;
+}
+
+/* True when row i is an elision of old_str, or a line that it stands for. */
+static bool hfsbi_row_elided(const hfsbi_closest *c, size_t i) {
+    while (i > 0 && c->rows[i].old_line == HFSB_NPOS) i--;
+    return c->rows[i].old_line != HFSB_NPOS &&
+           c->rows[i].file_line == HFSB_NPOS &&
+           hfsbi_is_elision(c->olds.items[c->rows[i].old_line]);
+}
+
+/* Writes the first `max` differences. */
+static void hfsbi_list_items(hfsbi_explain *x, size_t max) {
+    const hfsbi_closest *c = &x->closest;
+    size_t               i = 0, to, n = 0;
+    for (; i < c->count && n < max && strlen(x->items.msg) < 300; i = to) {
+        const hfsbi_row *row = c->rows + i;
+        to = hfsbi_rows_end(c, i);
+        if (row->same || hfsbi_row_elided(c, i) ||
+            hfsbi_differs_in_indent(x, row))
+            continue;
+        n++;
+        if (row->old_line == HFSB_NPOS) hfsbi_item_left_out(x, i, to);
+        else if (row->file_line == HFSB_NPOS) hfsbi_item_not_here(x, i, to);
+        else hfsbi_item_pair(x, row);
     }
-    return at;
+    hfsbi_item_indent(x);
 }
 
-/* "lines 1-3 are at 120-122, the rest at 2457". */
-static void hfsbi_hint_split(const hfsbi_comparison *c) {
-    size_t   n = c->olds.count, head, tail, at, rest;
-    hfsb_str part;
-    if (n < 2 || !c->lines.count) return;
-    head = hfsbi_longest_part(c, false);
-    if (!head || head == n) return;
-    tail = hfsbi_longest_part(c, true);
-    if (!tail || head + tail < n) return;
-    at = hfsbi_line_table_find(&c->lines, hfsbi_line_folds(&c->olds, 0, head),
-                               0);
-    part = hfsbi_line_folds(&c->olds, n - tail, n);
-    rest = hfsbi_find_last(c, part, hfsbi_line_table_find(&c->lines, part, 0));
-    if (head == 1)
-        hfsbi_err_add(c->err, "\nLine 1 of old_str is at line %zu", at + 1);
-    else
-        hfsbi_err_add(c->err, "\nLines 1-%zu of old_str are at lines %zu-%zu",
-                      head, at + 1, at + head);
-    hfsbi_err_add(c->err,
-                  " of the file, the rest is at line %zu: not contiguous. "
-                  "Make two edits, or quote all lines between.",
-                  rest + 1 + (head + tail - n));
+/* Writes where a pair of lines differs, or else which lines have no pair. */
+static void hfsbi_list_first(hfsbi_explain *x) {
+    const hfsbi_closest *c = &x->closest;
+    size_t               i;
+    for (i = 0; i < c->count; i++)
+        if (!c->rows[i].same && c->rows[i].old_line != HFSB_NPOS &&
+            c->rows[i].file_line != HFSB_NPOS) {
+            if (hfsbi_differs_in_indent(x, c->rows + i)) hfsbi_item_indent(x);
+            else hfsbi_item_pair(x, c->rows + i);
+            return;
+        }
+    hfsbi_list_items(x, HFSBI_HINT_ITEMS);
 }
 
 /* ---- other readings of old_str ---- */
+
+typedef void hfsbi_reading(hfsb_buf *out, hfsb_str s);
 
 static char hfsbi_unescaped(char c) {
     switch (c) {
@@ -11189,226 +13077,537 @@ static void hfsbi_put_unescaped(hfsb_buf *out, hfsb_str s) {
     }
 }
 
-/* Lower case; or, in the second, only the visible bytes. Both are used on a
-   whole file, so they write into the buffer directly. */
-static void hfsbi_put_lower(hfsb_buf *out, hfsb_str s) {
-    char  *to;
+/* Without backslashes before quotes, all other escapes left. */
+static void hfsbi_put_unquoted(hfsb_buf *out, hfsb_str s) {
     size_t i;
-    out->status = hfsb_buf_reserve(out, s.len);
-    if (out->status != HFSB_OK) return;
-    to = out->ptr + out->len;
-    for (i = 0; i < s.len; i++) to[i] = hfsbi_lower(s.ptr[i]);
-    out->len += s.len;
+    for (i = 0; i < s.len; i++)
+        if (s.ptr[i] != '\\' || i + 1 == s.len ||
+            (s.ptr[i + 1] != '"' && s.ptr[i + 1] != '\''))
+            hfsb_buf_append_byte(out, s.ptr[i]);
+}
+
+/* Only line ends and tabs: where a literal "\n" arrived as a line end, its
+   other escapes did not change. */
+static void hfsbi_put_line_ends(hfsb_buf *out, hfsb_str s) {
+    size_t i;
+    for (i = 0; i < s.len; i++) {
+        char c = s.ptr[i] == '\\' && i + 1 < s.len ? s.ptr[i + 1] : '\0';
+        bool is_end = c == 'n' || c == 't';
+        hfsb_buf_append_byte(out, is_end ? hfsbi_unescaped(c) : s.ptr[i]);
+        i += is_end;
+    }
+}
+
+static void hfsbi_put_halved(hfsb_buf *out, hfsb_str s) {
+    size_t i;
+    for (i = 0; i < s.len; i++) {
+        hfsb_buf_append_byte(out, s.ptr[i]);
+        if (s.ptr[i] == '\\' && i + 1 < s.len && s.ptr[i + 1] == '\\') i++;
+    }
+}
+
+static void hfsbi_put_unicode(hfsb_buf *out, hfsb_str s) {
+    size_t        i = 0, len;
+    unsigned long code;
+    char          bytes[4];
+    for (; i < s.len; i += len) {
+        len = hfsbi_unicode_escape(hfsb_str_slice(s, i, s.len), &code);
+        if (len)
+            hfsb_buf_append(
+                out, hfsb_str_make(bytes, hfsb_utf8_encode(code, bytes)));
+        else hfsb_buf_append_byte(out, s.ptr[i]);
+        if (!len) len = 1;
+    }
+}
+
+static void hfsbi_put_lower(hfsb_buf *out, hfsb_str s) {
+    size_t i;
+    for (i = 0; i < s.len; i++)
+        hfsb_buf_append_byte(out, hfsbi_lower(s.ptr[i]));
+}
+
+static void hfsbi_put_quotes(hfsb_buf *out, hfsb_str s) {
+    size_t i;
+    for (i = 0; i < s.len; i++)
+        hfsb_buf_append_byte(
+            out, s.ptr[i] == '\'' || s.ptr[i] == '`' ? '"' : s.ptr[i]);
 }
 
 static void hfsbi_put_visible(hfsb_buf *out, hfsb_str s) {
-    char  *to;
-    size_t i, n = 0;
-    out->status = hfsb_buf_reserve(out, s.len);
-    if (out->status != HFSB_OK) return;
-    to = out->ptr + out->len;
-    for (i = 0; i < s.len; i++) {
-        to[n] = s.ptr[i];
-        n += (unsigned char)s.ptr[i] > ' ';
-    }
-    out->len += n;
-}
-
-static void hfsbi_put_entities(hfsb_buf *out, hfsb_str s, bool encode) {
-    static const char *const list[][2] = {{"&amp;", "&"},
-                                          {"&lt;", "<"},
-                                          {"&gt;", ">"},
-                                          {"&quot;", "\""},
-                                          {"&#39;", "'"}};
-    const size_t             count = sizeof list / sizeof *list;
-    size_t                   i = 0, k;
-    while (i < s.len) {
-        hfsb_str rest = hfsb_str_slice(s, i, s.len);
-        for (k = 0; k < count; k++)
-            if (hfsb_str_starts(rest, hfsb_cstr(list[k][encode]))) break;
-        if (k < count) {
-            hfsb_buf_append(out, hfsb_cstr(list[k][!encode]));
-            i += strlen(list[k][encode]);
-        } else {
-            hfsb_buf_append_byte(out, s.ptr[i++]);
-        }
-    }
-}
-
-static void hfsbi_put_encoded(hfsb_buf *out, hfsb_str s) {
-    hfsbi_put_entities(out, s, true);
+    size_t i;
+    for (i = 0; i < s.len; i++)
+        if ((unsigned char)s.ptr[i] > ' ') hfsb_buf_append_byte(out, s.ptr[i]);
 }
 
 static void hfsbi_put_decoded(hfsb_buf *out, hfsb_str s) {
-    hfsbi_put_entities(out, s, false);
+    size_t i = 0, len;
+    char   c;
+    for (; i < s.len; i += len) {
+        c = s.ptr[i];
+        len = hfsbi_entity_at(hfsb_str_slice(s, i, s.len), &c);
+        hfsb_buf_append_byte(out, c);
+        if (!len) len = 1;
+    }
 }
 
-typedef void hfsbi_reading(hfsb_buf *out, hfsb_str s);
-
-/* Offset in the file of old_str read another way (with `both`, in the file
-   read that way too), or HFSB_NPOS. */
-static size_t hfsbi_find_reading(const hfsbi_hint *h, hfsb_str file,
-                                 hfsbi_reading *reading, bool both) {
-    hfsb_buf needle = HFSB_INIT, text = HFSB_INIT;
-    size_t   at = HFSB_NPOS;
-    needle.alloc = text.alloc = *h->alloc;
-    reading(&needle, h->old_text);
-    if (both) reading(&text, file);
-    if (needle.status == HFSB_OK && text.status == HFSB_OK && needle.len &&
-        (both || !hfsb_str_equal(hfsb_buf_str(&needle), h->old_text)))
-        at = hfsb_str_find(both ? hfsb_buf_str(&text) : file,
-                           hfsb_buf_str(&needle));
-    hfsb_buf_free(&needle);
-    hfsb_buf_free(&text);
-    return at;
+/* True when a is b after the reading of a, or of both. */
+static bool hfsbi_reads_as(const hfsb_alloc *alloc, hfsbi_reading *reading,
+                           hfsb_str a, hfsb_str b, bool both) {
+    hfsb_buf x = HFSB_INIT, y = HFSB_INIT;
+    bool     same;
+    x.alloc = y.alloc = *alloc;
+    reading(&x, a);
+    if (both) reading(&y, b);
+    same = x.status == HFSB_OK && y.status == HFSB_OK &&
+           hfsb_str_equal(hfsb_buf_str(&x), both ? hfsb_buf_str(&y) : b);
+    hfsb_buf_free(&x);
+    hfsb_buf_free(&y);
+    return same;
 }
 
-/* Offset of the visible byte that follows `count` visible ones. */
-static size_t hfsbi_nth_visible(hfsb_str s, size_t count) {
+enum { HFSBI_READ_OLD, HFSBI_READ_FILE, HFSBI_READ_BOTH };
+
+/* What old_str can be: the text of the file read another way. The first that
+   fits is the most specific. */
+static const struct {
+    hfsbi_reading *reading;
+    int            of; /* the text that is read so */
+    const char    *text;
+} hfsbi_readings[] = {
+    {hfsbi_put_halved, HFSBI_READ_OLD,
+     "old_str has two backslashes where the file has one"},
+    {hfsbi_put_halved, HFSBI_READ_FILE,
+     "The file has two backslashes where old_str has one"},
+    {hfsbi_put_unquoted, HFSBI_READ_OLD,
+     "old_str has backslashes before quotes where the file has none"},
+    {hfsbi_put_unquoted, HFSBI_READ_FILE,
+     "The file has backslashes before quotes where old_str has none"},
+    {hfsbi_put_unescaped, HFSBI_READ_OLD,
+     "old_str has escapes such as \\n or \\\" (a backslash and a letter) "
+     "where the file has the characters themselves"},
+    {hfsbi_put_line_ends, HFSBI_READ_FILE,
+     "The file has escapes such as \\n (a backslash and a letter) where "
+     "old_str has the characters themselves"},
+    {hfsbi_put_unicode, HFSBI_READ_OLD,
+     "old_str has escapes such as \\u2019 where the file has the "
+     "characters themselves"},
+    {hfsbi_put_unicode, HFSBI_READ_FILE,
+     "The file has escapes such as \\u2019 where old_str has the "
+     "characters themselves"},
+    {hfsbi_put_decoded, HFSBI_READ_FILE,
+     "The file has HTML entities such as &amp; where old_str has the "
+     "characters"},
+    {hfsbi_put_decoded, HFSBI_READ_OLD,
+     "old_str has HTML entities such as &amp; where the file has the "
+     "characters"},
+    {hfsbi_put_lower, HFSBI_READ_BOTH, "Upper and lower case differ"},
+    {hfsbi_put_quotes, HFSBI_READ_BOTH, "The kind of quotes differs"},
+    {hfsbi_put_visible, HFSBI_READ_BOTH,
+     "Only blanks and line breaks differ"}};
+
+/* The sentence for a difference that is the same everywhere: o is the text f
+   of the file read another way. NULL if there is none; *of: which text was
+   read so. */
+static const char *hfsbi_reading_of(const hfsb_alloc *alloc, hfsb_str o,
+                                    hfsb_str f, int *of) {
     size_t i;
-    for (i = 0; i < s.len; i++)
-        if ((unsigned char)s.ptr[i] > ' ' && count-- == 0) return i;
-    return s.len;
+    if (!f.len || hfsb_str_equal(o, f)) return NULL;
+    for (i = 0; i < sizeof hfsbi_readings / sizeof *hfsbi_readings; i++) {
+        *of = hfsbi_readings[i].of;
+        if (hfsbi_reads_as(alloc, hfsbi_readings[i].reading,
+                           *of == HFSBI_READ_FILE ? f : o,
+                           *of == HFSBI_READ_FILE ? o : f,
+                           *of == HFSBI_READ_BOTH))
+            return hfsbi_readings[i].text;
+    }
+    return NULL;
 }
 
-static void hfsbi_hint_reading(const hfsbi_hint *h, hfsb_str file) {
-    static const struct {
-        hfsbi_reading *reading;
-        bool           both;
-        const char    *text;
-    } list[] = {
-        {hfsbi_put_unescaped, false,
-         "old_str has escapes such as \\n or \\\" (a backslash and a letter) "
-         "where the file has the characters themselves"},
-        {hfsbi_put_encoded, false,
-         "The file has HTML entities such as &amp; where old_str has the "
-         "characters"},
-        {hfsbi_put_decoded, false,
-         "old_str has HTML entities such as &amp; where the file has the "
-         "characters"},
-        {hfsbi_put_lower, true, "Upper and lower case differ"},
-        {hfsbi_put_visible, true, "Only blanks and line breaks differ"}};
-    size_t i, at;
-    if (h->old_text.len > HFSBI_HINT_READ) return;
-    for (i = 0; i < sizeof list / sizeof *list; i++) {
-        at = hfsbi_find_reading(h, file, list[i].reading, list[i].both);
-        if (at == HFSB_NPOS) continue;
-        if (list[i].reading == hfsbi_put_visible)
-            at = hfsbi_nth_visible(file, at);
-        hfsbi_err_add(h->err, "\n%s, at line %zu.", list[i].text,
-                      hfsb_text_line_number(file, at));
+/* ---- marks that are not part of the text ---- */
+
+static void hfsbi_put_unnumbered(hfsb_buf *out, hfsb_str s) {
+    hfsbi_numbered_strip(s, out);
+}
+
+static bool hfsbi_is_fence(hfsb_str line) {
+    line = hfsbi_trim(line);
+    return hfsb_str_starts(line, HFSB_LIT("```")) ||
+           hfsb_str_starts(line, HFSB_LIT("~~~"));
+}
+
+/* Without a code fence around the text. */
+static void hfsbi_put_unfenced(hfsb_buf *out, hfsb_str s) {
+    hfsb_str rest = s, line, ending, body = HFSB_INIT;
+    size_t   n = 0, start = 0;
+    while (hfsb_text_line(&rest, &line, &ending)) {
+        size_t pos = (size_t)(line.ptr - s.ptr);
+        if (n++ == 0 && !hfsbi_is_fence(line)) break;
+        if (n == 1) start = pos + line.len + ending.len;
+        else if (hfsbi_is_fence(line)) body = hfsb_str_slice(s, start, pos);
+    }
+    hfsb_buf_append(out, body.len ? body : s);
+}
+
+/* The old side of a diff: without its marks and its added lines. */
+static void hfsbi_put_unmarked(hfsb_buf *out, hfsb_str s) {
+    hfsb_str rest = s, line, ending;
+    size_t   mark = out->len, marks = 0;
+    while (hfsb_text_line(&rest, &line, &ending)) {
+        char c = line.len ? line.ptr[0] : ' ';
+        if (c == '@' && hfsb_str_starts(line, HFSB_LIT("@@"))) continue;
+        if (c != ' ' && c != '-' && c != '+') break;
+        marks += c != ' ';
+        if (c == '+') continue;
+        hfsb_buf_append(out, hfsb_str_slice(line, 1, line.len));
+        hfsb_buf_append(out, ending);
+    }
+    if (!rest.len && marks) return;
+    hfsb_buf_truncate(out, mark);
+    hfsb_buf_append(out, s);
+}
+
+/* Number of lines, of the first ones, that are not in the file. */
+static size_t hfsbi_count_missing(hfsb_str file, hfsb_str text) {
+    hfsb_str line;
+    size_t   n = 0, missing = 0;
+    while (n++ < HFSBI_HINT_LINES && hfsb_text_line(&text, &line, NULL)) {
+        line = hfsbi_trim(line);
+        missing += line.len && hfsb_str_find(file, line) == HFSB_NPOS;
+    }
+    return missing;
+}
+
+static void hfsbi_hint_numbers(const hfsbi_hint *h) {
+    hfsbi_numbered o = hfsbi_numbered_scan(h->old_text);
+    hfsbi_numbered n = hfsbi_numbered_scan(h->new_text);
+    if (o.prefixed < o.lines || !o.consecutive)
+        hfsbi_err_add(h->err,
+                      "\n%zu of %zu lines of old_str begin with a line "
+                      "number as read shows it: leave those out.",
+                      o.prefixed, o.lines);
+    else if (n.prefixed && n.prefixed < n.lines)
+        hfsbi_err_add(h->err, "\nSome lines of new_str begin with a line "
+                              "number as read shows it: leave those out.");
+}
+
+/* Puts old_str without such marks into *copy and reports them, if fewer of its
+   lines are missing in the file without them. */
+static hfsb_str hfsbi_hint_marks(const hfsbi_hint *h, hfsb_buf *copy) {
+    static hfsbi_reading *const list[] = {
+        hfsbi_put_unnumbered, hfsbi_put_unfenced, hfsbi_put_unmarked};
+    size_t i;
+    for (i = 0; i < 3; i++) {
+        hfsb_buf_truncate(copy, 0);
+        list[i](copy, h->old_text);
+        if (copy->status != HFSB_OK || !copy->len ||
+            hfsb_str_equal(hfsb_buf_str(copy), h->old_text) ||
+            hfsbi_count_missing(h->file->text, hfsb_buf_str(copy)) >=
+                hfsbi_count_missing(h->file->text, h->old_text))
+            continue;
+        if (i == 0) hfsbi_hint_numbers(h);
+        if (i == 1)
+            hfsbi_err_add(h->err, "\nold_str is in a code fence (```): leave "
+                                  "the fence out of old_str and new_str.");
+        if (i == 2)
+            hfsbi_err_add(h->err,
+                          "\nThe lines of old_str begin with the marks of a "
+                          "diff (+, -, blank): send the file's lines without "
+                          "them, in new_str too, or use apply_patch.");
+        return hfsb_buf_str(copy);
+    }
+    return h->old_text;
+}
+
+static void hfsbi_hint_elision(const hfsbi_hint *h) {
+    hfsb_str rest = h->old_text, line, none = HFSB_INIT;
+    size_t   number = 1;
+    for (; hfsb_text_line(&rest, &line, NULL); number++) {
+        if (!hfsbi_is_elision(line) &&
+            !hfsbi_find_omission(line, none, none).len)
+            continue;
+        hfsbi_err_add(h->err, "\nLine %zu of old_str is \"", number);
+        hfsbi_err_quote(h->err, hfsbi_trim(line), 40);
+        hfsbi_err_add(h->err, "\": quote every line, or make one edit before "
+                              "it and one after it.");
         return;
     }
 }
 
 /* ---- the messages ---- */
 
-static void hfsbi_hint_numbers(const hfsbi_hint *h) {
-    hfsbi_numbered o = hfsbi_numbered_scan(h->old_text);
-    hfsbi_numbered n = hfsbi_numbered_scan(h->new_text);
-    if (o.prefixed && (o.prefixed < o.lines || !o.consecutive))
-        hfsbi_err_add(h->err,
-                      "\n%zu of %zu lines of old_str begin with a line "
-                      "number as read shows it: leave those out.",
-                      o.prefixed, o.lines);
-    else if (o.prefixed && n.prefixed && n.prefixed < n.lines)
-        hfsbi_err_add(h->err, "\nSome lines of new_str begin with a line "
-                              "number as read shows it: leave those out.");
+/* The number of the line where new_str is in the file, 0 if it is not. */
+static size_t hfsbi_find_applied(const hfsbi_hint *h) {
+    hfsb_buf copy = HFSB_INIT;
+    hfsb_str file = h->file->text;
+    size_t   at;
+    if (hfsbi_is_all_blank(h->new_text, 0) || h->new_text.len < 4) return 0;
+    copy.alloc = *h->alloc;
+    hfsbi_put_newlines(&copy, h->new_text, hfsbi_newline_at(h->file, 0));
+    at = copy.status == HFSB_OK ? hfsb_str_find(file, hfsb_buf_str(&copy))
+                                : HFSB_NPOS;
+    hfsb_buf_free(&copy);
+    if (at == HFSB_NPOS) return 0;
+    return 1 + hfsbi_count_lines(h->file, hfsb_str_slice(file, 0, at));
 }
 
-static void hfsbi_hint_elision(const hfsbi_hint *h) {
-    hfsb_str rest = h->old_text, line;
-    size_t   number = 1;
-    for (; hfsb_text_line(&rest, &line, NULL); number++) {
-        line = hfsb_str_slice(line, hfsbi_indent_len(line, 0), line.len);
-        if (!hfsb_str_equal(line, HFSB_LIT("...")) &&
-            !hfsb_str_equal(line, HFSB_LIT("\xE2\x80\xA6")))
-            continue;
-        hfsbi_err_add(h->err,
-                      "\nLine %zu of old_str is \"...\": quote every "
-                      "line, or make one edit before it and one after it.",
-                      number);
+/* Reports new_str in the file; true when it is at the closest place, so that
+   the edit was made before. */
+static bool hfsbi_hint_applied(const hfsbi_explain *x, bool found) {
+    size_t at = hfsbi_find_applied(x->hint);
+    size_t to = at + hfsb_str_count_byte(x->hint->new_text, '\n');
+    if (!at) return false;
+    hfsbi_err_add(x->err,
+                  "\nnew_str is already at line %zu: was this edit made "
+                  "before?",
+                  at);
+    return !found || (at <= hfsbi_file_number(x, x->last) &&
+                      to >= hfsbi_file_number(x, x->first));
+}
+
+/* Adds the closest place: what differs, its lines. */
+static void hfsbi_hint_closest(hfsbi_explain *x, bool marks) {
+    int                  of = HFSBI_READ_BOTH;
+    const hfsbi_closest *c = &x->closest;
+    const char          *reading =
+        hfsbi_reading_of(x->hint->alloc, c->old_around, c->around, &of);
+    size_t from = hfsbi_file_number(x, x->first);
+    if (!reading)
+        reading = hfsbi_reading_of(x->hint->alloc, c->old_core, c->core, &of);
+    if (x->all_same && marks) {
+        hfsbi_err_add(x->err, "\nOtherwise old_str is right, at line %zu.",
+                      from);
         return;
     }
+    if (reading)
+        hfsbi_err_add(x->err, "\n%s, at line %zu.%s", reading, from,
+                      of == HFSBI_READ_OLD ? " Check new_str, too." : "");
+    if (x->first == x->last)
+        hfsbi_err_add(x->err, "\nThe file has at line %zu:", from);
+    else
+        hfsbi_err_add(x->err, "\nThe file has at lines %zu-%zu:", from,
+                      hfsbi_file_number(x, x->last));
+    if (!reading) hfsbi_list_items(x, HFSBI_HINT_ITEMS);
+    else if (of == HFSBI_READ_BOTH) hfsbi_list_first(x);
+    hfsbi_show_place(x);
 }
 
-static void hfsbi_hint_applied(const hfsbi_hint *h, hfsb_str file) {
-    size_t at;
-    if (hfsbi_is_all_blank(h->new_text, 0) || h->new_text.len < 4) return;
-    at = hfsb_str_find(file, h->new_text);
-    if (at != HFSB_NPOS)
-        hfsbi_err_add(h->err,
-                      "\nnew_str is already at line %zu: was this edit "
-                      "made before?",
-                      hfsb_text_line_number(file, at));
-}
-
-/* Hints of a plain search, in the file with LF for its line ends. */
-static void hfsbi_hint_search(const hfsbi_hint *h) {
+static void hfsbi_hint_explain(hfsbi_explain *x) {
     hfsb_buf copy = HFSB_INIT;
-    hfsb_str file;
-    copy.alloc = *h->alloc;
-    file = hfsbi_fold_newlines(h->file, h->file->text, &copy);
-    if (copy.status == HFSB_OK) {
-        hfsbi_hint_applied(h, file);
-        hfsbi_hint_reading(h, file);
+    hfsb_str old_text;
+    bool     found;
+    copy.alloc = *x->hint->alloc;
+    old_text = hfsbi_hint_marks(x->hint, &copy);
+    hfsbi_hint_elision(x->hint);
+    hfsbi_closest_find(x->hint->alloc, x->hint->file, old_text, &x->closest);
+    found = hfsbi_explain_range(x);
+    if (!hfsbi_hint_applied(x, found)) {
+        if (found) hfsbi_hint_closest(x, old_text.ptr == copy.ptr);
+        else
+            hfsbi_err_add(x->err, "\nNo line of the file looks like it. Read "
+                                  "the file and copy old_str from it.");
     }
+    hfsbi_closest_free(&x->closest);
     hfsb_buf_free(&copy);
 }
 
 HFSBI_FN void hfsbi_hint_not_found(const hfsbi_hint *hint) {
-    unsigned folds = HFSBI_FOLD_INDENT | HFSBI_FOLD_TRAIL | HFSBI_FOLD_LOOKS;
-    hfsbi_comparison c;
-    hfsbi_closest    p;
+    hfsbi_explain x;
     if (!hint->err) return;
     if (!hint->file->text.len) {
         hfsbi_err_add(hint->err, " The file is empty.");
         return;
     }
-    memset(&c, 0, sizeof c);
-    c.hint = hint;
-    c.err = hint->err;
-    c.olds.view.text.alloc = c.lines.view.text.alloc = *hint->alloc;
-    hfsbi_hint_numbers(hint);
-    hfsbi_hint_elision(hint);
-    hfsbi_hint_search(hint);
-    if (hfsbi_line_table_build(&c.olds, hint->old_text, folds) == HFSB_OK &&
-        hfsbi_line_table_build(&c.lines, hint->file->text,
-                               hint->file->lone_cr ? folds | HFSBI_FOLD_CR
-                                                   : folds) == HFSB_OK) {
-        hfsbi_hint_split(&c);
-        p = hfsbi_closest_by_lines(&c);
-        if (!p.found) p = hfsbi_closest_by_letters(&c);
-        if (p.found) hfsbi_hint_closest(&c, p);
-        else
-            hfsbi_err_add(c.err, "\nNo line of the file looks like it. Read "
-                                 "the file and copy old_str from it.");
+    memset(&x, 0, sizeof x);
+    x.hint = hint;
+    x.err = hint->err;
+    hfsbi_hint_explain(&x);
+}
+
+/* Adds lines [from, to) of the file while there is room; from starts a line,
+   whose number is `number`. Returns the end of the lines added. */
+static size_t hfsbi_show_lines(const hfsbi_hint *h, size_t from, size_t to,
+                               size_t number, size_t width, size_t room) {
+    size_t len, end;
+    for (; from < to; from = end + len) {
+        hfsb_str line;
+        end = hfsbi_edit_line_end(h->file, from, &len);
+        line = hfsb_str_slice(h->file->text, from, end);
+        if (hfsbi_shown_size(line, width) + strlen(h->err->msg) > room) break;
+        hfsbi_show_line(h->err, line, number++, width);
     }
-    hfsbi_line_table_free(&c.olds);
-    hfsbi_line_table_free(&c.lines);
+    return from;
+}
+
+/* The start of the line `above` lines before the line of pos, and its number,
+   which is *number for pos; a place inside a line that is too long. */
+static size_t hfsbi_back_lines(const hfsbi_edit_text *file, size_t pos,
+                               size_t above, size_t *number) {
+    for (;; --*number) {
+        pos = hfsbi_line_back(file, pos);
+        if (!above-- || !pos || !hfsbi_starts_line(file, pos)) return pos;
+        pos--;
+    }
+}
+
+HFSBI_FN void hfsbi_hint_indent(const hfsbi_hint *hint, size_t start,
+                                size_t end) {
+    const hfsbi_edit_text *file = hint->file;
+    size_t                 number =
+        1 + hfsbi_count_lines(file, hfsb_str_slice(file->text, 0, start));
+    size_t from, to, pos, len;
+    bool   tabs = false, spaces = false;
+    if (!hint->err) return;
+    from = pos = hfsbi_back_lines(file, start, 0, &number);
+    for (; pos < end; pos = hfsbi_edit_line_end(file, pos, &len) + len) {
+        tabs = tabs || file->text.ptr[pos] == '\t';
+        spaces = spaces || file->text.ptr[pos] == ' ';
+        if (pos == file->text.len) break;
+    }
+    hfsbi_err_add(hint->err, " The file %s:",
+                  tabs && spaces ? "indents with tabs and spaces"
+                  : tabs         ? "indents with tabs"
+                  : spaces       ? "indents with spaces"
+                                 : "has them without indentation");
+    to = hfsbi_show_lines(hint, from, end, number, HFSBI_HINT_WIDTH,
+                          HFSBI_HINT_SIZE - 150);
+    if (to < end)
+        hfsbi_err_add(hint->err,
+                      "\n... To see the place call read with offset=%zu.",
+                      number);
+    hfsbi_err_add(hint->err, "\nSend old_str and new_str with the indentation "
+                             "and the blank lines of these. Nothing was "
+                             "changed.");
+}
+
+/* ---- several places ---- */
+
+#define HFSBI_HINT_PLACES 10
+
+/* A place that matches, and the line numbers around it. */
+typedef struct hfsbi_place_lines {
+    size_t start, end;  /* of the match */
+    size_t first, last; /* numbers of its first and last line */
+} hfsbi_place_lines;
+
+/* The text of the line `away` lines before (less than 0) or after a place,
+   without blanks around it. */
+static hfsb_str hfsbi_line_away(const hfsbi_edit_text   *file,
+                                const hfsbi_place_lines *p, int away) {
+    size_t from, len, number = p->first;
+    if (away < 0) {
+        if (p->first <= (size_t)-away) return HFSB_LIT("");
+        from = hfsbi_back_lines(file, p->start, (size_t)-away, &number);
+    } else {
+        from = p->end > p->start ? p->end - 1 : p->end;
+        for (; away >= 0 && from < file->text.len; away--) {
+            if (!away) break;
+            from = hfsbi_edit_line_end(file, from, &len) + len;
+        }
+    }
+    return hfsbi_trim(hfsb_str_slice(file->text, from,
+                                     hfsbi_edit_line_end(file, from, &len)));
+}
+
+/* Number of different lines that far away from the places. */
+static size_t hfsbi_count_distinct(const hfsbi_edit_text   *file,
+                                   const hfsbi_place_lines *list, size_t count,
+                                   int away) {
+    hfsb_str lines[HFSBI_HINT_PLACES];
+    size_t   i, k, n = 0;
+    for (i = 0; i < count; i++) {
+        lines[i] = hfsbi_line_away(file, list + i, away);
+        for (k = 0; k < i && !hfsb_str_equal(lines[i], lines[k]);) k++;
+        n += k == i;
+    }
+    return n;
+}
+
+/* The nearest line that tells most of the places apart: -1 is the one before
+   them, 1 the one after them. */
+static int hfsbi_telling_line(const hfsbi_edit_text   *file,
+                              const hfsbi_place_lines *list, size_t count) {
+    static const int order[] = {-1, 1, -2, 2, -3, 3, -4, 4};
+    size_t           i, n, most = 1;
+    int              best = -1;
+    for (i = 0; i < sizeof order / sizeof *order; i++) {
+        n = hfsbi_count_distinct(file, list, count, order[i]);
+        if (n <= most) continue;
+        most = n;
+        best = order[i];
+    }
+    return best;
+}
+
+/* Adds the lines from a place to the telling line, without those before
+   *shown, the end of the lines added so far; false when there is no room. */
+static bool hfsbi_show_telling(const hfsbi_hint *h, const hfsbi_place_lines *p,
+                               int away, size_t *shown) {
+    size_t from, to, number, len;
+    if (away < 0) {
+        number = p->first;
+        from = hfsbi_back_lines(h->file, p->start, (size_t)-away, &number);
+        to = p->start + 1;
+    } else {
+        number = p->last;
+        to = p->end > p->start ? p->end - 1 : p->end;
+        from = hfsbi_back_lines(h->file, to, 0, &number);
+        for (; away > 0; away--)
+            to = hfsbi_edit_line_end(h->file, to, &len) + len;
+        if (to < h->file->text.len) to++;
+    }
+    if (from < *shown) {
+        number += hfsbi_count_lines(
+            h->file, hfsb_str_slice(h->file->text, from, *shown));
+        from = *shown;
+    }
+    *shown = hfsbi_show_lines(h, from, to, number, 2 * HFSBI_HINT_CUT,
+                              HFSBI_HINT_SIZE - 170);
+    return *shown >= to;
+}
+
+/* Numbers of the first places' lines; returns how many there are. */
+static size_t hfsbi_list_places(const hfsbi_hint    *h,
+                                const hfsbi_matches *matches,
+                                hfsbi_place_lines   *list) {
+    size_t i, line = 1, pos = 0;
+    for (i = 0; i < matches->count && i < HFSBI_HINT_PLACES; i++) {
+        const hfsbi_match *m = matches->items + i;
+        size_t             last = m->end > m->start ? m->end - 1 : m->end;
+        line += hfsbi_count_lines(
+            h->file, hfsb_str_slice(h->file->text, pos, m->start));
+        pos = m->start;
+        list[i].start = m->start;
+        list[i].end = m->end;
+        list[i].first = line;
+        list[i].last =
+            line + hfsbi_count_lines(h->file,
+                                     hfsb_str_slice(h->file->text, pos, last));
+    }
+    return i;
 }
 
 HFSBI_FN void hfsbi_hint_ambiguous(const hfsbi_hint    *hint,
                                    const hfsbi_matches *matches) {
-    hfsb_str text = hint->file->text;
-    size_t   i, pos = 0, line = 1, len;
-    hfsbi_err_add(hint->err, "\nIt matches %s at:",
-                  hfsbi_rung_words_of(matches->rung)->how);
-    for (i = 0; i < matches->count && i < 10; i++) {
-        size_t at = matches->items[i].start, from = at;
-        line += hfsbi_count_lines(hint->file, hfsb_str_slice(text, pos, at));
-        pos = at;
-        while (!hfsbi_starts_line(hint->file, from)) from--;
-        hfsbi_show_line(
-            hint->err,
-            hfsb_str_slice(text, from,
-                           hfsbi_edit_line_end(hint->file, from, &len)),
-            line);
-    }
-    if (matches->count > 10)
-        hfsbi_err_add(hint->err, "\n  ... and %zu more", matches->count - 10);
+    hfsbi_place_lines list[HFSBI_HINT_PLACES];
+    size_t            i, count, shown = 0;
+    int               away;
+    if (!hint->err) return;
+    count = hfsbi_list_places(hint, matches, list);
+    away = hfsbi_telling_line(hint->file, list, count);
+    hfsbi_err_add(hint->err, "\nIt matches %s at line%s",
+                  hfsbi_rung_words_of(matches->rung)->how,
+                  count == 1 ? "" : "s");
+    for (i = 0; i < count; i++)
+        hfsbi_err_add(hint->err, "%s %zu", i ? "," : "", list[i].first);
+    if (matches->count > count)
+        hfsbi_err_add(hint->err, " and %zu more places",
+                      matches->count - count);
     if (matches->overlapping && matches->count == 1)
-        hfsbi_err_add(hint->err, "\n  ... and again, overlapping itself");
+        hfsbi_err_add(hint->err, ", and again, overlapping itself");
+    hfsbi_err_add(hint->err,
+                  ". With what is %s:", away < 0 ? "before it" : "after it");
+    for (i = 0; i < count; i++)
+        if (!hfsbi_show_telling(hint, list + i, away, &shown)) break;
     hfsbi_err_add(hint->err,
                   "\nAdd a neighbouring line to old_str%s, or set "
                   "replace_all=true to change all of them.",
@@ -11438,9 +13637,13 @@ HFSBI_FN void hfsbi_hint_ambiguous(const hfsbi_hint    *hint,
        7  indentation            INDENT TRAIL LOOKS       re-indented as the
        8  blank lines at edges   the same                 lines of the file
        9  all blanks             INDENT TRAIL RUNS        around it
+      10  blank lines inside     INDENT TRAIL LOOKS LINES the same, with the
+                                                          file's blank lines
+      11  code fence             all of it again          freed of it too
 
-   match.c climbs the ladder, rewrite.c makes the new text, explain.c the
-   messages of a refusal, diff.c the report. */
+   match.c climbs the ladder, strip.c removes what was copied around the text,
+   rewrite.c and indent.c make the new text, explain.c the messages of a
+   refusal, diff.c the report. */
 /* A part of the content and the text that replaces it. */
 typedef struct hfsbi_edit_place {
     size_t start, end;         /* in the content */
@@ -11461,7 +13664,7 @@ typedef struct hfsbi_edit_plan {
     hfsbi_edit_place     *places;
     size_t                place_count, place_cap;
     unsigned              rungs; /* bit of each rung used */
-    bool                  stripped, reindented;
+    bool                  stripped, unfenced, reindented;
     hfsb_err             *err;
 } hfsbi_edit_plan;
 
@@ -11585,18 +13788,25 @@ static hfsb_status hfsbi_refuse_ambiguous(const hfsbi_edit_item *item) {
     return HFSB_AMBIGUOUS;
 }
 
-static hfsb_status hfsbi_refuse_indent(const hfsbi_edit_item *item,
-                                       const hfsbi_match *m, size_t line) {
-    hfsb_str text = item->file.text;
-    size_t   last = m->end > m->start ? m->end - 1 : m->end;
-    return hfsbi_refuse(
-        item, HFSB_REFUSED,
-        "old_str not found in file. Lines %zu-%zu are the same but for their "
-        "indentation, and the indentation of line %zu of new_str does not "
-        "tell where it belongs. Read the lines and send old_str and new_str "
-        "indented as the file is. Nothing was changed.",
-        hfsb_text_line_number(text, m->start),
-        hfsb_text_line_number(text, last), line + 1);
+/* The place is clear, but not what new_str makes of it. */
+static hfsb_status hfsbi_refuse_rewrite(const hfsbi_edit_item *item,
+                                        const hfsbi_rewritten *result) {
+    const hfsbi_match *m = item->matches.items + result->match;
+    hfsbi_hint         hint = hfsbi_item_hint(item);
+    hfsb_str           text = item->file.text;
+    size_t             last = m->end > m->start ? m->end - 1 : m->end;
+    hfsbi_refuse(item, HFSB_REFUSED,
+                 "old_str not found in file. Lines %zu-%zu are the same but "
+                 "for %s line %zu of new_str.",
+                 hfsb_text_line_number(text, m->start),
+                 hfsb_text_line_number(text, last),
+                 result->blank_lines
+                     ? "blank lines, and the change touches one of those: it "
+                       "is not clear how many belong before"
+                     : "their indentation, and it is not clear where to put",
+                 result->line + 1);
+    hfsbi_hint_indent(&hint, m->start, m->end);
+    return HFSB_REFUSED;
 }
 
 /* ---- changes that were made before ---- */
@@ -11708,6 +13918,7 @@ static hfsb_str hfsbi_item_strip(hfsbi_edit_item *item, hfsb_str text) {
 /* Climbs the ladder; old_text may differ from the item's. */
 static hfsb_status hfsbi_item_climb(hfsbi_edit_item *item, hfsb_str old_text,
                                     unsigned rungs) {
+    if (!item->edit->replace_all) rungs |= HFSBI_MATCH_HIDDEN;
     return hfsbi_match_find(&item->plan->alloc, &item->file, old_text, rungs,
                             &item->matches);
 }
@@ -11741,6 +13952,27 @@ static hfsb_status hfsbi_find_stripped(hfsbi_edit_item *item) {
     return hfsbi_check_omission(item); /* numbers may have hidden it */
 }
 
+/* Searches for the lines inside the code fences of both texts. */
+static hfsb_status hfsbi_find_unfenced(hfsbi_edit_item *item) {
+    hfsb_str       old_text = item->texts.old_text;
+    hfsb_str       new_text = item->texts.new_text;
+    hfsbi_matches *m = &item->matches;
+    size_t         i;
+    hfsb_status    st;
+    if (!hfsbi_unfence_both(&old_text, &new_text)) return HFSB_OK;
+    st = hfsbi_item_climb(item, old_text,
+                          HFSBI_MATCH_EXACT | HFSBI_MATCH_LOOSE);
+    /* A fence encloses whole lines. */
+    for (i = 0; st == HFSB_OK && i < m->count; i++)
+        if (!hfsbi_starts_line(&item->file, m->items[i].start))
+            hfsbi_matches_free(&item->plan->alloc, m);
+    if (st != HFSB_OK || !m->count) return st;
+    item->plan->unfenced = true;
+    item->texts.old_text = old_text;
+    item->texts.new_text = item->texts.raw_new = new_text;
+    return HFSB_OK;
+}
+
 /* Finds the matches, or refuses. within_line: no text contains a line end. */
 static hfsb_status hfsbi_item_find(hfsbi_edit_item *item, bool within_line) {
     const hfsb_edit *edit = item->edit;
@@ -11755,6 +13987,9 @@ static hfsb_status hfsbi_item_find(hfsbi_edit_item *item, bool within_line) {
         st = hfsbi_find_stripped(item);
     if (st == HFSB_OK && !m->count && !edit->exact)
         st = hfsbi_item_climb(item, item->texts.old_text, HFSBI_MATCH_LOOSE);
+    if (st == HFSB_OK && !m->count && !edit->exact &&
+        edit->mode == HFSB_EDIT_REPLACE)
+        st = hfsbi_find_unfenced(item);
     if (st != HFSB_OK) return st;
     if (!m->count) return hfsbi_refuse_not_found(item);
     if ((m->count > 1 || m->overlapping) && !edit->replace_all &&
@@ -11792,8 +14027,7 @@ static hfsb_status hfsbi_item_rewrite(hfsbi_edit_item *item) {
     size_t           i;
     hfsb_status      st = hfsbi_rewrite_matches(
              &plan->alloc, &item->file, &item->texts, m, &plan->texts, &result);
-    if (st == HFSB_REFUSED)
-        return hfsbi_refuse_indent(item, m->items + result.match, result.line);
+    if (st == HFSB_REFUSED) return hfsbi_refuse_rewrite(item, &result);
     for (i = 0; st == HFSB_OK && i < m->count; i++)
         st = hfsbi_add_place(item, m->items + i);
     plan->reindented = plan->reindented || result.reindented;
@@ -11963,7 +14197,7 @@ static hfsb_status hfsbi_splice(const hfsbi_edit_plan *plan, hfsb_buf *out) {
 
 static void hfsbi_write_note(const hfsbi_edit_plan *plan,
                              hfsb_edit_result      *r) {
-    const char *parts[HFSBI_RUNGS + 2];
+    const char *parts[HFSBI_RUNGS + 3];
     size_t      count = 0, i, n = 0;
     for (i = 0; i < HFSBI_RUNGS; i++) {
         const char *note = hfsbi_rung_words_of((hfsbi_rung)i)->note;
@@ -11972,6 +14206,7 @@ static void hfsbi_write_note(const hfsbi_edit_plan *plan,
             parts[count++] = note;
     }
     if (plan->stripped) parts[count++] = "(line-number prefixes removed)";
+    if (plan->unfenced) parts[count++] = "(code fences removed)";
     if (plan->reindented)
         parts[count++] = "(new_str re-indented as the file is)";
     for (i = 0; i < count && n < sizeof r->note; i++)
