@@ -22,9 +22,9 @@
                                                           file's blank lines
       11  code fence             all of it again          freed of it too
 
-   match.c climbs the ladder, strip.c removes what was copied around the text,
-   rewrite.c and indent.c make the new text, explain.c the messages of a
-   refusal, diff.c the report. */
+   intent.c screens the texts, match.c climbs the ladder, strip.c removes what
+   was copied around the text, rewrite.c and indent.c make the new text,
+   explain.c the messages of a refusal, diff.c the report. */
 #include "edit_private.h"
 
 /* A part of the content and the text that replaces it. */
@@ -119,6 +119,18 @@ static hfsb_status hfsbi_check_omission(const hfsbi_edit_item *item) {
     return st;
 }
 
+static hfsb_status hfsbi_check_diff(const hfsbi_edit_item *item) {
+    if (item->edit->exact ||
+        !hfsbi_is_diff(item->texts.new_text, item->texts.old_text))
+        return HFSB_OK;
+    return hfsbi_refuse(item, HFSB_REFUSED,
+                        "new_str looks like a diff: its lines begin with a "
+                        "blank, + or -, and these would be written into the "
+                        "file. Send the new lines without the marks, or use "
+                        "apply_patch; exact=true writes them as they are. "
+                        "Nothing was changed.");
+}
+
 /* Refuses what needs no search. */
 static hfsb_status hfsbi_check_texts(const hfsbi_edit_item *item) {
     const hfsb_edit *edit = item->edit;
@@ -137,6 +149,7 @@ static hfsb_status hfsbi_check_texts(const hfsbi_edit_item *item) {
             "old_str is empty but the file is not. To replace the whole file "
             "use write; to insert text give the text before it as old_str "
             "and mode append_after. Nothing was changed.");
+    if (hfsbi_check_diff(item) != HFSB_OK) return HFSB_REFUSED;
     return hfsbi_check_omission(item);
 }
 

@@ -19,7 +19,8 @@ typedef struct hfsb_edit {
     hfsb_edit_mode mode;
     bool           replace_all; /* change every match, not only a single one */
     bool           exact;       /* match exactly but for line endings, and do
-                                   not check new_str for omissions ("...") */
+                                   not check new_str for omissions ("...")
+                                   and diffs */
     size_t         line;        /* picks among several exact matches the one
                                    that starts on this 1-based line, or the
                                    only one within 3 lines of it (0: none) */
@@ -72,8 +73,8 @@ typedef struct hfsb_edit_result {
    HFSB_OK
    HFSB_NOT_FOUND  the message shows the closest lines and what differs
    HFSB_AMBIGUOUS  the message lists the places
-   HFSB_REFUSED    nothing to change, an empty old_str, an omission in new_str,
-                   an insertion made before, overlapping edits ...
+   HFSB_REFUSED    nothing to change, an empty old_str, an omission in new_str
+                   or a diff, an insertion made before, overlapping edits ...
    HFSB_ARG        no edits, or an unknown mode
    HFSB_NOMEM, HFSB_LIMIT
    On failure *out is unchanged and *result is empty. Messages are written for

@@ -400,6 +400,17 @@ HFSBI_FN hfsb_status hfsbi_rewrite_matches(const hfsb_alloc       *alloc,
 HFSBI_FN void hfsbi_put_newlines(hfsb_buf *out, hfsb_str text,
                                  hfsb_str newline);
 
+/* ---- intent.c: texts that are not meant to the letter ---- */
+
+/* The first line of new_text that stands for omitted code ("// ... existing
+   code ...") and is neither in old_text nor in the file; empty if none. */
+HFSBI_FN hfsb_str hfsbi_find_omission(hfsb_str new_text, hfsb_str old_text,
+                                      hfsb_str file_text);
+
+/* True when new_text is a diff: every line begins with a blank, + or -, both
+   marks occur, and a line of old_text is among those removed. */
+HFSBI_FN bool hfsbi_is_diff(hfsb_str new_text, hfsb_str old_text);
+
 /* ---- strip.c: what a model copied around the text ---- */
 
 /* How many lines of text begin like a numbered listing ("12\t", "12|",
@@ -461,11 +472,6 @@ HFSBI_FN size_t hfsbi_unicode_escape(hfsb_str s, unsigned long *code);
 HFSBI_FN size_t hfsbi_entity_at(hfsb_str s, char *c);
 
 /* ---- explain.c: reasons to refuse ---- */
-
-/* The first line of new_text that stands for omitted code ("// ... existing
-   code ...") and is neither in old_text nor in the file; empty if none. */
-HFSBI_FN hfsb_str hfsbi_find_omission(hfsb_str new_text, hfsb_str old_text,
-                                      hfsb_str file_text);
 
 /* A text that was looked for, LF only, and the file. */
 typedef struct hfsbi_hint {

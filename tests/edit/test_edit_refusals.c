@@ -131,6 +131,21 @@ static void edit_refuses_omitted_code(void) {
         "# ... and all other methods ...",
         "# " ELLIPSIS " (remaining methods)",
         "// ... REST OF THE CLASS ...",
+        /* without dots: a comment that says nothing else */
+        "// rest of the code remains the same",
+        "# rest of the code remains the same.",
+        "// (rest of the method unchanged)",
+        "// rest of code unchanged",
+        "// existing code here",
+        "# The rest of the file is unchanged",
+        "// [existing code]",
+        "/* (rest of the function) */",
+        "<!-- existing content here -->",
+        /* only dots */
+        "// ...",
+        "# " ELLIPSIS,
+        "/* ... */",
+        "{/* ... */}",
     };
     size_t i;
     for (i = 0; i < TE_COUNT(lines); i++) {
@@ -167,8 +182,35 @@ static void edit_refuses_omitted_code(void) {
     }
 }
 
+static void edit_refuses_a_diff(void) {
+    static const hfsb_edit_mode put = HFSB_EDIT_REPLACE;
+    static const refuse_case    list[] = {
+        {"a\n  b\nc\n", "a\n  b\n", " a\n-  b\n+  B\n", put, HFSB_REFUSED,
+         "new_str looks like a diff: "},
+        {"a\n\nb\n", "a\n\nb", " a\n\n-b\n+B", put, HFSB_REFUSED,
+         "new_str looks like a diff: "},
+        {"a\r\nb\r\n", "a\r\nb\r\n", "-a\r\n+A\r\n b\r\n", put,
+         HFSB_REFUSED, "new_str looks like a diff: "},
+        /* one kind of mark, a line without, nothing removed that was there */
+        {"a\nb\n", "a\nb\n", "-a\n-b\n", put, HFSB_OK, ""},
+        {"a\nb\n", "a\nb\n", "+a\n+b\n", put, HFSB_OK, ""},
+        {"a\nb\n", "a\nb\n", "-a\n+b\nc\n", put, HFSB_OK, ""},
+        {"a\nb\n", "a\nb\n", "-x\n+y\n", put, HFSB_OK, ""},
+        {"a\n  b\n", "  b\n", "-b\n+c\n", put, HFSB_OK, ""},
+        {"a\n\nb\n", "a\n\nb", "-\n+\n", put, HFSB_OK, ""},
+    };
+    hfsb_edit edit = te_make("a\n", "-a\n+b\n");
+    te_run    run;
+    check_refusals(list, TE_COUNT(list));
+    edit.exact = true;
+    run = te_edits(HFSB_LIT("a\nc\n"), &edit, 1, "x.c");
+    T_CHECK(run.st == HFSB_OK && te_same(&run.out, HFSB_LIT("-a\n+b\nc\n")));
+    te_free(&run);
+}
+
 int main(void) {
     T_RUN(edit_refuses_impossible_requests);
     T_RUN(edit_refuses_omitted_code);
+    T_RUN(edit_refuses_a_diff);
     return T_END();
 }
