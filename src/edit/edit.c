@@ -22,9 +22,10 @@
                                                           file's blank lines
       11  code fence             all of it again          freed of it too
 
-   intent.c screens the texts, match.c climbs the ladder, strip.c removes what
-   was copied around the text, rewrite.c and indent.c make the new text,
-   explain.c the messages of a refusal, diff.c the report. */
+   intent.c screens the texts and finds those not meant to the letter, match.c
+   climbs the ladder, strip.c removes what was copied around the text, rewrite.c
+   and indent.c make the new text, explain.c the messages of a refusal, diff.c
+   the report. */
 #include "edit_private.h"
 
 /* A part of the content and the text that replaces it. */
@@ -47,6 +48,7 @@ typedef struct hfsbi_edit_plan {
     hfsbi_edit_place     *places;
     size_t                place_count, place_cap;
     unsigned              rungs; /* bit of each rung used */
+    unsigned              meant; /* HFSBI_MEANT_ bits */
     bool                  stripped, unfenced, reindented;
     hfsb_err             *err;
 } hfsbi_edit_plan;
@@ -59,6 +61,7 @@ typedef struct hfsbi_edit_item {
     hfsbi_edit_text  file;
     hfsbi_edit_texts texts;
     hfsb_buf         copies; /* holds texts that were changed */
+    hfsb_buf         meant;  /* new_text, if it was changed at the end */
     hfsbi_matches    matches;
 } hfsbi_edit_item;
 
@@ -415,6 +418,17 @@ static hfsb_status hfsbi_add_place(const hfsbi_edit_item *item,
     return HFSB_OK;
 }
 
+/* Changes new_text to what it means at an exact match. */
+static hfsb_status hfsbi_item_interpret(hfsbi_edit_item *item) {
+    const hfsbi_matches *m = &item->matches;
+    if (item->edit->exact || item->edit->mode != HFSB_EDIT_REPLACE ||
+        m->rung != HFSBI_RUNG_EXACT || m->count != 1)
+        return HFSB_OK;
+    item->plan->meant |=
+        hfsbi_read_intent(&item->file, m->items, &item->texts, &item->meant);
+    return item->meant.status;
+}
+
 /* Makes the new text of all matches. */
 static hfsb_status hfsbi_item_rewrite(hfsbi_edit_item *item) {
     hfsbi_edit_plan *plan = item->plan;
@@ -480,6 +494,7 @@ static hfsb_status hfsbi_item_plan(hfsbi_edit_item *item) {
     if (st != HFSB_OK) return st;
     if (!item->texts.old_text.len) return hfsbi_item_fill(item);
     st = hfsbi_item_find(item, within_line);
+    if (st == HFSB_OK && !within_line) st = hfsbi_item_interpret(item);
     if (st == HFSB_OK) st = hfsbi_check_applied(item);
     return st == HFSB_OK ? hfsbi_item_rewrite(item) : st;
 }
@@ -492,13 +507,14 @@ static hfsb_status hfsbi_plan_edit(hfsbi_edit_plan *plan, size_t index) {
     item.edit = plan->edits + index;
     item.texts.mode = item.edit->mode;
     item.index = index;
-    item.copies.alloc = plan->alloc;
+    item.copies.alloc = item.meant.alloc = plan->alloc;
     item.file = hfsbi_edit_text_make(
         plan->content,
         hfsb_str_starts(item.edit->old_str, HFSB_LIT("\xEF\xBB\xBF")));
     st = hfsbi_item_plan(&item);
     hfsbi_matches_free(&plan->alloc, &item.matches);
     hfsb_buf_free(&item.copies);
+    hfsb_buf_free(&item.meant);
     return st;
 }
 
@@ -593,7 +609,11 @@ static hfsb_status hfsbi_splice(const hfsbi_edit_plan *plan, hfsb_buf *out) {
 
 static void hfsbi_write_note(const hfsbi_edit_plan *plan,
                              hfsb_edit_result      *r) {
-    const char *parts[HFSBI_RUNGS + 3];
+    static const char *const meant[] = {
+        "(kept the line end after new_str)",
+        "(kept the rest of the last line, once)",
+        "(kept the indentation of the first line)"};
+    const char *parts[HFSBI_RUNGS + 6];
     size_t      count = 0, i, n = 0;
     for (i = 0; i < HFSBI_RUNGS; i++) {
         const char *note = hfsbi_rung_words_of((hfsbi_rung)i)->note;
@@ -603,7 +623,9 @@ static void hfsbi_write_note(const hfsbi_edit_plan *plan,
     }
     if (plan->stripped) parts[count++] = "(line-number prefixes removed)";
     if (plan->unfenced) parts[count++] = "(code fences removed)";
-    if (plan->reindented)
+    for (i = 0; i < sizeof meant / sizeof *meant; i++)
+        if (plan->meant >> i & 1u) parts[count++] = meant[i];
+    if (plan->reindented || (plan->meant & HFSBI_MEANT_REINDENT))
         parts[count++] = "(new_str re-indented as the file is)";
     for (i = 0; i < count && n < sizeof r->note; i++)
         n += (size_t)snprintf(r->note + n, sizeof r->note - n, "%s%s",

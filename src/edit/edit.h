@@ -19,8 +19,9 @@ typedef struct hfsb_edit {
     hfsb_edit_mode mode;
     bool           replace_all; /* change every match, not only a single one */
     bool           exact;       /* match exactly but for line endings, and do
-                                   not check new_str for omissions ("...")
-                                   and diffs */
+                                   take new_str to the letter: no check for
+                                   omissions ("...") and diffs, nothing kept
+                                   that it lacks */
     size_t         line;        /* picks among several exact matches the one
                                    that starts on this 1-based line, or the
                                    only one within 3 lines of it (0: none) */
@@ -52,8 +53,9 @@ typedef struct hfsb_edit_opts {
 typedef struct hfsb_edit_result {
     size_t     count;     /* number of replacements or insertions */
     hfsb_span *spans;     /* one for each, in order */
-    char       note[256]; /* "" if every match was exact, else the difference
-                             that was ignored: "(matched after ...)" */
+    char       note[256]; /* "" if every edit was made to the letter, else the
+                             difference that was ignored: "(matched after
+                             ...)", "(kept the line end after new_str)" */
     hfsb_buf   diff;      /* unified */
     bool       diff_cut;
 } hfsb_edit_result;
@@ -65,7 +67,9 @@ typedef struct hfsb_edit_result {
    places of several edits must not overlap. All edits are made or none.
 
    Bytes outside result->spans do not change; new text takes the line endings
-   of the lines it replaces.
+   of the lines it replaces. Where old_str is exact but replacing it literally
+   would join lines, double the end of a line, or double or drop indentation,
+   new_str is put in as it was meant, and the note says so.
 
    result may be NULL; otherwise it is filled on success, with memory of
    out->alloc. Free it with hfsb_edit_result_free().

@@ -411,6 +411,21 @@ HFSBI_FN hfsb_str hfsbi_find_omission(hfsb_str new_text, hfsb_str old_text,
    marks occur, and a line of old_text is among those removed. */
 HFSBI_FN bool hfsbi_is_diff(hfsb_str new_text, hfsb_str old_text);
 
+/* What was kept although new_str does not say so. */
+enum {
+    HFSBI_MEANT_LINE_END = 1,  /* the line end after new_str */
+    HFSBI_MEANT_LAST_LINE = 2, /* the rest of old_str's last line, once */
+    HFSBI_MEANT_INDENT = 4,    /* the indentation of the first line */
+    HFSBI_MEANT_REINDENT = 8   /* the indentation of all lines */
+};
+
+/* Changes texts->new_text, which is to replace an exact match, to what it
+   means. The new text is in *copy, which is empty before; the caller checks
+   copy->status. Returns the HFSBI_MEANT_ bits, 0 if it is meant as it is. */
+HFSBI_FN unsigned hfsbi_read_intent(const hfsbi_edit_text *file,
+                                    const hfsbi_match     *match,
+                                    hfsbi_edit_texts *texts, hfsb_buf *copy);
+
 /* ---- strip.c: what a model copied around the text ---- */
 
 /* How many lines of text begin like a numbered listing ("12\t", "12|",

@@ -1,8 +1,21 @@
 /* intent.c - texts of an edit that are not meant to the letter.
 
-   Models make a few mistakes that every literal engine writes into the file:
-   a line of new_str that stands for code left out, a new_str that is a diff.
-   They are recognised here and refused; exact=true turns that off. */
+   Models make a few mistakes that every literal engine writes into the file.
+   Some are only seen and refused: a line of new_str that stands for code left
+   out, a new_str that is a diff. Others have one sensible reading, although
+   old_str is in the file exactly; new_str is then changed to it:
+
+       line end    old_str ends with its line, new_str lacks the line end, and
+                   the next line would be joined to it
+       last line   old_str stops inside its last line, new_str has all of it,
+                   and the rest would be there twice
+       indent      one of the texts begins after the indentation of the first
+                   line, the other with it: it would be doubled or lost
+       re-indent   old_str is a line without all of its indentation, and the
+                   other lines of new_str lack the same blanks
+
+   A reading is taken only if real edits that are meant literally cannot look
+   like that. It is reported in the note, and exact=true turns it off. */
 #include "edit_private.h"
 
 static hfsb_str hfsbi_first_line(hfsb_str text) {
@@ -278,4 +291,253 @@ HFSBI_FN bool hfsbi_is_diff(hfsb_str new_text, hfsb_str old_text) {
             known++;
     }
     return added && known;
+}
+
+/* ---- what new_str means ---- */
+
+/* How new_text is changed to what it means. */
+typedef struct hfsbi_intent {
+    const hfsbi_edit_text *file;
+    const hfsbi_match     *match;
+    hfsb_str               old_text, new_text; /* LF only */
+    hfsb_str               before; /* the blanks before the match on its line;
+                                      ptr NULL: other text is there */
+    unsigned               notes;  /* HFSBI_MEANT_ */
+    size_t                 skip;   /* bytes dropped from the start */
+    hfsb_str               first;  /* put before the first line */
+    hfsb_str               indent; /* put before the others, if not blank */
+    size_t                 drop;   /* bytes dropped from the end */
+} hfsbi_intent;
+
+/* The text after the first line end; empty if there is none. */
+static hfsb_str hfsbi_other_lines(hfsb_str text) {
+    size_t at = hfsb_str_find_byte(text, '\n');
+    return hfsb_str_slice(text, at == HFSB_NPOS ? text.len : at + 1, text.len);
+}
+
+static hfsb_str hfsbi_final_line(hfsb_str text) {
+    size_t at = text.len;
+    while (at > 0 && text.ptr[at - 1] != '\n') at--;
+    return hfsb_str_slice(text, at, text.len);
+}
+
+/* True when s has a letter, a digit, or a character that is not ASCII. */
+static bool hfsbi_has_word(hfsb_str s) {
+    size_t i;
+    for (i = 0; i < s.len; i++) {
+        char c = hfsbi_lower(s.ptr[i]);
+        if ((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') ||
+            (unsigned char)c >= 0x80)
+            return true;
+    }
+    return false;
+}
+
+/* ---- the end of new_str ---- */
+
+static bool hfsbi_lacks_line_end(const hfsbi_intent *t) {
+    hfsb_str text = t->file->text, next;
+    size_t   len, end = hfsbi_edit_line_end(t->file, t->match->end, &len);
+    char     last = t->new_text.ptr[t->new_text.len - 1];
+    next = hfsb_str_slice(text, t->match->end, end);
+    return t->before.ptr && hfsb_str_ends(t->old_text, HFSB_LIT("\n")) &&
+           !hfsbi_is_all_blank(t->old_text, 0) &&
+           (t->old_text.ptr[0] != '\n' || t->new_text.ptr[0] == '\n') &&
+           last != '\n' && !hfsbi_is_blank(last) &&
+           !hfsbi_is_all_blank(next, 0) &&
+           !hfsb_str_equal(t->new_text, hfsb_str_slice(t->old_text, 0,
+                                                       t->old_text.len - 1));
+}
+
+/* The number of bytes at the end of new_text that follow the match in the
+   file too; 0 unless both end the same line. */
+static size_t hfsbi_doubled_tail(const hfsbi_intent *t) {
+    hfsb_str old_line = hfsbi_final_line(t->old_text);
+    hfsb_str line = hfsbi_final_line(t->new_text);
+    size_t   len, end = hfsbi_edit_line_end(t->file, t->match->end, &len);
+    hfsb_str tail = hfsb_str_slice(t->file->text, t->match->end, end);
+    if (old_line.len == t->old_text.len) { /* it may start after its indent */
+        if (!t->before.ptr) return 0;
+        if (hfsb_str_starts(line, t->before) && !hfsbi_indent_len(old_line, 0))
+            line = hfsb_str_slice(line, t->before.len, line.len);
+    }
+    if (hfsbi_is_all_blank(old_line, 0) || hfsbi_is_all_blank(tail, 0) ||
+        line.len != old_line.len + tail.len ||
+        !hfsb_str_starts(line, old_line) || !hfsb_str_ends(line, tail))
+        return 0;
+    return tail.len;
+}
+
+/* ---- the indentation of new_str ---- */
+
+/* True when a line of text has these words, whatever its indentation. */
+static bool hfsbi_has_words(hfsb_str text, hfsb_str words) {
+    hfsb_str line;
+    while (hfsb_text_line(&text, &line, NULL))
+        if (hfsb_str_equal(hfsbi_trim(line), words)) return true;
+    return false;
+}
+
+/* True when no line of old_text after the first has another indentation in
+   new_text, and at least `least` of them have the same. */
+static bool hfsbi_keeps_indents(const hfsbi_intent *t, size_t least) {
+    hfsb_str olds = hfsbi_other_lines(t->old_text), line;
+    hfsb_str news = hfsbi_other_lines(t->new_text);
+    size_t   n = 0, kept = 0;
+    while (n < HFSBI_INTENT_LINES && hfsb_text_line(&olds, &line, NULL)) {
+        hfsb_str words = hfsbi_trim(line);
+        if (!words.len) continue;
+        n++;
+        if (hfsbi_has_indented(news, hfsbi_indentation(line), words)) kept++;
+        else if (hfsbi_has_words(news, words)) return false;
+    }
+    return kept >= least;
+}
+
+/* True when the first line of new_text, and only that, may have been moved to
+   the right: the next one closes a block. */
+static bool hfsbi_closes_block(hfsb_str new_text) {
+    hfsb_str next = hfsbi_trim(hfsbi_first_line(hfsbi_other_lines(new_text)));
+    return next.len && memchr("})]", next.ptr[0], 3);
+}
+
+/* old_text begins after the indentation, new_text with it. Not if lines were
+   put before the first one or took its place: they may be deeper. */
+static bool hfsbi_doubles_indent(const hfsbi_intent *t) {
+    hfsb_str words = hfsbi_trim(hfsbi_first_line(t->old_text));
+    hfsb_str now = hfsbi_trim(hfsbi_first_line(t->new_text));
+    hfsb_str olds = hfsbi_other_lines(t->old_text);
+    return t->before.len && !hfsbi_indent_len(t->old_text, 0) &&
+           hfsb_str_equal(hfsbi_indentation(t->new_text), t->before) &&
+           !hfsbi_has_words(hfsbi_other_lines(t->new_text), words) &&
+           !hfsbi_has_words(olds, now) &&
+           (olds.len || !hfsbi_closes_block(t->new_text)) &&
+           hfsbi_keeps_indents(t, !hfsb_str_equal(words, now));
+}
+
+/* The first line of old_text has lost its indentation in new_text. */
+static bool hfsbi_loses_indent(const hfsbi_intent *t, hfsb_str indent) {
+    hfsb_str line = hfsbi_first_line(t->old_text);
+    hfsb_str last = hfsbi_final_line(t->old_text);
+    return t->before.ptr && !t->before.len && indent.len &&
+           indent.len < line.len &&
+           (!last.len || !hfsbi_is_all_blank(last, 0)) &&
+           hfsb_str_equal(hfsb_str_slice(line, indent.len, line.len),
+                          hfsbi_first_line(t->new_text)) &&
+           hfsbi_keeps_indents(t, 0);
+}
+
+/* old_text is a line without indentation, and so is that line where it stands
+   again in new_text, after others. */
+static bool hfsbi_lacks_all_indent(const hfsbi_intent *t) {
+    hfsb_str line = hfsbi_first_line(t->old_text);
+    return hfsbi_has_word(line) &&
+           !hfsb_str_equal(hfsbi_first_line(t->new_text), line) &&
+           !hfsbi_indent_len(t->new_text, 0) &&
+           hfsbi_has_indented(hfsbi_other_lines(t->new_text), HFSB_LIT(""),
+                              hfsbi_trim(line));
+}
+
+/* old_text is a line with a part of its indentation, and so are the other
+   lines of new_text: one is level with old_text, and none is that line where
+   the file has it. */
+static bool hfsbi_lacks_some_indent(const hfsbi_intent *t, hfsb_str indent) {
+    hfsb_str news = hfsbi_other_lines(t->new_text), line;
+    hfsb_str words = hfsbi_trim(hfsbi_first_line(t->old_text));
+    bool     level = false;
+    if (!hfsb_str_starts(t->new_text, indent)) return false;
+    while (hfsb_text_line(&news, &line, NULL)) {
+        size_t len = hfsbi_indent_len(line, 0);
+        if (len == line.len) continue;
+        if (!hfsb_str_starts(line, indent) ||
+            (len == indent.len + t->before.len &&
+             hfsb_str_equal(hfsbi_trim(line), words)))
+            return false;
+        if (len == indent.len) level = true;
+    }
+    return level;
+}
+
+static bool hfsbi_lacks_indent(const hfsbi_intent *t, hfsb_str indent) {
+    return t->before.len && (indent.len ? hfsbi_lacks_some_indent(t, indent)
+                                        : hfsbi_lacks_all_indent(t));
+}
+
+/* True when the match ends with its line. */
+static bool hfsbi_ends_line(const hfsbi_intent *t) {
+    size_t len;
+    return hfsb_str_ends(t->old_text, HFSB_LIT("\n")) ||
+           hfsbi_edit_line_end(t->file, t->match->end, &len) == t->match->end;
+}
+
+static void hfsbi_read_start(hfsbi_intent *t) {
+    hfsb_str indent = hfsbi_indentation(t->old_text);
+    bool     one_line = !hfsbi_other_lines(t->old_text).len;
+    if (hfsbi_is_all_blank(hfsbi_other_lines(t->new_text), 0) ||
+        (one_line && !hfsbi_ends_line(t)))
+        return;
+    if (hfsbi_doubles_indent(t)) {
+        t->notes |= HFSBI_MEANT_INDENT;
+        t->skip = t->before.len;
+    } else if (!one_line && hfsbi_loses_indent(t, indent)) {
+        t->notes |= HFSBI_MEANT_INDENT;
+        t->first = indent;
+    } else if (one_line && hfsbi_lacks_indent(t, indent)) {
+        t->notes |= HFSBI_MEANT_REINDENT;
+        t->indent = t->before;
+    }
+}
+
+/* ---- the whole ---- */
+
+static void hfsbi_put_meant(const hfsbi_intent *t, hfsb_buf *out) {
+    hfsb_str rest =
+        hfsb_str_slice(t->new_text, t->skip, t->new_text.len - t->drop);
+    hfsb_str line, ending;
+    size_t   n;
+    for (n = 0; hfsb_text_line(&rest, &line, &ending); n++) {
+        if (n == 0) hfsb_buf_append(out, t->first);
+        else if (!hfsbi_is_all_blank(line, 0)) hfsb_buf_append(out, t->indent);
+        hfsb_buf_append(out, line);
+        hfsb_buf_append(out, ending);
+    }
+    if (t->notes & HFSBI_MEANT_LINE_END) hfsb_buf_append_byte(out, '\n');
+}
+
+/* The blanks between the start of the line and pos; ptr NULL if there is
+   other text. */
+static hfsb_str hfsbi_blanks_before(const hfsbi_edit_text *file, size_t pos) {
+    size_t   from = pos;
+    hfsb_str none = HFSB_INIT;
+    while (from > 0 && hfsbi_is_blank(file->text.ptr[from - 1])) from--;
+    return hfsbi_starts_line(file, from)
+               ? hfsb_str_slice(file->text, from, pos)
+               : none;
+}
+
+HFSBI_FN unsigned hfsbi_read_intent(const hfsbi_edit_text *file,
+                                    const hfsbi_match     *match,
+                                    hfsbi_edit_texts *texts, hfsb_buf *copy) {
+    hfsbi_intent t;
+    hfsb_str     meant;
+    memset(&t, 0, sizeof t);
+    if (!texts->new_text.len || !hfsbi_newline_at(file, match->start).len)
+        return 0;
+    t.file = file;
+    t.match = match;
+    t.old_text = texts->old_text;
+    t.new_text = texts->new_text;
+    t.before = hfsbi_blanks_before(file, match->start);
+    hfsbi_read_start(&t);
+    if (hfsbi_lacks_line_end(&t)) t.notes |= HFSBI_MEANT_LINE_END;
+    t.drop = hfsbi_doubled_tail(&t);
+    if (t.drop) t.notes |= HFSBI_MEANT_LAST_LINE;
+    if (!t.notes) return 0;
+    hfsbi_put_meant(&t, copy);
+    meant = hfsb_buf_str(copy);
+    /* A reading that leaves nothing to change is not the one meant. */
+    if (copy->status != HFSB_OK || hfsb_str_equal(meant, texts->old_text))
+        return 0;
+    texts->new_text = texts->raw_new = meant;
+    return t.notes;
 }

@@ -525,6 +525,8 @@ static void edit_survives_each_failing_allocation(void) {
         {"\ta  1\n\tb\n", "a 1\nb\n", "a 1\nc\n", NULL,
          "kept\ta  1\n\tc\n"},
         {"", "", "text\n", NULL, "kepttext\n"},
+        {"    a;\n}\n", "  a;\n", "  a;\n  b;", NULL,
+         "kept    a;\n    b;\n}\n"},
         /* refusals */
         {"alpha\nbeta\n", "alpha\nbett\n", "x", NULL, NULL},
         {"one\ntwo\nthree\n", "one\nthree\n", "x", NULL, NULL},

@@ -340,8 +340,15 @@ static void te_put_naive(hfsb_str content, const hfsb_edit *edit, size_t at,
     *pos = at + edit->old_str.len;
 }
 
+/* True when new_str was not taken to the letter. */
+static bool te_was_interpreted(const te_run *run) {
+    return run->st == HFSB_OK && run->r.note[0] &&
+           !strstr(run->r.note, "matched after");
+}
+
 /* False when old_str is in the content exactly and the edit gave another result
-   than a naive replacement. Texts with CR or a mark are not judged. */
+   than a naive replacement. Texts with CR or a mark are not judged. An edit
+   that was interpreted is made again with exact=true. */
 HFSBI_UNUSED static bool te_agrees_with_naive(hfsb_str         content,
                                               const hfsb_edit *edit,
                                               const te_run    *run) {
@@ -354,6 +361,15 @@ HFSBI_UNUSED static bool te_agrees_with_naive(hfsb_str         content,
         hfsb_str_starts(content, HFSB_LIT("\xEF\xBB\xBF")) ||
         !edit->old_str.len || at == HFSB_NPOS)
         return true;
+    if (te_was_interpreted(run) && !edit->exact) {
+        hfsb_edit exact = *edit;
+        te_run    again;
+        exact.exact = true;
+        again = te_edits(content, &exact, 1, NULL);
+        ok = te_agrees_with_naive(content, &exact, &again);
+        te_free(&again);
+        return ok;
+    }
     many = te_find(content, edit->old_str, at + 1) != HFSB_NPOS;
     if (run->st == HFSB_REFUSED) return true;
     if (many && !edit->replace_all && edit->line)
