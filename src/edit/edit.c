@@ -34,6 +34,7 @@ typedef struct hfsbi_edit_place {
     size_t text_pos, text_len; /* in plan->texts */
     size_t order;              /* as found: breaks ties */
     bool   appended;           /* by append_after */
+    bool   shared;             /* overlaps another: reduced to its change */
     size_t edit;
 } hfsbi_edit_place;
 
@@ -414,6 +415,7 @@ static hfsb_status hfsbi_add_place(const hfsbi_edit_item *item,
     p->text_len = match->text_len;
     p->order = plan->place_count++;
     p->appended = item->edit->mode == HFSB_EDIT_APPEND_AFTER;
+    p->shared = false;
     p->edit = item->index;
     return HFSB_OK;
 }
@@ -518,7 +520,7 @@ static hfsb_status hfsbi_plan_edit(hfsbi_edit_plan *plan, size_t index) {
     return st;
 }
 
-/* ---- splice ---- */
+/* ---- several edits ---- */
 
 /* By start; insertions sort before the text they precede, and text appended to
    one match before text prepended to the next. */
@@ -532,12 +534,78 @@ static int hfsbi_edit_place_order(const void *x, const void *y) {
     return a->order < b->order ? -1 : a->order > b->order;
 }
 
-static hfsb_status hfsbi_check_overlap(const hfsbi_edit_plan *plan) {
+static hfsb_str hfsbi_edit_place_text(const hfsbi_edit_plan  *plan,
+                                      const hfsbi_edit_place *p) {
+    return hfsb_str_slice(hfsb_buf_str(&plan->texts), p->text_pos,
+                          p->text_pos + p->text_len);
+}
+
+/* True when a line starts at pos, or the text does. */
+static bool hfsbi_is_line_start(hfsb_str text, size_t pos) {
+    return pos == 0 || text.ptr[pos - 1] == '\n';
+}
+
+/* Reduces a place to the lines it changes: lines at its start and its end that
+   are the same in the new text only told where it is. */
+static void hfsbi_place_reduce(const hfsbi_edit_plan *plan,
+                               hfsbi_edit_place      *p) {
+    hfsb_str was = hfsb_str_slice(plan->content, p->start, p->end);
+    hfsb_str now = hfsbi_edit_place_text(plan, p);
+    size_t   head = 0, tail = 0, least;
+    least = was.len < now.len ? was.len : now.len;
+    while (head < least && was.ptr[head] == now.ptr[head]) head++;
+    while (!hfsbi_is_line_start(was, head)) head--;
+    was = hfsb_str_slice(was, head, was.len);
+    now = hfsb_str_slice(now, head, now.len);
+    least -= head;
+    while (tail < least &&
+           was.ptr[was.len - 1 - tail] == now.ptr[now.len - 1 - tail])
+        tail++;
+    while (tail > 0 && !(hfsbi_is_line_start(was, was.len - tail) &&
+                         hfsbi_is_line_start(now, now.len - tail)))
+        tail--;
+    p->shared = true;
+    p->start += head;
+    p->end -= tail;
+    p->text_pos += head;
+    p->text_len -= head + tail;
+}
+
+/* Reduces the places that overlap; false when there are none. */
+static bool hfsbi_reduce_overlaps(hfsbi_edit_plan *plan) {
+    size_t i, widest = 0;
+    bool   any = false;
+    for (i = 1; i < plan->place_count; i++) {
+        hfsbi_edit_place *a = plan->places + widest, *b = plan->places + i;
+        if (a->end > b->start) a->shared = b->shared = any = true;
+        if (b->end > a->end) widest = i;
+    }
+    for (i = 0; any && i < plan->place_count; i++)
+        if (plan->places[i].shared) hfsbi_place_reduce(plan, plan->places + i);
+    return any;
+}
+
+/* True when both change the same text, or insert at the same point where
+   nothing tells which comes first. */
+static bool hfsbi_places_conflict(const hfsbi_edit_place *a,
+                                  const hfsbi_edit_place *b) {
+    return a->end > b->start || (a->shared && b->shared && a->start == b->end);
+}
+
+static void hfsbi_sort_places(const hfsbi_edit_plan *plan) {
+    hfsbi_sort(plan->places, plan->place_count, sizeof *plan->places,
+               hfsbi_edit_place_order);
+}
+
+static hfsb_status hfsbi_check_overlap(hfsbi_edit_plan *plan) {
     size_t i;
+    hfsbi_sort_places(plan);
+    if (!hfsbi_reduce_overlaps(plan)) return HFSB_OK;
+    hfsbi_sort_places(plan);
     for (i = 1; i < plan->place_count; i++) {
         const hfsbi_edit_place *a = plan->places + i - 1,
                                *b = plan->places + i;
-        if (a->end > b->start)
+        if (hfsbi_places_conflict(a, b))
             return hfsbi_fail(
                 plan->err, HFSB_REFUSED, 0,
                 "Edits %zu and %zu overlap at line %zu: both change the same "
@@ -549,11 +617,7 @@ static hfsb_status hfsbi_check_overlap(const hfsbi_edit_plan *plan) {
     return HFSB_OK;
 }
 
-static hfsb_str hfsbi_edit_place_text(const hfsbi_edit_plan  *plan,
-                                      const hfsbi_edit_place *p) {
-    return hfsb_str_slice(hfsb_buf_str(&plan->texts), p->text_pos,
-                          p->text_pos + p->text_len);
-}
+/* ---- splice ---- */
 
 /* The new length, and whether any place changes the content; false when the
    length overflows. */
@@ -681,11 +745,7 @@ static hfsb_status hfsbi_run_plan(hfsbi_edit_plan *plan, hfsb_buf *out,
     hfsb_status st = HFSB_OK;
     for (i = 0; st == HFSB_OK && i < plan->count; i++)
         st = hfsbi_plan_edit(plan, i);
-    if (st == HFSB_OK && plan->count > 1) {
-        hfsbi_sort(plan->places, plan->place_count, sizeof *plan->places,
-                   hfsbi_edit_place_order);
-        st = hfsbi_check_overlap(plan);
-    }
+    if (st == HFSB_OK && plan->count > 1) st = hfsbi_check_overlap(plan);
     if (st == HFSB_OK) st = hfsbi_splice(plan, out);
     if (st == HFSB_OK && result)
         st = hfsbi_report(

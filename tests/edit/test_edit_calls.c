@@ -348,6 +348,73 @@ static void edits_must_not_overlap(void) {
     }
 }
 
+static void edits_may_share_unchanged_lines(void) {
+    static const struct {
+        const char *old_a, *new_a, *old_b, *new_b;
+        const char *result; /* NULL: they overlap */
+    } list[] = {
+        {"a\nb\nc", "a\nB\nc", "c\nd\ne", "c\nD\ne", "a\nB\nc\nD\ne\n"},
+        {"c\nd\ne", "c\nD\ne", "a\nb\nc", "a\nB\nc", "a\nB\nc\nD\ne\n"},
+        {"a\nb\nc\n", "a\nB\nc\n", "b\nc\nd\n", "b\nC\nd\n",
+         "a\nB\nC\nd\ne\n"},
+        {"a\nb\nc\nd\ne\n", "A\nb\nc\nd\nE\n", "c\n", "C\n", NULL},
+        {"a\nb\nc\nd\n", "A\nb\nc\nd\n", "c\n", "C\n",
+         "A\nb\nC\nd\ne\n"},
+        /* an insertion beside a change, a deletion beside a change */
+        {"b\nc\n", "b\nx\nc\n", "c\nd\n", "C\nd\n", "a\nb\nx\nC\nd\ne\n"},
+        {"b\nc\n", "b\n", "a\nb\n", "A\nb\n", "A\nb\nd\ne\n"},
+        {"b\nc", "b\nc\nx", "c\nd", "y\nc\nd", "a\nb\ny\nc\nx\nd\ne\n"},
+        {"a\nb\nc\n", "a\nx\nc\n", "b\n", "b\ny\n", "a\nx\ny\nc\nd\ne\n"},
+        /* the same line, the same point, one inside the other */
+        {"a\nb\nc\n", "a\nB\nc\n", "b\nc\nd\n", "x\nc\nd\n", NULL},
+        {"a\nb\n", "a\nx\nb\n", "a\nb\nc\n", "a\ny\nb\nc\n", NULL},
+        {"a\nb\n", "a\nx\nb\n", "a\nb\n", "a\nx\nb\n", NULL},
+        {"a\nb\nc\nd\n", "a\nB\nx\nd\n", "b\nc\n", "b\nc2\n", NULL},
+        /* whole lines only: parts of a line that is changed are not shared */
+        {"a\nb", "a\nb1", "b\nc", "b2\nc", NULL},
+    };
+    size_t i;
+    for (i = 0; i < TE_COUNT(list); i++) {
+        hfsb_edit edits[2];
+        te_run    run;
+        bool      ok;
+        edits[0] = te_make(list[i].old_a, list[i].new_a);
+        edits[1] = te_make(list[i].old_b, list[i].new_b);
+        run = te_edits(HFSB_LIT("a\nb\nc\nd\ne\n"), edits, 2, NULL);
+        if (list[i].result)
+            ok = run.st == HFSB_OK && run.r.count == 2 &&
+                 te_same(&run.out, hfsb_cstr(list[i].result));
+        else
+            ok = run.st == HFSB_REFUSED &&
+                 te_begins(run.err.msg, "Edits 1 and 2 overlap at line ");
+        T_CHECK(ok);
+        if (!ok)
+            printf("  case %zu: %s\n%s\n", i, run.err.msg,
+                   run.out.ptr ? run.out.ptr : "");
+        te_free(&run);
+    }
+}
+
+static void edits_share_lines_only_where_they_overlap(void) {
+    hfsb_edit edits[4];
+    te_run    run;
+    /* 1 and 2 share lines; 3 and 4 touch, as they may, and insert there */
+    edits[0] = te_make("a\nb\n", "A\nb\n");
+    edits[1] = te_make("b\nc\n", "b\nC\n");
+    edits[2] = te_make("d\n", "d\nx\n");
+    edits[3] = te_make("e\n", "y\ne\n");
+    run = te_edits(HFSB_LIT("a\nb\nc\nd\ne\n"), edits, 4, NULL);
+    T_CHECK(te_same(&run.out, HFSB_LIT("A\nb\nC\nd\nx\ny\ne\n")));
+    te_free(&run);
+    /* a place that spans the others */
+    edits[0] = te_make("a\nb\nc\nd\ne\n", "a\nb\nc\nd\nE\n");
+    edits[2] = te_make("c\nd\n", "c\nD\n");
+    edits[1] = te_make("a\nb\n", "a\nB\n");
+    run = te_edits(HFSB_LIT("a\nb\nc\nd\ne\n"), edits, 3, NULL);
+    T_CHECK(te_same(&run.out, HFSB_LIT("a\nB\nc\nD\nE\n")));
+    te_free(&run);
+}
+
 static void edits_report_text_that_an_earlier_edit_creates(void) {
     hfsb_edit list[2];
     te_run    run;
@@ -587,6 +654,8 @@ int main(void) {
     T_RUN(edits_join_their_notes);
     T_RUN(edits_are_all_made_or_none);
     T_RUN(edits_must_not_overlap);
+    T_RUN(edits_may_share_unchanged_lines);
+    T_RUN(edits_share_lines_only_where_they_overlap);
     T_RUN(edits_report_text_that_an_earlier_edit_creates);
     T_RUN(edits_that_cancel_out_are_refused);
     T_RUN(edit_appends_to_the_output_buffer);
