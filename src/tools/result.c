@@ -62,6 +62,36 @@ HFSBI_FN hfsb_status hfsbi_result_ok(hfsb_tool_result *result,
     return st;
 }
 
+enum {
+    HFSBI_DIFF_LINES = 30, /* shown of a diff */
+    HFSBI_DIFF_BYTES = 2000,
+    HFSBI_DIFF_WIDTH = 200 /* characters of a line */
+};
+
+HFSBI_FN hfsb_status hfsbi_result_add_diff(hfsb_tool_result *result,
+                                           hfsb_str          diff) {
+    hfsb_buf   *out = &result->output;
+    hfsb_status st = HFSB_OK;
+    size_t      mark = out->len, n;
+    hfsb_str    line;
+    hfsb_text_line(&diff, &line, NULL); /* "--- a/..." */
+    hfsb_text_line(&diff, &line, NULL); /* "+++ b/..." */
+    for (n = 0; st == HFSB_OK && n < HFSBI_DIFF_LINES &&
+                out->len - mark < HFSBI_DIFF_BYTES &&
+                hfsb_text_line(&diff, &line, NULL);
+         n++) {
+        size_t end = hfsb_utf8_offset(line, HFSBI_DIFF_WIDTH);
+        hfsb_buf_append_byte(out, '\n');
+        st = hfsb_utf8_repair(hfsb_str_slice(line, 0, end), out);
+        if (end < line.len) hfsb_buf_append(out, HFSB_LIT("..."));
+    }
+    if (diff.len)
+        hfsb_buf_printf(out, "\n... (%zu more lines of the diff)",
+                        hfsb_str_count_byte(diff, '\n'));
+    if (st != HFSB_OK) out->status = st;
+    return hfsb_buf_finish(out, mark);
+}
+
 HFSBI_FN hfsb_status hfsbi_result_fail(hfsb_tool_result *result,
                                        hfsb_status code, const char *format,
                                        ...) {

@@ -252,6 +252,10 @@ HFSBI_FN void hfsbi_result_init(hfsb_tool_result *result,
 HFSBI_FN hfsb_status hfsbi_result_ok(hfsb_tool_result *result,
                                      const char       *format, ...)
     HFSBI_PRINTF(2, 3);
+/* Appends the hunks of a unified diff of one file to the output, shortened: for
+   a model that must see what was written. HFSB_OK, HFSB_NOMEM or HFSB_LIMIT. */
+HFSBI_FN hfsb_status hfsbi_result_add_diff(hfsb_tool_result *result,
+                                           hfsb_str          diff);
 /* Marks the result as a failure and appends to its error. HFSB_OK or
    HFSB_NOMEM. */
 HFSBI_FN hfsb_status hfsbi_result_fail(hfsb_tool_result *result,

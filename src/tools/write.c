@@ -260,6 +260,9 @@ static hfsb_status hfsbi_edit_store(hfsb_call *call, hfsb_str path,
                          (int)path.len, path.ptr, r->count,
                          r->count > 1 ? "s" : "", r->note[0] ? " " : "",
                          r->note);
+    /* The text was not replaced to the letter: show what was written. */
+    if (st == HFSB_OK && r->note[0])
+        st = hfsbi_result_add_diff(&call->result, hfsb_buf_str(&r->diff));
     return st == HFSB_OK ? hfsbi_add_warnings(call, path, content) : st;
 }
 

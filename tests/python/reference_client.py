@@ -330,8 +330,10 @@ class Suite:
                  "(matched after trimming trailing whitespace)"),
                 ("look-alikes", 'b = "x"', 'b = "y"',
                  "(matched after unicode normalization)")]:
-            check.result(f"edit: {name}", sb.edit(p, old, new), True,
-                         f"Edited {p} (1 replacement) {note}")
+            result = sb.edit(p, old, new)  # and the diff
+            check.ok(f"edit: {name}", result.success and
+                     result.output.startswith(
+                         f"Edited {p} (1 replacement) {note}\n@@ -"), result)
         result = sb.edit(p, "# END\n  more", "# End\n  more")
         check.ok("edit: indentation", result.success and
                  result.output.startswith(

@@ -272,12 +272,18 @@ static const struct {
     {"x\na\nx\n", "\"old_str\":\"x\",\"new_str\":\"y\",\"line\":3",
      "Edited f (1 replacement)", NULL, "x\na\ny\n"},
     {"if x:  \n  y\n", "\"old_str\":\"if x:\\n  y\\n\",\"new_str\":\"z\\n\"",
-     "Edited f (1 replacement) (matched after trimming trailing whitespace)",
+     "Edited f (1 replacement) (matched after trimming trailing whitespace)\n"
+     "@@ -1,2 +1,1 @@\n-if x:  \n-  y\n+z",
      NULL, "z\n"},
     {"\xE2\x80\x9Cq\xE2\x80\x9D\n",
      "\"old_str\":\"\\\"q\\\"\",\"new_str\":\"z\"",
-     "Edited f (1 replacement) (matched after unicode normalization)", NULL,
-     "z\n"},
+     "Edited f (1 replacement) (matched after unicode normalization)\n"
+     "@@ -1,1 +1,1 @@\n-\xE2\x80\x9Cq\xE2\x80\x9D\n+z",
+     NULL, "z\n"},
+    {"a\r\n  b\r\nc\r\n", "\"old_str\":\"b\\n\",\"new_str\":\"B\"",
+     "Edited f (1 replacement) (kept the line end after new_str)\n"
+     "@@ -1,3 +1,3 @@\n a\n-  b\n+  B\n c",
+     NULL, "a\r\n  B\r\nc\r\n"},
     {"a\n", "\"old_str\":\"a\",\"new_str\":\"a\"", NULL,
      "old_str and new_str must differ.", "a\n"},
     {"a\n", "\"old_str\":\"zzz\",\"new_str\":\"b\"", NULL,
@@ -299,6 +305,37 @@ static const struct {
      NULL, "old_str not found in file.", "a  \nb\n"},
     {"a\n", "\"old_str\":\"\",\"new_str\":\"b\"", NULL, "", "a\n"},
 };
+
+/* An edit that was not made to the letter shows its diff, but not all of a long
+   one; the key `diff` has it. */
+static void edit_shows_a_short_diff(void) {
+    hfsb_tools *tools = tt_open(NULL);
+    tt_reply    r = HFSB_INIT;
+    hfsb_buf    file = HFSB_INIT, text = HFSB_INIT;
+    int         i;
+    T_CHECK(hfsb_buf_printf(&file, "\xFF%0300d\nx y\n", 0) == HFSB_OK);
+    tt_put("f", hfsb_buf_str(&file));
+    tt_call(&r, tools, "edit", "path=s old_str=s new_str=s", "f", "x  y", "z");
+    T_CHECK(r.sane && r.res.success);
+    T_CHECK(r.res.output.len < 400);
+    T_CHECK(hfsb_str_find(hfsb_buf_str(&r.res.output),
+                          HFSB_LIT("@@\n \xEF\xBF\xBD" "0000")) != HFSB_NPOS);
+    T_CHECK(hfsb_str_ends(hfsb_buf_str(&r.res.output),
+                          HFSB_LIT("000...\n-x y\n+z")));
+    for (i = 0; i < 100; i++)
+        T_CHECK(hfsb_buf_printf(&text, "line %d\n", i) == HFSB_OK);
+    tt_put("f", HFSB_LIT("a \nb\n"));
+    tt_call(&r, tools, "edit", "path=s old_str=s new_str=s", "f", "a\nb\n",
+            text.ptr);
+    T_CHECK(hfsb_str_ends(hfsb_buf_str(&r.res.output),
+                          HFSB_LIT("\n+line 26\n... (73 more lines of the "
+                                   "diff)")));
+    T_CHECK(tt_text(&r, "diff").len > 800);
+    tt_drop(&r);
+    hfsb_buf_free(&file);
+    hfsb_buf_free(&text);
+    hfsb_tools_close(tools);
+}
 
 static void edits_do_and_say_what_they_should(void) {
     hfsb_tools *tools = tt_open(NULL);
