@@ -1,14 +1,14 @@
 /* edit.c - hfsb edit: replace text in a file.
 
-   The edits come from --old and --new, or from JSON on standard input. On this
-   machine they are applied here and not by the tool edit, because here the
-   texts can be any bytes and --dry-run leaves the file alone. On a sandbox the
-   tool edit or multi_edit applies them; a dry run gets the file from there.
+   The edits come from --old and --new, or from JSON on standard input. The tool
+   edit or multi_edit applies them, here or on a sandbox, and checks the new
+   file. A dry run, and texts that are not UTF-8, on this machine, are applied
+   by hfsb_edit_apply().
 
        options    --> c->base, c->options
        old, new   --+
-       JSON       --+--> c->edits --> local:  hfsb_edit_apply()
-                                  --> remote: {"path":..., "old_str":...} */
+       JSON       --+--> c->edits --> {"path":..., "old_str":...}
+                                  --> or hfsb_edit_apply() */
 #include "cli.h"
 
 #include <stdlib.h>
@@ -165,7 +165,7 @@ void write_edit_fields(size_t count, const char *note, const hfsb_span *spans,
     end_object(&w);
 }
 
-/* ---- on a sandbox ---- */
+/* ---- by the tool ---- */
 
 /* Writes the edit at an index: its texts, and each other parameter that it
    has in the JSON or that was an option. */
@@ -213,41 +213,37 @@ static bool write_arguments(const edit_call *c, hfsb_json_doc *out) {
     return ok;
 }
 
-static int edit_remote(edit_call *c) {
+static int edit_by_tool(edit_call *c) {
     hfsb_tools_opts  where = HFSB_INIT;
     hfsb_tool_result result = HFSB_INIT;
     hfsb_json_doc    arguments = HFSB_INIT;
-    hfsb_err         err = HFSB_INIT;
     int              code = REFUSED, interrupted = 0;
-    hfsb_status      st = read_edits(c, &err);
-    if (st != HFSB_OK) {
-        set_outcome(&result, st, &err);
-        code = show_result(&result, HFSB_LIT(""), c->json);
-    } else if (write_arguments(c, &arguments)) {
+    if (write_arguments(c, &arguments)) {
+        hfsb_str diff;
         interrupted =
             call_tool(c->on, &where, c->count == 1 ? "edit" : "multi_edit",
                       arguments.root, NULL, NULL, &result);
         must(hfsb_buf_append(&result.output, hfsb_buf_str(&c->ignored)));
         if (!result.fields.root)
             write_edit_fields(0, "", NULL, HFSB_LIT(""), &result);
-        code =
-            show_result(&result, get_str(result.fields.root, "diff"), c->json);
+        diff = get_str(result.fields.root, "diff");
+        /* With a note the output shows it already. */
+        if (get_str(result.fields.root, "note").len) diff = HFSB_LIT("");
+        code = show_result(&result, diff, c->json);
     }
     hfsb_tool_result_free(&result);
     hfsb_json_free(&arguments);
     return interrupted && code != DONE ? 128 + interrupted : code;
 }
 
-/* ---- on this machine, and dry runs ---- */
+/* ---- by the engine ---- */
 
-static int edit_local(edit_call *c) {
+static int edit_here(edit_call *c) {
     hfsb_edit_result edit = HFSB_INIT;
     hfsb_tool_result result = HFSB_INIT;
     hfsb_err         err = HFSB_INIT;
     int              code;
-    hfsb_status      st = read_edits(c, &err);
-    if (st == HFSB_OK) st = edit_file(c, &edit, &err);
-    set_outcome(&result, st, &err);
+    set_outcome(&result, edit_file(c, &edit, &err), &err);
     if (result.success)
         must(hfsb_buf_printf(&result.output, "%s %s (%zu replacement%s)%s%s%s",
                              c->dry_run ? "Would edit" : "Edited", c->file,
@@ -263,6 +259,35 @@ static int edit_local(edit_call *c) {
 }
 
 /* ---- the command ---- */
+
+static bool is_utf8(hfsb_str text) {
+    return hfsb_utf8_validate(text) == text.len;
+}
+
+/* JSON can hold the texts and the path. */
+static bool fits_json(const edit_call *c) {
+    size_t i;
+    for (i = 0; i < c->count; i++)
+        if (!is_utf8(c->edits[i].old_str) || !is_utf8(c->edits[i].new_str))
+            return false;
+    return is_utf8(hfsb_cstr(c->file));
+}
+
+/* Reads the edits and applies them; returns the exit code. */
+static int apply_edits(edit_call *c) {
+    hfsb_tool_result result = HFSB_INIT;
+    hfsb_err         err = HFSB_INIT;
+    hfsb_status      st = read_edits(c, &err);
+    int              code;
+    if (st == HFSB_OK)
+        return c->dry_run || (!c->on && !fits_json(c)) ? edit_here(c)
+                                                       : edit_by_tool(c);
+    set_outcome(&result, st, &err);
+    write_edit_fields(0, "", NULL, HFSB_LIT(""), &result);
+    code = show_result(&result, HFSB_LIT(""), c->json);
+    hfsb_tool_result_free(&result);
+    return code;
+}
 
 /* Makes c->options and c->base of the options; returns the exit code. */
 static int read_options(edit_call *c) {
@@ -317,8 +342,7 @@ int run_edit(args *a) {
         return usage(a, "give a text or a file with it, not both");
     c.on = named_sandbox(c.on);
     code = read_options(&c);
-    if (code == DONE)
-        code = c.on && !c.dry_run ? edit_remote(&c) : edit_local(&c);
+    if (code == DONE) code = apply_edits(&c);
     free_call(&c);
     return code;
 }
