@@ -335,18 +335,16 @@ static bool hfsbi_has_word(hfsb_str s) {
 
 /* ---- the end of new_str ---- */
 
+/* Whole lines are replaced, and the next one would be joined to new_text. */
 static bool hfsbi_lacks_line_end(const hfsbi_intent *t) {
-    hfsb_str text = t->file->text, next;
     size_t   len, end = hfsbi_edit_line_end(t->file, t->match->end, &len);
+    hfsb_str next = hfsb_str_slice(t->file->text, t->match->end, end);
     char     last = t->new_text.ptr[t->new_text.len - 1];
-    next = hfsb_str_slice(text, t->match->end, end);
     return t->before.ptr && hfsb_str_ends(t->old_text, HFSB_LIT("\n")) &&
            !hfsbi_is_all_blank(t->old_text, 0) &&
            (t->old_text.ptr[0] != '\n' || t->new_text.ptr[0] == '\n') &&
            last != '\n' && !hfsbi_is_blank(last) &&
-           !hfsbi_is_all_blank(next, 0) &&
-           !hfsb_str_equal(t->new_text, hfsb_str_slice(t->old_text, 0,
-                                                       t->old_text.len - 1));
+           !hfsbi_is_all_blank(next, 0);
 }
 
 /* The number of bytes at the end of new_text that follow the match in the
@@ -470,11 +468,26 @@ static bool hfsbi_ends_line(const hfsbi_intent *t) {
            hfsbi_edit_line_end(t->file, t->match->end, &len) == t->match->end;
 }
 
+static hfsb_str hfsbi_without_line_ends(hfsb_str text) {
+    while (hfsb_str_ends(text, HFSB_LIT("\n"))) text.len--;
+    return text;
+}
+
+/* True when new_text changes the indentation of the first line, and perhaps
+   the line ends after the last, but nothing else: then that is meant. */
+static bool hfsbi_only_indents(const hfsbi_intent *t) {
+    return hfsb_str_equal(hfsbi_trim(hfsbi_first_line(t->old_text)),
+                          hfsbi_trim(hfsbi_first_line(t->new_text))) &&
+           hfsb_str_equal(
+               hfsbi_without_line_ends(hfsbi_other_lines(t->old_text)),
+               hfsbi_without_line_ends(hfsbi_other_lines(t->new_text)));
+}
+
 static void hfsbi_read_start(hfsbi_intent *t) {
     hfsb_str indent = hfsbi_indentation(t->old_text);
     bool     one_line = !hfsbi_other_lines(t->old_text).len;
     if (hfsbi_is_all_blank(hfsbi_other_lines(t->new_text), 0) ||
-        (one_line && !hfsbi_ends_line(t)))
+        (one_line && !hfsbi_ends_line(t)) || hfsbi_only_indents(t))
         return;
     if (hfsbi_doubles_indent(t)) {
         t->notes |= HFSBI_MEANT_INDENT;

@@ -457,6 +457,18 @@ static void edit_accepts_dots_that_are_code(void) {
         {"f()\n", "f()", "existing code here", NULL, "existing code here\n"},
         {"f()\n", "f()", "x = rest  # other tests unchanged", NULL,
          "x = rest  # other tests unchanged\n"},
+        {"f()\n", "f()", "// other code (see below) ...", NULL,
+         "// other code (see below) ...\n"},
+        {"f()\n", "f()", "// add code ...", NULL, "// add code ...\n"},
+        {"f()\n", "f()", "// other things ...", NULL,
+         "// other things ...\n"},
+        {"f()\n", "f()", "// a b c d e f g h i j k unchanged m ...", NULL,
+         "// a b c d e f g h i j k unchanged m ...\n"},
+        /* in the file, in another place or with other blanks */
+        {"// existing code here \nf()\n", "f()", "  // existing code here",
+         NULL, "// existing code here \n  // existing code here\n"},
+        {"f()\n\t// existing code here", "f()", "// existing code here", NULL,
+         "// existing code here\n\t// existing code here"},
         /* dots inside a longer comment */
         {"f()\n", "f()", "// for example:\n// ...", NULL,
          "// for example:\n// ...\n"},

@@ -114,6 +114,11 @@ static void edit_keeps_the_indentation_of_the_first_line(void) {
          kept_indent, "{\n    a;\n    B;\n}\n"},
         {"{\n\ta;\n\tb;\n}\n", "\ta;\n\tb;", "a;\n\tx;\n\tb;", kept_indent,
          "{\n\ta;\n\tx;\n\tb;\n}\n"},
+        /* blank lines do not count, whatever blanks they have */
+        {"{\n  a;\n  \n  b;\n}\n", "a;\n  \n  b;", "  a;\n\n  B;", kept_indent,
+         "{\n  a;\n\n  B;\n}\n"},
+        {"a;\n  x;\n  y;\n", "  x;\n  y;\n", "x;\n  Y;\n", kept_indent,
+         "a;\n  x;\n  Y;\n"},
         /* both ends */
         {"{\n    a;\n    b;\n}\n", "    a;\n    b;\n", "a;\n    B;",
          "(kept the line end after new_str) "
@@ -138,6 +143,10 @@ static void edit_indents_a_first_line_that_is_moved(void) {
          "{\n    a;\n  b;\n}\n"},
         {"{\n  a;\n  b;\n}\n", "  a;\n  b;", "a;\n  b;", NULL,
          "{\na;\n  b;\n}\n"},
+        {"{\n  a;\n  b;\n\n  c;\n", "  a;\n  b;\n", "a;\n  b;", NULL,
+         "{\na;\n  b;\n  c;\n"},
+        {"{\n  a;\n  b;\n  c;\n", "a;\n  b;\n", "  a;\n  b;", kept_end,
+         "{\n    a;\n  b;\n  c;\n"},
         {"  a;\n}\n", "a;", "  a;\n  }", NULL, "    a;\n  }\n}\n"},
         /* deeper lines are put before the first */
         {"{\n  x: [\n  ],\n  y\n}\n", "],\n  y", "  1\n  ],\n  y", NULL,
@@ -145,6 +154,9 @@ static void edit_indents_a_first_line_that_is_moved(void) {
         /* the first is deleted, and the second comes first */
         {"{\n  f {\n    g;\n    h;\n", "f {\n    g;\n    h;", "  g;\n    h;",
          NULL, "{\n    g;\n    h;\n"},
+        /* nothing else is the same */
+        {"{\n  a;\n  b;\n}\n", "a;\n  b;", "  A;\n  B;", NULL,
+         "{\n    A;\n  B;\n}\n"},
         /* another indentation, other text before it, one line only */
         {"{\n  a;\n  b;\n}\n", "a;\n  b;", " A;\n  b;", NULL,
          "{\n   A;\n  b;\n}\n"},
@@ -171,6 +183,10 @@ static void edit_indents_all_lines_of_a_line_without_its_blanks(void) {
         /* all of it, and the line stands again */
         {"{\n    a;\n}\n", "a;", "b;\na;", reindented,
          "{\n    b;\n    a;\n}\n"},
+        {"{\n    9\n}\n", "9", "8\n9", reindented, "{\n    8\n    9\n}\n"},
+        {"{\n    Z\n}\n", "Z", "Y\nZ", reindented, "{\n    Y\n    Z\n}\n"},
+        {"{\n  \xC3\xA9\n}\n", "\xC3\xA9", "Y\n\xC3\xA9", reindented,
+         "{\n  Y\n  \xC3\xA9\n}\n"},
         {"{\r\n  a;\r\n}\r\n", "a;\r\n", "b;\r\n  c;\r\na;\r\n", reindented,
          "{\r\n  b;\r\n    c;\r\n  a;\r\n}\r\n"},
         /* a line less deep, none level, the file's own blanks */

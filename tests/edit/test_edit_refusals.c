@@ -103,6 +103,9 @@ static void edit_refuses_impossible_requests(void) {
         /* three characters, though nine bytes: not yet "already applied" */
         {"a\n\xE6\x97\xA5\xE6\x9C\xAC\xE8\xAA\x9E\n", "a\n",
          "\xE6\x97\xA5\xE6\x9C\xAC\xE8\xAA\x9E\n", after, HFSB_OK, ""},
+        /* in the file, but as a part of other lines */
+        {"f();\nx // existing code here\n// existing code here x\n", "f();",
+         "// existing code here", put, HFSB_REFUSED, "new_str has a line"},
         /* line numbers hide nothing */
         {"x\n// keep\ny\n", "2\t// keep\n", "2\t// ... existing code ...\n",
          put, HFSB_REFUSED, "new_str has a line"},
