@@ -787,7 +787,9 @@ typedef struct hfsb_edit {
     hfsb_edit_mode mode;
     bool           replace_all; /* change every match, not only a single one */
     bool           exact;       /* match exactly but for line endings, and do
-                                   not check new_str for omissions ("...") */
+                                   take new_str to the letter: no check for
+                                   omissions ("...") and diffs, nothing kept
+                                   that it lacks */
     size_t         line;        /* picks among several exact matches the one
                                    that starts on this 1-based line, or the
                                    only one within 3 lines of it (0: none) */
@@ -819,8 +821,9 @@ typedef struct hfsb_edit_opts {
 typedef struct hfsb_edit_result {
     size_t     count;     /* number of replacements or insertions */
     hfsb_span *spans;     /* one for each, in order */
-    char       note[256]; /* "" if every match was exact, else the difference
-                             that was ignored: "(matched after ...)" */
+    char       note[256]; /* "" if every edit was made to the letter, else the
+                             difference that was ignored: "(matched after
+                             ...)", "(kept the line end after new_str)" */
     hfsb_buf   diff;      /* unified */
     bool       diff_cut;
 } hfsb_edit_result;
@@ -828,11 +831,13 @@ typedef struct hfsb_edit_result {
 /* Applies `count` edits to content and appends the new content to *out. Each
    old_str is searched in the original content, by a ladder of nine rungs from
    an exact match to one that ignores indentation. The first rung that matches
-   decides: it must match exactly one place unless replace_all is set. The
-   places of several edits must not overlap. All edits are made or none.
+   decides: it must match exactly one place unless replace_all is set. Several
+   edits must not change the same lines. All edits are made or none.
 
    Bytes outside result->spans do not change; new text takes the line endings
-   of the lines it replaces.
+   of the lines it replaces. Where old_str is exact but replacing it literally
+   would join lines, double the end of a line, or double or drop indentation,
+   new_str is put in as it was meant, and the note says so.
 
    result may be NULL; otherwise it is filled on success, with memory of
    out->alloc. Free it with hfsb_edit_result_free().
@@ -840,8 +845,8 @@ typedef struct hfsb_edit_result {
    HFSB_OK
    HFSB_NOT_FOUND  the message shows the closest lines and what differs
    HFSB_AMBIGUOUS  the message lists the places
-   HFSB_REFUSED    nothing to change, an empty old_str, an omission in new_str,
-                   an insertion made before, overlapping edits ...
+   HFSB_REFUSED    nothing to change, an empty old_str, an omission in new_str
+                   or a diff, an insertion made before, overlapping edits ...
    HFSB_ARG        no edits, or an unknown mode
    HFSB_NOMEM, HFSB_LIMIT
    On failure *out is unchanged and *result is empty. Messages are written for
@@ -8446,6 +8451,32 @@ HFSBI_FN hfsb_status hfsbi_rewrite_matches(const hfsb_alloc       *alloc,
 HFSBI_FN void hfsbi_put_newlines(hfsb_buf *out, hfsb_str text,
                                  hfsb_str newline);
 
+/* ---- intent.c: texts that are not meant to the letter ---- */
+
+/* The first line of new_text that stands for omitted code ("// ... existing
+   code ...") and is neither in old_text nor in the file; empty if none. */
+HFSBI_FN hfsb_str hfsbi_find_omission(hfsb_str new_text, hfsb_str old_text,
+                                      hfsb_str file_text);
+
+/* True when new_text is a diff: every line begins with a blank, + or -, both
+   marks occur, and a line of old_text is among those removed. */
+HFSBI_FN bool hfsbi_is_diff(hfsb_str new_text, hfsb_str old_text);
+
+/* What was kept although new_str does not say so. */
+enum {
+    HFSBI_MEANT_LINE_END = 1,  /* the line end after new_str */
+    HFSBI_MEANT_LAST_LINE = 2, /* the rest of old_str's last line, once */
+    HFSBI_MEANT_INDENT = 4,    /* the indentation of the first line */
+    HFSBI_MEANT_REINDENT = 8   /* the indentation of all lines */
+};
+
+/* Changes texts->new_text, which is to replace an exact match, to what it
+   means. The new text is in *copy, which is empty before; the caller checks
+   copy->status. Returns the HFSBI_MEANT_ bits, 0 if it is meant as it is. */
+HFSBI_FN unsigned hfsbi_read_intent(const hfsbi_edit_text *file,
+                                    const hfsbi_match     *match,
+                                    hfsbi_edit_texts *texts, hfsb_buf *copy);
+
 /* ---- strip.c: what a model copied around the text ---- */
 
 /* How many lines of text begin like a numbered listing ("12\t", "12|",
@@ -8507,11 +8538,6 @@ HFSBI_FN size_t hfsbi_unicode_escape(hfsb_str s, unsigned long *code);
 HFSBI_FN size_t hfsbi_entity_at(hfsb_str s, char *c);
 
 /* ---- explain.c: reasons to refuse ---- */
-
-/* The first line of new_text that stands for omitted code ("// ... existing
-   code ...") and is neither in old_text nor in the file; empty if none. */
-HFSBI_FN hfsb_str hfsbi_find_omission(hfsb_str new_text, hfsb_str old_text,
-                                      hfsb_str file_text);
 
 /* A text that was looked for, LF only, and the file. */
 typedef struct hfsbi_hint {
@@ -11525,6 +11551,562 @@ HFSBI_FN hfsb_status hfsbi_rewrite_matches(const hfsb_alloc       *alloc,
     return st;
 }
 
+/* ---- src/edit/intent.c ---- */
+/* intent.c - texts of an edit that are not meant to the letter.
+
+   Models make a few mistakes that every literal engine writes into the file.
+   Some are only seen and refused: a line of new_str that stands for code left
+   out, a new_str that is a diff. Others have one sensible reading, although
+   old_str is in the file exactly; new_str is then changed to it:
+
+       line end    old_str ends with its line, new_str lacks the line end, and
+                   the next line would be joined to it
+       last line   old_str stops inside its last line, new_str has all of it,
+                   and the rest would be there twice
+       indent      one of the texts begins after the indentation of the first
+                   line, the other with it: it would be doubled or lost
+       re-indent   old_str is a line without all of its indentation, and the
+                   other lines of new_str lack the same blanks
+
+   A reading is taken only if real edits that are meant literally cannot look
+   like that. It is reported in the note, and exact=true turns it off. */
+static hfsb_str hfsbi_first_line(hfsb_str text) {
+    return hfsb_str_slice(text, 0, hfsb_str_find_byte(text, '\n'));
+}
+
+/* ---- omitted code ---- */
+
+/* What the words of an omission line are. FILLERs may precede the START.
+   With "..." a line is one if it contains an OMITTED phrase, or begins with a
+   START word and contains a REST word and a THING: "rest of the function ...".
+   Without dots it must be a comment that says nothing else: a REST word, a
+   THING and an OMITTED phrase. */
+enum {
+    HFSBI_WORD_OMITTED = 1,
+    HFSBI_WORD_FILLER = 2,
+    HFSBI_WORD_START = 4,
+    HFSBI_WORD_REST = 8,
+    HFSBI_WORD_THING = 16,
+    HFSBI_WORD_HERE = 32 /* may replace OMITTED, or precede it */
+};
+
+/* Length of the first phrase of that kind in words, which have a blank before
+   and after each; 0 if there is none. */
+static size_t hfsbi_find_phrase(hfsb_str words, unsigned kind, bool at_start) {
+    static const struct {
+        unsigned    kinds;
+        const char *phrases;
+    } table[] = {
+        {HFSBI_WORD_OMITTED,
+         "unchanged|as before|same as|stays the same|remains the same|"
+         "remain the same|no change|no changes|omitted"},
+        {HFSBI_WORD_FILLER, "all|and|some|the|or|then|keep|your"},
+        {HFSBI_WORD_START | HFSBI_WORD_REST,
+         "existing|remaining|other|previous|original|same"},
+        {HFSBI_WORD_START, "rest|add|insert|include|leave|more|put"},
+        {HFSBI_WORD_REST, "rest of"},
+        {HFSBI_WORD_THING,
+         "code|function|functions|method|methods|class|classes|file|"
+         "implementation|implementations|lines|line|imports|import|content|"
+         "contents|body|logic|fields|tests|test|cases|props|properties|"
+         "definitions|variables|config|configuration|entries|parameters|"
+         "statements|comments|module|component|components|script|block|"
+         "section|sections|document|styles|rules|routes|handlers|elements|"
+         "attributes|constructor|declarations"},
+        {HFSBI_WORD_HERE,
+         "here|goes here|stays here|follows|continues|is|are|remains|remain|"
+         "stays|the same"}};
+    size_t i;
+    for (i = 0; i < sizeof table / sizeof *table; i++) {
+        hfsb_str list = hfsb_cstr(table[i].phrases), phrase;
+        char     spaced[32];
+        if (!(table[i].kinds & kind)) continue;
+        while (hfsbi_list_next(&list, '|', &phrase)) {
+            snprintf(spaced, sizeof spaced, " %.*s ", (int)phrase.len,
+                     phrase.ptr);
+            if (at_start
+                    ? hfsb_str_starts(words, hfsb_cstr(spaced))
+                    : hfsb_str_find(words, hfsb_cstr(spaced)) != HFSB_NPOS)
+                return phrase.len;
+        }
+    }
+    return 0;
+}
+
+/* The line without the signs of comments and placeholders around it. */
+static hfsb_str hfsbi_unwrap(hfsb_str s) {
+    static const char open[] = "/*#<!-;%([{\"'", close[] = "*/-->)]}\"';";
+    s = hfsbi_trim(s);
+    while (s.len && memchr(open, s.ptr[0], sizeof open - 1))
+        s = hfsbi_trim(hfsb_str_slice(s, 1, s.len));
+    while (s.len && memchr(close, s.ptr[s.len - 1], sizeof close - 1))
+        s = hfsbi_trim(hfsb_str_slice(s, 0, s.len - 1));
+    return s;
+}
+
+static bool hfsbi_starts_dots(hfsb_str s) {
+    return hfsb_str_starts(s, HFSB_LIT("...")) ||
+           hfsb_str_starts(s, HFSB_LIT("\xE2\x80\xA6"));
+}
+
+/* True for a character that may separate the words of an omission line. After
+   dots at the start there may be more of them, "... (lines 10-20: unchanged)
+   ..."; any other line that has them is more likely code or prose. */
+static bool hfsbi_separates_words(char c, bool dots_first) {
+    static const char plain[] = " \t,-'/", more[] = "()[]{}:;!`_\"0123456789";
+    return memchr(plain, c, sizeof plain - 1) ||
+           (dots_first && memchr(more, c, sizeof more - 1));
+}
+
+#define HFSBI_OMISSION_WORDS 12
+
+/* Writes the words of a line to out, in lower case, with one blank before and
+   after each; *has_dots: there is a "..." among them. False when the line
+   contains anything else. */
+static bool hfsbi_omission_words(hfsb_str s, char *out, size_t size,
+                                 bool *has_dots) {
+    size_t i, n = 0, words = 0, dots = 0, most = 0;
+    bool   dots_first = hfsbi_starts_dots(s);
+    out[n++] = ' ';
+    for (i = 0; i < s.len; i++) {
+        char c = hfsbi_lower(s.ptr[i]);
+        if (hfsb_str_starts(hfsb_str_slice(s, i, s.len),
+                            HFSB_LIT("\xE2\x80\xA6"))) {
+            i += 2;
+            dots = 3;
+        } else {
+            dots = c == '.' ? dots + 1 : 0;
+        }
+        if (dots > most) most = dots;
+        if (!(c >= 'a' && c <= 'z')) {
+            if (!dots && !hfsbi_separates_words(c, dots_first)) return false;
+            c = ' ';
+        }
+        if (c == ' ' && out[n - 1] == ' ') continue;
+        if (c == ' ' && ++words > HFSBI_OMISSION_WORDS) return false;
+        if (n + 2 >= size) return false;
+        out[n++] = c;
+    }
+    if (out[n - 1] != ' ') out[n++] = ' ';
+    out[n] = '\0';
+    *has_dots = most >= 3;
+    return most != 2;
+}
+
+/* Skips the phrases of these kinds at the start of words; returns how many. */
+static size_t hfsbi_skip_phrases(hfsb_str *words, unsigned kinds) {
+    size_t n, count = 0;
+    while ((n = hfsbi_find_phrase(*words, kinds, true)) > 0) {
+        *words = hfsb_str_slice(*words, n + 1, words->len);
+        count++;
+    }
+    return count;
+}
+
+/* "... existing code ...", "rest of the function ...", "... unchanged". */
+static bool hfsbi_omits_with_dots(hfsb_str words, bool dots_first) {
+    hfsb_str rest = words;
+    if (hfsbi_find_phrase(words, HFSBI_WORD_OMITTED, false)) return true;
+    hfsbi_skip_phrases(&rest, HFSBI_WORD_FILLER);
+    if (!hfsbi_find_phrase(rest, HFSBI_WORD_START, true)) return false;
+    if (dots_first && hfsb_str_starts(rest, HFSB_LIT(" rest of ")))
+        return true;
+    return hfsbi_find_phrase(words, HFSBI_WORD_REST, false) &&
+           hfsbi_find_phrase(words, HFSBI_WORD_THING, false);
+}
+
+/* "rest of the code remains the same", "existing code here", and in brackets
+   "[existing code]". A comment such as "other imports" is ordinary. */
+static bool hfsbi_omits_in_words(hfsb_str words, bool bracketed) {
+    hfsbi_skip_phrases(&words, HFSBI_WORD_FILLER);
+    if (!hfsbi_skip_phrases(&words, HFSBI_WORD_REST | HFSBI_WORD_FILLER) ||
+        !hfsbi_skip_phrases(&words, HFSBI_WORD_THING))
+        return false;
+    return (hfsbi_skip_phrases(&words, HFSBI_WORD_OMITTED | HFSBI_WORD_HERE) ||
+            bracketed) &&
+           words.len == 1;
+}
+
+/* The leader of a comment that is all of the line; empty if none. */
+static hfsb_str hfsbi_comment_leader(hfsb_str line) {
+    static const char *const leaders[] = {"//",   "{/*", "/*", "#",
+                                          "<!--", "--",  ";",  "%"};
+    hfsb_str                 none = HFSB_INIT;
+    size_t                   i;
+    line = hfsbi_trim(line);
+    for (i = 0; i < sizeof leaders / sizeof *leaders; i++)
+        if (hfsb_str_starts(line, hfsb_cstr(leaders[i])))
+            return hfsb_cstr(leaders[i]);
+    return none;
+}
+
+/* The text after the leader, and after one blank: before dots, more blanks
+   are the indentation of an example. */
+static hfsb_str hfsbi_comment_text(hfsb_str line, hfsb_str leader) {
+    line = hfsbi_trim(line);
+    line = hfsb_str_slice(line, leader.len, line.len);
+    return hfsb_str_starts(line, HFSB_LIT(" "))
+               ? hfsb_str_slice(line, 1, line.len)
+               : line;
+}
+
+/* True when line stands for omitted code; last and next are its neighbours.
+   A comment that is only dots does, unless it is part of a longer comment;
+   `...` alone is code in Python. */
+static bool hfsbi_is_omission(hfsb_str line, hfsb_str last, hfsb_str next) {
+    char     text[160];
+    hfsb_str s = hfsbi_unwrap(line), leader = hfsbi_comment_leader(line);
+    hfsb_str comment = hfsbi_comment_text(line, leader);
+    bool     dots;
+    if (!hfsbi_omission_words(s, text, sizeof text, &dots)) return false;
+    if (!dots)
+        return leader.len && comment.len &&
+               hfsbi_omits_in_words(hfsb_cstr(text),
+                                    memchr("[(<{", comment.ptr[0], 4) != NULL);
+    if (leader.len && hfsbi_starts_dots(comment) &&
+        hfsb_str_equal(hfsb_cstr(text), HFSB_LIT(" ")))
+        return !hfsb_str_equal(leader, hfsbi_comment_leader(last)) &&
+               !hfsb_str_equal(leader, hfsbi_comment_leader(next));
+    return hfsbi_omits_with_dots(hfsb_cstr(text), hfsbi_starts_dots(s));
+}
+
+/* True when the bytes [from, to) are a whole line but for blanks. */
+static bool hfsbi_is_whole_line(hfsb_str text, size_t from, size_t to) {
+    while (from > 0 && hfsbi_is_blank(text.ptr[from - 1])) from--;
+    while (to < text.len && hfsbi_is_blank(text.ptr[to])) to++;
+    return (from == 0 || text.ptr[from - 1] == '\n' ||
+            text.ptr[from - 1] == '\r') &&
+           (to == text.len || text.ptr[to] == '\n' || text.ptr[to] == '\r');
+}
+
+/* True when text contains this line, whatever blanks surround it. */
+static bool hfsbi_has_line(hfsb_str text, hfsb_str line) {
+    size_t at = 0, step;
+    line = hfsbi_trim(line);
+    for (;; at += line.len) {
+        step = hfsb_str_find(hfsb_str_slice(text, at, text.len), line);
+        if (step == HFSB_NPOS) return false;
+        at += step;
+        if (hfsbi_is_whole_line(text, at, at + line.len)) return true;
+    }
+}
+
+HFSBI_FN hfsb_str hfsbi_find_omission(hfsb_str new_text, hfsb_str old_text,
+                                      hfsb_str file_text) {
+    hfsb_str line, last = HFSB_INIT, none = HFSB_INIT;
+    size_t   searches = 0; /* each costs a pass over the file */
+    for (; searches < 64 && hfsb_text_line(&new_text, &line, NULL);
+         last = line) {
+        if (!hfsbi_is_omission(line, last, hfsbi_first_line(new_text)))
+            continue;
+        searches++;
+        if (!hfsbi_has_line(old_text, line) &&
+            !hfsbi_has_line(file_text, line))
+            return hfsbi_trim(line);
+    }
+    return none;
+}
+
+/* ---- diffs ---- */
+
+static hfsb_str hfsbi_indentation(hfsb_str line) {
+    return hfsb_str_slice(line, 0, hfsbi_indent_len(line, 0));
+}
+
+/* True when a line of text has this indentation and, without the blanks around
+   them, these words. */
+static bool hfsbi_has_indented(hfsb_str text, hfsb_str indent,
+                               hfsb_str words) {
+    hfsb_str line;
+    while (hfsb_text_line(&text, &line, NULL))
+        if (hfsb_str_equal(hfsbi_indentation(line), indent) &&
+            hfsb_str_equal(hfsbi_trim(line), words))
+            return true;
+    return false;
+}
+
+#define HFSBI_INTENT_LINES 32 /* lines looked for in the other text */
+
+HFSBI_FN bool hfsbi_is_diff(hfsb_str new_text, hfsb_str old_text) {
+    hfsb_str line;
+    size_t   removed = 0, added = 0, known = 0;
+    while (hfsb_text_line(&new_text, &line, NULL)) {
+        hfsb_str rest = hfsb_str_slice(line, 1, line.len);
+        if (!line.len) continue;
+        if (line.ptr[0] != ' ' && line.ptr[0] != '+' && line.ptr[0] != '-')
+            return false;
+        if (line.ptr[0] == '+') added++;
+        if (line.ptr[0] == '-' && removed++ < HFSBI_INTENT_LINES &&
+            !hfsbi_is_all_blank(rest, 0) &&
+            hfsbi_has_indented(old_text, hfsbi_indentation(rest),
+                               hfsbi_trim(rest)))
+            known++;
+    }
+    return added && known;
+}
+
+/* ---- what new_str means ---- */
+
+/* How new_text is changed to what it means. */
+typedef struct hfsbi_intent {
+    const hfsbi_edit_text *file;
+    const hfsbi_match     *match;
+    hfsb_str               old_text, new_text; /* LF only */
+    hfsb_str               before; /* the blanks before the match on its line;
+                                      ptr NULL: other text is there */
+    unsigned               notes;  /* HFSBI_MEANT_ */
+    size_t                 skip;   /* bytes dropped from the start */
+    hfsb_str               first;  /* put before the first line */
+    hfsb_str               indent; /* put before the others, if not blank */
+    size_t                 drop;   /* bytes dropped from the end */
+} hfsbi_intent;
+
+/* The text after the first line end; empty if there is none. */
+static hfsb_str hfsbi_other_lines(hfsb_str text) {
+    size_t at = hfsb_str_find_byte(text, '\n');
+    return hfsb_str_slice(text, at == HFSB_NPOS ? text.len : at + 1, text.len);
+}
+
+static hfsb_str hfsbi_final_line(hfsb_str text) {
+    size_t at = text.len;
+    while (at > 0 && text.ptr[at - 1] != '\n') at--;
+    return hfsb_str_slice(text, at, text.len);
+}
+
+/* True when s has a letter, a digit, or a character that is not ASCII. */
+static bool hfsbi_has_word(hfsb_str s) {
+    size_t i;
+    for (i = 0; i < s.len; i++) {
+        char c = hfsbi_lower(s.ptr[i]);
+        if ((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') ||
+            (unsigned char)c >= 0x80)
+            return true;
+    }
+    return false;
+}
+
+/* ---- the end of new_str ---- */
+
+/* Whole lines are replaced, and the next one would be joined to new_text. */
+static bool hfsbi_lacks_line_end(const hfsbi_intent *t) {
+    size_t   len, end = hfsbi_edit_line_end(t->file, t->match->end, &len);
+    hfsb_str next = hfsb_str_slice(t->file->text, t->match->end, end);
+    char     last = t->new_text.ptr[t->new_text.len - 1];
+    return t->before.ptr && hfsb_str_ends(t->old_text, HFSB_LIT("\n")) &&
+           !hfsbi_is_all_blank(t->old_text, 0) &&
+           (t->old_text.ptr[0] != '\n' || t->new_text.ptr[0] == '\n') &&
+           last != '\n' && !hfsbi_is_blank(last) &&
+           !hfsbi_is_all_blank(next, 0);
+}
+
+/* The number of bytes at the end of new_text that follow the match in the
+   file too; 0 unless both end the same line. */
+static size_t hfsbi_doubled_tail(const hfsbi_intent *t) {
+    hfsb_str old_line = hfsbi_final_line(t->old_text);
+    hfsb_str line = hfsbi_final_line(t->new_text);
+    size_t   len, end = hfsbi_edit_line_end(t->file, t->match->end, &len);
+    hfsb_str tail = hfsb_str_slice(t->file->text, t->match->end, end);
+    if (old_line.len == t->old_text.len) { /* it may start after its indent */
+        if (!t->before.ptr) return 0;
+        if (hfsb_str_starts(line, t->before) && !hfsbi_indent_len(old_line, 0))
+            line = hfsb_str_slice(line, t->before.len, line.len);
+    }
+    if (hfsbi_is_all_blank(old_line, 0) || hfsbi_is_all_blank(tail, 0) ||
+        line.len != old_line.len + tail.len ||
+        !hfsb_str_starts(line, old_line) || !hfsb_str_ends(line, tail))
+        return 0;
+    return tail.len;
+}
+
+/* ---- the indentation of new_str ---- */
+
+/* True when a line of text has these words, whatever its indentation. */
+static bool hfsbi_has_words(hfsb_str text, hfsb_str words) {
+    hfsb_str line;
+    while (hfsb_text_line(&text, &line, NULL))
+        if (hfsb_str_equal(hfsbi_trim(line), words)) return true;
+    return false;
+}
+
+/* True when no line of old_text after the first has another indentation in
+   new_text, and at least `least` of them have the same. */
+static bool hfsbi_keeps_indents(const hfsbi_intent *t, size_t least) {
+    hfsb_str olds = hfsbi_other_lines(t->old_text), line;
+    hfsb_str news = hfsbi_other_lines(t->new_text);
+    size_t   n = 0, kept = 0;
+    while (n < HFSBI_INTENT_LINES && hfsb_text_line(&olds, &line, NULL)) {
+        hfsb_str words = hfsbi_trim(line);
+        if (!words.len) continue;
+        n++;
+        if (hfsbi_has_indented(news, hfsbi_indentation(line), words)) kept++;
+        else if (hfsbi_has_words(news, words)) return false;
+    }
+    return kept >= least;
+}
+
+/* True when the first line of new_text, and only that, may have been moved to
+   the right: the next one closes a block. */
+static bool hfsbi_closes_block(hfsb_str new_text) {
+    hfsb_str next = hfsbi_trim(hfsbi_first_line(hfsbi_other_lines(new_text)));
+    return next.len && memchr("})]", next.ptr[0], 3);
+}
+
+/* old_text begins after the indentation, new_text with it. Not if lines were
+   put before the first one or took its place: they may be deeper. */
+static bool hfsbi_doubles_indent(const hfsbi_intent *t) {
+    hfsb_str words = hfsbi_trim(hfsbi_first_line(t->old_text));
+    hfsb_str now = hfsbi_trim(hfsbi_first_line(t->new_text));
+    hfsb_str olds = hfsbi_other_lines(t->old_text);
+    return t->before.len && !hfsbi_indent_len(t->old_text, 0) &&
+           hfsb_str_equal(hfsbi_indentation(t->new_text), t->before) &&
+           !hfsbi_has_words(hfsbi_other_lines(t->new_text), words) &&
+           !hfsbi_has_words(olds, now) &&
+           (olds.len || !hfsbi_closes_block(t->new_text)) &&
+           hfsbi_keeps_indents(t, !hfsb_str_equal(words, now));
+}
+
+/* The first line of old_text has lost its indentation in new_text. */
+static bool hfsbi_loses_indent(const hfsbi_intent *t, hfsb_str indent) {
+    hfsb_str line = hfsbi_first_line(t->old_text);
+    hfsb_str last = hfsbi_final_line(t->old_text);
+    return t->before.ptr && !t->before.len && indent.len &&
+           indent.len < line.len &&
+           (!last.len || !hfsbi_is_all_blank(last, 0)) &&
+           hfsb_str_equal(hfsb_str_slice(line, indent.len, line.len),
+                          hfsbi_first_line(t->new_text)) &&
+           hfsbi_keeps_indents(t, 0);
+}
+
+/* old_text is a line without indentation, and so is that line where it stands
+   again in new_text, after others. */
+static bool hfsbi_lacks_all_indent(const hfsbi_intent *t) {
+    hfsb_str line = hfsbi_first_line(t->old_text);
+    return hfsbi_has_word(line) &&
+           !hfsb_str_equal(hfsbi_first_line(t->new_text), line) &&
+           !hfsbi_indent_len(t->new_text, 0) &&
+           hfsbi_has_indented(hfsbi_other_lines(t->new_text), HFSB_LIT(""),
+                              hfsbi_trim(line));
+}
+
+/* old_text is a line with a part of its indentation, and so are the other
+   lines of new_text: one is level with old_text, and none is that line where
+   the file has it. */
+static bool hfsbi_lacks_some_indent(const hfsbi_intent *t, hfsb_str indent) {
+    hfsb_str news = hfsbi_other_lines(t->new_text), line;
+    hfsb_str words = hfsbi_trim(hfsbi_first_line(t->old_text));
+    bool     level = false;
+    if (!hfsb_str_starts(t->new_text, indent)) return false;
+    while (hfsb_text_line(&news, &line, NULL)) {
+        size_t len = hfsbi_indent_len(line, 0);
+        if (len == line.len) continue;
+        if (!hfsb_str_starts(line, indent) ||
+            (len == indent.len + t->before.len &&
+             hfsb_str_equal(hfsbi_trim(line), words)))
+            return false;
+        if (len == indent.len) level = true;
+    }
+    return level;
+}
+
+static bool hfsbi_lacks_indent(const hfsbi_intent *t, hfsb_str indent) {
+    return t->before.len && (indent.len ? hfsbi_lacks_some_indent(t, indent)
+                                        : hfsbi_lacks_all_indent(t));
+}
+
+/* True when the match ends with its line. */
+static bool hfsbi_ends_line(const hfsbi_intent *t) {
+    size_t len;
+    return hfsb_str_ends(t->old_text, HFSB_LIT("\n")) ||
+           hfsbi_edit_line_end(t->file, t->match->end, &len) == t->match->end;
+}
+
+static hfsb_str hfsbi_without_line_ends(hfsb_str text) {
+    while (hfsb_str_ends(text, HFSB_LIT("\n"))) text.len--;
+    return text;
+}
+
+/* True when new_text changes the indentation of the first line, and perhaps
+   the line ends after the last, but nothing else: then that is meant. */
+static bool hfsbi_only_indents(const hfsbi_intent *t) {
+    return hfsb_str_equal(hfsbi_trim(hfsbi_first_line(t->old_text)),
+                          hfsbi_trim(hfsbi_first_line(t->new_text))) &&
+           hfsb_str_equal(
+               hfsbi_without_line_ends(hfsbi_other_lines(t->old_text)),
+               hfsbi_without_line_ends(hfsbi_other_lines(t->new_text)));
+}
+
+static void hfsbi_read_start(hfsbi_intent *t) {
+    hfsb_str indent = hfsbi_indentation(t->old_text);
+    bool     one_line = !hfsbi_other_lines(t->old_text).len;
+    if (hfsbi_is_all_blank(hfsbi_other_lines(t->new_text), 0) ||
+        (one_line && !hfsbi_ends_line(t)) || hfsbi_only_indents(t))
+        return;
+    if (hfsbi_doubles_indent(t)) {
+        t->notes |= HFSBI_MEANT_INDENT;
+        t->skip = t->before.len;
+    } else if (!one_line && hfsbi_loses_indent(t, indent)) {
+        t->notes |= HFSBI_MEANT_INDENT;
+        t->first = indent;
+    } else if (one_line && hfsbi_lacks_indent(t, indent)) {
+        t->notes |= HFSBI_MEANT_REINDENT;
+        t->indent = t->before;
+    }
+}
+
+/* ---- the whole ---- */
+
+static void hfsbi_put_meant(const hfsbi_intent *t, hfsb_buf *out) {
+    hfsb_str rest =
+        hfsb_str_slice(t->new_text, t->skip, t->new_text.len - t->drop);
+    hfsb_str line, ending;
+    size_t   n;
+    for (n = 0; hfsb_text_line(&rest, &line, &ending); n++) {
+        if (n == 0) hfsb_buf_append(out, t->first);
+        else if (!hfsbi_is_all_blank(line, 0)) hfsb_buf_append(out, t->indent);
+        hfsb_buf_append(out, line);
+        hfsb_buf_append(out, ending);
+    }
+    if (t->notes & HFSBI_MEANT_LINE_END) hfsb_buf_append_byte(out, '\n');
+}
+
+/* The blanks between the start of the line and pos; ptr NULL if there is
+   other text. */
+static hfsb_str hfsbi_blanks_before(const hfsbi_edit_text *file, size_t pos) {
+    size_t   from = pos;
+    hfsb_str none = HFSB_INIT;
+    while (from > 0 && hfsbi_is_blank(file->text.ptr[from - 1])) from--;
+    return hfsbi_starts_line(file, from)
+               ? hfsb_str_slice(file->text, from, pos)
+               : none;
+}
+
+HFSBI_FN unsigned hfsbi_read_intent(const hfsbi_edit_text *file,
+                                    const hfsbi_match     *match,
+                                    hfsbi_edit_texts *texts, hfsb_buf *copy) {
+    hfsbi_intent t;
+    hfsb_str     meant;
+    memset(&t, 0, sizeof t);
+    if (!texts->new_text.len || !hfsbi_newline_at(file, match->start).len)
+        return 0;
+    t.file = file;
+    t.match = match;
+    t.old_text = texts->old_text;
+    t.new_text = texts->new_text;
+    t.before = hfsbi_blanks_before(file, match->start);
+    hfsbi_read_start(&t);
+    if (hfsbi_lacks_line_end(&t)) t.notes |= HFSBI_MEANT_LINE_END;
+    t.drop = hfsbi_doubled_tail(&t);
+    if (t.drop) t.notes |= HFSBI_MEANT_LAST_LINE;
+    if (!t.notes) return 0;
+    hfsbi_put_meant(&t, copy);
+    meant = hfsb_buf_str(copy);
+    /* A reading that leaves nothing to change is not the one meant. */
+    if (copy->status != HFSB_OK || hfsb_str_equal(meant, texts->old_text))
+        return 0;
+    texts->new_text = texts->raw_new = meant;
+    return t.notes;
+}
+
 /* ---- src/edit/strip.c ---- */
 /* strip.c - what a model copied around the text: the line numbers of a
    listing, the code fence of a chat.
@@ -12445,11 +13027,10 @@ HFSBI_FN void hfsbi_closest_find(const hfsb_alloc      *alloc,
 /* ---- src/edit/explain.c ---- */
 /* explain.c - reasons to refuse an edit, and the hints that go with them.
 
-   Before the search: lines of new_str that stand for code left out. After a
-   search that found nothing: where the text probably is, what differs there,
-   what to do; or, when it was found more than once, where. The reader is the
-   model that sent the edit: hints are short, concrete, and name the next step.
-   Nothing here is ever applied.
+   After a search that found nothing: where the text probably is, what differs
+   there, what to do; or, when it was found more than once, where. The reader is
+   the model that sent the edit: hints are short, concrete, and name the next
+   step. Nothing here is ever applied.
 
    Hints take time linear in the file; everything that is compared more
    closely has a fixed limit. */
@@ -12458,168 +13039,6 @@ HFSBI_FN void hfsbi_closest_find(const hfsb_alloc      *alloc,
 #define HFSBI_HINT_CUT   70   /* the same where there is little room */
 #define HFSBI_HINT_ITEMS 3    /* differences named */
 #define HFSBI_HINT_LINES 16   /* old lines looked for one by one */
-
-/* ---- omitted code ---- */
-
-/* What the words of an omission line are. A line is one if it contains "..."
-   and an OMITTED phrase, or starts with a START word and contains a REST word
-   and a THING: "rest of the function ...". FILLERs may precede the START. */
-enum {
-    HFSBI_WORD_OMITTED = 1,
-    HFSBI_WORD_FILLER = 2,
-    HFSBI_WORD_START = 4,
-    HFSBI_WORD_REST = 8,
-    HFSBI_WORD_THING = 16
-};
-
-/* Length of the first phrase of that kind in words, which have a blank before
-   and after each; 0 if there is none. */
-static size_t hfsbi_find_phrase(hfsb_str words, unsigned kind, bool at_start) {
-    static const struct {
-        unsigned    kinds;
-        const char *phrases;
-    } table[] = {
-        {HFSBI_WORD_OMITTED,
-         "unchanged|as before|same as|stays the same|remains the same|"
-         "remain the same|no change|no changes|omitted"},
-        {HFSBI_WORD_FILLER, "all|and|some|the|or|then|keep|your"},
-        {HFSBI_WORD_START | HFSBI_WORD_REST,
-         "existing|remaining|other|previous|original|same"},
-        {HFSBI_WORD_START, "rest|add|insert|include|leave|more|put"},
-        {HFSBI_WORD_REST, "rest of"},
-        {HFSBI_WORD_THING,
-         "code|function|functions|method|methods|class|classes|file|"
-         "implementation|implementations|lines|line|imports|import|content|"
-         "contents|body|logic|fields|tests|test|cases|props|properties|"
-         "definitions|variables|config|configuration|entries|parameters|"
-         "statements|comments|module|component|components|script|block|"
-         "section|sections|document|styles|rules|routes|handlers|elements|"
-         "attributes|constructor|declarations"}};
-    size_t i;
-    for (i = 0; i < sizeof table / sizeof *table; i++) {
-        hfsb_str list = hfsb_cstr(table[i].phrases), phrase;
-        char     spaced[32];
-        if (!(table[i].kinds & kind)) continue;
-        while (hfsbi_list_next(&list, '|', &phrase)) {
-            snprintf(spaced, sizeof spaced, " %.*s ", (int)phrase.len,
-                     phrase.ptr);
-            if (at_start
-                    ? hfsb_str_starts(words, hfsb_cstr(spaced))
-                    : hfsb_str_find(words, hfsb_cstr(spaced)) != HFSB_NPOS)
-                return phrase.len;
-        }
-    }
-    return 0;
-}
-
-/* The line without the signs of comments and placeholders around it. */
-static hfsb_str hfsbi_unwrap(hfsb_str s) {
-    static const char open[] = "/*#<!-;%([{\"'", close[] = "*/-->)]}\"';";
-    s = hfsbi_trim(s);
-    while (s.len && memchr(open, s.ptr[0], sizeof open - 1))
-        s = hfsbi_trim(hfsb_str_slice(s, 1, s.len));
-    while (s.len && memchr(close, s.ptr[s.len - 1], sizeof close - 1))
-        s = hfsbi_trim(hfsb_str_slice(s, 0, s.len - 1));
-    return s;
-}
-
-static bool hfsbi_starts_dots(hfsb_str s) {
-    return hfsb_str_starts(s, HFSB_LIT("...")) ||
-           hfsb_str_starts(s, HFSB_LIT("\xE2\x80\xA6"));
-}
-
-/* True for a character that may separate the words of an omission line. After
-   dots at the start there may be more of them, "... (lines 10-20: unchanged)
-   ..."; any other line that has them is more likely code or prose. */
-static bool hfsbi_separates_words(char c, bool dots_first) {
-    static const char plain[] = " \t,-'/", more[] = "()[]{}:;!`_\"0123456789";
-    return memchr(plain, c, sizeof plain - 1) ||
-           (dots_first && memchr(more, c, sizeof more - 1));
-}
-
-#define HFSBI_OMISSION_WORDS 12
-
-/* Writes the words of a line to out, in lower case, with one blank before and
-   after each. False when the line contains anything else, or no "...". */
-static bool hfsbi_omission_words(hfsb_str s, char *out, size_t size) {
-    size_t i, n = 0, words = 0, dots = 0, most = 0;
-    bool   dots_first = hfsbi_starts_dots(s);
-    out[n++] = ' ';
-    for (i = 0; i < s.len; i++) {
-        char c = hfsbi_lower(s.ptr[i]);
-        if (hfsb_str_starts(hfsb_str_slice(s, i, s.len),
-                            HFSB_LIT("\xE2\x80\xA6"))) {
-            i += 2;
-            dots = 3;
-        } else {
-            dots = c == '.' ? dots + 1 : 0;
-        }
-        if (dots > most) most = dots;
-        if (!(c >= 'a' && c <= 'z')) {
-            if (!dots && !hfsbi_separates_words(c, dots_first)) return false;
-            c = ' ';
-        }
-        if (c == ' ' && out[n - 1] == ' ') continue;
-        if (c == ' ' && ++words > HFSBI_OMISSION_WORDS) return false;
-        if (n + 2 >= size) return false;
-        out[n++] = c;
-    }
-    if (out[n - 1] != ' ') out[n++] = ' ';
-    out[n] = '\0';
-    return most >= 3;
-}
-
-/* "... existing code ...", "rest of the function ...", "... unchanged". */
-static bool hfsbi_is_omission(hfsb_str line) {
-    char     text[160];
-    hfsb_str s = hfsbi_unwrap(line), words, rest;
-    size_t   n;
-    if (!hfsbi_omission_words(s, text, sizeof text)) return false;
-    words = rest = hfsb_cstr(text);
-    if (hfsbi_find_phrase(words, HFSBI_WORD_OMITTED, false)) return true;
-    while ((n = hfsbi_find_phrase(rest, HFSBI_WORD_FILLER, true)) > 0)
-        rest = hfsb_str_slice(rest, n + 1, rest.len);
-    if (!hfsbi_find_phrase(rest, HFSBI_WORD_START, true)) return false;
-    if (hfsbi_starts_dots(s) && hfsb_str_starts(rest, HFSB_LIT(" rest of ")))
-        return true;
-    return hfsbi_find_phrase(words, HFSBI_WORD_REST, false) &&
-           hfsbi_find_phrase(words, HFSBI_WORD_THING, false);
-}
-
-/* True when the bytes [from, to) are a whole line but for blanks. */
-static bool hfsbi_is_whole_line(hfsb_str text, size_t from, size_t to) {
-    while (from > 0 && hfsbi_is_blank(text.ptr[from - 1])) from--;
-    while (to < text.len && hfsbi_is_blank(text.ptr[to])) to++;
-    return (from == 0 || text.ptr[from - 1] == '\n' ||
-            text.ptr[from - 1] == '\r') &&
-           (to == text.len || text.ptr[to] == '\n' || text.ptr[to] == '\r');
-}
-
-/* True when text contains this line, whatever blanks surround it. */
-static bool hfsbi_has_line(hfsb_str text, hfsb_str line) {
-    size_t at = 0, step;
-    line = hfsbi_trim(line);
-    for (;; at += line.len) {
-        step = hfsb_str_find(hfsb_str_slice(text, at, text.len), line);
-        if (step == HFSB_NPOS) return false;
-        at += step;
-        if (hfsbi_is_whole_line(text, at, at + line.len)) return true;
-    }
-}
-
-HFSBI_FN hfsb_str hfsbi_find_omission(hfsb_str new_text, hfsb_str old_text,
-                                      hfsb_str file_text) {
-    hfsb_str line, none = HFSB_INIT;
-    size_t   searches = 0; /* each costs a pass over the file */
-    while (searches < 64 && hfsb_text_line(&new_text, &line, NULL)) {
-        if (!hfsbi_is_omission(line)) continue;
-        searches++;
-        if (!hfsbi_has_line(old_text, line) &&
-            !hfsbi_has_line(file_text, line))
-            return hfsbi_trim(line);
-    }
-    return none;
-}
 
 /* ---- showing text ---- */
 
@@ -13641,15 +14060,17 @@ HFSBI_FN void hfsbi_hint_ambiguous(const hfsbi_hint    *hint,
                                                           file's blank lines
       11  code fence             all of it again          freed of it too
 
-   match.c climbs the ladder, strip.c removes what was copied around the text,
-   rewrite.c and indent.c make the new text, explain.c the messages of a
-   refusal, diff.c the report. */
+   intent.c screens the texts and finds those not meant to the letter, match.c
+   climbs the ladder, strip.c removes what was copied around the text, rewrite.c
+   and indent.c make the new text, explain.c the messages of a refusal, diff.c
+   the report. */
 /* A part of the content and the text that replaces it. */
 typedef struct hfsbi_edit_place {
     size_t start, end;         /* in the content */
     size_t text_pos, text_len; /* in plan->texts */
     size_t order;              /* as found: breaks ties */
     bool   appended;           /* by append_after */
+    bool   shared;             /* overlaps another: reduced to its change */
     size_t edit;
 } hfsbi_edit_place;
 
@@ -13664,6 +14085,7 @@ typedef struct hfsbi_edit_plan {
     hfsbi_edit_place     *places;
     size_t                place_count, place_cap;
     unsigned              rungs; /* bit of each rung used */
+    unsigned              meant; /* HFSBI_MEANT_ bits */
     bool                  stripped, unfenced, reindented;
     hfsb_err             *err;
 } hfsbi_edit_plan;
@@ -13676,6 +14098,7 @@ typedef struct hfsbi_edit_item {
     hfsbi_edit_text  file;
     hfsbi_edit_texts texts;
     hfsb_buf         copies; /* holds texts that were changed */
+    hfsb_buf         meant;  /* new_text, if it was changed at the end */
     hfsbi_matches    matches;
 } hfsbi_edit_item;
 
@@ -13736,6 +14159,18 @@ static hfsb_status hfsbi_check_omission(const hfsbi_edit_item *item) {
     return st;
 }
 
+static hfsb_status hfsbi_check_diff(const hfsbi_edit_item *item) {
+    if (item->edit->exact ||
+        !hfsbi_is_diff(item->texts.new_text, item->texts.old_text))
+        return HFSB_OK;
+    return hfsbi_refuse(item, HFSB_REFUSED,
+                        "new_str looks like a diff: its lines begin with a "
+                        "blank, + or -, and these would be written into the "
+                        "file. Send the new lines without the marks, or use "
+                        "apply_patch; exact=true writes them as they are. "
+                        "Nothing was changed.");
+}
+
 /* Refuses what needs no search. */
 static hfsb_status hfsbi_check_texts(const hfsbi_edit_item *item) {
     const hfsb_edit *edit = item->edit;
@@ -13754,6 +14189,7 @@ static hfsb_status hfsbi_check_texts(const hfsbi_edit_item *item) {
             "old_str is empty but the file is not. To replace the whole file "
             "use write; to insert text give the text before it as old_str "
             "and mode append_after. Nothing was changed.");
+    if (hfsbi_check_diff(item) != HFSB_OK) return HFSB_REFUSED;
     return hfsbi_check_omission(item);
 }
 
@@ -14015,8 +14451,20 @@ static hfsb_status hfsbi_add_place(const hfsbi_edit_item *item,
     p->text_len = match->text_len;
     p->order = plan->place_count++;
     p->appended = item->edit->mode == HFSB_EDIT_APPEND_AFTER;
+    p->shared = false;
     p->edit = item->index;
     return HFSB_OK;
+}
+
+/* Changes new_text to what it means at an exact match. */
+static hfsb_status hfsbi_item_interpret(hfsbi_edit_item *item) {
+    const hfsbi_matches *m = &item->matches;
+    if (item->edit->exact || item->edit->mode != HFSB_EDIT_REPLACE ||
+        m->rung != HFSBI_RUNG_EXACT || m->count != 1)
+        return HFSB_OK;
+    item->plan->meant |=
+        hfsbi_read_intent(&item->file, m->items, &item->texts, &item->meant);
+    return item->meant.status;
 }
 
 /* Makes the new text of all matches. */
@@ -14084,6 +14532,7 @@ static hfsb_status hfsbi_item_plan(hfsbi_edit_item *item) {
     if (st != HFSB_OK) return st;
     if (!item->texts.old_text.len) return hfsbi_item_fill(item);
     st = hfsbi_item_find(item, within_line);
+    if (st == HFSB_OK && !within_line) st = hfsbi_item_interpret(item);
     if (st == HFSB_OK) st = hfsbi_check_applied(item);
     return st == HFSB_OK ? hfsbi_item_rewrite(item) : st;
 }
@@ -14096,17 +14545,18 @@ static hfsb_status hfsbi_plan_edit(hfsbi_edit_plan *plan, size_t index) {
     item.edit = plan->edits + index;
     item.texts.mode = item.edit->mode;
     item.index = index;
-    item.copies.alloc = plan->alloc;
+    item.copies.alloc = item.meant.alloc = plan->alloc;
     item.file = hfsbi_edit_text_make(
         plan->content,
         hfsb_str_starts(item.edit->old_str, HFSB_LIT("\xEF\xBB\xBF")));
     st = hfsbi_item_plan(&item);
     hfsbi_matches_free(&plan->alloc, &item.matches);
     hfsb_buf_free(&item.copies);
+    hfsb_buf_free(&item.meant);
     return st;
 }
 
-/* ---- splice ---- */
+/* ---- several edits ---- */
 
 /* By start; insertions sort before the text they precede, and text appended to
    one match before text prepended to the next. */
@@ -14120,12 +14570,78 @@ static int hfsbi_edit_place_order(const void *x, const void *y) {
     return a->order < b->order ? -1 : a->order > b->order;
 }
 
-static hfsb_status hfsbi_check_overlap(const hfsbi_edit_plan *plan) {
+static hfsb_str hfsbi_edit_place_text(const hfsbi_edit_plan  *plan,
+                                      const hfsbi_edit_place *p) {
+    return hfsb_str_slice(hfsb_buf_str(&plan->texts), p->text_pos,
+                          p->text_pos + p->text_len);
+}
+
+/* True when a line starts at pos, or the text does. */
+static bool hfsbi_is_line_start(hfsb_str text, size_t pos) {
+    return pos == 0 || text.ptr[pos - 1] == '\n';
+}
+
+/* Reduces a place to the lines it changes: lines at its start and its end that
+   are the same in the new text only told where it is. */
+static void hfsbi_place_reduce(const hfsbi_edit_plan *plan,
+                               hfsbi_edit_place      *p) {
+    hfsb_str was = hfsb_str_slice(plan->content, p->start, p->end);
+    hfsb_str now = hfsbi_edit_place_text(plan, p);
+    size_t   head = 0, tail = 0, least;
+    least = was.len < now.len ? was.len : now.len;
+    while (head < least && was.ptr[head] == now.ptr[head]) head++;
+    while (!hfsbi_is_line_start(was, head)) head--;
+    was = hfsb_str_slice(was, head, was.len);
+    now = hfsb_str_slice(now, head, now.len);
+    least -= head;
+    while (tail < least &&
+           was.ptr[was.len - 1 - tail] == now.ptr[now.len - 1 - tail])
+        tail++;
+    while (tail > 0 && !(hfsbi_is_line_start(was, was.len - tail) &&
+                         hfsbi_is_line_start(now, now.len - tail)))
+        tail--;
+    p->shared = true;
+    p->start += head;
+    p->end -= tail;
+    p->text_pos += head;
+    p->text_len -= head + tail;
+}
+
+/* Reduces the places that overlap; false when there are none. */
+static bool hfsbi_reduce_overlaps(hfsbi_edit_plan *plan) {
+    size_t i, widest = 0;
+    bool   any = false;
+    for (i = 1; i < plan->place_count; i++) {
+        hfsbi_edit_place *a = plan->places + widest, *b = plan->places + i;
+        if (a->end > b->start) a->shared = b->shared = any = true;
+        if (b->end > a->end) widest = i;
+    }
+    for (i = 0; any && i < plan->place_count; i++)
+        if (plan->places[i].shared) hfsbi_place_reduce(plan, plan->places + i);
+    return any;
+}
+
+/* True when both change the same text, or insert at the same point where
+   nothing tells which comes first. */
+static bool hfsbi_places_conflict(const hfsbi_edit_place *a,
+                                  const hfsbi_edit_place *b) {
+    return a->end > b->start || (a->shared && b->shared && a->start == b->end);
+}
+
+static void hfsbi_sort_places(const hfsbi_edit_plan *plan) {
+    hfsbi_sort(plan->places, plan->place_count, sizeof *plan->places,
+               hfsbi_edit_place_order);
+}
+
+static hfsb_status hfsbi_check_overlap(hfsbi_edit_plan *plan) {
     size_t i;
+    hfsbi_sort_places(plan);
+    if (!hfsbi_reduce_overlaps(plan)) return HFSB_OK;
+    hfsbi_sort_places(plan);
     for (i = 1; i < plan->place_count; i++) {
         const hfsbi_edit_place *a = plan->places + i - 1,
                                *b = plan->places + i;
-        if (a->end > b->start)
+        if (hfsbi_places_conflict(a, b))
             return hfsbi_fail(
                 plan->err, HFSB_REFUSED, 0,
                 "Edits %zu and %zu overlap at line %zu: both change the same "
@@ -14137,11 +14653,7 @@ static hfsb_status hfsbi_check_overlap(const hfsbi_edit_plan *plan) {
     return HFSB_OK;
 }
 
-static hfsb_str hfsbi_edit_place_text(const hfsbi_edit_plan  *plan,
-                                      const hfsbi_edit_place *p) {
-    return hfsb_str_slice(hfsb_buf_str(&plan->texts), p->text_pos,
-                          p->text_pos + p->text_len);
-}
+/* ---- splice ---- */
 
 /* The new length, and whether any place changes the content; false when the
    length overflows. */
@@ -14197,7 +14709,11 @@ static hfsb_status hfsbi_splice(const hfsbi_edit_plan *plan, hfsb_buf *out) {
 
 static void hfsbi_write_note(const hfsbi_edit_plan *plan,
                              hfsb_edit_result      *r) {
-    const char *parts[HFSBI_RUNGS + 3];
+    static const char *const meant[] = {
+        "(kept the line end after new_str)",
+        "(kept the rest of the last line, once)",
+        "(kept the indentation of the first line)"};
+    const char *parts[HFSBI_RUNGS + 6];
     size_t      count = 0, i, n = 0;
     for (i = 0; i < HFSBI_RUNGS; i++) {
         const char *note = hfsbi_rung_words_of((hfsbi_rung)i)->note;
@@ -14207,7 +14723,9 @@ static void hfsbi_write_note(const hfsbi_edit_plan *plan,
     }
     if (plan->stripped) parts[count++] = "(line-number prefixes removed)";
     if (plan->unfenced) parts[count++] = "(code fences removed)";
-    if (plan->reindented)
+    for (i = 0; i < sizeof meant / sizeof *meant; i++)
+        if (plan->meant >> i & 1u) parts[count++] = meant[i];
+    if (plan->reindented || (plan->meant & HFSBI_MEANT_REINDENT))
         parts[count++] = "(new_str re-indented as the file is)";
     for (i = 0; i < count && n < sizeof r->note; i++)
         n += (size_t)snprintf(r->note + n, sizeof r->note - n, "%s%s",
@@ -14263,11 +14781,7 @@ static hfsb_status hfsbi_run_plan(hfsbi_edit_plan *plan, hfsb_buf *out,
     hfsb_status st = HFSB_OK;
     for (i = 0; st == HFSB_OK && i < plan->count; i++)
         st = hfsbi_plan_edit(plan, i);
-    if (st == HFSB_OK && plan->count > 1) {
-        hfsbi_sort(plan->places, plan->place_count, sizeof *plan->places,
-                   hfsbi_edit_place_order);
-        st = hfsbi_check_overlap(plan);
-    }
+    if (st == HFSB_OK && plan->count > 1) st = hfsbi_check_overlap(plan);
     if (st == HFSB_OK) st = hfsbi_splice(plan, out);
     if (st == HFSB_OK && result)
         st = hfsbi_report(
@@ -26464,6 +26978,10 @@ HFSBI_FN void hfsbi_result_init(hfsb_tool_result *result,
 HFSBI_FN hfsb_status hfsbi_result_ok(hfsb_tool_result *result,
                                      const char       *format, ...)
     HFSBI_PRINTF(2, 3);
+/* Appends the hunks of a unified diff of one file to the output, shortened: for
+   a model that must see what was written. HFSB_OK, HFSB_NOMEM or HFSB_LIMIT. */
+HFSBI_FN hfsb_status hfsbi_result_add_diff(hfsb_tool_result *result,
+                                           hfsb_str          diff);
 /* Marks the result as a failure and appends to its error. HFSB_OK or
    HFSB_NOMEM. */
 HFSBI_FN hfsb_status hfsbi_result_fail(hfsb_tool_result *result,
@@ -27888,6 +28406,36 @@ HFSBI_FN hfsb_status hfsbi_result_ok(hfsb_tool_result *result,
     st = hfsbi_buf_vprintf(&result->output, format, ap);
     va_end(ap);
     return st;
+}
+
+enum {
+    HFSBI_DIFF_LINES = 30, /* shown of a diff */
+    HFSBI_DIFF_BYTES = 2000,
+    HFSBI_DIFF_WIDTH = 200 /* characters of a line */
+};
+
+HFSBI_FN hfsb_status hfsbi_result_add_diff(hfsb_tool_result *result,
+                                           hfsb_str          diff) {
+    hfsb_buf   *out = &result->output;
+    hfsb_status st = HFSB_OK;
+    size_t      mark = out->len, n;
+    hfsb_str    line;
+    hfsb_text_line(&diff, &line, NULL); /* "--- a/..." */
+    hfsb_text_line(&diff, &line, NULL); /* "+++ b/..." */
+    for (n = 0; st == HFSB_OK && n < HFSBI_DIFF_LINES &&
+                out->len - mark < HFSBI_DIFF_BYTES &&
+                hfsb_text_line(&diff, &line, NULL);
+         n++) {
+        size_t end = hfsb_utf8_offset(line, HFSBI_DIFF_WIDTH);
+        hfsb_buf_append_byte(out, '\n');
+        st = hfsb_utf8_repair(hfsb_str_slice(line, 0, end), out);
+        if (end < line.len) hfsb_buf_append(out, HFSB_LIT("..."));
+    }
+    if (diff.len)
+        hfsb_buf_printf(out, "\n... (%zu more lines of the diff)",
+                        hfsb_str_count_byte(diff, '\n'));
+    if (st != HFSB_OK) out->status = st;
+    return hfsb_buf_finish(out, mark);
 }
 
 HFSBI_FN hfsb_status hfsbi_result_fail(hfsb_tool_result *result,
@@ -33903,6 +34451,9 @@ static hfsb_status hfsbi_edit_store(hfsb_call *call, hfsb_str path,
                          (int)path.len, path.ptr, r->count,
                          r->count > 1 ? "s" : "", r->note[0] ? " " : "",
                          r->note);
+    /* The text was not replaced to the letter: show what was written. */
+    if (st == HFSB_OK && r->note[0])
+        st = hfsbi_result_add_diff(&call->result, hfsb_buf_str(&r->diff));
     return st == HFSB_OK ? hfsbi_add_warnings(call, path, content) : st;
 }
 

@@ -491,10 +491,10 @@ static void hints_name_the_read_call_when_lines_are_missing(void) {
 static void hints_show_lines_with_unclear_indentation(void) {
     static const char *const spaces[] = {
         "old_str not found in file. Lines 2-4 are the same but for their "
-        "indentation, and the indentation of line 2 of new_str does not tell "
-        "where it belongs. The file indents with spaces:\n2\t a\n3\t    b\n"
-        "4\t  c\nSend old_str and new_str indented like these lines. Nothing "
-        "was changed."};
+        "indentation, and it is not clear where to put line 2 of new_str. The "
+        "file indents with spaces:\n2\t a\n3\t    b\n4\t  c\nSend old_str "
+        "and new_str with the indentation and the blank lines of these. "
+        "Nothing was changed."};
     static const char *const tabs[] = {
         "The file indents with tabs:\n1\t\ta\n2\t\tb\n"};
     static const char *const none[] = {
