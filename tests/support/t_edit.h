@@ -228,8 +228,17 @@ HFSBI_UNUSED static bool te_same_squeezed(hfsb_str a, hfsb_str b) {
     return same;
 }
 
+/* The text from pos to the end of its line. */
+static hfsb_str te_rest_of_line(hfsb_str text, size_t pos) {
+    size_t end = pos;
+    while (end < text.len && text.ptr[end] != '\n' && text.ptr[end] != '\r')
+        end++;
+    return hfsb_str_slice(text, pos, end);
+}
+
 /* Each span of a replacement took old_str out and put new_str in, but for
-   what the ladder allows; an insertion took nothing out. */
+   what the ladder allows; an insertion took nothing out. The end of new_str
+   may be the rest of the line that was there. */
 HFSBI_UNUSED static bool te_means_edit(hfsb_str content, hfsb_str now,
                                        const hfsb_edit_result *r,
                                        const hfsb_edit        *edit) {
@@ -241,6 +250,9 @@ HFSBI_UNUSED static bool te_means_edit(hfsb_str content, hfsb_str now,
                                                    s->old_start + s->old_len);
         hfsb_str         new_part = hfsb_str_slice(now, s->new_start,
                                                    s->new_start + s->new_len);
+        if (te_holds_text(r->note, "the rest of the last line"))
+            new_part.len +=
+                te_rest_of_line(now, s->new_start + s->new_len).len;
         if (!te_same_squeezed(new_part, edit->new_str)) return false;
         if (edit->mode == HFSB_EDIT_REPLACE
                 ? !te_same_squeezed(old_part, edit->old_str)
