@@ -167,7 +167,7 @@ static hfsb_status hfsbi_line_edit_show(hfsbi_line_edit     *e,
         if (out->len - mark + line.len > HFSBI_LINES_SHOWN_MAX) break;
         if (hfsb_str_ends(line, HFSB_LIT("\r"))) line.len--;
         hfsb_buf_printf(out, "%zu\t", i);
-        hfsb_buf_append(out, line);
+        hfsbi_append_repaired(out, line);
         hfsb_buf_append_byte(out, '\n');
     }
     if (i > first)
@@ -334,10 +334,11 @@ static hfsb_status hfsbi_line_edit_report(hfsbi_line_edit         *e,
     if (st == HFSB_OK)
         st = hfsbi_result_ok(&e->call->result,
                              "Edited %.*s (%zu operation%s). Its tag is now "
-                             "%.*s.\n%.*s",
+                             "%.*s.\n",
                              (int)e->path.len, e->path.ptr, e->count,
-                             e->count > 1 ? "s" : "", HFSBI_TAG, version.hex,
-                             (int)diff.len, diff.len ? diff.ptr : "");
+                             e->count > 1 ? "s" : "", HFSBI_TAG, version.hex);
+    hfsbi_append_repaired(&e->call->result.output, hfsb_buf_str(&diff));
+    if (st == HFSB_OK) st = e->call->result.output.status;
     hfsb_buf_free(&diff);
     return st;
 }

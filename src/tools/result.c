@@ -112,6 +112,10 @@ HFSBI_FN hfsb_status hfsbi_result_err(hfsb_tool_result *result,
     return hfsbi_result_fail(result, err->code, "%s", err->msg);
 }
 
+HFSBI_FN void hfsbi_append_repaired(hfsb_buf *out, hfsb_str text) {
+    if (out->status == HFSB_OK) out->status = hfsb_utf8_repair(text, out);
+}
+
 HFSBI_FN void hfsbi_put_member_str(hfsb_json_writer *w, const char *key,
                                    hfsb_str value) {
     hfsb_json_put_key(w, hfsb_cstr(key));

@@ -486,9 +486,8 @@ HFSBI_FN hfsb_status hfsbi_file_change_refuse(hfsb_call *call, hfsb_str path,
                     "this session%s.",
                     why ? why->msg : "", why ? "\n\n" : "", (int)path.len,
                     path.ptr, why ? "" : "; nothing was written");
-    if (c->diff.len)
-        hfsb_buf_printf(&r->error, " What changed:\n%.*s", (int)c->diff.len,
-                        c->diff.ptr);
+    if (c->diff.len) hfsb_buf_printf(&r->error, " What changed:\n");
+    hfsbi_append_repaired(&r->error, hfsb_buf_str(&c->diff));
     if (c->shown)
         hfsb_buf_printf(&r->error, "This counts as read: repeat the call if "
                                    "it still fits, or adapt it.");
@@ -509,17 +508,12 @@ HFSBI_FN hfsb_status hfsbi_file_change_refuse(hfsb_call *call, hfsb_str path,
 static bool hfsbi_file_change_note(hfsb_call *call, hfsb_str path,
                                    const hfsbi_file_change *c) {
     bool whole = c->shown && c->diff.len <= HFSBI_NOTE_DIFF;
-    if (whole)
-        hfsb_buf_printf(&call->notes,
-                        "\n(%.*s had changed since it was read. What changed "
-                        "before this call:)\n%.*s",
-                        (int)path.len, path.ptr, (int)c->diff.len,
-                        c->diff.ptr);
-    else
-        hfsb_buf_printf(&call->notes,
-                        "\n(%.*s had changed since it was read. Read it again "
-                        "before you change other parts.)",
-                        (int)path.len, path.ptr);
+    hfsb_buf_printf(&call->notes, "\n(%.*s had changed since it was read. %s)",
+                    (int)path.len, path.ptr,
+                    whole ? "What changed before this call:"
+                          : "Read it again before you change other parts.");
+    if (whole) hfsb_buf_append_byte(&call->notes, '\n');
+    if (whole) hfsbi_append_repaired(&call->notes, hfsb_buf_str(&c->diff));
     return whole && call->notes.status == HFSB_OK;
 }
 

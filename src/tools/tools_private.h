@@ -272,6 +272,9 @@ HFSBI_FN hfsb_status hfsbi_result_err(hfsb_tool_result *result,
 HFSBI_FN void hfsbi_result_status(hfsb_tool_result *result, hfsb_status st,
                                   const hfsb_err *err);
 
+/* Appends a text of a file, as UTF-8. A failure stays in out->status. */
+HFSBI_FN void hfsbi_append_repaired(hfsb_buf *out, hfsb_str text);
+
 /* Write one member of a JSON object; the writer remembers a failure. */
 HFSBI_FN void hfsbi_put_member_str(hfsb_json_writer *w, const char *key,
                                    hfsb_str value);

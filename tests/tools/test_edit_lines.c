@@ -183,6 +183,8 @@ static void only_lines_that_were_shown_may_be_changed(void) {
                 "offset=3 limit=2 first.");
     edit_lines(&r, tools, tag, "[{\"op\":\"insert\",\"line\":0,\"text\":\"x\"}]");
     TT_FAIL(&r, "ops[0]: you were not shown line 1 of f.");
+    edit_lines(&r, tools, tag, "[{\"op\":\"delete\",\"line\":6}]");
+    TT_FAIL(&r, "ops[0]: you were not shown line 6 of f.");
     edit_lines(&r, tools, tag, "[{\"op\":\"insert\",\"line\":4,\"text\":\"x\"}]");
     TT_FAIL(&r, "ops[0]: you were not shown line 4 of f.");
     edit_lines(&r, tools, tag, "[{\"op\":\"insert\",\"line\":3,\"text\":\"x\"}]");
@@ -279,6 +281,58 @@ static void operation_on_changed_lines_is_refused_and_shows_them(void) {
                "[{\"op\":\"replace\",\"line\":4,\"last\":5,\"text\":\"x\"}]");
     T_CHECK(r.res.success);
     TT_FILE("f", "0\na\nb\nx\nd\ne\nf\n");
+    tt_drop(&r);
+    hfsb_tools_close(tools);
+}
+
+/* What a note or a refusal shows may be changed without another read. */
+static void lines_of_a_note_count_as_shown(void) {
+    hfsb_tools *tools = open_session();
+    tt_reply    r = HFSB_INIT;
+    char        tag[16];
+    int         refused;
+    for (refused = 0; refused < 2; refused++) {
+        tt_put("f", HFSB_LIT("a\nb\nc\nd\ne\n"));
+        tt_call(&r, tools, "read", "path=s limit=j", "f", "3");
+        tt_put("f", HFSB_LIT("a\nnew\nb\nc\nd\ne\n"));
+        if (refused)
+            tt_call(&r, tools, "write", "path=s content=s", "f", "x\n");
+        else
+            tt_call(&r, tools, "edit", "path=s old_str=s new_str=s", "f", "c",
+                    "C");
+        T_CHECK(r.res.success == !refused);
+        snprintf(tag, sizeof tag, "%.8s",
+                 refused ? "" : tt_text(&r, "sha256").ptr);
+        if (refused) {
+            hfsbi_version v;
+            hfsbi_version_of(HFSB_LIT("a\nnew\nb\nc\nd\ne\n"), &v);
+            snprintf(tag, sizeof tag, "%.8s", v.hex);
+        }
+        edit_lines(&r, tools, tag, "[{\"op\":\"delete\",\"line\":5}]");
+        TT_FAIL(&r, "ops[0]: you were not shown line 5 of f.");
+        edit_lines(&r, tools, tag,
+                   "[{\"op\":\"replace\",\"line\":2,\"text\":\"NEW\"}]");
+        T_CHECK(r.res.success);
+    }
+    TT_FILE("f", "a\nNEW\nb\nc\nd\ne\n");
+    tt_drop(&r);
+    hfsb_tools_close(tools);
+}
+
+/* A file need not be UTF-8, but a reply must. */
+static void replies_are_utf8_and_other_bytes_stay(void) {
+    hfsb_tools *tools = open_session();
+    tt_reply    r = HFSB_INIT;
+    char        tag[16];
+    tt_put("f", HFSB_LIT("caf\xE9\n2\n"));
+    snprintf(tag, sizeof tag, "%s", read_tag(tools, &r, "f"));
+    edit_lines(&r, tools, tag,
+               "[{\"op\":\"replace\",\"line\":2,\"text\":\"two\"}]");
+    T_CHECK(r.res.success && tt_says(&r.res.output, " caf\xEF\xBF\xBD\n"));
+    TT_FILE("f", "caf\xE9\ntwo\n");
+    tt_put("f", HFSB_LIT("caf\xE9\n\xE9\n"));
+    edit_lines(&r, tools, tag, "[{\"op\":\"delete\",\"line\":2}]");
+    TT_FAIL(&r, "ops[0]: line 2 of f, or the lines next to it, changed");
     tt_drop(&r);
     hfsb_tools_close(tools);
 }
@@ -491,6 +545,8 @@ int main(void) {
     TT_RUN(tag_must_be_that_of_a_read);
     TT_RUN(operation_follows_its_lines);
     TT_RUN(operation_on_changed_lines_is_refused_and_shows_them);
+    TT_RUN(lines_of_a_note_count_as_shown);
+    TT_RUN(replies_are_utf8_and_other_bytes_stay);
     TT_RUN(lines_that_look_alike_are_not_confused);
     TT_RUN(version_that_was_dropped_must_be_read_again);
     TT_RUN(random_operations_find_their_lines_or_are_refused);

@@ -255,6 +255,47 @@ static void without_a_session_changes_are_no_matter(void) {
     hfsb_tools_close(tools);
 }
 
+/* A read that began before a write and ended after it brings the old
+   content. */
+static void late_read_does_not_replace_what_was_written(void) {
+    hfsb_tools   *tools = open_session();
+    tt_reply      r = HFSB_INIT;
+    hfsbi_sight   old = HFSB_INIT;
+    hfsbi_version version;
+    tt_put("r", HFSB_LIT("old\n"));
+    old.since = hfsbi_tools_writes(tools);
+    hfsbi_version_of(HFSB_LIT("old\n"), &old.version);
+    hfsbi_tools_saw(tools, HFSB_LIT("r"), &old);
+    tt_call(&r, tools, "edit", "path=s old_str=s new_str=s", "r", "old",
+            "new");
+    T_CHECK(r.res.success);
+    hfsbi_tools_saw(tools, HFSB_LIT("r"), &old);
+    T_CHECK(hfsbi_tools_version(tools, HFSB_LIT("r"), &version));
+    T_CHECK(strcmp(version.hex, old.version.hex) != 0);
+    tt_call(&r, tools, "write", "path=s content=s", "r", "mine\n");
+    TT_OK(&r, "Wrote 5 bytes to r");
+    tt_drop(&r);
+    hfsb_tools_close(tools);
+}
+
+static void refusal_is_valid_json_whatever_the_file_contains(void) {
+    hfsb_tools   *tools = open_session();
+    tt_reply      r = HFSB_INIT;
+    hfsb_buf      json = HFSB_INIT;
+    hfsb_json_doc doc = HFSB_INIT;
+    tt_put("j", HFSB_LIT("caf\xE9\n"));
+    read_file(tools, &r, "j");
+    tt_put("j", HFSB_LIT("caf\xE9!\x01\n"));
+    tt_call(&r, tools, "write", "path=s content=s", "j", "x\n");
+    TT_FAIL(&r, "File j has changed");
+    T_CHECK(hfsb_tool_result_write(&r.res, &json, NULL) == HFSB_OK);
+    T_CHECK(hfsb_json_parse(hfsb_buf_str(&json), NULL, &doc, NULL) == HFSB_OK);
+    hfsb_json_free(&doc);
+    hfsb_buf_free(&json);
+    tt_drop(&r);
+    hfsb_tools_close(tools);
+}
+
 /* ---- many threads ---- */
 
 enum { THREADS = 8, EDITS = 25 };
@@ -268,18 +309,21 @@ typedef struct editor {
    so no edit would pass if the session took another one's work for a change by
    somebody else. */
 static void *count_up(void *user) {
-    editor  *e = (editor *)user;
-    tt_reply r = HFSB_INIT;
-    int      i;
+    editor *e = (editor *)user;
+    int     i;
     for (i = 0; i < EDITS; i++) {
-        char from[32], to[32];
-        snprintf(from, sizeof from, "line  %d is %d.", e->number, i);
-        snprintf(to, sizeof to, "line %d is %d.", e->number, i + 1);
-        tt_call(&r, e->tools, "edit", "path=s old_str=s new_str=s", "many",
-                from, to);
-        if (r.res.success) e->made++;
+        hfsb_tool_result result;
+        char             json[160];
+        snprintf(json, sizeof json,
+                 "{\"path\":\"many\",\"old_str\":\"line  %d is %d.\","
+                 "\"new_str\":\"line %d is %d.\"}",
+                 e->number, i, e->number, i + 1);
+        if (hfsb_tools_call_text(e->tools, HFSB_LIT("edit"), hfsb_cstr(json),
+                                 NULL, &result) == HFSB_OK &&
+            result.success)
+            e->made++;
+        hfsb_tool_result_free(&result);
     }
-    tt_drop(&r);
     return NULL;
 }
 
@@ -322,6 +366,8 @@ int main(void) {
     TT_RUN(patch_of_a_changed_file_must_match_exactly);
     TT_RUN(change_of_a_large_file_is_noticed);
     TT_RUN(without_a_session_changes_are_no_matter);
+    TT_RUN(late_read_does_not_replace_what_was_written);
+    TT_RUN(refusal_is_valid_json_whatever_the_file_contains);
     TT_RUN(parallel_edits_of_one_session_are_its_own);
     return TT_END();
 }
