@@ -498,7 +498,7 @@ static void one_random_operation(unsigned long long *seed, hfsb_tools *tools,
 static void random_operations_find_their_lines_or_are_refused(void) {
     unsigned long long seed = 20261117;
     hfsb_tools        *tools = open_session();
-    size_t             rounds = t_quick() ? 400 : 4000, i, done = 0;
+    size_t             rounds = t_quick() ? 400 : 1500, i, done = 0;
     for (i = 0; i < rounds; i++)
         one_random_operation(&seed, tools, i % 2 == 0, &done);
     T_CHECK(done > rounds / 5 && done < rounds);
