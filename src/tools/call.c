@@ -251,8 +251,11 @@ static hfsb_status hfsbi_call_take_fields(hfsb_call *call) {
    or go into a field where the output must stay exact. */
 static void hfsbi_call_end(hfsb_call *call, hfsb_status st,
                            const hfsb_err *err) {
-    hfsb_str notes = hfsb_buf_str(&call->notes);
+    hfsb_str notes;
     call->wait = HFSBI_WAIT_NOTHING;
+    if (st == HFSB_OK && call->tools->checker)
+        hfsbi_python_late(call->tools->checker, &call->notes);
+    notes = hfsb_buf_str(&call->notes);
     if (st == HFSB_OK && notes.len && call->notes_apart)
         hfsbi_build_str(&call->fields, "notes",
                         hfsb_str_slice(notes, 1, notes.len));

@@ -1,8 +1,8 @@
 /* check.c - warnings about a file that was just written.
 
    A caller's check for the suffix replaces the built-in checks. Built in are
-   JSON (parsed here), Python (python3 runs a helper) and shell scripts (the
-   shell of the shebang runs with -n):
+   JSON (parsed here), Python (python.c) and shell scripts (the shell of the
+   shebang runs with -n):
 
        content --> remembered? --yes----------------------> warnings
                        | no
@@ -19,14 +19,11 @@
 #include "tools_private.h"
 
 #define HFSBI_CHECK_TIMEOUT_MS 10000                      /* of one program */
-#define HFSBI_CHECK_PROGRAM    ((size_t)1024 * 1024)      /* longest content */
 #define HFSBI_CHECK_JSON       ((size_t)16 * 1024 * 1024) /* longest content */
 #define HFSBI_CHECK_OUTPUT     ((size_t)64 * 1024)        /* of one program */
 #define HFSBI_CHECK_LINE       400 /* characters of a warning */
 
-/* Appends text to *lines as one line of valid UTF-8, ended by LF; false
-   without memory. */
-static bool hfsbi_check_warn(hfsb_buf *lines, hfsb_str text) {
+HFSBI_FN bool hfsbi_check_warn(hfsb_buf *lines, hfsb_str text) {
     size_t   mark = lines->len;
     hfsb_err line;
     hfsbi_ok(&line);
@@ -52,26 +49,23 @@ static bool hfsbi_check_warn(hfsb_buf *lines, hfsb_str text) {
    The program's environment mentions nothing inside the fence either: a shim
    searches PATH again, and the loader reads LD_LIBRARY_PATH. */
 
-/* The directory that the tools write to. Points into itself: do not copy. */
-typedef struct hfsbi_fence {
-    char given[PATH_MAX], real[PATH_MAX]; /* before and after realpath */
-    const char *dirs[3]; /* both, then NULL; only NULL: nothing is fenced */
-} hfsbi_fence;
-
 /* Sets the fence from a root (NULL: the current directory). False if the
    directory cannot be resolved. */
 static bool hfsbi_fence_init(hfsbi_fence *fence, const hfsb_root *place) {
-    hfsb_str none = HFSB_INIT;
-    hfsb_str root = place ? hfsb_root_path(place) : none;
-    hfsb_str dir = root.len || !place ? root : hfsb_root_work_dir(place);
+    hfsb_str work = hfsb_root_work_dir(place);
     memset(fence, 0, sizeof *fence);
-    if (dir.len >= sizeof fence->given) return false;
-    if (dir.len) memcpy(fence->given, dir.ptr, dir.len);
+    if (hfsb_root_path(place).len) {
+        fence->dirs[0] = place->root.ptr;
+        fence->dirs[1] = place->real_root.ptr;
+        return true;
+    }
+    if (work.len >= sizeof fence->given) return false;
+    if (work.len) memcpy(fence->given, work.ptr, work.len);
     else if (!getcwd(fence->given, sizeof fence->given)) return false;
     if (!realpath(fence->given, fence->real)) return false;
-    /* Without a root, "/" as working directory is no project: a fence there
-       would forbid all programs. */
-    if (root.len == 0 && strcmp(fence->real, "/") == 0) return true;
+    /* "/" as working directory is no project: a fence there would forbid all
+       programs. */
+    if (strcmp(fence->real, "/") == 0) return true;
     fence->dirs[0] = fence->given;
     fence->dirs[1] = fence->real;
     return true;
@@ -182,285 +176,40 @@ static void hfsbi_fence_env(const hfsbi_fence *fence, const char *const *env,
     *list = NULL;
 }
 
-/* ---- running a program ---- */
+/* ---- a program to run ---- */
 
-/* Collects the start of one output stream of a program. */
-typedef struct hfsbi_check_output {
-    hfsb_buf        *buf;
-    hfsb_proc_stream stream;
-    bool             cut; /* bytes were dropped: ignore the rest */
-} hfsbi_check_output;
-
-static void hfsbi_check_on_output(void *user, hfsb_proc_stream stream,
-                                  hfsb_str bytes) {
-    hfsbi_check_output *output = (hfsbi_check_output *)user;
-    size_t              room = HFSBI_CHECK_OUTPUT - output->buf->len;
-    if (stream != output->stream || output->cut) return;
-    output->cut = bytes.len > room;
-    if (hfsb_buf_append(output->buf, hfsb_str_slice(bytes, 0, room)) !=
-        HFSB_OK)
-        output->cut = true;
-}
-
-/* Runs argv[0], a path. Returns as hfsbi_check_program(). */
-static bool hfsbi_check_run(const hfsbi_checker *checker,
-                            const hfsb_cancel *cancel, const char *const *argv,
-                            const char *const *env, hfsb_str content,
-                            hfsb_proc_stream stream, hfsb_buf *out) {
-    hfsb_proc_opts     opts = HFSB_INIT;
-    hfsb_proc_result   result;
-    hfsbi_check_output output = HFSB_INIT;
-    output.buf = out;
-    output.stream = stream;
-    opts.argv = argv;
-    opts.work_dir = "/"; /* not inside the fence */
-    opts.env = env;
-    opts.input = content;
-    opts.timeout_ms = checker->timeout_ms;
-    opts.grace_ms = -1;
-    opts.no_keeper = true;
-    opts.on_output = hfsbi_check_on_output;
-    opts.user = &output;
-    opts.cancel = cancel;
-    opts.alloc = out->alloc;
-    if (hfsb_proc_run(&opts, NULL, NULL, &result, NULL) != HFSB_OK)
-        return false;
-    return result.end == HFSB_PROC_EXITED && !result.timed_out && !output.cut;
-}
-
-/* Runs argv with content on standard input and appends one of its output
-   streams, at most HFSBI_CHECK_OUTPUT bytes, to *out. argv[0] is a name,
-   searched for in PATH outside the fence; it is NULL afterwards if found. True
-   if the program exited by itself and its output is complete; otherwise *out
-   contains the start. */
-static bool hfsbi_check_program(const hfsbi_checker *checker,
-                                const hfsbi_fence   *fence,
-                                const hfsb_cancel *cancel, const char **argv,
-                                hfsb_str content, hfsb_proc_stream stream,
-                                hfsb_buf *out) {
+HFSBI_FN bool hfsbi_outer_find(const hfsbi_checker *checker, const char *name,
+                               hfsbi_outer_program *program) {
     const char *const *env =
         checker->env ? checker->env : (const char *const *)environ;
-    const char **list;
-    hfsb_buf     path = HFSB_INIT;
-    char         program[PATH_MAX];
-    size_t       count = 2; /* PATH and the end */
-    bool         whole = false;
-    path.alloc = out->alloc;
-    while (env && env[count - 2]) count++;
-    list = (const char **)hfsbi_array(&out->alloc, count, sizeof *list);
-    if (list && hfsbi_fence_search(fence, env, argv[0], &path, program)) {
-        hfsbi_fence_env(fence, env, path.ptr, list);
-        argv[0] = program;
-        whole =
-            hfsbi_check_run(checker, cancel, argv, list, content, stream, out);
-        argv[0] = NULL;
+    memset(program, 0, sizeof *program);
+    program->alloc = program->search.alloc = checker->alloc;
+    program->count = 2; /* PATH and the end */
+    while (env && env[program->count - 2]) program->count++;
+    program->env = (const char **)hfsbi_array(&checker->alloc, program->count,
+                                              sizeof *program->env);
+    if (program->env && hfsbi_fence_init(&program->fence, checker->place) &&
+        hfsbi_fence_search(&program->fence, env, name, &program->search,
+                           program->path)) {
+        hfsbi_fence_env(&program->fence, env, program->search.ptr,
+                        program->env);
+        return true;
     }
-    hfsbi_array_free(&out->alloc, (void *)list, count, sizeof *list);
-    hfsb_buf_free(&path);
-    return whole;
+    hfsbi_outer_free(program);
+    return false;
 }
 
-/* ---- Python ---- */
-
-/* The helper that python3, 3.8 or later, runs. It reads the file on standard
-   input, prints a line for each warning, and HFSBI_PYTHON_END when complete.
-
-   Inspecting a callable means importing its module, which may do anything:
-   print, exit, fork, hang, close descriptors. Therefore:
-   - warnings are written at once to a private descriptor, and 0, 1 and 2 are
-     /dev/null before the first import;
-   - functions needed later are bound before the first import;
-   - a forked copy of the helper exits at its first warning;
-   - at the end the helper kills its process group, so no process survives and
-     no thread or exit handler is waited for.
-   Only modules of names that are called with keywords are imported.
-
-   No module inside the fence is imported. Python starts with -S, without the
-   module `site`, which would run the .pth files and the sitecustomize of every
-   package directory. The helper adds these directories itself, for the imports
-   alone, and without .pth files. It checks each file that an import finds: a
-   package directory outside the fence may contain a symlink into the fence, or
-   the fence itself. */
-#define HFSBI_PYTHON_END "."
-
-static const char hfsbi_python_helper[] =
-    "import os, sys\n"
-    "mode, *fence = sys.argv[1:]\n"
-    "del sys.argv[1:]\n"
-    "\n"
-    "def fenced(path):\n"
-    "    return any((p + '/').startswith(d + '/')\n"
-    "               for p in (path, os.path.realpath(path)) for d in fence)\n"
-    "\n"
-    "def usable(paths):\n"
-    "    return [p for p in paths if os.path.isabs(p) and not fenced(p)]\n"
-    "\n"
-    "sys.path[:] = usable(sys.path)\n"
-    "import ast, functools, importlib, inspect, io, site, tokenize\n"
-    "from importlib.machinery import PathFinder\n"
-    "\n"
-    "me, out, end = os.getpid(), os.dup(1), os.killpg\n"
-    "source = sys.stdin.buffer.read()\n"
-    "null = os.open(os.devnull, os.O_RDWR)\n"
-    "for fd in (0, 1, 2):\n"
-    "    os.dup2(null, fd)\n"
-    "try:\n" /* a module that crashes leaves no core file in "/" */
-    "    import resource\n"
-    "    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))\n"
-    "except Exception:\n"
-    "    pass\n"
-    "\n"
-    "def tell(line, write=os.write, getpid=os.getpid, leave=os._exit):\n"
-    "    if getpid() != me:\n"
-    "        leave(1)\n"
-    "    line = ' '.join(line.splitlines()) + '\\n'\n"
-    "    write(out, line.encode('utf-8', 'backslashreplace'))\n"
-    "\n"
-    "def fault(line, message):\n"
-    "    tell('Python syntax error at line %d: %s' % (line, message))\n"
-    "\n"
-    "def line_of(offset):\n"
-    "    return source.count(b'\\n', 0, offset) + 1\n"
-    "\n"
-    /* The tree, or None if the file is not valid Python. Only compile()
-       detects errors such as `return` outside a function. */
-    "def parse():\n"
-    "    null = source.find(b'\\0')\n"
-    "    if null >= 0:\n"
-    "        return fault(line_of(null),\n"
-    "                     'source code string cannot contain null bytes')\n"
-    "    lines = io.BytesIO(source).readline\n"
-    "    try:\n"
-    "        text = source.decode(tokenize.detect_encoding(lines)[0])\n"
-    "        tree = ast.parse(text)\n"
-    "        compile(tree, 'file', 'exec', 0, True)\n"
-    "        return tree\n"
-    "    except SyntaxError as e:\n"
-    "        fault(e.lineno or 1, e.msg)\n"
-    "    except UnicodeDecodeError as e:\n"
-    "        fault(line_of(e.start), '(unicode error) %s' % e)\n"
-    "\n"
-    /* The origin of each imported name: (module, name in it), or None for
-       relative imports, which are not checked. */
-    "def imports(tree):\n"
-    "    names = {}\n"
-    "    for node in ast.walk(tree):\n"
-    "        if isinstance(node, ast.Import):\n"
-    "            for a in node.names:\n"
-    "                names[a.asname or a.name] = (a.name, None)\n"
-    "        elif isinstance(node, ast.ImportFrom):\n"
-    "            for a in node.names:\n"
-    "                names[a.asname or a.name] = (\n"
-    "                    None if node.level else (node.module, a.name))\n"
-    "    return names\n"
-    "\n"
-    /* Finds only modules whose files are outside the fence. */
-    "class Finder(PathFinder):\n"
-    "    @classmethod\n"
-    "    def find_spec(cls, name, path=None, target=None):\n"
-    "        spec = super().find_spec(name, path, target)\n"
-    "        return None if spec and fenced(spec.origin or '') else spec\n"
-    "\n"
-    /* Does the work of `site` except for .pth files. Before 3.14 `site` also
-       sets the prefix of a virtual environment. */
-    "def add_packages():\n"
-    "    home = os.path.dirname(os.path.dirname(sys.executable))\n"
-    "    prefixes = [sys.base_prefix, sys.base_exec_prefix]\n"
-    "    try:\n"
-    "        with open(home + '/pyvenv.cfg', 'rb') as f:\n"
-    "            config = b''.join(f.read().lower().split())\n"
-    "        if b'include-system-site-packages=true' not in config:\n"
-    "            prefixes = []\n"
-    "        prefixes.insert(0, home)\n"
-    "        sys.prefix = sys.exec_prefix = home\n"
-    "    except OSError:\n"
-    "        pass\n"
-    "    sys.path += usable(site.getsitepackages(prefixes))\n"
-    "    sys.meta_path.remove(PathFinder)\n"
-    "    sys.meta_path.append(Finder)\n"
-    "\n"
-    /* The names of the parameters; None if any keyword may be valid. */
-    "@functools.lru_cache(None)\n"
-    "def parameters(module, name):\n"
-    "    try:\n"
-    "        found = importlib.import_module(module)\n"
-    "        if name:\n"
-    "            found = getattr(found, name)\n"
-    "        taken = inspect.signature(found).parameters\n"
-    "        if any(p.kind == p.VAR_KEYWORD for p in taken.values()):\n"
-    "            return None\n"
-    "        return frozenset(taken)\n"
-    "    except BaseException:\n"
-    "        return None\n"
-    "\n"
-    "def check(tree):\n"
-    "    names = imports(tree)\n"
-    "    for node in ast.walk(tree):\n"
-    "        if not isinstance(node, ast.Call):\n"
-    "            continue\n"
-    "        f = node.func\n"
-    "        called = getattr(f, 'id', None) or getattr(f, 'attr', None)\n"
-    "        keywords = [k.arg for k in node.keywords]\n"
-    "        if not keywords or None in keywords or not names.get(called):\n"
-    "            continue\n"
-    "        module, name = names[called]\n"
-    "        taken = parameters(module, name)\n"
-    "        for k in keywords:\n"
-    "            if taken is not None and k not in taken:\n"
-    "                tell('Invalid kwarg: %s(%s=...) at line %d -- not "
-    "accept'\n"
-    "                     'ed by %s.%s()' % (called, k, node.lineno, module,\n"
-    "                                        name or called))\n"
-    "\n"
-    "try:\n"
-    "    tree = parse()\n"
-    "    if tree and mode == 'imports':\n"
-    "        add_packages()\n"
-    "        check(tree)\n"
-    "    tell('" HFSBI_PYTHON_END "')\n"
-    "finally:\n"
-    "    end(0, 9)\n";
-
-/* True for a warning of the helper; python3 may print other lines. */
-static bool hfsbi_python_is_warning(hfsb_str line) {
-    return hfsb_str_starts(line, HFSB_LIT("Python syntax error at line ")) ||
-           hfsb_str_starts(line, HFSB_LIT("Invalid kwarg: "));
-}
-
-/* Appends the warnings of python3 about content to *lines. True if they are
-   complete and can be remembered. */
-static bool hfsbi_check_python(const hfsbi_checker *checker,
-                               const hfsb_cancel *cancel, hfsb_str content,
-                               hfsb_buf *lines) {
-    const char *argv[9];
-    hfsbi_fence fence;
-    hfsb_buf    out = HFSB_INIT;
-    hfsb_str    text, line;
-    bool        whole = false, kept = true;
-    if (!hfsbi_fence_init(&fence, checker->place)) return false;
-    argv[0] = "python3";
-    argv[1] = "-I"; /* no variable, no packages of the user, no "" in path */
-    argv[2] = "-S";
-    argv[3] = "-c";
-    argv[4] = hfsbi_python_helper;
-    argv[5] = checker->no_imports ? "syntax" : "imports";
-    memcpy(argv + 6, fence.dirs, sizeof fence.dirs); /* with its NULL */
-    out.alloc = lines->alloc;
-    /* Warnings are valid however the program ended. */
-    (void)hfsbi_check_program(checker, &fence, cancel, argv, content,
-                              HFSB_PROC_STDOUT, &out);
-    text = hfsb_buf_str(&out);
-    while (!whole && hfsb_str_find_byte(text, '\n') != HFSB_NPOS &&
-           hfsb_text_line(&text, &line, NULL)) {
-        whole = hfsb_str_equal(line, HFSB_LIT(HFSBI_PYTHON_END));
-        if (hfsbi_python_is_warning(line))
-            kept = hfsbi_check_warn(lines, line) && kept;
-    }
-    hfsb_buf_free(&out);
-    return whole && kept;
+HFSBI_FN void hfsbi_outer_free(hfsbi_outer_program *program) {
+    hfsbi_array_free(&program->alloc, (void *)program->env, program->count,
+                     sizeof *program->env);
+    hfsb_buf_free(&program->search);
 }
 
 /* ---- shell scripts ---- */
+
+static bool hfsbi_check_has(hfsb_str content, const char *word) {
+    return hfsb_str_find(content, hfsb_cstr(word)) != HFSB_NPOS;
+}
 
 /* Removes the next word from *line and returns it; empty at the end. */
 static hfsb_str hfsbi_shebang_word(hfsb_str *line) {
@@ -542,30 +291,54 @@ static bool hfsbi_shell_warn(hfsb_str number, hfsb_str message,
     return kept;
 }
 
-/* Appends the first syntax error that the shell `name` reports for content.
-   Returns as hfsbi_check_python(). */
-static bool hfsbi_check_shell(const hfsbi_checker *checker,
-                              const hfsb_cancel *cancel, const char *name,
-                              hfsb_str content, hfsb_buf *lines) {
-    const char *argv[6];
-    hfsbi_fence fence;
-    hfsb_buf    out = HFSB_INIT;
-    hfsb_str    text, line, number, message;
-    size_t      n = 0;
-    bool        ended, found = false;
-    if (!hfsbi_fence_init(&fence, checker->place)) return false;
-    argv[n++] = name;
-    if (strcmp(name, "bash") == 0 &&
-        hfsb_str_find(content, HFSB_LIT("extglob")) != HFSB_NPOS) {
+/* Runs the shell `name` with -n on content, and appends what it prints to
+   *out. True if it exited by itself and *out is complete; otherwise *out
+   contains the start. */
+static bool hfsbi_shell_run(const hfsbi_checker *checker,
+                            const hfsb_cancel *cancel, const char *name,
+                            hfsb_str content, hfsb_buf *out) {
+    hfsbi_outer_program shell;
+    hfsb_proc_opts      opts = HFSB_INIT;
+    hfsb_proc_result    result;
+    const char         *argv[6];
+    size_t              n = 0;
+    bool                ended;
+    if (!hfsbi_outer_find(checker, name, &shell)) return false;
+    argv[n++] = shell.path;
+    if (strcmp(name, "bash") == 0 && hfsbi_check_has(content, "extglob")) {
         argv[n++] = "-O"; /* -n does not run the script's own shopt */
         argv[n++] = "extglob";
     }
     argv[n++] = "-n";
     argv[n++] = HFSBI_SHELL_FILE;
     argv[n] = NULL;
+    opts.argv = argv;
+    opts.work_dir = "/"; /* not inside the fence */
+    opts.env = shell.env;
+    opts.input = content;
+    opts.timeout_ms = checker->timeout_ms;
+    opts.grace_ms = -1;
+    opts.no_keeper = true;
+    opts.cancel = cancel;
+    opts.alloc = out->alloc;
+    ended = hfsb_proc_run(&opts, NULL, out, &result, NULL) == HFSB_OK &&
+            result.end == HFSB_PROC_EXITED && !result.timed_out &&
+            !result.incomplete && result.stderr_bytes == out->len;
+    hfsbi_outer_free(&shell);
+    return ended;
+}
+
+/* Appends the first syntax error that the shell `name` reports for content.
+   True if the answer is complete and can be remembered. */
+static bool hfsbi_check_shell(const hfsbi_checker *checker,
+                              const hfsb_cancel *cancel, const char *name,
+                              hfsb_str content, hfsb_buf *lines) {
+    hfsb_buf out = HFSB_INIT;
+    hfsb_str text, line, number, message;
+    bool     ended, found = false;
     out.alloc = lines->alloc;
-    ended = hfsbi_check_program(checker, &fence, cancel, argv, content,
-                                HFSB_PROC_STDERR, &out);
+    out.max = HFSBI_CHECK_OUTPUT;
+    ended = hfsbi_shell_run(checker, cancel, name, content, &out);
     text = hfsb_buf_str(&out);
     while (!found && hfsb_text_line(&text, &line, NULL))
         found = hfsbi_shell_message(line, &number, &message);
@@ -576,9 +349,8 @@ static bool hfsbi_check_shell(const hfsbi_checker *checker,
 
 /* ---- remembered warnings ---- */
 
-/* The digest of a program's name and the content it checks. */
-static void hfsbi_check_digest(const char *program, hfsb_str content,
-                               unsigned char digest[HFSB_SHA256_SIZE]) {
+HFSBI_FN void hfsbi_check_digest(const char *program, hfsb_str content,
+                                 unsigned char digest[HFSB_SHA256_SIZE]) {
     hfsb_sha256 sha;
     hfsb_sha256_init(&sha);
     hfsb_sha256_write(&sha, hfsb_str_make(program, strlen(program) + 1));
@@ -600,10 +372,9 @@ hfsbi_check_find(hfsbi_checker      *checker,
     return NULL;
 }
 
-/* Appends the remembered warnings to *lines; false if there is no entry. */
-static bool hfsbi_check_recall(hfsbi_checker      *checker,
-                               const unsigned char digest[HFSB_SHA256_SIZE],
-                               hfsb_buf           *lines) {
+HFSBI_FN bool hfsbi_check_recall(hfsbi_checker      *checker,
+                                 const unsigned char digest[HFSB_SHA256_SIZE],
+                                 hfsb_buf           *lines) {
     hfsbi_check_seen *seen;
     hfsb_str          text;
     (void)pthread_mutex_lock(&checker->lock);
@@ -636,37 +407,29 @@ static void hfsbi_check_store(hfsbi_checker      *checker,
     oldest->used = ++checker->clock;
 }
 
-/* Remembers the warnings for a digest. */
-static void hfsbi_check_remember(hfsbi_checker      *checker,
-                                 const unsigned char digest[HFSB_SHA256_SIZE],
-                                 hfsb_str            text) {
+HFSBI_FN void
+hfsbi_check_remember(hfsbi_checker      *checker,
+                     const unsigned char digest[HFSB_SHA256_SIZE],
+                     hfsb_str            text) {
     (void)pthread_mutex_lock(&checker->lock);
     if (!hfsbi_check_find(checker, digest)) /* no other thread was faster */
         hfsbi_check_store(checker, digest, text);
     (void)pthread_mutex_unlock(&checker->lock);
 }
 
-/* Appends the warnings of a program about content, remembered or new. */
-static void hfsbi_check_with_program(hfsbi_checker     *checker,
-                                     const hfsb_cancel *cancel,
-                                     const char *program, hfsb_str content,
-                                     hfsb_buf *lines) {
+/* Appends the warnings of a shell about content, remembered or new. */
+static void hfsbi_check_script(hfsbi_checker     *checker,
+                               const hfsb_cancel *cancel, const char *shell,
+                               hfsb_str content, hfsb_buf *lines) {
     unsigned char digest[HFSB_SHA256_SIZE];
-    bool          whole;
     if (content.len > HFSBI_CHECK_PROGRAM) return;
-    hfsbi_check_digest(program, content, digest);
+    hfsbi_check_digest(shell, content, digest);
     if (hfsbi_check_recall(checker, digest, lines)) return;
-    if (strcmp(program, "python3") == 0)
-        whole = hfsbi_check_python(checker, cancel, content, lines);
-    else whole = hfsbi_check_shell(checker, cancel, program, content, lines);
-    if (whole) hfsbi_check_remember(checker, digest, hfsb_buf_str(lines));
+    if (hfsbi_check_shell(checker, cancel, shell, content, lines))
+        hfsbi_check_remember(checker, digest, hfsb_buf_str(lines));
 }
 
 /* ---- built-in checks ---- */
-
-static bool hfsbi_check_has(hfsb_str content, const char *word) {
-    return hfsb_str_find(content, hfsb_cstr(word)) != HFSB_NPOS;
-}
 
 /* Warns about a training script that does not push its model to the Hub: the
    model is lost with the machine. */
@@ -682,14 +445,6 @@ static void hfsbi_check_training(hfsb_str content, hfsb_buf *lines) {
     if (!hfsbi_check_has(content, "hub_model_id"))
         (void)hfsbi_check_warn(lines, HFSB_LIT("Training script warning: no "
                                                "'hub_model_id' found"));
-}
-
-/* Checks a Python file; a syntax error makes other warnings pointless. */
-static void hfsbi_check_py(hfsbi_checker *checker, const hfsb_cancel *cancel,
-                           hfsb_str content, hfsb_buf *lines) {
-    hfsbi_check_with_program(checker, cancel, "python3", content, lines);
-    if (!hfsb_str_starts(hfsb_buf_str(lines), HFSB_LIT("Python syntax error")))
-        hfsbi_check_training(content, lines);
 }
 
 /* True for files whose programs allow comments in JSON. */
@@ -777,6 +532,7 @@ HFSBI_FN hfsbi_checker *hfsbi_checker_open(const hfsb_tools_check *checks,
     if (!checker) return NULL;
     memset(checker, 0, sizeof *checker);
     checker->alloc = checker->suffixes.alloc = *alloc;
+    checker->python.piece.alloc = *alloc;
     checker->timeout_ms = HFSBI_CHECK_TIMEOUT_MS;
     if (pthread_mutex_init(&checker->lock, NULL) != 0) {
         hfsbi_array_free(alloc, checker, 1, sizeof *checker);
@@ -793,6 +549,7 @@ HFSBI_FN void hfsbi_checker_close(hfsbi_checker *checker) {
     size_t     i;
     if (!checker) return;
     alloc = checker->alloc;
+    hfsbi_python_close(checker);
     for (i = 0; i < HFSBI_CHECK_MEMORY; i++)
         if (checker->seen[i].used)
             hfsbi_array_free(&alloc, checker->seen[i].text,
@@ -810,13 +567,16 @@ static void hfsbi_check_built_in(hfsbi_checker     *checker,
                                  hfsb_str content, hfsb_buf *lines,
                                  hfsb_buf *warnings) {
     const char *shell = hfsbi_check_shell_of(content);
-    if (hfsbi_check_has_suffix(path, HFSB_LIT(".py")))
-        hfsbi_check_py(checker, cancel, content, lines);
+    if (hfsbi_check_has_suffix(path, HFSB_LIT(".py"))) {
+        hfsbi_python_check(checker, cancel, path, content, lines);
+        if (!hfsb_str_starts(hfsb_buf_str(lines),
+                             HFSB_LIT("Python syntax error")))
+            hfsbi_check_training(content, lines);
+    }
     if (hfsbi_check_has_suffix(path, HFSB_LIT(".json")))
         hfsbi_check_json(path, content, lines);
     hfsbi_check_move(lines, warnings);
-    if (shell)
-        hfsbi_check_with_program(checker, cancel, shell, content, lines);
+    if (shell) hfsbi_check_script(checker, cancel, shell, content, lines);
     hfsbi_check_move(lines, warnings);
 }
 
@@ -840,4 +600,20 @@ HFSBI_FN void hfsbi_checker_run(hfsbi_checker     *checker,
         hfsbi_check_move(&lines, warnings);
     }
     hfsb_buf_free(&lines);
+}
+
+HFSBI_FN void hfsbi_check_put(hfsb_buf *out, hfsb_str path, hfsb_str lines) {
+    size_t   mark = out->len;
+    hfsb_str line;
+    if (lines.len == 0) return;
+    hfsb_buf_append(out, HFSB_LIT("\n\nValidation warnings"));
+    if (path.len)
+        hfsb_buf_printf(out, " for %.*s, written before", (int)path.len,
+                        path.ptr);
+    hfsb_buf_append_byte(out, ':');
+    while (hfsb_text_line(&lines, &line, NULL)) {
+        hfsb_buf_append(out, HFSB_LIT("\n  ! "));
+        hfsb_buf_append(out, line);
+    }
+    (void)!hfsb_buf_finish(out, mark);
 }

@@ -17,6 +17,9 @@
 
 /* ---- open and close ---- */
 
+/* How long a reply in a session waits for a check by another program. */
+enum { HFSBI_CHECK_PATIENCE_MS = 50 };
+
 HFSBI_FN const char *hfsbi_default_shell(void) {
     static const char *const list[] = {"/bin/bash", "/usr/bin/bash"};
     size_t                   i;
@@ -144,6 +147,7 @@ static hfsb_status hfsbi_tools_fill(hfsb_tools            *tools,
     if (!tools->checker) return HFSB_NOMEM;
     tools->checker->env = tools->env.list;
     tools->checker->no_imports = o->no_imports;
+    tools->checker->patience_ms = o->session ? HFSBI_CHECK_PATIENCE_MS : 0;
     return HFSB_OK;
 }
 

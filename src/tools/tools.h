@@ -41,7 +41,9 @@ typedef struct hfsb_tools_opts {
                           limit) */
     bool     session;  /* a file must be read before it is changed, and again
                           if others have changed it. The content of small files
-                          is kept to show what changed, 4 MiB of it */
+                          is kept to show what changed, 4 MiB of it. Warnings
+                          about a Python file that take longer than 50 ms come
+                          with the next result */
     const char *const *env;      /* of commands, "NAME=value", NULL-terminated
                                (NULL: a copy of this process's) */
     const char *const *hide_env; /* names of variables that commands do not

@@ -6,6 +6,7 @@
        table.c    lists the tools and writes their definitions
        record.c   keeps the output of one command, and spill files
        check.c    warns about a file that was just written
+       python.c   ... if it is Python: runs the helper process
        job.c      runs commands: waiting, running, finished
        call.c     carries one call from its arguments to its result
        result.c   fills and prints a result
@@ -402,6 +403,9 @@ HFSBI_FN hfsb_status hfsbi_record_read(const hfsbi_record *r,
    are cached by content. */
 
 #define HFSBI_CHECK_MEMORY 64 /* contents in the cache */
+#define HFSBI_CHECK_PROGRAM \
+    ((size_t)1024 * 1024) /* longest content that a
+                                                     program checks */
 
 /* The cached warnings for one content. */
 typedef struct hfsbi_check_seen {
@@ -411,16 +415,32 @@ typedef struct hfsbi_check_seen {
     unsigned long long used; /* `clock` at the last use; 0: free */
 } hfsbi_check_seen;
 
+typedef struct hfsbi_py_check hfsbi_py_check; /* see python.c */
+
+/* The helper process for Python files. */
+typedef struct hfsbi_python {
+    hfsbi_loop     *loop;  /* NULL until the first check; opened under the lock
+                             of the checker; its own lock protects the rest */
+    hfsb_proc      *proc;  /* NULL: none runs */
+    hfsb_buf        piece; /* its output after the last line */
+    size_t          taken; /* bytes of the answer that arrives */
+    hfsbi_py_check *checks; /* oldest first */
+} hfsbi_python;
+
 typedef struct hfsbi_checker {
     hfsb_tools_check  *checks; /* the caller's */
     size_t             count;
-    hfsb_buf           suffixes;   /* of `checks`, each ends in NUL */
-    const char *const *env;        /* of the programs; not copied (NULL: that
+    hfsb_buf           suffixes;    /* of `checks`, each ends in NUL */
+    const char *const *env;         /* of the programs; not copied (NULL: that
                                       of this process) */
-    const hfsb_root   *place;      /* where the tools write; not copied (NULL:
+    const hfsb_root   *place;       /* where the tools write; not copied (NULL:
                                       the current directory) */
-    bool               no_imports; /* Python modules are not imported */
-    long long          timeout_ms; /* for one program */
+    bool               no_imports;  /* Python modules are not imported */
+    long long          timeout_ms;  /* for one program */
+    long long          patience_ms; /* that a call waits for a Python check,
+                                      before the next call shows its warnings
+                                      (0: until it ends) */
+    hfsbi_python       python;
     hfsb_alloc         alloc;
     pthread_mutex_t    lock; /* protects the cache below; held briefly */
     unsigned long long clock;
@@ -446,6 +466,70 @@ HFSBI_FN void hfsbi_checker_run(hfsbi_checker     *checker,
 /* Returns "sh", "bash" or "dash" when the first line of content makes it a
    script for that shell, else NULL. */
 HFSBI_FN const char *hfsbi_check_shell_of(hfsb_str content);
+
+/* Appends a heading and the lines of warnings to an output, or nothing when
+   there are none or memory is short. path names the file when the output is
+   not that of its write (empty: it is). */
+HFSBI_FN void hfsbi_check_put(hfsb_buf *out, hfsb_str path, hfsb_str lines);
+
+/* Appends text to *lines as one line of valid UTF-8, ended by LF; false
+   without memory. */
+HFSBI_FN bool hfsbi_check_warn(hfsb_buf *lines, hfsb_str text);
+
+/* The digest of a program's name and the content it checks. */
+HFSBI_FN void hfsbi_check_digest(const char *program, hfsb_str content,
+                                 unsigned char digest[HFSB_SHA256_SIZE]);
+/* Appends the cached warnings to *lines; false if there is no entry. */
+HFSBI_FN bool hfsbi_check_recall(hfsbi_checker      *checker,
+                                 const unsigned char digest[HFSB_SHA256_SIZE],
+                                 hfsb_buf           *lines);
+/* Caches the warnings for a digest. */
+HFSBI_FN void
+hfsbi_check_remember(hfsbi_checker      *checker,
+                     const unsigned char digest[HFSB_SHA256_SIZE],
+                     hfsb_str            text);
+
+enum { HFSBI_FENCE_DIRS = 3 };
+
+/* The directories that the tools write to, before and after realpath(). Points
+   into itself and into the root: do not copy. */
+typedef struct hfsbi_fence {
+    const char *dirs[HFSBI_FENCE_DIRS]; /* ends in NULL; only NULL: nothing is
+                                           fenced */
+    char        given[PATH_MAX], real[PATH_MAX]; /* without a root */
+} hfsbi_fence;
+
+/* A program outside the fence, and an environment that mentions nothing inside
+   it. */
+typedef struct hfsbi_outer_program {
+    char         path[PATH_MAX];
+    const char **env; /* ends in NULL */
+    size_t       count;
+    hfsb_buf     search; /* its PATH */
+    hfsbi_fence  fence;
+    hfsb_alloc   alloc;
+} hfsbi_outer_program;
+
+/* Searches PATH for a program. False if there is none, or without memory; then
+   there is nothing to free. */
+HFSBI_FN bool hfsbi_outer_find(const hfsbi_checker *checker, const char *name,
+                               hfsbi_outer_program *program);
+HFSBI_FN void hfsbi_outer_free(hfsbi_outer_program *program);
+
+/* ==== python.c: the helper for Python files ============================== */
+
+/* Appends the warnings about content to *lines, as hfsbi_checker_run() does.
+   With patience_ms, warnings that come later are kept for
+   hfsbi_python_late(). */
+HFSBI_FN void hfsbi_python_check(hfsbi_checker     *checker,
+                                 const hfsb_cancel *cancel, hfsb_str path,
+                                 hfsb_str content, hfsb_buf *lines);
+/* Appends the warnings that came late, as hfsbi_check_put() does, and forgets
+   them; those about a file that has changed since are dropped. Does not
+   wait. */
+HFSBI_FN void hfsbi_python_late(hfsbi_checker *checker, hfsb_buf *out);
+/* Ends the helper. */
+HFSBI_FN void hfsbi_python_close(hfsbi_checker *checker);
 
 /* ==== job.c: commands ==================================================== */
 

@@ -52,26 +52,16 @@ HFSBI_FN bool hfsbi_may_change(hfsb_call *call, hfsb_str path, bool edit,
 
 HFSBI_FN hfsb_status hfsbi_add_warnings(hfsb_call *call, hfsb_str path,
                                         hfsb_str content) {
-    hfsb_buf    warnings = HFSB_INIT;
-    hfsb_str    rest, line;
-    size_t      mark = call->result.output.len;
-    hfsb_status st;
+    hfsb_buf warnings = HFSB_INIT;
     hfsbi_change_unlock(call); /* checks may take long */
     if (!call->tools->checker) return HFSB_OK;
     warnings.alloc = call->tools->alloc;
     hfsbi_checker_run(call->tools->checker, call->opts.cancel, path, content,
                       &warnings);
-    rest = hfsb_buf_str(&warnings);
-    if (rest.len)
-        hfsb_buf_append(&call->result.output,
-                        HFSB_LIT("\n\nValidation warnings:"));
-    while (hfsb_text_line(&rest, &line, NULL)) {
-        hfsb_buf_append(&call->result.output, HFSB_LIT("\n  ! "));
-        hfsb_buf_append(&call->result.output, line);
-    }
-    st = hfsb_buf_finish(&call->result.output, mark);
+    hfsbi_check_put(&call->result.output, HFSB_LIT(""),
+                    hfsb_buf_str(&warnings));
     hfsb_buf_free(&warnings);
-    return st;
+    return HFSB_OK;
 }
 
 /* ---- write ---- */

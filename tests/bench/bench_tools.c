@@ -2,7 +2,8 @@
    - bash capturing 1 GB, cleaned, against `cat` into a file on tmpfs;
    - read of 2,000 lines and edit of a 1 MB file on tmpfs against a program in
      Python that does what the reference server does (reference.py): call by
-     call inside a running process, and as whole programs. */
+     call inside a running process, and as whole programs;
+   - write of a Python file with its check against write of a text file. */
 #define HFSB_IMPLEMENTATION
 #include "../../hfsb.h"
 
@@ -143,6 +144,33 @@ static void compare(const char *tool, const char *file, const char *body,
            tool, ours * 1e3, theirs * 1e3, theirs / ours);
 }
 
+/* Every content is new, so none is remembered. */
+static double median_of_writes(const char *suffix) {
+    double took[ROUNDS], swap;
+    char   body[256];
+    int    i, k;
+    for (i = 0; i < ROUNDS; i++) {
+        snprintf(body, sizeof body,
+                 "{\"path\":\"%s/new%s\",\"content\":\"from textwrap import "
+                 "dedent\\nx = %d\\nprint(dedent(text='x'))\\n\"}",
+                 dir, suffix, i);
+        took[i] = call("write", body);
+        for (k = i; k > 0 && took[k] < took[k - 1]; k--) {
+            swap = took[k];
+            took[k] = took[k - 1];
+            took[k - 1] = swap;
+        }
+    }
+    return took[ROUNDS / 2];
+}
+
+static void check(void) {
+    double plain = median_of_writes(".txt"), python_file;
+    python_file = median_of_writes(".py");
+    printf("  write of a Python file: %.1f ms, %.1f times a text file\n",
+           python_file * 1e3, python_file / plain);
+}
+
 static void make_files(void) {
     char     command[1024];
     hfsb_buf out;
@@ -177,6 +205,7 @@ int main(void) {
              "\"new_str\":\"value_10000 = old\"}",
              dir);
     compare("edit", "big.txt", body, other);
+    check();
     hfsb_tools_close(tools);
     snprintf(command, sizeof command, "rm -rf %s", dir);
     out = shell(command);

@@ -1,4 +1,4 @@
-/* Tests of src/check.c and src/check_shell.c. */
+/* Tests of src/tools/check.c. */
 #include "../support/t_check.h"
 
 /* ---- JSON ---- */
@@ -176,14 +176,28 @@ static void shell_errors_are_parsed_in_every_form(void) {
 
 /* ---- what was found before ---- */
 
-static void put_counter(const char *program) {
+/* Programs that count the contents they are given. This python3 answers with
+   the content, but to "slow" only when the file `go` exists. */
+static void put_counters(void) {
     hfsb_buf script = HFSB_INIT;
     T_CHECK(hfsb_buf_printf(&script,
-                            "#!/bin/sh\nprintf x >> '%s/runs'\n"
-                            "printf 'Invalid kwarg: '; cat; echo; echo .\n",
+                            "#!/bin/sh\nwhile read n; do\n"
+                            "text=$(head -c $n); printf x >> '%s/runs'\n"
+                            "while [ \"$text\" = slow -a ! -e '%s/go' ]; do "
+                            "sleep 0.05; done\n"
+                            "echo \"Invalid kwarg: $text\"; echo .; done\n",
+                            home, home) == HFSB_OK);
+    put_program("python3", script.ptr);
+    hfsb_buf_truncate(&script, 0);
+    T_CHECK(hfsb_buf_printf(&script, "#!/bin/sh\nprintf x >> '%s/runs'\n",
                             home) == HFSB_OK);
-    put_program(program, script.ptr);
+    put_program("bash", script.ptr);
     hfsb_buf_free(&script);
+}
+
+static void drop_counters(void) {
+    drop_program("python3");
+    drop_program("bash");
 }
 
 static void numbered(hfsbi_checker *checker, int i) {
@@ -195,8 +209,7 @@ static void numbered(hfsbi_checker *checker, int i) {
 
 static void each_content_is_looked_at_once(void) {
     hfsbi_checker *checker = open_with(fake_env, 0);
-    put_counter("python3");
-    put_counter("bash");
+    put_counters();
     forget_runs();
     CHECK(checker, "a.py", "x", "Invalid kwarg: x\n");
     CHECK(checker, "a.py", "x", "Invalid kwarg: x\n");
@@ -208,14 +221,13 @@ static void each_content_is_looked_at_once(void) {
     CHECK(checker, "a", "#!/bin/bash", "");
     T_CHECK(runs() == 3);
     hfsbi_checker_close(checker);
-    drop_program("bash");
-    drop_program("python3");
+    drop_counters();
 }
 
 static void the_last_64_contents_are_remembered(void) {
     hfsbi_checker *checker = open_with(fake_env, 0);
     int            i;
-    put_counter("python3");
+    put_counters();
     forget_runs();
     for (i = 0; i < 64; i++) numbered(checker, i);
     T_CHECK(runs() == 64);
@@ -228,7 +240,7 @@ static void the_last_64_contents_are_remembered(void) {
     numbered(checker, 1);
     T_CHECK(runs() == 66);
     hfsbi_checker_close(checker);
-    drop_program("python3");
+    drop_counters();
 }
 
 static void only_whole_results_are_remembered(void) {
@@ -425,7 +437,6 @@ static void *work(void *user) {
     for (i = 0; i < 60; i++) {
         char     text[32], want[64];
         hfsb_buf got = HFSB_INIT;
-        /* more contents than are remembered would make it slow */
         (void)snprintf(text, sizeof text, "n%d", i % 20);
         (void)snprintf(want, sizeof want, "Invalid kwarg: n%d\n", i % 20);
         hfsbi_checker_run(w->checker, NULL, HFSB_LIT("a.py"), hfsb_cstr(text),
@@ -442,7 +453,7 @@ static void threads_share_a_checker(void) {
     pthread_t      thread[2];
     worker         workers[2];
     int            i;
-    put_counter("python3");
+    put_counters();
     forget_runs();
     for (i = 0; i < 2; i++) {
         workers[i].checker = checker;
@@ -454,7 +465,7 @@ static void threads_share_a_checker(void) {
         T_CHECK(!workers[i].failed);
     }
     T_CHECK(runs() >= 20 && runs() <= 40);
-    drop_program("python3");
+    drop_counters();
     hfsbi_checker_close(checker);
 }
 
@@ -469,23 +480,16 @@ static void *work_slowly(void *user) {
     return NULL;
 }
 
-/* The python3 of one thread ends only when the other thread's check is done:
-   with the lock held it would not, until its timeout. */
+/* python3 answers one thread only when the other thread's check is done: with
+   the lock held that would not be, until its timeout. */
 static void a_program_that_runs_holds_up_no_other_thread(void) {
     hfsbi_checker *checker = open_with(fake_env, 8000);
-    hfsb_buf       script = HFSB_INIT;
     pthread_t      thread;
     worker         slow;
     int            i;
-    put_counter("python3");
+    put_counters();
     CHECK(checker, "a.py", "known", "Invalid kwarg: known\n");
     forget_runs();
-    T_CHECK(hfsb_buf_printf(&script,
-                            "#!/bin/sh\nprintf x >> '%s/runs'\n"
-                            "while [ ! -e '%s/go' ]; do sleep 0.05; done\n"
-                            "echo Invalid kwarg: slow; echo .\n",
-                            home, home) == HFSB_OK);
-    put_program("python3", script.ptr);
     slow.checker = checker;
     slow.failed = false;
     T_CHECK(pthread_create(&thread, NULL, work_slowly, &slow) == 0);
@@ -494,8 +498,7 @@ static void a_program_that_runs_holds_up_no_other_thread(void) {
     CHECK(checker, "a.py", "known", "Invalid kwarg: known\n");
     put_file("go", HFSB_LIT(""), 0600);
     T_CHECK(pthread_join(thread, NULL) == 0 && !slow.failed);
-    drop_program("python3");
-    hfsb_buf_free(&script);
+    drop_counters();
     hfsbi_checker_close(checker);
 }
 

@@ -1,4 +1,4 @@
-/* Tests of src/check_program.c: which programs and modules a check runs. The
+/* Tests of src/tools/check.c: which programs and modules a check runs. The
    tools write to `work`; whatever a write could have put there creates the
    file `ran` when it runs. */
 #include "../support/t_check.h"
@@ -302,7 +302,11 @@ static void the_environment_of_a_program_mentions_nothing_inside(void) {
     x.env[2] = beside;
     x.env[3] = NULL;
     CHECK(x.checker, "a.py", "", ""); /* no PATH: /bin and /usr/bin */
+    end(&x);
+    begin(&x, "work", NULL, "work/bin");
+    x.env[0] = inside;
     x.env[1] = x.path;
+    x.env[2] = beside;
     snprintf(want, sizeof want, "Invalid kwarg:   %s\nInvalid kwarg: %s/bin\n",
              in_home(path, "work-too"), home);
     CHECK(x.checker, "a.py", "x", want);

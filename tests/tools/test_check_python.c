@@ -289,6 +289,35 @@ static void only_modules_of_calls_with_keywords_are_imported(void) {
     hfsbi_checker_close(checker);
 }
 
+/* Its signatures are known after that, until its file changes. */
+static void a_module_is_imported_once(void) {
+    hfsbi_checker *checker;
+    hfsb_buf       module = HFSB_INIT;
+    if (!have("python3")) return;
+    put_wrapper();
+    forget_runs();
+    checker = open_with(fake_env, 0);
+    T_CHECK(hfsb_buf_printf(&module,
+                            "open('%s/runs', 'a').write('x')\n"
+                            "def f(x): pass\n",
+                            home) == HFSB_OK);
+    put_file("lib/counted.py", hfsb_buf_str(&module), 0644);
+    CHECK(checker, "a.py", "from counted import f\nf(a=1)\n",
+          NOT_TAKEN("f(a=...)", "2", "counted.f"));
+    CHECK(checker, "a.py", "from counted import f\n\nf(b=1)\n",
+          NOT_TAKEN("f(b=...)", "3", "counted.f"));
+    T_CHECK(runs() == 1);
+    T_CHECK(hfsb_buf_append(&module, HFSB_LIT("def f(b): pass\n")) ==
+            HFSB_OK);
+    put_file("lib/counted.py", hfsb_buf_str(&module), 0644);
+    CHECK(checker, "a.py", "from counted import f\nf(a=1, b=1)\n",
+          NOT_TAKEN("f(a=...)", "2", "counted.f"));
+    T_CHECK(runs() == 2);
+    drop_program("python3");
+    hfsb_buf_free(&module);
+    hfsbi_checker_close(checker);
+}
+
 /* The wrapper starts python3 in `work`, with "" and "." on its path. */
 static void nothing_is_imported_from_the_work_directory(void) {
     static const char text[] = "from evil import f\nf(a=1)\n";
@@ -418,6 +447,7 @@ int main(void) {
     T_RUN(modules_cannot_disturb_the_check);
     T_RUN(what_modules_start_is_ended);
     T_RUN(only_modules_of_calls_with_keywords_are_imported);
+    T_RUN(a_module_is_imported_once);
     T_RUN(nothing_is_imported_from_the_work_directory);
     T_RUN(a_python3_that_is_not_there_is_no_matter);
     T_RUN(a_python3_that_hangs_is_ended);
