@@ -15,8 +15,16 @@
    resolved like any other path. So with a root nothing is ever opened except
    from root_fd downwards. EXDEV means "outside the root" throughout.
 
-   Functions that return int and no descriptor return 0 or an errno. */
+   Of several roots, an absolute path belongs to the first that contains it;
+   from there on it is resolved as if there were only that one. The deny list is
+   matched with the path as given, and at each symlink with the real path of the
+   directory that was opened and the name in it, before anything is made there.
+
+   Functions that return int and no descriptor return 0, an errno, or
+   HFSBI_DENIED. */
 #include "os_private.h"
+
+#define HFSBI_DENIED (-1) /* not an errno: the deny list names the path */
 
 HFSBI_FN int hfsbi_openat(int dir, const char *name, int flags, mode_t mode) {
     int fd;
@@ -267,8 +275,14 @@ static hfsb_status hfsbi_fail_missing(hfsb_str path, int code, hfsb_err *err) {
 
 static hfsb_status hfsbi_fail_outside(const hfsb_root *root, hfsb_str path,
                                       hfsb_err *err) {
-    hfsbi_fail(err, HFSB_OUTSIDE, 0, "Path is outside the root ");
-    hfsbi_err_quote(err, hfsb_root_path(root), HFSBI_PATH_SHOWN);
+    const char *before = root->next ? "Path is outside the roots "
+                                    : "Path is outside the root ";
+    hfsbi_fail(err, HFSB_OUTSIDE, 0, "%s", "");
+    for (; root; root = root->next) {
+        hfsbi_err_add(err, "%s", before);
+        hfsbi_err_quote(err, hfsb_root_path(root), HFSBI_PATH_SHOWN);
+        before = ", ";
+    }
     hfsbi_err_add(err, ": ");
     hfsbi_err_quote(err, path, HFSBI_PATH_SHOWN);
     return HFSB_OUTSIDE;
@@ -280,6 +294,9 @@ HFSBI_FN hfsb_status hfsbi_file_fail_os(const hfsb_root *root, hfsb_str path,
     hfsb_status st;
     if (code == EXDEV && root && root->root_fd >= 0)
         return hfsbi_fail_outside(root, path, err);
+    if (code == HFSBI_DENIED)
+        return hfsbi_file_fail(err, HFSB_DENIED, "Path is on the deny list",
+                               path);
     if (code == ENOENT || code == ENOTDIR)
         return hfsbi_fail_missing(path, code, err);
     if (code == EISDIR)
@@ -375,6 +392,109 @@ static int hfsbi_target_open_deepest(const hfsb_root *root,
     return hfsbi_has_dotdot(hfsb_cstr(target->name)) ? ENOENT : 0;
 }
 
+/* ---- the deny list ---- */
+
+HFSBI_FN bool hfsbi_root_denies(const hfsb_root *root, hfsb_str path,
+                                bool is_dir) {
+    size_t end = 0, n;
+    bool   denied = false;
+    if (!root || !root->deny->rules) return false;
+    (void)pthread_mutex_lock(&root->deny->lock);
+    while (!denied && end < path.len) {
+        n = hfsb_str_find_byte(hfsb_str_slice(path, end, path.len), '/');
+        end = n == HFSB_NPOS ? path.len : end + n;
+        denied =
+            hfsbi_ignore_has(root->deny->rules, hfsb_str_slice(path, 0, end),
+                             end < path.len || is_dir);
+        end++;
+    }
+    (void)pthread_mutex_unlock(&root->deny->lock);
+    return denied;
+}
+
+/* The real path of the target's directory. */
+static int hfsbi_target_dir_path(const hfsbi_target *target,
+                                 char                real[PATH_MAX]) {
+    const hfsb_root *root = target->root;
+    hfsb_str         dir = hfsb_buf_str(&target->path);
+    hfsb_buf         path = HFSB_INIT;
+    int              code = ENOMEM;
+#ifdef HFSBI_LINUX
+    char    link[32];
+    ssize_t n;
+    (void)snprintf(link, sizeof link, "/proc/self/fd/%d", target->dir);
+    n = readlink(link, real, PATH_MAX);
+    if (n > 0 && n < PATH_MAX && real[0] == '/') {
+        real[n] = '\0';
+        return 0;
+    }
+#endif
+    path.alloc = hfsbi_root_alloc(root);
+    if (strcmp(target->name, ".") != 0)
+        dir.len = (size_t)(target->name - dir.ptr);
+    if (root->root_fd >= 0) {
+        hfsb_buf_append(&path, hfsb_buf_str(&root->real_root));
+        hfsb_buf_append_byte(&path, '/');
+    }
+    hfsb_buf_append(&path, dir.len ? dir : HFSB_LIT("."));
+    if (hfsb_buf_finish(&path, 0) == HFSB_OK)
+        code = realpath(path.ptr, real) ? 0 : errno;
+    hfsb_buf_free(&path);
+    return code;
+}
+
+HFSBI_FN int hfsbi_target_place(const hfsbi_target *target, hfsb_buf *out) {
+    char     real[PATH_MAX];
+    hfsb_str rest = HFSB_INIT;
+    int      code = hfsbi_target_dir_path(target, real);
+    if (code != 0) return code;
+    if (!hfsbi_cut_prefix(hfsb_buf_str(&target->root->real_root),
+                          hfsb_cstr(real), &rest))
+        rest = hfsb_cstr(real + 1);
+    return hfsb_path_join(rest, hfsb_cstr(target->name), out) == HFSB_OK
+               ? 0
+               : ENOMEM;
+}
+
+/* HFSBI_DENIED when the deny list names the target. */
+static int hfsbi_target_deny(const hfsbi_target *target) {
+    hfsb_buf path = HFSB_INIT;
+    int      code;
+    if (!target->root || !target->root->deny->rules) return 0;
+    path.alloc = target->root->alloc;
+    code = hfsbi_target_place(target, &path);
+    if (code == 0 &&
+        hfsbi_root_denies(target->root, hfsb_buf_str(&path),
+                          target->exists && S_ISDIR(target->st.st_mode)))
+        code = HFSBI_DENIED;
+    hfsb_buf_free(&path);
+    return code;
+}
+
+/* The same for the path as it was given. */
+static int hfsbi_target_deny_given(const hfsbi_target *target) {
+    const hfsb_root *root = target->root;
+    hfsb_buf         clean = HFSB_INIT;
+    hfsb_str         path, rest;
+    int              code = 0;
+    if (!root || !root->deny->rules) return 0;
+    clean.alloc = root->alloc;
+    if (hfsb_path_clean(hfsb_buf_str(&target->path), &clean) != HFSB_OK)
+        code = ENOMEM;
+    path = hfsb_buf_str(&clean);
+    if (path.len && path.ptr[0] == '/') { /* there is no root */
+        if (hfsbi_cut_prefix(hfsb_buf_str(&root->work_dir), path, &rest) ||
+            hfsbi_cut_prefix(hfsb_buf_str(&root->real_root), path, &rest))
+            path = rest;
+        else path = hfsb_str_slice(path, 1, path.len);
+    }
+    if (code == 0 && hfsbi_root_denies(root, path, false)) code = HFSBI_DENIED;
+    hfsb_buf_free(&clean);
+    return code;
+}
+
+/* ---- resolving ---- */
+
 /* Makes the directories in target->name and enters them. One that exists
    already must not be a symlink. */
 static int hfsbi_target_make_parents(hfsbi_target *target, bool sync) {
@@ -423,9 +543,13 @@ static int hfsbi_target_follow(const hfsb_root *root, hfsbi_target *target) {
 /* For a path that ends in a slash or in dots, and so names a directory. */
 static int hfsbi_target_enter(const hfsb_root *root, hfsbi_target *target,
                               unsigned how) {
+    int code;
     target->dir = hfsbi_root_open_dir(root, target->path.ptr);
     target->name = ".";
-    if (target->dir >= 0) return hfsbi_target_stat(target);
+    if (target->dir >= 0) {
+        code = hfsbi_target_stat(target);
+        return code == 0 ? hfsbi_target_deny(target) : code;
+    }
     if ((how & HFSBI_RESOLVE_PARENTS) && errno == ENOENT) return EISDIR;
     return errno;
 }
@@ -442,12 +566,15 @@ static int hfsbi_target_step(const hfsb_root *root, hfsb_str path,
         return hfsbi_target_enter(root, target, how);
     target->name = name.ptr;
     target->dir = hfsbi_target_open_prefix(root, target, all.len - name.len);
-    if (target->dir >= 0) return hfsbi_target_stat(target);
-    if (errno != ENOENT ||
-        !(how & (HFSBI_RESOLVE_PARENTS | HFSBI_RESOLVE_DEEPEST)))
-        return errno;
+    if (target->dir >= 0) {
+        code = hfsbi_target_stat(target);
+        return code == 0 ? hfsbi_target_deny(target) : code;
+    }
+    if (errno != ENOENT) return errno;
     code = hfsbi_target_open_deepest(root, target);
+    if (code == 0) code = hfsbi_target_deny(target);
     if (code != 0 || (how & HFSBI_RESOLVE_DEEPEST)) return code;
+    if (!(how & HFSBI_RESOLVE_PARENTS)) return ENOENT;
     /* "~/x" is a mistake, not a request for a directory named "~". */
     if (path.ptr[0] == '~' && strlen(target->name) == path.len) return ENOENT;
     code = hfsbi_target_make_parents(target, !(how & HFSBI_RESOLVE_NO_SYNC));
@@ -459,6 +586,18 @@ static int hfsbi_target_step(const hfsb_root *root, hfsb_str path,
 HFSBI_FN void hfsbi_target_close(hfsbi_target *target) {
     hfsbi_close(&target->dir);
     hfsb_buf_free(&target->path);
+}
+
+/* Starts the target: its root, and the path as seen from there. */
+static int hfsbi_target_begin(const hfsb_root *root, hfsb_str path,
+                              hfsbi_target *target) {
+    int code;
+    do {
+        target->root = root;
+        code = hfsbi_path_from_root(root, path, &target->path);
+        if (root) root = root->next;
+    } while (code == EXDEV && root);
+    return code == 0 ? hfsbi_target_deny_given(target) : code;
 }
 
 HFSBI_FN hfsb_status hfsbi_resolve(const hfsb_root *root, hfsb_str path,
@@ -474,13 +613,15 @@ HFSBI_FN hfsb_status hfsbi_resolve(const hfsb_root *root, hfsb_str path,
     if (hfsb_str_find_byte(path, '\0') != HFSB_NPOS)
         return hfsbi_file_fail(err, HFSB_REFUSED,
                                "The path contains a NUL byte", path);
-    code = hfsbi_path_from_root(root, path, &target->path);
-    if (code == 0) code = hfsbi_target_step(root, path, how, target);
+    code = hfsbi_target_begin(root, path, target);
+    if (code == 0) code = hfsbi_target_step(target->root, path, how, target);
     while (code == 0 && target->exists && S_ISLNK(target->st.st_mode) &&
            !(how & HFSBI_RESOLVE_NO_FOLLOW)) {
-        code = ++links > HFSBI_LINKS_MAX ? ELOOP
-                                         : hfsbi_target_follow(root, target);
-        if (code == 0) code = hfsbi_target_step(root, path, how, target);
+        code = ++links > HFSBI_LINKS_MAX
+                   ? ELOOP
+                   : hfsbi_target_follow(target->root, target);
+        if (code == 0)
+            code = hfsbi_target_step(target->root, path, how, target);
     }
     if (code == 0) return hfsbi_ok(err);
     hfsbi_target_close(target);
@@ -582,30 +723,96 @@ static hfsb_status hfsbi_root_fill(hfsb_root *root, hfsb_str top, hfsb_str dir,
     return hfsbi_root_fail(err, code, "Working directory", dir);
 }
 
-/* One allocation for both; root.sweeps points to the second. */
+/* One allocation for all; root.sweeps and root.deny point into it. */
 typedef struct hfsbi_root_block {
     hfsb_root    root;
     hfsbi_sweeps sweeps;
+    hfsbi_deny   deny;
 } hfsbi_root_block;
 
-hfsb_status hfsb_root_open(const hfsb_root_opts *opts, hfsb_root **out,
-                           hfsb_err *err) {
-    hfsb_root_opts    none = HFSB_INIT;
-    hfsbi_root_block *block;
-    hfsb_root        *root;
-    hfsb_status       st;
-    if (!opts) opts = &none;
-    *out = NULL;
-    block = (hfsbi_root_block *)hfsbi_array(&opts->alloc, 1, sizeof *block);
-    if (!block) return hfsbi_fail_status(err, HFSB_NOMEM, "Root directory");
+/* Returns a root without directories, or NULL without memory. */
+static hfsb_root *hfsbi_root_new(const hfsb_alloc *alloc) {
+    hfsbi_root_block *block =
+        (hfsbi_root_block *)hfsbi_array(alloc, 1, sizeof *block);
+    hfsb_root *root;
+    if (!block) return NULL;
     memset(block, 0, sizeof *block);
     root = &block->root;
     root->sweeps = &block->sweeps;
+    root->deny = &block->deny;
     (void)pthread_mutex_init(&root->sweeps->lock, NULL);
+    (void)pthread_mutex_init(&root->deny->lock, NULL);
     root->root_fd = -1;
-    root->alloc = root->root.alloc = root->real_root.alloc = opts->alloc;
-    root->work_dir.alloc = root->work_rest.alloc = opts->alloc;
+    root->alloc = root->root.alloc = root->real_root.alloc = *alloc;
+    root->work_dir.alloc = root->work_rest.alloc = *alloc;
+    return root;
+}
+
+/* Compiles the deny list. */
+static hfsb_status
+hfsbi_root_set_deny(hfsb_root *root, const hfsb_root_opts *o, hfsb_err *err) {
+    const char *work = root->work_dir.len ? root->work_dir.ptr : ".";
+    char        real[PATH_MAX];
+    size_t      i;
+    if (o->deny_count == 0) return HFSB_OK;
+    if (root->root_fd < 0) {
+        if (!realpath(work, real))
+            return hfsbi_root_fail(err, errno, "Working directory",
+                                   hfsb_cstr(work));
+        hfsb_buf_append(&root->real_root, hfsb_cstr(real));
+    }
+    if (root->real_root.status != HFSB_OK ||
+        hfsbi_ignore_open(&root->alloc, &root->deny->rules) != HFSB_OK)
+        return hfsbi_fail_status(err, HFSB_NOMEM, "Deny list");
+    for (i = 0; i < o->deny_count; i++) {
+        if (hfsbi_ignore_push(root->deny->rules, HFSB_LIT(""),
+                              hfsb_cstr(o->deny[i])) != HFSB_OK)
+            return hfsbi_fail_status(err, HFSB_NOMEM, "Deny list");
+        if (hfsbi_ignore_count(root->deny->rules) == i + 1) continue;
+        hfsbi_fail(err, HFSB_ARG, 0, "Invalid deny pattern: \"");
+        hfsbi_err_quote(err, hfsb_cstr(o->deny[i]), HFSBI_PATH_SHOWN);
+        hfsbi_err_add(err, "\"");
+        return HFSB_ARG;
+    }
+    return HFSB_OK;
+}
+
+/* Adds the roots after the first. */
+static hfsb_status
+hfsbi_root_add_more(hfsb_root *root, const hfsb_root_opts *o, hfsb_err *err) {
+    hfsb_root  *last = root;
+    hfsb_status st = HFSB_OK;
+    size_t      i;
+    if (o->more_root_count &&
+        (!o->root.len || o->more_root_count >= HFSBI_ROOTS))
+        return hfsbi_fail(err, HFSB_ARG, 0, "There may be 1 to %d roots.",
+                          HFSBI_ROOTS);
+    for (i = 0; st == HFSB_OK && i < o->more_root_count; i++) {
+        last->next = hfsbi_root_new(&o->alloc);
+        if (!last->next)
+            return hfsbi_fail_status(err, HFSB_NOMEM, "Root directory");
+        last = last->next;
+        st = o->more_roots[i][0]
+                 ? hfsbi_root_fill(last, hfsb_cstr(o->more_roots[i]),
+                                   HFSB_LIT(""), err)
+                 : hfsbi_fail(err, HFSB_ARG, 0, "A root is empty.");
+        last->deny = root->deny;
+    }
+    return st;
+}
+
+hfsb_status hfsb_root_open(const hfsb_root_opts *opts, hfsb_root **out,
+                           hfsb_err *err) {
+    hfsb_root_opts none = HFSB_INIT;
+    hfsb_root     *root;
+    hfsb_status    st;
+    if (!opts) opts = &none;
+    *out = NULL;
+    root = hfsbi_root_new(&opts->alloc);
+    if (!root) return hfsbi_fail_status(err, HFSB_NOMEM, "Root directory");
     st = hfsbi_root_fill(root, opts->root, opts->work_dir, err);
+    if (st == HFSB_OK) st = hfsbi_root_add_more(root, opts, err);
+    if (st == HFSB_OK) st = hfsbi_root_set_deny(root, opts, err);
     if (st != HFSB_OK) {
         hfsb_root_close(root);
         return st;
@@ -615,16 +822,21 @@ hfsb_status hfsb_root_open(const hfsb_root_opts *opts, hfsb_root **out,
 }
 
 void hfsb_root_close(hfsb_root *root) {
-    hfsb_alloc alloc;
-    if (!root) return;
-    alloc = root->alloc;
-    hfsbi_close(&root->root_fd);
-    hfsb_buf_free(&root->root);
-    hfsb_buf_free(&root->real_root);
-    hfsb_buf_free(&root->work_dir);
-    hfsb_buf_free(&root->work_rest);
-    (void)pthread_mutex_destroy(&root->sweeps->lock);
-    hfsbi_array_free(&alloc, root, 1, sizeof(hfsbi_root_block));
+    while (root) {
+        hfsbi_root_block *block = (hfsbi_root_block *)(void *)root;
+        hfsb_root        *next = root->next;
+        hfsb_alloc        alloc = root->alloc;
+        hfsbi_close(&root->root_fd);
+        hfsb_buf_free(&root->root);
+        hfsb_buf_free(&root->real_root);
+        hfsb_buf_free(&root->work_dir);
+        hfsb_buf_free(&root->work_rest);
+        hfsbi_ignore_close(block->deny.rules);
+        (void)pthread_mutex_destroy(&block->deny.lock);
+        (void)pthread_mutex_destroy(&block->sweeps.lock);
+        hfsbi_array_free(&alloc, block, 1, sizeof *block);
+        root = next;
+    }
 }
 
 hfsb_str hfsb_root_work_dir(const hfsb_root *root) {
@@ -633,6 +845,10 @@ hfsb_str hfsb_root_work_dir(const hfsb_root *root) {
 
 hfsb_str hfsb_root_path(const hfsb_root *root) {
     return root ? hfsb_buf_str(&root->root) : hfsb_str_make("", 0);
+}
+
+const hfsb_root *hfsb_root_next(const hfsb_root *root) {
+    return root ? root->next : NULL;
 }
 
 /* ---- helpers of file.c and file_write.c ---- */

@@ -12,20 +12,32 @@
 typedef struct hfsb_root hfsb_root;
 
 typedef struct hfsb_root_opts {
-    hfsb_str   work_dir; /* where relative paths begin (empty: the root if
+    hfsb_str work_dir; /* where relative paths begin (empty: the root if
                             there is one, else the current directory at the
                             time of each call). With a root, a relative
                             work_dir begins at the root */
-    hfsb_str   root;     /* every path must lie beneath this directory (empty:
+    hfsb_str root;     /* every path must lie beneath this directory (empty:
                             anywhere). The kernel resolves each path from the
                             opened root, so no "..", symlink, magic link of
                             /proc or race leads outside; absolute symlinks are
                             refused */
-    hfsb_alloc alloc;    /* for the root and for all work through it */
+    const char *const *more_roots; /* other directories beneath which paths may
+                            lie; needs `root`. An absolute path belongs to the
+                            first root that contains it, a relative one to
+                            `root`; no symlink leads from one to another */
+    size_t             more_root_count; /* at most 15 */
+    const char *const
+              *deny; /* patterns as in .gitignore, relative to each root
+                            (without one, to the working directory): no path is
+                            used if it or a directory above it matches, as
+                            given or after symlinks are resolved */
+    size_t     deny_count;
+    hfsb_alloc alloc; /* for the root and for all work through it */
 } hfsb_root_opts;
 
 /* HFSB_OK; HFSB_NOT_FOUND when a directory does not exist; HFSB_OUTSIDE when
-   work_dir is not beneath the root; HFSB_REFUSED for a NUL byte; HFSB_IO;
+   work_dir is not beneath the root; HFSB_REFUSED for a NUL byte; HFSB_ARG for
+   an invalid pattern, more_roots without root, or too many roots; HFSB_IO;
    HFSB_NOMEM. opts may be NULL. */
 HFSB_API hfsb_status hfsb_root_open(const hfsb_root_opts *opts,
                                     hfsb_root **out, hfsb_err *err);
@@ -35,6 +47,8 @@ HFSB_API void        hfsb_root_close(hfsb_root *root);
    valid until the root is closed. */
 HFSB_API hfsb_str hfsb_root_work_dir(const hfsb_root *root);
 HFSB_API hfsb_str hfsb_root_path(const hfsb_root *root);
+/* The next of several roots, for hfsb_root_path(); NULL after the last. */
+HFSB_API const hfsb_root *hfsb_root_next(const hfsb_root *root);
 
 /* In every function below `root` may be NULL: no root, current directory.
    Failures of any path:
@@ -42,12 +56,14 @@ HFSB_API hfsb_str hfsb_root_path(const hfsb_root *root);
                     begins with "~", which is not expanded, or goes through a
                     file that is not a directory
    HFSB_OUTSIDE     "Path is outside the root {root}: {path}", whether or not
-                    a file exists there
+                    a file exists there; with several, "... the roots {root},
+                    {root}: {path}"
    HFSB_IS_DIR      "Is a directory: {path}", where a file is needed
    HFSB_NOT_REGULAR a device, FIFO or socket where a file is needed
    HFSB_REFUSED     the path is empty or contains a NUL byte
    HFSB_ARG         too long, or through too many symlinks
-   HFSB_DENIED      no permission, or a read-only file system
+   HFSB_DENIED      no permission, or a read-only file system; or "Path is on
+                    the deny list: {path}"
    HFSB_FULL        no space, quota or file size left to write
    HFSB_BUSY        too many open files, or in use: a retry may succeed
    HFSB_IO          any other failure of the system; the message gives it

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "../core/core_private.h"
+#include "../pattern/pattern_private.h"
 #include "file.h"
 #include "proc.h"
 #include "cancel.h"
@@ -213,10 +214,21 @@ typedef struct hfsbi_sweeps {
     long long       at[HFSBI_SWEEPS];
 } hfsbi_sweeps;
 
+/* The patterns of the deny list. Matching changes their state. */
+typedef struct hfsbi_deny {
+    pthread_mutex_t lock;
+    hfsbi_ignore   *rules; /* NULL: none */
+} hfsbi_deny;
+
+enum { HFSBI_ROOTS = 16 };
+
 struct hfsb_root {
+    hfsb_root    *next;      /* of several roots */
     int           root_fd;   /* -1: no root */
     hfsb_buf      root;      /* as given, made absolute */
-    hfsb_buf      real_root; /* the same without symlinks */
+    hfsb_buf      real_root; /* the same without symlinks; without a root, the
+                                directory where patterns begin */
+    hfsbi_deny   *deny;      /* of the first root */
     hfsb_buf      work_dir;  /* absolute; empty: the current directory */
     hfsb_buf      work_rest; /* work_dir as seen from the root */
     hfsbi_sweeps *sweeps;    /* all that changes after open; has its lock */
@@ -227,12 +239,13 @@ struct hfsb_root {
    exist. All work on a file uses these two, so whatever happens to the path
    meanwhile, nothing outside the root is reached. */
 typedef struct hfsbi_target {
-    int         dir;  /* closed by hfsbi_target_close() */
-    const char *name; /* points into `path`; "." when the path names a
+    const hfsb_root *root; /* the one of several that it belongs to */
+    int              dir;  /* closed by hfsbi_target_close() */
+    const char      *name; /* points into `path`; "." when the path names a
                          directory by a slash or dots at its end */
-    hfsb_buf    path; /* as seen from the root or the current directory */
-    bool        exists;
-    struct stat st; /* if it exists; of a symlink only with NO_FOLLOW */
+    hfsb_buf         path; /* as seen from the root or the current directory */
+    bool             exists;
+    struct stat      st; /* if it exists; of a symlink only with NO_FOLLOW */
 } hfsbi_target;
 
 enum {
@@ -250,6 +263,16 @@ HFSBI_FN hfsb_status hfsbi_resolve(const hfsb_root *root, hfsb_str path,
                                    unsigned how, const char *verb,
                                    hfsbi_target *target, hfsb_err *err);
 HFSBI_FN void        hfsbi_target_close(hfsbi_target *target);
+
+/* Appends the path of the target from its root, or where patterns begin:
+   without symlinks, "." and ".."; "." for that directory itself. 0 or an
+   errno. */
+HFSBI_FN int hfsbi_target_place(const hfsbi_target *target, hfsb_buf *out);
+
+/* True when the deny list names a path, as hfsbi_target_place() writes it, or
+   a directory above it. */
+HFSBI_FN bool hfsbi_root_denies(const hfsb_root *root, hfsb_str path,
+                                bool is_dir);
 
 /* Updates exists and st; 0 or an errno. */
 HFSBI_FN int hfsbi_target_stat(hfsbi_target *target);

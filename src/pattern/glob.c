@@ -426,6 +426,10 @@ HFSBI_FN void hfsbi_ignore_pop(hfsbi_ignore *ignore) {
     hfsbi_ignore_cut(ignore, ignore->folders[ignore->folder_count].rules);
 }
 
+HFSBI_FN size_t hfsbi_ignore_count(const hfsbi_ignore *ignore) {
+    return ignore->rule_count;
+}
+
 /* ---- .gitignore: matching ---- */
 
 static bool hfsbi_rule_matches(hfsbi_rule *rule, hfsb_str path, hfsb_str name,

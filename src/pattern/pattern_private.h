@@ -300,6 +300,8 @@ HFSBI_FN void        hfsbi_ignore_close(hfsbi_ignore *ignore);
    HFSB_NOMEM. */
 HFSBI_FN hfsb_status hfsbi_ignore_push(hfsbi_ignore *ignore, hfsb_str folder,
                                        hfsb_str text);
+/* Returns the number of rules in use. */
+HFSBI_FN size_t hfsbi_ignore_count(const hfsbi_ignore *ignore);
 /* Leaves the folder entered last. */
 HFSBI_FN void hfsbi_ignore_pop(hfsbi_ignore *ignore);
 

@@ -37,7 +37,7 @@ HFSBI_FN bool hfsbi_check_warn(hfsb_buf *lines, hfsb_str text) {
 
    A check runs after every write, even where commands are not offered, so it
    must not run a file that a write could have created. The fence is the
-   directory that the tools write to: the root, or without a root the working
+   directories that the tools write to: the roots, or without a root the working
    directory. A working directory beneath the root is inside the fence anyway.
 
    A program is taken from the first directory of PATH that is outside the
@@ -53,12 +53,13 @@ HFSBI_FN bool hfsbi_check_warn(hfsb_buf *lines, hfsb_str text) {
    directory cannot be resolved. */
 static bool hfsbi_fence_init(hfsbi_fence *fence, const hfsb_root *place) {
     hfsb_str work = hfsb_root_work_dir(place);
+    size_t   n = 0;
     memset(fence, 0, sizeof *fence);
-    if (hfsb_root_path(place).len) {
-        fence->dirs[0] = place->root.ptr;
-        fence->dirs[1] = place->real_root.ptr;
-        return true;
+    for (; hfsb_root_path(place).len; place = hfsb_root_next(place)) {
+        fence->dirs[n++] = place->root.ptr;
+        fence->dirs[n++] = place->real_root.ptr;
     }
+    if (n) return true;
     if (work.len >= sizeof fence->given) return false;
     if (work.len) memcpy(fence->given, work.ptr, work.len);
     else if (!getcwd(fence->given, sizeof fence->given)) return false;

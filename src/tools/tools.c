@@ -99,8 +99,12 @@ static void hfsbi_tools_free_env(hfsb_tools *tools) {
                          tools->env.count + 1, sizeof(char *));
 }
 
-/* Replaces the environment by the one of `like`. */
-static void hfsbi_tools_borrow_env(hfsb_tools *tools, const hfsb_tools *like) {
+/* Replaces environment and root by those of `like`. */
+static void hfsbi_tools_borrow(hfsb_tools *tools, const hfsb_tools *like) {
+    hfsb_root_close(tools->place);
+    tools->place = like->place;
+    tools->place_borrowed = true;
+    if (tools->checker) tools->checker->place = tools->place;
     hfsbi_tools_free_env(tools);
     tools->env.list = like->env.list;
     tools->env.count = like->env.count;
@@ -160,7 +164,7 @@ HFSBI_FN void hfsbi_tools_free(hfsb_tools *tools) {
     }
     hfsbi_checker_close(tools->checker);
     hfsbi_spills_free(&tools->spills);
-    hfsb_root_close(tools->place);
+    if (!tools->place_borrowed) hfsb_root_close(tools->place);
     hfsbi_close(&tools->host.pipe[0]);
     hfsbi_close(&tools->host.pipe[1]);
     hfsbi_seen_free(&tools->seen);
@@ -219,6 +223,10 @@ HFSBI_FN hfsb_status hfsbi_tools_open_in(hfsbi_loop            *loop,
     tools->host.pipe[0] = tools->host.pipe[1] = -1;
     where.work_dir = opts->work_dir;
     where.root = opts->root;
+    where.more_roots = opts->more_roots;
+    where.more_root_count = opts->more_root_count;
+    where.deny = opts->deny;
+    where.deny_count = opts->deny_count;
     st = hfsbi_tools_fill(tools, opts);
     if (st != HFSB_OK) hfsbi_fail_status(err, st, "Opening the tools");
     if (st == HFSB_OK) st = hfsb_root_open(&where, &tools->place, err);
@@ -243,10 +251,8 @@ HFSBI_FN hfsb_status hfsbi_tools_open_like(const hfsb_tools *like,
     const hfsbi_checker     *checker = like->checker;
     hfsb_tools_opts          o = HFSB_INIT;
     hfsb_status              st;
-    o.work_dir = hfsb_root_work_dir(like->place);
-    o.root = hfsb_root_path(like->place);
     o.session = like->session;
-    o.env = no_env; /* that of `like` takes its place */
+    o.env = no_env; /* that of `like` takes its place, and so does its root */
     o.shell = like->shell.ptr;
     o.timeout = like->limits.timeout;
     o.max_timeout = like->limits.max_timeout;
@@ -270,7 +276,7 @@ HFSBI_FN hfsb_status hfsbi_tools_open_like(const hfsb_tools *like,
     o.no_keeper = like->no_keeper;
     o.alloc = like->alloc;
     st = hfsbi_tools_open_in(like->own_loop ? NULL : like->loop, &o, out, err);
-    if (st == HFSB_OK) hfsbi_tools_borrow_env(*out, like);
+    if (st == HFSB_OK) hfsbi_tools_borrow(*out, like);
     return st;
 }
 

@@ -39,7 +39,13 @@ typedef struct hfsb_tools_opts {
                           root, or the current directory) */
     hfsb_str root;     /* confines the file tools, but not commands (empty: no
                           limit) */
-    bool     session;  /* a file must be read before it is changed, and again
+    const char *const *more_roots; /* as in hfsb_root_opts; so are `deny` and
+                          its patterns, which do not hold for commands either.
+                          glob, grep and list leave out what is denied */
+    size_t             more_root_count;
+    const char *const *deny;
+    size_t             deny_count;
+    bool session; /* a file must be read before it is changed, and again
                           if others have changed it. The content of small files
                           is kept to show what changed, 4 MiB of it. Warnings
                           about a Python file that take longer than 50 ms come
@@ -83,7 +89,7 @@ typedef struct hfsb_tools_opts {
 /* Opens the tools. opts may be NULL; its strings and lists are copied, but not
    the `user` of a check. HFSB_OK; HFSB_NOT_FOUND or HFSB_IO when work_dir or
    root cannot be opened; HFSB_OUTSIDE when work_dir is not beneath root;
-   HFSB_NOMEM. On failure *out is NULL. */
+   HFSB_ARG for an invalid pattern; HFSB_NOMEM. On failure *out is NULL. */
 HFSB_API hfsb_status hfsb_tools_open(const hfsb_tools_opts *opts,
                                      hfsb_tools **out, hfsb_err *err);
 

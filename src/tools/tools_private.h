@@ -489,7 +489,7 @@ hfsbi_check_remember(hfsbi_checker      *checker,
                      const unsigned char digest[HFSB_SHA256_SIZE],
                      hfsb_str            text);
 
-enum { HFSBI_FENCE_DIRS = 3 };
+enum { HFSBI_FENCE_DIRS = 2 * HFSBI_ROOTS + 1 };
 
 /* The directories that the tools write to, before and after realpath(). Points
    into itself and into the root: do not copy. */
@@ -995,7 +995,8 @@ typedef struct hfsbi_tools_left {
 struct hfsb_tools {
     /* constant after open */
     hfsb_alloc         alloc;
-    hfsb_root         *place;   /* root and working directory */
+    hfsb_root         *place;          /* root and working directory */
+    bool               place_borrowed; /* it belongs to another object */
     hfsbi_checker     *checker; /* NULL: no checks; has a lock of its own */
     bool               session, no_keeper;
     hfsbi_seen         seen; /* files read or written; has a lock of its own */
@@ -1026,7 +1027,7 @@ HFSBI_FN hfsb_status hfsbi_tools_open_in(hfsbi_loop            *loop,
                                          hfsb_tools **out, hfsb_err *err);
 
 /* Opens another object with the options of `like`, in the same loop. `like`
-   must outlive it: the environment of commands is shared. The options of its
+   must outlive it: environment and root are shared. The options of its
    caller need not exist any more. Returns as hfsb_tools_open(). */
 HFSBI_FN hfsb_status hfsbi_tools_open_like(const hfsb_tools *like,
                                            hfsb_tools **out, hfsb_err *err);
@@ -1187,6 +1188,8 @@ typedef struct hfsbi_finder {
 
     /* private */
     hfsb_buf            path;    /* of the entry, as ignore rules see it */
+    hfsb_buf            from;    /* the start, as the deny list sees it; empty
+                                    at the root */
     size_t              prefix;  /* bytes of `path` up to the start */
     hfsbi_ignore       *ignore;  /* NULL: no rules so far */
     bool                at_root; /* the start is / */

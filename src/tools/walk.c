@@ -95,7 +95,7 @@ typedef struct hfsbi_descent {
    outside the root. The result is only a hint: the descent opens one component
    at a time and compares the last one with the folder. */
 static bool hfsbi_descent_find(hfsbi_descent *d) {
-    const hfsb_root *place = d->f->place;
+    const hfsb_root *place = d->f->spot.root;
     hfsb_buf         path = HFSB_INIT;
     hfsb_str         root = HFSB_INIT;
     size_t           mark = path.len;
@@ -191,7 +191,7 @@ static hfsb_status hfsbi_descent_run(hfsbi_descent *d) {
 /* Pushes the rules of the folders above the walk. Failing to find these
    folders is no error: the walk then uses only the rules it meets. */
 static hfsb_status hfsbi_finder_push_parents(hfsbi_finder *f) {
-    const hfsb_root *place = f->place;
+    const hfsb_root *place = f->spot.root;
     bool             rooted = place && place->root_fd >= 0;
     hfsbi_descent    d;
     hfsb_status      st;
@@ -416,6 +416,21 @@ static bool hfsbi_finder_skips(hfsbi_finder *f, hfsbi_entry *entry,
     return !f->shows_ignored;
 }
 
+/* True if the deny list names the entry; *st is not HFSB_OK without memory. */
+static bool hfsbi_finder_denies(hfsbi_finder *f, const hfsbi_entry *entry,
+                                hfsb_status *st) {
+    size_t mark = f->from.len;
+    bool   denied;
+    if (!f->spot.root || !f->spot.root->deny->rules) return false;
+    if (mark) hfsb_buf_append_byte(&f->from, '/');
+    *st = hfsb_buf_append(&f->from, entry->path);
+    denied = *st == HFSB_OK &&
+             hfsbi_root_denies(f->spot.root, hfsb_buf_str(&f->from),
+                               entry->type == HFSBI_ENTRY_FOLDER);
+    hfsb_buf_truncate(&f->from, mark);
+    return denied;
+}
+
 /* Visits one entry, and enters it if it is a folder. */
 static hfsb_status hfsbi_finder_visit(hfsbi_finder             *f,
                                       const hfsbi_finder_level *level,
@@ -435,6 +450,7 @@ static hfsb_status hfsbi_finder_visit(hfsbi_finder             *f,
         entry.type = hfsbi_entry_type_of(at.st_mode);
     }
     folder = entry.type == HFSBI_ENTRY_FOLDER;
+    if (hfsbi_finder_denies(f, &entry, &st) || st != HFSB_OK) return st;
     f->files += !folder;
     if (f->wants && !f->wants(f->user, &entry)) return HFSB_OK;
     if (hfsbi_finder_skips(f, &entry, &no_descend)) return HFSB_OK;
@@ -502,6 +518,7 @@ HFSBI_FN hfsb_status hfsbi_finder_open(hfsbi_finder *f, hfsb_str path,
     hfsb_status st;
     f->spot.dir = -1;
     f->shown.alloc = f->notes.alloc = f->path.alloc = f->alloc;
+    f->from.alloc = f->alloc;
     if (!f->until) f->until = hfsb_clock_ms() + HFSBI_FINDER_MS;
     if (path.len == 0) path = HFSB_LIT(".");
     st = hfsbi_resolve(f->place, path,
@@ -522,6 +539,14 @@ HFSBI_FN hfsb_status hfsbi_finder_run(hfsbi_finder *f, hfsb_err *err) {
     if (!f->levels) return hfsbi_fail_status(err, HFSB_NOMEM, "Searching");
     memset(f->levels, 0, HFSBI_FINDER_DEPTH * sizeof *f->levels);
     if (!f->max_depth) f->max_depth = HFSBI_FINDER_DEPTH + 1;
+    if (f->spot.root && f->spot.root->deny->rules) {
+        code = hfsbi_target_place(&f->spot, &f->from);
+        if (code != 0)
+            return hfsbi_file_fail_os(f->place, hfsb_buf_str(&f->spot.path),
+                                      code, "search", err);
+        if (hfsb_str_equal(hfsb_buf_str(&f->from), HFSB_LIT(".")))
+            hfsb_buf_truncate(&f->from, 0);
+    }
     st = f->all ? HFSB_OK : hfsbi_finder_push_parents(f);
     if (st == HFSB_OK)
         st = hfsbi_finder_enter(f, f->spot.dir, f->spot.name, &code);
@@ -550,6 +575,7 @@ HFSBI_FN void hfsbi_finder_close(hfsbi_finder *f) {
     hfsb_buf_free(&f->shown);
     hfsb_buf_free(&f->notes);
     hfsb_buf_free(&f->path);
+    hfsb_buf_free(&f->from);
 }
 
 HFSBI_FN int hfsbi_entry_open(int dir, const char *name, struct stat *st) {

@@ -219,7 +219,9 @@ static void programs_that_a_write_may_change_are_passed_over(void) {
     static const char fake[] = "#!/bin/sh\ntouch '%s/ran'\n"
                                "echo Invalid kwarg: x; echo .\n"
                                "echo '/dev/stdin: 1: x' >&2\n";
-    char              path[256];
+    hfsb_root_opts    where = HFSB_INIT;
+    const char       *more;
+    char              path[256], first[256];
     fixture           x;
     make_dirs("work/bin");
     make_dirs("other");
@@ -231,6 +233,17 @@ static void programs_that_a_write_may_change_are_passed_over(void) {
     CHECK(x.checker, "a.py", "#!/bin/bash\n", "");
     end(&x);
     begin(&x, "work", NULL, "other");
+    CHECK(x.checker, "a.py", "#!/bin/bash\n", "");
+    T_CHECK(!ran());
+    end(&x);
+    more = in_home(path, "work"); /* the second root */
+    begin(&x, "lib", NULL, "work/bin");
+    hfsb_root_close(x.place);
+    where.root = hfsb_cstr(in_home(first, "lib"));
+    where.more_roots = &more;
+    where.more_root_count = 1;
+    T_CHECK(hfsb_root_open(&where, &x.place, NULL) == HFSB_OK);
+    x.checker->place = x.place;
     CHECK(x.checker, "a.py", "#!/bin/bash\n", "");
     T_CHECK(!ran());
     end(&x);
