@@ -67,7 +67,11 @@ static hfsb_status add_services(const options *o, hfsb_server *server,
     hfsb_mcp                *made = NULL;
     hfsb_status              st;
     tools.work_dir = hfsb_cstr(o->work_dir);
-    tools.root = hfsb_cstr(o->root);
+    tools.root = hfsb_cstr(o->roots.list[0]); /* or NULL */
+    tools.more_roots = o->roots.list + 1;
+    tools.more_root_count = o->roots.count > 1 ? o->roots.count - 1 : 0;
+    tools.deny = o->deny.list;
+    tools.deny_count = o->deny.count;
     tools.timeout = (double)o->timeout_ms / 1000;
     tools.max_timeout = (double)o->max_timeout_ms / 1000;
     tools.max_running = size_of(o->max_running);

@@ -105,7 +105,9 @@ static void say_call(sheet *s, const options *o, const place *p,
 }
 
 static void say_work_dir(sheet *s, const options *o) {
-    const char *dir = o->work_dir ? o->work_dir : o->root ? o->root : ".";
+    const char *dir = o->work_dir      ? o->work_dir
+                      : o->roots.count ? o->roots.list[0]
+                                       : ".";
     char       *whole = realpath(dir, NULL);
     say(s, ", work directory ");
     say_word(s, whole ? whole : dir);

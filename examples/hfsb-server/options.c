@@ -42,9 +42,12 @@ static const char help_where[] =
     "What it serves:\n"
     "  --work-dir DIR      where commands start and relative paths begin\n"
     "                      (default: the current directory)\n"
-    "  --root DIR          confines the file tools to DIR. This option\n"
-    "                      does not confine bash: commands can go anywhere\n"
-    "                      this user can\n"
+    "  --root DIR          confines the file tools to DIR; may be repeated.\n"
+    "                      This option does not confine bash: commands can\n"
+    "                      go anywhere this user can\n"
+    "  --deny PATTERN      keeps the file tools from paths that match, as in\n"
+    "                      .gitignore: .env, *.pem, secrets/; may be\n"
+    "                      repeated. It does not confine bash either\n"
     "  --no-mcp            do not serve /mcp\n"
     "  --max-result SIZE   bytes of the text of a result at /mcp, in a tenth\n"
     "                      as many lines (default: 20000)\n"
@@ -221,7 +224,8 @@ static bool take_line(char **argv, options *o, int *code) {
         {"--unix", OPTION_TEXTS, &o->unix_paths},
         {"--listen-fd", OPTION_TEXTS, &o->listen_fds},
         {"--work-dir", OPTION_TEXT, &o->work_dir},
-        {"--root", OPTION_TEXT, &o->root},
+        {"--root", OPTION_TEXTS, &o->roots},
+        {"--deny", OPTION_TEXTS, &o->deny},
         {"--token-file", OPTION_TEXT, &o->token_file},
         {"--token-fd", OPTION_NUMBER, &o->token_fd},
         {"--no-auth", OPTION_FLAG, &o->no_auth},

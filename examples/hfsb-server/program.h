@@ -22,8 +22,9 @@ typedef struct texts {
 
 typedef struct options {
     texts       hosts, unix_paths, listen_fds, allow_hosts;
+    texts       roots, deny;
     long long   port; /* -1: not given */
-    const char *work_dir, *root;
+    const char *work_dir;
     const char *token_file;
     long long   token_fd; /* -1: not given */
     bool        no_auth, is_public, no_mcp;

@@ -87,8 +87,8 @@ typedef struct option {
     {"--on SANDBOX", OPTION_TEXT, target, \
      "use this sandbox, not this machine ($HFSB_SANDBOX)"}
 #define OPTION_ROOT(target) \
-    {"--root DIR", OPTION_TEXT, target, \
-     "refuse paths outside DIR; relative paths begin there"}
+    {"--root DIR", OPTION_TEXTS, target, \
+     "refuse paths outside DIR; relative paths begin there; may be repeated"}
 #define OPTION_JSON(target, more) \
     {"--json", OPTION_FLAG, target, \
      "print one line of JSON: success, output, error" more}
@@ -120,6 +120,9 @@ struct args {
     size_t             param_count;
     const char        *about; /* the description of that tool, or NULL */
 };
+
+/* Sets the roots of *where. False, after an error, when one is empty. */
+bool set_roots(args *a, const texts *roots, hfsb_tools_opts *where);
 
 /* Takes the options before the first word: `hfsb bash ls -l` has none. False
    when the command is over, since --help was given or an option is wrong;

@@ -22,21 +22,21 @@ enum {
 };
 
 typedef struct mcp_options {
-    const char *root, *work_dir, *tools;
-    double      patience; /* seconds */
-    size_t      max_result;
-    bool        read_only, sandbox, log;
+    texts           roots, deny;
+    hfsb_tools_opts where; /* made of these and work_dir */
+    const char     *work_dir, *tools;
+    double          patience; /* seconds */
+    size_t          max_result;
+    bool            read_only, sandbox, log;
 } mcp_options;
 
 static hfsb_status start(const mcp_options *o, hfsb_session *session,
                          const stdio_pair *io, hfsb_server *server,
                          hfsb_err *err) {
     hfsb_mcp_opts   opts = HFSB_INIT;
-    hfsb_tools_opts tools = HFSB_INIT;
+    hfsb_tools_opts tools = o->where;
     hfsb_mcp       *mcp = NULL;
     hfsb_status     st;
-    tools.root = hfsb_cstr(o->root);
-    tools.work_dir = hfsb_cstr(o->work_dir);
     tools.no_keeper = true; /* no command outlives this process */
     opts.tools = &tools;
     opts.no_tools = session != NULL;
@@ -67,7 +67,8 @@ static void greet(const mcp_options *o, hfsb_runtime runtime) {
     fprintf(stderr,
             "hfsb %s: MCP on standard input and output, tools: %s%s%s\n",
             HFSB_VERSION, hfsb_runtime_text(runtime),
-            o->root ? ", files beneath " : "", o->root ? o->root : "");
+            o->roots.count ? ", files beneath " : "",
+            o->roots.count ? o->roots.list[0] : "");
 }
 
 /* Serves until the end of input or a signal. Nothing is left running on this
@@ -139,9 +140,14 @@ static int serve_sandbox(const mcp_options *o) {
 
 static bool take_mcp(args *a, mcp_options *o) {
     const option options[] = {
-        {"--root DIR", OPTION_TEXT, &o->root,
+        {"--root DIR", OPTION_TEXTS, &o->roots,
          "confine the file tools to DIR, where relative paths begin; "
-         "commands are not confined"},
+         "commands are not confined. May be repeated: the first is where "
+         "relative paths begin"},
+        {"--deny PATTERN", OPTION_TEXTS, &o->deny,
+         "keep the file tools from paths that match, as in .gitignore: "
+         ".env, *.pem, secrets/; commands are not kept from them. May be "
+         "repeated"},
         {"--work-dir DIR", OPTION_TEXT, &o->work_dir,
          "where relative paths and commands begin"},
         {"--read-only", OPTION_FLAG, &o->read_only,
@@ -164,6 +170,10 @@ static bool take_mcp(args *a, mcp_options *o) {
         OPTIONS_END};
     memset(o, 0, sizeof *o);
     if (!take_all(a, options, NULL)) return false;
+    if (!set_roots(a, &o->roots, &o->where)) return false;
+    o->where.work_dir = hfsb_cstr(o->work_dir);
+    o->where.deny = o->deny.list;
+    o->where.deny_count = o->deny.count;
     if (!o->tools || o->tools[strspn(o->tools, ", \t")]) return true;
     return usage(a, "--tools names no tool") == DONE; /* it is not "all" */
 }
@@ -177,8 +187,9 @@ int run_mcp(args *a) {
         fprintf(stderr, "hfsb: %s\n", err.msg);
         return REFUSED;
     }
-    if (o.root && runtime == HFSB_RUNTIME_SANDBOX)
-        return usage(a, "--root is for files of this machine%s",
+    if ((o.roots.count || o.deny.count) && runtime == HFSB_RUNTIME_SANDBOX)
+        return usage(a, "%s is for files of this machine%s",
+                     o.roots.count ? "--root" : "--deny",
                      o.sandbox ? ""
                                : ", but config.json sets "
                                  "\"tool_runtime\" to sandbox");

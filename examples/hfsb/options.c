@@ -282,6 +282,18 @@ static bool take_option(args *a, const option *rows, const char *word) {
                  kind_name(value_kind(o)), value) == DONE;
 }
 
+bool set_roots(args *a, const texts *roots, hfsb_tools_opts *where) {
+    size_t i;
+    for (i = 0; i < roots->count; i++)
+        if (!roots->list[i][0])
+            return usage(a, "--root needs a directory") == DONE;
+    if (roots->count == 0) return true;
+    where->root = hfsb_cstr(roots->list[0]);
+    where->more_roots = roots->list + 1;
+    where->more_root_count = roots->count - 1;
+    return true;
+}
+
 /* ---- help ---- */
 
 /* Prints one line of text from a column on, wrapped at LINE_WIDTH. */

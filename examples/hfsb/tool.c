@@ -46,7 +46,8 @@ static const char *missing_word(args *a, const char *const *words) {
 }
 
 int run_tool_command(args *a) {
-    const char      *words[MAX_FILLED + 1] = {NULL}, *root = NULL, *on = NULL;
+    const char      *words[MAX_FILLED + 1] = {NULL}, *on = NULL;
+    texts            roots = HFSB_INIT;
     size_t           count = 0;
     bool             json = false;
     hfsb_tools_opts  where = HFSB_INIT;
@@ -60,7 +61,7 @@ int run_tool_command(args *a) {
         {"--limit", OPTION_PARAM, NULL, "print at most N"},
         {"--offset", OPTION_PARAM, NULL, "leave out the first N"},
         OPTION_ON(&on),
-        OPTION_ROOT(&root),
+        OPTION_ROOT(&roots),
         {"--json", OPTION_FLAG, &json,
          "print the result of the tool as one line of JSON"},
         OPTIONS_END};
@@ -68,9 +69,10 @@ int run_tool_command(args *a) {
     if (!take_words(a, options, words, count)) return a->status;
     if (missing_word(a, words))
         return usage(a, "%s is missing", missing_word(a, words));
+    if (!set_roots(a, &roots, &where)) return a->status;
     on = named_sandbox(on);
-    if (on && root) return usage(a, "--root is for files of this machine");
-    where.root = hfsb_cstr(root);
+    if (on && roots.count)
+        return usage(a, "--root is for files of this machine");
     if (write_arguments(a, words, &arguments)) {
         interrupted = call_tool(on, &where, a->command->tool, arguments.root,
                                 NULL, NULL, &result);
@@ -85,9 +87,10 @@ int run_tool_command(args *a) {
 /* ---- tool ---- */
 
 typedef struct tool_call {
-    const char    *name, *work_dir, *root, *on;
-    bool           sandbox;
-    hfsb_call_opts opts;
+    const char     *name, *on;
+    hfsb_tools_opts where; /* work_dir and root */
+    bool            sandbox;
+    hfsb_call_opts  opts;
 } tool_call;
 
 /* Adds to the error which Spaces could not be deleted: they may cost money. */
@@ -106,7 +109,7 @@ static int call_session(const tool_call *t, const hfsb_json_value *arguments,
     sandbox_session s = HFSB_INIT;
     hfsb_call_opts  opts = t->opts;
     hfsb_err        err = HFSB_INIT;
-    hfsb_status     st = open_session(&s, t->work_dir, &err);
+    hfsb_status     st = open_session(&s, t->where.work_dir.ptr, &err);
     opts.cancel = s.c.cancel;
     if (st == HFSB_OK)
         st = hfsb_session_wait_ready(s.session, s.c.cancel, &err);
@@ -123,17 +126,14 @@ static int call_session(const tool_call *t, const hfsb_json_value *arguments,
 
 static int make_call(const tool_call *t, const hfsb_json_value *arguments,
                      hfsb_tool_result *result) {
-    hfsb_tools_opts where = HFSB_INIT;
-    hfsb_runtime    runtime = HFSB_RUNTIME_LOCAL;
-    hfsb_err        err = HFSB_INIT;
-    hfsb_status     st =
+    hfsb_runtime runtime = HFSB_RUNTIME_LOCAL;
+    hfsb_err     err = HFSB_INIT;
+    hfsb_status  st =
         t->on ? HFSB_OK : find_runtime(t->sandbox, &runtime, &err);
-    where.work_dir = hfsb_cstr(t->work_dir);
-    where.root = hfsb_cstr(t->root);
     if (st == HFSB_OK && runtime == HFSB_RUNTIME_SANDBOX)
         return call_session(t, arguments, result);
     if (st == HFSB_OK)
-        return call_tool(t->on, &where, t->name, arguments, &t->opts, NULL,
+        return call_tool(t->on, &t->where, t->name, arguments, &t->opts, NULL,
                          result);
     set_outcome(result, st, &err);
     return 0;
@@ -180,16 +180,18 @@ static int call_and_show(const args *a, const tool_call *t,
 
 int run_tool(args *a) {
     tool_call   t;
-    const char *given = NULL;
+    const char *given = NULL, *work_dir = NULL;
+    texts       roots = HFSB_INIT;
     bool        json = false; /* accepted; the result is always JSON */
 
     const option options[] = {
         {"--args JSON", OPTION_TEXT, &given,
          "the arguments, instead of options or standard input"},
-        {"--work-dir DIR", OPTION_TEXT, &t.work_dir,
+        {"--work-dir DIR", OPTION_TEXT, &work_dir,
          "where relative paths and commands begin"},
-        {"--root DIR", OPTION_TEXT, &t.root,
-         "confine the file tools to DIR; commands are not confined"},
+        {"--root DIR", OPTION_TEXTS, &roots,
+         "confine the file tools to DIR; commands are not confined; may be "
+         "repeated"},
         {"--strict", OPTION_FLAG, &t.opts.strict,
          "an unknown key is an error, not a note"},
         OPTION_ON(&t.on),
@@ -208,7 +210,9 @@ int run_tool(args *a) {
     if (t.on && t.sandbox)
         return usage(a, "give --on or --sandbox-tools, not both");
     if (!t.sandbox) t.on = named_sandbox(t.on);
-    if (t.root && (t.on || t.sandbox))
+    if (!set_roots(a, &roots, &t.where)) return a->status;
+    t.where.work_dir = hfsb_cstr(work_dir);
+    if (roots.count && (t.on || t.sandbox))
         return usage(a, "--root is for files of this machine");
     return call_and_show(a, &t, given);
 }

@@ -84,7 +84,8 @@ static int write_remote(const char *on, const char *file, bool json) {
     return interrupted && code != DONE ? 128 + interrupted : code;
 }
 
-static int write_local(const char *file, const char *root, bool json) {
+static int write_local(const char *file, const hfsb_tools_opts *tools,
+                       bool json) {
     hfsb_root_opts    where = HFSB_INIT;
     hfsb_root        *place = NULL;
     hfsb_file_written written;
@@ -93,7 +94,9 @@ static int write_local(const char *file, const char *root, bool json) {
     hfsb_status       st;
     int               code;
     catch_signals(NULL, NULL); /* to remove the temporary file */
-    where.root = hfsb_cstr(root);
+    where.root = tools->root;
+    where.more_roots = tools->more_roots;
+    where.more_root_count = tools->more_root_count;
     st = hfsb_root_open(&where, &place, &err);
     if (st == HFSB_OK) st = write_file(place, file, &written, &err);
     hfsb_root_close(place);
@@ -106,15 +109,19 @@ static int write_local(const char *file, const char *root, bool json) {
 }
 
 int run_write(args *a) {
-    const char *file = NULL, *root = NULL, *on = NULL;
-    bool        json = false;
+    const char     *file = NULL, *on = NULL;
+    texts           roots = HFSB_INIT;
+    hfsb_tools_opts where = HFSB_INIT;
+    bool            json = false;
 
-    const option options[] = {OPTION_ON(&on), OPTION_ROOT(&root),
+    const option options[] = {OPTION_ON(&on), OPTION_ROOT(&roots),
                               OPTION_JSON(&json, ", bytes, created, in_place"),
                               OPTIONS_END};
     if (!take_all(a, options, &file)) return a->status;
     if (!file) return usage(a, "which FILE?");
+    if (!set_roots(a, &roots, &where)) return a->status;
     on = named_sandbox(on);
-    if (on && root) return usage(a, "--root is for files of this machine");
-    return on ? write_remote(on, file, json) : write_local(file, root, json);
+    if (on && roots.count)
+        return usage(a, "--root is for files of this machine");
+    return on ? write_remote(on, file, json) : write_local(file, &where, json);
 }

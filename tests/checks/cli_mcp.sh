@@ -166,7 +166,8 @@ running() { # how many processes have it in their command line
 same 'help' $? 0
 has help "$(cat .out)" 'hfsb mcp [OPTIONS]'
 same 'help is not too wide' "$(awk 'length > 78' .out)" ''
-for words in --nonsense word '--patience x' '--max-result x' '--root . --sandbox-tools' \
+for words in --nonsense word '--patience x' '--max-result x' \
+    '--root . --sandbox-tools' '--deny x --sandbox-tools' '--root=' \
     '--tools ,'; do
     # shellcheck disable=SC2086
     "$hfsb" mcp $words < /dev/null > .out 2> .err
@@ -174,7 +175,7 @@ for words in --nonsense word '--patience x' '--max-result x' '--root . --sandbox
     has "mcp $words" "$(cat .err)" 'Try: hfsb mcp --help'
     same "mcp $words: stdout" "$(cat .out)" ''
 done
-for words in '--root nowhere' '--work-dir nowhere' '--tools bash,nonsense'; do
+for words in '--root nowhere' '--root . --root nowhere' '--work-dir nowhere' '--tools bash,nonsense'; do
     # shellcheck disable=SC2086
     "$hfsb" mcp $words < /dev/null > .out 2> .err
     same "mcp $words" $? 1
@@ -269,6 +270,11 @@ same 'root: outside' "$(of 2 'r["isError"]')" True
 same 'root: above' "$(of 3 'r["isError"]')" True
 same 'root: commands begin there' "$(of 4 't')" "$(pwd -P)/root"
 same 'root: written' "$(cat root/new)" x
+piped --root root/sub --root root --deny new
+same 'roots: relative to the first' "$(of 1 'r["isError"]')" True
+same 'roots: in neither' "$(of 2 '"outside the roots" in t')" True
+same 'roots: commands begin in the first' "$(of 4 't')" "$(pwd -P)/root/sub"
+same 'deny: write' "$(of 5 't')" 'ERROR: Path is on the deny list: new'
 piped --work-dir root/sub
 same 'work-dir: read' "$(of 3 'r["isError"]')" True
 same 'work-dir: bash' "$(of 4 't')" "$(pwd -P)/root/sub"

@@ -105,7 +105,7 @@ printf 'header = "X-Sandbox-Authorization: Bearer %s"\n' "$token" > auth
 
 # ---- options
 run help 0 "$server" --help
-for option in --host --port --unix --listen-fd --work-dir --root --token-file \
+for option in --host --port --unix --listen-fd --work-dir --root --deny --token-file \
     --token-fd --no-auth --public --allow-host --timeout --max-timeout \
     --max-running --max-connections --max-body --threads --log --quiet \
     --kill-on-disconnect --version; do
