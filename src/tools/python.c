@@ -593,7 +593,7 @@ HFSBI_FN void hfsbi_python_late(hfsbi_checker *checker, hfsb_buf *out) {
     hfsbi_py_check *check, *next;
     if (!loop) return;
     hfsbi_loop_lock(loop);
-    if (checker->python.checks) hfsbi_py_look(checker);
+    if (checker->python.proc) hfsbi_loop_turn(loop, 0);
     for (check = checker->python.checks; check; check = next) {
         next = check->next;
         if (check->reader != HFSBI_PY_LATER || check->state == HFSBI_PY_ASKED)
