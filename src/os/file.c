@@ -16,9 +16,10 @@
    from root_fd downwards. EXDEV means "outside the root" throughout.
 
    Of several roots, an absolute path belongs to the first that contains it;
-   from there on it is resolved as if there were only that one. The deny list is
-   matched with the path as given, and at each symlink with the real path of the
-   directory that was opened and the name in it, before anything is made there.
+   from there on it is resolved as if there were only that one. The deny list
+   is matched with the path as given, and at each symlink with the real path of
+   the directory that was opened and the name in it, before anything is made
+   there.
 
    Functions that return int and no descriptor return 0, an errno, or
    HFSBI_DENIED. */

@@ -37,8 +37,9 @@ HFSBI_FN bool hfsbi_check_warn(hfsb_buf *lines, hfsb_str text) {
 
    A check runs after every write, even where commands are not offered, so it
    must not run a file that a write could have created. The fence is the
-   directories that the tools write to: the roots, or without a root the working
-   directory. A working directory beneath the root is inside the fence anyway.
+   directories that the tools write to: the roots, or without a root the
+   working directory. A working directory beneath the root is inside the fence
+   anyway.
 
    A program is taken from the first directory of PATH that is outside the
    fence, before and after resolving symlinks. The bin/python3 of a virtual

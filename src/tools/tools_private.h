@@ -457,7 +457,7 @@ HFSBI_FN void hfsbi_checker_close(hfsbi_checker *checker);
 /* Appends to *warnings one line, with LF, for each finding about content, the
    text of the file at path. Never fails: a check that cannot run reports
    nothing. Lasts as long as the programs it runs, 10 s each at most, or until
-   cancel (may be NULL) is set. Several threads may run it at once; working
+   cancel (may be NULL) is set; for Python, patience_ms at most. Several threads may run it at once; working
    memory comes from warnings->alloc. */
 HFSBI_FN void hfsbi_checker_run(hfsbi_checker     *checker,
                                 const hfsb_cancel *cancel, hfsb_str path,
