@@ -1257,20 +1257,32 @@ HFSB_API bool hfsb_cancel_wait(const hfsb_cancel *cancel, long long ms);
 typedef struct hfsb_root hfsb_root;
 
 typedef struct hfsb_root_opts {
-    hfsb_str   work_dir; /* where relative paths begin (empty: the root if
+    hfsb_str work_dir; /* where relative paths begin (empty: the root if
                             there is one, else the current directory at the
                             time of each call). With a root, a relative
                             work_dir begins at the root */
-    hfsb_str   root;     /* every path must lie beneath this directory (empty:
+    hfsb_str root;     /* every path must lie beneath this directory (empty:
                             anywhere). The kernel resolves each path from the
                             opened root, so no "..", symlink, magic link of
                             /proc or race leads outside; absolute symlinks are
                             refused */
-    hfsb_alloc alloc;    /* for the root and for all work through it */
+    const char *const *more_roots; /* other directories beneath which paths may
+                            lie; needs `root`. An absolute path belongs to the
+                            first root that contains it, a relative one to
+                            `root`; no symlink leads from one to another */
+    size_t             more_root_count; /* at most 15 */
+    const char *const
+              *deny; /* patterns as in .gitignore, relative to each root
+                            (without one, to the working directory): no path is
+                            used if it or a directory above it matches, as
+                            given or after symlinks are resolved */
+    size_t     deny_count;
+    hfsb_alloc alloc; /* for the root and for all work through it */
 } hfsb_root_opts;
 
 /* HFSB_OK; HFSB_NOT_FOUND when a directory does not exist; HFSB_OUTSIDE when
-   work_dir is not beneath the root; HFSB_REFUSED for a NUL byte; HFSB_IO;
+   work_dir is not beneath the root; HFSB_REFUSED for a NUL byte; HFSB_ARG for
+   an invalid pattern, more_roots without root, or too many roots; HFSB_IO;
    HFSB_NOMEM. opts may be NULL. */
 HFSB_API hfsb_status hfsb_root_open(const hfsb_root_opts *opts,
                                     hfsb_root **out, hfsb_err *err);
@@ -1280,6 +1292,8 @@ HFSB_API void        hfsb_root_close(hfsb_root *root);
    valid until the root is closed. */
 HFSB_API hfsb_str hfsb_root_work_dir(const hfsb_root *root);
 HFSB_API hfsb_str hfsb_root_path(const hfsb_root *root);
+/* The next of several roots, for hfsb_root_path(); NULL after the last. */
+HFSB_API const hfsb_root *hfsb_root_next(const hfsb_root *root);
 
 /* In every function below `root` may be NULL: no root, current directory.
    Failures of any path:
@@ -1287,12 +1301,14 @@ HFSB_API hfsb_str hfsb_root_path(const hfsb_root *root);
                     begins with "~", which is not expanded, or goes through a
                     file that is not a directory
    HFSB_OUTSIDE     "Path is outside the root {root}: {path}", whether or not
-                    a file exists there
+                    a file exists there; with several, "... the roots {root},
+                    {root}: {path}"
    HFSB_IS_DIR      "Is a directory: {path}", where a file is needed
    HFSB_NOT_REGULAR a device, FIFO or socket where a file is needed
    HFSB_REFUSED     the path is empty or contains a NUL byte
    HFSB_ARG         too long, or through too many symlinks
-   HFSB_DENIED      no permission, or a read-only file system
+   HFSB_DENIED      no permission, or a read-only file system; or "Path is on
+                    the deny list: {path}"
    HFSB_FULL        no space, quota or file size left to write
    HFSB_BUSY        too many open files, or in use: a retry may succeed
    HFSB_IO          any other failure of the system; the message gives it
@@ -1650,9 +1666,17 @@ typedef struct hfsb_tools_opts {
                           root, or the current directory) */
     hfsb_str root;     /* confines the file tools, but not commands (empty: no
                           limit) */
-    bool     session;  /* a file must be read before it is changed, and again
+    const char *const *more_roots; /* as in hfsb_root_opts; so are `deny` and
+                          its patterns, which do not hold for commands either.
+                          glob, grep and list leave out what is denied */
+    size_t             more_root_count;
+    const char *const *deny;
+    size_t             deny_count;
+    bool session; /* a file must be read before it is changed, and again
                           if others have changed it. The content of small files
-                          is kept to show what changed, 4 MiB of it */
+                          is kept to show what changed, 4 MiB of it. Warnings
+                          about a Python file that take longer than 50 ms come
+                          with the next result */
     const char *const *env;      /* of commands, "NAME=value", NULL-terminated
                                (NULL: a copy of this process's) */
     const char *const *hide_env; /* names of variables that commands do not
@@ -1692,7 +1716,7 @@ typedef struct hfsb_tools_opts {
 /* Opens the tools. opts may be NULL; its strings and lists are copied, but not
    the `user` of a check. HFSB_OK; HFSB_NOT_FOUND or HFSB_IO when work_dir or
    root cannot be opened; HFSB_OUTSIDE when work_dir is not beneath root;
-   HFSB_NOMEM. On failure *out is NULL. */
+   HFSB_ARG for an invalid pattern; HFSB_NOMEM. On failure *out is NULL. */
 HFSB_API hfsb_status hfsb_tools_open(const hfsb_tools_opts *opts,
                                      hfsb_tools **out, hfsb_err *err);
 
@@ -16147,6 +16171,8 @@ HFSBI_FN void        hfsbi_ignore_close(hfsbi_ignore *ignore);
    HFSB_NOMEM. */
 HFSBI_FN hfsb_status hfsbi_ignore_push(hfsbi_ignore *ignore, hfsb_str folder,
                                        hfsb_str text);
+/* Returns the number of rules in use. */
+HFSBI_FN size_t hfsbi_ignore_count(const hfsbi_ignore *ignore);
 /* Leaves the folder entered last. */
 HFSBI_FN void hfsbi_ignore_pop(hfsbi_ignore *ignore);
 
@@ -18707,6 +18733,10 @@ HFSBI_FN void hfsbi_ignore_pop(hfsbi_ignore *ignore) {
     hfsbi_ignore_cut(ignore, ignore->folders[ignore->folder_count].rules);
 }
 
+HFSBI_FN size_t hfsbi_ignore_count(const hfsbi_ignore *ignore) {
+    return ignore->rule_count;
+}
+
 /* ---- .gitignore: matching ---- */
 
 static bool hfsbi_rule_matches(hfsbi_rule *rule, hfsb_str path, hfsb_str name,
@@ -20823,10 +20853,21 @@ typedef struct hfsbi_sweeps {
     long long       at[HFSBI_SWEEPS];
 } hfsbi_sweeps;
 
+/* The patterns of the deny list. Matching changes their state. */
+typedef struct hfsbi_deny {
+    pthread_mutex_t lock;
+    hfsbi_ignore   *rules; /* NULL: none */
+} hfsbi_deny;
+
+enum { HFSBI_ROOTS = 16 };
+
 struct hfsb_root {
+    hfsb_root    *next;      /* of several roots */
     int           root_fd;   /* -1: no root */
     hfsb_buf      root;      /* as given, made absolute */
-    hfsb_buf      real_root; /* the same without symlinks */
+    hfsb_buf      real_root; /* the same without symlinks; without a root, the
+                                directory where patterns begin */
+    hfsbi_deny   *deny;      /* of the first root */
     hfsb_buf      work_dir;  /* absolute; empty: the current directory */
     hfsb_buf      work_rest; /* work_dir as seen from the root */
     hfsbi_sweeps *sweeps;    /* all that changes after open; has its lock */
@@ -20837,12 +20878,13 @@ struct hfsb_root {
    exist. All work on a file uses these two, so whatever happens to the path
    meanwhile, nothing outside the root is reached. */
 typedef struct hfsbi_target {
-    int         dir;  /* closed by hfsbi_target_close() */
-    const char *name; /* points into `path`; "." when the path names a
+    const hfsb_root *root; /* the one of several that it belongs to */
+    int              dir;  /* closed by hfsbi_target_close() */
+    const char      *name; /* points into `path`; "." when the path names a
                          directory by a slash or dots at its end */
-    hfsb_buf    path; /* as seen from the root or the current directory */
-    bool        exists;
-    struct stat st; /* if it exists; of a symlink only with NO_FOLLOW */
+    hfsb_buf         path; /* as seen from the root or the current directory */
+    bool             exists;
+    struct stat      st; /* if it exists; of a symlink only with NO_FOLLOW */
 } hfsbi_target;
 
 enum {
@@ -20860,6 +20902,16 @@ HFSBI_FN hfsb_status hfsbi_resolve(const hfsb_root *root, hfsb_str path,
                                    unsigned how, const char *verb,
                                    hfsbi_target *target, hfsb_err *err);
 HFSBI_FN void        hfsbi_target_close(hfsbi_target *target);
+
+/* Appends the path of the target from its root, or where patterns begin:
+   without symlinks, "." and ".."; "." for that directory itself. 0 or an
+   errno. */
+HFSBI_FN int hfsbi_target_place(const hfsbi_target *target, hfsb_buf *out);
+
+/* True when the deny list names a path, as hfsbi_target_place() writes it, or
+   a directory above it. */
+HFSBI_FN bool hfsbi_root_denies(const hfsb_root *root, hfsb_str path,
+                                bool is_dir);
 
 /* Updates exists and st; 0 or an errno. */
 HFSBI_FN int hfsbi_target_stat(hfsbi_target *target);
@@ -22795,7 +22847,16 @@ HFSBI_FN long long hfsbi_loop_deadline(hfsbi_loop *loop) {
    resolved like any other path. So with a root nothing is ever opened except
    from root_fd downwards. EXDEV means "outside the root" throughout.
 
-   Functions that return int and no descriptor return 0 or an errno. */
+   Of several roots, an absolute path belongs to the first that contains it;
+   from there on it is resolved as if there were only that one. The deny list
+   is matched with the path as given, and at each symlink with the real path of
+   the directory that was opened and the name in it, before anything is made
+   there.
+
+   Functions that return int and no descriptor return 0, an errno, or
+   HFSBI_DENIED. */
+#define HFSBI_DENIED (-1) /* not an errno: the deny list names the path */
+
 HFSBI_FN int hfsbi_openat(int dir, const char *name, int flags, mode_t mode) {
     int fd;
     do fd = openat(dir, name, flags | O_CLOEXEC, mode);
@@ -23045,8 +23106,14 @@ static hfsb_status hfsbi_fail_missing(hfsb_str path, int code, hfsb_err *err) {
 
 static hfsb_status hfsbi_fail_outside(const hfsb_root *root, hfsb_str path,
                                       hfsb_err *err) {
-    hfsbi_fail(err, HFSB_OUTSIDE, 0, "Path is outside the root ");
-    hfsbi_err_quote(err, hfsb_root_path(root), HFSBI_PATH_SHOWN);
+    const char *before = root->next ? "Path is outside the roots "
+                                    : "Path is outside the root ";
+    hfsbi_fail(err, HFSB_OUTSIDE, 0, "%s", "");
+    for (; root; root = root->next) {
+        hfsbi_err_add(err, "%s", before);
+        hfsbi_err_quote(err, hfsb_root_path(root), HFSBI_PATH_SHOWN);
+        before = ", ";
+    }
     hfsbi_err_add(err, ": ");
     hfsbi_err_quote(err, path, HFSBI_PATH_SHOWN);
     return HFSB_OUTSIDE;
@@ -23058,6 +23125,9 @@ HFSBI_FN hfsb_status hfsbi_file_fail_os(const hfsb_root *root, hfsb_str path,
     hfsb_status st;
     if (code == EXDEV && root && root->root_fd >= 0)
         return hfsbi_fail_outside(root, path, err);
+    if (code == HFSBI_DENIED)
+        return hfsbi_file_fail(err, HFSB_DENIED, "Path is on the deny list",
+                               path);
     if (code == ENOENT || code == ENOTDIR)
         return hfsbi_fail_missing(path, code, err);
     if (code == EISDIR)
@@ -23153,6 +23223,109 @@ static int hfsbi_target_open_deepest(const hfsb_root *root,
     return hfsbi_has_dotdot(hfsb_cstr(target->name)) ? ENOENT : 0;
 }
 
+/* ---- the deny list ---- */
+
+HFSBI_FN bool hfsbi_root_denies(const hfsb_root *root, hfsb_str path,
+                                bool is_dir) {
+    size_t end = 0, n;
+    bool   denied = false;
+    if (!root || !root->deny->rules) return false;
+    (void)pthread_mutex_lock(&root->deny->lock);
+    while (!denied && end < path.len) {
+        n = hfsb_str_find_byte(hfsb_str_slice(path, end, path.len), '/');
+        end = n == HFSB_NPOS ? path.len : end + n;
+        denied =
+            hfsbi_ignore_has(root->deny->rules, hfsb_str_slice(path, 0, end),
+                             end < path.len || is_dir);
+        end++;
+    }
+    (void)pthread_mutex_unlock(&root->deny->lock);
+    return denied;
+}
+
+/* The real path of the target's directory. */
+static int hfsbi_target_dir_path(const hfsbi_target *target,
+                                 char                real[PATH_MAX]) {
+    const hfsb_root *root = target->root;
+    hfsb_str         dir = hfsb_buf_str(&target->path);
+    hfsb_buf         path = HFSB_INIT;
+    int              code = ENOMEM;
+#ifdef HFSBI_LINUX
+    char    link[32];
+    ssize_t n;
+    (void)snprintf(link, sizeof link, "/proc/self/fd/%d", target->dir);
+    n = readlink(link, real, PATH_MAX);
+    if (n > 0 && n < PATH_MAX && real[0] == '/') {
+        real[n] = '\0';
+        return 0;
+    }
+#endif
+    path.alloc = hfsbi_root_alloc(root);
+    if (strcmp(target->name, ".") != 0)
+        dir.len = (size_t)(target->name - dir.ptr);
+    if (root->root_fd >= 0) {
+        hfsb_buf_append(&path, hfsb_buf_str(&root->real_root));
+        hfsb_buf_append_byte(&path, '/');
+    }
+    hfsb_buf_append(&path, dir.len ? dir : HFSB_LIT("."));
+    if (hfsb_buf_finish(&path, 0) == HFSB_OK)
+        code = realpath(path.ptr, real) ? 0 : errno;
+    hfsb_buf_free(&path);
+    return code;
+}
+
+HFSBI_FN int hfsbi_target_place(const hfsbi_target *target, hfsb_buf *out) {
+    char     real[PATH_MAX];
+    hfsb_str rest = HFSB_INIT;
+    int      code = hfsbi_target_dir_path(target, real);
+    if (code != 0) return code;
+    if (!hfsbi_cut_prefix(hfsb_buf_str(&target->root->real_root),
+                          hfsb_cstr(real), &rest))
+        rest = hfsb_cstr(real + 1);
+    return hfsb_path_join(rest, hfsb_cstr(target->name), out) == HFSB_OK
+               ? 0
+               : ENOMEM;
+}
+
+/* HFSBI_DENIED when the deny list names the target. */
+static int hfsbi_target_deny(const hfsbi_target *target) {
+    hfsb_buf path = HFSB_INIT;
+    int      code;
+    if (!target->root || !target->root->deny->rules) return 0;
+    path.alloc = target->root->alloc;
+    code = hfsbi_target_place(target, &path);
+    if (code == 0 &&
+        hfsbi_root_denies(target->root, hfsb_buf_str(&path),
+                          target->exists && S_ISDIR(target->st.st_mode)))
+        code = HFSBI_DENIED;
+    hfsb_buf_free(&path);
+    return code;
+}
+
+/* The same for the path as it was given. */
+static int hfsbi_target_deny_given(const hfsbi_target *target) {
+    const hfsb_root *root = target->root;
+    hfsb_buf         clean = HFSB_INIT;
+    hfsb_str         path, rest;
+    int              code = 0;
+    if (!root || !root->deny->rules) return 0;
+    clean.alloc = root->alloc;
+    if (hfsb_path_clean(hfsb_buf_str(&target->path), &clean) != HFSB_OK)
+        code = ENOMEM;
+    path = hfsb_buf_str(&clean);
+    if (path.len && path.ptr[0] == '/') { /* there is no root */
+        if (hfsbi_cut_prefix(hfsb_buf_str(&root->work_dir), path, &rest) ||
+            hfsbi_cut_prefix(hfsb_buf_str(&root->real_root), path, &rest))
+            path = rest;
+        else path = hfsb_str_slice(path, 1, path.len);
+    }
+    if (code == 0 && hfsbi_root_denies(root, path, false)) code = HFSBI_DENIED;
+    hfsb_buf_free(&clean);
+    return code;
+}
+
+/* ---- resolving ---- */
+
 /* Makes the directories in target->name and enters them. One that exists
    already must not be a symlink. */
 static int hfsbi_target_make_parents(hfsbi_target *target, bool sync) {
@@ -23201,9 +23374,13 @@ static int hfsbi_target_follow(const hfsb_root *root, hfsbi_target *target) {
 /* For a path that ends in a slash or in dots, and so names a directory. */
 static int hfsbi_target_enter(const hfsb_root *root, hfsbi_target *target,
                               unsigned how) {
+    int code;
     target->dir = hfsbi_root_open_dir(root, target->path.ptr);
     target->name = ".";
-    if (target->dir >= 0) return hfsbi_target_stat(target);
+    if (target->dir >= 0) {
+        code = hfsbi_target_stat(target);
+        return code == 0 ? hfsbi_target_deny(target) : code;
+    }
     if ((how & HFSBI_RESOLVE_PARENTS) && errno == ENOENT) return EISDIR;
     return errno;
 }
@@ -23220,12 +23397,15 @@ static int hfsbi_target_step(const hfsb_root *root, hfsb_str path,
         return hfsbi_target_enter(root, target, how);
     target->name = name.ptr;
     target->dir = hfsbi_target_open_prefix(root, target, all.len - name.len);
-    if (target->dir >= 0) return hfsbi_target_stat(target);
-    if (errno != ENOENT ||
-        !(how & (HFSBI_RESOLVE_PARENTS | HFSBI_RESOLVE_DEEPEST)))
-        return errno;
+    if (target->dir >= 0) {
+        code = hfsbi_target_stat(target);
+        return code == 0 ? hfsbi_target_deny(target) : code;
+    }
+    if (errno != ENOENT) return errno;
     code = hfsbi_target_open_deepest(root, target);
+    if (code == 0) code = hfsbi_target_deny(target);
     if (code != 0 || (how & HFSBI_RESOLVE_DEEPEST)) return code;
+    if (!(how & HFSBI_RESOLVE_PARENTS)) return ENOENT;
     /* "~/x" is a mistake, not a request for a directory named "~". */
     if (path.ptr[0] == '~' && strlen(target->name) == path.len) return ENOENT;
     code = hfsbi_target_make_parents(target, !(how & HFSBI_RESOLVE_NO_SYNC));
@@ -23237,6 +23417,18 @@ static int hfsbi_target_step(const hfsb_root *root, hfsb_str path,
 HFSBI_FN void hfsbi_target_close(hfsbi_target *target) {
     hfsbi_close(&target->dir);
     hfsb_buf_free(&target->path);
+}
+
+/* Starts the target: its root, and the path as seen from there. */
+static int hfsbi_target_begin(const hfsb_root *root, hfsb_str path,
+                              hfsbi_target *target) {
+    int code;
+    do {
+        target->root = root;
+        code = hfsbi_path_from_root(root, path, &target->path);
+        if (root) root = root->next;
+    } while (code == EXDEV && root);
+    return code == 0 ? hfsbi_target_deny_given(target) : code;
 }
 
 HFSBI_FN hfsb_status hfsbi_resolve(const hfsb_root *root, hfsb_str path,
@@ -23252,13 +23444,15 @@ HFSBI_FN hfsb_status hfsbi_resolve(const hfsb_root *root, hfsb_str path,
     if (hfsb_str_find_byte(path, '\0') != HFSB_NPOS)
         return hfsbi_file_fail(err, HFSB_REFUSED,
                                "The path contains a NUL byte", path);
-    code = hfsbi_path_from_root(root, path, &target->path);
-    if (code == 0) code = hfsbi_target_step(root, path, how, target);
+    code = hfsbi_target_begin(root, path, target);
+    if (code == 0) code = hfsbi_target_step(target->root, path, how, target);
     while (code == 0 && target->exists && S_ISLNK(target->st.st_mode) &&
            !(how & HFSBI_RESOLVE_NO_FOLLOW)) {
-        code = ++links > HFSBI_LINKS_MAX ? ELOOP
-                                         : hfsbi_target_follow(root, target);
-        if (code == 0) code = hfsbi_target_step(root, path, how, target);
+        code = ++links > HFSBI_LINKS_MAX
+                   ? ELOOP
+                   : hfsbi_target_follow(target->root, target);
+        if (code == 0)
+            code = hfsbi_target_step(target->root, path, how, target);
     }
     if (code == 0) return hfsbi_ok(err);
     hfsbi_target_close(target);
@@ -23360,30 +23554,96 @@ static hfsb_status hfsbi_root_fill(hfsb_root *root, hfsb_str top, hfsb_str dir,
     return hfsbi_root_fail(err, code, "Working directory", dir);
 }
 
-/* One allocation for both; root.sweeps points to the second. */
+/* One allocation for all; root.sweeps and root.deny point into it. */
 typedef struct hfsbi_root_block {
     hfsb_root    root;
     hfsbi_sweeps sweeps;
+    hfsbi_deny   deny;
 } hfsbi_root_block;
 
-hfsb_status hfsb_root_open(const hfsb_root_opts *opts, hfsb_root **out,
-                           hfsb_err *err) {
-    hfsb_root_opts    none = HFSB_INIT;
-    hfsbi_root_block *block;
-    hfsb_root        *root;
-    hfsb_status       st;
-    if (!opts) opts = &none;
-    *out = NULL;
-    block = (hfsbi_root_block *)hfsbi_array(&opts->alloc, 1, sizeof *block);
-    if (!block) return hfsbi_fail_status(err, HFSB_NOMEM, "Root directory");
+/* Returns a root without directories, or NULL without memory. */
+static hfsb_root *hfsbi_root_new(const hfsb_alloc *alloc) {
+    hfsbi_root_block *block =
+        (hfsbi_root_block *)hfsbi_array(alloc, 1, sizeof *block);
+    hfsb_root *root;
+    if (!block) return NULL;
     memset(block, 0, sizeof *block);
     root = &block->root;
     root->sweeps = &block->sweeps;
+    root->deny = &block->deny;
     (void)pthread_mutex_init(&root->sweeps->lock, NULL);
+    (void)pthread_mutex_init(&root->deny->lock, NULL);
     root->root_fd = -1;
-    root->alloc = root->root.alloc = root->real_root.alloc = opts->alloc;
-    root->work_dir.alloc = root->work_rest.alloc = opts->alloc;
+    root->alloc = root->root.alloc = root->real_root.alloc = *alloc;
+    root->work_dir.alloc = root->work_rest.alloc = *alloc;
+    return root;
+}
+
+/* Compiles the deny list. */
+static hfsb_status
+hfsbi_root_set_deny(hfsb_root *root, const hfsb_root_opts *o, hfsb_err *err) {
+    const char *work = root->work_dir.len ? root->work_dir.ptr : ".";
+    char        real[PATH_MAX];
+    size_t      i;
+    if (o->deny_count == 0) return HFSB_OK;
+    if (root->root_fd < 0) {
+        if (!realpath(work, real))
+            return hfsbi_root_fail(err, errno, "Working directory",
+                                   hfsb_cstr(work));
+        hfsb_buf_append(&root->real_root, hfsb_cstr(real));
+    }
+    if (root->real_root.status != HFSB_OK ||
+        hfsbi_ignore_open(&root->alloc, &root->deny->rules) != HFSB_OK)
+        return hfsbi_fail_status(err, HFSB_NOMEM, "Deny list");
+    for (i = 0; i < o->deny_count; i++) {
+        if (hfsbi_ignore_push(root->deny->rules, HFSB_LIT(""),
+                              hfsb_cstr(o->deny[i])) != HFSB_OK)
+            return hfsbi_fail_status(err, HFSB_NOMEM, "Deny list");
+        if (hfsbi_ignore_count(root->deny->rules) == i + 1) continue;
+        hfsbi_fail(err, HFSB_ARG, 0, "Invalid deny pattern: \"");
+        hfsbi_err_quote(err, hfsb_cstr(o->deny[i]), HFSBI_PATH_SHOWN);
+        hfsbi_err_add(err, "\"");
+        return HFSB_ARG;
+    }
+    return HFSB_OK;
+}
+
+/* Adds the roots after the first. */
+static hfsb_status
+hfsbi_root_add_more(hfsb_root *root, const hfsb_root_opts *o, hfsb_err *err) {
+    hfsb_root  *last = root;
+    hfsb_status st = HFSB_OK;
+    size_t      i;
+    if (o->more_root_count &&
+        (!o->root.len || o->more_root_count >= HFSBI_ROOTS))
+        return hfsbi_fail(err, HFSB_ARG, 0, "There may be 1 to %d roots.",
+                          HFSBI_ROOTS);
+    for (i = 0; st == HFSB_OK && i < o->more_root_count; i++) {
+        last->next = hfsbi_root_new(&o->alloc);
+        if (!last->next)
+            return hfsbi_fail_status(err, HFSB_NOMEM, "Root directory");
+        last = last->next;
+        st = o->more_roots[i][0]
+                 ? hfsbi_root_fill(last, hfsb_cstr(o->more_roots[i]),
+                                   HFSB_LIT(""), err)
+                 : hfsbi_fail(err, HFSB_ARG, 0, "A root is empty.");
+        last->deny = root->deny;
+    }
+    return st;
+}
+
+hfsb_status hfsb_root_open(const hfsb_root_opts *opts, hfsb_root **out,
+                           hfsb_err *err) {
+    hfsb_root_opts none = HFSB_INIT;
+    hfsb_root     *root;
+    hfsb_status    st;
+    if (!opts) opts = &none;
+    *out = NULL;
+    root = hfsbi_root_new(&opts->alloc);
+    if (!root) return hfsbi_fail_status(err, HFSB_NOMEM, "Root directory");
     st = hfsbi_root_fill(root, opts->root, opts->work_dir, err);
+    if (st == HFSB_OK) st = hfsbi_root_add_more(root, opts, err);
+    if (st == HFSB_OK) st = hfsbi_root_set_deny(root, opts, err);
     if (st != HFSB_OK) {
         hfsb_root_close(root);
         return st;
@@ -23393,16 +23653,21 @@ hfsb_status hfsb_root_open(const hfsb_root_opts *opts, hfsb_root **out,
 }
 
 void hfsb_root_close(hfsb_root *root) {
-    hfsb_alloc alloc;
-    if (!root) return;
-    alloc = root->alloc;
-    hfsbi_close(&root->root_fd);
-    hfsb_buf_free(&root->root);
-    hfsb_buf_free(&root->real_root);
-    hfsb_buf_free(&root->work_dir);
-    hfsb_buf_free(&root->work_rest);
-    (void)pthread_mutex_destroy(&root->sweeps->lock);
-    hfsbi_array_free(&alloc, root, 1, sizeof(hfsbi_root_block));
+    while (root) {
+        hfsbi_root_block *block = (hfsbi_root_block *)(void *)root;
+        hfsb_root        *next = root->next;
+        hfsb_alloc        alloc = root->alloc;
+        hfsbi_close(&root->root_fd);
+        hfsb_buf_free(&root->root);
+        hfsb_buf_free(&root->real_root);
+        hfsb_buf_free(&root->work_dir);
+        hfsb_buf_free(&root->work_rest);
+        hfsbi_ignore_close(block->deny.rules);
+        (void)pthread_mutex_destroy(&block->deny.lock);
+        (void)pthread_mutex_destroy(&block->sweeps.lock);
+        hfsbi_array_free(&alloc, block, 1, sizeof *block);
+        root = next;
+    }
 }
 
 hfsb_str hfsb_root_work_dir(const hfsb_root *root) {
@@ -23411,6 +23676,10 @@ hfsb_str hfsb_root_work_dir(const hfsb_root *root) {
 
 hfsb_str hfsb_root_path(const hfsb_root *root) {
     return root ? hfsb_buf_str(&root->root) : hfsb_str_make("", 0);
+}
+
+const hfsb_root *hfsb_root_next(const hfsb_root *root) {
+    return root ? root->next : NULL;
 }
 
 /* ---- helpers of file.c and file_write.c ---- */
@@ -26739,6 +27008,7 @@ hfsb_status hfsb_proc_run(const hfsb_proc_opts *opts, hfsb_buf *out,
        table.c    lists the tools and writes their definitions
        record.c   keeps the output of one command, and spill files
        check.c    warns about a file that was just written
+       python.c   ... if it is Python: runs the helper process
        job.c      runs commands: waiting, running, finished
        call.c     carries one call from its arguments to its result
        result.c   fills and prints a result
@@ -26998,6 +27268,9 @@ HFSBI_FN hfsb_status hfsbi_result_err(hfsb_tool_result *result,
 HFSBI_FN void hfsbi_result_status(hfsb_tool_result *result, hfsb_status st,
                                   const hfsb_err *err);
 
+/* Appends a text of a file, as UTF-8. A failure stays in out->status. */
+HFSBI_FN void hfsbi_append_repaired(hfsb_buf *out, hfsb_str text);
+
 /* Write one member of a JSON object; the writer remembers a failure. */
 HFSBI_FN void hfsbi_put_member_str(hfsb_json_writer *w, const char *key,
                                    hfsb_str value);
@@ -27125,6 +27398,9 @@ HFSBI_FN hfsb_status hfsbi_record_read(const hfsbi_record *r,
    are cached by content. */
 
 #define HFSBI_CHECK_MEMORY 64 /* contents in the cache */
+#define HFSBI_CHECK_PROGRAM \
+    ((size_t)1024 * 1024) /* longest content that a
+                                                     program checks */
 
 /* The cached warnings for one content. */
 typedef struct hfsbi_check_seen {
@@ -27134,16 +27410,32 @@ typedef struct hfsbi_check_seen {
     unsigned long long used; /* `clock` at the last use; 0: free */
 } hfsbi_check_seen;
 
+typedef struct hfsbi_py_check hfsbi_py_check; /* see python.c */
+
+/* The helper process for Python files. */
+typedef struct hfsbi_python {
+    hfsbi_loop     *loop;  /* NULL until the first check; opened under the lock
+                             of the checker; its own lock protects the rest */
+    hfsb_proc      *proc;  /* NULL: none runs */
+    hfsb_buf        piece; /* its output after the last line */
+    size_t          taken; /* bytes of the answer that arrives */
+    hfsbi_py_check *checks; /* oldest first */
+} hfsbi_python;
+
 typedef struct hfsbi_checker {
     hfsb_tools_check  *checks; /* the caller's */
     size_t             count;
-    hfsb_buf           suffixes;   /* of `checks`, each ends in NUL */
-    const char *const *env;        /* of the programs; not copied (NULL: that
+    hfsb_buf           suffixes;    /* of `checks`, each ends in NUL */
+    const char *const *env;         /* of the programs; not copied (NULL: that
                                       of this process) */
-    const hfsb_root   *place;      /* where the tools write; not copied (NULL:
+    const hfsb_root   *place;       /* where the tools write; not copied (NULL:
                                       the current directory) */
-    bool               no_imports; /* Python modules are not imported */
-    long long          timeout_ms; /* for one program */
+    bool               no_imports;  /* Python modules are not imported */
+    long long          timeout_ms;  /* for one program */
+    long long          patience_ms; /* that a call waits for a Python check,
+                                      before the next call shows its warnings
+                                      (0: until it ends) */
+    hfsbi_python       python;
     hfsb_alloc         alloc;
     pthread_mutex_t    lock; /* protects the cache below; held briefly */
     unsigned long long clock;
@@ -27160,7 +27452,7 @@ HFSBI_FN void hfsbi_checker_close(hfsbi_checker *checker);
 /* Appends to *warnings one line, with LF, for each finding about content, the
    text of the file at path. Never fails: a check that cannot run reports
    nothing. Lasts as long as the programs it runs, 10 s each at most, or until
-   cancel (may be NULL) is set. Several threads may run it at once; working
+   cancel (may be NULL) is set; for Python, patience_ms at most. Several threads may run it at once; working
    memory comes from warnings->alloc. */
 HFSBI_FN void hfsbi_checker_run(hfsbi_checker     *checker,
                                 const hfsb_cancel *cancel, hfsb_str path,
@@ -27169,6 +27461,70 @@ HFSBI_FN void hfsbi_checker_run(hfsbi_checker     *checker,
 /* Returns "sh", "bash" or "dash" when the first line of content makes it a
    script for that shell, else NULL. */
 HFSBI_FN const char *hfsbi_check_shell_of(hfsb_str content);
+
+/* Appends a heading and the lines of warnings to an output, or nothing when
+   there are none or memory is short. path names the file when the output is
+   not that of its write (empty: it is). */
+HFSBI_FN void hfsbi_check_put(hfsb_buf *out, hfsb_str path, hfsb_str lines);
+
+/* Appends text to *lines as one line of valid UTF-8, ended by LF; false
+   without memory. */
+HFSBI_FN bool hfsbi_check_warn(hfsb_buf *lines, hfsb_str text);
+
+/* The digest of a program's name and the content it checks. */
+HFSBI_FN void hfsbi_check_digest(const char *program, hfsb_str content,
+                                 unsigned char digest[HFSB_SHA256_SIZE]);
+/* Appends the cached warnings to *lines; false if there is no entry. */
+HFSBI_FN bool hfsbi_check_recall(hfsbi_checker      *checker,
+                                 const unsigned char digest[HFSB_SHA256_SIZE],
+                                 hfsb_buf           *lines);
+/* Caches the warnings for a digest. */
+HFSBI_FN void
+hfsbi_check_remember(hfsbi_checker      *checker,
+                     const unsigned char digest[HFSB_SHA256_SIZE],
+                     hfsb_str            text);
+
+enum { HFSBI_FENCE_DIRS = 2 * HFSBI_ROOTS + 1 };
+
+/* The directories that the tools write to, before and after realpath(). Points
+   into itself and into the root: do not copy. */
+typedef struct hfsbi_fence {
+    const char *dirs[HFSBI_FENCE_DIRS]; /* ends in NULL; only NULL: nothing is
+                                           fenced */
+    char        given[PATH_MAX], real[PATH_MAX]; /* without a root */
+} hfsbi_fence;
+
+/* A program outside the fence, and an environment that mentions nothing inside
+   it. */
+typedef struct hfsbi_outer_program {
+    char         path[PATH_MAX];
+    const char **env; /* ends in NULL */
+    size_t       count;
+    hfsb_buf     search; /* its PATH */
+    hfsbi_fence  fence;
+    hfsb_alloc   alloc;
+} hfsbi_outer_program;
+
+/* Searches PATH for a program. False if there is none, or without memory; then
+   there is nothing to free. */
+HFSBI_FN bool hfsbi_outer_find(const hfsbi_checker *checker, const char *name,
+                               hfsbi_outer_program *program);
+HFSBI_FN void hfsbi_outer_free(hfsbi_outer_program *program);
+
+/* ==== python.c: the helper for Python files ============================== */
+
+/* Appends the warnings about content to *lines, as hfsbi_checker_run() does.
+   With patience_ms, warnings that come later are kept for
+   hfsbi_python_late(). */
+HFSBI_FN void hfsbi_python_check(hfsbi_checker     *checker,
+                                 const hfsb_cancel *cancel, hfsb_str path,
+                                 hfsb_str content, hfsb_buf *lines);
+/* Appends the warnings that came late, as hfsbi_check_put() does, and forgets
+   them; those about a file that has changed since are dropped. Does not
+   wait. */
+HFSBI_FN void hfsbi_python_late(hfsbi_checker *checker, hfsb_buf *out);
+/* Ends the helper. */
+HFSBI_FN void hfsbi_python_close(hfsbi_checker *checker);
 
 /* ==== job.c: commands ==================================================== */
 
@@ -27634,7 +27990,8 @@ typedef struct hfsbi_tools_left {
 struct hfsb_tools {
     /* constant after open */
     hfsb_alloc         alloc;
-    hfsb_root         *place;   /* root and working directory */
+    hfsb_root         *place;          /* root and working directory */
+    bool               place_borrowed; /* it belongs to another object */
     hfsbi_checker     *checker; /* NULL: no checks; has a lock of its own */
     bool               session, no_keeper;
     hfsbi_seen         seen; /* files read or written; has a lock of its own */
@@ -27665,7 +28022,7 @@ HFSBI_FN hfsb_status hfsbi_tools_open_in(hfsbi_loop            *loop,
                                          hfsb_tools **out, hfsb_err *err);
 
 /* Opens another object with the options of `like`, in the same loop. `like`
-   must outlive it: the environment of commands is shared. The options of its
+   must outlive it: environment and root are shared. The options of its
    caller need not exist any more. Returns as hfsb_tools_open(). */
 HFSBI_FN hfsb_status hfsbi_tools_open_like(const hfsb_tools *like,
                                            hfsb_tools **out, hfsb_err *err);
@@ -27826,6 +28183,8 @@ typedef struct hfsbi_finder {
 
     /* private */
     hfsb_buf            path;    /* of the entry, as ignore rules see it */
+    hfsb_buf            from;    /* the start, as the deny list sees it; empty
+                                    at the root */
     size_t              prefix;  /* bytes of `path` up to the start */
     hfsbi_ignore       *ignore;  /* NULL: no rules so far */
     bool                at_root; /* the start is / */
@@ -28458,6 +28817,10 @@ HFSBI_FN hfsb_status hfsbi_result_err(hfsb_tool_result *result,
     return hfsbi_result_fail(result, err->code, "%s", err->msg);
 }
 
+HFSBI_FN void hfsbi_append_repaired(hfsb_buf *out, hfsb_str text) {
+    if (out->status == HFSB_OK) out->status = hfsb_utf8_repair(text, out);
+}
+
 HFSBI_FN void hfsbi_put_member_str(hfsb_json_writer *w, const char *key,
                                    hfsb_str value) {
     hfsb_json_put_key(w, hfsb_cstr(key));
@@ -28999,8 +29362,8 @@ HFSBI_FN hfsb_status hfsbi_record_read(const hfsbi_record *r,
 /* check.c - warnings about a file that was just written.
 
    A caller's check for the suffix replaces the built-in checks. Built in are
-   JSON (parsed here), Python (python3 runs a helper) and shell scripts (the
-   shell of the shebang runs with -n):
+   JSON (parsed here), Python (python.c) and shell scripts (the shell of the
+   shebang runs with -n):
 
        content --> remembered? --yes----------------------> warnings
                        | no
@@ -29015,14 +29378,11 @@ HFSBI_FN hfsb_status hfsbi_record_read(const hfsbi_record *r,
    or module from the directory that the tools write to, the fence. The lock
    guards only the memory and is never held while a program runs. */
 #define HFSBI_CHECK_TIMEOUT_MS 10000                      /* of one program */
-#define HFSBI_CHECK_PROGRAM    ((size_t)1024 * 1024)      /* longest content */
 #define HFSBI_CHECK_JSON       ((size_t)16 * 1024 * 1024) /* longest content */
 #define HFSBI_CHECK_OUTPUT     ((size_t)64 * 1024)        /* of one program */
 #define HFSBI_CHECK_LINE       400 /* characters of a warning */
 
-/* Appends text to *lines as one line of valid UTF-8, ended by LF; false
-   without memory. */
-static bool hfsbi_check_warn(hfsb_buf *lines, hfsb_str text) {
+HFSBI_FN bool hfsbi_check_warn(hfsb_buf *lines, hfsb_str text) {
     size_t   mark = lines->len;
     hfsb_err line;
     hfsbi_ok(&line);
@@ -29036,8 +29396,9 @@ static bool hfsbi_check_warn(hfsb_buf *lines, hfsb_str text) {
 
    A check runs after every write, even where commands are not offered, so it
    must not run a file that a write could have created. The fence is the
-   directory that the tools write to: the root, or without a root the working
-   directory. A working directory beneath the root is inside the fence anyway.
+   directories that the tools write to: the roots, or without a root the
+   working directory. A working directory beneath the root is inside the fence
+   anyway.
 
    A program is taken from the first directory of PATH that is outside the
    fence, before and after resolving symlinks. The bin/python3 of a virtual
@@ -29048,26 +29409,24 @@ static bool hfsbi_check_warn(hfsb_buf *lines, hfsb_str text) {
    The program's environment mentions nothing inside the fence either: a shim
    searches PATH again, and the loader reads LD_LIBRARY_PATH. */
 
-/* The directory that the tools write to. Points into itself: do not copy. */
-typedef struct hfsbi_fence {
-    char given[PATH_MAX], real[PATH_MAX]; /* before and after realpath */
-    const char *dirs[3]; /* both, then NULL; only NULL: nothing is fenced */
-} hfsbi_fence;
-
 /* Sets the fence from a root (NULL: the current directory). False if the
    directory cannot be resolved. */
 static bool hfsbi_fence_init(hfsbi_fence *fence, const hfsb_root *place) {
-    hfsb_str none = HFSB_INIT;
-    hfsb_str root = place ? hfsb_root_path(place) : none;
-    hfsb_str dir = root.len || !place ? root : hfsb_root_work_dir(place);
+    hfsb_str work = hfsb_root_work_dir(place);
+    size_t   n = 0;
     memset(fence, 0, sizeof *fence);
-    if (dir.len >= sizeof fence->given) return false;
-    if (dir.len) memcpy(fence->given, dir.ptr, dir.len);
+    for (; hfsb_root_path(place).len; place = hfsb_root_next(place)) {
+        fence->dirs[n++] = place->root.ptr;
+        fence->dirs[n++] = place->real_root.ptr;
+    }
+    if (n) return true;
+    if (work.len >= sizeof fence->given) return false;
+    if (work.len) memcpy(fence->given, work.ptr, work.len);
     else if (!getcwd(fence->given, sizeof fence->given)) return false;
     if (!realpath(fence->given, fence->real)) return false;
-    /* Without a root, "/" as working directory is no project: a fence there
-       would forbid all programs. */
-    if (root.len == 0 && strcmp(fence->real, "/") == 0) return true;
+    /* "/" as working directory is no project: a fence there would forbid all
+       programs. */
+    if (strcmp(fence->real, "/") == 0) return true;
     fence->dirs[0] = fence->given;
     fence->dirs[1] = fence->real;
     return true;
@@ -29178,285 +29537,40 @@ static void hfsbi_fence_env(const hfsbi_fence *fence, const char *const *env,
     *list = NULL;
 }
 
-/* ---- running a program ---- */
+/* ---- a program to run ---- */
 
-/* Collects the start of one output stream of a program. */
-typedef struct hfsbi_check_output {
-    hfsb_buf        *buf;
-    hfsb_proc_stream stream;
-    bool             cut; /* bytes were dropped: ignore the rest */
-} hfsbi_check_output;
-
-static void hfsbi_check_on_output(void *user, hfsb_proc_stream stream,
-                                  hfsb_str bytes) {
-    hfsbi_check_output *output = (hfsbi_check_output *)user;
-    size_t              room = HFSBI_CHECK_OUTPUT - output->buf->len;
-    if (stream != output->stream || output->cut) return;
-    output->cut = bytes.len > room;
-    if (hfsb_buf_append(output->buf, hfsb_str_slice(bytes, 0, room)) !=
-        HFSB_OK)
-        output->cut = true;
-}
-
-/* Runs argv[0], a path. Returns as hfsbi_check_program(). */
-static bool hfsbi_check_run(const hfsbi_checker *checker,
-                            const hfsb_cancel *cancel, const char *const *argv,
-                            const char *const *env, hfsb_str content,
-                            hfsb_proc_stream stream, hfsb_buf *out) {
-    hfsb_proc_opts     opts = HFSB_INIT;
-    hfsb_proc_result   result;
-    hfsbi_check_output output = HFSB_INIT;
-    output.buf = out;
-    output.stream = stream;
-    opts.argv = argv;
-    opts.work_dir = "/"; /* not inside the fence */
-    opts.env = env;
-    opts.input = content;
-    opts.timeout_ms = checker->timeout_ms;
-    opts.grace_ms = -1;
-    opts.no_keeper = true;
-    opts.on_output = hfsbi_check_on_output;
-    opts.user = &output;
-    opts.cancel = cancel;
-    opts.alloc = out->alloc;
-    if (hfsb_proc_run(&opts, NULL, NULL, &result, NULL) != HFSB_OK)
-        return false;
-    return result.end == HFSB_PROC_EXITED && !result.timed_out && !output.cut;
-}
-
-/* Runs argv with content on standard input and appends one of its output
-   streams, at most HFSBI_CHECK_OUTPUT bytes, to *out. argv[0] is a name,
-   searched for in PATH outside the fence; it is NULL afterwards if found. True
-   if the program exited by itself and its output is complete; otherwise *out
-   contains the start. */
-static bool hfsbi_check_program(const hfsbi_checker *checker,
-                                const hfsbi_fence   *fence,
-                                const hfsb_cancel *cancel, const char **argv,
-                                hfsb_str content, hfsb_proc_stream stream,
-                                hfsb_buf *out) {
+HFSBI_FN bool hfsbi_outer_find(const hfsbi_checker *checker, const char *name,
+                               hfsbi_outer_program *program) {
     const char *const *env =
         checker->env ? checker->env : (const char *const *)environ;
-    const char **list;
-    hfsb_buf     path = HFSB_INIT;
-    char         program[PATH_MAX];
-    size_t       count = 2; /* PATH and the end */
-    bool         whole = false;
-    path.alloc = out->alloc;
-    while (env && env[count - 2]) count++;
-    list = (const char **)hfsbi_array(&out->alloc, count, sizeof *list);
-    if (list && hfsbi_fence_search(fence, env, argv[0], &path, program)) {
-        hfsbi_fence_env(fence, env, path.ptr, list);
-        argv[0] = program;
-        whole =
-            hfsbi_check_run(checker, cancel, argv, list, content, stream, out);
-        argv[0] = NULL;
+    memset(program, 0, sizeof *program);
+    program->alloc = program->search.alloc = checker->alloc;
+    program->count = 2; /* PATH and the end */
+    while (env && env[program->count - 2]) program->count++;
+    program->env = (const char **)hfsbi_array(&checker->alloc, program->count,
+                                              sizeof *program->env);
+    if (program->env && hfsbi_fence_init(&program->fence, checker->place) &&
+        hfsbi_fence_search(&program->fence, env, name, &program->search,
+                           program->path)) {
+        hfsbi_fence_env(&program->fence, env, program->search.ptr,
+                        program->env);
+        return true;
     }
-    hfsbi_array_free(&out->alloc, (void *)list, count, sizeof *list);
-    hfsb_buf_free(&path);
-    return whole;
+    hfsbi_outer_free(program);
+    return false;
 }
 
-/* ---- Python ---- */
-
-/* The helper that python3, 3.8 or later, runs. It reads the file on standard
-   input, prints a line for each warning, and HFSBI_PYTHON_END when complete.
-
-   Inspecting a callable means importing its module, which may do anything:
-   print, exit, fork, hang, close descriptors. Therefore:
-   - warnings are written at once to a private descriptor, and 0, 1 and 2 are
-     /dev/null before the first import;
-   - functions needed later are bound before the first import;
-   - a forked copy of the helper exits at its first warning;
-   - at the end the helper kills its process group, so no process survives and
-     no thread or exit handler is waited for.
-   Only modules of names that are called with keywords are imported.
-
-   No module inside the fence is imported. Python starts with -S, without the
-   module `site`, which would run the .pth files and the sitecustomize of every
-   package directory. The helper adds these directories itself, for the imports
-   alone, and without .pth files. It checks each file that an import finds: a
-   package directory outside the fence may contain a symlink into the fence, or
-   the fence itself. */
-#define HFSBI_PYTHON_END "."
-
-static const char hfsbi_python_helper[] =
-    "import os, sys\n"
-    "mode, *fence = sys.argv[1:]\n"
-    "del sys.argv[1:]\n"
-    "\n"
-    "def fenced(path):\n"
-    "    return any((p + '/').startswith(d + '/')\n"
-    "               for p in (path, os.path.realpath(path)) for d in fence)\n"
-    "\n"
-    "def usable(paths):\n"
-    "    return [p for p in paths if os.path.isabs(p) and not fenced(p)]\n"
-    "\n"
-    "sys.path[:] = usable(sys.path)\n"
-    "import ast, functools, importlib, inspect, io, site, tokenize\n"
-    "from importlib.machinery import PathFinder\n"
-    "\n"
-    "me, out, end = os.getpid(), os.dup(1), os.killpg\n"
-    "source = sys.stdin.buffer.read()\n"
-    "null = os.open(os.devnull, os.O_RDWR)\n"
-    "for fd in (0, 1, 2):\n"
-    "    os.dup2(null, fd)\n"
-    "try:\n" /* a module that crashes leaves no core file in "/" */
-    "    import resource\n"
-    "    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))\n"
-    "except Exception:\n"
-    "    pass\n"
-    "\n"
-    "def tell(line, write=os.write, getpid=os.getpid, leave=os._exit):\n"
-    "    if getpid() != me:\n"
-    "        leave(1)\n"
-    "    line = ' '.join(line.splitlines()) + '\\n'\n"
-    "    write(out, line.encode('utf-8', 'backslashreplace'))\n"
-    "\n"
-    "def fault(line, message):\n"
-    "    tell('Python syntax error at line %d: %s' % (line, message))\n"
-    "\n"
-    "def line_of(offset):\n"
-    "    return source.count(b'\\n', 0, offset) + 1\n"
-    "\n"
-    /* The tree, or None if the file is not valid Python. Only compile()
-       detects errors such as `return` outside a function. */
-    "def parse():\n"
-    "    null = source.find(b'\\0')\n"
-    "    if null >= 0:\n"
-    "        return fault(line_of(null),\n"
-    "                     'source code string cannot contain null bytes')\n"
-    "    lines = io.BytesIO(source).readline\n"
-    "    try:\n"
-    "        text = source.decode(tokenize.detect_encoding(lines)[0])\n"
-    "        tree = ast.parse(text)\n"
-    "        compile(tree, 'file', 'exec', 0, True)\n"
-    "        return tree\n"
-    "    except SyntaxError as e:\n"
-    "        fault(e.lineno or 1, e.msg)\n"
-    "    except UnicodeDecodeError as e:\n"
-    "        fault(line_of(e.start), '(unicode error) %s' % e)\n"
-    "\n"
-    /* The origin of each imported name: (module, name in it), or None for
-       relative imports, which are not checked. */
-    "def imports(tree):\n"
-    "    names = {}\n"
-    "    for node in ast.walk(tree):\n"
-    "        if isinstance(node, ast.Import):\n"
-    "            for a in node.names:\n"
-    "                names[a.asname or a.name] = (a.name, None)\n"
-    "        elif isinstance(node, ast.ImportFrom):\n"
-    "            for a in node.names:\n"
-    "                names[a.asname or a.name] = (\n"
-    "                    None if node.level else (node.module, a.name))\n"
-    "    return names\n"
-    "\n"
-    /* Finds only modules whose files are outside the fence. */
-    "class Finder(PathFinder):\n"
-    "    @classmethod\n"
-    "    def find_spec(cls, name, path=None, target=None):\n"
-    "        spec = super().find_spec(name, path, target)\n"
-    "        return None if spec and fenced(spec.origin or '') else spec\n"
-    "\n"
-    /* Does the work of `site` except for .pth files. Before 3.14 `site` also
-       sets the prefix of a virtual environment. */
-    "def add_packages():\n"
-    "    home = os.path.dirname(os.path.dirname(sys.executable))\n"
-    "    prefixes = [sys.base_prefix, sys.base_exec_prefix]\n"
-    "    try:\n"
-    "        with open(home + '/pyvenv.cfg', 'rb') as f:\n"
-    "            config = b''.join(f.read().lower().split())\n"
-    "        if b'include-system-site-packages=true' not in config:\n"
-    "            prefixes = []\n"
-    "        prefixes.insert(0, home)\n"
-    "        sys.prefix = sys.exec_prefix = home\n"
-    "    except OSError:\n"
-    "        pass\n"
-    "    sys.path += usable(site.getsitepackages(prefixes))\n"
-    "    sys.meta_path.remove(PathFinder)\n"
-    "    sys.meta_path.append(Finder)\n"
-    "\n"
-    /* The names of the parameters; None if any keyword may be valid. */
-    "@functools.lru_cache(None)\n"
-    "def parameters(module, name):\n"
-    "    try:\n"
-    "        found = importlib.import_module(module)\n"
-    "        if name:\n"
-    "            found = getattr(found, name)\n"
-    "        taken = inspect.signature(found).parameters\n"
-    "        if any(p.kind == p.VAR_KEYWORD for p in taken.values()):\n"
-    "            return None\n"
-    "        return frozenset(taken)\n"
-    "    except BaseException:\n"
-    "        return None\n"
-    "\n"
-    "def check(tree):\n"
-    "    names = imports(tree)\n"
-    "    for node in ast.walk(tree):\n"
-    "        if not isinstance(node, ast.Call):\n"
-    "            continue\n"
-    "        f = node.func\n"
-    "        called = getattr(f, 'id', None) or getattr(f, 'attr', None)\n"
-    "        keywords = [k.arg for k in node.keywords]\n"
-    "        if not keywords or None in keywords or not names.get(called):\n"
-    "            continue\n"
-    "        module, name = names[called]\n"
-    "        taken = parameters(module, name)\n"
-    "        for k in keywords:\n"
-    "            if taken is not None and k not in taken:\n"
-    "                tell('Invalid kwarg: %s(%s=...) at line %d -- not "
-    "accept'\n"
-    "                     'ed by %s.%s()' % (called, k, node.lineno, module,\n"
-    "                                        name or called))\n"
-    "\n"
-    "try:\n"
-    "    tree = parse()\n"
-    "    if tree and mode == 'imports':\n"
-    "        add_packages()\n"
-    "        check(tree)\n"
-    "    tell('" HFSBI_PYTHON_END "')\n"
-    "finally:\n"
-    "    end(0, 9)\n";
-
-/* True for a warning of the helper; python3 may print other lines. */
-static bool hfsbi_python_is_warning(hfsb_str line) {
-    return hfsb_str_starts(line, HFSB_LIT("Python syntax error at line ")) ||
-           hfsb_str_starts(line, HFSB_LIT("Invalid kwarg: "));
-}
-
-/* Appends the warnings of python3 about content to *lines. True if they are
-   complete and can be remembered. */
-static bool hfsbi_check_python(const hfsbi_checker *checker,
-                               const hfsb_cancel *cancel, hfsb_str content,
-                               hfsb_buf *lines) {
-    const char *argv[9];
-    hfsbi_fence fence;
-    hfsb_buf    out = HFSB_INIT;
-    hfsb_str    text, line;
-    bool        whole = false, kept = true;
-    if (!hfsbi_fence_init(&fence, checker->place)) return false;
-    argv[0] = "python3";
-    argv[1] = "-I"; /* no variable, no packages of the user, no "" in path */
-    argv[2] = "-S";
-    argv[3] = "-c";
-    argv[4] = hfsbi_python_helper;
-    argv[5] = checker->no_imports ? "syntax" : "imports";
-    memcpy(argv + 6, fence.dirs, sizeof fence.dirs); /* with its NULL */
-    out.alloc = lines->alloc;
-    /* Warnings are valid however the program ended. */
-    (void)hfsbi_check_program(checker, &fence, cancel, argv, content,
-                              HFSB_PROC_STDOUT, &out);
-    text = hfsb_buf_str(&out);
-    while (!whole && hfsb_str_find_byte(text, '\n') != HFSB_NPOS &&
-           hfsb_text_line(&text, &line, NULL)) {
-        whole = hfsb_str_equal(line, HFSB_LIT(HFSBI_PYTHON_END));
-        if (hfsbi_python_is_warning(line))
-            kept = hfsbi_check_warn(lines, line) && kept;
-    }
-    hfsb_buf_free(&out);
-    return whole && kept;
+HFSBI_FN void hfsbi_outer_free(hfsbi_outer_program *program) {
+    hfsbi_array_free(&program->alloc, (void *)program->env, program->count,
+                     sizeof *program->env);
+    hfsb_buf_free(&program->search);
 }
 
 /* ---- shell scripts ---- */
+
+static bool hfsbi_check_has(hfsb_str content, const char *word) {
+    return hfsb_str_find(content, hfsb_cstr(word)) != HFSB_NPOS;
+}
 
 /* Removes the next word from *line and returns it; empty at the end. */
 static hfsb_str hfsbi_shebang_word(hfsb_str *line) {
@@ -29538,30 +29652,54 @@ static bool hfsbi_shell_warn(hfsb_str number, hfsb_str message,
     return kept;
 }
 
-/* Appends the first syntax error that the shell `name` reports for content.
-   Returns as hfsbi_check_python(). */
-static bool hfsbi_check_shell(const hfsbi_checker *checker,
-                              const hfsb_cancel *cancel, const char *name,
-                              hfsb_str content, hfsb_buf *lines) {
-    const char *argv[6];
-    hfsbi_fence fence;
-    hfsb_buf    out = HFSB_INIT;
-    hfsb_str    text, line, number, message;
-    size_t      n = 0;
-    bool        ended, found = false;
-    if (!hfsbi_fence_init(&fence, checker->place)) return false;
-    argv[n++] = name;
-    if (strcmp(name, "bash") == 0 &&
-        hfsb_str_find(content, HFSB_LIT("extglob")) != HFSB_NPOS) {
+/* Runs the shell `name` with -n on content, and appends what it prints to
+   *out. True if it exited by itself and *out is complete; otherwise *out
+   contains the start. */
+static bool hfsbi_shell_run(const hfsbi_checker *checker,
+                            const hfsb_cancel *cancel, const char *name,
+                            hfsb_str content, hfsb_buf *out) {
+    hfsbi_outer_program shell;
+    hfsb_proc_opts      opts = HFSB_INIT;
+    hfsb_proc_result    result;
+    const char         *argv[6];
+    size_t              n = 0;
+    bool                ended;
+    if (!hfsbi_outer_find(checker, name, &shell)) return false;
+    argv[n++] = shell.path;
+    if (strcmp(name, "bash") == 0 && hfsbi_check_has(content, "extglob")) {
         argv[n++] = "-O"; /* -n does not run the script's own shopt */
         argv[n++] = "extglob";
     }
     argv[n++] = "-n";
     argv[n++] = HFSBI_SHELL_FILE;
     argv[n] = NULL;
+    opts.argv = argv;
+    opts.work_dir = "/"; /* not inside the fence */
+    opts.env = shell.env;
+    opts.input = content;
+    opts.timeout_ms = checker->timeout_ms;
+    opts.grace_ms = -1;
+    opts.no_keeper = true;
+    opts.cancel = cancel;
+    opts.alloc = out->alloc;
+    ended = hfsb_proc_run(&opts, NULL, out, &result, NULL) == HFSB_OK &&
+            result.end == HFSB_PROC_EXITED && !result.timed_out &&
+            !result.incomplete && result.stderr_bytes == out->len;
+    hfsbi_outer_free(&shell);
+    return ended;
+}
+
+/* Appends the first syntax error that the shell `name` reports for content.
+   True if the answer is complete and can be remembered. */
+static bool hfsbi_check_shell(const hfsbi_checker *checker,
+                              const hfsb_cancel *cancel, const char *name,
+                              hfsb_str content, hfsb_buf *lines) {
+    hfsb_buf out = HFSB_INIT;
+    hfsb_str text, line, number, message;
+    bool     ended, found = false;
     out.alloc = lines->alloc;
-    ended = hfsbi_check_program(checker, &fence, cancel, argv, content,
-                                HFSB_PROC_STDERR, &out);
+    out.max = HFSBI_CHECK_OUTPUT;
+    ended = hfsbi_shell_run(checker, cancel, name, content, &out);
     text = hfsb_buf_str(&out);
     while (!found && hfsb_text_line(&text, &line, NULL))
         found = hfsbi_shell_message(line, &number, &message);
@@ -29572,9 +29710,8 @@ static bool hfsbi_check_shell(const hfsbi_checker *checker,
 
 /* ---- remembered warnings ---- */
 
-/* The digest of a program's name and the content it checks. */
-static void hfsbi_check_digest(const char *program, hfsb_str content,
-                               unsigned char digest[HFSB_SHA256_SIZE]) {
+HFSBI_FN void hfsbi_check_digest(const char *program, hfsb_str content,
+                                 unsigned char digest[HFSB_SHA256_SIZE]) {
     hfsb_sha256 sha;
     hfsb_sha256_init(&sha);
     hfsb_sha256_write(&sha, hfsb_str_make(program, strlen(program) + 1));
@@ -29596,10 +29733,9 @@ hfsbi_check_find(hfsbi_checker      *checker,
     return NULL;
 }
 
-/* Appends the remembered warnings to *lines; false if there is no entry. */
-static bool hfsbi_check_recall(hfsbi_checker      *checker,
-                               const unsigned char digest[HFSB_SHA256_SIZE],
-                               hfsb_buf           *lines) {
+HFSBI_FN bool hfsbi_check_recall(hfsbi_checker      *checker,
+                                 const unsigned char digest[HFSB_SHA256_SIZE],
+                                 hfsb_buf           *lines) {
     hfsbi_check_seen *seen;
     hfsb_str          text;
     (void)pthread_mutex_lock(&checker->lock);
@@ -29632,37 +29768,29 @@ static void hfsbi_check_store(hfsbi_checker      *checker,
     oldest->used = ++checker->clock;
 }
 
-/* Remembers the warnings for a digest. */
-static void hfsbi_check_remember(hfsbi_checker      *checker,
-                                 const unsigned char digest[HFSB_SHA256_SIZE],
-                                 hfsb_str            text) {
+HFSBI_FN void
+hfsbi_check_remember(hfsbi_checker      *checker,
+                     const unsigned char digest[HFSB_SHA256_SIZE],
+                     hfsb_str            text) {
     (void)pthread_mutex_lock(&checker->lock);
     if (!hfsbi_check_find(checker, digest)) /* no other thread was faster */
         hfsbi_check_store(checker, digest, text);
     (void)pthread_mutex_unlock(&checker->lock);
 }
 
-/* Appends the warnings of a program about content, remembered or new. */
-static void hfsbi_check_with_program(hfsbi_checker     *checker,
-                                     const hfsb_cancel *cancel,
-                                     const char *program, hfsb_str content,
-                                     hfsb_buf *lines) {
+/* Appends the warnings of a shell about content, remembered or new. */
+static void hfsbi_check_script(hfsbi_checker     *checker,
+                               const hfsb_cancel *cancel, const char *shell,
+                               hfsb_str content, hfsb_buf *lines) {
     unsigned char digest[HFSB_SHA256_SIZE];
-    bool          whole;
     if (content.len > HFSBI_CHECK_PROGRAM) return;
-    hfsbi_check_digest(program, content, digest);
+    hfsbi_check_digest(shell, content, digest);
     if (hfsbi_check_recall(checker, digest, lines)) return;
-    if (strcmp(program, "python3") == 0)
-        whole = hfsbi_check_python(checker, cancel, content, lines);
-    else whole = hfsbi_check_shell(checker, cancel, program, content, lines);
-    if (whole) hfsbi_check_remember(checker, digest, hfsb_buf_str(lines));
+    if (hfsbi_check_shell(checker, cancel, shell, content, lines))
+        hfsbi_check_remember(checker, digest, hfsb_buf_str(lines));
 }
 
 /* ---- built-in checks ---- */
-
-static bool hfsbi_check_has(hfsb_str content, const char *word) {
-    return hfsb_str_find(content, hfsb_cstr(word)) != HFSB_NPOS;
-}
 
 /* Warns about a training script that does not push its model to the Hub: the
    model is lost with the machine. */
@@ -29678,14 +29806,6 @@ static void hfsbi_check_training(hfsb_str content, hfsb_buf *lines) {
     if (!hfsbi_check_has(content, "hub_model_id"))
         (void)hfsbi_check_warn(lines, HFSB_LIT("Training script warning: no "
                                                "'hub_model_id' found"));
-}
-
-/* Checks a Python file; a syntax error makes other warnings pointless. */
-static void hfsbi_check_py(hfsbi_checker *checker, const hfsb_cancel *cancel,
-                           hfsb_str content, hfsb_buf *lines) {
-    hfsbi_check_with_program(checker, cancel, "python3", content, lines);
-    if (!hfsb_str_starts(hfsb_buf_str(lines), HFSB_LIT("Python syntax error")))
-        hfsbi_check_training(content, lines);
 }
 
 /* True for files whose programs allow comments in JSON. */
@@ -29773,6 +29893,7 @@ HFSBI_FN hfsbi_checker *hfsbi_checker_open(const hfsb_tools_check *checks,
     if (!checker) return NULL;
     memset(checker, 0, sizeof *checker);
     checker->alloc = checker->suffixes.alloc = *alloc;
+    checker->python.piece.alloc = *alloc;
     checker->timeout_ms = HFSBI_CHECK_TIMEOUT_MS;
     if (pthread_mutex_init(&checker->lock, NULL) != 0) {
         hfsbi_array_free(alloc, checker, 1, sizeof *checker);
@@ -29789,6 +29910,7 @@ HFSBI_FN void hfsbi_checker_close(hfsbi_checker *checker) {
     size_t     i;
     if (!checker) return;
     alloc = checker->alloc;
+    hfsbi_python_close(checker);
     for (i = 0; i < HFSBI_CHECK_MEMORY; i++)
         if (checker->seen[i].used)
             hfsbi_array_free(&alloc, checker->seen[i].text,
@@ -29806,13 +29928,16 @@ static void hfsbi_check_built_in(hfsbi_checker     *checker,
                                  hfsb_str content, hfsb_buf *lines,
                                  hfsb_buf *warnings) {
     const char *shell = hfsbi_check_shell_of(content);
-    if (hfsbi_check_has_suffix(path, HFSB_LIT(".py")))
-        hfsbi_check_py(checker, cancel, content, lines);
+    if (hfsbi_check_has_suffix(path, HFSB_LIT(".py"))) {
+        hfsbi_python_check(checker, cancel, path, content, lines);
+        if (!hfsb_str_starts(hfsb_buf_str(lines),
+                             HFSB_LIT("Python syntax error")))
+            hfsbi_check_training(content, lines);
+    }
     if (hfsbi_check_has_suffix(path, HFSB_LIT(".json")))
         hfsbi_check_json(path, content, lines);
     hfsbi_check_move(lines, warnings);
-    if (shell)
-        hfsbi_check_with_program(checker, cancel, shell, content, lines);
+    if (shell) hfsbi_check_script(checker, cancel, shell, content, lines);
     hfsbi_check_move(lines, warnings);
 }
 
@@ -29836,6 +29961,636 @@ HFSBI_FN void hfsbi_checker_run(hfsbi_checker     *checker,
         hfsbi_check_move(&lines, warnings);
     }
     hfsb_buf_free(&lines);
+}
+
+HFSBI_FN void hfsbi_check_put(hfsb_buf *out, hfsb_str path, hfsb_str lines) {
+    size_t   mark = out->len;
+    hfsb_str line;
+    if (lines.len == 0) return;
+    hfsb_buf_append(out, HFSB_LIT("\n\nValidation warnings"));
+    if (path.len)
+        hfsb_buf_printf(out, " for %.*s, written before", (int)path.len,
+                        path.ptr);
+    hfsb_buf_append_byte(out, ':');
+    while (hfsb_text_line(&lines, &line, NULL)) {
+        hfsb_buf_append(out, HFSB_LIT("\n  ! "));
+        hfsb_buf_append(out, line);
+    }
+    (void)!hfsb_buf_finish(out, mark);
+}
+
+/* ---- src/tools/python.c ---- */
+/* python.c - checks Python files in a helper process.
+
+   Starting python3 takes longer than everything else about a write, so one
+   helper process serves all checks of a checker:
+
+       C: "{bytes}\n" content --> helper --> fork: parses, imports, inspects
+       C: warnings, "." or "-" <-- helper <-- warnings, signatures
+
+   The helper answers in the order of the requests, and forks for each, because
+   inspecting a callable means importing its module, which may do anything:
+   print, exit, fork, hang, close descriptors. "." ends a complete answer, "-"
+   an incomplete one. The helper keeps the signatures that its children found,
+   so a module is imported once, not once per write.
+
+       none --first check--> runs --60 s idle, 1000 checks, or a fault--> none
+
+   A check has a state of its own:
+
+       ASKED --"."--> WHOLE        ASKED --"-", helper ended--> PARTIAL
+
+   In a session the call waits 50 ms for the answer; a later answer is LATE and
+   goes with the next reply, unless the file has changed by then. Without a
+   session nobody would get that, so the call waits until the check ends.
+
+   The helper is an event of a loop that belongs to the checker and is turned
+   by the threads that wait. Nobody turns it between calls, not even in a
+   server, so the helper limits its idle time by itself. The loop's lock
+   protects everything here. */
+enum { HFSBI_PYTHON_OUTPUT = 64 * 1024 }; /* bytes of an answer */
+
+/* ---- the helper ---- */
+
+/* The program for python3, 3.8 or later, in two parts because of the length of
+   literals. Its arguments are the second part, the seconds that a check may
+   take, "imports" or "syntax", and the directories of the fence.
+
+   In the child that checks a file:
+   - warnings are written at once to a private descriptor; 0, 1 and 2 are
+     /dev/null;
+   - functions needed later are bound before the first import;
+   - a forked copy of the child exits at its first warning;
+   - at the end the child kills its process group, so no process survives and
+     no thread or exit handler is waited for.
+   Only modules of names that are called with keywords are imported.
+
+   No module inside the fence is imported. Python starts with -S, without the
+   module `site`, which would run the .pth files and the sitecustomize of every
+   package directory. The helper adds these directories itself, for the imports
+   alone, and without .pth files. It checks each file that an import finds: a
+   package directory outside the fence may contain a symlink into the fence, or
+   the fence itself. */
+static const char hfsbi_python_helper[] =
+    "import os, sys\n"
+    "server, limit, mode, *fence = sys.argv[1:]\n"
+    "del sys.argv[1:]\n"
+    "\n"
+    "def fenced(path):\n"
+    "    return any((p + '/').startswith(d + '/')\n"
+    "               for p in (path, os.path.realpath(path)) for d in fence)\n"
+    "\n"
+    "def usable(paths):\n"
+    "    return [p for p in paths if os.path.isabs(p) and not fenced(p)]\n"
+    "\n"
+    "sys.path[:] = usable(sys.path)\n"
+    "import ast, importlib, inspect, io, select, signal, site, time\n"
+    "import tokenize\n"
+    "from importlib.machinery import PathFinder\n"
+    "\n"
+    "requests = os.fdopen(os.dup(0), 'rb')\n"
+    "answers = os.fdopen(os.dup(1), 'wb')\n"
+    "null = os.open(os.devnull, os.O_RDWR)\n"
+    "for fd in (0, 1, 2):\n"
+    "    os.dup2(null, fd)\n"
+    "try:\n" /* a module that crashes leaves no core file in "/" */
+    "    import resource\n"
+    "    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))\n"
+    "except Exception:\n"
+    "    pass\n"
+    "\n"
+    "def tell(line, write=os.write, getpid=os.getpid, leave=os._exit):\n"
+    "    if getpid() != me:\n"
+    "        leave(1)\n"
+    "    line = ' '.join(line.splitlines()) + '\\n'\n"
+    "    write(out, line.encode('utf-8', 'backslashreplace'))\n"
+    "\n"
+    "def fault(line, message):\n"
+    "    tell('Python syntax error at line %d: %s' % (line, message))\n"
+    "\n"
+    "def line_of(offset):\n"
+    "    return source.count(b'\\n', 0, offset) + 1\n"
+    "\n"
+    /* The tree, or None if the file is not valid Python. Only compile()
+       detects errors such as `return` outside a function. */
+    "def parse():\n"
+    "    null = source.find(b'\\0')\n"
+    "    if null >= 0:\n"
+    "        return fault(line_of(null),\n"
+    "                     'source code string cannot contain null bytes')\n"
+    "    lines = io.BytesIO(source).readline\n"
+    "    try:\n"
+    "        text = source.decode(tokenize.detect_encoding(lines)[0])\n"
+    "        tree = ast.parse(text)\n"
+    "        compile(tree, 'file', 'exec', 0, True)\n"
+    "        return tree\n"
+    "    except SyntaxError as e:\n"
+    "        fault(e.lineno or 1, e.msg)\n"
+    "    except UnicodeDecodeError as e:\n"
+    "        fault(line_of(e.start), '(unicode error) %s' % e)\n"
+    "\n"
+    /* The origin of each imported name: (module, name in it), or None for
+       relative imports, which are not checked. */
+    "def imports(tree):\n"
+    "    names = {}\n"
+    "    for node in ast.walk(tree):\n"
+    "        if isinstance(node, ast.Import):\n"
+    "            for a in node.names:\n"
+    "                names[a.asname or a.name] = (a.name, None)\n"
+    "        elif isinstance(node, ast.ImportFrom):\n"
+    "            for a in node.names:\n"
+    "                names[a.asname or a.name] = (\n"
+    "                    None if node.level else (node.module, a.name))\n"
+    "    return names\n"
+    "\n"
+    /* Finds only modules whose files are outside the fence. */
+    "class Finder(PathFinder):\n"
+    "    @classmethod\n"
+    "    def find_spec(cls, name, path=None, target=None):\n"
+    "        spec = super().find_spec(name, path, target)\n"
+    "        return None if spec and fenced(spec.origin or '') else spec\n"
+    "\n"
+    /* Does the work of `site` except for .pth files. Before 3.14 `site` also
+       sets the prefix of a virtual environment. */
+    "def add_packages():\n"
+    "    home = os.path.dirname(os.path.dirname(sys.executable))\n"
+    "    prefixes = [sys.base_prefix, sys.base_exec_prefix]\n"
+    "    try:\n"
+    "        with open(home + '/pyvenv.cfg', 'rb') as f:\n"
+    "            config = b''.join(f.read().lower().split())\n"
+    "        if b'include-system-site-packages=true' not in config:\n"
+    "            prefixes = []\n"
+    "        prefixes.insert(0, home)\n"
+    "        sys.prefix = sys.exec_prefix = home\n"
+    "    except OSError:\n"
+    "        pass\n"
+    "    sys.path += usable(site.getsitepackages(prefixes))\n"
+    "    sys.meta_path.remove(PathFinder)\n"
+    "    sys.meta_path.append(Finder)\n"
+    "\n"
+    "def changed(path):\n"
+    "    try:\n"
+    "        return os.stat(path).st_mtime_ns\n"
+    "    except (OSError, TypeError):\n"
+    "        return None\n"
+    "\n"
+    /* (module, name): the names of the parameters, or None if any keyword may
+       be valid; the module's file, and when that had changed. A reinstalled
+       module is imported again. */
+    "known = {}\n"
+    "\n"
+    "def parameters(module, name):\n"
+    "    taken, path, when = known.get((module, name), (None, None, 0))\n"
+    "    if when == changed(path):\n"
+    "        return taken\n"
+    "    taken = path = None\n"
+    "    try:\n"
+    "        found = importlib.import_module(module)\n"
+    "        path = getattr(found, '__file__', None)\n"
+    "        if name:\n"
+    "            found = getattr(found, name)\n"
+    "        taken = inspect.signature(found).parameters\n"
+    "        taken = (None if any(p.kind == p.VAR_KEYWORD\n"
+    "                             for p in taken.values()) else "
+    "tuple(taken))\n"
+    "        when = changed(path)\n"
+    "        tell('=' + repr((module, name, (taken, path, when))))\n"
+    "    except BaseException:\n"
+    "        taken = None\n"
+    "    known[module, name] = (taken, path, changed(path))\n"
+    "    return taken\n"
+    "\n"
+    "exec(server)\n";
+
+static const char hfsbi_python_server[] =
+    "def check(tree):\n"
+    "    names = imports(tree)\n"
+    "    for node in ast.walk(tree):\n"
+    "        if not isinstance(node, ast.Call):\n"
+    "            continue\n"
+    "        f = node.func\n"
+    "        called = getattr(f, 'id', None) or getattr(f, 'attr', None)\n"
+    "        keywords = [k.arg for k in node.keywords]\n"
+    "        if not keywords or None in keywords or not names.get(called):\n"
+    "            continue\n"
+    "        module, name = names[called]\n"
+    "        taken = parameters(module, name)\n"
+    "        for k in keywords:\n"
+    "            if taken is not None and k not in taken:\n"
+    "                tell('Invalid kwarg: %s(%s=...) at line %d -- not "
+    "accept'\n"
+    "                     'ed by %s.%s()' % (called, k, node.lineno, module,\n"
+    "                                        name or called))\n"
+    "\n"
+    "def run(end=os.killpg):\n"
+    "    try:\n"
+    "        tree = parse()\n"
+    "        if tree and mode == 'imports':\n"
+    "            check(tree)\n"
+    "        tell('.')\n"
+    "    finally:\n"
+    "        end(0, 9)\n"
+    "\n"
+    /* What the child writes, until it ends or its time is over. */
+    "def collect(pipe):\n"
+    "    text, stop = b'\\n', time.monotonic() + float(limit)\n"
+    "    while not text.endswith(b'\\n.\\n') and len(text) < 65536:\n"
+    "        left = max(0, stop - time.monotonic())\n"
+    "        if not select.select([pipe], [], [], left)[0]:\n"
+    "            break\n"
+    "        piece = os.read(pipe, 65536)\n"
+    "        if not piece:\n"
+    "            break\n"
+    "        text += piece\n"
+    "    return text.split(b'\\n')[1:-1]\n"
+    "\n"
+    "def attempt(function, *args):\n"
+    "    try:\n"
+    "        function(*args)\n"
+    "    except OSError:\n"
+    "        pass\n"
+    "\n"
+    "def learn(line):\n"
+    "    try:\n"
+    "        module, name, found = ast.literal_eval(line[1:].decode())\n"
+    "        known[module, name] = found\n"
+    "    except Exception:\n"
+    "        pass\n"
+    "\n"
+    "if mode == 'imports':\n"
+    "    add_packages()\n"
+    "for i in range(1000):\n" /* then its memory is freed by a new helper */
+    "    signal.alarm(60)\n"  /* ends an idle helper */
+    "    size = requests.readline()\n"
+    "    signal.alarm(0)\n"
+    "    if not size:\n"
+    "        break\n"
+    "    source = requests.read(int(size))\n"
+    "    pipe, out = os.pipe()\n"
+    "    child = os.fork()\n"
+    "    if child == 0:\n"
+    "        for fd in (pipe, requests.fileno(), answers.fileno()):\n"
+    "            os.close(fd)\n"
+    "        attempt(os.setpgid, 0, 0)\n"
+    "        me = os.getpid()\n"
+    "        run()\n"
+    "    os.close(out)\n"
+    "    attempt(os.setpgid, child, child)\n"
+    "    lines = collect(pipe)\n"
+    "    attempt(os.killpg, child, 9)\n"
+    "    attempt(os.kill, child, 9)\n"
+    "    os.waitpid(child, 0)\n"
+    "    os.close(pipe)\n"
+    "    whole = b'.' in lines\n"
+    "    for line in lines[:lines.index(b'.')] if whole else lines:\n"
+    "        if line.startswith(b'='):\n"
+    "            learn(line)\n"
+    "        else:\n"
+    "            answers.write(line + b'\\n')\n"
+    "    answers.write(b'.\\n' if whole else b'-\\n')\n"
+    "    answers.flush()\n";
+
+/* ---- checks ---- */
+
+typedef enum hfsbi_py_state {
+    HFSBI_PY_ASKED,
+    HFSBI_PY_WHOLE,
+    HFSBI_PY_PARTIAL
+} hfsbi_py_state;
+
+/* What becomes of the answer. */
+typedef enum hfsbi_py_reader {
+    HFSBI_PY_WAITS, /* a thread waits for it and frees the check */
+    HFSBI_PY_LATER, /* the next reply shows it */
+    HFSBI_PY_NOBODY
+} hfsbi_py_reader;
+
+struct hfsbi_py_check {
+    struct hfsbi_py_check *next;
+    hfsbi_py_state         state;
+    hfsbi_py_reader        reader;
+    bool                   fresh; /* the helper was started for this check */
+    bool                   lost;  /* a warning did not fit into memory */
+    long long              until; /* the helper is stuck if ASKED by then */
+    unsigned char          digest[HFSB_SHA256_SIZE]; /* for the cache */
+    hfsb_buf               path, lines;
+};
+
+/* Returns the check that the helper answers now, or NULL. */
+static hfsbi_py_check *hfsbi_py_current(const hfsbi_python *py) {
+    hfsbi_py_check *check = py->checks;
+    while (check && check->state != HFSBI_PY_ASKED) check = check->next;
+    return check;
+}
+
+static void hfsbi_py_free(hfsbi_checker *checker, hfsbi_py_check *check) {
+    hfsbi_py_check **link = &checker->python.checks;
+    while (*link && *link != check) link = &(*link)->next;
+    if (*link) *link = check->next;
+    hfsb_buf_free(&check->path);
+    hfsb_buf_free(&check->lines);
+    hfsbi_array_free(&checker->alloc, check, 1, sizeof *check);
+}
+
+static void hfsbi_py_answer(hfsbi_checker *checker, hfsbi_py_check *check,
+                            bool whole) {
+    whole = whole && !check->lost;
+    checker->python.taken = 0;
+    check->state = whole ? HFSBI_PY_WHOLE : HFSBI_PY_PARTIAL;
+    if (whole)
+        hfsbi_check_remember(checker, check->digest,
+                             hfsb_buf_str(&check->lines));
+    if (check->reader == HFSBI_PY_NOBODY ||
+        (check->reader == HFSBI_PY_LATER && check->lines.len == 0))
+        hfsbi_py_free(checker, check);
+}
+
+/* Takes one line of the helper. python3 may print others; they are ignored. */
+static void hfsbi_py_take_line(hfsbi_checker *checker, hfsb_str line) {
+    hfsbi_py_check *check = hfsbi_py_current(&checker->python);
+    if (!check) return;
+    if (hfsb_str_ends(line, HFSB_LIT("\r"))) line.len--;
+    if (hfsb_str_equal(line, HFSB_LIT(".")))
+        hfsbi_py_answer(checker, check, true);
+    else if (hfsb_str_equal(line, HFSB_LIT("-")))
+        hfsbi_py_answer(checker, check, false);
+    else if (hfsb_str_starts(line, HFSB_LIT("Python syntax error at line ")) ||
+             hfsb_str_starts(line, HFSB_LIT("Invalid kwarg: ")))
+        check->lost = !hfsbi_check_warn(&check->lines, line) || check->lost;
+}
+
+/* ---- the helper's process ---- */
+
+/* Ends the helper; checks without an answer keep the warnings so far. */
+static void hfsbi_py_stop(hfsbi_checker *checker) {
+    hfsbi_python   *py = &checker->python;
+    hfsbi_py_check *check;
+    hfsb_proc      *proc = py->proc;
+    py->proc = NULL;
+    if (proc) hfsbi_proc_detach(proc);
+    hfsb_proc_close(proc);
+    hfsb_buf_free(&py->piece);
+    while ((check = hfsbi_py_current(py)) != NULL)
+        hfsbi_py_answer(checker, check, false);
+}
+
+/* Splits the output into lines. After an answer that is too long, or without
+   memory, hfsbi_py_on_change() stops the helper. */
+static void hfsbi_py_on_output(void *user, hfsb_proc_stream stream,
+                               hfsb_str bytes) {
+    hfsbi_checker *checker = (hfsbi_checker *)user;
+    hfsbi_python  *py = &checker->python;
+    size_t         end;
+    if (stream != HFSB_PROC_STDOUT) return;
+    while (py->taken <= HFSBI_PYTHON_OUTPUT && bytes.len) {
+        end = hfsb_str_find_byte(bytes, '\n');
+        py->taken += end == HFSB_NPOS ? bytes.len : end + 1;
+        hfsb_buf_append(&py->piece, hfsb_str_slice(bytes, 0, end));
+        if (end == HFSB_NPOS || py->taken > HFSBI_PYTHON_OUTPUT) return;
+        bytes = hfsb_str_slice(bytes, end + 1, bytes.len);
+        if (hfsb_buf_finish(&py->piece, 0) == HFSB_OK)
+            hfsbi_py_take_line(checker, hfsb_buf_str(&py->piece));
+        else py->taken = HFSBI_PYTHON_OUTPUT + 1;
+        hfsb_buf_truncate(&py->piece, 0);
+    }
+}
+
+static void hfsbi_py_on_change(void *user, hfsb_proc *proc, bool done) {
+    hfsbi_checker *checker = (hfsbi_checker *)user;
+    (void)proc;
+    if (done || checker->python.taken > HFSBI_PYTHON_OUTPUT)
+        hfsbi_py_stop(checker);
+}
+
+/* Starts the helper. False if there is no python3 outside the fence, or it
+   cannot be started. */
+static bool hfsbi_py_start(hfsbi_checker *checker) {
+    hfsbi_python       *py = &checker->python;
+    hfsbi_outer_program python;
+    hfsb_proc_opts      opts = HFSB_INIT;
+    const char         *argv[8 + HFSBI_FENCE_DIRS];
+    char                limit[32];
+    if (!hfsbi_outer_find(checker, "python3", &python)) return false;
+    (void)snprintf(limit, sizeof limit, "%lld.%03lld",
+                   checker->timeout_ms / 1250,
+                   checker->timeout_ms * 4 / 5 % 1000);
+    argv[0] = python.path;
+    argv[1] = "-I"; /* no variable, no packages of the user, no "" in path */
+    argv[2] = "-S";
+    argv[3] = "-c";
+    argv[4] = hfsbi_python_helper;
+    argv[5] = hfsbi_python_server;
+    argv[6] = limit;
+    argv[7] = checker->no_imports ? "syntax" : "imports";
+    memcpy(argv + 8, python.fence.dirs, sizeof python.fence.dirs);
+    opts.argv = argv;
+    opts.work_dir = "/"; /* not inside the fence */
+    opts.env = python.env;
+    opts.keep_input = true;
+    opts.grace_ms = -1;
+    opts.no_keeper = true;
+    opts.on_output = hfsbi_py_on_output;
+    opts.user = checker;
+    opts.alloc = checker->alloc;
+    if (hfsb_proc_open(&opts, &py->proc, NULL) == HFSB_OK)
+        hfsbi_proc_attach(py->proc, py->loop, hfsbi_py_on_change, checker);
+    hfsbi_outer_free(&python);
+    return py->proc != NULL;
+}
+
+/* Sends a request to the helper, which is started if none runs, or if the one
+   that runs takes no more. *fresh: it was started. False if that fails. */
+static bool hfsbi_py_send(hfsbi_checker *checker, hfsb_str content,
+                          bool *fresh) {
+    hfsbi_python *py = &checker->python;
+    hfsb_status   st;
+    char          head[32];
+    (void)snprintf(head, sizeof head, "%zu\n", content.len);
+    for (*fresh = !py->proc;; *fresh = true) {
+        if (!py->proc && !hfsbi_py_start(checker)) return false;
+        st = hfsb_proc_input(py->proc, hfsb_cstr(head), false, NULL);
+        if (st == HFSB_LIMIT) return false; /* it has enough to do */
+        if (st == HFSB_OK)
+            st = hfsb_proc_input(py->proc, content, false, NULL);
+        /* A new one that reads nothing may have printed something. */
+        if (st == HFSB_OK || (st == HFSB_REFUSED && *fresh)) return true;
+        hfsbi_py_stop(checker);
+        if (*fresh) return false;
+    }
+}
+
+/* Sends a request and returns its check, or NULL if that fails. */
+static hfsbi_py_check *hfsbi_py_ask(hfsbi_checker *checker, hfsb_str path,
+                                    hfsb_str             content,
+                                    const unsigned char *digest) {
+    hfsbi_py_check *check, **link = &checker->python.checks;
+    check = (hfsbi_py_check *)hfsbi_array(&checker->alloc, 1, sizeof *check);
+    if (!check) return NULL;
+    memset(check, 0, sizeof *check);
+    memcpy(check->digest, digest, sizeof check->digest);
+    check->path.alloc = check->lines.alloc = checker->alloc;
+    if (hfsb_buf_append(&check->path, path) != HFSB_OK ||
+        !hfsbi_py_send(checker, content, &check->fresh)) {
+        hfsbi_py_free(checker, check);
+        return NULL;
+    }
+    check->until = hfsb_clock_ms();
+    for (; *link; link = &(*link)->next)
+        if ((*link)->state == HFSBI_PY_ASKED)
+            check->until = (*link)->until; /* it comes after that one */
+    check->until += checker->timeout_ms;
+    *link = check;
+    return check;
+}
+
+/* ---- waiting ---- */
+
+/* Notices answers, the end of the helper, and a helper that is stuck. */
+static void hfsbi_py_look(hfsbi_checker *checker) {
+    hfsbi_py_check *check;
+    hfsbi_loop_turn(checker->python.loop, 0);
+    check = hfsbi_py_current(&checker->python);
+    if (check && hfsb_clock_ms() >= check->until) hfsbi_py_stop(checker);
+}
+
+/* A cancel that a loop watches. */
+typedef struct hfsbi_py_cancel {
+    hfsbi_io    io;
+    hfsbi_loop *loop;
+} hfsbi_py_cancel;
+
+static void hfsbi_py_cancelled(hfsbi_io *io, unsigned events) {
+    (void)events; /* it stays readable */
+    hfsbi_loop_io_forget(((hfsbi_py_cancel *)(void *)io)->loop, io);
+}
+
+/* Waits for the answer, or until `until` on hfsb_clock_ms(). */
+static void hfsbi_py_wait(hfsbi_checker *checker, const hfsb_cancel *cancel,
+                          const hfsbi_py_check *check, long long until) {
+    hfsbi_py_cancel watch = HFSB_INIT;
+    int             fd = cancel ? hfsb_cancel_fd(cancel) : -1;
+    long long       left;
+    watch.loop = checker->python.loop;
+    watch.io.fn = hfsbi_py_cancelled;
+    watch.io.fd = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 3);
+    if (watch.io.fd >= 0)
+        (void)hfsbi_loop_io(watch.loop, &watch.io, HFSBI_IO_READ);
+    while (check->state == HFSBI_PY_ASKED && !hfsb_cancel_is_set(cancel) &&
+           (left = until - hfsb_clock_ms()) > 0)
+        hfsbi_loop_turn(watch.loop, left);
+    hfsbi_loop_io_forget(watch.loop, &watch.io);
+    hfsbi_close(&watch.io.fd);
+    hfsbi_py_look(checker);
+}
+
+/* Forgets the late warnings about an earlier content of the file. */
+static void hfsbi_py_forget(hfsbi_checker *checker, hfsb_str path) {
+    hfsbi_py_check *check = checker->python.checks, *next;
+    for (; check; check = next) {
+        next = check->next;
+        if (check->reader != HFSBI_PY_LATER ||
+            !hfsb_str_equal(hfsb_buf_str(&check->path), path))
+            continue;
+        check->reader = HFSBI_PY_NOBODY;
+        if (check->state != HFSBI_PY_ASKED) hfsbi_py_free(checker, check);
+    }
+}
+
+/* Asks and waits. True if a helper that had served before ended without an
+   answer: it was idle for too long, or has served enough. */
+static bool hfsbi_py_run(hfsbi_checker *checker, const hfsb_cancel *cancel,
+                         hfsb_str path, hfsb_str content,
+                         const unsigned char *digest, hfsb_buf *lines) {
+    long long       until = hfsb_clock_ms();
+    hfsbi_py_check *check;
+    bool            again;
+    hfsbi_py_look(checker);
+    check = hfsbi_py_ask(checker, path, content, digest);
+    if (!check) return false;
+    /* In a session the time that a start takes counts. */
+    until = checker->patience_ms ? until + checker->patience_ms : check->until;
+    hfsbi_py_wait(checker, cancel, check, until);
+    again = check->state == HFSBI_PY_PARTIAL && !check->fresh &&
+            check->lines.len == 0;
+    if (check->state == HFSBI_PY_ASKED && checker->patience_ms) {
+        check->reader = HFSBI_PY_LATER;
+        return false;
+    }
+    hfsb_buf_append(lines, hfsb_buf_str(&check->lines));
+    (void)!hfsb_buf_finish(lines, 0); /* no memory: no warnings */
+    if (check->state == HFSBI_PY_ASKED) check->reader = HFSBI_PY_NOBODY;
+    else hfsbi_py_free(checker, check);
+    return again;
+}
+
+/* Opens the loop at the first check, or returns the one that was opened. */
+static hfsbi_loop *hfsbi_py_loop(hfsbi_checker *checker, bool open) {
+    hfsbi_loop **loop = &checker->python.loop;
+    (void)pthread_mutex_lock(&checker->lock);
+    if (!*loop && open)
+        (void)hfsbi_loop_open(&checker->alloc, 0, true, loop, NULL);
+    (void)pthread_mutex_unlock(&checker->lock);
+    return *loop;
+}
+
+HFSBI_FN void hfsbi_python_check(hfsbi_checker     *checker,
+                                 const hfsb_cancel *cancel, hfsb_str path,
+                                 hfsb_str content, hfsb_buf *lines) {
+    unsigned char digest[HFSB_SHA256_SIZE];
+    hfsbi_loop   *loop;
+    if (content.len > HFSBI_CHECK_PROGRAM || hfsb_cancel_is_set(cancel))
+        return;
+    loop = hfsbi_py_loop(checker, true);
+    if (!loop) return;
+    hfsbi_check_digest("python3", content, digest);
+    hfsbi_loop_lock(loop);
+    hfsbi_py_forget(checker, path);
+    if (!hfsbi_check_recall(checker, digest, lines) &&
+        hfsbi_py_run(checker, cancel, path, content, digest, lines))
+        (void)hfsbi_py_run(checker, cancel, path, content, digest, lines);
+    hfsbi_loop_unlock(loop);
+}
+
+/* ---- late warnings ---- */
+
+/* True while the file still has the content that was checked. */
+static bool hfsbi_py_is_current(const hfsbi_checker  *checker,
+                                const hfsbi_py_check *check) {
+    unsigned char digest[HFSB_SHA256_SIZE];
+    hfsb_buf      content = HFSB_INIT;
+    bool          same;
+    content.alloc = checker->alloc;
+    same =
+        hfsb_file_read(checker->place, hfsb_buf_str(&check->path),
+                       HFSBI_CHECK_PROGRAM, &content, NULL, NULL) == HFSB_OK;
+    hfsbi_check_digest("python3", hfsb_buf_str(&content), digest);
+    hfsb_buf_free(&content);
+    return same && memcmp(digest, check->digest, sizeof digest) == 0;
+}
+
+HFSBI_FN void hfsbi_python_late(hfsbi_checker *checker, hfsb_buf *out) {
+    hfsbi_loop     *loop = hfsbi_py_loop(checker, false);
+    hfsbi_py_check *check, *next;
+    if (!loop) return;
+    hfsbi_loop_lock(loop);
+    if (checker->python.proc) hfsbi_loop_turn(loop, 0);
+    for (check = checker->python.checks; check; check = next) {
+        next = check->next;
+        if (check->reader != HFSBI_PY_LATER || check->state == HFSBI_PY_ASKED)
+            continue;
+        if (hfsbi_py_is_current(checker, check))
+            hfsbi_check_put(out, hfsb_buf_str(&check->path),
+                            hfsb_buf_str(&check->lines));
+        hfsbi_py_free(checker, check);
+    }
+    hfsbi_loop_unlock(loop);
+}
+
+HFSBI_FN void hfsbi_python_close(hfsbi_checker *checker) {
+    hfsbi_python *py = &checker->python;
+    hfsbi_py_stop(checker);
+    while (py->checks) hfsbi_py_free(checker, py->checks);
+    hfsbi_loop_close(py->loop);
 }
 
 /* ---- src/tools/job.c ---- */
@@ -30912,9 +31667,8 @@ HFSBI_FN hfsb_status hfsbi_file_change_refuse(hfsb_call *call, hfsb_str path,
                     "this session%s.",
                     why ? why->msg : "", why ? "\n\n" : "", (int)path.len,
                     path.ptr, why ? "" : "; nothing was written");
-    if (c->diff.len)
-        hfsb_buf_printf(&r->error, " What changed:\n%.*s", (int)c->diff.len,
-                        c->diff.ptr);
+    if (c->diff.len) hfsb_buf_printf(&r->error, " What changed:\n");
+    hfsbi_append_repaired(&r->error, hfsb_buf_str(&c->diff));
     if (c->shown)
         hfsb_buf_printf(&r->error, "This counts as read: repeat the call if "
                                    "it still fits, or adapt it.");
@@ -30935,17 +31689,12 @@ HFSBI_FN hfsb_status hfsbi_file_change_refuse(hfsb_call *call, hfsb_str path,
 static bool hfsbi_file_change_note(hfsb_call *call, hfsb_str path,
                                    const hfsbi_file_change *c) {
     bool whole = c->shown && c->diff.len <= HFSBI_NOTE_DIFF;
-    if (whole)
-        hfsb_buf_printf(&call->notes,
-                        "\n(%.*s had changed since it was read. What changed "
-                        "before this call:)\n%.*s",
-                        (int)path.len, path.ptr, (int)c->diff.len,
-                        c->diff.ptr);
-    else
-        hfsb_buf_printf(&call->notes,
-                        "\n(%.*s had changed since it was read. Read it again "
-                        "before you change other parts.)",
-                        (int)path.len, path.ptr);
+    hfsb_buf_printf(&call->notes, "\n(%.*s had changed since it was read. %s)",
+                    (int)path.len, path.ptr,
+                    whole ? "What changed before this call:"
+                          : "Read it again before you change other parts.");
+    if (whole) hfsb_buf_append_byte(&call->notes, '\n');
+    if (whole) hfsbi_append_repaired(&call->notes, hfsb_buf_str(&c->diff));
     return whole && call->notes.status == HFSB_OK;
 }
 
@@ -30987,6 +31736,9 @@ HFSBI_FN void hfsbi_file_change_free(hfsbi_file_change *c) {
    Whatever may complete a call stirs the object: the loop then starts waiting
    jobs and calls the listeners of the calls that have news. */
 /* ---- open and close ---- */
+
+/* How long a reply in a session waits for a check by another program. */
+enum { HFSBI_CHECK_PATIENCE_MS = 50 };
 
 HFSBI_FN const char *hfsbi_default_shell(void) {
     static const char *const list[] = {"/bin/bash", "/usr/bin/bash"};
@@ -31067,8 +31819,12 @@ static void hfsbi_tools_free_env(hfsb_tools *tools) {
                          tools->env.count + 1, sizeof(char *));
 }
 
-/* Replaces the environment by the one of `like`. */
-static void hfsbi_tools_borrow_env(hfsb_tools *tools, const hfsb_tools *like) {
+/* Replaces environment and root by those of `like`. */
+static void hfsbi_tools_borrow(hfsb_tools *tools, const hfsb_tools *like) {
+    hfsb_root_close(tools->place);
+    tools->place = like->place;
+    tools->place_borrowed = true;
+    if (tools->checker) tools->checker->place = tools->place;
     hfsbi_tools_free_env(tools);
     tools->env.list = like->env.list;
     tools->env.count = like->env.count;
@@ -31115,6 +31871,7 @@ static hfsb_status hfsbi_tools_fill(hfsb_tools            *tools,
     if (!tools->checker) return HFSB_NOMEM;
     tools->checker->env = tools->env.list;
     tools->checker->no_imports = o->no_imports;
+    tools->checker->patience_ms = o->session ? HFSBI_CHECK_PATIENCE_MS : 0;
     return HFSB_OK;
 }
 
@@ -31127,7 +31884,7 @@ HFSBI_FN void hfsbi_tools_free(hfsb_tools *tools) {
     }
     hfsbi_checker_close(tools->checker);
     hfsbi_spills_free(&tools->spills);
-    hfsb_root_close(tools->place);
+    if (!tools->place_borrowed) hfsb_root_close(tools->place);
     hfsbi_close(&tools->host.pipe[0]);
     hfsbi_close(&tools->host.pipe[1]);
     hfsbi_seen_free(&tools->seen);
@@ -31186,6 +31943,10 @@ HFSBI_FN hfsb_status hfsbi_tools_open_in(hfsbi_loop            *loop,
     tools->host.pipe[0] = tools->host.pipe[1] = -1;
     where.work_dir = opts->work_dir;
     where.root = opts->root;
+    where.more_roots = opts->more_roots;
+    where.more_root_count = opts->more_root_count;
+    where.deny = opts->deny;
+    where.deny_count = opts->deny_count;
     st = hfsbi_tools_fill(tools, opts);
     if (st != HFSB_OK) hfsbi_fail_status(err, st, "Opening the tools");
     if (st == HFSB_OK) st = hfsb_root_open(&where, &tools->place, err);
@@ -31210,10 +31971,8 @@ HFSBI_FN hfsb_status hfsbi_tools_open_like(const hfsb_tools *like,
     const hfsbi_checker     *checker = like->checker;
     hfsb_tools_opts          o = HFSB_INIT;
     hfsb_status              st;
-    o.work_dir = hfsb_root_work_dir(like->place);
-    o.root = hfsb_root_path(like->place);
     o.session = like->session;
-    o.env = no_env; /* that of `like` takes its place */
+    o.env = no_env; /* that of `like` takes its place, and so does its root */
     o.shell = like->shell.ptr;
     o.timeout = like->limits.timeout;
     o.max_timeout = like->limits.max_timeout;
@@ -31237,7 +31996,7 @@ HFSBI_FN hfsb_status hfsbi_tools_open_like(const hfsb_tools *like,
     o.no_keeper = like->no_keeper;
     o.alloc = like->alloc;
     st = hfsbi_tools_open_in(like->own_loop ? NULL : like->loop, &o, out, err);
-    if (st == HFSB_OK) hfsbi_tools_borrow_env(*out, like);
+    if (st == HFSB_OK) hfsbi_tools_borrow(*out, like);
     return st;
 }
 
@@ -31563,8 +32322,11 @@ static hfsb_status hfsbi_call_take_fields(hfsb_call *call) {
    or go into a field where the output must stay exact. */
 static void hfsbi_call_end(hfsb_call *call, hfsb_status st,
                            const hfsb_err *err) {
-    hfsb_str notes = hfsb_buf_str(&call->notes);
+    hfsb_str notes;
     call->wait = HFSBI_WAIT_NOTHING;
+    if (st == HFSB_OK && call->tools->checker)
+        hfsbi_python_late(call->tools->checker, &call->notes);
+    notes = hfsb_buf_str(&call->notes);
     if (st == HFSB_OK && notes.len && call->notes_apart)
         hfsbi_build_str(&call->fields, "notes",
                         hfsb_str_slice(notes, 1, notes.len));
@@ -34243,26 +35005,16 @@ HFSBI_FN bool hfsbi_may_change(hfsb_call *call, hfsb_str path, bool edit,
 
 HFSBI_FN hfsb_status hfsbi_add_warnings(hfsb_call *call, hfsb_str path,
                                         hfsb_str content) {
-    hfsb_buf    warnings = HFSB_INIT;
-    hfsb_str    rest, line;
-    size_t      mark = call->result.output.len;
-    hfsb_status st;
+    hfsb_buf warnings = HFSB_INIT;
     hfsbi_change_unlock(call); /* checks may take long */
     if (!call->tools->checker) return HFSB_OK;
     warnings.alloc = call->tools->alloc;
     hfsbi_checker_run(call->tools->checker, call->opts.cancel, path, content,
                       &warnings);
-    rest = hfsb_buf_str(&warnings);
-    if (rest.len)
-        hfsb_buf_append(&call->result.output,
-                        HFSB_LIT("\n\nValidation warnings:"));
-    while (hfsb_text_line(&rest, &line, NULL)) {
-        hfsb_buf_append(&call->result.output, HFSB_LIT("\n  ! "));
-        hfsb_buf_append(&call->result.output, line);
-    }
-    st = hfsb_buf_finish(&call->result.output, mark);
+    hfsbi_check_put(&call->result.output, HFSB_LIT(""),
+                    hfsb_buf_str(&warnings));
     hfsb_buf_free(&warnings);
-    return st;
+    return HFSB_OK;
 }
 
 /* ---- write ---- */
@@ -34882,7 +35634,7 @@ static hfsb_status hfsbi_line_edit_show(hfsbi_line_edit     *e,
         if (out->len - mark + line.len > HFSBI_LINES_SHOWN_MAX) break;
         if (hfsb_str_ends(line, HFSB_LIT("\r"))) line.len--;
         hfsb_buf_printf(out, "%zu\t", i);
-        hfsb_buf_append(out, line);
+        hfsbi_append_repaired(out, line);
         hfsb_buf_append_byte(out, '\n');
     }
     if (i > first)
@@ -35049,10 +35801,11 @@ static hfsb_status hfsbi_line_edit_report(hfsbi_line_edit         *e,
     if (st == HFSB_OK)
         st = hfsbi_result_ok(&e->call->result,
                              "Edited %.*s (%zu operation%s). Its tag is now "
-                             "%.*s.\n%.*s",
+                             "%.*s.\n",
                              (int)e->path.len, e->path.ptr, e->count,
-                             e->count > 1 ? "s" : "", HFSBI_TAG, version.hex,
-                             (int)diff.len, diff.len ? diff.ptr : "");
+                             e->count > 1 ? "s" : "", HFSBI_TAG, version.hex);
+    hfsbi_append_repaired(&e->call->result.output, hfsb_buf_str(&diff));
+    if (st == HFSB_OK) st = e->call->result.output.status;
     hfsb_buf_free(&diff);
     return st;
 }
@@ -35713,7 +36466,7 @@ typedef struct hfsbi_descent {
    outside the root. The result is only a hint: the descent opens one component
    at a time and compares the last one with the folder. */
 static bool hfsbi_descent_find(hfsbi_descent *d) {
-    const hfsb_root *place = d->f->place;
+    const hfsb_root *place = d->f->spot.root;
     hfsb_buf         path = HFSB_INIT;
     hfsb_str         root = HFSB_INIT;
     size_t           mark = path.len;
@@ -35809,7 +36562,7 @@ static hfsb_status hfsbi_descent_run(hfsbi_descent *d) {
 /* Pushes the rules of the folders above the walk. Failing to find these
    folders is no error: the walk then uses only the rules it meets. */
 static hfsb_status hfsbi_finder_push_parents(hfsbi_finder *f) {
-    const hfsb_root *place = f->place;
+    const hfsb_root *place = f->spot.root;
     bool             rooted = place && place->root_fd >= 0;
     hfsbi_descent    d;
     hfsb_status      st;
@@ -36034,6 +36787,21 @@ static bool hfsbi_finder_skips(hfsbi_finder *f, hfsbi_entry *entry,
     return !f->shows_ignored;
 }
 
+/* True if the deny list names the entry; *st is not HFSB_OK without memory. */
+static bool hfsbi_finder_denies(hfsbi_finder *f, const hfsbi_entry *entry,
+                                hfsb_status *st) {
+    size_t mark = f->from.len;
+    bool   denied;
+    if (!f->spot.root || !f->spot.root->deny->rules) return false;
+    if (mark) hfsb_buf_append_byte(&f->from, '/');
+    *st = hfsb_buf_append(&f->from, entry->path);
+    denied = *st == HFSB_OK &&
+             hfsbi_root_denies(f->spot.root, hfsb_buf_str(&f->from),
+                               entry->type == HFSBI_ENTRY_FOLDER);
+    hfsb_buf_truncate(&f->from, mark);
+    return denied;
+}
+
 /* Visits one entry, and enters it if it is a folder. */
 static hfsb_status hfsbi_finder_visit(hfsbi_finder             *f,
                                       const hfsbi_finder_level *level,
@@ -36053,6 +36821,7 @@ static hfsb_status hfsbi_finder_visit(hfsbi_finder             *f,
         entry.type = hfsbi_entry_type_of(at.st_mode);
     }
     folder = entry.type == HFSBI_ENTRY_FOLDER;
+    if (hfsbi_finder_denies(f, &entry, &st) || st != HFSB_OK) return st;
     f->files += !folder;
     if (f->wants && !f->wants(f->user, &entry)) return HFSB_OK;
     if (hfsbi_finder_skips(f, &entry, &no_descend)) return HFSB_OK;
@@ -36120,6 +36889,7 @@ HFSBI_FN hfsb_status hfsbi_finder_open(hfsbi_finder *f, hfsb_str path,
     hfsb_status st;
     f->spot.dir = -1;
     f->shown.alloc = f->notes.alloc = f->path.alloc = f->alloc;
+    f->from.alloc = f->alloc;
     if (!f->until) f->until = hfsb_clock_ms() + HFSBI_FINDER_MS;
     if (path.len == 0) path = HFSB_LIT(".");
     st = hfsbi_resolve(f->place, path,
@@ -36140,6 +36910,14 @@ HFSBI_FN hfsb_status hfsbi_finder_run(hfsbi_finder *f, hfsb_err *err) {
     if (!f->levels) return hfsbi_fail_status(err, HFSB_NOMEM, "Searching");
     memset(f->levels, 0, HFSBI_FINDER_DEPTH * sizeof *f->levels);
     if (!f->max_depth) f->max_depth = HFSBI_FINDER_DEPTH + 1;
+    if (f->spot.root && f->spot.root->deny->rules) {
+        code = hfsbi_target_place(&f->spot, &f->from);
+        if (code != 0)
+            return hfsbi_file_fail_os(f->place, hfsb_buf_str(&f->spot.path),
+                                      code, "search", err);
+        if (hfsb_str_equal(hfsb_buf_str(&f->from), HFSB_LIT(".")))
+            hfsb_buf_truncate(&f->from, 0);
+    }
     st = f->all ? HFSB_OK : hfsbi_finder_push_parents(f);
     if (st == HFSB_OK)
         st = hfsbi_finder_enter(f, f->spot.dir, f->spot.name, &code);
@@ -36168,6 +36946,7 @@ HFSBI_FN void hfsbi_finder_close(hfsbi_finder *f) {
     hfsb_buf_free(&f->shown);
     hfsb_buf_free(&f->notes);
     hfsb_buf_free(&f->path);
+    hfsb_buf_free(&f->from);
 }
 
 HFSBI_FN int hfsbi_entry_open(int dir, const char *name, struct stat *st) {

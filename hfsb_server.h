@@ -9811,28 +9811,40 @@ static void hfsbi_mcp_put_jobs(const hfsb_mcp *mcp, hfsb_buf *sink) {
                                        "output."));
 }
 
+/* Names the root, or all of several. */
+static void hfsbi_mcp_put_roots(const hfsb_root *place, hfsb_buf *sink) {
+    hfsb_str    work = hfsb_root_work_dir(place);
+    const char *before = ". The file tools stay beneath ";
+    if (!hfsb_root_next(place)) {
+        before = ". The file tools stay beneath the root ";
+        if (hfsb_str_equal(hfsb_root_path(place), work)) {
+            hfsb_buf_printf(sink, "%sdirectory", before);
+            return;
+        }
+    }
+    for (; place; place = hfsb_root_next(place)) {
+        hfsb_buf_printf(sink, "%s", before);
+        hfsb_buf_append(sink, hfsbi_mcp_short_path(hfsb_root_path(place)));
+        before = " or ";
+    }
+}
+
 /* Writes the instructions for local tools: where they work, and what a model
    would not expect of the tools on offer. */
 static hfsb_status hfsbi_mcp_describe(hfsb_mcp *mcp) {
-    hfsb_str    root = hfsb_root_path(mcp->tools->place);
-    hfsb_str    work = hfsb_root_work_dir(mcp->tools->place);
-    bool        bash = hfsbi_mcp_offers(mcp, "bash");
-    hfsb_buf    text = HFSB_INIT;
-    hfsb_status st;
+    const hfsb_root *place = mcp->tools->place;
+    hfsb_str         work = hfsb_root_work_dir(place);
+    bool             bash = hfsbi_mcp_offers(mcp, "bash");
+    hfsb_buf         text = HFSB_INIT;
+    hfsb_status      st;
     text.alloc = mcp->alloc;
     hfsb_buf_printf(&text, "Tools on this machine. Relative paths%s start in ",
                     bash ? " and commands" : "");
     if (work.len) hfsb_buf_append(&text, hfsbi_mcp_short_path(work));
     else hfsb_buf_append(&text, HFSB_LIT("the server's current directory"));
-    if (root.len) {
-        hfsb_buf_append(&text,
-                        HFSB_LIT(". The file tools stay beneath the root "));
-        hfsb_buf_append(&text, hfsb_str_equal(root, work)
-                                   ? HFSB_LIT("directory")
-                                   : hfsbi_mcp_short_path(root));
-        if (bash)
-            hfsb_buf_append(&text, HFSB_LIT("; bash is not confined to it"));
-    }
+    if (hfsb_root_path(place).len) hfsbi_mcp_put_roots(place, &text);
+    if (hfsb_root_path(place).len && bash)
+        hfsb_buf_append(&text, HFSB_LIT("; bash is not confined to it"));
     hfsb_buf_append_byte(&text, '.');
     if (bash) hfsbi_mcp_put_jobs(mcp, &text);
     if (hfsbi_mcp_offers(mcp, "read"))
