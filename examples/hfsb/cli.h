@@ -368,7 +368,7 @@ typedef struct sandbox_session {
 
 /* *s is all zero before, except its first two members; close it in any
    case. */
-hfsb_status open_session(sandbox_session *s, const char *work_dir,
+hfsb_status open_session(sandbox_session *s, hfsb_str work_dir,
                          hfsb_err *err);
 /* Opens a session for its definitions only: needs no token, sends nothing. */
 hfsb_status open_for_definitions(sandbox_session *s, hfsb_err *err);

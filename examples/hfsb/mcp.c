@@ -129,7 +129,7 @@ static int serve_sandbox(const mcp_options *o) {
     if (!split_process(&k, &code)) return code;
     s.quiet = !o->log;
     s.no_preload = true;
-    st = open_session(&s, o->work_dir, &err);
+    st = open_session(&s, o->where.work_dir, &err);
     if (st == HFSB_OK) code = serve(o, s.session, &k);
     else fprintf(stderr, "hfsb: %s\n", err.msg);
     st = close_session(&s, &err);

@@ -32,7 +32,7 @@ hfsb_status open_for_definitions(sandbox_session *s, hfsb_err *err) {
     return st;
 }
 
-hfsb_status open_session(sandbox_session *s, const char *work_dir,
+hfsb_status open_session(sandbox_session *s, hfsb_str work_dir,
                          hfsb_err *err) {
     hfsb_session_opts opts;
     hfsb_sandbox_opts sandbox = HFSB_INIT;
@@ -42,7 +42,7 @@ hfsb_status open_session(sandbox_session *s, const char *work_dir,
     st = open_client(&s->c, true, err);
     memset(&opts, 0, sizeof opts);
     sandbox.transport = &s->c.transport;
-    sandbox.work_dir = work_dir ? hfsb_cstr(work_dir) : s->c.set.work_dir;
+    sandbox.work_dir = work_dir.len ? work_dir : s->c.set.work_dir;
     spec.owner = s->c.set.owner;
     spec.from = s->c.set.from;
     set_space_files(&spec);

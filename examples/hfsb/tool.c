@@ -109,7 +109,7 @@ static int call_session(const tool_call *t, const hfsb_json_value *arguments,
     sandbox_session s = HFSB_INIT;
     hfsb_call_opts  opts = t->opts;
     hfsb_err        err = HFSB_INIT;
-    hfsb_status     st = open_session(&s, t->where.work_dir.ptr, &err);
+    hfsb_status     st = open_session(&s, t->where.work_dir, &err);
     opts.cancel = s.c.cancel;
     if (st == HFSB_OK)
         st = hfsb_session_wait_ready(s.session, s.c.cancel, &err);

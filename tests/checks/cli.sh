@@ -35,7 +35,7 @@ same 'edit: file' "$(cat f)" "$(printf 'a\n\tx\nc')"
 has edit "$out" 'Edited f (1 replacement) (matched after trimming whitespace)'
 has edit "$out" '@@ -1,3 +1,3 @@'
 run 'edit --json' 0 "$hfsb" edit --json f --old a --new A
-same 'edit --json' "$out" '{"success":true,"output":"Edited f (1 replacement)","error":"","count":1,"note":null,"lines":[[1,1]],"diff":"--- a/f\n+++ b/f\n@@ -1,3 +1,3 @@\n-a\n+A\n \tx\n c\n","in_place":false}'
+same 'edit --json' "$out" '{"success":true,"output":"Edited f (1 replacement)","error":"","count":1,"note":null,"lines":[[1,1]],"diff":"--- a/f\n+++ b/f\n@@ -1,3 +1,3 @@\n-a\n+A\n \tx\n c\n","in_place":false,"sha256":"'"$(sha256sum < f | cut -d " " -f 1)"'"}'
 printf '{"a": 1}\n' > f.json
 run 'edit: checks' 0 "$hfsb" edit --json f.json --old '1}' --new '1'
 has 'edit: checks' "$out" '\n\nValidation warnings:\n  ! '
