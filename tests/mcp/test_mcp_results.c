@@ -262,8 +262,6 @@ static void an_answer_is_not_an_error(void) {
          "> b\n[exit code 1: the files differ]", false},
         {"[ -e none ]", "(no output)\n[exit code 1: the condition is false]",
          false},
-        {"printf f | xargs grep -l nothing_like_it",
-         "(no output)\n[exit code 123: no match]", false},
         {"false", "ERROR: Exit code 1", true},
         {"cd none 2>&1 && grep x f", "ERROR: Exit code 1", true},
         {"grep x none 2>&1", "ERROR: Exit code 2", true},
