@@ -196,30 +196,6 @@ static void hfsbi_sites_by_letters(hfsbi_sites *sites, hfsb_str file,
 
 /* ---- skeletons ---- */
 
-HFSBI_FN size_t hfsbi_entity_at(hfsb_str s, char *c) {
-    static const char *const list[] = {"&amp;",  "&lt;",  "&gt;",
-                                       "&quot;", "&#39;", "&apos;"};
-    static const char        chars[] = "&<>\"''";
-    size_t                   i;
-    for (i = 0; i < sizeof list / sizeof *list; i++)
-        if (hfsb_str_starts(s, hfsb_cstr(list[i]))) {
-            *c = chars[i];
-            return strlen(list[i]);
-        }
-    return 0;
-}
-
-HFSBI_FN size_t hfsbi_unicode_escape(hfsb_str s, unsigned long *code) {
-    size_t i;
-    if (s.len < 6 || s.ptr[0] != '\\' || s.ptr[1] != 'u') return 0;
-    for (*code = 0, i = 2; i < 6; i++) {
-        int digit = hfsbi_hex_digit(s.ptr[i]);
-        if (digit < 0) return 0;
-        *code = *code * 16 + (unsigned long)digit;
-    }
-    return 6;
-}
-
 /* The next byte of the skeleton at or after *pos, 0 at the end. *pos moves
    after it; *at is where it was. */
 static char hfsbi_skeleton_next(hfsb_str s, size_t *pos, size_t *at) {

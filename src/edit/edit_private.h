@@ -445,6 +445,26 @@ HFSBI_FN void hfsbi_numbered_strip(hfsb_str text, hfsb_buf *out);
    unchanged, unless both are fenced, alike, and old_text has lines inside. */
 HFSBI_FN bool hfsbi_unfence_both(hfsb_str *old_text, hfsb_str *new_text);
 
+/* ---- reading.c: a text read another way ---- */
+
+/* Length of the escape such as \u2019, or of the entity such as &amp;, at the
+   start of s, and the character it stands for; 0 if there is none. */
+HFSBI_FN size_t hfsbi_unicode_escape(hfsb_str s, unsigned long *code);
+HFSBI_FN size_t hfsbi_entity_at(hfsb_str s, char *c);
+
+/* Appends s without a habit of models; the caller checks out->status. */
+typedef void hfsbi_reading(hfsb_buf *out, hfsb_str s);
+
+/* The text that a reading was applied to. */
+enum { HFSBI_READ_OLD, HFSBI_READ_FILE, HFSBI_READ_BOTH };
+
+/* The sentence for a difference that is the same everywhere: old_text is the
+   text of the file read another way, or the other way round. NULL if there is
+   none; *of: which of them was read so. */
+HFSBI_FN const char *hfsbi_reading_of(const hfsb_alloc *alloc,
+                                      hfsb_str old_text, hfsb_str file_text,
+                                      int *of);
+
 /* ---- closest.c: the place that was meant ---- */
 
 /* Two texts side by side. HFSB_NPOS: the line has no counterpart. */
@@ -480,11 +500,6 @@ HFSBI_FN size_t hfsbi_line_back(const hfsbi_edit_text *file, size_t pos);
 
 /* True for "..." alone or in a comment. */
 HFSBI_FN bool hfsbi_is_elision(hfsb_str line);
-
-/* Length of the escape such as \u2019, or of the entity such as &amp;, at the
-   start of s, and the character it stands for; 0 if there is none. */
-HFSBI_FN size_t hfsbi_unicode_escape(hfsb_str s, unsigned long *code);
-HFSBI_FN size_t hfsbi_entity_at(hfsb_str s, char *c);
 
 /* ---- explain.c: reasons to refuse ---- */
 
