@@ -169,6 +169,26 @@ static void hints_name_a_difference_that_is_everywhere(void) {
         {"z\nsay(\\\"a\\\");\n", "say(\"a\");",
          {"\nThe file has backslashes before quotes where old_str has none, "
           "at line 2.", NULL}},
+        {"z\nsay(\"a\\n\");\n", "say(\\\"a\\n\\\");",
+         {"\nold_str has backslashes before quotes", NULL}},
+        {"z\n\tcall(this);\n", "\\tcall(this);",
+         {"\nold_str has escapes such as \\n", ", at line 2.", NULL}},
+        {"one();\ntwo();\n", "one();\\r\\ntwo();",
+         {"\nold_str has escapes such as \\n", NULL}},
+        {"z\nopen(a/b/c);\n", "open(a\\/b\\/c);",
+         {"\nold_str has escapes such as \\n", NULL}},
+        {"z\nf(\"\tx\");\ng();\n", "f(\"\\tx\");\ng();\n",
+         {"\nold_str has escapes such as \\n", NULL}},
+        {"z\nf(\"\\tx\\d\");\ng();\n", "f(\"\tx\\d\");\ng();\n",
+         {"\nThe file has escapes such as \\n", NULL}},
+        {"z\n#define Xyz \\\n", "#define XYZ \\",
+         {"\nUpper and lower case differ, at line 2.", NULL}},
+        {"z\nLook \\u20zz \\q\n", "look \\u20zz \\q",
+         {"\nUpper and lower case differ, at line 2.", NULL}},
+        {"z\nf(`xyz`, 'y');\n", "f(\"xyz\", \"y\");",
+         {"\nThe kind of quotes differs, at line 2.", NULL}},
+        {"z\nf('xyz') > \"\"\n", "f(&#39;xyz&apos;) &gt; &quot;&quot;",
+         {"\nold_str has HTML entities such as &amp;", NULL}},
         {"a\nit" APOS "s known to all\n", "it\\u2019s known to all",
          {"\nold_str has escapes such as \\u2019 where the file has the "
           "characters themselves, at line 2.", NULL}},
@@ -512,6 +532,73 @@ static void hints_quote_the_omission_line(void) {
                parts, 3);
 }
 
+/* The lines that an edit changes, from 1 on: first to last; false when they
+   are not known. */
+static bool changed_lines(hfsb_str before, hfsb_str after, size_t *first,
+                          size_t *last) {
+    size_t head = 0, tail = 0;
+    size_t least = before.len < after.len ? before.len : after.len;
+    while (head < least && before.ptr[head] == after.ptr[head]) head++;
+    while (tail < least - head && before.ptr[before.len - 1 - tail] ==
+                                      after.ptr[after.len - 1 - tail])
+        tail++;
+    *first = 1 + te_lines_before(before, head);
+    *last = 1 + te_lines_before(before, before.len - tail);
+    return after.len > 0;
+}
+
+/* True when the message shows a line, as read does, in that range. */
+static bool shows_line(const char *msg, size_t first, size_t last) {
+    hfsb_str rest = hfsb_cstr(msg), line;
+    for (line = te_line(&rest); line.len; line = te_line(&rest)) {
+        size_t number;
+        if (te_number(&line, "", &number) &&
+            hfsb_str_starts(line, HFSB_LIT("\t")) && number >= first &&
+            number <= last)
+            return true;
+    }
+    return false;
+}
+
+/* Edits of real commits, damaged as models do it: a refusal shows the place
+   that was meant. */
+static void refusals_of_real_edits_show_the_place(void) {
+    hfsb_buf file = HFSB_INIT;
+    hfsb_str rest;
+    size_t   refused = 0, shown = 0, first, last, around;
+    if (!t_data_file("data/edit_real.jsonl", &file)) return;
+    for (rest = hfsb_buf_str(&file); rest.len;) {
+        hfsb_json_doc doc = HFSB_INIT;
+        hfsb_edit     edit = HFSB_INIT;
+        hfsb_str      content, line = te_line(&rest);
+        te_run        run;
+        if (hfsb_json_parse(line, NULL, &doc, NULL) == HFSB_OK &&
+            hfsb_edit_from_json(doc.root, &edit, NULL) == HFSB_OK) {
+            content = hfsb_json_str(hfsb_json_get(doc.root, "content"),
+                                    HFSB_LIT(""));
+            run = te_edits(content, &edit, 1, "x.c");
+            if (run.st == HFSB_NOT_FOUND &&
+                changed_lines(content,
+                              hfsb_json_str(hfsb_json_get(doc.root, "result"),
+                                            HFSB_LIT("")),
+                              &first, &last) &&
+                !te_holds_text(run.err.msg, "Otherwise old_str is right")) {
+                around = hfsb_str_count_byte(edit.old_str, '\n') + 1;
+                refused++;
+                shown += shows_line(run.err.msg,
+                                    first > around ? first - around : 1,
+                                    last + around);
+            }
+            te_free(&run);
+        }
+        hfsb_json_free(&doc);
+    }
+    hfsb_buf_free(&file);
+    T_CHECK(refused > 100 && shown * 100 >= refused * 99);
+    if (shown * 100 < refused * 99)
+        printf("  %zu of %zu show the place\n", shown, refused);
+}
+
 /* Every refusal is short, UTF-8, and reports that nothing was changed
    (te_edits checks that). Long lines, odd bytes, many places. */
 static void any_refusal_is_short_and_utf8(void) {
@@ -569,6 +656,7 @@ int main(void) {
     T_RUN(hints_name_the_read_call_when_lines_are_missing);
     T_RUN(hints_show_lines_with_unclear_indentation);
     T_RUN(hints_quote_the_omission_line);
+    T_RUN(refusals_of_real_edits_show_the_place);
     T_RUN(any_refusal_is_short_and_utf8);
     return T_END();
 }
