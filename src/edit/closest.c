@@ -641,6 +641,7 @@ static hfsb_str hfsbi_nearby_lines(const hfsbi_nearby *p, hfsbi_closest *c) {
         '\n');
     tail = (size_t)(end - (c->old_around.ptr + c->old_around.len));
     tail = hfsb_str_count_byte(hfsb_str_make(end - tail, tail), '\n');
+    if (tail) tail--; /* the end of the last line */
     return hfsbi_add_blank_lines(p->window, c->around, head, tail);
 }
 

@@ -233,6 +233,41 @@ static void hints_choose_the_place_with_most_bytes_the_same(void) {
                "      labels:\n        name: OPERATOR\n", "x", parts, 2);
 }
 
+/* old_str begins and ends inside a line: these parts are as in the file. */
+static void hints_accept_parts_of_the_first_and_last_line(void) {
+    static const char *const parts[] = {
+        "\nThe file has at lines 1-3:", "\nFirst difference: line 2, column 8:",
+        "!\nThen", "!line 1,", "!line 3,"};
+    check_hint("alpha beta();\nmiddle(1);\ngamma delta();\n",
+               "beta();\nmiddle(2);\ngamma", "x", parts, 5);
+}
+
+static void hints_show_blank_lines_as_far_as_old_str_has_them(void) {
+    static const char *const parts[] = {
+        "\nThe file has at lines 2-4:\n2\t\n3\tfoo(bar);\n4\tbaz(qux);\n"};
+    static const char *const more[] = {
+        "\nThe file has at lines 3-5:\n3\tfoo(bar);\n4\tbaz(qux);\n5\t\n"};
+    check_hint("a\n\nfoo(bar);\nbaz(qux);\nnext();\n",
+               "\nfoo(Bar);\nbaz(qux);\n\n", "x", parts, 1);
+    check_hint("a\n\nfoo(bar);\nbaz(qux);\n\n\nnext();\n",
+               "foo(Bar);\nbaz(qux);\n\n", "x", more, 1);
+}
+
+/* Every word of old_str is in every line. */
+static void hints_show_a_line_that_is_common(void) {
+    hfsb_buf  file = HFSB_INIT;
+    hfsb_edit edit = te_make("call(some, thing) + 1;", "x");
+    te_run    run;
+    size_t    i;
+    for (i = 0; i < 100; i++)
+        te_append(&file, i == 40 ? HFSB_LIT("call(some, thing) + 2;\n")
+                                 : HFSB_LIT("call(some, other, thing);\n"));
+    run = te_edits(hfsb_buf_str(&file), &edit, 1, NULL);
+    T_CHECK(te_holds_text(run.err.msg, "\n41\tcall(some, thing) + 2;\n"));
+    te_free(&run);
+    hfsb_buf_free(&file);
+}
+
 /* The head of old_str is at line 1, too; its text is at line 4. */
 static void hints_show_one_place_only(void) {
     static const char *const parts[] = {
@@ -642,6 +677,9 @@ int main(void) {
     T_RUN(hints_show_a_part_of_an_endless_line);
     T_RUN(hints_name_a_difference_that_is_everywhere);
     T_RUN(hints_choose_the_place_with_most_bytes_the_same);
+    T_RUN(hints_accept_parts_of_the_first_and_last_line);
+    T_RUN(hints_show_blank_lines_as_far_as_old_str_has_them);
+    T_RUN(hints_show_a_line_that_is_common);
     T_RUN(hints_show_one_place_only);
     T_RUN(hints_report_marks_that_are_not_in_the_file);
     T_RUN(hints_distinguish_tabs_and_spaces);
