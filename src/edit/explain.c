@@ -536,15 +536,21 @@ static hfsb_str hfsbi_hint_marks(const hfsbi_hint *h, hfsb_buf *copy) {
     return h->old_text;
 }
 
+/* Reports the first line of old_str that stands for others, unless the file
+   has such lines. */
 static void hfsbi_hint_elision(const hfsbi_hint *h) {
     hfsb_str rest = h->old_text, line, none = HFSB_INIT;
-    size_t   number = 1;
-    for (; hfsb_text_line(&rest, &line, NULL); number++) {
+    size_t   number = 1, searches = 0;
+    for (; searches < HFSBI_HINT_LINES && hfsb_text_line(&rest, &line, NULL);
+         number++) {
         if (!hfsbi_is_elision(line) &&
             !hfsbi_find_omission(line, none, none).len)
             continue;
+        line = hfsbi_trim(line);
+        searches++;
+        if (hfsb_str_find(h->file->text, line) != HFSB_NPOS) continue;
         hfsbi_err_add(h->err, "\nLine %zu of old_str is \"", number);
-        hfsbi_err_quote(h->err, hfsbi_trim(line), 40);
+        hfsbi_err_quote(h->err, line, 40);
         hfsbi_err_add(h->err, "\": quote every line, or make one edit before "
                               "it and one after it.");
         return;

@@ -309,6 +309,8 @@ static void hints_report_marks_that_are_not_in_the_file(void) {
          {"\nLine 2 of old_str is \"# ...\"", "!is not there", NULL}},
         {"aaaa\nb\ncccc\n", "aaaa\n// ...\ncccc\n", "x",
          {"\nLine 2 of old_str is \"// ...\"", "!leaves out", NULL}},
+        {"def f():\n    ...\ndef g():\n", "def f():\n    ...\ndef h():\n",
+         "x", {"!\": quote every line", NULL}},
         {"aaaa\nb\ncccc\n", "aaaa\n// ... existing code ...\ncccc\n", "x",
          {"\nLine 2 of old_str is \"// ... existing code ...\"", NULL}},
     };
