@@ -70,7 +70,8 @@ static bool hfsbi_is_plain(unsigned long code) {
 static bool hfsbi_is_hidden(unsigned long code) {
     return code == 0xAD || (code >= 0x200B && code <= 0x200F) ||
            (code >= 0x2028 && code <= 0x202E) ||
-           (code >= 0x2060 && code <= 0x2064) || code == 0xFEFF;
+           (code >= 0x2060 && code <= 0x2064) ||
+           (code >= 0xFE00 && code <= 0xFE0F) || code == 0xFEFF;
 }
 
 /* Adds what is at pos in words: "4 spaces", "U+00A0 (no-break space)". */

@@ -86,6 +86,8 @@ static void hints_name_the_first_difference(void) {
          {"column 10: you sent \"h\", the file has U+200D (invisible):",
           "\nold_str may begin or end inside a line: leave that character "
           "out.", NULL}},
+        {"f(b[0])\xEF\xB8\x8F, true\n", "f(b[0]), true\n",
+         {"you sent \",\", the file has U+FE0F (invisible):", NULL}},
         {"a\n\tlong_name();\nb\n", "a\n\tlong_nane();\nb\n",
          {"\nFirst difference: line 2, column 9:\n  sent: \tlong_nane();\n"
           "  file: \tlong_name();", NULL}},
