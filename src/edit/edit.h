@@ -61,10 +61,11 @@ typedef struct hfsb_edit_result {
 } hfsb_edit_result;
 
 /* Applies `count` edits to content and appends the new content to *out. Each
-   old_str is searched in the original content, by a ladder of nine rungs from
-   an exact match to one that ignores indentation. The first rung that matches
-   decides: it must match exactly one place unless replace_all is set. Several
-   edits must not change the same lines. All edits are made or none.
+   old_str is searched in the original content, by a ladder of rungs from an
+   exact match to one that ignores indentation and blank lines. The first rung
+   that matches decides: it must match exactly one place unless replace_all is
+   set. Several edits must not change the same lines. All edits are made
+   or none.
 
    Bytes outside result->spans do not change; new text takes the line endings
    of the lines it replaces. Where old_str is exact but replacing it literally

@@ -313,7 +313,7 @@ typedef enum hfsbi_indent_rule {
 typedef struct hfsbi_indent_map {
     const hfsbi_old_line *lines;
     size_t                count;
-    unsigned long long    steps; /* of hfsbi_indent_steps() */
+    unsigned long long    steps; /* bit n: the file's lines step by n */
     hfsbi_indent_rule     rule;
     bool                  may_derive; /* also for indents not in old_text */
     bool                  flat;       /* no line of old_text is indented */
@@ -337,12 +337,13 @@ HFSBI_FN hfsb_str hfsbi_indent_of(hfsb_str line, unsigned folds);
 /* True when the one consists of tabs and the other of spaces. */
 HFSBI_FN bool hfsbi_indent_mixes(hfsb_str a, hfsb_str b);
 
-/* Finds the rule that explains all lines; news are the lines of new_text, and
-   steps those of the file. */
+/* Finds the rule that explains all lines; news are the lines of new_text.
+   *steps, 0 at first, keeps those of the file for the next match. */
 HFSBI_FN void hfsbi_indent_map_make(hfsbi_indent_map     *map,
                                     const hfsbi_old_line *lines, size_t count,
                                     const hfsbi_lines *news, unsigned folds,
-                                    unsigned long long steps);
+                                    const hfsbi_edit_text *file,
+                                    unsigned long long    *steps);
 
 /* Appends the file's indentation for `indent`; false, and nothing appended,
    when it cannot be told. near_off: an unchanged line next to this one has the
@@ -350,12 +351,8 @@ HFSBI_FN void hfsbi_indent_map_make(hfsbi_indent_map     *map,
 HFSBI_FN bool hfsbi_indent_put(const hfsbi_indent_map *map, hfsb_str indent,
                                bool near_off, hfsb_buf *out);
 
-/* Bit n: the indentations of two neighbouring lines of the file differ by n
-   spaces. */
-HFSBI_FN unsigned long long hfsbi_indent_steps(const hfsbi_edit_text *file);
-
-/* True when a line is indented in the file by such steps more or less, or by
-   a tab; false for a slip of a blank or two that means nothing. */
+/* True when a line is indented by a level more or less in the file: by a tab,
+   or by steps that its lines take. False for a slip of a blank or two. */
 HFSBI_FN bool hfsbi_is_level_off(unsigned long long    steps,
                                  const hfsbi_old_line *line);
 
@@ -368,7 +365,7 @@ HFSBI_FN hfsb_status hfsbi_indent_shifted(const hfsb_alloc  *alloc,
                                           const hfsbi_lines *news,
                                           unsigned folds, size_t *line);
 
-/* ---- rewrite.c: the text that replaces a match ---- */
+/* ---- mend.c: blank lines ---- */
 
 /* The texts of an edit. */
 typedef struct hfsbi_edit_texts {
@@ -376,6 +373,19 @@ typedef struct hfsbi_edit_texts {
     hfsb_str       old_text, new_text; /* LF only */
     hfsb_str       raw_new; /* as sent, for a file without newlines */
 } hfsbi_edit_texts;
+
+/* Gives both texts the blank lines of the match, where they have others and
+   new_text did not change them. copies then holds the texts. HFSB_OK;
+   HFSB_REFUSED when it is not clear how many blank lines belong before *line
+   of new_text; HFSB_NOMEM, HFSB_LIMIT. */
+HFSBI_FN hfsb_status hfsbi_mend_blank_lines(const hfsb_alloc      *alloc,
+                                            const hfsbi_edit_text *file,
+                                            const hfsbi_match     *match,
+                                            unsigned               folds,
+                                            hfsbi_edit_texts      *texts,
+                                            hfsb_buf *copies, size_t *line);
+
+/* ---- rewrite.c: the text that replaces a match ---- */
 
 typedef struct hfsbi_rewritten {
     bool   reindented;  /* the indentation of a new line was changed */

@@ -8,8 +8,8 @@
        same      no pair differs: every indentation is absolute
        prefix    one side has a prefix more everywhere
        units     levels of one unit (tab, 2, 3, 4, 8) are levels of another
+       mixed     all pairs are the same or tabs for spaces, but for one
        table     each indentation became one other, deeper ones deeper ones
-       mixed     most pairs are the same or tabs for spaces, one is neither
        none      a new line can only take over the place of an old one
 
    A new indentation that the pairs do not decide is refused, never guessed. */
@@ -49,7 +49,8 @@ static hfsb_str hfsbi_indent_step(hfsb_str a, hfsb_str b) {
     return none;
 }
 
-HFSBI_FN unsigned long long hfsbi_indent_steps(const hfsbi_edit_text *file) {
+/* Bit n: two neighbouring lines of the file differ by n spaces. */
+static unsigned long long hfsbi_indent_steps(const hfsbi_edit_text *file) {
     unsigned long long steps = 0;
     hfsb_str           last = HFSB_LIT(""), step;
     size_t             pos = 0, end, len;
@@ -315,14 +316,14 @@ static hfsb_str hfsbi_least_indent(hfsb_str least, hfsb_str indent) {
 HFSBI_FN void hfsbi_indent_map_make(hfsbi_indent_map     *map,
                                     const hfsbi_old_line *lines, size_t count,
                                     const hfsbi_lines *news, unsigned folds,
-                                    unsigned long long steps) {
+                                    const hfsbi_edit_text *file,
+                                    unsigned long long    *steps) {
     hfsb_str least = HFSB_INIT, least_new = HFSB_INIT;
     size_t   i;
     bool     all, units;
     memset(map, 0, sizeof *map);
     map->lines = lines;
     map->count = count;
-    map->steps = steps;
     for (i = 0; i < count; i++)
         least = hfsbi_least_indent(least, lines[i].indent);
     for (i = 0; i < news->count; i++)
@@ -331,8 +332,13 @@ HFSBI_FN void hfsbi_indent_map_make(hfsbi_indent_map     *map,
     map->may_derive = hfsb_str_equal(least, least_new);
     all = hfsbi_indent_record(map);
     map->flat = map->distinct_count == 1 && !least.len;
-    if (hfsbi_find_prefix(map, true))
-        map->rule = map->prefix.len ? HFSBI_INDENT_ADD : HFSBI_INDENT_SAME;
+    if (hfsbi_find_prefix(map, true) && !map->prefix.len) {
+        map->rule = HFSBI_INDENT_SAME;
+        return;
+    }
+    if (!*steps) *steps = hfsbi_indent_steps(file) | 1; /* 0 is no step */
+    map->steps = *steps;
+    if (hfsbi_find_prefix(map, true)) map->rule = HFSBI_INDENT_ADD;
     else if (hfsbi_find_prefix(map, false)) map->rule = HFSBI_INDENT_REMOVE;
     else if ((units = hfsbi_find_units(map)) && !map->shift)
         map->rule = HFSBI_INDENT_UNITS;

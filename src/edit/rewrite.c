@@ -29,7 +29,7 @@ typedef struct hfsbi_rewriter {
     hfsb_str           above_sent; /* indentation of the line before, if that
                                     is a changed one; else ptr NULL */
     size_t             above_len;  /* of what it became */
-    unsigned long long steps;      /* of hfsbi_indent_steps(); 0: not known */
+    unsigned long long steps;      /* of the file; 0: not known yet */
     size_t             shifted;    /* of hfsbi_indent_shifted() */
     bool               shifted_known;
 
@@ -104,9 +104,8 @@ static void hfsbi_rewrite_load(hfsbi_rewriter *r, hfsbi_match match) {
         if (!line->file_indent.ptr) line->indent.ptr = NULL;
     }
     if (r->rung < HFSBI_RUNG_INDENT) return;
-    if (!r->steps) r->steps = hfsbi_indent_steps(r->file) | 1;
     hfsbi_indent_map_make(&r->map, r->lines, r->olds.count, &r->news, r->folds,
-                          r->steps);
+                          r->file, &r->steps);
 }
 
 /* The file's line end at pos, empty if it has none. Many matches can lie on
@@ -350,7 +349,7 @@ static bool hfsbi_loses_step(hfsbi_rewriter *r, size_t j, size_t same) {
            !hfsbi_indent_mixes(line->indent, line->file_indent) &&
            hfsbi_compare_sizes(line->indent.len, above.len) !=
                hfsbi_compare_sizes(line->file_indent.len, r->above_len) &&
-           hfsbi_is_level_off(r->steps, line);
+           hfsbi_is_level_off(r->map.steps, line);
 }
 
 /* New lines [from, to) replace old lines [old_from, old_to). The new lines
@@ -592,216 +591,6 @@ static hfsb_status hfsbi_replace_without_blank(hfsbi_rewriter *r,
     return st;
 }
 
-/* ---- blank lines ---- */
-
-/* The lines of a text that are not blank. */
-typedef struct hfsbi_full_lines {
-    hfsb_str *lines;
-    size_t   *at;    /* their place in the text */
-    size_t   *gap;   /* blank lines before each */
-    hfsb_str *blank; /* these lines; ptr NULL: they are empty */
-    size_t    count, cap;
-    hfsb_str  tail; /* blank lines after the last */
-} hfsbi_full_lines;
-
-/* old_text, new_text and the matched part of the file, without blank lines. */
-typedef struct hfsbi_mending {
-    hfsbi_full_lines olds, news, file;
-    size_t          *same; /* by new line: its old line, HFSB_NPOS */
-    size_t           line; /* of news, where the blank lines are not clear */
-} hfsbi_mending;
-
-static void hfsbi_full_lines_free(const hfsb_alloc *alloc,
-                                  hfsbi_full_lines *f) {
-    hfsbi_array_free(alloc, f->lines, f->cap, sizeof *f->lines);
-    hfsbi_array_free(alloc, f->at, f->cap, sizeof *f->at);
-    hfsbi_array_free(alloc, f->gap, f->cap, sizeof *f->gap);
-    hfsbi_array_free(alloc, f->blank, f->cap, sizeof *f->blank);
-}
-
-/* The arrays have room for all lines. Text after the last newline is a
-   line. */
-static void hfsbi_full_lines_fill(hfsbi_full_lines *f, hfsb_str text,
-                                  char newline, unsigned folds) {
-    size_t at, end, gap = 0, start = 0, pos = 0;
-    for (at = 0; pos < text.len; at++, pos = end + 1) {
-        hfsb_str line = hfsb_str_slice(text, pos, text.len);
-        size_t   len = hfsb_str_find_byte(line, newline);
-        if (len != HFSB_NPOS) line.len = len;
-        end = pos + line.len;
-        if (hfsbi_is_all_blank(line, folds)) {
-            gap++;
-            continue;
-        }
-        f->lines[f->count] = line;
-        f->at[f->count] = at;
-        f->gap[f->count] = gap;
-        f->blank[f->count++] = hfsb_str_slice(text, start, pos);
-        gap = 0;
-        start = end + 1;
-    }
-    f->tail = hfsb_str_slice(text, start, text.len);
-}
-
-static hfsb_status hfsbi_full_lines_make(const hfsb_alloc *alloc,
-                                         hfsbi_full_lines *f, hfsb_str text,
-                                         char newline, unsigned folds) {
-    f->cap = hfsb_str_count_byte(text, newline) + 1;
-    f->lines = (hfsb_str *)hfsbi_array(alloc, f->cap, sizeof *f->lines);
-    f->at = (size_t *)hfsbi_array(alloc, f->cap, sizeof *f->at);
-    f->gap = (size_t *)hfsbi_array(alloc, f->cap, sizeof *f->gap);
-    f->blank = (hfsb_str *)hfsbi_array(alloc, f->cap, sizeof *f->blank);
-    if (!f->lines || !f->at || !f->gap || !f->blank) return HFSB_NOMEM;
-    hfsbi_full_lines_fill(f, text, newline, folds);
-    return HFSB_OK;
-}
-
-/* Sets the number of blank lines before a line; they are empty then. */
-static void hfsbi_set_gap(hfsbi_full_lines *f, size_t i, size_t gap) {
-    hfsb_str empty = HFSB_INIT;
-    f->gap[i] = gap;
-    f->blank[i] = empty;
-}
-
-/* The blank lines before new line j are those before old line i. If the file
-   has as many as old_text they are put in as sent; else new_text must have as
-   many too, and gets those of the file. */
-static bool hfsbi_mend_gap(hfsbi_mending *m, size_t i, size_t j) {
-    if (m->olds.gap[i] == m->file.gap[i]) return true;
-    if (m->olds.gap[i] != m->news.gap[j]) return false;
-    hfsbi_set_gap(&m->news, j, m->file.gap[i]);
-    return true;
-}
-
-/* Lines put in between two others: the blank lines stay on the side where
-   there are as many as before, if the other side has as many as the file. */
-static bool hfsbi_mend_inserted(hfsbi_mending *m, size_t i, size_t from,
-                                size_t to) {
-    size_t before = m->news.gap[from], after = m->news.gap[to];
-    size_t old_gap = m->olds.gap[i], file_gap = m->file.gap[i];
-    if (old_gap == file_gap) return true;
-    if (!old_gap || before + after != old_gap + file_gap ||
-        (before != old_gap && after != old_gap))
-        return false;
-    hfsbi_set_gap(&m->news, before == old_gap ? from : to, file_gap);
-    return true;
-}
-
-/* New lines [from, to) replace old lines [i, end); both texts go on with an
-   equal line, or end there. */
-static bool hfsbi_mend_change(hfsbi_mending *m, size_t i, size_t end,
-                              size_t from, size_t to) {
-    bool   last = to == m->news.count, first = i == 0;
-    size_t k;
-    m->line = from < m->news.count ? from : from - 1;
-    if (i == end) {
-        if (first || end == m->olds.count) return true;
-        return from == to ? hfsbi_mend_gap(m, end, to)
-                          : hfsbi_mend_inserted(m, end, from, to);
-    }
-    if (from == to)
-        return last || ((first || m->olds.gap[i] == m->file.gap[i]) &&
-                        m->olds.gap[end] == m->file.gap[end]);
-    for (k = i + 1; k < end; k++)
-        if (m->olds.gap[k] != m->file.gap[k]) return false;
-    if (!first && !hfsbi_mend_gap(m, i, from)) return false;
-    m->line = last ? from : to;
-    return last || hfsbi_mend_gap(m, end, to);
-}
-
-/* Gives news the blank lines of the file where they did not change. */
-static bool hfsbi_mend_news(hfsbi_mending *m) {
-    size_t i = 0, j = 0, from, end;
-    do {
-        for (from = j; j < m->news.count && m->same[j] == HFSB_NPOS;) j++;
-        end = j < m->news.count ? m->same[j] : m->olds.count;
-        if (!hfsbi_mend_change(m, i, end, from, j)) return false;
-        i = end + 1;
-    } while (j++ < m->news.count);
-    return true;
-}
-
-/* Appends the lines, each after its blank lines; like text, the last ends in
-   LF or not. */
-static hfsb_str hfsbi_put_full_lines(hfsb_buf *out, const hfsbi_full_lines *f,
-                                     hfsb_str text) {
-    size_t i, k, mark = out->len;
-    for (i = 0; i < f->count; i++) {
-        hfsb_buf_append(out, f->blank[i]);
-        for (k = 0; !f->blank[i].ptr && k < f->gap[i]; k++)
-            hfsb_buf_append_byte(out, '\n');
-        hfsb_buf_append(out, f->lines[i]);
-        if (i + 1 < f->count || f->tail.len || hfsbi_ends_in_newline(text))
-            hfsb_buf_append_byte(out, '\n');
-    }
-    hfsb_buf_append(out, f->tail);
-    return hfsb_str_slice(hfsb_buf_str(out), mark, HFSB_NPOS);
-}
-
-/* Gives olds the blank lines of the match. */
-static void hfsbi_mend_olds(hfsbi_mending *m) {
-    size_t i;
-    for (i = 0; i < m->olds.count; i++)
-        if (m->olds.gap[i] != m->file.gap[i])
-            hfsbi_set_gap(&m->olds, i, m->file.gap[i]);
-}
-
-/* Mends both texts: afterwards old_text has the blank lines of the match, and
-   new_text those that it did not change. */
-static hfsb_status hfsbi_mend_texts(hfsbi_rewriter *r, hfsbi_mending *m,
-                                    hfsb_str file) {
-    const hfsb_alloc *alloc = r->alloc;
-    hfsbi_edit_texts *t = &r->texts;
-    char              newline = r->file->lone_cr ? '\r' : '\n';
-    hfsb_status       st;
-    st = hfsbi_full_lines_make(alloc, &m->olds, t->old_text, '\n', r->folds);
-    if (st == HFSB_OK)
-        st = hfsbi_full_lines_make(alloc, &m->news, t->new_text, '\n',
-                                   r->folds);
-    if (st == HFSB_OK)
-        st = hfsbi_full_lines_make(alloc, &m->file, file, newline, r->folds);
-    if (st != HFSB_OK) return st;
-    m->same = (size_t *)hfsbi_array(alloc, m->news.count, sizeof *m->same);
-    if (!m->same) return HFSB_NOMEM;
-    st = hfsbi_lines_diff(alloc, m->olds.lines, m->olds.count, m->news.lines,
-                          m->news.count, m->same);
-    if (st != HFSB_OK) return st;
-    if (t->mode == HFSB_EDIT_REPLACE && t->new_text.len) {
-        if (!hfsbi_mend_news(m)) {
-            r->result->line = m->news.count ? m->news.at[m->line] : 0;
-            r->result->blank_lines = true;
-            return HFSB_REFUSED;
-        }
-        t->new_text = hfsbi_put_full_lines(&r->mended, &m->news, t->new_text);
-    }
-    hfsbi_mend_olds(m);
-    t->old_text = hfsbi_put_full_lines(&r->mended, &m->olds, t->old_text);
-    return r->mended.status;
-}
-
-static hfsb_status hfsbi_mend(hfsbi_rewriter *r, const hfsbi_match *match) {
-    hfsbi_mending m;
-    size_t        size;
-    hfsb_status   st;
-    memset(&m, 0, sizeof m);
-    hfsbi_rewrite_free(r);
-    hfsb_buf_truncate(&r->mended, 0);
-    /* All at once, so that views of the one text stay valid. */
-    if (!hfsbi_add(r->texts.old_text.len, r->texts.new_text.len, &size) ||
-        !hfsbi_add(size, match->end - match->start, &size) ||
-        !hfsbi_mul(size, 2, &size))
-        return HFSB_LIMIT;
-    st = hfsb_buf_reserve(&r->mended, size);
-    if (st == HFSB_OK)
-        st = hfsbi_mend_texts(
-            r, &m, hfsb_str_slice(r->file->text, match->start, match->end));
-    hfsbi_full_lines_free(r->alloc, &m.olds);
-    hfsbi_full_lines_free(r->alloc, &m.news);
-    hfsbi_full_lines_free(r->alloc, &m.file);
-    hfsbi_array_free(r->alloc, m.same, m.news.count, sizeof *m.same);
-    return st;
-}
-
 /* ---- all matches ---- */
 
 static hfsb_status hfsbi_rewrite_one(hfsbi_rewriter         *r,
@@ -810,11 +599,29 @@ static hfsb_status hfsbi_rewrite_one(hfsbi_rewriter         *r,
     hfsb_status st = HFSB_OK;
     if (r->rung == HFSBI_RUNG_LINES) r->texts = *sent;
     if (match->lacks_newline) hfsbi_drop_newline(r);
-    if (r->rung == HFSBI_RUNG_LINES) st = hfsbi_mend(r, match);
+    if (r->rung == HFSBI_RUNG_LINES) {
+        hfsbi_rewrite_free(r);
+        st = hfsbi_mend_blank_lines(r->alloc, r->file, match, r->folds,
+                                    &r->texts, &r->mended, &r->result->line);
+        r->result->blank_lines = st == HFSB_REFUSED;
+    }
     if (st != HFSB_OK) return st;
     if (r->texts.mode != HFSB_EDIT_REPLACE) return hfsbi_insert(r, match);
     return match->lacks_blank ? hfsbi_replace_without_blank(r, match)
                               : hfsbi_replace(r, match);
+}
+
+/* The line of `sent` that is line number `line` of text: the two differ in
+   blank lines only. */
+static size_t hfsbi_line_as_sent(hfsb_str text, size_t line, hfsb_str sent,
+                                 unsigned folds) {
+    hfsb_str one;
+    size_t   i, full = 0;
+    for (i = 0; i <= line && hfsb_text_line(&text, &one, NULL); i++)
+        full += !hfsbi_is_all_blank(one, folds);
+    for (i = 0; full && hfsb_text_line(&sent, &one, NULL); i++)
+        full -= !hfsbi_is_all_blank(one, folds);
+    return i ? i - 1 : 0;
 }
 
 HFSBI_FN hfsb_status hfsbi_rewrite_matches(const hfsb_alloc       *alloc,
@@ -855,6 +662,9 @@ HFSBI_FN hfsb_status hfsbi_rewrite_matches(const hfsb_alloc       *alloc,
         m->text_len = out->len - m->text_pos;
         if (st == HFSB_OK) st = out->status;
     }
+    if (st == HFSB_REFUSED)
+        result->line = hfsbi_line_as_sent(r.texts.new_text, result->line,
+                                          texts->new_text, r.folds);
     hfsbi_rewrite_free(&r);
     hfsb_buf_free(&r.mended);
     return st;

@@ -11,6 +11,8 @@
 #define RQUO     "\xE2\x80\x9D"
 #define APOS     "\xE2\x80\x99"
 #define ZWSP     "\xE2\x80\x8B"
+#define WJ       "\xE2\x81\xA0" /* word joiner */
+#define ZWJ      "\xE2\x80\x8D"
 #define BOM      "\xEF\xBB\xBF"
 
 static const char trailing[] = "(matched after trimming trailing whitespace)";
@@ -21,6 +23,8 @@ static const char trimmed_put[] =
     "(matched after trimming whitespace) "
     "(new_str re-indented as the file is)";
 static const char stripped[] = "(line-number prefixes removed)";
+static const char unfenced[] = "(code fences removed)";
+static const char but_blank[] = "(matched but for blank lines)";
 
 /* ---- replacing, rung by rung ---- */
 
@@ -99,6 +103,9 @@ static void edit_uses_the_line_ends_of_the_file(void) {
         /* a CR inside a line is no line's end when there are LFs */
         {"a\rb\nc\n", "a\rb", "z", NULL, "z\nc\n"},
         {"a\rb\nc\n", "a\nb", "z", NULL, NULL},
+        /* half of a line end, as it is in the file */
+        {"a\r\nb", "a\r", "c\r", NULL, "c\r\nb"},
+        {"a\r\nb\r\n", "a\r\nb\r", "c\r", NULL, NULL},
         {"a \r\nb\r\n", "a\nb\n", "a\nc\n", trailing, "a \r\nc\r\n"},
         {"\ta\r\n\tb\r\n", "a\nb\n", "a\nx\nc\n", trimmed_put,
          "\ta\r\n\tx\r\n\tc\r\n"},
@@ -119,6 +126,27 @@ static void edit_forgives_a_missing_last_newline(void) {
         {"a\nit" APOS "s", "it's\n", "was\n", unicode, "a\nwas"},
         {"x\na   b", "a b\n", "a c\n", runs, "x\na   c"},
         {"x\n\ta", "  a\n", "  b\n", trimmed_put, "x\n\tb"},
+    };
+    check_replacements(list, TE_COUNT(list));
+}
+
+static void edit_keeps_the_last_newline(void) {
+    static const replace_case list[] = {
+        /* old_str ends in a blank line that the file does not have */
+        {"a\nb\n", "b\n\n", "c\n", NULL, "a\nc\n"},
+        {"a\nb\n", "b\n\n", "c\n\n", NULL, "a\nc\n"},
+        {"a\nb\n", "b\n\n", "c\n\n\n", NULL, "a\nc\n\n"},
+        {"a\nb\n", "b\n\n", "c", NULL, "a\nc\n"},
+        {"a\nb\n", "b\n\n", "", NULL, "a\n"},
+        {"a\nb\n", "b\n\n", "\n", NULL, "a\n"},
+        {"a\r\nb\r\n", "b\n\n", "c\nd", NULL, "a\r\nc\r\nd\r\n"},
+        {"a\rb\r", "b\n\n", "c\n", NULL, "a\rc\r"},
+        {"a\nb \n", "b\n\n", "c\n", trailing, "a\nc\n"},
+        {"a\n  b\n", "\tb\n\n", "\tc\n", trimmed_put, "a\n  c\n"},
+        /* and begins with one: none of them is the end of a line */
+        {"a\nb\n", "\nb\n\n", "c\n", trimmed, "a\nc\n"},
+        {"a\n\nb\n", "\nb\n\n", "c\n", trimmed, "a\n\nc\n"},
+        {"a\nb\n", "\nb\n\n", "\nc\n\n", trimmed, "a\nc\n"},
     };
     check_replacements(list, TE_COUNT(list));
 }
@@ -147,6 +175,15 @@ static void edit_strips_copied_line_numbers(void) {
          "f:  \n  c\n"},
         {"\tf:\n\t\ta\n", "1\tf:\n2\t\ta\n", "1\tf:\n2\t\tc\n", all_three,
          "\tf:\n\t\tc\n"},
+        /* an empty line whose separator was trimmed */
+        {"a\n\nb\n", "1\ta\n2\n3\tb", "1\ta\n2\n3\tc", stripped,
+         "a\n\nc\n"},
+        {"a\n\nb\n", "   1\n   2\n   3\tb\n", "c\n", NULL, NULL},
+        {"\n\nb\n", "   1\n   2\n   3\tb\n", "c\n", stripped, "c\n"},
+        {"a\n\nb\n", "1 | a\n2\n3 | b\n", "7 | c\n8\n", stripped,
+         "c\n\n"},
+        {"a\n\nb\n", "1\ta\n3\n4\tb", "c", NULL, NULL},
+        {"1x\n2x\n", "1\n2\n", "c\n", NULL, NULL},
         /* not consecutive, not alike, not all: not a listing */
         {"f:\n  a\n", "1\tf:\n3\t  a\n", "g\n", NULL, NULL},
         {"f:\n  a\n", "1\tf:\n2|  a\n", "g\n", NULL, NULL},
@@ -197,6 +234,12 @@ static void edit_matches_look_alikes(void) {
         {"a--b\n", "a" EM_DASH "b", "x", unicode, "x\n"},
         {"no" ZWSP "thing\n", "nothing", "no thing", unicode,
          "no thing\n"},
+        {"no" WJ "thing\nx\n", "nothing\nx", "nothing\ny", unicode,
+         "no" WJ "thing\ny\n"},
+        {"nothing\nx\n", "no" WJ "thing\nx", "no" WJ "thing\ny", unicode,
+         "nothing\ny\n"},
+        /* a joiner may mean something */
+        {"no" ZWJ "thing\n", "nothing", "no thing", NULL, NULL},
         {"thin\xE2\x80\x89sp\xE3\x80\x80id\n", "thin sp id", "thin sp ID",
          unicode, "thin\xE2\x80\x89sp\xE3\x80\x80ID\n"},
         {"minus \xE2\x88\x92" "1\n", "minus -1", "minus -2", unicode,
@@ -300,6 +343,58 @@ static void edit_indents_new_text_as_the_file_is(void) {
     check_replacements(list, TE_COUNT(list));
 }
 
+static void edit_counts_depth_from_the_margin(void) {
+    static const replace_case list[] = {
+        /* the indentation is the same: every depth is clear */
+        {"if x:\n    a()\n    b()\n", "\n    a()\n\n",
+         "\n    a()\nelse:\n  c()\n\n", trimmed,
+         "if x:\n    a()\nelse:\n  c()\n    b()\n"},
+        /* tabs for spaces: a shallower line, too */
+        {"switch k {\n\tcase a:\n\t\tgo()\n}\n", "        go()",
+         "        go()\n    case b:\n        come()\n// end", trimmed_put,
+         "switch k {\n\tcase a:\n\t\tgo()\n\tcase b:\n\t\tcome()\n"
+         "// end\n}\n"},
+        {"def f():\n    a\n", "\ta\n", "\ta\n\ndef g():\n\t\tb\n",
+         trimmed_put, "def f():\n    a\n\ndef g():\n        b\n"},
+        /* a new line that is indented like the file */
+        {"\ta\n", "    a\n", "    a\n\t\tb\n", trimmed, "\ta\n\t\tb\n"},
+        {"a\n  b\n    c\n", "a\n    b\n        c\n",
+         "a\n    b\n            d\n", trimmed_put, "a\n  b\n      d\n"},
+    };
+    check_replacements(list, TE_COUNT(list));
+}
+
+static void edit_keeps_lines_that_are_indented_otherwise(void) {
+    static const replace_case list[] = {
+        /* tabs for spaces on some lines */
+        {"\ta\n\tb\n\tc\n", "\ta\n    b\n\tc\n",
+         "\ta\n    b\n\t\tx\n\tc\n", trimmed,
+         "\ta\n\tb\n\t\tx\n\tc\n"},
+        {"\ta\n\tb\n\tc\n", "\ta\n    b\n\tc\n",
+         "\ta\n    b\n        x\n    y\n\tc\n", trimmed_put,
+         "\ta\n\tb\n\t\tx\n\ty\n\tc\n"},
+        {"    a\n    b\n", "    a\n\tb\n", "        x\n    a\n\t\ty\n\tb\n",
+         trimmed_put, "        x\n    a\n        y\n    b\n"},
+        /* one line a blank or two off */
+        {"f:\n    a\n    b\n    c\n", "f:\n    a\n      b\n    c\n",
+         "f:\n    a\n      b\n    x\n        y\n    c\n", trimmed,
+         "f:\n    a\n    b\n    x\n        y\n    c\n"},
+        {"f:\n    a\n    b\n", "    a\n   b\n", "    x\n    a\n   b\n",
+         trimmed, "f:\n    x\n    a\n    b\n"},
+        /* a line off by a level, new lines elsewhere */
+        {"{\n  a\n  b\n}\nc\n", "{\n    a\n  b\n}\nc\n",
+         "{\n    a\n  b\n}\nx\n  y\n    z\nc\n", trimmed,
+         "{\n  a\n  b\n}\nx\n  y\n    z\nc\n"},
+        {"  a\n    b\n  c\n  d\n", "  a\n  b\n  c\n  d\n",
+         "  a\n  b\n  c\n  x\n  d\n", trimmed,
+         "  a\n    b\n  c\n  x\n  d\n"},
+        /* a changed line takes the place of its old line */
+        {"  a\n    b\n  c\n", "  a\n  b\n  c\n", "  a\n  B\n  c\n",
+         trimmed_put, "  a\n    B\n  c\n"},
+    };
+    check_replacements(list, TE_COUNT(list));
+}
+
 static void edit_deletes_whole_lines(void) {
     static const replace_case list[] = {
         {"  a\n  b\n  c\n", "\tb\n", "", trimmed, "  a\n  c\n"},
@@ -338,6 +433,95 @@ static void edit_combines_runs_and_indentation(void) {
          "\ta = 2\n"},
         /* not with look-alikes */
         {"\tit" APOS "s  x\n\tz\n", "it's x\nz\n", "y\n", NULL, NULL},
+    };
+    check_replacements(list, TE_COUNT(list));
+}
+
+static void edit_ignores_blank_lines_inside(void) {
+    static const replace_case list[] = {
+        /* missing or added: between unchanged lines the file's stay */
+        {"a\n\nb\nc\n", "a\nb\nc\n", "a\nb\nd\n", but_blank,
+         "a\n\nb\nd\n"},
+        {"a\nb\nc\n", "a\n\nb\nc\n", "a\n\nb\nd\n", but_blank,
+         "a\nb\nd\n"},
+        {"a\n\n \nb\nc\n", "a\n\nb\nc", "a\n\nb\nd", but_blank,
+         "a\n\n \nb\nd\n"},
+        {"a\r\n\r\nb\r\nc\r\n", "a\nb\nc\n", "a\nb\nd\ne\n",
+         but_blank, "a\r\n\r\nb\r\nd\r\ne\r\n"},
+        {"a\r\rb\rc\r", "a\nb\nc\n", "a\nb\nd\n", but_blank,
+         "a\r\rb\rd\r"},
+        {"a\n\nb\nc", "a\nb\nc\n", "a\nb\nd\n", but_blank,
+         "a\n\nb\nd"},
+        /* also next to a changed line, if the blank lines did not change */
+        {"a\n\nb\nc\n", "a\nb\nc\n", "A\nb\nc\n", but_blank,
+         "A\n\nb\nc\n"},
+        {"a\n\nb\nc\n", "a\nb\nc\n", "a\nB\nc\n", but_blank,
+         "a\n\nB\nc\n"},
+        /* blank lines that old_str has right may change */
+        {"a\n\nb\nc\n\nd\n", "a\nb\nc\n\nd\n", "a\nb\nc\nd\n",
+         but_blank, "a\n\nb\nc\nd\n"},
+        {"a\n\nb\nc\n \nd\n", "a\nb\nc\n\nd\n", "a\nb\nc\n\nD\n",
+         but_blank, "a\n\nb\nc\n \nD\n"},
+        /* lines put in where one side is as before, the other as the file */
+        {"a\n\n\nb\n", "a\n\nb\n", "a\n\nx\n\n\nb\n", but_blank,
+         "a\n\n\nx\n\n\nb\n"},
+        {"a\n\n\nb\n", "a\n\nb\n", "a\n\n\nx\n\nb\n", but_blank,
+         "a\n\n\nx\n\n\nb\n"},
+        /* lines taken out, put before and after */
+        {"a\n\nb\nc\nd\n", "a\nb\nc\nd\n", "a\nb\nd\n", but_blank,
+         "a\n\nb\nd\n"},
+        {"a\n\nb\n", "a\nb\n", "x\n\na\nb\n\ny\n", but_blank,
+         "x\n\na\n\nb\n\ny\n"},
+        {"x\na\n\nb\ny\n", "a\nb\n", "", but_blank, "x\ny\n"},
+        /* with another indentation, and blank lines at the edges */
+        {"x\n\ta\n\n\tb\ny\n", "\na\nb\n\n", "\na\nb\nc\n\n",
+         "(matched but for blank lines) (new_str re-indented as the file is)",
+         "x\n\ta\n\n\tb\n\tc\ny\n"},
+        {"x\n\na\n\nb\n\ny\n", "\na\nb\n\n", "\na\nc\n\n", but_blank,
+         "x\n\na\n\nc\n\ny\n"},
+        /* other lines must be all there */
+        {"a\n\nx\nb\n", "a\nb\n", "c\n", NULL, NULL},
+        {"a\n\nb c\n", "a\nb\n", "c\n", NULL, NULL},
+        {"za\n\nb\n", "a\nb\n", "c\n", NULL, NULL},
+    };
+    check_replacements(list, TE_COUNT(list));
+}
+
+static void edit_strips_code_fences(void) {
+    static const char fenced_trail[] =
+        "(matched after trimming trailing whitespace) "
+        "(code fences removed)";
+    static const replace_case list[] = {
+        {"x\n  a\ny\n", "```c\n  a\n```", "```c\n  b\n  c\n```", unfenced,
+         "x\n  b\n  c\ny\n"},
+        {"x\n  a\ny\n", "```\n  a\n```\n", "```\n  b\n```", unfenced,
+         "x\n  b\ny\n"},
+        {"x\na\ny\n", "~~~~ c\na\n~~~~", "~~~~ c\nb\n~~~~", unfenced,
+         "x\nb\ny\n"},
+        {"x\na \nz\n", "```\na\nz\n```", "```\na\nb\n```", fenced_trail,
+         "x\na \nb\n"},
+        {"x\na\ny\n", "```\na\n```", "```\n```", unfenced, "x\ny\n"},
+        {"x\na\ny\n", "```\na\n```", "```\n\n```", unfenced, "x\ny\n"},
+        {"x\na\n\ny\n", "```\na\n\n```", "```\n\n```", unfenced,
+         "x\n\ny\n"},
+        {"x\na", "```\na\n```", "```\nb\n```", unfenced, "x\nb"},
+        /* the fences of a Markdown file are found with it */
+        {"```c\na\n```\na\n", "```c\na\n```", "```c\nb\n```", NULL,
+         "```c\nb\n```\na\n"},
+        {"- x\n  ```c\n  a\n  ```\na\n", "```c\na\n```",
+         "```c\nb\nc\n```", trimmed_put,
+         "- x\n  ```c\n  b\n  c\n  ```\na\n"},
+        /* both, alike, closed at the end, whole lines */
+        {"a\n", "```c\na\n```", "b\n", NULL, NULL},
+        {"a\n", "```c\na\n```", "```\nb\n```", NULL, NULL},
+        {"a\n", "```c\na\n", "```c\nb\n", NULL, NULL},
+        {"a\n", "```c\na\n```\nx", "```c\nb\n```\nx", NULL, NULL},
+        {"a\n", "``\na\n``", "``\nb\n``", NULL, NULL},
+        {"a\n", "```c`\na\n```", "```c`\nb\n```", NULL, NULL},
+        {"a\n", "```\na\n~~~", "```\nb\n~~~", NULL, NULL},
+        {"a\n", "````\na\n```", "````\nb\n```", NULL, NULL},
+        {"a\n", "```\n```", "```\nb\n```", NULL, NULL},
+        {"  a\n", "```\na\n```", "```\nb\nc\n```", NULL, NULL},
     };
     check_replacements(list, TE_COUNT(list));
 }
@@ -536,6 +720,11 @@ static void edit_survives_each_failing_allocation(void) {
          "kept\ta\n\tc\n"},
         {"\ta  1\n\tb\n", "a 1\nb\n", "a 1\nc\n", NULL,
          "kept\ta  1\n\tc\n"},
+        {"a\n\nb\nc\n", "a\nb\nc\n", "a\nb\nd\n", NULL,
+         "kepta\n\nb\nd\n"},
+        {"a\n", "```\na\n```", "```\nb\n```", NULL, "keptb\n"},
+        {"\ta\n\tb\n", "\ta\n    b\n", "\ta\n    b\n\tx\n", NULL,
+         "kept\ta\n\tb\n\tx\n"},
         {"", "", "text\n", NULL, "kepttext\n"},
         {"    a;\n}\n", "  a;\n", "  a;\n  b;", NULL,
          "kept    a;\n    b;\n}\n"},
@@ -553,6 +742,9 @@ static void edit_survives_each_failing_allocation(void) {
         {"it" APOS "s known\n", "it's knwon\n", "x", NULL, NULL},
         {"compute_it();\n", "compute_ti();\n", "x", NULL, NULL},
         {" a\n    b\n  c\n", "a\nb\nc\n", "a\nx\nb\nc\n", NULL, NULL},
+        {"a\n\nb\n", "a\nb\n", "a\nx\nb\n", NULL, NULL},
+        {"\ta\n\tb\n", "a\nb\n", "  a\n  b\nc\n", NULL, NULL},
+        {"  a" ZWJ "b\n\tab\n", "  ab\n", "c\n", NULL, NULL},
         {"#a\n#include <b.h>\n", "#a\n", "#a\n#include <b.h>\n", NULL, NULL},
         {"it" APOS "s\n", "it's", "it" APOS "s", NULL, NULL},
     };
@@ -588,14 +780,19 @@ int main(void) {
     T_RUN(edit_replaces_an_exact_match);
     T_RUN(edit_uses_the_line_ends_of_the_file);
     T_RUN(edit_forgives_a_missing_last_newline);
+    T_RUN(edit_keeps_the_last_newline);
     T_RUN(edit_strips_copied_line_numbers);
     T_RUN(edit_ignores_blanks_at_the_end_of_lines);
     T_RUN(edit_matches_look_alikes);
     T_RUN(edit_ignores_the_length_of_blank_runs);
     T_RUN(edit_indents_new_text_as_the_file_is);
+    T_RUN(edit_counts_depth_from_the_margin);
+    T_RUN(edit_keeps_lines_that_are_indented_otherwise);
     T_RUN(edit_deletes_whole_lines);
     T_RUN(edit_drops_blank_lines_at_the_edges);
     T_RUN(edit_combines_runs_and_indentation);
+    T_RUN(edit_ignores_blank_lines_inside);
+    T_RUN(edit_strips_code_fences);
     T_RUN(edit_matches_blank_lines_as_lines);
     T_RUN(edit_keeps_data_that_starts_with_numbers);
     T_RUN(edit_keeps_file_bytes_only_where_texts_agree);

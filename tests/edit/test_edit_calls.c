@@ -3,6 +3,7 @@
 #include "../support/t_edit.h"
 
 #define APOS     "\xE2\x80\x99"
+#define ZWJ      "\xE2\x80\x8D"
 
 static const char trailing[] = "(matched after trimming trailing whitespace)";
 static const char unicode[] = "(matched after unicode normalization)";
@@ -11,6 +12,7 @@ static const char trimmed[] = "(matched after trimming whitespace)";
 static const char trimmed_put[] =
     "(matched after trimming whitespace) "
     "(new_str re-indented as the file is)";
+static const char but_blank[] = "(matched but for blank lines)";
 
 static void check_result(const te_run *run, size_t i, const char *note,
                          const char *result) {
@@ -74,6 +76,15 @@ static void edit_inserts_before_and_after(void) {
          "bar\nfoo\nx\n"},
         {"pass\nfoo\n", "\npass", "\nbar", after, false, 1, trimmed,
          "pass\nbar\nfoo\n"},
+        {"a\nb\n", "b\n\n", "c\n", after, false, 1, NULL, "a\nb\nc\n"},
+        {"a\nb\n", "b\n\n", "c\n", before, false, 1, NULL, "a\nc\nb\n"},
+        {"a\n\nb\nc\n", "a\nb\n", "x\n", after, false, 1, but_blank,
+         "a\n\nb\nx\nc\n"},
+        {"a\n\nb\nc\n", "a\nb\n", "\nx\n\n", before, false, 1, but_blank,
+         "\nx\n\na\n\nb\nc\n"},
+        {"\ta\n\n\tb\n", "a\nb\n", "x\n", after, false, 1,
+         "(matched but for blank lines) (new_str re-indented as the file is)",
+         "\ta\n\n\tb\n\tx\n"},
         {"a\n", "a", "a", after, false, 1, NULL, "aa\n"},
         {"", "", "x\n", after, false, 1, NULL, "x\n"},
     };
@@ -90,13 +101,19 @@ static void edit_inserts_before_and_after(void) {
     }
 }
 
-static void edit_strips_no_numbers_when_it_inserts(void) {
-    hfsb_edit edit = te_make("1\tf:\n", "g:\n");
-    te_run    run;
-    edit.mode = HFSB_EDIT_APPEND_AFTER;
-    run = te_edits(HFSB_LIT("f:\n"), &edit, 1, NULL);
-    T_CHECK(run.st == HFSB_NOT_FOUND);
-    te_free(&run);
+static void edit_strips_nothing_when_it_inserts_or_is_exact(void) {
+    static const char *const olds[] = {"1\tf:\n", "```\nf:\n```"};
+    static const char *const news[] = {"g:\n", "```\ng:\n```"};
+    size_t i;
+    for (i = 0; i < 4; i++) {
+        hfsb_edit edit = te_make(olds[i % 2], news[i % 2]);
+        te_run    run;
+        if (i < 2) edit.mode = HFSB_EDIT_APPEND_AFTER;
+        else edit.exact = true;
+        run = te_edits(HFSB_LIT("f:\n"), &edit, 1, NULL);
+        T_CHECK(run.st == HFSB_NOT_FOUND);
+        te_free(&run);
+    }
 }
 
 static void edit_replaces_all_of_the_first_rung(void) {
@@ -118,6 +135,13 @@ static void edit_replaces_all_of_the_first_rung(void) {
          "c\r\nd\r\nb\r\nc\r\nd\r\n"},
         {"  a\n  b\n  a\n", "\ta\n", "", 2, trimmed, "  b\n"},
         {"a\nx\na", "a\n", "b\n", 1, NULL, "b\nx\na"},
+        {"a\n\nb\nc\nx\na\n\n\nb\nc\n", "a\nb\nc\n", "a\nb\nd\n", 2,
+         but_blank, "a\n\nb\nd\nx\na\n\n\nb\nd\n"},
+        {"a\n\nb\nx\na\n\n\nb", "a\nb\n", "a\nc\n", 2, but_blank,
+         "a\n\nc\nx\na\n\n\nc"},
+        /* a place that a joiner hides is no match */
+        {"  a" ZWJ "b\n\tab\n", "  ab\n", "  c\n", 1, trimmed_put,
+         "  a" ZWJ "b\n\tc\n"},
     };
     size_t i;
     for (i = 0; i < TE_COUNT(list); i++) {
@@ -644,7 +668,7 @@ static void edit_reads_the_arguments_of_a_tool(void) {
 
 int main(void) {
     T_RUN(edit_inserts_before_and_after);
-    T_RUN(edit_strips_no_numbers_when_it_inserts);
+    T_RUN(edit_strips_nothing_when_it_inserts_or_is_exact);
     T_RUN(edit_replaces_all_of_the_first_rung);
     T_RUN(edit_picks_the_match_at_the_line);
     T_RUN(edit_uses_the_line_for_exact_matches_only);

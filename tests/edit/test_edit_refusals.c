@@ -5,6 +5,8 @@
 #define NBSP     "\xC2\xA0"
 #define ELLIPSIS "\xE2\x80\xA6"
 #define APOS     "\xE2\x80\x99"
+#define ZWJ      "\xE2\x80\x8D"
+#define SHY      "\xC2\xAD"
 
 typedef struct refuse_case {
     const char    *content, *old_str, *new_str;
@@ -113,6 +115,128 @@ static void edit_refuses_impossible_requests(void) {
     check_refusals(list, TE_COUNT(list));
 }
 
+static void edit_refuses_indentation_in_doubt(void) {
+    static const char lines[] =
+        "old_str not found in file. Lines ";
+    static const refuse_case list[] = {
+        /* one line off, and new lines in the style of the file */
+        {"for c in cs:\n    f(c)\n", "for c in cs:\n  f(c)",
+         "for c in cs:\n  f(c)\n\nclass A:\n    def g(self):\n        pass",
+         HFSB_EDIT_REPLACE, HFSB_REFUSED, lines},
+        {"a\n    b\n        c\n", "a\n        b\n",
+         "a\n        B\n        x\n", HFSB_EDIT_REPLACE, HFSB_REFUSED,
+         lines},
+        /* an old line as it shall become */
+        {"def t():\n    c = C()\n    r = c.get()\n",
+         "    c = C()\n        r = c.get()",
+         "    with C() as c:\n        r = c.get()", HFSB_EDIT_REPLACE,
+         HFSB_REFUSED, lines},
+        {"t:\n  a\n  b\n    c\n  d\n", "  a\n  b\n  c\n  d\n",
+         "  a\n  B\n  B\n  c\n  d\n", HFSB_EDIT_REPLACE, HFSB_REFUSED,
+         lines},
+        {"  a\n    b\n  }\n}\n", "  a\n    b\n}\n",
+         "  a\n    b\n\n  x\n}\n", HFSB_EDIT_REPLACE, HFSB_REFUSED, lines},
+        /* as deep as a line next to it that is off */
+        {"{\n  a\n    b\n  c\n}\n", "{\n  a\n  b\n  c\n}\n",
+         "{\n  a\n  b\n  x\n  c\n}\n", HFSB_EDIT_REPLACE, HFSB_REFUSED,
+         lines},
+        {"{\n  a\n    b\n  c\n}\n", "{\n  a\n  b\n  c\n}\n",
+         "{\n  a\n  x\n  b\n  c\n}\n", HFSB_EDIT_REPLACE, HFSB_REFUSED,
+         lines},
+        {"\ta\n\n\tb\n\tc\n", "\t\ta\n\n\tb\n\tc\n",
+         "\t\ta\n\n\t\tx\n\tb\n\tc\n", HFSB_EDIT_REPLACE, HFSB_REFUSED,
+         lines},
+        /* a flat line, some in the file deeper */
+        {"a\n  b\nc\n", "a\nb\nc\n", "a\nb\nc\nx\ny\n",
+         HFSB_EDIT_REPLACE, HFSB_REFUSED, lines},
+        /* tabs for spaces, and the same spaces for spaces */
+        {"\ta\n    b\nc\n", "    a\n    b\nc\n", "    a\n    b\nc\n    x\n",
+         HFSB_EDIT_REPLACE, HFSB_REFUSED, lines},
+        {"\ta\n\tb\n    c\n", "\ta\n    b\n    c\n",
+         "\ta\n    b\n    c\n        x\n", HFSB_EDIT_REPLACE, HFSB_REFUSED,
+         lines},
+        {"\ta\n\tb\n", "\ta\n  b\n", "\ta\n  b\n                    x\n",
+         HFSB_EDIT_REPLACE, HFSB_REFUSED, lines},
+        {"\ta\n\tb\n", "\ta\n    b\n", "\ta\n    b\n  x\n",
+         HFSB_EDIT_REPLACE, HFSB_REFUSED, lines},
+        /* a prefix, or other units? */
+        {"f\n  a\n    b\n", "    a\n", "    a\n        x\n",
+         HFSB_EDIT_REPLACE, HFSB_REFUSED, lines},
+        /* the texts were dedented apart */
+        {"  f() {\n    a\n    b\n  }\n", "a\nb\n", "  a\n  b\n}\nc\n",
+         HFSB_EDIT_REPLACE, HFSB_REFUSED, lines},
+        {"    if\n      b\n    }\n    c\n", "  b\n}\nc\n", "b\n",
+         HFSB_EDIT_REPLACE, HFSB_REFUSED, lines},
+        {"  a,\n  b,\n", "a,\nb,\n", "  x,\n} y\n", HFSB_EDIT_REPLACE,
+         HFSB_REFUSED, lines},
+        /* but a line that is put around others explains their depth */
+        {"  a\n  b\n", "a\nb\n", "if x\n  a\n  b\n", HFSB_EDIT_REPLACE,
+         HFSB_OK, ""},
+        {"  if x\n    a\n  b\n", "if x\n  a\nb\n", "a\nb\n",
+         HFSB_EDIT_REPLACE, HFSB_OK, ""},
+        {"  }\n", "}\n", "  a\n}\n", HFSB_EDIT_REPLACE, HFSB_OK, ""},
+    };
+    check_refusals(list, TE_COUNT(list));
+}
+
+static void edit_refuses_changes_at_blank_lines_that_differ(void) {
+    static const char clear[] =
+        "old_str not found in file. Lines 1-3 are the same but for blank "
+        "lines, and the change touches one of those: it is not clear how "
+        "many belong before line 2 of new_str. ";
+    static const char touched[] =
+        "old_str not found in file. Lines 1-";
+    static const refuse_case list[] = {
+        {"a\n\nb\n", "a\nb\n", "a\nx\nb\n", HFSB_EDIT_REPLACE,
+         HFSB_REFUSED, clear},
+        {"a\n\nb\n", "a\nb\n", "a\nx\n\nb\n", HFSB_EDIT_REPLACE,
+         HFSB_REFUSED, clear},
+        {"a\n\n\nb\n", "a\n\nb\n", "a\n\nx\n\nb\n", HFSB_EDIT_REPLACE,
+         HFSB_REFUSED, touched},
+        {"a\n\n\nb\n", "a\n\nb\n", "a\nx\n\nb\n", HFSB_EDIT_REPLACE,
+         HFSB_REFUSED, touched},
+        {"a\n\n\nb\n", "a\n\nb\n", "a\nb\n", HFSB_EDIT_REPLACE,
+         HFSB_REFUSED, touched},
+        {"a\n\nb\n", "a\nb\n", "a\n\n\nb\n", HFSB_EDIT_REPLACE,
+         HFSB_REFUSED, touched},
+        {"a\n\nb\n", "a\nb\n", "a\n\nB\n", HFSB_EDIT_REPLACE,
+         HFSB_REFUSED, touched},
+        {"a\n\nb\n", "a\nb\n", "a\n", HFSB_EDIT_REPLACE, HFSB_REFUSED,
+         touched},
+        {"a\n\nb\n", "a\nb\n", "b\n", HFSB_EDIT_REPLACE, HFSB_REFUSED,
+         touched},
+        {"a\n\nb\nc\n", "a\nb\nc\n", "a\nc\n", HFSB_EDIT_REPLACE,
+         HFSB_REFUSED, touched},
+        {"a\nb\n\nc\n", "a\nb\nc\n", "a\nc\n", HFSB_EDIT_REPLACE,
+         HFSB_REFUSED, touched},
+        {"a\n\nb\nc\n", "a\nb\nc\n", "A\nB\nc\n", HFSB_EDIT_REPLACE,
+         HFSB_REFUSED, touched},
+        /* blank lines at the edges that only one text has */
+        {"\na\n\nb\n", "\na\nb\nc\n", "a\nb\n", HFSB_EDIT_REPLACE,
+         HFSB_NOT_FOUND, ""},
+        {"x\n\na\n\nb\ny\n", "\na\nb\n", "a\nc\n", HFSB_EDIT_REPLACE,
+         HFSB_REFUSED, "old_str not found in file. Lines 3-"},
+        {"x\na\n\nb\n\ny\n", "a\nb\n\n", "a\nc\n", HFSB_EDIT_REPLACE,
+         HFSB_REFUSED, "old_str not found in file. Lines 2-"},
+        {"a\n\nb\na\n\n\nb\n", "a\nb\n", "c\n", HFSB_EDIT_REPLACE,
+         HFSB_AMBIGUOUS, "old_str appears 2 times."},
+    };
+    check_refusals(list, TE_COUNT(list));
+}
+
+static void edit_counts_places_that_a_joiner_hides(void) {
+    static const char twice[] = "old_str appears 2 times.";
+    static const refuse_case list[] = {
+        {"  me" ZWJ "ta:\n    a\nmeta:\n  a\n", "  meta:\n    a\n",
+         "  meta:\n    b\n", HFSB_EDIT_REPLACE, HFSB_AMBIGUOUS, twice},
+        {"a" SHY "b\na" NBSP "c\nab \n", "ab\t\n", "x\n",
+         HFSB_EDIT_REPLACE, HFSB_AMBIGUOUS, twice},
+        {"a" ZWJ "b\n", "ab\n", "x\n", HFSB_EDIT_REPLACE, HFSB_NOT_FOUND,
+         "old_str not found"},
+    };
+    check_refusals(list, TE_COUNT(list));
+}
+
 static void edit_refuses_omitted_code(void) {
     static const char *const lines[] = {
         "// ... existing code ...",
@@ -213,6 +337,9 @@ static void edit_refuses_a_diff(void) {
 
 int main(void) {
     T_RUN(edit_refuses_impossible_requests);
+    T_RUN(edit_refuses_indentation_in_doubt);
+    T_RUN(edit_refuses_changes_at_blank_lines_that_differ);
+    T_RUN(edit_counts_places_that_a_joiner_hides);
     T_RUN(edit_refuses_omitted_code);
     T_RUN(edit_refuses_a_diff);
     return T_END();

@@ -26,7 +26,22 @@ static void views_put_every_line_between_two_newlines(void) {
         {"\xE2\x80\x9C\xE2\x80\x94\xE2\x80\xA6", HFSBI_FOLD_LOOKS,
          "\n\"-...\n"},
         {"\xE2\x80\x94\xC2\xA0", HFSBI_FOLD_LOOKS | HFSBI_FOLD_DASHES,
-         "\n-- \n"}};
+         "\n-- \n"},
+        {"\n a\n\n \t\r\nb \n\n",
+         HFSBI_FOLD_TRAIL | HFSBI_FOLD_INDENT | HFSBI_FOLD_LINES,
+         "\na\nb\n"},
+        {"a\r\r \rb",
+         HFSBI_FOLD_TRAIL | HFSBI_FOLD_INDENT | HFSBI_FOLD_LINES |
+             HFSBI_FOLD_CR,
+         "\na\nb\n"},
+        {"\xC2\xA0\xE2\x80\x8B\na\n",
+         HFSBI_FOLD_TRAIL | HFSBI_FOLD_INDENT | HFSBI_FOLD_LINES |
+             HFSBI_FOLD_LOOKS,
+         "\na\n"},
+        {"a\xE2\x80\x8D\xC2\xAD\xEF\xB8\x8F" "b\xE2\x80\x8B",
+         HFSBI_FOLD_JOINERS, "\nab\xE2\x80\x8B\n"},
+        {"a\xE2\x81\xA0\xE2\x80\x8D", HFSBI_FOLD_LOOKS,
+         "\na\xE2\x80\x8D\n"}};
     size_t i;
     for (i = 0; i < TE_COUNT(cases); i++) {
         hfsbi_view view = make_view(cases[i].text, cases[i].folds);
@@ -50,6 +65,30 @@ static void views_map_back_to_the_original_bytes(void) {
     T_CHECK(!hfsbi_view_after(&view, 5, &pos));
     T_CHECK(hfsbi_view_before(&view, 6, &pos) && pos == 9);
     hfsbi_view_free(&view);
+}
+
+static void invisible_characters_are_found(void) {
+    /* the first and the last of each range, and their neighbours */
+    static const struct {
+        const char *text;
+        bool        want;
+    } cases[] = {
+        {"", false}, {"plain", false}, {"caf\xC3\xA9 \xE2\x80\x99", false},
+        {"\xC2\xAC", false}, {"a\xC2\xAD", true}, {"\xC2\xAE", false},
+        {"\xE2\x80\x8A", false}, {"x\xE2\x80\x8B", true},
+        {"\xE2\x80\x8C", true}, {"\xE2\x80\x8F", true},
+        {"\xE2\x80\x90", false}, {"\xE2\x80\xA9", false},
+        {"\xE2\x80\xAA", true}, {"\xE2\x80\xAE", true},
+        {"\xE2\x80\xAF", false}, {"\xE2\x81\x9F", false},
+        {"\xE2\x81\xA0", true}, {"\xE2\x81\xA1", true},
+        {"\xE2\x81\xA9", true}, {"\xE2\x81\xAA", false},
+        {"\xEF\xB7\xBF", false}, {"\xEF\xB8\x80", true},
+        {"\xEF\xB8\x8F", true}, {"\xEF\xB8\x90", false},
+        {"\xEF\xBB\xBF", true}, {"\xE2\x80", false}};
+    size_t i;
+    for (i = 0; i < TE_COUNT(cases); i++)
+        T_CHECK(hfsbi_has_invisible(hfsb_cstr(cases[i].text)) ==
+                cases[i].want);
 }
 
 static void tables_find_lines_whatever_their_indentation(void) {
@@ -102,6 +141,7 @@ int main(void) {
 #ifdef HFSBI_SPLIT
     T_RUN(views_put_every_line_between_two_newlines);
     T_RUN(views_map_back_to_the_original_bytes);
+    T_RUN(invisible_characters_are_found);
     T_RUN(tables_find_lines_whatever_their_indentation);
     T_RUN(occurrences_are_all_places_of_a_pattern);
 #endif

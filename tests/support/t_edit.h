@@ -211,7 +211,7 @@ HFSBI_UNUSED static void te_squeeze(hfsb_str s, hfsb_buf *out) {
         if (c == 0x2026) put = HFSB_LIT("...");
         if (c == ' ' || c == '\t' || c == '\r' || c == '\n' || c == 0xA0 ||
             (c >= 0x2000 && c <= 0x200B) || c == 0x202F || c == 0x205F ||
-            c == 0x3000 || c == 0xFEFF)
+            c == 0x2060 || c == 0x3000 || c == 0xFEFF)
             continue;
         te_append(out, put);
     }
@@ -243,7 +243,9 @@ HFSBI_UNUSED static bool te_means_edit(hfsb_str content, hfsb_str now,
                                        const hfsb_edit_result *r,
                                        const hfsb_edit        *edit) {
     size_t i;
-    if (te_holds_text(r->note, "line-number")) return true;
+    if (te_holds_text(r->note, "line-number") ||
+        te_holds_text(r->note, "fences"))
+        return true;
     for (i = 0; i < r->count; i++) {
         const hfsb_span *s = r->spans + i;
         hfsb_str         old_part = hfsb_str_slice(content, s->old_start,
@@ -457,10 +459,11 @@ HFSBI_UNUSED static hfsb_str te_some_lines(hfsb_str s, size_t from,
     return hfsb_str_slice(s, start, end);
 }
 
-/* A text as someone remembers it: blanks, look-alikes and indentation off. */
+/* A text as someone remembers it: blanks, look-alikes, indentation and blank
+   lines off. */
 HFSBI_UNUSED static void te_misremember(unsigned long long *seed, hfsb_str s,
                                         hfsb_buf *out) {
-    size_t   kind = te_below(seed, 8), number = 1 + te_below(seed, 12);
+    size_t   kind = te_below(seed, 12), number = 1 + te_below(seed, 12);
     hfsb_str added = te_pick(seed, "  |    |\t|\t\t");
     while (s.len) {
         hfsb_str line = te_line(&s), end = HFSB_LIT("");
@@ -476,6 +479,16 @@ HFSBI_UNUSED static void te_misremember(unsigned long long *seed, hfsb_str s,
         if (kind == 3 && hfsb_buf_printf(out, "%zu\t", number++) != HFSB_OK)
             abort();
         if (kind == 4 && hfsb_str_starts(line, HFSB_LIT("  "))) i = 2;
+        if (kind == 8 && te_below(seed, 3) == 0)
+            te_append(out, HFSB_LIT("\n"));
+        if (kind == 9 && !line.len && s.len) continue;
+        if (kind == 10 && hfsb_str_starts(line, HFSB_LIT("\t")) &&
+            te_below(seed, 2)) {
+            te_append(out, HFSB_LIT("    "));
+            i = 1;
+        }
+        if (kind == 11 && te_below(seed, 3) == 0)
+            te_append(out, HFSB_LIT(" "));
         for (; i < line.len; i++) {
             hfsb_str c = hfsb_str_slice(line, i, i + 1);
             if (kind == 5 && c.ptr[0] == ' ') te_append(out, c);
