@@ -413,7 +413,7 @@ static bool hfsbi_put_units(const hfsbi_indent_map *map, hfsb_str indent,
         hfsb_buf_append(out, indent); /* it is the file's already */
         return true;
     }
-    if (level < 0 || level + map->shift < 0) return false;
+    if (level < 0) return false;
     if (hfsbi_may_be_slip(map, indent, seen)) return false;
     hfsbi_put_levels(out, level + map->shift, map->file_unit);
     return true;

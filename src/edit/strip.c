@@ -40,12 +40,9 @@ HFSBI_FN hfsbi_numbered hfsbi_numbered_scan(hfsb_str text) {
     hfsb_str           line;
     unsigned long long number, last = 0;
     size_t             kind, first_kind = HFSBI_NUMBER_ALONE, alone = 0;
-    n.consecutive = text.len > 0;
+    n.consecutive = true;
     for (; hfsb_text_line(&text, &line, NULL); n.lines++) {
-        if (!hfsbi_number_prefix(line, &number, &kind)) {
-            n.consecutive = false;
-            continue;
-        }
+        if (!hfsbi_number_prefix(line, &number, &kind)) continue;
         if (n.prefixed + alone && number != last + 1) n.consecutive = false;
         last = number;
         if (kind == HFSBI_NUMBER_ALONE) {
@@ -57,7 +54,7 @@ HFSBI_FN hfsbi_numbered hfsbi_numbered_scan(hfsb_str text) {
     }
     /* A number alone is an empty line only where all others are numbered. */
     if (n.prefixed && n.prefixed + alone == n.lines) n.prefixed = n.lines;
-    if (n.prefixed < n.lines) n.consecutive = false;
+    if (!n.prefixed || n.prefixed < n.lines) n.consecutive = false;
     return n;
 }
 

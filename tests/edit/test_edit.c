@@ -473,6 +473,12 @@ static void edit_ignores_blank_lines_inside(void) {
         {"a\n\nb\n", "a\nb\n", "x\n\na\nb\n\ny\n", but_blank,
          "x\n\na\n\nb\n\ny\n"},
         {"x\na\n\nb\ny\n", "a\nb\n", "", but_blank, "x\ny\n"},
+        {"a\n\nb\nz\n", "a\nb\n", "a\nb\n \n", but_blank,
+         "a\n\nb\n \nz\n"},
+        {"a\n\nb\nc\n", "a\nb\nc\n", "a\nb\nx\nc\n", but_blank,
+         "a\n\nb\nx\nc\n"},
+        {"a\n\nb\n\nc\n", "a\nb\n\nc\n", "a\nb\n\nx\n\n\nc\n", but_blank,
+         "a\n\nb\n\nx\n\n\nc\n"},
         /* with another indentation, and blank lines at the edges */
         {"x\n\ta\n\n\tb\ny\n", "\na\nb\n\n", "\na\nb\nc\n\n",
          "(matched but for blank lines) (new_str re-indented as the file is)",

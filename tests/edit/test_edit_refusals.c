@@ -202,7 +202,14 @@ static void edit_refuses_changes_at_blank_lines_that_differ(void) {
         {"a\n\nb\n", "a\nb\n", "a\n\nB\n", HFSB_EDIT_REPLACE,
          HFSB_REFUSED, touched},
         {"a\n\nb\n", "a\nb\n", "a\n", HFSB_EDIT_REPLACE, HFSB_REFUSED,
-         touched},
+         "old_str not found in file. Lines 1-3 are the same but for blank "
+         "lines, and the change touches one of those: it is not clear how "
+         "many belong before line 1 of new_str. "},
+        {"a\nb\n\nc\n", "\na\nb\nc\n", "\na\nB\n\nc\n",
+         HFSB_EDIT_REPLACE, HFSB_REFUSED,
+         "old_str not found in file. Lines 1-4 are the same but for blank "
+         "lines, and the change touches one of those: it is not clear how "
+         "many belong before line 5 of new_str. "},
         {"a\n\nb\n", "a\nb\n", "b\n", HFSB_EDIT_REPLACE, HFSB_REFUSED,
          touched},
         {"a\n\nb\nc\n", "a\nb\nc\n", "a\nc\n", HFSB_EDIT_REPLACE,
