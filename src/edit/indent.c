@@ -112,7 +112,6 @@ static bool hfsbi_fits_units(hfsbi_indent_map *map, size_t old_unit,
     long   first = -1;
     bool   any = false, kept = false;
     size_t i;
-    map->varied = false;
     map->support = 0;
     for (i = 0; i < map->count; i++) {
         long o, f;
@@ -211,7 +210,7 @@ static bool hfsbi_find_table(const hfsbi_indent_map *map) {
             if (a != b && a->indent.len == b->indent.len) return false;
         }
     }
-    return map->distinct_count > 0;
+    return true;
 }
 
 /* ---- mixed ---- */
@@ -260,7 +259,6 @@ static bool hfsbi_find_mixed(hfsbi_indent_map *map) {
             map->level_off = hfsbi_is_level_off(map->steps, map->lines + i);
         }
     }
-    map->converted = 0;
     for (i = 1; mixed && !map->converted && i < HFSBI_INDENT_UNIT_COUNT; i++)
         if (!hfsbi_fits_conversion(map, hfsbi_indent_units[i], 0))
             hfsbi_fits_conversion(map, 0, hfsbi_indent_units[i]);

@@ -30,7 +30,7 @@ static size_t hfsbi_number_prefix(hfsb_str line, unsigned long long *number,
         if (hfsb_str_starts(rest, sep)) return pos + sep.len;
         if (sep.len > 1 && hfsb_str_ends(sep, HFSB_LIT(" ")) &&
             hfsb_str_equal(rest, hfsb_str_slice(sep, 0, sep.len - 1)))
-            return pos + sep.len - 1;
+            return line.len;
     }
     return 0;
 }

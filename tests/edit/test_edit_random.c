@@ -32,6 +32,33 @@ static void check_newlines(hfsb_str content, const hfsb_edit *edit,
     hfsb_buf_free(&want);
 }
 
+/* A file is searched around words of old_str only, unless it has an invisible
+   character: one in a line of its own changes nothing. */
+static void check_windows(hfsb_str content, const hfsb_edit *edit,
+                          const te_run *plain) {
+    hfsb_str  line = HFSB_LIT("\xE2\x80\x8B#\n");
+    hfsb_buf  text = HFSB_INIT, want = HFSB_INIT;
+    hfsb_edit same = *edit;
+    te_run    run;
+    if (!content.len || te_holds_text(plain->r.note, "line-number") ||
+        hfsb_str_starts(edit->old_str, HFSB_LIT("\n")) ||
+        hfsb_str_starts(edit->old_str, HFSB_LIT("```")) ||
+        hfsb_str_find(edit->old_str, HFSB_LIT("\xE2\x80\x8B")) != HFSB_NPOS ||
+        hfsb_utf8_validate(edit->old_str) < edit->old_str.len)
+        return; /* it could match in that line */
+    te_append(&text, line);
+    te_append(&text, content);
+    if (plain->st == HFSB_OK) te_append(&want, line);
+    te_append(&want, hfsb_buf_str(&plain->out));
+    if (same.line) same.line++;
+    run = te_edits(hfsb_buf_str(&text), &same, 1, NULL);
+    T_CHECK(run.st == plain->st && !strcmp(run.r.note, plain->r.note) &&
+            te_same(&run.out, hfsb_buf_str(&want)));
+    te_free(&run);
+    hfsb_buf_free(&text);
+    hfsb_buf_free(&want);
+}
+
 /* Puts a code fence around a text. */
 static void put_fence(hfsb_buf *text) {
     hfsb_buf copy = HFSB_INIT;
@@ -118,6 +145,7 @@ static void random_edits_change_only_their_spans(void) {
         T_CHECK(te_agrees_with_naive(hfsb_buf_str(&file), &edit, &run));
         check_newlines(hfsb_buf_str(&file), &edit, &run, "\r\n");
         check_newlines(hfsb_buf_str(&file), &edit, &run, "\r");
+        check_windows(hfsb_buf_str(&file), &edit, &run);
         again = te_edits(hfsb_buf_str(&file), &edit, 1, NULL);
         T_CHECK(again.st == run.st && !strcmp(again.err.msg, run.err.msg) &&
                 te_same(&again.out, hfsb_buf_str(&run.out)) &&

@@ -154,6 +154,7 @@ static void a_prefix_is_added_or_removed(void) {
         {"4>8", "0 4", "4 8", NULL, NULL},
         {"4>8 8>12", "0 4", "4 12", "16", "16"},
         {"0>4", "0 4", "0 4", "8", "8"},
+        {"->0 4>2", "0 2", "4 8", NULL, NULL},
     };
     check_indents(list, TE_COUNT(list));
 }
@@ -201,6 +202,9 @@ static void levels_of_one_unit_become_those_of_another(void) {
         {"0>0 4>2", "0", "4", NULL, NULL},
         {"0>0 4>8", "0 4", "4", NULL, NULL},
         {"0>0 4>8 4>8", "0 4", "4", "8", "8"},
+        {"0>0 2>4 2>4", "0", "4", "8", "8"},
+        {"2>4 0>0", "0 2", "2", NULL, NULL},
+        {"2>4 0>0", "0", "8", NULL, NULL},
     };
     check_indents(list, TE_COUNT(list));
 }
@@ -234,7 +238,10 @@ static void mixed_lines_leave_the_rest_as_it_is(void) {
         {"4>4 8>8 4>8", "0 4", "4", "4", NULL},
         {"4>4 8>8 4>9 8>8", "0 4", "4", "4", "4"},
         {"4>4 8>8 4>12", "0 8", "4", "4", NULL},
+        {"2>2 4>4 6>6 4>8", "", "4", "4", NULL},
         {"4>4 5>4", "0 4", "8", "8", "8"},
+        {"t>t 1>0", "", "tt", "tt", "tt"},
+        {"t>t 4>4 7>4", "0 4", "tt", "tt", "tt"},
         {"4>4 8>4", "0 4", "8", NULL, NULL},
         {"4>4 8>4", "0 4", "4", NULL, NULL},
         {"0>0 4>4 0>4", "", "0", NULL, NULL},
@@ -249,6 +256,7 @@ static void mixed_lines_leave_the_rest_as_it_is(void) {
         {"4>4 12>8 12>8", "0 4", "8", NULL, NULL},
         {"4>4 12>8 12>8", "0 4", "12", NULL, NULL},
         {"4>4 12>8 12>8", "0 4", "4", "4", "4"},
+        {"4>4 12>8 12>8", "0 2", "12", NULL, NULL},
         /* each became another, whatever the rule */
         {"0>1 2>4 4>9", "", "2", "4", "4"},
         {"0>1 2>4 4>9", "", "6", NULL, NULL},

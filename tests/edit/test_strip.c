@@ -104,6 +104,9 @@ static void fences_are_removed_from_both_texts(void) {
         {"```\na\n```\nb\n```", "```\nc\n```\nb\n```", NULL, NULL},
         {"```\n```", "```\nb\n```", NULL, NULL},
         {" ```\na\n```", " ```\nb\n```", NULL, NULL},
+        {"---\na\n---", "---\nb\n---", NULL, NULL},
+        {"```\n\na\n```", "```\n\n```", "\na\n", ""},
+        {"```\n~```\n```", "```\nb\n```", "~```\n", "b\n"},
     };
     size_t i;
     for (i = 0; i < TE_COUNT(list); i++) {
