@@ -829,10 +829,11 @@ typedef struct hfsb_edit_result {
 } hfsb_edit_result;
 
 /* Applies `count` edits to content and appends the new content to *out. Each
-   old_str is searched in the original content, by a ladder of nine rungs from
-   an exact match to one that ignores indentation. The first rung that matches
-   decides: it must match exactly one place unless replace_all is set. Several
-   edits must not change the same lines. All edits are made or none.
+   old_str is searched in the original content, by a ladder of rungs from an
+   exact match to one that ignores indentation and blank lines. The first rung
+   that matches decides: it must match exactly one place unless replace_all is
+   set. Several edits must not change the same lines. All edits are made
+   or none.
 
    Bytes outside result->spans do not change; new text takes the line endings
    of the lines it replaces. Where old_str is exact but replacing it literally
@@ -8388,7 +8389,7 @@ typedef enum hfsbi_indent_rule {
 typedef struct hfsbi_indent_map {
     const hfsbi_old_line *lines;
     size_t                count;
-    unsigned long long    steps; /* of hfsbi_indent_steps() */
+    unsigned long long    steps; /* bit n: the file's lines step by n */
     hfsbi_indent_rule     rule;
     bool                  may_derive; /* also for indents not in old_text */
     bool                  flat;       /* no line of old_text is indented */
@@ -8412,12 +8413,13 @@ HFSBI_FN hfsb_str hfsbi_indent_of(hfsb_str line, unsigned folds);
 /* True when the one consists of tabs and the other of spaces. */
 HFSBI_FN bool hfsbi_indent_mixes(hfsb_str a, hfsb_str b);
 
-/* Finds the rule that explains all lines; news are the lines of new_text, and
-   steps those of the file. */
+/* Finds the rule that explains all lines; news are the lines of new_text.
+   *steps, 0 at first, keeps those of the file for the next match. */
 HFSBI_FN void hfsbi_indent_map_make(hfsbi_indent_map     *map,
                                     const hfsbi_old_line *lines, size_t count,
                                     const hfsbi_lines *news, unsigned folds,
-                                    unsigned long long steps);
+                                    const hfsbi_edit_text *file,
+                                    unsigned long long    *steps);
 
 /* Appends the file's indentation for `indent`; false, and nothing appended,
    when it cannot be told. near_off: an unchanged line next to this one has the
@@ -8425,12 +8427,8 @@ HFSBI_FN void hfsbi_indent_map_make(hfsbi_indent_map     *map,
 HFSBI_FN bool hfsbi_indent_put(const hfsbi_indent_map *map, hfsb_str indent,
                                bool near_off, hfsb_buf *out);
 
-/* Bit n: the indentations of two neighbouring lines of the file differ by n
-   spaces. */
-HFSBI_FN unsigned long long hfsbi_indent_steps(const hfsbi_edit_text *file);
-
-/* True when a line is indented in the file by such steps more or less, or by
-   a tab; false for a slip of a blank or two that means nothing. */
+/* True when a line is indented by a level more or less in the file: by a tab,
+   or by steps that its lines take. False for a slip of a blank or two. */
 HFSBI_FN bool hfsbi_is_level_off(unsigned long long    steps,
                                  const hfsbi_old_line *line);
 
@@ -8443,7 +8441,7 @@ HFSBI_FN hfsb_status hfsbi_indent_shifted(const hfsb_alloc  *alloc,
                                           const hfsbi_lines *news,
                                           unsigned folds, size_t *line);
 
-/* ---- rewrite.c: the text that replaces a match ---- */
+/* ---- mend.c: blank lines ---- */
 
 /* The texts of an edit. */
 typedef struct hfsbi_edit_texts {
@@ -8451,6 +8449,19 @@ typedef struct hfsbi_edit_texts {
     hfsb_str       old_text, new_text; /* LF only */
     hfsb_str       raw_new; /* as sent, for a file without newlines */
 } hfsbi_edit_texts;
+
+/* Gives both texts the blank lines of the match, where they have others and
+   new_text did not change them. copies then holds the texts. HFSB_OK;
+   HFSB_REFUSED when it is not clear how many blank lines belong before *line
+   of new_text; HFSB_NOMEM, HFSB_LIMIT. */
+HFSBI_FN hfsb_status hfsbi_mend_blank_lines(const hfsb_alloc      *alloc,
+                                            const hfsbi_edit_text *file,
+                                            const hfsbi_match     *match,
+                                            unsigned               folds,
+                                            hfsbi_edit_texts      *texts,
+                                            hfsb_buf *copies, size_t *line);
+
+/* ---- rewrite.c: the text that replaces a match ---- */
 
 typedef struct hfsbi_rewritten {
     bool   reindented;  /* the indentation of a new line was changed */
@@ -8520,6 +8531,26 @@ HFSBI_FN void hfsbi_numbered_strip(hfsb_str text, hfsb_buf *out);
    unchanged, unless both are fenced, alike, and old_text has lines inside. */
 HFSBI_FN bool hfsbi_unfence_both(hfsb_str *old_text, hfsb_str *new_text);
 
+/* ---- reading.c: a text read another way ---- */
+
+/* Length of the escape such as \u2019, or of the entity such as &amp;, at the
+   start of s, and the character it stands for; 0 if there is none. */
+HFSBI_FN size_t hfsbi_unicode_escape(hfsb_str s, unsigned long *code);
+HFSBI_FN size_t hfsbi_entity_at(hfsb_str s, char *c);
+
+/* Appends s without a habit of models; the caller checks out->status. */
+typedef void hfsbi_reading(hfsb_buf *out, hfsb_str s);
+
+/* The text that a reading was applied to. */
+enum { HFSBI_READ_OLD, HFSBI_READ_FILE, HFSBI_READ_BOTH };
+
+/* The sentence for a difference that is the same everywhere: old_text is the
+   text of the file read another way, or the other way round. NULL if there is
+   none; *of: which of them was read so. */
+HFSBI_FN const char *hfsbi_reading_of(const hfsb_alloc *alloc,
+                                      hfsb_str old_text, hfsb_str file_text,
+                                      int *of);
+
 /* ---- closest.c: the place that was meant ---- */
 
 /* Two texts side by side. HFSB_NPOS: the line has no counterpart. */
@@ -8555,11 +8586,6 @@ HFSBI_FN size_t hfsbi_line_back(const hfsbi_edit_text *file, size_t pos);
 
 /* True for "..." alone or in a comment. */
 HFSBI_FN bool hfsbi_is_elision(hfsb_str line);
-
-/* Length of the escape such as \u2019, or of the entity such as &amp;, at the
-   start of s, and the character it stands for; 0 if there is none. */
-HFSBI_FN size_t hfsbi_unicode_escape(hfsb_str s, unsigned long *code);
-HFSBI_FN size_t hfsbi_entity_at(hfsb_str s, char *c);
 
 /* ---- explain.c: reasons to refuse ---- */
 
@@ -9760,23 +9786,31 @@ static size_t hfsbi_list_anchors(hfsb_str text, hfsb_str *list) {
     return count;
 }
 
-/* True when the file contains the text at most 15 times. */
-static bool hfsbi_is_rare(hfsb_str file, hfsb_str text) {
+/* True when the file contains the text at most 15 times; these places are in
+   *part of the file. */
+static bool hfsbi_is_rare(hfsb_str file, hfsb_str text, hfsbi_window *part) {
     size_t i, at = 0;
+    part->start = part->end = 0;
     for (i = 0; i < 16; i++) {
         size_t step = hfsb_str_find(hfsb_str_slice(file, at, file.len), text);
         if (step == HFSB_NPOS) return true;
-        at += step + 1;
+        at += step;
+        if (i == 0) part->start = at;
+        part->end = at++ + text.len;
     }
     return false;
 }
 
-/* The longest rare run, else the longest; empty if there is none. */
-static hfsb_str hfsbi_pick_anchor(hfsb_str file, hfsb_str old_text) {
+/* The longest rare run, else the longest; empty if there is none. All its
+   places are in *part of the file. */
+static hfsb_str hfsbi_pick_anchor(hfsb_str file, hfsb_str old_text,
+                                  hfsbi_window *part) {
     hfsb_str list[HFSBI_ANCHORS], none = HFSB_INIT;
     size_t   i, count = hfsbi_list_anchors(old_text, list);
     for (i = 0; i < count; i++)
-        if (hfsbi_is_rare(file, list[i])) return list[i];
+        if (hfsbi_is_rare(file, list[i], part)) return list[i];
+    part->start = 0;
+    part->end = file.len;
     return count ? list[0] : none;
 }
 
@@ -9830,10 +9864,11 @@ static void hfsbi_window_extend(hfsbi_search *s, char newline, size_t below,
    Every byte is visited a bounded number of times, however dense anchors
    are. */
 static hfsb_status hfsbi_find_windows(hfsbi_search *s) {
-    hfsb_str text = s->file->text;
-    hfsb_str anchor = hfsbi_pick_anchor(text, s->old_text);
-    char     newline = s->file->lone_cr ? '\r' : '\n';
-    size_t   above, below, at, seen = 0, line = 0, end = 0, end_line = 0;
+    hfsbi_window part;
+    hfsb_str     text = s->file->text;
+    hfsb_str     anchor = hfsbi_pick_anchor(text, s->old_text, &part);
+    char         newline = s->file->lone_cr ? '\r' : '\n';
+    size_t       above, below, at, seen = 0, line = 0, end = 0, end_line = 0;
     s->window_count = 0;
     s->hides = hfsbi_has_invisible(text);
     if (!anchor.len || s->hides) return hfsbi_window_add(s, 0, text.len);
@@ -9841,10 +9876,9 @@ static hfsb_status hfsbi_find_windows(hfsbi_search *s) {
     above = hfsbi_lines_in(s, hfsb_str_slice(s->old_text, 0, at), '\n');
     below =
         hfsbi_lines_in(s, hfsb_str_slice(s->old_text, at, HFSB_NPOS), '\n');
-    at = 0;
-    for (;; at++) {
+    for (at = part.start;; at++) {
         size_t step =
-            hfsb_str_find(hfsb_str_slice(text, at, text.len), anchor);
+            hfsb_str_find(hfsb_str_slice(text, at, part.end), anchor);
         if (step == HFSB_NPOS) return HFSB_OK;
         at += step;
         if (at >= end) { /* on a line that is in no window yet */
@@ -10224,8 +10258,8 @@ HFSBI_FN hfsb_status hfsbi_match_find(const hfsb_alloc      *alloc,
        same      no pair differs: every indentation is absolute
        prefix    one side has a prefix more everywhere
        units     levels of one unit (tab, 2, 3, 4, 8) are levels of another
+       mixed     all pairs are the same or tabs for spaces, but for one
        table     each indentation became one other, deeper ones deeper ones
-       mixed     most pairs are the same or tabs for spaces, one is neither
        none      a new line can only take over the place of an old one
 
    A new indentation that the pairs do not decide is refused, never guessed. */
@@ -10263,7 +10297,8 @@ static hfsb_str hfsbi_indent_step(hfsb_str a, hfsb_str b) {
     return none;
 }
 
-HFSBI_FN unsigned long long hfsbi_indent_steps(const hfsbi_edit_text *file) {
+/* Bit n: two neighbouring lines of the file differ by n spaces. */
+static unsigned long long hfsbi_indent_steps(const hfsbi_edit_text *file) {
     unsigned long long steps = 0;
     hfsb_str           last = HFSB_LIT(""), step;
     size_t             pos = 0, end, len;
@@ -10325,7 +10360,6 @@ static bool hfsbi_fits_units(hfsbi_indent_map *map, size_t old_unit,
     long   first = -1;
     bool   any = false, kept = false;
     size_t i;
-    map->varied = false;
     map->support = 0;
     for (i = 0; i < map->count; i++) {
         long o, f;
@@ -10424,7 +10458,7 @@ static bool hfsbi_find_table(const hfsbi_indent_map *map) {
             if (a != b && a->indent.len == b->indent.len) return false;
         }
     }
-    return map->distinct_count > 0;
+    return true;
 }
 
 /* ---- mixed ---- */
@@ -10473,7 +10507,6 @@ static bool hfsbi_find_mixed(hfsbi_indent_map *map) {
             map->level_off = hfsbi_is_level_off(map->steps, map->lines + i);
         }
     }
-    map->converted = 0;
     for (i = 1; mixed && !map->converted && i < HFSBI_INDENT_UNIT_COUNT; i++)
         if (!hfsbi_fits_conversion(map, hfsbi_indent_units[i], 0))
             hfsbi_fits_conversion(map, 0, hfsbi_indent_units[i]);
@@ -10529,14 +10562,14 @@ static hfsb_str hfsbi_least_indent(hfsb_str least, hfsb_str indent) {
 HFSBI_FN void hfsbi_indent_map_make(hfsbi_indent_map     *map,
                                     const hfsbi_old_line *lines, size_t count,
                                     const hfsbi_lines *news, unsigned folds,
-                                    unsigned long long steps) {
+                                    const hfsbi_edit_text *file,
+                                    unsigned long long    *steps) {
     hfsb_str least = HFSB_INIT, least_new = HFSB_INIT;
     size_t   i;
     bool     all, units;
     memset(map, 0, sizeof *map);
     map->lines = lines;
     map->count = count;
-    map->steps = steps;
     for (i = 0; i < count; i++)
         least = hfsbi_least_indent(least, lines[i].indent);
     for (i = 0; i < news->count; i++)
@@ -10545,8 +10578,13 @@ HFSBI_FN void hfsbi_indent_map_make(hfsbi_indent_map     *map,
     map->may_derive = hfsb_str_equal(least, least_new);
     all = hfsbi_indent_record(map);
     map->flat = map->distinct_count == 1 && !least.len;
-    if (hfsbi_find_prefix(map, true))
-        map->rule = map->prefix.len ? HFSBI_INDENT_ADD : HFSBI_INDENT_SAME;
+    if (hfsbi_find_prefix(map, true) && !map->prefix.len) {
+        map->rule = HFSBI_INDENT_SAME;
+        return;
+    }
+    if (!*steps) *steps = hfsbi_indent_steps(file) | 1; /* 0 is no step */
+    map->steps = *steps;
+    if (hfsbi_find_prefix(map, true)) map->rule = HFSBI_INDENT_ADD;
     else if (hfsbi_find_prefix(map, false)) map->rule = HFSBI_INDENT_REMOVE;
     else if ((units = hfsbi_find_units(map)) && !map->shift)
         map->rule = HFSBI_INDENT_UNITS;
@@ -10621,7 +10659,7 @@ static bool hfsbi_put_units(const hfsbi_indent_map *map, hfsb_str indent,
         hfsb_buf_append(out, indent); /* it is the file's already */
         return true;
     }
-    if (level < 0 || level + map->shift < 0) return false;
+    if (level < 0) return false;
     if (hfsbi_may_be_slip(map, indent, seen)) return false;
     hfsbi_put_levels(out, level + map->shift, map->file_unit);
     return true;
@@ -10714,6 +10752,239 @@ HFSBI_FN hfsb_status hfsbi_indent_shifted(const hfsb_alloc  *alloc,
     return st;
 }
 
+/* ---- src/edit/mend.c ---- */
+/* mend.c - give both texts the blank lines of the file.
+
+   Where blank lines do not count, old_text and the match have the same other
+   lines, with more or fewer blank lines between them. Each such gap in
+   old_text is made that of the file. A gap in new_text is one of old_text's
+   if the same lines are around it; it is then mended in the same way, so that
+   what did not change stays as the file has it. Where a line was changed, put
+   in or taken out next to a gap that differs, it is not clear how many blank
+   lines are meant: the edit is refused. */
+/* The lines of a text that are not blank. */
+typedef struct hfsbi_full_lines {
+    hfsb_str *lines;
+    size_t   *at;    /* their place in the text */
+    size_t   *gap;   /* blank lines before each */
+    hfsb_str *blank; /* these lines; ptr NULL: they are empty */
+    size_t    count, cap;
+    hfsb_str  tail; /* blank lines after the last */
+} hfsbi_full_lines;
+
+/* old_text, new_text and the matched part of the file, without blank lines. */
+typedef struct hfsbi_mending {
+    hfsbi_full_lines olds, news, file;
+    size_t          *same; /* by new line: its old line, HFSB_NPOS */
+    size_t           line; /* of news, where the blank lines are not clear */
+} hfsbi_mending;
+
+static void hfsbi_full_lines_free(const hfsb_alloc *alloc,
+                                  hfsbi_full_lines *f) {
+    hfsbi_array_free(alloc, f->lines, f->cap, sizeof *f->lines);
+    hfsbi_array_free(alloc, f->at, f->cap, sizeof *f->at);
+    hfsbi_array_free(alloc, f->gap, f->cap, sizeof *f->gap);
+    hfsbi_array_free(alloc, f->blank, f->cap, sizeof *f->blank);
+}
+
+/* The arrays have room for all lines. Text after the last newline is a
+   line. */
+static void hfsbi_full_lines_fill(hfsbi_full_lines *f, hfsb_str text,
+                                  char newline, unsigned folds) {
+    size_t at, end, gap = 0, start = 0, pos = 0;
+    for (at = 0; pos < text.len; at++, pos = end + 1) {
+        hfsb_str line = hfsb_str_slice(text, pos, text.len);
+        size_t   len = hfsb_str_find_byte(line, newline);
+        if (len != HFSB_NPOS) line.len = len;
+        end = pos + line.len;
+        if (hfsbi_is_all_blank(line, folds)) {
+            gap++;
+            continue;
+        }
+        f->lines[f->count] = line;
+        f->at[f->count] = at;
+        f->gap[f->count] = gap;
+        f->blank[f->count++] = hfsb_str_slice(text, start, pos);
+        gap = 0;
+        start = end + 1;
+    }
+    f->tail = hfsb_str_slice(text, start, text.len);
+}
+
+static hfsb_status hfsbi_full_lines_make(const hfsb_alloc *alloc,
+                                         hfsbi_full_lines *f, hfsb_str text,
+                                         char newline, unsigned folds) {
+    f->cap = hfsb_str_count_byte(text, newline) + 1;
+    f->lines = (hfsb_str *)hfsbi_array(alloc, f->cap, sizeof *f->lines);
+    f->at = (size_t *)hfsbi_array(alloc, f->cap, sizeof *f->at);
+    f->gap = (size_t *)hfsbi_array(alloc, f->cap, sizeof *f->gap);
+    f->blank = (hfsb_str *)hfsbi_array(alloc, f->cap, sizeof *f->blank);
+    if (!f->lines || !f->at || !f->gap || !f->blank) return HFSB_NOMEM;
+    hfsbi_full_lines_fill(f, text, newline, folds);
+    return HFSB_OK;
+}
+
+/* Sets the number of blank lines before a line; they are empty then. */
+static void hfsbi_set_gap(hfsbi_full_lines *f, size_t i, size_t gap) {
+    hfsb_str empty = HFSB_INIT;
+    f->gap[i] = gap;
+    f->blank[i] = empty;
+}
+
+/* The blank lines before new line j are those before old line i. If the file
+   has as many as old_text they are put in as sent; else new_text must have as
+   many too, and gets those of the file. */
+static bool hfsbi_mend_gap(hfsbi_mending *m, size_t i, size_t j) {
+    if (m->olds.gap[i] == m->file.gap[i]) return true;
+    if (m->olds.gap[i] != m->news.gap[j]) return false;
+    hfsbi_set_gap(&m->news, j, m->file.gap[i]);
+    return true;
+}
+
+/* Lines put in between two others: the blank lines stay on the side where
+   there are as many as before, if the other side has as many as the file. */
+static bool hfsbi_mend_inserted(hfsbi_mending *m, size_t i, size_t from,
+                                size_t to) {
+    size_t before = m->news.gap[from], after = m->news.gap[to];
+    size_t old_gap = m->olds.gap[i], file_gap = m->file.gap[i];
+    if (old_gap == file_gap) return true;
+    if (!old_gap || before + after != old_gap + file_gap ||
+        (before != old_gap && after != old_gap))
+        return false;
+    hfsbi_set_gap(&m->news, before == old_gap ? from : to, file_gap);
+    return true;
+}
+
+/* New lines [from, to) replace old lines [i, end); both texts go on with an
+   equal line, or end there. */
+static bool hfsbi_mend_change(hfsbi_mending *m, size_t i, size_t end,
+                              size_t from, size_t to) {
+    bool   last = to == m->news.count, first = i == 0;
+    size_t k;
+    m->line = from < m->news.count ? from : from - 1;
+    if (i == end) {
+        if (first || end == m->olds.count) return true;
+        return from == to ? hfsbi_mend_gap(m, end, to)
+                          : hfsbi_mend_inserted(m, end, from, to);
+    }
+    if (from == to)
+        return (first || m->olds.gap[i] == m->file.gap[i]) &&
+               (last || m->olds.gap[end] == m->file.gap[end]);
+    for (k = i + 1; k < end; k++)
+        if (m->olds.gap[k] != m->file.gap[k]) return false;
+    if (!first && !hfsbi_mend_gap(m, i, from)) return false;
+    m->line = last ? from : to;
+    return last || hfsbi_mend_gap(m, end, to);
+}
+
+/* Gives news the blank lines of the file where they did not change. */
+static bool hfsbi_mend_news(hfsbi_mending *m) {
+    size_t i = 0, j = 0, from, end;
+    do {
+        for (from = j; j < m->news.count && m->same[j] == HFSB_NPOS;) j++;
+        end = j < m->news.count ? m->same[j] : m->olds.count;
+        if (!hfsbi_mend_change(m, i, end, from, j)) return false;
+        i = end + 1;
+    } while (j++ < m->news.count);
+    return true;
+}
+
+/* Appends the lines, each after its blank lines; like text, the last ends in
+   LF or not. */
+static hfsb_str hfsbi_put_full_lines(hfsb_buf *out, const hfsbi_full_lines *f,
+                                     hfsb_str text) {
+    size_t i, k, mark = out->len;
+    for (i = 0; i < f->count; i++) {
+        hfsb_buf_append(out, f->blank[i]);
+        for (k = 0; !f->blank[i].ptr && k < f->gap[i]; k++)
+            hfsb_buf_append_byte(out, '\n');
+        hfsb_buf_append(out, f->lines[i]);
+        if (i + 1 < f->count || f->tail.len ||
+            hfsb_str_ends(text, HFSB_LIT("\n")))
+            hfsb_buf_append_byte(out, '\n');
+    }
+    hfsb_buf_append(out, f->tail);
+    return hfsb_str_slice(hfsb_buf_str(out), mark, HFSB_NPOS);
+}
+
+/* Gives olds the blank lines of the match. */
+static void hfsbi_mend_olds(hfsbi_mending *m) {
+    size_t i;
+    for (i = 0; i < m->olds.count; i++)
+        if (m->olds.gap[i] != m->file.gap[i])
+            hfsbi_set_gap(&m->olds, i, m->file.gap[i]);
+}
+
+/* Splits the texts and pairs their lines. */
+static hfsb_status hfsbi_mending_make(const hfsb_alloc       *alloc,
+                                      hfsbi_mending          *m,
+                                      const hfsbi_edit_texts *texts,
+                                      hfsb_str match, char newline,
+                                      unsigned folds) {
+    hfsb_status st;
+    st = hfsbi_full_lines_make(alloc, &m->olds, texts->old_text, '\n', folds);
+    if (st == HFSB_OK)
+        st = hfsbi_full_lines_make(alloc, &m->news, texts->new_text, '\n',
+                                   folds);
+    if (st == HFSB_OK)
+        st = hfsbi_full_lines_make(alloc, &m->file, match, newline, folds);
+    if (st != HFSB_OK) return st;
+    m->same = (size_t *)hfsbi_array(alloc, m->news.count, sizeof *m->same);
+    if (!m->same) return HFSB_NOMEM;
+    return hfsbi_lines_diff(alloc, m->olds.lines, m->olds.count, m->news.lines,
+                            m->news.count, m->same);
+}
+
+static void hfsbi_mending_free(const hfsb_alloc *alloc, hfsbi_mending *m) {
+    hfsbi_array_free(alloc, m->same, m->news.count, sizeof *m->same);
+    hfsbi_full_lines_free(alloc, &m->olds);
+    hfsbi_full_lines_free(alloc, &m->news);
+    hfsbi_full_lines_free(alloc, &m->file);
+}
+
+/* Writes the mended texts to *copies. */
+static hfsb_status hfsbi_mend_texts(hfsbi_mending *m, hfsbi_edit_texts *texts,
+                                    hfsb_buf *copies, size_t *line) {
+    if (texts->mode == HFSB_EDIT_REPLACE && texts->new_text.len) {
+        if (!hfsbi_mend_news(m)) {
+            *line = m->news.at[m->line];
+            return HFSB_REFUSED;
+        }
+        texts->new_text =
+            hfsbi_put_full_lines(copies, &m->news, texts->new_text);
+    }
+    hfsbi_mend_olds(m);
+    texts->old_text = hfsbi_put_full_lines(copies, &m->olds, texts->old_text);
+    return copies->status;
+}
+
+HFSBI_FN hfsb_status hfsbi_mend_blank_lines(const hfsb_alloc      *alloc,
+                                            const hfsbi_edit_text *file,
+                                            const hfsbi_match     *match,
+                                            unsigned               folds,
+                                            hfsbi_edit_texts      *texts,
+                                            hfsb_buf *copies, size_t *line) {
+    hfsbi_mending m;
+    size_t        size;
+    hfsb_status   st;
+    memset(&m, 0, sizeof m);
+    hfsb_buf_truncate(copies, 0);
+    /* All at once, so that the view of one text stays valid. */
+    if (!hfsbi_add(texts->old_text.len, texts->new_text.len, &size) ||
+        !hfsbi_add(size, match->end - match->start, &size) ||
+        !hfsbi_mul(size, 2, &size))
+        return HFSB_LIMIT;
+    st = hfsb_buf_reserve(copies, size);
+    if (st == HFSB_OK)
+        st = hfsbi_mending_make(
+            alloc, &m, texts,
+            hfsb_str_slice(file->text, match->start, match->end),
+            file->lone_cr ? '\r' : '\n', folds);
+    if (st == HFSB_OK) st = hfsbi_mend_texts(&m, texts, copies, line);
+    hfsbi_mending_free(alloc, &m);
+    return st;
+}
+
 /* ---- src/edit/rewrite.c ---- */
 /* rewrite.c - make the text that replaces a match.
 
@@ -10744,7 +11015,7 @@ typedef struct hfsbi_rewriter {
     hfsb_str           above_sent; /* indentation of the line before, if that
                                     is a changed one; else ptr NULL */
     size_t             above_len;  /* of what it became */
-    unsigned long long steps;      /* of hfsbi_indent_steps(); 0: not known */
+    unsigned long long steps;      /* of the file; 0: not known yet */
     size_t             shifted;    /* of hfsbi_indent_shifted() */
     bool               shifted_known;
 
@@ -10819,9 +11090,8 @@ static void hfsbi_rewrite_load(hfsbi_rewriter *r, hfsbi_match match) {
         if (!line->file_indent.ptr) line->indent.ptr = NULL;
     }
     if (r->rung < HFSBI_RUNG_INDENT) return;
-    if (!r->steps) r->steps = hfsbi_indent_steps(r->file) | 1;
     hfsbi_indent_map_make(&r->map, r->lines, r->olds.count, &r->news, r->folds,
-                          r->steps);
+                          r->file, &r->steps);
 }
 
 /* The file's line end at pos, empty if it has none. Many matches can lie on
@@ -11065,7 +11335,7 @@ static bool hfsbi_loses_step(hfsbi_rewriter *r, size_t j, size_t same) {
            !hfsbi_indent_mixes(line->indent, line->file_indent) &&
            hfsbi_compare_sizes(line->indent.len, above.len) !=
                hfsbi_compare_sizes(line->file_indent.len, r->above_len) &&
-           hfsbi_is_level_off(r->steps, line);
+           hfsbi_is_level_off(r->map.steps, line);
 }
 
 /* New lines [from, to) replace old lines [old_from, old_to). The new lines
@@ -11307,216 +11577,6 @@ static hfsb_status hfsbi_replace_without_blank(hfsbi_rewriter *r,
     return st;
 }
 
-/* ---- blank lines ---- */
-
-/* The lines of a text that are not blank. */
-typedef struct hfsbi_full_lines {
-    hfsb_str *lines;
-    size_t   *at;    /* their place in the text */
-    size_t   *gap;   /* blank lines before each */
-    hfsb_str *blank; /* these lines; ptr NULL: they are empty */
-    size_t    count, cap;
-    hfsb_str  tail; /* blank lines after the last */
-} hfsbi_full_lines;
-
-/* old_text, new_text and the matched part of the file, without blank lines. */
-typedef struct hfsbi_mending {
-    hfsbi_full_lines olds, news, file;
-    size_t          *same; /* by new line: its old line, HFSB_NPOS */
-    size_t           line; /* of news, where the blank lines are not clear */
-} hfsbi_mending;
-
-static void hfsbi_full_lines_free(const hfsb_alloc *alloc,
-                                  hfsbi_full_lines *f) {
-    hfsbi_array_free(alloc, f->lines, f->cap, sizeof *f->lines);
-    hfsbi_array_free(alloc, f->at, f->cap, sizeof *f->at);
-    hfsbi_array_free(alloc, f->gap, f->cap, sizeof *f->gap);
-    hfsbi_array_free(alloc, f->blank, f->cap, sizeof *f->blank);
-}
-
-/* The arrays have room for all lines. Text after the last newline is a
-   line. */
-static void hfsbi_full_lines_fill(hfsbi_full_lines *f, hfsb_str text,
-                                  char newline, unsigned folds) {
-    size_t at, end, gap = 0, start = 0, pos = 0;
-    for (at = 0; pos < text.len; at++, pos = end + 1) {
-        hfsb_str line = hfsb_str_slice(text, pos, text.len);
-        size_t   len = hfsb_str_find_byte(line, newline);
-        if (len != HFSB_NPOS) line.len = len;
-        end = pos + line.len;
-        if (hfsbi_is_all_blank(line, folds)) {
-            gap++;
-            continue;
-        }
-        f->lines[f->count] = line;
-        f->at[f->count] = at;
-        f->gap[f->count] = gap;
-        f->blank[f->count++] = hfsb_str_slice(text, start, pos);
-        gap = 0;
-        start = end + 1;
-    }
-    f->tail = hfsb_str_slice(text, start, text.len);
-}
-
-static hfsb_status hfsbi_full_lines_make(const hfsb_alloc *alloc,
-                                         hfsbi_full_lines *f, hfsb_str text,
-                                         char newline, unsigned folds) {
-    f->cap = hfsb_str_count_byte(text, newline) + 1;
-    f->lines = (hfsb_str *)hfsbi_array(alloc, f->cap, sizeof *f->lines);
-    f->at = (size_t *)hfsbi_array(alloc, f->cap, sizeof *f->at);
-    f->gap = (size_t *)hfsbi_array(alloc, f->cap, sizeof *f->gap);
-    f->blank = (hfsb_str *)hfsbi_array(alloc, f->cap, sizeof *f->blank);
-    if (!f->lines || !f->at || !f->gap || !f->blank) return HFSB_NOMEM;
-    hfsbi_full_lines_fill(f, text, newline, folds);
-    return HFSB_OK;
-}
-
-/* Sets the number of blank lines before a line; they are empty then. */
-static void hfsbi_set_gap(hfsbi_full_lines *f, size_t i, size_t gap) {
-    hfsb_str empty = HFSB_INIT;
-    f->gap[i] = gap;
-    f->blank[i] = empty;
-}
-
-/* The blank lines before new line j are those before old line i. If the file
-   has as many as old_text they are put in as sent; else new_text must have as
-   many too, and gets those of the file. */
-static bool hfsbi_mend_gap(hfsbi_mending *m, size_t i, size_t j) {
-    if (m->olds.gap[i] == m->file.gap[i]) return true;
-    if (m->olds.gap[i] != m->news.gap[j]) return false;
-    hfsbi_set_gap(&m->news, j, m->file.gap[i]);
-    return true;
-}
-
-/* Lines put in between two others: the blank lines stay on the side where
-   there are as many as before, if the other side has as many as the file. */
-static bool hfsbi_mend_inserted(hfsbi_mending *m, size_t i, size_t from,
-                                size_t to) {
-    size_t before = m->news.gap[from], after = m->news.gap[to];
-    size_t old_gap = m->olds.gap[i], file_gap = m->file.gap[i];
-    if (old_gap == file_gap) return true;
-    if (!old_gap || before + after != old_gap + file_gap ||
-        (before != old_gap && after != old_gap))
-        return false;
-    hfsbi_set_gap(&m->news, before == old_gap ? from : to, file_gap);
-    return true;
-}
-
-/* New lines [from, to) replace old lines [i, end); both texts go on with an
-   equal line, or end there. */
-static bool hfsbi_mend_change(hfsbi_mending *m, size_t i, size_t end,
-                              size_t from, size_t to) {
-    bool   last = to == m->news.count, first = i == 0;
-    size_t k;
-    m->line = from < m->news.count ? from : from - 1;
-    if (i == end) {
-        if (first || end == m->olds.count) return true;
-        return from == to ? hfsbi_mend_gap(m, end, to)
-                          : hfsbi_mend_inserted(m, end, from, to);
-    }
-    if (from == to)
-        return last || ((first || m->olds.gap[i] == m->file.gap[i]) &&
-                        m->olds.gap[end] == m->file.gap[end]);
-    for (k = i + 1; k < end; k++)
-        if (m->olds.gap[k] != m->file.gap[k]) return false;
-    if (!first && !hfsbi_mend_gap(m, i, from)) return false;
-    m->line = last ? from : to;
-    return last || hfsbi_mend_gap(m, end, to);
-}
-
-/* Gives news the blank lines of the file where they did not change. */
-static bool hfsbi_mend_news(hfsbi_mending *m) {
-    size_t i = 0, j = 0, from, end;
-    do {
-        for (from = j; j < m->news.count && m->same[j] == HFSB_NPOS;) j++;
-        end = j < m->news.count ? m->same[j] : m->olds.count;
-        if (!hfsbi_mend_change(m, i, end, from, j)) return false;
-        i = end + 1;
-    } while (j++ < m->news.count);
-    return true;
-}
-
-/* Appends the lines, each after its blank lines; like text, the last ends in
-   LF or not. */
-static hfsb_str hfsbi_put_full_lines(hfsb_buf *out, const hfsbi_full_lines *f,
-                                     hfsb_str text) {
-    size_t i, k, mark = out->len;
-    for (i = 0; i < f->count; i++) {
-        hfsb_buf_append(out, f->blank[i]);
-        for (k = 0; !f->blank[i].ptr && k < f->gap[i]; k++)
-            hfsb_buf_append_byte(out, '\n');
-        hfsb_buf_append(out, f->lines[i]);
-        if (i + 1 < f->count || f->tail.len || hfsbi_ends_in_newline(text))
-            hfsb_buf_append_byte(out, '\n');
-    }
-    hfsb_buf_append(out, f->tail);
-    return hfsb_str_slice(hfsb_buf_str(out), mark, HFSB_NPOS);
-}
-
-/* Gives olds the blank lines of the match. */
-static void hfsbi_mend_olds(hfsbi_mending *m) {
-    size_t i;
-    for (i = 0; i < m->olds.count; i++)
-        if (m->olds.gap[i] != m->file.gap[i])
-            hfsbi_set_gap(&m->olds, i, m->file.gap[i]);
-}
-
-/* Mends both texts: afterwards old_text has the blank lines of the match, and
-   new_text those that it did not change. */
-static hfsb_status hfsbi_mend_texts(hfsbi_rewriter *r, hfsbi_mending *m,
-                                    hfsb_str file) {
-    const hfsb_alloc *alloc = r->alloc;
-    hfsbi_edit_texts *t = &r->texts;
-    char              newline = r->file->lone_cr ? '\r' : '\n';
-    hfsb_status       st;
-    st = hfsbi_full_lines_make(alloc, &m->olds, t->old_text, '\n', r->folds);
-    if (st == HFSB_OK)
-        st = hfsbi_full_lines_make(alloc, &m->news, t->new_text, '\n',
-                                   r->folds);
-    if (st == HFSB_OK)
-        st = hfsbi_full_lines_make(alloc, &m->file, file, newline, r->folds);
-    if (st != HFSB_OK) return st;
-    m->same = (size_t *)hfsbi_array(alloc, m->news.count, sizeof *m->same);
-    if (!m->same) return HFSB_NOMEM;
-    st = hfsbi_lines_diff(alloc, m->olds.lines, m->olds.count, m->news.lines,
-                          m->news.count, m->same);
-    if (st != HFSB_OK) return st;
-    if (t->mode == HFSB_EDIT_REPLACE && t->new_text.len) {
-        if (!hfsbi_mend_news(m)) {
-            r->result->line = m->news.count ? m->news.at[m->line] : 0;
-            r->result->blank_lines = true;
-            return HFSB_REFUSED;
-        }
-        t->new_text = hfsbi_put_full_lines(&r->mended, &m->news, t->new_text);
-    }
-    hfsbi_mend_olds(m);
-    t->old_text = hfsbi_put_full_lines(&r->mended, &m->olds, t->old_text);
-    return r->mended.status;
-}
-
-static hfsb_status hfsbi_mend(hfsbi_rewriter *r, const hfsbi_match *match) {
-    hfsbi_mending m;
-    size_t        size;
-    hfsb_status   st;
-    memset(&m, 0, sizeof m);
-    hfsbi_rewrite_free(r);
-    hfsb_buf_truncate(&r->mended, 0);
-    /* All at once, so that views of the one text stay valid. */
-    if (!hfsbi_add(r->texts.old_text.len, r->texts.new_text.len, &size) ||
-        !hfsbi_add(size, match->end - match->start, &size) ||
-        !hfsbi_mul(size, 2, &size))
-        return HFSB_LIMIT;
-    st = hfsb_buf_reserve(&r->mended, size);
-    if (st == HFSB_OK)
-        st = hfsbi_mend_texts(
-            r, &m, hfsb_str_slice(r->file->text, match->start, match->end));
-    hfsbi_full_lines_free(r->alloc, &m.olds);
-    hfsbi_full_lines_free(r->alloc, &m.news);
-    hfsbi_full_lines_free(r->alloc, &m.file);
-    hfsbi_array_free(r->alloc, m.same, m.news.count, sizeof *m.same);
-    return st;
-}
-
 /* ---- all matches ---- */
 
 static hfsb_status hfsbi_rewrite_one(hfsbi_rewriter         *r,
@@ -11525,11 +11585,29 @@ static hfsb_status hfsbi_rewrite_one(hfsbi_rewriter         *r,
     hfsb_status st = HFSB_OK;
     if (r->rung == HFSBI_RUNG_LINES) r->texts = *sent;
     if (match->lacks_newline) hfsbi_drop_newline(r);
-    if (r->rung == HFSBI_RUNG_LINES) st = hfsbi_mend(r, match);
+    if (r->rung == HFSBI_RUNG_LINES) {
+        hfsbi_rewrite_free(r);
+        st = hfsbi_mend_blank_lines(r->alloc, r->file, match, r->folds,
+                                    &r->texts, &r->mended, &r->result->line);
+        r->result->blank_lines = st == HFSB_REFUSED;
+    }
     if (st != HFSB_OK) return st;
     if (r->texts.mode != HFSB_EDIT_REPLACE) return hfsbi_insert(r, match);
     return match->lacks_blank ? hfsbi_replace_without_blank(r, match)
                               : hfsbi_replace(r, match);
+}
+
+/* The line of `sent` that is line number `line` of text: the two differ in
+   blank lines only. */
+static size_t hfsbi_line_as_sent(hfsb_str text, size_t line, hfsb_str sent,
+                                 unsigned folds) {
+    hfsb_str one;
+    size_t   i, full = 0;
+    for (i = 0; i <= line && hfsb_text_line(&text, &one, NULL); i++)
+        full += !hfsbi_is_all_blank(one, folds);
+    for (i = 0; full && hfsb_text_line(&sent, &one, NULL); i++)
+        full -= !hfsbi_is_all_blank(one, folds);
+    return i ? i - 1 : 0;
 }
 
 HFSBI_FN hfsb_status hfsbi_rewrite_matches(const hfsb_alloc       *alloc,
@@ -11570,6 +11648,9 @@ HFSBI_FN hfsb_status hfsbi_rewrite_matches(const hfsb_alloc       *alloc,
         m->text_len = out->len - m->text_pos;
         if (st == HFSB_OK) st = out->status;
     }
+    if (st == HFSB_REFUSED)
+        result->line = hfsbi_line_as_sent(r.texts.new_text, result->line,
+                                          texts->new_text, r.folds);
     hfsbi_rewrite_free(&r);
     hfsb_buf_free(&r.mended);
     return st;
@@ -12162,7 +12243,7 @@ static size_t hfsbi_number_prefix(hfsb_str line, unsigned long long *number,
         if (hfsb_str_starts(rest, sep)) return pos + sep.len;
         if (sep.len > 1 && hfsb_str_ends(sep, HFSB_LIT(" ")) &&
             hfsb_str_equal(rest, hfsb_str_slice(sep, 0, sep.len - 1)))
-            return pos + sep.len - 1;
+            return line.len;
     }
     return 0;
 }
@@ -12172,12 +12253,9 @@ HFSBI_FN hfsbi_numbered hfsbi_numbered_scan(hfsb_str text) {
     hfsb_str           line;
     unsigned long long number, last = 0;
     size_t             kind, first_kind = HFSBI_NUMBER_ALONE, alone = 0;
-    n.consecutive = text.len > 0;
+    n.consecutive = true;
     for (; hfsb_text_line(&text, &line, NULL); n.lines++) {
-        if (!hfsbi_number_prefix(line, &number, &kind)) {
-            n.consecutive = false;
-            continue;
-        }
+        if (!hfsbi_number_prefix(line, &number, &kind)) continue;
         if (n.prefixed + alone && number != last + 1) n.consecutive = false;
         last = number;
         if (kind == HFSBI_NUMBER_ALONE) {
@@ -12189,7 +12267,7 @@ HFSBI_FN hfsbi_numbered hfsbi_numbered_scan(hfsb_str text) {
     }
     /* A number alone is an empty line only where all others are numbered. */
     if (n.prefixed && n.prefixed + alone == n.lines) n.prefixed = n.lines;
-    if (n.prefixed < n.lines) n.consecutive = false;
+    if (!n.prefixed || n.prefixed < n.lines) n.consecutive = false;
     return n;
 }
 
@@ -12247,6 +12325,212 @@ HFSBI_FN bool hfsbi_unfence_both(hfsb_str *old_text, hfsb_str *new_text) {
         !hfsb_str_ends(old_inside, HFSB_LIT("\n\n")))
         new_text->len = 0;
     return true;
+}
+
+/* ---- src/edit/reading.c ---- */
+/* reading.c - an old text as the text of the file read another way.
+
+   Models send escapes for characters and characters for escapes, entities,
+   other quotes, other line breaks. A reading undoes one such habit: it writes
+   a text as it would be without. If the old text, the text of the file, or
+   both agree after a reading, its sentence names the cause of the refusal.
+   Readings are only ever named, never applied: each of them is right in some
+   file. */
+/* ---- escapes and entities ---- */
+
+HFSBI_FN size_t hfsbi_entity_at(hfsb_str s, char *c) {
+    static const char *const list[] = {"&amp;",  "&lt;",  "&gt;",
+                                       "&quot;", "&#39;", "&apos;"};
+    static const char        chars[] = "&<>\"''";
+    size_t                   i;
+    for (i = 0; i < sizeof list / sizeof *list; i++)
+        if (hfsb_str_starts(s, hfsb_cstr(list[i]))) {
+            *c = chars[i];
+            return strlen(list[i]);
+        }
+    return 0;
+}
+
+HFSBI_FN size_t hfsbi_unicode_escape(hfsb_str s, unsigned long *code) {
+    size_t i;
+    if (s.len < 6 || s.ptr[0] != '\\' || s.ptr[1] != 'u') return 0;
+    for (*code = 0, i = 2; i < 6; i++) {
+        int digit = hfsbi_hex_digit(s.ptr[i]);
+        if (digit < 0) return 0;
+        *code = *code * 16 + (unsigned long)digit;
+    }
+    return 6;
+}
+
+/* ---- readings ---- */
+
+static char hfsbi_unescaped(char c) {
+    switch (c) {
+    case 'n': return '\n';
+    case 't': return '\t';
+    case 'r': return '\r';
+    case '"':
+    case '\'':
+    case '`':
+    case '$':
+    case '\\':
+    case '/': return c;
+    default: return 0;
+    }
+}
+
+static void hfsbi_put_unescaped(hfsb_buf *out, hfsb_str s) {
+    size_t i;
+    for (i = 0; i < s.len; i++) {
+        char c = s.ptr[i] == '\\' && i + 1 < s.len
+                     ? hfsbi_unescaped(s.ptr[i + 1])
+                     : '\0';
+        if (c) i++;
+        if (c != '\r') hfsb_buf_append_byte(out, c ? c : s.ptr[i]);
+    }
+}
+
+/* Without backslashes before quotes, all other escapes left. */
+static void hfsbi_put_unquoted(hfsb_buf *out, hfsb_str s) {
+    size_t i;
+    for (i = 0; i < s.len; i++)
+        if (s.ptr[i] != '\\' || i + 1 == s.len ||
+            (s.ptr[i + 1] != '"' && s.ptr[i + 1] != '\''))
+            hfsb_buf_append_byte(out, s.ptr[i]);
+}
+
+/* Only line ends and tabs: where a literal "\n" arrived as a line end, its
+   other escapes did not change. */
+static void hfsbi_put_line_ends(hfsb_buf *out, hfsb_str s) {
+    size_t i;
+    for (i = 0; i < s.len; i++) {
+        char c = s.ptr[i] == '\\' && i + 1 < s.len ? s.ptr[i + 1] : '\0';
+        bool is_end = c == 'n' || c == 't';
+        hfsb_buf_append_byte(out, is_end ? hfsbi_unescaped(c) : s.ptr[i]);
+        i += is_end;
+    }
+}
+
+static void hfsbi_put_halved(hfsb_buf *out, hfsb_str s) {
+    size_t i;
+    for (i = 0; i < s.len; i++) {
+        hfsb_buf_append_byte(out, s.ptr[i]);
+        if (s.ptr[i] == '\\' && i + 1 < s.len && s.ptr[i + 1] == '\\') i++;
+    }
+}
+
+static void hfsbi_put_unicode(hfsb_buf *out, hfsb_str s) {
+    size_t        i = 0, len;
+    unsigned long code;
+    char          bytes[4];
+    for (; i < s.len; i += len) {
+        len = hfsbi_unicode_escape(hfsb_str_slice(s, i, s.len), &code);
+        if (len)
+            hfsb_buf_append(
+                out, hfsb_str_make(bytes, hfsb_utf8_encode(code, bytes)));
+        else hfsb_buf_append_byte(out, s.ptr[i]);
+        if (!len) len = 1;
+    }
+}
+
+static void hfsbi_put_lower(hfsb_buf *out, hfsb_str s) {
+    size_t i;
+    for (i = 0; i < s.len; i++)
+        hfsb_buf_append_byte(out, hfsbi_lower(s.ptr[i]));
+}
+
+static void hfsbi_put_quotes(hfsb_buf *out, hfsb_str s) {
+    size_t i;
+    for (i = 0; i < s.len; i++)
+        hfsb_buf_append_byte(
+            out, s.ptr[i] == '\'' || s.ptr[i] == '`' ? '"' : s.ptr[i]);
+}
+
+static void hfsbi_put_visible(hfsb_buf *out, hfsb_str s) {
+    size_t i;
+    for (i = 0; i < s.len; i++)
+        if ((unsigned char)s.ptr[i] > ' ') hfsb_buf_append_byte(out, s.ptr[i]);
+}
+
+static void hfsbi_put_decoded(hfsb_buf *out, hfsb_str s) {
+    size_t i = 0, len;
+    char   c;
+    for (; i < s.len; i += len) {
+        c = s.ptr[i];
+        len = hfsbi_entity_at(hfsb_str_slice(s, i, s.len), &c);
+        hfsb_buf_append_byte(out, c);
+        if (!len) len = 1;
+    }
+}
+
+/* ---- the reading that fits ---- */
+
+/* True when a is b after the reading of a, or of both. */
+static bool hfsbi_reads_as(const hfsb_alloc *alloc, hfsbi_reading *reading,
+                           hfsb_str a, hfsb_str b, bool both) {
+    hfsb_buf x = HFSB_INIT, y = HFSB_INIT;
+    bool     same;
+    x.alloc = y.alloc = *alloc;
+    reading(&x, a);
+    if (both) reading(&y, b);
+    same = x.status == HFSB_OK && y.status == HFSB_OK &&
+           hfsb_str_equal(hfsb_buf_str(&x), both ? hfsb_buf_str(&y) : b);
+    hfsb_buf_free(&x);
+    hfsb_buf_free(&y);
+    return same;
+}
+
+/* What old_str can be: the text of the file read another way. The first that
+   fits is the most specific. */
+static const struct {
+    hfsbi_reading *reading;
+    int            of; /* the text that is read so */
+    const char    *text;
+} hfsbi_readings[] = {
+    {hfsbi_put_halved, HFSBI_READ_OLD,
+     "old_str has two backslashes where the file has one"},
+    {hfsbi_put_halved, HFSBI_READ_FILE,
+     "The file has two backslashes where old_str has one"},
+    {hfsbi_put_unquoted, HFSBI_READ_OLD,
+     "old_str has backslashes before quotes where the file has none"},
+    {hfsbi_put_unquoted, HFSBI_READ_FILE,
+     "The file has backslashes before quotes where old_str has none"},
+    {hfsbi_put_unescaped, HFSBI_READ_OLD,
+     "old_str has escapes such as \\n or \\\" (a backslash and a letter) "
+     "where the file has the characters themselves"},
+    {hfsbi_put_line_ends, HFSBI_READ_FILE,
+     "The file has escapes such as \\n (a backslash and a letter) where "
+     "old_str has the characters themselves"},
+    {hfsbi_put_unicode, HFSBI_READ_OLD,
+     "old_str has escapes such as \\u2019 where the file has the "
+     "characters themselves"},
+    {hfsbi_put_unicode, HFSBI_READ_FILE,
+     "The file has escapes such as \\u2019 where old_str has the "
+     "characters themselves"},
+    {hfsbi_put_decoded, HFSBI_READ_FILE,
+     "The file has HTML entities such as &amp; where old_str has the "
+     "characters"},
+    {hfsbi_put_decoded, HFSBI_READ_OLD,
+     "old_str has HTML entities such as &amp; where the file has the "
+     "characters"},
+    {hfsbi_put_lower, HFSBI_READ_BOTH, "Upper and lower case differ"},
+    {hfsbi_put_quotes, HFSBI_READ_BOTH, "The kind of quotes differs"},
+    {hfsbi_put_visible, HFSBI_READ_BOTH,
+     "Only blanks and line breaks differ"}};
+
+HFSBI_FN const char *hfsbi_reading_of(const hfsb_alloc *alloc, hfsb_str o,
+                                      hfsb_str f, int *of) {
+    size_t i;
+    if (!f.len || hfsb_str_equal(o, f)) return NULL;
+    for (i = 0; i < sizeof hfsbi_readings / sizeof *hfsbi_readings; i++) {
+        *of = hfsbi_readings[i].of;
+        if (hfsbi_reads_as(alloc, hfsbi_readings[i].reading,
+                           *of == HFSBI_READ_FILE ? f : o,
+                           *of == HFSBI_READ_FILE ? o : f,
+                           *of == HFSBI_READ_BOTH))
+            return hfsbi_readings[i].text;
+    }
+    return NULL;
 }
 
 /* ---- src/edit/closest.c ---- */
@@ -12445,30 +12729,6 @@ static void hfsbi_sites_by_letters(hfsbi_sites *sites, hfsb_str file,
 }
 
 /* ---- skeletons ---- */
-
-HFSBI_FN size_t hfsbi_entity_at(hfsb_str s, char *c) {
-    static const char *const list[] = {"&amp;",  "&lt;",  "&gt;",
-                                       "&quot;", "&#39;", "&apos;"};
-    static const char        chars[] = "&<>\"''";
-    size_t                   i;
-    for (i = 0; i < sizeof list / sizeof *list; i++)
-        if (hfsb_str_starts(s, hfsb_cstr(list[i]))) {
-            *c = chars[i];
-            return strlen(list[i]);
-        }
-    return 0;
-}
-
-HFSBI_FN size_t hfsbi_unicode_escape(hfsb_str s, unsigned long *code) {
-    size_t i;
-    if (s.len < 6 || s.ptr[0] != '\\' || s.ptr[1] != 'u') return 0;
-    for (*code = 0, i = 2; i < 6; i++) {
-        int digit = hfsbi_hex_digit(s.ptr[i]);
-        if (digit < 0) return 0;
-        *code = *code * 16 + (unsigned long)digit;
-    }
-    return 6;
-}
 
 /* The next byte of the skeleton at or after *pos, 0 at the end. *pos moves
    after it; *at is where it was. */
@@ -12915,6 +13175,7 @@ static hfsb_str hfsbi_nearby_lines(const hfsbi_nearby *p, hfsbi_closest *c) {
         '\n');
     tail = (size_t)(end - (c->old_around.ptr + c->old_around.len));
     tail = hfsb_str_count_byte(hfsb_str_make(end - tail, tail), '\n');
+    if (tail) tail--; /* the end of the last line */
     return hfsbi_add_blank_lines(p->window, c->around, head, tail);
 }
 
@@ -13119,7 +13380,8 @@ static bool hfsbi_is_plain(unsigned long code) {
 static bool hfsbi_is_hidden(unsigned long code) {
     return code == 0xAD || (code >= 0x200B && code <= 0x200F) ||
            (code >= 0x2028 && code <= 0x202E) ||
-           (code >= 0x2060 && code <= 0x2064) || code == 0xFEFF;
+           (code >= 0x2060 && code <= 0x2064) ||
+           (code >= 0xFE00 && code <= 0xFE0F) || code == 0xFEFF;
 }
 
 /* Adds what is at pos in words: "4 spaces", "U+00A0 (no-break space)". */
@@ -13490,182 +13752,6 @@ static void hfsbi_list_first(hfsbi_explain *x) {
     hfsbi_list_items(x, HFSBI_HINT_ITEMS);
 }
 
-/* ---- other readings of old_str ---- */
-
-typedef void hfsbi_reading(hfsb_buf *out, hfsb_str s);
-
-static char hfsbi_unescaped(char c) {
-    switch (c) {
-    case 'n': return '\n';
-    case 't': return '\t';
-    case 'r': return '\r';
-    case '"':
-    case '\'':
-    case '`':
-    case '$':
-    case '\\':
-    case '/': return c;
-    default: return 0;
-    }
-}
-
-static void hfsbi_put_unescaped(hfsb_buf *out, hfsb_str s) {
-    size_t i;
-    for (i = 0; i < s.len; i++) {
-        char c = s.ptr[i] == '\\' && i + 1 < s.len
-                     ? hfsbi_unescaped(s.ptr[i + 1])
-                     : '\0';
-        if (c) i++;
-        if (c != '\r') hfsb_buf_append_byte(out, c ? c : s.ptr[i]);
-    }
-}
-
-/* Without backslashes before quotes, all other escapes left. */
-static void hfsbi_put_unquoted(hfsb_buf *out, hfsb_str s) {
-    size_t i;
-    for (i = 0; i < s.len; i++)
-        if (s.ptr[i] != '\\' || i + 1 == s.len ||
-            (s.ptr[i + 1] != '"' && s.ptr[i + 1] != '\''))
-            hfsb_buf_append_byte(out, s.ptr[i]);
-}
-
-/* Only line ends and tabs: where a literal "\n" arrived as a line end, its
-   other escapes did not change. */
-static void hfsbi_put_line_ends(hfsb_buf *out, hfsb_str s) {
-    size_t i;
-    for (i = 0; i < s.len; i++) {
-        char c = s.ptr[i] == '\\' && i + 1 < s.len ? s.ptr[i + 1] : '\0';
-        bool is_end = c == 'n' || c == 't';
-        hfsb_buf_append_byte(out, is_end ? hfsbi_unescaped(c) : s.ptr[i]);
-        i += is_end;
-    }
-}
-
-static void hfsbi_put_halved(hfsb_buf *out, hfsb_str s) {
-    size_t i;
-    for (i = 0; i < s.len; i++) {
-        hfsb_buf_append_byte(out, s.ptr[i]);
-        if (s.ptr[i] == '\\' && i + 1 < s.len && s.ptr[i + 1] == '\\') i++;
-    }
-}
-
-static void hfsbi_put_unicode(hfsb_buf *out, hfsb_str s) {
-    size_t        i = 0, len;
-    unsigned long code;
-    char          bytes[4];
-    for (; i < s.len; i += len) {
-        len = hfsbi_unicode_escape(hfsb_str_slice(s, i, s.len), &code);
-        if (len)
-            hfsb_buf_append(
-                out, hfsb_str_make(bytes, hfsb_utf8_encode(code, bytes)));
-        else hfsb_buf_append_byte(out, s.ptr[i]);
-        if (!len) len = 1;
-    }
-}
-
-static void hfsbi_put_lower(hfsb_buf *out, hfsb_str s) {
-    size_t i;
-    for (i = 0; i < s.len; i++)
-        hfsb_buf_append_byte(out, hfsbi_lower(s.ptr[i]));
-}
-
-static void hfsbi_put_quotes(hfsb_buf *out, hfsb_str s) {
-    size_t i;
-    for (i = 0; i < s.len; i++)
-        hfsb_buf_append_byte(
-            out, s.ptr[i] == '\'' || s.ptr[i] == '`' ? '"' : s.ptr[i]);
-}
-
-static void hfsbi_put_visible(hfsb_buf *out, hfsb_str s) {
-    size_t i;
-    for (i = 0; i < s.len; i++)
-        if ((unsigned char)s.ptr[i] > ' ') hfsb_buf_append_byte(out, s.ptr[i]);
-}
-
-static void hfsbi_put_decoded(hfsb_buf *out, hfsb_str s) {
-    size_t i = 0, len;
-    char   c;
-    for (; i < s.len; i += len) {
-        c = s.ptr[i];
-        len = hfsbi_entity_at(hfsb_str_slice(s, i, s.len), &c);
-        hfsb_buf_append_byte(out, c);
-        if (!len) len = 1;
-    }
-}
-
-/* True when a is b after the reading of a, or of both. */
-static bool hfsbi_reads_as(const hfsb_alloc *alloc, hfsbi_reading *reading,
-                           hfsb_str a, hfsb_str b, bool both) {
-    hfsb_buf x = HFSB_INIT, y = HFSB_INIT;
-    bool     same;
-    x.alloc = y.alloc = *alloc;
-    reading(&x, a);
-    if (both) reading(&y, b);
-    same = x.status == HFSB_OK && y.status == HFSB_OK &&
-           hfsb_str_equal(hfsb_buf_str(&x), both ? hfsb_buf_str(&y) : b);
-    hfsb_buf_free(&x);
-    hfsb_buf_free(&y);
-    return same;
-}
-
-enum { HFSBI_READ_OLD, HFSBI_READ_FILE, HFSBI_READ_BOTH };
-
-/* What old_str can be: the text of the file read another way. The first that
-   fits is the most specific. */
-static const struct {
-    hfsbi_reading *reading;
-    int            of; /* the text that is read so */
-    const char    *text;
-} hfsbi_readings[] = {
-    {hfsbi_put_halved, HFSBI_READ_OLD,
-     "old_str has two backslashes where the file has one"},
-    {hfsbi_put_halved, HFSBI_READ_FILE,
-     "The file has two backslashes where old_str has one"},
-    {hfsbi_put_unquoted, HFSBI_READ_OLD,
-     "old_str has backslashes before quotes where the file has none"},
-    {hfsbi_put_unquoted, HFSBI_READ_FILE,
-     "The file has backslashes before quotes where old_str has none"},
-    {hfsbi_put_unescaped, HFSBI_READ_OLD,
-     "old_str has escapes such as \\n or \\\" (a backslash and a letter) "
-     "where the file has the characters themselves"},
-    {hfsbi_put_line_ends, HFSBI_READ_FILE,
-     "The file has escapes such as \\n (a backslash and a letter) where "
-     "old_str has the characters themselves"},
-    {hfsbi_put_unicode, HFSBI_READ_OLD,
-     "old_str has escapes such as \\u2019 where the file has the "
-     "characters themselves"},
-    {hfsbi_put_unicode, HFSBI_READ_FILE,
-     "The file has escapes such as \\u2019 where old_str has the "
-     "characters themselves"},
-    {hfsbi_put_decoded, HFSBI_READ_FILE,
-     "The file has HTML entities such as &amp; where old_str has the "
-     "characters"},
-    {hfsbi_put_decoded, HFSBI_READ_OLD,
-     "old_str has HTML entities such as &amp; where the file has the "
-     "characters"},
-    {hfsbi_put_lower, HFSBI_READ_BOTH, "Upper and lower case differ"},
-    {hfsbi_put_quotes, HFSBI_READ_BOTH, "The kind of quotes differs"},
-    {hfsbi_put_visible, HFSBI_READ_BOTH,
-     "Only blanks and line breaks differ"}};
-
-/* The sentence for a difference that is the same everywhere: o is the text f
-   of the file read another way. NULL if there is none; *of: which text was
-   read so. */
-static const char *hfsbi_reading_of(const hfsb_alloc *alloc, hfsb_str o,
-                                    hfsb_str f, int *of) {
-    size_t i;
-    if (!f.len || hfsb_str_equal(o, f)) return NULL;
-    for (i = 0; i < sizeof hfsbi_readings / sizeof *hfsbi_readings; i++) {
-        *of = hfsbi_readings[i].of;
-        if (hfsbi_reads_as(alloc, hfsbi_readings[i].reading,
-                           *of == HFSBI_READ_FILE ? f : o,
-                           *of == HFSBI_READ_FILE ? o : f,
-                           *of == HFSBI_READ_BOTH))
-            return hfsbi_readings[i].text;
-    }
-    return NULL;
-}
-
 /* ---- marks that are not part of the text ---- */
 
 static void hfsbi_put_unnumbered(hfsb_buf *out, hfsb_str s) {
@@ -13761,15 +13847,21 @@ static hfsb_str hfsbi_hint_marks(const hfsbi_hint *h, hfsb_buf *copy) {
     return h->old_text;
 }
 
+/* Reports the first line of old_str that stands for others, unless the file
+   has such lines. */
 static void hfsbi_hint_elision(const hfsbi_hint *h) {
     hfsb_str rest = h->old_text, line, none = HFSB_INIT;
-    size_t   number = 1;
-    for (; hfsb_text_line(&rest, &line, NULL); number++) {
+    size_t   number = 1, searches = 0;
+    for (; searches < HFSBI_HINT_LINES && hfsb_text_line(&rest, &line, NULL);
+         number++) {
         if (!hfsbi_is_elision(line) &&
             !hfsbi_find_omission(line, none, none).len)
             continue;
+        line = hfsbi_trim(line);
+        searches++;
+        if (hfsb_str_find(h->file->text, line) != HFSB_NPOS) continue;
         hfsbi_err_add(h->err, "\nLine %zu of old_str is \"", number);
-        hfsbi_err_quote(h->err, hfsbi_trim(line), 40);
+        hfsbi_err_quote(h->err, line, 40);
         hfsbi_err_add(h->err, "\": quote every line, or make one edit before "
                               "it and one after it.");
         return;

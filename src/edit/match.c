@@ -86,23 +86,31 @@ static size_t hfsbi_list_anchors(hfsb_str text, hfsb_str *list) {
     return count;
 }
 
-/* True when the file contains the text at most 15 times. */
-static bool hfsbi_is_rare(hfsb_str file, hfsb_str text) {
+/* True when the file contains the text at most 15 times; these places are in
+   *part of the file. */
+static bool hfsbi_is_rare(hfsb_str file, hfsb_str text, hfsbi_window *part) {
     size_t i, at = 0;
+    part->start = part->end = 0;
     for (i = 0; i < 16; i++) {
         size_t step = hfsb_str_find(hfsb_str_slice(file, at, file.len), text);
         if (step == HFSB_NPOS) return true;
-        at += step + 1;
+        at += step;
+        if (i == 0) part->start = at;
+        part->end = at++ + text.len;
     }
     return false;
 }
 
-/* The longest rare run, else the longest; empty if there is none. */
-static hfsb_str hfsbi_pick_anchor(hfsb_str file, hfsb_str old_text) {
+/* The longest rare run, else the longest; empty if there is none. All its
+   places are in *part of the file. */
+static hfsb_str hfsbi_pick_anchor(hfsb_str file, hfsb_str old_text,
+                                  hfsbi_window *part) {
     hfsb_str list[HFSBI_ANCHORS], none = HFSB_INIT;
     size_t   i, count = hfsbi_list_anchors(old_text, list);
     for (i = 0; i < count; i++)
-        if (hfsbi_is_rare(file, list[i])) return list[i];
+        if (hfsbi_is_rare(file, list[i], part)) return list[i];
+    part->start = 0;
+    part->end = file.len;
     return count ? list[0] : none;
 }
 
@@ -156,10 +164,11 @@ static void hfsbi_window_extend(hfsbi_search *s, char newline, size_t below,
    Every byte is visited a bounded number of times, however dense anchors
    are. */
 static hfsb_status hfsbi_find_windows(hfsbi_search *s) {
-    hfsb_str text = s->file->text;
-    hfsb_str anchor = hfsbi_pick_anchor(text, s->old_text);
-    char     newline = s->file->lone_cr ? '\r' : '\n';
-    size_t   above, below, at, seen = 0, line = 0, end = 0, end_line = 0;
+    hfsbi_window part;
+    hfsb_str     text = s->file->text;
+    hfsb_str     anchor = hfsbi_pick_anchor(text, s->old_text, &part);
+    char         newline = s->file->lone_cr ? '\r' : '\n';
+    size_t       above, below, at, seen = 0, line = 0, end = 0, end_line = 0;
     s->window_count = 0;
     s->hides = hfsbi_has_invisible(text);
     if (!anchor.len || s->hides) return hfsbi_window_add(s, 0, text.len);
@@ -167,10 +176,9 @@ static hfsb_status hfsbi_find_windows(hfsbi_search *s) {
     above = hfsbi_lines_in(s, hfsb_str_slice(s->old_text, 0, at), '\n');
     below =
         hfsbi_lines_in(s, hfsb_str_slice(s->old_text, at, HFSB_NPOS), '\n');
-    at = 0;
-    for (;; at++) {
+    for (at = part.start;; at++) {
         size_t step =
-            hfsb_str_find(hfsb_str_slice(text, at, text.len), anchor);
+            hfsb_str_find(hfsb_str_slice(text, at, part.end), anchor);
         if (step == HFSB_NPOS) return HFSB_OK;
         at += step;
         if (at >= end) { /* on a line that is in no window yet */

@@ -40,12 +40,13 @@ static void check_windows(hfsb_str content, const hfsb_edit *edit,
     hfsb_buf  text = HFSB_INIT, want = HFSB_INIT;
     hfsb_edit same = *edit;
     te_run    run;
-    if (!content.len || te_holds_text(plain->r.note, "line-number") ||
+    if (hfsb_str_find_byte(content, '\n') == HFSB_NPOS ||
+        te_holds_text(plain->r.note, "line-number") ||
         hfsb_str_starts(edit->old_str, HFSB_LIT("\n")) ||
         hfsb_str_starts(edit->old_str, HFSB_LIT("```")) ||
         hfsb_str_find(edit->old_str, HFSB_LIT("\xE2\x80\x8B")) != HFSB_NPOS ||
         hfsb_utf8_validate(edit->old_str) < edit->old_str.len)
-        return; /* it could match in that line */
+        return; /* it could match in that line, or gets a newline from it */
     te_append(&text, line);
     te_append(&text, content);
     if (plain->st == HFSB_OK) te_append(&want, line);
