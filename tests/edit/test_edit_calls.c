@@ -666,6 +666,64 @@ static void edit_reads_the_arguments_of_a_tool(void) {
     }
 }
 
+/* ---- windows ---- */
+
+/* Counts the requests of at least `large` bytes. */
+typedef struct large_counter {
+    size_t large, count;
+} large_counter;
+
+static void *count_large(void *user, void *ptr, size_t old_size,
+                         size_t new_size) {
+    large_counter *c = (large_counter *)user;
+    (void)old_size;
+    if (new_size >= c->large) c->count++;
+    if (new_size) return realloc(ptr, new_size);
+    free(ptr);
+    return NULL;
+}
+
+/* A loose edit folds only the lines around a rare word of old_str: the result
+   is the only thing as large as the file. */
+static void edit_folds_a_small_part_of_a_large_file(void) {
+    static const struct {
+        const char *old_str, *new_str, *newline;
+    } list[] = {
+        {"common_value is 710 \ncommon_value is 711 \n", "x\n", "\n"},
+        {"common_value is 710 \ncommon_value is 711 \n", "x\n", "\r\n"},
+        {"common_value is 710 \ncommon_value is 711 \n", "x\n", "\r"},
+        {"  common_value is 710\n\tcommon_value is 711", "", "\n"},
+        /* without the blank line after 750 */
+        {"common_value is 749\ncommon_value is 750\ncommon_value is 751\n",
+         "x\ncommon_value is 750\ncommon_value is 751\n", "\n"},
+    };
+    size_t i, k;
+    for (i = 0; i < TE_COUNT(list); i++) {
+        hfsb_buf         file = HFSB_INIT, out = HFSB_INIT;
+        hfsb_edit        edit = te_make(list[i].old_str, list[i].new_str);
+        hfsb_edit_opts   opts = HFSB_INIT;
+        large_counter    counter = HFSB_INIT;
+        hfsb_err         err;
+        hfsb_status      st;
+        for (k = 0; k < 2000; k++)
+            T_CHECK(hfsb_buf_printf(&file, "common_value is %zu%s%s", k,
+                                    list[i].newline,
+                                    k % 50 ? "" : list[i].newline) == HFSB_OK);
+        counter.large = file.len / 4;
+        out.alloc.fn = count_large;
+        out.alloc.user = &counter;
+        opts.no_diff = true;
+        st = hfsb_edit_apply(hfsb_buf_str(&file), &edit, 1, &opts, &out, NULL,
+                             &err);
+        T_CHECK(st == HFSB_OK && counter.count == 1);
+        if (st != HFSB_OK || counter.count != 1)
+            printf("  case %zu: %s %zu\n", i, hfsb_status_text(st),
+                   counter.count);
+        hfsb_buf_free(&file);
+        hfsb_buf_free(&out);
+    }
+}
+
 int main(void) {
     T_RUN(edit_inserts_before_and_after);
     T_RUN(edit_strips_nothing_when_it_inserts_or_is_exact);
@@ -689,5 +747,6 @@ int main(void) {
     T_RUN(edit_refuses_an_unknown_mode);
     T_RUN(edit_modes_are_set_by_name);
     T_RUN(edit_reads_the_arguments_of_a_tool);
+    T_RUN(edit_folds_a_small_part_of_a_large_file);
     return T_END();
 }
