@@ -389,6 +389,12 @@ static void edit_keeps_lines_that_are_indented_otherwise(void) {
          "  a\n  b\n  c\n  x\n  d\n", trimmed,
          "  a\n    b\n  c\n  x\n  d\n"},
         /* a changed line takes the place of its old line */
+        {"x\n    a\n        b\n        c\n",
+         "    a\n            b\n            c\n",
+         "    a\n            B\n            c\n", trimmed_put,
+         "x\n    a\n        B\n        c\n"},
+        {"a\n  b\n", "a\n    b\n", "a\n    B\n", trimmed_put,
+         "a\n  B\n"},
         {"  a\n    b\n  c\n", "  a\n  b\n  c\n", "  a\n  B\n  c\n",
          trimmed_put, "  a\n    B\n  c\n"},
     };

@@ -116,13 +116,19 @@ static void edit_refuses_impossible_requests(void) {
 }
 
 static void edit_refuses_indentation_in_doubt(void) {
-    static const char lines[] =
-        "old_str not found in file. Lines ";
+    static const char lines[] = "old_str not found in file. Lines ";
+#define IN_DOUBT(from, to, line) \
+    "old_str not found in file. Lines " from "-" to " are the same but for " \
+    "their indentation, and the indentation of line " line " of new_str "
     static const refuse_case list[] = {
         /* one line off, and new lines in the style of the file */
         {"for c in cs:\n    f(c)\n", "for c in cs:\n  f(c)",
          "for c in cs:\n  f(c)\n\nclass A:\n    def g(self):\n        pass",
-         HFSB_EDIT_REPLACE, HFSB_REFUSED, lines},
+         HFSB_EDIT_REPLACE, HFSB_REFUSED, IN_DOUBT("1", "2", "5")},
+        {"\ta\n\tb\n", "\n    a\n    b\n", "\n    a\n\n      c\n",
+         HFSB_EDIT_REPLACE, HFSB_REFUSED, IN_DOUBT("1", "2", "4")},
+        {"\ta\n\n\tb\n", "\n\n    a\n    b\n", "\n\n    a\n    b\n      c\n",
+         HFSB_EDIT_REPLACE, HFSB_REFUSED, IN_DOUBT("1", "3", "5")},
         {"a\n    b\n        c\n", "a\n        b\n",
          "a\n        B\n        x\n", HFSB_EDIT_REPLACE, HFSB_REFUSED,
          lines},
@@ -130,7 +136,7 @@ static void edit_refuses_indentation_in_doubt(void) {
         {"def t():\n    c = C()\n    r = c.get()\n",
          "    c = C()\n        r = c.get()",
          "    with C() as c:\n        r = c.get()", HFSB_EDIT_REPLACE,
-         HFSB_REFUSED, lines},
+         HFSB_REFUSED, IN_DOUBT("2", "3", "2")},
         {"t:\n  a\n  b\n    c\n  d\n", "  a\n  b\n  c\n  d\n",
          "  a\n  B\n  B\n  c\n  d\n", HFSB_EDIT_REPLACE, HFSB_REFUSED,
          lines},
@@ -164,7 +170,7 @@ static void edit_refuses_indentation_in_doubt(void) {
          HFSB_EDIT_REPLACE, HFSB_REFUSED, lines},
         /* the texts were dedented apart */
         {"  f() {\n    a\n    b\n  }\n", "a\nb\n", "  a\n  b\n}\nc\n",
-         HFSB_EDIT_REPLACE, HFSB_REFUSED, lines},
+         HFSB_EDIT_REPLACE, HFSB_REFUSED, IN_DOUBT("2", "3", "1")},
         {"    if\n      b\n    }\n    c\n", "  b\n}\nc\n", "b\n",
          HFSB_EDIT_REPLACE, HFSB_REFUSED, lines},
         {"  a,\n  b,\n", "a,\nb,\n", "  x,\n} y\n", HFSB_EDIT_REPLACE,
@@ -177,6 +183,7 @@ static void edit_refuses_indentation_in_doubt(void) {
         {"  }\n", "}\n", "  a\n}\n", HFSB_EDIT_REPLACE, HFSB_OK, ""},
     };
     check_refusals(list, TE_COUNT(list));
+#undef IN_DOUBT
 }
 
 static void edit_refuses_changes_at_blank_lines_that_differ(void) {
