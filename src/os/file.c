@@ -424,7 +424,7 @@ static int hfsbi_target_dir_path(const hfsbi_target *target,
     char    link[32];
     ssize_t n;
     (void)snprintf(link, sizeof link, "/proc/self/fd/%d", target->dir);
-    n = readlink(link, real, PATH_MAX);
+    n = readlinkat(AT_FDCWD, link, real, PATH_MAX);
     if (n > 0 && n < PATH_MAX && real[0] == '/') {
         real[n] = '\0';
         return 0;

@@ -119,7 +119,7 @@ static void edit_refuses_indentation_in_doubt(void) {
     static const char lines[] = "old_str not found in file. Lines ";
 #define IN_DOUBT(from, to, line) \
     "old_str not found in file. Lines " from "-" to " are the same but for " \
-    "their indentation, and the indentation of line " line " of new_str "
+    "their indentation, and it is not clear where to put line " line " of "
     static const refuse_case list[] = {
         /* one line off, and new lines in the style of the file */
         {"for c in cs:\n    f(c)\n", "for c in cs:\n  f(c)",

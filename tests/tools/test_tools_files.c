@@ -716,6 +716,7 @@ int main(void) {
     TT_RUN(mode_owner_and_links_stay);
     TT_RUN(edits_do_and_say_what_they_should);
     TT_RUN(the_diff_is_bounded);
+    TT_RUN(edit_shows_a_short_diff);
     TT_RUN(many_edits_are_all_or_none);
     TT_RUN(patches_change_several_files);
     TT_RUN(patches_change_one_file_more_than_once);
