@@ -115,6 +115,51 @@ static hfsb_status hfsbi_lcs_run(const hfsb_alloc *alloc, const hfsb_str *olds,
     return HFSB_OK;
 }
 
+/* The blanks at the start of a line; most for an empty line, which is no good
+   place to begin. */
+static size_t hfsbi_line_depth(hfsb_str line) {
+    size_t n = hfsbi_indent_len(line, 0);
+    return n < line.len ? n : HFSB_NPOS;
+}
+
+/* Moves inserted lines [from, to) up while that changes nothing, to where they
+   begin least indented: an item of a list begins with its own head and does
+   not end with the head of the next.
+
+       old    new    from the head   moved
+       - a:   - a:   same            inserted
+         1      2    inserted        inserted
+              - a:   inserted        same
+                1    same            same     */
+static void hfsbi_slide_insertion(const hfsb_str *news, size_t from, size_t to,
+                                  size_t *same) {
+    size_t up, best = 0, depth = hfsbi_line_depth(news[from]);
+    for (up = 1; up <= from && same[from - up] != HFSB_NPOS &&
+                 hfsb_str_equal(news[from - up], news[to - up]);
+         up++)
+        if (hfsbi_line_depth(news[from - up]) < depth) {
+            depth = hfsbi_line_depth(news[from - up]);
+            best = up;
+        }
+    for (up = 1; up <= best; up++) {
+        same[to - up] = same[from - up];
+        same[from - up] = HFSB_NPOS;
+    }
+}
+
+/* Does so for all lines that were inserted without others being removed. */
+static void hfsbi_slide_insertions(const hfsb_str *news, size_t new_count,
+                                   size_t old_count, size_t *same) {
+    size_t from, to;
+    for (from = 0; from < new_count; from = to + 1) {
+        size_t after;
+        for (to = from; to < new_count && same[to] == HFSB_NPOS;) to++;
+        after = to < new_count ? same[to] : old_count;
+        if (from < to && from > 0 && same[from - 1] + 1 == after)
+            hfsbi_slide_insertion(news, from, to, same);
+    }
+}
+
 HFSBI_FN hfsb_status hfsbi_lines_diff(const hfsb_alloc *alloc,
                                       const hfsb_str   *old_lines,
                                       size_t            old_count,
@@ -135,10 +180,14 @@ HFSBI_FN hfsb_status hfsbi_lines_diff(const hfsb_alloc *alloc,
     }
     rows = old_count - head - tail;
     cols = new_count - head - tail;
-    if (!rows || !cols || rows > HFSBI_DIFF_CELLS / cols) return HFSB_OK;
-    if (rows == 1 && cols == 1) return HFSB_OK; /* known to differ */
-    return hfsbi_lcs_run(alloc, old_lines + head, rows, new_lines + head, cols,
-                         head, same + head);
+    if (rows && cols && rows <= HFSBI_DIFF_CELLS / cols && rows + cols > 2) {
+        hfsb_status st =
+            hfsbi_lcs_run(alloc, old_lines + head, rows, new_lines + head,
+                          cols, head, same + head);
+        if (st != HFSB_OK) return st;
+    }
+    hfsbi_slide_insertions(new_lines, new_count, old_count, same);
+    return HFSB_OK;
 }
 
 /* ---- unified diff ---- */

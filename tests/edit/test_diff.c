@@ -384,6 +384,38 @@ static void lines_diff_pairs_unchanged_lines(void) {
     }
 }
 
+/* What was inserted begins with the least indented line that it can; where that
+   is not clear, it stays as late as it is found. */
+static void lines_diff_begins_insertions_with_their_head(void) {
+    static const struct {
+        const char *old_lines, *new_lines, *want;
+    } list[] = {
+        {"-a/ 1/", "-a/ 2/-a/ 1/", "..01"},
+        {" 0/-a/ 1/", " 0/-a/ 2/ 0/-a/ 1/", "0...12"}, /* not past - */
+        {"-a/ 1/", "-a/ 1/-a/ 1/", "01.."},
+        {" a/ 1/", " a/ 2/ a/ 1/", "0..1"}, /* all alike */
+        {"a/b/", "a/b/ b/", "01."},         /* nothing to move past */
+        {"/-a/", "/-b//-a/", "0..1"},       /* an empty line is no head */
+        {"-a/-x/ 1/", "-a/ 2/-a/ 1/", "0..2"}, /* with a removal: stays */
+        {" 1/-a/", " 1/-a/ 1/-a/", "0..1"},
+    };
+    hfsb_alloc alloc = HFSB_INIT;
+    size_t     i, j;
+    for (i = 0; i < TE_COUNT(list); i++) {
+        hfsb_str o[8], n[8], text = hfsb_cstr(list[i].old_lines);
+        size_t   same[8], a = 0, b = 0;
+        char     got[9] = "";
+        while (hfsbi_list_next(&text, '/', &o[a])) a += text.len || o[a].len;
+        text = hfsb_cstr(list[i].new_lines);
+        while (hfsbi_list_next(&text, '/', &n[b])) b += text.len || n[b].len;
+        T_CHECK(hfsbi_lines_diff(&alloc, o, a, n, b, same) == HFSB_OK);
+        for (j = 0; j < b; j++)
+            got[j] = same[j] == HFSB_NPOS ? '.' : (char)('0' + same[j]);
+        T_CHECK(!strcmp(got, list[i].want));
+        if (strcmp(got, list[i].want)) printf("  case %zu: %s\n", i, got);
+    }
+}
+
 /* 2,100 lines with only the middle one in common exceed the limit, so that it
    counts as changed; with fewer lines it is found. */
 static void lines_diff_has_a_limit(void) {
@@ -426,6 +458,7 @@ int main(void) {
     T_RUN(diff_keeps_the_ceiling_of_the_buffer);
 #ifdef HFSBI_SPLIT
     T_RUN(lines_diff_pairs_unchanged_lines);
+    T_RUN(lines_diff_begins_insertions_with_their_head);
     T_RUN(lines_diff_has_a_limit);
 #endif
     return T_END();
