@@ -861,7 +861,7 @@ HFSB_API hfsb_status hfsb_edit_apply(hfsb_str content, const hfsb_edit *edits,
 HFSB_API void hfsb_edit_result_free(hfsb_edit_result *result);
 
 /* ---- src/edit/patch.h ---- */
-/* ==== PATCH: parse and apply the "*** Begin Patch" format =============== */
+/* ==== PATCH: parse and apply patches in three formats =================== */
 
 /*     *** Begin Patch
        *** Add File: path            lines that all begin with "+"
@@ -873,7 +873,21 @@ HFSB_API void hfsb_edit_result_free(hfsb_edit_result *result);
        -removed
        +added
        *** End of File               (optional: the lines end the file)
-       *** End Patch                                                       */
+       *** End Patch
+
+       --- a/path                    unified diffs, git's too; /dev/null adds
+       +++ b/path                    or deletes; line numbers only choose
+       @@ -7,3 +7,4 @@               among several matches
+        context, -removed, +added
+
+       path                          SEARCH/REPLACE blocks
+       <<<<<<< SEARCH
+       old lines                     (none: a new file)
+       =======
+       new lines
+       >>>>>>> REPLACE
+
+   Each may be wrapped in a ``` fence or a heredoc.                        */
 
 typedef enum hfsb_patch_kind {
     HFSB_PATCH_ADD,
@@ -884,12 +898,18 @@ typedef enum hfsb_patch_kind {
 /* One section of a patch and its result. */
 typedef struct hfsb_patch_change {
     hfsb_patch_kind kind;
-    hfsb_str        path;     /* shows the patch's bytes */
-    hfsb_str        new_path; /* of a move, else empty; the patch's bytes. A
+    hfsb_str        path;      /* shows the patch's bytes */
+    hfsb_str        new_path;  /* of a move, else empty; the patch's bytes. A
                                  move onto itself is dropped */
-    hfsb_buf        content;  /* of the new or updated file */
-    hfsb_buf        diff;     /* unified, up to 64 KiB */
-    hfsb_buf        from, to; /* private: both clean paths */
+    hfsb_buf        content;   /* of the new or updated file */
+    hfsb_buf        diff;      /* unified, up to 64 KiB */
+    char            note[256]; /* "" if every hunk matched exactly, else the
+                                  difference that was ignored, as in
+                                  hfsb_edit_result */
+    bool            proven;    /* the old lines of each hunk, or all lines of a
+                               deleted file, were found exactly and once:
+                               whoever wrote the patch knows what it changes */
+    hfsb_buf        from, to;  /* private: both clean paths */
 } hfsb_patch_change;
 
 /* The changes of a patch, to be carried out in order. */
@@ -911,16 +931,19 @@ typedef struct hfsb_patch_files {
 } hfsb_patch_files;
 
 /* Computes all changes of a patch in memory; nothing is written. Later
-   sections see the files as earlier ones leave them. Context lines keep the
-   file's bytes, added lines take its line endings.
+   sections see the files as earlier ones leave them. The old lines of a hunk
+   are found as by hfsb_edit_apply(), in whole lines and after the hunk before;
+   context lines keep the file's bytes, added lines take its line endings and,
+   where the hunk is indented differently, its indentation.
 
    HFSB_OK
    HFSB_SYNTAX     the patch is malformed; err->line is the line in it
    HFSB_IO         a file to update or delete does not exist
    HFSB_NOT_FOUND  a hunk does not match its file
    HFSB_AMBIGUOUS  a hunk matches more than one place
-   HFSB_REFUSED    an empty patch, a hunk that changes nothing, or an Add or
-                   Move onto a file that exists
+   HFSB_REFUSED    an empty patch, a hunk that changes nothing, was applied
+                   before, stands for omitted code or cannot be indented, or an
+                   Add or Move onto a file that exists
    HFSB_NOMEM, HFSB_LIMIT, or the status of read()
    On failure *result is empty. `patch` must live as long as *result; free that
    with hfsb_patch_free(). */
@@ -8124,9 +8147,8 @@ enum {
     HFSBI_FOLD_DASHES = 8,  /* U+2014 becomes "--", not "-" (with LOOKS) */
     HFSBI_FOLD_RUNS = 16,   /* a run of blanks inside a line becomes a space */
     HFSBI_FOLD_INDENT = 32, /* blanks at a line's start vanish */
-    HFSBI_FOLD_CR_LAST = 64, /* an empty line follows a lone CR at the end */
-    HFSBI_FOLD_LINES = 128,  /* blank lines vanish (with INDENT and TRAIL) */
-    HFSBI_FOLD_JOINERS = 256 /* joiners, marks and soft hyphens vanish */
+    HFSBI_FOLD_LINES = 64,  /* blank lines vanish (with INDENT and TRAIL) */
+    HFSBI_FOLD_JOINERS = 128 /* joiners, marks and soft hyphens vanish */
 };
 
 /* Walks a text one folded character at a time. */
@@ -8272,7 +8294,8 @@ typedef struct hfsbi_edit_text {
     hfsb_str text;   /* without a byte order mark */
     size_t   offset; /* of text in the file: 3 after a mark, else 0 */
     bool     has_cr;
-    bool     lone_cr; /* lines end at CR: there is no LF */
+    bool     lone_cr;  /* lines end at CR: there is no LF */
+    bool     mixed_cr; /* lines end at LF, CRLF or CR; scan() never sets it */
 } hfsbi_edit_text;
 
 /* make() assumes that every line ends in LF, which is enough for edits within
@@ -8351,14 +8374,20 @@ typedef struct hfsbi_matches {
 HFSBI_FN void hfsbi_matches_free(const hfsb_alloc *alloc,
                                  hfsbi_matches    *matches);
 
-enum { HFSBI_MATCH_EXACT = 1, HFSBI_MATCH_LOOSE = 2, HFSBI_MATCH_HIDDEN = 4 };
+enum {
+    HFSBI_MATCH_EXACT = 1,
+    HFSBI_MATCH_LOOSE = 2,
+    HFSBI_MATCH_HIDDEN = 4,
+    HFSBI_MATCH_LINES = 8, /* only where a line starts */
+    HFSBI_MATCH_TWO = 16   /* stop at the second match */
+};
 
 /* Climbs rungs 1 and 2 (EXACT), the others (LOOSE), or all of them. With
    HIDDEN a loose match counts together with the places where only a joiner, a
    mark or a soft hyphen is in the way: such a place may be the one that is
-   meant. old_text has LF only and is not empty. matches->count is 0 when no
-   rung matches.
-   HFSB_OK, HFSB_NOMEM or HFSB_LIMIT; free *matches in each case. */
+   meant. old_text has LF only and is not empty; with LINES it ends in LF.
+   matches->count is 0 when no rung matches. HFSB_OK, HFSB_NOMEM or HFSB_LIMIT;
+   free *matches in each case. */
 HFSBI_FN hfsb_status hfsbi_match_find(const hfsb_alloc      *alloc,
                                       const hfsbi_edit_text *file,
                                       hfsb_str old_text, unsigned rungs,
@@ -8443,11 +8472,19 @@ HFSBI_FN hfsb_status hfsbi_indent_shifted(const hfsb_alloc  *alloc,
 
 /* ---- mend.c: blank lines ---- */
 
+/* Which lines of new_text are lines of old_text, as in hfsbi_lines_diff(). */
+typedef struct hfsbi_line_pairs {
+    const size_t *same;
+    size_t        old_count, new_count;
+} hfsbi_line_pairs;
+
 /* The texts of an edit. */
 typedef struct hfsbi_edit_texts {
-    hfsb_edit_mode mode;
-    hfsb_str       old_text, new_text; /* LF only */
-    hfsb_str       raw_new; /* as sent, for a file without newlines */
+    hfsb_edit_mode          mode;
+    hfsb_str                old_text, new_text; /* LF only */
+    hfsb_str                raw_new; /* as sent, for a file without newlines */
+    const hfsbi_line_pairs *pairs;   /* NULL: found by a line diff */
+    bool verbatim; /* look-alikes of a changed line are meant as sent */
 } hfsbi_edit_texts;
 
 /* Gives both texts the blank lines of the match, where they have others and
@@ -8485,6 +8522,21 @@ HFSBI_FN hfsb_status hfsbi_rewrite_matches(const hfsb_alloc       *alloc,
 /* Appends text with each LF replaced by newline (empty: left as it is). */
 HFSBI_FN void hfsbi_put_newlines(hfsb_buf *out, hfsb_str text,
                                  hfsb_str newline);
+
+/* ---- edit.c: what hunks of a patch are screened for too ---- */
+
+/* True for .md and .txt files, where an omission line is ordinary text. */
+HFSBI_FN bool hfsbi_is_prose(hfsb_str path);
+
+/* Number of characters that are not blank. */
+HFSBI_FN size_t hfsbi_count_visible(hfsb_str s);
+
+/* Sets *pos to the offset of new_text in the file if an exact match shows that
+   the change was made before, else to HFSB_NPOS. HFSB_OK or HFSB_NOMEM. */
+HFSBI_FN hfsb_status hfsbi_find_applied(const hfsb_alloc       *alloc,
+                                        const hfsbi_edit_text  *file,
+                                        const hfsbi_edit_texts *texts,
+                                        const hfsbi_match *match, size_t *pos);
 
 /* ---- intent.c: texts that are not meant to the letter ---- */
 
@@ -8526,6 +8578,9 @@ HFSBI_FN hfsbi_numbered hfsbi_numbered_scan(hfsb_str text);
 
 /* Appends text without those prefixes; the caller checks out->status. */
 HFSBI_FN void hfsbi_numbered_strip(hfsb_str text, hfsb_buf *out);
+
+/* True for a line that begins with ``` or ~~~. */
+HFSBI_FN bool hfsbi_is_fence(hfsb_str line);
 
 /* Reduces both texts to the lines inside their code fences. False, with both
    unchanged, unless both are fenced, alike, and old_text has lines inside. */
@@ -8608,45 +8663,117 @@ HFSBI_FN void hfsbi_hint_ambiguous(const hfsbi_hint    *hint,
 HFSBI_FN void hfsbi_hint_indent(const hfsbi_hint *hint, size_t start,
                                 size_t end);
 
-/* ---- patch_parse.c: sections and hunks ---- */
+/* ---- patch_parse.c: a patch as sections and hunks ---- */
 
-/* The lines of a patch without their line ends. */
-typedef struct hfsbi_patch_text {
-    hfsbi_lines lines;
-    size_t      first; /* first line after *** Begin Patch */
-    size_t      last;  /* the line of *** End Patch */
-} hfsbi_patch_text;
+/* A line of a hunk, without its mark and its line end. */
+typedef struct hfsbi_hunk_line {
+    char     mark; /* '@' an anchor, ' ' context, '-' removed, '+' added */
+    hfsb_str text;
+} hfsbi_hunk_line;
 
+typedef struct hfsbi_hunk {
+    size_t   line;               /* of the patch, 0-based, where it starts */
+    size_t   anchors, body, end; /* in patch->lines: first the anchors */
+    size_t   number;             /* of its first line in the file, 1-based */
+    bool     numbered;           /* the patch gives that number */
+    hfsb_str heading;            /* git's: a line above it, or empty */
+    bool     at_eof;             /* its lines end the file ... */
+    bool     open_end;           /* ... and the last one has no line end */
+    bool     block;              /* of SEARCH/REPLACE: lines that stay are
+                                    not marked; in any order */
+} hfsbi_hunk;
+
+/* All changes to one file. A new file has one hunk, or none if it is empty;
+   the hunks of a deleted file, if any, remove all of its lines. */
 typedef struct hfsbi_section {
     hfsb_patch_kind kind;
     hfsb_str        path, new_path;
-    size_t          from, to; /* its lines, without the head lines */
+    size_t          hunk, hunk_end; /* in patch->hunks */
 } hfsbi_section;
 
-/* Lines of the patch: [anchors, body) begin with @@, [body, end) are the
-   hunk; the next hunk starts at `next`. */
-typedef struct hfsbi_chunk {
-    size_t anchors, body, end, next;
-    bool   at_eof;
-} hfsbi_chunk;
+typedef struct hfsbi_patch {
+    hfsb_alloc       alloc;
+    hfsbi_lines      text;        /* the lines of the patch */
+    size_t           first, last; /* private: the part that is parsed */
+    hfsbi_hunk_line *lines;
+    size_t           line_count, line_cap;
+    hfsbi_hunk      *hunks;
+    size_t           hunk_count, hunk_cap;
+    hfsbi_section   *sections;
+    size_t           section_count, section_cap;
+} hfsbi_patch;
 
-/* HFSB_OK; HFSB_SYNTAX without a Begin or End line; HFSB_NOMEM. On success
-   free text->lines with hfsbi_lines_free(). */
-HFSBI_FN hfsb_status hfsbi_patch_open(const hfsb_alloc *alloc, hfsb_str patch,
-                                      hfsbi_patch_text *text, hfsb_err *err);
+/* Parses a patch in any format. HFSB_OK; HFSB_SYNTAX; HFSB_REFUSED for an
+   empty patch; HFSB_NOMEM. Call free() in each case. */
+HFSBI_FN hfsb_status hfsbi_patch_parse(const hfsb_alloc *alloc, hfsb_str text,
+                                       hfsbi_patch *patch, hfsb_err *err);
+HFSBI_FN void        hfsbi_patch_free(hfsbi_patch *patch);
 
-/* Reads the section that starts at *line, checks its hunks and sets *line to
-   the next section. HFSB_OK or HFSB_SYNTAX. */
-HFSBI_FN hfsb_status hfsbi_patch_section(const hfsbi_patch_text *text,
-                                         size_t *line, hfsbi_section *section,
-                                         hfsb_err *err);
+/* For the parsers of the formats. Each reads the lines from first to last. */
+HFSBI_FN hfsb_status hfsbi_patch_error(hfsb_err *err, size_t line,
+                                       const char *what);
+HFSBI_FN hfsb_status hfsbi_add_section(hfsbi_patch *p, hfsb_patch_kind kind,
+                                       hfsb_str path);
+HFSBI_FN hfsb_status hfsbi_add_hunk(hfsbi_patch *p, size_t line);
+HFSBI_FN hfsb_status hfsbi_add_hunk_line(hfsbi_patch *p, char mark,
+                                         hfsb_str text);
 
-/* Reads the hunk that starts at line `from` of an Update section. HFSB_OK or
-   HFSB_SYNTAX. */
-HFSBI_FN hfsb_status hfsbi_patch_chunk(const hfsbi_patch_text *text,
-                                       const hfsbi_section    *section,
-                                       size_t from, hfsbi_chunk *chunk,
-                                       hfsb_err *err);
+/* Reads the hunk at line *i, its @@ lines first; *i moves after it. In a diff
+   the head of the next file ends a hunk. */
+HFSBI_FN hfsb_status hfsbi_parse_hunk(hfsbi_patch *p, size_t *i, size_t to,
+                                      bool diff, hfsb_err *err);
+HFSBI_FN bool        hfsbi_is_anchor(hfsb_str line);
+
+/* True for a letter, a digit and "_". */
+HFSBI_FN bool hfsbi_is_word_char(char c);
+
+/* patch_diff.c, patch_blocks.c */
+HFSBI_FN bool        hfsbi_is_diff_head(const hfsbi_patch *p, size_t line);
+HFSBI_FN hfsb_status hfsbi_parse_diff(hfsbi_patch *p, hfsb_err *err);
+HFSBI_FN bool        hfsbi_is_block_head(hfsb_str line);
+HFSBI_FN hfsb_status hfsbi_parse_blocks(hfsbi_patch *p, hfsb_err *err);
+
+/* ---- patch_indent.c: hunks that agree about indentation ---- */
+
+/* The hunks of a file by how their new lines were indented: moved, or kept
+   without a sign that this is right. The last two are about text at the
+   margin. NULL: there is none. */
+typedef struct hfsbi_indents {
+    const hfsbi_hunk *moved, *kept, *margin_moved, *margin_kept;
+} hfsbi_indents;
+
+/* Takes note of a hunk that replaces `was`, a part of the file. */
+HFSBI_FN void hfsbi_indents_add(hfsbi_indents *in, const hfsbi_patch *patch,
+                                const hfsbi_hunk *hunk, hfsb_str was,
+                                bool reindented);
+
+/* False with two hunks that cannot both be right. */
+HFSBI_FN bool hfsbi_indents_agree(const hfsbi_indents *in,
+                                  const hfsbi_hunk   **kept,
+                                  const hfsbi_hunk   **moved);
+
+/* New lines may be indented as the file is, next to a single old line that is
+   not: nothing tells whether they are to be moved like that one. Returns the
+   first of these, ptr NULL if there is none. */
+HFSBI_FN hfsb_str hfsbi_hunk_torn(const hfsbi_patch *patch,
+                                  const hfsbi_hunk *hunk, hfsb_str was);
+
+/* ---- patch_update.c: the hunks of one file ---- */
+
+/* The changed parts of a file, in order. */
+typedef struct hfsbi_updated {
+    hfsb_span *spans;
+    size_t     count, cap;
+} hfsbi_updated;
+
+/* Applies the hunks of a section, at least one, to the content of its file and
+   fills content, note and proven of *change. HFSB_OK, or as
+   hfsb_patch_apply(); free done->spans in each case. */
+HFSBI_FN hfsb_status hfsbi_update_file(const hfsbi_patch   *patch,
+                                       const hfsbi_section *section,
+                                       hfsb_str             content,
+                                       hfsb_patch_change   *change,
+                                       hfsbi_updated *done, hfsb_err *err);
 
 /* ---- src/edit/diff.c ---- */
 /* diff.c - which lines of two texts are the same, and unified diffs.
@@ -9534,10 +9661,8 @@ HFSBI_FN hfsb_status hfsbi_view_build(hfsbi_view *v, hfsb_str text,
         if (!hfsbi_view_line(v, text, folds, &f.pos, &ok))
             ok = hfsbi_view_chars(v, &f);
         else f.line = f.pos;
-    v->closed =
-        !(folds & HFSBI_FOLD_INDENT) ||
-        (text.len && !hfsbi_line_end_len(text, text.len - 1, folds)) ||
-        ((folds & HFSBI_FOLD_CR_LAST) && hfsb_str_ends(text, HFSB_LIT("\r")));
+    v->closed = !(folds & HFSBI_FOLD_INDENT) ||
+                (text.len && !hfsbi_line_end_len(text, text.len - 1, folds));
     if (ok && v->closed) ok = hfsbi_view_add_newline(v, text.len);
     v->text.ptr[v->text.len] = '\0';
     return ok ? HFSB_OK : HFSB_NOMEM;
@@ -9710,10 +9835,16 @@ HFSBI_FN void hfsbi_edit_text_scan(hfsbi_edit_text *file) {
 HFSBI_FN size_t hfsbi_edit_line_end(const hfsbi_edit_text *file, size_t pos,
                                     size_t *len) {
     hfsb_str rest = hfsb_str_slice(file->text, pos, file->text.len);
-    size_t   at = hfsb_str_find_byte(rest, file->lone_cr ? '\r' : '\n');
-    *len = at == HFSB_NPOS ? 0 : 1;
-    if (at == HFSB_NPOS) return file->text.len;
-    if (!file->lone_cr && at > 0 && rest.ptr[at - 1] == '\r') {
+    size_t   at = 0;
+    if (file->mixed_cr)
+        while (at < rest.len && rest.ptr[at] != '\r' && rest.ptr[at] != '\n')
+            at++;
+    else at = hfsb_str_find_byte(rest, file->lone_cr ? '\r' : '\n');
+    *len = at >= rest.len ? 0 : 1;
+    if (at >= rest.len) return file->text.len;
+    if (rest.ptr[at] == '\r' && at + 1 < rest.len && rest.ptr[at + 1] == '\n')
+        *len = 2;
+    if (rest.ptr[at] == '\n' && at > 0 && rest.ptr[at - 1] == '\r') {
         *len = 2;
         at--;
     }
@@ -9721,8 +9852,11 @@ HFSBI_FN size_t hfsbi_edit_line_end(const hfsbi_edit_text *file, size_t pos,
 }
 
 HFSBI_FN bool hfsbi_starts_line(const hfsbi_edit_text *file, size_t pos) {
-    return pos == 0 ||
-           file->text.ptr[pos - 1] == (file->lone_cr ? '\r' : '\n');
+    const char *text = file->text.ptr;
+    if (pos == 0 || text[pos - 1] == (file->lone_cr ? '\r' : '\n'))
+        return true;
+    return file->mixed_cr && text[pos - 1] == '\r' &&
+           (pos == file->text.len || text[pos] != '\n');
 }
 
 HFSBI_FN bool hfsbi_starts_text(const hfsbi_edit_text *file, size_t pos) {
@@ -9791,6 +9925,8 @@ typedef struct hfsbi_search {
     hfsb_str               pattern;    /* searched for in the view */
     bool                   lead, tail; /* it has an extra LF before, after
                                           the match */
+    bool                   lines;      /* matches start at a line's start */
+    bool                   few;        /* two matches are enough */
 } hfsbi_search;
 
 static hfsb_status hfsbi_window_add(hfsbi_search *s, size_t start,
@@ -9981,8 +10117,8 @@ static bool hfsbi_match_bounds(const hfsbi_search *s, size_t from, size_t to,
     unsigned    folds = s->matches->folds;
     /* Blanks that vanish before the match are part of it where whole lines
        match, and on a first line that is blank; blank lines are not. */
-    bool before =
-        (folds & HFSBI_FOLD_INDENT || blank) && !(folds & HFSBI_FOLD_LINES);
+    bool before = (folds & HFSBI_FOLD_INDENT || blank || s->lines) &&
+                  !(folds & HFSBI_FOLD_LINES);
     return (before ? hfsbi_view_before(&s->view, from, start)
                    : hfsbi_view_after(&s->view, from, start)) &&
            (s->tail ? hfsbi_view_after(&s->view, to, end)
@@ -10003,8 +10139,14 @@ static bool hfsbi_match_take(hfsbi_search *s, bool folded, size_t base,
                !hfsbi_starts_line(s->file, base + start))
             start--;
     }
+    if (s->lines && !hfsbi_starts_line(s->file, base + start)) return false;
     *st = hfsbi_match_add(s, base + start, base + end, lacks_newline);
     return true;
+}
+
+/* True when a second match makes no difference any more. */
+static bool hfsbi_has_enough(const hfsbi_search *s) {
+    return s->few && (s->matches->count > 1 || s->matches->overlapping);
 }
 
 /* Finds the pattern everywhere in text, which starts `skip` bytes into the
@@ -10022,6 +10164,7 @@ static hfsb_status hfsbi_search_text(hfsbi_search *s, hfsb_str text,
         next = at + 1;
         if (!hfsbi_match_take(s, folded, base, at + skip, &st)) continue;
         if (st != HFSB_OK) return st;
+        if (hfsbi_has_enough(s)) return HFSB_OK;
         if (s->matches->count > count)
             after = at + s->pattern.len - (s->lead || s->tail);
         else if (next < after) next = after;
@@ -10042,9 +10185,15 @@ static hfsb_status hfsbi_search_end(hfsbi_search *s, hfsb_str text,
     if (core.len < 2 || core.ptr[core.len - 1] != '\n') return HFSB_OK;
     core.len--;
     if (!hfsb_str_ends(text, core)) return HFSB_OK;
+    /* After a line end there is no line for the last LF to end. */
+    if (s->lines && hfsbi_starts_line(s->file, s->file->text.len))
+        return HFSB_OK;
     from = text.len - core.len + skip;
     if (s->lead && s->view.text.ptr[from - 1] != '\n') return HFSB_OK;
-    if (folded && !hfsbi_view_after(&s->view, from, &from)) return HFSB_OK;
+    if (folded && !(s->lines ? hfsbi_view_before(&s->view, from, &from)
+                             : hfsbi_view_after(&s->view, from, &from)))
+        return HFSB_OK;
+    if (s->lines && !hfsbi_starts_line(s->file, base + from)) return HFSB_OK;
     blank = hfsbi_starts_line(s->file, s->file->text.len);
     /* If old_text begins with a blank line as well, rung 8 drops both. */
     if (blank && core.ptr[0] == '\n') return HFSB_OK;
@@ -10103,7 +10252,7 @@ static hfsb_status hfsbi_try_folds(hfsbi_search *s, hfsbi_rung rung,
                                    hfsb_str old_text, unsigned folds) {
     size_t      i;
     hfsb_status st;
-    if (s->file->lone_cr) folds |= HFSBI_FOLD_CR;
+    if (s->file->lone_cr || s->file->mixed_cr) folds |= HFSBI_FOLD_CR;
     /* Blanks alone only match exactly. */
     if (rung > HFSBI_RUNG_EOF && hfsbi_is_all_blank(old_text, folds))
         return HFSB_OK;
@@ -10111,7 +10260,8 @@ static hfsb_status hfsbi_try_folds(hfsbi_search *s, hfsbi_rung rung,
     s->matches->folds = folds;
     st = hfsbi_set_pattern(s, old_text, folds);
     if (st != HFSB_OK || !s->pattern.len) return st;
-    for (i = 0; st == HFSB_OK && i < s->window_count; i++)
+    for (i = 0; st == HFSB_OK && i < s->window_count && !hfsbi_has_enough(s);
+         i++)
         st = hfsbi_search_window(s, s->windows[i]);
     return st;
 }
@@ -10238,6 +10388,8 @@ static hfsb_str hfsbi_rung_text(hfsbi_search *s, hfsbi_rung rung,
     m->drop_head = m->drop_tail = drops ? HFSB_NPOS : 0;
     text = hfsbi_drop_edges(text, folds, &m->drop_head, &m->drop_tail);
     if (rung == HFSBI_RUNG_EDGES && text.len == s->old_text.len) return none;
+    if (rung == HFSBI_RUNG_LINES && s->file->mixed_cr)
+        return none; /* mend.c knows one line end */
     if (rung == HFSBI_RUNG_LINES &&
         hfsb_str_count_byte(hfsb_str_slice(text, 0, text.len - !!text.len),
                             '\n') == 0)
@@ -10286,6 +10438,8 @@ HFSBI_FN hfsb_status hfsbi_match_find(const hfsb_alloc      *alloc,
     s.file = file;
     s.old_text = old_text;
     s.matches = matches;
+    s.lines = rungs & HFSBI_MATCH_LINES;
+    s.few = rungs & HFSBI_MATCH_TWO;
     s.needle.text.alloc = s.view.text.alloc = *alloc;
     if (rungs & HFSBI_MATCH_EXACT) st = hfsbi_search_exact(&s);
     if (st == HFSB_OK && (rungs & HFSBI_MATCH_LOOSE) && !matches->count)
@@ -11003,6 +11157,7 @@ static hfsb_status hfsbi_mend_texts(hfsbi_mending *m, hfsbi_edit_texts *texts,
             hfsbi_put_full_lines(copies, &m->news, texts->new_text);
     }
     hfsbi_mend_olds(m);
+    texts->pairs = NULL; /* of other lines */
     texts->old_text = hfsbi_put_full_lines(copies, &m->olds, texts->old_text);
     return copies->status;
 }
@@ -11110,9 +11265,16 @@ static hfsb_status hfsbi_rewrite_split(hfsbi_rewriter *r) {
 
 /* Pairs the lines of old_text and new_text, once for all matches. */
 static hfsb_status hfsbi_rewrite_diff(hfsbi_rewriter *r) {
+    const hfsbi_line_pairs *given = r->texts.pairs;
+    size_t                  j;
     if (r->same) return HFSB_OK;
     r->same = (size_t *)hfsbi_array(r->alloc, r->news.count, sizeof *r->same);
     if (!r->same) return HFSB_NOMEM;
+    if (given && given->old_count == r->olds.count &&
+        given->new_count == r->news.count) {
+        for (j = 0; j < given->new_count; j++) r->same[j] = given->same[j];
+        return HFSB_OK;
+    }
     return hfsbi_lines_diff(r->alloc, r->olds.items, r->olds.count,
                             r->news.items, r->news.count, r->same);
 }
@@ -11459,7 +11621,8 @@ static bool hfsbi_put_new_line(hfsbi_rewriter *r, const hfsbi_changed_lines *c,
     hfsb_str line = r->news.items[j];
     if (r->rung >= HFSBI_RUNG_INDENT)
         return hfsbi_put_indented(r, j, twin, hfsbi_is_near_off(r, c, j));
-    if (r->rung < HFSBI_RUNG_LOOKS || c->old_from == c->old_to)
+    if (r->rung < HFSBI_RUNG_LOOKS || c->old_from == c->old_to ||
+        (r->rung == HFSBI_RUNG_LOOKS && r->texts.verbatim))
         hfsb_buf_append(r->out, line);
     else if (paired) hfsbi_put_changed(r, line, twin, true, twin, true);
     else
@@ -11500,6 +11663,7 @@ static bool hfsbi_is_uniform(const hfsbi_edit_text *file, hfsbi_match match) {
     hfsb_str rest = hfsb_str_slice(file->text, match.start, match.end);
     size_t   lf, crlf = 0, lines = 0;
     if (!file->has_cr || file->lone_cr) return true;
+    if (file->mixed_cr) return false;
     while ((lf = hfsb_str_find_byte(rest, '\n')) != HFSB_NPOS) {
         lines++;
         if (lf > 0 && rest.ptr[lf - 1] == '\r') crlf++;
@@ -12332,6 +12496,12 @@ HFSBI_FN void hfsbi_numbered_strip(hfsb_str text, hfsb_buf *out) {
 }
 
 /* ---- code fences ---- */
+
+HFSBI_FN bool hfsbi_is_fence(hfsb_str line) {
+    line = hfsbi_trim(line);
+    return hfsb_str_starts(line, HFSB_LIT("```")) ||
+           hfsb_str_starts(line, HFSB_LIT("~~~"));
+}
 
 /* Number of backticks or tildes at the start of line. */
 static size_t hfsbi_fence_len(hfsb_str line) {
@@ -13807,12 +13977,6 @@ static void hfsbi_put_unnumbered(hfsb_buf *out, hfsb_str s) {
     hfsbi_numbered_strip(s, out);
 }
 
-static bool hfsbi_is_fence(hfsb_str line) {
-    line = hfsbi_trim(line);
-    return hfsb_str_starts(line, HFSB_LIT("```")) ||
-           hfsb_str_starts(line, HFSB_LIT("~~~"));
-}
-
 /* Without a code fence around the text. */
 static void hfsbi_put_unfenced(hfsb_buf *out, hfsb_str s) {
     hfsb_str rest = s, line, ending, body = HFSB_INIT;
@@ -13920,7 +14084,7 @@ static void hfsbi_hint_elision(const hfsbi_hint *h) {
 /* ---- the messages ---- */
 
 /* The number of the line where new_str is in the file, 0 if it is not. */
-static size_t hfsbi_find_applied(const hfsbi_hint *h) {
+static size_t hfsbi_find_new_text(const hfsbi_hint *h) {
     hfsb_buf copy = HFSB_INIT;
     hfsb_str file = h->file->text;
     size_t   at;
@@ -13937,7 +14101,7 @@ static size_t hfsbi_find_applied(const hfsbi_hint *h) {
 /* Reports new_str in the file; true when it is at the closest place, so that
    the edit was made before. */
 static bool hfsbi_hint_applied(const hfsbi_explain *x, bool found) {
-    size_t at = hfsbi_find_applied(x->hint);
+    size_t at = hfsbi_find_new_text(x->hint);
     size_t to = at + hfsb_str_count_byte(x->hint->new_text, '\n');
     if (!at) return false;
     hfsbi_err_add(x->err,
@@ -14299,18 +14463,19 @@ static hfsbi_hint hfsbi_item_hint(const hfsbi_edit_item *item) {
     return hint;
 }
 
-static bool hfsbi_is_prose(const hfsbi_edit_plan *plan) {
-    hfsb_str suffix =
-        plan->opts ? hfsb_path_suffix(plan->opts->path) : HFSB_LIT("");
+HFSBI_FN bool hfsbi_is_prose(hfsb_str path) {
+    hfsb_str suffix = hfsb_path_suffix(path);
     return hfsbi_str_equal_nocase(suffix, HFSB_LIT(".md")) ||
            hfsbi_str_equal_nocase(suffix, HFSB_LIT(".txt"));
 }
 
 static hfsb_status hfsbi_check_omission(const hfsbi_edit_item *item) {
-    hfsb_err   *err = item->plan->err;
-    hfsb_str    line;
-    hfsb_status st;
-    if (item->edit->exact || hfsbi_is_prose(item->plan)) return HFSB_OK;
+    const hfsb_edit_opts *opts = item->plan->opts;
+    hfsb_err             *err = item->plan->err;
+    hfsb_str              line;
+    hfsb_status           st;
+    if (item->edit->exact || (opts && hfsbi_is_prose(opts->path)))
+        return HFSB_OK;
     line = hfsbi_find_omission(item->texts.new_text, item->texts.old_text,
                                item->file.text);
     if (!line.len) return HFSB_OK;
@@ -14412,8 +14577,7 @@ static hfsb_status hfsbi_refuse_rewrite(const hfsbi_edit_item *item,
 
 /* ---- changes that were made before ---- */
 
-/* Number of characters that are not blank. */
-static size_t hfsbi_count_visible(hfsb_str s) {
+HFSBI_FN size_t hfsbi_count_visible(hfsb_str s) {
     size_t i, n = 0;
     for (i = 0; i < s.len; i++)
         n += (unsigned char)s.ptr[i] > ' ' &&
@@ -14424,46 +14588,57 @@ static size_t hfsbi_count_visible(hfsb_str s) {
 /* The part of the file that contains the new text, `len` bytes, if the change
    was made before: around the match for a replacement, next to it for an
    insertion. */
-static hfsb_str hfsbi_applied_zone(const hfsbi_edit_item *item, size_t len,
-                                   size_t *from) {
-    const hfsbi_match *m = item->matches.items;
-    hfsb_edit_mode     mode = item->edit->mode;
-    size_t             last = mode == HFSB_EDIT_REPLACE ? m->end : m->start;
-    size_t             first = mode == HFSB_EDIT_REPLACE ? m->start : m->end;
-    size_t             size = item->file.text.len;
-    size_t             to = len < size - first ? first + len : size;
+static hfsb_str hfsbi_applied_zone(const hfsbi_edit_text *file,
+                                   hfsb_edit_mode mode, const hfsbi_match *m,
+                                   size_t len, size_t *from) {
+    size_t last = mode == HFSB_EDIT_REPLACE ? m->end : m->start;
+    size_t first = mode == HFSB_EDIT_REPLACE ? m->start : m->end;
+    size_t size = file->text.len;
+    size_t to = len < size - first ? first + len : size;
     *from = last > len ? last - len : 0;
     if (mode == HFSB_EDIT_APPEND_AFTER) *from = m->end;
     if (mode == HFSB_EDIT_PREPEND_BEFORE) to = m->start;
-    return hfsb_str_slice(item->file.text, *from, to);
+    return hfsb_str_slice(file->text, *from, to);
+}
+
+HFSBI_FN hfsb_status hfsbi_find_applied(const hfsb_alloc       *alloc,
+                                        const hfsbi_edit_text  *file,
+                                        const hfsbi_edit_texts *texts,
+                                        const hfsbi_match *m, size_t *pos) {
+    hfsb_buf    copy = HFSB_INIT;
+    hfsb_str    whole = texts->new_text, zone;
+    size_t      from, at, least = 8;
+    hfsb_status st;
+    *pos = HFSB_NPOS;
+    if (texts->mode == HFSB_EDIT_REPLACE)
+        least += hfsbi_count_visible(texts->old_text);
+    if (hfsbi_count_visible(whole) < least) return HFSB_OK;
+    if (m->lacks_newline && hfsb_str_ends(whole, HFSB_LIT("\n"))) whole.len--;
+    copy.alloc = *alloc;
+    hfsbi_put_newlines(&copy, whole, hfsbi_newline_at(file, m->start));
+    st = copy.status;
+    zone = hfsbi_applied_zone(file, texts->mode, m, copy.len, &from);
+    at = st == HFSB_OK ? hfsb_str_find(zone, hfsb_buf_str(&copy)) : HFSB_NPOS;
+    hfsb_buf_free(&copy);
+    if (at != HFSB_NPOS) *pos = from + at;
+    return st;
 }
 
 /* Refuses an insertion that is already at the only match: the call was
    repeated, or the model forgot. */
 static hfsb_status hfsbi_check_applied(const hfsbi_edit_item *item) {
-    const hfsbi_match *m = item->matches.items;
-    hfsb_buf           copy = HFSB_INIT;
-    hfsb_str           whole = item->texts.new_text, zone;
-    size_t             from, at, least = 8;
-    hfsb_status        st;
+    size_t      at;
+    hfsb_status st;
     if (item->matches.rung > HFSBI_RUNG_EOF || item->matches.count != 1)
         return HFSB_OK;
-    if (item->edit->mode == HFSB_EDIT_REPLACE)
-        least += hfsbi_count_visible(item->texts.old_text);
-    if (hfsbi_count_visible(whole) < least) return HFSB_OK;
-    if (m->lacks_newline && hfsb_str_ends(whole, HFSB_LIT("\n"))) whole.len--;
-    copy.alloc = item->plan->alloc;
-    hfsbi_put_newlines(&copy, whole, hfsbi_newline_at(&item->file, m->start));
-    st = copy.status;
-    zone = hfsbi_applied_zone(item, copy.len, &from);
-    at = st == HFSB_OK ? hfsb_str_find(zone, hfsb_buf_str(&copy)) : HFSB_NPOS;
-    hfsb_buf_free(&copy);
+    st = hfsbi_find_applied(&item->plan->alloc, &item->file, &item->texts,
+                            item->matches.items, &at);
     if (at == HFSB_NPOS) return st;
     return hfsbi_refuse(
         item, HFSB_REFUSED,
         "The change is already applied at line %zu: the file reads new_str "
         "there. Nothing was changed.",
-        hfsb_text_line_number(item->file.text, from + at));
+        hfsb_text_line_number(item->file.text, at));
 }
 
 /* ---- finding one edit ---- */
@@ -15042,22 +15217,375 @@ void hfsb_edit_result_free(hfsb_edit_result *r) {
     memset(r, 0, sizeof *r);
 }
 
-/* ---- src/edit/patch_parse.c ---- */
-/* patch_parse.c - read the "*** Begin Patch" format.
+/* ---- src/edit/patch_diff.c ---- */
+/* patch_diff.c - read unified diffs, plain or git's.
 
-   A patch is cut into lines once; sections and hunks are ranges of those:
-
-       *** Begin Patch            open()     may be wrapped in a heredoc
-       *** Update File: path      section()
-       @@ anchor                  chunk()
+       diff --git a/f b/f           git's head: modes, renames
+       rename from f
+       --- a/f                      a/ and b/ are no part of the path
+       +++ b/f                      /dev/null: the file is added or deleted
+       @@ -7,3 +7,4 @@ heading      the line numbers only choose among matches
         context, -old, +new
-       *** End Patch
 
-   Every section is checked completely before it is returned, so that
-   no syntax error turns up halfway through its hunks. Markers may be padded
-   with blanks where they cannot be mistaken for context. */
-static hfsb_status hfsbi_patch_error(hfsb_err *err, size_t line,
-                                     const char *what) {
+   Text before the first head, such as the message of a commit, is skipped.
+   What the tools cannot do is refused: binary files, modes, copies. */
+/* The head of one file. */
+typedef struct hfsbi_diff_head {
+    size_t   line;
+    hfsb_str old_path, new_path; /* as in the lines --- and +++ */
+    hfsb_str git_path;           /* of "diff --git", if both sides are equal */
+    hfsb_str from, to;           /* of a rename */
+    bool     added, deleted;
+} hfsbi_diff_head;
+
+static bool hfsbi_is_git_head(hfsb_str line) {
+    return hfsb_str_starts(line, HFSB_LIT("diff --git "));
+}
+
+static bool hfsbi_is_pair_head(const hfsbi_patch *p, size_t i) {
+    const hfsb_str *l = p->text.items;
+    return i + 1 < p->last && hfsb_str_starts(l[i], HFSB_LIT("--- ")) &&
+           hfsb_str_starts(l[i + 1], HFSB_LIT("+++ "));
+}
+
+HFSBI_FN bool hfsbi_is_diff_head(const hfsbi_patch *p, size_t i) {
+    return hfsbi_is_git_head(p->text.items[i]) || hfsbi_is_pair_head(p, i);
+}
+
+/* ---- the head ---- */
+
+/* The rest of a line that begins with `head`; ptr NULL for other lines. */
+static hfsb_str hfsbi_after(hfsb_str line, const char *head) {
+    hfsb_str none = HFSB_INIT;
+    if (!hfsb_str_starts(line, hfsb_cstr(head))) return none;
+    return hfsbi_trim(hfsb_str_slice(line, strlen(head), line.len));
+}
+
+/* The path of a line --- or +++, without a date. */
+static hfsb_str hfsbi_head_path(hfsb_str line) {
+    hfsb_str path = hfsb_str_slice(line, 4, line.len);
+    return hfsbi_trim(hfsb_str_slice(path, 0, hfsb_str_find_byte(path, '\t')));
+}
+
+/* The path of "diff --git a/f b/f"; empty if the two differ. */
+static hfsb_str hfsbi_git_path(hfsb_str line) {
+    hfsb_str rest = hfsbi_after(line, "diff --git "), none = HFSB_INIT, a, b;
+    if (rest.len < 7 || rest.len % 2 == 0) return none;
+    a = hfsb_str_slice(rest, 0, rest.len / 2);
+    b = hfsb_str_slice(rest, rest.len / 2 + 1, rest.len);
+    if (rest.ptr[rest.len / 2] != ' ' || !hfsb_str_starts(a, HFSB_LIT("a/")) ||
+        !hfsb_str_starts(b, HFSB_LIT("b/")))
+        return none;
+    a = hfsb_str_slice(a, 2, a.len);
+    return hfsb_str_equal(a, hfsb_str_slice(b, 2, b.len)) ? a : none;
+}
+
+/* Why a line of git's head cannot be carried out, or NULL. */
+static const char *hfsbi_git_refusal(hfsb_str line) {
+    hfsb_str mode = hfsbi_after(line, "new file mode ");
+    if (hfsb_str_starts(line, HFSB_LIT("old mode ")) ||
+        hfsb_str_starts(line, HFSB_LIT("new mode ")))
+        return "changing the mode of a file is not supported. Leave these "
+               "lines out and use chmod.";
+    if (mode.ptr && !hfsb_str_equal(mode, HFSB_LIT("100644")))
+        return "only ordinary files can be added (new file mode 100644). Add "
+               "the file without this line, then use chmod or ln.";
+    if (hfsb_str_starts(line, HFSB_LIT("copy ")))
+        return "copies are not supported. Copy the file first, then patch "
+               "it.";
+    if (hfsb_str_starts(line, HFSB_LIT("GIT binary patch")) ||
+        hfsb_str_starts(line, HFSB_LIT("Binary files ")))
+        return "binary files cannot be patched.";
+    return NULL;
+}
+
+/* Reads a line of git's head; false when it is no such line. */
+static bool hfsbi_git_line(hfsb_str line, hfsbi_diff_head *h) {
+    static const char *const ignored[] = {"index ", "similarity index ",
+                                          "dissimilarity index "};
+    hfsb_str                 rest;
+    size_t                   i;
+    for (i = 0; i < sizeof ignored / sizeof *ignored; i++)
+        if (hfsb_str_starts(line, hfsb_cstr(ignored[i]))) return true;
+    if ((rest = hfsbi_after(line, "rename from ")).ptr) h->from = rest;
+    else if ((rest = hfsbi_after(line, "rename to ")).ptr) h->to = rest;
+    else if (hfsbi_after(line, "new file mode").ptr) h->added = true;
+    else if (hfsbi_after(line, "deleted file mode").ptr) h->deleted = true;
+    else return false;
+    return true;
+}
+
+/* Reads the head at line *i; *i moves to the first hunk. */
+static hfsb_status hfsbi_parse_head(const hfsbi_patch *p, size_t *i,
+                                    hfsbi_diff_head *h, hfsb_err *err) {
+    const hfsb_str *l = p->text.items;
+    memset(h, 0, sizeof *h);
+    h->line = *i;
+    if (hfsbi_is_git_head(l[*i])) h->git_path = hfsbi_git_path(l[(*i)++]);
+    while (*i < p->last && !hfsbi_is_diff_head(p, *i)) {
+        const char *refusal = hfsbi_git_refusal(l[*i]);
+        if (refusal) return hfsbi_patch_error(err, *i, refusal);
+        if (!hfsbi_git_line(l[*i], h)) break;
+        ++*i;
+    }
+    if (*i >= p->last || !hfsbi_is_pair_head(p, *i)) return HFSB_OK;
+    h->old_path = hfsbi_head_path(l[*i]);
+    h->new_path = hfsbi_head_path(l[*i + 1]);
+    *i += 2;
+    return HFSB_OK;
+}
+
+/* ---- the section ---- */
+
+static bool hfsbi_is_null(hfsb_str path) {
+    return hfsb_str_equal(path, HFSB_LIT("/dev/null"));
+}
+
+/* Removes the a/ and b/ that git puts before paths. */
+static void hfsbi_strip_sides(hfsbi_diff_head *h) {
+    bool a = hfsb_str_starts(h->old_path, HFSB_LIT("a/"));
+    bool b = hfsb_str_starts(h->new_path, HFSB_LIT("b/"));
+    if (!(a || hfsbi_is_null(h->old_path)) ||
+        !(b || hfsbi_is_null(h->new_path)))
+        return;
+    if (a) h->old_path = hfsb_str_slice(h->old_path, 2, h->old_path.len);
+    if (b) h->new_path = hfsb_str_slice(h->new_path, 2, h->new_path.len);
+}
+
+/* Sets the kind and the paths of the section. */
+static hfsb_status hfsbi_head_section(hfsbi_patch *p, hfsbi_diff_head *h,
+                                      hfsb_err *err) {
+    hfsb_patch_kind kind = HFSB_PATCH_UPDATE;
+    hfsb_str        path;
+    hfsb_status     st;
+    hfsbi_strip_sides(h);
+    if (!h->old_path.len) h->old_path = h->new_path = h->git_path;
+    if (h->added || hfsbi_is_null(h->old_path)) kind = HFSB_PATCH_ADD;
+    if (h->deleted || hfsbi_is_null(h->new_path)) kind = HFSB_PATCH_DELETE;
+    path = kind == HFSB_PATCH_ADD ? h->new_path : h->old_path;
+    if (h->from.len && h->to.len) {
+        kind = HFSB_PATCH_UPDATE;
+        path = h->from;
+    } else if (kind == HFSB_PATCH_UPDATE &&
+               !hfsb_str_equal(h->old_path, h->new_path)) {
+        return hfsbi_patch_error(err, h->line,
+                                 "--- and +++ name two files. Name the same "
+                                 "one, or add \"rename from\" and \"rename "
+                                 "to\" lines after a diff --git line.");
+    }
+    if (!path.len || hfsbi_is_null(path) || path.ptr[0] == '"')
+        return hfsbi_patch_error(err, h->line,
+                                 "the path is missing or in quotes.");
+    st = hfsbi_add_section(p, kind, path);
+    if (st == HFSB_OK && h->from.len && h->to.len)
+        p->sections[p->section_count - 1].new_path = h->to;
+    return st;
+}
+
+/* Checks that the hunks fit the kind of the section. */
+static hfsb_status hfsbi_check_section(const hfsbi_patch *p, size_t line,
+                                       hfsb_err *err) {
+    const hfsbi_section *s = p->sections + p->section_count - 1;
+    size_t               count = s->hunk_end - s->hunk, i;
+    if (!count && s->kind == HFSB_PATCH_UPDATE && !s->new_path.len)
+        return hfsbi_patch_error(err, line,
+                                 "an updated file needs at least one hunk.");
+    if (s->kind == HFSB_PATCH_ADD && count > 1)
+        return hfsbi_patch_error(err, p->hunks[s->hunk + 1].line,
+                                 "an added file has only one hunk.");
+    if (!count || s->kind == HFSB_PATCH_UPDATE) return HFSB_OK;
+    for (i = p->hunks[s->hunk].body; i < p->hunks[s->hunk_end - 1].end; i++)
+        if (p->lines[i].mark == (s->kind == HFSB_PATCH_ADD ? '-' : '+') ||
+            (p->lines[i].mark == ' ' && s->kind == HFSB_PATCH_ADD))
+            return hfsbi_patch_error(err, p->hunks[s->hunk].line,
+                                     s->kind == HFSB_PATCH_ADD
+                                         ? "every line of an added file "
+                                           "begins with +."
+                                         : "every line of a deleted file "
+                                           "begins with -.");
+    return HFSB_OK;
+}
+
+/* Reads one file of the diff; *i moves after it. */
+static hfsb_status hfsbi_parse_file(hfsbi_patch *p, size_t *i, hfsb_err *err) {
+    const hfsb_str *l = p->text.items;
+    hfsbi_diff_head head;
+    hfsb_status     st = hfsbi_parse_head(p, i, &head, err);
+    if (st == HFSB_OK) st = hfsbi_head_section(p, &head, err);
+    while (st == HFSB_OK && *i < p->last && hfsbi_is_anchor(l[*i]))
+        st = hfsbi_parse_hunk(p, i, p->last, true, err);
+    return st == HFSB_OK ? hfsbi_check_section(p, head.line, err) : st;
+}
+
+HFSBI_FN hfsb_status hfsbi_parse_diff(hfsbi_patch *p, hfsb_err *err) {
+    const hfsb_str *l = p->text.items;
+    size_t          i = p->first;
+    hfsb_status     st = HFSB_OK;
+    while (!hfsbi_is_diff_head(p, i)) i++;
+    while (st == HFSB_OK && i < p->last) {
+        if (hfsbi_is_diff_head(p, i)) st = hfsbi_parse_file(p, &i, err);
+        else if (!hfsbi_trim(l[i]).len || hfsbi_is_fence(l[i])) i++;
+        else if (i + 2 >= p->last && hfsb_str_equal(l[i], HFSB_LIT("-- ")))
+            return HFSB_OK;
+        else
+            return hfsbi_patch_error(
+                err, i,
+                "this is no line of a hunk. Lines of a hunk begin with a "
+                "blank (context), - or +, the next hunk with @@, the next "
+                "file with --- and +++.");
+    }
+    return st;
+}
+
+/* ---- src/edit/patch_blocks.c ---- */
+/* patch_blocks.c - read SEARCH/REPLACE blocks.
+
+       path/of/the/file             before or inside the ``` fence; without it
+       <<<<<<< SEARCH               the path of the block before
+       old lines                    (none: a new file)
+       =======
+       new lines
+       >>>>>>> REPLACE
+
+   A block is a hunk; those of one file need not come in its order. Other text
+   around them is skipped. */
+/* True for a line of seven times `c` and then the word. */
+static bool hfsbi_is_block_mark(hfsb_str line, char c, const char *word) {
+    size_t i;
+    line = hfsbi_trim_end(line);
+    if (line.len < 7) return false;
+    for (i = 0; i < 7; i++)
+        if (line.ptr[i] != c) return false;
+    return hfsb_str_equal(hfsb_str_slice(line, 7, line.len), hfsb_cstr(word));
+}
+
+HFSBI_FN bool hfsbi_is_block_head(hfsb_str line) {
+    return hfsbi_is_block_mark(line, '<', " SEARCH");
+}
+
+/* The path on a line, without the marks of a heading, a list or bold text. */
+static hfsb_str hfsbi_block_path(hfsb_str line) {
+    line = hfsbi_trim(line);
+    while (line.len && (line.ptr[0] == '#' || line.ptr[0] == '*' ||
+                        line.ptr[0] == '`' || hfsbi_is_blank(line.ptr[0])))
+        line = hfsb_str_slice(line, 1, line.len);
+    while (line.len &&
+           (line.ptr[line.len - 1] == ':' || line.ptr[line.len - 1] == '*' ||
+            line.ptr[line.len - 1] == '`'))
+        line.len--;
+    return hfsbi_trim(line);
+}
+
+/* The path above the block that starts at line `head`, looked for down to line
+   `floor`; empty if there is none. */
+static hfsb_str hfsbi_path_above(const hfsbi_patch *p, size_t floor,
+                                 size_t head) {
+    const hfsb_str *l = p->text.items;
+    while (head-- > floor)
+        if (hfsbi_trim(l[head]).len && !hfsbi_is_fence(l[head]))
+            return hfsbi_block_path(l[head]);
+    return HFSB_LIT("");
+}
+
+/* The lines of a block: its marks are at head, middle and end. */
+typedef struct hfsbi_block_lines {
+    size_t head, middle, end;
+} hfsbi_block_lines;
+
+/* Finds the marks of the block at line `head`. */
+static hfsb_status hfsbi_find_block(const hfsbi_patch *p, size_t head,
+                                    hfsbi_block_lines *b, hfsb_err *err) {
+    const hfsb_str *l = p->text.items;
+    size_t          i;
+    b->head = head;
+    b->middle = HFSB_NPOS;
+    for (i = head + 1; i < p->last; i++) {
+        if (hfsbi_is_block_mark(l[i], '=', "")) {
+            if (b->middle != HFSB_NPOS)
+                return hfsbi_patch_error(
+                    err, i,
+                    "a second ======= in one block. Leave the line out of the "
+                    "block, or use another format.");
+            b->middle = i;
+        }
+        if (hfsbi_is_block_head(l[i])) break;
+        if (hfsbi_is_block_mark(l[i], '>', " REPLACE")) {
+            b->end = i;
+            if (b->middle != HFSB_NPOS) return HFSB_OK;
+            break;
+        }
+    }
+    return hfsbi_patch_error(err, head,
+                             "this block needs a line ======= and then a line "
+                             ">>>>>>> REPLACE.");
+}
+
+/* True when the last section goes on with this path. */
+static bool hfsbi_goes_on(const hfsbi_patch *p, hfsb_str path) {
+    const hfsbi_section *s;
+    if (!p->section_count) return false;
+    s = p->sections + p->section_count - 1;
+    return s->kind == HFSB_PATCH_UPDATE && hfsb_str_equal(s->path, path);
+}
+
+/* Adds a block to the section of its file. */
+static hfsb_status hfsbi_add_block(hfsbi_patch *p, const hfsbi_block_lines *b,
+                                   hfsb_str path, hfsb_err *err) {
+    const hfsb_str *l = p->text.items;
+    size_t          i, search = 0;
+    hfsb_status     st = HFSB_OK;
+    for (i = b->head + 1; i < b->middle; i++) search += hfsbi_trim(l[i]).len;
+    if (!search && b->end == b->middle + 1)
+        return hfsbi_patch_error(err, b->head, "this block has no lines.");
+    if (!search || !hfsbi_goes_on(p, path))
+        st = hfsbi_add_section(p, search ? HFSB_PATCH_UPDATE : HFSB_PATCH_ADD,
+                               path);
+    if (st == HFSB_OK) st = hfsbi_add_hunk(p, b->head);
+    if (st != HFSB_OK) return st;
+    p->hunks[p->hunk_count - 1].block = true;
+    for (i = b->head + 1; st == HFSB_OK && search && i < b->middle; i++)
+        st = hfsbi_add_hunk_line(p, '-', l[i]);
+    for (i = b->middle + 1; st == HFSB_OK && i < b->end; i++)
+        st = hfsbi_add_hunk_line(p, '+', l[i]);
+    return st;
+}
+
+HFSBI_FN hfsb_status hfsbi_parse_blocks(hfsbi_patch *p, hfsb_err *err) {
+    const hfsb_str *l = p->text.items;
+    hfsb_str        path = HFSB_LIT(""), above;
+    size_t          i, floor = p->first;
+    hfsb_status     st = HFSB_OK;
+    for (i = p->first; st == HFSB_OK && i < p->last; i++) {
+        hfsbi_block_lines b;
+        if (!hfsbi_is_block_head(l[i])) continue;
+        above = hfsbi_path_above(p, floor, i);
+        if (above.len) path = above;
+        if (!path.len)
+            return hfsbi_patch_error(
+                err, i, "the line before this one must be the path.");
+        st = hfsbi_find_block(p, i, &b, err);
+        if (st != HFSB_OK) return st;
+        st = hfsbi_add_block(p, &b, path, err);
+        i = b.end;
+        floor = i + 1;
+    }
+    return st;
+}
+
+/* ---- src/edit/patch_parse.c ---- */
+/* patch_parse.c - read a patch: its frame, its format, "*** Begin Patch".
+
+   Models send patches in three formats, bare, in a ``` fence or in a heredoc:
+
+       *** Begin Patch          here         sections, hunks after @@
+       --- a/f, +++ b/f, @@     patch_diff.c unified diffs, git's too
+       <<<<<<< SEARCH           patch_blocks.c
+
+   All become the same: sections of hunks, whose lines are marked. A patch is
+   parsed completely before any file is read. Markers may be padded with blanks
+   where they cannot be mistaken for context. */
+HFSBI_FN hfsb_status hfsbi_patch_error(hfsb_err *err, size_t line,
+                                       const char *what) {
     hfsbi_fail(err, HFSB_SYNTAX, 0,
                "Malformed patch, line %zu: %s Nothing was changed.", line + 1,
                what);
@@ -15065,9 +15593,63 @@ static hfsb_status hfsbi_patch_error(hfsb_err *err, size_t line,
     return HFSB_SYNTAX;
 }
 
+/* ---- the parsed patch ---- */
+
+HFSBI_FN hfsb_status hfsbi_add_section(hfsbi_patch *p, hfsb_patch_kind kind,
+                                       hfsb_str path) {
+    hfsbi_section *s = (hfsbi_section *)hfsbi_array_grow(
+        &p->alloc, p->sections, &p->section_cap, p->section_count + 1,
+        sizeof *s);
+    if (!s) return HFSB_NOMEM;
+    p->sections = s;
+    s += p->section_count++;
+    memset(s, 0, sizeof *s);
+    s->kind = kind;
+    s->path = path;
+    s->hunk = s->hunk_end = p->hunk_count;
+    return HFSB_OK;
+}
+
+HFSBI_FN hfsb_status hfsbi_add_hunk(hfsbi_patch *p, size_t line) {
+    hfsbi_hunk *h = (hfsbi_hunk *)hfsbi_array_grow(
+        &p->alloc, p->hunks, &p->hunk_cap, p->hunk_count + 1, sizeof *h);
+    if (!h) return HFSB_NOMEM;
+    p->hunks = h;
+    h += p->hunk_count++;
+    memset(h, 0, sizeof *h);
+    h->line = line;
+    h->anchors = h->body = h->end = p->line_count;
+    p->sections[p->section_count - 1].hunk_end = p->hunk_count;
+    return HFSB_OK;
+}
+
+HFSBI_FN hfsb_status hfsbi_add_hunk_line(hfsbi_patch *p, char mark,
+                                         hfsb_str text) {
+    hfsbi_hunk      *h = p->hunks + p->hunk_count - 1;
+    hfsbi_hunk_line *l = (hfsbi_hunk_line *)hfsbi_array_grow(
+        &p->alloc, p->lines, &p->line_cap, p->line_count + 1, sizeof *l);
+    if (!l) return HFSB_NOMEM;
+    p->lines = l;
+    l += p->line_count++;
+    l->mark = mark;
+    l->text = text;
+    h->end = p->line_count;
+    if (mark == '@') h->body = h->end;
+    return HFSB_OK;
+}
+
+HFSBI_FN void hfsbi_patch_free(hfsbi_patch *p) {
+    hfsbi_lines_free(&p->alloc, &p->text);
+    hfsbi_array_free(&p->alloc, p->lines, p->line_cap, sizeof *p->lines);
+    hfsbi_array_free(&p->alloc, p->hunks, p->hunk_cap, sizeof *p->hunks);
+    hfsbi_array_free(&p->alloc, p->sections, p->section_cap,
+                     sizeof *p->sections);
+    memset(p, 0, sizeof *p);
+}
+
 /* ---- the frame ---- */
 
-static bool hfsbi_is_word_char(char c) {
+HFSBI_FN bool hfsbi_is_word_char(char c) {
     return hfsbi_is_alpha(c) || hfsbi_is_digit(c) || c == '_';
 }
 
@@ -15089,45 +15671,35 @@ static hfsb_str hfsbi_heredoc_word(hfsb_str line) {
     return line;
 }
 
-/* Finds the Begin and End lines, inside a heredoc if there is one. */
-static hfsb_status hfsbi_patch_frame(hfsbi_patch_text *t, hfsb_err *err) {
-    const hfsb_str *l = t->lines.items;
-    size_t          from = 0, to = t->lines.count;
-    hfsb_str        word;
-    while (from < to && !hfsbi_trim(l[from]).len) from++;
-    while (to > from && !hfsbi_trim(l[to - 1]).len) to--;
-    word = from < to ? hfsbi_heredoc_word(l[from]) : hfsb_str_make("", 0);
-    if (word.len && to - from > 2 &&
-        hfsb_str_equal(hfsbi_trim(l[to - 1]), word)) {
-        from++;
-        to--;
-        while (to > from && !hfsbi_trim(l[to - 1]).len) to--;
-    }
-    if (from == to ||
-        !hfsb_str_equal(hfsbi_trim(l[from]), HFSB_LIT("*** Begin Patch")))
-        return hfsbi_patch_error(
-            err, from < to ? from : 0,
-            "the first line must be \"*** Begin Patch\".");
-    if (to - from < 2 ||
-        !hfsb_str_equal(hfsbi_trim(l[to - 1]), HFSB_LIT("*** End Patch")))
-        return hfsbi_patch_error(err, to - 1,
-                                 "the last line must be \"*** End Patch\".");
-    t->first = from + 1;
-    t->last = to - 1;
-    return HFSB_OK;
+static void hfsbi_skip_blank_lines(hfsbi_patch *p) {
+    const hfsb_str *l = p->text.items;
+    while (p->first < p->last && !hfsbi_trim(l[p->first]).len) p->first++;
+    while (p->last > p->first && !hfsbi_trim(l[p->last - 1]).len) p->last--;
 }
 
-HFSBI_FN hfsb_status hfsbi_patch_open(const hfsb_alloc *alloc, hfsb_str patch,
-                                      hfsbi_patch_text *text, hfsb_err *err) {
-    size_t      i;
-    hfsb_status st = hfsbi_lines_split(alloc, patch, &text->lines);
-    if (st != HFSB_OK) return st;
-    for (i = 0; i < text->lines.count; i++)
-        if (hfsb_str_ends(text->lines.items[i], HFSB_LIT("\r")))
-            text->lines.items[i].len--;
-    st = hfsbi_patch_frame(text, err);
-    if (st != HFSB_OK) hfsbi_lines_free(alloc, &text->lines);
-    return st;
+/* Leaves out a heredoc and a fence around the patch. True when one of them is
+   closed: then the end of the patch is not missing. */
+static bool hfsbi_patch_unwrap(hfsbi_patch *p) {
+    const hfsb_str *l = p->text.items;
+    bool            closed = false;
+    hfsb_str        word;
+    hfsbi_skip_blank_lines(p);
+    if (p->last - p->first < 3) return false;
+    word = hfsbi_heredoc_word(l[p->first]);
+    if (word.len && hfsb_str_equal(hfsbi_trim(l[p->last - 1]), word)) {
+        p->first++;
+        p->last--;
+        closed = true;
+        hfsbi_skip_blank_lines(p);
+    }
+    if (p->first == p->last || !hfsbi_is_fence(l[p->first])) return closed;
+    p->first++;
+    if (p->first < p->last && hfsbi_is_fence(l[p->last - 1])) {
+        p->last--;
+        closed = true;
+    }
+    hfsbi_skip_blank_lines(p);
+    return closed;
 }
 
 /* ---- hunks ---- */
@@ -15136,7 +15708,7 @@ static bool hfsbi_is_marker(hfsb_str line) {
     return hfsb_str_starts(line, HFSB_LIT("*** "));
 }
 
-static bool hfsbi_is_anchor(hfsb_str line) {
+HFSBI_FN bool hfsbi_is_anchor(hfsb_str line) {
     return hfsb_str_equal(line, HFSB_LIT("@@")) ||
            hfsb_str_starts(line, HFSB_LIT("@@ "));
 }
@@ -15146,37 +15718,108 @@ static bool hfsbi_is_body(hfsb_str line) {
            line.ptr[0] == '+';
 }
 
-HFSBI_FN hfsb_status hfsbi_patch_chunk(const hfsbi_patch_text *text,
-                                       const hfsbi_section    *section,
-                                       size_t from, hfsbi_chunk *chunk,
-                                       hfsb_err *err) {
-    const hfsb_str *l = text->lines.items;
-    size_t          i = from;
-    chunk->anchors = from;
-    chunk->at_eof = false;
-    while (i < section->to && hfsbi_is_anchor(l[i])) i++;
-    chunk->body = i;
-    while (i < section->to && hfsbi_is_body(l[i])) i++;
-    chunk->end = i;
-    /* A bare empty line at the end is layout, not context. */
-    while (chunk->end > chunk->body && !l[chunk->end - 1].len) chunk->end--;
-    if (chunk->end == chunk->body)
+/* Reads "7" or "7,2" after `sign` at the start of *text. */
+static bool hfsbi_read_range(hfsb_str *text, char sign, size_t *start) {
+    unsigned long long n = 0, count = 0;
+    size_t             len, more;
+    if (!text->len || text->ptr[0] != sign) return false;
+    *text = hfsb_str_slice(*text, 1, text->len);
+    len = hfsbi_read_decimal(*text, HFSB_NPOS / 2, &n);
+    if (!len) return false;
+    if (len < text->len && text->ptr[len] == ',') {
+        more = hfsbi_read_decimal(hfsb_str_slice(*text, len + 1, text->len),
+                                  HFSB_NPOS / 2, &count);
+        if (!more) return false;
+        len += 1 + more;
+    }
+    *text = hfsbi_trim(hfsb_str_slice(*text, len, text->len));
+    *start = (size_t)n;
+    return true;
+}
+
+/* Reads the rest of "@@ -7,2 +7,3 @@ heading". */
+static bool hfsbi_read_numbers(hfsb_str text, hfsbi_hunk *h) {
+    size_t start, other;
+    text = hfsbi_trim(text);
+    if (!hfsbi_read_range(&text, '-', &start) ||
+        !hfsbi_read_range(&text, '+', &other) ||
+        !hfsb_str_starts(text, HFSB_LIT("@@")))
+        return false;
+    h->numbered = true;
+    h->number = start;
+    h->heading = hfsbi_trim(hfsb_str_slice(text, 2, text.len));
+    return true;
+}
+
+/* Adds an @@ line: numbers, or a line of the file, or nothing. */
+static hfsb_status hfsbi_parse_anchor(hfsbi_patch *p, hfsb_str line) {
+    hfsb_str text = hfsb_str_slice(line, 3, line.len), bare;
+    if (hfsbi_read_numbers(text, p->hunks + p->hunk_count - 1)) return HFSB_OK;
+    if (hfsb_str_ends(text, HFSB_LIT(" @@"))) text.len -= 3;
+    bare = hfsbi_trim(text);
+    if (!bare.len || hfsb_str_equal(bare, HFSB_LIT("@@")) ||
+        hfsb_str_equal(bare, HFSB_LIT("...")))
+        return HFSB_OK;
+    return hfsbi_add_hunk_line(p, '@', text);
+}
+
+/* True when the hunk of a diff ends before line i: at the head of another
+   file, or at the signature of a mail. */
+static bool hfsbi_diff_stops(const hfsbi_patch *p, size_t i) {
+    const hfsb_str *l = p->text.items;
+    if (i + 2 >= p->last && hfsb_str_equal(l[i], HFSB_LIT("-- "))) return true;
+    return hfsbi_is_diff_head(p, i) &&
+           (i + 2 >= p->last || hfsbi_is_anchor(l[i + 2]));
+}
+
+/* Reads the lines of a hunk; "\ No newline at end of file" is about the line
+   before it. */
+static hfsb_status hfsbi_parse_body(hfsbi_patch *p, size_t *i, size_t to,
+                                    bool diff) {
+    const hfsb_str *l = p->text.items;
+    hfsbi_hunk     *h = p->hunks + p->hunk_count - 1;
+    hfsb_status     st = HFSB_OK;
+    for (; st == HFSB_OK && *i < to; ++*i) {
+        hfsb_str line = l[*i];
+        if (hfsb_str_starts(line, HFSB_LIT("\\ ")) && h->end > h->body) {
+            h->at_eof = true;
+            h->open_end = p->lines[h->end - 1].mark != '-';
+            continue;
+        }
+        if (!hfsbi_is_body(line) || (diff && hfsbi_diff_stops(p, *i))) break;
+        st = hfsbi_add_hunk_line(p, line.len ? line.ptr[0] : ' ',
+                                 hfsb_str_slice(line, 1, line.len));
+        h->open_end = false;
+    }
+    return st;
+}
+
+/* A bare empty line at the end of a hunk is layout, not context. */
+static void hfsbi_drop_layout(hfsbi_patch *p, size_t next) {
+    hfsbi_hunk *h = p->hunks + p->hunk_count - 1;
+    while (h->end > h->body && !p->text.items[next - 1].len) {
+        next--;
+        h->end = --p->line_count;
+    }
+}
+
+HFSBI_FN hfsb_status hfsbi_parse_hunk(hfsbi_patch *p, size_t *i, size_t to,
+                                      bool diff, hfsb_err *err) {
+    const hfsb_str   *l = p->text.items;
+    size_t            from = *i;
+    const hfsbi_hunk *h;
+    hfsb_status       st = hfsbi_add_hunk(p, from);
+    for (; st == HFSB_OK && *i < to && hfsbi_is_anchor(l[*i]); ++*i)
+        st = hfsbi_parse_anchor(p, l[*i]);
+    if (st == HFSB_OK) st = hfsbi_parse_body(p, i, to, diff);
+    if (st != HFSB_OK) return st;
+    hfsbi_drop_layout(p, *i);
+    h = p->hunks + p->hunk_count - 1;
+    if (h->end == h->body)
         return hfsbi_patch_error(
-            err, from < section->to ? from : section->to - 1,
+            err, from < to ? from : to - 1,
             "this hunk has no lines. Lines of a hunk begin with a blank "
             "(context), - or +.");
-    if (i < section->to &&
-        hfsb_str_equal(hfsbi_trim(l[i]), HFSB_LIT("*** End of File"))) {
-        chunk->at_eof = true;
-        i++;
-        while (i < section->to && !l[i].len) i++;
-    }
-    if (i < section->to && !hfsbi_is_anchor(l[i]))
-        return hfsbi_patch_error(
-            err, i,
-            "this is no line of a hunk. Lines of a hunk begin with a blank "
-            "(context), - or +, the next hunk with @@.");
-    chunk->next = i;
     return HFSB_OK;
 }
 
@@ -15193,572 +15836,1140 @@ static bool hfsbi_head_line(hfsb_str line, const char *head, hfsb_str *path) {
     return true;
 }
 
-static hfsb_status hfsbi_check_add(const hfsbi_patch_text *text,
-                                   hfsbi_section *s, hfsb_err *err) {
-    const hfsb_str *l = text->lines.items;
-    size_t          i;
-    while (s->to > s->from && !l[s->to - 1].len) s->to--;
-    for (i = s->from; i < s->to; i++)
+/* The lines [i, to) are those of an added file. */
+static hfsb_status hfsbi_parse_add(hfsbi_patch *p, size_t i, size_t to,
+                                   hfsb_err *err) {
+    const hfsb_str *l = p->text.items;
+    hfsb_status     st = HFSB_OK;
+    while (to > i && !l[to - 1].len) to--;
+    if (i < to) st = hfsbi_add_hunk(p, i);
+    for (; st == HFSB_OK && i < to; i++) {
         if (!l[i].len || l[i].ptr[0] != '+')
             return hfsbi_patch_error(err, i,
                                      "every line of an added file begins "
                                      "with +, an empty one too.");
-    return HFSB_OK;
+        st = hfsbi_add_hunk_line(p, '+', hfsb_str_slice(l[i], 1, l[i].len));
+    }
+    return st;
 }
 
-static hfsb_status hfsbi_check_update(const hfsbi_patch_text *text,
-                                      hfsbi_section *s, hfsb_err *err) {
-    hfsbi_chunk chunk;
-    size_t      i = s->from;
-    hfsb_status st = HFSB_OK;
-    if (i < s->to &&
-        hfsbi_head_line(text->lines.items[i], "*** Move to:", &s->new_path)) {
-        s->from = ++i;
-        if (!s->new_path.len)
-            return hfsbi_patch_error(err, i - 1,
-                                     "\"*** Move to:\" needs a path.");
+/* Reads "*** End of File" after a hunk. */
+static void hfsbi_parse_eof(hfsbi_patch *p, size_t *i, size_t to) {
+    const hfsb_str *l = p->text.items;
+    if (*i >= to ||
+        !hfsb_str_equal(hfsbi_trim(l[*i]), HFSB_LIT("*** End of File")))
+        return;
+    p->hunks[p->hunk_count - 1].at_eof = true;
+    ++*i;
+    while (*i < to && !l[*i].len) ++*i;
+}
+
+/* Skips the head of a diff between "*** Update File" and its first hunk. */
+static void hfsbi_skip_diff_head(const hfsbi_patch *p, size_t *i, size_t to) {
+    const hfsb_str *l = p->text.items;
+    if (*i + 2 < to && hfsb_str_starts(l[*i], HFSB_LIT("--- ")) &&
+        hfsb_str_starts(l[*i + 1], HFSB_LIT("+++ ")) &&
+        hfsbi_is_anchor(l[*i + 2]))
+        *i += 2;
+}
+
+/* The lines [i, to) are those of an updated file. */
+static hfsb_status hfsbi_parse_update(hfsbi_patch *p, size_t i, size_t to,
+                                      hfsb_err *err) {
+    const hfsb_str *l = p->text.items;
+    hfsb_status     st = HFSB_OK;
+    hfsb_str        new_path;
+    if (i < to && hfsbi_head_line(l[i], "*** Move to:", &new_path)) {
+        if (!new_path.len)
+            return hfsbi_patch_error(err, i, "\"*** Move to:\" needs a path.");
+        p->sections[p->section_count - 1].new_path = new_path;
+        i++;
     }
-    if (i >= s->to)
+    hfsbi_skip_diff_head(p, &i, to);
+    if (i >= to)
         return hfsbi_patch_error(err, i - 1,
                                  "an updated file needs at least one hunk.");
-    for (; st == HFSB_OK && i < s->to; i = chunk.next)
-        st = hfsbi_patch_chunk(text, s, i, &chunk, err);
+    while (st == HFSB_OK && i < to) {
+        st = hfsbi_parse_hunk(p, &i, to, false, err);
+        if (st != HFSB_OK) return st;
+        hfsbi_parse_eof(p, &i, to);
+        if (i < to && !hfsbi_is_anchor(l[i]))
+            return hfsbi_patch_error(
+                err, i,
+                "this is no line of a hunk. Lines of a hunk begin with a "
+                "blank (context), - or +, the next hunk with @@.");
+    }
     return st;
 }
 
 /* First line of the next section. Inside an update a marker only counts at the
    very start of a line: after a blank it is context. */
-static size_t hfsbi_section_end(const hfsbi_patch_text *text,
-                                const hfsbi_section    *s) {
-    const hfsb_str *l = text->lines.items;
-    size_t          i = s->from;
-    for (; i < text->last; i++) {
-        hfsb_str line = s->kind == HFSB_PATCH_UPDATE ? l[i] : hfsbi_trim(l[i]);
+static size_t hfsbi_section_end(const hfsbi_patch *p, size_t from,
+                                bool update) {
+    const hfsb_str *l = p->text.items;
+    size_t          i = from;
+    for (; i < p->last; i++) {
+        hfsb_str line = update ? l[i] : hfsbi_trim(l[i]);
         if (!hfsbi_is_marker(line)) continue;
-        if (s->kind == HFSB_PATCH_UPDATE &&
+        if (update &&
             (hfsb_str_starts(line, HFSB_LIT("*** End of File")) ||
-             (i == s->from && hfsb_str_starts(line, HFSB_LIT("*** Move")))))
+             (i == from && hfsb_str_starts(line, HFSB_LIT("*** Move")))))
             continue;
         break;
     }
     return i;
 }
 
-HFSBI_FN hfsb_status hfsbi_patch_section(const hfsbi_patch_text *text,
-                                         size_t *line, hfsbi_section *s,
-                                         hfsb_err *err) {
-    const hfsb_str *l = text->lines.items;
-    size_t          i = *line;
-    hfsb_status     st = HFSB_OK;
-    memset(s, 0, sizeof *s);
-    if (hfsbi_head_line(l[i], "*** Add File:", &s->path))
-        s->kind = HFSB_PATCH_ADD;
-    else if (hfsbi_head_line(l[i], "*** Delete File:", &s->path))
-        s->kind = HFSB_PATCH_DELETE;
-    else if (hfsbi_head_line(l[i], "*** Update File:", &s->path))
-        s->kind = HFSB_PATCH_UPDATE;
+/* Reads the section at line *i; *i moves to the next one. */
+static hfsb_status hfsbi_parse_section(hfsbi_patch *p, size_t *i,
+                                       hfsb_err *err) {
+    const hfsb_str *l = p->text.items;
+    hfsb_patch_kind kind;
+    hfsb_str        path;
+    size_t          from = *i + 1, to;
+    hfsb_status     st;
+    if (hfsbi_head_line(l[*i], "*** Add File:", &path)) kind = HFSB_PATCH_ADD;
+    else if (hfsbi_head_line(l[*i], "*** Delete File:", &path))
+        kind = HFSB_PATCH_DELETE;
+    else if (hfsbi_head_line(l[*i], "*** Update File:", &path))
+        kind = HFSB_PATCH_UPDATE;
     else
         return hfsbi_patch_error(
-            err, i,
+            err, *i,
             "expected \"*** Add File: PATH\", \"*** Update File: PATH\" or "
             "\"*** Delete File: PATH\".");
-    if (!s->path.len) return hfsbi_patch_error(err, i, "the path is missing.");
-    s->from = i + 1;
-    s->to = *line = hfsbi_section_end(text, s);
-    if (s->kind == HFSB_PATCH_UPDATE) {
-        st = hfsbi_check_update(text, s, err);
-    } else if (s->kind == HFSB_PATCH_ADD) {
-        st = hfsbi_check_add(text, s, err);
-    } else {
-        while (s->to > s->from && !hfsbi_trim(l[s->to - 1]).len) s->to--;
-        if (s->to > s->from)
-            st = hfsbi_patch_error(err, s->from,
-                                   "\"*** Delete File\" has no lines.");
-    }
+    if (!path.len) return hfsbi_patch_error(err, *i, "the path is missing.");
+    to = *i = hfsbi_section_end(p, from, kind == HFSB_PATCH_UPDATE);
+    st = hfsbi_add_section(p, kind, path);
+    if (st != HFSB_OK) return st;
+    if (kind == HFSB_PATCH_UPDATE) return hfsbi_parse_update(p, from, to, err);
+    if (kind == HFSB_PATCH_ADD) return hfsbi_parse_add(p, from, to, err);
+    while (to > from && !hfsbi_trim(l[to - 1]).len) to--;
+    return to > from ? hfsbi_patch_error(err, from,
+                                         "\"*** Delete File\" has no lines.")
+                     : HFSB_OK;
+}
+
+/* ---- the Begin Patch format ---- */
+
+/* True when a patch that ends in this line lacks nothing but its End line: a
+   new line or a removed one could be followed by others. */
+static bool hfsbi_is_last_line(hfsb_str line) {
+    hfsb_str path;
+    return hfsb_str_starts(line, HFSB_LIT(" ")) ||
+           hfsb_str_equal(hfsbi_trim(line), HFSB_LIT("*** End of File")) ||
+           hfsbi_head_line(line, "*** Delete File:", &path);
+}
+
+/* Reads the lines from "*** Begin Patch" on. */
+static hfsb_status hfsbi_parse_begin(hfsbi_patch *p, bool closed,
+                                     hfsb_err *err) {
+    const hfsb_str *l = p->text.items;
+    hfsb_str        last = l[p->last - 1], id;
+    hfsb_status     st = HFSB_OK;
+    size_t          i;
+    p->first++;
+    if (p->first < p->last &&
+        hfsb_str_equal(hfsbi_trim(last), HFSB_LIT("*** End Patch")))
+        p->last--;
+    else if (p->first == p->last || !(closed || hfsbi_is_last_line(last)))
+        return hfsbi_patch_error(err, p->last - 1,
+                                 "the last line must be \"*** End Patch\".");
+    while (p->first < p->last &&
+           hfsbi_head_line(l[p->first], "*** Environment ID:", &id))
+        p->first++;
+    if (p->first < p->last && hfsbi_is_diff_head(p, p->first))
+        return hfsbi_parse_diff(p, err);
+    for (i = p->first; st == HFSB_OK && i < p->last;)
+        st = hfsbi_parse_section(p, &i, err);
+    if (st == HFSB_OK && !p->section_count)
+        return hfsbi_fail(err, HFSB_REFUSED, 0,
+                          "The patch is empty. Nothing was changed.");
     return st;
 }
 
-/* ---- src/edit/patch.c ---- */
-/* patch.c - apply a patch in memory.
+/* ---- all formats ---- */
 
-   A patch is computed section by section; later sections see the files as
-   earlier ones leave them, and nothing is written. An Update is a list of
-   hunks, each found in the lines after the hunk before it:
+static hfsb_status hfsbi_parse_format(hfsbi_patch *p, hfsb_err *err) {
+    const hfsb_str *l = p->text.items;
+    bool            closed = hfsbi_patch_unwrap(p);
+    size_t          i;
+    if (p->first < p->last &&
+        hfsb_str_equal(hfsbi_trim(l[p->first]), HFSB_LIT("*** Begin Patch")))
+        return hfsbi_parse_begin(p, closed, err);
+    for (i = p->first; i < p->last; i++) {
+        if (hfsbi_is_block_head(l[i])) return hfsbi_parse_blocks(p, err);
+        if (hfsbi_is_diff_head(p, i)) return hfsbi_parse_diff(p, err);
+        if (hfsbi_is_marker(l[i])) break;
+    }
+    return hfsbi_patch_error(
+        err, p->first < p->last ? p->first : 0,
+        "this is no patch. Send one of: \"*** Begin Patch\", \"*** Update "
+        "File: PATH\", \"@@\", lines that begin with a blank, - or +, \"*** "
+        "End Patch\"; a unified diff (\"--- a/PATH\", \"+++ b/PATH\", \"@@ "
+        "-1,3 +1,3 @@\"); or blocks of PATH, \"<<<<<<< SEARCH\", old lines, "
+        "\"=======\", new lines, \">>>>>>> REPLACE\".");
+}
 
-       @@ lines      narrow the place, each searched after the one before
-       hunk          its old lines, folded, are searched in the folded lines
-                     of the file; of all places the closest one counts
-       additions     go after their @@ line, else to the end of the file
+HFSBI_FN hfsb_status hfsbi_patch_parse(const hfsb_alloc *alloc, hfsb_str text,
+                                       hfsbi_patch *p, hfsb_err *err) {
+    size_t      i;
+    hfsb_status st;
+    memset(p, 0, sizeof *p);
+    p->alloc = *alloc;
+    st = hfsbi_lines_split(alloc, text, &p->text);
+    if (st != HFSB_OK) return st;
+    for (i = 0; i < p->text.count; i++)
+        if (hfsb_str_ends(p->text.items[i], HFSB_LIT("\r")))
+            p->text.items[i].len--;
+    p->last = p->text.count;
+    return hfsbi_parse_format(p, err);
+}
 
-   Context lines keep the bytes of the file, added lines take its line ends. A
-   hunk in no place, or equally close in several, refuses the whole patch. */
-/* How close a line of a hunk is to the file's line, from closest on. */
-typedef enum hfsbi_grade {
-    HFSBI_GRADE_EXACT,
-    HFSBI_GRADE_TRAIL,   /* but for blanks at its end */
-    HFSBI_GRADE_TRIMMED, /* context only: but for blanks at both ends */
-    HFSBI_GRADE_LOOKS,   /* but for look-alikes, too */
-    HFSBI_GRADE_NONE
-} hfsbi_grade;
+/* ---- src/edit/patch_indent.c ---- */
+/* patch_indent.c - do the hunks of a file agree about its indentation?
+
+   Each hunk is re-indented by itself, if its old lines need it. But a patch is
+   indented in one way: where one hunk had to be moved and another matched as
+   it is, the new lines of the other may be wrong, because nothing moved them,
+   or it was found in the wrong place. It is kept only if its own lines show
+   how they are indented. */
+static hfsb_str hfsbi_blanks_of(hfsb_str line) {
+    return hfsb_str_slice(line, 0, hfsbi_indent_len(line, 0));
+}
+
+/* The next line that is not blank; false at the end. */
+static bool hfsbi_next_text(hfsb_str *rest, hfsb_str *line) {
+    while (hfsb_text_line(rest, line, NULL))
+        if (hfsbi_trim(*line).len) return true;
+    return false;
+}
+
+/* ---- a single old line ---- */
+
+/* The least indented line of a hunk that is added, or is not; lines that are
+   blank, or like `except`, do not count. ptr NULL if there is none. *count is
+   the number of those that count. */
+static hfsb_str hfsbi_least_line(const hfsbi_patch *patch,
+                                 const hfsbi_hunk *hunk, bool added,
+                                 hfsb_str except, size_t *count) {
+    hfsb_str least = HFSB_INIT;
+    size_t   i;
+    *count = 0;
+    for (i = hunk->body; i < hunk->end; i++) {
+        const hfsbi_hunk_line *l = patch->lines + i;
+        if ((l->mark == '+') != added || !hfsbi_trim(l->text).len ||
+            hfsb_str_equal(l->text, except))
+            continue;
+        if (!(*count)++ ||
+            hfsbi_indent_len(l->text, 0) < hfsbi_indent_len(least, 0))
+            least = l->text;
+    }
+    return least;
+}
+
+HFSBI_FN hfsb_str hfsbi_hunk_torn(const hfsbi_patch *patch,
+                                  const hfsbi_hunk *hunk, hfsb_str was) {
+    const hfsb_str none = HFSB_INIT;
+    size_t         olds, news;
+    hfsb_str       line = HFSB_INIT;
+    hfsb_str old_line = hfsbi_least_line(patch, hunk, false, none, &olds);
+    hfsb_str new_line = hfsbi_least_line(patch, hunk, true, old_line, &news);
+    if (olds != 1 || !news) return none;
+    if (!hfsbi_next_text(&was, &line)) return none;
+    line = hfsbi_blanks_of(line);
+    if (hfsb_str_equal(line, hfsbi_blanks_of(old_line)) ||
+        !hfsb_str_equal(line, hfsbi_blanks_of(new_line)))
+        return none;
+    return new_line;
+}
+
+/* ---- several hunks ---- */
+
+/* True when some line starts without a blank. */
+static bool hfsbi_has_margin_text(hfsb_str text) {
+    hfsb_str line;
+    while (hfsb_text_line(&text, &line, NULL))
+        if (line.len && !hfsbi_is_blank(line.ptr[0])) return true;
+    return false;
+}
+
+enum { HFSBI_HUNK_INDENTS = 32 };
+
+/* True when the old lines of the hunk, which matched as they are, have more
+   than one indentation, and those of all new lines among them. Brackets alone
+   are in too many places to show anything. */
+static bool hfsbi_shows_indent(const hfsbi_patch *patch,
+                               const hfsbi_hunk  *hunk) {
+    hfsb_str list[HFSBI_HUNK_INDENTS];
+    size_t   i, k, pass, count = 0;
+    for (pass = 0; pass < 2; pass++) /* the old lines, then the new ones */
+        for (i = hunk->body; i < hunk->end; i++) {
+            const hfsbi_hunk_line *l = patch->lines + i;
+            hfsb_str               indent = hfsbi_blanks_of(l->text);
+            if ((l->mark == '+') != (pass == 1) ||
+                hfsbi_count_visible(l->text) < (pass ? 1u : 4u))
+                continue;
+            for (k = 0; k < count && !hfsb_str_equal(list[k], indent);) k++;
+            if (k < count) continue;
+            if (pass || count == HFSBI_HUNK_INDENTS) return false;
+            list[count++] = indent;
+        }
+    return count > 1;
+}
+
+/* 0 for the same indentation, 2 if one has tabs and the other has not: nobody
+   does that on one line only. Else 1. */
+static size_t hfsbi_moved_by(hfsb_str a, hfsb_str b) {
+    if (hfsb_str_equal(a, b)) return 0;
+    return (hfsb_str_find_byte(a, '\t') == HFSB_NPOS) !=
+                   (hfsb_str_find_byte(b, '\t') == HFSB_NPOS)
+               ? 2
+               : 1;
+}
+
+/* Number of old lines whose indentation is not that of the file. */
+static size_t hfsbi_count_moved(const hfsbi_patch *patch,
+                                const hfsbi_hunk *hunk, hfsb_str was) {
+    hfsb_str line;
+    size_t   i, n = 0;
+    for (i = hunk->body; i < hunk->end; i++) {
+        const hfsbi_hunk_line *l = patch->lines + i;
+        if (l->mark == '+' || !hfsbi_trim(l->text).len) continue;
+        if (!hfsbi_next_text(&was, &line)) break;
+        n += hfsbi_moved_by(hfsbi_blanks_of(l->text), hfsbi_blanks_of(line));
+    }
+    return n;
+}
+
+HFSBI_FN void hfsbi_indents_add(hfsbi_indents *in, const hfsbi_patch *patch,
+                                const hfsbi_hunk *hunk, hfsb_str was,
+                                bool reindented) {
+    const hfsb_str none = HFSB_INIT;
+    size_t         i, olds, news;
+    hfsb_str old_line = hfsbi_least_line(patch, hunk, false, none, &olds);
+    bool     at_margin = olds && !hfsbi_blanks_of(old_line).len;
+    (void)hfsbi_least_line(patch, hunk, true, none, &news);
+    /* One line alone can be off by mistake. */
+    if (reindented || hfsbi_count_moved(patch, hunk, was) > 1) {
+        in->moved = hunk;
+        if (at_margin != hfsbi_has_margin_text(was)) in->margin_moved = hunk;
+        return;
+    }
+    if (!news || hfsbi_shows_indent(patch, hunk)) return;
+    in->margin_kept = hunk;
+    for (i = hunk->body; i < hunk->end; i++) {
+        const hfsbi_hunk_line *l = patch->lines + i;
+        if (l->mark == '+' && hfsbi_trim(l->text).len &&
+            hfsbi_blanks_of(l->text).len)
+            in->kept = hunk;
+    }
+}
+
+HFSBI_FN bool hfsbi_indents_agree(const hfsbi_indents *in,
+                                  const hfsbi_hunk   **kept,
+                                  const hfsbi_hunk   **moved) {
+    bool margin = in->margin_moved && in->margin_kept;
+    *kept = margin ? in->margin_kept : in->kept;
+    *moved = margin ? in->margin_moved : in->moved;
+    return !*kept || !*moved;
+}
+
+/* ---- src/edit/patch_update.c ---- */
+/* patch_update.c - apply the hunks of a patch to one file.
+
+   The hunks of a file are gone through twice:
+
+       place    the old lines of each hunk are found by the ladder of edits, in
+                whole lines, after its @@ lines and the hunk before it
+       write    each place is rewritten as an edit is
+
+   A hunk with several places is not refused at once: the hunks after it may
+   leave room for the first place only. In no place, or with more than one way
+   to place all hunks, the whole patch is refused. Additions alone go after
+   their @@ line, else to the end of the file. */
+/* Where a hunk goes. */
+typedef struct hfsbi_hunk_place {
+    const hfsbi_hunk *hunk;
+    hfsbi_matches     found;    /* how; its items are freed */
+    hfsbi_match       match;    /* in the file's text; an empty one: insert */
+    size_t            again;    /* end of the next match, HFSB_NPOS: none */
+    bool              at_tail;  /* after all other lines of the file */
+    bool              stripped; /* of line numbers */
+} hfsbi_hunk_place;
 
 /* The update of one file. */
 typedef struct hfsbi_update {
-    const hfsb_alloc       *alloc;
-    const hfsbi_patch_text *patch;
-    const hfsbi_section    *section;
-    hfsb_str                content;
-    hfsbi_edit_text         file;
-    bool                    split_cr; /* a lone CR ends a line, like LF */
-    hfsbi_line_table        lines;    /* of the file */
-    hfsb_buf                pattern;  /* folded lines that are looked for */
-    size_t                  olds;     /* old lines of the current hunk */
-    size_t                  cursor;   /* line after the last hunk */
-    hfsb_span              *spans;
-    size_t                  span_count, span_cap;
-    hfsb_buf                texts; /* of the spans, in order */
-    hfsb_buf                tail;  /* goes after the last line */
-    bool                    fuzzy;
-    hfsb_err               *err;
+    const hfsb_alloc    *alloc;
+    const hfsbi_patch   *patch;
+    const hfsbi_section *section;
+    hfsb_str             content;
+    hfsbi_edit_text      file;
+    size_t               cursor;   /* start of the line after the last hunk */
+    const hfsbi_hunk    *numbered; /* the last hunk with a line number */
+    size_t               numbered_at; /* its place */
+    hfsbi_hunk_place    *places;
+    size_t               place_count, place_cap;
+
+    hfsb_buf         old_text, new_text; /* of the current hunk */
+    hfsb_buf         scratch;
+    size_t          *same;
+    size_t           same_cap;
+    hfsbi_line_pairs pairs;
+
+    hfsbi_updated *done;
+    hfsbi_indents  indents;
+    hfsb_buf       texts; /* of its spans, in order */
+    unsigned       rungs; /* bit of each rung used */
+    bool           stripped, reindented;
+    bool           unproven; /* some hunk was not found exactly and once */
+    hfsb_err      *err;
 } hfsbi_update;
 
-static const unsigned hfsbi_patch_folds =
-    HFSBI_FOLD_INDENT | HFSBI_FOLD_TRAIL | HFSBI_FOLD_LOOKS;
+/* ---- the texts of a hunk ---- */
 
-/* ---- lines of a hunk ---- */
-
-/* Text of a hunk's line without its mark. */
-static hfsb_str hfsbi_body_text(hfsb_str line) {
-    return hfsb_str_slice(line, 1, line.len);
+static hfsb_status hfsbi_pairs_add(hfsbi_update *u, size_t old_line) {
+    size_t *same = (size_t *)hfsbi_array_grow(
+        u->alloc, u->same, &u->same_cap, u->pairs.new_count + 1, sizeof *same);
+    if (!same) return HFSB_NOMEM;
+    u->pairs.same = u->same = same;
+    same[u->pairs.new_count++] = old_line;
+    return HFSB_OK;
 }
 
-static bool hfsbi_is_old(hfsb_str line) {
-    return !line.len || line.ptr[0] != '+';
-}
-
-static bool hfsbi_is_context(hfsb_str line) {
-    return !line.len || line.ptr[0] == ' ';
-}
-
-/* Grades two lines that are equal to the folds. */
-static hfsbi_grade hfsbi_grade_line(hfsb_str want, hfsb_str have,
-                                    bool context) {
-    hfsb_str w = hfsbi_trim_end(want), h = hfsbi_trim_end(have);
-    size_t   wi, hi;
-    if (hfsb_str_equal(want, have)) return HFSBI_GRADE_EXACT;
-    if (hfsb_str_equal(w, h)) return HFSBI_GRADE_TRAIL;
-    wi = hfsbi_indent_len(w, 0);
-    hi = hfsbi_indent_len(h, 0);
-    if (context && hfsb_str_equal(hfsb_str_slice(w, wi, w.len),
-                                  hfsb_str_slice(h, hi, h.len)))
-        return HFSBI_GRADE_TRIMMED;
-    if (!context &&
-        !hfsb_str_equal(hfsb_str_slice(w, 0, wi), hfsb_str_slice(h, 0, hi)))
-        return HFSBI_GRADE_NONE;
-    return HFSBI_GRADE_LOOKS;
-}
-
-/* The worst grade of the hunk's old lines against the file's lines from `at`
-   on. */
-static hfsbi_grade hfsbi_grade_chunk(const hfsbi_update *u,
-                                     const hfsbi_chunk *chunk, size_t at,
-                                     size_t *budget) {
-    hfsbi_grade worst = HFSBI_GRADE_EXACT;
+/* Sets old_text to the context and the removed lines, new_text to the context
+   and the added lines. */
+static hfsb_status hfsbi_set_texts(hfsbi_update *u, const hfsbi_hunk *hunk) {
+    hfsb_status st = HFSB_OK;
     size_t      i;
-    for (i = chunk->body; i < chunk->end && worst < HFSBI_GRADE_NONE; i++) {
-        hfsb_str    line = u->patch->lines.items[i];
-        hfsbi_grade g;
-        if (!hfsbi_is_old(line)) continue;
-        g = hfsbi_grade_line(hfsbi_body_text(line),
-                             hfsbi_line_text(&u->lines, at++),
-                             hfsbi_is_context(line));
-        if (g > worst) worst = g;
-        --*budget;
+    hfsb_buf_truncate(&u->old_text, 0);
+    hfsb_buf_truncate(&u->new_text, 0);
+    u->pairs.old_count = u->pairs.new_count = 0;
+    for (i = hunk->body; st == HFSB_OK && i < hunk->end; i++) {
+        const hfsbi_hunk_line *l = u->patch->lines + i;
+        if (l->mark != '-') {
+            hfsb_buf_append(&u->new_text, l->text);
+            hfsb_buf_append_byte(&u->new_text, '\n');
+            st = hfsbi_pairs_add(u, l->mark == ' ' ? u->pairs.old_count
+                                                   : HFSB_NPOS);
+        }
+        if (l->mark == '+') continue;
+        hfsb_buf_append(&u->old_text, l->text);
+        hfsb_buf_append_byte(&u->old_text, '\n');
+        u->pairs.old_count++;
     }
-    return worst;
+    if (st == HFSB_OK) st = u->old_text.status;
+    return st == HFSB_OK ? u->new_text.status : st;
 }
 
-/* ---- finding a hunk ---- */
-
-/* The closest places of a hunk. */
-typedef struct hfsbi_hit {
-    size_t      line, count; /* the first, and how many there are */
-    hfsbi_grade grade;
-    bool        unsure; /* a place that was not graded may be closer */
-} hfsbi_hit;
-
-/* Starts a pattern: every line of it lies between two LFs. */
-static void hfsbi_pattern_start(hfsbi_update *u) {
-    hfsb_buf_truncate(&u->pattern, 0);
-    hfsb_buf_append_byte(&u->pattern, '\n');
+static void hfsbi_strip_text(hfsbi_update *u, hfsb_buf *text) {
+    hfsb_buf stripped = u->scratch;
+    hfsb_buf_truncate(&stripped, 0);
+    hfsbi_numbered_strip(hfsb_buf_str(text), &stripped);
+    u->scratch = *text;
+    *text = stripped;
 }
 
-static void hfsbi_pattern_add(hfsbi_update *u, hfsb_str line) {
-    hfsbi_fold(line, hfsbi_patch_folds, &u->pattern);
-    hfsb_buf_append_byte(&u->pattern, '\n');
+/* Removes the line numbers of a listing from both texts, if old_text was
+   copied from one; false otherwise. */
+static bool hfsbi_strip_texts(hfsbi_update *u, hfsb_status *st) {
+    hfsbi_numbered olds = hfsbi_numbered_scan(hfsb_buf_str(&u->old_text));
+    hfsbi_numbered news = hfsbi_numbered_scan(hfsb_buf_str(&u->new_text));
+    if (!olds.consecutive || (news.prefixed && news.prefixed < news.lines))
+        return false;
+    hfsbi_strip_text(u, &u->old_text);
+    if (news.prefixed) hfsbi_strip_text(u, &u->new_text);
+    *st = u->old_text.status != HFSB_OK ? u->old_text.status
+                                        : u->new_text.status;
+    return *st == HFSB_OK && u->old_text.len > 0;
 }
 
-/* Sets the pattern to the hunk's old lines. */
-static hfsb_status hfsbi_pattern_set(hfsbi_update      *u,
-                                     const hfsbi_chunk *chunk) {
-    size_t i;
-    hfsbi_pattern_start(u);
-    u->olds = 0;
-    for (i = chunk->body; i < chunk->end; i++) {
-        hfsb_str line = u->patch->lines.items[i];
-        if (!hfsbi_is_old(line)) continue;
-        hfsbi_pattern_add(u, hfsbi_body_text(line));
-        u->olds++;
+static hfsbi_edit_texts hfsbi_hunk_texts(const hfsbi_update *u,
+                                         const hfsbi_hunk   *hunk) {
+    hfsbi_edit_texts t;
+    t.mode = HFSB_EDIT_REPLACE;
+    t.old_text = hfsb_buf_str(&u->old_text);
+    t.new_text = t.raw_new = hfsb_buf_str(&u->new_text);
+    t.pairs = hunk->block ? NULL : &u->pairs;
+    t.verbatim = !hunk->block;
+    return t;
+}
+
+/* ---- lines of the file ---- */
+
+/* Start of the first line at or after pos. */
+static size_t hfsbi_line_from(const hfsbi_edit_text *file, size_t pos) {
+    size_t len;
+    if (hfsbi_starts_line(file, pos)) return pos;
+    pos = hfsbi_edit_line_end(file, pos, &len);
+    return pos + len;
+}
+
+/* Start of the line of pos. */
+static size_t hfsbi_start_of_line(const hfsbi_edit_text *file, size_t pos) {
+    while (!hfsbi_starts_line(file, pos)) pos--;
+    return pos;
+}
+
+/* Start of the last `count` lines. */
+static size_t hfsbi_last_lines(const hfsbi_edit_text *file, size_t count) {
+    size_t pos = file->text.len;
+    while (pos > 0 && count > 0)
+        if (hfsbi_starts_line(file, --pos)) count--;
+    return pos;
+}
+
+/* True when the last line of the file lacks its line end. */
+static bool hfsbi_is_open(const hfsbi_edit_text *file) {
+    return !hfsbi_starts_line(file, file->text.len);
+}
+
+static size_t hfsbi_line_of(const hfsbi_update *u, size_t pos) {
+    return 1 +
+           hfsbi_count_lines(&u->file, hfsb_str_slice(u->file.text, 0, pos));
+}
+
+/* The line end for text put in at pos. */
+static hfsb_str hfsbi_patch_newline(const hfsbi_update *u, size_t pos) {
+    hfsb_str newline = hfsbi_newline_at(&u->file, pos);
+    return newline.len ? newline : HFSB_LIT("\n");
+}
+
+/* Finds whole lines in [from, to), which are offsets of line starts: the first
+   two places, or all of them. */
+static hfsb_status hfsbi_find_lines(const hfsbi_update *u, hfsb_str text,
+                                    size_t from, size_t to, bool all,
+                                    hfsbi_matches *m) {
+    hfsbi_edit_text part = u->file;
+    hfsb_status     st;
+    size_t          i;
+    part.text = hfsb_str_slice(part.text, from, to);
+    st = hfsbi_match_find(u->alloc, &part, text,
+                          HFSBI_MATCH_EXACT | HFSBI_MATCH_LOOSE |
+                              HFSBI_MATCH_LINES | (all ? 0 : HFSBI_MATCH_TWO),
+                          m);
+    for (i = 0; i < m->count; i++) {
+        m->items[i].start += from;
+        m->items[i].end += from;
     }
-    return u->pattern.status;
-}
-
-/* The next line, from `from` on, where the pattern starts, or HFSB_NPOS. */
-static size_t hfsbi_pattern_find(const hfsbi_update *u, size_t from) {
-    return hfsbi_line_table_find(&u->lines, hfsb_buf_str(&u->pattern), from);
-}
-
-/* Grades the place at line `at`. Grading costs up to the hunk's length, so
-   there is a budget of lines; when it is spent a further place counts as one
-   more, and only an exact one found before is sure to be the closest. */
-static void hfsbi_weigh(const hfsbi_update *u, const hfsbi_chunk *chunk,
-                        size_t at, size_t *budget, hfsbi_hit *hit) {
-    hfsbi_grade g;
-    if (*budget < u->olds) {
-        if (hit->grade == HFSBI_GRADE_NONE && !hit->count) hit->line = at;
-        if (hit->grade != HFSBI_GRADE_EXACT) hit->unsure = true;
-        hit->count++;
-        return;
-    }
-    g = hfsbi_grade_chunk(u, chunk, at, budget);
-    if (g == HFSBI_GRADE_NONE || g > hit->grade) return;
-    if (g < hit->grade) {
-        hit->grade = g;
-        hit->line = at;
-        hit->count = 0;
-    }
-    hit->count++;
-}
-
-/* Finds the closest places of the hunk from line `from` on. */
-static hfsbi_hit hfsbi_find_chunk(const hfsbi_update *u,
-                                  const hfsbi_chunk *chunk, size_t from) {
-    size_t budget = 8 * (u->lines.count - from + u->olds) + 1024, at = 0;
-    hfsbi_occurrences f = HFSB_INIT;
-    hfsbi_hit         hit = HFSB_INIT;
-    hit.grade = HFSBI_GRADE_NONE;
-    f.text = hfsbi_line_folds(&u->lines, from, u->lines.count);
-    f.pattern = hfsb_buf_str(&u->pattern);
-    for (; (at = hfsbi_occurrence_next(&f, at)) != HFSB_NPOS; at++) {
-        size_t pos = (size_t)(f.text.ptr - u->lines.view.text.ptr) + at;
-        hfsbi_weigh(u, chunk, hfsbi_line_at(&u->lines, pos), &budget, &hit);
-    }
-    return hit;
-}
-
-/* ---- anchors ---- */
-
-/* The text of an @@ line; the numbers that other tools put there, "-1,2 +1,3
-   @@", are no text of the file. */
-static hfsb_str hfsbi_anchor_text(hfsb_str line) {
-    hfsb_str text = hfsb_str_slice(line, 3, line.len);
-    size_t   end;
-    if (hfsb_str_starts(text, HFSB_LIT("-")) &&
-        (end = hfsb_str_find(text, HFSB_LIT(" @@"))) != HFSB_NPOS &&
-        hfsb_str_find(hfsb_str_slice(text, 0, end), HFSB_LIT(" +")) !=
-            HFSB_NPOS)
-        text = hfsb_str_slice(text, end + 4, text.len);
-    return text;
-}
-
-/* The first of the closest lines, from `from` on, to the anchor; HFSB_NPOS if
-   there is none. */
-static size_t hfsbi_find_anchor(hfsbi_update *u, hfsb_str text, size_t from) {
-    hfsbi_grade best = HFSBI_GRADE_NONE;
-    size_t      found = HFSB_NPOS, at;
-    hfsbi_pattern_start(u);
-    hfsbi_pattern_add(u, text);
-    if (u->pattern.status != HFSB_OK) return HFSB_NPOS;
-    for (at = hfsbi_pattern_find(u, from);
-         at != HFSB_NPOS && best > HFSBI_GRADE_EXACT;
-         at = hfsbi_pattern_find(u, at + 1)) {
-        hfsbi_grade g =
-            hfsbi_grade_line(text, hfsbi_line_text(&u->lines, at), true);
-        if (g >= best) continue;
-        best = g;
-        found = at;
-    }
-    return found;
+    return st;
 }
 
 /* ---- refusals ---- */
 
-static hfsb_status hfsbi_chunk_error(const hfsbi_update *u,
-                                     const hfsbi_chunk  *chunk,
-                                     hfsb_status code, const char *what) {
+static hfsb_status hfsbi_hunk_error(const hfsbi_update *u,
+                                    const hfsbi_hunk *hunk, hfsb_status code,
+                                    const char *what) {
     hfsbi_fail(u->err, code, 0, "%s", "");
     hfsbi_err_quote(u->err, u->section->path, 200);
     hfsbi_err_add(u->err, ": the hunk at line %zu of the patch %s",
-                  chunk->anchors + 1, what);
-    if (u->err) u->err->line = chunk->anchors + 1;
+                  hunk->line + 1, what);
+    if (u->err) u->err->line = hunk->line + 1;
     return code;
 }
 
 static hfsb_status hfsbi_anchor_missing(const hfsbi_update *u,
-                                        const hfsbi_chunk  *chunk,
+                                        const hfsbi_hunk   *hunk,
                                         hfsb_str            text) {
-    hfsb_status st = hfsbi_chunk_error(u, chunk, HFSB_NOT_FOUND,
-                                       "was not applied: no line reads \"");
+    hfsb_status st = hfsbi_hunk_error(u, hunk, HFSB_NOT_FOUND,
+                                      "was not applied: no line reads \"");
     hfsbi_err_quote(u->err, text, 120);
     hfsbi_err_add(u->err, "\" after the hunk before it. The text after @@ "
-                          "must be a whole line of the file. Nothing was "
-                          "changed.");
+                          "must be a line of the file, or a part of only one "
+                          "line. Nothing was changed.");
     return st;
 }
 
 /* Shows the closest lines, like a refused edit. */
-static hfsb_status hfsbi_chunk_missing(hfsbi_update      *u,
-                                       const hfsbi_chunk *chunk, bool anchored,
-                                       size_t from) {
-    hfsbi_hint  hint;
-    hfsbi_hit   hit = hfsbi_find_chunk(u, chunk, 0);
-    hfsb_buf    old_text = HFSB_INIT;
-    size_t      i;
-    hfsb_status st =
-        hfsbi_chunk_error(u, chunk, HFSB_NOT_FOUND,
+static hfsb_status hfsbi_hunk_missing(hfsbi_update *u, const hfsbi_hunk *hunk,
+                                      bool anchored, size_t from) {
+    hfsb_str      old_text = hfsb_buf_str(&u->old_text);
+    hfsbi_matches m;
+    hfsbi_hint    hint;
+    hfsb_status   st =
+        hfsbi_find_lines(u, old_text, 0, u->file.text.len, false, &m);
+    bool   above = m.count && m.items[0].start < from;
+    size_t line = above ? hfsbi_line_of(u, m.items[0].start) : 0;
+    hfsbi_matches_free(u->alloc, &m);
+    if (st != HFSB_OK) return st;
+    st = hfsbi_hunk_error(u, hunk, HFSB_NOT_FOUND,
                           "was not found in the file. Nothing was changed.");
-    if (hit.count && hit.line < from) {
+    if (above) {
         hfsbi_err_add(u->err,
                       " Its lines are at line %zu, above %s: hunks must come "
                       "in the order of the file.",
-                      hit.line + 1,
-                      anchored ? "its @@ line" : "the hunk before it");
+                      line, anchored ? "its @@ line" : "the hunk before it");
         return st;
-    }
-    old_text.alloc = *u->alloc;
-    for (i = chunk->body; i < chunk->end; i++) {
-        hfsb_str line = u->patch->lines.items[i];
-        if (!hfsbi_is_old(line)) continue;
-        hfsb_buf_append(&old_text, hfsbi_body_text(line));
-        hfsb_buf_append_byte(&old_text, '\n');
     }
     hint.alloc = u->alloc;
     hint.file = &u->file;
-    hint.old_text = hfsb_buf_str(&old_text);
-    hint.new_text = HFSB_LIT("");
+    hint.old_text = old_text;
+    hint.new_text = hfsb_buf_str(&u->new_text);
     hint.err = u->err;
-    if (old_text.status == HFSB_OK) hfsbi_hint_not_found(&hint);
-    hfsb_buf_free(&old_text);
+    hfsbi_hint_not_found(&hint);
     return st;
 }
 
-static hfsb_status hfsbi_chunk_ambiguous(const hfsbi_update *u,
-                                         const hfsbi_chunk  *chunk,
-                                         const hfsbi_hit    *hit) {
-    hfsb_status st =
-        hfsbi_chunk_error(u, chunk, HFSB_AMBIGUOUS, "fits in more than one ");
+static hfsb_status hfsbi_hunk_applied(const hfsbi_update *u,
+                                      const hfsbi_hunk *hunk, size_t pos) {
+    hfsb_status st = hfsbi_hunk_error(u, hunk, HFSB_REFUSED,
+                                      "is already applied: the file has ");
     hfsbi_err_add(u->err,
-                  "place (%zu, the first at line %zu). Add context lines, or "
-                  "an @@ line with the function or class it is in. Nothing "
-                  "was changed.",
-                  hit->count, hit->line + 1);
+                  "its new lines at line %zu. Leave the hunk out. Nothing was "
+                  "changed.",
+                  hfsbi_line_of(u, pos));
     return st;
 }
 
-/* ---- applying a hunk ---- */
+/* ---- anchors ---- */
 
-static hfsb_status hfsbi_add_span(hfsbi_update *u, size_t start, size_t end,
-                                  size_t text_len) {
-    hfsb_span *p = (hfsb_span *)hfsbi_array_grow(
-        u->alloc, u->spans, &u->span_cap, u->span_count + 1, sizeof *p);
-    if (!p) return HFSB_NOMEM;
-    u->spans = p;
-    p += u->span_count++;
+/* True when text is not a piece of longer words at pos. */
+static bool hfsbi_is_whole_word(hfsb_str file, hfsb_str text, size_t pos) {
+    size_t end = pos + text.len;
+    return !(pos > 0 && hfsbi_is_word_char(file.ptr[pos - 1]) &&
+             hfsbi_is_word_char(text.ptr[0])) &&
+           !(end < file.len && hfsbi_is_word_char(file.ptr[end]) &&
+             hfsbi_is_word_char(text.ptr[text.len - 1]));
+}
+
+/* The offset of text in the only line of [from, to) that contains it, or
+   HFSB_NPOS. With `first` it must be the first text of the line. */
+static size_t hfsbi_find_part(const hfsbi_edit_text *file, hfsb_str text,
+                              size_t from, size_t to, bool first) {
+    size_t found = HFSB_NPOS, at, len;
+    while ((at = hfsb_str_find(hfsb_str_slice(file->text, from, to), text)) !=
+           HFSB_NPOS) {
+        at += from;
+        from = at + 1;
+        if (first ? !hfsbi_starts_text(file, at)
+                  : !hfsbi_is_whole_word(file->text, text, at))
+            continue;
+        if (found != HFSB_NPOS) return HFSB_NPOS;
+        found = at;
+        from = hfsbi_edit_line_end(file, at, &len) + len;
+    }
+    return found;
+}
+
+/* Finds the line of an anchor in [from, to): the first of the closest ones,
+   else the only one that contains it. *pos, the start of the line or an offset
+   in it, is HFSB_NPOS if there is none. */
+static hfsb_status hfsbi_find_anchor(hfsbi_update *u, hfsb_str text,
+                                     size_t from, size_t to, size_t *pos) {
+    hfsbi_matches m;
+    hfsb_status   st;
+    *pos = HFSB_NPOS;
+    hfsb_buf_truncate(&u->scratch, 0);
+    hfsb_buf_append(&u->scratch, text);
+    st = hfsb_buf_append_byte(&u->scratch, '\n');
+    if (st != HFSB_OK) return st;
+    st = hfsbi_find_lines(u, hfsb_buf_str(&u->scratch), from, to, false, &m);
+    *pos = m.count
+               ? m.items[0].start
+               : hfsbi_find_part(&u->file, hfsbi_trim(text), from, to, false);
+    hfsbi_matches_free(u->alloc, &m);
+    return st;
+}
+
+/* Where a hunk may be, by its @@ lines. */
+typedef struct hfsbi_hunk_range {
+    size_t from;     /* start of the line after the last @@ line */
+    size_t back;     /* that line, which the hunk may repeat */
+    bool   anchored; /* an @@ line was found after the cursor */
+    bool   doubtful; /* it is above the cursor, too */
+} hfsbi_hunk_range;
+
+/* Follows the @@ lines. One that is only above the cursor is still true, and
+   does not narrow the place of old lines. */
+static hfsb_status hfsbi_follow_anchors(hfsbi_update     *u,
+                                        const hfsbi_hunk *hunk,
+                                        hfsbi_hunk_range *r) {
+    size_t i, at, above, end = u->file.text.len;
+    memset(r, 0, sizeof *r);
+    r->from = r->back = u->cursor;
+    for (i = hunk->anchors; i < hunk->body; i++) {
+        hfsb_str    text = u->patch->lines[i].text;
+        hfsb_status st = hfsbi_find_anchor(u, text, r->from, end, &at);
+        above = HFSB_NPOS;
+        if (st == HFSB_OK && !r->anchored && u->pairs.old_count)
+            st = hfsbi_find_anchor(u, text, 0, u->cursor, &above);
+        if (st != HFSB_OK) return st;
+        if (at == HFSB_NPOS && above == HFSB_NPOS)
+            return hfsbi_anchor_missing(u, hunk, text);
+        if (at == HFSB_NPOS) continue;
+        if (!r->anchored) r->doubtful = above != HFSB_NPOS;
+        r->anchored = true;
+        r->back = at;
+        r->from = hfsbi_line_from(&u->file, at + 1);
+    }
+    return HFSB_OK;
+}
+
+/* ---- placing a hunk ---- */
+
+static hfsbi_hunk_place *hfsbi_add_hunk_place(hfsbi_update     *u,
+                                              const hfsbi_hunk *hunk) {
+    hfsbi_hunk_place *p = (hfsbi_hunk_place *)hfsbi_array_grow(
+        u->alloc, u->places, &u->place_cap, u->place_count + 1, sizeof *p);
+    if (!p) return NULL;
+    u->places = p;
+    p += u->place_count++;
     memset(p, 0, sizeof *p);
-    p->old_start = u->file.offset + start;
-    p->old_len = end - start;
+    p->hunk = hunk;
+    p->again = HFSB_NPOS;
+    return p;
+}
+
+/* Finds the old lines of a hunk. The line of @@ may be repeated as the first
+   line of context, but a place after it is preferred. */
+static hfsb_status hfsbi_find_hunk(hfsbi_update *u, const hfsbi_hunk *hunk,
+                                   const hfsbi_hunk_range *r,
+                                   hfsbi_matches          *m) {
+    hfsb_str    old_text = hfsb_buf_str(&u->old_text);
+    size_t      end = u->file.text.len, least = 0, from = r->from;
+    hfsb_status st;
+    if (hunk->at_eof) least = hfsbi_last_lines(&u->file, u->pairs.old_count);
+    if (r->doubtful) from = u->cursor;
+    st = hfsbi_find_lines(u, old_text, from > least ? from : least, end, false,
+                          m);
+    if (st == HFSB_OK && !m->count && r->anchored && r->back >= least) {
+        hfsbi_matches_free(u->alloc, m);
+        st = hfsbi_find_lines(u, old_text,
+                              hfsbi_start_of_line(&u->file, r->back), end,
+                              false, m);
+    }
+    if (hunk->at_eof && m->count && m->items[m->count - 1].end < end)
+        hfsbi_matches_free(u->alloc, m);
+    return st;
+}
+
+/* Where a hunk starts by its line number, if the file has moved as the hunk
+   before shows; HFSB_NPOS outside the file. */
+static size_t hfsbi_expected_pos(const hfsbi_update *u,
+                                 const hfsbi_hunk   *hunk) {
+    long long line = (long long)hunk->number;
+    size_t    pos = 0, len;
+    if (u->numbered)
+        line += (long long)hfsbi_line_of(u, u->numbered_at) -
+                (long long)u->numbered->number;
+    for (; line > 1 && pos < u->file.text.len; line--)
+        pos = hfsbi_edit_line_end(&u->file, pos, &len) + len;
+    return line == 1 ? pos : HFSB_NPOS;
+}
+
+/* Chooses among several matches the first from `from` on, an offset or
+   HFSB_NPOS, if it is as close. It must start there, or be the only one. */
+static hfsb_status hfsbi_choose_from(const hfsbi_update *u, size_t from,
+                                     bool there, hfsbi_matches *m,
+                                     bool *chosen) {
+    hfsbi_matches later;
+    hfsb_status   st;
+    if (*chosen || from == HFSB_NPOS || from < u->cursor) return HFSB_OK;
+    st = hfsbi_find_lines(u, hfsb_buf_str(&u->old_text), from,
+                          u->file.text.len, false, &later);
+    *chosen = st == HFSB_OK && later.count && later.rung == m->rung &&
+              (there ? later.items[0].start == from && !later.items[0].overlaps
+                     : later.count == 1 && !later.overlapping);
+    if (*chosen) m->items[0] = later.items[0];
+    hfsbi_matches_free(u->alloc, &later);
+    return st;
+}
+
+/* Chooses among several matches: by the line number of the hunk; by its
+   heading, when only one match is after it; the first one after an @@ line,
+   unless the indentation is not the same, which tells such places apart. The
+   chosen one becomes the first. */
+static hfsb_status hfsbi_choose_match(const hfsbi_update     *u,
+                                      const hfsbi_hunk       *hunk,
+                                      const hfsbi_hunk_range *r,
+                                      hfsbi_matches *m, bool *chosen) {
+    size_t      pos = HFSB_NPOS;
+    hfsb_status st;
+    *chosen = false;
+    if (hunk->numbered) pos = hfsbi_expected_pos(u, hunk);
+    st = hfsbi_choose_from(u, pos, true, m, chosen);
+    pos = HFSB_NPOS;
+    if (hunk->heading.len && !*chosen)
+        pos = hfsbi_find_part(&u->file, hunk->heading, 0, u->file.text.len,
+                              true);
+    if (pos != HFSB_NPOS) pos = hfsbi_line_from(&u->file, pos + 1);
+    if (st == HFSB_OK) st = hfsbi_choose_from(u, pos, false, m, chosen);
+    if (r->anchored && m->rung < HFSBI_RUNG_INDENT &&
+        m->items[0].start >= r->back)
+        *chosen = true;
+    return st;
+}
+
+/* Adds the place of a hunk with old lines. Of several matches it is the first;
+   `again` then is the end of the second, 0 when they overlap. */
+static hfsb_status hfsbi_place_old(hfsbi_update *u, const hfsbi_hunk *hunk,
+                                   const hfsbi_hunk_range *r,
+                                   hfsbi_matches          *m) {
+    hfsbi_hunk_place *p = hfsbi_add_hunk_place(u, hunk);
+    bool              several = m->count > 1 || m->overlapping, chosen = true;
+    hfsb_status       st = HFSB_OK;
+    if (!p) return HFSB_NOMEM;
+    if (several) st = hfsbi_choose_match(u, hunk, r, m, &chosen);
+    if (st != HFSB_OK) return st;
+    p->match = m->items[0];
+    if (!chosen)
+        p->again = m->items[0].overlaps || m->count < 2 ? 0 : m->items[1].end;
+    if (several || m->rung > HFSBI_RUNG_EOF ||
+        hfsbi_count_visible(hfsb_buf_str(&u->old_text)) < 8)
+        u->unproven = true;
+    p->found = *m;
+    p->found.items = NULL;
+    p->found.cap = 0;
+    u->cursor = hfsbi_line_from(&u->file, p->match.end);
+    if (!hunk->numbered) return HFSB_OK;
+    u->numbered = hunk;
+    u->numbered_at = p->match.start;
+    return HFSB_OK;
+}
+
+/* Adds the place of a hunk of additions only: after its anchor, else at the
+   end of the file, which a line number must not contradict. */
+static hfsb_status hfsbi_place_new(hfsbi_update *u, const hfsbi_hunk *hunk,
+                                   const hfsbi_hunk_range *r) {
+    hfsbi_hunk_place *p = hfsbi_add_hunk_place(u, hunk);
+    size_t            end = u->file.text.len;
+    if (!p) return HFSB_NOMEM;
+    u->unproven = true;
+    p->at_tail = !r->anchored || hunk->at_eof;
+    p->match.start = p->match.end = p->at_tail ? end : r->from;
+    if (!p->at_tail) u->cursor = r->from;
+    if (hunk->numbered && p->at_tail &&
+        hunk->number != hfsbi_line_of(u, end) - !hfsbi_is_open(&u->file))
+        return hfsbi_hunk_error(u, hunk, HFSB_NOT_FOUND,
+                                "has no context: line numbers alone do not "
+                                "tell its place. Add a line of the file next "
+                                "to the new lines. Nothing was changed.");
+    return HFSB_OK;
+}
+
+static hfsb_status hfsbi_place_hunk(hfsbi_update *u, const hfsbi_hunk *hunk) {
+    hfsbi_hunk_range r;
+    hfsbi_matches    m;
+    bool             stripped = false;
+    hfsb_status      st = hfsbi_set_texts(u, hunk);
+    if (hunk->block) u->cursor = 0;
+    if (st == HFSB_OK) st = hfsbi_follow_anchors(u, hunk, &r);
+    if (st != HFSB_OK) return st;
+    if (!u->pairs.old_count) return hfsbi_place_new(u, hunk, &r);
+    st = hfsbi_find_hunk(u, hunk, &r, &m);
+    if (st == HFSB_OK && !m.count && hfsbi_strip_texts(u, &st)) {
+        hfsbi_matches_free(u->alloc, &m);
+        stripped = true;
+        st = hfsbi_find_hunk(u, hunk, &r, &m);
+    }
+    if (st == HFSB_OK && !m.count) {
+        st = hfsbi_set_texts(u, hunk);
+        if (st == HFSB_OK)
+            st = hfsbi_hunk_missing(u, hunk, r.anchored, r.from);
+    } else if (st == HFSB_OK) {
+        st = hfsbi_place_old(u, hunk, &r, &m);
+        if (st == HFSB_OK) u->places[u->place_count - 1].stripped = stripped;
+    }
+    hfsbi_matches_free(u->alloc, &m);
+    return st;
+}
+
+/* Tells how many places there are. */
+static hfsb_status hfsbi_hunk_ambiguous(hfsbi_update           *u,
+                                        const hfsbi_hunk_place *place) {
+    hfsbi_matches m;
+    hfsb_status   st = hfsbi_set_texts(u, place->hunk);
+    if (st == HFSB_OK && place->stripped) (void)hfsbi_strip_texts(u, &st);
+    if (st != HFSB_OK) return st;
+    st = hfsbi_find_lines(u, hfsb_buf_str(&u->old_text), place->match.start,
+                          u->file.text.len, true, &m);
+    if (st == HFSB_OK) {
+        st = hfsbi_hunk_error(u, place->hunk, HFSB_AMBIGUOUS,
+                              "fits in more than one ");
+        hfsbi_err_add(u->err,
+                      "place (%zu, the first at line %zu). Add context lines, "
+                      "or an @@ line with the function or class it is in. "
+                      "Nothing was changed.",
+                      m.count > 1 ? m.count : 2,
+                      hfsbi_line_of(u, place->match.start));
+    }
+    hfsbi_matches_free(u->alloc, &m);
+    return st;
+}
+
+static int hfsbi_hunk_place_order(const void *x, const void *y) {
+    const hfsbi_hunk_place *a = (const hfsbi_hunk_place *)x;
+    const hfsbi_hunk_place *b = (const hfsbi_hunk_place *)y;
+    if (a->match.start != b->match.start)
+        return a->match.start < b->match.start ? -1 : 1;
+    return a->hunk->line < b->hunk->line ? -1 : 1;
+}
+
+/* Brings blocks into the order of the file. Other hunks are in that order. */
+static hfsb_status hfsbi_order_blocks(hfsbi_update *u) {
+    size_t i;
+    if (!u->places[0].hunk->block) return HFSB_OK;
+    hfsbi_sort(u->places, u->place_count, sizeof *u->places,
+               hfsbi_hunk_place_order);
+    for (i = 1; i < u->place_count; i++) {
+        const hfsbi_hunk_place *a = u->places + i - 1, *b = u->places + i;
+        if (a->match.end <= b->match.start) continue;
+        hfsbi_hunk_error(u, b->hunk, HFSB_REFUSED, "changes the same lines ");
+        hfsbi_err_add(u->err,
+                      "as that at line %zu, near line %zu of the file. Join "
+                      "the two. Nothing was changed.",
+                      a->hunk->line + 1, hfsbi_line_of(u, b->match.start));
+        return HFSB_REFUSED;
+    }
+    return HFSB_OK;
+}
+
+/* Refuses hunks that can be placed in more than one way. Each is at its first
+   match after the hunk before; it cannot be at another one if the next match
+   reaches into the hunk after it. Blocks have no such order. */
+static hfsb_status hfsbi_check_places(hfsbi_update *u) {
+    const hfsbi_hunk_place *unsure = NULL;
+    size_t                  i = u->place_count, limit = u->file.text.len;
+    while (i-- > 0) {
+        const hfsbi_hunk_place *p = u->places + i;
+        if (p->again <= limit) unsure = p;
+        if (!p->at_tail && !p->hunk->block) limit = p->match.start;
+    }
+    return unsure ? hfsbi_hunk_ambiguous(u, unsure) : hfsbi_order_blocks(u);
+}
+
+/* ---- writing a hunk ---- */
+
+static hfsb_status hfsbi_add_span(hfsbi_update *u, const hfsbi_match *match,
+                                  size_t text_len) {
+    hfsbi_updated *d = u->done;
+    hfsb_span *p = (hfsb_span *)hfsbi_array_grow(u->alloc, d->spans, &d->cap,
+                                                 d->count + 1, sizeof *p);
+    if (!p) return HFSB_NOMEM;
+    d->spans = p;
+    p += d->count++;
+    memset(p, 0, sizeof *p);
+    p->old_start = u->file.offset + match->start;
+    p->old_len = match->end - match->start;
     p->new_len = text_len;
     return HFSB_OK;
 }
 
-/* True when line i of the file lacks its line end. */
-static bool hfsbi_is_open(const hfsbi_update *u, size_t i) {
-    return u->lines.items[i].end == u->lines.items[i].text_end;
+/* Refuses a line that stands for code left out. */
+static hfsb_status hfsbi_check_omitted(const hfsbi_update *u,
+                                       const hfsbi_hunk   *hunk) {
+    hfsb_str    line = HFSB_INIT;
+    hfsb_status st;
+    if (!hfsbi_is_prose(u->section->path))
+        line = hfsbi_find_omission(hfsb_buf_str(&u->new_text),
+                                   hfsb_buf_str(&u->old_text), u->file.text);
+    if (!line.len) return HFSB_OK;
+    st = hfsbi_hunk_error(u, hunk, HFSB_REFUSED,
+                          "has a line that stands for code left out: \"");
+    hfsbi_err_quote(u->err, line, 120);
+    hfsbi_err_add(u->err, "\". It would be written into the file as it is. "
+                          "Send the code itself, or a smaller hunk. Nothing "
+                          "was changed.");
+    return st;
 }
 
-/* The line end for text put in at line i: the first one there or after it,
-   else that of the first line. */
-static hfsb_str hfsbi_patch_newline(const hfsbi_update *u, size_t i) {
-    while (i < u->lines.count && hfsbi_is_open(u, i)) i++;
-    if (i >= u->lines.count) i = 0;
-    if (!u->lines.count || hfsbi_is_open(u, i)) return HFSB_LIT("\n");
-    return hfsb_str_slice(u->file.text, u->lines.items[i].text_end,
-                          u->lines.items[i].end);
+/* The place is clear, but not how to put in `line`: its indentation, or the
+   blank lines before it. */
+static hfsb_status hfsbi_hunk_unclear(const hfsbi_update     *u,
+                                      const hfsbi_hunk_place *place,
+                                      hfsb_str line, bool blank_lines) {
+    hfsb_status st = hfsbi_hunk_error(u, place->hunk, HFSB_REFUSED,
+                                      "was not applied: the lines from ");
+    hfsbi_err_add(u->err, "line %zu on are the same but for %s \"",
+                  hfsbi_line_of(u, place->match.start),
+                  blank_lines
+                      ? "blank lines, and it is not clear how many belong "
+                        "before"
+                      : "their indentation, and it is not clear where to put");
+    hfsbi_err_quote(u->err, hfsbi_trim(line), 80);
+    hfsbi_err_add(u->err, "\". Read the lines and send the hunk with the "
+                          "indentation and the blank lines of the file. "
+                          "Nothing was changed.");
+    return st;
 }
 
-/* True when line i would be the first after the last, and that is open. */
-static bool hfsbi_follows_open(const hfsbi_update *u, size_t i) {
-    return i == u->lines.count && i > 0 && hfsbi_is_open(u, i - 1);
+/* Line i of a text. */
+static hfsb_str hfsbi_text_line_at(hfsb_str text, size_t i) {
+    hfsb_str line = HFSB_INIT;
+    do (void)hfsb_text_line(&text, &line, NULL);
+    while (i-- > 0);
+    return line;
 }
 
-/* Appends the hunk's new lines to out: context as the file has it, additions
-   with the file's line end. An open line gets one when a line follows. */
-static void hfsbi_put_chunk(hfsbi_update *u, const hfsbi_chunk *chunk,
-                            size_t at, hfsb_buf *out) {
-    hfsb_str newline = hfsbi_patch_newline(u, at);
-    bool     open = out == &u->texts && hfsbi_follows_open(u, at);
-    size_t   i;
-    for (i = chunk->body; i < chunk->end; i++) {
-        hfsb_str line = u->patch->lines.items[i];
-        if (!hfsbi_is_old(line)) {
-            if (open) hfsb_buf_append(out, newline);
-            hfsb_buf_append(out, hfsbi_body_text(line));
-            hfsb_buf_append(out, newline);
-            open = false;
-            continue;
-        }
-        if (hfsbi_is_context(line)) {
-            hfsb_buf_append(out, hfsb_str_slice(u->file.text,
-                                                u->lines.items[at].start,
-                                                u->lines.items[at].end));
-            open = hfsbi_is_open(u, at);
-        }
-        at++;
-    }
+/* Refuses a hunk that was applied before. */
+static hfsb_status hfsbi_check_done(const hfsbi_update     *u,
+                                    const hfsbi_hunk_place *place) {
+    hfsbi_edit_texts texts = hfsbi_hunk_texts(u, place->hunk);
+    size_t           at;
+    hfsb_status      st;
+    if (place->found.rung > HFSBI_RUNG_EOF || place->found.count != 1)
+        return HFSB_OK;
+    st = hfsbi_find_applied(u->alloc, &u->file, &texts, &place->match, &at);
+    return at == HFSB_NPOS ? st : hfsbi_hunk_applied(u, place->hunk, at);
 }
 
-static size_t hfsbi_patch_line_start(const hfsbi_update *u, size_t i) {
-    return i < u->lines.count ? u->lines.items[i].start : u->file.text.len;
+/* Gives the last line of the file the line end that the hunk means it to have:
+   an added line gets one, a context line stays as it is. */
+static void hfsbi_end_text(hfsbi_update *u, const hfsbi_hunk_place *place,
+                           size_t mark) {
+    const hfsbi_hunk *hunk = place->hunk;
+    char              last = u->patch->lines[hunk->end - 1].mark;
+    hfsb_str          text = hfsb_buf_str(&u->texts);
+    if (u->texts.len == mark || last == ' ' || hunk->block) return;
+    if (place->match.lacks_newline && !hunk->open_end)
+        hfsb_buf_append(&u->texts, hfsbi_patch_newline(u, place->match.start));
+    if (place->match.lacks_newline || !hunk->open_end) return;
+    if (hfsb_str_ends(text, HFSB_LIT("\r\n"))) text.len--;
+    hfsb_buf_truncate(&u->texts, text.len - 1);
 }
 
-/* Replaces lines [from, to) of the file by the hunk's new lines. */
-static hfsb_status hfsbi_replace_lines(hfsbi_update      *u,
-                                       const hfsbi_chunk *chunk, size_t from,
-                                       size_t to) {
-    size_t mark = u->texts.len;
-    hfsbi_put_chunk(u, chunk, from, &u->texts);
-    u->cursor = to;
-    if (u->texts.status != HFSB_OK) return u->texts.status;
-    return hfsbi_add_span(u, hfsbi_patch_line_start(u, from),
-                          hfsbi_patch_line_start(u, to), u->texts.len - mark);
+/* Refuses hunks that disagree about the indentation of the file. */
+static hfsb_status hfsbi_check_indents(const hfsbi_update *u) {
+    const hfsbi_hunk *kept, *moved;
+    if (hfsbi_indents_agree(&u->indents, &kept, &moved)) return HFSB_OK;
+    hfsbi_hunk_error(u, kept, HFSB_REFUSED, "matches as it is indented, but ");
+    hfsbi_err_add(u->err,
+                  "that at line %zu only with other indentation. Read the "
+                  "lines and send both indented as the file is. Nothing was "
+                  "changed.",
+                  moved->line + 1);
+    return HFSB_REFUSED;
 }
 
-/* A hunk of additions only: after its anchor, else at the end of the file. */
-static hfsb_status hfsbi_add_lines(hfsbi_update *u, const hfsbi_chunk *chunk,
-                                   bool anchored, size_t from) {
-    if (anchored && !chunk->at_eof)
-        return hfsbi_replace_lines(u, chunk, from, from);
-    hfsbi_put_chunk(u, chunk, u->lines.count, &u->tail);
-    return u->tail.status;
-}
-
-/* Follows the @@ lines. *from is the first line where the hunk may start. */
-static hfsb_status hfsbi_follow_anchors(hfsbi_update      *u,
-                                        const hfsbi_chunk *chunk,
-                                        bool *anchored, size_t *from) {
-    size_t i, at;
-    *anchored = false;
-    *from = u->cursor;
-    for (i = chunk->anchors; i < chunk->body; i++) {
-        hfsb_str text = hfsbi_anchor_text(u->patch->lines.items[i]);
-        if (!text.len) continue;
-        at = hfsbi_find_anchor(u, text, *from);
-        if (u->pattern.status != HFSB_OK) return u->pattern.status;
-        if (at == HFSB_NPOS) return hfsbi_anchor_missing(u, chunk, text);
-        *from = at + 1;
-        *anchored = true;
-    }
-    return HFSB_OK;
-}
-
-static hfsb_status hfsbi_apply_chunk(hfsbi_update      *u,
-                                     const hfsbi_chunk *chunk) {
-    bool        anchored;
-    size_t      from, back, least = 0, lines = u->lines.count;
-    hfsbi_hit   hit;
-    hfsb_status st = hfsbi_follow_anchors(u, chunk, &anchored, &from);
-    if (st == HFSB_OK) st = hfsbi_pattern_set(u, chunk);
+static hfsb_status hfsbi_write_old(hfsbi_update *u, hfsbi_hunk_place *place) {
+    hfsbi_edit_texts texts = hfsbi_hunk_texts(u, place->hunk);
+    hfsbi_matches    one = place->found;
+    hfsb_str         was = hfsb_str_slice(u->file.text, place->match.start,
+                                          place->match.end),
+             torn = HFSB_INIT;
+    bool            indent = place->found.rung >= HFSBI_RUNG_INDENT;
+    hfsbi_rewritten result;
+    size_t          mark = u->texts.len;
+    hfsb_status     st = hfsbi_check_done(u, place);
     if (st != HFSB_OK) return st;
-    if (!u->olds) return hfsbi_add_lines(u, chunk, anchored, from);
-    if (chunk->at_eof) least = lines < u->olds ? lines : lines - u->olds;
-    back = anchored ? from - 1 : from;
-    if (from < least) from = least;
-    hit = hfsbi_find_chunk(u, chunk, from);
-    /* The line of @@ may be repeated as the first line of context. */
-    if (!hit.count && anchored && back >= least)
-        hit = hfsbi_find_chunk(u, chunk, back);
-    if (!hit.count) return hfsbi_chunk_missing(u, chunk, anchored, from);
-    if (hit.unsure || (hit.count > 1 && !anchored))
-        return hfsbi_chunk_ambiguous(u, chunk, &hit);
-    if (hit.grade != HFSBI_GRADE_EXACT) u->fuzzy = true;
-    return hfsbi_replace_lines(u, chunk, hit.line, hit.line + u->olds);
+    if (indent) torn = hfsbi_hunk_torn(u->patch, place->hunk, was);
+    if (torn.len) return hfsbi_hunk_unclear(u, place, torn, false);
+    one.items = &place->match;
+    one.count = 1;
+    st = hfsbi_rewrite_matches(u->alloc, &u->file, &texts, &one, &u->texts,
+                               &result);
+    if (st == HFSB_REFUSED)
+        return hfsbi_hunk_unclear(
+            u, place, hfsbi_text_line_at(texts.new_text, result.line),
+            result.blank_lines);
+    if (st != HFSB_OK) return st;
+    hfsbi_end_text(u, place, mark);
+    if (u->texts.status != HFSB_OK) return u->texts.status;
+    u->rungs |= 1u << place->found.rung;
+    u->reindented = u->reindented || result.reindented;
+    hfsbi_indents_add(&u->indents, u->patch, place->hunk, was,
+                      result.reindented);
+    return hfsbi_add_span(u, &place->match, u->texts.len - mark);
 }
-
-/* ---- a file ---- */
 
 /* True when the file, as the hunks leave it, ends in an open line. */
 static bool hfsbi_left_open(const hfsbi_update *u) {
     hfsb_str         texts = hfsb_buf_str(&u->texts);
-    const hfsb_span *s = u->span_count ? u->spans + u->span_count - 1 : NULL;
-    bool             cr_ends = u->file.lone_cr || u->split_cr;
+    const hfsb_span *s =
+        u->done->count ? u->done->spans + u->done->count - 1 : NULL;
+    bool cr_ends = u->file.lone_cr || u->file.mixed_cr;
     if (!s || s->old_start + s->old_len < u->content.len)
-        return hfsbi_follows_open(u, u->lines.count);
+        return hfsbi_is_open(&u->file);
     /* The text of the last span is the end; if it is empty, the line before
        the span is, and that is not open. */
     return s->new_len > 0 && !hfsb_str_ends(texts, HFSB_LIT("\n")) &&
            !(cr_ends && hfsb_str_ends(texts, HFSB_LIT("\r")));
 }
 
-/* Adds the lines that go to the end, after all hunks. */
-static hfsb_status hfsbi_put_tail(hfsbi_update *u) {
-    size_t mark = u->texts.len, end = u->file.text.len;
-    if (hfsbi_left_open(u))
-        hfsb_buf_append(&u->texts, hfsbi_patch_newline(u, 0));
-    hfsb_buf_append(&u->texts, hfsb_buf_str(&u->tail));
-    if (u->texts.status != HFSB_OK) return u->texts.status;
-    return hfsbi_add_span(u, end, end, u->texts.len - mark);
+/* Refuses additions that the file has already: after the anchor, or at its
+   end. */
+static hfsb_status hfsbi_check_added(const hfsbi_update     *u,
+                                     const hfsbi_hunk_place *place,
+                                     size_t                  mark) {
+    hfsb_str put = hfsb_str_slice(hfsb_buf_str(&u->texts), mark, HFSB_NPOS);
+    hfsb_str file = u->file.text;
+    size_t   pos = place->match.start;
+    if (place->at_tail) pos = file.len < put.len ? 0 : file.len - put.len;
+    if (hfsbi_count_visible(put) < 8 || !hfsbi_starts_line(&u->file, pos) ||
+        !hfsb_str_starts(hfsb_str_slice(file, pos, file.len), put))
+        return HFSB_OK;
+    return hfsbi_hunk_applied(u, place->hunk, pos);
 }
 
-/* Finds every hunk of the section in the file. */
-static hfsb_status hfsbi_apply_chunks(hfsbi_update *u) {
-    size_t      i = u->section->from;
-    hfsbi_chunk chunk;
-    unsigned    folds = hfsbi_patch_folds;
+/* Writes a hunk of additions only. */
+static hfsb_status hfsbi_write_new(hfsbi_update           *u,
+                                   const hfsbi_hunk_place *place) {
+    size_t      mark = u->texts.len, from = mark, pos = place->match.start;
+    hfsb_str    newline = hfsbi_patch_newline(u, place->at_tail ? 0 : pos);
     hfsb_status st;
-    if (u->file.lone_cr) folds |= HFSBI_FOLD_CR;
-    if (u->split_cr) folds |= HFSBI_FOLD_CR | HFSBI_FOLD_CR_LAST;
-    st = hfsbi_line_table_build(&u->lines, u->file.text, folds);
-    for (; st == HFSB_OK && i < u->section->to; i = chunk.next) {
-        st = hfsbi_patch_chunk(u->patch, u->section, i, &chunk, u->err);
-        if (st == HFSB_OK) st = hfsbi_apply_chunk(u, &chunk);
+    if (pos == u->file.text.len && hfsbi_left_open(u)) {
+        hfsb_buf_append(&u->texts, newline);
+        from += newline.len;
     }
-    return st == HFSB_OK && u->tail.len ? hfsbi_put_tail(u) : st;
+    hfsbi_put_newlines(&u->texts, hfsb_buf_str(&u->new_text), newline);
+    if (u->texts.status != HFSB_OK) return u->texts.status;
+    st = hfsbi_check_added(u, place, from);
+    if (st == HFSB_OK && place->hunk->open_end) hfsbi_end_text(u, place, mark);
+    if (st != HFSB_OK) return st;
+    hfsbi_indents_add(&u->indents, u->patch, place->hunk, HFSB_LIT(""), false);
+    return hfsbi_add_span(u, &place->match, u->texts.len - mark);
 }
+
+/* Writes the hunks in the lines, or those at the end of the file. */
+static hfsb_status hfsbi_write_hunks(hfsbi_update *u, bool at_tail) {
+    hfsb_status st = HFSB_OK;
+    size_t      i;
+    for (i = 0; st == HFSB_OK && i < u->place_count; i++) {
+        hfsbi_hunk_place *p = u->places + i;
+        if (p->at_tail != at_tail) continue;
+        st = hfsbi_set_texts(u, p->hunk);
+        if (st == HFSB_OK && p->stripped)
+            u->stripped = hfsbi_strip_texts(u, &st);
+        if (st == HFSB_OK) st = hfsbi_check_omitted(u, p->hunk);
+        if (st != HFSB_OK) return st;
+        st =
+            u->pairs.old_count ? hfsbi_write_old(u, p) : hfsbi_write_new(u, p);
+    }
+    return st;
+}
+
+/* ---- a file ---- */
 
 static void hfsbi_update_reset(hfsbi_update *u) {
-    u->cursor = u->span_count = 0;
+    u->cursor = u->place_count = u->done->count = 0;
+    u->numbered = NULL;
+    memset(&u->indents, 0, sizeof u->indents);
+    u->rungs = 0;
+    u->stripped = u->reindented = u->unproven = false;
     hfsb_buf_truncate(&u->texts, 0);
-    hfsb_buf_truncate(&u->tail, 0);
-    u->fuzzy = false;
 }
 
-static void hfsbi_update_free(hfsbi_update *u) {
-    hfsbi_line_table_free(&u->lines);
-    hfsb_buf_free(&u->pattern);
-    hfsbi_array_free(u->alloc, u->spans, u->span_cap, sizeof *u->spans);
-    hfsb_buf_free(&u->texts);
-    hfsb_buf_free(&u->tail);
+static hfsb_status hfsbi_apply_hunks(hfsbi_update *u) {
+    size_t      i;
+    hfsb_status st = HFSB_OK;
+    hfsbi_update_reset(u);
+    for (i = u->section->hunk; st == HFSB_OK && i < u->section->hunk_end; i++)
+        st = hfsbi_place_hunk(u, u->patch->hunks + i);
+    if (st == HFSB_OK) st = hfsbi_check_places(u);
+    if (st == HFSB_OK) st = hfsbi_write_hunks(u, false);
+    if (st == HFSB_OK) st = hfsbi_write_hunks(u, true);
+    return st == HFSB_OK ? hfsbi_check_indents(u) : st;
 }
 
-/* Finds all hunks; in a file that mixes LF and lone CRs first in the lines
-   that end at LF, then in those that end at either. */
+/* Applies all hunks; in a file that mixes LF and lone CRs first to the lines
+   that end at LF, then to those that end at either. */
 static hfsb_status hfsbi_update_apply(hfsbi_update *u) {
-    hfsb_status st = hfsbi_apply_chunks(u);
+    hfsb_status st = hfsbi_apply_hunks(u);
     hfsb_err   *err = u->err;
     if (st != HFSB_NOT_FOUND || !u->file.has_cr || u->file.lone_cr) return st;
     u->err = NULL;
-    hfsbi_update_reset(u);
-    u->split_cr = true;
-    if (hfsbi_apply_chunks(u) == HFSB_OK) st = hfsbi_ok(err);
+    u->file.mixed_cr = true;
+    if (hfsbi_apply_hunks(u) == HFSB_OK) st = hfsbi_ok(err);
     u->err = err;
     return st;
 }
@@ -15768,8 +16979,8 @@ static hfsb_status hfsbi_update_join(hfsbi_update *u, hfsb_buf *out) {
     size_t   mark = out->len;
     hfsb_str texts = hfsb_buf_str(&u->texts);
     size_t   i, pos = 0, text_pos = 0;
-    for (i = 0; i < u->span_count; i++) {
-        hfsb_span *s = u->spans + i;
+    for (i = 0; i < u->done->count; i++) {
+        hfsb_span *s = u->done->spans + i;
         hfsb_buf_append(out, hfsb_str_slice(u->content, pos, s->old_start));
         s->new_start = out->len - mark;
         hfsb_buf_append(
@@ -15781,12 +16992,92 @@ static hfsb_status hfsbi_update_join(hfsbi_update *u, hfsb_buf *out) {
     return hfsb_buf_finish(out, mark);
 }
 
-/* ---- sections ---- */
+/* Adds a part to the note, unless it is the one before. */
+static void hfsbi_note_add(hfsb_patch_change *c, const char *part,
+                           const char **last) {
+    size_t n = strlen(c->note);
+    if (*last && strcmp(*last, part) == 0) return;
+    snprintf(c->note + n, sizeof c->note - n, "%s%s", n ? " " : "", part);
+    *last = part;
+}
 
+/* Writes the note of an update, as edits have it. */
+static void hfsbi_patch_note(const hfsbi_update *u, hfsb_patch_change *c) {
+    const char *last = NULL;
+    size_t      i;
+    for (i = 0; i < HFSBI_RUNGS; i++) {
+        const char *note = hfsbi_rung_words_of((hfsbi_rung)i)->note;
+        if ((u->rungs >> i & 1u) && note) hfsbi_note_add(c, note, &last);
+    }
+    if (u->stripped)
+        hfsbi_note_add(c, "(line-number prefixes removed)", &last);
+    if (u->reindented)
+        hfsbi_note_add(c, "(re-indented as the file is)", &last);
+}
+
+/* Applies all hunks and joins the new content. */
+static hfsb_status hfsbi_update_run(hfsbi_update *u, hfsb_patch_change *c) {
+    hfsb_str    path = u->section->path, now;
+    hfsb_status st = hfsbi_update_apply(u);
+    if (st == HFSB_OK) st = hfsbi_update_join(u, &c->content);
+    if (st != HFSB_OK) return st;
+    now = hfsb_buf_str(&c->content);
+    if (c->kind == HFSB_PATCH_DELETE && now.len > u->file.offset) {
+        hfsbi_fail(u->err, HFSB_REFUSED, 0, "%s", "");
+        hfsbi_err_quote(u->err, path, 200);
+        hfsbi_err_add(u->err, ": the patch deletes this file but does not "
+                              "remove all of its lines. Nothing was changed.");
+        return HFSB_REFUSED;
+    }
+    if (c->kind == HFSB_PATCH_DELETE) hfsb_buf_truncate(&c->content, 0);
+    else if (!c->new_path.len && hfsb_str_equal(u->content, now)) {
+        hfsbi_fail(u->err, HFSB_REFUSED, 0, "The patch changes nothing in ");
+        hfsbi_err_quote(u->err, path, 200);
+        hfsbi_err_add(u->err, ". Nothing was changed.");
+        return HFSB_REFUSED;
+    }
+    c->proven = !u->unproven;
+    hfsbi_patch_note(u, c);
+    return HFSB_OK;
+}
+
+HFSBI_FN hfsb_status hfsbi_update_file(const hfsbi_patch   *patch,
+                                       const hfsbi_section *section,
+                                       hfsb_str content, hfsb_patch_change *c,
+                                       hfsbi_updated *done, hfsb_err *err) {
+    hfsbi_update u;
+    hfsb_status  st;
+    memset(&u, 0, sizeof u);
+    u.alloc = &patch->alloc;
+    u.patch = patch;
+    u.section = section;
+    u.content = content;
+    u.file = hfsbi_edit_text_make(content, false);
+    hfsbi_edit_text_scan(&u.file);
+    u.done = done;
+    u.old_text.alloc = u.new_text.alloc = u.scratch.alloc = u.texts.alloc =
+        patch->alloc;
+    u.err = err;
+    st = hfsbi_update_run(&u, c);
+    hfsbi_array_free(u.alloc, u.places, u.place_cap, sizeof *u.places);
+    hfsbi_array_free(u.alloc, u.same, u.same_cap, sizeof *u.same);
+    hfsb_buf_free(&u.old_text);
+    hfsb_buf_free(&u.new_text);
+    hfsb_buf_free(&u.scratch);
+    hfsb_buf_free(&u.texts);
+    return st;
+}
+
+/* ---- src/edit/patch.c ---- */
+/* patch.c - apply a patch in memory.
+
+   A patch is computed section by section; later sections see the files as
+   earlier ones leave them, and nothing is written. patch_parse.c makes the
+   sections, patch_update.c applies the hunks of one of them to its file. */
 /* A patch while it is applied. */
 typedef struct hfsbi_patching {
     const hfsb_patch_files *files;
-    hfsbi_patch_text        text;
+    hfsbi_patch             patch;
     hfsb_patch_result      *result;
     hfsb_err               *err;
 } hfsbi_patching;
@@ -15848,14 +17139,16 @@ static hfsb_status hfsbi_patch_diff(hfsb_str before, hfsb_span *spans,
 
 static hfsb_status hfsbi_patch_add(hfsbi_patching *p, const hfsbi_section *s,
                                    hfsb_patch_change *c) {
-    hfsb_span   all = HFSB_INIT;
+    hfsb_span         all = HFSB_INIT;
+    const hfsbi_hunk *hunk =
+        s->hunk < s->hunk_end ? p->patch.hunks + s->hunk : NULL;
     size_t      i;
     hfsb_status st = hfsbi_refuse_existing(p, s->path, &c->from, "Add File ");
     if (st != HFSB_OK) return st;
-    for (i = s->from; i < s->to; i++) {
-        hfsb_buf_append(&c->content,
-                        hfsb_str_slice(p->text.lines.items[i], 1, HFSB_NPOS));
-        hfsb_buf_append_byte(&c->content, '\n');
+    for (i = hunk ? hunk->body : 0; hunk && i < hunk->end; i++) {
+        hfsb_buf_append(&c->content, p->patch.lines[i].text);
+        if (i + 1 < hunk->end || !hunk->open_end)
+            hfsb_buf_append_byte(&c->content, '\n');
     }
     if (c->content.status != HFSB_OK) return c->content.status;
     all.new_len = c->content.len;
@@ -15869,53 +17162,33 @@ static hfsb_status hfsbi_missing_file(hfsbi_patching *p, hfsb_status st,
                            ". Nothing was changed.");
 }
 
-static hfsb_status hfsbi_patch_delete(hfsbi_patching      *p,
-                                      const hfsbi_section *s,
-                                      hfsb_patch_change   *c) {
-    hfsb_buf    before = HFSB_INIT;
-    hfsb_span   all = HFSB_INIT;
-    hfsb_status st;
+/* Updates, moves or deletes a file. */
+static hfsb_status hfsbi_patch_change_file(hfsbi_patching      *p,
+                                           const hfsbi_section *s,
+                                           hfsb_patch_change   *c) {
+    hfsb_buf      before = HFSB_INIT;
+    hfsb_span     all = HFSB_INIT;
+    hfsbi_updated done = HFSB_INIT;
+    bool          deleted = s->kind == HFSB_PATCH_DELETE;
+    hfsb_str      content;
+    hfsb_status   st;
     before.alloc = p->result->alloc;
-    st = hfsbi_missing_file(p, hfsbi_patch_read(p, s->path, &c->from, &before),
-                            s->path);
-    all.old_len = before.len;
-    if (st == HFSB_OK)
-        st = hfsbi_patch_diff(hfsb_buf_str(&before), &all, 1, c);
-    hfsb_buf_free(&before);
-    return st;
-}
-
-static hfsb_status hfsbi_patch_update(hfsbi_patching      *p,
-                                      const hfsbi_section *s,
-                                      hfsb_patch_change   *c) {
-    hfsb_buf     before = HFSB_INIT;
-    hfsbi_update u;
-    hfsb_status  st;
-    memset(&u, 0, sizeof u);
-    before.alloc = u.texts.alloc = u.tail.alloc = u.pattern.alloc =
-        u.lines.view.text.alloc = p->result->alloc;
     st = hfsbi_missing_file(p, hfsbi_patch_read(p, s->path, &c->from, &before),
                             s->path);
     if (st == HFSB_OK && c->new_path.len)
         st = hfsbi_refuse_existing(p, c->new_path, &c->to, "Move to ");
-    u.alloc = &p->result->alloc;
-    u.patch = &p->text;
-    u.section = s;
-    u.content = hfsb_buf_str(&before);
-    u.file = hfsbi_edit_text_make(u.content, false);
-    hfsbi_edit_text_scan(&u.file);
-    u.err = p->err;
-    if (st == HFSB_OK) st = hfsbi_update_apply(&u);
-    if (st == HFSB_OK) st = hfsbi_update_join(&u, &c->content);
-    if (st == HFSB_OK && !c->new_path.len &&
-        hfsb_str_equal(u.content, hfsb_buf_str(&c->content)))
-        st = hfsbi_fail_path(p->err, HFSB_REFUSED,
-                             "The patch changes nothing in ", s->path,
-                             ". Nothing was changed.");
+    content = hfsb_buf_str(&before);
+    if (st == HFSB_OK && s->hunk < s->hunk_end)
+        st = hfsbi_update_file(&p->patch, s, content, c, &done, p->err);
+    else if (st == HFSB_OK && !deleted)
+        st = hfsb_buf_append(&c->content, content);
+    if (c->note[0]) p->result->fuzzy = true;
+    all.old_len = before.len;
     if (st == HFSB_OK)
-        st = hfsbi_patch_diff(u.content, u.spans, u.span_count, c);
-    if (u.fuzzy) p->result->fuzzy = true;
-    hfsbi_update_free(&u);
+        st = hfsbi_patch_diff(content, deleted ? &all : done.spans,
+                              deleted ? 1 : done.count, c);
+    hfsbi_array_free(&p->patch.alloc, done.spans, done.cap,
+                     sizeof *done.spans);
     hfsb_buf_free(&before);
     return st;
 }
@@ -15957,28 +17230,10 @@ static hfsb_status hfsbi_patch_one(hfsbi_patching *p, const hfsbi_section *s) {
         hfsbi_change_free(&c);
         return st;
     }
-    if (s->kind == HFSB_PATCH_ADD) st = hfsbi_patch_add(p, s, &c);
-    else if (s->kind == HFSB_PATCH_DELETE) st = hfsbi_patch_delete(p, s, &c);
-    else st = hfsbi_patch_update(p, s, &c);
+    st = s->kind == HFSB_PATCH_ADD ? hfsbi_patch_add(p, s, &c)
+                                   : hfsbi_patch_change_file(p, s, &c);
     if (st == HFSB_OK) r->changes[r->count++] = c;
     else hfsbi_change_free(&c);
-    return st;
-}
-
-/* Applies all sections, after checking the syntax of every one. */
-static hfsb_status hfsbi_patch_run(hfsbi_patching *p) {
-    hfsbi_section s;
-    size_t        line = p->text.first, count = 0;
-    hfsb_status   st = HFSB_OK;
-    for (; st == HFSB_OK && line < p->text.last; count++)
-        st = hfsbi_patch_section(&p->text, &line, &s, p->err);
-    if (st == HFSB_OK && !count)
-        return hfsbi_fail(p->err, HFSB_REFUSED, 0,
-                          "The patch is empty. Nothing was changed.");
-    for (line = p->text.first; st == HFSB_OK && line < p->text.last;) {
-        st = hfsbi_patch_section(&p->text, &line, &s, p->err);
-        if (st == HFSB_OK) st = hfsbi_patch_one(p, &s);
-    }
     return st;
 }
 
@@ -15986,6 +17241,7 @@ hfsb_status hfsb_patch_apply(hfsb_str patch, const hfsb_patch_files *files,
                              hfsb_patch_result *result, hfsb_err *err) {
     hfsbi_patching p;
     hfsb_status    st;
+    size_t         i;
     hfsbi_ok(err);
     memset(&p, 0, sizeof p);
     p.files = files;
@@ -15994,9 +17250,10 @@ hfsb_status hfsb_patch_apply(hfsb_str patch, const hfsb_patch_files *files,
     result->changes = NULL;
     result->count = result->cap = 0;
     result->fuzzy = false;
-    st = hfsbi_patch_open(&result->alloc, patch, &p.text, err);
-    if (st == HFSB_OK) st = hfsbi_patch_run(&p);
-    hfsbi_lines_free(&result->alloc, &p.text.lines);
+    st = hfsbi_patch_parse(&result->alloc, patch, &p.patch, err);
+    for (i = 0; st == HFSB_OK && i < p.patch.section_count; i++)
+        st = hfsbi_patch_one(&p, p.patch.sections + i);
+    hfsbi_patch_free(&p.patch);
     if (st == HFSB_OK) return hfsbi_ok(err);
     hfsb_patch_free(result);
     if (st == HFSB_NOMEM || st == HFSB_LIMIT)
@@ -28244,6 +29501,24 @@ HFSBI_FN bool hfsbi_may_change(hfsb_call *call, hfsb_str path, bool edit,
 HFSBI_FN hfsb_status hfsbi_add_warnings(hfsb_call *call, hfsb_str path,
                                         hfsb_str content);
 
+/* ==== patch.c: read before write ========================================= */
+
+/* Whether a file was not read. */
+typedef bool hfsbi_unread_fn(void *user, hfsb_str path);
+
+/* Refuses a patch that changes files which were not read: *refused is true
+   and the result names all of them. A file whose change in `applied` (may be
+   NULL) is proven is not named: its hunks show that their author knows the
+   lines they change, and that is what reading is for. An invalid patch is not
+   refused here. HFSB_OK or HFSB_NOMEM. */
+HFSBI_FN hfsb_status hfsbi_refuse_unread(const hfsb_alloc *alloc,
+                                         hfsb_str          text,
+                                         hfsbi_unread_fn *is_unread,
+                                         void            *user,
+                                         const hfsb_patch_result *applied,
+                                         hfsb_tool_result        *result,
+                                         bool                    *refused);
+
 /* ==== walk.c: shared by glob, grep and list ============================== */
 
 /* A finder walks everything beneath a folder. It reads nothing outside the
@@ -33972,8 +35247,8 @@ HFSBI_FN const hfsbi_tool *hfsbi_tool_bash_output(void) {
         "bash_output",
         "Output of a job",
         "Output of a background job since offset, whether it runs, its exit "
-        "code. Pass next_offset of the reply as the next offset. Without id: "
-        "the list of jobs.",
+        "code. Pass next_offset back as offset. Without id: the list of "
+        "jobs.",
         NULL,
         HFSBI_TOOL_READS,
         HFSBI_TOOL_CORE,
@@ -35563,7 +36838,7 @@ HFSBI_FN const hfsbi_tool *hfsbi_tool_multi_edit(void) {
         "multi_edit",
         "Edit a file in several places",
         "Several edits to one file that you have read, all or none. Each is "
-        "found in the file as it was; they must not overlap. Keys as in edit.",
+        "found in the file as it was. Keys as in edit.",
         NULL,
         HFSBI_TOOL_CHANGES,
         HFSBI_TOOL_ONCE | HFSBI_TOOL_ON_DISK,
@@ -36194,8 +37469,86 @@ typedef struct hfsbi_patch_call {
     bool              refused; /* the result contains the reason */
 } hfsbi_patch_call;
 
-/* Reads a file for the patch and remembers its state. Sets p->refused when the
-   session has not read the file. */
+/* ---- files that the session has not read ---- */
+
+/* The files of a patch that were not read. */
+typedef struct hfsbi_unread_list {
+    hfsbi_unread_fn *is_unread;
+    void            *user;
+    hfsb_buf         names;
+    size_t           count;
+    hfsb_str         last; /* listed */
+} hfsbi_unread_list;
+
+/* True when a section before section i creates its file. */
+static bool hfsbi_patch_makes(const hfsbi_patch *patch, size_t i) {
+    hfsb_str path = patch->sections[i].path;
+    while (i-- > 0) {
+        const hfsbi_section *s = patch->sections + i;
+        if (hfsb_str_equal(s->kind == HFSB_PATCH_ADD ? s->path : s->new_path,
+                           path))
+            return true;
+    }
+    return false;
+}
+
+/* Lists the file of section i, unless it was read or the hunks prove that its
+   lines are known. */
+static void hfsbi_unread_add(hfsbi_unread_list *l, const hfsbi_patch *patch,
+                             size_t i, const hfsb_patch_result *applied) {
+    const hfsbi_section *s = patch->sections + i;
+    if (s->kind == HFSB_PATCH_ADD || hfsb_str_equal(s->path, l->last) ||
+        (applied && applied->changes[i].proven) ||
+        !l->is_unread(l->user, s->path) || hfsbi_patch_makes(patch, i))
+        return;
+    if (l->count++) hfsb_buf_append(&l->names, HFSB_LIT(", "));
+    hfsb_buf_append(&l->names, s->path);
+    l->last = s->path;
+}
+
+HFSBI_FN hfsb_status hfsbi_refuse_unread(
+    const hfsb_alloc *alloc, hfsb_str text, hfsbi_unread_fn *is_unread,
+    void *user, const hfsb_patch_result *applied, hfsb_tool_result *result,
+    bool *refused) {
+    hfsbi_unread_list l;
+    hfsbi_patch       patch;
+    size_t            i;
+    hfsb_status       st = hfsbi_patch_parse(alloc, text, &patch, NULL);
+    memset(&l, 0, sizeof l);
+    l.is_unread = is_unread;
+    l.user = user;
+    l.names.alloc = *alloc;
+    for (i = 0; st == HFSB_OK && i < patch.section_count; i++)
+        hfsbi_unread_add(&l, &patch, i, applied);
+    if (st != HFSB_NOMEM) st = l.names.status;
+    *refused = st == HFSB_OK && l.count > 0;
+    if (*refused)
+        st = hfsbi_result_fail(
+            result, HFSB_REFUSED,
+            "File%s %.*s ha%s not been read this session. Read %s first.",
+            l.count > 1 ? "s" : "", (int)l.names.len, l.names.ptr,
+            l.count > 1 ? "ve" : "s", l.count > 1 ? "them" : "it");
+    hfsb_buf_free(&l.names);
+    hfsbi_patch_free(&patch);
+    return st;
+}
+
+/* True for a regular file that the session has not read, and for one that
+   cannot be examined. */
+static bool hfsbi_patch_is_unread(void *user, hfsb_str path) {
+    hfsb_tools    *tools = ((hfsb_call *)user)->tools;
+    hfsb_file_info info;
+    hfsb_status    st;
+    if (!tools->session || hfsbi_tools_has_seen(tools, path)) return false;
+    st = hfsb_file_stat(tools->place, path, &info, NULL);
+    if (st == HFSB_OK) return info.type == HFSB_FILE_REGULAR;
+    return st != HFSB_NOT_FOUND && st != HFSB_OUTSIDE && st != HFSB_REFUSED;
+}
+
+/* ---- reading ---- */
+
+/* Reads a file for the patch and remembers its state. A file that the session
+   has not read is refused later, with all others. */
 static hfsb_status hfsbi_patch_load(void *user, hfsb_str path, hfsb_buf *out,
                                     hfsb_err *err) {
     hfsbi_patch_call *p = (hfsbi_patch_call *)user;
@@ -36203,9 +37556,10 @@ static hfsb_status hfsbi_patch_load(void *user, hfsb_str path, hfsb_buf *out,
     hfsbi_patch_seen  one, *grown = p->seen;
     size_t            mark = out->len;
     hfsb_status       st;
-    if (!hfsbi_may_change(p->call, path, true, &st)) {
+    if (!hfsbi_patch_is_unread(p->call, path) &&
+        !hfsbi_may_change(p->call, path, true, &st)) {
         p->refused = true;
-        return st == HFSB_OK ? hfsbi_fail(err, HFSB_REFUSED, 0, "not read")
+        return st == HFSB_OK ? hfsbi_fail(err, HFSB_REFUSED, 0, "refused")
                              : st;
     }
     memset(&one, 0, sizeof one);
@@ -36367,25 +37721,31 @@ static hfsb_status hfsbi_patch_store(hfsbi_patch_call *p, size_t *done,
     return st;
 }
 
+/* ---- the reply ---- */
+
+/* One line for each file, with the diff where a hunk did not match exactly. */
 static hfsb_status hfsbi_patch_report(hfsbi_patch_call *p) {
     static const char *const words[] = {"Added", "Deleted", "Updated"};
-    size_t                   mark = p->call->result.output.len;
+    hfsb_buf                *out = &p->call->result.output;
+    size_t                   mark = out->len;
     size_t                   i;
-    for (i = 0; i < p->result.count; i++) {
+    hfsb_status              st = HFSB_OK;
+    for (i = 0; st == HFSB_OK && i < p->result.count; i++) {
         const hfsb_patch_change *c = p->result.changes + i;
-        hfsb_buf_printf(&p->call->result.output, "%s%s ", i ? "\n" : "",
+        if (hfsbi_patch_skips(p, c) && !c->note[0]) continue;
+        hfsb_buf_printf(out, "%s%s ", out->len > mark ? "\n" : "",
                         words[c->kind]);
-        hfsb_buf_append(&p->call->result.output, c->path);
+        hfsb_buf_append(out, c->path);
         if (c->new_path.len) {
-            hfsb_buf_append(&p->call->result.output, HFSB_LIT(", moved to "));
-            hfsb_buf_append(&p->call->result.output, c->new_path);
+            hfsb_buf_append(out, HFSB_LIT(", moved to "));
+            hfsb_buf_append(out, c->new_path);
         }
+        if (!c->note[0]) continue;
+        hfsb_buf_printf(out, " %s", c->note);
+        st = hfsbi_result_add_diff(&p->call->result, hfsb_buf_str(&c->diff));
     }
-    if (p->result.fuzzy)
-        hfsb_buf_append(&p->call->result.output,
-                        HFSB_LIT("\n(context matched after trimming)"));
     p->call->result.success = true;
-    return hfsb_buf_finish(&p->call->result.output, mark);
+    return st == HFSB_OK ? hfsb_buf_finish(out, mark) : st;
 }
 
 static hfsb_status hfsbi_patch_fields(hfsbi_patch_call *p) {
@@ -36425,11 +37785,17 @@ static hfsb_status hfsbi_patch_call_run(hfsbi_patch_call *p, hfsb_str text,
     const hfsbi_patch_seen *unsafe;
     hfsb_patch_files        files;
     size_t                  done = 0;
-    hfsb_status             st;
+    bool                    unread = false;
+    hfsb_status             st, read = HFSB_OK;
     files.read = hfsbi_patch_load;
     files.user = p;
     st = hfsb_patch_apply(text, &files, &p->result, err);
-    if (p->refused) return st == HFSB_NOMEM ? st : HFSB_OK;
+    if (p->refused || st == HFSB_NOMEM) return st == HFSB_NOMEM ? st : HFSB_OK;
+    if (p->call->tools->session && st != HFSB_IO)
+        read = hfsbi_refuse_unread(
+            &p->call->tools->alloc, text, hfsbi_patch_is_unread, p->call,
+            st == HFSB_OK ? &p->result : NULL, r, &unread);
+    if (unread || read == HFSB_NOMEM) return read;
     unsafe = hfsbi_patch_unsafe(p, st);
     if (unsafe)
         return hfsbi_file_change_refuse(p->call, unsafe->path, &unsafe->change,
@@ -36497,11 +37863,12 @@ HFSBI_FN const hfsbi_tool *hfsbi_tool_apply_patch(void) {
     static const hfsbi_tool row = {
         "apply_patch",
         "Apply a patch",
-        "Change several files that you have read: *** Begin Patch to *** End "
-        "Patch, sections *** Add File: p, *** Delete File: p, *** Update "
-        "File: p (then *** Move to: q if wanted), the latter with hunks of "
-        "lines that begin with a blank, - or +, each after a line @@ that may "
-        "name the enclosing function.",
+        "Change several files that you have read, all or none. The patch is "
+        "*** Begin Patch to *** End Patch, with sections *** Add File: p, *** "
+        "Delete File: p, *** Update File: p (then *** Move to: q if wanted), "
+        "the latter with hunks of lines that begin with a blank, - or +, each "
+        "after a line @@ that may name the enclosing function. Or: a git or "
+        "unified diff, or paths with SEARCH/REPLACE blocks.",
         NULL,
         HFSBI_TOOL_CHANGES,
         HFSBI_TOOL_ONCE | HFSBI_TOOL_ON_DISK,
@@ -38434,7 +39801,7 @@ HFSBI_FN const hfsbi_tool *hfsbi_tool_list(void) {
     static const hfsbi_tool row = {
         "list",
         "List a folder",
-        "Names of what is in a folder; those of folders end in a slash.",
+        "Names in a folder; those of folders end in a slash.",
         NULL,
         HFSBI_TOOL_READS,
         HFSBI_TOOL_ON_DISK,
@@ -40573,85 +41940,32 @@ static void hfsbi_sandbox_lose(hfsb_sandbox *sandbox, hfsb_str path) {
 
 /* ---- patches ---- */
 
-/* Iterates over the sections of a patch. An invalid patch ends early: the
-   server reports what is wrong with it. */
-typedef struct hfsbi_remote_patch {
-    hfsbi_patch_text text;
-    size_t           line;
-    bool             open;
-} hfsbi_remote_patch;
-
-static hfsb_status hfsbi_remote_patch_open(const hfsbi_remote    *r,
-                                           const hfsb_json_value *arguments,
-                                           hfsbi_remote_patch    *p) {
-    hfsb_str    patch = HFSB_LIT("");
-    hfsb_status st;
-    memset(p, 0, sizeof *p);
+static hfsb_str hfsbi_remote_patch(const hfsb_json_value *arguments) {
+    hfsb_str patch = HFSB_LIT("");
     (void)hfsb_json_arg_str(arguments, "patch", false, &patch, NULL);
-    st = hfsbi_patch_open(&r->sandbox->o.alloc, patch, &p->text, NULL);
-    p->open = st == HFSB_OK;
-    p->line = p->text.first;
-    return st == HFSB_NOMEM ? st : HFSB_OK;
+    return patch;
 }
 
-static bool hfsbi_remote_patch_next(hfsbi_remote_patch *p,
-                                    hfsbi_section      *section) {
-    return p->open && p->line < p->text.last &&
-           hfsbi_patch_section(&p->text, &p->line, section, NULL) == HFSB_OK;
-}
-
-static void hfsbi_remote_patch_close(const hfsbi_remote *r,
-                                     hfsbi_remote_patch *p) {
-    if (p->open) hfsbi_lines_free(&r->sandbox->o.alloc, &p->text.lines);
-}
-
-/* True when an earlier section of the same patch creates that file. */
-static bool hfsbi_remote_patch_made(const hfsbi_remote_patch *p, hfsb_str path,
-                                    size_t before) {
-    hfsbi_remote_patch again = *p;
-    hfsbi_section      s;
-    again.line = p->text.first;
-    while (again.line < before && hfsbi_remote_patch_next(&again, &s))
-        if (hfsb_str_equal(s.kind == HFSB_PATCH_ADD ? s.path : s.new_path,
-                           path))
-            return again.line <= before;
-    return false;
-}
-
-/* Sets *path, a view of the patch, to the first file that it changes and that
-   was not read; "" if there is none. */
-static hfsb_status hfsbi_remote_patch_blind(hfsbi_remote          *r,
-                                            const hfsb_json_value *arguments,
-                                            hfsb_str              *path) {
-    hfsbi_remote_patch p;
-    hfsbi_section      s;
-    size_t             before;
-    hfsb_status        st = hfsbi_remote_patch_open(r, arguments, &p);
-    path->len = 0;
-    before = p.line;
-    while (!path->len && hfsbi_remote_patch_next(&p, &s)) {
-        if (s.kind != HFSB_PATCH_ADD &&
-            !hfsbi_sandbox_has_seen(r->sandbox, s.path) &&
-            !hfsbi_remote_patch_made(&p, s.path, before))
-            *path = s.path;
-        before = p.line;
-    }
-    hfsbi_remote_patch_close(r, &p);
-    return st;
+static bool hfsbi_remote_is_unread(void *user, hfsb_str path) {
+    return !hfsbi_sandbox_has_seen((hfsb_sandbox *)user, path);
 }
 
 /* The new versions of the files are not known. */
 static void hfsbi_remote_patch_saw(hfsbi_remote          *r,
                                    const hfsb_json_value *arguments) {
     const hfsbi_version unknown = HFSB_INIT;
-    hfsbi_remote_patch  p;
-    hfsbi_section       s;
-    (void)hfsbi_remote_patch_open(r, arguments, &p);
-    while (hfsbi_remote_patch_next(&p, &s))
-        if (s.kind != HFSB_PATCH_DELETE)
-            hfsbi_sandbox_saw(r->sandbox, s.new_path.len ? s.new_path : s.path,
-                              &unknown);
-    hfsbi_remote_patch_close(r, &p);
+    hfsbi_patch         p;
+    size_t              i;
+    if (hfsbi_patch_parse(&r->sandbox->o.alloc, hfsbi_remote_patch(arguments),
+                          &p, NULL) != HFSB_OK)
+        p.section_count = 0;
+    for (i = 0; i < p.section_count; i++) {
+        const hfsbi_section *s = p.sections + i;
+        if (s->kind != HFSB_PATCH_DELETE)
+            hfsbi_sandbox_saw(
+                r->sandbox, s->new_path.len ? s->new_path : s->path, &unknown);
+    }
+    hfsbi_patch_free(&p);
 }
 
 /* ---- checks ---- */
@@ -40719,7 +42033,7 @@ HFSBI_FN bool hfsbi_remote_may(hfsbi_remote          *r,
                                const hfsb_json_value *arguments,
                                hfsb_tool_result *result, hfsb_status *st,
                                hfsb_err *err) {
-    bool     may = true, edit = hfsbi_remote_called(r, "edit");
+    bool     may = true, refused, edit = hfsbi_remote_called(r, "edit");
     hfsb_str path = HFSB_LIT("");
     *st = HFSB_OK;
     if (edit && hfsbi_remote_is_idle_edit(arguments)) {
@@ -40733,14 +42047,16 @@ HFSBI_FN bool hfsbi_remote_may(hfsbi_remote          *r,
         *st = hfsbi_remote_may_write(r, path, result, &may, err);
         return may;
     }
-    if (hfsbi_remote_called(r, "apply_patch"))
-        *st = hfsbi_remote_patch_blind(r, arguments, &path);
-    else if ((!edit && !hfsbi_remote_called(r, "multi_edit") &&
-              !hfsbi_remote_called(r, "edit_lines")) ||
-             hfsbi_sandbox_has_seen(r->sandbox, path))
+    if (hfsbi_remote_called(r, "apply_patch")) {
+        *st = hfsbi_refuse_unread(
+            &r->sandbox->o.alloc, hfsbi_remote_patch(arguments),
+            hfsbi_remote_is_unread, r->sandbox, NULL, result, &refused);
+        return *st == HFSB_OK && !refused;
+    }
+    if ((!edit && !hfsbi_remote_called(r, "multi_edit") &&
+         !hfsbi_remote_called(r, "edit_lines")) ||
+        !path.len || hfsbi_sandbox_has_seen(r->sandbox, path))
         return true;
-    if (*st != HFSB_OK) return false;
-    if (!path.len) return true;
     *st = hfsbi_result_fail(
         result, HFSB_REFUSED,
         "File %.*s has not been read this session. Read it first.",

@@ -163,9 +163,10 @@ static const cli_command commands[] = {
      "Cancel the job (ID, or NAMESPACE/ID).",
      NO_TOOL, run_job_cancel},
     GROUP_END,
-    {"patch", "[OPTIONS] [FILE]", "apply a patch in *** Begin Patch format",
-     "Apply a patch in the *** Begin Patch format, from FILE or standard "
-     "input. All changes are computed before the first file is written. "
+    {"patch", "[OPTIONS] [FILE]", "apply a patch or a diff",
+     "Apply a patch from FILE or standard input: the *** Begin Patch format, "
+     "a unified or git diff, or SEARCH/REPLACE blocks after their path. All "
+     "changes are computed before the first file is written. "
      "Paths are relative to the current directory, in a sandbox to its work "
      "directory.",
      NO_TOOL, run_patch},

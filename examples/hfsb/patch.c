@@ -1,4 +1,4 @@
-/* patch.c - hfsb patch: apply a patch in the *** Begin Patch format.
+/* patch.c - hfsb patch: apply a patch, a diff or SEARCH/REPLACE blocks.
 
    As in edit.c the changes are computed and written here, not by the tool
    apply_patch, unless the files are on a sandbox. A dry run for a sandbox
@@ -71,6 +71,7 @@ static int apply_patch(const char *on, const char *file, bool dry_run,
     hfsb_tool_result  result = HFSB_INIT;
     hfsb_buf          text = HFSB_INIT, diff = HFSB_INIT;
     hfsb_err          err = HFSB_INIT;
+    const char       *note = "";
     size_t            i, count = 0;
     int               code;
     hfsb_status       st = read_input(file, &text, &err);
@@ -85,10 +86,9 @@ static int apply_patch(const char *on, const char *file, bool dry_run,
     for (i = 0; i < count; i++) {
         describe(patch.changes + i, &result.output);
         must(hfsb_buf_append(&diff, hfsb_buf_str(&patch.changes[i].diff)));
+        if (!*note) note = patch.changes[i].note;
     }
-    write_edit_fields(count,
-                      patch.fuzzy ? "(context matched after trimming)" : "",
-                      NULL, hfsb_buf_str(&diff), &result);
+    write_edit_fields(count, note, NULL, hfsb_buf_str(&diff), &result);
     code = show_result(&result, hfsb_buf_str(&diff), json);
     if (sandbox) (void)hfsb_sandbox_close(sandbox, false, NULL);
     if (on) close_client(&via);

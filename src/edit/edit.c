@@ -98,18 +98,19 @@ static hfsbi_hint hfsbi_item_hint(const hfsbi_edit_item *item) {
     return hint;
 }
 
-static bool hfsbi_is_prose(const hfsbi_edit_plan *plan) {
-    hfsb_str suffix =
-        plan->opts ? hfsb_path_suffix(plan->opts->path) : HFSB_LIT("");
+HFSBI_FN bool hfsbi_is_prose(hfsb_str path) {
+    hfsb_str suffix = hfsb_path_suffix(path);
     return hfsbi_str_equal_nocase(suffix, HFSB_LIT(".md")) ||
            hfsbi_str_equal_nocase(suffix, HFSB_LIT(".txt"));
 }
 
 static hfsb_status hfsbi_check_omission(const hfsbi_edit_item *item) {
-    hfsb_err   *err = item->plan->err;
-    hfsb_str    line;
-    hfsb_status st;
-    if (item->edit->exact || hfsbi_is_prose(item->plan)) return HFSB_OK;
+    const hfsb_edit_opts *opts = item->plan->opts;
+    hfsb_err             *err = item->plan->err;
+    hfsb_str              line;
+    hfsb_status           st;
+    if (item->edit->exact || (opts && hfsbi_is_prose(opts->path)))
+        return HFSB_OK;
     line = hfsbi_find_omission(item->texts.new_text, item->texts.old_text,
                                item->file.text);
     if (!line.len) return HFSB_OK;
@@ -211,8 +212,7 @@ static hfsb_status hfsbi_refuse_rewrite(const hfsbi_edit_item *item,
 
 /* ---- changes that were made before ---- */
 
-/* Number of characters that are not blank. */
-static size_t hfsbi_count_visible(hfsb_str s) {
+HFSBI_FN size_t hfsbi_count_visible(hfsb_str s) {
     size_t i, n = 0;
     for (i = 0; i < s.len; i++)
         n += (unsigned char)s.ptr[i] > ' ' &&
@@ -223,46 +223,57 @@ static size_t hfsbi_count_visible(hfsb_str s) {
 /* The part of the file that contains the new text, `len` bytes, if the change
    was made before: around the match for a replacement, next to it for an
    insertion. */
-static hfsb_str hfsbi_applied_zone(const hfsbi_edit_item *item, size_t len,
-                                   size_t *from) {
-    const hfsbi_match *m = item->matches.items;
-    hfsb_edit_mode     mode = item->edit->mode;
-    size_t             last = mode == HFSB_EDIT_REPLACE ? m->end : m->start;
-    size_t             first = mode == HFSB_EDIT_REPLACE ? m->start : m->end;
-    size_t             size = item->file.text.len;
-    size_t             to = len < size - first ? first + len : size;
+static hfsb_str hfsbi_applied_zone(const hfsbi_edit_text *file,
+                                   hfsb_edit_mode mode, const hfsbi_match *m,
+                                   size_t len, size_t *from) {
+    size_t last = mode == HFSB_EDIT_REPLACE ? m->end : m->start;
+    size_t first = mode == HFSB_EDIT_REPLACE ? m->start : m->end;
+    size_t size = file->text.len;
+    size_t to = len < size - first ? first + len : size;
     *from = last > len ? last - len : 0;
     if (mode == HFSB_EDIT_APPEND_AFTER) *from = m->end;
     if (mode == HFSB_EDIT_PREPEND_BEFORE) to = m->start;
-    return hfsb_str_slice(item->file.text, *from, to);
+    return hfsb_str_slice(file->text, *from, to);
+}
+
+HFSBI_FN hfsb_status hfsbi_find_applied(const hfsb_alloc       *alloc,
+                                        const hfsbi_edit_text  *file,
+                                        const hfsbi_edit_texts *texts,
+                                        const hfsbi_match *m, size_t *pos) {
+    hfsb_buf    copy = HFSB_INIT;
+    hfsb_str    whole = texts->new_text, zone;
+    size_t      from, at, least = 8;
+    hfsb_status st;
+    *pos = HFSB_NPOS;
+    if (texts->mode == HFSB_EDIT_REPLACE)
+        least += hfsbi_count_visible(texts->old_text);
+    if (hfsbi_count_visible(whole) < least) return HFSB_OK;
+    if (m->lacks_newline && hfsb_str_ends(whole, HFSB_LIT("\n"))) whole.len--;
+    copy.alloc = *alloc;
+    hfsbi_put_newlines(&copy, whole, hfsbi_newline_at(file, m->start));
+    st = copy.status;
+    zone = hfsbi_applied_zone(file, texts->mode, m, copy.len, &from);
+    at = st == HFSB_OK ? hfsb_str_find(zone, hfsb_buf_str(&copy)) : HFSB_NPOS;
+    hfsb_buf_free(&copy);
+    if (at != HFSB_NPOS) *pos = from + at;
+    return st;
 }
 
 /* Refuses an insertion that is already at the only match: the call was
    repeated, or the model forgot. */
 static hfsb_status hfsbi_check_applied(const hfsbi_edit_item *item) {
-    const hfsbi_match *m = item->matches.items;
-    hfsb_buf           copy = HFSB_INIT;
-    hfsb_str           whole = item->texts.new_text, zone;
-    size_t             from, at, least = 8;
-    hfsb_status        st;
+    size_t      at;
+    hfsb_status st;
     if (item->matches.rung > HFSBI_RUNG_EOF || item->matches.count != 1)
         return HFSB_OK;
-    if (item->edit->mode == HFSB_EDIT_REPLACE)
-        least += hfsbi_count_visible(item->texts.old_text);
-    if (hfsbi_count_visible(whole) < least) return HFSB_OK;
-    if (m->lacks_newline && hfsb_str_ends(whole, HFSB_LIT("\n"))) whole.len--;
-    copy.alloc = item->plan->alloc;
-    hfsbi_put_newlines(&copy, whole, hfsbi_newline_at(&item->file, m->start));
-    st = copy.status;
-    zone = hfsbi_applied_zone(item, copy.len, &from);
-    at = st == HFSB_OK ? hfsb_str_find(zone, hfsb_buf_str(&copy)) : HFSB_NPOS;
-    hfsb_buf_free(&copy);
+    st = hfsbi_find_applied(&item->plan->alloc, &item->file, &item->texts,
+                            item->matches.items, &at);
     if (at == HFSB_NPOS) return st;
     return hfsbi_refuse(
         item, HFSB_REFUSED,
         "The change is already applied at line %zu: the file reads new_str "
         "there. Nothing was changed.",
-        hfsb_text_line_number(item->file.text, from + at));
+        hfsb_text_line_number(item->file.text, at));
 }
 
 /* ---- finding one edit ---- */

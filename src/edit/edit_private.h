@@ -48,9 +48,8 @@ enum {
     HFSBI_FOLD_DASHES = 8,  /* U+2014 becomes "--", not "-" (with LOOKS) */
     HFSBI_FOLD_RUNS = 16,   /* a run of blanks inside a line becomes a space */
     HFSBI_FOLD_INDENT = 32, /* blanks at a line's start vanish */
-    HFSBI_FOLD_CR_LAST = 64, /* an empty line follows a lone CR at the end */
-    HFSBI_FOLD_LINES = 128,  /* blank lines vanish (with INDENT and TRAIL) */
-    HFSBI_FOLD_JOINERS = 256 /* joiners, marks and soft hyphens vanish */
+    HFSBI_FOLD_LINES = 64,  /* blank lines vanish (with INDENT and TRAIL) */
+    HFSBI_FOLD_JOINERS = 128 /* joiners, marks and soft hyphens vanish */
 };
 
 /* Walks a text one folded character at a time. */
@@ -196,7 +195,8 @@ typedef struct hfsbi_edit_text {
     hfsb_str text;   /* without a byte order mark */
     size_t   offset; /* of text in the file: 3 after a mark, else 0 */
     bool     has_cr;
-    bool     lone_cr; /* lines end at CR: there is no LF */
+    bool     lone_cr;  /* lines end at CR: there is no LF */
+    bool     mixed_cr; /* lines end at LF, CRLF or CR; scan() never sets it */
 } hfsbi_edit_text;
 
 /* make() assumes that every line ends in LF, which is enough for edits within
@@ -275,14 +275,20 @@ typedef struct hfsbi_matches {
 HFSBI_FN void hfsbi_matches_free(const hfsb_alloc *alloc,
                                  hfsbi_matches    *matches);
 
-enum { HFSBI_MATCH_EXACT = 1, HFSBI_MATCH_LOOSE = 2, HFSBI_MATCH_HIDDEN = 4 };
+enum {
+    HFSBI_MATCH_EXACT = 1,
+    HFSBI_MATCH_LOOSE = 2,
+    HFSBI_MATCH_HIDDEN = 4,
+    HFSBI_MATCH_LINES = 8, /* only where a line starts */
+    HFSBI_MATCH_TWO = 16   /* stop at the second match */
+};
 
 /* Climbs rungs 1 and 2 (EXACT), the others (LOOSE), or all of them. With
    HIDDEN a loose match counts together with the places where only a joiner, a
    mark or a soft hyphen is in the way: such a place may be the one that is
-   meant. old_text has LF only and is not empty. matches->count is 0 when no
-   rung matches.
-   HFSB_OK, HFSB_NOMEM or HFSB_LIMIT; free *matches in each case. */
+   meant. old_text has LF only and is not empty; with LINES it ends in LF.
+   matches->count is 0 when no rung matches. HFSB_OK, HFSB_NOMEM or HFSB_LIMIT;
+   free *matches in each case. */
 HFSBI_FN hfsb_status hfsbi_match_find(const hfsb_alloc      *alloc,
                                       const hfsbi_edit_text *file,
                                       hfsb_str old_text, unsigned rungs,
@@ -367,11 +373,19 @@ HFSBI_FN hfsb_status hfsbi_indent_shifted(const hfsb_alloc  *alloc,
 
 /* ---- mend.c: blank lines ---- */
 
+/* Which lines of new_text are lines of old_text, as in hfsbi_lines_diff(). */
+typedef struct hfsbi_line_pairs {
+    const size_t *same;
+    size_t        old_count, new_count;
+} hfsbi_line_pairs;
+
 /* The texts of an edit. */
 typedef struct hfsbi_edit_texts {
-    hfsb_edit_mode mode;
-    hfsb_str       old_text, new_text; /* LF only */
-    hfsb_str       raw_new; /* as sent, for a file without newlines */
+    hfsb_edit_mode          mode;
+    hfsb_str                old_text, new_text; /* LF only */
+    hfsb_str                raw_new; /* as sent, for a file without newlines */
+    const hfsbi_line_pairs *pairs;   /* NULL: found by a line diff */
+    bool verbatim; /* look-alikes of a changed line are meant as sent */
 } hfsbi_edit_texts;
 
 /* Gives both texts the blank lines of the match, where they have others and
@@ -409,6 +423,21 @@ HFSBI_FN hfsb_status hfsbi_rewrite_matches(const hfsb_alloc       *alloc,
 /* Appends text with each LF replaced by newline (empty: left as it is). */
 HFSBI_FN void hfsbi_put_newlines(hfsb_buf *out, hfsb_str text,
                                  hfsb_str newline);
+
+/* ---- edit.c: what hunks of a patch are screened for too ---- */
+
+/* True for .md and .txt files, where an omission line is ordinary text. */
+HFSBI_FN bool hfsbi_is_prose(hfsb_str path);
+
+/* Number of characters that are not blank. */
+HFSBI_FN size_t hfsbi_count_visible(hfsb_str s);
+
+/* Sets *pos to the offset of new_text in the file if an exact match shows that
+   the change was made before, else to HFSB_NPOS. HFSB_OK or HFSB_NOMEM. */
+HFSBI_FN hfsb_status hfsbi_find_applied(const hfsb_alloc       *alloc,
+                                        const hfsbi_edit_text  *file,
+                                        const hfsbi_edit_texts *texts,
+                                        const hfsbi_match *match, size_t *pos);
 
 /* ---- intent.c: texts that are not meant to the letter ---- */
 
@@ -450,6 +479,9 @@ HFSBI_FN hfsbi_numbered hfsbi_numbered_scan(hfsb_str text);
 
 /* Appends text without those prefixes; the caller checks out->status. */
 HFSBI_FN void hfsbi_numbered_strip(hfsb_str text, hfsb_buf *out);
+
+/* True for a line that begins with ``` or ~~~. */
+HFSBI_FN bool hfsbi_is_fence(hfsb_str line);
 
 /* Reduces both texts to the lines inside their code fences. False, with both
    unchanged, unless both are fenced, alike, and old_text has lines inside. */
@@ -532,42 +564,114 @@ HFSBI_FN void hfsbi_hint_ambiguous(const hfsbi_hint    *hint,
 HFSBI_FN void hfsbi_hint_indent(const hfsbi_hint *hint, size_t start,
                                 size_t end);
 
-/* ---- patch_parse.c: sections and hunks ---- */
+/* ---- patch_parse.c: a patch as sections and hunks ---- */
 
-/* The lines of a patch without their line ends. */
-typedef struct hfsbi_patch_text {
-    hfsbi_lines lines;
-    size_t      first; /* first line after *** Begin Patch */
-    size_t      last;  /* the line of *** End Patch */
-} hfsbi_patch_text;
+/* A line of a hunk, without its mark and its line end. */
+typedef struct hfsbi_hunk_line {
+    char     mark; /* '@' an anchor, ' ' context, '-' removed, '+' added */
+    hfsb_str text;
+} hfsbi_hunk_line;
 
+typedef struct hfsbi_hunk {
+    size_t   line;               /* of the patch, 0-based, where it starts */
+    size_t   anchors, body, end; /* in patch->lines: first the anchors */
+    size_t   number;             /* of its first line in the file, 1-based */
+    bool     numbered;           /* the patch gives that number */
+    hfsb_str heading;            /* git's: a line above it, or empty */
+    bool     at_eof;             /* its lines end the file ... */
+    bool     open_end;           /* ... and the last one has no line end */
+    bool     block;              /* of SEARCH/REPLACE: lines that stay are
+                                    not marked; in any order */
+} hfsbi_hunk;
+
+/* All changes to one file. A new file has one hunk, or none if it is empty;
+   the hunks of a deleted file, if any, remove all of its lines. */
 typedef struct hfsbi_section {
     hfsb_patch_kind kind;
     hfsb_str        path, new_path;
-    size_t          from, to; /* its lines, without the head lines */
+    size_t          hunk, hunk_end; /* in patch->hunks */
 } hfsbi_section;
 
-/* Lines of the patch: [anchors, body) begin with @@, [body, end) are the
-   hunk; the next hunk starts at `next`. */
-typedef struct hfsbi_chunk {
-    size_t anchors, body, end, next;
-    bool   at_eof;
-} hfsbi_chunk;
+typedef struct hfsbi_patch {
+    hfsb_alloc       alloc;
+    hfsbi_lines      text;        /* the lines of the patch */
+    size_t           first, last; /* private: the part that is parsed */
+    hfsbi_hunk_line *lines;
+    size_t           line_count, line_cap;
+    hfsbi_hunk      *hunks;
+    size_t           hunk_count, hunk_cap;
+    hfsbi_section   *sections;
+    size_t           section_count, section_cap;
+} hfsbi_patch;
 
-/* HFSB_OK; HFSB_SYNTAX without a Begin or End line; HFSB_NOMEM. On success
-   free text->lines with hfsbi_lines_free(). */
-HFSBI_FN hfsb_status hfsbi_patch_open(const hfsb_alloc *alloc, hfsb_str patch,
-                                      hfsbi_patch_text *text, hfsb_err *err);
+/* Parses a patch in any format. HFSB_OK; HFSB_SYNTAX; HFSB_REFUSED for an
+   empty patch; HFSB_NOMEM. Call free() in each case. */
+HFSBI_FN hfsb_status hfsbi_patch_parse(const hfsb_alloc *alloc, hfsb_str text,
+                                       hfsbi_patch *patch, hfsb_err *err);
+HFSBI_FN void        hfsbi_patch_free(hfsbi_patch *patch);
 
-/* Reads the section that starts at *line, checks its hunks and sets *line to
-   the next section. HFSB_OK or HFSB_SYNTAX. */
-HFSBI_FN hfsb_status hfsbi_patch_section(const hfsbi_patch_text *text,
-                                         size_t *line, hfsbi_section *section,
-                                         hfsb_err *err);
+/* For the parsers of the formats. Each reads the lines from first to last. */
+HFSBI_FN hfsb_status hfsbi_patch_error(hfsb_err *err, size_t line,
+                                       const char *what);
+HFSBI_FN hfsb_status hfsbi_add_section(hfsbi_patch *p, hfsb_patch_kind kind,
+                                       hfsb_str path);
+HFSBI_FN hfsb_status hfsbi_add_hunk(hfsbi_patch *p, size_t line);
+HFSBI_FN hfsb_status hfsbi_add_hunk_line(hfsbi_patch *p, char mark,
+                                         hfsb_str text);
 
-/* Reads the hunk that starts at line `from` of an Update section. HFSB_OK or
-   HFSB_SYNTAX. */
-HFSBI_FN hfsb_status hfsbi_patch_chunk(const hfsbi_patch_text *text,
-                                       const hfsbi_section    *section,
-                                       size_t from, hfsbi_chunk *chunk,
-                                       hfsb_err *err);
+/* Reads the hunk at line *i, its @@ lines first; *i moves after it. In a diff
+   the head of the next file ends a hunk. */
+HFSBI_FN hfsb_status hfsbi_parse_hunk(hfsbi_patch *p, size_t *i, size_t to,
+                                      bool diff, hfsb_err *err);
+HFSBI_FN bool        hfsbi_is_anchor(hfsb_str line);
+
+/* True for a letter, a digit and "_". */
+HFSBI_FN bool hfsbi_is_word_char(char c);
+
+/* patch_diff.c, patch_blocks.c */
+HFSBI_FN bool        hfsbi_is_diff_head(const hfsbi_patch *p, size_t line);
+HFSBI_FN hfsb_status hfsbi_parse_diff(hfsbi_patch *p, hfsb_err *err);
+HFSBI_FN bool        hfsbi_is_block_head(hfsb_str line);
+HFSBI_FN hfsb_status hfsbi_parse_blocks(hfsbi_patch *p, hfsb_err *err);
+
+/* ---- patch_indent.c: hunks that agree about indentation ---- */
+
+/* The hunks of a file by how their new lines were indented: moved, or kept
+   without a sign that this is right. The last two are about text at the
+   margin. NULL: there is none. */
+typedef struct hfsbi_indents {
+    const hfsbi_hunk *moved, *kept, *margin_moved, *margin_kept;
+} hfsbi_indents;
+
+/* Takes note of a hunk that replaces `was`, a part of the file. */
+HFSBI_FN void hfsbi_indents_add(hfsbi_indents *in, const hfsbi_patch *patch,
+                                const hfsbi_hunk *hunk, hfsb_str was,
+                                bool reindented);
+
+/* False with two hunks that cannot both be right. */
+HFSBI_FN bool hfsbi_indents_agree(const hfsbi_indents *in,
+                                  const hfsbi_hunk   **kept,
+                                  const hfsbi_hunk   **moved);
+
+/* New lines may be indented as the file is, next to a single old line that is
+   not: nothing tells whether they are to be moved like that one. Returns the
+   first of these, ptr NULL if there is none. */
+HFSBI_FN hfsb_str hfsbi_hunk_torn(const hfsbi_patch *patch,
+                                  const hfsbi_hunk *hunk, hfsb_str was);
+
+/* ---- patch_update.c: the hunks of one file ---- */
+
+/* The changed parts of a file, in order. */
+typedef struct hfsbi_updated {
+    hfsb_span *spans;
+    size_t     count, cap;
+} hfsbi_updated;
+
+/* Applies the hunks of a section, at least one, to the content of its file and
+   fills content, note and proven of *change. HFSB_OK, or as
+   hfsb_patch_apply(); free done->spans in each case. */
+HFSBI_FN hfsb_status hfsbi_update_file(const hfsbi_patch   *patch,
+                                       const hfsbi_section *section,
+                                       hfsb_str             content,
+                                       hfsb_patch_change   *change,
+                                       hfsbi_updated *done, hfsb_err *err);

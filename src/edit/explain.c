@@ -448,12 +448,6 @@ static void hfsbi_put_unnumbered(hfsb_buf *out, hfsb_str s) {
     hfsbi_numbered_strip(s, out);
 }
 
-static bool hfsbi_is_fence(hfsb_str line) {
-    line = hfsbi_trim(line);
-    return hfsb_str_starts(line, HFSB_LIT("```")) ||
-           hfsb_str_starts(line, HFSB_LIT("~~~"));
-}
-
 /* Without a code fence around the text. */
 static void hfsbi_put_unfenced(hfsb_buf *out, hfsb_str s) {
     hfsb_str rest = s, line, ending, body = HFSB_INIT;
@@ -561,7 +555,7 @@ static void hfsbi_hint_elision(const hfsbi_hint *h) {
 /* ---- the messages ---- */
 
 /* The number of the line where new_str is in the file, 0 if it is not. */
-static size_t hfsbi_find_applied(const hfsbi_hint *h) {
+static size_t hfsbi_find_new_text(const hfsbi_hint *h) {
     hfsb_buf copy = HFSB_INIT;
     hfsb_str file = h->file->text;
     size_t   at;
@@ -578,7 +572,7 @@ static size_t hfsbi_find_applied(const hfsbi_hint *h) {
 /* Reports new_str in the file; true when it is at the closest place, so that
    the edit was made before. */
 static bool hfsbi_hint_applied(const hfsbi_explain *x, bool found) {
-    size_t at = hfsbi_find_applied(x->hint);
+    size_t at = hfsbi_find_new_text(x->hint);
     size_t to = at + hfsb_str_count_byte(x->hint->new_text, '\n');
     if (!at) return false;
     hfsbi_err_add(x->err,

@@ -356,10 +356,8 @@ HFSBI_FN hfsb_status hfsbi_view_build(hfsbi_view *v, hfsb_str text,
         if (!hfsbi_view_line(v, text, folds, &f.pos, &ok))
             ok = hfsbi_view_chars(v, &f);
         else f.line = f.pos;
-    v->closed =
-        !(folds & HFSBI_FOLD_INDENT) ||
-        (text.len && !hfsbi_line_end_len(text, text.len - 1, folds)) ||
-        ((folds & HFSBI_FOLD_CR_LAST) && hfsb_str_ends(text, HFSB_LIT("\r")));
+    v->closed = !(folds & HFSBI_FOLD_INDENT) ||
+                (text.len && !hfsbi_line_end_len(text, text.len - 1, folds));
     if (ok && v->closed) ok = hfsbi_view_add_newline(v, text.len);
     v->text.ptr[v->text.len] = '\0';
     return ok ? HFSB_OK : HFSB_NOMEM;
@@ -532,10 +530,16 @@ HFSBI_FN void hfsbi_edit_text_scan(hfsbi_edit_text *file) {
 HFSBI_FN size_t hfsbi_edit_line_end(const hfsbi_edit_text *file, size_t pos,
                                     size_t *len) {
     hfsb_str rest = hfsb_str_slice(file->text, pos, file->text.len);
-    size_t   at = hfsb_str_find_byte(rest, file->lone_cr ? '\r' : '\n');
-    *len = at == HFSB_NPOS ? 0 : 1;
-    if (at == HFSB_NPOS) return file->text.len;
-    if (!file->lone_cr && at > 0 && rest.ptr[at - 1] == '\r') {
+    size_t   at = 0;
+    if (file->mixed_cr)
+        while (at < rest.len && rest.ptr[at] != '\r' && rest.ptr[at] != '\n')
+            at++;
+    else at = hfsb_str_find_byte(rest, file->lone_cr ? '\r' : '\n');
+    *len = at >= rest.len ? 0 : 1;
+    if (at >= rest.len) return file->text.len;
+    if (rest.ptr[at] == '\r' && at + 1 < rest.len && rest.ptr[at + 1] == '\n')
+        *len = 2;
+    if (rest.ptr[at] == '\n' && at > 0 && rest.ptr[at - 1] == '\r') {
         *len = 2;
         at--;
     }
@@ -543,8 +547,11 @@ HFSBI_FN size_t hfsbi_edit_line_end(const hfsbi_edit_text *file, size_t pos,
 }
 
 HFSBI_FN bool hfsbi_starts_line(const hfsbi_edit_text *file, size_t pos) {
-    return pos == 0 ||
-           file->text.ptr[pos - 1] == (file->lone_cr ? '\r' : '\n');
+    const char *text = file->text.ptr;
+    if (pos == 0 || text[pos - 1] == (file->lone_cr ? '\r' : '\n'))
+        return true;
+    return file->mixed_cr && text[pos - 1] == '\r' &&
+           (pos == file->text.len || text[pos] != '\n');
 }
 
 HFSBI_FN bool hfsbi_starts_text(const hfsbi_edit_text *file, size_t pos) {

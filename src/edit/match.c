@@ -42,6 +42,8 @@ typedef struct hfsbi_search {
     hfsb_str               pattern;    /* searched for in the view */
     bool                   lead, tail; /* it has an extra LF before, after
                                           the match */
+    bool                   lines;      /* matches start at a line's start */
+    bool                   few;        /* two matches are enough */
 } hfsbi_search;
 
 static hfsb_status hfsbi_window_add(hfsbi_search *s, size_t start,
@@ -232,8 +234,8 @@ static bool hfsbi_match_bounds(const hfsbi_search *s, size_t from, size_t to,
     unsigned    folds = s->matches->folds;
     /* Blanks that vanish before the match are part of it where whole lines
        match, and on a first line that is blank; blank lines are not. */
-    bool before =
-        (folds & HFSBI_FOLD_INDENT || blank) && !(folds & HFSBI_FOLD_LINES);
+    bool before = (folds & HFSBI_FOLD_INDENT || blank || s->lines) &&
+                  !(folds & HFSBI_FOLD_LINES);
     return (before ? hfsbi_view_before(&s->view, from, start)
                    : hfsbi_view_after(&s->view, from, start)) &&
            (s->tail ? hfsbi_view_after(&s->view, to, end)
@@ -254,8 +256,14 @@ static bool hfsbi_match_take(hfsbi_search *s, bool folded, size_t base,
                !hfsbi_starts_line(s->file, base + start))
             start--;
     }
+    if (s->lines && !hfsbi_starts_line(s->file, base + start)) return false;
     *st = hfsbi_match_add(s, base + start, base + end, lacks_newline);
     return true;
+}
+
+/* True when a second match makes no difference any more. */
+static bool hfsbi_has_enough(const hfsbi_search *s) {
+    return s->few && (s->matches->count > 1 || s->matches->overlapping);
 }
 
 /* Finds the pattern everywhere in text, which starts `skip` bytes into the
@@ -273,6 +281,7 @@ static hfsb_status hfsbi_search_text(hfsbi_search *s, hfsb_str text,
         next = at + 1;
         if (!hfsbi_match_take(s, folded, base, at + skip, &st)) continue;
         if (st != HFSB_OK) return st;
+        if (hfsbi_has_enough(s)) return HFSB_OK;
         if (s->matches->count > count)
             after = at + s->pattern.len - (s->lead || s->tail);
         else if (next < after) next = after;
@@ -293,9 +302,15 @@ static hfsb_status hfsbi_search_end(hfsbi_search *s, hfsb_str text,
     if (core.len < 2 || core.ptr[core.len - 1] != '\n') return HFSB_OK;
     core.len--;
     if (!hfsb_str_ends(text, core)) return HFSB_OK;
+    /* After a line end there is no line for the last LF to end. */
+    if (s->lines && hfsbi_starts_line(s->file, s->file->text.len))
+        return HFSB_OK;
     from = text.len - core.len + skip;
     if (s->lead && s->view.text.ptr[from - 1] != '\n') return HFSB_OK;
-    if (folded && !hfsbi_view_after(&s->view, from, &from)) return HFSB_OK;
+    if (folded && !(s->lines ? hfsbi_view_before(&s->view, from, &from)
+                             : hfsbi_view_after(&s->view, from, &from)))
+        return HFSB_OK;
+    if (s->lines && !hfsbi_starts_line(s->file, base + from)) return HFSB_OK;
     blank = hfsbi_starts_line(s->file, s->file->text.len);
     /* If old_text begins with a blank line as well, rung 8 drops both. */
     if (blank && core.ptr[0] == '\n') return HFSB_OK;
@@ -354,7 +369,7 @@ static hfsb_status hfsbi_try_folds(hfsbi_search *s, hfsbi_rung rung,
                                    hfsb_str old_text, unsigned folds) {
     size_t      i;
     hfsb_status st;
-    if (s->file->lone_cr) folds |= HFSBI_FOLD_CR;
+    if (s->file->lone_cr || s->file->mixed_cr) folds |= HFSBI_FOLD_CR;
     /* Blanks alone only match exactly. */
     if (rung > HFSBI_RUNG_EOF && hfsbi_is_all_blank(old_text, folds))
         return HFSB_OK;
@@ -362,7 +377,8 @@ static hfsb_status hfsbi_try_folds(hfsbi_search *s, hfsbi_rung rung,
     s->matches->folds = folds;
     st = hfsbi_set_pattern(s, old_text, folds);
     if (st != HFSB_OK || !s->pattern.len) return st;
-    for (i = 0; st == HFSB_OK && i < s->window_count; i++)
+    for (i = 0; st == HFSB_OK && i < s->window_count && !hfsbi_has_enough(s);
+         i++)
         st = hfsbi_search_window(s, s->windows[i]);
     return st;
 }
@@ -489,6 +505,8 @@ static hfsb_str hfsbi_rung_text(hfsbi_search *s, hfsbi_rung rung,
     m->drop_head = m->drop_tail = drops ? HFSB_NPOS : 0;
     text = hfsbi_drop_edges(text, folds, &m->drop_head, &m->drop_tail);
     if (rung == HFSBI_RUNG_EDGES && text.len == s->old_text.len) return none;
+    if (rung == HFSBI_RUNG_LINES && s->file->mixed_cr)
+        return none; /* mend.c knows one line end */
     if (rung == HFSBI_RUNG_LINES &&
         hfsb_str_count_byte(hfsb_str_slice(text, 0, text.len - !!text.len),
                             '\n') == 0)
@@ -537,6 +555,8 @@ HFSBI_FN hfsb_status hfsbi_match_find(const hfsb_alloc      *alloc,
     s.file = file;
     s.old_text = old_text;
     s.matches = matches;
+    s.lines = rungs & HFSBI_MATCH_LINES;
+    s.few = rungs & HFSBI_MATCH_TWO;
     s.needle.text.alloc = s.view.text.alloc = *alloc;
     if (rungs & HFSBI_MATCH_EXACT) st = hfsbi_search_exact(&s);
     if (st == HFSB_OK && (rungs & HFSBI_MATCH_LOOSE) && !matches->count)

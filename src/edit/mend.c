@@ -201,6 +201,7 @@ static hfsb_status hfsbi_mend_texts(hfsbi_mending *m, hfsbi_edit_texts *texts,
             hfsbi_put_full_lines(copies, &m->news, texts->new_text);
     }
     hfsbi_mend_olds(m);
+    texts->pairs = NULL; /* of other lines */
     texts->old_text = hfsbi_put_full_lines(copies, &m->olds, texts->old_text);
     return copies->status;
 }

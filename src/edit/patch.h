@@ -1,6 +1,6 @@
 #pragma once
 
-/* ==== PATCH: parse and apply the "*** Begin Patch" format =============== */
+/* ==== PATCH: parse and apply patches in three formats =================== */
 
 #include "../core/base.h"
 
@@ -14,7 +14,21 @@
        -removed
        +added
        *** End of File               (optional: the lines end the file)
-       *** End Patch                                                       */
+       *** End Patch
+
+       --- a/path                    unified diffs, git's too; /dev/null adds
+       +++ b/path                    or deletes; line numbers only choose
+       @@ -7,3 +7,4 @@               among several matches
+        context, -removed, +added
+
+       path                          SEARCH/REPLACE blocks
+       <<<<<<< SEARCH
+       old lines                     (none: a new file)
+       =======
+       new lines
+       >>>>>>> REPLACE
+
+   Each may be wrapped in a ``` fence or a heredoc.                        */
 
 typedef enum hfsb_patch_kind {
     HFSB_PATCH_ADD,
@@ -25,12 +39,18 @@ typedef enum hfsb_patch_kind {
 /* One section of a patch and its result. */
 typedef struct hfsb_patch_change {
     hfsb_patch_kind kind;
-    hfsb_str        path;     /* shows the patch's bytes */
-    hfsb_str        new_path; /* of a move, else empty; the patch's bytes. A
+    hfsb_str        path;      /* shows the patch's bytes */
+    hfsb_str        new_path;  /* of a move, else empty; the patch's bytes. A
                                  move onto itself is dropped */
-    hfsb_buf        content;  /* of the new or updated file */
-    hfsb_buf        diff;     /* unified, up to 64 KiB */
-    hfsb_buf        from, to; /* private: both clean paths */
+    hfsb_buf        content;   /* of the new or updated file */
+    hfsb_buf        diff;      /* unified, up to 64 KiB */
+    char            note[256]; /* "" if every hunk matched exactly, else the
+                                  difference that was ignored, as in
+                                  hfsb_edit_result */
+    bool            proven;    /* the old lines of each hunk, or all lines of a
+                               deleted file, were found exactly and once:
+                               whoever wrote the patch knows what it changes */
+    hfsb_buf        from, to;  /* private: both clean paths */
 } hfsb_patch_change;
 
 /* The changes of a patch, to be carried out in order. */
@@ -52,16 +72,19 @@ typedef struct hfsb_patch_files {
 } hfsb_patch_files;
 
 /* Computes all changes of a patch in memory; nothing is written. Later
-   sections see the files as earlier ones leave them. Context lines keep the
-   file's bytes, added lines take its line endings.
+   sections see the files as earlier ones leave them. The old lines of a hunk
+   are found as by hfsb_edit_apply(), in whole lines and after the hunk before;
+   context lines keep the file's bytes, added lines take its line endings and,
+   where the hunk is indented differently, its indentation.
 
    HFSB_OK
    HFSB_SYNTAX     the patch is malformed; err->line is the line in it
    HFSB_IO         a file to update or delete does not exist
    HFSB_NOT_FOUND  a hunk does not match its file
    HFSB_AMBIGUOUS  a hunk matches more than one place
-   HFSB_REFUSED    an empty patch, a hunk that changes nothing, or an Add or
-                   Move onto a file that exists
+   HFSB_REFUSED    an empty patch, a hunk that changes nothing, was applied
+                   before, stands for omitted code or cannot be indented, or an
+                   Add or Move onto a file that exists
    HFSB_NOMEM, HFSB_LIMIT, or the status of read()
    On failure *result is empty. `patch` must live as long as *result; free that
    with hfsb_patch_free(). */

@@ -1,20 +1,18 @@
-/* patch_parse.c - read the "*** Begin Patch" format.
+/* patch_parse.c - read a patch: its frame, its format, "*** Begin Patch".
 
-   A patch is cut into lines once; sections and hunks are ranges of those:
+   Models send patches in three formats, bare, in a ``` fence or in a heredoc:
 
-       *** Begin Patch            open()     may be wrapped in a heredoc
-       *** Update File: path      section()
-       @@ anchor                  chunk()
-        context, -old, +new
-       *** End Patch
+       *** Begin Patch          here         sections, hunks after @@
+       --- a/f, +++ b/f, @@     patch_diff.c unified diffs, git's too
+       <<<<<<< SEARCH           patch_blocks.c
 
-   Every section is checked completely before it is returned, so that
-   no syntax error turns up halfway through its hunks. Markers may be padded
-   with blanks where they cannot be mistaken for context. */
+   All become the same: sections of hunks, whose lines are marked. A patch is
+   parsed completely before any file is read. Markers may be padded with blanks
+   where they cannot be mistaken for context. */
 #include "edit_private.h"
 
-static hfsb_status hfsbi_patch_error(hfsb_err *err, size_t line,
-                                     const char *what) {
+HFSBI_FN hfsb_status hfsbi_patch_error(hfsb_err *err, size_t line,
+                                       const char *what) {
     hfsbi_fail(err, HFSB_SYNTAX, 0,
                "Malformed patch, line %zu: %s Nothing was changed.", line + 1,
                what);
@@ -22,9 +20,63 @@ static hfsb_status hfsbi_patch_error(hfsb_err *err, size_t line,
     return HFSB_SYNTAX;
 }
 
+/* ---- the parsed patch ---- */
+
+HFSBI_FN hfsb_status hfsbi_add_section(hfsbi_patch *p, hfsb_patch_kind kind,
+                                       hfsb_str path) {
+    hfsbi_section *s = (hfsbi_section *)hfsbi_array_grow(
+        &p->alloc, p->sections, &p->section_cap, p->section_count + 1,
+        sizeof *s);
+    if (!s) return HFSB_NOMEM;
+    p->sections = s;
+    s += p->section_count++;
+    memset(s, 0, sizeof *s);
+    s->kind = kind;
+    s->path = path;
+    s->hunk = s->hunk_end = p->hunk_count;
+    return HFSB_OK;
+}
+
+HFSBI_FN hfsb_status hfsbi_add_hunk(hfsbi_patch *p, size_t line) {
+    hfsbi_hunk *h = (hfsbi_hunk *)hfsbi_array_grow(
+        &p->alloc, p->hunks, &p->hunk_cap, p->hunk_count + 1, sizeof *h);
+    if (!h) return HFSB_NOMEM;
+    p->hunks = h;
+    h += p->hunk_count++;
+    memset(h, 0, sizeof *h);
+    h->line = line;
+    h->anchors = h->body = h->end = p->line_count;
+    p->sections[p->section_count - 1].hunk_end = p->hunk_count;
+    return HFSB_OK;
+}
+
+HFSBI_FN hfsb_status hfsbi_add_hunk_line(hfsbi_patch *p, char mark,
+                                         hfsb_str text) {
+    hfsbi_hunk      *h = p->hunks + p->hunk_count - 1;
+    hfsbi_hunk_line *l = (hfsbi_hunk_line *)hfsbi_array_grow(
+        &p->alloc, p->lines, &p->line_cap, p->line_count + 1, sizeof *l);
+    if (!l) return HFSB_NOMEM;
+    p->lines = l;
+    l += p->line_count++;
+    l->mark = mark;
+    l->text = text;
+    h->end = p->line_count;
+    if (mark == '@') h->body = h->end;
+    return HFSB_OK;
+}
+
+HFSBI_FN void hfsbi_patch_free(hfsbi_patch *p) {
+    hfsbi_lines_free(&p->alloc, &p->text);
+    hfsbi_array_free(&p->alloc, p->lines, p->line_cap, sizeof *p->lines);
+    hfsbi_array_free(&p->alloc, p->hunks, p->hunk_cap, sizeof *p->hunks);
+    hfsbi_array_free(&p->alloc, p->sections, p->section_cap,
+                     sizeof *p->sections);
+    memset(p, 0, sizeof *p);
+}
+
 /* ---- the frame ---- */
 
-static bool hfsbi_is_word_char(char c) {
+HFSBI_FN bool hfsbi_is_word_char(char c) {
     return hfsbi_is_alpha(c) || hfsbi_is_digit(c) || c == '_';
 }
 
@@ -46,45 +98,35 @@ static hfsb_str hfsbi_heredoc_word(hfsb_str line) {
     return line;
 }
 
-/* Finds the Begin and End lines, inside a heredoc if there is one. */
-static hfsb_status hfsbi_patch_frame(hfsbi_patch_text *t, hfsb_err *err) {
-    const hfsb_str *l = t->lines.items;
-    size_t          from = 0, to = t->lines.count;
-    hfsb_str        word;
-    while (from < to && !hfsbi_trim(l[from]).len) from++;
-    while (to > from && !hfsbi_trim(l[to - 1]).len) to--;
-    word = from < to ? hfsbi_heredoc_word(l[from]) : hfsb_str_make("", 0);
-    if (word.len && to - from > 2 &&
-        hfsb_str_equal(hfsbi_trim(l[to - 1]), word)) {
-        from++;
-        to--;
-        while (to > from && !hfsbi_trim(l[to - 1]).len) to--;
-    }
-    if (from == to ||
-        !hfsb_str_equal(hfsbi_trim(l[from]), HFSB_LIT("*** Begin Patch")))
-        return hfsbi_patch_error(
-            err, from < to ? from : 0,
-            "the first line must be \"*** Begin Patch\".");
-    if (to - from < 2 ||
-        !hfsb_str_equal(hfsbi_trim(l[to - 1]), HFSB_LIT("*** End Patch")))
-        return hfsbi_patch_error(err, to - 1,
-                                 "the last line must be \"*** End Patch\".");
-    t->first = from + 1;
-    t->last = to - 1;
-    return HFSB_OK;
+static void hfsbi_skip_blank_lines(hfsbi_patch *p) {
+    const hfsb_str *l = p->text.items;
+    while (p->first < p->last && !hfsbi_trim(l[p->first]).len) p->first++;
+    while (p->last > p->first && !hfsbi_trim(l[p->last - 1]).len) p->last--;
 }
 
-HFSBI_FN hfsb_status hfsbi_patch_open(const hfsb_alloc *alloc, hfsb_str patch,
-                                      hfsbi_patch_text *text, hfsb_err *err) {
-    size_t      i;
-    hfsb_status st = hfsbi_lines_split(alloc, patch, &text->lines);
-    if (st != HFSB_OK) return st;
-    for (i = 0; i < text->lines.count; i++)
-        if (hfsb_str_ends(text->lines.items[i], HFSB_LIT("\r")))
-            text->lines.items[i].len--;
-    st = hfsbi_patch_frame(text, err);
-    if (st != HFSB_OK) hfsbi_lines_free(alloc, &text->lines);
-    return st;
+/* Leaves out a heredoc and a fence around the patch. True when one of them is
+   closed: then the end of the patch is not missing. */
+static bool hfsbi_patch_unwrap(hfsbi_patch *p) {
+    const hfsb_str *l = p->text.items;
+    bool            closed = false;
+    hfsb_str        word;
+    hfsbi_skip_blank_lines(p);
+    if (p->last - p->first < 3) return false;
+    word = hfsbi_heredoc_word(l[p->first]);
+    if (word.len && hfsb_str_equal(hfsbi_trim(l[p->last - 1]), word)) {
+        p->first++;
+        p->last--;
+        closed = true;
+        hfsbi_skip_blank_lines(p);
+    }
+    if (p->first == p->last || !hfsbi_is_fence(l[p->first])) return closed;
+    p->first++;
+    if (p->first < p->last && hfsbi_is_fence(l[p->last - 1])) {
+        p->last--;
+        closed = true;
+    }
+    hfsbi_skip_blank_lines(p);
+    return closed;
 }
 
 /* ---- hunks ---- */
@@ -93,7 +135,7 @@ static bool hfsbi_is_marker(hfsb_str line) {
     return hfsb_str_starts(line, HFSB_LIT("*** "));
 }
 
-static bool hfsbi_is_anchor(hfsb_str line) {
+HFSBI_FN bool hfsbi_is_anchor(hfsb_str line) {
     return hfsb_str_equal(line, HFSB_LIT("@@")) ||
            hfsb_str_starts(line, HFSB_LIT("@@ "));
 }
@@ -103,37 +145,108 @@ static bool hfsbi_is_body(hfsb_str line) {
            line.ptr[0] == '+';
 }
 
-HFSBI_FN hfsb_status hfsbi_patch_chunk(const hfsbi_patch_text *text,
-                                       const hfsbi_section    *section,
-                                       size_t from, hfsbi_chunk *chunk,
-                                       hfsb_err *err) {
-    const hfsb_str *l = text->lines.items;
-    size_t          i = from;
-    chunk->anchors = from;
-    chunk->at_eof = false;
-    while (i < section->to && hfsbi_is_anchor(l[i])) i++;
-    chunk->body = i;
-    while (i < section->to && hfsbi_is_body(l[i])) i++;
-    chunk->end = i;
-    /* A bare empty line at the end is layout, not context. */
-    while (chunk->end > chunk->body && !l[chunk->end - 1].len) chunk->end--;
-    if (chunk->end == chunk->body)
+/* Reads "7" or "7,2" after `sign` at the start of *text. */
+static bool hfsbi_read_range(hfsb_str *text, char sign, size_t *start) {
+    unsigned long long n = 0, count = 0;
+    size_t             len, more;
+    if (!text->len || text->ptr[0] != sign) return false;
+    *text = hfsb_str_slice(*text, 1, text->len);
+    len = hfsbi_read_decimal(*text, HFSB_NPOS / 2, &n);
+    if (!len) return false;
+    if (len < text->len && text->ptr[len] == ',') {
+        more = hfsbi_read_decimal(hfsb_str_slice(*text, len + 1, text->len),
+                                  HFSB_NPOS / 2, &count);
+        if (!more) return false;
+        len += 1 + more;
+    }
+    *text = hfsbi_trim(hfsb_str_slice(*text, len, text->len));
+    *start = (size_t)n;
+    return true;
+}
+
+/* Reads the rest of "@@ -7,2 +7,3 @@ heading". */
+static bool hfsbi_read_numbers(hfsb_str text, hfsbi_hunk *h) {
+    size_t start, other;
+    text = hfsbi_trim(text);
+    if (!hfsbi_read_range(&text, '-', &start) ||
+        !hfsbi_read_range(&text, '+', &other) ||
+        !hfsb_str_starts(text, HFSB_LIT("@@")))
+        return false;
+    h->numbered = true;
+    h->number = start;
+    h->heading = hfsbi_trim(hfsb_str_slice(text, 2, text.len));
+    return true;
+}
+
+/* Adds an @@ line: numbers, or a line of the file, or nothing. */
+static hfsb_status hfsbi_parse_anchor(hfsbi_patch *p, hfsb_str line) {
+    hfsb_str text = hfsb_str_slice(line, 3, line.len), bare;
+    if (hfsbi_read_numbers(text, p->hunks + p->hunk_count - 1)) return HFSB_OK;
+    if (hfsb_str_ends(text, HFSB_LIT(" @@"))) text.len -= 3;
+    bare = hfsbi_trim(text);
+    if (!bare.len || hfsb_str_equal(bare, HFSB_LIT("@@")) ||
+        hfsb_str_equal(bare, HFSB_LIT("...")))
+        return HFSB_OK;
+    return hfsbi_add_hunk_line(p, '@', text);
+}
+
+/* True when the hunk of a diff ends before line i: at the head of another
+   file, or at the signature of a mail. */
+static bool hfsbi_diff_stops(const hfsbi_patch *p, size_t i) {
+    const hfsb_str *l = p->text.items;
+    if (i + 2 >= p->last && hfsb_str_equal(l[i], HFSB_LIT("-- "))) return true;
+    return hfsbi_is_diff_head(p, i) &&
+           (i + 2 >= p->last || hfsbi_is_anchor(l[i + 2]));
+}
+
+/* Reads the lines of a hunk; "\ No newline at end of file" is about the line
+   before it. */
+static hfsb_status hfsbi_parse_body(hfsbi_patch *p, size_t *i, size_t to,
+                                    bool diff) {
+    const hfsb_str *l = p->text.items;
+    hfsbi_hunk     *h = p->hunks + p->hunk_count - 1;
+    hfsb_status     st = HFSB_OK;
+    for (; st == HFSB_OK && *i < to; ++*i) {
+        hfsb_str line = l[*i];
+        if (hfsb_str_starts(line, HFSB_LIT("\\ ")) && h->end > h->body) {
+            h->at_eof = true;
+            h->open_end = p->lines[h->end - 1].mark != '-';
+            continue;
+        }
+        if (!hfsbi_is_body(line) || (diff && hfsbi_diff_stops(p, *i))) break;
+        st = hfsbi_add_hunk_line(p, line.len ? line.ptr[0] : ' ',
+                                 hfsb_str_slice(line, 1, line.len));
+        h->open_end = false;
+    }
+    return st;
+}
+
+/* A bare empty line at the end of a hunk is layout, not context. */
+static void hfsbi_drop_layout(hfsbi_patch *p, size_t next) {
+    hfsbi_hunk *h = p->hunks + p->hunk_count - 1;
+    while (h->end > h->body && !p->text.items[next - 1].len) {
+        next--;
+        h->end = --p->line_count;
+    }
+}
+
+HFSBI_FN hfsb_status hfsbi_parse_hunk(hfsbi_patch *p, size_t *i, size_t to,
+                                      bool diff, hfsb_err *err) {
+    const hfsb_str   *l = p->text.items;
+    size_t            from = *i;
+    const hfsbi_hunk *h;
+    hfsb_status       st = hfsbi_add_hunk(p, from);
+    for (; st == HFSB_OK && *i < to && hfsbi_is_anchor(l[*i]); ++*i)
+        st = hfsbi_parse_anchor(p, l[*i]);
+    if (st == HFSB_OK) st = hfsbi_parse_body(p, i, to, diff);
+    if (st != HFSB_OK) return st;
+    hfsbi_drop_layout(p, *i);
+    h = p->hunks + p->hunk_count - 1;
+    if (h->end == h->body)
         return hfsbi_patch_error(
-            err, from < section->to ? from : section->to - 1,
+            err, from < to ? from : to - 1,
             "this hunk has no lines. Lines of a hunk begin with a blank "
             "(context), - or +.");
-    if (i < section->to &&
-        hfsb_str_equal(hfsbi_trim(l[i]), HFSB_LIT("*** End of File"))) {
-        chunk->at_eof = true;
-        i++;
-        while (i < section->to && !l[i].len) i++;
-    }
-    if (i < section->to && !hfsbi_is_anchor(l[i]))
-        return hfsbi_patch_error(
-            err, i,
-            "this is no line of a hunk. Lines of a hunk begin with a blank "
-            "(context), - or +, the next hunk with @@.");
-    chunk->next = i;
     return HFSB_OK;
 }
 
@@ -150,87 +263,192 @@ static bool hfsbi_head_line(hfsb_str line, const char *head, hfsb_str *path) {
     return true;
 }
 
-static hfsb_status hfsbi_check_add(const hfsbi_patch_text *text,
-                                   hfsbi_section *s, hfsb_err *err) {
-    const hfsb_str *l = text->lines.items;
-    size_t          i;
-    while (s->to > s->from && !l[s->to - 1].len) s->to--;
-    for (i = s->from; i < s->to; i++)
+/* The lines [i, to) are those of an added file. */
+static hfsb_status hfsbi_parse_add(hfsbi_patch *p, size_t i, size_t to,
+                                   hfsb_err *err) {
+    const hfsb_str *l = p->text.items;
+    hfsb_status     st = HFSB_OK;
+    while (to > i && !l[to - 1].len) to--;
+    if (i < to) st = hfsbi_add_hunk(p, i);
+    for (; st == HFSB_OK && i < to; i++) {
         if (!l[i].len || l[i].ptr[0] != '+')
             return hfsbi_patch_error(err, i,
                                      "every line of an added file begins "
                                      "with +, an empty one too.");
-    return HFSB_OK;
+        st = hfsbi_add_hunk_line(p, '+', hfsb_str_slice(l[i], 1, l[i].len));
+    }
+    return st;
 }
 
-static hfsb_status hfsbi_check_update(const hfsbi_patch_text *text,
-                                      hfsbi_section *s, hfsb_err *err) {
-    hfsbi_chunk chunk;
-    size_t      i = s->from;
-    hfsb_status st = HFSB_OK;
-    if (i < s->to &&
-        hfsbi_head_line(text->lines.items[i], "*** Move to:", &s->new_path)) {
-        s->from = ++i;
-        if (!s->new_path.len)
-            return hfsbi_patch_error(err, i - 1,
-                                     "\"*** Move to:\" needs a path.");
+/* Reads "*** End of File" after a hunk. */
+static void hfsbi_parse_eof(hfsbi_patch *p, size_t *i, size_t to) {
+    const hfsb_str *l = p->text.items;
+    if (*i >= to ||
+        !hfsb_str_equal(hfsbi_trim(l[*i]), HFSB_LIT("*** End of File")))
+        return;
+    p->hunks[p->hunk_count - 1].at_eof = true;
+    ++*i;
+    while (*i < to && !l[*i].len) ++*i;
+}
+
+/* Skips the head of a diff between "*** Update File" and its first hunk. */
+static void hfsbi_skip_diff_head(const hfsbi_patch *p, size_t *i, size_t to) {
+    const hfsb_str *l = p->text.items;
+    if (*i + 2 < to && hfsb_str_starts(l[*i], HFSB_LIT("--- ")) &&
+        hfsb_str_starts(l[*i + 1], HFSB_LIT("+++ ")) &&
+        hfsbi_is_anchor(l[*i + 2]))
+        *i += 2;
+}
+
+/* The lines [i, to) are those of an updated file. */
+static hfsb_status hfsbi_parse_update(hfsbi_patch *p, size_t i, size_t to,
+                                      hfsb_err *err) {
+    const hfsb_str *l = p->text.items;
+    hfsb_status     st = HFSB_OK;
+    hfsb_str        new_path;
+    if (i < to && hfsbi_head_line(l[i], "*** Move to:", &new_path)) {
+        if (!new_path.len)
+            return hfsbi_patch_error(err, i, "\"*** Move to:\" needs a path.");
+        p->sections[p->section_count - 1].new_path = new_path;
+        i++;
     }
-    if (i >= s->to)
+    hfsbi_skip_diff_head(p, &i, to);
+    if (i >= to)
         return hfsbi_patch_error(err, i - 1,
                                  "an updated file needs at least one hunk.");
-    for (; st == HFSB_OK && i < s->to; i = chunk.next)
-        st = hfsbi_patch_chunk(text, s, i, &chunk, err);
+    while (st == HFSB_OK && i < to) {
+        st = hfsbi_parse_hunk(p, &i, to, false, err);
+        if (st != HFSB_OK) return st;
+        hfsbi_parse_eof(p, &i, to);
+        if (i < to && !hfsbi_is_anchor(l[i]))
+            return hfsbi_patch_error(
+                err, i,
+                "this is no line of a hunk. Lines of a hunk begin with a "
+                "blank (context), - or +, the next hunk with @@.");
+    }
     return st;
 }
 
 /* First line of the next section. Inside an update a marker only counts at the
    very start of a line: after a blank it is context. */
-static size_t hfsbi_section_end(const hfsbi_patch_text *text,
-                                const hfsbi_section    *s) {
-    const hfsb_str *l = text->lines.items;
-    size_t          i = s->from;
-    for (; i < text->last; i++) {
-        hfsb_str line = s->kind == HFSB_PATCH_UPDATE ? l[i] : hfsbi_trim(l[i]);
+static size_t hfsbi_section_end(const hfsbi_patch *p, size_t from,
+                                bool update) {
+    const hfsb_str *l = p->text.items;
+    size_t          i = from;
+    for (; i < p->last; i++) {
+        hfsb_str line = update ? l[i] : hfsbi_trim(l[i]);
         if (!hfsbi_is_marker(line)) continue;
-        if (s->kind == HFSB_PATCH_UPDATE &&
+        if (update &&
             (hfsb_str_starts(line, HFSB_LIT("*** End of File")) ||
-             (i == s->from && hfsb_str_starts(line, HFSB_LIT("*** Move")))))
+             (i == from && hfsb_str_starts(line, HFSB_LIT("*** Move")))))
             continue;
         break;
     }
     return i;
 }
 
-HFSBI_FN hfsb_status hfsbi_patch_section(const hfsbi_patch_text *text,
-                                         size_t *line, hfsbi_section *s,
-                                         hfsb_err *err) {
-    const hfsb_str *l = text->lines.items;
-    size_t          i = *line;
-    hfsb_status     st = HFSB_OK;
-    memset(s, 0, sizeof *s);
-    if (hfsbi_head_line(l[i], "*** Add File:", &s->path))
-        s->kind = HFSB_PATCH_ADD;
-    else if (hfsbi_head_line(l[i], "*** Delete File:", &s->path))
-        s->kind = HFSB_PATCH_DELETE;
-    else if (hfsbi_head_line(l[i], "*** Update File:", &s->path))
-        s->kind = HFSB_PATCH_UPDATE;
+/* Reads the section at line *i; *i moves to the next one. */
+static hfsb_status hfsbi_parse_section(hfsbi_patch *p, size_t *i,
+                                       hfsb_err *err) {
+    const hfsb_str *l = p->text.items;
+    hfsb_patch_kind kind;
+    hfsb_str        path;
+    size_t          from = *i + 1, to;
+    hfsb_status     st;
+    if (hfsbi_head_line(l[*i], "*** Add File:", &path)) kind = HFSB_PATCH_ADD;
+    else if (hfsbi_head_line(l[*i], "*** Delete File:", &path))
+        kind = HFSB_PATCH_DELETE;
+    else if (hfsbi_head_line(l[*i], "*** Update File:", &path))
+        kind = HFSB_PATCH_UPDATE;
     else
         return hfsbi_patch_error(
-            err, i,
+            err, *i,
             "expected \"*** Add File: PATH\", \"*** Update File: PATH\" or "
             "\"*** Delete File: PATH\".");
-    if (!s->path.len) return hfsbi_patch_error(err, i, "the path is missing.");
-    s->from = i + 1;
-    s->to = *line = hfsbi_section_end(text, s);
-    if (s->kind == HFSB_PATCH_UPDATE) {
-        st = hfsbi_check_update(text, s, err);
-    } else if (s->kind == HFSB_PATCH_ADD) {
-        st = hfsbi_check_add(text, s, err);
-    } else {
-        while (s->to > s->from && !hfsbi_trim(l[s->to - 1]).len) s->to--;
-        if (s->to > s->from)
-            st = hfsbi_patch_error(err, s->from,
-                                   "\"*** Delete File\" has no lines.");
-    }
+    if (!path.len) return hfsbi_patch_error(err, *i, "the path is missing.");
+    to = *i = hfsbi_section_end(p, from, kind == HFSB_PATCH_UPDATE);
+    st = hfsbi_add_section(p, kind, path);
+    if (st != HFSB_OK) return st;
+    if (kind == HFSB_PATCH_UPDATE) return hfsbi_parse_update(p, from, to, err);
+    if (kind == HFSB_PATCH_ADD) return hfsbi_parse_add(p, from, to, err);
+    while (to > from && !hfsbi_trim(l[to - 1]).len) to--;
+    return to > from ? hfsbi_patch_error(err, from,
+                                         "\"*** Delete File\" has no lines.")
+                     : HFSB_OK;
+}
+
+/* ---- the Begin Patch format ---- */
+
+/* True when a patch that ends in this line lacks nothing but its End line: a
+   new line or a removed one could be followed by others. */
+static bool hfsbi_is_last_line(hfsb_str line) {
+    hfsb_str path;
+    return hfsb_str_starts(line, HFSB_LIT(" ")) ||
+           hfsb_str_equal(hfsbi_trim(line), HFSB_LIT("*** End of File")) ||
+           hfsbi_head_line(line, "*** Delete File:", &path);
+}
+
+/* Reads the lines from "*** Begin Patch" on. */
+static hfsb_status hfsbi_parse_begin(hfsbi_patch *p, bool closed,
+                                     hfsb_err *err) {
+    const hfsb_str *l = p->text.items;
+    hfsb_str        last = l[p->last - 1], id;
+    hfsb_status     st = HFSB_OK;
+    size_t          i;
+    p->first++;
+    if (p->first < p->last &&
+        hfsb_str_equal(hfsbi_trim(last), HFSB_LIT("*** End Patch")))
+        p->last--;
+    else if (p->first == p->last || !(closed || hfsbi_is_last_line(last)))
+        return hfsbi_patch_error(err, p->last - 1,
+                                 "the last line must be \"*** End Patch\".");
+    while (p->first < p->last &&
+           hfsbi_head_line(l[p->first], "*** Environment ID:", &id))
+        p->first++;
+    if (p->first < p->last && hfsbi_is_diff_head(p, p->first))
+        return hfsbi_parse_diff(p, err);
+    for (i = p->first; st == HFSB_OK && i < p->last;)
+        st = hfsbi_parse_section(p, &i, err);
+    if (st == HFSB_OK && !p->section_count)
+        return hfsbi_fail(err, HFSB_REFUSED, 0,
+                          "The patch is empty. Nothing was changed.");
     return st;
+}
+
+/* ---- all formats ---- */
+
+static hfsb_status hfsbi_parse_format(hfsbi_patch *p, hfsb_err *err) {
+    const hfsb_str *l = p->text.items;
+    bool            closed = hfsbi_patch_unwrap(p);
+    size_t          i;
+    if (p->first < p->last &&
+        hfsb_str_equal(hfsbi_trim(l[p->first]), HFSB_LIT("*** Begin Patch")))
+        return hfsbi_parse_begin(p, closed, err);
+    for (i = p->first; i < p->last; i++) {
+        if (hfsbi_is_block_head(l[i])) return hfsbi_parse_blocks(p, err);
+        if (hfsbi_is_diff_head(p, i)) return hfsbi_parse_diff(p, err);
+        if (hfsbi_is_marker(l[i])) break;
+    }
+    return hfsbi_patch_error(
+        err, p->first < p->last ? p->first : 0,
+        "this is no patch. Send one of: \"*** Begin Patch\", \"*** Update "
+        "File: PATH\", \"@@\", lines that begin with a blank, - or +, \"*** "
+        "End Patch\"; a unified diff (\"--- a/PATH\", \"+++ b/PATH\", \"@@ "
+        "-1,3 +1,3 @@\"); or blocks of PATH, \"<<<<<<< SEARCH\", old lines, "
+        "\"=======\", new lines, \">>>>>>> REPLACE\".");
+}
+
+HFSBI_FN hfsb_status hfsbi_patch_parse(const hfsb_alloc *alloc, hfsb_str text,
+                                       hfsbi_patch *p, hfsb_err *err) {
+    size_t      i;
+    hfsb_status st;
+    memset(p, 0, sizeof *p);
+    p->alloc = *alloc;
+    st = hfsbi_lines_split(alloc, text, &p->text);
+    if (st != HFSB_OK) return st;
+    for (i = 0; i < p->text.count; i++)
+        if (hfsb_str_ends(p->text.items[i], HFSB_LIT("\r")))
+            p->text.items[i].len--;
+    p->last = p->text.count;
+    return hfsbi_parse_format(p, err);
 }

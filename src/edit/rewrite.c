@@ -75,9 +75,16 @@ static hfsb_status hfsbi_rewrite_split(hfsbi_rewriter *r) {
 
 /* Pairs the lines of old_text and new_text, once for all matches. */
 static hfsb_status hfsbi_rewrite_diff(hfsbi_rewriter *r) {
+    const hfsbi_line_pairs *given = r->texts.pairs;
+    size_t                  j;
     if (r->same) return HFSB_OK;
     r->same = (size_t *)hfsbi_array(r->alloc, r->news.count, sizeof *r->same);
     if (!r->same) return HFSB_NOMEM;
+    if (given && given->old_count == r->olds.count &&
+        given->new_count == r->news.count) {
+        for (j = 0; j < given->new_count; j++) r->same[j] = given->same[j];
+        return HFSB_OK;
+    }
     return hfsbi_lines_diff(r->alloc, r->olds.items, r->olds.count,
                             r->news.items, r->news.count, r->same);
 }
@@ -424,7 +431,8 @@ static bool hfsbi_put_new_line(hfsbi_rewriter *r, const hfsbi_changed_lines *c,
     hfsb_str line = r->news.items[j];
     if (r->rung >= HFSBI_RUNG_INDENT)
         return hfsbi_put_indented(r, j, twin, hfsbi_is_near_off(r, c, j));
-    if (r->rung < HFSBI_RUNG_LOOKS || c->old_from == c->old_to)
+    if (r->rung < HFSBI_RUNG_LOOKS || c->old_from == c->old_to ||
+        (r->rung == HFSBI_RUNG_LOOKS && r->texts.verbatim))
         hfsb_buf_append(r->out, line);
     else if (paired) hfsbi_put_changed(r, line, twin, true, twin, true);
     else
@@ -465,6 +473,7 @@ static bool hfsbi_is_uniform(const hfsbi_edit_text *file, hfsbi_match match) {
     hfsb_str rest = hfsb_str_slice(file->text, match.start, match.end);
     size_t   lf, crlf = 0, lines = 0;
     if (!file->has_cr || file->lone_cr) return true;
+    if (file->mixed_cr) return false;
     while ((lf = hfsb_str_find_byte(rest, '\n')) != HFSB_NPOS) {
         lines++;
         if (lf > 0 && rest.ptr[lf - 1] == '\r') crlf++;

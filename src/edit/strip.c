@@ -71,6 +71,12 @@ HFSBI_FN void hfsbi_numbered_strip(hfsb_str text, hfsb_buf *out) {
 
 /* ---- code fences ---- */
 
+HFSBI_FN bool hfsbi_is_fence(hfsb_str line) {
+    line = hfsbi_trim(line);
+    return hfsb_str_starts(line, HFSB_LIT("```")) ||
+           hfsb_str_starts(line, HFSB_LIT("~~~"));
+}
+
 /* Number of backticks or tildes at the start of line. */
 static size_t hfsbi_fence_len(hfsb_str line) {
     size_t n = 0;

@@ -50,85 +50,32 @@ static void hfsbi_sandbox_lose(hfsb_sandbox *sandbox, hfsb_str path) {
 
 /* ---- patches ---- */
 
-/* Iterates over the sections of a patch. An invalid patch ends early: the
-   server reports what is wrong with it. */
-typedef struct hfsbi_remote_patch {
-    hfsbi_patch_text text;
-    size_t           line;
-    bool             open;
-} hfsbi_remote_patch;
-
-static hfsb_status hfsbi_remote_patch_open(const hfsbi_remote    *r,
-                                           const hfsb_json_value *arguments,
-                                           hfsbi_remote_patch    *p) {
-    hfsb_str    patch = HFSB_LIT("");
-    hfsb_status st;
-    memset(p, 0, sizeof *p);
+static hfsb_str hfsbi_remote_patch(const hfsb_json_value *arguments) {
+    hfsb_str patch = HFSB_LIT("");
     (void)hfsb_json_arg_str(arguments, "patch", false, &patch, NULL);
-    st = hfsbi_patch_open(&r->sandbox->o.alloc, patch, &p->text, NULL);
-    p->open = st == HFSB_OK;
-    p->line = p->text.first;
-    return st == HFSB_NOMEM ? st : HFSB_OK;
+    return patch;
 }
 
-static bool hfsbi_remote_patch_next(hfsbi_remote_patch *p,
-                                    hfsbi_section      *section) {
-    return p->open && p->line < p->text.last &&
-           hfsbi_patch_section(&p->text, &p->line, section, NULL) == HFSB_OK;
-}
-
-static void hfsbi_remote_patch_close(const hfsbi_remote *r,
-                                     hfsbi_remote_patch *p) {
-    if (p->open) hfsbi_lines_free(&r->sandbox->o.alloc, &p->text.lines);
-}
-
-/* True when an earlier section of the same patch creates that file. */
-static bool hfsbi_remote_patch_made(const hfsbi_remote_patch *p, hfsb_str path,
-                                    size_t before) {
-    hfsbi_remote_patch again = *p;
-    hfsbi_section      s;
-    again.line = p->text.first;
-    while (again.line < before && hfsbi_remote_patch_next(&again, &s))
-        if (hfsb_str_equal(s.kind == HFSB_PATCH_ADD ? s.path : s.new_path,
-                           path))
-            return again.line <= before;
-    return false;
-}
-
-/* Sets *path, a view of the patch, to the first file that it changes and that
-   was not read; "" if there is none. */
-static hfsb_status hfsbi_remote_patch_blind(hfsbi_remote          *r,
-                                            const hfsb_json_value *arguments,
-                                            hfsb_str              *path) {
-    hfsbi_remote_patch p;
-    hfsbi_section      s;
-    size_t             before;
-    hfsb_status        st = hfsbi_remote_patch_open(r, arguments, &p);
-    path->len = 0;
-    before = p.line;
-    while (!path->len && hfsbi_remote_patch_next(&p, &s)) {
-        if (s.kind != HFSB_PATCH_ADD &&
-            !hfsbi_sandbox_has_seen(r->sandbox, s.path) &&
-            !hfsbi_remote_patch_made(&p, s.path, before))
-            *path = s.path;
-        before = p.line;
-    }
-    hfsbi_remote_patch_close(r, &p);
-    return st;
+static bool hfsbi_remote_is_unread(void *user, hfsb_str path) {
+    return !hfsbi_sandbox_has_seen((hfsb_sandbox *)user, path);
 }
 
 /* The new versions of the files are not known. */
 static void hfsbi_remote_patch_saw(hfsbi_remote          *r,
                                    const hfsb_json_value *arguments) {
     const hfsbi_version unknown = HFSB_INIT;
-    hfsbi_remote_patch  p;
-    hfsbi_section       s;
-    (void)hfsbi_remote_patch_open(r, arguments, &p);
-    while (hfsbi_remote_patch_next(&p, &s))
-        if (s.kind != HFSB_PATCH_DELETE)
-            hfsbi_sandbox_saw(r->sandbox, s.new_path.len ? s.new_path : s.path,
-                              &unknown);
-    hfsbi_remote_patch_close(r, &p);
+    hfsbi_patch         p;
+    size_t              i;
+    if (hfsbi_patch_parse(&r->sandbox->o.alloc, hfsbi_remote_patch(arguments),
+                          &p, NULL) != HFSB_OK)
+        p.section_count = 0;
+    for (i = 0; i < p.section_count; i++) {
+        const hfsbi_section *s = p.sections + i;
+        if (s->kind != HFSB_PATCH_DELETE)
+            hfsbi_sandbox_saw(
+                r->sandbox, s->new_path.len ? s->new_path : s->path, &unknown);
+    }
+    hfsbi_patch_free(&p);
 }
 
 /* ---- checks ---- */
@@ -196,7 +143,7 @@ HFSBI_FN bool hfsbi_remote_may(hfsbi_remote          *r,
                                const hfsb_json_value *arguments,
                                hfsb_tool_result *result, hfsb_status *st,
                                hfsb_err *err) {
-    bool     may = true, edit = hfsbi_remote_called(r, "edit");
+    bool     may = true, refused, edit = hfsbi_remote_called(r, "edit");
     hfsb_str path = HFSB_LIT("");
     *st = HFSB_OK;
     if (edit && hfsbi_remote_is_idle_edit(arguments)) {
@@ -210,14 +157,16 @@ HFSBI_FN bool hfsbi_remote_may(hfsbi_remote          *r,
         *st = hfsbi_remote_may_write(r, path, result, &may, err);
         return may;
     }
-    if (hfsbi_remote_called(r, "apply_patch"))
-        *st = hfsbi_remote_patch_blind(r, arguments, &path);
-    else if ((!edit && !hfsbi_remote_called(r, "multi_edit") &&
-              !hfsbi_remote_called(r, "edit_lines")) ||
-             hfsbi_sandbox_has_seen(r->sandbox, path))
+    if (hfsbi_remote_called(r, "apply_patch")) {
+        *st = hfsbi_refuse_unread(
+            &r->sandbox->o.alloc, hfsbi_remote_patch(arguments),
+            hfsbi_remote_is_unread, r->sandbox, NULL, result, &refused);
+        return *st == HFSB_OK && !refused;
+    }
+    if ((!edit && !hfsbi_remote_called(r, "multi_edit") &&
+         !hfsbi_remote_called(r, "edit_lines")) ||
+        !path.len || hfsbi_sandbox_has_seen(r->sandbox, path))
         return true;
-    if (*st != HFSB_OK) return false;
-    if (!path.len) return true;
     *st = hfsbi_result_fail(
         result, HFSB_REFUSED,
         "File %.*s has not been read this session. Read it first.",

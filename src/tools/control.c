@@ -405,8 +405,8 @@ HFSBI_FN const hfsbi_tool *hfsbi_tool_bash_output(void) {
         "bash_output",
         "Output of a job",
         "Output of a background job since offset, whether it runs, its exit "
-        "code. Pass next_offset of the reply as the next offset. Without id: "
-        "the list of jobs.",
+        "code. Pass next_offset back as offset. Without id: the list of "
+        "jobs.",
         NULL,
         HFSBI_TOOL_READS,
         HFSBI_TOOL_CORE,

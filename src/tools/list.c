@@ -182,7 +182,7 @@ HFSBI_FN const hfsbi_tool *hfsbi_tool_list(void) {
     static const hfsbi_tool row = {
         "list",
         "List a folder",
-        "Names of what is in a folder; those of folders end in a slash.",
+        "Names in a folder; those of folders end in a slash.",
         NULL,
         HFSBI_TOOL_READS,
         HFSBI_TOOL_ON_DISK,

@@ -14,6 +14,7 @@
    after the first commit is not undone; the error contains the number of
    changes carried out. */
 #include "tools_private.h"
+#include "../edit/edit_private.h"
 
 /* A file in the state that the patch has read. */
 typedef struct hfsbi_patch_seen {
@@ -40,8 +41,86 @@ typedef struct hfsbi_patch_call {
     bool              refused; /* the result contains the reason */
 } hfsbi_patch_call;
 
-/* Reads a file for the patch and remembers its state. Sets p->refused when the
-   session has not read the file. */
+/* ---- files that the session has not read ---- */
+
+/* The files of a patch that were not read. */
+typedef struct hfsbi_unread_list {
+    hfsbi_unread_fn *is_unread;
+    void            *user;
+    hfsb_buf         names;
+    size_t           count;
+    hfsb_str         last; /* listed */
+} hfsbi_unread_list;
+
+/* True when a section before section i creates its file. */
+static bool hfsbi_patch_makes(const hfsbi_patch *patch, size_t i) {
+    hfsb_str path = patch->sections[i].path;
+    while (i-- > 0) {
+        const hfsbi_section *s = patch->sections + i;
+        if (hfsb_str_equal(s->kind == HFSB_PATCH_ADD ? s->path : s->new_path,
+                           path))
+            return true;
+    }
+    return false;
+}
+
+/* Lists the file of section i, unless it was read or the hunks prove that its
+   lines are known. */
+static void hfsbi_unread_add(hfsbi_unread_list *l, const hfsbi_patch *patch,
+                             size_t i, const hfsb_patch_result *applied) {
+    const hfsbi_section *s = patch->sections + i;
+    if (s->kind == HFSB_PATCH_ADD || hfsb_str_equal(s->path, l->last) ||
+        (applied && applied->changes[i].proven) ||
+        !l->is_unread(l->user, s->path) || hfsbi_patch_makes(patch, i))
+        return;
+    if (l->count++) hfsb_buf_append(&l->names, HFSB_LIT(", "));
+    hfsb_buf_append(&l->names, s->path);
+    l->last = s->path;
+}
+
+HFSBI_FN hfsb_status hfsbi_refuse_unread(
+    const hfsb_alloc *alloc, hfsb_str text, hfsbi_unread_fn *is_unread,
+    void *user, const hfsb_patch_result *applied, hfsb_tool_result *result,
+    bool *refused) {
+    hfsbi_unread_list l;
+    hfsbi_patch       patch;
+    size_t            i;
+    hfsb_status       st = hfsbi_patch_parse(alloc, text, &patch, NULL);
+    memset(&l, 0, sizeof l);
+    l.is_unread = is_unread;
+    l.user = user;
+    l.names.alloc = *alloc;
+    for (i = 0; st == HFSB_OK && i < patch.section_count; i++)
+        hfsbi_unread_add(&l, &patch, i, applied);
+    if (st != HFSB_NOMEM) st = l.names.status;
+    *refused = st == HFSB_OK && l.count > 0;
+    if (*refused)
+        st = hfsbi_result_fail(
+            result, HFSB_REFUSED,
+            "File%s %.*s ha%s not been read this session. Read %s first.",
+            l.count > 1 ? "s" : "", (int)l.names.len, l.names.ptr,
+            l.count > 1 ? "ve" : "s", l.count > 1 ? "them" : "it");
+    hfsb_buf_free(&l.names);
+    hfsbi_patch_free(&patch);
+    return st;
+}
+
+/* True for a regular file that the session has not read, and for one that
+   cannot be examined. */
+static bool hfsbi_patch_is_unread(void *user, hfsb_str path) {
+    hfsb_tools    *tools = ((hfsb_call *)user)->tools;
+    hfsb_file_info info;
+    hfsb_status    st;
+    if (!tools->session || hfsbi_tools_has_seen(tools, path)) return false;
+    st = hfsb_file_stat(tools->place, path, &info, NULL);
+    if (st == HFSB_OK) return info.type == HFSB_FILE_REGULAR;
+    return st != HFSB_NOT_FOUND && st != HFSB_OUTSIDE && st != HFSB_REFUSED;
+}
+
+/* ---- reading ---- */
+
+/* Reads a file for the patch and remembers its state. A file that the session
+   has not read is refused later, with all others. */
 static hfsb_status hfsbi_patch_load(void *user, hfsb_str path, hfsb_buf *out,
                                     hfsb_err *err) {
     hfsbi_patch_call *p = (hfsbi_patch_call *)user;
@@ -49,9 +128,10 @@ static hfsb_status hfsbi_patch_load(void *user, hfsb_str path, hfsb_buf *out,
     hfsbi_patch_seen  one, *grown = p->seen;
     size_t            mark = out->len;
     hfsb_status       st;
-    if (!hfsbi_may_change(p->call, path, true, &st)) {
+    if (!hfsbi_patch_is_unread(p->call, path) &&
+        !hfsbi_may_change(p->call, path, true, &st)) {
         p->refused = true;
-        return st == HFSB_OK ? hfsbi_fail(err, HFSB_REFUSED, 0, "not read")
+        return st == HFSB_OK ? hfsbi_fail(err, HFSB_REFUSED, 0, "refused")
                              : st;
     }
     memset(&one, 0, sizeof one);
@@ -213,25 +293,31 @@ static hfsb_status hfsbi_patch_store(hfsbi_patch_call *p, size_t *done,
     return st;
 }
 
+/* ---- the reply ---- */
+
+/* One line for each file, with the diff where a hunk did not match exactly. */
 static hfsb_status hfsbi_patch_report(hfsbi_patch_call *p) {
     static const char *const words[] = {"Added", "Deleted", "Updated"};
-    size_t                   mark = p->call->result.output.len;
+    hfsb_buf                *out = &p->call->result.output;
+    size_t                   mark = out->len;
     size_t                   i;
-    for (i = 0; i < p->result.count; i++) {
+    hfsb_status              st = HFSB_OK;
+    for (i = 0; st == HFSB_OK && i < p->result.count; i++) {
         const hfsb_patch_change *c = p->result.changes + i;
-        hfsb_buf_printf(&p->call->result.output, "%s%s ", i ? "\n" : "",
+        if (hfsbi_patch_skips(p, c) && !c->note[0]) continue;
+        hfsb_buf_printf(out, "%s%s ", out->len > mark ? "\n" : "",
                         words[c->kind]);
-        hfsb_buf_append(&p->call->result.output, c->path);
+        hfsb_buf_append(out, c->path);
         if (c->new_path.len) {
-            hfsb_buf_append(&p->call->result.output, HFSB_LIT(", moved to "));
-            hfsb_buf_append(&p->call->result.output, c->new_path);
+            hfsb_buf_append(out, HFSB_LIT(", moved to "));
+            hfsb_buf_append(out, c->new_path);
         }
+        if (!c->note[0]) continue;
+        hfsb_buf_printf(out, " %s", c->note);
+        st = hfsbi_result_add_diff(&p->call->result, hfsb_buf_str(&c->diff));
     }
-    if (p->result.fuzzy)
-        hfsb_buf_append(&p->call->result.output,
-                        HFSB_LIT("\n(context matched after trimming)"));
     p->call->result.success = true;
-    return hfsb_buf_finish(&p->call->result.output, mark);
+    return st == HFSB_OK ? hfsb_buf_finish(out, mark) : st;
 }
 
 static hfsb_status hfsbi_patch_fields(hfsbi_patch_call *p) {
@@ -271,11 +357,17 @@ static hfsb_status hfsbi_patch_call_run(hfsbi_patch_call *p, hfsb_str text,
     const hfsbi_patch_seen *unsafe;
     hfsb_patch_files        files;
     size_t                  done = 0;
-    hfsb_status             st;
+    bool                    unread = false;
+    hfsb_status             st, read = HFSB_OK;
     files.read = hfsbi_patch_load;
     files.user = p;
     st = hfsb_patch_apply(text, &files, &p->result, err);
-    if (p->refused) return st == HFSB_NOMEM ? st : HFSB_OK;
+    if (p->refused || st == HFSB_NOMEM) return st == HFSB_NOMEM ? st : HFSB_OK;
+    if (p->call->tools->session && st != HFSB_IO)
+        read = hfsbi_refuse_unread(
+            &p->call->tools->alloc, text, hfsbi_patch_is_unread, p->call,
+            st == HFSB_OK ? &p->result : NULL, r, &unread);
+    if (unread || read == HFSB_NOMEM) return read;
     unsafe = hfsbi_patch_unsafe(p, st);
     if (unsafe)
         return hfsbi_file_change_refuse(p->call, unsafe->path, &unsafe->change,
@@ -343,11 +435,12 @@ HFSBI_FN const hfsbi_tool *hfsbi_tool_apply_patch(void) {
     static const hfsbi_tool row = {
         "apply_patch",
         "Apply a patch",
-        "Change several files that you have read: *** Begin Patch to *** End "
-        "Patch, sections *** Add File: p, *** Delete File: p, *** Update "
-        "File: p (then *** Move to: q if wanted), the latter with hunks of "
-        "lines that begin with a blank, - or +, each after a line @@ that may "
-        "name the enclosing function.",
+        "Change several files that you have read, all or none. The patch is "
+        "*** Begin Patch to *** End Patch, with sections *** Add File: p, *** "
+        "Delete File: p, *** Update File: p (then *** Move to: q if wanted), "
+        "the latter with hunks of lines that begin with a blank, - or +, each "
+        "after a line @@ that may name the enclosing function. Or: a git or "
+        "unified diff, or paths with SEARCH/REPLACE blocks.",
         NULL,
         HFSBI_TOOL_CHANGES,
         HFSBI_TOOL_ONCE | HFSBI_TOOL_ON_DISK,

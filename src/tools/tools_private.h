@@ -1108,6 +1108,24 @@ HFSBI_FN bool hfsbi_may_change(hfsb_call *call, hfsb_str path, bool edit,
 HFSBI_FN hfsb_status hfsbi_add_warnings(hfsb_call *call, hfsb_str path,
                                         hfsb_str content);
 
+/* ==== patch.c: read before write ========================================= */
+
+/* Whether a file was not read. */
+typedef bool hfsbi_unread_fn(void *user, hfsb_str path);
+
+/* Refuses a patch that changes files which were not read: *refused is true
+   and the result names all of them. A file whose change in `applied` (may be
+   NULL) is proven is not named: its hunks show that their author knows the
+   lines they change, and that is what reading is for. An invalid patch is not
+   refused here. HFSB_OK or HFSB_NOMEM. */
+HFSBI_FN hfsb_status hfsbi_refuse_unread(const hfsb_alloc *alloc,
+                                         hfsb_str          text,
+                                         hfsbi_unread_fn *is_unread,
+                                         void            *user,
+                                         const hfsb_patch_result *applied,
+                                         hfsb_tool_result        *result,
+                                         bool                    *refused);
+
 /* ==== walk.c: shared by glob, grep and list ============================== */
 
 /* A finder walks everything beneath a folder. It reads nothing outside the

@@ -469,7 +469,7 @@ HFSBI_FN const hfsbi_tool *hfsbi_tool_multi_edit(void) {
         "multi_edit",
         "Edit a file in several places",
         "Several edits to one file that you have read, all or none. Each is "
-        "found in the file as it was; they must not overlap. Keys as in edit.",
+        "found in the file as it was. Keys as in edit.",
         NULL,
         HFSBI_TOOL_CHANGES,
         HFSBI_TOOL_ONCE | HFSBI_TOOL_ON_DISK,

@@ -20,8 +20,6 @@ static void views_put_every_line_between_two_newlines(void) {
         {" a \n\tb", HFSBI_FOLD_TRAIL | HFSBI_FOLD_INDENT, "\na\nb\n"},
         {" a \n\tb\n", HFSBI_FOLD_TRAIL | HFSBI_FOLD_INDENT, "\na\nb\n"},
         {"a\rb\r", HFSBI_FOLD_CR | HFSBI_FOLD_INDENT, "\na\nb\n"},
-        {"a\rb\r", HFSBI_FOLD_CR | HFSBI_FOLD_CR_LAST | HFSBI_FOLD_INDENT,
-         "\na\nb\n\n"},
         {" a  b\t c", HFSBI_FOLD_RUNS, "\n a b c\n"},
         {"\xE2\x80\x9C\xE2\x80\x94\xE2\x80\xA6", HFSBI_FOLD_LOOKS,
          "\n\"-...\n"},

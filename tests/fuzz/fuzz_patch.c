@@ -3,8 +3,8 @@
    The input: the contents of the files a and b, then the patch, with 0x1F
    between them. Oracle: carried out in order, every change starts from a file
    that is there (or, for an added one, is not), every diff turns the old
-   content into the new, an update alone changes the number of lines as its
-   marks say, the same patch gives the same result twice; a refusal leaves
+   content into the new, an exact update alone changes the number of lines as
+   its marks say, the same patch gives the same result twice; a refusal leaves
    no output. */
 #include "../support/t_edit.h"
 #include "must.h"
@@ -45,15 +45,19 @@ static size_t count_lines(hfsb_str text, char mark) {
     return n;
 }
 
-/* An update alone makes the file longer by the lines it adds, less those it
-   removes. Where a lone CR may end a line, they are counted otherwise. */
+/* An exact update alone makes the file longer by the lines it adds, less those
+   it removes; the head of a diff counts once for each. Blocks have no marks.
+   Where a lone CR may end a line, they are counted otherwise. */
 static void check_length(hfsb_str before, hfsb_str patch,
                          const hfsb_patch_change *c) {
     hfsb_str after = hfsb_buf_str(&c->content);
+    hfsb_str whole = patch;
+    size_t   begin = hfsb_str_find(patch, HFSB_LIT("*** Begin Patch"));
     /* a line of a shell, cat <<'EOF', may stand before it, and begin so */
-    patch = hfsb_str_slice(
-        patch, hfsb_str_find(patch, HFSB_LIT("*** Begin Patch")), patch.len);
-    if (c->kind != HFSB_PATCH_UPDATE ||
+    patch = hfsb_str_slice(patch, begin, patch.len);
+    if (c->kind != HFSB_PATCH_UPDATE || c->note[0] || begin == HFSB_NPOS ||
+        hfsb_str_find(patch, HFSB_LIT("\n-- ")) != HFSB_NPOS ||
+        hfsb_str_find(whole, HFSB_LIT("<<<<<<< SEARCH")) != HFSB_NPOS ||
         hfsb_str_find_byte(before, '\r') != HFSB_NPOS)
         return;
     MUST(count_lines(after, 0) + count_lines(patch, '-') ==
@@ -137,6 +141,7 @@ int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size) {
     for (i = 0; i < r.count && d.count < MAX_FILES - 2; i++) {
         MUST(te_same(&again.changes[i].content,
                      hfsb_buf_str(&r.changes[i].content)));
+        MUST(!r.changes[i].note[0] || r.fuzzy);
         carry_out(&d, r.changes + i,
                   r.count == 1 ? patch : hfsb_str_make("", 0));
     }

@@ -155,6 +155,13 @@ static void patch_requires_a_read_too(void) {
     tc_call(&r, &box, "apply_patch",
             PATCH("*** Delete File: g\\n*** Add File: g\\n+1\\n"));
     T_STR(r.res.error, UNREAD("g"));
+    /* all of them, in any format */
+    tt_put("i", HFSB_LIT("a\n"));
+    tc_call(&r, &box, "apply_patch",
+            "{\"patch\":\"--- a/g\\n+++ b/g\\n@@ -1 +1 @@\\n-a\\n+b\\n--- "
+            "a/i\\n+++ /dev/null\\n@@ -1 +0,0 @@\\n-a\\n\"}");
+    T_STR(r.res.error,
+          "Files g, i have not been read this session. Read them first.");
     /* the server reports an invalid patch */
     tc_call(&r, &box, "apply_patch", "{\"patch\":\"nonsense\"}");
     TT_FAIL(&r, "Malformed patch");

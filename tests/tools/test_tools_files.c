@@ -460,6 +460,44 @@ static void patches_change_several_files(void) {
     hfsb_tools_close(tools);
 }
 
+static void patches_show_what_was_not_exact(void) {
+    hfsb_tools *tools = tt_open(NULL);
+    tt_reply    r = HFSB_INIT;
+    hfsb_buf    patch = HFSB_INIT;
+    size_t      i;
+    tt_put("p5", HFSB_LIT("func f() {\n\tx := 1\n\treturn x\n}\n"));
+    tt_put("p6", HFSB_LIT("a\n"));
+    tt_call(&r, tools, "apply_patch", "patch=s",
+            "*** Begin Patch\n*** Update File: p6\n-a\n+b\n*** Update File: "
+            "p5\n@@\n     x := 1\n+    y := 2\n     return x\n*** End "
+            "Patch\n");
+    TT_OK(&r, "Updated p6\n"
+              "Updated p5 (matched after trimming whitespace) (re-indented "
+              "as the file is)\n"
+              "@@ -1,4 +1,5 @@\n func f() {\n \tx := 1\n+\ty := 2\n"
+              " \treturn x\n }");
+    /* a long diff is cut */
+    T_CHECK(hfsb_buf_printf(&patch, "p5\n<<<<<<< SEARCH\n    y := 2\n"
+                                    "=======\n    y := 2\n") == HFSB_OK);
+    for (i = 0; i < 60; i++)
+        T_CHECK(hfsb_buf_printf(&patch, "    z%zu\n", i) == HFSB_OK);
+    T_CHECK(hfsb_buf_printf(&patch, ">>>>>>> REPLACE\n") == HFSB_OK);
+    tt_call(&r, tools, "apply_patch", "patch=s", patch.ptr);
+    TT_OK(&r, NULL);
+    T_CHECK(tt_says(&r.res.output, "+\tz25") &&
+            tt_says(&r.res.output, "\n... (36 more lines of the diff)") &&
+            !tt_says(&r.res.output, "z26"));
+    /* one line for a file that is changed twice */
+    tt_call(&r, tools, "apply_patch", "patch=s",
+            "*** Begin Patch\n*** Update File: p6\n-b\n+c\n*** Update File: "
+            "p6\n-c\n+d\n*** End Patch\n");
+    TT_OK(&r, "Updated p6");
+    TT_FILE("p6", "d\n");
+    hfsb_buf_free(&patch);
+    tt_drop(&r);
+    hfsb_tools_close(tools);
+}
+
 static void patches_change_one_file_more_than_once(void) {
     static const struct {
         const char *patch, *want; /* of the file "many", which was a b c */
@@ -719,6 +757,7 @@ int main(void) {
     TT_RUN(edit_shows_a_short_diff);
     TT_RUN(many_edits_are_all_or_none);
     TT_RUN(patches_change_several_files);
+    TT_RUN(patches_show_what_was_not_exact);
     TT_RUN(patches_change_one_file_more_than_once);
     TT_RUN(parallel_edits_of_one_file_all_succeed);
     TT_RUN(parallel_multi_edits_of_one_file_all_succeed);

@@ -54,6 +54,61 @@ static void files_are_read_before_they_are_changed(void) {
     hfsb_tools_close(other);
 }
 
+static void a_patch_names_all_unread_files(void) {
+    hfsb_tools *tools = open_session();
+    tt_reply    r = HFSB_INIT;
+    tt_put("u1", HFSB_LIT("a\n"));
+    tt_put("u2", HFSB_LIT("b\n"));
+    tt_put("u3", HFSB_LIT("c\n"));
+    tt_call(&r, tools, "read", "path=s", "u2");
+    tt_call(&r, tools, "apply_patch", "patch=s",
+            "*** Begin Patch\n*** Update File: u1\n-a\n+A\n*** Update File: "
+            "u1\n-A\n+B\n*** Update File: u2\n-b\n+B\n*** Add File: u4\n"
+            "+x\n*** Update File: u4\n-x\n+y\n*** Delete File: u3\n*** End "
+            "Patch\n");
+    TT_FAIL(&r, "");
+    T_STR(r.res.error,
+          "Files u1, u3 have not been read this session. Read them first.");
+    /* also when a hunk does not match */
+    tt_call(&r, tools, "apply_patch", "patch=s",
+            "--- a/u1\n+++ b/u1\n@@ -1 +1 @@\n-zzz\n+A\n--- a/u3\n+++ b/u3\n"
+            "@@ -1 +1 @@\n-c\n+C\n");
+    TT_FAIL(&r, "Files u1, u3 have not been read this session.");
+    TT_FILE("u1", "a\n");
+    TT_FILE("u2", "b\n");
+    TT_FILE("u3", "c\n");
+    T_CHECK(access("u4", F_OK) != 0);
+    tt_drop(&r);
+    hfsb_tools_close(tools);
+}
+
+static void exact_hunks_count_as_reading(void) {
+    hfsb_tools *tools = open_session();
+    tt_reply    r = HFSB_INIT;
+    tt_put("k1", HFSB_LIT("first line\nsecond line\n"));
+    tt_put("k2", HFSB_LIT("first line \nsecond line\n"));
+    /* not by trimming, and not without lines */
+    tt_call(&r, tools, "apply_patch", "patch=s",
+            "*** Begin Patch\n*** Update File: k1\n@@\n-first line\n+1\n"
+            "*** Update File: k2\n@@\n-first line\n+1\n*** End Patch\n");
+    TT_FAIL(&r, "File k2 has not been read this session. Read it first.");
+    tt_call(&r, tools, "apply_patch", "patch=s",
+            "*** Begin Patch\n*** Delete File: k1\n*** End Patch\n");
+    TT_FAIL(&r, "File k1 has not been read this session.");
+    TT_FILE("k1", "first line\nsecond line\n");
+    tt_call(&r, tools, "apply_patch", "patch=s",
+            "*** Begin Patch\n*** Update File: k1\n@@\n first line\n-second "
+            "line\n+2\n*** End Patch\n");
+    TT_OK(&r, "Updated k1");
+    TT_FILE("k1", "first line\n2\n");
+    tt_call(&r, tools, "apply_patch", "patch=s",
+            "--- a/k2\n+++ /dev/null\n@@ -1,2 +0,0 @@\n-first line \n-second "
+            "line\n");
+    TT_OK(&r, "Deleted k2");
+    tt_drop(&r);
+    hfsb_tools_close(tools);
+}
+
 static void what_a_session_wrote_counts_as_read(void) {
     hfsb_tools *tools = open_session();
     tt_reply    r = HFSB_INIT;
@@ -421,6 +476,8 @@ static void a_refused_patch_says_so_or_lacks_memory(void) {
 int main(void) {
     tt_begin();
     TT_RUN(files_are_read_before_they_are_changed);
+    TT_RUN(a_patch_names_all_unread_files);
+    TT_RUN(exact_hunks_count_as_reading);
     TT_RUN(what_a_session_wrote_counts_as_read);
     TT_RUN(only_a_reading_that_worked_counts);
     TT_RUN(a_file_is_known_by_any_name);
