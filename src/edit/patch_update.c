@@ -170,7 +170,8 @@ static hfsb_status hfsbi_find_lines(const hfsbi_update *u, hfsb_str text,
     part.text = hfsb_str_slice(part.text, from, to);
     st = hfsbi_match_find(u->alloc, &part, text,
                           HFSBI_MATCH_EXACT | HFSBI_MATCH_LOOSE |
-                              HFSBI_MATCH_LINES | (all ? 0 : HFSBI_MATCH_TWO),
+                              HFSBI_MATCH_HIDDEN | HFSBI_MATCH_LINES |
+                              (all ? 0 : HFSBI_MATCH_TWO),
                           m);
     for (i = 0; i < m->count; i++) {
         m->items[i].start += from;

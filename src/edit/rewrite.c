@@ -365,6 +365,7 @@ static bool hfsbi_loses_step(hfsbi_rewriter *r, size_t j, size_t same) {
 typedef struct hfsbi_changed_lines {
     size_t from, to, old_from, old_to;
     size_t above, below; /* unchanged old lines that are off, or HFSB_NPOS */
+    size_t gone;         /* a replaced old line that is off, or HFSB_NPOS */
     size_t above_to, below_from;
 } hfsbi_changed_lines;
 
@@ -375,8 +376,14 @@ static bool hfsbi_leaves_block(const hfsbi_rewriter *r, size_t j,
     return indent.ptr && indent.len < r->lines[old_line].indent.len;
 }
 
+static bool hfsbi_same_indent(const hfsbi_old_line *line) {
+    return !line->indent.ptr ||
+           hfsb_str_equal(line->indent, line->file_indent);
+}
+
 /* Finds the unchanged lines around c that are indented otherwise than in the
-   file, beyond blank lines, and the new lines in one block with them. */
+   file, beyond blank lines, and the new lines in one block with them; and the
+   first of the lines that c replaces. */
 static void hfsbi_find_off(const hfsbi_rewriter *r, hfsbi_changed_lines *c) {
     const hfsbi_old_line *line;
     c->above = c->old_from;
@@ -385,11 +392,13 @@ static void hfsbi_find_off(const hfsbi_rewriter *r, hfsbi_changed_lines *c) {
     while (c->below < r->olds.count && !r->lines[c->below].indent.ptr)
         c->below++;
     line = c->above ? r->lines + --c->above : NULL;
-    if (!line || hfsb_str_equal(line->indent, line->file_indent))
-        c->above = HFSB_NPOS;
+    if (!line || hfsbi_same_indent(line)) c->above = HFSB_NPOS;
     line = c->below < r->olds.count ? r->lines + c->below : NULL;
-    if (!line || hfsb_str_equal(line->indent, line->file_indent))
-        c->below = HFSB_NPOS;
+    if (!line || hfsbi_same_indent(line)) c->below = HFSB_NPOS;
+    c->gone = c->old_from;
+    while (c->gone < c->old_to && hfsbi_same_indent(r->lines + c->gone))
+        c->gone++;
+    if (c->gone == c->old_to) c->gone = HFSB_NPOS;
     c->above_to = c->from;
     c->below_from = c->to;
     while (c->above != HFSB_NPOS && c->above_to < c->to &&
@@ -400,12 +409,14 @@ static void hfsbi_find_off(const hfsbi_rewriter *r, hfsbi_changed_lines *c) {
         c->below_from--;
 }
 
-/* True when new line j is as deep as an unchanged line next to it that is
-   indented otherwise in the file. */
+/* True when new line j is as deep as an unchanged line next to it, or a line
+   that it may replace, that is indented otherwise in the file. */
 static bool hfsbi_is_near_off(const hfsbi_rewriter      *r,
                               const hfsbi_changed_lines *c, size_t j) {
     hfsb_str indent = hfsbi_indent_of(r->news.items[j], r->folds);
-    return (j < c->above_to &&
+    return (c->gone != HFSB_NPOS &&
+            hfsb_str_equal(indent, r->lines[c->gone].indent)) ||
+           (j < c->above_to &&
             hfsb_str_equal(indent, r->lines[c->above].indent)) ||
            (j >= c->below_from &&
             hfsb_str_equal(indent, r->lines[c->below].indent));

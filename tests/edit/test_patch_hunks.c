@@ -87,6 +87,15 @@ static void lines_without_a_clear_indentation_are_refused(void) {
          REFUSED(HFSB_REFUSED, "it is not clear where to put \"", 3)},
         {UPDATE " - a\n+- b\n", ONE("f", "x:\n        - a\n"),
          FUZZY("x:\n        - a\n        - b\n")},
+        /* a line that is off is replaced by several */
+        {UPDATE "-if a:\n-        b()\n+if c:\n+        if a:\n"
+                "+            b()\n",
+         ONE("f", "x\n    if a:\n        b()\n"),
+         REFUSED(HFSB_REFUSED, "where to put \"if c:\"", 3)},
+        /* what the joiner hides may be meant */
+        {UPDATE "-if a:\n+if b:\n",
+         ONE("f", "  if\xE2\x80\x8D a:\n    if a:\n"),
+         REFUSED(HFSB_AMBIGUOUS, "", 3)},
         /* one hunk is moved, the other gives no sign */
         {UPDATE "     if a {\n-        one()\n+        two()\n     }\n"
                 "@@\n func g() {\n+    three()\n }\n",
