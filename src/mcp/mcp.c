@@ -16,7 +16,8 @@ enum {
     HFSBI_MCP_GRACE_MS = 500,
     HFSBI_MCP_MESSAGE = 32 * 1024 * 1024, /* bytes */
     HFSBI_MCP_RESULT_LEAST = 4000,
-    HFSBI_MCP_SPILL = 8000 /* bytes: the first cut of any host */
+    HFSBI_MCP_PAGE_REST = 1400, /* bytes of a result that are not a page */
+    HFSBI_MCP_SPILL = 8000      /* bytes: the first cut of any host */
 };
 
 /* ---- instructions ---- */
@@ -170,7 +171,9 @@ static hfsb_mcp *hfsbi_mcp_new(hfsb_server *server, const hfsb_mcp_opts *o) {
     mcp->max_result = o->max_result ? o->max_result : (size_t)HFSBI_MCP_RESULT;
     if (mcp->max_result < HFSBI_MCP_RESULT_LEAST)
         mcp->max_result = HFSBI_MCP_RESULT_LEAST;
-    mcp->page = mcp->max_result / 4 * 3; /* an answer may have a third more */
+    /* An answer may have a quarter more, and must not be cut: what follows the
+       page would be lost. */
+    mcp->page = (mcp->max_result - HFSBI_MCP_PAGE_REST) / 5 * 4;
     mcp->part.stop = hfsbi_mcp_part_stop;
     mcp->part.end = hfsbi_mcp_part_end;
     mcp->part.busy = hfsbi_mcp_part_busy;

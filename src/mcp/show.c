@@ -466,11 +466,13 @@ static void hfsbi_mcp_put_ends(hfsb_buf *out, hfsb_str text,
     hfsb_buf_append(out, tail);
 }
 
-/* Appends the output and the footer of its tool. */
+/* Appends the output and the footer of its tool. A page of a job's output is
+   complete, whatever notes there are: the next one goes on after it. */
 static void hfsbi_mcp_put_output(hfsb_str tool, hfsb_str output,
                                  hfsbi_mcp_room room, const hfsbi_mcp_facts *f,
                                  hfsb_buf *out) {
     hfsb_str shown = hfsbi_mcp_cut(output, room);
+    hfsb_str notes = f->notes;
     if (!output.len) hfsb_buf_append(out, HFSB_LIT("(no output)"));
     if (hfsb_str_equal(tool, HFSB_LIT("bash"))) {
         hfsbi_mcp_put_ends(out, output, room, f);
@@ -478,10 +480,14 @@ static void hfsbi_mcp_put_output(hfsb_str tool, hfsb_str output,
         return;
     }
     hfsb_buf_append(out, shown);
-    hfsbi_mcp_put_lines(out, f->notes);
+    if (f->follows_job) {
+        room.bytes -= shown.len;
+        notes = hfsbi_mcp_cut(notes, room);
+    }
+    hfsbi_mcp_put_lines(out, notes);
     if (hfsb_str_equal(tool, HFSB_LIT("read")))
         hfsbi_mcp_read_footer(out, output, shown, f);
-    else if (f->follows_job && !hfsb_str_equal(tool, HFSB_LIT("bash")))
+    else if (f->follows_job)
         hfsbi_mcp_job_footer(out, hfsbi_mcp_next_offset(output, shown, f), f);
     else hfsbi_mcp_cut_footer(out, output, shown);
 }
@@ -513,8 +519,8 @@ static void hfsbi_mcp_put_result_text(hfsb_str                tool,
         hfsbi_mcp_put_footer(&end, "[tag %.*s]", (int)f->tag.len, f->tag.ptr);
     hfsbi_mcp_left_footer(&end, f);
     hfsbi_mcp_saved_footer(&end, f);
-    room = hfsbi_mcp_room_for(b, end.len + f->notes.len + f->spill_path.len +
-                                     f->id.len);
+    room = hfsbi_mcp_room_for(b, end.len + f->spill_path.len + f->id.len +
+                                     (f->follows_job ? 0 : f->notes.len));
     if (!failed) hfsbi_mcp_put_output(tool, output, room, f, out);
     else hfsbi_mcp_put_ends(out, output, room, f);
     if (failed && output.len) hfsb_buf_append(out, HFSB_LIT("\n\n"));

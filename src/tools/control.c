@@ -26,6 +26,7 @@ enum {
     HFSBI_PAUSE_MS = 500,      /* silence that ends an answer */
     HFSBI_LISTEN_MS = 5000,  /* for an answer, when the caller named no time */
     HFSBI_PAGE_MAX = 100000, /* bytes */
+    HFSBI_PENDING = 200,     /* bytes of an unfinished line that always fit */
     HFSBI_JOBS_NAMED = 8,    /* that "No such job" names */
     HFSBI_JOBS_LISTED = 50   /* that bash_output lists */
 };
@@ -105,15 +106,33 @@ typedef struct hfsbi_page {
     unsigned long long from, next, gone_from, gone_to;
 } hfsbi_page;
 
-/* Appends at most max bytes of the log from `from` on to *out. HFSB_OK or the
-   failure of the buffer. */
+/* Shortens the unfinished line at the end of *out, which starts at `at`, to
+   its last `room` bytes: a question ends it, and a later page shows it whole.
+   */
+static void hfsbi_page_cut_pending(hfsb_buf *out, size_t at, size_t room) {
+    hfsb_str all = hfsb_buf_str(out);
+    size_t   from;
+    if (room < HFSBI_PENDING) room = HFSBI_PENDING;
+    if (all.len - at <= room) return;
+    from = hfsbi_utf8_ceil(all, all.len - room + 3);
+    memcpy(out->ptr + at, "...", 3);
+    memmove(out->ptr + at + 3, out->ptr + from, all.len - from);
+    hfsb_buf_truncate(out, at + 3 + all.len - from);
+}
+
+/* Appends at most max bytes of the log from `from` on to *out, and as much of
+   an unfinished line as fits. HFSB_OK or the failure of the buffer. */
 static hfsb_status hfsbi_page_read(const hfsbi_record *r,
                                    unsigned long long from, size_t max,
                                    hfsb_buf *out, hfsbi_page *p) {
+    size_t      mark = out->len, log;
     hfsb_status st = hfsbi_record_read(r, from, max, out, &p->next,
                                        &p->gone_from, &p->gone_to);
     p->from = p->gone_from != p->gone_to ? p->gone_to : from;
     if (p->from > p->next) p->from = p->next;
+    if (st != HFSB_OK) return st;
+    log = (size_t)(p->next - p->from);
+    hfsbi_page_cut_pending(out, mark + log, max - log);
     return st;
 }
 
@@ -159,7 +178,9 @@ static hfsb_status hfsbi_page_tail(const hfsbi_record *r, size_t max,
     if (start < p->next) start = p->next;
     st = hfsbi_page_read(r, start, max, &tail, p);
     text = hfsb_buf_str(&tail);
-    at = hfsbi_page_last_lines(text, max / HFSBI_PAGE_LINE);
+    at = hfsbi_utf8_ceil(text, 0); /* start may be within a character */
+    at += hfsbi_page_last_lines(hfsb_str_slice(text, at, text.len),
+                                max / HFSBI_PAGE_LINE);
     p->from += at;
     if (st == HFSB_OK)
         st = hfsb_buf_append(out, hfsb_str_slice(text, at, text.len));
@@ -183,10 +204,11 @@ static hfsb_status hfsbi_page_abridge(const hfsbi_record *r,
     st = hfsbi_page_tail(r, page - head, &tail, &end);
     if (out->len && out->ptr[out->len - 1] != '\n')
         hfsb_buf_append_byte(out, '\n');
-    hfsb_buf_printf(out,
-                    "... (bytes %llu to %llu left out here: see them with "
-                    "offset=%llu) ...\n",
-                    p->next, end.from, p->next);
+    if (end.from > p->next)
+        hfsb_buf_printf(out,
+                        "... (bytes %llu to %llu left out here: see them with "
+                        "offset=%llu) ...\n",
+                        p->next, end.from, p->next);
     hfsb_buf_append(out, hfsb_buf_str(&tail));
     hfsb_buf_free(&tail);
     p->next = end.next;
@@ -373,6 +395,7 @@ static void hfsbi_output_wait_for(hfsb_call *call, hfsbi_job *job,
     job->users++;
     memcpy(call->job_id, job->id, sizeof call->job_id);
     w->page = hfsbi_page_size(call, a->page);
+    call->notes_apart = w->page > 0; /* they must not look like output */
     w->follows = w->page && a->offset < 0;
     w->offset = w->follows ? job->read_to : 0;
     if (a->offset > 0) w->offset = (unsigned long long)a->offset;

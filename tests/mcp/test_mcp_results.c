@@ -249,6 +249,61 @@ static void pages_of_a_file_fit_together(void) {
     hfsb_buf_free(&text);
 }
 
+/* Checks an answer to the end of a job that has printed `all`: it shows all of
+   it, or says what it leaves out. */
+static void check_page(const hfsb_buf *text, const hfsb_buf *all) {
+    hfsb_str    shown = hfsb_buf_str(text);
+    size_t      from = all->len, to = all->len, end = 0;
+    const char *mark = strstr(text->ptr, "... (bytes ");
+    if (mark) {
+        from = number_after(shown, "... (bytes ");
+        to = number_after(shown, " to ");
+        end = (size_t)(strchr(mark, '\n') + 1 - text->ptr);
+    }
+    T_CHECK(from <= to && to <= all->len);
+    T_CHECK(mark ? mark == text->ptr + from : from == all->len);
+    T_CHECK(memcmp(text->ptr, all->ptr, from) == 0);
+    if (!mark) end = from;
+    T_CHECK(memcmp(text->ptr + end, all->ptr + to, all->len - to) == 0);
+    T_CHECK(number_after(shown, "; next_offset=") == all->len);
+}
+
+/* What an answer did not show is not skipped by the next one, however small a
+   result may be. */
+static void pages_of_a_job_fit_together(void) {
+    static const size_t limits[] = {4000, 7000, 20000};
+    hfsb_buf            all = HFSB_INIT;
+    size_t              i;
+    int                 last;
+    for (i = 0; i < TT_COUNT(limits); i++) {
+        hfsb_mcp_opts o = HFSB_INIT;
+        tm_client     c;
+        o.max_result = limits[i];
+        tm_start(&c, &o);
+        for (last = (int)limits[i] / 10; last < (int)limits[i] / 4;
+             last += (int)limits[i] / 80) {
+            char id[8], ask[100];
+            hfsb_buf_truncate(&all, 0);
+            put_numbers(&all, last);
+            snprintf(id, sizeof id, "%d", last);
+            snprintf(ask, sizeof ask,
+                     "{\"command\":\"seq %d > n; cat n\",\"id\":\"s%d\","
+                     "\"background\":true}",
+                     last, last);
+            tm_call(&c, id, "bash", ask);
+            T_CHECK(tm_wait(&c, id));
+            snprintf(id, sizeof id, "%d", last + 1);
+            snprintf(ask, sizeof ask, "{\"id\":\"s%d\",\"wait_ms\":5000}",
+                     last);
+            tm_call(&c, id, "bash_output", ask);
+            T_CHECK(tm_wait(&c, id) && c.text.len <= limits[i]);
+            if (!strstr(c.text.ptr, " bytes more")) check_page(&c.text, &all);
+        }
+        tm_end(&c);
+    }
+    hfsb_buf_free(&all);
+}
+
 /* ---- answers ---- */
 
 static void an_answer_is_not_an_error(void) {
@@ -291,6 +346,7 @@ int main(void) {
     TT_RUN(a_cut_without_a_file_names_the_job);
     TT_RUN(every_result_stays_below_the_limit);
     TT_RUN(pages_of_a_file_fit_together);
+    TT_RUN(pages_of_a_job_fit_together);
     TT_RUN(an_answer_is_not_an_error);
     return TT_END();
 }

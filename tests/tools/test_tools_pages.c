@@ -161,7 +161,8 @@ static void long_output_is_shown_by_head_and_tail(void) {
     T_CHECK(at && at[-1] == '\n' && from < to);
     snprintf(json, sizeof json, "{\"id\":\"l\",\"offset\":%llu}", from);
     ask(&r, tools, 2000, "bash_output", json);
-    T_CHECK(r.res.success && tt_says(&r.res.output, "bytes more"));
+    T_CHECK(r.res.success && hfsb_str_find(tt_text(&r, "notes"),
+                                           HFSB_LIT("bytes more")) != HFSB_NPOS);
     T_CHECK(tt_int(&r, "offset") == (long long)from);
     T_CHECK(tt_int(&r, "next_offset") > (long long)from + 800 &&
             tt_int(&r, "next_offset") <= (long long)from + 2500);
@@ -192,6 +193,54 @@ static void odd_lines_fit_a_page(void) {
         T_CHECK(hfsb_str_count_byte(hfsb_buf_str(&r.res.output), '\n') < 130);
         T_CHECK(tt_int(&r, "next_offset") > 0);
     }
+    tt_drop(&r);
+    hfsb_tools_close(tools);
+}
+
+/* The tail of one long line starts between characters. */
+static void a_tail_starts_with_a_character(void) {
+    hfsb_tools *tools = tt_open(NULL);
+    tt_reply    r = HFSB_INIT;
+    int         i;
+    for (i = 0; i < 3; i++) {
+        char id[2] = {(char)('a' + i), 0}, command[80], json[40];
+        snprintf(command, sizeof command,
+                 "printf '%%3000s%%%ds' '' '' | sed 's/ /\xe2\x82\xac/g'",
+                 i);
+        begin(tools, id, command);
+        tt_await(&r, tools, id, "100000", NULL);
+        snprintf(json, sizeof json, "{\"id\":\"%s\"}", id);
+        ask(&r, tools, 1000 + (size_t)i, "bash_output", json);
+        T_CHECK(r.res.success && tt_says(&r.res.output, " left out here"));
+        T_CHECK(hfsb_utf8_validate(hfsb_buf_str(&r.res.output)) ==
+                r.res.output.len);
+        T_CHECK(r.res.output.len > 900 && r.res.output.len < 1250);
+    }
+    tt_drop(&r);
+    hfsb_tools_close(tools);
+}
+
+/* An unfinished line may be longer than a page: its end is shown, where a
+   question would be, and once it has ended all of it. */
+static void an_unfinished_line_fits_a_page(void) {
+    hfsb_tools *tools = tt_open(NULL);
+    tt_reply    r = HFSB_INIT;
+    long long   next = -1;
+    begin(tools, "u", "echo first; head -c 6000 /dev/zero | tr '\\0' x; "
+                      "printf 'Sure? '; read x; echo over");
+    ask(&r, tools, 1000, "bash_output", "{\"id\":\"u\",\"wait_ms\":20000}");
+    T_CHECK(hfsb_str_starts(hfsb_buf_str(&r.res.output),
+                            HFSB_LIT("first\n...xxx")));
+    T_CHECK(hfsb_str_ends(hfsb_buf_str(&r.res.output),
+                          HFSB_LIT("xxxSure? ")));
+    T_CHECK(r.res.output.len > 1200 && r.res.output.len <= 1250);
+    T_CHECK(tt_int(&r, "next_offset") == 6);
+    tt_call(&r, tools, "bash_input", "id=s text=s", "u", "\n");
+    tt_await(&r, tools, "u", "6000", NULL);
+    ask(&r, tools, 10000, "bash_output", "{\"id\":\"u\"}");
+    next = tt_int(&r, "next_offset");
+    T_CHECK(tt_int(&r, "offset") == 6 && next == 6 + 6000 + 6 + 5);
+    T_CHECK(r.res.output.len == 6000 + 6 + 5);
     tt_drop(&r);
     hfsb_tools_close(tools);
 }
@@ -351,6 +400,8 @@ int main(void) {
     TT_RUN(a_page_follows_the_last_one);
     TT_RUN(long_output_is_shown_by_head_and_tail);
     TT_RUN(odd_lines_fit_a_page);
+    TT_RUN(a_tail_starts_with_a_character);
+    TT_RUN(an_unfinished_line_fits_a_page);
     TT_RUN(pages_of_any_size_are_complete);
     TT_RUN(each_allocation_of_an_answer_may_fail);
     TT_RUN(input_is_answered);
