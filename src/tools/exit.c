@@ -20,7 +20,9 @@
    all report a failure too many rather than one too few:
    - no command that changes how a line ends: set -e, pipefail, exit, eval;
    - nothing that needs more than words and quotes to be read: subshells,
-     here-documents, substitutions within quotes. */
+     here-documents, substitutions within quotes;
+   - no complaint on stderr where the shell, sudo or xargs may have failed
+     instead of the command: `grep x < missing` has the code 1 too. */
 #include "tools_private.h"
 
 enum { HFSBI_EXIT_WORDS = 12 }; /* words of a command that are kept */
@@ -29,38 +31,42 @@ enum { HFSBI_EXIT_WORDS = 12 }; /* words of a command that are kept */
 static const struct {
     const char *name, *second; /* the word after it (NULL: any) */
     const char *meaning;
-} hfsbi_exit_answers[] = {{"grep", NULL, "no match"},
-                          {"egrep", NULL, "no match"},
-                          {"fgrep", NULL, "no match"},
-                          {"zgrep", NULL, "no match"},
-                          {"rg", NULL, "no match"},
-                          {"ag", NULL, "no match"},
-                          {"ack", NULL, "no match"},
-                          {"locate", NULL, "no match"},
-                          {"git", "grep", "no match"},
-                          {"git", "show-ref", "no match"},
-                          {"git", "diff", "there are differences"},
-                          {"git", "merge-base", "not an ancestor"},
-                          {"git", "check-ignore", "not ignored"},
-                          {"diff", NULL, "the files differ"},
-                          {"colordiff", NULL, "the files differ"},
-                          {"cmp", NULL, "the files differ"},
-                          {"test", NULL, "the condition is false"},
-                          {"[", NULL, "the condition is false"},
-                          {"[[", NULL, "the condition is false"},
-                          {"expr", NULL, "the value is 0 or empty"},
-                          {"pgrep", NULL, "no such process"},
-                          {"pkill", NULL, "no such process"},
-                          {"pidof", NULL, "no such process"},
-                          {"which", NULL, "not found"},
-                          {"type", NULL, "not found"},
-                          {"command", "-v", "not found"}};
+    bool        silent; /* with a word on stderr it is a failure instead */
+} hfsbi_exit_answers[] = {{"grep", NULL, "no match", false},
+                          {"egrep", NULL, "no match", false},
+                          {"fgrep", NULL, "no match", false},
+                          {"zgrep", NULL, "no match", false},
+                          {"rg", NULL, "no match", false},
+                          {"ag", NULL, "no match", true},
+                          {"ack", NULL, "no match", true},
+                          {"locate", NULL, "no match", true},
+                          {"git", "grep", "no match", false},
+                          {"git", "show-ref", "no match", false},
+                          {"git", "diff", "there are differences", true},
+                          {"git", "merge-base", "not an ancestor", false},
+                          {"git", "check-ignore", "not ignored", false},
+                          {"diff", NULL, "the files differ", false},
+                          {"colordiff", NULL, "the files differ", false},
+                          {"cmp", NULL, "the files differ", false},
+                          {"test", NULL, "the condition is false", false},
+                          {"[", NULL, "the condition is false", false},
+                          {"[[", NULL, "the condition is false", true},
+                          {"expr", NULL, "the value is 0 or empty", false},
+                          {"pgrep", NULL, "no such process", false},
+                          {"pkill", NULL, "no such process", true},
+                          {"pidof", NULL, "no such process", false},
+                          {"which", NULL, "not found", false},
+                          {"type", NULL, "not found", false},
+                          {"command", "-v", "not found", false}};
 
 /* The words of one command, views of the line as it was written. */
 typedef struct hfsbi_exit_command {
     hfsb_str words[HFSBI_EXIT_WORDS];
     size_t   count;
-    bool     redirects; /* its stderr may be elsewhere */
+    bool     away;     /* its stderr may be elsewhere */
+    bool     may_stop; /* a redirection or an expansion may fail, and the shell
+                          complains on stderr, */
+    bool     may_hide; /* or where nobody sees it */
 } hfsbi_exit_command;
 
 /* A line while it is read. */
@@ -112,6 +118,23 @@ static size_t hfsbi_exit_quoted(hfsb_str s) {
     return 0;
 }
 
+/* Notes what the redirection at s[at] may do; the word starts with s. */
+static void hfsbi_exit_redirect(hfsbi_exit_command *c, hfsb_str s, size_t at) {
+    char before = at > 0 ? s.ptr[at - 1] : '\0';
+    bool copies = false; /* a descriptor: >&1 */
+    while (++at < s.len && strchr(">|&", s.ptr[at]))
+        copies = copies || s.ptr[at] == '&';
+    while (at < s.len && (s.ptr[at] == ' ' || s.ptr[at] == '\t')) at++;
+    s = hfsb_str_slice(s, at, s.len);
+    if (!hfsb_str_starts(s, HFSB_LIT("/dev/null")) &&
+        !(copies && s.len && (s.ptr[0] == '1' || s.ptr[0] == '2'))) {
+        c->may_stop = true;
+        c->may_hide = c->may_hide || c->away;
+    }
+    if (before == '2' || before == '&' || (copies && before != '1'))
+        c->away = true;
+}
+
 /* Moves the next word to *word, "" at an operator or the end. False when it
    cannot be read. */
 static bool hfsbi_exit_next_word(hfsbi_exit_line *line, hfsb_str *word) {
@@ -128,7 +151,8 @@ static bool hfsbi_exit_next_word(hfsbi_exit_line *line, hfsb_str *word) {
         n = 1;
         if (!c || strchr("()`", c)) return false;
         if (c == '<' && i + 1 < s.len && s.ptr[i + 1] == '<') return false;
-        if (c == '<' || c == '>') line->now.redirects = true;
+        if ((c == '<' || c == '>') && (i == 0 || s.ptr[i - 1] != c))
+            hfsbi_exit_redirect(&line->now, s, i);
         if (c == '&' && !(i > 0 && strchr("<>", s.ptr[i - 1])) &&
             !(i + 1 < s.len && s.ptr[i + 1] == '>'))
             break;
@@ -137,6 +161,9 @@ static bool hfsbi_exit_next_word(hfsbi_exit_line *line, hfsb_str *word) {
         if (!n) return false;
     }
     *word = hfsb_str_slice(s, 0, i);
+    if (hfsb_str_find(*word, HFSB_LIT("${")) != HFSB_NPOS ||
+        hfsb_str_find(*word, HFSB_LIT("$((")) != HFSB_NPOS)
+        line->now.may_stop = true;
     line->rest = hfsb_str_slice(s, i, s.len);
     return true;
 }
@@ -211,37 +238,69 @@ static size_t hfsbi_exit_program(const hfsbi_exit_command *c, bool *by_xargs) {
     return i;
 }
 
+/* True when somebody else than the program may have failed, or complains. */
+static bool hfsbi_exit_doubts(const hfsbi_exit_line *line, size_t program) {
+    const hfsbi_exit_command *c = &line->now;
+    size_t                    i;
+    if (c->may_hide) return true;
+    if (line->quiet) return false;
+    for (i = 0; i < program; i++)
+        if (hfsbi_exit_in(hfsbi_exit_name(c->words[i]), "sudo xargs"))
+            return true;
+    return c->may_stop;
+}
+
 /* What the code means if it is that of this command, or NULL. */
-static const char *hfsbi_exit_answer(const hfsbi_exit_command *c, int code) {
-    bool     by_xargs;
-    size_t   i, at = hfsbi_exit_program(c, &by_xargs);
+static const char *hfsbi_exit_answer(const hfsbi_exit_line *line) {
+    const hfsbi_exit_command *c = &line->now;
+    bool                      by_xargs;
+    size_t   i, n = sizeof hfsbi_exit_answers / sizeof *hfsbi_exit_answers;
+    size_t   at = hfsbi_exit_program(c, &by_xargs);
     hfsb_str name = hfsbi_exit_name(hfsbi_exit_word(c, at));
     hfsb_str second = hfsbi_exit_word(c, at + 1);
-    if (by_xargs != (code == 123)) return NULL;
+    if (by_xargs != (line->code == 123)) return NULL;
+    if (hfsbi_exit_doubts(line, at)) return NULL;
     if (hfsbi_exit_in(name, "git") && hfsbi_exit_in(second, "-C -c"))
         second = hfsbi_exit_word(c, at + 3);
-    for (i = 0; i < sizeof hfsbi_exit_answers / sizeof *hfsbi_exit_answers;
-         i++) {
+    for (i = 0; i < n; i++) {
         const char *must = hfsbi_exit_answers[i].second;
         if (hfsb_str_equal(name, hfsb_cstr(hfsbi_exit_answers[i].name)) &&
             (!must || hfsb_str_equal(second, hfsb_cstr(must))))
-            return hfsbi_exit_answers[i].meaning;
+            break;
     }
-    return NULL;
+    if (i == n || (hfsbi_exit_answers[i].silent && !line->quiet)) return NULL;
+    return hfsbi_exit_answers[i].meaning;
+}
+
+/* True when the command does not fail, or complains on stderr if it does. */
+static bool hfsbi_exit_succeeds(const hfsbi_exit_line *line) {
+    const hfsbi_exit_command *c = &line->now;
+    hfsb_str                  first = hfsbi_exit_word(c, 0);
+    if (hfsbi_exit_in(first, "true : echo") && !c->may_stop) return true;
+    return line->quiet && !c->away &&
+           hfsbi_exit_in(first, "true : echo printf export cd pushd cat head "
+                                "tail ls wc");
 }
 
 /* Takes the command as one that the code may belong to. */
 static void hfsbi_exit_judge(hfsbi_exit_line *line) {
-    const hfsbi_exit_command *c = &line->now;
-    hfsb_str                  first = hfsbi_exit_word(c, 0);
-    const char               *answer = hfsbi_exit_answer(c, line->code);
+    const char *answer = hfsbi_exit_answer(line);
     if (answer && line->answer && strcmp(answer, line->answer) != 0)
         answer = "a condition is false, or there is no match";
     if (answer) line->answer = answer;
-    else if (hfsbi_exit_in(first, "true : echo printf export")) return;
-    else if (!line->quiet || c->redirects ||
-             !hfsbi_exit_in(first, "cd pushd cat head tail ls wc"))
-        line->failed = true;
+    else if (!hfsbi_exit_succeeds(line)) line->failed = true;
+}
+
+/* True for a command that changes how the line ends, or what its words mean:
+   `then exit 1`. */
+static bool hfsbi_exit_changes(const hfsbi_exit_command *c) {
+    size_t i = 0;
+    while (hfsbi_exit_in(hfsbi_exit_word(c, i), "if then elif else while "
+                                                "until do { ! time command"))
+        i++;
+    return hfsbi_exit_in(hfsbi_exit_word(c, i),
+                         "set shopt exit return exec trap eval source . alias "
+                         "function builtin enable readonly");
 }
 
 /* ---- the line ---- */
@@ -260,9 +319,7 @@ static bool hfsbi_exit_read(hfsbi_exit_line *line) {
         if (word.len && c->count < HFSBI_EXIT_WORDS)
             c->words[c->count++] = word;
         if (word.len) continue;
-        if (c->count && hfsbi_exit_in(c->words[0], "set exit return exec trap "
-                                                   "eval source ."))
-            return false;
+        if (hfsbi_exit_changes(c)) return false;
         if (c->count && (!line->rest.len || line->rest.ptr[0] != '|' ||
                          hfsb_str_starts(line->rest, HFSB_LIT("||"))))
             hfsbi_exit_judge(line);

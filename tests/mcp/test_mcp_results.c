@@ -320,6 +320,7 @@ static void an_answer_is_not_an_error(void) {
         {"false", "ERROR: Exit code 1", true},
         {"cd none 2>&1 && grep x f", "ERROR: Exit code 1", true},
         {"grep x none 2>&1", "ERROR: Exit code 2", true},
+        {"grep x < none", "ERROR: Exit code 1", true},
     };
     tm_client c;
     size_t    i;

@@ -96,6 +96,27 @@ static const struct {
     {"exit 1; grep x f", NULL},
     {"eval make; grep x f", NULL},
     {". ./env; grep x f", NULL},
+    {"shopt -so pipefail; make | grep x", NULL},
+    {"if [ -z \"$X\" ]; then exit 1; fi; grep x f", NULL},
+    {"[ -f f ] || { exit 1; }; grep x f", NULL},
+    {"if make; then echo; else exit 1; fi; grep x f", NULL},
+    {"if make; then echo; fi; grep x f", NO_MATCH},
+    {"for i in 1; do set -e; done; make; grep x f", NULL},
+    {"command exit 1; grep x f", NULL},
+    {"function grep { make; }; grep x f", NULL},
+    {"alias grep=make\ngrep x f", NULL},
+    {"grep exit f", NO_MATCH},
+    /* redirections that nobody would hear of */
+    {"grep x 2>/dev/null < f", NULL},
+    {"grep x f 2>&1 > out", NULL},
+    {"grep x f &>/dev/null > out", NULL},
+    {"grep x f 2>/dev/null >/dev/null", NO_MATCH},
+    {"grep x f >/dev/null 2>&1", NO_MATCH},
+    {"grep x < f 2>/dev/null", NO_MATCH},
+    {"grep x f >> out", NO_MATCH},
+    {"cat f > out && grep x out", NO_MATCH},
+    {"cat f 2> out && grep x out", NULL},
+    {"echo a 2>/dev/null >&7 && grep x f", NULL},
     /* what is too hard */
     {"(grep x f)", NULL},
     {"if grep x f; then make; fi", NULL},
@@ -149,6 +170,27 @@ static void what_complains_on_stderr_may_have_failed(void) {
     check("grep x f && cat f", 1, true, NO_MATCH);
     check("grep x f && cat f", 1, false, NULL);
     check("find . | grep x", 1, false, NO_MATCH);
+    /* the shell, sudo or xargs: grep x < missing exits with 1 */
+    check("grep x < f", 1, true, NO_MATCH);
+    check("grep x < f", 1, false, NULL);
+    check("grep x f > out", 1, false, NULL);
+    check("grep x f 2>&1", 1, false, NO_MATCH);
+    check("grep x f >/dev/null", 1, false, NO_MATCH);
+    check("grep ${x} f", 1, true, NO_MATCH);
+    check("grep ${x} f", 1, false, NULL);
+    check("grep \"$((1 / n))\" f", 1, false, NULL);
+    check("echo a > out && grep x f", 1, true, NO_MATCH);
+    check("echo a > out && grep x f", 1, false, NULL);
+    check("echo a && grep x f", 1, false, NO_MATCH);
+    check("printf %d a && grep x f", 1, false, NULL);
+    check("sudo grep x f", 1, false, NULL);
+    check("find . | xargs grep x", 123, false, NULL);
+    /* programs that exit with 1 for errors too */
+    check("pkill -x server", 1, true, "no such process");
+    check("pkill -x server", 1, false, NULL);
+    check("git diff --no-index a b", 1, false, NULL);
+    check("[[ 1 -eq $x ]]", 1, false, NULL);
+    check("cmp a b", 1, false, DIFFER);
 }
 
 /* xargs reports 123 when a command that it ran has exited with 1. */
