@@ -9,7 +9,8 @@
        own        tools of the program: a definition and a function
 
    Each name occurs once. tools/list sends `text`, which is printed whenever
-   the list changes. */
+   the list changes. Descriptions name other tools only if they are offered: a
+   model would call them. */
 #include "mcp_private.h"
 
 /* ---- definitions ---- */
@@ -44,6 +45,90 @@ HFSBI_FN bool hfsbi_mcp_list_find(const hfsbi_mcp_list *list, hfsb_str name,
     return false;
 }
 
+/* Replaces the first `words` in *text. */
+static void hfsbi_mcp_reword(hfsb_buf *text, const char *words, hfsb_str by) {
+    hfsb_buf rest = HFSB_INIT;
+    size_t   at = hfsb_str_find(hfsb_buf_str(text), hfsb_cstr(words));
+    if (at == HFSB_NPOS || text->status != HFSB_OK) return;
+    rest.alloc = text->alloc;
+    hfsb_buf_append(&rest, hfsb_str_slice(hfsb_buf_str(text),
+                                          at + strlen(words), text->len));
+    hfsb_buf_truncate(text, at);
+    hfsb_buf_append(text, by);
+    hfsb_buf_append(text, hfsb_buf_str(&rest));
+    if (rest.status != HFSB_OK) text->status = rest.status;
+    hfsb_buf_free(&rest);
+}
+
+static bool hfsbi_mcp_list_has(const hfsbi_mcp_list *list, const char *name) {
+    return hfsbi_mcp_list_find(list, hfsb_cstr(name), NULL);
+}
+
+#define HFSBI_MCP_FILE_TOOLS "read, write, edit, glob, grep, list"
+
+/* Fits the description of bash to the tools on offer. */
+static void hfsbi_mcp_fit_bash(const hfsbi_mcp_list *list, hfsb_buf *text) {
+    static const char *const names[] = {"read", "write", "edit", "apply_patch",
+                                        "glob", "grep",  "list"};
+    bool                     edits = hfsbi_mcp_list_has(list, "edit");
+    hfsb_buf                 files = HFSB_INIT;
+    size_t                   i;
+    files.alloc = text->alloc;
+    for (i = 0; i < sizeof names / sizeof names[0]; i++) {
+        if (!hfsbi_mcp_list_has(list, names[i]) || (i == 3 && edits)) continue;
+        if (files.len) hfsb_buf_append(&files, HFSB_LIT(", "));
+        hfsb_buf_append(&files, hfsb_cstr(names[i]));
+    }
+    if (files.len)
+        hfsbi_mcp_reword(text, HFSBI_MCP_FILE_TOOLS, hfsb_buf_str(&files));
+    else
+        hfsbi_mcp_reword(text,
+                         " For files prefer " HFSBI_MCP_FILE_TOOLS
+                         " over cat, echo, sed, find, grep, ls.",
+                         HFSB_LIT(""));
+    if (!hfsbi_mcp_list_has(list, "bash_output"))
+        hfsbi_mcp_reword(text, ", then bash_output", HFSB_LIT(""));
+    if (files.status != HFSB_OK) text->status = files.status;
+    hfsb_buf_free(&files);
+}
+
+/* Fits the description of write: it advises edit. */
+static void hfsbi_mcp_fit_write(const hfsbi_mcp_list *list, hfsb_buf *text) {
+    if (hfsbi_mcp_list_has(list, "edit")) return;
+    if (hfsbi_mcp_list_has(list, "apply_patch"))
+        hfsbi_mcp_reword(text, "prefer edit", HFSB_LIT("prefer apply_patch"));
+    else
+        hfsbi_mcp_reword(text, ", and prefer edit to change parts",
+                         HFSB_LIT(""));
+}
+
+/* Prints the definition of a built-in tool. */
+static void hfsbi_mcp_put_definition(const hfsbi_mcp_list  *list,
+                                     const hfsb_json_value *definition,
+                                     hfsb_json_writer      *w) {
+    hfsb_str       name = hfsbi_mcp_tool_name(definition);
+    hfsb_json_iter it = hfsb_json_begin(definition);
+    hfsb_buf       text = HFSB_INIT;
+    text.alloc = list->alloc;
+    hfsb_json_put_object(w);
+    while (hfsb_json_next(&it)) {
+        hfsb_json_put_key(w, it.key);
+        if (!hfsb_str_equal(it.key, HFSB_LIT("description"))) {
+            hfsb_json_put_value(w, it.value);
+            continue;
+        }
+        hfsb_buf_append(&text, hfsb_json_str(it.value, HFSB_LIT("")));
+        if (hfsb_str_equal(name, HFSB_LIT("bash")))
+            hfsbi_mcp_fit_bash(list, &text);
+        if (hfsb_str_equal(name, HFSB_LIT("write")))
+            hfsbi_mcp_fit_write(list, &text);
+        hfsb_json_put_str(w, hfsb_buf_str(&text));
+    }
+    hfsb_json_put_end(w);
+    if (text.status != HFSB_OK) w->out->status = text.status;
+    hfsb_buf_free(&text);
+}
+
 /* Prints the list into its text. HFSB_OK; or HFSB_NOMEM with the old text and
    *err. */
 static hfsb_status hfsbi_mcp_list_print(hfsbi_mcp_list *list, hfsb_err *err) {
@@ -54,7 +139,7 @@ static hfsb_status hfsbi_mcp_list_print(hfsbi_mcp_list *list, hfsb_err *err) {
     hfsb_json_writer_init(&w, &text, NULL);
     hfsb_json_put_array(&w);
     for (i = 0; i < list->built_in_count; i++)
-        hfsb_json_put_value(&w, list->built_in[i]);
+        hfsbi_mcp_put_definition(list, list->built_in[i], &w);
     for (i = 0; i < list->own_count; i++)
         hfsb_json_put_value(&w, list->own[i].definition.root);
     hfsb_json_put_end(&w);

@@ -355,6 +355,36 @@ static void only_chosen_tools_are_offered(void) {
     tm_end(&c);
 }
 
+/* A model calls the tools that a description names. */
+static void descriptions_name_tools_on_offer(void) {
+    static const struct {
+        const char *only, *there, *not_there;
+    } rows[] = {
+        {"", "prefer read, write, edit, glob, grep, list over cat", NULL},
+        {"", "not &, then bash_output.", "apply_patch over"},
+        {"small", "prefer read, write, edit over cat", NULL},
+        {"gpt", "prefer read, write, apply_patch, glob, grep, list over",
+         "prefer edit"},
+        {"gpt", "and prefer apply_patch to change parts", NULL},
+        {"bash,kill", "stdout, then stderr. Each call", "For files"},
+        {"bash,kill", "use background, not &.", "bash_output"},
+        {"write", "read an existing file first. The reply", "prefer"},
+    };
+    size_t i;
+    for (i = 0; i < TT_COUNT(rows); i++) {
+        hfsb_mcp_opts o = HFSB_INIT;
+        tm_client     c;
+        o.only = hfsb_cstr(rows[i].only);
+        tm_start(&c, &o);
+        tm_send(&c, "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":"
+                    "\"tools/list\"}");
+        T_CHECK(tm_wait(&c, "1"));
+        T_CHECK(strstr(c.got.ptr, rows[i].there) != NULL);
+        T_CHECK(!rows[i].not_there || !strstr(c.got.ptr, rows[i].not_there));
+        tm_end(&c);
+    }
+}
+
 /* The tag costs tokens: only who can use it sees it. */
 static void tag_is_shown_where_edit_lines_is_offered(void) {
     hfsb_mcp_opts o = HFSB_INIT;
@@ -556,6 +586,7 @@ int main(void) {
     TT_RUN(a_build_is_followed_in_two_calls);
     TT_RUN(input_is_answered_with_output);
     TT_RUN(only_chosen_tools_are_offered);
+    TT_RUN(descriptions_name_tools_on_offer);
     TT_RUN(tag_is_shown_where_edit_lines_is_offered);
     TT_RUN(instructions_name_only_offered_tools);
     TT_RUN(the_root_confines_and_is_named);
