@@ -10,8 +10,9 @@
        file now       1 2 3 x 4 5 6 7
 
    An operation is carried out only if its lines, the line before them and the
-   line after them are still next to each other. Otherwise lines that look
-   alike, such as closing braces, could be taken for one another.
+   line after them are still next to each other, and have the same places when
+   the lines are compared from the end. Otherwise lines that look alike, such
+   as closing braces, could be taken for one another.
 
    Lines keep their ends: new lines end like their neighbours, and a last line
    without a newline stays without one. Without a session nothing was kept: the
@@ -107,6 +108,37 @@ static hfsb_status hfsbi_line_edit_find(hfsbi_line_edit *e) {
                         : hfsbi_line_edit_no_version(e, same);
 }
 
+static void hfsbi_lines_reverse(hfsbi_lines *lines) {
+    size_t   i = 0, j = lines->count;
+    hfsb_str swap;
+    for (; i + 1 < j; i++) {
+        swap = lines->items[i];
+        lines->items[i] = lines->items[--j];
+        lines->items[j] = swap;
+    }
+}
+
+/* Drops the places that differ when the lines are compared from the end: a
+   line among others that look the same could be any of them. `same` is room
+   for the lines of `now`. */
+static hfsb_status hfsbi_line_edit_drop_vague(hfsbi_line_edit *e,
+                                              size_t          *same) {
+    size_t      n = e->olds.count, m = e->lines.count, i, j = 0;
+    hfsb_status st;
+    hfsbi_lines_reverse(&e->olds);
+    hfsbi_lines_reverse(&e->lines);
+    st = hfsbi_lines_diff(&e->call->tools->alloc, e->olds.items, n,
+                          e->lines.items, m, same);
+    hfsbi_lines_reverse(&e->olds);
+    hfsbi_lines_reverse(&e->lines);
+    for (i = n; st == HFSB_OK && i > 0; i--) {
+        while (j < m && (same[j] == HFSB_NPOS || n - same[j] > i)) j++;
+        if (j == m || n - same[j] != i || e->place[i] != m - j)
+            e->place[i] = HFSB_NPOS;
+    }
+    return st;
+}
+
 /* Finds each line of that version in the file as it is. */
 static hfsb_status hfsbi_line_edit_follow(hfsbi_line_edit *e) {
     const hfsb_alloc *alloc = &e->call->tools->alloc;
@@ -127,6 +159,7 @@ static hfsb_status hfsbi_line_edit_follow(hfsbi_line_edit *e) {
             if (same[i] != HFSB_NPOS) e->place[same[i] + 1] = i + 1;
         e->place[0] = 0;
         e->place[n + 1] = m + 1;
+        st = hfsbi_line_edit_drop_vague(e, same);
     }
     hfsbi_array_free(alloc, same, m, sizeof *same);
     return st;

@@ -356,6 +356,35 @@ static void lines_that_look_alike_are_not_confused(void) {
     hfsb_tools_close(tools);
 }
 
+/* Another program repeats a block: nobody knows which of the blocks is the one
+   that was read. What is before and after them is still known. */
+static void operation_on_one_of_equal_blocks_is_refused(void) {
+    hfsb_tools *tools = open_session();
+    tt_reply    r = HFSB_INIT;
+    char        tag[16];
+    tt_put("f", HFSB_LIT("a\nb\n{\nx\n}\n{\nx\n}\ny\nz\n"));
+    snprintf(tag, sizeof tag, "%s", read_tag(tools, &r, "f"));
+    tt_put("f", HFSB_LIT("a\nb\n{\nx\n}\n{\nx\n}\n{\nx\n}\ny\nz\n"));
+    edit_lines(&r, tools, tag,
+               "[{\"op\":\"replace\",\"line\":4,\"text\":\"first\"}]");
+    TT_FAIL(&r, "ops[0]: line 4 of f, or the lines next to it, changed");
+    edit_lines(&r, tools, tag, "[{\"op\":\"delete\",\"line\":7}]");
+    TT_FAIL(&r, "ops[0]: line 7 of f, or the lines next to it, changed");
+    edit_lines(&r, tools, tag,
+               "[{\"op\":\"delete\",\"line\":1},{\"op\":\"delete\","
+               "\"line\":10}]");
+    T_CHECK(r.res.success);
+    TT_FILE("f", "b\n{\nx\n}\n{\nx\n}\n{\nx\n}\ny\n");
+    /* one of them was removed */
+    snprintf(tag, sizeof tag, "%s", read_tag(tools, &r, "f"));
+    tt_put("f", HFSB_LIT("b\n{\nx\n}\n{\nx\n}\ny\n"));
+    edit_lines(&r, tools, tag,
+               "[{\"op\":\"replace\",\"line\":3,\"text\":\"first\"}]");
+    TT_FAIL(&r, "ops[0]: line 3 of f, or the lines next to it, changed");
+    tt_drop(&r);
+    hfsb_tools_close(tools);
+}
+
 static void version_that_was_dropped_must_be_read_again(void) {
     hfsb_tools *tools = open_session();
     tt_reply    r = HFSB_INIT;
@@ -548,6 +577,7 @@ int main(void) {
     TT_RUN(lines_of_a_note_count_as_shown);
     TT_RUN(replies_are_utf8_and_other_bytes_stay);
     TT_RUN(lines_that_look_alike_are_not_confused);
+    TT_RUN(operation_on_one_of_equal_blocks_is_refused);
     TT_RUN(version_that_was_dropped_must_be_read_again);
     TT_RUN(random_operations_find_their_lines_or_are_refused);
     TT_RUN(each_allocation_fails_cleanly);
