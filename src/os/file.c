@@ -885,9 +885,13 @@ HFSBI_FN void hfsbi_file_info_fill(hfsb_file_info    *info,
 #ifdef __APPLE__
     info->changed = (long long)st->st_mtimespec.tv_sec;
     info->changed_nanos = (long)st->st_mtimespec.tv_nsec;
+    info->touched = (long long)st->st_ctimespec.tv_sec;
+    info->touched_nanos = (long)st->st_ctimespec.tv_nsec;
 #else
     info->changed = (long long)st->st_mtim.tv_sec;
     info->changed_nanos = (long)st->st_mtim.tv_nsec;
+    info->touched = (long long)st->st_ctim.tv_sec;
+    info->touched_nanos = (long)st->st_ctim.tv_nsec;
 #endif
 }
 

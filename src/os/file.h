@@ -83,6 +83,8 @@ typedef struct hfsb_file_info {
     unsigned long long device, inode; /* identify the file */
     long long          changed;       /* content: seconds since 1970 */
     long               changed_nanos;
+    long long          touched; /* content or metadata; cannot be set back */
+    long               touched_nanos;
     unsigned           mode; /* permission bits, 07777 */
     hfsb_file_type     type;
 } hfsb_file_info;
@@ -126,7 +128,7 @@ typedef struct hfsb_file_write_opts {
     hfsb_str if_sha256; /* fail unless the file has this sha256 (hex; empty:
                            no condition) */
     const hfsb_file_info *if_same; /* fail unless the file still has this
-                                      inode, size and time of change (NULL: no
+                                      inode, size and times of change (NULL: no
                                       condition). A change within one tick of
                                       the file system's clock may go unnoticed;
                                       if_sha256 and if_content are exact */

@@ -137,7 +137,8 @@ static hfsb_status hfsbi_lock_fail(const hfsb_root *root, hfsb_str path,
 static bool hfsbi_same_info(const hfsb_file_info *a, const hfsb_file_info *b) {
     return a->device == b->device && a->inode == b->inode &&
            a->size == b->size && a->changed == b->changed &&
-           a->changed_nanos == b->changed_nanos;
+           a->changed_nanos == b->changed_nanos && a->touched == b->touched &&
+           a->touched_nanos == b->touched_nanos;
 }
 
 static hfsb_status hfsbi_fail_changed(hfsb_str path, hfsb_err *err) {

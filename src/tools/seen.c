@@ -54,10 +54,10 @@ HFSBI_FN void hfsbi_version_of(hfsb_str content, hfsbi_version *out) {
 
 HFSBI_FN void hfsbi_version_of_info(const hfsb_file_info *info,
                                     hfsbi_version        *out) {
-    char text[128];
-    (void)snprintf(text, sizeof text, "%llu %llu %llu %lld %ld", info->device,
-                   info->inode, info->size, info->changed,
-                   info->changed_nanos);
+    char text[192];
+    (void)snprintf(text, sizeof text, "%llu %llu %llu %lld %ld %lld %ld",
+                   info->device, info->inode, info->size, info->changed,
+                   info->changed_nanos, info->touched, info->touched_nanos);
     hfsb_sha256_hex(hfsb_cstr(text), out->hex);
     out->hex[0] = 'i'; /* no hexadecimal digit */
 }

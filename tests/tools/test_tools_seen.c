@@ -1,5 +1,6 @@
 /* test_tools_seen.c - a session changes no file that has changed unseen. */
 #include "../support/t_tools.h"
+#include <sys/time.h>
 
 static hfsb_tools *open_session(void) {
     hfsb_tools_opts opts = HFSB_INIT;
@@ -209,6 +210,14 @@ static void patch_of_a_changed_file_must_match_exactly(void) {
     hfsb_tools_close(tools);
 }
 
+/* Changes a byte of a file and sets its time of change to a fixed one. */
+static void change_quietly(const char *path, char byte) {
+    struct timeval when[2] = {{1000000000, 0}, {1000000000, 0}};
+    int            fd = open(path, O_WRONLY);
+    T_CHECK(fd >= 0 && pwrite(fd, &byte, 1, 3) == 1);
+    T_CHECK(close(fd) == 0 && utimes(path, when) == 0);
+}
+
 /* Only the content of small files is kept. */
 static void change_of_a_large_file_is_noticed(void) {
     static const size_t sizes[] = {600 * 1024, 17 * 1024 * 1024};
@@ -229,6 +238,12 @@ static void change_of_a_large_file_is_noticed(void) {
         tt_call(&r, tools, "read", "path=s limit=j", "big", "5");
         T_CHECK(hfsb_buf_append_byte(&big, 'x') == HFSB_OK);
         tt_put("big", hfsb_buf_str(&big));
+        tt_call(&r, tools, "write", "path=s content=s", "big", "mine\n");
+        TT_FAIL(&r, "File big has changed since it was read this session; "
+                    "nothing was written. Read it again.");
+        change_quietly("big", 'X');
+        tt_call(&r, tools, "read", "path=s limit=j", "big", "5");
+        change_quietly("big", 'Y');
         tt_call(&r, tools, "write", "path=s content=s", "big", "mine\n");
         TT_FAIL(&r, "File big has changed since it was read this session; "
                     "nothing was written. Read it again.");
