@@ -1352,6 +1352,8 @@ typedef struct hfsb_file_info {
     unsigned long long device, inode; /* identify the file */
     long long          changed;       /* content: seconds since 1970 */
     long               changed_nanos;
+    long long          touched; /* content or metadata; cannot be set back */
+    long               touched_nanos;
     unsigned           mode; /* permission bits, 07777 */
     hfsb_file_type     type;
 } hfsb_file_info;
@@ -1395,7 +1397,7 @@ typedef struct hfsb_file_write_opts {
     hfsb_str if_sha256; /* fail unless the file has this sha256 (hex; empty:
                            no condition) */
     const hfsb_file_info *if_same; /* fail unless the file still has this
-                                      inode, size and time of change (NULL: no
+                                      inode, size and times of change (NULL: no
                                       condition). A change within one tick of
                                       the file system's clock may go unnoticed;
                                       if_sha256 and if_content are exact */
@@ -22265,8 +22267,9 @@ typedef struct hfsbi_sweeps {
 
 /* The patterns of the deny list. Matching changes their state. */
 typedef struct hfsbi_deny {
-    pthread_mutex_t lock;
-    hfsbi_ignore   *rules; /* NULL: none */
+    pthread_mutex_t  lock;
+    hfsbi_ignore    *rules; /* NULL: none */
+    const hfsb_root *roots; /* the first of them */
 } hfsbi_deny;
 
 enum { HFSBI_ROOTS = 16 };
@@ -24635,21 +24638,42 @@ static int hfsbi_target_open_deepest(const hfsb_root *root,
 
 /* ---- the deny list ---- */
 
-HFSBI_FN bool hfsbi_root_denies(const hfsb_root *root, hfsb_str path,
-                                bool is_dir) {
+/* True if a pattern matches the path or a directory above it. */
+static bool hfsbi_deny_has(hfsbi_deny *deny, hfsb_str path, bool is_dir) {
     size_t end = 0, n;
     bool   denied = false;
-    if (!root || !root->deny->rules) return false;
-    (void)pthread_mutex_lock(&root->deny->lock);
+    (void)pthread_mutex_lock(&deny->lock);
     while (!denied && end < path.len) {
         n = hfsb_str_find_byte(hfsb_str_slice(path, end, path.len), '/');
         end = n == HFSB_NPOS ? path.len : end + n;
-        denied =
-            hfsbi_ignore_has(root->deny->rules, hfsb_str_slice(path, 0, end),
-                             end < path.len || is_dir);
+        denied = hfsbi_ignore_has(deny->rules, hfsb_str_slice(path, 0, end),
+                                  end < path.len || is_dir);
         end++;
     }
-    (void)pthread_mutex_unlock(&root->deny->lock);
+    (void)pthread_mutex_unlock(&deny->lock);
+    return denied;
+}
+
+/* One root may be inside another: a pattern is relative to each of them,
+   whichever the path was resolved from. */
+HFSBI_FN bool hfsbi_root_denies(const hfsb_root *root, hfsb_str path,
+                                bool is_dir) {
+    hfsb_buf         whole = HFSB_INIT;
+    hfsb_str         rest;
+    const hfsb_root *r;
+    bool             denied;
+    if (!root || !root->deny->rules) return false;
+    denied = hfsbi_deny_has(root->deny, path, is_dir);
+    if (denied || !root->deny->roots->next) return denied;
+    whole.alloc = root->alloc;
+    denied = hfsb_path_join(hfsb_buf_str(&root->real_root), path, &whole) !=
+             HFSB_OK; /* without memory nothing is allowed */
+    for (r = root->deny->roots; !denied && r; r = r->next)
+        denied = r != root &&
+                 hfsbi_cut_prefix(hfsb_buf_str(&r->real_root),
+                                  hfsb_buf_str(&whole), &rest) &&
+                 hfsbi_deny_has(root->deny, rest, is_dir);
+    hfsb_buf_free(&whole);
     return denied;
 }
 
@@ -24981,6 +25005,7 @@ static hfsb_root *hfsbi_root_new(const hfsb_alloc *alloc) {
     root = &block->root;
     root->sweeps = &block->sweeps;
     root->deny = &block->deny;
+    root->deny->roots = root;
     (void)pthread_mutex_init(&root->sweeps->lock, NULL);
     (void)pthread_mutex_init(&root->deny->lock, NULL);
     root->root_fd = -1;
@@ -25125,9 +25150,13 @@ HFSBI_FN void hfsbi_file_info_fill(hfsb_file_info    *info,
 #ifdef __APPLE__
     info->changed = (long long)st->st_mtimespec.tv_sec;
     info->changed_nanos = (long)st->st_mtimespec.tv_nsec;
+    info->touched = (long long)st->st_ctimespec.tv_sec;
+    info->touched_nanos = (long)st->st_ctimespec.tv_nsec;
 #else
     info->changed = (long long)st->st_mtim.tv_sec;
     info->changed_nanos = (long)st->st_mtim.tv_nsec;
+    info->touched = (long long)st->st_ctim.tv_sec;
+    info->touched_nanos = (long)st->st_ctim.tv_nsec;
 #endif
 }
 
@@ -25422,7 +25451,8 @@ static hfsb_status hfsbi_lock_fail(const hfsb_root *root, hfsb_str path,
 static bool hfsbi_same_info(const hfsb_file_info *a, const hfsb_file_info *b) {
     return a->device == b->device && a->inode == b->inode &&
            a->size == b->size && a->changed == b->changed &&
-           a->changed_nanos == b->changed_nanos;
+           a->changed_nanos == b->changed_nanos && a->touched == b->touched &&
+           a->touched_nanos == b->touched_nanos;
 }
 
 static hfsb_status hfsbi_fail_changed(hfsb_str path, hfsb_err *err) {
@@ -32663,10 +32693,10 @@ HFSBI_FN void hfsbi_version_of(hfsb_str content, hfsbi_version *out) {
 
 HFSBI_FN void hfsbi_version_of_info(const hfsb_file_info *info,
                                     hfsbi_version        *out) {
-    char text[128];
-    (void)snprintf(text, sizeof text, "%llu %llu %llu %lld %ld", info->device,
-                   info->inode, info->size, info->changed,
-                   info->changed_nanos);
+    char text[192];
+    (void)snprintf(text, sizeof text, "%llu %llu %llu %lld %ld %lld %ld",
+                   info->device, info->inode, info->size, info->changed,
+                   info->changed_nanos, info->touched, info->touched_nanos);
     hfsb_sha256_hex(hfsb_cstr(text), out->hex);
     out->hex[0] = 'i'; /* no hexadecimal digit */
 }
@@ -34180,45 +34210,51 @@ hfsb_status hfsb_tools_call_text(hfsb_tools *tools, hfsb_str name,
    all report a failure too many rather than one too few:
    - no command that changes how a line ends: set -e, pipefail, exit, eval;
    - nothing that needs more than words and quotes to be read: subshells,
-     here-documents, substitutions within quotes. */
+     here-documents, substitutions within quotes;
+   - no complaint on stderr where the shell, sudo or xargs may have failed
+     instead of the command: `grep x < missing` has the code 1 too. */
 enum { HFSBI_EXIT_WORDS = 12 }; /* words of a command that are kept */
 
 /* Commands whose exit code 1 is an answer. */
 static const struct {
     const char *name, *second; /* the word after it (NULL: any) */
     const char *meaning;
-} hfsbi_exit_answers[] = {{"grep", NULL, "no match"},
-                          {"egrep", NULL, "no match"},
-                          {"fgrep", NULL, "no match"},
-                          {"zgrep", NULL, "no match"},
-                          {"rg", NULL, "no match"},
-                          {"ag", NULL, "no match"},
-                          {"ack", NULL, "no match"},
-                          {"locate", NULL, "no match"},
-                          {"git", "grep", "no match"},
-                          {"git", "show-ref", "no match"},
-                          {"git", "diff", "there are differences"},
-                          {"git", "merge-base", "not an ancestor"},
-                          {"git", "check-ignore", "not ignored"},
-                          {"diff", NULL, "the files differ"},
-                          {"colordiff", NULL, "the files differ"},
-                          {"cmp", NULL, "the files differ"},
-                          {"test", NULL, "the condition is false"},
-                          {"[", NULL, "the condition is false"},
-                          {"[[", NULL, "the condition is false"},
-                          {"expr", NULL, "the value is 0 or empty"},
-                          {"pgrep", NULL, "no such process"},
-                          {"pkill", NULL, "no such process"},
-                          {"pidof", NULL, "no such process"},
-                          {"which", NULL, "not found"},
-                          {"type", NULL, "not found"},
-                          {"command", "-v", "not found"}};
+    bool        silent; /* with a word on stderr it is a failure instead */
+} hfsbi_exit_answers[] = {{"grep", NULL, "no match", false},
+                          {"egrep", NULL, "no match", false},
+                          {"fgrep", NULL, "no match", false},
+                          {"zgrep", NULL, "no match", false},
+                          {"rg", NULL, "no match", false},
+                          {"ag", NULL, "no match", true},
+                          {"ack", NULL, "no match", true},
+                          {"locate", NULL, "no match", true},
+                          {"git", "grep", "no match", false},
+                          {"git", "show-ref", "no match", false},
+                          {"git", "diff", "there are differences", true},
+                          {"git", "merge-base", "not an ancestor", false},
+                          {"git", "check-ignore", "not ignored", false},
+                          {"diff", NULL, "the files differ", false},
+                          {"colordiff", NULL, "the files differ", false},
+                          {"cmp", NULL, "the files differ", false},
+                          {"test", NULL, "the condition is false", false},
+                          {"[", NULL, "the condition is false", false},
+                          {"[[", NULL, "the condition is false", true},
+                          {"expr", NULL, "the value is 0 or empty", false},
+                          {"pgrep", NULL, "no such process", false},
+                          {"pkill", NULL, "no such process", true},
+                          {"pidof", NULL, "no such process", false},
+                          {"which", NULL, "not found", false},
+                          {"type", NULL, "not found", false},
+                          {"command", "-v", "not found", false}};
 
 /* The words of one command, views of the line as it was written. */
 typedef struct hfsbi_exit_command {
     hfsb_str words[HFSBI_EXIT_WORDS];
     size_t   count;
-    bool     redirects; /* its stderr may be elsewhere */
+    bool     away;     /* its stderr may be elsewhere */
+    bool     may_stop; /* a redirection or an expansion may fail, and the shell
+                          complains on stderr, */
+    bool     may_hide; /* or where nobody sees it */
 } hfsbi_exit_command;
 
 /* A line while it is read. */
@@ -34270,6 +34306,23 @@ static size_t hfsbi_exit_quoted(hfsb_str s) {
     return 0;
 }
 
+/* Notes what the redirection at s[at] may do; the word starts with s. */
+static void hfsbi_exit_redirect(hfsbi_exit_command *c, hfsb_str s, size_t at) {
+    char before = at > 0 ? s.ptr[at - 1] : '\0';
+    bool copies = false; /* a descriptor: >&1 */
+    while (++at < s.len && strchr(">|&", s.ptr[at]))
+        copies = copies || s.ptr[at] == '&';
+    while (at < s.len && (s.ptr[at] == ' ' || s.ptr[at] == '\t')) at++;
+    s = hfsb_str_slice(s, at, s.len);
+    if (!hfsb_str_starts(s, HFSB_LIT("/dev/null")) &&
+        !(copies && s.len && (s.ptr[0] == '1' || s.ptr[0] == '2'))) {
+        c->may_stop = true;
+        c->may_hide = c->may_hide || c->away;
+    }
+    if (before == '2' || before == '&' || (copies && before != '1'))
+        c->away = true;
+}
+
 /* Moves the next word to *word, "" at an operator or the end. False when it
    cannot be read. */
 static bool hfsbi_exit_next_word(hfsbi_exit_line *line, hfsb_str *word) {
@@ -34286,7 +34339,8 @@ static bool hfsbi_exit_next_word(hfsbi_exit_line *line, hfsb_str *word) {
         n = 1;
         if (!c || strchr("()`", c)) return false;
         if (c == '<' && i + 1 < s.len && s.ptr[i + 1] == '<') return false;
-        if (c == '<' || c == '>') line->now.redirects = true;
+        if ((c == '<' || c == '>') && (i == 0 || s.ptr[i - 1] != c))
+            hfsbi_exit_redirect(&line->now, s, i);
         if (c == '&' && !(i > 0 && strchr("<>", s.ptr[i - 1])) &&
             !(i + 1 < s.len && s.ptr[i + 1] == '>'))
             break;
@@ -34295,6 +34349,9 @@ static bool hfsbi_exit_next_word(hfsbi_exit_line *line, hfsb_str *word) {
         if (!n) return false;
     }
     *word = hfsb_str_slice(s, 0, i);
+    if (hfsb_str_find(*word, HFSB_LIT("${")) != HFSB_NPOS ||
+        hfsb_str_find(*word, HFSB_LIT("$((")) != HFSB_NPOS)
+        line->now.may_stop = true;
     line->rest = hfsb_str_slice(s, i, s.len);
     return true;
 }
@@ -34369,37 +34426,69 @@ static size_t hfsbi_exit_program(const hfsbi_exit_command *c, bool *by_xargs) {
     return i;
 }
 
+/* True when somebody else than the program may have failed, or complains. */
+static bool hfsbi_exit_doubts(const hfsbi_exit_line *line, size_t program) {
+    const hfsbi_exit_command *c = &line->now;
+    size_t                    i;
+    if (c->may_hide) return true;
+    if (line->quiet) return false;
+    for (i = 0; i < program; i++)
+        if (hfsbi_exit_in(hfsbi_exit_name(c->words[i]), "sudo xargs"))
+            return true;
+    return c->may_stop;
+}
+
 /* What the code means if it is that of this command, or NULL. */
-static const char *hfsbi_exit_answer(const hfsbi_exit_command *c, int code) {
-    bool     by_xargs;
-    size_t   i, at = hfsbi_exit_program(c, &by_xargs);
+static const char *hfsbi_exit_answer(const hfsbi_exit_line *line) {
+    const hfsbi_exit_command *c = &line->now;
+    bool                      by_xargs;
+    size_t   i, n = sizeof hfsbi_exit_answers / sizeof *hfsbi_exit_answers;
+    size_t   at = hfsbi_exit_program(c, &by_xargs);
     hfsb_str name = hfsbi_exit_name(hfsbi_exit_word(c, at));
     hfsb_str second = hfsbi_exit_word(c, at + 1);
-    if (by_xargs != (code == 123)) return NULL;
+    if (by_xargs != (line->code == 123)) return NULL;
+    if (hfsbi_exit_doubts(line, at)) return NULL;
     if (hfsbi_exit_in(name, "git") && hfsbi_exit_in(second, "-C -c"))
         second = hfsbi_exit_word(c, at + 3);
-    for (i = 0; i < sizeof hfsbi_exit_answers / sizeof *hfsbi_exit_answers;
-         i++) {
+    for (i = 0; i < n; i++) {
         const char *must = hfsbi_exit_answers[i].second;
         if (hfsb_str_equal(name, hfsb_cstr(hfsbi_exit_answers[i].name)) &&
             (!must || hfsb_str_equal(second, hfsb_cstr(must))))
-            return hfsbi_exit_answers[i].meaning;
+            break;
     }
-    return NULL;
+    if (i == n || (hfsbi_exit_answers[i].silent && !line->quiet)) return NULL;
+    return hfsbi_exit_answers[i].meaning;
+}
+
+/* True when the command does not fail, or complains on stderr if it does. */
+static bool hfsbi_exit_succeeds(const hfsbi_exit_line *line) {
+    const hfsbi_exit_command *c = &line->now;
+    hfsb_str                  first = hfsbi_exit_word(c, 0);
+    if (hfsbi_exit_in(first, "true : echo") && !c->may_stop) return true;
+    return line->quiet && !c->away &&
+           hfsbi_exit_in(first, "true : echo printf export cd pushd cat head "
+                                "tail ls wc");
 }
 
 /* Takes the command as one that the code may belong to. */
 static void hfsbi_exit_judge(hfsbi_exit_line *line) {
-    const hfsbi_exit_command *c = &line->now;
-    hfsb_str                  first = hfsbi_exit_word(c, 0);
-    const char               *answer = hfsbi_exit_answer(c, line->code);
+    const char *answer = hfsbi_exit_answer(line);
     if (answer && line->answer && strcmp(answer, line->answer) != 0)
         answer = "a condition is false, or there is no match";
     if (answer) line->answer = answer;
-    else if (hfsbi_exit_in(first, "true : echo printf export")) return;
-    else if (!line->quiet || c->redirects ||
-             !hfsbi_exit_in(first, "cd pushd cat head tail ls wc"))
-        line->failed = true;
+    else if (!hfsbi_exit_succeeds(line)) line->failed = true;
+}
+
+/* True for a command that changes how the line ends, or what its words mean:
+   `then exit 1`. */
+static bool hfsbi_exit_changes(const hfsbi_exit_command *c) {
+    size_t i = 0;
+    while (hfsbi_exit_in(hfsbi_exit_word(c, i), "if then elif else while "
+                                                "until do { ! time command"))
+        i++;
+    return hfsbi_exit_in(hfsbi_exit_word(c, i),
+                         "set shopt exit return exec trap eval source . alias "
+                         "function builtin enable readonly");
 }
 
 /* ---- the line ---- */
@@ -34418,9 +34507,7 @@ static bool hfsbi_exit_read(hfsbi_exit_line *line) {
         if (word.len && c->count < HFSBI_EXIT_WORDS)
             c->words[c->count++] = word;
         if (word.len) continue;
-        if (c->count && hfsbi_exit_in(c->words[0], "set exit return exec trap "
-                                                   "eval source ."))
-            return false;
+        if (hfsbi_exit_changes(c)) return false;
         if (c->count && (!line->rest.len || line->rest.ptr[0] != '|' ||
                          hfsb_str_starts(line->rest, HFSB_LIT("||"))))
             hfsbi_exit_judge(line);
@@ -34880,6 +34967,7 @@ enum {
     HFSBI_PAUSE_MS = 500,      /* silence that ends an answer */
     HFSBI_LISTEN_MS = 5000,  /* for an answer, when the caller named no time */
     HFSBI_PAGE_MAX = 100000, /* bytes */
+    HFSBI_PENDING = 200,     /* bytes of an unfinished line that always fit */
     HFSBI_JOBS_NAMED = 8,    /* that "No such job" names */
     HFSBI_JOBS_LISTED = 50   /* that bash_output lists */
 };
@@ -34959,15 +35047,33 @@ typedef struct hfsbi_page {
     unsigned long long from, next, gone_from, gone_to;
 } hfsbi_page;
 
-/* Appends at most max bytes of the log from `from` on to *out. HFSB_OK or the
-   failure of the buffer. */
+/* Shortens the unfinished line at the end of *out, which starts at `at`, to
+   its last `room` bytes: a question ends it, and a later page shows it whole.
+   */
+static void hfsbi_page_cut_pending(hfsb_buf *out, size_t at, size_t room) {
+    hfsb_str all = hfsb_buf_str(out);
+    size_t   from;
+    if (room < HFSBI_PENDING) room = HFSBI_PENDING;
+    if (all.len - at <= room) return;
+    from = hfsbi_utf8_ceil(all, all.len - room + 3);
+    memcpy(out->ptr + at, "...", 3);
+    memmove(out->ptr + at + 3, out->ptr + from, all.len - from);
+    hfsb_buf_truncate(out, at + 3 + all.len - from);
+}
+
+/* Appends at most max bytes of the log from `from` on to *out, and as much of
+   an unfinished line as fits. HFSB_OK or the failure of the buffer. */
 static hfsb_status hfsbi_page_read(const hfsbi_record *r,
                                    unsigned long long from, size_t max,
                                    hfsb_buf *out, hfsbi_page *p) {
+    size_t      mark = out->len, log;
     hfsb_status st = hfsbi_record_read(r, from, max, out, &p->next,
                                        &p->gone_from, &p->gone_to);
     p->from = p->gone_from != p->gone_to ? p->gone_to : from;
     if (p->from > p->next) p->from = p->next;
+    if (st != HFSB_OK) return st;
+    log = (size_t)(p->next - p->from);
+    hfsbi_page_cut_pending(out, mark + log, max - log);
     return st;
 }
 
@@ -35013,7 +35119,9 @@ static hfsb_status hfsbi_page_tail(const hfsbi_record *r, size_t max,
     if (start < p->next) start = p->next;
     st = hfsbi_page_read(r, start, max, &tail, p);
     text = hfsb_buf_str(&tail);
-    at = hfsbi_page_last_lines(text, max / HFSBI_PAGE_LINE);
+    at = hfsbi_utf8_ceil(text, 0); /* start may be within a character */
+    at += hfsbi_page_last_lines(hfsb_str_slice(text, at, text.len),
+                                max / HFSBI_PAGE_LINE);
     p->from += at;
     if (st == HFSB_OK)
         st = hfsb_buf_append(out, hfsb_str_slice(text, at, text.len));
@@ -35037,10 +35145,11 @@ static hfsb_status hfsbi_page_abridge(const hfsbi_record *r,
     st = hfsbi_page_tail(r, page - head, &tail, &end);
     if (out->len && out->ptr[out->len - 1] != '\n')
         hfsb_buf_append_byte(out, '\n');
-    hfsb_buf_printf(out,
-                    "... (bytes %llu to %llu left out here: see them with "
-                    "offset=%llu) ...\n",
-                    p->next, end.from, p->next);
+    if (end.from > p->next)
+        hfsb_buf_printf(out,
+                        "... (bytes %llu to %llu left out here: see them with "
+                        "offset=%llu) ...\n",
+                        p->next, end.from, p->next);
     hfsb_buf_append(out, hfsb_buf_str(&tail));
     hfsb_buf_free(&tail);
     p->next = end.next;
@@ -35227,6 +35336,7 @@ static void hfsbi_output_wait_for(hfsb_call *call, hfsbi_job *job,
     job->users++;
     memcpy(call->job_id, job->id, sizeof call->job_id);
     w->page = hfsbi_page_size(call, a->page);
+    call->notes_apart = w->page > 0; /* they must not look like output */
     w->follows = w->page && a->offset < 0;
     w->offset = w->follows ? job->read_to : 0;
     if (a->offset > 0) w->offset = (unsigned long long)a->offset;
@@ -36908,8 +37018,9 @@ HFSBI_FN const hfsbi_tool *hfsbi_tool_exists(void) {
        file now       1 2 3 x 4 5 6 7
 
    An operation is carried out only if its lines, the line before them and the
-   line after them are still next to each other. Otherwise lines that look
-   alike, such as closing braces, could be taken for one another.
+   line after them are still next to each other, and have the same places when
+   the lines are compared from the end. Otherwise lines that look alike, such
+   as closing braces, could be taken for one another.
 
    Lines keep their ends: new lines end like their neighbours, and a last line
    without a newline stays without one. Without a session nothing was kept: the
@@ -37002,6 +37113,37 @@ static hfsb_status hfsbi_line_edit_find(hfsbi_line_edit *e) {
                         : hfsbi_line_edit_no_version(e, same);
 }
 
+static void hfsbi_lines_reverse(hfsbi_lines *lines) {
+    size_t   i = 0, j = lines->count;
+    hfsb_str swap;
+    for (; i + 1 < j; i++) {
+        swap = lines->items[i];
+        lines->items[i] = lines->items[--j];
+        lines->items[j] = swap;
+    }
+}
+
+/* Drops the places that differ when the lines are compared from the end: a
+   line among others that look the same could be any of them. `same` is room
+   for the lines of `now`. */
+static hfsb_status hfsbi_line_edit_drop_vague(hfsbi_line_edit *e,
+                                              size_t          *same) {
+    size_t      n = e->olds.count, m = e->lines.count, i, j = 0;
+    hfsb_status st;
+    hfsbi_lines_reverse(&e->olds);
+    hfsbi_lines_reverse(&e->lines);
+    st = hfsbi_lines_diff(&e->call->tools->alloc, e->olds.items, n,
+                          e->lines.items, m, same);
+    hfsbi_lines_reverse(&e->olds);
+    hfsbi_lines_reverse(&e->lines);
+    for (i = n; st == HFSB_OK && i > 0; i--) {
+        while (j < m && (same[j] == HFSB_NPOS || n - same[j] > i)) j++;
+        if (j == m || n - same[j] != i || e->place[i] != m - j)
+            e->place[i] = HFSB_NPOS;
+    }
+    return st;
+}
+
 /* Finds each line of that version in the file as it is. */
 static hfsb_status hfsbi_line_edit_follow(hfsbi_line_edit *e) {
     const hfsb_alloc *alloc = &e->call->tools->alloc;
@@ -37022,6 +37164,7 @@ static hfsb_status hfsbi_line_edit_follow(hfsbi_line_edit *e) {
             if (same[i] != HFSB_NPOS) e->place[same[i] + 1] = i + 1;
         e->place[0] = 0;
         e->place[n + 1] = m + 1;
+        st = hfsbi_line_edit_drop_vague(e, same);
     }
     hfsbi_array_free(alloc, same, m, sizeof *same);
     return st;

@@ -7170,11 +7170,13 @@ static void hfsbi_mcp_put_ends(hfsb_buf *out, hfsb_str text,
     hfsb_buf_append(out, tail);
 }
 
-/* Appends the output and the footer of its tool. */
+/* Appends the output and the footer of its tool. A page of a job's output is
+   complete, whatever notes there are: the next one goes on after it. */
 static void hfsbi_mcp_put_output(hfsb_str tool, hfsb_str output,
                                  hfsbi_mcp_room room, const hfsbi_mcp_facts *f,
                                  hfsb_buf *out) {
     hfsb_str shown = hfsbi_mcp_cut(output, room);
+    hfsb_str notes = f->notes;
     if (!output.len) hfsb_buf_append(out, HFSB_LIT("(no output)"));
     if (hfsb_str_equal(tool, HFSB_LIT("bash"))) {
         hfsbi_mcp_put_ends(out, output, room, f);
@@ -7182,10 +7184,14 @@ static void hfsbi_mcp_put_output(hfsb_str tool, hfsb_str output,
         return;
     }
     hfsb_buf_append(out, shown);
-    hfsbi_mcp_put_lines(out, f->notes);
+    if (f->follows_job) {
+        room.bytes -= shown.len;
+        notes = hfsbi_mcp_cut(notes, room);
+    }
+    hfsbi_mcp_put_lines(out, notes);
     if (hfsb_str_equal(tool, HFSB_LIT("read")))
         hfsbi_mcp_read_footer(out, output, shown, f);
-    else if (f->follows_job && !hfsb_str_equal(tool, HFSB_LIT("bash")))
+    else if (f->follows_job)
         hfsbi_mcp_job_footer(out, hfsbi_mcp_next_offset(output, shown, f), f);
     else hfsbi_mcp_cut_footer(out, output, shown);
 }
@@ -7217,8 +7223,8 @@ static void hfsbi_mcp_put_result_text(hfsb_str                tool,
         hfsbi_mcp_put_footer(&end, "[tag %.*s]", (int)f->tag.len, f->tag.ptr);
     hfsbi_mcp_left_footer(&end, f);
     hfsbi_mcp_saved_footer(&end, f);
-    room = hfsbi_mcp_room_for(b, end.len + f->notes.len + f->spill_path.len +
-                                     f->id.len);
+    room = hfsbi_mcp_room_for(b, end.len + f->spill_path.len + f->id.len +
+                                     (f->follows_job ? 0 : f->notes.len));
     if (!failed) hfsbi_mcp_put_output(tool, output, room, f, out);
     else hfsbi_mcp_put_ends(out, output, room, f);
     if (failed && output.len) hfsb_buf_append(out, HFSB_LIT("\n\n"));
@@ -7305,7 +7311,8 @@ HFSBI_FN hfsb_str hfsbi_mcp_last_line(hfsb_str text) {
        own        tools of the program: a definition and a function
 
    Each name occurs once. tools/list sends `text`, which is printed whenever
-   the list changes. */
+   the list changes. Descriptions name other tools only if they are offered: a
+   model would call them. */
 /* ---- definitions ---- */
 
 static hfsb_str hfsbi_mcp_tool_name(const hfsb_json_value *definition) {
@@ -7338,6 +7345,90 @@ HFSBI_FN bool hfsbi_mcp_list_find(const hfsbi_mcp_list *list, hfsb_str name,
     return false;
 }
 
+/* Replaces the first `words` in *text. */
+static void hfsbi_mcp_reword(hfsb_buf *text, const char *words, hfsb_str by) {
+    hfsb_buf rest = HFSB_INIT;
+    size_t   at = hfsb_str_find(hfsb_buf_str(text), hfsb_cstr(words));
+    if (at == HFSB_NPOS || text->status != HFSB_OK) return;
+    rest.alloc = text->alloc;
+    hfsb_buf_append(&rest, hfsb_str_slice(hfsb_buf_str(text),
+                                          at + strlen(words), text->len));
+    hfsb_buf_truncate(text, at);
+    hfsb_buf_append(text, by);
+    hfsb_buf_append(text, hfsb_buf_str(&rest));
+    if (rest.status != HFSB_OK) text->status = rest.status;
+    hfsb_buf_free(&rest);
+}
+
+static bool hfsbi_mcp_list_has(const hfsbi_mcp_list *list, const char *name) {
+    return hfsbi_mcp_list_find(list, hfsb_cstr(name), NULL);
+}
+
+#define HFSBI_MCP_FILE_TOOLS "read, write, edit, glob, grep, list"
+
+/* Fits the description of bash to the tools on offer. */
+static void hfsbi_mcp_fit_bash(const hfsbi_mcp_list *list, hfsb_buf *text) {
+    static const char *const names[] = {"read", "write", "edit", "apply_patch",
+                                        "glob", "grep",  "list"};
+    bool                     edits = hfsbi_mcp_list_has(list, "edit");
+    hfsb_buf                 files = HFSB_INIT;
+    size_t                   i;
+    files.alloc = text->alloc;
+    for (i = 0; i < sizeof names / sizeof names[0]; i++) {
+        if (!hfsbi_mcp_list_has(list, names[i]) || (i == 3 && edits)) continue;
+        if (files.len) hfsb_buf_append(&files, HFSB_LIT(", "));
+        hfsb_buf_append(&files, hfsb_cstr(names[i]));
+    }
+    if (files.len)
+        hfsbi_mcp_reword(text, HFSBI_MCP_FILE_TOOLS, hfsb_buf_str(&files));
+    else
+        hfsbi_mcp_reword(text,
+                         " For files prefer " HFSBI_MCP_FILE_TOOLS
+                         " over cat, echo, sed, find, grep, ls.",
+                         HFSB_LIT(""));
+    if (!hfsbi_mcp_list_has(list, "bash_output"))
+        hfsbi_mcp_reword(text, ", then bash_output", HFSB_LIT(""));
+    if (files.status != HFSB_OK) text->status = files.status;
+    hfsb_buf_free(&files);
+}
+
+/* Fits the description of write: it advises edit. */
+static void hfsbi_mcp_fit_write(const hfsbi_mcp_list *list, hfsb_buf *text) {
+    if (hfsbi_mcp_list_has(list, "edit")) return;
+    if (hfsbi_mcp_list_has(list, "apply_patch"))
+        hfsbi_mcp_reword(text, "prefer edit", HFSB_LIT("prefer apply_patch"));
+    else
+        hfsbi_mcp_reword(text, ", and prefer edit to change parts",
+                         HFSB_LIT(""));
+}
+
+/* Prints the definition of a built-in tool. */
+static void hfsbi_mcp_put_definition(const hfsbi_mcp_list  *list,
+                                     const hfsb_json_value *definition,
+                                     hfsb_json_writer      *w) {
+    hfsb_str       name = hfsbi_mcp_tool_name(definition);
+    hfsb_json_iter it = hfsb_json_begin(definition);
+    hfsb_buf       text = HFSB_INIT;
+    text.alloc = list->alloc;
+    hfsb_json_put_object(w);
+    while (hfsb_json_next(&it)) {
+        hfsb_json_put_key(w, it.key);
+        if (!hfsb_str_equal(it.key, HFSB_LIT("description"))) {
+            hfsb_json_put_value(w, it.value);
+            continue;
+        }
+        hfsb_buf_append(&text, hfsb_json_str(it.value, HFSB_LIT("")));
+        if (hfsb_str_equal(name, HFSB_LIT("bash")))
+            hfsbi_mcp_fit_bash(list, &text);
+        if (hfsb_str_equal(name, HFSB_LIT("write")))
+            hfsbi_mcp_fit_write(list, &text);
+        hfsb_json_put_str(w, hfsb_buf_str(&text));
+    }
+    hfsb_json_put_end(w);
+    if (text.status != HFSB_OK) w->out->status = text.status;
+    hfsb_buf_free(&text);
+}
+
 /* Prints the list into its text. HFSB_OK; or HFSB_NOMEM with the old text and
    *err. */
 static hfsb_status hfsbi_mcp_list_print(hfsbi_mcp_list *list, hfsb_err *err) {
@@ -7348,7 +7439,7 @@ static hfsb_status hfsbi_mcp_list_print(hfsbi_mcp_list *list, hfsb_err *err) {
     hfsb_json_writer_init(&w, &text, NULL);
     hfsb_json_put_array(&w);
     for (i = 0; i < list->built_in_count; i++)
-        hfsb_json_put_value(&w, list->built_in[i]);
+        hfsbi_mcp_put_definition(list, list->built_in[i], &w);
     for (i = 0; i < list->own_count; i++)
         hfsb_json_put_value(&w, list->own[i].definition.root);
     hfsb_json_put_end(&w);
@@ -9775,7 +9866,8 @@ enum {
     HFSBI_MCP_GRACE_MS = 500,
     HFSBI_MCP_MESSAGE = 32 * 1024 * 1024, /* bytes */
     HFSBI_MCP_RESULT_LEAST = 4000,
-    HFSBI_MCP_SPILL = 8000 /* bytes: the first cut of any host */
+    HFSBI_MCP_PAGE_REST = 1400, /* bytes of a result that are not a page */
+    HFSBI_MCP_SPILL = 8000      /* bytes: the first cut of any host */
 };
 
 /* ---- instructions ---- */
@@ -9929,7 +10021,9 @@ static hfsb_mcp *hfsbi_mcp_new(hfsb_server *server, const hfsb_mcp_opts *o) {
     mcp->max_result = o->max_result ? o->max_result : (size_t)HFSBI_MCP_RESULT;
     if (mcp->max_result < HFSBI_MCP_RESULT_LEAST)
         mcp->max_result = HFSBI_MCP_RESULT_LEAST;
-    mcp->page = mcp->max_result / 4 * 3; /* an answer may have a third more */
+    /* An answer may have a quarter more, and must not be cut: what follows the
+       page would be lost. */
+    mcp->page = (mcp->max_result - HFSBI_MCP_PAGE_REST) / 5 * 4;
     mcp->part.stop = hfsbi_mcp_part_stop;
     mcp->part.end = hfsbi_mcp_part_end;
     mcp->part.busy = hfsbi_mcp_part_busy;

@@ -395,21 +395,42 @@ static int hfsbi_target_open_deepest(const hfsb_root *root,
 
 /* ---- the deny list ---- */
 
-HFSBI_FN bool hfsbi_root_denies(const hfsb_root *root, hfsb_str path,
-                                bool is_dir) {
+/* True if a pattern matches the path or a directory above it. */
+static bool hfsbi_deny_has(hfsbi_deny *deny, hfsb_str path, bool is_dir) {
     size_t end = 0, n;
     bool   denied = false;
-    if (!root || !root->deny->rules) return false;
-    (void)pthread_mutex_lock(&root->deny->lock);
+    (void)pthread_mutex_lock(&deny->lock);
     while (!denied && end < path.len) {
         n = hfsb_str_find_byte(hfsb_str_slice(path, end, path.len), '/');
         end = n == HFSB_NPOS ? path.len : end + n;
-        denied =
-            hfsbi_ignore_has(root->deny->rules, hfsb_str_slice(path, 0, end),
-                             end < path.len || is_dir);
+        denied = hfsbi_ignore_has(deny->rules, hfsb_str_slice(path, 0, end),
+                                  end < path.len || is_dir);
         end++;
     }
-    (void)pthread_mutex_unlock(&root->deny->lock);
+    (void)pthread_mutex_unlock(&deny->lock);
+    return denied;
+}
+
+/* One root may be inside another: a pattern is relative to each of them,
+   whichever the path was resolved from. */
+HFSBI_FN bool hfsbi_root_denies(const hfsb_root *root, hfsb_str path,
+                                bool is_dir) {
+    hfsb_buf         whole = HFSB_INIT;
+    hfsb_str         rest;
+    const hfsb_root *r;
+    bool             denied;
+    if (!root || !root->deny->rules) return false;
+    denied = hfsbi_deny_has(root->deny, path, is_dir);
+    if (denied || !root->deny->roots->next) return denied;
+    whole.alloc = root->alloc;
+    denied = hfsb_path_join(hfsb_buf_str(&root->real_root), path, &whole) !=
+             HFSB_OK; /* without memory nothing is allowed */
+    for (r = root->deny->roots; !denied && r; r = r->next)
+        denied = r != root &&
+                 hfsbi_cut_prefix(hfsb_buf_str(&r->real_root),
+                                  hfsb_buf_str(&whole), &rest) &&
+                 hfsbi_deny_has(root->deny, rest, is_dir);
+    hfsb_buf_free(&whole);
     return denied;
 }
 
@@ -741,6 +762,7 @@ static hfsb_root *hfsbi_root_new(const hfsb_alloc *alloc) {
     root = &block->root;
     root->sweeps = &block->sweeps;
     root->deny = &block->deny;
+    root->deny->roots = root;
     (void)pthread_mutex_init(&root->sweeps->lock, NULL);
     (void)pthread_mutex_init(&root->deny->lock, NULL);
     root->root_fd = -1;

@@ -216,8 +216,9 @@ typedef struct hfsbi_sweeps {
 
 /* The patterns of the deny list. Matching changes their state. */
 typedef struct hfsbi_deny {
-    pthread_mutex_t lock;
-    hfsbi_ignore   *rules; /* NULL: none */
+    pthread_mutex_t  lock;
+    hfsbi_ignore    *rules; /* NULL: none */
+    const hfsb_root *roots; /* the first of them */
 } hfsbi_deny;
 
 enum { HFSBI_ROOTS = 16 };

@@ -226,6 +226,32 @@ static void denied_paths_are_refused_without_a_root(void) {
     T_CHECK(chdir("..") == 0);
 }
 
+/* Patterns are relative to each root, whichever comes first. */
+static void patterns_hold_in_a_root_inside_another(void) {
+    static const char *const rules[] = {"/config/*.key", "sub/secrets-too"};
+    static const char *const orders[2][2] = {{"a", "a/sub"}, {"a/sub", "a"}};
+    hfsb_root_opts           opts;
+    hfsb_root               *place = NULL;
+    char                     path[2 * PATH_MAX];
+    size_t                   i;
+    for (i = 0; i < 2; i++) {
+        memset(&opts, 0, sizeof opts);
+        opts.root = hfsb_cstr(orders[i][0]);
+        opts.more_roots = &orders[i][1];
+        opts.more_root_count = 1;
+        opts.deny = rules;
+        opts.deny_count = 2;
+        T_CHECK(hfsb_root_open(&opts, &place, &err) == HFSB_OK);
+        check_case(place, beneath(a, "config/x.key", path), true);
+        check_case(place, beneath(a, "sub/config/x.key", path), true);
+        check_case(place, beneath(a, "fine/config/x.key", path), true);
+        check_case(place, beneath(a, "sub/secrets-too", path), true);
+        check_case(place, beneath(a, "sub/.env", path), false);
+        check_case(place, beneath(a, "config/key", path), false);
+        hfsb_root_close(place);
+    }
+}
+
 static void a_later_pattern_may_allow_again(void) {
     static const char *const list[] = {"*.key", "!public.key"};
     hfsb_root_opts           opts;
@@ -271,6 +297,7 @@ int main(void) {
     T_RUN(opening_reports_wrong_roots_and_patterns);
     T_RUN(denied_paths_are_refused_however_they_are_reached);
     T_RUN(denied_paths_are_refused_without_a_root);
+    T_RUN(patterns_hold_in_a_root_inside_another);
     T_RUN(a_later_pattern_may_allow_again);
     T_RUN(each_allocation_fails_cleanly);
     return t_end_files(__FILE__);
