@@ -23,6 +23,7 @@
 enum {
     HFSBI_LINE_OPS = 1000,       /* in one call */
     HFSBI_LINE_DIFF = 4000,      /* bytes of diff in a reply */
+    HFSBI_LINE_LONG = 1000,      /* bytes; read may cut a longer line */
     HFSBI_LINES_SHOWN = 40,      /* in a refusal */
     HFSBI_LINES_SHOWN_MAX = 2000 /* bytes of them */
 };
@@ -233,9 +234,12 @@ static hfsb_status hfsbi_line_edit_check_op(hfsbi_line_edit     *e,
             return hfsbi_line_edit_refuse(
                 e,
                 "ops[%zu]: you were not shown line%s of %.*s. Read with "
-                "offset=%zu limit=%zu first.",
+                "offset=%zu limit=%zu first.%s",
                 op->index, hfsbi_line_range(first, last, range),
-                (int)e->path.len, e->path.ptr, first, last - first + 1);
+                (int)e->path.len, e->path.ptr, first, last - first + 1,
+                e->olds.items[i - 1].len > HFSBI_LINE_LONG
+                    ? " If read cuts a line, change it with edit."
+                    : "");
     for (i = op->from; i <= op->to; i++)
         if (e->place[i] == HFSB_NPOS || e->place[i + 1] != e->place[i] + 1)
             break;

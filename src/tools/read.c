@@ -346,7 +346,8 @@ typedef struct hfsbi_line_reader {
     hfsb_buf          *out;
     size_t             room;  /* bytes of output */
     bool               whole; /* lines are never cut */
-    bool               cut;   /* a line was cut */
+    size_t             cut;   /* fewest bytes shown of a line that was cut;
+                                 0: none was */
     bool               full;  /* `line` no longer fits into `out` */
 } hfsbi_line_reader;
 
@@ -392,7 +393,7 @@ static hfsb_status hfsbi_line_put(hfsbi_line_reader *r, hfsb_str text,
     if (need > r->room) /* longer than a reply: show its start */
         hfsbi_line_shorten(&text, hfsbi_utf8_floor(text, (r->room - 64) / 3),
                            &more);
-    if (more) r->cut = true;
+    if (more && (!r->cut || text.len < r->cut)) r->cut = text.len;
     head[0] = '\n';
     n = 1 + hfsbi_number_write_uint(r->line, head + 1);
     head[n++] = '\t';
@@ -764,7 +765,7 @@ static void hfsbi_read_fields(hfsbi_build *fields, hfsbi_line_reader *r) {
         hfsbi_build_str(fields, "sha256", hfsb_cstr(hex));
         hfsbi_build_str(fields, "tag", hfsb_str_make(hex, HFSBI_TAG));
     }
-    hfsbi_build_bool(fields, "truncated", r->full || r->cut);
+    hfsbi_build_bool(fields, "truncated", r->full || r->cut > 0);
     if (r->shown) {
         hfsbi_build_int(fields, "first_line", (long long)r->first);
         hfsbi_build_int(fields, "last_line", (long long)r->shown);
@@ -848,6 +849,7 @@ static void hfsbi_read_seen(const hfsbi_line_reader *r, unsigned long since) {
         sight.content = hfsb_buf_str(&r->file.kept);
     sight.first = r->first;
     sight.last = r->shown;
+    sight.longest = r->cut;
     hfsbi_tools_saw(r->call->tools, r->path, &sight);
 }
 

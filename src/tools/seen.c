@@ -266,13 +266,19 @@ static hfsbi_saved *hfsbi_saved_put(hfsbi_seen *seen, const hfsbi_digest *key,
     return s;
 }
 
-/* Marks lines as shown, counted from 1; those past the end do not count. */
+/* Marks lines as shown, counted from 1; those past the end do not count, nor
+   do lines over `longest` bytes (0: any length). */
 static void hfsbi_saved_mark(hfsbi_saved *s, unsigned long long first,
-                             unsigned long long last) {
+                             unsigned long long last, size_t longest) {
+    hfsb_str           rest = hfsb_buf_str(&s->content), line;
+    unsigned long long i;
     if (first == 0) first = 1;
     if (last > s->shown.len) last = s->shown.len;
-    if (first <= last)
+    if (longest == 0 && first <= last)
         memset(s->shown.ptr + (first - 1), 1, (size_t)(last - first + 1));
+    if (longest == 0) return;
+    for (i = 1; i <= last && hfsb_text_line(&rest, &line, NULL); i++)
+        if (i >= first && line.len <= longest) s->shown.ptr[i - 1] = 1;
 }
 
 static bool hfsbi_saved_all_shown(const hfsbi_saved *s) {
@@ -312,7 +318,7 @@ static void hfsbi_saved_step(hfsbi_seen *seen, const hfsbi_version *from,
     old = hfsbi_saved_find(seen, &now->key, hfsb_cstr(from->hex));
     if (!old || old == now) return;
     if (others && hfsbi_saved_all_shown(old))
-        hfsbi_saved_mark(now, 1, now->shown.len);
+        hfsbi_saved_mark(now, 1, now->shown.len, 0);
     else hfsbi_saved_inherit(old, now, others);
 }
 
@@ -352,7 +358,7 @@ HFSBI_FN void hfsbi_tools_saw(hfsb_tools *tools, hfsb_str path,
     if (f && sight->wrote) f->written = ++seen->writes;
     if (f && sight->content.ptr)
         s = hfsbi_saved_put(seen, &key, &sight->version, sight->content);
-    if (s) hfsbi_saved_mark(s, sight->first, sight->last);
+    if (s) hfsbi_saved_mark(s, sight->first, sight->last, sight->longest);
     pthread_mutex_unlock(&seen->lock);
 }
 
@@ -397,7 +403,7 @@ HFSBI_FN void hfsbi_tools_showed(hfsb_tools *tools, hfsb_str path,
     hfsbi_version_of(content, &version);
     pthread_mutex_lock(&tools->seen.lock);
     s = hfsbi_saved_put(&tools->seen, &key, &version, content);
-    if (s) hfsbi_saved_mark(s, first, last);
+    if (s) hfsbi_saved_mark(s, first, last, 0);
     pthread_mutex_unlock(&tools->seen.lock);
 }
 

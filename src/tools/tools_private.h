@@ -888,8 +888,10 @@ typedef struct hfsbi_sight {
     hfsbi_version      version;
     hfsb_str           content; /* of the whole file (ptr NULL: not known) */
     unsigned long long first, last; /* lines that were shown (last 0: none) */
-    bool               wrote;       /* it is the session's own content */
-    unsigned long      since;       /* hfsbi_tools_writes() before the file was
+    size_t             longest; /* bytes of a line that was surely shown whole;
+                                   0: all were */
+    bool               wrote;   /* it is the session's own content */
+    unsigned long      since;   /* hfsbi_tools_writes() before the file was
                                        read; a later write counts, not this */
 } hfsbi_sight;
 

@@ -203,6 +203,36 @@ static void only_lines_that_were_shown_may_be_changed(void) {
     hfsb_tools_close(tools);
 }
 
+/* Of a long line read shows 4,000 characters; what follows was not seen. */
+static void line_that_was_cut_may_not_be_changed(void) {
+    hfsb_tools *tools = open_session();
+    tt_reply    r = HFSB_INIT;
+    hfsb_buf    text = HFSB_INIT;
+    char        tag[16];
+    size_t      i;
+    T_CHECK(hfsb_buf_append(&text, HFSB_LIT("1\n")) == HFSB_OK);
+    for (i = 0; i < 4001; i++)
+        T_CHECK(hfsb_buf_append_byte(&text, 'x') == HFSB_OK);
+    T_CHECK(hfsb_buf_append(&text, HFSB_LIT("\n3\n")) == HFSB_OK);
+    tt_put("f", hfsb_buf_str(&text));
+    snprintf(tag, sizeof tag, "%s", read_tag(tools, &r, "f"));
+    edit_lines(&r, tools, tag, "[{\"op\":\"delete\",\"line\":2}]");
+    TT_FAIL(&r, "ops[0]: you were not shown line 2 of f. Read with offset=2 "
+                "limit=1 first. If read cuts a line, change it with edit.");
+    edit_lines(&r, tools, tag,
+               "[{\"op\":\"replace\",\"line\":3,\"text\":\"three\"}]");
+    T_CHECK(r.res.success);
+    tt_call(&r, tools, "read", "path=s limit=j", "f", "0");
+    T_CHECK(r.res.success);
+    snprintf(tag, sizeof tag, "%s", tt_text(&r, "tag").ptr);
+    edit_lines(&r, tools, tag, "[{\"op\":\"delete\",\"line\":2}]");
+    T_CHECK(r.res.success);
+    TT_FILE("f", "1\nthree\n");
+    hfsb_buf_free(&text);
+    tt_drop(&r);
+    hfsb_tools_close(tools);
+}
+
 static void tag_must_be_that_of_a_read(void) {
     hfsb_tools *tools = open_session(), *free_tools = tt_open(NULL);
     tt_reply    r = HFSB_INIT;
@@ -571,6 +601,7 @@ int main(void) {
     TT_RUN(reply_shows_the_diff_and_the_new_tag);
     TT_RUN(operations_that_make_no_sense_are_refused);
     TT_RUN(only_lines_that_were_shown_may_be_changed);
+    TT_RUN(line_that_was_cut_may_not_be_changed);
     TT_RUN(tag_must_be_that_of_a_read);
     TT_RUN(operation_follows_its_lines);
     TT_RUN(operation_on_changed_lines_is_refused_and_shows_them);
