@@ -42,6 +42,7 @@
 
 enum {
     HFSBI_SNAPSHOTS_MAX = 4 * 1024 * 1024, /* bytes of all snapshots */
+    HFSBI_SNAPSHOTS_COUNT = 1000,          /* they are searched one by one */
     HFSBI_REFUSAL_DIFF = 2000,             /* bytes of diff in a refusal */
     HFSBI_NOTE_DIFF = 1500                 /* ... after a success */
 };
@@ -219,10 +220,11 @@ static hfsbi_saved *hfsbi_saved_find(hfsbi_seen *seen, const hfsbi_digest *key,
 /* Drops the least recently used snapshots that exceed the budget. */
 static void hfsbi_saved_trim(hfsbi_seen *seen) {
     hfsbi_saved **link = &seen->snapshots, *s;
-    size_t        bytes = 0;
+    size_t        bytes = 0, count = 0;
     while ((s = *link) != NULL) {
         bytes += sizeof *s + s->content.cap + s->shown.cap;
-        if (bytes <= HFSBI_SNAPSHOTS_MAX) {
+        count++;
+        if (bytes <= HFSBI_SNAPSHOTS_MAX && count <= HFSBI_SNAPSHOTS_COUNT) {
             link = &s->next;
             continue;
         }

@@ -443,6 +443,25 @@ static void version_that_was_dropped_must_be_read_again(void) {
     hfsb_tools_close(tools);
 }
 
+static void version_is_dropped_after_those_of_many_files(void) {
+    hfsb_tools *tools = open_session();
+    tt_reply    r = HFSB_INIT;
+    char        tag[16];
+    int         i;
+    tt_put("f", HFSB_LIT("1\n2\n"));
+    snprintf(tag, sizeof tag, "%s", read_tag(tools, &r, "f"));
+    for (i = 0; i < 1000; i++) {
+        char text[16];
+        snprintf(text, sizeof text, "%d\n", i);
+        tt_put("other", hfsb_cstr(text));
+        (void)read_tag(tools, &r, "other");
+    }
+    edit_lines(&r, tools, tag, "[{\"op\":\"delete\",\"line\":1}]");
+    TT_FAIL(&r, "It is no longer known which lines of f you were shown.");
+    tt_drop(&r);
+    hfsb_tools_close(tools);
+}
+
 /* ---- random changes ---- */
 
 enum { LINES = 12 };
@@ -610,6 +629,7 @@ int main(void) {
     TT_RUN(lines_that_look_alike_are_not_confused);
     TT_RUN(operation_on_one_of_equal_blocks_is_refused);
     TT_RUN(version_that_was_dropped_must_be_read_again);
+    TT_RUN(version_is_dropped_after_those_of_many_files);
     TT_RUN(random_operations_find_their_lines_or_are_refused);
     TT_RUN(each_allocation_fails_cleanly);
     return TT_END();
