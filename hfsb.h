@@ -29323,8 +29323,10 @@ typedef struct hfsbi_sight {
     hfsbi_version      version;
     hfsb_str           content; /* of the whole file (ptr NULL: not known) */
     unsigned long long first, last; /* lines that were shown (last 0: none) */
-    bool               wrote;       /* it is the session's own content */
-    unsigned long      since;       /* hfsbi_tools_writes() before the file was
+    size_t             longest; /* bytes of a line that was surely shown whole;
+                                   0: all were */
+    bool               wrote;   /* it is the session's own content */
+    unsigned long      since;   /* hfsbi_tools_writes() before the file was
                                        read; a later write counts, not this */
 } hfsbi_sight;
 
@@ -32681,6 +32683,7 @@ HFSBI_FN hfsbi_jobs_figures hfsbi_jobs_count_all(hfsb_tools *tools) {
    the safe side. */
 enum {
     HFSBI_SNAPSHOTS_MAX = 4 * 1024 * 1024, /* bytes of all snapshots */
+    HFSBI_SNAPSHOTS_COUNT = 1000,          /* they are searched one by one */
     HFSBI_REFUSAL_DIFF = 2000,             /* bytes of diff in a refusal */
     HFSBI_NOTE_DIFF = 1500                 /* ... after a success */
 };
@@ -32858,10 +32861,11 @@ static hfsbi_saved *hfsbi_saved_find(hfsbi_seen *seen, const hfsbi_digest *key,
 /* Drops the least recently used snapshots that exceed the budget. */
 static void hfsbi_saved_trim(hfsbi_seen *seen) {
     hfsbi_saved **link = &seen->snapshots, *s;
-    size_t        bytes = 0;
+    size_t        bytes = 0, count = 0;
     while ((s = *link) != NULL) {
         bytes += sizeof *s + s->content.cap + s->shown.cap;
-        if (bytes <= HFSBI_SNAPSHOTS_MAX) {
+        count++;
+        if (bytes <= HFSBI_SNAPSHOTS_MAX && count <= HFSBI_SNAPSHOTS_COUNT) {
             link = &s->next;
             continue;
         }
@@ -32905,13 +32909,19 @@ static hfsbi_saved *hfsbi_saved_put(hfsbi_seen *seen, const hfsbi_digest *key,
     return s;
 }
 
-/* Marks lines as shown, counted from 1; those past the end do not count. */
+/* Marks lines as shown, counted from 1; those past the end do not count, nor
+   do lines over `longest` bytes (0: any length). */
 static void hfsbi_saved_mark(hfsbi_saved *s, unsigned long long first,
-                             unsigned long long last) {
+                             unsigned long long last, size_t longest) {
+    hfsb_str           rest = hfsb_buf_str(&s->content), line;
+    unsigned long long i;
     if (first == 0) first = 1;
     if (last > s->shown.len) last = s->shown.len;
-    if (first <= last)
+    if (longest == 0 && first <= last)
         memset(s->shown.ptr + (first - 1), 1, (size_t)(last - first + 1));
+    if (longest == 0) return;
+    for (i = 1; i <= last && hfsb_text_line(&rest, &line, NULL); i++)
+        if (i >= first && line.len <= longest) s->shown.ptr[i - 1] = 1;
 }
 
 static bool hfsbi_saved_all_shown(const hfsbi_saved *s) {
@@ -32951,7 +32961,7 @@ static void hfsbi_saved_step(hfsbi_seen *seen, const hfsbi_version *from,
     old = hfsbi_saved_find(seen, &now->key, hfsb_cstr(from->hex));
     if (!old || old == now) return;
     if (others && hfsbi_saved_all_shown(old))
-        hfsbi_saved_mark(now, 1, now->shown.len);
+        hfsbi_saved_mark(now, 1, now->shown.len, 0);
     else hfsbi_saved_inherit(old, now, others);
 }
 
@@ -32991,7 +33001,7 @@ HFSBI_FN void hfsbi_tools_saw(hfsb_tools *tools, hfsb_str path,
     if (f && sight->wrote) f->written = ++seen->writes;
     if (f && sight->content.ptr)
         s = hfsbi_saved_put(seen, &key, &sight->version, sight->content);
-    if (s) hfsbi_saved_mark(s, sight->first, sight->last);
+    if (s) hfsbi_saved_mark(s, sight->first, sight->last, sight->longest);
     pthread_mutex_unlock(&seen->lock);
 }
 
@@ -33036,7 +33046,7 @@ HFSBI_FN void hfsbi_tools_showed(hfsb_tools *tools, hfsb_str path,
     hfsbi_version_of(content, &version);
     pthread_mutex_lock(&tools->seen.lock);
     s = hfsbi_saved_put(&tools->seen, &key, &version, content);
-    if (s) hfsbi_saved_mark(s, first, last);
+    if (s) hfsbi_saved_mark(s, first, last, 0);
     pthread_mutex_unlock(&tools->seen.lock);
 }
 
@@ -35935,7 +35945,8 @@ typedef struct hfsbi_line_reader {
     hfsb_buf          *out;
     size_t             room;  /* bytes of output */
     bool               whole; /* lines are never cut */
-    bool               cut;   /* a line was cut */
+    size_t             cut;   /* fewest bytes shown of a line that was cut;
+                                 0: none was */
     bool               full;  /* `line` no longer fits into `out` */
 } hfsbi_line_reader;
 
@@ -35981,7 +35992,7 @@ static hfsb_status hfsbi_line_put(hfsbi_line_reader *r, hfsb_str text,
     if (need > r->room) /* longer than a reply: show its start */
         hfsbi_line_shorten(&text, hfsbi_utf8_floor(text, (r->room - 64) / 3),
                            &more);
-    if (more) r->cut = true;
+    if (more && (!r->cut || text.len < r->cut)) r->cut = text.len;
     head[0] = '\n';
     n = 1 + hfsbi_number_write_uint(r->line, head + 1);
     head[n++] = '\t';
@@ -36353,7 +36364,7 @@ static void hfsbi_read_fields(hfsbi_build *fields, hfsbi_line_reader *r) {
         hfsbi_build_str(fields, "sha256", hfsb_cstr(hex));
         hfsbi_build_str(fields, "tag", hfsb_str_make(hex, HFSBI_TAG));
     }
-    hfsbi_build_bool(fields, "truncated", r->full || r->cut);
+    hfsbi_build_bool(fields, "truncated", r->full || r->cut > 0);
     if (r->shown) {
         hfsbi_build_int(fields, "first_line", (long long)r->first);
         hfsbi_build_int(fields, "last_line", (long long)r->shown);
@@ -36437,6 +36448,7 @@ static void hfsbi_read_seen(const hfsbi_line_reader *r, unsigned long since) {
         sight.content = hfsb_buf_str(&r->file.kept);
     sight.first = r->first;
     sight.last = r->shown;
+    sight.longest = r->cut;
     hfsbi_tools_saw(r->call->tools, r->path, &sight);
 }
 
@@ -37028,6 +37040,7 @@ HFSBI_FN const hfsbi_tool *hfsbi_tool_exists(void) {
 enum {
     HFSBI_LINE_OPS = 1000,       /* in one call */
     HFSBI_LINE_DIFF = 4000,      /* bytes of diff in a reply */
+    HFSBI_LINE_LONG = 1000,      /* bytes; read may cut a longer line */
     HFSBI_LINES_SHOWN = 40,      /* in a refusal */
     HFSBI_LINES_SHOWN_MAX = 2000 /* bytes of them */
 };
@@ -37238,9 +37251,12 @@ static hfsb_status hfsbi_line_edit_check_op(hfsbi_line_edit     *e,
             return hfsbi_line_edit_refuse(
                 e,
                 "ops[%zu]: you were not shown line%s of %.*s. Read with "
-                "offset=%zu limit=%zu first.",
+                "offset=%zu limit=%zu first.%s",
                 op->index, hfsbi_line_range(first, last, range),
-                (int)e->path.len, e->path.ptr, first, last - first + 1);
+                (int)e->path.len, e->path.ptr, first, last - first + 1,
+                e->olds.items[i - 1].len > HFSBI_LINE_LONG
+                    ? " If read cuts a line, change it with edit."
+                    : "");
     for (i = op->from; i <= op->to; i++)
         if (e->place[i] == HFSB_NPOS || e->place[i + 1] != e->place[i] + 1)
             break;
