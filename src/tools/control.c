@@ -27,6 +27,7 @@ enum {
     HFSBI_LISTEN_MS = 5000,  /* for an answer, when the caller named no time */
     HFSBI_PAGE_MAX = 100000, /* bytes */
     HFSBI_PENDING = 200,     /* bytes of an unfinished line that always fit */
+    HFSBI_STDERR_END = 300,  /* bytes of stderr that a page adds */
     HFSBI_JOBS_NAMED = 8,    /* that "No such job" names */
     HFSBI_JOBS_LISTED = 50   /* that bash_output lists */
 };
@@ -231,6 +232,23 @@ static hfsb_status hfsbi_page_fill(hfsb_call *call, hfsbi_page *p) {
     return st;
 }
 
+/* Adds the end of stderr to the notes. It reaches the log only when the job
+   ends, but many builds report there all that they do. */
+static hfsb_status hfsbi_page_note_stderr(hfsb_call *call) {
+    hfsb_buf    end = HFSB_INIT;
+    hfsb_status st;
+    end.alloc = call->notes.alloc;
+    st = hfsbi_record_show_stderr(&call->job->record, HFSBI_STDERR_END, &end);
+    if (st == HFSB_OK && end.len) {
+        hfsb_buf_append(&call->notes,
+                        HFSB_LIT("\n(stderr follows when the job has ended; "
+                                 "so far its end is:)\n"));
+        st = hfsb_buf_append(&call->notes, hfsb_buf_str(&end));
+    }
+    hfsb_buf_free(&end);
+    return st;
+}
+
 HFSBI_FN hfsb_status hfsbi_output_result(hfsb_call *call) {
     hfsbi_job  *job = call->job;
     hfsbi_page  p = HFSB_INIT;
@@ -248,6 +266,9 @@ HFSBI_FN hfsb_status hfsbi_output_result(hfsb_call *call) {
         hfsb_buf_printf(&call->notes,
                         "\n(%llu bytes more: call bash_output again)",
                         job->record.total - p.next);
+    if (call->output.page && job->state != HFSBI_JOB_DONE)
+        st = hfsbi_page_note_stderr(call);
+    if (st != HFSB_OK) return st;
     if (p.gone_from == p.gone_to) return call->notes.status;
     hfsbi_build_array(&call->fields, "dropped");
     hfsbi_build_int(&call->fields, NULL, (long long)p.gone_from);

@@ -428,6 +428,28 @@ HFSBI_FN bool hfsbi_record_pending(const hfsbi_record *r) {
     return some;
 }
 
+HFSBI_FN hfsb_status hfsbi_record_show_stderr(const hfsbi_record *r,
+                                              size_t max, hfsb_buf *out) {
+    hfsb_buf    all = HFSB_INIT;
+    hfsb_str    text;
+    size_t      line;
+    hfsb_status st;
+    if (r->merged || !r->window[1]) return HFSB_OK;
+    all.alloc = r->alloc;
+    st = hfsb_text_window_show(r->window[1], HFSB_LIT(""), &all);
+    if (st == HFSB_OK) st = hfsb_text_filter_peek(r->filter[1], &all);
+    text = hfsbi_trim_end(hfsb_buf_str(&all));
+    if (text.len > max) {
+        text = hfsb_str_slice(text, hfsbi_char_after(text, text.len - max),
+                              text.len);
+        line = hfsb_str_find_byte(text, '\n');
+        if (line != HFSB_NPOS) text = hfsb_str_slice(text, line + 1, text.len);
+    }
+    if (st == HFSB_OK) st = hfsb_buf_append(out, text);
+    hfsb_buf_free(&all);
+    return st;
+}
+
 HFSBI_FN hfsb_status hfsbi_record_show(const hfsbi_record *r, hfsb_buf *out) {
     return hfsbi_text_windows_show(
         r->window[0], r->window[1], hfsb_buf_str(&r->path),

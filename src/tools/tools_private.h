@@ -372,6 +372,12 @@ HFSBI_FN bool hfsbi_record_truncated(const hfsbi_record *r);
 /* True while stdout ends in an unfinished line. */
 HFSBI_FN bool hfsbi_record_pending(const hfsbi_record *r);
 
+/* Appends the end of stderr so far, at most max bytes, in whole lines if there
+   are several. Nothing for a merged or settled record. HFSB_OK or the failure
+   of the buffer. */
+HFSBI_FN hfsb_status hfsbi_record_show_stderr(const hfsbi_record *r,
+                                              size_t max, hfsb_buf *out);
+
 /* Appends the text of a reply. Call it after finish and before settle. HFSB_OK
    or the failure of the buffer. */
 HFSBI_FN hfsb_status hfsbi_record_show(const hfsbi_record *r, hfsb_buf *out);

@@ -316,6 +316,32 @@ static void input_is_answered_with_output(void) {
     tm_end(&c);
 }
 
+/* stderr comes after the output, at the end, but a build that reports there is
+   not silent until then. */
+static void a_running_command_shows_the_end_of_stderr(void) {
+    hfsb_mcp_opts o = HFSB_INIT;
+    tm_client     c;
+    o.answer_ms = 1000;
+    tm_start(&c, &o);
+    tm_call(&c, "1", "bash",
+            "{\"command\":\"echo out; seq 200 >&2; printf 50%% >&2; read x; "
+            "sleep 60\",\"id\":\"e\"}");
+    T_CHECK(tm_wait(&c, "1") && tm_says(&c, "Output so far:\nout\n(stderr "));
+    T_CHECK(tm_says(&c, "its end is:)\n1") && tm_says(&c, "\n200\n50%\n[poll"));
+    T_CHECK(!tm_says(&c, "\n99\n"));
+    tm_call(&c, "2", "bash_output", "{\"id\":\"e\",\"wait_ms\":0}");
+    T_CHECK(tm_wait(&c, "2") && tm_says(&c, "(no output)\n(stderr follows "));
+    T_CHECK(tm_says(&c, "\n200\n50%\n[running; next_offset=4]"));
+    tm_call(&c, "3", "kill", "{\"id\":\"e\"}");
+    T_CHECK(tm_wait(&c, "3"));
+    tm_call(&c, "4", "bash_output", "{\"id\":\"e\"}");
+    T_CHECK(tm_wait(&c, "4") && hfsb_str_starts(hfsb_buf_str(&c.text),
+                                                HFSB_LIT("1\n2\n3\n")));
+    T_CHECK(tm_says(&c, "\n200\n50%\n[killed by SIGTERM; "));
+    T_CHECK(!tm_says(&c, "(stderr"));
+    tm_end(&c);
+}
+
 /* ---- tools on offer ---- */
 
 static bool offers(tm_client *c, const char *name) {
@@ -585,6 +611,7 @@ int main(void) {
     TT_RUN(a_long_command_becomes_a_job);
     TT_RUN(a_build_is_followed_in_two_calls);
     TT_RUN(input_is_answered_with_output);
+    TT_RUN(a_running_command_shows_the_end_of_stderr);
     TT_RUN(only_chosen_tools_are_offered);
     TT_RUN(descriptions_name_tools_on_offer);
     TT_RUN(tag_is_shown_where_edit_lines_is_offered);
