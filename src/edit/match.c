@@ -225,10 +225,10 @@ static hfsb_status hfsbi_match_add(hfsbi_search *s, size_t start, size_t end,
     return HFSB_OK;
 }
 
-/* The bytes of the file that the view shows at [from, to); false when that
-   would split a character. */
-static bool hfsbi_match_bounds(const hfsbi_search *s, size_t from, size_t to,
-                               size_t *start, size_t *end) {
+/* The byte of the file where a match at view offset `from` starts; false when
+   that would split a character. */
+static bool hfsbi_match_start(const hfsbi_search *s, size_t from,
+                              size_t *start) {
     const char *text = s->view.text.ptr;
     bool        blank = text[from] == '\n' && text[from - 1] == '\n';
     unsigned    folds = s->matches->folds;
@@ -236,29 +236,29 @@ static bool hfsbi_match_bounds(const hfsbi_search *s, size_t from, size_t to,
        match, and on a first line that is blank; blank lines are not. */
     bool before = (folds & HFSBI_FOLD_INDENT || blank || s->lines) &&
                   !(folds & HFSBI_FOLD_LINES);
-    return (before ? hfsbi_view_before(&s->view, from, start)
-                   : hfsbi_view_after(&s->view, from, start)) &&
-           (s->tail ? hfsbi_view_after(&s->view, to, end)
-                    : hfsbi_view_before(&s->view, to, end));
+    return before ? hfsbi_view_before(&s->view, from, start)
+                  : hfsbi_view_after(&s->view, from, start);
 }
 
-/* Takes the pattern found at view offset `at`; false when it is no match. */
-static bool hfsbi_match_take(hfsbi_search *s, bool folded, size_t base,
-                             size_t at, hfsb_status *st) {
+/* Takes the pattern found at view offset `at`, unless that would split a
+   character. */
+static hfsb_status hfsbi_match_take(hfsbi_search *s, bool folded, size_t base,
+                                    size_t at) {
     size_t start = at, end = at + s->pattern.len;
     bool   lacks_newline = false;
     if (folded) {
         size_t from = at + s->lead, to = end - s->tail;
-        if (!hfsbi_match_bounds(s, from, to, &start, &end)) return false;
-        lacks_newline = (s->matches->folds & HFSBI_FOLD_INDENT) &&
-                        s->view.closed && to == s->view.text.len;
+        if (!hfsbi_match_start(s, from, &start) ||
+            !(s->tail ? hfsbi_view_after(&s->view, to, &end)
+                      : hfsbi_view_before(&s->view, to, &end)))
+            return HFSB_OK;
+        lacks_newline = s->view.closed && to == s->view.text.len;
         while (s->matches->folds & HFSBI_FOLD_LINES &&
                !hfsbi_starts_line(s->file, base + start))
             start--;
     }
-    if (s->lines && !hfsbi_starts_line(s->file, base + start)) return false;
-    *st = hfsbi_match_add(s, base + start, base + end, lacks_newline);
-    return true;
+    if (s->lines && !hfsbi_starts_line(s->file, base + start)) return HFSB_OK;
+    return hfsbi_match_add(s, base + start, base + end, lacks_newline);
 }
 
 /* True when a second match makes no difference any more. */
@@ -267,24 +267,18 @@ static bool hfsbi_has_enough(const hfsbi_search *s) {
 }
 
 /* Finds the pattern everywhere in text, which starts `skip` bytes into the
-   view, or is the file itself. A second place inside a match is noted, because
-   overlapping matches are ambiguous; further ones are skipped. */
+   view, or is the file itself. */
 static hfsb_status hfsbi_search_text(hfsbi_search *s, hfsb_str text,
                                      bool folded, size_t skip, size_t base) {
     hfsbi_occurrences f = HFSB_INIT;
-    size_t            at, next = 0, after = 0;
+    size_t            at, next = 0;
     f.text = text;
     f.pattern = s->pattern;
-    while ((at = hfsbi_occurrence_next(&f, next)) != HFSB_NPOS) {
-        size_t      count = s->matches->count;
-        hfsb_status st = HFSB_OK;
-        next = at + 1;
-        if (!hfsbi_match_take(s, folded, base, at + skip, &st)) continue;
+    for (; (at = hfsbi_occurrence_next(&f, next)) != HFSB_NPOS;
+         next = at + 1) {
+        hfsb_status st = hfsbi_match_take(s, folded, base, at + skip);
         if (st != HFSB_OK) return st;
         if (hfsbi_has_enough(s)) return HFSB_OK;
-        if (s->matches->count > count)
-            after = at + s->pattern.len - (s->lead || s->tail);
-        else if (next < after) next = after;
     }
     return HFSB_OK;
 }
@@ -296,7 +290,7 @@ static hfsb_status hfsbi_search_end(hfsbi_search *s, hfsb_str text,
                                     bool folded, size_t skip, size_t base) {
     hfsb_str core =
         hfsb_str_slice(s->pattern, s->lead, s->pattern.len - s->tail);
-    size_t      from = 0;
+    size_t      from;
     bool        blank;
     hfsb_status st;
     if (core.len < 2 || core.ptr[core.len - 1] != '\n') return HFSB_OK;
@@ -307,9 +301,7 @@ static hfsb_status hfsbi_search_end(hfsbi_search *s, hfsb_str text,
         return HFSB_OK;
     from = text.len - core.len + skip;
     if (s->lead && s->view.text.ptr[from - 1] != '\n') return HFSB_OK;
-    if (folded && !(s->lines ? hfsbi_view_before(&s->view, from, &from)
-                             : hfsbi_view_after(&s->view, from, &from)))
-        return HFSB_OK;
+    if (folded && !hfsbi_match_start(s, from, &from)) return HFSB_OK;
     if (s->lines && !hfsbi_starts_line(s->file, base + from)) return HFSB_OK;
     blank = hfsbi_starts_line(s->file, s->file->text.len);
     /* If old_text begins with a blank line as well, rung 8 drops both. */
@@ -357,8 +349,8 @@ static hfsb_status hfsbi_set_pattern(hfsbi_search *s, hfsb_str old_text,
     }
     /* A first line of blanks is a blank line, not the end of another; a last
        line that was trimmed ends its line. */
-    s->lead = (folds & HFSBI_FOLD_TRAIL) && indent && indent < old_text.len &&
-              old_text.ptr[indent] == '\n';
+    s->lead =
+        (folds & HFSBI_FOLD_TRAIL) && indent && old_text.ptr[indent] == '\n';
     s->tail = s->needle.trimmed;
     s->pattern = hfsb_str_slice(view, !s->lead, view.len - !s->tail);
     return HFSB_OK;
@@ -421,11 +413,8 @@ static hfsb_status hfsbi_search_exact(hfsbi_search *s) {
             st = hfsbi_try_folds(s, HFSBI_RUNG_EXACT, s->old_text, 0);
     }
     /* A CR at the end of old_text may be half of a CRLF. */
-    if (st == HFSB_OK && !s->matches->count && has_cr) {
-        s->pattern = s->old_text;
-        s->lead = s->tail = false;
+    if (st == HFSB_OK && !s->matches->count && has_cr)
         st = hfsbi_search_text(s, s->file->text, false, 0, 0);
-    }
     if (s->matches->count && (s->matches->items[0].lacks_newline ||
                               s->matches->items[0].lacks_blank))
         s->matches->rung = HFSBI_RUNG_EOF;
@@ -508,8 +497,7 @@ static hfsb_str hfsbi_rung_text(hfsbi_search *s, hfsbi_rung rung,
     if (rung == HFSBI_RUNG_LINES && s->file->mixed_cr)
         return none; /* mend.c knows one line end */
     if (rung == HFSBI_RUNG_LINES &&
-        hfsb_str_count_byte(hfsb_str_slice(text, 0, text.len - !!text.len),
-                            '\n') == 0)
+        hfsb_str_find_byte(text, '\n') >= text.len - 1)
         return none; /* one line has no blank line inside */
     return text;
 }
@@ -518,7 +506,7 @@ static hfsb_str hfsbi_rung_text(hfsbi_search *s, hfsbi_rung rung,
 static hfsb_status hfsbi_search_loose(hfsbi_search *s, bool hidden) {
     hfsbi_matches *m = s->matches;
     hfsb_status    st = s->window_count ? HFSB_OK : hfsbi_find_windows(s);
-    unsigned       useless = st == HFSB_OK ? ~hfsbi_useful_folds(s) : 0;
+    unsigned       useless = ~hfsbi_useful_folds(s);
     size_t         i;
     for (i = 0;
          st == HFSB_OK && i < sizeof hfsbi_ladder / sizeof *hfsbi_ladder;

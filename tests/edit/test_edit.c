@@ -478,6 +478,8 @@ static void edit_ignores_blank_lines_inside(void) {
          "a\n\nb\nd\n"},
         {"a\n\nb\n", "a\nb\n", "x\n\na\nb\n\ny\n", but_blank,
          "x\n\na\n\nb\n\ny\n"},
+        {"a\n\nb\n", "a\nb\n", "\n \na\nb\nc\n", but_blank,
+         "\n \na\n\nb\nc\n"},
         {"x\na\n\nb\ny\n", "a\nb\n", "", but_blank, "x\ny\n"},
         {"a\n\nb\nz\n", "a\nb\n", "a\nb\n \n", but_blank,
          "a\n\nb\n \nz\n"},
@@ -497,6 +499,22 @@ static void edit_ignores_blank_lines_inside(void) {
         {"za\n\nb\n", "a\nb\n", "c\n", NULL, NULL},
     };
     check_replacements(list, TE_COUNT(list));
+}
+
+static void edit_keeps_any_number_of_blank_lines(void) {
+    hfsb_buf  file = HFSB_INIT, want = HFSB_INIT;
+    hfsb_edit edit = te_make("a\nb\n", "a\nb\nc\n");
+    te_run    run;
+    t_repeat(&file, "a", 1);
+    t_repeat(&file, "\n", 1000);
+    t_repeat(&file, "b\n", 1);
+    te_append(&want, hfsb_buf_str(&file));
+    te_append(&want, HFSB_LIT("c\n"));
+    run = te_edits(hfsb_buf_str(&file), &edit, 1, NULL);
+    check_result(&run, 0, but_blank, want.ptr);
+    te_free(&run);
+    hfsb_buf_free(&file);
+    hfsb_buf_free(&want);
 }
 
 static void edit_strips_code_fences(void) {
@@ -551,6 +569,7 @@ static void edit_matches_blank_lines_as_lines(void) {
         {"\t\nfoo\n", "\t\nfoo ", "\tbar\nfoo ", trailing,
          "\tbar\nfoo\n"},
         {"x\n  \nfoo\n", "\t\nfoo  \n", "bar\n", trailing, "x\nbar\n"},
+        {"x\n  \nfoo  ", "\t\nfoo\n", "bar\n", trailing, "x\nbar"},
         {"x\n  \n  a\n", "  \n  a \n", "  b\n  \n  a \n", trailing,
          "x\n  b\n  \n  a\n"},
         /* and never the end of a line with something on it */
@@ -687,6 +706,7 @@ static void edit_accepts_dots_that_are_code(void) {
 
 static const replace_case *oom_case;
 static size_t              oom_count;
+static hfsb_status         oom_want; /* without a failing allocation */
 
 static void oom_run(hfsb_alloc alloc, const t_heap *heap) {
     static hfsb_edit edits[8];
@@ -703,6 +723,8 @@ static void oom_run(hfsb_alloc alloc, const t_heap *heap) {
         st = hfsb_edit_apply(hfsb_cstr(oom_case->content), edits, oom_count,
                              NULL, &out, &r, &err);
         T_CHECK(err.code == st);
+        if (!heap->fail_at) oom_want = st;
+        T_CHECK(st == oom_want || st == HFSB_NOMEM);
         T_CHECK(heap->fail_at || (st == HFSB_OK) == (oom_case->result != 0));
         T_CHECK(!heap->fail_at || st != HFSB_OK || oom_case->result);
         if (st == HFSB_OK) {
@@ -737,6 +759,8 @@ static void edit_survives_each_failing_allocation(void) {
         {"a\n", "```\na\n```", "```\nb\n```", NULL, "keptb\n"},
         {"\ta\n\tb\n", "\ta\n    b\n", "\ta\n    b\n\tx\n", NULL,
          "kept\ta\n\tb\n\tx\n"},
+        {"x" ZWJ "\n\tab\n", "  ab\n", "  c\n", NULL,
+         "keptx" ZWJ "\n\tc\n"},
         {"", "", "text\n", NULL, "kepttext\n"},
         {"    a;\n}\n", "  a;\n", "  a;\n  b;", NULL,
          "kept    a;\n    b;\n}\n"},
@@ -804,6 +828,7 @@ int main(void) {
     T_RUN(edit_drops_blank_lines_at_the_edges);
     T_RUN(edit_combines_runs_and_indentation);
     T_RUN(edit_ignores_blank_lines_inside);
+    T_RUN(edit_keeps_any_number_of_blank_lines);
     T_RUN(edit_strips_code_fences);
     T_RUN(edit_matches_blank_lines_as_lines);
     T_RUN(edit_keeps_data_that_starts_with_numbers);

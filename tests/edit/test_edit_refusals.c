@@ -212,6 +212,11 @@ static void edit_refuses_changes_at_blank_lines_that_differ(void) {
          "old_str not found in file. Lines 1-3 are the same but for blank "
          "lines, and the change touches one of those: it is not clear how "
          "many belong before line 1 of new_str. "},
+        {"a\nb\n\nc\n", "a\nb\nc\n", "a\nb\n", HFSB_EDIT_REPLACE,
+         HFSB_REFUSED,
+         "old_str not found in file. Lines 1-4 are the same but for blank "
+         "lines, and the change touches one of those: it is not clear how "
+         "many belong before line 2 of new_str. "},
         {"a\nb\n\nc\n", "\na\nb\nc\n", "\na\nB\n\nc\n",
          HFSB_EDIT_REPLACE, HFSB_REFUSED,
          "old_str not found in file. Lines 1-4 are the same but for blank "
@@ -225,6 +230,8 @@ static void edit_refuses_changes_at_blank_lines_that_differ(void) {
          HFSB_REFUSED, touched},
         {"a\n\nb\nc\n", "a\nb\nc\n", "A\nB\nc\n", HFSB_EDIT_REPLACE,
          HFSB_REFUSED, touched},
+        {"x\na\nb\n\nc\ny\n", "x\na\nb\nc\ny\n", "x\nA\nB\nC\ny\n",
+         HFSB_EDIT_REPLACE, HFSB_REFUSED, touched},
         /* blank lines at the edges that only one text has */
         {"\na\n\nb\n", "\na\nb\nc\n", "a\nb\n", HFSB_EDIT_REPLACE,
          HFSB_NOT_FOUND, ""},
