@@ -58,14 +58,10 @@ static hfsb_status hfsbi_window_add(hfsbi_search *s, size_t start,
     return HFSB_OK;
 }
 
-/* True for a byte that every fold keeps and no fold produces. A single dot
-   qualifies; three of them may stand for an ellipsis. */
-static bool hfsbi_is_anchor_byte(hfsb_str s, size_t i) {
-    char c = s.ptr[i];
-    if (c == '.')
-        return (i == 0 || s.ptr[i - 1] != '.') &&
-               (i + 1 == s.len || s.ptr[i + 1] != '.');
-    return c > ' ' && c < 0x7F && c != '-' && c != '\'' && c != '"';
+/* True for a byte that every fold keeps and no fold produces. */
+static bool hfsbi_is_anchor_byte(char c) {
+    return c > ' ' && c < 0x7F && c != '-' && c != '\'' && c != '"' &&
+           c != '.';
 }
 
 #define HFSBI_ANCHORS 8
@@ -76,7 +72,7 @@ static size_t hfsbi_list_anchors(hfsb_str text, hfsb_str *list) {
     size_t i, start, count = 0, k;
     for (i = 0; i < text.len; i++) {
         start = i;
-        while (i < text.len && hfsbi_is_anchor_byte(text, i)) i++;
+        while (i < text.len && hfsbi_is_anchor_byte(text.ptr[i])) i++;
         if (i == start ||
             (count == HFSBI_ANCHORS && i - start <= list[count - 1].len))
             continue;

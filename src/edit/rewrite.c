@@ -33,8 +33,8 @@ typedef struct hfsbi_rewriter {
     size_t             shifted;    /* of hfsbi_indent_shifted() */
     bool               shifted_known;
 
-    hfsb_str newline; /* of the file, for offsets from .. to; empty: none */
-    size_t   newline_from, newline_to;
+    hfsb_str newline; /* of the file, up to offset newline_to; empty: none */
+    size_t   newline_to;
     bool     newline_known;
 } hfsbi_rewriter;
 
@@ -104,7 +104,6 @@ static void hfsbi_rewrite_load(hfsbi_rewriter *r, hfsbi_match match) {
         line->text = hfsb_str_slice(r->file->text, pos, end);
         line->end = hfsb_str_slice(r->file->text, end, end + len);
         pos = end + len;
-        if (r->rung < HFSBI_RUNG_INDENT) continue;
         line->file_indent = hfsbi_indent_of(line->text, r->folds);
         line->indent = hfsbi_indent_of(r->olds.items[i], r->folds);
         /* A line that is blank to the folds is so on both sides. */
@@ -116,14 +115,12 @@ static void hfsbi_rewrite_load(hfsbi_rewriter *r, hfsbi_match match) {
 }
 
 /* The file's line end at pos, empty if it has none. Many matches can lie on
-   one long line: the last answer is kept. */
+   one long line: the last answer is kept. pos never falls. */
 static hfsb_str hfsbi_rewrite_newline(hfsbi_rewriter *r, size_t pos) {
     size_t len;
-    if (r->newline_known && pos >= r->newline_from && pos <= r->newline_to)
-        return r->newline;
+    if (r->newline_known && pos <= r->newline_to) return r->newline;
     if (!r->newline_known || r->newline.len)
         r->newline = hfsbi_newline_at(r->file, pos);
-    r->newline_from = pos;
     r->newline_to = hfsbi_edit_line_end(r->file, pos, &len);
     r->newline_known = true;
     return r->newline;
@@ -155,8 +152,7 @@ HFSBI_FN void hfsbi_put_newlines(hfsb_buf *out, hfsb_str text,
    has no line end. */
 static void hfsbi_put_verbatim(hfsbi_rewriter *r, size_t pos) {
     hfsb_str newline = HFSB_INIT;
-    if (hfsb_str_find_byte(r->texts.raw_new, '\n') == HFSB_NPOS &&
-        hfsb_str_find_byte(r->texts.raw_new, '\r') == HFSB_NPOS) {
+    if (hfsb_str_find_byte(r->texts.raw_new, '\n') == HFSB_NPOS) {
         hfsb_buf_append(r->out, r->texts.raw_new);
         return;
     }
@@ -167,38 +163,29 @@ static void hfsbi_put_verbatim(hfsbi_rewriter *r, size_t pos) {
 
 /* ---- keeping the file's bytes inside a changed line ---- */
 
-static bool hfsbi_is_continuation(hfsb_str s, size_t pos) {
-    return pos < s.len && ((unsigned char)s.ptr[pos] & 0xC0u) == 0x80u;
-}
-
 /* True when a cut at pos would fall between two blanks of a run. */
 static bool hfsbi_cuts_run(hfsb_str s, size_t pos, unsigned folds) {
     size_t len, back = pos;
     if (!(folds & HFSBI_FOLD_RUNS) || pos == 0 || pos >= s.len) return false;
     do back--;
-    while (back > 0 && hfsbi_is_continuation(s, back));
+    while (back > 0 && ((unsigned char)s.ptr[back] & 0xC0u) == 0x80u);
     return hfsbi_blank_at(s, pos, folds, &len) &&
            hfsbi_blank_at(s, back, folds, &len);
 }
 
-/* Length of the common head of an old line and a new line, cut between
-   characters; the next function: of the common tail. */
+/* Length of the common head of an old line and a new line, without a part of a
+   run of blanks; the next function: of the common tail. */
 static size_t hfsbi_common_head(hfsb_str a, hfsb_str b, unsigned folds) {
     size_t n = 0, least = a.len < b.len ? a.len : b.len;
     while (n < least && a.ptr[n] == b.ptr[n]) n++;
-    while (n > 0 &&
-           (hfsbi_is_continuation(a, n) || hfsbi_is_continuation(b, n) ||
-            hfsbi_cuts_run(b, n, folds)))
-        n--;
+    while (hfsbi_cuts_run(b, n, folds)) n--;
     return n;
 }
 
 static size_t hfsbi_common_tail(hfsb_str a, hfsb_str b, unsigned folds) {
     size_t n = 0, least = a.len < b.len ? a.len : b.len;
     while (n < least && a.ptr[a.len - 1 - n] == b.ptr[b.len - 1 - n]) n++;
-    while (n > 0 && (hfsbi_is_continuation(a, a.len - n) ||
-                     hfsbi_cuts_run(b, b.len - n, folds)))
-        n--;
+    while (hfsbi_cuts_run(b, b.len - n, folds)) n--;
     return n;
 }
 
@@ -253,7 +240,6 @@ static bool hfsbi_walk_next(hfsbi_line_walk *w) {
 static void hfsbi_align_head(const hfsbi_rewriter *r, size_t line,
                              size_t limit, size_t *old_pos, size_t *file_pos) {
     hfsbi_line_walk w = hfsbi_walk_start(r, line);
-    *old_pos = *file_pos = 0;
     do {
         if (w.old_before > limit) return;
         *old_pos = w.old_before;
@@ -299,15 +285,11 @@ static void hfsbi_put_changed(hfsbi_rewriter *r, hfsb_str line, size_t first,
 /* ---- line by line ---- */
 
 /* Appends the indentation of a new line; `twin` is the old line it replaces,
-   or HFSB_NPOS. Where no rule holds for all lines, it takes over the twin's
-   place. False when the indentation cannot be told. */
+   or HFSB_NPOS. If it was as deep, the new line takes over its place. False
+   when the indentation cannot be told. */
 static bool hfsbi_put_indent(hfsbi_rewriter *r, hfsb_str indent, size_t twin,
                              bool near_off) {
-    bool rule = r->map.rule != HFSBI_INDENT_NONE &&
-                r->map.rule != HFSBI_INDENT_MIXED &&
-                r->map.rule != HFSBI_INDENT_TABLE &&
-                !(r->map.rule == HFSBI_INDENT_UNITS && r->map.support == 1);
-    if (rule || twin == HFSB_NPOS || !r->lines[twin].indent.ptr ||
+    if (twin == HFSB_NPOS || !r->lines[twin].indent.ptr ||
         !hfsb_str_equal(r->lines[twin].indent, indent))
         return hfsbi_indent_put(&r->map, indent, near_off, r->out);
     hfsb_buf_append(r->out, r->lines[twin].file_indent);
@@ -584,7 +566,6 @@ static hfsb_status hfsbi_insert(hfsbi_rewriter *r, hfsbi_match *match) {
 /* A match at the end of a file that lacks the last newline: both texts do
    without it too, but text put before the match needs its line end. */
 static void hfsbi_drop_newline(hfsbi_rewriter *r) {
-    hfsbi_rewrite_free(r);
     r->texts.old_text = hfsbi_without_newline(r->texts.old_text);
     if (r->texts.mode == HFSB_EDIT_PREPEND_BEFORE) return;
     r->texts.new_text = hfsbi_without_newline(r->texts.new_text);
@@ -598,7 +579,6 @@ static hfsb_status hfsbi_replace_without_blank(hfsbi_rewriter *r,
     hfsb_str    text = r->texts.new_text;
     size_t      mark = r->out->len;
     hfsb_status st;
-    hfsbi_rewrite_free(r);
     r->texts.old_text = hfsbi_without_newline(r->texts.old_text);
     if (hfsb_str_equal(text, HFSB_LIT("\n")) ||
         hfsb_str_ends(text, HFSB_LIT("\n\n"))) {

@@ -95,11 +95,20 @@ static void edit_uses_the_line_ends_of_the_file(void) {
         {"a\r\nb\nc\r\nd\n", "a\nb\nc\n", "a\nB\nc\n", NULL,
          "a\r\nB\r\nc\r\nd\n"},
         {"a\nb\r\nc\n", "a\nb\nc\n", "A\nb\nc\n", NULL, "A\nb\r\nc\n"},
+        {"a\r\n\nb\r\n", "a\n\nb\n", "a\n\nB\n", NULL,
+         "a\r\n\nB\r\n"},
+        /* lines after the last old line end like the first */
+        {"a \nb\r\n", "a\nb", "a\nb\nc", trailing, "a \nb\nc\r\n"},
+        {"a \nb; c\r\n", "a\nb", "a\nb\nd", trailing,
+         "a \nb\nd; c\r\n"},
         /* the last line has none: the file's first one */
         {"a\r\nb\nlast", "last", "x\ny", NULL, "a\r\nb\nx\r\ny"},
         /* none at all: as it was sent */
         {"only", "only", "x\ny\n", NULL, "x\ny\n"},
         {"only", "only", "x\r\ny\r\n", NULL, "x\r\ny\r\n"},
+        {"only", "only ", "\nx", trailing, "\nx"},
+        {"only", "only ", "\r\nx", trailing, "\r\nx"},
+        {"only\ry", "only", "x\ry", NULL, "x\ry\ry"},
         /* a CR inside a line is no line's end when there are LFs */
         {"a\rb\nc\n", "a\rb", "z", NULL, "z\nc\n"},
         {"a\rb\nc\n", "a\nb", "z", NULL, NULL},
@@ -119,6 +128,8 @@ static void edit_forgives_a_missing_last_newline(void) {
         {"a\nlast", "last\n", "end\n", NULL, "a\nend"},
         {"a\r\nlast", "last\n", "end\nmore\n", NULL, "a\r\nend\r\nmore"},
         {"a\nlast", "last\n", "end", NULL, "a\nend"},
+        {"last", "last\n", "end\n", NULL, "end"},
+        {"last", "last\n", "end\r\n", NULL, "end"},
         {"a\nlast", "a\nlast\n", "", NULL, ""},
         {"a\nlast", "a\nlast\n\n", "b\n", trimmed, "b"},
         {"a\nlast one", "last\n", "end\n", NULL, NULL},
@@ -142,6 +153,8 @@ static void edit_keeps_the_last_newline(void) {
         {"a\r\nb\r\n", "b\n\n", "c\nd", NULL, "a\r\nc\r\nd\r\n"},
         {"a\rb\r", "b\n\n", "c\n", NULL, "a\rc\r"},
         {"a\nb \n", "b\n\n", "c\n", trailing, "a\nc\n"},
+        {"it" APOS "s x" APOS "\n", "it's x'\n\n", "it's y'\n", unicode,
+         "it" APOS "s y" APOS "\n"},
         {"a\n  b\n", "\tb\n\n", "\tc\n", trimmed_put, "a\n  c\n"},
         /* and begins with one: none of them is the end of a line */
         {"a\nb\n", "\nb\n\n", "c\n", trimmed, "a\nc\n"},
@@ -244,6 +257,22 @@ static void edit_matches_look_alikes(void) {
          unicode, "thin\xE2\x80\x89sp\xE3\x80\x80ID\n"},
         {"minus \xE2\x88\x92" "1\n", "minus -1", "minus -2", unicode,
          "minus \xE2\x88\x92" "2\n"},
+        {"nothing\n", "no" WJ "thing", "NO" WJ "thing", unicode,
+         "NOthing\n"},
+        {"x" APOS APOS "\n", "x''", "x'''", unicode,
+         "x" APOS APOS "'\n"},
+        {"x" NBSP "y\n", "x y", "x  y", unicode, "x" NBSP " y\n"},
+        {"it" APOS "s \xC3\xA9 x\n", "it's \xC3\xA9 x", "it's \xC3\xA8 x",
+         unicode, "it" APOS "s \xC3\xA8 x\n"},
+        {"it" APOS "s \xC3\xA9\n", "it's \xC3\xA9", "it's \xC5\xA9",
+         unicode, "it" APOS "s \xC5\xA9\n"},
+        /* more lines: the first keeps its head, the last its tail */
+        {"it" APOS "s a\nsay " APOS "b" APOS "\n", "it's a\nsay 'b'\n",
+         "it's 1\nit's\nsay '2'\n", unicode,
+         "it" APOS "s 1\nit's\nsay '2" APOS "\n"},
+        {"it" APOS "s a\n" APOS "b" APOS "\n", "it's a\n'b'\n",
+         "it's 1\nmid\nx 'b'\n", unicode,
+         "it" APOS "s 1\nmid\nx " APOS "b" APOS "\n"},
         /* lines that are the same keep the file's bytes */
         {LQUO "a" RQUO "\nb\n" LQUO "c" RQUO "\n",
          "\"a\"\nb\n\"c\"\n", "\"a\"\nB\n\"c\"\n", unicode,
@@ -278,6 +307,15 @@ static void edit_ignores_the_length_of_blank_runs(void) {
         {"f(a, b)\n", "f(a,b)", "x", NULL, NULL},
         /* in the middle of a line */
         {"y; int   a; z\n", "int a;", "int b;", runs, "y; int   b; z\n"},
+        {"x   =  2;\n", " = 2", " = 3", runs, "x   =  3;\n"},
+        {"\tx   =  2;\n", " = 2", " = 3", runs, "\tx   =  3;\n"},
+        /* a run that changes is as new_str has it */
+        {"a   b;\n", "a b;", "a  b;", runs, "a  b;\n"},
+        {"a   b;\n", "a b;", "a\tb;", runs, "a\tb;\n"},
+        {"a   b\n", "a" NBSP "b", "a" NBSP " b", runs, "a" NBSP " b\n"},
+        {"a   b\n", "a b", "a  ", runs, "a  \n"},
+        {"a   b\n", "a b", "a", runs, "a\n"},
+        {"a   b\n", "a b", "b", runs, "b\n"},
         /* with a look-alike and blanks at the end */
         {"it" APOS "s  a " NBSP "b \n", "it's a b\n", "it's a c\n", runs,
          "it" APOS "s  a " NBSP "c\n"},
@@ -354,6 +392,11 @@ static void edit_counts_depth_from_the_margin(void) {
          "        go()\n    case b:\n        come()\n// end", trimmed_put,
          "switch k {\n\tcase a:\n\t\tgo()\n\tcase b:\n\t\tcome()\n"
          "// end\n}\n"},
+        {"x\na\nb\ny\n", "\na\nb\n\n", "\n  a\n  b\nc\n\n", trimmed,
+         "x\n  a\n  b\nc\ny\n"},
+        {"\ta\n\t\tb\n", "    a\n        b\n",
+         "        a\n            b\n    c\n", trimmed_put,
+         "\t\ta\n\t\t\tb\n\tc\n"},
         {"def f():\n    a\n", "\ta\n", "\ta\n\ndef g():\n\t\tb\n",
          trimmed_put, "def f():\n    a\n\ndef g():\n        b\n"},
         /* a new line that is indented like the file */
@@ -388,6 +431,12 @@ static void edit_keeps_lines_that_are_indented_otherwise(void) {
         {"  a\n    b\n  c\n  d\n", "  a\n  b\n  c\n  d\n",
          "  a\n  b\n  c\n  x\n  d\n", trimmed,
          "  a\n    b\n  c\n  x\n  d\n"},
+        {"  a\n  b\n    c\n  d\n", "  a\n  b\n  c\n  d\n",
+         "  A\n  b\n  c\n  d\n", trimmed, "  A\n  b\n    c\n  d\n"},
+        /* nor is a line out of its block in doubt */
+        {"{\n  a\n    b\n  c\n}\n", "{\n  a\n  b\n  c\n}\n",
+         "{\n  a\n  x\nz\n      y\n  b\n  c\n}\n", trimmed,
+         "{\n  a\n  x\nz\n      y\n    b\n  c\n}\n"},
         /* a changed line takes the place of its old line */
         {"x\n    a\n        b\n        c\n",
          "    a\n            b\n            c\n",
@@ -405,6 +454,8 @@ static void edit_deletes_whole_lines(void) {
     static const replace_case list[] = {
         {"  a\n  b\n  c\n", "\tb\n", "", trimmed, "  a\n  c\n"},
         {"  a\n  b\n  c\n", "\tb", "", trimmed, "  a\n  c\n"},
+        {"  a\n\n  b\n", "\ta\n", "", trimmed, "\n  b\n"},
+        {"  a\n\n  b\n", "\ta", "", trimmed, "\n  b\n"},
         {"  a\r\n  b\r\n", "\ta", "", trimmed, "  b\r\n"},
         {"  a\r  b\r", "\ta", "", trimmed, "  b\r"},
         {"  a\n  b", "\tb\n", "", trimmed, "  a\n"},
@@ -706,6 +757,8 @@ static void edit_accepts_dots_that_are_code(void) {
 
 static const replace_case *oom_case;
 static size_t              oom_count;
+static hfsb_edit_mode      oom_mode;
+static bool                oom_all;
 static hfsb_status         oom_want; /* without a failing allocation */
 
 static void oom_run(hfsb_alloc alloc, const t_heap *heap) {
@@ -715,8 +768,11 @@ static void oom_run(hfsb_alloc alloc, const t_heap *heap) {
     hfsb_err         err;
     hfsb_status      st;
     size_t           i;
-    for (i = 0; i < oom_count; i++)
+    for (i = 0; i < oom_count; i++) {
         edits[i] = te_make(oom_case[i].old_str, oom_case[i].new_str);
+        edits[i].mode = oom_mode;
+        edits[i].replace_all = oom_all;
+    }
     out.alloc = alloc;
     st = hfsb_buf_append(&out, HFSB_LIT("kept"));
     if (st == HFSB_OK) {
@@ -792,6 +848,27 @@ static void edit_survives_each_failing_allocation(void) {
     }
 }
 
+static void modes_survive_each_failing_allocation(void) {
+    static const replace_case all = {"\ta\nx\n  a", "    a\n", "    b\n",
+                                     NULL, "kept\tb\nx\n  b"};
+    static const replace_case blank = {"a\n\nb\na\n\n\nb\n", "a\nb\n",
+                                       "a\nc\n", NULL,
+                                       "kepta\n\nc\na\n\n\nc\n"};
+    static const replace_case after = {"\ta\n", "    a\n", "    b\n", NULL,
+                                       "kept\ta\n\tb\n"};
+    oom_count = 1;
+    oom_all = true;
+    oom_case = &all;
+    t_each_allocation_fails(oom_run);
+    oom_case = &blank;
+    t_each_allocation_fails(oom_run);
+    oom_all = false;
+    oom_mode = HFSB_EDIT_APPEND_AFTER;
+    oom_case = &after;
+    t_each_allocation_fails(oom_run);
+    oom_mode = HFSB_EDIT_REPLACE;
+}
+
 static void many_edits_survive_each_failing_allocation(void) {
     static const replace_case good[] = {
         {"a\nb \n\tc\nd" APOS "s\ne\n", "a", "1", NULL,
@@ -837,6 +914,7 @@ int main(void) {
     T_RUN(edit_accepts_any_bytes);
     T_RUN(edit_accepts_dots_that_are_code);
     T_RUN(edit_survives_each_failing_allocation);
+    T_RUN(modes_survive_each_failing_allocation);
     T_RUN(many_edits_survive_each_failing_allocation);
     return T_END();
 }

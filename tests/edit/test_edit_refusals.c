@@ -137,6 +137,10 @@ static void edit_refuses_indentation_in_doubt(void) {
          "    c = C()\n        r = c.get()",
          "    with C() as c:\n        r = c.get()", HFSB_EDIT_REPLACE,
          HFSB_REFUSED, IN_DOUBT("2", "3", "2")},
+        {"def t():\n    c = C()\n\n    r = c.get()\n",
+         "    c = C()\n\n        r = c.get()",
+         "    with C() as c:\n\n        r = c.get()", HFSB_EDIT_REPLACE,
+         HFSB_REFUSED, IN_DOUBT("2", "4", "3")},
         {"t:\n  a\n  b\n    c\n  d\n", "  a\n  b\n  c\n  d\n",
          "  a\n  B\n  B\n  c\n  d\n", HFSB_EDIT_REPLACE, HFSB_REFUSED,
          lines},
@@ -152,6 +156,17 @@ static void edit_refuses_indentation_in_doubt(void) {
         {"\ta\n\n\tb\n\tc\n", "\t\ta\n\n\tb\n\tc\n",
          "\t\ta\n\n\t\tx\n\tb\n\tc\n", HFSB_EDIT_REPLACE, HFSB_REFUSED,
          lines},
+        {"{\n  a\n    b\n  c\n}\n", "{\n  a\n  b\n  c\n}\n",
+         "{\n  a\n  x\n      y\n  b\n  c\n}\n", HFSB_EDIT_REPLACE,
+         HFSB_REFUSED, IN_DOUBT("1", "5", "3")},
+        {"{\n  a\n\n    b\n  c\n}\n", "{\n  a\n\n  b\n  c\n}\n",
+         "{\n  a\n  x\n      y\n\n  b\n  c\n}\n", HFSB_EDIT_REPLACE,
+         HFSB_REFUSED, IN_DOUBT("1", "6", "3")},
+        {"f:\n    a\n    b\n", "    a\n      b\n", "      x\n",
+         HFSB_EDIT_APPEND_AFTER, HFSB_REFUSED, lines},
+        /* a line in place of a blank one */
+        {" a\n\n    b\n  c\n", "a\n\nb\nc\n", "a\nx\nb\nc\n",
+         HFSB_EDIT_REPLACE, HFSB_REFUSED, IN_DOUBT("1", "4", "2")},
         /* a flat line, some in the file deeper */
         {"a\n  b\nc\n", "a\nb\nc\n", "a\nb\nc\nx\ny\n",
          HFSB_EDIT_REPLACE, HFSB_REFUSED, lines},
@@ -175,6 +190,16 @@ static void edit_refuses_indentation_in_doubt(void) {
          HFSB_EDIT_REPLACE, HFSB_REFUSED, lines},
         {"  a,\n  b,\n", "a,\nb,\n", "  x,\n} y\n", HFSB_EDIT_REPLACE,
          HFSB_REFUSED, lines},
+        {"  a\n  b\n", "a\nb\n", "    x\n  y\n  a\n", HFSB_EDIT_REPLACE,
+         HFSB_REFUSED, IN_DOUBT("1", "2", "3")},
+        {"a\nb\n", "  a\n  b\n", "    a\n    b\n  c\n",
+         HFSB_EDIT_REPLACE, HFSB_REFUSED, IN_DOUBT("1", "2", "1")},
+        {" a\n    b\n         c\n", "a\n  b\n    c\n",
+         "  a\n  b\n    c\nx\n", HFSB_EDIT_REPLACE, HFSB_REFUSED,
+         IN_DOUBT("1", "3", "1")},
+        {"\t\ta\n\t\t\tb\n", "    a\n        b\n",
+         "        a\n            b\n    c\n", HFSB_EDIT_REPLACE,
+         HFSB_REFUSED, IN_DOUBT("1", "2", "1")},
         /* but a line that is put around others explains their depth */
         {"  a\n  b\n", "a\nb\n", "if x\n  a\n  b\n", HFSB_EDIT_REPLACE,
          HFSB_OK, ""},
@@ -236,13 +261,25 @@ static void edit_refuses_changes_at_blank_lines_that_differ(void) {
         {"\na\n\nb\n", "\na\nb\nc\n", "a\nb\n", HFSB_EDIT_REPLACE,
          HFSB_NOT_FOUND, ""},
         {"x\n\na\n\nb\ny\n", "\na\nb\n", "a\nc\n", HFSB_EDIT_REPLACE,
-         HFSB_REFUSED, "old_str not found in file. Lines 3-"},
+         HFSB_REFUSED,
+         "old_str not found in file. Lines 3-5 are the same but for blank"},
         {"x\na\n\nb\n\ny\n", "a\nb\n\n", "a\nc\n", HFSB_EDIT_REPLACE,
-         HFSB_REFUSED, "old_str not found in file. Lines 2-"},
+         HFSB_REFUSED,
+         "old_str not found in file. Lines 2-4 are the same but for blank"},
         {"a\n\nb\na\n\n\nb\n", "a\nb\n", "c\n", HFSB_EDIT_REPLACE,
          HFSB_AMBIGUOUS, "old_str appears 2 times."},
     };
     check_refusals(list, TE_COUNT(list));
+}
+
+static void edit_refuses_all_places_if_one_is_in_doubt(void) {
+    hfsb_edit edit = te_make("    a\n    b\n", "    a\n    x\n    b\n");
+    te_run    run;
+    edit.replace_all = true;
+    run = te_edits(HFSB_LIT("\ta\n\tb\n\n  a\n b\n"), &edit, 1, NULL);
+    T_CHECK(run.st == HFSB_REFUSED &&
+            te_begins(run.err.msg, "old_str not found in file. Lines 4-5 "));
+    te_free(&run);
 }
 
 static void edit_counts_places_that_a_joiner_hides(void) {
@@ -360,6 +397,7 @@ int main(void) {
     T_RUN(edit_refuses_impossible_requests);
     T_RUN(edit_refuses_indentation_in_doubt);
     T_RUN(edit_refuses_changes_at_blank_lines_that_differ);
+    T_RUN(edit_refuses_all_places_if_one_is_in_doubt);
     T_RUN(edit_counts_places_that_a_joiner_hides);
     T_RUN(edit_refuses_omitted_code);
     T_RUN(edit_refuses_a_diff);

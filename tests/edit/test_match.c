@@ -440,6 +440,7 @@ static void loose_search_folds_few_lines(void) {
         {"word100 \n\n\n\n\nword101\n", "\n\n", 6},
         /* a word with 15 places is rare, with 16 it is not */
         {"seldomtimes  word100", "\n", 24},
+        {"seldomtimes \nword100", "\n", 24},
         {"oftentimes  word100", "\n", 3},
         {"oftentimes  even", "\n", 24},
         {"even  oftentimes", "\n", 24},
