@@ -309,6 +309,8 @@ static void edit_ignores_the_length_of_blank_runs(void) {
         {"y; int   a; z\n", "int a;", "int b;", runs, "y; int   b; z\n"},
         {"x   =  2;\n", " = 2", " = 3", runs, "x   =  3;\n"},
         {"\tx   =  2;\n", " = 2", " = 3", runs, "\tx   =  3;\n"},
+        {"\t  a   b\n", "  a b", "  a c", runs, "\t  a   c\n"},
+        {"   a   b\n", "  a b", "  a c", runs, "   a   c\n"},
         /* a run that changes is as new_str has it */
         {"a   b;\n", "a b;", "a  b;", runs, "a  b;\n"},
         {"a   b;\n", "a b;", "a\tb;", runs, "a\tb;\n"},
@@ -817,6 +819,10 @@ static void edit_survives_each_failing_allocation(void) {
          "kept\ta\n\tb\n\tx\n"},
         {"x" ZWJ "\n\tab\n", "  ab\n", "  c\n", NULL,
          "keptx" ZWJ "\n\tc\n"},
+        /* with more changes than the first block has room for */
+        {APOS APOS APOS APOS APOS APOS APOS APOS APOS APOS APOS APOS APOS APOS
+             APOS APOS APOS APOS "a\n",
+         "''''''''''''''''''a", "b", NULL, "keptb\n"},
         {"", "", "text\n", NULL, "kepttext\n"},
         {"    a;\n}\n", "  a;\n", "  a;\n  b;", NULL,
          "kept    a;\n    b;\n}\n"},

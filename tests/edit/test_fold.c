@@ -65,6 +65,65 @@ static void views_map_back_to_the_original_bytes(void) {
     hfsbi_view_free(&view);
 }
 
+/* Character `code` in UTF-8; it takes two or three bytes. */
+static void put_char(hfsb_buf *out, unsigned long code) {
+    char bytes[3];
+    bytes[0] = (char)(code < 0x800 ? 0xC0 | code >> 6 : 0xE0 | code >> 12);
+    bytes[1] = (char)(0x80 | (code >> 6 & 0x3F));
+    bytes[2] = (char)(0x80 | (code & 0x3F));
+    if (code < 0x800) bytes[1] = bytes[2];
+    te_append(out, hfsb_str_make(bytes, code < 0x800 ? 2 : 3));
+}
+
+static void look_alikes_become_ascii(void) {
+    /* the first and the last of each range, and their neighbours; NULL: the
+       character stays */
+    static const struct {
+        unsigned long code;
+        const char   *want;
+    } cases[] = {
+        {0x9F, NULL},   {0xA0, " "},    {0xA1, NULL},   {0x1FFF, NULL},
+        {0x2000, " "},  {0x200A, " "},  {0x200B, ""},   {0x200C, NULL},
+        {0x200F, NULL}, {0x2010, "-"},  {0x2013, "-"},  {0x2014, "-"},
+        {0x2015, "-"},  {0x2016, NULL}, {0x2017, NULL}, {0x2018, "'"},
+        {0x201B, "'"},  {0x201C, "\""}, {0x201F, "\""}, {0x2020, NULL},
+        {0x2025, NULL}, {0x2026, "..."}, {0x2027, NULL}, {0x202E, NULL},
+        {0x202F, " "},  {0x2030, NULL}, {0x205E, NULL}, {0x205F, " "},
+        {0x2060, ""},   {0x2061, NULL}, {0x2211, NULL}, {0x2212, "-"},
+        {0x2213, NULL}, {0x2FFF, NULL}, {0x3000, " "},  {0x3001, NULL},
+        {0xFEFE, NULL}, {0xFEFF, ""},   {0xFF00, NULL}};
+    size_t i;
+    for (i = 0; i < TE_COUNT(cases); i++) {
+        hfsb_buf text = HFSB_INIT, out = HFSB_INIT;
+        put_char(&text, cases[i].code);
+        hfsbi_fold(hfsb_buf_str(&text), HFSBI_FOLD_LOOKS, &out);
+        T_CHECK(te_same(&out, cases[i].want ? hfsb_cstr(cases[i].want)
+                                            : hfsb_buf_str(&text)));
+        hfsb_buf_free(&text);
+        hfsb_buf_free(&out);
+    }
+}
+
+/* As long as the text and two LFs: the memory is just enough. */
+static void views_of_any_length_are_built(void) {
+    size_t n;
+    for (n = 0; n < 300; n++) {
+        hfsb_buf   text = HFSB_INIT;
+        hfsbi_view view;
+        t_repeat(&text, "x", n);
+        view = make_view(text.ptr ? text.ptr : "", 0);
+        T_CHECK(view.text.len == n + 2 && view.text.ptr[n + 1] == '\n');
+        T_CHECK(hfsb_str_count_byte(hfsb_buf_str(&view.text), 'x') == n);
+        hfsbi_view_free(&view);
+        T_CHECK(!view.changes && !view.text.ptr);
+        T_CHECK(hfsbi_view_build(&view, HFSB_LIT(" a"), HFSBI_FOLD_INDENT) ==
+                HFSB_OK);
+        T_STR(view.text, "\na\n");
+        hfsbi_view_free(&view);
+        hfsb_buf_free(&text);
+    }
+}
+
 static void invisible_characters_are_found(void) {
     /* the first and the last of each range, and their neighbours */
     static const struct {
@@ -139,6 +198,8 @@ int main(void) {
 #ifdef HFSBI_SPLIT
     T_RUN(views_put_every_line_between_two_newlines);
     T_RUN(views_map_back_to_the_original_bytes);
+    T_RUN(look_alikes_become_ascii);
+    T_RUN(views_of_any_length_are_built);
     T_RUN(invisible_characters_are_found);
     T_RUN(tables_find_lines_whatever_their_indentation);
     T_RUN(occurrences_are_all_places_of_a_pattern);

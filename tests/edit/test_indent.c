@@ -28,7 +28,7 @@ static bool next_word(hfsb_str *rest, hfsb_str *word) {
 
 typedef struct indent_case {
     const char *pairs; /* "4>t 8>tt": of the old lines and of the file's */
-    const char *others; /* of other lines of the file */
+    const char *others; /* of other lines of the file; "-": a blank one */
     const char *news;   /* of the new lines; the last one is put */
     const char *far;    /* what it becomes; NULL: not told */
     const char *near;   /* next to a line that is off */
@@ -66,8 +66,9 @@ static void read_case(const indent_case *c, indent_texts *t) {
         te_append(&t->file, HFSB_LIT("x\n"));
     }
     for (rest = hfsb_cstr(c->others); next_word(&rest, &word);) {
-        put_indent(&t->file, word);
-        te_append(&t->file, HFSB_LIT("x\n"));
+        bool blank = hfsb_str_equal(word, HFSB_LIT("-"));
+        if (!blank) put_indent(&t->file, word);
+        te_append(&t->file, blank ? HFSB_LIT("\n") : HFSB_LIT("x\n"));
     }
     for (rest = hfsb_cstr(c->news); next_word(&rest, &word);) {
         t->put = add_indent(t, word);
@@ -205,6 +206,7 @@ static void levels_of_one_unit_become_those_of_another(void) {
         {"0>0 2>4 2>4", "0", "4", "8", "8"},
         {"2>4 0>0", "0 2", "2", NULL, NULL},
         {"2>4 0>0", "0", "8", NULL, NULL},
+        {"8>4 0>0", "0", "8", NULL, NULL},
     };
     check_indents(list, TE_COUNT(list));
 }
@@ -237,6 +239,10 @@ static void mixed_lines_leave_the_rest_as_it_is(void) {
         {"4>4 4>4 8>4", "0 4", "8", "8", NULL},
         {"4>4 8>8 4>8", "0 4", "4", "4", NULL},
         {"4>4 8>8 4>9 8>8", "0 4", "4", "4", "4"},
+        {"4>4 8>8 4>9 8>8", "0 4 5 - 5 4 0", "4", "4", "4"},
+        {"4>4 8>8 4>13 8>8", "0 4", "4", "4", "4"},
+        {"4>4 8>8 4>67 8>8", "0 4", "4", "4", "4"},
+        {"4>4 8>8 4>68 8>8", "0 4", "4", "4", NULL},
         {"4>4 8>8 4>12", "0 8", "4", "4", NULL},
         {"2>2 4>4 6>6 4>8", "", "4", "4", NULL},
         {"4>4 5>4", "0 4", "8", "8", "8"},
@@ -244,6 +250,8 @@ static void mixed_lines_leave_the_rest_as_it_is(void) {
         {"t>t 4>4 7>4", "0 4", "tt", "tt", "tt"},
         {"4>4 8>4", "0 4", "8", NULL, NULL},
         {"4>4 8>4", "0 4", "4", NULL, NULL},
+        {"4>4 ->0 8>4", "0 4", "4", NULL, NULL},
+        {"t1>t", "", "t1", "t", "t"},
         {"0>0 4>4 0>4", "", "0", NULL, NULL},
         {"0>0 0>0 5>4", "", "8", NULL, NULL},
         {"0>0 0>0 5>4", "", "0", "0", "0"},
@@ -257,11 +265,13 @@ static void mixed_lines_leave_the_rest_as_it_is(void) {
         {"4>4 12>8 12>8", "0 4", "12", NULL, NULL},
         {"4>4 12>8 12>8", "0 4", "4", "4", "4"},
         {"4>4 12>8 12>8", "0 2", "12", NULL, NULL},
+        {"t>t 4>4 12>8 12>8", "0 4", "12", NULL, NULL},
         /* each became another, whatever the rule */
         {"0>1 2>4 4>9", "", "2", "4", "4"},
         {"0>1 2>4 4>9", "", "6", NULL, NULL},
         {"t>9 1>10", "", "t", NULL, NULL},
         {"0>9 2>4", "", "2", NULL, NULL},
+        {"2>4 0>9", "", "2", NULL, NULL},
         {"0>4 0>9 2>10", "", "2", NULL, NULL},
     };
     check_indents(list, TE_COUNT(list));
