@@ -124,6 +124,36 @@ static void views_of_any_length_are_built(void) {
     }
 }
 
+/* Many changes: characters, blanks at both ends of lines, blank lines. */
+static void build_views(hfsb_alloc alloc, const t_heap *heap) {
+    static const struct {
+        const char *part; /* 40 times */
+        unsigned    folds;
+        size_t      len; /* of the view */
+    } cases[] = {
+        {"\xE2\x80\x99", HFSBI_FOLD_LOOKS, 42},
+        {" a \r\n", HFSBI_FOLD_TRAIL | HFSBI_FOLD_INDENT, 81},
+        {" \r\n", HFSBI_FOLD_TRAIL | HFSBI_FOLD_INDENT | HFSBI_FOLD_LINES, 1}};
+    size_t i;
+    for (i = 0; i < TE_COUNT(cases); i++) {
+        hfsb_buf    text = HFSB_INIT;
+        hfsbi_view  view = HFSB_INIT;
+        hfsb_status st;
+        t_repeat(&text, cases[i].part, 40);
+        view.text.alloc = alloc;
+        st = hfsbi_view_build(&view, hfsb_buf_str(&text), cases[i].folds);
+        T_CHECK(st == HFSB_OK || (heap->fail_at && st == HFSB_NOMEM));
+        T_CHECK(st != HFSB_OK ||
+                (view.count > 40 && view.text.len == cases[i].len));
+        hfsbi_view_free(&view);
+        hfsb_buf_free(&text);
+    }
+}
+
+static void views_survive_each_failing_allocation(void) {
+    t_each_allocation_fails(build_views);
+}
+
 static void invisible_characters_are_found(void) {
     /* the first and the last of each range, and their neighbours */
     static const struct {
@@ -200,6 +230,7 @@ int main(void) {
     T_RUN(views_map_back_to_the_original_bytes);
     T_RUN(look_alikes_become_ascii);
     T_RUN(views_of_any_length_are_built);
+    T_RUN(views_survive_each_failing_allocation);
     T_RUN(invisible_characters_are_found);
     T_RUN(tables_find_lines_whatever_their_indentation);
     T_RUN(occurrences_are_all_places_of_a_pattern);
