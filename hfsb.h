@@ -9943,14 +9943,10 @@ static hfsb_status hfsbi_window_add(hfsbi_search *s, size_t start,
     return HFSB_OK;
 }
 
-/* True for a byte that every fold keeps and no fold produces. A single dot
-   qualifies; three of them may stand for an ellipsis. */
-static bool hfsbi_is_anchor_byte(hfsb_str s, size_t i) {
-    char c = s.ptr[i];
-    if (c == '.')
-        return (i == 0 || s.ptr[i - 1] != '.') &&
-               (i + 1 == s.len || s.ptr[i + 1] != '.');
-    return c > ' ' && c < 0x7F && c != '-' && c != '\'' && c != '"';
+/* True for a byte that every fold keeps and no fold produces. */
+static bool hfsbi_is_anchor_byte(char c) {
+    return c > ' ' && c < 0x7F && c != '-' && c != '\'' && c != '"' &&
+           c != '.';
 }
 
 #define HFSBI_ANCHORS 8
@@ -9961,7 +9957,7 @@ static size_t hfsbi_list_anchors(hfsb_str text, hfsb_str *list) {
     size_t i, start, count = 0, k;
     for (i = 0; i < text.len; i++) {
         start = i;
-        while (i < text.len && hfsbi_is_anchor_byte(text, i)) i++;
+        while (i < text.len && hfsbi_is_anchor_byte(text.ptr[i])) i++;
         if (i == start ||
             (count == HFSBI_ANCHORS && i - start <= list[count - 1].len))
             continue;
@@ -10110,10 +10106,10 @@ static hfsb_status hfsbi_match_add(hfsbi_search *s, size_t start, size_t end,
     return HFSB_OK;
 }
 
-/* The bytes of the file that the view shows at [from, to); false when that
-   would split a character. */
-static bool hfsbi_match_bounds(const hfsbi_search *s, size_t from, size_t to,
-                               size_t *start, size_t *end) {
+/* The byte of the file where a match at view offset `from` starts; false when
+   that would split a character. */
+static bool hfsbi_match_start(const hfsbi_search *s, size_t from,
+                              size_t *start) {
     const char *text = s->view.text.ptr;
     bool        blank = text[from] == '\n' && text[from - 1] == '\n';
     unsigned    folds = s->matches->folds;
@@ -10121,29 +10117,29 @@ static bool hfsbi_match_bounds(const hfsbi_search *s, size_t from, size_t to,
        match, and on a first line that is blank; blank lines are not. */
     bool before = (folds & HFSBI_FOLD_INDENT || blank || s->lines) &&
                   !(folds & HFSBI_FOLD_LINES);
-    return (before ? hfsbi_view_before(&s->view, from, start)
-                   : hfsbi_view_after(&s->view, from, start)) &&
-           (s->tail ? hfsbi_view_after(&s->view, to, end)
-                    : hfsbi_view_before(&s->view, to, end));
+    return before ? hfsbi_view_before(&s->view, from, start)
+                  : hfsbi_view_after(&s->view, from, start);
 }
 
-/* Takes the pattern found at view offset `at`; false when it is no match. */
-static bool hfsbi_match_take(hfsbi_search *s, bool folded, size_t base,
-                             size_t at, hfsb_status *st) {
+/* Takes the pattern found at view offset `at`, unless that would split a
+   character. */
+static hfsb_status hfsbi_match_take(hfsbi_search *s, bool folded, size_t base,
+                                    size_t at) {
     size_t start = at, end = at + s->pattern.len;
     bool   lacks_newline = false;
     if (folded) {
         size_t from = at + s->lead, to = end - s->tail;
-        if (!hfsbi_match_bounds(s, from, to, &start, &end)) return false;
-        lacks_newline = (s->matches->folds & HFSBI_FOLD_INDENT) &&
-                        s->view.closed && to == s->view.text.len;
+        if (!hfsbi_match_start(s, from, &start) ||
+            !(s->tail ? hfsbi_view_after(&s->view, to, &end)
+                      : hfsbi_view_before(&s->view, to, &end)))
+            return HFSB_OK;
+        lacks_newline = s->view.closed && to == s->view.text.len;
         while (s->matches->folds & HFSBI_FOLD_LINES &&
                !hfsbi_starts_line(s->file, base + start))
             start--;
     }
-    if (s->lines && !hfsbi_starts_line(s->file, base + start)) return false;
-    *st = hfsbi_match_add(s, base + start, base + end, lacks_newline);
-    return true;
+    if (s->lines && !hfsbi_starts_line(s->file, base + start)) return HFSB_OK;
+    return hfsbi_match_add(s, base + start, base + end, lacks_newline);
 }
 
 /* True when a second match makes no difference any more. */
@@ -10152,24 +10148,18 @@ static bool hfsbi_has_enough(const hfsbi_search *s) {
 }
 
 /* Finds the pattern everywhere in text, which starts `skip` bytes into the
-   view, or is the file itself. A second place inside a match is noted, because
-   overlapping matches are ambiguous; further ones are skipped. */
+   view, or is the file itself. */
 static hfsb_status hfsbi_search_text(hfsbi_search *s, hfsb_str text,
                                      bool folded, size_t skip, size_t base) {
     hfsbi_occurrences f = HFSB_INIT;
-    size_t            at, next = 0, after = 0;
+    size_t            at, next = 0;
     f.text = text;
     f.pattern = s->pattern;
-    while ((at = hfsbi_occurrence_next(&f, next)) != HFSB_NPOS) {
-        size_t      count = s->matches->count;
-        hfsb_status st = HFSB_OK;
-        next = at + 1;
-        if (!hfsbi_match_take(s, folded, base, at + skip, &st)) continue;
+    for (; (at = hfsbi_occurrence_next(&f, next)) != HFSB_NPOS;
+         next = at + 1) {
+        hfsb_status st = hfsbi_match_take(s, folded, base, at + skip);
         if (st != HFSB_OK) return st;
         if (hfsbi_has_enough(s)) return HFSB_OK;
-        if (s->matches->count > count)
-            after = at + s->pattern.len - (s->lead || s->tail);
-        else if (next < after) next = after;
     }
     return HFSB_OK;
 }
@@ -10181,7 +10171,7 @@ static hfsb_status hfsbi_search_end(hfsbi_search *s, hfsb_str text,
                                     bool folded, size_t skip, size_t base) {
     hfsb_str core =
         hfsb_str_slice(s->pattern, s->lead, s->pattern.len - s->tail);
-    size_t      from = 0;
+    size_t      from;
     bool        blank;
     hfsb_status st;
     if (core.len < 2 || core.ptr[core.len - 1] != '\n') return HFSB_OK;
@@ -10192,9 +10182,7 @@ static hfsb_status hfsbi_search_end(hfsbi_search *s, hfsb_str text,
         return HFSB_OK;
     from = text.len - core.len + skip;
     if (s->lead && s->view.text.ptr[from - 1] != '\n') return HFSB_OK;
-    if (folded && !(s->lines ? hfsbi_view_before(&s->view, from, &from)
-                             : hfsbi_view_after(&s->view, from, &from)))
-        return HFSB_OK;
+    if (folded && !hfsbi_match_start(s, from, &from)) return HFSB_OK;
     if (s->lines && !hfsbi_starts_line(s->file, base + from)) return HFSB_OK;
     blank = hfsbi_starts_line(s->file, s->file->text.len);
     /* If old_text begins with a blank line as well, rung 8 drops both. */
@@ -10242,8 +10230,8 @@ static hfsb_status hfsbi_set_pattern(hfsbi_search *s, hfsb_str old_text,
     }
     /* A first line of blanks is a blank line, not the end of another; a last
        line that was trimmed ends its line. */
-    s->lead = (folds & HFSBI_FOLD_TRAIL) && indent && indent < old_text.len &&
-              old_text.ptr[indent] == '\n';
+    s->lead =
+        (folds & HFSBI_FOLD_TRAIL) && indent && old_text.ptr[indent] == '\n';
     s->tail = s->needle.trimmed;
     s->pattern = hfsb_str_slice(view, !s->lead, view.len - !s->tail);
     return HFSB_OK;
@@ -10306,11 +10294,8 @@ static hfsb_status hfsbi_search_exact(hfsbi_search *s) {
             st = hfsbi_try_folds(s, HFSBI_RUNG_EXACT, s->old_text, 0);
     }
     /* A CR at the end of old_text may be half of a CRLF. */
-    if (st == HFSB_OK && !s->matches->count && has_cr) {
-        s->pattern = s->old_text;
-        s->lead = s->tail = false;
+    if (st == HFSB_OK && !s->matches->count && has_cr)
         st = hfsbi_search_text(s, s->file->text, false, 0, 0);
-    }
     if (s->matches->count && (s->matches->items[0].lacks_newline ||
                               s->matches->items[0].lacks_blank))
         s->matches->rung = HFSBI_RUNG_EOF;
@@ -10393,8 +10378,7 @@ static hfsb_str hfsbi_rung_text(hfsbi_search *s, hfsbi_rung rung,
     if (rung == HFSBI_RUNG_LINES && s->file->mixed_cr)
         return none; /* mend.c knows one line end */
     if (rung == HFSBI_RUNG_LINES &&
-        hfsb_str_count_byte(hfsb_str_slice(text, 0, text.len - !!text.len),
-                            '\n') == 0)
+        hfsb_str_find_byte(text, '\n') >= text.len - 1)
         return none; /* one line has no blank line inside */
     return text;
 }
@@ -10403,7 +10387,7 @@ static hfsb_str hfsbi_rung_text(hfsbi_search *s, hfsbi_rung rung,
 static hfsb_status hfsbi_search_loose(hfsbi_search *s, bool hidden) {
     hfsbi_matches *m = s->matches;
     hfsb_status    st = s->window_count ? HFSB_OK : hfsbi_find_windows(s);
-    unsigned       useless = st == HFSB_OK ? ~hfsbi_useful_folds(s) : 0;
+    unsigned       useless = ~hfsbi_useful_folds(s);
     size_t         i;
     for (i = 0;
          st == HFSB_OK && i < sizeof hfsbi_ladder / sizeof *hfsbi_ladder;
@@ -11225,8 +11209,8 @@ typedef struct hfsbi_rewriter {
     size_t             shifted;    /* of hfsbi_indent_shifted() */
     bool               shifted_known;
 
-    hfsb_str newline; /* of the file, for offsets from .. to; empty: none */
-    size_t   newline_from, newline_to;
+    hfsb_str newline; /* of the file, up to offset newline_to; empty: none */
+    size_t   newline_to;
     bool     newline_known;
 } hfsbi_rewriter;
 
@@ -11296,7 +11280,6 @@ static void hfsbi_rewrite_load(hfsbi_rewriter *r, hfsbi_match match) {
         line->text = hfsb_str_slice(r->file->text, pos, end);
         line->end = hfsb_str_slice(r->file->text, end, end + len);
         pos = end + len;
-        if (r->rung < HFSBI_RUNG_INDENT) continue;
         line->file_indent = hfsbi_indent_of(line->text, r->folds);
         line->indent = hfsbi_indent_of(r->olds.items[i], r->folds);
         /* A line that is blank to the folds is so on both sides. */
@@ -11308,14 +11291,12 @@ static void hfsbi_rewrite_load(hfsbi_rewriter *r, hfsbi_match match) {
 }
 
 /* The file's line end at pos, empty if it has none. Many matches can lie on
-   one long line: the last answer is kept. */
+   one long line: the last answer is kept. pos never falls. */
 static hfsb_str hfsbi_rewrite_newline(hfsbi_rewriter *r, size_t pos) {
     size_t len;
-    if (r->newline_known && pos >= r->newline_from && pos <= r->newline_to)
-        return r->newline;
+    if (r->newline_known && pos <= r->newline_to) return r->newline;
     if (!r->newline_known || r->newline.len)
         r->newline = hfsbi_newline_at(r->file, pos);
-    r->newline_from = pos;
     r->newline_to = hfsbi_edit_line_end(r->file, pos, &len);
     r->newline_known = true;
     return r->newline;
@@ -11347,8 +11328,7 @@ HFSBI_FN void hfsbi_put_newlines(hfsb_buf *out, hfsb_str text,
    has no line end. */
 static void hfsbi_put_verbatim(hfsbi_rewriter *r, size_t pos) {
     hfsb_str newline = HFSB_INIT;
-    if (hfsb_str_find_byte(r->texts.raw_new, '\n') == HFSB_NPOS &&
-        hfsb_str_find_byte(r->texts.raw_new, '\r') == HFSB_NPOS) {
+    if (hfsb_str_find_byte(r->texts.raw_new, '\n') == HFSB_NPOS) {
         hfsb_buf_append(r->out, r->texts.raw_new);
         return;
     }
@@ -11359,38 +11339,29 @@ static void hfsbi_put_verbatim(hfsbi_rewriter *r, size_t pos) {
 
 /* ---- keeping the file's bytes inside a changed line ---- */
 
-static bool hfsbi_is_continuation(hfsb_str s, size_t pos) {
-    return pos < s.len && ((unsigned char)s.ptr[pos] & 0xC0u) == 0x80u;
-}
-
 /* True when a cut at pos would fall between two blanks of a run. */
 static bool hfsbi_cuts_run(hfsb_str s, size_t pos, unsigned folds) {
     size_t len, back = pos;
     if (!(folds & HFSBI_FOLD_RUNS) || pos == 0 || pos >= s.len) return false;
     do back--;
-    while (back > 0 && hfsbi_is_continuation(s, back));
+    while (back > 0 && ((unsigned char)s.ptr[back] & 0xC0u) == 0x80u);
     return hfsbi_blank_at(s, pos, folds, &len) &&
            hfsbi_blank_at(s, back, folds, &len);
 }
 
-/* Length of the common head of an old line and a new line, cut between
-   characters; the next function: of the common tail. */
+/* Length of the common head of an old line and a new line, without a part of a
+   run of blanks; the next function: of the common tail. */
 static size_t hfsbi_common_head(hfsb_str a, hfsb_str b, unsigned folds) {
     size_t n = 0, least = a.len < b.len ? a.len : b.len;
     while (n < least && a.ptr[n] == b.ptr[n]) n++;
-    while (n > 0 &&
-           (hfsbi_is_continuation(a, n) || hfsbi_is_continuation(b, n) ||
-            hfsbi_cuts_run(b, n, folds)))
-        n--;
+    while (hfsbi_cuts_run(b, n, folds)) n--;
     return n;
 }
 
 static size_t hfsbi_common_tail(hfsb_str a, hfsb_str b, unsigned folds) {
     size_t n = 0, least = a.len < b.len ? a.len : b.len;
     while (n < least && a.ptr[a.len - 1 - n] == b.ptr[b.len - 1 - n]) n++;
-    while (n > 0 && (hfsbi_is_continuation(a, a.len - n) ||
-                     hfsbi_cuts_run(b, b.len - n, folds)))
-        n--;
+    while (hfsbi_cuts_run(b, b.len - n, folds)) n--;
     return n;
 }
 
@@ -11445,7 +11416,6 @@ static bool hfsbi_walk_next(hfsbi_line_walk *w) {
 static void hfsbi_align_head(const hfsbi_rewriter *r, size_t line,
                              size_t limit, size_t *old_pos, size_t *file_pos) {
     hfsbi_line_walk w = hfsbi_walk_start(r, line);
-    *old_pos = *file_pos = 0;
     do {
         if (w.old_before > limit) return;
         *old_pos = w.old_before;
@@ -11491,15 +11461,11 @@ static void hfsbi_put_changed(hfsbi_rewriter *r, hfsb_str line, size_t first,
 /* ---- line by line ---- */
 
 /* Appends the indentation of a new line; `twin` is the old line it replaces,
-   or HFSB_NPOS. Where no rule holds for all lines, it takes over the twin's
-   place. False when the indentation cannot be told. */
+   or HFSB_NPOS. If it was as deep, the new line takes over its place. False
+   when the indentation cannot be told. */
 static bool hfsbi_put_indent(hfsbi_rewriter *r, hfsb_str indent, size_t twin,
                              bool near_off) {
-    bool rule = r->map.rule != HFSBI_INDENT_NONE &&
-                r->map.rule != HFSBI_INDENT_MIXED &&
-                r->map.rule != HFSBI_INDENT_TABLE &&
-                !(r->map.rule == HFSBI_INDENT_UNITS && r->map.support == 1);
-    if (rule || twin == HFSB_NPOS || !r->lines[twin].indent.ptr ||
+    if (twin == HFSB_NPOS || !r->lines[twin].indent.ptr ||
         !hfsb_str_equal(r->lines[twin].indent, indent))
         return hfsbi_indent_put(&r->map, indent, near_off, r->out);
     hfsb_buf_append(r->out, r->lines[twin].file_indent);
@@ -11776,7 +11742,6 @@ static hfsb_status hfsbi_insert(hfsbi_rewriter *r, hfsbi_match *match) {
 /* A match at the end of a file that lacks the last newline: both texts do
    without it too, but text put before the match needs its line end. */
 static void hfsbi_drop_newline(hfsbi_rewriter *r) {
-    hfsbi_rewrite_free(r);
     r->texts.old_text = hfsbi_without_newline(r->texts.old_text);
     if (r->texts.mode == HFSB_EDIT_PREPEND_BEFORE) return;
     r->texts.new_text = hfsbi_without_newline(r->texts.new_text);
@@ -11790,7 +11755,6 @@ static hfsb_status hfsbi_replace_without_blank(hfsbi_rewriter *r,
     hfsb_str    text = r->texts.new_text;
     size_t      mark = r->out->len;
     hfsb_status st;
-    hfsbi_rewrite_free(r);
     r->texts.old_text = hfsbi_without_newline(r->texts.old_text);
     if (hfsb_str_equal(text, HFSB_LIT("\n")) ||
         hfsb_str_ends(text, HFSB_LIT("\n\n"))) {
@@ -28807,6 +28771,12 @@ HFSBI_FN bool hfsbi_record_truncated(const hfsbi_record *r);
 /* True while stdout ends in an unfinished line. */
 HFSBI_FN bool hfsbi_record_pending(const hfsbi_record *r);
 
+/* Appends the end of stderr so far, at most max bytes, in whole lines if there
+   are several. Nothing for a merged or settled record. HFSB_OK or the failure
+   of the buffer. */
+HFSBI_FN hfsb_status hfsbi_record_show_stderr(const hfsbi_record *r,
+                                              size_t max, hfsb_buf *out);
+
 /* Appends the text of a reply. Call it after finish and before settle. HFSB_OK
    or the failure of the buffer. */
 HFSBI_FN hfsb_status hfsbi_record_show(const hfsbi_record *r, hfsb_buf *out);
@@ -30739,6 +30709,28 @@ HFSBI_FN bool hfsbi_record_pending(const hfsbi_record *r) {
            line.len > 0;
     hfsb_buf_free(&line);
     return some;
+}
+
+HFSBI_FN hfsb_status hfsbi_record_show_stderr(const hfsbi_record *r,
+                                              size_t max, hfsb_buf *out) {
+    hfsb_buf    all = HFSB_INIT;
+    hfsb_str    text;
+    size_t      line;
+    hfsb_status st;
+    if (r->merged || !r->window[1]) return HFSB_OK;
+    all.alloc = r->alloc;
+    st = hfsb_text_window_show(r->window[1], HFSB_LIT(""), &all);
+    if (st == HFSB_OK) st = hfsb_text_filter_peek(r->filter[1], &all);
+    text = hfsbi_trim_end(hfsb_buf_str(&all));
+    if (text.len > max) {
+        text = hfsb_str_slice(text, hfsbi_char_after(text, text.len - max),
+                              text.len);
+        line = hfsb_str_find_byte(text, '\n');
+        if (line != HFSB_NPOS) text = hfsb_str_slice(text, line + 1, text.len);
+    }
+    if (st == HFSB_OK) st = hfsb_buf_append(out, text);
+    hfsb_buf_free(&all);
+    return st;
 }
 
 HFSBI_FN hfsb_status hfsbi_record_show(const hfsbi_record *r, hfsb_buf *out) {
@@ -34978,6 +34970,7 @@ enum {
     HFSBI_LISTEN_MS = 5000,  /* for an answer, when the caller named no time */
     HFSBI_PAGE_MAX = 100000, /* bytes */
     HFSBI_PENDING = 200,     /* bytes of an unfinished line that always fit */
+    HFSBI_STDERR_END = 300,  /* bytes of stderr that a page adds */
     HFSBI_JOBS_NAMED = 8,    /* that "No such job" names */
     HFSBI_JOBS_LISTED = 50   /* that bash_output lists */
 };
@@ -35182,6 +35175,23 @@ static hfsb_status hfsbi_page_fill(hfsb_call *call, hfsbi_page *p) {
     return st;
 }
 
+/* Adds the end of stderr to the notes. It reaches the log only when the job
+   ends, but many builds report there all that they do. */
+static hfsb_status hfsbi_page_note_stderr(hfsb_call *call) {
+    hfsb_buf    end = HFSB_INIT;
+    hfsb_status st;
+    end.alloc = call->notes.alloc;
+    st = hfsbi_record_show_stderr(&call->job->record, HFSBI_STDERR_END, &end);
+    if (st == HFSB_OK && end.len) {
+        hfsb_buf_append(&call->notes,
+                        HFSB_LIT("\n(stderr follows when the job has ended; "
+                                 "so far its end is:)\n"));
+        st = hfsb_buf_append(&call->notes, hfsb_buf_str(&end));
+    }
+    hfsb_buf_free(&end);
+    return st;
+}
+
 HFSBI_FN hfsb_status hfsbi_output_result(hfsb_call *call) {
     hfsbi_job  *job = call->job;
     hfsbi_page  p = HFSB_INIT;
@@ -35199,6 +35209,9 @@ HFSBI_FN hfsb_status hfsbi_output_result(hfsb_call *call) {
         hfsb_buf_printf(&call->notes,
                         "\n(%llu bytes more: call bash_output again)",
                         job->record.total - p.next);
+    if (call->output.page && job->state != HFSBI_JOB_DONE)
+        st = hfsbi_page_note_stderr(call);
+    if (st != HFSB_OK) return st;
     if (p.gone_from == p.gone_to) return call->notes.status;
     hfsbi_build_array(&call->fields, "dropped");
     hfsbi_build_int(&call->fields, NULL, (long long)p.gone_from);

@@ -7275,6 +7275,7 @@ HFSBI_FN void hfsbi_mcp_show_running(hfsb_str job, long long seconds,
     hfsb_buf_append(&text, shown.len ? HFSB_LIT(". Output so far:\n")
                                      : HFSB_LIT(". No output so far.\n"));
     hfsb_buf_append(&text, shown);
+    hfsbi_mcp_put_lines(&text, hfsbi_mcp_cut(f.notes, hfsbi_mcp_few(out)));
     hfsbi_mcp_put_footer(&text, "[poll with bash_output id=");
     hfsb_buf_append(&text, job);
     hfsb_buf_printf(&text, " offset=%llu wait_ms=45000; end it with kill id=",
