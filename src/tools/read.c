@@ -384,6 +384,8 @@ static hfsb_status hfsbi_line_put(hfsbi_line_reader *r, hfsb_str text,
     if (!r->whole && (text.len > HFSBI_READ_CHARS || more))
         hfsbi_line_shorten(&text, hfsb_utf8_offset(text, HFSBI_READ_CHARS),
                            &more);
+    else if (more) /* hfsbi_line_hold() may have cut its last character */
+        hfsbi_line_shorten(&text, hfsbi_utf8_floor(text, text.len - 1), &more);
     valid = hfsb_utf8_validate(text) == text.len;
     need = r->out->len + (valid ? text.len : 3 * text.len) + 64;
     if (need > r->room && r->shown) {

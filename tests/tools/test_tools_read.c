@@ -222,6 +222,41 @@ static void a_line_longer_than_a_reply_is_cut(void) {
     hfsb_tools_close(tools);
 }
 
+/* It is cut between two characters, whichever byte the reply is full at. */
+static void a_line_longer_than_a_page_is_cut_between_characters(void) {
+    hfsb_tools_opts o = HFSB_INIT;
+    hfsb_tools     *tools;
+    tt_reply        r = HFSB_INIT;
+    hfsb_buf        text = HFSB_INIT;
+    size_t          shift;
+    o.max_page = 6000;
+    tools = tt_open(&o);
+    for (shift = 0; shift < 3; shift++) {
+        const char *more;
+        hfsb_str    out;
+        hfsb_buf_truncate(&text, 0);
+        tt_fill(&text, "a", shift);
+        tt_fill(&text, "\xE2\x82\xAC", 20000);
+        tt_put("euros", hfsb_buf_str(&text));
+        tt_call(&r, tools, "read", "path=s limit=j", "euros", "0");
+        T_CHECK(r.sane && r.res.success && tt_flag(&r, "truncated"));
+        out = hfsb_buf_str(&r.res.output);
+        T_CHECK(!tt_says(&r.res.output, "not UTF-8"));
+        T_CHECK(!tt_text(&r, "notes").len);
+        more = strstr(out.ptr, "... (");
+        T_CHECK(more != NULL);
+        if (more) /* "1", a tab, and what is shown */
+            T_CHECK(hfsb_utf8_count(hfsb_str_make(
+                        out.ptr, (size_t)(more - out.ptr))) -
+                        2 + (size_t)atol(more + 5) ==
+                    shift + 20000);
+    }
+    unlink("euros");
+    hfsb_buf_free(&text);
+    tt_drop(&r);
+    hfsb_tools_close(tools);
+}
+
 static void big_reads_go_on_at_next_offset(void) {
     hfsb_tools *tools = tt_open(NULL);
     tt_reply    r = HFSB_INIT;
@@ -809,6 +844,7 @@ int main(void) {
     TT_RUN(long_lines_are_cut_and_say_so);
     TT_RUN(a_large_limit_gives_whole_lines_and_nothing_else);
     TT_RUN(a_line_longer_than_a_reply_is_cut);
+    TT_RUN(a_line_longer_than_a_page_is_cut_between_characters);
     TT_RUN(big_reads_go_on_at_next_offset);
     TT_RUN(a_big_file_read_to_its_end_is_known);
     TT_RUN(reports_files_it_cannot_read);
