@@ -207,12 +207,19 @@ HFSBI_UNUSED static inline unsigned hfsbi_ctz64(uint64_t x) {
 #endif
 }
 
-/* Eight bytes as a little-endian number, on every machine. */
+/* Eight bytes as a little-endian number, on every machine. Not every compiler
+   makes one load of the shifts. */
 HFSBI_UNUSED static inline uint64_t hfsbi_load64(const char *at) {
+#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+    uint64_t x;
+    memcpy(&x, at, 8);
+    return x;
+#else
     const unsigned char *b = (const unsigned char *)at;
     return (uint64_t)b[0] | (uint64_t)b[1] << 8 | (uint64_t)b[2] << 16 |
            (uint64_t)b[3] << 24 | (uint64_t)b[4] << 32 | (uint64_t)b[5] << 40 |
            (uint64_t)b[6] << 48 | (uint64_t)b[7] << 56;
+#endif
 }
 
 typedef enum hfsbi_number_type {
