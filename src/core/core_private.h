@@ -313,9 +313,10 @@ HFSBI_UNUSED static inline uint64_t hfsbi_json_mask(const char *at,
     __m128i     x = _mm_loadu_si128((const __m128i *)from);
     __m128i     hit = _mm_or_si128(_mm_cmpeq_epi8(x, _mm_set1_epi8('"')),
                                    _mm_cmpeq_epi8(x, _mm_set1_epi8('\\')));
-    /* signed, bytes above 0x7F are below 32 too */
+    /* Only signs count. Less 32, and with signed saturation, all bytes that
+       are below 32 or above 0x7F are negative. */
     hit = _mm_or_si128(
-        hit, high ? _mm_cmplt_epi8(x, _mm_set1_epi8(32))
+        hit, high ? _mm_subs_epi8(x, _mm_set1_epi8(32))
                   : _mm_cmpeq_epi8(_mm_min_epu8(x, _mm_set1_epi8(31)), x));
     return (uint64_t)(unsigned)_mm_movemask_epi8(hit);
 #elif defined(HFSBI_NEON)

@@ -529,6 +529,54 @@ static void json_refuses_every_prefix(void) {
         }
 }
 
+/* Appends n blanks that begin a line: '\n', then tabs or spaces. */
+static void put_blanks(hfsb_buf *text, size_t n, const char *blank) {
+    if (n) put(text, "\n");
+    t_repeat(text, blank, n ? n - 1 : 0);
+}
+
+/* Three numbers with runs of blanks before the second, the third and the
+   bracket: like the run before, shorter, longer, of other blanks, or with a
+   byte in the last one that is no blank. */
+static void check_blanks(size_t first, size_t second, const char *blank) {
+    hfsb_buf text = HFSB_INIT;
+    doc_t    doc = HFSB_INIT;
+    hfsb_err err;
+    size_t   i, from;
+    put(&text, "[1,");
+    put_blanks(&text, first, " ");
+    put(&text, "2,");
+    from = text.len;
+    put_blanks(&text, second, blank);
+    put(&text, "3");
+    put_blanks(&text, first, blank);
+    put(&text, "]");
+    T_CHECK(parse_with(text_of(&text), NULL, &doc, &err) == HFSB_OK);
+    T_CHECK(hfsb_json_int(hfsb_json_at(doc.root, 2), 0) == 3);
+    T_CHECK(both_agree(text_of(&text), NULL));
+    hfsb_json_free(&doc);
+    for (i = from; i < from + second; i++) {
+        char was = text.ptr[i];
+        text.ptr[i] = '\v';
+        T_CHECK(parse_with(text_of(&text), NULL, &doc, &err) == HFSB_SYNTAX);
+        T_CHECK(err.pos == i);
+        text.ptr[i] = was;
+    }
+    hfsb_buf_free(&text);
+}
+
+static void json_skips_blanks_like_the_last_ones_or_not(void) {
+    size_t first, second;
+    for (first = 0; first < 40; first++)
+        for (second = 0; second < 40; second++) {
+            check_blanks(first, second, " ");
+            check_blanks(first, second, "\t");
+        }
+    for (first = 254; first < 258; first++)
+        for (second = 254; second < 258; second++)
+            check_blanks(first, second, " ");
+}
+
 /* Only keys must be decoded to find one that is repeated: a long value with
    escapes is not copied. */
 static void in_place_does_not_copy_values_with_escapes(void) {
@@ -573,6 +621,7 @@ int main(void) {
     T_RUN(json_survives_each_failing_allocation);
     T_RUN(json_scalars_and_errors_survive_failing_allocation);
     T_RUN(json_refuses_every_prefix);
+    T_RUN(json_skips_blanks_like_the_last_ones_or_not);
     T_RUN(in_place_does_not_copy_values_with_escapes);
     return T_END();
 }

@@ -99,26 +99,30 @@ static void json_decodes_any_mixture(void) {
 }
 
 /* Accepts exactly the UTF-8 that the utf8 module calls valid, near the end of
-   the text and far from it. */
+   the text, far from it, after and before a character of three bytes. */
 static void json_agrees_with_utf8_on_all_sequences(void) {
     static const unsigned char next[] = {0x22, 0x7F, 0x80, 0x8F, 0x90,
                                          0x9F, 0xA0, 0xBF, 0xC0};
+    enum { NEAR_END, FAR, AFTER, BEFORE, PLACES };
     const size_t n = sizeof next;
-    size_t       lead, i, far;
+    size_t       lead, i, place;
     for (lead = 0x80; lead < 0x100; lead++)
         for (i = 0; i < n * n * n; i++)
-            for (far = 0; far < 2; far++) {
+            for (place = 0; place < PLACES; place++) {
                 char        text[40] = "\"";
-                size_t      len = far ? 30 : 6;
+                char       *at = text + (place == AFTER ? 4 : 1);
+                size_t      len = place == NEAR_END ? 6 : 30;
                 doc_t       doc = HFSB_INIT;
                 hfsb_status st;
                 bool        valid;
                 memset(text + 1, 'x', sizeof text - 1);
-                text[1] = (char)(unsigned char)lead;
-                text[2] = (char)next[i % n];
-                text[3] = (char)next[i / n % n];
-                text[4] = (char)next[i / n / n];
-                if (memchr(text + 1, '"', 4)) continue;
+                if (place == AFTER) memcpy(text + 1, "\xE3\x81\x82", 3);
+                at[0] = (char)(unsigned char)lead;
+                at[1] = (char)next[i % n];
+                at[2] = (char)next[i / n % n];
+                at[3] = (char)next[i / n / n];
+                if (memchr(at, '"', 4)) continue;
+                if (place == BEFORE) memcpy(at + 3, "\xE3\x81\x82", 3);
                 text[len - 1] = '"';
                 valid = hfsb_utf8_validate(hfsb_str_make(text, len)) == len;
                 st = hfsb_json_parse(hfsb_str_make(text, len), NULL, &doc,
