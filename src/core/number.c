@@ -56,7 +56,8 @@ static double hfsbi_double_of_bits(uint64_t bits) {
 /* ---- powers of ten ---- */
 
 /* 10^q is computed from 10^(28 i), 10^b and a correction of 0 to 2 that makes
-   it exact: 0.8 kB of tables instead of 11. */
+   it exact: 0.8 kB of tables instead of 11. Only the powers that scale a long
+   fraction are stored as well. */
 #define HFSBI_POW10_MIN (-364)
 
 static const uint64_t hfsbi_pow10_coarse[] = {
@@ -113,13 +114,37 @@ static const uint32_t hfsbi_pow10_missing[] = {
     0x44155004u, 0x11055501u, 0x55500510u, 0x00510411u,
 };
 
+#define HFSBI_POW10_STORED (-19)
+
+static const hfsbi_pow10 hfsbi_pow10_stored[] = {
+    {0xEC1E4A7DB69561A5u, 0x2B31E9E3D06C32E5u}, /* 1e-19 */
+    {0x9392EE8E921D5D07u, 0x3AFF322E62439FCFu}, /* 1e-18 */
+    {0xB877AA3236A4B449u, 0x09BEFEB9FAD487C2u}, /* 1e-17 */
+    {0xE69594BEC44DE15Bu, 0x4C2EBE687989A9B3u}, /* 1e-16 */
+    {0x901D7CF73AB0ACD9u, 0x0F9D37014BF60A10u}, /* 1e-15 */
+    {0xB424DC35095CD80Fu, 0x538484C19EF38C94u}, /* 1e-14 */
+    {0xE12E13424BB40E13u, 0x2865A5F206B06FB9u}, /* 1e-13 */
+    {0x8CBCCC096F5088CBu, 0xF93F87B7442E45D3u}, /* 1e-12 */
+    {0xAFEBFF0BCB24AAFEu, 0xF78F69A51539D748u}, /* 1e-11 */
+    {0xDBE6FECEBDEDD5BEu, 0xB573440E5A884D1Bu}, /* 1e-10 */
+    {0x89705F4136B4A597u, 0x31680A88F8953030u}, /* 1e-9 */
+    {0xABCC77118461CEFCu, 0xFDC20D2B36BA7C3Du}, /* 1e-8 */
+    {0xD6BF94D5E57A42BCu, 0x3D32907604691B4Cu}, /* 1e-7 */
+    {0x8637BD05AF6C69B5u, 0xA63F9A49C2C1B10Fu}, /* 1e-6 */
+    {0xA7C5AC471B478423u, 0x0FCF80DC33721D53u}, /* 1e-5 */
+    {0xD1B71758E219652Bu, 0xD3C36113404EA4A8u}, /* 1e-4 */
+    {0x83126E978D4FDF3Bu, 0x645A1CAC083126E9u}, /* 1e-3 */
+    {0xA3D70A3D70A3D70Au, 0x3D70A3D70A3D70A3u}, /* 1e-2 */
+    {0xCCCCCCCCCCCCCCCCu, 0xCCCCCCCCCCCCCCCCu}, /* 1e-1 */
+};
+
 /* floor(log2(10^q)), |q| < 400. */
 static int hfsbi_log2_pow10(int q) { /* the bias avoids a shift of < 0 */
     return ((q * 217706 + (4096 << 16)) >> 16) - 4096;
 }
 
 /* 10^q: the product of two table entries, normalised and corrected. */
-static inline hfsbi_pow10 hfsbi_pow10_of(int q) {
+static inline hfsbi_pow10 hfsbi_pow10_compute(int q) {
     unsigned    i = (unsigned)(q - HFSBI_POW10_MIN), b = i % 28;
     uint64_t    c1 = hfsbi_pow10_coarse[i / 28 * 2];
     uint64_t    c0 = hfsbi_pow10_coarse[i / 28 * 2 + 1];
@@ -136,6 +161,12 @@ static inline hfsbi_pow10 hfsbi_pow10_of(int q) {
     p.lo = mid + (hfsbi_pow10_missing[i / 16] >> (i % 16 * 2) & 3);
     p.hi += p.lo < mid;
     return p;
+}
+
+static inline hfsbi_pow10 hfsbi_pow10_of(int q) {
+    return q >= HFSBI_POW10_STORED && q < 0
+               ? hfsbi_pow10_stored[q - HFSBI_POW10_STORED]
+               : hfsbi_pow10_compute(q);
 }
 
 /* ---- big integers ---- */
