@@ -835,9 +835,9 @@ static bool hfsbi_json_run(hfsbi_json_parser *p, size_t from, bool strings) {
     size_t len = (size_t)(p->end - p->text);
     char   last = p->end[-1];
     bool   closed = p->text[from] == '"' || last == '}' || last == ']';
-    /* A value needs two bytes, but most are longer, and a large text often is
-       mostly one string: a file. */
-    size_t cap = len < 1024 ? len / 4 + 4 : len / 32 + 228;
+    /* A value needs two bytes, but most are longer: more than 20 in indented
+       text. And a large text often is mostly one string: a file. */
+    size_t cap = len < 1024 ? len / 4 + 4 : len / 20 + 228;
     p->room = closed && strings ? (len + 15) & ~(size_t)15 : 0;
     if (!hfsbi_json_resize(p, cap))
         return hfsbi_json_fail(p, p->text, HFSBI_JSON_NOMEM);
