@@ -2920,12 +2920,19 @@ HFSBI_UNUSED static inline unsigned hfsbi_ctz64(uint64_t x) {
 #endif
 }
 
-/* Eight bytes as a little-endian number, on every machine. */
+/* Eight bytes as a little-endian number, on every machine. Not every compiler
+   makes one load of the shifts. */
 HFSBI_UNUSED static inline uint64_t hfsbi_load64(const char *at) {
+#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+    uint64_t x;
+    memcpy(&x, at, 8);
+    return x;
+#else
     const unsigned char *b = (const unsigned char *)at;
     return (uint64_t)b[0] | (uint64_t)b[1] << 8 | (uint64_t)b[2] << 16 |
            (uint64_t)b[3] << 24 | (uint64_t)b[4] << 32 | (uint64_t)b[5] << 40 |
            (uint64_t)b[6] << 48 | (uint64_t)b[7] << 56;
+#endif
 }
 
 typedef enum hfsbi_number_type {
@@ -3019,9 +3026,10 @@ HFSBI_UNUSED static inline uint64_t hfsbi_json_mask(const char *at,
     __m128i     x = _mm_loadu_si128((const __m128i *)from);
     __m128i     hit = _mm_or_si128(_mm_cmpeq_epi8(x, _mm_set1_epi8('"')),
                                    _mm_cmpeq_epi8(x, _mm_set1_epi8('\\')));
-    /* signed, bytes above 0x7F are below 32 too */
+    /* Only signs count. Less 32, and with signed saturation, all bytes that
+       are below 32 or above 0x7F are negative. */
     hit = _mm_or_si128(
-        hit, high ? _mm_cmplt_epi8(x, _mm_set1_epi8(32))
+        hit, high ? _mm_subs_epi8(x, _mm_set1_epi8(32))
                   : _mm_cmpeq_epi8(_mm_min_epu8(x, _mm_set1_epi8(31)), x));
     return (uint64_t)(unsigned)_mm_movemask_epi8(hit);
 #elif defined(HFSBI_NEON)
@@ -4072,7 +4080,8 @@ static double hfsbi_double_of_bits(uint64_t bits) {
 /* ---- powers of ten ---- */
 
 /* 10^q is computed from 10^(28 i), 10^b and a correction of 0 to 2 that makes
-   it exact: 0.8 kB of tables instead of 11. */
+   it exact: 0.8 kB of tables instead of 11. Only the powers that scale a long
+   fraction are stored as well. */
 #define HFSBI_POW10_MIN (-364)
 
 static const uint64_t hfsbi_pow10_coarse[] = {
@@ -4129,13 +4138,37 @@ static const uint32_t hfsbi_pow10_missing[] = {
     0x44155004u, 0x11055501u, 0x55500510u, 0x00510411u,
 };
 
+#define HFSBI_POW10_STORED (-19)
+
+static const hfsbi_pow10 hfsbi_pow10_stored[] = {
+    {0xEC1E4A7DB69561A5u, 0x2B31E9E3D06C32E5u}, /* 1e-19 */
+    {0x9392EE8E921D5D07u, 0x3AFF322E62439FCFu}, /* 1e-18 */
+    {0xB877AA3236A4B449u, 0x09BEFEB9FAD487C2u}, /* 1e-17 */
+    {0xE69594BEC44DE15Bu, 0x4C2EBE687989A9B3u}, /* 1e-16 */
+    {0x901D7CF73AB0ACD9u, 0x0F9D37014BF60A10u}, /* 1e-15 */
+    {0xB424DC35095CD80Fu, 0x538484C19EF38C94u}, /* 1e-14 */
+    {0xE12E13424BB40E13u, 0x2865A5F206B06FB9u}, /* 1e-13 */
+    {0x8CBCCC096F5088CBu, 0xF93F87B7442E45D3u}, /* 1e-12 */
+    {0xAFEBFF0BCB24AAFEu, 0xF78F69A51539D748u}, /* 1e-11 */
+    {0xDBE6FECEBDEDD5BEu, 0xB573440E5A884D1Bu}, /* 1e-10 */
+    {0x89705F4136B4A597u, 0x31680A88F8953030u}, /* 1e-9 */
+    {0xABCC77118461CEFCu, 0xFDC20D2B36BA7C3Du}, /* 1e-8 */
+    {0xD6BF94D5E57A42BCu, 0x3D32907604691B4Cu}, /* 1e-7 */
+    {0x8637BD05AF6C69B5u, 0xA63F9A49C2C1B10Fu}, /* 1e-6 */
+    {0xA7C5AC471B478423u, 0x0FCF80DC33721D53u}, /* 1e-5 */
+    {0xD1B71758E219652Bu, 0xD3C36113404EA4A8u}, /* 1e-4 */
+    {0x83126E978D4FDF3Bu, 0x645A1CAC083126E9u}, /* 1e-3 */
+    {0xA3D70A3D70A3D70Au, 0x3D70A3D70A3D70A3u}, /* 1e-2 */
+    {0xCCCCCCCCCCCCCCCCu, 0xCCCCCCCCCCCCCCCCu}, /* 1e-1 */
+};
+
 /* floor(log2(10^q)), |q| < 400. */
 static int hfsbi_log2_pow10(int q) { /* the bias avoids a shift of < 0 */
     return ((q * 217706 + (4096 << 16)) >> 16) - 4096;
 }
 
 /* 10^q: the product of two table entries, normalised and corrected. */
-static inline hfsbi_pow10 hfsbi_pow10_of(int q) {
+static inline hfsbi_pow10 hfsbi_pow10_compute(int q) {
     unsigned    i = (unsigned)(q - HFSBI_POW10_MIN), b = i % 28;
     uint64_t    c1 = hfsbi_pow10_coarse[i / 28 * 2];
     uint64_t    c0 = hfsbi_pow10_coarse[i / 28 * 2 + 1];
@@ -4152,6 +4185,12 @@ static inline hfsbi_pow10 hfsbi_pow10_of(int q) {
     p.lo = mid + (hfsbi_pow10_missing[i / 16] >> (i % 16 * 2) & 3);
     p.hi += p.lo < mid;
     return p;
+}
+
+static inline hfsbi_pow10 hfsbi_pow10_of(int q) {
+    return q >= HFSBI_POW10_STORED && q < 0
+               ? hfsbi_pow10_stored[q - HFSBI_POW10_STORED]
+               : hfsbi_pow10_compute(q);
 }
 
 /* ---- big integers ---- */
@@ -4671,7 +4710,12 @@ HFSBI_FN size_t hfsbi_number_write_double(double value, char *out) {
    a bracket, as nearly all do, needs no test for its end: every scan outside
    a string stops at a bracket at the latest, so only a closing bracket can be
    the last byte. Any other text (a lone number or word, or one that must fail
-   because its end is missing) is read from a copy with a NUL after it. */
+   because its end is missing) is read from a copy with a NUL after it.
+
+   Where a token starts depends on the length of the one before, so a long
+   text takes the sum of the times to compute the lengths. A length that is
+   guessed, then tested, takes none: the processor predicts the branch and
+   reads on. Hence the characters by pairs and the blanks that repeat. */
 /* Faults and their messages. Those above SURROGATE are about one byte, which
    the message goes on to show. */
 #define HFSBI_JSON_FAULT_LIST(X)                                           \
@@ -4705,9 +4749,12 @@ typedef enum hfsbi_json_fault {
 #undef HFSBI_X
 } hfsbi_json_fault;
 
+#define HFSBI_JSON_GAPS 32
+
 typedef struct hfsbi_json_parser {
     const char      *text;
     const char      *end;   /* after the last byte that is not a blank */
+    const char      *whole; /* up to here, a whole block can be copied */
     char            *out;   /* where the next string is decoded to; NULL when
                                strings stay in the text */
     hfsb_json_value *nodes; /* in the document's block, after the strings */
@@ -4715,6 +4762,9 @@ typedef struct hfsbi_json_parser {
     size_t           cap;
     size_t           room; /* bytes of the block before the nodes */
     size_t           max_depth;
+    /* The last run of blanks at each depth (modulo GAPS); length 0: none. */
+    const char      *gap[HFSBI_JSON_GAPS];
+    unsigned char    gap_len[HFSBI_JSON_GAPS];
     hfsb_json_doc   *doc;
     bool             escaped; /* a key has an escape */
     hfsbi_json_fault fault;
@@ -4835,11 +4885,22 @@ static const char *hfsbi_json_bad_string(hfsbi_json_parser *p,
     return hfsbi_json_fail(p, at, HFSBI_JSON_NO_UTF8);
 }
 
+/* True when two well-formed characters of three bytes, which most languages
+   of Asia are written in, start at `at`. Eight bytes are read. */
+static inline bool hfsbi_json_pair(const char *at) {
+    uint64_t x = hfsbi_load64(at);
+    uint64_t a = x & 0x200F, b = x >> 24 & 0x200F; /* see _character() */
+    return (x & 0xC0C0F0C0C0F0u) == 0x8080E08080E0u && a && b && a != 0x200D &&
+           b != 0x200D;
+}
+
 /* Copies the run of well-formed characters above 0x7F at `at`; returns its
    end. */
 static const char *hfsbi_json_characters(const char *at, const char *end,
                                          char *out) {
     size_t n;
+    for (; end - at >= 8 && hfsbi_json_pair(at); at += 6, out += 6)
+        memcpy(out, at, 8);
     while (at < end && (unsigned char)*at >= 0x80) {
         n = hfsbi_json_character(at, end);
         if (!n) break;
@@ -4940,8 +5001,7 @@ static inline const char *hfsbi_json_string(hfsbi_json_parser *p,
     char    *out = p->out;
     uint64_t mask;
     size_t   n;
-    if (!out || p->end - at < HFSBI_JSON_BLOCK)
-        return hfsbi_json_any_string(p, at, node);
+    if (at > p->whole) return hfsbi_json_any_string(p, at, node);
     mask = hfsbi_json_mask(at, true);
     n = mask ? hfsbi_json_first(mask) : 0;
     if (at[n] != '"') return hfsbi_json_any_string(p, at, node);
@@ -5198,32 +5258,37 @@ static const char *hfsbi_json_locate(hfsb_str text, size_t index) {
 
 /* ---- blanks ---- */
 
-static const char *hfsbi_json_blanks(const char *at, const char *end) {
-#ifdef HFSBI_SSE2
-    while (end - at >= 16) { /* indentation: mostly one run of spaces */
-        const void *from = at;
-        __m128i     x = _mm_loadu_si128((const __m128i *)from);
-        __m128i     hit =
-            _mm_or_si128(_mm_or_si128(_mm_cmpeq_epi8(x, _mm_set1_epi8(' ')),
-                                      _mm_cmpeq_epi8(x, _mm_set1_epi8('\n'))),
-                         _mm_or_si128(_mm_cmpeq_epi8(x, _mm_set1_epi8('\r')),
-                                      _mm_cmpeq_epi8(x, _mm_set1_epi8('\t'))));
-        uint64_t other = ~(uint64_t)(unsigned)_mm_movemask_epi8(hit);
-        if (other & 0xFFFF) return at + hfsbi_json_first(other);
-        at += 16;
-    }
-#endif
-    (void)end;
+/* True when the n bytes at a and b are the same. n is not 0, and at least
+   eight can be read. */
+static inline bool hfsbi_json_same(const char *a, const char *b, size_t n) {
+    size_t i;
+    if (n < 8) return (hfsbi_load64(a) ^ hfsbi_load64(b)) << (64 - 8 * n) == 0;
+    for (i = 0; i + 8 < n; i += 8)
+        if (hfsbi_load64(a + i) != hfsbi_load64(b + i)) return false;
+    return hfsbi_load64(a + n - 8) == hfsbi_load64(b + n - 8);
+}
+
+/* The end of the blanks at `at`, mostly an indentation: most lines have that
+   of the last line of their depth. */
+static const char *hfsbi_json_blanks(hfsbi_json_parser *p, const char *at,
+                                     size_t depth) {
+    const char *start = at;
+    size_t      i = depth % HFSBI_JSON_GAPS, n = p->gap_len[i];
+    if (n && (size_t)(p->end - at) > n + 8 &&
+        hfsbi_json_same(at, p->gap[i], n) && (unsigned char)at[n] > ' ')
+        return at + n;
     while (hfsbi_json_is_blank(*at)) at++;
+    p->gap[i] = start;
+    p->gap_len[i] = (unsigned char)(at - start < 256 ? at - start : 0);
     return at;
 }
 
 /* The first byte from `at` on that is not a blank; there is one. */
-static inline const char *hfsbi_json_skip(const hfsbi_json_parser *p,
-                                          const char              *at) {
+static inline const char *hfsbi_json_skip(hfsbi_json_parser *p, const char *at,
+                                          size_t depth) {
     if ((unsigned char)*at > ' ') return at;
     if (*at == ' ' && (unsigned char)at[1] > ' ') return at + 1;
-    return hfsbi_json_blanks(at, p->end);
+    return hfsbi_json_blanks(p, at, depth);
 }
 
 /* ---- the block ---- */
@@ -5282,16 +5347,17 @@ static const char *hfsbi_json_number(hfsbi_json_parser *p, const char *at,
     return after;
 }
 
-/* Reads `word`, byte by byte, so that the scan stops at the closing bracket
-   of the text at the latest. */
-static const char *hfsbi_json_word(hfsbi_json_parser *p, const char *at,
-                                   const char *word, uint64_t tag,
-                                   hfsb_json_value *node) {
-    for (; *word; word++, at++)
-        if (*at != *word) return hfsbi_json_fail(p, at, HFSBI_JSON_NO_WORD);
+static inline const char *hfsbi_json_word(hfsbi_json_parser *p, const char *at,
+                                          const char *word, uint64_t tag,
+                                          hfsb_json_value *node) {
+    size_t n = strlen(word);
+    if ((size_t)(p->end - at) < n || memcmp(at, word, n) != 0) {
+        for (; *at == *word; word++) at++;
+        return hfsbi_json_fail(p, at, HFSBI_JSON_NO_WORD);
+    }
     node->tag = tag;
     node->as.u = 0;
-    return at;
+    return at + n;
 }
 
 /* A value other than a container; `fault` when no value starts here. */
@@ -5326,6 +5392,7 @@ static inline const char *hfsbi_json_scalar(hfsbi_json_parser *p,
 static const char *hfsbi_json_tree(hfsbi_json_parser *p, const char *at) {
     const uint64_t   one = (uint64_t)1 << HFSBI_JSON_COUNT;
     hfsb_json_value *node = p->nodes, *box = node; /* next; innermost open */
+    hfsb_json_value *last = node + p->cap - 1;
     hfsbi_json_fault fault;
     size_t           depth = 0;
 
@@ -5336,27 +5403,27 @@ open: /* at a bracket; there is room for its node */
     box = node++;
     if (*at == '{') {
         box->tag = HFSB_JSON_OBJECT;
-        at = hfsbi_json_skip(p, at + 1);
+        at = hfsbi_json_skip(p, at + 1, depth);
         if (*at == '}') goto close;
         fault = HFSBI_JSON_NO_KEY;
         goto member;
     }
     box->tag = HFSB_JSON_ARRAY;
-    at = hfsbi_json_skip(p, at + 1);
+    at = hfsbi_json_skip(p, at + 1, depth);
     if (*at == ']') goto close;
     fault = HFSBI_JSON_NO_VALUE;
 
 element:
-    if (node == p->nodes + p->cap) goto grow;
+    if (node >= last) goto grow;
     if (*at == '{' || *at == '[') goto open;
     at = hfsbi_json_scalar(p, at, node, fault);
     if (!at) return NULL;
     node++;
 element_end:
     box->tag += one;
-    at = hfsbi_json_skip(p, at);
+    at = hfsbi_json_skip(p, at, depth - 1); /* a closing bracket, if any */
     if (*at == ',') {
-        at = hfsbi_json_skip(p, at + 1);
+        at = hfsbi_json_skip(p, at + 1, depth);
         fault = HFSBI_JSON_NO_ITEM;
         goto element;
     }
@@ -5364,24 +5431,24 @@ element_end:
     return hfsbi_json_fail(p, at, HFSBI_JSON_NO_ARRAY_END);
 
 member:
-    if (p->nodes + p->cap - node < 2) goto grow;
+    if (node >= last) goto grow;
     if (*at != '"') return hfsbi_json_fail(p, at, fault);
     at = hfsbi_json_string(p, at + 1, node);
     if (!at) return NULL;
     if (node->tag & HFSBI_JSON_ESCAPED) p->escaped = true;
     node++;
-    at = hfsbi_json_skip(p, at);
+    at = hfsbi_json_skip(p, at, depth);
     if (*at != ':') return hfsbi_json_fail(p, at, HFSBI_JSON_NO_COLON);
-    at = hfsbi_json_skip(p, at + 1);
+    at = hfsbi_json_skip(p, at + 1, depth);
     if (*at == '{' || *at == '[') goto open;
     at = hfsbi_json_scalar(p, at, node, HFSBI_JSON_NO_VALUE);
     if (!at) return NULL;
     node++;
 member_end:
     box->tag += one;
-    at = hfsbi_json_skip(p, at);
+    at = hfsbi_json_skip(p, at, depth - 1); /* a closing bracket, if any */
     if (*at == ',') {
-        at = hfsbi_json_skip(p, at + 1);
+        at = hfsbi_json_skip(p, at + 1, depth);
         fault = HFSBI_JSON_NO_NEXT_KEY;
         goto member;
     }
@@ -5414,6 +5481,7 @@ grow : {
         return hfsbi_json_fail(p, at, HFSBI_JSON_NOMEM);
     node = p->nodes + p->used;
     box = p->nodes + inside;
+    last = p->nodes + p->cap - 1;
     if ((box->tag & HFSBI_JSON_TYPE) == HFSB_JSON_OBJECT) goto member;
     goto element;
 }
@@ -5448,7 +5516,7 @@ static bool hfsbi_json_text_copy(hfsbi_json_parser *p, size_t from) {
     if (!copy) return hfsbi_json_fail(p, text, HFSBI_JSON_NOMEM) != NULL;
     memcpy(copy, text, len);
     copy[len] = '\0';
-    p->text = copy;
+    p->text = p->whole = copy;
     p->end = copy + len;
     ok = hfsbi_json_text(p, copy + from);
     if (!ok) p->at = text + (p->at - copy);
@@ -5464,14 +5532,16 @@ static bool hfsbi_json_run(hfsbi_json_parser *p, size_t from, bool strings) {
     size_t len = (size_t)(p->end - p->text);
     char   last = p->end[-1];
     bool   closed = p->text[from] == '"' || last == '}' || last == ']';
-    /* A value needs two bytes, but most are longer, and a large text often is
-       mostly one string: a file. */
-    size_t cap = len < 1024 ? len / 4 + 4 : len / 32 + 228;
+    /* A value needs two bytes, but most are longer: more than 20 in indented
+       text. And a large text often is mostly one string: a file. */
+    size_t cap = len < 1024 ? len / 4 + 4 : len / 20 + 228;
     p->room = closed && strings ? (len + 15) & ~(size_t)15 : 0;
     if (!hfsbi_json_resize(p, cap))
         return hfsbi_json_fail(p, p->text, HFSBI_JSON_NOMEM);
     if (!closed) return hfsbi_json_text_copy(p, from);
     if (strings) p->out = (char *)p->doc->block;
+    if (strings && len > HFSBI_JSON_BLOCK)
+        p->whole = p->end - HFSBI_JSON_BLOCK;
     return hfsbi_json_text(p, p->text + from);
 }
 
@@ -5504,12 +5574,14 @@ static void hfsbi_json_prepare(hfsbi_json_parser *p, hfsb_str text,
     p->text = text.ptr;
     p->end = text.ptr + text.len;
     while (p->end > p->text && hfsbi_json_is_blank(p->end[-1])) p->end--;
+    p->whole = p->text;
     p->out = NULL;
     p->nodes = NULL;
     p->used = p->cap = p->room = 0;
     p->max_depth = opts && opts->max_depth ? opts->max_depth : 512;
     p->doc = doc;
     p->escaped = false;
+    memset(p->gap_len, 0, sizeof p->gap_len);
     doc->root = NULL;
     doc->block = NULL;
     doc->size = 0;
