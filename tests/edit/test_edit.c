@@ -196,6 +196,7 @@ static void edit_strips_copied_line_numbers(void) {
         {"a\n\nb\n", "1 | a\n2\n3 | b\n", "7 | c\n8\n", stripped,
          "c\n\n"},
         {"a\n\nb\n", "1\ta\n3\n4\tb", "c", NULL, NULL},
+        {"\nb\nc\n", "1\n2\tb\n9\tc\n", "x\n", NULL, NULL},
         {"1x\n2x\n", "1\n2\n", "c\n", NULL, NULL},
         /* not consecutive, not alike, not all: not a listing */
         {"f:\n  a\n", "1\tf:\n3\t  a\n", "g\n", NULL, NULL},
