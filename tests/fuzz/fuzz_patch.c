@@ -56,6 +56,7 @@ static void check_length(hfsb_str before, hfsb_str patch,
     /* a line of a shell, cat <<'EOF', may stand before it, and begin so */
     patch = hfsb_str_slice(patch, begin, patch.len);
     if (c->kind != HFSB_PATCH_UPDATE || c->note[0] || begin == HFSB_NPOS ||
+        (begin && whole.ptr[begin - 1] != '\n') || /* part of a line */
         hfsb_str_find(patch, HFSB_LIT("\n-- ")) != HFSB_NPOS ||
         hfsb_str_find(whole, HFSB_LIT("<<<<<<< SEARCH")) != HFSB_NPOS ||
         hfsb_str_find_byte(before, '\r') != HFSB_NPOS)
