@@ -15548,6 +15548,7 @@ static hfsb_status hfsbi_find_block(const hfsbi_patch *p, size_t head,
     size_t          i;
     b->head = head;
     b->middle = HFSB_NPOS;
+    b->end = head;
     for (i = head + 1; i < p->last; i++) {
         if (hfsbi_is_block_mark(l[i], '=', "")) {
             if (b->middle != HFSB_NPOS)
