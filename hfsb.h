@@ -2840,7 +2840,7 @@ HFSBI_FN void hfsbi_sort(void *items, size_t count, size_t size,
 
 /* ---- base.c: views ---- */
 
-/* A text to be found several times, which hfsb_str_find() would examine anew
+/* A text to be found several times, which hfsb_str_find() would examine
    each time. */
 typedef struct hfsbi_needle {
     hfsb_str text;
@@ -8357,7 +8357,7 @@ HFSBI_FN hfsb_str hfsbi_line_folds(const hfsbi_line_table *table, size_t from,
 HFSBI_FN size_t hfsbi_line_at(const hfsbi_line_table *table, size_t view_pos);
 
 /* The first line, from `from` on, where the lines of `pattern`, made like
-   hfsbi_line_folds(), start; HFSB_NPOS if there is none. */
+   hfsbi_line_folds(), start; HFSB_NPOS if not found. */
 HFSBI_FN size_t hfsbi_line_table_find(const hfsbi_line_table *table,
                                       hfsb_str pattern, size_t from);
 
@@ -8525,7 +8525,7 @@ HFSBI_FN void hfsbi_indent_map_make(hfsbi_indent_map     *map,
                                     unsigned long long    *steps);
 
 /* Appends the file's indentation for `indent`; false, and nothing appended,
-   when it cannot be told. near_off: an unchanged line next to this one has the
+   when that is not clear. near_off: an unchanged line next to this one has the
    same indentation, and another in the file. */
 HFSBI_FN bool hfsbi_indent_put(const hfsbi_indent_map *map, hfsb_str indent,
                                bool near_off, hfsb_buf *out);
@@ -8537,7 +8537,7 @@ HFSBI_FN bool hfsbi_is_level_off(unsigned long long    steps,
 
 /* Sets *line to the first line of news that is a line of olds but for its
    indentation, with nothing before it that explains the shift: the two texts
-   were then indented apart. HFSB_NPOS if there is none. HFSB_OK or
+   were then indented apart. HFSB_NPOS if not found. HFSB_OK or
    HFSB_NOMEM. */
 HFSBI_FN hfsb_status hfsbi_indent_shifted(const hfsb_alloc  *alloc,
                                           const hfsbi_lines *olds,
@@ -8663,7 +8663,7 @@ HFSBI_FN bool hfsbi_unfence_both(hfsb_str *old_text, hfsb_str *new_text);
 /* ---- reading.c: a text read another way ---- */
 
 /* Length of the escape such as \u2019, or of the entity such as &amp;, at the
-   start of s, and the character it stands for; 0 if there is none. */
+   start of s, and the character it stands for; 0 if not found. */
 HFSBI_FN size_t hfsbi_unicode_escape(hfsb_str s, unsigned long *code);
 HFSBI_FN size_t hfsbi_entity_at(hfsb_str s, char *c);
 
@@ -8828,7 +8828,7 @@ HFSBI_FN bool hfsbi_indents_agree(const hfsbi_indents *in,
 
 /* New lines may be indented as the file is, next to a single old line that is
    not: nothing tells whether they are to be moved like that one. Returns the
-   first of these, ptr NULL if there is none. */
+   first of these, ptr NULL if not found. */
 HFSBI_FN hfsb_str hfsbi_hunk_torn(const hfsbi_patch *patch,
                                   const hfsbi_hunk *hunk, hfsb_str was);
 
@@ -10056,7 +10056,7 @@ static bool hfsbi_is_rare(hfsb_str file, hfsb_str text, hfsbi_window *part) {
     return false;
 }
 
-/* The longest rare run, else the longest; empty if there is none. All its
+/* The longest rare run, else the longest; empty if not found. All its
    places are in *part of the file. */
 static hfsb_str hfsbi_pick_anchor(hfsb_str file, hfsb_str old_text,
                                   hfsbi_window *part) {
@@ -10792,7 +10792,7 @@ static bool hfsbi_derive_mixed(const hfsbi_indent_map *map, hfsb_str indent,
 }
 
 /* Appends an indentation where one pair may be off: what has the same
-   indentation next to that line cannot be told. If most others have it, only a
+   indentation next to that line is not clear. If most others have it, only a
    line that is off by a level is in doubt. */
 static bool hfsbi_put_mixed(const hfsbi_indent_map *map, hfsb_str indent,
                             bool near_off, hfsb_buf *out) {
@@ -11256,7 +11256,7 @@ HFSBI_FN hfsb_status hfsbi_mend_blank_lines(const hfsb_alloc      *alloc,
    line takes over as much of them as the rung allows, and where indentation
    was folded a new line is indented as the file is (indent.c). Where blank
    lines were folded, both texts are first given those of the file. If the
-   file's indentation of a line, or the blank lines before it, cannot be told,
+   file's indentation of a line, or the blank lines before it, is not clear,
    the edit is refused. */
 /* The rewriting of all matches of one edit. */
 typedef struct hfsbi_rewriter {
@@ -11534,7 +11534,7 @@ static void hfsbi_put_changed(hfsbi_rewriter *r, hfsb_str line, size_t first,
 
 /* Appends the indentation of a new line; `twin` is the old line it replaces,
    or HFSB_NPOS. If it was as deep, the new line takes over its place. False
-   when the indentation cannot be told. */
+   when its indentation is not clear. */
 static bool hfsbi_put_indent(hfsbi_rewriter *r, hfsb_str indent, size_t twin,
                              bool near_off) {
     if (twin == HFSB_NPOS || !r->lines[twin].indent.ptr ||
@@ -11958,7 +11958,7 @@ enum {
 };
 
 /* Length of the first phrase of that kind in words, which have a blank before
-   and after each; 0 if there is none. */
+   and after each; 0 if not found. */
 static size_t hfsbi_find_phrase(hfsb_str words, unsigned kind, bool at_start) {
     static const struct {
         unsigned    kinds;
@@ -12228,7 +12228,7 @@ typedef struct hfsbi_intent {
     size_t                 drop;   /* bytes dropped from the end */
 } hfsbi_intent;
 
-/* The text after the first line end; empty if there is none. */
+/* The text after the first line end; empty if not found. */
 static hfsb_str hfsbi_other_lines(hfsb_str text) {
     size_t at = hfsb_str_find_byte(text, '\n');
     return hfsb_str_slice(text, at == HFSB_NPOS ? text.len : at + 1, text.len);
@@ -12484,7 +12484,7 @@ HFSBI_FN unsigned hfsbi_read_intent(const hfsbi_edit_text *file,
 
 #define HFSBI_NUMBER_ALONE 99 /* kind of a line that is only a number */
 
-/* Length of the listing prefix of line, 0 if there is none; its number and
+/* Length of the listing prefix of line, 0 if not found; its number and
    the kind of separator. On an empty line the blank that ends a separator, or
    the whole separator, may be missing: editors trim it. */
 static size_t hfsbi_number_prefix(hfsb_str line, unsigned long long *number,
@@ -13532,7 +13532,7 @@ static void hfsbi_sites_everywhere(hfsbi_sites *sites, hfsb_str file) {
         hfsbi_site_add(sites, 0, i * HFSBI_SITE_MARGIN);
 }
 
-/* Opens the site of the closest place; false when there is none. */
+/* Opens the site of the closest place; false when not found. */
 static bool hfsbi_nearby_find(hfsbi_nearby *p, hfsbi_sites *sites,
                               hfsb_str *old_core, hfsb_str *core) {
     hfsb_str file = p->file->text;
@@ -13840,7 +13840,7 @@ static bool hfsbi_hidden_at(hfsb_str line, size_t pos) {
 }
 
 /* The number of the line that the file has for an old line elsewhere: next to
-   the place, or the only one in the file; 0 if there is none. */
+   the place, or the only one in the file; 0 if not found. */
 static size_t hfsbi_elsewhere(const hfsbi_explain *x, hfsb_str line) {
     hfsb_str file = x->hint->file->text;
     size_t   i, at;
@@ -14971,7 +14971,7 @@ static bool hfsbi_is_line_start(hfsb_str text, size_t pos) {
 }
 
 /* Reduces a place to the lines it changes: lines at its start and its end that
-   are the same in the new text only told where it is. */
+   are the same in the new text only served to find it. */
 static void hfsbi_place_reduce(const hfsbi_edit_plan *plan,
                                hfsbi_edit_place      *p) {
     hfsb_str was = hfsb_str_slice(plan->content, p->start, p->end);
@@ -15526,7 +15526,7 @@ static hfsb_str hfsbi_block_path(hfsb_str line) {
 }
 
 /* The path above the block that starts at line `head`, looked for down to line
-   `floor`; empty if there is none. */
+   `floor`; empty if not found. */
 static hfsb_str hfsbi_path_above(const hfsbi_patch *p, size_t floor,
                                  size_t head) {
     const hfsb_str *l = p->text.items;
@@ -16098,7 +16098,7 @@ static bool hfsbi_next_text(hfsb_str *rest, hfsb_str *line) {
 /* ---- a single old line ---- */
 
 /* The least indented line of a hunk that is added, or is not; lines that are
-   blank, or like `except`, do not count. ptr NULL if there is none. *count is
+   blank, or like `except`, do not count. ptr NULL if not found. *count is
    the number of those that count. */
 static hfsb_str hfsbi_least_line(const hfsbi_patch *patch,
                                  const hfsbi_hunk *hunk, bool added,
@@ -16504,7 +16504,7 @@ static size_t hfsbi_find_part(const hfsbi_edit_text *file, hfsb_str text,
 
 /* Finds the line of an anchor in [from, to): the first of the closest ones,
    else the only one that contains it. *pos, the start of the line or an offset
-   in it, is HFSB_NPOS if there is none. */
+   in it, is HFSB_NPOS if not found. */
 static hfsb_status hfsbi_find_anchor(hfsbi_update *u, hfsb_str text,
                                      size_t from, size_t to, size_t *pos) {
     hfsbi_matches m;
@@ -37853,7 +37853,7 @@ static hfsbi_patch_seen *hfsbi_patch_seen_find(hfsbi_patch_call *p,
 
 /* Returns the state of a file that has changed since the session has read it,
    if the patch may not be applied to it: its hunks do not match exactly, or it
-   is to be deleted. NULL when there is none. */
+   is to be deleted. NULL when not found. */
 static const hfsbi_patch_seen *hfsbi_patch_unsafe(const hfsbi_patch_call *p,
                                                   hfsb_status             st) {
     bool   fails = st == HFSB_NOT_FOUND || st == HFSB_AMBIGUOUS;

@@ -7485,7 +7485,7 @@ static const struct {
 
 enum { HFSBI_MCP_SETS = sizeof hfsbi_mcp_sets / sizeof *hfsbi_mcp_sets };
 
-/* Returns the tools of the set of that name; "" if there is none. */
+/* Returns the tools of the set of that name; "" if not found. */
 static hfsb_str hfsbi_mcp_set(hfsb_str name) {
     size_t i;
     for (i = 0; i < HFSBI_MCP_SETS; i++)
@@ -9462,7 +9462,7 @@ hfsb_status hfsb_mcp_stdio(hfsb_mcp *mcp, int in, int out, hfsb_err *err) {
                                version of the client
 
    Clients with the same name, and those without any id, share a session and
-   cannot be told apart: a host opens several connections and closes them at
+   cannot be distinguished: a host opens several connections and closes them at
    will. So kill without an id ends only what came over the same connection
    (channel.owner), and names the rest. */
 enum {

@@ -127,7 +127,7 @@ HFSBI_FN void hfsbi_sort(void *items, size_t count, size_t size,
 
 /* ---- base.c: views ---- */
 
-/* A text to be found several times, which hfsb_str_find() would examine anew
+/* A text to be found several times, which hfsb_str_find() would examine
    each time. */
 typedef struct hfsbi_needle {
     hfsb_str text;

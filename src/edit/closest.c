@@ -730,7 +730,7 @@ static void hfsbi_sites_everywhere(hfsbi_sites *sites, hfsb_str file) {
         hfsbi_site_add(sites, 0, i * HFSBI_SITE_MARGIN);
 }
 
-/* Opens the site of the closest place; false when there is none. */
+/* Opens the site of the closest place; false when not found. */
 static bool hfsbi_nearby_find(hfsbi_nearby *p, hfsbi_sites *sites,
                               hfsb_str *old_core, hfsb_str *core) {
     hfsb_str file = p->file->text;

@@ -557,7 +557,7 @@ static bool hfsbi_is_line_start(hfsb_str text, size_t pos) {
 }
 
 /* Reduces a place to the lines it changes: lines at its start and its end that
-   are the same in the new text only told where it is. */
+   are the same in the new text only served to find it. */
 static void hfsbi_place_reduce(const hfsbi_edit_plan *plan,
                                hfsbi_edit_place      *p) {
     hfsb_str was = hfsb_str_slice(plan->content, p->start, p->end);

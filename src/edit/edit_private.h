@@ -184,7 +184,7 @@ HFSBI_FN hfsb_str hfsbi_line_folds(const hfsbi_line_table *table, size_t from,
 HFSBI_FN size_t hfsbi_line_at(const hfsbi_line_table *table, size_t view_pos);
 
 /* The first line, from `from` on, where the lines of `pattern`, made like
-   hfsbi_line_folds(), start; HFSB_NPOS if there is none. */
+   hfsbi_line_folds(), start; HFSB_NPOS if not found. */
 HFSBI_FN size_t hfsbi_line_table_find(const hfsbi_line_table *table,
                                       hfsb_str pattern, size_t from);
 
@@ -352,7 +352,7 @@ HFSBI_FN void hfsbi_indent_map_make(hfsbi_indent_map     *map,
                                     unsigned long long    *steps);
 
 /* Appends the file's indentation for `indent`; false, and nothing appended,
-   when it cannot be told. near_off: an unchanged line next to this one has the
+   when that is not clear. near_off: an unchanged line next to this one has the
    same indentation, and another in the file. */
 HFSBI_FN bool hfsbi_indent_put(const hfsbi_indent_map *map, hfsb_str indent,
                                bool near_off, hfsb_buf *out);
@@ -364,7 +364,7 @@ HFSBI_FN bool hfsbi_is_level_off(unsigned long long    steps,
 
 /* Sets *line to the first line of news that is a line of olds but for its
    indentation, with nothing before it that explains the shift: the two texts
-   were then indented apart. HFSB_NPOS if there is none. HFSB_OK or
+   were then indented apart. HFSB_NPOS if not found. HFSB_OK or
    HFSB_NOMEM. */
 HFSBI_FN hfsb_status hfsbi_indent_shifted(const hfsb_alloc  *alloc,
                                           const hfsbi_lines *olds,
@@ -490,7 +490,7 @@ HFSBI_FN bool hfsbi_unfence_both(hfsb_str *old_text, hfsb_str *new_text);
 /* ---- reading.c: a text read another way ---- */
 
 /* Length of the escape such as \u2019, or of the entity such as &amp;, at the
-   start of s, and the character it stands for; 0 if there is none. */
+   start of s, and the character it stands for; 0 if not found. */
 HFSBI_FN size_t hfsbi_unicode_escape(hfsb_str s, unsigned long *code);
 HFSBI_FN size_t hfsbi_entity_at(hfsb_str s, char *c);
 
@@ -655,7 +655,7 @@ HFSBI_FN bool hfsbi_indents_agree(const hfsbi_indents *in,
 
 /* New lines may be indented as the file is, next to a single old line that is
    not: nothing tells whether they are to be moved like that one. Returns the
-   first of these, ptr NULL if there is none. */
+   first of these, ptr NULL if not found. */
 HFSBI_FN hfsb_str hfsbi_hunk_torn(const hfsbi_patch *patch,
                                   const hfsbi_hunk *hunk, hfsb_str was);
 

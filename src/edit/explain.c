@@ -262,7 +262,7 @@ static bool hfsbi_hidden_at(hfsb_str line, size_t pos) {
 }
 
 /* The number of the line that the file has for an old line elsewhere: next to
-   the place, or the only one in the file; 0 if there is none. */
+   the place, or the only one in the file; 0 if not found. */
 static size_t hfsbi_elsewhere(const hfsbi_explain *x, hfsb_str line) {
     hfsb_str file = x->hint->file->text;
     size_t   i, at;

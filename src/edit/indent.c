@@ -283,7 +283,7 @@ static bool hfsbi_derive_mixed(const hfsbi_indent_map *map, hfsb_str indent,
 }
 
 /* Appends an indentation where one pair may be off: what has the same
-   indentation next to that line cannot be told. If most others have it, only a
+   indentation next to that line is not clear. If most others have it, only a
    line that is off by a level is in doubt. */
 static bool hfsbi_put_mixed(const hfsbi_indent_map *map, hfsb_str indent,
                             bool near_off, hfsb_buf *out) {

@@ -39,7 +39,7 @@ enum {
 };
 
 /* Length of the first phrase of that kind in words, which have a blank before
-   and after each; 0 if there is none. */
+   and after each; 0 if not found. */
 static size_t hfsbi_find_phrase(hfsb_str words, unsigned kind, bool at_start) {
     static const struct {
         unsigned    kinds;
@@ -309,7 +309,7 @@ typedef struct hfsbi_intent {
     size_t                 drop;   /* bytes dropped from the end */
 } hfsbi_intent;
 
-/* The text after the first line end; empty if there is none. */
+/* The text after the first line end; empty if not found. */
 static hfsb_str hfsbi_other_lines(hfsb_str text) {
     size_t at = hfsb_str_find_byte(text, '\n');
     return hfsb_str_slice(text, at == HFSB_NPOS ? text.len : at + 1, text.len);

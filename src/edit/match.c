@@ -99,7 +99,7 @@ static bool hfsbi_is_rare(hfsb_str file, hfsb_str text, hfsbi_window *part) {
     return false;
 }
 
-/* The longest rare run, else the longest; empty if there is none. All its
+/* The longest rare run, else the longest; empty if not found. All its
    places are in *part of the file. */
 static hfsb_str hfsbi_pick_anchor(hfsb_str file, hfsb_str old_text,
                                   hfsbi_window *part) {

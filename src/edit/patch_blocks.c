@@ -39,7 +39,7 @@ static hfsb_str hfsbi_block_path(hfsb_str line) {
 }
 
 /* The path above the block that starts at line `head`, looked for down to line
-   `floor`; empty if there is none. */
+   `floor`; empty if not found. */
 static hfsb_str hfsbi_path_above(const hfsbi_patch *p, size_t floor,
                                  size_t head) {
     const hfsb_str *l = p->text.items;

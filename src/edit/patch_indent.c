@@ -21,7 +21,7 @@ static bool hfsbi_next_text(hfsb_str *rest, hfsb_str *line) {
 /* ---- a single old line ---- */
 
 /* The least indented line of a hunk that is added, or is not; lines that are
-   blank, or like `except`, do not count. ptr NULL if there is none. *count is
+   blank, or like `except`, do not count. ptr NULL if not found. *count is
    the number of those that count. */
 static hfsb_str hfsbi_least_line(const hfsbi_patch *patch,
                                  const hfsbi_hunk *hunk, bool added,

@@ -278,7 +278,7 @@ static size_t hfsbi_find_part(const hfsbi_edit_text *file, hfsb_str text,
 
 /* Finds the line of an anchor in [from, to): the first of the closest ones,
    else the only one that contains it. *pos, the start of the line or an offset
-   in it, is HFSB_NPOS if there is none. */
+   in it, is HFSB_NPOS if not found. */
 static hfsb_status hfsbi_find_anchor(hfsbi_update *u, hfsb_str text,
                                      size_t from, size_t to, size_t *pos) {
     hfsbi_matches m;

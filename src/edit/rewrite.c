@@ -6,7 +6,7 @@
    line takes over as much of them as the rung allows, and where indentation
    was folded a new line is indented as the file is (indent.c). Where blank
    lines were folded, both texts are first given those of the file. If the
-   file's indentation of a line, or the blank lines before it, cannot be told,
+   file's indentation of a line, or the blank lines before it, is not clear,
    the edit is refused. */
 #include "edit_private.h"
 
@@ -286,7 +286,7 @@ static void hfsbi_put_changed(hfsbi_rewriter *r, hfsb_str line, size_t first,
 
 /* Appends the indentation of a new line; `twin` is the old line it replaces,
    or HFSB_NPOS. If it was as deep, the new line takes over its place. False
-   when the indentation cannot be told. */
+   when its indentation is not clear. */
 static bool hfsbi_put_indent(hfsbi_rewriter *r, hfsb_str indent, size_t twin,
                              bool near_off) {
     if (twin == HFSB_NPOS || !r->lines[twin].indent.ptr ||

@@ -9,7 +9,7 @@
 
 #define HFSBI_NUMBER_ALONE 99 /* kind of a line that is only a number */
 
-/* Length of the listing prefix of line, 0 if there is none; its number and
+/* Length of the listing prefix of line, 0 if not found; its number and
    the kind of separator. On an empty line the blank that ends a separator, or
    the whole separator, may be missing: editors trim it. */
 static size_t hfsbi_number_prefix(hfsb_str line, unsigned long long *number,

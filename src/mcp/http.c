@@ -28,7 +28,7 @@
                                version of the client
 
    Clients with the same name, and those without any id, share a session and
-   cannot be told apart: a host opens several connections and closes them at
+   cannot be distinguished: a host opens several connections and closes them at
    will. So kill without an id ends only what came over the same connection
    (channel.owner), and names the rest. */
 #include "mcp_private.h"

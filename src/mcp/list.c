@@ -184,7 +184,7 @@ static const struct {
 
 enum { HFSBI_MCP_SETS = sizeof hfsbi_mcp_sets / sizeof *hfsbi_mcp_sets };
 
-/* Returns the tools of the set of that name; "" if there is none. */
+/* Returns the tools of the set of that name; "" if not found. */
 static hfsb_str hfsbi_mcp_set(hfsb_str name) {
     size_t i;
     for (i = 0; i < HFSBI_MCP_SETS; i++)

@@ -166,7 +166,7 @@ static hfsbi_patch_seen *hfsbi_patch_seen_find(hfsbi_patch_call *p,
 
 /* Returns the state of a file that has changed since the session has read it,
    if the patch may not be applied to it: its hunks do not match exactly, or it
-   is to be deleted. NULL when there is none. */
+   is to be deleted. NULL when not found. */
 static const hfsbi_patch_seen *hfsbi_patch_unsafe(const hfsbi_patch_call *p,
                                                   hfsb_status             st) {
     bool   fails = st == HFSB_NOT_FOUND || st == HFSB_AMBIGUOUS;

@@ -91,7 +91,9 @@ done
 for f in "$out"/*.sh; do
     [ -f "$f" ] || continue
     n=$((n + 1))
-    if ! sh -eu "$f" > "$out/log" 2>&1; then
+    # a block that fails would leave its server ($server) running
+    if ! sh -euc 'trap "kill \${server:-} 2>/dev/null || :" EXIT; . "$0"' "$f" \
+        > "$out/log" 2>&1; then
         echo "FAIL  ${f#"$out/"} does not run:"
         cat "$f"
         tail -n 15 "$out/log"

@@ -80,7 +80,7 @@ static void await(hfsb_tools *tools, const char *last, const char *want) {
         (void)poll(NULL, 0, 20);
     }
     T_CHECK(hfsb_str_equal(hfsb_buf_str(&all), hfsb_cstr(want)));
-    tt_call(&r, tools, "exists", "path=s", "."); /* they are told once */
+    tt_call(&r, tools, "exists", "path=s", "."); /* reported once */
     TT_OK(&r, "true");
     hfsb_buf_free(&all);
     tt_drop(&r);
