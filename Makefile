@@ -2,6 +2,7 @@
 #   make          build/hfsb, build/hfsb-server, the programs of examples/
 #   make serve    build and run the server, on 127.0.0.1:7860
 #   make static   build/static/hfsb-server: small, needs no library (musl)
+#   make sbom     the same, and what it is made of as CycloneDX
 #   make mcpb     a bundle for Claude Desktop, and an entry for the MCP registry
 #   make test     build and run the tests: a compiler and make are enough
 #   make check    the long set: compilers, sanitisers, growth, short fuzzing
@@ -124,6 +125,11 @@ static:
 	echo "built build/static/hfsb-server with" $$cc $$size, \
 	    "$$(wc -c < build/static/hfsb-server) bytes"
 
+sbom: static
+	@sh packaging/sbom.sh build/static/hfsb-server \
+	    > build/static/hfsb-server.cdx.json && \
+	echo "built build/static/hfsb-server.cdx.json"
+
 mcpb:
 	@CC='$(CC)' sh packaging/mcpb.sh
 
@@ -142,4 +148,4 @@ bench:
 clean:
 	rm -rf build
 
-.PHONY: all always serve static mcpb test check fuzz bench clean
+.PHONY: all always serve static sbom mcpb test check fuzz bench clean

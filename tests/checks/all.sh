@@ -70,6 +70,7 @@ computing() { # no test here has less than seconds for anything
     item symbols sh tests/checks/symbols.sh
     item compile sh tests/checks/compile.sh
     item docs sh tests/checks/docs.sh
+    item static sh tests/checks/static.sh
     suites no-simd msan s390x aarch64 joined m32 musl
     item growth env "GROWTH_MAX=${GROWTH_MAX:-524288}" GROWTH_DOUBLINGS=2 \
         sh tests/checks/growth.sh
