@@ -133,6 +133,13 @@ HFSBI_FN int hfsbi_fd_above_2(int fd) {
     return high;
 }
 
+HFSBI_FN int hfsbi_openat(int dir, const char *name, int flags, mode_t mode) {
+    int fd;
+    do fd = openat(dir, name, flags | O_CLOEXEC, mode);
+    while (fd < 0 && errno == EINTR);
+    return hfsbi_fd_above_2(fd);
+}
+
 HFSBI_FN bool hfsbi_pipe(int fds[2]) {
     int raw[2] = {-1, -1};
 #ifdef HFSBI_LINUX

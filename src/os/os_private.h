@@ -82,6 +82,9 @@ HFSBI_FN bool hfsbi_pipe(int fds[2]);
    and fd is closed. -1 with errno. */
 HFSBI_FN int hfsbi_fd_above_2(int fd);
 
+/* openat(), repeated after EINTR; close-on-exec and at 3 or above. */
+HFSBI_FN int hfsbi_openat(int dir, const char *name, int flags, mode_t mode);
+
 HFSBI_FN bool hfsbi_set_nonblocking(int fd);
 
 /* A pipe that wakes a poll() of end 0; neither end blocks. False with errno;
@@ -196,7 +199,7 @@ HFSBI_FN char *hfsbi_cstr_copy(const hfsb_alloc *alloc, hfsb_str s);
    -1 with errno. */
 HFSBI_FN int hfsbi_unnamed_file(const char *dir);
 
-/* ---- file.c: roots and targets ---- */
+/* ---- root.c: roots and targets ---- */
 
 /* Longest name in a directory, on every file system of note. */
 #define HFSBI_NAME_SIZE 256 /* with the NUL */
@@ -278,13 +281,24 @@ HFSBI_FN bool hfsbi_root_denies(const hfsb_root *root, hfsb_str path,
 /* Updates exists and st; 0 or an errno. */
 HFSBI_FN int hfsbi_target_stat(hfsbi_target *target);
 
+/* The allocator of a root, which may be NULL. */
+HFSBI_FN hfsb_alloc hfsbi_root_alloc(const hfsb_root *root);
+
+/* ---- file.c: looking and reading ---- */
+
 /* Opens the regular file at target for reading and updates target->st. */
 HFSBI_FN hfsb_status hfsbi_target_open(const hfsb_root *root, hfsb_str path,
                                        hfsbi_target *target, int *fd,
                                        hfsb_err *err);
 
-/* Fails with the message and status for errno `code`, met while resolving path
-   or at it. */
+/* Not an errno: the deny list names the path. */
+#define HFSBI_DENIED (-1)
+
+/* Longest path that a message shows whole, in characters. */
+#define HFSBI_PATH_SHOWN 400
+
+/* Fails with the message and status for errno `code`, or HFSBI_DENIED, met
+   while resolving path or at it. */
 HFSBI_FN hfsb_status hfsbi_file_fail_os(const hfsb_root *root, hfsb_str path,
                                         int code, const char *verb,
                                         hfsb_err *err);
@@ -296,12 +310,6 @@ HFSBI_FN hfsb_status hfsbi_file_fail(hfsb_err *err, hfsb_status code,
 /* HFSB_OK for a regular file; HFSB_IS_DIR or HFSB_NOT_REGULAR. */
 HFSBI_FN hfsb_status hfsbi_check_regular(hfsb_str path, mode_t mode,
                                          hfsb_err *err);
-
-/* The allocator of a root, which may be NULL. */
-HFSBI_FN hfsb_alloc hfsbi_root_alloc(const hfsb_root *root);
-
-/* openat(), repeated after EINTR; close-on-exec and at 3 or above. */
-HFSBI_FN int hfsbi_openat(int dir, const char *name, int flags, mode_t mode);
 
 /* fsync(); false with errno. True where the file system does not have it. */
 HFSBI_FN bool hfsbi_sync(int fd);

@@ -1,0 +1,797 @@
+/* root.c - the root that confines: resolve paths beneath it, deny list
+
+   A path is resolved once, to a target: an open directory and a name in it.
+   All further work uses those two, so a path that is swapped meanwhile cannot
+   redirect it.
+
+       path --> as seen from the root --> directory opened beneath the root
+                       ^                         |
+                       |                         v
+                       +-- name is a symlink <-- fstatat(directory, name)
+
+   The directory part is resolved by the kernel (openat2 with RESOLVE_BENEATH)
+   or, where the kernel cannot, by a walk that opens one component at a time.
+   The name itself is never followed by the kernel: its symlinks are read and
+   resolved like any other path. So with a root nothing is ever opened except
+   from root_fd downwards. EXDEV means "outside the root" throughout.
+
+   Of several roots, an absolute path belongs to the first that contains it;
+   from there on it is resolved as if there were only that one. The deny list
+   is matched with the path as given, and at each symlink with the real path of
+   the directory that was opened and the name in it, before anything is made
+   there.
+
+   Functions that return int and no descriptor return 0, an errno, or
+   HFSBI_DENIED. */
+#include "os_private.h"
+
+/* ---- components of a path ---- */
+
+/* Cuts the next component off *path; empty at its end. "." and empty
+   components are skipped. */
+static hfsb_str hfsbi_take_component(hfsb_str *path) {
+    hfsb_str part;
+    while (hfsbi_list_next(path, '/', &part))
+        if (part.len > 0 && !hfsb_str_equal(part, HFSB_LIT("."))) return part;
+    return hfsb_str_make("", 0);
+}
+
+/* The same, NUL-terminated; false at the end of *path, or with *fits false
+   for a component that is longer than any name. */
+static bool hfsbi_take_name(hfsb_str *path, char name[HFSBI_NAME_SIZE],
+                            bool *fits) {
+    hfsb_str part = hfsbi_take_component(path);
+    *fits = part.len < HFSBI_NAME_SIZE;
+    if (part.len == 0 || !*fits) return false;
+    memcpy(name, part.ptr, part.len);
+    name[part.len] = '\0';
+    return true;
+}
+
+static bool hfsbi_has_dotdot(hfsb_str path) {
+    hfsb_str part;
+    do part = hfsbi_take_component(&path);
+    while (part.len > 0 && !hfsb_str_equal(part, HFSB_LIT("..")));
+    return part.len > 0;
+}
+
+/* True when path begins with the components of prefix; *rest is then the part
+   after them. */
+static bool hfsbi_cut_prefix(hfsb_str prefix, hfsb_str path, hfsb_str *rest) {
+    hfsb_str want;
+    for (;;) {
+        want = hfsbi_take_component(&prefix);
+        if (want.len == 0) break;
+        if (!hfsb_str_equal(hfsbi_take_component(&path), want)) return false;
+    }
+    while (path.len > 0 && path.ptr[0] == '/')
+        path = hfsb_str_slice(path, 1, path.len);
+    *rest = path;
+    return true;
+}
+
+/* ---- directories beneath a root: by the kernel ---- */
+
+#ifdef HFSBI_LINUX
+
+/* Older headers lack it. The number is the same on every architecture that
+   uses the common table. */
+#if !defined(SYS_openat2) &&                                           \
+    (defined(__aarch64__) || defined(__arm__) || defined(__riscv) ||   \
+     defined(__i386__) || defined(__s390__) || defined(__powerpc__) || \
+     (defined(__x86_64__) && !defined(__ILP32__)))
+#define SYS_openat2 437
+#endif
+
+/* struct open_how of <linux/openat2.h>, which may be missing */
+typedef struct hfsbi_open_how {
+    uint64_t flags, mode, resolve;
+} hfsbi_open_how;
+
+/* A descriptor, or -1 with errno: ENOSYS when only the walk can decide. */
+static int hfsbi_open_by_kernel(int root, const char *path) {
+    long fd = -1;
+#ifdef SYS_openat2
+    const uint64_t no_magiclinks = 0x02, beneath = 0x08; /* RESOLVE_* */
+    hfsbi_open_how how = HFSB_INIT;
+    int            tries;
+    how.flags = (uint64_t)HFSBI_O_SEARCH;
+    how.resolve = no_magiclinks | beneath;
+    /* EAGAIN: a directory was renamed while a ".." was resolved. */
+    for (tries = 0; tries < 32; tries++) {
+        fd = syscall(SYS_openat2, root, path, &how, sizeof how);
+        if (fd >= 0 || (errno != EAGAIN && errno != EINTR)) break;
+    }
+    if (fd >= 0) return hfsbi_fd_above_2((int)fd);
+    /* EPERM comes from seccomp filters that do not know the call. ELOOP is
+       either a magic link or a real loop: the walk decides which. */
+    if (errno == EAGAIN || errno == EINTR || errno == EPERM ||
+        errno == ELOOP || errno == EINVAL || errno == E2BIG)
+        errno = ENOSYS;
+#else
+    (void)root;
+    (void)path;
+    errno = ENOSYS;
+#endif
+    return (int)fd;
+}
+#endif
+
+/* ---- directories beneath a root: by a walk ---- */
+
+/* `at` was reached from the root through the names in `done`, none of which
+   is a symlink: each was opened from its parent with O_NOFOLLOW. */
+typedef struct hfsbi_walk {
+    int      root; /* the caller's */
+    int      at;   /* closed by the walk unless it is the root */
+    hfsb_buf done; /* each name followed by a slash */
+    hfsb_buf path; /* owns the bytes of `ahead` */
+    hfsb_str ahead;
+    unsigned links; /* followed so far */
+} hfsbi_walk;
+
+static bool hfsbi_walk_enter(hfsbi_walk *w, const char *name) {
+    int fd = hfsbi_openat(w->at, name, HFSBI_O_SEARCH | O_NOFOLLOW, 0);
+    if (fd < 0) return false;
+    if (w->at != w->root) hfsbi_close(&w->at);
+    w->at = fd;
+    return true;
+}
+
+/* For "..": enters `done` without its last name, from the root. The ".." of
+   the file system is not used: the directory may have been moved outside. */
+static int hfsbi_walk_up(hfsbi_walk *w) {
+    char     name[HFSBI_NAME_SIZE];
+    size_t   end = w->done.len;
+    hfsb_str again;
+    bool     fits;
+    if (end == 0) return EXDEV;
+    end--;
+    while (end > 0 && w->done.ptr[end - 1] != '/') end--;
+    hfsb_buf_truncate(&w->done, end);
+    if (w->at != w->root) hfsbi_close(&w->at);
+    w->at = w->root;
+    again = hfsb_buf_str(&w->done);
+    while (hfsbi_take_name(&again, name, &fits))
+        if (!hfsbi_walk_enter(w, name)) return errno;
+    return 0;
+}
+
+static int hfsbi_buf_errno(hfsb_status st) {
+    return st == HFSB_OK ? 0 : st == HFSB_NOMEM ? ENOMEM : ENAMETOOLONG;
+}
+
+/* Puts the target of a symlink before the path ahead. */
+static int hfsbi_walk_follow(hfsbi_walk *w, hfsb_str target) {
+    hfsb_buf    next = HFSB_INIT;
+    hfsb_status st;
+    if (target.len == 0) return ENOENT;
+    if (target.ptr[0] == '/') return EXDEV;
+    if (++w->links > HFSBI_LINKS_MAX) return ELOOP;
+    next.alloc = w->path.alloc;
+    next.max = w->path.max;
+    hfsb_buf_append(&next, target);
+    hfsb_buf_append_byte(&next, '/');
+    st = hfsb_buf_append(&next, w->ahead);
+    hfsb_buf_free(&w->path);
+    w->path = next;
+    w->ahead = hfsb_buf_str(&w->path);
+    return hfsbi_buf_errno(st);
+}
+
+/* One component. If it becomes a symlink after readlinkat(), entering it
+   fails. */
+static int hfsbi_walk_step(hfsbi_walk *w, const char *name) {
+    char    target[PATH_MAX];
+    ssize_t n;
+    if (strcmp(name, "..") == 0) return hfsbi_walk_up(w);
+    n = readlinkat(w->at, name, target, sizeof target);
+    if (n == (ssize_t)sizeof target) return ENAMETOOLONG;
+    if (n >= 0) return hfsbi_walk_follow(w, hfsb_str_make(target, (size_t)n));
+    if (errno != EINVAL) return errno;
+    if (!hfsbi_walk_enter(w, name)) return errno;
+    return hfsbi_buf_errno(hfsb_buf_printf(&w->done, "%s/", name));
+}
+
+/* A descriptor, or -1 with errno. */
+static int hfsbi_open_by_walk(int root, const char *path,
+                              const hfsb_alloc *alloc) {
+    hfsbi_walk w = HFSB_INIT;
+    char       name[HFSBI_NAME_SIZE];
+    bool       fits = true;
+    int        code;
+    w.root = w.at = root;
+    w.done.alloc = w.path.alloc = *alloc;
+    w.path.max = (size_t)PATH_MAX * 8;
+    code = hfsbi_buf_errno(hfsb_buf_append(&w.path, hfsb_cstr(path)));
+    w.ahead = hfsb_buf_str(&w.path);
+    while (code == 0 && hfsbi_take_name(&w.ahead, name, &fits))
+        code = hfsbi_walk_step(&w, name);
+    if (code == 0 && !fits) code = ENAMETOOLONG;
+    if (code == 0 && w.at == root && !hfsbi_walk_enter(&w, ".")) code = errno;
+    hfsb_buf_free(&w.done);
+    hfsb_buf_free(&w.path);
+    if (code == 0) return w.at;
+    if (w.at != root) hfsbi_close(&w.at);
+    errno = code;
+    return -1;
+}
+
+/* The directory at path, resolved without leaving root; -1 with errno, EXDEV
+   for a path that leads outside. */
+static int hfsbi_open_beneath(int root, const char *path,
+                              const hfsb_alloc *alloc) {
+#ifdef HFSBI_LINUX
+    int fd = hfsbi_open_by_kernel(root, path);
+    if (fd >= 0 || errno != ENOSYS) return fd;
+#endif
+    if (path[0] == '/' || strlen(path) >= PATH_MAX) {
+        errno = path[0] == '/' ? EXDEV : ENAMETOOLONG;
+        return -1;
+    }
+    return hfsbi_open_by_walk(root, path, alloc);
+}
+
+/* ---- targets ---- */
+
+HFSBI_FN hfsb_alloc hfsbi_root_alloc(const hfsb_root *root) {
+    hfsb_alloc none = HFSB_INIT;
+    return root ? root->alloc : none;
+}
+
+/* Appends an absolute path as seen from the root; EXDEV when it names no
+   place beneath it. This only decides where resolving begins: resolving
+   itself cannot leave the root. */
+static int hfsbi_relative_to_root(const hfsb_root *root, hfsb_str path,
+                                  hfsb_buf *out) {
+    hfsb_str given = hfsb_buf_str(&root->root), rest = HFSB_INIT;
+    hfsb_str real = hfsb_buf_str(&root->real_root);
+    hfsb_buf clean = HFSB_INIT;
+    int      code = 0;
+    clean.alloc = root->alloc;
+    if (!hfsbi_cut_prefix(given, path, &rest) &&
+        !hfsbi_cut_prefix(real, path, &rest)) {
+        if (hfsb_path_clean(path, &clean) != HFSB_OK) code = ENOMEM;
+        else if (!hfsbi_cut_prefix(given, hfsb_buf_str(&clean), &rest) &&
+                 !hfsbi_cut_prefix(real, hfsb_buf_str(&clean), &rest))
+            code = EXDEV;
+    }
+    if (code == 0 &&
+        hfsb_buf_append(out, rest.len ? rest : HFSB_LIT(".")) != HFSB_OK)
+        code = ENOMEM;
+    hfsb_buf_free(&clean);
+    return code;
+}
+
+/* Appends path as seen from the root or, without one, from the current
+   directory. */
+static int hfsbi_path_from_root(const hfsb_root *root, hfsb_str path,
+                                hfsb_buf *out) {
+    bool absolute = path.ptr[0] == '/', rooted = root && root->root_fd >= 0;
+    hfsb_str base = HFSB_INIT;
+    if (absolute && rooted) return hfsbi_relative_to_root(root, path, out);
+    if (root) base = hfsb_buf_str(rooted ? &root->work_rest : &root->work_dir);
+    if (!absolute && base.len > 0) {
+        hfsb_buf_append(out, base);
+        hfsb_buf_append_byte(out, '/');
+    }
+    return hfsb_buf_append(out, path) == HFSB_OK ? 0 : ENOMEM;
+}
+
+/* A descriptor of the directory at path, or -1 with errno. */
+static int hfsbi_root_open_dir(const hfsb_root *root, const char *path) {
+    if (root && root->root_fd >= 0)
+        return hfsbi_open_beneath(root->root_fd, path, &root->alloc);
+    return hfsbi_openat(AT_FDCWD, path, HFSBI_O_SEARCH, 0);
+}
+
+/* A descriptor of the directory at the first n bytes of the target's path,
+   which are empty or end in a slash; or -1 with errno. */
+static int hfsbi_target_open_prefix(const hfsb_root *root,
+                                    hfsbi_target *target, size_t n) {
+    char *p = target->path.ptr;
+    int   fd;
+    if (n == 0) return hfsbi_root_open_dir(root, ".");
+    if (n == 1) return hfsbi_root_open_dir(root, "/");
+    p[n - 1] = '\0';
+    fd = hfsbi_root_open_dir(root, p);
+    p[n - 1] = '/';
+    return fd;
+}
+
+/* Opens the deepest directory of the path that exists; the name becomes the
+   whole rest. A ".." in the rest cannot be resolved. */
+static int hfsbi_target_open_deepest(const hfsb_root *root,
+                                     hfsbi_target    *target) {
+    const char *p = target->path.ptr;
+    size_t      n = (size_t)(target->name - p);
+    do {
+        while (n > 0 && p[n - 1] == '/') n--;
+        while (n > 0 && p[n - 1] != '/') n--;
+        target->dir = hfsbi_target_open_prefix(root, target, n);
+    } while (target->dir < 0 && errno == ENOENT && n > 0);
+    if (target->dir < 0) return errno;
+    target->name = p + n;
+    return hfsbi_has_dotdot(hfsb_cstr(target->name)) ? ENOENT : 0;
+}
+
+/* ---- the deny list ---- */
+
+/* True if a pattern matches the path or a directory above it. */
+static bool hfsbi_deny_has(hfsbi_deny *deny, hfsb_str path, bool is_dir) {
+    size_t end = 0, n;
+    bool   denied = false;
+    (void)pthread_mutex_lock(&deny->lock);
+    while (!denied && end < path.len) {
+        n = hfsb_str_find_byte(hfsb_str_slice(path, end, path.len), '/');
+        end = n == HFSB_NPOS ? path.len : end + n;
+        denied = hfsbi_ignore_has(deny->rules, hfsb_str_slice(path, 0, end),
+                                  end < path.len || is_dir);
+        end++;
+    }
+    (void)pthread_mutex_unlock(&deny->lock);
+    return denied;
+}
+
+/* One root may be inside another: a pattern is relative to each of them,
+   whichever the path was resolved from. */
+HFSBI_FN bool hfsbi_root_denies(const hfsb_root *root, hfsb_str path,
+                                bool is_dir) {
+    hfsb_buf         whole = HFSB_INIT;
+    hfsb_str         rest;
+    const hfsb_root *r;
+    bool             denied;
+    if (!root || !root->deny->rules) return false;
+    denied = hfsbi_deny_has(root->deny, path, is_dir);
+    if (denied || !root->deny->roots->next) return denied;
+    whole.alloc = root->alloc;
+    denied = hfsb_path_join(hfsb_buf_str(&root->real_root), path, &whole) !=
+             HFSB_OK; /* without memory nothing is allowed */
+    for (r = root->deny->roots; !denied && r; r = r->next)
+        denied = r != root &&
+                 hfsbi_cut_prefix(hfsb_buf_str(&r->real_root),
+                                  hfsb_buf_str(&whole), &rest) &&
+                 hfsbi_deny_has(root->deny, rest, is_dir);
+    hfsb_buf_free(&whole);
+    return denied;
+}
+
+/* The real path of the target's directory. */
+static int hfsbi_target_dir_path(const hfsbi_target *target,
+                                 char                real[PATH_MAX]) {
+    const hfsb_root *root = target->root;
+    hfsb_str         dir = hfsb_buf_str(&target->path);
+    hfsb_buf         path = HFSB_INIT;
+    int              code = ENOMEM;
+#ifdef HFSBI_LINUX
+    char    link[32];
+    ssize_t n;
+    (void)snprintf(link, sizeof link, "/proc/self/fd/%d", target->dir);
+    n = readlinkat(AT_FDCWD, link, real, PATH_MAX);
+    if (n > 0 && n < PATH_MAX && real[0] == '/') {
+        real[n] = '\0';
+        return 0;
+    }
+#endif
+    path.alloc = hfsbi_root_alloc(root);
+    if (strcmp(target->name, ".") != 0)
+        dir.len = (size_t)(target->name - dir.ptr);
+    if (root->root_fd >= 0) {
+        hfsb_buf_append(&path, hfsb_buf_str(&root->real_root));
+        hfsb_buf_append_byte(&path, '/');
+    }
+    hfsb_buf_append(&path, dir.len ? dir : HFSB_LIT("."));
+    if (hfsb_buf_finish(&path, 0) == HFSB_OK)
+        code = realpath(path.ptr, real) ? 0 : errno;
+    hfsb_buf_free(&path);
+    return code;
+}
+
+HFSBI_FN int hfsbi_target_place(const hfsbi_target *target, hfsb_buf *out) {
+    char     real[PATH_MAX];
+    hfsb_str rest = HFSB_INIT;
+    int      code = hfsbi_target_dir_path(target, real);
+    if (code != 0) return code;
+    if (!hfsbi_cut_prefix(hfsb_buf_str(&target->root->real_root),
+                          hfsb_cstr(real), &rest))
+        rest = hfsb_cstr(real + 1);
+    return hfsb_path_join(rest, hfsb_cstr(target->name), out) == HFSB_OK
+               ? 0
+               : ENOMEM;
+}
+
+/* HFSBI_DENIED when the deny list names the target. */
+static int hfsbi_target_deny(const hfsbi_target *target) {
+    hfsb_buf path = HFSB_INIT;
+    int      code;
+    if (!target->root || !target->root->deny->rules) return 0;
+    path.alloc = target->root->alloc;
+    code = hfsbi_target_place(target, &path);
+    if (code == 0 &&
+        hfsbi_root_denies(target->root, hfsb_buf_str(&path),
+                          target->exists && S_ISDIR(target->st.st_mode)))
+        code = HFSBI_DENIED;
+    hfsb_buf_free(&path);
+    return code;
+}
+
+/* The same for the path as it was given. */
+static int hfsbi_target_deny_given(const hfsbi_target *target) {
+    const hfsb_root *root = target->root;
+    hfsb_buf         clean = HFSB_INIT;
+    hfsb_str         path, rest;
+    int              code = 0;
+    if (!root || !root->deny->rules) return 0;
+    clean.alloc = root->alloc;
+    if (hfsb_path_clean(hfsb_buf_str(&target->path), &clean) != HFSB_OK)
+        code = ENOMEM;
+    path = hfsb_buf_str(&clean);
+    if (path.len && path.ptr[0] == '/') { /* there is no root */
+        if (hfsbi_cut_prefix(hfsb_buf_str(&root->work_dir), path, &rest) ||
+            hfsbi_cut_prefix(hfsb_buf_str(&root->real_root), path, &rest))
+            path = rest;
+        else path = hfsb_str_slice(path, 1, path.len);
+    }
+    if (code == 0 && hfsbi_root_denies(root, path, false)) code = HFSBI_DENIED;
+    hfsb_buf_free(&clean);
+    return code;
+}
+
+/* ---- resolving ---- */
+
+/* Makes the directories in target->name and enters them. One that exists
+   already must not be a symlink. */
+static int hfsbi_target_make_parents(hfsbi_target *target, bool sync) {
+    char *name = target->path.ptr + (target->name - target->path.ptr), *slash;
+    for (; (slash = strchr(name, '/')) != NULL; name = slash + 1) {
+        int fd, rc;
+        *slash = '\0';
+        if (*name == '\0' || strcmp(name, ".") == 0) continue;
+        do rc = mkdirat(target->dir, name, 0777);
+        while (rc != 0 && errno == EINTR);
+        if (rc != 0 && errno != EEXIST) return errno;
+        if (rc == 0 && sync) hfsbi_sync_dir(target->dir);
+        fd = hfsbi_openat(target->dir, name, HFSBI_O_SEARCH | O_NOFOLLOW, 0);
+        if (fd < 0) return errno == ELOOP ? ENOTDIR : errno;
+        hfsbi_close(&target->dir);
+        target->dir = fd;
+    }
+    target->name = name;
+    return 0;
+}
+
+HFSBI_FN int hfsbi_target_stat(hfsbi_target *target) {
+    target->exists = fstatat(target->dir, target->name, &target->st,
+                             AT_SYMLINK_NOFOLLOW) == 0;
+    return target->exists || errno == ENOENT ? 0 : errno;
+}
+
+/* Replaces the name, a symlink, by what it contains. */
+static int hfsbi_target_follow(const hfsb_root *root, hfsbi_target *target) {
+    char    to[PATH_MAX];
+    size_t  n = (size_t)(target->name - target->path.ptr);
+    ssize_t len = readlinkat(target->dir, target->name, to, sizeof to);
+    if (len < 0) return errno;
+    if (len == 0) return ENOENT;
+    if (len == (ssize_t)sizeof to) return ENAMETOOLONG;
+    if (to[0] == '/') {
+        if (root && root->root_fd >= 0) return EXDEV;
+        n = 0;
+    }
+    hfsbi_close(&target->dir);
+    hfsb_buf_truncate(&target->path, n);
+    hfsb_buf_append(&target->path, hfsb_str_make(to, (size_t)len));
+    return target->path.status == HFSB_OK ? 0 : ENOMEM;
+}
+
+/* For a path that ends in a slash or in dots, and so names a directory. */
+static int hfsbi_target_enter(const hfsb_root *root, hfsbi_target *target,
+                              unsigned how) {
+    int code;
+    target->dir = hfsbi_root_open_dir(root, target->path.ptr);
+    target->name = ".";
+    if (target->dir >= 0) {
+        code = hfsbi_target_stat(target);
+        return code == 0 ? hfsbi_target_deny(target) : code;
+    }
+    if ((how & HFSBI_RESOLVE_PARENTS) && errno == ENOENT) return EISDIR;
+    return errno;
+}
+
+/* Opens the directory of the last name of target->path and looks at that
+   name. `path` is the one the caller gave. */
+static int hfsbi_target_step(const hfsb_root *root, hfsb_str path,
+                             unsigned how, hfsbi_target *target) {
+    hfsb_str all = hfsb_buf_str(&target->path);
+    hfsb_str name = hfsb_path_base(all);
+    int      code;
+    if (name.len == 0 || hfsb_str_equal(name, HFSB_LIT(".")) ||
+        hfsb_str_equal(name, HFSB_LIT("..")))
+        return hfsbi_target_enter(root, target, how);
+    target->name = name.ptr;
+    target->dir = hfsbi_target_open_prefix(root, target, all.len - name.len);
+    if (target->dir >= 0) {
+        code = hfsbi_target_stat(target);
+        return code == 0 ? hfsbi_target_deny(target) : code;
+    }
+    if (errno != ENOENT) return errno;
+    code = hfsbi_target_open_deepest(root, target);
+    if (code == 0) code = hfsbi_target_deny(target);
+    if (code != 0 || (how & HFSBI_RESOLVE_DEEPEST)) return code;
+    if (!(how & HFSBI_RESOLVE_PARENTS)) return ENOENT;
+    /* "~/x" is a mistake, not a request for a directory named "~". */
+    if (path.ptr[0] == '~' && strlen(target->name) == path.len) return ENOENT;
+    code = hfsbi_target_make_parents(target, !(how & HFSBI_RESOLVE_NO_SYNC));
+    if (code == 0) code = hfsbi_target_stat(target);
+    return code == 0 && target->exists && S_ISLNK(target->st.st_mode) ? ELOOP
+                                                                      : code;
+}
+
+HFSBI_FN void hfsbi_target_close(hfsbi_target *target) {
+    hfsbi_close(&target->dir);
+    hfsb_buf_free(&target->path);
+}
+
+/* Starts the target: its root, and the path as seen from there. */
+static int hfsbi_target_begin(const hfsb_root *root, hfsb_str path,
+                              hfsbi_target *target) {
+    int code;
+    do {
+        target->root = root;
+        code = hfsbi_path_from_root(root, path, &target->path);
+        if (root) root = root->next;
+    } while (code == EXDEV && root);
+    return code == 0 ? hfsbi_target_deny_given(target) : code;
+}
+
+HFSBI_FN hfsb_status hfsbi_resolve(const hfsb_root *root, hfsb_str path,
+                                   unsigned how, const char *verb,
+                                   hfsbi_target *target, hfsb_err *err) {
+    unsigned links = 0;
+    int      code;
+    memset(target, 0, sizeof *target);
+    target->dir = -1;
+    target->path.alloc = hfsbi_root_alloc(root);
+    if (path.len == 0)
+        return hfsbi_fail(err, HFSB_REFUSED, 0, "The path is empty.");
+    if (hfsb_str_find_byte(path, '\0') != HFSB_NPOS)
+        return hfsbi_file_fail(err, HFSB_REFUSED,
+                               "The path contains a NUL byte", path);
+    code = hfsbi_target_begin(root, path, target);
+    if (code == 0) code = hfsbi_target_step(target->root, path, how, target);
+    while (code == 0 && target->exists && S_ISLNK(target->st.st_mode) &&
+           !(how & HFSBI_RESOLVE_NO_FOLLOW)) {
+        code = ++links > HFSBI_LINKS_MAX
+                   ? ELOOP
+                   : hfsbi_target_follow(target->root, target);
+        if (code == 0)
+            code = hfsbi_target_step(target->root, path, how, target);
+    }
+    if (code == 0) return hfsbi_ok(err);
+    hfsbi_target_close(target);
+    return hfsbi_file_fail_os(root, path, code, verb, err);
+}
+
+/* ---- the root ---- */
+
+/* Appends path made absolute: as text, or by the system when it has a "..",
+   which means another directory after a symlink. */
+static int hfsbi_absolute(hfsb_str path, const char *terminated,
+                          hfsb_buf *out) {
+    char        here[PATH_MAX];
+    hfsb_status st;
+    if (hfsbi_has_dotdot(path)) {
+        if (!realpath(terminated, here)) return errno;
+        path = hfsb_cstr(here);
+    } else if (path.ptr[0] != '/' && !getcwd(here, sizeof here)) {
+        return errno;
+    }
+    st = path.ptr[0] == '/' ? hfsb_path_clean(path, out)
+                            : hfsb_path_join(hfsb_cstr(here), path, out);
+    return st == HFSB_OK ? 0 : ENOMEM;
+}
+
+static hfsb_status hfsbi_root_fail(hfsb_err *err, int code, const char *what,
+                                   hfsb_str path) {
+    if (code == ENOMEM) return hfsbi_fail_status(err, HFSB_NOMEM, what);
+    if (code == ENOENT || code == ENOTDIR) {
+        hfsbi_fail(err, HFSB_NOT_FOUND, 0, "%s not found: ", what);
+        hfsbi_err_quote(err, path, HFSBI_PATH_SHOWN);
+        if (code == ENOTDIR) hfsbi_err_add(err, " (it is not a directory)");
+        return HFSB_NOT_FOUND;
+    }
+    hfsbi_fail(err, HFSB_IO, 0, "%s ", what);
+    hfsbi_err_quote(err, path, HFSBI_PATH_SHOWN);
+    hfsbi_err_add(err, " cannot be used: %s", hfsbi_os_text(code));
+    return HFSB_IO;
+}
+
+/* Opens a directory of the host into *fd and appends its absolute path; with
+   `real` also the path without symlinks. */
+static int hfsbi_root_open_host(const hfsb_alloc *alloc, hfsb_str dir, int *fd,
+                                hfsb_buf *absolute, hfsb_buf *real) {
+    char  resolved[PATH_MAX];
+    char *path = hfsbi_cstr_copy(alloc, dir);
+    int   code;
+    if (!path) return ENOMEM;
+    *fd = hfsbi_openat(AT_FDCWD, path, HFSBI_O_SEARCH, 0);
+    code = *fd < 0 ? errno : hfsbi_absolute(dir, path, absolute);
+    if (code == 0 && real) {
+        if (!realpath(path, resolved)) code = errno;
+        else if (hfsb_buf_append(real, hfsb_cstr(resolved)) != HFSB_OK)
+            code = ENOMEM;
+    }
+    hfsbi_array_free(alloc, path, dir.len + 1, 1);
+    return code;
+}
+
+/* The working directory beneath the root; a relative one begins at the
+   root. */
+static hfsb_status hfsbi_root_set_inside(hfsb_root *root, hfsb_str dir,
+                                         hfsb_err *err) {
+    int code = hfsbi_path_from_root(root, dir, &root->work_rest), fd;
+    if (code == 0) {
+        fd = hfsbi_open_beneath(root->root_fd, root->work_rest.ptr,
+                                &root->alloc);
+        if (fd < 0) code = errno;
+        hfsbi_close(&fd);
+    }
+    if (code == 0 && hfsb_path_join(hfsb_buf_str(&root->root),
+                                    hfsb_buf_str(&root->work_rest),
+                                    &root->work_dir) != HFSB_OK)
+        code = ENOMEM;
+    if (code == 0) return HFSB_OK;
+    if (code == EXDEV) return hfsbi_file_fail_os(root, dir, code, "use", err);
+    return hfsbi_root_fail(err, code, "Working directory", dir);
+}
+
+static hfsb_status hfsbi_root_fill(hfsb_root *root, hfsb_str top, hfsb_str dir,
+                                   hfsb_err *err) {
+    int code, fd = -1;
+    if (hfsb_str_find_byte(top, '\0') != HFSB_NPOS ||
+        hfsb_str_find_byte(dir, '\0') != HFSB_NPOS)
+        return hfsbi_fail(err, HFSB_REFUSED, 0,
+                          "The root or the working directory contains a NUL "
+                          "byte.");
+    if (top.len > 0) {
+        code = hfsbi_root_open_host(&root->alloc, top, &root->root_fd,
+                                    &root->root, &root->real_root);
+        if (code != 0)
+            return hfsbi_root_fail(err, code, "Root directory", top);
+        return hfsbi_root_set_inside(root, dir.len ? dir : HFSB_LIT("."), err);
+    }
+    if (dir.len == 0) return HFSB_OK;
+    code = hfsbi_root_open_host(&root->alloc, dir, &fd, &root->work_dir, NULL);
+    hfsbi_close(&fd);
+    if (code == 0) return HFSB_OK;
+    return hfsbi_root_fail(err, code, "Working directory", dir);
+}
+
+/* One allocation for all; root.sweeps and root.deny point into it. */
+typedef struct hfsbi_root_block {
+    hfsb_root    root;
+    hfsbi_sweeps sweeps;
+    hfsbi_deny   deny;
+} hfsbi_root_block;
+
+/* Returns a root without directories, or NULL without memory. */
+static hfsb_root *hfsbi_root_new(const hfsb_alloc *alloc) {
+    hfsbi_root_block *block =
+        (hfsbi_root_block *)hfsbi_array(alloc, 1, sizeof *block);
+    hfsb_root *root;
+    if (!block) return NULL;
+    memset(block, 0, sizeof *block);
+    root = &block->root;
+    root->sweeps = &block->sweeps;
+    root->deny = &block->deny;
+    root->deny->roots = root;
+    (void)pthread_mutex_init(&root->sweeps->lock, NULL);
+    (void)pthread_mutex_init(&root->deny->lock, NULL);
+    root->root_fd = -1;
+    root->alloc = root->root.alloc = root->real_root.alloc = *alloc;
+    root->work_dir.alloc = root->work_rest.alloc = *alloc;
+    return root;
+}
+
+/* Compiles the deny list. */
+static hfsb_status
+hfsbi_root_set_deny(hfsb_root *root, const hfsb_root_opts *o, hfsb_err *err) {
+    const char *work = root->work_dir.len ? root->work_dir.ptr : ".";
+    char        real[PATH_MAX];
+    size_t      i;
+    if (o->deny_count == 0) return HFSB_OK;
+    if (root->root_fd < 0) {
+        if (!realpath(work, real))
+            return hfsbi_root_fail(err, errno, "Working directory",
+                                   hfsb_cstr(work));
+        hfsb_buf_append(&root->real_root, hfsb_cstr(real));
+    }
+    if (root->real_root.status != HFSB_OK ||
+        hfsbi_ignore_open(&root->alloc, &root->deny->rules) != HFSB_OK)
+        return hfsbi_fail_status(err, HFSB_NOMEM, "Deny list");
+    for (i = 0; i < o->deny_count; i++) {
+        if (hfsbi_ignore_push(root->deny->rules, HFSB_LIT(""),
+                              hfsb_cstr(o->deny[i])) != HFSB_OK)
+            return hfsbi_fail_status(err, HFSB_NOMEM, "Deny list");
+        if (hfsbi_ignore_count(root->deny->rules) == i + 1) continue;
+        hfsbi_fail(err, HFSB_ARG, 0, "Invalid deny pattern: \"");
+        hfsbi_err_quote(err, hfsb_cstr(o->deny[i]), HFSBI_PATH_SHOWN);
+        hfsbi_err_add(err, "\"");
+        return HFSB_ARG;
+    }
+    return HFSB_OK;
+}
+
+/* Adds the roots after the first. */
+static hfsb_status
+hfsbi_root_add_more(hfsb_root *root, const hfsb_root_opts *o, hfsb_err *err) {
+    hfsb_root  *last = root;
+    hfsb_status st = HFSB_OK;
+    size_t      i;
+    if (o->more_root_count &&
+        (!o->root.len || o->more_root_count >= HFSBI_ROOTS))
+        return hfsbi_fail(err, HFSB_ARG, 0, "There may be 1 to %d roots.",
+                          HFSBI_ROOTS);
+    for (i = 0; st == HFSB_OK && i < o->more_root_count; i++) {
+        last->next = hfsbi_root_new(&o->alloc);
+        if (!last->next)
+            return hfsbi_fail_status(err, HFSB_NOMEM, "Root directory");
+        last = last->next;
+        st = o->more_roots[i][0]
+                 ? hfsbi_root_fill(last, hfsb_cstr(o->more_roots[i]),
+                                   HFSB_LIT(""), err)
+                 : hfsbi_fail(err, HFSB_ARG, 0, "A root is empty.");
+        last->deny = root->deny;
+    }
+    return st;
+}
+
+hfsb_status hfsb_root_open(const hfsb_root_opts *opts, hfsb_root **out,
+                           hfsb_err *err) {
+    hfsb_root_opts none = HFSB_INIT;
+    hfsb_root     *root;
+    hfsb_status    st;
+    if (!opts) opts = &none;
+    *out = NULL;
+    root = hfsbi_root_new(&opts->alloc);
+    if (!root) return hfsbi_fail_status(err, HFSB_NOMEM, "Root directory");
+    st = hfsbi_root_fill(root, opts->root, opts->work_dir, err);
+    if (st == HFSB_OK) st = hfsbi_root_add_more(root, opts, err);
+    if (st == HFSB_OK) st = hfsbi_root_set_deny(root, opts, err);
+    if (st != HFSB_OK) {
+        hfsb_root_close(root);
+        return st;
+    }
+    *out = root;
+    return hfsbi_ok(err);
+}
+
+void hfsb_root_close(hfsb_root *root) {
+    while (root) {
+        hfsbi_root_block *block = (hfsbi_root_block *)(void *)root;
+        hfsb_root        *next = root->next;
+        hfsb_alloc        alloc = root->alloc;
+        hfsbi_close(&root->root_fd);
+        hfsb_buf_free(&root->root);
+        hfsb_buf_free(&root->real_root);
+        hfsb_buf_free(&root->work_dir);
+        hfsb_buf_free(&root->work_rest);
+        hfsbi_ignore_close(block->deny.rules);
+        (void)pthread_mutex_destroy(&block->deny.lock);
+        (void)pthread_mutex_destroy(&block->sweeps.lock);
+        hfsbi_array_free(&alloc, block, 1, sizeof *block);
+        root = next;
+    }
+}
+
+hfsb_str hfsb_root_work_dir(const hfsb_root *root) {
+    return root ? hfsb_buf_str(&root->work_dir) : hfsb_str_make("", 0);
+}
+
+hfsb_str hfsb_root_path(const hfsb_root *root) {
+    return root ? hfsb_buf_str(&root->root) : hfsb_str_make("", 0);
+}
+
+const hfsb_root *hfsb_root_next(const hfsb_root *root) {
+    return root ? root->next : NULL;
+}
