@@ -116,6 +116,14 @@ HFSBI_FN void hfsbi_file_info_fill(hfsb_file_info    *info,
 #endif
 }
 
+HFSBI_FN bool hfsbi_same_info(const hfsb_file_info *a,
+                              const hfsb_file_info *b) {
+    return a->device == b->device && a->inode == b->inode &&
+           a->size == b->size && a->changed == b->changed &&
+           a->changed_nanos == b->changed_nanos && a->touched == b->touched &&
+           a->touched_nanos == b->touched_nanos;
+}
+
 /* O_NONBLOCK, because the file may have become a FIFO since the stat; it
    stays set, because some files of /proc block until an event comes. */
 HFSBI_FN hfsb_status hfsbi_target_open(const hfsb_root *root, hfsb_str path,

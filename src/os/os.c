@@ -140,6 +140,13 @@ HFSBI_FN int hfsbi_openat(int dir, const char *name, int flags, mode_t mode) {
     return hfsbi_fd_above_2(fd);
 }
 
+HFSBI_FN bool hfsbi_try_lock(int fd) {
+    int rc;
+    do rc = flock(fd, LOCK_EX | LOCK_NB);
+    while (rc != 0 && errno == EINTR);
+    return rc == 0 || errno != EWOULDBLOCK;
+}
+
 HFSBI_FN bool hfsbi_pipe(int fds[2]) {
     int raw[2] = {-1, -1};
 #ifdef HFSBI_LINUX

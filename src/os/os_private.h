@@ -85,6 +85,10 @@ HFSBI_FN int hfsbi_fd_above_2(int fd);
 /* openat(), repeated after EINTR; close-on-exec and at 3 or above. */
 HFSBI_FN int hfsbi_openat(int dir, const char *name, int flags, mode_t mode);
 
+/* An exclusive flock(), tried once: false when another descriptor holds
+   it. File systems without locks count as locked. */
+HFSBI_FN bool hfsbi_try_lock(int fd);
+
 HFSBI_FN bool hfsbi_set_nonblocking(int fd);
 
 /* A pipe that wakes a poll() of end 0; neither end blocks. False with errno;
@@ -209,7 +213,7 @@ HFSBI_FN int hfsbi_unnamed_file(const char *dir);
 
 enum { HFSBI_SWEEPS = 16 };
 
-/* The directories that file_write.c found without stale temporaries: their
+/* The directories that temp.c found without stale temporaries: their
    stat after the last write, and when they were swept (0: unused entry). */
 typedef struct hfsbi_sweeps {
     pthread_mutex_t lock;
@@ -319,9 +323,28 @@ HFSBI_FN void hfsbi_sync_dir(int dir);
 HFSBI_FN void hfsbi_file_info_fill(hfsb_file_info    *info,
                                    const struct stat *st);
 
+/* True when both describe one file that has not changed in between. */
+HFSBI_FN bool hfsbi_same_info(const hfsb_file_info *a,
+                              const hfsb_file_info *b);
+
 /* sha256 of the bytes from the current position of fd to its end; false with
    errno. */
 HFSBI_FN bool hfsbi_fd_sha256(int fd, char hex[HFSB_SHA256_HEX]);
+
+/* ---- temp.c: temporaries of file_write.c ---- */
+
+/* Makes a temporary for `name`, whose own name goes to temp; "" on failure. 0
+   or an errno. */
+HFSBI_FN int hfsbi_temp_open(int dir, const char *name, mode_t mode,
+                             char temp[HFSBI_NAME_SIZE], int *fd);
+/* Keeps errno. */
+HFSBI_FN void hfsbi_temp_remove(int dir, const char *temp);
+
+/* Removes stale temporaries from a directory unless the root knows that it is
+   clean. Returns when it was swept, for hfsbi_sweep_end(); 0: not clean. */
+HFSBI_FN long long hfsbi_sweep_begin(const hfsb_root *root, int dir);
+/* After our last change to the directory. */
+HFSBI_FN void hfsbi_sweep_end(const hfsb_root *root, int dir, long long at);
 
 /* ---- file_write.c ---- */
 
