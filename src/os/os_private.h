@@ -658,3 +658,120 @@ HFSBI_FN void hfsbi_proc_detach(hfsb_proc *proc);
 
 /* True when no process holds the other end of a pipe. */
 HFSBI_FN bool hfsbi_pipe_ended(int fd);
+
+/* ---- record.c: the output of a command, and spill files ---- */
+
+/* The spill files of one tools object. At most `max` exist; a new one removes
+   the oldest. Files made elsewhere are never removed. */
+typedef struct hfsbi_spills {
+    char          **paths; /* a ring, oldest at `first` */
+    size_t          first, count, max;
+    size_t          max_bytes; /* of one file */
+    size_t          over;      /* bytes of a log that is saved in any case (0:
+                                  when a reply cuts it) */
+    bool            none;      /* make no files */
+    bool            dropped;   /* remove the files with the object */
+    char           *dir;       /* absolute where possible */
+    hfsb_alloc      alloc;
+    pthread_mutex_t lock; /* protects paths, first and count */
+} hfsbi_spills;
+
+/* dir NULL: $TMPDIR or /tmp; max 0: 32 files; max_bytes 0: 64 MiB. False
+   without memory; then there is nothing to free. */
+HFSBI_FN bool hfsbi_spills_init(hfsbi_spills *spills, const char *dir,
+                                size_t max, size_t max_bytes,
+                                const hfsb_alloc *alloc);
+/* Frees the memory, and with `dropped` removes the files. */
+HFSBI_FN void hfsbi_spills_free(hfsbi_spills *spills);
+/* True when path is a spill file that still counts among these. */
+HFSBI_FN bool hfsbi_spills_has(hfsbi_spills *spills, hfsb_str path);
+
+/* A file that keeps what does not fit into memory. */
+typedef struct hfsbi_kept_file {
+    int                fd;    /* -1: none */
+    unsigned long long bytes; /* in it */
+    bool               full;  /* it takes no more */
+    bool               tried; /* to make one */
+} hfsbi_kept_file;
+
+/*  stdout --> filter --> window, log
+    stderr --> filter --> window, stash        ... at the end: stash --> log
+
+    The filter cleans text as it arrives. The windows keep the parts that a
+    reply shows. The log is the cleaned text, bytes 0 to `total`: bash_output
+    shows it, the spill file holds it. `memory` holds the whole log until the
+    text is too long for a reply. From then on the spill file holds the log, up
+    to a limit, and `memory` keeps the end.
+
+        0           spill.bytes         memory_start          total
+        [ spill file )  ... dropped ...  [ memory             )            */
+typedef struct hfsbi_record {
+    hfsb_text_filter  *filter[2]; /* of stdout, stderr */
+    hfsb_text_window  *window[2];
+    hfsb_buf           piece; /* cleaned text on its way */
+    hfsb_buf           memory;
+    unsigned long long memory_start, total;
+    hfsbi_kept_file    spill;
+    hfsb_buf           path; /* of the spill file, or empty */
+    hfsbi_kept_file    stash;
+    unsigned long long stderr_total; /* bytes of cleaned stderr */
+    bool               merged;       /* stderr arrives with stdout */
+    bool               lost;         /* some text was lost: out of memory */
+    unsigned long long taken;        /* raw bytes of both streams */
+    unsigned long long bytes;        /* raw bytes of stdout */
+    long long          last_at;      /* hfsb_clock_ms() of the last stdout */
+    hfsbi_spills      *spills;
+    void (*on_text)(void *user, hfsb_proc_stream stream, hfsb_str text);
+    void      *user;
+    hfsb_alloc alloc;
+} hfsbi_record;
+
+/* spills must outlive the record. False without memory; then there is nothing
+   to free. */
+HFSBI_FN bool hfsbi_record_init(hfsbi_record *r, hfsbi_spills *spills,
+                                bool merged, const hfsb_alloc *alloc);
+HFSBI_FN void hfsbi_record_free(hfsbi_record *r);
+
+/* Adds bytes as the command wrote them. Failures set r->lost. */
+HFSBI_FN void hfsbi_record_write(hfsbi_record *r, hfsb_proc_stream stream,
+                                 hfsb_str bytes);
+/* Ends the record: unfinished lines count as lines, stderr follows stdout in
+   the log, descriptors are closed. */
+HFSBI_FN void hfsbi_record_finish(hfsbi_record *r);
+
+/* Returns the number of characters in both streams. */
+HFSBI_FN size_t hfsbi_record_chars(const hfsbi_record *r);
+/* True when a reply leaves out some of the text. */
+HFSBI_FN bool hfsbi_record_truncated(const hfsbi_record *r);
+
+/* True while stdout ends in an unfinished line. */
+HFSBI_FN bool hfsbi_record_pending(const hfsbi_record *r);
+
+/* Appends the end of stderr so far, at most max bytes, in whole lines if there
+   are several. Nothing for a merged or settled record. HFSB_OK or the failure
+   of the buffer. */
+HFSBI_FN hfsb_status hfsbi_record_show_stderr(const hfsbi_record *r,
+                                              size_t max, hfsb_buf *out);
+
+/* Appends the text of a reply. Call it after finish and before settle. HFSB_OK
+   or the failure of the buffer. */
+HFSBI_FN hfsb_status hfsbi_record_show(const hfsbi_record *r, hfsb_buf *out);
+
+/* Frees everything that hfsbi_record_read() does not need. Call it after
+   finish. */
+HFSBI_FN void hfsbi_record_settle(hfsbi_record *r);
+/* Returns the bytes of the log in memory. */
+HFSBI_FN size_t hfsbi_record_held(const hfsbi_record *r);
+/* Frees the log in memory; a spill file stays readable. */
+HFSBI_FN void hfsbi_record_forget(hfsbi_record *r);
+
+/* Appends at most max bytes of the log from byte `from` on, without a partial
+   character at the end. *next is the offset that follows. Bytes that are no
+   longer held are skipped: [*gone_from, *gone_to), both 0 when none are. At
+   the end of the log the unfinished line is appended too. HFSB_OK; on failure
+   *out is as it was. */
+HFSBI_FN hfsb_status hfsbi_record_read(const hfsbi_record *r,
+                                       unsigned long long from, size_t max,
+                                       hfsb_buf *out, unsigned long long *next,
+                                       unsigned long long *gone_from,
+                                       unsigned long long *gone_to);

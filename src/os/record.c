@@ -19,7 +19,7 @@
 
    Spill files outlive their command. The oldest is removed when there are too
    many; only files created here are ever removed. */
-#include "tools_private.h"
+#include "os_private.h"
 
 enum {
     HFSBI_REPLY_CHARS = 25000, /* longest text that a reply shows whole */
