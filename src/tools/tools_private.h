@@ -16,7 +16,7 @@
        exit.c     exit codes that are answers, not failures
        control.c  bash_output, bash_input, kill
        write.c    write, edit, multi_edit, exists
-       walk.c     walks a folder for glob, grep and list
+       search.c   what glob, grep and list share: pages, notes
        grep.c     grep: searches the lines of files
        plan.c     the todo plan of an agent: plan_tool, reminders
 
@@ -1008,121 +1008,12 @@ typedef bool hfsbi_unread_fn(void *user, hfsb_str path);
    NULL) is proven is not named: its hunks show that their author knows the
    lines they change, and that is what reading is for. An invalid patch is not
    refused here. HFSB_OK or HFSB_NOMEM. */
-HFSBI_FN hfsb_status hfsbi_refuse_unread(const hfsb_alloc *alloc,
-                                         hfsb_str          text,
-                                         hfsbi_unread_fn *is_unread,
-                                         void            *user,
-                                         const hfsb_patch_result *applied,
-                                         hfsb_tool_result        *result,
-                                         bool                    *refused);
+HFSBI_FN hfsb_status hfsbi_refuse_unread(
+    const hfsb_alloc *alloc, hfsb_str text, hfsbi_unread_fn *is_unread,
+    void *user, const hfsb_patch_result *applied, hfsb_tool_result *result,
+    bool *refused);
 
-/* ==== walk.c: shared by glob, grep and list ============================== */
-
-/* A finder walks everything beneath a folder. It reads nothing outside the
-   root: each folder is opened from its parent, and symlinks are visited but
-   never followed. */
-
-enum {
-    HFSBI_FINDER_DEPTH = 200,      /* nested folders: one descriptor each */
-    HFSBI_FINDER_NAMES = 64 << 20, /* bytes of names held at a time */
-    HFSBI_FINDER_RULES = 1 << 20,  /* bytes read of a .gitignore */
-    HFSBI_FINDER_TOLD = 3,         /* unreadable folders that notes name */
-    HFSBI_FINDER_MS = 30000,       /* timeout of a search */
-    HFSBI_FINDER_PAGE = 40000      /* bytes of output, by default */
-};
-
-typedef enum hfsbi_entry_type {
-    HFSBI_ENTRY_FILE,
-    HFSBI_ENTRY_FOLDER,
-    HFSBI_ENTRY_LINK,
-    HFSBI_ENTRY_OTHER, /* a device, FIFO or socket */
-    HFSBI_ENTRY_UNKNOWN
-} hfsbi_entry_type;
-
-/* One entry of a folder; valid during the callback. */
-typedef struct hfsbi_entry {
-    int              dir; /* descriptor of the folder */
-    const char      *name;
-    hfsb_str         path; /* relative to the start of the search */
-    hfsbi_entry_type type;
-    bool             ignored;
-} hfsbi_entry;
-
-/* Why a walk ended. The first reason stays. */
-typedef enum hfsbi_walk_end {
-    HFSBI_WALK_COMPLETE, /* everything was visited, or the walk goes on */
-    HFSBI_WALK_STOPPED,  /* a visitor needs no more entries */
-    HFSBI_WALK_LATE,     /* the deadline passed */
-    HFSBI_WALK_CANCELLED /* the call was cancelled */
-} hfsbi_walk_end;
-
-typedef struct hfsbi_finder_level hfsbi_finder_level;
-
-/* All zero at first, except for the fields that the caller sets. */
-typedef struct hfsbi_finder {
-    /* set by the caller */
-    const hfsb_call *call; /* its cancellation ends the walk (NULL: none) */
-    const hfsb_root *place;
-    hfsb_alloc       alloc;
-    bool             all;       /* include ignored entries and .git */
-    bool             sorted;    /* visit the names of a folder in order */
-    bool             no_follow; /* a symlink as the start is not followed */
-    bool      shows_ignored;    /* ignored entries are visited, not entered */
-    size_t    offset;           /* results to skip */
-    size_t    page;             /* bytes of output */
-    size_t    max_depth;        /* nested folders, the start included (0: up to
-                                 HFSBI_FINDER_DEPTH) */
-    long long until;            /* deadline on hfsb_clock_ms() (0: in
-                                HFSBI_FINDER_MS) */
-    /* A quick filter: a folder that is not wanted is not entered, another
-       entry not visited. NULL: everything is wanted. */
-    bool (*wants)(void *user, const hfsbi_entry *entry);
-    /* Called for a folder before its entries. A status other than HFSB_OK ends
-       the walk. */
-    hfsb_status (*visit)(void *user, const hfsbi_entry *entry);
-    void *user;
-
-    /* set by hfsbi_finder_open() */
-    hfsbi_target spot;  /* the start */
-    hfsb_buf     shown; /* prefix of entry paths in the output: "" or ends in a
-                         slash */
-
-    /* the outcome */
-    size_t         files;   /* entries seen that are not folders */
-    size_t         ignored; /* entries skipped by ignore rules */
-    size_t         failed;  /* folders not read, or not completely */
-    hfsb_buf       notes;   /* about some of these: LF and a line for each */
-    hfsbi_walk_end end;     /* visit may set it to HFSBI_WALK_STOPPED */
-
-    /* private */
-    hfsb_buf            path;    /* of the entry, as ignore rules see it */
-    hfsb_buf            from;    /* the start, as the deny list sees it; empty
-                                    at the root */
-    size_t              prefix;  /* bytes of `path` up to the start */
-    hfsbi_ignore       *ignore;  /* NULL: no rules so far */
-    bool                at_root; /* the start is / */
-    size_t              names;   /* bytes of names held */
-    hfsbi_finder_level *levels;  /* HFSBI_FINDER_DEPTH of them */
-    size_t              depth;   /* levels in use */
-} hfsbi_finder;
-
-/* Resolves path ("": the working directory) into f->spot. HFSB_OK, or the
-   failure with *err. Close the finder in either case. */
-HFSBI_FN hfsb_status hfsbi_finder_open(hfsbi_finder *f, hfsb_str path,
-                                       hfsb_err *err);
-/* Visits everything beneath f->spot, which must be a folder. HFSB_OK, also
-   when some folders could not be read; the status of visit; HFSB_NOMEM; or the
-   reason why the first folder cannot be read. */
-HFSBI_FN hfsb_status hfsbi_finder_run(hfsbi_finder *f, hfsb_err *err);
-HFSBI_FN void        hfsbi_finder_close(hfsbi_finder *f);
-
-/* True when the walk must end; sets f->end when the deadline has passed or the
-   call is cancelled. Visitors ask it too while one file takes long. */
-HFSBI_FN bool hfsbi_finder_over(hfsbi_finder *f);
-
-/* Opens a visited file and fills *st. Returns the descriptor, or -1 with
-   errno: ENOENT when it is not a regular file any more. */
-HFSBI_FN int hfsbi_entry_open(int dir, const char *name, struct stat *st);
+/* ==== search.c: shared by glob, grep and list ============================ */
 
 /* Sets up *f for a call and opens it at path. Returns as
    hfsbi_finder_open(). */
@@ -1144,10 +1035,6 @@ HFSBI_FN size_t hfsbi_finder_limit(const hfsb_call *call, long long given,
                           "a number from 1 to " #most " (0: " #few ")"),      \
         HFSBI_PARAM_RANGE("offset", HFSBI_ARG_INT, 0, args, offset, NULL, 0,  \
                           1000000, 0, "a number from 0 to 1000000")
-
-/* Appends a path or name on one line: control characters and invalid UTF-8
-   become \n, \t, \x1B. */
-HFSBI_FN void hfsbi_put_shown(hfsb_buf *sink, hfsb_str path);
 
 /* Adds a note, which follows the output. HFSB_OK or the failure of the
    buffer. */

@@ -1,11 +1,10 @@
-/* walk.c - the walk of a folder tree that glob, grep and list share.
+/* walk.c - walks a folder tree, for glob, grep and list.
 
-   A finder opens the path of a call, visits every entry beneath it and calls
-   the tool for each. The tool appends its results; this file adds the notes
-   and fields that report pages, skipped folders and timeouts.
+   A finder opens a path, visits every entry beneath it and calls the tool for
+   each.
 
-       begin/open --> run: parents, enter <--> leave --> close
-                           (rules)    visit each entry
+       open --> run: parents, enter <--> leave --> close
+                     (rules)    visit each entry
 
    Each folder being walked is one level: an open directory, its names and its
    .gitignore rules. Entering a folder pushes a level, leaving pops it. Rules
@@ -16,7 +15,7 @@
    O_NOFOLLOW, so the walk never leaves the root and never follows a symlink.
    Depth, bytes of names, bytes of rules and time have limits; reaching one
    leaves out the rest and adds a note, it is not an error. */
-#include "tools_private.h"
+#include "os_private.h"
 
 /* ---- ignore rules of one folder ---- */
 
@@ -209,6 +208,45 @@ static hfsb_status hfsbi_finder_push_parents(hfsbi_finder *f) {
     return st;
 }
 
+/* ---- notes ---- */
+
+HFSBI_FN void hfsbi_put_shown(hfsb_buf *sink, hfsb_str path) {
+    size_t pos = 0, plain = 0, n;
+    while (pos < path.len) {
+        unsigned long code;
+        bool          valid;
+        n = hfsb_utf8_step(path, pos, &code, &valid);
+        if (valid && code >= 0x20 && code != 0x7F) {
+            pos += n;
+            continue;
+        }
+        hfsb_buf_append(sink, hfsb_str_slice(path, plain, pos));
+        plain = pos + n;
+        if (code == '\n') hfsb_buf_printf(sink, "\\n");
+        else if (code == '\t') hfsb_buf_printf(sink, "\\t");
+        else
+            for (; pos < plain; pos++)
+                hfsb_buf_printf(sink, "\\x%02X", (unsigned char)path.ptr[pos]);
+        pos = plain;
+    }
+    hfsb_buf_append(sink, hfsb_str_slice(path, plain, path.len));
+}
+
+/* Adds a note about the current folder. Only the first few get one; the
+   others are counted. */
+static hfsb_status hfsbi_finder_warn(hfsbi_finder *f, const char *what) {
+    size_t   mark = f->notes.len;
+    hfsb_str path =
+        hfsb_str_slice(hfsb_buf_str(&f->path), f->prefix, f->path.len);
+    if (f->failed++ >= HFSBI_FINDER_TOLD) return HFSB_OK;
+    hfsb_buf_printf(&f->notes, "\n(");
+    hfsbi_put_shown(&f->notes, hfsb_buf_str(&f->shown));
+    hfsbi_put_shown(&f->notes,
+                    path.len || f->shown.len ? path : HFSB_LIT("."));
+    hfsb_buf_printf(&f->notes, ": %s)", what);
+    return hfsb_buf_finish(&f->notes, mark);
+}
+
 /* ---- one level: a folder being walked ---- */
 
 /* One entry of a folder. */
@@ -253,21 +291,6 @@ static hfsbi_entry_type hfsbi_dirent_type(const struct dirent *e) {
 
 static bool hfsbi_is_dots(const char *name) {
     return name[0] == '.' && (!name[1] || (name[1] == '.' && !name[2]));
-}
-
-/* Adds a note about the current folder. Only the first few get one; the
-   others are counted. */
-static hfsb_status hfsbi_finder_warn(hfsbi_finder *f, const char *what) {
-    size_t   mark = f->notes.len;
-    hfsb_str path =
-        hfsb_str_slice(hfsb_buf_str(&f->path), f->prefix, f->path.len);
-    if (f->failed++ >= HFSBI_FINDER_TOLD) return HFSB_OK;
-    hfsb_buf_printf(&f->notes, "\n(");
-    hfsbi_put_shown(&f->notes, hfsb_buf_str(&f->shown));
-    hfsbi_put_shown(&f->notes,
-                    path.len || f->shown.len ? path : HFSB_LIT("."));
-    hfsb_buf_printf(&f->notes, ": %s)", what);
-    return hfsb_buf_finish(&f->notes, mark);
 }
 
 static int hfsbi_compare_items(const void *a, const void *b) {
@@ -473,8 +496,7 @@ static hfsb_status hfsbi_finder_set_path(hfsbi_finder             *f,
 
 HFSBI_FN bool hfsbi_finder_over(hfsbi_finder *f) {
     if (f->end != HFSBI_WALK_COMPLETE) return true;
-    if (f->call && hfsb_cancel_is_set(f->call->opts.cancel))
-        f->end = HFSBI_WALK_CANCELLED;
+    if (hfsb_cancel_is_set(f->cancel)) f->end = HFSBI_WALK_CANCELLED;
     else if (hfsb_clock_ms() > f->until) f->end = HFSBI_WALK_LATE;
     return f->end != HFSBI_WALK_COMPLETE;
 }
@@ -586,130 +608,4 @@ HFSBI_FN int hfsbi_entry_open(int dir, const char *name, struct stat *st) {
     hfsbi_close(&fd);
     errno = ENOENT;
     return -1;
-}
-
-/* Spill files may be searched although they are outside the root. A symlink
-   that replaced one is not followed. */
-static void hfsbi_finder_set_root(hfsb_call *call, hfsbi_finder *f,
-                                  hfsb_str path) {
-    hfsb_tools *tools = call->tools;
-    f->no_follow = hfsbi_spills_has(&tools->spills, path);
-    f->place = f->no_follow ? NULL : tools->place;
-    f->alloc = tools->alloc;
-    f->call = call;
-}
-
-HFSBI_FN hfsb_status hfsbi_finder_begin(hfsb_call *call, hfsbi_finder *f,
-                                        hfsb_str path, bool all,
-                                        long long offset, hfsb_err *err) {
-    hfsbi_finder_set_root(call, f, path);
-    f->spot.dir = -1;
-    f->all = all;
-    f->offset = (size_t)offset;
-    f->page = call->tools->limits.page;
-    if (!f->page) f->page = HFSBI_FINDER_PAGE;
-    return hfsbi_finder_open(f, path, err);
-}
-
-HFSBI_FN size_t hfsbi_finder_limit(const hfsb_call *call, long long given,
-                                   size_t preset) {
-    size_t lines = call->tools->limits.page / HFSBI_PAGE_LINE;
-    size_t limit = given ? (size_t)given : preset;
-    return lines && limit > lines ? lines : limit;
-}
-
-/* ---- results ---- */
-
-HFSBI_FN void hfsbi_put_shown(hfsb_buf *sink, hfsb_str path) {
-    size_t pos = 0, plain = 0, n;
-    while (pos < path.len) {
-        unsigned long code;
-        bool          valid;
-        n = hfsb_utf8_step(path, pos, &code, &valid);
-        if (valid && code >= 0x20 && code != 0x7F) {
-            pos += n;
-            continue;
-        }
-        hfsb_buf_append(sink, hfsb_str_slice(path, plain, pos));
-        plain = pos + n;
-        if (code == '\n') hfsb_buf_printf(sink, "\\n");
-        else if (code == '\t') hfsb_buf_printf(sink, "\\t");
-        else
-            for (; pos < plain; pos++)
-                hfsb_buf_printf(sink, "\\x%02X", (unsigned char)path.ptr[pos]);
-        pos = plain;
-    }
-    hfsb_buf_append(sink, hfsb_str_slice(path, plain, path.len));
-}
-
-HFSBI_FN hfsb_status hfsbi_finder_note(hfsb_call *call, const char *format,
-                                       ...) {
-    size_t  mark = call->notes.len;
-    va_list ap;
-    if (call->result.output.len || call->notes.len)
-        hfsb_buf_append_byte(&call->notes, '\n');
-    va_start(ap, format);
-    if (call->notes.status == HFSB_OK)
-        call->notes.status = hfsbi_buf_vprintf(&call->notes, format, ap);
-    va_end(ap);
-    return hfsb_buf_finish(&call->notes, mark);
-}
-
-/* True when the walk was cut short, by its deadline or by a cancel. */
-static bool hfsbi_finder_cut(const hfsbi_finder *f) {
-    return f->end == HFSBI_WALK_LATE || f->end == HFSBI_WALK_CANCELLED;
-}
-
-HFSBI_FN hfsb_status hfsbi_finder_page(hfsb_call *call, const hfsbi_finder *f,
-                                       unsigned long long shown,
-                                       unsigned long long total, bool at_least,
-                                       const char *what) {
-    unsigned long long first = f->offset, next = first + shown;
-    const char *more = at_least || hfsbi_finder_cut(f) ? "at least " : "";
-    if (!shown && first && total)
-        return hfsbi_finder_note(call, "[past the end: there are %s%llu%s]",
-                                 more, total, what);
-    if (!shown || (!first && next >= total)) return HFSB_OK;
-    if (next >= total)
-        return hfsbi_finder_note(call, "[%llu-%llu of %s%llu%s]", first + 1,
-                                 next, more, total, what);
-    if (!first)
-        return hfsbi_finder_note(
-            call, "[first %llu of %s%llu%s; read on with offset=%llu]", next,
-            more, total, what, next);
-    return hfsbi_finder_note(
-        call, "[%llu-%llu of %s%llu%s; read on with offset=%llu]", first + 1,
-        next, more, total, what, next);
-}
-
-/* Adds notes about folders not read and a walk stopped early. */
-static hfsb_status hfsbi_finder_put_warnings(hfsb_call    *call,
-                                             hfsbi_finder *f) {
-    hfsb_status st = hfsb_buf_append(&call->notes, hfsb_buf_str(&f->notes));
-    if (st == HFSB_OK && f->failed > HFSBI_FINDER_TOLD)
-        st = hfsbi_finder_note(call, "(and %zu more folders like that)",
-                               f->failed - HFSBI_FINDER_TOLD);
-    if (st == HFSB_OK && f->end == HFSBI_WALK_CANCELLED)
-        st = hfsbi_finder_note(call,
-                               "(stopped early, the rest was not looked at: "
-                               "give a path further down)");
-    else if (st == HFSB_OK && f->end == HFSBI_WALK_LATE)
-        st = hfsbi_finder_note(call,
-                               "(stopped after %d s, the rest was not looked "
-                               "at: give a path further down)",
-                               HFSBI_FINDER_MS / 1000);
-    return st;
-}
-
-HFSBI_FN hfsb_status hfsbi_finder_result(hfsb_call *call, hfsbi_finder *f,
-                                         unsigned long long count,
-                                         unsigned long long next_offset) {
-    hfsb_status st = hfsbi_finder_put_warnings(call, f);
-    call->result.success = st == HFSB_OK;
-    hfsbi_build_int(&call->fields, "count", (long long)count);
-    hfsbi_build_bool(&call->fields, "truncated",
-                     next_offset || hfsbi_finder_cut(f));
-    if (next_offset)
-        hfsbi_build_int(&call->fields, "next_offset", (long long)next_offset);
-    return st;
 }
