@@ -22170,6 +22170,13 @@ HFSBI_FN bool hfsbi_pipe(int fds[2]);
    and fd is closed. -1 with errno. */
 HFSBI_FN int hfsbi_fd_above_2(int fd);
 
+/* openat(), repeated after EINTR; close-on-exec and at 3 or above. */
+HFSBI_FN int hfsbi_openat(int dir, const char *name, int flags, mode_t mode);
+
+/* An exclusive flock(), tried once: false when another descriptor holds
+   it. File systems without locks count as locked. */
+HFSBI_FN bool hfsbi_try_lock(int fd);
+
 HFSBI_FN bool hfsbi_set_nonblocking(int fd);
 
 /* A pipe that wakes a poll() of end 0; neither end blocks. False with errno;
@@ -22284,7 +22291,7 @@ HFSBI_FN char *hfsbi_cstr_copy(const hfsb_alloc *alloc, hfsb_str s);
    -1 with errno. */
 HFSBI_FN int hfsbi_unnamed_file(const char *dir);
 
-/* ---- file.c: roots and targets ---- */
+/* ---- root.c: roots and targets ---- */
 
 /* Longest name in a directory, on every file system of note. */
 #define HFSBI_NAME_SIZE 256 /* with the NUL */
@@ -22294,7 +22301,7 @@ HFSBI_FN int hfsbi_unnamed_file(const char *dir);
 
 enum { HFSBI_SWEEPS = 16 };
 
-/* The directories that file_write.c found without stale temporaries: their
+/* The directories that temp.c found without stale temporaries: their
    stat after the last write, and when they were swept (0: unused entry). */
 typedef struct hfsbi_sweeps {
     pthread_mutex_t lock;
@@ -22366,13 +22373,24 @@ HFSBI_FN bool hfsbi_root_denies(const hfsb_root *root, hfsb_str path,
 /* Updates exists and st; 0 or an errno. */
 HFSBI_FN int hfsbi_target_stat(hfsbi_target *target);
 
+/* The allocator of a root, which may be NULL. */
+HFSBI_FN hfsb_alloc hfsbi_root_alloc(const hfsb_root *root);
+
+/* ---- file.c: looking and reading ---- */
+
 /* Opens the regular file at target for reading and updates target->st. */
 HFSBI_FN hfsb_status hfsbi_target_open(const hfsb_root *root, hfsb_str path,
                                        hfsbi_target *target, int *fd,
                                        hfsb_err *err);
 
-/* Fails with the message and status for errno `code`, met while resolving path
-   or at it. */
+/* Not an errno: the deny list names the path. */
+#define HFSBI_DENIED (-1)
+
+/* Longest path that a message shows whole, in characters. */
+#define HFSBI_PATH_SHOWN 400
+
+/* Fails with the message and status for errno `code`, or HFSBI_DENIED, met
+   while resolving path or at it. */
 HFSBI_FN hfsb_status hfsbi_file_fail_os(const hfsb_root *root, hfsb_str path,
                                         int code, const char *verb,
                                         hfsb_err *err);
@@ -22385,12 +22403,6 @@ HFSBI_FN hfsb_status hfsbi_file_fail(hfsb_err *err, hfsb_status code,
 HFSBI_FN hfsb_status hfsbi_check_regular(hfsb_str path, mode_t mode,
                                          hfsb_err *err);
 
-/* The allocator of a root, which may be NULL. */
-HFSBI_FN hfsb_alloc hfsbi_root_alloc(const hfsb_root *root);
-
-/* openat(), repeated after EINTR; close-on-exec and at 3 or above. */
-HFSBI_FN int hfsbi_openat(int dir, const char *name, int flags, mode_t mode);
-
 /* fsync(); false with errno. True where the file system does not have it. */
 HFSBI_FN bool hfsbi_sync(int fd);
 /* The same, as far as possible, for a directory opened with HFSBI_O_SEARCH. */
@@ -22399,9 +22411,28 @@ HFSBI_FN void hfsbi_sync_dir(int dir);
 HFSBI_FN void hfsbi_file_info_fill(hfsb_file_info    *info,
                                    const struct stat *st);
 
+/* True when both describe one file that has not changed in between. */
+HFSBI_FN bool hfsbi_same_info(const hfsb_file_info *a,
+                              const hfsb_file_info *b);
+
 /* sha256 of the bytes from the current position of fd to its end; false with
    errno. */
 HFSBI_FN bool hfsbi_fd_sha256(int fd, char hex[HFSB_SHA256_HEX]);
+
+/* ---- temp.c: temporaries of file_write.c ---- */
+
+/* Makes a temporary for `name`, whose own name goes to temp; "" on failure. 0
+   or an errno. */
+HFSBI_FN int hfsbi_temp_open(int dir, const char *name, mode_t mode,
+                             char temp[HFSBI_NAME_SIZE], int *fd);
+/* Keeps errno. */
+HFSBI_FN void hfsbi_temp_remove(int dir, const char *temp);
+
+/* Removes stale temporaries from a directory unless the root knows that it is
+   clean. Returns when it was swept, for hfsbi_sweep_end(); 0: not clean. */
+HFSBI_FN long long hfsbi_sweep_begin(const hfsb_root *root, int dir);
+/* After our last change to the directory. */
+HFSBI_FN void hfsbi_sweep_end(const hfsb_root *root, int dir, long long at);
 
 /* ---- file_write.c ---- */
 
@@ -22412,6 +22443,117 @@ HFSBI_FN hfsb_status hfsbi_file_remove_if(const hfsb_root *root, hfsb_str path,
                                           const char           *sha256,
                                           const hfsb_file_info *same,
                                           hfsb_err             *err);
+
+/* ---- walk.c: walks a folder tree ---- */
+
+/* A finder walks everything beneath a folder. It reads nothing outside the
+   root: each folder is opened from its parent, and symlinks are visited but
+   never followed. */
+
+enum {
+    HFSBI_FINDER_DEPTH = 200,      /* nested folders: one descriptor each */
+    HFSBI_FINDER_NAMES = 64 << 20, /* bytes of names held at a time */
+    HFSBI_FINDER_RULES = 1 << 20,  /* bytes read of a .gitignore */
+    HFSBI_FINDER_TOLD = 3,         /* unreadable folders that notes name */
+    HFSBI_FINDER_MS = 30000        /* timeout of a search */
+};
+
+typedef enum hfsbi_entry_type {
+    HFSBI_ENTRY_FILE,
+    HFSBI_ENTRY_FOLDER,
+    HFSBI_ENTRY_LINK,
+    HFSBI_ENTRY_OTHER, /* a device, FIFO or socket */
+    HFSBI_ENTRY_UNKNOWN
+} hfsbi_entry_type;
+
+/* One entry of a folder; valid during the callback. */
+typedef struct hfsbi_entry {
+    int              dir; /* descriptor of the folder */
+    const char      *name;
+    hfsb_str         path; /* relative to the start of the search */
+    hfsbi_entry_type type;
+    bool             ignored;
+} hfsbi_entry;
+
+/* Why a walk ended. The first reason stays. */
+typedef enum hfsbi_walk_end {
+    HFSBI_WALK_COMPLETE, /* everything was visited, or the walk goes on */
+    HFSBI_WALK_STOPPED,  /* a visitor needs no more entries */
+    HFSBI_WALK_LATE,     /* the deadline passed */
+    HFSBI_WALK_CANCELLED /* its cancel was set */
+} hfsbi_walk_end;
+
+typedef struct hfsbi_finder_level hfsbi_finder_level;
+
+/* All zero at first, except for the fields that the caller sets. */
+typedef struct hfsbi_finder {
+    /* set by the caller */
+    const hfsb_cancel *cancel; /* ends the walk (NULL: none) */
+    const hfsb_root   *place;
+    hfsb_alloc         alloc;
+    bool               all;       /* include ignored entries and .git */
+    bool               sorted;    /* visit the names of a folder in order */
+    bool               no_follow; /* a symlink as the start is not followed */
+    bool      shows_ignored; /* ignored entries are visited, not entered */
+    size_t    offset;        /* results to skip */
+    size_t    page;          /* bytes of output */
+    size_t    max_depth;     /* nested folders, the start included (0: up to
+                                 HFSBI_FINDER_DEPTH) */
+    long long until;         /* deadline on hfsb_clock_ms() (0: in
+                                HFSBI_FINDER_MS) */
+    /* A quick filter: a folder that is not wanted is not entered, another
+       entry not visited. NULL: everything is wanted. */
+    bool (*wants)(void *user, const hfsbi_entry *entry);
+    /* Called for a folder before its entries. A status other than HFSB_OK ends
+       the walk. */
+    hfsb_status (*visit)(void *user, const hfsbi_entry *entry);
+    void *user;
+
+    /* set by hfsbi_finder_open() */
+    hfsbi_target spot;  /* the start */
+    hfsb_buf     shown; /* prefix of entry paths in the output: "" or ends in a
+                         slash */
+
+    /* the outcome */
+    size_t         files;   /* entries seen that are not folders */
+    size_t         ignored; /* entries skipped by ignore rules */
+    size_t         failed;  /* folders not read, or not completely */
+    hfsb_buf       notes;   /* about some of these: LF and a line for each */
+    hfsbi_walk_end end;     /* visit may set it to HFSBI_WALK_STOPPED */
+
+    /* private */
+    hfsb_buf            path;    /* of the entry, as ignore rules see it */
+    hfsb_buf            from;    /* the start, as the deny list sees it; empty
+                                    at the root */
+    size_t              prefix;  /* bytes of `path` up to the start */
+    hfsbi_ignore       *ignore;  /* NULL: no rules so far */
+    bool                at_root; /* the start is / */
+    size_t              names;   /* bytes of names held */
+    hfsbi_finder_level *levels;  /* HFSBI_FINDER_DEPTH of them */
+    size_t              depth;   /* levels in use */
+} hfsbi_finder;
+
+/* Resolves path ("": the working directory) into f->spot. HFSB_OK, or the
+   failure with *err. Close the finder in either case. */
+HFSBI_FN hfsb_status hfsbi_finder_open(hfsbi_finder *f, hfsb_str path,
+                                       hfsb_err *err);
+/* Visits everything beneath f->spot, which must be a folder. HFSB_OK, also
+   when some folders could not be read; the status of visit; HFSB_NOMEM; or the
+   reason why the first folder cannot be read. */
+HFSBI_FN hfsb_status hfsbi_finder_run(hfsbi_finder *f, hfsb_err *err);
+HFSBI_FN void        hfsbi_finder_close(hfsbi_finder *f);
+
+/* True when the walk must end; sets f->end when the deadline has passed or
+   its cancel is set. Visitors ask it too while one file takes long. */
+HFSBI_FN bool hfsbi_finder_over(hfsbi_finder *f);
+
+/* Opens a visited file and fills *st. Returns the descriptor, or -1 with
+   errno: ENOENT when it is not a regular file any more. */
+HFSBI_FN int hfsbi_entry_open(int dir, const char *name, struct stat *st);
+
+/* Appends a path or name on one line: control characters and invalid UTF-8
+   become \n, \t, \x1B. */
+HFSBI_FN void hfsbi_put_shown(hfsb_buf *sink, hfsb_str path);
 
 /* ---- spawn.c: starts a program ---- */
 
@@ -22716,6 +22858,123 @@ HFSBI_FN void hfsbi_proc_detach(hfsb_proc *proc);
 /* True when no process holds the other end of a pipe. */
 HFSBI_FN bool hfsbi_pipe_ended(int fd);
 
+/* ---- record.c: the output of a command, and spill files ---- */
+
+/* The spill files of one tools object. At most `max` exist; a new one removes
+   the oldest. Files made elsewhere are never removed. */
+typedef struct hfsbi_spills {
+    char          **paths; /* a ring, oldest at `first` */
+    size_t          first, count, max;
+    size_t          max_bytes; /* of one file */
+    size_t          over;      /* bytes of a log that is saved in any case (0:
+                                  when a reply cuts it) */
+    bool            none;      /* make no files */
+    bool            dropped;   /* remove the files with the object */
+    char           *dir;       /* absolute where possible */
+    hfsb_alloc      alloc;
+    pthread_mutex_t lock; /* protects paths, first and count */
+} hfsbi_spills;
+
+/* dir NULL: $TMPDIR or /tmp; max 0: 32 files; max_bytes 0: 64 MiB. False
+   without memory; then there is nothing to free. */
+HFSBI_FN bool hfsbi_spills_init(hfsbi_spills *spills, const char *dir,
+                                size_t max, size_t max_bytes,
+                                const hfsb_alloc *alloc);
+/* Frees the memory, and with `dropped` removes the files. */
+HFSBI_FN void hfsbi_spills_free(hfsbi_spills *spills);
+/* True when path is a spill file that still counts among these. */
+HFSBI_FN bool hfsbi_spills_has(hfsbi_spills *spills, hfsb_str path);
+
+/* A file that keeps what does not fit into memory. */
+typedef struct hfsbi_kept_file {
+    int                fd;    /* -1: none */
+    unsigned long long bytes; /* in it */
+    bool               full;  /* it takes no more */
+    bool               tried; /* to make one */
+} hfsbi_kept_file;
+
+/*  stdout --> filter --> window, log
+    stderr --> filter --> window, stash        ... at the end: stash --> log
+
+    The filter cleans text as it arrives. The windows keep the parts that a
+    reply shows. The log is the cleaned text, bytes 0 to `total`: bash_output
+    shows it, the spill file holds it. `memory` holds the whole log until the
+    text is too long for a reply. From then on the spill file holds the log, up
+    to a limit, and `memory` keeps the end.
+
+        0           spill.bytes         memory_start          total
+        [ spill file )  ... dropped ...  [ memory             )            */
+typedef struct hfsbi_record {
+    hfsb_text_filter  *filter[2]; /* of stdout, stderr */
+    hfsb_text_window  *window[2];
+    hfsb_buf           piece; /* cleaned text on its way */
+    hfsb_buf           memory;
+    unsigned long long memory_start, total;
+    hfsbi_kept_file    spill;
+    hfsb_buf           path; /* of the spill file, or empty */
+    hfsbi_kept_file    stash;
+    unsigned long long stderr_total; /* bytes of cleaned stderr */
+    bool               merged;       /* stderr arrives with stdout */
+    bool               lost;         /* some text was lost: out of memory */
+    unsigned long long taken;        /* raw bytes of both streams */
+    unsigned long long bytes;        /* raw bytes of stdout */
+    long long          last_at;      /* hfsb_clock_ms() of the last stdout */
+    hfsbi_spills      *spills;
+    void (*on_text)(void *user, hfsb_proc_stream stream, hfsb_str text);
+    void      *user;
+    hfsb_alloc alloc;
+} hfsbi_record;
+
+/* spills must outlive the record. False without memory; then there is nothing
+   to free. */
+HFSBI_FN bool hfsbi_record_init(hfsbi_record *r, hfsbi_spills *spills,
+                                bool merged, const hfsb_alloc *alloc);
+HFSBI_FN void hfsbi_record_free(hfsbi_record *r);
+
+/* Adds bytes as the command wrote them. Failures set r->lost. */
+HFSBI_FN void hfsbi_record_write(hfsbi_record *r, hfsb_proc_stream stream,
+                                 hfsb_str bytes);
+/* Ends the record: unfinished lines count as lines, stderr follows stdout in
+   the log, descriptors are closed. */
+HFSBI_FN void hfsbi_record_finish(hfsbi_record *r);
+
+/* Returns the number of characters in both streams. */
+HFSBI_FN size_t hfsbi_record_chars(const hfsbi_record *r);
+/* True when a reply leaves out some of the text. */
+HFSBI_FN bool hfsbi_record_truncated(const hfsbi_record *r);
+
+/* True while stdout ends in an unfinished line. */
+HFSBI_FN bool hfsbi_record_pending(const hfsbi_record *r);
+
+/* Appends the end of stderr so far, at most max bytes, in whole lines if there
+   are several. Nothing for a merged or settled record. HFSB_OK or the failure
+   of the buffer. */
+HFSBI_FN hfsb_status hfsbi_record_show_stderr(const hfsbi_record *r,
+                                              size_t max, hfsb_buf *out);
+
+/* Appends the text of a reply. Call it after finish and before settle. HFSB_OK
+   or the failure of the buffer. */
+HFSBI_FN hfsb_status hfsbi_record_show(const hfsbi_record *r, hfsb_buf *out);
+
+/* Frees everything that hfsbi_record_read() does not need. Call it after
+   finish. */
+HFSBI_FN void hfsbi_record_settle(hfsbi_record *r);
+/* Returns the bytes of the log in memory. */
+HFSBI_FN size_t hfsbi_record_held(const hfsbi_record *r);
+/* Frees the log in memory; a spill file stays readable. */
+HFSBI_FN void hfsbi_record_forget(hfsbi_record *r);
+
+/* Appends at most max bytes of the log from byte `from` on, without a partial
+   character at the end. *next is the offset that follows. Bytes that are no
+   longer held are skipped: [*gone_from, *gone_to), both 0 when none are. At
+   the end of the log the unfinished line is appended too. HFSB_OK; on failure
+   *out is as it was. */
+HFSBI_FN hfsb_status hfsbi_record_read(const hfsbi_record *r,
+                                       unsigned long long from, size_t max,
+                                       hfsb_buf *out, unsigned long long *next,
+                                       unsigned long long *gone_from,
+                                       unsigned long long *gone_to);
+
 /* ---- src/os/os.c ---- */
 /* os.c - system calls that several rooms need, and hfsb_cancel
 
@@ -22848,6 +23107,20 @@ HFSBI_FN int hfsbi_fd_above_2(int fd) {
     high = fcntl(fd, F_DUPFD_CLOEXEC, 3);
     hfsbi_close(&fd);
     return high;
+}
+
+HFSBI_FN int hfsbi_openat(int dir, const char *name, int flags, mode_t mode) {
+    int fd;
+    do fd = openat(dir, name, flags | O_CLOEXEC, mode);
+    while (fd < 0 && errno == EINTR);
+    return hfsbi_fd_above_2(fd);
+}
+
+HFSBI_FN bool hfsbi_try_lock(int fd) {
+    int rc;
+    do rc = flock(fd, LOCK_EX | LOCK_NB);
+    while (rc != 0 && errno == EINTR);
+    return rc == 0 || errno != EWOULDBLOCK;
 }
 
 HFSBI_FN bool hfsbi_pipe(int fds[2]) {
@@ -24279,8 +24552,8 @@ HFSBI_FN long long hfsbi_loop_deadline(hfsbi_loop *loop) {
     return loop->until;
 }
 
-/* ---- src/os/file.c ---- */
-/* file.c - resolve paths beneath a root; look at, read and hash files
+/* ---- src/os/root.c ---- */
+/* root.c - the root that confines: resolve paths beneath it, deny list
 
    A path is resolved once, to a target: an open directory and a name in it.
    All further work uses those two, so a path that is swapped meanwhile cannot
@@ -24305,15 +24578,6 @@ HFSBI_FN long long hfsbi_loop_deadline(hfsbi_loop *loop) {
 
    Functions that return int and no descriptor return 0, an errno, or
    HFSBI_DENIED. */
-#define HFSBI_DENIED (-1) /* not an errno: the deny list names the path */
-
-HFSBI_FN int hfsbi_openat(int dir, const char *name, int flags, mode_t mode) {
-    int fd;
-    do fd = openat(dir, name, flags | O_CLOEXEC, mode);
-    while (fd < 0 && errno == EINTR);
-    return hfsbi_fd_above_2(fd);
-}
-
 /* ---- components of a path ---- */
 
 /* Cuts the next component off *path; empty at its end. "." and empty
@@ -24519,75 +24783,6 @@ static int hfsbi_open_beneath(int root, const char *path,
         return -1;
     }
     return hfsbi_open_by_walk(root, path, alloc);
-}
-
-/* ---- messages ---- */
-
-/* Longest path that a message shows whole, in characters. */
-#define HFSBI_PATH_SHOWN 400
-
-HFSBI_FN hfsb_status hfsbi_file_fail(hfsb_err *err, hfsb_status code,
-                                     const char *what, hfsb_str path) {
-    hfsbi_fail(err, code, 0, "%s: ", what);
-    hfsbi_err_quote(err, path, HFSBI_PATH_SHOWN);
-    return code;
-}
-
-HFSBI_FN hfsb_status hfsbi_check_regular(hfsb_str path, mode_t mode,
-                                         hfsb_err *err) {
-    const char *what = "Is a device, not a regular file";
-    if (S_ISREG(mode)) return HFSB_OK;
-    if (S_ISDIR(mode))
-        return hfsbi_file_fail(err, HFSB_IS_DIR, "Is a directory", path);
-    if (S_ISFIFO(mode)) what = "Is a FIFO, not a regular file";
-    else if (S_ISSOCK(mode)) what = "Is a socket, not a regular file";
-    else if (S_ISLNK(mode)) what = "Was replaced by a symbolic link";
-    return hfsbi_file_fail(err, HFSB_NOT_REGULAR, what, path);
-}
-
-static hfsb_status hfsbi_fail_missing(hfsb_str path, int code, hfsb_err *err) {
-    hfsbi_file_fail(err, HFSB_NOT_FOUND, "File not found", path);
-    if (code == ENOTDIR)
-        hfsbi_err_add(err, " (a part of the path is not a directory)");
-    else if (path.len && path.ptr[0] == '~')
-        hfsbi_err_add(err, " (\"~\" is not expanded: give the full path)");
-    return HFSB_NOT_FOUND;
-}
-
-static hfsb_status hfsbi_fail_outside(const hfsb_root *root, hfsb_str path,
-                                      hfsb_err *err) {
-    const char *before = root->next ? "Path is outside the roots "
-                                    : "Path is outside the root ";
-    hfsbi_fail(err, HFSB_OUTSIDE, 0, "%s", "");
-    for (; root; root = root->next) {
-        hfsbi_err_add(err, "%s", before);
-        hfsbi_err_quote(err, hfsb_root_path(root), HFSBI_PATH_SHOWN);
-        before = ", ";
-    }
-    hfsbi_err_add(err, ": ");
-    hfsbi_err_quote(err, path, HFSBI_PATH_SHOWN);
-    return HFSB_OUTSIDE;
-}
-
-HFSBI_FN hfsb_status hfsbi_file_fail_os(const hfsb_root *root, hfsb_str path,
-                                        int code, const char *verb,
-                                        hfsb_err *err) {
-    hfsb_status st;
-    if (code == EXDEV && root && root->root_fd >= 0)
-        return hfsbi_fail_outside(root, path, err);
-    if (code == HFSBI_DENIED)
-        return hfsbi_file_fail(err, HFSB_DENIED, "Path is on the deny list",
-                               path);
-    if (code == ENOENT || code == ENOTDIR)
-        return hfsbi_fail_missing(path, code, err);
-    if (code == EISDIR)
-        return hfsbi_file_fail(err, HFSB_IS_DIR, "Is a directory", path);
-    st = code == ENAMETOOLONG || code == ELOOP ? HFSB_ARG
-                                               : hfsbi_os_status(code);
-    hfsbi_fail(err, st, 0, "Cannot %s ", verb);
-    hfsbi_err_quote(err, path, HFSBI_PATH_SHOWN);
-    hfsbi_err_add(err, ": %s", hfsbi_os_text(code));
-    return st;
 }
 
 /* ---- targets ---- */
@@ -24999,7 +25194,7 @@ static hfsb_status hfsbi_root_set_inside(hfsb_root *root, hfsb_str dir,
                                     &root->work_dir) != HFSB_OK)
         code = ENOMEM;
     if (code == 0) return HFSB_OK;
-    if (code == EXDEV) return hfsbi_fail_outside(root, dir, err);
+    if (code == EXDEV) return hfsbi_file_fail_os(root, dir, code, "use", err);
     return hfsbi_root_fail(err, code, "Working directory", dir);
 }
 
@@ -25154,7 +25349,81 @@ const hfsb_root *hfsb_root_next(const hfsb_root *root) {
     return root ? root->next : NULL;
 }
 
-/* ---- helpers of file.c and file_write.c ---- */
+/* ---- src/os/file.c ---- */
+/* file.c - look at, read and hash files
+
+   root.c resolves a path to a target: an open directory and a name in it.
+   Everything here works on those two.
+
+   A file is opened without blocking and checked once more after that: a FIFO
+   or a device may have replaced it since it was resolved. */
+/* ---- messages ---- */
+
+HFSBI_FN hfsb_status hfsbi_file_fail(hfsb_err *err, hfsb_status code,
+                                     const char *what, hfsb_str path) {
+    hfsbi_fail(err, code, 0, "%s: ", what);
+    hfsbi_err_quote(err, path, HFSBI_PATH_SHOWN);
+    return code;
+}
+
+HFSBI_FN hfsb_status hfsbi_check_regular(hfsb_str path, mode_t mode,
+                                         hfsb_err *err) {
+    const char *what = "Is a device, not a regular file";
+    if (S_ISREG(mode)) return HFSB_OK;
+    if (S_ISDIR(mode))
+        return hfsbi_file_fail(err, HFSB_IS_DIR, "Is a directory", path);
+    if (S_ISFIFO(mode)) what = "Is a FIFO, not a regular file";
+    else if (S_ISSOCK(mode)) what = "Is a socket, not a regular file";
+    else if (S_ISLNK(mode)) what = "Was replaced by a symbolic link";
+    return hfsbi_file_fail(err, HFSB_NOT_REGULAR, what, path);
+}
+
+static hfsb_status hfsbi_fail_missing(hfsb_str path, int code, hfsb_err *err) {
+    hfsbi_file_fail(err, HFSB_NOT_FOUND, "File not found", path);
+    if (code == ENOTDIR)
+        hfsbi_err_add(err, " (a part of the path is not a directory)");
+    else if (path.len && path.ptr[0] == '~')
+        hfsbi_err_add(err, " (\"~\" is not expanded: give the full path)");
+    return HFSB_NOT_FOUND;
+}
+
+static hfsb_status hfsbi_fail_outside(const hfsb_root *root, hfsb_str path,
+                                      hfsb_err *err) {
+    const char *before = root->next ? "Path is outside the roots "
+                                    : "Path is outside the root ";
+    hfsbi_fail(err, HFSB_OUTSIDE, 0, "%s", "");
+    for (; root; root = root->next) {
+        hfsbi_err_add(err, "%s", before);
+        hfsbi_err_quote(err, hfsb_root_path(root), HFSBI_PATH_SHOWN);
+        before = ", ";
+    }
+    hfsbi_err_add(err, ": ");
+    hfsbi_err_quote(err, path, HFSBI_PATH_SHOWN);
+    return HFSB_OUTSIDE;
+}
+
+HFSBI_FN hfsb_status hfsbi_file_fail_os(const hfsb_root *root, hfsb_str path,
+                                        int code, const char *verb,
+                                        hfsb_err *err) {
+    hfsb_status st;
+    if (code == EXDEV && root && root->root_fd >= 0)
+        return hfsbi_fail_outside(root, path, err);
+    if (code == HFSBI_DENIED)
+        return hfsbi_file_fail(err, HFSB_DENIED, "Path is on the deny list",
+                               path);
+    if (code == ENOENT || code == ENOTDIR)
+        return hfsbi_fail_missing(path, code, err);
+    if (code == EISDIR)
+        return hfsbi_file_fail(err, HFSB_IS_DIR, "Is a directory", path);
+    st = code == ENAMETOOLONG || code == ELOOP ? HFSB_ARG
+                                               : hfsbi_os_status(code);
+    hfsbi_fail(err, st, 0, "Cannot %s ", verb);
+    hfsbi_err_quote(err, path, HFSBI_PATH_SHOWN);
+    hfsbi_err_add(err, ": %s", hfsbi_os_text(code));
+    return st;
+}
+
+/* ---- descriptors and metadata ---- */
 
 HFSBI_FN bool hfsbi_sync(int fd) {
     int rc;
@@ -25197,6 +25466,14 @@ HFSBI_FN void hfsbi_file_info_fill(hfsb_file_info    *info,
 #endif
 }
 
+HFSBI_FN bool hfsbi_same_info(const hfsb_file_info *a,
+                              const hfsb_file_info *b) {
+    return a->device == b->device && a->inode == b->inode &&
+           a->size == b->size && a->changed == b->changed &&
+           a->changed_nanos == b->changed_nanos && a->touched == b->touched &&
+           a->touched_nanos == b->touched_nanos;
+}
+
 /* O_NONBLOCK, because the file may have become a FIFO since the stat; it
    stays set, because some files of /proc block until an event comes. */
 HFSBI_FN hfsb_status hfsbi_target_open(const hfsb_root *root, hfsb_str path,
@@ -25228,7 +25505,7 @@ HFSBI_FN bool hfsbi_fd_sha256(int fd, char hex[HFSB_SHA256_HEX]) {
     return n == 0;
 }
 
-/* ---- metadata ---- */
+/* ---- looking ---- */
 
 hfsb_status hfsb_file_stat(const hfsb_root *root, hfsb_str path,
                            hfsb_file_info *info, hfsb_err *err) {
@@ -25350,201 +25627,22 @@ hfsb_status hfsb_file_sha256(const hfsb_root *root, hfsb_str path,
     return st;
 }
 
-/* ---- src/os/file_write.c ---- */
-/* file_write.c - write files whole or not at all; remove files
+/* ---- src/os/temp.c ---- */
+/* temp.c - temporaries of file_write.c, and the sweep of stale ones
 
-   A writer collects the new bytes in a temporary next to the file and then
-   renames it over the file. Where a rename would break something (hard links,
-   an owner or attribute that cannot be copied, a mount point, a directory we
-   may not write) the file is rewritten in place, from a complete copy.
+   A temporary is named .{name}.hfsb-{pid}-{n} and is locked while in use. A
+   process that dies leaves it; the next write in that directory removes it.
 
-       open:    resolve, check conditions, sweep, make the temporary
-       append:  write to the temporary
-       commit:  copy metadata, sync, lock, check conditions again,
-                rename, or rewrite in place; unlock, sync the directory
-       close:   remove the temporary if it is still there
+   Listing the directory for every write would make each edit O(directory), so
+   a root remembers the directories it has found clean, as they were after its
+   last write there. While such a directory has not changed, nobody has made a
+   temporary in it.
 
-   The file is untouched until the rename or rewrite, and a failed rewrite
-   puts the old bytes back. No other writer gets in between the check of the
-   conditions and the change: both happen under the lock.
+   Another process may make one between our sweep and the end of our write;
+   then the entry hides it. That is why an entry expires. */
+/* ---- one temporary ---- */
 
-   Functions that return int and no descriptor return 0 or an errno. */
-/* ---- locks ----
-
-   Both steps of a change, check and replace, happen under an exclusive
-   flock() of the directory. Separately opened descriptors exclude each other
-   within one process too, so threads need no lock of their own; the kernel
-   drops the lock of a process that dies.
-
-   Two cases need a lock on the file itself:
-   - a directory that can be written but not read cannot be opened to lock it;
-   - a file that is rewritten in place may have names in other directories.
-   The directory is always locked before the file.
-
-   flock() has no timeout, and another program may hold the lock for hours, so
-   we poll and give up after about 2 s. */
-
-/* Descriptors that hold a lock, or -1. */
-typedef struct hfsbi_lock {
-    int dir, file;
-} hfsbi_lock;
-
-/* One attempt: false when another descriptor holds the lock on fd's file. File
-   systems without locks count as locked. */
-static bool hfsbi_try_lock(int fd) {
-    int rc;
-    do rc = flock(fd, LOCK_EX | LOCK_NB);
-    while (rc != 0 && errno == EINTR);
-    return rc == 0 || errno != EWOULDBLOCK;
-}
-
-static int hfsbi_lock_dir(const hfsbi_target *target, int *fd) {
-    unsigned tries;
-    *fd = hfsbi_openat(target->dir, ".", O_RDONLY | O_DIRECTORY, 0);
-    if (*fd < 0) return errno;
-    for (tries = 0; !hfsbi_try_lock(*fd); tries++) {
-        if (tries == HFSBI_TRIES) return EWOULDBLOCK;
-        hfsbi_pause(tries);
-    }
-    return 0;
-}
-
-/* A descriptor for the attributes and locks of the file, which may be
-   readable only or writable only; -1 with errno. */
-static int hfsbi_target_open_any(const hfsbi_target *target) {
-    const int flags = O_NONBLOCK | O_NOCTTY | O_NOFOLLOW;
-    int fd = hfsbi_openat(target->dir, target->name, flags | O_RDONLY, 0);
-    if (fd >= 0) return fd;
-    return hfsbi_openat(target->dir, target->name, flags | O_WRONLY, 0);
-}
-
-/* The lock counts only while the name still leads to the locked file. A file
-   that does not exist needs no lock. */
-static int hfsbi_lock_file(hfsbi_target *target, int *fd) {
-    struct stat st;
-    unsigned    tries;
-    for (tries = 0; tries <= HFSBI_TRIES; tries++) {
-        int  code = 0;
-        bool locked;
-        if (tries > 0) hfsbi_pause(tries - 1);
-        *fd = hfsbi_target_open_any(target);
-        if (*fd < 0) return errno == ENOENT || errno == ELOOP ? 0 : errno;
-        locked = hfsbi_try_lock(*fd);
-        if (fstat(*fd, &st) != 0) code = errno;
-        if (code == 0) code = hfsbi_target_stat(target);
-        if (code != 0) return code;
-        if (locked && target->exists && target->st.st_dev == st.st_dev &&
-            target->st.st_ino == st.st_ino)
-            return 0;
-        hfsbi_close(fd);
-    }
-    return EWOULDBLOCK;
-}
-
-/* Locks the directory and, with `file` or when the directory cannot be read,
-   the file. Locks already held are kept. May update target->st. EWOULDBLOCK
-   after about 2 s. The caller unlocks in any case. */
-static int hfsbi_lock_target(hfsbi_target *target, bool file,
-                             hfsbi_lock *lock) {
-    int code = lock->dir < 0 ? hfsbi_lock_dir(target, &lock->dir) : 0;
-    if (code == EACCES || code == EPERM) {
-        file = true;
-        code = 0;
-    }
-    if (code == 0 && file && lock->file < 0)
-        code = hfsbi_lock_file(target, &lock->file);
-    return code;
-}
-
-/* LOCK_UN, because a child between fork() and exec() still has a copy of the
-   descriptor: closing ours alone would leave the lock held. */
-static void hfsbi_unlock_fd(int *fd) {
-    if (*fd >= 0) (void)flock(*fd, LOCK_UN);
-    hfsbi_close(fd);
-}
-
-/* Keeps errno. */
-static void hfsbi_unlock(hfsbi_lock *lock) {
-    int keep = errno;
-    hfsbi_unlock_fd(&lock->file);
-    hfsbi_unlock_fd(&lock->dir);
-    errno = keep;
-}
-
-/* The message for an errno of hfsbi_lock_target(). */
-static hfsb_status hfsbi_lock_fail(const hfsb_root *root, hfsb_str path,
-                                   int code, const char *verb, hfsb_err *err) {
-    if (code != EWOULDBLOCK)
-        return hfsbi_file_fail_os(root, path, code, verb, err);
-    hfsbi_file_fail(err, HFSB_BUSY, "File is locked by another program", path);
-    hfsbi_err_add(err, " (it or its directory was locked with flock for 2 "
-                       "seconds: wait for that program, or end it, and try "
-                       "again)");
-    return HFSB_BUSY;
-}
-
-/* ---- conditions ---- */
-
-static bool hfsbi_same_info(const hfsb_file_info *a, const hfsb_file_info *b) {
-    return a->device == b->device && a->inode == b->inode &&
-           a->size == b->size && a->changed == b->changed &&
-           a->changed_nanos == b->changed_nanos && a->touched == b->touched &&
-           a->touched_nanos == b->touched_nanos;
-}
-
-static hfsb_status hfsbi_fail_changed(hfsb_str path, hfsb_err *err) {
-    hfsbi_file_fail(err, HFSB_STALE, "File has changed since it was read",
-                    path);
-    hfsbi_err_add(err, " (read it again)");
-    return HFSB_STALE;
-}
-
-static hfsb_status hfsbi_check_same(hfsb_str path, const struct stat *st,
-                                    const hfsb_file_info *same,
-                                    hfsb_err             *err) {
-    hfsb_file_info now;
-    hfsbi_file_info_fill(&now, st);
-    return hfsbi_same_info(&now, same) ? HFSB_OK
-                                       : hfsbi_fail_changed(path, err);
-}
-
-static hfsb_status hfsbi_check_sha256(const hfsb_root *root, hfsb_str path,
-                                      hfsbi_target *target, const char *sha256,
-                                      hfsb_err *err) {
-    char        now[HFSB_SHA256_HEX];
-    int         fd;
-    hfsb_status st = hfsbi_target_open(root, path, target, &fd, err);
-    if (st != HFSB_OK) return st;
-    if (!hfsbi_fd_sha256(fd, now))
-        st = hfsbi_file_fail_os(root, path, errno, "read", err);
-    else if (strcmp(now, sha256) != 0) st = hfsbi_fail_changed(path, err);
-    hfsbi_close(&fd);
-    return st;
-}
-
-static hfsb_status hfsbi_check_content(const hfsb_root *root, hfsb_str path,
-                                       hfsbi_target *target, hfsb_str content,
-                                       hfsb_err *err) {
-    char        piece[16384];
-    size_t      at = 0;
-    ssize_t     n;
-    int         fd;
-    hfsb_status st = hfsbi_target_open(root, path, target, &fd, err);
-    if (st != HFSB_OK) return st;
-    while ((n = hfsbi_read_file(fd, piece, sizeof piece)) > 0 &&
-           (size_t)n <= content.len - at &&
-           memcmp(piece, content.ptr + at, (size_t)n) == 0)
-        at += (size_t)n;
-    if (n < 0) st = hfsbi_file_fail_os(root, path, errno, "read", err);
-    else if (n > 0 || at < content.len) st = hfsbi_fail_changed(path, err);
-    hfsbi_close(&fd);
-    return st;
-}
-
-/* ---- temporaries: .{name}.hfsb-{pid}-{n}, locked while in use ---- */
-
-/* Keeps errno. */
-static void hfsbi_temp_remove(int dir, const char *temp) {
+HFSBI_FN void hfsbi_temp_remove(int dir, const char *temp) {
     int keep = errno, rc;
     do rc = unlinkat(dir, temp, 0);
     while (rc != 0 && errno == EINTR);
@@ -25571,9 +25669,8 @@ static bool hfsbi_temp_lock(int fd) {
     return hfsbi_try_lock(fd) && fstat(fd, &st) == 0 && st.st_nlink > 0;
 }
 
-/* Makes a temporary for `name`. Its own name goes to temp, "" on failure. */
-static int hfsbi_temp_open(int dir, const char *name, mode_t mode,
-                           char temp[HFSBI_NAME_SIZE], int *fd) {
+HFSBI_FN int hfsbi_temp_open(int dir, const char *name, mode_t mode,
+                             char temp[HFSBI_NAME_SIZE], int *fd) {
     const int     flags = O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW;
     size_t        max = HFSBI_NAME_SIZE - 1;
     unsigned long n;
@@ -25594,15 +25691,7 @@ static int hfsbi_temp_open(int dir, const char *name, mode_t mode,
     return *fd < 0 ? errno : EEXIST;
 }
 
-/* ---- stale temporaries: those of processes that died ----
-
-   The next write in a directory removes them. Listing the directory for every
-   write would make each edit O(directory), so a root remembers the directories
-   it has found clean, as they were after its last write there. While such a
-   directory has not changed, nobody has made a temporary in it.
-
-   Another process may make one between our sweep and the end of our write;
-   then the entry hides it. That is why an entry expires. */
+/* ---- stale temporaries: those of processes that died ---- */
 
 enum {
     HFSBI_SWEEP_MS = 60000,  /* an entry is good for this long */
@@ -25714,9 +25803,7 @@ static void hfsbi_sweeps_store(hfsbi_sweeps *sweeps, const hfsb_file_info *dir,
     pthread_mutex_unlock(&sweeps->lock);
 }
 
-/* Removes stale temporaries from the target's directory unless the root knows
-   that it is clean. When it was swept, for hfsbi_sweep_end(); 0: not clean. */
-static long long hfsbi_sweep_begin(const hfsb_root *root, int dir) {
+HFSBI_FN long long hfsbi_sweep_begin(const hfsb_root *root, int dir) {
     hfsb_file_info info;
     struct stat    st;
     long long      at = 0;
@@ -25729,13 +25816,187 @@ static long long hfsbi_sweep_begin(const hfsb_root *root, int dir) {
     return hfsbi_sweep_dir(dir) ? at : 0;
 }
 
-/* After the last change of our own to the directory. */
-static void hfsbi_sweep_end(const hfsb_root *root, int dir, long long at) {
+HFSBI_FN void hfsbi_sweep_end(const hfsb_root *root, int dir, long long at) {
     hfsb_file_info info;
     struct stat    st;
     if (!root || !at || fstat(dir, &st) != 0) return;
     hfsbi_file_info_fill(&info, &st);
     hfsbi_sweeps_store(root->sweeps, &info, at);
+}
+
+/* ---- src/os/file_write.c ---- */
+/* file_write.c - write files whole or not at all; remove files
+
+   A writer collects the new bytes in a temporary next to the file and then
+   renames it over the file. Where a rename would break something (hard links,
+   an owner or attribute that cannot be copied, a mount point, a directory we
+   may not write) the file is rewritten in place, from a complete copy.
+
+       open:    resolve, check conditions, sweep, make the temporary
+       append:  write to the temporary
+       commit:  copy metadata, sync, lock, check conditions again,
+                rename, or rewrite in place; unlock, sync the directory
+       close:   remove the temporary if it is still there
+
+   The file is untouched until the rename or rewrite, and a failed rewrite
+   puts the old bytes back. No other writer gets in between the check of the
+   conditions and the change: both happen under the lock.
+
+   Functions that return int and no descriptor return 0 or an errno. */
+/* ---- locks ----
+
+   Both steps of a change, check and replace, happen under an exclusive
+   flock() of the directory. Separately opened descriptors exclude each other
+   within one process too, so threads need no lock of their own; the kernel
+   drops the lock of a process that dies.
+
+   Two cases need a lock on the file itself:
+   - a directory that can be written but not read cannot be opened to lock it;
+   - a file that is rewritten in place may have names in other directories.
+   The directory is always locked before the file.
+
+   flock() has no timeout, and another program may hold the lock for hours, so
+   we poll and give up after about 2 s. */
+
+/* Descriptors that hold a lock, or -1. */
+typedef struct hfsbi_lock {
+    int dir, file;
+} hfsbi_lock;
+
+static int hfsbi_lock_dir(const hfsbi_target *target, int *fd) {
+    unsigned tries;
+    *fd = hfsbi_openat(target->dir, ".", O_RDONLY | O_DIRECTORY, 0);
+    if (*fd < 0) return errno;
+    for (tries = 0; !hfsbi_try_lock(*fd); tries++) {
+        if (tries == HFSBI_TRIES) return EWOULDBLOCK;
+        hfsbi_pause(tries);
+    }
+    return 0;
+}
+
+/* A descriptor for the attributes and locks of the file, which may be
+   readable only or writable only; -1 with errno. */
+static int hfsbi_target_open_any(const hfsbi_target *target) {
+    const int flags = O_NONBLOCK | O_NOCTTY | O_NOFOLLOW;
+    int fd = hfsbi_openat(target->dir, target->name, flags | O_RDONLY, 0);
+    if (fd >= 0) return fd;
+    return hfsbi_openat(target->dir, target->name, flags | O_WRONLY, 0);
+}
+
+/* The lock counts only while the name still leads to the locked file. A file
+   that does not exist needs no lock. */
+static int hfsbi_lock_file(hfsbi_target *target, int *fd) {
+    struct stat st;
+    unsigned    tries;
+    for (tries = 0; tries <= HFSBI_TRIES; tries++) {
+        int  code = 0;
+        bool locked;
+        if (tries > 0) hfsbi_pause(tries - 1);
+        *fd = hfsbi_target_open_any(target);
+        if (*fd < 0) return errno == ENOENT || errno == ELOOP ? 0 : errno;
+        locked = hfsbi_try_lock(*fd);
+        if (fstat(*fd, &st) != 0) code = errno;
+        if (code == 0) code = hfsbi_target_stat(target);
+        if (code != 0) return code;
+        if (locked && target->exists && target->st.st_dev == st.st_dev &&
+            target->st.st_ino == st.st_ino)
+            return 0;
+        hfsbi_close(fd);
+    }
+    return EWOULDBLOCK;
+}
+
+/* Locks the directory and, with `file` or when the directory cannot be read,
+   the file. Locks already held are kept. May update target->st. EWOULDBLOCK
+   after about 2 s. The caller unlocks in any case. */
+static int hfsbi_lock_target(hfsbi_target *target, bool file,
+                             hfsbi_lock *lock) {
+    int code = lock->dir < 0 ? hfsbi_lock_dir(target, &lock->dir) : 0;
+    if (code == EACCES || code == EPERM) {
+        file = true;
+        code = 0;
+    }
+    if (code == 0 && file && lock->file < 0)
+        code = hfsbi_lock_file(target, &lock->file);
+    return code;
+}
+
+/* LOCK_UN, because a child between fork() and exec() still has a copy of the
+   descriptor: closing ours alone would leave the lock held. */
+static void hfsbi_unlock_fd(int *fd) {
+    if (*fd >= 0) (void)flock(*fd, LOCK_UN);
+    hfsbi_close(fd);
+}
+
+/* Keeps errno. */
+static void hfsbi_unlock(hfsbi_lock *lock) {
+    int keep = errno;
+    hfsbi_unlock_fd(&lock->file);
+    hfsbi_unlock_fd(&lock->dir);
+    errno = keep;
+}
+
+/* The message for an errno of hfsbi_lock_target(). */
+static hfsb_status hfsbi_lock_fail(const hfsb_root *root, hfsb_str path,
+                                   int code, const char *verb, hfsb_err *err) {
+    if (code != EWOULDBLOCK)
+        return hfsbi_file_fail_os(root, path, code, verb, err);
+    hfsbi_file_fail(err, HFSB_BUSY, "File is locked by another program", path);
+    hfsbi_err_add(err, " (it or its directory was locked with flock for 2 "
+                       "seconds: wait for that program, or end it, and try "
+                       "again)");
+    return HFSB_BUSY;
+}
+
+/* ---- conditions ---- */
+
+static hfsb_status hfsbi_fail_changed(hfsb_str path, hfsb_err *err) {
+    hfsbi_file_fail(err, HFSB_STALE, "File has changed since it was read",
+                    path);
+    hfsbi_err_add(err, " (read it again)");
+    return HFSB_STALE;
+}
+
+static hfsb_status hfsbi_check_same(hfsb_str path, const struct stat *st,
+                                    const hfsb_file_info *same,
+                                    hfsb_err             *err) {
+    hfsb_file_info now;
+    hfsbi_file_info_fill(&now, st);
+    return hfsbi_same_info(&now, same) ? HFSB_OK
+                                       : hfsbi_fail_changed(path, err);
+}
+
+static hfsb_status hfsbi_check_sha256(const hfsb_root *root, hfsb_str path,
+                                      hfsbi_target *target, const char *sha256,
+                                      hfsb_err *err) {
+    char        now[HFSB_SHA256_HEX];
+    int         fd;
+    hfsb_status st = hfsbi_target_open(root, path, target, &fd, err);
+    if (st != HFSB_OK) return st;
+    if (!hfsbi_fd_sha256(fd, now))
+        st = hfsbi_file_fail_os(root, path, errno, "read", err);
+    else if (strcmp(now, sha256) != 0) st = hfsbi_fail_changed(path, err);
+    hfsbi_close(&fd);
+    return st;
+}
+
+static hfsb_status hfsbi_check_content(const hfsb_root *root, hfsb_str path,
+                                       hfsbi_target *target, hfsb_str content,
+                                       hfsb_err *err) {
+    char        piece[16384];
+    size_t      at = 0;
+    ssize_t     n;
+    int         fd;
+    hfsb_status st = hfsbi_target_open(root, path, target, &fd, err);
+    if (st != HFSB_OK) return st;
+    while ((n = hfsbi_read_file(fd, piece, sizeof piece)) > 0 &&
+           (size_t)n <= content.len - at &&
+           memcmp(piece, content.ptr + at, (size_t)n) == 0)
+        at += (size_t)n;
+    if (n < 0) st = hfsbi_file_fail_os(root, path, errno, "read", err);
+    else if (n > 0 || at < content.len) st = hfsbi_fail_changed(path, err);
+    hfsbi_close(&fd);
+    return st;
 }
 
 /* ---- metadata ---- */
@@ -26370,6 +26631,617 @@ HFSBI_FN hfsb_status hfsbi_file_remove_if(const hfsb_root *root, hfsb_str path,
 hfsb_status hfsb_file_remove(const hfsb_root *root, hfsb_str path,
                              hfsb_err *err) {
     return hfsbi_file_remove_if(root, path, NULL, NULL, err);
+}
+
+/* ---- src/os/walk.c ---- */
+/* walk.c - walks a folder tree, for glob, grep and list.
+
+   A finder opens a path, visits every entry beneath it and calls the tool for
+   each.
+
+       open --> run: parents, enter <--> leave --> close
+                     (rules)    visit each entry
+
+   Each folder being walked is one level: an open directory, its names and its
+   .gitignore rules. Entering a folder pushes a level, leaving pops it. Rules
+   of the folders above the start are pushed first, down from the top of the
+   repository or from the root.
+
+   What always holds: every folder is opened from its parent's descriptor with
+   O_NOFOLLOW, so the walk never leaves the root and never follows a symlink.
+   Depth, bytes of names, bytes of rules and time have limits; reaching one
+   leaves out the rest and adds a note, it is not an error. */
+/* ---- ignore rules of one folder ---- */
+
+/* Appends the content of an ignore file, or nothing if it cannot be read.
+   HFSB_OK or HFSB_NOMEM. */
+static hfsb_status hfsbi_rules_read_file(int dir, const char *name,
+                                         hfsb_buf *out) {
+    struct stat at;
+    int         fd = hfsbi_entry_open(dir, name, &at);
+    hfsb_status st = HFSB_OK;
+    ssize_t     n = 1;
+    if (fd < 0) return HFSB_OK;
+    while (st == HFSB_OK && n > 0 && out->len < HFSBI_FINDER_RULES) {
+        st = hfsb_buf_reserve(out, 4096);
+        if (st != HFSB_OK) break;
+        n = hfsbi_read_file(fd, out->ptr + out->len, 4096);
+        if (n > 0) out->len += (size_t)n;
+    }
+    hfsbi_close(&fd);
+    return st;
+}
+
+/* Appends the rules of a folder. .git/info/exclude comes before .gitignore:
+   later rules override earlier ones, as in git. */
+static hfsb_status hfsbi_rules_read_folder(int dir, hfsb_buf *out) {
+    const int   flags = HFSBI_O_SEARCH | O_NOFOLLOW;
+    int         git = hfsbi_openat(dir, ".git", flags, 0), info = -1;
+    hfsb_status st = HFSB_OK;
+    if (git >= 0) info = hfsbi_openat(git, "info", flags, 0);
+    if (info >= 0) st = hfsbi_rules_read_file(info, "exclude", out);
+    hfsbi_close(&info);
+    hfsbi_close(&git);
+    if (st == HFSB_OK && out->len) st = hfsb_buf_append_byte(out, '\n');
+    return st == HFSB_OK ? hfsbi_rules_read_file(dir, ".gitignore", out) : st;
+}
+
+/* Pushes the rules of the folder open as dir, empty if has_rules is false.
+   folder is its path from the topmost folder with rules. *pushed is true if
+   the caller must pop them. HFSB_OK or HFSB_NOMEM. */
+static hfsb_status hfsbi_finder_push(hfsbi_finder *f, int dir, hfsb_str folder,
+                                     bool has_rules, bool *pushed) {
+    hfsb_buf    text = HFSB_INIT;
+    hfsb_status st = HFSB_OK;
+    *pushed = false;
+    text.alloc = f->alloc;
+    if (has_rules) st = hfsbi_rules_read_folder(dir, &text);
+    if (st == HFSB_OK && text.len && !f->ignore)
+        st = hfsbi_ignore_open(&f->alloc, &f->ignore);
+    if (st == HFSB_OK && f->ignore) {
+        st = hfsbi_ignore_push(f->ignore, folder, hfsb_buf_str(&text));
+        *pushed = st == HFSB_OK;
+    }
+    hfsb_buf_free(&text);
+    return st;
+}
+
+static void hfsbi_finder_pop(hfsbi_finder *f) {
+    hfsbi_ignore_pop(f->ignore);
+}
+
+/* ---- rules of the folders above ---- */
+
+/* Descends from the root, or from "/", to the folder where the walk begins,
+   and pushes the rules of each folder on the way. */
+typedef struct hfsbi_descent {
+    hfsbi_finder *f;
+    int           at;             /* the folder reached so far */
+    char          real[PATH_MAX]; /* resolved path of the walk's folder */
+    hfsb_str      rest;           /* the part of `real` below the root */
+    size_t        pos;            /* bytes of `rest` that lead to `at` */
+    bool          inside;         /* in a repository, or below the root */
+    size_t        pushed;         /* folders whose rules were pushed */
+} hfsbi_descent;
+
+/* Resolves the path of the walk's folder; false if that fails or the folder is
+   outside the root. The result is only a hint: the descent opens one component
+   at a time and compares the last one with the folder. */
+static bool hfsbi_descent_find(hfsbi_descent *d) {
+    const hfsb_root *place = d->f->spot.root;
+    hfsb_buf         path = HFSB_INIT;
+    hfsb_str         root = HFSB_INIT;
+    size_t           mark = path.len;
+    bool             ok;
+    path.alloc = d->f->alloc;
+    if (place && place->root_fd >= 0) {
+        root = hfsb_buf_str(&place->real_root);
+        hfsb_buf_append(&path, root);
+        hfsb_buf_append_byte(&path, '/');
+    }
+    hfsb_buf_append(&path, hfsb_buf_str(&d->f->spot.path));
+    ok =
+        hfsb_buf_finish(&path, mark) == HFSB_OK && realpath(path.ptr, d->real);
+    hfsb_buf_free(&path);
+    if (!ok) return false;
+    d->rest = hfsb_cstr(d->real);
+    while (root.len && root.ptr[root.len - 1] == '/') root.len--;
+    if (!hfsb_str_starts(d->rest, root)) return false;
+    d->rest = hfsb_str_slice(d->rest, root.len, d->rest.len);
+    return d->rest.len == 0 || d->rest.ptr[0] == '/';
+}
+
+/* Opens the next component of the path; false if that fails. */
+static bool hfsbi_descent_step(hfsbi_descent *d) {
+    char     name[HFSBI_NAME_SIZE];
+    hfsb_str part;
+    int      fd;
+    while (d->pos < d->rest.len && d->rest.ptr[d->pos] == '/') d->pos++;
+    part = hfsb_str_slice(d->rest, d->pos, d->rest.len);
+    part = hfsb_str_slice(part, 0, hfsb_str_find_byte(part, '/'));
+    if (part.len == 0 || part.len >= sizeof name) return false;
+    memcpy(name, part.ptr, part.len);
+    name[part.len] = '\0';
+    fd = hfsbi_openat(d->at, name, HFSBI_O_SEARCH | O_NOFOLLOW, 0);
+    hfsbi_close(&d->at);
+    d->at = fd;
+    d->pos += part.len;
+    return fd >= 0;
+}
+
+/* The path of the folder reached, relative to the start of the descent. */
+static hfsb_str hfsbi_descent_path(const hfsbi_descent *d) {
+    hfsb_str path = hfsb_str_slice(d->rest, 0, d->pos);
+    while (path.len && path.ptr[0] == '/')
+        path = hfsb_str_slice(path, 1, path.len);
+    return path;
+}
+
+/* Pushes the rules of the folder reached, except for the last one: the walk
+   itself does that. A nested repository drops the rules of the outer one. */
+static hfsb_status hfsbi_descent_push(hfsbi_descent *d, bool last) {
+    struct stat at;
+    bool        pushed;
+    hfsb_status st;
+    if (fstatat(d->at, ".git", &at, AT_SYMLINK_NOFOLLOW) == 0) {
+        for (; d->pushed; d->pushed--) hfsbi_finder_pop(d->f);
+        d->inside = true;
+    }
+    if (last || !d->inside) return HFSB_OK;
+    st = hfsbi_finder_push(d->f, d->at, hfsbi_descent_path(d), true, &pushed);
+    if (pushed) d->pushed++;
+    return st;
+}
+
+/* True if the folder reached is the one where the walk begins. */
+static bool hfsbi_descent_arrived(const hfsbi_descent *d) {
+    const struct stat *want = &d->f->spot.st;
+    struct stat        at;
+    return fstat(d->at, &at) == 0 && at.st_dev == want->st_dev &&
+           at.st_ino == want->st_ino;
+}
+
+/* Descends to the walk's folder and sets f->path and f->prefix. If the path
+   no longer leads there, pops all rules again. HFSB_OK or HFSB_NOMEM. */
+static hfsb_status hfsbi_descent_run(hfsbi_descent *d) {
+    hfsb_status st = HFSB_OK;
+    while (st == HFSB_OK && d->pos < d->rest.len) {
+        st = hfsbi_descent_push(d, false);
+        if (st == HFSB_OK && !hfsbi_descent_step(d)) break;
+    }
+    if (st == HFSB_OK && d->at >= 0 && d->pos == d->rest.len &&
+        hfsbi_descent_arrived(d)) {
+        st = hfsbi_descent_push(d, true);
+        if (st == HFSB_OK && d->inside)
+            st = hfsb_buf_append(&d->f->path, hfsbi_descent_path(d));
+        d->f->prefix = d->f->path.len + (d->f->path.len > 0);
+        return st;
+    }
+    for (; d->pushed; d->pushed--) hfsbi_finder_pop(d->f);
+    return st;
+}
+
+/* Pushes the rules of the folders above the walk. Failing to find these
+   folders is no error: the walk then uses only the rules it meets. */
+static hfsb_status hfsbi_finder_push_parents(hfsbi_finder *f) {
+    const hfsb_root *place = f->spot.root;
+    bool             rooted = place && place->root_fd >= 0;
+    hfsbi_descent    d;
+    hfsb_status      st;
+    memset(&d, 0, sizeof d);
+    d.f = f;
+    if (!hfsbi_descent_find(&d)) return HFSB_OK;
+    f->at_root = strcmp(d.real, "/") == 0;
+    if (strcmp(d.rest.ptr, "/") == 0) d.rest.len = 0;
+    d.inside = rooted; /* ignore repositories above the root */
+    d.at = hfsbi_openat(rooted ? place->root_fd : AT_FDCWD, rooted ? "." : "/",
+                        HFSBI_O_SEARCH, 0);
+    if (d.at < 0) return HFSB_OK;
+    st = hfsbi_descent_run(&d);
+    hfsbi_close(&d.at);
+    return st;
+}
+
+/* ---- notes ---- */
+
+HFSBI_FN void hfsbi_put_shown(hfsb_buf *sink, hfsb_str path) {
+    size_t pos = 0, plain = 0, n;
+    while (pos < path.len) {
+        unsigned long code;
+        bool          valid;
+        n = hfsb_utf8_step(path, pos, &code, &valid);
+        if (valid && code >= 0x20 && code != 0x7F) {
+            pos += n;
+            continue;
+        }
+        hfsb_buf_append(sink, hfsb_str_slice(path, plain, pos));
+        plain = pos + n;
+        if (code == '\n') hfsb_buf_printf(sink, "\\n");
+        else if (code == '\t') hfsb_buf_printf(sink, "\\t");
+        else
+            for (; pos < plain; pos++)
+                hfsb_buf_printf(sink, "\\x%02X", (unsigned char)path.ptr[pos]);
+        pos = plain;
+    }
+    hfsb_buf_append(sink, hfsb_str_slice(path, plain, path.len));
+}
+
+/* Adds a note about the current folder. Only the first few get one; the
+   others are counted. */
+static hfsb_status hfsbi_finder_warn(hfsbi_finder *f, const char *what) {
+    size_t   mark = f->notes.len;
+    hfsb_str path =
+        hfsb_str_slice(hfsb_buf_str(&f->path), f->prefix, f->path.len);
+    if (f->failed++ >= HFSBI_FINDER_TOLD) return HFSB_OK;
+    hfsb_buf_printf(&f->notes, "\n(");
+    hfsbi_put_shown(&f->notes, hfsb_buf_str(&f->shown));
+    hfsbi_put_shown(&f->notes,
+                    path.len || f->shown.len ? path : HFSB_LIT("."));
+    hfsb_buf_printf(&f->notes, ": %s)", what);
+    return hfsb_buf_finish(&f->notes, mark);
+}
+
+/* ---- one level: a folder being walked ---- */
+
+/* One entry of a folder. */
+typedef struct hfsbi_finder_item {
+    const char      *name; /* into `names`; NULL until all names are read */
+    size_t           at;   /* offset of the name in `names` */
+    hfsbi_entry_type type;
+} hfsbi_finder_item;
+
+/* A folder being walked. The next folder at the same depth reuses its
+   memory. */
+struct hfsbi_finder_level {
+    DIR               *dir;
+    hfsb_buf           names;
+    hfsbi_finder_item *items;
+    size_t             count, cap, next;
+    size_t             path;   /* length of its path in f->path */
+    bool               pushed; /* its rules were pushed */
+};
+
+static hfsbi_entry_type hfsbi_entry_type_of(mode_t mode) {
+    if (S_ISREG(mode)) return HFSBI_ENTRY_FILE;
+    if (S_ISDIR(mode)) return HFSBI_ENTRY_FOLDER;
+    return S_ISLNK(mode) ? HFSBI_ENTRY_LINK : HFSBI_ENTRY_OTHER;
+}
+
+/* The type from readdir(); unknown on some file systems. */
+static hfsbi_entry_type hfsbi_dirent_type(const struct dirent *e) {
+#if defined(DT_UNKNOWN) && !defined(HFSBI_PORTABLE)
+    switch (e->d_type) {
+    case DT_REG: return HFSBI_ENTRY_FILE;
+    case DT_DIR: return HFSBI_ENTRY_FOLDER;
+    case DT_LNK: return HFSBI_ENTRY_LINK;
+    case DT_UNKNOWN: return HFSBI_ENTRY_UNKNOWN;
+    default: return HFSBI_ENTRY_OTHER;
+    }
+#else
+    (void)e;
+    return HFSBI_ENTRY_UNKNOWN;
+#endif
+}
+
+static bool hfsbi_is_dots(const char *name) {
+    return name[0] == '.' && (!name[1] || (name[1] == '.' && !name[2]));
+}
+
+static int hfsbi_compare_items(const void *a, const void *b) {
+    return strcmp(((const hfsbi_finder_item *)a)->name,
+                  ((const hfsbi_finder_item *)b)->name);
+}
+
+static hfsb_status hfsbi_level_add(hfsbi_finder *f, hfsbi_finder_level *level,
+                                   const struct dirent *e) {
+    size_t             at = level->names.len, size = strlen(e->d_name) + 1;
+    hfsbi_finder_item *items = level->items;
+    hfsb_status        st;
+    if (level->count == level->cap) {
+        items = (hfsbi_finder_item *)hfsbi_array_grow(
+            &f->alloc, items, &level->cap, level->count + 1, sizeof *items);
+        if (!items) return HFSB_NOMEM;
+        level->items = items;
+    }
+    st = hfsb_buf_append(&level->names, hfsb_str_make(e->d_name, size));
+    if (st != HFSB_OK) return st;
+    items += level->count++;
+    items->name = NULL;
+    items->at = at;
+    items->type = hfsbi_dirent_type(e);
+    return HFSB_OK;
+}
+
+/* Reads the names of the folder, sorted if f->sorted. *rules is true if it
+   contains .gitignore or .git, whose info/exclude may have rules too. */
+static hfsb_status hfsbi_level_read(hfsbi_finder *f, hfsbi_finder_level *level,
+                                    bool *rules) {
+    hfsb_status    st = HFSB_OK;
+    struct dirent *e;
+    size_t         i;
+    *rules = false;
+    for (;;) {
+        errno = 0;
+        e = readdir(level->dir);
+        if (!e || st != HFSB_OK) break;
+        if (hfsbi_is_dots(e->d_name)) continue;
+        if (f->names + level->names.len > HFSBI_FINDER_NAMES) {
+            st = hfsbi_finder_warn(f, "has too many entries, the rest was "
+                                      "left out");
+            errno = 0;
+            break;
+        }
+        if (strcmp(e->d_name, ".gitignore") == 0 ||
+            strcmp(e->d_name, ".git") == 0)
+            *rules = true;
+        st = hfsbi_level_add(f, level, e);
+    }
+    if (st == HFSB_OK && errno != 0 && errno != ENOENT)
+        st = hfsbi_finder_warn(f, hfsbi_os_text(errno));
+    f->names += level->names.len;
+    for (i = 0; i < level->count; i++)
+        level->items[i].name = level->names.ptr + level->items[i].at;
+    if (f->sorted && level->count > 1)
+        hfsbi_sort(level->items, level->count, sizeof *level->items,
+                   hfsbi_compare_items);
+    return st;
+}
+
+/* Closes the innermost level. */
+static void hfsbi_finder_leave(hfsbi_finder *f) {
+    hfsbi_finder_level *level = &f->levels[--f->depth];
+    if (level->dir) closedir(level->dir);
+    if (level->pushed) hfsbi_finder_pop(f);
+    level->dir = NULL;
+    level->pushed = false;
+    level->count = level->next = 0;
+    f->names -= level->names.len;
+    hfsb_buf_truncate(&level->names, 0);
+}
+
+/* Opens the folder `name` in dir as the next level; f->path is its path. dir
+   stays the caller's. If the folder cannot be opened: HFSB_OK, *code is the
+   errno and the depth does not change. HFSB_NOMEM leaves the level open. */
+static hfsb_status hfsbi_finder_enter(hfsbi_finder *f, int dir,
+                                      const char *name, int *code) {
+    const int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_NONBLOCK;
+    hfsbi_finder_level *level = &f->levels[f->depth];
+    int                 fd = hfsbi_openat(dir, name, flags, 0);
+    bool                rules;
+    hfsb_status         st;
+    *code = 0;
+    if (fd >= 0) level->dir = fdopendir(fd);
+    if (fd < 0 || !level->dir) {
+        *code = errno;
+        hfsbi_close(&fd);
+        return HFSB_OK;
+    }
+    level->names.alloc = f->alloc;
+    level->path = f->path.len;
+    f->depth++;
+    st = hfsbi_level_read(f, level, &rules);
+    if (st == HFSB_OK && !f->all)
+        st = hfsbi_finder_push(f, dirfd(level->dir), hfsb_buf_str(&f->path),
+                               rules, &level->pushed);
+    return st;
+}
+
+/* ---- the walk ---- */
+
+/* True if the entry was removed or replaced by a symlink since readdir(). */
+static bool hfsbi_is_gone(int code) {
+    return code == ENOENT || code == ENOTDIR || code == ELOOP;
+}
+
+/* Enters a folder that was visited, within the limits of depth. */
+static hfsb_status hfsbi_finder_descend(hfsbi_finder      *f,
+                                        const hfsbi_entry *entry) {
+    hfsb_status st;
+    int         code;
+    if (f->depth >= f->max_depth) return HFSB_OK;
+    if (f->depth == HFSBI_FINDER_DEPTH)
+        return hfsbi_finder_warn(f, "lies too deep, it was left out");
+    st = hfsbi_finder_enter(f, entry->dir, entry->name, &code);
+    if (st != HFSB_OK || code == 0 || hfsbi_is_gone(code)) return st;
+    if (code == ENOMEM) return HFSB_NOMEM;
+    return hfsbi_finder_warn(f, hfsbi_os_text(code));
+}
+
+/* True for /proc, /sys and /dev: endless trees or devices, no user files. */
+static bool hfsbi_is_system_folder(const hfsbi_finder *f, const char *name) {
+    return f->at_root && f->depth == 1 &&
+           (strcmp(name, "proc") == 0 || strcmp(name, "sys") == 0 ||
+            strcmp(name, "dev") == 0);
+}
+
+/* True if the entry is not visited. Sets *no_descend if it must not be entered
+   even when visited. */
+static bool hfsbi_finder_skips(hfsbi_finder *f, hfsbi_entry *entry,
+                               bool *no_descend) {
+    bool own;
+    if (f->all) return false;
+    own = entry->name[0] == '.' && strcmp(entry->name, ".git") == 0;
+    if (own || hfsbi_is_system_folder(f, entry->name)) {
+        *no_descend = true;
+        return !f->shows_ignored;
+    }
+    if (!f->ignore || !hfsbi_ignore_has(f->ignore, hfsb_buf_str(&f->path),
+                                        entry->type == HFSBI_ENTRY_FOLDER))
+        return false;
+    f->ignored++;
+    entry->ignored = *no_descend = true;
+    return !f->shows_ignored;
+}
+
+/* True if the deny list names the entry; *st is not HFSB_OK without memory. */
+static bool hfsbi_finder_denies(hfsbi_finder *f, const hfsbi_entry *entry,
+                                hfsb_status *st) {
+    size_t mark = f->from.len;
+    bool   denied;
+    if (!f->spot.root || !f->spot.root->deny->rules) return false;
+    if (mark) hfsb_buf_append_byte(&f->from, '/');
+    *st = hfsb_buf_append(&f->from, entry->path);
+    denied = *st == HFSB_OK &&
+             hfsbi_root_denies(f->spot.root, hfsb_buf_str(&f->from),
+                               entry->type == HFSBI_ENTRY_FOLDER);
+    hfsb_buf_truncate(&f->from, mark);
+    return denied;
+}
+
+/* Visits one entry, and enters it if it is a folder. */
+static hfsb_status hfsbi_finder_visit(hfsbi_finder             *f,
+                                      const hfsbi_finder_level *level,
+                                      const hfsbi_finder_item  *item) {
+    hfsbi_entry entry = HFSB_INIT;
+    struct stat at;
+    bool        no_descend = false, folder;
+    hfsb_status st = HFSB_OK;
+    entry.dir = dirfd(level->dir);
+    entry.name = item->name;
+    entry.type = item->type;
+    entry.path =
+        hfsb_str_slice(hfsb_buf_str(&f->path), f->prefix, f->path.len);
+    if (entry.type == HFSBI_ENTRY_UNKNOWN) {
+        if (fstatat(entry.dir, entry.name, &at, AT_SYMLINK_NOFOLLOW) != 0)
+            return HFSB_OK;
+        entry.type = hfsbi_entry_type_of(at.st_mode);
+    }
+    folder = entry.type == HFSBI_ENTRY_FOLDER;
+    if (hfsbi_finder_denies(f, &entry, &st) || st != HFSB_OK) return st;
+    f->files += !folder;
+    if (f->wants && !f->wants(f->user, &entry)) return HFSB_OK;
+    if (hfsbi_finder_skips(f, &entry, &no_descend)) return HFSB_OK;
+    st = f->visit(f->user, &entry);
+    if (st == HFSB_OK && folder && !no_descend &&
+        f->end == HFSBI_WALK_COMPLETE)
+        st = hfsbi_finder_descend(f, &entry);
+    return st;
+}
+
+/* Sets f->path to the path of an entry of the level. */
+static hfsb_status hfsbi_finder_set_path(hfsbi_finder             *f,
+                                         const hfsbi_finder_level *level,
+                                         const char               *name) {
+    hfsb_status st = HFSB_OK;
+    hfsb_buf_truncate(&f->path, level->path);
+    if (f->path.len) st = hfsb_buf_append_byte(&f->path, '/');
+    return st == HFSB_OK ? hfsb_buf_append(&f->path, hfsb_cstr(name)) : st;
+}
+
+HFSBI_FN bool hfsbi_finder_over(hfsbi_finder *f) {
+    if (f->end != HFSBI_WALK_COMPLETE) return true;
+    if (hfsb_cancel_is_set(f->cancel)) f->end = HFSBI_WALK_CANCELLED;
+    else if (hfsb_clock_ms() > f->until) f->end = HFSBI_WALK_LATE;
+    return f->end != HFSBI_WALK_COMPLETE;
+}
+
+/* Visits entries until the first level is left, or the walk must stop. */
+static hfsb_status hfsbi_finder_walk(hfsbi_finder *f) {
+    hfsb_status st = HFSB_OK;
+    unsigned    count = 0;
+    while (st == HFSB_OK && f->depth && f->end == HFSBI_WALK_COMPLETE) {
+        hfsbi_finder_level      *level = &f->levels[f->depth - 1];
+        const hfsbi_finder_item *item;
+        if (level->next == level->count) {
+            hfsbi_finder_leave(f);
+            continue;
+        }
+        if (++count % 32 == 0 && hfsbi_finder_over(f)) break;
+        item = &level->items[level->next++];
+        st = hfsbi_finder_set_path(f, level, item->name);
+        if (st == HFSB_OK) st = hfsbi_finder_visit(f, level, item);
+    }
+    return st;
+}
+
+/* ---- opening and closing ---- */
+
+/* Sets f->shown to the given path without trailing slashes and "./". */
+static hfsb_status hfsbi_finder_set_shown(hfsbi_finder *f, hfsb_str path) {
+    size_t mark = f->shown.len;
+    while (path.len > 1 && path.ptr[path.len - 1] == '/') path.len--;
+    while (hfsb_str_starts(path, HFSB_LIT("./")))
+        path = hfsb_str_slice(path, 2, path.len);
+    if (hfsb_str_equal(path, HFSB_LIT("."))) return HFSB_OK;
+    hfsb_buf_append(&f->shown, path);
+    if (path.len && path.ptr[path.len - 1] != '/')
+        hfsb_buf_append_byte(&f->shown, '/');
+    return hfsb_buf_finish(&f->shown, mark);
+}
+
+HFSBI_FN hfsb_status hfsbi_finder_open(hfsbi_finder *f, hfsb_str path,
+                                       hfsb_err *err) {
+    hfsb_status st;
+    f->spot.dir = -1;
+    f->shown.alloc = f->notes.alloc = f->path.alloc = f->alloc;
+    f->from.alloc = f->alloc;
+    if (!f->until) f->until = hfsb_clock_ms() + HFSBI_FINDER_MS;
+    if (path.len == 0) path = HFSB_LIT(".");
+    st = hfsbi_resolve(f->place, path,
+                       f->no_follow ? HFSBI_RESOLVE_NO_FOLLOW : 0, "search",
+                       &f->spot, err);
+    if (st != HFSB_OK) return st;
+    if (!f->spot.exists)
+        return hfsbi_file_fail_os(f->place, path, ENOENT, "search", err);
+    if (hfsbi_finder_set_shown(f, path) == HFSB_OK) return HFSB_OK;
+    return hfsbi_fail_status(err, HFSB_NOMEM, "Searching");
+}
+
+HFSBI_FN hfsb_status hfsbi_finder_run(hfsbi_finder *f, hfsb_err *err) {
+    hfsb_status st;
+    int         code = 0;
+    f->levels = (hfsbi_finder_level *)hfsbi_array(
+        &f->alloc, HFSBI_FINDER_DEPTH, sizeof *f->levels);
+    if (!f->levels) return hfsbi_fail_status(err, HFSB_NOMEM, "Searching");
+    memset(f->levels, 0, HFSBI_FINDER_DEPTH * sizeof *f->levels);
+    if (!f->max_depth) f->max_depth = HFSBI_FINDER_DEPTH + 1;
+    if (f->spot.root && f->spot.root->deny->rules) {
+        code = hfsbi_target_place(&f->spot, &f->from);
+        if (code != 0)
+            return hfsbi_file_fail_os(f->place, hfsb_buf_str(&f->spot.path),
+                                      code, "search", err);
+        if (hfsb_str_equal(hfsb_buf_str(&f->from), HFSB_LIT(".")))
+            hfsb_buf_truncate(&f->from, 0);
+    }
+    st = f->all ? HFSB_OK : hfsbi_finder_push_parents(f);
+    if (st == HFSB_OK)
+        st = hfsbi_finder_enter(f, f->spot.dir, f->spot.name, &code);
+    if (st == HFSB_OK && code != 0)
+        return hfsbi_file_fail_os(f->place, hfsb_buf_str(&f->spot.path), code,
+                                  "search", err);
+    if (st == HFSB_OK) st = hfsbi_finder_walk(f);
+    return st == HFSB_NOMEM ? hfsbi_fail_status(err, st, "Searching") : st;
+}
+
+HFSBI_FN void hfsbi_finder_close(hfsbi_finder *f) {
+    size_t i;
+    while (f->depth) hfsbi_finder_leave(f);
+    for (i = 0; f->levels && i < HFSBI_FINDER_DEPTH; i++) {
+        hfsbi_finder_level *level = &f->levels[i];
+        hfsb_buf_free(&level->names);
+        hfsbi_array_free(&f->alloc, level->items, level->cap,
+                         sizeof *level->items);
+    }
+    hfsbi_array_free(&f->alloc, f->levels, HFSBI_FINDER_DEPTH,
+                     sizeof *f->levels);
+    f->levels = NULL;
+    hfsbi_ignore_close(f->ignore);
+    f->ignore = NULL;
+    hfsbi_target_close(&f->spot);
+    hfsb_buf_free(&f->shown);
+    hfsb_buf_free(&f->notes);
+    hfsb_buf_free(&f->path);
+    hfsb_buf_free(&f->from);
+}
+
+HFSBI_FN int hfsbi_entry_open(int dir, const char *name, struct stat *st) {
+    const int flags = O_RDONLY | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW;
+    int       fd = hfsbi_openat(dir, name, flags, 0);
+    if (fd < 0) return -1;
+    if (fstat(fd, st) == 0 && S_ISREG(st->st_mode)) return fd;
+    hfsbi_close(&fd);
+    errno = ENOENT;
+    return -1;
 }
 
 /* ---- src/os/tree.c ---- */
@@ -28478,12 +29350,539 @@ hfsb_status hfsb_proc_run(const hfsb_proc_opts *opts, hfsb_buf *out,
     return HFSB_OK;
 }
 
+/* ---- src/os/record.c ---- */
+/* record.c - the output of a command, kept in bounded memory.
+
+   Output is cleaned as it arrives. stdout goes to its window, which a reply
+   shows, and to the log, which bash_output reads. stderr comes after stdout in
+   the log, so it waits until the end: in its window while it is short, then in
+   an unnamed file, the stash.
+
+       init --> write ... --> finish --> show, read --> settle --> read, free
+                  |             stderr is moved to the log
+                  read
+
+   The log starts in memory. Once the text is too long for one reply, or longer
+   than the option spill_over, the whole log goes to a spill file that the reply
+   names, and memory keeps its end.
+
+   What always holds: log offsets never change; spill file, stash and memory
+   have limits; every cut falls between characters. Failing to create or write
+   a file loses old output, but never fails the command.
+
+   Spill files outlive their command. The oldest is removed when there are too
+   many; only files created here are ever removed. */
+enum {
+    HFSBI_REPLY_CHARS = 25000, /* longest text that a reply shows whole */
+    /* characters of the end that a reply to longer output shows */
+    HFSBI_REPLY_TAIL = HFSBI_REPLY_CHARS - HFSBI_REPLY_CHARS / 4,
+    HFSBI_LOG_KEEP = 48 * 1024, /* bytes kept in memory after a trim */
+    /* bytes in memory that cause a trim: a whole reply fits */
+    HFSBI_LOG_SLACK = 4 * HFSBI_REPLY_CHARS + 4096,
+    HFSBI_RECORD_BLOCK = 32 * 1024 /* bytes cleaned at a time: more than the
+                                      tail of a reply, for speed */
+};
+
+/* ---- spill files ---- */
+
+/* A copy of dir as an absolute path, since the reader of a reply may have
+   another working directory. NULL without memory. */
+static char *hfsbi_spills_dir(const char *dir, const hfsb_alloc *alloc) {
+    hfsb_buf path = HFSB_INIT;
+    char     here[PATH_MAX], *copy = NULL;
+    path.alloc = *alloc;
+    if (*dir == '/' || !getcwd(here, sizeof here))
+        return hfsbi_cstr_copy(alloc, hfsb_cstr(dir));
+    if (hfsb_path_join(hfsb_cstr(here), hfsb_cstr(dir), &path) == HFSB_OK)
+        copy = hfsbi_cstr_copy(alloc, hfsb_buf_str(&path));
+    hfsb_buf_free(&path);
+    return copy;
+}
+
+HFSBI_FN bool hfsbi_spills_init(hfsbi_spills *spills, const char *dir,
+                                size_t max, size_t max_bytes,
+                                const hfsb_alloc *alloc) {
+    memset(spills, 0, sizeof *spills);
+    if (!dir) dir = getenv("TMPDIR");
+    if (!dir || !*dir) dir = "/tmp";
+    (void)pthread_mutex_init(&spills->lock, NULL);
+    spills->alloc = *alloc;
+    spills->max = max ? max : 32;
+    spills->max_bytes = max_bytes ? max_bytes : (size_t)64 << 20;
+    spills->paths = (char **)hfsbi_array(alloc, spills->max, sizeof(char *));
+    spills->dir = hfsbi_spills_dir(dir, alloc);
+    if (spills->paths && spills->dir) return true;
+    hfsbi_spills_free(spills);
+    return false;
+}
+
+static void hfsbi_spill_path_free(hfsbi_spills *spills, char *path) {
+    hfsbi_array_free(&spills->alloc, path, strlen(path) + 1, 1);
+}
+
+static void hfsbi_spills_drop_oldest(hfsbi_spills *spills) {
+    char *path = spills->paths[spills->first];
+    (void)unlink(path);
+    hfsbi_spill_path_free(spills, path);
+    spills->first = (spills->first + 1) % spills->max;
+    spills->count--;
+}
+
+HFSBI_FN void hfsbi_spills_free(hfsbi_spills *spills) {
+    size_t i;
+    if (!spills->max) return; /* was not opened */
+    while (spills->dropped && spills->count) hfsbi_spills_drop_oldest(spills);
+    for (i = 0; i < spills->count; i++)
+        hfsbi_spill_path_free(
+            spills, spills->paths[(spills->first + i) % spills->max]);
+    hfsbi_array_free(&spills->alloc, spills->paths, spills->max,
+                     sizeof(char *));
+    if (spills->dir)
+        hfsbi_array_free(&spills->alloc, spills->dir, strlen(spills->dir) + 1,
+                         1);
+    (void)pthread_mutex_destroy(&spills->lock);
+    memset(spills, 0, sizeof *spills);
+}
+
+HFSBI_FN bool hfsbi_spills_has(hfsbi_spills *spills, hfsb_str path) {
+    bool   has = false;
+    size_t i;
+    pthread_mutex_lock(&spills->lock);
+    for (i = 0; !has && i < spills->count; i++)
+        has = hfsb_str_equal(
+            path, hfsb_cstr(spills->paths[(spills->first + i) % spills->max]));
+    pthread_mutex_unlock(&spills->lock);
+    return has;
+}
+
+/* Creates a spill file, and removes the oldest if there are too many. Returns
+   its descriptor with the path in *name, or -1 with *name empty. */
+static int hfsbi_spills_create(hfsbi_spills *spills, hfsb_buf *name) {
+    char  id[17];
+    int   fd = -1, tries;
+    char *copy;
+    for (tries = 0; fd < 0 && tries < 8 && !spills->none; tries++) {
+        hfsb_buf_truncate(name, 0);
+        hfsbi_random_hex(id, sizeof id - 1);
+        if (hfsb_buf_printf(name, "%s/bash_output_%s.txt", spills->dir, id) !=
+            HFSB_OK)
+            break;
+        fd = open(name->ptr, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+        if (fd < 0 && errno != EEXIST && errno != EINTR) break;
+    }
+    fd = hfsbi_fd_above_2(fd);
+    copy = fd < 0 ? NULL : hfsbi_cstr_copy(&spills->alloc, hfsb_buf_str(name));
+    if (fd >= 0 && !copy) {
+        (void)unlink(name->ptr);
+        hfsbi_close(&fd);
+    }
+    if (fd < 0) {
+        hfsb_buf_truncate(name, 0);
+        return -1;
+    }
+    pthread_mutex_lock(&spills->lock);
+    if (spills->count == spills->max) hfsbi_spills_drop_oldest(spills);
+    spills->paths[(spills->first + spills->count++) % spills->max] = copy;
+    pthread_mutex_unlock(&spills->lock);
+    return fd;
+}
+
+/* ---- one record ---- */
+
+HFSBI_FN bool hfsbi_record_init(hfsbi_record *r, hfsbi_spills *spills,
+                                bool merged, const hfsb_alloc *alloc) {
+    hfsb_text_limit limit = HFSB_INIT;
+    int             i;
+    limit.chars = HFSBI_REPLY_CHARS;
+    memset(r, 0, sizeof *r);
+    r->spill.fd = r->stash.fd = -1;
+    r->alloc = r->piece.alloc = r->memory.alloc = r->path.alloc = *alloc;
+    r->spills = spills;
+    r->merged = merged;
+    for (i = 0; i < 2; i++) {
+        r->filter[i] = hfsb_text_filter_open(alloc);
+        r->window[i] = hfsb_text_window_open(&limit, alloc);
+        if (!r->filter[i] || !r->window[i]) {
+            hfsbi_record_free(r);
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Frees filters and windows, which only a running command needs. */
+static void hfsbi_record_close_streams(hfsbi_record *r) {
+    int i;
+    for (i = 0; i < 2; i++) {
+        hfsb_text_filter_close(r->filter[i]);
+        hfsb_text_window_close(r->window[i]);
+        r->filter[i] = NULL;
+        r->window[i] = NULL;
+    }
+    hfsb_buf_free(&r->piece);
+}
+
+HFSBI_FN void hfsbi_record_free(hfsbi_record *r) {
+    hfsbi_record_close_streams(r);
+    hfsb_buf_free(&r->memory);
+    hfsb_buf_free(&r->path);
+    hfsbi_close(&r->spill.fd);
+    hfsbi_close(&r->stash.fd);
+}
+
+/* The start of a character at or before `at`. */
+static size_t hfsbi_char_before(hfsb_str text, size_t at) {
+    while (at > 0 && at < text.len &&
+           ((unsigned char)text.ptr[at] & 0xC0u) == 0x80u)
+        at--;
+    return at;
+}
+
+/* The start of a character at or after `at`. */
+static size_t hfsbi_char_after(hfsb_str text, size_t at) {
+    while (at < text.len && ((unsigned char)text.ptr[at] & 0xC0u) == 0x80u)
+        at++;
+    return at;
+}
+
+/* Appends text to a file that may hold max bytes, *written of them so far.
+   False if not all of it was written. Cuts between characters, so the file
+   stays valid text. */
+static bool hfsbi_write_capped(int fd, hfsb_str text, size_t max,
+                               unsigned long long *written) {
+    size_t room = *written < max ? max - (size_t)*written : 0;
+    size_t n = hfsbi_char_before(text, text.len < room ? text.len : room);
+    if (n > 0) {
+        if (!hfsbi_write_all(fd, hfsb_str_slice(text, 0, n))) return false;
+        *written += n;
+    }
+    return n == text.len;
+}
+
+/* ---- the log ---- */
+
+/* Appends text to the spill file, if there is one with room. */
+static void hfsbi_log_save(hfsbi_record *r, hfsb_str text) {
+    if (r->spill.fd >= 0 && !r->spill.full)
+        r->spill.full = !hfsbi_write_capped(
+            r->spill.fd, text, r->spills->max_bytes, &r->spill.bytes);
+}
+
+/* Creates the spill file. `memory` still contains the whole log, and goes into
+   the file first. */
+static void hfsbi_log_open_spill(hfsbi_record *r) {
+    if (r->spill.tried) return;
+    r->spill.tried = true;
+    r->spill.fd = hfsbi_spills_create(r->spills, &r->path);
+    hfsbi_log_save(r, hfsb_buf_str(&r->memory));
+}
+
+/* Drops the start of `memory` once it is long and was saved. */
+static void hfsbi_log_trim(hfsbi_record *r) {
+    size_t drop;
+    if (!r->spill.tried || r->memory.len <= HFSBI_LOG_SLACK) return;
+    drop = hfsbi_char_after(hfsb_buf_str(&r->memory),
+                            r->memory.len - HFSBI_LOG_KEEP);
+    memmove(r->memory.ptr, r->memory.ptr + drop, r->memory.len - drop);
+    hfsb_buf_truncate(&r->memory, r->memory.len - drop);
+    r->memory_start += drop;
+}
+
+/* True when the log must be saved once text is appended. */
+static bool hfsbi_log_is_long(const hfsbi_record *r, hfsb_str text) {
+    size_t over = r->spills->over;
+    return hfsbi_record_truncated(r) || (over && r->total + text.len > over);
+}
+
+/* Appends text to the log. Without memory: drops the log in `memory`. */
+static void hfsbi_log_append(hfsbi_record *r, hfsb_str text) {
+    if (!r->spill.tried && hfsbi_log_is_long(r, text)) hfsbi_log_open_spill(r);
+    hfsbi_log_save(r, text);
+    r->total += text.len;
+    if (r->spill.tried &&
+        text.len > HFSBI_LOG_SLACK) { /* a trim would keep only its end */
+        text = hfsb_str_slice(
+            text, hfsbi_char_after(text, text.len - HFSBI_LOG_SLACK),
+            text.len);
+        hfsb_buf_truncate(&r->memory, 0);
+        r->memory_start = r->total - text.len;
+    }
+    if (hfsb_buf_append(&r->memory, text) != HFSB_OK) {
+        hfsb_buf_truncate(&r->memory, 0);
+        r->memory_start = r->total;
+        r->lost = true;
+    }
+    hfsbi_log_trim(r);
+}
+
+/* ---- both streams ---- */
+
+/* Moves stderr from its window to a stash, an unnamed file, before the window
+   drops any of it. `more` characters are about to arrive. */
+static void hfsbi_stash_open(hfsbi_record *r, size_t more) {
+    hfsb_buf all = HFSB_INIT;
+    if (r->stash.tried ||
+        hfsb_text_window_total(r->window[1]) + more <= HFSBI_REPLY_CHARS)
+        return;
+    r->stash.tried = true;
+    all.alloc = r->alloc;
+    if (!r->spills->none) r->stash.fd = hfsbi_unnamed_file(r->spills->dir);
+    r->stash.full =
+        r->stash.fd < 0 ||
+        hfsb_text_window_show(r->window[1], HFSB_LIT(""), &all) != HFSB_OK ||
+        !hfsbi_write_capped(r->stash.fd, hfsb_buf_str(&all),
+                            r->spills->max_bytes, &r->stash.bytes);
+    hfsb_buf_free(&all);
+}
+
+/* Counts text of stderr, and appends it to the stash if there is one. */
+static void hfsbi_stash_append(hfsbi_record *r, hfsb_str text) {
+    r->stderr_total += text.len;
+    if (r->stash.tried && !r->stash.full)
+        r->stash.full = !hfsbi_write_capped(
+            r->stash.fd, text, r->spills->max_bytes, &r->stash.bytes);
+}
+
+/* Appends the cleaned text in r->piece to window and log or stash, and reports
+   it to on_text. */
+static void hfsbi_record_append(hfsbi_record *r, hfsb_proc_stream stream) {
+    hfsb_str text = hfsb_buf_str(&r->piece);
+    int      i = stream == HFSB_PROC_STDERR;
+    if (text.len == 0) return;
+    if (i == 1) hfsbi_stash_open(r, hfsb_utf8_count(text));
+    if (hfsb_text_window_write(r->window[i], text) != HFSB_OK) r->lost = true;
+    if (i == 1) hfsbi_stash_append(r, text);
+    else hfsbi_log_append(r, text);
+    if (r->on_text) r->on_text(r->user, stream, text);
+}
+
+HFSBI_FN void hfsbi_record_write(hfsbi_record *r, hfsb_proc_stream stream,
+                                 hfsb_str bytes) {
+    int    i = stream == HFSB_PROC_STDERR;
+    size_t n;
+    r->taken += bytes.len;
+    if (i == 0) {
+        r->bytes += bytes.len;
+        r->last_at = hfsb_clock_ms();
+    }
+    for (; bytes.len; bytes = hfsb_str_slice(bytes, n, bytes.len)) {
+        n = bytes.len < HFSBI_RECORD_BLOCK ? bytes.len
+                                           : (size_t)HFSBI_RECORD_BLOCK;
+        hfsb_buf_truncate(&r->piece, 0);
+        if (hfsb_text_filter_write(r->filter[i], hfsb_str_slice(bytes, 0, n),
+                                   &r->piece) == HFSB_OK)
+            hfsbi_record_append(r, stream);
+        else r->lost = true;
+    }
+}
+
+/* Handles a stash with only `done` bytes of stderr: skips log offsets up to
+   the end of stderr, and keeps the tail that its window shows. */
+static void hfsbi_log_skip_stderr(hfsbi_record *r, unsigned long long done) {
+    hfsb_str text;
+    size_t   chars;
+    r->spill.full = true;
+    r->total += r->stderr_total - done;
+    hfsb_buf_truncate(&r->memory, 0);
+    hfsb_buf_truncate(&r->piece, 0);
+    if (hfsb_text_window_show(r->window[1], HFSB_LIT(""), &r->piece) ==
+        HFSB_OK) {
+        text = hfsb_buf_str(&r->piece);
+        chars = hfsb_utf8_count(text);
+        if (chars > HFSBI_REPLY_TAIL) /* not its head, nor the marker */
+            text = hfsb_str_slice(
+                text, hfsb_utf8_offset(text, chars - HFSBI_REPLY_TAIL),
+                text.len);
+        if (hfsb_buf_append(&r->memory, text) != HFSB_OK) r->lost = true;
+    }
+    r->memory_start = r->total - r->memory.len;
+}
+
+/* Appends stderr to the log, from the window or the stash. */
+static void hfsbi_log_append_stderr(hfsbi_record *r) {
+    char               block[16384];
+    unsigned long long done = 0;
+    if (!r->stash.tried) {
+        hfsb_buf_truncate(&r->piece, 0);
+        if (hfsb_text_window_show(r->window[1], HFSB_LIT(""), &r->piece) ==
+            HFSB_OK)
+            hfsbi_log_append(r, hfsb_buf_str(&r->piece));
+        else r->lost = true;
+        return;
+    }
+    while (r->stash.fd >= 0 && done < r->stash.bytes) {
+        ssize_t n = pread(r->stash.fd, block, sizeof block, (off_t)done);
+        if (n < 0 && errno == EINTR) continue;
+        if (n <= 0) break;
+        hfsbi_log_append(r, hfsb_str_make(block, (size_t)n));
+        done += (unsigned long long)n;
+    }
+    if (done == r->stderr_total) return;
+    hfsbi_log_skip_stderr(r, done);
+}
+
+HFSBI_FN void hfsbi_record_finish(hfsbi_record *r) {
+    int i;
+    for (i = 0; i < 2; i++) {
+        hfsb_buf_truncate(&r->piece, 0);
+        if (hfsb_text_filter_finish(r->filter[i], &r->piece) != HFSB_OK)
+            r->lost = true;
+        hfsbi_record_append(r, i ? HFSB_PROC_STDERR : HFSB_PROC_STDOUT);
+    }
+    hfsbi_log_append_stderr(r);
+    hfsbi_close(&r->stash.fd);
+    hfsbi_close(&r->spill.fd);
+    /* Do not name a spill file that is empty, because the disk is full, or
+       that newer ones have replaced already. */
+    if (r->path.len &&
+        (r->spill.bytes == 0 ||
+         !hfsbi_spills_has(r->spills, hfsb_buf_str(&r->path)))) {
+        (void)unlink(r->path.ptr);
+        hfsb_buf_truncate(&r->path, 0);
+        r->spill.bytes = 0;
+    }
+}
+
+HFSBI_FN void hfsbi_record_settle(hfsbi_record *r) {
+    hfsbi_record_close_streams(r);
+    if (!r->path.len || r->spill.full) return;
+    r->memory_start = r->total; /* the spill file contains the whole log */
+    hfsb_buf_free(&r->memory);
+}
+
+HFSBI_FN size_t hfsbi_record_held(const hfsbi_record *r) {
+    return r->memory.len;
+}
+
+HFSBI_FN void hfsbi_record_forget(hfsbi_record *r) {
+    hfsb_buf_free(&r->memory);
+    r->memory_start = r->total;
+}
+
+HFSBI_FN size_t hfsbi_record_chars(const hfsbi_record *r) {
+    return hfsb_text_window_total(r->window[0]) +
+           hfsb_text_window_total(r->window[1]);
+}
+
+HFSBI_FN bool hfsbi_record_truncated(const hfsbi_record *r) {
+    return hfsbi_record_chars(r) > HFSBI_REPLY_CHARS;
+}
+
+HFSBI_FN bool hfsbi_record_pending(const hfsbi_record *r) {
+    hfsb_buf line = HFSB_INIT;
+    bool     some;
+    line.alloc = r->alloc;
+    some = r->filter[0] &&
+           hfsb_text_filter_peek(r->filter[0], &line) == HFSB_OK &&
+           line.len > 0;
+    hfsb_buf_free(&line);
+    return some;
+}
+
+HFSBI_FN hfsb_status hfsbi_record_show_stderr(const hfsbi_record *r,
+                                              size_t max, hfsb_buf *out) {
+    hfsb_buf    all = HFSB_INIT;
+    hfsb_str    text;
+    size_t      line;
+    hfsb_status st;
+    if (r->merged || !r->window[1]) return HFSB_OK;
+    all.alloc = r->alloc;
+    st = hfsb_text_window_show(r->window[1], HFSB_LIT(""), &all);
+    if (st == HFSB_OK) st = hfsb_text_filter_peek(r->filter[1], &all);
+    text = hfsbi_trim_end(hfsb_buf_str(&all));
+    if (text.len > max) {
+        text = hfsb_str_slice(text, hfsbi_char_after(text, text.len - max),
+                              text.len);
+        line = hfsb_str_find_byte(text, '\n');
+        if (line != HFSB_NPOS) text = hfsb_str_slice(text, line + 1, text.len);
+    }
+    if (st == HFSB_OK) st = hfsb_buf_append(out, text);
+    hfsb_buf_free(&all);
+    return st;
+}
+
+HFSBI_FN hfsb_status hfsbi_record_show(const hfsbi_record *r, hfsb_buf *out) {
+    return hfsbi_text_windows_show(
+        r->window[0], r->window[1], hfsb_buf_str(&r->path),
+        r->spill.full ? (size_t)r->spill.bytes : 0, out);
+}
+
+/* ---- reading the log ---- */
+
+/* Appends up to max bytes of the spill file. After finish() the file is closed
+   and may have been removed since; then nothing is appended. */
+static hfsb_status hfsbi_log_read_spill(const hfsbi_record *r,
+                                        unsigned long long from, size_t max,
+                                        hfsb_buf *out) {
+    size_t left =
+        r->spill.bytes - from < max ? (size_t)(r->spill.bytes - from) : max;
+    hfsb_status st = hfsb_buf_reserve(out, left);
+    int         reopened = -1, fd = r->spill.fd;
+    if (fd < 0)
+        fd = reopened = open(r->path.ptr, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    while (fd >= 0 && st == HFSB_OK && left > 0) {
+        ssize_t n = pread(fd, out->ptr + out->len, left, (off_t)from);
+        if (n < 0 && errno == EINTR) continue;
+        if (n <= 0) break;
+        out->len += (size_t)n;
+        out->ptr[out->len] = '\0';
+        from += (unsigned long long)n;
+        left -= (size_t)n;
+    }
+    hfsbi_close(&reopened);
+    return st;
+}
+
+/* Shortens out[mark..] so that it ends between characters. */
+static void hfsbi_cut_to_char(hfsb_buf *out, size_t mark) {
+    hfsb_str text = hfsb_buf_str(out);
+    size_t n = text.len > mark ? hfsbi_char_before(text, text.len - 1) : mark;
+    unsigned long code;
+    bool          valid = true;
+    if (n > mark) (void)hfsb_utf8_step(text, n, &code, &valid);
+    if (!valid) hfsb_buf_truncate(out, n);
+}
+
+HFSBI_FN hfsb_status hfsbi_record_read(const hfsbi_record *r,
+                                       unsigned long long from, size_t max,
+                                       hfsb_buf *out, unsigned long long *next,
+                                       unsigned long long *gone_from,
+                                       unsigned long long *gone_to) {
+    size_t      mark = out->len, got;
+    hfsb_status st = HFSB_OK;
+    *gone_from = *gone_to = 0;
+    if (from > r->total) from = r->total;
+    if (from < r->memory_start && from >= r->spill.bytes) {
+        *gone_from = from;
+        *gone_to = from = r->memory_start;
+    }
+    if (from >= r->memory_start) {
+        hfsb_str text = hfsb_buf_str(&r->memory);
+        size_t   at = (size_t)(from - r->memory_start);
+        size_t   n = text.len - at < max ? text.len - at : max;
+        st = hfsb_buf_append(out, hfsb_str_slice(text, at, at + n));
+    } else {
+        st = hfsbi_log_read_spill(r, from, max, out);
+        if (st == HFSB_OK && out->len == mark) { /* the file was removed */
+            *gone_from = from;
+            *gone_to = from = r->memory_start;
+        }
+    }
+    if (st == HFSB_OK && from + (out->len - mark) < r->total)
+        hfsbi_cut_to_char(out, mark);
+    got = out->len - mark;
+    *next = from + got;
+    if (st == HFSB_OK && *next == r->total && r->filter[0])
+        st = hfsb_text_filter_peek(r->filter[0], out);
+    if (st != HFSB_OK) hfsb_buf_truncate(out, mark);
+    return st;
+}
+
 /* ---- src/tools/tools_private.h ---- */
 /* tools_private.h - what the files of the tools share.
 
        args.c     reads the arguments of a call into a tool's struct
        table.c    lists the tools and writes their definitions
-       record.c   keeps the output of one command, and spill files
        check.c    warns about a file that was just written
        python.c   ... if it is Python: runs the helper process
        job.c      runs commands: waiting, running, finished
@@ -28496,7 +29895,7 @@ hfsb_status hfsb_proc_run(const hfsb_proc_opts *opts, hfsb_buf *out,
        exit.c     exit codes that are answers, not failures
        control.c  bash_output, bash_input, kill
        write.c    write, edit, multi_edit, exists
-       walk.c     walks a folder for glob, grep and list
+       search.c   what glob, grep and list share: pages, notes
        grep.c     grep: searches the lines of files
        plan.c     the todo plan of an agent: plan_tool, reminders
 
@@ -28755,123 +30154,6 @@ HFSBI_FN void hfsbi_put_member_int(hfsb_json_writer *w, const char *key,
                                    long long value);
 HFSBI_FN void hfsbi_put_member_bool(hfsb_json_writer *w, const char *key,
                                     bool value);
-
-/* ==== record.c: the output of a command ================================== */
-
-/* The spill files of one tools object. At most `max` exist; a new one removes
-   the oldest. Files made elsewhere are never removed. */
-typedef struct hfsbi_spills {
-    char          **paths; /* a ring, oldest at `first` */
-    size_t          first, count, max;
-    size_t          max_bytes; /* of one file */
-    size_t          over;      /* bytes of a log that is saved in any case (0:
-                                  when a reply cuts it) */
-    bool            none;      /* make no files */
-    bool            dropped;   /* remove the files with the object */
-    char           *dir;       /* absolute where possible */
-    hfsb_alloc      alloc;
-    pthread_mutex_t lock; /* protects paths, first and count */
-} hfsbi_spills;
-
-/* dir NULL: $TMPDIR or /tmp; max 0: 32 files; max_bytes 0: 64 MiB. False
-   without memory; then there is nothing to free. */
-HFSBI_FN bool hfsbi_spills_init(hfsbi_spills *spills, const char *dir,
-                                size_t max, size_t max_bytes,
-                                const hfsb_alloc *alloc);
-/* Frees the memory, and with `dropped` removes the files. */
-HFSBI_FN void hfsbi_spills_free(hfsbi_spills *spills);
-/* True when path is a spill file that still counts among these. */
-HFSBI_FN bool hfsbi_spills_has(hfsbi_spills *spills, hfsb_str path);
-
-/* A file that keeps what does not fit into memory. */
-typedef struct hfsbi_kept_file {
-    int                fd;    /* -1: none */
-    unsigned long long bytes; /* in it */
-    bool               full;  /* it takes no more */
-    bool               tried; /* to make one */
-} hfsbi_kept_file;
-
-/*  stdout --> filter --> window, log
-    stderr --> filter --> window, stash        ... at the end: stash --> log
-
-    The filter cleans text as it arrives. The windows keep the parts that a
-    reply shows. The log is the cleaned text, bytes 0 to `total`: bash_output
-    shows it, the spill file holds it. `memory` holds the whole log until the
-    text is too long for a reply. From then on the spill file holds the log, up
-    to a limit, and `memory` keeps the end.
-
-        0           spill.bytes         memory_start          total
-        [ spill file )  ... dropped ...  [ memory             )            */
-typedef struct hfsbi_record {
-    hfsb_text_filter  *filter[2]; /* of stdout, stderr */
-    hfsb_text_window  *window[2];
-    hfsb_buf           piece; /* cleaned text on its way */
-    hfsb_buf           memory;
-    unsigned long long memory_start, total;
-    hfsbi_kept_file    spill;
-    hfsb_buf           path; /* of the spill file, or empty */
-    hfsbi_kept_file    stash;
-    unsigned long long stderr_total; /* bytes of cleaned stderr */
-    bool               merged;       /* stderr arrives with stdout */
-    bool               lost;         /* some text was lost: out of memory */
-    unsigned long long taken;        /* raw bytes of both streams */
-    unsigned long long bytes;        /* raw bytes of stdout */
-    long long          last_at;      /* hfsb_clock_ms() of the last stdout */
-    hfsbi_spills      *spills;
-    void (*on_text)(void *user, hfsb_proc_stream stream, hfsb_str text);
-    void      *user;
-    hfsb_alloc alloc;
-} hfsbi_record;
-
-/* spills must outlive the record. False without memory; then there is nothing
-   to free. */
-HFSBI_FN bool hfsbi_record_init(hfsbi_record *r, hfsbi_spills *spills,
-                                bool merged, const hfsb_alloc *alloc);
-HFSBI_FN void hfsbi_record_free(hfsbi_record *r);
-
-/* Adds bytes as the command wrote them. Failures set r->lost. */
-HFSBI_FN void hfsbi_record_write(hfsbi_record *r, hfsb_proc_stream stream,
-                                 hfsb_str bytes);
-/* Ends the record: unfinished lines count as lines, stderr follows stdout in
-   the log, descriptors are closed. */
-HFSBI_FN void hfsbi_record_finish(hfsbi_record *r);
-
-/* Returns the number of characters in both streams. */
-HFSBI_FN size_t hfsbi_record_chars(const hfsbi_record *r);
-/* True when a reply leaves out some of the text. */
-HFSBI_FN bool hfsbi_record_truncated(const hfsbi_record *r);
-
-/* True while stdout ends in an unfinished line. */
-HFSBI_FN bool hfsbi_record_pending(const hfsbi_record *r);
-
-/* Appends the end of stderr so far, at most max bytes, in whole lines if there
-   are several. Nothing for a merged or settled record. HFSB_OK or the failure
-   of the buffer. */
-HFSBI_FN hfsb_status hfsbi_record_show_stderr(const hfsbi_record *r,
-                                              size_t max, hfsb_buf *out);
-
-/* Appends the text of a reply. Call it after finish and before settle. HFSB_OK
-   or the failure of the buffer. */
-HFSBI_FN hfsb_status hfsbi_record_show(const hfsbi_record *r, hfsb_buf *out);
-
-/* Frees everything that hfsbi_record_read() does not need. Call it after
-   finish. */
-HFSBI_FN void hfsbi_record_settle(hfsbi_record *r);
-/* Returns the bytes of the log in memory. */
-HFSBI_FN size_t hfsbi_record_held(const hfsbi_record *r);
-/* Frees the log in memory; a spill file stays readable. */
-HFSBI_FN void hfsbi_record_forget(hfsbi_record *r);
-
-/* Appends at most max bytes of the log from byte `from` on, without a partial
-   character at the end. *next is the offset that follows. Bytes that are no
-   longer held are skipped: [*gone_from, *gone_to), both 0 when none are. At
-   the end of the log the unfinished line is appended too. HFSB_OK; on failure
-   *out is as it was. */
-HFSBI_FN hfsb_status hfsbi_record_read(const hfsbi_record *r,
-                                       unsigned long long from, size_t max,
-                                       hfsb_buf *out, unsigned long long *next,
-                                       unsigned long long *gone_from,
-                                       unsigned long long *gone_to);
 
 /* ==== check.c: warnings after a write ==================================== */
 
@@ -29598,121 +30880,12 @@ typedef bool hfsbi_unread_fn(void *user, hfsb_str path);
    NULL) is proven is not named: its hunks show that their author knows the
    lines they change, and that is what reading is for. An invalid patch is not
    refused here. HFSB_OK or HFSB_NOMEM. */
-HFSBI_FN hfsb_status hfsbi_refuse_unread(const hfsb_alloc *alloc,
-                                         hfsb_str          text,
-                                         hfsbi_unread_fn *is_unread,
-                                         void            *user,
-                                         const hfsb_patch_result *applied,
-                                         hfsb_tool_result        *result,
-                                         bool                    *refused);
+HFSBI_FN hfsb_status hfsbi_refuse_unread(
+    const hfsb_alloc *alloc, hfsb_str text, hfsbi_unread_fn *is_unread,
+    void *user, const hfsb_patch_result *applied, hfsb_tool_result *result,
+    bool *refused);
 
-/* ==== walk.c: shared by glob, grep and list ============================== */
-
-/* A finder walks everything beneath a folder. It reads nothing outside the
-   root: each folder is opened from its parent, and symlinks are visited but
-   never followed. */
-
-enum {
-    HFSBI_FINDER_DEPTH = 200,      /* nested folders: one descriptor each */
-    HFSBI_FINDER_NAMES = 64 << 20, /* bytes of names held at a time */
-    HFSBI_FINDER_RULES = 1 << 20,  /* bytes read of a .gitignore */
-    HFSBI_FINDER_TOLD = 3,         /* unreadable folders that notes name */
-    HFSBI_FINDER_MS = 30000,       /* timeout of a search */
-    HFSBI_FINDER_PAGE = 40000      /* bytes of output, by default */
-};
-
-typedef enum hfsbi_entry_type {
-    HFSBI_ENTRY_FILE,
-    HFSBI_ENTRY_FOLDER,
-    HFSBI_ENTRY_LINK,
-    HFSBI_ENTRY_OTHER, /* a device, FIFO or socket */
-    HFSBI_ENTRY_UNKNOWN
-} hfsbi_entry_type;
-
-/* One entry of a folder; valid during the callback. */
-typedef struct hfsbi_entry {
-    int              dir; /* descriptor of the folder */
-    const char      *name;
-    hfsb_str         path; /* relative to the start of the search */
-    hfsbi_entry_type type;
-    bool             ignored;
-} hfsbi_entry;
-
-/* Why a walk ended. The first reason stays. */
-typedef enum hfsbi_walk_end {
-    HFSBI_WALK_COMPLETE, /* everything was visited, or the walk goes on */
-    HFSBI_WALK_STOPPED,  /* a visitor needs no more entries */
-    HFSBI_WALK_LATE,     /* the deadline passed */
-    HFSBI_WALK_CANCELLED /* the call was cancelled */
-} hfsbi_walk_end;
-
-typedef struct hfsbi_finder_level hfsbi_finder_level;
-
-/* All zero at first, except for the fields that the caller sets. */
-typedef struct hfsbi_finder {
-    /* set by the caller */
-    const hfsb_call *call; /* its cancellation ends the walk (NULL: none) */
-    const hfsb_root *place;
-    hfsb_alloc       alloc;
-    bool             all;       /* include ignored entries and .git */
-    bool             sorted;    /* visit the names of a folder in order */
-    bool             no_follow; /* a symlink as the start is not followed */
-    bool      shows_ignored;    /* ignored entries are visited, not entered */
-    size_t    offset;           /* results to skip */
-    size_t    page;             /* bytes of output */
-    size_t    max_depth;        /* nested folders, the start included (0: up to
-                                 HFSBI_FINDER_DEPTH) */
-    long long until;            /* deadline on hfsb_clock_ms() (0: in
-                                HFSBI_FINDER_MS) */
-    /* A quick filter: a folder that is not wanted is not entered, another
-       entry not visited. NULL: everything is wanted. */
-    bool (*wants)(void *user, const hfsbi_entry *entry);
-    /* Called for a folder before its entries. A status other than HFSB_OK ends
-       the walk. */
-    hfsb_status (*visit)(void *user, const hfsbi_entry *entry);
-    void *user;
-
-    /* set by hfsbi_finder_open() */
-    hfsbi_target spot;  /* the start */
-    hfsb_buf     shown; /* prefix of entry paths in the output: "" or ends in a
-                         slash */
-
-    /* the outcome */
-    size_t         files;   /* entries seen that are not folders */
-    size_t         ignored; /* entries skipped by ignore rules */
-    size_t         failed;  /* folders not read, or not completely */
-    hfsb_buf       notes;   /* about some of these: LF and a line for each */
-    hfsbi_walk_end end;     /* visit may set it to HFSBI_WALK_STOPPED */
-
-    /* private */
-    hfsb_buf            path;    /* of the entry, as ignore rules see it */
-    hfsb_buf            from;    /* the start, as the deny list sees it; empty
-                                    at the root */
-    size_t              prefix;  /* bytes of `path` up to the start */
-    hfsbi_ignore       *ignore;  /* NULL: no rules so far */
-    bool                at_root; /* the start is / */
-    size_t              names;   /* bytes of names held */
-    hfsbi_finder_level *levels;  /* HFSBI_FINDER_DEPTH of them */
-    size_t              depth;   /* levels in use */
-} hfsbi_finder;
-
-/* Resolves path ("": the working directory) into f->spot. HFSB_OK, or the
-   failure with *err. Close the finder in either case. */
-HFSBI_FN hfsb_status hfsbi_finder_open(hfsbi_finder *f, hfsb_str path,
-                                       hfsb_err *err);
-/* Visits everything beneath f->spot, which must be a folder. HFSB_OK, also
-   when some folders could not be read; the status of visit; HFSB_NOMEM; or the
-   reason why the first folder cannot be read. */
-HFSBI_FN hfsb_status hfsbi_finder_run(hfsbi_finder *f, hfsb_err *err);
-HFSBI_FN void        hfsbi_finder_close(hfsbi_finder *f);
-
-/* True when the walk must end; sets f->end when the deadline has passed or the
-   call is cancelled. Visitors ask it too while one file takes long. */
-HFSBI_FN bool hfsbi_finder_over(hfsbi_finder *f);
-
-/* Opens a visited file and fills *st. Returns the descriptor, or -1 with
-   errno: ENOENT when it is not a regular file any more. */
-HFSBI_FN int hfsbi_entry_open(int dir, const char *name, struct stat *st);
+/* ==== search.c: shared by glob, grep and list ============================ */
 
 /* Sets up *f for a call and opens it at path. Returns as
    hfsbi_finder_open(). */
@@ -29734,10 +30907,6 @@ HFSBI_FN size_t hfsbi_finder_limit(const hfsb_call *call, long long given,
                           "a number from 1 to " #most " (0: " #few ")"),      \
         HFSBI_PARAM_RANGE("offset", HFSBI_ARG_INT, 0, args, offset, NULL, 0,  \
                           1000000, 0, "a number from 0 to 1000000")
-
-/* Appends a path or name on one line: control characters and invalid UTF-8
-   become \n, \t, \x1B. */
-HFSBI_FN void hfsbi_put_shown(hfsb_buf *sink, hfsb_str path);
 
 /* Adds a note, which follows the output. HFSB_OK or the failure of the
    buffer. */
@@ -30353,534 +31522,6 @@ HFSBI_FN void hfsbi_result_status(hfsb_tool_result *result, hfsb_status st,
             hfsb_cstr(err && err->msg[0] ? err->msg : hfsb_status_text(st))) !=
             HFSB_OK)
         hfsb_buf_truncate(&result->error, 0);
-}
-
-/* ---- src/tools/record.c ---- */
-/* record.c - the output of a command, kept in bounded memory.
-
-   Output is cleaned as it arrives. stdout goes to its window, which a reply
-   shows, and to the log, which bash_output reads. stderr comes after stdout in
-   the log, so it waits until the end: in its window while it is short, then in
-   an unnamed file, the stash.
-
-       init --> write ... --> finish --> show, read --> settle --> read, free
-                  |             stderr is moved to the log
-                  read
-
-   The log starts in memory. Once the text is too long for one reply, or longer
-   than the option spill_over, the whole log goes to a spill file that the reply
-   names, and memory keeps its end.
-
-   What always holds: log offsets never change; spill file, stash and memory
-   have limits; every cut falls between characters. Failing to create or write
-   a file loses old output, but never fails the command.
-
-   Spill files outlive their command. The oldest is removed when there are too
-   many; only files created here are ever removed. */
-enum {
-    HFSBI_REPLY_CHARS = 25000, /* longest text that a reply shows whole */
-    /* characters of the end that a reply to longer output shows */
-    HFSBI_REPLY_TAIL = HFSBI_REPLY_CHARS - HFSBI_REPLY_CHARS / 4,
-    HFSBI_LOG_KEEP = 48 * 1024, /* bytes kept in memory after a trim */
-    /* bytes in memory that cause a trim: a whole reply fits */
-    HFSBI_LOG_SLACK = 4 * HFSBI_REPLY_CHARS + 4096,
-    HFSBI_RECORD_BLOCK = 32 * 1024 /* bytes cleaned at a time: more than the
-                                      tail of a reply, for speed */
-};
-
-/* ---- spill files ---- */
-
-/* A copy of dir as an absolute path, since the reader of a reply may have
-   another working directory. NULL without memory. */
-static char *hfsbi_spills_dir(const char *dir, const hfsb_alloc *alloc) {
-    hfsb_buf path = HFSB_INIT;
-    char     here[PATH_MAX], *copy = NULL;
-    path.alloc = *alloc;
-    if (*dir == '/' || !getcwd(here, sizeof here))
-        return hfsbi_cstr_copy(alloc, hfsb_cstr(dir));
-    if (hfsb_path_join(hfsb_cstr(here), hfsb_cstr(dir), &path) == HFSB_OK)
-        copy = hfsbi_cstr_copy(alloc, hfsb_buf_str(&path));
-    hfsb_buf_free(&path);
-    return copy;
-}
-
-HFSBI_FN bool hfsbi_spills_init(hfsbi_spills *spills, const char *dir,
-                                size_t max, size_t max_bytes,
-                                const hfsb_alloc *alloc) {
-    memset(spills, 0, sizeof *spills);
-    if (!dir) dir = getenv("TMPDIR");
-    if (!dir || !*dir) dir = "/tmp";
-    (void)pthread_mutex_init(&spills->lock, NULL);
-    spills->alloc = *alloc;
-    spills->max = max ? max : 32;
-    spills->max_bytes = max_bytes ? max_bytes : (size_t)64 << 20;
-    spills->paths = (char **)hfsbi_array(alloc, spills->max, sizeof(char *));
-    spills->dir = hfsbi_spills_dir(dir, alloc);
-    if (spills->paths && spills->dir) return true;
-    hfsbi_spills_free(spills);
-    return false;
-}
-
-static void hfsbi_spill_path_free(hfsbi_spills *spills, char *path) {
-    hfsbi_array_free(&spills->alloc, path, strlen(path) + 1, 1);
-}
-
-static void hfsbi_spills_drop_oldest(hfsbi_spills *spills) {
-    char *path = spills->paths[spills->first];
-    (void)unlink(path);
-    hfsbi_spill_path_free(spills, path);
-    spills->first = (spills->first + 1) % spills->max;
-    spills->count--;
-}
-
-HFSBI_FN void hfsbi_spills_free(hfsbi_spills *spills) {
-    size_t i;
-    if (!spills->max) return; /* was not opened */
-    while (spills->dropped && spills->count) hfsbi_spills_drop_oldest(spills);
-    for (i = 0; i < spills->count; i++)
-        hfsbi_spill_path_free(
-            spills, spills->paths[(spills->first + i) % spills->max]);
-    hfsbi_array_free(&spills->alloc, spills->paths, spills->max,
-                     sizeof(char *));
-    if (spills->dir)
-        hfsbi_array_free(&spills->alloc, spills->dir, strlen(spills->dir) + 1,
-                         1);
-    (void)pthread_mutex_destroy(&spills->lock);
-    memset(spills, 0, sizeof *spills);
-}
-
-HFSBI_FN bool hfsbi_spills_has(hfsbi_spills *spills, hfsb_str path) {
-    bool   has = false;
-    size_t i;
-    pthread_mutex_lock(&spills->lock);
-    for (i = 0; !has && i < spills->count; i++)
-        has = hfsb_str_equal(
-            path, hfsb_cstr(spills->paths[(spills->first + i) % spills->max]));
-    pthread_mutex_unlock(&spills->lock);
-    return has;
-}
-
-/* Creates a spill file, and removes the oldest if there are too many. Returns
-   its descriptor with the path in *name, or -1 with *name empty. */
-static int hfsbi_spills_create(hfsbi_spills *spills, hfsb_buf *name) {
-    char  id[17];
-    int   fd = -1, tries;
-    char *copy;
-    for (tries = 0; fd < 0 && tries < 8 && !spills->none; tries++) {
-        hfsb_buf_truncate(name, 0);
-        hfsbi_random_hex(id, sizeof id - 1);
-        if (hfsb_buf_printf(name, "%s/bash_output_%s.txt", spills->dir, id) !=
-            HFSB_OK)
-            break;
-        fd = open(name->ptr, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-        if (fd < 0 && errno != EEXIST && errno != EINTR) break;
-    }
-    fd = hfsbi_fd_above_2(fd);
-    copy = fd < 0 ? NULL : hfsbi_cstr_copy(&spills->alloc, hfsb_buf_str(name));
-    if (fd >= 0 && !copy) {
-        (void)unlink(name->ptr);
-        hfsbi_close(&fd);
-    }
-    if (fd < 0) {
-        hfsb_buf_truncate(name, 0);
-        return -1;
-    }
-    pthread_mutex_lock(&spills->lock);
-    if (spills->count == spills->max) hfsbi_spills_drop_oldest(spills);
-    spills->paths[(spills->first + spills->count++) % spills->max] = copy;
-    pthread_mutex_unlock(&spills->lock);
-    return fd;
-}
-
-/* ---- one record ---- */
-
-HFSBI_FN bool hfsbi_record_init(hfsbi_record *r, hfsbi_spills *spills,
-                                bool merged, const hfsb_alloc *alloc) {
-    hfsb_text_limit limit = HFSB_INIT;
-    int             i;
-    limit.chars = HFSBI_REPLY_CHARS;
-    memset(r, 0, sizeof *r);
-    r->spill.fd = r->stash.fd = -1;
-    r->alloc = r->piece.alloc = r->memory.alloc = r->path.alloc = *alloc;
-    r->spills = spills;
-    r->merged = merged;
-    for (i = 0; i < 2; i++) {
-        r->filter[i] = hfsb_text_filter_open(alloc);
-        r->window[i] = hfsb_text_window_open(&limit, alloc);
-        if (!r->filter[i] || !r->window[i]) {
-            hfsbi_record_free(r);
-            return false;
-        }
-    }
-    return true;
-}
-
-/* Frees filters and windows, which only a running command needs. */
-static void hfsbi_record_close_streams(hfsbi_record *r) {
-    int i;
-    for (i = 0; i < 2; i++) {
-        hfsb_text_filter_close(r->filter[i]);
-        hfsb_text_window_close(r->window[i]);
-        r->filter[i] = NULL;
-        r->window[i] = NULL;
-    }
-    hfsb_buf_free(&r->piece);
-}
-
-HFSBI_FN void hfsbi_record_free(hfsbi_record *r) {
-    hfsbi_record_close_streams(r);
-    hfsb_buf_free(&r->memory);
-    hfsb_buf_free(&r->path);
-    hfsbi_close(&r->spill.fd);
-    hfsbi_close(&r->stash.fd);
-}
-
-/* The start of a character at or before `at`. */
-static size_t hfsbi_char_before(hfsb_str text, size_t at) {
-    while (at > 0 && at < text.len &&
-           ((unsigned char)text.ptr[at] & 0xC0u) == 0x80u)
-        at--;
-    return at;
-}
-
-/* The start of a character at or after `at`. */
-static size_t hfsbi_char_after(hfsb_str text, size_t at) {
-    while (at < text.len && ((unsigned char)text.ptr[at] & 0xC0u) == 0x80u)
-        at++;
-    return at;
-}
-
-/* Appends text to a file that may hold max bytes, *written of them so far.
-   False if not all of it was written. Cuts between characters, so the file
-   stays valid text. */
-static bool hfsbi_write_capped(int fd, hfsb_str text, size_t max,
-                               unsigned long long *written) {
-    size_t room = *written < max ? max - (size_t)*written : 0;
-    size_t n = hfsbi_char_before(text, text.len < room ? text.len : room);
-    if (n > 0) {
-        if (!hfsbi_write_all(fd, hfsb_str_slice(text, 0, n))) return false;
-        *written += n;
-    }
-    return n == text.len;
-}
-
-/* ---- the log ---- */
-
-/* Appends text to the spill file, if there is one with room. */
-static void hfsbi_log_save(hfsbi_record *r, hfsb_str text) {
-    if (r->spill.fd >= 0 && !r->spill.full)
-        r->spill.full = !hfsbi_write_capped(
-            r->spill.fd, text, r->spills->max_bytes, &r->spill.bytes);
-}
-
-/* Creates the spill file. `memory` still contains the whole log, and goes into
-   the file first. */
-static void hfsbi_log_open_spill(hfsbi_record *r) {
-    if (r->spill.tried) return;
-    r->spill.tried = true;
-    r->spill.fd = hfsbi_spills_create(r->spills, &r->path);
-    hfsbi_log_save(r, hfsb_buf_str(&r->memory));
-}
-
-/* Drops the start of `memory` once it is long and was saved. */
-static void hfsbi_log_trim(hfsbi_record *r) {
-    size_t drop;
-    if (!r->spill.tried || r->memory.len <= HFSBI_LOG_SLACK) return;
-    drop = hfsbi_char_after(hfsb_buf_str(&r->memory),
-                            r->memory.len - HFSBI_LOG_KEEP);
-    memmove(r->memory.ptr, r->memory.ptr + drop, r->memory.len - drop);
-    hfsb_buf_truncate(&r->memory, r->memory.len - drop);
-    r->memory_start += drop;
-}
-
-/* True when the log must be saved once text is appended. */
-static bool hfsbi_log_is_long(const hfsbi_record *r, hfsb_str text) {
-    size_t over = r->spills->over;
-    return hfsbi_record_truncated(r) || (over && r->total + text.len > over);
-}
-
-/* Appends text to the log. Without memory: drops the log in `memory`. */
-static void hfsbi_log_append(hfsbi_record *r, hfsb_str text) {
-    if (!r->spill.tried && hfsbi_log_is_long(r, text)) hfsbi_log_open_spill(r);
-    hfsbi_log_save(r, text);
-    r->total += text.len;
-    if (r->spill.tried &&
-        text.len > HFSBI_LOG_SLACK) { /* a trim would keep only its end */
-        text = hfsb_str_slice(
-            text, hfsbi_char_after(text, text.len - HFSBI_LOG_SLACK),
-            text.len);
-        hfsb_buf_truncate(&r->memory, 0);
-        r->memory_start = r->total - text.len;
-    }
-    if (hfsb_buf_append(&r->memory, text) != HFSB_OK) {
-        hfsb_buf_truncate(&r->memory, 0);
-        r->memory_start = r->total;
-        r->lost = true;
-    }
-    hfsbi_log_trim(r);
-}
-
-/* ---- both streams ---- */
-
-/* Moves stderr from its window to a stash, an unnamed file, before the window
-   drops any of it. `more` characters are about to arrive. */
-static void hfsbi_stash_open(hfsbi_record *r, size_t more) {
-    hfsb_buf all = HFSB_INIT;
-    if (r->stash.tried ||
-        hfsb_text_window_total(r->window[1]) + more <= HFSBI_REPLY_CHARS)
-        return;
-    r->stash.tried = true;
-    all.alloc = r->alloc;
-    if (!r->spills->none) r->stash.fd = hfsbi_unnamed_file(r->spills->dir);
-    r->stash.full =
-        r->stash.fd < 0 ||
-        hfsb_text_window_show(r->window[1], HFSB_LIT(""), &all) != HFSB_OK ||
-        !hfsbi_write_capped(r->stash.fd, hfsb_buf_str(&all),
-                            r->spills->max_bytes, &r->stash.bytes);
-    hfsb_buf_free(&all);
-}
-
-/* Counts text of stderr, and appends it to the stash if there is one. */
-static void hfsbi_stash_append(hfsbi_record *r, hfsb_str text) {
-    r->stderr_total += text.len;
-    if (r->stash.tried && !r->stash.full)
-        r->stash.full = !hfsbi_write_capped(
-            r->stash.fd, text, r->spills->max_bytes, &r->stash.bytes);
-}
-
-/* Appends the cleaned text in r->piece to window and log or stash, and reports
-   it to on_text. */
-static void hfsbi_record_append(hfsbi_record *r, hfsb_proc_stream stream) {
-    hfsb_str text = hfsb_buf_str(&r->piece);
-    int      i = stream == HFSB_PROC_STDERR;
-    if (text.len == 0) return;
-    if (i == 1) hfsbi_stash_open(r, hfsb_utf8_count(text));
-    if (hfsb_text_window_write(r->window[i], text) != HFSB_OK) r->lost = true;
-    if (i == 1) hfsbi_stash_append(r, text);
-    else hfsbi_log_append(r, text);
-    if (r->on_text) r->on_text(r->user, stream, text);
-}
-
-HFSBI_FN void hfsbi_record_write(hfsbi_record *r, hfsb_proc_stream stream,
-                                 hfsb_str bytes) {
-    int    i = stream == HFSB_PROC_STDERR;
-    size_t n;
-    r->taken += bytes.len;
-    if (i == 0) {
-        r->bytes += bytes.len;
-        r->last_at = hfsb_clock_ms();
-    }
-    for (; bytes.len; bytes = hfsb_str_slice(bytes, n, bytes.len)) {
-        n = bytes.len < HFSBI_RECORD_BLOCK ? bytes.len
-                                           : (size_t)HFSBI_RECORD_BLOCK;
-        hfsb_buf_truncate(&r->piece, 0);
-        if (hfsb_text_filter_write(r->filter[i], hfsb_str_slice(bytes, 0, n),
-                                   &r->piece) == HFSB_OK)
-            hfsbi_record_append(r, stream);
-        else r->lost = true;
-    }
-}
-
-/* Handles a stash with only `done` bytes of stderr: skips log offsets up to
-   the end of stderr, and keeps the tail that its window shows. */
-static void hfsbi_log_skip_stderr(hfsbi_record *r, unsigned long long done) {
-    hfsb_str text;
-    size_t   chars;
-    r->spill.full = true;
-    r->total += r->stderr_total - done;
-    hfsb_buf_truncate(&r->memory, 0);
-    hfsb_buf_truncate(&r->piece, 0);
-    if (hfsb_text_window_show(r->window[1], HFSB_LIT(""), &r->piece) ==
-        HFSB_OK) {
-        text = hfsb_buf_str(&r->piece);
-        chars = hfsb_utf8_count(text);
-        if (chars > HFSBI_REPLY_TAIL) /* not its head, nor the marker */
-            text = hfsb_str_slice(
-                text, hfsb_utf8_offset(text, chars - HFSBI_REPLY_TAIL),
-                text.len);
-        if (hfsb_buf_append(&r->memory, text) != HFSB_OK) r->lost = true;
-    }
-    r->memory_start = r->total - r->memory.len;
-}
-
-/* Appends stderr to the log, from the window or the stash. */
-static void hfsbi_log_append_stderr(hfsbi_record *r) {
-    char               block[16384];
-    unsigned long long done = 0;
-    if (!r->stash.tried) {
-        hfsb_buf_truncate(&r->piece, 0);
-        if (hfsb_text_window_show(r->window[1], HFSB_LIT(""), &r->piece) ==
-            HFSB_OK)
-            hfsbi_log_append(r, hfsb_buf_str(&r->piece));
-        else r->lost = true;
-        return;
-    }
-    while (r->stash.fd >= 0 && done < r->stash.bytes) {
-        ssize_t n = pread(r->stash.fd, block, sizeof block, (off_t)done);
-        if (n < 0 && errno == EINTR) continue;
-        if (n <= 0) break;
-        hfsbi_log_append(r, hfsb_str_make(block, (size_t)n));
-        done += (unsigned long long)n;
-    }
-    if (done == r->stderr_total) return;
-    hfsbi_log_skip_stderr(r, done);
-}
-
-HFSBI_FN void hfsbi_record_finish(hfsbi_record *r) {
-    int i;
-    for (i = 0; i < 2; i++) {
-        hfsb_buf_truncate(&r->piece, 0);
-        if (hfsb_text_filter_finish(r->filter[i], &r->piece) != HFSB_OK)
-            r->lost = true;
-        hfsbi_record_append(r, i ? HFSB_PROC_STDERR : HFSB_PROC_STDOUT);
-    }
-    hfsbi_log_append_stderr(r);
-    hfsbi_close(&r->stash.fd);
-    hfsbi_close(&r->spill.fd);
-    /* Do not name a spill file that is empty, because the disk is full, or
-       that newer ones have replaced already. */
-    if (r->path.len &&
-        (r->spill.bytes == 0 ||
-         !hfsbi_spills_has(r->spills, hfsb_buf_str(&r->path)))) {
-        (void)unlink(r->path.ptr);
-        hfsb_buf_truncate(&r->path, 0);
-        r->spill.bytes = 0;
-    }
-}
-
-HFSBI_FN void hfsbi_record_settle(hfsbi_record *r) {
-    hfsbi_record_close_streams(r);
-    if (!r->path.len || r->spill.full) return;
-    r->memory_start = r->total; /* the spill file contains the whole log */
-    hfsb_buf_free(&r->memory);
-}
-
-HFSBI_FN size_t hfsbi_record_held(const hfsbi_record *r) {
-    return r->memory.len;
-}
-
-HFSBI_FN void hfsbi_record_forget(hfsbi_record *r) {
-    hfsb_buf_free(&r->memory);
-    r->memory_start = r->total;
-}
-
-HFSBI_FN size_t hfsbi_record_chars(const hfsbi_record *r) {
-    return hfsb_text_window_total(r->window[0]) +
-           hfsb_text_window_total(r->window[1]);
-}
-
-HFSBI_FN bool hfsbi_record_truncated(const hfsbi_record *r) {
-    return hfsbi_record_chars(r) > HFSBI_REPLY_CHARS;
-}
-
-HFSBI_FN bool hfsbi_record_pending(const hfsbi_record *r) {
-    hfsb_buf line = HFSB_INIT;
-    bool     some;
-    line.alloc = r->alloc;
-    some = r->filter[0] &&
-           hfsb_text_filter_peek(r->filter[0], &line) == HFSB_OK &&
-           line.len > 0;
-    hfsb_buf_free(&line);
-    return some;
-}
-
-HFSBI_FN hfsb_status hfsbi_record_show_stderr(const hfsbi_record *r,
-                                              size_t max, hfsb_buf *out) {
-    hfsb_buf    all = HFSB_INIT;
-    hfsb_str    text;
-    size_t      line;
-    hfsb_status st;
-    if (r->merged || !r->window[1]) return HFSB_OK;
-    all.alloc = r->alloc;
-    st = hfsb_text_window_show(r->window[1], HFSB_LIT(""), &all);
-    if (st == HFSB_OK) st = hfsb_text_filter_peek(r->filter[1], &all);
-    text = hfsbi_trim_end(hfsb_buf_str(&all));
-    if (text.len > max) {
-        text = hfsb_str_slice(text, hfsbi_char_after(text, text.len - max),
-                              text.len);
-        line = hfsb_str_find_byte(text, '\n');
-        if (line != HFSB_NPOS) text = hfsb_str_slice(text, line + 1, text.len);
-    }
-    if (st == HFSB_OK) st = hfsb_buf_append(out, text);
-    hfsb_buf_free(&all);
-    return st;
-}
-
-HFSBI_FN hfsb_status hfsbi_record_show(const hfsbi_record *r, hfsb_buf *out) {
-    return hfsbi_text_windows_show(
-        r->window[0], r->window[1], hfsb_buf_str(&r->path),
-        r->spill.full ? (size_t)r->spill.bytes : 0, out);
-}
-
-/* ---- reading the log ---- */
-
-/* Appends up to max bytes of the spill file. After finish() the file is closed
-   and may have been removed since; then nothing is appended. */
-static hfsb_status hfsbi_log_read_spill(const hfsbi_record *r,
-                                        unsigned long long from, size_t max,
-                                        hfsb_buf *out) {
-    size_t left =
-        r->spill.bytes - from < max ? (size_t)(r->spill.bytes - from) : max;
-    hfsb_status st = hfsb_buf_reserve(out, left);
-    int         reopened = -1, fd = r->spill.fd;
-    if (fd < 0)
-        fd = reopened = open(r->path.ptr, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-    while (fd >= 0 && st == HFSB_OK && left > 0) {
-        ssize_t n = pread(fd, out->ptr + out->len, left, (off_t)from);
-        if (n < 0 && errno == EINTR) continue;
-        if (n <= 0) break;
-        out->len += (size_t)n;
-        out->ptr[out->len] = '\0';
-        from += (unsigned long long)n;
-        left -= (size_t)n;
-    }
-    hfsbi_close(&reopened);
-    return st;
-}
-
-/* Shortens out[mark..] so that it ends between characters. */
-static void hfsbi_cut_to_char(hfsb_buf *out, size_t mark) {
-    hfsb_str text = hfsb_buf_str(out);
-    size_t n = text.len > mark ? hfsbi_char_before(text, text.len - 1) : mark;
-    unsigned long code;
-    bool          valid = true;
-    if (n > mark) (void)hfsb_utf8_step(text, n, &code, &valid);
-    if (!valid) hfsb_buf_truncate(out, n);
-}
-
-HFSBI_FN hfsb_status hfsbi_record_read(const hfsbi_record *r,
-                                       unsigned long long from, size_t max,
-                                       hfsb_buf *out, unsigned long long *next,
-                                       unsigned long long *gone_from,
-                                       unsigned long long *gone_to) {
-    size_t      mark = out->len, got;
-    hfsb_status st = HFSB_OK;
-    *gone_from = *gone_to = 0;
-    if (from > r->total) from = r->total;
-    if (from < r->memory_start && from >= r->spill.bytes) {
-        *gone_from = from;
-        *gone_to = from = r->memory_start;
-    }
-    if (from >= r->memory_start) {
-        hfsb_str text = hfsb_buf_str(&r->memory);
-        size_t   at = (size_t)(from - r->memory_start);
-        size_t   n = text.len - at < max ? text.len - at : max;
-        st = hfsb_buf_append(out, hfsb_str_slice(text, at, at + n));
-    } else {
-        st = hfsbi_log_read_spill(r, from, max, out);
-        if (st == HFSB_OK && out->len == mark) { /* the file was removed */
-            *gone_from = from;
-            *gone_to = from = r->memory_start;
-        }
-    }
-    if (st == HFSB_OK && from + (out->len - mark) < r->total)
-        hfsbi_cut_to_char(out, mark);
-    got = out->len - mark;
-    *next = from + got;
-    if (st == HFSB_OK && *next == r->total && r->filter[0])
-        st = hfsb_text_filter_peek(r->filter[0], out);
-    if (st != HFSB_OK) hfsb_buf_truncate(out, mark);
-    return st;
 }
 
 /* ---- src/tools/check.c ---- */
@@ -38137,594 +38778,11 @@ HFSBI_FN const hfsbi_tool *hfsbi_tool_apply_patch(void) {
     return &row;
 }
 
-/* ---- src/tools/walk.c ---- */
-/* walk.c - the walk of a folder tree that glob, grep and list share.
-
-   A finder opens the path of a call, visits every entry beneath it and calls
-   the tool for each. The tool appends its results; this file adds the notes
-   and fields that report pages, skipped folders and timeouts.
-
-       begin/open --> run: parents, enter <--> leave --> close
-                           (rules)    visit each entry
-
-   Each folder being walked is one level: an open directory, its names and its
-   .gitignore rules. Entering a folder pushes a level, leaving pops it. Rules
-   of the folders above the start are pushed first, down from the top of the
-   repository or from the root.
-
-   What always holds: every folder is opened from its parent's descriptor with
-   O_NOFOLLOW, so the walk never leaves the root and never follows a symlink.
-   Depth, bytes of names, bytes of rules and time have limits; reaching one
-   leaves out the rest and adds a note, it is not an error. */
-/* ---- ignore rules of one folder ---- */
-
-/* Appends the content of an ignore file, or nothing if it cannot be read.
-   HFSB_OK or HFSB_NOMEM. */
-static hfsb_status hfsbi_rules_read_file(int dir, const char *name,
-                                         hfsb_buf *out) {
-    struct stat at;
-    int         fd = hfsbi_entry_open(dir, name, &at);
-    hfsb_status st = HFSB_OK;
-    ssize_t     n = 1;
-    if (fd < 0) return HFSB_OK;
-    while (st == HFSB_OK && n > 0 && out->len < HFSBI_FINDER_RULES) {
-        st = hfsb_buf_reserve(out, 4096);
-        if (st != HFSB_OK) break;
-        n = hfsbi_read_file(fd, out->ptr + out->len, 4096);
-        if (n > 0) out->len += (size_t)n;
-    }
-    hfsbi_close(&fd);
-    return st;
-}
-
-/* Appends the rules of a folder. .git/info/exclude comes before .gitignore:
-   later rules override earlier ones, as in git. */
-static hfsb_status hfsbi_rules_read_folder(int dir, hfsb_buf *out) {
-    const int   flags = HFSBI_O_SEARCH | O_NOFOLLOW;
-    int         git = hfsbi_openat(dir, ".git", flags, 0), info = -1;
-    hfsb_status st = HFSB_OK;
-    if (git >= 0) info = hfsbi_openat(git, "info", flags, 0);
-    if (info >= 0) st = hfsbi_rules_read_file(info, "exclude", out);
-    hfsbi_close(&info);
-    hfsbi_close(&git);
-    if (st == HFSB_OK && out->len) st = hfsb_buf_append_byte(out, '\n');
-    return st == HFSB_OK ? hfsbi_rules_read_file(dir, ".gitignore", out) : st;
-}
-
-/* Pushes the rules of the folder open as dir, empty if has_rules is false.
-   folder is its path from the topmost folder with rules. *pushed is true if
-   the caller must pop them. HFSB_OK or HFSB_NOMEM. */
-static hfsb_status hfsbi_finder_push(hfsbi_finder *f, int dir, hfsb_str folder,
-                                     bool has_rules, bool *pushed) {
-    hfsb_buf    text = HFSB_INIT;
-    hfsb_status st = HFSB_OK;
-    *pushed = false;
-    text.alloc = f->alloc;
-    if (has_rules) st = hfsbi_rules_read_folder(dir, &text);
-    if (st == HFSB_OK && text.len && !f->ignore)
-        st = hfsbi_ignore_open(&f->alloc, &f->ignore);
-    if (st == HFSB_OK && f->ignore) {
-        st = hfsbi_ignore_push(f->ignore, folder, hfsb_buf_str(&text));
-        *pushed = st == HFSB_OK;
-    }
-    hfsb_buf_free(&text);
-    return st;
-}
-
-static void hfsbi_finder_pop(hfsbi_finder *f) {
-    hfsbi_ignore_pop(f->ignore);
-}
-
-/* ---- rules of the folders above ---- */
-
-/* Descends from the root, or from "/", to the folder where the walk begins,
-   and pushes the rules of each folder on the way. */
-typedef struct hfsbi_descent {
-    hfsbi_finder *f;
-    int           at;             /* the folder reached so far */
-    char          real[PATH_MAX]; /* resolved path of the walk's folder */
-    hfsb_str      rest;           /* the part of `real` below the root */
-    size_t        pos;            /* bytes of `rest` that lead to `at` */
-    bool          inside;         /* in a repository, or below the root */
-    size_t        pushed;         /* folders whose rules were pushed */
-} hfsbi_descent;
-
-/* Resolves the path of the walk's folder; false if that fails or the folder is
-   outside the root. The result is only a hint: the descent opens one component
-   at a time and compares the last one with the folder. */
-static bool hfsbi_descent_find(hfsbi_descent *d) {
-    const hfsb_root *place = d->f->spot.root;
-    hfsb_buf         path = HFSB_INIT;
-    hfsb_str         root = HFSB_INIT;
-    size_t           mark = path.len;
-    bool             ok;
-    path.alloc = d->f->alloc;
-    if (place && place->root_fd >= 0) {
-        root = hfsb_buf_str(&place->real_root);
-        hfsb_buf_append(&path, root);
-        hfsb_buf_append_byte(&path, '/');
-    }
-    hfsb_buf_append(&path, hfsb_buf_str(&d->f->spot.path));
-    ok =
-        hfsb_buf_finish(&path, mark) == HFSB_OK && realpath(path.ptr, d->real);
-    hfsb_buf_free(&path);
-    if (!ok) return false;
-    d->rest = hfsb_cstr(d->real);
-    while (root.len && root.ptr[root.len - 1] == '/') root.len--;
-    if (!hfsb_str_starts(d->rest, root)) return false;
-    d->rest = hfsb_str_slice(d->rest, root.len, d->rest.len);
-    return d->rest.len == 0 || d->rest.ptr[0] == '/';
-}
-
-/* Opens the next component of the path; false if that fails. */
-static bool hfsbi_descent_step(hfsbi_descent *d) {
-    char     name[HFSBI_NAME_SIZE];
-    hfsb_str part;
-    int      fd;
-    while (d->pos < d->rest.len && d->rest.ptr[d->pos] == '/') d->pos++;
-    part = hfsb_str_slice(d->rest, d->pos, d->rest.len);
-    part = hfsb_str_slice(part, 0, hfsb_str_find_byte(part, '/'));
-    if (part.len == 0 || part.len >= sizeof name) return false;
-    memcpy(name, part.ptr, part.len);
-    name[part.len] = '\0';
-    fd = hfsbi_openat(d->at, name, HFSBI_O_SEARCH | O_NOFOLLOW, 0);
-    hfsbi_close(&d->at);
-    d->at = fd;
-    d->pos += part.len;
-    return fd >= 0;
-}
-
-/* The path of the folder reached, relative to the start of the descent. */
-static hfsb_str hfsbi_descent_path(const hfsbi_descent *d) {
-    hfsb_str path = hfsb_str_slice(d->rest, 0, d->pos);
-    while (path.len && path.ptr[0] == '/')
-        path = hfsb_str_slice(path, 1, path.len);
-    return path;
-}
-
-/* Pushes the rules of the folder reached, except for the last one: the walk
-   itself does that. A nested repository drops the rules of the outer one. */
-static hfsb_status hfsbi_descent_push(hfsbi_descent *d, bool last) {
-    struct stat at;
-    bool        pushed;
-    hfsb_status st;
-    if (fstatat(d->at, ".git", &at, AT_SYMLINK_NOFOLLOW) == 0) {
-        for (; d->pushed; d->pushed--) hfsbi_finder_pop(d->f);
-        d->inside = true;
-    }
-    if (last || !d->inside) return HFSB_OK;
-    st = hfsbi_finder_push(d->f, d->at, hfsbi_descent_path(d), true, &pushed);
-    if (pushed) d->pushed++;
-    return st;
-}
-
-/* True if the folder reached is the one where the walk begins. */
-static bool hfsbi_descent_arrived(const hfsbi_descent *d) {
-    const struct stat *want = &d->f->spot.st;
-    struct stat        at;
-    return fstat(d->at, &at) == 0 && at.st_dev == want->st_dev &&
-           at.st_ino == want->st_ino;
-}
-
-/* Descends to the walk's folder and sets f->path and f->prefix. If the path
-   no longer leads there, pops all rules again. HFSB_OK or HFSB_NOMEM. */
-static hfsb_status hfsbi_descent_run(hfsbi_descent *d) {
-    hfsb_status st = HFSB_OK;
-    while (st == HFSB_OK && d->pos < d->rest.len) {
-        st = hfsbi_descent_push(d, false);
-        if (st == HFSB_OK && !hfsbi_descent_step(d)) break;
-    }
-    if (st == HFSB_OK && d->at >= 0 && d->pos == d->rest.len &&
-        hfsbi_descent_arrived(d)) {
-        st = hfsbi_descent_push(d, true);
-        if (st == HFSB_OK && d->inside)
-            st = hfsb_buf_append(&d->f->path, hfsbi_descent_path(d));
-        d->f->prefix = d->f->path.len + (d->f->path.len > 0);
-        return st;
-    }
-    for (; d->pushed; d->pushed--) hfsbi_finder_pop(d->f);
-    return st;
-}
-
-/* Pushes the rules of the folders above the walk. Failing to find these
-   folders is no error: the walk then uses only the rules it meets. */
-static hfsb_status hfsbi_finder_push_parents(hfsbi_finder *f) {
-    const hfsb_root *place = f->spot.root;
-    bool             rooted = place && place->root_fd >= 0;
-    hfsbi_descent    d;
-    hfsb_status      st;
-    memset(&d, 0, sizeof d);
-    d.f = f;
-    if (!hfsbi_descent_find(&d)) return HFSB_OK;
-    f->at_root = strcmp(d.real, "/") == 0;
-    if (strcmp(d.rest.ptr, "/") == 0) d.rest.len = 0;
-    d.inside = rooted; /* ignore repositories above the root */
-    d.at = hfsbi_openat(rooted ? place->root_fd : AT_FDCWD, rooted ? "." : "/",
-                        HFSBI_O_SEARCH, 0);
-    if (d.at < 0) return HFSB_OK;
-    st = hfsbi_descent_run(&d);
-    hfsbi_close(&d.at);
-    return st;
-}
-
-/* ---- one level: a folder being walked ---- */
-
-/* One entry of a folder. */
-typedef struct hfsbi_finder_item {
-    const char      *name; /* into `names`; NULL until all names are read */
-    size_t           at;   /* offset of the name in `names` */
-    hfsbi_entry_type type;
-} hfsbi_finder_item;
-
-/* A folder being walked. The next folder at the same depth reuses its
-   memory. */
-struct hfsbi_finder_level {
-    DIR               *dir;
-    hfsb_buf           names;
-    hfsbi_finder_item *items;
-    size_t             count, cap, next;
-    size_t             path;   /* length of its path in f->path */
-    bool               pushed; /* its rules were pushed */
-};
-
-static hfsbi_entry_type hfsbi_entry_type_of(mode_t mode) {
-    if (S_ISREG(mode)) return HFSBI_ENTRY_FILE;
-    if (S_ISDIR(mode)) return HFSBI_ENTRY_FOLDER;
-    return S_ISLNK(mode) ? HFSBI_ENTRY_LINK : HFSBI_ENTRY_OTHER;
-}
-
-/* The type from readdir(); unknown on some file systems. */
-static hfsbi_entry_type hfsbi_dirent_type(const struct dirent *e) {
-#if defined(DT_UNKNOWN) && !defined(HFSBI_PORTABLE)
-    switch (e->d_type) {
-    case DT_REG: return HFSBI_ENTRY_FILE;
-    case DT_DIR: return HFSBI_ENTRY_FOLDER;
-    case DT_LNK: return HFSBI_ENTRY_LINK;
-    case DT_UNKNOWN: return HFSBI_ENTRY_UNKNOWN;
-    default: return HFSBI_ENTRY_OTHER;
-    }
-#else
-    (void)e;
-    return HFSBI_ENTRY_UNKNOWN;
-#endif
-}
-
-static bool hfsbi_is_dots(const char *name) {
-    return name[0] == '.' && (!name[1] || (name[1] == '.' && !name[2]));
-}
-
-/* Adds a note about the current folder. Only the first few get one; the
-   others are counted. */
-static hfsb_status hfsbi_finder_warn(hfsbi_finder *f, const char *what) {
-    size_t   mark = f->notes.len;
-    hfsb_str path =
-        hfsb_str_slice(hfsb_buf_str(&f->path), f->prefix, f->path.len);
-    if (f->failed++ >= HFSBI_FINDER_TOLD) return HFSB_OK;
-    hfsb_buf_printf(&f->notes, "\n(");
-    hfsbi_put_shown(&f->notes, hfsb_buf_str(&f->shown));
-    hfsbi_put_shown(&f->notes,
-                    path.len || f->shown.len ? path : HFSB_LIT("."));
-    hfsb_buf_printf(&f->notes, ": %s)", what);
-    return hfsb_buf_finish(&f->notes, mark);
-}
-
-static int hfsbi_compare_items(const void *a, const void *b) {
-    return strcmp(((const hfsbi_finder_item *)a)->name,
-                  ((const hfsbi_finder_item *)b)->name);
-}
-
-static hfsb_status hfsbi_level_add(hfsbi_finder *f, hfsbi_finder_level *level,
-                                   const struct dirent *e) {
-    size_t             at = level->names.len, size = strlen(e->d_name) + 1;
-    hfsbi_finder_item *items = level->items;
-    hfsb_status        st;
-    if (level->count == level->cap) {
-        items = (hfsbi_finder_item *)hfsbi_array_grow(
-            &f->alloc, items, &level->cap, level->count + 1, sizeof *items);
-        if (!items) return HFSB_NOMEM;
-        level->items = items;
-    }
-    st = hfsb_buf_append(&level->names, hfsb_str_make(e->d_name, size));
-    if (st != HFSB_OK) return st;
-    items += level->count++;
-    items->name = NULL;
-    items->at = at;
-    items->type = hfsbi_dirent_type(e);
-    return HFSB_OK;
-}
-
-/* Reads the names of the folder, sorted if f->sorted. *rules is true if it
-   contains .gitignore or .git, whose info/exclude may have rules too. */
-static hfsb_status hfsbi_level_read(hfsbi_finder *f, hfsbi_finder_level *level,
-                                    bool *rules) {
-    hfsb_status    st = HFSB_OK;
-    struct dirent *e;
-    size_t         i;
-    *rules = false;
-    for (;;) {
-        errno = 0;
-        e = readdir(level->dir);
-        if (!e || st != HFSB_OK) break;
-        if (hfsbi_is_dots(e->d_name)) continue;
-        if (f->names + level->names.len > HFSBI_FINDER_NAMES) {
-            st = hfsbi_finder_warn(f, "has too many entries, the rest was "
-                                      "left out");
-            errno = 0;
-            break;
-        }
-        if (strcmp(e->d_name, ".gitignore") == 0 ||
-            strcmp(e->d_name, ".git") == 0)
-            *rules = true;
-        st = hfsbi_level_add(f, level, e);
-    }
-    if (st == HFSB_OK && errno != 0 && errno != ENOENT)
-        st = hfsbi_finder_warn(f, hfsbi_os_text(errno));
-    f->names += level->names.len;
-    for (i = 0; i < level->count; i++)
-        level->items[i].name = level->names.ptr + level->items[i].at;
-    if (f->sorted && level->count > 1)
-        hfsbi_sort(level->items, level->count, sizeof *level->items,
-                   hfsbi_compare_items);
-    return st;
-}
-
-/* Closes the innermost level. */
-static void hfsbi_finder_leave(hfsbi_finder *f) {
-    hfsbi_finder_level *level = &f->levels[--f->depth];
-    if (level->dir) closedir(level->dir);
-    if (level->pushed) hfsbi_finder_pop(f);
-    level->dir = NULL;
-    level->pushed = false;
-    level->count = level->next = 0;
-    f->names -= level->names.len;
-    hfsb_buf_truncate(&level->names, 0);
-}
-
-/* Opens the folder `name` in dir as the next level; f->path is its path. dir
-   stays the caller's. If the folder cannot be opened: HFSB_OK, *code is the
-   errno and the depth does not change. HFSB_NOMEM leaves the level open. */
-static hfsb_status hfsbi_finder_enter(hfsbi_finder *f, int dir,
-                                      const char *name, int *code) {
-    const int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_NONBLOCK;
-    hfsbi_finder_level *level = &f->levels[f->depth];
-    int                 fd = hfsbi_openat(dir, name, flags, 0);
-    bool                rules;
-    hfsb_status         st;
-    *code = 0;
-    if (fd >= 0) level->dir = fdopendir(fd);
-    if (fd < 0 || !level->dir) {
-        *code = errno;
-        hfsbi_close(&fd);
-        return HFSB_OK;
-    }
-    level->names.alloc = f->alloc;
-    level->path = f->path.len;
-    f->depth++;
-    st = hfsbi_level_read(f, level, &rules);
-    if (st == HFSB_OK && !f->all)
-        st = hfsbi_finder_push(f, dirfd(level->dir), hfsb_buf_str(&f->path),
-                               rules, &level->pushed);
-    return st;
-}
-
-/* ---- the walk ---- */
-
-/* True if the entry was removed or replaced by a symlink since readdir(). */
-static bool hfsbi_is_gone(int code) {
-    return code == ENOENT || code == ENOTDIR || code == ELOOP;
-}
-
-/* Enters a folder that was visited, within the limits of depth. */
-static hfsb_status hfsbi_finder_descend(hfsbi_finder      *f,
-                                        const hfsbi_entry *entry) {
-    hfsb_status st;
-    int         code;
-    if (f->depth >= f->max_depth) return HFSB_OK;
-    if (f->depth == HFSBI_FINDER_DEPTH)
-        return hfsbi_finder_warn(f, "lies too deep, it was left out");
-    st = hfsbi_finder_enter(f, entry->dir, entry->name, &code);
-    if (st != HFSB_OK || code == 0 || hfsbi_is_gone(code)) return st;
-    if (code == ENOMEM) return HFSB_NOMEM;
-    return hfsbi_finder_warn(f, hfsbi_os_text(code));
-}
-
-/* True for /proc, /sys and /dev: endless trees or devices, no user files. */
-static bool hfsbi_is_system_folder(const hfsbi_finder *f, const char *name) {
-    return f->at_root && f->depth == 1 &&
-           (strcmp(name, "proc") == 0 || strcmp(name, "sys") == 0 ||
-            strcmp(name, "dev") == 0);
-}
-
-/* True if the entry is not visited. Sets *no_descend if it must not be entered
-   even when visited. */
-static bool hfsbi_finder_skips(hfsbi_finder *f, hfsbi_entry *entry,
-                               bool *no_descend) {
-    bool own;
-    if (f->all) return false;
-    own = entry->name[0] == '.' && strcmp(entry->name, ".git") == 0;
-    if (own || hfsbi_is_system_folder(f, entry->name)) {
-        *no_descend = true;
-        return !f->shows_ignored;
-    }
-    if (!f->ignore || !hfsbi_ignore_has(f->ignore, hfsb_buf_str(&f->path),
-                                        entry->type == HFSBI_ENTRY_FOLDER))
-        return false;
-    f->ignored++;
-    entry->ignored = *no_descend = true;
-    return !f->shows_ignored;
-}
-
-/* True if the deny list names the entry; *st is not HFSB_OK without memory. */
-static bool hfsbi_finder_denies(hfsbi_finder *f, const hfsbi_entry *entry,
-                                hfsb_status *st) {
-    size_t mark = f->from.len;
-    bool   denied;
-    if (!f->spot.root || !f->spot.root->deny->rules) return false;
-    if (mark) hfsb_buf_append_byte(&f->from, '/');
-    *st = hfsb_buf_append(&f->from, entry->path);
-    denied = *st == HFSB_OK &&
-             hfsbi_root_denies(f->spot.root, hfsb_buf_str(&f->from),
-                               entry->type == HFSBI_ENTRY_FOLDER);
-    hfsb_buf_truncate(&f->from, mark);
-    return denied;
-}
-
-/* Visits one entry, and enters it if it is a folder. */
-static hfsb_status hfsbi_finder_visit(hfsbi_finder             *f,
-                                      const hfsbi_finder_level *level,
-                                      const hfsbi_finder_item  *item) {
-    hfsbi_entry entry = HFSB_INIT;
-    struct stat at;
-    bool        no_descend = false, folder;
-    hfsb_status st = HFSB_OK;
-    entry.dir = dirfd(level->dir);
-    entry.name = item->name;
-    entry.type = item->type;
-    entry.path =
-        hfsb_str_slice(hfsb_buf_str(&f->path), f->prefix, f->path.len);
-    if (entry.type == HFSBI_ENTRY_UNKNOWN) {
-        if (fstatat(entry.dir, entry.name, &at, AT_SYMLINK_NOFOLLOW) != 0)
-            return HFSB_OK;
-        entry.type = hfsbi_entry_type_of(at.st_mode);
-    }
-    folder = entry.type == HFSBI_ENTRY_FOLDER;
-    if (hfsbi_finder_denies(f, &entry, &st) || st != HFSB_OK) return st;
-    f->files += !folder;
-    if (f->wants && !f->wants(f->user, &entry)) return HFSB_OK;
-    if (hfsbi_finder_skips(f, &entry, &no_descend)) return HFSB_OK;
-    st = f->visit(f->user, &entry);
-    if (st == HFSB_OK && folder && !no_descend &&
-        f->end == HFSBI_WALK_COMPLETE)
-        st = hfsbi_finder_descend(f, &entry);
-    return st;
-}
-
-/* Sets f->path to the path of an entry of the level. */
-static hfsb_status hfsbi_finder_set_path(hfsbi_finder             *f,
-                                         const hfsbi_finder_level *level,
-                                         const char               *name) {
-    hfsb_status st = HFSB_OK;
-    hfsb_buf_truncate(&f->path, level->path);
-    if (f->path.len) st = hfsb_buf_append_byte(&f->path, '/');
-    return st == HFSB_OK ? hfsb_buf_append(&f->path, hfsb_cstr(name)) : st;
-}
-
-HFSBI_FN bool hfsbi_finder_over(hfsbi_finder *f) {
-    if (f->end != HFSBI_WALK_COMPLETE) return true;
-    if (f->call && hfsb_cancel_is_set(f->call->opts.cancel))
-        f->end = HFSBI_WALK_CANCELLED;
-    else if (hfsb_clock_ms() > f->until) f->end = HFSBI_WALK_LATE;
-    return f->end != HFSBI_WALK_COMPLETE;
-}
-
-/* Visits entries until the first level is left, or the walk must stop. */
-static hfsb_status hfsbi_finder_walk(hfsbi_finder *f) {
-    hfsb_status st = HFSB_OK;
-    unsigned    count = 0;
-    while (st == HFSB_OK && f->depth && f->end == HFSBI_WALK_COMPLETE) {
-        hfsbi_finder_level      *level = &f->levels[f->depth - 1];
-        const hfsbi_finder_item *item;
-        if (level->next == level->count) {
-            hfsbi_finder_leave(f);
-            continue;
-        }
-        if (++count % 32 == 0 && hfsbi_finder_over(f)) break;
-        item = &level->items[level->next++];
-        st = hfsbi_finder_set_path(f, level, item->name);
-        if (st == HFSB_OK) st = hfsbi_finder_visit(f, level, item);
-    }
-    return st;
-}
-
-/* ---- opening and closing ---- */
-
-/* Sets f->shown to the given path without trailing slashes and "./". */
-static hfsb_status hfsbi_finder_set_shown(hfsbi_finder *f, hfsb_str path) {
-    size_t mark = f->shown.len;
-    while (path.len > 1 && path.ptr[path.len - 1] == '/') path.len--;
-    while (hfsb_str_starts(path, HFSB_LIT("./")))
-        path = hfsb_str_slice(path, 2, path.len);
-    if (hfsb_str_equal(path, HFSB_LIT("."))) return HFSB_OK;
-    hfsb_buf_append(&f->shown, path);
-    if (path.len && path.ptr[path.len - 1] != '/')
-        hfsb_buf_append_byte(&f->shown, '/');
-    return hfsb_buf_finish(&f->shown, mark);
-}
-
-HFSBI_FN hfsb_status hfsbi_finder_open(hfsbi_finder *f, hfsb_str path,
-                                       hfsb_err *err) {
-    hfsb_status st;
-    f->spot.dir = -1;
-    f->shown.alloc = f->notes.alloc = f->path.alloc = f->alloc;
-    f->from.alloc = f->alloc;
-    if (!f->until) f->until = hfsb_clock_ms() + HFSBI_FINDER_MS;
-    if (path.len == 0) path = HFSB_LIT(".");
-    st = hfsbi_resolve(f->place, path,
-                       f->no_follow ? HFSBI_RESOLVE_NO_FOLLOW : 0, "search",
-                       &f->spot, err);
-    if (st != HFSB_OK) return st;
-    if (!f->spot.exists)
-        return hfsbi_file_fail_os(f->place, path, ENOENT, "search", err);
-    if (hfsbi_finder_set_shown(f, path) == HFSB_OK) return HFSB_OK;
-    return hfsbi_fail_status(err, HFSB_NOMEM, "Searching");
-}
-
-HFSBI_FN hfsb_status hfsbi_finder_run(hfsbi_finder *f, hfsb_err *err) {
-    hfsb_status st;
-    int         code = 0;
-    f->levels = (hfsbi_finder_level *)hfsbi_array(
-        &f->alloc, HFSBI_FINDER_DEPTH, sizeof *f->levels);
-    if (!f->levels) return hfsbi_fail_status(err, HFSB_NOMEM, "Searching");
-    memset(f->levels, 0, HFSBI_FINDER_DEPTH * sizeof *f->levels);
-    if (!f->max_depth) f->max_depth = HFSBI_FINDER_DEPTH + 1;
-    if (f->spot.root && f->spot.root->deny->rules) {
-        code = hfsbi_target_place(&f->spot, &f->from);
-        if (code != 0)
-            return hfsbi_file_fail_os(f->place, hfsb_buf_str(&f->spot.path),
-                                      code, "search", err);
-        if (hfsb_str_equal(hfsb_buf_str(&f->from), HFSB_LIT(".")))
-            hfsb_buf_truncate(&f->from, 0);
-    }
-    st = f->all ? HFSB_OK : hfsbi_finder_push_parents(f);
-    if (st == HFSB_OK)
-        st = hfsbi_finder_enter(f, f->spot.dir, f->spot.name, &code);
-    if (st == HFSB_OK && code != 0)
-        return hfsbi_file_fail_os(f->place, hfsb_buf_str(&f->spot.path), code,
-                                  "search", err);
-    if (st == HFSB_OK) st = hfsbi_finder_walk(f);
-    return st == HFSB_NOMEM ? hfsbi_fail_status(err, st, "Searching") : st;
-}
-
-HFSBI_FN void hfsbi_finder_close(hfsbi_finder *f) {
-    size_t i;
-    while (f->depth) hfsbi_finder_leave(f);
-    for (i = 0; f->levels && i < HFSBI_FINDER_DEPTH; i++) {
-        hfsbi_finder_level *level = &f->levels[i];
-        hfsb_buf_free(&level->names);
-        hfsbi_array_free(&f->alloc, level->items, level->cap,
-                         sizeof *level->items);
-    }
-    hfsbi_array_free(&f->alloc, f->levels, HFSBI_FINDER_DEPTH,
-                     sizeof *f->levels);
-    f->levels = NULL;
-    hfsbi_ignore_close(f->ignore);
-    f->ignore = NULL;
-    hfsbi_target_close(&f->spot);
-    hfsb_buf_free(&f->shown);
-    hfsb_buf_free(&f->notes);
-    hfsb_buf_free(&f->path);
-    hfsb_buf_free(&f->from);
-}
-
-HFSBI_FN int hfsbi_entry_open(int dir, const char *name, struct stat *st) {
-    const int flags = O_RDONLY | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW;
-    int       fd = hfsbi_openat(dir, name, flags, 0);
-    if (fd < 0) return -1;
-    if (fstat(fd, st) == 0 && S_ISREG(st->st_mode)) return fd;
-    hfsbi_close(&fd);
-    errno = ENOENT;
-    return -1;
-}
+/* ---- src/tools/search.c ---- */
+/* search.c - what glob, grep and list share: a finder set up for a call, pages
+   of results, and the notes and fields that report pages, skipped folders and
+   timeouts. */
+enum { HFSBI_FINDER_PAGE = 40000 }; /* bytes of output, by default */
 
 /* Spill files may be searched although they are outside the root. A symlink
    that replaced one is not followed. */
@@ -38734,7 +38792,7 @@ static void hfsbi_finder_set_root(hfsb_call *call, hfsbi_finder *f,
     f->no_follow = hfsbi_spills_has(&tools->spills, path);
     f->place = f->no_follow ? NULL : tools->place;
     f->alloc = tools->alloc;
-    f->call = call;
+    f->cancel = call->opts.cancel;
 }
 
 HFSBI_FN hfsb_status hfsbi_finder_begin(hfsb_call *call, hfsbi_finder *f,
@@ -38754,30 +38812,6 @@ HFSBI_FN size_t hfsbi_finder_limit(const hfsb_call *call, long long given,
     size_t lines = call->tools->limits.page / HFSBI_PAGE_LINE;
     size_t limit = given ? (size_t)given : preset;
     return lines && limit > lines ? lines : limit;
-}
-
-/* ---- results ---- */
-
-HFSBI_FN void hfsbi_put_shown(hfsb_buf *sink, hfsb_str path) {
-    size_t pos = 0, plain = 0, n;
-    while (pos < path.len) {
-        unsigned long code;
-        bool          valid;
-        n = hfsb_utf8_step(path, pos, &code, &valid);
-        if (valid && code >= 0x20 && code != 0x7F) {
-            pos += n;
-            continue;
-        }
-        hfsb_buf_append(sink, hfsb_str_slice(path, plain, pos));
-        plain = pos + n;
-        if (code == '\n') hfsb_buf_printf(sink, "\\n");
-        else if (code == '\t') hfsb_buf_printf(sink, "\\t");
-        else
-            for (; pos < plain; pos++)
-                hfsb_buf_printf(sink, "\\x%02X", (unsigned char)path.ptr[pos]);
-        pos = plain;
-    }
-    hfsb_buf_append(sink, hfsb_str_slice(path, plain, path.len));
 }
 
 HFSBI_FN hfsb_status hfsbi_finder_note(hfsb_call *call, const char *format,
