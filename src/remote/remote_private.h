@@ -200,13 +200,13 @@ HFSBI_FN bool hfsbi_remote_may(hfsbi_remote          *r,
                                const hfsb_json_value *arguments,
                                hfsb_tool_result *result, hfsb_status *st,
                                hfsb_err *err);
-/* The version that a write requires the file to have, unless its caller gives
-   one. False: there is none. */
-HFSBI_FN bool hfsbi_remote_condition(const hfsbi_remote    *r,
-                                     const hfsb_json_value *arguments,
-                                     hfsbi_version         *version);
-/* Notes the files that a call has read or written. A file whose condition may
-   have failed must be read again. */
+/* Writes the argument if_sha256 of a call that changes files, from the versions
+   that are known, unless its caller gives it. */
+HFSBI_FN void hfsbi_remote_put_condition(const hfsbi_remote    *r,
+                                         const hfsb_json_value *arguments,
+                                         hfsb_json_writer      *w);
+/* Notes the files that a call has read or written. After a write that may have
+   been refused because of the condition, the file must be read again. */
 HFSBI_FN void hfsbi_remote_saw(hfsbi_remote           *r,
                                const hfsb_json_value  *arguments,
                                const hfsb_tool_result *result);

@@ -134,7 +134,6 @@ static bool hfsbi_remote_is_own(const hfsbi_remote *r, const hfsbi_param *p) {
 /* Writes the arguments that options of the call stand for. */
 static void hfsbi_remote_put_own(hfsb_json_writer *w, const hfsbi_remote *r,
                                  const hfsb_json_value *args) {
-    hfsbi_version version;
     if (r->opts.id.ptr && hfsbi_param_find(r->tool->params, HFSB_LIT("id")))
         hfsbi_put_member_str(w, "id", r->opts.id);
     /* the command must survive a stream that breaks */
@@ -147,8 +146,7 @@ static void hfsbi_remote_put_own(hfsb_json_writer *w, const hfsbi_remote *r,
     if (r->opts.page && r->trusted && !hfsb_json_get(args, "page") &&
         hfsbi_param_find(r->tool->params, HFSB_LIT("page")))
         hfsbi_put_member_int(w, "page", (long long)r->opts.page);
-    if (hfsbi_remote_condition(r, args, &version))
-        hfsbi_put_member_str(w, "if_sha256", hfsb_cstr(version.hex));
+    hfsbi_remote_put_condition(r, args, w);
 }
 
 /* Writes r->body and sets r->timeout. Parameters that are neither required nor
@@ -805,6 +803,13 @@ static hfsb_status hfsbi_remote_finish(const hfsb_sandbox *sandbox,
     return st;
 }
 
+/* True when the call has to wait for others of its session that change files,
+   see seen.c. */
+static bool hfsbi_remote_takes_turns(const hfsbi_remote *r) {
+    return r->sandbox->o.session && r->tool->flags & HFSBI_TOOL_ON_DISK &&
+           r->tool->kind != HFSBI_TOOL_READS;
+}
+
 hfsb_status hfsb_sandbox_call(hfsb_sandbox *sandbox, hfsb_str name,
                               const hfsb_json_value *arguments,
                               const hfsb_call_opts  *opts,
@@ -814,6 +819,7 @@ hfsb_status hfsb_sandbox_call(hfsb_sandbox *sandbox, hfsb_str name,
     hfsb_err          err = HFSB_INIT;
     hfsbi_remote      r;
     hfsb_status       st;
+    bool              turn;
     if (!opts) opts = &none;
     hfsbi_result_init(result, &sandbox->o.alloc);
     st = hfsbi_remote_check(tool, name, arguments, opts, &err);
@@ -825,6 +831,8 @@ hfsb_status hfsb_sandbox_call(hfsb_sandbox *sandbox, hfsb_str name,
         memcpy(r.key, opts->key.ptr, opts->key.len);
         r.key[opts->key.len] = '\0';
     }
+    turn = hfsbi_remote_takes_turns(&r);
+    if (turn) pthread_mutex_lock(&sandbox->seen.changing);
     if (hfsbi_remote_may(&r, arguments, result, &st, &err)) {
         st = hfsbi_remote_write(&r, arguments, &err);
         if (st == HFSB_OK) st = hfsbi_remote_send(&r, &err);
@@ -833,6 +841,7 @@ hfsb_status hfsb_sandbox_call(hfsb_sandbox *sandbox, hfsb_str name,
             hfsbi_remote_show_rest(&r, hfsb_buf_str(&result->output));
         if (st == HFSB_OK) hfsbi_remote_saw(&r, arguments, result);
     }
+    if (turn) pthread_mutex_unlock(&sandbox->seen.changing);
     hfsbi_remote_free(&r);
     return hfsbi_remote_finish(sandbox, st, &err, result);
 }

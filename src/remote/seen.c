@@ -2,13 +2,23 @@
 
    With the option session a handle keeps the set of files that were read or
    written through it, by their cleaned absolute paths. edit, multi_edit,
-   edit_lines, apply_patch and a write to an existing file are refused for any other file,
-   before anything is sent; a write asks the server first whether the file
-   exists. Only successful calls count.
+   edit_lines, apply_patch and a write to an existing file are refused for any
+   other file, before anything is sent; a write asks the server first whether
+   the file exists. Only successful calls count.
 
-   hfsb-server also returns the SHA-256 of what it has read or edited. A write
-   over such a file is sent with the condition that it still has that content,
-   so nothing is overwritten unseen. */
+   hfsb-server also returns the SHA-256 of what it has read or edited, the
+   version of the file. A change is sent with the version that is known, as
+   if_sha256, and the server applies the rule of a local session (tools/seen.c)
+   to a file that is no longer the same:
+
+       write                refused; the file must be read again
+       edit, multi_edit,    made if it matches exactly and in one place, else
+       apply_patch          refused; the version known stays as it is
+       edit_lines           has its tag instead
+
+   Like those of a local session, the calls that change files take turns:
+   otherwise one would take the work of another for a change by somebody
+   else. */
 #include "remote_private.h"
 #include "../edit/edit_private.h"
 
@@ -60,21 +70,81 @@ static bool hfsbi_remote_is_unread(void *user, hfsb_str path) {
     return !hfsbi_sandbox_has_seen((hfsb_sandbox *)user, path);
 }
 
-/* The new versions of the files are not known. */
+/* The version that a reply, or an item of its `files`, says a file has now. ""
+   when it is not known. False when the file had changed before, unseen: the
+   version known remains the one that was read. */
+static bool hfsbi_remote_new_version(const hfsb_json_value *fields,
+                                     hfsbi_version         *version) {
+    const hfsb_json_value *sha256 = hfsb_json_get(fields, "sha256");
+    (void)hfsbi_version_read(hfsb_json_str(sha256, HFSB_LIT("")), version,
+                             NULL);
+    return !hfsb_json_bool(hfsb_json_get(fields, "had_changed"), false);
+}
+
+/* Returns the item of a path in the field `files`, or NULL. */
+static const hfsb_json_value *hfsbi_remote_file(const hfsb_json_value *fields,
+                                                hfsb_str               path) {
+    hfsb_json_iter it = hfsb_json_begin(hfsb_json_get(fields, "files"));
+    while (hfsb_json_next(&it))
+        if (hfsb_str_equal(path, hfsb_json_str(hfsb_json_get(it.value, "path"),
+                                               HFSB_LIT(""))))
+            return it.value;
+    return NULL;
+}
+
 static void hfsbi_remote_patch_saw(hfsbi_remote          *r,
-                                   const hfsb_json_value *arguments) {
-    const hfsbi_version unknown = HFSB_INIT;
-    hfsbi_patch         p;
-    size_t              i;
+                                   const hfsb_json_value *arguments,
+                                   const hfsb_json_value *fields) {
+    hfsbi_version version;
+    hfsbi_patch   p;
+    size_t        i;
     if (hfsbi_patch_parse(&r->sandbox->o.alloc, hfsbi_remote_patch(arguments),
                           &p, NULL) != HFSB_OK)
         p.section_count = 0;
     for (i = 0; i < p.section_count; i++) {
         const hfsbi_section *s = p.sections + i;
-        if (s->kind != HFSB_PATCH_DELETE)
-            hfsbi_sandbox_saw(
-                r->sandbox, s->new_path.len ? s->new_path : s->path, &unknown);
+        hfsb_str             path = s->new_path.len ? s->new_path : s->path;
+        if (s->kind != HFSB_PATCH_DELETE &&
+            hfsbi_remote_new_version(hfsbi_remote_file(fields, path),
+                                     &version))
+            hfsbi_sandbox_saw(r->sandbox, path, &version);
     }
+    hfsbi_patch_free(&p);
+}
+
+/* True when a section before section i is about the same file. */
+static bool hfsbi_remote_patch_repeats(const hfsbi_patch *p, size_t i) {
+    size_t k;
+    for (k = 0; k < i; k++)
+        if (hfsb_str_equal(p->sections[k].path, p->sections[i].path))
+            return true;
+    return false;
+}
+
+/* Writes the versions known of the files that a patch changes. */
+static void hfsbi_remote_put_versions(const hfsbi_remote    *r,
+                                      const hfsb_json_value *arguments,
+                                      hfsb_json_writer      *w) {
+    hfsbi_version version;
+    hfsbi_patch   p;
+    size_t        i, count = 0;
+    if (hfsbi_patch_parse(&r->sandbox->o.alloc, hfsbi_remote_patch(arguments),
+                          &p, NULL) != HFSB_OK)
+        p.section_count = 0; /* the server reports why */
+    for (i = 0; i < p.section_count; i++) {
+        hfsb_str path = p.sections[i].path;
+        if (hfsbi_remote_patch_repeats(&p, i) ||
+            !hfsbi_sandbox_version(r->sandbox, path, &version) ||
+            !version.hex[0])
+            continue;
+        if (count++ == 0) {
+            hfsb_json_put_key(w, HFSB_LIT("if_sha256"));
+            hfsb_json_put_object(w);
+        }
+        hfsb_json_put_key(w, path);
+        hfsb_json_put_str(w, hfsb_cstr(version.hex));
+    }
+    if (count) hfsb_json_put_end(w);
     hfsbi_patch_free(&p);
 }
 
@@ -174,36 +244,43 @@ HFSBI_FN bool hfsbi_remote_may(hfsbi_remote          *r,
     return false;
 }
 
-HFSBI_FN bool hfsbi_remote_condition(const hfsbi_remote    *r,
-                                     const hfsb_json_value *arguments,
-                                     hfsbi_version         *version) {
-    hfsb_str path = HFSB_LIT("");
-    (void)hfsb_json_arg_str(arguments, "path", false, &path, NULL);
+/* ---- versions ---- */
+
+/* True when a call is sent with the versions that are known. Its caller may
+   give others. */
+static bool hfsbi_remote_is_guarded(const hfsbi_remote    *r,
+                                    const hfsb_json_value *arguments) {
     return r->sandbox->o.session && r->trusted &&
-           hfsbi_remote_called(r, "write") &&
-           !hfsb_json_get(arguments, "if_sha256") && path.len &&
-           hfsbi_sandbox_version(r->sandbox, path, version) && version->hex[0];
+           hfsbi_param_find(r->tool->params, HFSB_LIT("if_sha256")) &&
+           !hfsb_json_get(arguments, "if_sha256");
 }
 
-/* The version that the file has after the call; "" when it is not known. */
-static void hfsbi_remote_version(const hfsbi_remote     *r,
+HFSBI_FN void hfsbi_remote_put_condition(const hfsbi_remote    *r,
+                                         const hfsb_json_value *arguments,
+                                         hfsb_json_writer      *w) {
+    hfsb_str      path = HFSB_LIT("");
+    hfsbi_version version;
+    if (!hfsbi_remote_is_guarded(r, arguments)) return;
+    (void)hfsb_json_arg_str(arguments, "path", false, &path, NULL);
+    if (hfsbi_remote_called(r, "apply_patch"))
+        hfsbi_remote_put_versions(r, arguments, w);
+    else if (path.len && hfsbi_sandbox_version(r->sandbox, path, &version) &&
+             version.hex[0])
+        hfsbi_put_member_str(w, "if_sha256", hfsb_cstr(version.hex));
+}
+
+/* The version that the file has after the call, as hfsbi_remote_new_version().
+   */
+static bool hfsbi_remote_version(const hfsbi_remote     *r,
                                  const hfsb_json_value  *arguments,
                                  const hfsb_tool_result *result,
                                  hfsbi_version          *version) {
-    const hfsb_json_value *fields = result->fields.root;
-    hfsb_str               text = HFSB_LIT("");
-    size_t                 i;
-    memset(version, 0, sizeof *version);
-    if (hfsbi_remote_called(r, "write")) {
-        (void)hfsb_json_arg_str(arguments, "content", false, &text, NULL);
-        hfsbi_version_of(text, version);
-        return;
-    }
-    text = hfsb_json_str(hfsb_json_get(fields, "sha256"), HFSB_LIT(""));
-    if (text.len != sizeof version->hex - 1) return;
-    for (i = 0; i < text.len; i++)
-        if (hfsbi_hex_digit(text.ptr[i]) < 0) return;
-    memcpy(version->hex, text.ptr, text.len);
+    hfsb_str text = HFSB_LIT("");
+    if (!hfsbi_remote_called(r, "write"))
+        return hfsbi_remote_new_version(result->fields.root, version);
+    (void)hfsb_json_arg_str(arguments, "content", false, &text, NULL);
+    hfsbi_version_of(text, version);
+    return true;
 }
 
 HFSBI_FN void hfsbi_remote_saw(hfsbi_remote           *r,
@@ -215,16 +292,19 @@ HFSBI_FN void hfsbi_remote_saw(hfsbi_remote           *r,
     (void)hfsb_json_arg_str(arguments, "path", false, &path, NULL);
     if (!result->success) {
         /* perhaps because the file has changed */
-        if (hfsbi_remote_condition(r, arguments, &version))
+        if (hfsbi_remote_called(r, "write") &&
+            hfsbi_remote_is_guarded(r, arguments) &&
+            hfsbi_sandbox_version(r->sandbox, path, &version) &&
+            version.hex[0])
             hfsbi_sandbox_lose(r->sandbox, path);
     } else if (hfsbi_remote_called(r, "apply_patch")) {
-        hfsbi_remote_patch_saw(r, arguments);
+        hfsbi_remote_patch_saw(r, arguments, result->fields.root);
     } else if (hfsbi_remote_called(r, "read") ||
                hfsbi_remote_called(r, "write") ||
                hfsbi_remote_called(r, "edit") ||
                hfsbi_remote_called(r, "multi_edit") ||
                hfsbi_remote_called(r, "edit_lines")) {
-        hfsbi_remote_version(r, arguments, result, &version);
-        hfsbi_sandbox_saw(r->sandbox, path, &version);
+        if (hfsbi_remote_version(r, arguments, result, &version))
+            hfsbi_sandbox_saw(r->sandbox, path, &version);
     }
 }

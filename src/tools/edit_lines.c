@@ -406,8 +406,8 @@ static hfsb_status hfsbi_line_edit_run(hfsbi_line_edit *e, hfsb_err *err) {
         hfsb_file_read(e->call->tools->place, e->path, 0, &e->now, &info, err);
     if (st != HFSB_OK) return hfsbi_result_err(&e->call->result, err);
     hfsbi_version_of(hfsb_buf_str(&e->now), &e->version);
-    hfsbi_file_change_open(e->call, e->path, hfsb_buf_str(&e->now), &info,
-                           &e->change);
+    hfsbi_file_change_open(e->call, e->path, NULL, hfsb_buf_str(&e->now),
+                           &info, &e->change);
     st = hfsbi_line_edit_find(e);
     if (st == HFSB_OK) st = hfsbi_line_edit_follow(e);
     if (st == HFSB_OK) st = hfsbi_line_edit_check(e);

@@ -12,7 +12,10 @@
    a full disk or a missing permission changes no file. Committing renames the
    temporaries, if the files are still in the state that was read. A failure
    after the first commit is not undone; the error contains the number of
-   changes carried out. */
+   changes carried out.
+
+   if_sha256 is an object: the versions, by path, of files as the caller knows
+   them. */
 #include "tools_private.h"
 #include "../edit/edit_private.h"
 
@@ -33,12 +36,13 @@ typedef struct hfsbi_patch_step {
 } hfsbi_patch_step;
 
 typedef struct hfsbi_patch_call {
-    hfsb_call        *call;
-    hfsb_patch_result result;
-    hfsbi_patch_step *steps; /* one for each change */
-    hfsbi_patch_seen *seen;
-    size_t            seen_count, seen_cap;
-    bool              refused; /* the result contains the reason */
+    hfsb_call             *call;
+    const hfsb_json_value *if_sha256; /* NULL: not given */
+    hfsb_patch_result      result;
+    hfsbi_patch_step      *steps; /* one for each change */
+    hfsbi_patch_seen      *seen;
+    size_t                 seen_count, seen_cap;
+    bool                   refused; /* the result contains the reason */
 } hfsbi_patch_call;
 
 /* ---- files that the session has not read ---- */
@@ -119,6 +123,18 @@ static bool hfsbi_patch_is_unread(void *user, hfsb_str path) {
 
 /* ---- reading ---- */
 
+/* The version of a file that the caller gives; "" if there is none. HFSB_OK,
+   or HFSB_ARG with *err. */
+static hfsb_status hfsbi_patch_given(const hfsbi_patch_call *p, hfsb_str path,
+                                     hfsbi_version *out, hfsb_err *err) {
+    hfsb_json_iter it = hfsb_json_begin(p->if_sha256);
+    hfsb_str       text = HFSB_LIT("");
+    while (hfsb_json_next(&it))
+        if (hfsb_str_equal(it.key, path))
+            text = hfsb_json_str(it.value, HFSB_LIT("?"));
+    return hfsbi_version_read(text, out, err);
+}
+
 /* Reads a file for the patch and remembers its state. A file that the session
    has not read is refused later, with all others. */
 static hfsb_status hfsbi_patch_load(void *user, hfsb_str path, hfsb_buf *out,
@@ -126,6 +142,7 @@ static hfsb_status hfsbi_patch_load(void *user, hfsb_str path, hfsb_buf *out,
     hfsbi_patch_call *p = (hfsbi_patch_call *)user;
     hfsb_tools       *tools = p->call->tools;
     hfsbi_patch_seen  one, *grown = p->seen;
+    hfsbi_version     given;
     size_t            mark = out->len;
     hfsb_status       st;
     if (!hfsbi_patch_is_unread(p->call, path) &&
@@ -136,7 +153,9 @@ static hfsb_status hfsbi_patch_load(void *user, hfsb_str path, hfsb_buf *out,
     }
     memset(&one, 0, sizeof one);
     one.path = path;
-    st = hfsb_file_read(tools->place, path, 0, out, &one.info, err);
+    st = hfsbi_patch_given(p, path, &given, err);
+    if (st == HFSB_OK)
+        st = hfsb_file_read(tools->place, path, 0, out, &one.info, err);
     if (st != HFSB_OK) return st;
     hfsb_sha256_hex(hfsb_str_slice(hfsb_buf_str(out), mark, out->len),
                     one.sha256);
@@ -146,7 +165,7 @@ static hfsb_status hfsbi_patch_load(void *user, hfsb_str path, hfsb_buf *out,
             sizeof one);
     if (!grown) return HFSB_NOMEM;
     p->seen = grown;
-    hfsbi_file_change_open(p->call, path,
+    hfsbi_file_change_open(p->call, path, &given,
                            hfsb_str_slice(hfsb_buf_str(out), mark, out->len),
                            &one.info, &one.change);
     p->seen[p->seen_count++] = one;
@@ -320,6 +339,27 @@ static hfsb_status hfsbi_patch_report(hfsbi_patch_call *p) {
     return st == HFSB_OK ? hfsb_buf_finish(out, mark) : st;
 }
 
+/* The files that were written, with their new versions. */
+static void hfsbi_patch_files(const hfsbi_patch_call *p, hfsbi_build *fields) {
+    size_t i;
+    hfsbi_build_array(fields, "files");
+    for (i = 0; i < p->result.count; i++) {
+        const hfsb_patch_change *c = p->result.changes + i;
+        const hfsbi_file_change *change = p->steps[i].change;
+        hfsbi_version            version;
+        if (!p->steps[i].writer) continue; /* deleted, or changed again */
+        hfsbi_version_of(hfsb_buf_str(&c->content), &version);
+        hfsbi_build_object(fields, NULL);
+        hfsbi_build_str(fields, "path",
+                        c->new_path.len ? c->new_path : c->path);
+        hfsbi_build_str(fields, "sha256", hfsb_cstr(version.hex));
+        if (change && change->changed && !c->new_path.len)
+            hfsbi_build_bool(fields, "had_changed", true);
+        hfsbi_build_end(fields);
+    }
+    hfsbi_build_end(fields);
+}
+
 static hfsb_status hfsbi_patch_fields(hfsbi_patch_call *p) {
     hfsbi_build *fields = &p->call->fields;
     hfsb_buf     diff = HFSB_INIT;
@@ -331,6 +371,7 @@ static hfsb_status hfsbi_patch_fields(hfsbi_patch_call *p) {
     st = diff.status;
     hfsbi_build_int(fields, "count", (long long)p->result.count);
     hfsbi_build_str(fields, "diff", hfsb_buf_str(&diff));
+    hfsbi_patch_files(p, fields);
     hfsb_buf_free(&diff);
     return st;
 }
@@ -388,8 +429,13 @@ static hfsb_status hfsbi_patch_call_run(hfsbi_patch_call *p, hfsb_str text,
     return st == HFSB_OK ? hfsbi_patch_warn(p) : st;
 }
 
+typedef struct hfsbi_patch_args {
+    hfsb_str               patch;
+    const hfsb_json_value *if_sha256;
+} hfsbi_patch_args;
+
 /* Tries once; returns as hfsbi_patch_call_run(). */
-static hfsb_status hfsbi_patch_try(hfsb_call *call, hfsb_str text,
+static hfsb_status hfsbi_patch_try(hfsb_call *call, const hfsbi_patch_args *a,
                                    hfsb_err *err) {
     const hfsb_alloc *alloc = &call->tools->alloc;
     hfsbi_patch_call  p;
@@ -397,8 +443,9 @@ static hfsb_status hfsbi_patch_try(hfsb_call *call, hfsb_str text,
     hfsb_status       st;
     memset(&p, 0, sizeof p);
     p.call = call;
+    p.if_sha256 = a->if_sha256;
     p.result.alloc = *alloc;
-    st = hfsbi_patch_call_run(&p, text, err);
+    st = hfsbi_patch_call_run(&p, a->patch, err);
     for (i = 0; p.steps && i < p.result.count; i++)
         hfsb_file_writer_close(p.steps[i].writer);
     for (i = 0; i < p.seen_count; i++)
@@ -409,23 +456,21 @@ static hfsb_status hfsbi_patch_try(hfsb_call *call, hfsb_str text,
     return st;
 }
 
-typedef struct hfsbi_patch_args {
-    hfsb_str patch;
-} hfsbi_patch_args;
-
 static const hfsbi_param hfsbi_patch_params[] = {
     HFSBI_PARAM("patch", HFSBI_ARG_STR, HFSBI_REQUIRED, hfsbi_patch_args,
                 patch, NULL),
+    HFSBI_PARAM("if_sha256", HFSBI_ARG_OBJECT, HFSBI_UNLISTED,
+                hfsbi_patch_args, if_sha256, NULL),
     HFSBI_PARAM_END};
 
 /* Retries when another call has changed a file meanwhile, as edit does. */
 static hfsb_status hfsbi_run_apply_patch(hfsb_call *call, const void *args,
                                          hfsb_err *err) {
-    hfsb_str    text = ((const hfsbi_patch_args *)args)->patch;
-    unsigned    tries = 0;
-    hfsb_status st;
+    const hfsbi_patch_args *a = (const hfsbi_patch_args *)args;
+    unsigned                tries = 0;
+    hfsb_status             st;
     hfsbi_change_lock(call);
-    while ((st = hfsbi_patch_try(call, text, err)) == HFSB_STALE &&
+    while ((st = hfsbi_patch_try(call, a, err)) == HFSB_STALE &&
            tries < HFSBI_TRIES)
         hfsbi_pause(tries++);
     return st == HFSB_STALE ? hfsbi_result_err(&call->result, err) : st;

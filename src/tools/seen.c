@@ -21,6 +21,10 @@
             |                                      shows the difference
             +--------> written -------------> change_done
 
+   The client of a sandbox keeps its own set, and sends the version it knows
+   with a change (if_sha256). The version that a call gives replaces that of
+   the session, and the same rule applies.
+
    Whatever a reply shows completely counts as read. A command of the session
    may format the file: then the next edit still works where it matches
    exactly, and its reply shows what the command changed.
@@ -65,6 +69,25 @@ HFSBI_FN void hfsbi_version_of_info(const hfsb_file_info *info,
 
 HFSBI_FN bool hfsbi_version_is_info(const hfsbi_version *version) {
     return version->hex[0] == 'i';
+}
+
+HFSBI_FN hfsb_status hfsbi_version_read(hfsb_str text, hfsbi_version *out,
+                                        hfsb_err *err) {
+    size_t i = 0;
+    memset(out, 0, sizeof *out);
+    if (text.len == 0) return HFSB_OK;
+    while (text.len == sizeof out->hex - 1 && i < text.len &&
+           hfsbi_hex_digit(text.ptr[i]) >= 0) {
+        out->hex[i] = hfsbi_lower(text.ptr[i]);
+        i++;
+    }
+    if (i == sizeof out->hex - 1) return HFSB_OK;
+    memset(out, 0, sizeof *out);
+    hfsbi_fail(err, HFSB_ARG, 0, "A sha256 is 64 hexadecimal digits, not \"");
+    hfsbi_err_quote(err, text, 80);
+    hfsbi_err_add(err, "\".");
+    hfsbi_err_key(err, "if_sha256");
+    return HFSB_ARG;
 }
 
 static bool hfsbi_version_equal(const hfsbi_version *a,
@@ -446,23 +469,27 @@ static void hfsbi_file_change_compare(hfsbi_seen *seen, hfsb_str path,
 }
 
 HFSBI_FN void hfsbi_file_change_open(hfsb_call *call, hfsb_str path,
+                                     const hfsbi_version  *given,
                                      hfsb_str              content,
                                      const hfsb_file_info *info,
                                      hfsbi_file_change    *c) {
     hfsbi_seen      *seen = &call->tools->seen;
-    hfsbi_seen_file *f;
+    hfsbi_seen_file *f = NULL;
     memset(c, 0, sizeof *c);
     c->diff.alloc = call->tools->alloc;
     c->tracked = hfsbi_tools_key(call->tools, path, &c->key);
-    if (!c->tracked) return;
+    if (given) c->known = *given;
+    if (!c->tracked && !c->known.hex[0]) return;
     pthread_mutex_lock(&seen->lock);
-    f = hfsbi_seen_find(seen, &c->key);
+    if (!c->known.hex[0]) f = hfsbi_seen_find(seen, &c->key);
     if (f) c->known = f->version;
-    if (f && hfsbi_version_is_info(&c->known))
+    if (hfsbi_version_is_info(&c->known))
         hfsbi_version_of_info(info, &c->before);
     else hfsbi_version_of(content, &c->before);
-    c->changed = f && !hfsbi_version_equal(&c->known, &c->before);
-    if (c->changed) hfsbi_file_change_compare(seen, path, content, c);
+    c->changed =
+        c->known.hex[0] && !hfsbi_version_equal(&c->known, &c->before);
+    if (c->changed && c->tracked)
+        hfsbi_file_change_compare(seen, path, content, c);
     pthread_mutex_unlock(&seen->lock);
 }
 
@@ -489,11 +516,10 @@ HFSBI_FN hfsb_status hfsbi_file_change_refuse(hfsb_call *call, hfsb_str path,
                                               const hfsb_err          *why) {
     hfsbi_seen       *seen = &call->tools->seen;
     hfsb_tool_result *r = &call->result;
-    hfsb_buf_printf(&r->error,
-                    "%s%sFile %.*s has changed since it was read "
-                    "this session%s.",
-                    why ? why->msg : "", why ? "\n\n" : "", (int)path.len,
-                    path.ptr, why ? "" : "; nothing was written");
+    hfsb_buf_printf(
+        &r->error, "%s%sFile %.*s has changed since it was read%s%s.",
+        why ? why->msg : "", why ? "\n\n" : "", (int)path.len, path.ptr,
+        c->tracked ? " this session" : "", why ? "" : "; nothing was written");
     if (c->diff.len) hfsb_buf_printf(&r->error, " What changed:\n");
     hfsbi_append_repaired(&r->error, hfsb_buf_str(&c->diff));
     if (c->shown)
@@ -531,9 +557,9 @@ HFSBI_FN void hfsbi_file_change_done(hfsb_call *call, hfsb_str path,
     hfsbi_seen   *seen = &call->tools->seen;
     hfsbi_version after;
     bool          whole = true;
+    if (c->changed) whole = hfsbi_file_change_note(call, path, c);
     if (!c->tracked) return;
     hfsbi_version_of(content, &after);
-    if (c->changed) whole = hfsbi_file_change_note(call, path, c);
     pthread_mutex_lock(&seen->lock);
     if (c->changed && whole) hfsbi_file_change_mark(seen, c);
     hfsbi_saved_step(seen, &c->before,

@@ -726,6 +726,10 @@ HFSBI_FN void hfsbi_version_of(hfsb_str content, hfsbi_version *out);
 HFSBI_FN void hfsbi_version_of_info(const hfsb_file_info *info,
                                     hfsbi_version        *out);
 HFSBI_FN bool hfsbi_version_is_info(const hfsbi_version *version);
+/* Reads a version that a caller gives (empty: ""). HFSB_OK, or HFSB_ARG with
+   *err when text is not a SHA-256. */
+HFSBI_FN hfsb_status hfsbi_version_read(hfsb_str text, hfsbi_version *out,
+                                        hfsb_err *err);
 /* The tag of a version, for edit_lines: the first digits of its SHA-256. */
 HFSBI_FN hfsb_str hfsbi_version_tag(const hfsbi_version *version);
 
@@ -816,16 +820,18 @@ HFSBI_FN void hfsbi_change_unlock(hfsb_call *call);
 typedef struct hfsbi_file_change {
     bool          tracked; /* in a session */
     hfsbi_digest  key;
-    hfsbi_version known;   /* to the session */
+    hfsbi_version known;   /* to the caller, or else to the session */
     hfsbi_version before;  /* of the content that is about to be changed */
     bool          changed; /* that is not the one known */
     hfsb_buf      diff;    /* what changed, bounded; empty: not known */
     bool          shown;   /* diff shows all of it */
 } hfsbi_file_change;
 
-/* Compares the content of a file with what the session knows. Without memory
-   the change is noticed, but not shown. */
+/* Compares the content of a file with the version that the caller gives (NULL
+   or "": with the one that the session knows). Without memory the change is
+   noticed, but not shown; so is a change from a version that is not kept. */
 HFSBI_FN void hfsbi_file_change_open(hfsb_call *call, hfsb_str path,
+                                     const hfsbi_version  *given,
                                      hfsb_str              content,
                                      const hfsb_file_info *info,
                                      hfsbi_file_change    *c);

@@ -12,7 +12,8 @@
 
    In a session, a file that exists must have been read before it is changed,
    and must not have changed since (seen.c). write is refused then; an edit is
-   still made if it matches exactly and in one place.
+   still made if it matches exactly and in one place. if_sha256 asks for the
+   same without a session.
 
    After a write the checks append their warnings to the output; they never
    fail the call. */
@@ -125,7 +126,7 @@ static hfsb_status hfsbi_write_refuse(hfsb_call *call, hfsb_str path,
     content.alloc = call->tools->alloc;
     st = hfsb_file_read(call->tools->place, path, 0, &content, &info, err);
     if (st == HFSB_OK) {
-        hfsbi_file_change_open(call, path, hfsb_buf_str(&content), &info,
+        hfsbi_file_change_open(call, path, NULL, hfsb_buf_str(&content), &info,
                                &change);
         st = hfsbi_file_change_refuse(call, path, &change, NULL);
         hfsbi_file_change_free(&change);
@@ -208,7 +209,8 @@ enum { HFSBI_EDIT_LINES = 100 }; /* places listed; `count` counts all */
 
 static void hfsbi_edit_fields(hfsbi_build *fields, const hfsb_edit_result *r,
                               const hfsb_file_written *written,
-                              hfsb_str                 content) {
+                              hfsb_str                 content,
+                              const hfsbi_file_change *change) {
     char   hex[HFSB_SHA256_HEX];
     size_t i;
     hfsbi_build_int(fields, "count", (long long)r->count);
@@ -226,6 +228,7 @@ static void hfsbi_edit_fields(hfsbi_build *fields, const hfsb_edit_result *r,
     hfsbi_build_bool(fields, "in_place", written->in_place);
     hfsb_sha256_hex(content, hex);
     hfsbi_build_str(fields, "sha256", hfsb_cstr(hex));
+    if (change->changed) hfsbi_build_bool(fields, "had_changed", true);
 }
 
 /* Writes the edited file and the result. HFSB_STALE with *err, and no result,
@@ -245,7 +248,7 @@ static hfsb_status hfsbi_edit_store(hfsb_call *call, hfsb_str path,
     if (st == HFSB_STALE) return st;
     if (st != HFSB_OK) return hfsbi_result_err(&call->result, err);
     hfsbi_file_change_done(call, path, content, change);
-    hfsbi_edit_fields(&call->fields, r, &written, content);
+    hfsbi_edit_fields(&call->fields, r, &written, content, change);
     st = hfsbi_result_ok(&call->result, "Edited %.*s (%zu replacement%s)%s%s",
                          (int)path.len, path.ptr, r->count,
                          r->count > 1 ? "s" : "", r->note[0] ? " " : "",
@@ -295,8 +298,8 @@ static hfsb_status hfsbi_edit_apply(hfsb_call *call, hfsb_str path,
 
 /* Reads, edits and writes the file. HFSB_STALE as hfsbi_edit_store(). */
 static hfsb_status hfsbi_edit_try(hfsb_call *call, hfsb_str path,
-                                  hfsb_edit *edits, size_t count,
-                                  hfsb_err *err) {
+                                  const hfsbi_version *given, hfsb_edit *edits,
+                                  size_t count, hfsb_err *err) {
     hfsb_buf          before = HFSB_INIT;
     hfsb_file_info    info;
     hfsbi_file_change change;
@@ -304,7 +307,7 @@ static hfsb_status hfsbi_edit_try(hfsb_call *call, hfsb_str path,
     before.alloc = call->tools->alloc;
     st = hfsb_file_read(call->tools->place, path, 0, &before, &info, err);
     if (st == HFSB_OK) {
-        hfsbi_file_change_open(call, path, hfsb_buf_str(&before), &info,
+        hfsbi_file_change_open(call, path, given, hfsb_buf_str(&before), &info,
                                &change);
         st = hfsbi_edit_apply(call, path, hfsb_buf_str(&before), edits, count,
                               &change, err);
@@ -319,13 +322,16 @@ static hfsb_status hfsbi_edit_try(hfsb_call *call, hfsb_str path,
 /* Parallel calls may edit one file: after another call has written it, the
    edits are applied to the new content. */
 static hfsb_status hfsbi_edit_file(hfsb_call *call, hfsb_str path,
-                                   hfsb_edit *edits, size_t count,
-                                   hfsb_err *err) {
-    unsigned    tries = 0;
-    hfsb_status st;
+                                   hfsb_str if_sha256, hfsb_edit *edits,
+                                   size_t count, hfsb_err *err) {
+    unsigned      tries = 0;
+    hfsbi_version given;
+    hfsb_status   st;
+    if (hfsbi_version_read(if_sha256, &given, err) != HFSB_OK)
+        return hfsbi_result_err(&call->result, err);
     hfsbi_change_lock(call);
     if (!hfsbi_may_change(call, path, true, &st)) return st;
-    while ((st = hfsbi_edit_try(call, path, edits, count, err)) ==
+    while ((st = hfsbi_edit_try(call, path, &given, edits, count, err)) ==
                HFSB_STALE &&
            tries < HFSBI_TRIES)
         hfsbi_pause(tries++);
@@ -334,9 +340,10 @@ static hfsb_status hfsbi_edit_file(hfsb_call *call, hfsb_str path,
 
 /* ---- edit and multi_edit: arguments ---- */
 
-/* The arguments of edit, and of an item of multi_edit, which has no path. */
+/* The arguments of edit, and of an item of multi_edit, which has neither path
+   nor if_sha256. */
 typedef struct hfsbi_edit_args {
-    hfsb_str  path, old_str, new_str, mode;
+    hfsb_str  path, if_sha256, old_str, new_str, mode;
     bool      replace_all, exact;
     long long line;
 } hfsbi_edit_args;
@@ -362,16 +369,20 @@ static const hfsbi_param hfsbi_edit_items[] = {HFSBI_EDIT_PARAMS};
 static const hfsbi_param hfsbi_edit_params[] = {
     HFSBI_PARAM("path", HFSBI_ARG_STR, HFSBI_REQUIRED, hfsbi_edit_args, path,
                 NULL),
+    HFSBI_PARAM("if_sha256", HFSBI_ARG_STR, HFSBI_UNLISTED, hfsbi_edit_args,
+                if_sha256, NULL),
     HFSBI_EDIT_PARAMS};
 
 typedef struct hfsbi_multi_edit_args {
-    hfsb_str               path;
+    hfsb_str               path, if_sha256;
     const hfsb_json_value *edits;
 } hfsbi_multi_edit_args;
 
 static const hfsbi_param hfsbi_multi_edit_params[] = {
     HFSBI_PARAM("path", HFSBI_ARG_STR, HFSBI_REQUIRED, hfsbi_multi_edit_args,
                 path, NULL),
+    HFSBI_PARAM("if_sha256", HFSBI_ARG_STR, HFSBI_UNLISTED,
+                hfsbi_multi_edit_args, if_sha256, NULL),
     HFSBI_PARAM_LIST("edits", HFSBI_REQUIRED | HFSBI_BRIEF,
                      hfsbi_multi_edit_args, edits, hfsbi_edit_items),
     HFSBI_PARAM_END};
@@ -399,7 +410,7 @@ static hfsb_status hfsbi_run_edit(hfsb_call *call, const void *args,
     hfsb_edit              edit;
     if (hfsbi_edit_make(a, &edit, err) != HFSB_OK)
         return hfsbi_result_err(&call->result, err);
-    return hfsbi_edit_file(call, a->path, &edit, 1, err);
+    return hfsbi_edit_file(call, a->path, a->if_sha256, &edit, 1, err);
 }
 
 /* Reads item n of `edits`; its errors contain n. HFSB_OK; HFSB_ARG, HFSB_NOMEM
@@ -439,7 +450,8 @@ static hfsb_status hfsbi_run_multi_edit(hfsb_call *call, const void *args,
     if (!edits) return HFSB_NOMEM;
     for (; st == HFSB_OK && hfsb_json_next(&it); n++)
         st = hfsbi_edit_read_item(call, it.value, n, edits + n, err);
-    if (st == HFSB_OK) st = hfsbi_edit_file(call, a->path, edits, count, err);
+    if (st == HFSB_OK)
+        st = hfsbi_edit_file(call, a->path, a->if_sha256, edits, count, err);
     else if (st == HFSB_REFUSED) st = hfsbi_result_err(&call->result, err);
     hfsbi_array_free(alloc, edits, count, sizeof *edits);
     return st;

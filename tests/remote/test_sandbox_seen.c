@@ -262,8 +262,176 @@ static void other_servers_get_no_condition(void) {
     begin(true, true, HFSB_LIT(""));
     tt_put("f", HFSB_LIT("a\n"));
     tc_call(&r, &box, "read", "{\"path\":\"f\"}");
+    tc_call(&r, &box, "edit", EDIT);
+    TT_OK(&r, NULL);
+    T_STR(proxy.body,
+          "{\"path\":\"f\",\"old_str\":\"a\",\"new_str\":\"b\",\"replace_"
+          "all\":false,\"mode\":\"replace\"}");
     tc_call(&r, &box, "write", "{\"path\":\"f\",\"content\":\"x\"}");
     T_STR(proxy.body, "{\"path\":\"f\",\"content\":\"x\"}");
+    end();
+}
+
+/* ---- two clients ---- */
+
+static tc_box other;
+
+#define STALE(path) "File " path " has changed since it was read"
+#define THEIRS(path)                                                     \
+    "(" path " had changed since it was read. Read it again before you " \
+    "change other parts.)"
+/* The blanks of the second line are not those of the file. */
+#define LOOSE "\"old_str\":\"one\\n\\ttwo\\n\",\"new_str\":\"one\\n\\t2\\n\""
+#define EXACT "\"old_str\":\"three\",\"new_str\":\"3\""
+#define READ  "{\"path\":\"f\"}"
+
+/* Both clients have read f; then the other one has changed its last line. */
+static void begin_with_two_clients(void) {
+    hfsb_sandbox_opts o = tc_options();
+    begin(true, false, HFSB_LIT(""));
+    o.session = true;
+    tc_open(&other, proxy.port, &o);
+    tt_put("f", HFSB_LIT("one\n  two\nthree\nend\n"));
+    tc_call(&r, &box, "read", READ);
+    tc_call(&r, &other, "read", READ);
+    tc_call(&r, &other, "edit",
+            "{\"path\":\"f\",\"old_str\":\"end\",\"new_str\":\"END\"}");
+    TT_OK(&r, "Edited f (1 replacement)");
+}
+
+static void end_with_two_clients(void) {
+    tc_close(&other);
+    end();
+}
+
+static void loose_edits_of_a_file_that_another_client_changed_are_refused(
+    void) {
+    begin_with_two_clients();
+    tc_call(&r, &box, "edit", "{\"path\":\"f\"," LOOSE "}");
+    TT_FAIL(&r, STALE("f") "; nothing was written. Read it again.");
+    tc_call(&r, &box, "multi_edit",
+            "{\"path\":\"f\",\"edits\":[{" LOOSE "},{" EXACT "}]}");
+    TT_FAIL(&r, STALE("f") "; nothing was written. Read it again.");
+    /* nor where they match no more */
+    tc_call(&r, &box, "edit",
+            "{\"path\":\"f\",\"old_str\":\"end\",\"new_str\":\"x\"}");
+    TT_FAIL(&r, "old_str not found in file.");
+    T_CHECK(tt_says(&r.res.error, STALE("f") ". Read it again."));
+    TT_FILE("f", "one\n  two\nthree\nEND\n");
+    tc_call(&r, &box, "read", READ);
+    tc_call(&r, &box, "edit", "{\"path\":\"f\"," LOOSE "}");
+    TT_OK(&r, NULL);
+    TT_FILE("f", "one\n  2\nthree\nEND\n");
+    end_with_two_clients();
+}
+
+static void exact_edits_of_a_file_that_another_client_changed_are_made(void) {
+    begin_with_two_clients();
+    tc_call(&r, &box, "edit", "{\"path\":\"f\"," EXACT "}");
+    TT_OK(&r, "Edited f (1 replacement)\n" THEIRS("f"));
+    TT_FILE("f", "one\n  two\n3\nEND\n");
+    /* what the other client changed is still unseen */
+    tc_call(&r, &box, "edit", "{\"path\":\"f\"," LOOSE "}");
+    TT_FAIL(&r, STALE("f"));
+    tc_call(&r, &box, "write", "{\"path\":\"f\",\"content\":\"x\"}");
+    TT_FAIL(&r, "File has changed since it was read: f");
+    tc_call(&r, &box, "read", READ);
+    tc_call(&r, &box, "write", "{\"path\":\"f\",\"content\":\"x\"}");
+    TT_OK(&r, NULL);
+    end_with_two_clients();
+}
+
+static void sessions_know_their_own_edits_and_patches(void) {
+    begin(true, false, HFSB_LIT(""));
+    tt_put("f", HFSB_LIT("one\n  two\nthree\n"));
+    tc_call(&r, &box, "read", READ);
+    tc_call(&r, &box, "edit", "{\"path\":\"f\"," EXACT "}");
+    TT_OK(&r, "Edited f (1 replacement)");
+    tc_call(&r, &box, "apply_patch",
+            PATCH("*** Update File: f\\n@@\\n-3\\n+III\\n"));
+    TT_OK(&r, "Updated f");
+    tc_call(&r, &box, "edit", "{\"path\":\"f\"," LOOSE "}");
+    TT_OK(&r, NULL);
+    TT_FILE("f", "one\n  2\nIII\n");
+    /* the patch has told it the version, which it sends */
+    tc_call(&r, &box, "apply_patch",
+            PATCH("*** Update File: f\\n@@\\n-III\\n+3\\n"));
+    tt_put("f", HFSB_LIT("theirs\n"));
+    tc_call(&r, &box, "write", "{\"path\":\"f\",\"content\":\"x\"}");
+    TT_FAIL(&r, "File has changed since it was read: f");
+    end();
+}
+
+static void patches_of_a_file_that_another_client_changed_match_exactly(
+    void) {
+    begin_with_two_clients();
+    tt_put("g", HFSB_LIT("g\n"));
+    tc_call(&r, &box, "read", "{\"path\":\"g\"}");
+    tc_call(&r, &box, "apply_patch",
+            PATCH("*** Update File: g\\n@@\\n-g\\n+G\\n*** Update File: f\\n"
+                  "@@\\n one\\n-\\ttwo\\n+\\t2\\n"));
+    TT_FAIL(&r, STALE("f") "; nothing was written. Read it again.");
+    tc_call(&r, &box, "apply_patch", PATCH("*** Delete File: f\\n"));
+    TT_FAIL(&r, STALE("f") "; nothing was written. Read it again.");
+    TT_FILE("g", "g\n");
+    tc_call(&r, &box, "apply_patch",
+            PATCH("*** Update File: g\\n@@\\n-g\\n+G\\n*** Update File: f\\n"
+                  "@@\\n-three\\n+3\\n*** Update File: f\\n@@\\n-3\\n+III"
+                  "\\n"));
+    TT_OK(&r, "Updated g\nUpdated f\n" THEIRS("f"));
+    TT_FILE("f", "one\n  two\nIII\nEND\n");
+    /* g is known, f is not */
+    tc_call(&r, &box, "write", "{\"path\":\"f\",\"content\":\"x\"}");
+    TT_FAIL(&r, "File has changed since it was read: f");
+    tc_call(&r, &box, "write", "{\"path\":\"g\",\"content\":\"x\"}");
+    TT_OK(&r, NULL);
+    tc_call(&r, &box, "read", READ);
+    tc_call(&r, &box, "apply_patch",
+            PATCH("*** Update File: f\\n@@\\n one\\n-\\ttwo\\n+\\t2\\n"));
+    TT_OK(&r, NULL);
+    tc_call(&r, &box, "apply_patch", PATCH("*** Delete File: f\\n"));
+    TT_OK(&r, NULL);
+    T_CHECK(access("f", F_OK) != 0);
+    end_with_two_clients();
+}
+
+/* ---- calls of one client at the same time ---- */
+
+enum { LINES = 12 };
+
+/* Changes line n. Its blanks are not those of the file, so that the edit
+   matches loosely. */
+static void *edit_a_line(void *user) {
+    int      n = *(int *)user;
+    char     json[160];
+    tt_reply reply = HFSB_INIT;
+    snprintf(json, sizeof json,
+             "{\"path\":\"f\",\"old_str\":\"\\tline%d\",\"new_str\":\""
+             "\\tLINE%d\"}",
+             n, n);
+    tc_call(&reply, &box, "edit", json);
+    TT_OK(&reply, NULL);
+    tt_drop(&reply);
+    return NULL;
+}
+
+static void parallel_edits_of_one_session_are_not_changes_by_others(void) {
+    pthread_t threads[LINES];
+    int       numbers[LINES], i;
+    hfsb_buf  text = HFSB_INIT;
+    begin(true, false, HFSB_LIT(""));
+    for (i = 0; i < LINES; i++) {
+        numbers[i] = 10 + i;
+        T_CHECK(hfsb_buf_printf(&text, "  line%d\n", 10 + i) == HFSB_OK);
+    }
+    tt_put("f", hfsb_buf_str(&text));
+    tc_call(&r, &box, "read", READ);
+    for (i = 0; i < LINES; i++)
+        T_CHECK(!pthread_create(&threads[i], NULL, edit_a_line, &numbers[i]));
+    for (i = 0; i < LINES; i++) pthread_join(threads[i], NULL);
+    hfsb_buf_free(&text);
+    tc_call(&r, &box, "write", "{\"path\":\"f\",\"content\":\"x\"}");
+    TT_OK(&r, NULL);
     end();
 }
 
@@ -297,5 +465,10 @@ int main(void) {
     TT_RUN(write_over_a_file_that_changed_is_refused);
     TT_RUN(other_servers_get_no_condition);
     TT_RUN(edit_lines_requires_a_read_too);
+    TT_RUN(loose_edits_of_a_file_that_another_client_changed_are_refused);
+    TT_RUN(exact_edits_of_a_file_that_another_client_changed_are_made);
+    TT_RUN(sessions_know_their_own_edits_and_patches);
+    TT_RUN(patches_of_a_file_that_another_client_changed_match_exactly);
+    TT_RUN(parallel_edits_of_one_session_are_not_changes_by_others);
     return TT_END();
 }

@@ -270,6 +270,81 @@ static void without_a_session_changes_are_no_matter(void) {
     hfsb_tools_close(tools);
 }
 
+/* The rule of a session for a file that has changed, without a session: the
+   caller gives the version that it knows. */
+static void edits_with_a_version_must_match_exactly_after_a_change(void) {
+    static const char *const content = "one\n  two\nthree\n";
+    hfsb_tools              *tools = tt_open(NULL);
+    tt_reply                 r = HFSB_INIT;
+    char                     hex[HFSB_SHA256_HEX];
+    tt_put("v", hfsb_cstr(content));
+    hfsb_sha256_hex(hfsb_cstr(content), hex);
+    tt_call(&r, tools, "edit", "path=s old_str=s new_str=s if_sha256=s", "v",
+            "three", "3", hex);
+    TT_OK(&r, "Edited v (1 replacement)");
+    T_CHECK(!hfsb_json_get(r.res.fields.root, "had_changed"));
+    tt_call(&r, tools, "edit", "path=s old_str=s new_str=s if_sha256=s", "v",
+            "one\n\ttwo\n", "one\n\t2\n", hex);
+    TT_FAIL(&r, "File v has changed since it was read; nothing was written. "
+                "Read it again.");
+    T_CHECK(r.res.code == HFSB_STALE);
+    TT_FILE("v", "one\n  two\n3\n");
+    tt_call(&r, tools, "multi_edit", "path=s edits=j if_sha256=s", "v",
+            "[{\"old_str\":\"one\",\"new_str\":\"1\"},"
+            "{\"old_str\":\"3\",\"new_str\":\"three\"}]",
+            hex);
+    TT_OK(&r, "Edited v (2 replacements)\n(v had changed since it was read. "
+              "Read it again before you change other parts.)");
+    T_CHECK(hfsb_json_bool(hfsb_json_get(r.res.fields.root, "had_changed"),
+                           false));
+    TT_FILE("v", "1\n  two\nthree\n");
+    tt_call(&r, tools, "edit", "path=s old_str=s new_str=s if_sha256=s", "v",
+            "1", "one", "12ab");
+    TT_FAIL(&r, "A sha256 is 64 hexadecimal digits, not \"12ab\".");
+    T_CHECK(r.res.code == HFSB_ARG);
+    tt_drop(&r);
+    hfsb_tools_close(tools);
+}
+
+static void patches_with_versions_must_match_exactly_after_a_change(void) {
+    hfsb_tools *tools = tt_open(NULL);
+    tt_reply    r = HFSB_INIT;
+    hfsb_buf    json = HFSB_INIT;
+    char        hex[HFSB_SHA256_HEX], now[HFSB_SHA256_HEX];
+    const hfsb_json_value *files;
+    tt_put("v", HFSB_LIT("one\n  two\n"));
+    hfsb_sha256_hex(HFSB_LIT("before\n"), hex);
+    T_CHECK(hfsb_buf_printf(&json, "{\"v\":\"%s\"}", hex) == HFSB_OK);
+    tt_call(&r, tools, "apply_patch", "patch=s if_sha256=j",
+            PATCH("*** Update File: v\n@@\n one\n-\ttwo\n+\t2\n"), json.ptr);
+    TT_FAIL(&r, "File v has changed since it was read; nothing was written. "
+                "Read it again.");
+    tt_call(&r, tools, "apply_patch", "patch=s if_sha256=j",
+            PATCH("*** Update File: v\n@@\n-one\n+1\n*** Add File: added\n"
+                  "+w\n"),
+            json.ptr);
+    TT_OK(&r, "Updated v\nAdded added\n(v had changed since it was read. "
+              "Read it again before you change other parts.)");
+    TT_FILE("v", "1\n  two\n");
+    files = hfsb_json_get(r.res.fields.root, "files");
+    T_CHECK(hfsb_json_count(files) == 2);
+    hfsb_sha256_hex(HFSB_LIT("1\n  two\n"), now);
+    hfsb_buf_truncate(&json, 0);
+    T_CHECK(hfsb_json_write(hfsb_json_at(files, 0), NULL, &json, NULL) ==
+            HFSB_OK);
+    T_CHECK(tt_says(&json, "{\"path\":\"v\",\"sha256\":\""));
+    T_CHECK(tt_says(&json, now) && tt_says(&json, ",\"had_changed\":true}"));
+    T_CHECK(!hfsb_json_get(hfsb_json_at(files, 1), "had_changed"));
+    tt_call(&r, tools, "apply_patch", "patch=s if_sha256=j",
+            PATCH("*** Update File: v\n@@\n-1\n+one\n"), "{\"v\":7}");
+    TT_FAIL(&r, "A sha256 is 64 hexadecimal digits");
+    TT_FILE("v", "1\n  two\n");
+    hfsb_buf_free(&json);
+    unlink("added");
+    tt_drop(&r);
+    hfsb_tools_close(tools);
+}
+
 /* A read that began before a write and ended after it brings the old
    content. */
 static void late_read_does_not_replace_what_was_written(void) {
@@ -381,6 +456,8 @@ int main(void) {
     TT_RUN(patch_of_a_changed_file_must_match_exactly);
     TT_RUN(change_of_a_large_file_is_noticed);
     TT_RUN(without_a_session_changes_are_no_matter);
+    TT_RUN(edits_with_a_version_must_match_exactly_after_a_change);
+    TT_RUN(patches_with_versions_must_match_exactly_after_a_change);
     TT_RUN(late_read_does_not_replace_what_was_written);
     TT_RUN(refusal_is_valid_json_whatever_the_file_contains);
     TT_RUN(parallel_edits_of_one_session_are_its_own);
