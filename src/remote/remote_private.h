@@ -200,8 +200,8 @@ HFSBI_FN bool hfsbi_remote_may(hfsbi_remote          *r,
                                const hfsb_json_value *arguments,
                                hfsb_tool_result *result, hfsb_status *st,
                                hfsb_err *err);
-/* Writes the argument if_sha256 of a call that changes files, from the versions
-   that are known, unless its caller gives it. */
+/* Writes the argument if_sha256 of a call that changes files, from the
+   versions that are known, unless its caller gives it. */
 HFSBI_FN void hfsbi_remote_put_condition(const hfsbi_remote    *r,
                                          const hfsb_json_value *arguments,
                                          hfsb_json_writer      *w);

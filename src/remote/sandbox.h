@@ -42,7 +42,8 @@ typedef struct hfsb_sandbox_opts {
                            HFSB_SPACE_URL if set) */
     hfsb_str work_dir;  /* (empty: "/app"; for a URL none is sent) */
     double   timeout;   /* seconds a command may take (0: 240) */
-    bool     session;   /* a file must be read before it is changed */
+    bool     session;   /* a file must be read before it is changed, and again
+                           if others have changed it */
     size_t   tries;     /* of one call (0: 3) */
     hfsb_sandbox_times times;
     hfsb_log_fn        log; /* (NULL: none) */

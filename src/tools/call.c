@@ -247,6 +247,17 @@ static hfsb_status hfsbi_call_take_fields(hfsb_call *call) {
     return st;
 }
 
+/* Returns the file that a file tool is called for, or an empty text. Valid
+   until its function has returned and the result is complete. */
+static hfsb_str hfsbi_call_path(const hfsb_call *call) {
+    const hfsb_str     none = HFSB_LIT("");
+    const hfsbi_param *p = NULL;
+    if (call->tool->flags & HFSBI_TOOL_ON_DISK)
+        p = hfsbi_param_find(call->tool->params, HFSB_LIT("path"));
+    return p ? *(const hfsb_str *)(const void *)(call->args.bytes + p->field)
+             : none;
+}
+
 /* Completes the result with notes, fields and status. Notes follow the output,
    or go into a field where the output must stay exact. */
 static void hfsbi_call_end(hfsb_call *call, hfsb_status st,
@@ -254,7 +265,8 @@ static void hfsbi_call_end(hfsb_call *call, hfsb_status st,
     hfsb_str notes;
     call->wait = HFSBI_WAIT_NOTHING;
     if (st == HFSB_OK && call->tools->checker)
-        hfsbi_python_late(call->tools->checker, &call->notes);
+        hfsbi_python_late(call->tools->checker, hfsbi_call_path(call),
+                          &call->notes);
     notes = hfsb_buf_str(&call->notes);
     if (st == HFSB_OK && notes.len && call->notes_apart)
         hfsbi_build_str(&call->fields, "notes",
@@ -334,6 +346,8 @@ HFSBI_FN void hfsbi_call_start(hfsb_call *call) {
     hfsb_status st;
     if (!call->prepared) return;
     call->prepared = false;
+    if (call->tools->checker)
+        hfsbi_checker_expect(call->tools->checker, hfsbi_call_path(call));
     st = call->tool->fn(call, &call->args, &err);
     hfsbi_change_unlock(call);
     hfsb_json_free(&call->parsed);

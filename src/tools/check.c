@@ -582,19 +582,30 @@ static void hfsbi_check_built_in(hfsbi_checker     *checker,
     hfsbi_check_move(lines, warnings);
 }
 
+/* Returns the caller's check for the file, or NULL: the built-in ones run. */
+static const hfsb_tools_check *hfsbi_checker_find(const hfsbi_checker *checker,
+                                                  hfsb_str             path) {
+    size_t i;
+    for (i = 0; i < checker->count; i++)
+        if (hfsbi_check_has_suffix(path, hfsb_cstr(checker->checks[i].suffix)))
+            return &checker->checks[i];
+    return NULL;
+}
+
+HFSBI_FN void hfsbi_checker_expect(hfsbi_checker *checker, hfsb_str path) {
+    if (checker->patience_ms &&
+        hfsbi_check_has_suffix(path, HFSB_LIT(".py")) &&
+        !hfsbi_checker_find(checker, path))
+        hfsbi_python_expect(checker);
+}
+
 HFSBI_FN void hfsbi_checker_run(hfsbi_checker     *checker,
                                 const hfsb_cancel *cancel, hfsb_str path,
                                 hfsb_str content, hfsb_buf *warnings) {
-    const hfsb_tools_check *check = checker->checks;
+    const hfsb_tools_check *check = hfsbi_checker_find(checker, path);
     hfsb_buf                lines = HFSB_INIT;
-    size_t                  left = checker->count;
     lines.alloc = warnings->alloc;
-    while (left > 0 &&
-           !hfsbi_check_has_suffix(path, hfsb_cstr(check->suffix))) {
-        check++;
-        left--;
-    }
-    if (left == 0) {
+    if (!check) {
         hfsbi_check_built_in(checker, cancel, path, content, &lines, warnings);
     } else if (check->fn) {
         if (check->fn(check->user, path, content, &lines) != HFSB_OK)

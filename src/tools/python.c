@@ -12,15 +12,20 @@
    an incomplete one. The helper keeps the signatures that its children found,
    so a module is imported once, not once per write.
 
-       none --first check--> runs --60 s idle, 1000 checks, or a fault--> none
+       none --needed soon--> runs --60 s idle, 1000 checks, or a fault--> none
 
    A check has a state of its own:
 
        ASKED --"."--> WHOLE        ASKED --"-", helper ended--> PARTIAL
 
-   In a session the call waits 50 ms for the answer; a later answer is LATE and
-   goes with the next reply, unless the file has changed by then. Without a
-   session nobody would get that, so the call waits until the check ends.
+   In a session and in a server the call waits 50 ms for the answer. A later
+   answer goes with the next reply of the session. In a server without
+   sessions, where the next reply may be for another client, it goes with the
+   next one about the same file. It is dropped if the file has changed by then.
+   The helper starts with the first call about a Python file, usually a read,
+   so that answers are seldom late. Anywhere else, as in a program that ends
+   after one call, nobody would get a late answer: the call waits until the
+   check ends.
 
    The helper is an event of a loop that belongs to the checker and is turned
    by the threads that wait. Nobody turns it between calls, not even in a
@@ -28,7 +33,10 @@
    protects everything here. */
 #include "tools_private.h"
 
-enum { HFSBI_PYTHON_OUTPUT = 64 * 1024 }; /* bytes of an answer */
+enum {
+    HFSBI_PYTHON_OUTPUT = 64 * 1024, /* bytes of an answer */
+    HFSBI_PYTHON_LATE = 64           /* checks whose answer may come late */
+};
 
 /* ---- the helper ---- */
 
@@ -503,17 +511,35 @@ static void hfsbi_py_wait(hfsbi_checker *checker, const hfsb_cancel *cancel,
     hfsbi_py_look(checker);
 }
 
+/* Nobody gets the answer any more. */
+static void hfsbi_py_drop(hfsbi_checker *checker, hfsbi_py_check *check) {
+    check->reader = HFSBI_PY_NOBODY;
+    if (check->state != HFSBI_PY_ASKED) hfsbi_py_free(checker, check);
+}
+
 /* Forgets the late warnings about an earlier content of the file. */
 static void hfsbi_py_forget(hfsbi_checker *checker, hfsb_str path) {
     hfsbi_py_check *check = checker->python.checks, *next;
     for (; check; check = next) {
         next = check->next;
-        if (check->reader != HFSBI_PY_LATER ||
-            !hfsb_str_equal(hfsb_buf_str(&check->path), path))
-            continue;
-        check->reader = HFSBI_PY_NOBODY;
-        if (check->state != HFSBI_PY_ASKED) hfsbi_py_free(checker, check);
+        if (check->reader == HFSBI_PY_LATER &&
+            hfsb_str_equal(hfsb_buf_str(&check->path), path))
+            hfsbi_py_drop(checker, check);
     }
+}
+
+/* The answer goes with a later reply. Those that nobody has asked for are
+   forgotten, oldest first. */
+static void hfsbi_py_postpone(hfsbi_checker *checker, hfsbi_py_check *check) {
+    hfsbi_py_check *oldest = NULL, *c = checker->python.checks;
+    size_t          count = 0;
+    check->reader = HFSBI_PY_LATER;
+    for (; c; c = c->next) {
+        if (c->reader != HFSBI_PY_LATER) continue;
+        if (!oldest) oldest = c;
+        count++;
+    }
+    if (count > HFSBI_PYTHON_LATE) hfsbi_py_drop(checker, oldest);
 }
 
 /* Asks and waits. True if a helper that had served before ended without an
@@ -527,13 +553,13 @@ static bool hfsbi_py_run(hfsbi_checker *checker, const hfsb_cancel *cancel,
     hfsbi_py_look(checker);
     check = hfsbi_py_ask(checker, path, content, digest);
     if (!check) return false;
-    /* In a session the time that a start takes counts. */
+    /* The time that a start takes counts. */
     until = checker->patience_ms ? until + checker->patience_ms : check->until;
     hfsbi_py_wait(checker, cancel, check, until);
     again = check->state == HFSBI_PY_PARTIAL && !check->fresh &&
             check->lines.len == 0;
     if (check->state == HFSBI_PY_ASKED && checker->patience_ms) {
-        check->reader = HFSBI_PY_LATER;
+        hfsbi_py_postpone(checker, check);
         return false;
     }
     hfsb_buf_append(lines, hfsb_buf_str(&check->lines));
@@ -571,7 +597,24 @@ HFSBI_FN void hfsbi_python_check(hfsbi_checker     *checker,
     hfsbi_loop_unlock(loop);
 }
 
+HFSBI_FN void hfsbi_python_expect(hfsbi_checker *checker) {
+    hfsbi_loop *loop = hfsbi_py_loop(checker, true);
+    if (!loop) return;
+    hfsbi_loop_lock(loop);
+    hfsbi_py_look(checker);
+    if (!checker->python.proc) (void)hfsbi_py_start(checker);
+    hfsbi_loop_unlock(loop);
+}
+
 /* ---- late warnings ---- */
+
+/* True when a reply about the file at path shows the answer. */
+static bool hfsbi_py_belongs(const hfsbi_checker  *checker,
+                             const hfsbi_py_check *check, hfsb_str path) {
+    return check->reader == HFSBI_PY_LATER && check->state != HFSBI_PY_ASKED &&
+           (!checker->late_by_path ||
+            hfsb_str_equal(hfsb_buf_str(&check->path), path));
+}
 
 /* True while the file still has the content that was checked. */
 static bool hfsbi_py_is_current(const hfsbi_checker  *checker,
@@ -588,16 +631,16 @@ static bool hfsbi_py_is_current(const hfsbi_checker  *checker,
     return same && memcmp(digest, check->digest, sizeof digest) == 0;
 }
 
-HFSBI_FN void hfsbi_python_late(hfsbi_checker *checker, hfsb_buf *out) {
+HFSBI_FN void hfsbi_python_late(hfsbi_checker *checker, hfsb_str path,
+                                hfsb_buf *out) {
     hfsbi_loop     *loop = hfsbi_py_loop(checker, false);
     hfsbi_py_check *check, *next;
-    if (!loop) return;
+    if (!loop || (checker->late_by_path && !path.len)) return;
     hfsbi_loop_lock(loop);
     if (checker->python.proc) hfsbi_loop_turn(loop, 0);
     for (check = checker->python.checks; check; check = next) {
         next = check->next;
-        if (check->reader != HFSBI_PY_LATER || check->state == HFSBI_PY_ASKED)
-            continue;
+        if (!hfsbi_py_belongs(checker, check, path)) continue;
         if (hfsbi_py_is_current(checker, check))
             hfsbi_check_put(out, hfsb_buf_str(&check->path),
                             hfsb_buf_str(&check->lines));

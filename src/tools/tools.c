@@ -17,7 +17,8 @@
 
 /* ---- open and close ---- */
 
-/* How long a reply in a session waits for a check by another program. */
+/* How long a reply waits for the check of a Python file, where another one
+   follows it. */
 enum { HFSBI_CHECK_PATIENCE_MS = 50 };
 
 HFSBI_FN const char *hfsbi_default_shell(void) {
@@ -151,7 +152,9 @@ static hfsb_status hfsbi_tools_fill(hfsb_tools            *tools,
     if (!tools->checker) return HFSB_NOMEM;
     tools->checker->env = tools->env.list;
     tools->checker->no_imports = o->no_imports;
-    tools->checker->patience_ms = o->session ? HFSBI_CHECK_PATIENCE_MS : 0;
+    if (o->session || tools->loop) /* that of a server */
+        tools->checker->patience_ms = HFSBI_CHECK_PATIENCE_MS;
+    tools->checker->late_by_path = !o->session;
     return HFSB_OK;
 }
 

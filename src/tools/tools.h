@@ -49,7 +49,8 @@ typedef struct hfsb_tools_opts {
                           if others have changed it. The content of small files
                           is kept to show what changed, 4 MiB of it. Warnings
                           about a Python file that take longer than 50 ms come
-                          with the next result */
+                          with the next result; without a session the call
+                          waits for them */
     const char *const *env;      /* of commands, "NAME=value", NULL-terminated
                                (NULL: a copy of this process's) */
     const char *const *hide_env; /* names of variables that commands do not

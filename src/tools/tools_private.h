@@ -328,6 +328,7 @@ typedef struct hfsbi_checker {
     long long          patience_ms; /* that a call waits for a Python check,
                                       before the next call shows its warnings
                                       (0: until it ends) */
+    bool               late_by_path; /* ... if it is about the same file */
     hfsbi_python       python;
     hfsb_alloc         alloc;
     pthread_mutex_t    lock; /* protects the cache below; held briefly */
@@ -345,11 +346,15 @@ HFSBI_FN void hfsbi_checker_close(hfsbi_checker *checker);
 /* Appends to *warnings one line, with LF, for each finding about content, the
    text of the file at path. Never fails: a check that cannot run reports
    nothing. Lasts as long as the programs it runs, 10 s each at most, or until
-   cancel (may be NULL) is set; for Python, patience_ms at most. Several threads may run it at once; working
-   memory comes from warnings->alloc. */
+   cancel (may be NULL) is set; for Python, patience_ms at most. Several
+   threads may run it at once; working memory comes from warnings->alloc. */
 HFSBI_FN void hfsbi_checker_run(hfsbi_checker     *checker,
                                 const hfsb_cancel *cancel, hfsb_str path,
                                 hfsb_str content, hfsb_buf *warnings);
+
+/* The file at path may be written soon: starts what its check needs, if the
+   reply to that write will not wait for it. */
+HFSBI_FN void hfsbi_checker_expect(hfsbi_checker *checker, hfsb_str path);
 
 /* Returns "sh", "bash" or "dash" when the first line of content makes it a
    script for that shell, else NULL. */
@@ -412,10 +417,13 @@ HFSBI_FN void hfsbi_outer_free(hfsbi_outer_program *program);
 HFSBI_FN void hfsbi_python_check(hfsbi_checker     *checker,
                                  const hfsb_cancel *cancel, hfsb_str path,
                                  hfsb_str content, hfsb_buf *lines);
+/* Starts the helper unless it runs. */
+HFSBI_FN void hfsbi_python_expect(hfsbi_checker *checker);
 /* Appends the warnings that came late, as hfsbi_check_put() does, and forgets
-   them; those about a file that has changed since are dropped. Does not
-   wait. */
-HFSBI_FN void hfsbi_python_late(hfsbi_checker *checker, hfsb_buf *out);
+   them; those about a file that has changed since are dropped. With
+   late_by_path only those about the file at path. Does not wait. */
+HFSBI_FN void hfsbi_python_late(hfsbi_checker *checker, hfsb_str path,
+                                hfsb_buf *out);
 /* Ends the helper. */
 HFSBI_FN void hfsbi_python_close(hfsbi_checker *checker);
 

@@ -552,6 +552,31 @@ static void python_modules_are_imported_only_with_bash(void) {
     }
 }
 
+/* The python3 would write its mode to a file. */
+static void tools_that_only_read_start_no_python(void) {
+    hfsb_mcp_opts   o = HFSB_INIT;
+    hfsb_tools_opts to = HFSB_INIT;
+    const char     *env[2];
+    char            root[100], path[300];
+    tm_client       c;
+    snprintf(root, sizeof root, "%s/work/fenced", tt_dir);
+    snprintf(path, sizeof path, "PATH=%s/work/programs", tt_dir);
+    env[0] = path;
+    env[1] = NULL;
+    to.env = env;
+    to.root = hfsb_cstr(root);
+    o.tools = &to;
+    o.only = HFSB_LIT("read,bash");
+    tt_put("fenced/a.py", HFSB_LIT("x\n"));
+    tm_start(&c, &o);
+    tm_call(&c, "1", "read", "{\"path\":\"a.py\"}");
+    T_CHECK(tm_wait(&c, "1"));
+    (void)poll(NULL, 0, 300);
+    T_CHECK(access("mode", F_OK) != 0);
+    tm_end(&c);
+    T_CHECK(unlink("fenced/a.py") == 0);
+}
+
 /* ---- long work in threads ---- */
 
 /* There are eight threads: one that goes on would be missed. */
@@ -618,6 +643,7 @@ int main(void) {
     TT_RUN(instructions_name_only_offered_tools);
     TT_RUN(the_root_confines_and_is_named);
     TT_RUN(python_modules_are_imported_only_with_bash);
+    TT_RUN(tools_that_only_read_start_no_python);
     TT_RUN(cancelling_frees_the_thread);
     TT_RUN(the_deadline_ends_a_search);
     return TT_END();

@@ -65,14 +65,15 @@ static void drop(const char *name) {
     "\n\nValidation warnings for " path ", written before:" \
     "\n  ! Invalid kwarg: " text
 
-/* Calls exists until its replies, after "true", have ended in `last`, for some
-   seconds; all of it must be `want`. */
-static void await(hfsb_tools *tools, const char *last, const char *want) {
+/* Calls exists for path until its replies, after "true", have ended in `last`,
+   for some seconds; all of it must be `want`. */
+static void await_at(hfsb_tools *tools, const char *path, const char *last,
+                     const char *want) {
     hfsb_buf all = HFSB_INIT;
     tt_reply r = HFSB_INIT;
     int      i;
     for (i = 0; i < 400; i++) {
-        tt_call(&r, tools, "exists", "path=s", ".");
+        tt_call(&r, tools, "exists", "path=s", path);
         T_CHECK(r.res.output.len >= 4);
         hfsb_buf_append(&all, hfsb_str_slice(hfsb_buf_str(&r.res.output), 4,
                                              r.res.output.len));
@@ -80,10 +81,14 @@ static void await(hfsb_tools *tools, const char *last, const char *want) {
         (void)poll(NULL, 0, 20);
     }
     T_CHECK(hfsb_str_equal(hfsb_buf_str(&all), hfsb_cstr(want)));
-    tt_call(&r, tools, "exists", "path=s", "."); /* reported once */
+    tt_call(&r, tools, "exists", "path=s", path); /* reported once */
     TT_OK(&r, "true");
     hfsb_buf_free(&all);
     tt_drop(&r);
+}
+
+static void await(hfsb_tools *tools, const char *last, const char *want) {
+    await_at(tools, ".", last, want);
 }
 
 /* The answer never comes in time: a call that waited for it would wait for
@@ -185,6 +190,139 @@ static void notes_stay_apart_from_whole_content(void) {
     tt_drop(&r);
 }
 
+/* ---- in a server, where clients share the tools ---- */
+
+static hfsbi_loop *server_loop;
+
+static hfsb_tools *open_server_tools(void) {
+    static const char *env[2];
+    hfsb_tools_opts    opts = HFSB_INIT;
+    hfsb_tools        *tools = NULL;
+    char               name[100];
+    env[0] = path_var;
+    opts.env = env;
+    opts.alloc = tt_alloc();
+    (void)unlink(in_tmp(name, "starts"));
+    T_CHECK(hfsbi_loop_open(&opts.alloc, 0, true, &server_loop, NULL) ==
+            HFSB_OK);
+    T_CHECK(hfsbi_tools_open_in(server_loop, &opts, &tools, NULL) == HFSB_OK);
+    return tools;
+}
+
+static void close_server_tools(hfsb_tools *tools) {
+    hfsb_tools_close(tools);
+    hfsbi_loop_close(server_loop);
+}
+
+static void a_server_gives_late_warnings_to_calls_about_the_file(void) {
+    hfsb_tools *tools = open_server_tools();
+    tt_reply    r = HFSB_INIT;
+    long long   begin = hfsb_clock_ms();
+    let_python_answer(false);
+    tt_call(&r, tools, "write", "path=s content=s", "a.py", "bad 1");
+    TT_OK(&r, "Wrote 5 bytes to a.py");
+    tt_call(&r, tools, "write", "path=s content=s", "b.py", "bad 2");
+    TT_OK(&r, "Wrote 5 bytes to b.py");
+    T_CHECK(hfsb_clock_ms() - begin < 8000);
+    let_python_answer(true);
+    await_at(tools, "b.py", "bad 2", LATE("b.py", "bad 2"));
+    tt_call(&r, tools, "exists", "path=s", "."); /* of another client */
+    TT_OK(&r, "true");
+    tt_call(&r, tools, "read", "path=s", "a.py");
+    TT_OK(&r, "1\tbad 1" LATE("a.py", "bad 1"));
+    close_server_tools(tools);
+    drop("a.py");
+    drop("b.py");
+    tt_drop(&r);
+}
+
+static void a_server_drops_late_warnings_of_a_changed_file(void) {
+    hfsb_tools *tools = open_server_tools();
+    tt_reply    r = HFSB_INIT;
+    let_python_answer(false);
+    tt_call(&r, tools, "write", "path=s content=s", "a.py", "bad 1");
+    tt_call(&r, tools, "write", "path=s content=s", "b.py", "bad 2");
+    tt_call(&r, tools, "edit", "path=s old_str=s new_str=s", "a.py", "1", "3");
+    TT_OK(&r, "Edited a.py (1 replacement)");
+    tt_put("b.py", HFSB_LIT("good"));
+    let_python_answer(true);
+    await_at(tools, "a.py", "bad 3", LATE("a.py", "bad 3"));
+    tt_call(&r, tools, "exists", "path=s", "b.py");
+    TT_OK(&r, "true");
+    close_server_tools(tools);
+    drop("a.py");
+    drop("b.py");
+    tt_drop(&r);
+}
+
+static void a_server_keeps_few_late_warnings(void) {
+    enum { FILES = 70, KEPT = 64 };
+    hfsb_tools *tools = open_server_tools();
+    tt_reply    r = HFSB_INIT;
+    char        name[16];
+    size_t      i, shown = 0;
+    tools->checker->patience_ms = 1;
+    let_python_answer(false);
+    for (i = 0; i < FILES; i++) {
+        snprintf(name, sizeof name, "%zu.py", i);
+        tt_call(&r, tools, "write", "path=s content=s", name, name);
+        tt_call(&r, tools, "write", "path=s content=s", name, "bad");
+    }
+    let_python_answer(true);
+    await_at(tools, "69.py", "bad", LATE("69.py", "bad"));
+    for (i = 0; i < FILES; i++) {
+        snprintf(name, sizeof name, "%zu.py", i);
+        tt_call(&r, tools, "exists", "path=s", name);
+        shown += r.res.output.len > 4;
+        T_CHECK((r.res.output.len > 4) == (i >= FILES - KEPT && i < 69));
+        drop(name);
+    }
+    T_CHECK(shown == KEPT - 1);
+    close_server_tools(tools);
+    tt_drop(&r);
+}
+
+/* ---- the start of the helper ---- */
+
+static bool starts_soon(void) {
+    int i;
+    for (i = 0; i < 400 && starts() == 0; i++) (void)poll(NULL, 0, 20);
+    return starts() == 1;
+}
+
+static void the_helper_starts_with_the_first_call_about_a_python_file(void) {
+    tt_reply r = HFSB_INIT;
+    int      server;
+    let_python_answer(true);
+    tt_put("a.py", HFSB_LIT("x\n"));
+    tt_put("a.txt", HFSB_LIT("x\n"));
+    for (server = 0; server < 2; server++) {
+        hfsb_tools *tools = server ? open_server_tools() : open_tools(true);
+        tt_call(&r, tools, "read", "path=s", "a.txt");
+        T_CHECK(!tools->checker->python.proc);
+        tt_call(&r, tools, "read", "path=s", "a.py");
+        T_CHECK(r.res.success && starts_soon());
+        tt_call(&r, tools, "read", "path=s", "a.py");
+        T_CHECK(tools->checker->python.proc && starts() == 1);
+        if (server) close_server_tools(tools);
+        else hfsb_tools_close(tools);
+    }
+    drop("a.py");
+    drop("a.txt");
+    tt_drop(&r);
+}
+
+static void where_a_write_waits_a_read_starts_nothing(void) {
+    hfsb_tools *tools = open_tools(false);
+    tt_reply    r = HFSB_INIT;
+    tt_put("a.py", HFSB_LIT("x\n"));
+    tt_call(&r, tools, "read", "path=s", "a.py");
+    T_CHECK(r.res.success && !tools->checker->python.proc);
+    hfsb_tools_close(tools);
+    drop("a.py");
+    tt_drop(&r);
+}
+
 int main(void) {
     char name[100];
     tt_begin();
@@ -194,9 +332,14 @@ int main(void) {
     TT_RUN(without_a_session_the_write_waits_for_its_warnings);
     TT_RUN(a_helper_that_was_killed_is_replaced);
     TT_RUN(notes_stay_apart_from_whole_content);
+    TT_RUN(a_server_gives_late_warnings_to_calls_about_the_file);
+    TT_RUN(a_server_drops_late_warnings_of_a_changed_file);
+    TT_RUN(a_server_keeps_few_late_warnings);
+    TT_RUN(the_helper_starts_with_the_first_call_about_a_python_file);
+    TT_RUN(where_a_write_waits_a_read_starts_nothing);
     drop(in_tmp(name, "bin/python3"));
     T_CHECK(rmdir(in_tmp(name, "bin")) == 0);
-    drop(in_tmp(name, "starts"));
+    (void)unlink(in_tmp(name, "starts"));
     let_python_answer(false);
     return TT_END();
 }
