@@ -1702,7 +1702,8 @@ typedef struct hfsb_tools_opts {
                           if others have changed it. The content of small files
                           is kept to show what changed, 4 MiB of it. Warnings
                           about a Python file that take longer than 50 ms come
-                          with the next result */
+                          with the next result; without a session the call
+                          waits for them */
     const char *const *env;      /* of commands, "NAME=value", NULL-terminated
                                (NULL: a copy of this process's) */
     const char *const *hide_env; /* names of variables that commands do not
@@ -2081,7 +2082,8 @@ typedef struct hfsb_sandbox_opts {
                            HFSB_SPACE_URL if set) */
     hfsb_str work_dir;  /* (empty: "/app"; for a URL none is sent) */
     double   timeout;   /* seconds a command may take (0: 240) */
-    bool     session;   /* a file must be read before it is changed */
+    bool     session;   /* a file must be read before it is changed, and again
+                           if others have changed it */
     size_t   tries;     /* of one call (0: 3) */
     hfsb_sandbox_times times;
     hfsb_log_fn        log; /* (NULL: none) */
@@ -30200,6 +30202,7 @@ typedef struct hfsbi_checker {
     long long          patience_ms; /* that a call waits for a Python check,
                                       before the next call shows its warnings
                                       (0: until it ends) */
+    bool               late_by_path; /* ... if it is about the same file */
     hfsbi_python       python;
     hfsb_alloc         alloc;
     pthread_mutex_t    lock; /* protects the cache below; held briefly */
@@ -30217,11 +30220,15 @@ HFSBI_FN void hfsbi_checker_close(hfsbi_checker *checker);
 /* Appends to *warnings one line, with LF, for each finding about content, the
    text of the file at path. Never fails: a check that cannot run reports
    nothing. Lasts as long as the programs it runs, 10 s each at most, or until
-   cancel (may be NULL) is set; for Python, patience_ms at most. Several threads may run it at once; working
-   memory comes from warnings->alloc. */
+   cancel (may be NULL) is set; for Python, patience_ms at most. Several
+   threads may run it at once; working memory comes from warnings->alloc. */
 HFSBI_FN void hfsbi_checker_run(hfsbi_checker     *checker,
                                 const hfsb_cancel *cancel, hfsb_str path,
                                 hfsb_str content, hfsb_buf *warnings);
+
+/* The file at path may be written soon: starts what its check needs, if the
+   reply to that write will not wait for it. */
+HFSBI_FN void hfsbi_checker_expect(hfsbi_checker *checker, hfsb_str path);
 
 /* Returns "sh", "bash" or "dash" when the first line of content makes it a
    script for that shell, else NULL. */
@@ -30284,10 +30291,13 @@ HFSBI_FN void hfsbi_outer_free(hfsbi_outer_program *program);
 HFSBI_FN void hfsbi_python_check(hfsbi_checker     *checker,
                                  const hfsb_cancel *cancel, hfsb_str path,
                                  hfsb_str content, hfsb_buf *lines);
+/* Starts the helper unless it runs. */
+HFSBI_FN void hfsbi_python_expect(hfsbi_checker *checker);
 /* Appends the warnings that came late, as hfsbi_check_put() does, and forgets
-   them; those about a file that has changed since are dropped. Does not
-   wait. */
-HFSBI_FN void hfsbi_python_late(hfsbi_checker *checker, hfsb_buf *out);
+   them; those about a file that has changed since are dropped. With
+   late_by_path only those about the file at path. Does not wait. */
+HFSBI_FN void hfsbi_python_late(hfsbi_checker *checker, hfsb_str path,
+                                hfsb_buf *out);
 /* Ends the helper. */
 HFSBI_FN void hfsbi_python_close(hfsbi_checker *checker);
 
@@ -30598,6 +30608,10 @@ HFSBI_FN void hfsbi_version_of(hfsb_str content, hfsbi_version *out);
 HFSBI_FN void hfsbi_version_of_info(const hfsb_file_info *info,
                                     hfsbi_version        *out);
 HFSBI_FN bool hfsbi_version_is_info(const hfsbi_version *version);
+/* Reads a version that a caller gives (empty: ""). HFSB_OK, or HFSB_ARG with
+   *err when text is not a SHA-256. */
+HFSBI_FN hfsb_status hfsbi_version_read(hfsb_str text, hfsbi_version *out,
+                                        hfsb_err *err);
 /* The tag of a version, for edit_lines: the first digits of its SHA-256. */
 HFSBI_FN hfsb_str hfsbi_version_tag(const hfsbi_version *version);
 
@@ -30688,16 +30702,18 @@ HFSBI_FN void hfsbi_change_unlock(hfsb_call *call);
 typedef struct hfsbi_file_change {
     bool          tracked; /* in a session */
     hfsbi_digest  key;
-    hfsbi_version known;   /* to the session */
+    hfsbi_version known;   /* to the caller, or else to the session */
     hfsbi_version before;  /* of the content that is about to be changed */
     bool          changed; /* that is not the one known */
     hfsb_buf      diff;    /* what changed, bounded; empty: not known */
     bool          shown;   /* diff shows all of it */
 } hfsbi_file_change;
 
-/* Compares the content of a file with what the session knows. Without memory
-   the change is noticed, but not shown. */
+/* Compares the content of a file with the version that the caller gives (NULL
+   or "": with the one that the session knows). Without memory the change is
+   noticed, but not shown; so is a change from a version that is not kept. */
 HFSBI_FN void hfsbi_file_change_open(hfsb_call *call, hfsb_str path,
+                                     const hfsbi_version  *given,
                                      hfsb_str              content,
                                      const hfsb_file_info *info,
                                      hfsbi_file_change    *c);
@@ -32107,19 +32123,30 @@ static void hfsbi_check_built_in(hfsbi_checker     *checker,
     hfsbi_check_move(lines, warnings);
 }
 
+/* Returns the caller's check for the file, or NULL: the built-in ones run. */
+static const hfsb_tools_check *hfsbi_checker_find(const hfsbi_checker *checker,
+                                                  hfsb_str             path) {
+    size_t i;
+    for (i = 0; i < checker->count; i++)
+        if (hfsbi_check_has_suffix(path, hfsb_cstr(checker->checks[i].suffix)))
+            return &checker->checks[i];
+    return NULL;
+}
+
+HFSBI_FN void hfsbi_checker_expect(hfsbi_checker *checker, hfsb_str path) {
+    if (checker->patience_ms &&
+        hfsbi_check_has_suffix(path, HFSB_LIT(".py")) &&
+        !hfsbi_checker_find(checker, path))
+        hfsbi_python_expect(checker);
+}
+
 HFSBI_FN void hfsbi_checker_run(hfsbi_checker     *checker,
                                 const hfsb_cancel *cancel, hfsb_str path,
                                 hfsb_str content, hfsb_buf *warnings) {
-    const hfsb_tools_check *check = checker->checks;
+    const hfsb_tools_check *check = hfsbi_checker_find(checker, path);
     hfsb_buf                lines = HFSB_INIT;
-    size_t                  left = checker->count;
     lines.alloc = warnings->alloc;
-    while (left > 0 &&
-           !hfsbi_check_has_suffix(path, hfsb_cstr(check->suffix))) {
-        check++;
-        left--;
-    }
-    if (left == 0) {
+    if (!check) {
         hfsbi_check_built_in(checker, cancel, path, content, &lines, warnings);
     } else if (check->fn) {
         if (check->fn(check->user, path, content, &lines) != HFSB_OK)
@@ -32160,21 +32187,29 @@ HFSBI_FN void hfsbi_check_put(hfsb_buf *out, hfsb_str path, hfsb_str lines) {
    an incomplete one. The helper keeps the signatures that its children found,
    so a module is imported once, not once per write.
 
-       none --first check--> runs --60 s idle, 1000 checks, or a fault--> none
+       none --needed soon--> runs --60 s idle, 1000 checks, or a fault--> none
 
    A check has a state of its own:
 
        ASKED --"."--> WHOLE        ASKED --"-", helper ended--> PARTIAL
 
-   In a session the call waits 50 ms for the answer; a later answer is LATE and
-   goes with the next reply, unless the file has changed by then. Without a
-   session nobody would get that, so the call waits until the check ends.
+   In a session and in a server the call waits 50 ms for the answer. A later
+   answer goes with the next reply of the session. In a server without
+   sessions, where the next reply may be for another client, it goes with the
+   next one about the same file. It is dropped if the file has changed by then.
+   The helper starts with the first call about a Python file, usually a read,
+   so that answers are seldom late. Anywhere else, as in a program that ends
+   after one call, nobody would get a late answer: the call waits until the
+   check ends.
 
    The helper is an event of a loop that belongs to the checker and is turned
    by the threads that wait. Nobody turns it between calls, not even in a
    server, so the helper limits its idle time by itself. The loop's lock
    protects everything here. */
-enum { HFSBI_PYTHON_OUTPUT = 64 * 1024 }; /* bytes of an answer */
+enum {
+    HFSBI_PYTHON_OUTPUT = 64 * 1024, /* bytes of an answer */
+    HFSBI_PYTHON_LATE = 64           /* checks whose answer may come late */
+};
 
 /* ---- the helper ---- */
 
@@ -32649,17 +32684,35 @@ static void hfsbi_py_wait(hfsbi_checker *checker, const hfsb_cancel *cancel,
     hfsbi_py_look(checker);
 }
 
+/* Nobody gets the answer any more. */
+static void hfsbi_py_drop(hfsbi_checker *checker, hfsbi_py_check *check) {
+    check->reader = HFSBI_PY_NOBODY;
+    if (check->state != HFSBI_PY_ASKED) hfsbi_py_free(checker, check);
+}
+
 /* Forgets the late warnings about an earlier content of the file. */
 static void hfsbi_py_forget(hfsbi_checker *checker, hfsb_str path) {
     hfsbi_py_check *check = checker->python.checks, *next;
     for (; check; check = next) {
         next = check->next;
-        if (check->reader != HFSBI_PY_LATER ||
-            !hfsb_str_equal(hfsb_buf_str(&check->path), path))
-            continue;
-        check->reader = HFSBI_PY_NOBODY;
-        if (check->state != HFSBI_PY_ASKED) hfsbi_py_free(checker, check);
+        if (check->reader == HFSBI_PY_LATER &&
+            hfsb_str_equal(hfsb_buf_str(&check->path), path))
+            hfsbi_py_drop(checker, check);
     }
+}
+
+/* The answer goes with a later reply. Those that nobody has asked for are
+   forgotten, oldest first. */
+static void hfsbi_py_postpone(hfsbi_checker *checker, hfsbi_py_check *check) {
+    hfsbi_py_check *oldest = NULL, *c = checker->python.checks;
+    size_t          count = 0;
+    check->reader = HFSBI_PY_LATER;
+    for (; c; c = c->next) {
+        if (c->reader != HFSBI_PY_LATER) continue;
+        if (!oldest) oldest = c;
+        count++;
+    }
+    if (count > HFSBI_PYTHON_LATE) hfsbi_py_drop(checker, oldest);
 }
 
 /* Asks and waits. True if a helper that had served before ended without an
@@ -32673,13 +32726,13 @@ static bool hfsbi_py_run(hfsbi_checker *checker, const hfsb_cancel *cancel,
     hfsbi_py_look(checker);
     check = hfsbi_py_ask(checker, path, content, digest);
     if (!check) return false;
-    /* In a session the time that a start takes counts. */
+    /* The time that a start takes counts. */
     until = checker->patience_ms ? until + checker->patience_ms : check->until;
     hfsbi_py_wait(checker, cancel, check, until);
     again = check->state == HFSBI_PY_PARTIAL && !check->fresh &&
             check->lines.len == 0;
     if (check->state == HFSBI_PY_ASKED && checker->patience_ms) {
-        check->reader = HFSBI_PY_LATER;
+        hfsbi_py_postpone(checker, check);
         return false;
     }
     hfsb_buf_append(lines, hfsb_buf_str(&check->lines));
@@ -32717,7 +32770,24 @@ HFSBI_FN void hfsbi_python_check(hfsbi_checker     *checker,
     hfsbi_loop_unlock(loop);
 }
 
+HFSBI_FN void hfsbi_python_expect(hfsbi_checker *checker) {
+    hfsbi_loop *loop = hfsbi_py_loop(checker, true);
+    if (!loop) return;
+    hfsbi_loop_lock(loop);
+    hfsbi_py_look(checker);
+    if (!checker->python.proc) (void)hfsbi_py_start(checker);
+    hfsbi_loop_unlock(loop);
+}
+
 /* ---- late warnings ---- */
+
+/* True when a reply about the file at path shows the answer. */
+static bool hfsbi_py_belongs(const hfsbi_checker  *checker,
+                             const hfsbi_py_check *check, hfsb_str path) {
+    return check->reader == HFSBI_PY_LATER && check->state != HFSBI_PY_ASKED &&
+           (!checker->late_by_path ||
+            hfsb_str_equal(hfsb_buf_str(&check->path), path));
+}
 
 /* True while the file still has the content that was checked. */
 static bool hfsbi_py_is_current(const hfsbi_checker  *checker,
@@ -32734,16 +32804,16 @@ static bool hfsbi_py_is_current(const hfsbi_checker  *checker,
     return same && memcmp(digest, check->digest, sizeof digest) == 0;
 }
 
-HFSBI_FN void hfsbi_python_late(hfsbi_checker *checker, hfsb_buf *out) {
+HFSBI_FN void hfsbi_python_late(hfsbi_checker *checker, hfsb_str path,
+                                hfsb_buf *out) {
     hfsbi_loop     *loop = hfsbi_py_loop(checker, false);
     hfsbi_py_check *check, *next;
-    if (!loop) return;
+    if (!loop || (checker->late_by_path && !path.len)) return;
     hfsbi_loop_lock(loop);
     if (checker->python.proc) hfsbi_loop_turn(loop, 0);
     for (check = checker->python.checks; check; check = next) {
         next = check->next;
-        if (check->reader != HFSBI_PY_LATER || check->state == HFSBI_PY_ASKED)
-            continue;
+        if (!hfsbi_py_belongs(checker, check, path)) continue;
         if (hfsbi_py_is_current(checker, check))
             hfsbi_check_put(out, hfsb_buf_str(&check->path),
                             hfsb_buf_str(&check->lines));
@@ -33371,6 +33441,10 @@ HFSBI_FN hfsbi_jobs_figures hfsbi_jobs_count_all(hfsb_tools *tools) {
             |                                      shows the difference
             +--------> written -------------> change_done
 
+   The client of a sandbox keeps its own set, and sends the version it knows
+   with a change (if_sha256). The version that a call gives replaces that of
+   the session, and the same rule applies.
+
    Whatever a reply shows completely counts as read. A command of the session
    may format the file: then the next edit still works where it matches
    exactly, and its reply shows what the command changed.
@@ -33412,6 +33486,25 @@ HFSBI_FN void hfsbi_version_of_info(const hfsb_file_info *info,
 
 HFSBI_FN bool hfsbi_version_is_info(const hfsbi_version *version) {
     return version->hex[0] == 'i';
+}
+
+HFSBI_FN hfsb_status hfsbi_version_read(hfsb_str text, hfsbi_version *out,
+                                        hfsb_err *err) {
+    size_t i = 0;
+    memset(out, 0, sizeof *out);
+    if (text.len == 0) return HFSB_OK;
+    while (text.len == sizeof out->hex - 1 && i < text.len &&
+           hfsbi_hex_digit(text.ptr[i]) >= 0) {
+        out->hex[i] = hfsbi_lower(text.ptr[i]);
+        i++;
+    }
+    if (i == sizeof out->hex - 1) return HFSB_OK;
+    memset(out, 0, sizeof *out);
+    hfsbi_fail(err, HFSB_ARG, 0, "A sha256 is 64 hexadecimal digits, not \"");
+    hfsbi_err_quote(err, text, 80);
+    hfsbi_err_add(err, "\".");
+    hfsbi_err_key(err, "if_sha256");
+    return HFSB_ARG;
 }
 
 static bool hfsbi_version_equal(const hfsbi_version *a,
@@ -33793,23 +33886,27 @@ static void hfsbi_file_change_compare(hfsbi_seen *seen, hfsb_str path,
 }
 
 HFSBI_FN void hfsbi_file_change_open(hfsb_call *call, hfsb_str path,
+                                     const hfsbi_version  *given,
                                      hfsb_str              content,
                                      const hfsb_file_info *info,
                                      hfsbi_file_change    *c) {
     hfsbi_seen      *seen = &call->tools->seen;
-    hfsbi_seen_file *f;
+    hfsbi_seen_file *f = NULL;
     memset(c, 0, sizeof *c);
     c->diff.alloc = call->tools->alloc;
     c->tracked = hfsbi_tools_key(call->tools, path, &c->key);
-    if (!c->tracked) return;
+    if (given) c->known = *given;
+    if (!c->tracked && !c->known.hex[0]) return;
     pthread_mutex_lock(&seen->lock);
-    f = hfsbi_seen_find(seen, &c->key);
+    if (!c->known.hex[0]) f = hfsbi_seen_find(seen, &c->key);
     if (f) c->known = f->version;
-    if (f && hfsbi_version_is_info(&c->known))
+    if (hfsbi_version_is_info(&c->known))
         hfsbi_version_of_info(info, &c->before);
     else hfsbi_version_of(content, &c->before);
-    c->changed = f && !hfsbi_version_equal(&c->known, &c->before);
-    if (c->changed) hfsbi_file_change_compare(seen, path, content, c);
+    c->changed =
+        c->known.hex[0] && !hfsbi_version_equal(&c->known, &c->before);
+    if (c->changed && c->tracked)
+        hfsbi_file_change_compare(seen, path, content, c);
     pthread_mutex_unlock(&seen->lock);
 }
 
@@ -33836,11 +33933,10 @@ HFSBI_FN hfsb_status hfsbi_file_change_refuse(hfsb_call *call, hfsb_str path,
                                               const hfsb_err          *why) {
     hfsbi_seen       *seen = &call->tools->seen;
     hfsb_tool_result *r = &call->result;
-    hfsb_buf_printf(&r->error,
-                    "%s%sFile %.*s has changed since it was read "
-                    "this session%s.",
-                    why ? why->msg : "", why ? "\n\n" : "", (int)path.len,
-                    path.ptr, why ? "" : "; nothing was written");
+    hfsb_buf_printf(
+        &r->error, "%s%sFile %.*s has changed since it was read%s%s.",
+        why ? why->msg : "", why ? "\n\n" : "", (int)path.len, path.ptr,
+        c->tracked ? " this session" : "", why ? "" : "; nothing was written");
     if (c->diff.len) hfsb_buf_printf(&r->error, " What changed:\n");
     hfsbi_append_repaired(&r->error, hfsb_buf_str(&c->diff));
     if (c->shown)
@@ -33878,9 +33974,9 @@ HFSBI_FN void hfsbi_file_change_done(hfsb_call *call, hfsb_str path,
     hfsbi_seen   *seen = &call->tools->seen;
     hfsbi_version after;
     bool          whole = true;
+    if (c->changed) whole = hfsbi_file_change_note(call, path, c);
     if (!c->tracked) return;
     hfsbi_version_of(content, &after);
-    if (c->changed) whole = hfsbi_file_change_note(call, path, c);
     pthread_mutex_lock(&seen->lock);
     if (c->changed && whole) hfsbi_file_change_mark(seen, c);
     hfsbi_saved_step(seen, &c->before,
@@ -33911,7 +34007,8 @@ HFSBI_FN void hfsbi_file_change_free(hfsbi_file_change *c) {
    jobs and calls the listeners of the calls that have news. */
 /* ---- open and close ---- */
 
-/* How long a reply in a session waits for a check by another program. */
+/* How long a reply waits for the check of a Python file, where another one
+   follows it. */
 enum { HFSBI_CHECK_PATIENCE_MS = 50 };
 
 HFSBI_FN const char *hfsbi_default_shell(void) {
@@ -34045,7 +34142,9 @@ static hfsb_status hfsbi_tools_fill(hfsb_tools            *tools,
     if (!tools->checker) return HFSB_NOMEM;
     tools->checker->env = tools->env.list;
     tools->checker->no_imports = o->no_imports;
-    tools->checker->patience_ms = o->session ? HFSBI_CHECK_PATIENCE_MS : 0;
+    if (o->session || tools->loop) /* that of a server */
+        tools->checker->patience_ms = HFSBI_CHECK_PATIENCE_MS;
+    tools->checker->late_by_path = !o->session;
     return HFSB_OK;
 }
 
@@ -34492,6 +34591,17 @@ static hfsb_status hfsbi_call_take_fields(hfsb_call *call) {
     return st;
 }
 
+/* Returns the file that a file tool is called for, or an empty text. Valid
+   until its function has returned and the result is complete. */
+static hfsb_str hfsbi_call_path(const hfsb_call *call) {
+    const hfsb_str     none = HFSB_LIT("");
+    const hfsbi_param *p = NULL;
+    if (call->tool->flags & HFSBI_TOOL_ON_DISK)
+        p = hfsbi_param_find(call->tool->params, HFSB_LIT("path"));
+    return p ? *(const hfsb_str *)(const void *)(call->args.bytes + p->field)
+             : none;
+}
+
 /* Completes the result with notes, fields and status. Notes follow the output,
    or go into a field where the output must stay exact. */
 static void hfsbi_call_end(hfsb_call *call, hfsb_status st,
@@ -34499,7 +34609,8 @@ static void hfsbi_call_end(hfsb_call *call, hfsb_status st,
     hfsb_str notes;
     call->wait = HFSBI_WAIT_NOTHING;
     if (st == HFSB_OK && call->tools->checker)
-        hfsbi_python_late(call->tools->checker, &call->notes);
+        hfsbi_python_late(call->tools->checker, hfsbi_call_path(call),
+                          &call->notes);
     notes = hfsb_buf_str(&call->notes);
     if (st == HFSB_OK && notes.len && call->notes_apart)
         hfsbi_build_str(&call->fields, "notes",
@@ -34579,6 +34690,8 @@ HFSBI_FN void hfsbi_call_start(hfsb_call *call) {
     hfsb_status st;
     if (!call->prepared) return;
     call->prepared = false;
+    if (call->tools->checker)
+        hfsbi_checker_expect(call->tools->checker, hfsbi_call_path(call));
     st = call->tool->fn(call, &call->args, &err);
     hfsbi_change_unlock(call);
     hfsb_json_free(&call->parsed);
@@ -37246,7 +37359,8 @@ HFSBI_FN const hfsbi_tool *hfsbi_tool_read(void) {
 
    In a session, a file that exists must have been read before it is changed,
    and must not have changed since (seen.c). write is refused then; an edit is
-   still made if it matches exactly and in one place.
+   still made if it matches exactly and in one place. if_sha256 asks for the
+   same without a session.
 
    After a write the checks append their warnings to the output; they never
    fail the call. */
@@ -37357,7 +37471,7 @@ static hfsb_status hfsbi_write_refuse(hfsb_call *call, hfsb_str path,
     content.alloc = call->tools->alloc;
     st = hfsb_file_read(call->tools->place, path, 0, &content, &info, err);
     if (st == HFSB_OK) {
-        hfsbi_file_change_open(call, path, hfsb_buf_str(&content), &info,
+        hfsbi_file_change_open(call, path, NULL, hfsb_buf_str(&content), &info,
                                &change);
         st = hfsbi_file_change_refuse(call, path, &change, NULL);
         hfsbi_file_change_free(&change);
@@ -37440,7 +37554,8 @@ enum { HFSBI_EDIT_LINES = 100 }; /* places listed; `count` counts all */
 
 static void hfsbi_edit_fields(hfsbi_build *fields, const hfsb_edit_result *r,
                               const hfsb_file_written *written,
-                              hfsb_str                 content) {
+                              hfsb_str                 content,
+                              const hfsbi_file_change *change) {
     char   hex[HFSB_SHA256_HEX];
     size_t i;
     hfsbi_build_int(fields, "count", (long long)r->count);
@@ -37458,6 +37573,7 @@ static void hfsbi_edit_fields(hfsbi_build *fields, const hfsb_edit_result *r,
     hfsbi_build_bool(fields, "in_place", written->in_place);
     hfsb_sha256_hex(content, hex);
     hfsbi_build_str(fields, "sha256", hfsb_cstr(hex));
+    if (change->changed) hfsbi_build_bool(fields, "had_changed", true);
 }
 
 /* Writes the edited file and the result. HFSB_STALE with *err, and no result,
@@ -37477,7 +37593,7 @@ static hfsb_status hfsbi_edit_store(hfsb_call *call, hfsb_str path,
     if (st == HFSB_STALE) return st;
     if (st != HFSB_OK) return hfsbi_result_err(&call->result, err);
     hfsbi_file_change_done(call, path, content, change);
-    hfsbi_edit_fields(&call->fields, r, &written, content);
+    hfsbi_edit_fields(&call->fields, r, &written, content, change);
     st = hfsbi_result_ok(&call->result, "Edited %.*s (%zu replacement%s)%s%s",
                          (int)path.len, path.ptr, r->count,
                          r->count > 1 ? "s" : "", r->note[0] ? " " : "",
@@ -37527,8 +37643,8 @@ static hfsb_status hfsbi_edit_apply(hfsb_call *call, hfsb_str path,
 
 /* Reads, edits and writes the file. HFSB_STALE as hfsbi_edit_store(). */
 static hfsb_status hfsbi_edit_try(hfsb_call *call, hfsb_str path,
-                                  hfsb_edit *edits, size_t count,
-                                  hfsb_err *err) {
+                                  const hfsbi_version *given, hfsb_edit *edits,
+                                  size_t count, hfsb_err *err) {
     hfsb_buf          before = HFSB_INIT;
     hfsb_file_info    info;
     hfsbi_file_change change;
@@ -37536,7 +37652,7 @@ static hfsb_status hfsbi_edit_try(hfsb_call *call, hfsb_str path,
     before.alloc = call->tools->alloc;
     st = hfsb_file_read(call->tools->place, path, 0, &before, &info, err);
     if (st == HFSB_OK) {
-        hfsbi_file_change_open(call, path, hfsb_buf_str(&before), &info,
+        hfsbi_file_change_open(call, path, given, hfsb_buf_str(&before), &info,
                                &change);
         st = hfsbi_edit_apply(call, path, hfsb_buf_str(&before), edits, count,
                               &change, err);
@@ -37551,13 +37667,16 @@ static hfsb_status hfsbi_edit_try(hfsb_call *call, hfsb_str path,
 /* Parallel calls may edit one file: after another call has written it, the
    edits are applied to the new content. */
 static hfsb_status hfsbi_edit_file(hfsb_call *call, hfsb_str path,
-                                   hfsb_edit *edits, size_t count,
-                                   hfsb_err *err) {
-    unsigned    tries = 0;
-    hfsb_status st;
+                                   hfsb_str if_sha256, hfsb_edit *edits,
+                                   size_t count, hfsb_err *err) {
+    unsigned      tries = 0;
+    hfsbi_version given;
+    hfsb_status   st;
+    if (hfsbi_version_read(if_sha256, &given, err) != HFSB_OK)
+        return hfsbi_result_err(&call->result, err);
     hfsbi_change_lock(call);
     if (!hfsbi_may_change(call, path, true, &st)) return st;
-    while ((st = hfsbi_edit_try(call, path, edits, count, err)) ==
+    while ((st = hfsbi_edit_try(call, path, &given, edits, count, err)) ==
                HFSB_STALE &&
            tries < HFSBI_TRIES)
         hfsbi_pause(tries++);
@@ -37566,9 +37685,10 @@ static hfsb_status hfsbi_edit_file(hfsb_call *call, hfsb_str path,
 
 /* ---- edit and multi_edit: arguments ---- */
 
-/* The arguments of edit, and of an item of multi_edit, which has no path. */
+/* The arguments of edit, and of an item of multi_edit, which has neither path
+   nor if_sha256. */
 typedef struct hfsbi_edit_args {
-    hfsb_str  path, old_str, new_str, mode;
+    hfsb_str  path, if_sha256, old_str, new_str, mode;
     bool      replace_all, exact;
     long long line;
 } hfsbi_edit_args;
@@ -37594,16 +37714,20 @@ static const hfsbi_param hfsbi_edit_items[] = {HFSBI_EDIT_PARAMS};
 static const hfsbi_param hfsbi_edit_params[] = {
     HFSBI_PARAM("path", HFSBI_ARG_STR, HFSBI_REQUIRED, hfsbi_edit_args, path,
                 NULL),
+    HFSBI_PARAM("if_sha256", HFSBI_ARG_STR, HFSBI_UNLISTED, hfsbi_edit_args,
+                if_sha256, NULL),
     HFSBI_EDIT_PARAMS};
 
 typedef struct hfsbi_multi_edit_args {
-    hfsb_str               path;
+    hfsb_str               path, if_sha256;
     const hfsb_json_value *edits;
 } hfsbi_multi_edit_args;
 
 static const hfsbi_param hfsbi_multi_edit_params[] = {
     HFSBI_PARAM("path", HFSBI_ARG_STR, HFSBI_REQUIRED, hfsbi_multi_edit_args,
                 path, NULL),
+    HFSBI_PARAM("if_sha256", HFSBI_ARG_STR, HFSBI_UNLISTED,
+                hfsbi_multi_edit_args, if_sha256, NULL),
     HFSBI_PARAM_LIST("edits", HFSBI_REQUIRED | HFSBI_BRIEF,
                      hfsbi_multi_edit_args, edits, hfsbi_edit_items),
     HFSBI_PARAM_END};
@@ -37631,7 +37755,7 @@ static hfsb_status hfsbi_run_edit(hfsb_call *call, const void *args,
     hfsb_edit              edit;
     if (hfsbi_edit_make(a, &edit, err) != HFSB_OK)
         return hfsbi_result_err(&call->result, err);
-    return hfsbi_edit_file(call, a->path, &edit, 1, err);
+    return hfsbi_edit_file(call, a->path, a->if_sha256, &edit, 1, err);
 }
 
 /* Reads item n of `edits`; its errors contain n. HFSB_OK; HFSB_ARG, HFSB_NOMEM
@@ -37671,7 +37795,8 @@ static hfsb_status hfsbi_run_multi_edit(hfsb_call *call, const void *args,
     if (!edits) return HFSB_NOMEM;
     for (; st == HFSB_OK && hfsb_json_next(&it); n++)
         st = hfsbi_edit_read_item(call, it.value, n, edits + n, err);
-    if (st == HFSB_OK) st = hfsbi_edit_file(call, a->path, edits, count, err);
+    if (st == HFSB_OK)
+        st = hfsbi_edit_file(call, a->path, a->if_sha256, edits, count, err);
     else if (st == HFSB_REFUSED) st = hfsbi_result_err(&call->result, err);
     hfsbi_array_free(alloc, edits, count, sizeof *edits);
     return st;
@@ -38152,8 +38277,8 @@ static hfsb_status hfsbi_line_edit_run(hfsbi_line_edit *e, hfsb_err *err) {
         hfsb_file_read(e->call->tools->place, e->path, 0, &e->now, &info, err);
     if (st != HFSB_OK) return hfsbi_result_err(&e->call->result, err);
     hfsbi_version_of(hfsb_buf_str(&e->now), &e->version);
-    hfsbi_file_change_open(e->call, e->path, hfsb_buf_str(&e->now), &info,
-                           &e->change);
+    hfsbi_file_change_open(e->call, e->path, NULL, hfsb_buf_str(&e->now),
+                           &info, &e->change);
     st = hfsbi_line_edit_find(e);
     if (st == HFSB_OK) st = hfsbi_line_edit_follow(e);
     if (st == HFSB_OK) st = hfsbi_line_edit_check(e);
@@ -38343,7 +38468,10 @@ HFSBI_FN const hfsbi_tool *hfsbi_tool_edit_lines(void) {
    a full disk or a missing permission changes no file. Committing renames the
    temporaries, if the files are still in the state that was read. A failure
    after the first commit is not undone; the error contains the number of
-   changes carried out. */
+   changes carried out.
+
+   if_sha256 is an object: the versions, by path, of files as the caller knows
+   them. */
 /* A file in the state that the patch has read. */
 typedef struct hfsbi_patch_seen {
     hfsb_str          path; /* a view of the patch, or of a change */
@@ -38361,12 +38489,13 @@ typedef struct hfsbi_patch_step {
 } hfsbi_patch_step;
 
 typedef struct hfsbi_patch_call {
-    hfsb_call        *call;
-    hfsb_patch_result result;
-    hfsbi_patch_step *steps; /* one for each change */
-    hfsbi_patch_seen *seen;
-    size_t            seen_count, seen_cap;
-    bool              refused; /* the result contains the reason */
+    hfsb_call             *call;
+    const hfsb_json_value *if_sha256; /* NULL: not given */
+    hfsb_patch_result      result;
+    hfsbi_patch_step      *steps; /* one for each change */
+    hfsbi_patch_seen      *seen;
+    size_t                 seen_count, seen_cap;
+    bool                   refused; /* the result contains the reason */
 } hfsbi_patch_call;
 
 /* ---- files that the session has not read ---- */
@@ -38447,6 +38576,18 @@ static bool hfsbi_patch_is_unread(void *user, hfsb_str path) {
 
 /* ---- reading ---- */
 
+/* The version of a file that the caller gives; "" if there is none. HFSB_OK,
+   or HFSB_ARG with *err. */
+static hfsb_status hfsbi_patch_given(const hfsbi_patch_call *p, hfsb_str path,
+                                     hfsbi_version *out, hfsb_err *err) {
+    hfsb_json_iter it = hfsb_json_begin(p->if_sha256);
+    hfsb_str       text = HFSB_LIT("");
+    while (hfsb_json_next(&it))
+        if (hfsb_str_equal(it.key, path))
+            text = hfsb_json_str(it.value, HFSB_LIT("?"));
+    return hfsbi_version_read(text, out, err);
+}
+
 /* Reads a file for the patch and remembers its state. A file that the session
    has not read is refused later, with all others. */
 static hfsb_status hfsbi_patch_load(void *user, hfsb_str path, hfsb_buf *out,
@@ -38454,6 +38595,7 @@ static hfsb_status hfsbi_patch_load(void *user, hfsb_str path, hfsb_buf *out,
     hfsbi_patch_call *p = (hfsbi_patch_call *)user;
     hfsb_tools       *tools = p->call->tools;
     hfsbi_patch_seen  one, *grown = p->seen;
+    hfsbi_version     given;
     size_t            mark = out->len;
     hfsb_status       st;
     if (!hfsbi_patch_is_unread(p->call, path) &&
@@ -38464,7 +38606,9 @@ static hfsb_status hfsbi_patch_load(void *user, hfsb_str path, hfsb_buf *out,
     }
     memset(&one, 0, sizeof one);
     one.path = path;
-    st = hfsb_file_read(tools->place, path, 0, out, &one.info, err);
+    st = hfsbi_patch_given(p, path, &given, err);
+    if (st == HFSB_OK)
+        st = hfsb_file_read(tools->place, path, 0, out, &one.info, err);
     if (st != HFSB_OK) return st;
     hfsb_sha256_hex(hfsb_str_slice(hfsb_buf_str(out), mark, out->len),
                     one.sha256);
@@ -38474,7 +38618,7 @@ static hfsb_status hfsbi_patch_load(void *user, hfsb_str path, hfsb_buf *out,
             sizeof one);
     if (!grown) return HFSB_NOMEM;
     p->seen = grown;
-    hfsbi_file_change_open(p->call, path,
+    hfsbi_file_change_open(p->call, path, &given,
                            hfsb_str_slice(hfsb_buf_str(out), mark, out->len),
                            &one.info, &one.change);
     p->seen[p->seen_count++] = one;
@@ -38648,6 +38792,27 @@ static hfsb_status hfsbi_patch_report(hfsbi_patch_call *p) {
     return st == HFSB_OK ? hfsb_buf_finish(out, mark) : st;
 }
 
+/* The files that were written, with their new versions. */
+static void hfsbi_patch_files(const hfsbi_patch_call *p, hfsbi_build *fields) {
+    size_t i;
+    hfsbi_build_array(fields, "files");
+    for (i = 0; i < p->result.count; i++) {
+        const hfsb_patch_change *c = p->result.changes + i;
+        const hfsbi_file_change *change = p->steps[i].change;
+        hfsbi_version            version;
+        if (!p->steps[i].writer) continue; /* deleted, or changed again */
+        hfsbi_version_of(hfsb_buf_str(&c->content), &version);
+        hfsbi_build_object(fields, NULL);
+        hfsbi_build_str(fields, "path",
+                        c->new_path.len ? c->new_path : c->path);
+        hfsbi_build_str(fields, "sha256", hfsb_cstr(version.hex));
+        if (change && change->changed && !c->new_path.len)
+            hfsbi_build_bool(fields, "had_changed", true);
+        hfsbi_build_end(fields);
+    }
+    hfsbi_build_end(fields);
+}
+
 static hfsb_status hfsbi_patch_fields(hfsbi_patch_call *p) {
     hfsbi_build *fields = &p->call->fields;
     hfsb_buf     diff = HFSB_INIT;
@@ -38659,6 +38824,7 @@ static hfsb_status hfsbi_patch_fields(hfsbi_patch_call *p) {
     st = diff.status;
     hfsbi_build_int(fields, "count", (long long)p->result.count);
     hfsbi_build_str(fields, "diff", hfsb_buf_str(&diff));
+    hfsbi_patch_files(p, fields);
     hfsb_buf_free(&diff);
     return st;
 }
@@ -38716,8 +38882,13 @@ static hfsb_status hfsbi_patch_call_run(hfsbi_patch_call *p, hfsb_str text,
     return st == HFSB_OK ? hfsbi_patch_warn(p) : st;
 }
 
+typedef struct hfsbi_patch_args {
+    hfsb_str               patch;
+    const hfsb_json_value *if_sha256;
+} hfsbi_patch_args;
+
 /* Tries once; returns as hfsbi_patch_call_run(). */
-static hfsb_status hfsbi_patch_try(hfsb_call *call, hfsb_str text,
+static hfsb_status hfsbi_patch_try(hfsb_call *call, const hfsbi_patch_args *a,
                                    hfsb_err *err) {
     const hfsb_alloc *alloc = &call->tools->alloc;
     hfsbi_patch_call  p;
@@ -38725,8 +38896,9 @@ static hfsb_status hfsbi_patch_try(hfsb_call *call, hfsb_str text,
     hfsb_status       st;
     memset(&p, 0, sizeof p);
     p.call = call;
+    p.if_sha256 = a->if_sha256;
     p.result.alloc = *alloc;
-    st = hfsbi_patch_call_run(&p, text, err);
+    st = hfsbi_patch_call_run(&p, a->patch, err);
     for (i = 0; p.steps && i < p.result.count; i++)
         hfsb_file_writer_close(p.steps[i].writer);
     for (i = 0; i < p.seen_count; i++)
@@ -38737,23 +38909,21 @@ static hfsb_status hfsbi_patch_try(hfsb_call *call, hfsb_str text,
     return st;
 }
 
-typedef struct hfsbi_patch_args {
-    hfsb_str patch;
-} hfsbi_patch_args;
-
 static const hfsbi_param hfsbi_patch_params[] = {
     HFSBI_PARAM("patch", HFSBI_ARG_STR, HFSBI_REQUIRED, hfsbi_patch_args,
                 patch, NULL),
+    HFSBI_PARAM("if_sha256", HFSBI_ARG_OBJECT, HFSBI_UNLISTED,
+                hfsbi_patch_args, if_sha256, NULL),
     HFSBI_PARAM_END};
 
 /* Retries when another call has changed a file meanwhile, as edit does. */
 static hfsb_status hfsbi_run_apply_patch(hfsb_call *call, const void *args,
                                          hfsb_err *err) {
-    hfsb_str    text = ((const hfsbi_patch_args *)args)->patch;
-    unsigned    tries = 0;
-    hfsb_status st;
+    const hfsbi_patch_args *a = (const hfsbi_patch_args *)args;
+    unsigned                tries = 0;
+    hfsb_status             st;
     hfsbi_change_lock(call);
-    while ((st = hfsbi_patch_try(call, text, err)) == HFSB_STALE &&
+    while ((st = hfsbi_patch_try(call, a, err)) == HFSB_STALE &&
            tries < HFSBI_TRIES)
         hfsbi_pause(tries++);
     return st == HFSB_STALE ? hfsbi_result_err(&call->result, err) : st;
@@ -42172,13 +42342,13 @@ HFSBI_FN bool hfsbi_remote_may(hfsbi_remote          *r,
                                const hfsb_json_value *arguments,
                                hfsb_tool_result *result, hfsb_status *st,
                                hfsb_err *err);
-/* The version that a write requires the file to have, unless its caller gives
-   one. False: there is none. */
-HFSBI_FN bool hfsbi_remote_condition(const hfsbi_remote    *r,
-                                     const hfsb_json_value *arguments,
-                                     hfsbi_version         *version);
-/* Notes the files that a call has read or written. A file whose condition may
-   have failed must be read again. */
+/* Writes the argument if_sha256 of a call that changes files, from the
+   versions that are known, unless its caller gives it. */
+HFSBI_FN void hfsbi_remote_put_condition(const hfsbi_remote    *r,
+                                         const hfsb_json_value *arguments,
+                                         hfsb_json_writer      *w);
+/* Notes the files that a call has read or written. After a write that may have
+   been refused because of the condition, the file must be read again. */
 HFSBI_FN void hfsbi_remote_saw(hfsbi_remote           *r,
                                const hfsb_json_value  *arguments,
                                const hfsb_tool_result *result);
@@ -42188,13 +42358,23 @@ HFSBI_FN void hfsbi_remote_saw(hfsbi_remote           *r,
 
    With the option session a handle keeps the set of files that were read or
    written through it, by their cleaned absolute paths. edit, multi_edit,
-   edit_lines, apply_patch and a write to an existing file are refused for any other file,
-   before anything is sent; a write asks the server first whether the file
-   exists. Only successful calls count.
+   edit_lines, apply_patch and a write to an existing file are refused for any
+   other file, before anything is sent; a write asks the server first whether
+   the file exists. Only successful calls count.
 
-   hfsb-server also returns the SHA-256 of what it has read or edited. A write
-   over such a file is sent with the condition that it still has that content,
-   so nothing is overwritten unseen. */
+   hfsb-server also returns the SHA-256 of what it has read or edited, the
+   version of the file. A change is sent with the version that is known, as
+   if_sha256, and the server applies the rule of a local session (tools/seen.c)
+   to a file that is no longer the same:
+
+       write                refused; the file must be read again
+       edit, multi_edit,    made if it matches exactly and in one place, else
+       apply_patch          refused; the version known stays as it is
+       edit_lines           has its tag instead
+
+   Like those of a local session, the calls that change files take turns:
+   otherwise one would take the work of another for a change by somebody
+   else. */
 /* ---- files by their absolute path ---- */
 
 HFSBI_FN void hfsbi_sandbox_saw(hfsb_sandbox *sandbox, hfsb_str path,
@@ -42243,21 +42423,81 @@ static bool hfsbi_remote_is_unread(void *user, hfsb_str path) {
     return !hfsbi_sandbox_has_seen((hfsb_sandbox *)user, path);
 }
 
-/* The new versions of the files are not known. */
+/* The version that a reply, or an item of its `files`, says a file has now. ""
+   when it is not known. False when the file had changed before, unseen: the
+   version known remains the one that was read. */
+static bool hfsbi_remote_new_version(const hfsb_json_value *fields,
+                                     hfsbi_version         *version) {
+    const hfsb_json_value *sha256 = hfsb_json_get(fields, "sha256");
+    (void)hfsbi_version_read(hfsb_json_str(sha256, HFSB_LIT("")), version,
+                             NULL);
+    return !hfsb_json_bool(hfsb_json_get(fields, "had_changed"), false);
+}
+
+/* Returns the item of a path in the field `files`, or NULL. */
+static const hfsb_json_value *hfsbi_remote_file(const hfsb_json_value *fields,
+                                                hfsb_str               path) {
+    hfsb_json_iter it = hfsb_json_begin(hfsb_json_get(fields, "files"));
+    while (hfsb_json_next(&it))
+        if (hfsb_str_equal(path, hfsb_json_str(hfsb_json_get(it.value, "path"),
+                                               HFSB_LIT(""))))
+            return it.value;
+    return NULL;
+}
+
 static void hfsbi_remote_patch_saw(hfsbi_remote          *r,
-                                   const hfsb_json_value *arguments) {
-    const hfsbi_version unknown = HFSB_INIT;
-    hfsbi_patch         p;
-    size_t              i;
+                                   const hfsb_json_value *arguments,
+                                   const hfsb_json_value *fields) {
+    hfsbi_version version;
+    hfsbi_patch   p;
+    size_t        i;
     if (hfsbi_patch_parse(&r->sandbox->o.alloc, hfsbi_remote_patch(arguments),
                           &p, NULL) != HFSB_OK)
         p.section_count = 0;
     for (i = 0; i < p.section_count; i++) {
         const hfsbi_section *s = p.sections + i;
-        if (s->kind != HFSB_PATCH_DELETE)
-            hfsbi_sandbox_saw(
-                r->sandbox, s->new_path.len ? s->new_path : s->path, &unknown);
+        hfsb_str             path = s->new_path.len ? s->new_path : s->path;
+        if (s->kind != HFSB_PATCH_DELETE &&
+            hfsbi_remote_new_version(hfsbi_remote_file(fields, path),
+                                     &version))
+            hfsbi_sandbox_saw(r->sandbox, path, &version);
     }
+    hfsbi_patch_free(&p);
+}
+
+/* True when a section before section i is about the same file. */
+static bool hfsbi_remote_patch_repeats(const hfsbi_patch *p, size_t i) {
+    size_t k;
+    for (k = 0; k < i; k++)
+        if (hfsb_str_equal(p->sections[k].path, p->sections[i].path))
+            return true;
+    return false;
+}
+
+/* Writes the versions known of the files that a patch changes. */
+static void hfsbi_remote_put_versions(const hfsbi_remote    *r,
+                                      const hfsb_json_value *arguments,
+                                      hfsb_json_writer      *w) {
+    hfsbi_version version;
+    hfsbi_patch   p;
+    size_t        i, count = 0;
+    if (hfsbi_patch_parse(&r->sandbox->o.alloc, hfsbi_remote_patch(arguments),
+                          &p, NULL) != HFSB_OK)
+        p.section_count = 0; /* the server reports why */
+    for (i = 0; i < p.section_count; i++) {
+        hfsb_str path = p.sections[i].path;
+        if (hfsbi_remote_patch_repeats(&p, i) ||
+            !hfsbi_sandbox_version(r->sandbox, path, &version) ||
+            !version.hex[0])
+            continue;
+        if (count++ == 0) {
+            hfsb_json_put_key(w, HFSB_LIT("if_sha256"));
+            hfsb_json_put_object(w);
+        }
+        hfsb_json_put_key(w, path);
+        hfsb_json_put_str(w, hfsb_cstr(version.hex));
+    }
+    if (count) hfsb_json_put_end(w);
     hfsbi_patch_free(&p);
 }
 
@@ -42357,36 +42597,43 @@ HFSBI_FN bool hfsbi_remote_may(hfsbi_remote          *r,
     return false;
 }
 
-HFSBI_FN bool hfsbi_remote_condition(const hfsbi_remote    *r,
-                                     const hfsb_json_value *arguments,
-                                     hfsbi_version         *version) {
-    hfsb_str path = HFSB_LIT("");
-    (void)hfsb_json_arg_str(arguments, "path", false, &path, NULL);
+/* ---- versions ---- */
+
+/* True when a call is sent with the versions that are known. Its caller may
+   give others. */
+static bool hfsbi_remote_is_guarded(const hfsbi_remote    *r,
+                                    const hfsb_json_value *arguments) {
     return r->sandbox->o.session && r->trusted &&
-           hfsbi_remote_called(r, "write") &&
-           !hfsb_json_get(arguments, "if_sha256") && path.len &&
-           hfsbi_sandbox_version(r->sandbox, path, version) && version->hex[0];
+           hfsbi_param_find(r->tool->params, HFSB_LIT("if_sha256")) &&
+           !hfsb_json_get(arguments, "if_sha256");
 }
 
-/* The version that the file has after the call; "" when it is not known. */
-static void hfsbi_remote_version(const hfsbi_remote     *r,
+HFSBI_FN void hfsbi_remote_put_condition(const hfsbi_remote    *r,
+                                         const hfsb_json_value *arguments,
+                                         hfsb_json_writer      *w) {
+    hfsb_str      path = HFSB_LIT("");
+    hfsbi_version version;
+    if (!hfsbi_remote_is_guarded(r, arguments)) return;
+    (void)hfsb_json_arg_str(arguments, "path", false, &path, NULL);
+    if (hfsbi_remote_called(r, "apply_patch"))
+        hfsbi_remote_put_versions(r, arguments, w);
+    else if (path.len && hfsbi_sandbox_version(r->sandbox, path, &version) &&
+             version.hex[0])
+        hfsbi_put_member_str(w, "if_sha256", hfsb_cstr(version.hex));
+}
+
+/* The version that the file has after the call, as hfsbi_remote_new_version().
+   */
+static bool hfsbi_remote_version(const hfsbi_remote     *r,
                                  const hfsb_json_value  *arguments,
                                  const hfsb_tool_result *result,
                                  hfsbi_version          *version) {
-    const hfsb_json_value *fields = result->fields.root;
-    hfsb_str               text = HFSB_LIT("");
-    size_t                 i;
-    memset(version, 0, sizeof *version);
-    if (hfsbi_remote_called(r, "write")) {
-        (void)hfsb_json_arg_str(arguments, "content", false, &text, NULL);
-        hfsbi_version_of(text, version);
-        return;
-    }
-    text = hfsb_json_str(hfsb_json_get(fields, "sha256"), HFSB_LIT(""));
-    if (text.len != sizeof version->hex - 1) return;
-    for (i = 0; i < text.len; i++)
-        if (hfsbi_hex_digit(text.ptr[i]) < 0) return;
-    memcpy(version->hex, text.ptr, text.len);
+    hfsb_str text = HFSB_LIT("");
+    if (!hfsbi_remote_called(r, "write"))
+        return hfsbi_remote_new_version(result->fields.root, version);
+    (void)hfsb_json_arg_str(arguments, "content", false, &text, NULL);
+    hfsbi_version_of(text, version);
+    return true;
 }
 
 HFSBI_FN void hfsbi_remote_saw(hfsbi_remote           *r,
@@ -42398,17 +42645,20 @@ HFSBI_FN void hfsbi_remote_saw(hfsbi_remote           *r,
     (void)hfsb_json_arg_str(arguments, "path", false, &path, NULL);
     if (!result->success) {
         /* perhaps because the file has changed */
-        if (hfsbi_remote_condition(r, arguments, &version))
+        if (hfsbi_remote_called(r, "write") &&
+            hfsbi_remote_is_guarded(r, arguments) &&
+            hfsbi_sandbox_version(r->sandbox, path, &version) &&
+            version.hex[0])
             hfsbi_sandbox_lose(r->sandbox, path);
     } else if (hfsbi_remote_called(r, "apply_patch")) {
-        hfsbi_remote_patch_saw(r, arguments);
+        hfsbi_remote_patch_saw(r, arguments, result->fields.root);
     } else if (hfsbi_remote_called(r, "read") ||
                hfsbi_remote_called(r, "write") ||
                hfsbi_remote_called(r, "edit") ||
                hfsbi_remote_called(r, "multi_edit") ||
                hfsbi_remote_called(r, "edit_lines")) {
-        hfsbi_remote_version(r, arguments, result, &version);
-        hfsbi_sandbox_saw(r->sandbox, path, &version);
+        if (hfsbi_remote_version(r, arguments, result, &version))
+            hfsbi_sandbox_saw(r->sandbox, path, &version);
     }
 }
 
@@ -42547,7 +42797,6 @@ static bool hfsbi_remote_is_own(const hfsbi_remote *r, const hfsbi_param *p) {
 /* Writes the arguments that options of the call stand for. */
 static void hfsbi_remote_put_own(hfsb_json_writer *w, const hfsbi_remote *r,
                                  const hfsb_json_value *args) {
-    hfsbi_version version;
     if (r->opts.id.ptr && hfsbi_param_find(r->tool->params, HFSB_LIT("id")))
         hfsbi_put_member_str(w, "id", r->opts.id);
     /* the command must survive a stream that breaks */
@@ -42560,8 +42809,7 @@ static void hfsbi_remote_put_own(hfsb_json_writer *w, const hfsbi_remote *r,
     if (r->opts.page && r->trusted && !hfsb_json_get(args, "page") &&
         hfsbi_param_find(r->tool->params, HFSB_LIT("page")))
         hfsbi_put_member_int(w, "page", (long long)r->opts.page);
-    if (hfsbi_remote_condition(r, args, &version))
-        hfsbi_put_member_str(w, "if_sha256", hfsb_cstr(version.hex));
+    hfsbi_remote_put_condition(r, args, w);
 }
 
 /* Writes r->body and sets r->timeout. Parameters that are neither required nor
@@ -43218,6 +43466,13 @@ static hfsb_status hfsbi_remote_finish(const hfsb_sandbox *sandbox,
     return st;
 }
 
+/* True when the call has to wait for others of its session that change files,
+   see seen.c. */
+static bool hfsbi_remote_takes_turns(const hfsbi_remote *r) {
+    return r->sandbox->o.session && r->tool->flags & HFSBI_TOOL_ON_DISK &&
+           r->tool->kind != HFSBI_TOOL_READS;
+}
+
 hfsb_status hfsb_sandbox_call(hfsb_sandbox *sandbox, hfsb_str name,
                               const hfsb_json_value *arguments,
                               const hfsb_call_opts  *opts,
@@ -43227,6 +43482,7 @@ hfsb_status hfsb_sandbox_call(hfsb_sandbox *sandbox, hfsb_str name,
     hfsb_err          err = HFSB_INIT;
     hfsbi_remote      r;
     hfsb_status       st;
+    bool              turn;
     if (!opts) opts = &none;
     hfsbi_result_init(result, &sandbox->o.alloc);
     st = hfsbi_remote_check(tool, name, arguments, opts, &err);
@@ -43238,6 +43494,8 @@ hfsb_status hfsb_sandbox_call(hfsb_sandbox *sandbox, hfsb_str name,
         memcpy(r.key, opts->key.ptr, opts->key.len);
         r.key[opts->key.len] = '\0';
     }
+    turn = hfsbi_remote_takes_turns(&r);
+    if (turn) pthread_mutex_lock(&sandbox->seen.changing);
     if (hfsbi_remote_may(&r, arguments, result, &st, &err)) {
         st = hfsbi_remote_write(&r, arguments, &err);
         if (st == HFSB_OK) st = hfsbi_remote_send(&r, &err);
@@ -43246,6 +43504,7 @@ hfsb_status hfsb_sandbox_call(hfsb_sandbox *sandbox, hfsb_str name,
             hfsbi_remote_show_rest(&r, hfsb_buf_str(&result->output));
         if (st == HFSB_OK) hfsbi_remote_saw(&r, arguments, result);
     }
+    if (turn) pthread_mutex_unlock(&sandbox->seen.changing);
     hfsbi_remote_free(&r);
     return hfsbi_remote_finish(sandbox, st, &err, result);
 }

@@ -9883,6 +9883,15 @@ static bool hfsbi_mcp_offers(const hfsb_mcp *mcp, const char *tool) {
     return hfsbi_mcp_list_find(&mcp->list, hfsb_cstr(tool), NULL);
 }
 
+static bool hfsbi_mcp_writes(const hfsb_mcp *mcp) {
+    static const char *const names[] = {"write", "edit", "multi_edit",
+                                        "apply_patch", "edit_lines"};
+    size_t                   i;
+    for (i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (hfsbi_mcp_offers(mcp, names[i])) return true;
+    return false;
+}
+
 /* Says that long commands become jobs, and which tools handle these. */
 static void hfsbi_mcp_put_jobs(const hfsb_mcp *mcp, hfsb_buf *sink) {
     static const char *const names[] = {"bash_output", "bash_input", "kill"};
@@ -10076,6 +10085,8 @@ static hfsb_status hfsbi_mcp_open_tools(hfsb_mcp              *mcp,
     if (!o.max_page) /* leaves room for notes */
         o.max_page = mcp->max_result - mcp->max_result / 8;
     if (!hfsbi_mcp_offers(mcp, "bash")) o.no_imports = true;
+    if (!hfsbi_mcp_writes(mcp))
+        o.no_checks = true; /* reads start no python3 */
     st = hfsbi_tools_open_in(mcp->loop, &o, &mcp->tools, err);
     if (st != HFSB_OK) return st;
     st = hfsbi_mcp_describe(mcp);
