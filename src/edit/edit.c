@@ -95,6 +95,7 @@ static hfsbi_hint hfsbi_item_hint(const hfsbi_edit_item *item) {
     hint.old_text = item->texts.old_text;
     hint.new_text = item->texts.new_text;
     hint.err = item->plan->err;
+    hint.hunk = false;
     return hint;
 }
 

@@ -500,12 +500,19 @@ typedef void hfsbi_reading(hfsb_buf *out, hfsb_str s);
 /* The text that a reading was applied to. */
 enum { HFSBI_READ_OLD, HFSBI_READ_FILE, HFSBI_READ_BOTH };
 
-/* The sentence for a difference that is the same everywhere: old_text is the
-   text of the file read another way, or the other way round. NULL if there is
-   none; *of: which of them was read so. */
-HFSBI_FN const char *hfsbi_reading_of(const hfsb_alloc *alloc,
-                                      hfsb_str old_text, hfsb_str file_text,
-                                      int *of);
+/* A habit, and the sentence that reports it: with the name of the old text
+   between `before` and `after`, unless `after` is NULL. */
+typedef struct hfsbi_misread {
+    hfsbi_reading *reading;
+    int            of;
+    const char    *before, *after;
+} hfsbi_misread;
+
+/* A difference that is the same everywhere: old_text is the text of the file
+   read another way, or the other way round. NULL if it is not. */
+HFSBI_FN const hfsbi_misread *hfsbi_reading_of(const hfsb_alloc *alloc,
+                                               hfsb_str          old_text,
+                                               hfsb_str          file_text);
 
 /* ---- closest.c: the place that was meant ---- */
 
@@ -550,7 +557,8 @@ typedef struct hfsbi_hint {
     const hfsb_alloc      *alloc;
     const hfsbi_edit_text *file;
     hfsb_str               old_text, new_text;
-    hfsb_err              *err; /* may be NULL */
+    hfsb_err              *err;  /* may be NULL */
+    bool                   hunk; /* of a patch: there is no old_str */
 } hfsbi_hint;
 
 /* Append to the message why old_text was not found, or where it was found.

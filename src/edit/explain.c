@@ -101,6 +101,19 @@ static void hfsbi_show_code(hfsb_err *err, hfsb_str line, size_t pos) {
     }
 }
 
+/* ---- names of the texts ---- */
+
+/* The old text, as the sender calls it, at the start of a sentence or not. */
+static const char *hfsbi_old_name(const hfsbi_hint *h, bool starts) {
+    if (!h->hunk) return "old_str";
+    return starts ? "The hunk" : "the hunk";
+}
+
+/* The same where its lines are counted, which added lines are not. */
+static const char *hfsbi_old_lines(const hfsbi_hint *h) {
+    return h->hunk ? "the hunk's old lines" : "old_str";
+}
+
 /* ---- lines of the file ---- */
 
 /* What a message is made of. */
@@ -154,10 +167,10 @@ static size_t hfsbi_lines_size(const hfsbi_explain *x, bool all,
     return size;
 }
 
-static void hfsbi_show_skipped(hfsb_err *err, size_t *count) {
+static void hfsbi_show_skipped(const hfsbi_explain *x, size_t *count) {
     if (*count)
-        hfsbi_err_add(err, "\n... (%zu line%s as in old_str)", *count,
-                      *count == 1 ? "" : "s");
+        hfsbi_err_add(x->err, "\n... (%zu line%s as in %s)", *count,
+                      *count == 1 ? "" : "s", hfsbi_old_name(x->hint, false));
     *count = 0;
 }
 
@@ -176,7 +189,7 @@ static bool hfsbi_list_lines(const hfsbi_explain *x, size_t room, bool all,
             skipped++;
             continue;
         }
-        hfsbi_show_skipped(x->err, &skipped);
+        hfsbi_show_skipped(x, &skipped);
         if (strlen(x->err->msg) + hfsbi_shown_size(line, width) > room) {
             hfsbi_err_add(x->err, "\n... to line %zu",
                           hfsbi_file_number(x, x->last));
@@ -186,7 +199,7 @@ static bool hfsbi_list_lines(const hfsbi_explain *x, size_t room, bool all,
         hfsbi_show_line(x->err, line,
                         hfsbi_file_number(x, c->rows[i].file_line), width);
     }
-    hfsbi_show_skipped(x->err, &skipped);
+    hfsbi_show_skipped(x, &skipped);
     return complete;
 }
 
@@ -300,27 +313,26 @@ static void hfsbi_item_pair(hfsbi_explain *x, const hfsbi_row *row) {
     hfsbi_err_add(&x->items, ":");
     hfsbi_show_around(&x->items, "sent", o, o_pos);
     hfsbi_show_around(&x->items, "file", f, f_pos);
-    if (hfsbi_hidden_at(f, f_pos))
-        hfsbi_err_add(&x->items, "\nold_str may begin or end inside a line: "
-                                 "leave that character out.");
-    if (at)
-        hfsbi_err_add(&x->items, "\nLine %zu of old_str is at line %zu.",
-                      hfsbi_old_number(x, row->old_line), at);
+    if (hfsbi_hidden_at(f, f_pos) && !x->hint->hunk)
+        hfsbi_err_add(&x->items, "\nold_str need not be whole lines: send "
+                                 "only text before or after that character.");
+    if (at && at != hfsbi_file_number(x, row->file_line))
+        hfsbi_err_add(&x->items, "\nLine %zu of %s is at line %zu.",
+                      hfsbi_old_number(x, row->old_line),
+                      hfsbi_old_lines(x->hint), at);
 }
 
 /* Adds that lines [i, to) of the rows are only in the file. */
 static void hfsbi_item_left_out(hfsbi_explain *x, size_t i, size_t to) {
-    size_t from = hfsbi_file_number(x, x->closest.rows[i].file_line);
+    size_t   from = hfsbi_file_number(x, x->closest.rows[i].file_line);
+    hfsb_str line = x->closest.lines.items[x->closest.rows[i].file_line];
+    hfsbi_err_add(&x->items, "\n%s leaves out line",
+                  hfsbi_old_name(x->hint, true));
     if (to - i == 1)
-        hfsbi_err_add(
-            &x->items, "\nold_str leaves out line %zu of the file%s.", from,
-            hfsbi_trim(x->closest.lines.items[x->closest.rows[i].file_line])
-                    .len
-                ? ""
-                : ", which is blank");
+        hfsbi_err_add(&x->items, " %zu of the file%s.", from,
+                      hfsbi_trim(line).len ? "" : ", which is blank");
     else
-        hfsbi_err_add(&x->items,
-                      "\nold_str leaves out lines %zu-%zu of the file.", from,
+        hfsbi_err_add(&x->items, "s %zu-%zu of the file.", from,
                       from + to - i - 1);
 }
 
@@ -330,12 +342,13 @@ static void hfsbi_item_not_here(hfsbi_explain *x, size_t i, size_t to) {
     hfsb_str line = x->closest.olds.items[from];
     size_t   at = hfsbi_elsewhere(x, line);
     if (to - i == 1)
-        hfsbi_err_add(&x->items, "\nLine %zu of old_str is not there",
-                      hfsbi_old_number(x, from));
+        hfsbi_err_add(&x->items, "\nLine %zu of %s is not there",
+                      hfsbi_old_number(x, from), hfsbi_old_lines(x->hint));
     else
-        hfsbi_err_add(&x->items, "\nLines %zu-%zu of old_str are not there",
+        hfsbi_err_add(&x->items, "\nLines %zu-%zu of %s are not there",
                       hfsbi_old_number(x, from),
-                      hfsbi_old_number(x, from + to - i - 1));
+                      hfsbi_old_number(x, from + to - i - 1),
+                      hfsbi_old_lines(x->hint));
     if (at) {
         hfsbi_err_add(&x->items, " but at line %zu.", at);
         return;
@@ -382,7 +395,7 @@ static void hfsbi_item_indent(hfsbi_explain *x) {
     hfsbi_err_add(&x->items, "\nThe file indents line %zu with ",
                   hfsbi_file_number(x, row->file_line));
     hfsbi_show_indent(&x->items, f);
-    hfsbi_err_add(&x->items, ", old_str with ");
+    hfsbi_err_add(&x->items, ", %s with ", hfsbi_old_name(x->hint, false));
     hfsbi_show_indent(&x->items, o);
     if (count > 1)
         hfsbi_err_add(&x->items, "; %zu more lines differ so", count - 1);
@@ -495,12 +508,14 @@ static void hfsbi_hint_numbers(const hfsbi_hint *h) {
     hfsbi_numbered n = hfsbi_numbered_scan(h->new_text);
     if (o.prefixed < o.lines || !o.consecutive)
         hfsbi_err_add(h->err,
-                      "\n%zu of %zu lines of old_str begin with a line "
-                      "number as read shows it: leave those out.",
-                      o.prefixed, o.lines);
+                      "\n%zu of %zu lines of %s begin with a line number as "
+                      "read shows it: leave the numbers out.",
+                      o.prefixed, o.lines, hfsbi_old_lines(h));
     else if (n.prefixed && n.prefixed < n.lines)
-        hfsbi_err_add(h->err, "\nSome lines of new_str begin with a line "
-                              "number as read shows it: leave those out.");
+        hfsbi_err_add(h->err,
+                      "\nSome lines of %s begin with a line number as read "
+                      "shows it: leave the numbers out.",
+                      h->hunk ? "the new text" : "new_str");
 }
 
 /* Puts old_str without such marks into *copy and reports them, if fewer of its
@@ -519,13 +534,19 @@ static hfsb_str hfsbi_hint_marks(const hfsbi_hint *h, hfsb_buf *copy) {
             continue;
         if (i == 0) hfsbi_hint_numbers(h);
         if (i == 1)
-            hfsbi_err_add(h->err, "\nold_str is in a code fence (```): leave "
-                                  "the fence out of old_str and new_str.");
+            hfsbi_err_add(h->err,
+                          "\n%s is in a code fence (```): leave the "
+                          "fence out%s.",
+                          hfsbi_old_name(h, true),
+                          h->hunk ? "" : " of old_str and new_str");
         if (i == 2)
             hfsbi_err_add(h->err,
-                          "\nThe lines of old_str begin with the marks of a "
+                          "\nThe lines of %s begin with the marks of a "
                           "diff (+, -, blank): send the file's lines without "
-                          "them, in new_str too, or use apply_patch.");
+                          "them%s.",
+                          hfsbi_old_lines(h),
+                          h->hunk ? ""
+                                  : ", in new_str too, or use apply_patch");
         return hfsb_buf_str(copy);
     }
     return h->old_text;
@@ -544,10 +565,13 @@ static void hfsbi_hint_elision(const hfsbi_hint *h) {
         line = hfsbi_trim(line);
         searches++;
         if (hfsb_str_find(h->file->text, line) != HFSB_NPOS) continue;
-        hfsbi_err_add(h->err, "\nLine %zu of old_str is \"", number);
+        hfsbi_err_add(h->err, "\nLine %zu of %s is \"", number,
+                      hfsbi_old_lines(h));
         hfsbi_err_quote(h->err, line, 40);
-        hfsbi_err_add(h->err, "\": quote every line, or make one edit before "
-                              "it and one after it.");
+        hfsbi_err_add(h->err,
+                      "\": quote every line, or make one %s before "
+                      "it and one after it.",
+                      h->hunk ? "hunk" : "edit");
         return;
     }
 }
@@ -569,44 +593,63 @@ static size_t hfsbi_find_new_text(const hfsbi_hint *h) {
     return 1 + hfsbi_count_lines(h->file, hfsb_str_slice(file, 0, at));
 }
 
+/* True when new_str is a part of old_str, and the file has other lines where
+   it lacks those that the edit removes: then finding new_str proves nothing. */
+static bool hfsbi_is_cut(const hfsbi_explain *x) {
+    const hfsbi_closest *c = &x->closest;
+    size_t               i;
+    if (hfsb_str_find(x->hint->old_text, x->hint->new_text) == HFSB_NPOS)
+        return false;
+    for (i = 0; i < c->count; i++)
+        if (!c->rows[i].same && c->rows[i].file_line != HFSB_NPOS) return true;
+    return false;
+}
+
 /* Reports new_str in the file; true when it is at the closest place, so that
    the edit was made before. */
 static bool hfsbi_hint_applied(const hfsbi_explain *x, bool found) {
     size_t at = hfsbi_find_new_text(x->hint);
     size_t to = at + hfsb_str_count_byte(x->hint->new_text, '\n');
-    if (!at) return false;
-    hfsbi_err_add(x->err,
-                  "\nnew_str is already at line %zu: was this edit made "
-                  "before?",
-                  at);
+    if (!at || hfsbi_is_cut(x)) return false;
+    hfsbi_err_add(x->err, "\n%s already at line %zu: was this %s before?",
+                  x->hint->hunk ? "Its new lines are" : "new_str is", at,
+                  x->hint->hunk ? "hunk applied" : "edit made");
     return !found || (at <= hfsbi_file_number(x, x->last) &&
                       to >= hfsbi_file_number(x, x->first));
 }
 
+/* Adds how the old text misreads the lines from number `from` on. */
+static void hfsbi_show_misread(const hfsbi_explain *x, const hfsbi_misread *m,
+                               size_t from) {
+    hfsbi_err_add(x->err, "\n%s%s%s, at line %zu.", m->before,
+                  m->after ? hfsbi_old_name(x->hint, !m->before[0]) : "",
+                  m->after ? m->after : "", from);
+    if (m->of == HFSBI_READ_OLD)
+        hfsbi_err_add(x->err, " Check %s, too.",
+                      x->hint->hunk ? "the new lines" : "new_str");
+}
+
 /* Adds the closest place: what differs, its lines. */
 static void hfsbi_hint_closest(hfsbi_explain *x, bool marks) {
-    int                  of = HFSBI_READ_BOTH;
     const hfsbi_closest *c = &x->closest;
-    const char          *reading =
-        hfsbi_reading_of(x->hint->alloc, c->old_around, c->around, &of);
+    const hfsbi_misread *reading =
+        hfsbi_reading_of(x->hint->alloc, c->old_around, c->around);
     size_t from = hfsbi_file_number(x, x->first);
     if (!reading)
-        reading = hfsbi_reading_of(x->hint->alloc, c->old_core, c->core, &of);
+        reading = hfsbi_reading_of(x->hint->alloc, c->old_core, c->core);
     if (x->all_same && marks) {
-        hfsbi_err_add(x->err, "\nOtherwise old_str is right, at line %zu.",
-                      from);
+        hfsbi_err_add(x->err, "\nOtherwise %s is right, at line %zu.",
+                      hfsbi_old_name(x->hint, false), from);
         return;
     }
-    if (reading)
-        hfsbi_err_add(x->err, "\n%s, at line %zu.%s", reading, from,
-                      of == HFSBI_READ_OLD ? " Check new_str, too." : "");
+    if (reading) hfsbi_show_misread(x, reading, from);
     if (x->first == x->last)
         hfsbi_err_add(x->err, "\nThe file has at line %zu:", from);
     else
         hfsbi_err_add(x->err, "\nThe file has at lines %zu-%zu:", from,
                       hfsbi_file_number(x, x->last));
     if (!reading) hfsbi_list_items(x, HFSBI_HINT_ITEMS);
-    else if (of == HFSBI_READ_BOTH) hfsbi_list_first(x);
+    else if (reading->of == HFSBI_READ_BOTH) hfsbi_list_first(x);
     hfsbi_show_place(x);
 }
 
@@ -622,8 +665,10 @@ static void hfsbi_hint_explain(hfsbi_explain *x) {
     if (!hfsbi_hint_applied(x, found)) {
         if (found) hfsbi_hint_closest(x, old_text.ptr == copy.ptr);
         else
-            hfsbi_err_add(x->err, "\nNo line of the file looks like it. Read "
-                                  "the file and copy old_str from it.");
+            hfsbi_err_add(x->err,
+                          "\nNo line of the file looks like it. Read the "
+                          "file and copy %s from it.",
+                          x->hint->hunk ? "the old lines" : "old_str");
     }
     hfsbi_closest_free(&x->closest);
     hfsb_buf_free(&copy);
@@ -693,9 +738,10 @@ HFSBI_FN void hfsbi_hint_indent(const hfsbi_hint *hint, size_t start,
         hfsbi_err_add(hint->err,
                       "\n... To see the place call read with offset=%zu.",
                       number);
-    hfsbi_err_add(hint->err, "\nSend old_str and new_str with the indentation "
-                             "and the blank lines of these. Nothing was "
-                             "changed.");
+    hfsbi_err_add(hint->err,
+                  "\nSend %s with the indentation and the blank lines of "
+                  "these. Nothing was changed.",
+                  hint->hunk ? "the hunk" : "old_str and new_str");
 }
 
 /* ---- several places ---- */
@@ -827,6 +873,11 @@ HFSBI_FN void hfsbi_hint_ambiguous(const hfsbi_hint    *hint,
                   ". With what is %s:", away < 0 ? "before it" : "after it");
     for (i = 0; i < count; i++)
         if (!hfsbi_show_telling(hint, list + i, away, &shown)) break;
+    if (hint->hunk) {
+        hfsbi_err_add(hint->err, "\nAdd context lines, or an @@ line with the "
+                                 "function or class it is in.");
+        return;
+    }
     hfsbi_err_add(hint->err,
                   "\nAdd a neighbouring line to old_str%s, or set "
                   "replace_all=true to change all of them.",

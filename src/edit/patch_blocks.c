@@ -125,7 +125,7 @@ HFSBI_FN hfsb_status hfsbi_parse_blocks(hfsbi_patch *p, hfsb_err *err) {
         if (above.len) path = above;
         if (!path.len)
             return hfsbi_patch_error(
-                err, i, "the line before this one must be the path.");
+                err, i, "a line with the path of the file must come first.");
         st = hfsbi_find_block(p, i, &b, err);
         if (st != HFSB_OK) return st;
         st = hfsbi_add_block(p, &b, path, err);

@@ -242,6 +242,10 @@ HFSBI_FN hfsb_status hfsbi_parse_hunk(hfsbi_patch *p, size_t *i, size_t to,
     if (st != HFSB_OK) return st;
     hfsbi_drop_layout(p, *i);
     h = p->hunks + p->hunk_count - 1;
+    if (h->end == h->body && *i < to && !hfsbi_is_marker(l[*i]))
+        return hfsbi_patch_error(err, *i,
+                                 "lines of a hunk begin with a blank "
+                                 "(context), - or +; this one does not.");
     if (h->end == h->body)
         return hfsbi_patch_error(
             err, from < to ? from : to - 1,

@@ -193,16 +193,27 @@ static hfsb_status hfsbi_hunk_error(const hfsbi_update *u,
     return code;
 }
 
-static hfsb_status hfsbi_anchor_missing(const hfsbi_update *u,
-                                        const hfsbi_hunk   *hunk,
-                                        hfsb_str            text) {
-    hfsb_status st = hfsbi_hunk_error(u, hunk, HFSB_NOT_FOUND,
-                                      "was not applied: no line reads \"");
-    hfsbi_err_quote(u->err, text, 120);
-    hfsbi_err_add(u->err, "\" after the hunk before it. The text after @@ "
-                          "must be a line of the file, or a part of only one "
-                          "line. Nothing was changed.");
-    return st;
+/* What a refusal of the current hunk shows of the file. */
+static hfsbi_hint hfsbi_hunk_hint(const hfsbi_update *u) {
+    hfsbi_hint hint;
+    hint.alloc = u->alloc;
+    hint.file = &u->file;
+    hint.old_text = hfsb_buf_str(&u->old_text);
+    hint.new_text = hfsb_buf_str(&u->new_text);
+    hint.err = u->err;
+    hint.hunk = true;
+    return hint;
+}
+
+/* True when a section before this one changes or adds the same file: then the
+   lines that a refusal shows are not yet on disk. */
+static bool hfsbi_is_changed_before(const hfsbi_update *u) {
+    const hfsbi_section *s = u->patch->sections;
+    for (; s < u->section; s++)
+        if (hfsb_str_equal(s->new_path.len ? s->new_path : s->path,
+                           u->section->path))
+            return true;
+    return false;
 }
 
 /* Shows the closest lines, like a refused edit. */
@@ -210,7 +221,7 @@ static hfsb_status hfsbi_hunk_missing(hfsbi_update *u, const hfsbi_hunk *hunk,
                                       bool anchored, size_t from) {
     hfsb_str      old_text = hfsb_buf_str(&u->old_text);
     hfsbi_matches m;
-    hfsbi_hint    hint;
+    hfsbi_hint    hint = hfsbi_hunk_hint(u);
     hfsb_status   st =
         hfsbi_find_lines(u, old_text, 0, u->file.text.len, false, &m);
     bool   above = m.count && m.items[0].start < from;
@@ -218,7 +229,11 @@ static hfsb_status hfsbi_hunk_missing(hfsbi_update *u, const hfsbi_hunk *hunk,
     hfsbi_matches_free(u->alloc, &m);
     if (st != HFSB_OK) return st;
     st = hfsbi_hunk_error(u, hunk, HFSB_NOT_FOUND,
-                          "was not found in the file. Nothing was changed.");
+                          hfsbi_is_changed_before(u)
+                              ? "was not found in the file as the patch has "
+                                "changed it so far. Nothing was changed."
+                              : "was not found in the file. Nothing was "
+                                "changed.");
     if (above) {
         hfsbi_err_add(u->err,
                       " Its lines are at line %zu, above %s: hunks must come "
@@ -226,11 +241,6 @@ static hfsb_status hfsbi_hunk_missing(hfsbi_update *u, const hfsbi_hunk *hunk,
                       line, anchored ? "its @@ line" : "the hunk before it");
         return st;
     }
-    hint.alloc = u->alloc;
-    hint.file = &u->file;
-    hint.old_text = old_text;
-    hint.new_text = hfsb_buf_str(&u->new_text);
-    hint.err = u->err;
     hfsbi_hint_not_found(&hint);
     return st;
 }
@@ -257,11 +267,14 @@ static bool hfsbi_is_whole_word(hfsb_str file, hfsb_str text, size_t pos) {
              hfsbi_is_word_char(text.ptr[text.len - 1]));
 }
 
-/* The offset of text in the only line of [from, to) that contains it, or
-   HFSB_NPOS. With `first` it must be the first text of the line. */
+/* The offset of text in the first line of [from, to) that contains it, or
+   HFSB_NPOS; *several: another line does, too. With `first` it must be the
+   first text of the line. */
 static size_t hfsbi_find_part(const hfsbi_edit_text *file, hfsb_str text,
-                              size_t from, size_t to, bool first) {
+                              size_t from, size_t to, bool first,
+                              bool *several) {
     size_t found = HFSB_NPOS, at, len;
+    *several = false;
     while ((at = hfsb_str_find(hfsb_str_slice(file->text, from, to), text)) !=
            HFSB_NPOS) {
         at += from;
@@ -269,7 +282,10 @@ static size_t hfsbi_find_part(const hfsbi_edit_text *file, hfsb_str text,
         if (first ? !hfsbi_starts_text(file, at)
                   : !hfsbi_is_whole_word(file->text, text, at))
             continue;
-        if (found != HFSB_NPOS) return HFSB_NPOS;
+        if (found != HFSB_NPOS) {
+            *several = true;
+            break;
+        }
         found = at;
         from = hfsbi_edit_line_end(file, at, &len) + len;
     }
@@ -283,15 +299,17 @@ static hfsb_status hfsbi_find_anchor(hfsbi_update *u, hfsb_str text,
                                      size_t from, size_t to, size_t *pos) {
     hfsbi_matches m;
     hfsb_status   st;
+    bool          several = false;
     *pos = HFSB_NPOS;
     hfsb_buf_truncate(&u->scratch, 0);
     hfsb_buf_append(&u->scratch, text);
     st = hfsb_buf_append_byte(&u->scratch, '\n');
     if (st != HFSB_OK) return st;
     st = hfsbi_find_lines(u, hfsb_buf_str(&u->scratch), from, to, false, &m);
-    *pos = m.count
-               ? m.items[0].start
-               : hfsbi_find_part(&u->file, hfsbi_trim(text), from, to, false);
+    *pos = m.count ? m.items[0].start
+                   : hfsbi_find_part(&u->file, hfsbi_trim(text), from, to,
+                                     false, &several);
+    if (several) *pos = HFSB_NPOS;
     hfsbi_matches_free(u->alloc, &m);
     return st;
 }
@@ -303,6 +321,30 @@ typedef struct hfsbi_hunk_range {
     bool   anchored; /* an @@ line was found after the cursor */
     bool   doubtful; /* it is above the cursor, too */
 } hfsbi_hunk_range;
+
+/* Refuses an @@ line that no line of the file can be. */
+static hfsb_status hfsbi_anchor_missing(const hfsbi_update     *u,
+                                        const hfsbi_hunk       *hunk,
+                                        const hfsbi_hunk_range *r,
+                                        hfsb_str                text) {
+    bool        several;
+    size_t      at = hfsbi_find_part(&u->file, hfsbi_trim(text), r->from,
+                                     u->file.text.len, false, &several);
+    hfsb_status st =
+        hfsbi_hunk_error(u, hunk, HFSB_NOT_FOUND,
+                         several ? "was not applied: several lines contain \""
+                                 : "was not applied: no line reads \"");
+    hfsbi_err_quote(u->err, text, 120);
+    hfsbi_err_add(u->err, "\"%s",
+                  r->anchored    ? " after the @@ line before it"
+                  : r->from == 0 ? ""
+                                 : " after the hunk before it");
+    if (several)
+        hfsbi_err_add(u->err, ", the first is line %zu", hfsbi_line_of(u, at));
+    hfsbi_err_add(u->err, ". The text after @@ must be a line of the file, or "
+                          "a part of only one line. Nothing was changed.");
+    return st;
+}
 
 /* Follows the @@ lines. One that is only above the cursor is still true, and
    does not narrow the place of old lines. */
@@ -320,7 +362,7 @@ static hfsb_status hfsbi_follow_anchors(hfsbi_update     *u,
             st = hfsbi_find_anchor(u, text, 0, u->cursor, &above);
         if (st != HFSB_OK) return st;
         if (at == HFSB_NPOS && above == HFSB_NPOS)
-            return hfsbi_anchor_missing(u, hunk, text);
+            return hfsbi_anchor_missing(u, hunk, r, text);
         if (at == HFSB_NPOS) continue;
         if (!r->anchored) r->doubtful = above != HFSB_NPOS;
         r->anchored = true;
@@ -410,13 +452,15 @@ static hfsb_status hfsbi_choose_match(const hfsbi_update     *u,
                                       hfsbi_matches *m, bool *chosen) {
     size_t      pos = HFSB_NPOS;
     hfsb_status st;
+    bool        several = false;
     *chosen = false;
     if (hunk->numbered) pos = hfsbi_expected_pos(u, hunk);
     st = hfsbi_choose_from(u, pos, true, m, chosen);
     pos = HFSB_NPOS;
     if (hunk->heading.len && !*chosen)
         pos = hfsbi_find_part(&u->file, hunk->heading, 0, u->file.text.len,
-                              true);
+                              true, &several);
+    if (several) pos = HFSB_NPOS;
     if (pos != HFSB_NPOS) pos = hfsbi_line_from(&u->file, pos + 1);
     if (st == HFSB_OK) st = hfsbi_choose_from(u, pos, false, m, chosen);
     if (r->anchored && m->rung < HFSBI_RUNG_INDENT &&
@@ -499,10 +543,11 @@ static hfsb_status hfsbi_place_hunk(hfsbi_update *u, const hfsbi_hunk *hunk) {
     return st;
 }
 
-/* Tells how many places there are. */
+/* Shows the places, and what tells them apart. */
 static hfsb_status hfsbi_hunk_ambiguous(hfsbi_update           *u,
                                         const hfsbi_hunk_place *place) {
     hfsbi_matches m;
+    hfsbi_hint    hint;
     hfsb_status   st = hfsbi_set_texts(u, place->hunk);
     if (st == HFSB_OK && place->stripped) (void)hfsbi_strip_texts(u, &st);
     if (st != HFSB_OK) return st;
@@ -511,12 +556,10 @@ static hfsb_status hfsbi_hunk_ambiguous(hfsbi_update           *u,
     if (st == HFSB_OK) {
         st = hfsbi_hunk_error(u, place->hunk, HFSB_AMBIGUOUS,
                               "fits in more than one ");
-        hfsbi_err_add(u->err,
-                      "place (%zu, the first at line %zu). Add context lines, "
-                      "or an @@ line with the function or class it is in. "
-                      "Nothing was changed.",
-                      m.count > 1 ? m.count : 2,
-                      hfsbi_line_of(u, place->match.start));
+        hfsbi_err_add(u->err, "place (%zu). Nothing was changed.",
+                      m.count > 1 ? m.count : 2);
+        hint = hfsbi_hunk_hint(u);
+        hfsbi_hint_ambiguous(&hint, &m);
     }
     hfsbi_matches_free(u->alloc, &m);
     return st;
@@ -603,6 +646,7 @@ static hfsb_status hfsbi_check_omitted(const hfsbi_update *u,
 static hfsb_status hfsbi_hunk_unclear(const hfsbi_update     *u,
                                       const hfsbi_hunk_place *place,
                                       hfsb_str line, bool blank_lines) {
+    hfsbi_hint  hint = hfsbi_hunk_hint(u);
     hfsb_status st = hfsbi_hunk_error(u, place->hunk, HFSB_REFUSED,
                                       "was not applied: the lines from ");
     hfsbi_err_add(u->err, "line %zu on are the same but for %s \"",
@@ -612,9 +656,8 @@ static hfsb_status hfsbi_hunk_unclear(const hfsbi_update     *u,
                         "before"
                       : "their indentation, and it is not clear where to put");
     hfsbi_err_quote(u->err, hfsbi_trim(line), 80);
-    hfsbi_err_add(u->err, "\". Read the lines and send the hunk with the "
-                          "indentation and the blank lines of the file. "
-                          "Nothing was changed.");
+    hfsbi_err_add(u->err, "\".");
+    hfsbi_hint_indent(&hint, place->match.start, place->match.end);
     return st;
 }
 

@@ -152,55 +152,48 @@ static bool hfsbi_reads_as(const hfsb_alloc *alloc, hfsbi_reading *reading,
     return same;
 }
 
-/* What old_str can be: the text of the file read another way. The first that
-   fits is the most specific. */
-static const struct {
-    hfsbi_reading *reading;
-    int            of; /* the text that is read so */
-    const char    *text;
-} hfsbi_readings[] = {
-    {hfsbi_put_halved, HFSBI_READ_OLD,
-     "old_str has two backslashes where the file has one"},
-    {hfsbi_put_halved, HFSBI_READ_FILE,
-     "The file has two backslashes where old_str has one"},
-    {hfsbi_put_unquoted, HFSBI_READ_OLD,
-     "old_str has backslashes before quotes where the file has none"},
+/* What the old text can be: the text of the file read another way. The first
+   that fits is the most specific. */
+static const hfsbi_misread hfsbi_readings[] = {
+    {hfsbi_put_halved, HFSBI_READ_OLD, "",
+     " has two backslashes where the file has one"},
+    {hfsbi_put_halved, HFSBI_READ_FILE, "The file has two backslashes where ",
+     " has one"},
+    {hfsbi_put_unquoted, HFSBI_READ_OLD, "",
+     " has backslashes before quotes where the file has none"},
     {hfsbi_put_unquoted, HFSBI_READ_FILE,
-     "The file has backslashes before quotes where old_str has none"},
-    {hfsbi_put_unescaped, HFSBI_READ_OLD,
-     "old_str has escapes such as \\n or \\\" (a backslash and a letter) "
-     "where the file has the characters themselves"},
+     "The file has backslashes before quotes where ", " has none"},
+    {hfsbi_put_unescaped, HFSBI_READ_OLD, "",
+     " has escapes such as \\n or \\\" (a backslash and a letter) where the "
+     "file has the characters themselves"},
     {hfsbi_put_line_ends, HFSBI_READ_FILE,
-     "The file has escapes such as \\n (a backslash and a letter) where "
-     "old_str has the characters themselves"},
-    {hfsbi_put_unicode, HFSBI_READ_OLD,
-     "old_str has escapes such as \\u2019 where the file has the "
-     "characters themselves"},
+     "The file has escapes such as \\n (a backslash and a letter) where ",
+     " has the characters themselves"},
+    {hfsbi_put_unicode, HFSBI_READ_OLD, "",
+     " has escapes such as \\u2019 where the file has the characters "
+     "themselves"},
     {hfsbi_put_unicode, HFSBI_READ_FILE,
-     "The file has escapes such as \\u2019 where old_str has the "
-     "characters themselves"},
+     "The file has escapes such as \\u2019 where ",
+     " has the characters themselves"},
     {hfsbi_put_decoded, HFSBI_READ_FILE,
-     "The file has HTML entities such as &amp; where old_str has the "
-     "characters"},
-    {hfsbi_put_decoded, HFSBI_READ_OLD,
-     "old_str has HTML entities such as &amp; where the file has the "
-     "characters"},
-    {hfsbi_put_lower, HFSBI_READ_BOTH, "Upper and lower case differ"},
-    {hfsbi_put_quotes, HFSBI_READ_BOTH, "The kind of quotes differs"},
-    {hfsbi_put_visible, HFSBI_READ_BOTH,
-     "Only blanks and line breaks differ"}};
+     "The file has HTML entities such as &amp; where ", " has the characters"},
+    {hfsbi_put_decoded, HFSBI_READ_OLD, "",
+     " has HTML entities such as &amp; where the file has the characters"},
+    {hfsbi_put_lower, HFSBI_READ_BOTH, "Upper and lower case differ", NULL},
+    {hfsbi_put_quotes, HFSBI_READ_BOTH, "The kind of quotes differs", NULL},
+    {hfsbi_put_visible, HFSBI_READ_BOTH, "Only blanks and line breaks differ",
+     NULL}};
 
-HFSBI_FN const char *hfsbi_reading_of(const hfsb_alloc *alloc, hfsb_str o,
-                                      hfsb_str f, int *of) {
+HFSBI_FN const hfsbi_misread *hfsbi_reading_of(const hfsb_alloc *alloc,
+                                               hfsb_str o, hfsb_str f) {
     size_t i;
     if (!f.len || hfsb_str_equal(o, f)) return NULL;
     for (i = 0; i < sizeof hfsbi_readings / sizeof *hfsbi_readings; i++) {
-        *of = hfsbi_readings[i].of;
-        if (hfsbi_reads_as(alloc, hfsbi_readings[i].reading,
-                           *of == HFSBI_READ_FILE ? f : o,
-                           *of == HFSBI_READ_FILE ? o : f,
-                           *of == HFSBI_READ_BOTH))
-            return hfsbi_readings[i].text;
+        const hfsbi_misread *m = hfsbi_readings + i;
+        bool                 of_file = m->of == HFSBI_READ_FILE;
+        if (hfsbi_reads_as(alloc, m->reading, of_file ? f : o, of_file ? o : f,
+                           m->of == HFSBI_READ_BOTH))
+            return m;
     }
     return NULL;
 }

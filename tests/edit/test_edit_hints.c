@@ -84,8 +84,8 @@ static void hints_name_the_first_difference(void) {
           NULL}},
         {"name: das\xE2\x80\x8Dhboard\n", "name: dashboard\n",
          {"column 10: you sent \"h\", the file has U+200D (invisible):",
-          "\nold_str may begin or end inside a line: leave that character "
-          "out.", NULL}},
+          "\nold_str need not be whole lines: send only text before or after "
+          "that character.", NULL}},
         {"f(b[0])\xEF\xB8\x8F, true\n", "f(b[0]), true\n",
          {"you sent \",\", the file has U+FE0F (invisible):", NULL}},
         {"a\n\tlong_name();\nb\n", "a\n\tlong_nane();\nb\n",
@@ -288,7 +288,7 @@ static void hints_report_marks_that_are_not_in_the_file(void) {
     } list[] = {
         {"f:\n  abc\n", "1\tf:\n  abc\n", "x",
          {"1 of 2 lines of old_str begin with a line number as read shows it: "
-          "leave those out.", "\nOtherwise old_str is right, at line 1.",
+          "leave the numbers out.", "\nOtherwise old_str is right, at line 1.",
           NULL}},
         {"f:\n  abc\n", "1\tf:\n3\t  abc\n", "x",
          {"2 of 2 lines of old_str begin with a line number", NULL}},
@@ -425,6 +425,32 @@ static void hints_report_new_str_in_the_file(void) {
                1);
     check_hint("a\nxy\n", "b\n", "xy", not_there, 1);
     check_hint("a\n    \nxy\n", "b\n", "    ", not_there, 1);
+}
+
+/* The rest of old_str is in the file before the edit, too. */
+static void hints_do_not_take_a_rest_for_an_edit_made_before(void) {
+    static const char *const misread[] = {
+        "!already", "\nold_str has HTML entities such as &amp; where the file "
+                    "has the characters, at line 1."};
+    static const char *const changed[] = {"!already",
+                                          "\nFirst difference: line 1"};
+    static const char *const there[] = {"new_str is already at line 1"};
+    check_hint("List<T> list;\nrest(of, it);\n",
+               "List&lt;T&gt; list;\nrest(of, it);\n", "rest(of, it);\n",
+               misread, 2);
+    check_hint("call(one, 2);\nrest(of, it);\n",
+               "call(one, 3);\nrest(of, it);\n", "rest(of, it);\n", changed,
+               2);
+    check_hint("rest(of, it);\nend\n", "call(one);\nrest(of, it);\nend\n",
+               "rest(of, it);\nend\n", there, 1);
+}
+
+/* The first line of old_str is a part of the line shown as different. */
+static void hints_do_not_name_the_line_shown_as_another(void) {
+    static const char *const parts[] = {"\nFirst difference: line 2",
+                                        "!of old_str is at line"};
+    check_hint("a\nfirst words of a long line\nend of it\n",
+               "first words of\na long line end of it\n", "x", parts, 2);
 }
 
 static void hints_list_the_places_of_an_ambiguous_match(void) {
@@ -691,6 +717,8 @@ int main(void) {
     T_RUN(hints_name_the_place_of_distant_lines);
     T_RUN(hints_find_the_difference_in_a_long_text);
     T_RUN(hints_report_new_str_in_the_file);
+    T_RUN(hints_do_not_take_a_rest_for_an_edit_made_before);
+    T_RUN(hints_do_not_name_the_line_shown_as_another);
     T_RUN(hints_list_the_places_of_an_ambiguous_match);
     T_RUN(hints_list_ten_places_and_count_the_rest);
     T_RUN(hints_show_odd_bytes_by_their_code);

@@ -75,6 +75,8 @@ static void patch_errors_name_their_line(void) {
          REFUSED(HFSB_SYNTAX, "this hunk has no lines", 5)},
         {UPDATE "@@\n\n\n", NO_FILES,
          REFUSED(HFSB_SYNTAX, "this hunk has no lines", 3)},
+        {UPDATE "@@\na\n-b\n", NO_FILES,
+         REFUSED(HFSB_SYNTAX, "line 4: lines of a hunk begin with", 4)},
         {UPDATE "-a\nb\n", NO_FILES, REFUSED(HFSB_SYNTAX, no_hunk, 4)},
         {UPDATE "-a\n*** End of File\n-b\n", NO_FILES,
          REFUSED(HFSB_SYNTAX, no_hunk, 5)},
@@ -182,14 +184,16 @@ static void patch_refuses_missing_and_ambiguous_hunks(void) {
         {UPDATE "-a\n-b\n-c\n", ONE("f", "a\nb\n"),
          REFUSED(HFSB_NOT_FOUND, "was not found", 3)},
         {UPDATE "-a\n+b\n", ONE("f", "a\nx\na\n"),
-         REFUSED(HFSB_AMBIGUOUS, "fits in more than one place (2, the first "
-                                 "at line 1)", 3)},
+         REFUSED(HFSB_AMBIGUOUS, "fits in more than one place (2). Nothing "
+                                 "was changed.\nIt matches exactly at lines "
+                                 "1, 3. With what is before it:\n1\ta\n2\tx\n"
+                                 "3\ta\nAdd context lines, or an @@ line", 3)},
         {UPDATE "@@ \n-a\n+b\n", ONE("f", "a\na\na\n"),
-         REFUSED(HFSB_AMBIGUOUS, "place (3, the first", 3)},
+         REFUSED(HFSB_AMBIGUOUS, "place (3).", 3)},
         {UPDATE "-a\n-a\n+b\n", ONE("f", "a\na\na\n"),
          REFUSED(HFSB_AMBIGUOUS, "more than one", 3)},
         {UPDATE "@@ nowhere\n-a\n+b\n", ONE("f", "a\n"),
-         REFUSED(HFSB_NOT_FOUND, "no line reads \"nowhere\" after", 3)},
+         REFUSED(HFSB_NOT_FOUND, "no line reads \"nowhere\". The text", 3)},
         {UPDATE "@@ b\n-a\n+x\n", ONE("f", "a\nb\n"),
          REFUSED(HFSB_NOT_FOUND, "Its lines are at line 1, above its @@ line",
                  3)},
@@ -238,7 +242,8 @@ static void patch_anchors_narrow_the_place(void) {
          REFUSED(HFSB_NOT_FOUND, "no line reads \"class C:\"", 3)},
         {UPDATE "@@ class B:\n@@ class A:\n-    x\n+    y\n",
          ONE("f", classes),
-         REFUSED(HFSB_NOT_FOUND, "no line reads \"class A:\"", 3)},
+         REFUSED(HFSB_NOT_FOUND, "no line reads \"class A:\" after the @@ "
+                                 "line before it.", 3)},
         /* blanks off, look-alikes */
         {UPDATE "@@ def f():\n-    x\n+    y\n@@ def f():\n-    x\n+    z\n",
          ONE("f", classes),

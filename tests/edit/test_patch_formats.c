@@ -199,14 +199,15 @@ static void numbers_and_headings_choose_among_matches(void) {
          BECOMES("new\nF\nx\ng\nX\n")},
         /* a match after the heading that is less close decides nothing */
         {HEAD "@@ -9 +9 @@ head\n-x\n+y\n", ONE("f", "x\nx\nhead\nx \n"),
-         REFUSED(HFSB_AMBIGUOUS, "place (2, the first at line 1", 3)},
+         REFUSED(HFSB_AMBIGUOUS, "lines 1, ", 3)},
         /* nor does a number above the hunk before */
         {HEAD "@@ -2 +2 @@\n-a\n+A\n@@ -1 +1 @@\n-x\n+y\n",
          ONE("f", "x\na\nx\nx\n"),
-         REFUSED(HFSB_AMBIGUOUS, "place (2, the first at line 3", 6)},
+         REFUSED(HFSB_AMBIGUOUS, "lines 3, ", 6)},
         /* overlapping places */
         {HEAD "@@ -1,2 +1 @@\n-a\n-a\n+b\n", ONE("f", "a\na\na\n"),
-         REFUSED(HFSB_AMBIGUOUS, "place (2, the first at line 1", 3)},
+         REFUSED(HFSB_AMBIGUOUS, "at line 1, and again, overlapping "
+                                 "itself.", 3)},
     };
     check_texts(list, TE_COUNT(list));
 }
@@ -244,7 +245,7 @@ static void search_replace_blocks_are_patches(void) {
                                "near line 2 of the file", 8)},
         {"f\n" BLOCK("b\n", "x\n") BLOCK("a\n", "y\n"),
          ONE("f", "a\nb\na\n"),
-         REFUSED(HFSB_AMBIGUOUS, "place (2, the first at line 1", 7)},
+         REFUSED(HFSB_AMBIGUOUS, "lines 1, ", 7)},
         {"f\n" BLOCK("b\n", ""), ONE("f", "a\nb\n"), BECOMES("a\n")},
         {"n\n" BLOCK("", "x\n\n"), NO_FILES, HFSB_OK, NULL, 0,
          ONE("n", "x\n\n"), false},
@@ -258,7 +259,7 @@ static void search_replace_blocks_are_patches(void) {
         {"f\n" BLOCK("b\n", "c\n"), ONE("f", "ab\nb\n"),
          BECOMES("ab\nc\n")},
         {"f\n" BLOCK("a\n", "b\n"), ONE("f", "a\nx\na\n"),
-         REFUSED(HFSB_AMBIGUOUS, "place (2, the first at line 1", 2)},
+         REFUSED(HFSB_AMBIGUOUS, "lines 1, ", 2)},
         {"f\n" BLOCK("z\n", "b\n"), ONE("f", "a\n"),
          REFUSED(HFSB_NOT_FOUND, "the hunk at line 2 of the patch was not",
                  2)},
@@ -269,7 +270,8 @@ static void search_replace_blocks_are_patches(void) {
 static void malformed_blocks_name_their_line(void) {
     static const patch_case list[] = {
         {BLOCK("a\n", "b\n"), ONE("f", "a\n"),
-         REFUSED(HFSB_SYNTAX, "must be the path", 1)},
+         REFUSED(HFSB_SYNTAX, "a line with the path of the file must come "
+                              "first", 1)},
         {"f\n<<<<<<< SEARCH\na\n=======\nb\n", ONE("f", "a\n"),
          REFUSED(HFSB_SYNTAX, "needs a line =======", 2)},
         {"f\n<<<<<<< SEARCH\na\n>>>>>>> REPLACE\n", ONE("f", "a\n"),

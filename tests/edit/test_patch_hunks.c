@@ -80,7 +80,10 @@ static void lines_without_a_clear_indentation_are_refused(void) {
         {UPDATE " one:\n+      x\n   two\n", ONE("f", "  one:\n  two\n"),
          REFUSED(HFSB_REFUSED, "the lines from line 1 on are the same but "
                                "for their indentation, and it is not clear "
-                               "where to put \"x\"",
+                               "where to put \"x\". The file indents with "
+                               "spaces:\n1\t  one:\n2\t  two\nSend the hunk "
+                               "with the indentation and the blank lines of "
+                               "these. Nothing was changed.",
                  3)},
         /* one old line is off, the new line is not */
         {UPDATE " - a\n+        - b\n", ONE("f", "x:\n        - a\n"),
@@ -199,7 +202,8 @@ static void anchors_above_the_last_hunk_are_still_true(void) {
          ONE("f", "one\na\nb\ntwo\nb\n"), BECOMES("one\nA\nb\ntwo\nB\n")},
         /* additions alone need their line */
         {UPDATE "@@ one\n-a\n+A\n@@ one\n+b\n", ONE("f", "one\na\n"),
-         REFUSED(HFSB_NOT_FOUND, "no line reads \"one\" after", 6)},
+         REFUSED(HFSB_NOT_FOUND, "no line reads \"one\" after the hunk "
+                                 "before it.", 6)},
     };
     check_bodies(list, TE_COUNT(list));
 }
@@ -213,7 +217,8 @@ static void anchors_may_be_a_part_of_one_line(void) {
         {UPDATE "@@ def add\n+    z\n", ONE("f", text),
          BECOMES("def add_all(x):\n    y\ndef add(a, b):\n    z\n    y\n")},
         {UPDATE "@@ def\n-    y\n+    z\n", ONE("f", text),
-         REFUSED(HFSB_NOT_FOUND, "a part of only one line", 3)},
+         REFUSED(HFSB_NOT_FOUND, "several lines contain \"def\", the first "
+                                 "is line 1. The text after @@ must be", 3)},
         {UPDATE "@@ ad\n-    y\n+    z\n", ONE("f", text),
          REFUSED(HFSB_NOT_FOUND, "no line reads \"ad\"", 3)},
         /* twice on one line is one line */
@@ -235,17 +240,18 @@ static void hunks_may_have_one_place_together(void) {
          BECOMES("b\nx\nc\n")},
         {UPDATE "-a\n+b\n@@\n-a\n+c\n", ONE("f", "a\nx\na\na\n"),
          REFUSED(HFSB_AMBIGUOUS, "the hunk at line 5 of the patch fits in "
-                                 "more than one place (2, the first at", 5)},
+                                 "more than one place (2).", 5)},
         /* the next hunk leaves room for one */
         {UPDATE "-a\n+b\n@@\n-c\n+d\n", ONE("f", "a\nc\na\n"),
          BECOMES("b\nd\na\n")},
         {UPDATE "-c\n+d\n@@\n-a\n+b\n", ONE("f", "a\nc\na\n"),
          BECOMES("a\nd\nb\n")},
         {UPDATE "-a\n+b\n@@\n-c\n+d\n", ONE("f", "a\na\nc\n"),
-         REFUSED(HFSB_AMBIGUOUS, "place (2, the first at line 1", 3)},
+         REFUSED(HFSB_AMBIGUOUS, "lines 1, ", 3)},
         /* overlapping places are never sure */
         {UPDATE "-a\n-a\n+b\n@@\n-c\n+d\n", ONE("f", "a\na\na\nc\n"),
-         REFUSED(HFSB_AMBIGUOUS, "place (2, the first at line 1", 3)},
+         REFUSED(HFSB_AMBIGUOUS, "at line 1, and again, overlapping "
+                                 "itself.", 3)},
         /* an addition at the end does not count */
         {UPDATE "-a\n+b\n@@\n+z\n", ONE("f", "a\na\n"),
          REFUSED(HFSB_AMBIGUOUS, "place (2", 3)},
@@ -277,6 +283,41 @@ static void check_change(const char *patch, const char *text, bool proven,
 
 #define BEGIN "*** Begin Patch\n" UPDATE
 #define END   "*** End Patch\n"
+
+/* A patch has no old_str and no new_str. */
+static void refusals_speak_of_the_hunk(void) {
+    static const char        text[] = "one();\ntwo();\nthree();\nfour();\n";
+    static const patch_case list[] = {
+        {UPDATE " one();\n-other(x);\n+two();\n three();\n", ONE("f", text),
+         REFUSED(HFSB_NOT_FOUND, "\nIts new lines are already at line 1: was "
+                                 "this hunk applied before?", 3)},
+        {UPDATE " one();\n-three();\n+3\n four();\n", ONE("f", text),
+         REFUSED(HFSB_NOT_FOUND, "\nThe hunk leaves out line 2 of the file.",
+                 3)},
+        {UPDATE "+0\n one();\n two();\n-none(of, these);\n three();\n",
+         ONE("f", text),
+         REFUSED(HFSB_NOT_FOUND, "\nLine 3 of the hunk's old lines is not "
+                                 "there: none(of, these);", 3)},
+        {UPDATE " One();\n-two();\n+2\n", ONE("f", text),
+         REFUSED(HFSB_NOT_FOUND, "\nUpper and lower case differ, at line 1.",
+                 3)},
+        {UPDATE "-a(\\\"b\\\");\n+c\n", ONE("f", "a(\"b\");\n"),
+         REFUSED(HFSB_NOT_FOUND, "\nThe hunk has backslashes before quotes "
+                                 "where the file has none, at line 1. Check "
+                                 "the new lines, too.", 3)},
+        {UPDATE "-a(\"b\");\n+c\n", ONE("f", "a(\\\"b\\\");\n"),
+         REFUSED(HFSB_NOT_FOUND, "where the hunk has none, at line 1.", 3)},
+        {UPDATE "-zzz\n+c\n", ONE("f", text),
+         REFUSED(HFSB_NOT_FOUND, "copy the old lines from it.", 3)},
+        /* the lines shown are those that the patch has written */
+        {UPDATE "-one();\n+1();\n" UPDATE "-one();\n+0();\n",
+         ONE("f", text),
+         REFUSED(HFSB_NOT_FOUND, "not found in the file as the patch has "
+                                 "changed it so far. Nothing was changed.\n",
+                 6)},
+    };
+    check_bodies(list, TE_COUNT(list));
+}
 
 static void exact_hunks_prove_what_they_change(void) {
     check_change(BEGIN " some line\n-other\n+new\n" END,
@@ -322,6 +363,7 @@ int main(void) {
     T_RUN(anchors_above_the_last_hunk_are_still_true);
     T_RUN(anchors_may_be_a_part_of_one_line);
     T_RUN(hunks_may_have_one_place_together);
+    T_RUN(refusals_speak_of_the_hunk);
     T_RUN(exact_hunks_prove_what_they_change);
     T_RUN(other_hunks_prove_nothing);
     T_RUN(notes_tell_what_was_ignored);
