@@ -63,12 +63,14 @@ static void begin_preload(hfsb_session *session) {
 
 /* Only on a terminal: hosts show stderr as a failure. */
 static void greet(const mcp_options *o, hfsb_runtime runtime) {
+    size_t i;
     if (!o->log && !isatty(2)) return;
-    fprintf(stderr,
-            "hfsb %s: MCP on standard input and output, tools: %s%s%s\n",
-            HFSB_VERSION, hfsb_runtime_text(runtime),
-            o->roots.count ? ", files beneath " : "",
-            o->roots.count ? o->roots.list[0] : "");
+    fprintf(stderr, "hfsb %s: MCP on standard input and output, tools: %s",
+            HFSB_VERSION, hfsb_runtime_text(runtime));
+    for (i = 0; i < o->roots.count; i++)
+        fprintf(stderr, "%s%s", i ? ", " : ", files beneath ",
+                o->roots.list[i]);
+    fputc('\n', stderr);
 }
 
 /* Serves until the end of input or a signal. Nothing is left running on this

@@ -275,6 +275,8 @@ same 'roots: relative to the first' "$(of 1 'r["isError"]')" True
 same 'roots: in neither' "$(of 2 '"outside the roots" in t')" True
 same 'roots: commands begin in the first' "$(of 4 't')" "$(pwd -P)/root/sub"
 same 'deny: write' "$(of 5 't')" 'ERROR: Path is on the deny list: new'
+"$hfsb" mcp --log --root root/sub --root root < /dev/null > .out 2> .err
+has 'roots: all are named' "$(cat .err)" 'files beneath root/sub, root'
 piped --work-dir root/sub
 same 'work-dir: read' "$(of 3 'r["isError"]')" True
 same 'work-dir: bash' "$(of 4 't')" "$(pwd -P)/root/sub"
