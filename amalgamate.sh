@@ -47,8 +47,8 @@ sources_of() { # the sources of a room; its private header comes before them
     core) echo base.c utf8.c number.c json_parse.c json_read.c json_write.c \
         json_build.c text.c hash.c date.c path.c ;;
     edit) echo diff.c fold.c match.c indent.c mend.c rewrite.c intent.c \
-        strip.c reading.c closest.c explain.c edit.c patch_diff.c \
-        patch_blocks.c patch_parse.c patch_indent.c patch_update.c patch.c ;;
+        strip.c reading.c closest.c explain.c edit.c patch_parse.c \
+        patch_indent.c patch_update.c patch.c ;;
     pattern) echo regex_class.c regex_compile.c regex.c glob.c ;;
     http) echo url.c head.c parse.c write.c sse.c ;;
     os) echo os.c loop.c root.c file.c temp.c file_write.c walk.c tree.c \

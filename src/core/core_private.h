@@ -148,6 +148,11 @@ HFSBI_UNUSED static inline bool hfsbi_is_alpha(char c) {
     return ((unsigned)c | 0x20u) - 'a' < 26u;
 }
 
+/* A letter, a digit or "_". */
+HFSBI_UNUSED static inline bool hfsbi_is_word_char(char c) {
+    return hfsbi_is_alpha(c) || hfsbi_is_digit(c) || c == '_';
+}
+
 /* A space or a tab. */
 HFSBI_UNUSED static inline bool hfsbi_is_blank(char c) {
     return c == ' ' || c == '\t';

@@ -58,18 +58,13 @@ static size_t hfsbi_pieces_lines(hfsb_str old_text, hfsbi_piece *list) {
     return count;
 }
 
-static bool hfsbi_is_word_byte(char c) {
-    char l = hfsbi_lower(c);
-    return (l >= 'a' && l <= 'z') || hfsbi_is_digit(c) || c == '_';
-}
-
 /* Words of three or more characters; the letter of an escape such as \n is
    not part of one. */
 static size_t hfsbi_pieces_words(hfsb_str old_text, hfsbi_piece *list) {
     size_t i = 0, start, count = 0;
     while (i < old_text.len) {
         start = i;
-        while (i < old_text.len && hfsbi_is_word_byte(old_text.ptr[i])) i++;
+        while (i < old_text.len && hfsbi_is_word_char(old_text.ptr[i])) i++;
         if (start < i && start && old_text.ptr[start - 1] == '\\') start++;
         if (i >= start + 3)
             hfsbi_piece_add(list, &count, HFSBI_PIECE_WORDS,
@@ -243,11 +238,11 @@ static void hfsbi_skeleton_span(hfsb_str s, size_t from, size_t to,
 
 /* True when [start, end) does not begin or end inside a word. */
 static bool hfsbi_spans_words(hfsb_str s, size_t start, size_t end) {
-    return !(start > 0 && hfsbi_is_word_byte(s.ptr[start - 1]) &&
-             hfsbi_is_word_byte(s.ptr[start]) &&
+    return !(start > 0 && hfsbi_is_word_char(s.ptr[start - 1]) &&
+             hfsbi_is_word_char(s.ptr[start]) &&
              !(start > 1 && s.ptr[start - 2] == '\\')) &&
-           !(end < s.len && hfsbi_is_word_byte(s.ptr[end - 1]) &&
-             hfsbi_is_word_byte(s.ptr[end]));
+           !(end < s.len && hfsbi_is_word_char(s.ptr[end - 1]) &&
+             hfsbi_is_word_char(s.ptr[end]));
 }
 
 /* ---- one window ---- */

@@ -150,44 +150,6 @@ typedef struct hfsbi_occurrences {
 HFSBI_FN size_t hfsbi_occurrence_next(hfsbi_occurrences *occurrences,
                                       size_t             from);
 
-/* ---- fold.c: tables of lines ---- */
-
-/* A line of a text and its folded form. */
-typedef struct hfsbi_table_line {
-    size_t   start, text_end, end; /* in the text; end: after the line end */
-    hfsb_str fold;                 /* in the view, without the LF */
-} hfsbi_table_line;
-
-/* All lines of a text, for comparing whole lines: two lines are equal to the
-   folds when their `fold` is. All-zero but for view.text.alloc is ready to
-   use. */
-typedef struct hfsbi_line_table {
-    hfsb_str          text;
-    hfsbi_view        view;
-    hfsbi_table_line *items;
-    size_t            count, cap;
-} hfsbi_line_table;
-
-/* HFSB_OK, HFSB_NOMEM or HFSB_LIMIT. folds contains INDENT and TRAIL. */
-HFSBI_FN hfsb_status hfsbi_line_table_build(hfsbi_line_table *table,
-                                            hfsb_str text, unsigned folds);
-HFSBI_FN void        hfsbi_line_table_free(hfsbi_line_table *table);
-
-/* The original text of line i, without its line end. */
-HFSBI_FN hfsb_str hfsbi_line_text(const hfsbi_line_table *table, size_t i);
-
-/* The folded lines [from, to), each after a LF, and the LF after the last. */
-HFSBI_FN hfsb_str hfsbi_line_folds(const hfsbi_line_table *table, size_t from,
-                                   size_t to);
-
-/* The line whose LF, the one before it, is at view_pos. */
-HFSBI_FN size_t hfsbi_line_at(const hfsbi_line_table *table, size_t view_pos);
-
-/* The first line, from `from` on, where the lines of `pattern`, made like
-   hfsbi_line_folds(), start; HFSB_NPOS if not found. */
-HFSBI_FN size_t hfsbi_line_table_find(const hfsbi_line_table *table,
-                                      hfsb_str pattern, size_t from);
-
 /* ---- fold.c: the edited file ---- */
 
 /* The text that is searched, and how its lines end. */
@@ -617,30 +579,6 @@ typedef struct hfsbi_patch {
 HFSBI_FN hfsb_status hfsbi_patch_parse(const hfsb_alloc *alloc, hfsb_str text,
                                        hfsbi_patch *patch, hfsb_err *err);
 HFSBI_FN void        hfsbi_patch_free(hfsbi_patch *patch);
-
-/* For the parsers of the formats. Each reads the lines from first to last. */
-HFSBI_FN hfsb_status hfsbi_patch_error(hfsb_err *err, size_t line,
-                                       const char *what);
-HFSBI_FN hfsb_status hfsbi_add_section(hfsbi_patch *p, hfsb_patch_kind kind,
-                                       hfsb_str path);
-HFSBI_FN hfsb_status hfsbi_add_hunk(hfsbi_patch *p, size_t line);
-HFSBI_FN hfsb_status hfsbi_add_hunk_line(hfsbi_patch *p, char mark,
-                                         hfsb_str text);
-
-/* Reads the hunk at line *i, its @@ lines first; *i moves after it. In a diff
-   the head of the next file ends a hunk. */
-HFSBI_FN hfsb_status hfsbi_parse_hunk(hfsbi_patch *p, size_t *i, size_t to,
-                                      bool diff, hfsb_err *err);
-HFSBI_FN bool        hfsbi_is_anchor(hfsb_str line);
-
-/* True for a letter, a digit and "_". */
-HFSBI_FN bool hfsbi_is_word_char(char c);
-
-/* patch_diff.c, patch_blocks.c */
-HFSBI_FN bool        hfsbi_is_diff_head(const hfsbi_patch *p, size_t line);
-HFSBI_FN hfsb_status hfsbi_parse_diff(hfsbi_patch *p, hfsb_err *err);
-HFSBI_FN bool        hfsbi_is_block_head(hfsb_str line);
-HFSBI_FN hfsb_status hfsbi_parse_blocks(hfsbi_patch *p, hfsb_err *err);
 
 /* ---- patch_indent.c: hunks that agree about indentation ---- */
 

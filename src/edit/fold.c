@@ -3,8 +3,7 @@
    A folder walks a text and turns each character into what it counts as: a
    typographic quote into ', trailing blanks into nothing. A view is the whole
    text folded, with the list of places where it differs from the original, so
-   that a match in the view can be cut out of the original byte for byte. A
-   table of lines is a view cut into lines; patches and hints compare those.
+   that a match in the view can be cut out of the original byte for byte.
 
    Folding a text never makes it longer. Every walk is linear: a run of blanks
    is measured once, however it ends. hfsb_str_find() is the only search. */
@@ -436,78 +435,6 @@ HFSBI_FN size_t hfsbi_occurrence_next(hfsbi_occurrences *f, size_t from) {
     f->at += from;
     f->gap = from == last + 1 ? f->at - last : 0;
     return f->at;
-}
-
-/* ---- tables of lines ---- */
-
-HFSBI_FN hfsb_status hfsbi_line_table_build(hfsbi_line_table *t, hfsb_str text,
-                                            unsigned folds) {
-    hfsb_status st = hfsbi_view_build(&t->view, text, folds);
-    hfsb_str    rest;
-    size_t      pos = 1, start = 0, n = 0; /* n: changes before pos */
-    t->text = text;
-    t->count = 0;
-    while (st == HFSB_OK && pos < t->view.text.len) {
-        hfsbi_table_line *line = (hfsbi_table_line *)hfsbi_array_grow(
-            &t->view.text.alloc, t->items, &t->cap, t->count + 1,
-            sizeof *line);
-        if (!line) return HFSB_NOMEM;
-        t->items = line;
-        line += t->count++;
-        line->start = start;
-        rest = hfsb_str_slice(hfsb_buf_str(&t->view.text), pos, HFSB_NPOS);
-        line->fold = hfsb_str_slice(rest, 0, hfsb_str_find_byte(rest, '\n'));
-        pos += line->fold.len;
-        n = hfsbi_changes_until(&t->view, n, pos);
-        hfsbi_view_map(&t->view, n, pos++, &line->text_end);
-        while (n < t->view.count && t->view.changes[n].view_pos < pos) n++;
-        hfsbi_view_map(&t->view, n, pos, &line->end);
-        start = line->end;
-    }
-    return st;
-}
-
-HFSBI_FN void hfsbi_line_table_free(hfsbi_line_table *t) {
-    hfsbi_array_free(&t->view.text.alloc, t->items, t->cap, sizeof *t->items);
-    t->items = NULL;
-    t->count = t->cap = 0;
-    hfsbi_view_free(&t->view);
-}
-
-HFSBI_FN hfsb_str hfsbi_line_text(const hfsbi_line_table *t, size_t i) {
-    return hfsb_str_slice(t->text, t->items[i].start, t->items[i].text_end);
-}
-
-/* Offset in the view of the LF before line i, or of the last LF. */
-static size_t hfsbi_line_view_pos(const hfsbi_line_table *t, size_t i) {
-    if (i == t->count) return t->view.text.len - 1;
-    return (size_t)(t->items[i].fold.ptr - t->view.text.ptr) - 1;
-}
-
-HFSBI_FN hfsb_str hfsbi_line_folds(const hfsbi_line_table *t, size_t from,
-                                   size_t to) {
-    return hfsb_str_slice(hfsb_buf_str(&t->view.text),
-                          hfsbi_line_view_pos(t, from),
-                          hfsbi_line_view_pos(t, to) + 1);
-}
-
-HFSBI_FN size_t hfsbi_line_at(const hfsbi_line_table *t, size_t view_pos) {
-    size_t lo = 0, hi = t->count;
-    while (lo < hi) {
-        size_t mid = lo + (hi - lo) / 2;
-        if (hfsbi_line_view_pos(t, mid) < view_pos) lo = mid + 1;
-        else hi = mid;
-    }
-    return lo;
-}
-
-HFSBI_FN size_t hfsbi_line_table_find(const hfsbi_line_table *t,
-                                      hfsb_str pattern, size_t from) {
-    size_t   pos = hfsbi_line_view_pos(t, from), at;
-    hfsb_str rest =
-        hfsb_str_slice(hfsb_buf_str(&t->view.text), pos, HFSB_NPOS);
-    at = hfsb_str_find(rest, pattern);
-    return at == HFSB_NPOS ? HFSB_NPOS : hfsbi_line_at(t, pos + at);
 }
 
 /* ---- the edited file ---- */

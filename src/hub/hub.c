@@ -28,12 +28,6 @@ static bool hfsbi_env_is_true(const char *name) {
            hfsb_http_same(value, HFSB_LIT("true"));
 }
 
-/* True for a character of a variable's name. */
-static bool hfsbi_env_is_name(char c) {
-    char l = hfsbi_lower(c);
-    return (l >= 'a' && l <= 'z') || hfsbi_is_digit(c) || c == '_';
-}
-
 /* Appends the value of the variable at the start of text ("$NAME", "${NAME}"),
    or the text itself when it is unset, as Python does. Returns the number of
    bytes used. */
@@ -44,7 +38,7 @@ static size_t hfsbi_env_variable(hfsb_buf *sink, hfsb_str text) {
     hfsb_str value = HFSB_INIT;
     if (braces) to = hfsb_str_find_byte(text, '}');
     else
-        while (to < text.len && hfsbi_env_is_name(text.ptr[to])) to++;
+        while (to < text.len && hfsbi_is_word_char(text.ptr[to])) to++;
     if (to == HFSB_NPOS || to == from || to - from >= sizeof name) {
         hfsb_buf_append_byte(sink, '$');
         return 1;
@@ -401,17 +395,10 @@ HFSBI_FN void hfsbi_hub_copy(const hfsb_json_value *value, char *out,
     out[n] = '\0';
 }
 
-static bool hfsbi_hub_is_letter(char c) {
-    char l = hfsbi_lower(c);
-    return l >= 'a' && l <= 'z';
-}
-
 static bool hfsbi_hub_key_is_good(hfsb_str key, size_t least) {
     size_t i;
-    bool   ok = key.len >= least && hfsbi_hub_is_letter(key.ptr[0]);
-    for (i = 1; ok && i < key.len; i++)
-        ok = hfsbi_hub_is_letter(key.ptr[i]) || key.ptr[i] == '_' ||
-             hfsbi_is_digit(key.ptr[i]);
+    bool   ok = key.len >= least && hfsbi_is_alpha(key.ptr[0]);
+    for (i = 1; ok && i < key.len; i++) ok = hfsbi_is_word_char(key.ptr[i]);
     return ok;
 }
 

@@ -390,11 +390,9 @@ static void hfsbi_job_put_rest(hfsb_json_writer *w, const hfsb_job_spec *spec,
 static void hfsbi_job_quote(hfsb_buf *out, hfsb_str word) {
     size_t i;
     bool   plain = word.len > 0;
-    for (i = 0; plain && i < word.len; i++) {
-        char l = hfsbi_lower(word.ptr[i]);
-        plain = (l >= 'a' && l <= 'z') || hfsbi_is_digit(l) ||
-                (l && strchr("@%+=:,./-_", l));
-    }
+    for (i = 0; plain && i < word.len; i++)
+        plain = hfsbi_is_word_char(word.ptr[i]) ||
+                (word.ptr[i] && strchr("@%+=:,./-", word.ptr[i]));
     hfsb_buf_append_byte(out, ' ');
     if (plain) {
         hfsb_buf_append(out, word);

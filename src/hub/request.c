@@ -351,11 +351,9 @@ static hfsb_status hfsbi_hub_check_name(hfsb_str name, const char *what,
                                         hfsb_err *err) {
     size_t i;
     bool   ok = name.len > 0 && name.len <= 96 && name.ptr[0] != '.';
-    for (i = 0; ok && i < name.len; i++) {
-        char l = hfsbi_lower(name.ptr[i]);
-        ok = (l >= 'a' && l <= 'z') || hfsbi_is_digit(l) || l == '-' ||
-             l == '_' || l == '.';
-    }
+    for (i = 0; ok && i < name.len; i++)
+        ok = hfsbi_is_word_char(name.ptr[i]) || name.ptr[i] == '-' ||
+             name.ptr[i] == '.';
     if (ok) return HFSB_OK;
     (void)hfsbi_fail(err, HFSB_ARG, 0, "\"");
     hfsbi_err_quote(err, name, 100);

@@ -341,9 +341,7 @@ HFSBI_FN hfsb_status hfsbi_mcp_list_choose(hfsbi_mcp_list *list, hfsb_str all,
 static hfsb_status hfsbi_mcp_check_name(const hfsbi_mcp_list *list,
                                         const char *name, hfsb_err *err) {
     size_t n = 0;
-    while (name && (hfsbi_is_alpha(name[n]) || hfsbi_is_digit(name[n]) ||
-                    name[n] == '_' || name[n] == '-'))
-        n++;
+    while (name && (hfsbi_is_word_char(name[n]) || name[n] == '-')) n++;
     if (!name || name[n] || n == 0 || n > 64) {
         hfsbi_fail(err, HFSB_ARG, 0,
                    "The name of a tool must have 1 to 64 letters, digits, _ "

@@ -169,8 +169,7 @@ static bool hfsbi_table_has(const hfsbi_regex_range *table, size_t count,
 }
 
 HFSBI_FN bool hfsbi_regex_is_word(uint32_t c) {
-    if (c < 0x80)
-        return hfsbi_is_alpha((char)c) || hfsbi_is_digit((char)c) || c == '_';
+    if (c < 0x80) return hfsbi_is_word_char((char)c);
     return hfsbi_table_has(hfsbi_letters, HFSBI_REGEX_COUNT(hfsbi_letters), c);
 }
 

@@ -190,9 +190,7 @@ static char hfsbi_exit_operator(hfsbi_exit_line *line) {
 /* True for NAME=value. */
 static bool hfsbi_exit_assigns(hfsb_str word) {
     size_t i = 0;
-    while (i < word.len && (hfsbi_is_alpha(word.ptr[i]) ||
-                            hfsbi_is_digit(word.ptr[i]) || word.ptr[i] == '_'))
-        i++;
+    while (i < word.len && hfsbi_is_word_char(word.ptr[i])) i++;
     return i > 0 && i < word.len && word.ptr[i] == '=';
 }
 

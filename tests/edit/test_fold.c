@@ -178,26 +178,6 @@ static void invisible_characters_are_found(void) {
                 cases[i].want);
 }
 
-static void tables_find_lines_whatever_their_indentation(void) {
-    hfsbi_line_table file = HFSB_INIT, part = HFSB_INIT;
-    const unsigned   folds = HFSBI_FOLD_TRAIL | HFSBI_FOLD_INDENT;
-    hfsb_str         lines;
-    T_CHECK(hfsbi_line_table_build(&file, HFSB_LIT("x\n  a\r\n\n b \n a\n\nb"),
-                                   folds) == HFSB_OK);
-    T_CHECK(hfsbi_line_table_build(&part, HFSB_LIT("a\n\n\tb\n"), folds) ==
-            HFSB_OK);
-    T_CHECK(file.count == 7 && part.count == 3);
-    T_STR(hfsbi_line_text(&file, 1), "  a");
-    T_CHECK(file.items[1].end == 7 && file.items[6].end == 17);
-    lines = hfsbi_line_folds(&part, 0, 3);
-    T_STR(lines, "\na\n\nb\n");
-    T_CHECK(hfsbi_line_table_find(&file, lines, 0) == 1);
-    T_CHECK(hfsbi_line_table_find(&file, lines, 2) == 4);
-    T_CHECK(hfsbi_line_table_find(&file, lines, 5) == HFSB_NPOS);
-    hfsbi_line_table_free(&file);
-    hfsbi_line_table_free(&part);
-}
-
 /* Repetitive texts: the places are those of a search at every offset. */
 static void occurrences_are_all_places_of_a_pattern(void) {
     unsigned long long seed = 4;
@@ -232,7 +212,6 @@ int main(void) {
     T_RUN(views_of_any_length_are_built);
     T_RUN(views_survive_each_failing_allocation);
     T_RUN(invisible_characters_are_found);
-    T_RUN(tables_find_lines_whatever_their_indentation);
     T_RUN(occurrences_are_all_places_of_a_pattern);
 #endif
     return T_END();
