@@ -276,7 +276,30 @@ typedef enum hfsbi_indent_rule {
     HFSBI_INDENT_MIXED   /* the same, or tabs for spaces, but for one line */
 } hfsbi_indent_rule;
 
+/* UNITS: one unit for the levels of each side; 0: a tab, else spaces. */
+typedef struct hfsbi_indent_unit_map {
+    size_t old_unit, file_unit; /* of MIXED, too */
+    long   shift;               /* levels added */
+    bool   varied;              /* not all lines are on one level */
+    size_t support;             /* indented lines that show the units */
+} hfsbi_indent_unit_map;
+
+/* MIXED: how many lines are converted, and how many the same. */
+typedef struct hfsbi_indent_mix {
+    size_t converted; /* lines with tabs for spaces */
+    size_t kept, kept_tabs, kept_spaces;
+    long   deepest;   /* level of those converted */
+    bool   level_off; /* one line is off by a step of the file */
+} hfsbi_indent_mix;
+
 #define HFSBI_INDENT_DISTINCT 64
+
+/* The indentations of the old text, by a line that has each of them. */
+typedef struct hfsbi_indent_table {
+    size_t line[HFSBI_INDENT_DISTINCT];
+    bool   torn[HFSBI_INDENT_DISTINCT]; /* it became two or more */
+    size_t count;
+} hfsbi_indent_table;
 
 typedef struct hfsbi_indent_map {
     const hfsbi_old_line *lines;
@@ -285,18 +308,10 @@ typedef struct hfsbi_indent_map {
     hfsbi_indent_rule     rule;
     bool                  may_derive; /* also for indents not in old_text */
     bool                  flat;       /* no line of old_text is indented */
-    hfsb_str              prefix;
-    size_t                old_unit, file_unit; /* 0: a tab, else spaces */
-    long                  shift;               /* levels added by UNITS */
-    bool                  varied;    /* not all lines are on one level */
-    size_t                support;   /* indented lines that show the units */
-    size_t                converted; /* MIXED: lines with tabs for spaces */
-    size_t                kept, kept_tabs, kept_spaces; /* ... the same */
-    long                  deepest;   /* ... level of those converted */
-    bool                  level_off; /* ... one is off by a step of the file */
-    size_t                distinct[HFSBI_INDENT_DISTINCT]; /* one line each */
-    bool                  torn[HFSBI_INDENT_DISTINCT]; /* into two or more */
-    size_t                distinct_count;
+    hfsb_str              prefix;     /* of ADD and REMOVE */
+    hfsbi_indent_unit_map units;
+    hfsbi_indent_mix      mix;
+    hfsbi_indent_table    table;
 } hfsbi_indent_map;
 
 /* The indentation of a line; ptr NULL for a blank line. */
@@ -326,7 +341,7 @@ HFSBI_FN bool hfsbi_is_level_off(unsigned long long    steps,
 
 /* Sets *line to the first line of news that is a line of olds but for its
    indentation, with nothing before it that explains the shift: the two texts
-   were then indented apart. HFSB_NPOS if not found. HFSB_OK or
+   are then indented differently. HFSB_NPOS if not found. HFSB_OK or
    HFSB_NOMEM. */
 HFSBI_FN hfsb_status hfsbi_indent_shifted(const hfsb_alloc  *alloc,
                                           const hfsbi_lines *olds,
@@ -401,10 +416,11 @@ HFSBI_FN hfsb_status hfsbi_find_applied(const hfsb_alloc       *alloc,
                                         const hfsbi_edit_texts *texts,
                                         const hfsbi_match *match, size_t *pos);
 
-/* ---- intent.c: texts that are not meant to the letter ---- */
+/* ---- intent.c: texts that are not meant literally ---- */
 
-/* The first line of new_text that stands for omitted code ("// ... existing
-   code ...") and is neither in old_text nor in the file; empty if none. */
+/* The first line of new_text that is a placeholder for omitted code ("// ...
+   existing code ...") and is neither in old_text nor in the file; empty if
+   none. */
 HFSBI_FN hfsb_str hfsbi_find_omission(hfsb_str new_text, hfsb_str old_text,
                                       hfsb_str file_text);
 
@@ -412,7 +428,7 @@ HFSBI_FN hfsb_str hfsbi_find_omission(hfsb_str new_text, hfsb_str old_text,
    marks occur, and a line of old_text is among those removed. */
 HFSBI_FN bool hfsbi_is_diff(hfsb_str new_text, hfsb_str old_text);
 
-/* What was kept although new_str does not say so. */
+/* What is kept although new_str lacks it. */
 enum {
     HFSBI_MEANT_LINE_END = 1,  /* the line end after new_str */
     HFSBI_MEANT_LAST_LINE = 2, /* the rest of old_str's last line, once */
@@ -452,11 +468,11 @@ HFSBI_FN bool hfsbi_unfence_both(hfsb_str *old_text, hfsb_str *new_text);
 /* ---- reading.c: a text read another way ---- */
 
 /* Length of the escape such as \u2019, or of the entity such as &amp;, at the
-   start of s, and the character it stands for; 0 if not found. */
+   start of s, and the character it encodes; 0 if not found. */
 HFSBI_FN size_t hfsbi_unicode_escape(hfsb_str s, unsigned long *code);
 HFSBI_FN size_t hfsbi_entity_at(hfsb_str s, char *c);
 
-/* Appends s without a habit of models; the caller checks out->status. */
+/* Appends s with one habit of models undone; the caller checks out->status. */
 typedef void hfsbi_reading(hfsb_buf *out, hfsb_str s);
 
 /* The text that a reading was applied to. */
@@ -484,7 +500,7 @@ typedef struct hfsbi_row {
     bool   same;                /* to the byte */
 } hfsbi_row;
 
-/* Lines of the file, beside the lines of the old text that they resemble. */
+/* Lines of the file, next to the lines of the old text that they resemble. */
 typedef struct hfsbi_closest {
     hfsbi_lines olds, lines;
     size_t      old_first;  /* index of the first of olds in the old text */
@@ -584,12 +600,12 @@ HFSBI_FN void        hfsbi_patch_free(hfsbi_patch *patch);
 
 /* The hunks of a file by how their new lines were indented: moved, or kept
    without a sign that this is right. The last two are about text at the
-   margin. NULL: there is none. */
+   margin. NULL: no such hunk. */
 typedef struct hfsbi_indents {
     const hfsbi_hunk *moved, *kept, *margin_moved, *margin_kept;
 } hfsbi_indents;
 
-/* Takes note of a hunk that replaces `was`, a part of the file. */
+/* Records a hunk that replaces `was`, a part of the file. */
 HFSBI_FN void hfsbi_indents_add(hfsbi_indents *in, const hfsbi_patch *patch,
                                 const hfsbi_hunk *hunk, hfsb_str was,
                                 bool reindented);
@@ -600,8 +616,8 @@ HFSBI_FN bool hfsbi_indents_agree(const hfsbi_indents *in,
                                   const hfsbi_hunk   **moved);
 
 /* New lines may be indented as the file is, next to a single old line that is
-   not: nothing tells whether they are to be moved like that one. Returns the
-   first of these, ptr NULL if not found. */
+   not: it is then unclear whether they move like that one. Returns the first
+   of these lines, ptr NULL if not found. */
 HFSBI_FN hfsb_str hfsbi_hunk_torn(const hfsbi_patch *patch,
                                   const hfsbi_hunk *hunk, hfsb_str was);
 

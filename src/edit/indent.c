@@ -1,9 +1,9 @@
-/* indent.c - how new lines are indented where old_str has another indentation
-   than the file.
+/* indent.c - how new lines are indented where old_str is indented differently
+   from the file.
 
-   Each line of old_text is a line of the file, and the pairs of their
-   indentations tell what to do with those of new_text. From the strictest to
-   the loosest reading of the pairs:
+   Each line of old_text is a line of the file. The pairs of their indentations
+   decide how the lines of new_text are indented. From the strictest to the
+   loosest reading of the pairs:
 
        same      no pair differs: every indentation is absolute
        prefix    one side has a prefix more everywhere
@@ -40,8 +40,8 @@ HFSBI_FN bool hfsbi_indent_mixes(hfsb_str a, hfsb_str b) {
     return x && y && x != y;
 }
 
-/* The characters that the longer of two indentations has more; ptr NULL when
-   the one does not start with the other. */
+/* The extra characters of the longer of two indentations; ptr NULL when it
+   does not start with the shorter one. */
 static hfsb_str hfsbi_indent_step(hfsb_str a, hfsb_str b) {
     hfsb_str none = HFSB_INIT;
     if (hfsb_str_starts(a, b)) return hfsb_str_slice(a, b.len, a.len);
@@ -112,34 +112,35 @@ static bool hfsbi_fits_units(hfsbi_indent_map *map, size_t old_unit,
     long   first = -1;
     bool   any = false, kept = false;
     size_t i;
-    map->support = 0;
+    map->units.support = 0;
     for (i = 0; i < map->count; i++) {
         long o, f;
         if (!map->lines[i].indent.ptr) continue;
         o = hfsbi_indent_level(map->lines[i].indent, old_unit);
         f = hfsbi_indent_level(map->lines[i].file_indent, file_unit);
-        if (o < 0 || f < 0 || (any && f - o != map->shift)) return false;
+        if (o < 0 || f < 0 || (any && f - o != map->units.shift)) return false;
         kept = kept || (o && hfsb_str_equal(map->lines[i].indent,
                                             map->lines[i].file_indent));
-        if (any && o != first) map->varied = true;
-        map->support += o > 0;
-        map->shift = f - o;
+        if (any && o != first) map->units.varied = true;
+        map->units.support += o > 0;
+        map->units.shift = f - o;
         first = o;
         any = true;
     }
-    return any && (map->varied || map->shift == 0) && !kept;
+    return any && (map->units.varied || map->units.shift == 0) && !kept;
 }
 
 static bool hfsbi_find_units(hfsbi_indent_map *map) {
     size_t a, b;
     for (a = 0; a < HFSBI_INDENT_UNIT_COUNT; a++)
         for (b = 0; b < HFSBI_INDENT_UNIT_COUNT; b++) {
-            map->old_unit = hfsbi_indent_units[a];
-            map->file_unit = hfsbi_indent_units[b];
+            map->units.old_unit = hfsbi_indent_units[a];
+            map->units.file_unit = hfsbi_indent_units[b];
             if (a == b ||
-                (a && b && !hfsbi_is_steps(map->steps, map->file_unit)))
+                (a && b && !hfsbi_is_steps(map->steps, map->units.file_unit)))
                 continue; /* the file has no such levels */
-            if (hfsbi_fits_units(map, map->old_unit, map->file_unit))
+            if (hfsbi_fits_units(map, map->units.old_unit,
+                                 map->units.file_unit))
                 return true;
         }
     return false;
@@ -165,11 +166,11 @@ static bool hfsbi_find_prefix(hfsbi_indent_map *map, bool file_is_longer) {
     return any;
 }
 
-/* The entry of `distinct` with this indentation, or HFSB_NPOS. */
+/* The entry of the table with this indentation, or HFSB_NPOS. */
 static size_t hfsbi_indent_find(const hfsbi_indent_map *map, hfsb_str indent) {
     size_t i;
-    for (i = 0; i < map->distinct_count; i++)
-        if (hfsb_str_equal(map->lines[map->distinct[i]].indent, indent))
+    for (i = 0; i < map->table.count; i++)
+        if (hfsb_str_equal(map->lines[map->table.line[i]].indent, indent))
             return i;
     return HFSB_NPOS;
 }
@@ -185,12 +186,12 @@ static bool hfsbi_indent_record(hfsbi_indent_map *map) {
         k = hfsbi_indent_find(map, line->indent);
         if (k != HFSB_NPOS) {
             if (!hfsb_str_equal(line->file_indent,
-                                map->lines[map->distinct[k]].file_indent))
-                map->torn[k] = true;
+                                map->lines[map->table.line[k]].file_indent))
+                map->table.torn[k] = true;
             continue;
         }
-        if (map->distinct_count == HFSBI_INDENT_DISTINCT) return false;
-        map->distinct[map->distinct_count++] = i;
+        if (map->table.count == HFSBI_INDENT_DISTINCT) return false;
+        map->table.line[map->table.count++] = i;
     }
     return true;
 }
@@ -199,11 +200,11 @@ static bool hfsbi_indent_record(hfsbi_indent_map *map) {
    deeper ones became deeper ones. */
 static bool hfsbi_find_table(const hfsbi_indent_map *map) {
     size_t i, k;
-    for (i = 0; i < map->distinct_count; i++) {
-        if (map->torn[i]) return false;
-        for (k = 0; k < map->distinct_count; k++) {
-            const hfsbi_old_line *a = map->lines + map->distinct[i];
-            const hfsbi_old_line *b = map->lines + map->distinct[k];
+    for (i = 0; i < map->table.count; i++) {
+        if (map->table.torn[i]) return false;
+        for (k = 0; k < map->table.count; k++) {
+            const hfsbi_old_line *a = map->lines + map->table.line[i];
+            const hfsbi_old_line *b = map->lines + map->table.line[k];
             if (a->indent.len < b->indent.len &&
                 a->file_indent.len >= b->file_indent.len)
                 return false;
@@ -220,19 +221,19 @@ static bool hfsbi_fits_conversion(hfsbi_indent_map *map, size_t old_unit,
                                   size_t file_unit) {
     size_t i, n = 0;
     long   level;
-    map->deepest = 0;
+    map->mix.deepest = 0;
     for (i = 0; i < map->count; i++) {
         hfsb_str o = map->lines[i].indent, f = map->lines[i].file_indent;
         if (!o.ptr || !hfsbi_indent_mixes(o, f)) continue;
         level = hfsbi_indent_level(o, old_unit);
         if (level < 0 || level != hfsbi_indent_level(f, file_unit))
             return false;
-        if (level > map->deepest) map->deepest = level;
+        if (level > map->mix.deepest) map->mix.deepest = level;
         n++;
     }
-    map->old_unit = old_unit;
-    map->file_unit = file_unit;
-    map->converted = n;
+    map->units.old_unit = old_unit;
+    map->units.file_unit = file_unit;
+    map->mix.converted = n;
     return n > 0;
 }
 
@@ -249,34 +250,39 @@ static bool hfsbi_find_mixed(hfsbi_indent_map *map) {
         hfsb_str o = map->lines[i].indent, f = map->lines[i].file_indent;
         if (!o.ptr) continue;
         if (hfsb_str_equal(o, f)) {
-            map->kept++;
-            map->kept_tabs += hfsbi_indent_kind(o) == '\t';
-            map->kept_spaces += hfsbi_indent_kind(o) == ' ';
+            map->mix.kept++;
+            map->mix.kept_tabs += hfsbi_indent_kind(o) == '\t';
+            map->mix.kept_spaces += hfsbi_indent_kind(o) == ' ';
         } else if (!hfsbi_is_off(map->lines + i)) {
             mixed++;
         } else {
             off++;
-            map->level_off = hfsbi_is_level_off(map->steps, map->lines + i);
+            map->mix.level_off =
+                hfsbi_is_level_off(map->steps, map->lines + i);
         }
     }
-    for (i = 1; mixed && !map->converted && i < HFSBI_INDENT_UNIT_COUNT; i++)
+    for (i = 1; mixed && !map->mix.converted && i < HFSBI_INDENT_UNIT_COUNT;
+         i++)
         if (!hfsbi_fits_conversion(map, hfsbi_indent_units[i], 0))
             hfsbi_fits_conversion(map, 0, hfsbi_indent_units[i]);
-    return off <= 1 && mixed == map->converted &&
-           map->kept + mixed >= (map->level_off ? 2 : 1);
+    return off <= 1 && mixed == map->mix.converted &&
+           map->mix.kept + mixed >= (map->mix.level_off ? 2 : 1);
 }
 
 /* Appends an indentation that no mixed pair has, by those that are alike. */
 static bool hfsbi_derive_mixed(const hfsbi_indent_map *map, hfsb_str indent,
                                hfsb_buf *out) {
-    char   kind = hfsbi_indent_kind(indent);
-    bool   from = map->converted && kind == (map->old_unit ? ' ' : '\t');
-    bool   to = map->converted && kind == (map->file_unit ? ' ' : '\t');
-    size_t kept = kind == '\t' ? map->kept_tabs : map->kept_spaces;
-    long   level = hfsbi_indent_level(indent, map->old_unit);
+    char kind = hfsbi_indent_kind(indent);
+    bool from =
+        map->mix.converted && kind == (map->units.old_unit ? ' ' : '\t');
+    bool to =
+        map->mix.converted && kind == (map->units.file_unit ? ' ' : '\t');
+    size_t kept = kind == '\t' ? map->mix.kept_tabs : map->mix.kept_spaces;
+    long   level = hfsbi_indent_level(indent, map->units.old_unit);
     if (indent.len && !kind) return false;
-    if (from && (kept || level < 0 || level > map->deepest + 3)) return false;
-    if (from) hfsbi_put_levels(out, level, map->file_unit);
+    if (from && (kept || level < 0 || level > map->mix.deepest + 3))
+        return false;
+    if (from) hfsbi_put_levels(out, level, map->units.file_unit);
     else if (!indent.len || to || kept) hfsb_buf_append(out, indent);
     else return false;
     return true;
@@ -290,9 +296,10 @@ static bool hfsbi_put_mixed(const hfsbi_indent_map *map, hfsb_str indent,
     size_t                k = hfsbi_indent_find(map, indent);
     const hfsbi_old_line *line;
     if (k == HFSB_NPOS) return hfsbi_derive_mixed(map, indent, out);
-    line = map->lines + map->distinct[k];
-    if (map->torn[k]) {
-        if (!indent.len || map->converted || (map->level_off && near_off))
+    line = map->lines + map->table.line[k];
+    if (map->table.torn[k]) {
+        if (!indent.len || map->mix.converted ||
+            (map->mix.level_off && near_off))
             return false;
         hfsb_buf_append(out, indent); /* all but one are the same */
         return true;
@@ -329,7 +336,7 @@ HFSBI_FN void hfsbi_indent_map_make(hfsbi_indent_map     *map,
                                        hfsbi_indent_of(news->items[i], folds));
     map->may_derive = hfsb_str_equal(least, least_new);
     all = hfsbi_indent_record(map);
-    map->flat = map->distinct_count == 1 && !least.len;
+    map->flat = map->table.count == 1 && !least.len;
     if (hfsbi_find_prefix(map, true) && !map->prefix.len) {
         map->rule = HFSBI_INDENT_SAME;
         return;
@@ -338,9 +345,9 @@ HFSBI_FN void hfsbi_indent_map_make(hfsbi_indent_map     *map,
     map->steps = *steps;
     if (hfsbi_find_prefix(map, true)) map->rule = HFSBI_INDENT_ADD;
     else if (hfsbi_find_prefix(map, false)) map->rule = HFSBI_INDENT_REMOVE;
-    else if ((units = hfsbi_find_units(map)) && !map->shift)
+    else if ((units = hfsbi_find_units(map)) && !map->units.shift)
         map->rule = HFSBI_INDENT_UNITS;
-    else if (all && hfsbi_find_mixed(map) && !(units && map->converted))
+    else if (all && hfsbi_find_mixed(map) && !(units && map->mix.converted))
         map->rule = HFSBI_INDENT_MIXED;
     else if (hfsbi_find_units(map)) map->rule = HFSBI_INDENT_UNITS;
     else if (all && hfsbi_find_table(map)) map->rule = HFSBI_INDENT_TABLE;
@@ -349,9 +356,9 @@ HFSBI_FN void hfsbi_indent_map_make(hfsbi_indent_map     *map,
 /* True when one indentation became one other, by a prefix as well as by other
    units, and `indent` would differ: 4 became 2, and is 8 now 6 or 4? */
 static bool hfsbi_may_be_units(const hfsbi_indent_map *map, hfsb_str indent) {
-    const hfsbi_old_line *line = map->lines + map->distinct[0];
+    const hfsbi_old_line *line = map->lines + map->table.line[0];
     size_t                a, b;
-    if (map->distinct_count != 1 || !line->indent.len) return false;
+    if (map->table.count != 1 || !line->indent.len) return false;
     for (a = 1; a < HFSBI_INDENT_UNIT_COUNT; a++)
         for (b = 1; b < HFSBI_INDENT_UNIT_COUNT; b++) {
             size_t old_unit = hfsbi_indent_units[a];
@@ -365,7 +372,7 @@ static bool hfsbi_may_be_units(const hfsbi_indent_map *map, hfsb_str indent) {
     return false;
 }
 
-/* A prefix more or less. */
+/* Adds or removes the prefix. */
 static bool hfsbi_put_prefixed(const hfsbi_indent_map *map, hfsb_str indent,
                                bool seen, hfsb_buf *out) {
     bool add = map->rule == HFSBI_INDENT_ADD;
@@ -387,33 +394,37 @@ static bool hfsbi_put_prefixed(const hfsbi_indent_map *map, hfsb_str indent,
 static bool hfsbi_may_be_slip(const hfsbi_indent_map *map, hfsb_str indent,
                               bool seen) {
     size_t i, deepest = 0;
-    if (!map->old_unit || !map->file_unit || map->support > 1) return false;
+    if (!map->units.old_unit || !map->units.file_unit ||
+        map->units.support > 1)
+        return false;
     for (i = 0; i < map->count; i++) {
         if (seen && indent.len && map->lines[i].indent.len == indent.len)
             return hfsbi_is_level_off(map->steps, map->lines + i);
         if (map->lines[i].file_indent.len > deepest)
             deepest = map->lines[i].file_indent.len;
     }
-    return !seen && indent.len && indent.len % map->file_unit == 0 &&
-           indent.len <= deepest + map->file_unit;
+    return !seen && indent.len && indent.len % map->units.file_unit == 0 &&
+           indent.len <= deepest + map->units.file_unit;
 }
 
 /* Levels of one unit as levels of the other. Without a shift they count from
    the margin, so that every indentation can be derived. */
 static bool hfsbi_put_units(const hfsbi_indent_map *map, hfsb_str indent,
                             bool seen, hfsb_buf *out) {
-    long level = hfsbi_indent_level(indent, map->old_unit);
-    bool absolute = map->shift == 0 && (map->varied || map->file_unit != 8);
-    bool tabs = !map->old_unit || !map->file_unit; /* on one side */
+    long level = hfsbi_indent_level(indent, map->units.old_unit);
+    bool absolute = map->units.shift == 0 &&
+                    (map->units.varied || map->units.file_unit != 8);
+    bool tabs =
+        !map->units.old_unit || !map->units.file_unit; /* on one side */
     if (!seen && !absolute && !map->may_derive) return false;
     if (absolute && tabs &&
-        hfsbi_indent_kind(indent) == (map->file_unit ? ' ' : '\t')) {
+        hfsbi_indent_kind(indent) == (map->units.file_unit ? ' ' : '\t')) {
         hfsb_buf_append(out, indent); /* it is the file's already */
         return true;
     }
     if (level < 0) return false;
     if (hfsbi_may_be_slip(map, indent, seen)) return false;
-    hfsbi_put_levels(out, level + map->shift, map->file_unit);
+    hfsbi_put_levels(out, level + map->units.shift, map->units.file_unit);
     return true;
 }
 
@@ -431,13 +442,13 @@ HFSBI_FN bool hfsbi_indent_put(const hfsbi_indent_map *map, hfsb_str indent,
         return hfsbi_put_mixed(map, indent, near_off, out);
     case HFSBI_INDENT_TABLE:
         /* If some lines are the same, others are off one by one. */
-        if (!seen || (map->kept_tabs + map->kept_spaces &&
-                      hfsbi_is_off(map->lines + map->distinct[k])))
+        if (!seen || (map->mix.kept_tabs + map->mix.kept_spaces &&
+                      hfsbi_is_off(map->lines + map->table.line[k])))
             return false;
         break;
     case HFSBI_INDENT_NONE: return false;
     }
-    hfsb_buf_append(out, map->lines[map->distinct[k]].file_indent);
+    hfsb_buf_append(out, map->lines[map->table.line[k]].file_indent);
     return true;
 }
 

@@ -40,8 +40,8 @@ typedef struct hfsbi_search {
     bool                   hides;      /* the file has invisible characters */
     hfsbi_view             needle, view;
     hfsb_str               pattern;    /* searched for in the view */
-    bool                   lead, tail; /* it has an extra LF before, after
-                                          the match */
+    size_t                 lead, tail; /* extra LFs that it has before and
+                                          after the match: 0 or 1 */
     bool                   lines;      /* matches start at a line's start */
     bool                   few;        /* two matches are enough */
 } hfsbi_search;

@@ -22,6 +22,22 @@ typedef struct hfsbi_hunk_place {
     bool              stripped; /* of line numbers */
 } hfsbi_hunk_place;
 
+/* The lines of a hunk as an edit has them. */
+typedef struct hfsbi_hunk_edit {
+    hfsb_buf         old_text, new_text;
+    hfsb_buf         scratch;
+    size_t          *same; /* of pairs */
+    size_t           same_cap;
+    hfsbi_line_pairs pairs;
+} hfsbi_hunk_edit;
+
+/* What it took to apply the hunks. */
+typedef struct hfsbi_hunks_how {
+    unsigned rungs; /* bit of each rung used */
+    bool     stripped, reindented;
+    bool     unproven; /* some hunk was not found exactly and once */
+} hfsbi_hunks_how;
+
 /* The update of one file. */
 typedef struct hfsbi_update {
     const hfsb_alloc    *alloc;
@@ -35,29 +51,23 @@ typedef struct hfsbi_update {
     hfsbi_hunk_place    *places;
     size_t               place_count, place_cap;
 
-    hfsb_buf         old_text, new_text; /* of the current hunk */
-    hfsb_buf         scratch;
-    size_t          *same;
-    size_t           same_cap;
-    hfsbi_line_pairs pairs;
-
-    hfsbi_updated *done;
-    hfsbi_indents  indents;
-    hfsb_buf       texts; /* of its spans, in order */
-    unsigned       rungs; /* bit of each rung used */
-    bool           stripped, reindented;
-    bool           unproven; /* some hunk was not found exactly and once */
-    hfsb_err      *err;
+    hfsbi_hunk_edit hunk; /* the current one */
+    hfsbi_updated  *done;
+    hfsb_buf        texts; /* of its spans, in order */
+    hfsbi_indents   indents;
+    hfsbi_hunks_how how;
+    hfsb_err       *err;
 } hfsbi_update;
 
 /* ---- the texts of a hunk ---- */
 
 static hfsb_status hfsbi_pairs_add(hfsbi_update *u, size_t old_line) {
-    size_t *same = (size_t *)hfsbi_array_grow(
-        u->alloc, u->same, &u->same_cap, u->pairs.new_count + 1, sizeof *same);
+    size_t *same =
+        (size_t *)hfsbi_array_grow(u->alloc, u->hunk.same, &u->hunk.same_cap,
+                                   u->hunk.pairs.new_count + 1, sizeof *same);
     if (!same) return HFSB_NOMEM;
-    u->pairs.same = u->same = same;
-    same[u->pairs.new_count++] = old_line;
+    u->hunk.pairs.same = u->hunk.same = same;
+    same[u->hunk.pairs.new_count++] = old_line;
     return HFSB_OK;
 }
 
@@ -66,55 +76,55 @@ static hfsb_status hfsbi_pairs_add(hfsbi_update *u, size_t old_line) {
 static hfsb_status hfsbi_set_texts(hfsbi_update *u, const hfsbi_hunk *hunk) {
     hfsb_status st = HFSB_OK;
     size_t      i;
-    hfsb_buf_truncate(&u->old_text, 0);
-    hfsb_buf_truncate(&u->new_text, 0);
-    u->pairs.old_count = u->pairs.new_count = 0;
+    hfsb_buf_truncate(&u->hunk.old_text, 0);
+    hfsb_buf_truncate(&u->hunk.new_text, 0);
+    u->hunk.pairs.old_count = u->hunk.pairs.new_count = 0;
     for (i = hunk->body; st == HFSB_OK && i < hunk->end; i++) {
         const hfsbi_hunk_line *l = u->patch->lines + i;
         if (l->mark != '-') {
-            hfsb_buf_append(&u->new_text, l->text);
-            hfsb_buf_append_byte(&u->new_text, '\n');
-            st = hfsbi_pairs_add(u, l->mark == ' ' ? u->pairs.old_count
+            hfsb_buf_append(&u->hunk.new_text, l->text);
+            hfsb_buf_append_byte(&u->hunk.new_text, '\n');
+            st = hfsbi_pairs_add(u, l->mark == ' ' ? u->hunk.pairs.old_count
                                                    : HFSB_NPOS);
         }
         if (l->mark == '+') continue;
-        hfsb_buf_append(&u->old_text, l->text);
-        hfsb_buf_append_byte(&u->old_text, '\n');
-        u->pairs.old_count++;
+        hfsb_buf_append(&u->hunk.old_text, l->text);
+        hfsb_buf_append_byte(&u->hunk.old_text, '\n');
+        u->hunk.pairs.old_count++;
     }
-    if (st == HFSB_OK) st = u->old_text.status;
-    return st == HFSB_OK ? u->new_text.status : st;
+    if (st == HFSB_OK) st = u->hunk.old_text.status;
+    return st == HFSB_OK ? u->hunk.new_text.status : st;
 }
 
 static void hfsbi_strip_text(hfsbi_update *u, hfsb_buf *text) {
-    hfsb_buf stripped = u->scratch;
+    hfsb_buf stripped = u->hunk.scratch;
     hfsb_buf_truncate(&stripped, 0);
     hfsbi_numbered_strip(hfsb_buf_str(text), &stripped);
-    u->scratch = *text;
+    u->hunk.scratch = *text;
     *text = stripped;
 }
 
 /* Removes the line numbers of a listing from both texts, if old_text was
    copied from one; false otherwise. */
 static bool hfsbi_strip_texts(hfsbi_update *u, hfsb_status *st) {
-    hfsbi_numbered olds = hfsbi_numbered_scan(hfsb_buf_str(&u->old_text));
-    hfsbi_numbered news = hfsbi_numbered_scan(hfsb_buf_str(&u->new_text));
+    hfsbi_numbered olds = hfsbi_numbered_scan(hfsb_buf_str(&u->hunk.old_text));
+    hfsbi_numbered news = hfsbi_numbered_scan(hfsb_buf_str(&u->hunk.new_text));
     if (!olds.consecutive || (news.prefixed && news.prefixed < news.lines))
         return false;
-    hfsbi_strip_text(u, &u->old_text);
-    if (news.prefixed) hfsbi_strip_text(u, &u->new_text);
-    *st = u->old_text.status != HFSB_OK ? u->old_text.status
-                                        : u->new_text.status;
-    return *st == HFSB_OK && u->old_text.len > 0;
+    hfsbi_strip_text(u, &u->hunk.old_text);
+    if (news.prefixed) hfsbi_strip_text(u, &u->hunk.new_text);
+    *st = u->hunk.old_text.status != HFSB_OK ? u->hunk.old_text.status
+                                             : u->hunk.new_text.status;
+    return *st == HFSB_OK && u->hunk.old_text.len > 0;
 }
 
 static hfsbi_edit_texts hfsbi_hunk_texts(const hfsbi_update *u,
                                          const hfsbi_hunk   *hunk) {
     hfsbi_edit_texts t;
     t.mode = HFSB_EDIT_REPLACE;
-    t.old_text = hfsb_buf_str(&u->old_text);
-    t.new_text = t.raw_new = hfsb_buf_str(&u->new_text);
-    t.pairs = hunk->block ? NULL : &u->pairs;
+    t.old_text = hfsb_buf_str(&u->hunk.old_text);
+    t.new_text = t.raw_new = hfsb_buf_str(&u->hunk.new_text);
+    t.pairs = hunk->block ? NULL : &u->hunk.pairs;
     t.verbatim = !hunk->block;
     return t;
 }
@@ -198,8 +208,8 @@ static hfsbi_hint hfsbi_hunk_hint(const hfsbi_update *u) {
     hfsbi_hint hint;
     hint.alloc = u->alloc;
     hint.file = &u->file;
-    hint.old_text = hfsb_buf_str(&u->old_text);
-    hint.new_text = hfsb_buf_str(&u->new_text);
+    hint.old_text = hfsb_buf_str(&u->hunk.old_text);
+    hint.new_text = hfsb_buf_str(&u->hunk.new_text);
     hint.err = u->err;
     hint.hunk = true;
     return hint;
@@ -219,7 +229,7 @@ static bool hfsbi_is_changed_before(const hfsbi_update *u) {
 /* Shows the closest lines, like a refused edit. */
 static hfsb_status hfsbi_hunk_missing(hfsbi_update *u, const hfsbi_hunk *hunk,
                                       bool anchored, size_t from) {
-    hfsb_str      old_text = hfsb_buf_str(&u->old_text);
+    hfsb_str      old_text = hfsb_buf_str(&u->hunk.old_text);
     hfsbi_matches m;
     hfsbi_hint    hint = hfsbi_hunk_hint(u);
     hfsb_status   st =
@@ -301,11 +311,12 @@ static hfsb_status hfsbi_find_anchor(hfsbi_update *u, hfsb_str text,
     hfsb_status   st;
     bool          several = false;
     *pos = HFSB_NPOS;
-    hfsb_buf_truncate(&u->scratch, 0);
-    hfsb_buf_append(&u->scratch, text);
-    st = hfsb_buf_append_byte(&u->scratch, '\n');
+    hfsb_buf_truncate(&u->hunk.scratch, 0);
+    hfsb_buf_append(&u->hunk.scratch, text);
+    st = hfsb_buf_append_byte(&u->hunk.scratch, '\n');
     if (st != HFSB_OK) return st;
-    st = hfsbi_find_lines(u, hfsb_buf_str(&u->scratch), from, to, false, &m);
+    st = hfsbi_find_lines(u, hfsb_buf_str(&u->hunk.scratch), from, to, false,
+                          &m);
     *pos = m.count ? m.items[0].start
                    : hfsbi_find_part(&u->file, hfsbi_trim(text), from, to,
                                      false, &several);
@@ -358,7 +369,7 @@ static hfsb_status hfsbi_follow_anchors(hfsbi_update     *u,
         hfsb_str    text = u->patch->lines[i].text;
         hfsb_status st = hfsbi_find_anchor(u, text, r->from, end, &at);
         above = HFSB_NPOS;
-        if (st == HFSB_OK && !r->anchored && u->pairs.old_count)
+        if (st == HFSB_OK && !r->anchored && u->hunk.pairs.old_count)
             st = hfsbi_find_anchor(u, text, 0, u->cursor, &above);
         if (st != HFSB_OK) return st;
         if (at == HFSB_NPOS && above == HFSB_NPOS)
@@ -392,10 +403,11 @@ static hfsbi_hunk_place *hfsbi_add_hunk_place(hfsbi_update     *u,
 static hfsb_status hfsbi_find_hunk(hfsbi_update *u, const hfsbi_hunk *hunk,
                                    const hfsbi_hunk_range *r,
                                    hfsbi_matches          *m) {
-    hfsb_str    old_text = hfsb_buf_str(&u->old_text);
+    hfsb_str    old_text = hfsb_buf_str(&u->hunk.old_text);
     size_t      end = u->file.text.len, least = 0, from = r->from;
     hfsb_status st;
-    if (hunk->at_eof) least = hfsbi_last_lines(&u->file, u->pairs.old_count);
+    if (hunk->at_eof)
+        least = hfsbi_last_lines(&u->file, u->hunk.pairs.old_count);
     if (r->doubtful) from = u->cursor;
     st = hfsbi_find_lines(u, old_text, from > least ? from : least, end, false,
                           m);
@@ -432,7 +444,7 @@ static hfsb_status hfsbi_choose_from(const hfsbi_update *u, size_t from,
     hfsbi_matches later;
     hfsb_status   st;
     if (*chosen || from == HFSB_NPOS || from < u->cursor) return HFSB_OK;
-    st = hfsbi_find_lines(u, hfsb_buf_str(&u->old_text), from,
+    st = hfsbi_find_lines(u, hfsb_buf_str(&u->hunk.old_text), from,
                           u->file.text.len, false, &later);
     *chosen = st == HFSB_OK && later.count && later.rung == m->rung &&
               (there ? later.items[0].start == from && !later.items[0].overlaps
@@ -484,8 +496,8 @@ static hfsb_status hfsbi_place_old(hfsbi_update *u, const hfsbi_hunk *hunk,
     if (!chosen)
         p->again = m->items[0].overlaps || m->count < 2 ? 0 : m->items[1].end;
     if (several || m->rung > HFSBI_RUNG_EOF ||
-        hfsbi_count_visible(hfsb_buf_str(&u->old_text)) < 8)
-        u->unproven = true;
+        hfsbi_count_visible(hfsb_buf_str(&u->hunk.old_text)) < 8)
+        u->how.unproven = true;
     p->found = *m;
     p->found.items = NULL;
     p->found.cap = 0;
@@ -503,7 +515,7 @@ static hfsb_status hfsbi_place_new(hfsbi_update *u, const hfsbi_hunk *hunk,
     hfsbi_hunk_place *p = hfsbi_add_hunk_place(u, hunk);
     size_t            end = u->file.text.len;
     if (!p) return HFSB_NOMEM;
-    u->unproven = true;
+    u->how.unproven = true;
     p->at_tail = !r->anchored || hunk->at_eof;
     p->match.start = p->match.end = p->at_tail ? end : r->from;
     if (!p->at_tail) u->cursor = r->from;
@@ -524,7 +536,7 @@ static hfsb_status hfsbi_place_hunk(hfsbi_update *u, const hfsbi_hunk *hunk) {
     if (hunk->block) u->cursor = 0;
     if (st == HFSB_OK) st = hfsbi_follow_anchors(u, hunk, &r);
     if (st != HFSB_OK) return st;
-    if (!u->pairs.old_count) return hfsbi_place_new(u, hunk, &r);
+    if (!u->hunk.pairs.old_count) return hfsbi_place_new(u, hunk, &r);
     st = hfsbi_find_hunk(u, hunk, &r, &m);
     if (st == HFSB_OK && !m.count && hfsbi_strip_texts(u, &st)) {
         hfsbi_matches_free(u->alloc, &m);
@@ -551,8 +563,8 @@ static hfsb_status hfsbi_hunk_ambiguous(hfsbi_update           *u,
     hfsb_status   st = hfsbi_set_texts(u, place->hunk);
     if (st == HFSB_OK && place->stripped) (void)hfsbi_strip_texts(u, &st);
     if (st != HFSB_OK) return st;
-    st = hfsbi_find_lines(u, hfsb_buf_str(&u->old_text), place->match.start,
-                          u->file.text.len, true, &m);
+    st = hfsbi_find_lines(u, hfsb_buf_str(&u->hunk.old_text),
+                          place->match.start, u->file.text.len, true, &m);
     if (st == HFSB_OK) {
         st = hfsbi_hunk_error(u, place->hunk, HFSB_AMBIGUOUS,
                               "fits in more than one ");
@@ -623,14 +635,15 @@ static hfsb_status hfsbi_add_span(hfsbi_update *u, const hfsbi_match *match,
     return HFSB_OK;
 }
 
-/* Refuses a line that stands for code left out. */
+/* Refuses a placeholder for omitted code. */
 static hfsb_status hfsbi_check_omitted(const hfsbi_update *u,
                                        const hfsbi_hunk   *hunk) {
     hfsb_str    line = HFSB_INIT;
     hfsb_status st;
     if (!hfsbi_is_prose(u->section->path))
-        line = hfsbi_find_omission(hfsb_buf_str(&u->new_text),
-                                   hfsb_buf_str(&u->old_text), u->file.text);
+        line =
+            hfsbi_find_omission(hfsb_buf_str(&u->hunk.new_text),
+                                hfsb_buf_str(&u->hunk.old_text), u->file.text);
     if (!line.len) return HFSB_OK;
     st = hfsbi_hunk_error(u, hunk, HFSB_REFUSED,
                           "has a line that stands for code left out: \"");
@@ -733,8 +746,8 @@ static hfsb_status hfsbi_write_old(hfsbi_update *u, hfsbi_hunk_place *place) {
     if (st != HFSB_OK) return st;
     hfsbi_end_text(u, place, mark);
     if (u->texts.status != HFSB_OK) return u->texts.status;
-    u->rungs |= 1u << place->found.rung;
-    u->reindented = u->reindented || result.reindented;
+    u->how.rungs |= 1u << place->found.rung;
+    u->how.reindented = u->how.reindented || result.reindented;
     hfsbi_indents_add(&u->indents, u->patch, place->hunk, was,
                       result.reindented);
     return hfsbi_add_span(u, &place->match, u->texts.len - mark);
@@ -779,7 +792,7 @@ static hfsb_status hfsbi_write_new(hfsbi_update           *u,
         hfsb_buf_append(&u->texts, newline);
         from += newline.len;
     }
-    hfsbi_put_newlines(&u->texts, hfsb_buf_str(&u->new_text), newline);
+    hfsbi_put_newlines(&u->texts, hfsb_buf_str(&u->hunk.new_text), newline);
     if (u->texts.status != HFSB_OK) return u->texts.status;
     st = hfsbi_check_added(u, place, from);
     if (st == HFSB_OK && place->hunk->open_end) hfsbi_end_text(u, place, mark);
@@ -797,11 +810,11 @@ static hfsb_status hfsbi_write_hunks(hfsbi_update *u, bool at_tail) {
         if (p->at_tail != at_tail) continue;
         st = hfsbi_set_texts(u, p->hunk);
         if (st == HFSB_OK && p->stripped)
-            u->stripped = hfsbi_strip_texts(u, &st);
+            u->how.stripped = hfsbi_strip_texts(u, &st);
         if (st == HFSB_OK) st = hfsbi_check_omitted(u, p->hunk);
         if (st != HFSB_OK) return st;
-        st =
-            u->pairs.old_count ? hfsbi_write_old(u, p) : hfsbi_write_new(u, p);
+        st = u->hunk.pairs.old_count ? hfsbi_write_old(u, p)
+                                     : hfsbi_write_new(u, p);
     }
     return st;
 }
@@ -812,8 +825,7 @@ static void hfsbi_update_reset(hfsbi_update *u) {
     u->cursor = u->place_count = u->done->count = 0;
     u->numbered = NULL;
     memset(&u->indents, 0, sizeof u->indents);
-    u->rungs = 0;
-    u->stripped = u->reindented = u->unproven = false;
+    memset(&u->how, 0, sizeof u->how);
     hfsb_buf_truncate(&u->texts, 0);
 }
 
@@ -875,11 +887,11 @@ static void hfsbi_patch_note(const hfsbi_update *u, hfsb_patch_change *c) {
     size_t      i;
     for (i = 0; i < HFSBI_RUNGS; i++) {
         const char *note = hfsbi_rung_words_of((hfsbi_rung)i)->note;
-        if ((u->rungs >> i & 1u) && note) hfsbi_note_add(c, note, &last);
+        if ((u->how.rungs >> i & 1u) && note) hfsbi_note_add(c, note, &last);
     }
-    if (u->stripped)
+    if (u->how.stripped)
         hfsbi_note_add(c, "(line-number prefixes removed)", &last);
-    if (u->reindented)
+    if (u->how.reindented)
         hfsbi_note_add(c, "(re-indented as the file is)", &last);
 }
 
@@ -904,7 +916,7 @@ static hfsb_status hfsbi_update_run(hfsbi_update *u, hfsb_patch_change *c) {
         hfsbi_err_add(u->err, ". Nothing was changed.");
         return HFSB_REFUSED;
     }
-    c->proven = !u->unproven;
+    c->proven = !u->how.unproven;
     hfsbi_patch_note(u, c);
     return HFSB_OK;
 }
@@ -923,15 +935,16 @@ HFSBI_FN hfsb_status hfsbi_update_file(const hfsbi_patch   *patch,
     u.file = hfsbi_edit_text_make(content, false);
     hfsbi_edit_text_scan(&u.file);
     u.done = done;
-    u.old_text.alloc = u.new_text.alloc = u.scratch.alloc = u.texts.alloc =
-        patch->alloc;
+    u.hunk.old_text.alloc = u.hunk.new_text.alloc = u.hunk.scratch.alloc =
+        u.texts.alloc = patch->alloc;
     u.err = err;
     st = hfsbi_update_run(&u, c);
     hfsbi_array_free(u.alloc, u.places, u.place_cap, sizeof *u.places);
-    hfsbi_array_free(u.alloc, u.same, u.same_cap, sizeof *u.same);
-    hfsb_buf_free(&u.old_text);
-    hfsb_buf_free(&u.new_text);
-    hfsb_buf_free(&u.scratch);
+    hfsbi_array_free(u.alloc, u.hunk.same, u.hunk.same_cap,
+                     sizeof *u.hunk.same);
+    hfsb_buf_free(&u.hunk.old_text);
+    hfsb_buf_free(&u.hunk.new_text);
+    hfsb_buf_free(&u.hunk.scratch);
     hfsb_buf_free(&u.texts);
     return st;
 }

@@ -10,6 +10,19 @@
    the edit is refused. */
 #include "edit_private.h"
 
+/* The changed line before the current one. */
+typedef struct hfsbi_line_above {
+    hfsb_str sent; /* its indentation; ptr NULL: none, or it is unchanged */
+    size_t   len;  /* of what that became */
+} hfsbi_line_above;
+
+/* The line end of the file that was found last. */
+typedef struct hfsbi_newline_found {
+    hfsb_str text; /* empty: the file has none */
+    size_t   to;   /* it holds up to this offset */
+    bool     known;
+} hfsbi_newline_found;
+
 /* The rewriting of all matches of one edit. */
 typedef struct hfsbi_rewriter {
     const hfsb_alloc      *alloc;
@@ -20,22 +33,17 @@ typedef struct hfsbi_rewriter {
     hfsb_buf              *out;
     hfsbi_rewritten       *result;
 
-    hfsb_buf           mended;     /* the texts with the file's blank lines */
-    hfsbi_lines        olds, news; /* of the texts, split on first use */
-    size_t            *same;       /* by new line: its old line, HFSB_NPOS */
-    hfsbi_old_line    *lines;      /* by old line, of the current match */
-    hfsbi_indent_map   map;
-    bool               mid_line;   /* the match does not start a line */
-    hfsb_str           above_sent; /* indentation of the line before, if that
-                                    is a changed one; else ptr NULL */
-    size_t             above_len;  /* of what it became */
-    unsigned long long steps;      /* of the file; 0: not known yet */
-    size_t             shifted;    /* of hfsbi_indent_shifted() */
-    bool               shifted_known;
-
-    hfsb_str newline; /* of the file, up to offset newline_to; empty: none */
-    size_t   newline_to;
-    bool     newline_known;
+    hfsb_buf            mended;     /* the texts with the file's blank lines */
+    hfsbi_lines         olds, news; /* of the texts, split on first use */
+    size_t             *same;       /* by new line: its old line, HFSB_NPOS */
+    hfsbi_old_line     *lines;      /* by old line, of the current match */
+    hfsbi_indent_map    map;
+    bool                mid_line; /* the match does not start a line */
+    hfsbi_line_above    above;
+    unsigned long long  steps;   /* of the file; 0: not known yet */
+    size_t              shifted; /* of hfsbi_indent_shifted() */
+    bool                shifted_known;
+    hfsbi_newline_found newline;
 } hfsbi_rewriter;
 
 /* ---- the lines of the texts and of a match ---- */
@@ -118,12 +126,12 @@ static void hfsbi_rewrite_load(hfsbi_rewriter *r, hfsbi_match match) {
    one long line: the last answer is kept. pos never falls. */
 static hfsb_str hfsbi_rewrite_newline(hfsbi_rewriter *r, size_t pos) {
     size_t len;
-    if (r->newline_known && pos <= r->newline_to) return r->newline;
-    if (!r->newline_known || r->newline.len)
-        r->newline = hfsbi_newline_at(r->file, pos);
-    r->newline_to = hfsbi_edit_line_end(r->file, pos, &len);
-    r->newline_known = true;
-    return r->newline;
+    if (r->newline.known && pos <= r->newline.to) return r->newline.text;
+    if (!r->newline.known || r->newline.text.len)
+        r->newline.text = hfsbi_newline_at(r->file, pos);
+    r->newline.to = hfsbi_edit_line_end(r->file, pos, &len);
+    r->newline.known = true;
+    return r->newline.text;
 }
 
 /* The line end for new lines: the file's, else that of new_text. */
@@ -311,8 +319,8 @@ static bool hfsbi_put_indented(hfsbi_rewriter *r, size_t j, size_t twin,
     put = hfsb_str_slice(hfsb_buf_str(r->out), mark, HFSB_NPOS);
     if (r->out->status == HFSB_OK && !hfsb_str_equal(put, indent))
         r->result->reindented = true;
-    r->above_sent = indent;
-    r->above_len = put.len;
+    r->above.sent = indent;
+    r->above.len = put.len;
     hfsb_buf_append(r->out, hfsb_str_slice(line, indent.len, line.len));
     return true;
 }
@@ -321,15 +329,15 @@ static int hfsbi_compare_sizes(size_t a, size_t b) {
     return a < b ? -1 : a > b;
 }
 
-/* True when an unchanged line, indented otherwise than in the file, follows a
-   changed line, and the one no longer is as deep in the other as it was sent.
-   If the file has such steps, the line may have been sent as it shall become.
-   A flat old text tells nothing. */
+/* True when an unchanged line, indented differently in the file, follows a
+   changed line, and no longer is deeper or less deep than that one as it was
+   sent. If the file has such steps, the line may have been sent as it should
+   become. A flat old text proves nothing. */
 static bool hfsbi_loses_step(hfsbi_rewriter *r, size_t j, size_t same) {
     const hfsbi_old_line *line = r->lines + same;
-    hfsb_str              above = r->above_sent;
+    hfsb_str              above = r->above.sent;
     if (!line->indent.ptr) return false;
-    r->above_sent.ptr = NULL;
+    r->above.sent.ptr = NULL;
     r->result->line = j;
     return above.ptr && (line->indent.len || !r->map.flat) &&
            !hfsb_str_equal(line->indent, line->file_indent) &&
@@ -337,7 +345,7 @@ static bool hfsbi_loses_step(hfsbi_rewriter *r, size_t j, size_t same) {
             r->map.rule == HFSBI_INDENT_MIXED) &&
            !hfsbi_indent_mixes(line->indent, line->file_indent) &&
            hfsbi_compare_sizes(line->indent.len, above.len) !=
-               hfsbi_compare_sizes(line->file_indent.len, r->above_len) &&
+               hfsbi_compare_sizes(line->file_indent.len, r->above.len) &&
            hfsbi_is_level_off(r->map.steps, line);
 }
 
@@ -491,7 +499,7 @@ static hfsb_status hfsbi_check_shifted(hfsbi_rewriter *r) {
     hfsb_status       st = HFSB_OK;
     if (rule != HFSBI_INDENT_ADD && rule != HFSBI_INDENT_REMOVE &&
         rule != HFSBI_INDENT_TABLE &&
-        !(rule == HFSBI_INDENT_UNITS && r->map.shift))
+        !(rule == HFSBI_INDENT_UNITS && r->map.units.shift))
         return HFSB_OK;
     if (!r->shifted_known)
         st = hfsbi_indent_shifted(r->alloc, &r->olds, &r->news, r->folds,
@@ -516,7 +524,7 @@ static hfsb_status hfsbi_replace(hfsbi_rewriter *r, hfsbi_match *match) {
     if (st == HFSB_OK) st = hfsbi_rewrite_diff(r);
     if (st != HFSB_OK) return st;
     hfsbi_rewrite_load(r, *match);
-    r->above_sent.ptr = NULL;
+    r->above.sent.ptr = NULL;
     if (r->rung >= HFSBI_RUNG_INDENT) st = hfsbi_check_shifted(r);
     if (st != HFSB_OK) return st;
     return hfsbi_rewrite_lines(r, hfsbi_new_line_end(r, match->start));
