@@ -295,6 +295,12 @@ HFSBI_UNUSED static inline bool hfsbi_json_is_blank(char c) {
     return c == ' ' || c == '\n' || c == '\r' || c == '\t';
 }
 
+/* The string at a key of an object, or "". */
+HFSBI_UNUSED static inline hfsb_str
+hfsbi_json_get_str(const hfsb_json_value *object, const char *key) {
+    return hfsb_json_str(hfsb_json_get(object, key), HFSB_LIT(""));
+}
+
 /* ---- json_*.c: scanning strings, a block at a time ---- */
 
 /* hfsbi_json_mask() compares a block of HFSBI_JSON_BLOCK bytes at once. Its

@@ -114,8 +114,7 @@ static void hfsbi_commit_log_warnings(const hfsb_hub *hub, hfsb_str reply) {
         return;
     it = hfsb_json_begin(hfsb_json_get(doc.root, "warnings"));
     while (hfsb_json_next(&it)) {
-        hfsb_str text =
-            hfsb_json_str(hfsb_json_get(it.value, "message"), HFSB_LIT(""));
+        hfsb_str text = hfsbi_json_get_str(it.value, "message");
         hfsbi_hub_log(hub, "README.md: %.*s",
                       (int)(text.len < 500 ? text.len : 500), text.ptr);
     }

@@ -496,9 +496,7 @@ static hfsb_status hfsbi_create_has_old(hfsbi_create *c, bool *has) {
     if (st != HFSB_OK) return HFSB_OK; /* the commit is what matters */
     it = hfsb_json_begin(hfsb_json_get(doc.root, "siblings"));
     while (hfsb_json_next(&it))
-        if (hfsb_str_equal(hfsb_json_str(hfsb_json_get(it.value, "rfilename"),
-                                         HFSB_LIT("")),
-                           name))
+        if (hfsb_str_equal(hfsbi_json_get_str(it.value, "rfilename"), name))
             *has = true;
     hfsb_json_free(&doc);
     return HFSB_OK;

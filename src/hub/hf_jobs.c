@@ -48,7 +48,7 @@ typedef struct hfsbi_hf_jobs_call {
 /* A text member of a job, cut to a sane length; "" if there is none. */
 static hfsb_str hfsbi_hf_jobs_text(const hfsb_json_value *job,
                                    const char            *key) {
-    hfsb_str text = hfsb_json_str(hfsb_json_get(job, key), HFSB_LIT(""));
+    hfsb_str text = hfsbi_json_get_str(job, key);
     return hfsb_str_slice(text, 0, hfsb_utf8_offset(text, HFSBI_HF_JOBS_TEXT));
 }
 

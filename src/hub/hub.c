@@ -344,7 +344,7 @@ hfsbi_hub_ask_owner(hfsb_hub *hub, const hfsb_cancel *cancel, hfsb_err *err) {
     doc.alloc = hub->alloc;
     status = hfsb_hub_whoami(hub, cancel, &doc, err);
     if (status != HFSB_OK) return status;
-    name = hfsb_json_str(hfsb_json_get(doc.root, "name"), HFSB_LIT(""));
+    name = hfsbi_json_get_str(doc.root, "name");
     if (!name.len)
         status = hfsbi_fail(err, HFSB_REMOTE, 0,
                             "The Hub's answer to whoami has no name.");

@@ -469,7 +469,7 @@ HFSBI_FN bool hfsbi_mcp_session_end(hfsb_mcp *mcp, hfsb_str id) {
     hfsbi_mcp_session *session = hfsbi_mcp_session_find(mcp, id);
     hfsb_mcp_call     *call;
     if (!session) return false;
-    mcp->ended[mcp->ended_count++ % HFSBI_MCP_ENDED] = hfsb_fnv(id);
+    mcp->ended.ids[mcp->ended.count++ % HFSBI_MCP_ENDED] = hfsb_fnv(id);
     session->users++;
     hfsbi_mcp_session_close(session);
     call = mcp->calls;
@@ -486,8 +486,8 @@ HFSBI_FN bool hfsbi_mcp_session_end(hfsb_mcp *mcp, hfsb_str id) {
 HFSBI_FN bool hfsbi_mcp_session_has_ended(const hfsb_mcp *mcp, hfsb_str id) {
     unsigned long long hash = hfsb_fnv(id);
     size_t             i;
-    for (i = 0; i < HFSBI_MCP_ENDED && i < mcp->ended_count; i++)
-        if (mcp->ended[i] == hash) return true;
+    for (i = 0; i < HFSBI_MCP_ENDED && i < mcp->ended.count; i++)
+        if (mcp->ended.ids[i] == hash) return true;
     return false;
 }
 
@@ -507,7 +507,7 @@ static void hfsbi_mcp_call_running(hfsb_mcp_call *call, long long now) {
     hfsb_tool_result so_far = HFSB_INIT;
     hfsb_call_opts   opts = HFSB_INIT;
     arguments.alloc = call->mcp->alloc;
-    opts.page = call->mcp->page;
+    opts.page = call->mcp->limits.page;
     hfsb_buf_append(&arguments, HFSB_LIT("{\"wait_ms\":0,\"id\":"));
     hfsbi_json_put_quoted(&arguments, job);
     hfsb_buf_append_byte(&arguments, '}');
@@ -557,7 +557,7 @@ static void hfsbi_mcp_call_expire_thread(hfsb_mcp_call *call, long long now) {
         hfsbi_mcp_call_answer(call, &blocks);
     } else {
         hfsbi_mcp_call_stop_thread(call, HFSBI_MCP_CALL_TIMED_OUT);
-        call->deadline = now + mcp->beat_ms;
+        call->deadline = now + mcp->limits.beat_ms;
         hfsbi_mcp_call_arm(call);
     }
     hfsb_buf_free(&blocks.json);
@@ -574,7 +574,7 @@ static void hfsbi_mcp_call_tick(hfsbi_timer *timer) {
         else hfsbi_mcp_call_expire(call, now);
         return;
     }
-    if (beat) call->next_beat = now + call->mcp->beat_ms;
+    if (beat) call->next_beat = now + call->mcp->limits.beat_ms;
     hfsbi_mcp_call_arm(call);
     if (beat) hfsbi_mcp_call_beat(call, now);
 }
@@ -618,7 +618,8 @@ static void hfsbi_mcp_call_work(hfsb_mcp_call *call) {
     call->shared.post.done = hfsbi_mcp_call_posted;
     call->in_thread = true;
     call->mcp->working++;
-    if (!call->ask.own) call->deadline = call->started + call->mcp->answer_ms;
+    if (!call->ask.own)
+        call->deadline = call->started + call->mcp->limits.answer_ms;
     hfsbi_mcp_call_arm(call);
     hfsbi_loop_work(call->mcp->loop, &call->task);
 }
@@ -654,7 +655,7 @@ static void hfsbi_mcp_call_command(hfsb_mcp_call *call) {
         return;
     }
     hfsbi_call_listen(call->command, hfsbi_mcp_call_progressed, call);
-    call->deadline = call->started + call->mcp->answer_ms;
+    call->deadline = call->started + call->mcp->limits.answer_ms;
     hfsbi_mcp_call_arm(call);
 }
 
@@ -664,7 +665,7 @@ static hfsb_status hfsbi_mcp_call_prepare(hfsb_mcp_call    *call,
     hfsb_call_opts opts = HFSB_INIT;
     hfsb_status    st;
     opts.strict = opts.images = true;
-    opts.page = call->mcp->page;
+    opts.page = call->mcp->limits.page;
     opts.cancel = &call->cancel;
     opts.user = call;
     if (hfsbi_mcp_call_beats(call)) opts.on_text = hfsbi_mcp_call_printed;
@@ -687,7 +688,7 @@ static hfsb_mcp_call *hfsbi_mcp_call_new(hfsbi_mcp_channel *channel,
     hfsbi_cancel_init(&call->cancel);
     call->mcp = mcp;
     call->ask.kept.alloc = call->blocks.json.alloc = mcp->alloc;
-    call->blocks.max = mcp->max_result;
+    call->blocks.max = mcp->limits.max_result;
     call->blocks.tags =
         hfsbi_mcp_list_find(&mcp->list, HFSB_LIT("edit_lines"), NULL);
     call->shared.outbox.alloc = call->shared.tail.alloc = mcp->alloc;
@@ -700,8 +701,8 @@ static hfsb_mcp_call *hfsbi_mcp_call_new(hfsbi_mcp_channel *channel,
     call->timer.fn = hfsbi_mcp_call_tick;
     call->started = hfsb_clock_ms();
     call->next_beat =
-        call->started + (mcp->beat_ms < HFSBI_MCP_FIRST_BEAT_MS
-                             ? mcp->beat_ms
+        call->started + (mcp->limits.beat_ms < HFSBI_MCP_FIRST_BEAT_MS
+                             ? mcp->limits.beat_ms
                              : (long long)HFSBI_MCP_FIRST_BEAT_MS);
     call->deadline = -1;
     call->next = mcp->calls;

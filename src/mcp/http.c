@@ -17,7 +17,7 @@
    until the others are there.
 
    A client may disconnect in every state, which is CLOSED too: then its calls
-   go on unheard, or are cancelled since 2026-07-28.
+   go on unanswered, or are cancelled since 2026-07-28.
 
    Which session a request belongs to:
 
@@ -158,7 +158,7 @@ static void hfsbi_mcp_post_notify(hfsbi_mcp_channel *channel,
 static void hfsbi_mcp_post_arm(hfsbi_mcp_post *p) {
     hfsb_mcp *mcp = p->channel.mcp;
     hfsbi_loop_timer(mcp->loop, &p->timer,
-                     hfsb_clock_ms() + HFSBI_MCP_ALIVE * mcp->beat_ms);
+                     hfsb_clock_ms() + HFSBI_MCP_ALIVE * mcp->limits.beat_ms);
 }
 
 /* Sends a sign of life for proxies that wait for bytes: a comment of the event
@@ -403,7 +403,7 @@ HFSBI_FN hfsb_status hfsbi_mcp_route(hfsb_mcp *mcp, const char *path,
     route.path = path;
     route.fn = hfsbi_mcp_on_post;
     route.user = mcp;
-    route.max_body = mcp->max_message;
+    route.max_body = mcp->limits.max_message;
     return hfsb_server_add(mcp->server, &route, err);
 }
 

@@ -16,7 +16,7 @@
 /* ---- definitions ---- */
 
 static hfsb_str hfsbi_mcp_tool_name(const hfsb_json_value *definition) {
-    return hfsb_json_str(hfsb_json_get(definition, "name"), HFSB_LIT(""));
+    return hfsbi_json_get_str(definition, "name");
 }
 
 /* True when a tool changes nothing. bash_output counts as changing: without
@@ -381,8 +381,7 @@ static hfsb_status hfsbi_mcp_read_tool(const hfsb_mcp_tool *tool,
     const char       *text = tool->schema ? tool->schema : nothing;
     hfsb_status       st =
         hfsbi_mcp_read_object(tool->name, "schema", text, schema, err);
-    hfsb_str type =
-        hfsb_json_str(hfsb_json_get(schema->root, "type"), HFSB_LIT(""));
+    hfsb_str type = hfsbi_json_get_str(schema->root, "type");
     if (st != HFSB_OK) return st;
     if (!hfsb_str_equal(type, HFSB_LIT("object")))
         return hfsbi_fail(err, HFSB_ARG, 0,

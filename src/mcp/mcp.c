@@ -48,7 +48,7 @@ static void hfsbi_mcp_put_jobs(const hfsb_mcp *mcp, hfsb_buf *sink) {
     size_t                   i;
     hfsb_buf_printf(sink,
                     " A command that runs for over %lld s goes on as a job",
-                    mcp->answer_ms / 1000);
+                    mcp->limits.answer_ms / 1000);
     for (i = 0; i < sizeof names / sizeof names[0]; i++) {
         if (!hfsbi_mcp_offers(mcp, names[i])) continue;
         hfsb_buf_printf(sink, "%s%s", before, names[i]);
@@ -172,17 +172,20 @@ static hfsb_mcp *hfsbi_mcp_new(hfsb_server *server, const hfsb_mcp_opts *o) {
     mcp->about.version.alloc = mcp->about.instructions.alloc = *alloc;
     mcp->about.logging = o->logging;
     mcp->list.read_only = o->read_only;
-    mcp->answer_ms = hfsbi_mcp_or_default(o->answer_ms, HFSBI_MCP_ANSWER_MS);
-    mcp->beat_ms = hfsbi_mcp_or_default(o->beat_ms, HFSBI_MCP_BEAT_MS);
-    mcp->grace_ms = hfsbi_mcp_or_default(o->grace_ms, HFSBI_MCP_GRACE_MS);
-    mcp->max_message =
+    mcp->limits.answer_ms =
+        hfsbi_mcp_or_default(o->answer_ms, HFSBI_MCP_ANSWER_MS);
+    mcp->limits.beat_ms = hfsbi_mcp_or_default(o->beat_ms, HFSBI_MCP_BEAT_MS);
+    mcp->limits.grace_ms =
+        hfsbi_mcp_or_default(o->grace_ms, HFSBI_MCP_GRACE_MS);
+    mcp->limits.max_message =
         o->max_message ? o->max_message : (size_t)HFSBI_MCP_MESSAGE;
-    mcp->max_result = o->max_result ? o->max_result : (size_t)HFSBI_MCP_RESULT;
-    if (mcp->max_result < HFSBI_MCP_RESULT_LEAST)
-        mcp->max_result = HFSBI_MCP_RESULT_LEAST;
+    mcp->limits.max_result =
+        o->max_result ? o->max_result : (size_t)HFSBI_MCP_RESULT;
+    if (mcp->limits.max_result < HFSBI_MCP_RESULT_LEAST)
+        mcp->limits.max_result = HFSBI_MCP_RESULT_LEAST;
     /* An answer may have a quarter more, and must not be cut: what follows the
        page would be lost. */
-    mcp->page = (mcp->max_result - HFSBI_MCP_PAGE_REST) / 5 * 4;
+    mcp->limits.page = (mcp->limits.max_result - HFSBI_MCP_PAGE_REST) / 5 * 4;
     mcp->part.stop = hfsbi_mcp_part_stop;
     mcp->part.end = hfsbi_mcp_part_end;
     mcp->part.busy = hfsbi_mcp_part_busy;
@@ -228,11 +231,11 @@ static hfsb_status hfsbi_mcp_open_tools(hfsb_mcp              *mcp,
     o.session = true;
     o.drop_spills = true; /* only the session knows their names */
     if (!o.spill_over)
-        o.spill_over = mcp->max_result / 2 < HFSBI_MCP_SPILL
-                           ? mcp->max_result / 2
+        o.spill_over = mcp->limits.max_result / 2 < HFSBI_MCP_SPILL
+                           ? mcp->limits.max_result / 2
                            : (size_t)HFSBI_MCP_SPILL;
     if (!o.max_page) /* leaves room for notes */
-        o.max_page = mcp->max_result - mcp->max_result / 8;
+        o.max_page = mcp->limits.max_result - mcp->limits.max_result / 8;
     if (!hfsbi_mcp_offers(mcp, "bash")) o.no_imports = true;
     if (!hfsbi_mcp_writes(mcp))
         o.no_checks = true; /* reads start no python3 */

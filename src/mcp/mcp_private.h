@@ -194,7 +194,7 @@ HFSBI_FN void hfsbi_mcp_add_resource(hfsbi_mcp_blocks *b, hfsb_str uri,
                      is not an error
        any           processes that are left running, the file with the whole
                      output
-   The output of bash and of a failure is cut in its middle. An image becomes an
+   The output of bash and of a failure loses its middle. An image becomes an
    image block. */
 HFSBI_FN void hfsbi_mcp_show(hfsb_str tool, const hfsb_tool_result *result,
                              hfsbi_mcp_blocks *out);
@@ -240,8 +240,9 @@ HFSBI_FN hfsb_status hfsbi_mcp_define_requested(hfsb_buf *all, hfsb_err *err);
 
 /* Replaces the built-in tools by those of `all` (a JSON array of definitions)
    that `only` names, or sets that it names (commas between; empty: all but
-   those on request). HFSB_OK; HFSB_ARG when a name is unknown, is not read-only though it must be, or belongs to a
-   tool of the program; HFSB_NOMEM. A failure leaves the list as it was. */
+   those on request). HFSB_OK; HFSB_ARG when a name is unknown, is not
+   read-only though it must be, or belongs to a tool of the program;
+   HFSB_NOMEM. A failure leaves the list as it was. */
 HFSBI_FN hfsb_status hfsbi_mcp_list_choose(hfsbi_mcp_list *list, hfsb_str all,
                                            hfsb_str only, hfsb_err *err);
 
@@ -264,8 +265,8 @@ HFSBI_FN hfsb_status hfsbi_mcp_instruct(hfsb_mcp *mcp, hfsb_str ours);
 /* ---- the object ---- */
 
 /* A client's session: over stdio the connection, over HTTP the requests with
-   the same id (http.c says which), or with none. It owns the commands that
-   were started in it and knows the files that were read.
+   the same id (see http.c), or without one. It owns the commands that were
+   started in it and knows the files that were read.
 
        hold --> in use <--> idle --> dropped, and its commands are ended
                   |                     ^
@@ -329,6 +330,19 @@ typedef struct hfsbi_mcp_remote {
     bool (*on_deadline)(struct hfsb_mcp_call *call, hfsbi_mcp_blocks *out);
 } hfsbi_mcp_remote;
 
+/* What the options set, with their defaults. */
+typedef struct hfsbi_mcp_limits {
+    long long answer_ms, beat_ms, grace_ms;
+    size_t    max_message, max_result;
+    size_t    page; /* bytes of a job's output in an answer */
+} hfsbi_mcp_limits;
+
+/* The sessions that their clients ended last. */
+typedef struct hfsbi_mcp_ended {
+    unsigned long long ids[HFSBI_MCP_ENDED]; /* hashes; a ring */
+    size_t             count;                /* ever */
+} hfsbi_mcp_ended;
+
 struct hfsb_mcp {
     hfsbi_server_part     part; /* first: the server knows the object by it */
     hfsb_server          *server;
@@ -340,14 +354,11 @@ struct hfsb_mcp {
     hfsb_buf              instructions; /* those of the program */
     hfsb_tools           *tools; /* runs nothing; those of sessions are opened
                                 like it */
-    long long             answer_ms, beat_ms, grace_ms;
-    size_t                max_message, max_result;
-    size_t                page; /* bytes of a job's output in an answer */
+    hfsbi_mcp_limits      limits;
     hfsb_json_doc         no_arguments; /* {} */
     hfsbi_mcp_session    *sessions;
-    unsigned long long    ended[HFSBI_MCP_ENDED]; /* hashes of ids; a ring */
-    size_t                ended_count;            /* ever */
-    struct hfsb_mcp_call *calls;                  /* newest first */
+    hfsbi_mcp_ended       ended;
+    struct hfsb_mcp_call *calls; /* newest first */
     size_t                call_count;
     size_t                working; /* calls in threads */
     struct hfsbi_mcp_stdio *stdio;
@@ -365,8 +376,8 @@ HFSBI_FN hfsbi_mcp_session *hfsbi_mcp_session_hold(hfsb_mcp *mcp, hfsb_str id);
 /* The same for a new session that no id finds. */
 HFSBI_FN hfsbi_mcp_session *hfsbi_mcp_session_new(hfsb_mcp *mcp);
 HFSBI_FN void hfsbi_mcp_session_release(hfsbi_mcp_session *session);
-/* Ends the session with that id at the wish of its client: calls are not
-   answered, commands are asked to end. False when there is none. */
+/* Ends the session with that id at the request of its client: calls are not
+   answered, commands are asked to end. False when the id is unknown. */
 HFSBI_FN bool hfsbi_mcp_session_end(hfsb_mcp *mcp, hfsb_str id);
 /* True when a client has ended the session with that id. */
 HFSBI_FN bool hfsbi_mcp_session_has_ended(const hfsb_mcp *mcp, hfsb_str id);
@@ -472,8 +483,8 @@ HFSBI_FN hfsb_status hfsbi_mcp_call_start(hfsbi_mcp_channel       *channel,
 /* Cancels the calls of a session with that id. */
 HFSBI_FN void hfsbi_mcp_call_cancel(hfsbi_mcp_session     *session,
                                     const hfsb_json_value *id);
-/* The channel can send nothing more. Its calls go on unheard, or with cancel
-   they are stopped and their commands killed. */
+/* The channel can send nothing more. Its calls go on unanswered, or with
+   cancel they are stopped and their commands killed. */
 HFSBI_FN void hfsbi_mcp_calls_detach(hfsbi_mcp_channel *channel, bool cancel);
 /* The server stops: cancels the calls in threads, with `all` every call. */
 HFSBI_FN void hfsbi_mcp_calls_stop(hfsb_mcp *mcp, bool all);

@@ -120,9 +120,7 @@ static bool hfsbi_mcp_read_shape(const hfsb_json_value *root,
         return hfsbi_mcp_invalid(m, "A message must be a JSON-RPC 2.0 "
                                     "object.");
     if (hfsbi_mcp_is_id(id)) m->id = id;
-    if (!hfsb_str_equal(
-            hfsb_json_str(hfsb_json_get(root, "jsonrpc"), HFSB_LIT("")),
-            HFSB_LIT("2.0")))
+    if (!hfsb_str_equal(hfsbi_json_get_str(root, "jsonrpc"), HFSB_LIT("2.0")))
         return hfsbi_mcp_invalid(m, "A message must have \"jsonrpc\": "
                                     "\"2.0\".");
     if (!name &&
@@ -238,12 +236,11 @@ static bool hfsbi_mcp_check_modern(const hfsbi_mcp_head *head, hfsb_str method,
                           "\"" HFSBI_MCP_MODERN "\", or initialize.");
         return hfsbi_mcp_refuse(m, HFSBI_MCP_VERSION, 400);
     }
-    level = hfsbi_mcp_level(hfsb_json_str(
-        hfsb_json_get(meta, HFSBI_MCP_KEY "logLevel"), HFSB_LIT("")));
+    level =
+        hfsbi_mcp_level(hfsbi_json_get_str(meta, HFSBI_MCP_KEY "logLevel"));
     if (level >= 0) m->level = level;
-    m->client = hfsb_json_str(hfsb_json_get(info, "name"), HFSB_LIT(""));
-    m->client_version =
-        hfsb_json_str(hfsb_json_get(info, "version"), HFSB_LIT(""));
+    m->client = hfsbi_json_get_str(info, "name");
+    m->client_version = hfsbi_json_get_str(info, "version");
     return !head->http || hfsbi_mcp_check_headers(head, method, m);
 }
 
@@ -303,8 +300,7 @@ static bool hfsbi_mcp_read_list(hfsbi_mcp_message *m) {
 }
 
 static bool hfsbi_mcp_read_level(hfsbi_mcp_message *m) {
-    hfsb_str level =
-        hfsb_json_str(hfsb_json_get(m->params, "level"), HFSB_LIT(""));
+    hfsb_str level = hfsbi_json_get_str(m->params, "level");
     m->level = hfsbi_mcp_level(level);
     if (m->level >= 0) return true;
     hfsbi_mcp_explain(
@@ -317,8 +313,7 @@ static bool hfsbi_mcp_read_level(hfsbi_mcp_message *m) {
 /* Agrees on the version that the client asks for, or on the newest legacy
    one. */
 static bool hfsbi_mcp_read_initialize(hfsbi_mcp_message *m) {
-    m->version = hfsb_json_str(hfsb_json_get(m->params, "protocolVersion"),
-                               HFSB_LIT(""));
+    m->version = hfsbi_json_get_str(m->params, "protocolVersion");
     if (hfsbi_mcp_era_of(m->version) != HFSBI_ERA_LEGACY)
         m->version = HFSB_LIT(HFSBI_MCP_LATEST);
     return true;

@@ -38,7 +38,7 @@ static hfsb_status hfsbi_mcp_remote_call(hfsb_mcp_call *call, hfsb_str tool,
                                          hfsb_tool_result      *result) {
     hfsb_call_opts opts = HFSB_INIT;
     opts.strict = opts.images = true;
-    opts.page = call->mcp->page;
+    opts.page = call->mcp->limits.page;
     if (hfsb_str_equal(tool, HFSB_LIT("bash"))) {
         opts.on_text = hfsbi_mcp_call_printed;
         opts.user = call;
@@ -98,9 +98,8 @@ static hfsb_status hfsbi_mcp_remote_ask(hfsb_mcp_call *call, const char *tool,
 
 /* A Hub that did not answer: a job costs money and must not start twice. */
 static void hfsbi_mcp_remote_no_hub(hfsb_mcp_call *call, long long seconds) {
-    hfsb_str operation = hfsb_json_str(
-        hfsb_json_get(call->ask.arguments, "operation"), HFSB_LIT(""));
-    bool starts = hfsb_str_equal(operation, HFSB_LIT("run"));
+    hfsb_str operation = hfsbi_json_get_str(call->ask.arguments, "operation");
+    bool     starts = hfsb_str_equal(operation, HFSB_LIT("run"));
     hfsb_mcp_fail(call, "The Hugging Face Hub did not answer within %lld s%s",
                   seconds,
                   starts ? "; it is not known whether the job was started. "

@@ -208,91 +208,88 @@ typedef enum hfsbi_mcp_job_state {
     HFSBI_MCP_JOB_SIGNALLED
 } hfsbi_mcp_job_state;
 
-/* The facts of a result that a model needs. Texts belong to the result. */
+/* How a command ended, if it has. */
+typedef struct hfsbi_mcp_job_end {
+    hfsbi_mcp_job_state state;
+    long long           value;   /* exit code or signal */
+    hfsb_str            signal;  /* its name, or "" */
+    hfsb_str            meaning; /* of an exit code that is an answer, or "" */
+} hfsbi_mcp_job_end;
+
+/* The lines of a file that a result of read contains. */
+typedef struct hfsbi_mcp_lines {
+    unsigned long long first, last; /* 0: not known */
+    unsigned long long total;       /* or HFSBI_MCP_ABSENT */
+} hfsbi_mcp_lines;
+
+/* The facts of a result that a model needs. All values belong to the
+   result. */
 typedef struct hfsbi_mcp_facts {
-    unsigned long long  total_lines; /* of read, or HFSBI_MCP_ABSENT */
-    unsigned long long  first_line, last_line; /* of read; 0: not known */
-    unsigned long long  offset;      /* of bash_output, or HFSBI_MCP_ABSENT */
-    unsigned long long  next_offset; /* of both; 0: none */
-    bool                follows_job; /* of bash_output, bash_input: it is the
-                                        output of one job */
-    hfsbi_mcp_job_state job;
-    long long           job_value; /* exit code or signal */
-    hfsb_str            signal;    /* its name, or "" */
-    size_t              left;      /* processes left running, */
-    struct {
-        long long pid;
-        hfsb_str  command;
-    } first[HFSBI_MCP_LEFT];   /* and the first of them */
-    hfsb_str image, mime_type; /* base64; "": not an image */
-    hfsb_str notes;            /* those that are not in the output, or "" */
-    hfsb_str tag;              /* of the file that was read, or "" */
-    hfsb_str spill_path;       /* of the file with the whole output, or "" */
-    size_t   spill_bytes;      /* that it holds only; 0: all */
-    size_t   total_chars;      /* of an output that was truncated; 0: whole */
-    hfsb_str id;               /* of the job, or "" */
-    hfsb_str meaning;          /* of an exit code that is an answer, or "" */
+    hfsbi_mcp_lines    lines;
+    unsigned long long offset;      /* of bash_output, or HFSBI_MCP_ABSENT */
+    unsigned long long next_offset; /* of read too; 0: none */
+    bool               follows_job; /* of bash_output, bash_input: it is the
+                                       output of one job */
+    hfsbi_mcp_job_end  job;
+    const hfsb_json_value *left; /* processes left running, or NULL */
+    hfsb_str               image, mime_type; /* base64; "": not an image */
+    hfsb_str               notes; /* those that are not in the output, or "" */
+    hfsb_str               tag;   /* of the file that was read, or "" */
+    hfsb_str spill_path;  /* of the file with the whole output, or "" */
+    size_t   spill_bytes; /* that it holds only; 0: all */
+    size_t   total_chars; /* of an output that was truncated; 0: whole */
+    hfsb_str id;          /* of the job, or "" */
 } hfsbi_mcp_facts;
 
-static void hfsbi_mcp_job_facts(const hfsb_json_value *extra,
-                                hfsbi_mcp_facts       *f) {
-    const hfsb_json_value *code = hfsb_json_get(extra, "exit_code");
-    const hfsb_json_value *by = hfsb_json_get(extra, "signal");
-    f->follows_job = hfsb_json_get(extra, "running") != NULL;
-    if (hfsb_json_bool(hfsb_json_get(extra, "running"), false))
-        f->job = HFSBI_MCP_JOB_RUNS;
-    else if (hfsb_json_bool(hfsb_json_get(extra, "timed_out"), false))
-        f->job = HFSBI_MCP_JOB_TIMED_OUT;
+static void hfsbi_mcp_read_job_end(const hfsb_json_value *x,
+                                   hfsbi_mcp_job_end     *job) {
+    const hfsb_json_value *code = hfsb_json_get(x, "exit_code");
+    const hfsb_json_value *by = hfsb_json_get(x, "signal");
+    if (hfsb_json_bool(hfsb_json_get(x, "running"), false))
+        job->state = HFSBI_MCP_JOB_RUNS;
+    else if (hfsb_json_bool(hfsb_json_get(x, "timed_out"), false))
+        job->state = HFSBI_MCP_JOB_TIMED_OUT;
     else if (hfsb_json_type_of(code) == HFSB_JSON_INT)
-        f->job = HFSBI_MCP_JOB_EXITED;
+        job->state = HFSBI_MCP_JOB_EXITED;
     else if (hfsb_json_type_of(by) == HFSB_JSON_INT)
-        f->job = HFSBI_MCP_JOB_SIGNALLED;
-    f->job_value =
-        hfsb_json_int(f->job == HFSBI_MCP_JOB_SIGNALLED ? by : code, 0);
-    f->signal =
-        hfsb_json_str(hfsb_json_get(extra, "signal_name"), HFSB_LIT(""));
+        job->state = HFSBI_MCP_JOB_SIGNALLED;
+    job->value =
+        hfsb_json_int(job->state == HFSBI_MCP_JOB_SIGNALLED ? by : code, 0);
+    job->signal = hfsbi_json_get_str(x, "signal_name");
+    job->meaning = hfsbi_json_get_str(x, "exit_meaning");
 }
 
 static void hfsbi_mcp_output_facts(const hfsb_json_value *x,
                                    hfsbi_mcp_facts       *f) {
-    f->notes = hfsb_json_str(hfsb_json_get(x, "notes"), HFSB_LIT(""));
-    f->spill_path =
-        hfsb_json_str(hfsb_json_get(x, "spill_path"), HFSB_LIT(""));
+    f->notes = hfsbi_json_get_str(x, "notes");
+    f->spill_path = hfsbi_json_get_str(x, "spill_path");
     f->spill_bytes =
         (size_t)hfsb_json_uint(hfsb_json_get(x, "spill_bytes"), 0);
     if (hfsb_json_bool(hfsb_json_get(x, "truncated"), false))
         f->total_chars =
             (size_t)hfsb_json_uint(hfsb_json_get(x, "total_chars"), 0);
-    f->id = hfsb_json_str(hfsb_json_get(x, "id"), HFSB_LIT(""));
-    f->meaning = hfsb_json_str(hfsb_json_get(x, "exit_meaning"), HFSB_LIT(""));
+    f->id = hfsbi_json_get_str(x, "id");
 }
 
 /* Reads the fields of a result. */
 static void hfsbi_mcp_read_facts(const hfsb_tool_result *result,
                                  hfsbi_mcp_facts        *f) {
     const hfsb_json_value *x = result->fields.root;
-    hfsb_json_iter         it;
-    size_t                 n = 0;
     memset(f, 0, sizeof *f);
-    f->total_lines =
+    f->lines.total =
         hfsb_json_uint(hfsb_json_get(x, "total_lines"), HFSBI_MCP_ABSENT);
-    f->first_line = hfsb_json_uint(hfsb_json_get(x, "first_line"), 0);
-    f->last_line = hfsb_json_uint(hfsb_json_get(x, "last_line"), 0);
+    f->lines.first = hfsb_json_uint(hfsb_json_get(x, "first_line"), 0);
+    f->lines.last = hfsb_json_uint(hfsb_json_get(x, "last_line"), 0);
     f->offset = hfsb_json_uint(hfsb_json_get(x, "offset"), HFSBI_MCP_ABSENT);
     f->next_offset = hfsb_json_uint(hfsb_json_get(x, "next_offset"), 0);
-    f->image = hfsb_json_str(hfsb_json_get(x, "data"), HFSB_LIT(""));
-    f->mime_type = hfsb_json_str(hfsb_json_get(x, "mime_type"), HFSB_LIT(""));
+    f->image = hfsbi_json_get_str(x, "data");
+    f->mime_type = hfsbi_json_get_str(x, "mime_type");
     if (!f->mime_type.len) f->image = HFSB_LIT("");
     hfsbi_mcp_output_facts(x, f);
-    f->tag = hfsb_json_str(hfsb_json_get(x, "tag"), HFSB_LIT(""));
-    hfsbi_mcp_job_facts(x, f);
-    f->left = hfsb_json_count(hfsb_json_get(x, "left_running"));
-    it = hfsb_json_begin(hfsb_json_get(x, "left_running"));
-    for (; n < HFSBI_MCP_LEFT && hfsb_json_next(&it); n++) {
-        f->first[n].pid = hfsb_json_int(hfsb_json_get(it.value, "pid"), 0);
-        f->first[n].command =
-            hfsb_json_str(hfsb_json_get(it.value, "command"), HFSB_LIT("?"));
-    }
+    f->tag = hfsbi_json_get_str(x, "tag");
+    f->follows_job = hfsb_json_get(x, "running") != NULL;
+    hfsbi_mcp_read_job_end(x, &f->job);
+    f->left = hfsb_json_get(x, "left_running");
 }
 
 /* ---- footers ---- */
@@ -330,8 +327,8 @@ static void hfsbi_mcp_cut_footer(hfsb_buf *out, hfsb_str output,
 static unsigned long long hfsbi_mcp_last_shown(hfsb_str shown, bool cut,
                                                const hfsbi_mcp_facts *f) {
     unsigned long long lines = hfsb_str_count_byte(shown, '\n');
-    unsigned long long last = f->first_line + (lines ? lines - 1 : 0);
-    return cut && last < f->last_line ? last : f->last_line;
+    unsigned long long last = f->lines.first + (lines ? lines - 1 : 0);
+    return cut && last < f->lines.last ? last : f->lines.last;
 }
 
 /* Which lines of a file are shown. If a server did not report that, the footer
@@ -340,23 +337,23 @@ static void hfsbi_mcp_read_footer(hfsb_buf *out, hfsb_str output,
                                   hfsb_str shown, const hfsbi_mcp_facts *f) {
     bool               cut = shown.len < output.len;
     unsigned long long last = hfsbi_mcp_last_shown(shown, cut, f);
-    bool               counted = f->total_lines != HFSBI_MCP_ABSENT;
+    bool               counted = f->lines.total != HFSBI_MCP_ABSENT;
     char               of[40] = "";
-    if (counted) snprintf(of, sizeof of, " of %llu", f->total_lines);
+    if (counted) snprintf(of, sizeof of, " of %llu", f->lines.total);
     if (!shown.len && counted)
         hfsbi_mcp_put_footer(out,
-                             f->total_lines ? "[past the end: the file has "
+                             f->lines.total ? "[past the end: the file has "
                                               "%llu lines]"
                                             : "[the file is empty: %llu "
                                               "lines]",
-                             f->total_lines);
-    else if (!f->first_line) hfsbi_mcp_cut_footer(out, output, shown);
+                             f->lines.total);
+    else if (!f->lines.first) hfsbi_mcp_cut_footer(out, output, shown);
     else if (cut || f->next_offset)
         hfsbi_mcp_put_footer(out,
                              "[lines %llu-%llu%s; read on with offset=%llu]",
-                             f->first_line, last, of, last + 1);
-    else if (f->first_line > 1)
-        hfsbi_mcp_put_footer(out, "[lines %llu-%llu%s]", f->first_line, last,
+                             f->lines.first, last, of, last + 1);
+    else if (f->lines.first > 1)
+        hfsbi_mcp_put_footer(out, "[lines %llu-%llu%s]", f->lines.first, last,
                              of);
 }
 
@@ -380,40 +377,43 @@ static unsigned long long hfsbi_mcp_next_offset(hfsb_str               output,
 static void hfsbi_mcp_job_footer(hfsb_buf *out, unsigned long long next,
                                  const hfsbi_mcp_facts *f) {
     char state[64] = "ended";
-    switch (f->job) {
+    switch (f->job.state) {
     case HFSBI_MCP_JOB_ENDED: break;
     case HFSBI_MCP_JOB_RUNS: snprintf(state, sizeof state, "running"); break;
     case HFSBI_MCP_JOB_TIMED_OUT:
         snprintf(state, sizeof state, "ended by its timeout");
         break;
     case HFSBI_MCP_JOB_EXITED:
-        snprintf(state, sizeof state, "ended, exit code %lld", f->job_value);
+        snprintf(state, sizeof state, "ended, exit code %lld", f->job.value);
         break;
     case HFSBI_MCP_JOB_SIGNALLED:
-        if (f->signal.len)
-            snprintf(state, sizeof state, "killed by %.*s", (int)f->signal.len,
-                     f->signal.ptr);
+        if (f->job.signal.len)
+            snprintf(state, sizeof state, "killed by %.*s",
+                     (int)f->job.signal.len, f->job.signal.ptr);
         else
             snprintf(state, sizeof state, "ended by signal %lld",
-                     f->job_value);
+                     f->job.value);
         break;
     }
     hfsbi_mcp_put_footer(out, "[%s; next_offset=%llu]", state, next);
 }
 
 /* Processes that a command left running. */
-static void hfsbi_mcp_left_footer(hfsb_buf *out, const hfsbi_mcp_facts *f) {
-    size_t i;
-    if (!f->left) return;
+static void hfsbi_mcp_left_footer(hfsb_buf *out, const hfsb_json_value *left) {
+    hfsb_json_iter it = hfsb_json_begin(left);
+    size_t         i, count = hfsb_json_count(left);
+    if (!count) return;
     hfsbi_mcp_put_footer(out, "[left running: ");
-    for (i = 0; i < f->left && i < HFSBI_MCP_LEFT; i++) {
-        hfsb_str command = f->first[i].command;
-        hfsb_buf_printf(out, "%s%lld (", i ? ", " : "", f->first[i].pid);
+    for (i = 0; i < HFSBI_MCP_LEFT && hfsb_json_next(&it); i++) {
+        hfsb_str command =
+            hfsb_json_str(hfsb_json_get(it.value, "command"), HFSB_LIT("?"));
+        hfsb_buf_printf(out, "%s%lld (", i ? ", " : "",
+                        hfsb_json_int(hfsb_json_get(it.value, "pid"), 0));
         hfsb_buf_append(
             out, hfsb_str_slice(command, 0, hfsb_utf8_offset(command, 80)));
         hfsb_buf_append_byte(out, ')');
     }
-    if (i < f->left) hfsb_buf_printf(out, " and %zu more", f->left - i);
+    if (i < count) hfsb_buf_printf(out, " and %zu more", count - i);
     hfsb_buf_append_byte(out, ']');
 }
 
@@ -506,18 +506,18 @@ static void hfsbi_mcp_put_result_text(hfsb_str                tool,
         hfsbi_mcp_put_footer(&end, "%s", "ERROR: ");
         hfsb_buf_append(&end, hfsbi_mcp_cut(hfsb_buf_str(&result->error),
                                             hfsbi_mcp_few(b)));
-        if (f->job == HFSBI_MCP_JOB_SIGNALLED && f->signal.len)
-            hfsb_buf_printf(&end, " (killed by %.*s)", (int)f->signal.len,
-                            f->signal.ptr);
-    } else if (f->meaning.len) {
-        hfsbi_mcp_put_footer(&end, "[exit code %lld: ", f->job_value);
-        hfsb_buf_append(&end, f->meaning);
+        if (f->job.state == HFSBI_MCP_JOB_SIGNALLED && f->job.signal.len)
+            hfsb_buf_printf(&end, " (killed by %.*s)", (int)f->job.signal.len,
+                            f->job.signal.ptr);
+    } else if (f->job.meaning.len) {
+        hfsbi_mcp_put_footer(&end, "[exit code %lld: ", f->job.value);
+        hfsb_buf_append(&end, f->job.meaning);
         hfsb_buf_append_byte(&end, ']');
     }
     if (!failed && b->tags && f->tag.len &&
         hfsb_str_equal(tool, HFSB_LIT("read")))
         hfsbi_mcp_put_footer(&end, "[tag %.*s]", (int)f->tag.len, f->tag.ptr);
-    hfsbi_mcp_left_footer(&end, f);
+    hfsbi_mcp_left_footer(&end, f->left);
     hfsbi_mcp_saved_footer(&end, f);
     room = hfsbi_mcp_room_for(b, end.len + f->spill_path.len + f->id.len +
                                      (f->follows_job ? 0 : f->notes.len));
@@ -545,7 +545,7 @@ HFSBI_FN void hfsbi_mcp_show(hfsb_str tool, const hfsb_tool_result *result,
     text.alloc = out->json.alloc;
     hfsbi_mcp_read_facts(result, &f);
     f.notes = hfsbi_mcp_cut(f.notes, hfsbi_mcp_few(out));
-    failed = !result->success && !f.meaning.len;
+    failed = !result->success && !f.job.meaning.len;
     if (failed) out->is_error = true;
     if (!failed && f.image.len)
         hfsb_buf_append(&text,

@@ -242,7 +242,7 @@ static void hfsbi_stdio_stop(hfsbi_mcp_stdio *io) {
     hfsb_mcp *mcp = io->channel.mcp;
     size_t    left;
     io->state = HFSBI_STDIO_TERM;
-    io->until = hfsb_clock_ms() + mcp->grace_ms;
+    io->until = hfsb_clock_ms() + mcp->limits.grace_ms;
     mcp->stopping = true;
     left = hfsbi_mcp_sessions_sweep(mcp, false);
     hfsbi_mcp_calls_detach(&io->channel, true);
@@ -378,7 +378,7 @@ static void hfsbi_stdio_take(hfsbi_mcp_stdio *io) {
 /* Adds to the line. A line that is too long is refused at once, and the rest
    of it skipped. */
 static void hfsbi_stdio_add(hfsbi_mcp_stdio *io, hfsb_str piece) {
-    size_t   max = io->channel.mcp->max_message;
+    size_t   max = io->channel.mcp->limits.max_message;
     hfsb_err err = HFSB_INIT;
     int      code = HFSBI_MCP_INVALID;
     if (io->skipping) return;

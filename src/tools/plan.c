@@ -170,14 +170,10 @@ HFSBI_FN hfsb_status hfsbi_plan_write(const hfsbi_plan *plan, hfsb_buf *out,
 
 /* ---- the reminder ---- */
 
-static hfsb_str hfsbi_plan_member(const hfsb_json_value *item,
-                                  const char            *key) {
-    return hfsb_json_str(hfsb_json_get(item, key), HFSB_LIT(""));
-}
-
 static bool hfsbi_plan_is_open(const hfsb_json_value *item) {
     const char *done = hfsbi_plan_states[HFSBI_PLAN_COMPLETED];
-    return !hfsb_str_equal(hfsbi_plan_member(item, "status"), hfsb_cstr(done));
+    return !hfsb_str_equal(hfsbi_json_get_str(item, "status"),
+                           hfsb_cstr(done));
 }
 
 HFSBI_FN size_t hfsbi_plan_open(const hfsbi_plan *plan) {
@@ -208,11 +204,11 @@ static hfsb_status hfsbi_remind_write(const hfsb_json_value *plan, size_t open,
         if (!hfsbi_plan_is_open(it.value)) continue;
         listed++;
         hfsb_buf_append(out, HFSB_LIT("- "));
-        hfsbi_remind_put(out, hfsbi_plan_member(it.value, "id"));
+        hfsbi_remind_put(out, hfsbi_json_get_str(it.value, "id"));
         hfsb_buf_append(out, HFSB_LIT(" ("));
-        hfsb_buf_append(out, hfsbi_plan_member(it.value, "status"));
+        hfsb_buf_append(out, hfsbi_json_get_str(it.value, "status"));
         hfsb_buf_append(out, HFSB_LIT("): "));
-        hfsbi_remind_put(out, hfsbi_plan_member(it.value, "content"));
+        hfsbi_remind_put(out, hfsbi_json_get_str(it.value, "content"));
         hfsb_buf_append_byte(out, '\n');
     }
     if (open > listed) hfsb_buf_printf(out, "- and %zu more\n", open - listed);
