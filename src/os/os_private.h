@@ -395,7 +395,27 @@ typedef enum hfsbi_walk_end {
     HFSBI_WALK_CANCELLED /* its cancel was set */
 } hfsbi_walk_end;
 
+/* How to walk. */
+enum {
+    HFSBI_FIND_ALL = 1,      /* include ignored entries and .git */
+    HFSBI_FIND_IGNORED = 2,  /* visit ignored entries, but do not enter them */
+    HFSBI_FIND_SORTED = 4,   /* visit the names of a folder in order */
+    HFSBI_FIND_NO_FOLLOW = 8 /* do not follow a symlink as the start */
+};
+
 typedef struct hfsbi_finder_level hfsbi_finder_level;
+
+/* How far a walk has come. */
+typedef struct hfsbi_finder_at {
+    hfsb_buf            path;   /* of the entry, as ignore rules see it */
+    size_t              prefix; /* bytes of `path` up to the start */
+    hfsb_buf            from;   /* the start, as the deny list sees it; empty
+                                   at the root */
+    hfsbi_ignore       *ignore; /* NULL: no rules so far */
+    hfsbi_finder_level *levels; /* HFSBI_FINDER_DEPTH of them */
+    size_t              depth;  /* levels in use */
+    size_t              names;  /* bytes of names held */
+} hfsbi_finder_at;
 
 /* All zero at first, except for the fields that the caller sets. */
 typedef struct hfsbi_finder {
@@ -403,16 +423,11 @@ typedef struct hfsbi_finder {
     const hfsb_cancel *cancel; /* ends the walk (NULL: none) */
     const hfsb_root   *place;
     hfsb_alloc         alloc;
-    bool               all;       /* include ignored entries and .git */
-    bool               sorted;    /* visit the names of a folder in order */
-    bool               no_follow; /* a symlink as the start is not followed */
-    bool      shows_ignored; /* ignored entries are visited, not entered */
-    size_t    offset;        /* results to skip */
-    size_t    page;          /* bytes of output */
-    size_t    max_depth;     /* nested folders, the start included (0: up to
-                                 HFSBI_FINDER_DEPTH) */
-    long long until;         /* deadline on hfsb_clock_ms() (0: in
-                                HFSBI_FINDER_MS) */
+    unsigned           flags;     /* HFSBI_FIND_ */
+    size_t             max_depth; /* nested folders, the start included (0: up
+                                     to HFSBI_FINDER_DEPTH) */
+    long long          until;     /* deadline on hfsb_clock_ms() (0: in
+                                     HFSBI_FINDER_MS) */
     /* A quick filter: a folder that is not wanted is not entered, another
        entry not visited. NULL: everything is wanted. */
     bool (*wants)(void *user, const hfsbi_entry *entry);
@@ -434,15 +449,8 @@ typedef struct hfsbi_finder {
     hfsbi_walk_end end;     /* visit may set it to HFSBI_WALK_STOPPED */
 
     /* private */
-    hfsb_buf            path;    /* of the entry, as ignore rules see it */
-    hfsb_buf            from;    /* the start, as the deny list sees it; empty
-                                    at the root */
-    size_t              prefix;  /* bytes of `path` up to the start */
-    hfsbi_ignore       *ignore;  /* NULL: no rules so far */
-    bool                at_root; /* the start is / */
-    size_t              names;   /* bytes of names held */
-    hfsbi_finder_level *levels;  /* HFSBI_FINDER_DEPTH of them */
-    size_t              depth;   /* levels in use */
+    hfsbi_finder_at at;
+    bool            at_root; /* the start is / */
 } hfsbi_finder;
 
 /* Resolves path ("": the working directory) into f->spot. HFSB_OK, or the

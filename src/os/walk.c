@@ -62,10 +62,10 @@ static hfsb_status hfsbi_finder_push(hfsbi_finder *f, int dir, hfsb_str folder,
     *pushed = false;
     text.alloc = f->alloc;
     if (has_rules) st = hfsbi_rules_read_folder(dir, &text);
-    if (st == HFSB_OK && text.len && !f->ignore)
-        st = hfsbi_ignore_open(&f->alloc, &f->ignore);
-    if (st == HFSB_OK && f->ignore) {
-        st = hfsbi_ignore_push(f->ignore, folder, hfsb_buf_str(&text));
+    if (st == HFSB_OK && text.len && !f->at.ignore)
+        st = hfsbi_ignore_open(&f->alloc, &f->at.ignore);
+    if (st == HFSB_OK && f->at.ignore) {
+        st = hfsbi_ignore_push(f->at.ignore, folder, hfsb_buf_str(&text));
         *pushed = st == HFSB_OK;
     }
     hfsb_buf_free(&text);
@@ -73,7 +73,7 @@ static hfsb_status hfsbi_finder_push(hfsbi_finder *f, int dir, hfsb_str folder,
 }
 
 static void hfsbi_finder_pop(hfsbi_finder *f) {
-    hfsbi_ignore_pop(f->ignore);
+    hfsbi_ignore_pop(f->at.ignore);
 }
 
 /* ---- rules of the folders above ---- */
@@ -167,8 +167,8 @@ static bool hfsbi_descent_arrived(const hfsbi_descent *d) {
            at.st_ino == want->st_ino;
 }
 
-/* Descends to the walk's folder and sets f->path and f->prefix. If the path
-   no longer leads there, pops all rules again. HFSB_OK or HFSB_NOMEM. */
+/* Descends to the walk's folder and sets path and prefix of the walk. If the
+   path no longer leads there, pops all rules again. HFSB_OK or HFSB_NOMEM. */
 static hfsb_status hfsbi_descent_run(hfsbi_descent *d) {
     hfsb_status st = HFSB_OK;
     while (st == HFSB_OK && d->pos < d->rest.len) {
@@ -179,8 +179,8 @@ static hfsb_status hfsbi_descent_run(hfsbi_descent *d) {
         hfsbi_descent_arrived(d)) {
         st = hfsbi_descent_push(d, true);
         if (st == HFSB_OK && d->inside)
-            st = hfsb_buf_append(&d->f->path, hfsbi_descent_path(d));
-        d->f->prefix = d->f->path.len + (d->f->path.len > 0);
+            st = hfsb_buf_append(&d->f->at.path, hfsbi_descent_path(d));
+        d->f->at.prefix = d->f->at.path.len + (d->f->at.path.len > 0);
         return st;
     }
     for (; d->pushed; d->pushed--) hfsbi_finder_pop(d->f);
@@ -236,8 +236,8 @@ HFSBI_FN void hfsbi_put_shown(hfsb_buf *sink, hfsb_str path) {
    others are counted. */
 static hfsb_status hfsbi_finder_warn(hfsbi_finder *f, const char *what) {
     size_t   mark = f->notes.len;
-    hfsb_str path =
-        hfsb_str_slice(hfsb_buf_str(&f->path), f->prefix, f->path.len);
+    hfsb_str path = hfsb_str_slice(hfsb_buf_str(&f->at.path), f->at.prefix,
+                                   f->at.path.len);
     if (f->failed++ >= HFSBI_FINDER_TOLD) return HFSB_OK;
     hfsb_buf_printf(&f->notes, "\n(");
     hfsbi_put_shown(&f->notes, hfsb_buf_str(&f->shown));
@@ -263,7 +263,7 @@ struct hfsbi_finder_level {
     hfsb_buf           names;
     hfsbi_finder_item *items;
     size_t             count, cap, next;
-    size_t             path;   /* length of its path in f->path */
+    size_t             path;   /* length of its path in f->at.path */
     bool               pushed; /* its rules were pushed */
 };
 
@@ -318,8 +318,9 @@ static hfsb_status hfsbi_level_add(hfsbi_finder *f, hfsbi_finder_level *level,
     return HFSB_OK;
 }
 
-/* Reads the names of the folder, sorted if f->sorted. *rules is true if it
-   contains .gitignore or .git, whose info/exclude may have rules too. */
+/* Reads the names of the folder, and sorts them with HFSBI_FIND_SORTED. *rules
+   is true if it contains .gitignore or .git, whose info/exclude may have rules
+   too. */
 static hfsb_status hfsbi_level_read(hfsbi_finder *f, hfsbi_finder_level *level,
                                     bool *rules) {
     hfsb_status    st = HFSB_OK;
@@ -331,7 +332,7 @@ static hfsb_status hfsbi_level_read(hfsbi_finder *f, hfsbi_finder_level *level,
         e = readdir(level->dir);
         if (!e || st != HFSB_OK) break;
         if (hfsbi_is_dots(e->d_name)) continue;
-        if (f->names + level->names.len > HFSBI_FINDER_NAMES) {
+        if (f->at.names + level->names.len > HFSBI_FINDER_NAMES) {
             st = hfsbi_finder_warn(f, "has too many entries, the rest was "
                                       "left out");
             errno = 0;
@@ -344,10 +345,10 @@ static hfsb_status hfsbi_level_read(hfsbi_finder *f, hfsbi_finder_level *level,
     }
     if (st == HFSB_OK && errno != 0 && errno != ENOENT)
         st = hfsbi_finder_warn(f, hfsbi_os_text(errno));
-    f->names += level->names.len;
+    f->at.names += level->names.len;
     for (i = 0; i < level->count; i++)
         level->items[i].name = level->names.ptr + level->items[i].at;
-    if (f->sorted && level->count > 1)
+    if ((f->flags & HFSBI_FIND_SORTED) && level->count > 1)
         hfsbi_sort(level->items, level->count, sizeof *level->items,
                    hfsbi_compare_items);
     return st;
@@ -355,23 +356,23 @@ static hfsb_status hfsbi_level_read(hfsbi_finder *f, hfsbi_finder_level *level,
 
 /* Closes the innermost level. */
 static void hfsbi_finder_leave(hfsbi_finder *f) {
-    hfsbi_finder_level *level = &f->levels[--f->depth];
+    hfsbi_finder_level *level = &f->at.levels[--f->at.depth];
     if (level->dir) closedir(level->dir);
     if (level->pushed) hfsbi_finder_pop(f);
     level->dir = NULL;
     level->pushed = false;
     level->count = level->next = 0;
-    f->names -= level->names.len;
+    f->at.names -= level->names.len;
     hfsb_buf_truncate(&level->names, 0);
 }
 
-/* Opens the folder `name` in dir as the next level; f->path is its path. dir
+/* Opens the folder `name` in dir as the next level; its path is f->at.path. dir
    stays the caller's. If the folder cannot be opened: HFSB_OK, *code is the
    errno and the depth does not change. HFSB_NOMEM leaves the level open. */
 static hfsb_status hfsbi_finder_enter(hfsbi_finder *f, int dir,
                                       const char *name, int *code) {
     const int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_NONBLOCK;
-    hfsbi_finder_level *level = &f->levels[f->depth];
+    hfsbi_finder_level *level = &f->at.levels[f->at.depth];
     int                 fd = hfsbi_openat(dir, name, flags, 0);
     bool                rules;
     hfsb_status         st;
@@ -383,11 +384,11 @@ static hfsb_status hfsbi_finder_enter(hfsbi_finder *f, int dir,
         return HFSB_OK;
     }
     level->names.alloc = f->alloc;
-    level->path = f->path.len;
-    f->depth++;
+    level->path = f->at.path.len;
+    f->at.depth++;
     st = hfsbi_level_read(f, level, &rules);
-    if (st == HFSB_OK && !f->all)
-        st = hfsbi_finder_push(f, dirfd(level->dir), hfsb_buf_str(&f->path),
+    if (st == HFSB_OK && !(f->flags & HFSBI_FIND_ALL))
+        st = hfsbi_finder_push(f, dirfd(level->dir), hfsb_buf_str(&f->at.path),
                                rules, &level->pushed);
     return st;
 }
@@ -404,8 +405,8 @@ static hfsb_status hfsbi_finder_descend(hfsbi_finder      *f,
                                         const hfsbi_entry *entry) {
     hfsb_status st;
     int         code;
-    if (f->depth >= f->max_depth) return HFSB_OK;
-    if (f->depth == HFSBI_FINDER_DEPTH)
+    if (f->at.depth >= f->max_depth) return HFSB_OK;
+    if (f->at.depth == HFSBI_FINDER_DEPTH)
         return hfsbi_finder_warn(f, "lies too deep, it was left out");
     st = hfsbi_finder_enter(f, entry->dir, entry->name, &code);
     if (st != HFSB_OK || code == 0 || hfsbi_is_gone(code)) return st;
@@ -415,7 +416,7 @@ static hfsb_status hfsbi_finder_descend(hfsbi_finder      *f,
 
 /* True for /proc, /sys and /dev: endless trees or devices, no user files. */
 static bool hfsbi_is_system_folder(const hfsbi_finder *f, const char *name) {
-    return f->at_root && f->depth == 1 &&
+    return f->at_root && f->at.depth == 1 &&
            (strcmp(name, "proc") == 0 || strcmp(name, "sys") == 0 ||
             strcmp(name, "dev") == 0);
 }
@@ -425,32 +426,33 @@ static bool hfsbi_is_system_folder(const hfsbi_finder *f, const char *name) {
 static bool hfsbi_finder_skips(hfsbi_finder *f, hfsbi_entry *entry,
                                bool *no_descend) {
     bool own;
-    if (f->all) return false;
+    if (f->flags & HFSBI_FIND_ALL) return false;
     own = entry->name[0] == '.' && strcmp(entry->name, ".git") == 0;
     if (own || hfsbi_is_system_folder(f, entry->name)) {
         *no_descend = true;
-        return !f->shows_ignored;
+        return !(f->flags & HFSBI_FIND_IGNORED);
     }
-    if (!f->ignore || !hfsbi_ignore_has(f->ignore, hfsb_buf_str(&f->path),
-                                        entry->type == HFSBI_ENTRY_FOLDER))
+    if (!f->at.ignore ||
+        !hfsbi_ignore_has(f->at.ignore, hfsb_buf_str(&f->at.path),
+                          entry->type == HFSBI_ENTRY_FOLDER))
         return false;
     f->ignored++;
     entry->ignored = *no_descend = true;
-    return !f->shows_ignored;
+    return !(f->flags & HFSBI_FIND_IGNORED);
 }
 
 /* True if the deny list names the entry; *st is not HFSB_OK without memory. */
 static bool hfsbi_finder_denies(hfsbi_finder *f, const hfsbi_entry *entry,
                                 hfsb_status *st) {
-    size_t mark = f->from.len;
+    size_t mark = f->at.from.len;
     bool   denied;
     if (!f->spot.root || !f->spot.root->deny->rules) return false;
-    if (mark) hfsb_buf_append_byte(&f->from, '/');
-    *st = hfsb_buf_append(&f->from, entry->path);
+    if (mark) hfsb_buf_append_byte(&f->at.from, '/');
+    *st = hfsb_buf_append(&f->at.from, entry->path);
     denied = *st == HFSB_OK &&
-             hfsbi_root_denies(f->spot.root, hfsb_buf_str(&f->from),
+             hfsbi_root_denies(f->spot.root, hfsb_buf_str(&f->at.from),
                                entry->type == HFSBI_ENTRY_FOLDER);
-    hfsb_buf_truncate(&f->from, mark);
+    hfsb_buf_truncate(&f->at.from, mark);
     return denied;
 }
 
@@ -465,8 +467,8 @@ static hfsb_status hfsbi_finder_visit(hfsbi_finder             *f,
     entry.dir = dirfd(level->dir);
     entry.name = item->name;
     entry.type = item->type;
-    entry.path =
-        hfsb_str_slice(hfsb_buf_str(&f->path), f->prefix, f->path.len);
+    entry.path = hfsb_str_slice(hfsb_buf_str(&f->at.path), f->at.prefix,
+                                f->at.path.len);
     if (entry.type == HFSBI_ENTRY_UNKNOWN) {
         if (fstatat(entry.dir, entry.name, &at, AT_SYMLINK_NOFOLLOW) != 0)
             return HFSB_OK;
@@ -484,14 +486,14 @@ static hfsb_status hfsbi_finder_visit(hfsbi_finder             *f,
     return st;
 }
 
-/* Sets f->path to the path of an entry of the level. */
+/* Sets f->at.path to the path of an entry of the level. */
 static hfsb_status hfsbi_finder_set_path(hfsbi_finder             *f,
                                          const hfsbi_finder_level *level,
                                          const char               *name) {
     hfsb_status st = HFSB_OK;
-    hfsb_buf_truncate(&f->path, level->path);
-    if (f->path.len) st = hfsb_buf_append_byte(&f->path, '/');
-    return st == HFSB_OK ? hfsb_buf_append(&f->path, hfsb_cstr(name)) : st;
+    hfsb_buf_truncate(&f->at.path, level->path);
+    if (f->at.path.len) st = hfsb_buf_append_byte(&f->at.path, '/');
+    return st == HFSB_OK ? hfsb_buf_append(&f->at.path, hfsb_cstr(name)) : st;
 }
 
 HFSBI_FN bool hfsbi_finder_over(hfsbi_finder *f) {
@@ -505,8 +507,8 @@ HFSBI_FN bool hfsbi_finder_over(hfsbi_finder *f) {
 static hfsb_status hfsbi_finder_walk(hfsbi_finder *f) {
     hfsb_status st = HFSB_OK;
     unsigned    count = 0;
-    while (st == HFSB_OK && f->depth && f->end == HFSBI_WALK_COMPLETE) {
-        hfsbi_finder_level      *level = &f->levels[f->depth - 1];
+    while (st == HFSB_OK && f->at.depth && f->end == HFSBI_WALK_COMPLETE) {
+        hfsbi_finder_level      *level = &f->at.levels[f->at.depth - 1];
         const hfsbi_finder_item *item;
         if (level->next == level->count) {
             hfsbi_finder_leave(f);
@@ -539,13 +541,14 @@ HFSBI_FN hfsb_status hfsbi_finder_open(hfsbi_finder *f, hfsb_str path,
                                        hfsb_err *err) {
     hfsb_status st;
     f->spot.dir = -1;
-    f->shown.alloc = f->notes.alloc = f->path.alloc = f->alloc;
-    f->from.alloc = f->alloc;
+    f->shown.alloc = f->notes.alloc = f->alloc;
+    f->at.path.alloc = f->at.from.alloc = f->alloc;
     if (!f->until) f->until = hfsb_clock_ms() + HFSBI_FINDER_MS;
     if (path.len == 0) path = HFSB_LIT(".");
-    st = hfsbi_resolve(f->place, path,
-                       f->no_follow ? HFSBI_RESOLVE_NO_FOLLOW : 0, "search",
-                       &f->spot, err);
+    st = hfsbi_resolve(
+        f->place, path,
+        f->flags & HFSBI_FIND_NO_FOLLOW ? HFSBI_RESOLVE_NO_FOLLOW : 0,
+        "search", &f->spot, err);
     if (st != HFSB_OK) return st;
     if (!f->spot.exists)
         return hfsbi_file_fail_os(f->place, path, ENOENT, "search", err);
@@ -556,20 +559,20 @@ HFSBI_FN hfsb_status hfsbi_finder_open(hfsbi_finder *f, hfsb_str path,
 HFSBI_FN hfsb_status hfsbi_finder_run(hfsbi_finder *f, hfsb_err *err) {
     hfsb_status st;
     int         code = 0;
-    f->levels = (hfsbi_finder_level *)hfsbi_array(
-        &f->alloc, HFSBI_FINDER_DEPTH, sizeof *f->levels);
-    if (!f->levels) return hfsbi_fail_status(err, HFSB_NOMEM, "Searching");
-    memset(f->levels, 0, HFSBI_FINDER_DEPTH * sizeof *f->levels);
+    f->at.levels = (hfsbi_finder_level *)hfsbi_array(
+        &f->alloc, HFSBI_FINDER_DEPTH, sizeof *f->at.levels);
+    if (!f->at.levels) return hfsbi_fail_status(err, HFSB_NOMEM, "Searching");
+    memset(f->at.levels, 0, HFSBI_FINDER_DEPTH * sizeof *f->at.levels);
     if (!f->max_depth) f->max_depth = HFSBI_FINDER_DEPTH + 1;
     if (f->spot.root && f->spot.root->deny->rules) {
-        code = hfsbi_target_place(&f->spot, &f->from);
+        code = hfsbi_target_place(&f->spot, &f->at.from);
         if (code != 0)
             return hfsbi_file_fail_os(f->place, hfsb_buf_str(&f->spot.path),
                                       code, "search", err);
-        if (hfsb_str_equal(hfsb_buf_str(&f->from), HFSB_LIT(".")))
-            hfsb_buf_truncate(&f->from, 0);
+        if (hfsb_str_equal(hfsb_buf_str(&f->at.from), HFSB_LIT(".")))
+            hfsb_buf_truncate(&f->at.from, 0);
     }
-    st = f->all ? HFSB_OK : hfsbi_finder_push_parents(f);
+    st = f->flags & HFSBI_FIND_ALL ? HFSB_OK : hfsbi_finder_push_parents(f);
     if (st == HFSB_OK)
         st = hfsbi_finder_enter(f, f->spot.dir, f->spot.name, &code);
     if (st == HFSB_OK && code != 0)
@@ -581,23 +584,23 @@ HFSBI_FN hfsb_status hfsbi_finder_run(hfsbi_finder *f, hfsb_err *err) {
 
 HFSBI_FN void hfsbi_finder_close(hfsbi_finder *f) {
     size_t i;
-    while (f->depth) hfsbi_finder_leave(f);
-    for (i = 0; f->levels && i < HFSBI_FINDER_DEPTH; i++) {
-        hfsbi_finder_level *level = &f->levels[i];
+    while (f->at.depth) hfsbi_finder_leave(f);
+    for (i = 0; f->at.levels && i < HFSBI_FINDER_DEPTH; i++) {
+        hfsbi_finder_level *level = &f->at.levels[i];
         hfsb_buf_free(&level->names);
         hfsbi_array_free(&f->alloc, level->items, level->cap,
                          sizeof *level->items);
     }
-    hfsbi_array_free(&f->alloc, f->levels, HFSBI_FINDER_DEPTH,
-                     sizeof *f->levels);
-    f->levels = NULL;
-    hfsbi_ignore_close(f->ignore);
-    f->ignore = NULL;
+    hfsbi_array_free(&f->alloc, f->at.levels, HFSBI_FINDER_DEPTH,
+                     sizeof *f->at.levels);
+    f->at.levels = NULL;
+    hfsbi_ignore_close(f->at.ignore);
+    f->at.ignore = NULL;
     hfsbi_target_close(&f->spot);
     hfsb_buf_free(&f->shown);
     hfsb_buf_free(&f->notes);
-    hfsb_buf_free(&f->path);
-    hfsb_buf_free(&f->from);
+    hfsb_buf_free(&f->at.path);
+    hfsb_buf_free(&f->at.from);
 }
 
 HFSBI_FN int hfsbi_entry_open(int dir, const char *name, struct stat *st) {

@@ -36,7 +36,7 @@ typedef struct hfsbi_glob_search {
     bool               by_name; /* the pattern has no slash */
     bool               folders; /* the pattern matches a folder */
     bool               linked;  /* a folder in the pattern is a symlink */
-    size_t             limit;
+    hfsbi_results_page page;
     hfsbi_glob_hit    *hits;
     size_t             count, cap;
     hfsb_buf           texts;         /* paths of `hits`, each with a NUL */
@@ -68,7 +68,7 @@ static void hfsbi_glob_sort(hfsbi_glob_search *g) {
 
 /* How many of the newest hits are needed: the page and all before it. */
 static size_t hfsbi_glob_newest(const hfsbi_glob_search *g) {
-    return g->finder.offset + g->limit;
+    return g->page.offset + g->page.limit;
 }
 
 /* Drops all but the newest hits, so memory depends on the limit and not on the
@@ -272,16 +272,16 @@ static hfsb_status hfsbi_glob_put_hits(hfsb_call *call, hfsbi_glob_search *g) {
     if (!g->count) return hfsbi_glob_put_none(call, g);
     hfsbi_glob_sort(g);
     if (g->count > hfsbi_glob_newest(g)) g->count = hfsbi_glob_newest(g);
-    for (i = g->finder.offset; i < g->count && out->status == HFSB_OK; i++) {
-        if (out->len && out->len + g->hits[i].len > g->finder.page) break;
+    for (i = g->page.offset; i < g->count && out->status == HFSB_OK; i++) {
+        if (out->len && out->len + g->hits[i].len > g->page.bytes) break;
         if (out->len) hfsb_buf_append_byte(out, '\n');
         g->shown++;
         hfsbi_put_shown(out, hfsb_buf_str(&g->finder.shown));
         hfsbi_put_shown(out, hfsb_str_make(g->hits[i].path, g->hits[i].len));
     }
     st = hfsb_buf_finish(out, mark);
-    return st == HFSB_OK ? hfsbi_finder_page(call, &g->finder, g->shown,
-                                             g->found, false, "")
+    return st == HFSB_OK ? hfsbi_finder_page(call, &g->finder, &g->page,
+                                             g->shown, g->found, "")
                          : st;
 }
 
@@ -303,7 +303,7 @@ static hfsb_status hfsbi_glob_walk(hfsb_call *call, hfsbi_glob_search *g,
     if (st == HFSB_NOMEM) return st;
     if (st != HFSB_OK) return hfsbi_result_err(&call->result, err);
     st = hfsbi_glob_put_hits(call, g);
-    next = f->offset + g->shown;
+    next = g->page.offset + g->shown;
     if (st == HFSB_OK)
         st = hfsbi_finder_result(call, f, g->found,
                                  g->shown && next < g->found ? next : 0);
@@ -335,7 +335,7 @@ static hfsb_status hfsbi_glob_begin(hfsb_call *call, hfsbi_glob_search *g,
                         &g->glob, err);
     if (st == HFSB_OK)
         st = hfsbi_finder_begin(call, &g->finder, hfsb_buf_str(&g->path),
-                                a->all, a->offset, err);
+                                a->all, err);
     if (st == HFSB_NOMEM) return st;
     if (st != HFSB_OK) return hfsbi_result_err(&call->result, err);
     return hfsbi_glob_walk(call, g, err);
@@ -347,7 +347,8 @@ static hfsb_status hfsbi_run_glob(hfsb_call *call, const void *args,
     hfsbi_glob_search      g;
     hfsb_status            st;
     memset(&g, 0, sizeof g);
-    g.limit = hfsbi_finder_limit(call, a->limit, HFSBI_GLOB_LIMIT);
+    g.page =
+        hfsbi_results_page_make(call, a->offset, a->limit, HFSBI_GLOB_LIMIT);
     g.texts.alloc = g.given.alloc = call->tools->alloc;
     g.path.alloc = g.pattern.alloc = call->tools->alloc;
     g.finder.alloc = call->tools->alloc;

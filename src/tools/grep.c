@@ -109,9 +109,9 @@ static hfsb_status hfsbi_hits_put_line(hfsbi_hits *l, size_t pos, size_t next,
 /* Appends the context after the last match, up to offset `end`. */
 static hfsb_status hfsbi_hits_put_after(hfsbi_hits *l, size_t end) {
     hfsb_status st = HFSB_OK;
-    if (l->out->len > l->finder->page) l->file.after = 0;
+    if (l->out->len > l->page) l->file.after = 0;
     while (st == HFSB_OK && l->file.after && l->file.shown < end) {
-        l->file.after = l->out->len > l->finder->page ? 0 : l->file.after - 1;
+        l->file.after = l->out->len > l->page ? 0 : l->file.after - 1;
         st = hfsbi_hits_put_line(l, l->file.shown,
                                  hfsbi_hits_next_line(l, l->file.shown, end),
                                  false);
@@ -159,10 +159,10 @@ static hfsb_status hfsbi_hits_match(hfsbi_hits *l, size_t pos, size_t next) {
         l->file.shown = next; /* a skipped match is never context */
         return HFSB_OK;
     }
-    l->full = !l->left || mark > l->finder->page;
+    l->full = !l->left || mark > l->page;
     if (!l->full) st = hfsbi_hits_put_match(l, pos, next);
     /* with its context the match may exceed the output: remove it again */
-    if (mark && l->out->len > l->finder->page && !l->full) {
+    if (mark && l->out->len > l->page && !l->full) {
         hfsb_buf_truncate(l->out, mark);
         l->full = true;
     }
@@ -304,7 +304,7 @@ typedef struct hfsbi_grep {
     hfsb_str           path;
     hfsb_glob         *include;
     bool               include_names; /* include has no slash */
-    size_t             limit;
+    hfsbi_results_page page;
     unsigned long long searched;   /* text files */
     unsigned long long files;      /* files with matches */
     unsigned long long matches;    /* matching lines in all files */
@@ -312,7 +312,6 @@ typedef struct hfsbi_grep {
     size_t             unreadable; /* files that could not be read */
     unsigned long long shown;      /* files in the output */
     bool               full;       /* some results were not shown */
-    bool               partly;     /* some files were not searched */
     long long          full_since; /* on hfsb_clock_ms(); 0: not full */
 } hfsbi_grep;
 
@@ -320,8 +319,8 @@ typedef struct hfsbi_grep {
 static hfsb_status hfsbi_grep_put_file(hfsbi_grep *g) {
     hfsb_buf *out = g->lines.out;
     size_t    mark = out->len;
-    if (g->files <= g->finder.offset) return HFSB_OK;
-    if (g->shown == g->limit || out->len > g->finder.page) {
+    if (g->files <= g->page.offset) return HFSB_OK;
+    if (g->shown == g->page.limit || out->len > g->page.bytes) {
         g->full = true;
         return HFSB_OK;
     }
@@ -336,7 +335,6 @@ static hfsb_status hfsbi_grep_put_file(hfsbi_grep *g) {
 
 /* Ends the walk, with files left that were not searched. */
 static void hfsbi_grep_stop(hfsbi_grep *g) {
-    g->partly = true;
     if (g->finder.end == HFSBI_WALK_COMPLETE)
         g->finder.end = HFSBI_WALK_STOPPED;
 }
@@ -453,18 +451,18 @@ static hfsb_status hfsbi_grep_put_none(hfsbi_grep *g) {
 static hfsb_status hfsbi_grep_put_page(hfsb_call *call, const hfsbi_grep *g) {
     char what[64];
     if (g->lines.mode != HFSBI_GREP_CONTENT)
-        return hfsbi_finder_page(call, &g->finder, g->shown, g->files,
-                                 g->partly, " files with matches");
+        return hfsbi_finder_page(call, &g->finder, &g->page, g->shown,
+                                 g->files, " files with matches");
     snprintf(what, sizeof what, " matching lines in %llu file%s", g->files,
              hfsbi_plural(g->files));
-    return hfsbi_finder_page(call, &g->finder, g->lines.printed, g->matches,
-                             g->partly, what);
+    return hfsbi_finder_page(call, &g->finder, &g->page, g->lines.printed,
+                             g->matches, what);
 }
 
 /* The offset of the next page; 0: this is the last one. */
 static unsigned long long hfsbi_grep_next(const hfsbi_grep *g) {
     if (!g->full) return 0;
-    return g->finder.offset +
+    return g->page.offset +
            (g->lines.mode == HFSBI_GREP_CONTENT ? g->lines.printed : g->shown);
 }
 
@@ -568,13 +566,14 @@ static hfsb_status hfsbi_grep_run(hfsb_call *call, hfsbi_grep *g,
                                   hfsb_err *err) {
     hfsbi_finder *f = &g->finder;
     hfsb_status   st;
-    f->sorted = true;
+    f->flags |= HFSBI_FIND_SORTED;
     f->wants = hfsbi_grep_wants;
     f->visit = hfsbi_grep_visit;
     f->user = g;
     g->lines.folder = hfsb_buf_str(&f->shown);
-    g->lines.left = g->limit;
-    g->lines.skip = f->offset;
+    g->lines.left = g->page.limit;
+    g->lines.skip = g->page.offset;
+    g->lines.page = g->page.bytes;
     g->lines.out = &call->result.output;
     st = S_ISDIR(f->spot.st.st_mode) ? hfsbi_finder_run(f, err)
                                      : hfsbi_grep_single(g, err);
@@ -604,8 +603,7 @@ static hfsb_status hfsbi_grep_begin(hfsb_call *call, hfsbi_grep *g,
     st = hfsbi_grep_pattern(g, a->pattern, &how, err);
     if (st == HFSB_OK) st = hfsbi_grep_include(g, &how.alloc, a->include, err);
     if (st == HFSB_OK)
-        st = hfsbi_finder_begin(call, &g->finder, a->path, a->all, a->offset,
-                                err);
+        st = hfsbi_finder_begin(call, &g->finder, a->path, a->all, err);
     if (st == HFSB_NOMEM) return st;
     if (st != HFSB_OK) return hfsbi_result_err(&call->result, err);
     return hfsbi_grep_run(call, g, err);
@@ -617,7 +615,8 @@ static hfsb_status hfsbi_run_grep(hfsb_call *call, const void *args,
     hfsbi_grep             g;
     hfsb_status            st;
     memset(&g, 0, sizeof g);
-    g.limit = hfsbi_finder_limit(call, a->limit, HFSBI_GREP_LIMIT);
+    g.page =
+        hfsbi_results_page_make(call, a->offset, a->limit, HFSBI_GREP_LIMIT);
     g.lines.window.alloc = call->tools->alloc;
     g.finder.spot.dir = -1;
     st = hfsbi_grep_begin(call, &g, a, err);

@@ -21,7 +21,7 @@ enum { HFSBI_LIST_LIMIT = 500 }; /* without an argument `limit` */
 /* One call of list. */
 typedef struct hfsbi_listing {
     hfsbi_finder       finder;
-    size_t             limit;
+    hfsbi_results_page page;
     bool               details;
     bool               full; /* the output has no room for more */
     hfsb_buf          *out;
@@ -83,7 +83,7 @@ static hfsb_status hfsbi_list_line(hfsbi_listing *l, const hfsbi_entry *entry,
     if (entry->ignored) hfsb_buf_printf(l->out, " (ignored)");
     st = hfsb_buf_finish(l->out, mark);
     if (st != HFSB_OK) return st;
-    l->full = mark && l->out->len > l->finder.page;
+    l->full = mark && l->out->len > l->page.bytes;
     if (l->full) hfsb_buf_truncate(l->out, mark);
     else l->shown++;
     return HFSB_OK;
@@ -95,7 +95,7 @@ static hfsb_status hfsbi_list_line(hfsbi_listing *l, const hfsbi_entry *entry,
 static hfsb_status hfsbi_list_visit(void *user, const hfsbi_entry *entry) {
     hfsbi_listing *l = (hfsbi_listing *)user;
     struct stat    at;
-    if (l->full || l->shown == l->limit || l->found < l->finder.offset) {
+    if (l->full || l->shown == l->page.limit || l->found < l->page.offset) {
         l->found++;
         return HFSB_OK;
     }
@@ -111,7 +111,7 @@ static hfsb_status hfsbi_list_file(hfsbi_listing *l, hfsb_str path) {
     entry.dir = l->finder.spot.dir;
     entry.name = l->finder.spot.name;
     entry.path = path;
-    if (l->found++ < l->finder.offset) return HFSB_OK;
+    if (l->found++ < l->page.offset) return HFSB_OK;
     return hfsbi_list_line(l, &entry, &l->finder.spot.st);
 }
 
@@ -119,12 +119,12 @@ static hfsb_status hfsbi_list_file(hfsbi_listing *l, hfsb_str path) {
 
 /* Adds the notes and fields of the result. */
 static hfsb_status hfsbi_list_end(hfsb_call *call, hfsbi_listing *l) {
-    unsigned long long next = l->finder.offset + l->shown;
+    unsigned long long next = l->page.offset + l->shown;
     hfsb_status        st = HFSB_OK;
     if (!l->found) st = hfsb_buf_printf(l->out, "(the folder is empty)");
     if (st == HFSB_OK)
-        st =
-            hfsbi_finder_page(call, &l->finder, l->shown, l->found, false, "");
+        st = hfsbi_finder_page(call, &l->finder, &l->page, l->shown, l->found,
+                               "");
     if (st == HFSB_OK)
         st = hfsbi_finder_result(call, &l->finder, l->found,
                                  l->shown && next < l->found ? next : 0);
@@ -149,10 +149,10 @@ static const hfsbi_param hfsbi_list_params[] = {
 static hfsb_status hfsbi_list_run(hfsb_call *call, hfsbi_listing *l,
                                   const hfsbi_list_args *a, hfsb_err *err) {
     hfsb_status st =
-        hfsbi_finder_begin(call, &l->finder, a->path, a->all, a->offset, err);
+        hfsbi_finder_begin(call, &l->finder, a->path, a->all, err);
     if (st == HFSB_NOMEM) return st;
     if (st != HFSB_OK) return hfsbi_result_err(&call->result, err);
-    l->finder.sorted = l->finder.shows_ignored = true;
+    l->finder.flags |= HFSBI_FIND_SORTED | HFSBI_FIND_IGNORED;
     l->finder.max_depth = (size_t)a->depth;
     l->finder.visit = hfsbi_list_visit;
     l->finder.user = l;
@@ -169,7 +169,8 @@ static hfsb_status hfsbi_run_list(hfsb_call *call, const void *args,
     hfsbi_listing          l;
     hfsb_status            st;
     memset(&l, 0, sizeof l);
-    l.limit = hfsbi_finder_limit(call, a->limit, HFSBI_LIST_LIMIT);
+    l.page =
+        hfsbi_results_page_make(call, a->offset, a->limit, HFSBI_LIST_LIMIT);
     l.details = a->details;
     l.out = &call->result.output;
     l.finder.spot.dir = -1;

@@ -10,29 +10,34 @@ enum { HFSBI_FINDER_PAGE = 40000 }; /* bytes of output, by default */
 static void hfsbi_finder_set_root(hfsb_call *call, hfsbi_finder *f,
                                   hfsb_str path) {
     hfsb_tools *tools = call->tools;
-    f->no_follow = hfsbi_spills_has(&tools->spills, path);
-    f->place = f->no_follow ? NULL : tools->place;
+    bool        spill = hfsbi_spills_has(&tools->spills, path);
+    if (spill) f->flags |= HFSBI_FIND_NO_FOLLOW;
+    f->place = spill ? NULL : tools->place;
     f->alloc = tools->alloc;
     f->cancel = call->opts.cancel;
 }
 
 HFSBI_FN hfsb_status hfsbi_finder_begin(hfsb_call *call, hfsbi_finder *f,
                                         hfsb_str path, bool all,
-                                        long long offset, hfsb_err *err) {
+                                        hfsb_err *err) {
     hfsbi_finder_set_root(call, f, path);
     f->spot.dir = -1;
-    f->all = all;
-    f->offset = (size_t)offset;
-    f->page = call->tools->limits.page;
-    if (!f->page) f->page = HFSBI_FINDER_PAGE;
+    if (all) f->flags |= HFSBI_FIND_ALL;
     return hfsbi_finder_open(f, path, err);
 }
 
-HFSBI_FN size_t hfsbi_finder_limit(const hfsb_call *call, long long given,
-                                   size_t preset) {
-    size_t lines = call->tools->limits.page / HFSBI_PAGE_LINE;
-    size_t limit = given ? (size_t)given : preset;
-    return lines && limit > lines ? lines : limit;
+HFSBI_FN hfsbi_results_page hfsbi_results_page_make(const hfsb_call *call,
+                                                    long long        offset,
+                                                    long long        limit,
+                                                    size_t           preset) {
+    size_t             bytes = call->tools->limits.page;
+    size_t             lines = bytes / HFSBI_PAGE_LINE;
+    hfsbi_results_page page;
+    page.offset = (size_t)offset;
+    page.limit = limit ? (size_t)limit : preset;
+    if (lines && page.limit > lines) page.limit = lines;
+    page.bytes = bytes ? bytes : (size_t)HFSBI_FINDER_PAGE;
+    return page;
 }
 
 HFSBI_FN hfsb_status hfsbi_finder_note(hfsb_call *call, const char *format,
@@ -54,11 +59,12 @@ static bool hfsbi_finder_cut(const hfsbi_finder *f) {
 }
 
 HFSBI_FN hfsb_status hfsbi_finder_page(hfsb_call *call, const hfsbi_finder *f,
-                                       unsigned long long shown,
-                                       unsigned long long total, bool at_least,
-                                       const char *what) {
-    unsigned long long first = f->offset, next = first + shown;
-    const char *more = at_least || hfsbi_finder_cut(f) ? "at least " : "";
+                                       const hfsbi_results_page *page,
+                                       unsigned long long        shown,
+                                       unsigned long long        total,
+                                       const char               *what) {
+    unsigned long long first = page->offset, next = first + shown;
+    const char        *more = f->end == HFSBI_WALK_COMPLETE ? "" : "at least ";
     if (!shown && first && total)
         return hfsbi_finder_note(call, "[past the end: there are %s%llu%s]",
                                  more, total, what);

@@ -234,8 +234,9 @@ HFSBI_FN const hfsbi_tool *hfsbi_tool_at(size_t i);
 HFSBI_FN const hfsbi_tool *hfsbi_tool_find(hfsb_str name);
 
 /* Appends the definitions of all tools but those on request, and of the
-   `count` tools in `more`, as a JSON array. shell runs the commands on this machine; NULL describes the
-   tools of another machine. HFSB_OK, or the failure with *err. */
+   `count` tools in `more`, as a JSON array. shell runs the commands on this
+   machine; NULL describes the tools of another machine. HFSB_OK, or the
+   failure with *err. */
 HFSBI_FN hfsb_status hfsbi_tools_define(const char              *shell,
                                         const hfsbi_tool *const *more,
                                         size_t count, hfsb_tools_format format,
@@ -403,8 +404,8 @@ typedef struct hfsbi_outer_program {
     hfsb_alloc   alloc;
 } hfsbi_outer_program;
 
-/* Searches PATH for a program. False if there is none, or without memory; then
-   there is nothing to free. */
+/* Searches PATH for a program. False if it is not found, or without memory;
+   then there is nothing to free. */
 HFSBI_FN bool hfsbi_outer_find(const hfsbi_checker *checker, const char *name,
                                hfsbi_outer_program *program);
 HFSBI_FN void hfsbi_outer_free(hfsbi_outer_program *program);
@@ -505,8 +506,9 @@ HFSBI_FN hfsbi_job *hfsbi_job_find(hfsb_tools *tools, hfsb_str id);
 
 /* Adds a job and starts it when a place is free. Moves the texts out of *spec
    and leaves it empty. An empty id is replaced by a generated one; call gives
-   the key, the digest and on_text. A job that cannot be started is DONE, and its result
-   contains the reason. NULL without memory, with *spec as it was. */
+   the key, the digest and on_text. A job that cannot be started is DONE, and
+   its result contains the reason. NULL without memory, with *spec as it was.
+   */
 HFSBI_FN hfsbi_job *hfsbi_job_add(hfsb_tools *tools, hfsbi_job_spec *spec,
                                   const hfsb_call *call);
 
@@ -849,7 +851,7 @@ HFSBI_FN void hfsbi_file_change_open(hfsb_call *call, hfsb_str path,
 HFSBI_FN hfsb_status hfsbi_file_change_refuse(hfsb_call *call, hfsb_str path,
                                               const hfsbi_file_change *c,
                                               const hfsb_err          *why);
-/* The file was written with this content. A note says what had changed
+/* The file was written with this content. A note reports what had changed
    before. */
 HFSBI_FN void hfsbi_file_change_done(hfsb_call *call, hfsb_str path,
                                      hfsb_str                 content,
@@ -1029,16 +1031,25 @@ HFSBI_FN hfsb_status hfsbi_refuse_unread(
 
 /* ==== search.c: shared by glob, grep and list ============================ */
 
+/* The part of the results that a call shows. */
+typedef struct hfsbi_results_page {
+    size_t offset; /* results to skip */
+    size_t limit;  /* results to show */
+    size_t bytes;  /* of output */
+} hfsbi_results_page;
+
+/* The page that the arguments ask for: limit 0 is `preset`; at most as many
+   results as a page has lines. */
+HFSBI_FN hfsbi_results_page hfsbi_results_page_make(const hfsb_call *call,
+                                                    long long        offset,
+                                                    long long        limit,
+                                                    size_t           preset);
+
 /* Sets up *f for a call and opens it at path. Returns as
    hfsbi_finder_open(). */
 HFSBI_FN hfsb_status hfsbi_finder_begin(hfsb_call *call, hfsbi_finder *f,
                                         hfsb_str path, bool all,
-                                        long long offset, hfsb_err *err);
-
-/* Returns the number of results to show: `given`, or if it is 0 `preset`; at
-   most as many as a page has lines. */
-HFSBI_FN size_t hfsbi_finder_limit(const hfsb_call *call, long long given,
-                                   size_t preset);
+                                        hfsb_err *err);
 
 /* The parameters that glob, grep and list share, for a struct of arguments
    with the members all, limit and offset. limit 0 is the default. */
@@ -1057,11 +1068,13 @@ HFSBI_FN hfsb_status hfsbi_finder_note(hfsb_call *call, const char *format,
 
 /* Adds a note about the range of results shown, unless all are:
    "[201-400 of 5321 files; read on with offset=400]". `what` is " files".
-   at_least: there may be more than total. Returns as hfsbi_finder_note(). */
+   "at least" precedes the total when the walk ended early. Returns as
+   hfsbi_finder_note(). */
 HFSBI_FN hfsb_status hfsbi_finder_page(hfsb_call *call, const hfsbi_finder *f,
-                                       unsigned long long shown,
-                                       unsigned long long total, bool at_least,
-                                       const char *what);
+                                       const hfsbi_results_page *page,
+                                       unsigned long long        shown,
+                                       unsigned long long        total,
+                                       const char               *what);
 
 /* Marks the call as a success: adds notes about the walk and the fields count,
    truncated and, unless it is 0 (no more), next_offset. Returns as
@@ -1102,6 +1115,7 @@ typedef struct hfsbi_hits {
     unsigned long long skip;    /* matching lines still to skip */
     unsigned long long left;    /* matching lines still to show */
     hfsb_buf          *out;
+    size_t             page;         /* bytes of output */
     hfsb_str           folder, path; /* both precede a shown line */
     hfsb_buf           window;
     hfsbi_hits_file    file;    /* the one being searched, or the last one */

@@ -488,7 +488,7 @@ static void a_search_ends_in_time(void) {
     f.until = 1;
     f.visit = visit_nothing;
     f.user = &seen;
-    f.all = true;
+    f.flags = HFSBI_FIND_ALL;
     T_CHECK(hfsbi_finder_open(&f, HFSB_LIT("/"), NULL) == HFSB_OK);
     T_CHECK(hfsbi_finder_run(&f, NULL) == HFSB_OK);
     T_CHECK(f.end == HFSBI_WALK_LATE && seen < 100);
