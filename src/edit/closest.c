@@ -401,7 +401,7 @@ static bool hfsbi_alignment_make(hfsbi_alignment *a, const hfsbi_lines *olds,
     return true;
 }
 
-/* "..." alone, or in a comment: it stands for any number of lines. */
+/* "..." alone, or in a comment: it matches any number of lines. */
 HFSBI_FN bool hfsbi_is_elision(hfsb_str line) {
     static const char signs[] = "/*#<!-;%([{ \t)]}>";
     while (line.len && memchr(signs, line.ptr[0], sizeof signs - 1))
@@ -430,7 +430,7 @@ static bool hfsbi_looks_equal(const hfsb_alloc *alloc, hfsb_str x,
     return same;
 }
 
-/* What it is worth to pair old line i with line j of the file. */
+/* The score of pairing old line i with line j of the file. */
 static int hfsbi_pair_score(const hfsbi_alignment *a, size_t i, size_t j) {
     const hfsbi_side *x = a->olds + i, *y = a->lines + j;
     int               like;
@@ -586,7 +586,7 @@ static hfsb_str hfsbi_add_blank_lines(hfsb_str text, hfsb_str part,
     return hfsb_str_slice(text, from, to + 1);
 }
 
-/* Sets what remains: bytes that are the same, line numbers. */
+/* Completes *c: equal bytes, line numbers. */
 static void hfsbi_closest_finish(hfsbi_nearby *p, hfsb_str lines,
                                  hfsbi_closest *c) {
     size_t i, before = (size_t)(lines.ptr - p->window.ptr);

@@ -22,10 +22,10 @@
                                                           file's blank lines
       11  code fence             all of it again          freed of it too
 
-   intent.c screens the texts and finds those not meant to the letter, match.c
-   climbs the ladder, strip.c removes what was copied around the text, rewrite.c
-   and indent.c make the new text, explain.c the messages of a refusal, diff.c
-   the report. */
+   intent.c screens the texts and finds those not meant literally, match.c
+   climbs the ladder, strip.c removes what was copied around the text,
+   rewrite.c and indent.c make the new text, explain.c the messages of a
+   refusal, diff.c the report. */
 #include "edit_private.h"
 
 /* A part of the content and the text that replaces it. */
@@ -598,7 +598,7 @@ static bool hfsbi_reduce_overlaps(hfsbi_edit_plan *plan) {
 }
 
 /* True when both change the same text, or insert at the same point where
-   nothing tells which comes first. */
+   their order is not clear. */
 static bool hfsbi_places_conflict(const hfsbi_edit_place *a,
                                   const hfsbi_edit_place *b) {
     return a->end > b->start || (a->shared && b->shared && a->start == b->end);

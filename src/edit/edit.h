@@ -53,7 +53,7 @@ typedef struct hfsb_edit_opts {
 typedef struct hfsb_edit_result {
     size_t     count;     /* number of replacements or insertions */
     hfsb_span *spans;     /* one for each, in order */
-    char       note[256]; /* "" if every edit was made to the letter, else the
+    char       note[256]; /* "" if every edit was applied literally, else the
                              difference that was ignored: "(matched after
                              ...)", "(kept the line end after new_str)" */
     hfsb_buf   diff;      /* unified */
@@ -70,7 +70,7 @@ typedef struct hfsb_edit_result {
    Bytes outside result->spans do not change; new text takes the line endings
    of the lines it replaces. Where old_str is exact but replacing it literally
    would join lines, double the end of a line, or double or drop indentation,
-   new_str is put in as it was meant, and the note says so.
+   new_str is put in as it was meant, and the note reports that.
 
    result may be NULL; otherwise it is filled on success, with memory of
    out->alloc. Free it with hfsb_edit_result_free().

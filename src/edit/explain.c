@@ -61,7 +61,7 @@ static void hfsbi_show_around(hfsb_err *err, const char *name, hfsb_str line,
     hfsbi_show_text(err, hfsb_str_slice(line, from, line.len), HFSBI_HINT_CUT);
 }
 
-/* True when one sees which character it is. */
+/* True for a character that can be recognised when it is printed. */
 static bool hfsbi_is_plain(unsigned long code) {
     return code > ' ' && code < 0x7F;
 }
@@ -415,7 +415,7 @@ static size_t hfsbi_rows_end(const hfsbi_closest *c, size_t i) {
     return to;
 }
 
-/* True when row i is an elision of old_str, or a line that it stands for. */
+/* True when row i is an elision of old_str, or a line that it covers. */
 static bool hfsbi_row_elided(const hfsbi_closest *c, size_t i) {
     while (i > 0 && c->rows[i].old_line == HFSB_NPOS) i--;
     return c->rows[i].old_line != HFSB_NPOS &&
@@ -552,8 +552,7 @@ static hfsb_str hfsbi_hint_marks(const hfsbi_hint *h, hfsb_buf *copy) {
     return h->old_text;
 }
 
-/* Reports the first line of old_str that stands for others, unless the file
-   has such lines. */
+/* Reports the first elision in old_str, unless the file has such lines. */
 static void hfsbi_hint_elision(const hfsbi_hint *h) {
     hfsb_str rest = h->old_text, line, none = HFSB_INIT;
     size_t   number = 1, searches = 0;
@@ -803,7 +802,7 @@ static int hfsbi_telling_line(const hfsbi_edit_text   *file,
     return best;
 }
 
-/* Adds the lines from a place to the telling line, without those before
+/* Adds the lines from a place to the distinguishing line, without those before
    *shown, the end of the lines added so far; false when there is no room. */
 static bool hfsbi_show_telling(const hfsbi_hint *h, const hfsbi_place_lines *p,
                                int away, size_t *shown) {

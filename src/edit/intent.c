@@ -1,8 +1,8 @@
-/* intent.c - texts of an edit that are not meant to the letter.
+/* intent.c - texts of an edit that are not meant literally.
 
    Models make a few mistakes that every literal engine writes into the file.
-   Some are only seen and refused: a line of new_str that stands for code left
-   out, a new_str that is a diff. Others have one sensible reading, although
+   Some are only refused: a line of new_str that is a placeholder for omitted
+   code, a new_str that is a diff. Others have one sensible reading, although
    old_str is in the file exactly; new_str is then changed to it:
 
        line end    old_str ends with its line, new_str lacks the line end, and
@@ -24,11 +24,11 @@ static hfsb_str hfsbi_first_line(hfsb_str text) {
 
 /* ---- omitted code ---- */
 
-/* What the words of an omission line are. FILLERs may precede the START.
+/* The kinds of words in an omission line. FILLERs may precede the START.
    With "..." a line is one if it contains an OMITTED phrase, or begins with a
    START word and contains a REST word and a THING: "rest of the function ...".
-   Without dots it must be a comment that says nothing else: a REST word, a
-   THING and an OMITTED phrase. */
+   Without dots it must be a comment of nothing but a REST word, a THING and an
+   OMITTED phrase. */
 enum {
     HFSBI_WORD_OMITTED = 1,
     HFSBI_WORD_FILLER = 2,
@@ -198,8 +198,8 @@ static hfsb_str hfsbi_comment_text(hfsb_str line, hfsb_str leader) {
                : line;
 }
 
-/* True when line stands for omitted code; last and next are its neighbours.
-   A comment that is only dots does, unless it is part of a longer comment;
+/* True when line is a placeholder for omitted code; last and next are its
+   neighbours. A comment of dots is one unless it is part of a longer comment;
    `...` alone is code in Python. */
 static bool hfsbi_is_omission(hfsb_str line, hfsb_str last, hfsb_str next) {
     char     text[160];

@@ -49,7 +49,7 @@ typedef struct hfsb_patch_change {
                                   hfsb_edit_result */
     bool            proven;    /* the old lines of each hunk, or all lines of a
                                deleted file, were found exactly and once:
-                               whoever wrote the patch knows what it changes */
+                               its author knows what the patch changes */
     hfsb_buf        from, to;  /* private: both clean paths */
 } hfsb_patch_change;
 
@@ -82,9 +82,9 @@ typedef struct hfsb_patch_files {
    HFSB_IO         a file to update or delete does not exist
    HFSB_NOT_FOUND  a hunk does not match its file
    HFSB_AMBIGUOUS  a hunk matches more than one place
-   HFSB_REFUSED    an empty patch, a hunk that changes nothing, was applied
-                   before, stands for omitted code or cannot be indented, or an
-                   Add or Move onto a file that exists
+   HFSB_REFUSED    an empty patch; a hunk that changes nothing, was applied
+                   before, contains a placeholder for omitted code or cannot be
+                   indented; an Add or Move onto a file that exists
    HFSB_NOMEM, HFSB_LIMIT, or the status of read()
    On failure *result is empty. `patch` must live as long as *result; free that
    with hfsb_patch_free(). */

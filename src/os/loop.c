@@ -703,9 +703,9 @@ static void *hfsbi_pool_thread(void *arg) {
     return NULL;
 }
 
-/* Gives a task to the threads; false when no thread exists. Under the
-   lock of the queue. Threads that were woken but have not got the lock yet still count as
-   idle, and their tasks as waiting. */
+/* Gives a task to the threads; false when no thread exists. Under the lock of
+   the queue. Threads that were woken but do not have the lock yet still count
+   as idle, and their tasks as waiting. */
 static bool hfsbi_pool_add(hfsbi_loop *loop, hfsbi_task *task) {
     hfsbi_pool *pool = &loop->pool;
     if (pool->length >= pool->idle && pool->count < pool->max &&

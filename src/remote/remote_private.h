@@ -10,7 +10,7 @@
        seen.c            a file is read before it is changed
        sandbox_call.c    one call of a tool, from its arguments to its result
        sandbox_files.c   files, byte for byte
-       sandbox.c         the handle: addresses, tokens, waiting for the server */
+       sandbox.c         the handle: addresses, tokens, waiting for it */
 
 /* ==== sandbox.c: a handle ==== */
 

@@ -1,9 +1,9 @@
 /* seen.c - a session reads a file before it changes it.
 
    With the option session a handle keeps the set of files that were read or
-   written through it, by their cleaned absolute paths. edit, multi_edit,
-   edit_lines, apply_patch and a write to an existing file are refused for any
-   other file, before anything is sent; a write asks the server first whether
+   written through it, by their cleaned absolute paths. For any other file
+   edit, multi_edit, edit_lines, apply_patch and a write to an existing file
+   are refused before anything is sent; a write asks the server first whether
    the file exists. Only successful calls count.
 
    hfsb-server also returns the SHA-256 of what it has read or edited, the

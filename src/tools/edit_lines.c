@@ -49,7 +49,7 @@ typedef struct hfsbi_line_edit {
     hfsbi_lines       olds, lines; /* of the version read, and of `now` */
     size_t           *place;       /* olds.count + 2 of them: the number of the
                         line in `now`, from 1; HFSB_NPOS: it is gone. The first
-                        and the last stand for the edges of the file */
+                        and the last are the edges of the file */
     hfsb_buf          after;       /* the new content */
     hfsb_span        *spans;       /* one for each operation */
 } hfsbi_line_edit;

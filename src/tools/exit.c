@@ -236,7 +236,7 @@ static size_t hfsbi_exit_program(const hfsbi_exit_command *c, bool *by_xargs) {
     return i;
 }
 
-/* True when somebody else than the program may have failed, or complains. */
+/* True when sudo, xargs or a redirection may have failed, not the program. */
 static bool hfsbi_exit_doubts(const hfsbi_exit_line *line, size_t program) {
     const hfsbi_exit_command *c = &line->now;
     size_t                    i;

@@ -32,7 +32,7 @@ typedef struct hfsbi_patch_seen {
 typedef struct hfsbi_patch_step {
     hfsb_file_writer *writer; /* NULL: nothing to write */
     const char       *sha256; /* of the file to update (NULL: not known) */
-    const hfsbi_file_change *change; /* of that file (NULL: there was none) */
+    const hfsbi_file_change *change; /* of that file (NULL: none) */
 } hfsbi_patch_step;
 
 typedef struct hfsbi_patch_call {

@@ -259,8 +259,8 @@ static const struct {
 
 enum { HFSBI_VIEWERS = sizeof hfsbi_viewers / sizeof *hfsbi_viewers };
 
-/* Appends a command that shows the file on this machine, or says that there is
-   none. encoding is NULL for PDF. */
+/* Appends a command that shows the file on this machine, or that no program
+   for it was found. encoding is NULL for PDF. */
 static void hfsbi_put_viewer(const hfsb_tools *tools, hfsb_str path,
                              const char *encoding, hfsb_buf *out) {
     const char *comma = "";
@@ -660,8 +660,8 @@ static hfsb_status hfsbi_image_too_large(hfsb_call               *call,
         HFSBI_IMAGE_SIDE, HFSBI_IMAGE_MAX);
 }
 
-/* Appends the file in base64, hashed and counted in r->file.bytes. Stops once it
-   exceeds HFSBI_IMAGE_MAX. */
+/* Appends the file in base64, hashed and counted in r->file.bytes. Stops once
+   it exceeds HFSBI_IMAGE_MAX. */
 static hfsb_status hfsbi_image_data(hfsbi_line_reader *r, hfsb_buf *out,
                                     hfsb_err *err) {
     char        block[HFSBI_IMAGE_BLOCK];
@@ -840,7 +840,7 @@ static hfsb_status hfsbi_read_open(hfsb_tools *tools, hfsbi_line_reader *r,
     return HFSB_OK;
 }
 
-/* Tells the session what was read. */
+/* Records in the session what was read. */
 static void hfsbi_read_seen(const hfsbi_line_reader *r, unsigned long since) {
     hfsbi_sight sight = HFSB_INIT;
     sight.since = since;

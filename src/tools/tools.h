@@ -150,8 +150,9 @@ typedef struct hfsb_call_opts {
        wait_ms have passed (without wait_ms: output pauses, or 5 s). Without
        an offset it goes on where the last page ended, and shows longer output
        by its head and its tail. bash_input answers with the output that
-       follows. From 1,000 to 100,000 (0: bash_output answers with the first new line, from offset 0
-       on if none is given; bash_input does not wait) */
+       follows. From 1,000 to 100,000 (0: bash_output answers with the first
+       new line, from offset 0 on if none is given; bash_input does not
+       wait) */
     size_t             page;
     hfsb_tools_text_fn on_text; /* of bash (NULL: none) */
     void              *user;    /* of on_text */
@@ -235,9 +236,9 @@ HFSB_API size_t hfsb_tools_busy(hfsb_tools *tools);
 /* Appends the state of a job as a JSON object: id, state ("waiting",
    "running", "done"), description, command (its first 200 characters;
    command_cut when there are more), pid, background, age_ms, duration_ms,
-   exit_code, signal, signal_name, timed_out, killed, output_bytes. id empty: an array of
-   all jobs, the newest first. HFSB_OK; HFSB_NOT_FOUND, HFSB_NOMEM or
-   HFSB_LIMIT with *out as it was. */
+   exit_code, signal, signal_name, timed_out, killed, output_bytes. id empty:
+   an array of all jobs, the newest first. HFSB_OK; HFSB_NOT_FOUND, HFSB_NOMEM
+   or HFSB_LIMIT with *out as it was. */
 HFSB_API hfsb_status hfsb_tools_jobs(hfsb_tools *tools, hfsb_str id,
                                      hfsb_buf *out, hfsb_err *err);
 

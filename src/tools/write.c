@@ -81,7 +81,7 @@ static const hfsbi_param hfsbi_write_params[] = {
     HFSBI_PARAM_END};
 
 /* The condition of a write in a session: that the file is in the state that is
-   known, or does not exist. A condition of the caller stands alone. */
+   known, or does not exist. A condition of the caller replaces it. */
 typedef struct hfsbi_write_if {
     hfsbi_version  version;
     hfsb_file_info info;
