@@ -208,9 +208,6 @@ HFSBI_FN int hfsbi_unnamed_file(const char *dir);
 /* Longest name in a directory, on every file system of note. */
 #define HFSBI_NAME_SIZE 256 /* with the NUL */
 
-/* As many symlinks as Linux follows in one path. */
-#define HFSBI_LINKS_MAX 40
-
 enum { HFSBI_SWEEPS = 16 };
 
 /* The directories that temp.c found without stale temporaries: their
@@ -363,11 +360,9 @@ HFSBI_FN hfsb_status hfsbi_file_remove_if(const hfsb_root *root, hfsb_str path,
    never followed. */
 
 enum {
-    HFSBI_FINDER_DEPTH = 200,      /* nested folders: one descriptor each */
-    HFSBI_FINDER_NAMES = 64 << 20, /* bytes of names held at a time */
-    HFSBI_FINDER_RULES = 1 << 20,  /* bytes read of a .gitignore */
-    HFSBI_FINDER_TOLD = 3,         /* unreadable folders that notes name */
-    HFSBI_FINDER_MS = 30000        /* timeout of a search */
+    HFSBI_FINDER_DEPTH = 200, /* nested folders: one descriptor each */
+    HFSBI_FINDER_NAMED = 3,   /* unreadable folders that notes name */
+    HFSBI_FINDER_MS = 30000   /* timeout of a search */
 };
 
 typedef enum hfsbi_entry_type {

@@ -25,6 +25,9 @@
    HFSBI_DENIED. */
 #include "os_private.h"
 
+/* As many symlinks as Linux follows in one path. */
+#define HFSBI_LINKS_MAX 40
+
 /* ---- components of a path ---- */
 
 /* Cuts the next component off *path; empty at its end. "." and empty

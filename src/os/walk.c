@@ -17,6 +17,11 @@
    leaves out the rest and adds a note, it is not an error. */
 #include "os_private.h"
 
+enum {
+    HFSBI_FINDER_NAMES = 64 << 20, /* bytes of names held at a time */
+    HFSBI_FINDER_RULES = 1 << 20   /* bytes read of a .gitignore */
+};
+
 /* ---- ignore rules of one folder ---- */
 
 /* Appends the content of an ignore file, or nothing if it cannot be read.
@@ -238,7 +243,7 @@ static hfsb_status hfsbi_finder_warn(hfsbi_finder *f, const char *what) {
     size_t   mark = f->notes.len;
     hfsb_str path = hfsb_str_slice(hfsb_buf_str(&f->at.path), f->at.prefix,
                                    f->at.path.len);
-    if (f->failed++ >= HFSBI_FINDER_TOLD) return HFSB_OK;
+    if (f->failed++ >= HFSBI_FINDER_NAMED) return HFSB_OK;
     hfsb_buf_printf(&f->notes, "\n(");
     hfsbi_put_shown(&f->notes, hfsb_buf_str(&f->shown));
     hfsbi_put_shown(&f->notes,

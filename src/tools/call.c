@@ -3,14 +3,14 @@
    hfsb_call_open() prepares a call: it checks and reads the arguments, and
    joins an earlier call with the same key if there is one. Then it starts the
    tool. The file tools finish at once. Other calls set `wait` and finish in
-   hfsb_call_done(), once their event came; until then a listener hears of their
-   progress:
+   hfsb_call_done(), once their event came; until then a listener follows
+   their progress:
 
-       prepare --> start --> WAIT_NOTHING -----------------> done
-          |          |                                         ^
-          |          +--> WAIT_JOB, WAIT_ENDS, WAIT_OUTPUT ----+
-          |                                                    |
-          +--> WAIT_ONCE: a repeat of a call that has the key -+
+       prepare --> WAIT_START --> start --> WAIT_NOTHING --------> done
+          |                         |                               ^
+          |                         +--> WAIT_JOB, _ENDS, _OUTPUT --+
+          |                                                         |
+          +--> WAIT_ONCE: a repeat of a call that has the key ------+
 
    A call with an idempotency key leaves a record (hfsbi_once) that holds its
    result for repeats, or for bash its job. Records are dropped by age, number
@@ -233,7 +233,7 @@ static hfsb_status hfsbi_call_read(hfsb_call             *call,
     st = hfsbi_args_fill(params, arguments, &how, &call->args, err);
     if (st == HFSB_OK && call->tool->prepare)
         st = call->tool->prepare(call, &call->args, err);
-    call->prepared = st == HFSB_OK;
+    if (st == HFSB_OK) call->wait = HFSBI_WAIT_START;
     return st;
 }
 
@@ -285,11 +285,10 @@ HFSBI_FN hfsb_status hfsbi_tool_unknown(hfsb_str name, hfsb_err *err) {
     return HFSB_NOT_FOUND;
 }
 
-/* Ends the call unless it waits or has yet to run. */
+/* Ends the call unless it waits. */
 static void hfsbi_call_settle(hfsb_call *call, hfsb_status st,
                               const hfsb_err *err) {
-    if (st == HFSB_OK && (call->prepared || call->wait != HFSBI_WAIT_NOTHING))
-        return;
+    if (st == HFSB_OK && call->wait != HFSBI_WAIT_NOTHING) return;
     hfsbi_call_end(call, st, err);
     if (call->once) hfsbi_once_publish(call);
 }
@@ -344,8 +343,8 @@ HFSBI_FN void hfsbi_call_on_text(hfsb_call *call, hfsb_tools_text_fn on_text) {
 HFSBI_FN void hfsbi_call_start(hfsb_call *call) {
     hfsb_err    err = HFSB_INIT;
     hfsb_status st;
-    if (!call->prepared) return;
-    call->prepared = false;
+    if (call->wait != HFSBI_WAIT_START) return;
+    call->wait = HFSBI_WAIT_NOTHING;
     if (call->tools->checker)
         hfsbi_checker_expect(call->tools->checker, hfsbi_call_path(call));
     st = call->tool->fn(call, &call->args, &err);
@@ -375,7 +374,8 @@ hfsb_status hfsb_call_open(hfsb_tools *tools, hfsb_str name,
 static bool hfsbi_call_ready(hfsb_call *call) {
     size_t i;
     switch (call->wait) {
-    case HFSBI_WAIT_NOTHING: return !call->prepared;
+    case HFSBI_WAIT_NOTHING: return true;
+    case HFSBI_WAIT_START: return false;
     case HFSBI_WAIT_JOB: return call->job->state == HFSBI_JOB_DONE;
     case HFSBI_WAIT_ENDS:
         for (i = 0; i < call->killed.count; i++)
@@ -412,7 +412,8 @@ static hfsb_status hfsbi_call_take_result(hfsb_call *call) {
 static void hfsbi_call_finish(hfsb_call *call) {
     hfsb_status st = HFSB_OK;
     switch (call->wait) {
-    case HFSBI_WAIT_NOTHING: return;
+    case HFSBI_WAIT_NOTHING:
+    case HFSBI_WAIT_START: return;
     case HFSBI_WAIT_JOB:
         st = hfsbi_call_take_result(call);
         if (st == HFSB_OK) st = call->job->status;
@@ -470,10 +471,12 @@ HFSBI_FN void hfsbi_calls_notify(hfsb_tools *tools) {
         call->listener.fn(call->listener.user);
 }
 
-/* A call that waits for nothing needs no lock: only its owner uses it. */
+/* A call that is complete or prepared needs no lock: only its owner uses
+   it. */
 bool hfsb_call_done(hfsb_call *call) {
     bool done;
-    if (call->wait == HFSBI_WAIT_NOTHING) return !call->prepared;
+    if (call->wait == HFSBI_WAIT_NOTHING) return true;
+    if (call->wait == HFSBI_WAIT_START) return false;
     hfsbi_loop_lock(call->tools->loop);
     done = hfsbi_call_ready(call);
     if (done) hfsbi_call_finish(call);
@@ -499,10 +502,8 @@ void hfsb_call_close(hfsb_call *call) {
     size_t      i;
     if (!call) return;
     tools = call->tools;
-    if (call->prepared) { /* repeats must not wait for it */
-        call->prepared = false;
+    if (call->wait == HFSBI_WAIT_START) /* repeats must not wait for it */
         hfsbi_call_settle(call, HFSB_CANCELLED, NULL);
-    }
     hfsbi_loop_lock(tools->loop);
     hfsbi_call_unlink(call);
     if (call->job) {

@@ -85,9 +85,9 @@ HFSBI_FN hfsb_status hfsbi_finder_page(hfsb_call *call, const hfsbi_finder *f,
 static hfsb_status hfsbi_finder_put_warnings(hfsb_call    *call,
                                              hfsbi_finder *f) {
     hfsb_status st = hfsb_buf_append(&call->notes, hfsb_buf_str(&f->notes));
-    if (st == HFSB_OK && f->failed > HFSBI_FINDER_TOLD)
+    if (st == HFSB_OK && f->failed > HFSBI_FINDER_NAMED)
         st = hfsbi_finder_note(call, "(and %zu more folders like that)",
-                               f->failed - HFSBI_FINDER_TOLD);
+                               f->failed - HFSBI_FINDER_NAMED);
     if (st == HFSB_OK && f->end == HFSBI_WALK_CANCELLED)
         st = hfsbi_finder_note(call,
                                "(stopped early, the rest was not looked at: "

@@ -573,7 +573,8 @@ typedef struct hfsbi_once {
 
 /* The event that a call waits for. */
 typedef enum hfsbi_wait {
-    HFSBI_WAIT_NOTHING, /* the result is complete */
+    HFSBI_WAIT_NOTHING, /* the result is complete, or the tool runs */
+    HFSBI_WAIT_START,   /* it is prepared: hfsbi_call_start() */
     HFSBI_WAIT_JOB,     /* bash: the end of its command */
     HFSBI_WAIT_ENDS,    /* kill: the ends of all jobs in `killed` */
     HFSBI_WAIT_OUTPUT,  /* bash_output, bash_input: more output, or a time */
@@ -621,7 +622,6 @@ struct hfsb_call {
     hfsb_call_opts           opts;
     unsigned long long       owner; /* see hfsbi_call_own() */
     /* from prepare to start */
-    bool           prepared;
     hfsbi_args     args;
     hfsb_json_doc  parsed;                   /* that an argument refers to */
     hfsbi_job_spec spec;                     /* of bash */
