@@ -821,7 +821,7 @@ typedef struct hfsb_edit_opts {
 typedef struct hfsb_edit_result {
     size_t     count;     /* number of replacements or insertions */
     hfsb_span *spans;     /* one for each, in order */
-    char       note[256]; /* "" if every edit was made to the letter, else the
+    char       note[256]; /* "" if every edit was applied literally, else the
                              difference that was ignored: "(matched after
                              ...)", "(kept the line end after new_str)" */
     hfsb_buf   diff;      /* unified */
@@ -838,7 +838,7 @@ typedef struct hfsb_edit_result {
    Bytes outside result->spans do not change; new text takes the line endings
    of the lines it replaces. Where old_str is exact but replacing it literally
    would join lines, double the end of a line, or double or drop indentation,
-   new_str is put in as it was meant, and the note says so.
+   new_str is put in as it was meant, and the note reports that.
 
    result may be NULL; otherwise it is filled on success, with memory of
    out->alloc. Free it with hfsb_edit_result_free().
@@ -908,7 +908,7 @@ typedef struct hfsb_patch_change {
                                   hfsb_edit_result */
     bool            proven;    /* the old lines of each hunk, or all lines of a
                                deleted file, were found exactly and once:
-                               whoever wrote the patch knows what it changes */
+                               its author knows what the patch changes */
     hfsb_buf        from, to;  /* private: both clean paths */
 } hfsb_patch_change;
 
@@ -941,9 +941,9 @@ typedef struct hfsb_patch_files {
    HFSB_IO         a file to update or delete does not exist
    HFSB_NOT_FOUND  a hunk does not match its file
    HFSB_AMBIGUOUS  a hunk matches more than one place
-   HFSB_REFUSED    an empty patch, a hunk that changes nothing, was applied
-                   before, stands for omitted code or cannot be indented, or an
-                   Add or Move onto a file that exists
+   HFSB_REFUSED    an empty patch; a hunk that changes nothing, was applied
+                   before, contains a placeholder for omitted code or cannot be
+                   indented; an Add or Move onto a file that exists
    HFSB_NOMEM, HFSB_LIMIT, or the status of read()
    On failure *result is empty. `patch` must live as long as *result; free that
    with hfsb_patch_free(). */
@@ -1803,8 +1803,9 @@ typedef struct hfsb_call_opts {
        wait_ms have passed (without wait_ms: output pauses, or 5 s). Without
        an offset it goes on where the last page ended, and shows longer output
        by its head and its tail. bash_input answers with the output that
-       follows. From 1,000 to 100,000 (0: bash_output answers with the first new line, from offset 0
-       on if none is given; bash_input does not wait) */
+       follows. From 1,000 to 100,000 (0: bash_output answers with the first
+       new line, from offset 0 on if none is given; bash_input does not
+       wait) */
     size_t             page;
     hfsb_tools_text_fn on_text; /* of bash (NULL: none) */
     void              *user;    /* of on_text */
@@ -1888,9 +1889,9 @@ HFSB_API size_t hfsb_tools_busy(hfsb_tools *tools);
 /* Appends the state of a job as a JSON object: id, state ("waiting",
    "running", "done"), description, command (its first 200 characters;
    command_cut when there are more), pid, background, age_ms, duration_ms,
-   exit_code, signal, signal_name, timed_out, killed, output_bytes. id empty: an array of
-   all jobs, the newest first. HFSB_OK; HFSB_NOT_FOUND, HFSB_NOMEM or
-   HFSB_LIMIT with *out as it was. */
+   exit_code, signal, signal_name, timed_out, killed, output_bytes. id empty:
+   an array of all jobs, the newest first. HFSB_OK; HFSB_NOT_FOUND, HFSB_NOMEM
+   or HFSB_LIMIT with *out as it was. */
 HFSB_API hfsb_status hfsb_tools_jobs(hfsb_tools *tools, hfsb_str id,
                                      hfsb_buf *out, hfsb_err *err);
 
@@ -2049,9 +2050,10 @@ HFSB_API void     hfsb_http_reply_free(hfsb_http_reply *reply);
    a secret. */
 typedef void (*hfsb_log_fn)(void *user, hfsb_str line);
 
-/* A sandbox: a machine that runs hfsb-server (or the Python server of ml-intern, called the reference here) at
-   any URL; with HFSB_HUB also a Space on the Hub. Any number of threads may
-   use one handle; delete and close must come last. */
+/* A sandbox: a machine that runs hfsb-server (or the Python server of
+   ml-intern, called the reference here) at any URL; with HFSB_HUB also a Space
+   on the Hub. Any number of threads may use one handle; delete and close must
+   come last. */
 typedef struct hfsb_sandbox hfsb_sandbox;
 
 /* Waits, all in milliseconds; 0 is the default in parentheses. Programs
@@ -2863,6 +2865,11 @@ HFSBI_UNUSED static inline bool hfsbi_is_alpha(char c) {
     return ((unsigned)c | 0x20u) - 'a' < 26u;
 }
 
+/* A letter, a digit or "_". */
+HFSBI_UNUSED static inline bool hfsbi_is_word_char(char c) {
+    return hfsbi_is_alpha(c) || hfsbi_is_digit(c) || c == '_';
+}
+
 /* A space or a tab. */
 HFSBI_UNUSED static inline bool hfsbi_is_blank(char c) {
     return c == ' ' || c == '\t';
@@ -3003,6 +3010,12 @@ hfsbi_json_after(const hfsb_json_value *value) {
 /* White space between tokens. */
 HFSBI_UNUSED static inline bool hfsbi_json_is_blank(char c) {
     return c == ' ' || c == '\n' || c == '\r' || c == '\t';
+}
+
+/* The string at a key of an object, or "". */
+HFSBI_UNUSED static inline hfsb_str
+hfsbi_json_get_str(const hfsb_json_value *object, const char *key) {
+    return hfsb_json_str(hfsb_json_get(object, key), HFSB_LIT(""));
 }
 
 /* ---- json_*.c: scanning strings, a block at a time ---- */
@@ -8325,44 +8338,6 @@ typedef struct hfsbi_occurrences {
 HFSBI_FN size_t hfsbi_occurrence_next(hfsbi_occurrences *occurrences,
                                       size_t             from);
 
-/* ---- fold.c: tables of lines ---- */
-
-/* A line of a text and its folded form. */
-typedef struct hfsbi_table_line {
-    size_t   start, text_end, end; /* in the text; end: after the line end */
-    hfsb_str fold;                 /* in the view, without the LF */
-} hfsbi_table_line;
-
-/* All lines of a text, for comparing whole lines: two lines are equal to the
-   folds when their `fold` is. All-zero but for view.text.alloc is ready to
-   use. */
-typedef struct hfsbi_line_table {
-    hfsb_str          text;
-    hfsbi_view        view;
-    hfsbi_table_line *items;
-    size_t            count, cap;
-} hfsbi_line_table;
-
-/* HFSB_OK, HFSB_NOMEM or HFSB_LIMIT. folds contains INDENT and TRAIL. */
-HFSBI_FN hfsb_status hfsbi_line_table_build(hfsbi_line_table *table,
-                                            hfsb_str text, unsigned folds);
-HFSBI_FN void        hfsbi_line_table_free(hfsbi_line_table *table);
-
-/* The original text of line i, without its line end. */
-HFSBI_FN hfsb_str hfsbi_line_text(const hfsbi_line_table *table, size_t i);
-
-/* The folded lines [from, to), each after a LF, and the LF after the last. */
-HFSBI_FN hfsb_str hfsbi_line_folds(const hfsbi_line_table *table, size_t from,
-                                   size_t to);
-
-/* The line whose LF, the one before it, is at view_pos. */
-HFSBI_FN size_t hfsbi_line_at(const hfsbi_line_table *table, size_t view_pos);
-
-/* The first line, from `from` on, where the lines of `pattern`, made like
-   hfsbi_line_folds(), start; HFSB_NPOS if not found. */
-HFSBI_FN size_t hfsbi_line_table_find(const hfsbi_line_table *table,
-                                      hfsb_str pattern, size_t from);
-
 /* ---- fold.c: the edited file ---- */
 
 /* The text that is searched, and how its lines end. */
@@ -8489,7 +8464,30 @@ typedef enum hfsbi_indent_rule {
     HFSBI_INDENT_MIXED   /* the same, or tabs for spaces, but for one line */
 } hfsbi_indent_rule;
 
+/* UNITS: one unit for the levels of each side; 0: a tab, else spaces. */
+typedef struct hfsbi_indent_unit_map {
+    size_t old_unit, file_unit; /* of MIXED, too */
+    long   shift;               /* levels added */
+    bool   varied;              /* not all lines are on one level */
+    size_t support;             /* indented lines that show the units */
+} hfsbi_indent_unit_map;
+
+/* MIXED: how many lines are converted, and how many the same. */
+typedef struct hfsbi_indent_mix {
+    size_t converted; /* lines with tabs for spaces */
+    size_t kept, kept_tabs, kept_spaces;
+    long   deepest;   /* level of those converted */
+    bool   level_off; /* one line is off by a step of the file */
+} hfsbi_indent_mix;
+
 #define HFSBI_INDENT_DISTINCT 64
+
+/* The indentations of the old text, by a line that has each of them. */
+typedef struct hfsbi_indent_table {
+    size_t line[HFSBI_INDENT_DISTINCT];
+    bool   torn[HFSBI_INDENT_DISTINCT]; /* it became two or more */
+    size_t count;
+} hfsbi_indent_table;
 
 typedef struct hfsbi_indent_map {
     const hfsbi_old_line *lines;
@@ -8498,18 +8496,10 @@ typedef struct hfsbi_indent_map {
     hfsbi_indent_rule     rule;
     bool                  may_derive; /* also for indents not in old_text */
     bool                  flat;       /* no line of old_text is indented */
-    hfsb_str              prefix;
-    size_t                old_unit, file_unit; /* 0: a tab, else spaces */
-    long                  shift;               /* levels added by UNITS */
-    bool                  varied;    /* not all lines are on one level */
-    size_t                support;   /* indented lines that show the units */
-    size_t                converted; /* MIXED: lines with tabs for spaces */
-    size_t                kept, kept_tabs, kept_spaces; /* ... the same */
-    long                  deepest;   /* ... level of those converted */
-    bool                  level_off; /* ... one is off by a step of the file */
-    size_t                distinct[HFSBI_INDENT_DISTINCT]; /* one line each */
-    bool                  torn[HFSBI_INDENT_DISTINCT]; /* into two or more */
-    size_t                distinct_count;
+    hfsb_str              prefix;     /* of ADD and REMOVE */
+    hfsbi_indent_unit_map units;
+    hfsbi_indent_mix      mix;
+    hfsbi_indent_table    table;
 } hfsbi_indent_map;
 
 /* The indentation of a line; ptr NULL for a blank line. */
@@ -8539,7 +8529,7 @@ HFSBI_FN bool hfsbi_is_level_off(unsigned long long    steps,
 
 /* Sets *line to the first line of news that is a line of olds but for its
    indentation, with nothing before it that explains the shift: the two texts
-   were then indented apart. HFSB_NPOS if not found. HFSB_OK or
+   are then indented differently. HFSB_NPOS if not found. HFSB_OK or
    HFSB_NOMEM. */
 HFSBI_FN hfsb_status hfsbi_indent_shifted(const hfsb_alloc  *alloc,
                                           const hfsbi_lines *olds,
@@ -8614,10 +8604,11 @@ HFSBI_FN hfsb_status hfsbi_find_applied(const hfsb_alloc       *alloc,
                                         const hfsbi_edit_texts *texts,
                                         const hfsbi_match *match, size_t *pos);
 
-/* ---- intent.c: texts that are not meant to the letter ---- */
+/* ---- intent.c: texts that are not meant literally ---- */
 
-/* The first line of new_text that stands for omitted code ("// ... existing
-   code ...") and is neither in old_text nor in the file; empty if none. */
+/* The first line of new_text that is a placeholder for omitted code ("// ...
+   existing code ...") and is neither in old_text nor in the file; empty if
+   none. */
 HFSBI_FN hfsb_str hfsbi_find_omission(hfsb_str new_text, hfsb_str old_text,
                                       hfsb_str file_text);
 
@@ -8625,7 +8616,7 @@ HFSBI_FN hfsb_str hfsbi_find_omission(hfsb_str new_text, hfsb_str old_text,
    marks occur, and a line of old_text is among those removed. */
 HFSBI_FN bool hfsbi_is_diff(hfsb_str new_text, hfsb_str old_text);
 
-/* What was kept although new_str does not say so. */
+/* What is kept although new_str lacks it. */
 enum {
     HFSBI_MEANT_LINE_END = 1,  /* the line end after new_str */
     HFSBI_MEANT_LAST_LINE = 2, /* the rest of old_str's last line, once */
@@ -8665,22 +8656,29 @@ HFSBI_FN bool hfsbi_unfence_both(hfsb_str *old_text, hfsb_str *new_text);
 /* ---- reading.c: a text read another way ---- */
 
 /* Length of the escape such as \u2019, or of the entity such as &amp;, at the
-   start of s, and the character it stands for; 0 if not found. */
+   start of s, and the character it encodes; 0 if not found. */
 HFSBI_FN size_t hfsbi_unicode_escape(hfsb_str s, unsigned long *code);
 HFSBI_FN size_t hfsbi_entity_at(hfsb_str s, char *c);
 
-/* Appends s without a habit of models; the caller checks out->status. */
+/* Appends s with one habit of models undone; the caller checks out->status. */
 typedef void hfsbi_reading(hfsb_buf *out, hfsb_str s);
 
 /* The text that a reading was applied to. */
 enum { HFSBI_READ_OLD, HFSBI_READ_FILE, HFSBI_READ_BOTH };
 
-/* The sentence for a difference that is the same everywhere: old_text is the
-   text of the file read another way, or the other way round. NULL if there is
-   none; *of: which of them was read so. */
-HFSBI_FN const char *hfsbi_reading_of(const hfsb_alloc *alloc,
-                                      hfsb_str old_text, hfsb_str file_text,
-                                      int *of);
+/* A habit, and the sentence that reports it: with the name of the old text
+   between `before` and `after`, unless `after` is NULL. */
+typedef struct hfsbi_misread {
+    hfsbi_reading *reading;
+    int            of;
+    const char    *before, *after;
+} hfsbi_misread;
+
+/* A difference that is the same everywhere: old_text is the text of the file
+   read another way, or the other way round. NULL if it is not. */
+HFSBI_FN const hfsbi_misread *hfsbi_reading_of(const hfsb_alloc *alloc,
+                                               hfsb_str          old_text,
+                                               hfsb_str          file_text);
 
 /* ---- closest.c: the place that was meant ---- */
 
@@ -8690,7 +8688,7 @@ typedef struct hfsbi_row {
     bool   same;                /* to the byte */
 } hfsbi_row;
 
-/* Lines of the file, beside the lines of the old text that they resemble. */
+/* Lines of the file, next to the lines of the old text that they resemble. */
 typedef struct hfsbi_closest {
     hfsbi_lines olds, lines;
     size_t      old_first;  /* index of the first of olds in the old text */
@@ -8725,7 +8723,8 @@ typedef struct hfsbi_hint {
     const hfsb_alloc      *alloc;
     const hfsbi_edit_text *file;
     hfsb_str               old_text, new_text;
-    hfsb_err              *err; /* may be NULL */
+    hfsb_err              *err;  /* may be NULL */
+    bool                   hunk; /* of a patch: there is no old_str */
 } hfsbi_hint;
 
 /* Append to the message why old_text was not found, or where it was found.
@@ -8785,40 +8784,16 @@ HFSBI_FN hfsb_status hfsbi_patch_parse(const hfsb_alloc *alloc, hfsb_str text,
                                        hfsbi_patch *patch, hfsb_err *err);
 HFSBI_FN void        hfsbi_patch_free(hfsbi_patch *patch);
 
-/* For the parsers of the formats. Each reads the lines from first to last. */
-HFSBI_FN hfsb_status hfsbi_patch_error(hfsb_err *err, size_t line,
-                                       const char *what);
-HFSBI_FN hfsb_status hfsbi_add_section(hfsbi_patch *p, hfsb_patch_kind kind,
-                                       hfsb_str path);
-HFSBI_FN hfsb_status hfsbi_add_hunk(hfsbi_patch *p, size_t line);
-HFSBI_FN hfsb_status hfsbi_add_hunk_line(hfsbi_patch *p, char mark,
-                                         hfsb_str text);
-
-/* Reads the hunk at line *i, its @@ lines first; *i moves after it. In a diff
-   the head of the next file ends a hunk. */
-HFSBI_FN hfsb_status hfsbi_parse_hunk(hfsbi_patch *p, size_t *i, size_t to,
-                                      bool diff, hfsb_err *err);
-HFSBI_FN bool        hfsbi_is_anchor(hfsb_str line);
-
-/* True for a letter, a digit and "_". */
-HFSBI_FN bool hfsbi_is_word_char(char c);
-
-/* patch_diff.c, patch_blocks.c */
-HFSBI_FN bool        hfsbi_is_diff_head(const hfsbi_patch *p, size_t line);
-HFSBI_FN hfsb_status hfsbi_parse_diff(hfsbi_patch *p, hfsb_err *err);
-HFSBI_FN bool        hfsbi_is_block_head(hfsb_str line);
-HFSBI_FN hfsb_status hfsbi_parse_blocks(hfsbi_patch *p, hfsb_err *err);
-
 /* ---- patch_indent.c: hunks that agree about indentation ---- */
 
 /* The hunks of a file by how their new lines were indented: moved, or kept
    without a sign that this is right. The last two are about text at the
-   margin. NULL: there is none. */
+   margin. NULL: no such hunk. */
 typedef struct hfsbi_indents {
     const hfsbi_hunk *moved, *kept, *margin_moved, *margin_kept;
 } hfsbi_indents;
 
-/* Takes note of a hunk that replaces `was`, a part of the file. */
+/* Records a hunk that replaces `was`, a part of the file. */
 HFSBI_FN void hfsbi_indents_add(hfsbi_indents *in, const hfsbi_patch *patch,
                                 const hfsbi_hunk *hunk, hfsb_str was,
                                 bool reindented);
@@ -8829,8 +8804,8 @@ HFSBI_FN bool hfsbi_indents_agree(const hfsbi_indents *in,
                                   const hfsbi_hunk   **moved);
 
 /* New lines may be indented as the file is, next to a single old line that is
-   not: nothing tells whether they are to be moved like that one. Returns the
-   first of these, ptr NULL if not found. */
+   not: it is then unclear whether they move like that one. Returns the first
+   of these lines, ptr NULL if not found. */
 HFSBI_FN hfsb_str hfsbi_hunk_torn(const hfsbi_patch *patch,
                                   const hfsbi_hunk *hunk, hfsb_str was);
 
@@ -9386,8 +9361,7 @@ HFSBI_FN hfsb_status hfsbi_diff_texts(hfsb_str old_text, hfsb_str new_text,
    A folder walks a text and turns each character into what it counts as: a
    typographic quote into ', trailing blanks into nothing. A view is the whole
    text folded, with the list of places where it differs from the original, so
-   that a match in the view can be cut out of the original byte for byte. A
-   table of lines is a view cut into lines; patches and hints compare those.
+   that a match in the view can be cut out of the original byte for byte.
 
    Folding a text never makes it longer. Every walk is linear: a run of blanks
    is measured once, however it ends. hfsb_str_find() is the only search. */
@@ -9819,78 +9793,6 @@ HFSBI_FN size_t hfsbi_occurrence_next(hfsbi_occurrences *f, size_t from) {
     return f->at;
 }
 
-/* ---- tables of lines ---- */
-
-HFSBI_FN hfsb_status hfsbi_line_table_build(hfsbi_line_table *t, hfsb_str text,
-                                            unsigned folds) {
-    hfsb_status st = hfsbi_view_build(&t->view, text, folds);
-    hfsb_str    rest;
-    size_t      pos = 1, start = 0, n = 0; /* n: changes before pos */
-    t->text = text;
-    t->count = 0;
-    while (st == HFSB_OK && pos < t->view.text.len) {
-        hfsbi_table_line *line = (hfsbi_table_line *)hfsbi_array_grow(
-            &t->view.text.alloc, t->items, &t->cap, t->count + 1,
-            sizeof *line);
-        if (!line) return HFSB_NOMEM;
-        t->items = line;
-        line += t->count++;
-        line->start = start;
-        rest = hfsb_str_slice(hfsb_buf_str(&t->view.text), pos, HFSB_NPOS);
-        line->fold = hfsb_str_slice(rest, 0, hfsb_str_find_byte(rest, '\n'));
-        pos += line->fold.len;
-        n = hfsbi_changes_until(&t->view, n, pos);
-        hfsbi_view_map(&t->view, n, pos++, &line->text_end);
-        while (n < t->view.count && t->view.changes[n].view_pos < pos) n++;
-        hfsbi_view_map(&t->view, n, pos, &line->end);
-        start = line->end;
-    }
-    return st;
-}
-
-HFSBI_FN void hfsbi_line_table_free(hfsbi_line_table *t) {
-    hfsbi_array_free(&t->view.text.alloc, t->items, t->cap, sizeof *t->items);
-    t->items = NULL;
-    t->count = t->cap = 0;
-    hfsbi_view_free(&t->view);
-}
-
-HFSBI_FN hfsb_str hfsbi_line_text(const hfsbi_line_table *t, size_t i) {
-    return hfsb_str_slice(t->text, t->items[i].start, t->items[i].text_end);
-}
-
-/* Offset in the view of the LF before line i, or of the last LF. */
-static size_t hfsbi_line_view_pos(const hfsbi_line_table *t, size_t i) {
-    if (i == t->count) return t->view.text.len - 1;
-    return (size_t)(t->items[i].fold.ptr - t->view.text.ptr) - 1;
-}
-
-HFSBI_FN hfsb_str hfsbi_line_folds(const hfsbi_line_table *t, size_t from,
-                                   size_t to) {
-    return hfsb_str_slice(hfsb_buf_str(&t->view.text),
-                          hfsbi_line_view_pos(t, from),
-                          hfsbi_line_view_pos(t, to) + 1);
-}
-
-HFSBI_FN size_t hfsbi_line_at(const hfsbi_line_table *t, size_t view_pos) {
-    size_t lo = 0, hi = t->count;
-    while (lo < hi) {
-        size_t mid = lo + (hi - lo) / 2;
-        if (hfsbi_line_view_pos(t, mid) < view_pos) lo = mid + 1;
-        else hi = mid;
-    }
-    return lo;
-}
-
-HFSBI_FN size_t hfsbi_line_table_find(const hfsbi_line_table *t,
-                                      hfsb_str pattern, size_t from) {
-    size_t   pos = hfsbi_line_view_pos(t, from), at;
-    hfsb_str rest =
-        hfsb_str_slice(hfsb_buf_str(&t->view.text), pos, HFSB_NPOS);
-    at = hfsb_str_find(rest, pattern);
-    return at == HFSB_NPOS ? HFSB_NPOS : hfsbi_line_at(t, pos + at);
-}
-
 /* ---- the edited file ---- */
 
 HFSBI_FN hfsbi_edit_text hfsbi_edit_text_make(hfsb_str content,
@@ -9999,8 +9901,8 @@ typedef struct hfsbi_search {
     bool                   hides;      /* the file has invisible characters */
     hfsbi_view             needle, view;
     hfsb_str               pattern;    /* searched for in the view */
-    bool                   lead, tail; /* it has an extra LF before, after
-                                          the match */
+    size_t                 lead, tail; /* extra LFs that it has before and
+                                          after the match: 0 or 1 */
     bool                   lines;      /* matches start at a line's start */
     bool                   few;        /* two matches are enough */
 } hfsbi_search;
@@ -10511,12 +10413,12 @@ HFSBI_FN hfsb_status hfsbi_match_find(const hfsb_alloc      *alloc,
 }
 
 /* ---- src/edit/indent.c ---- */
-/* indent.c - how new lines are indented where old_str has another indentation
-   than the file.
+/* indent.c - how new lines are indented where old_str is indented differently
+   from the file.
 
-   Each line of old_text is a line of the file, and the pairs of their
-   indentations tell what to do with those of new_text. From the strictest to
-   the loosest reading of the pairs:
+   Each line of old_text is a line of the file. The pairs of their indentations
+   decide how the lines of new_text are indented. From the strictest to the
+   loosest reading of the pairs:
 
        same      no pair differs: every indentation is absolute
        prefix    one side has a prefix more everywhere
@@ -10551,8 +10453,8 @@ HFSBI_FN bool hfsbi_indent_mixes(hfsb_str a, hfsb_str b) {
     return x && y && x != y;
 }
 
-/* The characters that the longer of two indentations has more; ptr NULL when
-   the one does not start with the other. */
+/* The extra characters of the longer of two indentations; ptr NULL when it
+   does not start with the shorter one. */
 static hfsb_str hfsbi_indent_step(hfsb_str a, hfsb_str b) {
     hfsb_str none = HFSB_INIT;
     if (hfsb_str_starts(a, b)) return hfsb_str_slice(a, b.len, a.len);
@@ -10623,34 +10525,35 @@ static bool hfsbi_fits_units(hfsbi_indent_map *map, size_t old_unit,
     long   first = -1;
     bool   any = false, kept = false;
     size_t i;
-    map->support = 0;
+    map->units.support = 0;
     for (i = 0; i < map->count; i++) {
         long o, f;
         if (!map->lines[i].indent.ptr) continue;
         o = hfsbi_indent_level(map->lines[i].indent, old_unit);
         f = hfsbi_indent_level(map->lines[i].file_indent, file_unit);
-        if (o < 0 || f < 0 || (any && f - o != map->shift)) return false;
+        if (o < 0 || f < 0 || (any && f - o != map->units.shift)) return false;
         kept = kept || (o && hfsb_str_equal(map->lines[i].indent,
                                             map->lines[i].file_indent));
-        if (any && o != first) map->varied = true;
-        map->support += o > 0;
-        map->shift = f - o;
+        if (any && o != first) map->units.varied = true;
+        map->units.support += o > 0;
+        map->units.shift = f - o;
         first = o;
         any = true;
     }
-    return any && (map->varied || map->shift == 0) && !kept;
+    return any && (map->units.varied || map->units.shift == 0) && !kept;
 }
 
 static bool hfsbi_find_units(hfsbi_indent_map *map) {
     size_t a, b;
     for (a = 0; a < HFSBI_INDENT_UNIT_COUNT; a++)
         for (b = 0; b < HFSBI_INDENT_UNIT_COUNT; b++) {
-            map->old_unit = hfsbi_indent_units[a];
-            map->file_unit = hfsbi_indent_units[b];
+            map->units.old_unit = hfsbi_indent_units[a];
+            map->units.file_unit = hfsbi_indent_units[b];
             if (a == b ||
-                (a && b && !hfsbi_is_steps(map->steps, map->file_unit)))
+                (a && b && !hfsbi_is_steps(map->steps, map->units.file_unit)))
                 continue; /* the file has no such levels */
-            if (hfsbi_fits_units(map, map->old_unit, map->file_unit))
+            if (hfsbi_fits_units(map, map->units.old_unit,
+                                 map->units.file_unit))
                 return true;
         }
     return false;
@@ -10676,11 +10579,11 @@ static bool hfsbi_find_prefix(hfsbi_indent_map *map, bool file_is_longer) {
     return any;
 }
 
-/* The entry of `distinct` with this indentation, or HFSB_NPOS. */
+/* The entry of the table with this indentation, or HFSB_NPOS. */
 static size_t hfsbi_indent_find(const hfsbi_indent_map *map, hfsb_str indent) {
     size_t i;
-    for (i = 0; i < map->distinct_count; i++)
-        if (hfsb_str_equal(map->lines[map->distinct[i]].indent, indent))
+    for (i = 0; i < map->table.count; i++)
+        if (hfsb_str_equal(map->lines[map->table.line[i]].indent, indent))
             return i;
     return HFSB_NPOS;
 }
@@ -10696,12 +10599,12 @@ static bool hfsbi_indent_record(hfsbi_indent_map *map) {
         k = hfsbi_indent_find(map, line->indent);
         if (k != HFSB_NPOS) {
             if (!hfsb_str_equal(line->file_indent,
-                                map->lines[map->distinct[k]].file_indent))
-                map->torn[k] = true;
+                                map->lines[map->table.line[k]].file_indent))
+                map->table.torn[k] = true;
             continue;
         }
-        if (map->distinct_count == HFSBI_INDENT_DISTINCT) return false;
-        map->distinct[map->distinct_count++] = i;
+        if (map->table.count == HFSBI_INDENT_DISTINCT) return false;
+        map->table.line[map->table.count++] = i;
     }
     return true;
 }
@@ -10710,11 +10613,11 @@ static bool hfsbi_indent_record(hfsbi_indent_map *map) {
    deeper ones became deeper ones. */
 static bool hfsbi_find_table(const hfsbi_indent_map *map) {
     size_t i, k;
-    for (i = 0; i < map->distinct_count; i++) {
-        if (map->torn[i]) return false;
-        for (k = 0; k < map->distinct_count; k++) {
-            const hfsbi_old_line *a = map->lines + map->distinct[i];
-            const hfsbi_old_line *b = map->lines + map->distinct[k];
+    for (i = 0; i < map->table.count; i++) {
+        if (map->table.torn[i]) return false;
+        for (k = 0; k < map->table.count; k++) {
+            const hfsbi_old_line *a = map->lines + map->table.line[i];
+            const hfsbi_old_line *b = map->lines + map->table.line[k];
             if (a->indent.len < b->indent.len &&
                 a->file_indent.len >= b->file_indent.len)
                 return false;
@@ -10731,19 +10634,19 @@ static bool hfsbi_fits_conversion(hfsbi_indent_map *map, size_t old_unit,
                                   size_t file_unit) {
     size_t i, n = 0;
     long   level;
-    map->deepest = 0;
+    map->mix.deepest = 0;
     for (i = 0; i < map->count; i++) {
         hfsb_str o = map->lines[i].indent, f = map->lines[i].file_indent;
         if (!o.ptr || !hfsbi_indent_mixes(o, f)) continue;
         level = hfsbi_indent_level(o, old_unit);
         if (level < 0 || level != hfsbi_indent_level(f, file_unit))
             return false;
-        if (level > map->deepest) map->deepest = level;
+        if (level > map->mix.deepest) map->mix.deepest = level;
         n++;
     }
-    map->old_unit = old_unit;
-    map->file_unit = file_unit;
-    map->converted = n;
+    map->units.old_unit = old_unit;
+    map->units.file_unit = file_unit;
+    map->mix.converted = n;
     return n > 0;
 }
 
@@ -10760,34 +10663,39 @@ static bool hfsbi_find_mixed(hfsbi_indent_map *map) {
         hfsb_str o = map->lines[i].indent, f = map->lines[i].file_indent;
         if (!o.ptr) continue;
         if (hfsb_str_equal(o, f)) {
-            map->kept++;
-            map->kept_tabs += hfsbi_indent_kind(o) == '\t';
-            map->kept_spaces += hfsbi_indent_kind(o) == ' ';
+            map->mix.kept++;
+            map->mix.kept_tabs += hfsbi_indent_kind(o) == '\t';
+            map->mix.kept_spaces += hfsbi_indent_kind(o) == ' ';
         } else if (!hfsbi_is_off(map->lines + i)) {
             mixed++;
         } else {
             off++;
-            map->level_off = hfsbi_is_level_off(map->steps, map->lines + i);
+            map->mix.level_off =
+                hfsbi_is_level_off(map->steps, map->lines + i);
         }
     }
-    for (i = 1; mixed && !map->converted && i < HFSBI_INDENT_UNIT_COUNT; i++)
+    for (i = 1; mixed && !map->mix.converted && i < HFSBI_INDENT_UNIT_COUNT;
+         i++)
         if (!hfsbi_fits_conversion(map, hfsbi_indent_units[i], 0))
             hfsbi_fits_conversion(map, 0, hfsbi_indent_units[i]);
-    return off <= 1 && mixed == map->converted &&
-           map->kept + mixed >= (map->level_off ? 2 : 1);
+    return off <= 1 && mixed == map->mix.converted &&
+           map->mix.kept + mixed >= (map->mix.level_off ? 2 : 1);
 }
 
 /* Appends an indentation that no mixed pair has, by those that are alike. */
 static bool hfsbi_derive_mixed(const hfsbi_indent_map *map, hfsb_str indent,
                                hfsb_buf *out) {
-    char   kind = hfsbi_indent_kind(indent);
-    bool   from = map->converted && kind == (map->old_unit ? ' ' : '\t');
-    bool   to = map->converted && kind == (map->file_unit ? ' ' : '\t');
-    size_t kept = kind == '\t' ? map->kept_tabs : map->kept_spaces;
-    long   level = hfsbi_indent_level(indent, map->old_unit);
+    char kind = hfsbi_indent_kind(indent);
+    bool from =
+        map->mix.converted && kind == (map->units.old_unit ? ' ' : '\t');
+    bool to =
+        map->mix.converted && kind == (map->units.file_unit ? ' ' : '\t');
+    size_t kept = kind == '\t' ? map->mix.kept_tabs : map->mix.kept_spaces;
+    long   level = hfsbi_indent_level(indent, map->units.old_unit);
     if (indent.len && !kind) return false;
-    if (from && (kept || level < 0 || level > map->deepest + 3)) return false;
-    if (from) hfsbi_put_levels(out, level, map->file_unit);
+    if (from && (kept || level < 0 || level > map->mix.deepest + 3))
+        return false;
+    if (from) hfsbi_put_levels(out, level, map->units.file_unit);
     else if (!indent.len || to || kept) hfsb_buf_append(out, indent);
     else return false;
     return true;
@@ -10801,9 +10709,10 @@ static bool hfsbi_put_mixed(const hfsbi_indent_map *map, hfsb_str indent,
     size_t                k = hfsbi_indent_find(map, indent);
     const hfsbi_old_line *line;
     if (k == HFSB_NPOS) return hfsbi_derive_mixed(map, indent, out);
-    line = map->lines + map->distinct[k];
-    if (map->torn[k]) {
-        if (!indent.len || map->converted || (map->level_off && near_off))
+    line = map->lines + map->table.line[k];
+    if (map->table.torn[k]) {
+        if (!indent.len || map->mix.converted ||
+            (map->mix.level_off && near_off))
             return false;
         hfsb_buf_append(out, indent); /* all but one are the same */
         return true;
@@ -10840,7 +10749,7 @@ HFSBI_FN void hfsbi_indent_map_make(hfsbi_indent_map     *map,
                                        hfsbi_indent_of(news->items[i], folds));
     map->may_derive = hfsb_str_equal(least, least_new);
     all = hfsbi_indent_record(map);
-    map->flat = map->distinct_count == 1 && !least.len;
+    map->flat = map->table.count == 1 && !least.len;
     if (hfsbi_find_prefix(map, true) && !map->prefix.len) {
         map->rule = HFSBI_INDENT_SAME;
         return;
@@ -10849,9 +10758,9 @@ HFSBI_FN void hfsbi_indent_map_make(hfsbi_indent_map     *map,
     map->steps = *steps;
     if (hfsbi_find_prefix(map, true)) map->rule = HFSBI_INDENT_ADD;
     else if (hfsbi_find_prefix(map, false)) map->rule = HFSBI_INDENT_REMOVE;
-    else if ((units = hfsbi_find_units(map)) && !map->shift)
+    else if ((units = hfsbi_find_units(map)) && !map->units.shift)
         map->rule = HFSBI_INDENT_UNITS;
-    else if (all && hfsbi_find_mixed(map) && !(units && map->converted))
+    else if (all && hfsbi_find_mixed(map) && !(units && map->mix.converted))
         map->rule = HFSBI_INDENT_MIXED;
     else if (hfsbi_find_units(map)) map->rule = HFSBI_INDENT_UNITS;
     else if (all && hfsbi_find_table(map)) map->rule = HFSBI_INDENT_TABLE;
@@ -10860,9 +10769,9 @@ HFSBI_FN void hfsbi_indent_map_make(hfsbi_indent_map     *map,
 /* True when one indentation became one other, by a prefix as well as by other
    units, and `indent` would differ: 4 became 2, and is 8 now 6 or 4? */
 static bool hfsbi_may_be_units(const hfsbi_indent_map *map, hfsb_str indent) {
-    const hfsbi_old_line *line = map->lines + map->distinct[0];
+    const hfsbi_old_line *line = map->lines + map->table.line[0];
     size_t                a, b;
-    if (map->distinct_count != 1 || !line->indent.len) return false;
+    if (map->table.count != 1 || !line->indent.len) return false;
     for (a = 1; a < HFSBI_INDENT_UNIT_COUNT; a++)
         for (b = 1; b < HFSBI_INDENT_UNIT_COUNT; b++) {
             size_t old_unit = hfsbi_indent_units[a];
@@ -10876,7 +10785,7 @@ static bool hfsbi_may_be_units(const hfsbi_indent_map *map, hfsb_str indent) {
     return false;
 }
 
-/* A prefix more or less. */
+/* Adds or removes the prefix. */
 static bool hfsbi_put_prefixed(const hfsbi_indent_map *map, hfsb_str indent,
                                bool seen, hfsb_buf *out) {
     bool add = map->rule == HFSBI_INDENT_ADD;
@@ -10898,33 +10807,37 @@ static bool hfsbi_put_prefixed(const hfsbi_indent_map *map, hfsb_str indent,
 static bool hfsbi_may_be_slip(const hfsbi_indent_map *map, hfsb_str indent,
                               bool seen) {
     size_t i, deepest = 0;
-    if (!map->old_unit || !map->file_unit || map->support > 1) return false;
+    if (!map->units.old_unit || !map->units.file_unit ||
+        map->units.support > 1)
+        return false;
     for (i = 0; i < map->count; i++) {
         if (seen && indent.len && map->lines[i].indent.len == indent.len)
             return hfsbi_is_level_off(map->steps, map->lines + i);
         if (map->lines[i].file_indent.len > deepest)
             deepest = map->lines[i].file_indent.len;
     }
-    return !seen && indent.len && indent.len % map->file_unit == 0 &&
-           indent.len <= deepest + map->file_unit;
+    return !seen && indent.len && indent.len % map->units.file_unit == 0 &&
+           indent.len <= deepest + map->units.file_unit;
 }
 
 /* Levels of one unit as levels of the other. Without a shift they count from
    the margin, so that every indentation can be derived. */
 static bool hfsbi_put_units(const hfsbi_indent_map *map, hfsb_str indent,
                             bool seen, hfsb_buf *out) {
-    long level = hfsbi_indent_level(indent, map->old_unit);
-    bool absolute = map->shift == 0 && (map->varied || map->file_unit != 8);
-    bool tabs = !map->old_unit || !map->file_unit; /* on one side */
+    long level = hfsbi_indent_level(indent, map->units.old_unit);
+    bool absolute = map->units.shift == 0 &&
+                    (map->units.varied || map->units.file_unit != 8);
+    bool tabs =
+        !map->units.old_unit || !map->units.file_unit; /* on one side */
     if (!seen && !absolute && !map->may_derive) return false;
     if (absolute && tabs &&
-        hfsbi_indent_kind(indent) == (map->file_unit ? ' ' : '\t')) {
+        hfsbi_indent_kind(indent) == (map->units.file_unit ? ' ' : '\t')) {
         hfsb_buf_append(out, indent); /* it is the file's already */
         return true;
     }
     if (level < 0) return false;
     if (hfsbi_may_be_slip(map, indent, seen)) return false;
-    hfsbi_put_levels(out, level + map->shift, map->file_unit);
+    hfsbi_put_levels(out, level + map->units.shift, map->units.file_unit);
     return true;
 }
 
@@ -10942,13 +10855,13 @@ HFSBI_FN bool hfsbi_indent_put(const hfsbi_indent_map *map, hfsb_str indent,
         return hfsbi_put_mixed(map, indent, near_off, out);
     case HFSBI_INDENT_TABLE:
         /* If some lines are the same, others are off one by one. */
-        if (!seen || (map->kept_tabs + map->kept_spaces &&
-                      hfsbi_is_off(map->lines + map->distinct[k])))
+        if (!seen || (map->mix.kept_tabs + map->mix.kept_spaces &&
+                      hfsbi_is_off(map->lines + map->table.line[k])))
             return false;
         break;
     case HFSBI_INDENT_NONE: return false;
     }
-    hfsb_buf_append(out, map->lines[map->distinct[k]].file_indent);
+    hfsb_buf_append(out, map->lines[map->table.line[k]].file_indent);
     return true;
 }
 
@@ -11260,6 +11173,19 @@ HFSBI_FN hfsb_status hfsbi_mend_blank_lines(const hfsb_alloc      *alloc,
    lines were folded, both texts are first given those of the file. If the
    file's indentation of a line, or the blank lines before it, is not clear,
    the edit is refused. */
+/* The changed line before the current one. */
+typedef struct hfsbi_line_above {
+    hfsb_str sent; /* its indentation; ptr NULL: none, or it is unchanged */
+    size_t   len;  /* of what that became */
+} hfsbi_line_above;
+
+/* The line end of the file that was found last. */
+typedef struct hfsbi_newline_found {
+    hfsb_str text; /* empty: the file has none */
+    size_t   to;   /* it holds up to this offset */
+    bool     known;
+} hfsbi_newline_found;
+
 /* The rewriting of all matches of one edit. */
 typedef struct hfsbi_rewriter {
     const hfsb_alloc      *alloc;
@@ -11270,22 +11196,17 @@ typedef struct hfsbi_rewriter {
     hfsb_buf              *out;
     hfsbi_rewritten       *result;
 
-    hfsb_buf           mended;     /* the texts with the file's blank lines */
-    hfsbi_lines        olds, news; /* of the texts, split on first use */
-    size_t            *same;       /* by new line: its old line, HFSB_NPOS */
-    hfsbi_old_line    *lines;      /* by old line, of the current match */
-    hfsbi_indent_map   map;
-    bool               mid_line;   /* the match does not start a line */
-    hfsb_str           above_sent; /* indentation of the line before, if that
-                                    is a changed one; else ptr NULL */
-    size_t             above_len;  /* of what it became */
-    unsigned long long steps;      /* of the file; 0: not known yet */
-    size_t             shifted;    /* of hfsbi_indent_shifted() */
-    bool               shifted_known;
-
-    hfsb_str newline; /* of the file, up to offset newline_to; empty: none */
-    size_t   newline_to;
-    bool     newline_known;
+    hfsb_buf            mended;     /* the texts with the file's blank lines */
+    hfsbi_lines         olds, news; /* of the texts, split on first use */
+    size_t             *same;       /* by new line: its old line, HFSB_NPOS */
+    hfsbi_old_line     *lines;      /* by old line, of the current match */
+    hfsbi_indent_map    map;
+    bool                mid_line; /* the match does not start a line */
+    hfsbi_line_above    above;
+    unsigned long long  steps;   /* of the file; 0: not known yet */
+    size_t              shifted; /* of hfsbi_indent_shifted() */
+    bool                shifted_known;
+    hfsbi_newline_found newline;
 } hfsbi_rewriter;
 
 /* ---- the lines of the texts and of a match ---- */
@@ -11368,12 +11289,12 @@ static void hfsbi_rewrite_load(hfsbi_rewriter *r, hfsbi_match match) {
    one long line: the last answer is kept. pos never falls. */
 static hfsb_str hfsbi_rewrite_newline(hfsbi_rewriter *r, size_t pos) {
     size_t len;
-    if (r->newline_known && pos <= r->newline_to) return r->newline;
-    if (!r->newline_known || r->newline.len)
-        r->newline = hfsbi_newline_at(r->file, pos);
-    r->newline_to = hfsbi_edit_line_end(r->file, pos, &len);
-    r->newline_known = true;
-    return r->newline;
+    if (r->newline.known && pos <= r->newline.to) return r->newline.text;
+    if (!r->newline.known || r->newline.text.len)
+        r->newline.text = hfsbi_newline_at(r->file, pos);
+    r->newline.to = hfsbi_edit_line_end(r->file, pos, &len);
+    r->newline.known = true;
+    return r->newline.text;
 }
 
 /* The line end for new lines: the file's, else that of new_text. */
@@ -11561,8 +11482,8 @@ static bool hfsbi_put_indented(hfsbi_rewriter *r, size_t j, size_t twin,
     put = hfsb_str_slice(hfsb_buf_str(r->out), mark, HFSB_NPOS);
     if (r->out->status == HFSB_OK && !hfsb_str_equal(put, indent))
         r->result->reindented = true;
-    r->above_sent = indent;
-    r->above_len = put.len;
+    r->above.sent = indent;
+    r->above.len = put.len;
     hfsb_buf_append(r->out, hfsb_str_slice(line, indent.len, line.len));
     return true;
 }
@@ -11571,15 +11492,15 @@ static int hfsbi_compare_sizes(size_t a, size_t b) {
     return a < b ? -1 : a > b;
 }
 
-/* True when an unchanged line, indented otherwise than in the file, follows a
-   changed line, and the one no longer is as deep in the other as it was sent.
-   If the file has such steps, the line may have been sent as it shall become.
-   A flat old text tells nothing. */
+/* True when an unchanged line, indented differently in the file, follows a
+   changed line, and no longer is deeper or less deep than that one as it was
+   sent. If the file has such steps, the line may have been sent as it should
+   become. A flat old text proves nothing. */
 static bool hfsbi_loses_step(hfsbi_rewriter *r, size_t j, size_t same) {
     const hfsbi_old_line *line = r->lines + same;
-    hfsb_str              above = r->above_sent;
+    hfsb_str              above = r->above.sent;
     if (!line->indent.ptr) return false;
-    r->above_sent.ptr = NULL;
+    r->above.sent.ptr = NULL;
     r->result->line = j;
     return above.ptr && (line->indent.len || !r->map.flat) &&
            !hfsb_str_equal(line->indent, line->file_indent) &&
@@ -11587,7 +11508,7 @@ static bool hfsbi_loses_step(hfsbi_rewriter *r, size_t j, size_t same) {
             r->map.rule == HFSBI_INDENT_MIXED) &&
            !hfsbi_indent_mixes(line->indent, line->file_indent) &&
            hfsbi_compare_sizes(line->indent.len, above.len) !=
-               hfsbi_compare_sizes(line->file_indent.len, r->above_len) &&
+               hfsbi_compare_sizes(line->file_indent.len, r->above.len) &&
            hfsbi_is_level_off(r->map.steps, line);
 }
 
@@ -11741,7 +11662,7 @@ static hfsb_status hfsbi_check_shifted(hfsbi_rewriter *r) {
     hfsb_status       st = HFSB_OK;
     if (rule != HFSBI_INDENT_ADD && rule != HFSBI_INDENT_REMOVE &&
         rule != HFSBI_INDENT_TABLE &&
-        !(rule == HFSBI_INDENT_UNITS && r->map.shift))
+        !(rule == HFSBI_INDENT_UNITS && r->map.units.shift))
         return HFSB_OK;
     if (!r->shifted_known)
         st = hfsbi_indent_shifted(r->alloc, &r->olds, &r->news, r->folds,
@@ -11766,7 +11687,7 @@ static hfsb_status hfsbi_replace(hfsbi_rewriter *r, hfsbi_match *match) {
     if (st == HFSB_OK) st = hfsbi_rewrite_diff(r);
     if (st != HFSB_OK) return st;
     hfsbi_rewrite_load(r, *match);
-    r->above_sent.ptr = NULL;
+    r->above.sent.ptr = NULL;
     if (r->rung >= HFSBI_RUNG_INDENT) st = hfsbi_check_shifted(r);
     if (st != HFSB_OK) return st;
     return hfsbi_rewrite_lines(r, hfsbi_new_line_end(r, match->start));
@@ -11921,11 +11842,11 @@ HFSBI_FN hfsb_status hfsbi_rewrite_matches(const hfsb_alloc       *alloc,
 }
 
 /* ---- src/edit/intent.c ---- */
-/* intent.c - texts of an edit that are not meant to the letter.
+/* intent.c - texts of an edit that are not meant literally.
 
    Models make a few mistakes that every literal engine writes into the file.
-   Some are only seen and refused: a line of new_str that stands for code left
-   out, a new_str that is a diff. Others have one sensible reading, although
+   Some are only refused: a line of new_str that is a placeholder for omitted
+   code, a new_str that is a diff. Others have one sensible reading, although
    old_str is in the file exactly; new_str is then changed to it:
 
        line end    old_str ends with its line, new_str lacks the line end, and
@@ -11945,11 +11866,11 @@ static hfsb_str hfsbi_first_line(hfsb_str text) {
 
 /* ---- omitted code ---- */
 
-/* What the words of an omission line are. FILLERs may precede the START.
+/* The kinds of words in an omission line. FILLERs may precede the START.
    With "..." a line is one if it contains an OMITTED phrase, or begins with a
    START word and contains a REST word and a THING: "rest of the function ...".
-   Without dots it must be a comment that says nothing else: a REST word, a
-   THING and an OMITTED phrase. */
+   Without dots it must be a comment of nothing but a REST word, a THING and an
+   OMITTED phrase. */
 enum {
     HFSBI_WORD_OMITTED = 1,
     HFSBI_WORD_FILLER = 2,
@@ -12119,8 +12040,8 @@ static hfsb_str hfsbi_comment_text(hfsb_str line, hfsb_str leader) {
                : line;
 }
 
-/* True when line stands for omitted code; last and next are its neighbours.
-   A comment that is only dots does, unless it is part of a longer comment;
+/* True when line is a placeholder for omitted code; last and next are its
+   neighbours. A comment of dots is one unless it is part of a longer comment;
    `...` alone is code in Python. */
 static bool hfsbi_is_omission(hfsb_str line, hfsb_str last, hfsb_str next) {
     char     text[160];
@@ -12750,55 +12671,48 @@ static bool hfsbi_reads_as(const hfsb_alloc *alloc, hfsbi_reading *reading,
     return same;
 }
 
-/* What old_str can be: the text of the file read another way. The first that
-   fits is the most specific. */
-static const struct {
-    hfsbi_reading *reading;
-    int            of; /* the text that is read so */
-    const char    *text;
-} hfsbi_readings[] = {
-    {hfsbi_put_halved, HFSBI_READ_OLD,
-     "old_str has two backslashes where the file has one"},
-    {hfsbi_put_halved, HFSBI_READ_FILE,
-     "The file has two backslashes where old_str has one"},
-    {hfsbi_put_unquoted, HFSBI_READ_OLD,
-     "old_str has backslashes before quotes where the file has none"},
+/* What the old text can be: the text of the file read another way. The first
+   that fits is the most specific. */
+static const hfsbi_misread hfsbi_readings[] = {
+    {hfsbi_put_halved, HFSBI_READ_OLD, "",
+     " has two backslashes where the file has one"},
+    {hfsbi_put_halved, HFSBI_READ_FILE, "The file has two backslashes where ",
+     " has one"},
+    {hfsbi_put_unquoted, HFSBI_READ_OLD, "",
+     " has backslashes before quotes where the file has none"},
     {hfsbi_put_unquoted, HFSBI_READ_FILE,
-     "The file has backslashes before quotes where old_str has none"},
-    {hfsbi_put_unescaped, HFSBI_READ_OLD,
-     "old_str has escapes such as \\n or \\\" (a backslash and a letter) "
-     "where the file has the characters themselves"},
+     "The file has backslashes before quotes where ", " has none"},
+    {hfsbi_put_unescaped, HFSBI_READ_OLD, "",
+     " has escapes such as \\n or \\\" (a backslash and a letter) where the "
+     "file has the characters themselves"},
     {hfsbi_put_line_ends, HFSBI_READ_FILE,
-     "The file has escapes such as \\n (a backslash and a letter) where "
-     "old_str has the characters themselves"},
-    {hfsbi_put_unicode, HFSBI_READ_OLD,
-     "old_str has escapes such as \\u2019 where the file has the "
-     "characters themselves"},
+     "The file has escapes such as \\n (a backslash and a letter) where ",
+     " has the characters themselves"},
+    {hfsbi_put_unicode, HFSBI_READ_OLD, "",
+     " has escapes such as \\u2019 where the file has the characters "
+     "themselves"},
     {hfsbi_put_unicode, HFSBI_READ_FILE,
-     "The file has escapes such as \\u2019 where old_str has the "
-     "characters themselves"},
+     "The file has escapes such as \\u2019 where ",
+     " has the characters themselves"},
     {hfsbi_put_decoded, HFSBI_READ_FILE,
-     "The file has HTML entities such as &amp; where old_str has the "
-     "characters"},
-    {hfsbi_put_decoded, HFSBI_READ_OLD,
-     "old_str has HTML entities such as &amp; where the file has the "
-     "characters"},
-    {hfsbi_put_lower, HFSBI_READ_BOTH, "Upper and lower case differ"},
-    {hfsbi_put_quotes, HFSBI_READ_BOTH, "The kind of quotes differs"},
-    {hfsbi_put_visible, HFSBI_READ_BOTH,
-     "Only blanks and line breaks differ"}};
+     "The file has HTML entities such as &amp; where ", " has the characters"},
+    {hfsbi_put_decoded, HFSBI_READ_OLD, "",
+     " has HTML entities such as &amp; where the file has the characters"},
+    {hfsbi_put_lower, HFSBI_READ_BOTH, "Upper and lower case differ", NULL},
+    {hfsbi_put_quotes, HFSBI_READ_BOTH, "The kind of quotes differs", NULL},
+    {hfsbi_put_visible, HFSBI_READ_BOTH, "Only blanks and line breaks differ",
+     NULL}};
 
-HFSBI_FN const char *hfsbi_reading_of(const hfsb_alloc *alloc, hfsb_str o,
-                                      hfsb_str f, int *of) {
+HFSBI_FN const hfsbi_misread *hfsbi_reading_of(const hfsb_alloc *alloc,
+                                               hfsb_str o, hfsb_str f) {
     size_t i;
     if (!f.len || hfsb_str_equal(o, f)) return NULL;
     for (i = 0; i < sizeof hfsbi_readings / sizeof *hfsbi_readings; i++) {
-        *of = hfsbi_readings[i].of;
-        if (hfsbi_reads_as(alloc, hfsbi_readings[i].reading,
-                           *of == HFSBI_READ_FILE ? f : o,
-                           *of == HFSBI_READ_FILE ? o : f,
-                           *of == HFSBI_READ_BOTH))
-            return hfsbi_readings[i].text;
+        const hfsbi_misread *m = hfsbi_readings + i;
+        bool                 of_file = m->of == HFSBI_READ_FILE;
+        if (hfsbi_reads_as(alloc, m->reading, of_file ? f : o, of_file ? o : f,
+                           m->of == HFSBI_READ_BOTH))
+            return m;
     }
     return NULL;
 }
@@ -12862,18 +12776,13 @@ static size_t hfsbi_pieces_lines(hfsb_str old_text, hfsbi_piece *list) {
     return count;
 }
 
-static bool hfsbi_is_word_byte(char c) {
-    char l = hfsbi_lower(c);
-    return (l >= 'a' && l <= 'z') || hfsbi_is_digit(c) || c == '_';
-}
-
 /* Words of three or more characters; the letter of an escape such as \n is
    not part of one. */
 static size_t hfsbi_pieces_words(hfsb_str old_text, hfsbi_piece *list) {
     size_t i = 0, start, count = 0;
     while (i < old_text.len) {
         start = i;
-        while (i < old_text.len && hfsbi_is_word_byte(old_text.ptr[i])) i++;
+        while (i < old_text.len && hfsbi_is_word_char(old_text.ptr[i])) i++;
         if (start < i && start && old_text.ptr[start - 1] == '\\') start++;
         if (i >= start + 3)
             hfsbi_piece_add(list, &count, HFSBI_PIECE_WORDS,
@@ -13047,11 +12956,11 @@ static void hfsbi_skeleton_span(hfsb_str s, size_t from, size_t to,
 
 /* True when [start, end) does not begin or end inside a word. */
 static bool hfsbi_spans_words(hfsb_str s, size_t start, size_t end) {
-    return !(start > 0 && hfsbi_is_word_byte(s.ptr[start - 1]) &&
-             hfsbi_is_word_byte(s.ptr[start]) &&
+    return !(start > 0 && hfsbi_is_word_char(s.ptr[start - 1]) &&
+             hfsbi_is_word_char(s.ptr[start]) &&
              !(start > 1 && s.ptr[start - 2] == '\\')) &&
-           !(end < s.len && hfsbi_is_word_byte(s.ptr[end - 1]) &&
-             hfsbi_is_word_byte(s.ptr[end]));
+           !(end < s.len && hfsbi_is_word_char(s.ptr[end - 1]) &&
+             hfsbi_is_word_char(s.ptr[end]));
 }
 
 /* ---- one window ---- */
@@ -13210,7 +13119,7 @@ static bool hfsbi_alignment_make(hfsbi_alignment *a, const hfsbi_lines *olds,
     return true;
 }
 
-/* "..." alone, or in a comment: it stands for any number of lines. */
+/* "..." alone, or in a comment: it matches any number of lines. */
 HFSBI_FN bool hfsbi_is_elision(hfsb_str line) {
     static const char signs[] = "/*#<!-;%([{ \t)]}>";
     while (line.len && memchr(signs, line.ptr[0], sizeof signs - 1))
@@ -13239,7 +13148,7 @@ static bool hfsbi_looks_equal(const hfsb_alloc *alloc, hfsb_str x,
     return same;
 }
 
-/* What it is worth to pair old line i with line j of the file. */
+/* The score of pairing old line i with line j of the file. */
 static int hfsbi_pair_score(const hfsbi_alignment *a, size_t i, size_t j) {
     const hfsbi_side *x = a->olds + i, *y = a->lines + j;
     int               like;
@@ -13395,7 +13304,7 @@ static hfsb_str hfsbi_add_blank_lines(hfsb_str text, hfsb_str part,
     return hfsb_str_slice(text, from, to + 1);
 }
 
-/* Sets what remains: bytes that are the same, line numbers. */
+/* Completes *c: equal bytes, line numbers. */
 static void hfsbi_closest_finish(hfsbi_nearby *p, hfsb_str lines,
                                  hfsbi_closest *c) {
     size_t i, before = (size_t)(lines.ptr - p->window.ptr);
@@ -13641,7 +13550,7 @@ static void hfsbi_show_around(hfsb_err *err, const char *name, hfsb_str line,
     hfsbi_show_text(err, hfsb_str_slice(line, from, line.len), HFSBI_HINT_CUT);
 }
 
-/* True when one sees which character it is. */
+/* True for a character that can be recognised when it is printed. */
 static bool hfsbi_is_plain(unsigned long code) {
     return code > ' ' && code < 0x7F;
 }
@@ -13679,6 +13588,19 @@ static void hfsbi_show_code(hfsb_err *err, hfsb_str line, size_t pos) {
         else if (code > 0xA0)
             hfsbi_err_add(err, " (%.*s)", (int)len, line.ptr + pos);
     }
+}
+
+/* ---- names of the texts ---- */
+
+/* The old text, as the sender calls it, at the start of a sentence or not. */
+static const char *hfsbi_old_name(const hfsbi_hint *h, bool starts) {
+    if (!h->hunk) return "old_str";
+    return starts ? "The hunk" : "the hunk";
+}
+
+/* The same where its lines are counted, which added lines are not. */
+static const char *hfsbi_old_lines(const hfsbi_hint *h) {
+    return h->hunk ? "the hunk's old lines" : "old_str";
 }
 
 /* ---- lines of the file ---- */
@@ -13734,10 +13656,10 @@ static size_t hfsbi_lines_size(const hfsbi_explain *x, bool all,
     return size;
 }
 
-static void hfsbi_show_skipped(hfsb_err *err, size_t *count) {
+static void hfsbi_show_skipped(const hfsbi_explain *x, size_t *count) {
     if (*count)
-        hfsbi_err_add(err, "\n... (%zu line%s as in old_str)", *count,
-                      *count == 1 ? "" : "s");
+        hfsbi_err_add(x->err, "\n... (%zu line%s as in %s)", *count,
+                      *count == 1 ? "" : "s", hfsbi_old_name(x->hint, false));
     *count = 0;
 }
 
@@ -13756,7 +13678,7 @@ static bool hfsbi_list_lines(const hfsbi_explain *x, size_t room, bool all,
             skipped++;
             continue;
         }
-        hfsbi_show_skipped(x->err, &skipped);
+        hfsbi_show_skipped(x, &skipped);
         if (strlen(x->err->msg) + hfsbi_shown_size(line, width) > room) {
             hfsbi_err_add(x->err, "\n... to line %zu",
                           hfsbi_file_number(x, x->last));
@@ -13766,7 +13688,7 @@ static bool hfsbi_list_lines(const hfsbi_explain *x, size_t room, bool all,
         hfsbi_show_line(x->err, line,
                         hfsbi_file_number(x, c->rows[i].file_line), width);
     }
-    hfsbi_show_skipped(x->err, &skipped);
+    hfsbi_show_skipped(x, &skipped);
     return complete;
 }
 
@@ -13880,27 +13802,26 @@ static void hfsbi_item_pair(hfsbi_explain *x, const hfsbi_row *row) {
     hfsbi_err_add(&x->items, ":");
     hfsbi_show_around(&x->items, "sent", o, o_pos);
     hfsbi_show_around(&x->items, "file", f, f_pos);
-    if (hfsbi_hidden_at(f, f_pos))
-        hfsbi_err_add(&x->items, "\nold_str may begin or end inside a line: "
-                                 "leave that character out.");
-    if (at)
-        hfsbi_err_add(&x->items, "\nLine %zu of old_str is at line %zu.",
-                      hfsbi_old_number(x, row->old_line), at);
+    if (hfsbi_hidden_at(f, f_pos) && !x->hint->hunk)
+        hfsbi_err_add(&x->items, "\nold_str need not be whole lines: send "
+                                 "only text before or after that character.");
+    if (at && at != hfsbi_file_number(x, row->file_line))
+        hfsbi_err_add(&x->items, "\nLine %zu of %s is at line %zu.",
+                      hfsbi_old_number(x, row->old_line),
+                      hfsbi_old_lines(x->hint), at);
 }
 
 /* Adds that lines [i, to) of the rows are only in the file. */
 static void hfsbi_item_left_out(hfsbi_explain *x, size_t i, size_t to) {
-    size_t from = hfsbi_file_number(x, x->closest.rows[i].file_line);
+    size_t   from = hfsbi_file_number(x, x->closest.rows[i].file_line);
+    hfsb_str line = x->closest.lines.items[x->closest.rows[i].file_line];
+    hfsbi_err_add(&x->items, "\n%s leaves out line",
+                  hfsbi_old_name(x->hint, true));
     if (to - i == 1)
-        hfsbi_err_add(
-            &x->items, "\nold_str leaves out line %zu of the file%s.", from,
-            hfsbi_trim(x->closest.lines.items[x->closest.rows[i].file_line])
-                    .len
-                ? ""
-                : ", which is blank");
+        hfsbi_err_add(&x->items, " %zu of the file%s.", from,
+                      hfsbi_trim(line).len ? "" : ", which is blank");
     else
-        hfsbi_err_add(&x->items,
-                      "\nold_str leaves out lines %zu-%zu of the file.", from,
+        hfsbi_err_add(&x->items, "s %zu-%zu of the file.", from,
                       from + to - i - 1);
 }
 
@@ -13910,12 +13831,13 @@ static void hfsbi_item_not_here(hfsbi_explain *x, size_t i, size_t to) {
     hfsb_str line = x->closest.olds.items[from];
     size_t   at = hfsbi_elsewhere(x, line);
     if (to - i == 1)
-        hfsbi_err_add(&x->items, "\nLine %zu of old_str is not there",
-                      hfsbi_old_number(x, from));
+        hfsbi_err_add(&x->items, "\nLine %zu of %s is not there",
+                      hfsbi_old_number(x, from), hfsbi_old_lines(x->hint));
     else
-        hfsbi_err_add(&x->items, "\nLines %zu-%zu of old_str are not there",
+        hfsbi_err_add(&x->items, "\nLines %zu-%zu of %s are not there",
                       hfsbi_old_number(x, from),
-                      hfsbi_old_number(x, from + to - i - 1));
+                      hfsbi_old_number(x, from + to - i - 1),
+                      hfsbi_old_lines(x->hint));
     if (at) {
         hfsbi_err_add(&x->items, " but at line %zu.", at);
         return;
@@ -13962,7 +13884,7 @@ static void hfsbi_item_indent(hfsbi_explain *x) {
     hfsbi_err_add(&x->items, "\nThe file indents line %zu with ",
                   hfsbi_file_number(x, row->file_line));
     hfsbi_show_indent(&x->items, f);
-    hfsbi_err_add(&x->items, ", old_str with ");
+    hfsbi_err_add(&x->items, ", %s with ", hfsbi_old_name(x->hint, false));
     hfsbi_show_indent(&x->items, o);
     if (count > 1)
         hfsbi_err_add(&x->items, "; %zu more lines differ so", count - 1);
@@ -13982,7 +13904,7 @@ static size_t hfsbi_rows_end(const hfsbi_closest *c, size_t i) {
     return to;
 }
 
-/* True when row i is an elision of old_str, or a line that it stands for. */
+/* True when row i is an elision of old_str, or a line that it covers. */
 static bool hfsbi_row_elided(const hfsbi_closest *c, size_t i) {
     while (i > 0 && c->rows[i].old_line == HFSB_NPOS) i--;
     return c->rows[i].old_line != HFSB_NPOS &&
@@ -14075,12 +13997,14 @@ static void hfsbi_hint_numbers(const hfsbi_hint *h) {
     hfsbi_numbered n = hfsbi_numbered_scan(h->new_text);
     if (o.prefixed < o.lines || !o.consecutive)
         hfsbi_err_add(h->err,
-                      "\n%zu of %zu lines of old_str begin with a line "
-                      "number as read shows it: leave those out.",
-                      o.prefixed, o.lines);
+                      "\n%zu of %zu lines of %s begin with a line number as "
+                      "read shows it: leave the numbers out.",
+                      o.prefixed, o.lines, hfsbi_old_lines(h));
     else if (n.prefixed && n.prefixed < n.lines)
-        hfsbi_err_add(h->err, "\nSome lines of new_str begin with a line "
-                              "number as read shows it: leave those out.");
+        hfsbi_err_add(h->err,
+                      "\nSome lines of %s begin with a line number as read "
+                      "shows it: leave the numbers out.",
+                      h->hunk ? "the new text" : "new_str");
 }
 
 /* Puts old_str without such marks into *copy and reports them, if fewer of its
@@ -14099,20 +14023,25 @@ static hfsb_str hfsbi_hint_marks(const hfsbi_hint *h, hfsb_buf *copy) {
             continue;
         if (i == 0) hfsbi_hint_numbers(h);
         if (i == 1)
-            hfsbi_err_add(h->err, "\nold_str is in a code fence (```): leave "
-                                  "the fence out of old_str and new_str.");
+            hfsbi_err_add(h->err,
+                          "\n%s is in a code fence (```): leave the "
+                          "fence out%s.",
+                          hfsbi_old_name(h, true),
+                          h->hunk ? "" : " of old_str and new_str");
         if (i == 2)
             hfsbi_err_add(h->err,
-                          "\nThe lines of old_str begin with the marks of a "
+                          "\nThe lines of %s begin with the marks of a "
                           "diff (+, -, blank): send the file's lines without "
-                          "them, in new_str too, or use apply_patch.");
+                          "them%s.",
+                          hfsbi_old_lines(h),
+                          h->hunk ? ""
+                                  : ", in new_str too, or use apply_patch");
         return hfsb_buf_str(copy);
     }
     return h->old_text;
 }
 
-/* Reports the first line of old_str that stands for others, unless the file
-   has such lines. */
+/* Reports the first elision in old_str, unless the file has such lines. */
 static void hfsbi_hint_elision(const hfsbi_hint *h) {
     hfsb_str rest = h->old_text, line, none = HFSB_INIT;
     size_t   number = 1, searches = 0;
@@ -14124,10 +14053,13 @@ static void hfsbi_hint_elision(const hfsbi_hint *h) {
         line = hfsbi_trim(line);
         searches++;
         if (hfsb_str_find(h->file->text, line) != HFSB_NPOS) continue;
-        hfsbi_err_add(h->err, "\nLine %zu of old_str is \"", number);
+        hfsbi_err_add(h->err, "\nLine %zu of %s is \"", number,
+                      hfsbi_old_lines(h));
         hfsbi_err_quote(h->err, line, 40);
-        hfsbi_err_add(h->err, "\": quote every line, or make one edit before "
-                              "it and one after it.");
+        hfsbi_err_add(h->err,
+                      "\": quote every line, or make one %s before "
+                      "it and one after it.",
+                      h->hunk ? "hunk" : "edit");
         return;
     }
 }
@@ -14149,44 +14081,63 @@ static size_t hfsbi_find_new_text(const hfsbi_hint *h) {
     return 1 + hfsbi_count_lines(h->file, hfsb_str_slice(file, 0, at));
 }
 
+/* True when new_str is a part of old_str, and the file has other lines where
+   it lacks those that the edit removes: then finding new_str proves nothing. */
+static bool hfsbi_is_cut(const hfsbi_explain *x) {
+    const hfsbi_closest *c = &x->closest;
+    size_t               i;
+    if (hfsb_str_find(x->hint->old_text, x->hint->new_text) == HFSB_NPOS)
+        return false;
+    for (i = 0; i < c->count; i++)
+        if (!c->rows[i].same && c->rows[i].file_line != HFSB_NPOS) return true;
+    return false;
+}
+
 /* Reports new_str in the file; true when it is at the closest place, so that
    the edit was made before. */
 static bool hfsbi_hint_applied(const hfsbi_explain *x, bool found) {
     size_t at = hfsbi_find_new_text(x->hint);
     size_t to = at + hfsb_str_count_byte(x->hint->new_text, '\n');
-    if (!at) return false;
-    hfsbi_err_add(x->err,
-                  "\nnew_str is already at line %zu: was this edit made "
-                  "before?",
-                  at);
+    if (!at || hfsbi_is_cut(x)) return false;
+    hfsbi_err_add(x->err, "\n%s already at line %zu: was this %s before?",
+                  x->hint->hunk ? "Its new lines are" : "new_str is", at,
+                  x->hint->hunk ? "hunk applied" : "edit made");
     return !found || (at <= hfsbi_file_number(x, x->last) &&
                       to >= hfsbi_file_number(x, x->first));
 }
 
+/* Adds how the old text misreads the lines from number `from` on. */
+static void hfsbi_show_misread(const hfsbi_explain *x, const hfsbi_misread *m,
+                               size_t from) {
+    hfsbi_err_add(x->err, "\n%s%s%s, at line %zu.", m->before,
+                  m->after ? hfsbi_old_name(x->hint, !m->before[0]) : "",
+                  m->after ? m->after : "", from);
+    if (m->of == HFSBI_READ_OLD)
+        hfsbi_err_add(x->err, " Check %s, too.",
+                      x->hint->hunk ? "the new lines" : "new_str");
+}
+
 /* Adds the closest place: what differs, its lines. */
 static void hfsbi_hint_closest(hfsbi_explain *x, bool marks) {
-    int                  of = HFSBI_READ_BOTH;
     const hfsbi_closest *c = &x->closest;
-    const char          *reading =
-        hfsbi_reading_of(x->hint->alloc, c->old_around, c->around, &of);
+    const hfsbi_misread *reading =
+        hfsbi_reading_of(x->hint->alloc, c->old_around, c->around);
     size_t from = hfsbi_file_number(x, x->first);
     if (!reading)
-        reading = hfsbi_reading_of(x->hint->alloc, c->old_core, c->core, &of);
+        reading = hfsbi_reading_of(x->hint->alloc, c->old_core, c->core);
     if (x->all_same && marks) {
-        hfsbi_err_add(x->err, "\nOtherwise old_str is right, at line %zu.",
-                      from);
+        hfsbi_err_add(x->err, "\nOtherwise %s is right, at line %zu.",
+                      hfsbi_old_name(x->hint, false), from);
         return;
     }
-    if (reading)
-        hfsbi_err_add(x->err, "\n%s, at line %zu.%s", reading, from,
-                      of == HFSBI_READ_OLD ? " Check new_str, too." : "");
+    if (reading) hfsbi_show_misread(x, reading, from);
     if (x->first == x->last)
         hfsbi_err_add(x->err, "\nThe file has at line %zu:", from);
     else
         hfsbi_err_add(x->err, "\nThe file has at lines %zu-%zu:", from,
                       hfsbi_file_number(x, x->last));
     if (!reading) hfsbi_list_items(x, HFSBI_HINT_ITEMS);
-    else if (of == HFSBI_READ_BOTH) hfsbi_list_first(x);
+    else if (reading->of == HFSBI_READ_BOTH) hfsbi_list_first(x);
     hfsbi_show_place(x);
 }
 
@@ -14202,8 +14153,10 @@ static void hfsbi_hint_explain(hfsbi_explain *x) {
     if (!hfsbi_hint_applied(x, found)) {
         if (found) hfsbi_hint_closest(x, old_text.ptr == copy.ptr);
         else
-            hfsbi_err_add(x->err, "\nNo line of the file looks like it. Read "
-                                  "the file and copy old_str from it.");
+            hfsbi_err_add(x->err,
+                          "\nNo line of the file looks like it. Read the "
+                          "file and copy %s from it.",
+                          x->hint->hunk ? "the old lines" : "old_str");
     }
     hfsbi_closest_free(&x->closest);
     hfsb_buf_free(&copy);
@@ -14273,9 +14226,10 @@ HFSBI_FN void hfsbi_hint_indent(const hfsbi_hint *hint, size_t start,
         hfsbi_err_add(hint->err,
                       "\n... To see the place call read with offset=%zu.",
                       number);
-    hfsbi_err_add(hint->err, "\nSend old_str and new_str with the indentation "
-                             "and the blank lines of these. Nothing was "
-                             "changed.");
+    hfsbi_err_add(hint->err,
+                  "\nSend %s with the indentation and the blank lines of "
+                  "these. Nothing was changed.",
+                  hint->hunk ? "the hunk" : "old_str and new_str");
 }
 
 /* ---- several places ---- */
@@ -14337,7 +14291,7 @@ static int hfsbi_telling_line(const hfsbi_edit_text   *file,
     return best;
 }
 
-/* Adds the lines from a place to the telling line, without those before
+/* Adds the lines from a place to the distinguishing line, without those before
    *shown, the end of the lines added so far; false when there is no room. */
 static bool hfsbi_show_telling(const hfsbi_hint *h, const hfsbi_place_lines *p,
                                int away, size_t *shown) {
@@ -14407,6 +14361,11 @@ HFSBI_FN void hfsbi_hint_ambiguous(const hfsbi_hint    *hint,
                   ". With what is %s:", away < 0 ? "before it" : "after it");
     for (i = 0; i < count; i++)
         if (!hfsbi_show_telling(hint, list + i, away, &shown)) break;
+    if (hint->hunk) {
+        hfsbi_err_add(hint->err, "\nAdd context lines, or an @@ line with the "
+                                 "function or class it is in.");
+        return;
+    }
     hfsbi_err_add(hint->err,
                   "\nAdd a neighbouring line to old_str%s, or set "
                   "replace_all=true to change all of them.",
@@ -14440,10 +14399,10 @@ HFSBI_FN void hfsbi_hint_ambiguous(const hfsbi_hint    *hint,
                                                           file's blank lines
       11  code fence             all of it again          freed of it too
 
-   intent.c screens the texts and finds those not meant to the letter, match.c
-   climbs the ladder, strip.c removes what was copied around the text, rewrite.c
-   and indent.c make the new text, explain.c the messages of a refusal, diff.c
-   the report. */
+   intent.c screens the texts and finds those not meant literally, match.c
+   climbs the ladder, strip.c removes what was copied around the text,
+   rewrite.c and indent.c make the new text, explain.c the messages of a
+   refusal, diff.c the report. */
 /* A part of the content and the text that replaces it. */
 typedef struct hfsbi_edit_place {
     size_t start, end;         /* in the content */
@@ -14511,6 +14470,7 @@ static hfsbi_hint hfsbi_item_hint(const hfsbi_edit_item *item) {
     hint.old_text = item->texts.old_text;
     hint.new_text = item->texts.new_text;
     hint.err = item->plan->err;
+    hint.hunk = false;
     return hint;
 }
 
@@ -15013,7 +14973,7 @@ static bool hfsbi_reduce_overlaps(hfsbi_edit_plan *plan) {
 }
 
 /* True when both change the same text, or insert at the same point where
-   nothing tells which comes first. */
+   their order is not clear. */
 static bool hfsbi_places_conflict(const hfsbi_edit_place *a,
                                   const hfsbi_edit_place *b) {
     return a->end > b->start || (a->shared && b->shared && a->start == b->end);
@@ -15268,376 +15228,20 @@ void hfsb_edit_result_free(hfsb_edit_result *r) {
     memset(r, 0, sizeof *r);
 }
 
-/* ---- src/edit/patch_diff.c ---- */
-/* patch_diff.c - read unified diffs, plain or git's.
-
-       diff --git a/f b/f           git's head: modes, renames
-       rename from f
-       --- a/f                      a/ and b/ are no part of the path
-       +++ b/f                      /dev/null: the file is added or deleted
-       @@ -7,3 +7,4 @@ heading      the line numbers only choose among matches
-        context, -old, +new
-
-   Text before the first head, such as the message of a commit, is skipped.
-   What the tools cannot do is refused: binary files, modes, copies. */
-/* The head of one file. */
-typedef struct hfsbi_diff_head {
-    size_t   line;
-    hfsb_str old_path, new_path; /* as in the lines --- and +++ */
-    hfsb_str git_path;           /* of "diff --git", if both sides are equal */
-    hfsb_str from, to;           /* of a rename */
-    bool     added, deleted;
-} hfsbi_diff_head;
-
-static bool hfsbi_is_git_head(hfsb_str line) {
-    return hfsb_str_starts(line, HFSB_LIT("diff --git "));
-}
-
-static bool hfsbi_is_pair_head(const hfsbi_patch *p, size_t i) {
-    const hfsb_str *l = p->text.items;
-    return i + 1 < p->last && hfsb_str_starts(l[i], HFSB_LIT("--- ")) &&
-           hfsb_str_starts(l[i + 1], HFSB_LIT("+++ "));
-}
-
-HFSBI_FN bool hfsbi_is_diff_head(const hfsbi_patch *p, size_t i) {
-    return hfsbi_is_git_head(p->text.items[i]) || hfsbi_is_pair_head(p, i);
-}
-
-/* ---- the head ---- */
-
-/* The rest of a line that begins with `head`; ptr NULL for other lines. */
-static hfsb_str hfsbi_after(hfsb_str line, const char *head) {
-    hfsb_str none = HFSB_INIT;
-    if (!hfsb_str_starts(line, hfsb_cstr(head))) return none;
-    return hfsbi_trim(hfsb_str_slice(line, strlen(head), line.len));
-}
-
-/* The path of a line --- or +++, without a date. */
-static hfsb_str hfsbi_head_path(hfsb_str line) {
-    hfsb_str path = hfsb_str_slice(line, 4, line.len);
-    return hfsbi_trim(hfsb_str_slice(path, 0, hfsb_str_find_byte(path, '\t')));
-}
-
-/* The path of "diff --git a/f b/f"; empty if the two differ. */
-static hfsb_str hfsbi_git_path(hfsb_str line) {
-    hfsb_str rest = hfsbi_after(line, "diff --git "), none = HFSB_INIT, a, b;
-    if (rest.len < 7 || rest.len % 2 == 0) return none;
-    a = hfsb_str_slice(rest, 0, rest.len / 2);
-    b = hfsb_str_slice(rest, rest.len / 2 + 1, rest.len);
-    if (rest.ptr[rest.len / 2] != ' ' || !hfsb_str_starts(a, HFSB_LIT("a/")) ||
-        !hfsb_str_starts(b, HFSB_LIT("b/")))
-        return none;
-    a = hfsb_str_slice(a, 2, a.len);
-    return hfsb_str_equal(a, hfsb_str_slice(b, 2, b.len)) ? a : none;
-}
-
-/* Why a line of git's head cannot be carried out, or NULL. */
-static const char *hfsbi_git_refusal(hfsb_str line) {
-    hfsb_str mode = hfsbi_after(line, "new file mode ");
-    if (hfsb_str_starts(line, HFSB_LIT("old mode ")) ||
-        hfsb_str_starts(line, HFSB_LIT("new mode ")))
-        return "changing the mode of a file is not supported. Leave these "
-               "lines out and use chmod.";
-    if (mode.ptr && !hfsb_str_equal(mode, HFSB_LIT("100644")))
-        return "only ordinary files can be added (new file mode 100644). Add "
-               "the file without this line, then use chmod or ln.";
-    if (hfsb_str_starts(line, HFSB_LIT("copy ")))
-        return "copies are not supported. Copy the file first, then patch "
-               "it.";
-    if (hfsb_str_starts(line, HFSB_LIT("GIT binary patch")) ||
-        hfsb_str_starts(line, HFSB_LIT("Binary files ")))
-        return "binary files cannot be patched.";
-    return NULL;
-}
-
-/* Reads a line of git's head; false when it is no such line. */
-static bool hfsbi_git_line(hfsb_str line, hfsbi_diff_head *h) {
-    static const char *const ignored[] = {"index ", "similarity index ",
-                                          "dissimilarity index "};
-    hfsb_str                 rest;
-    size_t                   i;
-    for (i = 0; i < sizeof ignored / sizeof *ignored; i++)
-        if (hfsb_str_starts(line, hfsb_cstr(ignored[i]))) return true;
-    if ((rest = hfsbi_after(line, "rename from ")).ptr) h->from = rest;
-    else if ((rest = hfsbi_after(line, "rename to ")).ptr) h->to = rest;
-    else if (hfsbi_after(line, "new file mode").ptr) h->added = true;
-    else if (hfsbi_after(line, "deleted file mode").ptr) h->deleted = true;
-    else return false;
-    return true;
-}
-
-/* Reads the head at line *i; *i moves to the first hunk. */
-static hfsb_status hfsbi_parse_head(const hfsbi_patch *p, size_t *i,
-                                    hfsbi_diff_head *h, hfsb_err *err) {
-    const hfsb_str *l = p->text.items;
-    memset(h, 0, sizeof *h);
-    h->line = *i;
-    if (hfsbi_is_git_head(l[*i])) h->git_path = hfsbi_git_path(l[(*i)++]);
-    while (*i < p->last && !hfsbi_is_diff_head(p, *i)) {
-        const char *refusal = hfsbi_git_refusal(l[*i]);
-        if (refusal) return hfsbi_patch_error(err, *i, refusal);
-        if (!hfsbi_git_line(l[*i], h)) break;
-        ++*i;
-    }
-    if (*i >= p->last || !hfsbi_is_pair_head(p, *i)) return HFSB_OK;
-    h->old_path = hfsbi_head_path(l[*i]);
-    h->new_path = hfsbi_head_path(l[*i + 1]);
-    *i += 2;
-    return HFSB_OK;
-}
-
-/* ---- the section ---- */
-
-static bool hfsbi_is_null(hfsb_str path) {
-    return hfsb_str_equal(path, HFSB_LIT("/dev/null"));
-}
-
-/* Removes the a/ and b/ that git puts before paths. */
-static void hfsbi_strip_sides(hfsbi_diff_head *h) {
-    bool a = hfsb_str_starts(h->old_path, HFSB_LIT("a/"));
-    bool b = hfsb_str_starts(h->new_path, HFSB_LIT("b/"));
-    if (!(a || hfsbi_is_null(h->old_path)) ||
-        !(b || hfsbi_is_null(h->new_path)))
-        return;
-    if (a) h->old_path = hfsb_str_slice(h->old_path, 2, h->old_path.len);
-    if (b) h->new_path = hfsb_str_slice(h->new_path, 2, h->new_path.len);
-}
-
-/* Sets the kind and the paths of the section. */
-static hfsb_status hfsbi_head_section(hfsbi_patch *p, hfsbi_diff_head *h,
-                                      hfsb_err *err) {
-    hfsb_patch_kind kind = HFSB_PATCH_UPDATE;
-    hfsb_str        path;
-    hfsb_status     st;
-    hfsbi_strip_sides(h);
-    if (!h->old_path.len) h->old_path = h->new_path = h->git_path;
-    if (h->added || hfsbi_is_null(h->old_path)) kind = HFSB_PATCH_ADD;
-    if (h->deleted || hfsbi_is_null(h->new_path)) kind = HFSB_PATCH_DELETE;
-    path = kind == HFSB_PATCH_ADD ? h->new_path : h->old_path;
-    if (h->from.len && h->to.len) {
-        kind = HFSB_PATCH_UPDATE;
-        path = h->from;
-    } else if (kind == HFSB_PATCH_UPDATE &&
-               !hfsb_str_equal(h->old_path, h->new_path)) {
-        return hfsbi_patch_error(err, h->line,
-                                 "--- and +++ name two files. Name the same "
-                                 "one, or add \"rename from\" and \"rename "
-                                 "to\" lines after a diff --git line.");
-    }
-    if (!path.len || hfsbi_is_null(path) || path.ptr[0] == '"')
-        return hfsbi_patch_error(err, h->line,
-                                 "the path is missing or in quotes.");
-    st = hfsbi_add_section(p, kind, path);
-    if (st == HFSB_OK && h->from.len && h->to.len)
-        p->sections[p->section_count - 1].new_path = h->to;
-    return st;
-}
-
-/* Checks that the hunks fit the kind of the section. */
-static hfsb_status hfsbi_check_section(const hfsbi_patch *p, size_t line,
-                                       hfsb_err *err) {
-    const hfsbi_section *s = p->sections + p->section_count - 1;
-    size_t               count = s->hunk_end - s->hunk, i;
-    if (!count && s->kind == HFSB_PATCH_UPDATE && !s->new_path.len)
-        return hfsbi_patch_error(err, line,
-                                 "an updated file needs at least one hunk.");
-    if (s->kind == HFSB_PATCH_ADD && count > 1)
-        return hfsbi_patch_error(err, p->hunks[s->hunk + 1].line,
-                                 "an added file has only one hunk.");
-    if (!count || s->kind == HFSB_PATCH_UPDATE) return HFSB_OK;
-    for (i = p->hunks[s->hunk].body; i < p->hunks[s->hunk_end - 1].end; i++)
-        if (p->lines[i].mark == (s->kind == HFSB_PATCH_ADD ? '-' : '+') ||
-            (p->lines[i].mark == ' ' && s->kind == HFSB_PATCH_ADD))
-            return hfsbi_patch_error(err, p->hunks[s->hunk].line,
-                                     s->kind == HFSB_PATCH_ADD
-                                         ? "every line of an added file "
-                                           "begins with +."
-                                         : "every line of a deleted file "
-                                           "begins with -.");
-    return HFSB_OK;
-}
-
-/* Reads one file of the diff; *i moves after it. */
-static hfsb_status hfsbi_parse_file(hfsbi_patch *p, size_t *i, hfsb_err *err) {
-    const hfsb_str *l = p->text.items;
-    hfsbi_diff_head head;
-    hfsb_status     st = hfsbi_parse_head(p, i, &head, err);
-    if (st == HFSB_OK) st = hfsbi_head_section(p, &head, err);
-    while (st == HFSB_OK && *i < p->last && hfsbi_is_anchor(l[*i]))
-        st = hfsbi_parse_hunk(p, i, p->last, true, err);
-    return st == HFSB_OK ? hfsbi_check_section(p, head.line, err) : st;
-}
-
-HFSBI_FN hfsb_status hfsbi_parse_diff(hfsbi_patch *p, hfsb_err *err) {
-    const hfsb_str *l = p->text.items;
-    size_t          i = p->first;
-    hfsb_status     st = HFSB_OK;
-    while (!hfsbi_is_diff_head(p, i)) i++;
-    while (st == HFSB_OK && i < p->last) {
-        if (hfsbi_is_diff_head(p, i)) st = hfsbi_parse_file(p, &i, err);
-        else if (!hfsbi_trim(l[i]).len || hfsbi_is_fence(l[i])) i++;
-        else if (i + 2 >= p->last && hfsb_str_equal(l[i], HFSB_LIT("-- ")))
-            return HFSB_OK;
-        else
-            return hfsbi_patch_error(
-                err, i,
-                "this is no line of a hunk. Lines of a hunk begin with a "
-                "blank (context), - or +, the next hunk with @@, the next "
-                "file with --- and +++.");
-    }
-    return st;
-}
-
-/* ---- src/edit/patch_blocks.c ---- */
-/* patch_blocks.c - read SEARCH/REPLACE blocks.
-
-       path/of/the/file             before or inside the ``` fence; without it
-       <<<<<<< SEARCH               the path of the block before
-       old lines                    (none: a new file)
-       =======
-       new lines
-       >>>>>>> REPLACE
-
-   A block is a hunk; those of one file need not come in its order. Other text
-   around them is skipped. */
-/* True for a line of seven times `c` and then the word. */
-static bool hfsbi_is_block_mark(hfsb_str line, char c, const char *word) {
-    size_t i;
-    line = hfsbi_trim_end(line);
-    if (line.len < 7) return false;
-    for (i = 0; i < 7; i++)
-        if (line.ptr[i] != c) return false;
-    return hfsb_str_equal(hfsb_str_slice(line, 7, line.len), hfsb_cstr(word));
-}
-
-HFSBI_FN bool hfsbi_is_block_head(hfsb_str line) {
-    return hfsbi_is_block_mark(line, '<', " SEARCH");
-}
-
-/* The path on a line, without the marks of a heading, a list or bold text. */
-static hfsb_str hfsbi_block_path(hfsb_str line) {
-    line = hfsbi_trim(line);
-    while (line.len && (line.ptr[0] == '#' || line.ptr[0] == '*' ||
-                        line.ptr[0] == '`' || hfsbi_is_blank(line.ptr[0])))
-        line = hfsb_str_slice(line, 1, line.len);
-    while (line.len &&
-           (line.ptr[line.len - 1] == ':' || line.ptr[line.len - 1] == '*' ||
-            line.ptr[line.len - 1] == '`'))
-        line.len--;
-    return hfsbi_trim(line);
-}
-
-/* The path above the block that starts at line `head`, looked for down to line
-   `floor`; empty if not found. */
-static hfsb_str hfsbi_path_above(const hfsbi_patch *p, size_t floor,
-                                 size_t head) {
-    const hfsb_str *l = p->text.items;
-    while (head-- > floor)
-        if (hfsbi_trim(l[head]).len && !hfsbi_is_fence(l[head]))
-            return hfsbi_block_path(l[head]);
-    return HFSB_LIT("");
-}
-
-/* The lines of a block: its marks are at head, middle and end. */
-typedef struct hfsbi_block_lines {
-    size_t head, middle, end;
-} hfsbi_block_lines;
-
-/* Finds the marks of the block at line `head`. */
-static hfsb_status hfsbi_find_block(const hfsbi_patch *p, size_t head,
-                                    hfsbi_block_lines *b, hfsb_err *err) {
-    const hfsb_str *l = p->text.items;
-    size_t          i;
-    b->head = head;
-    b->middle = HFSB_NPOS;
-    b->end = head;
-    for (i = head + 1; i < p->last; i++) {
-        if (hfsbi_is_block_mark(l[i], '=', "")) {
-            if (b->middle != HFSB_NPOS)
-                return hfsbi_patch_error(
-                    err, i,
-                    "a second ======= in one block. Leave the line out of the "
-                    "block, or use another format.");
-            b->middle = i;
-        }
-        if (hfsbi_is_block_head(l[i])) break;
-        if (hfsbi_is_block_mark(l[i], '>', " REPLACE")) {
-            b->end = i;
-            if (b->middle != HFSB_NPOS) return HFSB_OK;
-            break;
-        }
-    }
-    return hfsbi_patch_error(err, head,
-                             "this block needs a line ======= and then a line "
-                             ">>>>>>> REPLACE.");
-}
-
-/* True when the last section goes on with this path. */
-static bool hfsbi_goes_on(const hfsbi_patch *p, hfsb_str path) {
-    const hfsbi_section *s;
-    if (!p->section_count) return false;
-    s = p->sections + p->section_count - 1;
-    return s->kind == HFSB_PATCH_UPDATE && hfsb_str_equal(s->path, path);
-}
-
-/* Adds a block to the section of its file. */
-static hfsb_status hfsbi_add_block(hfsbi_patch *p, const hfsbi_block_lines *b,
-                                   hfsb_str path, hfsb_err *err) {
-    const hfsb_str *l = p->text.items;
-    size_t          i, search = 0;
-    hfsb_status     st = HFSB_OK;
-    for (i = b->head + 1; i < b->middle; i++) search += hfsbi_trim(l[i]).len;
-    if (!search && b->end == b->middle + 1)
-        return hfsbi_patch_error(err, b->head, "this block has no lines.");
-    if (!search || !hfsbi_goes_on(p, path))
-        st = hfsbi_add_section(p, search ? HFSB_PATCH_UPDATE : HFSB_PATCH_ADD,
-                               path);
-    if (st == HFSB_OK) st = hfsbi_add_hunk(p, b->head);
-    if (st != HFSB_OK) return st;
-    p->hunks[p->hunk_count - 1].block = true;
-    for (i = b->head + 1; st == HFSB_OK && search && i < b->middle; i++)
-        st = hfsbi_add_hunk_line(p, '-', l[i]);
-    for (i = b->middle + 1; st == HFSB_OK && i < b->end; i++)
-        st = hfsbi_add_hunk_line(p, '+', l[i]);
-    return st;
-}
-
-HFSBI_FN hfsb_status hfsbi_parse_blocks(hfsbi_patch *p, hfsb_err *err) {
-    const hfsb_str *l = p->text.items;
-    hfsb_str        path = HFSB_LIT(""), above;
-    size_t          i, floor = p->first;
-    hfsb_status     st = HFSB_OK;
-    for (i = p->first; st == HFSB_OK && i < p->last; i++) {
-        hfsbi_block_lines b;
-        if (!hfsbi_is_block_head(l[i])) continue;
-        above = hfsbi_path_above(p, floor, i);
-        if (above.len) path = above;
-        if (!path.len)
-            return hfsbi_patch_error(
-                err, i, "the line before this one must be the path.");
-        st = hfsbi_find_block(p, i, &b, err);
-        if (st != HFSB_OK) return st;
-        st = hfsbi_add_block(p, &b, path, err);
-        i = b.end;
-        floor = i + 1;
-    }
-    return st;
-}
-
 /* ---- src/edit/patch_parse.c ---- */
-/* patch_parse.c - read a patch: its frame, its format, "*** Begin Patch".
+/* patch_parse.c - read a patch in any format.
 
    Models send patches in three formats, bare, in a ``` fence or in a heredoc:
 
-       *** Begin Patch          here         sections, hunks after @@
-       --- a/f, +++ b/f, @@     patch_diff.c unified diffs, git's too
-       <<<<<<< SEARCH           patch_blocks.c
+       *** Begin Patch          sections, hunks after @@
+       --- a/f, +++ b/f, @@     unified diffs, git's too
+       <<<<<<< SEARCH           SEARCH/REPLACE blocks
 
    All become the same: sections of hunks, whose lines are marked. A patch is
    parsed completely before any file is read. Markers may be padded with blanks
    where they cannot be mistaken for context. */
-HFSBI_FN hfsb_status hfsbi_patch_error(hfsb_err *err, size_t line,
-                                       const char *what) {
+static hfsb_status hfsbi_patch_error(hfsb_err *err, size_t line,
+                                     const char *what) {
     hfsbi_fail(err, HFSB_SYNTAX, 0,
                "Malformed patch, line %zu: %s Nothing was changed.", line + 1,
                what);
@@ -15647,8 +15251,8 @@ HFSBI_FN hfsb_status hfsbi_patch_error(hfsb_err *err, size_t line,
 
 /* ---- the parsed patch ---- */
 
-HFSBI_FN hfsb_status hfsbi_add_section(hfsbi_patch *p, hfsb_patch_kind kind,
-                                       hfsb_str path) {
+static hfsb_status hfsbi_add_section(hfsbi_patch *p, hfsb_patch_kind kind,
+                                     hfsb_str path) {
     hfsbi_section *s = (hfsbi_section *)hfsbi_array_grow(
         &p->alloc, p->sections, &p->section_cap, p->section_count + 1,
         sizeof *s);
@@ -15662,7 +15266,7 @@ HFSBI_FN hfsb_status hfsbi_add_section(hfsbi_patch *p, hfsb_patch_kind kind,
     return HFSB_OK;
 }
 
-HFSBI_FN hfsb_status hfsbi_add_hunk(hfsbi_patch *p, size_t line) {
+static hfsb_status hfsbi_add_hunk(hfsbi_patch *p, size_t line) {
     hfsbi_hunk *h = (hfsbi_hunk *)hfsbi_array_grow(
         &p->alloc, p->hunks, &p->hunk_cap, p->hunk_count + 1, sizeof *h);
     if (!h) return HFSB_NOMEM;
@@ -15675,8 +15279,8 @@ HFSBI_FN hfsb_status hfsbi_add_hunk(hfsbi_patch *p, size_t line) {
     return HFSB_OK;
 }
 
-HFSBI_FN hfsb_status hfsbi_add_hunk_line(hfsbi_patch *p, char mark,
-                                         hfsb_str text) {
+static hfsb_status hfsbi_add_hunk_line(hfsbi_patch *p, char mark,
+                                       hfsb_str text) {
     hfsbi_hunk      *h = p->hunks + p->hunk_count - 1;
     hfsbi_hunk_line *l = (hfsbi_hunk_line *)hfsbi_array_grow(
         &p->alloc, p->lines, &p->line_cap, p->line_count + 1, sizeof *l);
@@ -15700,10 +15304,6 @@ HFSBI_FN void hfsbi_patch_free(hfsbi_patch *p) {
 }
 
 /* ---- the frame ---- */
-
-HFSBI_FN bool hfsbi_is_word_char(char c) {
-    return hfsbi_is_alpha(c) || hfsbi_is_digit(c) || c == '_';
-}
 
 /* The word of "<<EOF", "<<'EOF'" or "cat <<\"EOF\"" at the end of a line;
    empty if the line starts no heredoc. */
@@ -15756,11 +15356,25 @@ static bool hfsbi_patch_unwrap(hfsbi_patch *p) {
 
 /* ---- hunks ---- */
 
+static bool hfsbi_is_git_head(hfsb_str line) {
+    return hfsb_str_starts(line, HFSB_LIT("diff --git "));
+}
+
+static bool hfsbi_is_pair_head(const hfsbi_patch *p, size_t i) {
+    const hfsb_str *l = p->text.items;
+    return i + 1 < p->last && hfsb_str_starts(l[i], HFSB_LIT("--- ")) &&
+           hfsb_str_starts(l[i + 1], HFSB_LIT("+++ "));
+}
+
+static bool hfsbi_is_diff_head(const hfsbi_patch *p, size_t i) {
+    return hfsbi_is_git_head(p->text.items[i]) || hfsbi_is_pair_head(p, i);
+}
+
 static bool hfsbi_is_marker(hfsb_str line) {
     return hfsb_str_starts(line, HFSB_LIT("*** "));
 }
 
-HFSBI_FN bool hfsbi_is_anchor(hfsb_str line) {
+static bool hfsbi_is_anchor(hfsb_str line) {
     return hfsb_str_equal(line, HFSB_LIT("@@")) ||
            hfsb_str_starts(line, HFSB_LIT("@@ "));
 }
@@ -15855,8 +15469,10 @@ static void hfsbi_drop_layout(hfsbi_patch *p, size_t next) {
     }
 }
 
-HFSBI_FN hfsb_status hfsbi_parse_hunk(hfsbi_patch *p, size_t *i, size_t to,
-                                      bool diff, hfsb_err *err) {
+/* Reads the hunk at line *i, its @@ lines first; *i moves after it. In a diff
+   the head of the next file ends a hunk. */
+static hfsb_status hfsbi_parse_hunk(hfsbi_patch *p, size_t *i, size_t to,
+                                    bool diff, hfsb_err *err) {
     const hfsb_str   *l = p->text.items;
     size_t            from = *i;
     const hfsbi_hunk *h;
@@ -15867,6 +15483,10 @@ HFSBI_FN hfsb_status hfsbi_parse_hunk(hfsbi_patch *p, size_t *i, size_t to,
     if (st != HFSB_OK) return st;
     hfsbi_drop_layout(p, *i);
     h = p->hunks + p->hunk_count - 1;
+    if (h->end == h->body && *i < to && !hfsbi_is_marker(l[*i]))
+        return hfsbi_patch_error(err, *i,
+                                 "lines of a hunk begin with a blank "
+                                 "(context), - or +; this one does not.");
     if (h->end == h->body)
         return hfsbi_patch_error(
             err, from < to ? from : to - 1,
@@ -15875,7 +15495,345 @@ HFSBI_FN hfsb_status hfsbi_parse_hunk(hfsbi_patch *p, size_t *i, size_t to,
     return HFSB_OK;
 }
 
-/* ---- sections ---- */
+/* ---- unified diffs ----
+
+       diff --git a/f b/f           git's head: modes, renames
+       rename from f
+       --- a/f                      a/ and b/ are no part of the path
+       +++ b/f                      /dev/null: the file is added or deleted
+       @@ -7,3 +7,4 @@ heading      the line numbers only choose among matches
+        context, -old, +new
+
+   Text before the first head, such as the message of a commit, is skipped.
+   What the tools cannot do is refused: binary files, modes, copies. */
+
+/* The head of one file. */
+typedef struct hfsbi_diff_head {
+    size_t   line;
+    hfsb_str old_path, new_path; /* as in the lines --- and +++ */
+    hfsb_str git_path;           /* of "diff --git", if both sides are equal */
+    hfsb_str from, to;           /* of a rename */
+    bool     added, deleted;
+} hfsbi_diff_head;
+
+/* The rest of a line that begins with `head`; ptr NULL for other lines. */
+static hfsb_str hfsbi_after(hfsb_str line, const char *head) {
+    hfsb_str none = HFSB_INIT;
+    if (!hfsb_str_starts(line, hfsb_cstr(head))) return none;
+    return hfsbi_trim(hfsb_str_slice(line, strlen(head), line.len));
+}
+
+/* The path of a line --- or +++, without a date. */
+static hfsb_str hfsbi_head_path(hfsb_str line) {
+    hfsb_str path = hfsb_str_slice(line, 4, line.len);
+    return hfsbi_trim(hfsb_str_slice(path, 0, hfsb_str_find_byte(path, '\t')));
+}
+
+/* The path of "diff --git a/f b/f"; empty if the two differ. */
+static hfsb_str hfsbi_git_path(hfsb_str line) {
+    hfsb_str rest = hfsbi_after(line, "diff --git "), none = HFSB_INIT, a, b;
+    if (rest.len < 7 || rest.len % 2 == 0) return none;
+    a = hfsb_str_slice(rest, 0, rest.len / 2);
+    b = hfsb_str_slice(rest, rest.len / 2 + 1, rest.len);
+    if (rest.ptr[rest.len / 2] != ' ' || !hfsb_str_starts(a, HFSB_LIT("a/")) ||
+        !hfsb_str_starts(b, HFSB_LIT("b/")))
+        return none;
+    a = hfsb_str_slice(a, 2, a.len);
+    return hfsb_str_equal(a, hfsb_str_slice(b, 2, b.len)) ? a : none;
+}
+
+/* Why a line of git's head cannot be carried out, or NULL. */
+static const char *hfsbi_git_refusal(hfsb_str line) {
+    hfsb_str mode = hfsbi_after(line, "new file mode ");
+    if (hfsb_str_starts(line, HFSB_LIT("old mode ")) ||
+        hfsb_str_starts(line, HFSB_LIT("new mode ")))
+        return "changing the mode of a file is not supported. Leave these "
+               "lines out and use chmod.";
+    if (mode.ptr && !hfsb_str_equal(mode, HFSB_LIT("100644")))
+        return "only ordinary files can be added (new file mode 100644). Add "
+               "the file without this line, then use chmod or ln.";
+    if (hfsb_str_starts(line, HFSB_LIT("copy ")))
+        return "copies are not supported. Copy the file first, then patch "
+               "it.";
+    if (hfsb_str_starts(line, HFSB_LIT("GIT binary patch")) ||
+        hfsb_str_starts(line, HFSB_LIT("Binary files ")))
+        return "binary files cannot be patched.";
+    return NULL;
+}
+
+/* Reads a line of git's head; false when it is no such line. */
+static bool hfsbi_git_line(hfsb_str line, hfsbi_diff_head *h) {
+    static const char *const ignored[] = {"index ", "similarity index ",
+                                          "dissimilarity index "};
+    hfsb_str                 rest;
+    size_t                   i;
+    for (i = 0; i < sizeof ignored / sizeof *ignored; i++)
+        if (hfsb_str_starts(line, hfsb_cstr(ignored[i]))) return true;
+    if ((rest = hfsbi_after(line, "rename from ")).ptr) h->from = rest;
+    else if ((rest = hfsbi_after(line, "rename to ")).ptr) h->to = rest;
+    else if (hfsbi_after(line, "new file mode").ptr) h->added = true;
+    else if (hfsbi_after(line, "deleted file mode").ptr) h->deleted = true;
+    else return false;
+    return true;
+}
+
+/* Reads the head at line *i; *i moves to the first hunk. */
+static hfsb_status hfsbi_parse_head(const hfsbi_patch *p, size_t *i,
+                                    hfsbi_diff_head *h, hfsb_err *err) {
+    const hfsb_str *l = p->text.items;
+    memset(h, 0, sizeof *h);
+    h->line = *i;
+    if (hfsbi_is_git_head(l[*i])) h->git_path = hfsbi_git_path(l[(*i)++]);
+    while (*i < p->last && !hfsbi_is_diff_head(p, *i)) {
+        const char *refusal = hfsbi_git_refusal(l[*i]);
+        if (refusal) return hfsbi_patch_error(err, *i, refusal);
+        if (!hfsbi_git_line(l[*i], h)) break;
+        ++*i;
+    }
+    if (*i >= p->last || !hfsbi_is_pair_head(p, *i)) return HFSB_OK;
+    h->old_path = hfsbi_head_path(l[*i]);
+    h->new_path = hfsbi_head_path(l[*i + 1]);
+    *i += 2;
+    return HFSB_OK;
+}
+
+static bool hfsbi_is_null(hfsb_str path) {
+    return hfsb_str_equal(path, HFSB_LIT("/dev/null"));
+}
+
+/* Removes the a/ and b/ that git puts before paths. */
+static void hfsbi_strip_sides(hfsbi_diff_head *h) {
+    bool a = hfsb_str_starts(h->old_path, HFSB_LIT("a/"));
+    bool b = hfsb_str_starts(h->new_path, HFSB_LIT("b/"));
+    if (!(a || hfsbi_is_null(h->old_path)) ||
+        !(b || hfsbi_is_null(h->new_path)))
+        return;
+    if (a) h->old_path = hfsb_str_slice(h->old_path, 2, h->old_path.len);
+    if (b) h->new_path = hfsb_str_slice(h->new_path, 2, h->new_path.len);
+}
+
+/* Sets the kind and the paths of the section. */
+static hfsb_status hfsbi_head_section(hfsbi_patch *p, hfsbi_diff_head *h,
+                                      hfsb_err *err) {
+    hfsb_patch_kind kind = HFSB_PATCH_UPDATE;
+    hfsb_str        path;
+    hfsb_status     st;
+    hfsbi_strip_sides(h);
+    if (!h->old_path.len) h->old_path = h->new_path = h->git_path;
+    if (h->added || hfsbi_is_null(h->old_path)) kind = HFSB_PATCH_ADD;
+    if (h->deleted || hfsbi_is_null(h->new_path)) kind = HFSB_PATCH_DELETE;
+    path = kind == HFSB_PATCH_ADD ? h->new_path : h->old_path;
+    if (h->from.len && h->to.len) {
+        kind = HFSB_PATCH_UPDATE;
+        path = h->from;
+    } else if (kind == HFSB_PATCH_UPDATE &&
+               !hfsb_str_equal(h->old_path, h->new_path)) {
+        return hfsbi_patch_error(err, h->line,
+                                 "--- and +++ name two files. Name the same "
+                                 "one, or add \"rename from\" and \"rename "
+                                 "to\" lines after a diff --git line.");
+    }
+    if (!path.len || hfsbi_is_null(path) || path.ptr[0] == '"')
+        return hfsbi_patch_error(err, h->line,
+                                 "the path is missing or in quotes.");
+    st = hfsbi_add_section(p, kind, path);
+    if (st == HFSB_OK && h->from.len && h->to.len)
+        p->sections[p->section_count - 1].new_path = h->to;
+    return st;
+}
+
+/* Checks that the hunks fit the kind of the section. */
+static hfsb_status hfsbi_check_section(const hfsbi_patch *p, size_t line,
+                                       hfsb_err *err) {
+    const hfsbi_section *s = p->sections + p->section_count - 1;
+    size_t               count = s->hunk_end - s->hunk, i;
+    if (!count && s->kind == HFSB_PATCH_UPDATE && !s->new_path.len)
+        return hfsbi_patch_error(err, line,
+                                 "an updated file needs at least one hunk.");
+    if (s->kind == HFSB_PATCH_ADD && count > 1)
+        return hfsbi_patch_error(err, p->hunks[s->hunk + 1].line,
+                                 "an added file has only one hunk.");
+    if (!count || s->kind == HFSB_PATCH_UPDATE) return HFSB_OK;
+    for (i = p->hunks[s->hunk].body; i < p->hunks[s->hunk_end - 1].end; i++)
+        if (p->lines[i].mark == (s->kind == HFSB_PATCH_ADD ? '-' : '+') ||
+            (p->lines[i].mark == ' ' && s->kind == HFSB_PATCH_ADD))
+            return hfsbi_patch_error(err, p->hunks[s->hunk].line,
+                                     s->kind == HFSB_PATCH_ADD
+                                         ? "every line of an added file "
+                                           "begins with +."
+                                         : "every line of a deleted file "
+                                           "begins with -.");
+    return HFSB_OK;
+}
+
+/* Reads one file of the diff; *i moves after it. */
+static hfsb_status hfsbi_parse_file(hfsbi_patch *p, size_t *i, hfsb_err *err) {
+    const hfsb_str *l = p->text.items;
+    hfsbi_diff_head head;
+    hfsb_status     st = hfsbi_parse_head(p, i, &head, err);
+    if (st == HFSB_OK) st = hfsbi_head_section(p, &head, err);
+    while (st == HFSB_OK && *i < p->last && hfsbi_is_anchor(l[*i]))
+        st = hfsbi_parse_hunk(p, i, p->last, true, err);
+    return st == HFSB_OK ? hfsbi_check_section(p, head.line, err) : st;
+}
+
+static hfsb_status hfsbi_parse_diff(hfsbi_patch *p, hfsb_err *err) {
+    const hfsb_str *l = p->text.items;
+    size_t          i = p->first;
+    hfsb_status     st = HFSB_OK;
+    while (!hfsbi_is_diff_head(p, i)) i++;
+    while (st == HFSB_OK && i < p->last) {
+        if (hfsbi_is_diff_head(p, i)) st = hfsbi_parse_file(p, &i, err);
+        else if (!hfsbi_trim(l[i]).len || hfsbi_is_fence(l[i])) i++;
+        else if (i + 2 >= p->last && hfsb_str_equal(l[i], HFSB_LIT("-- ")))
+            return HFSB_OK;
+        else
+            return hfsbi_patch_error(
+                err, i,
+                "this is no line of a hunk. Lines of a hunk begin with a "
+                "blank (context), - or +, the next hunk with @@, the next "
+                "file with --- and +++.");
+    }
+    return st;
+}
+
+/* ---- SEARCH/REPLACE blocks ----
+
+       path/of/the/file             before or inside the ``` fence; without it
+       <<<<<<< SEARCH               the path of the block before
+       old lines                    (none: a new file)
+       =======
+       new lines
+       >>>>>>> REPLACE
+
+   A block is a hunk; those of one file need not come in its order. Other text
+   around them is skipped. */
+
+/* True for a line of seven times `c` and then the word. */
+static bool hfsbi_is_block_mark(hfsb_str line, char c, const char *word) {
+    size_t i;
+    line = hfsbi_trim_end(line);
+    if (line.len < 7) return false;
+    for (i = 0; i < 7; i++)
+        if (line.ptr[i] != c) return false;
+    return hfsb_str_equal(hfsb_str_slice(line, 7, line.len), hfsb_cstr(word));
+}
+
+static bool hfsbi_is_block_head(hfsb_str line) {
+    return hfsbi_is_block_mark(line, '<', " SEARCH");
+}
+
+/* The path on a line, without the marks of a heading, a list or bold text. */
+static hfsb_str hfsbi_block_path(hfsb_str line) {
+    line = hfsbi_trim(line);
+    while (line.len && (line.ptr[0] == '#' || line.ptr[0] == '*' ||
+                        line.ptr[0] == '`' || hfsbi_is_blank(line.ptr[0])))
+        line = hfsb_str_slice(line, 1, line.len);
+    while (line.len &&
+           (line.ptr[line.len - 1] == ':' || line.ptr[line.len - 1] == '*' ||
+            line.ptr[line.len - 1] == '`'))
+        line.len--;
+    return hfsbi_trim(line);
+}
+
+/* The path above the block that starts at line `head`, looked for down to line
+   `floor`; empty if not found. */
+static hfsb_str hfsbi_path_above(const hfsbi_patch *p, size_t floor,
+                                 size_t head) {
+    const hfsb_str *l = p->text.items;
+    while (head-- > floor)
+        if (hfsbi_trim(l[head]).len && !hfsbi_is_fence(l[head]))
+            return hfsbi_block_path(l[head]);
+    return HFSB_LIT("");
+}
+
+/* The lines of a block: its marks are at head, middle and end. */
+typedef struct hfsbi_block_lines {
+    size_t head, middle, end;
+} hfsbi_block_lines;
+
+/* Finds the marks of the block at line `head`. */
+static hfsb_status hfsbi_find_block(const hfsbi_patch *p, size_t head,
+                                    hfsbi_block_lines *b, hfsb_err *err) {
+    const hfsb_str *l = p->text.items;
+    size_t          i;
+    b->head = head;
+    b->middle = HFSB_NPOS;
+    b->end = head;
+    for (i = head + 1; i < p->last; i++) {
+        if (hfsbi_is_block_mark(l[i], '=', "")) {
+            if (b->middle != HFSB_NPOS)
+                return hfsbi_patch_error(
+                    err, i,
+                    "a second ======= in one block. Leave the line out of the "
+                    "block, or use another format.");
+            b->middle = i;
+        }
+        if (hfsbi_is_block_head(l[i])) break;
+        if (hfsbi_is_block_mark(l[i], '>', " REPLACE")) {
+            b->end = i;
+            if (b->middle != HFSB_NPOS) return HFSB_OK;
+            break;
+        }
+    }
+    return hfsbi_patch_error(err, head,
+                             "this block needs a line ======= and then a line "
+                             ">>>>>>> REPLACE.");
+}
+
+/* True when the last section goes on with this path. */
+static bool hfsbi_goes_on(const hfsbi_patch *p, hfsb_str path) {
+    const hfsbi_section *s;
+    if (!p->section_count) return false;
+    s = p->sections + p->section_count - 1;
+    return s->kind == HFSB_PATCH_UPDATE && hfsb_str_equal(s->path, path);
+}
+
+/* Adds a block to the section of its file. */
+static hfsb_status hfsbi_add_block(hfsbi_patch *p, const hfsbi_block_lines *b,
+                                   hfsb_str path, hfsb_err *err) {
+    const hfsb_str *l = p->text.items;
+    size_t          i, search = 0;
+    hfsb_status     st = HFSB_OK;
+    for (i = b->head + 1; i < b->middle; i++) search += hfsbi_trim(l[i]).len;
+    if (!search && b->end == b->middle + 1)
+        return hfsbi_patch_error(err, b->head, "this block has no lines.");
+    if (!search || !hfsbi_goes_on(p, path))
+        st = hfsbi_add_section(p, search ? HFSB_PATCH_UPDATE : HFSB_PATCH_ADD,
+                               path);
+    if (st == HFSB_OK) st = hfsbi_add_hunk(p, b->head);
+    if (st != HFSB_OK) return st;
+    p->hunks[p->hunk_count - 1].block = true;
+    for (i = b->head + 1; st == HFSB_OK && search && i < b->middle; i++)
+        st = hfsbi_add_hunk_line(p, '-', l[i]);
+    for (i = b->middle + 1; st == HFSB_OK && i < b->end; i++)
+        st = hfsbi_add_hunk_line(p, '+', l[i]);
+    return st;
+}
+
+static hfsb_status hfsbi_parse_blocks(hfsbi_patch *p, hfsb_err *err) {
+    const hfsb_str *l = p->text.items;
+    hfsb_str        path = HFSB_LIT(""), above;
+    size_t          i, floor = p->first;
+    hfsb_status     st = HFSB_OK;
+    for (i = p->first; st == HFSB_OK && i < p->last; i++) {
+        hfsbi_block_lines b;
+        if (!hfsbi_is_block_head(l[i])) continue;
+        above = hfsbi_path_above(p, floor, i);
+        if (above.len) path = above;
+        if (!path.len)
+            return hfsbi_patch_error(
+                err, i, "a line with the path of the file must come first.");
+        st = hfsbi_find_block(p, i, &b, err);
+        if (st != HFSB_OK) return st;
+        st = hfsbi_add_block(p, &b, path, err);
+        i = b.end;
+        floor = i + 1;
+    }
+    return st;
+}
+
+/* ---- the Begin Patch format ---- */
 
 /* True for a line like "*** Add File: path", with the head "*** Add File:".
    The path may be empty, but the blank before it is required. */
@@ -15919,9 +15877,7 @@ static void hfsbi_parse_eof(hfsbi_patch *p, size_t *i, size_t to) {
 /* Skips the head of a diff between "*** Update File" and its first hunk. */
 static void hfsbi_skip_diff_head(const hfsbi_patch *p, size_t *i, size_t to) {
     const hfsb_str *l = p->text.items;
-    if (*i + 2 < to && hfsb_str_starts(l[*i], HFSB_LIT("--- ")) &&
-        hfsb_str_starts(l[*i + 1], HFSB_LIT("+++ ")) &&
-        hfsbi_is_anchor(l[*i + 2]))
+    if (*i + 2 < to && hfsbi_is_pair_head(p, *i) && hfsbi_is_anchor(l[*i + 2]))
         *i += 2;
 }
 
@@ -16001,8 +15957,6 @@ static hfsb_status hfsbi_parse_section(hfsbi_patch *p, size_t *i,
                                          "\"*** Delete File\" has no lines.")
                      : HFSB_OK;
 }
-
-/* ---- the Begin Patch format ---- */
 
 /* True when a patch that ends in this line lacks nothing but its End line: a
    new line or a removed one could be followed by others. */
@@ -16250,6 +16204,22 @@ typedef struct hfsbi_hunk_place {
     bool              stripped; /* of line numbers */
 } hfsbi_hunk_place;
 
+/* The lines of a hunk as an edit has them. */
+typedef struct hfsbi_hunk_edit {
+    hfsb_buf         old_text, new_text;
+    hfsb_buf         scratch;
+    size_t          *same; /* of pairs */
+    size_t           same_cap;
+    hfsbi_line_pairs pairs;
+} hfsbi_hunk_edit;
+
+/* What it took to apply the hunks. */
+typedef struct hfsbi_hunks_how {
+    unsigned rungs; /* bit of each rung used */
+    bool     stripped, reindented;
+    bool     unproven; /* some hunk was not found exactly and once */
+} hfsbi_hunks_how;
+
 /* The update of one file. */
 typedef struct hfsbi_update {
     const hfsb_alloc    *alloc;
@@ -16263,29 +16233,23 @@ typedef struct hfsbi_update {
     hfsbi_hunk_place    *places;
     size_t               place_count, place_cap;
 
-    hfsb_buf         old_text, new_text; /* of the current hunk */
-    hfsb_buf         scratch;
-    size_t          *same;
-    size_t           same_cap;
-    hfsbi_line_pairs pairs;
-
-    hfsbi_updated *done;
-    hfsbi_indents  indents;
-    hfsb_buf       texts; /* of its spans, in order */
-    unsigned       rungs; /* bit of each rung used */
-    bool           stripped, reindented;
-    bool           unproven; /* some hunk was not found exactly and once */
-    hfsb_err      *err;
+    hfsbi_hunk_edit hunk; /* the current one */
+    hfsbi_updated  *done;
+    hfsb_buf        texts; /* of its spans, in order */
+    hfsbi_indents   indents;
+    hfsbi_hunks_how how;
+    hfsb_err       *err;
 } hfsbi_update;
 
 /* ---- the texts of a hunk ---- */
 
 static hfsb_status hfsbi_pairs_add(hfsbi_update *u, size_t old_line) {
-    size_t *same = (size_t *)hfsbi_array_grow(
-        u->alloc, u->same, &u->same_cap, u->pairs.new_count + 1, sizeof *same);
+    size_t *same =
+        (size_t *)hfsbi_array_grow(u->alloc, u->hunk.same, &u->hunk.same_cap,
+                                   u->hunk.pairs.new_count + 1, sizeof *same);
     if (!same) return HFSB_NOMEM;
-    u->pairs.same = u->same = same;
-    same[u->pairs.new_count++] = old_line;
+    u->hunk.pairs.same = u->hunk.same = same;
+    same[u->hunk.pairs.new_count++] = old_line;
     return HFSB_OK;
 }
 
@@ -16294,55 +16258,55 @@ static hfsb_status hfsbi_pairs_add(hfsbi_update *u, size_t old_line) {
 static hfsb_status hfsbi_set_texts(hfsbi_update *u, const hfsbi_hunk *hunk) {
     hfsb_status st = HFSB_OK;
     size_t      i;
-    hfsb_buf_truncate(&u->old_text, 0);
-    hfsb_buf_truncate(&u->new_text, 0);
-    u->pairs.old_count = u->pairs.new_count = 0;
+    hfsb_buf_truncate(&u->hunk.old_text, 0);
+    hfsb_buf_truncate(&u->hunk.new_text, 0);
+    u->hunk.pairs.old_count = u->hunk.pairs.new_count = 0;
     for (i = hunk->body; st == HFSB_OK && i < hunk->end; i++) {
         const hfsbi_hunk_line *l = u->patch->lines + i;
         if (l->mark != '-') {
-            hfsb_buf_append(&u->new_text, l->text);
-            hfsb_buf_append_byte(&u->new_text, '\n');
-            st = hfsbi_pairs_add(u, l->mark == ' ' ? u->pairs.old_count
+            hfsb_buf_append(&u->hunk.new_text, l->text);
+            hfsb_buf_append_byte(&u->hunk.new_text, '\n');
+            st = hfsbi_pairs_add(u, l->mark == ' ' ? u->hunk.pairs.old_count
                                                    : HFSB_NPOS);
         }
         if (l->mark == '+') continue;
-        hfsb_buf_append(&u->old_text, l->text);
-        hfsb_buf_append_byte(&u->old_text, '\n');
-        u->pairs.old_count++;
+        hfsb_buf_append(&u->hunk.old_text, l->text);
+        hfsb_buf_append_byte(&u->hunk.old_text, '\n');
+        u->hunk.pairs.old_count++;
     }
-    if (st == HFSB_OK) st = u->old_text.status;
-    return st == HFSB_OK ? u->new_text.status : st;
+    if (st == HFSB_OK) st = u->hunk.old_text.status;
+    return st == HFSB_OK ? u->hunk.new_text.status : st;
 }
 
 static void hfsbi_strip_text(hfsbi_update *u, hfsb_buf *text) {
-    hfsb_buf stripped = u->scratch;
+    hfsb_buf stripped = u->hunk.scratch;
     hfsb_buf_truncate(&stripped, 0);
     hfsbi_numbered_strip(hfsb_buf_str(text), &stripped);
-    u->scratch = *text;
+    u->hunk.scratch = *text;
     *text = stripped;
 }
 
 /* Removes the line numbers of a listing from both texts, if old_text was
    copied from one; false otherwise. */
 static bool hfsbi_strip_texts(hfsbi_update *u, hfsb_status *st) {
-    hfsbi_numbered olds = hfsbi_numbered_scan(hfsb_buf_str(&u->old_text));
-    hfsbi_numbered news = hfsbi_numbered_scan(hfsb_buf_str(&u->new_text));
+    hfsbi_numbered olds = hfsbi_numbered_scan(hfsb_buf_str(&u->hunk.old_text));
+    hfsbi_numbered news = hfsbi_numbered_scan(hfsb_buf_str(&u->hunk.new_text));
     if (!olds.consecutive || (news.prefixed && news.prefixed < news.lines))
         return false;
-    hfsbi_strip_text(u, &u->old_text);
-    if (news.prefixed) hfsbi_strip_text(u, &u->new_text);
-    *st = u->old_text.status != HFSB_OK ? u->old_text.status
-                                        : u->new_text.status;
-    return *st == HFSB_OK && u->old_text.len > 0;
+    hfsbi_strip_text(u, &u->hunk.old_text);
+    if (news.prefixed) hfsbi_strip_text(u, &u->hunk.new_text);
+    *st = u->hunk.old_text.status != HFSB_OK ? u->hunk.old_text.status
+                                             : u->hunk.new_text.status;
+    return *st == HFSB_OK && u->hunk.old_text.len > 0;
 }
 
 static hfsbi_edit_texts hfsbi_hunk_texts(const hfsbi_update *u,
                                          const hfsbi_hunk   *hunk) {
     hfsbi_edit_texts t;
     t.mode = HFSB_EDIT_REPLACE;
-    t.old_text = hfsb_buf_str(&u->old_text);
-    t.new_text = t.raw_new = hfsb_buf_str(&u->new_text);
-    t.pairs = hunk->block ? NULL : &u->pairs;
+    t.old_text = hfsb_buf_str(&u->hunk.old_text);
+    t.new_text = t.raw_new = hfsb_buf_str(&u->hunk.new_text);
+    t.pairs = hunk->block ? NULL : &u->hunk.pairs;
     t.verbatim = !hunk->block;
     return t;
 }
@@ -16421,24 +16385,35 @@ static hfsb_status hfsbi_hunk_error(const hfsbi_update *u,
     return code;
 }
 
-static hfsb_status hfsbi_anchor_missing(const hfsbi_update *u,
-                                        const hfsbi_hunk   *hunk,
-                                        hfsb_str            text) {
-    hfsb_status st = hfsbi_hunk_error(u, hunk, HFSB_NOT_FOUND,
-                                      "was not applied: no line reads \"");
-    hfsbi_err_quote(u->err, text, 120);
-    hfsbi_err_add(u->err, "\" after the hunk before it. The text after @@ "
-                          "must be a line of the file, or a part of only one "
-                          "line. Nothing was changed.");
-    return st;
+/* What a refusal of the current hunk shows of the file. */
+static hfsbi_hint hfsbi_hunk_hint(const hfsbi_update *u) {
+    hfsbi_hint hint;
+    hint.alloc = u->alloc;
+    hint.file = &u->file;
+    hint.old_text = hfsb_buf_str(&u->hunk.old_text);
+    hint.new_text = hfsb_buf_str(&u->hunk.new_text);
+    hint.err = u->err;
+    hint.hunk = true;
+    return hint;
+}
+
+/* True when a section before this one changes or adds the same file: then the
+   lines that a refusal shows are not yet on disk. */
+static bool hfsbi_is_changed_before(const hfsbi_update *u) {
+    const hfsbi_section *s = u->patch->sections;
+    for (; s < u->section; s++)
+        if (hfsb_str_equal(s->new_path.len ? s->new_path : s->path,
+                           u->section->path))
+            return true;
+    return false;
 }
 
 /* Shows the closest lines, like a refused edit. */
 static hfsb_status hfsbi_hunk_missing(hfsbi_update *u, const hfsbi_hunk *hunk,
                                       bool anchored, size_t from) {
-    hfsb_str      old_text = hfsb_buf_str(&u->old_text);
+    hfsb_str      old_text = hfsb_buf_str(&u->hunk.old_text);
     hfsbi_matches m;
-    hfsbi_hint    hint;
+    hfsbi_hint    hint = hfsbi_hunk_hint(u);
     hfsb_status   st =
         hfsbi_find_lines(u, old_text, 0, u->file.text.len, false, &m);
     bool   above = m.count && m.items[0].start < from;
@@ -16446,7 +16421,11 @@ static hfsb_status hfsbi_hunk_missing(hfsbi_update *u, const hfsbi_hunk *hunk,
     hfsbi_matches_free(u->alloc, &m);
     if (st != HFSB_OK) return st;
     st = hfsbi_hunk_error(u, hunk, HFSB_NOT_FOUND,
-                          "was not found in the file. Nothing was changed.");
+                          hfsbi_is_changed_before(u)
+                              ? "was not found in the file as the patch has "
+                                "changed it so far. Nothing was changed."
+                              : "was not found in the file. Nothing was "
+                                "changed.");
     if (above) {
         hfsbi_err_add(u->err,
                       " Its lines are at line %zu, above %s: hunks must come "
@@ -16454,11 +16433,6 @@ static hfsb_status hfsbi_hunk_missing(hfsbi_update *u, const hfsbi_hunk *hunk,
                       line, anchored ? "its @@ line" : "the hunk before it");
         return st;
     }
-    hint.alloc = u->alloc;
-    hint.file = &u->file;
-    hint.old_text = old_text;
-    hint.new_text = hfsb_buf_str(&u->new_text);
-    hint.err = u->err;
     hfsbi_hint_not_found(&hint);
     return st;
 }
@@ -16485,11 +16459,14 @@ static bool hfsbi_is_whole_word(hfsb_str file, hfsb_str text, size_t pos) {
              hfsbi_is_word_char(text.ptr[text.len - 1]));
 }
 
-/* The offset of text in the only line of [from, to) that contains it, or
-   HFSB_NPOS. With `first` it must be the first text of the line. */
+/* The offset of text in the first line of [from, to) that contains it, or
+   HFSB_NPOS; *several: another line does, too. With `first` it must be the
+   first text of the line. */
 static size_t hfsbi_find_part(const hfsbi_edit_text *file, hfsb_str text,
-                              size_t from, size_t to, bool first) {
+                              size_t from, size_t to, bool first,
+                              bool *several) {
     size_t found = HFSB_NPOS, at, len;
+    *several = false;
     while ((at = hfsb_str_find(hfsb_str_slice(file->text, from, to), text)) !=
            HFSB_NPOS) {
         at += from;
@@ -16497,7 +16474,10 @@ static size_t hfsbi_find_part(const hfsbi_edit_text *file, hfsb_str text,
         if (first ? !hfsbi_starts_text(file, at)
                   : !hfsbi_is_whole_word(file->text, text, at))
             continue;
-        if (found != HFSB_NPOS) return HFSB_NPOS;
+        if (found != HFSB_NPOS) {
+            *several = true;
+            break;
+        }
         found = at;
         from = hfsbi_edit_line_end(file, at, &len) + len;
     }
@@ -16511,15 +16491,18 @@ static hfsb_status hfsbi_find_anchor(hfsbi_update *u, hfsb_str text,
                                      size_t from, size_t to, size_t *pos) {
     hfsbi_matches m;
     hfsb_status   st;
+    bool          several = false;
     *pos = HFSB_NPOS;
-    hfsb_buf_truncate(&u->scratch, 0);
-    hfsb_buf_append(&u->scratch, text);
-    st = hfsb_buf_append_byte(&u->scratch, '\n');
+    hfsb_buf_truncate(&u->hunk.scratch, 0);
+    hfsb_buf_append(&u->hunk.scratch, text);
+    st = hfsb_buf_append_byte(&u->hunk.scratch, '\n');
     if (st != HFSB_OK) return st;
-    st = hfsbi_find_lines(u, hfsb_buf_str(&u->scratch), from, to, false, &m);
-    *pos = m.count
-               ? m.items[0].start
-               : hfsbi_find_part(&u->file, hfsbi_trim(text), from, to, false);
+    st = hfsbi_find_lines(u, hfsb_buf_str(&u->hunk.scratch), from, to, false,
+                          &m);
+    *pos = m.count ? m.items[0].start
+                   : hfsbi_find_part(&u->file, hfsbi_trim(text), from, to,
+                                     false, &several);
+    if (several) *pos = HFSB_NPOS;
     hfsbi_matches_free(u->alloc, &m);
     return st;
 }
@@ -16531,6 +16514,30 @@ typedef struct hfsbi_hunk_range {
     bool   anchored; /* an @@ line was found after the cursor */
     bool   doubtful; /* it is above the cursor, too */
 } hfsbi_hunk_range;
+
+/* Refuses an @@ line that no line of the file can be. */
+static hfsb_status hfsbi_anchor_missing(const hfsbi_update     *u,
+                                        const hfsbi_hunk       *hunk,
+                                        const hfsbi_hunk_range *r,
+                                        hfsb_str                text) {
+    bool        several;
+    size_t      at = hfsbi_find_part(&u->file, hfsbi_trim(text), r->from,
+                                     u->file.text.len, false, &several);
+    hfsb_status st =
+        hfsbi_hunk_error(u, hunk, HFSB_NOT_FOUND,
+                         several ? "was not applied: several lines contain \""
+                                 : "was not applied: no line reads \"");
+    hfsbi_err_quote(u->err, text, 120);
+    hfsbi_err_add(u->err, "\"%s",
+                  r->anchored    ? " after the @@ line before it"
+                  : r->from == 0 ? ""
+                                 : " after the hunk before it");
+    if (several)
+        hfsbi_err_add(u->err, ", the first is line %zu", hfsbi_line_of(u, at));
+    hfsbi_err_add(u->err, ". The text after @@ must be a line of the file, or "
+                          "a part of only one line. Nothing was changed.");
+    return st;
+}
 
 /* Follows the @@ lines. One that is only above the cursor is still true, and
    does not narrow the place of old lines. */
@@ -16544,11 +16551,11 @@ static hfsb_status hfsbi_follow_anchors(hfsbi_update     *u,
         hfsb_str    text = u->patch->lines[i].text;
         hfsb_status st = hfsbi_find_anchor(u, text, r->from, end, &at);
         above = HFSB_NPOS;
-        if (st == HFSB_OK && !r->anchored && u->pairs.old_count)
+        if (st == HFSB_OK && !r->anchored && u->hunk.pairs.old_count)
             st = hfsbi_find_anchor(u, text, 0, u->cursor, &above);
         if (st != HFSB_OK) return st;
         if (at == HFSB_NPOS && above == HFSB_NPOS)
-            return hfsbi_anchor_missing(u, hunk, text);
+            return hfsbi_anchor_missing(u, hunk, r, text);
         if (at == HFSB_NPOS) continue;
         if (!r->anchored) r->doubtful = above != HFSB_NPOS;
         r->anchored = true;
@@ -16578,10 +16585,11 @@ static hfsbi_hunk_place *hfsbi_add_hunk_place(hfsbi_update     *u,
 static hfsb_status hfsbi_find_hunk(hfsbi_update *u, const hfsbi_hunk *hunk,
                                    const hfsbi_hunk_range *r,
                                    hfsbi_matches          *m) {
-    hfsb_str    old_text = hfsb_buf_str(&u->old_text);
+    hfsb_str    old_text = hfsb_buf_str(&u->hunk.old_text);
     size_t      end = u->file.text.len, least = 0, from = r->from;
     hfsb_status st;
-    if (hunk->at_eof) least = hfsbi_last_lines(&u->file, u->pairs.old_count);
+    if (hunk->at_eof)
+        least = hfsbi_last_lines(&u->file, u->hunk.pairs.old_count);
     if (r->doubtful) from = u->cursor;
     st = hfsbi_find_lines(u, old_text, from > least ? from : least, end, false,
                           m);
@@ -16618,7 +16626,7 @@ static hfsb_status hfsbi_choose_from(const hfsbi_update *u, size_t from,
     hfsbi_matches later;
     hfsb_status   st;
     if (*chosen || from == HFSB_NPOS || from < u->cursor) return HFSB_OK;
-    st = hfsbi_find_lines(u, hfsb_buf_str(&u->old_text), from,
+    st = hfsbi_find_lines(u, hfsb_buf_str(&u->hunk.old_text), from,
                           u->file.text.len, false, &later);
     *chosen = st == HFSB_OK && later.count && later.rung == m->rung &&
               (there ? later.items[0].start == from && !later.items[0].overlaps
@@ -16638,13 +16646,15 @@ static hfsb_status hfsbi_choose_match(const hfsbi_update     *u,
                                       hfsbi_matches *m, bool *chosen) {
     size_t      pos = HFSB_NPOS;
     hfsb_status st;
+    bool        several = false;
     *chosen = false;
     if (hunk->numbered) pos = hfsbi_expected_pos(u, hunk);
     st = hfsbi_choose_from(u, pos, true, m, chosen);
     pos = HFSB_NPOS;
     if (hunk->heading.len && !*chosen)
         pos = hfsbi_find_part(&u->file, hunk->heading, 0, u->file.text.len,
-                              true);
+                              true, &several);
+    if (several) pos = HFSB_NPOS;
     if (pos != HFSB_NPOS) pos = hfsbi_line_from(&u->file, pos + 1);
     if (st == HFSB_OK) st = hfsbi_choose_from(u, pos, false, m, chosen);
     if (r->anchored && m->rung < HFSBI_RUNG_INDENT &&
@@ -16668,8 +16678,8 @@ static hfsb_status hfsbi_place_old(hfsbi_update *u, const hfsbi_hunk *hunk,
     if (!chosen)
         p->again = m->items[0].overlaps || m->count < 2 ? 0 : m->items[1].end;
     if (several || m->rung > HFSBI_RUNG_EOF ||
-        hfsbi_count_visible(hfsb_buf_str(&u->old_text)) < 8)
-        u->unproven = true;
+        hfsbi_count_visible(hfsb_buf_str(&u->hunk.old_text)) < 8)
+        u->how.unproven = true;
     p->found = *m;
     p->found.items = NULL;
     p->found.cap = 0;
@@ -16687,7 +16697,7 @@ static hfsb_status hfsbi_place_new(hfsbi_update *u, const hfsbi_hunk *hunk,
     hfsbi_hunk_place *p = hfsbi_add_hunk_place(u, hunk);
     size_t            end = u->file.text.len;
     if (!p) return HFSB_NOMEM;
-    u->unproven = true;
+    u->how.unproven = true;
     p->at_tail = !r->anchored || hunk->at_eof;
     p->match.start = p->match.end = p->at_tail ? end : r->from;
     if (!p->at_tail) u->cursor = r->from;
@@ -16708,7 +16718,7 @@ static hfsb_status hfsbi_place_hunk(hfsbi_update *u, const hfsbi_hunk *hunk) {
     if (hunk->block) u->cursor = 0;
     if (st == HFSB_OK) st = hfsbi_follow_anchors(u, hunk, &r);
     if (st != HFSB_OK) return st;
-    if (!u->pairs.old_count) return hfsbi_place_new(u, hunk, &r);
+    if (!u->hunk.pairs.old_count) return hfsbi_place_new(u, hunk, &r);
     st = hfsbi_find_hunk(u, hunk, &r, &m);
     if (st == HFSB_OK && !m.count && hfsbi_strip_texts(u, &st)) {
         hfsbi_matches_free(u->alloc, &m);
@@ -16727,24 +16737,23 @@ static hfsb_status hfsbi_place_hunk(hfsbi_update *u, const hfsbi_hunk *hunk) {
     return st;
 }
 
-/* Tells how many places there are. */
+/* Shows the places, and what tells them apart. */
 static hfsb_status hfsbi_hunk_ambiguous(hfsbi_update           *u,
                                         const hfsbi_hunk_place *place) {
     hfsbi_matches m;
+    hfsbi_hint    hint;
     hfsb_status   st = hfsbi_set_texts(u, place->hunk);
     if (st == HFSB_OK && place->stripped) (void)hfsbi_strip_texts(u, &st);
     if (st != HFSB_OK) return st;
-    st = hfsbi_find_lines(u, hfsb_buf_str(&u->old_text), place->match.start,
-                          u->file.text.len, true, &m);
+    st = hfsbi_find_lines(u, hfsb_buf_str(&u->hunk.old_text),
+                          place->match.start, u->file.text.len, true, &m);
     if (st == HFSB_OK) {
         st = hfsbi_hunk_error(u, place->hunk, HFSB_AMBIGUOUS,
                               "fits in more than one ");
-        hfsbi_err_add(u->err,
-                      "place (%zu, the first at line %zu). Add context lines, "
-                      "or an @@ line with the function or class it is in. "
-                      "Nothing was changed.",
-                      m.count > 1 ? m.count : 2,
-                      hfsbi_line_of(u, place->match.start));
+        hfsbi_err_add(u->err, "place (%zu). Nothing was changed.",
+                      m.count > 1 ? m.count : 2);
+        hint = hfsbi_hunk_hint(u);
+        hfsbi_hint_ambiguous(&hint, &m);
     }
     hfsbi_matches_free(u->alloc, &m);
     return st;
@@ -16808,14 +16817,15 @@ static hfsb_status hfsbi_add_span(hfsbi_update *u, const hfsbi_match *match,
     return HFSB_OK;
 }
 
-/* Refuses a line that stands for code left out. */
+/* Refuses a placeholder for omitted code. */
 static hfsb_status hfsbi_check_omitted(const hfsbi_update *u,
                                        const hfsbi_hunk   *hunk) {
     hfsb_str    line = HFSB_INIT;
     hfsb_status st;
     if (!hfsbi_is_prose(u->section->path))
-        line = hfsbi_find_omission(hfsb_buf_str(&u->new_text),
-                                   hfsb_buf_str(&u->old_text), u->file.text);
+        line =
+            hfsbi_find_omission(hfsb_buf_str(&u->hunk.new_text),
+                                hfsb_buf_str(&u->hunk.old_text), u->file.text);
     if (!line.len) return HFSB_OK;
     st = hfsbi_hunk_error(u, hunk, HFSB_REFUSED,
                           "has a line that stands for code left out: \"");
@@ -16831,6 +16841,7 @@ static hfsb_status hfsbi_check_omitted(const hfsbi_update *u,
 static hfsb_status hfsbi_hunk_unclear(const hfsbi_update     *u,
                                       const hfsbi_hunk_place *place,
                                       hfsb_str line, bool blank_lines) {
+    hfsbi_hint  hint = hfsbi_hunk_hint(u);
     hfsb_status st = hfsbi_hunk_error(u, place->hunk, HFSB_REFUSED,
                                       "was not applied: the lines from ");
     hfsbi_err_add(u->err, "line %zu on are the same but for %s \"",
@@ -16840,9 +16851,8 @@ static hfsb_status hfsbi_hunk_unclear(const hfsbi_update     *u,
                         "before"
                       : "their indentation, and it is not clear where to put");
     hfsbi_err_quote(u->err, hfsbi_trim(line), 80);
-    hfsbi_err_add(u->err, "\". Read the lines and send the hunk with the "
-                          "indentation and the blank lines of the file. "
-                          "Nothing was changed.");
+    hfsbi_err_add(u->err, "\".");
+    hfsbi_hint_indent(&hint, place->match.start, place->match.end);
     return st;
 }
 
@@ -16918,8 +16928,8 @@ static hfsb_status hfsbi_write_old(hfsbi_update *u, hfsbi_hunk_place *place) {
     if (st != HFSB_OK) return st;
     hfsbi_end_text(u, place, mark);
     if (u->texts.status != HFSB_OK) return u->texts.status;
-    u->rungs |= 1u << place->found.rung;
-    u->reindented = u->reindented || result.reindented;
+    u->how.rungs |= 1u << place->found.rung;
+    u->how.reindented = u->how.reindented || result.reindented;
     hfsbi_indents_add(&u->indents, u->patch, place->hunk, was,
                       result.reindented);
     return hfsbi_add_span(u, &place->match, u->texts.len - mark);
@@ -16964,7 +16974,7 @@ static hfsb_status hfsbi_write_new(hfsbi_update           *u,
         hfsb_buf_append(&u->texts, newline);
         from += newline.len;
     }
-    hfsbi_put_newlines(&u->texts, hfsb_buf_str(&u->new_text), newline);
+    hfsbi_put_newlines(&u->texts, hfsb_buf_str(&u->hunk.new_text), newline);
     if (u->texts.status != HFSB_OK) return u->texts.status;
     st = hfsbi_check_added(u, place, from);
     if (st == HFSB_OK && place->hunk->open_end) hfsbi_end_text(u, place, mark);
@@ -16982,11 +16992,11 @@ static hfsb_status hfsbi_write_hunks(hfsbi_update *u, bool at_tail) {
         if (p->at_tail != at_tail) continue;
         st = hfsbi_set_texts(u, p->hunk);
         if (st == HFSB_OK && p->stripped)
-            u->stripped = hfsbi_strip_texts(u, &st);
+            u->how.stripped = hfsbi_strip_texts(u, &st);
         if (st == HFSB_OK) st = hfsbi_check_omitted(u, p->hunk);
         if (st != HFSB_OK) return st;
-        st =
-            u->pairs.old_count ? hfsbi_write_old(u, p) : hfsbi_write_new(u, p);
+        st = u->hunk.pairs.old_count ? hfsbi_write_old(u, p)
+                                     : hfsbi_write_new(u, p);
     }
     return st;
 }
@@ -16997,8 +17007,7 @@ static void hfsbi_update_reset(hfsbi_update *u) {
     u->cursor = u->place_count = u->done->count = 0;
     u->numbered = NULL;
     memset(&u->indents, 0, sizeof u->indents);
-    u->rungs = 0;
-    u->stripped = u->reindented = u->unproven = false;
+    memset(&u->how, 0, sizeof u->how);
     hfsb_buf_truncate(&u->texts, 0);
 }
 
@@ -17060,11 +17069,11 @@ static void hfsbi_patch_note(const hfsbi_update *u, hfsb_patch_change *c) {
     size_t      i;
     for (i = 0; i < HFSBI_RUNGS; i++) {
         const char *note = hfsbi_rung_words_of((hfsbi_rung)i)->note;
-        if ((u->rungs >> i & 1u) && note) hfsbi_note_add(c, note, &last);
+        if ((u->how.rungs >> i & 1u) && note) hfsbi_note_add(c, note, &last);
     }
-    if (u->stripped)
+    if (u->how.stripped)
         hfsbi_note_add(c, "(line-number prefixes removed)", &last);
-    if (u->reindented)
+    if (u->how.reindented)
         hfsbi_note_add(c, "(re-indented as the file is)", &last);
 }
 
@@ -17089,7 +17098,7 @@ static hfsb_status hfsbi_update_run(hfsbi_update *u, hfsb_patch_change *c) {
         hfsbi_err_add(u->err, ". Nothing was changed.");
         return HFSB_REFUSED;
     }
-    c->proven = !u->unproven;
+    c->proven = !u->how.unproven;
     hfsbi_patch_note(u, c);
     return HFSB_OK;
 }
@@ -17108,15 +17117,16 @@ HFSBI_FN hfsb_status hfsbi_update_file(const hfsbi_patch   *patch,
     u.file = hfsbi_edit_text_make(content, false);
     hfsbi_edit_text_scan(&u.file);
     u.done = done;
-    u.old_text.alloc = u.new_text.alloc = u.scratch.alloc = u.texts.alloc =
-        patch->alloc;
+    u.hunk.old_text.alloc = u.hunk.new_text.alloc = u.hunk.scratch.alloc =
+        u.texts.alloc = patch->alloc;
     u.err = err;
     st = hfsbi_update_run(&u, c);
     hfsbi_array_free(u.alloc, u.places, u.place_cap, sizeof *u.places);
-    hfsbi_array_free(u.alloc, u.same, u.same_cap, sizeof *u.same);
-    hfsb_buf_free(&u.old_text);
-    hfsb_buf_free(&u.new_text);
-    hfsb_buf_free(&u.scratch);
+    hfsbi_array_free(u.alloc, u.hunk.same, u.hunk.same_cap,
+                     sizeof *u.hunk.same);
+    hfsb_buf_free(&u.hunk.old_text);
+    hfsb_buf_free(&u.hunk.new_text);
+    hfsb_buf_free(&u.hunk.scratch);
     hfsb_buf_free(&u.texts);
     return st;
 }
@@ -17802,8 +17812,7 @@ static bool hfsbi_table_has(const hfsbi_regex_range *table, size_t count,
 }
 
 HFSBI_FN bool hfsbi_regex_is_word(uint32_t c) {
-    if (c < 0x80)
-        return hfsbi_is_alpha((char)c) || hfsbi_is_digit((char)c) || c == '_';
+    if (c < 0x80) return hfsbi_is_word_char((char)c);
     return hfsbi_table_has(hfsbi_letters, HFSBI_REGEX_COUNT(hfsbi_letters), c);
 }
 
@@ -22298,9 +22307,6 @@ HFSBI_FN int hfsbi_unnamed_file(const char *dir);
 /* Longest name in a directory, on every file system of note. */
 #define HFSBI_NAME_SIZE 256 /* with the NUL */
 
-/* As many symlinks as Linux follows in one path. */
-#define HFSBI_LINKS_MAX 40
-
 enum { HFSBI_SWEEPS = 16 };
 
 /* The directories that temp.c found without stale temporaries: their
@@ -22453,11 +22459,9 @@ HFSBI_FN hfsb_status hfsbi_file_remove_if(const hfsb_root *root, hfsb_str path,
    never followed. */
 
 enum {
-    HFSBI_FINDER_DEPTH = 200,      /* nested folders: one descriptor each */
-    HFSBI_FINDER_NAMES = 64 << 20, /* bytes of names held at a time */
-    HFSBI_FINDER_RULES = 1 << 20,  /* bytes read of a .gitignore */
-    HFSBI_FINDER_TOLD = 3,         /* unreadable folders that notes name */
-    HFSBI_FINDER_MS = 30000        /* timeout of a search */
+    HFSBI_FINDER_DEPTH = 200, /* nested folders: one descriptor each */
+    HFSBI_FINDER_NAMED = 3,   /* unreadable folders that notes name */
+    HFSBI_FINDER_MS = 30000   /* timeout of a search */
 };
 
 typedef enum hfsbi_entry_type {
@@ -22485,7 +22489,27 @@ typedef enum hfsbi_walk_end {
     HFSBI_WALK_CANCELLED /* its cancel was set */
 } hfsbi_walk_end;
 
+/* How to walk. */
+enum {
+    HFSBI_FIND_ALL = 1,      /* include ignored entries and .git */
+    HFSBI_FIND_IGNORED = 2,  /* visit ignored entries, but do not enter them */
+    HFSBI_FIND_SORTED = 4,   /* visit the names of a folder in order */
+    HFSBI_FIND_NO_FOLLOW = 8 /* do not follow a symlink as the start */
+};
+
 typedef struct hfsbi_finder_level hfsbi_finder_level;
+
+/* How far a walk has come. */
+typedef struct hfsbi_finder_at {
+    hfsb_buf            path;   /* of the entry, as ignore rules see it */
+    size_t              prefix; /* bytes of `path` up to the start */
+    hfsb_buf            from;   /* the start, as the deny list sees it; empty
+                                   at the root */
+    hfsbi_ignore       *ignore; /* NULL: no rules so far */
+    hfsbi_finder_level *levels; /* HFSBI_FINDER_DEPTH of them */
+    size_t              depth;  /* levels in use */
+    size_t              names;  /* bytes of names held */
+} hfsbi_finder_at;
 
 /* All zero at first, except for the fields that the caller sets. */
 typedef struct hfsbi_finder {
@@ -22493,16 +22517,11 @@ typedef struct hfsbi_finder {
     const hfsb_cancel *cancel; /* ends the walk (NULL: none) */
     const hfsb_root   *place;
     hfsb_alloc         alloc;
-    bool               all;       /* include ignored entries and .git */
-    bool               sorted;    /* visit the names of a folder in order */
-    bool               no_follow; /* a symlink as the start is not followed */
-    bool      shows_ignored; /* ignored entries are visited, not entered */
-    size_t    offset;        /* results to skip */
-    size_t    page;          /* bytes of output */
-    size_t    max_depth;     /* nested folders, the start included (0: up to
-                                 HFSBI_FINDER_DEPTH) */
-    long long until;         /* deadline on hfsb_clock_ms() (0: in
-                                HFSBI_FINDER_MS) */
+    unsigned           flags;     /* HFSBI_FIND_ */
+    size_t             max_depth; /* nested folders, the start included (0: up
+                                     to HFSBI_FINDER_DEPTH) */
+    long long          until;     /* deadline on hfsb_clock_ms() (0: in
+                                     HFSBI_FINDER_MS) */
     /* A quick filter: a folder that is not wanted is not entered, another
        entry not visited. NULL: everything is wanted. */
     bool (*wants)(void *user, const hfsbi_entry *entry);
@@ -22524,15 +22543,8 @@ typedef struct hfsbi_finder {
     hfsbi_walk_end end;     /* visit may set it to HFSBI_WALK_STOPPED */
 
     /* private */
-    hfsb_buf            path;    /* of the entry, as ignore rules see it */
-    hfsb_buf            from;    /* the start, as the deny list sees it; empty
-                                    at the root */
-    size_t              prefix;  /* bytes of `path` up to the start */
-    hfsbi_ignore       *ignore;  /* NULL: no rules so far */
-    bool                at_root; /* the start is / */
-    size_t              names;   /* bytes of names held */
-    hfsbi_finder_level *levels;  /* HFSBI_FINDER_DEPTH of them */
-    size_t              depth;   /* levels in use */
+    hfsbi_finder_at at;
+    bool            at_root; /* the start is / */
 } hfsbi_finder;
 
 /* Resolves path ("": the working directory) into f->spot. HFSB_OK, or the
@@ -24287,9 +24299,9 @@ static void *hfsbi_pool_thread(void *arg) {
     return NULL;
 }
 
-/* Gives a task to the threads; false when no thread exists. Under the
-   lock of the queue. Threads that were woken but have not got the lock yet still count as
-   idle, and their tasks as waiting. */
+/* Gives a task to the threads; false when no thread exists. Under the lock of
+   the queue. Threads that were woken but do not have the lock yet still count
+   as idle, and their tasks as waiting. */
 static bool hfsbi_pool_add(hfsbi_loop *loop, hfsbi_task *task) {
     hfsbi_pool *pool = &loop->pool;
     if (pool->length >= pool->idle && pool->count < pool->max &&
@@ -24580,6 +24592,9 @@ HFSBI_FN long long hfsbi_loop_deadline(hfsbi_loop *loop) {
 
    Functions that return int and no descriptor return 0, an errno, or
    HFSBI_DENIED. */
+/* As many symlinks as Linux follows in one path. */
+#define HFSBI_LINKS_MAX 40
+
 /* ---- components of a path ---- */
 
 /* Cuts the next component off *path; empty at its end. "." and empty
@@ -26653,6 +26668,11 @@ hfsb_status hfsb_file_remove(const hfsb_root *root, hfsb_str path,
    O_NOFOLLOW, so the walk never leaves the root and never follows a symlink.
    Depth, bytes of names, bytes of rules and time have limits; reaching one
    leaves out the rest and adds a note, it is not an error. */
+enum {
+    HFSBI_FINDER_NAMES = 64 << 20, /* bytes of names held at a time */
+    HFSBI_FINDER_RULES = 1 << 20   /* bytes read of a .gitignore */
+};
+
 /* ---- ignore rules of one folder ---- */
 
 /* Appends the content of an ignore file, or nothing if it cannot be read.
@@ -26698,10 +26718,10 @@ static hfsb_status hfsbi_finder_push(hfsbi_finder *f, int dir, hfsb_str folder,
     *pushed = false;
     text.alloc = f->alloc;
     if (has_rules) st = hfsbi_rules_read_folder(dir, &text);
-    if (st == HFSB_OK && text.len && !f->ignore)
-        st = hfsbi_ignore_open(&f->alloc, &f->ignore);
-    if (st == HFSB_OK && f->ignore) {
-        st = hfsbi_ignore_push(f->ignore, folder, hfsb_buf_str(&text));
+    if (st == HFSB_OK && text.len && !f->at.ignore)
+        st = hfsbi_ignore_open(&f->alloc, &f->at.ignore);
+    if (st == HFSB_OK && f->at.ignore) {
+        st = hfsbi_ignore_push(f->at.ignore, folder, hfsb_buf_str(&text));
         *pushed = st == HFSB_OK;
     }
     hfsb_buf_free(&text);
@@ -26709,7 +26729,7 @@ static hfsb_status hfsbi_finder_push(hfsbi_finder *f, int dir, hfsb_str folder,
 }
 
 static void hfsbi_finder_pop(hfsbi_finder *f) {
-    hfsbi_ignore_pop(f->ignore);
+    hfsbi_ignore_pop(f->at.ignore);
 }
 
 /* ---- rules of the folders above ---- */
@@ -26803,8 +26823,8 @@ static bool hfsbi_descent_arrived(const hfsbi_descent *d) {
            at.st_ino == want->st_ino;
 }
 
-/* Descends to the walk's folder and sets f->path and f->prefix. If the path
-   no longer leads there, pops all rules again. HFSB_OK or HFSB_NOMEM. */
+/* Descends to the walk's folder and sets path and prefix of the walk. If the
+   path no longer leads there, pops all rules again. HFSB_OK or HFSB_NOMEM. */
 static hfsb_status hfsbi_descent_run(hfsbi_descent *d) {
     hfsb_status st = HFSB_OK;
     while (st == HFSB_OK && d->pos < d->rest.len) {
@@ -26815,8 +26835,8 @@ static hfsb_status hfsbi_descent_run(hfsbi_descent *d) {
         hfsbi_descent_arrived(d)) {
         st = hfsbi_descent_push(d, true);
         if (st == HFSB_OK && d->inside)
-            st = hfsb_buf_append(&d->f->path, hfsbi_descent_path(d));
-        d->f->prefix = d->f->path.len + (d->f->path.len > 0);
+            st = hfsb_buf_append(&d->f->at.path, hfsbi_descent_path(d));
+        d->f->at.prefix = d->f->at.path.len + (d->f->at.path.len > 0);
         return st;
     }
     for (; d->pushed; d->pushed--) hfsbi_finder_pop(d->f);
@@ -26872,9 +26892,9 @@ HFSBI_FN void hfsbi_put_shown(hfsb_buf *sink, hfsb_str path) {
    others are counted. */
 static hfsb_status hfsbi_finder_warn(hfsbi_finder *f, const char *what) {
     size_t   mark = f->notes.len;
-    hfsb_str path =
-        hfsb_str_slice(hfsb_buf_str(&f->path), f->prefix, f->path.len);
-    if (f->failed++ >= HFSBI_FINDER_TOLD) return HFSB_OK;
+    hfsb_str path = hfsb_str_slice(hfsb_buf_str(&f->at.path), f->at.prefix,
+                                   f->at.path.len);
+    if (f->failed++ >= HFSBI_FINDER_NAMED) return HFSB_OK;
     hfsb_buf_printf(&f->notes, "\n(");
     hfsbi_put_shown(&f->notes, hfsb_buf_str(&f->shown));
     hfsbi_put_shown(&f->notes,
@@ -26899,7 +26919,7 @@ struct hfsbi_finder_level {
     hfsb_buf           names;
     hfsbi_finder_item *items;
     size_t             count, cap, next;
-    size_t             path;   /* length of its path in f->path */
+    size_t             path;   /* length of its path in f->at.path */
     bool               pushed; /* its rules were pushed */
 };
 
@@ -26954,8 +26974,9 @@ static hfsb_status hfsbi_level_add(hfsbi_finder *f, hfsbi_finder_level *level,
     return HFSB_OK;
 }
 
-/* Reads the names of the folder, sorted if f->sorted. *rules is true if it
-   contains .gitignore or .git, whose info/exclude may have rules too. */
+/* Reads the names of the folder, and sorts them with HFSBI_FIND_SORTED. *rules
+   is true if it contains .gitignore or .git, whose info/exclude may have rules
+   too. */
 static hfsb_status hfsbi_level_read(hfsbi_finder *f, hfsbi_finder_level *level,
                                     bool *rules) {
     hfsb_status    st = HFSB_OK;
@@ -26967,7 +26988,7 @@ static hfsb_status hfsbi_level_read(hfsbi_finder *f, hfsbi_finder_level *level,
         e = readdir(level->dir);
         if (!e || st != HFSB_OK) break;
         if (hfsbi_is_dots(e->d_name)) continue;
-        if (f->names + level->names.len > HFSBI_FINDER_NAMES) {
+        if (f->at.names + level->names.len > HFSBI_FINDER_NAMES) {
             st = hfsbi_finder_warn(f, "has too many entries, the rest was "
                                       "left out");
             errno = 0;
@@ -26980,10 +27001,10 @@ static hfsb_status hfsbi_level_read(hfsbi_finder *f, hfsbi_finder_level *level,
     }
     if (st == HFSB_OK && errno != 0 && errno != ENOENT)
         st = hfsbi_finder_warn(f, hfsbi_os_text(errno));
-    f->names += level->names.len;
+    f->at.names += level->names.len;
     for (i = 0; i < level->count; i++)
         level->items[i].name = level->names.ptr + level->items[i].at;
-    if (f->sorted && level->count > 1)
+    if ((f->flags & HFSBI_FIND_SORTED) && level->count > 1)
         hfsbi_sort(level->items, level->count, sizeof *level->items,
                    hfsbi_compare_items);
     return st;
@@ -26991,23 +27012,23 @@ static hfsb_status hfsbi_level_read(hfsbi_finder *f, hfsbi_finder_level *level,
 
 /* Closes the innermost level. */
 static void hfsbi_finder_leave(hfsbi_finder *f) {
-    hfsbi_finder_level *level = &f->levels[--f->depth];
+    hfsbi_finder_level *level = &f->at.levels[--f->at.depth];
     if (level->dir) closedir(level->dir);
     if (level->pushed) hfsbi_finder_pop(f);
     level->dir = NULL;
     level->pushed = false;
     level->count = level->next = 0;
-    f->names -= level->names.len;
+    f->at.names -= level->names.len;
     hfsb_buf_truncate(&level->names, 0);
 }
 
-/* Opens the folder `name` in dir as the next level; f->path is its path. dir
+/* Opens the folder `name` in dir as the next level; its path is f->at.path. dir
    stays the caller's. If the folder cannot be opened: HFSB_OK, *code is the
    errno and the depth does not change. HFSB_NOMEM leaves the level open. */
 static hfsb_status hfsbi_finder_enter(hfsbi_finder *f, int dir,
                                       const char *name, int *code) {
     const int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_NONBLOCK;
-    hfsbi_finder_level *level = &f->levels[f->depth];
+    hfsbi_finder_level *level = &f->at.levels[f->at.depth];
     int                 fd = hfsbi_openat(dir, name, flags, 0);
     bool                rules;
     hfsb_status         st;
@@ -27019,11 +27040,11 @@ static hfsb_status hfsbi_finder_enter(hfsbi_finder *f, int dir,
         return HFSB_OK;
     }
     level->names.alloc = f->alloc;
-    level->path = f->path.len;
-    f->depth++;
+    level->path = f->at.path.len;
+    f->at.depth++;
     st = hfsbi_level_read(f, level, &rules);
-    if (st == HFSB_OK && !f->all)
-        st = hfsbi_finder_push(f, dirfd(level->dir), hfsb_buf_str(&f->path),
+    if (st == HFSB_OK && !(f->flags & HFSBI_FIND_ALL))
+        st = hfsbi_finder_push(f, dirfd(level->dir), hfsb_buf_str(&f->at.path),
                                rules, &level->pushed);
     return st;
 }
@@ -27040,8 +27061,8 @@ static hfsb_status hfsbi_finder_descend(hfsbi_finder      *f,
                                         const hfsbi_entry *entry) {
     hfsb_status st;
     int         code;
-    if (f->depth >= f->max_depth) return HFSB_OK;
-    if (f->depth == HFSBI_FINDER_DEPTH)
+    if (f->at.depth >= f->max_depth) return HFSB_OK;
+    if (f->at.depth == HFSBI_FINDER_DEPTH)
         return hfsbi_finder_warn(f, "lies too deep, it was left out");
     st = hfsbi_finder_enter(f, entry->dir, entry->name, &code);
     if (st != HFSB_OK || code == 0 || hfsbi_is_gone(code)) return st;
@@ -27051,7 +27072,7 @@ static hfsb_status hfsbi_finder_descend(hfsbi_finder      *f,
 
 /* True for /proc, /sys and /dev: endless trees or devices, no user files. */
 static bool hfsbi_is_system_folder(const hfsbi_finder *f, const char *name) {
-    return f->at_root && f->depth == 1 &&
+    return f->at_root && f->at.depth == 1 &&
            (strcmp(name, "proc") == 0 || strcmp(name, "sys") == 0 ||
             strcmp(name, "dev") == 0);
 }
@@ -27061,32 +27082,33 @@ static bool hfsbi_is_system_folder(const hfsbi_finder *f, const char *name) {
 static bool hfsbi_finder_skips(hfsbi_finder *f, hfsbi_entry *entry,
                                bool *no_descend) {
     bool own;
-    if (f->all) return false;
+    if (f->flags & HFSBI_FIND_ALL) return false;
     own = entry->name[0] == '.' && strcmp(entry->name, ".git") == 0;
     if (own || hfsbi_is_system_folder(f, entry->name)) {
         *no_descend = true;
-        return !f->shows_ignored;
+        return !(f->flags & HFSBI_FIND_IGNORED);
     }
-    if (!f->ignore || !hfsbi_ignore_has(f->ignore, hfsb_buf_str(&f->path),
-                                        entry->type == HFSBI_ENTRY_FOLDER))
+    if (!f->at.ignore ||
+        !hfsbi_ignore_has(f->at.ignore, hfsb_buf_str(&f->at.path),
+                          entry->type == HFSBI_ENTRY_FOLDER))
         return false;
     f->ignored++;
     entry->ignored = *no_descend = true;
-    return !f->shows_ignored;
+    return !(f->flags & HFSBI_FIND_IGNORED);
 }
 
 /* True if the deny list names the entry; *st is not HFSB_OK without memory. */
 static bool hfsbi_finder_denies(hfsbi_finder *f, const hfsbi_entry *entry,
                                 hfsb_status *st) {
-    size_t mark = f->from.len;
+    size_t mark = f->at.from.len;
     bool   denied;
     if (!f->spot.root || !f->spot.root->deny->rules) return false;
-    if (mark) hfsb_buf_append_byte(&f->from, '/');
-    *st = hfsb_buf_append(&f->from, entry->path);
+    if (mark) hfsb_buf_append_byte(&f->at.from, '/');
+    *st = hfsb_buf_append(&f->at.from, entry->path);
     denied = *st == HFSB_OK &&
-             hfsbi_root_denies(f->spot.root, hfsb_buf_str(&f->from),
+             hfsbi_root_denies(f->spot.root, hfsb_buf_str(&f->at.from),
                                entry->type == HFSBI_ENTRY_FOLDER);
-    hfsb_buf_truncate(&f->from, mark);
+    hfsb_buf_truncate(&f->at.from, mark);
     return denied;
 }
 
@@ -27101,8 +27123,8 @@ static hfsb_status hfsbi_finder_visit(hfsbi_finder             *f,
     entry.dir = dirfd(level->dir);
     entry.name = item->name;
     entry.type = item->type;
-    entry.path =
-        hfsb_str_slice(hfsb_buf_str(&f->path), f->prefix, f->path.len);
+    entry.path = hfsb_str_slice(hfsb_buf_str(&f->at.path), f->at.prefix,
+                                f->at.path.len);
     if (entry.type == HFSBI_ENTRY_UNKNOWN) {
         if (fstatat(entry.dir, entry.name, &at, AT_SYMLINK_NOFOLLOW) != 0)
             return HFSB_OK;
@@ -27120,14 +27142,14 @@ static hfsb_status hfsbi_finder_visit(hfsbi_finder             *f,
     return st;
 }
 
-/* Sets f->path to the path of an entry of the level. */
+/* Sets f->at.path to the path of an entry of the level. */
 static hfsb_status hfsbi_finder_set_path(hfsbi_finder             *f,
                                          const hfsbi_finder_level *level,
                                          const char               *name) {
     hfsb_status st = HFSB_OK;
-    hfsb_buf_truncate(&f->path, level->path);
-    if (f->path.len) st = hfsb_buf_append_byte(&f->path, '/');
-    return st == HFSB_OK ? hfsb_buf_append(&f->path, hfsb_cstr(name)) : st;
+    hfsb_buf_truncate(&f->at.path, level->path);
+    if (f->at.path.len) st = hfsb_buf_append_byte(&f->at.path, '/');
+    return st == HFSB_OK ? hfsb_buf_append(&f->at.path, hfsb_cstr(name)) : st;
 }
 
 HFSBI_FN bool hfsbi_finder_over(hfsbi_finder *f) {
@@ -27141,8 +27163,8 @@ HFSBI_FN bool hfsbi_finder_over(hfsbi_finder *f) {
 static hfsb_status hfsbi_finder_walk(hfsbi_finder *f) {
     hfsb_status st = HFSB_OK;
     unsigned    count = 0;
-    while (st == HFSB_OK && f->depth && f->end == HFSBI_WALK_COMPLETE) {
-        hfsbi_finder_level      *level = &f->levels[f->depth - 1];
+    while (st == HFSB_OK && f->at.depth && f->end == HFSBI_WALK_COMPLETE) {
+        hfsbi_finder_level      *level = &f->at.levels[f->at.depth - 1];
         const hfsbi_finder_item *item;
         if (level->next == level->count) {
             hfsbi_finder_leave(f);
@@ -27175,13 +27197,14 @@ HFSBI_FN hfsb_status hfsbi_finder_open(hfsbi_finder *f, hfsb_str path,
                                        hfsb_err *err) {
     hfsb_status st;
     f->spot.dir = -1;
-    f->shown.alloc = f->notes.alloc = f->path.alloc = f->alloc;
-    f->from.alloc = f->alloc;
+    f->shown.alloc = f->notes.alloc = f->alloc;
+    f->at.path.alloc = f->at.from.alloc = f->alloc;
     if (!f->until) f->until = hfsb_clock_ms() + HFSBI_FINDER_MS;
     if (path.len == 0) path = HFSB_LIT(".");
-    st = hfsbi_resolve(f->place, path,
-                       f->no_follow ? HFSBI_RESOLVE_NO_FOLLOW : 0, "search",
-                       &f->spot, err);
+    st = hfsbi_resolve(
+        f->place, path,
+        f->flags & HFSBI_FIND_NO_FOLLOW ? HFSBI_RESOLVE_NO_FOLLOW : 0,
+        "search", &f->spot, err);
     if (st != HFSB_OK) return st;
     if (!f->spot.exists)
         return hfsbi_file_fail_os(f->place, path, ENOENT, "search", err);
@@ -27192,20 +27215,20 @@ HFSBI_FN hfsb_status hfsbi_finder_open(hfsbi_finder *f, hfsb_str path,
 HFSBI_FN hfsb_status hfsbi_finder_run(hfsbi_finder *f, hfsb_err *err) {
     hfsb_status st;
     int         code = 0;
-    f->levels = (hfsbi_finder_level *)hfsbi_array(
-        &f->alloc, HFSBI_FINDER_DEPTH, sizeof *f->levels);
-    if (!f->levels) return hfsbi_fail_status(err, HFSB_NOMEM, "Searching");
-    memset(f->levels, 0, HFSBI_FINDER_DEPTH * sizeof *f->levels);
+    f->at.levels = (hfsbi_finder_level *)hfsbi_array(
+        &f->alloc, HFSBI_FINDER_DEPTH, sizeof *f->at.levels);
+    if (!f->at.levels) return hfsbi_fail_status(err, HFSB_NOMEM, "Searching");
+    memset(f->at.levels, 0, HFSBI_FINDER_DEPTH * sizeof *f->at.levels);
     if (!f->max_depth) f->max_depth = HFSBI_FINDER_DEPTH + 1;
     if (f->spot.root && f->spot.root->deny->rules) {
-        code = hfsbi_target_place(&f->spot, &f->from);
+        code = hfsbi_target_place(&f->spot, &f->at.from);
         if (code != 0)
             return hfsbi_file_fail_os(f->place, hfsb_buf_str(&f->spot.path),
                                       code, "search", err);
-        if (hfsb_str_equal(hfsb_buf_str(&f->from), HFSB_LIT(".")))
-            hfsb_buf_truncate(&f->from, 0);
+        if (hfsb_str_equal(hfsb_buf_str(&f->at.from), HFSB_LIT(".")))
+            hfsb_buf_truncate(&f->at.from, 0);
     }
-    st = f->all ? HFSB_OK : hfsbi_finder_push_parents(f);
+    st = f->flags & HFSBI_FIND_ALL ? HFSB_OK : hfsbi_finder_push_parents(f);
     if (st == HFSB_OK)
         st = hfsbi_finder_enter(f, f->spot.dir, f->spot.name, &code);
     if (st == HFSB_OK && code != 0)
@@ -27217,23 +27240,23 @@ HFSBI_FN hfsb_status hfsbi_finder_run(hfsbi_finder *f, hfsb_err *err) {
 
 HFSBI_FN void hfsbi_finder_close(hfsbi_finder *f) {
     size_t i;
-    while (f->depth) hfsbi_finder_leave(f);
-    for (i = 0; f->levels && i < HFSBI_FINDER_DEPTH; i++) {
-        hfsbi_finder_level *level = &f->levels[i];
+    while (f->at.depth) hfsbi_finder_leave(f);
+    for (i = 0; f->at.levels && i < HFSBI_FINDER_DEPTH; i++) {
+        hfsbi_finder_level *level = &f->at.levels[i];
         hfsb_buf_free(&level->names);
         hfsbi_array_free(&f->alloc, level->items, level->cap,
                          sizeof *level->items);
     }
-    hfsbi_array_free(&f->alloc, f->levels, HFSBI_FINDER_DEPTH,
-                     sizeof *f->levels);
-    f->levels = NULL;
-    hfsbi_ignore_close(f->ignore);
-    f->ignore = NULL;
+    hfsbi_array_free(&f->alloc, f->at.levels, HFSBI_FINDER_DEPTH,
+                     sizeof *f->at.levels);
+    f->at.levels = NULL;
+    hfsbi_ignore_close(f->at.ignore);
+    f->at.ignore = NULL;
     hfsbi_target_close(&f->spot);
     hfsb_buf_free(&f->shown);
     hfsb_buf_free(&f->notes);
-    hfsb_buf_free(&f->path);
-    hfsb_buf_free(&f->from);
+    hfsb_buf_free(&f->at.path);
+    hfsb_buf_free(&f->at.from);
 }
 
 HFSBI_FN int hfsbi_entry_open(int dir, const char *name, struct stat *st) {
@@ -30108,8 +30131,9 @@ HFSBI_FN const hfsbi_tool *hfsbi_tool_at(size_t i);
 HFSBI_FN const hfsbi_tool *hfsbi_tool_find(hfsb_str name);
 
 /* Appends the definitions of all tools but those on request, and of the
-   `count` tools in `more`, as a JSON array. shell runs the commands on this machine; NULL describes the
-   tools of another machine. HFSB_OK, or the failure with *err. */
+   `count` tools in `more`, as a JSON array. shell runs the commands on this
+   machine; NULL describes the tools of another machine. HFSB_OK, or the
+   failure with *err. */
 HFSBI_FN hfsb_status hfsbi_tools_define(const char              *shell,
                                         const hfsbi_tool *const *more,
                                         size_t count, hfsb_tools_format format,
@@ -30277,8 +30301,8 @@ typedef struct hfsbi_outer_program {
     hfsb_alloc   alloc;
 } hfsbi_outer_program;
 
-/* Searches PATH for a program. False if there is none, or without memory; then
-   there is nothing to free. */
+/* Searches PATH for a program. False if it is not found, or without memory;
+   then there is nothing to free. */
 HFSBI_FN bool hfsbi_outer_find(const hfsbi_checker *checker, const char *name,
                                hfsbi_outer_program *program);
 HFSBI_FN void hfsbi_outer_free(hfsbi_outer_program *program);
@@ -30379,8 +30403,9 @@ HFSBI_FN hfsbi_job *hfsbi_job_find(hfsb_tools *tools, hfsb_str id);
 
 /* Adds a job and starts it when a place is free. Moves the texts out of *spec
    and leaves it empty. An empty id is replaced by a generated one; call gives
-   the key, the digest and on_text. A job that cannot be started is DONE, and its result
-   contains the reason. NULL without memory, with *spec as it was. */
+   the key, the digest and on_text. A job that cannot be started is DONE, and
+   its result contains the reason. NULL without memory, with *spec as it was.
+   */
 HFSBI_FN hfsbi_job *hfsbi_job_add(hfsb_tools *tools, hfsbi_job_spec *spec,
                                   const hfsb_call *call);
 
@@ -30445,7 +30470,8 @@ typedef struct hfsbi_once {
 
 /* The event that a call waits for. */
 typedef enum hfsbi_wait {
-    HFSBI_WAIT_NOTHING, /* the result is complete */
+    HFSBI_WAIT_NOTHING, /* the result is complete, or the tool runs */
+    HFSBI_WAIT_START,   /* it is prepared: hfsbi_call_start() */
     HFSBI_WAIT_JOB,     /* bash: the end of its command */
     HFSBI_WAIT_ENDS,    /* kill: the ends of all jobs in `killed` */
     HFSBI_WAIT_OUTPUT,  /* bash_output, bash_input: more output, or a time */
@@ -30493,7 +30519,6 @@ struct hfsb_call {
     hfsb_call_opts           opts;
     unsigned long long       owner; /* see hfsbi_call_own() */
     /* from prepare to start */
-    bool           prepared;
     hfsbi_args     args;
     hfsb_json_doc  parsed;                   /* that an argument refers to */
     hfsbi_job_spec spec;                     /* of bash */
@@ -30723,7 +30748,7 @@ HFSBI_FN void hfsbi_file_change_open(hfsb_call *call, hfsb_str path,
 HFSBI_FN hfsb_status hfsbi_file_change_refuse(hfsb_call *call, hfsb_str path,
                                               const hfsbi_file_change *c,
                                               const hfsb_err          *why);
-/* The file was written with this content. A note says what had changed
+/* The file was written with this content. A note reports what had changed
    before. */
 HFSBI_FN void hfsbi_file_change_done(hfsb_call *call, hfsb_str path,
                                      hfsb_str                 content,
@@ -30903,16 +30928,25 @@ HFSBI_FN hfsb_status hfsbi_refuse_unread(
 
 /* ==== search.c: shared by glob, grep and list ============================ */
 
+/* The part of the results that a call shows. */
+typedef struct hfsbi_results_page {
+    size_t offset; /* results to skip */
+    size_t limit;  /* results to show */
+    size_t bytes;  /* of output */
+} hfsbi_results_page;
+
+/* The page that the arguments ask for: limit 0 is `preset`; at most as many
+   results as a page has lines. */
+HFSBI_FN hfsbi_results_page hfsbi_results_page_make(const hfsb_call *call,
+                                                    long long        offset,
+                                                    long long        limit,
+                                                    size_t           preset);
+
 /* Sets up *f for a call and opens it at path. Returns as
    hfsbi_finder_open(). */
 HFSBI_FN hfsb_status hfsbi_finder_begin(hfsb_call *call, hfsbi_finder *f,
                                         hfsb_str path, bool all,
-                                        long long offset, hfsb_err *err);
-
-/* Returns the number of results to show: `given`, or if it is 0 `preset`; at
-   most as many as a page has lines. */
-HFSBI_FN size_t hfsbi_finder_limit(const hfsb_call *call, long long given,
-                                   size_t preset);
+                                        hfsb_err *err);
 
 /* The parameters that glob, grep and list share, for a struct of arguments
    with the members all, limit and offset. limit 0 is the default. */
@@ -30931,11 +30965,13 @@ HFSBI_FN hfsb_status hfsbi_finder_note(hfsb_call *call, const char *format,
 
 /* Adds a note about the range of results shown, unless all are:
    "[201-400 of 5321 files; read on with offset=400]". `what` is " files".
-   at_least: there may be more than total. Returns as hfsbi_finder_note(). */
+   "at least" precedes the total when the walk ended early. Returns as
+   hfsbi_finder_note(). */
 HFSBI_FN hfsb_status hfsbi_finder_page(hfsb_call *call, const hfsbi_finder *f,
-                                       unsigned long long shown,
-                                       unsigned long long total, bool at_least,
-                                       const char *what);
+                                       const hfsbi_results_page *page,
+                                       unsigned long long        shown,
+                                       unsigned long long        total,
+                                       const char               *what);
 
 /* Marks the call as a success: adds notes about the walk and the fields count,
    truncated and, unless it is 0 (no more), next_offset. Returns as
@@ -30976,6 +31012,7 @@ typedef struct hfsbi_hits {
     unsigned long long skip;    /* matching lines still to skip */
     unsigned long long left;    /* matching lines still to show */
     hfsb_buf          *out;
+    size_t             page;         /* bytes of output */
     hfsb_str           folder, path; /* both precede a shown line */
     hfsb_buf           window;
     hfsbi_hits_file    file;    /* the one being searched, or the last one */
@@ -34349,14 +34386,14 @@ size_t hfsb_tools_busy(hfsb_tools *tools) {
    hfsb_call_open() prepares a call: it checks and reads the arguments, and
    joins an earlier call with the same key if there is one. Then it starts the
    tool. The file tools finish at once. Other calls set `wait` and finish in
-   hfsb_call_done(), once their event came; until then a listener hears of their
-   progress:
+   hfsb_call_done(), once their event came; until then a listener follows
+   their progress:
 
-       prepare --> start --> WAIT_NOTHING -----------------> done
-          |          |                                         ^
-          |          +--> WAIT_JOB, WAIT_ENDS, WAIT_OUTPUT ----+
-          |                                                    |
-          +--> WAIT_ONCE: a repeat of a call that has the key -+
+       prepare --> WAIT_START --> start --> WAIT_NOTHING --------> done
+          |                         |                               ^
+          |                         +--> WAIT_JOB, _ENDS, _OUTPUT --+
+          |                                                         |
+          +--> WAIT_ONCE: a repeat of a call that has the key ------+
 
    A call with an idempotency key leaves a record (hfsbi_once) that holds its
    result for repeats, or for bash its job. Records are dropped by age, number
@@ -34577,7 +34614,7 @@ static hfsb_status hfsbi_call_read(hfsb_call             *call,
     st = hfsbi_args_fill(params, arguments, &how, &call->args, err);
     if (st == HFSB_OK && call->tool->prepare)
         st = call->tool->prepare(call, &call->args, err);
-    call->prepared = st == HFSB_OK;
+    if (st == HFSB_OK) call->wait = HFSBI_WAIT_START;
     return st;
 }
 
@@ -34629,11 +34666,10 @@ HFSBI_FN hfsb_status hfsbi_tool_unknown(hfsb_str name, hfsb_err *err) {
     return HFSB_NOT_FOUND;
 }
 
-/* Ends the call unless it waits or has yet to run. */
+/* Ends the call unless it waits. */
 static void hfsbi_call_settle(hfsb_call *call, hfsb_status st,
                               const hfsb_err *err) {
-    if (st == HFSB_OK && (call->prepared || call->wait != HFSBI_WAIT_NOTHING))
-        return;
+    if (st == HFSB_OK && call->wait != HFSBI_WAIT_NOTHING) return;
     hfsbi_call_end(call, st, err);
     if (call->once) hfsbi_once_publish(call);
 }
@@ -34688,8 +34724,8 @@ HFSBI_FN void hfsbi_call_on_text(hfsb_call *call, hfsb_tools_text_fn on_text) {
 HFSBI_FN void hfsbi_call_start(hfsb_call *call) {
     hfsb_err    err = HFSB_INIT;
     hfsb_status st;
-    if (!call->prepared) return;
-    call->prepared = false;
+    if (call->wait != HFSBI_WAIT_START) return;
+    call->wait = HFSBI_WAIT_NOTHING;
     if (call->tools->checker)
         hfsbi_checker_expect(call->tools->checker, hfsbi_call_path(call));
     st = call->tool->fn(call, &call->args, &err);
@@ -34719,7 +34755,8 @@ hfsb_status hfsb_call_open(hfsb_tools *tools, hfsb_str name,
 static bool hfsbi_call_ready(hfsb_call *call) {
     size_t i;
     switch (call->wait) {
-    case HFSBI_WAIT_NOTHING: return !call->prepared;
+    case HFSBI_WAIT_NOTHING: return true;
+    case HFSBI_WAIT_START: return false;
     case HFSBI_WAIT_JOB: return call->job->state == HFSBI_JOB_DONE;
     case HFSBI_WAIT_ENDS:
         for (i = 0; i < call->killed.count; i++)
@@ -34756,7 +34793,8 @@ static hfsb_status hfsbi_call_take_result(hfsb_call *call) {
 static void hfsbi_call_finish(hfsb_call *call) {
     hfsb_status st = HFSB_OK;
     switch (call->wait) {
-    case HFSBI_WAIT_NOTHING: return;
+    case HFSBI_WAIT_NOTHING:
+    case HFSBI_WAIT_START: return;
     case HFSBI_WAIT_JOB:
         st = hfsbi_call_take_result(call);
         if (st == HFSB_OK) st = call->job->status;
@@ -34814,10 +34852,12 @@ HFSBI_FN void hfsbi_calls_notify(hfsb_tools *tools) {
         call->listener.fn(call->listener.user);
 }
 
-/* A call that waits for nothing needs no lock: only its owner uses it. */
+/* A call that is complete or prepared needs no lock: only its owner uses
+   it. */
 bool hfsb_call_done(hfsb_call *call) {
     bool done;
-    if (call->wait == HFSBI_WAIT_NOTHING) return !call->prepared;
+    if (call->wait == HFSBI_WAIT_NOTHING) return true;
+    if (call->wait == HFSBI_WAIT_START) return false;
     hfsbi_loop_lock(call->tools->loop);
     done = hfsbi_call_ready(call);
     if (done) hfsbi_call_finish(call);
@@ -34843,10 +34883,8 @@ void hfsb_call_close(hfsb_call *call) {
     size_t      i;
     if (!call) return;
     tools = call->tools;
-    if (call->prepared) { /* repeats must not wait for it */
-        call->prepared = false;
+    if (call->wait == HFSBI_WAIT_START) /* repeats must not wait for it */
         hfsbi_call_settle(call, HFSB_CANCELLED, NULL);
-    }
     hfsbi_loop_lock(tools->loop);
     hfsbi_call_unlink(call);
     if (call->job) {
@@ -35207,9 +35245,7 @@ static char hfsbi_exit_operator(hfsbi_exit_line *line) {
 /* True for NAME=value. */
 static bool hfsbi_exit_assigns(hfsb_str word) {
     size_t i = 0;
-    while (i < word.len && (hfsbi_is_alpha(word.ptr[i]) ||
-                            hfsbi_is_digit(word.ptr[i]) || word.ptr[i] == '_'))
-        i++;
+    while (i < word.len && hfsbi_is_word_char(word.ptr[i])) i++;
     return i > 0 && i < word.len && word.ptr[i] == '=';
 }
 
@@ -35255,7 +35291,7 @@ static size_t hfsbi_exit_program(const hfsbi_exit_command *c, bool *by_xargs) {
     return i;
 }
 
-/* True when somebody else than the program may have failed, or complains. */
+/* True when sudo, xargs or a redirection may have failed, not the program. */
 static bool hfsbi_exit_doubts(const hfsbi_exit_line *line, size_t program) {
     const hfsbi_exit_command *c = &line->now;
     size_t                    i;
@@ -36698,8 +36734,8 @@ static const struct {
 
 enum { HFSBI_VIEWERS = sizeof hfsbi_viewers / sizeof *hfsbi_viewers };
 
-/* Appends a command that shows the file on this machine, or says that there is
-   none. encoding is NULL for PDF. */
+/* Appends a command that shows the file on this machine, or that no program
+   for it was found. encoding is NULL for PDF. */
 static void hfsbi_put_viewer(const hfsb_tools *tools, hfsb_str path,
                              const char *encoding, hfsb_buf *out) {
     const char *comma = "";
@@ -37099,8 +37135,8 @@ static hfsb_status hfsbi_image_too_large(hfsb_call               *call,
         HFSBI_IMAGE_SIDE, HFSBI_IMAGE_MAX);
 }
 
-/* Appends the file in base64, hashed and counted in r->file.bytes. Stops once it
-   exceeds HFSBI_IMAGE_MAX. */
+/* Appends the file in base64, hashed and counted in r->file.bytes. Stops once
+   it exceeds HFSBI_IMAGE_MAX. */
 static hfsb_status hfsbi_image_data(hfsbi_line_reader *r, hfsb_buf *out,
                                     hfsb_err *err) {
     char        block[HFSBI_IMAGE_BLOCK];
@@ -37279,7 +37315,7 @@ static hfsb_status hfsbi_read_open(hfsb_tools *tools, hfsbi_line_reader *r,
     return HFSB_OK;
 }
 
-/* Tells the session what was read. */
+/* Records in the session what was read. */
 static void hfsbi_read_seen(const hfsbi_line_reader *r, unsigned long since) {
     hfsbi_sight sight = HFSB_INIT;
     sight.since = since;
@@ -37426,7 +37462,7 @@ static const hfsbi_param hfsbi_write_params[] = {
     HFSBI_PARAM_END};
 
 /* The condition of a write in a session: that the file is in the state that is
-   known, or does not exist. A condition of the caller stands alone. */
+   known, or does not exist. A condition of the caller replaces it. */
 typedef struct hfsbi_write_if {
     hfsbi_version  version;
     hfsb_file_info info;
@@ -37920,7 +37956,7 @@ typedef struct hfsbi_line_edit {
     hfsbi_lines       olds, lines; /* of the version read, and of `now` */
     size_t           *place;       /* olds.count + 2 of them: the number of the
                         line in `now`, from 1; HFSB_NPOS: it is gone. The first
-                        and the last stand for the edges of the file */
+                        and the last are the edges of the file */
     hfsb_buf          after;       /* the new content */
     hfsb_span        *spans;       /* one for each operation */
 } hfsbi_line_edit;
@@ -38485,7 +38521,7 @@ typedef struct hfsbi_patch_seen {
 typedef struct hfsbi_patch_step {
     hfsb_file_writer *writer; /* NULL: nothing to write */
     const char       *sha256; /* of the file to update (NULL: not known) */
-    const hfsbi_file_change *change; /* of that file (NULL: there was none) */
+    const hfsbi_file_change *change; /* of that file (NULL: none) */
 } hfsbi_patch_step;
 
 typedef struct hfsbi_patch_call {
@@ -38959,29 +38995,34 @@ enum { HFSBI_FINDER_PAGE = 40000 }; /* bytes of output, by default */
 static void hfsbi_finder_set_root(hfsb_call *call, hfsbi_finder *f,
                                   hfsb_str path) {
     hfsb_tools *tools = call->tools;
-    f->no_follow = hfsbi_spills_has(&tools->spills, path);
-    f->place = f->no_follow ? NULL : tools->place;
+    bool        spill = hfsbi_spills_has(&tools->spills, path);
+    if (spill) f->flags |= HFSBI_FIND_NO_FOLLOW;
+    f->place = spill ? NULL : tools->place;
     f->alloc = tools->alloc;
     f->cancel = call->opts.cancel;
 }
 
 HFSBI_FN hfsb_status hfsbi_finder_begin(hfsb_call *call, hfsbi_finder *f,
                                         hfsb_str path, bool all,
-                                        long long offset, hfsb_err *err) {
+                                        hfsb_err *err) {
     hfsbi_finder_set_root(call, f, path);
     f->spot.dir = -1;
-    f->all = all;
-    f->offset = (size_t)offset;
-    f->page = call->tools->limits.page;
-    if (!f->page) f->page = HFSBI_FINDER_PAGE;
+    if (all) f->flags |= HFSBI_FIND_ALL;
     return hfsbi_finder_open(f, path, err);
 }
 
-HFSBI_FN size_t hfsbi_finder_limit(const hfsb_call *call, long long given,
-                                   size_t preset) {
-    size_t lines = call->tools->limits.page / HFSBI_PAGE_LINE;
-    size_t limit = given ? (size_t)given : preset;
-    return lines && limit > lines ? lines : limit;
+HFSBI_FN hfsbi_results_page hfsbi_results_page_make(const hfsb_call *call,
+                                                    long long        offset,
+                                                    long long        limit,
+                                                    size_t           preset) {
+    size_t             bytes = call->tools->limits.page;
+    size_t             lines = bytes / HFSBI_PAGE_LINE;
+    hfsbi_results_page page;
+    page.offset = (size_t)offset;
+    page.limit = limit ? (size_t)limit : preset;
+    if (lines && page.limit > lines) page.limit = lines;
+    page.bytes = bytes ? bytes : (size_t)HFSBI_FINDER_PAGE;
+    return page;
 }
 
 HFSBI_FN hfsb_status hfsbi_finder_note(hfsb_call *call, const char *format,
@@ -39003,11 +39044,12 @@ static bool hfsbi_finder_cut(const hfsbi_finder *f) {
 }
 
 HFSBI_FN hfsb_status hfsbi_finder_page(hfsb_call *call, const hfsbi_finder *f,
-                                       unsigned long long shown,
-                                       unsigned long long total, bool at_least,
-                                       const char *what) {
-    unsigned long long first = f->offset, next = first + shown;
-    const char *more = at_least || hfsbi_finder_cut(f) ? "at least " : "";
+                                       const hfsbi_results_page *page,
+                                       unsigned long long        shown,
+                                       unsigned long long        total,
+                                       const char               *what) {
+    unsigned long long first = page->offset, next = first + shown;
+    const char        *more = f->end == HFSBI_WALK_COMPLETE ? "" : "at least ";
     if (!shown && first && total)
         return hfsbi_finder_note(call, "[past the end: there are %s%llu%s]",
                                  more, total, what);
@@ -39028,9 +39070,9 @@ HFSBI_FN hfsb_status hfsbi_finder_page(hfsb_call *call, const hfsbi_finder *f,
 static hfsb_status hfsbi_finder_put_warnings(hfsb_call    *call,
                                              hfsbi_finder *f) {
     hfsb_status st = hfsb_buf_append(&call->notes, hfsb_buf_str(&f->notes));
-    if (st == HFSB_OK && f->failed > HFSBI_FINDER_TOLD)
+    if (st == HFSB_OK && f->failed > HFSBI_FINDER_NAMED)
         st = hfsbi_finder_note(call, "(and %zu more folders like that)",
-                               f->failed - HFSBI_FINDER_TOLD);
+                               f->failed - HFSBI_FINDER_NAMED);
     if (st == HFSB_OK && f->end == HFSBI_WALK_CANCELLED)
         st = hfsbi_finder_note(call,
                                "(stopped early, the rest was not looked at: "
@@ -39093,7 +39135,7 @@ typedef struct hfsbi_glob_search {
     bool               by_name; /* the pattern has no slash */
     bool               folders; /* the pattern matches a folder */
     bool               linked;  /* a folder in the pattern is a symlink */
-    size_t             limit;
+    hfsbi_results_page page;
     hfsbi_glob_hit    *hits;
     size_t             count, cap;
     hfsb_buf           texts;         /* paths of `hits`, each with a NUL */
@@ -39125,7 +39167,7 @@ static void hfsbi_glob_sort(hfsbi_glob_search *g) {
 
 /* How many of the newest hits are needed: the page and all before it. */
 static size_t hfsbi_glob_newest(const hfsbi_glob_search *g) {
-    return g->finder.offset + g->limit;
+    return g->page.offset + g->page.limit;
 }
 
 /* Drops all but the newest hits, so memory depends on the limit and not on the
@@ -39329,16 +39371,16 @@ static hfsb_status hfsbi_glob_put_hits(hfsb_call *call, hfsbi_glob_search *g) {
     if (!g->count) return hfsbi_glob_put_none(call, g);
     hfsbi_glob_sort(g);
     if (g->count > hfsbi_glob_newest(g)) g->count = hfsbi_glob_newest(g);
-    for (i = g->finder.offset; i < g->count && out->status == HFSB_OK; i++) {
-        if (out->len && out->len + g->hits[i].len > g->finder.page) break;
+    for (i = g->page.offset; i < g->count && out->status == HFSB_OK; i++) {
+        if (out->len && out->len + g->hits[i].len > g->page.bytes) break;
         if (out->len) hfsb_buf_append_byte(out, '\n');
         g->shown++;
         hfsbi_put_shown(out, hfsb_buf_str(&g->finder.shown));
         hfsbi_put_shown(out, hfsb_str_make(g->hits[i].path, g->hits[i].len));
     }
     st = hfsb_buf_finish(out, mark);
-    return st == HFSB_OK ? hfsbi_finder_page(call, &g->finder, g->shown,
-                                             g->found, false, "")
+    return st == HFSB_OK ? hfsbi_finder_page(call, &g->finder, &g->page,
+                                             g->shown, g->found, "")
                          : st;
 }
 
@@ -39360,7 +39402,7 @@ static hfsb_status hfsbi_glob_walk(hfsb_call *call, hfsbi_glob_search *g,
     if (st == HFSB_NOMEM) return st;
     if (st != HFSB_OK) return hfsbi_result_err(&call->result, err);
     st = hfsbi_glob_put_hits(call, g);
-    next = f->offset + g->shown;
+    next = g->page.offset + g->shown;
     if (st == HFSB_OK)
         st = hfsbi_finder_result(call, f, g->found,
                                  g->shown && next < g->found ? next : 0);
@@ -39392,7 +39434,7 @@ static hfsb_status hfsbi_glob_begin(hfsb_call *call, hfsbi_glob_search *g,
                         &g->glob, err);
     if (st == HFSB_OK)
         st = hfsbi_finder_begin(call, &g->finder, hfsb_buf_str(&g->path),
-                                a->all, a->offset, err);
+                                a->all, err);
     if (st == HFSB_NOMEM) return st;
     if (st != HFSB_OK) return hfsbi_result_err(&call->result, err);
     return hfsbi_glob_walk(call, g, err);
@@ -39404,7 +39446,8 @@ static hfsb_status hfsbi_run_glob(hfsb_call *call, const void *args,
     hfsbi_glob_search      g;
     hfsb_status            st;
     memset(&g, 0, sizeof g);
-    g.limit = hfsbi_finder_limit(call, a->limit, HFSBI_GLOB_LIMIT);
+    g.page =
+        hfsbi_results_page_make(call, a->offset, a->limit, HFSBI_GLOB_LIMIT);
     g.texts.alloc = g.given.alloc = call->tools->alloc;
     g.path.alloc = g.pattern.alloc = call->tools->alloc;
     g.finder.alloc = call->tools->alloc;
@@ -39546,9 +39589,9 @@ static hfsb_status hfsbi_hits_put_line(hfsbi_hits *l, size_t pos, size_t next,
 /* Appends the context after the last match, up to offset `end`. */
 static hfsb_status hfsbi_hits_put_after(hfsbi_hits *l, size_t end) {
     hfsb_status st = HFSB_OK;
-    if (l->out->len > l->finder->page) l->file.after = 0;
+    if (l->out->len > l->page) l->file.after = 0;
     while (st == HFSB_OK && l->file.after && l->file.shown < end) {
-        l->file.after = l->out->len > l->finder->page ? 0 : l->file.after - 1;
+        l->file.after = l->out->len > l->page ? 0 : l->file.after - 1;
         st = hfsbi_hits_put_line(l, l->file.shown,
                                  hfsbi_hits_next_line(l, l->file.shown, end),
                                  false);
@@ -39596,10 +39639,10 @@ static hfsb_status hfsbi_hits_match(hfsbi_hits *l, size_t pos, size_t next) {
         l->file.shown = next; /* a skipped match is never context */
         return HFSB_OK;
     }
-    l->full = !l->left || mark > l->finder->page;
+    l->full = !l->left || mark > l->page;
     if (!l->full) st = hfsbi_hits_put_match(l, pos, next);
     /* with its context the match may exceed the output: remove it again */
-    if (mark && l->out->len > l->finder->page && !l->full) {
+    if (mark && l->out->len > l->page && !l->full) {
         hfsb_buf_truncate(l->out, mark);
         l->full = true;
     }
@@ -39741,7 +39784,7 @@ typedef struct hfsbi_grep {
     hfsb_str           path;
     hfsb_glob         *include;
     bool               include_names; /* include has no slash */
-    size_t             limit;
+    hfsbi_results_page page;
     unsigned long long searched;   /* text files */
     unsigned long long files;      /* files with matches */
     unsigned long long matches;    /* matching lines in all files */
@@ -39749,7 +39792,6 @@ typedef struct hfsbi_grep {
     size_t             unreadable; /* files that could not be read */
     unsigned long long shown;      /* files in the output */
     bool               full;       /* some results were not shown */
-    bool               partly;     /* some files were not searched */
     long long          full_since; /* on hfsb_clock_ms(); 0: not full */
 } hfsbi_grep;
 
@@ -39757,8 +39799,8 @@ typedef struct hfsbi_grep {
 static hfsb_status hfsbi_grep_put_file(hfsbi_grep *g) {
     hfsb_buf *out = g->lines.out;
     size_t    mark = out->len;
-    if (g->files <= g->finder.offset) return HFSB_OK;
-    if (g->shown == g->limit || out->len > g->finder.page) {
+    if (g->files <= g->page.offset) return HFSB_OK;
+    if (g->shown == g->page.limit || out->len > g->page.bytes) {
         g->full = true;
         return HFSB_OK;
     }
@@ -39773,7 +39815,6 @@ static hfsb_status hfsbi_grep_put_file(hfsbi_grep *g) {
 
 /* Ends the walk, with files left that were not searched. */
 static void hfsbi_grep_stop(hfsbi_grep *g) {
-    g->partly = true;
     if (g->finder.end == HFSBI_WALK_COMPLETE)
         g->finder.end = HFSBI_WALK_STOPPED;
 }
@@ -39890,18 +39931,18 @@ static hfsb_status hfsbi_grep_put_none(hfsbi_grep *g) {
 static hfsb_status hfsbi_grep_put_page(hfsb_call *call, const hfsbi_grep *g) {
     char what[64];
     if (g->lines.mode != HFSBI_GREP_CONTENT)
-        return hfsbi_finder_page(call, &g->finder, g->shown, g->files,
-                                 g->partly, " files with matches");
+        return hfsbi_finder_page(call, &g->finder, &g->page, g->shown,
+                                 g->files, " files with matches");
     snprintf(what, sizeof what, " matching lines in %llu file%s", g->files,
              hfsbi_plural(g->files));
-    return hfsbi_finder_page(call, &g->finder, g->lines.printed, g->matches,
-                             g->partly, what);
+    return hfsbi_finder_page(call, &g->finder, &g->page, g->lines.printed,
+                             g->matches, what);
 }
 
 /* The offset of the next page; 0: this is the last one. */
 static unsigned long long hfsbi_grep_next(const hfsbi_grep *g) {
     if (!g->full) return 0;
-    return g->finder.offset +
+    return g->page.offset +
            (g->lines.mode == HFSBI_GREP_CONTENT ? g->lines.printed : g->shown);
 }
 
@@ -40005,13 +40046,14 @@ static hfsb_status hfsbi_grep_run(hfsb_call *call, hfsbi_grep *g,
                                   hfsb_err *err) {
     hfsbi_finder *f = &g->finder;
     hfsb_status   st;
-    f->sorted = true;
+    f->flags |= HFSBI_FIND_SORTED;
     f->wants = hfsbi_grep_wants;
     f->visit = hfsbi_grep_visit;
     f->user = g;
     g->lines.folder = hfsb_buf_str(&f->shown);
-    g->lines.left = g->limit;
-    g->lines.skip = f->offset;
+    g->lines.left = g->page.limit;
+    g->lines.skip = g->page.offset;
+    g->lines.page = g->page.bytes;
     g->lines.out = &call->result.output;
     st = S_ISDIR(f->spot.st.st_mode) ? hfsbi_finder_run(f, err)
                                      : hfsbi_grep_single(g, err);
@@ -40041,8 +40083,7 @@ static hfsb_status hfsbi_grep_begin(hfsb_call *call, hfsbi_grep *g,
     st = hfsbi_grep_pattern(g, a->pattern, &how, err);
     if (st == HFSB_OK) st = hfsbi_grep_include(g, &how.alloc, a->include, err);
     if (st == HFSB_OK)
-        st = hfsbi_finder_begin(call, &g->finder, a->path, a->all, a->offset,
-                                err);
+        st = hfsbi_finder_begin(call, &g->finder, a->path, a->all, err);
     if (st == HFSB_NOMEM) return st;
     if (st != HFSB_OK) return hfsbi_result_err(&call->result, err);
     return hfsbi_grep_run(call, g, err);
@@ -40054,7 +40095,8 @@ static hfsb_status hfsbi_run_grep(hfsb_call *call, const void *args,
     hfsbi_grep             g;
     hfsb_status            st;
     memset(&g, 0, sizeof g);
-    g.limit = hfsbi_finder_limit(call, a->limit, HFSBI_GREP_LIMIT);
+    g.page =
+        hfsbi_results_page_make(call, a->offset, a->limit, HFSBI_GREP_LIMIT);
     g.lines.window.alloc = call->tools->alloc;
     g.finder.spot.dir = -1;
     st = hfsbi_grep_begin(call, &g, a, err);
@@ -40103,7 +40145,7 @@ enum { HFSBI_LIST_LIMIT = 500 }; /* without an argument `limit` */
 /* One call of list. */
 typedef struct hfsbi_listing {
     hfsbi_finder       finder;
-    size_t             limit;
+    hfsbi_results_page page;
     bool               details;
     bool               full; /* the output has no room for more */
     hfsb_buf          *out;
@@ -40165,7 +40207,7 @@ static hfsb_status hfsbi_list_line(hfsbi_listing *l, const hfsbi_entry *entry,
     if (entry->ignored) hfsb_buf_printf(l->out, " (ignored)");
     st = hfsb_buf_finish(l->out, mark);
     if (st != HFSB_OK) return st;
-    l->full = mark && l->out->len > l->finder.page;
+    l->full = mark && l->out->len > l->page.bytes;
     if (l->full) hfsb_buf_truncate(l->out, mark);
     else l->shown++;
     return HFSB_OK;
@@ -40177,7 +40219,7 @@ static hfsb_status hfsbi_list_line(hfsbi_listing *l, const hfsbi_entry *entry,
 static hfsb_status hfsbi_list_visit(void *user, const hfsbi_entry *entry) {
     hfsbi_listing *l = (hfsbi_listing *)user;
     struct stat    at;
-    if (l->full || l->shown == l->limit || l->found < l->finder.offset) {
+    if (l->full || l->shown == l->page.limit || l->found < l->page.offset) {
         l->found++;
         return HFSB_OK;
     }
@@ -40193,7 +40235,7 @@ static hfsb_status hfsbi_list_file(hfsbi_listing *l, hfsb_str path) {
     entry.dir = l->finder.spot.dir;
     entry.name = l->finder.spot.name;
     entry.path = path;
-    if (l->found++ < l->finder.offset) return HFSB_OK;
+    if (l->found++ < l->page.offset) return HFSB_OK;
     return hfsbi_list_line(l, &entry, &l->finder.spot.st);
 }
 
@@ -40201,12 +40243,12 @@ static hfsb_status hfsbi_list_file(hfsbi_listing *l, hfsb_str path) {
 
 /* Adds the notes and fields of the result. */
 static hfsb_status hfsbi_list_end(hfsb_call *call, hfsbi_listing *l) {
-    unsigned long long next = l->finder.offset + l->shown;
+    unsigned long long next = l->page.offset + l->shown;
     hfsb_status        st = HFSB_OK;
     if (!l->found) st = hfsb_buf_printf(l->out, "(the folder is empty)");
     if (st == HFSB_OK)
-        st =
-            hfsbi_finder_page(call, &l->finder, l->shown, l->found, false, "");
+        st = hfsbi_finder_page(call, &l->finder, &l->page, l->shown, l->found,
+                               "");
     if (st == HFSB_OK)
         st = hfsbi_finder_result(call, &l->finder, l->found,
                                  l->shown && next < l->found ? next : 0);
@@ -40231,10 +40273,10 @@ static const hfsbi_param hfsbi_list_params[] = {
 static hfsb_status hfsbi_list_run(hfsb_call *call, hfsbi_listing *l,
                                   const hfsbi_list_args *a, hfsb_err *err) {
     hfsb_status st =
-        hfsbi_finder_begin(call, &l->finder, a->path, a->all, a->offset, err);
+        hfsbi_finder_begin(call, &l->finder, a->path, a->all, err);
     if (st == HFSB_NOMEM) return st;
     if (st != HFSB_OK) return hfsbi_result_err(&call->result, err);
-    l->finder.sorted = l->finder.shows_ignored = true;
+    l->finder.flags |= HFSBI_FIND_SORTED | HFSBI_FIND_IGNORED;
     l->finder.max_depth = (size_t)a->depth;
     l->finder.visit = hfsbi_list_visit;
     l->finder.user = l;
@@ -40251,7 +40293,8 @@ static hfsb_status hfsbi_run_list(hfsb_call *call, const void *args,
     hfsbi_listing          l;
     hfsb_status            st;
     memset(&l, 0, sizeof l);
-    l.limit = hfsbi_finder_limit(call, a->limit, HFSBI_LIST_LIMIT);
+    l.page =
+        hfsbi_results_page_make(call, a->offset, a->limit, HFSBI_LIST_LIMIT);
     l.details = a->details;
     l.out = &call->result.output;
     l.finder.spot.dir = -1;
@@ -40445,14 +40488,10 @@ HFSBI_FN hfsb_status hfsbi_plan_write(const hfsbi_plan *plan, hfsb_buf *out,
 
 /* ---- the reminder ---- */
 
-static hfsb_str hfsbi_plan_member(const hfsb_json_value *item,
-                                  const char            *key) {
-    return hfsb_json_str(hfsb_json_get(item, key), HFSB_LIT(""));
-}
-
 static bool hfsbi_plan_is_open(const hfsb_json_value *item) {
     const char *done = hfsbi_plan_states[HFSBI_PLAN_COMPLETED];
-    return !hfsb_str_equal(hfsbi_plan_member(item, "status"), hfsb_cstr(done));
+    return !hfsb_str_equal(hfsbi_json_get_str(item, "status"),
+                           hfsb_cstr(done));
 }
 
 HFSBI_FN size_t hfsbi_plan_open(const hfsbi_plan *plan) {
@@ -40483,11 +40522,11 @@ static hfsb_status hfsbi_remind_write(const hfsb_json_value *plan, size_t open,
         if (!hfsbi_plan_is_open(it.value)) continue;
         listed++;
         hfsb_buf_append(out, HFSB_LIT("- "));
-        hfsbi_remind_put(out, hfsbi_plan_member(it.value, "id"));
+        hfsbi_remind_put(out, hfsbi_json_get_str(it.value, "id"));
         hfsb_buf_append(out, HFSB_LIT(" ("));
-        hfsb_buf_append(out, hfsbi_plan_member(it.value, "status"));
+        hfsb_buf_append(out, hfsbi_json_get_str(it.value, "status"));
         hfsb_buf_append(out, HFSB_LIT("): "));
-        hfsbi_remind_put(out, hfsbi_plan_member(it.value, "content"));
+        hfsbi_remind_put(out, hfsbi_json_get_str(it.value, "content"));
         hfsb_buf_append_byte(out, '\n');
     }
     if (open > listed) hfsb_buf_printf(out, "- and %zu more\n", open - listed);
@@ -42152,7 +42191,7 @@ void hfsb_http_reply_free(hfsb_http_reply *reply) {
        seen.c            a file is read before it is changed
        sandbox_call.c    one call of a tool, from its arguments to its result
        sandbox_files.c   files, byte for byte
-       sandbox.c         the handle: addresses, tokens, waiting for the server */
+       sandbox.c         the handle: addresses, tokens, waiting for it */
 
 /* ==== sandbox.c: a handle ==== */
 
@@ -42357,9 +42396,9 @@ HFSBI_FN void hfsbi_remote_saw(hfsbi_remote           *r,
 /* seen.c - a session reads a file before it changes it.
 
    With the option session a handle keeps the set of files that were read or
-   written through it, by their cleaned absolute paths. edit, multi_edit,
-   edit_lines, apply_patch and a write to an existing file are refused for any
-   other file, before anything is sent; a write asks the server first whether
+   written through it, by their cleaned absolute paths. For any other file
+   edit, multi_edit, edit_lines, apply_patch and a write to an existing file
+   are refused before anything is sent; a write asks the server first whether
    the file exists. Only successful calls count.
 
    hfsb-server also returns the SHA-256 of what it has read or edited, the
@@ -45447,11 +45486,9 @@ static hfsb_status hfsbi_hub_check_name(hfsb_str name, const char *what,
                                         hfsb_err *err) {
     size_t i;
     bool   ok = name.len > 0 && name.len <= 96 && name.ptr[0] != '.';
-    for (i = 0; ok && i < name.len; i++) {
-        char l = hfsbi_lower(name.ptr[i]);
-        ok = (l >= 'a' && l <= 'z') || hfsbi_is_digit(l) || l == '-' ||
-             l == '_' || l == '.';
-    }
+    for (i = 0; ok && i < name.len; i++)
+        ok = hfsbi_is_word_char(name.ptr[i]) || name.ptr[i] == '-' ||
+             name.ptr[i] == '.';
     if (ok) return HFSB_OK;
     (void)hfsbi_fail(err, HFSB_ARG, 0, "\"");
     hfsbi_err_quote(err, name, 100);
@@ -45936,12 +45973,6 @@ static bool hfsbi_env_is_true(const char *name) {
            hfsb_http_same(value, HFSB_LIT("true"));
 }
 
-/* True for a character of a variable's name. */
-static bool hfsbi_env_is_name(char c) {
-    char l = hfsbi_lower(c);
-    return (l >= 'a' && l <= 'z') || hfsbi_is_digit(c) || c == '_';
-}
-
 /* Appends the value of the variable at the start of text ("$NAME", "${NAME}"),
    or the text itself when it is unset, as Python does. Returns the number of
    bytes used. */
@@ -45952,7 +45983,7 @@ static size_t hfsbi_env_variable(hfsb_buf *sink, hfsb_str text) {
     hfsb_str value = HFSB_INIT;
     if (braces) to = hfsb_str_find_byte(text, '}');
     else
-        while (to < text.len && hfsbi_env_is_name(text.ptr[to])) to++;
+        while (to < text.len && hfsbi_is_word_char(text.ptr[to])) to++;
     if (to == HFSB_NPOS || to == from || to - from >= sizeof name) {
         hfsb_buf_append_byte(sink, '$');
         return 1;
@@ -46258,7 +46289,7 @@ hfsbi_hub_ask_owner(hfsb_hub *hub, const hfsb_cancel *cancel, hfsb_err *err) {
     doc.alloc = hub->alloc;
     status = hfsb_hub_whoami(hub, cancel, &doc, err);
     if (status != HFSB_OK) return status;
-    name = hfsb_json_str(hfsb_json_get(doc.root, "name"), HFSB_LIT(""));
+    name = hfsbi_json_get_str(doc.root, "name");
     if (!name.len)
         status = hfsbi_fail(err, HFSB_REMOTE, 0,
                             "The Hub's answer to whoami has no name.");
@@ -46309,17 +46340,10 @@ HFSBI_FN void hfsbi_hub_copy(const hfsb_json_value *value, char *out,
     out[n] = '\0';
 }
 
-static bool hfsbi_hub_is_letter(char c) {
-    char l = hfsbi_lower(c);
-    return l >= 'a' && l <= 'z';
-}
-
 static bool hfsbi_hub_key_is_good(hfsb_str key, size_t least) {
     size_t i;
-    bool   ok = key.len >= least && hfsbi_hub_is_letter(key.ptr[0]);
-    for (i = 1; ok && i < key.len; i++)
-        ok = hfsbi_hub_is_letter(key.ptr[i]) || key.ptr[i] == '_' ||
-             hfsbi_is_digit(key.ptr[i]);
+    bool   ok = key.len >= least && hfsbi_is_alpha(key.ptr[0]);
+    for (i = 1; ok && i < key.len; i++) ok = hfsbi_is_word_char(key.ptr[i]);
     return ok;
 }
 
@@ -46900,8 +46924,7 @@ static void hfsbi_commit_log_warnings(const hfsb_hub *hub, hfsb_str reply) {
         return;
     it = hfsb_json_begin(hfsb_json_get(doc.root, "warnings"));
     while (hfsb_json_next(&it)) {
-        hfsb_str text =
-            hfsb_json_str(hfsb_json_get(it.value, "message"), HFSB_LIT(""));
+        hfsb_str text = hfsbi_json_get_str(it.value, "message");
         hfsbi_hub_log(hub, "README.md: %.*s",
                       (int)(text.len < 500 ? text.len : 500), text.ptr);
     }
@@ -47660,11 +47683,9 @@ static void hfsbi_job_put_rest(hfsb_json_writer *w, const hfsb_job_spec *spec,
 static void hfsbi_job_quote(hfsb_buf *out, hfsb_str word) {
     size_t i;
     bool   plain = word.len > 0;
-    for (i = 0; plain && i < word.len; i++) {
-        char l = hfsbi_lower(word.ptr[i]);
-        plain = (l >= 'a' && l <= 'z') || hfsbi_is_digit(l) ||
-                (l && strchr("@%+=:,./-_", l));
-    }
+    for (i = 0; plain && i < word.len; i++)
+        plain = hfsbi_is_word_char(word.ptr[i]) ||
+                (word.ptr[i] && strchr("@%+=:,./-", word.ptr[i]));
     hfsb_buf_append_byte(out, ' ');
     if (plain) {
         hfsb_buf_append(out, word);
@@ -48874,9 +48895,7 @@ static hfsb_status hfsbi_create_has_old(hfsbi_create *c, bool *has) {
     if (st != HFSB_OK) return HFSB_OK; /* the commit is what matters */
     it = hfsb_json_begin(hfsb_json_get(doc.root, "siblings"));
     while (hfsb_json_next(&it))
-        if (hfsb_str_equal(hfsb_json_str(hfsb_json_get(it.value, "rfilename"),
-                                         HFSB_LIT("")),
-                           name))
+        if (hfsb_str_equal(hfsbi_json_get_str(it.value, "rfilename"), name))
             *has = true;
     hfsb_json_free(&doc);
     return HFSB_OK;
@@ -49456,7 +49475,7 @@ typedef struct hfsbi_hf_jobs_call {
 /* A text member of a job, cut to a sane length; "" if there is none. */
 static hfsb_str hfsbi_hf_jobs_text(const hfsb_json_value *job,
                                    const char            *key) {
-    hfsb_str text = hfsb_json_str(hfsb_json_get(job, key), HFSB_LIT(""));
+    hfsb_str text = hfsbi_json_get_str(job, key);
     return hfsb_str_slice(text, 0, hfsb_utf8_offset(text, HFSBI_HF_JOBS_TEXT));
 }
 

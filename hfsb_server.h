@@ -5789,7 +5789,7 @@ HFSBI_FN void hfsbi_mcp_add_resource(hfsbi_mcp_blocks *b, hfsb_str uri,
                      is not an error
        any           processes that are left running, the file with the whole
                      output
-   The output of bash and of a failure is cut in its middle. An image becomes an
+   The output of bash and of a failure loses its middle. An image becomes an
    image block. */
 HFSBI_FN void hfsbi_mcp_show(hfsb_str tool, const hfsb_tool_result *result,
                              hfsbi_mcp_blocks *out);
@@ -5835,8 +5835,9 @@ HFSBI_FN hfsb_status hfsbi_mcp_define_requested(hfsb_buf *all, hfsb_err *err);
 
 /* Replaces the built-in tools by those of `all` (a JSON array of definitions)
    that `only` names, or sets that it names (commas between; empty: all but
-   those on request). HFSB_OK; HFSB_ARG when a name is unknown, is not read-only though it must be, or belongs to a
-   tool of the program; HFSB_NOMEM. A failure leaves the list as it was. */
+   those on request). HFSB_OK; HFSB_ARG when a name is unknown, is not
+   read-only though it must be, or belongs to a tool of the program;
+   HFSB_NOMEM. A failure leaves the list as it was. */
 HFSBI_FN hfsb_status hfsbi_mcp_list_choose(hfsbi_mcp_list *list, hfsb_str all,
                                            hfsb_str only, hfsb_err *err);
 
@@ -5859,8 +5860,8 @@ HFSBI_FN hfsb_status hfsbi_mcp_instruct(hfsb_mcp *mcp, hfsb_str ours);
 /* ---- the object ---- */
 
 /* A client's session: over stdio the connection, over HTTP the requests with
-   the same id (http.c says which), or with none. It owns the commands that
-   were started in it and knows the files that were read.
+   the same id (see http.c), or without one. It owns the commands that were
+   started in it and knows the files that were read.
 
        hold --> in use <--> idle --> dropped, and its commands are ended
                   |                     ^
@@ -5924,6 +5925,19 @@ typedef struct hfsbi_mcp_remote {
     bool (*on_deadline)(struct hfsb_mcp_call *call, hfsbi_mcp_blocks *out);
 } hfsbi_mcp_remote;
 
+/* What the options set, with their defaults. */
+typedef struct hfsbi_mcp_limits {
+    long long answer_ms, beat_ms, grace_ms;
+    size_t    max_message, max_result;
+    size_t    page; /* bytes of a job's output in an answer */
+} hfsbi_mcp_limits;
+
+/* The sessions that their clients ended last. */
+typedef struct hfsbi_mcp_ended {
+    unsigned long long ids[HFSBI_MCP_ENDED]; /* hashes; a ring */
+    size_t             count;                /* ever */
+} hfsbi_mcp_ended;
+
 struct hfsb_mcp {
     hfsbi_server_part     part; /* first: the server knows the object by it */
     hfsb_server          *server;
@@ -5935,14 +5949,11 @@ struct hfsb_mcp {
     hfsb_buf              instructions; /* those of the program */
     hfsb_tools           *tools; /* runs nothing; those of sessions are opened
                                 like it */
-    long long             answer_ms, beat_ms, grace_ms;
-    size_t                max_message, max_result;
-    size_t                page; /* bytes of a job's output in an answer */
+    hfsbi_mcp_limits      limits;
     hfsb_json_doc         no_arguments; /* {} */
     hfsbi_mcp_session    *sessions;
-    unsigned long long    ended[HFSBI_MCP_ENDED]; /* hashes of ids; a ring */
-    size_t                ended_count;            /* ever */
-    struct hfsb_mcp_call *calls;                  /* newest first */
+    hfsbi_mcp_ended       ended;
+    struct hfsb_mcp_call *calls; /* newest first */
     size_t                call_count;
     size_t                working; /* calls in threads */
     struct hfsbi_mcp_stdio *stdio;
@@ -5960,8 +5971,8 @@ HFSBI_FN hfsbi_mcp_session *hfsbi_mcp_session_hold(hfsb_mcp *mcp, hfsb_str id);
 /* The same for a new session that no id finds. */
 HFSBI_FN hfsbi_mcp_session *hfsbi_mcp_session_new(hfsb_mcp *mcp);
 HFSBI_FN void hfsbi_mcp_session_release(hfsbi_mcp_session *session);
-/* Ends the session with that id at the wish of its client: calls are not
-   answered, commands are asked to end. False when there is none. */
+/* Ends the session with that id at the request of its client: calls are not
+   answered, commands are asked to end. False when the id is unknown. */
 HFSBI_FN bool hfsbi_mcp_session_end(hfsb_mcp *mcp, hfsb_str id);
 /* True when a client has ended the session with that id. */
 HFSBI_FN bool hfsbi_mcp_session_has_ended(const hfsb_mcp *mcp, hfsb_str id);
@@ -6067,8 +6078,8 @@ HFSBI_FN hfsb_status hfsbi_mcp_call_start(hfsbi_mcp_channel       *channel,
 /* Cancels the calls of a session with that id. */
 HFSBI_FN void hfsbi_mcp_call_cancel(hfsbi_mcp_session     *session,
                                     const hfsb_json_value *id);
-/* The channel can send nothing more. Its calls go on unheard, or with cancel
-   they are stopped and their commands killed. */
+/* The channel can send nothing more. Its calls go on unanswered, or with
+   cancel they are stopped and their commands killed. */
 HFSBI_FN void hfsbi_mcp_calls_detach(hfsbi_mcp_channel *channel, bool cancel);
 /* The server stops: cancels the calls in threads, with `all` every call. */
 HFSBI_FN void hfsbi_mcp_calls_stop(hfsb_mcp *mcp, bool all);
@@ -6224,9 +6235,7 @@ static bool hfsbi_mcp_read_shape(const hfsb_json_value *root,
         return hfsbi_mcp_invalid(m, "A message must be a JSON-RPC 2.0 "
                                     "object.");
     if (hfsbi_mcp_is_id(id)) m->id = id;
-    if (!hfsb_str_equal(
-            hfsb_json_str(hfsb_json_get(root, "jsonrpc"), HFSB_LIT("")),
-            HFSB_LIT("2.0")))
+    if (!hfsb_str_equal(hfsbi_json_get_str(root, "jsonrpc"), HFSB_LIT("2.0")))
         return hfsbi_mcp_invalid(m, "A message must have \"jsonrpc\": "
                                     "\"2.0\".");
     if (!name &&
@@ -6342,12 +6351,11 @@ static bool hfsbi_mcp_check_modern(const hfsbi_mcp_head *head, hfsb_str method,
                           "\"" HFSBI_MCP_MODERN "\", or initialize.");
         return hfsbi_mcp_refuse(m, HFSBI_MCP_VERSION, 400);
     }
-    level = hfsbi_mcp_level(hfsb_json_str(
-        hfsb_json_get(meta, HFSBI_MCP_KEY "logLevel"), HFSB_LIT("")));
+    level =
+        hfsbi_mcp_level(hfsbi_json_get_str(meta, HFSBI_MCP_KEY "logLevel"));
     if (level >= 0) m->level = level;
-    m->client = hfsb_json_str(hfsb_json_get(info, "name"), HFSB_LIT(""));
-    m->client_version =
-        hfsb_json_str(hfsb_json_get(info, "version"), HFSB_LIT(""));
+    m->client = hfsbi_json_get_str(info, "name");
+    m->client_version = hfsbi_json_get_str(info, "version");
     return !head->http || hfsbi_mcp_check_headers(head, method, m);
 }
 
@@ -6407,8 +6415,7 @@ static bool hfsbi_mcp_read_list(hfsbi_mcp_message *m) {
 }
 
 static bool hfsbi_mcp_read_level(hfsbi_mcp_message *m) {
-    hfsb_str level =
-        hfsb_json_str(hfsb_json_get(m->params, "level"), HFSB_LIT(""));
+    hfsb_str level = hfsbi_json_get_str(m->params, "level");
     m->level = hfsbi_mcp_level(level);
     if (m->level >= 0) return true;
     hfsbi_mcp_explain(
@@ -6421,8 +6428,7 @@ static bool hfsbi_mcp_read_level(hfsbi_mcp_message *m) {
 /* Agrees on the version that the client asks for, or on the newest legacy
    one. */
 static bool hfsbi_mcp_read_initialize(hfsbi_mcp_message *m) {
-    m->version = hfsb_json_str(hfsb_json_get(m->params, "protocolVersion"),
-                               HFSB_LIT(""));
+    m->version = hfsbi_json_get_str(m->params, "protocolVersion");
     if (hfsbi_mcp_era_of(m->version) != HFSBI_ERA_LEGACY)
         m->version = HFSB_LIT(HFSBI_MCP_LATEST);
     return true;
@@ -6721,7 +6727,7 @@ HFSBI_FN hfsb_status hfsbi_mcp_put_log(const char *level, hfsb_str text,
    middle, because its end matters most, whether it failed or not:
 
        HEAD
-       ... (4,893 of 24,893 chars omitted, showing first 5,000 + last 15,000) ...
+       ... (893 of 9,893 chars omitted, showing first 3,000 + last 6,000) ...
        Full output saved to /tmp/bash_output_1.txt - use the read tool ...
        TAIL
 
@@ -6912,91 +6918,88 @@ typedef enum hfsbi_mcp_job_state {
     HFSBI_MCP_JOB_SIGNALLED
 } hfsbi_mcp_job_state;
 
-/* The facts of a result that a model needs. Texts belong to the result. */
+/* How a command ended, if it has. */
+typedef struct hfsbi_mcp_job_end {
+    hfsbi_mcp_job_state state;
+    long long           value;   /* exit code or signal */
+    hfsb_str            signal;  /* its name, or "" */
+    hfsb_str            meaning; /* of an exit code that is an answer, or "" */
+} hfsbi_mcp_job_end;
+
+/* The lines of a file that a result of read contains. */
+typedef struct hfsbi_mcp_lines {
+    unsigned long long first, last; /* 0: not known */
+    unsigned long long total;       /* or HFSBI_MCP_ABSENT */
+} hfsbi_mcp_lines;
+
+/* The facts of a result that a model needs. All values belong to the
+   result. */
 typedef struct hfsbi_mcp_facts {
-    unsigned long long  total_lines; /* of read, or HFSBI_MCP_ABSENT */
-    unsigned long long  first_line, last_line; /* of read; 0: not known */
-    unsigned long long  offset;      /* of bash_output, or HFSBI_MCP_ABSENT */
-    unsigned long long  next_offset; /* of both; 0: none */
-    bool                follows_job; /* of bash_output, bash_input: it is the
-                                        output of one job */
-    hfsbi_mcp_job_state job;
-    long long           job_value; /* exit code or signal */
-    hfsb_str            signal;    /* its name, or "" */
-    size_t              left;      /* processes left running, */
-    struct {
-        long long pid;
-        hfsb_str  command;
-    } first[HFSBI_MCP_LEFT];   /* and the first of them */
-    hfsb_str image, mime_type; /* base64; "": not an image */
-    hfsb_str notes;            /* those that are not in the output, or "" */
-    hfsb_str tag;              /* of the file that was read, or "" */
-    hfsb_str spill_path;       /* of the file with the whole output, or "" */
-    size_t   spill_bytes;      /* that it holds only; 0: all */
-    size_t   total_chars;      /* of an output that was truncated; 0: whole */
-    hfsb_str id;               /* of the job, or "" */
-    hfsb_str meaning;          /* of an exit code that is an answer, or "" */
+    hfsbi_mcp_lines    lines;
+    unsigned long long offset;      /* of bash_output, or HFSBI_MCP_ABSENT */
+    unsigned long long next_offset; /* of read too; 0: none */
+    bool               follows_job; /* of bash_output, bash_input: it is the
+                                       output of one job */
+    hfsbi_mcp_job_end  job;
+    const hfsb_json_value *left; /* processes left running, or NULL */
+    hfsb_str               image, mime_type; /* base64; "": not an image */
+    hfsb_str               notes; /* those that are not in the output, or "" */
+    hfsb_str               tag;   /* of the file that was read, or "" */
+    hfsb_str spill_path;  /* of the file with the whole output, or "" */
+    size_t   spill_bytes; /* that it holds only; 0: all */
+    size_t   total_chars; /* of an output that was truncated; 0: whole */
+    hfsb_str id;          /* of the job, or "" */
 } hfsbi_mcp_facts;
 
-static void hfsbi_mcp_job_facts(const hfsb_json_value *extra,
-                                hfsbi_mcp_facts       *f) {
-    const hfsb_json_value *code = hfsb_json_get(extra, "exit_code");
-    const hfsb_json_value *by = hfsb_json_get(extra, "signal");
-    f->follows_job = hfsb_json_get(extra, "running") != NULL;
-    if (hfsb_json_bool(hfsb_json_get(extra, "running"), false))
-        f->job = HFSBI_MCP_JOB_RUNS;
-    else if (hfsb_json_bool(hfsb_json_get(extra, "timed_out"), false))
-        f->job = HFSBI_MCP_JOB_TIMED_OUT;
+static void hfsbi_mcp_read_job_end(const hfsb_json_value *x,
+                                   hfsbi_mcp_job_end     *job) {
+    const hfsb_json_value *code = hfsb_json_get(x, "exit_code");
+    const hfsb_json_value *by = hfsb_json_get(x, "signal");
+    if (hfsb_json_bool(hfsb_json_get(x, "running"), false))
+        job->state = HFSBI_MCP_JOB_RUNS;
+    else if (hfsb_json_bool(hfsb_json_get(x, "timed_out"), false))
+        job->state = HFSBI_MCP_JOB_TIMED_OUT;
     else if (hfsb_json_type_of(code) == HFSB_JSON_INT)
-        f->job = HFSBI_MCP_JOB_EXITED;
+        job->state = HFSBI_MCP_JOB_EXITED;
     else if (hfsb_json_type_of(by) == HFSB_JSON_INT)
-        f->job = HFSBI_MCP_JOB_SIGNALLED;
-    f->job_value =
-        hfsb_json_int(f->job == HFSBI_MCP_JOB_SIGNALLED ? by : code, 0);
-    f->signal =
-        hfsb_json_str(hfsb_json_get(extra, "signal_name"), HFSB_LIT(""));
+        job->state = HFSBI_MCP_JOB_SIGNALLED;
+    job->value =
+        hfsb_json_int(job->state == HFSBI_MCP_JOB_SIGNALLED ? by : code, 0);
+    job->signal = hfsbi_json_get_str(x, "signal_name");
+    job->meaning = hfsbi_json_get_str(x, "exit_meaning");
 }
 
 static void hfsbi_mcp_output_facts(const hfsb_json_value *x,
                                    hfsbi_mcp_facts       *f) {
-    f->notes = hfsb_json_str(hfsb_json_get(x, "notes"), HFSB_LIT(""));
-    f->spill_path =
-        hfsb_json_str(hfsb_json_get(x, "spill_path"), HFSB_LIT(""));
+    f->notes = hfsbi_json_get_str(x, "notes");
+    f->spill_path = hfsbi_json_get_str(x, "spill_path");
     f->spill_bytes =
         (size_t)hfsb_json_uint(hfsb_json_get(x, "spill_bytes"), 0);
     if (hfsb_json_bool(hfsb_json_get(x, "truncated"), false))
         f->total_chars =
             (size_t)hfsb_json_uint(hfsb_json_get(x, "total_chars"), 0);
-    f->id = hfsb_json_str(hfsb_json_get(x, "id"), HFSB_LIT(""));
-    f->meaning = hfsb_json_str(hfsb_json_get(x, "exit_meaning"), HFSB_LIT(""));
+    f->id = hfsbi_json_get_str(x, "id");
 }
 
 /* Reads the fields of a result. */
 static void hfsbi_mcp_read_facts(const hfsb_tool_result *result,
                                  hfsbi_mcp_facts        *f) {
     const hfsb_json_value *x = result->fields.root;
-    hfsb_json_iter         it;
-    size_t                 n = 0;
     memset(f, 0, sizeof *f);
-    f->total_lines =
+    f->lines.total =
         hfsb_json_uint(hfsb_json_get(x, "total_lines"), HFSBI_MCP_ABSENT);
-    f->first_line = hfsb_json_uint(hfsb_json_get(x, "first_line"), 0);
-    f->last_line = hfsb_json_uint(hfsb_json_get(x, "last_line"), 0);
+    f->lines.first = hfsb_json_uint(hfsb_json_get(x, "first_line"), 0);
+    f->lines.last = hfsb_json_uint(hfsb_json_get(x, "last_line"), 0);
     f->offset = hfsb_json_uint(hfsb_json_get(x, "offset"), HFSBI_MCP_ABSENT);
     f->next_offset = hfsb_json_uint(hfsb_json_get(x, "next_offset"), 0);
-    f->image = hfsb_json_str(hfsb_json_get(x, "data"), HFSB_LIT(""));
-    f->mime_type = hfsb_json_str(hfsb_json_get(x, "mime_type"), HFSB_LIT(""));
+    f->image = hfsbi_json_get_str(x, "data");
+    f->mime_type = hfsbi_json_get_str(x, "mime_type");
     if (!f->mime_type.len) f->image = HFSB_LIT("");
     hfsbi_mcp_output_facts(x, f);
-    f->tag = hfsb_json_str(hfsb_json_get(x, "tag"), HFSB_LIT(""));
-    hfsbi_mcp_job_facts(x, f);
-    f->left = hfsb_json_count(hfsb_json_get(x, "left_running"));
-    it = hfsb_json_begin(hfsb_json_get(x, "left_running"));
-    for (; n < HFSBI_MCP_LEFT && hfsb_json_next(&it); n++) {
-        f->first[n].pid = hfsb_json_int(hfsb_json_get(it.value, "pid"), 0);
-        f->first[n].command =
-            hfsb_json_str(hfsb_json_get(it.value, "command"), HFSB_LIT("?"));
-    }
+    f->tag = hfsbi_json_get_str(x, "tag");
+    f->follows_job = hfsb_json_get(x, "running") != NULL;
+    hfsbi_mcp_read_job_end(x, &f->job);
+    f->left = hfsb_json_get(x, "left_running");
 }
 
 /* ---- footers ---- */
@@ -7034,8 +7037,8 @@ static void hfsbi_mcp_cut_footer(hfsb_buf *out, hfsb_str output,
 static unsigned long long hfsbi_mcp_last_shown(hfsb_str shown, bool cut,
                                                const hfsbi_mcp_facts *f) {
     unsigned long long lines = hfsb_str_count_byte(shown, '\n');
-    unsigned long long last = f->first_line + (lines ? lines - 1 : 0);
-    return cut && last < f->last_line ? last : f->last_line;
+    unsigned long long last = f->lines.first + (lines ? lines - 1 : 0);
+    return cut && last < f->lines.last ? last : f->lines.last;
 }
 
 /* Which lines of a file are shown. If a server did not report that, the footer
@@ -7044,23 +7047,23 @@ static void hfsbi_mcp_read_footer(hfsb_buf *out, hfsb_str output,
                                   hfsb_str shown, const hfsbi_mcp_facts *f) {
     bool               cut = shown.len < output.len;
     unsigned long long last = hfsbi_mcp_last_shown(shown, cut, f);
-    bool               counted = f->total_lines != HFSBI_MCP_ABSENT;
+    bool               counted = f->lines.total != HFSBI_MCP_ABSENT;
     char               of[40] = "";
-    if (counted) snprintf(of, sizeof of, " of %llu", f->total_lines);
+    if (counted) snprintf(of, sizeof of, " of %llu", f->lines.total);
     if (!shown.len && counted)
         hfsbi_mcp_put_footer(out,
-                             f->total_lines ? "[past the end: the file has "
+                             f->lines.total ? "[past the end: the file has "
                                               "%llu lines]"
                                             : "[the file is empty: %llu "
                                               "lines]",
-                             f->total_lines);
-    else if (!f->first_line) hfsbi_mcp_cut_footer(out, output, shown);
+                             f->lines.total);
+    else if (!f->lines.first) hfsbi_mcp_cut_footer(out, output, shown);
     else if (cut || f->next_offset)
         hfsbi_mcp_put_footer(out,
                              "[lines %llu-%llu%s; read on with offset=%llu]",
-                             f->first_line, last, of, last + 1);
-    else if (f->first_line > 1)
-        hfsbi_mcp_put_footer(out, "[lines %llu-%llu%s]", f->first_line, last,
+                             f->lines.first, last, of, last + 1);
+    else if (f->lines.first > 1)
+        hfsbi_mcp_put_footer(out, "[lines %llu-%llu%s]", f->lines.first, last,
                              of);
 }
 
@@ -7084,40 +7087,43 @@ static unsigned long long hfsbi_mcp_next_offset(hfsb_str               output,
 static void hfsbi_mcp_job_footer(hfsb_buf *out, unsigned long long next,
                                  const hfsbi_mcp_facts *f) {
     char state[64] = "ended";
-    switch (f->job) {
+    switch (f->job.state) {
     case HFSBI_MCP_JOB_ENDED: break;
     case HFSBI_MCP_JOB_RUNS: snprintf(state, sizeof state, "running"); break;
     case HFSBI_MCP_JOB_TIMED_OUT:
         snprintf(state, sizeof state, "ended by its timeout");
         break;
     case HFSBI_MCP_JOB_EXITED:
-        snprintf(state, sizeof state, "ended, exit code %lld", f->job_value);
+        snprintf(state, sizeof state, "ended, exit code %lld", f->job.value);
         break;
     case HFSBI_MCP_JOB_SIGNALLED:
-        if (f->signal.len)
-            snprintf(state, sizeof state, "killed by %.*s", (int)f->signal.len,
-                     f->signal.ptr);
+        if (f->job.signal.len)
+            snprintf(state, sizeof state, "killed by %.*s",
+                     (int)f->job.signal.len, f->job.signal.ptr);
         else
             snprintf(state, sizeof state, "ended by signal %lld",
-                     f->job_value);
+                     f->job.value);
         break;
     }
     hfsbi_mcp_put_footer(out, "[%s; next_offset=%llu]", state, next);
 }
 
 /* Processes that a command left running. */
-static void hfsbi_mcp_left_footer(hfsb_buf *out, const hfsbi_mcp_facts *f) {
-    size_t i;
-    if (!f->left) return;
+static void hfsbi_mcp_left_footer(hfsb_buf *out, const hfsb_json_value *left) {
+    hfsb_json_iter it = hfsb_json_begin(left);
+    size_t         i, count = hfsb_json_count(left);
+    if (!count) return;
     hfsbi_mcp_put_footer(out, "[left running: ");
-    for (i = 0; i < f->left && i < HFSBI_MCP_LEFT; i++) {
-        hfsb_str command = f->first[i].command;
-        hfsb_buf_printf(out, "%s%lld (", i ? ", " : "", f->first[i].pid);
+    for (i = 0; i < HFSBI_MCP_LEFT && hfsb_json_next(&it); i++) {
+        hfsb_str command =
+            hfsb_json_str(hfsb_json_get(it.value, "command"), HFSB_LIT("?"));
+        hfsb_buf_printf(out, "%s%lld (", i ? ", " : "",
+                        hfsb_json_int(hfsb_json_get(it.value, "pid"), 0));
         hfsb_buf_append(
             out, hfsb_str_slice(command, 0, hfsb_utf8_offset(command, 80)));
         hfsb_buf_append_byte(out, ')');
     }
-    if (i < f->left) hfsb_buf_printf(out, " and %zu more", f->left - i);
+    if (i < count) hfsb_buf_printf(out, " and %zu more", count - i);
     hfsb_buf_append_byte(out, ']');
 }
 
@@ -7210,18 +7216,18 @@ static void hfsbi_mcp_put_result_text(hfsb_str                tool,
         hfsbi_mcp_put_footer(&end, "%s", "ERROR: ");
         hfsb_buf_append(&end, hfsbi_mcp_cut(hfsb_buf_str(&result->error),
                                             hfsbi_mcp_few(b)));
-        if (f->job == HFSBI_MCP_JOB_SIGNALLED && f->signal.len)
-            hfsb_buf_printf(&end, " (killed by %.*s)", (int)f->signal.len,
-                            f->signal.ptr);
-    } else if (f->meaning.len) {
-        hfsbi_mcp_put_footer(&end, "[exit code %lld: ", f->job_value);
-        hfsb_buf_append(&end, f->meaning);
+        if (f->job.state == HFSBI_MCP_JOB_SIGNALLED && f->job.signal.len)
+            hfsb_buf_printf(&end, " (killed by %.*s)", (int)f->job.signal.len,
+                            f->job.signal.ptr);
+    } else if (f->job.meaning.len) {
+        hfsbi_mcp_put_footer(&end, "[exit code %lld: ", f->job.value);
+        hfsb_buf_append(&end, f->job.meaning);
         hfsb_buf_append_byte(&end, ']');
     }
     if (!failed && b->tags && f->tag.len &&
         hfsb_str_equal(tool, HFSB_LIT("read")))
         hfsbi_mcp_put_footer(&end, "[tag %.*s]", (int)f->tag.len, f->tag.ptr);
-    hfsbi_mcp_left_footer(&end, f);
+    hfsbi_mcp_left_footer(&end, f->left);
     hfsbi_mcp_saved_footer(&end, f);
     room = hfsbi_mcp_room_for(b, end.len + f->spill_path.len + f->id.len +
                                      (f->follows_job ? 0 : f->notes.len));
@@ -7249,7 +7255,7 @@ HFSBI_FN void hfsbi_mcp_show(hfsb_str tool, const hfsb_tool_result *result,
     text.alloc = out->json.alloc;
     hfsbi_mcp_read_facts(result, &f);
     f.notes = hfsbi_mcp_cut(f.notes, hfsbi_mcp_few(out));
-    failed = !result->success && !f.meaning.len;
+    failed = !result->success && !f.job.meaning.len;
     if (failed) out->is_error = true;
     if (!failed && f.image.len)
         hfsb_buf_append(&text,
@@ -7317,7 +7323,7 @@ HFSBI_FN hfsb_str hfsbi_mcp_last_line(hfsb_str text) {
 /* ---- definitions ---- */
 
 static hfsb_str hfsbi_mcp_tool_name(const hfsb_json_value *definition) {
-    return hfsb_json_str(hfsb_json_get(definition, "name"), HFSB_LIT(""));
+    return hfsbi_json_get_str(definition, "name");
 }
 
 /* True when a tool changes nothing. bash_output counts as changing: without
@@ -7642,9 +7648,7 @@ HFSBI_FN hfsb_status hfsbi_mcp_list_choose(hfsbi_mcp_list *list, hfsb_str all,
 static hfsb_status hfsbi_mcp_check_name(const hfsbi_mcp_list *list,
                                         const char *name, hfsb_err *err) {
     size_t n = 0;
-    while (name && (hfsbi_is_alpha(name[n]) || hfsbi_is_digit(name[n]) ||
-                    name[n] == '_' || name[n] == '-'))
-        n++;
+    while (name && (hfsbi_is_word_char(name[n]) || name[n] == '-')) n++;
     if (!name || name[n] || n == 0 || n > 64) {
         hfsbi_fail(err, HFSB_ARG, 0,
                    "The name of a tool must have 1 to 64 letters, digits, _ "
@@ -7684,8 +7688,7 @@ static hfsb_status hfsbi_mcp_read_tool(const hfsb_mcp_tool *tool,
     const char       *text = tool->schema ? tool->schema : nothing;
     hfsb_status       st =
         hfsbi_mcp_read_object(tool->name, "schema", text, schema, err);
-    hfsb_str type =
-        hfsb_json_str(hfsb_json_get(schema->root, "type"), HFSB_LIT(""));
+    hfsb_str type = hfsbi_json_get_str(schema->root, "type");
     if (st != HFSB_OK) return st;
     if (!hfsb_str_equal(type, HFSB_LIT("object")))
         return hfsbi_fail(err, HFSB_ARG, 0,
@@ -8259,7 +8262,7 @@ HFSBI_FN bool hfsbi_mcp_session_end(hfsb_mcp *mcp, hfsb_str id) {
     hfsbi_mcp_session *session = hfsbi_mcp_session_find(mcp, id);
     hfsb_mcp_call     *call;
     if (!session) return false;
-    mcp->ended[mcp->ended_count++ % HFSBI_MCP_ENDED] = hfsb_fnv(id);
+    mcp->ended.ids[mcp->ended.count++ % HFSBI_MCP_ENDED] = hfsb_fnv(id);
     session->users++;
     hfsbi_mcp_session_close(session);
     call = mcp->calls;
@@ -8276,8 +8279,8 @@ HFSBI_FN bool hfsbi_mcp_session_end(hfsb_mcp *mcp, hfsb_str id) {
 HFSBI_FN bool hfsbi_mcp_session_has_ended(const hfsb_mcp *mcp, hfsb_str id) {
     unsigned long long hash = hfsb_fnv(id);
     size_t             i;
-    for (i = 0; i < HFSBI_MCP_ENDED && i < mcp->ended_count; i++)
-        if (mcp->ended[i] == hash) return true;
+    for (i = 0; i < HFSBI_MCP_ENDED && i < mcp->ended.count; i++)
+        if (mcp->ended.ids[i] == hash) return true;
     return false;
 }
 
@@ -8297,7 +8300,7 @@ static void hfsbi_mcp_call_running(hfsb_mcp_call *call, long long now) {
     hfsb_tool_result so_far = HFSB_INIT;
     hfsb_call_opts   opts = HFSB_INIT;
     arguments.alloc = call->mcp->alloc;
-    opts.page = call->mcp->page;
+    opts.page = call->mcp->limits.page;
     hfsb_buf_append(&arguments, HFSB_LIT("{\"wait_ms\":0,\"id\":"));
     hfsbi_json_put_quoted(&arguments, job);
     hfsb_buf_append_byte(&arguments, '}');
@@ -8347,7 +8350,7 @@ static void hfsbi_mcp_call_expire_thread(hfsb_mcp_call *call, long long now) {
         hfsbi_mcp_call_answer(call, &blocks);
     } else {
         hfsbi_mcp_call_stop_thread(call, HFSBI_MCP_CALL_TIMED_OUT);
-        call->deadline = now + mcp->beat_ms;
+        call->deadline = now + mcp->limits.beat_ms;
         hfsbi_mcp_call_arm(call);
     }
     hfsb_buf_free(&blocks.json);
@@ -8364,7 +8367,7 @@ static void hfsbi_mcp_call_tick(hfsbi_timer *timer) {
         else hfsbi_mcp_call_expire(call, now);
         return;
     }
-    if (beat) call->next_beat = now + call->mcp->beat_ms;
+    if (beat) call->next_beat = now + call->mcp->limits.beat_ms;
     hfsbi_mcp_call_arm(call);
     if (beat) hfsbi_mcp_call_beat(call, now);
 }
@@ -8408,7 +8411,8 @@ static void hfsbi_mcp_call_work(hfsb_mcp_call *call) {
     call->shared.post.done = hfsbi_mcp_call_posted;
     call->in_thread = true;
     call->mcp->working++;
-    if (!call->ask.own) call->deadline = call->started + call->mcp->answer_ms;
+    if (!call->ask.own)
+        call->deadline = call->started + call->mcp->limits.answer_ms;
     hfsbi_mcp_call_arm(call);
     hfsbi_loop_work(call->mcp->loop, &call->task);
 }
@@ -8444,7 +8448,7 @@ static void hfsbi_mcp_call_command(hfsb_mcp_call *call) {
         return;
     }
     hfsbi_call_listen(call->command, hfsbi_mcp_call_progressed, call);
-    call->deadline = call->started + call->mcp->answer_ms;
+    call->deadline = call->started + call->mcp->limits.answer_ms;
     hfsbi_mcp_call_arm(call);
 }
 
@@ -8454,7 +8458,7 @@ static hfsb_status hfsbi_mcp_call_prepare(hfsb_mcp_call    *call,
     hfsb_call_opts opts = HFSB_INIT;
     hfsb_status    st;
     opts.strict = opts.images = true;
-    opts.page = call->mcp->page;
+    opts.page = call->mcp->limits.page;
     opts.cancel = &call->cancel;
     opts.user = call;
     if (hfsbi_mcp_call_beats(call)) opts.on_text = hfsbi_mcp_call_printed;
@@ -8477,7 +8481,7 @@ static hfsb_mcp_call *hfsbi_mcp_call_new(hfsbi_mcp_channel *channel,
     hfsbi_cancel_init(&call->cancel);
     call->mcp = mcp;
     call->ask.kept.alloc = call->blocks.json.alloc = mcp->alloc;
-    call->blocks.max = mcp->max_result;
+    call->blocks.max = mcp->limits.max_result;
     call->blocks.tags =
         hfsbi_mcp_list_find(&mcp->list, HFSB_LIT("edit_lines"), NULL);
     call->shared.outbox.alloc = call->shared.tail.alloc = mcp->alloc;
@@ -8490,8 +8494,8 @@ static hfsb_mcp_call *hfsbi_mcp_call_new(hfsbi_mcp_channel *channel,
     call->timer.fn = hfsbi_mcp_call_tick;
     call->started = hfsb_clock_ms();
     call->next_beat =
-        call->started + (mcp->beat_ms < HFSBI_MCP_FIRST_BEAT_MS
-                             ? mcp->beat_ms
+        call->started + (mcp->limits.beat_ms < HFSBI_MCP_FIRST_BEAT_MS
+                             ? mcp->limits.beat_ms
                              : (long long)HFSBI_MCP_FIRST_BEAT_MS);
     call->deadline = -1;
     call->next = mcp->calls;
@@ -9143,7 +9147,7 @@ static void hfsbi_stdio_stop(hfsbi_mcp_stdio *io) {
     hfsb_mcp *mcp = io->channel.mcp;
     size_t    left;
     io->state = HFSBI_STDIO_TERM;
-    io->until = hfsb_clock_ms() + mcp->grace_ms;
+    io->until = hfsb_clock_ms() + mcp->limits.grace_ms;
     mcp->stopping = true;
     left = hfsbi_mcp_sessions_sweep(mcp, false);
     hfsbi_mcp_calls_detach(&io->channel, true);
@@ -9279,7 +9283,7 @@ static void hfsbi_stdio_take(hfsbi_mcp_stdio *io) {
 /* Adds to the line. A line that is too long is refused at once, and the rest
    of it skipped. */
 static void hfsbi_stdio_add(hfsbi_mcp_stdio *io, hfsb_str piece) {
-    size_t   max = io->channel.mcp->max_message;
+    size_t   max = io->channel.mcp->limits.max_message;
     hfsb_err err = HFSB_INIT;
     int      code = HFSBI_MCP_INVALID;
     if (io->skipping) return;
@@ -9451,7 +9455,7 @@ hfsb_status hfsb_mcp_stdio(hfsb_mcp *mcp, int in, int out, hfsb_err *err) {
    until the others are there.
 
    A client may disconnect in every state, which is CLOSED too: then its calls
-   go on unheard, or are cancelled since 2026-07-28.
+   go on unanswered, or are cancelled since 2026-07-28.
 
    Which session a request belongs to:
 
@@ -9590,7 +9594,7 @@ static void hfsbi_mcp_post_notify(hfsbi_mcp_channel *channel,
 static void hfsbi_mcp_post_arm(hfsbi_mcp_post *p) {
     hfsb_mcp *mcp = p->channel.mcp;
     hfsbi_loop_timer(mcp->loop, &p->timer,
-                     hfsb_clock_ms() + HFSBI_MCP_ALIVE * mcp->beat_ms);
+                     hfsb_clock_ms() + HFSBI_MCP_ALIVE * mcp->limits.beat_ms);
 }
 
 /* Sends a sign of life for proxies that wait for bytes: a comment of the event
@@ -9835,7 +9839,7 @@ HFSBI_FN hfsb_status hfsbi_mcp_route(hfsb_mcp *mcp, const char *path,
     route.path = path;
     route.fn = hfsbi_mcp_on_post;
     route.user = mcp;
-    route.max_body = mcp->max_message;
+    route.max_body = mcp->limits.max_message;
     return hfsb_server_add(mcp->server, &route, err);
 }
 
@@ -9899,7 +9903,7 @@ static void hfsbi_mcp_put_jobs(const hfsb_mcp *mcp, hfsb_buf *sink) {
     size_t                   i;
     hfsb_buf_printf(sink,
                     " A command that runs for over %lld s goes on as a job",
-                    mcp->answer_ms / 1000);
+                    mcp->limits.answer_ms / 1000);
     for (i = 0; i < sizeof names / sizeof names[0]; i++) {
         if (!hfsbi_mcp_offers(mcp, names[i])) continue;
         hfsb_buf_printf(sink, "%s%s", before, names[i]);
@@ -10023,17 +10027,20 @@ static hfsb_mcp *hfsbi_mcp_new(hfsb_server *server, const hfsb_mcp_opts *o) {
     mcp->about.version.alloc = mcp->about.instructions.alloc = *alloc;
     mcp->about.logging = o->logging;
     mcp->list.read_only = o->read_only;
-    mcp->answer_ms = hfsbi_mcp_or_default(o->answer_ms, HFSBI_MCP_ANSWER_MS);
-    mcp->beat_ms = hfsbi_mcp_or_default(o->beat_ms, HFSBI_MCP_BEAT_MS);
-    mcp->grace_ms = hfsbi_mcp_or_default(o->grace_ms, HFSBI_MCP_GRACE_MS);
-    mcp->max_message =
+    mcp->limits.answer_ms =
+        hfsbi_mcp_or_default(o->answer_ms, HFSBI_MCP_ANSWER_MS);
+    mcp->limits.beat_ms = hfsbi_mcp_or_default(o->beat_ms, HFSBI_MCP_BEAT_MS);
+    mcp->limits.grace_ms =
+        hfsbi_mcp_or_default(o->grace_ms, HFSBI_MCP_GRACE_MS);
+    mcp->limits.max_message =
         o->max_message ? o->max_message : (size_t)HFSBI_MCP_MESSAGE;
-    mcp->max_result = o->max_result ? o->max_result : (size_t)HFSBI_MCP_RESULT;
-    if (mcp->max_result < HFSBI_MCP_RESULT_LEAST)
-        mcp->max_result = HFSBI_MCP_RESULT_LEAST;
+    mcp->limits.max_result =
+        o->max_result ? o->max_result : (size_t)HFSBI_MCP_RESULT;
+    if (mcp->limits.max_result < HFSBI_MCP_RESULT_LEAST)
+        mcp->limits.max_result = HFSBI_MCP_RESULT_LEAST;
     /* An answer may have a quarter more, and must not be cut: what follows the
        page would be lost. */
-    mcp->page = (mcp->max_result - HFSBI_MCP_PAGE_REST) / 5 * 4;
+    mcp->limits.page = (mcp->limits.max_result - HFSBI_MCP_PAGE_REST) / 5 * 4;
     mcp->part.stop = hfsbi_mcp_part_stop;
     mcp->part.end = hfsbi_mcp_part_end;
     mcp->part.busy = hfsbi_mcp_part_busy;
@@ -10079,11 +10086,11 @@ static hfsb_status hfsbi_mcp_open_tools(hfsb_mcp              *mcp,
     o.session = true;
     o.drop_spills = true; /* only the session knows their names */
     if (!o.spill_over)
-        o.spill_over = mcp->max_result / 2 < HFSBI_MCP_SPILL
-                           ? mcp->max_result / 2
+        o.spill_over = mcp->limits.max_result / 2 < HFSBI_MCP_SPILL
+                           ? mcp->limits.max_result / 2
                            : (size_t)HFSBI_MCP_SPILL;
     if (!o.max_page) /* leaves room for notes */
-        o.max_page = mcp->max_result - mcp->max_result / 8;
+        o.max_page = mcp->limits.max_result - mcp->limits.max_result / 8;
     if (!hfsbi_mcp_offers(mcp, "bash")) o.no_imports = true;
     if (!hfsbi_mcp_writes(mcp))
         o.no_checks = true; /* reads start no python3 */
@@ -10166,7 +10173,7 @@ static hfsb_status hfsbi_mcp_remote_call(hfsb_mcp_call *call, hfsb_str tool,
                                          hfsb_tool_result      *result) {
     hfsb_call_opts opts = HFSB_INIT;
     opts.strict = opts.images = true;
-    opts.page = call->mcp->page;
+    opts.page = call->mcp->limits.page;
     if (hfsb_str_equal(tool, HFSB_LIT("bash"))) {
         opts.on_text = hfsbi_mcp_call_printed;
         opts.user = call;
@@ -10226,9 +10233,8 @@ static hfsb_status hfsbi_mcp_remote_ask(hfsb_mcp_call *call, const char *tool,
 
 /* A Hub that did not answer: a job costs money and must not start twice. */
 static void hfsbi_mcp_remote_no_hub(hfsb_mcp_call *call, long long seconds) {
-    hfsb_str operation = hfsb_json_str(
-        hfsb_json_get(call->ask.arguments, "operation"), HFSB_LIT(""));
-    bool starts = hfsb_str_equal(operation, HFSB_LIT("run"));
+    hfsb_str operation = hfsbi_json_get_str(call->ask.arguments, "operation");
+    bool     starts = hfsb_str_equal(operation, HFSB_LIT("run"));
     hfsb_mcp_fail(call, "The Hugging Face Hub did not answer within %lld s%s",
                   seconds,
                   starts ? "; it is not known whether the job was started. "
