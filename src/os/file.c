@@ -7,14 +7,7 @@
    or a device may have replaced it since it was resolved. */
 #include "os_private.h"
 
-/* ---- messages ---- */
-
-HFSBI_FN hfsb_status hfsbi_file_fail(hfsb_err *err, hfsb_status code,
-                                     const char *what, hfsb_str path) {
-    hfsbi_fail(err, code, 0, "%s: ", what);
-    hfsbi_err_quote(err, path, HFSBI_PATH_SHOWN);
-    return code;
-}
+/* ---- descriptors and metadata ---- */
 
 HFSBI_FN hfsb_status hfsbi_check_regular(hfsb_str path, mode_t mode,
                                          hfsb_err *err) {
@@ -26,70 +19,6 @@ HFSBI_FN hfsb_status hfsbi_check_regular(hfsb_str path, mode_t mode,
     else if (S_ISSOCK(mode)) what = "Is a socket, not a regular file";
     else if (S_ISLNK(mode)) what = "Was replaced by a symbolic link";
     return hfsbi_file_fail(err, HFSB_NOT_REGULAR, what, path);
-}
-
-static hfsb_status hfsbi_fail_missing(hfsb_str path, int code, hfsb_err *err) {
-    hfsbi_file_fail(err, HFSB_NOT_FOUND, "File not found", path);
-    if (code == ENOTDIR)
-        hfsbi_err_add(err, " (a part of the path is not a directory)");
-    else if (path.len && path.ptr[0] == '~')
-        hfsbi_err_add(err, " (\"~\" is not expanded: give the full path)");
-    return HFSB_NOT_FOUND;
-}
-
-static hfsb_status hfsbi_fail_outside(const hfsb_root *root, hfsb_str path,
-                                      hfsb_err *err) {
-    const char *before = root->next ? "Path is outside the roots "
-                                    : "Path is outside the root ";
-    hfsbi_fail(err, HFSB_OUTSIDE, 0, "%s", "");
-    for (; root; root = root->next) {
-        hfsbi_err_add(err, "%s", before);
-        hfsbi_err_quote(err, hfsb_root_path(root), HFSBI_PATH_SHOWN);
-        before = ", ";
-    }
-    hfsbi_err_add(err, ": ");
-    hfsbi_err_quote(err, path, HFSBI_PATH_SHOWN);
-    return HFSB_OUTSIDE;
-}
-
-HFSBI_FN hfsb_status hfsbi_file_fail_os(const hfsb_root *root, hfsb_str path,
-                                        int code, const char *verb,
-                                        hfsb_err *err) {
-    hfsb_status st;
-    if (code == EXDEV && root && root->root_fd >= 0)
-        return hfsbi_fail_outside(root, path, err);
-    if (code == HFSBI_DENIED)
-        return hfsbi_file_fail(err, HFSB_DENIED, "Path is on the deny list",
-                               path);
-    if (code == ENOENT || code == ENOTDIR)
-        return hfsbi_fail_missing(path, code, err);
-    if (code == EISDIR)
-        return hfsbi_file_fail(err, HFSB_IS_DIR, "Is a directory", path);
-    st = code == ENAMETOOLONG || code == ELOOP ? HFSB_ARG
-                                               : hfsbi_os_status(code);
-    hfsbi_fail(err, st, 0, "Cannot %s ", verb);
-    hfsbi_err_quote(err, path, HFSBI_PATH_SHOWN);
-    hfsbi_err_add(err, ": %s", hfsbi_os_text(code));
-    return st;
-}
-
-/* ---- descriptors and metadata ---- */
-
-HFSBI_FN bool hfsbi_sync(int fd) {
-    int rc;
-#ifdef F_FULLFSYNC /* macOS: fsync() does not flush the drive's cache */
-    if (fcntl(fd, F_FULLFSYNC) == 0) return true;
-#endif
-    do rc = fsync(fd);
-    while (rc != 0 && errno == EINTR);
-    return rc == 0 || errno == EINVAL || errno == ENOSYS ||
-           errno == EOPNOTSUPP;
-}
-
-HFSBI_FN void hfsbi_sync_dir(int dir) {
-    int fd = hfsbi_openat(dir, ".", O_RDONLY | O_DIRECTORY, 0);
-    if (fd >= 0) (void)hfsbi_sync(fd);
-    hfsbi_close(&fd);
 }
 
 HFSBI_FN void hfsbi_file_info_fill(hfsb_file_info    *info,

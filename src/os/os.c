@@ -147,6 +147,23 @@ HFSBI_FN bool hfsbi_try_lock(int fd) {
     return rc == 0 || errno != EWOULDBLOCK;
 }
 
+HFSBI_FN bool hfsbi_sync(int fd) {
+    int rc;
+#ifdef F_FULLFSYNC /* macOS: fsync() does not flush the drive's cache */
+    if (fcntl(fd, F_FULLFSYNC) == 0) return true;
+#endif
+    do rc = fsync(fd);
+    while (rc != 0 && errno == EINTR);
+    return rc == 0 || errno == EINVAL || errno == ENOSYS ||
+           errno == EOPNOTSUPP;
+}
+
+HFSBI_FN void hfsbi_sync_dir(int dir) {
+    int fd = hfsbi_openat(dir, ".", O_RDONLY | O_DIRECTORY, 0);
+    if (fd >= 0) (void)hfsbi_sync(fd);
+    hfsbi_close(&fd);
+}
+
 HFSBI_FN bool hfsbi_pipe(int fds[2]) {
     int raw[2] = {-1, -1};
 #ifdef HFSBI_LINUX

@@ -89,6 +89,11 @@ HFSBI_FN int hfsbi_openat(int dir, const char *name, int flags, mode_t mode);
    it. File systems without locks count as locked. */
 HFSBI_FN bool hfsbi_try_lock(int fd);
 
+/* fsync(); false with errno. True where the file system does not have it. */
+HFSBI_FN bool hfsbi_sync(int fd);
+/* The same, as far as possible, for a directory opened with HFSBI_O_SEARCH. */
+HFSBI_FN void hfsbi_sync_dir(int dir);
+
 HFSBI_FN bool hfsbi_set_nonblocking(int fd);
 
 /* A pipe that wakes a poll() of end 0; neither end blocks. False with errno;
@@ -285,21 +290,8 @@ HFSBI_FN int hfsbi_target_stat(hfsbi_target *target);
 /* The allocator of a root, which may be NULL. */
 HFSBI_FN hfsb_alloc hfsbi_root_alloc(const hfsb_root *root);
 
-/* ---- file.c: looking and reading ---- */
-
-/* Opens the regular file at target for reading and updates target->st. */
-HFSBI_FN hfsb_status hfsbi_target_open(const hfsb_root *root, hfsb_str path,
-                                       hfsbi_target *target, int *fd,
-                                       hfsb_err *err);
-
-/* Not an errno: the deny list names the path. */
-#define HFSBI_DENIED (-1)
-
-/* Longest path that a message shows whole, in characters. */
-#define HFSBI_PATH_SHOWN 400
-
-/* Fails with the message and status for errno `code`, or HFSBI_DENIED, met
-   while resolving path or at it. */
+/* Fails with the message and status for errno `code`, met while resolving path
+   or at it. */
 HFSBI_FN hfsb_status hfsbi_file_fail_os(const hfsb_root *root, hfsb_str path,
                                         int code, const char *verb,
                                         hfsb_err *err);
@@ -308,14 +300,16 @@ HFSBI_FN hfsb_status hfsbi_file_fail_os(const hfsb_root *root, hfsb_str path,
 HFSBI_FN hfsb_status hfsbi_file_fail(hfsb_err *err, hfsb_status code,
                                      const char *what, hfsb_str path);
 
+/* ---- file.c: looking and reading ---- */
+
+/* Opens the regular file at target for reading and updates target->st. */
+HFSBI_FN hfsb_status hfsbi_target_open(const hfsb_root *root, hfsb_str path,
+                                       hfsbi_target *target, int *fd,
+                                       hfsb_err *err);
+
 /* HFSB_OK for a regular file; HFSB_IS_DIR or HFSB_NOT_REGULAR. */
 HFSBI_FN hfsb_status hfsbi_check_regular(hfsb_str path, mode_t mode,
                                          hfsb_err *err);
-
-/* fsync(); false with errno. True where the file system does not have it. */
-HFSBI_FN bool hfsbi_sync(int fd);
-/* The same, as far as possible, for a directory opened with HFSBI_O_SEARCH. */
-HFSBI_FN void hfsbi_sync_dir(int dir);
 
 HFSBI_FN void hfsbi_file_info_fill(hfsb_file_info    *info,
                                    const struct stat *st);

@@ -28,6 +28,11 @@
 /* As many symlinks as Linux follows in one path. */
 #define HFSBI_LINKS_MAX 40
 
+/* Longest path that a message shows whole, in characters. */
+#define HFSBI_PATH_SHOWN 400
+
+#define HFSBI_DENIED (-1) /* not an errno: the deny list names the path */
+
 /* ---- components of a path ---- */
 
 /* Cuts the next component off *path; empty at its end. "." and empty
@@ -233,6 +238,60 @@ static int hfsbi_open_beneath(int root, const char *path,
         return -1;
     }
     return hfsbi_open_by_walk(root, path, alloc);
+}
+
+/* ---- messages ---- */
+
+HFSBI_FN hfsb_status hfsbi_file_fail(hfsb_err *err, hfsb_status code,
+                                     const char *what, hfsb_str path) {
+    hfsbi_fail(err, code, 0, "%s: ", what);
+    hfsbi_err_quote(err, path, HFSBI_PATH_SHOWN);
+    return code;
+}
+
+static hfsb_status hfsbi_fail_missing(hfsb_str path, int code, hfsb_err *err) {
+    hfsbi_file_fail(err, HFSB_NOT_FOUND, "File not found", path);
+    if (code == ENOTDIR)
+        hfsbi_err_add(err, " (a part of the path is not a directory)");
+    else if (path.len && path.ptr[0] == '~')
+        hfsbi_err_add(err, " (\"~\" is not expanded: give the full path)");
+    return HFSB_NOT_FOUND;
+}
+
+static hfsb_status hfsbi_fail_outside(const hfsb_root *root, hfsb_str path,
+                                      hfsb_err *err) {
+    const char *before = root->next ? "Path is outside the roots "
+                                    : "Path is outside the root ";
+    hfsbi_fail(err, HFSB_OUTSIDE, 0, "%s", "");
+    for (; root; root = root->next) {
+        hfsbi_err_add(err, "%s", before);
+        hfsbi_err_quote(err, hfsb_root_path(root), HFSBI_PATH_SHOWN);
+        before = ", ";
+    }
+    hfsbi_err_add(err, ": ");
+    hfsbi_err_quote(err, path, HFSBI_PATH_SHOWN);
+    return HFSB_OUTSIDE;
+}
+
+HFSBI_FN hfsb_status hfsbi_file_fail_os(const hfsb_root *root, hfsb_str path,
+                                        int code, const char *verb,
+                                        hfsb_err *err) {
+    hfsb_status st;
+    if (code == EXDEV && root && root->root_fd >= 0)
+        return hfsbi_fail_outside(root, path, err);
+    if (code == HFSBI_DENIED)
+        return hfsbi_file_fail(err, HFSB_DENIED, "Path is on the deny list",
+                               path);
+    if (code == ENOENT || code == ENOTDIR)
+        return hfsbi_fail_missing(path, code, err);
+    if (code == EISDIR)
+        return hfsbi_file_fail(err, HFSB_IS_DIR, "Is a directory", path);
+    st = code == ENAMETOOLONG || code == ELOOP ? HFSB_ARG
+                                               : hfsbi_os_status(code);
+    hfsbi_fail(err, st, 0, "Cannot %s ", verb);
+    hfsbi_err_quote(err, path, HFSBI_PATH_SHOWN);
+    hfsbi_err_add(err, ": %s", hfsbi_os_text(code));
+    return st;
 }
 
 /* ---- targets ---- */
@@ -644,7 +703,7 @@ static hfsb_status hfsbi_root_set_inside(hfsb_root *root, hfsb_str dir,
                                     &root->work_dir) != HFSB_OK)
         code = ENOMEM;
     if (code == 0) return HFSB_OK;
-    if (code == EXDEV) return hfsbi_file_fail_os(root, dir, code, "use", err);
+    if (code == EXDEV) return hfsbi_fail_outside(root, dir, err);
     return hfsbi_root_fail(err, code, "Working directory", dir);
 }
 
