@@ -173,12 +173,10 @@ static void hfsbi_put_verbatim(hfsbi_rewriter *r, size_t pos) {
 
 /* True when a cut at pos would fall between two blanks of a run. */
 static bool hfsbi_cuts_run(hfsb_str s, size_t pos, unsigned folds) {
-    size_t len, back = pos;
+    size_t len;
     if (!(folds & HFSBI_FOLD_RUNS) || pos == 0 || pos >= s.len) return false;
-    do back--;
-    while (back > 0 && ((unsigned char)s.ptr[back] & 0xC0u) == 0x80u);
     return hfsbi_blank_at(s, pos, folds, &len) &&
-           hfsbi_blank_at(s, back, folds, &len);
+           hfsbi_blank_at(s, hfsbi_utf8_floor(s, pos - 1), folds, &len);
 }
 
 /* Length of the common head of an old line and a new line, without a part of a

@@ -396,24 +396,14 @@ static void hfsbi_mcp_on_delete(void *user, hfsb_request *request) {
     }
 }
 
-HFSBI_FN hfsb_status hfsbi_mcp_route(hfsb_mcp *mcp, const char *path,
-                                     hfsb_err *err) {
+HFSBI_FN hfsb_status hfsbi_mcp_route(hfsb_mcp *mcp, const char *method,
+                                     const char *path, hfsb_err *err) {
+    bool       post = strcmp(method, "POST") == 0;
     hfsb_route route = HFSB_INIT;
-    route.method = "POST";
+    route.method = method;
     route.path = path;
-    route.fn = hfsbi_mcp_on_post;
+    route.fn = post ? hfsbi_mcp_on_post : hfsbi_mcp_on_delete;
     route.user = mcp;
-    route.max_body = mcp->limits.max_message;
-    return hfsb_server_add(mcp->server, &route, err);
-}
-
-HFSBI_FN hfsb_status hfsbi_mcp_route_delete(hfsb_mcp *mcp, const char *path,
-                                            hfsb_err *err) {
-    hfsb_route route = HFSB_INIT;
-    route.method = "DELETE";
-    route.path = path;
-    route.fn = hfsbi_mcp_on_delete;
-    route.user = mcp;
-    route.max_body = 1; /* it has none */
+    route.max_body = post ? mcp->limits.max_message : 1; /* DELETE has none */
     return hfsb_server_add(mcp->server, &route, err);
 }

@@ -266,14 +266,14 @@ hfsb_status hfsb_server_add_mcp(hfsb_server *server, const hfsb_mcp_opts *opts,
     mcp = hfsbi_mcp_new(server, opts);
     if (!mcp) return hfsbi_fail_status(err, HFSB_NOMEM, "Adding MCP");
     st = hfsbi_mcp_fill(mcp, opts, err);
-    if (st == HFSB_OK && *path) st = hfsbi_mcp_route(mcp, path, err);
+    if (st == HFSB_OK && *path) st = hfsbi_mcp_route(mcp, "POST", path, err);
     if (st != HFSB_OK) { /* the server does not know it yet */
         hfsbi_mcp_free(mcp);
         return st;
     }
     /* from here on it lives as long as the server */
     hfsbi_server_part_add(server, &mcp->part);
-    if (*path) st = hfsbi_mcp_route_delete(mcp, path, err);
+    if (*path) st = hfsbi_mcp_route(mcp, "DELETE", path, err);
     if (st == HFSB_NOMEM) return st; /* any other: the host has its own */
     if (out) *out = mcp;
     return hfsbi_ok(err);

@@ -514,8 +514,6 @@ HFSBI_FN void hfsbi_mcp_stdio_free(struct hfsbi_mcp_stdio *stdio);
 
 /* ---- http.c ---- */
 
-/* Add the routes for POST and DELETE. They return as hfsb_server_add(). */
-HFSBI_FN hfsb_status hfsbi_mcp_route(hfsb_mcp *mcp, const char *path,
-                                     hfsb_err *err);
-HFSBI_FN hfsb_status hfsbi_mcp_route_delete(hfsb_mcp *mcp, const char *path,
-                                            hfsb_err *err);
+/* Adds the route for POST or DELETE. Returns as hfsb_server_add(). */
+HFSBI_FN hfsb_status hfsbi_mcp_route(hfsb_mcp *mcp, const char *method,
+                                     const char *path, hfsb_err *err);

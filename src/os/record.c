@@ -179,28 +179,13 @@ HFSBI_FN void hfsbi_record_free(hfsbi_record *r) {
     hfsbi_close(&r->stash.fd);
 }
 
-/* The start of a character at or before `at`. */
-static size_t hfsbi_char_before(hfsb_str text, size_t at) {
-    while (at > 0 && at < text.len &&
-           ((unsigned char)text.ptr[at] & 0xC0u) == 0x80u)
-        at--;
-    return at;
-}
-
-/* The start of a character at or after `at`. */
-static size_t hfsbi_char_after(hfsb_str text, size_t at) {
-    while (at < text.len && ((unsigned char)text.ptr[at] & 0xC0u) == 0x80u)
-        at++;
-    return at;
-}
-
 /* Appends text to a file that may hold max bytes, *written of them so far.
    False if not all of it was written. Cuts between characters, so the file
    stays valid text. */
 static bool hfsbi_write_capped(int fd, hfsb_str text, size_t max,
                                unsigned long long *written) {
     size_t room = *written < max ? max - (size_t)*written : 0;
-    size_t n = hfsbi_char_before(text, text.len < room ? text.len : room);
+    size_t n = hfsbi_utf8_floor(text, text.len < room ? text.len : room);
     if (n > 0) {
         if (!hfsbi_write_all(fd, hfsb_str_slice(text, 0, n))) return false;
         *written += n;
@@ -230,8 +215,8 @@ static void hfsbi_log_open_spill(hfsbi_record *r) {
 static void hfsbi_log_trim(hfsbi_record *r) {
     size_t drop;
     if (!r->spill.tried || r->memory.len <= HFSBI_LOG_SLACK) return;
-    drop = hfsbi_char_after(hfsb_buf_str(&r->memory),
-                            r->memory.len - HFSBI_LOG_KEEP);
+    drop = hfsbi_utf8_ceil(hfsb_buf_str(&r->memory),
+                           r->memory.len - HFSBI_LOG_KEEP);
     memmove(r->memory.ptr, r->memory.ptr + drop, r->memory.len - drop);
     hfsb_buf_truncate(&r->memory, r->memory.len - drop);
     r->memory_start += drop;
@@ -251,8 +236,7 @@ static void hfsbi_log_append(hfsbi_record *r, hfsb_str text) {
     if (r->spill.tried &&
         text.len > HFSBI_LOG_SLACK) { /* a trim would keep only its end */
         text = hfsb_str_slice(
-            text, hfsbi_char_after(text, text.len - HFSBI_LOG_SLACK),
-            text.len);
+            text, hfsbi_utf8_ceil(text, text.len - HFSBI_LOG_SLACK), text.len);
         hfsb_buf_truncate(&r->memory, 0);
         r->memory_start = r->total - text.len;
     }
@@ -440,7 +424,7 @@ HFSBI_FN hfsb_status hfsbi_record_show_stderr(const hfsbi_record *r,
     if (st == HFSB_OK) st = hfsb_text_filter_peek(r->filter[1], &all);
     text = hfsbi_trim_end(hfsb_buf_str(&all));
     if (text.len > max) {
-        text = hfsb_str_slice(text, hfsbi_char_after(text, text.len - max),
+        text = hfsb_str_slice(text, hfsbi_utf8_ceil(text, text.len - max),
                               text.len);
         line = hfsb_str_find_byte(text, '\n');
         if (line != HFSB_NPOS) text = hfsb_str_slice(text, line + 1, text.len);
@@ -485,7 +469,7 @@ static hfsb_status hfsbi_log_read_spill(const hfsbi_record *r,
 /* Shortens out[mark..] so that it ends between characters. */
 static void hfsbi_cut_to_char(hfsb_buf *out, size_t mark) {
     hfsb_str text = hfsb_buf_str(out);
-    size_t n = text.len > mark ? hfsbi_char_before(text, text.len - 1) : mark;
+    size_t   n = text.len > mark ? hfsbi_utf8_floor(text, text.len - 1) : mark;
     unsigned long code;
     bool          valid = true;
     if (n > mark) (void)hfsb_utf8_step(text, n, &code, &valid);
