@@ -104,6 +104,16 @@ static bool hfsbi_request_origin_ok(const hfsb_request *r) {
                               hfsb_str_slice(origin, slash + 3, origin.len));
 }
 
+/* True if a browser sends the request for a page of another site, which need
+   not have an Origin: an image or a script has none. Routes that need no token
+   may be linked to. */
+static bool hfsbi_request_is_cross_site(const hfsb_request *r) {
+    hfsb_str site = hfsb_http_field_find(&r->head, "sec-fetch-site");
+    return hfsb_http_same(site, HFSB_LIT("cross-site")) &&
+           !(r->route && r->route->set.no_token) &&
+           !hfsbi_host_may_be_any(r->conn->server, r->conn->listener);
+}
+
 /* ---- the token ---- */
 
 typedef enum hfsbi_token {
@@ -324,6 +334,10 @@ static bool hfsbi_check_host(hfsb_request *r) {
                          "with --allow-host (allow_hosts).");
     else if (!hfsbi_request_origin_ok(r))
         hfsb_reply_error(r, 403, "Requests from that Origin are not allowed.");
+    else if (hfsbi_request_is_cross_site(r))
+        hfsb_reply_error(r, 403,
+                         "Requests from pages of other sites are not "
+                         "allowed.");
     else return true;
     return false;
 }

@@ -353,7 +353,11 @@ static hfsb_status hfsbi_server_allocate(hfsb_server            *server,
     server->block = (char *)hfsbi_array(&o->alloc, HFSBI_BLOCK, 1);
     if (!server->fields || !server->block) return HFSB_NOMEM;
     hfsbi_random_hex(server->instance, sizeof server->instance - 1);
-    hfsb_buf_printf(&server->common, "X-Hfsb: %s; instance=%s\r\n",
+    /* a browser must not run or show a reply inside a page of another site */
+    hfsb_buf_printf(&server->common,
+                    "X-Hfsb: %s; instance=%s\r\n"
+                    "X-Content-Type-Options: nosniff\r\n"
+                    "Cross-Origin-Resource-Policy: same-origin\r\n",
                     HFSB_VERSION, server->instance);
     for (; host && *host; host++)
         hfsb_buf_append(&server->access.hosts,

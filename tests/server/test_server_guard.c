@@ -182,6 +182,51 @@ static void origin_must_name_the_listener(void) {
     }
 }
 
+/* A page of another site that asks for an image or a script sends no
+   Origin. */
+static void pages_of_other_sites_are_refused(void) {
+    static const struct {
+        const char *site, *taken;
+    } list[] = {
+        {"none", "111111111"},       {"same-origin", "111111111"},
+        {"same-site", "111111111"},  {"cross-site", "000011000"},
+        {"Cross-Site", "000011000"}, {"", "111111111"},
+    };
+    size_t p, i;
+    for (p = 0; p < TT_COUNT(places); p++) {
+        const char *path = places[p].host ? NULL : "guard";
+        ts_server   s;
+        open_at(&s, &places[p]);
+        for (i = 0; i < TT_COUNT(list); i++) {
+            int  want = list[i].taken[p] == '0' ? 403
+                        : places[p].no_auth     ? 200
+                                                : 401;
+            char field[128];
+            snprintf(field, sizeof field,
+                     "Host: localhost\r\nSec-Fetch-Site: %s\r\n",
+                     list[i].site);
+            T_CHECK(status_of(&s, path, field, "/hello") == 200);
+            T_CHECK(status_of(&s, path, field, "/secret") == want);
+        }
+        ts_end(&s, false);
+    }
+}
+
+static void every_reply_keeps_other_sites_out(void) {
+    static const char *const targets[] = {"/hello", "/none", "/secret"};
+    ts_server s;
+    ts_reply  r = HFSB_INIT;
+    size_t    i;
+    tc_start(&s, NULL);
+    for (i = 0; i < TT_COUNT(targets); i++) {
+        ts_get(&s, &r, targets[i]);
+        T_STR(ts_field(&r, "X-Content-Type-Options"), "nosniff");
+        T_STR(ts_field(&r, "Cross-Origin-Resource-Policy"), "same-origin");
+    }
+    ts_drop(&r);
+    ts_end(&s, false);
+}
+
 /* A stranger must not learn which routes exist. */
 static void host_and_origin_are_checked_before_route_and_token(void) {
     ts_server s;
@@ -503,6 +548,8 @@ int main(void) {
     tt_begin();
     TT_RUN(host_must_name_the_listener);
     TT_RUN(origin_must_name_the_listener);
+    TT_RUN(pages_of_other_sites_are_refused);
+    TT_RUN(every_reply_keeps_other_sites_out);
     TT_RUN(host_and_origin_are_checked_before_route_and_token);
     TT_RUN(only_the_whole_token_is_accepted);
     TT_RUN(authorization_may_carry_the_token);
