@@ -11,13 +11,15 @@
 #   make clean
 # CC and CFLAGS are yours to set: make test CC=clang CFLAGS=-O0
 # https comes from libcurl, where pkg-config finds it and it can be linked
-# with (on Debian libcurl4-openssl-dev); make CURL= goes without.
+# with (on Debian libcurl4-openssl-dev); make CURL= goes without. HARDEN has
+# flags that make attacks harder; those that the compiler lacks are left out.
 # The headers at the top are committed; after a change in src/ regenerate
 # them: ./amalgamate.sh
 
 CC           ?= cc
 CFLAGS       ?= -O2
 FUZZ_SECONDS ?= 60
+HARDEN       ?= -fstack-protector-strong -D_FORTIFY_SOURCE=2
 CURL         ?= $$(pkg-config --cflags --libs 'libcurl >= 7.80' 2>/dev/null)
 
 PROGRAMS = build/hfsb build/hfsb-server build/agent build/edit_file \
@@ -34,13 +36,13 @@ all: $(PROGRAMS)
 DONE    = -DHFSB_IMPLEMENTATION_DONE -DHFSB_SERVER_IMPLEMENTATION_DONE \
           -DHFSB_HTTP_CURL_IMPLEMENTATION_DONE
 SECTION = -ffunction-sections -fdata-sections
-PROGRAM = $(CC) $(CFLAGS) $(DONE) -I. -o $@
+PROGRAM = $(CC) $(CFLAGS) $$(cat build/harden) $(DONE) -I. -o $@
 LIBRARY = build/hfsb.o $$(cat build/link) -pthread
 
 build/hfsb.o: hfsb.h hfsb_server.h hfsb_http_curl.h build/with-curl
 	@printf '%s\n' '#include "hfsb_server.h"' '#ifdef HFSB_WITH_CURL' \
 	    '#include "hfsb_http_curl.h"' '#endif' > build/hfsb_all.c
-	@$(CC) $(CFLAGS) $(SECTION) -DHFSB_IMPLEMENTATION -DHFSB_HUB -I. \
+	@$(CC) $(CFLAGS) $$(cat build/harden) $(SECTION) -DHFSB_IMPLEMENTATION -DHFSB_HUB -I. \
 	    $$(sed 's/-l[^ ]*//g' build/with-curl) -c -o $@ build/hfsb_all.c
 	@with=$$(cat build/with-curl); echo "built $@$${with:+ with libcurl}"
 
@@ -79,9 +81,12 @@ build/run_command: examples/run_command.c build/hfsb.o
 	@$(PROGRAM) examples/run_command.c $(LIBRARY)
 	@echo "built $@"
 
-# Two probes. build/with-curl: what it takes to use libcurl, or nothing.
-# build/link: how to leave unused functions out, or else libcurl for all.
-# Both are written only when they change, so that nothing is built again.
+# Three probes. build/with-curl: what it takes to use libcurl, or nothing.
+# build/link: how to leave unused functions out, or else libcurl for all, and
+# how to resolve all symbols at the start: resolving one at its first call
+# would leave registers, which may hold a token, on the stack.
+# build/harden: as much of HARDEN as compiles without a warning.
+# They are written only when they change, so that nothing is built again.
 build/with-curl: always
 	@mkdir -p build; flags="$(CURL)"; gc=-Wl,--gc-sections; \
 	printf '%s\n' '#include <curl/curl.h>' \
@@ -89,12 +94,19 @@ build/with-curl: always
 	if [ -n "$$flags" ] && \
 	    $(CC) -o build/try build/try.c $$flags 2>/dev/null; then \
 	    flags="-DHFSB_WITH_CURL $$flags"; else flags=; fi; \
-	echo 'int main(void) { return 0; }' > build/try.c; \
-	$(CC) $(SECTION) $$gc -o build/try build/try.c 2>/dev/null || gc=$$flags; \
+	printf '%s\n' '#include <stdio.h>' \
+	    'int main(void) { return puts("") < 0; }' > build/try.c; \
+	try() { $(CC) $(CFLAGS) -Werror -o build/try build/try.c "$$@" \
+	    2>/dev/null; }; \
+	try $(SECTION) $$gc || gc=$$flags; \
+	if try -Wl,-z,relro,-z,now; then gc="$$gc -Wl,-z,relro,-z,now"; fi; \
+	hard="$(HARDEN)"; \
+	try $$hard || { hard=; for flag in $(HARDEN); do \
+	    if try $$flag; then hard="$$hard $$flag"; fi; done; }; \
 	rm -f build/try build/try.c; \
-	[ -f $@ ] && [ "$$(cat $@)" = "$$flags" ] || echo "$$flags" > $@; \
-	[ -f build/link ] && [ "$$(cat build/link)" = "$$gc" ] || \
-	    echo "$$gc" > build/link
+	put() { [ -f "$$2" ] && [ "$$(cat "$$2")" = "$$1" ] || \
+	    echo "$$1" > "$$2"; }; \
+	put "$$gc" build/link; put "$$hard" build/harden; put "$$flags" $@
 
 # The server's sources, for the Spaces that hfsb makes; quick when nothing
 # has changed.

@@ -12,6 +12,7 @@ cd "$(dirname "$0")/../.." || exit 1
 have curl || { echo "skipped: curl not found"; exit 77; }
 server=${SERVER:-build/hfsb-server}
 [ -x "$server" ] || { echo "$server is missing: run make"; exit 1; }
+project=$PWD
 case $server in /*) ;; *) server=$PWD/$server ;; esac
 top=$(mktemp -d) || exit 1
 "${CC:-cc}" -O1 -o "$top/scan" tests/programs/scan_memory.c || exit 1
@@ -476,6 +477,15 @@ END
     finish TERM
 else
     echo 'skipped: needs root and python3 (memory after odd requests)'
+fi
+
+# A symbol that is resolved late leaves registers, and what they hold, on the
+# stack.
+if grep -qs -e '-z,now' "$project/build/link" && have readelf &&
+    readelf -d "$server" | grep -q NEEDED; then
+    has 'symbols are resolved at the start' "$(readelf -d "$server")" BIND_NOW
+else
+    echo 'skipped: no readelf, or a linker or program without -z now'
 fi
 
 # ---- how it ends
