@@ -28,10 +28,11 @@
    no handler ever loses its connection, or meets the next request, in the
    middle of a call.
 
-   Bytes that follow a request stay in the kernel until it is answered: they
-   may hold a token, and a command can read the memory of its own user's
-   processes. The end of a head is not known in advance, so a head is peeked
-   at, and only the bytes that were used are taken out. */
+   Bytes that follow a request stay in the kernel until it is answered, and
+   half a head until the rest comes: they may hold a token, and a command can
+   read the memory of its own user's processes. The end of a head is not known
+   in advance, so a head is peeked at, and only the bytes that were used are
+   taken out. */
 #include "server_private.h"
 
 /* ---- states ---- */
@@ -317,6 +318,28 @@ static void hfsbi_conn_finish(hfsbi_conn *conn, bool unread) {
     }
 }
 
+/* Sets how many bytes of half a head stay in the kernel; false if the kernel
+   cannot wait for more bytes than these. */
+static bool hfsbi_conn_hold(hfsbi_conn *conn, size_t n) {
+    int least = (int)n + 1;
+    if (n == conn->held) return true;
+    if (setsockopt(conn->io.fd, SOL_SOCKET, SO_RCVLOWAT, &least,
+                   sizeof least) != 0)
+        return false;
+    conn->held = n;
+    return true;
+}
+
+/* After bytes were peeked at, `left` of which are not parsed: leaves half a
+   head in the kernel, unless it is as long as a block, or no byte has come
+   since the last look, which means that the kernel does not wait for more. */
+static void hfsbi_conn_hold_head(hfsbi_conn *conn, size_t left) {
+    bool half = hfsbi_conn_parses(conn) && !conn->request && !conn->in.len &&
+                conn->peeked > conn->held && conn->peeked < HFSBI_BLOCK;
+    if (hfsbi_conn_hold(conn, half ? left : 0) && half) return;
+    if (hfsbi_conn_parses(conn)) conn->peeked = 0; /* take it */
+}
+
 /* Parses data until it is used up or must wait; returns the bytes to keep. */
 static hfsb_str hfsbi_conn_feed(hfsbi_conn *conn, hfsb_str data) {
     bool more = true;
@@ -331,7 +354,7 @@ static hfsb_str hfsbi_conn_feed(hfsbi_conn *conn, hfsb_str data) {
                    hfsbi_conn_event(conn, &data);
     }
     if (conn->state >= HFSBI_CONN_LINGER) data.len = 0;
-    if (hfsbi_conn_parses(conn)) conn->peeked = 0; /* half a head: take it */
+    if (conn->peeked) hfsbi_conn_hold_head(conn, data.len);
     if (conn->peeked > data.len) conn->peeked = data.len;
     data.len -= conn->peeked; /* these stay in the kernel */
     return data;
@@ -339,7 +362,8 @@ static hfsb_str hfsbi_conn_feed(hfsbi_conn *conn, hfsb_str data) {
 
 /* Between requests: IDLE, or HEAD as soon as more than empty lines came. */
 static void hfsbi_conn_note_head(hfsbi_conn *conn) {
-    bool idle = conn->in.len == 0 || hfsb_http_parser_end(&conn->parser);
+    bool idle = (conn->in.len == 0 && conn->held == 0) ||
+                hfsb_http_parser_end(&conn->parser);
     if (conn->state == HFSBI_CONN_IDLE && !idle)
         hfsbi_conn_enter(conn, HFSBI_CONN_HEAD);
     else if (conn->state == HFSBI_CONN_HEAD && idle)

@@ -177,6 +177,7 @@ typedef struct hfsbi_conn {
     hfsbi_unread     in;     /* received, not parsed yet */
     size_t           peeked; /* how many of the bytes being parsed, at their
                                 end, are still in the kernel as well */
+    size_t           held;   /* bytes of half a head in the kernel */
     hfsbi_input      input;
     bool             close_after; /* this reply is the last one */
     unsigned char    address[16]; /* of the peer */
