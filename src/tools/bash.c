@@ -324,6 +324,25 @@ static hfsb_status hfsbi_bash_join(hfsb_call *call, const hfsbi_once *once,
     return HFSB_OK;
 }
 
+/* Adds the job of a call that is not a repeat. HFSB_OK, or the failure with
+   *err. */
+static hfsb_status hfsbi_bash_add(hfsb_call *call, hfsbi_job_spec *spec,
+                                  hfsb_err *err) {
+    hfsb_tools *tools = call->tools;
+    hfsb_status st =
+        hfsbi_spent_check(call, hfsb_buf_str(&spec->id), call->opts.key, err);
+    if (st != HFSB_OK) return st;
+    if (hfsbi_jobs_count(tools, HFSBI_JOB_WAITING) >= tools->limits.waiting)
+        return hfsbi_fail(err, HFSB_LIMIT, 0,
+                          "Too many commands are waiting (%zu): try again "
+                          "when some have ended.",
+                          tools->limits.waiting);
+    call->job = hfsbi_job_add(tools, spec, call);
+    if (!call->job) return HFSB_NOMEM;
+    call->streams = call->opts.on_text != NULL;
+    return HFSB_OK;
+}
+
 /* Joins or adds the job of the call. HFSB_OK, or the failure with *err. Under
    the lock. */
 static hfsb_status hfsbi_bash_run(hfsb_call *call, hfsbi_job_spec *spec,
@@ -332,25 +351,14 @@ static hfsb_status hfsbi_bash_run(hfsb_call *call, hfsbi_job_spec *spec,
     bool        background = spec->background;
     hfsbi_job  *job;
     hfsbi_once *once;
-    hfsb_status st = HFSB_OK;
+    hfsb_status st;
     hfsbi_jobs_drop_old(tools);
     job = spec->id.len ? hfsbi_job_find(tools, hfsb_buf_str(&spec->id)) : NULL;
     once = job                  ? job->once
            : call->opts.key.len ? hfsbi_once_find(tools, call->opts.key)
                                 : NULL;
-    if (job || once) {
-        st = hfsbi_bash_join(call, once, job, err);
-    } else if (hfsbi_jobs_count(tools, HFSBI_JOB_WAITING) >=
-               tools->limits.waiting) {
-        return hfsbi_fail(err, HFSB_LIMIT, 0,
-                          "Too many commands are waiting (%zu): try again "
-                          "when some have ended.",
-                          tools->limits.waiting);
-    } else {
-        call->job = hfsbi_job_add(tools, spec, call);
-        if (!call->job) return HFSB_NOMEM;
-        call->streams = call->opts.on_text != NULL;
-    }
+    st = job || once ? hfsbi_bash_join(call, once, job, err)
+                     : hfsbi_bash_add(call, spec, err);
     if (st != HFSB_OK) return st;
     call->job->users++;
     memcpy(call->job_id, call->job->id, sizeof call->job_id);

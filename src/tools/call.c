@@ -13,8 +13,9 @@
           +--> WAIT_ONCE: a repeat of a call that has the key ------+
 
    A call with an idempotency key leaves a record (hfsbi_once) that holds its
-   result for repeats, or for bash its job. Records are dropped by age, number
-   and bytes; a record whose result was dropped still refuses a second run. Two
+   result for repeats, or for bash its job. Results are dropped by bytes, records
+   by age and number. A record without a result, and the key of a record that
+   was dropped before its time, still refuse a second run. Two
    calls are the same when tool and arguments have the same digest; a key that
    comes with another digest is refused.
 
@@ -25,6 +26,7 @@ enum {
     HFSBI_ONCE_MS = 10 * 60 * 1000,     /* ms that a record is kept */
     HFSBI_ONCE_COUNT = 256,             /* records kept */
     HFSBI_ONCE_BYTES = 8 * 1024 * 1024, /* of all results in records */
+    HFSBI_SPENT_COUNT = 65536,          /* keys of a table without records */
     HFSBI_KEY_MAX = 255                 /* bytes of a key */
 };
 
@@ -81,12 +83,137 @@ static void hfsbi_once_free(hfsb_tools *tools, hfsbi_once *once) {
     hfsbi_array_free(&tools->alloc, once, 1, sizeof *once);
 }
 
+/* ---- keys without a record ---- */
+
+/* Two tables: keys are added to the newer one, which becomes the older one when
+   it is full or as old as a record gets. So a key is kept at least that long,
+   or until HFSBI_SPENT_COUNT others came. */
+
+/* Returns the slot of a key, or the free one where it belongs. */
+static hfsbi_spent_key *hfsbi_spent_slot(const hfsbi_spent   *spent,
+                                         const unsigned char *key) {
+    static const unsigned char free_key[16] = {0};
+    hfsbi_spent_key           *slot;
+    size_t                     i = 0, n;
+    for (n = 0; n < 4; n++) i = i << 8 | key[n];
+    do slot = &spent->slots[i++ & (spent->cap - 1)];
+    while (memcmp(slot->key, key, sizeof slot->key) != 0 &&
+           memcmp(slot->key, free_key, sizeof free_key) != 0);
+    return slot;
+}
+
+static void hfsbi_spent_free(hfsb_tools *tools, hfsbi_spent *spent) {
+    hfsbi_array_free(&tools->alloc, spent->slots, spent->cap,
+                     sizeof *spent->slots);
+    memset(spent, 0, sizeof *spent);
+}
+
+/* Makes room for one more key, at most half full; false without memory. */
+static bool hfsbi_spent_grow(hfsb_tools *tools, hfsbi_spent *spent) {
+    hfsbi_spent more = *spent;
+    size_t      i;
+    if (spent->count < spent->cap / 2) return true;
+    more.cap = spent->cap ? 2 * spent->cap : 256;
+    more.slots = (hfsbi_spent_key *)hfsbi_array(&tools->alloc, more.cap,
+                                                sizeof *more.slots);
+    if (!more.slots) return false;
+    memset(more.slots, 0, more.cap * sizeof *more.slots);
+    for (i = 0; i < spent->cap; i++) /* free slots fall onto free slots */
+        *hfsbi_spent_slot(&more, spent->slots[i].key) = spent->slots[i];
+    hfsbi_array_free(&tools->alloc, spent->slots, spent->cap,
+                     sizeof *spent->slots);
+    *spent = more;
+    return true;
+}
+
+/* The newer table becomes the older one when it is full or old. */
+static void hfsbi_spent_turn(hfsb_tools *tools) {
+    hfsbi_spent *newer = &tools->spent[0], none = HFSB_INIT;
+    if (newer->count == 0 || (newer->count < HFSBI_SPENT_COUNT &&
+                              hfsb_clock_ms() - newer->since <= HFSBI_ONCE_MS))
+        return;
+    hfsbi_spent_free(tools, &tools->spent[1]);
+    tools->spent[1] = *newer;
+    *newer = none;
+}
+
+/* The name of an id ('i') or a key ('k') in the tables. */
+static void hfsbi_spent_name(char kind, hfsb_str text,
+                             unsigned char name[HFSB_SHA256_SIZE]) {
+    hfsb_sha256 sha;
+    hfsb_sha256_init(&sha);
+    hfsb_sha256_write(&sha, hfsb_str_make(&kind, 1));
+    hfsb_sha256_write(&sha, text);
+    hfsb_sha256_finish(&sha, name);
+}
+
+/* Adds an id or a key, unless it is empty; false without memory. */
+static bool hfsbi_spent_add(hfsb_tools *tools, char kind, hfsb_str text,
+                            const unsigned char *digest) {
+    hfsbi_spent     *spent = &tools->spent[0];
+    hfsbi_spent_key *slot;
+    unsigned char    name[HFSB_SHA256_SIZE];
+    if (text.len == 0) return true;
+    hfsbi_spent_turn(tools);
+    if (!hfsbi_spent_grow(tools, spent)) return false;
+    if (spent->count++ == 0) spent->since = hfsb_clock_ms();
+    hfsbi_spent_name(kind, text, name);
+    slot = hfsbi_spent_slot(spent, name);
+    memcpy(slot->key, name, sizeof slot->key);
+    memcpy(slot->digest, digest, sizeof slot->digest);
+    return true;
+}
+
+/* Returns the slot of an id or a key, or NULL. */
+static const hfsbi_spent_key *hfsbi_spent_find(const hfsb_tools *tools,
+                                               char kind, hfsb_str text) {
+    unsigned char name[HFSB_SHA256_SIZE];
+    size_t        i;
+    if (text.len == 0) return NULL;
+    hfsbi_spent_name(kind, text, name);
+    for (i = 0; i < 2; i++) {
+        const hfsbi_spent     *spent = &tools->spent[i];
+        const hfsbi_spent_key *slot;
+        if (!spent->cap) continue;
+        slot = hfsbi_spent_slot(spent, name);
+        if (!memcmp(slot->key, name, sizeof slot->key)) return slot;
+    }
+    return NULL;
+}
+
+HFSBI_FN hfsb_status hfsbi_spent_check(const hfsb_call *call, hfsb_str id,
+                                       hfsb_str key, hfsb_err *err) {
+    const hfsbi_spent_key *slot = hfsbi_spent_find(call->tools, 'k', key);
+    if (!slot) slot = hfsbi_spent_find(call->tools, 'i', id);
+    if (!slot) return HFSB_OK;
+    if (memcmp(slot->digest, call->digest, sizeof slot->digest) != 0)
+        return hfsbi_fail(err, HFSB_REFUSED, 0,
+                          "This id or key was used for another call; nothing "
+                          "was done.");
+    return hfsbi_fail(err, HFSB_REFUSED, 0,
+                      "The call with this id or key was made; its result is "
+                      "no longer held.");
+}
+
+/* Keeps the key of a record that is dropped before its time, and the id of its
+   job; false without memory. */
+static bool hfsbi_once_spend(hfsb_tools *tools, const hfsbi_once *once) {
+    hfsb_str id = HFSB_LIT("");
+    if (once->job) id = hfsb_buf_str(&once->job->spec.id);
+    return hfsbi_spent_add(tools, 'i', id, once->digest) &&
+           hfsbi_spent_add(tools, 'k', hfsb_buf_str(&once->key), once->digest);
+}
+
+/* ---- the age of records ---- */
+
 HFSBI_FN void hfsbi_onces_free(hfsb_tools *tools) {
     hfsbi_once *once;
     while ((once = tools->onces) != NULL) {
         tools->onces = once->next;
         hfsbi_once_free(tools, once);
     }
+    hfsbi_spent_free(tools, &tools->spent[0]);
+    hfsbi_spent_free(tools, &tools->spent[1]);
 }
 
 /* The list has the newest first. A job that has its result keeps its record.
@@ -95,12 +222,13 @@ HFSBI_FN void hfsbi_onces_drop_old(hfsb_tools *tools) {
     hfsbi_once **link = &tools->onces, *once;
     long long    now = hfsb_clock_ms();
     size_t       n = 0, bytes = 0;
+    hfsbi_spent_turn(tools);
     while ((once = *link) != NULL) {
-        bool gone =
-            !once->running && !once->users &&
-            !(once->job && once->job->result_held) &&
-            (now - once->when > HFSBI_ONCE_MS || n >= HFSBI_ONCE_COUNT);
-        if (gone) {
+        bool idle = !once->running && !once->users &&
+                    !(once->job && once->job->result_held);
+        if (idle &&
+            (now - once->when > HFSBI_ONCE_MS ||
+             (n >= HFSBI_ONCE_COUNT && hfsbi_once_spend(tools, once)))) {
             *link = once->next;
             hfsbi_once_free(tools, once);
             continue;
@@ -157,6 +285,9 @@ static hfsb_status hfsbi_once_join(hfsb_call *call, hfsb_err *err) {
     hfsbi_onces_drop_old(tools);
     once = hfsbi_once_find(tools, call->opts.key);
     if (!once) {
+        hfsb_status st =
+            hfsbi_spent_check(call, HFSB_LIT(""), call->opts.key, err);
+        if (st != HFSB_OK) return st;
         call->once = hfsbi_once_add(tools, call->opts.key, call->digest);
         return call->once ? HFSB_OK : HFSB_NOMEM;
     }

@@ -571,6 +571,20 @@ typedef struct hfsbi_once {
     size_t             users; /* calls that wait for it: not freed meanwhile */
 } hfsbi_once;
 
+/* What is left of records that were dropped because there were too many: a
+   hash table that refuses a second run. It has parts of SHA-256 digests, since
+   callers choose the keys. */
+typedef struct hfsbi_spent_key {
+    unsigned char key[16];   /* all zero: a free slot */
+    unsigned char digest[8]; /* of tool and arguments */
+} hfsbi_spent_key;
+
+typedef struct hfsbi_spent {
+    hfsbi_spent_key *slots;
+    size_t           count, cap; /* cap: a power of two, or 0 */
+    long long        since;      /* hfsb_clock_ms() at its first key */
+} hfsbi_spent;
+
 /* The event that a call waits for. */
 typedef enum hfsbi_wait {
     HFSBI_WAIT_NOTHING, /* the result is complete, or the tool runs */
@@ -659,6 +673,10 @@ HFSBI_FN hfsbi_once *hfsbi_once_add(hfsb_tools *tools, hfsb_str key,
 /* Frees records that are too old or too many, and drops results when there is
    too much of them. */
 HFSBI_FN void hfsbi_onces_drop_old(hfsb_tools *tools);
+/* HFSB_REFUSED with *err when a call with this id of a job or this key (either
+   may be empty) was made and its record is gone, else HFSB_OK. */
+HFSBI_FN hfsb_status hfsbi_spent_check(const hfsb_call *call, hfsb_str id,
+                                       hfsb_str key, hfsb_err *err);
 /* Frees all idempotency records. */
 HFSBI_FN void hfsbi_onces_free(hfsb_tools *tools);
 
@@ -922,6 +940,7 @@ struct hfsb_tools {
     unsigned long    job_count; /* ever added */
     hfsb_call       *waiting;   /* all calls that wait */
     hfsbi_once      *onces;     /* newest first */
+    hfsbi_spent      spent[2];  /* keys without a record: newer, older */
     hfsbi_spills     spills;
     hfsbi_tools_left left;
 };

@@ -340,6 +340,75 @@ static void a_command_runs_once_however_many_follow(void) {
     hfsb_tools_close(tools);
 }
 
+/* Neither its result nor its record is held by then. */
+static void thousands_of_keys_are_not_run_again(void) {
+    hfsb_tools_opts topts = HFSB_INIT;
+    hfsb_tools     *tools;
+    tt_reply        r = HFSB_INIT;
+    hfsb_call_opts  opts = HFSB_INIT;
+    char            key[32];
+    int             i, again = 0, n = 5000;
+    topts.no_checks = true;
+    tools = tt_open(&topts);
+    tt_put("log", HFSB_LIT(""));
+    tt_call(&r, tools, "bash", "command=s id=s", "echo x >> log", "an id");
+    T_CHECK(r.res.success);
+    opts.key = HFSB_LIT("a key");
+    tt_do(&r, tools, "bash", HFSB_LIT("{\"command\":\"echo x >> log\"}"),
+          &opts);
+    T_CHECK(r.res.success);
+    for (i = 0; i < 2 * n; i++) {
+        snprintf(key, sizeof key, "key %d", i % n);
+        opts.key = hfsb_cstr(key);
+        tt_do(&r, tools, "edit",
+              HFSB_LIT("{\"path\":\"none\",\"old_str\":\"a\","
+                       "\"new_str\":\"b\"}"),
+              &opts);
+        T_CHECK(r.sane && (i < n || r.st == HFSB_REFUSED ||
+                           i >= 2 * n - 256));
+        again += r.st == HFSB_REFUSED;
+    }
+    T_CHECK(again == n - 256);
+    T_CHECK(tools->onces && tools->spent[0].count >= (size_t)n - 256);
+    for (i = 0; i < 600; i++) tt_call(&r, tools, "bash", "command=s", ":");
+    tt_call(&r, tools, "bash", "command=s id=s", "echo x >> log", "an id");
+    T_CHECK(r.st == HFSB_REFUSED && tt_says(&r.res.error, "no longer held"));
+    tt_call(&r, tools, "bash", "command=s id=s", "echo y >> log", "an id");
+    T_CHECK(r.st == HFSB_REFUSED && tt_says(&r.res.error, "was used for"));
+    opts.key = HFSB_LIT("a key");
+    tt_do(&r, tools, "bash", HFSB_LIT("{\"command\":\"echo x >> log\"}"),
+          &opts);
+    T_CHECK(r.sane && r.st == HFSB_REFUSED);
+    TT_FILE("log", "x\nx\n");
+    tt_drop(&r);
+    hfsb_tools_close(tools);
+}
+
+/* A table of keys is emptied when it is old and full, never before. */
+static void keys_are_forgotten_in_two_steps(void) {
+    hfsb_tools      *tools = tt_open(NULL);
+    tt_reply         r = HFSB_INIT;
+    hfsb_call_opts   opts = HFSB_INIT;
+    static const char json[] = "{\"path\":\"none\",\"old_str\":\"a\","
+                               "\"new_str\":\"b\"}";
+    char             key[32];
+    int              i, turn;
+    for (i = 0; i < 400; i++) {
+        snprintf(key, sizeof key, "key %d", i);
+        opts.key = hfsb_cstr(key);
+        tt_do(&r, tools, "edit", hfsb_cstr(json), &opts);
+    }
+    opts.key = HFSB_LIT("key 0");
+    for (turn = 0; turn < 3; turn++) {
+        tt_do(&r, tools, "edit", hfsb_cstr(json), &opts);
+        T_CHECK((r.st == HFSB_REFUSED) == (turn < 2));
+        tools->spent[0].since -= 11 * 60 * 1000;
+        if (turn == 1) tools->spent[0].count = 1; /* one more came */
+    }
+    tt_drop(&r);
+    hfsb_tools_close(tools);
+}
+
 /* A caller that chooses the id which a job of ours would get next. */
 static void no_two_jobs_have_one_id(void) {
     hfsb_tools *tools = tt_open(NULL);
@@ -441,6 +510,8 @@ int main(void) {
     TT_RUN(results_are_remembered_up_to_a_size);
     TT_RUN(hundreds_of_keys_are_remembered);
     TT_RUN(a_command_runs_once_however_many_follow);
+    TT_RUN(thousands_of_keys_are_not_run_again);
+    TT_RUN(keys_are_forgotten_in_two_steps);
     TT_RUN(no_two_jobs_have_one_id);
     TT_RUN(keys_have_a_length);
     TT_RUN(a_key_is_one_call_of_one_tool);
