@@ -19,8 +19,8 @@ typedef struct hfsb_root_opts {
     hfsb_str root;     /* every path must lie beneath this directory (empty:
                             anywhere). The kernel resolves each path from the
                             opened root, so no "..", symlink, magic link of
-                            /proc or race leads outside; absolute symlinks are
-                            refused */
+                            /proc or race leads outside; an absolute symlink
+                            must name a place beneath the same root */
     const char *const *more_roots; /* other directories beneath which paths may
                             lie; needs `root`. An absolute path belongs to the
                             first root that contains it, a relative one to

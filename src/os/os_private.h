@@ -29,6 +29,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#ifdef __linux__
+#include <sys/vfs.h>
+#endif
 #if defined(__linux__) && !defined(HFSBI_PORTABLE)
 #define HFSBI_LINUX 1
 #include <sys/syscall.h>

@@ -11,6 +11,7 @@
 
    The directory part is resolved by the kernel (openat2 with RESOLVE_BENEATH)
    or, where the kernel cannot, by a walk that opens one component at a time.
+   That one also follows absolute symlinks to places beneath the root.
    The name itself is never followed by the kernel: its symlinks are read and
    resolved like any other path. So with a root nothing is ever opened except
    from root_fd downwards. EXDEV means "outside the root" throughout.
@@ -31,7 +32,8 @@
 /* Longest path that a message shows whole, in characters. */
 #define HFSBI_PATH_SHOWN 400
 
-#define HFSBI_DENIED (-1) /* not an errno: the deny list names the path */
+#define HFSBI_PROC_MAGIC 0x9fa0 /* f_type of /proc */
+#define HFSBI_DENIED     (-1) /* not an errno: the deny list names the path */
 
 /* ---- components of a path ---- */
 
@@ -78,6 +80,44 @@ static bool hfsbi_cut_prefix(hfsb_str prefix, hfsb_str path, hfsb_str *rest) {
     return true;
 }
 
+/* Appends an absolute path as seen from the root; EXDEV when it names no
+   place beneath it. This only decides where resolving begins: resolving
+   itself cannot leave the root. */
+static int hfsbi_relative_to_root(const hfsb_root *root, hfsb_str path,
+                                  hfsb_buf *out) {
+    hfsb_str given = hfsb_buf_str(&root->root), rest = HFSB_INIT;
+    hfsb_str real = hfsb_buf_str(&root->real_root);
+    hfsb_buf clean = HFSB_INIT;
+    int      code = 0;
+    clean.alloc = root->alloc;
+    if (!hfsbi_cut_prefix(given, path, &rest) &&
+        !hfsbi_cut_prefix(real, path, &rest)) {
+        if (hfsb_path_clean(path, &clean) != HFSB_OK) code = ENOMEM;
+        else if (!hfsbi_cut_prefix(given, hfsb_buf_str(&clean), &rest) &&
+                 !hfsbi_cut_prefix(real, hfsb_buf_str(&clean), &rest))
+            code = EXDEV;
+    }
+    if (code == 0 &&
+        hfsb_buf_append(out, rest.len ? rest : HFSB_LIT(".")) != HFSB_OK)
+        code = ENOMEM;
+    hfsb_buf_free(&clean);
+    return code;
+}
+
+/* Appends an absolute symlink, found in the directory dir, as seen from the
+   root. A link of /proc leads to what its text cannot name: EXDEV. */
+static int hfsbi_link_from_root(const hfsb_root *root, int dir, hfsb_str link,
+                                hfsb_buf *out) {
+#ifdef __linux__
+    struct statfs fs;
+    if (fstatfs(dir, &fs) != 0) return errno;
+    if (fs.f_type == HFSBI_PROC_MAGIC) return EXDEV;
+#else
+    (void)dir;
+#endif
+    return hfsbi_relative_to_root(root, link, out);
+}
+
 /* ---- directories beneath a root: by the kernel ---- */
 
 #ifdef HFSBI_LINUX
@@ -96,7 +136,8 @@ typedef struct hfsbi_open_how {
     uint64_t flags, mode, resolve;
 } hfsbi_open_how;
 
-/* A descriptor, or -1 with errno: ENOSYS when only the walk can decide. */
+/* A descriptor, or -1 with errno: ENOSYS when only the walk can decide, as for
+   an absolute symlink, which the kernel takes for a way out. */
 static int hfsbi_open_by_kernel(int root, const char *path) {
     long fd = -1;
 #ifdef SYS_openat2
@@ -114,7 +155,7 @@ static int hfsbi_open_by_kernel(int root, const char *path) {
     /* EPERM comes from seccomp filters that do not know the call. ELOOP is
        either a magic link or a real loop: the walk decides which. */
     if (errno == EAGAIN || errno == EINTR || errno == EPERM ||
-        errno == ELOOP || errno == EINVAL || errno == E2BIG)
+        errno == ELOOP || errno == EINVAL || errno == E2BIG || errno == EXDEV)
         errno = ENOSYS;
 #else
     (void)root;
@@ -130,12 +171,13 @@ static int hfsbi_open_by_kernel(int root, const char *path) {
 /* `at` was reached from the root through the names in `done`, none of which
    is a symlink: each was opened from its parent with O_NOFOLLOW. */
 typedef struct hfsbi_walk {
-    int      root; /* the caller's */
-    int      at;   /* closed by the walk unless it is the root */
-    hfsb_buf done; /* each name followed by a slash */
-    hfsb_buf path; /* owns the bytes of `ahead` */
-    hfsb_str ahead;
-    unsigned links; /* followed so far */
+    const hfsb_root *place;
+    int              root; /* that of the place */
+    int              at;   /* closed by the walk unless it is the root */
+    hfsb_buf         done; /* each name followed by a slash */
+    hfsb_buf         path; /* owns the bytes of `ahead` */
+    hfsb_str         ahead;
+    unsigned         links; /* followed so far */
 } hfsbi_walk;
 
 static bool hfsbi_walk_enter(hfsbi_walk *w, const char *name) {
@@ -144,6 +186,13 @@ static bool hfsbi_walk_enter(hfsbi_walk *w, const char *name) {
     if (w->at != w->root) hfsbi_close(&w->at);
     w->at = fd;
     return true;
+}
+
+/* Back to the root; `done` keeps n bytes. */
+static void hfsbi_walk_restart(hfsbi_walk *w, size_t n) {
+    hfsb_buf_truncate(&w->done, n);
+    if (w->at != w->root) hfsbi_close(&w->at);
+    w->at = w->root;
 }
 
 /* For "..": enters `done` without its last name, from the root. The ".." of
@@ -156,9 +205,7 @@ static int hfsbi_walk_up(hfsbi_walk *w) {
     if (end == 0) return EXDEV;
     end--;
     while (end > 0 && w->done.ptr[end - 1] != '/') end--;
-    hfsb_buf_truncate(&w->done, end);
-    if (w->at != w->root) hfsbi_close(&w->at);
-    w->at = w->root;
+    hfsbi_walk_restart(w, end);
     again = hfsb_buf_str(&w->done);
     while (hfsbi_take_name(&again, name, &fits))
         if (!hfsbi_walk_enter(w, name)) return errno;
@@ -169,22 +216,27 @@ static int hfsbi_buf_errno(hfsb_status st) {
     return st == HFSB_OK ? 0 : st == HFSB_NOMEM ? ENOMEM : ENAMETOOLONG;
 }
 
-/* Puts the target of a symlink before the path ahead. */
+/* Puts the target of a symlink before the path ahead. An absolute one must name
+   a place beneath the root, and begins there. */
 static int hfsbi_walk_follow(hfsbi_walk *w, hfsb_str target) {
-    hfsb_buf    next = HFSB_INIT;
-    hfsb_status st;
+    hfsb_buf next = HFSB_INIT;
+    int      code = 0;
     if (target.len == 0) return ENOENT;
-    if (target.ptr[0] == '/') return EXDEV;
     if (++w->links > HFSBI_LINKS_MAX) return ELOOP;
     next.alloc = w->path.alloc;
     next.max = w->path.max;
-    hfsb_buf_append(&next, target);
+    if (target.ptr[0] == '/') {
+        code = hfsbi_link_from_root(w->place, w->at, target, &next);
+        hfsbi_walk_restart(w, 0);
+    } else {
+        hfsb_buf_append(&next, target);
+    }
     hfsb_buf_append_byte(&next, '/');
-    st = hfsb_buf_append(&next, w->ahead);
+    hfsb_buf_append(&next, w->ahead);
     hfsb_buf_free(&w->path);
     w->path = next;
     w->ahead = hfsb_buf_str(&w->path);
-    return hfsbi_buf_errno(st);
+    return code ? code : hfsbi_buf_errno(next.status);
 }
 
 /* One component. If it becomes a symlink after readlinkat(), entering it
@@ -202,42 +254,42 @@ static int hfsbi_walk_step(hfsbi_walk *w, const char *name) {
 }
 
 /* A descriptor, or -1 with errno. */
-static int hfsbi_open_by_walk(int root, const char *path,
-                              const hfsb_alloc *alloc) {
+static int hfsbi_open_by_walk(const hfsb_root *root, const char *path) {
     hfsbi_walk w = HFSB_INIT;
     char       name[HFSBI_NAME_SIZE];
     bool       fits = true;
     int        code;
-    w.root = w.at = root;
-    w.done.alloc = w.path.alloc = *alloc;
+    w.place = root;
+    w.root = w.at = root->root_fd;
+    w.done.alloc = w.path.alloc = root->alloc;
     w.path.max = (size_t)PATH_MAX * 8;
     code = hfsbi_buf_errno(hfsb_buf_append(&w.path, hfsb_cstr(path)));
     w.ahead = hfsb_buf_str(&w.path);
     while (code == 0 && hfsbi_take_name(&w.ahead, name, &fits))
         code = hfsbi_walk_step(&w, name);
     if (code == 0 && !fits) code = ENAMETOOLONG;
-    if (code == 0 && w.at == root && !hfsbi_walk_enter(&w, ".")) code = errno;
+    if (code == 0 && w.at == w.root && !hfsbi_walk_enter(&w, "."))
+        code = errno;
     hfsb_buf_free(&w.done);
     hfsb_buf_free(&w.path);
     if (code == 0) return w.at;
-    if (w.at != root) hfsbi_close(&w.at);
+    if (w.at != w.root) hfsbi_close(&w.at);
     errno = code;
     return -1;
 }
 
 /* The directory at path, resolved without leaving root; -1 with errno, EXDEV
    for a path that leads outside. */
-static int hfsbi_open_beneath(int root, const char *path,
-                              const hfsb_alloc *alloc) {
+static int hfsbi_open_beneath(const hfsb_root *root, const char *path) {
 #ifdef HFSBI_LINUX
-    int fd = hfsbi_open_by_kernel(root, path);
+    int fd = hfsbi_open_by_kernel(root->root_fd, path);
     if (fd >= 0 || errno != ENOSYS) return fd;
 #endif
     if (path[0] == '/' || strlen(path) >= PATH_MAX) {
         errno = path[0] == '/' ? EXDEV : ENAMETOOLONG;
         return -1;
     }
-    return hfsbi_open_by_walk(root, path, alloc);
+    return hfsbi_open_by_walk(root, path);
 }
 
 /* ---- messages ---- */
@@ -301,30 +353,6 @@ HFSBI_FN hfsb_alloc hfsbi_root_alloc(const hfsb_root *root) {
     return root ? root->alloc : none;
 }
 
-/* Appends an absolute path as seen from the root; EXDEV when it names no
-   place beneath it. This only decides where resolving begins: resolving
-   itself cannot leave the root. */
-static int hfsbi_relative_to_root(const hfsb_root *root, hfsb_str path,
-                                  hfsb_buf *out) {
-    hfsb_str given = hfsb_buf_str(&root->root), rest = HFSB_INIT;
-    hfsb_str real = hfsb_buf_str(&root->real_root);
-    hfsb_buf clean = HFSB_INIT;
-    int      code = 0;
-    clean.alloc = root->alloc;
-    if (!hfsbi_cut_prefix(given, path, &rest) &&
-        !hfsbi_cut_prefix(real, path, &rest)) {
-        if (hfsb_path_clean(path, &clean) != HFSB_OK) code = ENOMEM;
-        else if (!hfsbi_cut_prefix(given, hfsb_buf_str(&clean), &rest) &&
-                 !hfsbi_cut_prefix(real, hfsb_buf_str(&clean), &rest))
-            code = EXDEV;
-    }
-    if (code == 0 &&
-        hfsb_buf_append(out, rest.len ? rest : HFSB_LIT(".")) != HFSB_OK)
-        code = ENOMEM;
-    hfsb_buf_free(&clean);
-    return code;
-}
-
 /* Appends path as seen from the root or, without one, from the current
    directory. */
 static int hfsbi_path_from_root(const hfsb_root *root, hfsb_str path,
@@ -342,8 +370,7 @@ static int hfsbi_path_from_root(const hfsb_root *root, hfsb_str path,
 
 /* A descriptor of the directory at path, or -1 with errno. */
 static int hfsbi_root_open_dir(const hfsb_root *root, const char *path) {
-    if (root && root->root_fd >= 0)
-        return hfsbi_open_beneath(root->root_fd, path, &root->alloc);
+    if (root && root->root_fd >= 0) return hfsbi_open_beneath(root, path);
     return hfsbi_openat(AT_FDCWD, path, HFSBI_O_SEARCH, 0);
 }
 
@@ -533,16 +560,18 @@ static int hfsbi_target_follow(const hfsb_root *root, hfsbi_target *target) {
     char    to[PATH_MAX];
     size_t  n = (size_t)(target->name - target->path.ptr);
     ssize_t len = readlinkat(target->dir, target->name, to, sizeof to);
+    int     code = 0;
     if (len < 0) return errno;
     if (len == 0) return ENOENT;
     if (len == (ssize_t)sizeof to) return ENAMETOOLONG;
-    if (to[0] == '/') {
-        if (root && root->root_fd >= 0) return EXDEV;
-        n = 0;
-    }
-    hfsbi_close(&target->dir);
+    if (to[0] == '/') n = 0;
     hfsb_buf_truncate(&target->path, n);
-    hfsb_buf_append(&target->path, hfsb_str_make(to, (size_t)len));
+    if (to[0] == '/' && root && root->root_fd >= 0)
+        code = hfsbi_link_from_root(
+            root, target->dir, hfsb_str_make(to, (size_t)len), &target->path);
+    else hfsb_buf_append(&target->path, hfsb_str_make(to, (size_t)len));
+    hfsbi_close(&target->dir);
+    if (code != 0) return code;
     return target->path.status == HFSB_OK ? 0 : ENOMEM;
 }
 
@@ -561,7 +590,8 @@ static int hfsbi_target_enter(const hfsb_root *root, hfsbi_target *target,
 }
 
 /* Opens the directory of the last name of target->path and looks at that
-   name. `path` is the one the caller gave. */
+   name. `path` is the one the caller gave. "~" and "~/x" are mistakes, not
+   requests to make a file or a directory of that name. */
 static int hfsbi_target_step(const hfsb_root *root, hfsb_str path,
                              unsigned how, hfsbi_target *target) {
     hfsb_str all = hfsb_buf_str(&target->path);
@@ -574,6 +604,9 @@ static int hfsbi_target_step(const hfsb_root *root, hfsb_str path,
     target->dir = hfsbi_target_open_prefix(root, target, all.len - name.len);
     if (target->dir >= 0) {
         code = hfsbi_target_stat(target);
+        if (code == 0 && !target->exists && (how & HFSBI_RESOLVE_PARENTS) &&
+            hfsb_str_equal(path, HFSB_LIT("~")))
+            return ENOENT;
         return code == 0 ? hfsbi_target_deny(target) : code;
     }
     if (errno != ENOENT) return errno;
@@ -581,7 +614,6 @@ static int hfsbi_target_step(const hfsb_root *root, hfsb_str path,
     if (code == 0) code = hfsbi_target_deny(target);
     if (code != 0 || (how & HFSBI_RESOLVE_DEEPEST)) return code;
     if (!(how & HFSBI_RESOLVE_PARENTS)) return ENOENT;
-    /* "~/x" is a mistake, not a request for a directory named "~". */
     if (path.ptr[0] == '~' && strlen(target->name) == path.len) return ENOENT;
     code = hfsbi_target_make_parents(target, !(how & HFSBI_RESOLVE_NO_SYNC));
     if (code == 0) code = hfsbi_target_stat(target);
@@ -693,8 +725,7 @@ static hfsb_status hfsbi_root_set_inside(hfsb_root *root, hfsb_str dir,
                                          hfsb_err *err) {
     int code = hfsbi_path_from_root(root, dir, &root->work_rest), fd;
     if (code == 0) {
-        fd = hfsbi_open_beneath(root->root_fd, root->work_rest.ptr,
-                                &root->alloc);
+        fd = hfsbi_open_beneath(root, root->work_rest.ptr);
         if (fd < 0) code = errno;
         hfsbi_close(&fd);
     }

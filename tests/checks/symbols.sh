@@ -18,7 +18,7 @@ libc='realloc free memchr memcmp memcpy memmove memset strchr strcmp strlen
       strncmp snprintf vsnprintf __assert_fail'
 os='_exit access chdir clock_gettime close closedir connect dirfd dup2 environ
     epoll_create1 epoll_ctl epoll_wait execve faccessat fallocate64 fchmod fchown fcntl64 fdopendir fgetxattr
-    flistxattr flock fork freeaddrinfo fremovexattr fsetxattr fstat64
+    flistxattr flock fork freeaddrinfo fremovexattr fsetxattr fstat64 fstatfs64
     fstatat64 fsync ftruncate64 getaddrinfo getcwd getenv geteuid getpeername
     getpid getrlimit64 getsockname getsockopt kill linkat lseek64 mkdirat
     open64 openat64 opendir pipe2 poll pread64 pthread_attr_destroy

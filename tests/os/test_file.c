@@ -330,6 +330,9 @@ static void bad_paths_have_clear_errors(void) {
          "File not found: bad/hollow/x",
          "File not found: bad/hollow/x (a part of the path is not a "
          "directory)"},
+        {"~", HFSB_NOT_FOUND, HFSB_NOT_FOUND,
+         "File not found: ~ (\"~\" is not expanded: give the full path)",
+         "File not found: ~ (\"~\" is not expanded: give the full path)"},
         {"~/x", HFSB_NOT_FOUND, HFSB_NOT_FOUND,
          "File not found: ~/x (\"~\" is not expanded: give the full path)",
          "File not found: ~/x (\"~\" is not expanded: give the full path)"},

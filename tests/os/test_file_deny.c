@@ -30,6 +30,12 @@ static void make_tree(void) {
     T_CHECK(symlink("../config", "a/sub/hidden") == 0);
     T_CHECK(symlink("sub", "a/fine") == 0);
     T_CHECK(symlink("../b/f", "a/to-b") == 0);
+    snprintf(a, sizeof a, "%s/a/.env", t_top);
+    T_CHECK(symlink(a, "a/abs-link") == 0);
+    snprintf(a, sizeof a, "%s/a/secrets", t_top);
+    T_CHECK(symlink(a, "a/abs-dirlink") == 0);
+    snprintf(a, sizeof a, "%s/a/config", t_top);
+    T_CHECK(symlink(a, "a/abs-config-link") == 0);
     snprintf(a, sizeof a, "%s/a", t_top);
     snprintf(b, sizeof b, "%s/b", t_top);
 }
@@ -158,7 +164,12 @@ static const struct deny_case {
              {"sub/config/x.key", false},
              {"hidden", true},
              {"sub/hidden/key", true},
-             {"fine/secrets-too", false}};
+             {"fine/secrets-too", false},
+             {"abs-link", true},
+             {"abs-dirlink/key", true},
+             {"abs-dirlink/none/x", true},
+             {"abs-config-link/x.key", true},
+             {"abs-config-link/key", false}};
 
 /* No function says more about a denied path than that. */
 static void check_case(const hfsb_root *place, const char *path, bool denied) {
