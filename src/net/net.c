@@ -596,7 +596,12 @@ static long long hfsbi_net_keep_ms(const hfsb_http_head *head) {
 
 static hfsb_status hfsbi_net_head(hfsbi_exchange       *x,
                                   const hfsb_http_head *head) {
-    if (head->status < 200 && head->status != 101) {
+    if (head->status == 101) /* no call can ask for that */
+        return hfsbi_fail(x->err, HFSB_REMOTE, 0,
+                          "Invalid reply from %s: it switches to another "
+                          "protocol, which was not asked for.",
+                          x->link->host);
+    if (head->status < 200) {
         if (++x->interim > HFSBI_NET_MAX_INTERIM)
             return hfsbi_fail(x->err, HFSB_REMOTE, 0,
                               "%s sends interim replies without end.",
@@ -605,7 +610,7 @@ static hfsb_status hfsbi_net_head(hfsbi_exchange       *x,
     }
     x->reply = HFSBI_NET_REPLY_BODY;
     if (head->keep_alive && head->body != HFSB_HTTP_UNTIL_CLOSE &&
-        head->status != 101 && !x->send_errno)
+        !x->send_errno)
         x->keep_ms = hfsbi_net_keep_ms(head);
     /* a refused request needs no body; any other may be waiting for it */
     if (hfsbi_net_has_more(x) && head->status >= 300)

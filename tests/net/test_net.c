@@ -42,8 +42,6 @@ static void net_reads_every_framing(void) {
          "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early\r\nLink: x\r\n\r\n"
          "HTTP/1.1 201 Made\r\nContent-Length: 1\r\n\r\na",
          TN_KEEP, 201, "a", true},
-        {"GET", "HTTP/1.1 101 Switch\r\nUpgrade: x\r\n\r\nnot http", TN_KEEP,
-         101, "", false},
         /* bytes that belong to nobody: it is not to be trusted */
         {"GET", TN_OK "more", TN_KEEP, 200, "ok", false},
         {"HEAD", "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok", TN_KEEP,
@@ -107,6 +105,9 @@ static void net_refuses_invalid_replies(void) {
         {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nabc",
          TN_HANG},
         {"HTTP/1.1 200 OK\r\nA\x01: b\r\n\r\n", TN_HANG},
+        {"HTTP/1.1 101 Switch\r\nUpgrade: x\r\n\r\nnot http", TN_HANG},
+        {"HTTP/1.1 100 Go on\r\n\r\nHTTP/1.1 101 Switch\r\n\r\n",
+         TN_HANG},
     };
     hfsb_transport net = tn_net();
     tn_peer        peer;

@@ -28,9 +28,10 @@ static hfsb_str text_of(const hfsb_json_value *c, const char *key) {
     return hfsb_json_str(hfsb_json_get(c, key), HFSB_LIT(""));
 }
 
-/* The bytes after a 101 are not HTTP; the case takes them for a body. */
-static bool not_our_body(hfsb_str id) {
-    return hfsb_str_starts(id, HFSB_LIT("llhttp-resp-connection-09-"));
+/* No call of ours asks for another protocol, as the requests of these cases
+   would: the reply is refused. */
+static bool is_switch(const hfsb_json_value *c) {
+    return hfsb_json_int(hfsb_json_get(c, "expect_status"), -1) == 101;
 }
 
 static void reply_case(tn_peer *peer, const hfsb_json_value *c) {
@@ -52,14 +53,14 @@ static void reply_case(tn_peer *peer, const hfsb_json_value *c) {
         (void)tn_do(&net, t);
         T_CHECK(t->status == HFSB_OK || t->status == HFSB_LOST ||
                 t->status == HFSB_REMOTE);
-        if (hfsb_str_equal(verdict, HFSB_LIT("accept")))
+        if (is_switch(c))
+            ok = t->status == HFSB_REMOTE;
+        else if (hfsb_str_equal(verdict, HFSB_LIT("accept")))
             ok = t->status == HFSB_OK &&
                  t->reply ==
                      hfsb_json_int(hfsb_json_get(c, "expect_status"), -1) &&
-                 ((long long)t->body.len ==
-                      hfsb_json_int(hfsb_json_get(c, "expect_body_len"),
-                                    -1) ||
-                  not_our_body(text_of(c, "id")));
+                 (long long)t->body.len ==
+                     hfsb_json_int(hfsb_json_get(c, "expect_body_len"), -1);
         else if (hfsb_str_equal(verdict, HFSB_LIT("reject")))
             ok = t->status != HFSB_OK;
         if (!part) {
