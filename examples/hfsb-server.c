@@ -46,6 +46,7 @@ static hfsb_status open_server(options *o, const secret *token,
     opts.max_body = size_of(o->max_body);
     opts.max_bodies = size_of(o->max_bodies);
     opts.max_connections = size_of(o->max_connections);
+    opts.max_per_peer = size_of(o->max_per_peer);
     opts.head_ms = o->head_ms;
     opts.body_ms = o->body_ms;
     opts.min_rate = size_of(o->min_rate);

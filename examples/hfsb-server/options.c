@@ -72,6 +72,8 @@ static const char help_limits[] =
     "  --max-running N         commands at once (64); more of them wait\n"
     "  --max-waiting N         commands that may wait (256)\n"
     "  --max-connections N     (1024)\n"
+    "  --max-per-peer N        ... from one address (half of them, except\n"
+    "                          from loopback)\n"
     "  --max-head SIZE         bytes of a request's head (16K)\n"
     "  --max-body SIZE         bytes of a JSON body (64M)\n"
     "  --max-bodies SIZE       of all bodies in memory (256M)\n"
@@ -236,6 +238,7 @@ static bool take_line(char **argv, options *o, int *code) {
         {"--max-running", OPTION_COUNT, &o->max_running},
         {"--max-waiting", OPTION_COUNT, &o->max_waiting},
         {"--max-connections", OPTION_COUNT, &o->max_connections},
+        {"--max-per-peer", OPTION_COUNT, &o->max_per_peer},
         {"--max-head", OPTION_SIZE, &o->max_head},
         {"--max-body", OPTION_SIZE, &o->max_body},
         {"--max-bodies", OPTION_SIZE, &o->max_bodies},

@@ -31,7 +31,7 @@ typedef struct options {
     bool        kill_on_disconnect, log, quiet;
     long long   max_body, max_bodies, max_head; /* 0: the library's own */
     long long   min_rate, max_result;
-    long long   max_connections, max_running, max_waiting;
+    long long   max_connections, max_per_peer, max_running, max_waiting;
     long long   threads; /* -1: not given */
     long long   timeout_ms, max_timeout_ms;
     long long   head_ms, body_ms, idle_ms, beat_ms;

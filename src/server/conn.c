@@ -581,22 +581,27 @@ HFSBI_FN void hfsbi_conns_settle(hfsb_server *server) {
 
 /* ---- the beginning ---- */
 
-static void hfsbi_conn_set_peer(hfsbi_conn            *conn,
-                                const struct sockaddr *peer) {
-    if (peer->sa_family == AF_INET) {
-        conn->family = 4;
-        memcpy(conn->address,
-               &((const struct sockaddr_in *)(const void *)peer)->sin_addr, 4);
-    } else if (peer->sa_family == AF_INET6) {
-        conn->family = 6;
-        memcpy(conn->address,
-               &((const struct sockaddr_in6 *)(const void *)peer)->sin6_addr,
-               16);
+/* An IPv4 address that came over an IPv6 socket is one of IPv4. */
+HFSBI_FN hfsbi_peer hfsbi_peer_of(const struct sockaddr *address) {
+    const struct sockaddr_in *four =
+        (const struct sockaddr_in *)(const void *)address;
+    const struct sockaddr_in6 *six =
+        (const struct sockaddr_in6 *)(const void *)address;
+    hfsbi_peer peer = HFSB_INIT;
+    if (address->sa_family == AF_INET) {
+        peer.family = 4;
+        memcpy(peer.address, &four->sin_addr, 4);
+    } else if (address->sa_family == AF_INET6) {
+        bool mapped = IN6_IS_ADDR_V4MAPPED(&six->sin6_addr);
+        peer.family = mapped ? 4 : 6;
+        memcpy(peer.address, (const char *)&six->sin6_addr + (mapped ? 12 : 0),
+               mapped ? 4 : 16);
     }
+    return peer;
 }
 
 HFSBI_FN void hfsbi_conn_add(hfsbi_listener *listener, int fd,
-                             const struct sockaddr *peer) {
+                             const hfsbi_peer *peer) {
     hfsb_server *server = listener->server;
     hfsbi_conn  *conn =
         (hfsbi_conn *)hfsbi_array(&server->alloc, 1, sizeof *conn);
@@ -613,7 +618,7 @@ HFSBI_FN void hfsbi_conn_add(hfsbi_listener *listener, int fd,
     conn->listener = listener;
     conn->since = conn->moved = hfsbi_loop_now(server->loop);
     hfsb_http_parser_init(&conn->parser, &server->limits.http);
-    hfsbi_conn_set_peer(conn, peer);
+    conn->peer = *peer;
     conn->next = server->conns;
     if (conn->next) conn->next->prev = conn;
     server->conns = conn;
@@ -627,9 +632,9 @@ HFSBI_FN void hfsbi_conn_log(const hfsbi_conn  *conn,
     char         text[INET6_ADDRSTRLEN] = "unix";
     hfsb_server *server = conn->server;
     if (!server->on_event) return;
-    if (conn->family)
-        (void)inet_ntop(conn->family == 4 ? AF_INET : AF_INET6, conn->address,
-                        text, sizeof text);
+    if (conn->peer.family)
+        (void)inet_ntop(conn->peer.family == 4 ? AF_INET : AF_INET6,
+                        conn->peer.address, text, sizeof text);
     event->peer = hfsb_cstr(text);
     server->on_event(server->user, event);
 }

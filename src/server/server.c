@@ -79,19 +79,66 @@ static long long hfsbi_accept_spare_since(const hfsbi_conn *conn) {
     return conn->since;
 }
 
-/* Closes the connection that could be spared for longest; false if all are in
-   use or new. */
-static bool hfsbi_accept_make_room(hfsb_server *server) {
+/* An IPv6 network of 64 bits is one peer. */
+static bool hfsbi_peer_same(const hfsbi_peer *a, const hfsbi_peer *b) {
+    return a->family == b->family &&
+           memcmp(a->address, b->address, a->family == 6 ? 8 : 4) == 0;
+}
+
+static bool hfsbi_peer_is_loopback(const hfsbi_peer *peer) {
+    static const unsigned char six[16] = {0, 0, 0, 0, 0, 0, 0, 0,
+                                          0, 0, 0, 0, 0, 0, 0, 1};
+    return peer->family == 6 ? memcmp(peer->address, six, sizeof six) == 0
+                             : peer->address[0] == 127;
+}
+
+/* Closes the connection that could be spared for longest, of all or (unless
+   NULL) of one peer; false if all are in use or new. */
+static bool hfsbi_accept_make_room(hfsb_server      *server,
+                                   const hfsbi_peer *peer) {
     hfsbi_conn *conn, *oldest = NULL;
     long long   first = hfsbi_loop_now(server->loop) - HFSBI_ACCEPT_GRACE;
     for (conn = server->conns; conn; conn = conn->next) {
         long long since = hfsbi_accept_spare_since(conn);
         if (since < 0 || since >= first) continue;
+        if (peer && !hfsbi_peer_same(peer, &conn->peer)) continue;
         oldest = conn;
         first = since;
     }
     if (oldest) hfsbi_conn_close(oldest);
     return oldest != NULL;
+}
+
+/* False if the peer has as many connections as one may have, and none that
+   could be closed instead. */
+static bool hfsbi_accept_allows(hfsb_server *server, const hfsbi_peer *peer) {
+    const hfsbi_limits *limits = &server->limits;
+    const hfsbi_conn   *conn;
+    size_t              n = 0;
+    if (peer->family == 0 ||
+        (limits->local_is_free && hfsbi_peer_is_loopback(peer)))
+        return true;
+    for (conn = server->conns; conn; conn = conn->next)
+        n += conn->state < HFSBI_CONN_CLOSED &&
+             hfsbi_peer_same(peer, &conn->peer);
+    return n < limits->max_per_peer || hfsbi_accept_make_room(server, peer);
+}
+
+/* Adds an accepted connection, or closes it. */
+static void hfsbi_accept_take(hfsbi_listener *l, int fd,
+                              const struct sockaddr_storage *address) {
+    hfsb_server *server = l->server;
+    int          one = 1;
+    hfsbi_peer   peer =
+        hfsbi_peer_of((const struct sockaddr *)(const void *)address);
+    if (!hfsbi_accept_allows(server, &peer)) {
+        server->stats.refused++;
+        hfsbi_close(&fd);
+        return;
+    }
+    if (!l->local)
+        (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+    hfsbi_conn_add(l, fd, &peer);
 }
 
 static int hfsbi_accept_one(int listener, struct sockaddr_storage *peer) {
@@ -122,12 +169,12 @@ static void hfsbi_listener_io(hfsbi_io *io, unsigned events) {
         (hfsbi_listener *)(void *)((char *)io - offsetof(hfsbi_listener, io));
     hfsb_server            *server = l->server;
     struct sockaddr_storage peer;
-    int                     turn, fd, one = 1;
+    int                     turn, fd;
     (void)events;
     for (turn = 0; turn < HFSBI_ACCEPT_TURN; turn++) {
         if (server->stats.open >= server->limits.max_connections) {
             if (turn) return; /* there may be no other peer */
-            if (!hfsbi_accept_make_room(server)) {
+            if (!hfsbi_accept_make_room(server, NULL)) {
                 hfsbi_accept_rest(server);
                 return;
             }
@@ -139,9 +186,7 @@ static void hfsbi_listener_io(hfsbi_io *io, unsigned events) {
                 hfsbi_accept_refuse(server, l->io.fd, errno);
             return; /* the peer is gone again, or there is no other */
         }
-        if (!l->local)
-            (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
-        hfsbi_conn_add(l, fd, (const struct sockaddr *)(const void *)&peer);
+        hfsbi_accept_take(l, fd, &peer);
     }
 }
 
@@ -317,6 +362,9 @@ static void hfsbi_limits_set(hfsbi_limits *limits, const hfsb_server_opts *o) {
     limits->max_body = hfsbi_limit_size(o->max_body, (size_t)64 << 20);
     limits->max_bodies = hfsbi_limit_size(o->max_bodies, (size_t)256 << 20);
     limits->max_connections = hfsbi_limit_size(o->max_connections, 1024);
+    limits->max_per_peer =
+        hfsbi_limit_size(o->max_per_peer, (limits->max_connections + 1) / 2);
+    limits->local_is_free = o->max_per_peer == 0;
     limits->min_rate = hfsbi_limit_size(o->min_rate, 1024);
     limits->head_ms = hfsbi_limit_ms(o->head_ms, 10000);
     limits->body_ms = hfsbi_limit_ms(o->body_ms, 30000);

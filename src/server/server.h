@@ -46,6 +46,11 @@ typedef struct hfsb_server_opts {
                                   been sending a head or a body without an
                                   accepted token, for longest (at least a
                                   second) */
+    size_t    max_per_peer;    /* ... from one IPv4 address or IPv6 network of
+                                  64 bits; beyond that they replace each
+                                  other, or are closed (0: half of
+                                  max_connections, and any number from
+                                  loopback) */
     long long head_ms;     /* for the complete head; also for a complete body
                           that is discarded, or was sent without a valid
                           token (0: 10,000) */

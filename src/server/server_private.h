@@ -154,6 +154,11 @@ typedef enum hfsbi_input {
     HFSBI_INPUT_ENDED /* everything up to that end has been read */
 } hfsbi_input;
 
+typedef struct hfsbi_peer {
+    unsigned char address[16];
+    unsigned char family; /* 4, 6, or 0: a Unix socket */
+} hfsbi_peer;
+
 typedef struct hfsbi_unread {
     char  *ptr; /* wiped before it is freed: heads hold tokens */
     size_t len, cap;
@@ -180,8 +185,7 @@ typedef struct hfsbi_conn {
     size_t           held;   /* bytes of half a head in the kernel */
     hfsbi_input      input;
     bool             close_after; /* this reply is the last one */
-    unsigned char    address[16]; /* of the peer */
-    unsigned char    family;      /* 4, 6 or 0 */
+    hfsbi_peer       peer;
 } hfsbi_conn;
 
 /* ---- a request ---- */
@@ -254,6 +258,8 @@ struct hfsb_request {
 typedef struct hfsbi_limits {
     hfsb_http_limits http;
     size_t           max_body, max_bodies, max_connections, min_rate;
+    size_t           max_per_peer;
+    bool             local_is_free; /* max_per_peer is not for loopback */
     long long        head_ms, body_ms, idle_ms, stop_ms;
 } hfsbi_limits;
 
@@ -315,9 +321,11 @@ HFSBI_FN void hfsbi_server_accept(hfsb_server *server, bool on);
 
 /* ---- conn.c ---- */
 
+/* Reads the address of a peer. */
+HFSBI_FN hfsbi_peer hfsbi_peer_of(const struct sockaddr *address);
 /* Adds a connection that listener accepted; takes over fd. */
 HFSBI_FN void hfsbi_conn_add(hfsbi_listener *listener, int fd,
-                             const struct sockaddr *peer);
+                             const hfsbi_peer *peer);
 /* Puts the connection into the list of those to settle. */
 HFSBI_FN void hfsbi_conn_touch(hfsbi_conn *conn);
 /* Acts on what happened to the touched connections: continues with the next

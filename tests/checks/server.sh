@@ -108,7 +108,7 @@ printf 'header = "X-Sandbox-Authorization: Bearer %s"\n' "$token" > auth
 run help 0 "$server" --help
 for option in --host --port --unix --listen-fd --work-dir --root --deny --token-file \
     --token-fd --no-auth --public --allow-host --timeout --max-timeout \
-    --max-running --max-connections --max-body --threads --log --quiet \
+    --max-running --max-connections --max-per-peer --max-body --threads --log --quiet \
     --kill-on-disconnect --version; do
     has help "$out" " $option"
 done

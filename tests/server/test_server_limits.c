@@ -201,6 +201,58 @@ static int without_descriptors(void) {
     return t_failed ? 1 : 0;
 }
 
+/* Connects from another address of loopback. */
+static ts_conn connect_from(const ts_server *s, const char *from) {
+    struct sockaddr_in a;
+    ts_conn            c = HFSB_INIT;
+    memset(&a, 0, sizeof a);
+    a.sin_family = AF_INET;
+    T_CHECK(inet_pton(AF_INET, from, &a.sin_addr) == 1);
+    c.fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    T_CHECK(!bind(c.fd, (struct sockaddr *)&a, sizeof a));
+    a.sin_port = htons((unsigned short)s->port);
+    a.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    T_CHECK(!connect(c.fd, (struct sockaddr *)&a, sizeof a));
+    return c;
+}
+
+/* The fourth connection of an address is closed, or replaces an old one of the
+   same address. Others have room. */
+static void one_address_has_a_part_of_all_connections(void) {
+    enum { MAX = 3 };
+    hfsb_server_opts o = HFSB_INIT;
+    ts_server        s;
+    ts_conn          c[MAX], more, other;
+    size_t           i;
+    o.max_per_peer = MAX;
+    tc_start(&s, &o);
+    other = connect_from(&s, "127.0.0.3");
+    T_CHECK(tc_lives(&other));
+    for (i = 0; i < MAX; i++) {
+        c[i] = connect_from(&s, "127.0.0.2");
+        usleep(5000); /* each a little later */
+        T_CHECK(ts_send(&c[i], i ? HFSB_LIT("GET /hello HTTP/1.1\r\nX")
+                                 : HFSB_LIT(TC_GET("/hold"))));
+    }
+    T_CHECK(tc_becomes(&tc.holding, 1));
+    more = connect_from(&s, "127.0.0.2");
+    T_CHECK(ts_closes(&more, 5000));
+    ts_hang_up(&more);
+    usleep(1100000); /* now they are old */
+    more = connect_from(&s, "127.0.0.2");
+    T_CHECK(tc_lives(&more) && tc_lives(&other));
+    T_CHECK(ts_closes(&c[1], 5000) && !ts_more(&c[2], 0) && !c[2].ended);
+    ts_hang_up(&c[2]);
+    ts_hang_up(&more);
+    more = connect_from(&s, "127.0.0.3");
+    T_CHECK(tc_lives(&more));
+    tc_release(s.server);
+    for (i = 0; i < MAX; i++) ts_hang_up(&c[i]);
+    ts_hang_up(&more);
+    ts_hang_up(&other);
+    ts_end(&s, false);
+}
+
 static void server_survives_fd_exhaustion(void) {
     int   status = -1;
     pid_t pid = fork();
@@ -672,6 +724,7 @@ static void all_bodies_share_max_bodies(void) {
 int main(void) {
     tt_begin();
     TT_RUN(server_survives_fd_exhaustion);
+    TT_RUN(one_address_has_a_part_of_all_connections);
     TT_RUN(new_connection_replaces_an_idle_one);
     TT_RUN(new_connection_replaces_a_slow_stranger);
     TT_RUN(a_new_connection_waits_for_room);
