@@ -12,7 +12,9 @@
      GET    /api/health, /healthz        for probes, without a token
      GET    /api/metrics                 for Prometheus
 
-   The tools live in the server's loop. The object is a part of the server:
+   The tools live in the server's loop. They oversee those of MCP sessions: the
+   routes for jobs, kill and the figures cover all commands of the server. The
+   object is a part of the server:
    end() cancels calls and kills commands, free() closes the tools. Once a
    route refers to the object, only free() may free it. */
 #include "api_private.h"
@@ -399,11 +401,12 @@ static hfsbi_api *hfsbi_api_new(hfsb_server                    *server,
     if (!(o.timeout > 0)) o.timeout = HFSBI_API_TIMEOUT;
     if (!o.alloc.fn) o.alloc = *alloc;
     o.session = false; /* requests do not share a session */
-    if (hfsbi_tools_open_in(hfsbi_server_loop(server), &o, &api->tools, err) !=
-        HFSB_OK) {
+    if (hfsbi_tools_open_in(hfsbi_server_group(server), &o, &api->tools,
+                            err) != HFSB_OK) {
         hfsbi_array_free(alloc, api, 1, sizeof *api);
         return NULL;
     }
+    hfsbi_tools_oversee(api->tools);
     api->alloc = *alloc;
     api->server = server;
     api->loop = hfsbi_server_loop(server);

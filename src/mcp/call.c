@@ -38,9 +38,9 @@ static void hfsbi_mcp_session_free(hfsbi_mcp_session *session, bool at_once) {
     hfsbi_array_free(&mcp->alloc, session, 1, sizeof *session);
 }
 
-/* True when a command of the session runs or waits. */
+/* True when a command of the session runs or waits, or is being asked for. */
 static bool hfsbi_mcp_session_works(const hfsbi_mcp_session *session) {
-    return session->tools && hfsb_tools_busy(session->tools);
+    return session->tools && hfsbi_tools_in_use(session->tools);
 }
 
 /* How much is lost with a session: nothing (some hosts open one only to list

@@ -239,7 +239,8 @@ static hfsb_status hfsbi_mcp_open_tools(hfsb_mcp              *mcp,
     if (!hfsbi_mcp_offers(mcp, "bash")) o.no_imports = true;
     if (!hfsbi_mcp_writes(mcp))
         o.no_checks = true; /* reads start no python3 */
-    st = hfsbi_tools_open_in(mcp->loop, &o, &mcp->tools, err);
+    st = hfsbi_tools_open_in(hfsbi_server_group(mcp->server), &o, &mcp->tools,
+                             err);
     if (st != HFSB_OK) return st;
     st = hfsbi_mcp_describe(mcp);
     return st == HFSB_OK ? st : hfsbi_fail_status(err, st, "Adding MCP");

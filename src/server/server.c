@@ -437,6 +437,7 @@ static hfsb_status hfsbi_server_fill(hfsb_server            *server,
     st = hfsbi_loop_open(&o->alloc, o->max_threads, o->no_threads,
                          &server->loop, err);
     if (st != HFSB_OK) return st;
+    server->group.loop = server->loop;
     if (!hfsbi_stop_open(server))
         return hfsbi_fail_os(err, errno, "The server cannot be opened");
     return hfsbi_ok(err);
@@ -805,6 +806,10 @@ hfsb_status hfsb_server_add(hfsb_server *server, const hfsb_route *route,
 
 HFSBI_FN hfsbi_loop *hfsbi_server_loop(hfsb_server *server) {
     return server->loop;
+}
+
+HFSBI_FN hfsbi_tools_group *hfsbi_server_group(hfsb_server *server) {
+    return &server->group;
 }
 
 HFSBI_FN const hfsb_alloc *hfsbi_server_alloc(hfsb_server *server) {

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "../os/os_private.h"
+#include "../tools/tools_private.h"
 #include "server.h"
 
 /* server_private.h - the inside of the HTTP server.
@@ -29,8 +29,10 @@ typedef struct hfsbi_server_stats {
     size_t             bodies; /* bytes of request bodies in memory now */
 } hfsbi_server_stats;
 
-HFSBI_FN hfsbi_loop               *hfsbi_server_loop(hfsb_server *server);
-HFSBI_FN const hfsb_alloc         *hfsbi_server_alloc(hfsb_server *server);
+HFSBI_FN hfsbi_loop       *hfsbi_server_loop(hfsb_server *server);
+HFSBI_FN const hfsb_alloc *hfsbi_server_alloc(hfsb_server *server);
+/* The group of all tools objects in the loop of the server. */
+HFSBI_FN hfsbi_tools_group        *hfsbi_server_group(hfsb_server *server);
 HFSBI_FN const hfsbi_server_stats *hfsbi_server_stats_of(hfsb_server *server);
 /* Random hexadecimal digits, chosen when the server was opened. */
 HFSBI_FN const char *hfsbi_server_instance(const hfsb_server *server);
@@ -293,12 +295,13 @@ typedef struct hfsbi_stop {
 } hfsbi_stop;
 
 struct hfsb_server {
-    hfsb_alloc   alloc;
-    hfsbi_loop  *loop;
-    hfsbi_limits limits;
-    hfsbi_access access;
-    hfsbi_accept accept;
-    hfsbi_stop   stop;
+    hfsb_alloc        alloc;
+    hfsbi_loop       *loop;
+    hfsbi_tools_group group;
+    hfsbi_limits      limits;
+    hfsbi_access      access;
+    hfsbi_accept      accept;
+    hfsbi_stop        stop;
     void (*on_event)(void *user, const hfsb_server_event *event);
     void              *user;
     hfsb_http_field   *fields;  /* limits.http.max_fields of them */

@@ -332,7 +332,7 @@ static hfsb_status hfsbi_bash_add(hfsb_call *call, hfsbi_job_spec *spec,
     hfsb_status st =
         hfsbi_spent_check(call, hfsb_buf_str(&spec->id), call->opts.key, err);
     if (st != HFSB_OK) return st;
-    if (hfsbi_jobs_count(tools, HFSBI_JOB_WAITING) >= tools->limits.waiting)
+    if (tools->group->jobs[HFSBI_JOB_WAITING] >= tools->limits.waiting)
         return hfsbi_fail(err, HFSB_LIMIT, 0,
                           "Too many commands are waiting (%zu): try again "
                           "when some have ended.",

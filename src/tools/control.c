@@ -55,7 +55,7 @@ static void hfsbi_put_state(hfsb_buf *out, const hfsbi_job *job) {
    HFSB_NOMEM. Under the lock. */
 static hfsb_status hfsbi_job_unknown(hfsb_tools *tools, hfsb_str id,
                                      hfsb_tool_result *result, hfsb_err *err) {
-    const hfsbi_job *job = tools->jobs;
+    const hfsbi_job *job = hfsbi_jobs_first(tools);
     hfsb_buf        *out = &result->error;
     size_t           n;
     hfsbi_fail(err, HFSB_NOT_FOUND, 0, "No such job: ");
@@ -63,7 +63,8 @@ static hfsb_status hfsbi_job_unknown(hfsb_tools *tools, hfsb_str id,
     if (hfsbi_result_err(result, err) != HFSB_OK) return HFSB_NOMEM;
     hfsb_buf_append(out,
                     hfsb_cstr(job ? ". There are: " : ". There are none"));
-    for (n = 0; job && n < HFSBI_JOBS_NAMED; n++, job = job->next) {
+    for (n = 0; job && n < HFSBI_JOBS_NAMED;
+         n++, job = hfsbi_jobs_next(tools, job)) {
         if (n) hfsb_buf_append(out, HFSB_LIT(", "));
         hfsbi_put_shown(out, hfsb_cstr(job->id));
         hfsb_buf_append(out, HFSB_LIT(" ("));
@@ -76,13 +77,14 @@ static hfsb_status hfsbi_job_unknown(hfsb_tools *tools, hfsb_str id,
 
 /* Lists the jobs, the newest first, a line for each. Under the lock. */
 static hfsb_status hfsbi_jobs_result(hfsb_call *call) {
-    const hfsbi_job *job = call->tools->jobs;
+    const hfsbi_job *job = hfsbi_jobs_first(call->tools);
     hfsb_buf        *out = &call->result.output;
     long long        now = hfsb_clock_ms();
     size_t           n = 0;
     call->result.success = true;
     if (!job) hfsb_buf_append(out, HFSB_LIT("There are no jobs."));
-    for (; job && n < HFSBI_JOBS_LISTED; n++, job = job->next) {
+    for (; job && n < HFSBI_JOBS_LISTED;
+         n++, job = hfsbi_jobs_next(call->tools, job)) {
         hfsb_str what =
             hfsb_buf_str(job->spec.description.len ? &job->spec.description
                                                    : &job->spec.command);
@@ -255,7 +257,7 @@ HFSBI_FN hfsb_status hfsbi_output_result(hfsb_call *call) {
     hfsb_status st = hfsbi_page_fill(call, &p);
     if (st != HFSB_OK) return st;
     call->result.success = true;
-    job->shown = job->record.bytes;
+    if (job->tools == call->tools) job->shown = job->record.bytes;
     if (call->output.page) job->read_to = p.next;
     hfsbi_build_str(&call->fields, "id", hfsb_cstr(job->id));
     hfsbi_build_int(&call->fields, "offset", (long long)p.from);
@@ -436,7 +438,7 @@ static hfsb_status hfsbi_run_bash_output(hfsb_call *call, const void *args,
     hfsb_status              st = HFSB_OK;
     hfsbi_job               *job;
     hfsbi_loop_lock(tools->loop);
-    job = hfsbi_job_find(tools, a->id);
+    job = hfsbi_jobs_find(tools, a->id);
     if (!a->id.ptr) st = hfsbi_jobs_result(call);
     else if (job) hfsbi_output_wait_for(call, job, a, job->shown);
     else st = hfsbi_job_unknown(tools, a->id, &call->result, err);
@@ -469,7 +471,7 @@ HFSBI_FN hfsb_status hfsbi_job_input(hfsb_tools *tools, hfsb_str id,
     hfsbi_job  *job;
     hfsb_status st;
     hfsbi_loop_lock(tools->loop);
-    job = hfsbi_job_find(tools, id);
+    job = hfsbi_jobs_find(tools, id);
     if (!job) {
         st = hfsbi_job_unknown(tools, id, result, &err);
     } else if (job->state != HFSBI_JOB_RUNNING) {
@@ -517,7 +519,7 @@ static void hfsbi_input_listen(hfsb_call *call, const hfsbi_input_args *a,
     output.wait_ms = a->wait_ms;
     output.page = a->page;
     hfsb_buf_truncate(&call->result.output, 0);
-    hfsbi_output_wait_for(call, hfsbi_job_find(call->tools, a->id), &output,
+    hfsbi_output_wait_for(call, hfsbi_jobs_find(call->tools, a->id), &output,
                           heard);
     call->output.pauses = true;
 }
@@ -534,7 +536,7 @@ static hfsb_status hfsbi_run_bash_input(hfsb_call *call, const void *args,
                           "Give \"text\" (a string), \"eof\" (true), or "
                           "both.");
     hfsbi_loop_lock(tools->loop);
-    job = hfsbi_job_find(tools, a->id);
+    job = hfsbi_jobs_find(tools, a->id);
     heard = job ? job->record.bytes : 0;
     st = hfsbi_job_input(tools, a->id, a->text, a->eof, &call->result);
     if (st == HFSB_OK && call->result.success && (a->page || call->opts.page))
@@ -572,13 +574,15 @@ static hfsb_status hfsbi_kill_begin(hfsb_call *call, hfsbi_job *only) {
     hfsb_tools *tools = call->tools;
     hfsbi_job  *job;
     size_t      n = 0;
-    for (job = tools->jobs; job; job = job->next) n++;
+    for (job = hfsbi_jobs_first(tools); job; job = hfsbi_jobs_next(tools, job))
+        n++;
     call->killed.list =
         (hfsbi_job **)hfsbi_array(&tools->alloc, n + 1, sizeof(hfsbi_job *));
     if (!call->killed.list) return HFSB_NOMEM;
     call->killed.cap = n + 1;
     call->killed.one = only != NULL;
-    for (job = tools->jobs; job; job = job->next) {
+    for (job = hfsbi_jobs_first(tools); job;
+         job = hfsbi_jobs_next(tools, job)) {
         if (only ? job != only : !hfsbi_kill_may(call, job)) continue;
         if (!hfsbi_job_kill(tools, job)) continue;
         job->users++;
@@ -646,7 +650,7 @@ static hfsb_status hfsbi_run_kill(hfsb_call *call, const void *args,
     hfsbi_job  *only = NULL;
     hfsb_status st;
     hfsbi_loop_lock(tools->loop);
-    if (id.ptr) only = hfsbi_job_find(tools, id);
+    if (id.ptr) only = hfsbi_jobs_find(tools, id);
     st = id.ptr && !only ? hfsbi_job_unknown(tools, id, &call->result, err)
                          : hfsbi_kill_begin(call, only);
     hfsbi_loop_unlock(tools->loop);

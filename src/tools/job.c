@@ -7,9 +7,10 @@
                   |                      ^
                   +-- killed, expired ---+
 
-   At most max_running commands run; the others wait in order, and their
-   timeout counts from the moment they were added. No thread belongs to a job:
-   the loop of the tools steps its process, and a timer ends its wait.
+   At most max_running commands of a group of tools objects run; the others
+   wait in order, and their timeout counts from the moment they were added. No
+   thread belongs to a job: the loop of the tools steps its process, and a timer
+   ends its wait.
 
    When a command ends, the result of bash is written once and kept for
    repeats. Finished jobs are freed by age and number, except while a call
@@ -214,7 +215,22 @@ static void hfsbi_span_end(hfsb_tools *tools, hfsbi_job *job) {
 
 /* ---- one job ---- */
 
+static void hfsbi_job_enter(hfsbi_job *job, hfsbi_job_state state) {
+    hfsbi_tools_group *group = job->tools->group;
+    group->jobs[job->state]--;
+    group->jobs[state]++;
+    job->state = state;
+}
+
+/* Lets the object look at its calls, and the one that oversees the group. */
+static void hfsbi_job_stir(hfsbi_job *job) {
+    hfsb_tools *overseer = job->tools->group->overseer;
+    hfsbi_tools_stir(job->tools);
+    if (overseer) hfsbi_tools_stir(overseer);
+}
+
 static void hfsbi_job_free(hfsb_tools *tools, hfsbi_job *job) {
+    tools->group->jobs[job->state]--;
     hfsbi_loop_timer_clear(tools->loop, &job->timer);
     hfsb_proc_close(job->proc);
     hfsbi_record_free(&job->record);
@@ -232,7 +248,7 @@ static void hfsbi_job_output(void *user, hfsb_proc_stream stream,
    did not start, or NULL. */
 static void hfsbi_job_finish(hfsbi_job *job, const hfsb_err *err) {
     hfsbi_loop_timer_clear(job->tools->loop, &job->timer);
-    job->state = HFSBI_JOB_DONE;
+    hfsbi_job_enter(job, HFSBI_JOB_DONE);
     job->ended = hfsb_clock_ms();
     hfsbi_record_finish(&job->record);
     job->status = hfsbi_bash_result(job, err);
@@ -245,7 +261,7 @@ static void hfsbi_job_finish(hfsbi_job *job, const hfsb_err *err) {
     hfsb_buf_free(&job->spec.input);
     hfsb_buf_free(&job->spec.env);
     job->tools->job_ended = true;
-    hfsbi_tools_stir(job->tools);
+    hfsbi_job_stir(job);
 }
 
 /* The command has ended. */
@@ -271,7 +287,7 @@ static void hfsbi_job_changed(void *user, hfsb_proc *proc, bool done) {
     (void)proc;
     for (; call; call = call->next_waiting)
         if (call->streams && call->job == job) call->listener.heard = true;
-    hfsbi_tools_stir(job->tools);
+    hfsbi_job_stir(job);
     if (done) hfsbi_job_end(job);
 }
 
@@ -326,7 +342,7 @@ static void hfsbi_job_start(hfsb_tools *tools, hfsbi_job *job) {
         return;
     }
     hfsbi_loop_timer_clear(tools->loop, &job->timer);
-    job->state = HFSBI_JOB_RUNNING;
+    hfsbi_job_enter(job, HFSBI_JOB_RUNNING);
     job->pid = hfsb_proc_status(job->proc).pid;
     hfsbi_span_begin(tools, job);
     hfsbi_proc_attach(job->proc, tools->loop, hfsbi_job_changed, job);
@@ -337,6 +353,34 @@ static void hfsbi_job_start(hfsb_tools *tools, hfsbi_job *job) {
 HFSBI_FN hfsbi_job *hfsbi_job_find(hfsb_tools *tools, hfsb_str id) {
     hfsbi_job *job = tools->jobs;
     while (job && !hfsb_str_equal(hfsb_cstr(job->id), id)) job = job->next;
+    return job;
+}
+
+/* The newest job of the next object of the group that has one. */
+static hfsbi_job *hfsbi_jobs_of_others(const hfsb_tools *tools,
+                                       const hfsb_tools *other) {
+    while (other && (other == tools || !other->jobs))
+        other = other->group_next;
+    return other ? other->jobs : NULL;
+}
+
+HFSBI_FN hfsbi_job *hfsbi_jobs_first(const hfsb_tools *tools) {
+    if (tools->jobs || tools->group->overseer != tools) return tools->jobs;
+    return hfsbi_jobs_of_others(tools, tools->group->first);
+}
+
+HFSBI_FN hfsbi_job *hfsbi_jobs_next(const hfsb_tools *tools,
+                                    const hfsbi_job  *job) {
+    if (job->next || tools->group->overseer != tools) return job->next;
+    return hfsbi_jobs_of_others(tools, job->tools == tools
+                                           ? tools->group->first
+                                           : job->tools->group_next);
+}
+
+HFSBI_FN hfsbi_job *hfsbi_jobs_find(const hfsb_tools *tools, hfsb_str id) {
+    hfsbi_job *job = hfsbi_jobs_first(tools);
+    while (job && !hfsb_str_equal(hfsb_cstr(job->id), id))
+        job = hfsbi_jobs_next(tools, job);
     return job;
 }
 
@@ -380,15 +424,26 @@ HFSBI_FN void hfsbi_jobs_drop_old(hfsb_tools *tools) {
     }
 }
 
-HFSBI_FN void hfsbi_jobs_start(hfsb_tools *tools) {
-    while (hfsbi_jobs_count(tools, HFSBI_JOB_RUNNING) <
-           tools->limits.running) {
-        hfsbi_job *job, *oldest = NULL; /* the list has the newest first */
+/* Returns the job that has waited longest and may start now, or NULL. The
+   lists have the newest first. */
+static hfsbi_job *hfsbi_jobs_oldest(const hfsbi_tools_group *group) {
+    hfsbi_job        *oldest = NULL, *job;
+    const hfsb_tools *tools = group->first;
+    if (!group->jobs[HFSBI_JOB_WAITING]) return NULL;
+    for (; tools; tools = tools->group_next) {
+        if (group->jobs[HFSBI_JOB_RUNNING] >= tools->limits.running) continue;
         for (job = tools->jobs; job; job = job->next)
-            if (job->state == HFSBI_JOB_WAITING) oldest = job;
-        if (!oldest) return;
-        hfsbi_job_start(tools, oldest);
+            if (job->state == HFSBI_JOB_WAITING &&
+                (!oldest || job->created <= oldest->created))
+                oldest = job;
     }
+    return oldest;
+}
+
+HFSBI_FN void hfsbi_jobs_start(hfsbi_tools_group *group) {
+    hfsbi_job *job;
+    while ((job = hfsbi_jobs_oldest(group)) != NULL)
+        hfsbi_job_start(job->tools, job);
 }
 
 /* Sets id and marker. Callers may give the same id to two tools objects, so
@@ -438,7 +493,9 @@ HFSBI_FN hfsbi_job *hfsbi_job_add(hfsb_tools *tools, hfsbi_job_spec *spec,
     job->created = hfsb_clock_ms();
     job->next = tools->jobs;
     tools->jobs = job;
-    hfsbi_jobs_start(tools);
+    tools->group->jobs[HFSBI_JOB_WAITING]++;
+    tools->group->ever++;
+    hfsbi_jobs_start(tools->group);
     if (job->state == HFSBI_JOB_WAITING && job->spec.timeout > 0)
         hfsbi_loop_timer(tools->loop, &job->timer,
                          job->created +
@@ -539,12 +596,13 @@ hfsb_status hfsb_tools_jobs(hfsb_tools *tools, hfsb_str id, hfsb_buf *out,
     hfsb_status      st;
     hfsbi_build_init(&list, &out->alloc);
     hfsbi_loop_lock(tools->loop);
-    job = id.len ? hfsbi_job_find(tools, id) : tools->jobs;
+    job = id.len ? hfsbi_jobs_find(tools, id) : hfsbi_jobs_first(tools);
     if (id.len && job) {
         hfsbi_build_job(&list, job, now);
     } else if (!id.len) {
         hfsbi_build_array(&list, NULL);
-        for (; job; job = job->next) hfsbi_build_job(&list, job, now);
+        for (; job; job = hfsbi_jobs_next(tools, job))
+            hfsbi_build_job(&list, job, now);
         hfsbi_build_end(&list);
     }
     hfsbi_loop_unlock(tools->loop);
@@ -563,7 +621,7 @@ hfsb_status hfsb_tools_jobs(hfsb_tools *tools, hfsb_str id, hfsb_buf *out,
 HFSBI_FN bool hfsbi_job_exists(hfsb_tools *tools, hfsb_str id) {
     bool found;
     hfsbi_loop_lock(tools->loop);
-    found = hfsbi_job_find(tools, id) != NULL;
+    found = hfsbi_jobs_find(tools, id) != NULL;
     hfsbi_loop_unlock(tools->loop);
     return found;
 }
@@ -580,9 +638,9 @@ HFSBI_FN void hfsbi_jobs_end(hfsb_tools *tools, hfsb_str id) {
 HFSBI_FN hfsbi_jobs_figures hfsbi_jobs_count_all(hfsb_tools *tools) {
     hfsbi_jobs_figures f = HFSB_INIT;
     hfsbi_loop_lock(tools->loop);
-    f.running = hfsbi_jobs_count(tools, HFSBI_JOB_RUNNING);
-    f.waiting = hfsbi_jobs_count(tools, HFSBI_JOB_WAITING);
-    f.ever = tools->job_count;
+    f.running = tools->group->jobs[HFSBI_JOB_RUNNING];
+    f.waiting = tools->group->jobs[HFSBI_JOB_WAITING];
+    f.ever = tools->group->ever;
     hfsbi_loop_unlock(tools->loop);
     return f;
 }

@@ -158,11 +158,52 @@ static hfsb_status hfsbi_tools_fill(hfsb_tools            *tools,
     return HFSB_OK;
 }
 
+/* ---- the group ---- */
+
+static void hfsbi_tools_join(hfsb_tools *tools) {
+    hfsbi_tools_group *group = tools->group;
+    hfsbi_loop_lock(tools->loop);
+    tools->group_next = group->first;
+    group->first = tools;
+    hfsbi_loop_unlock(tools->loop);
+}
+
+/* The places of its commands are free for others. */
+static void hfsbi_tools_leave(hfsb_tools *tools) {
+    hfsbi_tools_group *group = tools->group;
+    hfsb_tools       **link = &group->first;
+    hfsbi_loop_lock(tools->loop);
+    while (*link && *link != tools) link = &(*link)->group_next;
+    if (*link) *link = tools->group_next;
+    if (group->overseer == tools) group->overseer = NULL;
+    if (group->first) {
+        group->first->job_ended = true;
+        hfsbi_tools_stir(group->first);
+    }
+    hfsbi_loop_unlock(tools->loop);
+}
+
+HFSBI_FN void hfsbi_tools_oversee(hfsb_tools *tools) {
+    hfsbi_loop_lock(tools->loop);
+    tools->group->overseer = tools;
+    hfsbi_loop_unlock(tools->loop);
+}
+
+HFSBI_FN bool hfsbi_tools_in_use(hfsb_tools *tools) {
+    const hfsbi_job *job;
+    hfsbi_loop_lock(tools->loop);
+    for (job = tools->jobs; job; job = job->next)
+        if (job->state != HFSBI_JOB_DONE || job->users) break;
+    hfsbi_loop_unlock(tools->loop);
+    return job != NULL;
+}
+
 HFSBI_FN void hfsbi_tools_free(hfsb_tools *tools) {
     hfsb_alloc alloc = tools->alloc;
     if (tools->loop) {
         hfsbi_onces_free(tools);
         hfsbi_jobs_free(tools);
+        hfsbi_tools_leave(tools);
         hfsbi_loop_unpost(tools->loop, &tools->look);
     }
     hfsbi_checker_close(tools->checker);
@@ -191,7 +232,7 @@ static void hfsbi_tools_look(hfsbi_task *task) {
     tools->looks = false;
     if (tools->job_ended) {
         tools->job_ended = false;
-        hfsbi_jobs_start(tools);
+        hfsbi_jobs_start(tools->group);
         hfsbi_jobs_drop_old(tools);
     }
     hfsbi_calls_notify(tools);
@@ -203,11 +244,12 @@ static hfsb_status hfsbi_tools_open_loop(hfsb_tools *tools, hfsb_err *err) {
         hfsbi_loop_open(&tools->alloc, 0, true, &tools->loop, err);
     if (st != HFSB_OK) return st;
     tools->own_loop = true;
+    tools->alone.loop = tools->loop;
     if (hfsbi_wake_open(tools->host.pipe)) return HFSB_OK;
     return hfsbi_fail_os(err, errno, "The tools cannot be opened");
 }
 
-HFSBI_FN hfsb_status hfsbi_tools_open_in(hfsbi_loop            *loop,
+HFSBI_FN hfsb_status hfsbi_tools_open_in(hfsbi_tools_group     *group,
                                          const hfsb_tools_opts *opts,
                                          hfsb_tools **out, hfsb_err *err) {
     hfsb_tools_opts none = HFSB_INIT;
@@ -221,7 +263,8 @@ HFSBI_FN hfsb_status hfsbi_tools_open_in(hfsbi_loop            *loop,
     memset(tools, 0, sizeof *tools);
     tools->alloc = where.alloc = opts->alloc;
     hfsbi_seen_init(&tools->seen, &opts->alloc);
-    tools->loop = loop;
+    tools->group = group ? group : &tools->alone;
+    tools->loop = tools->group->loop;
     tools->look.done = hfsbi_tools_look;
     tools->host.pipe[0] = tools->host.pipe[1] = -1;
     where.work_dir = opts->work_dir;
@@ -234,11 +277,12 @@ HFSBI_FN hfsb_status hfsbi_tools_open_in(hfsbi_loop            *loop,
     if (st != HFSB_OK) hfsbi_fail_status(err, st, "Opening the tools");
     if (st == HFSB_OK) st = hfsb_root_open(&where, &tools->place, err);
     if (st == HFSB_OK && tools->checker) tools->checker->place = tools->place;
-    if (st == HFSB_OK && !loop) st = hfsbi_tools_open_loop(tools, err);
+    if (st == HFSB_OK && !group) st = hfsbi_tools_open_loop(tools, err);
     if (st != HFSB_OK) {
         hfsbi_tools_free(tools);
         return st;
     }
+    hfsbi_tools_join(tools);
     *out = tools;
     return hfsbi_ok(err);
 }
@@ -278,7 +322,8 @@ HFSBI_FN hfsb_status hfsbi_tools_open_like(const hfsb_tools *like,
     }
     o.no_keeper = like->no_keeper;
     o.alloc = like->alloc;
-    st = hfsbi_tools_open_in(like->own_loop ? NULL : like->loop, &o, out, err);
+    st =
+        hfsbi_tools_open_in(like->own_loop ? NULL : like->group, &o, out, err);
     if (st == HFSB_OK) hfsbi_tools_borrow(*out, like);
     return st;
 }

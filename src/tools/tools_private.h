@@ -446,6 +446,17 @@ enum {
     HFSBI_JOB_SPANS = 128 /* sessions of commands remembered */
 };
 
+/* Tools objects in one loop: those of a server, or one alone. The limits of
+   their commands count all of these. One of them may oversee the group: its
+   calls reach the jobs of all. Protected by the lock of the loop. */
+typedef struct hfsbi_tools_group {
+    hfsbi_loop   *loop;
+    hfsb_tools   *first;    /* newest first */
+    hfsb_tools   *overseer; /* or NULL */
+    size_t        jobs[HFSBI_JOB_DONE + 1]; /* by state */
+    unsigned long ever;                     /* jobs added */
+} hfsbi_tools_group;
+
 /* The request for a command; owns its texts. */
 typedef struct hfsbi_job_spec {
     hfsb_buf id; /* the caller's, or empty */
@@ -501,8 +512,17 @@ HFSBI_FN hfsb_str hfsbi_env_name(const char *entry);
 
 /* The functions from here to hfsbi_jobs_free() run under the lock. */
 
-/* Returns the job with that id, or NULL. */
+/* Returns the job of this object with that id, or NULL. */
 HFSBI_FN hfsbi_job *hfsbi_job_find(hfsb_tools *tools, hfsb_str id);
+
+/* The jobs that may be named in calls of this object, one after the other,
+   NULL at the end: its own, newest first, and if it oversees its group those
+   of all others. */
+HFSBI_FN hfsbi_job *hfsbi_jobs_first(const hfsb_tools *tools);
+HFSBI_FN hfsbi_job *hfsbi_jobs_next(const hfsb_tools *tools,
+                                    const hfsbi_job  *job);
+/* Returns the one with that id, or NULL. */
+HFSBI_FN hfsbi_job *hfsbi_jobs_find(const hfsb_tools *tools, hfsb_str id);
 
 /* Adds a job and starts it when a place is free. Moves the texts out of *spec
    and leaves it empty. An empty id is replaced by a generated one; call gives
@@ -519,8 +539,9 @@ HFSBI_FN bool hfsbi_job_kill(hfsb_tools *tools, hfsbi_job *job);
 HFSBI_FN size_t hfsbi_jobs_count(const hfsb_tools *tools,
                                  hfsbi_job_state   state);
 
-/* Starts waiting jobs, the oldest first, while places are free. */
-HFSBI_FN void hfsbi_jobs_start(hfsb_tools *tools);
+/* Starts waiting jobs of the group, the oldest first, while places are
+   free. */
+HFSBI_FN void hfsbi_jobs_start(hfsbi_tools_group *group);
 /* Frees finished jobs that are too old or too many, and drops the text of
    others when there is too much of it. The idempotency record of a job is kept
    after its text is dropped. */
@@ -540,7 +561,8 @@ HFSBI_FN void hfsbi_jobs_step(hfsb_tools *tools);
    process groups of running commands. Takes the lock. */
 HFSBI_FN size_t hfsbi_tools_sweep(hfsb_tools *tools, bool hard);
 
-/* True when there is a job with that id. Takes the lock. */
+/* True when there is a job with that id, see hfsbi_jobs_find(). Takes the
+   lock. */
 HFSBI_FN bool hfsbi_job_exists(hfsb_tools *tools, hfsb_str id);
 /* Asks one job, or with an empty id all jobs, to end; does not wait. Takes the
    lock. */
@@ -548,10 +570,10 @@ HFSBI_FN void hfsbi_jobs_end(hfsb_tools *tools, hfsb_str id);
 
 typedef struct hfsbi_jobs_figures {
     size_t        running, waiting; /* now */
-    unsigned long ever;             /* jobs added since the object opened */
+    unsigned long ever;             /* jobs added so far */
 } hfsbi_jobs_figures;
 
-/* Takes the lock. */
+/* Of the whole group. Takes the lock. */
 HFSBI_FN hfsbi_jobs_figures hfsbi_jobs_count_all(hfsb_tools *tools);
 
 /* ==== call.c: calls ====================================================== */
@@ -930,8 +952,11 @@ struct hfsb_tools {
     char               prefix[16]; /* of job ids */
     hfsbi_loop        *loop;
     bool               own_loop; /* else that of a server */
+    hfsbi_tools_group *group;
+    hfsbi_tools_group  alone; /* the group of an object with its own loop */
 
     /* protected by the lock of the loop */
+    hfsb_tools      *group_next;
     hfsbi_tools_host host;
     hfsbi_task       look;      /* posted when calls may have news */
     bool             looks;     /* it is posted */
@@ -945,13 +970,20 @@ struct hfsb_tools {
     hfsbi_tools_left left;
 };
 
-/* hfsb_tools_open() in the loop of a server, which drives the object and must
-   outlive it. NULL: a loop of its own. */
-HFSBI_FN hfsb_status hfsbi_tools_open_in(hfsbi_loop            *loop,
+/* hfsb_tools_open() in the group of a server, whose loop drives the object; the
+   group must outlive it. NULL: a loop of its own. */
+HFSBI_FN hfsb_status hfsbi_tools_open_in(hfsbi_tools_group     *group,
                                          const hfsb_tools_opts *opts,
                                          hfsb_tools **out, hfsb_err *err);
 
-/* Opens another object with the options of `like`, in the same loop. `like`
+/* Lets the object oversee its group. */
+HFSBI_FN void hfsbi_tools_oversee(hfsb_tools *tools);
+
+/* True while a command runs or waits, or a call refers to a job: then the
+   object must not be freed. Takes the lock. */
+HFSBI_FN bool hfsbi_tools_in_use(hfsb_tools *tools);
+
+/* Opens another object with the options of `like`, in the same group. `like`
    must outlive it: environment and root are shared. The options of its
    caller need not exist any more. Returns as hfsb_tools_open(). */
 HFSBI_FN hfsb_status hfsbi_tools_open_like(const hfsb_tools *like,

@@ -441,13 +441,15 @@ static void a_host_can_drive_the_loop(void) {
 
 static void a_loop_drives_a_tools_command(void) {
     hfsbi_loop      *loop = loop_open(0);
+    hfsbi_tools_group group = HFSB_INIT;
     hfsb_tools      *tools = NULL;
     hfsb_json_doc    json = HFSB_INIT;
     hfsb_call       *call = NULL;
     hfsb_tool_result result;
     long long        begin = hfsb_clock_ms();
     int              turned = 0;
-    if (hfsbi_tools_open_in(loop, NULL, &tools, NULL) != HFSB_OK) abort();
+    group.loop = loop;
+    if (hfsbi_tools_open_in(&group, NULL, &tools, NULL) != HFSB_OK) abort();
     if (hfsb_json_parse(HFSB_LIT("{\"command\":\"sleep 0.1; echo hello\"}"),
                         NULL, &json, NULL) != HFSB_OK)
         abort();
