@@ -1288,8 +1288,8 @@ typedef struct hfsb_root_opts {
     hfsb_str root;     /* every path must lie beneath this directory (empty:
                             anywhere). The kernel resolves each path from the
                             opened root, so no "..", symlink, magic link of
-                            /proc or race leads outside; absolute symlinks are
-                            refused */
+                            /proc or race leads outside; an absolute symlink
+                            must name a place beneath the same root */
     const char *const *more_roots; /* other directories beneath which paths may
                             lie; needs `root`. An absolute path belongs to the
                             first root that contains it, a relative one to
@@ -11336,12 +11336,10 @@ static void hfsbi_put_verbatim(hfsbi_rewriter *r, size_t pos) {
 
 /* True when a cut at pos would fall between two blanks of a run. */
 static bool hfsbi_cuts_run(hfsb_str s, size_t pos, unsigned folds) {
-    size_t len, back = pos;
+    size_t len;
     if (!(folds & HFSBI_FOLD_RUNS) || pos == 0 || pos >= s.len) return false;
-    do back--;
-    while (back > 0 && ((unsigned char)s.ptr[back] & 0xC0u) == 0x80u);
     return hfsbi_blank_at(s, pos, folds, &len) &&
-           hfsbi_blank_at(s, back, folds, &len);
+           hfsbi_blank_at(s, hfsbi_utf8_floor(s, pos - 1), folds, &len);
 }
 
 /* Length of the common head of an old line and a new line, without a part of a
@@ -22128,6 +22126,9 @@ void hfsb_sse_free(hfsb_sse *sse) {
 #include <time.h>
 #include <unistd.h>
 
+#ifdef __linux__
+#include <sys/vfs.h>
+#endif
 #if defined(__linux__) && !defined(HFSBI_PORTABLE)
 #define HFSBI_LINUX 1
 #include <sys/syscall.h>
@@ -22187,6 +22188,11 @@ HFSBI_FN int hfsbi_openat(int dir, const char *name, int flags, mode_t mode);
 /* An exclusive flock(), tried once: false when another descriptor holds
    it. File systems without locks count as locked. */
 HFSBI_FN bool hfsbi_try_lock(int fd);
+
+/* fsync(); false with errno. True where the file system does not have it. */
+HFSBI_FN bool hfsbi_sync(int fd);
+/* The same, as far as possible, for a directory opened with HFSBI_O_SEARCH. */
+HFSBI_FN void hfsbi_sync_dir(int dir);
 
 HFSBI_FN bool hfsbi_set_nonblocking(int fd);
 
@@ -22384,21 +22390,8 @@ HFSBI_FN int hfsbi_target_stat(hfsbi_target *target);
 /* The allocator of a root, which may be NULL. */
 HFSBI_FN hfsb_alloc hfsbi_root_alloc(const hfsb_root *root);
 
-/* ---- file.c: looking and reading ---- */
-
-/* Opens the regular file at target for reading and updates target->st. */
-HFSBI_FN hfsb_status hfsbi_target_open(const hfsb_root *root, hfsb_str path,
-                                       hfsbi_target *target, int *fd,
-                                       hfsb_err *err);
-
-/* Not an errno: the deny list names the path. */
-#define HFSBI_DENIED (-1)
-
-/* Longest path that a message shows whole, in characters. */
-#define HFSBI_PATH_SHOWN 400
-
-/* Fails with the message and status for errno `code`, or HFSBI_DENIED, met
-   while resolving path or at it. */
+/* Fails with the message and status for errno `code`, met while resolving path
+   or at it. */
 HFSBI_FN hfsb_status hfsbi_file_fail_os(const hfsb_root *root, hfsb_str path,
                                         int code, const char *verb,
                                         hfsb_err *err);
@@ -22407,14 +22400,16 @@ HFSBI_FN hfsb_status hfsbi_file_fail_os(const hfsb_root *root, hfsb_str path,
 HFSBI_FN hfsb_status hfsbi_file_fail(hfsb_err *err, hfsb_status code,
                                      const char *what, hfsb_str path);
 
+/* ---- file.c: looking and reading ---- */
+
+/* Opens the regular file at target for reading and updates target->st. */
+HFSBI_FN hfsb_status hfsbi_target_open(const hfsb_root *root, hfsb_str path,
+                                       hfsbi_target *target, int *fd,
+                                       hfsb_err *err);
+
 /* HFSB_OK for a regular file; HFSB_IS_DIR or HFSB_NOT_REGULAR. */
 HFSBI_FN hfsb_status hfsbi_check_regular(hfsb_str path, mode_t mode,
                                          hfsb_err *err);
-
-/* fsync(); false with errno. True where the file system does not have it. */
-HFSBI_FN bool hfsbi_sync(int fd);
-/* The same, as far as possible, for a directory opened with HFSBI_O_SEARCH. */
-HFSBI_FN void hfsbi_sync_dir(int dir);
 
 HFSBI_FN void hfsbi_file_info_fill(hfsb_file_info    *info,
                                    const struct stat *st);
@@ -23135,6 +23130,23 @@ HFSBI_FN bool hfsbi_try_lock(int fd) {
     do rc = flock(fd, LOCK_EX | LOCK_NB);
     while (rc != 0 && errno == EINTR);
     return rc == 0 || errno != EWOULDBLOCK;
+}
+
+HFSBI_FN bool hfsbi_sync(int fd) {
+    int rc;
+#ifdef F_FULLFSYNC /* macOS: fsync() does not flush the drive's cache */
+    if (fcntl(fd, F_FULLFSYNC) == 0) return true;
+#endif
+    do rc = fsync(fd);
+    while (rc != 0 && errno == EINTR);
+    return rc == 0 || errno == EINVAL || errno == ENOSYS ||
+           errno == EOPNOTSUPP;
+}
+
+HFSBI_FN void hfsbi_sync_dir(int dir) {
+    int fd = hfsbi_openat(dir, ".", O_RDONLY | O_DIRECTORY, 0);
+    if (fd >= 0) (void)hfsbi_sync(fd);
+    hfsbi_close(&fd);
 }
 
 HFSBI_FN bool hfsbi_pipe(int fds[2]) {
@@ -24580,6 +24592,7 @@ HFSBI_FN long long hfsbi_loop_deadline(hfsbi_loop *loop) {
 
    The directory part is resolved by the kernel (openat2 with RESOLVE_BENEATH)
    or, where the kernel cannot, by a walk that opens one component at a time.
+   That one also follows absolute symlinks to places beneath the root.
    The name itself is never followed by the kernel: its symlinks are read and
    resolved like any other path. So with a root nothing is ever opened except
    from root_fd downwards. EXDEV means "outside the root" throughout.
@@ -24594,6 +24607,12 @@ HFSBI_FN long long hfsbi_loop_deadline(hfsbi_loop *loop) {
    HFSBI_DENIED. */
 /* As many symlinks as Linux follows in one path. */
 #define HFSBI_LINKS_MAX 40
+
+/* Longest path that a message shows whole, in characters. */
+#define HFSBI_PATH_SHOWN 400
+
+#define HFSBI_PROC_MAGIC 0x9fa0 /* f_type of /proc */
+#define HFSBI_DENIED     (-1) /* not an errno: the deny list names the path */
 
 /* ---- components of a path ---- */
 
@@ -24640,175 +24659,6 @@ static bool hfsbi_cut_prefix(hfsb_str prefix, hfsb_str path, hfsb_str *rest) {
     return true;
 }
 
-/* ---- directories beneath a root: by the kernel ---- */
-
-#ifdef HFSBI_LINUX
-
-/* Older headers lack it. The number is the same on every architecture that
-   uses the common table. */
-#if !defined(SYS_openat2) &&                                           \
-    (defined(__aarch64__) || defined(__arm__) || defined(__riscv) ||   \
-     defined(__i386__) || defined(__s390__) || defined(__powerpc__) || \
-     (defined(__x86_64__) && !defined(__ILP32__)))
-#define SYS_openat2 437
-#endif
-
-/* struct open_how of <linux/openat2.h>, which may be missing */
-typedef struct hfsbi_open_how {
-    uint64_t flags, mode, resolve;
-} hfsbi_open_how;
-
-/* A descriptor, or -1 with errno: ENOSYS when only the walk can decide. */
-static int hfsbi_open_by_kernel(int root, const char *path) {
-    long fd = -1;
-#ifdef SYS_openat2
-    const uint64_t no_magiclinks = 0x02, beneath = 0x08; /* RESOLVE_* */
-    hfsbi_open_how how = HFSB_INIT;
-    int            tries;
-    how.flags = (uint64_t)HFSBI_O_SEARCH;
-    how.resolve = no_magiclinks | beneath;
-    /* EAGAIN: a directory was renamed while a ".." was resolved. */
-    for (tries = 0; tries < 32; tries++) {
-        fd = syscall(SYS_openat2, root, path, &how, sizeof how);
-        if (fd >= 0 || (errno != EAGAIN && errno != EINTR)) break;
-    }
-    if (fd >= 0) return hfsbi_fd_above_2((int)fd);
-    /* EPERM comes from seccomp filters that do not know the call. ELOOP is
-       either a magic link or a real loop: the walk decides which. */
-    if (errno == EAGAIN || errno == EINTR || errno == EPERM ||
-        errno == ELOOP || errno == EINVAL || errno == E2BIG)
-        errno = ENOSYS;
-#else
-    (void)root;
-    (void)path;
-    errno = ENOSYS;
-#endif
-    return (int)fd;
-}
-#endif
-
-/* ---- directories beneath a root: by a walk ---- */
-
-/* `at` was reached from the root through the names in `done`, none of which
-   is a symlink: each was opened from its parent with O_NOFOLLOW. */
-typedef struct hfsbi_walk {
-    int      root; /* the caller's */
-    int      at;   /* closed by the walk unless it is the root */
-    hfsb_buf done; /* each name followed by a slash */
-    hfsb_buf path; /* owns the bytes of `ahead` */
-    hfsb_str ahead;
-    unsigned links; /* followed so far */
-} hfsbi_walk;
-
-static bool hfsbi_walk_enter(hfsbi_walk *w, const char *name) {
-    int fd = hfsbi_openat(w->at, name, HFSBI_O_SEARCH | O_NOFOLLOW, 0);
-    if (fd < 0) return false;
-    if (w->at != w->root) hfsbi_close(&w->at);
-    w->at = fd;
-    return true;
-}
-
-/* For "..": enters `done` without its last name, from the root. The ".." of
-   the file system is not used: the directory may have been moved outside. */
-static int hfsbi_walk_up(hfsbi_walk *w) {
-    char     name[HFSBI_NAME_SIZE];
-    size_t   end = w->done.len;
-    hfsb_str again;
-    bool     fits;
-    if (end == 0) return EXDEV;
-    end--;
-    while (end > 0 && w->done.ptr[end - 1] != '/') end--;
-    hfsb_buf_truncate(&w->done, end);
-    if (w->at != w->root) hfsbi_close(&w->at);
-    w->at = w->root;
-    again = hfsb_buf_str(&w->done);
-    while (hfsbi_take_name(&again, name, &fits))
-        if (!hfsbi_walk_enter(w, name)) return errno;
-    return 0;
-}
-
-static int hfsbi_buf_errno(hfsb_status st) {
-    return st == HFSB_OK ? 0 : st == HFSB_NOMEM ? ENOMEM : ENAMETOOLONG;
-}
-
-/* Puts the target of a symlink before the path ahead. */
-static int hfsbi_walk_follow(hfsbi_walk *w, hfsb_str target) {
-    hfsb_buf    next = HFSB_INIT;
-    hfsb_status st;
-    if (target.len == 0) return ENOENT;
-    if (target.ptr[0] == '/') return EXDEV;
-    if (++w->links > HFSBI_LINKS_MAX) return ELOOP;
-    next.alloc = w->path.alloc;
-    next.max = w->path.max;
-    hfsb_buf_append(&next, target);
-    hfsb_buf_append_byte(&next, '/');
-    st = hfsb_buf_append(&next, w->ahead);
-    hfsb_buf_free(&w->path);
-    w->path = next;
-    w->ahead = hfsb_buf_str(&w->path);
-    return hfsbi_buf_errno(st);
-}
-
-/* One component. If it becomes a symlink after readlinkat(), entering it
-   fails. */
-static int hfsbi_walk_step(hfsbi_walk *w, const char *name) {
-    char    target[PATH_MAX];
-    ssize_t n;
-    if (strcmp(name, "..") == 0) return hfsbi_walk_up(w);
-    n = readlinkat(w->at, name, target, sizeof target);
-    if (n == (ssize_t)sizeof target) return ENAMETOOLONG;
-    if (n >= 0) return hfsbi_walk_follow(w, hfsb_str_make(target, (size_t)n));
-    if (errno != EINVAL) return errno;
-    if (!hfsbi_walk_enter(w, name)) return errno;
-    return hfsbi_buf_errno(hfsb_buf_printf(&w->done, "%s/", name));
-}
-
-/* A descriptor, or -1 with errno. */
-static int hfsbi_open_by_walk(int root, const char *path,
-                              const hfsb_alloc *alloc) {
-    hfsbi_walk w = HFSB_INIT;
-    char       name[HFSBI_NAME_SIZE];
-    bool       fits = true;
-    int        code;
-    w.root = w.at = root;
-    w.done.alloc = w.path.alloc = *alloc;
-    w.path.max = (size_t)PATH_MAX * 8;
-    code = hfsbi_buf_errno(hfsb_buf_append(&w.path, hfsb_cstr(path)));
-    w.ahead = hfsb_buf_str(&w.path);
-    while (code == 0 && hfsbi_take_name(&w.ahead, name, &fits))
-        code = hfsbi_walk_step(&w, name);
-    if (code == 0 && !fits) code = ENAMETOOLONG;
-    if (code == 0 && w.at == root && !hfsbi_walk_enter(&w, ".")) code = errno;
-    hfsb_buf_free(&w.done);
-    hfsb_buf_free(&w.path);
-    if (code == 0) return w.at;
-    if (w.at != root) hfsbi_close(&w.at);
-    errno = code;
-    return -1;
-}
-
-/* The directory at path, resolved without leaving root; -1 with errno, EXDEV
-   for a path that leads outside. */
-static int hfsbi_open_beneath(int root, const char *path,
-                              const hfsb_alloc *alloc) {
-#ifdef HFSBI_LINUX
-    int fd = hfsbi_open_by_kernel(root, path);
-    if (fd >= 0 || errno != ENOSYS) return fd;
-#endif
-    if (path[0] == '/' || strlen(path) >= PATH_MAX) {
-        errno = path[0] == '/' ? EXDEV : ENAMETOOLONG;
-        return -1;
-    }
-    return hfsbi_open_by_walk(root, path, alloc);
-}
-
-/* ---- targets ---- */
-
-HFSBI_FN hfsb_alloc hfsbi_root_alloc(const hfsb_root *root) {
-    hfsb_alloc none = HFSB_INIT;
-    return root ? root->alloc : none;
-}
-
 /* Appends an absolute path as seen from the root; EXDEV when it names no
    place beneath it. This only decides where resolving begins: resolving
    itself cannot leave the root. */
@@ -24833,6 +24683,255 @@ static int hfsbi_relative_to_root(const hfsb_root *root, hfsb_str path,
     return code;
 }
 
+/* Appends an absolute symlink, found in the directory dir, as seen from the
+   root. A link of /proc leads to what its text cannot name: EXDEV. */
+static int hfsbi_link_from_root(const hfsb_root *root, int dir, hfsb_str link,
+                                hfsb_buf *out) {
+#ifdef __linux__
+    struct statfs fs;
+    if (fstatfs(dir, &fs) != 0) return errno;
+    if (fs.f_type == HFSBI_PROC_MAGIC) return EXDEV;
+#else
+    (void)dir;
+#endif
+    return hfsbi_relative_to_root(root, link, out);
+}
+
+/* ---- directories beneath a root: by the kernel ---- */
+
+#ifdef HFSBI_LINUX
+
+/* Older headers lack it. The number is the same on every architecture that
+   uses the common table. */
+#if !defined(SYS_openat2) &&                                           \
+    (defined(__aarch64__) || defined(__arm__) || defined(__riscv) ||   \
+     defined(__i386__) || defined(__s390__) || defined(__powerpc__) || \
+     (defined(__x86_64__) && !defined(__ILP32__)))
+#define SYS_openat2 437
+#endif
+
+/* struct open_how of <linux/openat2.h>, which may be missing */
+typedef struct hfsbi_open_how {
+    uint64_t flags, mode, resolve;
+} hfsbi_open_how;
+
+/* A descriptor, or -1 with errno: ENOSYS when only the walk can decide, as for
+   an absolute symlink, which the kernel takes for a way out. */
+static int hfsbi_open_by_kernel(int root, const char *path) {
+    long fd = -1;
+#ifdef SYS_openat2
+    const uint64_t no_magiclinks = 0x02, beneath = 0x08; /* RESOLVE_* */
+    hfsbi_open_how how = HFSB_INIT;
+    int            tries;
+    how.flags = (uint64_t)HFSBI_O_SEARCH;
+    how.resolve = no_magiclinks | beneath;
+    /* EAGAIN: a directory was renamed while a ".." was resolved. */
+    for (tries = 0; tries < 32; tries++) {
+        fd = syscall(SYS_openat2, root, path, &how, sizeof how);
+        if (fd >= 0 || (errno != EAGAIN && errno != EINTR)) break;
+    }
+    if (fd >= 0) return hfsbi_fd_above_2((int)fd);
+    /* EPERM comes from seccomp filters that do not know the call. ELOOP is
+       either a magic link or a real loop: the walk decides which. */
+    if (errno == EAGAIN || errno == EINTR || errno == EPERM ||
+        errno == ELOOP || errno == EINVAL || errno == E2BIG || errno == EXDEV)
+        errno = ENOSYS;
+#else
+    (void)root;
+    (void)path;
+    errno = ENOSYS;
+#endif
+    return (int)fd;
+}
+#endif
+
+/* ---- directories beneath a root: by a walk ---- */
+
+/* `at` was reached from the root through the names in `done`, none of which
+   is a symlink: each was opened from its parent with O_NOFOLLOW. */
+typedef struct hfsbi_walk {
+    const hfsb_root *place;
+    int              root; /* that of the place */
+    int              at;   /* closed by the walk unless it is the root */
+    hfsb_buf         done; /* each name followed by a slash */
+    hfsb_buf         path; /* owns the bytes of `ahead` */
+    hfsb_str         ahead;
+    unsigned         links; /* followed so far */
+} hfsbi_walk;
+
+static bool hfsbi_walk_enter(hfsbi_walk *w, const char *name) {
+    int fd = hfsbi_openat(w->at, name, HFSBI_O_SEARCH | O_NOFOLLOW, 0);
+    if (fd < 0) return false;
+    if (w->at != w->root) hfsbi_close(&w->at);
+    w->at = fd;
+    return true;
+}
+
+/* Back to the root; `done` keeps n bytes. */
+static void hfsbi_walk_restart(hfsbi_walk *w, size_t n) {
+    hfsb_buf_truncate(&w->done, n);
+    if (w->at != w->root) hfsbi_close(&w->at);
+    w->at = w->root;
+}
+
+/* For "..": enters `done` without its last name, from the root. The ".." of
+   the file system is not used: the directory may have been moved outside. */
+static int hfsbi_walk_up(hfsbi_walk *w) {
+    char     name[HFSBI_NAME_SIZE];
+    size_t   end = w->done.len;
+    hfsb_str again;
+    bool     fits;
+    if (end == 0) return EXDEV;
+    end--;
+    while (end > 0 && w->done.ptr[end - 1] != '/') end--;
+    hfsbi_walk_restart(w, end);
+    again = hfsb_buf_str(&w->done);
+    while (hfsbi_take_name(&again, name, &fits))
+        if (!hfsbi_walk_enter(w, name)) return errno;
+    return 0;
+}
+
+static int hfsbi_buf_errno(hfsb_status st) {
+    return st == HFSB_OK ? 0 : st == HFSB_NOMEM ? ENOMEM : ENAMETOOLONG;
+}
+
+/* Puts the target of a symlink before the path ahead. An absolute one must name
+   a place beneath the root, and begins there. */
+static int hfsbi_walk_follow(hfsbi_walk *w, hfsb_str target) {
+    hfsb_buf next = HFSB_INIT;
+    int      code = 0;
+    if (target.len == 0) return ENOENT;
+    if (++w->links > HFSBI_LINKS_MAX) return ELOOP;
+    next.alloc = w->path.alloc;
+    next.max = w->path.max;
+    if (target.ptr[0] == '/') {
+        code = hfsbi_link_from_root(w->place, w->at, target, &next);
+        hfsbi_walk_restart(w, 0);
+    } else {
+        hfsb_buf_append(&next, target);
+    }
+    hfsb_buf_append_byte(&next, '/');
+    hfsb_buf_append(&next, w->ahead);
+    hfsb_buf_free(&w->path);
+    w->path = next;
+    w->ahead = hfsb_buf_str(&w->path);
+    return code ? code : hfsbi_buf_errno(next.status);
+}
+
+/* One component. If it becomes a symlink after readlinkat(), entering it
+   fails. */
+static int hfsbi_walk_step(hfsbi_walk *w, const char *name) {
+    char    target[PATH_MAX];
+    ssize_t n;
+    if (strcmp(name, "..") == 0) return hfsbi_walk_up(w);
+    n = readlinkat(w->at, name, target, sizeof target);
+    if (n == (ssize_t)sizeof target) return ENAMETOOLONG;
+    if (n >= 0) return hfsbi_walk_follow(w, hfsb_str_make(target, (size_t)n));
+    if (errno != EINVAL) return errno;
+    if (!hfsbi_walk_enter(w, name)) return errno;
+    return hfsbi_buf_errno(hfsb_buf_printf(&w->done, "%s/", name));
+}
+
+/* A descriptor, or -1 with errno. */
+static int hfsbi_open_by_walk(const hfsb_root *root, const char *path) {
+    hfsbi_walk w = HFSB_INIT;
+    char       name[HFSBI_NAME_SIZE];
+    bool       fits = true;
+    int        code;
+    w.place = root;
+    w.root = w.at = root->root_fd;
+    w.done.alloc = w.path.alloc = root->alloc;
+    w.path.max = (size_t)PATH_MAX * 8;
+    code = hfsbi_buf_errno(hfsb_buf_append(&w.path, hfsb_cstr(path)));
+    w.ahead = hfsb_buf_str(&w.path);
+    while (code == 0 && hfsbi_take_name(&w.ahead, name, &fits))
+        code = hfsbi_walk_step(&w, name);
+    if (code == 0 && !fits) code = ENAMETOOLONG;
+    if (code == 0 && w.at == w.root && !hfsbi_walk_enter(&w, "."))
+        code = errno;
+    hfsb_buf_free(&w.done);
+    hfsb_buf_free(&w.path);
+    if (code == 0) return w.at;
+    if (w.at != w.root) hfsbi_close(&w.at);
+    errno = code;
+    return -1;
+}
+
+/* The directory at path, resolved without leaving root; -1 with errno, EXDEV
+   for a path that leads outside. */
+static int hfsbi_open_beneath(const hfsb_root *root, const char *path) {
+#ifdef HFSBI_LINUX
+    int fd = hfsbi_open_by_kernel(root->root_fd, path);
+    if (fd >= 0 || errno != ENOSYS) return fd;
+#endif
+    if (path[0] == '/' || strlen(path) >= PATH_MAX) {
+        errno = path[0] == '/' ? EXDEV : ENAMETOOLONG;
+        return -1;
+    }
+    return hfsbi_open_by_walk(root, path);
+}
+
+/* ---- messages ---- */
+
+HFSBI_FN hfsb_status hfsbi_file_fail(hfsb_err *err, hfsb_status code,
+                                     const char *what, hfsb_str path) {
+    hfsbi_fail(err, code, 0, "%s: ", what);
+    hfsbi_err_quote(err, path, HFSBI_PATH_SHOWN);
+    return code;
+}
+
+static hfsb_status hfsbi_fail_missing(hfsb_str path, int code, hfsb_err *err) {
+    hfsbi_file_fail(err, HFSB_NOT_FOUND, "File not found", path);
+    if (code == ENOTDIR)
+        hfsbi_err_add(err, " (a part of the path is not a directory)");
+    else if (path.len && path.ptr[0] == '~')
+        hfsbi_err_add(err, " (\"~\" is not expanded: give the full path)");
+    return HFSB_NOT_FOUND;
+}
+
+static hfsb_status hfsbi_fail_outside(const hfsb_root *root, hfsb_str path,
+                                      hfsb_err *err) {
+    const char *before = root->next ? "Path is outside the roots "
+                                    : "Path is outside the root ";
+    hfsbi_fail(err, HFSB_OUTSIDE, 0, "%s", "");
+    for (; root; root = root->next) {
+        hfsbi_err_add(err, "%s", before);
+        hfsbi_err_quote(err, hfsb_root_path(root), HFSBI_PATH_SHOWN);
+        before = ", ";
+    }
+    hfsbi_err_add(err, ": ");
+    hfsbi_err_quote(err, path, HFSBI_PATH_SHOWN);
+    return HFSB_OUTSIDE;
+}
+
+HFSBI_FN hfsb_status hfsbi_file_fail_os(const hfsb_root *root, hfsb_str path,
+                                        int code, const char *verb,
+                                        hfsb_err *err) {
+    hfsb_status st;
+    if (code == EXDEV && root && root->root_fd >= 0)
+        return hfsbi_fail_outside(root, path, err);
+    if (code == HFSBI_DENIED)
+        return hfsbi_file_fail(err, HFSB_DENIED, "Path is on the deny list",
+                               path);
+    if (code == ENOENT || code == ENOTDIR)
+        return hfsbi_fail_missing(path, code, err);
+    if (code == EISDIR)
+        return hfsbi_file_fail(err, HFSB_IS_DIR, "Is a directory", path);
+    st = code == ENAMETOOLONG || code == ELOOP ? HFSB_ARG
+                                               : hfsbi_os_status(code);
+    hfsbi_fail(err, st, 0, "Cannot %s ", verb);
+    hfsbi_err_quote(err, path, HFSBI_PATH_SHOWN);
+    hfsbi_err_add(err, ": %s", hfsbi_os_text(code));
+    return st;
+}
+
+/* ---- targets ---- */
+
+HFSBI_FN hfsb_alloc hfsbi_root_alloc(const hfsb_root *root) {
+    hfsb_alloc none = HFSB_INIT;
+    return root ? root->alloc : none;
+}
+
 /* Appends path as seen from the root or, without one, from the current
    directory. */
 static int hfsbi_path_from_root(const hfsb_root *root, hfsb_str path,
@@ -24850,8 +24949,7 @@ static int hfsbi_path_from_root(const hfsb_root *root, hfsb_str path,
 
 /* A descriptor of the directory at path, or -1 with errno. */
 static int hfsbi_root_open_dir(const hfsb_root *root, const char *path) {
-    if (root && root->root_fd >= 0)
-        return hfsbi_open_beneath(root->root_fd, path, &root->alloc);
+    if (root && root->root_fd >= 0) return hfsbi_open_beneath(root, path);
     return hfsbi_openat(AT_FDCWD, path, HFSBI_O_SEARCH, 0);
 }
 
@@ -25041,16 +25139,18 @@ static int hfsbi_target_follow(const hfsb_root *root, hfsbi_target *target) {
     char    to[PATH_MAX];
     size_t  n = (size_t)(target->name - target->path.ptr);
     ssize_t len = readlinkat(target->dir, target->name, to, sizeof to);
+    int     code = 0;
     if (len < 0) return errno;
     if (len == 0) return ENOENT;
     if (len == (ssize_t)sizeof to) return ENAMETOOLONG;
-    if (to[0] == '/') {
-        if (root && root->root_fd >= 0) return EXDEV;
-        n = 0;
-    }
-    hfsbi_close(&target->dir);
+    if (to[0] == '/') n = 0;
     hfsb_buf_truncate(&target->path, n);
-    hfsb_buf_append(&target->path, hfsb_str_make(to, (size_t)len));
+    if (to[0] == '/' && root && root->root_fd >= 0)
+        code = hfsbi_link_from_root(
+            root, target->dir, hfsb_str_make(to, (size_t)len), &target->path);
+    else hfsb_buf_append(&target->path, hfsb_str_make(to, (size_t)len));
+    hfsbi_close(&target->dir);
+    if (code != 0) return code;
     return target->path.status == HFSB_OK ? 0 : ENOMEM;
 }
 
@@ -25069,7 +25169,8 @@ static int hfsbi_target_enter(const hfsb_root *root, hfsbi_target *target,
 }
 
 /* Opens the directory of the last name of target->path and looks at that
-   name. `path` is the one the caller gave. */
+   name. `path` is the one the caller gave. "~" and "~/x" are mistakes, not
+   requests to make a file or a directory of that name. */
 static int hfsbi_target_step(const hfsb_root *root, hfsb_str path,
                              unsigned how, hfsbi_target *target) {
     hfsb_str all = hfsb_buf_str(&target->path);
@@ -25082,6 +25183,9 @@ static int hfsbi_target_step(const hfsb_root *root, hfsb_str path,
     target->dir = hfsbi_target_open_prefix(root, target, all.len - name.len);
     if (target->dir >= 0) {
         code = hfsbi_target_stat(target);
+        if (code == 0 && !target->exists && (how & HFSBI_RESOLVE_PARENTS) &&
+            hfsb_str_equal(path, HFSB_LIT("~")))
+            return ENOENT;
         return code == 0 ? hfsbi_target_deny(target) : code;
     }
     if (errno != ENOENT) return errno;
@@ -25089,7 +25193,6 @@ static int hfsbi_target_step(const hfsb_root *root, hfsb_str path,
     if (code == 0) code = hfsbi_target_deny(target);
     if (code != 0 || (how & HFSBI_RESOLVE_DEEPEST)) return code;
     if (!(how & HFSBI_RESOLVE_PARENTS)) return ENOENT;
-    /* "~/x" is a mistake, not a request for a directory named "~". */
     if (path.ptr[0] == '~' && strlen(target->name) == path.len) return ENOENT;
     code = hfsbi_target_make_parents(target, !(how & HFSBI_RESOLVE_NO_SYNC));
     if (code == 0) code = hfsbi_target_stat(target);
@@ -25201,8 +25304,7 @@ static hfsb_status hfsbi_root_set_inside(hfsb_root *root, hfsb_str dir,
                                          hfsb_err *err) {
     int code = hfsbi_path_from_root(root, dir, &root->work_rest), fd;
     if (code == 0) {
-        fd = hfsbi_open_beneath(root->root_fd, root->work_rest.ptr,
-                                &root->alloc);
+        fd = hfsbi_open_beneath(root, root->work_rest.ptr);
         if (fd < 0) code = errno;
         hfsbi_close(&fd);
     }
@@ -25211,7 +25313,7 @@ static hfsb_status hfsbi_root_set_inside(hfsb_root *root, hfsb_str dir,
                                     &root->work_dir) != HFSB_OK)
         code = ENOMEM;
     if (code == 0) return HFSB_OK;
-    if (code == EXDEV) return hfsbi_file_fail_os(root, dir, code, "use", err);
+    if (code == EXDEV) return hfsbi_fail_outside(root, dir, err);
     return hfsbi_root_fail(err, code, "Working directory", dir);
 }
 
@@ -25374,14 +25476,7 @@ const hfsb_root *hfsb_root_next(const hfsb_root *root) {
 
    A file is opened without blocking and checked once more after that: a FIFO
    or a device may have replaced it since it was resolved. */
-/* ---- messages ---- */
-
-HFSBI_FN hfsb_status hfsbi_file_fail(hfsb_err *err, hfsb_status code,
-                                     const char *what, hfsb_str path) {
-    hfsbi_fail(err, code, 0, "%s: ", what);
-    hfsbi_err_quote(err, path, HFSBI_PATH_SHOWN);
-    return code;
-}
+/* ---- descriptors and metadata ---- */
 
 HFSBI_FN hfsb_status hfsbi_check_regular(hfsb_str path, mode_t mode,
                                          hfsb_err *err) {
@@ -25393,70 +25488,6 @@ HFSBI_FN hfsb_status hfsbi_check_regular(hfsb_str path, mode_t mode,
     else if (S_ISSOCK(mode)) what = "Is a socket, not a regular file";
     else if (S_ISLNK(mode)) what = "Was replaced by a symbolic link";
     return hfsbi_file_fail(err, HFSB_NOT_REGULAR, what, path);
-}
-
-static hfsb_status hfsbi_fail_missing(hfsb_str path, int code, hfsb_err *err) {
-    hfsbi_file_fail(err, HFSB_NOT_FOUND, "File not found", path);
-    if (code == ENOTDIR)
-        hfsbi_err_add(err, " (a part of the path is not a directory)");
-    else if (path.len && path.ptr[0] == '~')
-        hfsbi_err_add(err, " (\"~\" is not expanded: give the full path)");
-    return HFSB_NOT_FOUND;
-}
-
-static hfsb_status hfsbi_fail_outside(const hfsb_root *root, hfsb_str path,
-                                      hfsb_err *err) {
-    const char *before = root->next ? "Path is outside the roots "
-                                    : "Path is outside the root ";
-    hfsbi_fail(err, HFSB_OUTSIDE, 0, "%s", "");
-    for (; root; root = root->next) {
-        hfsbi_err_add(err, "%s", before);
-        hfsbi_err_quote(err, hfsb_root_path(root), HFSBI_PATH_SHOWN);
-        before = ", ";
-    }
-    hfsbi_err_add(err, ": ");
-    hfsbi_err_quote(err, path, HFSBI_PATH_SHOWN);
-    return HFSB_OUTSIDE;
-}
-
-HFSBI_FN hfsb_status hfsbi_file_fail_os(const hfsb_root *root, hfsb_str path,
-                                        int code, const char *verb,
-                                        hfsb_err *err) {
-    hfsb_status st;
-    if (code == EXDEV && root && root->root_fd >= 0)
-        return hfsbi_fail_outside(root, path, err);
-    if (code == HFSBI_DENIED)
-        return hfsbi_file_fail(err, HFSB_DENIED, "Path is on the deny list",
-                               path);
-    if (code == ENOENT || code == ENOTDIR)
-        return hfsbi_fail_missing(path, code, err);
-    if (code == EISDIR)
-        return hfsbi_file_fail(err, HFSB_IS_DIR, "Is a directory", path);
-    st = code == ENAMETOOLONG || code == ELOOP ? HFSB_ARG
-                                               : hfsbi_os_status(code);
-    hfsbi_fail(err, st, 0, "Cannot %s ", verb);
-    hfsbi_err_quote(err, path, HFSBI_PATH_SHOWN);
-    hfsbi_err_add(err, ": %s", hfsbi_os_text(code));
-    return st;
-}
-
-/* ---- descriptors and metadata ---- */
-
-HFSBI_FN bool hfsbi_sync(int fd) {
-    int rc;
-#ifdef F_FULLFSYNC /* macOS: fsync() does not flush the drive's cache */
-    if (fcntl(fd, F_FULLFSYNC) == 0) return true;
-#endif
-    do rc = fsync(fd);
-    while (rc != 0 && errno == EINTR);
-    return rc == 0 || errno == EINVAL || errno == ENOSYS ||
-           errno == EOPNOTSUPP;
-}
-
-HFSBI_FN void hfsbi_sync_dir(int dir) {
-    int fd = hfsbi_openat(dir, ".", O_RDONLY | O_DIRECTORY, 0);
-    if (fd >= 0) (void)hfsbi_sync(fd);
-    hfsbi_close(&fd);
 }
 
 HFSBI_FN void hfsbi_file_info_fill(hfsb_file_info    *info,
@@ -29555,28 +29586,13 @@ HFSBI_FN void hfsbi_record_free(hfsbi_record *r) {
     hfsbi_close(&r->stash.fd);
 }
 
-/* The start of a character at or before `at`. */
-static size_t hfsbi_char_before(hfsb_str text, size_t at) {
-    while (at > 0 && at < text.len &&
-           ((unsigned char)text.ptr[at] & 0xC0u) == 0x80u)
-        at--;
-    return at;
-}
-
-/* The start of a character at or after `at`. */
-static size_t hfsbi_char_after(hfsb_str text, size_t at) {
-    while (at < text.len && ((unsigned char)text.ptr[at] & 0xC0u) == 0x80u)
-        at++;
-    return at;
-}
-
 /* Appends text to a file that may hold max bytes, *written of them so far.
    False if not all of it was written. Cuts between characters, so the file
    stays valid text. */
 static bool hfsbi_write_capped(int fd, hfsb_str text, size_t max,
                                unsigned long long *written) {
     size_t room = *written < max ? max - (size_t)*written : 0;
-    size_t n = hfsbi_char_before(text, text.len < room ? text.len : room);
+    size_t n = hfsbi_utf8_floor(text, text.len < room ? text.len : room);
     if (n > 0) {
         if (!hfsbi_write_all(fd, hfsb_str_slice(text, 0, n))) return false;
         *written += n;
@@ -29606,8 +29622,8 @@ static void hfsbi_log_open_spill(hfsbi_record *r) {
 static void hfsbi_log_trim(hfsbi_record *r) {
     size_t drop;
     if (!r->spill.tried || r->memory.len <= HFSBI_LOG_SLACK) return;
-    drop = hfsbi_char_after(hfsb_buf_str(&r->memory),
-                            r->memory.len - HFSBI_LOG_KEEP);
+    drop = hfsbi_utf8_ceil(hfsb_buf_str(&r->memory),
+                           r->memory.len - HFSBI_LOG_KEEP);
     memmove(r->memory.ptr, r->memory.ptr + drop, r->memory.len - drop);
     hfsb_buf_truncate(&r->memory, r->memory.len - drop);
     r->memory_start += drop;
@@ -29627,8 +29643,7 @@ static void hfsbi_log_append(hfsbi_record *r, hfsb_str text) {
     if (r->spill.tried &&
         text.len > HFSBI_LOG_SLACK) { /* a trim would keep only its end */
         text = hfsb_str_slice(
-            text, hfsbi_char_after(text, text.len - HFSBI_LOG_SLACK),
-            text.len);
+            text, hfsbi_utf8_ceil(text, text.len - HFSBI_LOG_SLACK), text.len);
         hfsb_buf_truncate(&r->memory, 0);
         r->memory_start = r->total - text.len;
     }
@@ -29816,7 +29831,7 @@ HFSBI_FN hfsb_status hfsbi_record_show_stderr(const hfsbi_record *r,
     if (st == HFSB_OK) st = hfsb_text_filter_peek(r->filter[1], &all);
     text = hfsbi_trim_end(hfsb_buf_str(&all));
     if (text.len > max) {
-        text = hfsb_str_slice(text, hfsbi_char_after(text, text.len - max),
+        text = hfsb_str_slice(text, hfsbi_utf8_ceil(text, text.len - max),
                               text.len);
         line = hfsb_str_find_byte(text, '\n');
         if (line != HFSB_NPOS) text = hfsb_str_slice(text, line + 1, text.len);
@@ -29861,7 +29876,7 @@ static hfsb_status hfsbi_log_read_spill(const hfsbi_record *r,
 /* Shortens out[mark..] so that it ends between characters. */
 static void hfsbi_cut_to_char(hfsb_buf *out, size_t mark) {
     hfsb_str text = hfsb_buf_str(out);
-    size_t n = text.len > mark ? hfsbi_char_before(text, text.len - 1) : mark;
+    size_t   n = text.len > mark ? hfsbi_utf8_floor(text, text.len - 1) : mark;
     unsigned long code;
     bool          valid = true;
     if (n > mark) (void)hfsb_utf8_step(text, n, &code, &valid);
@@ -30343,6 +30358,17 @@ enum {
     HFSBI_JOB_SPANS = 128 /* sessions of commands remembered */
 };
 
+/* Tools objects in one loop: those of a server, or one alone. The limits of
+   their commands count all of these. One of them may oversee the group: its
+   calls reach the jobs of all. Protected by the lock of the loop. */
+typedef struct hfsbi_tools_group {
+    hfsbi_loop   *loop;
+    hfsb_tools   *first;    /* newest first */
+    hfsb_tools   *overseer; /* or NULL */
+    size_t        jobs[HFSBI_JOB_DONE + 1]; /* by state */
+    unsigned long ever;                     /* jobs added */
+} hfsbi_tools_group;
+
 /* The request for a command; owns its texts. */
 typedef struct hfsbi_job_spec {
     hfsb_buf id; /* the caller's, or empty */
@@ -30398,8 +30424,17 @@ HFSBI_FN hfsb_str hfsbi_env_name(const char *entry);
 
 /* The functions from here to hfsbi_jobs_free() run under the lock. */
 
-/* Returns the job with that id, or NULL. */
+/* Returns the job of this object with that id, or NULL. */
 HFSBI_FN hfsbi_job *hfsbi_job_find(hfsb_tools *tools, hfsb_str id);
+
+/* The jobs that may be named in calls of this object, one after the other,
+   NULL at the end: its own, newest first, and if it oversees its group those
+   of all others. */
+HFSBI_FN hfsbi_job *hfsbi_jobs_first(const hfsb_tools *tools);
+HFSBI_FN hfsbi_job *hfsbi_jobs_next(const hfsb_tools *tools,
+                                    const hfsbi_job  *job);
+/* Returns the one with that id, or NULL. */
+HFSBI_FN hfsbi_job *hfsbi_jobs_find(const hfsb_tools *tools, hfsb_str id);
 
 /* Adds a job and starts it when a place is free. Moves the texts out of *spec
    and leaves it empty. An empty id is replaced by a generated one; call gives
@@ -30416,8 +30451,9 @@ HFSBI_FN bool hfsbi_job_kill(hfsb_tools *tools, hfsbi_job *job);
 HFSBI_FN size_t hfsbi_jobs_count(const hfsb_tools *tools,
                                  hfsbi_job_state   state);
 
-/* Starts waiting jobs, the oldest first, while places are free. */
-HFSBI_FN void hfsbi_jobs_start(hfsb_tools *tools);
+/* Starts waiting jobs of the group, the oldest first, while places are
+   free. */
+HFSBI_FN void hfsbi_jobs_start(hfsbi_tools_group *group);
 /* Frees finished jobs that are too old or too many, and drops the text of
    others when there is too much of it. The idempotency record of a job is kept
    after its text is dropped. */
@@ -30437,7 +30473,8 @@ HFSBI_FN void hfsbi_jobs_step(hfsb_tools *tools);
    process groups of running commands. Takes the lock. */
 HFSBI_FN size_t hfsbi_tools_sweep(hfsb_tools *tools, bool hard);
 
-/* True when there is a job with that id. Takes the lock. */
+/* True when there is a job with that id, see hfsbi_jobs_find(). Takes the
+   lock. */
 HFSBI_FN bool hfsbi_job_exists(hfsb_tools *tools, hfsb_str id);
 /* Asks one job, or with an empty id all jobs, to end; does not wait. Takes the
    lock. */
@@ -30445,10 +30482,10 @@ HFSBI_FN void hfsbi_jobs_end(hfsb_tools *tools, hfsb_str id);
 
 typedef struct hfsbi_jobs_figures {
     size_t        running, waiting; /* now */
-    unsigned long ever;             /* jobs added since the object opened */
+    unsigned long ever;             /* jobs added so far */
 } hfsbi_jobs_figures;
 
-/* Takes the lock. */
+/* Of the whole group. Takes the lock. */
 HFSBI_FN hfsbi_jobs_figures hfsbi_jobs_count_all(hfsb_tools *tools);
 
 /* ==== call.c: calls ====================================================== */
@@ -30467,6 +30504,20 @@ typedef struct hfsbi_once {
     hfsb_status        status;
     size_t             users; /* calls that wait for it: not freed meanwhile */
 } hfsbi_once;
+
+/* What is left of records that were dropped because there were too many: a
+   hash table that refuses a second run. It has parts of SHA-256 digests, since
+   callers choose the keys. */
+typedef struct hfsbi_spent_key {
+    unsigned char key[16];   /* all zero: a free slot */
+    unsigned char digest[8]; /* of tool and arguments */
+} hfsbi_spent_key;
+
+typedef struct hfsbi_spent {
+    hfsbi_spent_key *slots;
+    size_t           count, cap; /* cap: a power of two, or 0 */
+    long long        since;      /* hfsb_clock_ms() at its first key */
+} hfsbi_spent;
 
 /* The event that a call waits for. */
 typedef enum hfsbi_wait {
@@ -30556,6 +30607,10 @@ HFSBI_FN hfsbi_once *hfsbi_once_add(hfsb_tools *tools, hfsb_str key,
 /* Frees records that are too old or too many, and drops results when there is
    too much of them. */
 HFSBI_FN void hfsbi_onces_drop_old(hfsb_tools *tools);
+/* HFSB_REFUSED with *err when a call with this id of a job or this key (either
+   may be empty) was made and its record is gone, else HFSB_OK. */
+HFSBI_FN hfsb_status hfsbi_spent_check(const hfsb_call *call, hfsb_str id,
+                                       hfsb_str key, hfsb_err *err);
 /* Frees all idempotency records. */
 HFSBI_FN void hfsbi_onces_free(hfsb_tools *tools);
 
@@ -30809,8 +30864,11 @@ struct hfsb_tools {
     char               prefix[16]; /* of job ids */
     hfsbi_loop        *loop;
     bool               own_loop; /* else that of a server */
+    hfsbi_tools_group *group;
+    hfsbi_tools_group  alone; /* the group of an object with its own loop */
 
     /* protected by the lock of the loop */
+    hfsb_tools      *group_next;
     hfsbi_tools_host host;
     hfsbi_task       look;      /* posted when calls may have news */
     bool             looks;     /* it is posted */
@@ -30819,17 +30877,25 @@ struct hfsb_tools {
     unsigned long    job_count; /* ever added */
     hfsb_call       *waiting;   /* all calls that wait */
     hfsbi_once      *onces;     /* newest first */
+    hfsbi_spent      spent[2];  /* keys without a record: newer, older */
     hfsbi_spills     spills;
     hfsbi_tools_left left;
 };
 
-/* hfsb_tools_open() in the loop of a server, which drives the object and must
-   outlive it. NULL: a loop of its own. */
-HFSBI_FN hfsb_status hfsbi_tools_open_in(hfsbi_loop            *loop,
+/* hfsb_tools_open() in the group of a server, whose loop drives the object; the
+   group must outlive it. NULL: a loop of its own. */
+HFSBI_FN hfsb_status hfsbi_tools_open_in(hfsbi_tools_group     *group,
                                          const hfsb_tools_opts *opts,
                                          hfsb_tools **out, hfsb_err *err);
 
-/* Opens another object with the options of `like`, in the same loop. `like`
+/* Lets the object oversee its group. */
+HFSBI_FN void hfsbi_tools_oversee(hfsb_tools *tools);
+
+/* True while a command runs or waits, or a call refers to a job: then the
+   object must not be freed. Takes the lock. */
+HFSBI_FN bool hfsbi_tools_in_use(hfsb_tools *tools);
+
+/* Opens another object with the options of `like`, in the same group. `like`
    must outlive it: environment and root are shared. The options of its
    caller need not exist any more. Returns as hfsb_tools_open(). */
 HFSBI_FN hfsb_status hfsbi_tools_open_like(const hfsb_tools *like,
@@ -32876,9 +32942,10 @@ HFSBI_FN void hfsbi_python_close(hfsbi_checker *checker) {
                   |                      ^
                   +-- killed, expired ---+
 
-   At most max_running commands run; the others wait in order, and their
-   timeout counts from the moment they were added. No thread belongs to a job:
-   the loop of the tools steps its process, and a timer ends its wait.
+   At most max_running commands of a group of tools objects run; the others
+   wait in order, and their timeout counts from the moment they were added. No
+   thread belongs to a job: the loop of the tools steps its process, and a timer
+   ends its wait.
 
    When a command ends, the result of bash is written once and kept for
    repeats. Finished jobs are freed by age and number, except while a call
@@ -33081,7 +33148,22 @@ static void hfsbi_span_end(hfsb_tools *tools, hfsbi_job *job) {
 
 /* ---- one job ---- */
 
+static void hfsbi_job_enter(hfsbi_job *job, hfsbi_job_state state) {
+    hfsbi_tools_group *group = job->tools->group;
+    group->jobs[job->state]--;
+    group->jobs[state]++;
+    job->state = state;
+}
+
+/* Lets the object look at its calls, and the one that oversees the group. */
+static void hfsbi_job_stir(hfsbi_job *job) {
+    hfsb_tools *overseer = job->tools->group->overseer;
+    hfsbi_tools_stir(job->tools);
+    if (overseer) hfsbi_tools_stir(overseer);
+}
+
 static void hfsbi_job_free(hfsb_tools *tools, hfsbi_job *job) {
+    tools->group->jobs[job->state]--;
     hfsbi_loop_timer_clear(tools->loop, &job->timer);
     hfsb_proc_close(job->proc);
     hfsbi_record_free(&job->record);
@@ -33099,7 +33181,7 @@ static void hfsbi_job_output(void *user, hfsb_proc_stream stream,
    did not start, or NULL. */
 static void hfsbi_job_finish(hfsbi_job *job, const hfsb_err *err) {
     hfsbi_loop_timer_clear(job->tools->loop, &job->timer);
-    job->state = HFSBI_JOB_DONE;
+    hfsbi_job_enter(job, HFSBI_JOB_DONE);
     job->ended = hfsb_clock_ms();
     hfsbi_record_finish(&job->record);
     job->status = hfsbi_bash_result(job, err);
@@ -33112,7 +33194,7 @@ static void hfsbi_job_finish(hfsbi_job *job, const hfsb_err *err) {
     hfsb_buf_free(&job->spec.input);
     hfsb_buf_free(&job->spec.env);
     job->tools->job_ended = true;
-    hfsbi_tools_stir(job->tools);
+    hfsbi_job_stir(job);
 }
 
 /* The command has ended. */
@@ -33138,7 +33220,7 @@ static void hfsbi_job_changed(void *user, hfsb_proc *proc, bool done) {
     (void)proc;
     for (; call; call = call->next_waiting)
         if (call->streams && call->job == job) call->listener.heard = true;
-    hfsbi_tools_stir(job->tools);
+    hfsbi_job_stir(job);
     if (done) hfsbi_job_end(job);
 }
 
@@ -33193,7 +33275,7 @@ static void hfsbi_job_start(hfsb_tools *tools, hfsbi_job *job) {
         return;
     }
     hfsbi_loop_timer_clear(tools->loop, &job->timer);
-    job->state = HFSBI_JOB_RUNNING;
+    hfsbi_job_enter(job, HFSBI_JOB_RUNNING);
     job->pid = hfsb_proc_status(job->proc).pid;
     hfsbi_span_begin(tools, job);
     hfsbi_proc_attach(job->proc, tools->loop, hfsbi_job_changed, job);
@@ -33204,6 +33286,34 @@ static void hfsbi_job_start(hfsb_tools *tools, hfsbi_job *job) {
 HFSBI_FN hfsbi_job *hfsbi_job_find(hfsb_tools *tools, hfsb_str id) {
     hfsbi_job *job = tools->jobs;
     while (job && !hfsb_str_equal(hfsb_cstr(job->id), id)) job = job->next;
+    return job;
+}
+
+/* The newest job of the next object of the group that has one. */
+static hfsbi_job *hfsbi_jobs_of_others(const hfsb_tools *tools,
+                                       const hfsb_tools *other) {
+    while (other && (other == tools || !other->jobs))
+        other = other->group_next;
+    return other ? other->jobs : NULL;
+}
+
+HFSBI_FN hfsbi_job *hfsbi_jobs_first(const hfsb_tools *tools) {
+    if (tools->jobs || tools->group->overseer != tools) return tools->jobs;
+    return hfsbi_jobs_of_others(tools, tools->group->first);
+}
+
+HFSBI_FN hfsbi_job *hfsbi_jobs_next(const hfsb_tools *tools,
+                                    const hfsbi_job  *job) {
+    if (job->next || tools->group->overseer != tools) return job->next;
+    return hfsbi_jobs_of_others(tools, job->tools == tools
+                                           ? tools->group->first
+                                           : job->tools->group_next);
+}
+
+HFSBI_FN hfsbi_job *hfsbi_jobs_find(const hfsb_tools *tools, hfsb_str id) {
+    hfsbi_job *job = hfsbi_jobs_first(tools);
+    while (job && !hfsb_str_equal(hfsb_cstr(job->id), id))
+        job = hfsbi_jobs_next(tools, job);
     return job;
 }
 
@@ -33247,15 +33357,26 @@ HFSBI_FN void hfsbi_jobs_drop_old(hfsb_tools *tools) {
     }
 }
 
-HFSBI_FN void hfsbi_jobs_start(hfsb_tools *tools) {
-    while (hfsbi_jobs_count(tools, HFSBI_JOB_RUNNING) <
-           tools->limits.running) {
-        hfsbi_job *job, *oldest = NULL; /* the list has the newest first */
+/* Returns the job that has waited longest and may start now, or NULL. The
+   lists have the newest first. */
+static hfsbi_job *hfsbi_jobs_oldest(const hfsbi_tools_group *group) {
+    hfsbi_job        *oldest = NULL, *job;
+    const hfsb_tools *tools = group->first;
+    if (!group->jobs[HFSBI_JOB_WAITING]) return NULL;
+    for (; tools; tools = tools->group_next) {
+        if (group->jobs[HFSBI_JOB_RUNNING] >= tools->limits.running) continue;
         for (job = tools->jobs; job; job = job->next)
-            if (job->state == HFSBI_JOB_WAITING) oldest = job;
-        if (!oldest) return;
-        hfsbi_job_start(tools, oldest);
+            if (job->state == HFSBI_JOB_WAITING &&
+                (!oldest || job->created <= oldest->created))
+                oldest = job;
     }
+    return oldest;
+}
+
+HFSBI_FN void hfsbi_jobs_start(hfsbi_tools_group *group) {
+    hfsbi_job *job;
+    while ((job = hfsbi_jobs_oldest(group)) != NULL)
+        hfsbi_job_start(job->tools, job);
 }
 
 /* Sets id and marker. Callers may give the same id to two tools objects, so
@@ -33305,7 +33426,9 @@ HFSBI_FN hfsbi_job *hfsbi_job_add(hfsb_tools *tools, hfsbi_job_spec *spec,
     job->created = hfsb_clock_ms();
     job->next = tools->jobs;
     tools->jobs = job;
-    hfsbi_jobs_start(tools);
+    tools->group->jobs[HFSBI_JOB_WAITING]++;
+    tools->group->ever++;
+    hfsbi_jobs_start(tools->group);
     if (job->state == HFSBI_JOB_WAITING && job->spec.timeout > 0)
         hfsbi_loop_timer(tools->loop, &job->timer,
                          job->created +
@@ -33406,12 +33529,13 @@ hfsb_status hfsb_tools_jobs(hfsb_tools *tools, hfsb_str id, hfsb_buf *out,
     hfsb_status      st;
     hfsbi_build_init(&list, &out->alloc);
     hfsbi_loop_lock(tools->loop);
-    job = id.len ? hfsbi_job_find(tools, id) : tools->jobs;
+    job = id.len ? hfsbi_jobs_find(tools, id) : hfsbi_jobs_first(tools);
     if (id.len && job) {
         hfsbi_build_job(&list, job, now);
     } else if (!id.len) {
         hfsbi_build_array(&list, NULL);
-        for (; job; job = job->next) hfsbi_build_job(&list, job, now);
+        for (; job; job = hfsbi_jobs_next(tools, job))
+            hfsbi_build_job(&list, job, now);
         hfsbi_build_end(&list);
     }
     hfsbi_loop_unlock(tools->loop);
@@ -33430,7 +33554,7 @@ hfsb_status hfsb_tools_jobs(hfsb_tools *tools, hfsb_str id, hfsb_buf *out,
 HFSBI_FN bool hfsbi_job_exists(hfsb_tools *tools, hfsb_str id) {
     bool found;
     hfsbi_loop_lock(tools->loop);
-    found = hfsbi_job_find(tools, id) != NULL;
+    found = hfsbi_jobs_find(tools, id) != NULL;
     hfsbi_loop_unlock(tools->loop);
     return found;
 }
@@ -33447,9 +33571,9 @@ HFSBI_FN void hfsbi_jobs_end(hfsb_tools *tools, hfsb_str id) {
 HFSBI_FN hfsbi_jobs_figures hfsbi_jobs_count_all(hfsb_tools *tools) {
     hfsbi_jobs_figures f = HFSB_INIT;
     hfsbi_loop_lock(tools->loop);
-    f.running = hfsbi_jobs_count(tools, HFSBI_JOB_RUNNING);
-    f.waiting = hfsbi_jobs_count(tools, HFSBI_JOB_WAITING);
-    f.ever = tools->job_count;
+    f.running = tools->group->jobs[HFSBI_JOB_RUNNING];
+    f.waiting = tools->group->jobs[HFSBI_JOB_WAITING];
+    f.ever = tools->group->ever;
     hfsbi_loop_unlock(tools->loop);
     return f;
 }
@@ -34185,11 +34309,52 @@ static hfsb_status hfsbi_tools_fill(hfsb_tools            *tools,
     return HFSB_OK;
 }
 
+/* ---- the group ---- */
+
+static void hfsbi_tools_join(hfsb_tools *tools) {
+    hfsbi_tools_group *group = tools->group;
+    hfsbi_loop_lock(tools->loop);
+    tools->group_next = group->first;
+    group->first = tools;
+    hfsbi_loop_unlock(tools->loop);
+}
+
+/* The places of its commands are free for others. */
+static void hfsbi_tools_leave(hfsb_tools *tools) {
+    hfsbi_tools_group *group = tools->group;
+    hfsb_tools       **link = &group->first;
+    hfsbi_loop_lock(tools->loop);
+    while (*link && *link != tools) link = &(*link)->group_next;
+    if (*link) *link = tools->group_next;
+    if (group->overseer == tools) group->overseer = NULL;
+    if (group->first) {
+        group->first->job_ended = true;
+        hfsbi_tools_stir(group->first);
+    }
+    hfsbi_loop_unlock(tools->loop);
+}
+
+HFSBI_FN void hfsbi_tools_oversee(hfsb_tools *tools) {
+    hfsbi_loop_lock(tools->loop);
+    tools->group->overseer = tools;
+    hfsbi_loop_unlock(tools->loop);
+}
+
+HFSBI_FN bool hfsbi_tools_in_use(hfsb_tools *tools) {
+    const hfsbi_job *job;
+    hfsbi_loop_lock(tools->loop);
+    for (job = tools->jobs; job; job = job->next)
+        if (job->state != HFSBI_JOB_DONE || job->users) break;
+    hfsbi_loop_unlock(tools->loop);
+    return job != NULL;
+}
+
 HFSBI_FN void hfsbi_tools_free(hfsb_tools *tools) {
     hfsb_alloc alloc = tools->alloc;
     if (tools->loop) {
         hfsbi_onces_free(tools);
         hfsbi_jobs_free(tools);
+        hfsbi_tools_leave(tools);
         hfsbi_loop_unpost(tools->loop, &tools->look);
     }
     hfsbi_checker_close(tools->checker);
@@ -34218,7 +34383,7 @@ static void hfsbi_tools_look(hfsbi_task *task) {
     tools->looks = false;
     if (tools->job_ended) {
         tools->job_ended = false;
-        hfsbi_jobs_start(tools);
+        hfsbi_jobs_start(tools->group);
         hfsbi_jobs_drop_old(tools);
     }
     hfsbi_calls_notify(tools);
@@ -34230,11 +34395,12 @@ static hfsb_status hfsbi_tools_open_loop(hfsb_tools *tools, hfsb_err *err) {
         hfsbi_loop_open(&tools->alloc, 0, true, &tools->loop, err);
     if (st != HFSB_OK) return st;
     tools->own_loop = true;
+    tools->alone.loop = tools->loop;
     if (hfsbi_wake_open(tools->host.pipe)) return HFSB_OK;
     return hfsbi_fail_os(err, errno, "The tools cannot be opened");
 }
 
-HFSBI_FN hfsb_status hfsbi_tools_open_in(hfsbi_loop            *loop,
+HFSBI_FN hfsb_status hfsbi_tools_open_in(hfsbi_tools_group     *group,
                                          const hfsb_tools_opts *opts,
                                          hfsb_tools **out, hfsb_err *err) {
     hfsb_tools_opts none = HFSB_INIT;
@@ -34248,7 +34414,8 @@ HFSBI_FN hfsb_status hfsbi_tools_open_in(hfsbi_loop            *loop,
     memset(tools, 0, sizeof *tools);
     tools->alloc = where.alloc = opts->alloc;
     hfsbi_seen_init(&tools->seen, &opts->alloc);
-    tools->loop = loop;
+    tools->group = group ? group : &tools->alone;
+    tools->loop = tools->group->loop;
     tools->look.done = hfsbi_tools_look;
     tools->host.pipe[0] = tools->host.pipe[1] = -1;
     where.work_dir = opts->work_dir;
@@ -34261,11 +34428,12 @@ HFSBI_FN hfsb_status hfsbi_tools_open_in(hfsbi_loop            *loop,
     if (st != HFSB_OK) hfsbi_fail_status(err, st, "Opening the tools");
     if (st == HFSB_OK) st = hfsb_root_open(&where, &tools->place, err);
     if (st == HFSB_OK && tools->checker) tools->checker->place = tools->place;
-    if (st == HFSB_OK && !loop) st = hfsbi_tools_open_loop(tools, err);
+    if (st == HFSB_OK && !group) st = hfsbi_tools_open_loop(tools, err);
     if (st != HFSB_OK) {
         hfsbi_tools_free(tools);
         return st;
     }
+    hfsbi_tools_join(tools);
     *out = tools;
     return hfsbi_ok(err);
 }
@@ -34305,7 +34473,8 @@ HFSBI_FN hfsb_status hfsbi_tools_open_like(const hfsb_tools *like,
     }
     o.no_keeper = like->no_keeper;
     o.alloc = like->alloc;
-    st = hfsbi_tools_open_in(like->own_loop ? NULL : like->loop, &o, out, err);
+    st =
+        hfsbi_tools_open_in(like->own_loop ? NULL : like->group, &o, out, err);
     if (st == HFSB_OK) hfsbi_tools_borrow(*out, like);
     return st;
 }
@@ -34396,8 +34565,9 @@ size_t hfsb_tools_busy(hfsb_tools *tools) {
           +--> WAIT_ONCE: a repeat of a call that has the key ------+
 
    A call with an idempotency key leaves a record (hfsbi_once) that holds its
-   result for repeats, or for bash its job. Records are dropped by age, number
-   and bytes; a record whose result was dropped still refuses a second run. Two
+   result for repeats, or for bash its job. Results are dropped by bytes, records
+   by age and number. A record without a result, and the key of a record that
+   was dropped before its time, still refuse a second run. Two
    calls are the same when tool and arguments have the same digest; a key that
    comes with another digest is refused.
 
@@ -34406,6 +34576,7 @@ enum {
     HFSBI_ONCE_MS = 10 * 60 * 1000,     /* ms that a record is kept */
     HFSBI_ONCE_COUNT = 256,             /* records kept */
     HFSBI_ONCE_BYTES = 8 * 1024 * 1024, /* of all results in records */
+    HFSBI_SPENT_COUNT = 65536,          /* keys of a table without records */
     HFSBI_KEY_MAX = 255                 /* bytes of a key */
 };
 
@@ -34462,12 +34633,137 @@ static void hfsbi_once_free(hfsb_tools *tools, hfsbi_once *once) {
     hfsbi_array_free(&tools->alloc, once, 1, sizeof *once);
 }
 
+/* ---- keys without a record ---- */
+
+/* Two tables: keys are added to the newer one, which becomes the older one when
+   it is full or as old as a record gets. So a key is kept at least that long,
+   or until HFSBI_SPENT_COUNT others came. */
+
+/* Returns the slot of a key, or the free one where it belongs. */
+static hfsbi_spent_key *hfsbi_spent_slot(const hfsbi_spent   *spent,
+                                         const unsigned char *key) {
+    static const unsigned char free_key[16] = {0};
+    hfsbi_spent_key           *slot;
+    size_t                     i = 0, n;
+    for (n = 0; n < 4; n++) i = i << 8 | key[n];
+    do slot = &spent->slots[i++ & (spent->cap - 1)];
+    while (memcmp(slot->key, key, sizeof slot->key) != 0 &&
+           memcmp(slot->key, free_key, sizeof free_key) != 0);
+    return slot;
+}
+
+static void hfsbi_spent_free(hfsb_tools *tools, hfsbi_spent *spent) {
+    hfsbi_array_free(&tools->alloc, spent->slots, spent->cap,
+                     sizeof *spent->slots);
+    memset(spent, 0, sizeof *spent);
+}
+
+/* Makes room for one more key, at most half full; false without memory. */
+static bool hfsbi_spent_grow(hfsb_tools *tools, hfsbi_spent *spent) {
+    hfsbi_spent more = *spent;
+    size_t      i;
+    if (spent->count < spent->cap / 2) return true;
+    more.cap = spent->cap ? 2 * spent->cap : 256;
+    more.slots = (hfsbi_spent_key *)hfsbi_array(&tools->alloc, more.cap,
+                                                sizeof *more.slots);
+    if (!more.slots) return false;
+    memset(more.slots, 0, more.cap * sizeof *more.slots);
+    for (i = 0; i < spent->cap; i++) /* free slots fall onto free slots */
+        *hfsbi_spent_slot(&more, spent->slots[i].key) = spent->slots[i];
+    hfsbi_array_free(&tools->alloc, spent->slots, spent->cap,
+                     sizeof *spent->slots);
+    *spent = more;
+    return true;
+}
+
+/* The newer table becomes the older one when it is full or old. */
+static void hfsbi_spent_turn(hfsb_tools *tools) {
+    hfsbi_spent *newer = &tools->spent[0], none = HFSB_INIT;
+    if (newer->count == 0 || (newer->count < HFSBI_SPENT_COUNT &&
+                              hfsb_clock_ms() - newer->since <= HFSBI_ONCE_MS))
+        return;
+    hfsbi_spent_free(tools, &tools->spent[1]);
+    tools->spent[1] = *newer;
+    *newer = none;
+}
+
+/* The name of an id ('i') or a key ('k') in the tables. */
+static void hfsbi_spent_name(char kind, hfsb_str text,
+                             unsigned char name[HFSB_SHA256_SIZE]) {
+    hfsb_sha256 sha;
+    hfsb_sha256_init(&sha);
+    hfsb_sha256_write(&sha, hfsb_str_make(&kind, 1));
+    hfsb_sha256_write(&sha, text);
+    hfsb_sha256_finish(&sha, name);
+}
+
+/* Adds an id or a key, unless it is empty; false without memory. */
+static bool hfsbi_spent_add(hfsb_tools *tools, char kind, hfsb_str text,
+                            const unsigned char *digest) {
+    hfsbi_spent     *spent = &tools->spent[0];
+    hfsbi_spent_key *slot;
+    unsigned char    name[HFSB_SHA256_SIZE];
+    if (text.len == 0) return true;
+    hfsbi_spent_turn(tools);
+    if (!hfsbi_spent_grow(tools, spent)) return false;
+    if (spent->count++ == 0) spent->since = hfsb_clock_ms();
+    hfsbi_spent_name(kind, text, name);
+    slot = hfsbi_spent_slot(spent, name);
+    memcpy(slot->key, name, sizeof slot->key);
+    memcpy(slot->digest, digest, sizeof slot->digest);
+    return true;
+}
+
+/* Returns the slot of an id or a key, or NULL. */
+static const hfsbi_spent_key *hfsbi_spent_find(const hfsb_tools *tools,
+                                               char kind, hfsb_str text) {
+    unsigned char name[HFSB_SHA256_SIZE];
+    size_t        i;
+    if (text.len == 0) return NULL;
+    hfsbi_spent_name(kind, text, name);
+    for (i = 0; i < 2; i++) {
+        const hfsbi_spent     *spent = &tools->spent[i];
+        const hfsbi_spent_key *slot;
+        if (!spent->cap) continue;
+        slot = hfsbi_spent_slot(spent, name);
+        if (!memcmp(slot->key, name, sizeof slot->key)) return slot;
+    }
+    return NULL;
+}
+
+HFSBI_FN hfsb_status hfsbi_spent_check(const hfsb_call *call, hfsb_str id,
+                                       hfsb_str key, hfsb_err *err) {
+    const hfsbi_spent_key *slot = hfsbi_spent_find(call->tools, 'k', key);
+    if (!slot) slot = hfsbi_spent_find(call->tools, 'i', id);
+    if (!slot) return HFSB_OK;
+    if (memcmp(slot->digest, call->digest, sizeof slot->digest) != 0)
+        return hfsbi_fail(err, HFSB_REFUSED, 0,
+                          "This id or key was used for another call; nothing "
+                          "was done.");
+    return hfsbi_fail(err, HFSB_REFUSED, 0,
+                      "The call with this id or key was made; its result is "
+                      "no longer held.");
+}
+
+/* Keeps the key of a record that is dropped before its time, and the id of its
+   job; false without memory. */
+static bool hfsbi_once_spend(hfsb_tools *tools, const hfsbi_once *once) {
+    hfsb_str id = HFSB_LIT("");
+    if (once->job) id = hfsb_buf_str(&once->job->spec.id);
+    return hfsbi_spent_add(tools, 'i', id, once->digest) &&
+           hfsbi_spent_add(tools, 'k', hfsb_buf_str(&once->key), once->digest);
+}
+
+/* ---- the age of records ---- */
+
 HFSBI_FN void hfsbi_onces_free(hfsb_tools *tools) {
     hfsbi_once *once;
     while ((once = tools->onces) != NULL) {
         tools->onces = once->next;
         hfsbi_once_free(tools, once);
     }
+    hfsbi_spent_free(tools, &tools->spent[0]);
+    hfsbi_spent_free(tools, &tools->spent[1]);
 }
 
 /* The list has the newest first. A job that has its result keeps its record.
@@ -34476,12 +34772,13 @@ HFSBI_FN void hfsbi_onces_drop_old(hfsb_tools *tools) {
     hfsbi_once **link = &tools->onces, *once;
     long long    now = hfsb_clock_ms();
     size_t       n = 0, bytes = 0;
+    hfsbi_spent_turn(tools);
     while ((once = *link) != NULL) {
-        bool gone =
-            !once->running && !once->users &&
-            !(once->job && once->job->result_held) &&
-            (now - once->when > HFSBI_ONCE_MS || n >= HFSBI_ONCE_COUNT);
-        if (gone) {
+        bool idle = !once->running && !once->users &&
+                    !(once->job && once->job->result_held);
+        if (idle &&
+            (now - once->when > HFSBI_ONCE_MS ||
+             (n >= HFSBI_ONCE_COUNT && hfsbi_once_spend(tools, once)))) {
             *link = once->next;
             hfsbi_once_free(tools, once);
             continue;
@@ -34538,6 +34835,9 @@ static hfsb_status hfsbi_once_join(hfsb_call *call, hfsb_err *err) {
     hfsbi_onces_drop_old(tools);
     once = hfsbi_once_find(tools, call->opts.key);
     if (!once) {
+        hfsb_status st =
+            hfsbi_spent_check(call, HFSB_LIT(""), call->opts.key, err);
+        if (st != HFSB_OK) return st;
         call->once = hfsbi_once_add(tools, call->opts.key, call->digest);
         return call->once ? HFSB_OK : HFSB_NOMEM;
     }
@@ -35722,6 +36022,25 @@ static hfsb_status hfsbi_bash_join(hfsb_call *call, const hfsbi_once *once,
     return HFSB_OK;
 }
 
+/* Adds the job of a call that is not a repeat. HFSB_OK, or the failure with
+   *err. */
+static hfsb_status hfsbi_bash_add(hfsb_call *call, hfsbi_job_spec *spec,
+                                  hfsb_err *err) {
+    hfsb_tools *tools = call->tools;
+    hfsb_status st =
+        hfsbi_spent_check(call, hfsb_buf_str(&spec->id), call->opts.key, err);
+    if (st != HFSB_OK) return st;
+    if (tools->group->jobs[HFSBI_JOB_WAITING] >= tools->limits.waiting)
+        return hfsbi_fail(err, HFSB_LIMIT, 0,
+                          "Too many commands are waiting (%zu): try again "
+                          "when some have ended.",
+                          tools->limits.waiting);
+    call->job = hfsbi_job_add(tools, spec, call);
+    if (!call->job) return HFSB_NOMEM;
+    call->streams = call->opts.on_text != NULL;
+    return HFSB_OK;
+}
+
 /* Joins or adds the job of the call. HFSB_OK, or the failure with *err. Under
    the lock. */
 static hfsb_status hfsbi_bash_run(hfsb_call *call, hfsbi_job_spec *spec,
@@ -35730,25 +36049,14 @@ static hfsb_status hfsbi_bash_run(hfsb_call *call, hfsbi_job_spec *spec,
     bool        background = spec->background;
     hfsbi_job  *job;
     hfsbi_once *once;
-    hfsb_status st = HFSB_OK;
+    hfsb_status st;
     hfsbi_jobs_drop_old(tools);
     job = spec->id.len ? hfsbi_job_find(tools, hfsb_buf_str(&spec->id)) : NULL;
     once = job                  ? job->once
            : call->opts.key.len ? hfsbi_once_find(tools, call->opts.key)
                                 : NULL;
-    if (job || once) {
-        st = hfsbi_bash_join(call, once, job, err);
-    } else if (hfsbi_jobs_count(tools, HFSBI_JOB_WAITING) >=
-               tools->limits.waiting) {
-        return hfsbi_fail(err, HFSB_LIMIT, 0,
-                          "Too many commands are waiting (%zu): try again "
-                          "when some have ended.",
-                          tools->limits.waiting);
-    } else {
-        call->job = hfsbi_job_add(tools, spec, call);
-        if (!call->job) return HFSB_NOMEM;
-        call->streams = call->opts.on_text != NULL;
-    }
+    st = job || once ? hfsbi_bash_join(call, once, job, err)
+                     : hfsbi_bash_add(call, spec, err);
     if (st != HFSB_OK) return st;
     call->job->users++;
     memcpy(call->job_id, call->job->id, sizeof call->job_id);
@@ -35861,7 +36169,7 @@ static void hfsbi_put_state(hfsb_buf *out, const hfsbi_job *job) {
    HFSB_NOMEM. Under the lock. */
 static hfsb_status hfsbi_job_unknown(hfsb_tools *tools, hfsb_str id,
                                      hfsb_tool_result *result, hfsb_err *err) {
-    const hfsbi_job *job = tools->jobs;
+    const hfsbi_job *job = hfsbi_jobs_first(tools);
     hfsb_buf        *out = &result->error;
     size_t           n;
     hfsbi_fail(err, HFSB_NOT_FOUND, 0, "No such job: ");
@@ -35869,7 +36177,8 @@ static hfsb_status hfsbi_job_unknown(hfsb_tools *tools, hfsb_str id,
     if (hfsbi_result_err(result, err) != HFSB_OK) return HFSB_NOMEM;
     hfsb_buf_append(out,
                     hfsb_cstr(job ? ". There are: " : ". There are none"));
-    for (n = 0; job && n < HFSBI_JOBS_NAMED; n++, job = job->next) {
+    for (n = 0; job && n < HFSBI_JOBS_NAMED;
+         n++, job = hfsbi_jobs_next(tools, job)) {
         if (n) hfsb_buf_append(out, HFSB_LIT(", "));
         hfsbi_put_shown(out, hfsb_cstr(job->id));
         hfsb_buf_append(out, HFSB_LIT(" ("));
@@ -35882,13 +36191,14 @@ static hfsb_status hfsbi_job_unknown(hfsb_tools *tools, hfsb_str id,
 
 /* Lists the jobs, the newest first, a line for each. Under the lock. */
 static hfsb_status hfsbi_jobs_result(hfsb_call *call) {
-    const hfsbi_job *job = call->tools->jobs;
+    const hfsbi_job *job = hfsbi_jobs_first(call->tools);
     hfsb_buf        *out = &call->result.output;
     long long        now = hfsb_clock_ms();
     size_t           n = 0;
     call->result.success = true;
     if (!job) hfsb_buf_append(out, HFSB_LIT("There are no jobs."));
-    for (; job && n < HFSBI_JOBS_LISTED; n++, job = job->next) {
+    for (; job && n < HFSBI_JOBS_LISTED;
+         n++, job = hfsbi_jobs_next(call->tools, job)) {
         hfsb_str what =
             hfsb_buf_str(job->spec.description.len ? &job->spec.description
                                                    : &job->spec.command);
@@ -36061,7 +36371,7 @@ HFSBI_FN hfsb_status hfsbi_output_result(hfsb_call *call) {
     hfsb_status st = hfsbi_page_fill(call, &p);
     if (st != HFSB_OK) return st;
     call->result.success = true;
-    job->shown = job->record.bytes;
+    if (job->tools == call->tools) job->shown = job->record.bytes;
     if (call->output.page) job->read_to = p.next;
     hfsbi_build_str(&call->fields, "id", hfsb_cstr(job->id));
     hfsbi_build_int(&call->fields, "offset", (long long)p.from);
@@ -36242,7 +36552,7 @@ static hfsb_status hfsbi_run_bash_output(hfsb_call *call, const void *args,
     hfsb_status              st = HFSB_OK;
     hfsbi_job               *job;
     hfsbi_loop_lock(tools->loop);
-    job = hfsbi_job_find(tools, a->id);
+    job = hfsbi_jobs_find(tools, a->id);
     if (!a->id.ptr) st = hfsbi_jobs_result(call);
     else if (job) hfsbi_output_wait_for(call, job, a, job->shown);
     else st = hfsbi_job_unknown(tools, a->id, &call->result, err);
@@ -36275,7 +36585,7 @@ HFSBI_FN hfsb_status hfsbi_job_input(hfsb_tools *tools, hfsb_str id,
     hfsbi_job  *job;
     hfsb_status st;
     hfsbi_loop_lock(tools->loop);
-    job = hfsbi_job_find(tools, id);
+    job = hfsbi_jobs_find(tools, id);
     if (!job) {
         st = hfsbi_job_unknown(tools, id, result, &err);
     } else if (job->state != HFSBI_JOB_RUNNING) {
@@ -36323,7 +36633,7 @@ static void hfsbi_input_listen(hfsb_call *call, const hfsbi_input_args *a,
     output.wait_ms = a->wait_ms;
     output.page = a->page;
     hfsb_buf_truncate(&call->result.output, 0);
-    hfsbi_output_wait_for(call, hfsbi_job_find(call->tools, a->id), &output,
+    hfsbi_output_wait_for(call, hfsbi_jobs_find(call->tools, a->id), &output,
                           heard);
     call->output.pauses = true;
 }
@@ -36340,7 +36650,7 @@ static hfsb_status hfsbi_run_bash_input(hfsb_call *call, const void *args,
                           "Give \"text\" (a string), \"eof\" (true), or "
                           "both.");
     hfsbi_loop_lock(tools->loop);
-    job = hfsbi_job_find(tools, a->id);
+    job = hfsbi_jobs_find(tools, a->id);
     heard = job ? job->record.bytes : 0;
     st = hfsbi_job_input(tools, a->id, a->text, a->eof, &call->result);
     if (st == HFSB_OK && call->result.success && (a->page || call->opts.page))
@@ -36378,13 +36688,15 @@ static hfsb_status hfsbi_kill_begin(hfsb_call *call, hfsbi_job *only) {
     hfsb_tools *tools = call->tools;
     hfsbi_job  *job;
     size_t      n = 0;
-    for (job = tools->jobs; job; job = job->next) n++;
+    for (job = hfsbi_jobs_first(tools); job; job = hfsbi_jobs_next(tools, job))
+        n++;
     call->killed.list =
         (hfsbi_job **)hfsbi_array(&tools->alloc, n + 1, sizeof(hfsbi_job *));
     if (!call->killed.list) return HFSB_NOMEM;
     call->killed.cap = n + 1;
     call->killed.one = only != NULL;
-    for (job = tools->jobs; job; job = job->next) {
+    for (job = hfsbi_jobs_first(tools); job;
+         job = hfsbi_jobs_next(tools, job)) {
         if (only ? job != only : !hfsbi_kill_may(call, job)) continue;
         if (!hfsbi_job_kill(tools, job)) continue;
         job->users++;
@@ -36452,7 +36764,7 @@ static hfsb_status hfsbi_run_kill(hfsb_call *call, const void *args,
     hfsbi_job  *only = NULL;
     hfsb_status st;
     hfsbi_loop_lock(tools->loop);
-    if (id.ptr) only = hfsbi_job_find(tools, id);
+    if (id.ptr) only = hfsbi_jobs_find(tools, id);
     st = id.ptr && !only ? hfsbi_job_unknown(tools, id, &call->result, err)
                          : hfsbi_kill_begin(call, only);
     hfsbi_loop_unlock(tools->loop);
@@ -41534,7 +41846,12 @@ static long long hfsbi_net_keep_ms(const hfsb_http_head *head) {
 
 static hfsb_status hfsbi_net_head(hfsbi_exchange       *x,
                                   const hfsb_http_head *head) {
-    if (head->status < 200 && head->status != 101) {
+    if (head->status == 101) /* no call can ask for that */
+        return hfsbi_fail(x->err, HFSB_REMOTE, 0,
+                          "Invalid reply from %s: it switches to another "
+                          "protocol, which was not asked for.",
+                          x->link->host);
+    if (head->status < 200) {
         if (++x->interim > HFSBI_NET_MAX_INTERIM)
             return hfsbi_fail(x->err, HFSB_REMOTE, 0,
                               "%s sends interim replies without end.",
@@ -41543,7 +41860,7 @@ static hfsb_status hfsbi_net_head(hfsbi_exchange       *x,
     }
     x->reply = HFSBI_NET_REPLY_BODY;
     if (head->keep_alive && head->body != HFSB_HTTP_UNTIL_CLOSE &&
-        head->status != 101 && !x->send_errno)
+        !x->send_errno)
         x->keep_ms = hfsbi_net_keep_ms(head);
     /* a refused request needs no body; any other may be waiting for it */
     if (hfsbi_net_has_more(x) && head->status >= 300)

@@ -117,6 +117,11 @@ typedef struct hfsb_server_opts {
                                   been sending a head or a body without an
                                   accepted token, for longest (at least a
                                   second) */
+    size_t    max_per_peer;    /* ... from one IPv4 address or IPv6 network of
+                                  64 bits; beyond that they replace each
+                                  other, or are closed (0: half of
+                                  max_connections, and any number from
+                                  loopback) */
     long long head_ms;     /* for the complete head; also for a complete body
                           that is discarded, or was sent without a valid
                           token (0: 10,000) */
@@ -470,8 +475,10 @@ typedef struct hfsbi_server_stats {
     size_t             bodies; /* bytes of request bodies in memory now */
 } hfsbi_server_stats;
 
-HFSBI_FN hfsbi_loop               *hfsbi_server_loop(hfsb_server *server);
-HFSBI_FN const hfsb_alloc         *hfsbi_server_alloc(hfsb_server *server);
+HFSBI_FN hfsbi_loop       *hfsbi_server_loop(hfsb_server *server);
+HFSBI_FN const hfsb_alloc *hfsbi_server_alloc(hfsb_server *server);
+/* The group of all tools objects in the loop of the server. */
+HFSBI_FN hfsbi_tools_group        *hfsbi_server_group(hfsb_server *server);
 HFSBI_FN const hfsbi_server_stats *hfsbi_server_stats_of(hfsb_server *server);
 /* Random hexadecimal digits, chosen when the server was opened. */
 HFSBI_FN const char *hfsbi_server_instance(const hfsb_server *server);
@@ -595,6 +602,11 @@ typedef enum hfsbi_input {
     HFSBI_INPUT_ENDED /* everything up to that end has been read */
 } hfsbi_input;
 
+typedef struct hfsbi_peer {
+    unsigned char address[16];
+    unsigned char family; /* 4, 6, or 0: a Unix socket */
+} hfsbi_peer;
+
 typedef struct hfsbi_unread {
     char  *ptr; /* wiped before it is freed: heads hold tokens */
     size_t len, cap;
@@ -618,10 +630,10 @@ typedef struct hfsbi_conn {
     hfsbi_unread     in;     /* received, not parsed yet */
     size_t           peeked; /* how many of the bytes being parsed, at their
                                 end, are still in the kernel as well */
+    size_t           held;   /* bytes of half a head in the kernel */
     hfsbi_input      input;
     bool             close_after; /* this reply is the last one */
-    unsigned char    address[16]; /* of the peer */
-    unsigned char    family;      /* 4, 6 or 0 */
+    hfsbi_peer       peer;
 } hfsbi_conn;
 
 /* ---- a request ---- */
@@ -694,6 +706,8 @@ struct hfsb_request {
 typedef struct hfsbi_limits {
     hfsb_http_limits http;
     size_t           max_body, max_bodies, max_connections, min_rate;
+    size_t           max_per_peer;
+    bool             local_is_free; /* max_per_peer is not for loopback */
     long long        head_ms, body_ms, idle_ms, stop_ms;
 } hfsbi_limits;
 
@@ -727,12 +741,13 @@ typedef struct hfsbi_stop {
 } hfsbi_stop;
 
 struct hfsb_server {
-    hfsb_alloc   alloc;
-    hfsbi_loop  *loop;
-    hfsbi_limits limits;
-    hfsbi_access access;
-    hfsbi_accept accept;
-    hfsbi_stop   stop;
+    hfsb_alloc        alloc;
+    hfsbi_loop       *loop;
+    hfsbi_tools_group group;
+    hfsbi_limits      limits;
+    hfsbi_access      access;
+    hfsbi_accept      accept;
+    hfsbi_stop        stop;
     void (*on_event)(void *user, const hfsb_server_event *event);
     void              *user;
     hfsb_http_field   *fields;  /* limits.http.max_fields of them */
@@ -755,9 +770,11 @@ HFSBI_FN void hfsbi_server_accept(hfsb_server *server, bool on);
 
 /* ---- conn.c ---- */
 
+/* Reads the address of a peer. */
+HFSBI_FN hfsbi_peer hfsbi_peer_of(const struct sockaddr *address);
 /* Adds a connection that listener accepted; takes over fd. */
 HFSBI_FN void hfsbi_conn_add(hfsbi_listener *listener, int fd,
-                             const struct sockaddr *peer);
+                             const hfsbi_peer *peer);
 /* Puts the connection into the list of those to settle. */
 HFSBI_FN void hfsbi_conn_touch(hfsbi_conn *conn);
 /* Acts on what happened to the touched connections: continues with the next
@@ -918,6 +935,16 @@ static bool hfsbi_request_origin_ok(const hfsb_request *r) {
     return hfsbi_host_may_be_any(r->conn->server, at) ||
            hfsbi_host_is_ours(r->conn->server, at,
                               hfsb_str_slice(origin, slash + 3, origin.len));
+}
+
+/* True if a browser sends the request for a page of another site, which need
+   not have an Origin: an image or a script has none. Routes that need no token
+   may be linked to. */
+static bool hfsbi_request_is_cross_site(const hfsb_request *r) {
+    hfsb_str site = hfsb_http_field_find(&r->head, "sec-fetch-site");
+    return hfsb_http_same(site, HFSB_LIT("cross-site")) &&
+           !(r->route && r->route->set.no_token) &&
+           !hfsbi_host_may_be_any(r->conn->server, r->conn->listener);
 }
 
 /* ---- the token ---- */
@@ -1140,6 +1167,10 @@ static bool hfsbi_check_host(hfsb_request *r) {
                          "with --allow-host (allow_hosts).");
     else if (!hfsbi_request_origin_ok(r))
         hfsb_reply_error(r, 403, "Requests from that Origin are not allowed.");
+    else if (hfsbi_request_is_cross_site(r))
+        hfsb_reply_error(r, 403,
+                         "Requests from pages of other sites are not "
+                         "allowed.");
     else return true;
     return false;
 }
@@ -1899,10 +1930,11 @@ void hfsb_reply_abort(hfsb_request *request) {
    no handler ever loses its connection, or meets the next request, in the
    middle of a call.
 
-   Bytes that follow a request stay in the kernel until it is answered: they
-   may hold a token, and a command can read the memory of its own user's
-   processes. The end of a head is not known in advance, so a head is peeked
-   at, and only the bytes that were used are taken out. */
+   Bytes that follow a request stay in the kernel until it is answered, and
+   half a head until the rest comes: they may hold a token, and a command can
+   read the memory of its own user's processes. The end of a head is not known
+   in advance, so a head is peeked at, and only the bytes that were used are
+   taken out. */
 /* ---- states ---- */
 
 /* BROKEN and CLOSED are final: nothing leads back. */
@@ -2186,6 +2218,28 @@ static void hfsbi_conn_finish(hfsbi_conn *conn, bool unread) {
     }
 }
 
+/* Sets how many bytes of half a head stay in the kernel; false if the kernel
+   cannot wait for more bytes than these. */
+static bool hfsbi_conn_hold(hfsbi_conn *conn, size_t n) {
+    int least = (int)n + 1;
+    if (n == conn->held) return true;
+    if (setsockopt(conn->io.fd, SOL_SOCKET, SO_RCVLOWAT, &least,
+                   sizeof least) != 0)
+        return false;
+    conn->held = n;
+    return true;
+}
+
+/* After bytes were peeked at, `left` of which are not parsed: leaves half a
+   head in the kernel, unless it is as long as a block, or no byte has come
+   since the last look, which means that the kernel does not wait for more. */
+static void hfsbi_conn_hold_head(hfsbi_conn *conn, size_t left) {
+    bool half = hfsbi_conn_parses(conn) && !conn->request && !conn->in.len &&
+                conn->peeked > conn->held && conn->peeked < HFSBI_BLOCK;
+    if (hfsbi_conn_hold(conn, half ? left : 0) && half) return;
+    if (hfsbi_conn_parses(conn)) conn->peeked = 0; /* take it */
+}
+
 /* Parses data until it is used up or must wait; returns the bytes to keep. */
 static hfsb_str hfsbi_conn_feed(hfsbi_conn *conn, hfsb_str data) {
     bool more = true;
@@ -2200,7 +2254,7 @@ static hfsb_str hfsbi_conn_feed(hfsbi_conn *conn, hfsb_str data) {
                    hfsbi_conn_event(conn, &data);
     }
     if (conn->state >= HFSBI_CONN_LINGER) data.len = 0;
-    if (hfsbi_conn_parses(conn)) conn->peeked = 0; /* half a head: take it */
+    if (conn->peeked) hfsbi_conn_hold_head(conn, data.len);
     if (conn->peeked > data.len) conn->peeked = data.len;
     data.len -= conn->peeked; /* these stay in the kernel */
     return data;
@@ -2208,7 +2262,8 @@ static hfsb_str hfsbi_conn_feed(hfsbi_conn *conn, hfsb_str data) {
 
 /* Between requests: IDLE, or HEAD as soon as more than empty lines came. */
 static void hfsbi_conn_note_head(hfsbi_conn *conn) {
-    bool idle = conn->in.len == 0 || hfsb_http_parser_end(&conn->parser);
+    bool idle = (conn->in.len == 0 && conn->held == 0) ||
+                hfsb_http_parser_end(&conn->parser);
     if (conn->state == HFSBI_CONN_IDLE && !idle)
         hfsbi_conn_enter(conn, HFSBI_CONN_HEAD);
     else if (conn->state == HFSBI_CONN_HEAD && idle)
@@ -2426,22 +2481,27 @@ HFSBI_FN void hfsbi_conns_settle(hfsb_server *server) {
 
 /* ---- the beginning ---- */
 
-static void hfsbi_conn_set_peer(hfsbi_conn            *conn,
-                                const struct sockaddr *peer) {
-    if (peer->sa_family == AF_INET) {
-        conn->family = 4;
-        memcpy(conn->address,
-               &((const struct sockaddr_in *)(const void *)peer)->sin_addr, 4);
-    } else if (peer->sa_family == AF_INET6) {
-        conn->family = 6;
-        memcpy(conn->address,
-               &((const struct sockaddr_in6 *)(const void *)peer)->sin6_addr,
-               16);
+/* An IPv4 address that came over an IPv6 socket is one of IPv4. */
+HFSBI_FN hfsbi_peer hfsbi_peer_of(const struct sockaddr *address) {
+    const struct sockaddr_in *four =
+        (const struct sockaddr_in *)(const void *)address;
+    const struct sockaddr_in6 *six =
+        (const struct sockaddr_in6 *)(const void *)address;
+    hfsbi_peer peer = HFSB_INIT;
+    if (address->sa_family == AF_INET) {
+        peer.family = 4;
+        memcpy(peer.address, &four->sin_addr, 4);
+    } else if (address->sa_family == AF_INET6) {
+        bool mapped = IN6_IS_ADDR_V4MAPPED(&six->sin6_addr);
+        peer.family = mapped ? 4 : 6;
+        memcpy(peer.address, (const char *)&six->sin6_addr + (mapped ? 12 : 0),
+               mapped ? 4 : 16);
     }
+    return peer;
 }
 
 HFSBI_FN void hfsbi_conn_add(hfsbi_listener *listener, int fd,
-                             const struct sockaddr *peer) {
+                             const hfsbi_peer *peer) {
     hfsb_server *server = listener->server;
     hfsbi_conn  *conn =
         (hfsbi_conn *)hfsbi_array(&server->alloc, 1, sizeof *conn);
@@ -2458,7 +2518,7 @@ HFSBI_FN void hfsbi_conn_add(hfsbi_listener *listener, int fd,
     conn->listener = listener;
     conn->since = conn->moved = hfsbi_loop_now(server->loop);
     hfsb_http_parser_init(&conn->parser, &server->limits.http);
-    hfsbi_conn_set_peer(conn, peer);
+    conn->peer = *peer;
     conn->next = server->conns;
     if (conn->next) conn->next->prev = conn;
     server->conns = conn;
@@ -2472,9 +2532,9 @@ HFSBI_FN void hfsbi_conn_log(const hfsbi_conn  *conn,
     char         text[INET6_ADDRSTRLEN] = "unix";
     hfsb_server *server = conn->server;
     if (!server->on_event) return;
-    if (conn->family)
-        (void)inet_ntop(conn->family == 4 ? AF_INET : AF_INET6, conn->address,
-                        text, sizeof text);
+    if (conn->peer.family)
+        (void)inet_ntop(conn->peer.family == 4 ? AF_INET : AF_INET6,
+                        conn->peer.address, text, sizeof text);
     event->peer = hfsb_cstr(text);
     server->on_event(server->user, event);
 }
@@ -2559,19 +2619,66 @@ static long long hfsbi_accept_spare_since(const hfsbi_conn *conn) {
     return conn->since;
 }
 
-/* Closes the connection that could be spared for longest; false if all are in
-   use or new. */
-static bool hfsbi_accept_make_room(hfsb_server *server) {
+/* An IPv6 network of 64 bits is one peer. */
+static bool hfsbi_peer_same(const hfsbi_peer *a, const hfsbi_peer *b) {
+    return a->family == b->family &&
+           memcmp(a->address, b->address, a->family == 6 ? 8 : 4) == 0;
+}
+
+static bool hfsbi_peer_is_loopback(const hfsbi_peer *peer) {
+    static const unsigned char six[16] = {0, 0, 0, 0, 0, 0, 0, 0,
+                                          0, 0, 0, 0, 0, 0, 0, 1};
+    return peer->family == 6 ? memcmp(peer->address, six, sizeof six) == 0
+                             : peer->address[0] == 127;
+}
+
+/* Closes the connection that could be spared for longest, of all or (unless
+   NULL) of one peer; false if all are in use or new. */
+static bool hfsbi_accept_make_room(hfsb_server      *server,
+                                   const hfsbi_peer *peer) {
     hfsbi_conn *conn, *oldest = NULL;
     long long   first = hfsbi_loop_now(server->loop) - HFSBI_ACCEPT_GRACE;
     for (conn = server->conns; conn; conn = conn->next) {
         long long since = hfsbi_accept_spare_since(conn);
         if (since < 0 || since >= first) continue;
+        if (peer && !hfsbi_peer_same(peer, &conn->peer)) continue;
         oldest = conn;
         first = since;
     }
     if (oldest) hfsbi_conn_close(oldest);
     return oldest != NULL;
+}
+
+/* False if the peer has as many connections as one may have, and none that
+   could be closed instead. */
+static bool hfsbi_accept_allows(hfsb_server *server, const hfsbi_peer *peer) {
+    const hfsbi_limits *limits = &server->limits;
+    const hfsbi_conn   *conn;
+    size_t              n = 0;
+    if (peer->family == 0 ||
+        (limits->local_is_free && hfsbi_peer_is_loopback(peer)))
+        return true;
+    for (conn = server->conns; conn; conn = conn->next)
+        n += conn->state < HFSBI_CONN_CLOSED &&
+             hfsbi_peer_same(peer, &conn->peer);
+    return n < limits->max_per_peer || hfsbi_accept_make_room(server, peer);
+}
+
+/* Adds an accepted connection, or closes it. */
+static void hfsbi_accept_take(hfsbi_listener *l, int fd,
+                              const struct sockaddr_storage *address) {
+    hfsb_server *server = l->server;
+    int          one = 1;
+    hfsbi_peer   peer =
+        hfsbi_peer_of((const struct sockaddr *)(const void *)address);
+    if (!hfsbi_accept_allows(server, &peer)) {
+        server->stats.refused++;
+        hfsbi_close(&fd);
+        return;
+    }
+    if (!l->local)
+        (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+    hfsbi_conn_add(l, fd, &peer);
 }
 
 static int hfsbi_accept_one(int listener, struct sockaddr_storage *peer) {
@@ -2602,12 +2709,12 @@ static void hfsbi_listener_io(hfsbi_io *io, unsigned events) {
         (hfsbi_listener *)(void *)((char *)io - offsetof(hfsbi_listener, io));
     hfsb_server            *server = l->server;
     struct sockaddr_storage peer;
-    int                     turn, fd, one = 1;
+    int                     turn, fd;
     (void)events;
     for (turn = 0; turn < HFSBI_ACCEPT_TURN; turn++) {
         if (server->stats.open >= server->limits.max_connections) {
             if (turn) return; /* there may be no other peer */
-            if (!hfsbi_accept_make_room(server)) {
+            if (!hfsbi_accept_make_room(server, NULL)) {
                 hfsbi_accept_rest(server);
                 return;
             }
@@ -2619,9 +2726,7 @@ static void hfsbi_listener_io(hfsbi_io *io, unsigned events) {
                 hfsbi_accept_refuse(server, l->io.fd, errno);
             return; /* the peer is gone again, or there is no other */
         }
-        if (!l->local)
-            (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
-        hfsbi_conn_add(l, fd, (const struct sockaddr *)(const void *)&peer);
+        hfsbi_accept_take(l, fd, &peer);
     }
 }
 
@@ -2797,6 +2902,9 @@ static void hfsbi_limits_set(hfsbi_limits *limits, const hfsb_server_opts *o) {
     limits->max_body = hfsbi_limit_size(o->max_body, (size_t)64 << 20);
     limits->max_bodies = hfsbi_limit_size(o->max_bodies, (size_t)256 << 20);
     limits->max_connections = hfsbi_limit_size(o->max_connections, 1024);
+    limits->max_per_peer =
+        hfsbi_limit_size(o->max_per_peer, (limits->max_connections + 1) / 2);
+    limits->local_is_free = o->max_per_peer == 0;
     limits->min_rate = hfsbi_limit_size(o->min_rate, 1024);
     limits->head_ms = hfsbi_limit_ms(o->head_ms, 10000);
     limits->body_ms = hfsbi_limit_ms(o->body_ms, 30000);
@@ -2833,7 +2941,11 @@ static hfsb_status hfsbi_server_allocate(hfsb_server            *server,
     server->block = (char *)hfsbi_array(&o->alloc, HFSBI_BLOCK, 1);
     if (!server->fields || !server->block) return HFSB_NOMEM;
     hfsbi_random_hex(server->instance, sizeof server->instance - 1);
-    hfsb_buf_printf(&server->common, "X-Hfsb: %s; instance=%s\r\n",
+    /* a browser must not run or show a reply inside a page of another site */
+    hfsb_buf_printf(&server->common,
+                    "X-Hfsb: %s; instance=%s\r\n"
+                    "X-Content-Type-Options: nosniff\r\n"
+                    "Cross-Origin-Resource-Policy: same-origin\r\n",
                     HFSB_VERSION, server->instance);
     for (; host && *host; host++)
         hfsb_buf_append(&server->access.hosts,
@@ -2865,6 +2977,7 @@ static hfsb_status hfsbi_server_fill(hfsb_server            *server,
     st = hfsbi_loop_open(&o->alloc, o->max_threads, o->no_threads,
                          &server->loop, err);
     if (st != HFSB_OK) return st;
+    server->group.loop = server->loop;
     if (!hfsbi_stop_open(server))
         return hfsbi_fail_os(err, errno, "The server cannot be opened");
     return hfsbi_ok(err);
@@ -3233,6 +3346,10 @@ hfsb_status hfsb_server_add(hfsb_server *server, const hfsb_route *route,
 
 HFSBI_FN hfsbi_loop *hfsbi_server_loop(hfsb_server *server) {
     return server->loop;
+}
+
+HFSBI_FN hfsbi_tools_group *hfsbi_server_group(hfsb_server *server) {
+    return &server->group;
 }
 
 HFSBI_FN const hfsb_alloc *hfsbi_server_alloc(hfsb_server *server) {
@@ -5175,7 +5292,9 @@ HFSBI_FN hfsb_status hfsbi_files_add(hfsb_server *server, hfsb_tools *tools,
      GET    /api/health, /healthz        for probes, without a token
      GET    /api/metrics                 for Prometheus
 
-   The tools live in the server's loop. The object is a part of the server:
+   The tools live in the server's loop. They oversee those of MCP sessions: the
+   routes for jobs, kill and the figures cover all commands of the server. The
+   object is a part of the server:
    end() cancels calls and kills commands, free() closes the tools. Once a
    route refers to the object, only free() may free it. */
 /* Adds a route with the default options. */
@@ -5560,11 +5679,12 @@ static hfsbi_api *hfsbi_api_new(hfsb_server                    *server,
     if (!(o.timeout > 0)) o.timeout = HFSBI_API_TIMEOUT;
     if (!o.alloc.fn) o.alloc = *alloc;
     o.session = false; /* requests do not share a session */
-    if (hfsbi_tools_open_in(hfsbi_server_loop(server), &o, &api->tools, err) !=
-        HFSB_OK) {
+    if (hfsbi_tools_open_in(hfsbi_server_group(server), &o, &api->tools,
+                            err) != HFSB_OK) {
         hfsbi_array_free(alloc, api, 1, sizeof *api);
         return NULL;
     }
+    hfsbi_tools_oversee(api->tools);
     api->alloc = *alloc;
     api->server = server;
     api->loop = hfsbi_server_loop(server);
@@ -6109,11 +6229,9 @@ HFSBI_FN void hfsbi_mcp_stdio_free(struct hfsbi_mcp_stdio *stdio);
 
 /* ---- http.c ---- */
 
-/* Add the routes for POST and DELETE. They return as hfsb_server_add(). */
-HFSBI_FN hfsb_status hfsbi_mcp_route(hfsb_mcp *mcp, const char *path,
-                                     hfsb_err *err);
-HFSBI_FN hfsb_status hfsbi_mcp_route_delete(hfsb_mcp *mcp, const char *path,
-                                            hfsb_err *err);
+/* Adds the route for POST or DELETE. Returns as hfsb_server_add(). */
+HFSBI_FN hfsb_status hfsbi_mcp_route(hfsb_mcp *mcp, const char *method,
+                                     const char *path, hfsb_err *err);
 
 /* ---- src/mcp/message.c ---- */
 /* message.c - messages of MCP, read and written.
@@ -7831,9 +7949,9 @@ static void hfsbi_mcp_session_free(hfsbi_mcp_session *session, bool at_once) {
     hfsbi_array_free(&mcp->alloc, session, 1, sizeof *session);
 }
 
-/* True when a command of the session runs or waits. */
+/* True when a command of the session runs or waits, or is being asked for. */
 static bool hfsbi_mcp_session_works(const hfsbi_mcp_session *session) {
-    return session->tools && hfsb_tools_busy(session->tools);
+    return session->tools && hfsbi_tools_in_use(session->tools);
 }
 
 /* How much is lost with a session: nothing (some hosts open one only to list
@@ -9832,25 +9950,15 @@ static void hfsbi_mcp_on_delete(void *user, hfsb_request *request) {
     }
 }
 
-HFSBI_FN hfsb_status hfsbi_mcp_route(hfsb_mcp *mcp, const char *path,
-                                     hfsb_err *err) {
+HFSBI_FN hfsb_status hfsbi_mcp_route(hfsb_mcp *mcp, const char *method,
+                                     const char *path, hfsb_err *err) {
+    bool       post = strcmp(method, "POST") == 0;
     hfsb_route route = HFSB_INIT;
-    route.method = "POST";
+    route.method = method;
     route.path = path;
-    route.fn = hfsbi_mcp_on_post;
+    route.fn = post ? hfsbi_mcp_on_post : hfsbi_mcp_on_delete;
     route.user = mcp;
-    route.max_body = mcp->limits.max_message;
-    return hfsb_server_add(mcp->server, &route, err);
-}
-
-HFSBI_FN hfsb_status hfsbi_mcp_route_delete(hfsb_mcp *mcp, const char *path,
-                                            hfsb_err *err) {
-    hfsb_route route = HFSB_INIT;
-    route.method = "DELETE";
-    route.path = path;
-    route.fn = hfsbi_mcp_on_delete;
-    route.user = mcp;
-    route.max_body = 1; /* it has none */
+    route.max_body = post ? mcp->limits.max_message : 1; /* DELETE has none */
     return hfsb_server_add(mcp->server, &route, err);
 }
 
@@ -10094,7 +10202,8 @@ static hfsb_status hfsbi_mcp_open_tools(hfsb_mcp              *mcp,
     if (!hfsbi_mcp_offers(mcp, "bash")) o.no_imports = true;
     if (!hfsbi_mcp_writes(mcp))
         o.no_checks = true; /* reads start no python3 */
-    st = hfsbi_tools_open_in(mcp->loop, &o, &mcp->tools, err);
+    st = hfsbi_tools_open_in(hfsbi_server_group(mcp->server), &o, &mcp->tools,
+                             err);
     if (st != HFSB_OK) return st;
     st = hfsbi_mcp_describe(mcp);
     return st == HFSB_OK ? st : hfsbi_fail_status(err, st, "Adding MCP");
@@ -10121,14 +10230,14 @@ hfsb_status hfsb_server_add_mcp(hfsb_server *server, const hfsb_mcp_opts *opts,
     mcp = hfsbi_mcp_new(server, opts);
     if (!mcp) return hfsbi_fail_status(err, HFSB_NOMEM, "Adding MCP");
     st = hfsbi_mcp_fill(mcp, opts, err);
-    if (st == HFSB_OK && *path) st = hfsbi_mcp_route(mcp, path, err);
+    if (st == HFSB_OK && *path) st = hfsbi_mcp_route(mcp, "POST", path, err);
     if (st != HFSB_OK) { /* the server does not know it yet */
         hfsbi_mcp_free(mcp);
         return st;
     }
     /* from here on it lives as long as the server */
     hfsbi_server_part_add(server, &mcp->part);
-    if (*path) st = hfsbi_mcp_route_delete(mcp, path, err);
+    if (*path) st = hfsbi_mcp_route(mcp, "DELETE", path, err);
     if (st == HFSB_NOMEM) return st; /* any other: the host has its own */
     if (out) *out = mcp;
     return hfsbi_ok(err);
