@@ -594,6 +594,11 @@ HFSBI_FN void hfsbi_tree_start(hfsbi_tree *tree, pid_t leader);
 HFSBI_FN int hfsbi_tree_wait(const hfsbi_tree *tree, siginfo_t *info,
                              int options);
 
+/* CPU time and peak memory of a leader that has exited and is still held.
+   False where the system does not report them. */
+HFSBI_FN bool hfsbi_tree_usage(const hfsbi_tree *tree, long long *cpu_ms,
+                               unsigned long long *peak_bytes);
+
 /* The span of a tree whose leader is still held; else an empty one. */
 HFSBI_FN hfsbi_session_span hfsbi_tree_span(hfsbi_tree *tree);
 

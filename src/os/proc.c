@@ -377,6 +377,8 @@ static void hfsbi_proc_note_exit(hfsb_proc *proc, long long now) {
         r->end = HFSB_PROC_SIGNALED;
         r->signal = info.si_status;
     }
+    if (rc == 0)
+        (void)hfsbi_tree_usage(&proc->tree, &r->cpu_ms, &r->peak_bytes);
     proc->changes++;
     if (proc->state == HFSBI_PROC_RUNNING) hfsbi_proc_begin_drain(proc, now);
     else if (hfsbi_proc_is_hunted(proc)) hfsbi_hunt_check_in(proc, 5);

@@ -76,6 +76,12 @@ typedef struct hfsb_proc_result {
                                       be killed */
     unsigned long long stdout_bytes, stderr_bytes;
     long long          duration_ms;
+    /* Of the command and all children that were waited for; on Linux, once
+       the command has exited. */
+    long long          cpu_ms;
+    unsigned long long peak_bytes; /* of one process in memory; at least what
+                                      this process had when it started the
+                                      command (0: unknown, as is cpu_ms) */
     long               pid;
 } hfsb_proc_result;
 

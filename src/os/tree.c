@@ -546,6 +546,32 @@ HFSBI_FN int hfsbi_tree_wait(const hfsbi_tree *tree, siginfo_t *info,
     return hfsbi_waitid(P_PID, (id_t)tree->span.session, info, options);
 }
 
+/* waitid() of libc has no usage, wait4() would reap the leader. The system
+   call writes its own struct: two timevals, then the peak in KiB first. */
+HFSBI_FN bool hfsbi_tree_usage(const hfsbi_tree *tree, long long *cpu_ms,
+                               unsigned long long *peak_bytes) {
+#if defined(HFSBI_LINUX) && defined(SYS_waitid) && \
+    !(defined(__x86_64__) && defined(__ILP32__))
+    long      usage[18];
+    siginfo_t info;
+    memset(usage, 0, sizeof usage);
+    memset(&info, 0, sizeof info);
+    if (syscall(SYS_waitid, P_PID, (id_t)tree->span.session, &info,
+                WEXITED | WNOHANG | WNOWAIT, usage) != 0 ||
+        info.si_pid == 0)
+        return false;
+    *cpu_ms = ((long long)usage[0] + usage[2]) * 1000 +
+              ((long long)usage[1] + usage[3]) / 1000;
+    *peak_bytes = (unsigned long long)usage[4] * 1024;
+    return true;
+#else
+    (void)tree;
+    (void)cpu_ms;
+    (void)peak_bytes;
+    return false;
+#endif
+}
+
 /* True while the leader is our child, running or a zombie: until then its
    number is its own. Notes when the host took it away. */
 static bool hfsbi_tree_holds(hfsbi_tree *tree) {

@@ -56,6 +56,26 @@ static void no_output_is_lost_by_a_slow_host(void) {
     t_kill_marked(JOB);
 }
 
+/* ---- what it used ---- */
+
+static void reports_cpu_time_and_peak_memory(void) {
+#ifdef __linux__
+    static const char spin[] = "i=0; while [ $i -lt 150000 ]; do "
+                               "i=$((i+1)); done";
+    static const char big[] = "x=$(head -c 60000000 /dev/zero | tr '\\0' x)";
+    hfsb_proc_opts   o = t_quick_opts();
+    hfsb_proc_result idle, r;
+    idle = t_run(&o, "sleep 0.2", NULL);
+    T_CHECK(idle.cpu_ms >= 0 && idle.cpu_ms < 150 && idle.peak_bytes > 0);
+    r = t_run(&o, spin, NULL);
+    T_CHECK(r.cpu_ms > 0 && r.cpu_ms >= r.duration_ms / 10);
+    r = t_run(&o, big, NULL);
+    T_CHECK(r.peak_bytes > 60000000 && r.peak_bytes > idle.peak_bytes);
+    r = t_run(&o, "kill -9 $$", NULL); /* a signal leaves figures too */
+    T_CHECK(r.signal == 9 && r.peak_bytes > 0);
+#endif
+}
+
 /* ---- ending it ---- */
 
 static void kill_lets_a_trap_finish(void) {
@@ -432,6 +452,7 @@ int main(void) {
     if (!mkdtemp(dir_path)) abort();
     T_RUN(survivors_may_write_for_a_while);
     T_RUN(no_output_is_lost_by_a_slow_host);
+    T_RUN(reports_cpu_time_and_peak_memory);
     T_RUN(kill_lets_a_trap_finish);
     T_RUN(kill_wakes_stopped_processes);
     T_RUN(kill_follows_an_ignored_term);
