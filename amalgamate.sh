@@ -45,7 +45,7 @@ headers_of() { # the public headers of a room
 sources_of() { # the sources of a room; its private header comes before them
     case $1 in
     core) echo base.c utf8.c number.c json_parse.c json_read.c json_write.c \
-        json_build.c text.c hash.c date.c path.c ;;
+        json_build.c text.c hash.c date.c secret.c path.c ;;
     edit) echo diff.c fold.c match.c indent.c mend.c rewrite.c intent.c \
         strip.c reading.c closest.c explain.c edit.c patch_parse.c \
         patch_indent.c patch_update.c patch.c ;;

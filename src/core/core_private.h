@@ -468,6 +468,23 @@ typedef struct hfsbi_date {
 /* The UTC date of seconds since 1970, clamped to 1970..9999. */
 HFSBI_FN hfsbi_date hfsbi_date_of(long long seconds);
 
+/* ---- secret.c ---- */
+
+/* Returns text i of its owner that must never be shown; it may be empty. */
+typedef hfsb_str (*hfsbi_secret_fn)(const void *owner, size_t i);
+/* Replaces all of the owner's `count` secrets in text by "***", in place, so
+   that it cannot fail; returns the new length and ends a shortened text with a
+   NUL. Of several secrets at one place the longest counts. Secrets of less
+   than 4 bytes are not replaced: they could be part of any word. */
+HFSBI_FN size_t hfsbi_redact(hfsbi_secret_fn secret, const void *owner,
+                             size_t count, char *text, size_t len);
+/* Replaces what looks like a secret by "***": tokens of well-known services,
+   the value after Bearer, Authorization, HF_TOKEN=, "password": and the like,
+   passwords in URLs, private keys. In place and returns as hfsbi_redact(). */
+HFSBI_FN size_t hfsbi_redact_shapes(char *text, size_t len);
+/* True for the name of a variable whose value is a secret: HF_TOKEN. */
+HFSBI_FN bool hfsbi_is_secret_name(hfsb_str name);
+
 /* ---- path.c ---- */
 
 /* True when s contains white space as Python defines it. */

@@ -119,14 +119,6 @@ HFSBI_FN hfsbi_retry hfsbi_sandbox_retry(const hfsb_sandbox *sandbox,
 HFSBI_FN hfsb_status hfsbi_poll_wait(const hfsb_cancel *cancel,
                                      long long poll_ms, long long deadline);
 
-/* Returns text i of its owner that must never be shown; it may be empty. */
-typedef hfsb_str (*hfsbi_secret_fn)(const void *owner, size_t i);
-/* Replaces all of the owner's `count` secrets in text by "***", in place, so
-   that it cannot fail; returns the new length and ends a shortened text with a
-   NUL. Of several secrets at one place the longest counts. Secrets of less
-   than 4 bytes are not replaced: they could be part of any word. */
-HFSBI_FN size_t hfsbi_redact(hfsbi_secret_fn secret, const void *owner,
-                             size_t count, char *text, size_t len);
 /* Removes the handle's tokens from a text: a peer may echo them. */
 HFSBI_FN void hfsbi_sandbox_scrub(const hfsb_sandbox *sandbox, char *text);
 /* Copies texts into one buffer, each followed by a NUL, and makes the views

@@ -73,39 +73,6 @@ HFSBI_FN void hfsbi_seconds_text(long long ms, char out[HFSBI_SECONDS]) {
     out[n] = '\0';
 }
 
-enum { HFSBI_SECRET_MIN = 4 };
-
-/* The length of the longest secret at the start of text; 0: none. */
-static size_t hfsbi_secret_at(hfsbi_secret_fn secret, const void *owner,
-                              size_t count, hfsb_str text) {
-    size_t i, longest = 0;
-    for (i = 0; i < count; i++) {
-        hfsb_str one = secret(owner, i);
-        if (one.len >= HFSBI_SECRET_MIN && one.len > longest &&
-            hfsb_str_starts(text, one))
-            longest = one.len;
-    }
-    return longest;
-}
-
-HFSBI_FN size_t hfsbi_redact(hfsbi_secret_fn secret, const void *owner,
-                             size_t count, char *text, size_t len) {
-    size_t at = 0, to = 0; /* "***" is shorter than any secret: to <= at */
-    while (at < len) {
-        size_t n = hfsbi_secret_at(secret, owner, count,
-                                   hfsb_str_make(text + at, len - at));
-        if (!n) {
-            text[to++] = text[at++];
-            continue;
-        }
-        memcpy(text + to, "***", 3);
-        to += 3;
-        at += n;
-    }
-    if (to < len) text[to] = '\0';
-    return to;
-}
-
 static hfsb_str hfsbi_sandbox_secret(const void *owner, size_t i) {
     const hfsb_sandbox *s = (const hfsb_sandbox *)owner;
     return i ? s->o.hub_token : s->o.api_token;
