@@ -33,7 +33,7 @@ headers_of() { # the public headers of a room
     pattern) echo regex.h ;;
     http) echo http.h url.h ;;
     os) echo cancel.h file.h proc.h ;;
-    tools) echo tools.h ;;
+    tools) echo journal.h tools.h ;;
     net) echo net.h ;;
     remote) echo sandbox.h ;;
     hub) echo hub.h space.h session.h ;;
@@ -53,8 +53,8 @@ sources_of() { # the sources of a room; its private header comes before them
     http) echo url.c head.c parse.c write.c sse.c ;;
     os) echo os.c loop.c root.c file.c temp.c file_write.c walk.c tree.c \
         spawn.c proc.c record.c ;;
-    tools) echo args.c result.c check.c python.c job.c seen.c tools.c call.c \
-        exit.c bash.c control.c read.c write.c edit_lines.c patch.c search.c \
+    tools) echo args.c result.c journal.c check.c python.c job.c seen.c tools.c \
+        call.c exit.c bash.c control.c read.c write.c edit_lines.c patch.c search.c \
         glob.c grep.c list.c plan.c table.c ;;
     net) echo proxy.c net.c fetch.c ;;
     remote) echo seen.c sandbox_call.c sandbox_files.c sandbox.c ;;

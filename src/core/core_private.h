@@ -482,7 +482,8 @@ HFSBI_FN size_t hfsbi_redact(hfsbi_secret_fn secret, const void *owner,
    the value after Bearer, Authorization, HF_TOKEN=, "password": and the like,
    passwords in URLs, private keys. In place and returns as hfsbi_redact(). */
 HFSBI_FN size_t hfsbi_redact_shapes(char *text, size_t len);
-/* True for the name of a variable whose value is a secret: HF_TOKEN. */
+/* True for the name of a variable or an argument whose value is a secret:
+   HF_TOKEN, api_key. */
 HFSBI_FN bool hfsbi_is_secret_name(hfsb_str name);
 
 /* ---- path.c ---- */

@@ -161,7 +161,7 @@ static hfsbi_secrecy hfsbi_name_secrecy(hfsb_str name) {
 }
 
 HFSBI_FN bool hfsbi_is_secret_name(hfsb_str name) {
-    return hfsbi_name_secrecy(name) == HFSBI_SECRET;
+    return hfsbi_name_secrecy(name) != HFSBI_NOT_SECRET;
 }
 
 /* True for 16 bytes or more of a token's alphabet with a digit among them. */

@@ -640,7 +640,7 @@ static void hfsbi_mcp_call_progressed(void *user) {
 static bool hfsbi_mcp_session_open(hfsbi_mcp_session *session, hfsb_err *err) {
     hfsb_mcp *mcp = session->mcp;
     if (session->tools) return true;
-    return hfsbi_tools_open_like(mcp->tools, &session->tools, err) == HFSB_OK;
+    return hfsbi_tools_open_like(mcp->tools, NULL, &session->tools, err) == HFSB_OK;
 }
 
 /* The arguments of a command are copied: the message may be long, and the

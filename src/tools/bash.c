@@ -29,7 +29,8 @@ static const hfsbi_param hfsbi_bash_params[] = {
                       "a number of seconds from 0 on (0: the default)"),
     HFSBI_PARAM("background", HFSBI_ARG_BOOL, 0, hfsbi_bash_args, background,
                 "Return at once with a job id"),
-    HFSBI_PARAM("stdin", HFSBI_ARG_STR, 0, hfsbi_bash_args, input, NULL),
+    HFSBI_PARAM("stdin", HFSBI_ARG_STR, HFSBI_UNTOLD, hfsbi_bash_args, input,
+                NULL),
     HFSBI_PARAM("env", HFSBI_ARG_OBJECT, HFSBI_FLAT_ONLY, hfsbi_bash_args, env,
                 NULL), /* some hosts refuse an object with any keys, and a
                           command can set variables itself */
@@ -339,6 +340,7 @@ static hfsb_status hfsbi_bash_add(hfsb_call *call, hfsbi_job_spec *spec,
                           tools->limits.waiting);
     call->job = hfsbi_job_add(tools, spec, call);
     if (!call->job) return HFSB_NOMEM;
+    call->added = true;
     call->streams = call->opts.on_text != NULL;
     return HFSB_OK;
 }

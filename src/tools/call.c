@@ -389,10 +389,28 @@ static hfsb_str hfsbi_call_path(const hfsb_call *call) {
              : none;
 }
 
+/* Adds the event of the call to the journal. A job has events of its own. */
+static void hfsbi_call_report(const hfsb_call *call, bool repeat) {
+    hfsb_journal *journal = call->tools->journal;
+    hfsbi_event   e = HFSB_INIT;
+    if (!journal || !call->tool || call->added) return;
+    e.who = call->tools->who;
+    e.tool = call->tool->name;
+    e.brief = &call->brief;
+    e.result = &call->result;
+    e.job_id = call->job_id;
+    e.repeat = repeat;
+    e.duration_ms = hfsb_clock_ms() - call->began;
+    e.output_bytes = call->result.output.len;
+    (void)hfsbi_journal_add(journal, &e);
+}
+
 /* Completes the result with notes, fields and status. Notes follow the output,
    or go into a field where the output must stay exact. */
 static void hfsbi_call_end(hfsb_call *call, hfsb_status st,
                            const hfsb_err *err) {
+    bool repeat =
+        call->wait == HFSBI_WAIT_ONCE || call->wait == HFSBI_WAIT_JOB;
     hfsb_str notes;
     call->wait = HFSBI_WAIT_NOTHING;
     if (st == HFSB_OK && call->tools->checker)
@@ -408,6 +426,7 @@ static void hfsbi_call_end(hfsb_call *call, hfsb_status st,
         st = hfsbi_call_take_fields(call);
     call->status = st;
     if (st != HFSB_OK) hfsbi_result_status(&call->result, st, err);
+    hfsbi_call_report(call, repeat);
 }
 
 HFSBI_FN hfsb_status hfsbi_tool_unknown(hfsb_str name, hfsb_err *err) {
@@ -439,6 +458,8 @@ static hfsb_call *hfsbi_call_new(hfsb_tools           *tools,
     call->tools = tools;
     call->output.timer.fn = hfsbi_call_look_again;
     call->notes.alloc = call->parsed.alloc = tools->alloc;
+    call->brief.text.alloc = tools->alloc;
+    call->began = hfsb_clock_ms();
     hfsbi_job_spec_init(&call->spec, &tools->alloc);
     hfsbi_result_init(&call->result, &tools->alloc);
     hfsbi_build_init(&call->fields, &tools->alloc);
@@ -458,6 +479,8 @@ HFSBI_FN hfsb_status hfsbi_call_prepare(hfsb_tools            *tools,
     *out = call;
     if (!call) return HFSB_NOMEM;
     call->tool = tool;
+    hfsbi_brief_fill(tools->journal, &call->brief, tool->params, arguments,
+                     call->opts.id);
     st = hfsbi_call_read(call, arguments, &err);
     hfsbi_call_settle(call, st, &err);
     return HFSB_OK;
@@ -635,6 +658,7 @@ void hfsb_call_close(hfsb_call *call) {
     tools = call->tools;
     if (call->wait == HFSBI_WAIT_START) /* repeats must not wait for it */
         hfsbi_call_settle(call, HFSB_CANCELLED, NULL);
+    if (call->wait != HFSBI_WAIT_NOTHING) hfsbi_call_report(call, false);
     hfsbi_loop_lock(tools->loop);
     hfsbi_call_unlink(call);
     if (call->job) {
@@ -650,6 +674,7 @@ void hfsb_call_close(hfsb_call *call) {
     hfsb_json_free(&call->parsed);
     hfsbi_job_spec_free(&call->spec);
     hfsb_buf_free(&call->notes);
+    hfsb_buf_free(&call->brief.text);
     hfsbi_build_free(&call->fields);
     hfsb_tool_result_free(&call->result);
     hfsbi_array_free(&tools->alloc, call, 1, sizeof *call);

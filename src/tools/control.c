@@ -501,7 +501,8 @@ typedef struct hfsbi_input_args {
 static const hfsbi_param hfsbi_input_params[] = {
     HFSBI_PARAM("id", HFSBI_ARG_STR, HFSBI_REQUIRED, hfsbi_input_args, id,
                 NULL),
-    HFSBI_PARAM("text", HFSBI_ARG_STR, 0, hfsbi_input_args, text, NULL),
+    HFSBI_PARAM("text", HFSBI_ARG_STR, HFSBI_UNTOLD, hfsbi_input_args, text,
+                NULL),
     HFSBI_PARAM("eof", HFSBI_ARG_BOOL, 0, hfsbi_input_args, eof,
                 "Then close it"),
     HFSBI_PARAM_RANGE("wait_ms", HFSBI_ARG_INT, HFSBI_UNLISTED,

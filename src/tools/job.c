@@ -229,12 +229,33 @@ static void hfsbi_job_stir(hfsbi_job *job) {
     if (overseer) hfsbi_tools_stir(overseer);
 }
 
+/* Adds the event that the job has been added or, with a result, has ended. */
+static unsigned long long hfsbi_job_report(hfsbi_job *job, bool ended) {
+    hfsbi_event e = HFSB_INIT;
+    if (!job->tools->journal) return 0;
+    e.who = job->tools->who;
+    e.tool = "bash";
+    e.brief = &job->brief;
+    e.call = job->event;
+    e.job = job;
+    if (ended) e.result = &job->result;
+    e.duration_ms = (ended ? job->ended : hfsb_clock_ms()) - job->created;
+    e.output_bytes = job->record.taken;
+    return hfsbi_journal_add(job->tools->journal, &e);
+}
+
 static void hfsbi_job_free(hfsb_tools *tools, hfsbi_job *job) {
+    if (job->state != HFSBI_JOB_DONE) { /* closing it below kills it */
+        job->killed = true;
+        job->ended = hfsb_clock_ms();
+        (void)hfsbi_job_report(job, true);
+    }
     tools->group->jobs[job->state]--;
     hfsbi_loop_timer_clear(tools->loop, &job->timer);
     hfsb_proc_close(job->proc);
     hfsbi_record_free(&job->record);
     hfsbi_job_spec_free(&job->spec);
+    hfsb_buf_free(&job->brief.text);
     hfsb_tool_result_free(&job->result);
     hfsbi_array_free(&tools->alloc, job, 1, sizeof *job);
 }
@@ -253,6 +274,7 @@ static void hfsbi_job_finish(hfsbi_job *job, const hfsb_err *err) {
     hfsbi_record_finish(&job->record);
     job->status = hfsbi_bash_result(job, err);
     job->result_held = true;
+    (void)hfsbi_job_report(job, true);
     if (job->once) {
         job->once->running = false;
         job->once->when = job->ended;
@@ -260,6 +282,7 @@ static void hfsbi_job_finish(hfsbi_job *job, const hfsb_err *err) {
     hfsbi_record_settle(&job->record);
     hfsb_buf_free(&job->spec.input);
     hfsb_buf_free(&job->spec.env);
+    hfsb_buf_free(&job->brief.text);
     job->tools->job_ended = true;
     hfsbi_job_stir(job);
 }
@@ -462,7 +485,7 @@ static void hfsbi_job_set_id(hfsb_tools *tools, hfsbi_job *job, hfsb_str id) {
 }
 
 HFSBI_FN hfsbi_job *hfsbi_job_add(hfsb_tools *tools, hfsbi_job_spec *spec,
-                                  const hfsb_call *call) {
+                                  hfsb_call *call) {
     hfsbi_job *job = (hfsbi_job *)hfsbi_array(&tools->alloc, 1, sizeof *job);
     const hfsb_call_opts *opts = &call->opts;
     if (!job) return NULL;
@@ -489,6 +512,8 @@ HFSBI_FN hfsbi_job *hfsbi_job_add(hfsb_tools *tools, hfsbi_job_spec *spec,
     hfsbi_job_set_id(tools, job, hfsb_buf_str(&job->spec.id));
     job->tools = tools;
     job->owner = call->owner;
+    job->brief = call->brief;
+    memset(&call->brief, 0, sizeof call->brief);
     job->timer.fn = hfsbi_job_expire;
     job->created = hfsb_clock_ms();
     job->next = tools->jobs;
@@ -496,6 +521,8 @@ HFSBI_FN hfsbi_job *hfsbi_job_add(hfsb_tools *tools, hfsbi_job_spec *spec,
     tools->group->jobs[HFSBI_JOB_WAITING]++;
     tools->group->ever++;
     hfsbi_jobs_start(tools->group);
+    if (job->state != HFSBI_JOB_DONE)
+        job->event = hfsbi_job_report(job, false);
     if (job->state == HFSBI_JOB_WAITING && job->spec.timeout > 0)
         hfsbi_loop_timer(tools->loop, &job->timer,
                          job->created +

@@ -457,8 +457,8 @@ static hfsb_status hfsbi_patch_try(hfsb_call *call, const hfsbi_patch_args *a,
 }
 
 static const hfsbi_param hfsbi_patch_params[] = {
-    HFSBI_PARAM("patch", HFSBI_ARG_STR, HFSBI_REQUIRED, hfsbi_patch_args,
-                patch, NULL),
+    HFSBI_PARAM("patch", HFSBI_ARG_STR, HFSBI_REQUIRED | HFSBI_UNTOLD,
+                hfsbi_patch_args, patch, NULL),
     HFSBI_PARAM("if_sha256", HFSBI_ARG_OBJECT, HFSBI_UNLISTED,
                 hfsbi_patch_args, if_sha256, NULL),
     HFSBI_PARAM_END};

@@ -76,6 +76,7 @@ static hfsb_status hfsbi_tools_copy_env(hfsb_tools            *tools,
                                         const hfsb_tools_opts *o) {
     const char *const *from = o->env ? o->env : (const char *const *)environ;
     size_t             at = 0, i;
+    hfsbi_journal_hide_env(o->journal, from);
     for (; from && *from; from++)
         if (hfsbi_env_allowed(*from, o->hide_env))
             hfsbi_env_add(&tools->env, *from);
@@ -122,6 +123,8 @@ static hfsb_status hfsbi_tools_fill(hfsb_tools            *tools,
     tools->shell.alloc = tools->env.text.alloc = o->alloc;
     tools->session = o->session;
     tools->no_keeper = o->no_keeper;
+    tools->journal = o->journal;
+    (void)snprintf(tools->who, sizeof tools->who, "%s", o->who ? o->who : "c");
     tools->limits.timeout = hfsbi_seconds_or(o->timeout, 240);
     tools->limits.max_timeout = hfsbi_seconds_or(o->max_timeout, 1200);
     if (tools->limits.timeout > tools->limits.max_timeout)
@@ -293,7 +296,8 @@ hfsb_status hfsb_tools_open(const hfsb_tools_opts *opts, hfsb_tools **out,
 }
 
 HFSBI_FN hfsb_status hfsbi_tools_open_like(const hfsb_tools *like,
-                                           hfsb_tools **out, hfsb_err *err) {
+                                           const char *who, hfsb_tools **out,
+                                           hfsb_err *err) {
     static const char *const no_env[] = {NULL};
     const hfsbi_checker     *checker = like->checker;
     hfsb_tools_opts          o = HFSB_INIT;
@@ -321,6 +325,8 @@ HFSBI_FN hfsb_status hfsbi_tools_open_like(const hfsb_tools *like,
         o.no_imports = checker->no_imports;
     }
     o.no_keeper = like->no_keeper;
+    o.journal = like->journal;
+    o.who = who ? who : like->who;
     o.alloc = like->alloc;
     st =
         hfsbi_tools_open_in(like->own_loop ? NULL : like->group, &o, out, err);

@@ -7,6 +7,7 @@
 #include "../os/cancel.h"
 #include "../core/json.h"
 #include "../os/proc.h"
+#include "journal.h"
 
 /* The tools are bash, bash_output, bash_input, kill, read, write, edit,
    multi_edit, apply_patch, glob, grep, list and exists; and edit_lines, which
@@ -80,11 +81,15 @@ typedef struct hfsb_tools_opts {
     const hfsb_tools_check *checks; /* tried before the built-in ones */
     size_t                  check_count;
     bool                    no_checks; /* check nothing after a write */
-    bool no_imports;  /* Python files are checked for syntax only. Other checks
+    bool no_imports; /* Python files are checked for syntax only. Other checks
                         import modules, which runs code: set it where bash is
                         not offered */
-    bool no_keeper;   /* see hfsb_tools_close() */
-    hfsb_alloc alloc; /* must be usable from the threads that call */
+    bool no_keeper;  /* see hfsb_tools_close() */
+    hfsb_journal *journal; /* receives an event for each call; must outlive the
+                              tools (NULL: none) */
+    const char   *who;     /* calls, for the journal; at most 79 bytes (NULL:
+                              "c") */
+    hfsb_alloc    alloc;   /* must be usable from the threads that call */
 } hfsb_tools_opts;
 
 /* Opens the tools. opts may be NULL; its strings and lists are copied, but not

@@ -9,6 +9,7 @@
        job.c      runs commands: waiting, running, finished
        call.c     carries one call from its arguments to its result
        result.c   fills and prints a result
+       journal.c  records every call, in memory and in a file
        seen.c     remembers the files that a session has read or written,
                   and their content
        tools.c    the object itself: open, close, wait
@@ -62,8 +63,10 @@ enum {
     HFSBI_OR_NUMBER =
         512,              /* a text that may come as a number; one in a list */
     HFSBI_BY_TOOL = 1024, /* has several types: the tool reads it itself */
-    HFSBI_FLAT_ONLY = 2048 /* listed for people and programs, not for hosts of
+    HFSBI_FLAT_ONLY = 2048, /* listed for people and programs, not for hosts of
                               models */
+    HFSBI_UNTOLD = 4096 /* a long text, or one that may be secret: the journal
+                           has only its size, or of an object its keys */
 };
 
 /* Kinds of schemas. */
@@ -284,6 +287,73 @@ HFSBI_FN void hfsbi_put_member_int(hfsb_json_writer *w, const char *key,
 HFSBI_FN void hfsbi_put_member_bool(hfsb_json_writer *w, const char *key,
                                     bool value);
 
+/* ==== journal.c: events ================================================== */
+
+/* The arguments of a call in short, secrets hidden. All zero but for
+   text.alloc is empty. */
+typedef struct hfsbi_brief {
+    hfsb_buf text; /* path, command, then the others as a JSON object */
+    size_t   path, command; /* where each of the two ends */
+} hfsbi_brief;
+
+/* Fills an empty brief for the journal (may be NULL: then it stays empty).
+   params may be NULL: nothing is known of the arguments. id (ptr NULL: none)
+   replaces the argument `id`. Without memory the brief stays empty. */
+HFSBI_FN void hfsbi_brief_fill(hfsb_journal *journal, hfsbi_brief *brief,
+                               const hfsbi_param     *params,
+                               const hfsb_json_value *arguments, hfsb_str id);
+
+/* What is recorded, besides time and numbers. */
+typedef struct hfsbi_event {
+    const char             *who, *tool;
+    const hfsbi_brief      *brief;
+    unsigned long long      call;   /* (0: that of this event) */
+    const hfsb_tool_result *result; /* NULL: the command runs or waits */
+    const struct hfsbi_job *job;    /* bash: the command (NULL: none) */
+    const char             *job_id; /* of another call (NULL or "": none) */
+    bool                    repeat;
+    long long               duration_ms;
+    unsigned long long      output_bytes;
+} hfsbi_event;
+
+/* Adds an event and returns its number. */
+HFSBI_FN unsigned long long hfsbi_journal_add(hfsb_journal      *journal,
+                                              const hfsbi_event *event);
+
+/* Hides the values of the secret variables of an environment, "NAME=value". */
+HFSBI_FN void hfsbi_journal_hide_env(hfsb_journal      *journal,
+                                     const char *const *env);
+
+/* Who hears of new events; part of its owner. fn is called in any thread,
+   under the lock of the journal, once after each hfsbi_journal_listen(). */
+typedef struct hfsbi_journal_ear {
+    struct hfsbi_journal_ear *next; /* private */
+    bool                      told; /* private */
+    void (*fn)(struct hfsbi_journal_ear *ear);
+} hfsbi_journal_ear;
+
+HFSBI_FN void hfsbi_journal_listen(hfsb_journal      *journal,
+                                   hfsbi_journal_ear *ear);
+HFSBI_FN void hfsbi_journal_unlisten(hfsb_journal      *journal,
+                                     hfsbi_journal_ear *ear);
+
+typedef struct hfsbi_journal_figures {
+    unsigned long long events; /* ever */
+    unsigned long long failed; /* lines that could not be written */
+    size_t             held;   /* events in memory, */
+    size_t             bytes;  /* ... and their size */
+    bool               file;   /* there is one */
+} hfsbi_journal_figures;
+
+HFSBI_FN hfsbi_journal_figures hfsbi_journal_count(hfsb_journal *journal);
+
+/* Calls fn with the line of each event after `since`, oldest first, while it
+   returns true. Sets *page. fn must not use the journal. */
+HFSBI_FN void hfsbi_journal_visit(
+    hfsb_journal *journal, unsigned long long                            since,
+    bool (*fn)(void *user, unsigned long long seq, hfsb_str line), void *user,
+    hfsb_journal_page *page);
+
 /* ==== check.c: warnings after a write ==================================== */
 
 /* Built-in checks cover the syntax of Python, keyword arguments that a Python
@@ -497,6 +567,8 @@ typedef struct hfsbi_job {
     unsigned long long shown;   /* record.bytes when bash_output last looked */
     unsigned long long read_to; /* offset after the last page shown */
     unsigned long long owner;   /* of the call that added it */
+    hfsbi_brief        brief;   /* of its arguments, for the journal */
+    unsigned long long event;   /* number of its first event; 0: none */
     size_t             users; /* calls that refer to it: not freed meanwhile */
 } hfsbi_job;
 
@@ -526,11 +598,11 @@ HFSBI_FN hfsbi_job *hfsbi_jobs_find(const hfsb_tools *tools, hfsb_str id);
 
 /* Adds a job and starts it when a place is free. Moves the texts out of *spec
    and leaves it empty. An empty id is replaced by a generated one; call gives
-   the key, the digest and on_text. A job that cannot be started is DONE, and
-   its result contains the reason. NULL without memory, with *spec as it was.
-   */
+   the key, the digest, on_text and its brief. A job that cannot be started is
+   DONE, and its result contains the reason. NULL without memory, with *spec as
+   it was. */
 HFSBI_FN hfsbi_job *hfsbi_job_add(hfsb_tools *tools, hfsbi_job_spec *spec,
-                                  const hfsb_call *call);
+                                  hfsb_call *call);
 
 /* Asks a job to end, without waiting. False when it is done already. */
 HFSBI_FN bool hfsbi_job_kill(hfsb_tools *tools, hfsbi_job *job);
@@ -657,6 +729,8 @@ struct hfsb_call {
     const struct hfsbi_tool *tool; /* NULL: unknown name */
     hfsb_call_opts           opts;
     unsigned long long       owner; /* see hfsbi_call_own() */
+    hfsbi_brief              brief; /* of its arguments, for the journal */
+    long long                began; /* hfsb_clock_ms() */
     /* from prepare to start */
     hfsbi_args     args;
     hfsb_json_doc  parsed;                   /* that an argument refers to */
@@ -672,6 +746,7 @@ struct hfsb_call {
     hfsbi_once         *once;      /* record to fill, or waited for */
     hfsbi_job          *job;       /* of bash, bash_output, bash_input */
     char                job_id[HFSBI_JOB_ID];
+    bool                added;   /* the job is this call's own */
     bool                streams; /* its on_text is the job's */
     hfsbi_killed        killed;
     hfsbi_output_wait   output;
@@ -950,6 +1025,8 @@ struct hfsb_tools {
     hfsbi_tools_env    env;
     hfsbi_tools_limits limits;
     char               prefix[16]; /* of job ids */
+    hfsb_journal      *journal;    /* NULL: none; has a lock of its own */
+    char               who[80];    /* calls, for the journal */
     hfsbi_loop        *loop;
     bool               own_loop; /* else that of a server */
     hfsbi_tools_group *group;
@@ -983,11 +1060,13 @@ HFSBI_FN void hfsbi_tools_oversee(hfsb_tools *tools);
    object must not be freed. Takes the lock. */
 HFSBI_FN bool hfsbi_tools_in_use(hfsb_tools *tools);
 
-/* Opens another object with the options of `like`, in the same group. `like`
-   must outlive it: environment and root are shared. The options of its
-   caller need not exist any more. Returns as hfsb_tools_open(). */
+/* Opens another object with the options of `like`, but for who (may be NULL),
+   in the same group. `like` must outlive it: environment and root are shared.
+   The options of its caller need not exist any more. Returns as
+   hfsb_tools_open(). */
 HFSBI_FN hfsb_status hfsbi_tools_open_like(const hfsb_tools *like,
-                                           hfsb_tools **out, hfsb_err *err);
+                                           const char *who, hfsb_tools **out,
+                                           hfsb_err *err);
 
 /* hfsb_tools_close() without grace: running commands are killed at once. */
 HFSBI_FN void hfsbi_tools_free(hfsb_tools *tools);

@@ -74,8 +74,8 @@ typedef struct hfsbi_write_args {
 static const hfsbi_param hfsbi_write_params[] = {
     HFSBI_PARAM("path", HFSBI_ARG_STR, HFSBI_REQUIRED, hfsbi_write_args, path,
                 NULL),
-    HFSBI_PARAM("content", HFSBI_ARG_STR, HFSBI_REQUIRED, hfsbi_write_args,
-                content, NULL),
+    HFSBI_PARAM("content", HFSBI_ARG_STR, HFSBI_REQUIRED | HFSBI_UNTOLD,
+                hfsbi_write_args, content, NULL),
     HFSBI_PARAM("if_sha256", HFSBI_ARG_STR, 0, hfsbi_write_args, if_sha256,
                 "Refuse if the file has changed from this"),
     HFSBI_PARAM_END};
@@ -348,20 +348,20 @@ typedef struct hfsbi_edit_args {
     long long line;
 } hfsbi_edit_args;
 
-#define HFSBI_EDIT_PARAMS                                                  \
-    HFSBI_PARAM("old_str", HFSBI_ARG_STR, HFSBI_REQUIRED, hfsbi_edit_args, \
-                old_str, NULL),                                            \
-        HFSBI_PARAM("new_str", HFSBI_ARG_STR, HFSBI_REQUIRED,              \
-                    hfsbi_edit_args, new_str, NULL),                       \
-        HFSBI_PARAM("replace_all", HFSBI_ARG_BOOL, HFSBI_SENT,             \
-                    hfsbi_edit_args, replace_all, NULL),                   \
-        HFSBI_PARAM_CHOICE("mode", HFSBI_SENT, hfsbi_edit_args, mode,      \
-                           "replace append_after prepend_before"),         \
-        HFSBI_PARAM_RANGE("line", HFSBI_ARG_INT, 0, hfsbi_edit_args, line, \
-                          "The place at this line", 0, LLONG_MAX, 0,       \
-                          "a line number from 1 on"),                      \
-        HFSBI_PARAM("exact", HFSBI_ARG_BOOL, 0, hfsbi_edit_args, exact,    \
-                    "Match to the letter"),                                \
+#define HFSBI_EDIT_PARAMS                                                    \
+    HFSBI_PARAM("old_str", HFSBI_ARG_STR, HFSBI_REQUIRED | HFSBI_UNTOLD,     \
+                hfsbi_edit_args, old_str, NULL),                             \
+        HFSBI_PARAM("new_str", HFSBI_ARG_STR, HFSBI_REQUIRED | HFSBI_UNTOLD, \
+                    hfsbi_edit_args, new_str, NULL),                         \
+        HFSBI_PARAM("replace_all", HFSBI_ARG_BOOL, HFSBI_SENT,               \
+                    hfsbi_edit_args, replace_all, NULL),                     \
+        HFSBI_PARAM_CHOICE("mode", HFSBI_SENT, hfsbi_edit_args, mode,        \
+                           "replace append_after prepend_before"),           \
+        HFSBI_PARAM_RANGE("line", HFSBI_ARG_INT, 0, hfsbi_edit_args, line,   \
+                          "The place at this line", 0, LLONG_MAX, 0,         \
+                          "a line number from 1 on"),                        \
+        HFSBI_PARAM("exact", HFSBI_ARG_BOOL, 0, hfsbi_edit_args, exact,      \
+                    "Match to the letter"),                                  \
         HFSBI_PARAM_END
 
 static const hfsbi_param hfsbi_edit_items[] = {HFSBI_EDIT_PARAMS};

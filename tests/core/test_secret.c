@@ -119,7 +119,7 @@ static void names_of_secret_variables(void) {
     static const char *const yes[] = {"HF_TOKEN",   "TOKEN", "DB_PASSWORD",
                                       "AWS_SECRET_ACCESS_KEY", "password",
                                       "OPENAI_API_KEY", "SSH_KEY"};
-    static const char *const no[] = {"PATH", "TOKENIZERS_PARALLELISM", "HOME",
+    static const char *const no[] = {"PATH", "TOKENIZERS_PARALLELISM", "max_tokens", "HOME",
                                      "KEYBOARD", "MONKEY", ""};
     size_t i;
     for (i = 0; i < sizeof yes / sizeof *yes; i++)
