@@ -11,6 +11,7 @@
      GET, PUT, DELETE /api/files         files as bytes (files.c)
      GET    /api/health, /healthz        for probes, without a token
      GET    /api/metrics                 for Prometheus
+     GET    /api/events                  the journal (events.c)
 
    The tools live in the server's loop. They oversee those of MCP sessions: the
    routes for jobs, kill and the figures cover all commands of the server. The
@@ -296,6 +297,15 @@ static void hfsbi_put_commands(hfsb_buf *s, hfsbi_jobs_figures jobs) {
                      "Commands ever taken.", jobs.ever);
 }
 
+static void hfsbi_put_journal(hfsb_buf *s, hfsbi_journal_figures journal) {
+    hfsbi_put_metric(s, "hfsb_events_total", "counter",
+                     "Events of the journal ever.", journal.events);
+    if (journal.file)
+        hfsbi_put_metric(s, "hfsb_journal_failures_total", "counter",
+                         "Lines of the journal that could not be written.",
+                         journal.failed);
+}
+
 static void hfsbi_metrics(void *user, hfsb_request *request) {
     hfsbi_api         *api = (hfsbi_api *)user;
     hfsb_buf           out = HFSB_INIT;
@@ -313,6 +323,7 @@ static void hfsbi_metrics(void *user, hfsb_request *request) {
         (unsigned long long)(hfsb_clock_ms() - api->began) / 1000);
     hfsbi_put_server_metrics(&out, hfsbi_server_stats_of(api->server));
     hfsbi_put_commands(&out, hfsbi_jobs_count_all(api->tools));
+    hfsbi_put_journal(&out, hfsbi_journal_count(api->journal));
     if (resident)
         hfsbi_put_metric(&out, "process_resident_memory_bytes", "gauge",
                          "Memory of the server in use.", resident);
@@ -338,6 +349,10 @@ static hfsb_status hfsbi_health_route(hfsbi_api *api, const char *path,
 
 /* ---- the end ---- */
 
+static void hfsbi_api_stop(hfsbi_server_part *part) {
+    hfsbi_news_end((hfsbi_api *)(void *)part);
+}
+
 static void hfsbi_api_end(hfsbi_server_part *part) {
     hfsbi_api *api = (hfsbi_api *)(void *)part;
     api->ended = true;
@@ -353,8 +368,10 @@ static bool hfsbi_api_busy(hfsbi_server_part *part) {
 static void hfsbi_api_free(hfsbi_server_part *part) {
     hfsbi_api *api = (hfsbi_api *)(void *)part;
     hfsb_alloc alloc = api->alloc;
+    hfsbi_news_stop(api);
     if (hfsbi_server_must_end(api->server)) hfsbi_tools_free(api->tools);
     else hfsb_tools_close(api->tools);
+    if (api->own_journal) hfsb_journal_close(api->journal);
     hfsbi_array_free(&alloc, api, 1, sizeof *api);
 }
 
@@ -379,8 +396,36 @@ static hfsb_status hfsbi_api_routes(hfsbi_api *api, hfsb_err *err) {
     if (st == HFSB_OK)
         st = hfsbi_api_route(api, "GET", "/api/metrics", hfsbi_metrics, api,
                              err);
+    if (st == HFSB_OK)
+        st = hfsbi_api_route(api, "GET", "/api/events", hfsbi_events_get, api,
+                             err);
     if (st == HFSB_OK) st = hfsbi_jobs_add(api, err);
     if (st == HFSB_OK) st = hfsbi_files_add(api->server, api->tools, err);
+    return st;
+}
+
+/* Opens the tools, and a journal in memory if the options have none. Returns as
+   hfsb_tools_open(). */
+static hfsb_status hfsbi_api_open_tools(hfsbi_api             *api,
+                                        const hfsb_tools_opts *opts,
+                                        hfsb_err              *err) {
+    hfsb_journal_opts memory = HFSB_INIT;
+    hfsb_tools_opts   o = HFSB_INIT;
+    hfsb_status       st = HFSB_OK;
+    if (opts) o = *opts;
+    if (!(o.timeout > 0)) o.timeout = HFSBI_API_TIMEOUT;
+    if (!o.alloc.fn) o.alloc = api->alloc;
+    if (!o.who) o.who = "api";
+    o.session = false; /* requests do not share a session */
+    memory.alloc = o.alloc;
+    api->own_journal = !o.journal;
+    if (!o.journal) st = hfsb_journal_open(&memory, &o.journal, err);
+    api->journal = o.journal;
+    if (st != HFSB_OK) return st;
+    st = hfsbi_tools_open_in(hfsbi_server_group(api->server), &o, &api->tools,
+                             err);
+    if (st == HFSB_OK) hfsbi_tools_oversee(api->tools);
+    else if (api->own_journal) hfsb_journal_close(api->journal);
     return st;
 }
 
@@ -390,29 +435,24 @@ static hfsbi_api *hfsbi_api_new(hfsb_server                    *server,
                                 const hfsb_server_sandbox_opts *opts,
                                 hfsb_err                       *err) {
     const hfsb_alloc *alloc = hfsbi_server_alloc(server);
-    hfsb_tools_opts   o = HFSB_INIT;
     hfsbi_api        *api = (hfsbi_api *)hfsbi_array(alloc, 1, sizeof *api);
     if (!api) {
         hfsbi_fail_status(err, HFSB_NOMEM, "Adding the sandbox");
         return NULL;
     }
     memset(api, 0, sizeof *api);
-    if (opts->tools) o = *opts->tools;
-    if (!(o.timeout > 0)) o.timeout = HFSBI_API_TIMEOUT;
-    if (!o.alloc.fn) o.alloc = *alloc;
-    o.session = false; /* requests do not share a session */
-    if (hfsbi_tools_open_in(hfsbi_server_group(server), &o, &api->tools,
-                            err) != HFSB_OK) {
-        hfsbi_array_free(alloc, api, 1, sizeof *api);
-        return NULL;
-    }
-    hfsbi_tools_oversee(api->tools);
     api->alloc = *alloc;
     api->server = server;
     api->loop = hfsbi_server_loop(server);
+    if (hfsbi_api_open_tools(api, opts->tools, err) != HFSB_OK) {
+        hfsbi_array_free(alloc, api, 1, sizeof *api);
+        return NULL;
+    }
+    hfsbi_news_init(api);
     api->kill_on_disconnect = opts->kill_on_disconnect;
     api->beat_ms = opts->beat_ms > 0 ? opts->beat_ms : 0;
     api->began = hfsb_clock_ms();
+    api->part.stop = hfsbi_api_stop;
     api->part.end = hfsbi_api_end;
     api->part.busy = hfsbi_api_busy;
     api->part.free = hfsbi_api_free;
@@ -431,8 +471,7 @@ hfsb_status hfsb_server_add_sandbox(hfsb_server                    *server,
     if (!api) return err->code;
     st = hfsbi_health_route(api, "/api/health", err);
     if (st != HFSB_OK) { /* no route refers to it: free it here */
-        hfsb_tools_close(api->tools);
-        hfsbi_array_free(hfsbi_server_alloc(server), api, 1, sizeof *api);
+        hfsbi_api_free(&api->part);
         return st;
     }
     /* from here on it lives as long as the server, even if a route fails */

@@ -9,6 +9,7 @@
      call.c    a call of a tool, from the request to the reply
      fields.c  the arguments of a call, and the errors in them
      files.c   /api/files
+     events.c  /api/events
 
    Everything is for the thread that runs the server, except where a comment
    names another thread. */
@@ -29,12 +30,26 @@ typedef struct hfsbi_endpoint {
     const hfsbi_tool *tool;
 } hfsbi_endpoint;
 
+typedef struct hfsbi_watcher hfsbi_watcher; /* see events.c */
+
+/* Requests that wait for events of the journal, and how they hear of them. */
+typedef struct hfsbi_news {
+    hfsbi_journal_ear ear; /* first: its function casts it back */
+    hfsbi_task        task;
+    hfsbi_loop       *loop;
+    hfsbi_watcher    *watchers; /* newest first; the ear listens while there
+                                   are any */
+} hfsbi_news;
+
 /* One per server, from hfsb_server_add_sandbox() to the end of the server. */
 struct hfsbi_api {
     hfsbi_server_part      part; /* first: its functions cast it back */
     hfsb_server           *server;
     hfsbi_loop            *loop;
     hfsb_tools            *tools; /* owned */
+    hfsb_journal          *journal;
+    bool                   own_journal; /* the options had none */
+    hfsbi_news             news;
     hfsb_alloc             alloc;
     bool                   kill_on_disconnect;
     long long              beat_ms; /* 0: HFSBI_API_BEAT_MS */
@@ -151,6 +166,16 @@ HFSBI_FN hfsb_status hfsbi_fields_detail_item(const char *where, hfsb_str key,
                                               const char            *text,
                                               const hfsb_json_value *input,
                                               hfsb_buf              *out);
+
+/* ---- events.c ---- */
+
+HFSBI_FN void hfsbi_news_init(hfsbi_api *api);
+/* Answers the requests that wait: the server stops. */
+HFSBI_FN void hfsbi_news_end(hfsbi_api *api);
+/* Stops listening. */
+HFSBI_FN void hfsbi_news_stop(hfsbi_api *api);
+/* Handles GET /api/events; user is the hfsbi_api. */
+HFSBI_FN void hfsbi_events_get(void *user, hfsb_request *request);
 
 /* ---- files.c ---- */
 

@@ -233,7 +233,8 @@ typedef struct hfsb_server_sandbox_opts {
 } hfsb_server_sandbox_opts;
 
 /* Adds the endpoints of the sandbox: /api/health, /api/bash and the other
-   tools, /api/jobs, /api/files, /api/metrics. opts may be NULL. Returns as
+   tools, /api/jobs, /api/files, /api/events, /api/metrics. Without a journal in
+   the options of the tools they get one in memory. opts may be NULL. Returns as
    hfsb_tools_open(), and HFSB_ARG if the server has them already. */
 HFSB_API hfsb_status hfsb_server_add_sandbox(
     hfsb_server *server, const hfsb_server_sandbox_opts *opts, hfsb_err *err);

@@ -1,0 +1,277 @@
+/* test_api_events.c - GET /api/events: the journal as a poll and a stream. */
+#include "../support/t_server.h"
+
+#define STREAM "Accept: text/event-stream\r\n"
+
+static const hfsb_json_value *event_at(const ts_reply *r, size_t i,
+                                       const char *key) {
+    return hfsb_json_get(
+        hfsb_json_at(hfsb_json_get(r->json.root, "events"), i), key);
+}
+static hfsb_str event_text(const ts_reply *r, size_t i, const char *key) {
+    return hfsb_json_str(event_at(r, i, key), HFSB_LIT("none"));
+}
+static size_t event_count(const ts_reply *r) {
+    return hfsb_json_count(hfsb_json_get(r->json.root, "events"));
+}
+
+static void touch(const ts_server *s, int times) {
+    ts_reply r = HFSB_INIT;
+    while (times-- > 0) {
+        ts_post(s, &r, "/api/exists", "{\"path\":\"a\"}");
+        T_CHECK(r.status == 200);
+    }
+    ts_drop(&r);
+}
+
+static void a_poll_returns_what_there_is(void) {
+    ts_server s;
+    ts_reply  r = HFSB_INIT;
+    ts_start(&s, NULL, NULL);
+    ts_get(&s, &r, "/api/events");
+    T_CHECK(r.status == 200 && event_count(&r) == 0 && ts_int(&r, "next") == 0);
+    ts_post(&s, &r, "/api/bash", "{\"command\":\"exit 4\"}");
+    touch(&s, 3);
+    ts_get(&s, &r, "/api/events");
+    T_CHECK(event_count(&r) == 5 && ts_int(&r, "next") == 5);
+    T_CHECK(ts_int(&r, "lost") == 0);
+    T_STR(event_text(&r, 0, "who"), "api");
+    T_STR(event_text(&r, 0, "state"), "running");
+    T_STR(event_text(&r, 1, "state"), "done");
+    T_CHECK(hfsb_json_int(event_at(&r, 1, "exit_code"), -1) == 4);
+    T_STR(event_text(&r, 4, "path"), "a");
+    ts_get(&s, &r, "/api/events?since=1&limit=2");
+    T_CHECK(event_count(&r) == 2 && ts_int(&r, "next") == 3);
+    ts_get(&s, &r, "/api/events?since=5&wait_ms=0");
+    T_CHECK(event_count(&r) == 0 && ts_int(&r, "next") == 5);
+    /* after a restart numbers begin again */
+    ts_get(&s, &r, "/api/events?since=500&wait_ms=10000");
+    T_CHECK(event_count(&r) == 5 && ts_int(&r, "next") == 5);
+    T_STR(ts_field(&r, "Cache-Control"), "no-store");
+    ts_get(&s, &r, "/api/metrics");
+    T_CHECK(ts_contains(&r, "\nhfsb_events_total 5\n"));
+    T_CHECK(!ts_contains(&r, "hfsb_journal_failures_total"));
+    ts_drop(&r);
+    ts_end(&s, false);
+}
+
+static void a_poll_waits_for_the_next_event(void) {
+    enum { MANY = 60 };
+    ts_server s;
+    ts_conn   c[MANY];
+    ts_reply  r = HFSB_INIT;
+    hfsb_str  none = HFSB_INIT;
+    long long began;
+    int       i;
+    ts_start(&s, NULL, NULL);
+    touch(&s, 1);
+    for (i = 0; i < MANY; i++) {
+        c[i] = ts_connect(&s);
+        ts_ask(&c[i], "GET", "/api/events?since=1&wait_ms=50000", "", none);
+    }
+    for (i = 0; i < MANY; i++) T_CHECK(!ts_more(&c[i], i ? 0 : 150));
+    ts_reset(&c[MANY - 1]); /* goes away */
+    began = hfsb_clock_ms();
+    touch(&s, 1);
+    for (i = 0; i < MANY - 1; i++) {
+        T_CHECK(ts_read(&c[i], &r, false));
+        T_CHECK(event_count(&r) == 1 && ts_int(&r, "next") == 2);
+        ts_hang_up(&c[i]);
+    }
+    T_CHECK(hfsb_clock_ms() - began < 20000);
+    /* nobody waits any more; the next one does */
+    touch(&s, 2);
+    c[0] = ts_connect(&s);
+    ts_ask(&c[0], "GET", "/api/events?since=4&wait_ms=50000", "", none);
+    touch(&s, 1);
+    T_CHECK(ts_read(&c[0], &r, false) && event_count(&r) == 1);
+    ts_hang_up(&c[0]);
+    ts_drop(&r);
+    ts_end(&s, false);
+}
+
+static void a_poll_ends_at_its_deadline(void) {
+    hfsb_server_sandbox_opts o = HFSB_INIT;
+    ts_server                s;
+    ts_reply                 r = HFSB_INIT;
+    long long                began = hfsb_clock_ms();
+    o.beat_ms = 40;
+    ts_start(&s, NULL, &o);
+    ts_get(&s, &r, "/api/events?wait_ms=30");
+    T_CHECK(r.status == 200 && !r.chunked && event_count(&r) == 0);
+    ts_get(&s, &r, "/api/events?wait_ms=300");
+    T_CHECK(hfsb_clock_ms() - began >= 330);
+    /* blanks keep the connection alive meanwhile */
+    T_CHECK(r.chunked && r.chunks >= 3 && event_count(&r) == 0);
+    T_CHECK(r.body.ptr[0] == ' ' && ts_int(&r, "next") == 0);
+    ts_drop(&r);
+    ts_end(&s, false);
+}
+
+static void a_stream_sends_events_as_they_come(void) {
+    hfsb_server_sandbox_opts o = HFSB_INIT;
+    ts_server                s;
+    ts_conn                  c;
+    hfsb_str                 none = HFSB_INIT;
+    o.beat_ms = 50;
+    ts_start(&s, NULL, &o);
+    touch(&s, 3);
+    c = ts_connect(&s);
+    ts_ask(&c, "GET", "/api/events?since=1", STREAM, none);
+    T_CHECK(ts_await(&c, "Content-Type: text/event-stream", 20000));
+    T_CHECK(ts_await(&c, "id: 3\ndata: {\"seq\":3,", 20000));
+    T_CHECK(!strstr(c.in.ptr, "id: 1\n") && strstr(c.in.ptr, "id: 2\n"));
+    touch(&s, 1);
+    T_CHECK(ts_await(&c, "id: 4\ndata: {\"seq\":4,", 20000));
+    T_CHECK(ts_await(&c, ": \n\n", 20000)); /* a sign of life */
+    T_CHECK(!strstr(c.in.ptr, "event: lost"));
+    ts_reset(&c);
+    touch(&s, 1);
+    /* a browser that connects again */
+    c = ts_connect(&s);
+    ts_ask(&c, "GET", "/api/events?since=1",
+           STREAM "Last-Event-ID: 4\r\n", none);
+    T_CHECK(ts_await(&c, "id: 5\n", 20000));
+    T_CHECK(!strstr(c.in.ptr, "id: 4\n"));
+    ts_hang_up(&c);
+    ts_end(&s, false);
+}
+
+static void lost_events_are_counted(void) {
+    hfsb_journal_opts        jo = HFSB_INIT;
+    hfsb_tools_opts          t = HFSB_INIT;
+    hfsb_server_sandbox_opts o = HFSB_INIT;
+    hfsb_journal            *journal = NULL;
+    ts_server                s;
+    ts_conn                  c;
+    ts_reply                 r = HFSB_INIT;
+    hfsb_str                 none = HFSB_INIT;
+    jo.max_events = 4;
+    jo.alloc = tt_alloc();
+    T_CHECK(hfsb_journal_open(&jo, &journal, NULL) == HFSB_OK);
+    t.journal = journal;
+    t.who = "tests";
+    o.tools = &t;
+    ts_start(&s, NULL, &o);
+    touch(&s, 10);
+    ts_get(&s, &r, "/api/events?since=2");
+    T_CHECK(event_count(&r) == 4 && ts_int(&r, "lost") == 4);
+    T_CHECK(ts_int(&r, "next") == 10);
+    T_STR(event_text(&r, 0, "who"), "tests");
+    c = ts_connect(&s);
+    ts_ask(&c, "GET", "/api/events?since=2", STREAM, none);
+    T_CHECK(ts_await(&c, "event: lost\ndata: {\"lost\":4}\n\n", 20000));
+    T_CHECK(ts_await(&c, "id: 10\n", 20000));
+    ts_hang_up(&c);
+    ts_drop(&r);
+    ts_end(&s, false);
+    hfsb_journal_close(journal);
+}
+
+/* A stream that is not read does not hold anything up: its reader gets what is
+   left of the events, and how many are missing. */
+static void a_slow_reader_misses_some(void) {
+    hfsb_journal_opts        jo = HFSB_INIT;
+    hfsb_tools_opts          t = HFSB_INIT;
+    hfsb_server_sandbox_opts o = HFSB_INIT;
+    hfsb_journal            *journal = NULL;
+    hfsb_tools              *tools;
+    ts_server                s;
+    ts_conn                  c;
+    tt_reply                 r = HFSB_INIT;
+    hfsb_buf                 path = HFSB_INIT;
+    hfsb_str                 none = HFSB_INIT;
+    int                      i;
+    jo.max_events = 100;
+    jo.alloc = tt_alloc();
+    T_CHECK(hfsb_journal_open(&jo, &journal, NULL) == HFSB_OK);
+    t.journal = journal;
+    o.tools = &t;
+    ts_start(&s, NULL, &o);
+    c = ts_connect(&s);
+    ts_ask(&c, "GET", "/api/events", STREAM, none);
+    T_CHECK(ts_await(&c, "\r\n\r\n", 20000));
+    tools = tt_open(&t); /* the same journal, from another thread */
+    tt_fill(&path, "\x01", 900); /* six bytes each */
+    for (i = 0; i < 3000; i++)
+        tt_call(&r, tools, "exists", "path=v", hfsb_buf_str(&path));
+    touch(&s, 1);
+    T_CHECK(ts_await(&c, "event: lost", 60000));
+    T_CHECK(ts_await(&c, "id: 3001\n", 60000));
+    ts_hang_up(&c);
+    hfsb_buf_free(&path);
+    tt_drop(&r);
+    hfsb_tools_close(tools);
+    ts_end(&s, false);
+    hfsb_journal_close(journal);
+}
+
+static void invalid_requests_are_refused(void) {
+    static const struct {
+        const char *target;
+        int         status;
+    } cases[] = {{"/api/events?since=x", 422},
+                 {"/api/events?since=-1", 422},
+                 {"/api/events?limit=0", 422},
+                 {"/api/events?wait_ms=1.5", 422},
+                 {"/api/events?since=%zz", 400},
+                 {"/api/events?limit=99999&other=1", 200}};
+    ts_server s;
+    ts_conn   c;
+    ts_reply  r = HFSB_INIT;
+    hfsb_str  none = HFSB_INIT;
+    size_t    i;
+    ts_start(&s, NULL, NULL);
+    for (i = 0; i < TT_COUNT(cases); i++) {
+        ts_get(&s, &r, cases[i].target);
+        T_CHECK(r.status == cases[i].status);
+        if (r.status == 422) T_CHECK(ts_contains(&r, "\"query\""));
+    }
+    ts_call(&s, &r, "POST", "/api/events", TS_JSON, HFSB_LIT("{}"));
+    T_CHECK(r.status == 405);
+    ts_call(&s, &r, "HEAD", "/api/events?wait_ms=5000", STREAM, none);
+    T_CHECK(r.status == 200);
+    c = ts_connect(&s);
+    T_CHECK(ts_send(&c, HFSB_LIT("GET /api/events HTTP/1.1\r\nHost: "
+                                 "127.0.0.1\r\n\r\n")));
+    T_CHECK(ts_read(&c, &r, false) && r.status == 401);
+    ts_hang_up(&c);
+    ts_drop(&r);
+    ts_end(&s, false);
+}
+
+static void a_stop_answers_those_that_wait(void) {
+    ts_server s;
+    ts_conn   poll, stream;
+    ts_reply  r = HFSB_INIT;
+    hfsb_str  none = HFSB_INIT;
+    long long began;
+    ts_start(&s, NULL, NULL);
+    poll = ts_connect(&s);
+    stream = ts_connect(&s);
+    ts_ask(&poll, "GET", "/api/events?wait_ms=60000", "", none);
+    ts_ask(&stream, "GET", "/api/events", STREAM, none);
+    T_CHECK(ts_await(&stream, "\r\n\r\n", 20000));
+    T_CHECK(!ts_more(&poll, 100));
+    began = hfsb_clock_ms();
+    ts_end(&s, false);
+    T_CHECK(hfsb_clock_ms() - began < 1900); /* not the time of a request */
+    T_CHECK(ts_read(&poll, &r, false) && event_count(&r) == 0);
+    T_CHECK(ts_read(&stream, &r, false) && r.chunked);
+    ts_hang_up(&poll);
+    ts_hang_up(&stream);
+    ts_drop(&r);
+}
+
+int main(void) {
+    tt_begin();
+    TT_RUN(a_poll_returns_what_there_is);
+    TT_RUN(a_poll_waits_for_the_next_event);
+    TT_RUN(a_poll_ends_at_its_deadline);
+    TT_RUN(a_stream_sends_events_as_they_come);
+    TT_RUN(lost_events_are_counted);
+    TT_RUN(a_slow_reader_misses_some);
+    TT_RUN(invalid_requests_are_refused);
+    TT_RUN(a_stop_answers_those_that_wait);
+    return TT_END();
+}
