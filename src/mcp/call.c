@@ -579,26 +579,64 @@ static void hfsbi_mcp_call_tick(hfsbi_timer *timer) {
     if (beat) hfsbi_mcp_call_beat(call, now);
 }
 
+/* ---- the journal ---- */
+
+/* Adds the event of a call that is not one of the session's tools, which add
+   theirs. In any thread. */
+static void hfsbi_mcp_call_report(const hfsb_mcp_call *call,
+                                  const hfsbi_brief   *brief) {
+    hfsb_journal    *journal = call->mcp->journal;
+    hfsb_tool_result result = HFSB_INIT;
+    hfsbi_event      e = HFSB_INIT;
+    char             tool[80];
+    if (!journal) return;
+    (void)snprintf(tool, sizeof tool, "%.*s",
+                   (int)hfsb_utf8_offset(call->ask.tool, 64),
+                   call->ask.tool.ptr);
+    result.success = !call->blocks.is_error && call->blocks.status == HFSB_OK;
+    e.who = call->who;
+    e.tool = tool;
+    e.brief = brief;
+    e.result = &result;
+    e.duration_ms = hfsb_clock_ms() - call->started;
+    e.output_bytes = call->blocks.json.len;
+    (void)hfsbi_journal_add(journal, &e);
+}
+
+/* Fills the brief of such a call. */
+static hfsbi_brief hfsbi_mcp_call_brief(const hfsb_mcp_call *call) {
+    const hfsbi_tool *tool = hfsbi_tool_find(call->ask.tool);
+    hfsb_str          none = HFSB_INIT;
+    hfsbi_brief       brief = HFSB_INIT;
+    brief.text.alloc = call->mcp->alloc;
+    hfsbi_brief_fill(call->mcp->journal, &brief, tool ? tool->params : NULL,
+                     call->ask.arguments, none);
+    return brief;
+}
+
 /* ---- calls in a thread ---- */
 
 static void hfsbi_mcp_call_run(hfsbi_task *task) {
     hfsb_mcp_call       *call = (hfsb_mcp_call *)(void *)task;
     const hfsbi_mcp_ask *ask = &call->ask;
     hfsb_tool_result     result;
+    hfsbi_brief          brief;
     if (hfsbi_mcp_call_stop(call) > HFSBI_MCP_CALL_TIMED_OUT) {
         /* stopped while it waited for a thread */
         hfsbi_mcp_add_text(&call->blocks,
                            HFSB_LIT("The server is stopping; nothing was "
                                     "done."));
         call->blocks.is_error = true;
-    } else if (ask->own) {
-        ask->own->fn(ask->own->user, call, ask->arguments);
-    } else if (call->mcp->remote.run) {
-        call->mcp->remote.run(call);
-    } else {
+    } else if (call->command) {
         hfsbi_call_start(call->command);
         (void)hfsb_call_take(call->command, &result);
         hfsbi_mcp_call_show(call, &result);
+    } else {
+        brief = hfsbi_mcp_call_brief(call);
+        if (ask->own) ask->own->fn(ask->own->user, call, ask->arguments);
+        else call->mcp->remote.run(call);
+        hfsbi_mcp_call_report(call, &brief);
+        hfsb_buf_free(&brief.text);
     }
 }
 
@@ -640,7 +678,9 @@ static void hfsbi_mcp_call_progressed(void *user) {
 static bool hfsbi_mcp_session_open(hfsbi_mcp_session *session, hfsb_err *err) {
     hfsb_mcp *mcp = session->mcp;
     if (session->tools) return true;
-    return hfsbi_tools_open_like(mcp->tools, NULL, &session->tools, err) == HFSB_OK;
+    return hfsbi_tools_open_like(mcp->tools,
+                                 session->who[0] ? session->who : NULL,
+                                 &session->tools, err) == HFSB_OK;
 }
 
 /* The arguments of a command are copied: the message may be long, and the
@@ -696,6 +736,8 @@ static hfsb_mcp_call *hfsbi_mcp_call_new(hfsbi_mcp_channel *channel,
     call->channel = channel;
     call->session = channel->session;
     call->session->users++;
+    (void)snprintf(call->who, sizeof call->who, "%s",
+                   call->session->who[0] ? call->session->who : "mcp");
     call->input = input;
     input->users++;
     call->timer.fn = hfsbi_mcp_call_tick;
@@ -755,10 +797,14 @@ static hfsb_status hfsbi_mcp_call_local(hfsb_mcp_call *call) {
     const hfsbi_tool *tool = hfsbi_tool_find(call->ask.tool);
     hfsb_err          err = HFSB_INIT;
     hfsb_tool_result  result = HFSB_INIT;
+    hfsbi_brief       brief;
     if (hfsbi_mcp_call_is(call, hfsbi_plan_tool()->name)) {
         (void)hfsbi_plan_call(&call->session->plan, call->ask.arguments, true,
                               &result);
         hfsbi_mcp_call_show(call, &result);
+        brief = hfsbi_mcp_call_brief(call);
+        hfsbi_mcp_call_report(call, &brief);
+        hfsb_buf_free(&brief.text);
         hfsbi_mcp_call_finish(call);
         return HFSB_OK;
     }

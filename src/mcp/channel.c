@@ -62,6 +62,13 @@ static bool hfsbi_mcp_begin_call(hfsbi_mcp_channel *channel,
     return hfsbi_mcp_refuse(m, HFSBI_MCP_INTERNAL, 200);
 }
 
+/* The first name that a client says is that of its session. */
+static void hfsbi_mcp_session_name(hfsbi_mcp_session *session, hfsb_str name) {
+    if (session->who[0] || !name.len) return;
+    (void)snprintf(session->who, sizeof session->who, "mcp:%.*s",
+                   (int)hfsb_utf8_offset(name, 40), name.ptr);
+}
+
 static void hfsbi_mcp_serve_request(hfsbi_mcp_channel *channel,
                                     hfsbi_mcp_message *m,
                                     hfsbi_mcp_input   *input) {
@@ -69,6 +76,7 @@ static void hfsbi_mcp_serve_request(hfsbi_mcp_channel *channel,
     hfsbi_mcp_session     *session = channel->session;
     hfsb_buf               out = HFSB_INIT;
     out.alloc = channel->mcp->alloc;
+    hfsbi_mcp_session_name(session, m->client);
     switch (m->method) {
     case HFSBI_MCP_INITIALIZE:
         (void)snprintf(session->version, sizeof session->version, "%.*s",

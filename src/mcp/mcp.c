@@ -171,6 +171,7 @@ static hfsb_mcp *hfsbi_mcp_new(hfsb_server *server, const hfsb_mcp_opts *o) {
     mcp->about.name.alloc = mcp->about.title.alloc = *alloc;
     mcp->about.version.alloc = mcp->about.instructions.alloc = *alloc;
     mcp->about.logging = o->logging;
+    if (o->tools) mcp->journal = o->tools->journal;
     mcp->list.read_only = o->read_only;
     mcp->limits.answer_ms =
         hfsbi_mcp_or_default(o->answer_ms, HFSBI_MCP_ANSWER_MS);
@@ -228,6 +229,7 @@ static hfsb_status hfsbi_mcp_open_tools(hfsb_mcp              *mcp,
     if (st != HFSB_OK) return st;
     if (opts) o = *opts;
     if (!o.alloc.fn) o.alloc = mcp->alloc;
+    if (!o.who) o.who = "mcp";
     o.session = true;
     o.drop_spills = true; /* only the session knows their names */
     if (!o.spill_over)
@@ -249,8 +251,10 @@ static hfsb_status hfsbi_mcp_open_tools(hfsb_mcp              *mcp,
 static hfsb_status hfsbi_mcp_fill(hfsb_mcp *mcp, const hfsb_mcp_opts *o,
                                   hfsb_err *err) {
     hfsb_status st = hfsbi_mcp_copy_texts(mcp, o);
-    if (st == HFSB_OK && o->no_tools)
+    if (st == HFSB_OK && o->no_tools) {
+        hfsbi_journal_hide_env(mcp->journal, (const char *const *)environ);
         st = hfsbi_mcp_instruct(mcp, HFSB_LIT(""));
+    }
     if (st != HFSB_OK) return hfsbi_fail_status(err, st, "Adding MCP");
     return o->no_tools ? HFSB_OK : hfsbi_mcp_open_tools(mcp, o->tools, err);
 }

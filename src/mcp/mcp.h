@@ -19,7 +19,10 @@ typedef struct hfsb_mcp_opts {
     const hfsb_tools_opts *tools; /* of the local tools (NULL: the defaults).
                                  Each client session has its own tools; in it
                                  a file must be read before it is changed.
-                                 no_imports is set when bash is not offered */
+                                 no_imports is set when bash is not offered;
+                                 `who` becomes "mcp:NAME" when the client says
+                                 its name. The journal gets also the calls of
+                                 added tools and those in a sandbox */
     bool                   no_tools;  /* offer only tools that are added */
     bool                   read_only; /* offer only tools that change nothing:
                                  of the added ones those whose annotations have

@@ -98,7 +98,8 @@ typedef struct hfsbi_mcp_message {
                          the version that _meta or the head names, or "" */
     int      level;   /* of setLevel: the new level; of a modern request: the
                          level it asks for; otherwise HFSBI_MCP_SILENT */
-    hfsb_str client, client_version;  /* of a modern request, or "" */
+    hfsb_str client, client_version;  /* of a modern request, the name also of
+                                         initialize; or "" */
     hfsb_str tool;                    /* of tools/call */
     const hfsb_json_value *arguments; /* of tools/call: an object or NULL */
     bool                   bad_arguments; /* `arguments` is not an object */
@@ -280,6 +281,8 @@ typedef struct hfsbi_mcp_session {
     hfsb_tools               *tools;   /* NULL until the first local call */
     hfsbi_plan                plan;
     char                      version[16]; /* agreed on by initialize */
+    char                      who[80];     /* "mcp:NAME" once the client has
+                                              said its name, else "" */
     int                       log_level;   /* of legacy requests */
     size_t                    users;       /* channels and calls */
     long long                 used;        /* time of the last release */
@@ -354,6 +357,7 @@ struct hfsb_mcp {
     hfsb_buf              instructions; /* those of the program */
     hfsb_tools           *tools; /* runs nothing; those of sessions are opened
                                 like it */
+    hfsb_journal         *journal; /* NULL: none */
     hfsbi_mcp_limits      limits;
     hfsb_json_doc         no_arguments; /* {} */
     hfsbi_mcp_session    *sessions;
@@ -458,6 +462,7 @@ struct hfsb_mcp_call {
     hfsbi_mcp_channel    *channel; /* NULL: answered, cancelled or detached */
     hfsbi_mcp_input      *input;   /* held; NULL: not needed any more */
     hfsbi_mcp_ask         ask;
+    char                  who[80]; /* calls, for the journal */
     bool                  in_thread;
     long long             started, next_beat;
     long long             deadline; /* for an answer; -1: none */

@@ -316,6 +316,9 @@ static bool hfsbi_mcp_read_initialize(hfsbi_mcp_message *m) {
     m->version = hfsbi_json_get_str(m->params, "protocolVersion");
     if (hfsbi_mcp_era_of(m->version) != HFSBI_ERA_LEGACY)
         m->version = HFSB_LIT(HFSBI_MCP_LATEST);
+    m->client = hfsb_json_str(
+        hfsb_json_get(hfsb_json_get(m->params, "clientInfo"), "name"),
+        HFSB_LIT(""));
     return true;
 }
 
