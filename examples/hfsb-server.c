@@ -59,9 +59,23 @@ static hfsb_status open_server(options *o, const secret *token,
     return hfsb_server_open(&opts, out, err);
 }
 
-/* The same tools at both places: /api has no sessions, /mcp one per client. */
-static hfsb_status add_services(const options *o, hfsb_server *server,
+/* Opens the journal of all calls: a file if the options name one, else only
+   what /api/events shows. */
+static hfsb_status open_journal(options *o, hfsb_journal **out,
                                 hfsb_err *err) {
+    hfsb_journal_opts opts = HFSB_INIT;
+    opts.path = o->journal;
+    opts.max_size = (unsigned long long)o->journal_size;
+    opts.sync = o->journal_sync;
+    if (o->log) opts.on_event = log_call;
+    opts.on_failure = log_journal_failure;
+    opts.user = o;
+    return hfsb_journal_open(&opts, out, err);
+}
+
+/* The same tools at both places: /api has no sessions, /mcp one per client. */
+static hfsb_status add_services(const options *o, hfsb_journal *journal,
+                                hfsb_server *server, hfsb_err *err) {
     hfsb_server_sandbox_opts opts = HFSB_INIT;
     hfsb_mcp_opts            mcp = HFSB_INIT;
     hfsb_tools_opts          tools = HFSB_INIT;
@@ -77,6 +91,7 @@ static hfsb_status add_services(const options *o, hfsb_server *server,
     tools.max_timeout = (double)o->max_timeout_ms / 1000;
     tools.max_running = size_of(o->max_running);
     tools.max_waiting = size_of(o->max_waiting);
+    tools.journal = journal;
     opts.tools = mcp.tools = &tools;
     opts.kill_on_disconnect = o->kill_on_disconnect;
     opts.beat_ms = o->beat_ms;
@@ -125,11 +140,12 @@ static hfsb_status listen_elsewhere(const options *o, hfsb_server *server,
 }
 
 /* Returns DONE, or the exit code after printing an error. */
-static int start(const options *o, hfsb_server *server, const secret *token) {
+static int start(const options *o, hfsb_journal *journal, hfsb_server *server,
+                 const secret *token) {
     static place places[MAX_PLACES];
     size_t       count = 0;
     hfsb_err     err = HFSB_INIT;
-    hfsb_status  st = add_services(o, server, &err);
+    hfsb_status  st = add_services(o, journal, server, &err);
     if (st == HFSB_OK) st = listen_tcp(o, server, places, &count, &err);
     if (st == HFSB_OK) st = listen_elsewhere(o, server, places, &count, &err);
     if (st == HFSB_REFUSED && o->no_auth && !only_loopback(o))
@@ -152,14 +168,16 @@ static int start(const options *o, hfsb_server *server, const secret *token) {
 static int serve(options *o) {
     static secret token;
     hfsb_server  *server = NULL;
+    hfsb_journal *journal = NULL;
     hfsb_err      err = HFSB_INIT;
     hfsb_status   st;
     int           code = find_token(o, &token);
     if (code != DONE) return code;
     raise_descriptor_limit(o);
-    st = open_server(o, &token, &server, &err);
+    st = open_journal(o, &journal, &err);
+    if (st == HFSB_OK) st = open_server(o, &token, &server, &err);
     if (st == HFSB_OK) stop_on_signals(server);
-    if (st == HFSB_OK) code = start(o, server, &token);
+    if (st == HFSB_OK) code = start(o, journal, server, &token);
     wipe(&token, sizeof token);
     wipe_stack();
     if (st == HFSB_OK && code == DONE) st = hfsb_server_run(server, &err);
@@ -167,6 +185,7 @@ static int serve(options *o) {
         code = complain(FAILED, "%s",
                         err.msg[0] ? err.msg : hfsb_status_text(st));
     if (server) hfsb_server_close(server);
+    hfsb_journal_close(journal);
     return code;
 }
 

@@ -1,4 +1,5 @@
-/* log.c - events as lines of JSON on stderr. Paths are hostile: everything
+/* log.c - events as lines of JSON on stderr: requests, calls of tools, and
+   other events of the server. Paths and commands are hostile: everything
    except printable ASCII is escaped, so that neither a terminal nor a line
    parser can be fooled. */
 #define _XOPEN_SOURCE 700 /* clock_gettime, gmtime_r; before any include */
@@ -6,6 +7,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -52,8 +54,9 @@ static void put_count(hfsb_json_writer *w, const char *key,
     hfsb_json_put_uint(w, n);
 }
 
-static void put_event(hfsb_json_writer *w, const hfsb_server_event *e,
+static void put_event(hfsb_json_writer *w, const void *event,
                       unsigned long long lost) {
+    const hfsb_server_event *e = (const hfsb_server_event *)event;
     hfsb_json_put_object(w);
     put_time(w);
     if (lost) put_count(w, "lines_lost", lost);
@@ -68,6 +71,26 @@ static void put_event(hfsb_json_writer *w, const hfsb_server_event *e,
     }
     put_text(w, "peer", e->peer);
     put_text(w, "detail", e->detail);
+    hfsb_json_put_end(w);
+}
+
+static void put_call(hfsb_json_writer *w, const void *event,
+                     unsigned long long lost) {
+    const hfsb_journal_event *e = (const hfsb_journal_event *)event;
+    hfsb_json_put_object(w);
+    put_time(w);
+    if (lost) put_count(w, "lines_lost", lost);
+    put_text(w, "event", HFSB_LIT("call"));
+    put_text(w, "who", hfsb_cstr(e->who));
+    put_text(w, "tool", hfsb_cstr(e->tool));
+    put_text(w, "command", e->command);
+    put_text(w, "file", e->path);
+    hfsb_json_put_key(w, HFSB_LIT("success"));
+    hfsb_json_put_bool(w, e->success);
+    if (e->exited) put_count(w, "exit_code", (unsigned long long)e->exit_code);
+    if (e->signal) put_count(w, "signal", (unsigned long long)e->signal);
+    put_count(w, "ms", (unsigned long long)e->duration_ms);
+    put_count(w, "call", e->call);
     hfsb_json_put_end(w);
 }
 
@@ -101,22 +124,29 @@ static bool has_room(void) {
     return poll(&p, 1, 0) != 0;
 }
 
+/* Writes an event as an object. */
+typedef void (*put_fn)(hfsb_json_writer *w, const void *event,
+                       unsigned long long lost);
+
 /* An unread log must not stop the server: lines are dropped, and the next one
-   that is written reports how many. */
-static void log_json(const hfsb_server_event *event) {
+   that is written reports how many. Calls end in several threads. */
+static void log_json(put_fn put, const void *event) {
+    static pthread_mutex_t    lock = PTHREAD_MUTEX_INITIALIZER;
     static unsigned long long lost;
     hfsb_json_writer          w;
     hfsb_buf                  json = HFSB_INIT, line = HFSB_INIT;
-    if (!has_room()) {
+    (void)pthread_mutex_lock(&lock);
+    if (has_room()) {
+        hfsb_json_writer_init(&w, &json, NULL);
+        put(&w, event, lost);
+        if (hfsb_json_writer_finish(&w, NULL) == HFSB_OK &&
+            put_ascii(hfsb_buf_str(&json), &line) == HFSB_OK &&
+            write_all(2, line.ptr, line.len)) /* as one write: one line */
+            lost = 0;
+    } else {
         lost++;
-        return;
     }
-    hfsb_json_writer_init(&w, &json, NULL);
-    put_event(&w, event, lost);
-    if (hfsb_json_writer_finish(&w, NULL) == HFSB_OK &&
-        put_ascii(hfsb_buf_str(&json), &line) == HFSB_OK &&
-        write_all(2, line.ptr, line.len)) /* as one write: one line */
-        lost = 0;
+    (void)pthread_mutex_unlock(&lock);
     hfsb_buf_free(&json);
     hfsb_buf_free(&line);
 }
@@ -125,10 +155,23 @@ void log_event(void *user, const hfsb_server_event *event) {
     const options   *o = (const options *)user;
     static long long last; /* time of the last line, to limit their rate */
     if (o->log) {
-        log_json(event);
+        log_json(put_event, event);
     } else if (strcmp(event->what, "request") != 0 &&
                (!last || hfsb_clock_ms() - last > 1000)) {
         last = hfsb_clock_ms();
-        log_json(event);
+        log_json(put_event, event);
     }
+}
+
+void log_call(void *user, const hfsb_journal_event *event) {
+    (void)user;
+    if (!event->running) log_json(put_call, event);
+}
+
+void log_journal_failure(void *user, const char *message) {
+    hfsb_server_event event = HFSB_INIT;
+    (void)user;
+    event.what = "journal failed";
+    event.detail = hfsb_cstr(message);
+    log_json(put_event, &event);
 }

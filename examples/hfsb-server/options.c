@@ -87,7 +87,11 @@ static const char help_limits[] =
     "  --threads N             for file access (8); 0: none\n"
     "  --kill-on-disconnect    end a command when its client goes away\n"
     "\n"
-    "  --log      a line of JSON on stderr for each request\n"
+    "  --journal FILE       append a line of JSON for each call: who, tool,\n"
+    "                       command, exit code, diff ...; secrets are hidden\n"
+    "  --journal-size SIZE  then rename it to FILE.1 (64M)\n"
+    "  --journal-sync       wait for the disk after each line\n"
+    "  --log      a line of JSON on stderr for each request and each call\n"
     "  --quiet    print nothing at the start\n"
     "  --version, --help\n"
     "\n"
@@ -251,6 +255,9 @@ static bool take_line(char **argv, options *o, int *code) {
         {"--no-mcp", OPTION_FLAG, &o->no_mcp},
         {"--max-result", OPTION_SIZE, &o->max_result},
         {"--kill-on-disconnect", OPTION_FLAG, &o->kill_on_disconnect},
+        {"--journal", OPTION_TEXT, &o->journal},
+        {"--journal-size", OPTION_SIZE, &o->journal_size},
+        {"--journal-sync", OPTION_FLAG, &o->journal_sync},
         {"--log", OPTION_FLAG, &o->log},
         {"--quiet", OPTION_FLAG, &o->quiet},
         {"--version", OPTION_FLAG, &version},
@@ -303,6 +310,8 @@ static bool check_options(const options *o, int *code) {
         what = "--no-auth and a token contradict each other: use one.";
     else if (o->token_file && o->token_fd >= 0)
         what = "--token-file and --token-fd: use one of them.";
+    else if (!o->journal && (o->journal_size || o->journal_sync))
+        what = "--journal-size and --journal-sync need --journal FILE.";
     else if (o->token_fd > 1000000)
         what = "--token-fd needs the number of an open descriptor.";
     if (!what) return check_descriptors(o, code);

@@ -26,6 +26,9 @@ typedef struct options {
     long long   port; /* -1: not given */
     const char *work_dir;
     const char *token_file;
+    const char *journal; /* file; NULL: only in memory */
+    long long   journal_size;
+    bool        journal_sync;
     long long   token_fd; /* -1: not given */
     bool        no_auth, is_public, no_mcp;
     bool        kill_on_disconnect, log, quiet;
@@ -110,6 +113,11 @@ void raise_descriptor_limit(const options *o);
    line of JSON on stderr; without --log no requests, and at most one other
    event per second. */
 void log_event(void *user, const hfsb_server_event *event);
+
+/* For hfsb_journal_opts: prints the end of each call, with --log; and that the
+   journal could not be written. user is the options. Any thread. */
+void log_call(void *user, const hfsb_journal_event *event);
+void log_journal_failure(void *user, const char *message);
 
 /* Writes all n bytes; false on failure. */
 bool write_all(int fd, const char *ptr, size_t n);

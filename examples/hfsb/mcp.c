@@ -24,20 +24,42 @@ enum {
 typedef struct mcp_options {
     texts           roots, deny;
     hfsb_tools_opts where; /* made of these and work_dir */
-    const char     *work_dir, *tools;
+    const char     *work_dir, *tools, *journal;
+    size_t          journal_size;
+    bool            journal_sync;
     double          patience; /* seconds */
     size_t          max_result;
     bool            read_only, sandbox, log;
 } mcp_options;
 
+static void journal_failed(void *user, const char *message) {
+    (void)user;
+    fprintf(stderr, "hfsb: %s\n", message);
+}
+
+/* Opens the journal that the options name, or none. */
+static hfsb_status open_journal(const mcp_options *o, hfsb_journal **out,
+                                hfsb_err *err) {
+    hfsb_journal_opts opts = HFSB_INIT;
+    *out = NULL;
+    if (!o->journal) return HFSB_OK;
+    opts.path = o->journal;
+    opts.max_size = o->journal_size;
+    opts.sync = o->journal_sync;
+    opts.max_events = 1; /* nobody reads them from memory */
+    opts.on_failure = journal_failed;
+    return hfsb_journal_open(&opts, out, err);
+}
+
 static hfsb_status start(const mcp_options *o, hfsb_session *session,
-                         const stdio_pair *io, hfsb_server *server,
-                         hfsb_err *err) {
+                         hfsb_journal *journal, const stdio_pair *io,
+                         hfsb_server *server, hfsb_err *err) {
     hfsb_mcp_opts   opts = HFSB_INIT;
     hfsb_tools_opts tools = o->where;
     hfsb_mcp       *mcp = NULL;
     hfsb_status     st;
     tools.no_keeper = true; /* no command outlives this process */
+    tools.journal = journal;
     opts.tools = &tools;
     opts.no_tools = session != NULL;
     opts.read_only = o->read_only;
@@ -78,14 +100,16 @@ static void greet(const mcp_options *o, hfsb_runtime runtime) {
 static int serve(const mcp_options *o, hfsb_session *session, keeper *k) {
     hfsb_server_opts opts = HFSB_INIT;
     hfsb_server     *server = NULL;
+    hfsb_journal    *journal = NULL;
     stdio_pair       io;
     hfsb_err         err = HFSB_INIT;
     hfsb_status      st;
     opts.max_threads = THREADS;
     opts.stop_ms = STOP_MS;
     if (!take_stdio(&io)) return REFUSED;
-    st = hfsb_server_open(&opts, &server, &err);
-    if (st == HFSB_OK) st = start(o, session, &io, server, &err);
+    st = open_journal(o, &journal, &err);
+    if (st == HFSB_OK) st = hfsb_server_open(&opts, &server, &err);
+    if (st == HFSB_OK) st = start(o, session, journal, &io, server, &err);
     if (st == HFSB_OK) {
         if (session) begin_preload(session);
         greet(o, session ? HFSB_RUNTIME_SANDBOX : HFSB_RUNTIME_LOCAL);
@@ -104,6 +128,7 @@ static int serve(const mcp_options *o, hfsb_session *session, keeper *k) {
     end_within(session ? DELETE_MS : CLOSE_MS);
     kill_orphans(); /* now: closing may take until the alarm */
     hfsb_server_close(server);
+    hfsb_journal_close(journal);
     kill_orphans();
     return st == HFSB_OK ? DONE : REFUSED;
 }
@@ -168,6 +193,13 @@ static bool take_mcp(args *a, mcp_options *o) {
          "serve the tools of a Space that is created at once (needs "
          "HF_TOKEN) and deleted at the end; also with \"tool_runtime\": "
          "\"sandbox\" in config.json"},
+        {"--journal FILE", OPTION_TEXT, &o->journal,
+         "append a line of JSON for each call: tool, command, exit code, "
+         "diff ...; secrets are hidden"},
+        {"--journal-size BYTES", OPTION_COUNT, &o->journal_size,
+         "then rename it to FILE.1 (67108864)"},
+        {"--journal-sync", OPTION_FLAG, &o->journal_sync,
+         "wait for the disk after each line"},
         {"--log", OPTION_FLAG, &o->log, "log to stderr"},
         OPTIONS_END};
     memset(o, 0, sizeof *o);
@@ -176,6 +208,9 @@ static bool take_mcp(args *a, mcp_options *o) {
     o->where.work_dir = hfsb_cstr(o->work_dir);
     o->where.deny = o->deny.list;
     o->where.deny_count = o->deny.count;
+    if (!o->journal && (o->journal_size || o->journal_sync))
+        return usage(a, "--journal-size and --journal-sync need --journal") ==
+               DONE;
     if (!o->tools || o->tools[strspn(o->tools, ", \t")]) return true;
     return usage(a, "--tools names no tool") == DONE; /* it is not "all" */
 }

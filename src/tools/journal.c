@@ -28,10 +28,12 @@ enum {
     HFSBI_JOURNAL_LOOK_MS = 1000, /* between looks at the path of the file */
     HFSBI_BRIEF_PATH = 1000,      /* bytes, as all below */
     HFSBI_BRIEF_COMMAND = 2000,
+    HFSBI_BRIEF_USUAL = 200,
     HFSBI_BRIEF_TEXT = 200, /* of another argument */
     HFSBI_BRIEF_KEY = 48,   /* of a name */
     HFSBI_BRIEF_ALL = 6000, /* of a brief, roughly */
     HFSBI_BRIEF_KEYS = 16,  /* names of an object that are listed */
+    HFSBI_EVENT_USUAL = 500,
     HFSBI_EVENT_ERROR = 300,
     HFSBI_EVENT_DIFF = 4000,
     HFSBI_HIDE_MORE = 1024, /* bytes after a cut that may be of a secret */
@@ -60,6 +62,9 @@ struct hfsb_journal {
     hfsb_alloc           alloc;
     pthread_mutex_t      lock;
     char                 run[9];
+    char                 stamp[40]; /* the time, up to its milliseconds that of
+                                       second stamp_at */
+    time_t               stamp_at;
     unsigned long long   seq;  /* of the newest event */
     hfsbi_journal_entry *ring; /* `max` of them, oldest at `first` */
     size_t               first, count, max;
@@ -90,7 +95,8 @@ static hfsb_str hfsbi_journal_hide(const hfsb_journal *j, hfsb_str text,
     if (n > max + HFSBI_HIDE_MORE) n = max + HFSBI_HIDE_MORE;
     if (n) memcpy(space, text.ptr, n);
     space[n] = '\0';
-    n = hfsbi_redact(hfsbi_journal_secret, j, j->hidden_count, space, n);
+    if (j->hidden_count)
+        n = hfsbi_redact(hfsbi_journal_secret, j, j->hidden_count, space, n);
     n = hfsbi_redact_shapes(space, n);
     if (n > max || cut) {
         if (n > max) n = max;
@@ -217,7 +223,7 @@ HFSBI_FN void hfsbi_brief_fill(hfsb_journal *j, hfsbi_brief *brief,
     hfsb_buf      *out = &brief->text;
     bool           path, command;
     char           space[HFSBI_HIDE_SPACE];
-    if (!j) return;
+    if (!j || hfsb_buf_reserve(out, HFSBI_BRIEF_USUAL) != HFSB_OK) return;
     (void)pthread_mutex_lock(&j->lock);
     path = hfsbi_brief_apart(j, out, arguments, "path", HFSBI_BRIEF_PATH);
     brief->path = out->len;
@@ -245,39 +251,66 @@ HFSBI_FN void hfsbi_brief_fill(hfsb_journal *j, hfsbi_brief *brief,
 
 /* ---- an event as a line ---- */
 
+/* The parts are put together without printf(), which would take longer than
+   the rest. */
+
+static void hfsbi_event_key(hfsb_buf *out, const char *key) {
+    hfsb_buf_append(out, HFSB_LIT(",\""));
+    hfsb_buf_append(out, hfsb_cstr(key));
+    hfsb_buf_append(out, HFSB_LIT("\":"));
+}
+
 static void hfsbi_event_int(hfsb_buf *out, const char *key, long long value) {
-    hfsb_buf_printf(out, ",\"%s\":%lld", key, value);
+    char digits[32];
+    hfsbi_event_key(out, key);
+    hfsb_buf_append(
+        out, hfsb_str_make(digits, hfsbi_number_write_int(value, digits)));
 }
 
 static void hfsbi_event_text(const hfsb_journal *j, hfsb_buf *out,
                              const char *key, hfsb_str text, size_t max) {
     char space[HFSBI_HIDE_SPACE];
     if (!text.len) return;
-    hfsb_buf_printf(out, ",\"%s\":", key);
+    hfsbi_event_key(out, key);
     hfsbi_json_put_quoted(out, hfsbi_journal_hide(j, text, max, space));
 }
 
 /* Puts a text of a brief, which has no secrets any more. */
 static void hfsbi_event_plain(hfsb_buf *out, const char *key, hfsb_str text) {
     if (!text.len) return;
-    hfsb_buf_printf(out, ",\"%s\":", key);
+    hfsbi_event_key(out, key);
     hfsbi_json_put_quoted(out, text);
 }
 
-static void hfsbi_event_head(hfsb_journal *j, const hfsbi_event *e) {
-    hfsb_buf       *out = &j->line;
+/* Writes the time of day once a second, and the milliseconds each time. */
+static void hfsbi_event_time(hfsb_journal *j) {
     struct timespec now;
-    hfsbi_date      d;
+    unsigned        ms;
     (void)clock_gettime(CLOCK_REALTIME, &now);
-    d = hfsbi_date_of((long long)now.tv_sec);
-    hfsb_buf_printf(out,
-                    "{\"seq\":%llu,\"call\":%llu,\"run\":\"%s\",\"time\":"
-                    "\"%04u-%02u-%02uT%02u:%02u:%02u.%03uZ\"",
-                    j->seq, e->call ? e->call : j->seq, j->run, d.year,
-                    d.month, d.day, d.hour, d.minute, d.second,
-                    (unsigned)(now.tv_nsec / 1000000) % 1000);
+    if (!j->stamp[0] || now.tv_sec != j->stamp_at) {
+        hfsbi_date d = hfsbi_date_of((long long)now.tv_sec);
+        (void)snprintf(j->stamp, sizeof j->stamp,
+                       "%04u-%02u-%02uT%02u:%02u:%02u.000Z", d.year % 10000,
+                       d.month % 100, d.day % 100, d.hour % 100,
+                       d.minute % 100, d.second % 100);
+        j->stamp_at = now.tv_sec;
+    }
+    ms = (unsigned)(now.tv_nsec / 1000000) % 1000;
+    j->stamp[20] = (char)('0' + ms / 100);
+    j->stamp[21] = (char)('0' + ms / 10 % 10);
+    j->stamp[22] = (char)('0' + ms % 10);
+    hfsbi_event_plain(&j->line, "time", hfsb_cstr(j->stamp));
+}
+
+static void hfsbi_event_head(hfsb_journal *j, const hfsbi_event *e) {
+    hfsb_buf *out = &j->line;
+    hfsbi_event_int(out, "seq", (long long)j->seq);
+    out->ptr[0] = '{'; /* not a comma */
+    hfsbi_event_int(out, "call", (long long)(e->call ? e->call : j->seq));
+    hfsbi_event_plain(out, "run", hfsb_cstr(j->run));
+    hfsbi_event_time(j);
     hfsbi_event_plain(out, "who", hfsb_cstr(e->who));
-    hfsbi_event_text(j, out, "tool", hfsb_cstr(e->tool), HFSBI_BRIEF_KEY);
+    hfsbi_event_plain(out, "tool", hfsb_cstr(e->tool));
     hfsbi_event_plain(out, "state",
                       hfsb_cstr(e->result                ? "done"
                                 : e->job && !e->job->pid ? "waiting"
@@ -345,6 +378,10 @@ static void hfsbi_event_diff(hfsb_journal *j, const hfsb_tool_result *result) {
 static void hfsbi_journal_format(hfsb_journal *j, const hfsbi_event *e) {
     hfsb_buf *out = &j->line;
     hfsb_buf_truncate(out, 0);
+    if (hfsb_buf_reserve(out, HFSBI_EVENT_USUAL) != HFSB_OK) {
+        out->status = HFSB_NOMEM;
+        return;
+    }
     hfsbi_event_head(j, e);
     hfsbi_event_brief(out, e->brief);
     if (e->repeat) hfsb_buf_append(out, HFSB_LIT(",\"repeat\":true"));
@@ -428,15 +465,19 @@ static int hfsbi_journal_file_ready(hfsbi_journal_file *f, size_t n) {
     return code < 0 ? EINVAL : code;
 }
 
-/* Appends bytes with one write(), and no signal. 0 or an errno. */
+/* Appends bytes with one write(), and no signal: a regular file raises one
+   only at a limit on its size. 0 or an errno. */
 static int hfsbi_journal_file_put(hfsbi_journal_file *f, hfsb_str bytes) {
     hfsbi_signal_guard guard;
-    ssize_t            n;
-    int                code = 0;
-    hfsbi_signal_guard_begin(&guard);
+    struct rlimit      limit;
+    bool               guarded = getrlimit(RLIMIT_FSIZE, &limit) != 0 ||
+                   limit.rlim_cur != RLIM_INFINITY;
+    ssize_t n;
+    int     code = 0;
+    if (guarded) hfsbi_signal_guard_begin(&guard);
     n = hfsbi_write(f->fd, bytes.ptr, bytes.len);
     if (n < 0) code = errno;
-    hfsbi_signal_guard_end(&guard);
+    if (guarded) hfsbi_signal_guard_end(&guard);
     if (n <= 0) return code ? code : EIO;
     f->size += (size_t)n;
     f->torn = (size_t)n < bytes.len;

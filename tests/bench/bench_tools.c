@@ -3,7 +3,9 @@
    - read of 2,000 lines and edit of a 1 MB file on tmpfs against a program in
      Python that does what the reference server does (reference.py): call by
      call inside a running process, and as whole programs;
-   - write of a Python file with its check against write of a text file. */
+   - write of a Python file with its check against write of a text file;
+   - small calls with a journal, in memory and in a file, against the same
+     without one. */
 #define HFSB_IMPLEMENTATION
 #include "../../hfsb.h"
 
@@ -171,6 +173,78 @@ static void check(void) {
            python_file * 1e3, python_file / plain);
 }
 
+/* The journal: tools without one, with one in memory, with one in a file, call
+   by call in turn, so that nothing else differs. */
+
+enum { KINDS = 3 };
+
+/* The median of `count` times, which it sorts. */
+static double median(double *took, int count) {
+    double swap;
+    int    i, k;
+    for (i = 1; i < count; i++)
+        for (k = i; k > 0 && took[k] < took[k - 1]; k--) {
+            swap = took[k];
+            took[k] = took[k - 1];
+            took[k - 1] = swap;
+        }
+    return took[count / 2];
+}
+
+static void compare_journals(hfsb_tools **list, const char *tool,
+                             const char *body, int rounds) {
+    double *took[KINDS], m[KINDS];
+    int     i, k;
+    for (k = 0; k < KINDS; k++) {
+        took[k] = (double *)malloc((size_t)rounds * sizeof(double));
+        if (!took[k]) fail("no memory");
+    }
+    for (i = 0; i < rounds; i++)
+        for (k = 0; k < KINDS; k++) {
+            tools = list[(k + i) % KINDS];
+            took[(k + i) % KINDS][i] = call(tool, body);
+        }
+    for (k = 0; k < KINDS; k++) {
+        m[k] = median(took[k], rounds);
+        free(took[k]);
+    }
+    printf("  %s: %.1f us; a journal in memory adds %.1f us (%.1f %%), in a "
+           "file %.1f us (%.1f %%)\n",
+           tool, m[0] * 1e6, (m[1] - m[0]) * 1e6, (m[1] / m[0] - 1) * 100,
+           (m[2] - m[0]) * 1e6, (m[2] / m[0] - 1) * 100);
+}
+
+static void journals(void) {
+    hfsb_journal_opts memory = HFSB_INIT, file = HFSB_INIT;
+    hfsb_tools_opts   o = HFSB_INIT;
+    hfsb_journal     *in_memory, *in_file;
+    hfsb_tools       *list[KINDS], *before = tools;
+    char              path[128], body[256];
+    int               k;
+    snprintf(path, sizeof path, "%s/journal", dir);
+    file.path = path;
+    if (hfsb_journal_open(&memory, &in_memory, NULL) != HFSB_OK ||
+        hfsb_journal_open(&file, &in_file, NULL) != HFSB_OK)
+        fail("no journal");
+    for (k = 0; k < KINDS; k++) {
+        o.journal = k == 0 ? NULL : k == 1 ? in_memory : in_file;
+        if (hfsb_tools_open(&o, &list[k], NULL) != HFSB_OK) fail("no tools");
+    }
+    compare_journals(list, "bash", "{\"command\":\"true\"}",
+                     bench_part(300, 20));
+    snprintf(body, sizeof body, "{\"path\":\"%s/lines.txt\"}", dir);
+    compare_journals(list, "read", body, bench_part(1000, 20));
+    snprintf(body, sizeof body, "{\"path\":\"%s/n\",\"content\":\"x\\n\"}",
+             dir);
+    compare_journals(list, "write", body, bench_part(1000, 20));
+    snprintf(body, sizeof body, "{\"path\":\"%s/n\"}", dir);
+    compare_journals(list, "exists", body, bench_part(1000, 20));
+    for (k = 0; k < KINDS; k++) hfsb_tools_close(list[k]);
+    hfsb_journal_close(in_memory);
+    hfsb_journal_close(in_file);
+    tools = before;
+}
+
 static void make_files(void) {
     char     command[1024];
     hfsb_buf out;
@@ -206,6 +280,7 @@ int main(void) {
              dir);
     compare("edit", "big.txt", body, other);
     check();
+    journals();
     hfsb_tools_close(tools);
     snprintf(command, sizeof command, "rm -rf %s", dir);
     out = shell(command);
