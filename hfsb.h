@@ -1551,6 +1551,12 @@ typedef struct hfsb_proc_result {
                                       be killed */
     unsigned long long stdout_bytes, stderr_bytes;
     long long          duration_ms;
+    /* Of the command and all children that were waited for; on Linux, once
+       the command has exited. */
+    long long          cpu_ms;
+    unsigned long long peak_bytes; /* of one process in memory; at least what
+                                      this process had when it started the
+                                      command (0: unknown, as is cpu_ms) */
     long               pid;
 } hfsb_proc_result;
 
@@ -1658,6 +1664,97 @@ HFSB_API hfsb_status hfsb_proc_run(const hfsb_proc_opts *opts, hfsb_buf *out,
                                    hfsb_buf *err_out, hfsb_proc_result *result,
                                    hfsb_err *err);
 
+/* ---- src/tools/journal.h ---- */
+/* ==== JOURNAL: a record of every call of the tools ====================== */
+
+/* One object may serve any number of tools objects, servers and threads: the
+   sessions of an MCP server and its HTTP API share one. It keeps the last
+   events in memory, and appends each to a file if it has one.
+
+   A call is one event, written when it ends. A command is two: one when it has
+   been started, or waits for a place, and one when it has ended; both have the
+   same "call". An event is a JSON object on one line:
+
+     seq, call      its number, from 1 on; the seq of its call's first event
+     run            8 digits that only events of this object have: others may
+                    append to the same file
+     time           when it was written: "2026-01-31T12:00:00.000Z"
+     who            "api", "mcp:NAME" ...: hfsb_tools_opts.who
+     tool, state    "bash"; "running", "waiting" or "done"
+     path, command  of the arguments: at most 1,000 and 2,000 bytes
+     arguments      the others in short; of long texts, standard input and
+                    environments only the number of bytes or the names
+     success, error (300 bytes), repeat (of a call with the same key)
+     exit_code, signal, timed_out, killed   of a command
+     duration_ms, output_bytes
+     cpu_ms, peak_bytes   of a command and the children it waited for
+     left_running   [{pid, command}]: processes that outlived the command
+     job, pid       of a command
+     added, removed, diff   lines changed; the diff if it has at most 4,000
+                    bytes
+
+   Members that do not apply are left out. Secrets are hidden as "***": the
+   values of variables such as HF_TOKEN in the environment of the tools, and
+   what looks like a secret. */
+typedef struct hfsb_journal hfsb_journal;
+
+/* An event as data, for a log. Views are valid during the callback. */
+typedef struct hfsb_journal_event {
+    unsigned long long seq, call;
+    const char        *who, *tool;
+    bool               running;       /* or waiting: its end follows */
+    hfsb_str           path, command; /* in short, secrets hidden; or empty */
+    bool               success;
+    bool               exited; /* exit_code is valid */
+    int                exit_code;
+    int                signal; /* that ended the command; 0: none */
+    long long          duration_ms;
+    hfsb_str           line; /* the whole event as JSON, without LF */
+} hfsb_journal_event;
+
+typedef struct hfsb_journal_opts {
+    const char        *path; /* the file, created with mode 0600 (NULL: only
+                                memory). Each event is one write(), so that a
+                                killed process loses at most its last line; an
+                                unfinished line of an earlier run is ended */
+    unsigned long long max_size;   /* bytes: a file that would become larger is
+                                    renamed to PATH.1 (0: 64 MiB) */
+    bool               sync;       /* wait for the disk after each line */
+    size_t             max_events; /* kept in memory (0: 1,000) */
+    size_t             max_bytes;  /* of these (0: 4 MiB) */
+    void (*on_event)(void *user, const hfsb_journal_event *event);
+    /* A line could not be written: called for the first one only. Calls go on;
+       the next line that is written has the number of lost ones. */
+    void (*on_failure)(void *user, const char *message);
+    void      *user;  /* of both, which must not use the journal; any thread
+                        that calls a tool may call them, one at a time */
+    hfsb_alloc alloc; /* must be usable from all these threads */
+} hfsb_journal_opts;
+
+/* Opens a journal. opts may be NULL; the path is copied. HFSB_OK;
+   HFSB_NOT_REGULAR for anything but a regular file; HFSB_NOMEM; or why the
+   file cannot be opened. On failure *out is NULL. */
+HFSB_API hfsb_status hfsb_journal_open(const hfsb_journal_opts *opts,
+                                       hfsb_journal **out, hfsb_err *err);
+/* Frees a journal (NULL is allowed), after all objects that use it. */
+HFSB_API void hfsb_journal_close(hfsb_journal *journal);
+
+typedef struct hfsb_journal_page {
+    size_t             count; /* events */
+    unsigned long long next;  /* `since` of the page that follows */
+    unsigned long long lost;  /* events before `next` that are not held any
+                                 more */
+} hfsb_journal_page;
+
+/* Appends the events after number `since` as a JSON array, oldest first, at
+   most `limit` (0: all that are held). A number that no event has yet is from
+   an earlier run, and counts as 0. HFSB_OK; HFSB_NOMEM or HFSB_LIMIT with
+   *out as it was. Any thread. */
+HFSB_API hfsb_status hfsb_journal_read(hfsb_journal      *journal,
+                                       unsigned long long since, size_t limit,
+                                       hfsb_buf *out, hfsb_journal_page *page,
+                                       hfsb_err *err);
+
 /* ---- src/tools/tools.h ---- */
 /* ==== TOOLS: run tools on this machine, by name and JSON arguments ====== */
 
@@ -1733,11 +1830,15 @@ typedef struct hfsb_tools_opts {
     const hfsb_tools_check *checks; /* tried before the built-in ones */
     size_t                  check_count;
     bool                    no_checks; /* check nothing after a write */
-    bool no_imports;  /* Python files are checked for syntax only. Other checks
+    bool no_imports; /* Python files are checked for syntax only. Other checks
                         import modules, which runs code: set it where bash is
                         not offered */
-    bool no_keeper;   /* see hfsb_tools_close() */
-    hfsb_alloc alloc; /* must be usable from the threads that call */
+    bool no_keeper;  /* see hfsb_tools_close() */
+    hfsb_journal *journal; /* receives an event for each call; must outlive the
+                              tools (NULL: none) */
+    const char   *who;     /* calls, for the journal; at most 79 bytes (NULL:
+                              "c") */
+    hfsb_alloc    alloc;   /* must be usable from the threads that call */
 } hfsb_tools_opts;
 
 /* Opens the tools. opts may be NULL; its strings and lists are copied, but not
@@ -3184,6 +3285,24 @@ typedef struct hfsbi_date {
 
 /* The UTC date of seconds since 1970, clamped to 1970..9999. */
 HFSBI_FN hfsbi_date hfsbi_date_of(long long seconds);
+
+/* ---- secret.c ---- */
+
+/* Returns text i of its owner that must never be shown; it may be empty. */
+typedef hfsb_str (*hfsbi_secret_fn)(const void *owner, size_t i);
+/* Replaces all of the owner's `count` secrets in text by "***", in place, so
+   that it cannot fail; returns the new length and ends a shortened text with a
+   NUL. Of several secrets at one place the longest counts. Secrets of less
+   than 4 bytes are not replaced: they could be part of any word. */
+HFSBI_FN size_t hfsbi_redact(hfsbi_secret_fn secret, const void *owner,
+                             size_t count, char *text, size_t len);
+/* Replaces what looks like a secret by "***": tokens of well-known services,
+   the value after Bearer, Authorization, HF_TOKEN=, "password": and the like,
+   passwords in URLs, private keys. In place and returns as hfsbi_redact(). */
+HFSBI_FN size_t hfsbi_redact_shapes(char *text, size_t len);
+/* True for the name of a variable or an argument whose value is a secret:
+   HF_TOKEN, api_key. */
+HFSBI_FN bool hfsbi_is_secret_name(hfsb_str name);
 
 /* ---- path.c ---- */
 
@@ -7839,6 +7958,305 @@ HFSBI_FN hfsbi_date hfsbi_date_of(long long seconds) {
     d.minute = (unsigned)(rest / 60 % 60) % 100;
     d.second = (unsigned)(rest % 60) % 100;
     return d;
+}
+
+/* ---- src/core/secret.c ---- */
+/* secret.c - hides secrets in texts that are logged or shown.
+
+   A secret is recognised in one of two ways:
+
+       by its value    the owner of a token gives it: hfsbi_redact()
+       by its shape    hf_..., sk-..., "Bearer ...", password=..., https://a:b@
+                       hfsbi_redact_shapes()
+
+   Each secret becomes "***". Nothing that is hidden is shorter than that, so
+   both work in place, cannot fail and only shorten a text. Shapes are a guess
+   and may hide a harmless word; names as in max_tokens=512 or
+   tokenizer=... are left alone. */
+enum { HFSBI_SECRET_MIN = 4 }; /* bytes: less could be part of any word */
+
+/* ---- by value ---- */
+
+/* The length of the longest secret at the start of text; 0: none. */
+static size_t hfsbi_secret_at(hfsbi_secret_fn secret, const void *owner,
+                              size_t count, hfsb_str text) {
+    size_t i, longest = 0;
+    for (i = 0; i < count; i++) {
+        hfsb_str one = secret(owner, i);
+        if (one.len >= HFSBI_SECRET_MIN && one.len > longest &&
+            hfsb_str_starts(text, one))
+            longest = one.len;
+    }
+    return longest;
+}
+
+HFSBI_FN size_t hfsbi_redact(hfsbi_secret_fn secret, const void *owner,
+                             size_t count, char *text, size_t len) {
+    bool   first[256]; /* bytes that begin a secret */
+    size_t at = 0, to = 0, i;
+    memset(first, 0, sizeof first);
+    for (i = 0; i < count; i++) {
+        hfsb_str one = secret(owner, i);
+        if (one.len) first[(unsigned char)one.ptr[0]] = true;
+    }
+    while (at < len) {
+        size_t n = 0;
+        if (first[(unsigned char)text[at]])
+            n = hfsbi_secret_at(secret, owner, count,
+                                hfsb_str_make(text + at, len - at));
+        if (!n) {
+            text[to++] = text[at++];
+            continue;
+        }
+        memcpy(text + to, "***", 3);
+        to += 3;
+        at += n;
+    }
+    if (to < len) text[to] = '\0';
+    return to;
+}
+
+/* ---- by shape ---- */
+
+/* A text on its way through a search: bytes before `to` are done, bytes from
+   `at` on are not. */
+typedef struct hfsbi_redaction {
+    char  *text;
+    size_t len, at, to;
+} hfsbi_redaction;
+
+static void hfsbi_redaction_keep(hfsbi_redaction *r, size_t end) {
+    size_t n = end - r->at;
+    if (r->to != r->at) memmove(r->text + r->to, r->text + r->at, n);
+    r->to += n;
+    r->at = end;
+}
+
+static void hfsbi_redaction_hide(hfsbi_redaction *r, size_t end) {
+    if (end - r->at < HFSBI_SECRET_MIN) {
+        hfsbi_redaction_keep(r, end);
+        return;
+    }
+    memcpy(r->text + r->to, "***", 3);
+    r->to += 3;
+    r->at = end;
+}
+
+static bool hfsbi_is_name_byte(char c) {
+    return hfsbi_is_digit(c) || (c >= 'a' && c <= 'z') ||
+           (c >= 'A' && c <= 'Z') || c == '_' || c == '-' || c == '.';
+}
+
+/* Bytes of a token: base64 in both alphabets, and "~" of Bearer. */
+static bool hfsbi_is_token_byte(char c) {
+    return hfsbi_is_name_byte(c) || c == '+' || c == '/' || c == '=' ||
+           c == '~';
+}
+
+static bool hfsbi_same_letters(hfsb_str a, const char *b) {
+    size_t i;
+    for (i = 0; i < a.len && b[i]; i++)
+        if ((a.ptr[i] == '-' ? '_' : hfsbi_lower(a.ptr[i])) != b[i])
+            return false;
+    return i == a.len && !b[i];
+}
+
+/* True for a word that begins as the tokens of a well-known service do. */
+static bool hfsbi_is_token_word(hfsb_str word) {
+    static const struct {
+        const char *prefix;
+        size_t      rest; /* bytes that follow, at least */
+    } list[] = {{"hf_", 16},   {"sk-", 16},         {"ghp_", 20},
+                {"gho_", 20},  {"ghs_", 20},        {"ghu_", 20},
+                {"ghr_", 20},  {"github_pat_", 20}, {"glpat-", 16},
+                {"xoxb-", 10}, {"xoxp-", 10},       {"AKIA", 16},
+                {"ASIA", 16},  {"AIza", 30},        {"npm_", 20},
+                {"pypi-", 20}, {"eyJ", 40}};
+    size_t i;
+    for (i = 0; i < sizeof list / sizeof *list; i++)
+        if (list[i].prefix[0] == word.ptr[0] &&
+            hfsb_str_starts(word, hfsb_cstr(list[i].prefix)) &&
+            word.len >= strlen(list[i].prefix) + list[i].rest)
+            return true;
+    return false;
+}
+
+/* True when name ends in one of these words, as HF_TOKEN and db.password. */
+static bool hfsbi_name_ends(hfsb_str name, const char *const *words) {
+    for (; *words; words++) {
+        size_t n = strlen(*words);
+        char   before = name.len > n ? name.ptr[name.len - n - 1] : '_';
+        if (name.len >= n &&
+            (before == '_' || before == '-' || before == '.') &&
+            hfsbi_same_letters(hfsb_str_slice(name, name.len - n, name.len),
+                               *words))
+            return true;
+    }
+    return false;
+}
+
+static bool hfsbi_is_upper_name(hfsb_str name) {
+    size_t i;
+    for (i = 0; i < name.len; i++)
+        if (name.ptr[i] >= 'a' && name.ptr[i] <= 'z') return false;
+    return true;
+}
+
+/* How sure it is that a name is followed by a secret. */
+typedef enum hfsbi_secrecy {
+    HFSBI_NOT_SECRET,
+    HFSBI_MAYBE_SECRET, /* if it looks like a token: pad_token="<pad>" */
+    HFSBI_SECRET
+} hfsbi_secrecy;
+
+static hfsbi_secrecy hfsbi_name_secrecy(hfsb_str name) {
+    static const char *const sure[] = {
+        "password",     "passwd",      "passphrase",  "secret",
+        "api_key",      "apikey",      "access_key",  "accesskey",
+        "secret_key",   "private_key", "passcode",    "credentials",
+        "access_token", "auth_token",  "accesstoken", NULL};
+    static const char *const maybe[] = {"token", "key", NULL};
+    if (hfsbi_name_ends(name, sure)) return HFSBI_SECRET;
+    if (!hfsbi_name_ends(name, maybe)) return HFSBI_NOT_SECRET;
+    return hfsbi_is_upper_name(name) ? HFSBI_SECRET : HFSBI_MAYBE_SECRET;
+}
+
+HFSBI_FN bool hfsbi_is_secret_name(hfsb_str name) {
+    return hfsbi_name_secrecy(name) != HFSBI_NOT_SECRET;
+}
+
+/* True for 16 bytes or more of a token's alphabet with a digit among them. */
+static bool hfsbi_looks_random(hfsb_str value) {
+    bool   digit = false;
+    size_t i;
+    for (i = 0; i < value.len; i++) {
+        if (!hfsbi_is_token_byte(value.ptr[i])) return false;
+        digit = digit || hfsbi_is_digit(value.ptr[i]);
+    }
+    return digit && value.len >= 16;
+}
+
+/* The end of a value that begins at `at`: its quote, or the end of a word. */
+static size_t hfsbi_value_end(const hfsbi_redaction *r, size_t at,
+                              char quote) {
+    while (at < r->len && r->text[at] != '\n' &&
+           (quote ? r->text[at] != quote
+                  : (unsigned char)r->text[at] > ' ' &&
+                        !strchr(";&|<>,\"'`)}", r->text[at])))
+        at++;
+    return at;
+}
+
+/* After a name: NAME=value, NAME: "value", "NAME":"value", --name value. Hides
+   the value, unless it is a variable or an expression. */
+static void hfsbi_redact_value(hfsbi_redaction *r, bool option,
+                               hfsbi_secrecy how) {
+    size_t   at = r->at, end;
+    char     quote = '\0';
+    hfsb_str value;
+    if (at < r->len && (r->text[at] == '"' || r->text[at] == '\'')) at++;
+    while (at < r->len && r->text[at] == ' ') at++;
+    if (at < r->len && (r->text[at] == '=' || r->text[at] == ':')) at++;
+    else if (!option || at == r->at) return;
+    while (at < r->len && r->text[at] == ' ') at++;
+    if (at < r->len && (r->text[at] == '"' || r->text[at] == '\''))
+        quote = r->text[at++];
+    end = hfsbi_value_end(r, at, quote);
+    value = hfsb_str_make(r->text + at, end - at);
+    if (value.len < HFSBI_SECRET_MIN || strchr("$<{*", value.ptr[0])) return;
+    if (!quote && (hfsb_str_find_byte(value, '(') != HFSB_NPOS ||
+                   hfsb_str_find_byte(value, '[') != HFSB_NPOS))
+        return;
+    if (how == HFSBI_MAYBE_SECRET && !hfsbi_looks_random(value)) return;
+    hfsbi_redaction_keep(r, at);
+    hfsbi_redaction_hide(r, end);
+}
+
+/* After "Authorization": everything up to a quote or the end of the line.
+   After "Bearer": the next word. */
+static void hfsbi_redact_header(hfsbi_redaction *r, bool bearer) {
+    size_t at = r->at, end;
+    while (at < r->len && strchr(bearer ? " " : " :=", r->text[at])) at++;
+    if (at == r->at || at == r->len || r->text[at] == '$') return;
+    for (end = at; end < r->len; end++)
+        if (bearer ? !hfsbi_is_token_byte(r->text[end])
+                   : strchr("\"'\n\r", r->text[end]) != NULL)
+            break;
+    if (!bearer && hfsb_str_find_byte(hfsb_str_make(r->text + at, end - at),
+                                      '$') != HFSB_NPOS)
+        return;
+    hfsbi_redaction_keep(r, at);
+    hfsbi_redaction_hide(r, end);
+}
+
+/* At "://": hides the password of user:password@host. */
+static void hfsbi_redact_userinfo(hfsbi_redaction *r) {
+    size_t at = r->at + 3, colon = 0;
+    for (; at < r->len && (unsigned char)r->text[at] > ' ' &&
+           !strchr("/\"'`<>", r->text[at]);
+         at++) {
+        if (r->text[at] == ':' && !colon) colon = at + 1;
+        if (r->text[at] != '@') continue;
+        if (colon && r->text[colon] != '$') {
+            hfsbi_redaction_keep(r, colon);
+            hfsbi_redaction_hide(r, at);
+        }
+        break;
+    }
+    if (r->text[r->at] == ':') hfsbi_redaction_keep(r, r->at + 3);
+}
+
+/* Hides a private key in PEM up to its end, or that of the text. */
+static bool hfsbi_redact_key(hfsbi_redaction *r) {
+    hfsb_str rest = hfsb_str_make(r->text + r->at, r->len - r->at);
+    size_t   line = hfsb_str_find_byte(rest, '\n');
+    size_t   end = hfsb_str_find(rest, HFSB_LIT("-----END"));
+    size_t   name = hfsb_str_find(rest, HFSB_LIT("PRIVATE KEY"));
+    if (!hfsb_str_starts(rest, HFSB_LIT("-----BEGIN")) || name > 40)
+        return false;
+    if (line >= end || line < name) line = name + 11;
+    if (end < line) line = end;
+    hfsbi_redaction_keep(r, r->at + line);
+    hfsbi_redaction_hide(r, end == HFSB_NPOS ? r->len : r->at - line + end);
+    return true;
+}
+
+static const char *const hfsbi_header_names[] = {"authorization", NULL};
+
+static void hfsbi_redact_word(hfsbi_redaction *r, size_t end) {
+    hfsb_str      word = hfsb_str_make(r->text + r->at, end - r->at);
+    bool          option = hfsb_str_starts(word, HFSB_LIT("--"));
+    hfsbi_secrecy how;
+    if (hfsbi_is_token_word(word)) {
+        hfsbi_redaction_hide(r, end);
+        return;
+    }
+    if (option && hfsbi_redact_key(r)) return;
+    how = hfsbi_name_secrecy(word);
+    option = option && how != HFSBI_NOT_SECRET;
+    hfsbi_redaction_keep(r, end);
+    word = hfsb_str_make(r->text + r->to - word.len, word.len);
+    if (hfsbi_same_letters(word, "bearer")) hfsbi_redact_header(r, true);
+    else if (hfsbi_name_ends(word, hfsbi_header_names))
+        hfsbi_redact_header(r, false);
+    else if (how != HFSBI_NOT_SECRET) hfsbi_redact_value(r, option, how);
+}
+
+HFSBI_FN size_t hfsbi_redact_shapes(char *text, size_t len) {
+    hfsbi_redaction r;
+    r.text = text;
+    r.len = len;
+    r.at = r.to = 0;
+    while (r.at < len) {
+        size_t end = r.at;
+        while (end < len && hfsbi_is_name_byte(text[end])) end++;
+        if (end > r.at) hfsbi_redact_word(&r, end);
+        else if (len - r.at > 3 && memcmp(text + r.at, "://", 3) == 0)
+            hfsbi_redact_userinfo(&r);
+        else hfsbi_redaction_keep(&r, r.at + 1);
+    }
+    if (r.to < len) text[r.to] = '\0';
+    return r.to;
 }
 
 /* ---- src/core/path.c ---- */
@@ -22691,6 +23109,11 @@ HFSBI_FN void hfsbi_tree_start(hfsbi_tree *tree, pid_t leader);
 HFSBI_FN int hfsbi_tree_wait(const hfsbi_tree *tree, siginfo_t *info,
                              int options);
 
+/* CPU time and peak memory of a leader that has exited and is still held.
+   False where the system does not report them. */
+HFSBI_FN bool hfsbi_tree_usage(const hfsbi_tree *tree, long long *cpu_ms,
+                               unsigned long long *peak_bytes);
+
 /* The span of a tree whose leader is still held; else an empty one. */
 HFSBI_FN hfsbi_session_span hfsbi_tree_span(hfsbi_tree *tree);
 
@@ -27847,6 +28270,32 @@ HFSBI_FN int hfsbi_tree_wait(const hfsbi_tree *tree, siginfo_t *info,
     return hfsbi_waitid(P_PID, (id_t)tree->span.session, info, options);
 }
 
+/* waitid() of libc has no usage, wait4() would reap the leader. The system
+   call writes its own struct: two timevals, then the peak in KiB first. */
+HFSBI_FN bool hfsbi_tree_usage(const hfsbi_tree *tree, long long *cpu_ms,
+                               unsigned long long *peak_bytes) {
+#if defined(HFSBI_LINUX) && defined(SYS_waitid) && \
+    !(defined(__x86_64__) && defined(__ILP32__))
+    long      usage[18];
+    siginfo_t info;
+    memset(usage, 0, sizeof usage);
+    memset(&info, 0, sizeof info);
+    if (syscall(SYS_waitid, P_PID, (id_t)tree->span.session, &info,
+                WEXITED | WNOHANG | WNOWAIT, usage) != 0 ||
+        info.si_pid == 0)
+        return false;
+    *cpu_ms = ((long long)usage[0] + usage[2]) * 1000 +
+              ((long long)usage[1] + usage[3]) / 1000;
+    *peak_bytes = (unsigned long long)usage[4] * 1024;
+    return true;
+#else
+    (void)tree;
+    (void)cpu_ms;
+    (void)peak_bytes;
+    return false;
+#endif
+}
+
 /* True while the leader is our child, running or a zombie: until then its
    number is its own. Notes when the host took it away. */
 static bool hfsbi_tree_holds(hfsbi_tree *tree) {
@@ -28929,6 +29378,8 @@ static void hfsbi_proc_note_exit(hfsb_proc *proc, long long now) {
         r->end = HFSB_PROC_SIGNALED;
         r->signal = info.si_status;
     }
+    if (rc == 0)
+        (void)hfsbi_tree_usage(&proc->tree, &r->cpu_ms, &r->peak_bytes);
     proc->changes++;
     if (proc->state == HFSBI_PROC_RUNNING) hfsbi_proc_begin_drain(proc, now);
     else if (hfsbi_proc_is_hunted(proc)) hfsbi_hunt_check_in(proc, 5);
@@ -29928,6 +30379,7 @@ HFSBI_FN hfsb_status hfsbi_record_read(const hfsbi_record *r,
        job.c      runs commands: waiting, running, finished
        call.c     carries one call from its arguments to its result
        result.c   fills and prints a result
+       journal.c  records every call, in memory and in a file
        seen.c     remembers the files that a session has read or written,
                   and their content
        tools.c    the object itself: open, close, wait
@@ -29974,8 +30426,10 @@ enum {
     HFSBI_OR_NUMBER =
         512,              /* a text that may come as a number; one in a list */
     HFSBI_BY_TOOL = 1024, /* has several types: the tool reads it itself */
-    HFSBI_FLAT_ONLY = 2048 /* listed for people and programs, not for hosts of
+    HFSBI_FLAT_ONLY = 2048, /* listed for people and programs, not for hosts of
                               models */
+    HFSBI_UNTOLD = 4096 /* a long text, or one that may be secret: the journal
+                           has only its size, or of an object its keys */
 };
 
 /* Kinds of schemas. */
@@ -30196,6 +30650,73 @@ HFSBI_FN void hfsbi_put_member_int(hfsb_json_writer *w, const char *key,
 HFSBI_FN void hfsbi_put_member_bool(hfsb_json_writer *w, const char *key,
                                     bool value);
 
+/* ==== journal.c: events ================================================== */
+
+/* The arguments of a call in short, secrets hidden. All zero but for
+   text.alloc is empty. */
+typedef struct hfsbi_brief {
+    hfsb_buf text; /* path, command, then the others as a JSON object */
+    size_t   path, command; /* where each of the two ends */
+} hfsbi_brief;
+
+/* Fills an empty brief for the journal (may be NULL: then it stays empty).
+   params may be NULL: nothing is known of the arguments. id (ptr NULL: none)
+   replaces the argument `id`. Without memory the brief stays empty. */
+HFSBI_FN void hfsbi_brief_fill(hfsb_journal *journal, hfsbi_brief *brief,
+                               const hfsbi_param     *params,
+                               const hfsb_json_value *arguments, hfsb_str id);
+
+/* What is recorded, besides time and numbers. */
+typedef struct hfsbi_event {
+    const char             *who, *tool;
+    const hfsbi_brief      *brief;
+    unsigned long long      call;   /* (0: that of this event) */
+    const hfsb_tool_result *result; /* NULL: the command runs or waits */
+    const struct hfsbi_job *job;    /* bash: the command (NULL: none) */
+    const char             *job_id; /* of another call (NULL or "": none) */
+    bool                    repeat;
+    long long               duration_ms;
+    unsigned long long      output_bytes;
+} hfsbi_event;
+
+/* Adds an event and returns its number. */
+HFSBI_FN unsigned long long hfsbi_journal_add(hfsb_journal      *journal,
+                                              const hfsbi_event *event);
+
+/* Hides the values of the secret variables of an environment, "NAME=value". */
+HFSBI_FN void hfsbi_journal_hide_env(hfsb_journal      *journal,
+                                     const char *const *env);
+
+/* Who hears of new events; part of its owner. fn is called in any thread,
+   under the lock of the journal, once after each hfsbi_journal_listen(). */
+typedef struct hfsbi_journal_ear {
+    struct hfsbi_journal_ear *next; /* private */
+    bool                      told; /* private */
+    void (*fn)(struct hfsbi_journal_ear *ear);
+} hfsbi_journal_ear;
+
+HFSBI_FN void hfsbi_journal_listen(hfsb_journal      *journal,
+                                   hfsbi_journal_ear *ear);
+HFSBI_FN void hfsbi_journal_unlisten(hfsb_journal      *journal,
+                                     hfsbi_journal_ear *ear);
+
+typedef struct hfsbi_journal_figures {
+    unsigned long long events; /* ever */
+    unsigned long long failed; /* lines that could not be written */
+    size_t             held;   /* events in memory, */
+    size_t             bytes;  /* ... and their size */
+    bool               file;   /* there is one */
+} hfsbi_journal_figures;
+
+HFSBI_FN hfsbi_journal_figures hfsbi_journal_count(hfsb_journal *journal);
+
+/* Calls fn with the line of each event after `since`, oldest first, while it
+   returns true. Sets *page. fn must not use the journal. */
+HFSBI_FN void hfsbi_journal_visit(
+    hfsb_journal *journal, unsigned long long                            since,
+    bool (*fn)(void *user, unsigned long long seq, hfsb_str line), void *user,
+    hfsb_journal_page *page);
+
 /* ==== check.c: warnings after a write ==================================== */
 
 /* Built-in checks cover the syntax of Python, keyword arguments that a Python
@@ -30409,6 +30930,8 @@ typedef struct hfsbi_job {
     unsigned long long shown;   /* record.bytes when bash_output last looked */
     unsigned long long read_to; /* offset after the last page shown */
     unsigned long long owner;   /* of the call that added it */
+    hfsbi_brief        brief;   /* of its arguments, for the journal */
+    unsigned long long event;   /* number of its first event; 0: none */
     size_t             users; /* calls that refer to it: not freed meanwhile */
 } hfsbi_job;
 
@@ -30438,11 +30961,11 @@ HFSBI_FN hfsbi_job *hfsbi_jobs_find(const hfsb_tools *tools, hfsb_str id);
 
 /* Adds a job and starts it when a place is free. Moves the texts out of *spec
    and leaves it empty. An empty id is replaced by a generated one; call gives
-   the key, the digest and on_text. A job that cannot be started is DONE, and
-   its result contains the reason. NULL without memory, with *spec as it was.
-   */
+   the key, the digest, on_text and its brief. A job that cannot be started is
+   DONE, and its result contains the reason. NULL without memory, with *spec as
+   it was. */
 HFSBI_FN hfsbi_job *hfsbi_job_add(hfsb_tools *tools, hfsbi_job_spec *spec,
-                                  const hfsb_call *call);
+                                  hfsb_call *call);
 
 /* Asks a job to end, without waiting. False when it is done already. */
 HFSBI_FN bool hfsbi_job_kill(hfsb_tools *tools, hfsbi_job *job);
@@ -30569,6 +31092,8 @@ struct hfsb_call {
     const struct hfsbi_tool *tool; /* NULL: unknown name */
     hfsb_call_opts           opts;
     unsigned long long       owner; /* see hfsbi_call_own() */
+    hfsbi_brief              brief; /* of its arguments, for the journal */
+    long long                began; /* hfsb_clock_ms() */
     /* from prepare to start */
     hfsbi_args     args;
     hfsb_json_doc  parsed;                   /* that an argument refers to */
@@ -30584,6 +31109,7 @@ struct hfsb_call {
     hfsbi_once         *once;      /* record to fill, or waited for */
     hfsbi_job          *job;       /* of bash, bash_output, bash_input */
     char                job_id[HFSBI_JOB_ID];
+    bool                added;   /* the job is this call's own */
     bool                streams; /* its on_text is the job's */
     hfsbi_killed        killed;
     hfsbi_output_wait   output;
@@ -30862,6 +31388,8 @@ struct hfsb_tools {
     hfsbi_tools_env    env;
     hfsbi_tools_limits limits;
     char               prefix[16]; /* of job ids */
+    hfsb_journal      *journal;    /* NULL: none; has a lock of its own */
+    char               who[80];    /* calls, for the journal */
     hfsbi_loop        *loop;
     bool               own_loop; /* else that of a server */
     hfsbi_tools_group *group;
@@ -30895,11 +31423,13 @@ HFSBI_FN void hfsbi_tools_oversee(hfsb_tools *tools);
    object must not be freed. Takes the lock. */
 HFSBI_FN bool hfsbi_tools_in_use(hfsb_tools *tools);
 
-/* Opens another object with the options of `like`, in the same group. `like`
-   must outlive it: environment and root are shared. The options of its
-   caller need not exist any more. Returns as hfsb_tools_open(). */
+/* Opens another object with the options of `like`, but for who (may be NULL),
+   in the same group. `like` must outlive it: environment and root are shared.
+   The options of its caller need not exist any more. Returns as
+   hfsb_tools_open(). */
 HFSBI_FN hfsb_status hfsbi_tools_open_like(const hfsb_tools *like,
-                                           hfsb_tools **out, hfsb_err *err);
+                                           const char *who, hfsb_tools **out,
+                                           hfsb_err *err);
 
 /* hfsb_tools_close() without grace: running commands are killed at once. */
 HFSBI_FN void hfsbi_tools_free(hfsb_tools *tools);
@@ -31641,6 +32171,770 @@ HFSBI_FN void hfsbi_result_status(hfsb_tool_result *result, hfsb_status st,
             hfsb_cstr(err && err->msg[0] ? err->msg : hfsb_status_text(st))) !=
             HFSB_OK)
         hfsb_buf_truncate(&result->error, 0);
+}
+
+/* ---- src/tools/journal.c ---- */
+/* journal.c - the record of every call: a ring in memory, and a file.
+
+   An event is made of a call's data and written as one line of JSON:
+
+       arguments --> brief --> event --> line --> file: one write(2) each
+       (prepare)   (no secrets)           |
+                                          +-----> ring --> /api/events
+
+   The ring keeps the newest events, limited in number and bytes; older ones
+   are lost to readers, who learn how many. A number is given to every event,
+   also to one that memory did not suffice for.
+
+   The file is only ever appended to. A line that was cut, by a full disk or
+   the end of an earlier run, is ended by a line feed before the next one, so
+   that a reader skips one line that is not JSON. When the file is full it is
+   renamed to PATH.1 and a new one begins. flock() lets one of several
+   processes do that; the others find out when they look at the path, once a
+   second.
+
+   One lock protects everything. It is taken last: under the lock of a loop,
+   and nothing but a post to a loop happens under it. */
+enum {
+    HFSBI_JOURNAL_EVENTS = 1000,
+    HFSBI_JOURNAL_BYTES = 4 * 1024 * 1024,
+    HFSBI_JOURNAL_SIZE = 64 * 1024 * 1024, /* of the file */
+    HFSBI_JOURNAL_LOOK_MS = 1000, /* between looks at the path of the file */
+    HFSBI_BRIEF_PATH = 1000,      /* bytes, as all below */
+    HFSBI_BRIEF_COMMAND = 2000,
+    HFSBI_BRIEF_USUAL = 200,
+    HFSBI_BRIEF_TEXT = 200, /* of another argument */
+    HFSBI_BRIEF_KEY = 48,   /* of a name */
+    HFSBI_BRIEF_ALL = 6000, /* of a brief, roughly */
+    HFSBI_BRIEF_KEYS = 16,  /* names of an object that are listed */
+    HFSBI_EVENT_USUAL = 500,
+    HFSBI_EVENT_ERROR = 300,
+    HFSBI_EVENT_DIFF = 4000,
+    HFSBI_HIDE_MORE = 1024, /* bytes after a cut that may be of a secret */
+    HFSBI_HIDE_SPACE = HFSBI_EVENT_DIFF + HFSBI_HIDE_MORE + 4
+};
+
+typedef struct hfsbi_journal_entry {
+    unsigned long long seq;
+    char              *line; /* without LF */
+    size_t             len;
+} hfsbi_journal_entry;
+
+typedef struct hfsbi_journal_file {
+    hfsb_buf           path; /* empty: there is none */
+    int                fd;   /* -1: not open */
+    struct stat        st;   /* which file it is */
+    unsigned long long size, max_size;
+    long long          looked; /* hfsb_clock_ms() of the last look at path */
+    bool               sync;
+    bool               torn;   /* it does not end in LF */
+    unsigned long long failed; /* lines, ever */
+    unsigned long long lost;   /* of these, not reported in the file yet */
+} hfsbi_journal_file;
+
+struct hfsb_journal {
+    hfsb_alloc           alloc;
+    pthread_mutex_t      lock;
+    char                 run[9];
+    char                 stamp[40]; /* the time, up to its milliseconds that of
+                                       second stamp_at */
+    time_t               stamp_at;
+    unsigned long long   seq;  /* of the newest event */
+    hfsbi_journal_entry *ring; /* `max` of them, oldest at `first` */
+    size_t               first, count, max;
+    size_t               bytes, max_bytes;
+    hfsb_buf             line;    /* the event that is being written */
+    hfsb_buf             secrets; /* each ends in NUL */
+    hfsb_str            *hidden;  /* views of these */
+    size_t               hidden_count, hidden_cap;
+    hfsbi_journal_ear   *ears;
+    hfsbi_journal_file   file;
+    void (*on_event)(void *user, const hfsb_journal_event *event);
+    void (*on_failure)(void *user, const char *message);
+    void *user;
+};
+
+/* ---- secrets ---- */
+
+static hfsb_str hfsbi_journal_secret(const void *owner, size_t i) {
+    return ((const hfsb_journal *)owner)->hidden[i];
+}
+
+/* Returns at most max bytes of text without secrets, in `space`. What is cut
+   off is replaced by dots. */
+static hfsb_str hfsbi_journal_hide(const hfsb_journal *j, hfsb_str text,
+                                   size_t max, char space[HFSBI_HIDE_SPACE]) {
+    size_t n = text.len;
+    bool   cut = n > max;
+    if (n > max + HFSBI_HIDE_MORE) n = max + HFSBI_HIDE_MORE;
+    if (n) memcpy(space, text.ptr, n);
+    space[n] = '\0';
+    if (j->hidden_count)
+        n = hfsbi_redact(hfsbi_journal_secret, j, j->hidden_count, space, n);
+    n = hfsbi_redact_shapes(space, n);
+    if (n > max || cut) {
+        if (n > max) n = max;
+        while (n && ((unsigned char)space[n] & 0xC0) == 0x80) n--;
+        memcpy(space + n, "...", 3);
+        n += 3;
+    }
+    return hfsb_str_make(space, n);
+}
+
+/* Adds a value to the list of those that are hidden, as far as memory
+   allows. */
+static void hfsbi_journal_add_secret(hfsb_journal *j, hfsb_str value) {
+    hfsb_str *grown;
+    size_t    i, at = 0;
+    for (i = 0; i < j->hidden_count; i++)
+        if (hfsb_str_equal(j->hidden[i], value)) return;
+    grown = (hfsb_str *)hfsbi_array_grow(&j->alloc, j->hidden, &j->hidden_cap,
+                                         j->hidden_count + 1, sizeof *grown);
+    if (!grown) return;
+    j->hidden = grown;
+    j->hidden[j->hidden_count].ptr = NULL;
+    j->hidden[j->hidden_count].len = value.len;
+    hfsb_buf_append(&j->secrets, value);
+    if (hfsb_buf_append_byte(&j->secrets, '\0') == HFSB_OK) j->hidden_count++;
+    for (i = 0; i < j->hidden_count; i++) { /* the buffer may have moved */
+        j->hidden[i].ptr = j->secrets.ptr + at;
+        at += j->hidden[i].len + 1;
+    }
+    hfsb_buf_truncate(&j->secrets, at);
+}
+
+HFSBI_FN void hfsbi_journal_hide_env(hfsb_journal *j, const char *const *env) {
+    if (!j) return;
+    (void)pthread_mutex_lock(&j->lock);
+    for (; env && *env; env++) {
+        hfsb_str name = hfsbi_env_name(*env);
+        hfsb_str value = hfsb_cstr(*env + name.len);
+        if (value.len > 8 && hfsbi_is_secret_name(name))
+            hfsbi_journal_add_secret(j, hfsb_str_slice(value, 1, value.len));
+    }
+    (void)pthread_mutex_unlock(&j->lock);
+}
+
+/* ---- the arguments in short ---- */
+
+/* Appends the key of a member, with a suffix, and the colon. */
+static void hfsbi_brief_key(const hfsb_journal *j, hfsb_buf *out, hfsb_str key,
+                            const char *suffix) {
+    char     space[HFSBI_HIDE_SPACE];
+    hfsb_str text = hfsbi_journal_hide(j, key, HFSBI_BRIEF_KEY, space);
+    size_t   n = strlen(suffix);
+    memcpy(space + text.len, suffix, n);
+    if (out->len && out->ptr[out->len - 1] != '{')
+        hfsb_buf_append_byte(out, ',');
+    hfsbi_json_put_quoted(out, hfsb_str_make(space, text.len + n));
+    hfsb_buf_append_byte(out, ':');
+}
+
+/* Appends the names of an object, not its values. */
+static void hfsbi_brief_keys(const hfsb_journal *j, hfsb_buf *out,
+                             const hfsb_json_value *object) {
+    hfsb_json_iter it = hfsb_json_begin(object);
+    char           space[HFSBI_HIDE_SPACE];
+    size_t         n;
+    hfsb_buf_append_byte(out, '[');
+    for (n = 0; n < HFSBI_BRIEF_KEYS && hfsb_json_next(&it); n++) {
+        if (n) hfsb_buf_append_byte(out, ',');
+        hfsbi_json_put_quoted(
+            out, hfsbi_journal_hide(j, it.key, HFSBI_BRIEF_KEY, space));
+    }
+    hfsb_buf_append_byte(out, ']');
+}
+
+static void hfsbi_brief_member(const hfsb_journal *j, hfsb_buf *out,
+                               const hfsbi_param *p, hfsb_str key,
+                               const hfsb_json_value *value) {
+    char     space[HFSBI_HIDE_SPACE];
+    hfsb_str text = hfsb_json_str(value, HFSB_LIT(""));
+    switch (hfsb_json_type_of(value)) {
+    case HFSB_JSON_STRING:
+        if (p && p->flags & HFSBI_UNTOLD) {
+            hfsbi_brief_key(j, out, key, "_bytes");
+            hfsb_buf_printf(out, "%zu", text.len);
+            break;
+        }
+        text = hfsbi_is_secret_name(key)
+                   ? HFSB_LIT("***")
+                   : hfsbi_journal_hide(j, text, HFSBI_BRIEF_TEXT, space);
+        hfsbi_brief_key(j, out, key, "");
+        hfsbi_json_put_quoted(out, text);
+        break;
+    case HFSB_JSON_OBJECT:
+        hfsbi_brief_key(j, out, key, "");
+        hfsbi_brief_keys(j, out, value);
+        break;
+    case HFSB_JSON_ARRAY:
+        hfsbi_brief_key(j, out, key, "_count");
+        hfsb_buf_printf(out, "%zu", hfsb_json_count(value));
+        break;
+    default:
+        hfsbi_brief_key(j, out, key, "");
+        (void)hfsb_json_write(value, NULL, out, NULL);
+    }
+}
+
+/* Appends an argument that events have apart; true if it is a text. */
+static bool hfsbi_brief_apart(const hfsb_journal *j, hfsb_buf *out,
+                              const hfsb_json_value *arguments,
+                              const char *key, size_t max) {
+    const hfsb_json_value *value = hfsb_json_get(arguments, key);
+    char                   space[HFSBI_HIDE_SPACE];
+    if (hfsb_json_type_of(value) != HFSB_JSON_STRING) return false;
+    hfsb_buf_append(
+        out,
+        hfsbi_journal_hide(j, hfsb_json_str(value, HFSB_LIT("")), max, space));
+    return true;
+}
+
+HFSBI_FN void hfsbi_brief_fill(hfsb_journal *j, hfsbi_brief *brief,
+                               const hfsbi_param     *params,
+                               const hfsb_json_value *arguments, hfsb_str id) {
+    hfsb_json_iter it = hfsb_json_begin(arguments);
+    hfsb_buf      *out = &brief->text;
+    bool           path, command;
+    char           space[HFSBI_HIDE_SPACE];
+    if (!j || hfsb_buf_reserve(out, HFSBI_BRIEF_USUAL) != HFSB_OK) return;
+    (void)pthread_mutex_lock(&j->lock);
+    path = hfsbi_brief_apart(j, out, arguments, "path", HFSBI_BRIEF_PATH);
+    brief->path = out->len;
+    command =
+        hfsbi_brief_apart(j, out, arguments, "command", HFSBI_BRIEF_COMMAND);
+    brief->command = out->len;
+    hfsb_buf_append_byte(out, '{');
+    if (id.ptr) {
+        hfsbi_brief_key(j, out, HFSB_LIT("id"), "");
+        hfsbi_json_put_quoted(
+            out, hfsbi_journal_hide(j, id, HFSBI_BRIEF_TEXT, space));
+    }
+    while (hfsb_json_next(&it) && out->len < HFSBI_BRIEF_ALL)
+        if (!(path && hfsb_str_equal(it.key, HFSB_LIT("path"))) &&
+            !(command && hfsb_str_equal(it.key, HFSB_LIT("command"))))
+            hfsbi_brief_member(
+                j, out, params ? hfsbi_param_find(params, it.key) : NULL,
+                it.key, it.value);
+    hfsb_buf_append_byte(out, '}');
+    (void)pthread_mutex_unlock(&j->lock);
+    if (out->status == HFSB_OK) return;
+    hfsb_buf_free(out);
+    brief->path = brief->command = 0;
+}
+
+/* ---- an event as a line ---- */
+
+/* The parts are put together without printf(), which would take longer than
+   the rest. */
+
+static void hfsbi_event_key(hfsb_buf *out, const char *key) {
+    hfsb_buf_append(out, HFSB_LIT(",\""));
+    hfsb_buf_append(out, hfsb_cstr(key));
+    hfsb_buf_append(out, HFSB_LIT("\":"));
+}
+
+static void hfsbi_event_int(hfsb_buf *out, const char *key, long long value) {
+    char digits[32];
+    hfsbi_event_key(out, key);
+    hfsb_buf_append(
+        out, hfsb_str_make(digits, hfsbi_number_write_int(value, digits)));
+}
+
+static void hfsbi_event_text(const hfsb_journal *j, hfsb_buf *out,
+                             const char *key, hfsb_str text, size_t max) {
+    char space[HFSBI_HIDE_SPACE];
+    if (!text.len) return;
+    hfsbi_event_key(out, key);
+    hfsbi_json_put_quoted(out, hfsbi_journal_hide(j, text, max, space));
+}
+
+/* Puts a text of a brief, which has no secrets any more. */
+static void hfsbi_event_plain(hfsb_buf *out, const char *key, hfsb_str text) {
+    if (!text.len) return;
+    hfsbi_event_key(out, key);
+    hfsbi_json_put_quoted(out, text);
+}
+
+/* Writes the time of day once a second, and the milliseconds each time. */
+static void hfsbi_event_time(hfsb_journal *j) {
+    struct timespec now;
+    unsigned        ms;
+    (void)clock_gettime(CLOCK_REALTIME, &now);
+    if (!j->stamp[0] || now.tv_sec != j->stamp_at) {
+        hfsbi_date d = hfsbi_date_of((long long)now.tv_sec);
+        (void)snprintf(j->stamp, sizeof j->stamp,
+                       "%04u-%02u-%02uT%02u:%02u:%02u.000Z", d.year % 10000,
+                       d.month % 100, d.day % 100, d.hour % 100,
+                       d.minute % 100, d.second % 100);
+        j->stamp_at = now.tv_sec;
+    }
+    ms = (unsigned)(now.tv_nsec / 1000000) % 1000;
+    j->stamp[20] = (char)('0' + ms / 100);
+    j->stamp[21] = (char)('0' + ms / 10 % 10);
+    j->stamp[22] = (char)('0' + ms % 10);
+    hfsbi_event_plain(&j->line, "time", hfsb_cstr(j->stamp));
+}
+
+static void hfsbi_event_head(hfsb_journal *j, const hfsbi_event *e) {
+    hfsb_buf *out = &j->line;
+    hfsbi_event_int(out, "seq", (long long)j->seq);
+    out->ptr[0] = '{'; /* not a comma */
+    hfsbi_event_int(out, "call", (long long)(e->call ? e->call : j->seq));
+    hfsbi_event_plain(out, "run", hfsb_cstr(j->run));
+    hfsbi_event_time(j);
+    hfsbi_event_plain(out, "who", hfsb_cstr(e->who));
+    hfsbi_event_plain(out, "tool", hfsb_cstr(e->tool));
+    hfsbi_event_plain(out, "state",
+                      hfsb_cstr(e->result                ? "done"
+                                : e->job && !e->job->pid ? "waiting"
+                                                         : "running"));
+}
+
+static void hfsbi_event_brief(hfsb_buf *out, const hfsbi_brief *b) {
+    hfsb_str all = hfsb_buf_str(&b->text), rest;
+    rest = hfsb_str_slice(all, b->command, all.len);
+    hfsbi_event_plain(out, "path", hfsb_str_slice(all, 0, b->path));
+    hfsbi_event_plain(out, "command",
+                      hfsb_str_slice(all, b->path, b->command));
+    if (rest.len <= 2) return; /* {} */
+    hfsb_buf_append(out, HFSB_LIT(",\"arguments\":"));
+    hfsb_buf_append(out, rest);
+}
+
+/* Puts how a command ended and what it used. */
+static void hfsbi_event_end(hfsb_journal *j, const hfsbi_job *job) {
+    hfsb_buf *out = &j->line;
+    size_t    i;
+    if (job->end.end == HFSB_PROC_EXITED)
+        hfsbi_event_int(out, "exit_code", job->end.exit_code);
+    if (job->end.end == HFSB_PROC_SIGNALED)
+        hfsbi_event_int(out, "signal", job->end.signal);
+    if (job->end.timed_out)
+        hfsb_buf_append(out, HFSB_LIT(",\"timed_out\":"
+                                      "true"));
+    if (job->killed) hfsb_buf_append(out, HFSB_LIT(",\"killed\":true"));
+    if (job->end.peak_bytes) {
+        hfsbi_event_int(out, "cpu_ms", job->end.cpu_ms);
+        hfsbi_event_int(out, "peak_bytes", (long long)job->end.peak_bytes);
+    }
+    for (i = 0; i < job->left_count; i++) {
+        hfsb_buf_printf(out, "%s{\"pid\":%ld", i ? "," : ",\"left_running\":[",
+                        job->left[i].pid);
+        hfsbi_event_text(j, out, "command", hfsb_cstr(job->left[i].command),
+                         HFSBI_BRIEF_TEXT);
+        hfsb_buf_append_byte(out, '}');
+    }
+    if (i) hfsb_buf_append_byte(out, ']');
+}
+
+/* Puts how many lines a diff adds and removes, and the diff if it is short. */
+static void hfsbi_event_diff(hfsb_journal *j, const hfsb_tool_result *result) {
+    hfsb_str diff = hfsb_json_str(hfsb_json_get(result->fields.root, "diff"),
+                                  HFSB_LIT(""));
+    hfsb_str rest = diff, line;
+    size_t   added = 0, removed = 0;
+    if (!diff.len) return;
+    while (hfsb_text_line(&rest, &line, NULL)) {
+        if (hfsb_str_starts(line, HFSB_LIT("--- ")) ||
+            hfsb_str_starts(line, HFSB_LIT("+++ ")))
+            continue;
+        added += line.len && line.ptr[0] == '+';
+        removed += line.len && line.ptr[0] == '-';
+    }
+    hfsbi_event_int(&j->line, "added", (long long)added);
+    hfsbi_event_int(&j->line, "removed", (long long)removed);
+    if (diff.len <= HFSBI_EVENT_DIFF)
+        hfsbi_event_text(j, &j->line, "diff", diff, HFSBI_EVENT_DIFF);
+}
+
+/* Writes the event to j->line. */
+static void hfsbi_journal_format(hfsb_journal *j, const hfsbi_event *e) {
+    hfsb_buf *out = &j->line;
+    hfsb_buf_truncate(out, 0);
+    if (hfsb_buf_reserve(out, HFSBI_EVENT_USUAL) != HFSB_OK) {
+        out->status = HFSB_NOMEM;
+        return;
+    }
+    hfsbi_event_head(j, e);
+    hfsbi_event_brief(out, e->brief);
+    if (e->repeat) hfsb_buf_append(out, HFSB_LIT(",\"repeat\":true"));
+    if (e->result) {
+        hfsb_buf_append(out, e->result->success
+                                 ? HFSB_LIT(",\"success\":true")
+                                 : HFSB_LIT(",\"success\":false"));
+        if (!e->result->success)
+            hfsbi_event_text(j, out, "error", hfsb_buf_str(&e->result->error),
+                             HFSBI_EVENT_ERROR);
+        if (e->job) hfsbi_event_end(j, e->job);
+        hfsbi_event_int(out, "duration_ms", e->duration_ms);
+        hfsbi_event_int(out, "output_bytes", (long long)e->output_bytes);
+        hfsbi_event_diff(j, e->result);
+    }
+    if (e->job || e->job_id)
+        hfsbi_event_plain(out, "job",
+                          hfsb_cstr(e->job ? e->job->id : e->job_id));
+    if (e->job && e->job->pid) hfsbi_event_int(out, "pid", e->job->pid);
+    hfsb_buf_append_byte(out, '}');
+}
+
+/* ---- the file ---- */
+
+/* Opens the file at its end. 0 or an errno; -1: it is not a regular file. */
+static int hfsbi_journal_file_open(hfsbi_journal_file *f) {
+    char last = '\n';
+    int  flags = O_RDWR | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK |
+                O_NOCTTY | O_CLOEXEC;
+    do f->fd = open(f->path.ptr, flags, 0600);
+    while (f->fd < 0 && errno == EINTR);
+    f->fd = hfsbi_fd_above_2(f->fd);
+    if (f->fd < 0) return errno;
+    if (fstat(f->fd, &f->st) != 0 || !S_ISREG(f->st.st_mode)) {
+        hfsbi_close(&f->fd);
+        return -1;
+    }
+    if (f->st.st_mode & 077) (void)fchmod(f->fd, 0600);
+    f->size = (unsigned long long)f->st.st_size;
+    if (f->size && pread(f->fd, &last, 1, f->st.st_size - 1) != 1) last = ' ';
+    f->torn = last != '\n';
+    f->looked = hfsb_clock_ms();
+    return 0;
+}
+
+/* True when the path still names the open file, whose size it updates. */
+static bool hfsbi_journal_file_is_same(hfsbi_journal_file *f) {
+    struct stat st;
+    f->looked = hfsb_clock_ms();
+    if (stat(f->path.ptr, &st) != 0 || st.st_dev != f->st.st_dev ||
+        st.st_ino != f->st.st_ino)
+        return false;
+    f->size = (unsigned long long)st.st_size;
+    return true;
+}
+
+/* Renames the file to PATH.1, unless another process holds the lock or has
+   renamed it. A failure leaves the file in use: it grows on. */
+static void hfsbi_journal_file_rotate(hfsbi_journal_file *f) {
+    hfsb_buf old = HFSB_INIT;
+    old.alloc = f->path.alloc;
+    if (flock(f->fd, LOCK_EX | LOCK_NB) != 0) return;
+    if (hfsb_buf_printf(&old, "%s.1", f->path.ptr) == HFSB_OK &&
+        (!hfsbi_journal_file_is_same(f) || f->size <= f->max_size / 2 ||
+         rename(f->path.ptr, old.ptr) == 0))
+        hfsbi_close(&f->fd);
+    else (void)flock(f->fd, LOCK_UN);
+    hfsb_buf_free(&old);
+}
+
+/* Opens the file if need be, for a line of n bytes. 0 or an errno. */
+static int hfsbi_journal_file_ready(hfsbi_journal_file *f, size_t n) {
+    int code;
+    if (f->fd >= 0 && hfsb_clock_ms() - f->looked >= HFSBI_JOURNAL_LOOK_MS &&
+        !hfsbi_journal_file_is_same(f))
+        hfsbi_close(&f->fd);
+    if (f->fd >= 0 && f->size && f->size + n > f->max_size)
+        hfsbi_journal_file_rotate(f);
+    if (f->fd >= 0) return 0;
+    code = hfsbi_journal_file_open(f);
+    return code < 0 ? EINVAL : code;
+}
+
+/* Appends bytes with one write(), and no signal: a regular file raises one
+   only at a limit on its size. 0 or an errno. */
+static int hfsbi_journal_file_put(hfsbi_journal_file *f, hfsb_str bytes) {
+    hfsbi_signal_guard guard;
+    struct rlimit      limit;
+    bool               guarded = getrlimit(RLIMIT_FSIZE, &limit) != 0 ||
+                   limit.rlim_cur != RLIM_INFINITY;
+    ssize_t n;
+    int     code = 0;
+    if (guarded) hfsbi_signal_guard_begin(&guard);
+    n = hfsbi_write(f->fd, bytes.ptr, bytes.len);
+    if (n < 0) code = errno;
+    if (guarded) hfsbi_signal_guard_end(&guard);
+    if (n <= 0) return code ? code : EIO;
+    f->size += (size_t)n;
+    f->torn = (size_t)n < bytes.len;
+    if (f->torn) return ENOSPC;
+    return f->sync && !hfsbi_sync(f->fd) ? errno : 0;
+}
+
+/* Appends j->line to the file. What must precede it is put in front, so that
+   all of it is one write. */
+static int hfsbi_journal_file_line(hfsb_journal *j) {
+    hfsbi_journal_file *f = &j->file;
+    hfsb_buf            more = HFSB_INIT;
+    int                 code = hfsbi_journal_file_ready(f, j->line.len);
+    if (code != 0) return code;
+    if (!f->torn && !f->lost)
+        return hfsbi_journal_file_put(f, hfsb_buf_str(&j->line));
+    more.alloc = j->alloc;
+    if (f->torn) hfsb_buf_append_byte(&more, '\n');
+    if (f->lost)
+        hfsb_buf_printf(&more, "{\"run\":\"%s\",\"lines_lost\":%llu}\n",
+                        j->run, f->lost);
+    hfsb_buf_append(&more, hfsb_buf_str(&j->line));
+    code = more.status == HFSB_OK
+               ? hfsbi_journal_file_put(f, hfsb_buf_str(&more))
+               : ENOMEM;
+    hfsb_buf_free(&more);
+    if (code == 0) f->lost = 0;
+    return code;
+}
+
+/* A call never fails because its line could not be written. */
+static void hfsbi_journal_save(hfsb_journal *j) {
+    hfsb_err err = HFSB_INIT;
+    int      code;
+    if (!j->file.path.len) return;
+    code = j->line.status == HFSB_OK ? hfsbi_journal_file_line(j) : ENOMEM;
+    if (code == 0) return;
+    j->file.lost++;
+    if (j->file.failed++ || !j->on_failure) return;
+    hfsbi_fail_os(&err, code,
+                  "The journal %.400s is incomplete: a line was not written",
+                  j->file.path.ptr);
+    j->on_failure(j->user, err.msg);
+}
+
+/* ---- the ring ---- */
+
+static void hfsbi_journal_drop_entry(hfsb_journal *j) {
+    hfsbi_journal_entry *oldest = &j->ring[j->first];
+    j->bytes -= oldest->len;
+    hfsbi_array_free(&j->alloc, oldest->line, oldest->len, 1);
+    j->first = (j->first + 1) % j->max;
+    j->count--;
+}
+
+/* Without memory the event is lost to readers. */
+static void hfsbi_journal_add_entry(hfsb_journal *j, hfsb_str line) {
+    hfsbi_journal_entry *e;
+    char                *copy;
+    if (!line.len || line.len > j->max_bytes) return;
+    while (j->count &&
+           (j->count == j->max || j->bytes + line.len > j->max_bytes))
+        hfsbi_journal_drop_entry(j);
+    copy = (char *)hfsbi_array(&j->alloc, line.len, 1);
+    if (!copy) return;
+    memcpy(copy, line.ptr, line.len);
+    e = &j->ring[(j->first + j->count++) % j->max];
+    e->seq = j->seq;
+    e->line = copy;
+    e->len = line.len;
+    j->bytes += line.len;
+}
+
+HFSBI_FN void hfsbi_journal_visit(hfsb_journal *j, unsigned long long since,
+                                  bool (*fn)(void              *user,
+                                             unsigned long long seq,
+                                             hfsb_str           line),
+                                  void *user, hfsb_journal_page *page) {
+    size_t i;
+    memset(page, 0, sizeof *page);
+    (void)pthread_mutex_lock(&j->lock);
+    if (since > j->seq) since = 0;
+    page->next = j->seq;
+    for (i = 0; i < j->count; i++) {
+        const hfsbi_journal_entry *e = &j->ring[(j->first + i) % j->max];
+        if (e->seq <= since) continue;
+        if (!fn(user, e->seq, hfsb_str_make(e->line, e->len))) {
+            page->next = e->seq - 1;
+            break;
+        }
+        page->count++;
+    }
+    page->lost = page->next - since - page->count;
+    (void)pthread_mutex_unlock(&j->lock);
+}
+
+typedef struct hfsbi_journal_reading {
+    hfsb_buf *out;
+    size_t    left;
+    bool      some;
+} hfsbi_journal_reading;
+
+static bool hfsbi_journal_read_one(void *user, unsigned long long seq,
+                                   hfsb_str line) {
+    hfsbi_journal_reading *r = (hfsbi_journal_reading *)user;
+    (void)seq;
+    if (!r->left) return false;
+    r->left--;
+    if (r->some) hfsb_buf_append_byte(r->out, ',');
+    r->some = true;
+    return hfsb_buf_append(r->out, line) == HFSB_OK;
+}
+
+hfsb_status hfsb_journal_read(hfsb_journal *journal, unsigned long long since,
+                              size_t limit, hfsb_buf *out,
+                              hfsb_journal_page *page, hfsb_err *err) {
+    hfsbi_journal_reading r;
+    size_t                mark = out->len;
+    r.out = out;
+    r.left = limit ? limit : HFSB_NPOS;
+    r.some = false;
+    hfsb_buf_append_byte(out, '[');
+    hfsbi_journal_visit(journal, since, hfsbi_journal_read_one, &r, page);
+    hfsb_buf_append_byte(out, ']');
+    if (hfsb_buf_finish(out, mark) != HFSB_OK)
+        return hfsbi_fail_status(err, out->status, "Reading the journal");
+    return hfsbi_ok(err);
+}
+
+/* ---- the object ---- */
+
+/* Hands the event to the host's own log. */
+static void hfsbi_journal_tell(hfsb_journal *j, const hfsbi_event *e) {
+    hfsb_journal_event data = HFSB_INIT;
+    hfsb_str           all = hfsb_buf_str(&e->brief->text);
+    data.seq = j->seq;
+    data.call = e->call ? e->call : j->seq;
+    data.who = e->who;
+    data.tool = e->tool;
+    data.running = !e->result;
+    data.path = hfsb_str_slice(all, 0, e->brief->path);
+    data.command = hfsb_str_slice(all, e->brief->path, e->brief->command);
+    data.success = e->result && e->result->success;
+    data.duration_ms = e->duration_ms;
+    data.line = hfsb_buf_str(&j->line);
+    if (e->job && e->result) {
+        data.exited = e->job->end.end == HFSB_PROC_EXITED;
+        data.exit_code = e->job->end.exit_code;
+        if (e->job->end.end == HFSB_PROC_SIGNALED)
+            data.signal = e->job->end.signal;
+    }
+    j->on_event(j->user, &data);
+}
+
+HFSBI_FN unsigned long long hfsbi_journal_add(hfsb_journal      *j,
+                                              const hfsbi_event *event) {
+    hfsbi_journal_ear *ear;
+    unsigned long long seq;
+    (void)pthread_mutex_lock(&j->lock);
+    seq = ++j->seq;
+    hfsbi_journal_format(j, event);
+    if (j->line.status == HFSB_OK) {
+        hfsbi_journal_add_entry(j, hfsb_buf_str(&j->line));
+        if (j->on_event) hfsbi_journal_tell(j, event);
+        hfsb_buf_append_byte(&j->line, '\n');
+    }
+    hfsbi_journal_save(j);
+    for (ear = j->ears; ear; ear = ear->next) {
+        if (ear->told) continue;
+        ear->told = true;
+        ear->fn(ear);
+    }
+    (void)pthread_mutex_unlock(&j->lock);
+    return seq;
+}
+
+HFSBI_FN void hfsbi_journal_listen(hfsb_journal      *journal,
+                                   hfsbi_journal_ear *ear) {
+    hfsbi_journal_ear *other;
+    (void)pthread_mutex_lock(&journal->lock);
+    ear->told = false;
+    for (other = journal->ears; other && other != ear; other = other->next)
+        continue;
+    if (!other) {
+        ear->next = journal->ears;
+        journal->ears = ear;
+    }
+    (void)pthread_mutex_unlock(&journal->lock);
+}
+
+HFSBI_FN void hfsbi_journal_unlisten(hfsb_journal      *journal,
+                                     hfsbi_journal_ear *ear) {
+    hfsbi_journal_ear **link;
+    (void)pthread_mutex_lock(&journal->lock);
+    for (link = &journal->ears; *link && *link != ear; link = &(*link)->next)
+        continue;
+    if (*link) *link = ear->next;
+    (void)pthread_mutex_unlock(&journal->lock);
+}
+
+HFSBI_FN hfsbi_journal_figures hfsbi_journal_count(hfsb_journal *journal) {
+    hfsbi_journal_figures f;
+    (void)pthread_mutex_lock(&journal->lock);
+    f.events = journal->seq;
+    f.failed = journal->file.failed;
+    f.held = journal->count;
+    f.bytes = journal->bytes;
+    f.file = journal->file.path.len > 0;
+    (void)pthread_mutex_unlock(&journal->lock);
+    return f;
+}
+
+/* Opens the file that the options name. */
+static hfsb_status hfsbi_journal_open_file(hfsb_journal *j, const char *path,
+                                           hfsb_err *err) {
+    int code;
+    if (!path) return HFSB_OK;
+    if (hfsb_buf_append(&j->file.path, hfsb_cstr(path)) != HFSB_OK)
+        return hfsbi_fail_status(err, HFSB_NOMEM, "Opening the journal");
+    code = hfsbi_journal_file_open(&j->file);
+    if (code == 0) return HFSB_OK;
+    if (code < 0)
+        return hfsbi_fail(err, HFSB_NOT_REGULAR, 0,
+                          "The journal must be a regular file: %.400s", path);
+    return hfsbi_fail_os(err, code, "Cannot open the journal %.400s", path);
+}
+
+/* Fills a new object from the options. */
+static void hfsbi_journal_fill(hfsb_journal *j, const hfsb_journal_opts *o) {
+    memset(j, 0, sizeof *j);
+    (void)pthread_mutex_init(&j->lock, NULL);
+    j->alloc = j->line.alloc = j->secrets.alloc = o->alloc;
+    j->file.path.alloc = o->alloc;
+    j->file.fd = -1;
+    j->file.sync = o->sync;
+    j->file.max_size = o->max_size;
+    if (!o->max_size) j->file.max_size = HFSBI_JOURNAL_SIZE;
+    j->max = o->max_events;
+    if (!j->max) j->max = HFSBI_JOURNAL_EVENTS;
+    j->max_bytes = o->max_bytes;
+    if (!j->max_bytes) j->max_bytes = HFSBI_JOURNAL_BYTES;
+    j->on_event = o->on_event;
+    j->on_failure = o->on_failure;
+    j->user = o->user;
+    (void)hfsbi_random_hex(j->run, sizeof j->run - 1);
+}
+
+hfsb_status hfsb_journal_open(const hfsb_journal_opts *opts,
+                              hfsb_journal **out, hfsb_err *err) {
+    hfsb_journal_opts none = HFSB_INIT;
+    hfsb_journal     *j;
+    hfsb_status       st = HFSB_NOMEM;
+    *out = NULL;
+    if (!opts) opts = &none;
+    j = (hfsb_journal *)hfsbi_array(&opts->alloc, 1, sizeof *j);
+    if (!j) return hfsbi_fail_status(err, st, "Opening the journal");
+    hfsbi_journal_fill(j, opts);
+    j->ring =
+        (hfsbi_journal_entry *)hfsbi_array(&j->alloc, j->max, sizeof *j->ring);
+    if (j->ring) st = hfsbi_journal_open_file(j, opts->path, err);
+    else hfsbi_fail_status(err, st, "Opening the journal");
+    if (st != HFSB_OK) {
+        hfsb_journal_close(j);
+        return st;
+    }
+    *out = j;
+    return hfsbi_ok(err);
+}
+
+void hfsb_journal_close(hfsb_journal *j) {
+    hfsb_alloc alloc;
+    if (!j) return;
+    alloc = j->alloc;
+    while (j->count) hfsbi_journal_drop_entry(j);
+    if (j->ring) hfsbi_array_free(&alloc, j->ring, j->max, sizeof *j->ring);
+    hfsbi_close(&j->file.fd);
+    if (j->secrets.ptr) hfsbi_wipe(j->secrets.ptr, j->secrets.len);
+    hfsb_buf_free(&j->secrets);
+    hfsbi_array_free(&alloc, j->hidden, j->hidden_cap, sizeof(hfsb_str));
+    hfsb_buf_free(&j->line);
+    hfsb_buf_free(&j->file.path);
+    (void)pthread_mutex_destroy(&j->lock);
+    hfsbi_array_free(&alloc, j, 1, sizeof *j);
 }
 
 /* ---- src/tools/check.c ---- */
@@ -33162,12 +34456,33 @@ static void hfsbi_job_stir(hfsbi_job *job) {
     if (overseer) hfsbi_tools_stir(overseer);
 }
 
+/* Adds the event that the job has been added or, with a result, has ended. */
+static unsigned long long hfsbi_job_report(hfsbi_job *job, bool ended) {
+    hfsbi_event e = HFSB_INIT;
+    if (!job->tools->journal) return 0;
+    e.who = job->tools->who;
+    e.tool = "bash";
+    e.brief = &job->brief;
+    e.call = job->event;
+    e.job = job;
+    if (ended) e.result = &job->result;
+    e.duration_ms = (ended ? job->ended : hfsb_clock_ms()) - job->created;
+    e.output_bytes = job->record.taken;
+    return hfsbi_journal_add(job->tools->journal, &e);
+}
+
 static void hfsbi_job_free(hfsb_tools *tools, hfsbi_job *job) {
+    if (job->state != HFSBI_JOB_DONE) { /* closing it below kills it */
+        job->killed = true;
+        job->ended = hfsb_clock_ms();
+        (void)hfsbi_job_report(job, true);
+    }
     tools->group->jobs[job->state]--;
     hfsbi_loop_timer_clear(tools->loop, &job->timer);
     hfsb_proc_close(job->proc);
     hfsbi_record_free(&job->record);
     hfsbi_job_spec_free(&job->spec);
+    hfsb_buf_free(&job->brief.text);
     hfsb_tool_result_free(&job->result);
     hfsbi_array_free(&tools->alloc, job, 1, sizeof *job);
 }
@@ -33186,6 +34501,7 @@ static void hfsbi_job_finish(hfsbi_job *job, const hfsb_err *err) {
     hfsbi_record_finish(&job->record);
     job->status = hfsbi_bash_result(job, err);
     job->result_held = true;
+    (void)hfsbi_job_report(job, true);
     if (job->once) {
         job->once->running = false;
         job->once->when = job->ended;
@@ -33193,6 +34509,7 @@ static void hfsbi_job_finish(hfsbi_job *job, const hfsb_err *err) {
     hfsbi_record_settle(&job->record);
     hfsb_buf_free(&job->spec.input);
     hfsb_buf_free(&job->spec.env);
+    hfsb_buf_free(&job->brief.text);
     job->tools->job_ended = true;
     hfsbi_job_stir(job);
 }
@@ -33395,7 +34712,7 @@ static void hfsbi_job_set_id(hfsb_tools *tools, hfsbi_job *job, hfsb_str id) {
 }
 
 HFSBI_FN hfsbi_job *hfsbi_job_add(hfsb_tools *tools, hfsbi_job_spec *spec,
-                                  const hfsb_call *call) {
+                                  hfsb_call *call) {
     hfsbi_job *job = (hfsbi_job *)hfsbi_array(&tools->alloc, 1, sizeof *job);
     const hfsb_call_opts *opts = &call->opts;
     if (!job) return NULL;
@@ -33422,6 +34739,8 @@ HFSBI_FN hfsbi_job *hfsbi_job_add(hfsb_tools *tools, hfsbi_job_spec *spec,
     hfsbi_job_set_id(tools, job, hfsb_buf_str(&job->spec.id));
     job->tools = tools;
     job->owner = call->owner;
+    job->brief = call->brief;
+    memset(&call->brief, 0, sizeof call->brief);
     job->timer.fn = hfsbi_job_expire;
     job->created = hfsb_clock_ms();
     job->next = tools->jobs;
@@ -33429,6 +34748,8 @@ HFSBI_FN hfsbi_job *hfsbi_job_add(hfsb_tools *tools, hfsbi_job_spec *spec,
     tools->group->jobs[HFSBI_JOB_WAITING]++;
     tools->group->ever++;
     hfsbi_jobs_start(tools->group);
+    if (job->state != HFSBI_JOB_DONE)
+        job->event = hfsbi_job_report(job, false);
     if (job->state == HFSBI_JOB_WAITING && job->spec.timeout > 0)
         hfsbi_loop_timer(tools->loop, &job->timer,
                          job->created +
@@ -34227,6 +35548,7 @@ static hfsb_status hfsbi_tools_copy_env(hfsb_tools            *tools,
                                         const hfsb_tools_opts *o) {
     const char *const *from = o->env ? o->env : (const char *const *)environ;
     size_t             at = 0, i;
+    hfsbi_journal_hide_env(o->journal, from);
     for (; from && *from; from++)
         if (hfsbi_env_allowed(*from, o->hide_env))
             hfsbi_env_add(&tools->env, *from);
@@ -34273,6 +35595,8 @@ static hfsb_status hfsbi_tools_fill(hfsb_tools            *tools,
     tools->shell.alloc = tools->env.text.alloc = o->alloc;
     tools->session = o->session;
     tools->no_keeper = o->no_keeper;
+    tools->journal = o->journal;
+    (void)snprintf(tools->who, sizeof tools->who, "%s", o->who ? o->who : "c");
     tools->limits.timeout = hfsbi_seconds_or(o->timeout, 240);
     tools->limits.max_timeout = hfsbi_seconds_or(o->max_timeout, 1200);
     if (tools->limits.timeout > tools->limits.max_timeout)
@@ -34444,7 +35768,8 @@ hfsb_status hfsb_tools_open(const hfsb_tools_opts *opts, hfsb_tools **out,
 }
 
 HFSBI_FN hfsb_status hfsbi_tools_open_like(const hfsb_tools *like,
-                                           hfsb_tools **out, hfsb_err *err) {
+                                           const char *who, hfsb_tools **out,
+                                           hfsb_err *err) {
     static const char *const no_env[] = {NULL};
     const hfsbi_checker     *checker = like->checker;
     hfsb_tools_opts          o = HFSB_INIT;
@@ -34472,6 +35797,8 @@ HFSBI_FN hfsb_status hfsbi_tools_open_like(const hfsb_tools *like,
         o.no_imports = checker->no_imports;
     }
     o.no_keeper = like->no_keeper;
+    o.journal = like->journal;
+    o.who = who ? who : like->who;
     o.alloc = like->alloc;
     st =
         hfsbi_tools_open_in(like->own_loop ? NULL : like->group, &o, out, err);
@@ -34939,10 +36266,28 @@ static hfsb_str hfsbi_call_path(const hfsb_call *call) {
              : none;
 }
 
+/* Adds the event of the call to the journal. A job has events of its own. */
+static void hfsbi_call_report(const hfsb_call *call, bool repeat) {
+    hfsb_journal *journal = call->tools->journal;
+    hfsbi_event   e = HFSB_INIT;
+    if (!journal || !call->tool || call->added) return;
+    e.who = call->tools->who;
+    e.tool = call->tool->name;
+    e.brief = &call->brief;
+    e.result = &call->result;
+    e.job_id = call->job_id;
+    e.repeat = repeat;
+    e.duration_ms = hfsb_clock_ms() - call->began;
+    e.output_bytes = call->result.output.len;
+    (void)hfsbi_journal_add(journal, &e);
+}
+
 /* Completes the result with notes, fields and status. Notes follow the output,
    or go into a field where the output must stay exact. */
 static void hfsbi_call_end(hfsb_call *call, hfsb_status st,
                            const hfsb_err *err) {
+    bool repeat =
+        call->wait == HFSBI_WAIT_ONCE || call->wait == HFSBI_WAIT_JOB;
     hfsb_str notes;
     call->wait = HFSBI_WAIT_NOTHING;
     if (st == HFSB_OK && call->tools->checker)
@@ -34958,6 +36303,7 @@ static void hfsbi_call_end(hfsb_call *call, hfsb_status st,
         st = hfsbi_call_take_fields(call);
     call->status = st;
     if (st != HFSB_OK) hfsbi_result_status(&call->result, st, err);
+    hfsbi_call_report(call, repeat);
 }
 
 HFSBI_FN hfsb_status hfsbi_tool_unknown(hfsb_str name, hfsb_err *err) {
@@ -34989,6 +36335,8 @@ static hfsb_call *hfsbi_call_new(hfsb_tools           *tools,
     call->tools = tools;
     call->output.timer.fn = hfsbi_call_look_again;
     call->notes.alloc = call->parsed.alloc = tools->alloc;
+    call->brief.text.alloc = tools->alloc;
+    call->began = hfsb_clock_ms();
     hfsbi_job_spec_init(&call->spec, &tools->alloc);
     hfsbi_result_init(&call->result, &tools->alloc);
     hfsbi_build_init(&call->fields, &tools->alloc);
@@ -35008,6 +36356,8 @@ HFSBI_FN hfsb_status hfsbi_call_prepare(hfsb_tools            *tools,
     *out = call;
     if (!call) return HFSB_NOMEM;
     call->tool = tool;
+    hfsbi_brief_fill(tools->journal, &call->brief, tool->params, arguments,
+                     call->opts.id);
     st = hfsbi_call_read(call, arguments, &err);
     hfsbi_call_settle(call, st, &err);
     return HFSB_OK;
@@ -35185,6 +36535,7 @@ void hfsb_call_close(hfsb_call *call) {
     tools = call->tools;
     if (call->wait == HFSBI_WAIT_START) /* repeats must not wait for it */
         hfsbi_call_settle(call, HFSB_CANCELLED, NULL);
+    if (call->wait != HFSBI_WAIT_NOTHING) hfsbi_call_report(call, false);
     hfsbi_loop_lock(tools->loop);
     hfsbi_call_unlink(call);
     if (call->job) {
@@ -35200,6 +36551,7 @@ void hfsb_call_close(hfsb_call *call) {
     hfsb_json_free(&call->parsed);
     hfsbi_job_spec_free(&call->spec);
     hfsb_buf_free(&call->notes);
+    hfsb_buf_free(&call->brief.text);
     hfsbi_build_free(&call->fields);
     hfsb_tool_result_free(&call->result);
     hfsbi_array_free(&tools->alloc, call, 1, sizeof *call);
@@ -35727,7 +37079,8 @@ static const hfsbi_param hfsbi_bash_params[] = {
                       "a number of seconds from 0 on (0: the default)"),
     HFSBI_PARAM("background", HFSBI_ARG_BOOL, 0, hfsbi_bash_args, background,
                 "Return at once with a job id"),
-    HFSBI_PARAM("stdin", HFSBI_ARG_STR, 0, hfsbi_bash_args, input, NULL),
+    HFSBI_PARAM("stdin", HFSBI_ARG_STR, HFSBI_UNTOLD, hfsbi_bash_args, input,
+                NULL),
     HFSBI_PARAM("env", HFSBI_ARG_OBJECT, HFSBI_FLAT_ONLY, hfsbi_bash_args, env,
                 NULL), /* some hosts refuse an object with any keys, and a
                           command can set variables itself */
@@ -36037,6 +37390,7 @@ static hfsb_status hfsbi_bash_add(hfsb_call *call, hfsbi_job_spec *spec,
                           tools->limits.waiting);
     call->job = hfsbi_job_add(tools, spec, call);
     if (!call->job) return HFSB_NOMEM;
+    call->added = true;
     call->streams = call->opts.on_text != NULL;
     return HFSB_OK;
 }
@@ -36615,7 +37969,8 @@ typedef struct hfsbi_input_args {
 static const hfsbi_param hfsbi_input_params[] = {
     HFSBI_PARAM("id", HFSBI_ARG_STR, HFSBI_REQUIRED, hfsbi_input_args, id,
                 NULL),
-    HFSBI_PARAM("text", HFSBI_ARG_STR, 0, hfsbi_input_args, text, NULL),
+    HFSBI_PARAM("text", HFSBI_ARG_STR, HFSBI_UNTOLD, hfsbi_input_args, text,
+                NULL),
     HFSBI_PARAM("eof", HFSBI_ARG_BOOL, 0, hfsbi_input_args, eof,
                 "Then close it"),
     HFSBI_PARAM_RANGE("wait_ms", HFSBI_ARG_INT, HFSBI_UNLISTED,
@@ -37767,8 +39122,8 @@ typedef struct hfsbi_write_args {
 static const hfsbi_param hfsbi_write_params[] = {
     HFSBI_PARAM("path", HFSBI_ARG_STR, HFSBI_REQUIRED, hfsbi_write_args, path,
                 NULL),
-    HFSBI_PARAM("content", HFSBI_ARG_STR, HFSBI_REQUIRED, hfsbi_write_args,
-                content, NULL),
+    HFSBI_PARAM("content", HFSBI_ARG_STR, HFSBI_REQUIRED | HFSBI_UNTOLD,
+                hfsbi_write_args, content, NULL),
     HFSBI_PARAM("if_sha256", HFSBI_ARG_STR, 0, hfsbi_write_args, if_sha256,
                 "Refuse if the file has changed from this"),
     HFSBI_PARAM_END};
@@ -38041,20 +39396,20 @@ typedef struct hfsbi_edit_args {
     long long line;
 } hfsbi_edit_args;
 
-#define HFSBI_EDIT_PARAMS                                                  \
-    HFSBI_PARAM("old_str", HFSBI_ARG_STR, HFSBI_REQUIRED, hfsbi_edit_args, \
-                old_str, NULL),                                            \
-        HFSBI_PARAM("new_str", HFSBI_ARG_STR, HFSBI_REQUIRED,              \
-                    hfsbi_edit_args, new_str, NULL),                       \
-        HFSBI_PARAM("replace_all", HFSBI_ARG_BOOL, HFSBI_SENT,             \
-                    hfsbi_edit_args, replace_all, NULL),                   \
-        HFSBI_PARAM_CHOICE("mode", HFSBI_SENT, hfsbi_edit_args, mode,      \
-                           "replace append_after prepend_before"),         \
-        HFSBI_PARAM_RANGE("line", HFSBI_ARG_INT, 0, hfsbi_edit_args, line, \
-                          "The place at this line", 0, LLONG_MAX, 0,       \
-                          "a line number from 1 on"),                      \
-        HFSBI_PARAM("exact", HFSBI_ARG_BOOL, 0, hfsbi_edit_args, exact,    \
-                    "Match to the letter"),                                \
+#define HFSBI_EDIT_PARAMS                                                    \
+    HFSBI_PARAM("old_str", HFSBI_ARG_STR, HFSBI_REQUIRED | HFSBI_UNTOLD,     \
+                hfsbi_edit_args, old_str, NULL),                             \
+        HFSBI_PARAM("new_str", HFSBI_ARG_STR, HFSBI_REQUIRED | HFSBI_UNTOLD, \
+                    hfsbi_edit_args, new_str, NULL),                         \
+        HFSBI_PARAM("replace_all", HFSBI_ARG_BOOL, HFSBI_SENT,               \
+                    hfsbi_edit_args, replace_all, NULL),                     \
+        HFSBI_PARAM_CHOICE("mode", HFSBI_SENT, hfsbi_edit_args, mode,        \
+                           "replace append_after prepend_before"),           \
+        HFSBI_PARAM_RANGE("line", HFSBI_ARG_INT, 0, hfsbi_edit_args, line,   \
+                          "The place at this line", 0, LLONG_MAX, 0,         \
+                          "a line number from 1 on"),                        \
+        HFSBI_PARAM("exact", HFSBI_ARG_BOOL, 0, hfsbi_edit_args, exact,      \
+                    "Match to the letter"),                                  \
         HFSBI_PARAM_END
 
 static const hfsbi_param hfsbi_edit_items[] = {HFSBI_EDIT_PARAMS};
@@ -39258,8 +40613,8 @@ static hfsb_status hfsbi_patch_try(hfsb_call *call, const hfsbi_patch_args *a,
 }
 
 static const hfsbi_param hfsbi_patch_params[] = {
-    HFSBI_PARAM("patch", HFSBI_ARG_STR, HFSBI_REQUIRED, hfsbi_patch_args,
-                patch, NULL),
+    HFSBI_PARAM("patch", HFSBI_ARG_STR, HFSBI_REQUIRED | HFSBI_UNTOLD,
+                hfsbi_patch_args, patch, NULL),
     HFSBI_PARAM("if_sha256", HFSBI_ARG_OBJECT, HFSBI_UNLISTED,
                 hfsbi_patch_args, if_sha256, NULL),
     HFSBI_PARAM_END};
@@ -42617,14 +43972,6 @@ HFSBI_FN hfsbi_retry hfsbi_sandbox_retry(const hfsb_sandbox *sandbox,
 HFSBI_FN hfsb_status hfsbi_poll_wait(const hfsb_cancel *cancel,
                                      long long poll_ms, long long deadline);
 
-/* Returns text i of its owner that must never be shown; it may be empty. */
-typedef hfsb_str (*hfsbi_secret_fn)(const void *owner, size_t i);
-/* Replaces all of the owner's `count` secrets in text by "***", in place, so
-   that it cannot fail; returns the new length and ends a shortened text with a
-   NUL. Of several secrets at one place the longest counts. Secrets of less
-   than 4 bytes are not replaced: they could be part of any word. */
-HFSBI_FN size_t hfsbi_redact(hfsbi_secret_fn secret, const void *owner,
-                             size_t count, char *text, size_t len);
 /* Removes the handle's tokens from a text: a peer may echo them. */
 HFSBI_FN void hfsbi_sandbox_scrub(const hfsb_sandbox *sandbox, char *text);
 /* Copies texts into one buffer, each followed by a NUL, and makes the views
@@ -44515,39 +45862,6 @@ HFSBI_FN void hfsbi_seconds_text(long long ms, char out[HFSBI_SECONDS]) {
     while (n && out[n - 1] == '0') n--;
     if (n && out[n - 1] == '.') n--;
     out[n] = '\0';
-}
-
-enum { HFSBI_SECRET_MIN = 4 };
-
-/* The length of the longest secret at the start of text; 0: none. */
-static size_t hfsbi_secret_at(hfsbi_secret_fn secret, const void *owner,
-                              size_t count, hfsb_str text) {
-    size_t i, longest = 0;
-    for (i = 0; i < count; i++) {
-        hfsb_str one = secret(owner, i);
-        if (one.len >= HFSBI_SECRET_MIN && one.len > longest &&
-            hfsb_str_starts(text, one))
-            longest = one.len;
-    }
-    return longest;
-}
-
-HFSBI_FN size_t hfsbi_redact(hfsbi_secret_fn secret, const void *owner,
-                             size_t count, char *text, size_t len) {
-    size_t at = 0, to = 0; /* "***" is shorter than any secret: to <= at */
-    while (at < len) {
-        size_t n = hfsbi_secret_at(secret, owner, count,
-                                   hfsb_str_make(text + at, len - at));
-        if (!n) {
-            text[to++] = text[at++];
-            continue;
-        }
-        memcpy(text + to, "***", 3);
-        to += 3;
-        at += n;
-    }
-    if (to < len) text[to] = '\0';
-    return to;
 }
 
 static hfsb_str hfsbi_sandbox_secret(const void *owner, size_t i) {

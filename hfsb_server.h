@@ -304,7 +304,8 @@ typedef struct hfsb_server_sandbox_opts {
 } hfsb_server_sandbox_opts;
 
 /* Adds the endpoints of the sandbox: /api/health, /api/bash and the other
-   tools, /api/jobs, /api/files, /api/metrics. opts may be NULL. Returns as
+   tools, /api/jobs, /api/files, /api/events, /api/metrics. Without a journal in
+   the options of the tools they get one in memory. opts may be NULL. Returns as
    hfsb_tools_open(), and HFSB_ARG if the server has them already. */
 HFSB_API hfsb_status hfsb_server_add_sandbox(
     hfsb_server *server, const hfsb_server_sandbox_opts *opts, hfsb_err *err);
@@ -326,7 +327,10 @@ typedef struct hfsb_mcp_opts {
     const hfsb_tools_opts *tools; /* of the local tools (NULL: the defaults).
                                  Each client session has its own tools; in it
                                  a file must be read before it is changed.
-                                 no_imports is set when bash is not offered */
+                                 no_imports is set when bash is not offered;
+                                 `who` becomes "mcp:NAME" when the client says
+                                 its name. The journal gets also the calls of
+                                 added tools and those in a sandbox */
     bool                   no_tools;  /* offer only tools that are added */
     bool                   read_only; /* offer only tools that change nothing:
                                  of the added ones those whose annotations have
@@ -3385,6 +3389,7 @@ HFSBI_FN void hfsbi_server_part_add(hfsb_server       *server,
      call.c    a call of a tool, from the request to the reply
      fields.c  the arguments of a call, and the errors in them
      files.c   /api/files
+     events.c  /api/events
 
    Everything is for the thread that runs the server, except where a comment
    names another thread. */
@@ -3405,12 +3410,26 @@ typedef struct hfsbi_endpoint {
     const hfsbi_tool *tool;
 } hfsbi_endpoint;
 
+typedef struct hfsbi_watcher hfsbi_watcher; /* see events.c */
+
+/* Requests that wait for events of the journal, and how they hear of them. */
+typedef struct hfsbi_news {
+    hfsbi_journal_ear ear; /* first: its function casts it back */
+    hfsbi_task        task;
+    hfsbi_loop       *loop;
+    hfsbi_watcher    *watchers; /* newest first; the ear listens while there
+                                   are any */
+} hfsbi_news;
+
 /* One per server, from hfsb_server_add_sandbox() to the end of the server. */
 struct hfsbi_api {
     hfsbi_server_part      part; /* first: its functions cast it back */
     hfsb_server           *server;
     hfsbi_loop            *loop;
     hfsb_tools            *tools; /* owned */
+    hfsb_journal          *journal;
+    bool                   own_journal; /* the options had none */
+    hfsbi_news             news;
     hfsb_alloc             alloc;
     bool                   kill_on_disconnect;
     long long              beat_ms; /* 0: HFSBI_API_BEAT_MS */
@@ -3527,6 +3546,16 @@ HFSBI_FN hfsb_status hfsbi_fields_detail_item(const char *where, hfsb_str key,
                                               const char            *text,
                                               const hfsb_json_value *input,
                                               hfsb_buf              *out);
+
+/* ---- events.c ---- */
+
+HFSBI_FN void hfsbi_news_init(hfsbi_api *api);
+/* Answers the requests that wait: the server stops. */
+HFSBI_FN void hfsbi_news_end(hfsbi_api *api);
+/* Stops listening. */
+HFSBI_FN void hfsbi_news_stop(hfsbi_api *api);
+/* Handles GET /api/events; user is the hfsbi_api. */
+HFSBI_FN void hfsbi_events_get(void *user, hfsb_request *request);
 
 /* ---- files.c ---- */
 
@@ -5277,6 +5306,332 @@ HFSBI_FN hfsb_status hfsbi_files_add(hfsb_server *server, hfsb_tools *tools,
     return hfsb_server_add(server, &route, err);
 }
 
+/* ---- src/api/events.c ---- */
+/* events.c - /api/events: the journal as a long poll or a stream.
+
+     GET /api/events?since=N&wait_ms=M&limit=L
+         {"events":[...],"next":N,"lost":N}, at once if there are events after
+         number N, else when the next one comes or M ms have passed
+     the same with Accept: text/event-stream
+         every event after N, or after Last-Event-ID, as it comes:
+             id: 12
+             data: {"seq":12,...}
+         and where the ring has dropped some: event: lost, data: {"lost":5}
+
+   A request that waits is a watcher: no thread, a timer and a place in a list.
+
+       request --> WHOLE ---- events, or the deadline ----> reply, freed
+                     |  beat
+                     +-----> PIECES - the same -----------> end, freed
+       request --> EVENTS --- the client goes, or a stop -> end, freed
+
+   While there are watchers, the journal posts to the loop once for any number
+   of new events. A slow reader of a stream leaves them in the ring and gets
+   them, or the number of those it missed, when it has caught up. */
+enum {
+    HFSBI_EVENTS_WAIT = 60000, /* longest wait_ms */
+    HFSBI_EVENTS_LIMIT = 1000,
+    HFSBI_EVENTS_PRESET = 100
+};
+
+struct hfsbi_watcher {
+    hfsbi_timer           timer; /* first: its function casts it back */
+    struct hfsbi_watcher *next, *prev;
+    hfsbi_api            *api;
+    hfsb_request         *request;
+    hfsbi_api_form        form;
+    unsigned long long    since;
+    size_t                limit;
+    long long             until; /* deadline of a poll */
+};
+
+/* ---- the list ---- */
+
+HFSBI_FN void hfsbi_news_stop(hfsbi_api *api) {
+    hfsbi_journal_unlisten(api->journal, &api->news.ear);
+    hfsbi_loop_unpost(api->loop, &api->news.task);
+}
+
+static void hfsbi_watcher_free(hfsbi_watcher *w) {
+    hfsbi_api *api = w->api;
+    hfsbi_loop_timer_clear(api->loop, &w->timer);
+    if (w->prev) w->prev->next = w->next;
+    else api->news.watchers = w->next;
+    if (w->next) w->next->prev = w->prev;
+    hfsbi_array_free(&api->alloc, w, 1, sizeof *w);
+    if (!api->news.watchers) hfsbi_news_stop(api);
+}
+
+/* The client is gone. */
+static void hfsbi_watcher_gone(void *user, hfsb_request *request) {
+    (void)request;
+    hfsbi_watcher_free((hfsbi_watcher *)user);
+}
+
+static void hfsbi_watcher_set_timer(hfsbi_watcher *w) {
+    long long beat =
+        w->api->beat_ms ? w->api->beat_ms : (long long)HFSBI_API_BEAT_MS;
+    long long at = hfsb_clock_ms() + beat;
+    if (w->form != HFSBI_FORM_EVENTS && w->until < at) at = w->until;
+    hfsbi_loop_timer(w->api->loop, &w->timer, at);
+}
+
+static void hfsbi_watcher_begin(hfsbi_watcher *w, hfsbi_api_form form,
+                                const char *type) {
+    w->form = form;
+    (void)hfsb_reply_field(w->request, "X-Accel-Buffering", HFSB_LIT("no"));
+    (void)hfsb_reply_field(w->request, "Cache-Control", HFSB_LIT("no-store"));
+    hfsb_reply_begin(w->request, 200, type);
+}
+
+/* ---- a poll ---- */
+
+/* Ends a poll with a body, and frees it. */
+static void hfsbi_poll_reply(hfsbi_watcher *w, hfsb_buf *body) {
+    if (w->form == HFSBI_FORM_PIECES && body->len) {
+        (void)hfsb_reply_write(w->request, hfsb_buf_str(body));
+        hfsb_reply_end(w->request);
+    } else if (w->form == HFSBI_FORM_PIECES) {
+        hfsb_reply_abort(w->request); /* no memory: the client asks again */
+    } else if (body->len) {
+        (void)hfsb_reply_field(w->request, "Cache-Control",
+                               HFSB_LIT("no-store"));
+        hfsbi_reply_take(w->request, 200, "application/json", body);
+    } else {
+        hfsb_reply_error(w->request, 503, "Out of memory.");
+    }
+    hfsbi_watcher_free(w);
+}
+
+/* Answers a poll that has events, or with `now` in any case. True when it was
+   answered and freed. */
+static bool hfsbi_poll_look(hfsbi_watcher *w, bool now) {
+    hfsb_journal_page page;
+    hfsb_buf          body = HFSB_INIT;
+    bool              ready = now;
+    body.alloc = w->api->alloc;
+    hfsb_buf_append(&body, HFSB_LIT("{\"events\":"));
+    if (hfsb_journal_read(w->api->journal, w->since, w->limit, &body, &page,
+                          NULL) != HFSB_OK)
+        ready = true;
+    else if (page.next != w->since) ready = true;
+    if (ready)
+        hfsb_buf_printf(&body, ",\"next\":%llu,\"lost\":%llu}", page.next,
+                        page.lost);
+    if (hfsb_buf_finish(&body, 0) != HFSB_OK) hfsb_buf_free(&body);
+    if (ready) hfsbi_poll_reply(w, &body);
+    hfsb_buf_free(&body);
+    return ready;
+}
+
+/* ---- a stream ---- */
+
+/* Adds an event to the text that is sent, up to its limit. */
+static bool hfsbi_stream_put_event(void *user, unsigned long long seq,
+                                   hfsb_str line) {
+    hfsb_buf *out = (hfsb_buf *)user;
+    size_t    mark = out->len;
+    if (out->len > HFSBI_API_SMALL) return false;
+    hfsb_buf_printf(out, "id: %llu\ndata: ", seq);
+    hfsb_buf_append(out, line);
+    hfsb_buf_append(out, HFSB_LIT("\n\n"));
+    if (hfsb_buf_finish(out, mark) == HFSB_OK) return true;
+    hfsb_buf_truncate(out, mark); /* the next look sends it */
+    return false;
+}
+
+/* Sends new events, until the client has enough to read. */
+static void hfsbi_stream_look(hfsbi_watcher *w) {
+    hfsb_journal_page page;
+    char              lost[80];
+    hfsb_buf          out = HFSB_INIT;
+    size_t            n;
+    out.alloc = w->api->alloc;
+    do {
+        hfsb_buf_truncate(&out, 0);
+        hfsbi_journal_visit(w->api->journal, w->since, hfsbi_stream_put_event,
+                            &out, &page);
+        w->since = page.next;
+        n = out.len;
+        (void)snprintf(lost, sizeof lost,
+                       "event: lost\ndata: {\"lost\":%llu}\n\n", page.lost);
+        if (page.lost) (void)hfsb_reply_write(w->request, hfsb_cstr(lost));
+        if (n) (void)hfsb_reply_write(w->request, hfsb_buf_str(&out));
+    } while (n && hfsb_reply_waiting(w->request) <= HFSBI_API_BACKLOG);
+    hfsb_buf_free(&out);
+}
+
+/* The client has read everything that was sent. */
+static void hfsbi_stream_caught_up(void *user, hfsb_request *request) {
+    (void)request;
+    hfsbi_stream_look((hfsbi_watcher *)user);
+}
+
+/* ---- news ---- */
+
+static void hfsbi_watcher_beat(hfsbi_timer *timer) {
+    hfsbi_watcher *w = (hfsbi_watcher *)(void *)timer;
+    bool           stream = w->form == HFSBI_FORM_EVENTS;
+    if (!stream && hfsbi_poll_look(w, hfsb_clock_ms() >= w->until)) return;
+    if (stream) hfsbi_stream_look(w);
+    else if (w->form == HFSBI_FORM_WHOLE)
+        hfsbi_watcher_begin(w, HFSBI_FORM_PIECES, "application/json");
+    if (!hfsb_reply_waiting(w->request))
+        (void)hfsb_reply_write(w->request,
+                               stream ? HFSB_LIT(": \n\n") : HFSB_LIT(" "));
+    hfsbi_watcher_set_timer(w);
+}
+
+/* In the loop, after new events. */
+static void hfsbi_news_come(hfsbi_task *task) {
+    hfsbi_news *news =
+        (hfsbi_news *)(void *)((char *)task - offsetof(hfsbi_news, task));
+    hfsbi_watcher *w = news->watchers, *next;
+    if (w) hfsbi_journal_listen(w->api->journal, &news->ear);
+    for (; w; w = next) {
+        next = w->next;
+        if (w->form != HFSBI_FORM_EVENTS) (void)hfsbi_poll_look(w, false);
+        else if (hfsb_reply_waiting(w->request) <= HFSBI_API_BACKLOG)
+            hfsbi_stream_look(w);
+    }
+}
+
+/* In any thread, under the lock of the journal. */
+static void hfsbi_news_hear(hfsbi_journal_ear *ear) {
+    hfsbi_news *news = (hfsbi_news *)(void *)ear;
+    hfsbi_loop_post(news->loop, &news->task);
+}
+
+HFSBI_FN void hfsbi_news_init(hfsbi_api *api) {
+    api->news.ear.fn = hfsbi_news_hear;
+    api->news.task.done = hfsbi_news_come;
+    api->news.loop = api->loop;
+}
+
+HFSBI_FN void hfsbi_news_end(hfsbi_api *api) {
+    hfsbi_watcher *w;
+    while ((w = api->news.watchers) != NULL) {
+        if (w->form == HFSBI_FORM_EVENTS) {
+            hfsbi_stream_look(w);
+            hfsb_reply_end(w->request);
+            hfsbi_watcher_free(w);
+        } else {
+            (void)hfsbi_poll_look(w, true);
+        }
+    }
+}
+
+/* ---- the request ---- */
+
+typedef struct hfsbi_events_args {
+    long long since, wait_ms, limit;
+} hfsbi_events_args;
+
+static const hfsbi_param hfsbi_events_params[] = {
+    HFSBI_PARAM_RANGE("since", HFSBI_ARG_INT, 0, hfsbi_events_args, since,
+                      NULL, 0, LLONG_MAX, 0, "0 or more"),
+    HFSBI_PARAM_RANGE("wait_ms", HFSBI_ARG_INT, HFSBI_CLAMPED,
+                      hfsbi_events_args, wait_ms, NULL, 0, HFSBI_EVENTS_WAIT,
+                      0, "0 or more"),
+    HFSBI_PARAM_RANGE("limit", HFSBI_ARG_INT, HFSBI_CLAMPED, hfsbi_events_args,
+                      limit, NULL, 1, HFSBI_EVENTS_LIMIT, HFSBI_EVENTS_PRESET,
+                      "1 or more"),
+    HFSBI_PARAM_END};
+
+/* Builds the arguments from the query, as texts: numbers are accepted so.
+   Last-Event-ID, which a stream sends when it connects again, counts more than
+   `since`. HFSB_OK; HFSB_SYNTAX, HFSB_NOMEM. */
+static hfsb_status hfsbi_events_query(hfsb_request  *request,
+                                      hfsb_json_doc *doc, hfsb_err *err) {
+    hfsb_str last =
+        hfsb_http_field_find(hfsb_request_head(request), "Last-Event-ID");
+    const hfsbi_param *p;
+    hfsb_buf           value = HFSB_INIT;
+    hfsbi_build        b;
+    hfsb_status        st = HFSB_OK;
+    value.alloc = doc->alloc;
+    hfsbi_build_init(&b, &doc->alloc);
+    hfsbi_build_object(&b, NULL);
+    if (last.len) hfsbi_build_str(&b, "since", last);
+    for (p = hfsbi_events_params; p->name; p++) {
+        if (last.len && strcmp(p->name, "since") == 0) continue;
+        hfsb_buf_truncate(&value, 0);
+        st = hfsb_request_query(request, p->name, &value, err);
+        if (st == HFSB_OK) hfsbi_build_str(&b, p->name, hfsb_buf_str(&value));
+        else if (st != HFSB_NOT_FOUND) break;
+        st = HFSB_OK;
+    }
+    hfsbi_build_end(&b);
+    if (st == HFSB_OK) st = hfsbi_build_finish(&b, doc);
+    hfsbi_build_free(&b);
+    hfsb_buf_free(&value);
+    return st;
+}
+
+/* Replies to a request whose query is invalid. */
+static void hfsbi_events_refuse(hfsb_request *request, hfsb_status st,
+                                const hfsb_err *err) {
+    hfsb_buf detail = HFSB_INIT;
+    detail.alloc = *hfsbi_server_alloc(hfsb_request_server(request));
+    if (st == HFSB_SYNTAX) hfsb_reply_error(request, 400, "%s", err->msg);
+    else if (st == HFSB_ARG && hfsbi_fields_detail_item(
+                                   "query", hfsb_cstr(err->key), "value_error",
+                                   err->msg, NULL, &detail) == HFSB_OK)
+        hfsbi_reply_detail(request, 422, hfsb_buf_str(&detail),
+                           hfsb_cstr(err->msg));
+    else hfsb_reply_error(request, 503, "Out of memory.");
+    hfsb_buf_free(&detail);
+}
+
+/* Adds a watcher and answers it, or lets it wait. */
+static void hfsbi_events_watch(hfsbi_api *api, hfsb_request *request,
+                               const hfsbi_events_args *a) {
+    const hfsb_http_head *head = hfsb_request_head(request);
+    bool once = hfsb_str_equal(head->method, HFSB_LIT("HEAD")) ||
+                hfsbi_server_is_stopping(api->server);
+    hfsbi_watcher *w = (hfsbi_watcher *)hfsbi_array(&api->alloc, 1, sizeof *w);
+    if (!w) {
+        hfsb_reply_error(request, 503, "Out of memory.");
+        return;
+    }
+    memset(w, 0, sizeof *w);
+    w->timer.fn = hfsbi_watcher_beat;
+    w->api = api;
+    w->request = request;
+    w->since = (unsigned long long)a->since;
+    w->limit = (size_t)a->limit;
+    w->until = hfsb_clock_ms() + a->wait_ms;
+    w->next = api->news.watchers;
+    if (w->next) w->next->prev = w;
+    api->news.watchers = w;
+    if (!w->next) hfsbi_journal_listen(api->journal, &api->news.ear);
+    hfsb_request_on_gone(request, hfsbi_watcher_gone, w);
+    if (!once && hfsb_http_field_lists(head, "Accept", "text/event-stream")) {
+        hfsbi_watcher_begin(w, HFSBI_FORM_EVENTS, "text/event-stream");
+        hfsb_reply_on_drained(request, hfsbi_stream_caught_up, w);
+        hfsbi_stream_look(w);
+    } else if (hfsbi_poll_look(w, once || !a->wait_ms)) {
+        return;
+    }
+    hfsbi_watcher_set_timer(w);
+}
+
+HFSBI_FN void hfsbi_events_get(void *user, hfsb_request *request) {
+    hfsbi_api        *api = (hfsbi_api *)user;
+    hfsb_json_doc     doc = HFSB_INIT;
+    hfsbi_args_how    how = HFSB_INIT;
+    hfsbi_events_args a = HFSB_INIT;
+    hfsb_err          err = HFSB_INIT;
+    hfsb_status       st;
+    doc.alloc = api->alloc;
+    st = hfsbi_events_query(request, &doc, &err);
+    if (st == HFSB_OK)
+        st = hfsbi_args_read(hfsbi_events_params, doc.root, &how, &a, &err);
+    if (st == HFSB_OK) hfsbi_events_watch(api, request, &a);
+    else hfsbi_events_refuse(request, st, &err);
+    hfsb_json_free(&doc);
+}
+
 /* ---- src/api/api.c ---- */
 /* api.c - the HTTP API of the tools: its routes, its start and its end.
 
@@ -5291,6 +5646,7 @@ HFSBI_FN hfsb_status hfsbi_files_add(hfsb_server *server, hfsb_tools *tools,
      GET, PUT, DELETE /api/files         files as bytes (files.c)
      GET    /api/health, /healthz        for probes, without a token
      GET    /api/metrics                 for Prometheus
+     GET    /api/events                  the journal (events.c)
 
    The tools live in the server's loop. They oversee those of MCP sessions: the
    routes for jobs, kill and the figures cover all commands of the server. The
@@ -5574,6 +5930,15 @@ static void hfsbi_put_commands(hfsb_buf *s, hfsbi_jobs_figures jobs) {
                      "Commands ever taken.", jobs.ever);
 }
 
+static void hfsbi_put_journal(hfsb_buf *s, hfsbi_journal_figures journal) {
+    hfsbi_put_metric(s, "hfsb_events_total", "counter",
+                     "Events of the journal ever.", journal.events);
+    if (journal.file)
+        hfsbi_put_metric(s, "hfsb_journal_failures_total", "counter",
+                         "Lines of the journal that could not be written.",
+                         journal.failed);
+}
+
 static void hfsbi_metrics(void *user, hfsb_request *request) {
     hfsbi_api         *api = (hfsbi_api *)user;
     hfsb_buf           out = HFSB_INIT;
@@ -5591,6 +5956,7 @@ static void hfsbi_metrics(void *user, hfsb_request *request) {
         (unsigned long long)(hfsb_clock_ms() - api->began) / 1000);
     hfsbi_put_server_metrics(&out, hfsbi_server_stats_of(api->server));
     hfsbi_put_commands(&out, hfsbi_jobs_count_all(api->tools));
+    hfsbi_put_journal(&out, hfsbi_journal_count(api->journal));
     if (resident)
         hfsbi_put_metric(&out, "process_resident_memory_bytes", "gauge",
                          "Memory of the server in use.", resident);
@@ -5616,6 +5982,10 @@ static hfsb_status hfsbi_health_route(hfsbi_api *api, const char *path,
 
 /* ---- the end ---- */
 
+static void hfsbi_api_stop(hfsbi_server_part *part) {
+    hfsbi_news_end((hfsbi_api *)(void *)part);
+}
+
 static void hfsbi_api_end(hfsbi_server_part *part) {
     hfsbi_api *api = (hfsbi_api *)(void *)part;
     api->ended = true;
@@ -5631,8 +6001,10 @@ static bool hfsbi_api_busy(hfsbi_server_part *part) {
 static void hfsbi_api_free(hfsbi_server_part *part) {
     hfsbi_api *api = (hfsbi_api *)(void *)part;
     hfsb_alloc alloc = api->alloc;
+    hfsbi_news_stop(api);
     if (hfsbi_server_must_end(api->server)) hfsbi_tools_free(api->tools);
     else hfsb_tools_close(api->tools);
+    if (api->own_journal) hfsb_journal_close(api->journal);
     hfsbi_array_free(&alloc, api, 1, sizeof *api);
 }
 
@@ -5657,8 +6029,36 @@ static hfsb_status hfsbi_api_routes(hfsbi_api *api, hfsb_err *err) {
     if (st == HFSB_OK)
         st = hfsbi_api_route(api, "GET", "/api/metrics", hfsbi_metrics, api,
                              err);
+    if (st == HFSB_OK)
+        st = hfsbi_api_route(api, "GET", "/api/events", hfsbi_events_get, api,
+                             err);
     if (st == HFSB_OK) st = hfsbi_jobs_add(api, err);
     if (st == HFSB_OK) st = hfsbi_files_add(api->server, api->tools, err);
+    return st;
+}
+
+/* Opens the tools, and a journal in memory if the options have none. Returns as
+   hfsb_tools_open(). */
+static hfsb_status hfsbi_api_open_tools(hfsbi_api             *api,
+                                        const hfsb_tools_opts *opts,
+                                        hfsb_err              *err) {
+    hfsb_journal_opts memory = HFSB_INIT;
+    hfsb_tools_opts   o = HFSB_INIT;
+    hfsb_status       st = HFSB_OK;
+    if (opts) o = *opts;
+    if (!(o.timeout > 0)) o.timeout = HFSBI_API_TIMEOUT;
+    if (!o.alloc.fn) o.alloc = api->alloc;
+    if (!o.who) o.who = "api";
+    o.session = false; /* requests do not share a session */
+    memory.alloc = o.alloc;
+    api->own_journal = !o.journal;
+    if (!o.journal) st = hfsb_journal_open(&memory, &o.journal, err);
+    api->journal = o.journal;
+    if (st != HFSB_OK) return st;
+    st = hfsbi_tools_open_in(hfsbi_server_group(api->server), &o, &api->tools,
+                             err);
+    if (st == HFSB_OK) hfsbi_tools_oversee(api->tools);
+    else if (api->own_journal) hfsb_journal_close(api->journal);
     return st;
 }
 
@@ -5668,29 +6068,24 @@ static hfsbi_api *hfsbi_api_new(hfsb_server                    *server,
                                 const hfsb_server_sandbox_opts *opts,
                                 hfsb_err                       *err) {
     const hfsb_alloc *alloc = hfsbi_server_alloc(server);
-    hfsb_tools_opts   o = HFSB_INIT;
     hfsbi_api        *api = (hfsbi_api *)hfsbi_array(alloc, 1, sizeof *api);
     if (!api) {
         hfsbi_fail_status(err, HFSB_NOMEM, "Adding the sandbox");
         return NULL;
     }
     memset(api, 0, sizeof *api);
-    if (opts->tools) o = *opts->tools;
-    if (!(o.timeout > 0)) o.timeout = HFSBI_API_TIMEOUT;
-    if (!o.alloc.fn) o.alloc = *alloc;
-    o.session = false; /* requests do not share a session */
-    if (hfsbi_tools_open_in(hfsbi_server_group(server), &o, &api->tools,
-                            err) != HFSB_OK) {
-        hfsbi_array_free(alloc, api, 1, sizeof *api);
-        return NULL;
-    }
-    hfsbi_tools_oversee(api->tools);
     api->alloc = *alloc;
     api->server = server;
     api->loop = hfsbi_server_loop(server);
+    if (hfsbi_api_open_tools(api, opts->tools, err) != HFSB_OK) {
+        hfsbi_array_free(alloc, api, 1, sizeof *api);
+        return NULL;
+    }
+    hfsbi_news_init(api);
     api->kill_on_disconnect = opts->kill_on_disconnect;
     api->beat_ms = opts->beat_ms > 0 ? opts->beat_ms : 0;
     api->began = hfsb_clock_ms();
+    api->part.stop = hfsbi_api_stop;
     api->part.end = hfsbi_api_end;
     api->part.busy = hfsbi_api_busy;
     api->part.free = hfsbi_api_free;
@@ -5709,8 +6104,7 @@ hfsb_status hfsb_server_add_sandbox(hfsb_server                    *server,
     if (!api) return err->code;
     st = hfsbi_health_route(api, "/api/health", err);
     if (st != HFSB_OK) { /* no route refers to it: free it here */
-        hfsb_tools_close(api->tools);
-        hfsbi_array_free(hfsbi_server_alloc(server), api, 1, sizeof *api);
+        hfsbi_api_free(&api->part);
         return st;
     }
     /* from here on it lives as long as the server, even if a route fails */
@@ -5813,7 +6207,8 @@ typedef struct hfsbi_mcp_message {
                          the version that _meta or the head names, or "" */
     int      level;   /* of setLevel: the new level; of a modern request: the
                          level it asks for; otherwise HFSBI_MCP_SILENT */
-    hfsb_str client, client_version;  /* of a modern request, or "" */
+    hfsb_str client, client_version;  /* of a modern request, the name also of
+                                         initialize; or "" */
     hfsb_str tool;                    /* of tools/call */
     const hfsb_json_value *arguments; /* of tools/call: an object or NULL */
     bool                   bad_arguments; /* `arguments` is not an object */
@@ -5995,6 +6390,8 @@ typedef struct hfsbi_mcp_session {
     hfsb_tools               *tools;   /* NULL until the first local call */
     hfsbi_plan                plan;
     char                      version[16]; /* agreed on by initialize */
+    char                      who[80];     /* "mcp:NAME" once the client has
+                                              said its name, else "" */
     int                       log_level;   /* of legacy requests */
     size_t                    users;       /* channels and calls */
     long long                 used;        /* time of the last release */
@@ -6069,6 +6466,7 @@ struct hfsb_mcp {
     hfsb_buf              instructions; /* those of the program */
     hfsb_tools           *tools; /* runs nothing; those of sessions are opened
                                 like it */
+    hfsb_journal         *journal; /* NULL: none */
     hfsbi_mcp_limits      limits;
     hfsb_json_doc         no_arguments; /* {} */
     hfsbi_mcp_session    *sessions;
@@ -6173,6 +6571,7 @@ struct hfsb_mcp_call {
     hfsbi_mcp_channel    *channel; /* NULL: answered, cancelled or detached */
     hfsbi_mcp_input      *input;   /* held; NULL: not needed any more */
     hfsbi_mcp_ask         ask;
+    char                  who[80]; /* calls, for the journal */
     bool                  in_thread;
     long long             started, next_beat;
     long long             deadline; /* for an answer; -1: none */
@@ -6549,6 +6948,9 @@ static bool hfsbi_mcp_read_initialize(hfsbi_mcp_message *m) {
     m->version = hfsbi_json_get_str(m->params, "protocolVersion");
     if (hfsbi_mcp_era_of(m->version) != HFSBI_ERA_LEGACY)
         m->version = HFSB_LIT(HFSBI_MCP_LATEST);
+    m->client = hfsb_json_str(
+        hfsb_json_get(hfsb_json_get(m->params, "clientInfo"), "name"),
+        HFSB_LIT(""));
     return true;
 }
 
@@ -8490,26 +8892,64 @@ static void hfsbi_mcp_call_tick(hfsbi_timer *timer) {
     if (beat) hfsbi_mcp_call_beat(call, now);
 }
 
+/* ---- the journal ---- */
+
+/* Adds the event of a call that is not one of the session's tools, which add
+   theirs. In any thread. */
+static void hfsbi_mcp_call_report(const hfsb_mcp_call *call,
+                                  const hfsbi_brief   *brief) {
+    hfsb_journal    *journal = call->mcp->journal;
+    hfsb_tool_result result = HFSB_INIT;
+    hfsbi_event      e = HFSB_INIT;
+    char             tool[80];
+    if (!journal) return;
+    (void)snprintf(tool, sizeof tool, "%.*s",
+                   (int)hfsb_utf8_offset(call->ask.tool, 64),
+                   call->ask.tool.ptr);
+    result.success = !call->blocks.is_error && call->blocks.status == HFSB_OK;
+    e.who = call->who;
+    e.tool = tool;
+    e.brief = brief;
+    e.result = &result;
+    e.duration_ms = hfsb_clock_ms() - call->started;
+    e.output_bytes = call->blocks.json.len;
+    (void)hfsbi_journal_add(journal, &e);
+}
+
+/* Fills the brief of such a call. */
+static hfsbi_brief hfsbi_mcp_call_brief(const hfsb_mcp_call *call) {
+    const hfsbi_tool *tool = hfsbi_tool_find(call->ask.tool);
+    hfsb_str          none = HFSB_INIT;
+    hfsbi_brief       brief = HFSB_INIT;
+    brief.text.alloc = call->mcp->alloc;
+    hfsbi_brief_fill(call->mcp->journal, &brief, tool ? tool->params : NULL,
+                     call->ask.arguments, none);
+    return brief;
+}
+
 /* ---- calls in a thread ---- */
 
 static void hfsbi_mcp_call_run(hfsbi_task *task) {
     hfsb_mcp_call       *call = (hfsb_mcp_call *)(void *)task;
     const hfsbi_mcp_ask *ask = &call->ask;
     hfsb_tool_result     result;
+    hfsbi_brief          brief;
     if (hfsbi_mcp_call_stop(call) > HFSBI_MCP_CALL_TIMED_OUT) {
         /* stopped while it waited for a thread */
         hfsbi_mcp_add_text(&call->blocks,
                            HFSB_LIT("The server is stopping; nothing was "
                                     "done."));
         call->blocks.is_error = true;
-    } else if (ask->own) {
-        ask->own->fn(ask->own->user, call, ask->arguments);
-    } else if (call->mcp->remote.run) {
-        call->mcp->remote.run(call);
-    } else {
+    } else if (call->command) {
         hfsbi_call_start(call->command);
         (void)hfsb_call_take(call->command, &result);
         hfsbi_mcp_call_show(call, &result);
+    } else {
+        brief = hfsbi_mcp_call_brief(call);
+        if (ask->own) ask->own->fn(ask->own->user, call, ask->arguments);
+        else call->mcp->remote.run(call);
+        hfsbi_mcp_call_report(call, &brief);
+        hfsb_buf_free(&brief.text);
     }
 }
 
@@ -8551,7 +8991,9 @@ static void hfsbi_mcp_call_progressed(void *user) {
 static bool hfsbi_mcp_session_open(hfsbi_mcp_session *session, hfsb_err *err) {
     hfsb_mcp *mcp = session->mcp;
     if (session->tools) return true;
-    return hfsbi_tools_open_like(mcp->tools, &session->tools, err) == HFSB_OK;
+    return hfsbi_tools_open_like(mcp->tools,
+                                 session->who[0] ? session->who : NULL,
+                                 &session->tools, err) == HFSB_OK;
 }
 
 /* The arguments of a command are copied: the message may be long, and the
@@ -8607,6 +9049,8 @@ static hfsb_mcp_call *hfsbi_mcp_call_new(hfsbi_mcp_channel *channel,
     call->channel = channel;
     call->session = channel->session;
     call->session->users++;
+    (void)snprintf(call->who, sizeof call->who, "%s",
+                   call->session->who[0] ? call->session->who : "mcp");
     call->input = input;
     input->users++;
     call->timer.fn = hfsbi_mcp_call_tick;
@@ -8666,10 +9110,14 @@ static hfsb_status hfsbi_mcp_call_local(hfsb_mcp_call *call) {
     const hfsbi_tool *tool = hfsbi_tool_find(call->ask.tool);
     hfsb_err          err = HFSB_INIT;
     hfsb_tool_result  result = HFSB_INIT;
+    hfsbi_brief       brief;
     if (hfsbi_mcp_call_is(call, hfsbi_plan_tool()->name)) {
         (void)hfsbi_plan_call(&call->session->plan, call->ask.arguments, true,
                               &result);
         hfsbi_mcp_call_show(call, &result);
+        brief = hfsbi_mcp_call_brief(call);
+        hfsbi_mcp_call_report(call, &brief);
+        hfsb_buf_free(&brief.text);
         hfsbi_mcp_call_finish(call);
         return HFSB_OK;
     }
@@ -8858,6 +9306,13 @@ static bool hfsbi_mcp_begin_call(hfsbi_mcp_channel *channel,
     return hfsbi_mcp_refuse(m, HFSBI_MCP_INTERNAL, 200);
 }
 
+/* The first name that a client says is that of its session. */
+static void hfsbi_mcp_session_name(hfsbi_mcp_session *session, hfsb_str name) {
+    if (session->who[0] || !name.len) return;
+    (void)snprintf(session->who, sizeof session->who, "mcp:%.*s",
+                   (int)hfsb_utf8_offset(name, 40), name.ptr);
+}
+
 static void hfsbi_mcp_serve_request(hfsbi_mcp_channel *channel,
                                     hfsbi_mcp_message *m,
                                     hfsbi_mcp_input   *input) {
@@ -8865,6 +9320,7 @@ static void hfsbi_mcp_serve_request(hfsbi_mcp_channel *channel,
     hfsbi_mcp_session     *session = channel->session;
     hfsb_buf               out = HFSB_INIT;
     out.alloc = channel->mcp->alloc;
+    hfsbi_mcp_session_name(session, m->client);
     switch (m->method) {
     case HFSBI_MCP_INITIALIZE:
         (void)snprintf(session->version, sizeof session->version, "%.*s",
@@ -10134,6 +10590,7 @@ static hfsb_mcp *hfsbi_mcp_new(hfsb_server *server, const hfsb_mcp_opts *o) {
     mcp->about.name.alloc = mcp->about.title.alloc = *alloc;
     mcp->about.version.alloc = mcp->about.instructions.alloc = *alloc;
     mcp->about.logging = o->logging;
+    if (o->tools) mcp->journal = o->tools->journal;
     mcp->list.read_only = o->read_only;
     mcp->limits.answer_ms =
         hfsbi_mcp_or_default(o->answer_ms, HFSBI_MCP_ANSWER_MS);
@@ -10191,6 +10648,7 @@ static hfsb_status hfsbi_mcp_open_tools(hfsb_mcp              *mcp,
     if (st != HFSB_OK) return st;
     if (opts) o = *opts;
     if (!o.alloc.fn) o.alloc = mcp->alloc;
+    if (!o.who) o.who = "mcp";
     o.session = true;
     o.drop_spills = true; /* only the session knows their names */
     if (!o.spill_over)
@@ -10212,8 +10670,10 @@ static hfsb_status hfsbi_mcp_open_tools(hfsb_mcp              *mcp,
 static hfsb_status hfsbi_mcp_fill(hfsb_mcp *mcp, const hfsb_mcp_opts *o,
                                   hfsb_err *err) {
     hfsb_status st = hfsbi_mcp_copy_texts(mcp, o);
-    if (st == HFSB_OK && o->no_tools)
+    if (st == HFSB_OK && o->no_tools) {
+        hfsbi_journal_hide_env(mcp->journal, (const char *const *)environ);
         st = hfsbi_mcp_instruct(mcp, HFSB_LIT(""));
+    }
     if (st != HFSB_OK) return hfsbi_fail_status(err, st, "Adding MCP");
     return o->no_tools ? HFSB_OK : hfsbi_mcp_open_tools(mcp, o->tools, err);
 }

@@ -62,7 +62,8 @@ static void hfsbi_watcher_gone(void *user, hfsb_request *request) {
 }
 
 static void hfsbi_watcher_set_timer(hfsbi_watcher *w) {
-    long long beat = w->api->beat_ms ? w->api->beat_ms : HFSBI_API_BEAT_MS;
+    long long beat =
+        w->api->beat_ms ? w->api->beat_ms : (long long)HFSBI_API_BEAT_MS;
     long long at = hfsb_clock_ms() + beat;
     if (w->form != HFSBI_FORM_EVENTS && w->until < at) at = w->until;
     hfsbi_loop_timer(w->api->loop, &w->timer, at);
