@@ -192,7 +192,7 @@ static void notes_stay_apart_from_whole_content(void) {
 
 /* ---- in a server, where clients share the tools ---- */
 
-static hfsbi_loop *server_loop;
+static hfsbi_tools_group group; /* of a server */
 
 static hfsb_tools *open_server_tools(void) {
     static const char *env[2];
@@ -203,15 +203,16 @@ static hfsb_tools *open_server_tools(void) {
     opts.env = env;
     opts.alloc = tt_alloc();
     (void)unlink(in_tmp(name, "starts"));
-    T_CHECK(hfsbi_loop_open(&opts.alloc, 0, true, &server_loop, NULL) ==
+    memset(&group, 0, sizeof group);
+    T_CHECK(hfsbi_loop_open(&opts.alloc, 0, true, &group.loop, NULL) ==
             HFSB_OK);
-    T_CHECK(hfsbi_tools_open_in(server_loop, &opts, &tools, NULL) == HFSB_OK);
+    T_CHECK(hfsbi_tools_open_in(&group, &opts, &tools, NULL) == HFSB_OK);
     return tools;
 }
 
 static void close_server_tools(hfsb_tools *tools) {
     hfsb_tools_close(tools);
-    hfsbi_loop_close(server_loop);
+    hfsbi_loop_close(group.loop);
 }
 
 static void a_server_gives_late_warnings_to_calls_about_the_file(void) {
