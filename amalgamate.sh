@@ -32,7 +32,7 @@ headers_of() { # the public headers of a room
     edit) echo diff.h edit.h patch.h ;;
     pattern) echo regex.h ;;
     http) echo http.h url.h ;;
-    os) echo cancel.h file.h proc.h ;;
+    os) echo cancel.h file.h confine.h proc.h ;;
     tools) echo journal.h tools.h ;;
     net) echo net.h ;;
     remote) echo sandbox.h ;;
@@ -51,11 +51,12 @@ sources_of() { # the sources of a room; its private header comes before them
         patch_indent.c patch_update.c patch.c ;;
     pattern) echo regex_class.c regex_compile.c regex.c glob.c ;;
     http) echo url.c head.c parse.c write.c sse.c ;;
-    os) echo os.c loop.c root.c file.c temp.c file_write.c walk.c tree.c \
-        spawn.c proc.c record.c ;;
-    tools) echo args.c result.c journal.c check.c python.c job.c seen.c tools.c \
-        call.c exit.c bash.c control.c read.c write.c edit_lines.c patch.c search.c \
-        glob.c grep.c list.c plan.c table.c ;;
+    os) echo os.c loop.c root.c file.c temp.c file_write.c walk.c landlock.c \
+        seccomp.c limits.c namespaces.c guard.c confine.c tree.c spawn.c \
+        proc.c record.c ;;
+    tools) echo args.c result.c journal.c check.c python.c job.c seen.c \
+        tools.c call.c exit.c bash.c control.c read.c write.c edit_lines.c \
+        patch.c search.c glob.c grep.c list.c plan.c table.c ;;
     net) echo proxy.c net.c fetch.c ;;
     remote) echo seen.c sandbox_call.c sandbox_files.c sandbox.c ;;
     hub) echo request.c hub.c space.c commit.c jobs.c sandbox.c create.c \

@@ -2,6 +2,7 @@
 
 #include "../core/core_private.h"
 #include "../pattern/pattern_private.h"
+#include "confine.h"
 #include "file.h"
 #include "proc.h"
 #include "cancel.h"
@@ -34,6 +35,7 @@
 #endif
 #if defined(__linux__) && !defined(HFSBI_PORTABLE)
 #define HFSBI_LINUX 1
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/xattr.h>
 #endif
@@ -466,8 +468,168 @@ HFSBI_FN int hfsbi_entry_open(int dir, const char *name, struct stat *st);
 /* Appends a path or name on one line: control characters and invalid UTF-8
    become \n, \t, \x1B. */
 HFSBI_FN void hfsbi_put_shown(hfsb_buf *sink, hfsb_str path);
+/* ---- confinement: places and network, shared by its mechanisms ---- */
+
+/* Descriptors of a confinement have this number or a higher one: those below
+   are overwritten in the child. */
+enum { HFSBI_CONFINE_FD = 8 };
+
+/* What a place is for. A list of places is one buffer of entries, each the
+   letter, an absolute path without symlinks, and a NUL. */
+enum {
+    HFSBI_PLACE_READ = 'r',
+    HFSBI_PLACE_WRITE = 'w',
+    HFSBI_PLACE_DEVICE = 'd',      /* read, write, ioctl; nothing is created */
+    HFSBI_PLACE_KEPT = 'k',        /* read-only, beneath one to write */
+    HFSBI_PLACE_HIDDEN_FILE = 'f', /* empty, or refuses connections */
+    HFSBI_PLACE_HIDDEN_DIR = 'e'   /* empty */
+};
+
+/* True when a path lies beneath a place that may be written. */
+HFSBI_FN bool hfsbi_place_is_inner(const hfsb_buf *places, const char *path);
+
+typedef enum hfsbi_reach_mode {
+    HFSBI_REACH_ON,
+    HFSBI_REACH_OFF,
+    HFSBI_REACH_LOOPBACK,
+    HFSBI_REACH_PORTS
+} hfsbi_reach_mode;
+
+enum { HFSBI_REACH_PORTS_MAX = 32 };
+
+typedef struct hfsbi_reach {
+    hfsbi_reach_mode mode;
+    bool             datagrams; /* of PORTS: UDP is allowed */
+    unsigned short   ports[HFSBI_REACH_PORTS_MAX];
+    size_t           port_count;
+} hfsbi_reach;
+
+/* ---- landlock.c ---- */
+
+/* The version of Landlock that the kernel has, at most 7; 0: none. */
+HFSBI_FN int hfsbi_landlock_abi(void);
+/* A ruleset for commands of a level; -1 with errno. */
+HFSBI_FN int hfsbi_landlock_open(int abi, hfsb_confine_level level,
+                                 const hfsb_buf    *places,
+                                 const hfsbi_reach *net);
+/* In the child, as all _enter() below; -1: none. False with errno. */
+HFSBI_FN bool hfsbi_landlock_enter(int ruleset);
+
+/* ---- seccomp.c ---- */
+
+enum { HFSBI_SECCOMP_STEPS = 200 };
+
+typedef struct hfsbi_bpf_step { /* as the kernel's sock_filter */
+    unsigned short code;
+    unsigned char  jump_true, jump_false;
+    unsigned int   value;
+} hfsbi_bpf_step;
+
+typedef struct hfsbi_seccomp {
+    hfsbi_bpf_step steps[HFSBI_SECCOMP_STEPS];
+    size_t         count; /* 0: no filter */
+    bool           full;
+} hfsbi_seccomp;
+
+/* True when kernel and architecture have filters. */
+HFSBI_FN bool hfsbi_seccomp_works(void);
+/* Writes the filter into *s, which is all-zero; landlock: it is used too. */
+HFSBI_FN bool hfsbi_seccomp_build(hfsbi_seccomp *s, const hfsbi_reach *net,
+                                  bool landlock);
+HFSBI_FN bool hfsbi_seccomp_enter(const hfsbi_seccomp *s);
+
+/* ---- limits.c ---- */
+
+typedef struct hfsbi_quota {
+    unsigned long long memory, processes, file_size, cpu; /* 0: no limit */
+    char               oom[24]; /* for oom_score_adj */
+    int                join;    /* cgroup.procs; -1: no cgroup */
+    hfsb_buf           cgroup;  /* its path */
+} hfsbi_quota;
+
+/* Resolves the options. Makes a cgroup if they ask for limits and the kernel
+   allows it. HFSB_OK or HFSB_NOMEM. */
+HFSBI_FN hfsb_status hfsbi_quota_open(hfsbi_quota             *l,
+                                      const hfsb_confine_opts *opts);
+HFSBI_FN void        hfsbi_quota_close(hfsbi_quota *l);
+HFSBI_FN bool        hfsbi_quota_enter(const hfsbi_quota *l);
+/* In the host, after the exec: what the child could not do because its host
+   hides its memory (PR_SET_DUMPABLE), and with it /proc/self. */
+HFSBI_FN void hfsbi_quota_follow(const hfsbi_quota *l, long pid);
+
+/* ---- namespaces.c: namespaces ---- */
+
+typedef struct hfsbi_namespaces {
+    int user, mounts, net; /* -1: that of the host */
+} hfsbi_namespaces;
+
+/* Makes a mount namespace, where only places to write can be written, and if
+   `network` a network namespace with loopback. False with errno; then all are
+   -1. */
+HFSBI_FN bool hfsbi_namespaces_open(hfsbi_namespaces *spaces,
+                                    const hfsb_buf *places, bool network);
+HFSBI_FN void hfsbi_namespaces_close(hfsbi_namespaces *spaces);
+HFSBI_FN bool hfsbi_namespaces_enter(const hfsbi_namespaces *spaces);
+
+/* ---- guard.c: files that later run as the person ---- */
+
+/* The n-th name of such a file or folder, beneath a root or a home; NULL
+   after the last. */
+HFSBI_FN const char *hfsbi_guard_name(size_t n);
+
+/* What of these there was when a command started. */
+typedef struct hfsbi_guard hfsbi_guard;
+
+/* NULL when there is nothing to guard, or no memory. */
+HFSBI_FN hfsbi_guard *hfsbi_guard_open(const hfsb_confine *confine);
+HFSBI_FN void         hfsbi_guard_close(hfsbi_guard *guard);
+/* Renames those that have appeared or changed since, unless `known` says that
+   they are the host's own work, and appends a line for each to *notes. */
+HFSBI_FN void hfsbi_guard_check(const hfsbi_guard *guard,
+                                bool (*known)(void *user, const char *path),
+                                void *user, hfsb_buf *notes);
+
+/* ---- confine.c ---- */
+
+/* What the public options leave out. */
+typedef struct hfsbi_confine_how {
+    bool bare;      /* no place to write but /dev/null and the like, no
+                       namespaces: for programs that only compute */
+    bool no_spaces; /* for tests, as the next: as if the kernel had none */
+    int  max_abi;   /* of Landlock (0: 7; below 0: as if there were none) */
+} hfsbi_confine_how;
+
+struct hfsb_confine {
+    hfsb_alloc         alloc;
+    hfsb_confine_level level;
+    int                abi; /* of Landlock; 0: not used */
+    hfsb_buf           places;
+    hfsb_buf           bases; /* where the guard looks; each ends in NUL */
+    hfsbi_reach        net;
+    int                ruleset; /* -1: none */
+    hfsbi_seccomp      filter;
+    hfsbi_namespaces   spaces;
+    hfsbi_quota        limits;
+    hfsb_buf           text;
+};
+
+HFSBI_FN hfsb_status hfsbi_confine_open(const hfsb_confine_opts *opts,
+                                        const hfsbi_confine_how *how,
+                                        hfsb_confine **out, hfsb_err *err);
+/* Confines the calling process, a child before its exec. False with errno. */
+HFSBI_FN bool hfsbi_confine_enter(const hfsb_confine *confine);
+/* Appends what commands may do, for a model: sentences, with a blank before
+   each. */
+HFSBI_FN void hfsbi_confine_describe(const hfsb_confine *confine,
+                                     hfsb_buf           *out);
+/* True for a variable of the environment that may hold a secret, by its name;
+   STRICT hides these from commands. */
+HFSBI_FN bool hfsbi_confine_is_secret(hfsb_str name);
 
 /* ---- spawn.c: starts a program ---- */
+
+/* fd, or a copy at `least` or above and fd is closed; -1 with errno. */
+HFSBI_FN int hfsbi_raise(int fd, int least);
 
 /* The host's ends of the command's standard input, output and error; -1: no
    pipe. */

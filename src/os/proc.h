@@ -4,6 +4,7 @@
 
 #include "../core/base.h"
 #include "cancel.h"
+#include "confine.h"
 
 /* A command runs in a session and process group of its own, with default
    signals and no descriptors but 0, 1 and 2. The host program is not affected:
@@ -51,6 +52,9 @@ typedef struct hfsb_proc_opts {
     long long quiet_max_ms; /* ... but no longer than this (0: 2000, or
                                 quiet_ms when that is more) */
     bool      no_keeper;    /* see hfsb_proc_close() */
+    const hfsb_confine *confine;   /* what the command may touch; must exist
+                                until hfsb_proc_open() returns (NULL: what this
+                                user may do) */
     hfsb_proc_output_fn on_output; /* (NULL: the bytes are only counted) */
     void               *user;      /* of on_output */
     const hfsb_cancel  *cancel;    /* for hfsb_proc_run(): kills the command */

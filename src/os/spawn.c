@@ -4,8 +4,9 @@
    arguments, environment, the path of the program, pipes. Then it forks. The
    child has only to
 
-       move its descriptors to 0, 1 and 2, close all others
-       begin a session, reset all signals, change the directory
+       move its descriptors to 0, 1 and 2
+       begin a session, confine itself, close all other descriptors
+       reset all signals, change the directory
        execve()
 
    and it does so with system calls alone. A child that fails writes the stage
@@ -29,6 +30,7 @@
 
 typedef enum hfsbi_stage {
     HFSBI_STAGE_SETUP,
+    HFSBI_STAGE_CONFINE,
     HFSBI_STAGE_WORK_DIR,
     HFSBI_STAGE_EXEC
 } hfsbi_stage;
@@ -41,14 +43,15 @@ typedef struct hfsbi_failure {
 
 /* All that the child needs, prepared before the fork. */
 typedef struct hfsbi_child {
-    const char   *path;
-    char *const  *argv;
-    char *const  *envp;
-    const char   *work_dir;
-    int           standard[3];   /* at 3 or above, as the next two */
-    int           script;        /* a long command, becomes 3; -1: none */
-    int           report;        /* its end of the pipe */
-    volatile bool shared_memory; /* the child ran in our memory: vfork */
+    const char         *path;
+    char *const        *argv;
+    char *const        *envp;
+    const char         *work_dir;
+    const hfsb_confine *confine;     /* NULL: none */
+    int                 standard[3]; /* at 3 or above, as the next two */
+    int                 script;      /* a long command, becomes 3; -1: none */
+    int                 report;      /* its end of the pipe */
+    volatile bool       shared_memory; /* the child ran in our memory: vfork */
 } hfsbi_child;
 
 /* ---- in the child ---- */
@@ -147,9 +150,10 @@ static bool hfsbi_child_dup(int from, int to) {
     return rc >= 0;
 }
 
-/* Leaves 0, 1, 2, the script as 3, the report pipe as the next, and no other
-   descriptor. This comes first: commands that other threads run see the end of
-   their output only when this child's copies of their pipes are closed. */
+/* Sets 0, 1, 2, the script as 3, and the report pipe as the next, which is
+   the last that stays open. The others are closed soon: commands that other
+   threads run see the end of their output only when this child's copies of
+   their pipes are closed. */
 static void hfsbi_child_descriptors(hfsbi_child *child, int *report) {
     int i, last = child->script >= 0 ? 4 : 3;
     for (i = 0; i < 3; i++)
@@ -161,7 +165,6 @@ static void hfsbi_child_descriptors(hfsbi_child *child, int *report) {
         fcntl(last, F_SETFD, FD_CLOEXEC) != 0)
         hfsbi_child_fail(*report, HFSBI_STAGE_SETUP);
     *report = last;
-    hfsbi_child_close(last + 1);
 }
 
 static void hfsbi_child_main(hfsbi_child *child) {
@@ -169,6 +172,9 @@ static void hfsbi_child_main(hfsbi_child *child) {
     child->shared_memory = true;
     hfsbi_child_descriptors(child, &report);
     if (setsid() < 0) hfsbi_child_fail(report, HFSBI_STAGE_SETUP);
+    if (child->confine && !hfsbi_confine_enter(child->confine))
+        hfsbi_child_fail(report, HFSBI_STAGE_CONFINE);
+    hfsbi_child_close(report + 1);
     hfsbi_child_signals();
     if (child->work_dir && chdir(child->work_dir) != 0)
         hfsbi_child_fail(report, HFSBI_STAGE_WORK_DIR);
@@ -324,8 +330,7 @@ static hfsb_status hfsbi_check_opts(const hfsb_proc_opts *o, hfsb_err *err) {
     return hfsbi_check_env(o->env, err);
 }
 
-/* fd, or a copy at `least` or above and fd is closed; -1 with errno. */
-static int hfsbi_raise(int fd, int least) {
+HFSBI_FN int hfsbi_raise(int fd, int least) {
     int high;
     if (fd < 0 || fd >= least) return fd;
     high = fcntl(fd, F_DUPFD_CLOEXEC, least);
@@ -545,6 +550,9 @@ static hfsb_status hfsbi_launch_error(const hfsbi_launch  *l,
         return hfsbi_exec_error(l, failure->code, err);
     if (failure->stage == HFSBI_STAGE_SETUP)
         return hfsbi_fail_os(err, failure->code, "Cannot set up the process");
+    if (failure->stage == HFSBI_STAGE_CONFINE)
+        return hfsbi_fail_os(err, failure->code,
+                             "Cannot confine the command, so it was not run");
     if (failure->code == ENOENT || failure->code == ENOTDIR) {
         hfsbi_fail_name(err, HFSB_NOT_FOUND,
                         "Working directory not found: ", dir,
@@ -577,8 +585,11 @@ static hfsb_status hfsbi_launch_run(hfsbi_launch *l, pid_t *pid,
     hfsbi_fork_guard_end(&guard);
     if (*pid < 0) return hfsbi_fail_os(err, errno, "Cannot start a process");
     hfsbi_close(&l->child.report);
-    if (!hfsbi_fork_failed(&l->child, l->report, &failure))
+    if (!hfsbi_fork_failed(&l->child, l->report, &failure)) {
+        if (l->child.confine)
+            hfsbi_quota_follow(&l->child.confine->limits, (long)*pid);
         return hfsbi_ok(err);
+    }
     while (waitpid(*pid, NULL, 0) < 0 && errno == EINTR) continue;
     return hfsbi_launch_error(l, &failure, err);
 }
@@ -590,6 +601,7 @@ HFSBI_FN hfsb_status hfsbi_spawn(const hfsb_proc_opts *opts, pid_t *pid,
     l.opts = opts;
     l.job.alloc = l.path.alloc = opts->alloc;
     l.child.work_dir = opts->work_dir;
+    l.child.confine = opts->confine;
     l.child.standard[0] = l.child.standard[1] = l.child.standard[2] = -1;
     l.child.script = l.child.report = l.report = -1;
     l.ends.input = l.ends.output[0] = l.ends.output[1] = -1;

@@ -1,0 +1,576 @@
+/* confine.c - joins the mechanisms of confinement.
+
+   A confinement is prepared once:
+
+       options --> places: what may be read, written, is kept, hidden
+               --> network: on, off, loopback, ports
+                      |
+                      +--> landlock.c   a ruleset
+                      +--> seccomp.c    a filter
+                      +--> namespaces.c     namespaces
+                      +--> limits.c     limits, a cgroup
+
+   and entered by each command between its fork and its exec, in this order:
+   limits, namespaces, no new privileges, Landlock, seccomp. Each step is a
+   few system calls on what was prepared; the later ones would refuse the
+   earlier ones.
+
+   What a kernel lacks is left out and named in the text. Without Landlock
+   WRITE is refused unless `if_possible`, and STRICT always. */
+#include "os_private.h"
+
+/* ---- places ---- */
+
+/* Adds a place by its real path; false with errno when it has none. Twice the
+   same is one place; the buffer remembers when memory is out. */
+static bool hfsbi_place_add(hfsb_buf *places, char use, const char *path) {
+    char   real[PATH_MAX];
+    size_t at;
+    if (!path || *path != '/' || !realpath(path, real)) {
+        if (path && *path != '/') errno = ENOENT;
+        return false;
+    }
+    for (at = 0; at < places->len; at += strlen(places->ptr + at) + 1)
+        if (places->ptr[at] == use && strcmp(places->ptr + at + 1, real) == 0)
+            return true;
+    hfsb_buf_append_byte(places, use);
+    hfsb_buf_append(places, hfsb_str_make(real, strlen(real) + 1));
+    return true;
+}
+
+static void hfsbi_places_add(hfsb_buf *places, char use,
+                             const char *const *list) {
+    for (; *list; list++) (void)hfsbi_place_add(places, use, *list);
+}
+
+/* dir/name, when there is such a file. */
+static void hfsbi_place_add_in(hfsb_buf *places, char use, const char *dir,
+                               const char *name) {
+    char path[PATH_MAX];
+    int  len;
+    if (!dir || *dir != '/') return;
+    len = snprintf(path, sizeof path, "%s/%s", dir, name);
+    if (len > 0 && (size_t)len < sizeof path)
+        (void)hfsbi_place_add(places, use, path);
+}
+
+/* Covers a file or folder that exists. */
+static void hfsbi_place_hide(hfsb_buf *places, const char *path) {
+    struct stat st;
+    if (stat(path, &st) != 0) return;
+    (void)hfsbi_place_add(places,
+                          S_ISDIR(st.st_mode) ? HFSBI_PLACE_HIDDEN_DIR
+                                              : HFSBI_PLACE_HIDDEN_FILE,
+                          path);
+}
+
+/* Devices for every program. */
+static void hfsbi_places_devices(hfsb_buf *places) {
+    static const char *const list[] = {
+        "/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom",
+        "/dev/tty",  "/dev/ptmx", "/dev/pts",  NULL};
+    hfsbi_places_add(places, HFSBI_PLACE_DEVICE, list);
+}
+
+/* Processors for computing, which the user may use anyway. */
+static void hfsbi_places_accelerators(hfsb_buf *places) {
+    static const char *const list[] = {"/dev/dri",
+                                       "/dev/kfd",
+                                       "/dev/dxg",
+                                       "/dev/accel",
+                                       "/dev/nvidiactl",
+                                       "/dev/nvidia-uvm",
+                                       "/dev/nvidia-uvm-tools",
+                                       "/dev/nvidia-modeset",
+                                       "/dev/nvidia-caps",
+                                       NULL};
+    char                     path[32];
+    int                      i;
+    hfsbi_places_add(places, HFSBI_PLACE_DEVICE, list);
+    for (i = 0; i < 16; i++) {
+        (void)snprintf(path, sizeof path, "/dev/nvidia%d", i);
+        (void)hfsbi_place_add(places, HFSBI_PLACE_DEVICE, path);
+    }
+}
+
+/* Caches, but nothing in them that is in PATH: ~/.cargo/bin is not one. */
+static void hfsbi_places_caches(hfsb_buf *places) {
+    static const char *const names[] = {".cache",
+                                        ".npm",
+                                        ".cargo/registry",
+                                        ".cargo/git",
+                                        ".cargo/.package-cache",
+                                        ".cargo/.package-cache-mutate",
+                                        ".local/share/uv"};
+    const char              *home = getenv("HOME");
+    size_t                   i;
+    for (i = 0; i < sizeof names / sizeof *names; i++)
+        hfsbi_place_add_in(places, HFSBI_PLACE_WRITE, home, names[i]);
+    (void)hfsbi_place_add(places, HFSBI_PLACE_WRITE, getenv("XDG_CACHE_HOME"));
+    (void)hfsbi_place_add(places, HFSBI_PLACE_WRITE, getenv("HF_HOME"));
+}
+
+static void hfsbi_places_system(hfsb_buf *places) {
+    static const char *const list[] = {"/usr",    "/bin",
+                                       "/sbin",   "/lib",
+                                       "/lib32",  "/lib64",
+                                       "/libx32", "/etc",
+                                       "/opt",    "/nix",
+                                       "/gnu",    "/proc",
+                                       "/sys",    "/run/current-system",
+                                       NULL};
+    hfsbi_places_add(places, HFSBI_PLACE_READ, list);
+}
+
+/* Services that run commands for whoever may connect. */
+static void hfsbi_places_services(hfsb_buf *places) {
+    static const char *const list[] = {"/run/docker.sock",
+                                       "/run/containerd/containerd.sock",
+                                       "/run/podman/podman.sock",
+                                       "/run/crio/crio.sock",
+                                       "/run/dbus/system_bus_socket",
+                                       "/run/systemd/private",
+                                       "/run/snapd.socket",
+                                       "/run/libvirt/libvirt-sock",
+                                       "/tmp/.X11-unix/X0",
+                                       "/tmp/.X11-unix/X1"};
+    static const char *const own[][2] = {
+        {"/run/user/", "/bus"},         {"/run/user/", "/systemd"},
+        {"/run/user/", "/docker.sock"}, {"/run/user/", "/podman"},
+        {"/run/user/", "/emacs"},       {"/tmp/tmux-", "/default"}};
+    char   path[64];
+    size_t i;
+    for (i = 0; i < sizeof list / sizeof *list; i++)
+        hfsbi_place_hide(places, list[i]);
+    for (i = 0; i < sizeof own / sizeof *own; i++) {
+        (void)snprintf(path, sizeof path, "%s%lu%s", own[i][0],
+                       (unsigned long)geteuid(), own[i][1]);
+        hfsbi_place_hide(places, path);
+    }
+}
+
+HFSBI_FN bool hfsbi_place_is_inner(const hfsb_buf *places, const char *path) {
+    size_t at;
+    for (at = 0; at < places->len; at += strlen(places->ptr + at) + 1) {
+        const char *other = places->ptr + at + 1;
+        size_t      len = strlen(other);
+        if (other[-1] == HFSBI_PLACE_WRITE && len < strlen(path) &&
+            memcmp(other, path, len) == 0 && (path[len] == '/' || len == 1))
+            return true;
+    }
+    return false;
+}
+
+/* ---- secrets, for STRICT ---- */
+
+HFSBI_FN bool hfsbi_confine_is_secret(hfsb_str name) {
+    static const char *const starts[] = {
+        "AWS_",      "AZURE_", "GOOGLE_",       "GCP_",
+        "CLOUDSDK_", "ARM_",   "DIGITALOCEAN_", "KUBE"};
+    static const char *const parts[] = {"TOKEN",  "SECRET",     "PASSWORD",
+                                        "PASSWD", "CREDENTIAL", "API_KEY",
+                                        "APIKEY", "ACCESS_KEY", "PRIVATE_KEY"};
+    static const char *const wholes[] = {
+        "SSH_AUTH_SOCK",  "SSH_AGENT_PID",
+        "GPG_AGENT_INFO", "DBUS_SESSION_BUS_ADDRESS",
+        "DATABASE_URL",   "DOCKER_HOST"};
+    size_t i;
+    for (i = 0; i < sizeof starts / sizeof *starts; i++)
+        if (hfsb_str_starts(name, hfsb_cstr(starts[i]))) return true;
+    for (i = 0; i < sizeof parts / sizeof *parts; i++)
+        if (hfsb_str_find(name, hfsb_cstr(parts[i])) != HFSB_NPOS) return true;
+    for (i = 0; i < sizeof wholes / sizeof *wholes; i++)
+        if (hfsb_str_equal(name, hfsb_cstr(wholes[i]))) return true;
+    return hfsb_str_ends(name, HFSB_LIT("_KEY"));
+}
+
+/* .env, .env.local ..., but not what is meant to be read. */
+static bool hfsbi_is_env_file(const char *name) {
+    static const char *const open_ones[] = {".example", ".sample", ".template",
+                                            ".dist"};
+    hfsb_str                 rest;
+    size_t                   i;
+    if (strncmp(name, ".env", 4) != 0 || (name[4] && name[4] != '.'))
+        return false;
+    rest = hfsb_cstr(name + 4);
+    for (i = 0; i < sizeof open_ones / sizeof *open_ones; i++)
+        if (hfsb_str_ends(rest, hfsb_cstr(open_ones[i]))) return false;
+    return true;
+}
+
+/* Hides the .env files beneath dir. `left` bounds how many names are read. */
+static void hfsbi_places_env(hfsb_buf *places, const char *dir, int depth,
+                             int *left) {
+    char           path[PATH_MAX];
+    struct dirent *entry;
+    struct stat    st;
+    DIR           *list = opendir(dir);
+    if (!list) return;
+    while (*left > 0 && (entry = readdir(list)) != NULL) {
+        const char *name = entry->d_name;
+        int         len = snprintf(path, sizeof path, "%s/%s", dir, name);
+        --*left;
+        if (len <= 0 || (size_t)len >= sizeof path) continue;
+        if (hfsbi_is_env_file(name)) hfsbi_place_hide(places, path);
+        else if (depth > 0 && name[0] != '.' &&
+                 strcmp(name, "node_modules") != 0 && lstat(path, &st) == 0 &&
+                 S_ISDIR(st.st_mode))
+            hfsbi_places_env(places, path, depth - 1, left);
+    }
+    (void)closedir(list);
+}
+
+/* Keys and logins of the system, which only root can read, and of a home. */
+static void hfsbi_places_secrets(hfsb_buf *places, const hfsb_buf *bases) {
+    static const char *const list[] = {
+        "/etc/shadow",   "/etc/shadow-",     "/etc/gshadow",
+        "/etc/gshadow-", "/etc/ssl/private", "/etc/ssh",
+        "/etc/sudoers",  "/etc/kubernetes",  "/etc/rancher"};
+    static const char *const names[] = {".ssh",
+                                        ".aws",
+                                        ".azure",
+                                        ".gnupg",
+                                        ".kube",
+                                        ".netrc",
+                                        ".npmrc",
+                                        ".pypirc",
+                                        ".docker",
+                                        ".git-credentials",
+                                        ".config/gcloud",
+                                        ".config/gh",
+                                        ".cache/huggingface/token",
+                                        ".huggingface"};
+    char                     path[PATH_MAX];
+    int                      left = 5000;
+    size_t                   i, at;
+    for (i = 0; i < sizeof list / sizeof *list; i++)
+        hfsbi_place_hide(places, list[i]);
+    for (at = 0; at < bases->len; at += strlen(bases->ptr + at) + 1) {
+        for (i = 0; i < sizeof names / sizeof *names; i++) {
+            int len = snprintf(path, sizeof path, "%s/%s", bases->ptr + at,
+                               names[i]);
+            if (len > 0 && (size_t)len < sizeof path)
+                hfsbi_place_hide(places, path);
+        }
+        hfsbi_places_env(places, bases->ptr + at, 4, &left);
+    }
+}
+
+/* ---- all places ---- */
+
+/* Adds the folders that the person names, which must exist. */
+static hfsb_status hfsbi_places_named(hfsb_buf *places, char use,
+                                      const char *const *list, size_t count,
+                                      hfsb_err *err) {
+    size_t i;
+    for (i = 0; i < count; i++) {
+        char full[PATH_MAX];
+        if (realpath(list[i], full) && hfsbi_place_add(places, use, full))
+            continue;
+        hfsbi_fail(err, HFSB_NOT_FOUND, 0, "Cannot allow commands to %s ",
+                   use == HFSBI_PLACE_WRITE ? "write" : "read");
+        hfsbi_err_quote(err, hfsb_cstr(list[i]), 400);
+        hfsbi_err_add(err, ": %s", hfsbi_os_text(errno));
+        return HFSB_NOT_FOUND;
+    }
+    return HFSB_OK;
+}
+
+/* Where the guard looks: where commands work, and the home when they may
+   write it. */
+static void hfsbi_confine_bases(hfsb_confine *c) {
+    const hfsb_buf *places = &c->places;
+    const char     *home = getenv("HOME");
+    char            real[PATH_MAX];
+    struct stat     st;
+    size_t          at;
+    for (at = 0; at < places->len; at += strlen(places->ptr + at) + 1) {
+        const char *path = places->ptr + at + 1;
+        if (path[-1] == HFSBI_PLACE_WRITE && stat(path, &st) == 0 &&
+            S_ISDIR(st.st_mode))
+            hfsb_buf_append(&c->bases, hfsb_str_make(path, strlen(path) + 1));
+    }
+    if (home && *home == '/' && realpath(home, real) &&
+        hfsbi_place_is_inner(places, real))
+        hfsb_buf_append(&c->bases, hfsb_str_make(real, strlen(real) + 1));
+}
+
+/* The roots first, so that the guard looks there and not in caches. */
+static hfsb_status hfsbi_confine_places(hfsb_confine            *c,
+                                        const hfsb_confine_opts *o, bool bare,
+                                        hfsb_err *err) {
+    hfsb_buf   *places = &c->places;
+    const char *temporary = getenv("TMPDIR");
+    size_t      n;
+    hfsb_status st;
+    hfsbi_places_devices(places);
+    if (bare) return places->status;
+    st = hfsbi_places_named(places, HFSBI_PLACE_WRITE, o->dirs, o->dir_count,
+                            err);
+    if (st == HFSB_OK)
+        st = hfsbi_places_named(places, HFSBI_PLACE_WRITE, o->allow_write,
+                                o->allow_write_count, err);
+    if (st != HFSB_OK) return st;
+    hfsbi_confine_bases(c);
+    if (!hfsbi_place_add(places, HFSBI_PLACE_WRITE, temporary))
+        (void)hfsbi_place_add(places, HFSBI_PLACE_WRITE, "/tmp");
+    (void)hfsbi_place_add(places, HFSBI_PLACE_WRITE, "/dev/shm");
+    if (c->level == HFSB_CONFINE_STRICT) {
+        hfsbi_places_system(places);
+        st = hfsbi_places_named(places, HFSBI_PLACE_READ, o->allow_read,
+                                o->allow_read_count, err);
+        hfsbi_places_secrets(places, &c->bases);
+    } else {
+        hfsbi_places_caches(places);
+        hfsbi_places_accelerators(places);
+    }
+    for (n = 0; hfsbi_guard_name(n); n++) {
+        size_t at;
+        for (at = 0; at < c->bases.len; at += strlen(c->bases.ptr + at) + 1)
+            hfsbi_place_add_in(places, HFSBI_PLACE_KEPT, c->bases.ptr + at,
+                               hfsbi_guard_name(n));
+    }
+    hfsbi_places_services(places);
+    if (st == HFSB_OK && (places->status || c->bases.status))
+        st = hfsbi_fail_status(err, HFSB_NOMEM, "Confinement");
+    return st;
+}
+
+/* ---- network ---- */
+
+static hfsb_status hfsbi_reach_parse(const char        *text,
+                                     hfsb_confine_level level,
+                                     hfsbi_reach *net, hfsb_err *err) {
+    hfsb_str rest = hfsb_cstr(text), item;
+    if (!text) {
+        net->mode =
+            level == HFSB_CONFINE_STRICT ? HFSBI_REACH_OFF : HFSBI_REACH_ON;
+        return HFSB_OK;
+    }
+    if (strcmp(text, "on") == 0) return HFSB_OK;
+    net->mode = strcmp(text, "off") == 0        ? HFSBI_REACH_OFF
+                : strcmp(text, "loopback") == 0 ? HFSBI_REACH_LOOPBACK
+                                                : HFSBI_REACH_PORTS;
+    if (net->mode != HFSBI_REACH_PORTS) return HFSB_OK;
+    while (hfsbi_list_next(&rest, ',', &item)) {
+        unsigned long long port;
+        if (!item.len || hfsbi_read_decimal(item, 65535, &port) != item.len ||
+            port < 1 || net->port_count == HFSBI_REACH_PORTS_MAX)
+            break;
+        net->ports[net->port_count++] = (unsigned short)port;
+        net->datagrams = net->datagrams || port == 53;
+        item.len = 0;
+    }
+    if (net->port_count && !item.len) return HFSB_OK;
+    hfsbi_fail(err, HFSB_ARG, 0,
+               "The network must be on, off, loopback, or "
+               "up to 32 ports such as 443,80, not \"");
+    hfsbi_err_quote(err, hfsb_cstr(text), 80);
+    hfsbi_err_add(err, "\".");
+    return HFSB_ARG;
+}
+
+/* ---- open ---- */
+
+/* False with *err when the system lacks what the options need. */
+static bool hfsbi_confine_check(const hfsb_confine      *c,
+                                const hfsb_confine_opts *o, hfsb_err *err) {
+    const char *lacks = NULL, *hint = "";
+    if (c->ruleset < 0 && o->level == HFSB_CONFINE_STRICT)
+        lacks = "Commands cannot be confined strictly: this system has no "
+                "Landlock (Linux 5.13 or later)";
+    else if (c->ruleset < 0 && !o->if_possible)
+        lacks = "Commands cannot be confined: this system has no Landlock "
+                "(Linux 5.13 or later)";
+    else if (c->net.mode == HFSBI_REACH_LOOPBACK && c->spaces.net < 0)
+        lacks = "Commands cannot have a network of their own: the system "
+                "refuses namespaces";
+    else if (c->net.mode == HFSBI_REACH_PORTS &&
+             (c->abi < 4 || !c->filter.count))
+        lacks = "The network cannot be limited to ports: that needs Landlock "
+                "of Linux 6.7 or later, and seccomp";
+    else if (c->net.mode == HFSBI_REACH_OFF && !c->filter.count &&
+             c->spaces.net < 0)
+        lacks = "The network cannot be switched off: the system has neither "
+                "seccomp filters nor namespaces";
+    if (!lacks) return true;
+    if (c->ruleset < 0) hint = ". Run them in a container, or allow all";
+    (void)hfsbi_fail(err, HFSB_REFUSED, 0, "%s%s.", lacks, hint);
+    return false;
+}
+
+/* Prepares each mechanism as far as the kernel has it. */
+static bool hfsbi_confine_mechanisms(hfsb_confine            *c,
+                                     const hfsbi_confine_how *how) {
+    bool filter = hfsbi_seccomp_works();
+    bool network = c->net.mode == HFSBI_REACH_LOOPBACK ||
+                   (c->net.mode == HFSBI_REACH_OFF && !filter);
+    c->abi = how->max_abi < 0 ? 0 : hfsbi_landlock_abi();
+    if (how->max_abi > 0 && c->abi > how->max_abi) c->abi = how->max_abi;
+    if (c->abi > 0) {
+        c->ruleset =
+            hfsbi_landlock_open(c->abi, c->level, &c->places, &c->net);
+        if (c->ruleset < 0 && (errno == EMFILE || errno == ENFILE))
+            return false;
+    }
+    if (c->ruleset < 0) c->abi = 0;
+    if (filter && !hfsbi_seccomp_build(&c->filter, &c->net, c->ruleset >= 0))
+        c->filter.count = 0;
+    if (!how->bare && !how->no_spaces)
+        (void)hfsbi_namespaces_open(&c->spaces, &c->places, network);
+    return true;
+}
+
+static void hfsbi_confine_put_net(const hfsbi_reach *net, hfsb_buf *out) {
+    static const char *const names[] = {"on", "off", "loopback", "TCP port"};
+    size_t                   i;
+    hfsb_buf_printf(out, "; network %s", names[net->mode]);
+    for (i = 0; i < net->port_count; i++)
+        hfsb_buf_printf(out, "%s%u", i ? "," : " ", net->ports[i]);
+    if (net->datagrams) hfsb_buf_printf(out, " and UDP");
+}
+
+/* Writes the line of hfsb_confine_text(). */
+static void hfsbi_confine_put_text(hfsb_confine *c) {
+    hfsb_buf *out = &c->text;
+    bool      write = c->level == HFSB_CONFINE_WRITE;
+    if (c->level == HFSB_CONFINE_NONE) return;
+    hfsb_buf_printf(
+        out, "commands are confined (%s): ", write ? "write" : "strict");
+    if (c->abi) hfsb_buf_printf(out, "Landlock ABI %d", c->abi);
+    else hfsb_buf_printf(out, "no Landlock");
+    hfsb_buf_printf(out, ", %sseccomp, ", c->filter.count ? "" : "no ");
+    if (c->spaces.mounts >= 0) hfsb_buf_printf(out, "private mounts");
+    else
+        hfsb_buf_printf(out,
+                        "no private mounts (git hooks and the like are "
+                        "checked after each command; chmod is not "
+                        "confined%s)",
+                        write ? "" : "; .env files can be read");
+    if (c->limits.join >= 0) hfsb_buf_printf(out, ", cgroup");
+    hfsbi_confine_put_net(&c->net, out);
+}
+
+static hfsb_status hfsbi_confine_fill(hfsb_confine            *c,
+                                      const hfsb_confine_opts *o,
+                                      const hfsbi_confine_how *how,
+                                      hfsb_err                *err) {
+    hfsb_status st = hfsbi_quota_open(&c->limits, o);
+    if (st != HFSB_OK) return hfsbi_fail_status(err, st, "Confinement");
+    st = hfsbi_reach_parse(o->net, o->level, &c->net, err);
+    if (st != HFSB_OK) return st;
+    if (o->level == HFSB_CONFINE_NONE) {
+        if (c->net.mode == HFSBI_REACH_ON) return HFSB_OK;
+        return hfsbi_fail(err, HFSB_ARG, 0,
+                          "The network can be limited only for commands that "
+                          "are confined: level write or strict.");
+    }
+    st = hfsbi_confine_places(c, o, how->bare, err);
+    if (st != HFSB_OK) return st;
+    if (!hfsbi_confine_mechanisms(c, how))
+        return hfsbi_fail_os(err, errno, "Commands cannot be confined");
+    if (!hfsbi_confine_check(c, o, err)) return HFSB_REFUSED;
+    if (c->ruleset < 0 && c->spaces.mounts < 0 && !c->filter.count)
+        c->level = HFSB_CONFINE_NONE;
+    hfsbi_confine_put_text(c);
+    if (c->text.status == HFSB_OK) return HFSB_OK;
+    return hfsbi_fail_status(err, HFSB_NOMEM, "Confinement");
+}
+
+HFSBI_FN hfsb_status hfsbi_confine_open(const hfsb_confine_opts *opts,
+                                        const hfsbi_confine_how *how,
+                                        hfsb_confine **out, hfsb_err *err) {
+    hfsb_confine *c = (hfsb_confine *)hfsbi_array(&opts->alloc, 1, sizeof *c);
+    hfsb_status   st;
+    *out = NULL;
+    if (!c) return hfsbi_fail_status(err, HFSB_NOMEM, "Confinement");
+    memset(c, 0, sizeof *c);
+    c->alloc = c->places.alloc = c->bases.alloc = c->text.alloc = opts->alloc;
+    c->level = opts->level;
+    c->ruleset = c->limits.join = -1;
+    c->spaces.user = c->spaces.mounts = c->spaces.net = -1;
+    st = hfsbi_confine_fill(c, opts, how, err);
+    if (st != HFSB_OK) {
+        hfsb_confine_close(c);
+        return st;
+    }
+    *out = c;
+    return hfsbi_ok(err);
+}
+
+hfsb_status hfsb_confine_open(const hfsb_confine_opts *opts,
+                              hfsb_confine **out, hfsb_err *err) {
+    hfsbi_confine_how how = HFSB_INIT;
+    return hfsbi_confine_open(opts, &how, out, err);
+}
+
+void hfsb_confine_close(hfsb_confine *confine) {
+    hfsb_alloc alloc;
+    if (!confine) return;
+    alloc = confine->alloc;
+    hfsbi_close(&confine->ruleset);
+    hfsbi_namespaces_close(&confine->spaces);
+    hfsbi_quota_close(&confine->limits);
+    hfsb_buf_free(&confine->places);
+    hfsb_buf_free(&confine->bases);
+    hfsb_buf_free(&confine->text);
+    hfsbi_array_free(&alloc, confine, 1, sizeof *confine);
+}
+
+/* ---- reports ---- */
+
+hfsb_confine_level hfsb_confine_level_of(const hfsb_confine *confine) {
+    return confine ? confine->level : HFSB_CONFINE_NONE;
+}
+
+const char *hfsb_confine_text(const hfsb_confine *confine) {
+    return confine && confine->text.len ? confine->text.ptr : "";
+}
+
+bool hfsb_confine_level_find(hfsb_str name, hfsb_confine_level *out) {
+    static const char *const names[] = {"none", "write", "strict"};
+    int                      i;
+    for (i = 0; i < 3; i++)
+        if (hfsb_str_equal(name, hfsb_cstr(names[i]))) {
+            *out = (hfsb_confine_level)i;
+            return true;
+        }
+    return false;
+}
+
+HFSBI_FN void hfsbi_confine_describe(const hfsb_confine *confine,
+                                     hfsb_buf           *out) {
+    static const char *const nets[] = {"", " They have no network.",
+                                       " Their network is loopback only.",
+                                       " They can use a few TCP ports only."};
+    size_t                   at, shown = 0;
+    if (hfsb_confine_level_of(confine) == HFSB_CONFINE_NONE) return;
+    hfsb_buf_printf(out, " Commands are confined: they write only beneath");
+    for (at = 0; at < confine->places.len && shown < 4;
+         at += strlen(confine->places.ptr + at) + 1) {
+        const char *place = confine->places.ptr + at;
+        if (*place != HFSBI_PLACE_WRITE || strcmp(place + 1, "/dev/shm") == 0)
+            continue;
+        hfsb_buf_printf(out, "%s %s", shown++ ? "," : "", place + 1);
+    }
+    if (confine->level == HFSB_CONFINE_STRICT)
+        hfsb_buf_printf(out, ", read only that and system folders");
+    else hfsb_buf_printf(out, " and tool caches");
+    hfsb_buf_printf(out,
+                    ", and reach processes of earlier calls only by the "
+                    "kill tool.%s",
+                    nets[confine->net.mode]);
+}
+
+/* ---- in the child ---- */
+
+HFSBI_FN bool hfsbi_confine_enter(const hfsb_confine *confine) {
+    if (!hfsbi_quota_enter(&confine->limits)) return false;
+    if (confine->level == HFSB_CONFINE_NONE) return true;
+    if (!hfsbi_namespaces_enter(&confine->spaces)) return false;
+#ifdef HFSBI_LINUX
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1L, 0L, 0L, 0L) != 0) return false;
+#endif
+    return hfsbi_landlock_enter(confine->ruleset) &&
+           hfsbi_seccomp_enter(&confine->filter);
+}
