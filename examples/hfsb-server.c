@@ -2,7 +2,7 @@
    or this machine. `hfsb-server --help` prints its options.
 
    The parts are in hfsb-server/: options.c, secret.c (the token), init.c (as
-   process 1), signals.c, log.c, greeting.c. `make` compiles this file with all
+   process 1), confine.c, signals.c, log.c, greeting.c. `make` compiles this file with all
    of them; `make static` builds a small binary without dependencies. To serve
    from a program of your own see embed_server.c. */
 #define HFSB_IMPLEMENTATION
@@ -75,7 +75,8 @@ static hfsb_status open_journal(options *o, hfsb_journal **out,
 
 /* The same tools at both places: /api has no sessions, /mcp one per client. */
 static hfsb_status add_services(const options *o, hfsb_journal *journal,
-                                hfsb_server *server, hfsb_err *err) {
+                                hfsb_server *server, const char **confined,
+                                hfsb_err *err) {
     hfsb_server_sandbox_opts opts = HFSB_INIT;
     hfsb_mcp_opts            mcp = HFSB_INIT;
     hfsb_tools_opts          tools = HFSB_INIT;
@@ -92,6 +93,7 @@ static hfsb_status add_services(const options *o, hfsb_journal *journal,
     tools.max_running = size_of(o->max_running);
     tools.max_waiting = size_of(o->max_waiting);
     tools.journal = journal;
+    fill_confinement(o, &tools.confine);
     opts.tools = mcp.tools = &tools;
     opts.kill_on_disconnect = o->kill_on_disconnect;
     opts.beat_ms = o->beat_ms;
@@ -99,7 +101,11 @@ static hfsb_status add_services(const options *o, hfsb_journal *journal,
     if (st != HFSB_OK || o->no_mcp) return st;
     mcp.max_message = size_of(o->max_body);
     mcp.max_result = size_of(o->max_result);
-    return hfsb_server_add_mcp(server, &mcp, &made, err);
+    st = hfsb_server_add_mcp(server, &mcp, &made, err);
+    if (st == HFSB_OK)
+        *confined = hfsb_confine_text(
+            hfsb_tools_confine(hfsb_mcp_tools(made)));
+    return st;
 }
 
 /* ---- listening ---- */
@@ -144,8 +150,9 @@ static int start(const options *o, hfsb_journal *journal, hfsb_server *server,
                  const secret *token) {
     static place places[MAX_PLACES];
     size_t       count = 0;
+    const char  *confined = "";
     hfsb_err     err = HFSB_INIT;
-    hfsb_status  st = add_services(o, journal, server, &err);
+    hfsb_status  st = add_services(o, journal, server, &confined, &err);
     if (st == HFSB_OK) st = listen_tcp(o, server, places, &count, &err);
     if (st == HFSB_OK) st = listen_elsewhere(o, server, places, &count, &err);
     if (st == HFSB_REFUSED && o->no_auth && !only_loopback(o))
@@ -157,7 +164,7 @@ static int start(const options *o, hfsb_journal *journal, hfsb_server *server,
     if (st != HFSB_OK)
         return complain(FAILED, "%s",
                         err.msg[0] ? err.msg : hfsb_status_text(st));
-    if (!o->quiet) greet(o, places, count, token);
+    if (!o->quiet) greet(o, places, count, confined, token);
     if (!o->has_token && !o->no_auth)
         complain(DONE, "no token set: every endpoint except /api/health "
                        "returns 503. Set SANDBOX_API_TOKEN, or use "

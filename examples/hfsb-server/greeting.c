@@ -139,7 +139,7 @@ void describe_socket(int fd, place *out) {
 }
 
 void greet(const options *o, const place *places, size_t count,
-           const secret *token) {
+           const char *confined, const secret *token) {
     sheet  s;
     size_t i;
     s.len = 0;
@@ -149,6 +149,8 @@ void greet(const options *o, const place *places, size_t count,
         say_place(&s, &places[i]);
     }
     say_work_dir(&s, o);
+    if (*confined) say(&s, "; ");
+    say(&s, confined);
     say(&s, "\n");
     if (o->has_token || o->no_auth) say_call(&s, o, &places[0], token);
     (void)write_all(1, s.text, s.len);

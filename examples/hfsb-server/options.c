@@ -27,7 +27,7 @@ typedef struct option {
     void       *target;
 } option;
 
-/* Two literals: a compiler need not accept one of more than 4095 bytes. */
+/* Several literals: a compiler need not accept one of more than 4095 bytes. */
 static const char help_where[] =
     "hfsb-server [OPTIONS]\n"
     "Serves bash, read, write, edit and more to agents over HTTP, and to\n"
@@ -43,8 +43,7 @@ static const char help_where[] =
     "  --work-dir DIR      where commands start and relative paths begin\n"
     "                      (default: the current directory)\n"
     "  --root DIR          confines the file tools to DIR; may be repeated.\n"
-    "                      This option does not confine bash: commands can\n"
-    "                      go anywhere this user can\n"
+    "                      It does not confine bash: see --confine\n"
     "  --deny PATTERN      keeps the file tools from paths that match, as in\n"
     "                      .gitignore: .env, *.pem, secrets/; may be\n"
     "                      repeated. It does not confine bash either\n"
@@ -63,6 +62,27 @@ static const char help_where[] =
     "                      to loopback names and the bound address; may be\n"
     "                      repeated; \"*\" allows any. $SPACE_HOST is always\n"
     "                      allowed\n";
+
+static const char help_confine[] =
+    "\n"
+    "What commands may touch:\n"
+    "  --confine LEVEL     none: what this user may; write: read everything,\n"
+    "                      write only beneath the roots, the working\n"
+    "                      directory, $TMPDIR and the caches of common\n"
+    "                      tools; strict: also read only that and system\n"
+    "                      folders, without network and secrets. Default:\n"
+    "                      none in a container, else write as far as the\n"
+    "                      kernel allows. A level that is given but not\n"
+    "                      possible is an error\n"
+    "  --allow-write DIR   a folder that they may write; may be repeated\n"
+    "  --allow-read DIR    one that they may read in strict\n"
+    "  --net WHAT          on, off, loopback (a network of their own), or\n"
+    "                      TCP ports such as 443,80; with 53 also UDP\n"
+    "  --max-memory SIZE, --max-file-size SIZE, --max-cpu SECONDS\n"
+    "                      of each process of a command\n"
+    "  --max-processes N   of this user; for root only where a cgroup is\n"
+    "                      delegated\n"
+    "Confined commands cannot signal those of earlier calls; kill can.\n";
 
 static const char help_limits[] =
     "\n"
@@ -232,6 +252,14 @@ static bool take_line(char **argv, options *o, int *code) {
         {"--work-dir", OPTION_TEXT, &o->work_dir},
         {"--root", OPTION_TEXTS, &o->roots},
         {"--deny", OPTION_TEXTS, &o->deny},
+        {"--confine", OPTION_TEXT, &o->confine},
+        {"--allow-write", OPTION_TEXTS, &o->allow_write},
+        {"--allow-read", OPTION_TEXTS, &o->allow_read},
+        {"--net", OPTION_TEXT, &o->net},
+        {"--max-memory", OPTION_SIZE, &o->max_memory},
+        {"--max-processes", OPTION_COUNT, &o->max_processes},
+        {"--max-file-size", OPTION_SIZE, &o->max_file_size},
+        {"--max-cpu", OPTION_COUNT, &o->max_cpu},
         {"--token-file", OPTION_TEXT, &o->token_file},
         {"--token-fd", OPTION_NUMBER, &o->token_fd},
         {"--no-auth", OPTION_FLAG, &o->no_auth},
@@ -268,7 +296,7 @@ static bool take_line(char **argv, options *o, int *code) {
     for (at = 1; argv[at] && !help && !version; at++)
         if (!take_option(list, argv, &at, code)) return false;
     if (!help && !version) return true;
-    if (help) printf("%s%s", help_where, help_limits);
+    if (help) printf("%s%s%s", help_where, help_confine, help_limits);
     else printf("hfsb-server %s\n", HFSB_VERSION);
     *code = fflush(stdout) == 0 ? DONE : FAILED;
     return false;
@@ -302,7 +330,8 @@ static bool check_descriptors(const options *o, int *code) {
 
 /* Options that contradict each other. */
 static bool check_options(const options *o, int *code) {
-    const char *what = NULL;
+    const char        *what = NULL;
+    hfsb_confine_level level;
     if (o->is_public && !o->no_auth)
         what = "--public needs --no-auth: it allows any address without a "
                "token. With a token, --host alone is enough.";
@@ -314,6 +343,16 @@ static bool check_options(const options *o, int *code) {
         what = "--journal-size and --journal-sync need --journal FILE.";
     else if (o->token_fd > 1000000)
         what = "--token-fd needs the number of an open descriptor.";
+    else if (o->confine &&
+             !hfsb_confine_level_find(hfsb_cstr(o->confine), &level))
+        what = "--confine needs none, write or strict.";
+    else if (o->allow_read.count &&
+             (!o->confine || strcmp(o->confine, "strict") != 0))
+        what = "--allow-read is for --confine strict; otherwise commands "
+               "read everything.";
+    else if ((o->allow_write.count || o->net) &&
+             (!o->confine || strcmp(o->confine, "none") == 0))
+        what = "--allow-write and --net need --confine write or strict.";
     if (!what) return check_descriptors(o, code);
     *code = complain(USAGE, "%s", what);
     return false;

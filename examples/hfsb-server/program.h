@@ -39,6 +39,9 @@ typedef struct options {
     long long   timeout_ms, max_timeout_ms;
     long long   head_ms, body_ms, idle_ms, beat_ms;
     bool        has_token; /* found by secret.c */
+    const char *confine, *net; /* NULL: not given */
+    texts       allow_write, allow_read;
+    long long   max_memory, max_processes, max_file_size, max_cpu;
 } options;
 
 /* Fills *o. False if the program is to exit with *code: help or the version
@@ -93,6 +96,12 @@ int find_token(options *o, secret *out);
    orphans and exits with the child. Otherwise does nothing. */
 void become_init(void);
 
+/* ---- confine.c: what commands may touch ---- */
+
+/* Fills *out from the options. Without --confine: none in a container, which
+   confines them, else as much of write as there is. */
+void fill_confinement(const options *o, hfsb_confine_opts *out);
+
 /* ---- signals.c ---- */
 
 /* Resets SIGCHLD, which the parent may have ignored: then the kernel would not
@@ -135,8 +144,8 @@ typedef struct place {
 void describe_socket(int fd, place *out);
 
 /* Prints on stdout, in one write, where the server listens and how to call it.
-   A generated token (may be NULL) is shown. */
+   confined: hfsb_confine_text(). A generated token (may be NULL) is shown. */
 void greet(const options *o, const place *places, size_t count,
-           const secret *token);
+           const char *confined, const secret *token);
 
 #endif

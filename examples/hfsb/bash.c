@@ -19,12 +19,14 @@ enum { TIMED_OUT = 124, NOT_RUN = 125 }; /* as in timeout(1) */
 enum { LOCAL_TIMEOUT = 1000000000, REMOTE_TIMEOUT = 1200 };
 
 typedef struct bash_call {
-    const char *work_dir, *on;
-    double      timeout;
-    bool        json, has_input;
-    hfsb_buf    command, input;
-    bool        broken; /* writing to stdout or stderr failed ... */
-    int         why;    /* ... with this errno */
+    const char     *work_dir, *on;
+    confinement     confine;
+    hfsb_tools_opts where; /* made of it */
+    double          timeout;
+    bool            json, has_input;
+    hfsb_buf        command, input;
+    bool            broken; /* writing to stdout or stderr failed ... */
+    int             why;    /* ... with this errno */
 } bash_call;
 
 static void print_text(void *user, hfsb_proc_stream stream, hfsb_str text) {
@@ -105,7 +107,7 @@ static int exit_code_broken(const bash_call *c) {
 }
 
 static int run_command(bash_call *c, const hfsb_json_value *arguments) {
-    hfsb_tools_opts  where = HFSB_INIT;
+    hfsb_tools_opts  where = c->where;
     hfsb_call_opts   opts = HFSB_INIT;
     hfsb_tool_result result = HFSB_INIT;
     int              code, interrupted;
@@ -148,11 +150,16 @@ int run_bash(args *a) {
          "pass standard input on; it is read to its end first and must be "
          "UTF-8"},
         OPTION_ON(&c.on),
+        OPTIONS_CONFINE(&c.confine),
         {"--json", OPTION_FLAG, &c.json,
          "print the result of the tool as one line of JSON"},
         OPTIONS_END};
     if (!take_options(a, options)) return a->status;
     c.on = named_sandbox(c.on);
+    if (!set_confinement(a, &c.confine, HFSB_CONFINE_NONE, &c.where))
+        return a->status;
+    if (c.on && c.confine.level)
+        return usage(a, "--confine is for commands of this machine");
     if (a->next == a->count) return usage(a, "COMMAND is missing");
     for (; a->next < a->count; a->next++)
         must(hfsb_buf_printf(&c.command, "%s%s", c.command.len ? " " : "",

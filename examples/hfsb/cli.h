@@ -60,6 +60,7 @@ typedef enum option_kind {
     OPTION_PAIRS,   /* NAME=VALUE, may be repeated; only of a tool */
     OPTION_SECONDS, /* double, above 0 */
     OPTION_DAYS,    /* double, above 0 */
+    OPTION_SIZE,    /* unsigned long long: bytes, or 64K, 16M, 1G; from 1 on */
     OPTION_PARAM,   /* an option of the tool; in a command's own list (NULL)
                        words for one that the tool does not describe */
     OPTION_ALIAS    /* another name for the option that `words` names */
@@ -89,10 +90,39 @@ typedef struct option {
 #define OPTION_ROOT(target) \
     {"--root DIR", OPTION_TEXTS, target, \
      "refuse paths outside DIR; relative paths begin there; may be repeated"}
+/* What commands on this machine may touch; `c` is a confinement. */
+#define OPTIONS_CONFINE(c) \
+    {"--confine LEVEL", OPTION_TEXT, &(c)->level, \
+     "none; write: commands may write only beneath the roots, the working " \
+     "directory, $TMPDIR and the caches of common tools; strict: they also " \
+     "read only that and system folders, without network"}, \
+    {"--allow-write DIR", OPTION_TEXTS, &(c)->write, \
+     "commands may write there as well; may be repeated"}, \
+    {"--allow-read DIR", OPTION_TEXTS, &(c)->read, \
+     "commands may read there, with --confine strict; may be repeated"}, \
+    {"--net WHAT", OPTION_TEXT, &(c)->net, \
+     "network of confined commands: on, off, loopback, or TCP ports such as " \
+     "443,80 (with 53 also UDP)"}, \
+    {"--max-memory SIZE", OPTION_SIZE, &(c)->max_memory, \
+     "memory of each process of a command: 2G"}, \
+    {"--max-processes N", OPTION_COUNT, &(c)->max_processes, \
+     "processes of this user while a command runs (not for root)"}, \
+    {"--max-file-size SIZE", OPTION_SIZE, &(c)->max_file_size, \
+     "size of a file that a command writes"}, \
+    {"--max-cpu SECONDS", OPTION_COUNT, &(c)->max_cpu, \
+     "CPU time of each process of a command"}
 #define OPTION_JSON(target, more) \
     {"--json", OPTION_FLAG, target, \
      "print one line of JSON: success, output, error" more}
 /* clang-format on */
+
+/* The options of OPTIONS_CONFINE. */
+typedef struct confinement {
+    const char        *level, *net;
+    texts              write, read;
+    unsigned long long max_memory, max_file_size;
+    size_t             max_processes, max_cpu;
+} confinement;
 
 /* A parameter of a tool, read from its JSON Schema. */
 typedef struct param {
@@ -123,6 +153,11 @@ struct args {
 
 /* Sets the roots of *where. False, after an error, when one is empty. */
 bool set_roots(args *a, const texts *roots, hfsb_tools_opts *where);
+
+/* Sets the confinement of *where, at the level `by_default` when no option
+   says one; then it is as much as the system can. False after an error. */
+bool set_confinement(args *a, const confinement *c,
+                     hfsb_confine_level by_default, hfsb_tools_opts *where);
 
 /* Takes the options before the first word: `hfsb bash ls -l` has none. False
    when the command is over, since --help was given or an option is wrong;

@@ -23,6 +23,7 @@ enum {
 
 typedef struct mcp_options {
     texts           roots, deny;
+    confinement     confine;
     hfsb_tools_opts where; /* made of these and work_dir */
     const char     *work_dir, *tools, *journal;
     size_t          journal_size;
@@ -51,6 +52,14 @@ static hfsb_status open_journal(const mcp_options *o, hfsb_journal **out,
     return hfsb_journal_open(&opts, out, err);
 }
 
+/* The line about confinement: also without a terminal, a person should find
+   it. */
+static const char *confined(const hfsb_mcp *mcp) {
+    const hfsb_confine *confine = hfsb_tools_confine(hfsb_mcp_tools(mcp));
+    const char         *text = hfsb_confine_text(confine);
+    return *text ? text : "commands are not confined";
+}
+
 static hfsb_status start(const mcp_options *o, hfsb_session *session,
                          hfsb_journal *journal, const stdio_pair *io,
                          hfsb_server *server, hfsb_err *err) {
@@ -58,6 +67,7 @@ static hfsb_status start(const mcp_options *o, hfsb_session *session,
     hfsb_tools_opts tools = o->where;
     hfsb_mcp       *mcp = NULL;
     hfsb_status     st;
+    if (session) memset(&tools.confine, 0, sizeof tools.confine);
     tools.no_keeper = true; /* no command outlives this process */
     tools.journal = journal;
     opts.tools = &tools;
@@ -68,6 +78,8 @@ static hfsb_status start(const mcp_options *o, hfsb_session *session,
     opts.answer_ms = (long long)(o->patience * 1000);
     opts.max_result = o->max_result;
     st = hfsb_server_add_mcp(server, &opts, &mcp, err);
+    if (st == HFSB_OK && !session)
+        fprintf(stderr, "hfsb: %s\n", confined(mcp));
     if (st == HFSB_OK && session) st = hfsb_mcp_use_session(mcp, session, err);
     if (st == HFSB_OK) st = hfsb_mcp_stdio(mcp, io->in, io->out, err);
     return st;
@@ -168,8 +180,8 @@ static int serve_sandbox(const mcp_options *o) {
 static bool take_mcp(args *a, mcp_options *o) {
     const option options[] = {
         {"--root DIR", OPTION_TEXTS, &o->roots,
-         "confine the file tools to DIR, where relative paths begin; "
-         "commands are not confined. May be repeated: the first is where "
+         "confine the file tools to DIR, where relative paths begin; for "
+         "commands see --confine. May be repeated: the first is where "
          "relative paths begin"},
         {"--deny PATTERN", OPTION_TEXTS, &o->deny,
          "keep the file tools from paths that match, as in .gitignore: "
@@ -177,6 +189,7 @@ static bool take_mcp(args *a, mcp_options *o) {
          "repeated"},
         {"--work-dir DIR", OPTION_TEXT, &o->work_dir,
          "where relative paths and commands begin"},
+        OPTIONS_CONFINE(&o->confine),
         {"--read-only", OPTION_FLAG, &o->read_only,
          "only the tools that change nothing"},
         {"--tools TOOLS", OPTION_TEXT, &o->tools,
@@ -211,6 +224,8 @@ static bool take_mcp(args *a, mcp_options *o) {
     if (!o->journal && (o->journal_size || o->journal_sync))
         return usage(a, "--journal-size and --journal-sync need --journal") ==
                DONE;
+    if (!set_confinement(a, &o->confine, HFSB_CONFINE_WRITE, &o->where))
+        return false;
     if (!o->tools || o->tools[strspn(o->tools, ", \t")]) return true;
     return usage(a, "--tools names no tool") == DONE; /* it is not "all" */
 }

@@ -191,6 +191,21 @@ static bool read_above_0(const char *text, double *out) {
     return read_number(text, out) && *out > 0 && *out <= 1e9;
 }
 
+/* "65536", "64K", "16M", "1G". */
+static bool read_size(const char *text, unsigned long long *out) {
+    static const char units[] = "KMG";
+    char             *end;
+    const char       *unit;
+    errno = 0;
+    *out = strtoull(text, &end, 10);
+    if (*text < '1' || *text > '9' || errno != 0) return false;
+    if (!*end) return true;
+    unit = strchr(units, *end >= 'a' ? *end - 'a' + 'A' : *end);
+    if (!unit || end[1] || *out > 1ull << 20) return false;
+    *out <<= 10 * (unit - units + 1);
+    return true;
+}
+
 static bool add_text(texts *list, const char *value) {
     if (list->count == MAX_TEXTS) return false;
     list->list[list->count++] = value;
@@ -226,6 +241,7 @@ static bool set_value(const option *o, const char *value) {
     case OPTION_NUMBER: return read_number(value, (double *)o->target);
     case OPTION_SECONDS:
     case OPTION_DAYS: return read_above_0(value, (double *)o->target);
+    case OPTION_SIZE: return read_size(value, (unsigned long long *)o->target);
     case OPTION_PARAM: return set_param((param *)o->target, value);
     case OPTION_PAIRS:
     case OPTION_ALIAS: break;
@@ -244,7 +260,8 @@ static const char *kind_name(option_kind kind) {
         "a number",
         "NAME=VALUE",
         "a number of seconds above 0",
-        "a number of days above 0, such as 0.5"};
+        "a number of days above 0, such as 0.5",
+        "a number of bytes such as 65536 or 64K, 16M, 1G"};
     return names[kind];
 }
 
@@ -291,6 +308,32 @@ bool set_roots(args *a, const texts *roots, hfsb_tools_opts *where) {
     where->root = hfsb_cstr(roots->list[0]);
     where->more_roots = roots->list + 1;
     where->more_root_count = roots->count - 1;
+    return true;
+}
+
+bool set_confinement(args *a, const confinement *c,
+                     hfsb_confine_level by_default, hfsb_tools_opts *where) {
+    hfsb_confine_opts *to = &where->confine;
+    to->level = by_default;
+    to->if_possible = !c->level;
+    if (c->level && !hfsb_confine_level_find(hfsb_cstr(c->level), &to->level))
+        return usage(a, "--confine needs none, write or strict, not %s",
+                     c->level) == DONE;
+    if (to->level != HFSB_CONFINE_STRICT && c->read.count)
+        return usage(a, "--allow-read is for --confine strict; otherwise "
+                        "commands read everything") == DONE;
+    if (to->level == HFSB_CONFINE_NONE && (c->write.count || c->net))
+        return usage(a, "%s needs --confine write or strict",
+                     c->net ? "--net" : "--allow-write") == DONE;
+    to->allow_write = c->write.list;
+    to->allow_write_count = c->write.count;
+    to->allow_read = c->read.list;
+    to->allow_read_count = c->read.count;
+    to->net = c->net;
+    to->max_memory = c->max_memory;
+    to->max_file_size = c->max_file_size;
+    to->max_processes = c->max_processes;
+    to->max_cpu = c->max_cpu;
     return true;
 }
 

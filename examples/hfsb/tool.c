@@ -88,7 +88,8 @@ int run_tool_command(args *a) {
 
 typedef struct tool_call {
     const char     *name, *on;
-    hfsb_tools_opts where; /* work_dir and root */
+    hfsb_tools_opts where; /* work_dir, root, confinement */
+    confinement     confine;
     bool            sandbox;
     hfsb_call_opts  opts;
 } tool_call;
@@ -190,8 +191,8 @@ int run_tool(args *a) {
         {"--work-dir DIR", OPTION_TEXT, &work_dir,
          "where relative paths and commands begin"},
         {"--root DIR", OPTION_TEXTS, &roots,
-         "confine the file tools to DIR; commands are not confined; may be "
-         "repeated"},
+         "confine the file tools to DIR; may be repeated"},
+        OPTIONS_CONFINE(&t.confine),
         {"--strict", OPTION_FLAG, &t.opts.strict,
          "an unknown key is an error, not a note"},
         OPTION_ON(&t.on),
@@ -212,6 +213,10 @@ int run_tool(args *a) {
     if (!t.sandbox) t.on = named_sandbox(t.on);
     if (!set_roots(a, &roots, &t.where)) return a->status;
     t.where.work_dir = hfsb_cstr(work_dir);
+    if (!set_confinement(a, &t.confine, HFSB_CONFINE_NONE, &t.where))
+        return a->status;
+    if (t.confine.level && (t.on || t.sandbox))
+        return usage(a, "--confine is for commands of this machine");
     if (roots.count && (t.on || t.sandbox))
         return usage(a, "--root is for files of this machine");
     return call_and_show(a, &t, given);

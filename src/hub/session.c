@@ -534,9 +534,11 @@ hfsb_status hfsb_session_define(const hfsb_session *session,
     const hfsbi_tool *rows[HFSBI_OWN_TOOLS];
     size_t            i, n = hfsbi_own_tool_count(session);
     for (i = 0; i < n; i++) rows[i] = hfsbi_own_tools[i].row();
-    return hfsbi_tools_define(session->tools ? session->tools->shell.ptr
-                                             : NULL,
-                              rows, n, format, out, err);
+    return hfsbi_tools_define(
+        session->tools ? session->tools->shell.ptr : NULL,
+        session->tools ? hfsb_confine_level_of(session->tools->confine)
+                       : HFSB_CONFINE_NONE,
+        rows, n, format, out, err);
 }
 
 /* ---- scripts for jobs ---- */

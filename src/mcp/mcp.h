@@ -54,6 +54,9 @@ HFSB_API hfsb_status hfsb_server_add_mcp(hfsb_server         *server,
                                          const hfsb_mcp_opts *opts,
                                          hfsb_mcp **out, hfsb_err *err);
 
+/* The local tools that sessions have theirs like; NULL with no_tools. */
+HFSB_API const hfsb_tools *hfsb_mcp_tools(const hfsb_mcp *mcp);
+
 #ifdef HFSB_HUB
 /* Offers the tools of a session instead of the local ones, before the server
    serves. The session must use the sandbox runtime, else HFSB_ARG, and must

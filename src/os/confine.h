@@ -30,9 +30,9 @@ typedef enum hfsb_confine_level {
 } hfsb_confine_level;
 
 typedef struct hfsb_confine_opts {
-    hfsb_confine_level level;
     bool if_possible; /* WRITE without Landlock is as much as there is, not a
                          failure; hfsb_confine_text() says so */
+    hfsb_confine_level level;
     const char *const *dirs; /* where commands work: the roots and the working
                                 directory. hfsb_tools_open() sets them */
     size_t             dir_count;

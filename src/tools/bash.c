@@ -269,8 +269,54 @@ static hfsb_status hfsbi_bash_error(hfsbi_job *job, const hfsb_err *err) {
                                 "SIGCHLD or waits for every child)");
 }
 
+/* What programs print when the kernel refuses something. */
+typedef struct hfsbi_refusal {
+    const char *words;
+    bool        of_net; /* only where the network is confined */
+    const char *hint;
+} hfsbi_refusal;
+
+#define HFSBI_REFUSAL_FILES                                                   \
+    "files can be changed only where commands may write. A person can allow " \
+    "more: --allow-write DIR"
+#define HFSBI_REFUSAL_NET \
+    "the network is limited. A person can allow it: --net on"
+
+static const hfsbi_refusal hfsbi_refusals[] = {
+    {"Network is unreachable", true, HFSBI_REFUSAL_NET},
+    {"Could not resolve host", true, HFSBI_REFUSAL_NET},
+    {"name resolution", true, HFSBI_REFUSAL_NET},
+    {"Name or service not known", true, HFSBI_REFUSAL_NET},
+    {"Read-only file system", false, HFSBI_REFUSAL_FILES},
+    {"Permission denied", false, HFSBI_REFUSAL_FILES ", --allow-read DIR"},
+    {"Operation not permitted", false,
+     "commands get no new privileges, and end processes of earlier calls only "
+     "by the kill tool. A person can allow all: --confine none"}};
+
+/* Says that the command is confined when it failed as if by that. */
+static void hfsbi_bash_put_refusal(const hfsbi_job *job, hfsb_buf *out) {
+    const hfsb_confine *confine = job->tools->confine;
+    const size_t        n = sizeof hfsbi_refusals / sizeof *hfsbi_refusals;
+    size_t              i = 0;
+    if (hfsb_confine_level_of(confine) == HFSB_CONFINE_NONE ||
+        job->end.end != HFSB_PROC_EXITED || job->end.exit_code == 0)
+        return;
+    while (
+        i < n &&
+        ((hfsbi_refusals[i].of_net && confine->net.mode == HFSBI_REACH_ON) ||
+         hfsb_str_find(hfsb_buf_str(out),
+                       hfsb_cstr(hfsbi_refusals[i].words)) == HFSB_NPOS))
+        i++;
+    if (i < n)
+        hfsb_buf_printf(out, "\n(commands are confined: %s)",
+                        hfsbi_refusals[i].hint);
+}
+
 HFSBI_FN hfsb_status hfsbi_bash_result(hfsbi_job *job, const hfsb_err *err) {
     hfsb_status st = hfsbi_record_show(&job->record, &job->result.output);
+    if (st == HFSB_OK) hfsbi_bash_put_refusal(job, &job->result.output);
+    if (st == HFSB_OK)
+        st = hfsb_buf_append(&job->result.output, hfsb_buf_str(&job->notes));
     if (st == HFSB_OK && job->record.lost)
         st = hfsb_buf_printf(&job->result.output,
                              "\n(some of the output was lost: out of memory)");
@@ -406,7 +452,7 @@ HFSBI_FN const hfsbi_tool *hfsbi_tool_bash(void) {
     static const hfsbi_tool row = {
         "bash",
         "Run a command",
-        "Run a command with {shell}, which no root confines" HFSBI_BASH_WORDS,
+        "Run a command with {shell}, {confined}" HFSBI_BASH_WORDS,
         "Run a command with bash or sh in the sandbox, a machine of its "
         "own" HFSBI_BASH_WORDS,
         HFSBI_TOOL_RUNS,

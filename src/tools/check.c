@@ -201,6 +201,21 @@ HFSBI_FN bool hfsbi_outer_find(const hfsbi_checker *checker, const char *name,
     return false;
 }
 
+HFSBI_FN const hfsb_confine *hfsbi_checker_confine(hfsbi_checker *checker) {
+    hfsb_confine_opts opts = HFSB_INIT;
+    hfsbi_confine_how how = HFSB_INIT;
+    opts.level = HFSB_CONFINE_WRITE;
+    opts.if_possible = true;
+    opts.net = "off";
+    opts.alloc = checker->alloc;
+    how.bare = true;
+    (void)pthread_mutex_lock(&checker->lock);
+    if (!checker->confine)
+        (void)hfsbi_confine_open(&opts, &how, &checker->confine, NULL);
+    (void)pthread_mutex_unlock(&checker->lock);
+    return checker->confine;
+}
+
 HFSBI_FN void hfsbi_outer_free(hfsbi_outer_program *program) {
     hfsbi_array_free(&program->alloc, (void *)program->env, program->count,
                      sizeof *program->env);
@@ -296,9 +311,9 @@ static bool hfsbi_shell_warn(hfsb_str number, hfsb_str message,
 /* Runs the shell `name` with -n on content, and appends what it prints to
    *out. True if it exited by itself and *out is complete; otherwise *out
    contains the start. */
-static bool hfsbi_shell_run(const hfsbi_checker *checker,
-                            const hfsb_cancel *cancel, const char *name,
-                            hfsb_str content, hfsb_buf *out) {
+static bool hfsbi_shell_run(hfsbi_checker *checker, const hfsb_cancel *cancel,
+                            const char *name, hfsb_str content,
+                            hfsb_buf *out) {
     hfsbi_outer_program shell;
     hfsb_proc_opts      opts = HFSB_INIT;
     hfsb_proc_result    result;
@@ -317,6 +332,7 @@ static bool hfsbi_shell_run(const hfsbi_checker *checker,
     opts.argv = argv;
     opts.work_dir = "/"; /* not inside the fence */
     opts.env = shell.env;
+    opts.confine = hfsbi_checker_confine(checker);
     opts.input = content;
     opts.timeout_ms = checker->timeout_ms;
     opts.grace_ms = -1;
@@ -332,7 +348,7 @@ static bool hfsbi_shell_run(const hfsbi_checker *checker,
 
 /* Appends the first syntax error that the shell `name` reports for content.
    True if the answer is complete and can be remembered. */
-static bool hfsbi_check_shell(const hfsbi_checker *checker,
+static bool hfsbi_check_shell(hfsbi_checker     *checker,
                               const hfsb_cancel *cancel, const char *name,
                               hfsb_str content, hfsb_buf *lines) {
     hfsb_buf out = HFSB_INIT;
@@ -559,6 +575,7 @@ HFSBI_FN void hfsbi_checker_close(hfsbi_checker *checker) {
     hfsbi_array_free(&alloc, checker->checks, checker->count,
                      sizeof *checker->checks);
     hfsb_buf_free(&checker->suffixes);
+    hfsb_confine_close(checker->confine);
     (void)pthread_mutex_destroy(&checker->lock);
     hfsbi_array_free(&alloc, checker, 1, sizeof *checker);
 }

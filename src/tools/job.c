@@ -256,6 +256,8 @@ static void hfsbi_job_free(hfsb_tools *tools, hfsbi_job *job) {
     hfsbi_record_free(&job->record);
     hfsbi_job_spec_free(&job->spec);
     hfsb_buf_free(&job->brief.text);
+    hfsbi_guard_close(job->guard);
+    hfsb_buf_free(&job->notes);
     hfsb_tool_result_free(&job->result);
     hfsbi_array_free(&tools->alloc, job, 1, sizeof *job);
 }
@@ -287,6 +289,25 @@ static void hfsbi_job_finish(hfsbi_job *job, const hfsb_err *err) {
     hfsbi_job_stir(job);
 }
 
+/* True when a file tool of the session wrote the file as it is now. */
+static bool hfsbi_job_wrote(void *user, const char *path) {
+    hfsb_tools   *tools = (hfsb_tools *)user;
+    hfsb_buf      key = HFSB_INIT, content = HFSB_INIT;
+    hfsbi_version now, known;
+    bool          same;
+    key.alloc = content.alloc = tools->alloc;
+    same =
+        hfsb_file_key(tools->place, hfsb_cstr(path), &key, NULL) == HFSB_OK &&
+        hfsbi_seen_wrote(&tools->seen, hfsb_buf_str(&key), &known) &&
+        hfsb_file_read(tools->place, hfsb_cstr(path), 1024 * 1024, &content,
+                       NULL, NULL) == HFSB_OK;
+    hfsbi_version_of(hfsb_buf_str(&content), &now);
+    same = same && strcmp(now.hex, known.hex) == 0;
+    hfsb_buf_free(&key);
+    hfsb_buf_free(&content);
+    return same;
+}
+
 /* The command has ended. */
 static void hfsbi_job_end(hfsbi_job *job) {
     hfsb_tools *tools = job->tools;
@@ -300,6 +321,9 @@ static void hfsbi_job_end(hfsbi_job *job) {
     while (n > 0) hfsbi_drain_add(tools, fds[--n]);
     hfsb_proc_close(job->proc);
     job->proc = NULL;
+    hfsbi_guard_check(job->guard, hfsbi_job_wrote, tools, &job->notes);
+    hfsbi_guard_close(job->guard);
+    job->guard = NULL;
     hfsbi_job_finish(job, NULL);
 }
 
@@ -338,6 +362,7 @@ static hfsb_status hfsbi_job_spawn(hfsb_tools *tools, hfsbi_job *job,
     o.merge_stderr = spec->merge_stderr;
     o.grace_ms = tools->limits.grace_ms;
     o.no_keeper = tools->no_keeper;
+    o.confine = tools->confine;
     o.on_output = hfsbi_job_output;
     o.user = &job->record;
     o.alloc = tools->alloc;
@@ -354,6 +379,8 @@ static void hfsbi_job_start(hfsb_tools *tools, hfsbi_job *job) {
     size_t       size = 0;
     hfsb_err     err = HFSB_INIT;
     hfsb_status  st;
+    job->notes.alloc = tools->alloc;
+    job->guard = hfsbi_guard_open(tools->confine);
     if (job->spec.env.len) own = hfsbi_env_merge(tools, &job->spec, &size);
     if (job->spec.env.len && !own)
         st = hfsbi_fail_status(&err, HFSB_NOMEM, "Starting the command");

@@ -414,6 +414,7 @@ static bool hfsbi_py_start(hfsbi_checker *checker) {
     opts.argv = argv;
     opts.work_dir = "/"; /* not inside the fence */
     opts.env = python.env;
+    opts.confine = hfsbi_checker_confine(checker);
     opts.keep_input = true;
     opts.grace_ms = -1;
     opts.no_keeper = true;

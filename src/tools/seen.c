@@ -212,6 +212,19 @@ HFSBI_FN bool hfsbi_seen_has(hfsbi_seen *seen, hfsb_str key,
     return has;
 }
 
+HFSBI_FN bool hfsbi_seen_wrote(hfsbi_seen *seen, hfsb_str key,
+                               hfsbi_version *version) {
+    hfsbi_digest     d = hfsbi_seen_digest(key);
+    hfsbi_seen_file *f;
+    bool             wrote;
+    pthread_mutex_lock(&seen->lock);
+    f = hfsbi_seen_find(seen, &d);
+    wrote = f && f->written;
+    if (wrote) *version = f->version;
+    pthread_mutex_unlock(&seen->lock);
+    return wrote;
+}
+
 HFSBI_FN void hfsbi_seen_lose(hfsbi_seen *seen, hfsb_str key) {
     hfsbi_digest     d = hfsbi_seen_digest(key);
     hfsbi_seen_file *f;

@@ -76,16 +76,30 @@ static hfsbi_schema hfsbi_schema_of(hfsb_tools_format format) {
     return format == HFSB_TOOLS_MCP ? HFSBI_SCHEMA_PLAIN : HFSBI_SCHEMA_FULL;
 }
 
-/* The description with its "{shell}" replaced. */
+/* What commands of a level may touch, in a few words. */
+static const char *const hfsbi_level_words[] = {
+    "which no root confines",
+    "confined: it writes only beneath the root, the working directory and "
+    "the temporary directory",
+    "confined: it reads and writes only beneath the root, the working "
+    "directory and the temporary directory, and reads system folders; by "
+    "default without network"};
+
+/* The description with "{shell}" and "{confined}" replaced. */
 static void hfsbi_put_description(const char *text, const char *shell,
-                                  hfsb_buf *out) {
-    const char *at = strstr(text, "{shell}");
+                                  hfsb_confine_level level, hfsb_buf *out) {
+    const char *names[2] = {"{shell}", "{confined}"}, *values[2];
     hfsb_buf    words = HFSB_INIT;
+    size_t      i;
     words.alloc = out->alloc;
-    if (at && shell) {
+    values[0] = shell;
+    values[1] = hfsbi_level_words[level];
+    for (i = 0; shell && i < 2; i++) {
+        const char *at = strstr(text, names[i]);
+        if (!at) continue;
         hfsb_buf_append(&words, hfsb_str_make(text, (size_t)(at - text)));
-        hfsb_buf_append(&words, hfsb_cstr(shell));
-        text = at + strlen("{shell}");
+        hfsb_buf_append(&words, hfsb_cstr(values[i]));
+        text = at + strlen(names[i]);
     }
     hfsb_buf_append(&words, hfsb_cstr(text));
     hfsbi_json_put_quoted(out, hfsb_buf_str(&words));
@@ -94,7 +108,8 @@ static void hfsbi_put_description(const char *text, const char *shell,
 }
 
 static void hfsbi_put_tool(const hfsbi_tool *t, const char *shell,
-                           hfsb_tools_format format, hfsb_buf *out) {
+                           hfsb_confine_level level, hfsb_tools_format format,
+                           hfsb_buf *out) {
     bool strict = format == HFSB_TOOLS_OPENAI_STRICT;
     bool wrapped = format == HFSB_TOOLS_OPENAI || strict;
     bool mcp = format == HFSB_TOOLS_MCP;
@@ -103,7 +118,7 @@ static void hfsbi_put_tool(const hfsbi_tool *t, const char *shell,
     if (mcp) hfsb_buf_printf(out, ",\"title\":\"%s\"", t->title);
     hfsb_buf_printf(out, ",\"description\":");
     hfsbi_put_description(!shell && t->remote ? t->remote : t->description,
-                          shell, out);
+                          shell, level, out);
     hfsb_buf_printf(out, ",\"%s\":", hfsbi_formats[format].schema_key);
     hfsbi_params_schema(t->params, hfsbi_schema_of(format), out);
     if (strict) hfsb_buf_printf(out, ",\"strict\":true");
@@ -115,6 +130,7 @@ static void hfsbi_put_tool(const hfsbi_tool *t, const char *shell,
 }
 
 HFSBI_FN hfsb_status hfsbi_tools_define(const char              *shell,
+                                        hfsb_confine_level       level,
                                         const hfsbi_tool *const *more,
                                         size_t count, hfsb_tools_format format,
                                         hfsb_buf *out, hfsb_err *err) {
@@ -126,7 +142,7 @@ HFSBI_FN hfsb_status hfsbi_tools_define(const char              *shell,
             i < HFSBI_TOOLS ? hfsbi_tool_rows[i]() : more[i - HFSBI_TOOLS];
         if (i < HFSBI_TOOLS && (t->flags & HFSBI_TOOL_ON_REQUEST)) continue;
         if (i) hfsb_buf_append_byte(out, ',');
-        hfsbi_put_tool(t, shell, format, out);
+        hfsbi_put_tool(t, shell, level, format, out);
     }
     hfsb_buf_append_byte(out, ']');
     st = hfsb_buf_finish(out, mark);
@@ -136,8 +152,8 @@ HFSBI_FN hfsb_status hfsbi_tools_define(const char              *shell,
 
 hfsb_status hfsb_tools_define(hfsb_tools_format format, hfsb_buf *out,
                               hfsb_err *err) {
-    return hfsbi_tools_define(hfsbi_default_shell(), NULL, 0, format, out,
-                              err);
+    return hfsbi_tools_define(hfsbi_default_shell(), HFSB_CONFINE_NONE, NULL,
+                              0, format, out, err);
 }
 
 hfsb_status hfsb_tools_define_one(hfsb_str name, hfsb_tools_format format,
@@ -146,7 +162,8 @@ hfsb_status hfsb_tools_define_one(hfsb_str name, hfsb_tools_format format,
     size_t            mark = out->len;
     hfsb_status       st;
     if (!tool) return hfsbi_tool_unknown(name, err);
-    hfsbi_put_tool(tool, hfsbi_default_shell(), format, out);
+    hfsbi_put_tool(tool, hfsbi_default_shell(), HFSB_CONFINE_NONE, format,
+                   out);
     st = hfsb_buf_finish(out, mark);
     return st == HFSB_OK ? hfsbi_ok(err)
                          : hfsbi_fail_status(err, st, "Tool definition");

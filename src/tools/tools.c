@@ -50,8 +50,10 @@ enum {
     HFSBI_ENV_DEFAULTS = sizeof hfsbi_env_defaults / sizeof *hfsbi_env_defaults
 };
 
-/* True when commands get this variable of the host. */
-static bool hfsbi_env_allowed(const char *entry, const char *const *hide) {
+/* True when commands get this variable; no_secrets: it is the host's own, and
+   may be a secret. */
+static bool hfsbi_env_allowed(const char *entry, const char *const *hide,
+                              bool no_secrets) {
     hfsb_str name = hfsbi_env_name(entry);
     size_t   i;
     for (i = 0; i < HFSBI_ENV_DEFAULTS; i++)
@@ -59,7 +61,8 @@ static bool hfsbi_env_allowed(const char *entry, const char *const *hide) {
             return false;
     if (name.len == 0 || entry[name.len] != '=' ||
         hfsb_str_equal(name, HFSB_LIT("SANDBOX_API_TOKEN")) ||
-        hfsb_str_equal(name, HFSB_LIT("HFSB_JOB")))
+        hfsb_str_equal(name, HFSB_LIT("HFSB_JOB")) ||
+        (no_secrets && hfsbi_confine_is_secret(name)))
         return false;
     for (; hide && *hide; hide++)
         if (hfsb_str_equal(name, hfsb_cstr(*hide))) return false;
@@ -75,10 +78,11 @@ static void hfsbi_env_add(hfsbi_tools_env *env, const char *entry) {
 static hfsb_status hfsbi_tools_copy_env(hfsb_tools            *tools,
                                         const hfsb_tools_opts *o) {
     const char *const *from = o->env ? o->env : (const char *const *)environ;
-    size_t             at = 0, i;
+    bool   no_secrets = !o->env && o->confine.level == HFSB_CONFINE_STRICT;
+    size_t at = 0, i;
     hfsbi_journal_hide_env(o->journal, from);
     for (; from && *from; from++)
-        if (hfsbi_env_allowed(*from, o->hide_env))
+        if (hfsbi_env_allowed(*from, o->hide_env, no_secrets))
             hfsbi_env_add(&tools->env, *from);
     for (i = 0; i < HFSBI_ENV_DEFAULTS; i++)
         hfsbi_env_add(&tools->env, hfsbi_env_defaults[i]);
@@ -101,7 +105,7 @@ static void hfsbi_tools_free_env(hfsb_tools *tools) {
                          tools->env.count + 1, sizeof(char *));
 }
 
-/* Replaces environment and root by those of `like`. */
+/* Replaces environment, root and confinement by those of `like`. */
 static void hfsbi_tools_borrow(hfsb_tools *tools, const hfsb_tools *like) {
     hfsb_root_close(tools->place);
     tools->place = like->place;
@@ -112,6 +116,56 @@ static void hfsbi_tools_borrow(hfsb_tools *tools, const hfsb_tools *like) {
     tools->env.count = like->env.count;
     tools->env.borrowed = true;
     if (tools->checker) tools->checker->env = tools->env.list;
+    hfsb_confine_close(tools->confine);
+    tools->confine = like->confine;
+    tools->confine_borrowed = true;
+}
+
+/* ---- confinement ---- */
+
+/* Writes the roots and the working directory into *list, each ended by NUL.
+   Without a root, "/" is no place that anyone chose. */
+static hfsb_status hfsbi_tools_dirs(const hfsb_tools *tools, hfsb_buf *list) {
+    const hfsb_root *root = tools->place;
+    hfsb_str         work = hfsb_root_work_dir(tools->place);
+    char             here[PATH_MAX];
+    for (; root; root = hfsb_root_next(root)) {
+        if (!hfsb_root_path(root).len) continue;
+        hfsb_buf_append(list, hfsb_root_path(root));
+        hfsb_buf_append_byte(list, '\0');
+    }
+    if (!work.len && getcwd(here, sizeof here)) work = hfsb_cstr(here);
+    if (work.len && (list->len || work.len > 1)) {
+        hfsb_buf_append(list, work);
+        hfsb_buf_append_byte(list, '\0');
+    }
+    return list->status;
+}
+
+/* Prepares the confinement of commands. */
+static hfsb_status hfsbi_tools_open_confine(hfsb_tools            *tools,
+                                            const hfsb_tools_opts *o,
+                                            hfsb_err              *err) {
+    hfsb_confine_opts opts = o->confine;
+    const char       *dirs[HFSBI_ROOTS + 2];
+    hfsb_buf          text = HFSB_INIT;
+    size_t            at;
+    hfsb_status       st;
+    text.alloc = opts.alloc = tools->alloc;
+    opts.dirs = dirs;
+    opts.dir_count = 0;
+    st = hfsbi_tools_dirs(tools, &text);
+    for (at = 0; at < text.len && opts.dir_count < HFSBI_ROOTS + 2;
+         at += strlen(text.ptr + at) + 1)
+        dirs[opts.dir_count++] = text.ptr + at;
+    st = st == HFSB_OK ? hfsb_confine_open(&opts, &tools->confine, err)
+                       : hfsbi_fail_status(err, st, "Opening the tools");
+    hfsb_buf_free(&text);
+    return st;
+}
+
+const hfsb_confine *hfsb_tools_confine(const hfsb_tools *tools) {
+    return tools->confine;
 }
 
 /* Resolves the options and copies them. HFSB_OK or HFSB_NOMEM; the caller
@@ -212,6 +266,7 @@ HFSBI_FN void hfsbi_tools_free(hfsb_tools *tools) {
     hfsbi_checker_close(tools->checker);
     hfsbi_spills_free(&tools->spills);
     if (!tools->place_borrowed) hfsb_root_close(tools->place);
+    if (!tools->confine_borrowed) hfsb_confine_close(tools->confine);
     hfsbi_close(&tools->host.pipe[0]);
     hfsbi_close(&tools->host.pipe[1]);
     hfsbi_seen_free(&tools->seen);
@@ -280,6 +335,7 @@ HFSBI_FN hfsb_status hfsbi_tools_open_in(hfsbi_tools_group     *group,
     if (st != HFSB_OK) hfsbi_fail_status(err, st, "Opening the tools");
     if (st == HFSB_OK) st = hfsb_root_open(&where, &tools->place, err);
     if (st == HFSB_OK && tools->checker) tools->checker->place = tools->place;
+    if (st == HFSB_OK) st = hfsbi_tools_open_confine(tools, opts, err);
     if (st == HFSB_OK && !group) st = hfsbi_tools_open_loop(tools, err);
     if (st != HFSB_OK) {
         hfsbi_tools_free(tools);
@@ -293,6 +349,14 @@ HFSBI_FN hfsb_status hfsbi_tools_open_in(hfsbi_tools_group     *group,
 hfsb_status hfsb_tools_open(const hfsb_tools_opts *opts, hfsb_tools **out,
                             hfsb_err *err) {
     return hfsbi_tools_open_in(NULL, opts, out, err);
+}
+
+HFSBI_FN void hfsbi_tools_check_less(hfsb_tools *tools, bool writes,
+                                     bool runs) {
+    if (tools->checker && !runs) tools->checker->no_imports = true;
+    if (writes) return;
+    hfsbi_checker_close(tools->checker);
+    tools->checker = NULL;
 }
 
 HFSBI_FN hfsb_status hfsbi_tools_open_like(const hfsb_tools *like,

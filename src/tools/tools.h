@@ -5,6 +5,7 @@
 #include "../core/base.h"
 #include "../os/file.h"
 #include "../os/cancel.h"
+#include "../os/confine.h"
 #include "../core/json.h"
 #include "../os/proc.h"
 #include "journal.h"
@@ -38,8 +39,8 @@ typedef struct hfsb_tools_check {
 typedef struct hfsb_tools_opts {
     hfsb_str work_dir; /* relative paths and commands begin here (empty: the
                           root, or the current directory) */
-    hfsb_str root;     /* confines the file tools, but not commands (empty: no
-                          limit) */
+    hfsb_str root;     /* confines the file tools (empty: no limit); commands
+                          only as `confine` says */
     const char *const *more_roots; /* as in hfsb_root_opts; so are `deny` and
                           its patterns, which do not hold for commands either.
                           glob, grep and list leave out what is denied */
@@ -56,9 +57,14 @@ typedef struct hfsb_tools_opts {
                                (NULL: a copy of this process's) */
     const char *const *hide_env; /* names of variables that commands do not
                                     get, in addition to SANDBOX_API_TOKEN */
-    const char        *shell;    /* (NULL: bash in /bin or /usr/bin, else
+    hfsb_confine_opts  confine; /* of commands (all-zero: none). They may write
+                               beneath the roots and work_dir: `dirs` and
+                               `alloc` are set by open. STRICT also hides
+                               variables of this process's environment that
+                               may hold secrets */
+    const char        *shell;   /* (NULL: bash in /bin or /usr/bin, else
                                     /bin/sh) */
-    double             timeout;  /* seconds, for calls without one (0: 240);
+    double             timeout; /* seconds, for calls without one (0: 240);
                                background commands then have none */
     double             max_timeout; /* seconds (0: 1200) */
     long long   grace_ms;     /* between TERM and KILL (0: 2000; negative: KILL
@@ -95,9 +101,13 @@ typedef struct hfsb_tools_opts {
 /* Opens the tools. opts may be NULL; its strings and lists are copied, but not
    the `user` of a check. HFSB_OK; HFSB_NOT_FOUND or HFSB_IO when work_dir or
    root cannot be opened; HFSB_OUTSIDE when work_dir is not beneath root;
-   HFSB_ARG for an invalid pattern; HFSB_NOMEM. On failure *out is NULL. */
+   HFSB_ARG for an invalid pattern; HFSB_NOMEM; and as hfsb_confine_open(). On
+   failure *out is NULL. */
 HFSB_API hfsb_status hfsb_tools_open(const hfsb_tools_opts *opts,
                                      hfsb_tools **out, hfsb_err *err);
+
+/* How commands are confined; lives as long as the tools. */
+HFSB_API const hfsb_confine *hfsb_tools_confine(const hfsb_tools *tools);
 
 /* Kills running commands with their process trees, and frees the tools. NULL
    is allowed. All calls must be closed, and no other thread may be in a call.

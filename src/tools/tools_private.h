@@ -202,7 +202,8 @@ enum {
 /* One tool, as a row of constants. */
 typedef struct hfsbi_tool {
     const char        *name, *title;
-    const char        *description; /* "{shell}" becomes the shell in use */
+    const char        *description; /* "{shell}" becomes the shell in use,
+                                       "{confined}" what it may touch */
     const char        *remote;      /* description on another machine (NULL:
                                        the same) */
     hfsbi_tool_kind    kind;
@@ -238,9 +239,10 @@ HFSBI_FN const hfsbi_tool *hfsbi_tool_find(hfsb_str name);
 
 /* Appends the definitions of all tools but those on request, and of the
    `count` tools in `more`, as a JSON array. shell runs the commands on this
-   machine; NULL describes the tools of another machine. HFSB_OK, or the
-   failure with *err. */
+   machine, confined to that level; NULL describes the tools of another
+   machine. HFSB_OK, or the failure with *err. */
 HFSBI_FN hfsb_status hfsbi_tools_define(const char              *shell,
+                                        hfsb_confine_level       level,
                                         const hfsbi_tool *const *more,
                                         size_t count, hfsb_tools_format format,
                                         hfsb_buf *out, hfsb_err *err);
@@ -402,7 +404,8 @@ typedef struct hfsbi_checker {
     bool               late_by_path; /* ... if it is about the same file */
     hfsbi_python       python;
     hfsb_alloc         alloc;
-    pthread_mutex_t    lock; /* protects the cache below; held briefly */
+    pthread_mutex_t    lock;    /* protects what follows; held briefly */
+    hfsb_confine      *confine; /* of the programs; opened at first need */
     unsigned long long clock;
     hfsbi_check_seen   seen[HFSBI_CHECK_MEMORY];
 } hfsbi_checker;
@@ -474,8 +477,12 @@ typedef struct hfsbi_outer_program {
     hfsb_alloc   alloc;
 } hfsbi_outer_program;
 
-/* Searches PATH for a program. False if it is not found, or without memory;
-   then there is nothing to free. */
+/* The confinement of the programs that check: nothing to write, no network.
+   NULL where the system has no means for it. */
+HFSBI_FN const hfsb_confine *hfsbi_checker_confine(hfsbi_checker *checker);
+
+/* Searches PATH for a program. False if it is not found, or without
+   memory; then there is nothing to free. */
 HFSBI_FN bool hfsbi_outer_find(const hfsbi_checker *checker, const char *name,
                                hfsbi_outer_program *program);
 HFSBI_FN void hfsbi_outer_free(hfsbi_outer_program *program);
@@ -564,6 +571,8 @@ typedef struct hfsbi_job {
     hfsb_status        status;      /* of that result */
     bool               result_held; /* the result was not dropped */
     bool               killed;      /* someone asked to end it */
+    hfsbi_guard       *guard;       /* what it must not plant; NULL: none */
+    hfsb_buf           notes;       /* what the guard found */
     unsigned long long shown;   /* record.bytes when bash_output last looked */
     unsigned long long read_to; /* offset after the last page shown */
     unsigned long long owner;   /* of the call that added it */
@@ -897,6 +906,9 @@ HFSBI_FN void hfsbi_seen_add(hfsbi_seen *seen, hfsb_str key,
 /* Returns whether the file was added, and its version. */
 HFSBI_FN bool hfsbi_seen_has(hfsbi_seen *seen, hfsb_str key,
                              hfsbi_version *version);
+/* The same for a file that the session has written. */
+HFSBI_FN bool hfsbi_seen_wrote(hfsbi_seen *seen, hfsb_str key,
+                               hfsbi_version *version);
 /* The file counts as not added until it is added again. */
 HFSBI_FN void hfsbi_seen_lose(hfsbi_seen *seen, hfsb_str key);
 
@@ -1023,6 +1035,8 @@ struct hfsb_tools {
     hfsbi_seen         seen; /* files read or written; has a lock of its own */
     hfsb_buf           shell;
     hfsbi_tools_env    env;
+    hfsb_confine      *confine;          /* of commands */
+    bool               confine_borrowed; /* it belongs to another object */
     hfsbi_tools_limits limits;
     char               prefix[16]; /* of job ids */
     hfsb_journal      *journal;    /* NULL: none; has a lock of its own */
@@ -1067,6 +1081,12 @@ HFSBI_FN bool hfsbi_tools_in_use(hfsb_tools *tools);
 HFSBI_FN hfsb_status hfsbi_tools_open_like(const hfsb_tools *like,
                                            const char *who, hfsb_tools **out,
                                            hfsb_err *err);
+
+/* For a host that offers fewer tools than there are: nothing is checked where
+   nothing can be written, and no module is imported where no command can run.
+   Call it before the first call. */
+HFSBI_FN void hfsbi_tools_check_less(hfsb_tools *tools, bool writes,
+                                     bool runs);
 
 /* hfsb_tools_close() without grace: running commands are killed at once. */
 HFSBI_FN void hfsbi_tools_free(hfsb_tools *tools);

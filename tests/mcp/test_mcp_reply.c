@@ -473,8 +473,8 @@ static void every_host_accepts_our_tools(void) {
     hfsb_json_doc  doc = HFSB_INIT;
     hfsb_json_iter it;
     const hfsbi_tool *plan = hfsbi_plan_tool();
-    T_CHECK(hfsbi_tools_define("/bin/sh", &plan, 1, HFSB_TOOLS_MCP, &all,
-                               NULL) == HFSB_OK);
+    T_CHECK(hfsbi_tools_define("/bin/sh", HFSB_CONFINE_NONE, &plan, 1,
+                               HFSB_TOOLS_MCP, &all, NULL) == HFSB_OK);
     T_CHECK(hfsbi_mcp_list_choose(&list, hfsb_buf_str(&all), HFSB_LIT(""),
                                   NULL) == HFSB_OK);
     core_tools_are_always_loaded(&list);
@@ -509,8 +509,8 @@ static void sets_suit_their_models(void) {
     hfsb_buf          all = HFSB_INIT;
     const hfsbi_tool *plan = hfsbi_plan_tool();
     size_t            i;
-    T_CHECK(hfsbi_tools_define("/bin/sh", &plan, 1, HFSB_TOOLS_MCP, &all,
-                               NULL) == HFSB_OK);
+    T_CHECK(hfsbi_tools_define("/bin/sh", HFSB_CONFINE_NONE, &plan, 1,
+                               HFSB_TOOLS_MCP, &all, NULL) == HFSB_OK);
     T_CHECK(hfsbi_mcp_define_requested(&all, NULL) == HFSB_OK);
     for (i = 0; i < COUNT(rows); i++) {
         hfsbi_mcp_list list = HFSB_INIT;

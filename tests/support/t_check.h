@@ -65,6 +65,13 @@ HFSBI_UNUSED static void forget_runs(void) {
     (void)unlink(in_home(path, "runs"));
 }
 
+/* Lets the programs of a checker write, so that they can leave a trace. */
+HFSBI_UNUSED static void let_checks_write(hfsbi_checker *checker) {
+    hfsb_confine_opts none = HFSB_INIT;
+    none.alloc = checker->alloc;
+    T_CHECK(hfsb_confine_open(&none, &checker->confine, NULL) == HFSB_OK);
+}
+
 HFSBI_UNUSED static hfsbi_checker *open_with(const char *const *env,
                                              long long          timeout_ms) {
     hfsbi_checker *checker = hfsbi_checker_open(NULL, 0, NULL);
@@ -72,6 +79,7 @@ HFSBI_UNUSED static hfsbi_checker *open_with(const char *const *env,
     if (!checker) abort();
     checker->env = env;
     if (timeout_ms) checker->timeout_ms = timeout_ms;
+    let_checks_write(checker);
     return checker;
 }
 

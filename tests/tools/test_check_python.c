@@ -289,6 +289,41 @@ static void only_modules_of_calls_with_keywords_are_imported(void) {
     hfsbi_checker_close(checker);
 }
 
+/* Whatever a module does when it is imported, it changes no file and reaches
+   nobody. */
+static void a_module_can_neither_write_nor_connect(void) {
+    hfsbi_checker *checker;
+    hfsb_buf       module = HFSB_INIT;
+    if (!have("python3") || hfsbi_landlock_abi() == 0 ||
+        !hfsbi_seccomp_works())
+        return;
+    put_wrapper();
+    checker = open_with(fake_env, 0);
+    hfsb_confine_close(checker->confine);
+    checker->confine = NULL; /* as it is outside tests */
+    T_CHECK(hfsb_buf_printf(
+                &module,
+                "import socket\n"
+                "def tried(fn, *args):\n"
+                "    try:\n"
+                "        fn(*args)\n"
+                "        return 'done'\n"
+                "    except OSError as e:\n"
+                "        return 'refused'\n"
+                "a = tried(open, '%s/trace', 'w')\n"
+                "b = tried(socket.socket)\n"
+                "exec('def f(%%s_%%s): pass' %% (a, b))\n",
+                home) == HFSB_OK);
+    put_file("lib/marker.py", hfsb_buf_str(&module), 0644);
+    CHECK(checker, "a.py", "from marker import f\nf(refused_refused=1)\n", "");
+    CHECK(checker, "a.py", "from marker import f\nf(done_done=1)\n",
+          NOT_TAKEN("f(done_done=...)", "2", "marker.f"));
+    T_CHECK(!exists("trace"));
+    drop_program("python3");
+    hfsb_buf_free(&module);
+    hfsbi_checker_close(checker);
+}
+
 /* Its signatures are known after that, until its file changes. */
 static void a_module_is_imported_once(void) {
     hfsbi_checker *checker;
@@ -447,6 +482,7 @@ int main(void) {
     T_RUN(modules_cannot_disturb_the_check);
     T_RUN(what_modules_start_is_ended);
     T_RUN(only_modules_of_calls_with_keywords_are_imported);
+    T_RUN(a_module_can_neither_write_nor_connect);
     T_RUN(a_module_is_imported_once);
     T_RUN(nothing_is_imported_from_the_work_directory);
     T_RUN(a_python3_that_is_not_there_is_no_matter);
