@@ -549,8 +549,8 @@ HFSBI_FN void hfsbi_confine_describe(const hfsb_confine *confine,
     for (at = 0; at < confine->places.len && shown < 4;
          at += strlen(confine->places.ptr + at) + 1) {
         const char *place = confine->places.ptr + at;
-        if (*place != HFSBI_PLACE_WRITE || strcmp(place + 1, "/dev/shm") == 0)
-            continue;
+        if (strcmp(place, "w/dev/shm") == 0) break; /* caches follow */
+        if (*place != HFSBI_PLACE_WRITE) continue;
         hfsb_buf_printf(out, "%s %s", shown++ ? "," : "", place + 1);
     }
     if (confine->level == HFSB_CONFINE_STRICT)

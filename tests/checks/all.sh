@@ -93,6 +93,7 @@ waiting() {
     item mcpb sh tests/checks/mcpb.sh
     item faults sh tests/checks/faults.sh
     item crash sh tests/checks/crash.sh
+    item escapes sh tests/checks/escapes.sh
 }
 
 timed() {

@@ -8,7 +8,7 @@
      escape text LEVEL DIR ...      prints hfsb_confine_text()
      escape cost LEVEL DIR N        ms for N commands, the best of five
      escape NAME [ARG...]           tries something; 0: it worked, 1: refused
-         (the errno is printed), 2: not possible on this system          */
+         (the errno is printed), 77: not possible on this system         */
 #define _GNU_SOURCE
 #define HFSB_IMPLEMENTATION
 #include "../../hfsb.h"
@@ -188,7 +188,7 @@ static int connect_to(int family, int type, int protocol, int port) {
     struct sockaddr_in to;
     int                fd = socket(family, type, protocol);
     if (fd < 0 && (errno == EPROTONOSUPPORT || errno == ESOCKTNOSUPPORT))
-        return 2;
+        return 77;
     if (fd < 0) return outcome(false);
     memset(&to, 0, sizeof to);
     to.sin_family = AF_INET;
@@ -266,7 +266,7 @@ static int memfd_exec(void) {
     ssize_t n;
     out = (int)syscall(SYS_memfd_create, "x", 0u);
     while ((n = read(in, buf, sizeof buf)) > 0)
-        if (write(out, buf, (size_t)n) != n) return 2;
+        if (write(out, buf, (size_t)n) != n) return 77;
     snprintf(path, sizeof path, "/proc/self/fd/%d", out);
     execv(path, argv);
     return outcome(false);
@@ -300,7 +300,7 @@ static int take_fd(long pid) {
 
 static int type_into_terminal(void) {
     int master = posix_openpt(O_RDWR | O_NOCTTY), slave;
-    if (master < 0 || grantpt(master) != 0 || unlockpt(master) != 0) return 2;
+    if (master < 0 || grantpt(master) != 0 || unlockpt(master) != 0) return 77;
     setsid();
     slave = open(ptsname(master), O_RDWR);
     if (slave < 0) return outcome(false);
@@ -315,7 +315,7 @@ static int by_handle(const char *path) {
     int mount_id, dir = open("/", O_RDONLY | O_DIRECTORY);
     h.head.handle_bytes = sizeof h.room;
     if (name_to_handle_at(AT_FDCWD, path, &h.head, &mount_id, 0) != 0)
-        return 2;
+        return 77;
     return outcome(open_by_handle_at(dir, &h.head, O_RDWR) >= 0);
 }
 
@@ -341,12 +341,13 @@ static int old_call(void) { /* getpid() of i386 */
 }
 #else
 static int old_call(void) {
-    return 2;
+    return 77;
 }
 #endif
 
 static int fork_many(int count) {
     int i;
+    (void)setpgid(0, 0); /* not the shell */
     for (i = 0; i < count; i++) {
         pid_t pid = fork();
         if (pid == 0) {
@@ -445,11 +446,11 @@ static int netlink(void) {
 }
 static int vsock(void) {
     int fd = socket(40, SOCK_STREAM, 0);
-    return fd < 0 && errno == EAFNOSUPPORT ? 2 : outcome(fd >= 0);
+    return fd < 0 && errno == EAFNOSUPPORT ? 77 : outcome(fd >= 0);
 }
 static int alg(void) {
     int fd = socket(38, SOCK_SEQPACKET, 0);
-    return fd < 0 && errno == EAFNOSUPPORT ? 2 : outcome(fd >= 0);
+    return fd < 0 && errno == EAFNOSUPPORT ? 77 : outcome(fd >= 0);
 }
 static int sig(long pid) { return outcome(kill((pid_t)pid, SIGUSR1) == 0); }
 static int pidfd_sig(long pid) {
@@ -473,7 +474,7 @@ static int times_it(const char *p) {
 }
 static int xattr_it(const char *p) {
     int rc = setxattr(p, "user.x", "1", 1, 0);
-    return rc != 0 && errno == ENOTSUP ? 2 : outcome(rc == 0);
+    return rc != 0 && errno == ENOTSUP ? 77 : outcome(rc == 0);
 }
 static int block_device(const char *p) {
     return outcome(mknod(p, S_IFBLK | 0600, 0x0700) == 0 && unlink(p) == 0);
