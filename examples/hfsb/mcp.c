@@ -52,12 +52,16 @@ static hfsb_status open_journal(const mcp_options *o, hfsb_journal **out,
     return hfsb_journal_open(&opts, out, err);
 }
 
-/* The line about confinement: also without a terminal, a person should find
-   it. */
-static const char *confined(const hfsb_mcp *mcp) {
+/* Prints the line about confinement also without a terminal: a person should
+   find it. */
+static void tell_confinement(const mcp_options *o, const hfsb_mcp *mcp) {
     const hfsb_confine *confine = hfsb_tools_confine(hfsb_mcp_tools(mcp));
     const char         *text = hfsb_confine_text(confine);
-    return *text ? text : "commands are not confined";
+    if (o->where.confine.level == HFSB_CONFINE_NONE) return;
+    fprintf(stderr, "hfsb: %s\n",
+            *text ? text
+                  : "commands are not confined: this system has no means "
+                    "for it");
 }
 
 static hfsb_status start(const mcp_options *o, hfsb_session *session,
@@ -78,8 +82,7 @@ static hfsb_status start(const mcp_options *o, hfsb_session *session,
     opts.answer_ms = (long long)(o->patience * 1000);
     opts.max_result = o->max_result;
     st = hfsb_server_add_mcp(server, &opts, &mcp, err);
-    if (st == HFSB_OK && !session)
-        fprintf(stderr, "hfsb: %s\n", confined(mcp));
+    if (st == HFSB_OK && !session) tell_confinement(o, mcp);
     if (st == HFSB_OK && session) st = hfsb_mcp_use_session(mcp, session, err);
     if (st == HFSB_OK) st = hfsb_mcp_stdio(mcp, io->in, io->out, err);
     return st;

@@ -1,5 +1,6 @@
 /* bench_proc.c - what it costs to run a command: `sh -c true` beside a bare
-   posix_spawn() and waitpid(), and a gigabyte of output beside cat. */
+   posix_spawn() and waitpid(); confined, beside bubblewrap; and a gigabyte of
+   output beside cat. */
 #define _GNU_SOURCE /* environ, pipe2 */
 #define HFSB_IMPLEMENTATION
 #include "../../hfsb.h"
@@ -82,6 +83,71 @@ static void measure_start(void) {
            best[2] * 1e6, best[2] / best[0], best[2] / best[1]);
 }
 
+/* ---- confined ---- */
+
+static hfsb_confine *confine[3]; /* by level */
+static int           level;
+
+static void run_confined(void) {
+    hfsb_proc_opts   opts = HFSB_INIT;
+    hfsb_proc_result result;
+    hfsbi_guard     *guard = hfsbi_guard_open(confine[level]);
+    opts.command = HFSB_LIT("true");
+    opts.confine = confine[level];
+    if (hfsb_proc_run(&opts, NULL, NULL, &result, NULL) != HFSB_OK ||
+        result.end != HFSB_PROC_EXITED || result.exit_code != 0)
+        abort();
+    hfsbi_guard_check(guard, NULL, NULL, NULL);
+    hfsbi_guard_close(guard);
+}
+
+/* What others do for much the same: mounts of its own, a user namespace. */
+static void run_bubblewrap(void) {
+    static const char *const argv[] = {
+        "bwrap", "--unshare-user", "--unshare-pid", "--ro-bind", "/", "/",
+        "--bind", "/tmp", "/tmp", "--dev", "/dev", "--proc", "/proc",
+        "--die-with-parent", "sh", "-c", "true", NULL};
+    hfsb_proc_opts   opts = HFSB_INIT;
+    hfsb_proc_result result;
+    opts.argv = argv;
+    if (hfsb_proc_run(&opts, NULL, NULL, &result, NULL) != HFSB_OK ||
+        result.exit_code != 0)
+        abort();
+}
+
+static void print_added(const char *text, double t, double base) {
+    printf("  %-40s %8.1f us  %+5.0f us\n", text, t * 1e6, (t - base) * 1e6);
+}
+
+static void measure_confined(void) {
+    static const char *dir = "/tmp";
+    double             best[4] = {1e9, 1e9, 1e9, 1e9};
+    bool   wrap = access("/usr/bin/bwrap", X_OK) == 0 &&
+                system("bwrap --unshare-user --ro-bind / / true") == 0;
+    int    round, i;
+    for (i = 0; i < 3; i++) {
+        hfsb_confine_opts opts = HFSB_INIT;
+        opts.level = (hfsb_confine_level)i;
+        opts.dirs = &dir;
+        opts.dir_count = 1;
+        if (hfsb_confine_open(&opts, &confine[i], NULL) == HFSB_OK) continue;
+        printf("  commands cannot be confined here\n");
+        return;
+    }
+    for (round = 0; round < ROUNDS; round++)
+        for (i = 0; i < (wrap ? 4 : 3); i++) {
+            double t;
+            level = i;
+            t = time_runs(i < 3 ? run_confined : run_bubblewrap);
+            if (t < best[i]) best[i] = t;
+        }
+    print_added("hfsb_proc_run, confined: none", best[0], best[0]);
+    print_added("... write", best[1], best[0]);
+    print_added("... strict", best[2], best[0]);
+    if (wrap) print_added("... none, of bwrap", best[3], best[0]);
+    for (i = 0; i < 3; i++) hfsb_confine_close(confine[i]);
+}
+
 static double time_command(const char *command, unsigned long long bytes) {
     hfsb_proc_opts   opts = HFSB_INIT;
     hfsb_proc_result result;
@@ -122,6 +188,7 @@ static void measure_flood(unsigned long long bytes) {
 int main(void) {
     printf("  %-40s %11s  ratio\n", "", "time");
     measure_start();
+    measure_confined();
     measure_flood(access("/dev/shm", W_OK) == 0 ? (unsigned long long)bench_part(1000000000, 100)
                       : 0);
     return 0;

@@ -161,6 +161,10 @@ running() { # how many processes have it in their command line
     done | grep -c .
 }
 
+news() { # stderr, without the line about confinement
+    grep -v '^hfsb: commands are ' .err
+}
+
 # ---- the command line
 "$hfsb" mcp --help > .out 2> .err
 same 'help' $? 0
@@ -168,6 +172,8 @@ has help "$(cat .out)" 'hfsb mcp [OPTIONS]'
 same 'help is not too wide' "$(awk 'length > 78' .out)" ''
 for words in --nonsense word '--patience x' '--max-result x' \
     '--root . --sandbox-tools' '--deny x --sandbox-tools' '--root=' \
+    '--confine all' '--allow-read .' '--confine none --net off' \
+    '--max-memory 0' \
     '--tools ,'; do
     # shellcheck disable=SC2086
     "$hfsb" mcp $words < /dev/null > .out 2> .err
@@ -175,7 +181,7 @@ for words in --nonsense word '--patience x' '--max-result x' \
     has "mcp $words" "$(cat .err)" 'Try: hfsb mcp --help'
     same "mcp $words: stdout" "$(cat .out)" ''
 done
-for words in '--root nowhere' '--root . --root nowhere' '--work-dir nowhere' '--tools bash,nonsense'; do
+for words in '--net nowhere' '--allow-write nowhere' '--root nowhere' '--root . --root nowhere' '--work-dir nowhere' '--tools bash,nonsense'; do
     # shellcheck disable=SC2086
     "$hfsb" mcp $words < /dev/null > .out 2> .err
     same "mcp $words" $? 1
@@ -195,7 +201,7 @@ printf 'one\ntwo\n' > f
 } > .in
 piped
 same 'pipe: exit status' $status 0
-same 'pipe: stderr' "$err" ''
+same 'pipe: stderr' "$(news)" ''
 same 'pipe: lines' "$(grep -c . .out)" 5
 same 'pipe: not messages' "$(not_messages)" 0
 same 'pipe: version' "$(of 0 'r["protocolVersion"]')" 2025-06-18
@@ -218,7 +224,7 @@ same 'file: not messages' "$(not_messages)" 0
 same 'file: version' "$(of 0 'r["protocolVersion"]')" 2025-06-18
 "$hfsb" mcp < /dev/null > .out 2> .err
 same 'no input: exit status' $? 0
-same 'no input: stdout and stderr' "$(cat .out .err)" ''
+same 'no input: stdout and stderr' "$(cat .out; news)" ''
 "$hfsb" mcp <&- > .out 2> .err
 same 'closed input: exit status' $? 0
 "$hfsb" mcp < .in >&- 2> .err
@@ -320,6 +326,41 @@ same 'max-result: the file holds all' "$(of 1 'open(t.split()[-1][:-1]).read().s
 finish
 same 'max-result: exit status' $status 0
 
+# ---- confinement, where the kernel has it
+outside=$(mktemp -d /var/tmp/hfsb-XXXXXX) || exit 1
+printf 'secret\n' > "$outside/f"
+{
+    echo "$hello"
+    call 2 bash "{\"command\":\"echo x > '$outside/f'\"}"
+    call 3 bash "{\"command\":\"echo x > inside && cat inside '$outside/f'\"}"
+    call 4 bash '{"command":"echo ${HF_TOKEN:-hidden}"}'
+} > .in
+confined() { # WORDS...: a session with these options; the state of the file
+    # shellcheck disable=SC2086
+    HF_TOKEN=hf_x TMPDIR=$PWD "$hfsb" mcp "$@" < .in > .out 2> .err
+    cat "$outside/f"
+}
+if [ "$("$hfsb" bash --confine write true 2>&1)" ]; then
+    echo "skipped: no confinement here"
+else
+    same 'confined: the file' "$(confined)" secret
+    has 'confined' "$(cat .err)" 'hfsb: commands are confined (write): '
+    has 'confined' "$(of 0 'r["instructions"]')" 'Commands are confined'
+    has 'confined' "$(of 2 't')" 'A person can allow more: --allow-write DIR'
+    same 'confined: reads' "$(of 3 't')" 'x
+secret'
+    same 'confined: variable' "$(of 4 't')" hf_x
+    same 'strict: the file' "$(confined --confine strict)" secret
+    has 'strict' "$(cat .err)" 'hfsb: commands are confined (strict): '
+    hasnt 'strict: reads' "$(of 3 't')" secret
+    same 'strict: variable' "$(of 4 't')" hidden
+    same 'allowed: the file' "$(confined --allow-write "$outside")" x
+    printf 'secret\n' > "$outside/f"
+    same 'not confined: the file' "$(confined --confine none)" x
+    same 'not confined: stderr' "$(cat .err)" ''
+fi
+rm -rf "$outside" inside
+
 # ---- the end, with nothing left running; the marks are in the command lines
 mark=7$$
 busy="sleep 1000.$mark & (trap '' TERM; sleep 1001.$mark; sleep 1002.$mark) & setsid sleep 1003.$mark & exec sleep 1004.$mark"
@@ -331,7 +372,7 @@ left() { # WHAT: how it ended
     [ $took -ge $least ] || least=$took
     same "$1: nothing is left" "$(running "100[0-9][.]$mark")" 0
     same "$1: not messages" "$(not_messages)" 0
-    same "$1: stderr" "$(cat .err)" ''
+    same "$1: stderr" "$(news)" ''
 }
 there() { # N: so many of the marked processes
     until_true sh -c "[ \$(grep -l -a -e '^sleep.100[0-9][.]$mark' /proc/[0-9]*/cmdline 2>/dev/null | grep -c .) -ge $1 ]"

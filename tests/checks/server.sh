@@ -108,8 +108,10 @@ printf 'header = "X-Sandbox-Authorization: Bearer %s"\n' "$token" > auth
 run help 0 "$server" --help
 for option in --host --port --unix --listen-fd --work-dir --root --deny --token-file \
     --token-fd --no-auth --public --allow-host --timeout --max-timeout \
-    --max-running --max-connections --max-per-peer --max-body --threads --log --quiet \
-    --kill-on-disconnect --version; do
+    --max-running --max-connections --max-per-peer --max-body --threads \
+    --log --quiet \
+    --kill-on-disconnect --confine --allow-write --allow-read --net \
+    --max-memory --max-processes --max-file-size --max-cpu --version; do
     has help "$out" " $option"
 done
 has help "$out" 'does not confine'
@@ -118,6 +120,14 @@ run version 0 "$server" --version
 has version "$out" 'hfsb-server '
 run 'unknown option' 2 "$server" --nonsense
 has 'unknown option' "$err" 'unknown option --nonsense'
+run 'confine' 2 "$server" --confine all
+has 'confine' "$err" '--confine needs none, write or strict'
+run 'net' 2 "$server" --net off
+has 'net' "$err" 'need --confine write or strict'
+run 'allow-read' 2 "$server" --allow-read / --confine write
+has 'allow-read' "$err" 'is for --confine strict'
+run 'allow-write' 1 "$server" --no-auth --confine write --allow-write nowhere
+has 'allow-write' "$err" 'Cannot allow commands to write nowhere'
 run 'a word' 2 "$server" nonsense
 run 'no value' 2 "$server" --port
 has 'no value' "$err" '--port needs a number from 0 to 65535'
