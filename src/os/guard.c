@@ -76,6 +76,7 @@ static const hfsbi_guarded hfsbi_guarded_names[] = {
     {".local/bin", true, true}};
 
 enum {
+    HFSBI_LAST_HOOK = 17, /* the hooks come first */
     HFSBI_GUARDED = sizeof hfsbi_guarded_names / sizeof *hfsbi_guarded_names
 };
 
@@ -94,11 +95,11 @@ struct hfsbi_guard {
 };
 
 /* A number that changes with the file; 0: there is none. */
-static unsigned long long hfsbi_guard_mark(const char *path) {
+static unsigned long long hfsbi_guard_mark(int dir, const char *name) {
     hfsb_file_info     info;
     struct stat        st;
     unsigned long long hash = HFSB_FNV_START, parts[6];
-    if (lstat(path, &st) != 0) return 0;
+    if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) != 0) return 0;
     hfsbi_file_info_fill(&info, &st);
     parts[0] = info.device;
     parts[1] = info.inode;
@@ -111,27 +112,40 @@ static unsigned long long hfsbi_guard_mark(const char *path) {
     return hash ? hash : 1;
 }
 
-/* Calls fn for each path that is watched; path is the caller's room. */
+/* What a pass over the names meets: entry `n` of all, its base and name. */
+typedef struct hfsbi_guard_entry {
+    const char        *base, *name;
+    size_t             n;
+    unsigned long long mark;
+} hfsbi_guard_entry;
+
+/* Calls fn for each name that is watched, in each base. */
 static void hfsbi_guard_each(const hfsb_confine *confine,
-                             void (*fn)(void *user, size_t n,
-                                        const char *path),
+                             void (*fn)(void                    *user,
+                                        const hfsbi_guard_entry *entry),
                              void *user) {
-    const hfsb_buf *bases = &confine->bases;
-    char            path[PATH_MAX];
-    size_t          at, i, n = 0;
-    for (at = 0; at < bases->len; at += strlen(bases->ptr + at) + 1)
-        for (i = 0; i < HFSBI_GUARDED; i++) {
-            int len = snprintf(path, sizeof path, "%s/%s", bases->ptr + at,
-                               hfsbi_guarded_names[i].name);
-            if (!hfsbi_guarded_names[i].watched) continue;
-            if (len > 0 && (size_t)len < sizeof path) fn(user, n, path);
-            n++;
+    const hfsb_buf   *bases = &confine->bases;
+    hfsbi_guard_entry entry = HFSB_INIT;
+    size_t            at, i;
+    for (at = 0; at < bases->len; at += strlen(bases->ptr + at) + 1) {
+        int  dir = open(bases->ptr + at, HFSBI_O_SEARCH);
+        bool hooks = dir >= 0 && faccessat(dir, ".git/hooks", F_OK, 0) == 0;
+        entry.base = bases->ptr + at;
+        for (i = 0; i < HFSBI_GUARDED; i++, entry.n++) {
+            entry.name = hfsbi_guarded_names[i].name;
+            entry.mark = 0;
+            if (dir < 0 || !hfsbi_guarded_names[i].watched) continue;
+            if (hooks || i > HFSBI_LAST_HOOK)
+                entry.mark = hfsbi_guard_mark(dir, entry.name);
+            fn(user, &entry);
         }
+        hfsbi_close(&dir);
+    }
 }
 
-static void hfsbi_guard_note(void *user, size_t n, const char *path) {
+static void hfsbi_guard_note(void *user, const hfsbi_guard_entry *entry) {
     hfsbi_guard *guard = (hfsbi_guard *)user;
-    if (n < guard->count) guard->marks[n] = hfsbi_guard_mark(path);
+    guard->marks[entry->n] = entry->mark;
 }
 
 HFSBI_FN hfsbi_guard *hfsbi_guard_open(const hfsb_confine *confine) {
@@ -191,13 +205,14 @@ static bool hfsbi_guard_refuse(const char *path, char *out, size_t size) {
     return false;
 }
 
-static void hfsbi_guard_compare(void *user, size_t n, const char *path) {
-    hfsbi_guard_look  *look = (hfsbi_guard_look *)user;
-    char               aside[PATH_MAX];
-    unsigned long long mark = hfsbi_guard_mark(path);
-    bool               moved;
-    if (!mark || n >= look->guard->count || mark == look->guard->marks[n])
-        return;
+static void hfsbi_guard_compare(void *user, const hfsbi_guard_entry *entry) {
+    hfsbi_guard_look *look = (hfsbi_guard_look *)user;
+    char              path[PATH_MAX], aside[PATH_MAX];
+    bool              moved;
+    int               len;
+    if (!entry->mark || entry->mark == look->guard->marks[entry->n]) return;
+    len = snprintf(path, sizeof path, "%s/%s", entry->base, entry->name);
+    if (len <= 0 || (size_t)len >= sizeof path) return;
     if (look->known && look->known(look->user, path)) return;
     moved = hfsbi_guard_refuse(path, aside, sizeof aside);
     hfsb_buf_printf(look->notes,

@@ -97,6 +97,23 @@ static void hfsbi_seccomp_deny_values(hfsbi_seccomp *s, long number,
     hfsbi_bpf_return(s, HFSBI_SECCOMP_ALLOW);
 }
 
+/* Denies calls, in ascending order of their numbers. For each filter the
+   kernel tries every number there is, so that a call that is always allowed
+   costs nothing later; jumping over groups makes that several times faster. */
+static void hfsbi_seccomp_deny_list(hfsbi_seccomp *s, const long *list,
+                                    size_t count) {
+    const size_t group = 6;
+    for (; count > 0; list += group) {
+        size_t n = count < group ? count : group, i;
+        hfsbi_bpf(s, HFSBI_BPF_IF_AT_LEAST, (unsigned)(2 * n), 0,
+                  (unsigned)list[n - 1] + 1);
+        for (i = 0; i < n; i++)
+            hfsbi_seccomp_deny(s, list[i], HFSBI_SECCOMP_DENIED);
+        count -= n;
+        if (n < group) return;
+    }
+}
+
 static void hfsbi_seccomp_calls(hfsbi_seccomp *s) {
     static const long list[] = {
         /* file systems and namespaces */
@@ -120,9 +137,14 @@ static void hfsbi_seccomp_calls(hfsbi_seccomp *s) {
         SYS_iopl, SYS_ioperm,
 #endif
         427 /* io_uring_register */};
-    size_t i;
-    for (i = 0; i < sizeof list / sizeof *list; i++)
-        hfsbi_seccomp_deny(s, list[i], HFSBI_SECCOMP_DENIED);
+    long   sorted[sizeof list / sizeof *list];
+    size_t count = sizeof list / sizeof *list, i, at;
+    for (i = 0; i < count; i++) {
+        for (at = i; at > 0 && sorted[at - 1] > list[i]; at--)
+            sorted[at] = sorted[at - 1];
+        sorted[at] = list[i];
+    }
+    hfsbi_seccomp_deny_list(s, sorted, count);
     hfsbi_seccomp_deny(s, 435 /* clone3 */, HFSBI_SECCOMP_ABSENT);
     hfsbi_seccomp_deny_bits(s, SYS_clone, 0, HFSBI_CLONE_SPACES);
     hfsbi_seccomp_deny_bits(s, SYS_unshare, 0,

@@ -293,6 +293,12 @@ static const hfsbi_refusal hfsbi_refusals[] = {
      "commands get no new privileges, and end processes of earlier calls only "
      "by the kill tool. A person can allow all: --confine none"}};
 
+/* Appends text that begins with a line feed, which the output may have. */
+static hfsb_status hfsbi_bash_put_note(hfsb_buf *out, hfsb_str text) {
+    bool ended = out->len && out->ptr[out->len - 1] == '\n';
+    return hfsb_buf_append(out, hfsb_str_slice(text, ended ? 1 : 0, text.len));
+}
+
 /* Says that the command is confined when it failed as if by that. */
 static void hfsbi_bash_put_refusal(const hfsbi_job *job, hfsb_buf *out) {
     const hfsb_confine *confine = job->tools->confine;
@@ -307,16 +313,17 @@ static void hfsbi_bash_put_refusal(const hfsbi_job *job, hfsb_buf *out) {
          hfsb_str_find(hfsb_buf_str(out),
                        hfsb_cstr(hfsbi_refusals[i].words)) == HFSB_NPOS))
         i++;
-    if (i < n)
-        hfsb_buf_printf(out, "\n(commands are confined: %s)",
-                        hfsbi_refusals[i].hint);
+    if (i == n) return;
+    hfsbi_bash_put_note(out, HFSB_LIT("\n(commands are confined: "));
+    hfsb_buf_printf(out, "%s)", hfsbi_refusals[i].hint);
 }
 
 HFSBI_FN hfsb_status hfsbi_bash_result(hfsbi_job *job, const hfsb_err *err) {
     hfsb_status st = hfsbi_record_show(&job->record, &job->result.output);
     if (st == HFSB_OK) hfsbi_bash_put_refusal(job, &job->result.output);
     if (st == HFSB_OK)
-        st = hfsb_buf_append(&job->result.output, hfsb_buf_str(&job->notes));
+        st = hfsbi_bash_put_note(&job->result.output,
+                                 hfsb_buf_str(&job->notes));
     if (st == HFSB_OK && job->record.lost)
         st = hfsb_buf_printf(&job->result.output,
                              "\n(some of the output was lost: out of memory)");

@@ -6,7 +6,7 @@
          code. 99: the confinement was refused, and the reason is printed.
          nolandlock: a seccomp filter answers ENOSYS, as older kernels do
      escape text LEVEL DIR ...      prints hfsb_confine_text()
-     escape cost LEVEL DIR N        ms for N commands, the best of five
+     escape cost LEVEL DIR ... -- N  ms for one of N commands, the best of five
      escape NAME [ARG...]           tries something; 0: it worked, 1: refused
          (the errno is printed), 77: not possible on this system         */
 #define _GNU_SOURCE
@@ -153,9 +153,9 @@ static int cost(char **argv) {
     hfsb_proc_opts           o = HFSB_INIT;
     hfsb_err                 err = HFSB_INIT;
     double                   best = 1e9;
-    int i, round, count = atoi(argv[2]);
-    argv[2] = NULL;
-    if (take(argv, &s) < 0) return 98;
+    int i, round, count, at = take(argv, &s);
+    if (at < 0 || !argv[at] || !argv[at + 1]) return 98;
+    count = atoi(argv[at + 1]);
     if (hfsbi_confine_open(&s.opts, &s.how, &confine, &err) != HFSB_OK)
         return refused(&err);
     o.argv = program;
