@@ -91,6 +91,7 @@ static void hfsbi_cgroup_open(hfsbi_quota *l) {
     char        list[4096];
     const char *own;
     size_t      len;
+    int         tries;
     if (!hfsbi_get_file(HFSBI_CGROUP_ROOT "/cgroup.controllers", list,
                         sizeof list) ||
         !hfsbi_get_file("/proc/self/cgroup", list, sizeof list))
@@ -98,13 +99,13 @@ static void hfsbi_cgroup_open(hfsbi_quota *l) {
     own = strstr(list, "0::/");
     if (!own) return;
     own += 3;
-    for (len = strcspn(own, "\n"); len > 0; len--) {
-        if (own[len - 1] == '/' && len > 1) continue;
+    len = strcspn(own, "\n");
+    for (tries = 0; tries < 2 && len > 0; tries++) {
         hfsb_buf_truncate(&l->cgroup, 0);
         hfsb_buf_printf(&l->cgroup, "%s%.*s", HFSBI_CGROUP_ROOT, (int)len,
                         own);
         if (l->cgroup.status != HFSB_OK || hfsbi_cgroup_make(l)) return;
-        while (len > 0 && own[len - 1] != '/') len--;
+        while (len > 0 && own[--len] != '/') continue;
     }
     hfsb_buf_truncate(&l->cgroup, 0);
 }

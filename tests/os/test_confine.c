@@ -128,9 +128,12 @@ static void named_folders_are_added(void) {
 }
 
 static void none_only_limits(void) {
+    struct rlimit core;
+    core.rlim_cur = core.rlim_max = 1000000;
+    (void)setrlimit(RLIMIT_CORE, &core); /* unless it is 0 for good */
     begin(HFSB_CONFINE_NONE);
     GIVES("echo x > ../outside/more && rm ../outside/more", 0, "");
-    GIVES("ulimit -c", 0, "0");
+    GIVES("ulimit -Sc; ulimit -Hc", 0, "0\n0\n");
     GIVES("test $(cat /proc/self/oom_score_adj) -ge 500", 0, "");
     GIVES("grep NoNewPrivs /proc/self/status", 0, "0");
 }
@@ -155,7 +158,7 @@ static void landlock_stops_by_version(void) {
     begin(HFSB_CONFINE_WRITE);
     how.no_spaces = true;
     if (abi >= 3) {
-        GIVES("truncate -s 0 ../outside/file", 1, "Permission denied");
+        GIVES("perl -e 'truncate \"../outside/file\", 0' || true", 0, "");
         T_CHECK(is(out_path, "file", "old"));
     }
     if (abi >= 6) {
