@@ -96,7 +96,8 @@
        JSON nests 512 levels and has up to 1 GiB by default. Cleaned output
        treats each character as one column wide. Edits work on bytes: UTF-16
        is not supported. Many edits, and the hunks of a patch, cost a pass over
-       the file each. A root confines the file tools, not the commands. Without
+       the file each. A root confines the file tools; commands are confined
+       only as hfsb_tools_opts.confine says, and only on Linux. Without
        /proc (BSD, macOS) a process that calls setsid() escapes kill.
 
    LICENSE: MIT, see the end of this file.
@@ -1477,6 +1478,83 @@ HFSB_API void        hfsb_file_writer_close(hfsb_file_writer *writer);
 HFSB_API hfsb_status hfsb_file_remove(const hfsb_root *root, hfsb_str path,
                                       hfsb_err *err);
 
+/* ---- src/os/confine.h ---- */
+/* ==== CONFINE: what commands may touch ================================= */
+
+/* Confinement is prepared once and then holds for every command that is
+   started with it, and for all that the command starts. It needs no
+   privileges. It consists of what the kernel has (Linux only):
+
+   Landlock     which files may be read and written, TCP ports, signals
+   seccomp      system calls that no build or test needs are refused
+   namespaces   a read-only view of everything that may not be written
+   limits       memory, processes, size of files, CPU time
+
+   hfsb_confine_text() says which of these are active. */
+typedef struct hfsb_confine hfsb_confine;
+
+typedef enum hfsb_confine_level {
+    HFSB_CONFINE_NONE,  /* what this user may do */
+    HFSB_CONFINE_WRITE, /* reads everything; writes beneath `dirs`, $TMPDIR
+                           (or /tmp), the caches of common tools (~/.cache,
+                           ~/.npm, ~/.cargo, ~/.local/share/uv) and
+                           allow_write. Not to files that later run as the
+                           person: shell start-up files, .git/hooks, .envrc,
+                           .mcp.json, .vscode and the like */
+    HFSB_CONFINE_STRICT /* also reads only system folders, the places that it
+                           may write and allow_read; no caches; no network
+                           unless `net` says so; .env files are hidden */
+} hfsb_confine_level;
+
+typedef struct hfsb_confine_opts {
+    bool if_possible; /* WRITE without Landlock is as much as there is, not a
+                         failure; hfsb_confine_text() says so */
+    hfsb_confine_level level;
+    const char *const *dirs; /* where commands work: the roots and the working
+                                directory. hfsb_tools_open() sets them */
+    size_t             dir_count;
+    const char *const *allow_write; /* more folders or files; must exist */
+    size_t             allow_write_count;
+    const char *const *allow_read; /* the same for STRICT */
+    size_t             allow_read_count;
+    const char *net; /* "on", "off", "loopback" (a network of their own that
+                        all commands share), or TCP ports to connect to and
+                        listen on: "443,80"; with 53 also UDP, to any port.
+                        (NULL: "on", in STRICT "off") */
+    /* 0: no limit. Each process has this much, except where the kernel lets
+       this user make a cgroup: then max_memory and max_processes are for all
+       commands together */
+    unsigned long long max_memory;    /* bytes */
+    unsigned long long max_processes; /* of this user; root only in a cgroup */
+    unsigned long long max_file_size; /* bytes */
+    unsigned long long max_cpu;       /* seconds of CPU time */
+    hfsb_alloc         alloc;
+} hfsb_confine_opts;
+
+/* Prepares confinement; opts need not exist afterwards. With every level
+   commands get no core dumps, and are the first that the kernel ends when
+   memory runs out.
+   HFSB_OK
+   HFSB_REFUSED    the system lacks what the level or `net` needs
+   HFSB_NOT_FOUND  a folder of allow_write or allow_read does not exist
+   HFSB_ARG        `net` is invalid
+   HFSB_NOMEM, HFSB_IO, HFSB_BUSY; *out is NULL on failure */
+HFSB_API hfsb_status hfsb_confine_open(const hfsb_confine_opts *opts,
+                                       hfsb_confine **out, hfsb_err *err);
+/* Frees it; NULL is allowed. Commands that run stay confined. */
+HFSB_API void hfsb_confine_close(hfsb_confine *confine);
+
+/* The level that is in force: NONE also when nothing of it was possible. */
+HFSB_API hfsb_confine_level hfsb_confine_level_of(const hfsb_confine *confine);
+
+/* What commands may do, and which mechanisms see to it, in one line for
+   people; "" when they are not confined. Lives as long as the object. */
+HFSB_API const char *hfsb_confine_text(const hfsb_confine *confine);
+
+/* Finds the level named "none", "write" or "strict". False for any other
+   name, with *out as it was. */
+HFSB_API bool hfsb_confine_level_find(hfsb_str name, hfsb_confine_level *out);
+
 /* ---- src/os/proc.h ---- */
 /* ==== PROC: run a command, lose none of its output, never hang on it ==== */
 
@@ -1526,6 +1604,9 @@ typedef struct hfsb_proc_opts {
     long long quiet_max_ms; /* ... but no longer than this (0: 2000, or
                                 quiet_ms when that is more) */
     bool      no_keeper;    /* see hfsb_proc_close() */
+    const hfsb_confine *confine;   /* what the command may touch; must exist
+                                until hfsb_proc_open() returns (NULL: what this
+                                user may do) */
     hfsb_proc_output_fn on_output; /* (NULL: the bytes are only counted) */
     void               *user;      /* of on_output */
     const hfsb_cancel  *cancel;    /* for hfsb_proc_run(): kills the command */
@@ -1787,8 +1868,8 @@ typedef struct hfsb_tools_check {
 typedef struct hfsb_tools_opts {
     hfsb_str work_dir; /* relative paths and commands begin here (empty: the
                           root, or the current directory) */
-    hfsb_str root;     /* confines the file tools, but not commands (empty: no
-                          limit) */
+    hfsb_str root;     /* confines the file tools (empty: no limit); commands
+                          only as `confine` says */
     const char *const *more_roots; /* as in hfsb_root_opts; so are `deny` and
                           its patterns, which do not hold for commands either.
                           glob, grep and list leave out what is denied */
@@ -1805,9 +1886,14 @@ typedef struct hfsb_tools_opts {
                                (NULL: a copy of this process's) */
     const char *const *hide_env; /* names of variables that commands do not
                                     get, in addition to SANDBOX_API_TOKEN */
-    const char        *shell;    /* (NULL: bash in /bin or /usr/bin, else
+    hfsb_confine_opts  confine; /* of commands (all-zero: none). They may write
+                               beneath the roots and work_dir: `dirs` and
+                               `alloc` are set by open. STRICT also hides
+                               variables of this process's environment that
+                               may hold secrets */
+    const char        *shell;   /* (NULL: bash in /bin or /usr/bin, else
                                     /bin/sh) */
-    double             timeout;  /* seconds, for calls without one (0: 240);
+    double             timeout; /* seconds, for calls without one (0: 240);
                                background commands then have none */
     double             max_timeout; /* seconds (0: 1200) */
     long long   grace_ms;     /* between TERM and KILL (0: 2000; negative: KILL
@@ -1844,9 +1930,13 @@ typedef struct hfsb_tools_opts {
 /* Opens the tools. opts may be NULL; its strings and lists are copied, but not
    the `user` of a check. HFSB_OK; HFSB_NOT_FOUND or HFSB_IO when work_dir or
    root cannot be opened; HFSB_OUTSIDE when work_dir is not beneath root;
-   HFSB_ARG for an invalid pattern; HFSB_NOMEM. On failure *out is NULL. */
+   HFSB_ARG for an invalid pattern; HFSB_NOMEM; and as hfsb_confine_open(). On
+   failure *out is NULL. */
 HFSB_API hfsb_status hfsb_tools_open(const hfsb_tools_opts *opts,
                                      hfsb_tools **out, hfsb_err *err);
+
+/* How commands are confined; lives as long as the tools. */
+HFSB_API const hfsb_confine *hfsb_tools_confine(const hfsb_tools *tools);
 
 /* Kills running commands with their process trees, and frees the tools. NULL
    is allowed. All calls must be closed, and no other thread may be in a call.
@@ -22549,6 +22639,7 @@ void hfsb_sse_free(hfsb_sse *sse) {
 #endif
 #if defined(__linux__) && !defined(HFSBI_PORTABLE)
 #define HFSBI_LINUX 1
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/xattr.h>
 #endif
@@ -22981,8 +23072,168 @@ HFSBI_FN int hfsbi_entry_open(int dir, const char *name, struct stat *st);
 /* Appends a path or name on one line: control characters and invalid UTF-8
    become \n, \t, \x1B. */
 HFSBI_FN void hfsbi_put_shown(hfsb_buf *sink, hfsb_str path);
+/* ---- confinement: places and network, shared by its mechanisms ---- */
+
+/* Descriptors of a confinement have this number or a higher one: those below
+   are overwritten in the child. */
+enum { HFSBI_CONFINE_FD = 8 };
+
+/* What a place is for. A list of places is one buffer of entries, each the
+   letter, an absolute path without symlinks, and a NUL. */
+enum {
+    HFSBI_PLACE_READ = 'r',
+    HFSBI_PLACE_WRITE = 'w',
+    HFSBI_PLACE_DEVICE = 'd',      /* read, write, ioctl; nothing is created */
+    HFSBI_PLACE_KEPT = 'k',        /* read-only, beneath one to write */
+    HFSBI_PLACE_HIDDEN_FILE = 'f', /* empty, or refuses connections */
+    HFSBI_PLACE_HIDDEN_DIR = 'e'   /* empty */
+};
+
+/* True when a path lies beneath a place that may be written. */
+HFSBI_FN bool hfsbi_place_is_inner(const hfsb_buf *places, const char *path);
+
+typedef enum hfsbi_reach_mode {
+    HFSBI_REACH_ON,
+    HFSBI_REACH_OFF,
+    HFSBI_REACH_LOOPBACK,
+    HFSBI_REACH_PORTS
+} hfsbi_reach_mode;
+
+enum { HFSBI_REACH_PORTS_MAX = 32 };
+
+typedef struct hfsbi_reach {
+    hfsbi_reach_mode mode;
+    bool             datagrams; /* of PORTS: UDP is allowed */
+    unsigned short   ports[HFSBI_REACH_PORTS_MAX];
+    size_t           port_count;
+} hfsbi_reach;
+
+/* ---- landlock.c ---- */
+
+/* The version of Landlock that the kernel has, at most 7; 0: none. */
+HFSBI_FN int hfsbi_landlock_abi(void);
+/* A ruleset for commands of a level; -1 with errno. */
+HFSBI_FN int hfsbi_landlock_open(int abi, hfsb_confine_level level,
+                                 const hfsb_buf    *places,
+                                 const hfsbi_reach *net);
+/* In the child, as all _enter() below; -1: none. False with errno. */
+HFSBI_FN bool hfsbi_landlock_enter(int ruleset);
+
+/* ---- seccomp.c ---- */
+
+enum { HFSBI_SECCOMP_STEPS = 200 };
+
+typedef struct hfsbi_bpf_step { /* as the kernel's sock_filter */
+    unsigned short code;
+    unsigned char  jump_true, jump_false;
+    unsigned int   value;
+} hfsbi_bpf_step;
+
+typedef struct hfsbi_seccomp {
+    hfsbi_bpf_step steps[HFSBI_SECCOMP_STEPS];
+    size_t         count; /* 0: no filter */
+    bool           full;
+} hfsbi_seccomp;
+
+/* True when kernel and architecture have filters. */
+HFSBI_FN bool hfsbi_seccomp_works(void);
+/* Writes the filter into *s, which is all-zero; landlock: it is used too. */
+HFSBI_FN bool hfsbi_seccomp_build(hfsbi_seccomp *s, const hfsbi_reach *net,
+                                  bool landlock);
+HFSBI_FN bool hfsbi_seccomp_enter(const hfsbi_seccomp *s);
+
+/* ---- limits.c ---- */
+
+typedef struct hfsbi_quota {
+    unsigned long long memory, processes, file_size, cpu; /* 0: no limit */
+    char               oom[24]; /* for oom_score_adj */
+    int                join;    /* cgroup.procs; -1: no cgroup */
+    hfsb_buf           cgroup;  /* its path */
+} hfsbi_quota;
+
+/* Resolves the options. Makes a cgroup if they ask for limits and the kernel
+   allows it. HFSB_OK or HFSB_NOMEM. */
+HFSBI_FN hfsb_status hfsbi_quota_open(hfsbi_quota             *l,
+                                      const hfsb_confine_opts *opts);
+HFSBI_FN void        hfsbi_quota_close(hfsbi_quota *l);
+HFSBI_FN bool        hfsbi_quota_enter(const hfsbi_quota *l);
+/* In the host, after the exec: what the child could not do because its host
+   hides its memory (PR_SET_DUMPABLE), and with it /proc/self. */
+HFSBI_FN void hfsbi_quota_follow(const hfsbi_quota *l, long pid);
+
+/* ---- namespaces.c: namespaces ---- */
+
+typedef struct hfsbi_namespaces {
+    int user, mounts, net; /* -1: that of the host */
+} hfsbi_namespaces;
+
+/* Makes a mount namespace, where only places to write can be written, and if
+   `network` a network namespace with loopback. False with errno; then all are
+   -1. */
+HFSBI_FN bool hfsbi_namespaces_open(hfsbi_namespaces *spaces,
+                                    const hfsb_buf *places, bool network);
+HFSBI_FN void hfsbi_namespaces_close(hfsbi_namespaces *spaces);
+HFSBI_FN bool hfsbi_namespaces_enter(const hfsbi_namespaces *spaces);
+
+/* ---- guard.c: files that later run as the person ---- */
+
+/* The n-th name of such a file or folder, beneath a root or a home; NULL
+   after the last. */
+HFSBI_FN const char *hfsbi_guard_name(size_t n);
+
+/* What of these there was when a command started. */
+typedef struct hfsbi_guard hfsbi_guard;
+
+/* NULL when there is nothing to guard, or no memory. */
+HFSBI_FN hfsbi_guard *hfsbi_guard_open(const hfsb_confine *confine);
+HFSBI_FN void         hfsbi_guard_close(hfsbi_guard *guard);
+/* Renames those that have appeared or changed since, unless `known` says that
+   they are the host's own work, and appends a line for each to *notes. */
+HFSBI_FN void hfsbi_guard_check(const hfsbi_guard *guard,
+                                bool (*known)(void *user, const char *path),
+                                void *user, hfsb_buf *notes);
+
+/* ---- confine.c ---- */
+
+/* What the public options leave out. */
+typedef struct hfsbi_confine_how {
+    bool bare;      /* no place to write but /dev/null and the like, no
+                       namespaces: for programs that only compute */
+    bool no_spaces; /* for tests, as the next: as if the kernel had none */
+    int  max_abi;   /* of Landlock (0: 7; below 0: as if there were none) */
+} hfsbi_confine_how;
+
+struct hfsb_confine {
+    hfsb_alloc         alloc;
+    hfsb_confine_level level;
+    int                abi; /* of Landlock; 0: not used */
+    hfsb_buf           places;
+    hfsb_buf           bases; /* where the guard looks; each ends in NUL */
+    hfsbi_reach        net;
+    int                ruleset; /* -1: none */
+    hfsbi_seccomp      filter;
+    hfsbi_namespaces   spaces;
+    hfsbi_quota        limits;
+    hfsb_buf           text;
+};
+
+HFSBI_FN hfsb_status hfsbi_confine_open(const hfsb_confine_opts *opts,
+                                        const hfsbi_confine_how *how,
+                                        hfsb_confine **out, hfsb_err *err);
+/* Confines the calling process, a child before its exec. False with errno. */
+HFSBI_FN bool hfsbi_confine_enter(const hfsb_confine *confine);
+/* Appends what commands may do, for a model: sentences, with a blank before
+   each. */
+HFSBI_FN void hfsbi_confine_describe(const hfsb_confine *confine,
+                                     hfsb_buf           *out);
+/* True for a variable of the environment that may hold a secret, by its name;
+   STRICT hides these from commands. */
+HFSBI_FN bool hfsbi_confine_is_secret(hfsb_str name);
 
 /* ---- spawn.c: starts a program ---- */
+
+/* fd, or a copy at `least` or above and fd is closed; -1 with errno. */
+HFSBI_FN int hfsbi_raise(int fd, int least);
 
 /* The host's ends of the command's standard input, output and error; -1: no
    pipe. */
@@ -27723,6 +27974,1725 @@ HFSBI_FN int hfsbi_entry_open(int dir, const char *name, struct stat *st) {
     return -1;
 }
 
+/* ---- src/os/landlock.c ---- */
+/* landlock.c - which files, ports and processes a command may reach.
+
+   A ruleset names the rights that it handles, which are then denied, and
+   grants some of them beneath certain folders. It is built once; each command
+   enforces it on itself with one system call.
+
+   The kernel's version of the interface (ABI) decides which rights exist:
+
+       1  files and folders            4  TCP ports
+       2  moving between folders       5  ioctl on devices
+       3  truncating                   6  signals, abstract Unix sockets
+
+   A right that the kernel does not have is left out. In ABI 1 nothing can be
+   moved or linked from one folder to another, whatever is granted. The
+   numbers are from the kernel's documentation: headers of libc may lack them.
+   */
+#ifdef HFSBI_LINUX
+
+#define HFSBI_SYS_LANDLOCK_CREATE   444
+#define HFSBI_SYS_LANDLOCK_ADD_RULE 445
+#define HFSBI_SYS_LANDLOCK_RESTRICT 446
+
+/* Rights on files. */
+#define HFSBI_LL_EXECUTE    (1u << 0)
+#define HFSBI_LL_WRITE_FILE (1u << 1)
+#define HFSBI_LL_READ_FILE  (1u << 2)
+#define HFSBI_LL_READ_DIR   (1u << 3)
+#define HFSBI_LL_CHANGE_DIR /* remove, and make all but devices */ \
+    (0x30u | 1u << 7 | 1u << 8 | 1u << 9 | 1u << 10 | 1u << 12)
+#define HFSBI_LL_MAKE_DEVICE (1u << 6 | 1u << 11)
+#define HFSBI_LL_REFER       (1u << 13)
+#define HFSBI_LL_TRUNCATE    (1u << 14)
+#define HFSBI_LL_IOCTL       (1u << 15)
+
+#define HFSBI_LL_READ \
+    (HFSBI_LL_EXECUTE | HFSBI_LL_READ_FILE | HFSBI_LL_READ_DIR)
+#define HFSBI_LL_WRITE                                            \
+    (HFSBI_LL_WRITE_FILE | HFSBI_LL_CHANGE_DIR | HFSBI_LL_REFER | \
+     HFSBI_LL_TRUNCATE)
+/* The rights that a file, not a folder, can have. */
+#define HFSBI_LL_OF_FILE                                           \
+    (HFSBI_LL_EXECUTE | HFSBI_LL_WRITE_FILE | HFSBI_LL_READ_FILE | \
+     HFSBI_LL_TRUNCATE | HFSBI_LL_IOCTL)
+
+typedef struct hfsbi_landlock_attr {
+    unsigned long long files, net, scoped;
+} hfsbi_landlock_attr;
+
+typedef struct hfsbi_landlock_port {
+    unsigned long long rights, port;
+} hfsbi_landlock_port;
+
+HFSBI_FN int hfsbi_landlock_abi(void) {
+    long abi = syscall(HFSBI_SYS_LANDLOCK_CREATE, NULL, (size_t)0, 1u);
+    return abi < 1 ? 0 : abi > 7 ? 7 : (int)abi;
+}
+
+static unsigned hfsbi_landlock_has(int abi) {
+    unsigned all =
+        HFSBI_LL_READ | HFSBI_LL_WRITE | HFSBI_LL_MAKE_DEVICE | HFSBI_LL_IOCTL;
+    if (abi < 2) all &= ~HFSBI_LL_REFER;
+    if (abi < 3) all &= ~HFSBI_LL_TRUNCATE;
+    if (abi < 5) all &= ~HFSBI_LL_IOCTL;
+    return all;
+}
+
+/* The rights that a use of a place needs; 0: none, it is for others. */
+static unsigned hfsbi_landlock_rights(char use) {
+    switch (use) {
+    case HFSBI_PLACE_READ: return HFSBI_LL_READ;
+    case HFSBI_PLACE_WRITE: return HFSBI_LL_READ | HFSBI_LL_WRITE;
+    case HFSBI_PLACE_DEVICE:
+        return HFSBI_LL_READ | HFSBI_LL_WRITE_FILE | HFSBI_LL_TRUNCATE |
+               HFSBI_LL_IOCTL;
+    default: return 0;
+    }
+}
+
+/* The kernel's struct has 12 bytes: rights 8 | descriptor 4. False with errno;
+   a place that has gone is passed over. */
+static bool hfsbi_landlock_allow(int ruleset, const char *path,
+                                 unsigned rights) {
+    unsigned char      rule[12];
+    unsigned long long wide = rights;
+    struct stat        st;
+    bool               ok;
+    int                fd = open(path, O_PATH | O_CLOEXEC);
+    if (fd < 0) return errno == ENOENT || errno == EACCES;
+    if (fstat(fd, &st) == 0 && !S_ISDIR(st.st_mode)) wide &= HFSBI_LL_OF_FILE;
+    memcpy(rule, &wide, 8);
+    memcpy(rule + 8, &fd, 4);
+    ok = wide == 0 ||
+         syscall(HFSBI_SYS_LANDLOCK_ADD_RULE, ruleset, 1, rule, 0u) == 0;
+    hfsbi_close(&fd);
+    return ok;
+}
+
+static bool hfsbi_landlock_allow_ports(int ruleset, const hfsbi_reach *net) {
+    size_t i;
+    for (i = 0; i < net->port_count; i++) {
+        hfsbi_landlock_port rule;
+        rule.rights = 3; /* bind and connect */
+        rule.port = net->ports[i];
+        if (syscall(HFSBI_SYS_LANDLOCK_ADD_RULE, ruleset, 2, &rule, 0u) != 0)
+            return false;
+    }
+    return true;
+}
+
+HFSBI_FN int hfsbi_landlock_open(int abi, hfsb_confine_level level,
+                                 const hfsb_buf    *places,
+                                 const hfsbi_reach *net) {
+    hfsbi_landlock_attr attr = HFSB_INIT;
+    unsigned            handled = hfsbi_landlock_has(abi);
+    size_t              size = abi < 4 ? 8 : abi < 6 ? 16 : 24, at;
+    bool                ports = abi >= 4 && (net->mode == HFSBI_REACH_OFF ||
+                              net->mode == HFSBI_REACH_PORTS);
+    int                 fd;
+    if (level == HFSB_CONFINE_WRITE) handled &= ~HFSBI_LL_READ;
+    attr.files = handled;
+    if (ports) attr.net = 3;
+    if (abi >= 6) attr.scoped = 3; /* abstract sockets and signals */
+    fd = (int)syscall(HFSBI_SYS_LANDLOCK_CREATE, &attr, size, 0u);
+    fd = hfsbi_raise(fd, HFSBI_CONFINE_FD);
+    if (fd < 0) return -1;
+    for (at = 0; at < places->len; at += strlen(places->ptr + at) + 1) {
+        const char *place = places->ptr + at;
+        unsigned    rights = hfsbi_landlock_rights(*place) & handled;
+        if (rights && !hfsbi_landlock_allow(fd, place + 1, rights)) {
+            hfsbi_close(&fd);
+            return -1;
+        }
+    }
+    if (ports && !hfsbi_landlock_allow_ports(fd, net)) hfsbi_close(&fd);
+    return fd;
+}
+
+HFSBI_FN bool hfsbi_landlock_enter(int ruleset) {
+    return ruleset < 0 ||
+           syscall(HFSBI_SYS_LANDLOCK_RESTRICT, ruleset, 0u) == 0;
+}
+
+#else
+
+HFSBI_FN int hfsbi_landlock_abi(void) {
+    return 0;
+}
+
+HFSBI_FN int hfsbi_landlock_open(int abi, hfsb_confine_level level,
+                                 const hfsb_buf    *places,
+                                 const hfsbi_reach *net) {
+    (void)abi, (void)level, (void)places, (void)net;
+    errno = ENOSYS;
+    return -1;
+}
+
+HFSBI_FN bool hfsbi_landlock_enter(int ruleset) {
+    return ruleset < 0;
+}
+
+#endif
+
+/* ---- src/os/seccomp.c ---- */
+/* seccomp.c - system calls that a command may not make.
+
+   A short list of what builds, tests and scripts do not need, and what reaches
+   past files: mounts and namespaces, kernel modules, BPF, performance events,
+   keys, io_uring (it opens files and sockets that no filter sees), setting the
+   clock, restarting. These fail with EPERM, as without privileges.
+
+   The program is BPF, a list of instructions of 8 bytes. It is written once,
+   as blocks that each jump over their own verdict:
+
+       the architecture is not ours ........... ENOSYS (i386 on x86-64)
+       the number is of x32 ................... ENOSYS
+       the number is N ........................ EPERM      for each of the list
+       the number is N and an argument ........ EPERM      clone, ioctl, socket
+       ........................................ allow
+
+   A call may be refused by argument only if it is passed in a register:
+   clone3() gets a struct, so it does not exist here, and libc uses clone(). */
+#if defined(HFSBI_LINUX) && defined(__x86_64__) && !defined(__ILP32__)
+#define HFSBI_SECCOMP_ARCH 0xC000003Eu
+#elif defined(HFSBI_LINUX) && defined(__aarch64__) && !defined(__AARCH64EB__)
+#define HFSBI_SECCOMP_ARCH 0xC00000B7u
+#elif defined(HFSBI_LINUX) && defined(__riscv) && __riscv_xlen == 64
+#define HFSBI_SECCOMP_ARCH 0xC00000F3u
+#endif
+
+#ifdef HFSBI_SECCOMP_ARCH
+
+enum {                            /* instructions */
+       HFSBI_BPF_LOAD = 0x20,     /* a word of seccomp_data */
+       HFSBI_BPF_AND = 0x54,      /* with a constant */
+       HFSBI_BPF_IF_EQUAL = 0x15, /* else jump */
+       HFSBI_BPF_IF_BITS = 0x45,  /* any of the bits */
+       HFSBI_BPF_IF_AT_LEAST = 0x35,
+       HFSBI_BPF_RETURN = 0x06
+};
+
+#define HFSBI_SECCOMP_ALLOW  0x7FFF0000u
+#define HFSBI_SECCOMP_ERRNO  0x00050000u
+#define HFSBI_SECCOMP_DENIED (HFSBI_SECCOMP_ERRNO | EPERM)
+#define HFSBI_SECCOMP_ABSENT (HFSBI_SECCOMP_ERRNO | ENOSYS)
+
+/* Offsets in seccomp_data; arguments as the lower halves of 8 bytes. */
+#define HFSBI_DATA_NUMBER 0u
+#define HFSBI_DATA_ARCH   4u
+#define HFSBI_DATA_ARG(n) (16u + 8u * (n))
+
+/* CLONE_NEW*: namespaces. */
+#define HFSBI_CLONE_SPACES 0x7E020000u
+#define HFSBI_CLONE_TIME   0x00000080u
+
+static void hfsbi_bpf(hfsbi_seccomp *s, unsigned code, unsigned jump_true,
+                      unsigned jump_false, unsigned value) {
+    hfsbi_bpf_step *step;
+    if (s->count == HFSBI_SECCOMP_STEPS) {
+        s->full = true;
+        return;
+    }
+    step = &s->steps[s->count++];
+    step->code = (unsigned short)code;
+    step->jump_true = (unsigned char)jump_true;
+    step->jump_false = (unsigned char)jump_false;
+    step->value = value;
+}
+
+static void hfsbi_bpf_return(hfsbi_seccomp *s, unsigned verdict) {
+    hfsbi_bpf(s, HFSBI_BPF_RETURN, 0, 0, verdict);
+}
+
+/* The number is loaded before each block and after it. */
+static void hfsbi_seccomp_deny(hfsbi_seccomp *s, long number,
+                               unsigned verdict) {
+    hfsbi_bpf(s, HFSBI_BPF_IF_EQUAL, 0, 1, (unsigned)number);
+    hfsbi_bpf_return(s, verdict);
+}
+
+/* Denies the call when an argument has any of these bits. */
+static void hfsbi_seccomp_deny_bits(hfsbi_seccomp *s, long number,
+                                    unsigned arg, unsigned bits) {
+    hfsbi_bpf(s, HFSBI_BPF_IF_EQUAL, 0, 4, (unsigned)number);
+    hfsbi_bpf(s, HFSBI_BPF_LOAD, 0, 0, HFSBI_DATA_ARG(arg));
+    hfsbi_bpf(s, HFSBI_BPF_IF_BITS, 0, 1, bits);
+    hfsbi_bpf_return(s, HFSBI_SECCOMP_DENIED);
+    hfsbi_bpf_return(s, HFSBI_SECCOMP_ALLOW);
+}
+
+/* Denies it when an argument is one of two values. */
+static void hfsbi_seccomp_deny_values(hfsbi_seccomp *s, long number,
+                                      unsigned arg, unsigned a, unsigned b) {
+    hfsbi_bpf(s, HFSBI_BPF_IF_EQUAL, 0, 5, (unsigned)number);
+    hfsbi_bpf(s, HFSBI_BPF_LOAD, 0, 0, HFSBI_DATA_ARG(arg));
+    hfsbi_bpf(s, HFSBI_BPF_IF_EQUAL, 1, 0, a);
+    hfsbi_bpf(s, HFSBI_BPF_IF_EQUAL, 0, 1, b);
+    hfsbi_bpf_return(s, HFSBI_SECCOMP_DENIED);
+    hfsbi_bpf_return(s, HFSBI_SECCOMP_ALLOW);
+}
+
+/* Denies calls, in ascending order of their numbers. For each filter the
+   kernel tries every number there is, so that a call that is always allowed
+   costs nothing later; jumping over groups makes that several times faster. */
+static void hfsbi_seccomp_deny_list(hfsbi_seccomp *s, const long *list,
+                                    size_t count) {
+    const size_t group = 6;
+    for (; count > 0; list += group) {
+        size_t n = count < group ? count : group, i;
+        hfsbi_bpf(s, HFSBI_BPF_IF_AT_LEAST, (unsigned)(2 * n), 0,
+                  (unsigned)list[n - 1] + 1);
+        for (i = 0; i < n; i++)
+            hfsbi_seccomp_deny(s, list[i], HFSBI_SECCOMP_DENIED);
+        count -= n;
+        if (n < group) return;
+    }
+}
+
+static void hfsbi_seccomp_calls(hfsbi_seccomp *s) {
+    static const long list[] = {
+        /* file systems and namespaces */
+        SYS_mount, SYS_umount2, SYS_pivot_root, SYS_setns, SYS_swapon,
+        SYS_swapoff, SYS_quotactl, SYS_open_by_handle_at, SYS_fanotify_init,
+        428 /* open_tree */, 429 /* move_mount */, 430 /* fsopen */,
+        431 /* fsconfig */, 432 /* fsmount */, 433 /* fspick */,
+        442 /* mount_setattr */, 443 /* quotactl_fd */,
+        467 /* open_tree_attr */,
+        /* the kernel and its clock */
+        SYS_init_module, SYS_finit_module, SYS_delete_module, SYS_kexec_load,
+#ifdef SYS_kexec_file_load
+        SYS_kexec_file_load,
+#endif
+        SYS_reboot, SYS_settimeofday, SYS_clock_settime, SYS_clock_adjtime,
+        SYS_adjtimex, SYS_acct, SYS_syslog, SYS_sethostname, SYS_setdomainname,
+        SYS_bpf, SYS_perf_event_open, SYS_userfaultfd, SYS_add_key,
+        SYS_request_key, SYS_keyctl, SYS_vhangup, 425 /* io_uring_setup */,
+        426 /* io_uring_enter */,
+#ifdef SYS_iopl
+        SYS_iopl, SYS_ioperm,
+#endif
+        427 /* io_uring_register */};
+    long   sorted[sizeof list / sizeof *list];
+    size_t count = sizeof list / sizeof *list, i, at;
+    for (i = 0; i < count; i++) {
+        for (at = i; at > 0 && sorted[at - 1] > list[i]; at--)
+            sorted[at] = sorted[at - 1];
+        sorted[at] = list[i];
+    }
+    hfsbi_seccomp_deny_list(s, sorted, count);
+    hfsbi_seccomp_deny(s, 435 /* clone3 */, HFSBI_SECCOMP_ABSENT);
+    hfsbi_seccomp_deny_bits(s, SYS_clone, 0, HFSBI_CLONE_SPACES);
+    hfsbi_seccomp_deny_bits(s, SYS_unshare, 0,
+                            HFSBI_CLONE_SPACES | HFSBI_CLONE_TIME);
+    /* TIOCSTI and TIOCLINUX type into a terminal */
+    hfsbi_seccomp_deny_values(s, SYS_ioctl, 1, 0x5412, 0x541C);
+}
+
+/* Without Landlock nothing else keeps a command from the memory of others. */
+static void hfsbi_seccomp_ptrace(hfsbi_seccomp *s) {
+    hfsbi_seccomp_deny(s, SYS_process_vm_readv, HFSBI_SECCOMP_DENIED);
+    hfsbi_seccomp_deny(s, SYS_process_vm_writev, HFSBI_SECCOMP_DENIED);
+    hfsbi_seccomp_deny(s, 438 /* pidfd_getfd */, HFSBI_SECCOMP_DENIED);
+    hfsbi_seccomp_deny_values(s, SYS_ptrace, 0, 16 /* ATTACH */,
+                              0x4206 /* SEIZE */);
+}
+
+/* Sockets of families that are not allowed do not exist. What follows is the
+   block of socket(); each way through it ends in a verdict. */
+static void hfsbi_seccomp_sockets(hfsbi_seccomp *s, const hfsbi_reach *net) {
+    bool tcp = net->mode == HFSBI_REACH_PORTS;
+    bool udp = tcp && net->datagrams;
+    hfsbi_bpf(s, HFSBI_BPF_IF_EQUAL, 0, tcp ? 14 : 4, SYS_socket);
+    hfsbi_bpf(s, HFSBI_BPF_LOAD, 0, 0, HFSBI_DATA_ARG(0));
+    hfsbi_bpf(s, HFSBI_BPF_IF_EQUAL, 0, 1, AF_UNIX);
+    hfsbi_bpf_return(s, HFSBI_SECCOMP_ALLOW);
+    if (tcp) { /* other protocols, MPTCP too, pass by the rules for ports */
+        hfsbi_bpf(s, HFSBI_BPF_IF_EQUAL, 1, 0, AF_INET);
+        hfsbi_bpf(s, HFSBI_BPF_IF_EQUAL, 0, 8, AF_INET6);
+        hfsbi_bpf(s, HFSBI_BPF_LOAD, 0, 0, HFSBI_DATA_ARG(1));
+        hfsbi_bpf(s, HFSBI_BPF_AND, 0, 0, 0xF);
+        hfsbi_bpf(s, HFSBI_BPF_IF_EQUAL, 0, 3, SOCK_STREAM);
+        hfsbi_bpf(s, HFSBI_BPF_LOAD, 0, 0, HFSBI_DATA_ARG(2));
+        hfsbi_bpf(s, HFSBI_BPF_IF_EQUAL, 2, 0, 0);
+        hfsbi_bpf(s, HFSBI_BPF_IF_EQUAL, 1, 2, 6 /* IPPROTO_TCP */);
+        hfsbi_bpf(s, HFSBI_BPF_IF_EQUAL, 0, 1,
+                  udp ? (unsigned)SOCK_DGRAM : ~0u);
+        hfsbi_bpf_return(s, HFSBI_SECCOMP_ALLOW);
+    }
+    hfsbi_bpf_return(s, HFSBI_SECCOMP_ERRNO | EACCES);
+    if (!tcp) return;
+    /* TCP fast open connects without connect() */
+    hfsbi_seccomp_deny_bits(s, SYS_sendto, 3, 0x20000000u);
+    hfsbi_seccomp_deny_bits(s, SYS_sendmsg, 2, 0x20000000u);
+#ifdef SYS_sendmmsg
+    hfsbi_seccomp_deny_bits(s, SYS_sendmmsg, 3, 0x20000000u);
+#endif
+}
+
+/* SECCOMP_GET_ACTION_AVAIL: true where filters can answer with an error. */
+HFSBI_FN bool hfsbi_seccomp_works(void) {
+    unsigned action = HFSBI_SECCOMP_ERRNO;
+    return syscall(SYS_seccomp, 2u, 0u, &action) == 0;
+}
+
+HFSBI_FN bool hfsbi_seccomp_build(hfsbi_seccomp *s, const hfsbi_reach *net,
+                                  bool landlock) {
+    hfsbi_bpf(s, HFSBI_BPF_LOAD, 0, 0, HFSBI_DATA_ARCH);
+    hfsbi_bpf(s, HFSBI_BPF_IF_EQUAL, 1, 0, HFSBI_SECCOMP_ARCH);
+    hfsbi_bpf_return(s, HFSBI_SECCOMP_ABSENT);
+    hfsbi_bpf(s, HFSBI_BPF_LOAD, 0, 0, HFSBI_DATA_NUMBER);
+#ifdef __x86_64__
+    hfsbi_bpf(s, HFSBI_BPF_IF_AT_LEAST, 0, 1, 0x40000000u);
+    hfsbi_bpf_return(s, HFSBI_SECCOMP_ABSENT);
+#endif
+    hfsbi_seccomp_calls(s);
+    if (!landlock) hfsbi_seccomp_ptrace(s);
+    if (net->mode == HFSBI_REACH_OFF || net->mode == HFSBI_REACH_PORTS)
+        hfsbi_seccomp_sockets(s, net);
+    hfsbi_bpf_return(s, HFSBI_SECCOMP_ALLOW);
+    return !s->full;
+}
+
+/* The kernel's struct: length, pointer to the steps. */
+HFSBI_FN bool hfsbi_seccomp_enter(const hfsbi_seccomp *s) {
+    struct {
+        unsigned short        length;
+        const hfsbi_bpf_step *steps;
+    } program;
+    if (!s->count) return true;
+    program.length = (unsigned short)s->count;
+    program.steps = s->steps;
+    return syscall(SYS_seccomp, 1u, 0u, &program) == 0;
+}
+
+#else
+
+HFSBI_FN bool hfsbi_seccomp_works(void) {
+    return false;
+}
+
+HFSBI_FN bool hfsbi_seccomp_build(hfsbi_seccomp *s, const hfsbi_reach *net,
+                                  bool landlock) {
+    (void)s, (void)net, (void)landlock;
+    return false;
+}
+
+HFSBI_FN bool hfsbi_seccomp_enter(const hfsbi_seccomp *s) {
+    return !s->count;
+}
+
+#endif
+
+/* ---- src/os/limits.c ---- */
+/* limits.c - how much a command may use.
+
+   Limits of a process (setrlimit) hold everywhere, but each process has its
+   own: a command that starts ten processes has ten times as much. Where this
+   user may make a cgroup (version 2, as systemd delegates them), memory and
+   the number of processes are limited for all commands together as well.
+
+   RLIMIT_DATA limits memory, not RLIMIT_AS: programs such as node or java
+   reserve far more addresses than they use. RLIMIT_NPROC counts all processes
+   of the user, and never root's.
+
+   Always, unasked: no core dumps, and commands are ended first when memory
+   runs out, not the host. */
+#define HFSBI_CGROUP_ROOT "/sys/fs/cgroup"
+
+enum { HFSBI_OOM_MORE = 500 }; /* added to oom_score_adj, at most 1000 */
+
+/* ---- cgroup ---- */
+
+/* Writes a short text into a file that exists; false when that fails. */
+static bool hfsbi_put_file(const char *path, hfsb_str text) {
+    ssize_t n;
+    int     fd;
+    do fd = open(path, O_WRONLY | O_CLOEXEC);
+    while (fd < 0 && errno == EINTR);
+    if (fd < 0) return false;
+    n = hfsbi_write(fd, text.ptr, text.len);
+    hfsbi_close(&fd);
+    return n == (ssize_t)text.len;
+}
+
+/* Reads the start of a file into out and appends a NUL. */
+static bool hfsbi_get_file(const char *path, char *out, size_t size) {
+    ssize_t n;
+    int     fd;
+    do fd = open(path, O_RDONLY | O_CLOEXEC);
+    while (fd < 0 && errno == EINTR);
+    if (fd < 0) return false;
+    n = hfsbi_read(fd, out, size - 1);
+    hfsbi_close(&fd);
+    out[n > 0 ? n : 0] = '\0';
+    return n > 0;
+}
+
+#ifdef HFSBI_LINUX
+
+/* Sets one limit in the cgroup; true without a limit. */
+static bool hfsbi_cgroup_set(hfsb_buf *dir, const char *name,
+                             unsigned long long limit) {
+    char   text[32];
+    size_t mark = dir->len;
+    bool   ok;
+    if (!limit) return true;
+    (void)snprintf(text, sizeof text, "%llu", limit);
+    ok = hfsb_buf_printf(dir, "/%s", name) == HFSB_OK &&
+         hfsbi_put_file(dir->ptr, hfsb_cstr(text));
+    hfsb_buf_truncate(dir, mark);
+    return ok;
+}
+
+/* Makes the cgroup beneath the one whose path is in l->cgroup. */
+static bool hfsbi_cgroup_make(hfsbi_quota *l) {
+    hfsb_buf *dir = &l->cgroup;
+    size_t    mark = dir->len;
+    char      id[9];
+    hfsbi_random_hex(id, 8);
+    if (hfsb_buf_printf(dir, "/cgroup.subtree_control") == HFSB_OK)
+        (void)hfsbi_put_file(dir->ptr, HFSB_LIT("+memory +pids"));
+    hfsb_buf_truncate(dir, mark);
+    if (hfsb_buf_printf(dir, "/hfsb-%ld-%s", (long)getpid(), id) != HFSB_OK ||
+        mkdir(dir->ptr, 0700) != 0)
+        return false;
+    if (hfsbi_cgroup_set(dir, "memory.max", l->memory) &&
+        hfsbi_cgroup_set(dir, "pids.max", l->processes)) {
+        mark = dir->len;
+        if (hfsb_buf_printf(dir, "/cgroup.procs") == HFSB_OK)
+            l->join = hfsbi_raise(open(dir->ptr, O_WRONLY | O_CLOEXEC),
+                                  HFSBI_CONFINE_FD);
+        hfsb_buf_truncate(dir, mark);
+    }
+    if (l->join >= 0) return true;
+    (void)rmdir(dir->ptr);
+    return false;
+}
+
+/* Tries this process's own cgroup, then its parent: with processes in it, a
+   cgroup can have no limited ones beneath. */
+static void hfsbi_cgroup_open(hfsbi_quota *l) {
+    char        list[4096];
+    const char *own;
+    size_t      len;
+    int         tries;
+    if (!hfsbi_get_file(HFSBI_CGROUP_ROOT "/cgroup.controllers", list,
+                        sizeof list) ||
+        !hfsbi_get_file("/proc/self/cgroup", list, sizeof list))
+        return;
+    own = strstr(list, "0::/");
+    if (!own) return;
+    own += 3;
+    len = strcspn(own, "\n");
+    for (tries = 0; tries < 2 && len > 0; tries++) {
+        hfsb_buf_truncate(&l->cgroup, 0);
+        hfsb_buf_printf(&l->cgroup, "%s%.*s", HFSBI_CGROUP_ROOT, (int)len,
+                        own);
+        if (l->cgroup.status != HFSB_OK || hfsbi_cgroup_make(l)) return;
+        while (len > 0 && own[--len] != '/') continue;
+    }
+    hfsb_buf_truncate(&l->cgroup, 0);
+}
+
+#else
+
+static void hfsbi_cgroup_open(hfsbi_quota *l) {
+    (void)l;
+}
+
+#endif
+
+/* ---- open and close ---- */
+
+HFSBI_FN hfsb_status hfsbi_quota_open(hfsbi_quota             *l,
+                                      const hfsb_confine_opts *opts) {
+    char text[16];
+    long oom = HFSBI_OOM_MORE;
+    l->join = -1;
+    l->cgroup.alloc = opts->alloc;
+    l->memory = opts->max_memory;
+    l->processes = opts->max_processes;
+    l->file_size = opts->max_file_size;
+    l->cpu = opts->max_cpu;
+    if (hfsbi_get_file("/proc/self/oom_score_adj", text, sizeof text))
+        oom += strtol(text, NULL, 10);
+    if (oom > 1000) oom = 1000;
+    (void)snprintf(l->oom, sizeof l->oom, "%ld", oom);
+    if (l->memory || l->processes) hfsbi_cgroup_open(l);
+    return l->cgroup.status;
+}
+
+HFSBI_FN void hfsbi_quota_close(hfsbi_quota *l) {
+    hfsbi_close(&l->join);
+    if (l->cgroup.len) (void)rmdir(l->cgroup.ptr);
+    hfsb_buf_free(&l->cgroup);
+}
+
+/* ---- in the child ---- */
+
+/* Lowers the limit that getrlimit() returned; never raises it. */
+static const struct rlimit *hfsbi_quota_lower(struct rlimit     *limit,
+                                              unsigned long long most) {
+    rlim_t value = (rlim_t)most;
+    if (limit->rlim_max != RLIM_INFINITY && value > limit->rlim_max)
+        value = limit->rlim_max;
+    limit->rlim_cur = limit->rlim_max = value;
+    return limit;
+}
+
+static bool hfsbi_quota_set(const hfsbi_quota *l) {
+    struct rlimit r;
+#ifdef HFSBI_LINUX
+    if (l->memory &&
+        (getrlimit(RLIMIT_DATA, &r) != 0 ||
+         setrlimit(RLIMIT_DATA, hfsbi_quota_lower(&r, l->memory)) != 0))
+        return false;
+#endif
+#ifdef RLIMIT_NPROC
+    if (l->processes &&
+        (getrlimit(RLIMIT_NPROC, &r) != 0 ||
+         setrlimit(RLIMIT_NPROC, hfsbi_quota_lower(&r, l->processes)) != 0))
+        return false;
+#endif
+    if (l->file_size &&
+        (getrlimit(RLIMIT_FSIZE, &r) != 0 ||
+         setrlimit(RLIMIT_FSIZE, hfsbi_quota_lower(&r, l->file_size)) != 0))
+        return false;
+    return !l->cpu ||
+           (getrlimit(RLIMIT_CPU, &r) == 0 &&
+            setrlimit(RLIMIT_CPU, hfsbi_quota_lower(&r, l->cpu)) == 0);
+}
+
+HFSBI_FN bool hfsbi_quota_enter(const hfsbi_quota *l) {
+    static const struct rlimit none = HFSB_INIT;
+    (void)hfsbi_put_file("/proc/self/oom_score_adj", hfsb_cstr(l->oom));
+    (void)setrlimit(RLIMIT_CORE, &none);
+    if (l->join >= 0 && hfsbi_write(l->join, "0", 1) != 1) return false;
+    return hfsbi_quota_set(l);
+}
+
+HFSBI_FN void hfsbi_quota_follow(const hfsbi_quota *l, long pid) {
+#ifdef HFSBI_LINUX
+    char path[64];
+    if (prctl(PR_GET_DUMPABLE) == 1) return;
+    (void)snprintf(path, sizeof path, "/proc/%ld/oom_score_adj", pid);
+    (void)hfsbi_put_file(path, hfsb_cstr(l->oom));
+#else
+    (void)l, (void)pid;
+#endif
+}
+
+/* ---- src/os/namespaces.c ---- */
+/* namespaces.c - a view of the file system where little can be written.
+
+   Landlock cannot except a file beneath a folder that may be written, and does
+   not know chmod() and chown(). A mount namespace can: everything is mounted
+   read-only, the places to write are mounted again as they were, what lies
+   beneath these and must not change is mounted read-only on top, and empty
+   files and folders cover what must not be seen.
+
+   The namespaces are made once, by a helper process that then ends:
+
+       host                       helper
+       fork ------------------->  unshare: as root the mounts alone, else with
+                                  a user namespace that maps only this user
+                                  mounts; loopback up
+       opens /proc/PID/ns    <---  0, or an errno
+       closes its pipe -------->  exits
+
+   The descriptors keep the namespaces alive. Each command joins them with
+   setns(), a matter of microseconds. In a user namespace it has all
+   capabilities there until its exec, which takes them from all but root; the
+   bounding set leaves root only what Docker would.
+
+   Where the kernel refuses (a container, Ubuntu's AppArmor), confinement goes
+   without, and says so. */
+HFSBI_FN void hfsbi_namespaces_close(hfsbi_namespaces *spaces) {
+    hfsbi_close(&spaces->user);
+    hfsbi_close(&spaces->mounts);
+    hfsbi_close(&spaces->net);
+}
+
+#ifdef HFSBI_LINUX
+
+/* Numbers from the kernel: headers of libc may lack them. */
+#define HFSBI_SYS_OPEN_TREE  428
+#define HFSBI_SYS_MOVE_MOUNT 429
+#define HFSBI_SYS_MOUNT_ATTR 442
+#define HFSBI_NEW_MOUNTS     0x00020000
+#define HFSBI_NEW_USER       0x10000000
+#define HFSBI_NEW_NET        0x40000000
+#define HFSBI_AT_RECURSIVE   0x8000u
+#define HFSBI_AT_EMPTY_PATH  0x1000u
+
+enum { HFSBI_TREES = 64 }; /* places to write */
+
+/* What the helper needs, prepared before the fork. */
+typedef struct hfsbi_ns_plan {
+    const hfsb_buf *places;
+    bool            network;
+    char            uid_map[48], gid_map[48];
+    int             report, end; /* its ends of the pipes */
+} hfsbi_ns_plan;
+
+/* ---- in the helper: system calls alone, the host may have threads ---- */
+
+static bool hfsbi_put_text(const char *path, const char *text) {
+    int     fd = open(path, O_WRONLY | O_CLOEXEC);
+    size_t  len = strlen(text);
+    ssize_t n;
+    if (fd < 0) return false;
+    n = hfsbi_write(fd, text, len);
+    hfsbi_close(&fd);
+    return n == (ssize_t)len;
+}
+
+/* As root, mounts need no user namespace; files keep their owners. */
+static bool hfsbi_ns_unshare(const hfsbi_ns_plan *plan) {
+    long flags = HFSBI_NEW_MOUNTS | (plan->network ? HFSBI_NEW_NET : 0);
+    if (syscall(SYS_unshare, flags) == 0) return true;
+    if (syscall(SYS_unshare, flags | HFSBI_NEW_USER) != 0) return false;
+    (void)prctl(PR_SET_DUMPABLE, 1L); /* so that its files in /proc open */
+    (void)hfsbi_put_text("/proc/self/setgroups", "deny");
+    return hfsbi_put_text("/proc/self/uid_map", plan->uid_map) &&
+           hfsbi_put_text("/proc/self/gid_map", plan->gid_map);
+}
+
+static int hfsbi_tree_clone(const char *path) {
+    return (int)syscall(HFSBI_SYS_OPEN_TREE, AT_FDCWD, path,
+                        1u /* CLONE */ | HFSBI_AT_RECURSIVE | O_CLOEXEC);
+}
+
+/* Mounts a clone at path, and closes it. */
+static bool hfsbi_tree_attach(int tree, const char *path) {
+    bool ok = syscall(HFSBI_SYS_MOVE_MOUNT, tree, "", AT_FDCWD, path,
+                      4u /* F_EMPTY_PATH */) == 0;
+    hfsbi_close(&tree);
+    return ok;
+}
+
+/* Makes a mount, and all on it, read-only: that of a clone, or at a path. */
+static bool hfsbi_tree_protect(int tree, const char *path) {
+    unsigned long long attr[4] = {1 /* set RDONLY */, 0, 0, 0};
+    unsigned           flags = HFSBI_AT_RECURSIVE;
+    if (!*path) flags |= HFSBI_AT_EMPTY_PATH;
+    return syscall(HFSBI_SYS_MOUNT_ATTR, tree, path, flags, attr,
+                   sizeof attr) == 0;
+}
+
+static bool hfsbi_ns_cover(char use, const char *path) {
+    int tree;
+    if (use == HFSBI_PLACE_HIDDEN_DIR)
+        return syscall(SYS_mount, "none", path, "tmpfs", 15ul, /* ro, nosuid,
+                       nodev, noexec */
+                       "size=4k,mode=555") == 0;
+    tree = hfsbi_tree_clone(use == HFSBI_PLACE_KEPT ? path : "/dev/null");
+    if (tree < 0) return false;
+    if (use == HFSBI_PLACE_KEPT && !hfsbi_tree_protect(tree, "")) return false;
+    return hfsbi_tree_attach(tree, path);
+}
+
+/* Clones the places to write, protects everything, and puts them back. A file
+   that has gone meanwhile needs no cover. */
+static bool hfsbi_ns_mount(const hfsb_buf *places) {
+    int    trees[HFSBI_TREES];
+    size_t count = 0, i = 0, at;
+    bool   all = false; /* "/" itself may be written */
+    if (syscall(SYS_mount, NULL, "/", NULL, 0x84000ul /* REC, SLAVE */,
+                NULL) != 0)
+        return false;
+    for (at = 0; at < places->len; at += strlen(places->ptr + at) + 1) {
+        const char *path = places->ptr + at + 1;
+        if (path[-1] != HFSBI_PLACE_WRITE ||
+            hfsbi_place_is_inner(places, path))
+            continue;
+        all = all || !path[1];
+        if (count == HFSBI_TREES) return false;
+        trees[count] = hfsbi_tree_clone(path);
+        if (trees[count++] < 0) return false;
+    }
+    if (!all && !hfsbi_tree_protect(-1, "/")) return false;
+    for (at = 0; at < places->len; at += strlen(places->ptr + at) + 1) {
+        const char *path = places->ptr + at + 1;
+        if (path[-1] != HFSBI_PLACE_WRITE ||
+            hfsbi_place_is_inner(places, path))
+            continue;
+        if (!all && !hfsbi_tree_attach(trees[i++], path)) return false;
+    }
+    for (at = 0; at < places->len; at += strlen(places->ptr + at) + 1) {
+        const char *path = places->ptr + at + 1;
+        bool        cover = strchr("kfe", path[-1]) != NULL;
+        if (cover && !hfsbi_ns_cover(path[-1], path) && errno != ENOENT)
+            return false;
+    }
+    return true;
+}
+
+/* The start of a struct ifreq: name 16 | flags 2. */
+static bool hfsbi_ns_loopback(void) {
+    union {
+        char  bytes[64];
+        short align;
+    } request;
+    short up = 0x41; /* up, running */
+    int   fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    bool  ok;
+    if (fd < 0) return false;
+    memset(&request, 0, sizeof request);
+    memcpy(request.bytes, "lo", 3);
+    memcpy(request.bytes + 16, &up, sizeof up);
+    ok = ioctl(fd, 0x8914 /* SIOCSIFFLAGS */, &request) == 0;
+    hfsbi_close(&fd);
+    return ok;
+}
+
+/* Reports, then waits until the host has the descriptors. */
+static void hfsbi_ns_main(const hfsbi_ns_plan *plan) {
+    char byte;
+    int  code = 0;
+    if (!hfsbi_ns_unshare(plan) || !hfsbi_ns_mount(plan->places) ||
+        (plan->network && !hfsbi_ns_loopback()))
+        code = errno ? errno : EPERM;
+    if (hfsbi_write(plan->report, &code, sizeof code) < 0) _exit(1);
+    (void)hfsbi_read(plan->end, &byte, 1);
+    _exit(0);
+}
+
+/* ---- in the host ---- */
+
+/* Opens a namespace of the helper, unless it is the host's own: -1 then, and
+   with errno on failure. */
+static int hfsbi_ns_fd(pid_t helper, const char *name) {
+    char        path[64];
+    struct stat theirs, ours;
+    int         fd;
+    (void)snprintf(path, sizeof path, "/proc/self/ns/%s", name);
+    errno = 0;
+    if (stat(path, &ours) != 0) return -1;
+    (void)snprintf(path, sizeof path, "/proc/%ld/ns/%s", (long)helper, name);
+    fd = hfsbi_raise(open(path, O_RDONLY | O_CLOEXEC), HFSBI_CONFINE_FD);
+    if (fd < 0 || fstat(fd, &theirs) != 0) return fd;
+    if (theirs.st_ino == ours.st_ino) hfsbi_close(&fd);
+    return fd;
+}
+
+/* Takes the helper's descriptors, or its errno. */
+static bool hfsbi_ns_take(hfsbi_namespaces *spaces, pid_t helper, int report) {
+    int code = EPERM;
+    if (hfsbi_read(report, &code, sizeof code) != (ssize_t)sizeof code ||
+        code != 0) {
+        errno = code;
+        return false;
+    }
+    spaces->user = hfsbi_ns_fd(helper, "user");
+    if (spaces->user >= 0 || errno == 0)
+        spaces->mounts = hfsbi_ns_fd(helper, "mnt");
+    if (spaces->mounts >= 0) spaces->net = hfsbi_ns_fd(helper, "net");
+    return spaces->mounts >= 0;
+}
+
+HFSBI_FN bool hfsbi_namespaces_open(hfsbi_namespaces *spaces,
+                                    const hfsb_buf *places, bool network) {
+    hfsbi_ns_plan    plan = HFSB_INIT;
+    hfsbi_fork_guard guard;
+    int              report[2] = {-1, -1}, end[2] = {-1, -1}, keep;
+    pid_t            pid = -1;
+    bool             ok = false;
+    spaces->user = spaces->mounts = spaces->net = -1;
+    plan.places = places;
+    plan.network = network;
+    (void)snprintf(plan.uid_map, sizeof plan.uid_map, "%lu %lu 1",
+                   (unsigned long)geteuid(), (unsigned long)geteuid());
+    (void)snprintf(plan.gid_map, sizeof plan.gid_map, "%lu %lu 1",
+                   (unsigned long)getegid(), (unsigned long)getegid());
+    if (hfsbi_pipe(report) && hfsbi_pipe(end)) {
+        plan.report = report[1];
+        plan.end = end[0];
+        hfsbi_fork_guard_begin(&guard);
+        pid = fork();
+        if (pid == 0) {
+            (void)close(end[1]);
+            hfsbi_ns_main(&plan);
+        }
+        hfsbi_fork_guard_end(&guard);
+    }
+    hfsbi_close(&report[1]);
+    if (pid > 0) ok = hfsbi_ns_take(spaces, pid, report[0]);
+    if (!ok) hfsbi_namespaces_close(spaces);
+    keep = errno;
+    hfsbi_close(&report[0]);
+    hfsbi_close(&end[0]);
+    hfsbi_close(&end[1]);
+    while (pid > 0 && waitpid(pid, NULL, 0) < 0 && errno == EINTR) continue;
+    errno = keep;
+    return ok;
+}
+
+/* ---- in the child of a command ---- */
+
+/* What root keeps: CHOWN, DAC_OVERRIDE, FOWNER, FSETID, KILL, SETGID, SETUID,
+   NET_BIND_SERVICE, NET_RAW. */
+#define HFSBI_CAPS_KEPT 0x24FBu
+
+static void hfsbi_caps_drop(void) {
+    unsigned long cap;
+    for (cap = 0; cap < 64; cap++)
+        if ((cap >= 32 || !(HFSBI_CAPS_KEPT >> cap & 1)) &&
+            prctl(PR_CAPBSET_DROP, cap, 0L, 0L, 0L) != 0)
+            return; /* there are no more, or nothing to drop */
+}
+
+/* Joining the mounts moves the process to their root; the current directory
+   is entered again by its name, so that it lies in the new mounts. */
+HFSBI_FN bool hfsbi_namespaces_enter(const hfsbi_namespaces *spaces) {
+    char here[PATH_MAX];
+    bool known = syscall(SYS_getcwd, here, sizeof here) > 0;
+    if (spaces->user >= 0 &&
+        syscall(SYS_setns, spaces->user, HFSBI_NEW_USER) != 0)
+        return false;
+    if (spaces->net >= 0 &&
+        syscall(SYS_setns, spaces->net, HFSBI_NEW_NET) != 0)
+        return false;
+    if (spaces->mounts >= 0) {
+        if (syscall(SYS_setns, spaces->mounts, HFSBI_NEW_MOUNTS) != 0)
+            return false;
+        if (known && here[0] == '/' && chdir(here) != 0) known = false;
+    }
+    hfsbi_caps_drop();
+    return true;
+}
+
+#else
+
+HFSBI_FN bool hfsbi_namespaces_open(hfsbi_namespaces *spaces,
+                                    const hfsb_buf *places, bool network) {
+    (void)places, (void)network;
+    spaces->user = spaces->mounts = spaces->net = -1;
+    errno = ENOSYS;
+    return false;
+}
+
+HFSBI_FN bool hfsbi_namespaces_enter(const hfsbi_namespaces *spaces) {
+    (void)spaces;
+    return true;
+}
+
+#endif
+
+/* ---- src/os/guard.c ---- */
+/* guard.c - files that a command must not plant.
+
+   Some files run later as the person, without confinement: git hooks, shell
+   start-up files, what editors and agents load with a project. Those that
+   exist are mounted read-only (namespaces.c). What does not exist cannot be
+   mounted over, and without namespaces nothing can. So the guard looks at a
+   few names before a command and after it; a file that has appeared or changed
+   is renamed to NAME.refused, which nothing runs, and the reply says so.
+
+   The file tools may write these files: the host that offers them can ask the
+   person. A file that they have written is left alone.
+
+   This is a net, not a wall: a command that is still running, or a repository
+   deeper in the root, is not looked at. */
+typedef struct hfsbi_guarded {
+    const char *name;
+    bool        kept;    /* mounted read-only */
+    bool        watched; /* looked at by the guard */
+} hfsbi_guarded;
+
+#define HFSBI_HOOK(name) \
+    { ".git/hooks/" name, false, true }
+
+static const hfsbi_guarded hfsbi_guarded_names[] = {
+    /* of a project */
+    {".git/hooks", true, false}, /* git init fills it with samples */
+    HFSBI_HOOK("applypatch-msg"),
+    HFSBI_HOOK("commit-msg"),
+    HFSBI_HOOK("fsmonitor-watchman"),
+    HFSBI_HOOK("post-applypatch"),
+    HFSBI_HOOK("post-checkout"),
+    HFSBI_HOOK("post-commit"),
+    HFSBI_HOOK("post-index-change"),
+    HFSBI_HOOK("post-merge"),
+    HFSBI_HOOK("post-rewrite"),
+    HFSBI_HOOK("pre-applypatch"),
+    HFSBI_HOOK("pre-auto-gc"),
+    HFSBI_HOOK("pre-commit"),
+    HFSBI_HOOK("pre-merge-commit"),
+    HFSBI_HOOK("pre-push"),
+    HFSBI_HOOK("pre-rebase"),
+    HFSBI_HOOK("prepare-commit-msg"),
+    HFSBI_HOOK("reference-transaction"),
+    {".envrc", true, true},
+    {".mcp.json", true, true},
+    {".vscode", true, true},
+    {".vscode/tasks.json", false, true},
+    {".vscode/settings.json", false, true},
+    {".idea", true, true},
+    {".cursor/mcp.json", true, true},
+    {".claude/settings.json", true, true},
+    {".claude/settings.local.json", true, true},
+    /* of a home */
+    {".bashrc", true, true},
+    {".bash_profile", true, true},
+    {".bash_login", true, true},
+    {".bash_logout", true, true},
+    {".bash_aliases", true, true},
+    {".profile", true, true},
+    {".zshenv", true, true},
+    {".zshrc", true, true},
+    {".zprofile", true, true},
+    {".zlogin", true, true},
+    {".kshrc", true, true},
+    {".gitconfig", true, true},
+    {".xprofile", true, true},
+    {".xsessionrc", true, true},
+    {".pam_environment", true, true},
+    {".ssh", true, true},
+    {".config/fish", true, true},
+    {".config/git", true, true},
+    {".config/autostart", true, true},
+    {".config/systemd", true, true},
+    {".local/bin", true, true}};
+
+enum {
+    HFSBI_LAST_HOOK = 17, /* the hooks come first */
+    HFSBI_GUARDED = sizeof hfsbi_guarded_names / sizeof *hfsbi_guarded_names
+};
+
+HFSBI_FN const char *hfsbi_guard_name(size_t n) {
+    size_t i;
+    for (i = 0; i < HFSBI_GUARDED; i++)
+        if (hfsbi_guarded_names[i].kept && n-- == 0)
+            return hfsbi_guarded_names[i].name;
+    return NULL;
+}
+
+struct hfsbi_guard {
+    const hfsb_confine *confine;
+    unsigned long long *marks; /* one for each base and name */
+    size_t              count;
+};
+
+/* A number that changes with the file; 0: there is none. */
+static unsigned long long hfsbi_guard_mark(int dir, const char *name) {
+    hfsb_file_info     info;
+    struct stat        st;
+    unsigned long long hash = HFSB_FNV_START, parts[6];
+    if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) != 0) return 0;
+    hfsbi_file_info_fill(&info, &st);
+    parts[0] = info.device;
+    parts[1] = info.inode;
+    parts[2] = info.size;
+    parts[3] = (unsigned long long)info.touched;
+    parts[4] = (unsigned long long)info.touched_nanos;
+    parts[5] = (unsigned long long)st.st_mode;
+    hash =
+        hfsb_fnv_add(hash, hfsb_str_make((const char *)parts, sizeof parts));
+    return hash ? hash : 1;
+}
+
+/* What a pass over the names meets: entry `n` of all, its base and name. */
+typedef struct hfsbi_guard_entry {
+    const char        *base, *name;
+    size_t             n;
+    unsigned long long mark;
+} hfsbi_guard_entry;
+
+/* Calls fn for each name that is watched, in each base. */
+static void hfsbi_guard_each(const hfsb_confine *confine,
+                             void (*fn)(void                    *user,
+                                        const hfsbi_guard_entry *entry),
+                             void *user) {
+    const hfsb_buf   *bases = &confine->bases;
+    hfsbi_guard_entry entry = HFSB_INIT;
+    size_t            at, i;
+    for (at = 0; at < bases->len; at += strlen(bases->ptr + at) + 1) {
+        int  dir = open(bases->ptr + at, HFSBI_O_SEARCH);
+        bool hooks = dir >= 0 && faccessat(dir, ".git/hooks", F_OK, 0) == 0;
+        entry.base = bases->ptr + at;
+        for (i = 0; i < HFSBI_GUARDED; i++, entry.n++) {
+            entry.name = hfsbi_guarded_names[i].name;
+            entry.mark = 0;
+            if (dir < 0 || !hfsbi_guarded_names[i].watched) continue;
+            if (hooks || i > HFSBI_LAST_HOOK)
+                entry.mark = hfsbi_guard_mark(dir, entry.name);
+            fn(user, &entry);
+        }
+        hfsbi_close(&dir);
+    }
+}
+
+static void hfsbi_guard_note(void *user, const hfsbi_guard_entry *entry) {
+    hfsbi_guard *guard = (hfsbi_guard *)user;
+    guard->marks[entry->n] = entry->mark;
+}
+
+HFSBI_FN hfsbi_guard *hfsbi_guard_open(const hfsb_confine *confine) {
+    const hfsb_alloc *alloc;
+    hfsbi_guard      *guard;
+    size_t            at;
+    if (!confine || !confine->bases.len) return NULL;
+    alloc = &confine->alloc;
+    guard = (hfsbi_guard *)hfsbi_array(alloc, 1, sizeof *guard);
+    if (!guard) return NULL;
+    memset(guard, 0, sizeof *guard);
+    guard->confine = confine;
+    for (at = 0; at < confine->bases.len;
+         at += strlen(confine->bases.ptr + at) + 1)
+        guard->count += HFSBI_GUARDED;
+    guard->marks = (unsigned long long *)hfsbi_array(alloc, guard->count,
+                                                     sizeof *guard->marks);
+    if (!guard->marks) guard->count = 0;
+    else memset(guard->marks, 0, guard->count * sizeof *guard->marks);
+    if (!guard->marks) {
+        hfsbi_guard_close(guard);
+        return NULL;
+    }
+    hfsbi_guard_each(confine, hfsbi_guard_note, guard);
+    return guard;
+}
+
+HFSBI_FN void hfsbi_guard_close(hfsbi_guard *guard) {
+    const hfsb_alloc *alloc;
+    if (!guard) return;
+    alloc = &guard->confine->alloc;
+    if (guard->marks)
+        hfsbi_array_free(alloc, guard->marks, guard->count,
+                         sizeof *guard->marks);
+    hfsbi_array_free(alloc, guard, 1, sizeof *guard);
+}
+
+/* ---- after the command ---- */
+
+typedef struct hfsbi_guard_look {
+    const hfsbi_guard *guard;
+    bool (*known)(void *user, const char *path);
+    void     *user;
+    hfsb_buf *notes;
+} hfsbi_guard_look;
+
+/* Renames it to PATH.refused, or PATH.refused2 ... */
+static bool hfsbi_guard_refuse(const char *path, char *out, size_t size) {
+    struct stat st;
+    int         i, len;
+    for (i = 1; i < 100; i++) {
+        len = i == 1 ? snprintf(out, size, "%s.refused", path)
+                     : snprintf(out, size, "%s.refused%d", path, i);
+        if (len <= 0 || (size_t)len >= size) return false;
+        if (lstat(out, &st) != 0) return rename(path, out) == 0;
+    }
+    return false;
+}
+
+static void hfsbi_guard_compare(void *user, const hfsbi_guard_entry *entry) {
+    hfsbi_guard_look *look = (hfsbi_guard_look *)user;
+    char              path[PATH_MAX], aside[PATH_MAX];
+    bool              moved;
+    int               len;
+    if (!entry->mark || entry->mark == look->guard->marks[entry->n]) return;
+    len = snprintf(path, sizeof path, "%s/%s", entry->base, entry->name);
+    if (len <= 0 || (size_t)len >= sizeof path) return;
+    if (look->known && look->known(look->user, path)) return;
+    moved = hfsbi_guard_refuse(path, aside, sizeof aside);
+    hfsb_buf_printf(look->notes,
+                    "\n(%s runs outside the sandbox later, so commands may "
+                    "not write it; it %s%s%s)",
+                    path, moved ? "was moved to " : "could not be moved away",
+                    moved ? aside : "", moved ? "" : ": tell the person");
+}
+
+HFSBI_FN void hfsbi_guard_check(const hfsbi_guard *guard,
+                                bool (*known)(void *user, const char *path),
+                                void *user, hfsb_buf *notes) {
+    hfsbi_guard_look look;
+    if (!guard) return;
+    look.guard = guard;
+    look.known = known;
+    look.user = user;
+    look.notes = notes;
+    hfsbi_guard_each(guard->confine, hfsbi_guard_compare, &look);
+}
+
+/* ---- src/os/confine.c ---- */
+/* confine.c - joins the mechanisms of confinement.
+
+   A confinement is prepared once:
+
+       options --> places: what may be read, written, is kept, hidden
+               --> network: on, off, loopback, ports
+                      |
+                      +--> landlock.c   a ruleset
+                      +--> seccomp.c    a filter
+                      +--> namespaces.c     namespaces
+                      +--> limits.c     limits, a cgroup
+
+   and entered by each command between its fork and its exec, in this order:
+   limits, namespaces, no new privileges, Landlock, seccomp. Each step is a
+   few system calls on what was prepared; the later ones would refuse the
+   earlier ones.
+
+   What a kernel lacks is left out and named in the text. Without Landlock
+   WRITE is refused unless `if_possible`, and STRICT always. */
+/* ---- places ---- */
+
+/* Adds a place by its real path; false with errno when it has none. Twice the
+   same is one place; the buffer remembers when memory is out. */
+static bool hfsbi_place_add(hfsb_buf *places, char use, const char *path) {
+    char   real[PATH_MAX];
+    size_t at;
+    if (!path || *path != '/' || !realpath(path, real)) {
+        if (path && *path != '/') errno = ENOENT;
+        return false;
+    }
+    for (at = 0; at < places->len; at += strlen(places->ptr + at) + 1)
+        if (places->ptr[at] == use && strcmp(places->ptr + at + 1, real) == 0)
+            return true;
+    hfsb_buf_append_byte(places, use);
+    hfsb_buf_append(places, hfsb_str_make(real, strlen(real) + 1));
+    return true;
+}
+
+static void hfsbi_places_add(hfsb_buf *places, char use,
+                             const char *const *list) {
+    for (; *list; list++) (void)hfsbi_place_add(places, use, *list);
+}
+
+/* dir/name, when there is such a file. */
+static void hfsbi_place_add_in(hfsb_buf *places, char use, const char *dir,
+                               const char *name) {
+    char path[PATH_MAX];
+    int  len;
+    if (!dir || *dir != '/') return;
+    len = snprintf(path, sizeof path, "%s/%s", dir, name);
+    if (len > 0 && (size_t)len < sizeof path)
+        (void)hfsbi_place_add(places, use, path);
+}
+
+/* Covers a file or folder that exists. */
+static void hfsbi_place_hide(hfsb_buf *places, const char *path) {
+    struct stat st;
+    if (stat(path, &st) != 0) return;
+    (void)hfsbi_place_add(places,
+                          S_ISDIR(st.st_mode) ? HFSBI_PLACE_HIDDEN_DIR
+                                              : HFSBI_PLACE_HIDDEN_FILE,
+                          path);
+}
+
+/* Devices for every program. */
+static void hfsbi_places_devices(hfsb_buf *places) {
+    static const char *const list[] = {
+        "/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom",
+        "/dev/tty",  "/dev/ptmx", "/dev/pts",  NULL};
+    hfsbi_places_add(places, HFSBI_PLACE_DEVICE, list);
+}
+
+/* Processors for computing, which the user may use anyway. */
+static void hfsbi_places_accelerators(hfsb_buf *places) {
+    static const char *const list[] = {"/dev/dri",
+                                       "/dev/kfd",
+                                       "/dev/dxg",
+                                       "/dev/accel",
+                                       "/dev/nvidiactl",
+                                       "/dev/nvidia-uvm",
+                                       "/dev/nvidia-uvm-tools",
+                                       "/dev/nvidia-modeset",
+                                       "/dev/nvidia-caps",
+                                       NULL};
+    char                     path[32];
+    int                      i;
+    hfsbi_places_add(places, HFSBI_PLACE_DEVICE, list);
+    for (i = 0; i < 16; i++) {
+        (void)snprintf(path, sizeof path, "/dev/nvidia%d", i);
+        (void)hfsbi_place_add(places, HFSBI_PLACE_DEVICE, path);
+    }
+}
+
+/* Caches, but nothing in them that is in PATH: ~/.cargo/bin is not one. */
+static void hfsbi_places_caches(hfsb_buf *places) {
+    static const char *const names[] = {".cache",
+                                        ".npm",
+                                        ".cargo/registry",
+                                        ".cargo/git",
+                                        ".cargo/.package-cache",
+                                        ".cargo/.package-cache-mutate",
+                                        ".local/share/uv"};
+    const char              *home = getenv("HOME");
+    size_t                   i;
+    for (i = 0; i < sizeof names / sizeof *names; i++)
+        hfsbi_place_add_in(places, HFSBI_PLACE_WRITE, home, names[i]);
+    (void)hfsbi_place_add(places, HFSBI_PLACE_WRITE, getenv("XDG_CACHE_HOME"));
+    (void)hfsbi_place_add(places, HFSBI_PLACE_WRITE, getenv("HF_HOME"));
+}
+
+static void hfsbi_places_system(hfsb_buf *places) {
+    static const char *const list[] = {"/usr",    "/bin",
+                                       "/sbin",   "/lib",
+                                       "/lib32",  "/lib64",
+                                       "/libx32", "/etc",
+                                       "/opt",    "/nix",
+                                       "/gnu",    "/proc",
+                                       "/sys",    "/run/current-system",
+                                       NULL};
+    hfsbi_places_add(places, HFSBI_PLACE_READ, list);
+}
+
+/* Services that run commands for whoever may connect. */
+static void hfsbi_places_services(hfsb_buf *places) {
+    static const char *const list[] = {"/run/docker.sock",
+                                       "/run/containerd/containerd.sock",
+                                       "/run/podman/podman.sock",
+                                       "/run/crio/crio.sock",
+                                       "/run/dbus/system_bus_socket",
+                                       "/run/systemd/private",
+                                       "/run/snapd.socket",
+                                       "/run/libvirt/libvirt-sock",
+                                       "/tmp/.X11-unix/X0",
+                                       "/tmp/.X11-unix/X1"};
+    static const char *const own[][2] = {
+        {"/run/user/", "/bus"},         {"/run/user/", "/systemd"},
+        {"/run/user/", "/docker.sock"}, {"/run/user/", "/podman"},
+        {"/run/user/", "/emacs"},       {"/tmp/tmux-", "/default"}};
+    char   path[64];
+    size_t i;
+    for (i = 0; i < sizeof list / sizeof *list; i++)
+        hfsbi_place_hide(places, list[i]);
+    for (i = 0; i < sizeof own / sizeof *own; i++) {
+        (void)snprintf(path, sizeof path, "%s%lu%s", own[i][0],
+                       (unsigned long)geteuid(), own[i][1]);
+        hfsbi_place_hide(places, path);
+    }
+}
+
+HFSBI_FN bool hfsbi_place_is_inner(const hfsb_buf *places, const char *path) {
+    size_t at;
+    for (at = 0; at < places->len; at += strlen(places->ptr + at) + 1) {
+        const char *other = places->ptr + at + 1;
+        size_t      len = strlen(other);
+        if (other[-1] == HFSBI_PLACE_WRITE && len < strlen(path) &&
+            memcmp(other, path, len) == 0 && (path[len] == '/' || len == 1))
+            return true;
+    }
+    return false;
+}
+
+/* ---- secrets, for STRICT ---- */
+
+HFSBI_FN bool hfsbi_confine_is_secret(hfsb_str name) {
+    static const char *const starts[] = {
+        "AWS_",      "AZURE_", "GOOGLE_",       "GCP_",
+        "CLOUDSDK_", "ARM_",   "DIGITALOCEAN_", "KUBE"};
+    static const char *const parts[] = {"TOKEN",  "SECRET",     "PASSWORD",
+                                        "PASSWD", "CREDENTIAL", "API_KEY",
+                                        "APIKEY", "ACCESS_KEY", "PRIVATE_KEY"};
+    static const char *const wholes[] = {
+        "SSH_AUTH_SOCK",  "SSH_AGENT_PID",
+        "GPG_AGENT_INFO", "DBUS_SESSION_BUS_ADDRESS",
+        "DATABASE_URL",   "DOCKER_HOST"};
+    size_t i;
+    for (i = 0; i < sizeof starts / sizeof *starts; i++)
+        if (hfsb_str_starts(name, hfsb_cstr(starts[i]))) return true;
+    for (i = 0; i < sizeof parts / sizeof *parts; i++)
+        if (hfsb_str_find(name, hfsb_cstr(parts[i])) != HFSB_NPOS) return true;
+    for (i = 0; i < sizeof wholes / sizeof *wholes; i++)
+        if (hfsb_str_equal(name, hfsb_cstr(wholes[i]))) return true;
+    return hfsb_str_ends(name, HFSB_LIT("_KEY"));
+}
+
+/* .env, .env.local ..., but not what is meant to be read. */
+static bool hfsbi_is_env_file(const char *name) {
+    static const char *const open_ones[] = {".example", ".sample", ".template",
+                                            ".dist"};
+    hfsb_str                 rest;
+    size_t                   i;
+    if (strncmp(name, ".env", 4) != 0 || (name[4] && name[4] != '.'))
+        return false;
+    rest = hfsb_cstr(name + 4);
+    for (i = 0; i < sizeof open_ones / sizeof *open_ones; i++)
+        if (hfsb_str_ends(rest, hfsb_cstr(open_ones[i]))) return false;
+    return true;
+}
+
+/* Hides the .env files beneath dir. `left` bounds how many names are read. */
+static void hfsbi_places_env(hfsb_buf *places, const char *dir, int depth,
+                             int *left) {
+    char           path[PATH_MAX];
+    struct dirent *entry;
+    struct stat    st;
+    DIR           *list = opendir(dir);
+    if (!list) return;
+    while (*left > 0 && (entry = readdir(list)) != NULL) {
+        const char *name = entry->d_name;
+        int         len = snprintf(path, sizeof path, "%s/%s", dir, name);
+        --*left;
+        if (len <= 0 || (size_t)len >= sizeof path) continue;
+        if (hfsbi_is_env_file(name)) hfsbi_place_hide(places, path);
+        else if (depth > 0 && name[0] != '.' &&
+                 strcmp(name, "node_modules") != 0 && lstat(path, &st) == 0 &&
+                 S_ISDIR(st.st_mode))
+            hfsbi_places_env(places, path, depth - 1, left);
+    }
+    (void)closedir(list);
+}
+
+/* Keys and logins of the system, which only root can read, and of a home. */
+static void hfsbi_places_secrets(hfsb_buf *places, const hfsb_buf *bases) {
+    static const char *const list[] = {
+        "/etc/shadow",   "/etc/shadow-",     "/etc/gshadow",
+        "/etc/gshadow-", "/etc/ssl/private", "/etc/ssh",
+        "/etc/sudoers",  "/etc/kubernetes",  "/etc/rancher"};
+    static const char *const names[] = {".ssh",
+                                        ".aws",
+                                        ".azure",
+                                        ".gnupg",
+                                        ".kube",
+                                        ".netrc",
+                                        ".npmrc",
+                                        ".pypirc",
+                                        ".docker",
+                                        ".git-credentials",
+                                        ".config/gcloud",
+                                        ".config/gh",
+                                        ".cache/huggingface/token",
+                                        ".huggingface"};
+    char                     path[PATH_MAX];
+    int                      left = 5000;
+    size_t                   i, at;
+    for (i = 0; i < sizeof list / sizeof *list; i++)
+        hfsbi_place_hide(places, list[i]);
+    for (at = 0; at < bases->len; at += strlen(bases->ptr + at) + 1) {
+        for (i = 0; i < sizeof names / sizeof *names; i++) {
+            int len = snprintf(path, sizeof path, "%s/%s", bases->ptr + at,
+                               names[i]);
+            if (len > 0 && (size_t)len < sizeof path)
+                hfsbi_place_hide(places, path);
+        }
+        hfsbi_places_env(places, bases->ptr + at, 4, &left);
+    }
+}
+
+/* ---- all places ---- */
+
+/* Adds the folders that the person names, which must exist. */
+static hfsb_status hfsbi_places_named(hfsb_buf *places, char use,
+                                      const char *const *list, size_t count,
+                                      hfsb_err *err) {
+    size_t i;
+    for (i = 0; i < count; i++) {
+        char full[PATH_MAX];
+        if (realpath(list[i], full) && hfsbi_place_add(places, use, full))
+            continue;
+        hfsbi_fail(err, HFSB_NOT_FOUND, 0, "Cannot allow commands to %s ",
+                   use == HFSBI_PLACE_WRITE ? "write" : "read");
+        hfsbi_err_quote(err, hfsb_cstr(list[i]), 400);
+        hfsbi_err_add(err, ": %s", hfsbi_os_text(errno));
+        return HFSB_NOT_FOUND;
+    }
+    return HFSB_OK;
+}
+
+/* Where the guard looks: where commands work, and the home when they may
+   write it. */
+static void hfsbi_confine_bases(hfsb_confine *c) {
+    const hfsb_buf *places = &c->places;
+    const char     *home = getenv("HOME");
+    char            real[PATH_MAX];
+    struct stat     st;
+    size_t          at;
+    for (at = 0; at < places->len; at += strlen(places->ptr + at) + 1) {
+        const char *path = places->ptr + at + 1;
+        if (path[-1] == HFSBI_PLACE_WRITE && stat(path, &st) == 0 &&
+            S_ISDIR(st.st_mode))
+            hfsb_buf_append(&c->bases, hfsb_str_make(path, strlen(path) + 1));
+    }
+    if (home && *home == '/' && realpath(home, real) &&
+        hfsbi_place_is_inner(places, real))
+        hfsb_buf_append(&c->bases, hfsb_str_make(real, strlen(real) + 1));
+}
+
+/* The roots first, so that the guard looks there and not in caches. */
+static hfsb_status hfsbi_confine_places(hfsb_confine            *c,
+                                        const hfsb_confine_opts *o, bool bare,
+                                        hfsb_err *err) {
+    hfsb_buf   *places = &c->places;
+    const char *temporary = getenv("TMPDIR");
+    size_t      n;
+    hfsb_status st;
+    hfsbi_places_devices(places);
+    if (bare) return places->status;
+    st = hfsbi_places_named(places, HFSBI_PLACE_WRITE, o->dirs, o->dir_count,
+                            err);
+    if (st == HFSB_OK)
+        st = hfsbi_places_named(places, HFSBI_PLACE_WRITE, o->allow_write,
+                                o->allow_write_count, err);
+    if (st != HFSB_OK) return st;
+    hfsbi_confine_bases(c);
+    if (!hfsbi_place_add(places, HFSBI_PLACE_WRITE, temporary))
+        (void)hfsbi_place_add(places, HFSBI_PLACE_WRITE, "/tmp");
+    (void)hfsbi_place_add(places, HFSBI_PLACE_WRITE, "/dev/shm");
+    if (c->level == HFSB_CONFINE_STRICT) {
+        hfsbi_places_system(places);
+        st = hfsbi_places_named(places, HFSBI_PLACE_READ, o->allow_read,
+                                o->allow_read_count, err);
+        hfsbi_places_secrets(places, &c->bases);
+    } else {
+        hfsbi_places_caches(places);
+        hfsbi_places_accelerators(places);
+    }
+    for (n = 0; hfsbi_guard_name(n); n++) {
+        size_t at;
+        for (at = 0; at < c->bases.len; at += strlen(c->bases.ptr + at) + 1)
+            hfsbi_place_add_in(places, HFSBI_PLACE_KEPT, c->bases.ptr + at,
+                               hfsbi_guard_name(n));
+    }
+    hfsbi_places_services(places);
+    if (st == HFSB_OK && (places->status || c->bases.status))
+        st = hfsbi_fail_status(err, HFSB_NOMEM, "Confinement");
+    return st;
+}
+
+/* ---- network ---- */
+
+static hfsb_status hfsbi_reach_parse(const char        *text,
+                                     hfsb_confine_level level,
+                                     hfsbi_reach *net, hfsb_err *err) {
+    hfsb_str rest = hfsb_cstr(text), item;
+    if (!text) {
+        net->mode =
+            level == HFSB_CONFINE_STRICT ? HFSBI_REACH_OFF : HFSBI_REACH_ON;
+        return HFSB_OK;
+    }
+    if (strcmp(text, "on") == 0) return HFSB_OK;
+    net->mode = strcmp(text, "off") == 0        ? HFSBI_REACH_OFF
+                : strcmp(text, "loopback") == 0 ? HFSBI_REACH_LOOPBACK
+                                                : HFSBI_REACH_PORTS;
+    if (net->mode != HFSBI_REACH_PORTS) return HFSB_OK;
+    while (hfsbi_list_next(&rest, ',', &item)) {
+        unsigned long long port;
+        if (!item.len || hfsbi_read_decimal(item, 65535, &port) != item.len ||
+            port < 1 || net->port_count == HFSBI_REACH_PORTS_MAX)
+            break;
+        net->ports[net->port_count++] = (unsigned short)port;
+        net->datagrams = net->datagrams || port == 53;
+        item.len = 0;
+    }
+    if (net->port_count && !item.len) return HFSB_OK;
+    hfsbi_fail(err, HFSB_ARG, 0,
+               "The network must be on, off, loopback, or "
+               "up to 32 ports such as 443,80, not \"");
+    hfsbi_err_quote(err, hfsb_cstr(text), 80);
+    hfsbi_err_add(err, "\".");
+    return HFSB_ARG;
+}
+
+/* ---- open ---- */
+
+/* False with *err when the system lacks what the options need. */
+static bool hfsbi_confine_check(const hfsb_confine      *c,
+                                const hfsb_confine_opts *o, hfsb_err *err) {
+    const char *lacks = NULL, *hint = "";
+    if (c->ruleset < 0 && o->level == HFSB_CONFINE_STRICT)
+        lacks = "Commands cannot be confined strictly: this system has no "
+                "Landlock (Linux 5.13 or later)";
+    else if (c->ruleset < 0 && !o->if_possible)
+        lacks = "Commands cannot be confined: this system has no Landlock "
+                "(Linux 5.13 or later)";
+    else if (c->net.mode == HFSBI_REACH_LOOPBACK && c->spaces.net < 0)
+        lacks = "Commands cannot have a network of their own: the system "
+                "refuses namespaces";
+    else if (c->net.mode == HFSBI_REACH_PORTS &&
+             (c->abi < 4 || !c->filter.count))
+        lacks = "The network cannot be limited to ports: that needs Landlock "
+                "of Linux 6.7 or later, and seccomp";
+    else if (c->net.mode == HFSBI_REACH_OFF && !c->filter.count &&
+             c->spaces.net < 0)
+        lacks = "The network cannot be switched off: the system has neither "
+                "seccomp filters nor namespaces";
+    if (!lacks) return true;
+    if (c->ruleset < 0) hint = ". Run them in a container, or allow all";
+    (void)hfsbi_fail(err, HFSB_REFUSED, 0, "%s%s.", lacks, hint);
+    return false;
+}
+
+/* Prepares each mechanism as far as the kernel has it. */
+static bool hfsbi_confine_mechanisms(hfsb_confine            *c,
+                                     const hfsbi_confine_how *how) {
+    bool filter = hfsbi_seccomp_works();
+    bool network = c->net.mode == HFSBI_REACH_LOOPBACK ||
+                   (c->net.mode == HFSBI_REACH_OFF && !filter);
+    c->abi = how->max_abi < 0 ? 0 : hfsbi_landlock_abi();
+    if (how->max_abi > 0 && c->abi > how->max_abi) c->abi = how->max_abi;
+    if (c->abi > 0) {
+        c->ruleset =
+            hfsbi_landlock_open(c->abi, c->level, &c->places, &c->net);
+        if (c->ruleset < 0 && (errno == EMFILE || errno == ENFILE))
+            return false;
+    }
+    if (c->ruleset < 0) c->abi = 0;
+    if (filter && !hfsbi_seccomp_build(&c->filter, &c->net, c->ruleset >= 0))
+        c->filter.count = 0;
+    if (!how->bare && !how->no_spaces)
+        (void)hfsbi_namespaces_open(&c->spaces, &c->places, network);
+    return true;
+}
+
+static void hfsbi_confine_put_net(const hfsbi_reach *net, hfsb_buf *out) {
+    static const char *const names[] = {"on", "off", "loopback", "TCP port"};
+    size_t                   i;
+    hfsb_buf_printf(out, "; network %s", names[net->mode]);
+    for (i = 0; i < net->port_count; i++)
+        hfsb_buf_printf(out, "%s%u", i ? "," : " ", net->ports[i]);
+    if (net->datagrams) hfsb_buf_printf(out, " and UDP");
+}
+
+/* Writes the line of hfsb_confine_text(). */
+static void hfsbi_confine_put_text(hfsb_confine *c) {
+    hfsb_buf *out = &c->text;
+    bool      write = c->level == HFSB_CONFINE_WRITE;
+    if (c->level == HFSB_CONFINE_NONE) return;
+    hfsb_buf_printf(
+        out, "commands are confined (%s): ", write ? "write" : "strict");
+    if (c->abi) hfsb_buf_printf(out, "Landlock ABI %d", c->abi);
+    else hfsb_buf_printf(out, "no Landlock");
+    hfsb_buf_printf(out, ", %sseccomp, ", c->filter.count ? "" : "no ");
+    if (c->spaces.mounts >= 0) hfsb_buf_printf(out, "private mounts");
+    else
+        hfsb_buf_printf(out,
+                        "no private mounts (git hooks and the like are "
+                        "checked after each command; chmod is not "
+                        "confined%s)",
+                        write ? "" : "; .env files can be read");
+    if (c->limits.join >= 0) hfsb_buf_printf(out, ", cgroup");
+    hfsbi_confine_put_net(&c->net, out);
+}
+
+static hfsb_status hfsbi_confine_fill(hfsb_confine            *c,
+                                      const hfsb_confine_opts *o,
+                                      const hfsbi_confine_how *how,
+                                      hfsb_err                *err) {
+    hfsb_status st = hfsbi_quota_open(&c->limits, o);
+    if (st != HFSB_OK) return hfsbi_fail_status(err, st, "Confinement");
+    st = hfsbi_reach_parse(o->net, o->level, &c->net, err);
+    if (st != HFSB_OK) return st;
+    if (o->level == HFSB_CONFINE_NONE) {
+        if (c->net.mode == HFSBI_REACH_ON) return HFSB_OK;
+        return hfsbi_fail(err, HFSB_ARG, 0,
+                          "The network can be limited only for commands that "
+                          "are confined: level write or strict.");
+    }
+    st = hfsbi_confine_places(c, o, how->bare, err);
+    if (st != HFSB_OK) return st;
+    if (!hfsbi_confine_mechanisms(c, how))
+        return hfsbi_fail_os(err, errno, "Commands cannot be confined");
+    if (!hfsbi_confine_check(c, o, err)) return HFSB_REFUSED;
+    if (c->ruleset < 0 && c->spaces.mounts < 0 && !c->filter.count)
+        c->level = HFSB_CONFINE_NONE;
+    hfsbi_confine_put_text(c);
+    if (c->text.status == HFSB_OK) return HFSB_OK;
+    return hfsbi_fail_status(err, HFSB_NOMEM, "Confinement");
+}
+
+HFSBI_FN hfsb_status hfsbi_confine_open(const hfsb_confine_opts *opts,
+                                        const hfsbi_confine_how *how,
+                                        hfsb_confine **out, hfsb_err *err) {
+    hfsb_confine *c = (hfsb_confine *)hfsbi_array(&opts->alloc, 1, sizeof *c);
+    hfsb_status   st;
+    *out = NULL;
+    if (!c) return hfsbi_fail_status(err, HFSB_NOMEM, "Confinement");
+    memset(c, 0, sizeof *c);
+    c->alloc = c->places.alloc = c->bases.alloc = c->text.alloc = opts->alloc;
+    c->level = opts->level;
+    c->ruleset = c->limits.join = -1;
+    c->spaces.user = c->spaces.mounts = c->spaces.net = -1;
+    st = hfsbi_confine_fill(c, opts, how, err);
+    if (st != HFSB_OK) {
+        hfsb_confine_close(c);
+        return st;
+    }
+    *out = c;
+    return hfsbi_ok(err);
+}
+
+hfsb_status hfsb_confine_open(const hfsb_confine_opts *opts,
+                              hfsb_confine **out, hfsb_err *err) {
+    hfsbi_confine_how how = HFSB_INIT;
+    return hfsbi_confine_open(opts, &how, out, err);
+}
+
+void hfsb_confine_close(hfsb_confine *confine) {
+    hfsb_alloc alloc;
+    if (!confine) return;
+    alloc = confine->alloc;
+    hfsbi_close(&confine->ruleset);
+    hfsbi_namespaces_close(&confine->spaces);
+    hfsbi_quota_close(&confine->limits);
+    hfsb_buf_free(&confine->places);
+    hfsb_buf_free(&confine->bases);
+    hfsb_buf_free(&confine->text);
+    hfsbi_array_free(&alloc, confine, 1, sizeof *confine);
+}
+
+/* ---- reports ---- */
+
+hfsb_confine_level hfsb_confine_level_of(const hfsb_confine *confine) {
+    return confine ? confine->level : HFSB_CONFINE_NONE;
+}
+
+const char *hfsb_confine_text(const hfsb_confine *confine) {
+    return confine && confine->text.len ? confine->text.ptr : "";
+}
+
+bool hfsb_confine_level_find(hfsb_str name, hfsb_confine_level *out) {
+    static const char *const names[] = {"none", "write", "strict"};
+    int                      i;
+    for (i = 0; i < 3; i++)
+        if (hfsb_str_equal(name, hfsb_cstr(names[i]))) {
+            *out = (hfsb_confine_level)i;
+            return true;
+        }
+    return false;
+}
+
+HFSBI_FN void hfsbi_confine_describe(const hfsb_confine *confine,
+                                     hfsb_buf           *out) {
+    static const char *const nets[] = {"", " They have no network.",
+                                       " Their network is loopback only.",
+                                       " They can use a few TCP ports only."};
+    size_t                   at, shown = 0;
+    if (hfsb_confine_level_of(confine) == HFSB_CONFINE_NONE) return;
+    hfsb_buf_printf(out, " Commands are confined: they write only beneath");
+    for (at = 0; at < confine->places.len && shown < 4;
+         at += strlen(confine->places.ptr + at) + 1) {
+        const char *place = confine->places.ptr + at;
+        if (strcmp(place, "w/dev/shm") == 0) break; /* caches follow */
+        if (*place != HFSBI_PLACE_WRITE) continue;
+        hfsb_buf_printf(out, "%s %s", shown++ ? "," : "", place + 1);
+    }
+    if (confine->level == HFSB_CONFINE_STRICT)
+        hfsb_buf_printf(out, ", read only that and system folders");
+    else hfsb_buf_printf(out, " and tool caches");
+    hfsb_buf_printf(out,
+                    ", and reach processes of earlier calls only by the "
+                    "kill tool.%s",
+                    nets[confine->net.mode]);
+}
+
+/* ---- in the child ---- */
+
+HFSBI_FN bool hfsbi_confine_enter(const hfsb_confine *confine) {
+    if (!hfsbi_quota_enter(&confine->limits)) return false;
+    if (confine->level == HFSB_CONFINE_NONE) return true;
+    if (!hfsbi_namespaces_enter(&confine->spaces)) return false;
+#ifdef HFSBI_LINUX
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1L, 0L, 0L, 0L) != 0) return false;
+#endif
+    return hfsbi_landlock_enter(confine->ruleset) &&
+           hfsbi_seccomp_enter(&confine->filter);
+}
+
 /* ---- src/os/tree.c ---- */
 /* tree.c - finds the processes of commands in /proc, and signals them.
 
@@ -28401,8 +30371,9 @@ HFSBI_FN size_t hfsbi_tree_list(const hfsbi_tree *tree, long long ran_ms,
    arguments, environment, the path of the program, pipes. Then it forks. The
    child has only to
 
-       move its descriptors to 0, 1 and 2, close all others
-       begin a session, reset all signals, change the directory
+       move its descriptors to 0, 1 and 2
+       begin a session, confine itself, close all other descriptors
+       reset all signals, change the directory
        execve()
 
    and it does so with system calls alone. A child that fails writes the stage
@@ -28424,6 +30395,7 @@ HFSBI_FN size_t hfsbi_tree_list(const hfsbi_tree *tree, long long ran_ms,
 
 typedef enum hfsbi_stage {
     HFSBI_STAGE_SETUP,
+    HFSBI_STAGE_CONFINE,
     HFSBI_STAGE_WORK_DIR,
     HFSBI_STAGE_EXEC
 } hfsbi_stage;
@@ -28436,14 +30408,15 @@ typedef struct hfsbi_failure {
 
 /* All that the child needs, prepared before the fork. */
 typedef struct hfsbi_child {
-    const char   *path;
-    char *const  *argv;
-    char *const  *envp;
-    const char   *work_dir;
-    int           standard[3];   /* at 3 or above, as the next two */
-    int           script;        /* a long command, becomes 3; -1: none */
-    int           report;        /* its end of the pipe */
-    volatile bool shared_memory; /* the child ran in our memory: vfork */
+    const char         *path;
+    char *const        *argv;
+    char *const        *envp;
+    const char         *work_dir;
+    const hfsb_confine *confine;     /* NULL: none */
+    int                 standard[3]; /* at 3 or above, as the next two */
+    int                 script;      /* a long command, becomes 3; -1: none */
+    int                 report;      /* its end of the pipe */
+    volatile bool       shared_memory; /* the child ran in our memory: vfork */
 } hfsbi_child;
 
 /* ---- in the child ---- */
@@ -28542,9 +30515,10 @@ static bool hfsbi_child_dup(int from, int to) {
     return rc >= 0;
 }
 
-/* Leaves 0, 1, 2, the script as 3, the report pipe as the next, and no other
-   descriptor. This comes first: commands that other threads run see the end of
-   their output only when this child's copies of their pipes are closed. */
+/* Sets 0, 1, 2, the script as 3, and the report pipe as the next, which is
+   the last that stays open. The others are closed soon: commands that other
+   threads run see the end of their output only when this child's copies of
+   their pipes are closed. */
 static void hfsbi_child_descriptors(hfsbi_child *child, int *report) {
     int i, last = child->script >= 0 ? 4 : 3;
     for (i = 0; i < 3; i++)
@@ -28556,7 +30530,6 @@ static void hfsbi_child_descriptors(hfsbi_child *child, int *report) {
         fcntl(last, F_SETFD, FD_CLOEXEC) != 0)
         hfsbi_child_fail(*report, HFSBI_STAGE_SETUP);
     *report = last;
-    hfsbi_child_close(last + 1);
 }
 
 static void hfsbi_child_main(hfsbi_child *child) {
@@ -28564,6 +30537,9 @@ static void hfsbi_child_main(hfsbi_child *child) {
     child->shared_memory = true;
     hfsbi_child_descriptors(child, &report);
     if (setsid() < 0) hfsbi_child_fail(report, HFSBI_STAGE_SETUP);
+    if (child->confine && !hfsbi_confine_enter(child->confine))
+        hfsbi_child_fail(report, HFSBI_STAGE_CONFINE);
+    hfsbi_child_close(report + 1);
     hfsbi_child_signals();
     if (child->work_dir && chdir(child->work_dir) != 0)
         hfsbi_child_fail(report, HFSBI_STAGE_WORK_DIR);
@@ -28719,8 +30695,7 @@ static hfsb_status hfsbi_check_opts(const hfsb_proc_opts *o, hfsb_err *err) {
     return hfsbi_check_env(o->env, err);
 }
 
-/* fd, or a copy at `least` or above and fd is closed; -1 with errno. */
-static int hfsbi_raise(int fd, int least) {
+HFSBI_FN int hfsbi_raise(int fd, int least) {
     int high;
     if (fd < 0 || fd >= least) return fd;
     high = fcntl(fd, F_DUPFD_CLOEXEC, least);
@@ -28940,6 +30915,9 @@ static hfsb_status hfsbi_launch_error(const hfsbi_launch  *l,
         return hfsbi_exec_error(l, failure->code, err);
     if (failure->stage == HFSBI_STAGE_SETUP)
         return hfsbi_fail_os(err, failure->code, "Cannot set up the process");
+    if (failure->stage == HFSBI_STAGE_CONFINE)
+        return hfsbi_fail_os(err, failure->code,
+                             "Cannot confine the command, so it was not run");
     if (failure->code == ENOENT || failure->code == ENOTDIR) {
         hfsbi_fail_name(err, HFSB_NOT_FOUND,
                         "Working directory not found: ", dir,
@@ -28972,8 +30950,11 @@ static hfsb_status hfsbi_launch_run(hfsbi_launch *l, pid_t *pid,
     hfsbi_fork_guard_end(&guard);
     if (*pid < 0) return hfsbi_fail_os(err, errno, "Cannot start a process");
     hfsbi_close(&l->child.report);
-    if (!hfsbi_fork_failed(&l->child, l->report, &failure))
+    if (!hfsbi_fork_failed(&l->child, l->report, &failure)) {
+        if (l->child.confine)
+            hfsbi_quota_follow(&l->child.confine->limits, (long)*pid);
         return hfsbi_ok(err);
+    }
     while (waitpid(*pid, NULL, 0) < 0 && errno == EINTR) continue;
     return hfsbi_launch_error(l, &failure, err);
 }
@@ -28985,6 +30966,7 @@ HFSBI_FN hfsb_status hfsbi_spawn(const hfsb_proc_opts *opts, pid_t *pid,
     l.opts = opts;
     l.job.alloc = l.path.alloc = opts->alloc;
     l.child.work_dir = opts->work_dir;
+    l.child.confine = opts->confine;
     l.child.standard[0] = l.child.standard[1] = l.child.standard[2] = -1;
     l.child.script = l.child.report = l.report = -1;
     l.ends.input = l.ends.output[0] = l.ends.output[1] = -1;
@@ -30565,7 +32547,8 @@ enum {
 /* One tool, as a row of constants. */
 typedef struct hfsbi_tool {
     const char        *name, *title;
-    const char        *description; /* "{shell}" becomes the shell in use */
+    const char        *description; /* "{shell}" becomes the shell in use,
+                                       "{confined}" what it may touch */
     const char        *remote;      /* description on another machine (NULL:
                                        the same) */
     hfsbi_tool_kind    kind;
@@ -30601,9 +32584,10 @@ HFSBI_FN const hfsbi_tool *hfsbi_tool_find(hfsb_str name);
 
 /* Appends the definitions of all tools but those on request, and of the
    `count` tools in `more`, as a JSON array. shell runs the commands on this
-   machine; NULL describes the tools of another machine. HFSB_OK, or the
-   failure with *err. */
+   machine, confined to that level; NULL describes the tools of another
+   machine. HFSB_OK, or the failure with *err. */
 HFSBI_FN hfsb_status hfsbi_tools_define(const char              *shell,
+                                        hfsb_confine_level       level,
                                         const hfsbi_tool *const *more,
                                         size_t count, hfsb_tools_format format,
                                         hfsb_buf *out, hfsb_err *err);
@@ -30765,7 +32749,8 @@ typedef struct hfsbi_checker {
     bool               late_by_path; /* ... if it is about the same file */
     hfsbi_python       python;
     hfsb_alloc         alloc;
-    pthread_mutex_t    lock; /* protects the cache below; held briefly */
+    pthread_mutex_t    lock;    /* protects what follows; held briefly */
+    hfsb_confine      *confine; /* of the programs; opened at first need */
     unsigned long long clock;
     hfsbi_check_seen   seen[HFSBI_CHECK_MEMORY];
 } hfsbi_checker;
@@ -30837,8 +32822,12 @@ typedef struct hfsbi_outer_program {
     hfsb_alloc   alloc;
 } hfsbi_outer_program;
 
-/* Searches PATH for a program. False if it is not found, or without memory;
-   then there is nothing to free. */
+/* The confinement of the programs that check: nothing to write, no network.
+   NULL where the system has no means for it. */
+HFSBI_FN const hfsb_confine *hfsbi_checker_confine(hfsbi_checker *checker);
+
+/* Searches PATH for a program. False if it is not found, or without
+   memory; then there is nothing to free. */
 HFSBI_FN bool hfsbi_outer_find(const hfsbi_checker *checker, const char *name,
                                hfsbi_outer_program *program);
 HFSBI_FN void hfsbi_outer_free(hfsbi_outer_program *program);
@@ -30927,6 +32916,8 @@ typedef struct hfsbi_job {
     hfsb_status        status;      /* of that result */
     bool               result_held; /* the result was not dropped */
     bool               killed;      /* someone asked to end it */
+    hfsbi_guard       *guard;       /* what it must not plant; NULL: none */
+    hfsb_buf           notes;       /* what the guard found */
     unsigned long long shown;   /* record.bytes when bash_output last looked */
     unsigned long long read_to; /* offset after the last page shown */
     unsigned long long owner;   /* of the call that added it */
@@ -31260,6 +33251,9 @@ HFSBI_FN void hfsbi_seen_add(hfsbi_seen *seen, hfsb_str key,
 /* Returns whether the file was added, and its version. */
 HFSBI_FN bool hfsbi_seen_has(hfsbi_seen *seen, hfsb_str key,
                              hfsbi_version *version);
+/* The same for a file that the session has written. */
+HFSBI_FN bool hfsbi_seen_wrote(hfsbi_seen *seen, hfsb_str key,
+                               hfsbi_version *version);
 /* The file counts as not added until it is added again. */
 HFSBI_FN void hfsbi_seen_lose(hfsbi_seen *seen, hfsb_str key);
 
@@ -31386,6 +33380,8 @@ struct hfsb_tools {
     hfsbi_seen         seen; /* files read or written; has a lock of its own */
     hfsb_buf           shell;
     hfsbi_tools_env    env;
+    hfsb_confine      *confine;          /* of commands */
+    bool               confine_borrowed; /* it belongs to another object */
     hfsbi_tools_limits limits;
     char               prefix[16]; /* of job ids */
     hfsb_journal      *journal;    /* NULL: none; has a lock of its own */
@@ -31430,6 +33426,12 @@ HFSBI_FN bool hfsbi_tools_in_use(hfsb_tools *tools);
 HFSBI_FN hfsb_status hfsbi_tools_open_like(const hfsb_tools *like,
                                            const char *who, hfsb_tools **out,
                                            hfsb_err *err);
+
+/* For a host that offers fewer tools than there are: nothing is checked where
+   nothing can be written, and no module is imported where no command can run.
+   Call it before the first call. */
+HFSBI_FN void hfsbi_tools_check_less(hfsb_tools *tools, bool writes,
+                                     bool runs);
 
 /* hfsb_tools_close() without grace: running commands are killed at once. */
 HFSBI_FN void hfsbi_tools_free(hfsb_tools *tools);
@@ -33139,6 +35141,21 @@ HFSBI_FN bool hfsbi_outer_find(const hfsbi_checker *checker, const char *name,
     return false;
 }
 
+HFSBI_FN const hfsb_confine *hfsbi_checker_confine(hfsbi_checker *checker) {
+    hfsb_confine_opts opts = HFSB_INIT;
+    hfsbi_confine_how how = HFSB_INIT;
+    opts.level = HFSB_CONFINE_WRITE;
+    opts.if_possible = true;
+    opts.net = "off";
+    opts.alloc = checker->alloc;
+    how.bare = true;
+    (void)pthread_mutex_lock(&checker->lock);
+    if (!checker->confine)
+        (void)hfsbi_confine_open(&opts, &how, &checker->confine, NULL);
+    (void)pthread_mutex_unlock(&checker->lock);
+    return checker->confine;
+}
+
 HFSBI_FN void hfsbi_outer_free(hfsbi_outer_program *program) {
     hfsbi_array_free(&program->alloc, (void *)program->env, program->count,
                      sizeof *program->env);
@@ -33234,9 +35251,9 @@ static bool hfsbi_shell_warn(hfsb_str number, hfsb_str message,
 /* Runs the shell `name` with -n on content, and appends what it prints to
    *out. True if it exited by itself and *out is complete; otherwise *out
    contains the start. */
-static bool hfsbi_shell_run(const hfsbi_checker *checker,
-                            const hfsb_cancel *cancel, const char *name,
-                            hfsb_str content, hfsb_buf *out) {
+static bool hfsbi_shell_run(hfsbi_checker *checker, const hfsb_cancel *cancel,
+                            const char *name, hfsb_str content,
+                            hfsb_buf *out) {
     hfsbi_outer_program shell;
     hfsb_proc_opts      opts = HFSB_INIT;
     hfsb_proc_result    result;
@@ -33255,6 +35272,7 @@ static bool hfsbi_shell_run(const hfsbi_checker *checker,
     opts.argv = argv;
     opts.work_dir = "/"; /* not inside the fence */
     opts.env = shell.env;
+    opts.confine = hfsbi_checker_confine(checker);
     opts.input = content;
     opts.timeout_ms = checker->timeout_ms;
     opts.grace_ms = -1;
@@ -33270,7 +35288,7 @@ static bool hfsbi_shell_run(const hfsbi_checker *checker,
 
 /* Appends the first syntax error that the shell `name` reports for content.
    True if the answer is complete and can be remembered. */
-static bool hfsbi_check_shell(const hfsbi_checker *checker,
+static bool hfsbi_check_shell(hfsbi_checker     *checker,
                               const hfsb_cancel *cancel, const char *name,
                               hfsb_str content, hfsb_buf *lines) {
     hfsb_buf out = HFSB_INIT;
@@ -33497,6 +35515,7 @@ HFSBI_FN void hfsbi_checker_close(hfsbi_checker *checker) {
     hfsbi_array_free(&alloc, checker->checks, checker->count,
                      sizeof *checker->checks);
     hfsb_buf_free(&checker->suffixes);
+    hfsb_confine_close(checker->confine);
     (void)pthread_mutex_destroy(&checker->lock);
     hfsbi_array_free(&alloc, checker, 1, sizeof *checker);
 }
@@ -33984,6 +36003,7 @@ static bool hfsbi_py_start(hfsbi_checker *checker) {
     opts.argv = argv;
     opts.work_dir = "/"; /* not inside the fence */
     opts.env = python.env;
+    opts.confine = hfsbi_checker_confine(checker);
     opts.keep_input = true;
     opts.grace_ms = -1;
     opts.no_keeper = true;
@@ -34483,6 +36503,8 @@ static void hfsbi_job_free(hfsb_tools *tools, hfsbi_job *job) {
     hfsbi_record_free(&job->record);
     hfsbi_job_spec_free(&job->spec);
     hfsb_buf_free(&job->brief.text);
+    hfsbi_guard_close(job->guard);
+    hfsb_buf_free(&job->notes);
     hfsb_tool_result_free(&job->result);
     hfsbi_array_free(&tools->alloc, job, 1, sizeof *job);
 }
@@ -34514,6 +36536,25 @@ static void hfsbi_job_finish(hfsbi_job *job, const hfsb_err *err) {
     hfsbi_job_stir(job);
 }
 
+/* True when a file tool of the session wrote the file as it is now. */
+static bool hfsbi_job_wrote(void *user, const char *path) {
+    hfsb_tools   *tools = (hfsb_tools *)user;
+    hfsb_buf      key = HFSB_INIT, content = HFSB_INIT;
+    hfsbi_version now, known;
+    bool          same;
+    key.alloc = content.alloc = tools->alloc;
+    same =
+        hfsb_file_key(tools->place, hfsb_cstr(path), &key, NULL) == HFSB_OK &&
+        hfsbi_seen_wrote(&tools->seen, hfsb_buf_str(&key), &known) &&
+        hfsb_file_read(tools->place, hfsb_cstr(path), 1024 * 1024, &content,
+                       NULL, NULL) == HFSB_OK;
+    hfsbi_version_of(hfsb_buf_str(&content), &now);
+    same = same && strcmp(now.hex, known.hex) == 0;
+    hfsb_buf_free(&key);
+    hfsb_buf_free(&content);
+    return same;
+}
+
 /* The command has ended. */
 static void hfsbi_job_end(hfsbi_job *job) {
     hfsb_tools *tools = job->tools;
@@ -34527,6 +36568,9 @@ static void hfsbi_job_end(hfsbi_job *job) {
     while (n > 0) hfsbi_drain_add(tools, fds[--n]);
     hfsb_proc_close(job->proc);
     job->proc = NULL;
+    hfsbi_guard_check(job->guard, hfsbi_job_wrote, tools, &job->notes);
+    hfsbi_guard_close(job->guard);
+    job->guard = NULL;
     hfsbi_job_finish(job, NULL);
 }
 
@@ -34565,6 +36609,7 @@ static hfsb_status hfsbi_job_spawn(hfsb_tools *tools, hfsbi_job *job,
     o.merge_stderr = spec->merge_stderr;
     o.grace_ms = tools->limits.grace_ms;
     o.no_keeper = tools->no_keeper;
+    o.confine = tools->confine;
     o.on_output = hfsbi_job_output;
     o.user = &job->record;
     o.alloc = tools->alloc;
@@ -34581,6 +36626,8 @@ static void hfsbi_job_start(hfsb_tools *tools, hfsbi_job *job) {
     size_t       size = 0;
     hfsb_err     err = HFSB_INIT;
     hfsb_status  st;
+    job->notes.alloc = tools->alloc;
+    job->guard = hfsbi_guard_open(tools->confine);
     if (job->spec.env.len) own = hfsbi_env_merge(tools, &job->spec, &size);
     if (job->spec.env.len && !own)
         st = hfsbi_fail_status(&err, HFSB_NOMEM, "Starting the command");
@@ -35111,6 +37158,19 @@ HFSBI_FN bool hfsbi_seen_has(hfsbi_seen *seen, hfsb_str key,
     return has;
 }
 
+HFSBI_FN bool hfsbi_seen_wrote(hfsbi_seen *seen, hfsb_str key,
+                               hfsbi_version *version) {
+    hfsbi_digest     d = hfsbi_seen_digest(key);
+    hfsbi_seen_file *f;
+    bool             wrote;
+    pthread_mutex_lock(&seen->lock);
+    f = hfsbi_seen_find(seen, &d);
+    wrote = f && f->written;
+    if (wrote) *version = f->version;
+    pthread_mutex_unlock(&seen->lock);
+    return wrote;
+}
+
 HFSBI_FN void hfsbi_seen_lose(hfsbi_seen *seen, hfsb_str key) {
     hfsbi_digest     d = hfsbi_seen_digest(key);
     hfsbi_seen_file *f;
@@ -35522,8 +37582,10 @@ enum {
     HFSBI_ENV_DEFAULTS = sizeof hfsbi_env_defaults / sizeof *hfsbi_env_defaults
 };
 
-/* True when commands get this variable of the host. */
-static bool hfsbi_env_allowed(const char *entry, const char *const *hide) {
+/* True when commands get this variable; no_secrets: it is the host's own, and
+   may be a secret. */
+static bool hfsbi_env_allowed(const char *entry, const char *const *hide,
+                              bool no_secrets) {
     hfsb_str name = hfsbi_env_name(entry);
     size_t   i;
     for (i = 0; i < HFSBI_ENV_DEFAULTS; i++)
@@ -35531,7 +37593,8 @@ static bool hfsbi_env_allowed(const char *entry, const char *const *hide) {
             return false;
     if (name.len == 0 || entry[name.len] != '=' ||
         hfsb_str_equal(name, HFSB_LIT("SANDBOX_API_TOKEN")) ||
-        hfsb_str_equal(name, HFSB_LIT("HFSB_JOB")))
+        hfsb_str_equal(name, HFSB_LIT("HFSB_JOB")) ||
+        (no_secrets && hfsbi_confine_is_secret(name)))
         return false;
     for (; hide && *hide; hide++)
         if (hfsb_str_equal(name, hfsb_cstr(*hide))) return false;
@@ -35547,10 +37610,11 @@ static void hfsbi_env_add(hfsbi_tools_env *env, const char *entry) {
 static hfsb_status hfsbi_tools_copy_env(hfsb_tools            *tools,
                                         const hfsb_tools_opts *o) {
     const char *const *from = o->env ? o->env : (const char *const *)environ;
-    size_t             at = 0, i;
+    bool   no_secrets = !o->env && o->confine.level == HFSB_CONFINE_STRICT;
+    size_t at = 0, i;
     hfsbi_journal_hide_env(o->journal, from);
     for (; from && *from; from++)
-        if (hfsbi_env_allowed(*from, o->hide_env))
+        if (hfsbi_env_allowed(*from, o->hide_env, no_secrets))
             hfsbi_env_add(&tools->env, *from);
     for (i = 0; i < HFSBI_ENV_DEFAULTS; i++)
         hfsbi_env_add(&tools->env, hfsbi_env_defaults[i]);
@@ -35573,7 +37637,7 @@ static void hfsbi_tools_free_env(hfsb_tools *tools) {
                          tools->env.count + 1, sizeof(char *));
 }
 
-/* Replaces environment and root by those of `like`. */
+/* Replaces environment, root and confinement by those of `like`. */
 static void hfsbi_tools_borrow(hfsb_tools *tools, const hfsb_tools *like) {
     hfsb_root_close(tools->place);
     tools->place = like->place;
@@ -35584,6 +37648,56 @@ static void hfsbi_tools_borrow(hfsb_tools *tools, const hfsb_tools *like) {
     tools->env.count = like->env.count;
     tools->env.borrowed = true;
     if (tools->checker) tools->checker->env = tools->env.list;
+    hfsb_confine_close(tools->confine);
+    tools->confine = like->confine;
+    tools->confine_borrowed = true;
+}
+
+/* ---- confinement ---- */
+
+/* Writes the roots and the working directory into *list, each ended by NUL.
+   Without a root, "/" is no place that anyone chose. */
+static hfsb_status hfsbi_tools_dirs(const hfsb_tools *tools, hfsb_buf *list) {
+    const hfsb_root *root = tools->place;
+    hfsb_str         work = hfsb_root_work_dir(tools->place);
+    char             here[PATH_MAX];
+    for (; root; root = hfsb_root_next(root)) {
+        if (!hfsb_root_path(root).len) continue;
+        hfsb_buf_append(list, hfsb_root_path(root));
+        hfsb_buf_append_byte(list, '\0');
+    }
+    if (!work.len && getcwd(here, sizeof here)) work = hfsb_cstr(here);
+    if (work.len && (list->len || work.len > 1)) {
+        hfsb_buf_append(list, work);
+        hfsb_buf_append_byte(list, '\0');
+    }
+    return list->status;
+}
+
+/* Prepares the confinement of commands. */
+static hfsb_status hfsbi_tools_open_confine(hfsb_tools            *tools,
+                                            const hfsb_tools_opts *o,
+                                            hfsb_err              *err) {
+    hfsb_confine_opts opts = o->confine;
+    const char       *dirs[HFSBI_ROOTS + 2];
+    hfsb_buf          text = HFSB_INIT;
+    size_t            at;
+    hfsb_status       st;
+    text.alloc = opts.alloc = tools->alloc;
+    opts.dirs = dirs;
+    opts.dir_count = 0;
+    st = hfsbi_tools_dirs(tools, &text);
+    for (at = 0; at < text.len && opts.dir_count < HFSBI_ROOTS + 2;
+         at += strlen(text.ptr + at) + 1)
+        dirs[opts.dir_count++] = text.ptr + at;
+    st = st == HFSB_OK ? hfsb_confine_open(&opts, &tools->confine, err)
+                       : hfsbi_fail_status(err, st, "Opening the tools");
+    hfsb_buf_free(&text);
+    return st;
+}
+
+const hfsb_confine *hfsb_tools_confine(const hfsb_tools *tools) {
+    return tools->confine;
 }
 
 /* Resolves the options and copies them. HFSB_OK or HFSB_NOMEM; the caller
@@ -35684,6 +37798,7 @@ HFSBI_FN void hfsbi_tools_free(hfsb_tools *tools) {
     hfsbi_checker_close(tools->checker);
     hfsbi_spills_free(&tools->spills);
     if (!tools->place_borrowed) hfsb_root_close(tools->place);
+    if (!tools->confine_borrowed) hfsb_confine_close(tools->confine);
     hfsbi_close(&tools->host.pipe[0]);
     hfsbi_close(&tools->host.pipe[1]);
     hfsbi_seen_free(&tools->seen);
@@ -35752,6 +37867,7 @@ HFSBI_FN hfsb_status hfsbi_tools_open_in(hfsbi_tools_group     *group,
     if (st != HFSB_OK) hfsbi_fail_status(err, st, "Opening the tools");
     if (st == HFSB_OK) st = hfsb_root_open(&where, &tools->place, err);
     if (st == HFSB_OK && tools->checker) tools->checker->place = tools->place;
+    if (st == HFSB_OK) st = hfsbi_tools_open_confine(tools, opts, err);
     if (st == HFSB_OK && !group) st = hfsbi_tools_open_loop(tools, err);
     if (st != HFSB_OK) {
         hfsbi_tools_free(tools);
@@ -35765,6 +37881,14 @@ HFSBI_FN hfsb_status hfsbi_tools_open_in(hfsbi_tools_group     *group,
 hfsb_status hfsb_tools_open(const hfsb_tools_opts *opts, hfsb_tools **out,
                             hfsb_err *err) {
     return hfsbi_tools_open_in(NULL, opts, out, err);
+}
+
+HFSBI_FN void hfsbi_tools_check_less(hfsb_tools *tools, bool writes,
+                                     bool runs) {
+    if (tools->checker && !runs) tools->checker->no_imports = true;
+    if (writes) return;
+    hfsbi_checker_close(tools->checker);
+    tools->checker = NULL;
 }
 
 HFSBI_FN hfsb_status hfsbi_tools_open_like(const hfsb_tools *like,
@@ -37319,8 +39443,61 @@ static hfsb_status hfsbi_bash_error(hfsbi_job *job, const hfsb_err *err) {
                                 "SIGCHLD or waits for every child)");
 }
 
+/* What programs print when the kernel refuses something. */
+typedef struct hfsbi_refusal {
+    const char *words;
+    bool        of_net; /* only where the network is confined */
+    const char *hint;
+} hfsbi_refusal;
+
+#define HFSBI_REFUSAL_FILES                                                   \
+    "files can be changed only where commands may write. A person can allow " \
+    "more: --allow-write DIR"
+#define HFSBI_REFUSAL_NET \
+    "the network is limited. A person can allow it: --net on"
+
+static const hfsbi_refusal hfsbi_refusals[] = {
+    {"Network is unreachable", true, HFSBI_REFUSAL_NET},
+    {"Could not resolve host", true, HFSBI_REFUSAL_NET},
+    {"name resolution", true, HFSBI_REFUSAL_NET},
+    {"Name or service not known", true, HFSBI_REFUSAL_NET},
+    {"Read-only file system", false, HFSBI_REFUSAL_FILES},
+    {"Permission denied", false, HFSBI_REFUSAL_FILES ", --allow-read DIR"},
+    {"Operation not permitted", false,
+     "commands get no new privileges, and end processes of earlier calls only "
+     "by the kill tool. A person can allow all: --confine none"}};
+
+/* Appends text that begins with a line feed, which the output may have. */
+static hfsb_status hfsbi_bash_put_note(hfsb_buf *out, hfsb_str text) {
+    bool ended = out->len && out->ptr[out->len - 1] == '\n';
+    return hfsb_buf_append(out, hfsb_str_slice(text, ended ? 1 : 0, text.len));
+}
+
+/* Says that the command is confined when it failed as if by that. */
+static void hfsbi_bash_put_refusal(const hfsbi_job *job, hfsb_buf *out) {
+    const hfsb_confine *confine = job->tools->confine;
+    const size_t        n = sizeof hfsbi_refusals / sizeof *hfsbi_refusals;
+    size_t              i = 0;
+    if (hfsb_confine_level_of(confine) == HFSB_CONFINE_NONE ||
+        job->end.end != HFSB_PROC_EXITED || job->end.exit_code == 0)
+        return;
+    while (
+        i < n &&
+        ((hfsbi_refusals[i].of_net && confine->net.mode == HFSBI_REACH_ON) ||
+         hfsb_str_find(hfsb_buf_str(out),
+                       hfsb_cstr(hfsbi_refusals[i].words)) == HFSB_NPOS))
+        i++;
+    if (i == n) return;
+    hfsbi_bash_put_note(out, HFSB_LIT("\n(commands are confined: "));
+    hfsb_buf_printf(out, "%s)", hfsbi_refusals[i].hint);
+}
+
 HFSBI_FN hfsb_status hfsbi_bash_result(hfsbi_job *job, const hfsb_err *err) {
     hfsb_status st = hfsbi_record_show(&job->record, &job->result.output);
+    if (st == HFSB_OK) hfsbi_bash_put_refusal(job, &job->result.output);
+    if (st == HFSB_OK)
+        st = hfsbi_bash_put_note(&job->result.output,
+                                 hfsb_buf_str(&job->notes));
     if (st == HFSB_OK && job->record.lost)
         st = hfsb_buf_printf(&job->result.output,
                              "\n(some of the output was lost: out of memory)");
@@ -37456,7 +39633,7 @@ HFSBI_FN const hfsbi_tool *hfsbi_tool_bash(void) {
     static const hfsbi_tool row = {
         "bash",
         "Run a command",
-        "Run a command with {shell}, which no root confines" HFSBI_BASH_WORDS,
+        "Run a command with {shell}, {confined}" HFSBI_BASH_WORDS,
         "Run a command with bash or sh in the sandbox, a machine of its "
         "own" HFSBI_BASH_WORDS,
         HFSBI_TOOL_RUNS,
@@ -42292,16 +44469,30 @@ static hfsbi_schema hfsbi_schema_of(hfsb_tools_format format) {
     return format == HFSB_TOOLS_MCP ? HFSBI_SCHEMA_PLAIN : HFSBI_SCHEMA_FULL;
 }
 
-/* The description with its "{shell}" replaced. */
+/* What commands of a level may touch, in a few words. */
+static const char *const hfsbi_level_words[] = {
+    "which no root confines",
+    "confined: it writes only beneath the root, the working directory and "
+    "the temporary directory",
+    "confined: it reads and writes only beneath the root, the working "
+    "directory and the temporary directory, and reads system folders; by "
+    "default without network"};
+
+/* The description with "{shell}" and "{confined}" replaced. */
 static void hfsbi_put_description(const char *text, const char *shell,
-                                  hfsb_buf *out) {
-    const char *at = strstr(text, "{shell}");
+                                  hfsb_confine_level level, hfsb_buf *out) {
+    const char *names[2] = {"{shell}", "{confined}"}, *values[2];
     hfsb_buf    words = HFSB_INIT;
+    size_t      i;
     words.alloc = out->alloc;
-    if (at && shell) {
+    values[0] = shell;
+    values[1] = hfsbi_level_words[level];
+    for (i = 0; shell && i < 2; i++) {
+        const char *at = strstr(text, names[i]);
+        if (!at) continue;
         hfsb_buf_append(&words, hfsb_str_make(text, (size_t)(at - text)));
-        hfsb_buf_append(&words, hfsb_cstr(shell));
-        text = at + strlen("{shell}");
+        hfsb_buf_append(&words, hfsb_cstr(values[i]));
+        text = at + strlen(names[i]);
     }
     hfsb_buf_append(&words, hfsb_cstr(text));
     hfsbi_json_put_quoted(out, hfsb_buf_str(&words));
@@ -42310,7 +44501,8 @@ static void hfsbi_put_description(const char *text, const char *shell,
 }
 
 static void hfsbi_put_tool(const hfsbi_tool *t, const char *shell,
-                           hfsb_tools_format format, hfsb_buf *out) {
+                           hfsb_confine_level level, hfsb_tools_format format,
+                           hfsb_buf *out) {
     bool strict = format == HFSB_TOOLS_OPENAI_STRICT;
     bool wrapped = format == HFSB_TOOLS_OPENAI || strict;
     bool mcp = format == HFSB_TOOLS_MCP;
@@ -42319,7 +44511,7 @@ static void hfsbi_put_tool(const hfsbi_tool *t, const char *shell,
     if (mcp) hfsb_buf_printf(out, ",\"title\":\"%s\"", t->title);
     hfsb_buf_printf(out, ",\"description\":");
     hfsbi_put_description(!shell && t->remote ? t->remote : t->description,
-                          shell, out);
+                          shell, level, out);
     hfsb_buf_printf(out, ",\"%s\":", hfsbi_formats[format].schema_key);
     hfsbi_params_schema(t->params, hfsbi_schema_of(format), out);
     if (strict) hfsb_buf_printf(out, ",\"strict\":true");
@@ -42331,6 +44523,7 @@ static void hfsbi_put_tool(const hfsbi_tool *t, const char *shell,
 }
 
 HFSBI_FN hfsb_status hfsbi_tools_define(const char              *shell,
+                                        hfsb_confine_level       level,
                                         const hfsbi_tool *const *more,
                                         size_t count, hfsb_tools_format format,
                                         hfsb_buf *out, hfsb_err *err) {
@@ -42342,7 +44535,7 @@ HFSBI_FN hfsb_status hfsbi_tools_define(const char              *shell,
             i < HFSBI_TOOLS ? hfsbi_tool_rows[i]() : more[i - HFSBI_TOOLS];
         if (i < HFSBI_TOOLS && (t->flags & HFSBI_TOOL_ON_REQUEST)) continue;
         if (i) hfsb_buf_append_byte(out, ',');
-        hfsbi_put_tool(t, shell, format, out);
+        hfsbi_put_tool(t, shell, level, format, out);
     }
     hfsb_buf_append_byte(out, ']');
     st = hfsb_buf_finish(out, mark);
@@ -42352,8 +44545,8 @@ HFSBI_FN hfsb_status hfsbi_tools_define(const char              *shell,
 
 hfsb_status hfsb_tools_define(hfsb_tools_format format, hfsb_buf *out,
                               hfsb_err *err) {
-    return hfsbi_tools_define(hfsbi_default_shell(), NULL, 0, format, out,
-                              err);
+    return hfsbi_tools_define(hfsbi_default_shell(), HFSB_CONFINE_NONE, NULL,
+                              0, format, out, err);
 }
 
 hfsb_status hfsb_tools_define_one(hfsb_str name, hfsb_tools_format format,
@@ -42362,7 +44555,8 @@ hfsb_status hfsb_tools_define_one(hfsb_str name, hfsb_tools_format format,
     size_t            mark = out->len;
     hfsb_status       st;
     if (!tool) return hfsbi_tool_unknown(name, err);
-    hfsbi_put_tool(tool, hfsbi_default_shell(), format, out);
+    hfsbi_put_tool(tool, hfsbi_default_shell(), HFSB_CONFINE_NONE, format,
+                   out);
     st = hfsb_buf_finish(out, mark);
     return st == HFSB_OK ? hfsbi_ok(err)
                          : hfsbi_fail_status(err, st, "Tool definition");
@@ -52478,9 +54672,11 @@ hfsb_status hfsb_session_define(const hfsb_session *session,
     const hfsbi_tool *rows[HFSBI_OWN_TOOLS];
     size_t            i, n = hfsbi_own_tool_count(session);
     for (i = 0; i < n; i++) rows[i] = hfsbi_own_tools[i].row();
-    return hfsbi_tools_define(session->tools ? session->tools->shell.ptr
-                                             : NULL,
-                              rows, n, format, out, err);
+    return hfsbi_tools_define(
+        session->tools ? session->tools->shell.ptr : NULL,
+        session->tools ? hfsb_confine_level_of(session->tools->confine)
+                       : HFSB_CONFINE_NONE,
+        rows, n, format, out, err);
 }
 
 /* ---- scripts for jobs ---- */

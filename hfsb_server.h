@@ -57,7 +57,7 @@
    LIMITS
        HTTP/1.0 and 1.1; no TLS: put a proxy in front of it. No compression, no
        multipart. One range a request. A root confines the file tools and
-       /api/files, not the commands.
+       /api/files; commands only as hfsb_tools_opts.confine says.
 
    LICENSE: MIT, see the end of this file.
 */
@@ -361,6 +361,9 @@ typedef struct hfsb_mcp_opts {
 HFSB_API hfsb_status hfsb_server_add_mcp(hfsb_server         *server,
                                          const hfsb_mcp_opts *opts,
                                          hfsb_mcp **out, hfsb_err *err);
+
+/* The local tools that sessions have theirs like; NULL with no_tools. */
+HFSB_API const hfsb_tools *hfsb_mcp_tools(const hfsb_mcp *mcp);
 
 #ifdef HFSB_HUB
 /* Offers the tools of a session instead of the local ones, before the server
@@ -10504,6 +10507,7 @@ static void hfsbi_mcp_put_roots(const hfsb_root *place, hfsb_buf *sink) {
 static hfsb_status hfsbi_mcp_describe(hfsb_mcp *mcp) {
     const hfsb_root *place = mcp->tools->place;
     hfsb_str         work = hfsb_root_work_dir(place);
+    const char      *confined = hfsb_confine_text(mcp->tools->confine);
     bool             bash = hfsbi_mcp_offers(mcp, "bash");
     hfsb_buf         text = HFSB_INIT;
     hfsb_status      st;
@@ -10513,9 +10517,10 @@ static hfsb_status hfsbi_mcp_describe(hfsb_mcp *mcp) {
     if (work.len) hfsb_buf_append(&text, hfsbi_mcp_short_path(work));
     else hfsb_buf_append(&text, HFSB_LIT("the server's current directory"));
     if (hfsb_root_path(place).len) hfsbi_mcp_put_roots(place, &text);
-    if (hfsb_root_path(place).len && bash)
+    if (hfsb_root_path(place).len && bash && !*confined)
         hfsb_buf_append(&text, HFSB_LIT("; bash is not confined to it"));
     hfsb_buf_append_byte(&text, '.');
+    if (bash) hfsbi_confine_describe(mcp->tools->confine, &text);
     if (bash) hfsbi_mcp_put_jobs(mcp, &text);
     if (hfsbi_mcp_offers(mcp, "read"))
         hfsb_buf_append(&text, HFSB_LIT(" read also shows images."));
@@ -10628,24 +10633,29 @@ static hfsb_status hfsbi_mcp_copy_texts(hfsb_mcp            *mcp,
     return hfsb_json_parse(HFSB_LIT("{}"), NULL, &mcp->no_arguments, NULL);
 }
 
-/* Offers the local tools and opens those that sessions are opened like. */
-static hfsb_status hfsbi_mcp_open_tools(hfsb_mcp              *mcp,
-                                        const hfsb_tools_opts *opts,
-                                        hfsb_err              *err) {
-    hfsb_tools_opts   o = HFSB_INIT;
+/* Lists the local tools that are offered. */
+static hfsb_status hfsbi_mcp_choose_tools(hfsb_mcp *mcp, hfsb_err *err) {
     hfsb_buf          all = HFSB_INIT;
     const hfsbi_tool *plan = hfsbi_plan_tool();
     hfsb_status       st;
     all.alloc = mcp->alloc;
-    st = hfsbi_tools_define(opts && opts->shell ? opts->shell
-                                                : hfsbi_default_shell(),
-                            &plan, 1, HFSB_TOOLS_MCP, &all, err);
+    st = hfsbi_tools_define(mcp->tools->shell.ptr,
+                            hfsb_confine_level_of(mcp->tools->confine), &plan,
+                            1, HFSB_TOOLS_MCP, &all, err);
     if (st == HFSB_OK) st = hfsbi_mcp_define_requested(&all, err);
     if (st == HFSB_OK)
         st = hfsbi_mcp_list_choose(&mcp->list, hfsb_buf_str(&all),
                                    hfsb_buf_str(&mcp->only), err);
     hfsb_buf_free(&all);
-    if (st != HFSB_OK) return st;
+    return st;
+}
+
+/* Opens the local tools that sessions are opened like, and offers them. */
+static hfsb_status hfsbi_mcp_open_tools(hfsb_mcp              *mcp,
+                                        const hfsb_tools_opts *opts,
+                                        hfsb_err              *err) {
+    hfsb_tools_opts o = HFSB_INIT;
+    hfsb_status     st;
     if (opts) o = *opts;
     if (!o.alloc.fn) o.alloc = mcp->alloc;
     if (!o.who) o.who = "mcp";
@@ -10657,12 +10667,12 @@ static hfsb_status hfsbi_mcp_open_tools(hfsb_mcp              *mcp,
                            : (size_t)HFSBI_MCP_SPILL;
     if (!o.max_page) /* leaves room for notes */
         o.max_page = mcp->limits.max_result - mcp->limits.max_result / 8;
-    if (!hfsbi_mcp_offers(mcp, "bash")) o.no_imports = true;
-    if (!hfsbi_mcp_writes(mcp))
-        o.no_checks = true; /* reads start no python3 */
     st = hfsbi_tools_open_in(hfsbi_server_group(mcp->server), &o, &mcp->tools,
                              err);
+    if (st == HFSB_OK) st = hfsbi_mcp_choose_tools(mcp, err);
     if (st != HFSB_OK) return st;
+    hfsbi_tools_check_less(mcp->tools, hfsbi_mcp_writes(mcp),
+                           hfsbi_mcp_offers(mcp, "bash"));
     st = hfsbi_mcp_describe(mcp);
     return st == HFSB_OK ? st : hfsbi_fail_status(err, st, "Adding MCP");
 }
@@ -10701,6 +10711,10 @@ hfsb_status hfsb_server_add_mcp(hfsb_server *server, const hfsb_mcp_opts *opts,
     if (st == HFSB_NOMEM) return st; /* any other: the host has its own */
     if (out) *out = mcp;
     return hfsbi_ok(err);
+}
+
+const hfsb_tools *hfsb_mcp_tools(const hfsb_mcp *mcp) {
+    return mcp->tools;
 }
 
 /* ---- src/mcp/remote.c ---- */
