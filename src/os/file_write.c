@@ -33,10 +33,6 @@
    flock() has no timeout, and another program may hold the lock for hours, so
    we poll and give up after about 2 s. */
 
-/* Descriptors that hold a lock, or -1. */
-typedef struct hfsbi_lock {
-    int dir, file;
-} hfsbi_lock;
 
 static int hfsbi_lock_dir(const hfsbi_target *target, int *fd) {
     unsigned tries;
@@ -81,11 +77,8 @@ static int hfsbi_lock_file(hfsbi_target *target, int *fd) {
     return EWOULDBLOCK;
 }
 
-/* Locks the directory and, with `file` or when the directory cannot be read,
-   the file. Locks already held are kept. May update target->st. EWOULDBLOCK
-   after about 2 s. The caller unlocks in any case. */
-static int hfsbi_lock_target(hfsbi_target *target, bool file,
-                             hfsbi_lock *lock) {
+HFSBI_FN int hfsbi_lock_target(hfsbi_target *target, bool file,
+                               hfsbi_lock *lock) {
     int code = lock->dir < 0 ? hfsbi_lock_dir(target, &lock->dir) : 0;
     if (code == EACCES || code == EPERM) {
         file = true;
@@ -103,17 +96,16 @@ static void hfsbi_unlock_fd(int *fd) {
     hfsbi_close(fd);
 }
 
-/* Keeps errno. */
-static void hfsbi_unlock(hfsbi_lock *lock) {
+HFSBI_FN void hfsbi_unlock(hfsbi_lock *lock) {
     int keep = errno;
     hfsbi_unlock_fd(&lock->file);
     hfsbi_unlock_fd(&lock->dir);
     errno = keep;
 }
 
-/* The message for an errno of hfsbi_lock_target(). */
-static hfsb_status hfsbi_lock_fail(const hfsb_root *root, hfsb_str path,
-                                   int code, const char *verb, hfsb_err *err) {
+HFSBI_FN hfsb_status hfsbi_lock_fail(const hfsb_root *root, hfsb_str path,
+                                     int code, const char *verb,
+                                     hfsb_err *err) {
     if (code != EWOULDBLOCK)
         return hfsbi_file_fail_os(root, path, code, verb, err);
     hfsbi_file_fail(err, HFSB_BUSY, "File is locked by another program", path);

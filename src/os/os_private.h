@@ -35,6 +35,7 @@
 #endif
 #if defined(__linux__) && !defined(HFSBI_PORTABLE)
 #define HFSBI_LINUX 1
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/xattr.h>
@@ -335,6 +336,8 @@ HFSBI_FN int hfsbi_temp_open(int dir, const char *name, mode_t mode,
                              char temp[HFSBI_NAME_SIZE], int *fd);
 /* Keeps errno. */
 HFSBI_FN void hfsbi_temp_remove(int dir, const char *temp);
+/* Returns the process id in the name of a temporary; 0 for any other name. */
+HFSBI_FN long hfsbi_temp_pid(hfsb_str name);
 
 /* Removes stale temporaries from a directory unless the root knows that it is
    clean. Returns when it was swept, for hfsbi_sweep_end(); 0: not clean. */
@@ -352,6 +355,66 @@ HFSBI_FN hfsb_status hfsbi_file_remove_if(const hfsb_root *root, hfsb_str path,
                                           const hfsb_file_info *same,
                                           hfsb_err             *err);
 
+/* Shared with file_put.c: functions that return int return 0 or an errno. */
+
+/* Descriptors that hold a lock, or -1. */
+typedef struct hfsbi_lock {
+    int dir, file;
+} hfsbi_lock;
+
+/* Locks the directory and, with `file` or when the directory cannot be read,
+   the file. Locks already held are kept. May update target->st. EWOULDBLOCK
+   after about 2 s. The caller unlocks in any case. */
+HFSBI_FN int hfsbi_lock_target(hfsbi_target *target, bool file,
+                               hfsbi_lock *lock);
+/* Keeps errno. */
+HFSBI_FN void hfsbi_unlock(hfsbi_lock *lock);
+/* The message for an errno of hfsbi_lock_target(). */
+HFSBI_FN hfsb_status hfsbi_lock_fail(const hfsb_root *root, hfsb_str path,
+                                     int code, const char *verb,
+                                     hfsb_err *err);
+
+/* ---- file_put.c: put a path back as it was ---- */
+
+/* Copies all of one file, from its start, to an empty one, as a clone where
+   the file system can, with holes for zeros. *digest gets the SHA-256 of the
+   bytes, *bytes their number. EFBIG past max bytes. 0 or an errno. */
+HFSBI_FN int hfsbi_fd_copy(int from, int to, unsigned long long max,
+                           unsigned char       digest[HFSB_SHA256_SIZE],
+                           unsigned long long *bytes);
+
+/* What a path shall be: a regular file, a symlink, or another name of a
+   file. */
+typedef struct hfsbi_put {
+    int                  content; /* the bytes of the file, with ... */
+    const unsigned char *digest;  /* ... this SHA-256 */
+    hfsb_str             symlink; /* else a symlink that contains this */
+    hfsb_str             link_to; /* else a hard link to the file at this
+                                     path */
+    unsigned             mode;    /* permission bits of a file with content */
+    uid_t                uid;     /* its owner, as far as we may set it */
+    gid_t                gid;
+} hfsbi_put;
+
+/* Replaces what is at path, except a folder, by a rename: others see the old
+   state or the new one. Folders on the way must exist; a symlink at path is
+   not followed. Does not wait for the disk. HFSB_STALE when the content does
+   not have that digest; else as listed in file.h. */
+HFSBI_FN hfsb_status hfsbi_path_replace(const hfsb_root *root, hfsb_str path,
+                                        const hfsbi_put *put, hfsb_err *err);
+/* Renames a file to a path where nothing is. */
+HFSBI_FN hfsb_status hfsbi_path_move(const hfsb_root *root, hfsb_str from,
+                                     hfsb_str to, hfsb_err *err);
+/* Makes a folder that only we may use, unless there is one. */
+HFSBI_FN hfsb_status hfsbi_path_put_folder(const hfsb_root *root,
+                                           hfsb_str path, hfsb_err *err);
+/* Sets the permission bits of a file or folder, never through a symlink. */
+HFSBI_FN hfsb_status hfsbi_path_set_mode(const hfsb_root *root, hfsb_str path,
+                                         unsigned mode, hfsb_err *err);
+/* Removes anything but a folder, or an empty folder. HFSB_OK also when it is
+   gone; HFSB_EXISTS for a folder that is not empty. */
+HFSBI_FN hfsb_status hfsbi_path_remove(const hfsb_root *root, hfsb_str path,
+                                       bool folder, hfsb_err *err);
 /* ---- walk.c: walks a folder tree ---- */
 
 /* A finder walks everything beneath a folder. It reads nothing outside the

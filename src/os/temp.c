@@ -79,8 +79,7 @@ static hfsb_str hfsbi_cut_digits(hfsb_str *name) {
     return digits;
 }
 
-/* The process id in the name of a temporary; 0 for any other name. */
-static long hfsbi_temp_pid(hfsb_str name) {
+HFSBI_FN long hfsbi_temp_pid(hfsb_str name) {
     const hfsb_str           mark = HFSB_LIT(".hfsb-");
     const unsigned long long max = 999999999;
     unsigned long long       n, pid = 0;
