@@ -56,7 +56,8 @@ sources_of() { # the sources of a room; its private header comes before them
         spawn.c proc.c record.c ;;
     tools) echo args.c result.c journal.c check.c python.c job.c seen.c \
         tools.c call.c exit.c bash.c control.c read.c write.c edit_lines.c \
-        patch.c search.c glob.c grep.c list.c plan.c table.c ;;
+        patch.c search.c glob.c grep.c list.c plan.c store.c scan.c \
+        restore.c history.c undo.c table.c ;;
     net) echo proxy.c net.c fetch.c ;;
     remote) echo seen.c sandbox_call.c sandbox_files.c sandbox.c ;;
     hub) echo request.c hub.c space.c commit.c jobs.c sandbox.c create.c \

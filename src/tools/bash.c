@@ -335,9 +335,8 @@ HFSBI_FN hfsb_status hfsbi_bash_result(hfsbi_job *job, const hfsb_err *err) {
 
 /* ---- bash: call ---- */
 
-/* Returns the reply of a background command. A command that could not be
-   started has its result already. */
-static hfsb_status hfsbi_bash_reply_background(hfsb_call *call) {
+/* A command that could not be started has its result already. */
+HFSBI_FN hfsb_status hfsbi_bash_reply_background(hfsb_call *call) {
     hfsbi_job *job = call->job;
     if (job->state == HFSBI_JOB_DONE && !job->pid) { /* not started */
         hfsbi_call_wait(call, HFSBI_WAIT_JOB);
@@ -417,8 +416,9 @@ static hfsb_status hfsbi_bash_run(hfsb_call *call, hfsbi_job_spec *spec,
     if (st != HFSB_OK) return st;
     call->job->users++;
     memcpy(call->job_id, call->job->id, sizeof call->job_id);
-    if (background) return hfsbi_bash_reply_background(call);
-    hfsbi_call_wait(call, HFSBI_WAIT_JOB);
+    if (background && !call->job->scan)
+        return hfsbi_bash_reply_background(call);
+    hfsbi_call_wait(call, background ? HFSBI_WAIT_SCAN : HFSBI_WAIT_JOB);
     return HFSB_OK;
 }
 
@@ -432,6 +432,8 @@ static hfsb_status hfsbi_run_bash(hfsb_call *call, const void *args,
                                   hfsb_err *err) {
     hfsb_status st;
     (void)args;
+    if (call->tools->history && call->tools->own_loop)
+        hfsbi_history_before(call->tools->history);
     hfsbi_loop_lock(call->tools->loop);
     st = hfsbi_bash_run(call, &call->spec, err);
     hfsbi_loop_unlock(call->tools->loop);

@@ -8,8 +8,8 @@
 
        prepare --> WAIT_START --> start --> WAIT_NOTHING --------> done
           |                         |                               ^
-          |                         +--> WAIT_JOB, _ENDS, _OUTPUT --+
-          |                                                         |
+          |                         +--> WAIT_SCAN, _JOB, _ENDS, ---+
+          |                              _OUTPUT                    |
           +--> WAIT_ONCE: a repeat of a call that has the key ------+
 
    A call with an idempotency key leaves a record (hfsbi_once) that holds its
@@ -358,6 +358,7 @@ static hfsb_status hfsbi_call_read(hfsb_call             *call,
     how.notes = &call->notes;
     how.id = call->opts.id;
     how.parsed = &call->parsed;
+    how.number = &call->number;
     st = hfsbi_args_check(params, arguments, &how, err);
     if (st == HFSB_OK) st = hfsbi_call_find_first(call, arguments, err);
     if (st != HFSB_OK || call->wait != HFSBI_WAIT_NOTHING) return st;
@@ -416,6 +417,9 @@ static void hfsbi_call_end(hfsb_call *call, hfsb_status st,
     if (st == HFSB_OK && call->tools->checker)
         hfsbi_python_late(call->tools->checker, hfsbi_call_path(call),
                           &call->notes);
+    if (st == HFSB_OK && call->tools->history &&
+        call->tool->kind != HFSBI_TOOL_READS)
+        hfsbi_history_note(call->tools->history, &call->notes);
     notes = hfsb_buf_str(&call->notes);
     if (st == HFSB_OK && notes.len && call->notes_apart)
         hfsbi_build_str(&call->fields, "notes",
@@ -460,6 +464,7 @@ static hfsb_call *hfsbi_call_new(hfsb_tools           *tools,
     call->notes.alloc = call->parsed.alloc = tools->alloc;
     call->brief.text.alloc = tools->alloc;
     call->began = hfsb_clock_ms();
+    call->number.alloc = tools->alloc;
     hfsbi_job_spec_init(&call->spec, &tools->alloc);
     hfsbi_result_init(&call->result, &tools->alloc);
     hfsbi_build_init(&call->fields, &tools->alloc);
@@ -494,15 +499,37 @@ HFSBI_FN void hfsbi_call_on_text(hfsb_call *call, hfsb_tools_text_fn on_text) {
     call->opts.on_text = on_text;
 }
 
+/* True for a tool that changes files while it runs. */
+static bool hfsbi_call_changes(const hfsb_call *call) {
+    return call->tools->history && call->tool->flags & HFSBI_TOOL_ON_DISK &&
+           !(call->tool->flags & HFSBI_TOOL_HISTORY) &&
+           call->tool->kind != HFSBI_TOOL_READS;
+}
+
+/* The change was made: a checkpoint follows, and this is what it shows. */
+static void hfsbi_call_changed(hfsb_call *call) {
+    const hfsbi_param *p = call->tool->params;
+    hfsb_str           path = HFSB_INIT;
+    if (strcmp(p->name, "path") == 0)
+        memcpy(&path, call->args.bytes + p->field, sizeof path);
+    hfsbi_history_changed(call->tools->history, call->tool->name, path);
+    hfsbi_history_after_in(call->tools->history,
+                           call->tools->own_loop ? NULL : call->tools->loop);
+}
+
 HFSBI_FN void hfsbi_call_start(hfsb_call *call) {
     hfsb_err    err = HFSB_INIT;
+    bool        changes;
     hfsb_status st;
     if (call->wait != HFSBI_WAIT_START) return;
     call->wait = HFSBI_WAIT_NOTHING;
     if (call->tools->checker)
         hfsbi_checker_expect(call->tools->checker, hfsbi_call_path(call));
+    changes = hfsbi_call_changes(call);
+    if (changes) hfsbi_history_before(call->tools->history);
     st = call->tool->fn(call, &call->args, &err);
     hfsbi_change_unlock(call);
+    if (changes) hfsbi_call_changed(call);
     hfsb_json_free(&call->parsed);
     hfsbi_call_settle(call, st, &err);
 }
@@ -531,6 +558,7 @@ static bool hfsbi_call_ready(hfsb_call *call) {
     case HFSBI_WAIT_NOTHING: return true;
     case HFSBI_WAIT_START: return false;
     case HFSBI_WAIT_JOB: return call->job->state == HFSBI_JOB_DONE;
+    case HFSBI_WAIT_SCAN: return !call->job->scan;
     case HFSBI_WAIT_ENDS:
         for (i = 0; i < call->killed.count; i++)
             if (call->killed.list[i]->state != HFSBI_JOB_DONE) return false;
@@ -571,6 +599,15 @@ static void hfsbi_call_finish(hfsb_call *call) {
     case HFSBI_WAIT_JOB:
         st = hfsbi_call_take_result(call);
         if (st == HFSB_OK) st = call->job->status;
+        break;
+    case HFSBI_WAIT_SCAN:
+        hfsbi_call_unlink(call);
+        call->wait = HFSBI_WAIT_NOTHING;
+        st = hfsbi_bash_reply_background(call);
+        if (call->wait != HFSBI_WAIT_NOTHING) { /* it could not start */
+            hfsbi_call_finish(call);
+            return;
+        }
         break;
     case HFSBI_WAIT_ENDS: st = hfsbi_kill_result(call); break;
     case HFSBI_WAIT_OUTPUT: st = hfsbi_output_result(call); break;
@@ -672,6 +709,7 @@ void hfsb_call_close(hfsb_call *call) {
     hfsbi_array_free(&tools->alloc, call->killed.list, call->killed.cap,
                      sizeof(hfsbi_job *));
     hfsb_json_free(&call->parsed);
+    hfsb_buf_free(&call->number);
     hfsbi_job_spec_free(&call->spec);
     hfsb_buf_free(&call->notes);
     hfsb_buf_free(&call->brief.text);

@@ -215,6 +215,16 @@ static void hfsbi_span_end(hfsb_tools *tools, hfsbi_job *job) {
 
 /* ---- one job ---- */
 
+/* The checkpoint before a command, taken in a thread of a server. The job may
+   end meanwhile. */
+struct hfsbi_job_scan {
+    hfsbi_task     task; /* first: its functions cast it back */
+    hfsbi_history *history;
+    hfsb_tools    *tools;
+    hfsbi_job     *job; /* NULL: freed */
+    hfsb_alloc     alloc;
+};
+
 static void hfsbi_job_enter(hfsbi_job *job, hfsbi_job_state state) {
     hfsbi_tools_group *group = job->tools->group;
     group->jobs[job->state]--;
@@ -251,6 +261,10 @@ static void hfsbi_job_free(hfsb_tools *tools, hfsbi_job *job) {
         (void)hfsbi_job_report(job, true);
     }
     tools->group->jobs[job->state]--;
+    if (job->scan) {
+        tools->group->scanning--;
+        job->scan->job = NULL;
+    }
     hfsbi_loop_timer_clear(tools->loop, &job->timer);
     hfsb_proc_close(job->proc);
     hfsbi_record_free(&job->record);
@@ -314,6 +328,9 @@ static void hfsbi_job_end(hfsbi_job *job) {
     int         fds[2];
     size_t      n;
     job->end = hfsb_proc_status(job->proc);
+    if (tools->history)
+        hfsbi_history_changed(tools->history, "bash",
+                              hfsb_buf_str(&job->spec.command));
     job->left_count =
         hfsb_proc_survivors(job->proc, job->left, HFSBI_JOB_LEFT);
     hfsbi_span_end(tools, job);
@@ -325,6 +342,9 @@ static void hfsbi_job_end(hfsbi_job *job) {
     hfsbi_guard_close(job->guard);
     job->guard = NULL;
     hfsbi_job_finish(job, NULL);
+    if (tools->history)
+        hfsbi_history_after_in(tools->history,
+                               tools->own_loop ? NULL : tools->loop);
 }
 
 /* The loop has stepped the process. */
@@ -396,6 +416,50 @@ static void hfsbi_job_start(hfsb_tools *tools, hfsbi_job *job) {
     job->pid = hfsb_proc_status(job->proc).pid;
     hfsbi_span_begin(tools, job);
     hfsbi_proc_attach(job->proc, tools->loop, hfsbi_job_changed, job);
+}
+
+/* ---- the checkpoint before a job starts ---- */
+
+static void hfsbi_job_scan_run(hfsbi_task *task) {
+    hfsbi_history_before(((hfsbi_job_scan *)(void *)task)->history);
+}
+
+/* In the loop. */
+static void hfsbi_job_scan_done(hfsbi_task *task) {
+    hfsbi_job_scan *scan = (hfsbi_job_scan *)(void *)task;
+    hfsbi_job      *job = scan->job;
+    hfsb_alloc      alloc = scan->alloc;
+    if (job) {
+        scan->tools->group->scanning--;
+        job->scan = NULL;
+        job->scanned = true;
+        if (job->state == HFSBI_JOB_WAITING) hfsbi_job_start(scan->tools, job);
+        scan->tools->job_ended = true; /* there may be a place */
+        hfsbi_tools_stir(scan->tools);
+    }
+    hfsbi_array_free(&alloc, scan, 1, sizeof *scan);
+}
+
+/* Starts a job, after a checkpoint if it needs one. A call in a loop of its
+   own has taken it already. */
+static void hfsbi_job_launch(hfsb_tools *tools, hfsbi_job *job) {
+    hfsbi_job_scan *scan = NULL;
+    if (tools->history && !tools->own_loop && !job->scanned)
+        scan = (hfsbi_job_scan *)hfsbi_array(&tools->alloc, 1, sizeof *scan);
+    if (!scan) {
+        hfsbi_job_start(tools, job);
+        return;
+    }
+    memset(scan, 0, sizeof *scan);
+    scan->history = tools->history;
+    scan->tools = tools;
+    scan->job = job;
+    scan->alloc = tools->alloc;
+    scan->task.run = hfsbi_job_scan_run;
+    scan->task.done = hfsbi_job_scan_done;
+    job->scan = scan;
+    tools->group->scanning++;
+    hfsbi_loop_work(tools->loop, &scan->task);
 }
 
 /* ---- all jobs ---- */
@@ -481,9 +545,11 @@ static hfsbi_job *hfsbi_jobs_oldest(const hfsbi_tools_group *group) {
     const hfsb_tools *tools = group->first;
     if (!group->jobs[HFSBI_JOB_WAITING]) return NULL;
     for (; tools; tools = tools->group_next) {
-        if (group->jobs[HFSBI_JOB_RUNNING] >= tools->limits.running) continue;
+        if (group->jobs[HFSBI_JOB_RUNNING] + group->scanning >=
+            tools->limits.running)
+            continue;
         for (job = tools->jobs; job; job = job->next)
-            if (job->state == HFSBI_JOB_WAITING &&
+            if (job->state == HFSBI_JOB_WAITING && !job->scan &&
                 (!oldest || job->created <= oldest->created))
                 oldest = job;
     }
@@ -493,7 +559,7 @@ static hfsbi_job *hfsbi_jobs_oldest(const hfsbi_tools_group *group) {
 HFSBI_FN void hfsbi_jobs_start(hfsbi_tools_group *group) {
     hfsbi_job *job;
     while ((job = hfsbi_jobs_oldest(group)) != NULL)
-        hfsbi_job_start(job->tools, job);
+        hfsbi_job_launch(job->tools, job);
 }
 
 /* Sets id and marker. Callers may give the same id to two tools objects, so

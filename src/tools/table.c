@@ -11,11 +11,12 @@
 typedef const hfsbi_tool *(*hfsbi_tool_row)(void);
 
 static const hfsbi_tool_row hfsbi_tool_rows[HFSBI_TOOLS] = {
-    hfsbi_tool_bash,   hfsbi_tool_bash_output, hfsbi_tool_bash_input,
-    hfsbi_tool_kill,   hfsbi_tool_read,        hfsbi_tool_write,
-    hfsbi_tool_edit,   hfsbi_tool_multi_edit,  hfsbi_tool_apply_patch,
-    hfsbi_tool_glob,   hfsbi_tool_grep,        hfsbi_tool_list,
-    hfsbi_tool_exists, hfsbi_tool_edit_lines};
+    hfsbi_tool_bash,        hfsbi_tool_bash_output, hfsbi_tool_bash_input,
+    hfsbi_tool_kill,        hfsbi_tool_read,        hfsbi_tool_write,
+    hfsbi_tool_edit,        hfsbi_tool_multi_edit,  hfsbi_tool_apply_patch,
+    hfsbi_tool_glob,        hfsbi_tool_grep,        hfsbi_tool_list,
+    hfsbi_tool_exists,      hfsbi_tool_edit_lines,  hfsbi_tool_checkpoint,
+    hfsbi_tool_checkpoints, hfsbi_tool_undo,        hfsbi_tool_changes};
 
 HFSBI_FN const hfsbi_tool *hfsbi_tool_at(size_t i) {
     return hfsbi_tool_rows[i]();

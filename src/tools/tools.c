@@ -110,6 +110,8 @@ static void hfsbi_tools_borrow(hfsb_tools *tools, const hfsb_tools *like) {
     hfsb_root_close(tools->place);
     tools->place = like->place;
     tools->place_borrowed = true;
+    tools->history = like->history;
+    tools->history_borrowed = true;
     if (tools->checker) tools->checker->place = tools->place;
     hfsbi_tools_free_env(tools);
     tools->env.list = like->env.list;
@@ -264,6 +266,7 @@ HFSBI_FN void hfsbi_tools_free(hfsb_tools *tools) {
         hfsbi_loop_unpost(tools->loop, &tools->look);
     }
     hfsbi_checker_close(tools->checker);
+    if (!tools->history_borrowed) hfsbi_history_close(tools->history);
     hfsbi_spills_free(&tools->spills);
     if (!tools->place_borrowed) hfsb_root_close(tools->place);
     if (!tools->confine_borrowed) hfsb_confine_close(tools->confine);
@@ -336,6 +339,8 @@ HFSBI_FN hfsb_status hfsbi_tools_open_in(hfsbi_tools_group     *group,
     if (st == HFSB_OK) st = hfsb_root_open(&where, &tools->place, err);
     if (st == HFSB_OK && tools->checker) tools->checker->place = tools->place;
     if (st == HFSB_OK) st = hfsbi_tools_open_confine(tools, opts, err);
+    if (st == HFSB_OK && opts->checkpoints)
+        st = hfsbi_history_open(opts, tools->place, &tools->history, err);
     if (st == HFSB_OK && !group) st = hfsbi_tools_open_loop(tools, err);
     if (st != HFSB_OK) {
         hfsbi_tools_free(tools);

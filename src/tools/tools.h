@@ -95,7 +95,19 @@ typedef struct hfsb_tools_opts {
                               tools (NULL: none) */
     const char   *who;     /* calls, for the journal; at most 79 bytes (NULL:
                               "c") */
-    hfsb_alloc    alloc;   /* must be usable from the threads that call */
+    const char *checkpoints; /* keep checkpoints of the root, which this needs,
+                          in a folder in this one ("": $XDG_STATE_HOME/hfsb/undo
+                          or ~/.local/state/hfsb/undo), before and after
+                          changes by tools and commands; for the tools
+                          checkpoint, checkpoints, undo and changes. Of several
+                          roots the first has them (NULL: no checkpoints) */
+    bool   checkpoint_ignored;   /* also of what .gitignore names, and .git */
+    size_t max_checkpoint_files; /* paths beneath the root: there are no
+                                    checkpoints of more (0: 50,000) */
+    unsigned long long max_checkpoint_bytes; /* of the store: the oldest
+                          checkpoints are dropped (0: 512 MiB). A file over
+                          64 MiB is not stored */
+    hfsb_alloc         alloc; /* must be usable from the threads that call */
 } hfsb_tools_opts;
 
 /* Opens the tools. opts may be NULL; its strings and lists are copied, but not

@@ -1,0 +1,401 @@
+/* restore.c - bring a root from one state to another.
+
+   The plan is the difference between two scans. It is carried out so that each
+   step finds what it needs:
+
+       1. remove what is in the way, what is in a folder before the folder
+       2. make folders, then put files and symlinks, in the order of paths
+       3. remove folders that were not empty before
+       4. set the modes of folders, which may forbid any change
+
+   Each path goes from the old state to the new one in one step (os room), so
+   whoever dies in between leaves a mixture of whole files, and the same plan
+   made again does the rest. A folder that forbids a change, and is ours, gets
+   the permission for it; step 4 takes that back.
+
+   Files that were one file with several names (hard links) become one again:
+   the first name gets the content, the others are linked to it.
+
+   A file whose content is not stored is never lost: one that was renamed is
+   renamed back, any other is left as it is unless `force` is set.
+
+   `known` is the state that this program has left. A path that has another
+   state now was changed by somebody else. It is kept if nothing but that
+   change would be taken back; otherwise it is a conflict, which the caller
+   must settle before it runs the plan. */
+#include "tools_private.h"
+
+enum { HFSBI_RESTORE_NOTES = 20 }; /* lines */
+
+/* ---- the plan ---- */
+
+/* True when path is `folder` or beneath it; everything is beneath "". */
+static bool hfsbi_is_beneath(hfsb_str path, hfsb_str folder) {
+    if (folder.len == 0) return true;
+    return hfsb_str_starts(path, folder) &&
+           (path.len == folder.len || path.ptr[folder.len] == '/');
+}
+
+static hfsb_str hfsbi_repair_path(const hfsbi_restore *r,
+                                  const hfsbi_repair  *x) {
+    return x->goal ? hfsbi_item_path(r->goal, x->goal)
+                   : hfsbi_item_path(r->now, x->now);
+}
+
+static hfsb_status hfsbi_plan_add(void *user, const hfsbi_item *was,
+                                  const hfsbi_item *is) {
+    hfsbi_restore *r = (hfsbi_restore *)user;
+    hfsbi_repair  *x = (hfsbi_repair *)hfsbi_array_grow(
+         &r->alloc, r->repairs, &r->cap, r->count + 1, sizeof *x);
+    if (!x) return HFSB_NOMEM;
+    r->repairs = x;
+    x += r->count++;
+    x->now = was;
+    x->goal = is;
+    x->from = NULL;
+    x->state = hfsbi_is_beneath(hfsbi_repair_path(r, x), r->path)
+                   ? HFSBI_REPAIR_TODO
+                   : HFSBI_REPAIR_LEFT;
+    return HFSB_OK;
+}
+
+/* True when only the permission bits of a file differ. */
+static bool hfsbi_repair_is_mode(const hfsbi_restore *r,
+                                 const hfsbi_repair  *x) {
+    const hfsbi_item *a = x->now, *b = x->goal;
+    if (!a || a->kind != b->kind) return false;
+    if (a->flags & b->flags & HFSBI_ITEM_STORED) {
+        if (memcmp(a->digest, b->digest, sizeof a->digest) != 0) return false;
+    } else if (a->identity != b->identity || a->size != b->size ||
+               a->changed != b->changed) {
+        return false;
+    }
+    return hfsb_str_equal(hfsbi_item_path(r->now, &r->now->items[a->first]),
+                          hfsbi_item_path(r->goal, &r->goal->items[b->first]));
+}
+
+/* Leaves a path that somebody else has changed, or notes the conflict. */
+static hfsb_status hfsbi_plan_spare(hfsbi_restore *r, hfsbi_repair *x) {
+    hfsb_str          path = hfsbi_repair_path(r, x);
+    const hfsbi_item *was = hfsbi_scan_find(r->known, path);
+    if (hfsbi_item_same(r->known, was, r->now, x->now)) return HFSB_OK;
+    if (hfsbi_item_same(r->known, was, r->goal, x->goal)) {
+        x->state = HFSBI_REPAIR_LEFT;
+        r->kept++;
+        return HFSB_OK;
+    }
+    if (r->conflict_count++ >= HFSBI_RESTORE_NOTES) return HFSB_OK;
+    hfsbi_put_shown(&r->conflicts, path);
+    return hfsb_buf_append_byte(&r->conflicts, '\n');
+}
+
+/* True for a file whose content is not stored. */
+static bool hfsbi_item_is_bare(const hfsbi_item *item) {
+    return item && item->kind == HFSBI_ITEM_FILE &&
+           !(item->flags & HFSBI_ITEM_STORED);
+}
+
+/* Returns the repair of a file that is at another path now, or NULL. */
+static hfsbi_repair *hfsbi_plan_find_moved(hfsbi_restore    *r,
+                                           const hfsbi_item *now) {
+    size_t i;
+    for (i = 0; i < r->count; i++) {
+        hfsbi_repair *y = &r->repairs[i];
+        if (!y->now && !y->from && hfsbi_item_is_bare(y->goal) &&
+            y->state == HFSBI_REPAIR_TODO &&
+            y->goal->identity == now->identity && y->goal->size == now->size &&
+            y->goal->changed == now->changed)
+            return y;
+    }
+    return NULL;
+}
+
+static void hfsbi_restore_note(hfsbi_restore *r, const char *text) {
+    if (r->failed++ < HFSBI_RESTORE_NOTES)
+        hfsb_buf_printf(&r->notes, "%s\n", text);
+}
+
+/* Sees to a file whose content would be lost. */
+static void hfsbi_plan_bare(hfsbi_restore *r, hfsbi_repair *x) {
+    hfsbi_repair *y = x->goal ? NULL : hfsbi_plan_find_moved(r, x->now);
+    hfsb_err      err;
+    if (y) y->from = x->now;
+    if (y) x->state = HFSBI_REPAIR_DONE;
+    if (y || r->force || (x->goal && hfsbi_repair_is_mode(r, x))) return;
+    x->state = HFSBI_REPAIR_LEFT;
+    hfsbi_file_fail(&err, HFSB_REFUSED,
+                    "Left as it is, because its content is not stored",
+                    hfsbi_repair_path(r, x));
+    hfsbi_restore_note(r, err.msg);
+}
+
+HFSBI_FN hfsb_status hfsbi_restore_plan(hfsbi_restore *r) {
+    hfsb_status st;
+    size_t      i;
+    r->conflicts.alloc = r->notes.alloc = r->loosened.alloc = r->alloc;
+    st = hfsbi_scan_diff(r->now, r->goal, hfsbi_plan_add, r);
+    for (i = 0; st == HFSB_OK && i < r->count; i++)
+        if (r->repairs[i].state == HFSBI_REPAIR_TODO &&
+            hfsbi_item_is_bare(r->repairs[i].now))
+            hfsbi_plan_bare(r, &r->repairs[i]);
+    for (i = 0; r->known && st == HFSB_OK && i < r->count; i++)
+        if (r->repairs[i].state == HFSBI_REPAIR_TODO)
+            st = hfsbi_plan_spare(r, &r->repairs[i]);
+    return st;
+}
+
+HFSBI_FN void hfsbi_restore_free(hfsbi_restore *r) {
+    hfsbi_array_free(&r->alloc, r->repairs, r->cap, sizeof *r->repairs);
+    hfsb_buf_free(&r->conflicts);
+    hfsb_buf_free(&r->notes);
+    hfsb_buf_free(&r->loosened);
+}
+
+/* ---- one step ---- */
+
+/* Appends the absolute path: relative ones begin in the working directory. */
+static hfsb_str hfsbi_restore_at(const hfsbi_restore *r, hfsb_str path,
+                                 hfsb_buf *out) {
+    hfsb_buf_truncate(out, 0);
+    if (hfsb_path_join(hfsb_root_path(r->place), path, out) != HFSB_OK)
+        hfsb_buf_truncate(out, 0); /* an empty path is refused */
+    return hfsb_buf_str(out);
+}
+
+/* Gives us the permission to change what is in the folder of path; false when
+   that cannot help. */
+static bool hfsbi_restore_loosen(hfsbi_restore *r, hfsb_str path,
+                                 hfsb_buf *at) {
+    hfsb_file_info info;
+    hfsb_str       folder;
+    while (path.len && path.ptr[path.len - 1] != '/') path.len--;
+    if (path.len == 0) return false; /* the root stays as it is */
+    path.len--;
+    folder = hfsbi_restore_at(r, path, at);
+    if (hfsb_file_stat(r->place, folder, &info, NULL) != HFSB_OK ||
+        info.type != HFSB_FILE_DIRECTORY || (info.mode & 0700u) == 0700u)
+        return false;
+    if (hfsbi_path_set_mode(r->place, folder, info.mode | 0700u, NULL) !=
+        HFSB_OK)
+        return false;
+    hfsb_buf_append(&r->loosened, path);
+    hfsb_buf_append_byte(&r->loosened, '\0');
+    return true;
+}
+
+typedef hfsb_status (*hfsbi_step_fn)(hfsbi_restore *r, const hfsbi_repair *x,
+                                     hfsb_str at, hfsb_err *err);
+
+/* Takes a step, again with more permissions if they are missing. */
+static bool hfsbi_restore_step(hfsbi_restore *r, hfsbi_repair *x,
+                               hfsbi_step_fn fn) {
+    hfsb_str    path = hfsbi_repair_path(r, x);
+    hfsb_buf    at = HFSB_INIT;
+    hfsb_err    err = HFSB_INIT;
+    hfsb_status st;
+    at.alloc = r->alloc;
+    st = fn(r, x, hfsbi_restore_at(r, path, &at), &err);
+    if (st == HFSB_DENIED && hfsbi_restore_loosen(r, path, &at))
+        st = fn(r, x, hfsbi_restore_at(r, path, &at), &err);
+    hfsb_buf_free(&at);
+    if (st == HFSB_OK) return true;
+    x->state = HFSBI_REPAIR_LEFT;
+    hfsbi_restore_note(r, err.msg[0] ? err.msg : hfsb_status_text(st));
+    return false;
+}
+
+/* ---- 1 and 3. removing ---- */
+
+/* True when nothing can be put here before this is removed. */
+static bool hfsbi_repair_removes(const hfsbi_repair *x) {
+    if (!x->now) return false;
+    if (!x->goal) return true;
+    return x->now->kind != x->goal->kind &&
+           (x->now->kind == HFSBI_ITEM_FOLDER ||
+            x->goal->kind == HFSBI_ITEM_FOLDER);
+}
+
+static hfsb_status hfsbi_step_remove(hfsbi_restore *r, const hfsbi_repair *x,
+                                     hfsb_str at, hfsb_err *err) {
+    return hfsbi_path_remove(r->place, at, x->now->kind == HFSBI_ITEM_FOLDER,
+                             err);
+}
+
+/* The same, but a folder may stay until the last files are out of it. */
+static hfsb_status hfsbi_step_try_remove(hfsbi_restore      *r,
+                                         const hfsbi_repair *x, hfsb_str at,
+                                         hfsb_err *err) {
+    hfsb_status st = hfsbi_step_remove(r, x, at, err);
+    return st == HFSB_EXISTS && !x->goal ? HFSB_OK : st;
+}
+
+static void hfsbi_restore_remove(hfsbi_restore *r, bool last) {
+    size_t i = r->count;
+    while (i-- > 0) {
+        hfsbi_repair *x = &r->repairs[i];
+        if (x->state != HFSBI_REPAIR_TODO || !hfsbi_repair_removes(x) ||
+            (last && x->goal) ||
+            !hfsbi_restore_step(
+                r, x, last ? hfsbi_step_remove : hfsbi_step_try_remove) ||
+            x->goal || (!last && x->now->kind == HFSBI_ITEM_FOLDER))
+            continue;
+        x->state = HFSBI_REPAIR_DONE;
+        r->done.deleted++;
+    }
+}
+
+/* ---- 2. putting ---- */
+
+/* True when the first name of a file is, or has become, what it shall be. */
+static bool hfsbi_repair_has_first(const hfsbi_restore *r,
+                                   const hfsbi_item    *first) {
+    hfsb_str path = hfsbi_item_path(r->goal, first);
+    size_t   low = 0, high = r->count;
+    while (low < high) {
+        size_t mid = low + (high - low) / 2;
+        int    order =
+            hfsbi_compare_paths(hfsbi_repair_path(r, &r->repairs[mid]), path);
+        if (order == 0) return r->repairs[mid].state == HFSBI_REPAIR_DONE;
+        if (order < 0) low = mid + 1;
+        else high = mid;
+    }
+    return true;
+}
+
+/* Links the path to the first name of its file. */
+static hfsb_status hfsbi_step_link(hfsbi_restore *r, const hfsbi_repair *x,
+                                   hfsb_str at, hfsb_err *err) {
+    const hfsbi_item *first = &r->goal->items[x->goal->first];
+    hfsb_buf          to = HFSB_INIT;
+    hfsbi_put         put;
+    hfsb_status       st;
+    if (first == x->goal || !hfsbi_repair_has_first(r, first))
+        return HFSB_NOT_FOUND;
+    memset(&put, 0, sizeof put);
+    to.alloc = r->alloc;
+    put.content = -1;
+    put.link_to = hfsbi_restore_at(r, hfsbi_item_path(r->goal, first), &to);
+    st = hfsbi_path_replace(r->place, at, &put, err);
+    hfsb_buf_free(&to);
+    return st;
+}
+
+static hfsb_status hfsbi_step_content(hfsbi_restore *r, const hfsbi_repair *x,
+                                      hfsb_str at, hfsb_err *err) {
+    const hfsbi_item *goal = x->goal;
+    hfsbi_put         put;
+    hfsb_status       st;
+    if (!(goal->flags & HFSBI_ITEM_STORED))
+        return hfsbi_file_fail(err, HFSB_NOT_FOUND,
+                               "Not stored (too large or not readable)", at);
+    memset(&put, 0, sizeof put);
+    put.content = hfsbi_store_get(r->store, goal->digest);
+    if (put.content < 0)
+        return hfsbi_file_fail(err, HFSB_NOT_FOUND,
+                               "The stored copy is missing", at);
+    put.digest = goal->digest;
+    put.mode = goal->mode;
+    put.uid = (uid_t)goal->uid;
+    put.gid = (gid_t)goal->gid;
+    st = hfsbi_path_replace(r->place, at, &put, err);
+    hfsbi_close(&put.content);
+    return st;
+}
+
+/* Renames a file back, and gives it its mode. */
+static hfsb_status hfsbi_step_move(hfsbi_restore *r, const hfsbi_repair *x,
+                                   hfsb_str at, hfsb_err *err) {
+    hfsb_buf    from = HFSB_INIT;
+    hfsb_status st;
+    from.alloc = r->alloc;
+    st = hfsbi_path_move(
+        r->place, hfsbi_restore_at(r, hfsbi_item_path(r->now, x->from), &from),
+        at, err);
+    hfsb_buf_free(&from);
+    if (st == HFSB_OK)
+        st = hfsbi_path_set_mode(r->place, at, x->goal->mode, err);
+    return st;
+}
+
+static hfsb_status hfsbi_step_file(hfsbi_restore *r, const hfsbi_repair *x,
+                                   hfsb_str at, hfsb_err *err) {
+    if (x->from) return hfsbi_step_move(r, x, at, err);
+    if (hfsbi_repair_is_mode(r, x))
+        return hfsbi_path_set_mode(r->place, at, x->goal->mode, err);
+    if (hfsbi_step_link(r, x, at, err) == HFSB_OK) return HFSB_OK;
+    return hfsbi_step_content(r, x, at, err);
+}
+
+static hfsb_status hfsbi_step_put(hfsbi_restore *r, const hfsbi_repair *x,
+                                  hfsb_str at, hfsb_err *err) {
+    hfsbi_put put;
+    switch (x->goal->kind) {
+    case HFSBI_ITEM_FOLDER: return hfsbi_path_put_folder(r->place, at, err);
+    case HFSBI_ITEM_FILE: return hfsbi_step_file(r, x, at, err);
+    case HFSBI_ITEM_LINK:
+        memset(&put, 0, sizeof put);
+        put.content = -1;
+        put.symlink = hfsbi_item_target(r->goal, x->goal);
+        return hfsbi_path_replace(r->place, at, &put, err);
+    default:
+        return hfsbi_file_fail(err, HFSB_NOT_REGULAR,
+                               "Devices, FIFOs and sockets are not restored",
+                               at);
+    }
+}
+
+static void hfsbi_restore_put(hfsbi_restore *r) {
+    size_t i;
+    for (i = 0; i < r->count; i++) {
+        hfsbi_repair *x = &r->repairs[i];
+        if (x->state != HFSBI_REPAIR_TODO || !x->goal ||
+            !hfsbi_restore_step(r, x, hfsbi_step_put))
+            continue;
+        x->state = HFSBI_REPAIR_DONE;
+        if (x->now) r->done.changed++;
+        else r->done.created++;
+    }
+}
+
+/* ---- 4. modes of folders ---- */
+
+static hfsb_status hfsbi_step_mode(hfsbi_restore *r, const hfsbi_repair *x,
+                                   hfsb_str at, hfsb_err *err) {
+    return hfsbi_path_set_mode(r->place, at, x->goal->mode, err);
+}
+
+/* Takes back permissions that were given for the work, in reverse order. */
+static void hfsbi_restore_tighten(hfsbi_restore *r) {
+    hfsb_buf at = HFSB_INIT;
+    size_t   end = r->loosened.len;
+    at.alloc = r->alloc;
+    while (r->loosened.status == HFSB_OK && end > 0) {
+        size_t            begin = end - 1;
+        hfsb_str          path;
+        const hfsbi_item *item;
+        while (begin > 0 && r->loosened.ptr[begin - 1]) begin--;
+        path = hfsb_str_make(r->loosened.ptr + begin, end - 1 - begin);
+        item = hfsbi_scan_find(r->goal, path);
+        if (!item || item->kind != HFSBI_ITEM_FOLDER)
+            item = hfsbi_scan_find(r->now, path);
+        if (item && item->kind == HFSBI_ITEM_FOLDER)
+            (void)hfsbi_path_set_mode(r->place, hfsbi_restore_at(r, path, &at),
+                                      item->mode, NULL);
+        end = begin;
+    }
+    hfsb_buf_free(&at);
+}
+
+HFSBI_FN void hfsbi_restore_run(hfsbi_restore *r) {
+    size_t i;
+    hfsbi_restore_remove(r, false);
+    hfsbi_restore_put(r);
+    hfsbi_restore_remove(r, true);
+    for (i = r->count; i-- > 0;) {
+        hfsbi_repair *x = &r->repairs[i];
+        if (x->state == HFSBI_REPAIR_DONE && x->goal &&
+            x->goal->kind == HFSBI_ITEM_FOLDER)
+            (void)hfsbi_restore_step(r, x, hfsbi_step_mode);
+    }
+    hfsbi_restore_tighten(r);
+}

@@ -1,0 +1,715 @@
+/* scan.c - the state of a root: its paths, compared and stored.
+
+   A scan lists every path beneath the root with its metadata. A file whose
+   inode, size, mtime and ctime are those of the last scan has its content too,
+   so only what has changed is read, hashed and stored:
+
+       last scan --+
+                   +--> walk: fstatat each path --> the same? take its digest
+       root -------+                           \--> else read and store it
+
+   Timestamps have ticks: a file that changes twice in one tick looks the same
+   after the second change. So a file that had changed just before it was read
+   is RACY, and the next scan reads it again.
+
+   Scans are sorted by path, where "/" sorts before every other byte: so a
+   folder comes before what is in it, that comes before all else, and two scans
+   are compared in one pass. What one of two scans leaves out (ignored, or a
+   folder that cannot be read) is no difference between them.
+
+   In its file a checkpoint has all items of a scan, or those that differ from
+   a base: one file changed in a tree of thousands takes a few hundred bytes. */
+#include "tools_private.h"
+
+enum {
+    HFSBI_SCAN_FILE = 64 << 20, /* bytes of the largest file that is stored */
+    HFSBI_SCAN_MS = 60000       /* longest scan */
+};
+
+#define HFSBI_TICK        20000000ll /* ns: longer than a tick of any clock */
+#define HFSBI_TICK_COARSE 2000000000ll /* ... of file systems that count s */
+
+/* ---- items ---- */
+
+HFSBI_FN void hfsbi_scan_init(hfsbi_root_scan *scan, const hfsb_alloc *alloc) {
+    memset(scan, 0, sizeof *scan);
+    scan->alloc = scan->names.alloc = *alloc;
+    scan->names.max = 0xFFFFFFFFu; /* offsets have 32 bits */
+}
+
+HFSBI_FN void hfsbi_scan_free(hfsbi_root_scan *scan) {
+    hfsb_alloc alloc = scan->alloc;
+    hfsbi_array_free(&alloc, scan->items, scan->cap, sizeof *scan->items);
+    hfsb_buf_free(&scan->names);
+    hfsbi_scan_init(scan, &alloc);
+}
+
+HFSBI_FN hfsb_str hfsbi_item_path(const hfsbi_root_scan *scan,
+                                  const hfsbi_item      *item) {
+    return hfsb_str_make(scan->names.ptr + item->path, item->path_len);
+}
+
+HFSBI_FN hfsb_str hfsbi_item_target(const hfsbi_root_scan *scan,
+                                    const hfsbi_item      *item) {
+    return hfsb_str_make(scan->names.ptr + item->target, item->target_len);
+}
+
+HFSBI_FN int hfsbi_compare_paths(hfsb_str a, hfsb_str b) {
+    size_t i, n = a.len < b.len ? a.len : b.len;
+    for (i = 0; i < n && a.ptr[i] == b.ptr[i]; i++) continue;
+    if (i == n) return a.len < b.len ? -1 : a.len > b.len;
+    if (a.ptr[i] == '/') return -1;
+    if (b.ptr[i] == '/') return 1;
+    return (unsigned char)a.ptr[i] < (unsigned char)b.ptr[i] ? -1 : 1;
+}
+
+HFSBI_FN const hfsbi_item *hfsbi_scan_find(const hfsbi_root_scan *scan,
+                                           hfsb_str               path) {
+    size_t low = 0, high = scan->count;
+    while (low < high) {
+        size_t            mid = low + (high - low) / 2;
+        const hfsbi_item *item = &scan->items[mid];
+        int order = hfsbi_compare_paths(hfsbi_item_path(scan, item), path);
+        if (order == 0) return item;
+        if (order < 0) low = mid + 1;
+        else high = mid;
+    }
+    return NULL;
+}
+
+/* Appends a text and NUL to the names; false without memory. */
+static bool hfsbi_scan_name(hfsbi_root_scan *scan, hfsb_str text, uint32_t *at,
+                            uint32_t *len) {
+    *at = (uint32_t)scan->names.len;
+    *len = (uint32_t)text.len;
+    hfsb_buf_append(&scan->names, text);
+    return hfsb_buf_append_byte(&scan->names, '\0') == HFSB_OK;
+}
+
+/* Appends an item with that path, all zero else; NULL without memory. */
+static hfsbi_item *hfsbi_scan_add(hfsbi_root_scan *scan, hfsb_str path) {
+    hfsbi_item *item;
+    if (scan->count == scan->cap) {
+        item = (hfsbi_item *)hfsbi_array_grow(&scan->alloc, scan->items,
+                                              &scan->cap, scan->count + 1,
+                                              sizeof *item);
+        if (!item) return NULL;
+        scan->items = item;
+    }
+    item = &scan->items[scan->count];
+    memset(item, 0, sizeof *item);
+    item->first = (uint32_t)scan->count;
+    if (!hfsbi_scan_name(scan, path, &item->path, &item->path_len))
+        return NULL;
+    scan->count++;
+    return item;
+}
+
+/* Appends a copy of an item of another scan; false without memory. */
+static bool hfsbi_scan_copy(hfsbi_root_scan *to, const hfsbi_root_scan *from,
+                            const hfsbi_item *item) {
+    hfsbi_item *copy = hfsbi_scan_add(to, hfsbi_item_path(from, item));
+    hfsbi_item  is;
+    if (!copy) return false;
+    is = *item;
+    is.path = copy->path;
+    is.first = copy->first;
+    *copy = is;
+    return item->kind != HFSBI_ITEM_LINK ||
+           hfsbi_scan_name(to, hfsbi_item_target(from, item), &copy->target,
+                           &copy->target_len);
+}
+
+/* ---- hard links ---- */
+
+typedef struct hfsbi_twin {
+    uint64_t identity;
+    uint32_t index;
+} hfsbi_twin;
+
+static int hfsbi_compare_twins(const void *a, const void *b) {
+    const hfsbi_twin *x = (const hfsbi_twin *)a, *y = (const hfsbi_twin *)b;
+    if (x->identity != y->identity) return x->identity < y->identity ? -1 : 1;
+    return x->index < y->index ? -1 : x->index > y->index;
+}
+
+/* Sets `first` of the files with several hard links; false without memory. */
+static bool hfsbi_scan_find_twins(hfsbi_root_scan *scan) {
+    hfsbi_twin *list;
+    size_t      i, n = 0, count = 0;
+    for (i = 0; i < scan->count; i++) {
+        scan->items[i].first = (uint32_t)i;
+        count += (scan->items[i].flags & HFSBI_ITEM_LINKED) != 0;
+    }
+    if (count == 0) return true;
+    list = (hfsbi_twin *)hfsbi_array(&scan->alloc, count, sizeof *list);
+    if (!list) return false;
+    for (i = 0; i < scan->count; i++) {
+        if (!(scan->items[i].flags & HFSBI_ITEM_LINKED)) continue;
+        list[n].identity = scan->items[i].identity;
+        list[n++].index = (uint32_t)i;
+    }
+    hfsbi_sort(list, count, sizeof *list, hfsbi_compare_twins);
+    for (i = 1; i < count; i++)
+        if (list[i].identity == list[i - 1].identity)
+            scan->items[list[i].index].first =
+                scan->items[list[i - 1].index].first;
+    hfsbi_array_free(&scan->alloc, list, count, sizeof *list);
+    return true;
+}
+
+/* ---- scanning ---- */
+
+/* A scan that is being made. */
+typedef struct hfsbi_scanner {
+    const hfsbi_scan_how *how;
+    hfsbi_root_scan      *out;
+    hfsbi_finder          finder;
+    size_t                at;     /* next item of the last scan */
+    size_t                failed; /* finder.failed when the last was added */
+    size_t                opened; /* 1 + the last folder; 0: none */
+    int64_t               began;  /* ns since 1970 */
+    unsigned long long    bytes;  /* of files that are to be stored */
+    bool                  dry;    /* store nothing */
+    hfsb_str              store;  /* path of the store in the root, or "" */
+    hfsb_err             *err;
+} hfsbi_scanner;
+
+static int64_t hfsbi_real_nanos(void) {
+    struct timespec now = HFSB_INIT;
+    (void)clock_gettime(CLOCK_REALTIME, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+static void hfsbi_item_set(hfsbi_item *item, const struct stat *st) {
+    hfsb_file_info info;
+    hfsbi_file_info_fill(&info, st);
+    item->identity = info.inode ^ info.device * 0x9E3779B97F4A7C15ull;
+    item->mode = (uint16_t)info.mode;
+    item->uid = (uint32_t)st->st_uid;
+    item->gid = (uint32_t)st->st_gid;
+    item->kind = S_ISREG(st->st_mode)   ? HFSBI_ITEM_FILE
+                 : S_ISDIR(st->st_mode) ? HFSBI_ITEM_FOLDER
+                 : S_ISLNK(st->st_mode) ? HFSBI_ITEM_LINK
+                                        : HFSBI_ITEM_OTHER;
+    if (item->kind == HFSBI_ITEM_FOLDER) return; /* its times are of others */
+    item->size = info.size;
+    item->changed = (int64_t)info.changed * 1000000000 + info.changed_nanos;
+    item->touched = (int64_t)info.touched * 1000000000 + info.touched_nanos;
+    if (info.links > 1 && item->kind == HFSBI_ITEM_FILE)
+        item->flags |= HFSBI_ITEM_LINKED;
+}
+
+/* True when the metadata of a file says that its content is the same. */
+static bool hfsbi_item_untouched(const hfsbi_item *a, const hfsbi_item *b) {
+    return a->kind == b->kind && a->identity == b->identity &&
+           a->size == b->size && a->changed == b->changed &&
+           a->touched == b->touched;
+}
+
+/* True when the file may change once more without another timestamp. */
+static bool hfsbi_item_is_racy(const hfsbi_item *item, int64_t now) {
+    bool coarse =
+        item->changed % 1000000000 == 0 && item->touched % 1000000000 == 0;
+    return item->touched > now - (coarse ? HFSBI_TICK_COARSE : HFSBI_TICK);
+}
+
+/* The item of the last scan with this path, or NULL. Paths come in order. */
+static const hfsbi_item *hfsbi_scanner_last(hfsbi_scanner *s, hfsb_str path) {
+    const hfsbi_root_scan *last = s->how->last;
+    while (s->at < last->count) {
+        const hfsbi_item *item = &last->items[s->at];
+        int order = hfsbi_compare_paths(hfsbi_item_path(last, item), path);
+        if (order == 0) return item;
+        if (order > 0) break;
+        s->at++;
+    }
+    return NULL;
+}
+
+static hfsb_status hfsbi_scanner_full(hfsbi_scanner *s) {
+    return hfsbi_fail(s->err, HFSB_LIMIT, 0,
+                      "the files beneath the root have more than %llu MiB",
+                      s->how->max_bytes >> 20);
+}
+
+/* Reads and stores the content of a file. One that cannot be read, or is too
+   large, has none. HFSB_OK; or the failure of the store. */
+static hfsb_status hfsbi_scanner_store(hfsbi_scanner     *s,
+                                       const hfsbi_entry *entry,
+                                       hfsbi_item        *item) {
+    struct stat st;
+    int64_t     now = hfsbi_real_nanos();
+    int         fd, code;
+    if (item->size > HFSBI_SCAN_FILE) return HFSB_OK;
+    s->bytes += item->size;
+    if (s->dry)
+        return s->bytes > s->how->max_bytes ? hfsbi_scanner_full(s) : HFSB_OK;
+    fd = hfsbi_entry_open(entry->dir, entry->name, &st);
+    if (fd < 0) return HFSB_OK;
+    item->flags = 0;
+    hfsbi_item_set(item, &st);
+    code = hfsbi_store_put(s->how->store, fd, HFSBI_SCAN_FILE, item->digest);
+    if (code == 0) item->flags |= HFSBI_ITEM_STORED;
+    if (hfsbi_item_is_racy(item, now)) item->flags |= HFSBI_ITEM_RACY;
+    hfsbi_close(&fd);
+    if (code == ENOSPC || code == EDQUOT || code == EROFS || code == ENOMEM)
+        return hfsbi_fail_os(s->err, code, "%s", s->how->store->path.ptr);
+    return HFSB_OK;
+}
+
+static hfsb_status hfsbi_scanner_link(hfsbi_scanner     *s,
+                                      const hfsbi_entry *entry,
+                                      hfsbi_item        *item) {
+    char    target[PATH_MAX];
+    ssize_t n = readlinkat(entry->dir, entry->name, target, sizeof target);
+    if (n < 0 || n == (ssize_t)sizeof target) n = 0;
+    return hfsbi_scan_name(s->out, hfsb_str_make(target, (size_t)n),
+                           &item->target, &item->target_len)
+               ? HFSB_OK
+               : HFSB_NOMEM;
+}
+
+/* The folder that was visited last could not be read. */
+static void hfsbi_scanner_look(hfsbi_scanner *s) {
+    if (s->finder.failed != s->failed && s->opened)
+        s->out->items[s->opened - 1].flags |= HFSBI_ITEM_OPAQUE;
+    s->failed = s->finder.failed;
+    s->opened = 0;
+}
+
+/* Fills an item; `was` is the same of the last scan, or NULL. */
+static hfsb_status hfsbi_scanner_fill(hfsbi_scanner     *s,
+                                      const hfsbi_entry *entry,
+                                      const hfsbi_item  *was,
+                                      hfsbi_item        *item) {
+    if (item->kind == HFSBI_ITEM_FOLDER) {
+        s->opened = s->out->count;
+        return HFSB_OK;
+    }
+    if (item->kind == HFSBI_ITEM_LINK)
+        return hfsbi_scanner_link(s, entry, item);
+    if (item->kind != HFSBI_ITEM_FILE) return HFSB_OK;
+    if (!was || !hfsbi_item_untouched(was, item) ||
+        (was->flags & HFSBI_ITEM_RACY))
+        return hfsbi_scanner_store(s, entry, item);
+    item->flags |= was->flags & HFSBI_ITEM_STORED;
+    memcpy(item->digest, was->digest, sizeof item->digest);
+    return HFSB_OK;
+}
+
+/* Callback of the walk. A file stays in the scans when rules begin to ignore
+   it, as in git. */
+static hfsb_status hfsbi_scanner_visit(void *user, const hfsbi_entry *entry) {
+    hfsbi_scanner    *s = (hfsbi_scanner *)user;
+    const hfsbi_item *was = hfsbi_scanner_last(s, entry->path);
+    bool              left_out = entry->ignored;
+    struct stat       st;
+    hfsbi_item       *item;
+    hfsbi_scanner_look(s);
+    if (!s->how->ignored && strcmp(entry->name, ".git") == 0) left_out = true;
+    if (left_out && was && was->kind == HFSBI_ITEM_FILE) left_out = false;
+    if (hfsb_str_equal(entry->path, s->store)) left_out = true;
+    if (fstatat(entry->dir, entry->name, &st, AT_SYMLINK_NOFOLLOW) != 0)
+        return HFSB_OK; /* gone since */
+    if (s->out->count >= s->how->max_files)
+        return hfsbi_fail(s->err, HFSB_LIMIT, 0,
+                          "there are more than %zu files beneath the root",
+                          s->how->max_files);
+    item = hfsbi_scan_add(s->out, entry->path);
+    if (!item) return HFSB_NOMEM;
+    hfsbi_item_set(item, &st);
+    if (left_out && S_ISDIR(st.st_mode)) item->identity = 0;
+    if (left_out) item->kind = HFSBI_ITEM_IGNORED;
+    return hfsbi_scanner_fill(s, entry, was, item);
+}
+
+/* Leaves out the temporaries of writes, and what is in the store. */
+static bool hfsbi_scanner_wants(void *user, const hfsbi_entry *entry) {
+    const hfsbi_scanner *s = (const hfsbi_scanner *)user;
+    size_t               n = s->store.len;
+    if (entry->name[0] == '.' && hfsbi_temp_pid(hfsb_cstr(entry->name)))
+        return false;
+    return !n || entry->path.len <= n || entry->path.ptr[n] != '/' ||
+           !hfsb_str_starts(entry->path, s->store);
+}
+
+/* Sets s->store if the store is in the root. */
+static void hfsbi_scanner_find_store(hfsbi_scanner *s, char real[PATH_MAX]) {
+    hfsb_str root = hfsb_buf_str(&s->how->place->real_root), path;
+    s->store = hfsb_str_make("", 0);
+    if (!realpath(s->how->store->path.ptr, real)) return;
+    path = hfsb_cstr(real);
+    if (root.len == 1) root.len = 0; /* "/" */
+    if (hfsb_str_starts(path, root) && path.len > root.len &&
+        path.ptr[root.len] == '/')
+        s->store = hfsb_str_slice(path, root.len + 1, path.len);
+}
+
+static hfsb_status hfsbi_scanner_run(hfsbi_scanner *s, bool dry) {
+    hfsbi_finder *f = &s->finder;
+    hfsb_status   st;
+    memset(f, 0, sizeof *f);
+    hfsbi_scan_free(s->out);
+    s->at = s->failed = s->opened = 0;
+    s->bytes = 0;
+    s->dry = dry;
+    f->place = s->how->place;
+    f->alloc = s->out->alloc;
+    f->all = s->how->ignored;
+    f->sorted = f->shows_ignored = true;
+    f->until = hfsb_clock_ms() + HFSBI_SCAN_MS;
+    f->visit = hfsbi_scanner_visit;
+    f->wants = hfsbi_scanner_wants;
+    f->user = s;
+    st = hfsbi_finder_open(f, hfsb_root_path(s->how->place), s->err);
+    if (st == HFSB_OK) st = hfsbi_finder_run(f, s->err);
+    if (st == HFSB_OK) hfsbi_scanner_look(s);
+    if (st == HFSB_OK && f->end != HFSBI_WALK_COMPLETE)
+        st = hfsbi_fail(s->err, HFSB_LIMIT, 0,
+                        "it takes more than %d s to look at all files",
+                        HFSBI_SCAN_MS / 1000);
+    hfsbi_finder_close(f);
+    if (st == HFSB_OK && !hfsbi_scan_find_twins(s->out)) st = HFSB_NOMEM;
+    return st;
+}
+
+/* The first scan looks before it stores: a root that is too large costs no
+   disk. */
+HFSBI_FN hfsb_status hfsbi_scan_run(const hfsbi_scan_how *how,
+                                    hfsbi_root_scan *out, hfsb_err *err) {
+    hfsbi_scanner s;
+    char          real[PATH_MAX];
+    hfsb_status   st = HFSB_OK;
+    memset(&s, 0, sizeof s);
+    s.how = how;
+    s.out = out;
+    s.err = err;
+    hfsbi_scanner_find_store(&s, real);
+    if (how->last->count == 0) st = hfsbi_scanner_run(&s, true);
+    if (st == HFSB_OK) st = hfsbi_scanner_run(&s, false);
+    if (st == HFSB_NOMEM) hfsbi_fail_status(err, st, "Checkpoint");
+    if (st != HFSB_OK) hfsbi_scan_free(out);
+    return st;
+}
+
+/* ---- comparing ---- */
+
+HFSBI_FN bool hfsbi_item_same(const hfsbi_root_scan *x, const hfsbi_item *a,
+                              const hfsbi_root_scan *y, const hfsbi_item *b) {
+    if (!a || !b) return a == b;
+    if (a->kind != b->kind) return false;
+    if (a->kind == HFSBI_ITEM_OTHER) return true;
+    if (a->kind == HFSBI_ITEM_LINK)
+        return hfsb_str_equal(hfsbi_item_target(x, a),
+                              hfsbi_item_target(y, b));
+    if (a->mode != b->mode) return false;
+    if (a->kind == HFSBI_ITEM_FOLDER) return true;
+    if (!hfsb_str_equal(hfsbi_item_path(x, &x->items[a->first]),
+                        hfsbi_item_path(y, &y->items[b->first])))
+        return false;
+    if ((a->flags & b->flags) & HFSBI_ITEM_STORED)
+        return memcmp(a->digest, b->digest, sizeof a->digest) == 0;
+    return a->size == b->size && a->changed == b->changed &&
+           a->identity == b->identity;
+}
+
+/* One side of a comparison. */
+typedef struct hfsbi_scan_side {
+    const hfsbi_root_scan *scan;
+    size_t                 at;
+} hfsbi_scan_side;
+
+static const hfsbi_item *hfsbi_scan_side_item(const hfsbi_scan_side *s) {
+    return s->at < s->scan->count ? &s->scan->items[s->at] : NULL;
+}
+
+/* Skips what is beneath the folder. */
+static void hfsbi_scan_side_skip(hfsbi_scan_side *s, hfsb_str folder) {
+    const hfsbi_item *item;
+    while ((item = hfsbi_scan_side_item(s)) != NULL) {
+        hfsb_str path = hfsbi_item_path(s->scan, item);
+        if (path.len <= folder.len || path.ptr[folder.len] != '/' ||
+            !hfsb_str_starts(path, folder))
+            return;
+        s->at++;
+    }
+}
+
+static bool hfsbi_item_hides(const hfsbi_item *item) {
+    return item && (item->kind == HFSBI_ITEM_IGNORED ||
+                    (item->flags & HFSBI_ITEM_OPAQUE));
+}
+
+/* Takes the next path of both sides. False at the end. */
+static bool hfsbi_scan_sides_next(hfsbi_scan_side *x, hfsbi_scan_side *y,
+                                  const hfsbi_item **a, const hfsbi_item **b) {
+    int order;
+    *a = hfsbi_scan_side_item(x);
+    *b = hfsbi_scan_side_item(y);
+    if (!*a && !*b) return false;
+    order = !*a   ? 1
+            : !*b ? -1
+                  : hfsbi_compare_paths(hfsbi_item_path(x->scan, *a),
+                                        hfsbi_item_path(y->scan, *b));
+    if (order > 0) *a = NULL;
+    else x->at++;
+    if (order < 0) *b = NULL;
+    else y->at++;
+    return true;
+}
+
+HFSBI_FN hfsb_status hfsbi_scan_diff(const hfsbi_root_scan *before,
+                                     const hfsbi_root_scan *after,
+                                     hfsbi_diff_fn fn, void *user) {
+    hfsbi_scan_side   x, y;
+    const hfsbi_item *a, *b;
+    hfsb_status       st = HFSB_OK;
+    x.scan = before;
+    y.scan = after;
+    x.at = y.at = 0;
+    while (st == HFSB_OK && hfsbi_scan_sides_next(&x, &y, &a, &b)) {
+        bool ignored = (a && a->kind == HFSBI_ITEM_IGNORED) ||
+                       (b && b->kind == HFSBI_ITEM_IGNORED);
+        if (hfsbi_item_hides(a) || hfsbi_item_hides(b)) {
+            hfsb_str path =
+                a ? hfsbi_item_path(before, a) : hfsbi_item_path(after, b);
+            hfsbi_scan_side_skip(&x, path);
+            hfsbi_scan_side_skip(&y, path);
+        }
+        if (ignored || hfsbi_item_same(before, a, after, b)) continue;
+        st = fn(user, a, b);
+    }
+    return st;
+}
+
+static hfsb_status hfsbi_diff_add(void *user, const hfsbi_item *was,
+                                  const hfsbi_item *is) {
+    hfsbi_diff_count *n = (hfsbi_diff_count *)user;
+    if (!was) n->created++;
+    else if (!is) n->deleted++;
+    else n->changed++;
+    return HFSB_OK;
+}
+
+HFSBI_FN hfsbi_diff_count hfsbi_scan_count(const hfsbi_root_scan *before,
+                                           const hfsbi_root_scan *after) {
+    hfsbi_diff_count n = HFSB_INIT;
+    (void)hfsbi_scan_diff(before, after, hfsbi_diff_add, &n);
+    return n;
+}
+
+/* ---- the file of a checkpoint ---- */
+
+static const char hfsbi_checkpoint_magic[16] = "hfsb-checkpnt1\n";
+
+enum { HFSBI_CHECKPOINT_FILE = 40 }; /* bytes of its name, with NUL */
+
+static void hfsbi_checkpoint_file(uint64_t number,
+                                  char     name[HFSBI_CHECKPOINT_FILE]) {
+    (void)snprintf(name, HFSBI_CHECKPOINT_FILE, "checkpoints/%08llu",
+                   (unsigned long long)number);
+}
+
+/* True when the files of two checkpoints need not tell the items apart. */
+static bool hfsbi_item_equal(const hfsbi_root_scan *x, const hfsbi_item *a,
+                             const hfsbi_root_scan *y, const hfsbi_item *b) {
+    return a->flags == b->flags && a->identity == b->identity &&
+           a->changed == b->changed && a->touched == b->touched &&
+           a->uid == b->uid && a->gid == b->gid && hfsbi_item_same(x, a, y, b);
+}
+
+/* Collects what the base lacks; false without memory. */
+static bool hfsbi_delta_make(const hfsbi_root_scan *base,
+                             const hfsbi_root_scan *scan,
+                             hfsbi_root_scan       *delta) {
+    hfsbi_scan_side   x, y;
+    const hfsbi_item *a, *b;
+    bool              ok = true;
+    x.scan = base;
+    y.scan = scan;
+    x.at = y.at = 0;
+    while (ok && hfsbi_scan_sides_next(&x, &y, &a, &b)) {
+        if (a && b && hfsbi_item_equal(base, a, scan, b)) continue;
+        if (b) {
+            ok = hfsbi_scan_copy(delta, scan, b);
+        } else {
+            ok = hfsbi_scan_add(delta, hfsbi_item_path(base, a)) != NULL;
+        }
+    }
+    return ok;
+}
+
+HFSBI_FN int hfsbi_checkpoint_write(hfsbi_store *store, hfsbi_checkpoint *head,
+                                    const hfsbi_root_scan *scan,
+                                    const hfsbi_root_scan *base) {
+    const hfsbi_root_scan *from = scan;
+    hfsbi_root_scan        delta;
+    char                   name[HFSBI_CHECKPOINT_FILE];
+    hfsb_str               parts[3];
+    int                    code = 0;
+    hfsbi_scan_init(&delta, &scan->alloc);
+    if (base && !hfsbi_delta_make(base, scan, &delta)) code = ENOMEM;
+    if (base && delta.count < scan->count / 4) from = &delta;
+    else head->base = 0;
+    memcpy(head->magic, hfsbi_checkpoint_magic, sizeof head->magic);
+    head->count = from->count;
+    head->names = from->names.len;
+    parts[0] = hfsb_str_make((const char *)head, sizeof *head);
+    parts[1] = hfsb_str_make((const char *)from->items,
+                             from->count * sizeof *from->items);
+    parts[2] = hfsb_buf_str(&from->names);
+    hfsbi_checkpoint_file(head->number, name);
+    if (code == 0) code = hfsbi_store_write(store, name, parts, 3);
+    hfsbi_scan_free(&delta);
+    return code;
+}
+
+/* True when a name lies in the names and ends in NUL. */
+static bool hfsbi_name_fits(const hfsbi_root_scan *scan, uint32_t at,
+                            uint32_t len) {
+    return at < scan->names.len && len < scan->names.len - at &&
+           scan->names.ptr[at + len] == '\0' &&
+           memchr(scan->names.ptr + at, '\0', len) == NULL;
+}
+
+/* True for a path that is relative and has no "." or "..". */
+static bool hfsbi_name_is_path(hfsb_str path) {
+    hfsb_str part;
+    if (path.len == 0) return false;
+    while (hfsbi_list_next(&path, '/', &part))
+        if (part.len == 0 || hfsb_str_equal(part, HFSB_LIT(".")) ||
+            hfsb_str_equal(part, HFSB_LIT("..")))
+            return false;
+    return true;
+}
+
+/* The file may be damaged, or made by somebody. */
+static bool hfsbi_scan_is_valid(const hfsbi_root_scan *scan) {
+    size_t i;
+    for (i = 0; i < scan->count; i++) {
+        const hfsbi_item *item = &scan->items[i];
+        hfsb_str          path;
+        if (item->kind > HFSBI_ITEM_IGNORED || item->mode > 07777 ||
+            !hfsbi_name_fits(scan, item->path, item->path_len) ||
+            (item->kind == HFSBI_ITEM_LINK &&
+             !hfsbi_name_fits(scan, item->target, item->target_len)))
+            return false;
+        path = hfsbi_item_path(scan, item);
+        if (!hfsbi_name_is_path(path)) return false;
+        if (i &&
+            hfsbi_compare_paths(hfsbi_item_path(scan, item - 1), path) >= 0)
+            return false;
+    }
+    return true;
+}
+
+/* Takes items and names out of the text of a file. */
+static int hfsbi_scan_parse(const hfsbi_checkpoint *head, hfsb_str text,
+                            hfsbi_root_scan *scan) {
+    size_t bytes;
+    if (head->count > text.len / sizeof(hfsbi_item)) return EINVAL;
+    bytes = (size_t)head->count * sizeof(hfsbi_item);
+    if (text.len - sizeof *head < bytes ||
+        text.len - sizeof *head - bytes != head->names)
+        return EINVAL;
+    if (head->count == 0) return 0;
+    scan->items = (hfsbi_item *)hfsbi_array(&scan->alloc, (size_t)head->count,
+                                            sizeof *scan->items);
+    if (!scan->items) return ENOMEM;
+    scan->cap = scan->count = (size_t)head->count;
+    memcpy(scan->items, text.ptr + sizeof *head, bytes);
+    if (hfsb_buf_append(
+            &scan->names,
+            hfsb_str_slice(text, sizeof *head + bytes, text.len)) != HFSB_OK)
+        return ENOMEM;
+    return hfsbi_scan_is_valid(scan) ? 0 : EINVAL;
+}
+
+static int hfsbi_checkpoint_load(const hfsbi_store *store, uint64_t number,
+                                 hfsbi_checkpoint *head,
+                                 hfsbi_root_scan  *scan) {
+    hfsb_buf text = HFSB_INIT;
+    char     name[HFSBI_CHECKPOINT_FILE];
+    int      code;
+    text.alloc = store->alloc;
+    hfsbi_checkpoint_file(number, name);
+    code = hfsbi_store_read(store, name, &text);
+    if (code == 0 && text.len < sizeof *head) code = EINVAL;
+    if (code == 0) memcpy(head, text.ptr, sizeof *head);
+    if (code == 0 && (memcmp(head->magic, hfsbi_checkpoint_magic,
+                             sizeof head->magic) != 0 ||
+                      head->number != number))
+        code = EINVAL;
+    if (code == 0) {
+        head->name[sizeof head->name - 1] = '\0';
+        head->by[sizeof head->by - 1] = '\0';
+    }
+    if (code == 0 && scan)
+        code = hfsbi_scan_parse(head, hfsb_buf_str(&text), scan);
+    hfsb_buf_free(&text);
+    return code;
+}
+
+/* Applies a delta to its base; false without memory. */
+static bool hfsbi_delta_apply(const hfsbi_root_scan *base,
+                              const hfsbi_root_scan *delta,
+                              hfsbi_root_scan       *out) {
+    hfsbi_scan_side   x, y;
+    const hfsbi_item *a, *b;
+    bool              ok = true;
+    x.scan = base;
+    y.scan = delta;
+    x.at = y.at = 0;
+    while (ok && hfsbi_scan_sides_next(&x, &y, &a, &b)) {
+        if (b && b->kind == HFSBI_ITEM_GONE) continue;
+        ok =
+            b ? hfsbi_scan_copy(out, delta, b) : hfsbi_scan_copy(out, base, a);
+    }
+    return ok;
+}
+
+HFSBI_FN int hfsbi_checkpoint_read(const hfsbi_store *store, uint64_t number,
+                                   hfsbi_checkpoint *head,
+                                   hfsbi_root_scan  *scan) {
+    hfsbi_checkpoint from;
+    hfsbi_root_scan  base, delta;
+    int              code = hfsbi_checkpoint_load(store, number, head, scan);
+    if (code == 0 && scan && head->base) {
+        delta = *scan;
+        hfsbi_scan_init(scan, &delta.alloc);
+        hfsbi_scan_init(&base, &delta.alloc);
+        code = hfsbi_checkpoint_load(store, head->base, &from, &base);
+        if (code == 0 && from.base) code = EINVAL;
+        if (code == 0 && !hfsbi_delta_apply(&base, &delta, scan))
+            code = ENOMEM;
+        hfsbi_scan_free(&base);
+        hfsbi_scan_free(&delta);
+    }
+    if (code == 0 && scan && !hfsbi_scan_find_twins(scan)) code = ENOMEM;
+    if (code != 0 && scan) hfsbi_scan_free(scan);
+    return code;
+}
+
+HFSBI_FN int hfsbi_checkpoint_digests(const hfsbi_store *store,
+                                      uint64_t number, hfsbi_checkpoint *head,
+                                      hfsb_buf *out) {
+    hfsbi_root_scan scan;
+    size_t          i;
+    int             code;
+    hfsbi_scan_init(&scan, &store->alloc);
+    code = hfsbi_checkpoint_load(store, number, head, &scan);
+    for (i = 0; code == 0 && i < scan.count; i++)
+        if (scan.items[i].flags & HFSBI_ITEM_STORED)
+            hfsb_buf_append(out,
+                            hfsb_str_make((const char *)scan.items[i].digest,
+                                          HFSB_SHA256_SIZE));
+    hfsbi_scan_free(&scan);
+    return code == 0 && out->status != HFSB_OK ? ENOMEM : code;
+}
+
+HFSBI_FN int hfsbi_checkpoint_remove(hfsbi_store *store, uint64_t number) {
+    char name[HFSBI_CHECKPOINT_FILE];
+    hfsbi_checkpoint_file(number, name);
+    return hfsbi_store_remove(store, name);
+}

@@ -1,0 +1,419 @@
+/* test_undo.c - checkpoints, undo and changes. */
+#include "../support/t_undo.h"
+
+/* ---- what undo takes back ---- */
+
+static void undo_takes_back_a_command(void) {
+    hfsb_tools *tools = tu_open();
+    char       *before;
+    tu_bash(tools, "mkdir -p d/empty; echo one > a; echo two > d/b; "
+                   "chmod 750 d/b; ln -s a link; echo gone > c");
+    before = tu_photo();
+    tu_bash(tools, "echo more >> a; rm c; chmod 600 d/b; ln -sfn d link; "
+                   "rmdir d/empty; mkdir new; echo x > new/x");
+    T_CHECK(tu_undo(tools, 0));
+    T_CHECK(tu_same(before, tu_photo()));
+    free(before);
+    tu_close(tools);
+}
+
+static void undo_takes_back_edits_one_by_one(void) {
+    hfsb_tools *tools = tu_open();
+    tt_reply    r = HFSB_INIT;
+    tu_bash(tools, "printf 'a\\n' > f");
+    tt_call(&r, tools, "write", "path=s content=s", "f", "b\n");
+    TT_OK(&r, "Wrote 2 bytes to f");
+    tt_call(&r, tools, "edit", "path=s old_str=s new_str=s", "f", "b", "c");
+    TT_OK(&r, "Edited f (1 replacement)");
+    T_CHECK(tu_undo(tools, 0));
+    TT_FILE(TU_ROOT "/f", "b\n");
+    T_CHECK(tu_undo(tools, 0));
+    TT_FILE(TU_ROOT "/f", "a\n");
+    T_CHECK(tu_undo(tools, 0));
+    T_CHECK(access(TU_ROOT "/f", F_OK) != 0);
+    tt_call(&r, tools, "undo", "");
+    TT_FAIL(&r, "Nothing to undo");
+    tt_drop(&r);
+    tu_close(tools);
+}
+
+static void an_undo_can_be_undone(void) {
+    hfsb_tools *tools = tu_open();
+    long long   first, last;
+    tu_bash(tools, "echo 1 > f");
+    first = tu_checkpoint(tools);
+    tu_bash(tools, "echo 2 > f; echo new > g");
+    last = tu_checkpoint(tools);
+    T_CHECK(tu_undo(tools, first));
+    TT_FILE(TU_ROOT "/f", "1\n");
+    T_CHECK(access(TU_ROOT "/g", F_OK) != 0);
+    T_CHECK(tu_undo(tools, last));
+    TT_FILE(TU_ROOT "/f", "2\n");
+    TT_FILE(TU_ROOT "/g", "new\n");
+    tu_close(tools);
+}
+
+static void undo_restores_one_path(void) {
+    hfsb_tools *tools = tu_open();
+    tt_reply    r = HFSB_INIT;
+    tu_bash(tools, "mkdir d; echo 1 > d/f; echo 1 > g; echo 1 > d.txt");
+    tu_bash(tools, "rm -r d; echo 2 > g; echo 2 > d.txt");
+    tt_call(&r, tools, "undo", "path=s", "d");
+    TT_OK(&r, "Restored checkpoint 2 (bash mkdir d; echo 1 > d/f; echo 1 > g; "
+              "echo 1 > d.txt) in d: 0 changed, 2 created, 0 deleted. To "
+              "take this back: undo with to=3.");
+    TT_FILE(TU_ROOT "/d/f", "1\n");
+    TT_FILE(TU_ROOT "/g", "2\n");
+    TT_FILE(TU_ROOT "/d.txt", "2\n");
+    T_CHECK(tu_undo(tools, 0)); /* the undo itself is one step */
+    T_CHECK(access(TU_ROOT "/d", F_OK) != 0);
+    tt_drop(&r);
+    tu_close(tools);
+}
+
+static void a_checkpoint_has_a_name(void) {
+    hfsb_tools *tools = tu_open();
+    tt_reply    r = HFSB_INIT;
+    tu_bash(tools, "echo 1 > f");
+    tt_call(&r, tools, "checkpoint", "name=s", "it works");
+    TT_OK(&r, "Checkpoint 3. To come back to it: undo with to=3.");
+    tu_bash(tools, "echo 2 > f");
+    tu_bash(tools, "echo 3 > f");
+    tt_call(&r, tools, "undo", "to=s", "it works");
+    T_CHECK(r.res.success);
+    TT_FILE(TU_ROOT "/f", "1\n");
+    tt_call(&r, tools, "undo", "to=s", "first");
+    T_CHECK(r.res.success && access(TU_ROOT "/f", F_OK) != 0);
+    tt_call(&r, tools, "undo", "to=s", "unheard of");
+    TT_FAIL(&r, "There is no checkpoint \"unheard of\"");
+    tt_call(&r, tools, "undo", "to=s", "99");
+    TT_FAIL(&r, "There is no checkpoint \"99\"");
+    tt_drop(&r);
+    tu_close(tools);
+}
+
+/* ---- what others do ---- */
+
+static void undo_refuses_to_overwrite_what_a_person_changed(void) {
+    hfsb_tools *tools = tu_open();
+    tt_reply    r = HFSB_INIT;
+    tu_bash(tools, "echo 1 > f; echo 1 > other");
+    tu_bash(tools, "echo 2 > f");
+    tt_put(TU_ROOT "/f", HFSB_LIT("theirs\n"));
+    tt_call(&r, tools, "undo", "");
+    TT_FAIL(&r, "Nothing was restored. 1 path has changed since the last "
+                "checkpoint, by a person or by a command that still runs:\n"
+                "f\nTo overwrite it, repeat it with force=true; restore "
+                "other files alone with path.");
+    T_CHECK(r.res.code == HFSB_STALE);
+    TT_FILE(TU_ROOT "/f", "theirs\n");
+    tt_call(&r, tools, "undo", ""); /* asking twice does not help */
+    TT_FAIL(&r, "Nothing was restored.");
+    tt_call(&r, tools, "undo", "force=j", "true");
+    T_CHECK(r.res.success);
+    TT_FILE(TU_ROOT "/f", "1\n");
+    tt_call(&r, tools, "undo", "to=s", "4"); /* which the reply names */
+    T_CHECK(r.res.success);
+    TT_FILE(TU_ROOT "/f", "theirs\n");
+    tt_drop(&r);
+    tu_close(tools);
+}
+
+static void undo_keeps_other_files_of_a_person(void) {
+    hfsb_tools *tools = tu_open();
+    tt_reply    r = HFSB_INIT;
+    tu_bash(tools, "echo 1 > f; echo 1 > other");
+    tu_bash(tools, "echo 2 > f");
+    tt_put(TU_ROOT "/other", HFSB_LIT("theirs\n"));
+    tt_put(TU_ROOT "/new", HFSB_LIT("theirs\n"));
+    tt_call(&r, tools, "undo", "");
+    TT_OK(&r, "Restored checkpoint 2 (bash echo 1 > f; echo 1 > other): 1 "
+              "changed, 0 created, 0 deleted. To take this back: undo with "
+              "to=4. Kept 2 paths that somebody else has changed since.");
+    TT_FILE(TU_ROOT "/f", "1\n");
+    TT_FILE(TU_ROOT "/other", "theirs\n");
+    TT_FILE(TU_ROOT "/new", "theirs\n");
+    tt_drop(&r);
+    tu_close(tools);
+}
+
+/* ---- what is left out ---- */
+
+static void ignored_files_stay_as_they_are(void) {
+    hfsb_tools *tools = tu_open();
+    tu_bash(tools, "mkdir -p .git build; echo build/ > .gitignore; "
+                   "echo 1 > .git/x; echo 1 > build/x; echo 1 > f");
+    tu_bash(tools, "echo 2 > .git/x; echo 2 > build/x; echo 2 > f");
+    T_CHECK(tu_undo(tools, 0));
+    TT_FILE(TU_ROOT "/f", "1\n");
+    TT_FILE(TU_ROOT "/.git/x", "2\n");
+    TT_FILE(TU_ROOT "/build/x", "2\n");
+    /* no longer ignored, but it was when the checkpoint was taken */
+    tu_bash(tools, "echo > .gitignore");
+    T_CHECK(tu_undo(tools, 0));
+    TT_FILE(TU_ROOT "/build/x", "2\n");
+    tu_close(tools);
+}
+
+static void ignored_files_are_included_on_request(void) {
+    hfsb_tools_opts opts = HFSB_INIT;
+    hfsb_tools     *tools;
+    (void)mkdir(TU_ROOT, 0755);
+    opts.root = HFSB_LIT(TU_ROOT);
+    opts.checkpoints = TU_STORE;
+    opts.checkpoint_ignored = true;
+    tools = tt_open(&opts);
+    tu_bash(tools, "mkdir -p .git build; echo build/ > .gitignore; "
+                   "echo 1 > .git/x; echo 1 > build/x");
+    tu_bash(tools, "echo 2 > .git/x; rm -r build");
+    T_CHECK(tu_undo(tools, 0));
+    TT_FILE(TU_ROOT "/.git/x", "1\n");
+    TT_FILE(TU_ROOT "/build/x", "1\n");
+    tu_close(tools);
+}
+
+static void a_store_in_the_root_is_left_out(void) {
+    hfsb_tools_opts opts = HFSB_INIT;
+    hfsb_tools     *tools;
+    tt_reply        r = HFSB_INIT;
+    (void)mkdir(TU_ROOT, 0755);
+    opts.root = HFSB_LIT(TU_ROOT);
+    opts.checkpoints = TU_ROOT "/s";
+    tools = tt_open(&opts);
+    tu_bash(tools, "echo 1 > f");
+    tu_bash(tools, "echo 2 > f");
+    T_CHECK(tu_undo(tools, 0));
+    TT_FILE(TU_ROOT "/f", "1\n");
+    tt_call(&r, tools, "changes", "since=s", "first");
+    T_CHECK(strstr(r.res.output.ptr, ": 0 changed, 1 created, 0 deleted"));
+    tt_drop(&r);
+    tu_close(tools);
+}
+
+/* ---- limits ---- */
+
+static void too_many_files_stop_checkpoints_with_one_note(void) {
+    hfsb_tools_opts opts = HFSB_INIT;
+    hfsb_tools     *tools;
+    tt_reply        r = HFSB_INIT;
+    (void)mkdir(TU_ROOT, 0755);
+    opts.root = HFSB_LIT(TU_ROOT);
+    opts.checkpoints = TU_STORE;
+    opts.max_checkpoint_files = 3;
+    tools = tt_open(&opts);
+    tt_call(&r, tools, "bash", "command=s", "touch a b c d; echo hello");
+    TT_OK(&r, "hello\n\n(no more checkpoints, undo ends here: there are more "
+              "than 3 files beneath the root)");
+    tt_call(&r, tools, "bash", "command=s", "echo hello");
+    TT_OK(&r, "hello\n");
+    tt_call(&r, tools, "undo", "");
+    TT_FAIL(&r, "Checkpoints have stopped: there are more than 3 files");
+    tt_drop(&r);
+    tu_close(tools);
+}
+
+static void a_root_that_is_too_large_costs_no_disk(void) {
+    hfsb_tools_opts opts = HFSB_INIT;
+    hfsb_tools     *tools;
+    tt_reply        r = HFSB_INIT;
+    (void)mkdir(TU_ROOT, 0755);
+    T_CHECK(system("head -c 3000000 /dev/urandom > " TU_ROOT "/big") == 0);
+    opts.root = HFSB_LIT(TU_ROOT);
+    opts.checkpoints = TU_STORE;
+    opts.max_checkpoint_bytes = 1 << 20;
+    tools = tt_open(&opts);
+    tt_call(&r, tools, "bash", "command=s", "echo hello");
+    TT_OK(&r, "hello\n\n(no more checkpoints, undo ends here: the files "
+              "beneath the root have more than 1 MiB)");
+    T_CHECK(system("test $(du -s " TU_STORE " | cut -f1) -lt 100") == 0);
+    tt_drop(&r);
+    tu_close(tools);
+}
+
+static void old_checkpoints_are_dropped_but_not_the_first(void) {
+    hfsb_tools_opts opts = HFSB_INIT;
+    hfsb_tools     *tools;
+    tt_reply        r = HFSB_INIT;
+    int             i;
+    (void)mkdir(TU_ROOT, 0755);
+    tt_put(TU_ROOT "/first", HFSB_LIT("first\n"));
+    opts.root = HFSB_LIT(TU_ROOT);
+    opts.checkpoints = TU_STORE;
+    opts.max_checkpoint_bytes = 1 << 20;
+    tools = tt_open(&opts);
+    for (i = 0; i < 30; i++)
+        tu_bash(tools, "head -c 100000 /dev/urandom > f; rm -f first");
+    T_CHECK(system("test $(du -s " TU_STORE " | cut -f1) -lt 2000") == 0);
+    T_CHECK(tu_undo(tools, 0)); /* the last step is there */
+    tt_call(&r, tools, "undo", "to=s", "5");
+    TT_FAIL(&r, "There is no checkpoint \"5\"");
+    tt_call(&r, tools, "undo", "to=s", "first");
+    T_CHECK(r.res.success);
+    TT_FILE(TU_ROOT "/first", "first\n");
+    tt_drop(&r);
+    tu_close(tools);
+}
+
+static void a_scan_that_finds_nothing_changed_writes_nothing(void) {
+    hfsb_tools *tools = tu_open();
+    long long   n;
+    tu_bash(tools, "echo 1 > f");
+    n = tu_checkpoint(tools);
+    tu_bash(tools, "cat f; touch f; cp f g; mv g f");
+    T_CHECK(tu_checkpoint(tools) == n);
+    tu_close(tools);
+}
+
+/* ---- changes, checkpoints ---- */
+
+static void changes_shows_what_edits_and_commands_did(void) {
+    hfsb_tools *tools = tu_open();
+    tt_reply    r = HFSB_INIT;
+    tt_put(TU_ROOT "/f", HFSB_LIT("one\ntwo\n"));
+    tt_put(TU_ROOT "/gone", HFSB_LIT("x\n"));
+    tt_call(&r, tools, "edit", "path=s old_str=s new_str=s", "f", "two",
+            "three");
+    tu_bash(tools, "rm gone; mkdir d; echo new > d/n; chmod 755 f");
+    tt_call(&r, tools, "changes", "");
+    T_CHECK(r.res.success);
+    T_CHECK(strstr(r.res.output.ptr,
+                   "): 1 changed, 2 created, 1 deleted\ncreated d/\n"
+                   "created d/n\nchanged f (mode 0755, was 0644)\n"
+                   "deleted gone\n\n"));
+    T_CHECK(strstr(r.res.output.ptr, "-two\n+three\n"));
+    T_CHECK(strstr(r.res.output.ptr, "+new\n"));
+    T_CHECK(hfsb_json_count(hfsb_json_get(r.extra.root, "files")) == 4);
+    tt_call(&r, tools, "changes", "path=s", "d");
+    T_CHECK(strstr(r.res.output.ptr, "): 0 changed, 2 created, 0 deleted\n"));
+    tt_call(&r, tools, "changes", "since=j", "2");
+    T_CHECK(strstr(r.res.output.ptr, "): 1 changed, 2 created, 1 deleted\n") &&
+            !strstr(r.res.output.ptr, "-two"));
+    tt_drop(&r);
+    tu_close(tools);
+}
+
+static void checkpoints_lists_them_with_their_makers(void) {
+    hfsb_tools *tools = tu_open();
+    tt_reply    r = HFSB_INIT;
+    tt_call(&r, tools, "checkpoints", "");
+    TT_OK(&r, "(no checkpoints yet)");
+    tt_call(&r, tools, "write", "path=s content=s", "f", "x");
+    tu_bash(tools, "echo y > f");
+    tt_call(&r, tools, "checkpoints", "");
+    T_CHECK(strstr(r.res.output.ptr, "ago  bash echo y > f  (1 changed, 0 "
+                                     "created, 0 deleted)  <- last seen"));
+    T_CHECK(strstr(r.res.output.ptr, "ago  write f  (0 changed, 1 created"));
+    T_CHECK(strstr(r.res.output.ptr, "ago  start"));
+    T_CHECK(hfsb_json_count(hfsb_json_get(r.extra.root, "checkpoints")) == 3);
+    tt_drop(&r);
+    tu_close(tools);
+}
+
+static void the_tools_say_when_checkpoints_are_off(void) {
+    static const char *const names[] = {"checkpoint", "checkpoints", "undo",
+                                        "changes"};
+    hfsb_tools *tools = tt_open(NULL);
+    tt_reply    r = HFSB_INIT;
+    size_t      i;
+    for (i = 0; i < TT_COUNT(names); i++) {
+        tt_call(&r, tools, names[i], "");
+        TT_FAIL(&r, "There are no checkpoints: they are off.");
+    }
+    tt_drop(&r);
+    hfsb_tools_close(tools);
+}
+
+static void checkpoints_outlive_the_process(void) {
+    hfsb_tools *tools = tu_open();
+    tu_bash(tools, "echo 1 > f");
+    tu_bash(tools, "echo 2 > f");
+    hfsb_tools_close(tools);
+    tools = tu_open();
+    T_CHECK(tu_undo(tools, 0));
+    TT_FILE(TU_ROOT "/f", "1\n");
+    tu_close(tools);
+}
+
+static void checkpoints_need_a_root(void) {
+    hfsb_tools_opts opts = HFSB_INIT;
+    hfsb_tools     *tools;
+    hfsb_err        err;
+    opts.checkpoints = TU_STORE;
+    T_CHECK(hfsb_tools_open(&opts, &tools, &err) == HFSB_ARG);
+    T_CHECK(!strcmp(err.msg, "Checkpoints need a root directory."));
+    opts.root = HFSB_LIT(".");
+    opts.checkpoints = "/proc/none";
+    T_CHECK(hfsb_tools_open(&opts, &tools, &err) != HFSB_OK);
+    T_CHECK(strstr(err.msg, "Checkpoints cannot be stored in /proc/none"));
+}
+
+static void a_store_that_others_may_change_is_refused(void) {
+    hfsb_tools     *tools = tu_open();
+    hfsb_tools_opts opts = HFSB_INIT;
+    hfsb_err        err;
+    T_CHECK(system("test $(stat -c %a " TU_STORE "/*) = 700") == 0);
+    hfsb_tools_close(tools);
+    T_CHECK(system("chmod 777 " TU_STORE "/*") == 0);
+    opts.root = HFSB_LIT(TU_ROOT);
+    opts.checkpoints = TU_STORE;
+    T_CHECK(hfsb_tools_open(&opts, &tools, &err) != HFSB_OK);
+    tu_close(tools);
+}
+
+static void a_damaged_object_is_not_restored(void) {
+    hfsb_tools *tools = tu_open();
+    tt_reply    r = HFSB_INIT;
+    tu_bash(tools, "echo 1 > f");
+    tu_bash(tools, "echo 2 > f");
+    T_CHECK(system("for o in " TU_STORE "/*/objects/*/*; do chmod u+w $o; "
+                   "echo X > $o; done") == 0);
+    tt_call(&r, tools, "undo", "");
+    TT_ENDS(&r, NULL, "1 path was not restored:\nThe stored copy is damaged");
+    TT_FILE(TU_ROOT "/f", "2\n");
+    tt_drop(&r);
+    tu_close(tools);
+}
+
+static void a_change_within_one_tick_is_noticed(void) {
+    hfsb_tools *tools = tu_open();
+    long long   n;
+    int         i;
+    for (i = 0; i < 50; i++) { /* the same size, perhaps the same times */
+        char text[16];
+        int  k = i;
+        snprintf(text, sizeof text, "%04d\n", i);
+        tt_put(TU_ROOT "/f", hfsb_cstr(text));
+        n = tu_checkpoint(tools);
+        snprintf(text, sizeof text, "%04d\n", k + 1000);
+        tt_put(TU_ROOT "/f", hfsb_cstr(text));
+        T_CHECK(tu_checkpoint(tools) == n + 1);
+    }
+    tu_close(tools);
+}
+
+int main(void) {
+    tt_begin();
+    TT_RUN(undo_takes_back_a_command);
+    TT_RUN(undo_takes_back_edits_one_by_one);
+    TT_RUN(an_undo_can_be_undone);
+    TT_RUN(undo_restores_one_path);
+    TT_RUN(a_checkpoint_has_a_name);
+    TT_RUN(undo_refuses_to_overwrite_what_a_person_changed);
+    TT_RUN(undo_keeps_other_files_of_a_person);
+    TT_RUN(ignored_files_stay_as_they_are);
+    TT_RUN(ignored_files_are_included_on_request);
+    TT_RUN(a_store_in_the_root_is_left_out);
+    TT_RUN(too_many_files_stop_checkpoints_with_one_note);
+    TT_RUN(a_root_that_is_too_large_costs_no_disk);
+    TT_RUN(old_checkpoints_are_dropped_but_not_the_first);
+    TT_RUN(a_scan_that_finds_nothing_changed_writes_nothing);
+    TT_RUN(changes_shows_what_edits_and_commands_did);
+    TT_RUN(checkpoints_lists_them_with_their_makers);
+    TT_RUN(the_tools_say_when_checkpoints_are_off);
+    TT_RUN(checkpoints_outlive_the_process);
+    TT_RUN(checkpoints_need_a_root);
+    TT_RUN(a_store_that_others_may_change_is_refused);
+    TT_RUN(a_damaged_object_is_not_restored);
+    TT_RUN(a_change_within_one_tick_is_noticed);
+    return TT_END();
+}
