@@ -186,9 +186,10 @@ static bool hfsbi_restore_loosen(hfsbi_restore *r, hfsb_str path,
 typedef hfsb_status (*hfsbi_step_fn)(hfsbi_restore *r, const hfsbi_repair *x,
                                      hfsb_str at, hfsb_err *err);
 
-/* Takes a step, again with more permissions if they are missing. */
+/* Takes a step, again with more permissions if they are missing. With `later`
+   a folder that is not empty stays to do. */
 static bool hfsbi_restore_step(hfsbi_restore *r, hfsbi_repair *x,
-                               hfsbi_step_fn fn) {
+                               hfsbi_step_fn fn, bool later) {
     hfsb_str    path = hfsbi_repair_path(r, x);
     hfsb_buf    at = HFSB_INIT;
     hfsb_err    err = HFSB_INIT;
@@ -199,6 +200,7 @@ static bool hfsbi_restore_step(hfsbi_restore *r, hfsbi_repair *x,
         st = fn(r, x, hfsbi_restore_at(r, path, &at), &err);
     hfsb_buf_free(&at);
     if (st == HFSB_OK) return true;
+    if (st == HFSB_EXISTS && later) return false;
     x->state = HFSBI_REPAIR_LEFT;
     hfsbi_restore_note(r, err.msg[0] ? err.msg : hfsb_status_text(st));
     return false;
@@ -221,23 +223,15 @@ static hfsb_status hfsbi_step_remove(hfsbi_restore *r, const hfsbi_repair *x,
                              err);
 }
 
-/* The same, but a folder may stay until the last files are out of it. */
-static hfsb_status hfsbi_step_try_remove(hfsbi_restore      *r,
-                                         const hfsbi_repair *x, hfsb_str at,
-                                         hfsb_err *err) {
-    hfsb_status st = hfsbi_step_remove(r, x, at, err);
-    return st == HFSB_EXISTS && !x->goal ? HFSB_OK : st;
-}
-
+/* A folder that is not empty yet may be when all files are in their places:
+   the last pass removes it. */
 static void hfsbi_restore_remove(hfsbi_restore *r, bool last) {
     size_t i = r->count;
     while (i-- > 0) {
         hfsbi_repair *x = &r->repairs[i];
         if (x->state != HFSBI_REPAIR_TODO || !hfsbi_repair_removes(x) ||
             (last && x->goal) ||
-            !hfsbi_restore_step(
-                r, x, last ? hfsbi_step_remove : hfsbi_step_try_remove) ||
-            x->goal || (!last && x->now->kind == HFSBI_ITEM_FOLDER))
+            !hfsbi_restore_step(r, x, hfsbi_step_remove, !last) || x->goal)
             continue;
         x->state = HFSBI_REPAIR_DONE;
         r->done.deleted++;
@@ -349,7 +343,7 @@ static void hfsbi_restore_put(hfsbi_restore *r) {
     for (i = 0; i < r->count; i++) {
         hfsbi_repair *x = &r->repairs[i];
         if (x->state != HFSBI_REPAIR_TODO || !x->goal ||
-            !hfsbi_restore_step(r, x, hfsbi_step_put))
+            !hfsbi_restore_step(r, x, hfsbi_step_put, false))
             continue;
         x->state = HFSBI_REPAIR_DONE;
         if (x->now) r->done.changed++;
@@ -376,8 +370,7 @@ static void hfsbi_restore_tighten(hfsbi_restore *r) {
         while (begin > 0 && r->loosened.ptr[begin - 1]) begin--;
         path = hfsb_str_make(r->loosened.ptr + begin, end - 1 - begin);
         item = hfsbi_scan_find(r->goal, path);
-        if (!item || item->kind != HFSBI_ITEM_FOLDER)
-            item = hfsbi_scan_find(r->now, path);
+        if (!item) item = hfsbi_scan_find(r->now, path);
         if (item && item->kind == HFSBI_ITEM_FOLDER)
             (void)hfsbi_path_set_mode(r->place, hfsbi_restore_at(r, path, &at),
                                       item->mode, NULL);
@@ -395,7 +388,7 @@ HFSBI_FN void hfsbi_restore_run(hfsbi_restore *r) {
         hfsbi_repair *x = &r->repairs[i];
         if (x->state == HFSBI_REPAIR_DONE && x->goal &&
             x->goal->kind == HFSBI_ITEM_FOLDER)
-            (void)hfsbi_restore_step(r, x, hfsbi_step_mode);
+            (void)hfsbi_restore_step(r, x, hfsbi_step_mode, false);
     }
     hfsbi_restore_tighten(r);
 }

@@ -278,6 +278,18 @@ static void hfsbi_scanner_look(hfsbi_scanner *s) {
     s->opened = 0;
 }
 
+/* Names can be read in the folder of this path, but nothing else. */
+static void hfsbi_scanner_close(hfsbi_scanner *s, hfsb_str path) {
+    size_t            end = path.len, i;
+    const hfsbi_item *folder;
+    while (end && path.ptr[end - 1] != '/') end--;
+    if (!end) return;
+    folder = hfsbi_scan_find(s->out, hfsb_str_slice(path, 0, end - 1));
+    if (!folder) return;
+    i = (size_t)(folder - s->out->items);
+    s->out->items[i].flags |= HFSBI_ITEM_OPAQUE;
+}
+
 /* Fills an item; `was` is the same of the last scan, or NULL. */
 static hfsb_status hfsbi_scanner_fill(hfsbi_scanner     *s,
                                       const hfsbi_entry *entry,
@@ -310,8 +322,10 @@ static hfsb_status hfsbi_scanner_visit(void *user, const hfsbi_entry *entry) {
     if (!s->how->ignored && strcmp(entry->name, ".git") == 0) left_out = true;
     if (left_out && was && was->kind == HFSBI_ITEM_FILE) left_out = false;
     if (hfsb_str_equal(entry->path, s->store)) left_out = true;
-    if (fstatat(entry->dir, entry->name, &st, AT_SYMLINK_NOFOLLOW) != 0)
-        return HFSB_OK; /* gone since */
+    if (fstatat(entry->dir, entry->name, &st, AT_SYMLINK_NOFOLLOW) != 0) {
+        if (errno != ENOENT) hfsbi_scanner_close(s, entry->path);
+        return HFSB_OK;
+    }
     if (s->out->count >= s->how->max_files)
         return hfsbi_fail(s->err, HFSB_LIMIT, 0,
                           "there are more than %zu files beneath the root",

@@ -17,6 +17,64 @@ static void undo_takes_back_a_command(void) {
     tu_close(tools);
 }
 
+static void undo_joins_hard_links_again(void) {
+    hfsb_tools *tools = tu_open();
+    char       *joined, *apart;
+    tu_bash(tools, "mkdir d; echo 1 > a; ln a b; ln a d/c; echo 1 > x");
+    joined = tu_photo();
+    tu_bash(tools, "rm b; cp a b; echo 2 > d/c; mv x y; ln y z");
+    apart = tu_photo();
+    T_CHECK(tu_undo(tools, 2));
+    T_CHECK(tu_same(joined, tu_photo()));
+    T_CHECK(tu_undo(tools, 3));
+    T_CHECK(tu_same(apart, tu_photo()));
+    tu_bash(tools, "rm -r a d"); /* the first name of three */
+    T_CHECK(tu_undo(tools, 2));
+    T_CHECK(tu_same(joined, tu_photo()));
+    free(joined);
+    free(apart);
+    tu_close(tools);
+}
+
+/* Runs a test as nobody: root may write where a mode forbids it. */
+static void as_nobody(void (*test)(void)) {
+    pid_t pid;
+    int   status = 1;
+    if (geteuid() != 0) {
+        test();
+        return;
+    }
+    if (mkdir("nobody", 0755) || chown("nobody", 65534, 65534)) abort();
+    pid = fork();
+    if (pid == 0) {
+        if (chdir("nobody") || setgid(65534) || setuid(65534)) _exit(2);
+        t_failed = 0;
+        test();
+        _exit(t_failed != 0);
+    }
+    T_CHECK(waitpid(pid, &status, 0) == pid && status == 0);
+    T_CHECK(rmdir("nobody") == 0);
+}
+
+static void change_closed_folders(void) {
+    hfsb_tools *tools = tu_open();
+    char       *before;
+    tu_bash(tools, "mkdir -p d/e; echo 1 > d/e/f; echo 1 > d/e/g; "
+                   "chmod 444 d/e/f; chmod 555 d/e d");
+    before = tu_photo();
+    tu_bash(tools, "chmod 755 d d/e; rm -f d/e/f; echo 2 > d/e/g; "
+                   "echo new > d/e/new; chmod 555 d/e d");
+    T_CHECK(tu_undo(tools, 0));
+    T_CHECK(tu_same(before, tu_photo()));
+    free(before);
+    if (system("chmod -R u+w " TU_ROOT)) abort();
+    tu_close(tools);
+}
+
+static void undo_opens_closed_folders_for_the_work(void) {
+    as_nobody(change_closed_folders);
+}
+
 static void undo_takes_back_edits_one_by_one(void) {
     hfsb_tools *tools = tu_open();
     tt_reply    r = HFSB_INIT;
@@ -394,6 +452,8 @@ static void a_change_within_one_tick_is_noticed(void) {
 int main(void) {
     tt_begin();
     TT_RUN(undo_takes_back_a_command);
+    TT_RUN(undo_joins_hard_links_again);
+    TT_RUN(undo_opens_closed_folders_for_the_work);
     TT_RUN(undo_takes_back_edits_one_by_one);
     TT_RUN(an_undo_can_be_undone);
     TT_RUN(undo_restores_one_path);
