@@ -88,6 +88,10 @@ static hfsb_status add_services(const options *o, hfsb_journal *journal,
     tools.more_root_count = o->roots.count > 1 ? o->roots.count - 1 : 0;
     tools.deny = o->deny.list;
     tools.deny_count = o->deny.count;
+    if (o->checkpoints && strcmp(o->checkpoints, "off") != 0)
+        tools.checkpoints =
+            strcmp(o->checkpoints, "on") == 0 ? "" : o->checkpoints;
+    tools.checkpoint_ignored = o->checkpoint_ignored;
     tools.timeout = (double)o->timeout_ms / 1000;
     tools.max_timeout = (double)o->max_timeout_ms / 1000;
     tools.max_running = size_of(o->max_running);

@@ -59,6 +59,21 @@ static const cli_command commands[] = {
      NULL, "glob", {"pattern", "path"}, run_tool_command},
     {"list", "[OPTIONS] [PATH]", "list a folder",
      NULL, "list", {"path"}, run_tool_command},
+    {"undo", "[OPTIONS] [CHECKPOINT]", "restore an earlier state of the files",
+     "Take back what an agent did through `hfsb mcp --root DIR`, edits and "
+     "commands alike: restore CHECKPOINT, a number or name that `hfsb "
+     "checkpoints` lists, or without it the state before the last step. It "
+     "can itself be undone: it prints how. Files that were changed since the "
+     "last checkpoint are kept, or refused; --force restores them too.",
+     "undo", {"to"}, run_history},
+    {"changes", "[OPTIONS] [CHECKPOINT]", "show what has changed",
+     "List the files that were changed, created or deleted since CHECKPOINT, "
+     "or since the last session of `hfsb mcp` began, with diffs.",
+     "changes", {"since"}, run_history},
+    {"checkpoints", "[OPTIONS]", "list the states that undo can restore",
+     "List the checkpoints of the current directory, newest first, with the "
+     "tool or command that made each.",
+     "checkpoints", {NULL}, run_history},
     {"tool", "TOOL [OPTIONS]", "call a tool: JSON in, JSON out",
      "Call a tool of `hfsb tools`. Its arguments are options, or a JSON "
      "object on standard input; its result is one line of JSON: success, "

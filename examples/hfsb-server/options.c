@@ -47,6 +47,11 @@ static const char help_where[] =
     "  --deny PATTERN      keeps the file tools from paths that match, as in\n"
     "                      .gitignore: .env, *.pem, secrets/; may be\n"
     "                      repeated. It does not confine bash either\n"
+    "  --checkpoints WHERE on, off or a folder: keep checkpoints of the root\n"
+    "                      there, for undo, changes and POST /reset; on: in\n"
+    "                      $XDG_STATE_HOME/hfsb/undo or ~/.local/state\n"
+    "                      (default: off)\n"
+    "  --checkpoint-ignored  also of what .gitignore names, and of .git\n"
     "  --no-mcp            do not serve /mcp\n"
     "  --max-result SIZE   bytes of the text of a result at /mcp, in a tenth\n"
     "                      as many lines (default: 20000)\n"
@@ -260,6 +265,8 @@ static bool take_line(char **argv, options *o, int *code) {
         {"--max-processes", OPTION_COUNT, &o->max_processes},
         {"--max-file-size", OPTION_SIZE, &o->max_file_size},
         {"--max-cpu", OPTION_COUNT, &o->max_cpu},
+        {"--checkpoints", OPTION_TEXT, &o->checkpoints},
+        {"--checkpoint-ignored", OPTION_FLAG, &o->checkpoint_ignored},
         {"--token-file", OPTION_TEXT, &o->token_file},
         {"--token-fd", OPTION_NUMBER, &o->token_fd},
         {"--no-auth", OPTION_FLAG, &o->no_auth},
@@ -341,6 +348,9 @@ static bool check_options(const options *o, int *code) {
         what = "--token-file and --token-fd: use one of them.";
     else if (!o->journal && (o->journal_size || o->journal_sync))
         what = "--journal-size and --journal-sync need --journal FILE.";
+    else if (o->checkpoints && strcmp(o->checkpoints, "off") != 0 &&
+             !o->roots.count)
+        what = "--checkpoints needs --root.";
     else if (o->token_fd > 1000000)
         what = "--token-fd needs the number of an open descriptor.";
     else if (o->confine &&

@@ -24,7 +24,8 @@ typedef struct options {
     texts       hosts, unix_paths, listen_fds, allow_hosts;
     texts       roots, deny;
     long long   port; /* -1: not given */
-    const char *work_dir;
+    const char *work_dir, *checkpoints;
+    bool        checkpoint_ignored;
     const char *token_file;
     const char *journal; /* file; NULL: only in memory */
     long long   journal_size;

@@ -25,7 +25,7 @@ typedef struct mcp_options {
     texts           roots, deny;
     confinement     confine;
     hfsb_tools_opts where; /* made of these and work_dir */
-    const char     *work_dir, *tools, *journal;
+    const char     *work_dir, *tools, *journal, *checkpoints;
     size_t          journal_size;
     bool            journal_sync;
     double          patience; /* seconds */
@@ -180,6 +180,20 @@ static int serve_sandbox(const mcp_options *o) {
     return st == HFSB_OK ? code : REFUSED;
 }
 
+/* Without the option: on with a root, since all that changes files is in it. */
+static bool set_checkpoints(args *a, mcp_options *o) {
+    const char *where = o->checkpoints;
+    bool        on = !where || strcmp(where, "on") == 0;
+    if (where && strcmp(where, "off") == 0) return true;
+    if (!where && (!o->roots.count || o->read_only || o->sandbox)) return true;
+    if (!o->roots.count)
+        return usage(a, "--checkpoints needs --root") == DONE;
+    if (where && !*where)
+        return usage(a, "--checkpoints is on, off or a folder") == DONE;
+    o->where.checkpoints = on ? "" : where;
+    return true;
+}
+
 static bool take_mcp(args *a, mcp_options *o) {
     const option options[] = {
         {"--root DIR", OPTION_TEXTS, &o->roots,
@@ -193,6 +207,12 @@ static bool take_mcp(args *a, mcp_options *o) {
         {"--work-dir DIR", OPTION_TEXT, &o->work_dir,
          "where relative paths and commands begin"},
         OPTIONS_CONFINE(&o->confine),
+        {"--checkpoints WHERE", OPTION_TEXT, &o->checkpoints,
+         "on, off, or a folder: keep checkpoints of the root there, for the "
+         "tools undo and changes (on with --root: in $XDG_STATE_HOME/hfsb/undo "
+         "or ~/.local/state/hfsb/undo; of up to 50,000 files and 512 MiB)"},
+        {"--checkpoint-ignored", OPTION_FLAG, &o->where.checkpoint_ignored,
+         "also of what .gitignore names, and of .git"},
         {"--read-only", OPTION_FLAG, &o->read_only,
          "only the tools that change nothing"},
         {"--tools TOOLS", OPTION_TEXT, &o->tools,
@@ -229,6 +249,7 @@ static bool take_mcp(args *a, mcp_options *o) {
                DONE;
     if (!set_confinement(a, &o->confine, HFSB_CONFINE_WRITE, &o->where))
         return false;
+    if (!set_checkpoints(a, o)) return false;
     if (!o->tools || o->tools[strspn(o->tools, ", \t")]) return true;
     return usage(a, "--tools names no tool") == DONE; /* it is not "all" */
 }

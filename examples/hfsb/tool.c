@@ -84,6 +84,42 @@ int run_tool_command(args *a) {
     return interrupted && code != DONE ? 128 + interrupted : code;
 }
 
+/* ---- undo, changes, checkpoints ---- */
+
+/* The checkpoints of a folder that `hfsb mcp --root` served. */
+int run_history(args *a) {
+    const char      *words[MAX_FILLED + 1] = {NULL}, *root = ".", *store = "";
+    size_t           count = 0;
+    bool             json = false;
+    hfsb_tools_opts  where = HFSB_INIT;
+    hfsb_tool_result result = HFSB_INIT;
+    hfsb_json_doc    arguments = HFSB_INIT;
+    int              code = REFUSED, interrupted = 0;
+
+    const option options[] = {
+        {"--root DIR", OPTION_TEXT, &root,
+         "the root of the checkpoints (the current directory)"},
+        {"--checkpoints DIR", OPTION_TEXT, &store,
+         "where they are stored, as given to hfsb mcp"},
+        {"--checkpoint-ignored", OPTION_FLAG, &where.checkpoint_ignored,
+         "also what .gitignore names, and .git"},
+        {"--json", OPTION_FLAG, &json,
+         "print the result of the tool as one line of JSON"},
+        OPTIONS_END};
+    while (a->command->filled[count]) count++;
+    if (!take_words(a, options, words, count)) return a->status;
+    where.root = hfsb_cstr(root);
+    where.checkpoints = store;
+    if (write_arguments(a, words, &arguments)) {
+        interrupted = call_tool(NULL, &where, a->command->tool, arguments.root,
+                                NULL, NULL, &result);
+        code = show_result(&result, HFSB_LIT(""), json);
+    }
+    hfsb_tool_result_free(&result);
+    hfsb_json_free(&arguments);
+    return interrupted && code != DONE ? 128 + interrupted : code;
+}
+
 /* ---- tool ---- */
 
 typedef struct tool_call {

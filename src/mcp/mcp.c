@@ -220,7 +220,9 @@ static hfsb_status hfsbi_mcp_choose_tools(hfsb_mcp *mcp, hfsb_err *err) {
     st = hfsbi_tools_define(mcp->tools->shell.ptr,
                             hfsb_confine_level_of(mcp->tools->confine), &plan,
                             1, HFSB_TOOLS_MCP, &all, err);
-    if (st == HFSB_OK) st = hfsbi_mcp_define_requested(&all, err);
+    if (st == HFSB_OK)
+        st = hfsbi_mcp_define_requested(mcp->tools->history != NULL, &all,
+                                        err);
     if (st == HFSB_OK)
         st = hfsbi_mcp_list_choose(&mcp->list, hfsb_buf_str(&all),
                                    hfsb_buf_str(&mcp->only), err);

@@ -235,9 +235,11 @@ typedef struct hfsbi_mcp_list {
 
 HFSBI_FN void hfsbi_mcp_list_free(hfsbi_mcp_list *list);
 
-/* Adds the tools on request to *all, a JSON array of definitions. HFSB_OK, or
-   the failure of the buffer with *err. */
-HFSBI_FN hfsb_status hfsbi_mcp_define_requested(hfsb_buf *all, hfsb_err *err);
+/* Adds the tools on request to *all, a JSON array of definitions; with
+   `history` also those of checkpoints. HFSB_OK, or the failure of the buffer
+   with *err. */
+HFSBI_FN hfsb_status hfsbi_mcp_define_requested(bool history, hfsb_buf *all,
+                                                hfsb_err *err);
 
 /* Replaces the built-in tools by those of `all` (a JSON array of definitions)
    that `only` names, or sets that it names (commas between; empty: all but

@@ -271,7 +271,7 @@ hfsb_status hfsb_mcp_use_session(hfsb_mcp *mcp, hfsb_session *session,
                           "this machine, which are offered without one.");
     all.alloc = mcp->alloc;
     st = hfsb_session_define(session, HFSB_TOOLS_MCP, &all, err);
-    if (st == HFSB_OK) st = hfsbi_mcp_define_requested(&all, err);
+    if (st == HFSB_OK) st = hfsbi_mcp_define_requested(false, &all, err);
     if (st == HFSB_OK)
         st = hfsbi_mcp_list_choose(&mcp->list, hfsb_buf_str(&all),
                                    hfsb_buf_str(&mcp->only), err);

@@ -370,8 +370,8 @@ static hfsb_status hfsbi_scanner_run(hfsbi_scanner *s, bool dry) {
     s->dry = dry;
     f->place = s->how->place;
     f->alloc = s->out->alloc;
-    f->all = s->how->ignored;
-    f->sorted = f->shows_ignored = true;
+    f->flags = HFSBI_FIND_SORTED | HFSBI_FIND_IGNORED;
+    if (s->how->ignored) f->flags |= HFSBI_FIND_ALL;
     f->until = hfsb_clock_ms() + HFSBI_SCAN_MS;
     f->visit = hfsbi_scanner_visit;
     f->wants = hfsbi_scanner_wants;
