@@ -114,8 +114,14 @@ static bool hfsbi_temp_remove_stale(int dir, const char *name) {
     if (pid == 0 || fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) != 0)
         return true;
     /* root's temporaries get the owner of the file they will replace */
-    if (!S_ISREG(st.st_mode) || (me != 0 && st.st_uid != me)) return true;
+    if ((!S_ISREG(st.st_mode) && !S_ISLNK(st.st_mode)) ||
+        (me != 0 && st.st_uid != me))
+        return true;
     if (!hfsbi_temp_is_stale(pid, &st)) return false;
+    if (S_ISLNK(st.st_mode)) { /* of file_put.c; it cannot be locked */
+        hfsbi_temp_remove(dir, name);
+        return true;
+    }
     fd = hfsbi_openat(dir, name, flags, 0);
     if (fd < 0) return true;
     unused = flock(fd, LOCK_EX | LOCK_NB) == 0;

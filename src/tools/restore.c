@@ -22,7 +22,8 @@
    `known` is the state that this program has left. A path that has another
    state now was changed by somebody else. It is kept if nothing but that
    change would be taken back; otherwise it is a conflict, which the caller
-   must settle before it runs the plan. */
+   must settle before it runs the plan. After an interrupted restore a path
+   that is gone, or a folder with another mode, is not somebody else's. */
 #include "tools_private.h"
 
 enum { HFSBI_RESTORE_NOTES = 20 }; /* lines */
@@ -79,6 +80,9 @@ static hfsb_status hfsbi_plan_spare(hfsbi_restore *r, hfsbi_repair *x) {
     hfsb_str          path = hfsbi_repair_path(r, x);
     const hfsbi_item *was = hfsbi_scan_find(r->known, path);
     if (hfsbi_item_same(r->known, was, r->now, x->now)) return HFSB_OK;
+    if (r->resumed && (!x->now || (x->goal && x->now->kind == x->goal->kind &&
+                                   x->now->kind == HFSBI_ITEM_FOLDER)))
+        return HFSB_OK; /* it was on its way */
     if (hfsbi_item_same(r->known, was, r->goal, x->goal)) {
         x->state = HFSBI_REPAIR_LEFT;
         r->kept++;

@@ -1521,7 +1521,8 @@ typedef struct hfsbi_restore {
     const hfsbi_root_scan *known; /* what differs from it in `now` is somebody
                                  else's, and is kept (NULL: nothing is) */
     bool                   force; /* also lose content that is not stored */
-    hfsb_str               path;  /* only this and what is beneath it (empty:
+    bool                   resumed; /* an earlier one was interrupted */
+    hfsb_str               path;    /* only this and what is beneath it (empty:
                                  all) */
     hfsb_alloc             alloc;
     /* the plan */

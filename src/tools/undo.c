@@ -322,6 +322,7 @@ static hfsb_status hfsbi_undo_plan(hfsbi_undo *u, const hfsbi_undo_args *a,
     r->goal = &u->goal;
     r->known = a->force ? NULL : &h->last;
     r->force = a->force;
+    r->resumed = h->state.undo_to != 0;
     r->path = hfsb_buf_str(&u->path);
     r->alloc = h->alloc;
     st = hfsbi_restore_plan(r);

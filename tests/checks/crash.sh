@@ -1,5 +1,5 @@
 #!/bin/sh
-# A write of a file, and an edit by the tool, is killed before each of its system calls: the file has
+# A write of a file, and an edit or an undo by the tool, is killed before each of its system calls: the file has
 # then the old content or the new one, never a mix, and the next write takes
 # away what the dead one left. The same check must find the mix that a plain
 # rewrite leaves. Needs strace.
@@ -86,4 +86,51 @@ for how in 'write file' 'write link' 'edit file' 'edit link'; do
 done
 killed tear file
 [ $mix_n -gt 0 ] || { echo "FAIL  a torn write went unnoticed"; bad=1; }
-[ $bad = 0 ] && echo "no write was torn"
+
+# ---- an undo that is killed before each call that changes something: every
+# path is as it was or as it shall be, and the next undo does the rest
+mkdir root && cd root || exit 1
+seq 20000 > changed; echo x > deleted; mkdir -p folder/empty; echo 1 > folder/f
+chmod 4711 changed; ln -s changed link; echo 1 > one; ln one two
+cd ..
+CRASH_COMMAND='seq 30000 > changed; chmod 600 changed; rm deleted; mkdir new
+    rm -r folder; echo 2 > folder; ln -sf one link; echo 2 > new/file
+    rm two; cp one two; echo 3 >> two'
+export CRASH_COMMAND
+
+list() { # what is in the root: kinds, modes, links, sums
+    (cd root && find . -mindepth 1 ! -name '.*.hfsb-*' \
+        \( -type d -printf "%P d ${1:-}\n" -o -type l -printf '%P l %l\n' \
+        -o -type f -printf "%P f %m ${1:+%n }" -exec sh -c \
+        'sha256sum < "$1"' _ {} \; \) | sort)
+}
+list %m > old.list; list > old.loose
+"$crash" bash root store > out || { cat out; exit 1; }
+list > new.loose
+cp -a root root.new && cp -a store store.new
+changing='openat|write|rename|renameat|renameat2|unlink|unlinkat|mkdir|mkdirat|symlinkat|linkat|fchmod|fchmodat|fchmodat2|fchown|ftruncate|chmod'
+points=0 mixed=0
+rm -rf root store; cp -a root.new root; cp -a store.new store
+for point in $(calls "$crash" undo root store | grep -E "^($changing):"); do
+    rm -rf root store; cp -a root.new root; cp -a store.new store
+    name=${point%:*} points=$((points + 1))
+    strace -qq -o /dev/null -e "trace=$name" \
+        -e "inject=$name:signal=KILL:when=${point#*:}" \
+        "$crash" undo root store > /dev/null 2>&1
+    list > is.loose
+    if sort -u old.loose new.loose | comm -13 - is.loose | grep -q . ||
+        comm -12 old.loose new.loose | comm -23 - is.loose | grep -q .; then
+        echo "FAIL  undo killed at $point: a path is neither old nor new"
+        comm -13 old.loose is.loose | comm -23 - new.loose
+        bad=1
+    fi
+    cmp -s is.loose old.loose || cmp -s is.loose new.loose ||
+        mixed=$((mixed + 1))
+    "$crash" undo root store > out 2>&1 || grep -q 'Nothing to undo' out ||
+        { echo "FAIL  the next undo after $point: $(cat out)"; bad=1; }
+    list %m | diff old.list - || { echo "FAIL  not restored: $point"; bad=1; }
+    find root -name '.*.hfsb-*' | grep . && { echo "FAIL  $point"; bad=1; }
+done
+echo "undo: killed $points times, $mixed times between two paths"
+[ "$mixed" -gt 5 ] || { echo "FAIL  the kills missed the undo"; bad=1; }
+[ $bad = 0 ] && echo "no write was torn, no undo was lost"
