@@ -1924,7 +1924,19 @@ typedef struct hfsb_tools_opts {
                               tools (NULL: none) */
     const char   *who;     /* calls, for the journal; at most 79 bytes (NULL:
                               "c") */
-    hfsb_alloc    alloc;   /* must be usable from the threads that call */
+    const char *checkpoints; /* keep checkpoints of the root, which this needs,
+                          in a folder in this one ("": $XDG_STATE_HOME/hfsb/undo
+                          or ~/.local/state/hfsb/undo), before and after
+                          changes by tools and commands; for the tools
+                          checkpoint, checkpoints, undo and changes. Of several
+                          roots the first has them (NULL: no checkpoints) */
+    bool   checkpoint_ignored;   /* also of what .gitignore names, and .git */
+    size_t max_checkpoint_files; /* paths beneath the root: there are no
+                                    checkpoints of more (0: 50,000) */
+    unsigned long long max_checkpoint_bytes; /* of the store: the oldest
+                          checkpoints are dropped (0: 512 MiB). A file over
+                          64 MiB is not stored */
+    hfsb_alloc         alloc; /* must be usable from the threads that call */
 } hfsb_tools_opts;
 
 /* Opens the tools. opts may be NULL; its strings and lists are copied, but not
@@ -22639,6 +22651,7 @@ void hfsb_sse_free(hfsb_sse *sse) {
 #endif
 #if defined(__linux__) && !defined(HFSBI_PORTABLE)
 #define HFSBI_LINUX 1
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/xattr.h>
@@ -22939,6 +22952,8 @@ HFSBI_FN int hfsbi_temp_open(int dir, const char *name, mode_t mode,
                              char temp[HFSBI_NAME_SIZE], int *fd);
 /* Keeps errno. */
 HFSBI_FN void hfsbi_temp_remove(int dir, const char *temp);
+/* Returns the process id in the name of a temporary; 0 for any other name. */
+HFSBI_FN long hfsbi_temp_pid(hfsb_str name);
 
 /* Removes stale temporaries from a directory unless the root knows that it is
    clean. Returns when it was swept, for hfsbi_sweep_end(); 0: not clean. */
@@ -22956,6 +22971,66 @@ HFSBI_FN hfsb_status hfsbi_file_remove_if(const hfsb_root *root, hfsb_str path,
                                           const hfsb_file_info *same,
                                           hfsb_err             *err);
 
+/* Shared with file_put.c: functions that return int return 0 or an errno. */
+
+/* Descriptors that hold a lock, or -1. */
+typedef struct hfsbi_lock {
+    int dir, file;
+} hfsbi_lock;
+
+/* Locks the directory and, with `file` or when the directory cannot be read,
+   the file. Locks already held are kept. May update target->st. EWOULDBLOCK
+   after about 2 s. The caller unlocks in any case. */
+HFSBI_FN int hfsbi_lock_target(hfsbi_target *target, bool file,
+                               hfsbi_lock *lock);
+/* Keeps errno. */
+HFSBI_FN void hfsbi_unlock(hfsbi_lock *lock);
+/* The message for an errno of hfsbi_lock_target(). */
+HFSBI_FN hfsb_status hfsbi_lock_fail(const hfsb_root *root, hfsb_str path,
+                                     int code, const char *verb,
+                                     hfsb_err *err);
+
+/* ---- file_put.c: put a path back as it was ---- */
+
+/* Copies all of one file, from its start, to an empty one, as a clone where
+   the file system can, with holes for zeros. *digest gets the SHA-256 of the
+   bytes, *bytes their number. EFBIG past max bytes. 0 or an errno. */
+HFSBI_FN int hfsbi_fd_copy(int from, int to, unsigned long long max,
+                           unsigned char       digest[HFSB_SHA256_SIZE],
+                           unsigned long long *bytes);
+
+/* What a path shall be: a regular file, a symlink, or another name of a
+   file. */
+typedef struct hfsbi_put {
+    int                  content; /* the bytes of the file, with ... */
+    const unsigned char *digest;  /* ... this SHA-256 */
+    hfsb_str             symlink; /* else a symlink that contains this */
+    hfsb_str             link_to; /* else a hard link to the file at this
+                                     path */
+    unsigned             mode;    /* permission bits of a file with content */
+    uid_t                uid;     /* its owner, as far as we may set it */
+    gid_t                gid;
+} hfsbi_put;
+
+/* Replaces what is at path, except a folder, by a rename: others see the old
+   state or the new one. Folders on the way must exist; a symlink at path is
+   not followed. Does not wait for the disk. HFSB_STALE when the content does
+   not have that digest; else as listed in file.h. */
+HFSBI_FN hfsb_status hfsbi_path_replace(const hfsb_root *root, hfsb_str path,
+                                        const hfsbi_put *put, hfsb_err *err);
+/* Renames a file to a path where nothing is. */
+HFSBI_FN hfsb_status hfsbi_path_move(const hfsb_root *root, hfsb_str from,
+                                     hfsb_str to, hfsb_err *err);
+/* Makes a folder that only we may use, unless there is one. */
+HFSBI_FN hfsb_status hfsbi_path_put_folder(const hfsb_root *root,
+                                           hfsb_str path, hfsb_err *err);
+/* Sets the permission bits of a file or folder, never through a symlink. */
+HFSBI_FN hfsb_status hfsbi_path_set_mode(const hfsb_root *root, hfsb_str path,
+                                         unsigned mode, hfsb_err *err);
+/* Removes anything but a folder, or an empty folder. HFSB_OK also when it is
+   gone; HFSB_EXISTS for a folder that is not empty. */
+HFSBI_FN hfsb_status hfsbi_path_remove(const hfsb_root *root, hfsb_str path,
+                                       bool folder, hfsb_err *err);
 /* ---- walk.c: walks a folder tree ---- */
 
 /* A finder walks everything beneath a folder. It reads nothing outside the
@@ -26429,8 +26504,7 @@ static hfsb_str hfsbi_cut_digits(hfsb_str *name) {
     return digits;
 }
 
-/* The process id in the name of a temporary; 0 for any other name. */
-static long hfsbi_temp_pid(hfsb_str name) {
+HFSBI_FN long hfsbi_temp_pid(hfsb_str name) {
     const hfsb_str           mark = HFSB_LIT(".hfsb-");
     const unsigned long long max = 999999999;
     unsigned long long       n, pid = 0;
@@ -26465,8 +26539,14 @@ static bool hfsbi_temp_remove_stale(int dir, const char *name) {
     if (pid == 0 || fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) != 0)
         return true;
     /* root's temporaries get the owner of the file they will replace */
-    if (!S_ISREG(st.st_mode) || (me != 0 && st.st_uid != me)) return true;
+    if ((!S_ISREG(st.st_mode) && !S_ISLNK(st.st_mode)) ||
+        (me != 0 && st.st_uid != me))
+        return true;
     if (!hfsbi_temp_is_stale(pid, &st)) return false;
+    if (S_ISLNK(st.st_mode)) { /* of file_put.c; it cannot be locked */
+        hfsbi_temp_remove(dir, name);
+        return true;
+    }
     fd = hfsbi_openat(dir, name, flags, 0);
     if (fd < 0) return true;
     unused = flock(fd, LOCK_EX | LOCK_NB) == 0;
@@ -26580,10 +26660,6 @@ HFSBI_FN void hfsbi_sweep_end(const hfsb_root *root, int dir, long long at) {
    flock() has no timeout, and another program may hold the lock for hours, so
    we poll and give up after about 2 s. */
 
-/* Descriptors that hold a lock, or -1. */
-typedef struct hfsbi_lock {
-    int dir, file;
-} hfsbi_lock;
 
 static int hfsbi_lock_dir(const hfsbi_target *target, int *fd) {
     unsigned tries;
@@ -26628,11 +26704,8 @@ static int hfsbi_lock_file(hfsbi_target *target, int *fd) {
     return EWOULDBLOCK;
 }
 
-/* Locks the directory and, with `file` or when the directory cannot be read,
-   the file. Locks already held are kept. May update target->st. EWOULDBLOCK
-   after about 2 s. The caller unlocks in any case. */
-static int hfsbi_lock_target(hfsbi_target *target, bool file,
-                             hfsbi_lock *lock) {
+HFSBI_FN int hfsbi_lock_target(hfsbi_target *target, bool file,
+                               hfsbi_lock *lock) {
     int code = lock->dir < 0 ? hfsbi_lock_dir(target, &lock->dir) : 0;
     if (code == EACCES || code == EPERM) {
         file = true;
@@ -26650,17 +26723,16 @@ static void hfsbi_unlock_fd(int *fd) {
     hfsbi_close(fd);
 }
 
-/* Keeps errno. */
-static void hfsbi_unlock(hfsbi_lock *lock) {
+HFSBI_FN void hfsbi_unlock(hfsbi_lock *lock) {
     int keep = errno;
     hfsbi_unlock_fd(&lock->file);
     hfsbi_unlock_fd(&lock->dir);
     errno = keep;
 }
 
-/* The message for an errno of hfsbi_lock_target(). */
-static hfsb_status hfsbi_lock_fail(const hfsb_root *root, hfsb_str path,
-                                   int code, const char *verb, hfsb_err *err) {
+HFSBI_FN hfsb_status hfsbi_lock_fail(const hfsb_root *root, hfsb_str path,
+                                     int code, const char *verb,
+                                     hfsb_err *err) {
     if (code != EWOULDBLOCK)
         return hfsbi_file_fail_os(root, path, code, verb, err);
     hfsbi_file_fail(err, HFSB_BUSY, "File is locked by another program", path);
@@ -27353,6 +27425,281 @@ HFSBI_FN hfsb_status hfsbi_file_remove_if(const hfsb_root *root, hfsb_str path,
 hfsb_status hfsb_file_remove(const hfsb_root *root, hfsb_str path,
                              hfsb_err *err) {
     return hfsbi_file_remove_if(root, path, NULL, NULL, err);
+}
+
+/* ---- src/os/file_put.c ---- */
+/* file_put.c - put a path back as it was: content, symlinks, hard links,
+   folders, permission bits, and their absence
+
+   The writer of file_write.c keeps what a person would miss: it writes through
+   symlinks and hard links, and refuses read-only files. Here a path becomes
+   exactly what it was, whatever is there now, except that a folder is never
+   replaced and never emptied:
+
+       resolve --> temporary with the new state --> lock --> rename
+
+   Nothing is reached outside the root: a path is resolved once, to an open
+   directory and a name in it, and the name is never followed. */
+/* ---- copying ---- */
+
+#ifdef HFSBI_LINUX
+#ifndef FICLONE
+#define FICLONE _IOW(0x94, 9, int)
+#endif
+#endif
+
+/* True when `to` became a clone of `from`, which costs no space. */
+static bool hfsbi_fd_clone(int from, int to) {
+#ifdef HFSBI_LINUX
+    return ioctl(to, FICLONE, from) == 0;
+#else
+    (void)from;
+    (void)to;
+    return false;
+#endif
+}
+
+static bool hfsbi_all_zero(const char *piece, size_t n) {
+    return n == 0 || (piece[0] == 0 && memcmp(piece, piece + 1, n - 1) == 0);
+}
+
+/* Writes a piece, or leaves a hole; false with errno. */
+static bool hfsbi_put_piece(int to, const char *piece, size_t n) {
+    if (!hfsbi_all_zero(piece, n))
+        return hfsbi_write_all(to, hfsb_str_make(piece, n));
+    return lseek(to, (off_t)n, SEEK_CUR) >= 0;
+}
+
+HFSBI_FN int hfsbi_fd_copy(int from, int to, unsigned long long max,
+                           unsigned char       digest[HFSB_SHA256_SIZE],
+                           unsigned long long *bytes) {
+    bool        cloned = hfsbi_fd_clone(from, to);
+    char        piece[32768];
+    hfsb_sha256 sha;
+    ssize_t     n;
+    *bytes = 0;
+    hfsb_sha256_init(&sha);
+    if (cloned) from = to; /* which nobody changes meanwhile */
+    if (lseek(from, 0, SEEK_SET) < 0) return errno;
+    while ((n = hfsbi_read_file(from, piece, sizeof piece)) > 0) {
+        *bytes += (unsigned long long)n;
+        if (*bytes > max) return EFBIG;
+        hfsb_sha256_write(&sha, hfsb_str_make(piece, (size_t)n));
+        if (!cloned && !hfsbi_put_piece(to, piece, (size_t)n)) return errno;
+    }
+    if (n < 0) return errno;
+    hfsb_sha256_finish(&sha, digest);
+    if (cloned) return 0;
+    while (ftruncate(to, (off_t)*bytes) != 0)
+        if (errno != EINTR) return errno;
+    return 0;
+}
+
+/* ---- one path ---- */
+
+/* A path on its way to its new state. */
+typedef struct hfsbi_putting {
+    const hfsb_root *root;
+    hfsb_str         path;
+    const hfsbi_put *put;
+    hfsbi_target     target;
+    char             temp[HFSBI_NAME_SIZE]; /* "": none */
+    int              fd;                    /* of the temporary, or -1 */
+} hfsbi_putting;
+
+/* Fills the temporary with the content; ESTALE when it is another one. */
+static int hfsbi_put_content(hfsbi_putting *p) {
+    const hfsbi_put   *put = p->put;
+    unsigned char      digest[HFSB_SHA256_SIZE];
+    unsigned long long bytes;
+    struct stat        st;
+    int                code =
+        hfsbi_temp_open(p->target.dir, p->target.name, 0600, p->temp, &p->fd);
+    if (code == 0)
+        code = hfsbi_fd_copy(put->content, p->fd, ~0ull, digest, &bytes);
+    if (code == 0 && memcmp(digest, put->digest, sizeof digest) != 0)
+        code = ESTALE;
+    if (code != 0) return code;
+    if (fstat(p->fd, &st) != 0) return errno;
+    if ((st.st_uid != put->uid || st.st_gid != put->gid) &&
+        fchown(p->fd, put->uid, put->gid) != 0 && errno != EPERM &&
+        errno != EINVAL)
+        return errno;
+    return fchmod(p->fd, (mode_t)(put->mode & 07777u)) == 0 ? 0 : errno;
+}
+
+/* Finds a free name for a temporary that is not opened: it replaces an empty
+   one, so that the sweep of file_write.c knows it. */
+static int hfsbi_put_name(hfsbi_putting *p) {
+    int code =
+        hfsbi_temp_open(p->target.dir, p->target.name, 0600, p->temp, &p->fd);
+    if (code == 0 && unlinkat(p->target.dir, p->temp, 0) != 0) code = errno;
+    return code;
+}
+
+static int hfsbi_put_symlink(hfsbi_putting *p) {
+    hfsb_alloc alloc = hfsbi_root_alloc(p->root);
+    hfsb_str   to = p->put->symlink;
+    char      *text = hfsbi_cstr_copy(&alloc, to);
+    int        code = text ? hfsbi_put_name(p) : ENOMEM;
+    if (code == 0 && symlinkat(text, p->target.dir, p->temp) != 0)
+        code = errno;
+    hfsbi_array_free(&alloc, text, to.len + 1, 1);
+    return code;
+}
+
+static int hfsbi_put_hard_link(hfsbi_putting *p) {
+    hfsbi_target other;
+    hfsb_err     err;
+    int          code;
+    if (hfsbi_resolve(p->root, p->put->link_to, HFSBI_RESOLVE_NO_FOLLOW,
+                      "link", &other, &err) != HFSB_OK)
+        return err.code == HFSB_NOMEM ? ENOMEM : ENOENT;
+    code = hfsbi_put_name(p);
+    if (code == 0 &&
+        linkat(other.dir, other.name, p->target.dir, p->temp, 0) != 0)
+        code = errno;
+    hfsbi_target_close(&other);
+    return code;
+}
+
+/* A rename between two names of one file does nothing: the temporary is
+   removed in any case. */
+static int hfsbi_put_rename(hfsbi_putting *p) {
+    int code = hfsbi_target_stat(&p->target);
+    if (code == 0 && p->target.exists && S_ISDIR(p->target.st.st_mode))
+        code = EISDIR;
+    if (code == 0 &&
+        renameat(p->target.dir, p->temp, p->target.dir, p->target.name) != 0)
+        code = errno;
+    return code;
+}
+
+static hfsb_status hfsbi_putting_run(hfsbi_putting *p, hfsb_err *err) {
+    const char *verb = "restore";
+    hfsbi_lock  lock = {-1, -1};
+    int         code;
+    if (p->put->content >= 0) code = hfsbi_put_content(p);
+    else if (p->put->link_to.len) code = hfsbi_put_hard_link(p);
+    else code = hfsbi_put_symlink(p);
+    if (code == ESTALE)
+        return hfsbi_file_fail(err, HFSB_STALE, "The stored copy is damaged",
+                               p->path);
+    if (code != 0)
+        return hfsbi_file_fail_os(p->root, p->path, code, verb, err);
+    code = hfsbi_lock_target(&p->target, false, &lock);
+    if (code != 0) {
+        hfsbi_unlock(&lock);
+        return hfsbi_lock_fail(p->root, p->path, code, verb, err);
+    }
+    code = hfsbi_put_rename(p);
+    hfsbi_unlock(&lock);
+    return code == 0 ? hfsbi_ok(err)
+                     : hfsbi_file_fail_os(p->root, p->path, code, verb, err);
+}
+
+HFSBI_FN hfsb_status hfsbi_path_replace(const hfsb_root *root, hfsb_str path,
+                                        const hfsbi_put *put, hfsb_err *err) {
+    hfsbi_putting p;
+    long long     swept;
+    hfsb_status   st;
+    memset(&p, 0, sizeof p);
+    p.root = root;
+    p.path = path;
+    p.put = put;
+    p.fd = -1;
+    st = hfsbi_resolve(root, path, HFSBI_RESOLVE_NO_FOLLOW, "restore",
+                       &p.target, err);
+    if (st != HFSB_OK) return st;
+    swept = hfsbi_sweep_begin(root, p.target.dir);
+    st = hfsbi_putting_run(&p, err);
+    if (p.temp[0]) hfsbi_temp_remove(p.target.dir, p.temp);
+    hfsbi_sweep_end(root, p.target.dir, swept);
+    hfsbi_close(&p.fd);
+    hfsbi_target_close(&p.target);
+    return st;
+}
+
+HFSBI_FN hfsb_status hfsbi_path_put_folder(const hfsb_root *root,
+                                           hfsb_str path, hfsb_err *err) {
+    hfsbi_target target;
+    int          rc, code = 0;
+    hfsb_status  st = hfsbi_resolve(root, path, HFSBI_RESOLVE_NO_FOLLOW,
+                                    "restore", &target, err);
+    if (st != HFSB_OK) return st;
+    if (!target.exists) {
+        do rc = mkdirat(target.dir, target.name, 0700);
+        while (rc != 0 && errno == EINTR);
+        if (rc != 0) code = errno;
+    } else if (!S_ISDIR(target.st.st_mode)) {
+        code = EEXIST;
+    }
+    if (code != 0) st = hfsbi_file_fail_os(root, path, code, "restore", err);
+    hfsbi_target_close(&target);
+    return st;
+}
+
+HFSBI_FN hfsb_status hfsbi_path_set_mode(const hfsb_root *root, hfsb_str path,
+                                         unsigned mode, hfsb_err *err) {
+    hfsbi_target target;
+    int          code = 0;
+    hfsb_status  st = hfsbi_resolve(root, path, HFSBI_RESOLVE_NO_FOLLOW,
+                                    "set the mode of", &target, err);
+    if (st != HFSB_OK) return st;
+    if (!target.exists) code = ENOENT;
+    else if (S_ISLNK(target.st.st_mode)) code = ELOOP;
+    else if ((unsigned)(target.st.st_mode & 07777) != mode &&
+             fchmodat(target.dir, target.name, (mode_t)mode,
+                      AT_SYMLINK_NOFOLLOW) != 0)
+        code = errno;
+    if (code != 0)
+        st = hfsbi_file_fail_os(root, path, code, "set the mode of", err);
+    hfsbi_target_close(&target);
+    return st;
+}
+
+HFSBI_FN hfsb_status hfsbi_path_remove(const hfsb_root *root, hfsb_str path,
+                                       bool folder, hfsb_err *err) {
+    hfsbi_target target;
+    hfsbi_lock   lock = {-1, -1};
+    int          rc, code;
+    hfsb_status  st = hfsbi_resolve(root, path, HFSBI_RESOLVE_NO_FOLLOW,
+                                    "remove", &target, err);
+    if (st == HFSB_NOT_FOUND) return hfsbi_ok(err);
+    if (st != HFSB_OK) return st;
+    code = hfsbi_lock_target(&target, false, &lock);
+    if (code == 0) {
+        do rc = unlinkat(target.dir, target.name, folder ? AT_REMOVEDIR : 0);
+        while (rc != 0 && errno == EINTR);
+        if (rc != 0 && errno != ENOENT) code = errno;
+    }
+    hfsbi_unlock(&lock);
+    hfsbi_target_close(&target);
+    if (code == 0) return hfsbi_ok(err);
+    if (folder && (code == ENOTEMPTY || code == EEXIST))
+        return hfsbi_file_fail(err, HFSB_EXISTS, "The folder is not empty",
+                               path);
+    if (code == EWOULDBLOCK)
+        return hfsbi_lock_fail(root, path, code, "remove", err);
+    return hfsbi_file_fail_os(root, path, code, "remove", err);
+}
+
+HFSBI_FN hfsb_status hfsbi_path_move(const hfsb_root *root, hfsb_str from,
+                                     hfsb_str to, hfsb_err *err) {
+    hfsbi_target a, b;
+    int          code = 0;
+    hfsb_status  st =
+        hfsbi_resolve(root, from, HFSBI_RESOLVE_NO_FOLLOW, "restore", &a, err);
+    if (st != HFSB_OK) return st;
+    st = hfsbi_resolve(root, to, HFSBI_RESOLVE_NO_FOLLOW, "restore", &b, err);
+    if (st == HFSB_OK) {
+        if (b.exists) code = EEXIST;
+        else if (renameat(a.dir, a.name, b.dir, b.name) != 0) code = errno;
+        if (code != 0) st = hfsbi_file_fail_os(root, to, code, "restore", err);
+        hfsbi_target_close(&b);
+    }
+    hfsbi_target_close(&a);
+    return st;
 }
 
 /* ---- src/os/walk.c ---- */
@@ -32372,6 +32719,11 @@ HFSBI_FN hfsb_status hfsbi_record_read(const hfsbi_record *r,
        search.c   what glob, grep and list share: pages, notes
        grep.c     grep: searches the lines of files
        plan.c     the todo plan of an agent: plan_tool, reminders
+       store.c    the folder that holds the checkpoints of a root
+       scan.c     the state of a root: scanned, compared, stored
+       restore.c  brings a root from one state to another
+       history.c  when checkpoints are taken, and which are kept
+       undo.c     checkpoint, checkpoints, undo, changes
 
    read.c, edit_lines.c, patch.c, glob.c and list.c offer a tool and nothing
    else.
@@ -32541,7 +32893,8 @@ enum {
     HFSBI_TOOL_ON_DISK = 2, /* it is done when its function returns, which may
                                block: a server runs it in a thread */
     HFSBI_TOOL_CORE = 4, /* every task needs it: hosts should not defer it */
-    HFSBI_TOOL_ON_REQUEST = 8 /* offered to a model only when it is named */
+    HFSBI_TOOL_ON_REQUEST = 8, /* offered to a model only when it is named */
+    HFSBI_TOOL_HISTORY = 16    /* works on checkpoints: offered with them */
 };
 
 /* One tool, as a row of constants. */
@@ -32574,8 +32927,12 @@ HFSBI_FN const hfsbi_tool *hfsbi_tool_glob(void);
 HFSBI_FN const hfsbi_tool *hfsbi_tool_grep(void);
 HFSBI_FN const hfsbi_tool *hfsbi_tool_list(void);
 HFSBI_FN const hfsbi_tool *hfsbi_tool_exists(void);
+HFSBI_FN const hfsbi_tool *hfsbi_tool_checkpoint(void);
+HFSBI_FN const hfsbi_tool *hfsbi_tool_checkpoints(void);
+HFSBI_FN const hfsbi_tool *hfsbi_tool_undo(void);
+HFSBI_FN const hfsbi_tool *hfsbi_tool_changes(void);
 
-enum { HFSBI_TOOLS = 14 };
+enum { HFSBI_TOOLS = 18 };
 
 /* Returns the tool with number i of HFSBI_TOOLS. */
 HFSBI_FN const hfsbi_tool *hfsbi_tool_at(size_t i);
@@ -32876,6 +33233,8 @@ typedef struct hfsbi_tools_group {
     hfsb_tools   *first;    /* newest first */
     hfsb_tools   *overseer; /* or NULL */
     size_t        jobs[HFSBI_JOB_DONE + 1]; /* by state */
+    size_t        scanning;                 /* of those that wait: they have a
+                                               place */
     unsigned long ever;                     /* jobs added */
 } hfsbi_tools_group;
 
@@ -32892,6 +33251,8 @@ typedef struct hfsbi_job_spec {
     double   timeout; /* seconds; 0: none */
 } hfsbi_job_spec;
 
+typedef struct hfsbi_job_scan hfsbi_job_scan; /* see job.c */
+
 typedef struct hfsbi_job {
     struct hfsbi_job  *next;
     hfsb_tools        *tools;
@@ -32904,6 +33265,9 @@ typedef struct hfsbi_job {
     struct hfsbi_once *once; /* its idempotency record; NULL: it had neither
                                 a caller's id nor a key, or has expired */
     hfsbi_job_state    state;
+    hfsbi_job_scan    *scan;    /* a checkpoint is being taken before it
+                                   starts; NULL: none is */
+    bool               scanned; /* it was taken */
     hfsbi_job_spec     spec;
     long long          created, ended; /* hfsb_clock_ms() */
     long               pid;            /* 0 until it runs */
@@ -33038,6 +33402,7 @@ typedef enum hfsbi_wait {
     HFSBI_WAIT_NOTHING, /* the result is complete, or the tool runs */
     HFSBI_WAIT_START,   /* it is prepared: hfsbi_call_start() */
     HFSBI_WAIT_JOB,     /* bash: the end of its command */
+    HFSBI_WAIT_SCAN,    /* bash in the background: the checkpoint before it */
     HFSBI_WAIT_ENDS,    /* kill: the ends of all jobs in `killed` */
     HFSBI_WAIT_OUTPUT,  /* bash_output, bash_input: more output, or a time */
     HFSBI_WAIT_ONCE     /* the first call with the same key */
@@ -33088,6 +33453,7 @@ struct hfsb_call {
     /* from prepare to start */
     hfsbi_args     args;
     hfsb_json_doc  parsed;                   /* that an argument refers to */
+    hfsb_buf       number;                   /* the same, as a text */
     hfsbi_job_spec spec;                     /* of bash */
     unsigned char  digest[HFSB_SHA256_SIZE]; /* of tool and arguments, when the
                                                 call has an id or a key */
@@ -33331,7 +33697,8 @@ HFSBI_FN void hfsbi_file_change_done(hfsb_call *call, hfsb_str path,
 HFSBI_FN void hfsbi_file_change_free(hfsbi_file_change *c);
 
 /* ==== tools.c: the object ================================================ */
-typedef struct hfsbi_drain hfsbi_drain; /* see job.c */
+typedef struct hfsbi_drain   hfsbi_drain;   /* see job.c */
+typedef struct hfsbi_history hfsbi_history; /* see history.c */
 
 /* The environment of commands. */
 typedef struct hfsbi_tools_env {
@@ -33378,6 +33745,9 @@ struct hfsb_tools {
     hfsbi_checker     *checker; /* NULL: no checks; has a lock of its own */
     bool               session, no_keeper;
     hfsbi_seen         seen; /* files read or written; has a lock of its own */
+    hfsbi_history     *history; /* NULL: no checkpoints; has locks of its
+                                   own */
+    bool               history_borrowed; /* it belongs to another object */
     hfsb_buf           shell;
     hfsbi_tools_env    env;
     hfsb_confine      *confine;          /* of commands */
@@ -33450,6 +33820,10 @@ HFSBI_FN void hfsbi_tools_stir(hfsb_tools *tools);
 /* Writes the result of bash into job->result. err is the reason why the
    command did not start, or NULL. Returns the status of the call. */
 HFSBI_FN hfsb_status hfsbi_bash_result(hfsbi_job *job, const hfsb_err *err);
+
+/* Writes the reply of a call in the background, once its command has started.
+   HFSB_OK or HFSB_NOMEM. Under the lock. */
+HFSBI_FN hfsb_status hfsbi_bash_reply_background(hfsb_call *call);
 
 /* The arguments of bash about the delivery of its reply, which a server needs
    before the call starts. */
@@ -33624,6 +33998,319 @@ typedef struct hfsbi_hits {
    HFSB_NOMEM. */
 HFSBI_FN hfsb_status hfsbi_hits_run(hfsbi_hits *l, int fd,
                                     unsigned long long size);
+
+/* ==== store.c: the folder of checkpoints ================================= */
+
+/* The state that outlives a process, in the file "state". */
+typedef struct hfsbi_store_state {
+    uint64_t at;       /* the checkpoint that the root was last equal to */
+    uint64_t baseline; /* ... when the last session began */
+    uint64_t undo_to;  /* an undo to it has begun and not ended; 0: none */
+    char     undo_path[PATH_MAX]; /* ... of this path alone, or "" */
+} hfsbi_store_state;
+
+/* The store of one root. Functions that return int return 0 or an errno. */
+typedef struct hfsbi_store {
+    int                dir, lock; /* descriptors; -1: not open */
+    hfsb_buf           path;      /* of the folder */
+    unsigned long long bytes;     /* of all files in it, once counted */
+    bool               counted;
+    unsigned long      temps; /* made so far */
+    hfsb_buf           block; /* of a small file on its way */
+    hfsb_alloc         alloc;
+} hfsbi_store;
+
+/* Opens, or makes, the store of a root: a folder in `base`, or if that is
+   empty in $XDG_STATE_HOME/hfsb/undo or ~/.local/state/hfsb/undo. Close it in
+   either case. */
+HFSBI_FN int  hfsbi_store_open(hfsbi_store *store, const char *base,
+                               hfsb_str root, const hfsb_alloc *alloc);
+HFSBI_FN void hfsbi_store_close(hfsbi_store *store);
+
+/* One process or object works in the store at a time. EWOULDBLOCK when
+   another one does for long. */
+HFSBI_FN int  hfsbi_store_lock(hfsbi_store *store);
+HFSBI_FN void hfsbi_store_unlock(hfsbi_store *store);
+
+/* Stores the content of an open file unless it is there. EFBIG past max
+   bytes. */
+HFSBI_FN int hfsbi_store_put(hfsbi_store *store, int fd,
+                             unsigned long long max,
+                             unsigned char      digest[HFSB_SHA256_SIZE]);
+/* A descriptor of that content, or -1 with errno. */
+HFSBI_FN int hfsbi_store_get(const hfsbi_store  *store,
+                             const unsigned char digest[HFSB_SHA256_SIZE]);
+
+/* Replaces a file of the store. */
+HFSBI_FN int hfsbi_store_write(hfsbi_store *store, const char *name,
+                               const hfsb_str *parts, size_t count);
+/* Appends a file of the store. */
+HFSBI_FN int hfsbi_store_read(const hfsbi_store *store, const char *name,
+                              hfsb_buf *out);
+HFSBI_FN int hfsbi_store_remove(hfsbi_store *store, const char *name);
+
+/* A missing or invalid file reads as all zero. */
+HFSBI_FN int hfsbi_store_read_state(const hfsbi_store *store,
+                                    hfsbi_store_state *state);
+HFSBI_FN int hfsbi_store_write_state(hfsbi_store             *store,
+                                     const hfsbi_store_state *state);
+
+/* The numbers of all checkpoints, in order; free the array with
+   hfsbi_array_free(alloc, *list, *cap, sizeof **list). */
+HFSBI_FN int hfsbi_store_list(const hfsbi_store *store, uint64_t **list,
+                              size_t *count, size_t *cap);
+/* Counts the bytes of the store, unless that is known. */
+HFSBI_FN int hfsbi_store_count(hfsbi_store *store);
+/* Removes the objects that keep() does not want, and files of processes that
+   died. */
+HFSBI_FN int hfsbi_store_sweep(hfsbi_store *store,
+                               bool (*keep)(void                *user,
+                                            const unsigned char *digest),
+                               void *user);
+
+/* ==== scan.c: the state of a root ======================================== */
+
+typedef enum hfsbi_item_kind {
+    HFSBI_ITEM_GONE, /* in the file of a checkpoint: not there, but in its base */
+    HFSBI_ITEM_FILE,
+    HFSBI_ITEM_FOLDER,
+    HFSBI_ITEM_LINK,
+    HFSBI_ITEM_OTHER,  /* a device, FIFO or socket: never touched */
+    HFSBI_ITEM_IGNORED /* left out, with all beneath it */
+} hfsbi_item_kind;
+
+enum {
+    HFSBI_ITEM_STORED = 1, /* a file whose content is in the store */
+    HFSBI_ITEM_RACY = 2,   /* it may have changed since without a trace */
+    HFSBI_ITEM_OPAQUE = 4, /* a folder that could not be read */
+    HFSBI_ITEM_LINKED = 8  /* a file with several hard links */
+};
+
+/* One path. The files of the store contain it as it is: they are for this
+   machine. */
+typedef struct hfsbi_item {
+    uint64_t      identity; /* of device and inode */
+    uint64_t      size;
+    int64_t       changed, touched;   /* mtime and ctime, ns since 1970 */
+    uint32_t      path, path_len;     /* in the names of its scan */
+    uint32_t      target, target_len; /* of a symlink; the same */
+    uint32_t      uid, gid;
+    uint32_t      first; /* the first item that is the same file */
+    uint16_t      mode;  /* permission bits */
+    unsigned char kind, flags;
+    unsigned char digest[HFSB_SHA256_SIZE];
+} hfsbi_item;
+
+/* All paths beneath a root, each folder before what is in it. */
+typedef struct hfsbi_root_scan {
+    hfsbi_item *items;
+    size_t      count, cap;
+    hfsb_buf    names; /* each followed by NUL */
+    hfsb_alloc  alloc;
+} hfsbi_root_scan;
+
+HFSBI_FN void hfsbi_scan_init(hfsbi_root_scan *scan, const hfsb_alloc *alloc);
+HFSBI_FN void hfsbi_scan_free(hfsbi_root_scan *scan);
+HFSBI_FN hfsb_str hfsbi_item_path(const hfsbi_root_scan *scan,
+                                  const hfsbi_item      *item);
+HFSBI_FN hfsb_str hfsbi_item_target(const hfsbi_root_scan *scan,
+                                    const hfsbi_item      *item);
+/* The order of scans: "/" sorts before every other byte. */
+HFSBI_FN int hfsbi_compare_paths(hfsb_str a, hfsb_str b);
+/* Returns the item of a path, or NULL. */
+HFSBI_FN const hfsbi_item *hfsbi_scan_find(const hfsbi_root_scan *scan,
+                                           hfsb_str               path);
+
+/* True when both items, each of its scan, have the same content, mode, target
+   and hard links; or are NULL. */
+HFSBI_FN bool hfsbi_item_same(const hfsbi_root_scan *x, const hfsbi_item *a,
+                              const hfsbi_root_scan *y, const hfsbi_item *b);
+
+/* How to scan. */
+typedef struct hfsbi_scan_how {
+    const hfsb_root       *place;
+    hfsbi_store           *store;
+    const hfsbi_root_scan *last;  /* what is unchanged since is not read */
+    bool               ignored;   /* include what .gitignore names, and .git */
+    size_t             max_files; /* paths */
+    unsigned long long max_bytes; /* of the store */
+} hfsbi_scan_how;
+
+/* Scans the root, and stores the content of files that have changed. HFSB_OK;
+   HFSB_LIMIT with *err when there is too much; or the failure. */
+HFSBI_FN hfsb_status hfsbi_scan_run(const hfsbi_scan_how *how,
+                                    hfsbi_root_scan *out, hfsb_err *err);
+
+/* Calls fn for each path that differs, in order; `was` or `is` is NULL for one
+   that is not there. What one of them leaves out is no difference. The first
+   status that is not HFSB_OK ends it. */
+typedef hfsb_status (*hfsbi_diff_fn)(void *user, const hfsbi_item *was,
+                                     const hfsbi_item *is);
+HFSBI_FN hfsb_status hfsbi_scan_diff(const hfsbi_root_scan *before,
+                                     const hfsbi_root_scan *after,
+                                     hfsbi_diff_fn fn, void *user);
+
+typedef struct hfsbi_diff_count {
+    uint32_t created, changed, deleted;
+} hfsbi_diff_count;
+HFSBI_FN hfsbi_diff_count hfsbi_scan_count(const hfsbi_root_scan *before,
+                                           const hfsbi_root_scan *after);
+
+enum { HFSBI_CHECKPOINT_NAME = 64, HFSBI_CHECKPOINT_BY = 120 };
+
+/* The head of a checkpoint's file; the items and the names follow. */
+typedef struct hfsbi_checkpoint {
+    char             magic[16];
+    uint64_t         number;
+    uint64_t         parent; /* the state before it; 0: none */
+    uint64_t         base;   /* the items are the differences from this
+                                checkpoint; 0: they are all */
+    int64_t          when;   /* seconds since 1970 */
+    uint64_t         count, names;
+    hfsbi_diff_count diff; /* from the parent */
+    uint32_t         padding;
+    char             name[HFSBI_CHECKPOINT_NAME]; /* the caller's, or "" */
+    char             by[HFSBI_CHECKPOINT_BY];     /* what made the state */
+} hfsbi_checkpoint;
+
+/* Writes a checkpoint. base NULL: with all items. */
+HFSBI_FN int hfsbi_checkpoint_write(hfsbi_store *store, hfsbi_checkpoint *head,
+                                    const hfsbi_root_scan *scan,
+                                    const hfsbi_root_scan *base);
+/* Reads one; scan (NULL: the head alone) is empty. EINVAL when its file is
+   damaged. */
+HFSBI_FN int hfsbi_checkpoint_read(const hfsbi_store *store, uint64_t number,
+                                   hfsbi_checkpoint *head,
+                                   hfsbi_root_scan  *scan);
+
+/* Appends the digests of all objects that the file of a checkpoint refers
+   to. */
+HFSBI_FN int hfsbi_checkpoint_digests(const hfsbi_store *store,
+                                      uint64_t number, hfsbi_checkpoint *head,
+                                      hfsb_buf *out);
+HFSBI_FN int hfsbi_checkpoint_remove(hfsbi_store *store, uint64_t number);
+
+/* ==== restore.c: from one state to another =============================== */
+
+typedef enum hfsbi_repair_state {
+    HFSBI_REPAIR_TODO,
+    HFSBI_REPAIR_DONE,
+    HFSBI_REPAIR_LEFT /* as it is */
+} hfsbi_repair_state;
+
+/* One path that differs. */
+typedef struct hfsbi_repair {
+    const hfsbi_item  *now, *goal; /* NULL: not there */
+    const hfsbi_item  *from;       /* its file has this path now (NULL: it
+                                      must be made) */
+    hfsbi_repair_state state;
+} hfsbi_repair;
+
+typedef struct hfsbi_restore {
+    const hfsb_root       *place;
+    const hfsbi_store     *store;
+    const hfsbi_root_scan *now, *goal;
+    const hfsbi_root_scan *known; /* what differs from it in `now` is somebody
+                                 else's, and is kept (NULL: nothing is) */
+    bool                   force; /* also lose content that is not stored */
+    bool                   resumed; /* an earlier one was interrupted */
+    hfsb_str               path;    /* only this and what is beneath it (empty:
+                                 all) */
+    hfsb_alloc             alloc;
+    /* the plan */
+    hfsbi_repair *repairs; /* in the order of their paths */
+    size_t        count, cap;
+    hfsb_buf      conflicts; /* what somebody else has changed and would be
+                                lost: a line for each path */
+    size_t        conflict_count, kept;
+    /* the outcome */
+    hfsbi_diff_count done;
+    size_t           failed;
+    hfsb_buf         notes;    /* on failures: a line for each */
+    hfsb_buf         loosened; /* folders that got permissions for the work,
+                                  each path ends in NUL */
+} hfsbi_restore;
+
+/* Makes the plan and changes nothing. The members above it are set, the others
+   zero. HFSB_OK or HFSB_NOMEM; free it in either case. */
+HFSBI_FN hfsb_status hfsbi_restore_plan(hfsbi_restore *r);
+/* Carries it out as far as possible, and notes what is not. */
+HFSBI_FN void hfsbi_restore_run(hfsbi_restore *r);
+HFSBI_FN void hfsbi_restore_free(hfsbi_restore *r);
+
+/* ==== history.c: when checkpoints are taken ============================== */
+
+/* The checkpoints of a root. Several tools objects and threads may share
+   one. */
+struct hfsbi_history {
+    const hfsb_root   *place;
+    bool               ignored; /* include what .gitignore names, and .git */
+    size_t             max_files;
+    unsigned long long max_bytes;
+    hfsb_alloc         alloc;
+
+    pthread_mutex_t   lock; /* held during a scan; protects: */
+    hfsbi_store       store;
+    hfsbi_store_state state; /* as in the store, while its lock is held */
+    hfsbi_root_scan   last;  /* the last scan; equal to ... */
+    uint64_t          at;    /* ... this checkpoint; 0: empty */
+    uint64_t          base;  /* of it; 0: itself */
+    bool              began; /* the first checkpoint here was taken */
+
+    pthread_mutex_t brief; /* held for a moment; protects: */
+    bool            owed; /* a change was made and no checkpoint taken since */
+    char            by[HFSBI_CHECKPOINT_BY]; /* what made the change */
+    long long       scanned;                 /* hfsb_clock_ms() after the last
+                                                checkpoint */
+    bool            told;                    /* the reason was shown */
+    char            stopped[256]; /* why no more are taken; "": they are */
+};
+
+/* Opens the checkpoints of the first root, as opts say. A failure that is not
+   the caller's leaves them stopped. HFSB_OK; HFSB_ARG, HFSB_IO, HFSB_NOMEM
+   with *err. */
+HFSBI_FN hfsb_status hfsbi_history_open(const hfsb_tools_opts *opts,
+                                        const hfsb_root       *place,
+                                        hfsbi_history **out, hfsb_err *err);
+HFSBI_FN void        hfsbi_history_close(hfsbi_history *history);
+
+/* Before a change by a tool or a command: takes a checkpoint, unless that was
+   done a moment ago. May block. Never fails. */
+HFSBI_FN void hfsbi_history_before(hfsbi_history *h);
+/* After it: what is found changed was done by `tool`, with this path or
+   command. Does not block. */
+HFSBI_FN void hfsbi_history_changed(hfsbi_history *h, const char *tool,
+                                    hfsb_str what);
+/* Takes the checkpoint that a change has left to take. May block. */
+HFSBI_FN void hfsbi_history_after(hfsbi_history *h);
+/* The same in a thread of the loop, or here if it has none. */
+HFSBI_FN void hfsbi_history_after_in(hfsbi_history *h, hfsbi_loop *loop);
+/* Appends a note, once, when checkpoints have stopped. */
+HFSBI_FN void hfsbi_history_note(hfsbi_history *h, hfsb_buf *notes);
+
+/* For the tools: enter locks the history and its store and brings `state` and
+   `last` up to date; leave follows in either case. HFSB_OK; or the failure,
+   also HFSB_REFUSED when checkpoints have stopped. */
+HFSBI_FN hfsb_status hfsbi_history_enter(hfsbi_history *h, hfsb_err *err);
+HFSBI_FN void        hfsbi_history_leave(hfsbi_history *h);
+/* Scans the root, from `last` on. Entered. */
+HFSBI_FN hfsb_status hfsbi_history_scan(hfsbi_history *h, hfsbi_root_scan *now,
+                                        hfsb_err *err);
+/* Makes the scan, which is emptied, the last one, and a checkpoint if it
+   differs from the last, or has a name or a parent. Entered. */
+HFSBI_FN hfsb_status hfsbi_history_add(hfsbi_history *h, hfsbi_root_scan *now,
+                                       hfsb_str name, const char *by,
+                                       const uint64_t *parent, hfsb_err *err);
+/* Scans, and adds the scan. */
+HFSBI_FN hfsb_status hfsbi_history_take(hfsbi_history *h, hfsb_str name,
+                                        hfsb_err *err);
+/* The same if a checkpoint is owed, or there is none yet. */
+HFSBI_FN hfsb_status hfsbi_history_pay(hfsbi_history *h, hfsb_err *err);
+/* Writes h->state. */
+HFSBI_FN hfsb_status hfsbi_history_save(hfsbi_history *h, hfsb_err *err);
+/* The largest number of a checkpoint that is kept and at most `number`, or
+   0. */
+HFSBI_FN uint64_t hfsbi_history_floor(hfsbi_history *h, uint64_t number);
 
 /* ==== plan.c: the todo plan of an agent; its owner locks it ============== */
 
@@ -36462,6 +37149,16 @@ static void hfsbi_span_end(hfsb_tools *tools, hfsbi_job *job) {
 
 /* ---- one job ---- */
 
+/* The checkpoint before a command, taken in a thread of a server. The job may
+   end meanwhile. */
+struct hfsbi_job_scan {
+    hfsbi_task     task; /* first: its functions cast it back */
+    hfsbi_history *history;
+    hfsb_tools    *tools;
+    hfsbi_job     *job; /* NULL: freed */
+    hfsb_alloc     alloc;
+};
+
 static void hfsbi_job_enter(hfsbi_job *job, hfsbi_job_state state) {
     hfsbi_tools_group *group = job->tools->group;
     group->jobs[job->state]--;
@@ -36498,6 +37195,10 @@ static void hfsbi_job_free(hfsb_tools *tools, hfsbi_job *job) {
         (void)hfsbi_job_report(job, true);
     }
     tools->group->jobs[job->state]--;
+    if (job->scan) {
+        tools->group->scanning--;
+        job->scan->job = NULL;
+    }
     hfsbi_loop_timer_clear(tools->loop, &job->timer);
     hfsb_proc_close(job->proc);
     hfsbi_record_free(&job->record);
@@ -36561,6 +37262,9 @@ static void hfsbi_job_end(hfsbi_job *job) {
     int         fds[2];
     size_t      n;
     job->end = hfsb_proc_status(job->proc);
+    if (tools->history)
+        hfsbi_history_changed(tools->history, "bash",
+                              hfsb_buf_str(&job->spec.command));
     job->left_count =
         hfsb_proc_survivors(job->proc, job->left, HFSBI_JOB_LEFT);
     hfsbi_span_end(tools, job);
@@ -36572,6 +37276,9 @@ static void hfsbi_job_end(hfsbi_job *job) {
     hfsbi_guard_close(job->guard);
     job->guard = NULL;
     hfsbi_job_finish(job, NULL);
+    if (tools->history)
+        hfsbi_history_after_in(tools->history,
+                               tools->own_loop ? NULL : tools->loop);
 }
 
 /* The loop has stepped the process. */
@@ -36643,6 +37350,50 @@ static void hfsbi_job_start(hfsb_tools *tools, hfsbi_job *job) {
     job->pid = hfsb_proc_status(job->proc).pid;
     hfsbi_span_begin(tools, job);
     hfsbi_proc_attach(job->proc, tools->loop, hfsbi_job_changed, job);
+}
+
+/* ---- the checkpoint before a job starts ---- */
+
+static void hfsbi_job_scan_run(hfsbi_task *task) {
+    hfsbi_history_before(((hfsbi_job_scan *)(void *)task)->history);
+}
+
+/* In the loop. */
+static void hfsbi_job_scan_done(hfsbi_task *task) {
+    hfsbi_job_scan *scan = (hfsbi_job_scan *)(void *)task;
+    hfsbi_job      *job = scan->job;
+    hfsb_alloc      alloc = scan->alloc;
+    if (job) {
+        scan->tools->group->scanning--;
+        job->scan = NULL;
+        job->scanned = true;
+        if (job->state == HFSBI_JOB_WAITING) hfsbi_job_start(scan->tools, job);
+        scan->tools->job_ended = true; /* there may be a place */
+        hfsbi_tools_stir(scan->tools);
+    }
+    hfsbi_array_free(&alloc, scan, 1, sizeof *scan);
+}
+
+/* Starts a job, after a checkpoint if it needs one. A call in a loop of its
+   own has taken it already. */
+static void hfsbi_job_launch(hfsb_tools *tools, hfsbi_job *job) {
+    hfsbi_job_scan *scan = NULL;
+    if (tools->history && !tools->own_loop && !job->scanned)
+        scan = (hfsbi_job_scan *)hfsbi_array(&tools->alloc, 1, sizeof *scan);
+    if (!scan) {
+        hfsbi_job_start(tools, job);
+        return;
+    }
+    memset(scan, 0, sizeof *scan);
+    scan->history = tools->history;
+    scan->tools = tools;
+    scan->job = job;
+    scan->alloc = tools->alloc;
+    scan->task.run = hfsbi_job_scan_run;
+    scan->task.done = hfsbi_job_scan_done;
+    job->scan = scan;
+    tools->group->scanning++;
+    hfsbi_loop_work(tools->loop, &scan->task);
 }
 
 /* ---- all jobs ---- */
@@ -36728,9 +37479,11 @@ static hfsbi_job *hfsbi_jobs_oldest(const hfsbi_tools_group *group) {
     const hfsb_tools *tools = group->first;
     if (!group->jobs[HFSBI_JOB_WAITING]) return NULL;
     for (; tools; tools = tools->group_next) {
-        if (group->jobs[HFSBI_JOB_RUNNING] >= tools->limits.running) continue;
+        if (group->jobs[HFSBI_JOB_RUNNING] + group->scanning >=
+            tools->limits.running)
+            continue;
         for (job = tools->jobs; job; job = job->next)
-            if (job->state == HFSBI_JOB_WAITING &&
+            if (job->state == HFSBI_JOB_WAITING && !job->scan &&
                 (!oldest || job->created <= oldest->created))
                 oldest = job;
     }
@@ -36740,7 +37493,7 @@ static hfsbi_job *hfsbi_jobs_oldest(const hfsbi_tools_group *group) {
 HFSBI_FN void hfsbi_jobs_start(hfsbi_tools_group *group) {
     hfsbi_job *job;
     while ((job = hfsbi_jobs_oldest(group)) != NULL)
-        hfsbi_job_start(job->tools, job);
+        hfsbi_job_launch(job->tools, job);
 }
 
 /* Sets id and marker. Callers may give the same id to two tools objects, so
@@ -37642,6 +38395,8 @@ static void hfsbi_tools_borrow(hfsb_tools *tools, const hfsb_tools *like) {
     hfsb_root_close(tools->place);
     tools->place = like->place;
     tools->place_borrowed = true;
+    tools->history = like->history;
+    tools->history_borrowed = true;
     if (tools->checker) tools->checker->place = tools->place;
     hfsbi_tools_free_env(tools);
     tools->env.list = like->env.list;
@@ -37796,6 +38551,7 @@ HFSBI_FN void hfsbi_tools_free(hfsb_tools *tools) {
         hfsbi_loop_unpost(tools->loop, &tools->look);
     }
     hfsbi_checker_close(tools->checker);
+    if (!tools->history_borrowed) hfsbi_history_close(tools->history);
     hfsbi_spills_free(&tools->spills);
     if (!tools->place_borrowed) hfsb_root_close(tools->place);
     if (!tools->confine_borrowed) hfsb_confine_close(tools->confine);
@@ -37868,6 +38624,8 @@ HFSBI_FN hfsb_status hfsbi_tools_open_in(hfsbi_tools_group     *group,
     if (st == HFSB_OK) st = hfsb_root_open(&where, &tools->place, err);
     if (st == HFSB_OK && tools->checker) tools->checker->place = tools->place;
     if (st == HFSB_OK) st = hfsbi_tools_open_confine(tools, opts, err);
+    if (st == HFSB_OK && opts->checkpoints)
+        st = hfsbi_history_open(opts, tools->place, &tools->history, err);
     if (st == HFSB_OK && !group) st = hfsbi_tools_open_loop(tools, err);
     if (st != HFSB_OK) {
         hfsbi_tools_free(tools);
@@ -38011,8 +38769,8 @@ size_t hfsb_tools_busy(hfsb_tools *tools) {
 
        prepare --> WAIT_START --> start --> WAIT_NOTHING --------> done
           |                         |                               ^
-          |                         +--> WAIT_JOB, _ENDS, _OUTPUT --+
-          |                                                         |
+          |                         +--> WAIT_SCAN, _JOB, _ENDS, ---+
+          |                              _OUTPUT                    |
           +--> WAIT_ONCE: a repeat of a call that has the key ------+
 
    A call with an idempotency key leaves a record (hfsbi_once) that holds its
@@ -38359,6 +39117,7 @@ static hfsb_status hfsbi_call_read(hfsb_call             *call,
     how.notes = &call->notes;
     how.id = call->opts.id;
     how.parsed = &call->parsed;
+    how.number = &call->number;
     st = hfsbi_args_check(params, arguments, &how, err);
     if (st == HFSB_OK) st = hfsbi_call_find_first(call, arguments, err);
     if (st != HFSB_OK || call->wait != HFSBI_WAIT_NOTHING) return st;
@@ -38417,6 +39176,9 @@ static void hfsbi_call_end(hfsb_call *call, hfsb_status st,
     if (st == HFSB_OK && call->tools->checker)
         hfsbi_python_late(call->tools->checker, hfsbi_call_path(call),
                           &call->notes);
+    if (st == HFSB_OK && call->tools->history &&
+        call->tool->kind != HFSBI_TOOL_READS)
+        hfsbi_history_note(call->tools->history, &call->notes);
     notes = hfsb_buf_str(&call->notes);
     if (st == HFSB_OK && notes.len && call->notes_apart)
         hfsbi_build_str(&call->fields, "notes",
@@ -38461,6 +39223,7 @@ static hfsb_call *hfsbi_call_new(hfsb_tools           *tools,
     call->notes.alloc = call->parsed.alloc = tools->alloc;
     call->brief.text.alloc = tools->alloc;
     call->began = hfsb_clock_ms();
+    call->number.alloc = tools->alloc;
     hfsbi_job_spec_init(&call->spec, &tools->alloc);
     hfsbi_result_init(&call->result, &tools->alloc);
     hfsbi_build_init(&call->fields, &tools->alloc);
@@ -38495,15 +39258,37 @@ HFSBI_FN void hfsbi_call_on_text(hfsb_call *call, hfsb_tools_text_fn on_text) {
     call->opts.on_text = on_text;
 }
 
+/* True for a tool that changes files while it runs. */
+static bool hfsbi_call_changes(const hfsb_call *call) {
+    return call->tools->history && call->tool->flags & HFSBI_TOOL_ON_DISK &&
+           !(call->tool->flags & HFSBI_TOOL_HISTORY) &&
+           call->tool->kind != HFSBI_TOOL_READS;
+}
+
+/* The change was made: a checkpoint follows, and this is what it shows. */
+static void hfsbi_call_changed(hfsb_call *call) {
+    const hfsbi_param *p = call->tool->params;
+    hfsb_str           path = HFSB_INIT;
+    if (strcmp(p->name, "path") == 0)
+        memcpy(&path, call->args.bytes + p->field, sizeof path);
+    hfsbi_history_changed(call->tools->history, call->tool->name, path);
+    hfsbi_history_after_in(call->tools->history,
+                           call->tools->own_loop ? NULL : call->tools->loop);
+}
+
 HFSBI_FN void hfsbi_call_start(hfsb_call *call) {
     hfsb_err    err = HFSB_INIT;
+    bool        changes;
     hfsb_status st;
     if (call->wait != HFSBI_WAIT_START) return;
     call->wait = HFSBI_WAIT_NOTHING;
     if (call->tools->checker)
         hfsbi_checker_expect(call->tools->checker, hfsbi_call_path(call));
+    changes = hfsbi_call_changes(call);
+    if (changes) hfsbi_history_before(call->tools->history);
     st = call->tool->fn(call, &call->args, &err);
     hfsbi_change_unlock(call);
+    if (changes) hfsbi_call_changed(call);
     hfsb_json_free(&call->parsed);
     hfsbi_call_settle(call, st, &err);
 }
@@ -38532,6 +39317,7 @@ static bool hfsbi_call_ready(hfsb_call *call) {
     case HFSBI_WAIT_NOTHING: return true;
     case HFSBI_WAIT_START: return false;
     case HFSBI_WAIT_JOB: return call->job->state == HFSBI_JOB_DONE;
+    case HFSBI_WAIT_SCAN: return !call->job->scan;
     case HFSBI_WAIT_ENDS:
         for (i = 0; i < call->killed.count; i++)
             if (call->killed.list[i]->state != HFSBI_JOB_DONE) return false;
@@ -38572,6 +39358,15 @@ static void hfsbi_call_finish(hfsb_call *call) {
     case HFSBI_WAIT_JOB:
         st = hfsbi_call_take_result(call);
         if (st == HFSB_OK) st = call->job->status;
+        break;
+    case HFSBI_WAIT_SCAN:
+        hfsbi_call_unlink(call);
+        call->wait = HFSBI_WAIT_NOTHING;
+        st = hfsbi_bash_reply_background(call);
+        if (call->wait != HFSBI_WAIT_NOTHING) { /* it could not start */
+            hfsbi_call_finish(call);
+            return;
+        }
         break;
     case HFSBI_WAIT_ENDS: st = hfsbi_kill_result(call); break;
     case HFSBI_WAIT_OUTPUT: st = hfsbi_output_result(call); break;
@@ -38673,6 +39468,7 @@ void hfsb_call_close(hfsb_call *call) {
     hfsbi_array_free(&tools->alloc, call->killed.list, call->killed.cap,
                      sizeof(hfsbi_job *));
     hfsb_json_free(&call->parsed);
+    hfsb_buf_free(&call->number);
     hfsbi_job_spec_free(&call->spec);
     hfsb_buf_free(&call->notes);
     hfsb_buf_free(&call->brief.text);
@@ -39509,9 +40305,8 @@ HFSBI_FN hfsb_status hfsbi_bash_result(hfsbi_job *job, const hfsb_err *err) {
 
 /* ---- bash: call ---- */
 
-/* Returns the reply of a background command. A command that could not be
-   started has its result already. */
-static hfsb_status hfsbi_bash_reply_background(hfsb_call *call) {
+/* A command that could not be started has its result already. */
+HFSBI_FN hfsb_status hfsbi_bash_reply_background(hfsb_call *call) {
     hfsbi_job *job = call->job;
     if (job->state == HFSBI_JOB_DONE && !job->pid) { /* not started */
         hfsbi_call_wait(call, HFSBI_WAIT_JOB);
@@ -39591,8 +40386,9 @@ static hfsb_status hfsbi_bash_run(hfsb_call *call, hfsbi_job_spec *spec,
     if (st != HFSB_OK) return st;
     call->job->users++;
     memcpy(call->job_id, call->job->id, sizeof call->job_id);
-    if (background) return hfsbi_bash_reply_background(call);
-    hfsbi_call_wait(call, HFSBI_WAIT_JOB);
+    if (background && !call->job->scan)
+        return hfsbi_bash_reply_background(call);
+    hfsbi_call_wait(call, background ? HFSBI_WAIT_SCAN : HFSBI_WAIT_JOB);
     return HFSB_OK;
 }
 
@@ -39606,6 +40402,8 @@ static hfsb_status hfsbi_run_bash(hfsb_call *call, const void *args,
                                   hfsb_err *err) {
     hfsb_status st;
     (void)args;
+    if (call->tools->history && call->tools->own_loop)
+        hfsbi_history_before(call->tools->history);
     hfsbi_loop_lock(call->tools->loop);
     st = hfsbi_bash_run(call, &call->spec, err);
     hfsbi_loop_unlock(call->tools->loop);
@@ -44392,6 +45190,2765 @@ HFSBI_FN bool hfsbi_plan_remind(hfsbi_plan *plan, bool called_tools,
     return true;
 }
 
+/* ---- src/tools/store.c ---- */
+/* store.c - the folder that holds the checkpoints of one root.
+
+       lock                  locked by whoever works in the store
+       root                  the path of the root, for people
+       state                 hfsbi_store_state
+       checkpoints/00000007  a state of the root: its paths, and which object
+                             has the content of each file
+       objects/ab/cdef...    a content, named by its SHA-256
+       new-1234-5            a file that is being written
+
+   Every file is written under another name and renamed, and never changed
+   afterwards: who dies leaves the old state or the new one, and perhaps a
+   "new-" file, which the next sweep removes. Objects are clones where the file
+   system can (reflinks), else copies. They are never hard links to the files
+   of the root: a program that writes to its file in place would change the
+   object too. Nothing is synced to the disk: a checkpoint survives the end of
+   this process, not always a crash of the machine. An object that such a crash
+   has damaged is noticed by its digest before it is used.
+
+   The store is outside the root, or else left out of its checkpoints, and only
+   its owner can read it. Functions that return int return 0 or an errno. */
+enum {
+    HFSBI_STORE_SMALL = 256 * 1024, /* bytes: hashed before it is written */
+    HFSBI_STORE_FILE = 1 << 30,     /* longest file that is read whole */
+    HFSBI_STORE_PATIENCE = 5        /* times as long as HFSBI_TRIES */
+};
+
+#define HFSBI_OBJECT_NAME (sizeof "objects/ab/" + HFSB_SHA256_HEX)
+
+/* ---- open and close ---- */
+
+/* Makes each folder of the path, for us alone, and opens the last. */
+static int hfsbi_store_make(const char *path, int *fd) {
+    char   part[PATH_MAX];
+    size_t i, len = strlen(path);
+    if (len >= sizeof part) return ENAMETOOLONG;
+    for (i = 1; i <= len; i++) {
+        if (path[i] != '/' && path[i] != '\0') continue;
+        memcpy(part, path, i);
+        part[i] = '\0';
+        if (mkdir(part, 0700) != 0 && errno != EEXIST && errno != EISDIR &&
+            errno != EROFS && errno != EACCES && errno != EPERM)
+            return errno;
+    }
+    *fd = hfsbi_openat(AT_FDCWD, path, O_RDONLY | O_DIRECTORY, 0);
+    return *fd < 0 ? errno : 0;
+}
+
+/* Appends the folder of all stores. */
+static int hfsbi_store_base(const char *base, hfsb_buf *out) {
+    const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
+    char        here[PATH_MAX];
+    if (base && *base) {
+        if (*base != '/') {
+            if (!getcwd(here, sizeof here)) return errno;
+            hfsb_buf_printf(out, "%s/", here);
+        }
+        hfsb_buf_printf(out, "%s", base);
+    } else if (state && *state == '/') {
+        hfsb_buf_printf(out, "%s/hfsb/undo", state);
+    } else if (home && *home == '/') {
+        hfsb_buf_printf(out, "%s/.local/state/hfsb/undo", home);
+    } else {
+        return ENOENT;
+    }
+    return out->status == HFSB_OK ? 0 : ENOMEM;
+}
+
+/* Nobody else may be able to change what an undo writes. */
+static int hfsbi_store_check(int dir) {
+    struct stat st;
+    if (fstat(dir, &st) != 0) return errno;
+    return st.st_uid == geteuid() && !(st.st_mode & 022) ? 0 : EPERM;
+}
+
+static int hfsbi_store_mkdir(const hfsbi_store *store, const char *name) {
+    return mkdirat(store->dir, name, 0700) == 0 || errno == EEXIST ? 0 : errno;
+}
+
+HFSBI_FN int hfsbi_store_open(hfsbi_store *store, const char *base,
+                              hfsb_str root, const hfsb_alloc *alloc) {
+    char hex[HFSB_SHA256_HEX];
+    int  code;
+    memset(store, 0, sizeof *store);
+    store->dir = store->lock = -1;
+    store->alloc = store->path.alloc = store->block.alloc = *alloc;
+    code = hfsbi_store_base(base, &store->path);
+    hfsb_sha256_hex(root, hex);
+    if (code == 0 && hfsb_buf_printf(&store->path, "/%.24s", hex) != HFSB_OK)
+        code = ENOMEM;
+    if (code == 0) code = hfsbi_store_make(store->path.ptr, &store->dir);
+    if (code == 0) code = hfsbi_store_check(store->dir);
+    if (code == 0) code = hfsbi_store_mkdir(store, "objects");
+    if (code == 0) code = hfsbi_store_mkdir(store, "checkpoints");
+    if (code != 0) return code;
+    store->lock = hfsbi_openat(store->dir, "lock", O_RDWR | O_CREAT, 0600);
+    if (store->lock < 0) return errno;
+    if (faccessat(store->dir, "root", F_OK, 0) == 0) return 0;
+    return hfsbi_store_write(store, "root", &root, 1);
+}
+
+HFSBI_FN void hfsbi_store_close(hfsbi_store *store) {
+    hfsbi_close(&store->lock);
+    hfsbi_close(&store->dir);
+    hfsb_buf_free(&store->path);
+    hfsb_buf_free(&store->block);
+}
+
+HFSBI_FN int hfsbi_store_lock(hfsbi_store *store) {
+    unsigned tries;
+    for (tries = 0; flock(store->lock, LOCK_EX | LOCK_NB) != 0; tries++) {
+        if (errno == EINTR) continue;
+        if (errno != EWOULDBLOCK) return 0; /* no locks here */
+        if (tries == HFSBI_TRIES * HFSBI_STORE_PATIENCE) return EWOULDBLOCK;
+        hfsbi_pause(tries);
+    }
+    return 0;
+}
+
+HFSBI_FN void hfsbi_store_unlock(hfsbi_store *store) {
+    (void)flock(store->lock, LOCK_UN);
+}
+
+/* ---- files of the store ---- */
+
+/* Opens a new file under a name of its own. */
+static int hfsbi_store_temp(hfsbi_store *store, char temp[64], int *fd) {
+    do {
+        (void)snprintf(temp, 64, "new-%ld-%lu", (long)getpid(),
+                       ++store->temps);
+        *fd = hfsbi_openat(store->dir, temp, O_RDWR | O_CREAT | O_EXCL, 0600);
+    } while (*fd < 0 && errno == EEXIST);
+    return *fd < 0 ? errno : 0;
+}
+
+/* Gives a new file its name, or removes it after a failure. */
+static int hfsbi_store_name(hfsbi_store *store, const char *temp,
+                            const char *name, int code) {
+    if (code == 0 && renameat(store->dir, temp, store->dir, name) != 0)
+        code = errno;
+    if (code != 0) (void)unlinkat(store->dir, temp, 0);
+    return code;
+}
+
+HFSBI_FN int hfsbi_store_write(hfsbi_store *store, const char *name,
+                               const hfsb_str *parts, size_t count) {
+    char   temp[64];
+    int    fd = -1, code = hfsbi_store_temp(store, temp, &fd);
+    size_t i;
+    if (code != 0) return code;
+    for (i = 0; code == 0 && i < count; i++) {
+        if (!hfsbi_write_all(fd, parts[i])) code = errno;
+        store->bytes += parts[i].len;
+    }
+    hfsbi_close(&fd);
+    return hfsbi_store_name(store, temp, name, code);
+}
+
+HFSBI_FN int hfsbi_store_read(const hfsbi_store *store, const char *name,
+                              hfsb_buf *out) {
+    struct stat st;
+    int         code = 0, fd = hfsbi_entry_open(store->dir, name, &st);
+    ssize_t     n = 1;
+    if (fd < 0) return errno;
+    if (st.st_size > HFSBI_STORE_FILE) code = EFBIG;
+    if (code == 0 && hfsb_buf_reserve(out, (size_t)st.st_size + 1) != HFSB_OK)
+        code = ENOMEM;
+    while (code == 0 && n > 0 && out->cap - out->len > 1) {
+        n = hfsbi_read(fd, out->ptr + out->len, out->cap - out->len - 1);
+        if (n < 0) code = errno;
+        if (n > 0) out->len += (size_t)n;
+    }
+    hfsbi_close(&fd);
+    return code;
+}
+
+HFSBI_FN int hfsbi_store_remove(hfsbi_store *store, const char *name) {
+    struct stat st;
+    if (fstatat(store->dir, name, &st, AT_SYMLINK_NOFOLLOW) != 0 ||
+        unlinkat(store->dir, name, 0) != 0)
+        return errno;
+    store->bytes -= store->bytes < (unsigned long long)st.st_size
+                        ? store->bytes
+                        : (unsigned long long)st.st_size;
+    return 0;
+}
+
+HFSBI_FN int hfsbi_store_read_state(const hfsbi_store *store,
+                                    hfsbi_store_state *state) {
+    hfsb_buf text = HFSB_INIT;
+    int      code;
+    memset(state, 0, sizeof *state);
+    text.alloc = store->alloc;
+    code = hfsbi_store_read(store, "state", &text);
+    if (code == 0 && text.len == sizeof *state) {
+        memcpy(state, text.ptr, sizeof *state);
+        state->undo_path[PATH_MAX - 1] = '\0';
+    }
+    hfsb_buf_free(&text);
+    return code == ENOENT ? 0 : code;
+}
+
+HFSBI_FN int hfsbi_store_write_state(hfsbi_store             *store,
+                                     const hfsbi_store_state *state) {
+    hfsb_str part = hfsb_str_make((const char *)state, sizeof *state);
+    return hfsbi_store_write(store, "state", &part, 1);
+}
+
+/* ---- objects ---- */
+
+static void hfsbi_object_name(const unsigned char *digest,
+                              char                 name[HFSBI_OBJECT_NAME]) {
+    static const char digits[] = "0123456789abcdef";
+    char             *out = name + sizeof "objects/" - 1;
+    size_t            i;
+    memcpy(name, "objects/", sizeof "objects/");
+    for (i = 0; i < HFSB_SHA256_SIZE; i++) {
+        *out++ = digits[digest[i] >> 4];
+        *out++ = digits[digest[i] & 15];
+        if (i == 0) *out++ = '/';
+    }
+    *out = '\0';
+}
+
+/* True when the object is there. One of another size is what a crash of the
+   machine has left. */
+static bool hfsbi_object_exists(const hfsbi_store *store, const char *name,
+                                unsigned long long size) {
+    struct stat st;
+    return fstatat(store->dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+           (unsigned long long)st.st_size == size;
+}
+
+/* Names a new file that has the content of an object. */
+static int hfsbi_object_add(hfsbi_store *store, const char *temp,
+                            const char *name, unsigned long long size) {
+    char folder[sizeof "objects/ab"];
+    int  code = 0;
+    memcpy(folder, name, sizeof folder - 1);
+    folder[sizeof folder - 1] = '\0';
+    if (renameat(store->dir, temp, store->dir, name) != 0) {
+        code = errno == ENOENT ? hfsbi_store_mkdir(store, folder) : errno;
+        code = hfsbi_store_name(store, temp, name, code);
+    }
+    if (code == 0) store->bytes += size;
+    return code;
+}
+
+static int hfsbi_object_write(hfsbi_store *store, hfsb_str content,
+                              const char *name) {
+    char temp[64];
+    int  fd = -1, code = hfsbi_store_temp(store, temp, &fd);
+    if (code != 0) return code;
+    if (!hfsbi_write_all(fd, content)) code = errno;
+    hfsbi_close(&fd);
+    if (code != 0) return hfsbi_store_name(store, temp, name, code);
+    return hfsbi_object_add(store, temp, name, content.len);
+}
+
+/* A file that does not fit in the block: copied while it is hashed. */
+static int hfsbi_store_put_large(hfsbi_store *store, int fd,
+                                 unsigned long long max,
+                                 unsigned char      digest[HFSB_SHA256_SIZE]) {
+    char               temp[64], name[HFSBI_OBJECT_NAME];
+    unsigned long long bytes = 0;
+    int                to = -1, code = hfsbi_store_temp(store, temp, &to);
+    if (code != 0) return code;
+    code = hfsbi_fd_copy(fd, to, max, digest, &bytes);
+    hfsbi_close(&to);
+    if (code == 0) hfsbi_object_name(digest, name);
+    if (code != 0 || hfsbi_object_exists(store, name, bytes)) {
+        (void)unlinkat(store->dir, temp, 0);
+        return code;
+    }
+    return hfsbi_object_add(store, temp, name, bytes);
+}
+
+HFSBI_FN int hfsbi_store_put(hfsbi_store *store, int fd,
+                             unsigned long long max,
+                             unsigned char      digest[HFSB_SHA256_SIZE]) {
+    char        name[HFSBI_OBJECT_NAME];
+    hfsb_buf   *b = &store->block;
+    hfsb_sha256 sha;
+    ssize_t     n = 1;
+    hfsb_buf_truncate(b, 0);
+    if (hfsb_buf_reserve(b, HFSBI_STORE_SMALL + 1) != HFSB_OK) return ENOMEM;
+    while (n > 0 && b->len <= HFSBI_STORE_SMALL) {
+        n = hfsbi_read_file(fd, b->ptr + b->len,
+                            HFSBI_STORE_SMALL + 1 - b->len);
+        if (n < 0) return errno;
+        b->len += (size_t)n;
+    }
+    if (b->len > HFSBI_STORE_SMALL)
+        return hfsbi_store_put_large(store, fd, max, digest);
+    hfsb_sha256_init(&sha);
+    hfsb_sha256_write(&sha, hfsb_buf_str(b));
+    hfsb_sha256_finish(&sha, digest);
+    hfsbi_object_name(digest, name);
+    if (hfsbi_object_exists(store, name, b->len)) return 0;
+    return hfsbi_object_write(store, hfsb_buf_str(b), name);
+}
+
+HFSBI_FN int hfsbi_store_get(const hfsbi_store  *store,
+                             const unsigned char digest[HFSB_SHA256_SIZE]) {
+    char        name[HFSBI_OBJECT_NAME];
+    struct stat st;
+    hfsbi_object_name(digest, name);
+    return hfsbi_entry_open(store->dir, name, &st);
+}
+
+/* ---- lists ---- */
+
+/* Calls fn for each name in a folder of the store. */
+static int hfsbi_store_each(const hfsbi_store *store, const char *folder,
+                            int (*fn)(void *user, int dir, const char *name),
+                            void *user) {
+    int  fd = hfsbi_openat(store->dir, folder, O_RDONLY | O_DIRECTORY, 0);
+    DIR *list = fd < 0 ? NULL : fdopendir(fd);
+    struct dirent *e;
+    int            code = 0;
+    if (!list) {
+        code = errno;
+        hfsbi_close(&fd);
+        return code;
+    }
+    while (code == 0 && (e = readdir(list)) != NULL)
+        if (e->d_name[0] != '.') code = fn(user, fd, e->d_name);
+    (void)closedir(list);
+    return code;
+}
+
+typedef struct hfsbi_numbers {
+    uint64_t        **list;
+    size_t           *count, *cap;
+    const hfsb_alloc *alloc;
+} hfsbi_numbers;
+
+static int hfsbi_numbers_add(void *user, int dir, const char *name) {
+    hfsbi_numbers     *n = (hfsbi_numbers *)user;
+    unsigned long long number;
+    uint64_t          *grown;
+    (void)dir;
+    if (hfsbi_read_decimal(hfsb_cstr(name), 1ull << 53, &number) !=
+            strlen(name) ||
+        number == 0)
+        return 0;
+    grown = (uint64_t *)hfsbi_array_grow(n->alloc, *n->list, n->cap,
+                                         *n->count + 1, sizeof *grown);
+    if (!grown) return ENOMEM;
+    *n->list = grown;
+    grown[(*n->count)++] = number;
+    return 0;
+}
+
+static int hfsbi_compare_numbers(const void *a, const void *b) {
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return x < y ? -1 : x > y;
+}
+
+HFSBI_FN int hfsbi_store_list(const hfsbi_store *store, uint64_t **list,
+                              size_t *count, size_t *cap) {
+    hfsbi_numbers n;
+    int           code;
+    *list = NULL;
+    *count = *cap = 0;
+    n.list = list;
+    n.count = count;
+    n.cap = cap;
+    n.alloc = &store->alloc;
+    code = hfsbi_store_each(store, "checkpoints", hfsbi_numbers_add, &n);
+    if (*count)
+        hfsbi_sort(*list, *count, sizeof **list, hfsbi_compare_numbers);
+    return code;
+}
+
+/* Calls fn for each object. */
+static int hfsbi_store_objects(const hfsbi_store *store,
+                               int (*fn)(void *user, int dir,
+                                         const char *name),
+                               void *user) {
+    char     folder[sizeof "objects/ab"];
+    unsigned i;
+    int      code = 0;
+    for (i = 0; code == 0 && i < 256; i++) {
+        (void)snprintf(folder, sizeof folder, "objects/%02x", i & 255u);
+        code = hfsbi_store_each(store, folder, fn, user);
+        if (code == ENOENT) code = 0;
+    }
+    return code;
+}
+
+static int hfsbi_store_add_size(void *user, int dir, const char *name) {
+    struct stat st;
+    if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0)
+        *(unsigned long long *)user += (unsigned long long)st.st_size;
+    return 0;
+}
+
+HFSBI_FN int hfsbi_store_count(hfsbi_store *store) {
+    unsigned long long bytes = 0;
+    int                code;
+    if (store->counted) return 0;
+    code = hfsbi_store_objects(store, hfsbi_store_add_size, &bytes);
+    if (code == 0)
+        code = hfsbi_store_each(store, "checkpoints", hfsbi_store_add_size,
+                                &bytes);
+    store->counted = code == 0;
+    if (code == 0) store->bytes = bytes;
+    return code;
+}
+
+/* ---- sweep ---- */
+
+typedef struct hfsbi_store_broom {
+    bool (*keep)(void *user, const unsigned char *digest);
+    void         *user;
+    unsigned char first; /* byte of the digests in this folder */
+    unsigned char digest[HFSB_SHA256_SIZE];
+} hfsbi_store_broom;
+
+/* Removes an object that is not wanted, and whatever is no object. */
+static int hfsbi_broom_object(void *user, int dir, const char *name) {
+    hfsbi_store_broom *b = (hfsbi_store_broom *)user;
+    size_t             i;
+    bool               valid = strlen(name) == 2 * HFSB_SHA256_SIZE - 2;
+    b->digest[0] = b->first;
+    for (i = 1; valid && i < HFSB_SHA256_SIZE; i++) {
+        int high = hfsbi_hex_digit(name[2 * i - 2]);
+        int low = hfsbi_hex_digit(name[2 * i - 1]);
+        valid = high >= 0 && low >= 0;
+        if (valid) b->digest[i] = (unsigned char)(high * 16 + low);
+    }
+    if (valid && b->keep(b->user, b->digest)) return 0;
+    return unlinkat(dir, name, 0) == 0 || errno == ENOENT ? 0 : errno;
+}
+
+/* Under the lock of the store every "new-" file is of a dead process. */
+static int hfsbi_broom_temp(void *user, int dir, const char *name) {
+    (void)user;
+    if (hfsb_str_starts(hfsb_cstr(name), HFSB_LIT("new-")))
+        (void)unlinkat(dir, name, 0);
+    return 0;
+}
+
+HFSBI_FN int hfsbi_store_sweep(hfsbi_store *store,
+                               bool (*keep)(void                *user,
+                                            const unsigned char *digest),
+                               void *user) {
+    hfsbi_store_broom b;
+    char              folder[sizeof "objects/ab"];
+    unsigned          i;
+    int code = hfsbi_store_each(store, ".", hfsbi_broom_temp, NULL);
+    memset(&b, 0, sizeof b);
+    b.keep = keep;
+    b.user = user;
+    for (i = 0; code == 0 && i < 256; i++) {
+        b.first = (unsigned char)i;
+        (void)snprintf(folder, sizeof folder, "objects/%02x", i & 255u);
+        code = hfsbi_store_each(store, folder, hfsbi_broom_object, &b);
+        if (code == ENOENT) code = 0;
+    }
+    store->counted = false;
+    return code == 0 ? hfsbi_store_count(store) : code;
+}
+
+/* ---- src/tools/scan.c ---- */
+/* scan.c - the state of a root: its paths, compared and stored.
+
+   A scan lists every path beneath the root with its metadata. A file whose
+   inode, size, mtime and ctime are those of the last scan has its content too,
+   so only what has changed is read, hashed and stored:
+
+       last scan --+
+                   +--> walk: fstatat each path --> the same? take its digest
+       root -------+                           \--> else read and store it
+
+   Timestamps have ticks: a file that changes twice in one tick looks the same
+   after the second change. So a file that had changed just before it was read
+   is RACY, and the next scan reads it again.
+
+   Scans are sorted by path, where "/" sorts before every other byte: so a
+   folder comes before what is in it, that comes before all else, and two scans
+   are compared in one pass. What one of two scans leaves out (ignored, or a
+   folder that cannot be read) is no difference between them.
+
+   In its file a checkpoint has all items of a scan, or those that differ from
+   a base: one file changed in a tree of thousands takes a few hundred bytes. */
+enum {
+    HFSBI_SCAN_FILE = 64 << 20, /* bytes of the largest file that is stored */
+    HFSBI_SCAN_MS = 60000       /* longest scan */
+};
+
+#define HFSBI_TICK        20000000ll /* ns: longer than a tick of any clock */
+#define HFSBI_TICK_COARSE 2000000000ll /* ... of file systems that count s */
+
+/* ---- items ---- */
+
+HFSBI_FN void hfsbi_scan_init(hfsbi_root_scan *scan, const hfsb_alloc *alloc) {
+    memset(scan, 0, sizeof *scan);
+    scan->alloc = scan->names.alloc = *alloc;
+    scan->names.max = 0xFFFFFFFFu; /* offsets have 32 bits */
+}
+
+HFSBI_FN void hfsbi_scan_free(hfsbi_root_scan *scan) {
+    hfsb_alloc alloc = scan->alloc;
+    hfsbi_array_free(&alloc, scan->items, scan->cap, sizeof *scan->items);
+    hfsb_buf_free(&scan->names);
+    hfsbi_scan_init(scan, &alloc);
+}
+
+HFSBI_FN hfsb_str hfsbi_item_path(const hfsbi_root_scan *scan,
+                                  const hfsbi_item      *item) {
+    return hfsb_str_make(scan->names.ptr + item->path, item->path_len);
+}
+
+HFSBI_FN hfsb_str hfsbi_item_target(const hfsbi_root_scan *scan,
+                                    const hfsbi_item      *item) {
+    return hfsb_str_make(scan->names.ptr + item->target, item->target_len);
+}
+
+HFSBI_FN int hfsbi_compare_paths(hfsb_str a, hfsb_str b) {
+    size_t i, n = a.len < b.len ? a.len : b.len;
+    for (i = 0; i < n && a.ptr[i] == b.ptr[i]; i++) continue;
+    if (i == n) return a.len < b.len ? -1 : a.len > b.len;
+    if (a.ptr[i] == '/') return -1;
+    if (b.ptr[i] == '/') return 1;
+    return (unsigned char)a.ptr[i] < (unsigned char)b.ptr[i] ? -1 : 1;
+}
+
+HFSBI_FN const hfsbi_item *hfsbi_scan_find(const hfsbi_root_scan *scan,
+                                           hfsb_str               path) {
+    size_t low = 0, high = scan->count;
+    while (low < high) {
+        size_t            mid = low + (high - low) / 2;
+        const hfsbi_item *item = &scan->items[mid];
+        int order = hfsbi_compare_paths(hfsbi_item_path(scan, item), path);
+        if (order == 0) return item;
+        if (order < 0) low = mid + 1;
+        else high = mid;
+    }
+    return NULL;
+}
+
+/* Appends a text and NUL to the names; false without memory. */
+static bool hfsbi_scan_name(hfsbi_root_scan *scan, hfsb_str text, uint32_t *at,
+                            uint32_t *len) {
+    *at = (uint32_t)scan->names.len;
+    *len = (uint32_t)text.len;
+    hfsb_buf_append(&scan->names, text);
+    return hfsb_buf_append_byte(&scan->names, '\0') == HFSB_OK;
+}
+
+/* Appends an item with that path, all zero else; NULL without memory. */
+static hfsbi_item *hfsbi_scan_add(hfsbi_root_scan *scan, hfsb_str path) {
+    hfsbi_item *item;
+    if (scan->count == scan->cap) {
+        item = (hfsbi_item *)hfsbi_array_grow(&scan->alloc, scan->items,
+                                              &scan->cap, scan->count + 1,
+                                              sizeof *item);
+        if (!item) return NULL;
+        scan->items = item;
+    }
+    item = &scan->items[scan->count];
+    memset(item, 0, sizeof *item);
+    item->first = (uint32_t)scan->count;
+    if (!hfsbi_scan_name(scan, path, &item->path, &item->path_len))
+        return NULL;
+    scan->count++;
+    return item;
+}
+
+/* Appends a copy of an item of another scan; false without memory. */
+static bool hfsbi_scan_copy(hfsbi_root_scan *to, const hfsbi_root_scan *from,
+                            const hfsbi_item *item) {
+    hfsbi_item *copy = hfsbi_scan_add(to, hfsbi_item_path(from, item));
+    hfsbi_item  is;
+    if (!copy) return false;
+    is = *item;
+    is.path = copy->path;
+    is.first = copy->first;
+    *copy = is;
+    return item->kind != HFSBI_ITEM_LINK ||
+           hfsbi_scan_name(to, hfsbi_item_target(from, item), &copy->target,
+                           &copy->target_len);
+}
+
+/* ---- hard links ---- */
+
+typedef struct hfsbi_twin {
+    uint64_t identity;
+    uint32_t index;
+} hfsbi_twin;
+
+static int hfsbi_compare_twins(const void *a, const void *b) {
+    const hfsbi_twin *x = (const hfsbi_twin *)a, *y = (const hfsbi_twin *)b;
+    if (x->identity != y->identity) return x->identity < y->identity ? -1 : 1;
+    return x->index < y->index ? -1 : x->index > y->index;
+}
+
+/* Sets `first` of the files with several hard links; false without memory. */
+static bool hfsbi_scan_find_twins(hfsbi_root_scan *scan) {
+    hfsbi_twin *list;
+    size_t      i, n = 0, count = 0;
+    for (i = 0; i < scan->count; i++) {
+        scan->items[i].first = (uint32_t)i;
+        count += (scan->items[i].flags & HFSBI_ITEM_LINKED) != 0;
+    }
+    if (count == 0) return true;
+    list = (hfsbi_twin *)hfsbi_array(&scan->alloc, count, sizeof *list);
+    if (!list) return false;
+    for (i = 0; i < scan->count; i++) {
+        if (!(scan->items[i].flags & HFSBI_ITEM_LINKED)) continue;
+        list[n].identity = scan->items[i].identity;
+        list[n++].index = (uint32_t)i;
+    }
+    hfsbi_sort(list, count, sizeof *list, hfsbi_compare_twins);
+    for (i = 1; i < count; i++)
+        if (list[i].identity == list[i - 1].identity)
+            scan->items[list[i].index].first =
+                scan->items[list[i - 1].index].first;
+    hfsbi_array_free(&scan->alloc, list, count, sizeof *list);
+    return true;
+}
+
+/* ---- scanning ---- */
+
+/* A scan that is being made. */
+typedef struct hfsbi_scanner {
+    const hfsbi_scan_how *how;
+    hfsbi_root_scan      *out;
+    hfsbi_finder          finder;
+    size_t                at;     /* next item of the last scan */
+    size_t                failed; /* finder.failed when the last was added */
+    size_t                opened; /* 1 + the last folder; 0: none */
+    int64_t               began;  /* ns since 1970 */
+    unsigned long long    bytes;  /* of files that are to be stored */
+    bool                  dry;    /* store nothing */
+    hfsb_str              store;  /* path of the store in the root, or "" */
+    hfsb_err             *err;
+} hfsbi_scanner;
+
+static int64_t hfsbi_real_nanos(void) {
+    struct timespec now = HFSB_INIT;
+    (void)clock_gettime(CLOCK_REALTIME, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+static void hfsbi_item_set(hfsbi_item *item, const struct stat *st) {
+    hfsb_file_info info;
+    hfsbi_file_info_fill(&info, st);
+    item->identity = info.inode ^ info.device * 0x9E3779B97F4A7C15ull;
+    item->mode = (uint16_t)info.mode;
+    item->uid = (uint32_t)st->st_uid;
+    item->gid = (uint32_t)st->st_gid;
+    item->kind = S_ISREG(st->st_mode)   ? HFSBI_ITEM_FILE
+                 : S_ISDIR(st->st_mode) ? HFSBI_ITEM_FOLDER
+                 : S_ISLNK(st->st_mode) ? HFSBI_ITEM_LINK
+                                        : HFSBI_ITEM_OTHER;
+    if (item->kind == HFSBI_ITEM_FOLDER) return; /* its times are of others */
+    item->size = info.size;
+    item->changed = (int64_t)info.changed * 1000000000 + info.changed_nanos;
+    item->touched = (int64_t)info.touched * 1000000000 + info.touched_nanos;
+    if (info.links > 1 && item->kind == HFSBI_ITEM_FILE)
+        item->flags |= HFSBI_ITEM_LINKED;
+}
+
+/* True when the metadata of a file says that its content is the same. */
+static bool hfsbi_item_untouched(const hfsbi_item *a, const hfsbi_item *b) {
+    return a->kind == b->kind && a->identity == b->identity &&
+           a->size == b->size && a->changed == b->changed &&
+           a->touched == b->touched;
+}
+
+/* True when the file may change once more without another timestamp. */
+static bool hfsbi_item_is_racy(const hfsbi_item *item, int64_t now) {
+    bool coarse =
+        item->changed % 1000000000 == 0 && item->touched % 1000000000 == 0;
+    return item->touched > now - (coarse ? HFSBI_TICK_COARSE : HFSBI_TICK);
+}
+
+/* The item of the last scan with this path, or NULL. Paths come in order. */
+static const hfsbi_item *hfsbi_scanner_last(hfsbi_scanner *s, hfsb_str path) {
+    const hfsbi_root_scan *last = s->how->last;
+    while (s->at < last->count) {
+        const hfsbi_item *item = &last->items[s->at];
+        int order = hfsbi_compare_paths(hfsbi_item_path(last, item), path);
+        if (order == 0) return item;
+        if (order > 0) break;
+        s->at++;
+    }
+    return NULL;
+}
+
+static hfsb_status hfsbi_scanner_full(hfsbi_scanner *s) {
+    return hfsbi_fail(s->err, HFSB_LIMIT, 0,
+                      "the files beneath the root have more than %llu MiB",
+                      s->how->max_bytes >> 20);
+}
+
+/* Reads and stores the content of a file. One that cannot be read, or is too
+   large, has none. HFSB_OK; or the failure of the store. */
+static hfsb_status hfsbi_scanner_store(hfsbi_scanner     *s,
+                                       const hfsbi_entry *entry,
+                                       hfsbi_item        *item) {
+    struct stat st;
+    int64_t     now = hfsbi_real_nanos();
+    int         fd, code;
+    if (item->size > HFSBI_SCAN_FILE) return HFSB_OK;
+    s->bytes += item->size;
+    if (s->dry)
+        return s->bytes > s->how->max_bytes ? hfsbi_scanner_full(s) : HFSB_OK;
+    fd = hfsbi_entry_open(entry->dir, entry->name, &st);
+    if (fd < 0) return HFSB_OK;
+    item->flags = 0;
+    hfsbi_item_set(item, &st);
+    code = hfsbi_store_put(s->how->store, fd, HFSBI_SCAN_FILE, item->digest);
+    if (code == 0) item->flags |= HFSBI_ITEM_STORED;
+    if (hfsbi_item_is_racy(item, now)) item->flags |= HFSBI_ITEM_RACY;
+    hfsbi_close(&fd);
+    if (code == ENOSPC || code == EDQUOT || code == EROFS || code == ENOMEM)
+        return hfsbi_fail_os(s->err, code, "%s", s->how->store->path.ptr);
+    return HFSB_OK;
+}
+
+static hfsb_status hfsbi_scanner_link(hfsbi_scanner     *s,
+                                      const hfsbi_entry *entry,
+                                      hfsbi_item        *item) {
+    char    target[PATH_MAX];
+    ssize_t n = readlinkat(entry->dir, entry->name, target, sizeof target);
+    if (n < 0 || n == (ssize_t)sizeof target) n = 0;
+    return hfsbi_scan_name(s->out, hfsb_str_make(target, (size_t)n),
+                           &item->target, &item->target_len)
+               ? HFSB_OK
+               : HFSB_NOMEM;
+}
+
+/* The folder that was visited last could not be read. */
+static void hfsbi_scanner_look(hfsbi_scanner *s) {
+    if (s->finder.failed != s->failed && s->opened)
+        s->out->items[s->opened - 1].flags |= HFSBI_ITEM_OPAQUE;
+    s->failed = s->finder.failed;
+    s->opened = 0;
+}
+
+/* Names can be read in the folder of this path, but nothing else. */
+static void hfsbi_scanner_close(hfsbi_scanner *s, hfsb_str path) {
+    size_t            end = path.len, i;
+    const hfsbi_item *folder;
+    while (end && path.ptr[end - 1] != '/') end--;
+    if (!end) return;
+    folder = hfsbi_scan_find(s->out, hfsb_str_slice(path, 0, end - 1));
+    if (!folder) return;
+    i = (size_t)(folder - s->out->items);
+    s->out->items[i].flags |= HFSBI_ITEM_OPAQUE;
+}
+
+/* Fills an item; `was` is the same of the last scan, or NULL. */
+static hfsb_status hfsbi_scanner_fill(hfsbi_scanner     *s,
+                                      const hfsbi_entry *entry,
+                                      const hfsbi_item  *was,
+                                      hfsbi_item        *item) {
+    if (item->kind == HFSBI_ITEM_FOLDER) {
+        s->opened = s->out->count;
+        return HFSB_OK;
+    }
+    if (item->kind == HFSBI_ITEM_LINK)
+        return hfsbi_scanner_link(s, entry, item);
+    if (item->kind != HFSBI_ITEM_FILE) return HFSB_OK;
+    if (!was || !hfsbi_item_untouched(was, item) ||
+        (was->flags & HFSBI_ITEM_RACY))
+        return hfsbi_scanner_store(s, entry, item);
+    item->flags |= was->flags & HFSBI_ITEM_STORED;
+    memcpy(item->digest, was->digest, sizeof item->digest);
+    return HFSB_OK;
+}
+
+/* Callback of the walk. A file stays in the scans when rules begin to ignore
+   it, as in git. */
+static hfsb_status hfsbi_scanner_visit(void *user, const hfsbi_entry *entry) {
+    hfsbi_scanner    *s = (hfsbi_scanner *)user;
+    const hfsbi_item *was = hfsbi_scanner_last(s, entry->path);
+    bool              left_out = entry->ignored;
+    struct stat       st;
+    hfsbi_item       *item;
+    hfsbi_scanner_look(s);
+    if (!s->how->ignored && strcmp(entry->name, ".git") == 0) left_out = true;
+    if (left_out && was && was->kind == HFSBI_ITEM_FILE) left_out = false;
+    if (hfsb_str_equal(entry->path, s->store)) left_out = true;
+    if (fstatat(entry->dir, entry->name, &st, AT_SYMLINK_NOFOLLOW) != 0) {
+        if (errno != ENOENT) hfsbi_scanner_close(s, entry->path);
+        return HFSB_OK;
+    }
+    if (s->out->count >= s->how->max_files)
+        return hfsbi_fail(s->err, HFSB_LIMIT, 0,
+                          "there are more than %zu files beneath the root",
+                          s->how->max_files);
+    item = hfsbi_scan_add(s->out, entry->path);
+    if (!item) return HFSB_NOMEM;
+    hfsbi_item_set(item, &st);
+    if (left_out && S_ISDIR(st.st_mode)) item->identity = 0;
+    if (left_out) item->kind = HFSBI_ITEM_IGNORED;
+    return hfsbi_scanner_fill(s, entry, was, item);
+}
+
+/* Leaves out the temporaries of writes, and what is in the store. */
+static bool hfsbi_scanner_wants(void *user, const hfsbi_entry *entry) {
+    const hfsbi_scanner *s = (const hfsbi_scanner *)user;
+    size_t               n = s->store.len;
+    if (entry->name[0] == '.' && hfsbi_temp_pid(hfsb_cstr(entry->name)))
+        return false;
+    return !n || entry->path.len <= n || entry->path.ptr[n] != '/' ||
+           !hfsb_str_starts(entry->path, s->store);
+}
+
+/* Sets s->store if the store is in the root. */
+static void hfsbi_scanner_find_store(hfsbi_scanner *s, char real[PATH_MAX]) {
+    hfsb_str root = hfsb_buf_str(&s->how->place->real_root), path;
+    s->store = hfsb_str_make("", 0);
+    if (!realpath(s->how->store->path.ptr, real)) return;
+    path = hfsb_cstr(real);
+    if (root.len == 1) root.len = 0; /* "/" */
+    if (hfsb_str_starts(path, root) && path.len > root.len &&
+        path.ptr[root.len] == '/')
+        s->store = hfsb_str_slice(path, root.len + 1, path.len);
+}
+
+static hfsb_status hfsbi_scanner_run(hfsbi_scanner *s, bool dry) {
+    hfsbi_finder *f = &s->finder;
+    hfsb_status   st;
+    memset(f, 0, sizeof *f);
+    hfsbi_scan_free(s->out);
+    s->at = s->failed = s->opened = 0;
+    s->bytes = 0;
+    s->dry = dry;
+    f->place = s->how->place;
+    f->alloc = s->out->alloc;
+    f->flags = HFSBI_FIND_SORTED | HFSBI_FIND_IGNORED;
+    if (s->how->ignored) f->flags |= HFSBI_FIND_ALL;
+    f->until = hfsb_clock_ms() + HFSBI_SCAN_MS;
+    f->visit = hfsbi_scanner_visit;
+    f->wants = hfsbi_scanner_wants;
+    f->user = s;
+    st = hfsbi_finder_open(f, hfsb_root_path(s->how->place), s->err);
+    if (st == HFSB_OK) st = hfsbi_finder_run(f, s->err);
+    if (st == HFSB_OK) hfsbi_scanner_look(s);
+    if (st == HFSB_OK && f->end != HFSBI_WALK_COMPLETE)
+        st = hfsbi_fail(s->err, HFSB_LIMIT, 0,
+                        "it takes more than %d s to look at all files",
+                        HFSBI_SCAN_MS / 1000);
+    hfsbi_finder_close(f);
+    if (st == HFSB_OK && !hfsbi_scan_find_twins(s->out)) st = HFSB_NOMEM;
+    return st;
+}
+
+/* The first scan looks before it stores: a root that is too large costs no
+   disk. */
+HFSBI_FN hfsb_status hfsbi_scan_run(const hfsbi_scan_how *how,
+                                    hfsbi_root_scan *out, hfsb_err *err) {
+    hfsbi_scanner s;
+    char          real[PATH_MAX];
+    hfsb_status   st = HFSB_OK;
+    memset(&s, 0, sizeof s);
+    s.how = how;
+    s.out = out;
+    s.err = err;
+    hfsbi_scanner_find_store(&s, real);
+    if (how->last->count == 0) st = hfsbi_scanner_run(&s, true);
+    if (st == HFSB_OK) st = hfsbi_scanner_run(&s, false);
+    if (st == HFSB_NOMEM) hfsbi_fail_status(err, st, "Checkpoint");
+    if (st != HFSB_OK) hfsbi_scan_free(out);
+    return st;
+}
+
+/* ---- comparing ---- */
+
+HFSBI_FN bool hfsbi_item_same(const hfsbi_root_scan *x, const hfsbi_item *a,
+                              const hfsbi_root_scan *y, const hfsbi_item *b) {
+    if (!a || !b) return a == b;
+    if (a->kind != b->kind) return false;
+    if (a->kind == HFSBI_ITEM_OTHER) return true;
+    if (a->kind == HFSBI_ITEM_LINK)
+        return hfsb_str_equal(hfsbi_item_target(x, a),
+                              hfsbi_item_target(y, b));
+    if (a->mode != b->mode) return false;
+    if (a->kind == HFSBI_ITEM_FOLDER) return true;
+    if (!hfsb_str_equal(hfsbi_item_path(x, &x->items[a->first]),
+                        hfsbi_item_path(y, &y->items[b->first])))
+        return false;
+    if ((a->flags & b->flags) & HFSBI_ITEM_STORED)
+        return memcmp(a->digest, b->digest, sizeof a->digest) == 0;
+    return a->size == b->size && a->changed == b->changed &&
+           a->identity == b->identity;
+}
+
+/* One side of a comparison. */
+typedef struct hfsbi_scan_side {
+    const hfsbi_root_scan *scan;
+    size_t                 at;
+} hfsbi_scan_side;
+
+static const hfsbi_item *hfsbi_scan_side_item(const hfsbi_scan_side *s) {
+    return s->at < s->scan->count ? &s->scan->items[s->at] : NULL;
+}
+
+/* Skips what is beneath the folder. */
+static void hfsbi_scan_side_skip(hfsbi_scan_side *s, hfsb_str folder) {
+    const hfsbi_item *item;
+    while ((item = hfsbi_scan_side_item(s)) != NULL) {
+        hfsb_str path = hfsbi_item_path(s->scan, item);
+        if (path.len <= folder.len || path.ptr[folder.len] != '/' ||
+            !hfsb_str_starts(path, folder))
+            return;
+        s->at++;
+    }
+}
+
+static bool hfsbi_item_hides(const hfsbi_item *item) {
+    return item && (item->kind == HFSBI_ITEM_IGNORED ||
+                    (item->flags & HFSBI_ITEM_OPAQUE));
+}
+
+/* Takes the next path of both sides. False at the end. */
+static bool hfsbi_scan_sides_next(hfsbi_scan_side *x, hfsbi_scan_side *y,
+                                  const hfsbi_item **a, const hfsbi_item **b) {
+    int order;
+    *a = hfsbi_scan_side_item(x);
+    *b = hfsbi_scan_side_item(y);
+    if (!*a && !*b) return false;
+    order = !*a   ? 1
+            : !*b ? -1
+                  : hfsbi_compare_paths(hfsbi_item_path(x->scan, *a),
+                                        hfsbi_item_path(y->scan, *b));
+    if (order > 0) *a = NULL;
+    else x->at++;
+    if (order < 0) *b = NULL;
+    else y->at++;
+    return true;
+}
+
+HFSBI_FN hfsb_status hfsbi_scan_diff(const hfsbi_root_scan *before,
+                                     const hfsbi_root_scan *after,
+                                     hfsbi_diff_fn fn, void *user) {
+    hfsbi_scan_side   x, y;
+    const hfsbi_item *a, *b;
+    hfsb_status       st = HFSB_OK;
+    x.scan = before;
+    y.scan = after;
+    x.at = y.at = 0;
+    while (st == HFSB_OK && hfsbi_scan_sides_next(&x, &y, &a, &b)) {
+        bool ignored = (a && a->kind == HFSBI_ITEM_IGNORED) ||
+                       (b && b->kind == HFSBI_ITEM_IGNORED);
+        if (hfsbi_item_hides(a) || hfsbi_item_hides(b)) {
+            hfsb_str path =
+                a ? hfsbi_item_path(before, a) : hfsbi_item_path(after, b);
+            hfsbi_scan_side_skip(&x, path);
+            hfsbi_scan_side_skip(&y, path);
+        }
+        if (ignored || hfsbi_item_same(before, a, after, b)) continue;
+        st = fn(user, a, b);
+    }
+    return st;
+}
+
+static hfsb_status hfsbi_diff_add(void *user, const hfsbi_item *was,
+                                  const hfsbi_item *is) {
+    hfsbi_diff_count *n = (hfsbi_diff_count *)user;
+    if (!was) n->created++;
+    else if (!is) n->deleted++;
+    else n->changed++;
+    return HFSB_OK;
+}
+
+HFSBI_FN hfsbi_diff_count hfsbi_scan_count(const hfsbi_root_scan *before,
+                                           const hfsbi_root_scan *after) {
+    hfsbi_diff_count n = HFSB_INIT;
+    (void)hfsbi_scan_diff(before, after, hfsbi_diff_add, &n);
+    return n;
+}
+
+/* ---- the file of a checkpoint ---- */
+
+static const char hfsbi_checkpoint_magic[16] = "hfsb-checkpnt1\n";
+
+enum { HFSBI_CHECKPOINT_FILE = 40 }; /* bytes of its name, with NUL */
+
+static void hfsbi_checkpoint_file(uint64_t number,
+                                  char     name[HFSBI_CHECKPOINT_FILE]) {
+    (void)snprintf(name, HFSBI_CHECKPOINT_FILE, "checkpoints/%08llu",
+                   (unsigned long long)number);
+}
+
+/* True when the files of two checkpoints need not tell the items apart. */
+static bool hfsbi_item_equal(const hfsbi_root_scan *x, const hfsbi_item *a,
+                             const hfsbi_root_scan *y, const hfsbi_item *b) {
+    return a->flags == b->flags && a->identity == b->identity &&
+           a->changed == b->changed && a->touched == b->touched &&
+           a->uid == b->uid && a->gid == b->gid && hfsbi_item_same(x, a, y, b);
+}
+
+/* Collects what the base lacks; false without memory. */
+static bool hfsbi_delta_make(const hfsbi_root_scan *base,
+                             const hfsbi_root_scan *scan,
+                             hfsbi_root_scan       *delta) {
+    hfsbi_scan_side   x, y;
+    const hfsbi_item *a, *b;
+    bool              ok = true;
+    x.scan = base;
+    y.scan = scan;
+    x.at = y.at = 0;
+    while (ok && hfsbi_scan_sides_next(&x, &y, &a, &b)) {
+        if (a && b && hfsbi_item_equal(base, a, scan, b)) continue;
+        if (b) {
+            ok = hfsbi_scan_copy(delta, scan, b);
+        } else {
+            ok = hfsbi_scan_add(delta, hfsbi_item_path(base, a)) != NULL;
+        }
+    }
+    return ok;
+}
+
+HFSBI_FN int hfsbi_checkpoint_write(hfsbi_store *store, hfsbi_checkpoint *head,
+                                    const hfsbi_root_scan *scan,
+                                    const hfsbi_root_scan *base) {
+    const hfsbi_root_scan *from = scan;
+    hfsbi_root_scan        delta;
+    char                   name[HFSBI_CHECKPOINT_FILE];
+    hfsb_str               parts[3];
+    int                    code = 0;
+    hfsbi_scan_init(&delta, &scan->alloc);
+    if (base && !hfsbi_delta_make(base, scan, &delta)) code = ENOMEM;
+    if (base && delta.count < scan->count / 4) from = &delta;
+    else head->base = 0;
+    memcpy(head->magic, hfsbi_checkpoint_magic, sizeof head->magic);
+    head->count = from->count;
+    head->names = from->names.len;
+    parts[0] = hfsb_str_make((const char *)head, sizeof *head);
+    parts[1] = hfsb_str_make((const char *)from->items,
+                             from->count * sizeof *from->items);
+    parts[2] = hfsb_buf_str(&from->names);
+    hfsbi_checkpoint_file(head->number, name);
+    if (code == 0) code = hfsbi_store_write(store, name, parts, 3);
+    hfsbi_scan_free(&delta);
+    return code;
+}
+
+/* True when a name lies in the names and ends in NUL. */
+static bool hfsbi_name_fits(const hfsbi_root_scan *scan, uint32_t at,
+                            uint32_t len) {
+    return at < scan->names.len && len < scan->names.len - at &&
+           scan->names.ptr[at + len] == '\0' &&
+           memchr(scan->names.ptr + at, '\0', len) == NULL;
+}
+
+/* True for a path that is relative and has no "." or "..". */
+static bool hfsbi_name_is_path(hfsb_str path) {
+    hfsb_str part;
+    if (path.len == 0) return false;
+    while (hfsbi_list_next(&path, '/', &part))
+        if (part.len == 0 || hfsb_str_equal(part, HFSB_LIT(".")) ||
+            hfsb_str_equal(part, HFSB_LIT("..")))
+            return false;
+    return true;
+}
+
+/* The file may be damaged, or made by somebody. */
+static bool hfsbi_scan_is_valid(const hfsbi_root_scan *scan) {
+    size_t i;
+    for (i = 0; i < scan->count; i++) {
+        const hfsbi_item *item = &scan->items[i];
+        hfsb_str          path;
+        if (item->kind > HFSBI_ITEM_IGNORED || item->mode > 07777 ||
+            !hfsbi_name_fits(scan, item->path, item->path_len) ||
+            (item->kind == HFSBI_ITEM_LINK &&
+             !hfsbi_name_fits(scan, item->target, item->target_len)))
+            return false;
+        path = hfsbi_item_path(scan, item);
+        if (!hfsbi_name_is_path(path)) return false;
+        if (i &&
+            hfsbi_compare_paths(hfsbi_item_path(scan, item - 1), path) >= 0)
+            return false;
+    }
+    return true;
+}
+
+/* Takes items and names out of the text of a file. */
+static int hfsbi_scan_parse(const hfsbi_checkpoint *head, hfsb_str text,
+                            hfsbi_root_scan *scan) {
+    size_t bytes;
+    if (head->count > text.len / sizeof(hfsbi_item)) return EINVAL;
+    bytes = (size_t)head->count * sizeof(hfsbi_item);
+    if (text.len - sizeof *head < bytes ||
+        text.len - sizeof *head - bytes != head->names)
+        return EINVAL;
+    if (head->count == 0) return 0;
+    scan->items = (hfsbi_item *)hfsbi_array(&scan->alloc, (size_t)head->count,
+                                            sizeof *scan->items);
+    if (!scan->items) return ENOMEM;
+    scan->cap = scan->count = (size_t)head->count;
+    memcpy(scan->items, text.ptr + sizeof *head, bytes);
+    if (hfsb_buf_append(
+            &scan->names,
+            hfsb_str_slice(text, sizeof *head + bytes, text.len)) != HFSB_OK)
+        return ENOMEM;
+    return hfsbi_scan_is_valid(scan) ? 0 : EINVAL;
+}
+
+static int hfsbi_checkpoint_load(const hfsbi_store *store, uint64_t number,
+                                 hfsbi_checkpoint *head,
+                                 hfsbi_root_scan  *scan) {
+    hfsb_buf text = HFSB_INIT;
+    char     name[HFSBI_CHECKPOINT_FILE];
+    int      code;
+    text.alloc = store->alloc;
+    hfsbi_checkpoint_file(number, name);
+    code = hfsbi_store_read(store, name, &text);
+    if (code == 0 && text.len < sizeof *head) code = EINVAL;
+    if (code == 0) memcpy(head, text.ptr, sizeof *head);
+    if (code == 0 && (memcmp(head->magic, hfsbi_checkpoint_magic,
+                             sizeof head->magic) != 0 ||
+                      head->number != number))
+        code = EINVAL;
+    if (code == 0) {
+        head->name[sizeof head->name - 1] = '\0';
+        head->by[sizeof head->by - 1] = '\0';
+    }
+    if (code == 0 && scan)
+        code = hfsbi_scan_parse(head, hfsb_buf_str(&text), scan);
+    hfsb_buf_free(&text);
+    return code;
+}
+
+/* Applies a delta to its base; false without memory. */
+static bool hfsbi_delta_apply(const hfsbi_root_scan *base,
+                              const hfsbi_root_scan *delta,
+                              hfsbi_root_scan       *out) {
+    hfsbi_scan_side   x, y;
+    const hfsbi_item *a, *b;
+    bool              ok = true;
+    x.scan = base;
+    y.scan = delta;
+    x.at = y.at = 0;
+    while (ok && hfsbi_scan_sides_next(&x, &y, &a, &b)) {
+        if (b && b->kind == HFSBI_ITEM_GONE) continue;
+        ok =
+            b ? hfsbi_scan_copy(out, delta, b) : hfsbi_scan_copy(out, base, a);
+    }
+    return ok;
+}
+
+HFSBI_FN int hfsbi_checkpoint_read(const hfsbi_store *store, uint64_t number,
+                                   hfsbi_checkpoint *head,
+                                   hfsbi_root_scan  *scan) {
+    hfsbi_checkpoint from;
+    hfsbi_root_scan  base, delta;
+    int              code = hfsbi_checkpoint_load(store, number, head, scan);
+    if (code == 0 && scan && head->base) {
+        delta = *scan;
+        hfsbi_scan_init(scan, &delta.alloc);
+        hfsbi_scan_init(&base, &delta.alloc);
+        code = hfsbi_checkpoint_load(store, head->base, &from, &base);
+        if (code == 0 && from.base) code = EINVAL;
+        if (code == 0 && !hfsbi_delta_apply(&base, &delta, scan))
+            code = ENOMEM;
+        hfsbi_scan_free(&base);
+        hfsbi_scan_free(&delta);
+    }
+    if (code == 0 && scan && !hfsbi_scan_find_twins(scan)) code = ENOMEM;
+    if (code != 0 && scan) hfsbi_scan_free(scan);
+    return code;
+}
+
+HFSBI_FN int hfsbi_checkpoint_digests(const hfsbi_store *store,
+                                      uint64_t number, hfsbi_checkpoint *head,
+                                      hfsb_buf *out) {
+    hfsbi_root_scan scan;
+    size_t          i;
+    int             code;
+    hfsbi_scan_init(&scan, &store->alloc);
+    code = hfsbi_checkpoint_load(store, number, head, &scan);
+    for (i = 0; code == 0 && i < scan.count; i++)
+        if (scan.items[i].flags & HFSBI_ITEM_STORED)
+            hfsb_buf_append(out,
+                            hfsb_str_make((const char *)scan.items[i].digest,
+                                          HFSB_SHA256_SIZE));
+    hfsbi_scan_free(&scan);
+    return code == 0 && out->status != HFSB_OK ? ENOMEM : code;
+}
+
+HFSBI_FN int hfsbi_checkpoint_remove(hfsbi_store *store, uint64_t number) {
+    char name[HFSBI_CHECKPOINT_FILE];
+    hfsbi_checkpoint_file(number, name);
+    return hfsbi_store_remove(store, name);
+}
+
+/* ---- src/tools/restore.c ---- */
+/* restore.c - bring a root from one state to another.
+
+   The plan is the difference between two scans. It is carried out so that each
+   step finds what it needs:
+
+       1. remove what is in the way, what is in a folder before the folder
+       2. make folders, then put files and symlinks, in the order of paths
+       3. remove folders that were not empty before
+       4. set the modes of folders, which may forbid any change
+
+   Each path goes from the old state to the new one in one step (os room), so
+   whoever dies in between leaves a mixture of whole files, and the same plan
+   made again does the rest. A folder that forbids a change, and is ours, gets
+   the permission for it; step 4 takes that back.
+
+   Files that were one file with several names (hard links) become one again:
+   the first name gets the content, the others are linked to it.
+
+   A file whose content is not stored is never lost: one that was renamed is
+   renamed back, any other is left as it is unless `force` is set.
+
+   `known` is the state that this program has left. A path that has another
+   state now was changed by somebody else. It is kept if nothing but that
+   change would be taken back; otherwise it is a conflict, which the caller
+   must settle before it runs the plan. After an interrupted restore a path
+   that is gone, or a folder with another mode, is not somebody else's. */
+enum { HFSBI_RESTORE_NOTES = 20 }; /* lines */
+
+/* ---- the plan ---- */
+
+/* True when path is `folder` or beneath it; everything is beneath "". */
+static bool hfsbi_is_beneath(hfsb_str path, hfsb_str folder) {
+    if (folder.len == 0) return true;
+    return hfsb_str_starts(path, folder) &&
+           (path.len == folder.len || path.ptr[folder.len] == '/');
+}
+
+static hfsb_str hfsbi_repair_path(const hfsbi_restore *r,
+                                  const hfsbi_repair  *x) {
+    return x->goal ? hfsbi_item_path(r->goal, x->goal)
+                   : hfsbi_item_path(r->now, x->now);
+}
+
+static hfsb_status hfsbi_plan_add(void *user, const hfsbi_item *was,
+                                  const hfsbi_item *is) {
+    hfsbi_restore *r = (hfsbi_restore *)user;
+    hfsbi_repair  *x = (hfsbi_repair *)hfsbi_array_grow(
+         &r->alloc, r->repairs, &r->cap, r->count + 1, sizeof *x);
+    if (!x) return HFSB_NOMEM;
+    r->repairs = x;
+    x += r->count++;
+    x->now = was;
+    x->goal = is;
+    x->from = NULL;
+    x->state = hfsbi_is_beneath(hfsbi_repair_path(r, x), r->path)
+                   ? HFSBI_REPAIR_TODO
+                   : HFSBI_REPAIR_LEFT;
+    return HFSB_OK;
+}
+
+/* True when only the permission bits of a file differ. */
+static bool hfsbi_repair_is_mode(const hfsbi_restore *r,
+                                 const hfsbi_repair  *x) {
+    const hfsbi_item *a = x->now, *b = x->goal;
+    if (!a || a->kind != b->kind) return false;
+    if (a->flags & b->flags & HFSBI_ITEM_STORED) {
+        if (memcmp(a->digest, b->digest, sizeof a->digest) != 0) return false;
+    } else if (a->identity != b->identity || a->size != b->size ||
+               a->changed != b->changed) {
+        return false;
+    }
+    return hfsb_str_equal(hfsbi_item_path(r->now, &r->now->items[a->first]),
+                          hfsbi_item_path(r->goal, &r->goal->items[b->first]));
+}
+
+/* Leaves a path that somebody else has changed, or notes the conflict. */
+static hfsb_status hfsbi_plan_spare(hfsbi_restore *r, hfsbi_repair *x) {
+    hfsb_str          path = hfsbi_repair_path(r, x);
+    const hfsbi_item *was = hfsbi_scan_find(r->known, path);
+    if (hfsbi_item_same(r->known, was, r->now, x->now)) return HFSB_OK;
+    if (r->resumed && (!x->now || (x->goal && x->now->kind == x->goal->kind &&
+                                   x->now->kind == HFSBI_ITEM_FOLDER)))
+        return HFSB_OK; /* it was on its way */
+    if (hfsbi_item_same(r->known, was, r->goal, x->goal)) {
+        x->state = HFSBI_REPAIR_LEFT;
+        r->kept++;
+        return HFSB_OK;
+    }
+    if (r->conflict_count++ >= HFSBI_RESTORE_NOTES) return HFSB_OK;
+    hfsbi_put_shown(&r->conflicts, path);
+    return hfsb_buf_append_byte(&r->conflicts, '\n');
+}
+
+/* True for a file whose content is not stored. */
+static bool hfsbi_item_is_bare(const hfsbi_item *item) {
+    return item && item->kind == HFSBI_ITEM_FILE &&
+           !(item->flags & HFSBI_ITEM_STORED);
+}
+
+/* Returns the repair of a file that is at another path now, or NULL. */
+static hfsbi_repair *hfsbi_plan_find_moved(hfsbi_restore    *r,
+                                           const hfsbi_item *now) {
+    size_t i;
+    for (i = 0; i < r->count; i++) {
+        hfsbi_repair *y = &r->repairs[i];
+        if (!y->now && !y->from && hfsbi_item_is_bare(y->goal) &&
+            y->state == HFSBI_REPAIR_TODO &&
+            y->goal->identity == now->identity && y->goal->size == now->size &&
+            y->goal->changed == now->changed)
+            return y;
+    }
+    return NULL;
+}
+
+static void hfsbi_restore_note(hfsbi_restore *r, const char *text) {
+    if (r->failed++ < HFSBI_RESTORE_NOTES)
+        hfsb_buf_printf(&r->notes, "%s\n", text);
+}
+
+/* Sees to a file whose content would be lost. */
+static void hfsbi_plan_bare(hfsbi_restore *r, hfsbi_repair *x) {
+    hfsbi_repair *y = x->goal ? NULL : hfsbi_plan_find_moved(r, x->now);
+    hfsb_err      err;
+    if (y) y->from = x->now;
+    if (y) x->state = HFSBI_REPAIR_DONE;
+    if (y || r->force || (x->goal && hfsbi_repair_is_mode(r, x))) return;
+    x->state = HFSBI_REPAIR_LEFT;
+    hfsbi_file_fail(&err, HFSB_REFUSED,
+                    "Left as it is, because its content is not stored",
+                    hfsbi_repair_path(r, x));
+    hfsbi_restore_note(r, err.msg);
+}
+
+HFSBI_FN hfsb_status hfsbi_restore_plan(hfsbi_restore *r) {
+    hfsb_status st;
+    size_t      i;
+    r->conflicts.alloc = r->notes.alloc = r->loosened.alloc = r->alloc;
+    st = hfsbi_scan_diff(r->now, r->goal, hfsbi_plan_add, r);
+    for (i = 0; st == HFSB_OK && i < r->count; i++)
+        if (r->repairs[i].state == HFSBI_REPAIR_TODO &&
+            hfsbi_item_is_bare(r->repairs[i].now))
+            hfsbi_plan_bare(r, &r->repairs[i]);
+    for (i = 0; r->known && st == HFSB_OK && i < r->count; i++)
+        if (r->repairs[i].state == HFSBI_REPAIR_TODO)
+            st = hfsbi_plan_spare(r, &r->repairs[i]);
+    return st;
+}
+
+HFSBI_FN void hfsbi_restore_free(hfsbi_restore *r) {
+    hfsbi_array_free(&r->alloc, r->repairs, r->cap, sizeof *r->repairs);
+    hfsb_buf_free(&r->conflicts);
+    hfsb_buf_free(&r->notes);
+    hfsb_buf_free(&r->loosened);
+}
+
+/* ---- one step ---- */
+
+/* Appends the absolute path: relative ones begin in the working directory. */
+static hfsb_str hfsbi_restore_at(const hfsbi_restore *r, hfsb_str path,
+                                 hfsb_buf *out) {
+    hfsb_buf_truncate(out, 0);
+    if (hfsb_path_join(hfsb_root_path(r->place), path, out) != HFSB_OK)
+        hfsb_buf_truncate(out, 0); /* an empty path is refused */
+    return hfsb_buf_str(out);
+}
+
+/* Gives us the permission to change what is in the folder of path; false when
+   that cannot help. */
+static bool hfsbi_restore_loosen(hfsbi_restore *r, hfsb_str path,
+                                 hfsb_buf *at) {
+    hfsb_file_info info;
+    hfsb_str       folder;
+    while (path.len && path.ptr[path.len - 1] != '/') path.len--;
+    if (path.len == 0) return false; /* the root stays as it is */
+    path.len--;
+    folder = hfsbi_restore_at(r, path, at);
+    if (hfsb_file_stat(r->place, folder, &info, NULL) != HFSB_OK ||
+        info.type != HFSB_FILE_DIRECTORY || (info.mode & 0700u) == 0700u)
+        return false;
+    if (hfsbi_path_set_mode(r->place, folder, info.mode | 0700u, NULL) !=
+        HFSB_OK)
+        return false;
+    hfsb_buf_append(&r->loosened, path);
+    hfsb_buf_append_byte(&r->loosened, '\0');
+    return true;
+}
+
+typedef hfsb_status (*hfsbi_step_fn)(hfsbi_restore *r, const hfsbi_repair *x,
+                                     hfsb_str at, hfsb_err *err);
+
+/* Takes a step, again with more permissions if they are missing. With `later`
+   a folder that is not empty stays to do. */
+static bool hfsbi_restore_step(hfsbi_restore *r, hfsbi_repair *x,
+                               hfsbi_step_fn fn, bool later) {
+    hfsb_str    path = hfsbi_repair_path(r, x);
+    hfsb_buf    at = HFSB_INIT;
+    hfsb_err    err = HFSB_INIT;
+    hfsb_status st;
+    at.alloc = r->alloc;
+    st = fn(r, x, hfsbi_restore_at(r, path, &at), &err);
+    if (st == HFSB_DENIED && hfsbi_restore_loosen(r, path, &at))
+        st = fn(r, x, hfsbi_restore_at(r, path, &at), &err);
+    hfsb_buf_free(&at);
+    if (st == HFSB_OK) return true;
+    if (st == HFSB_EXISTS && later) return false;
+    x->state = HFSBI_REPAIR_LEFT;
+    hfsbi_restore_note(r, err.msg[0] ? err.msg : hfsb_status_text(st));
+    return false;
+}
+
+/* ---- 1 and 3. removing ---- */
+
+/* True when nothing can be put here before this is removed. */
+static bool hfsbi_repair_removes(const hfsbi_repair *x) {
+    if (!x->now) return false;
+    if (!x->goal) return true;
+    return x->now->kind != x->goal->kind &&
+           (x->now->kind == HFSBI_ITEM_FOLDER ||
+            x->goal->kind == HFSBI_ITEM_FOLDER);
+}
+
+static hfsb_status hfsbi_step_remove(hfsbi_restore *r, const hfsbi_repair *x,
+                                     hfsb_str at, hfsb_err *err) {
+    return hfsbi_path_remove(r->place, at, x->now->kind == HFSBI_ITEM_FOLDER,
+                             err);
+}
+
+/* A folder that is not empty yet may be when all files are in their places:
+   the last pass removes it. */
+static void hfsbi_restore_remove(hfsbi_restore *r, bool last) {
+    size_t i = r->count;
+    while (i-- > 0) {
+        hfsbi_repair *x = &r->repairs[i];
+        if (x->state != HFSBI_REPAIR_TODO || !hfsbi_repair_removes(x) ||
+            (last && x->goal) ||
+            !hfsbi_restore_step(r, x, hfsbi_step_remove, !last) || x->goal)
+            continue;
+        x->state = HFSBI_REPAIR_DONE;
+        r->done.deleted++;
+    }
+}
+
+/* ---- 2. putting ---- */
+
+/* True when the first name of a file is, or has become, what it shall be. */
+static bool hfsbi_repair_has_first(const hfsbi_restore *r,
+                                   const hfsbi_item    *first) {
+    hfsb_str path = hfsbi_item_path(r->goal, first);
+    size_t   low = 0, high = r->count;
+    while (low < high) {
+        size_t mid = low + (high - low) / 2;
+        int    order =
+            hfsbi_compare_paths(hfsbi_repair_path(r, &r->repairs[mid]), path);
+        if (order == 0) return r->repairs[mid].state == HFSBI_REPAIR_DONE;
+        if (order < 0) low = mid + 1;
+        else high = mid;
+    }
+    return true;
+}
+
+/* Links the path to the first name of its file. */
+static hfsb_status hfsbi_step_link(hfsbi_restore *r, const hfsbi_repair *x,
+                                   hfsb_str at, hfsb_err *err) {
+    const hfsbi_item *first = &r->goal->items[x->goal->first];
+    hfsb_buf          to = HFSB_INIT;
+    hfsbi_put         put;
+    hfsb_status       st;
+    if (first == x->goal || !hfsbi_repair_has_first(r, first))
+        return HFSB_NOT_FOUND;
+    memset(&put, 0, sizeof put);
+    to.alloc = r->alloc;
+    put.content = -1;
+    put.link_to = hfsbi_restore_at(r, hfsbi_item_path(r->goal, first), &to);
+    st = hfsbi_path_replace(r->place, at, &put, err);
+    hfsb_buf_free(&to);
+    return st;
+}
+
+static hfsb_status hfsbi_step_content(hfsbi_restore *r, const hfsbi_repair *x,
+                                      hfsb_str at, hfsb_err *err) {
+    const hfsbi_item *goal = x->goal;
+    hfsbi_put         put;
+    hfsb_status       st;
+    if (!(goal->flags & HFSBI_ITEM_STORED))
+        return hfsbi_file_fail(err, HFSB_NOT_FOUND,
+                               "Not stored (too large or not readable)", at);
+    memset(&put, 0, sizeof put);
+    put.content = hfsbi_store_get(r->store, goal->digest);
+    if (put.content < 0)
+        return hfsbi_file_fail(err, HFSB_NOT_FOUND,
+                               "The stored copy is missing", at);
+    put.digest = goal->digest;
+    put.mode = goal->mode;
+    put.uid = (uid_t)goal->uid;
+    put.gid = (gid_t)goal->gid;
+    st = hfsbi_path_replace(r->place, at, &put, err);
+    hfsbi_close(&put.content);
+    return st;
+}
+
+/* Renames a file back, and gives it its mode. */
+static hfsb_status hfsbi_step_move(hfsbi_restore *r, const hfsbi_repair *x,
+                                   hfsb_str at, hfsb_err *err) {
+    hfsb_buf    from = HFSB_INIT;
+    hfsb_status st;
+    from.alloc = r->alloc;
+    st = hfsbi_path_move(
+        r->place, hfsbi_restore_at(r, hfsbi_item_path(r->now, x->from), &from),
+        at, err);
+    hfsb_buf_free(&from);
+    if (st == HFSB_OK)
+        st = hfsbi_path_set_mode(r->place, at, x->goal->mode, err);
+    return st;
+}
+
+static hfsb_status hfsbi_step_file(hfsbi_restore *r, const hfsbi_repair *x,
+                                   hfsb_str at, hfsb_err *err) {
+    if (x->from) return hfsbi_step_move(r, x, at, err);
+    if (hfsbi_repair_is_mode(r, x))
+        return hfsbi_path_set_mode(r->place, at, x->goal->mode, err);
+    if (hfsbi_step_link(r, x, at, err) == HFSB_OK) return HFSB_OK;
+    return hfsbi_step_content(r, x, at, err);
+}
+
+static hfsb_status hfsbi_step_put(hfsbi_restore *r, const hfsbi_repair *x,
+                                  hfsb_str at, hfsb_err *err) {
+    hfsbi_put put;
+    switch (x->goal->kind) {
+    case HFSBI_ITEM_FOLDER: return hfsbi_path_put_folder(r->place, at, err);
+    case HFSBI_ITEM_FILE: return hfsbi_step_file(r, x, at, err);
+    case HFSBI_ITEM_LINK:
+        memset(&put, 0, sizeof put);
+        put.content = -1;
+        put.symlink = hfsbi_item_target(r->goal, x->goal);
+        return hfsbi_path_replace(r->place, at, &put, err);
+    default:
+        return hfsbi_file_fail(err, HFSB_NOT_REGULAR,
+                               "Devices, FIFOs and sockets are not restored",
+                               at);
+    }
+}
+
+static void hfsbi_restore_put(hfsbi_restore *r) {
+    size_t i;
+    for (i = 0; i < r->count; i++) {
+        hfsbi_repair *x = &r->repairs[i];
+        if (x->state != HFSBI_REPAIR_TODO || !x->goal ||
+            !hfsbi_restore_step(r, x, hfsbi_step_put, false))
+            continue;
+        x->state = HFSBI_REPAIR_DONE;
+        if (x->now) r->done.changed++;
+        else r->done.created++;
+    }
+}
+
+/* ---- 4. modes of folders ---- */
+
+static hfsb_status hfsbi_step_mode(hfsbi_restore *r, const hfsbi_repair *x,
+                                   hfsb_str at, hfsb_err *err) {
+    return hfsbi_path_set_mode(r->place, at, x->goal->mode, err);
+}
+
+/* Takes back permissions that were given for the work, in reverse order. */
+static void hfsbi_restore_tighten(hfsbi_restore *r) {
+    hfsb_buf at = HFSB_INIT;
+    size_t   end = r->loosened.len;
+    at.alloc = r->alloc;
+    while (r->loosened.status == HFSB_OK && end > 0) {
+        size_t            begin = end - 1;
+        hfsb_str          path;
+        const hfsbi_item *item;
+        while (begin > 0 && r->loosened.ptr[begin - 1]) begin--;
+        path = hfsb_str_make(r->loosened.ptr + begin, end - 1 - begin);
+        item = hfsbi_scan_find(r->goal, path);
+        if (!item) item = hfsbi_scan_find(r->now, path);
+        if (item && item->kind == HFSBI_ITEM_FOLDER)
+            (void)hfsbi_path_set_mode(r->place, hfsbi_restore_at(r, path, &at),
+                                      item->mode, NULL);
+        end = begin;
+    }
+    hfsb_buf_free(&at);
+}
+
+HFSBI_FN void hfsbi_restore_run(hfsbi_restore *r) {
+    size_t i;
+    hfsbi_restore_remove(r, false);
+    hfsbi_restore_put(r);
+    hfsbi_restore_remove(r, true);
+    for (i = r->count; i-- > 0;) {
+        hfsbi_repair *x = &r->repairs[i];
+        if (x->state == HFSBI_REPAIR_DONE && x->goal &&
+            x->goal->kind == HFSBI_ITEM_FOLDER)
+            (void)hfsbi_restore_step(r, x, hfsbi_step_mode, false);
+    }
+    hfsbi_restore_tighten(r);
+}
+
+/* ---- src/tools/history.c ---- */
+/* history.c - when checkpoints are taken, and which are kept.
+
+   A checkpoint is a numbered state of the root. It is taken before the first
+   of some changes by tools, before each command, and after both:
+
+       before() --> tool or command --> changed() --> after()
+          |                                              |
+          +-- what others did meanwhile                  +-- what it did
+
+   so that the history tells both apart. A scan that finds nothing changed
+   makes no checkpoint. Calls that overlap, or follow each other at once, share
+   one. Between changed() and after() a checkpoint is owed: whoever scans first
+   takes it.
+
+   Each checkpoint knows its parent, the state before it; `at` is the one that
+   the root was last equal to. An undo goes to the parent and moves `at` there,
+   so the next one goes further back, and what follows branches off:
+
+       1 <- 2 <- 3 <- 4        undo, undo: at 2; a change: 5, parent 2
+
+   Several processes may use one store: its lock is held during a scan, and
+   whoever gets it reads first what the others have added.
+
+   Limits never fail a call. Old checkpoints are dropped when the store is too
+   large, except the first, the one where the session began, and `at`. If that
+   does not help, or there are too many files, checkpoints stop, and one note
+   says so. */
+enum {
+    HFSBI_HISTORY_TURN_MS = 1000, /* changes this close share a checkpoint */
+    HFSBI_HISTORY_FILES = 50000,
+    HFSBI_HISTORY_COUNT = 500 /* checkpoints kept */
+};
+
+#define HFSBI_HISTORY_BYTES (512ull << 20)
+
+/* ---- stopping ---- */
+
+static void hfsbi_history_stop(hfsbi_history *h, const char *why) {
+    pthread_mutex_lock(&h->brief);
+    if (!h->stopped[0])
+        (void)snprintf(h->stopped, sizeof h->stopped, "%s", why);
+    pthread_mutex_unlock(&h->brief);
+}
+
+static bool hfsbi_history_is_stopped(hfsbi_history *h) {
+    bool stopped;
+    pthread_mutex_lock(&h->brief);
+    stopped = h->stopped[0] != '\0';
+    pthread_mutex_unlock(&h->brief);
+    return stopped;
+}
+
+HFSBI_FN void hfsbi_history_note(hfsbi_history *h, hfsb_buf *notes) {
+    pthread_mutex_lock(&h->brief);
+    if (h->stopped[0] && !h->told) {
+        h->told = true;
+        hfsb_buf_printf(notes, "\n(no more checkpoints, undo ends here: %s)",
+                        h->stopped);
+    }
+    pthread_mutex_unlock(&h->brief);
+}
+
+/* ---- open and close ---- */
+
+HFSBI_FN hfsb_status hfsbi_history_open(const hfsb_tools_opts *opts,
+                                        const hfsb_root       *place,
+                                        hfsbi_history **out, hfsb_err *err) {
+    const char    *dir = opts->checkpoints;
+    hfsb_err       why;
+    hfsbi_history *h;
+    int            code;
+    if (place->root_fd < 0)
+        return hfsbi_fail(err, HFSB_ARG, 0,
+                          "Checkpoints need a root directory.");
+    h = (hfsbi_history *)hfsbi_array(&opts->alloc, 1, sizeof *h);
+    *out = h;
+    if (!h) return hfsbi_fail_status(err, HFSB_NOMEM, "Checkpoints");
+    memset(h, 0, sizeof *h);
+    h->place = place;
+    h->alloc = opts->alloc;
+    h->ignored = opts->checkpoint_ignored;
+    h->max_files = opts->max_checkpoint_files ? opts->max_checkpoint_files
+                                              : (size_t)HFSBI_HISTORY_FILES;
+    h->max_bytes = opts->max_checkpoint_bytes ? opts->max_checkpoint_bytes
+                                              : HFSBI_HISTORY_BYTES;
+    h->scanned = -HFSBI_HISTORY_TURN_MS;
+    (void)pthread_mutex_init(&h->lock, NULL);
+    (void)pthread_mutex_init(&h->brief, NULL);
+    hfsbi_scan_init(&h->last, &opts->alloc);
+    code = hfsbi_store_open(&h->store, dir, hfsb_buf_str(&place->real_root),
+                            &opts->alloc);
+    if (code == 0) return HFSB_OK;
+    hfsbi_fail_os(&why, code, "Checkpoints cannot be stored in %s",
+                  h->store.path.len ? h->store.path.ptr : dir);
+    if (*dir && err) *err = why;
+    if (*dir || code == ENOMEM) return why.code;
+    hfsbi_history_stop(h, why.msg);
+    return HFSB_OK;
+}
+
+HFSBI_FN void hfsbi_history_close(hfsbi_history *history) {
+    hfsb_alloc alloc;
+    if (!history) return;
+    alloc = history->alloc;
+    hfsbi_scan_free(&history->last);
+    hfsbi_store_close(&history->store);
+    (void)pthread_mutex_destroy(&history->lock);
+    (void)pthread_mutex_destroy(&history->brief);
+    hfsbi_array_free(&alloc, history, 1, sizeof *history);
+}
+
+/* ---- in the store ---- */
+
+/* Fails with the message for an errno of the store. */
+static hfsb_status hfsbi_history_fail(hfsbi_history *h, int code,
+                                      hfsb_err *err) {
+    if (code == EINVAL)
+        return hfsbi_fail(err, HFSB_IO, 0,
+                          "A checkpoint in %s is damaged: remove that folder "
+                          "to begin again.",
+                          h->store.path.ptr);
+    if (code == EWOULDBLOCK)
+        return hfsbi_fail(err, HFSB_BUSY, 0,
+                          "Another program works on the checkpoints: try "
+                          "again.");
+    return hfsbi_fail_os(err, code, "Checkpoints in %s", h->store.path.ptr);
+}
+
+/* Reads the checkpoint `at` unless it is the last scan. */
+static int hfsbi_history_load(hfsbi_history *h) {
+    hfsbi_checkpoint head;
+    int              code;
+    if (h->at == h->state.at) return 0;
+    hfsbi_scan_free(&h->last);
+    h->at = 0;
+    if (h->state.at == 0) return 0;
+    code = hfsbi_checkpoint_read(&h->store, h->state.at, &head, &h->last);
+    if (code == ENOENT) { /* somebody has removed it: begin again */
+        h->state.at = 0;
+        return 0;
+    }
+    if (code != 0) return code;
+    h->at = h->state.at;
+    h->base = head.base;
+    return 0;
+}
+
+HFSBI_FN hfsb_status hfsbi_history_enter(hfsbi_history *h, hfsb_err *err) {
+    int code;
+    pthread_mutex_lock(&h->lock);
+    if (hfsbi_history_is_stopped(h))
+        return hfsbi_fail(err, HFSB_REFUSED, 0,
+                          "Checkpoints have stopped: %s.", h->stopped);
+    code = hfsbi_store_lock(&h->store);
+    if (code == 0) code = hfsbi_store_read_state(&h->store, &h->state);
+    if (code == 0) code = hfsbi_history_load(h);
+    return code == 0 ? hfsbi_ok(err) : hfsbi_history_fail(h, code, err);
+}
+
+HFSBI_FN void hfsbi_history_leave(hfsbi_history *h) {
+    if (h->store.lock >= 0) hfsbi_store_unlock(&h->store);
+    pthread_mutex_unlock(&h->lock);
+}
+
+HFSBI_FN hfsb_status hfsbi_history_save(hfsbi_history *h, hfsb_err *err) {
+    int code = hfsbi_store_write_state(&h->store, &h->state);
+    return code == 0 ? hfsbi_ok(err) : hfsbi_history_fail(h, code, err);
+}
+
+HFSBI_FN uint64_t hfsbi_history_floor(hfsbi_history *h, uint64_t number) {
+    uint64_t *list, found = 0;
+    size_t    count, cap, i;
+    if (hfsbi_store_list(&h->store, &list, &count, &cap) != 0) count = 0;
+    for (i = 0; i < count && list[i] <= number; i++) found = list[i];
+    hfsbi_array_free(&h->alloc, list, cap, sizeof *list);
+    return found;
+}
+
+HFSBI_FN hfsb_status hfsbi_history_scan(hfsbi_history *h, hfsbi_root_scan *now,
+                                        hfsb_err *err) {
+    hfsbi_scan_how how = HFSB_INIT;
+    how.place = h->place;
+    how.store = &h->store;
+    how.last = &h->last;
+    how.ignored = h->ignored;
+    how.max_files = h->max_files;
+    how.max_bytes = h->max_bytes;
+    return hfsbi_scan_run(&how, now, err);
+}
+
+/* ---- pruning ---- */
+
+typedef struct hfsbi_prune {
+    hfsbi_history    *h;
+    uint64_t         *list; /* of checkpoints */
+    hfsbi_checkpoint *heads;
+    size_t            count, cap;
+    hfsb_buf          digests; /* of the objects in use, sorted */
+} hfsbi_prune;
+
+/* True for a checkpoint that stays, or on which one that stays is based. */
+static bool hfsbi_prune_keeps(const hfsbi_prune *p, size_t i) {
+    const hfsbi_store_state *state = &p->h->state;
+    uint64_t                 number = p->list[i];
+    size_t                   k;
+    if (i == 0 || number == state->at || number == state->baseline ||
+        number == state->undo_to || number == p->h->base)
+        return true;
+    for (k = 0; k < p->count; k++)
+        if (p->list[k] && p->heads[k].base == number) return true;
+    return false;
+}
+
+static int hfsbi_compare_digests(const void *a, const void *b) {
+    return memcmp(a, b, HFSB_SHA256_SIZE);
+}
+
+static bool hfsbi_prune_has(void *user, const unsigned char *digest) {
+    const hfsbi_prune *p = (const hfsbi_prune *)user;
+    size_t             low = 0, high = p->digests.len / HFSB_SHA256_SIZE;
+    while (low < high) {
+        size_t mid = low + (high - low) / 2;
+        int    order = memcmp(p->digests.ptr + mid * HFSB_SHA256_SIZE, digest,
+                              HFSB_SHA256_SIZE);
+        if (order == 0) return true;
+        if (order < 0) low = mid + 1;
+        else high = mid;
+    }
+    return false;
+}
+
+/* Removes the older half of what may go, then the objects that nobody needs. */
+static int hfsbi_prune_run(hfsbi_prune *p) {
+    size_t i, left = 0;
+    int    code = 0;
+    for (i = 0; i < p->count; i++) left += !hfsbi_prune_keeps(p, i);
+    left = (left + 1) / 2;
+    for (i = 0; code == 0 && i < p->count && left; i++) {
+        if (hfsbi_prune_keeps(p, i)) continue;
+        code = hfsbi_checkpoint_remove(&p->h->store, p->list[i]);
+        p->list[i] = 0;
+        left--;
+    }
+    hfsb_buf_truncate(&p->digests, 0);
+    for (i = 0; code == 0 && i < p->count; i++)
+        if (p->list[i])
+            code = hfsbi_checkpoint_digests(&p->h->store, p->list[i],
+                                            &p->heads[i], &p->digests);
+    if (code != 0) return code;
+    hfsbi_sort(p->digests.ptr, p->digests.len / HFSB_SHA256_SIZE,
+               HFSB_SHA256_SIZE, hfsbi_compare_digests);
+    return hfsbi_store_sweep(&p->h->store, hfsbi_prune_has, p);
+}
+
+static int hfsbi_prune_open(hfsbi_prune *p, hfsbi_history *h) {
+    size_t i;
+    int    code;
+    memset(p, 0, sizeof *p);
+    p->h = h;
+    p->digests.alloc = h->alloc;
+    code = hfsbi_store_list(&h->store, &p->list, &p->count, &p->cap);
+    if (code != 0) return code;
+    p->heads =
+        (hfsbi_checkpoint *)hfsbi_array(&h->alloc, p->count, sizeof *p->heads);
+    if (!p->heads) return ENOMEM;
+    for (i = 0; code == 0 && i < p->count; i++)
+        code =
+            hfsbi_checkpoint_read(&h->store, p->list[i], &p->heads[i], NULL);
+    return code;
+}
+
+/* Keeps the store within its limits; stops when that is not possible. */
+static int hfsbi_history_prune(hfsbi_history *h) {
+    hfsbi_prune p;
+    char        why[80];
+    int         code = hfsbi_store_count(&h->store);
+    if (code != 0 || (h->store.bytes <= h->max_bytes &&
+                      h->state.at % HFSBI_HISTORY_COUNT != 0))
+        return code;
+    code = hfsbi_prune_open(&p, h);
+    if (code == 0 &&
+        (h->store.bytes > h->max_bytes || p.count > HFSBI_HISTORY_COUNT))
+        code = hfsbi_prune_run(&p);
+    hfsbi_array_free(&h->alloc, p.heads, p.count, sizeof *p.heads);
+    hfsbi_array_free(&h->alloc, p.list, p.cap, sizeof *p.list);
+    hfsb_buf_free(&p.digests);
+    if (code != 0 || h->store.bytes <= h->max_bytes) return code;
+    (void)snprintf(why, sizeof why,
+                   "their store is over its limit of %llu "
+                   "MiB",
+                   h->max_bytes >> 20);
+    hfsbi_history_stop(h, why);
+    return 0;
+}
+
+/* ---- adding a checkpoint ---- */
+
+/* Copies text as one line of UTF-8 that fits. */
+static void hfsbi_label_set(char *to, size_t size, hfsb_str text,
+                            const hfsb_alloc *alloc) {
+    hfsb_buf line = HFSB_INIT;
+    size_t   n;
+    line.alloc = *alloc;
+    text = hfsb_str_slice(text, 0, hfsbi_utf8_floor(text, size));
+    hfsbi_put_shown(&line, text);
+    n = hfsbi_utf8_floor(hfsb_buf_str(&line), size - 1);
+    memset(to, 0, size);
+    if (line.status == HFSB_OK && n) memcpy(to, line.ptr, n);
+    hfsb_buf_free(&line);
+}
+
+static int hfsbi_history_write(hfsbi_history *h, hfsbi_checkpoint *head,
+                               const hfsbi_root_scan *now) {
+    uint64_t         from = h->base ? h->base : h->at;
+    hfsbi_checkpoint at;
+    hfsbi_root_scan  base;
+    int              code = from ? 0 : ENOENT;
+    hfsbi_scan_init(&base, &h->alloc);
+    if (code == 0) code = hfsbi_checkpoint_read(&h->store, from, &at, &base);
+    head->base = code == 0 ? from : 0;
+    code =
+        hfsbi_checkpoint_write(&h->store, head, now, code == 0 ? &base : NULL);
+    hfsbi_scan_free(&base);
+    return code;
+}
+
+static void hfsbi_history_set_last(hfsbi_history *h, hfsbi_root_scan *now) {
+    hfsbi_root_scan old = h->last;
+    h->last = *now;
+    *now = old;
+    hfsbi_scan_free(now);
+}
+
+HFSBI_FN hfsb_status hfsbi_history_add(hfsbi_history *h, hfsbi_root_scan *now,
+                                       hfsb_str name, const char *by,
+                                       const uint64_t *parent, hfsb_err *err) {
+    hfsbi_checkpoint head;
+    hfsbi_diff_count n = hfsbi_scan_count(&h->last, now);
+    int              code;
+    if (h->at && !name.len && !parent && !n.created && !n.changed &&
+        !n.deleted) {
+        hfsbi_history_set_last(h, now);
+        return hfsbi_ok(err);
+    }
+    memset(&head, 0, sizeof head);
+    head.number = hfsbi_history_floor(h, UINT64_MAX) + 1;
+    head.parent = parent ? *parent : h->at;
+    head.when = (int64_t)time(NULL);
+    if (h->at) head.diff = n;
+    hfsbi_label_set(head.name, sizeof head.name, name, &h->alloc);
+    hfsbi_label_set(head.by, sizeof head.by, hfsb_cstr(by), &h->alloc);
+    code = hfsbi_history_write(h, &head, now);
+    if (code == 0) {
+        hfsbi_history_set_last(h, now);
+        h->at = h->state.at = head.number;
+        h->base = head.base;
+        code = hfsbi_store_write_state(&h->store, &h->state);
+    }
+    if (code == 0) code = hfsbi_history_prune(h);
+    return code == 0 ? hfsbi_ok(err) : hfsbi_history_fail(h, code, err);
+}
+
+/* Moves out the label of the checkpoint that is owed; false if none is. */
+static bool hfsbi_history_settle(hfsbi_history *h,
+                                 char           by[HFSBI_CHECKPOINT_BY]) {
+    bool owed;
+    pthread_mutex_lock(&h->brief);
+    owed = h->owed;
+    h->owed = false;
+    if (owed) memcpy(by, h->by, HFSBI_CHECKPOINT_BY);
+    pthread_mutex_unlock(&h->brief);
+    return owed;
+}
+
+/* The first scan of this object begins a session. */
+static hfsb_status hfsbi_history_begin(hfsbi_history *h, hfsb_err *err) {
+    if (h->began) return HFSB_OK;
+    h->began = true;
+    h->state.baseline = h->state.at;
+    return hfsbi_history_save(h, err);
+}
+
+HFSBI_FN hfsb_status hfsbi_history_take(hfsbi_history *h, hfsb_str name,
+                                        hfsb_err *err) {
+    char            by[HFSBI_CHECKPOINT_BY] = "other changes";
+    hfsbi_root_scan now;
+    hfsb_status     st;
+    if (!hfsbi_history_settle(h, by) && !h->state.at) memcpy(by, "start", 6);
+    hfsbi_scan_init(&now, &h->alloc);
+    st = hfsbi_history_scan(h, &now, err);
+    if (st == HFSB_OK) st = hfsbi_history_add(h, &now, name, by, NULL, err);
+    hfsbi_scan_free(&now);
+    pthread_mutex_lock(&h->brief);
+    h->scanned = hfsb_clock_ms();
+    pthread_mutex_unlock(&h->brief);
+    return st;
+}
+
+static bool hfsbi_history_owes(hfsbi_history *h) {
+    bool owed;
+    pthread_mutex_lock(&h->brief);
+    owed = h->owed;
+    pthread_mutex_unlock(&h->brief);
+    return owed;
+}
+
+HFSBI_FN hfsb_status hfsbi_history_pay(hfsbi_history *h, hfsb_err *err) {
+    if (h->state.at && !hfsbi_history_owes(h)) return hfsbi_ok(err);
+    return hfsbi_history_take(h, HFSB_LIT(""), err);
+}
+
+/* ---- for calls ---- */
+
+/* Takes a checkpoint; stops when there can be no other. */
+static void hfsbi_history_try(hfsbi_history *h, bool owed) {
+    hfsb_err    err = HFSB_INIT;
+    hfsb_status st = hfsbi_history_enter(h, &err);
+    if (st == HFSB_OK && (!owed || hfsbi_history_owes(h))) {
+        st = hfsbi_history_take(h, HFSB_LIT(""), &err);
+        if (st == HFSB_OK && !owed) st = hfsbi_history_begin(h, &err);
+    }
+    hfsbi_history_leave(h);
+    if (st == HFSB_LIMIT || st == HFSB_FULL || st == HFSB_IO ||
+        st == HFSB_DENIED)
+        hfsbi_history_stop(h, err.msg);
+}
+
+HFSBI_FN void hfsbi_history_before(hfsbi_history *h) {
+    bool fresh;
+    pthread_mutex_lock(&h->brief);
+    fresh = h->stopped[0] ||
+            (!h->owed && hfsb_clock_ms() - h->scanned < HFSBI_HISTORY_TURN_MS);
+    pthread_mutex_unlock(&h->brief);
+    if (!fresh) hfsbi_history_try(h, false);
+}
+
+HFSBI_FN void hfsbi_history_changed(hfsbi_history *h, const char *tool,
+                                    hfsb_str what) {
+    pthread_mutex_lock(&h->brief);
+    h->owed = true;
+    (void)snprintf(h->by, sizeof h->by, "%s%s%.*s", tool, what.len ? " " : "",
+                   (int)(what.len < sizeof h->by ? what.len : sizeof h->by),
+                   what.ptr ? what.ptr : "");
+    pthread_mutex_unlock(&h->brief);
+}
+
+HFSBI_FN void hfsbi_history_after(hfsbi_history *h) {
+    if (!hfsbi_history_is_stopped(h)) hfsbi_history_try(h, true);
+}
+
+/* after() as a task of the loop, which frees itself. */
+typedef struct hfsbi_history_task {
+    hfsbi_task     task; /* first: its functions cast it back */
+    hfsbi_history *h;
+    hfsb_alloc     alloc;
+} hfsbi_history_task;
+
+static void hfsbi_history_run(hfsbi_task *task) {
+    hfsbi_history_after(((hfsbi_history_task *)(void *)task)->h);
+}
+
+static void hfsbi_history_ran(hfsbi_task *task) {
+    hfsbi_history_task *t = (hfsbi_history_task *)(void *)task;
+    hfsb_alloc          alloc = t->alloc;
+    hfsbi_array_free(&alloc, t, 1, sizeof *t);
+}
+
+HFSBI_FN void hfsbi_history_after_in(hfsbi_history *h, hfsbi_loop *loop) {
+    hfsbi_history_task *t =
+        loop ? (hfsbi_history_task *)hfsbi_array(&h->alloc, 1, sizeof *t)
+             : NULL;
+    if (!t) {
+        hfsbi_history_after(h);
+        return;
+    }
+    memset(t, 0, sizeof *t);
+    t->h = h;
+    t->alloc = h->alloc;
+    t->task.run = hfsbi_history_run;
+    t->task.done = hfsbi_history_ran;
+    hfsbi_loop_work(loop, &t->task);
+}
+
+/* ---- src/tools/undo.c ---- */
+/* undo.c - the tools checkpoint, checkpoints, undo and changes.
+
+   undo brings the root, or one path, back to a checkpoint:
+
+       scan --> plan --> conflicts? refuse --> checkpoint of what is lost
+                                                  |
+       state: done <-- scan <-- restore <-- state: undo_to
+
+   It is itself undone by an undo to the checkpoint that it took first, which
+   its reply names. Files that somebody else has changed since the last
+   checkpoint are kept, or refused when the undo would overwrite them; `force`
+   restores them too.
+
+   `undo_to` is the journal. It is stored before the first file changes and
+   cleared after the last. If the process dies in between, each path is in its
+   old state or in its new one, and the next undo does the rest. */
+enum {
+    HFSBI_UNDO_LISTED = 50,         /* checkpoints in a list */
+    HFSBI_CHANGES_LISTED = 200,     /* paths in a list */
+    HFSBI_CHANGES_DIFF = 4000,      /* bytes of a diff of one file */
+    HFSBI_CHANGES_DIFFS = 24000,    /* ... of all */
+    HFSBI_CHANGES_FILE = 512 * 1024 /* bytes of a file that is compared */
+};
+
+/* ---- shared ---- */
+
+/* Begins a call that needs checkpoints. HFSB_OK; otherwise the result contains
+   the reason, and *st is the status of the call. Leave it in either case. */
+static bool hfsbi_undo_enter(hfsb_call *call, hfsb_status *st, hfsb_err *err) {
+    hfsbi_history *h = call->tools->history;
+    if (!h) {
+        *st = hfsbi_result_fail(
+            &call->result, HFSB_REFUSED,
+            "There are no checkpoints: they are off. A person can start "
+            "hfsb with --checkpoints on.");
+        return false;
+    }
+    *st = hfsbi_history_enter(h, err);
+    if (*st == HFSB_OK) return true;
+    *st = hfsbi_result_err(&call->result, err);
+    return false;
+}
+
+static void hfsbi_undo_leave(hfsb_call *call) {
+    if (call->tools->history) hfsbi_history_leave(call->tools->history);
+}
+
+/* Finds a checkpoint by number, by name, or as "first". HFSB_OK, or
+   HFSB_NOT_FOUND with *err. */
+static hfsb_status hfsbi_undo_find(hfsbi_history *h, hfsb_str text,
+                                   uint64_t *out, hfsb_err *err) {
+    unsigned long long number = 0;
+    hfsbi_checkpoint   head;
+    uint64_t          *list;
+    size_t             count, cap, i;
+    bool by_number = hfsbi_read_decimal(text, 1ull << 53, &number) == text.len;
+    *out = 0;
+    if (hfsbi_store_list(&h->store, &list, &count, &cap) != 0) count = 0;
+    if (count && hfsb_str_equal(text, HFSB_LIT("first"))) *out = list[0];
+    for (i = count; !*out && i-- > 0;) {
+        if (by_number ? list[i] == number
+                      : hfsbi_checkpoint_read(&h->store, list[i], &head,
+                                              NULL) == 0 &&
+                            hfsb_str_equal(hfsb_cstr(head.name), text))
+            *out = list[i];
+    }
+    hfsbi_array_free(&h->alloc, list, cap, sizeof *list);
+    if (*out) return HFSB_OK;
+    hfsbi_fail(err, HFSB_NOT_FOUND, 0, "There is no checkpoint \"");
+    hfsbi_err_quote(err, text, HFSBI_CHECKPOINT_NAME);
+    hfsbi_err_add(err, "\": the tool checkpoints lists those that are kept.");
+    return HFSB_NOT_FOUND;
+}
+
+/* Appends the path as seen from the root, "" for the root itself. */
+static hfsb_status hfsbi_undo_path(hfsb_call *call, hfsb_str path,
+                                   hfsb_buf *out, hfsb_err *err) {
+    const hfsb_root *place = call->tools->place;
+    hfsbi_target     target;
+    hfsb_status      st;
+    int              code;
+    if (path.len == 0) return HFSB_OK;
+    st = hfsbi_resolve(place, path,
+                       HFSBI_RESOLVE_NO_FOLLOW | HFSBI_RESOLVE_DEEPEST,
+                       "restore", &target, err);
+    if (st != HFSB_OK) return st;
+    code = target.root == place ? hfsbi_target_place(&target, out) : EXDEV;
+    hfsbi_target_close(&target);
+    if (code != 0)
+        return hfsbi_file_fail_os(place, path, code, "restore", err);
+    if (hfsb_str_equal(hfsb_buf_str(out), HFSB_LIT(".")))
+        hfsb_buf_truncate(out, 0);
+    return out->len < PATH_MAX
+               ? HFSB_OK
+               : hfsbi_file_fail_os(place, path, ENAMETOOLONG, "restore", err);
+}
+
+static void hfsbi_put_diff_count(hfsb_buf *out, hfsbi_diff_count n) {
+    hfsb_buf_printf(out, "%lu changed, %lu created, %lu deleted",
+                    (unsigned long)n.changed, (unsigned long)n.created,
+                    (unsigned long)n.deleted);
+}
+
+static void hfsbi_build_diff_count(hfsbi_build *b, hfsbi_diff_count n) {
+    hfsbi_build_int(b, "created", n.created);
+    hfsbi_build_int(b, "changed", n.changed);
+    hfsbi_build_int(b, "deleted", n.deleted);
+}
+
+/* ---- checkpoint ---- */
+
+typedef struct hfsbi_checkpoint_args {
+    hfsb_str name;
+} hfsbi_checkpoint_args;
+
+static const hfsbi_param hfsbi_checkpoint_params[] = {
+    HFSBI_PARAM("name", HFSBI_ARG_STR, HFSBI_NO_NUL, hfsbi_checkpoint_args,
+                name, NULL),
+    HFSBI_PARAM_END};
+
+static hfsb_status hfsbi_run_checkpoint(hfsb_call *call, const void *args,
+                                        hfsb_err *err) {
+    hfsb_str    name = ((const hfsbi_checkpoint_args *)args)->name;
+    hfsb_status st;
+    if (hfsbi_undo_enter(call, &st, err)) {
+        st = hfsbi_history_take(call->tools->history, name, err);
+        if (st != HFSB_OK) {
+            st = hfsbi_result_err(&call->result, err);
+        } else {
+            uint64_t at = call->tools->history->at;
+            hfsbi_build_int(&call->fields, "checkpoint", (long long)at);
+            st = hfsbi_result_ok(&call->result,
+                                 "Checkpoint %llu. To come back to it: undo "
+                                 "with to=%llu.",
+                                 (unsigned long long)at,
+                                 (unsigned long long)at);
+        }
+    }
+    hfsbi_undo_leave(call);
+    return st;
+}
+
+HFSBI_FN const hfsbi_tool *hfsbi_tool_checkpoint(void) {
+    static const hfsbi_tool row = {
+        "checkpoint",
+        "Take a checkpoint",
+        "Remember the state of all files, for undo. Checkpoints are also "
+        "taken before and after changes and commands.",
+        NULL,
+        HFSBI_TOOL_REPEATS,
+        HFSBI_TOOL_ON_DISK | HFSBI_TOOL_ON_REQUEST | HFSBI_TOOL_HISTORY,
+        hfsbi_checkpoint_params,
+        hfsbi_run_checkpoint,
+        NULL};
+    return &row;
+}
+
+/* ---- checkpoints ---- */
+
+/* Appends "5 min ago". */
+static void hfsbi_put_age(hfsb_buf *out, int64_t when) {
+    long long s = (long long)time(NULL) - (long long)when;
+    if (s < 0) s = 0;
+    if (s < 120) hfsb_buf_printf(out, "%lld s ago", s);
+    else if (s < 7200) hfsb_buf_printf(out, "%lld min ago", s / 60);
+    else if (s < 172800) hfsb_buf_printf(out, "%lld h ago", s / 3600);
+    else hfsb_buf_printf(out, "%lld days ago", s / 86400);
+}
+
+static void hfsbi_list_checkpoint(hfsb_call              *call,
+                                  const hfsbi_checkpoint *head) {
+    const hfsbi_history *h = call->tools->history;
+    hfsb_buf            *out = &call->result.output;
+    hfsbi_build         *b = &call->fields;
+    bool                 here = head->number == h->state.at;
+    if (out->len) hfsb_buf_append_byte(out, '\n');
+    hfsb_buf_printf(out, "%llu  ", (unsigned long long)head->number);
+    hfsbi_put_age(out, head->when);
+    hfsb_buf_printf(out, "  %s", head->by);
+    if (head->name[0]) hfsb_buf_printf(out, "  \"%s\"", head->name);
+    if (head->parent) hfsb_buf_printf(out, "  (");
+    if (head->parent) hfsbi_put_diff_count(out, head->diff);
+    if (head->parent) hfsb_buf_append_byte(out, ')');
+    if (here) hfsb_buf_printf(out, "  <- last seen state");
+    hfsbi_build_object(b, NULL);
+    hfsbi_build_int(b, "number", (long long)head->number);
+    hfsbi_build_int(b, "parent", (long long)head->parent);
+    hfsbi_build_int(b, "time", (long long)head->when);
+    hfsbi_build_str(b, "by", hfsb_cstr(head->by));
+    hfsbi_build_str(b, "name", hfsb_cstr(head->name));
+    hfsbi_build_diff_count(b, head->diff);
+    hfsbi_build_bool(b, "here", here);
+    hfsbi_build_end(b);
+}
+
+/* The newest first, and the first one always. */
+static hfsb_status hfsbi_list_checkpoints(hfsb_call *call) {
+    hfsbi_history   *h = call->tools->history;
+    hfsbi_checkpoint head;
+    uint64_t        *list;
+    size_t           count, cap, i, shown = 0;
+    if (hfsbi_store_list(&h->store, &list, &count, &cap) != 0) count = 0;
+    hfsbi_build_array(&call->fields, "checkpoints");
+    for (i = count; i-- > 0;) {
+        if (shown >= HFSBI_UNDO_LISTED && i > 0) continue;
+        if (hfsbi_checkpoint_read(&h->store, list[i], &head, NULL) != 0)
+            continue;
+        if (shown == HFSBI_UNDO_LISTED)
+            hfsb_buf_printf(&call->result.output, "\n...");
+        hfsbi_list_checkpoint(call, &head);
+        shown++;
+    }
+    hfsbi_build_end(&call->fields);
+    hfsbi_build_int(&call->fields, "count", (long long)count);
+    hfsbi_array_free(&h->alloc, list, cap, sizeof *list);
+    return hfsbi_result_ok(&call->result, "%s",
+                           count ? "" : "(no checkpoints yet)");
+}
+
+static hfsb_status hfsbi_run_checkpoints(hfsb_call *call, const void *args,
+                                         hfsb_err *err) {
+    hfsb_status st;
+    (void)args;
+    if (hfsbi_undo_enter(call, &st, err)) st = hfsbi_list_checkpoints(call);
+    hfsbi_undo_leave(call);
+    return st;
+}
+
+HFSBI_FN const hfsbi_tool *hfsbi_tool_checkpoints(void) {
+    static const hfsbi_param none[] = {HFSBI_PARAM_END};
+    static const hfsbi_tool  row = {
+         "checkpoints",
+         "List checkpoints",
+         "The states that undo can restore, newest first, with the tool or "
+          "command that made each.",
+         NULL,
+         HFSBI_TOOL_READS,
+         HFSBI_TOOL_ON_DISK | HFSBI_TOOL_ON_REQUEST | HFSBI_TOOL_HISTORY,
+         none,
+         hfsbi_run_checkpoints,
+         NULL};
+    return &row;
+}
+
+/* ---- undo ---- */
+
+typedef struct hfsbi_undo_args {
+    hfsb_str to, path;
+    bool     force;
+} hfsbi_undo_args;
+
+static const hfsbi_param hfsbi_undo_params[] = {
+    HFSBI_PARAM("to", HFSBI_ARG_STR, HFSBI_NO_NUL | HFSBI_OR_NUMBER,
+                hfsbi_undo_args, to,
+                "Number or name of a checkpoint, or first; default: one step "
+                "back"),
+    HFSBI_PARAM("path", HFSBI_ARG_STR, HFSBI_NO_NUL, hfsbi_undo_args, path,
+                "Restore only this file or folder"),
+    HFSBI_PARAM("force", HFSBI_ARG_BOOL, 0, hfsbi_undo_args, force,
+                "Also overwrite what others have changed"),
+    HFSBI_PARAM_END};
+
+/* One undo. */
+typedef struct hfsbi_undo {
+    hfsb_call       *call;
+    hfsbi_history   *h;
+    hfsbi_checkpoint head;   /* of the goal */
+    uint64_t         before; /* the checkpoint to take the undo back */
+    bool             again;  /* it completes one that was interrupted */
+    hfsb_buf         path;
+    hfsbi_root_scan  now, goal;
+    hfsbi_restore    plan;
+} hfsbi_undo;
+
+/* Finds the goal: the one given, that of an interrupted undo, or the parent
+   of the last state. HFSB_OK, or HFSB_NOT_FOUND with *err. */
+static hfsb_status hfsbi_undo_goal(hfsbi_undo *u, const hfsbi_undo_args *a,
+                                   uint64_t *to, hfsb_err *err) {
+    hfsbi_store_state *state = &u->h->state;
+    hfsbi_checkpoint   head;
+    if (a->to.len) return hfsbi_undo_find(u->h, a->to, to, err);
+    *to = state->undo_to;
+    if (*to && !a->path.len) {
+        u->again = true;
+        return hfsb_buf_append(&u->path, hfsb_cstr(state->undo_path)) ==
+                       HFSB_OK
+                   ? HFSB_OK
+                   : hfsbi_fail_status(err, HFSB_NOMEM, "Undo");
+    }
+    if (state->at &&
+        hfsbi_checkpoint_read(&u->h->store, state->at, &head, NULL) == 0)
+        *to = hfsbi_history_floor(u->h, head.parent);
+    if (*to) return HFSB_OK;
+    return hfsbi_fail(err, HFSB_NOT_FOUND, 0,
+                      "Nothing to undo: there is no earlier checkpoint.");
+}
+
+/* Scans, loads the goal and makes the plan. What a tool has left to store
+   becomes a checkpoint first. */
+static hfsb_status hfsbi_undo_plan(hfsbi_undo *u, const hfsbi_undo_args *a,
+                                   hfsb_err *err) {
+    hfsbi_history *h = u->h;
+    hfsbi_restore *r = &u->plan;
+    uint64_t       to = 0;
+    hfsb_status    st = hfsbi_history_pay(h, err);
+    int            code;
+    if (st == HFSB_OK) st = hfsbi_undo_goal(u, a, &to, err);
+    if (st == HFSB_OK && !u->again)
+        st = hfsbi_undo_path(u->call, a->path, &u->path, err);
+    if (st == HFSB_OK) st = hfsbi_history_scan(h, &u->now, err);
+    if (st != HFSB_OK) return st;
+    code = hfsbi_checkpoint_read(&h->store, to, &u->head, &u->goal);
+    if (code != 0)
+        return hfsbi_fail_os(err, code, "Checkpoint %llu cannot be read",
+                             (unsigned long long)to);
+    r->place = h->place;
+    r->store = &h->store;
+    r->now = &u->now;
+    r->goal = &u->goal;
+    r->known = a->force ? NULL : &h->last;
+    r->force = a->force;
+    r->resumed = h->state.undo_to != 0;
+    r->path = hfsb_buf_str(&u->path);
+    r->alloc = h->alloc;
+    st = hfsbi_restore_plan(r);
+    return st == HFSB_OK ? st : hfsbi_fail_status(err, st, "Undo");
+}
+
+static hfsb_status hfsbi_undo_refuse(hfsbi_undo *u) {
+    hfsb_tool_result *r = &u->call->result;
+    size_t            n = u->plan.conflict_count;
+    hfsbi_result_fail(r, HFSB_STALE,
+                      "Nothing was restored. %zu path%s changed since the "
+                      "last checkpoint, by a person or by a command that "
+                      "still runs:\n",
+                      n, n == 1 ? " has" : "s have");
+    hfsb_buf_append(&r->error, hfsb_buf_str(&u->plan.conflicts));
+    hfsb_buf_printf(&r->error,
+                    "%sTo overwrite %s, repeat it with force=true; "
+                    "restore other files alone with path.",
+                    n > 20 ? "...\n" : "", n == 1 ? "it" : "them");
+    return r->error.status == HFSB_OK ? HFSB_OK : HFSB_NOMEM;
+}
+
+/* Makes sure that the present state is a checkpoint, and stores the journal.
+   The scan `now` stays as it is. */
+static hfsb_status hfsbi_undo_begin(hfsbi_undo *u, hfsb_err *err) {
+    hfsbi_history     *h = u->h;
+    hfsbi_store_state *state = &h->state;
+    hfsbi_diff_count   n = hfsbi_scan_count(&h->last, &u->now);
+    hfsbi_root_scan    now;
+    hfsb_status        st = HFSB_OK;
+    if (n.created || n.changed || n.deleted) {
+        hfsbi_scan_init(&now, &h->alloc);
+        st = hfsbi_history_scan(h, &now, err);
+        if (st == HFSB_OK)
+            st = hfsbi_history_add(h, &now, HFSB_LIT(""), "before undo", NULL,
+                                   err);
+        hfsbi_scan_free(&now);
+    }
+    if (st != HFSB_OK) return st;
+    u->before = h->at;
+    state->undo_to = u->head.number;
+    memset(state->undo_path, 0, sizeof state->undo_path);
+    if (u->path.len) memcpy(state->undo_path, u->path.ptr, u->path.len);
+    return hfsbi_history_save(h, err);
+}
+
+/* The root is now equal to the goal, or a new state that follows it. */
+static hfsb_status hfsbi_undo_end(hfsbi_undo *u, hfsb_err *err) {
+    hfsbi_history   *h = u->h;
+    uint64_t         parent = u->path.len ? u->before : u->head.parent;
+    hfsbi_diff_count n;
+    char             by[HFSBI_CHECKPOINT_BY];
+    hfsb_status      st;
+    hfsbi_scan_free(&u->now);
+    st = hfsbi_history_scan(h, &u->now, err);
+    if (st != HFSB_OK) return st;
+    n = hfsbi_scan_count(&u->goal, &u->now);
+    h->state.undo_to = 0;
+    memset(h->state.undo_path, 0, sizeof h->state.undo_path);
+    if (n.created || n.changed || n.deleted) {
+        (void)snprintf(by, sizeof by, "undo to %llu",
+                       (unsigned long long)u->head.number);
+        return hfsbi_history_add(h, &u->now, HFSB_LIT(""), by, &parent, err);
+    }
+    hfsbi_scan_free(&h->last);
+    h->last = u->now;
+    hfsbi_scan_init(&u->now, &h->alloc);
+    h->at = h->state.at = u->head.number;
+    h->base = u->head.base;
+    return hfsbi_history_save(h, err);
+}
+
+static hfsb_status hfsbi_undo_report(hfsbi_undo *u) {
+    hfsb_tool_result *r = &u->call->result;
+    hfsb_buf         *out = &r->output;
+    hfsbi_restore    *p = &u->plan;
+    hfsbi_build      *b = &u->call->fields;
+    hfsb_buf_printf(out, "%s checkpoint %llu (%s)",
+                    u->again ? "Completed the interrupted undo to"
+                             : "Restored",
+                    (unsigned long long)u->head.number, u->head.by);
+    if (u->path.len) hfsb_buf_printf(out, " in ");
+    hfsbi_put_shown(out, hfsb_buf_str(&u->path));
+    hfsb_buf_printf(out, ": ");
+    hfsbi_put_diff_count(out, p->done);
+    hfsb_buf_printf(out, ". To take this back: undo with to=%llu.",
+                    (unsigned long long)u->before);
+    if (p->kept)
+        hfsb_buf_printf(out,
+                        " Kept %zu path%s that somebody else has "
+                        "changed since.",
+                        p->kept, p->kept == 1 ? "" : "s");
+    hfsbi_build_int(b, "checkpoint", (long long)u->head.number);
+    hfsbi_build_int(b, "before", (long long)u->before);
+    hfsbi_build_diff_count(b, p->done);
+    hfsbi_build_int(b, "kept", (long long)p->kept);
+    hfsbi_build_int(b, "failed", (long long)p->failed);
+    r->success = p->failed == 0;
+    if (p->failed)
+        hfsbi_result_fail(r, HFSB_IO, "%zu path%s not restored:\n%s",
+                          p->failed, p->failed == 1 ? " was" : "s were",
+                          p->notes.len ? p->notes.ptr : "");
+    return out->status == HFSB_OK && r->error.status == HFSB_OK ? HFSB_OK
+                                                                : HFSB_NOMEM;
+}
+
+static hfsb_status hfsbi_undo_run(hfsbi_undo *u, const hfsbi_undo_args *a,
+                                  hfsb_err *err) {
+    hfsb_status st = hfsbi_undo_plan(u, a, err);
+    if (st != HFSB_OK) return hfsbi_result_err(&u->call->result, err);
+    if (u->plan.conflict_count) return hfsbi_undo_refuse(u);
+    st = hfsbi_undo_begin(u, err);
+    if (st == HFSB_OK) {
+        hfsbi_restore_run(&u->plan);
+        st = hfsbi_undo_end(u, err);
+    }
+    if (st != HFSB_OK) return hfsbi_result_err(&u->call->result, err);
+    return hfsbi_undo_report(u);
+}
+
+static hfsb_status hfsbi_run_undo(hfsb_call *call, const void *args,
+                                  hfsb_err *err) {
+    hfsbi_undo  u;
+    hfsb_status st;
+    hfsbi_change_lock(call);
+    if (hfsbi_undo_enter(call, &st, err)) {
+        memset(&u, 0, sizeof u);
+        u.call = call;
+        u.h = call->tools->history;
+        u.path.alloc = call->tools->alloc;
+        hfsbi_scan_init(&u.now, &u.h->alloc);
+        hfsbi_scan_init(&u.goal, &u.h->alloc);
+        st = hfsbi_undo_run(&u, (const hfsbi_undo_args *)args, err);
+        hfsbi_restore_free(&u.plan);
+        hfsbi_scan_free(&u.now);
+        hfsbi_scan_free(&u.goal);
+        hfsb_buf_free(&u.path);
+    }
+    hfsbi_undo_leave(call);
+    return st;
+}
+
+HFSBI_FN const hfsbi_tool *hfsbi_tool_undo(void) {
+    static const hfsbi_tool row = {
+        "undo",
+        "Restore a checkpoint",
+        "Take back what edits and commands did to files: content, modes, "
+        "links, new and deleted files. Without to: the last step. Can itself "
+        "be undone. .git and ignored files stay as they are.",
+        NULL,
+        HFSBI_TOOL_CHANGES,
+        HFSBI_TOOL_ONCE | HFSBI_TOOL_ON_DISK | HFSBI_TOOL_ON_REQUEST |
+            HFSBI_TOOL_HISTORY,
+        hfsbi_undo_params,
+        hfsbi_run_undo,
+        NULL};
+    return &row;
+}
+
+/* ---- changes ---- */
+
+typedef struct hfsbi_changes_args {
+    hfsb_str since, path;
+} hfsbi_changes_args;
+
+static const hfsbi_param hfsbi_changes_params[] = {
+    HFSBI_PARAM("since", HFSBI_ARG_STR, HFSBI_NO_NUL | HFSBI_OR_NUMBER,
+                hfsbi_changes_args, since,
+                "Number or name of a checkpoint, or first; default: where "
+                "the session began"),
+    HFSBI_PARAM("path", HFSBI_ARG_STR, HFSBI_NO_NUL, hfsbi_changes_args, path,
+                "Only this file or folder"),
+    HFSBI_PARAM_END};
+
+/* One call of changes. */
+typedef struct hfsbi_changes {
+    hfsb_call       *call;
+    hfsbi_history   *h;
+    hfsbi_checkpoint head;
+    hfsb_buf         path;
+    hfsbi_root_scan  was, now;
+    hfsbi_diff_count count;
+    size_t           listed;
+    size_t           room; /* bytes for diffs */
+    hfsb_buf         list, diffs;
+} hfsbi_changes;
+
+/* Appends the content of a file that is text and not too large; false
+   otherwise. No item: empty. */
+static bool hfsbi_changes_text(const hfsbi_changes *c, const hfsbi_item *item,
+                               hfsb_buf *out) {
+    ssize_t n = 1;
+    int     fd;
+    if (!item) return true;
+    if (!(item->flags & HFSBI_ITEM_STORED) ||
+        item->size > HFSBI_CHANGES_FILE ||
+        hfsb_buf_reserve(out, (size_t)item->size + 1) != HFSB_OK)
+        return false;
+    fd = hfsbi_store_get(&c->h->store, item->digest);
+    if (fd < 0) return false;
+    while (n > 0 && out->len < item->size) {
+        n = hfsbi_read(fd, out->ptr + out->len, (size_t)item->size - out->len);
+        if (n > 0) out->len += (size_t)n;
+    }
+    hfsbi_close(&fd);
+    return n >= 0 && hfsb_str_find_byte(hfsb_buf_str(out), '\0') == HFSB_NPOS;
+}
+
+/* Appends the diff of a file, as far as there is room. */
+static void hfsbi_changes_diff(hfsbi_changes *c, hfsb_str path,
+                               const hfsbi_item *was, const hfsbi_item *is) {
+    hfsb_buf       before = HFSB_INIT, after = HFSB_INIT;
+    hfsb_diff_opts opts = HFSB_INIT;
+    bool           cut;
+    if ((was && was->kind != HFSBI_ITEM_FILE) ||
+        (is && is->kind != HFSBI_ITEM_FILE) || c->room < 200)
+        return;
+    before.alloc = after.alloc = c->h->alloc;
+    opts.path = path;
+    opts.max_bytes =
+        c->room < HFSBI_CHANGES_DIFF ? c->room : (size_t)HFSBI_CHANGES_DIFF;
+    if (hfsbi_changes_text(c, was, &before) &&
+        hfsbi_changes_text(c, is, &after)) {
+        size_t mark = c->diffs.len;
+        (void)hfsbi_diff_texts(hfsb_buf_str(&before), hfsb_buf_str(&after),
+                               &opts, &c->diffs, &cut);
+        c->room -=
+            c->diffs.len - mark < c->room ? c->diffs.len - mark : c->room;
+    }
+    hfsb_buf_free(&before);
+    hfsb_buf_free(&after);
+}
+
+/* Callback of the comparison. */
+static hfsb_status hfsbi_changes_add(void *user, const hfsbi_item *was,
+                                     const hfsbi_item *is) {
+    hfsbi_changes *c = (hfsbi_changes *)user;
+    hfsb_str       path =
+        is ? hfsbi_item_path(&c->now, is) : hfsbi_item_path(&c->was, was);
+    const char  *word = !was ? "created" : !is ? "deleted" : "changed";
+    hfsbi_build *b = &c->call->fields;
+    if (c->path.len &&
+        (!hfsb_str_starts(path, hfsb_buf_str(&c->path)) ||
+         (path.len > c->path.len && path.ptr[c->path.len] != '/')))
+        return HFSB_OK;
+    if (!was) c->count.created++;
+    else if (!is) c->count.deleted++;
+    else c->count.changed++;
+    if (c->listed++ >= HFSBI_CHANGES_LISTED) return HFSB_OK;
+    hfsb_buf_printf(&c->list, "\n%s ", word);
+    hfsbi_put_shown(&c->list, path);
+    if ((is ? is : was)->kind == HFSBI_ITEM_FOLDER)
+        hfsb_buf_append_byte(&c->list, '/');
+    if (was && is && was->mode != is->mode && is->kind != HFSBI_ITEM_LINK)
+        hfsb_buf_printf(&c->list, " (mode %04o, was %04o)", is->mode,
+                        was->mode);
+    hfsbi_build_object(b, NULL);
+    hfsbi_build_str(b, "path", path);
+    hfsbi_build_str(b, "change", hfsb_cstr(word));
+    hfsbi_build_end(b);
+    hfsbi_changes_diff(c, path, was, is);
+    return c->list.status;
+}
+
+/* Loads the checkpoint to compare with, and scans. What others have changed
+   does not become a checkpoint: an undo must still know it. */
+static hfsb_status hfsbi_changes_load(hfsbi_changes            *c,
+                                      const hfsbi_changes_args *a,
+                                      hfsb_err                 *err) {
+    hfsbi_history *h = c->h;
+    hfsb_status    st = hfsbi_history_pay(h, err);
+    uint64_t       since;
+    int            code;
+    if (st != HFSB_OK) return st;
+    since = hfsbi_history_floor(h, h->state.baseline);
+    if (!since) since = h->state.at;
+    if (a->since.len) st = hfsbi_undo_find(h, a->since, &since, err);
+    if (st == HFSB_OK) st = hfsbi_undo_path(c->call, a->path, &c->path, err);
+    if (st == HFSB_OK) st = hfsbi_history_scan(h, &c->now, err);
+    if (st != HFSB_OK) return st;
+    code = hfsbi_checkpoint_read(&h->store, since, &c->head, &c->was);
+    if (code == 0) return HFSB_OK;
+    return hfsbi_fail_os(err, code, "Checkpoint %llu cannot be read",
+                         (unsigned long long)since);
+}
+
+static hfsb_status hfsbi_changes_report(hfsbi_changes *c) {
+    hfsb_buf *out = &c->call->result.output;
+    c->call->result.success = true;
+    hfsb_buf_printf(out, "Since checkpoint %llu (%s, ",
+                    (unsigned long long)c->head.number, c->head.by);
+    hfsbi_put_age(out, c->head.when);
+    hfsb_buf_printf(out, "): ");
+    if (c->listed) hfsbi_put_diff_count(out, c->count);
+    else hfsb_buf_printf(out, "nothing has changed");
+    hfsb_buf_append(out, hfsb_buf_str(&c->list));
+    if (c->listed > HFSBI_CHANGES_LISTED)
+        hfsb_buf_printf(out, "\n... and %zu more",
+                        c->listed - HFSBI_CHANGES_LISTED);
+    if (c->diffs.len) hfsb_buf_printf(out, "\n\n");
+    hfsbi_append_repaired(out, hfsb_buf_str(&c->diffs));
+    if (c->room < 200) hfsb_buf_printf(out, "(no more diffs: give a path)");
+    return out->status;
+}
+
+static hfsb_status hfsbi_changes_run(hfsbi_changes            *c,
+                                     const hfsbi_changes_args *a,
+                                     hfsb_err                 *err) {
+    hfsbi_build *b = &c->call->fields;
+    hfsb_status  st = hfsbi_changes_load(c, a, err);
+    if (st != HFSB_OK) return hfsbi_result_err(&c->call->result, err);
+    hfsbi_build_int(b, "since", (long long)c->head.number);
+    hfsbi_build_array(b, "files");
+    st = hfsbi_scan_diff(&c->was, &c->now, hfsbi_changes_add, c);
+    hfsbi_build_end(b);
+    hfsbi_build_diff_count(b, c->count);
+    return st == HFSB_OK ? hfsbi_changes_report(c) : st;
+}
+
+static hfsb_status hfsbi_run_changes(hfsb_call *call, const void *args,
+                                     hfsb_err *err) {
+    size_t        page = call->tools->limits.page;
+    hfsbi_changes c;
+    hfsb_status   st;
+    if (hfsbi_undo_enter(call, &st, err)) {
+        memset(&c, 0, sizeof c);
+        c.call = call;
+        c.h = call->tools->history;
+        c.room = HFSBI_CHANGES_DIFFS;
+        if (page && page / 2 < c.room) c.room = page / 2;
+        c.path.alloc = c.list.alloc = c.diffs.alloc = call->tools->alloc;
+        hfsbi_scan_init(&c.now, &c.h->alloc);
+        hfsbi_scan_init(&c.was, &c.h->alloc);
+        st = hfsbi_changes_run(&c, (const hfsbi_changes_args *)args, err);
+        hfsbi_scan_free(&c.now);
+        hfsbi_scan_free(&c.was);
+        hfsb_buf_free(&c.path);
+        hfsb_buf_free(&c.list);
+        hfsb_buf_free(&c.diffs);
+    }
+    hfsbi_undo_leave(call);
+    return st;
+}
+
+HFSBI_FN const hfsbi_tool *hfsbi_tool_changes(void) {
+    static const hfsbi_tool row = {
+        "changes",
+        "What has changed",
+        "Files that edits, commands or people changed, created or deleted "
+        "since a checkpoint, with diffs.",
+        NULL,
+        HFSBI_TOOL_READS,
+        HFSBI_TOOL_ON_DISK | HFSBI_TOOL_ON_REQUEST | HFSBI_TOOL_HISTORY,
+        hfsbi_changes_params,
+        hfsbi_run_changes,
+        NULL};
+    return &row;
+}
+
 /* ---- src/tools/table.c ---- */
 /* table.c - the list of tools, and their definitions for a model.
 
@@ -44404,11 +47961,12 @@ HFSBI_FN bool hfsbi_plan_remind(hfsbi_plan *plan, bool called_tools,
 typedef const hfsbi_tool *(*hfsbi_tool_row)(void);
 
 static const hfsbi_tool_row hfsbi_tool_rows[HFSBI_TOOLS] = {
-    hfsbi_tool_bash,   hfsbi_tool_bash_output, hfsbi_tool_bash_input,
-    hfsbi_tool_kill,   hfsbi_tool_read,        hfsbi_tool_write,
-    hfsbi_tool_edit,   hfsbi_tool_multi_edit,  hfsbi_tool_apply_patch,
-    hfsbi_tool_glob,   hfsbi_tool_grep,        hfsbi_tool_list,
-    hfsbi_tool_exists, hfsbi_tool_edit_lines};
+    hfsbi_tool_bash,        hfsbi_tool_bash_output, hfsbi_tool_bash_input,
+    hfsbi_tool_kill,        hfsbi_tool_read,        hfsbi_tool_write,
+    hfsbi_tool_edit,        hfsbi_tool_multi_edit,  hfsbi_tool_apply_patch,
+    hfsbi_tool_glob,        hfsbi_tool_grep,        hfsbi_tool_list,
+    hfsbi_tool_exists,      hfsbi_tool_edit_lines,  hfsbi_tool_checkpoint,
+    hfsbi_tool_checkpoints, hfsbi_tool_undo,        hfsbi_tool_changes};
 
 HFSBI_FN const hfsbi_tool *hfsbi_tool_at(size_t i) {
     return hfsbi_tool_rows[i]();

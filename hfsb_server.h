@@ -6347,9 +6347,11 @@ typedef struct hfsbi_mcp_list {
 
 HFSBI_FN void hfsbi_mcp_list_free(hfsbi_mcp_list *list);
 
-/* Adds the tools on request to *all, a JSON array of definitions. HFSB_OK, or
-   the failure of the buffer with *err. */
-HFSBI_FN hfsb_status hfsbi_mcp_define_requested(hfsb_buf *all, hfsb_err *err);
+/* Adds the tools on request to *all, a JSON array of definitions; with
+   `history` also those of checkpoints. HFSB_OK, or the failure of the buffer
+   with *err. */
+HFSBI_FN hfsb_status hfsbi_mcp_define_requested(bool history, hfsb_buf *all,
+                                                hfsb_err *err);
 
 /* Replaces the built-in tools by those of `all` (a JSON array of definitions)
    that `only` names, or sets that it names (commas between; empty: all but
@@ -8001,16 +8003,18 @@ HFSBI_FN void hfsbi_mcp_list_free(hfsbi_mcp_list *list) {
 
 /* Sets of tools that suit a family of models. Claude and most others edit by
    replacing text; GPT models are trained to write patches; small models choose
-   better among few tools. A tool that is not there is left out: the last two
-   names exist on a Space only. */
+   better among few tools. A tool that is not there is left out: some names
+   exist on a Space only, others with checkpoints only. */
 static const struct {
     const char *name, *tools;
 } hfsbi_mcp_sets[] = {
     {"claude", "bash,bash_output,bash_input,kill,read,write,edit,multi_edit,"
-               "glob,grep,list,plan_tool,sandbox_create,hf_jobs"},
+               "glob,grep,list,plan_tool,sandbox_create,hf_jobs,undo,changes,"
+               "checkpoint,checkpoints"},
     {"gpt", "bash,bash_output,bash_input,kill,read,write,apply_patch,glob,"
-            "grep,list,plan_tool,sandbox_create,hf_jobs"},
-    {"small", "bash,bash_output,kill,read,write,edit"}};
+            "grep,list,plan_tool,sandbox_create,hf_jobs,undo,changes,"
+            "checkpoint,checkpoints"},
+    {"small", "bash,bash_output,kill,read,write,edit,undo"}};
 
 enum { HFSBI_MCP_SETS = sizeof hfsbi_mcp_sets / sizeof *hfsbi_mcp_sets };
 
@@ -8029,16 +8033,19 @@ static hfsb_str hfsbi_mcp_set(hfsb_str name) {
 static bool hfsbi_mcp_on_request(hfsb_str name) {
     const hfsbi_tool *tool = hfsbi_tool_find(name);
     return hfsb_str_equal(name, HFSB_LIT("exists")) ||
-           (tool && (tool->flags & HFSBI_TOOL_ON_REQUEST));
+           (tool && (tool->flags & HFSBI_TOOL_ON_REQUEST) &&
+            !(tool->flags & HFSBI_TOOL_HISTORY)); /* asked for by option */
 }
 
-HFSBI_FN hfsb_status hfsbi_mcp_define_requested(hfsb_buf *all, hfsb_err *err) {
+HFSBI_FN hfsb_status hfsbi_mcp_define_requested(bool history, hfsb_buf *all,
+                                                hfsb_err *err) {
     hfsb_status st = HFSB_OK;
     size_t      i;
     hfsb_buf_truncate(all, all->len - 1);
     for (i = 0; st == HFSB_OK && i < HFSBI_TOOLS; i++) {
         const hfsbi_tool *tool = hfsbi_tool_at(i);
         if (!(tool->flags & HFSBI_TOOL_ON_REQUEST)) continue;
+        if (tool->flags & HFSBI_TOOL_HISTORY && !history) continue;
         hfsb_buf_append_byte(all, ',');
         st = hfsb_tools_define_one(hfsb_cstr(tool->name), HFSB_TOOLS_MCP, all,
                                    err);
@@ -10642,7 +10649,9 @@ static hfsb_status hfsbi_mcp_choose_tools(hfsb_mcp *mcp, hfsb_err *err) {
     st = hfsbi_tools_define(mcp->tools->shell.ptr,
                             hfsb_confine_level_of(mcp->tools->confine), &plan,
                             1, HFSB_TOOLS_MCP, &all, err);
-    if (st == HFSB_OK) st = hfsbi_mcp_define_requested(&all, err);
+    if (st == HFSB_OK)
+        st = hfsbi_mcp_define_requested(mcp->tools->history != NULL, &all,
+                                        err);
     if (st == HFSB_OK)
         st = hfsbi_mcp_list_choose(&mcp->list, hfsb_buf_str(&all),
                                    hfsb_buf_str(&mcp->only), err);
@@ -10989,7 +10998,7 @@ hfsb_status hfsb_mcp_use_session(hfsb_mcp *mcp, hfsb_session *session,
                           "this machine, which are offered without one.");
     all.alloc = mcp->alloc;
     st = hfsb_session_define(session, HFSB_TOOLS_MCP, &all, err);
-    if (st == HFSB_OK) st = hfsbi_mcp_define_requested(&all, err);
+    if (st == HFSB_OK) st = hfsbi_mcp_define_requested(false, &all, err);
     if (st == HFSB_OK)
         st = hfsbi_mcp_list_choose(&mcp->list, hfsb_buf_str(&all),
                                    hfsb_buf_str(&mcp->only), err);
