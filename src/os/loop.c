@@ -481,19 +481,35 @@ static void hfsbi_poller_deliver(hfsbi_poller *poller, hfsbi_io *io,
    blocks of 64 kB included; only pages that are touched cost memory. */
 enum { HFSBI_POOL_STACK = 512 * 1024 };
 
+/* Tasks that wait for a slow disk must not hold up all others: `max` tasks run
+   that are younger than HFSBI_POOL_SLOW_MS, and older ones in addition, as long
+   as there are threads. */
+enum {
+    HFSBI_POOL_SLOW_MS = 1000,
+    HFSBI_POOL_MORE = 8,     /* threads, times `max` */
+    HFSBI_POOL_LOOK_MS = 250 /* how often a full pool is looked at */
+};
+
 /* Tasks in the order they came. */
 typedef struct hfsbi_queue {
     hfsbi_task *first, **last; /* last: where the next one is linked */
 } hfsbi_queue;
 
+typedef struct hfsbi_worker {
+    hfsbi_loop *loop;
+    pthread_t   thread;
+    long long   began; /* when its task began; -1: it has none */
+} hfsbi_worker;
+
 typedef struct hfsbi_pool {
-    pthread_cond_t more;    /* a task came, or the end */
+    pthread_cond_t more;    /* a task came or may run now, or the end */
     hfsbi_queue    waiting; /* for a thread */
     size_t         length;  /* of the queue */
     size_t         idle;    /* threads that wait for a task */
-    pthread_t     *threads;
-    size_t         count, max;
+    hfsbi_worker  *workers; /* `most` of them, `count` have a thread */
+    size_t         count, max, most;
     bool           ending;
+    hfsbi_timer    timer; /* looks at a full pool; of the loop's lock */
 } hfsbi_pool;
 
 struct hfsbi_loop {
@@ -677,19 +693,32 @@ static void hfsbi_loop_add_posted(hfsbi_loop *loop, hfsbi_task *task) {
     loop->asleep = false;
 }
 
+/* How many tasks run that are not slow. Under the lock of the queue. */
+static size_t hfsbi_pool_quick(const hfsbi_pool *pool) {
+    long long now = hfsb_clock_ms();
+    size_t    i, n = 0;
+    for (i = 0; i < pool->count; i++)
+        n += pool->workers[i].began >= 0 &&
+             now - pool->workers[i].began < HFSBI_POOL_SLOW_MS;
+    return n;
+}
+
 static void *hfsbi_pool_thread(void *arg) {
-    hfsbi_loop *loop = (hfsbi_loop *)arg;
-    hfsbi_pool *pool = &loop->pool;
+    hfsbi_worker *self = (hfsbi_worker *)arg;
+    hfsbi_loop   *loop = self->loop;
+    hfsbi_pool   *pool = &loop->pool;
     pthread_mutex_lock(&loop->queue_lock);
     for (;;) {
         hfsbi_task *task = pool->waiting.first;
-        if (task) {
+        if (task && (pool->ending || hfsbi_pool_quick(pool) < pool->max)) {
             pool->waiting.first = task->next;
             if (!task->next) hfsbi_queue_init(&pool->waiting);
             pool->length--;
+            self->began = hfsb_clock_ms();
             pthread_mutex_unlock(&loop->queue_lock);
             task->run(task);
             pthread_mutex_lock(&loop->queue_lock);
+            self->began = -1;
             hfsbi_loop_add_posted(loop, task);
         } else if (pool->ending) {
             break;
@@ -703,16 +732,31 @@ static void *hfsbi_pool_thread(void *arg) {
     return NULL;
 }
 
-/* Gives a task to the threads; false when no thread exists. Under the lock of
+/* Starts threads for `length` tasks, as many as may run now. Under the lock of
    the queue. Threads that were woken but do not have the lock yet still count
    as idle, and their tasks as waiting. */
+static void hfsbi_pool_grow(hfsbi_loop *loop, size_t length) {
+    hfsbi_pool *pool = &loop->pool;
+    size_t      n = pool->idle, quick;
+    if (pool->ending || n >= length || pool->count == pool->most) return;
+    quick = hfsbi_pool_quick(pool);
+    for (; n < length && quick + n < pool->max && pool->count < pool->most;
+         n++) {
+        hfsbi_worker *worker = &pool->workers[pool->count];
+        worker->loop = loop;
+        worker->began = -1;
+        if (hfsbi_thread_start(&worker->thread, HFSBI_POOL_STACK,
+                               hfsbi_pool_thread, worker) != 0)
+            return;
+        pool->count++;
+    }
+}
+
+/* Gives a task to the threads; false when no thread exists. Under the lock of
+   the queue. */
 static bool hfsbi_pool_add(hfsbi_loop *loop, hfsbi_task *task) {
     hfsbi_pool *pool = &loop->pool;
-    if (pool->length >= pool->idle && pool->count < pool->max &&
-        !pool->ending &&
-        hfsbi_thread_start(&pool->threads[pool->count], HFSBI_POOL_STACK,
-                           hfsbi_pool_thread, loop) == 0)
-        pool->count++;
+    if (pool->length >= pool->idle) hfsbi_pool_grow(loop, pool->length + 1);
     if (pool->count == 0) return false;
     hfsbi_queue_add(&pool->waiting, task);
     pool->length++;
@@ -729,7 +773,7 @@ static void hfsbi_pool_end(hfsbi_loop *loop) {
     (void)pthread_cond_broadcast(&pool->more);
     pthread_mutex_unlock(&loop->queue_lock);
     for (i = 0; i < pool->count; i++)
-        (void)pthread_join(pool->threads[i], NULL);
+        (void)pthread_join(pool->workers[i].thread, NULL);
     pool->count = 0;
 }
 
@@ -740,12 +784,37 @@ HFSBI_FN void hfsbi_loop_post(hfsbi_loop *loop, hfsbi_task *task) {
     pthread_mutex_unlock(&loop->queue_lock);
 }
 
+/* Sets the timer while tasks wait that no thread may take yet. Under both
+   locks. */
+static void hfsbi_pool_watch(hfsbi_loop *loop) {
+    hfsbi_pool *pool = &loop->pool;
+    if (pool->length == 0 || pool->timer.set ||
+        pool->length + hfsbi_pool_quick(pool) <= pool->max)
+        return;
+    hfsbi_loop_timer(loop, &pool->timer, hfsb_clock_ms() + HFSBI_POOL_LOOK_MS);
+}
+
+/* Tasks that ran when others had to wait may have become slow. */
+static void hfsbi_pool_look(hfsbi_timer *timer) {
+    hfsbi_loop *loop =
+        (hfsbi_loop *)(void *)((char *)timer -
+                               offsetof(hfsbi_loop, pool.timer));
+    pthread_mutex_lock(&loop->queue_lock);
+    hfsbi_pool_grow(loop, loop->pool.length);
+    (void)pthread_cond_broadcast(&loop->pool.more);
+    hfsbi_pool_watch(loop);
+    pthread_mutex_unlock(&loop->queue_lock);
+}
+
 HFSBI_FN void hfsbi_loop_work(hfsbi_loop *loop, hfsbi_task *task) {
     bool given;
+    hfsbi_loop_lock(loop);
     pthread_mutex_lock(&loop->queue_lock);
     given = hfsbi_pool_add(loop, task);
     if (given) loop->pending++;
+    if (given) hfsbi_pool_watch(loop);
     pthread_mutex_unlock(&loop->queue_lock);
+    hfsbi_loop_unlock(loop);
     if (given) return;
     task->run(task);
     hfsbi_loop_post(loop, task);
@@ -815,9 +884,8 @@ static void hfsbi_loop_free(hfsbi_loop *loop) {
     hfsbi_close(&loop->wake_fds[0]);
     hfsbi_close(&loop->wake_fds[1]);
     hfsbi_snapshot_free(&loop->snapshot);
-    if (loop->pool.threads)
-        hfsbi_array_free(&alloc, loop->pool.threads, loop->pool.max,
-                         sizeof(pthread_t));
+    hfsbi_array_free(&alloc, loop->pool.workers, loop->pool.most,
+                     sizeof *loop->pool.workers);
     (void)pthread_cond_destroy(&loop->pool.more);
     (void)pthread_mutex_destroy(&loop->queue_lock);
     (void)pthread_cond_destroy(&loop->turned);
@@ -830,13 +898,16 @@ static bool hfsbi_loop_fill(hfsbi_loop *loop, size_t max_threads) {
     if (!hfsbi_poller_open(&loop->poller, &loop->alloc) ||
         !hfsbi_wake_open(loop->wake_fds))
         return false;
-    loop->pool.max = max_threads;
     if (max_threads) {
-        loop->pool.threads = (pthread_t *)hfsbi_array(
-            &loop->alloc, max_threads, sizeof(pthread_t));
+        size_t most = HFSBI_POOL_MORE * max_threads;
+        loop->pool.workers = (hfsbi_worker *)hfsbi_array(
+            &loop->alloc, most, sizeof *loop->pool.workers);
         errno = ENOMEM;
-        if (!loop->pool.threads) return false;
+        if (!loop->pool.workers) return false;
+        loop->pool.most = most;
     }
+    loop->pool.max = max_threads;
+    loop->pool.timer.fn = hfsbi_pool_look;
     loop->wake.fd = loop->wake_fds[0];
     loop->wake.fn = hfsbi_loop_woken;
     return hfsbi_poller_set(&loop->poller, &loop->wake, HFSBI_IO_READ);

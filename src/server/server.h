@@ -61,7 +61,9 @@ typedef struct hfsb_server_opts {
                            count (0: 1,024) */
     long long idle_ms;     /* between requests (0: 60,000) */
     long long stop_ms;     /* upper limit for a stop (0: 10,000) */
-    size_t    max_threads; /* (0: 8) */
+    size_t    max_threads; /* for work that takes less than a second; up to
+                            eight times as many for work that takes longer
+                            (0: 8) */
     bool      no_threads;  /* do blocking work at once, in the loop */
     void (*on_event)(void *user, const hfsb_server_event *event);
     void      *user;

@@ -23,6 +23,46 @@ static void work_runs_in_parallel_up_to_the_maximum(void) {
     hfsbi_loop_close(loop);
 }
 
+static pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
+
+/* Waits until the gate is unlocked. */
+static void task_block(hfsbi_task *task) {
+    pthread_mutex_lock(&gate);
+    pthread_mutex_unlock(&gate);
+    task_run(task);
+}
+
+/* Tasks that take long do not count: others run next to them. */
+static void slow_work_does_not_hold_up_other_work(void) {
+    enum { SLOW = 5, QUICK = 4, MAX = 2 };
+    hfsbi_loop *loop = loop_open(MAX);
+    counters    all;
+    count_task  slow[SLOW], quick[QUICK];
+    size_t      i;
+    long long   begin = hfsb_clock_ms();
+    counters_init(&all);
+    pthread_mutex_lock(&gate);
+    for (i = 0; i < SLOW; i++) {
+        task_init(&slow[i], &all, loop);
+        slow[i].task.run = task_block;
+        hfsbi_loop_work(loop, &slow[i].task);
+    }
+    for (i = 0; i < QUICK; i++) {
+        task_init(&quick[i], &all, loop);
+        quick[i].nap_ms = 50;
+        hfsbi_loop_work(loop, &quick[i].task);
+    }
+    while (all.done < QUICK && hfsb_clock_ms() - begin < 60000)
+        loop_turn(loop, 1000);
+    T_CHECK(all.done == QUICK && all.most <= MAX);
+    pthread_mutex_unlock(&gate);
+    while (all.done < QUICK + SLOW &&
+           hfsb_clock_ms() - begin < 60000)
+        loop_turn(loop, 1000);
+    T_CHECK(all.done == QUICK + SLOW);
+    hfsbi_loop_close(loop);
+}
+
 static void one_thread_works_in_the_order_given(void) {
     enum { N = 50 };
     hfsbi_loop *loop = loop_open(1);
@@ -148,6 +188,7 @@ static void a_task_may_post_itself_without_an_endless_turn(void) {
 
 int main(void) {
     T_RUN(work_runs_in_parallel_up_to_the_maximum);
+    T_RUN(slow_work_does_not_hold_up_other_work);
     T_RUN(one_thread_works_in_the_order_given);
     T_RUN(without_threads_work_runs_at_once_and_done_later);
     T_RUN(close_waits_for_the_work_and_calls_done);
