@@ -356,6 +356,7 @@ static void hfsbi_api_call_parse(hfsbi_api_call *x) {
     hfsb_err             err = HFSB_INIT, all = HFSB_INIT;
     hfsb_status          st;
     how.unique_keys = true;
+    how.max_values = HFSBI_ARGUMENT_VALUES;
     x->doc.alloc = x->api->alloc;
     st = hfsb_json_parse_in_place(x->body.ptr, x->body.len, &how, &x->doc,
                                   &err);

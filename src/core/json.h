@@ -30,6 +30,8 @@ typedef struct hfsb_json_doc {
 typedef struct hfsb_json_parse_opts {
     size_t max_depth;   /* nesting of arrays and objects (0: 512) */
     size_t max_bytes;   /* longest text accepted (0: 1 GiB) */
+    size_t max_values;  /* values and keys of a document, each of which takes
+                           16 bytes of memory or more (0: no limit) */
     bool   unique_keys; /* a repeated key is an error (default: the last one
                            wins) */
 } hfsb_json_parse_opts;
@@ -39,8 +41,8 @@ typedef struct hfsb_json_parse_opts {
    order mark and numbers beyond the range of a double are errors. `text` is
    not needed after the call.
 
-   HFSB_OK; HFSB_SYNTAX (at err->pos, line and column); HFSB_LIMIT for depth
-   or size; HFSB_NOMEM. On failure doc->root is NULL and there is nothing to
+   HFSB_OK; HFSB_SYNTAX (at err->pos, line and column); HFSB_LIMIT for depth,
+   size or values; HFSB_NOMEM. On failure doc->root is NULL and there is nothing to
    free. Free a document before using it again. */
 HFSB_API hfsb_status hfsb_json_parse(hfsb_str                    text,
                                      const hfsb_json_parse_opts *opts,

@@ -42,7 +42,8 @@
       "probably cut a string in the middle of a character")                \
     X(RANGE, "expected a number up to about 1.8e308, found a larger one: " \
              "send it as a string")                                        \
-    X(DEPTH, "") /* names the limit */                                     \
+    X(DEPTH, "")  /* names the limit */                                    \
+    X(VALUES, "") /* and so does this */                                   \
     X(TWICE, "expected each key once in an object, found \"")              \
     X(NOMEM, "")
 
@@ -65,6 +66,7 @@ typedef struct hfsbi_json_parser {
     size_t           cap;
     size_t           room; /* bytes of the block before the nodes */
     size_t           max_depth;
+    size_t           max_nodes;
     /* The last run of blanks at each depth (modulo GAPS); length 0: none. */
     const char      *gap[HFSBI_JSON_GAPS];
     unsigned char    gap_len[HFSBI_JSON_GAPS];
@@ -426,6 +428,12 @@ static void hfsbi_json_add_fault(const hfsbi_json_parser *p, hfsb_str text,
                       p->max_depth);
         return;
     }
+    if (p->fault == HFSBI_JSON_VALUES) {
+        hfsbi_err_add(err,
+                      "at most %zu values and keys are allowed, found more",
+                      p->max_nodes);
+        return;
+    }
     if (p->fault == HFSBI_JSON_NO_NUMBER) message = p->expected;
     hfsbi_err_add(err, "%s", message);
     if (p->fault < HFSBI_JSON_SURROGATE) {
@@ -440,7 +448,8 @@ static void hfsbi_json_add_fault(const hfsbi_json_parser *p, hfsb_str text,
 /* Fills *err with the place and the message of the parser's fault. */
 static hfsb_status hfsbi_json_report(const hfsbi_json_parser *p, hfsb_str text,
                                      hfsb_err *err) {
-    hfsb_status code = p->fault == HFSBI_JSON_DEPTH ? HFSB_LIMIT : HFSB_SYNTAX;
+    bool limit = p->fault == HFSBI_JSON_DEPTH || p->fault == HFSBI_JSON_VALUES;
+    hfsb_status code = limit ? HFSB_LIMIT : HFSB_SYNTAX;
     size_t      pos = (size_t)(p->at - p->text), start = pos;
     if (p->fault == HFSBI_JSON_NOMEM)
         return hfsbi_fail_status(err, HFSB_NOMEM, "reading JSON");
@@ -608,6 +617,11 @@ static void hfsbi_json_relocate(hfsbi_json_parser *p, uintptr_t was) {
             v->as.str = block + ((uintptr_t)v->as.str - was);
     }
     p->out = block + ((uintptr_t)p->out - was);
+}
+
+/* As many of `cap` nodes as may be needed: the last two are never all used. */
+static size_t hfsbi_json_cap(const hfsbi_json_parser *p, size_t cap) {
+    return cap < p->max_nodes + 2 ? cap : p->max_nodes + 2;
 }
 
 /* Makes room for exactly cap nodes. */
@@ -779,8 +793,11 @@ close : {
 grow : {
     size_t inside = (size_t)(box - p->nodes);
     p->used = (size_t)(node - p->nodes);
-    if (!hfsbi_json_resize(p, p->cap > (size_t)-1 / 32 ? (size_t)-1 / 16
-                                                       : p->cap * 2))
+    if (p->used >= p->max_nodes)
+        return hfsbi_json_fail(p, at, HFSBI_JSON_VALUES);
+    if (!hfsbi_json_resize(p, hfsbi_json_cap(p, p->cap > (size_t)-1 / 32
+                                                    ? (size_t)-1 / 16
+                                                    : p->cap * 2)))
         return hfsbi_json_fail(p, at, HFSBI_JSON_NOMEM);
     node = p->nodes + p->used;
     box = p->nodes + inside;
@@ -839,7 +856,7 @@ static bool hfsbi_json_run(hfsbi_json_parser *p, size_t from, bool strings) {
        text. And a large text often is mostly one string: a file. */
     size_t cap = len < 1024 ? len / 4 + 4 : len / 20 + 228;
     p->room = closed && strings ? (len + 15) & ~(size_t)15 : 0;
-    if (!hfsbi_json_resize(p, cap))
+    if (!hfsbi_json_resize(p, hfsbi_json_cap(p, cap)))
         return hfsbi_json_fail(p, p->text, HFSBI_JSON_NOMEM);
     if (!closed) return hfsbi_json_text_copy(p, from);
     if (strings) p->out = (char *)p->doc->block;
@@ -882,6 +899,7 @@ static void hfsbi_json_prepare(hfsbi_json_parser *p, hfsb_str text,
     p->nodes = NULL;
     p->used = p->cap = p->room = 0;
     p->max_depth = opts && opts->max_depth ? opts->max_depth : 512;
+    p->max_nodes = opts && opts->max_values ? opts->max_values : (size_t)-3;
     p->doc = doc;
     p->escaped = false;
     memset(p->gap_len, 0, sizeof p->gap_len);
@@ -910,6 +928,8 @@ static hfsb_status hfsbi_json_parse(hfsb_str text, bool in_place,
         return hfsbi_json_report(&p, text, err);
     }
     ok = hfsbi_json_run(&p, from, !in_place);
+    if (ok && p.used > p.max_nodes) /* by the one or two to spare */
+        ok = hfsbi_json_fail(&p, p.end, HFSBI_JSON_VALUES) != NULL;
     /* Keys can only be compared when decoded, but decoding in place would
        leave no text to locate a repeated key in: start over with a copy. */
     if (ok && in_place && unique && p.escaped) {

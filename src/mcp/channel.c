@@ -13,10 +13,8 @@
 #include "mcp_private.h"
 
 enum {
-    HFSBI_MCP_BATCH = 100,     /* messages in one batch */
-    HFSBI_MCP_LONG = 1 << 20,  /* bytes from which values are counted */
-    HFSBI_MCP_VALUES = 200000, /* JSON values in one long message */
-    HFSBI_MCP_CALLS = 512      /* running at once; more are refused */
+    HFSBI_MCP_BATCH = 100, /* messages in one batch */
+    HFSBI_MCP_CALLS = 512  /* running at once; more are refused */
 };
 
 /* ---- answers ---- */
@@ -179,28 +177,13 @@ static void hfsbi_mcp_serve_batch(hfsbi_mcp_channel    *channel,
 
 /* ---- documents ---- */
 
-/* True for a long text with very many values. An honest long message is one
-   long string; values by the million would stall the loop and take many times
-   their bytes in memory. */
-static bool hfsbi_mcp_is_bulky(hfsb_str text) {
-    size_t i, values = 0;
-    bool   in_string = false;
-    if (text.len < HFSBI_MCP_LONG) return false;
-    for (i = 0; i < text.len && values <= HFSBI_MCP_VALUES; i++) {
-        char c = text.ptr[i];
-        if (c == '"') in_string = !in_string;
-        else if (in_string && c == '\\') i++;
-        else values += !in_string && (c == ',' || c == '[' || c == '{');
-    }
-    return values > HFSBI_MCP_VALUES;
-}
-
 /* Parses *text, which is moved into *out. HFSB_OK; HFSB_NOMEM; HFSB_SYNTAX or
    HFSB_LIMIT with *err. *out, if not NULL, must be released. */
 static hfsb_status hfsbi_mcp_parse(hfsb_mcp *mcp, hfsb_buf *text,
                                    hfsbi_mcp_input **out, hfsb_err *err) {
-    char             empty[1] = ""; /* no text is no JSON */
-    hfsbi_mcp_input *input =
+    char                 empty[1] = ""; /* no text is no JSON */
+    hfsb_json_parse_opts how = HFSB_INIT;
+    hfsbi_mcp_input     *input =
         (hfsbi_mcp_input *)hfsbi_array(&mcp->alloc, 1, sizeof *input);
     *out = input;
     if (!input) return HFSB_NOMEM;
@@ -210,12 +193,9 @@ static hfsb_status hfsbi_mcp_parse(hfsb_mcp *mcp, hfsb_buf *text,
     input->text = *text;
     memset(text, 0, sizeof *text);
     text->alloc = input->text.alloc;
-    if (hfsbi_mcp_is_bulky(hfsb_buf_str(&input->text)))
-        return hfsbi_fail(err, HFSB_LIMIT, 0,
-                          "A message has at most %d values.",
-                          HFSBI_MCP_VALUES);
+    how.max_values = HFSBI_ARGUMENT_VALUES;
     return hfsb_json_parse_in_place(input->text.ptr ? input->text.ptr : empty,
-                                    input->text.len, NULL, &input->doc, err);
+                                    input->text.len, &how, &input->doc, err);
 }
 
 HFSBI_FN void hfsbi_mcp_receive(hfsbi_mcp_channel *channel, hfsb_buf *text,

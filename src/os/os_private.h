@@ -979,6 +979,12 @@ HFSBI_FN hfsbi_session_span hfsbi_proc_span(hfsb_proc *proc);
 HFSBI_FN size_t hfsbi_proc_signal(hfsb_proc *proc, hfsbi_snapshot *snap,
                                   int number);
 
+/* hfsb_proc_open() that takes over the bytes of *input, whose view is
+   opts->input, and leaves it empty; a failure leaves it as it was. */
+HFSBI_FN hfsb_status hfsbi_proc_open(const hfsb_proc_opts *opts,
+                                     hfsb_buf *input, hfsb_proc **out,
+                                     hfsb_err *err);
+
 /* Lets a loop drive the command: its pipes, its exit and its deadlines become
    events of the loop, which steps it. on_change is called in the loop after a
    step that took output or input or changed the command's state; with `done`

@@ -309,8 +309,9 @@ static void hfsbi_proc_free(hfsb_proc *proc) {
 
 /* All memory is taken before the command exists: a failure after that would
    come too late. */
-hfsb_status hfsb_proc_open(const hfsb_proc_opts *opts, hfsb_proc **out,
-                           hfsb_err *err) {
+HFSBI_FN hfsb_status hfsbi_proc_open(const hfsb_proc_opts *opts,
+                                     hfsb_buf *input, hfsb_proc **out,
+                                     hfsb_err *err) {
     hfsb_proc  *proc;
     hfsbi_ends  ends;
     pid_t       pid = -1;
@@ -320,7 +321,7 @@ hfsb_status hfsb_proc_open(const hfsb_proc_opts *opts, hfsb_proc **out,
     if (!proc)
         return hfsbi_fail_status(err, HFSB_NOMEM, "Starting the command");
     hfsbi_proc_init(proc, opts);
-    if (hfsb_buf_append(&proc->input.bytes, opts->input) != HFSB_OK)
+    if (!input && hfsb_buf_append(&proc->input.bytes, opts->input) != HFSB_OK)
         st = hfsbi_fail_status(err, HFSB_NOMEM, "Starting the command");
     else st = hfsbi_spawn(opts, &pid, &ends, err);
     if (st != HFSB_OK) {
@@ -333,8 +334,19 @@ hfsb_status hfsb_proc_open(const hfsb_proc_opts *opts, hfsb_proc **out,
     proc->io[HFSBI_SLOT_ERR].io.fd = ends.output[1];
     proc->io[HFSBI_SLOT_IN].io.fd = ends.input;
     proc->io[HFSBI_SLOT_EXIT].io.fd = proc->tree.pidfd;
+    if (input) {
+        hfsb_alloc alloc = input->alloc;
+        proc->input.bytes = *input;
+        memset(input, 0, sizeof *input);
+        input->alloc = alloc;
+    }
     *out = proc;
     return HFSB_OK;
+}
+
+hfsb_status hfsb_proc_open(const hfsb_proc_opts *opts, hfsb_proc **out,
+                           hfsb_err *err) {
+    return hfsbi_proc_open(opts, NULL, out, err);
 }
 
 /* ---- the exit of the leader ---- */

@@ -460,12 +460,20 @@ HFSBI_FN void hfsbi_request_check(hfsb_request *r) {
 
 /* ---- the body ---- */
 
+/* Bytes that bodies may still take. What commands hold of them as their
+   standard input counts as well. */
+static size_t hfsbi_bodies_room(const hfsb_server *server) {
+    size_t max = server->limits.max_bodies;
+    size_t used = server->stats.bodies + server->group.input;
+    return used < max ? max - used : 0;
+}
+
 static void hfsbi_request_store(hfsb_request *r, hfsb_str piece) {
     hfsb_server   *server = r->conn->server;
     hfsbi_body_in *body = &r->body;
     if (body->bytes.len + piece.len > hfsbi_request_max_body(r)) {
         hfsbi_request_too_large(r);
-    } else if (piece.len > server->limits.max_bodies - server->stats.bodies ||
+    } else if (piece.len > hfsbi_bodies_room(server) ||
                hfsb_buf_append(&body->bytes, piece) != HFSB_OK) {
         (void)hfsb_reply_field(r, "Retry-After", HFSB_LIT("1"));
         hfsb_reply_error(r, 503,

@@ -438,6 +438,7 @@ static hfsb_status hfsbi_server_fill(hfsb_server            *server,
                          &server->loop, err);
     if (st != HFSB_OK) return st;
     server->group.loop = server->loop;
+    server->group.max_input = server->limits.max_bodies;
     if (!hfsbi_stop_open(server))
         return hfsbi_fail_os(err, errno, "The server cannot be opened");
     return hfsbi_ok(err);

@@ -40,7 +40,8 @@ typedef struct hfsb_server_opts {
     size_t             max_head;    /* bytes (0: 16 KiB) */
     size_t             max_fields;  /* (0: 100) */
     size_t    max_body;        /* bytes of a body kept in memory (0: 64 MiB) */
-    size_t    max_bodies;      /* ... of all bodies together (0: 256 MiB) */
+    size_t    max_bodies;      /* ... of all bodies together, and of the stdin
+                                  that commands hold (0: 256 MiB) */
     size_t    max_connections; /* (0: 1024); when all are taken, a new one
                                   replaces the one that has been idle, or has
                                   been sending a head or a body without an

@@ -377,6 +377,11 @@ static hfsb_status hfsbi_bash_join(hfsb_call *call, const hfsbi_once *once,
     return HFSB_OK;
 }
 
+static bool hfsbi_bash_input_is_too_long(const hfsbi_tools_group *group,
+                                         size_t                   len) {
+    return group->max_input && len && group->input + len > group->max_input;
+}
+
 /* Adds the job of a call that is not a repeat. HFSB_OK, or the failure with
    *err. */
 static hfsb_status hfsbi_bash_add(hfsb_call *call, hfsbi_job_spec *spec,
@@ -390,6 +395,11 @@ static hfsb_status hfsbi_bash_add(hfsb_call *call, hfsbi_job_spec *spec,
                           "Too many commands are waiting (%zu): try again "
                           "when some have ended.",
                           tools->limits.waiting);
+    if (hfsbi_bash_input_is_too_long(tools->group, spec->input.len))
+        return hfsbi_fail(err, HFSB_LIMIT, 0,
+                          "There is no memory for this stdin now: other "
+                          "commands have not read theirs. Try again later, "
+                          "or pass the bytes in a file.");
     call->job = hfsbi_job_add(tools, spec, call);
     if (!call->job) return HFSB_NOMEM;
     call->added = true;

@@ -232,6 +232,13 @@ static void hfsbi_job_enter(hfsbi_job *job, hfsbi_job_state state) {
     job->state = state;
 }
 
+/* Frees the standard input that was not written. */
+static void hfsbi_job_drop_input(hfsbi_job *job) {
+    job->tools->group->input -= job->input;
+    job->input = 0;
+    hfsb_buf_free(&job->spec.input);
+}
+
 /* Lets the object look at its calls, and the one that oversees the group. */
 static void hfsbi_job_stir(hfsbi_job *job) {
     hfsb_tools *overseer = job->tools->group->overseer;
@@ -265,6 +272,7 @@ static void hfsbi_job_free(hfsb_tools *tools, hfsbi_job *job) {
         tools->group->scanning--;
         job->scan->job = NULL;
     }
+    hfsbi_job_drop_input(job);
     hfsbi_loop_timer_clear(tools->loop, &job->timer);
     hfsb_proc_close(job->proc);
     hfsbi_record_free(&job->record);
@@ -296,7 +304,7 @@ static void hfsbi_job_finish(hfsbi_job *job, const hfsb_err *err) {
         job->once->when = job->ended;
     }
     hfsbi_record_settle(&job->record);
-    hfsb_buf_free(&job->spec.input);
+    hfsbi_job_drop_input(job);
     hfsb_buf_free(&job->spec.env);
     hfsb_buf_free(&job->brief.text);
     job->tools->job_ended = true;
@@ -390,7 +398,7 @@ static hfsb_status hfsbi_job_spawn(hfsb_tools *tools, hfsbi_job *job,
         o.timeout_ms = (long long)(spec->timeout * 1000.0 + 0.5) - waited;
         if (o.timeout_ms < 1) o.timeout_ms = 1;
     }
-    return hfsb_proc_open(&o, &job->proc, err);
+    return hfsbi_proc_open(&o, &spec->input, &job->proc, err);
 }
 
 /* Starts a job; a failure ends it. */
@@ -611,6 +619,8 @@ HFSBI_FN hfsbi_job *hfsbi_job_add(hfsb_tools *tools, hfsbi_job_spec *spec,
     job->created = hfsb_clock_ms();
     job->next = tools->jobs;
     tools->jobs = job;
+    job->input = job->spec.input.len;
+    tools->group->input += job->input;
     tools->group->jobs[HFSBI_JOB_WAITING]++;
     tools->group->ever++;
     hfsbi_jobs_start(tools->group);

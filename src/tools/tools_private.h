@@ -44,6 +44,11 @@
 
 /* ==== args.c: arguments ================================================== */
 
+/* Most JSON values and keys of the arguments of a call that comes from
+   elsewhere. Honest long arguments are one long string; values by the million
+   would take many times their bytes in memory. */
+enum { HFSBI_ARGUMENT_VALUES = 200000 };
+
 typedef enum hfsbi_arg_type {
     HFSBI_ARG_STR,    /* hfsb_str; ptr is NULL when absent */
     HFSBI_ARG_INT,    /* long long */
@@ -544,6 +549,8 @@ typedef struct hfsbi_tools_group {
     size_t        scanning;                 /* of those that wait: they have a
                                                place */
     unsigned long ever;                     /* jobs added */
+    size_t        input;     /* bytes of standard input that jobs hold */
+    size_t        max_input; /* (0: any number) */
 } hfsbi_tools_group;
 
 /* The request for a command; owns its texts. */
@@ -596,6 +603,7 @@ typedef struct hfsbi_job {
     hfsbi_brief        brief;   /* of its arguments, for the journal */
     unsigned long long event;   /* number of its first event; 0: none */
     size_t             users; /* calls that refer to it: not freed meanwhile */
+    size_t             input; /* bytes that its group counts */
 } hfsbi_job;
 
 /* The spec becomes empty, with alloc for its texts. */

@@ -365,6 +365,62 @@ static void too_many_commands_are_refused_for_now(void) {
     ts_end(&s, false);
 }
 
+/* Bytes that commands hold as their standard input count as bodies do. */
+static void stdin_counts_as_bodies_do(void) {
+    hfsb_server_opts o = HFSB_INIT;
+    ts_server        s;
+    ts_reply         r = HFSB_INIT;
+    hfsb_buf         body = HFSB_INIT;
+    size_t           i;
+    o.max_bodies = 1000000;
+    ts_start(&s, &o, NULL);
+    T_CHECK(hfsb_buf_append(&body, HFSB_LIT("{\"command\":\"exec sleep 300\","
+                                            "\"background\":true,\"stdin\":"
+                                            "\"")) == HFSB_OK);
+    for (i = 0; i < 40000; i++)
+        if (hfsb_buf_append(&body, HFSB_LIT("0123456789")) != HFSB_OK) abort();
+    T_CHECK(hfsb_buf_append(&body, HFSB_LIT("\"}")) == HFSB_OK);
+    for (i = 0; i < 2; i++) {
+        ts_post(&s, &r, "/api/bash", body.ptr);
+        TS_IS(&r, 200, "Started");
+    }
+    T_CHECK(s.server->group.input == 800000);
+    ts_post(&s, &r, "/api/bash", body.ptr); /* has no room itself */
+    TS_REFUSED(&r, 503, "There is no memory for this body now");
+    ts_post(&s, &r, "/api/kill", "{}");
+    TS_IS(&r, 200, "Killed 2 process(es)");
+    T_CHECK(s.server->group.input == 0);
+    ts_post(&s, &r, "/api/bash", body.ptr);
+    TS_IS(&r, 200, "Started");
+    s.server->group.max_input = 700000; /* a body fits, its stdin does not */
+    ts_post(&s, &r, "/api/bash", body.ptr);
+    TS_REFUSED(&r, 429, "There is no memory for this stdin now");
+    ts_post(&s, &r, "/api/bash",
+            "{\"command\":\"cat\",\"stdin\":\"small\"}");
+    TS_OK(&r, "small");
+    ts_drop(&r);
+    hfsb_buf_free(&body);
+    ts_end(&s, false);
+}
+
+/* A tree takes many times the bytes of its text. */
+static void arguments_have_a_number_of_values(void) {
+    ts_server s;
+    ts_reply  r = HFSB_INIT;
+    hfsb_buf  body = HFSB_INIT;
+    size_t    i;
+    ts_start(&s, NULL, NULL);
+    T_CHECK(hfsb_buf_append(&body, HFSB_LIT("{\"path\":[0")) == HFSB_OK);
+    for (i = 0; i < 300000; i++)
+        if (hfsb_buf_append(&body, HFSB_LIT(",0")) != HFSB_OK) abort();
+    T_CHECK(hfsb_buf_append(&body, HFSB_LIT("]}")) == HFSB_OK);
+    ts_post(&s, &r, "/api/read", body.ptr);
+    TS_REFUSED(&r, 400, "at most 200000 values");
+    ts_drop(&r);
+    hfsb_buf_free(&body);
+    ts_end(&s, false);
+}
+
 static void the_sandbox_is_added_once(void) {
     ts_server         s;
     hfsb_err          err = HFSB_INIT;
@@ -466,6 +522,8 @@ int main(void) {
     TT_RUN(json_goes_by_many_content_types);
     TT_RUN(a_key_that_is_too_long_is_refused);
     TT_RUN(too_many_commands_are_refused_for_now);
+    TT_RUN(stdin_counts_as_bodies_do);
+    TT_RUN(arguments_have_a_number_of_values);
     TT_RUN(the_sandbox_is_added_once);
     TT_RUN(a_stop_ends_commands_and_loses_no_reply);
     TT_RUN(the_work_of_threads_is_waited_for);

@@ -401,6 +401,33 @@ static void json_nests_512_deep_and_no_deeper(void) {
     }
 }
 
+static void json_limits_the_number_of_values(void) {
+    hfsb_json_parse_opts opts = HFSB_INIT;
+    size_t               n, way, i;
+    for (way = 0; way < 3; way++)
+        for (n = 1; n < 3000; n = n < 40 ? n + 1 : n * 2) {
+            hfsb_buf    text = HFSB_INIT;
+            doc_t       doc = HFSB_INIT;
+            hfsb_err    err;
+            size_t      nodes = way == 1 ? 2 * n + 1 : n + 1;
+            hfsb_status st;
+            put(&text, way == 1 ? "{" : "[");
+            for (i = 0; i < n; i++) {
+                if (i) put(&text, ",");
+                put(&text, way == 0 ? "1" : way == 1 ? "\"k\":1" : "[]");
+            }
+            put(&text, way == 1 ? "}" : "]");
+            opts.max_values = nodes;
+            T_CHECK(parse_with(text_of(&text), &opts, &doc, &err) == HFSB_OK);
+            hfsb_json_free(&doc);
+            opts.max_values = nodes - 1;
+            st = parse_with(text_of(&text), &opts, &doc, &err);
+            T_CHECK(st == HFSB_LIMIT && !doc.root);
+            T_CHECK(strstr(err.msg, "values and keys are allowed"));
+            hfsb_buf_free(&text);
+        }
+}
+
 static void json_survives_any_allowed_depth(void) {
     const size_t         depth = 200000;
     hfsb_json_parse_opts opts = HFSB_INIT;
@@ -617,6 +644,7 @@ int main(void) {
     T_RUN(json_compares_keys_decoded);
     T_RUN(json_checks_a_million_keys_in_time);
     T_RUN(json_nests_512_deep_and_no_deeper);
+    T_RUN(json_limits_the_number_of_values);
     T_RUN(json_survives_any_allowed_depth);
     T_RUN(json_survives_each_failing_allocation);
     T_RUN(json_scalars_and_errors_survive_failing_allocation);
