@@ -92,6 +92,32 @@ static void a_folder_is_listed_with_types_sizes_and_times(void) {
     hfsb_tools_close(tools);
 }
 
+/* No calendar has such years; some file systems store them. */
+static void times_far_away_are_shown(void) {
+    static const long long times[] = {67768036191676799LL,
+                                      -67768036191676799LL, 1LL << 40};
+    hfsb_tools            *tools = tt_open(NULL);
+    tt_reply               r = HFSB_INIT;
+    size_t                 i;
+    mkdir("far", 0755);
+    for (i = 0; i < TT_COUNT(times); i++) {
+        struct timespec at[2];
+        memset(at, 0, sizeof at);
+        at[0].tv_sec = at[1].tv_sec = (time_t)times[i];
+        tt_put("far/file", HFSB_LIT("x"));
+        (void)!utimensat(AT_FDCWD, "far/file", at, 0);
+        tt_call(&r, tools, "list", "path=s details=j", "far", "true");
+        T_CHECK(r.res.success && tt_says(&r.res.output, "file 1 "));
+        T_CHECK(r.res.output.len == strlen("file 1 9999-12-31T23:59Z file"));
+        tt_call(&r, tools, "glob", "pattern=s path=s", "*", "far");
+        T_CHECK(r.res.success);
+        tt_call(&r, tools, "read", "path=s", "far/file");
+        TT_OK(&r, "1\tx");
+    }
+    tt_drop(&r);
+    hfsb_tools_close(tools);
+}
+
 static void ignored_folders_are_entered_when_asked(void) {
     hfsb_tools *tools = tt_open(NULL);
     tt_reply    r = HFSB_INIT;
@@ -278,6 +304,7 @@ int main(void) {
     tt_begin();
     TT_RUN(a_folder_is_listed_by_names);
     TT_RUN(a_folder_is_listed_with_types_sizes_and_times);
+    TT_RUN(times_far_away_are_shown);
     TT_RUN(ignored_folders_are_entered_when_asked);
     TT_RUN(long_output_is_cut_and_the_rest_is_counted);
     TT_RUN(pages_are_as_short_as_asked);
