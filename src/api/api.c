@@ -135,18 +135,22 @@ static void hfsbi_jobs_kill(void *user, hfsb_request *request) {
 static void hfsbi_jobs_input_bytes(hfsbi_api *api, hfsb_request *request) {
     hfsb_tool_result result;
     hfsb_buf         out = HFSB_INIT, eof = HFSB_INIT;
-    hfsb_str         last;
+    hfsb_str         last, id = hfsb_request_part(request, 0);
+    long long        began = hfsb_clock_ms();
+    char             job[HFSBI_JOB_ID];
     hfsb_status      st;
     out.alloc = eof.alloc = api->alloc;
     hfsbi_result_init(&result, &api->alloc);
     st = hfsb_request_query(request, "eof", &eof, NULL);
     last = hfsb_buf_str(&eof);
     if (st == HFSB_OK || st == HFSB_NOT_FOUND)
-        st = hfsbi_job_input(api->tools, hfsb_request_part(request, 0),
-                             hfsb_request_body(request),
+        st = hfsbi_job_input(api->tools, id, hfsb_request_body(request),
                              hfsb_str_equal(last, HFSB_LIT("1")) ||
                                  hfsb_str_equal(last, HFSB_LIT("true")),
                              &result);
+    (void)snprintf(job, sizeof job, "%.*s", (int)id.len, id.ptr);
+    hfsbi_api_report(api->tools, "bash_input", HFSB_LIT(""), job,
+                     hfsb_buf_str(&result.error), began, result.output.len);
     if (st == HFSB_OK) st = hfsb_tool_result_write(&result, &out, NULL);
     if (st == HFSB_OK)
         hfsbi_reply_take(request, 200, "application/json", &out);

@@ -174,6 +174,12 @@ HFSBI_FN void hfsbi_news_init(hfsbi_api *api);
 HFSBI_FN void hfsbi_news_end(hfsbi_api *api);
 /* Stops listening. */
 HFSBI_FN void hfsbi_news_stop(hfsbi_api *api);
+/* Adds an event for a request that is not a call of a tool. error: why it
+   failed (empty: it did not); job: the command it concerns ("": none); began:
+   on hfsb_clock_ms(). */
+HFSBI_FN void hfsbi_api_report(const hfsb_tools *tools, const char *tool,
+                               hfsb_str path, const char *job, hfsb_str error,
+                               long long began, unsigned long long bytes);
 /* Handles GET /api/events; user is the hfsbi_api. */
 HFSBI_FN void hfsbi_events_get(void *user, hfsb_request *request);
 

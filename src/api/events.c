@@ -214,6 +214,32 @@ HFSBI_FN void hfsbi_news_end(hfsbi_api *api) {
     }
 }
 
+/* ---- events of the API itself ---- */
+
+HFSBI_FN void hfsbi_api_report(const hfsb_tools *tools, const char *tool,
+                               hfsb_str path, const char *job, hfsb_str error,
+                               long long began, unsigned long long bytes) {
+    hfsbi_brief      brief = HFSB_INIT;
+    hfsb_tool_result result;
+    hfsbi_event      e = HFSB_INIT;
+    if (!tools->journal) return;
+    brief.text.alloc = tools->alloc;
+    hfsbi_brief_path(tools->journal, &brief, path);
+    hfsbi_result_init(&result, &tools->alloc);
+    result.success = !error.len;
+    hfsb_buf_append(&result.error, error);
+    e.who = tools->who;
+    e.tool = tool;
+    e.brief = &brief;
+    e.result = &result;
+    e.job_id = job;
+    e.duration_ms = hfsb_clock_ms() - began;
+    e.output_bytes = bytes;
+    (void)hfsbi_journal_add(tools->journal, &e);
+    hfsb_tool_result_free(&result);
+    hfsb_buf_free(&brief.text);
+}
+
 /* ---- the request ---- */
 
 typedef struct hfsbi_events_args {

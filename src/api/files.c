@@ -17,13 +17,15 @@
 /* The work for one request; the first member of hfsbi_fetch and
    hfsbi_upload. */
 typedef struct hfsbi_file_op {
-    const hfsb_root *root;
-    size_t           size; /* of the whole struct, in bytes */
-    hfsb_buf         path;
-    hfsb_buf         match, none_match; /* If-Match, If-None-Match; ptr NULL:
+    const hfsb_root  *root;
+    const hfsb_tools *tools; /* whose journal records it */
+    long long         began; /* hfsb_clock_ms() */
+    size_t            size;  /* of the whole struct, in bytes */
+    hfsb_buf          path;
+    hfsb_buf          match, none_match; /* If-Match, If-None-Match; ptr NULL:
                                            none */
-    int              http; /* status of the reply; 0: not known yet */
-    hfsb_err         err;  /* the text of a reply from 400 on */
+    int               http; /* status of the reply; 0: not known yet */
+    hfsb_err          err;  /* the text of a reply from 400 on */
 } hfsbi_file_op;
 
 /* ---- replies ---- */
@@ -125,6 +127,16 @@ static bool hfsbi_file_op_read_request(hfsbi_file_op *op,
     return false;
 }
 
+/* Adds the event of an operation whose outcome is known. */
+static void hfsbi_file_op_report(const hfsbi_file_op *op, const char *tool,
+                                 unsigned long long bytes) {
+    const char *error = "";
+    if (op->http >= 400)
+        error = op->err.msg[0] ? op->err.msg : hfsb_http_reason(op->http);
+    hfsbi_api_report(op->tools, tool, hfsb_buf_str(&op->path), "",
+                     hfsb_cstr(error), op->began, bytes);
+}
+
 static void hfsbi_file_op_free(hfsbi_file_op *op) {
     hfsb_alloc alloc = op->path.alloc;
     hfsb_buf_free(&op->path);
@@ -146,6 +158,8 @@ static hfsbi_file_op *hfsbi_file_op_open(const hfsb_tools *tools,
     }
     memset(op, 0, size);
     op->root = tools->place;
+    op->tools = tools;
+    op->began = hfsb_clock_ms();
     op->size = size;
     op->path.alloc = op->match.alloc = op->none_match.alloc = *alloc;
     if (hfsbi_file_op_read_request(op, request)) return op;
@@ -436,6 +450,7 @@ static void hfsbi_fetch_reply(hfsbi_fetch *f, hfsb_request *request) {
 
 static void hfsbi_fetch_done(void *user, hfsb_request *request) {
     hfsbi_fetch *f = (hfsbi_fetch *)user;
+    hfsbi_file_op_report(&f->op, "download", f->length);
     if (!hfsbi_request_is_gone(request)) hfsbi_fetch_reply(f, request);
     /* closing a removed file may wait for the disk: use a thread */
     if (f->fd >= 0)
@@ -447,6 +462,7 @@ static void hfsbi_remove_done(void *user, hfsb_request *request) {
     hfsbi_file_op   *op = (hfsbi_file_op *)user;
     hfsb_tool_result result;
     hfsb_status      st;
+    hfsbi_file_op_report(op, "remove", 0);
     if (op->http == 200) {
         hfsbi_result_init(&result, &op->path.alloc);
         st = hfsbi_result_ok(&result, "Removed %s", op->path.ptr);
@@ -642,7 +658,10 @@ static void hfsbi_upload_step(hfsbi_upload *u, hfsb_request *request) {
 
 static void hfsbi_upload_done(void *user, hfsb_request *request) {
     hfsbi_upload *u = (hfsbi_upload *)user;
-    if (u->op.http) hfsbi_upload_reply(u, request);
+    if (u->op.http) {
+        hfsbi_file_op_report(&u->op, "upload", u->written.bytes);
+        hfsbi_upload_reply(u, request);
+    }
     if (u->op.http || u->state == HFSBI_UPLOAD_DROP) {
         hfsb_buf_free(&u->block[0]);
         hfsb_buf_free(&u->block[1]);

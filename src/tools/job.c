@@ -705,6 +705,7 @@ static void hfsbi_build_job(hfsbi_build *b, const hfsbi_job *job,
     hfsbi_build_object(b, NULL);
     hfsbi_build_str(b, "id", hfsb_cstr(job->id));
     hfsbi_build_str(b, "state", hfsb_cstr(hfsbi_job_state_name(job->state)));
+    hfsbi_build_str(b, "who", hfsb_cstr(job->tools->who));
     hfsbi_build_str(b, "description", hfsb_buf_str(&job->spec.description));
     hfsbi_build_str(b, "command", hfsb_str_slice(command, 0, shown));
     hfsbi_build_bool(b, "command_cut", shown < command.len);
@@ -714,6 +715,10 @@ static void hfsbi_build_job(hfsbi_build *b, const hfsbi_job *job,
     hfsbi_build_int(b, "duration_ms", end - job->created);
     hfsbi_put_ending(b, job);
     hfsbi_build_int(b, "output_bytes", (long long)job->record.total);
+    if (job->end.peak_bytes) {
+        hfsbi_build_int(b, "cpu_ms", job->end.cpu_ms);
+        hfsbi_build_int(b, "peak_bytes", (long long)job->end.peak_bytes);
+    }
     hfsbi_build_end(b);
 }
 

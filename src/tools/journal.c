@@ -249,6 +249,17 @@ HFSBI_FN void hfsbi_brief_fill(hfsb_journal *j, hfsbi_brief *brief,
     brief->path = brief->command = 0;
 }
 
+HFSBI_FN void hfsbi_brief_path(hfsb_journal *j, hfsbi_brief *brief,
+                               hfsb_str path) {
+    char space[HFSBI_HIDE_SPACE];
+    if (!j) return;
+    (void)pthread_mutex_lock(&j->lock);
+    hfsb_buf_append(&brief->text,
+                    hfsbi_journal_hide(j, path, HFSBI_BRIEF_PATH, space));
+    (void)pthread_mutex_unlock(&j->lock);
+    brief->path = brief->command = brief->text.len;
+}
+
 /* ---- an event as a line ---- */
 
 /* The parts are put together without printf(), which would take longer than

@@ -261,11 +261,12 @@ HFSB_API void hfsb_tools_wake(hfsb_tools *tools);
 HFSB_API size_t hfsb_tools_busy(hfsb_tools *tools);
 
 /* Appends the state of a job as a JSON object: id, state ("waiting",
-   "running", "done"), description, command (its first 200 characters;
+   "running", "done"), who, description, command (its first 200 characters;
    command_cut when there are more), pid, background, age_ms, duration_ms,
-   exit_code, signal, signal_name, timed_out, killed, output_bytes. id empty:
-   an array of all jobs, the newest first. HFSB_OK; HFSB_NOT_FOUND, HFSB_NOMEM
-   or HFSB_LIMIT with *out as it was. */
+   exit_code, signal, signal_name, timed_out, killed, output_bytes, and once it
+   has ended cpu_ms and peak_bytes where they are known. id empty: an array of
+   all jobs, the newest first. HFSB_OK; HFSB_NOT_FOUND, HFSB_NOMEM or
+   HFSB_LIMIT with *out as it was. */
 HFSB_API hfsb_status hfsb_tools_jobs(hfsb_tools *tools, hfsb_str id,
                                      hfsb_buf *out, hfsb_err *err);
 

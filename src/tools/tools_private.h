@@ -320,6 +320,10 @@ HFSBI_FN void hfsbi_brief_fill(hfsb_journal *journal, hfsbi_brief *brief,
                                const hfsbi_param     *params,
                                const hfsb_json_value *arguments, hfsb_str id);
 
+/* Fills an empty brief with a path alone. */
+HFSBI_FN void hfsbi_brief_path(hfsb_journal *journal, hfsbi_brief *brief,
+                               hfsb_str path);
+
 /* What is recorded, besides time and numbers. */
 typedef struct hfsbi_event {
     const char             *who, *tool;

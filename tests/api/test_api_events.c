@@ -206,6 +206,41 @@ static void a_slow_reader_misses_some(void) {
     hfsb_journal_close(journal);
 }
 
+/* Requests that are not calls of a tool. */
+static void files_and_input_are_events(void) {
+    ts_server s;
+    ts_reply  r = HFSB_INIT;
+    hfsb_str  none = HFSB_INIT;
+    ts_start(&s, NULL, NULL);
+    ts_call(&s, &r, "PUT", "/api/files?path=u.txt", "", HFSB_LIT("hello"));
+    T_CHECK(r.status == 201);
+    ts_get(&s, &r, "/api/files?path=u.txt");
+    ts_call(&s, &r, "DELETE", "/api/files?path=u.txt", "", none);
+    ts_call(&s, &r, "DELETE", "/api/files?path=u.txt", "", none);
+    T_CHECK(r.status == 404);
+    ts_post(&s, &r, "/api/bash",
+            "{\"command\":\"cat\",\"background\":true,\"id\":\"job\"}");
+    ts_call(&s, &r, "POST", "/api/jobs/job/input?eof=1",
+            "Content-Type: text/plain\r\n", HFSB_LIT("private words"));
+    T_CHECK(r.status == 200);
+    ts_get(&s, &r, "/api/events");
+    T_STR(event_text(&r, 0, "tool"), "upload");
+    T_STR(event_text(&r, 0, "path"), "u.txt");
+    T_CHECK(hfsb_json_int(event_at(&r, 0, "output_bytes"), -1) == 5);
+    T_STR(event_text(&r, 1, "tool"), "download");
+    T_STR(event_text(&r, 2, "tool"), "remove");
+    T_CHECK(hfsb_json_bool(event_at(&r, 2, "success"), false));
+    T_CHECK(!hfsb_json_bool(event_at(&r, 3, "success"), true));
+    T_CHECK(event_text(&r, 3, "error").len > 4);
+    T_STR(event_text(&r, 5, "tool"), "bash_input");
+    T_STR(event_text(&r, 5, "job"), "job");
+    T_CHECK(!ts_contains(&r, "private"));
+    ts_get(&s, &r, "/api/jobs/job");
+    T_STR(ts_text(&r, "who"), "api");
+    ts_drop(&r);
+    ts_end(&s, false);
+}
+
 static void invalid_requests_are_refused(void) {
     static const struct {
         const char *target;
@@ -271,6 +306,7 @@ int main(void) {
     TT_RUN(a_stream_sends_events_as_they_come);
     TT_RUN(lost_events_are_counted);
     TT_RUN(a_slow_reader_misses_some);
+    TT_RUN(files_and_input_are_events);
     TT_RUN(invalid_requests_are_refused);
     TT_RUN(a_stop_answers_those_that_wait);
     return TT_END();
