@@ -56,6 +56,7 @@
        CANCEL  end a call early, from another thread
        FILE    read, write atomically, stay beneath a root
        PROC    run a command, lose none of its output, never hang on it
+       JOURNAL a record of every call, in memory and in a file
        TOOLS   bash, read, write, edit, grep ... by name and JSON; their
                definitions for a model
        NET     requests over HTTP, through a transport: the one built in
@@ -366,6 +367,8 @@ typedef struct hfsb_json_doc {
 typedef struct hfsb_json_parse_opts {
     size_t max_depth;   /* nesting of arrays and objects (0: 512) */
     size_t max_bytes;   /* longest text accepted (0: 1 GiB) */
+    size_t max_values;  /* values and keys of a document, each of which takes
+                           16 bytes of memory or more (0: no limit) */
     bool   unique_keys; /* a repeated key is an error (default: the last one
                            wins) */
 } hfsb_json_parse_opts;
@@ -375,8 +378,8 @@ typedef struct hfsb_json_parse_opts {
    order mark and numbers beyond the range of a double are errors. `text` is
    not needed after the call.
 
-   HFSB_OK; HFSB_SYNTAX (at err->pos, line and column); HFSB_LIMIT for depth
-   or size; HFSB_NOMEM. On failure doc->root is NULL and there is nothing to
+   HFSB_OK; HFSB_SYNTAX (at err->pos, line and column); HFSB_LIMIT for depth,
+   size or values; HFSB_NOMEM. On failure doc->root is NULL and there is nothing to
    free. Free a document before using it again. */
 HFSB_API hfsb_status hfsb_json_parse(hfsb_str                    text,
                                      const hfsb_json_parse_opts *opts,
@@ -2090,11 +2093,12 @@ HFSB_API void hfsb_tools_wake(hfsb_tools *tools);
 HFSB_API size_t hfsb_tools_busy(hfsb_tools *tools);
 
 /* Appends the state of a job as a JSON object: id, state ("waiting",
-   "running", "done"), description, command (its first 200 characters;
+   "running", "done"), who, description, command (its first 200 characters;
    command_cut when there are more), pid, background, age_ms, duration_ms,
-   exit_code, signal, signal_name, timed_out, killed, output_bytes. id empty:
-   an array of all jobs, the newest first. HFSB_OK; HFSB_NOT_FOUND, HFSB_NOMEM
-   or HFSB_LIMIT with *out as it was. */
+   exit_code, signal, signal_name, timed_out, killed, output_bytes, and once it
+   has ended cpu_ms and peak_bytes where they are known. id empty: an array of
+   all jobs, the newest first. HFSB_OK; HFSB_NOT_FOUND, HFSB_NOMEM or
+   HFSB_LIMIT with *out as it was. */
 HFSB_API hfsb_status hfsb_tools_jobs(hfsb_tools *tools, hfsb_str id,
                                      hfsb_buf *out, hfsb_err *err);
 
@@ -4975,7 +4979,8 @@ HFSBI_FN size_t hfsbi_number_write_double(double value, char *out) {
       "probably cut a string in the middle of a character")                \
     X(RANGE, "expected a number up to about 1.8e308, found a larger one: " \
              "send it as a string")                                        \
-    X(DEPTH, "") /* names the limit */                                     \
+    X(DEPTH, "")  /* names the limit */                                    \
+    X(VALUES, "") /* and so does this */                                   \
     X(TWICE, "expected each key once in an object, found \"")              \
     X(NOMEM, "")
 
@@ -4998,6 +5003,7 @@ typedef struct hfsbi_json_parser {
     size_t           cap;
     size_t           room; /* bytes of the block before the nodes */
     size_t           max_depth;
+    size_t           max_nodes;
     /* The last run of blanks at each depth (modulo GAPS); length 0: none. */
     const char      *gap[HFSBI_JSON_GAPS];
     unsigned char    gap_len[HFSBI_JSON_GAPS];
@@ -5359,6 +5365,12 @@ static void hfsbi_json_add_fault(const hfsbi_json_parser *p, hfsb_str text,
                       p->max_depth);
         return;
     }
+    if (p->fault == HFSBI_JSON_VALUES) {
+        hfsbi_err_add(err,
+                      "at most %zu values and keys are allowed, found more",
+                      p->max_nodes);
+        return;
+    }
     if (p->fault == HFSBI_JSON_NO_NUMBER) message = p->expected;
     hfsbi_err_add(err, "%s", message);
     if (p->fault < HFSBI_JSON_SURROGATE) {
@@ -5373,7 +5385,8 @@ static void hfsbi_json_add_fault(const hfsbi_json_parser *p, hfsb_str text,
 /* Fills *err with the place and the message of the parser's fault. */
 static hfsb_status hfsbi_json_report(const hfsbi_json_parser *p, hfsb_str text,
                                      hfsb_err *err) {
-    hfsb_status code = p->fault == HFSBI_JSON_DEPTH ? HFSB_LIMIT : HFSB_SYNTAX;
+    bool limit = p->fault == HFSBI_JSON_DEPTH || p->fault == HFSBI_JSON_VALUES;
+    hfsb_status code = limit ? HFSB_LIMIT : HFSB_SYNTAX;
     size_t      pos = (size_t)(p->at - p->text), start = pos;
     if (p->fault == HFSBI_JSON_NOMEM)
         return hfsbi_fail_status(err, HFSB_NOMEM, "reading JSON");
@@ -5541,6 +5554,11 @@ static void hfsbi_json_relocate(hfsbi_json_parser *p, uintptr_t was) {
             v->as.str = block + ((uintptr_t)v->as.str - was);
     }
     p->out = block + ((uintptr_t)p->out - was);
+}
+
+/* As many of `cap` nodes as may be needed: the last two are never all used. */
+static size_t hfsbi_json_cap(const hfsbi_json_parser *p, size_t cap) {
+    return cap < p->max_nodes + 2 ? cap : p->max_nodes + 2;
 }
 
 /* Makes room for exactly cap nodes. */
@@ -5712,8 +5730,11 @@ close : {
 grow : {
     size_t inside = (size_t)(box - p->nodes);
     p->used = (size_t)(node - p->nodes);
-    if (!hfsbi_json_resize(p, p->cap > (size_t)-1 / 32 ? (size_t)-1 / 16
-                                                       : p->cap * 2))
+    if (p->used >= p->max_nodes)
+        return hfsbi_json_fail(p, at, HFSBI_JSON_VALUES);
+    if (!hfsbi_json_resize(p, hfsbi_json_cap(p, p->cap > (size_t)-1 / 32
+                                                    ? (size_t)-1 / 16
+                                                    : p->cap * 2)))
         return hfsbi_json_fail(p, at, HFSBI_JSON_NOMEM);
     node = p->nodes + p->used;
     box = p->nodes + inside;
@@ -5772,7 +5793,7 @@ static bool hfsbi_json_run(hfsbi_json_parser *p, size_t from, bool strings) {
        text. And a large text often is mostly one string: a file. */
     size_t cap = len < 1024 ? len / 4 + 4 : len / 20 + 228;
     p->room = closed && strings ? (len + 15) & ~(size_t)15 : 0;
-    if (!hfsbi_json_resize(p, cap))
+    if (!hfsbi_json_resize(p, hfsbi_json_cap(p, cap)))
         return hfsbi_json_fail(p, p->text, HFSBI_JSON_NOMEM);
     if (!closed) return hfsbi_json_text_copy(p, from);
     if (strings) p->out = (char *)p->doc->block;
@@ -5815,6 +5836,7 @@ static void hfsbi_json_prepare(hfsbi_json_parser *p, hfsb_str text,
     p->nodes = NULL;
     p->used = p->cap = p->room = 0;
     p->max_depth = opts && opts->max_depth ? opts->max_depth : 512;
+    p->max_nodes = opts && opts->max_values ? opts->max_values : (size_t)-3;
     p->doc = doc;
     p->escaped = false;
     memset(p->gap_len, 0, sizeof p->gap_len);
@@ -5843,6 +5865,8 @@ static hfsb_status hfsbi_json_parse(hfsb_str text, bool in_place,
         return hfsbi_json_report(&p, text, err);
     }
     ok = hfsbi_json_run(&p, from, !in_place);
+    if (ok && p.used > p.max_nodes) /* by the one or two to spare */
+        ok = hfsbi_json_fail(&p, p.end, HFSBI_JSON_VALUES) != NULL;
     /* Keys can only be compared when decoded, but decoding in place would
        leave no text to locate a repeated key in: start over with a copy. */
     if (ok && in_place && unique && p.escaped) {
@@ -23595,6 +23619,12 @@ HFSBI_FN hfsbi_session_span hfsbi_proc_span(hfsb_proc *proc);
 HFSBI_FN size_t hfsbi_proc_signal(hfsb_proc *proc, hfsbi_snapshot *snap,
                                   int number);
 
+/* hfsb_proc_open() that takes over the bytes of *input, whose view is
+   opts->input, and leaves it empty; a failure leaves it as it was. */
+HFSBI_FN hfsb_status hfsbi_proc_open(const hfsb_proc_opts *opts,
+                                     hfsb_buf *input, hfsb_proc **out,
+                                     hfsb_err *err);
+
 /* Lets a loop drive the command: its pipes, its exit and its deadlines become
    events of the loop, which steps it. on_change is called in the loop after a
    step that took output or input or changed the command's state; with `done`
@@ -24838,19 +24868,35 @@ static void hfsbi_poller_deliver(hfsbi_poller *poller, hfsbi_io *io,
    blocks of 64 kB included; only pages that are touched cost memory. */
 enum { HFSBI_POOL_STACK = 512 * 1024 };
 
+/* Tasks that wait for a slow disk must not hold up all others: `max` tasks run
+   that are younger than HFSBI_POOL_SLOW_MS, and older ones in addition, as long
+   as there are threads. */
+enum {
+    HFSBI_POOL_SLOW_MS = 1000,
+    HFSBI_POOL_MORE = 8,     /* threads, times `max` */
+    HFSBI_POOL_LOOK_MS = 250 /* how often a full pool is looked at */
+};
+
 /* Tasks in the order they came. */
 typedef struct hfsbi_queue {
     hfsbi_task *first, **last; /* last: where the next one is linked */
 } hfsbi_queue;
 
+typedef struct hfsbi_worker {
+    hfsbi_loop *loop;
+    pthread_t   thread;
+    long long   began; /* when its task began; -1: it has none */
+} hfsbi_worker;
+
 typedef struct hfsbi_pool {
-    pthread_cond_t more;    /* a task came, or the end */
+    pthread_cond_t more;    /* a task came or may run now, or the end */
     hfsbi_queue    waiting; /* for a thread */
     size_t         length;  /* of the queue */
     size_t         idle;    /* threads that wait for a task */
-    pthread_t     *threads;
-    size_t         count, max;
+    hfsbi_worker  *workers; /* `most` of them, `count` have a thread */
+    size_t         count, max, most;
     bool           ending;
+    hfsbi_timer    timer; /* looks at a full pool; of the loop's lock */
 } hfsbi_pool;
 
 struct hfsbi_loop {
@@ -25034,19 +25080,32 @@ static void hfsbi_loop_add_posted(hfsbi_loop *loop, hfsbi_task *task) {
     loop->asleep = false;
 }
 
+/* How many tasks run that are not slow. Under the lock of the queue. */
+static size_t hfsbi_pool_quick(const hfsbi_pool *pool) {
+    long long now = hfsb_clock_ms();
+    size_t    i, n = 0;
+    for (i = 0; i < pool->count; i++)
+        n += pool->workers[i].began >= 0 &&
+             now - pool->workers[i].began < HFSBI_POOL_SLOW_MS;
+    return n;
+}
+
 static void *hfsbi_pool_thread(void *arg) {
-    hfsbi_loop *loop = (hfsbi_loop *)arg;
-    hfsbi_pool *pool = &loop->pool;
+    hfsbi_worker *self = (hfsbi_worker *)arg;
+    hfsbi_loop   *loop = self->loop;
+    hfsbi_pool   *pool = &loop->pool;
     pthread_mutex_lock(&loop->queue_lock);
     for (;;) {
         hfsbi_task *task = pool->waiting.first;
-        if (task) {
+        if (task && (pool->ending || hfsbi_pool_quick(pool) < pool->max)) {
             pool->waiting.first = task->next;
             if (!task->next) hfsbi_queue_init(&pool->waiting);
             pool->length--;
+            self->began = hfsb_clock_ms();
             pthread_mutex_unlock(&loop->queue_lock);
             task->run(task);
             pthread_mutex_lock(&loop->queue_lock);
+            self->began = -1;
             hfsbi_loop_add_posted(loop, task);
         } else if (pool->ending) {
             break;
@@ -25060,16 +25119,31 @@ static void *hfsbi_pool_thread(void *arg) {
     return NULL;
 }
 
-/* Gives a task to the threads; false when no thread exists. Under the lock of
+/* Starts threads for `length` tasks, as many as may run now. Under the lock of
    the queue. Threads that were woken but do not have the lock yet still count
    as idle, and their tasks as waiting. */
+static void hfsbi_pool_grow(hfsbi_loop *loop, size_t length) {
+    hfsbi_pool *pool = &loop->pool;
+    size_t      n = pool->idle, quick;
+    if (pool->ending || n >= length || pool->count == pool->most) return;
+    quick = hfsbi_pool_quick(pool);
+    for (; n < length && quick + n < pool->max && pool->count < pool->most;
+         n++) {
+        hfsbi_worker *worker = &pool->workers[pool->count];
+        worker->loop = loop;
+        worker->began = -1;
+        if (hfsbi_thread_start(&worker->thread, HFSBI_POOL_STACK,
+                               hfsbi_pool_thread, worker) != 0)
+            return;
+        pool->count++;
+    }
+}
+
+/* Gives a task to the threads; false when no thread exists. Under the lock of
+   the queue. */
 static bool hfsbi_pool_add(hfsbi_loop *loop, hfsbi_task *task) {
     hfsbi_pool *pool = &loop->pool;
-    if (pool->length >= pool->idle && pool->count < pool->max &&
-        !pool->ending &&
-        hfsbi_thread_start(&pool->threads[pool->count], HFSBI_POOL_STACK,
-                           hfsbi_pool_thread, loop) == 0)
-        pool->count++;
+    if (pool->length >= pool->idle) hfsbi_pool_grow(loop, pool->length + 1);
     if (pool->count == 0) return false;
     hfsbi_queue_add(&pool->waiting, task);
     pool->length++;
@@ -25086,7 +25160,7 @@ static void hfsbi_pool_end(hfsbi_loop *loop) {
     (void)pthread_cond_broadcast(&pool->more);
     pthread_mutex_unlock(&loop->queue_lock);
     for (i = 0; i < pool->count; i++)
-        (void)pthread_join(pool->threads[i], NULL);
+        (void)pthread_join(pool->workers[i].thread, NULL);
     pool->count = 0;
 }
 
@@ -25097,12 +25171,37 @@ HFSBI_FN void hfsbi_loop_post(hfsbi_loop *loop, hfsbi_task *task) {
     pthread_mutex_unlock(&loop->queue_lock);
 }
 
+/* Sets the timer while tasks wait that no thread may take yet. Under both
+   locks. */
+static void hfsbi_pool_watch(hfsbi_loop *loop) {
+    hfsbi_pool *pool = &loop->pool;
+    if (pool->length == 0 || pool->timer.set ||
+        pool->length + hfsbi_pool_quick(pool) <= pool->max)
+        return;
+    hfsbi_loop_timer(loop, &pool->timer, hfsb_clock_ms() + HFSBI_POOL_LOOK_MS);
+}
+
+/* Tasks that ran when others had to wait may have become slow. */
+static void hfsbi_pool_look(hfsbi_timer *timer) {
+    hfsbi_loop *loop =
+        (hfsbi_loop *)(void *)((char *)timer -
+                               offsetof(hfsbi_loop, pool.timer));
+    pthread_mutex_lock(&loop->queue_lock);
+    hfsbi_pool_grow(loop, loop->pool.length);
+    (void)pthread_cond_broadcast(&loop->pool.more);
+    hfsbi_pool_watch(loop);
+    pthread_mutex_unlock(&loop->queue_lock);
+}
+
 HFSBI_FN void hfsbi_loop_work(hfsbi_loop *loop, hfsbi_task *task) {
     bool given;
+    hfsbi_loop_lock(loop);
     pthread_mutex_lock(&loop->queue_lock);
     given = hfsbi_pool_add(loop, task);
     if (given) loop->pending++;
+    if (given) hfsbi_pool_watch(loop);
     pthread_mutex_unlock(&loop->queue_lock);
+    hfsbi_loop_unlock(loop);
     if (given) return;
     task->run(task);
     hfsbi_loop_post(loop, task);
@@ -25172,9 +25271,8 @@ static void hfsbi_loop_free(hfsbi_loop *loop) {
     hfsbi_close(&loop->wake_fds[0]);
     hfsbi_close(&loop->wake_fds[1]);
     hfsbi_snapshot_free(&loop->snapshot);
-    if (loop->pool.threads)
-        hfsbi_array_free(&alloc, loop->pool.threads, loop->pool.max,
-                         sizeof(pthread_t));
+    hfsbi_array_free(&alloc, loop->pool.workers, loop->pool.most,
+                     sizeof *loop->pool.workers);
     (void)pthread_cond_destroy(&loop->pool.more);
     (void)pthread_mutex_destroy(&loop->queue_lock);
     (void)pthread_cond_destroy(&loop->turned);
@@ -25187,13 +25285,16 @@ static bool hfsbi_loop_fill(hfsbi_loop *loop, size_t max_threads) {
     if (!hfsbi_poller_open(&loop->poller, &loop->alloc) ||
         !hfsbi_wake_open(loop->wake_fds))
         return false;
-    loop->pool.max = max_threads;
     if (max_threads) {
-        loop->pool.threads = (pthread_t *)hfsbi_array(
-            &loop->alloc, max_threads, sizeof(pthread_t));
+        size_t most = HFSBI_POOL_MORE * max_threads;
+        loop->pool.workers = (hfsbi_worker *)hfsbi_array(
+            &loop->alloc, most, sizeof *loop->pool.workers);
         errno = ENOMEM;
-        if (!loop->pool.threads) return false;
+        if (!loop->pool.workers) return false;
+        loop->pool.most = most;
     }
+    loop->pool.max = max_threads;
+    loop->pool.timer.fn = hfsbi_pool_look;
     loop->wake.fd = loop->wake_fds[0];
     loop->wake.fn = hfsbi_loop_woken;
     return hfsbi_poller_set(&loop->poller, &loop->wake, HFSBI_IO_READ);
@@ -31639,8 +31740,9 @@ static void hfsbi_proc_free(hfsb_proc *proc) {
 
 /* All memory is taken before the command exists: a failure after that would
    come too late. */
-hfsb_status hfsb_proc_open(const hfsb_proc_opts *opts, hfsb_proc **out,
-                           hfsb_err *err) {
+HFSBI_FN hfsb_status hfsbi_proc_open(const hfsb_proc_opts *opts,
+                                     hfsb_buf *input, hfsb_proc **out,
+                                     hfsb_err *err) {
     hfsb_proc  *proc;
     hfsbi_ends  ends;
     pid_t       pid = -1;
@@ -31650,7 +31752,7 @@ hfsb_status hfsb_proc_open(const hfsb_proc_opts *opts, hfsb_proc **out,
     if (!proc)
         return hfsbi_fail_status(err, HFSB_NOMEM, "Starting the command");
     hfsbi_proc_init(proc, opts);
-    if (hfsb_buf_append(&proc->input.bytes, opts->input) != HFSB_OK)
+    if (!input && hfsb_buf_append(&proc->input.bytes, opts->input) != HFSB_OK)
         st = hfsbi_fail_status(err, HFSB_NOMEM, "Starting the command");
     else st = hfsbi_spawn(opts, &pid, &ends, err);
     if (st != HFSB_OK) {
@@ -31663,8 +31765,19 @@ hfsb_status hfsb_proc_open(const hfsb_proc_opts *opts, hfsb_proc **out,
     proc->io[HFSBI_SLOT_ERR].io.fd = ends.output[1];
     proc->io[HFSBI_SLOT_IN].io.fd = ends.input;
     proc->io[HFSBI_SLOT_EXIT].io.fd = proc->tree.pidfd;
+    if (input) {
+        hfsb_alloc alloc = input->alloc;
+        proc->input.bytes = *input;
+        memset(input, 0, sizeof *input);
+        input->alloc = alloc;
+    }
     *out = proc;
     return HFSB_OK;
+}
+
+hfsb_status hfsb_proc_open(const hfsb_proc_opts *opts, hfsb_proc **out,
+                           hfsb_err *err) {
+    return hfsbi_proc_open(opts, NULL, out, err);
 }
 
 /* ---- the exit of the leader ---- */
@@ -32736,6 +32849,11 @@ HFSBI_FN hfsb_status hfsbi_record_read(const hfsbi_record *r,
 
 /* ==== args.c: arguments ================================================== */
 
+/* Most JSON values and keys of the arguments of a call that comes from
+   elsewhere. Honest long arguments are one long string; values by the million
+   would take many times their bytes in memory. */
+enum { HFSBI_ARGUMENT_VALUES = 200000 };
+
 typedef enum hfsbi_arg_type {
     HFSBI_ARG_STR,    /* hfsb_str; ptr is NULL when absent */
     HFSBI_ARG_INT,    /* long long */
@@ -33007,6 +33125,10 @@ HFSBI_FN void hfsbi_brief_fill(hfsb_journal *journal, hfsbi_brief *brief,
                                const hfsbi_param     *params,
                                const hfsb_json_value *arguments, hfsb_str id);
 
+/* Fills an empty brief with a path alone. */
+HFSBI_FN void hfsbi_brief_path(hfsb_journal *journal, hfsbi_brief *brief,
+                               hfsb_str path);
+
 /* What is recorded, besides time and numbers. */
 typedef struct hfsbi_event {
     const char             *who, *tool;
@@ -33236,6 +33358,8 @@ typedef struct hfsbi_tools_group {
     size_t        scanning;                 /* of those that wait: they have a
                                                place */
     unsigned long ever;                     /* jobs added */
+    size_t        input;     /* bytes of standard input that jobs hold */
+    size_t        max_input; /* (0: any number) */
 } hfsbi_tools_group;
 
 /* The request for a command; owns its texts. */
@@ -33288,6 +33412,7 @@ typedef struct hfsbi_job {
     hfsbi_brief        brief;   /* of its arguments, for the journal */
     unsigned long long event;   /* number of its first event; 0: none */
     size_t             users; /* calls that refer to it: not freed meanwhile */
+    size_t             input; /* bytes that its group counts */
 } hfsbi_job;
 
 /* The spec becomes empty, with alloc for its texts. */
@@ -35110,6 +35235,17 @@ HFSBI_FN void hfsbi_brief_fill(hfsb_journal *j, hfsbi_brief *brief,
     if (out->status == HFSB_OK) return;
     hfsb_buf_free(out);
     brief->path = brief->command = 0;
+}
+
+HFSBI_FN void hfsbi_brief_path(hfsb_journal *j, hfsbi_brief *brief,
+                               hfsb_str path) {
+    char space[HFSBI_HIDE_SPACE];
+    if (!j) return;
+    (void)pthread_mutex_lock(&j->lock);
+    hfsb_buf_append(&brief->text,
+                    hfsbi_journal_hide(j, path, HFSBI_BRIEF_PATH, space));
+    (void)pthread_mutex_unlock(&j->lock);
+    brief->path = brief->command = brief->text.len;
 }
 
 /* ---- an event as a line ---- */
@@ -37166,6 +37302,13 @@ static void hfsbi_job_enter(hfsbi_job *job, hfsbi_job_state state) {
     job->state = state;
 }
 
+/* Frees the standard input that was not written. */
+static void hfsbi_job_drop_input(hfsbi_job *job) {
+    job->tools->group->input -= job->input;
+    job->input = 0;
+    hfsb_buf_free(&job->spec.input);
+}
+
 /* Lets the object look at its calls, and the one that oversees the group. */
 static void hfsbi_job_stir(hfsbi_job *job) {
     hfsb_tools *overseer = job->tools->group->overseer;
@@ -37199,6 +37342,7 @@ static void hfsbi_job_free(hfsb_tools *tools, hfsbi_job *job) {
         tools->group->scanning--;
         job->scan->job = NULL;
     }
+    hfsbi_job_drop_input(job);
     hfsbi_loop_timer_clear(tools->loop, &job->timer);
     hfsb_proc_close(job->proc);
     hfsbi_record_free(&job->record);
@@ -37230,7 +37374,7 @@ static void hfsbi_job_finish(hfsbi_job *job, const hfsb_err *err) {
         job->once->when = job->ended;
     }
     hfsbi_record_settle(&job->record);
-    hfsb_buf_free(&job->spec.input);
+    hfsbi_job_drop_input(job);
     hfsb_buf_free(&job->spec.env);
     hfsb_buf_free(&job->brief.text);
     job->tools->job_ended = true;
@@ -37324,7 +37468,7 @@ static hfsb_status hfsbi_job_spawn(hfsb_tools *tools, hfsbi_job *job,
         o.timeout_ms = (long long)(spec->timeout * 1000.0 + 0.5) - waited;
         if (o.timeout_ms < 1) o.timeout_ms = 1;
     }
-    return hfsb_proc_open(&o, &job->proc, err);
+    return hfsbi_proc_open(&o, &spec->input, &job->proc, err);
 }
 
 /* Starts a job; a failure ends it. */
@@ -37545,6 +37689,8 @@ HFSBI_FN hfsbi_job *hfsbi_job_add(hfsb_tools *tools, hfsbi_job_spec *spec,
     job->created = hfsb_clock_ms();
     job->next = tools->jobs;
     tools->jobs = job;
+    job->input = job->spec.input.len;
+    tools->group->input += job->input;
     tools->group->jobs[HFSBI_JOB_WAITING]++;
     tools->group->ever++;
     hfsbi_jobs_start(tools->group);
@@ -37629,6 +37775,7 @@ static void hfsbi_build_job(hfsbi_build *b, const hfsbi_job *job,
     hfsbi_build_object(b, NULL);
     hfsbi_build_str(b, "id", hfsb_cstr(job->id));
     hfsbi_build_str(b, "state", hfsb_cstr(hfsbi_job_state_name(job->state)));
+    hfsbi_build_str(b, "who", hfsb_cstr(job->tools->who));
     hfsbi_build_str(b, "description", hfsb_buf_str(&job->spec.description));
     hfsbi_build_str(b, "command", hfsb_str_slice(command, 0, shown));
     hfsbi_build_bool(b, "command_cut", shown < command.len);
@@ -37638,6 +37785,10 @@ static void hfsbi_build_job(hfsbi_build *b, const hfsbi_job *job,
     hfsbi_build_int(b, "duration_ms", end - job->created);
     hfsbi_put_ending(b, job);
     hfsbi_build_int(b, "output_bytes", (long long)job->record.total);
+    if (job->end.peak_bytes) {
+        hfsbi_build_int(b, "cpu_ms", job->end.cpu_ms);
+        hfsbi_build_int(b, "peak_bytes", (long long)job->end.peak_bytes);
+    }
     hfsbi_build_end(b);
 }
 
@@ -40347,6 +40498,11 @@ static hfsb_status hfsbi_bash_join(hfsb_call *call, const hfsbi_once *once,
     return HFSB_OK;
 }
 
+static bool hfsbi_bash_input_is_too_long(const hfsbi_tools_group *group,
+                                         size_t                   len) {
+    return group->max_input && len && group->input + len > group->max_input;
+}
+
 /* Adds the job of a call that is not a repeat. HFSB_OK, or the failure with
    *err. */
 static hfsb_status hfsbi_bash_add(hfsb_call *call, hfsbi_job_spec *spec,
@@ -40360,6 +40516,11 @@ static hfsb_status hfsbi_bash_add(hfsb_call *call, hfsbi_job_spec *spec,
                           "Too many commands are waiting (%zu): try again "
                           "when some have ended.",
                           tools->limits.waiting);
+    if (hfsbi_bash_input_is_too_long(tools->group, spec->input.len))
+        return hfsbi_fail(err, HFSB_LIMIT, 0,
+                          "There is no memory for this stdin now: other "
+                          "commands have not read theirs. Try again later, "
+                          "or pass the bytes in a file.");
     call->job = hfsbi_job_add(tools, spec, call);
     if (!call->job) return HFSB_NOMEM;
     call->added = true;

@@ -111,7 +111,8 @@ typedef struct hfsb_server_opts {
     size_t             max_head;    /* bytes (0: 16 KiB) */
     size_t             max_fields;  /* (0: 100) */
     size_t    max_body;        /* bytes of a body kept in memory (0: 64 MiB) */
-    size_t    max_bodies;      /* ... of all bodies together (0: 256 MiB) */
+    size_t    max_bodies;      /* ... of all bodies together, and of the stdin
+                                  that commands hold (0: 256 MiB) */
     size_t    max_connections; /* (0: 1024); when all are taken, a new one
                                   replaces the one that has been idle, or has
                                   been sending a head or a body without an
@@ -132,7 +133,9 @@ typedef struct hfsb_server_opts {
                            count (0: 1,024) */
     long long idle_ms;     /* between requests (0: 60,000) */
     long long stop_ms;     /* upper limit for a stop (0: 10,000) */
-    size_t    max_threads; /* (0: 8) */
+    size_t    max_threads; /* for work that takes less than a second; up to
+                            eight times as many for work that takes longer
+                            (0: 8) */
     bool      no_threads;  /* do blocking work at once, in the loop */
     void (*on_event)(void *user, const hfsb_server_event *event);
     void      *user;
@@ -1300,12 +1303,20 @@ HFSBI_FN void hfsbi_request_check(hfsb_request *r) {
 
 /* ---- the body ---- */
 
+/* Bytes that bodies may still take. What commands hold of them as their
+   standard input counts as well. */
+static size_t hfsbi_bodies_room(const hfsb_server *server) {
+    size_t max = server->limits.max_bodies;
+    size_t used = server->stats.bodies + server->group.input;
+    return used < max ? max - used : 0;
+}
+
 static void hfsbi_request_store(hfsb_request *r, hfsb_str piece) {
     hfsb_server   *server = r->conn->server;
     hfsbi_body_in *body = &r->body;
     if (body->bytes.len + piece.len > hfsbi_request_max_body(r)) {
         hfsbi_request_too_large(r);
-    } else if (piece.len > server->limits.max_bodies - server->stats.bodies ||
+    } else if (piece.len > hfsbi_bodies_room(server) ||
                hfsb_buf_append(&body->bytes, piece) != HFSB_OK) {
         (void)hfsb_reply_field(r, "Retry-After", HFSB_LIT("1"));
         hfsb_reply_error(r, 503,
@@ -2985,6 +2996,7 @@ static hfsb_status hfsbi_server_fill(hfsb_server            *server,
                          &server->loop, err);
     if (st != HFSB_OK) return st;
     server->group.loop = server->loop;
+    server->group.max_input = server->limits.max_bodies;
     if (!hfsbi_stop_open(server))
         return hfsbi_fail_os(err, errno, "The server cannot be opened");
     return hfsbi_ok(err);
@@ -3557,6 +3569,12 @@ HFSBI_FN void hfsbi_news_init(hfsbi_api *api);
 HFSBI_FN void hfsbi_news_end(hfsbi_api *api);
 /* Stops listening. */
 HFSBI_FN void hfsbi_news_stop(hfsbi_api *api);
+/* Adds an event for a request that is not a call of a tool. error: why it
+   failed (empty: it did not); job: the command it concerns ("": none); began:
+   on hfsb_clock_ms(). */
+HFSBI_FN void hfsbi_api_report(const hfsb_tools *tools, const char *tool,
+                               hfsb_str path, const char *job, hfsb_str error,
+                               long long began, unsigned long long bytes);
 /* Handles GET /api/events; user is the hfsbi_api. */
 HFSBI_FN void hfsbi_events_get(void *user, hfsb_request *request);
 
@@ -3938,6 +3956,7 @@ static void hfsbi_api_call_parse(hfsbi_api_call *x) {
     hfsb_err             err = HFSB_INIT, all = HFSB_INIT;
     hfsb_status          st;
     how.unique_keys = true;
+    how.max_values = HFSBI_ARGUMENT_VALUES;
     x->doc.alloc = x->api->alloc;
     st = hfsb_json_parse_in_place(x->body.ptr, x->body.len, &how, &x->doc,
                                   &err);
@@ -4550,13 +4569,15 @@ HFSBI_FN void hfsbi_api_tool(void *user, hfsb_request *request) {
 /* The work for one request; the first member of hfsbi_fetch and
    hfsbi_upload. */
 typedef struct hfsbi_file_op {
-    const hfsb_root *root;
-    size_t           size; /* of the whole struct, in bytes */
-    hfsb_buf         path;
-    hfsb_buf         match, none_match; /* If-Match, If-None-Match; ptr NULL:
+    const hfsb_root  *root;
+    const hfsb_tools *tools; /* whose journal records it */
+    long long         began; /* hfsb_clock_ms() */
+    size_t            size;  /* of the whole struct, in bytes */
+    hfsb_buf          path;
+    hfsb_buf          match, none_match; /* If-Match, If-None-Match; ptr NULL:
                                            none */
-    int              http; /* status of the reply; 0: not known yet */
-    hfsb_err         err;  /* the text of a reply from 400 on */
+    int               http; /* status of the reply; 0: not known yet */
+    hfsb_err          err;  /* the text of a reply from 400 on */
 } hfsbi_file_op;
 
 /* ---- replies ---- */
@@ -4658,6 +4679,16 @@ static bool hfsbi_file_op_read_request(hfsbi_file_op *op,
     return false;
 }
 
+/* Adds the event of an operation whose outcome is known. */
+static void hfsbi_file_op_report(const hfsbi_file_op *op, const char *tool,
+                                 unsigned long long bytes) {
+    const char *error = "";
+    if (op->http >= 400)
+        error = op->err.msg[0] ? op->err.msg : hfsb_http_reason(op->http);
+    hfsbi_api_report(op->tools, tool, hfsb_buf_str(&op->path), "",
+                     hfsb_cstr(error), op->began, bytes);
+}
+
 static void hfsbi_file_op_free(hfsbi_file_op *op) {
     hfsb_alloc alloc = op->path.alloc;
     hfsb_buf_free(&op->path);
@@ -4679,6 +4710,8 @@ static hfsbi_file_op *hfsbi_file_op_open(const hfsb_tools *tools,
     }
     memset(op, 0, size);
     op->root = tools->place;
+    op->tools = tools;
+    op->began = hfsb_clock_ms();
     op->size = size;
     op->path.alloc = op->match.alloc = op->none_match.alloc = *alloc;
     if (hfsbi_file_op_read_request(op, request)) return op;
@@ -4969,6 +5002,7 @@ static void hfsbi_fetch_reply(hfsbi_fetch *f, hfsb_request *request) {
 
 static void hfsbi_fetch_done(void *user, hfsb_request *request) {
     hfsbi_fetch *f = (hfsbi_fetch *)user;
+    hfsbi_file_op_report(&f->op, "download", f->length);
     if (!hfsbi_request_is_gone(request)) hfsbi_fetch_reply(f, request);
     /* closing a removed file may wait for the disk: use a thread */
     if (f->fd >= 0)
@@ -4980,6 +5014,7 @@ static void hfsbi_remove_done(void *user, hfsb_request *request) {
     hfsbi_file_op   *op = (hfsbi_file_op *)user;
     hfsb_tool_result result;
     hfsb_status      st;
+    hfsbi_file_op_report(op, "remove", 0);
     if (op->http == 200) {
         hfsbi_result_init(&result, &op->path.alloc);
         st = hfsbi_result_ok(&result, "Removed %s", op->path.ptr);
@@ -5175,7 +5210,10 @@ static void hfsbi_upload_step(hfsbi_upload *u, hfsb_request *request) {
 
 static void hfsbi_upload_done(void *user, hfsb_request *request) {
     hfsbi_upload *u = (hfsbi_upload *)user;
-    if (u->op.http) hfsbi_upload_reply(u, request);
+    if (u->op.http) {
+        hfsbi_file_op_report(&u->op, "upload", u->written.bytes);
+        hfsbi_upload_reply(u, request);
+    }
     if (u->op.http || u->state == HFSBI_UPLOAD_DROP) {
         hfsb_buf_free(&u->block[0]);
         hfsb_buf_free(&u->block[1]);
@@ -5524,6 +5562,32 @@ HFSBI_FN void hfsbi_news_end(hfsbi_api *api) {
     }
 }
 
+/* ---- events of the API itself ---- */
+
+HFSBI_FN void hfsbi_api_report(const hfsb_tools *tools, const char *tool,
+                               hfsb_str path, const char *job, hfsb_str error,
+                               long long began, unsigned long long bytes) {
+    hfsbi_brief      brief = HFSB_INIT;
+    hfsb_tool_result result;
+    hfsbi_event      e = HFSB_INIT;
+    if (!tools->journal) return;
+    brief.text.alloc = tools->alloc;
+    hfsbi_brief_path(tools->journal, &brief, path);
+    hfsbi_result_init(&result, &tools->alloc);
+    result.success = !error.len;
+    hfsb_buf_append(&result.error, error);
+    e.who = tools->who;
+    e.tool = tool;
+    e.brief = &brief;
+    e.result = &result;
+    e.job_id = job;
+    e.duration_ms = hfsb_clock_ms() - began;
+    e.output_bytes = bytes;
+    (void)hfsbi_journal_add(tools->journal, &e);
+    hfsb_tool_result_free(&result);
+    hfsb_buf_free(&brief.text);
+}
+
 /* ---- the request ---- */
 
 typedef struct hfsbi_events_args {
@@ -5771,18 +5835,22 @@ static void hfsbi_jobs_kill(void *user, hfsb_request *request) {
 static void hfsbi_jobs_input_bytes(hfsbi_api *api, hfsb_request *request) {
     hfsb_tool_result result;
     hfsb_buf         out = HFSB_INIT, eof = HFSB_INIT;
-    hfsb_str         last;
+    hfsb_str         last, id = hfsb_request_part(request, 0);
+    long long        began = hfsb_clock_ms();
+    char             job[HFSBI_JOB_ID];
     hfsb_status      st;
     out.alloc = eof.alloc = api->alloc;
     hfsbi_result_init(&result, &api->alloc);
     st = hfsb_request_query(request, "eof", &eof, NULL);
     last = hfsb_buf_str(&eof);
     if (st == HFSB_OK || st == HFSB_NOT_FOUND)
-        st = hfsbi_job_input(api->tools, hfsb_request_part(request, 0),
-                             hfsb_request_body(request),
+        st = hfsbi_job_input(api->tools, id, hfsb_request_body(request),
                              hfsb_str_equal(last, HFSB_LIT("1")) ||
                                  hfsb_str_equal(last, HFSB_LIT("true")),
                              &result);
+    (void)snprintf(job, sizeof job, "%.*s", (int)id.len, id.ptr);
+    hfsbi_api_report(api->tools, "bash_input", HFSB_LIT(""), job,
+                     hfsb_buf_str(&result.error), began, result.output.len);
     if (st == HFSB_OK) st = hfsb_tool_result_write(&result, &out, NULL);
     if (st == HFSB_OK)
         hfsbi_reply_take(request, 200, "application/json", &out);
@@ -9267,10 +9335,8 @@ const hfsb_cancel *hfsb_mcp_cancel(const hfsb_mcp_call *call) {
    them. They are answered message by message, as single messages would be; a
    channel may join the answers. */
 enum {
-    HFSBI_MCP_BATCH = 100,     /* messages in one batch */
-    HFSBI_MCP_LONG = 1 << 20,  /* bytes from which values are counted */
-    HFSBI_MCP_VALUES = 200000, /* JSON values in one long message */
-    HFSBI_MCP_CALLS = 512      /* running at once; more are refused */
+    HFSBI_MCP_BATCH = 100, /* messages in one batch */
+    HFSBI_MCP_CALLS = 512  /* running at once; more are refused */
 };
 
 /* ---- answers ---- */
@@ -9433,28 +9499,13 @@ static void hfsbi_mcp_serve_batch(hfsbi_mcp_channel    *channel,
 
 /* ---- documents ---- */
 
-/* True for a long text with very many values. An honest long message is one
-   long string; values by the million would stall the loop and take many times
-   their bytes in memory. */
-static bool hfsbi_mcp_is_bulky(hfsb_str text) {
-    size_t i, values = 0;
-    bool   in_string = false;
-    if (text.len < HFSBI_MCP_LONG) return false;
-    for (i = 0; i < text.len && values <= HFSBI_MCP_VALUES; i++) {
-        char c = text.ptr[i];
-        if (c == '"') in_string = !in_string;
-        else if (in_string && c == '\\') i++;
-        else values += !in_string && (c == ',' || c == '[' || c == '{');
-    }
-    return values > HFSBI_MCP_VALUES;
-}
-
 /* Parses *text, which is moved into *out. HFSB_OK; HFSB_NOMEM; HFSB_SYNTAX or
    HFSB_LIMIT with *err. *out, if not NULL, must be released. */
 static hfsb_status hfsbi_mcp_parse(hfsb_mcp *mcp, hfsb_buf *text,
                                    hfsbi_mcp_input **out, hfsb_err *err) {
-    char             empty[1] = ""; /* no text is no JSON */
-    hfsbi_mcp_input *input =
+    char                 empty[1] = ""; /* no text is no JSON */
+    hfsb_json_parse_opts how = HFSB_INIT;
+    hfsbi_mcp_input     *input =
         (hfsbi_mcp_input *)hfsbi_array(&mcp->alloc, 1, sizeof *input);
     *out = input;
     if (!input) return HFSB_NOMEM;
@@ -9464,12 +9515,9 @@ static hfsb_status hfsbi_mcp_parse(hfsb_mcp *mcp, hfsb_buf *text,
     input->text = *text;
     memset(text, 0, sizeof *text);
     text->alloc = input->text.alloc;
-    if (hfsbi_mcp_is_bulky(hfsb_buf_str(&input->text)))
-        return hfsbi_fail(err, HFSB_LIMIT, 0,
-                          "A message has at most %d values.",
-                          HFSBI_MCP_VALUES);
+    how.max_values = HFSBI_ARGUMENT_VALUES;
     return hfsb_json_parse_in_place(input->text.ptr ? input->text.ptr : empty,
-                                    input->text.len, NULL, &input->doc, err);
+                                    input->text.len, &how, &input->doc, err);
 }
 
 HFSBI_FN void hfsbi_mcp_receive(hfsbi_mcp_channel *channel, hfsb_buf *text,
