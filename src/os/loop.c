@@ -504,9 +504,11 @@ typedef struct hfsbi_worker {
 typedef struct hfsbi_pool {
     pthread_cond_t more;    /* a task came or may run now, or the end */
     hfsbi_queue    waiting; /* for a thread */
-    size_t         length;  /* of the queue */
+    hfsbi_queue    urgent;  /* the same; these go first */
+    size_t         length;  /* of both queues */
     size_t         idle;    /* threads that wait for a task */
-    hfsbi_worker  *workers; /* `most` of them, `count` have a thread */
+    hfsbi_worker  *workers; /* `most` of them, `count` have a thread; one
+                               of them is for an urgent task */
     size_t         count, max, most;
     bool           ending;
     hfsbi_timer    timer; /* looks at a full pool; of the loop's lock */
@@ -520,12 +522,12 @@ struct hfsbi_loop {
     hfsbi_timer     heap; /* its child is the root */
     hfsbi_timer     due;  /* its child is the first of those that run now */
     long long       now;
-    bool            waiting;  /* a turn waits, without the lock */
-    bool            stale;    /* meanwhile an io was forgotten: the events that
+    bool            waiting; /* a turn waits, without the lock */
+    bool            stale;   /* meanwhile an io was forgotten: the events that
                                 the wait finds may be those of a freed object */
-    bool            hosted;   /* a host waits in its own way */
-    long long       until;    /* end of that wait; -1: without limit */
-    hfsbi_snapshot  snapshot; /* of the commands that are attached */
+    bool            hosted;  /* a host waits in its own way */
+    long long       until;   /* end of that wait; -1: without limit */
+    hfsbi_scanner   scan;    /* of the commands that are attached */
     hfsbi_io        wake;
     int             wake_fds[2];
 
@@ -545,6 +547,15 @@ static void hfsbi_queue_add(hfsbi_queue *queue, hfsbi_task *task) {
     task->next = NULL;
     *queue->last = task;
     queue->last = &task->next;
+}
+
+/* Takes the first task, or NULL. */
+static hfsbi_task *hfsbi_queue_take(hfsbi_queue *queue) {
+    hfsbi_task *task = queue->first;
+    if (!task) return NULL;
+    queue->first = task->next;
+    if (!task->next) hfsbi_queue_init(queue);
+    return task;
 }
 
 /* ---- the lock ---- */
@@ -679,8 +690,8 @@ HFSBI_FN long long hfsbi_loop_now(const hfsbi_loop *loop) {
     return loop->now;
 }
 
-HFSBI_FN hfsbi_snapshot *hfsbi_loop_snapshot(hfsbi_loop *loop) {
-    return &loop->snapshot;
+HFSBI_FN hfsbi_scanner *hfsbi_loop_scanner(hfsbi_loop *loop) {
+    return &loop->scan;
 }
 
 /* ---- tasks ---- */
@@ -703,18 +714,24 @@ static size_t hfsbi_pool_quick(const hfsbi_pool *pool) {
     return n;
 }
 
+/* Takes the next task for a thread, or NULL. Under the lock of the queue. */
+static hfsbi_task *hfsbi_pool_next(hfsbi_pool *pool) {
+    hfsbi_task *task = hfsbi_queue_take(&pool->urgent);
+    if (!task && (pool->ending || hfsbi_pool_quick(pool) < pool->max))
+        task = hfsbi_queue_take(&pool->waiting);
+    if (task) pool->length--;
+    return task;
+}
+
 static void *hfsbi_pool_thread(void *arg) {
     hfsbi_worker *self = (hfsbi_worker *)arg;
     hfsbi_loop   *loop = self->loop;
     hfsbi_pool   *pool = &loop->pool;
     pthread_mutex_lock(&loop->queue_lock);
     for (;;) {
-        hfsbi_task *task = pool->waiting.first;
-        if (task && (pool->ending || hfsbi_pool_quick(pool) < pool->max)) {
-            pool->waiting.first = task->next;
-            if (!task->next) hfsbi_queue_init(&pool->waiting);
-            pool->length--;
-            self->began = hfsb_clock_ms();
+        hfsbi_task *task = hfsbi_pool_next(pool);
+        if (task) {
+            if (!task->urgent) self->began = hfsb_clock_ms();
             pthread_mutex_unlock(&loop->queue_lock);
             task->run(task);
             pthread_mutex_lock(&loop->queue_lock);
@@ -732,16 +749,17 @@ static void *hfsbi_pool_thread(void *arg) {
     return NULL;
 }
 
-/* Starts threads for `length` tasks, as many as may run now. Under the lock of
+/* Starts threads for `length` tasks, as many as may run now: max of them, which
+   may be one more than usual for an urgent task. Under the lock of
    the queue. Threads that were woken but do not have the lock yet still count
    as idle, and their tasks as waiting. */
-static void hfsbi_pool_grow(hfsbi_loop *loop, size_t length) {
+static void hfsbi_pool_grow(hfsbi_loop *loop, size_t length, size_t max) {
     hfsbi_pool *pool = &loop->pool;
     size_t      n = pool->idle, quick;
-    if (pool->ending || n >= length || pool->count == pool->most) return;
+    size_t      most = pool->most - (max == pool->max);
+    if (pool->ending || n >= length || pool->count >= most) return;
     quick = hfsbi_pool_quick(pool);
-    for (; n < length && quick + n < pool->max && pool->count < pool->most;
-         n++) {
+    for (; n < length && quick + n < max && pool->count < most; n++) {
         hfsbi_worker *worker = &pool->workers[pool->count];
         worker->loop = loop;
         worker->began = -1;
@@ -756,9 +774,11 @@ static void hfsbi_pool_grow(hfsbi_loop *loop, size_t length) {
    the queue. */
 static bool hfsbi_pool_add(hfsbi_loop *loop, hfsbi_task *task) {
     hfsbi_pool *pool = &loop->pool;
-    if (pool->length >= pool->idle) hfsbi_pool_grow(loop, pool->length + 1);
+    size_t      max = pool->max + (pool->max && task->urgent);
+    if (pool->length >= pool->idle)
+        hfsbi_pool_grow(loop, pool->length + 1, max);
     if (pool->count == 0) return false;
-    hfsbi_queue_add(&pool->waiting, task);
+    hfsbi_queue_add(task->urgent ? &pool->urgent : &pool->waiting, task);
     pool->length++;
     (void)pthread_cond_signal(&pool->more);
     return true;
@@ -800,7 +820,7 @@ static void hfsbi_pool_look(hfsbi_timer *timer) {
         (hfsbi_loop *)(void *)((char *)timer -
                                offsetof(hfsbi_loop, pool.timer));
     pthread_mutex_lock(&loop->queue_lock);
-    hfsbi_pool_grow(loop, loop->pool.length);
+    hfsbi_pool_grow(loop, loop->pool.length, loop->pool.max);
     (void)pthread_cond_broadcast(&loop->pool.more);
     hfsbi_pool_watch(loop);
     pthread_mutex_unlock(&loop->queue_lock);
@@ -818,6 +838,10 @@ HFSBI_FN void hfsbi_loop_work(hfsbi_loop *loop, hfsbi_task *task) {
     if (given) return;
     task->run(task);
     hfsbi_loop_post(loop, task);
+}
+
+HFSBI_FN bool hfsbi_loop_has_threads(const hfsbi_loop *loop) {
+    return loop->pool.max > 0;
 }
 
 HFSBI_FN size_t hfsbi_loop_pending(hfsbi_loop *loop) {
@@ -845,12 +869,8 @@ HFSBI_FN void hfsbi_loop_unpost(hfsbi_loop *loop, hfsbi_task *task) {
 static hfsbi_task *hfsbi_loop_next_posted(hfsbi_loop *loop) {
     hfsbi_task *task;
     pthread_mutex_lock(&loop->queue_lock);
-    task = loop->posted.first;
-    if (task) {
-        loop->posted.first = task->next;
-        if (!task->next) hfsbi_queue_init(&loop->posted);
-        loop->pending--;
-    }
+    task = hfsbi_queue_take(&loop->posted);
+    if (task) loop->pending--;
     pthread_mutex_unlock(&loop->queue_lock);
     return task;
 }
@@ -883,7 +903,7 @@ static void hfsbi_loop_free(hfsbi_loop *loop) {
     hfsbi_poller_close(&loop->poller);
     hfsbi_close(&loop->wake_fds[0]);
     hfsbi_close(&loop->wake_fds[1]);
-    hfsbi_snapshot_free(&loop->snapshot);
+    hfsbi_scanner_free(&loop->scan);
     hfsbi_array_free(&alloc, loop->pool.workers, loop->pool.most,
                      sizeof *loop->pool.workers);
     (void)pthread_cond_destroy(&loop->pool.more);
@@ -899,7 +919,7 @@ static bool hfsbi_loop_fill(hfsbi_loop *loop, size_t max_threads) {
         !hfsbi_wake_open(loop->wake_fds))
         return false;
     if (max_threads) {
-        size_t most = HFSBI_POOL_MORE * max_threads;
+        size_t most = HFSBI_POOL_MORE * max_threads + 1;
         loop->pool.workers = (hfsbi_worker *)hfsbi_array(
             &loop->alloc, most, sizeof *loop->pool.workers);
         errno = ENOMEM;
@@ -923,8 +943,9 @@ HFSBI_FN hfsb_status hfsbi_loop_open(const hfsb_alloc *alloc,
     memset(loop, 0, sizeof *loop);
     loop->alloc = *alloc;
     loop->wake_fds[0] = loop->wake_fds[1] = -1;
-    hfsbi_snapshot_init(&loop->snapshot, alloc);
+    hfsbi_scanner_init(&loop->scan, loop, alloc);
     hfsbi_queue_init(&loop->pool.waiting);
+    hfsbi_queue_init(&loop->pool.urgent);
     hfsbi_queue_init(&loop->posted);
     loop->now = hfsb_clock_ms();
     hfsbi_mutex_init_recursive(&loop->lock);

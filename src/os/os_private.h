@@ -731,8 +731,10 @@ typedef struct hfsbi_process {
     unsigned long long job, owner; /* private: hashes of its HFSB_JOB */
     long               pid, parent, group, session;
     char               state;
-    bool               env_read; /* private: job and owner are known */
-    unsigned char      kin;      /* private: result of the last match */
+    bool               env_read;       /* private: job and owner are known */
+    unsigned char      kin;            /* private: result of the last match */
+    unsigned           child, sibling; /* private: indexes in the snapshot */
+    unsigned           rest;           /* private: of a match */
 } hfsbi_process;
 
 /* A snapshot of /proc, to be matched with any number of trees. Has room for
@@ -756,14 +758,8 @@ HFSBI_FN void hfsbi_snapshot_init(hfsbi_snapshot   *snap,
                                   const hfsb_alloc *alloc);
 HFSBI_FN void hfsbi_snapshot_free(hfsbi_snapshot *snap);
 
-/* Lists processes from these ticks on, or from earlier ones when an earlier
-   call asked for that. */
-HFSBI_FN void hfsbi_snapshot_cover(hfsbi_snapshot    *snap,
-                                   unsigned long long since);
-
-/* Reads /proc unless the snapshot began at `need`, on hfsb_clock_ms(), or
-   later. */
-HFSBI_FN void hfsbi_snapshot_renew(hfsbi_snapshot *snap, long long need);
+/* Reads /proc, in this thread. */
+HFSBI_FN void hfsbi_snapshot_take(hfsbi_snapshot *snap);
 
 /* A command's session, and the ticks between which its number was certainly
    that command's: a process of the session that was started then was born into
@@ -801,7 +797,7 @@ typedef struct hfsbi_tree {
     unsigned long long leader_start; /* without pidfd: to recognise it */
     unsigned long long job;          /* hash of its HFSB_JOB; 0: none */
     bool               empty; /* the last find saw no process: none can come */
-    hfsbi_process     *known; /* members that a signal to the group misses */
+    hfsbi_process     *known; /* members that the last find found */
     size_t             known_count, known_cap;
     hfsb_alloc         alloc;
 } hfsbi_tree;
@@ -827,18 +823,24 @@ HFSBI_FN bool hfsbi_tree_usage(const hfsbi_tree *tree, long long *cpu_ms,
 /* The span of a tree whose leader is still held; else an empty one. */
 HFSBI_FN hfsbi_session_span hfsbi_tree_span(hfsbi_tree *tree);
 
-/* Matches the tree with a snapshot and returns how many of its processes run;
+/* Matches the tree with a snapshot, remembers its processes and returns how
+   many of them run;
    zombies do not. When the snapshot is blind: 1 if the group may have members.
    */
 HFSBI_FN size_t hfsbi_tree_find(hfsbi_tree *tree, hfsbi_snapshot *snap);
 
-/* Signals the group, and the other members that the last find knew of. */
+/* Signals the group, and the other members that the last find found. */
 HFSBI_FN void hfsbi_tree_signal(hfsbi_tree *tree, int number);
 
 /* Lists the members that run, except the leader, at most max. ran_ms is the
    time since the leader was started: the search is cheaper for young ones. */
 HFSBI_FN size_t hfsbi_tree_list(const hfsbi_tree *tree, long long ran_ms,
                                 hfsb_proc_entry *list, size_t max);
+/* True when that would read more than a few files of /proc. */
+HFSBI_FN bool hfsbi_tree_list_takes_long(hfsbi_tree *tree, long long ran_ms);
+/* The same list, of the members that the last find found. */
+HFSBI_FN size_t hfsbi_tree_list_known(const hfsbi_tree *tree,
+                                      hfsb_proc_entry *list, size_t max);
 
 /* ---- sockets, and the kernel's ways to wait for many descriptors ---- */
 
@@ -943,6 +945,8 @@ typedef struct hfsbi_task {
     struct hfsbi_task *next;               /* private */
     void (*run)(struct hfsbi_task *task);  /* in a thread; may block */
     void (*done)(struct hfsbi_task *task); /* then, in the loop */
+    bool urgent; /* does not wait for threads that are busy: one is kept for
+                    such tasks */
 } hfsbi_task;
 
 /* Calls task->run in a thread, then task->done in the loop. Without threads
@@ -951,6 +955,8 @@ typedef struct hfsbi_task {
 HFSBI_FN void hfsbi_loop_work(hfsbi_loop *loop, hfsbi_task *task);
 /* Calls task->done in the next turn of the loop. From any thread. */
 HFSBI_FN void hfsbi_loop_post(hfsbi_loop *loop, hfsbi_task *task);
+/* False when the loop was opened without threads. */
+HFSBI_FN bool hfsbi_loop_has_threads(const hfsbi_loop *loop);
 /* Ends that: done of a task that was posted is not called any more. */
 HFSBI_FN void hfsbi_loop_unpost(hfsbi_loop *loop, hfsbi_task *task);
 /* The number of tasks whose done was not called yet. */
@@ -959,8 +965,9 @@ HFSBI_FN size_t hfsbi_loop_pending(hfsbi_loop *loop);
 /* Ends the wait of a turn. From any thread or signal handler. */
 HFSBI_FN void hfsbi_loop_wake(hfsbi_loop *loop);
 
-/* The snapshot that the commands attached to this loop share. */
-HFSBI_FN hfsbi_snapshot *hfsbi_loop_snapshot(hfsbi_loop *loop);
+/* The scan that the commands attached to this loop share, see below. */
+struct hfsbi_scanner;
+HFSBI_FN struct hfsbi_scanner *hfsbi_loop_scanner(hfsbi_loop *loop);
 
 /* For a host that waits itself, as hfsb_server_watch() and _deadline(); then a
    turn with wait_ms 0. While a thread waits in a turn there is nothing to
@@ -968,6 +975,45 @@ HFSBI_FN hfsbi_snapshot *hfsbi_loop_snapshot(hfsbi_loop *loop);
 HFSBI_FN size_t    hfsbi_loop_watch(hfsbi_loop *loop, hfsb_watch *list,
                                     size_t max);
 HFSBI_FN long long hfsbi_loop_deadline(hfsbi_loop *loop);
+
+/* ---- tree.c: snapshots that a thread of a loop takes ---- */
+
+/* Somebody who waits for a snapshot. */
+typedef struct hfsbi_look {
+    struct hfsbi_look *next;  /* private */
+    hfsbi_timer       *timer; /* due when there is a new snapshot */
+    bool               waits;
+} hfsbi_look;
+
+/* All private. */
+typedef struct hfsbi_scanner {
+    hfsbi_task         task; /* first */
+    hfsbi_loop        *loop;
+    hfsbi_look        *looks;
+    unsigned long long since; /* ticks: lists no process that is older */
+    bool               busy;  /* a thread reads the other one of the pair */
+    unsigned           last;  /* the newest of the pair that is complete */
+    hfsbi_snapshot     pair[2];
+} hfsbi_scanner;
+
+HFSBI_FN void hfsbi_scanner_init(hfsbi_scanner *scan, hfsbi_loop *loop,
+                                 const hfsb_alloc *alloc);
+HFSBI_FN void hfsbi_scanner_free(hfsbi_scanner *scan);
+
+/* Lists processes from these ticks on, or from earlier ones when an earlier
+   call asked for that. */
+HFSBI_FN void hfsbi_scanner_cover(hfsbi_scanner     *scan,
+                                  unsigned long long since);
+
+/* The newest snapshot, if it began at `need`, on hfsb_clock_ms(), or later;
+   valid in this turn. Else NULL: a thread takes another one, and the look's
+   timer is due when it is there. A loop without threads takes it at once. */
+HFSBI_FN hfsbi_snapshot *hfsbi_scanner_get(hfsbi_scanner *scan,
+                                           hfsbi_look *look, long long need);
+/* How long the newest snapshot took, in ms. */
+HFSBI_FN long long hfsbi_scanner_cost(const hfsbi_scanner *scan);
+/* Ends that wait, if there is one. */
+HFSBI_FN void hfsbi_scanner_leave(hfsbi_scanner *scan, hfsbi_look *look);
 
 /* ---- proc.c: a command for the rooms below ---- */
 

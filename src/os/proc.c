@@ -8,17 +8,25 @@
      RUNNING --- the leader exits --------------------------> DRAIN
         | timeout or kill
         v
+     FIND        a snapshot shows which processes to signal
+        |
+        v
      TERM ------ the tree is gone --------------------------> DRAIN
         | the grace is over (at once when it is negative)
         v
      KILL ------ the tree is gone, or cannot be killed -----> DRAIN
 
-     DRAIN ----- the pipes are closed, or quiet ------------> DONE
+     DRAIN ----- the pipes are closed, or quiet ------------> LIST
         | quiet, but a pipe is open though no process runs
         v
-     LINGER ---- the pipes are closed, or quiet for longer -> DONE
+     LINGER ---- the pipes are closed, or quiet for longer -> LIST
 
-     DRAIN, LINGER --- the first kill ----------------------> TERM
+     LIST        a snapshot shows the survivors ------------> DONE
+
+     DRAIN, LINGER, LIST --- the first kill ----------------> FIND
+
+   A search for processes needs a snapshot of /proc. Where a loop drives the
+   command, a thread takes it, and the command stays in its state until then.
 
    The leader stays a zombie until close, so that its pid and the number of its
    session are not reused while they may be signalled. The leader's status is
@@ -37,10 +45,12 @@
 
 typedef enum hfsbi_proc_state {
     HFSBI_PROC_RUNNING,
+    HFSBI_PROC_FIND,   /* is to be killed once its tree is known */
     HFSBI_PROC_TERM,   /* TERM was sent to the tree */
     HFSBI_PROC_KILL,   /* KILL is sent until the tree is gone */
     HFSBI_PROC_DRAIN,  /* takes the rest of the output */
     HFSBI_PROC_LINGER, /* does so five times as long: see proc_drain() */
+    HFSBI_PROC_LIST,   /* has ended but for the list of survivors */
     HFSBI_PROC_DONE
 } hfsbi_proc_state;
 
@@ -105,7 +115,8 @@ struct hfsb_proc {
     hfsbi_proc_input    input;
     hfsbi_proc_rest     rest[2];
     hfsbi_tree          tree;
-    hfsbi_snapshot     *snapshot; /* shared; NULL: none */
+    bool                listed; /* in LIST the tree has found the survivors */
+    hfsbi_look          look;   /* waits for a snapshot of the loop */
     hfsbi_proc_driver   driver;
     char                block[HFSBI_PROC_BLOCK]; /* last: it is not cleared */
 };
@@ -120,7 +131,8 @@ static bool hfsbi_proc_exited(const hfsb_proc *proc) {
 }
 
 static bool hfsbi_proc_is_hunted(const hfsb_proc *proc) {
-    return proc->state == HFSBI_PROC_TERM || proc->state == HFSBI_PROC_KILL;
+    return proc->state == HFSBI_PROC_FIND || proc->state == HFSBI_PROC_TERM ||
+           proc->state == HFSBI_PROC_KILL;
 }
 
 static void hfsbi_proc_enter(hfsb_proc *proc, hfsbi_proc_state state) {
@@ -174,14 +186,17 @@ size_t hfsb_proc_watch(const hfsb_proc *proc,
 }
 
 long long hfsb_proc_deadline(const hfsb_proc *proc) {
+    if (proc->look.waits) return -1; /* its timer comes with the snapshot */
     switch (proc->state) {
     case HFSBI_PROC_RUNNING:
         if (proc->tree.pidfd >= 0) return proc->times.timeout_at;
         return hfsbi_earlier(proc->times.timeout_at, proc->times.check_at);
+    case HFSBI_PROC_FIND:
     case HFSBI_PROC_TERM:
     case HFSBI_PROC_KILL: return proc->times.check_at;
     case HFSBI_PROC_DRAIN:
     case HFSBI_PROC_LINGER: return hfsbi_quiet_at(proc);
+    case HFSBI_PROC_LIST: return proc->times.drain_at;
     case HFSBI_PROC_DONE: break;
     }
     return -1;
@@ -229,14 +244,6 @@ static void hfsbi_proc_timer_due(hfsbi_timer *timer) {
     hfsbi_proc_drive(((hfsbi_proc_driver *)(void *)timer)->proc);
 }
 
-/* Lets the command search for its processes in the snapshot of a loop: those
-   that are killed at the same time then cost one pass over /proc. NULL: a
-   snapshot of its own. */
-static void hfsbi_proc_share_snapshot(hfsb_proc *proc, hfsbi_snapshot *snap) {
-    proc->snapshot = snap;
-    if (snap) hfsbi_snapshot_cover(snap, proc->tree.span.since);
-}
-
 HFSBI_FN void hfsbi_proc_attach(hfsb_proc *proc, hfsbi_loop *loop,
                                 void (*on_change)(void *user, hfsb_proc *proc,
                                                   bool done),
@@ -245,7 +252,7 @@ HFSBI_FN void hfsbi_proc_attach(hfsb_proc *proc, hfsbi_loop *loop,
     proc->driver.loop = loop;
     proc->driver.on_change = on_change;
     proc->driver.user = user;
-    hfsbi_proc_share_snapshot(proc, hfsbi_loop_snapshot(loop));
+    hfsbi_scanner_cover(hfsbi_loop_scanner(loop), proc->tree.span.since);
     hfsbi_proc_follow(proc);
     if (proc->state == HFSBI_PROC_DONE) /* is reported in the next turn */
         hfsbi_loop_timer(loop, &proc->driver.timer, 0);
@@ -257,9 +264,9 @@ HFSBI_FN void hfsbi_proc_detach(hfsb_proc *proc) {
     if (!loop) return;
     for (slot = 0; slot < HFSBI_SLOTS; slot++)
         hfsbi_loop_io_forget(loop, &proc->io[slot].io);
+    hfsbi_scanner_leave(hfsbi_loop_scanner(loop), &proc->look);
     hfsbi_loop_timer_clear(loop, &proc->driver.timer);
     proc->driver.loop = NULL;
-    hfsbi_proc_share_snapshot(proc, NULL);
 }
 
 /* A loop must forget a descriptor before it is closed. */
@@ -287,6 +294,7 @@ static void hfsbi_proc_init(hfsb_proc *proc, const hfsb_proc_opts *o) {
     }
     proc->driver.timer.fn = hfsbi_proc_timer_due;
     proc->driver.proc = proc;
+    proc->look.timer = &proc->driver.timer;
     t->started = hfsb_clock_ms();
     t->timeout_at =
         o->timeout_ms > 0 ? hfsbi_later(t->started, o->timeout_ms) : -1;
@@ -351,15 +359,26 @@ hfsb_status hfsb_proc_open(const hfsb_proc_opts *opts, hfsb_proc **out,
 
 /* ---- the exit of the leader ---- */
 
+/* How long the last snapshot of the loop took. */
+static long long hfsbi_hunt_cost(const hfsb_proc *proc) {
+    const hfsbi_loop *loop = proc->driver.loop;
+    return loop ? hfsbi_scanner_cost(hfsbi_loop_scanner(proc->driver.loop))
+                : 0;
+}
+
 /* Sets the next look at the tree, in at most `wait` ms. The times are
    multiples of `wait`, so that commands that are killed at about the same time
-   look at the same snapshot. Snapshots that take long become rare. */
+   look at the same snapshot. Snapshots that take long become rare. While the
+   leader lives the tree is not gone, and its exit is an event. */
 static void hfsbi_hunt_check_in(hfsb_proc *proc, long long wait) {
     hfsbi_proc_times *t = &proc->times;
-    long long         cost = proc->snapshot ? proc->snapshot->cost_ms : 0, at;
+    long long         cost = hfsbi_hunt_cost(proc), at;
     if (wait < 4 * cost) wait = 4 * cost;
     if (wait > 200) wait = 200;
     at = (hfsb_clock_ms() / wait + 1) * wait;
+    if (proc->state == HFSBI_PROC_TERM && proc->tree.pidfd >= 0 &&
+        !hfsbi_proc_exited(proc))
+        at = t->hunt_ends;
     t->check_at = at < t->hunt_ends ? at : t->hunt_ends;
 }
 
@@ -393,36 +412,60 @@ static void hfsbi_proc_note_exit(hfsb_proc *proc, long long now) {
         (void)hfsbi_tree_usage(&proc->tree, &r->cpu_ms, &r->peak_bytes);
     proc->changes++;
     if (proc->state == HFSBI_PROC_RUNNING) hfsbi_proc_begin_drain(proc, now);
-    else if (hfsbi_proc_is_hunted(proc)) hfsbi_hunt_check_in(proc, 5);
+    else if (hfsbi_proc_is_hunted(proc) && proc->state != HFSBI_PROC_FIND)
+        hfsbi_hunt_check_in(proc, 5);
 }
 
 /* ---- the end of the tree ---- */
 
-/* Searches the tree in a snapshot that began at `need` or later. Returns how
-   many of its processes run; *blind: the snapshot may lack some. */
-static size_t hfsbi_proc_search(hfsb_proc *proc, long long need, bool *blind) {
-    hfsbi_snapshot own, *snap = proc->snapshot;
-    size_t         left;
-    if (!snap) {
-        snap = &own;
-        hfsbi_snapshot_init(snap, &proc->alloc);
-        hfsbi_snapshot_cover(snap, proc->tree.span.since);
+/* What a search found: how many processes of the tree run; blind: the snapshot
+   may lack some. */
+typedef struct hfsbi_sighting {
+    size_t left;
+    bool   blind;
+} hfsbi_sighting;
+
+/* Searches the tree now, which takes as long as a pass over /proc. */
+static hfsbi_sighting hfsbi_proc_search_now(hfsb_proc *proc) {
+    hfsbi_sighting found;
+    hfsbi_snapshot snap;
+    hfsbi_snapshot_init(&snap, &proc->alloc);
+    snap.since = proc->tree.span.since;
+    hfsbi_snapshot_take(&snap);
+    found.left = hfsbi_tree_find(&proc->tree, &snap);
+    found.blind = snap.blind;
+    hfsbi_snapshot_free(&snap);
+    return found;
+}
+
+/* Searches the tree in a snapshot that began at `need` or later. False: the
+   loop has none yet, and drives the command again when it has. */
+static bool hfsbi_proc_search(hfsb_proc *proc, long long need,
+                              hfsbi_sighting *found) {
+    hfsbi_loop     *loop = proc->driver.loop;
+    hfsbi_snapshot *snap;
+    if (!loop) {
+        *found = hfsbi_proc_search_now(proc);
+        return true;
     }
-    hfsbi_snapshot_renew(snap, need);
-    left = hfsbi_tree_find(&proc->tree, snap);
-    *blind = snap->blind;
-    if (snap == &own) hfsbi_snapshot_free(snap);
-    return left;
+    snap = hfsbi_scanner_get(hfsbi_loop_scanner(loop), &proc->look, need);
+    if (!snap) return false;
+    hfsbi_scanner_leave(hfsbi_loop_scanner(loop), &proc->look);
+    found->left = hfsbi_tree_find(&proc->tree, snap);
+    found->blind = snap->blind;
+    return true;
 }
 
 /* Scans before signalling: once a parent dies its children are reparented and
-   can no longer be found by ancestry. A snapshot of a moment ago will do: the
-   group, in which nearly all processes are, is signalled now in any case. */
+   can no longer be found by ancestry. */
 static void hfsbi_hunt_begin(hfsb_proc *proc, long long now) {
-    bool      gently = proc->times.grace_ms >= 0, blind;
-    long long fresh = 20;
-    if (proc->snapshot) fresh += proc->snapshot->cost_ms;
-    (void)hfsbi_proc_search(proc, now - fresh, &blind);
+    hfsbi_proc_enter(proc, HFSBI_PROC_FIND);
+    proc->times.check_at = now;
+}
+
+/* The tree is known: sends the first signal. */
+static void hfsbi_hunt_start(hfsb_proc *proc, long long now) {
+    bool gently = proc->times.grace_ms >= 0;
     hfsbi_proc_enter(proc, gently ? HFSBI_PROC_TERM : HFSBI_PROC_KILL);
     hfsbi_tree_signal(&proc->tree, gently ? SIGTERM : SIGKILL);
     if (gently) hfsbi_tree_signal(&proc->tree, SIGCONT); /* the stopped */
@@ -432,16 +475,16 @@ static void hfsbi_hunt_begin(hfsb_proc *proc, long long now) {
     hfsbi_hunt_check_in(proc, 5);
 }
 
-/* TERM is sent once, so that a trap can finish its work. KILL is sent whenever
-   a snapshot shows a process. A blind one cannot tell a dead group from one
-   whose leader is a zombie, so it relies on KILL. */
-static void hfsbi_hunt_step(hfsb_proc *proc, long long now) {
+/* Looks at the tree and sends the next signal. TERM is sent once, so that a
+   trap can finish its work. KILL is sent whenever a snapshot shows a process.
+   A blind one cannot tell a dead group from one whose leader is a zombie, so
+   it relies on KILL. */
+static void hfsbi_hunt_check(hfsb_proc *proc, long long now,
+                             hfsbi_sighting found) {
     hfsbi_proc_times *t = &proc->times;
     long long         wait = t->check_wait < 20 ? t->check_wait * 2 : 50;
-    bool              late = now >= t->hunt_ends, blind, gone;
-    if (!hfsbi_proc_is_hunted(proc) || now < t->check_at) return;
-    gone = hfsbi_proc_search(proc, t->check_at, &blind) == 0;
-    if (blind && proc->state == HFSBI_PROC_KILL) gone = true;
+    bool              late = now >= t->hunt_ends, gone = found.left == 0;
+    if (found.blind && proc->state == HFSBI_PROC_KILL) gone = true;
     if (hfsbi_proc_exited(proc) && gone) {
         hfsbi_proc_begin_drain(proc, now);
         return;
@@ -460,6 +503,19 @@ static void hfsbi_hunt_step(hfsb_proc *proc, long long now) {
         hfsbi_tree_signal(&proc->tree, SIGKILL);
     t->check_wait = wait;
     hfsbi_hunt_check_in(proc, wait);
+}
+
+/* For the first signal a snapshot of a moment ago will do: the group, in which
+   nearly all processes are, is signalled in any case. */
+static void hfsbi_hunt_step(hfsb_proc *proc, long long now) {
+    bool           first = proc->state == HFSBI_PROC_FIND;
+    long long      need = proc->times.check_at;
+    hfsbi_sighting found;
+    if (!hfsbi_proc_is_hunted(proc) || now < proc->times.check_at) return;
+    if (first) need -= 20 + hfsbi_hunt_cost(proc);
+    if (!hfsbi_proc_search(proc, need, &found)) return;
+    if (first) hfsbi_hunt_start(proc, now);
+    else hfsbi_hunt_check(proc, now, found);
 }
 
 /* ---- input and output ---- */
@@ -558,8 +614,9 @@ static void hfsbi_proc_finish(hfsb_proc *proc) {
    is most likely a child that another thread of the host is just starting: it
    has copies of all pipes until its exec. That is worth some more patience. */
 static void hfsbi_proc_drain(hfsb_proc *proc, long long now) {
-    bool open = false, blind;
-    int  i;
+    hfsbi_sighting found;
+    bool           open = false;
+    int            i;
     if (proc->state != HFSBI_PROC_DRAIN && proc->state != HFSBI_PROC_LINGER)
         return;
     for (i = 0; i < 2; i++) {
@@ -569,13 +626,27 @@ static void hfsbi_proc_drain(hfsb_proc *proc, long long now) {
             return;
     }
     if (open && now < hfsbi_quiet_at(proc)) return;
-    if (open && proc->state == HFSBI_PROC_DRAIN &&
-        hfsbi_proc_search(proc, proc->times.drain_at + 1, &blind) == 0 &&
-        !blind) {
-        hfsbi_proc_enter(proc, HFSBI_PROC_LINGER);
-        if (now < hfsbi_quiet_at(proc)) return;
+    if (open && proc->state == HFSBI_PROC_DRAIN) {
+        if (!hfsbi_proc_search(proc, proc->times.drain_at + 1, &found)) return;
+        if (found.left == 0 && !found.blind) {
+            hfsbi_proc_enter(proc, HFSBI_PROC_LINGER);
+            if (now < hfsbi_quiet_at(proc)) return;
+        }
     }
     if (open) proc->result.incomplete = true;
+    hfsbi_proc_enter(proc, HFSBI_PROC_LIST);
+}
+
+/* Lists the survivors here where hfsb_proc_survivors() would hold up the
+   loop. */
+static void hfsbi_proc_list(hfsb_proc *proc, long long now) {
+    hfsbi_sighting found;
+    if (proc->state != HFSBI_PROC_LIST) return;
+    if (proc->driver.loop &&
+        hfsbi_tree_list_takes_long(&proc->tree, now - proc->times.started)) {
+        if (!hfsbi_proc_search(proc, proc->times.drain_at + 1, &found)) return;
+        proc->listed = true;
+    }
     hfsbi_proc_finish(proc);
 }
 
@@ -593,6 +664,7 @@ bool hfsb_proc_step(hfsb_proc *proc) {
     hfsbi_proc_take(proc, HFSB_PROC_STDOUT);
     hfsbi_proc_take(proc, HFSB_PROC_STDERR);
     hfsbi_proc_drain(proc, now);
+    hfsbi_proc_list(proc, now);
     return proc->state == HFSBI_PROC_DONE;
 }
 
@@ -604,11 +676,14 @@ hfsb_proc_result hfsb_proc_status(const hfsb_proc *proc) {
 }
 
 void hfsb_proc_kill(hfsb_proc *proc) {
-    bool before = proc->result.killed || proc->result.timed_out;
+    bool      before = proc->result.killed || proc->result.timed_out;
+    long long now;
     if (proc->state == HFSBI_PROC_DONE) return;
     proc->result.killed = true;
     if (before) return;
-    hfsbi_hunt_begin(proc, hfsb_clock_ms());
+    now = hfsb_clock_ms();
+    hfsbi_hunt_begin(proc, now);
+    hfsbi_hunt_step(proc, now);
     hfsbi_proc_follow(proc);
 }
 
@@ -657,6 +732,7 @@ HFSBI_FN size_t hfsbi_proc_signal(hfsb_proc *proc, hfsbi_snapshot *snap,
 
 size_t hfsb_proc_survivors(const hfsb_proc *proc, hfsb_proc_entry *list,
                            size_t max) {
+    if (proc->listed) return hfsbi_tree_list_known(&proc->tree, list, max);
     return hfsbi_tree_list(&proc->tree, hfsb_clock_ms() - proc->times.started,
                            list, max);
 }
@@ -752,12 +828,11 @@ void hfsb_proc_keep_pipes(const int *fds, size_t count) {
 static void hfsbi_proc_destroy(hfsb_proc *proc) {
     long long end = hfsb_clock_ms() + 1000;
     for (;;) {
-        bool   blind;
-        size_t left = hfsbi_proc_search(proc, LLONG_MAX, &blind);
+        hfsbi_sighting found = hfsbi_proc_search_now(proc);
         hfsbi_proc_note_exit(proc, hfsb_clock_ms());
-        if (hfsbi_proc_exited(proc) && left == 0) return;
+        if (hfsbi_proc_exited(proc) && found.left == 0) return;
         hfsbi_tree_signal(&proc->tree, SIGKILL);
-        if (hfsbi_proc_exited(proc) && blind) return;
+        if (hfsbi_proc_exited(proc) && found.blind) return;
         if (hfsb_clock_ms() >= end) return;
         (void)poll(NULL, 0, 2);
     }

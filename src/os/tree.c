@@ -11,8 +11,12 @@
 
    There is one search. A snapshot reads each process of /proc once; any number
    of trees, each the processes of one command, and the sweep of a tools object
-   are then matched against that snapshot. Commands that are killed at the same
-   time share it: the cost is one pass over /proc however many they are.
+   are then matched against that snapshot: members by themselves first, then
+   the descendants of those.
+
+   Commands that a loop drives share the snapshots of its scan, which a thread
+   of the loop reads. While thousands of processes are killed, a pass over /proc
+   takes long, and the loop must go on serving.
 
    A number alone never decides who gets a signal: pids and session numbers are
    reused. A session number counts for processes that were started while it was
@@ -23,8 +27,11 @@
    is blind: then only the command's process group is signalled. */
 #include "os_private.h"
 
-/* A chain of parents longer than this is not followed. */
-#define HFSBI_TREE_DEPTH 128
+#define HFSBI_NO_PROCESS UINT_MAX /* an index that is none */
+
+/* With more threads on the system even a pass over /proc that reads only a few
+   processes takes a millisecond. */
+#define HFSBI_TREE_MANY 1000
 
 /* What a match found out about a process. */
 enum {
@@ -156,17 +163,22 @@ static bool hfsbi_process_read_job(hfsbi_process *p) {
     return true;
 }
 
-/* The pid that the newest process of the system got; 0: unknown. */
-static long hfsbi_last_pid(void) {
+/* The pid that the newest process got, 0 when unknown, and the number of
+   threads of the system, LONG_MAX when unknown. The line ends in
+   "running/threads pid". */
+static long hfsbi_last_pid(long *threads) {
     char        line[128];
     const char *at;
     ssize_t     n;
     int         fd = open("/proc/loadavg", O_RDONLY | O_CLOEXEC);
+    *threads = LONG_MAX;
     if (fd < 0) return 0;
     n = hfsbi_read(fd, line, sizeof line - 1);
     hfsbi_close(&fd);
     if (n <= 0) return 0;
     line[n] = '\0';
+    at = strchr(line, '/');
+    if (at) *threads = strtol(at + 1, NULL, 10);
     at = strrchr(line, ' ');
     return at ? strtol(at + 1, NULL, 10) : 0;
 }
@@ -234,7 +246,8 @@ static bool hfsbi_process_read_job(hfsbi_process *p) {
     return true;
 }
 
-static long hfsbi_last_pid(void) {
+static long hfsbi_last_pid(long *threads) {
+    *threads = 0;
     return 0;
 }
 
@@ -272,13 +285,6 @@ HFSBI_FN void hfsbi_snapshot_free(hfsbi_snapshot *snap) {
         hfsbi_array_free(&snap->alloc, snap->list, snap->cap,
                          sizeof *snap->list);
     hfsbi_snapshot_init(snap, &snap->alloc);
-}
-
-HFSBI_FN void hfsbi_snapshot_cover(hfsbi_snapshot    *snap,
-                                   unsigned long long since) {
-    if (snap->since && snap->since <= since) return;
-    snap->since = since;
-    snap->at = -1; /* what it has may lack older processes */
 }
 
 /* Appends a process. Without memory the snapshot keeps those that fit. */
@@ -322,6 +328,32 @@ static long hfsbi_pid_of_name(const char *name) {
     return *name ? 0 : pid;
 }
 
+static hfsbi_process *hfsbi_snapshot_find(const hfsbi_snapshot *snap,
+                                          long                  pid) {
+    size_t low = 0, high = snap->count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (snap->list[middle].pid < pid) low = middle + 1;
+        else high = middle;
+    }
+    return low < snap->count && snap->list[low].pid == pid ? &snap->list[low]
+                                                           : NULL;
+}
+
+/* Links each process to its parent, if that is listed. */
+static void hfsbi_snapshot_link(hfsbi_snapshot *snap) {
+    size_t i;
+    for (i = 0; i < snap->count; i++) snap->list[i].child = HFSBI_NO_PROCESS;
+    for (i = 0; i < snap->count; i++) {
+        hfsbi_process *p = &snap->list[i];
+        hfsbi_process *parent = hfsbi_snapshot_find(snap, p->parent);
+        p->sibling = HFSBI_NO_PROCESS;
+        if (!parent || parent == p) continue;
+        p->sibling = parent->child;
+        parent->child = (unsigned)i;
+    }
+}
+
 /* Reads the processes from the pid `first` on. A /proc that does not list this
    process is not one, or hides too much to rely on. */
 static void hfsbi_snapshot_read(hfsbi_snapshot *snap, long first) {
@@ -344,23 +376,117 @@ static void hfsbi_snapshot_read(hfsbi_snapshot *snap, long first) {
     if (self) snap->blind = true;
     hfsbi_sort(snap->list, snap->count, sizeof *snap->list,
                hfsbi_process_order);
+    hfsbi_snapshot_link(snap);
     snap->cost_ms = hfsb_clock_ms() - snap->at;
 }
 
-HFSBI_FN void hfsbi_snapshot_renew(hfsbi_snapshot *snap, long long need) {
-    if (snap->at < 0 || snap->at < need) hfsbi_snapshot_read(snap, 1);
+HFSBI_FN void hfsbi_snapshot_take(hfsbi_snapshot *snap) {
+    hfsbi_snapshot_read(snap, 1);
 }
 
-static hfsbi_process *hfsbi_snapshot_find(const hfsbi_snapshot *snap,
-                                          long                  pid) {
-    size_t low = 0, high = snap->count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (snap->list[middle].pid < pid) low = middle + 1;
-        else high = middle;
+/* ---- scans: snapshots that a thread takes ---- */
+
+/* Takes over what an earlier snapshot knows of the same processes, and reads
+   the environments of the others. A marker that a process once had counts,
+   whatever it executes later. */
+static void hfsbi_snapshot_read_jobs(hfsbi_snapshot       *snap,
+                                     const hfsbi_snapshot *before) {
+    size_t i;
+    for (i = 0; i < snap->count; i++) {
+        hfsbi_process       *p = &snap->list[i];
+        const hfsbi_process *old = hfsbi_snapshot_find(before, p->pid);
+        if (old && old->start == p->start && old->env_read) {
+            p->job = old->job;
+            p->owner = old->owner;
+            p->env_read = true;
+            continue;
+        }
+        errno = 0;
+        if (!hfsbi_process_read_job(p)) hfsbi_snapshot_note_errno(snap);
     }
-    return low < snap->count && snap->list[low].pid == pid ? &snap->list[low]
-                                                           : NULL;
+}
+
+/* In a thread. The loop may match `before` meanwhile: that only writes what
+   this does not read. */
+static void hfsbi_scanner_run(hfsbi_task *task) {
+    hfsbi_scanner  *scan = (hfsbi_scanner *)(void *)task;
+    hfsbi_snapshot *snap = &scan->pair[1 - scan->last];
+    hfsbi_snapshot_read(snap, 1);
+    hfsbi_snapshot_read_jobs(snap, &scan->pair[scan->last]);
+    snap->cost_ms = hfsb_clock_ms() - snap->at;
+}
+
+/* In the loop: all that wait look at the new snapshot. Those that need a newer
+   one ask again. */
+static void hfsbi_scanner_done(hfsbi_task *task) {
+    hfsbi_scanner *scan = (hfsbi_scanner *)(void *)task;
+    hfsbi_look    *look;
+    scan->last = 1 - scan->last;
+    scan->busy = false;
+    if (scan->pair[scan->last].since > scan->since)
+        scan->pair[scan->last].at = -1; /* may lack older processes */
+    while ((look = scan->looks) != NULL) {
+        scan->looks = look->next;
+        look->waits = false;
+        hfsbi_loop_timer(scan->loop, look->timer, 0);
+    }
+}
+
+HFSBI_FN void hfsbi_scanner_init(hfsbi_scanner *scan, hfsbi_loop *loop,
+                                 const hfsb_alloc *alloc) {
+    memset(scan, 0, offsetof(hfsbi_scanner, pair));
+    scan->task.run = hfsbi_scanner_run;
+    scan->task.done = hfsbi_scanner_done;
+    scan->task.urgent = true;
+    scan->loop = loop;
+    hfsbi_snapshot_init(&scan->pair[0], alloc);
+    hfsbi_snapshot_init(&scan->pair[1], alloc);
+}
+
+HFSBI_FN void hfsbi_scanner_free(hfsbi_scanner *scan) {
+    hfsbi_snapshot_free(&scan->pair[0]);
+    hfsbi_snapshot_free(&scan->pair[1]);
+}
+
+HFSBI_FN void hfsbi_scanner_cover(hfsbi_scanner     *scan,
+                                  unsigned long long since) {
+    if (scan->since && scan->since <= since) return;
+    scan->since = since;
+    scan->pair[scan->last].at = -1; /* may lack older processes */
+}
+
+HFSBI_FN hfsbi_snapshot *hfsbi_scanner_get(hfsbi_scanner *scan,
+                                           hfsbi_look *look, long long need) {
+    hfsbi_snapshot *last = &scan->pair[scan->last];
+    if (last->at >= 0 && last->at >= need) return last;
+    if (!scan->busy) scan->pair[1 - scan->last].since = scan->since;
+    if (!hfsbi_loop_has_threads(scan->loop)) {
+        hfsbi_scanner_run(&scan->task);
+        hfsbi_scanner_done(&scan->task);
+        return &scan->pair[scan->last];
+    }
+    if (!look->waits) {
+        look->waits = true;
+        look->next = scan->looks;
+        scan->looks = look;
+    }
+    if (!scan->busy) {
+        scan->busy = true;
+        hfsbi_loop_work(scan->loop, &scan->task);
+    }
+    return NULL;
+}
+
+HFSBI_FN long long hfsbi_scanner_cost(const hfsbi_scanner *scan) {
+    return scan->pair[scan->last].cost_ms;
+}
+
+HFSBI_FN void hfsbi_scanner_leave(hfsbi_scanner *scan, hfsbi_look *look) {
+    hfsbi_look **link = &scan->looks;
+    if (!look->waits) return;
+    while (*link != look) link = &(*link)->next;
+    *link = look->next;
+    look->waits = false;
 }
 
 /* ---- matching a snapshot with a family ---- */
@@ -400,7 +526,6 @@ static unsigned char hfsbi_family_judge(hfsbi_snapshot     *snap,
                                         const hfsbi_family *family,
                                         hfsbi_process      *p) {
     const hfsbi_session_span *span;
-    if (p->kin != HFSBI_KIN_OPEN) return p->kin;
     if (p->start < family->since) return HFSBI_KIN_STRANGER;
     span = hfsbi_family_span(family, p);
     if (span) return span->running ? HFSBI_KIN_HELD : HFSBI_KIN_MEMBER;
@@ -411,51 +536,63 @@ static unsigned char hfsbi_family_judge(hfsbi_snapshot     *snap,
     if ((family->job && p->job == family->job) ||
         (family->owner && p->owner == family->owner))
         return HFSBI_KIN_MEMBER;
-    return p->parent <= 1 ? HFSBI_KIN_STRANGER : HFSBI_KIN_OPEN;
+    return HFSBI_KIN_OPEN;
 }
 
-/* Decides about p, and about the ancestors that were asked on the way: none of
-   them belonged to the family by itself. */
-static void hfsbi_family_decide(hfsbi_snapshot     *snap,
-                                const hfsbi_family *family, hfsbi_process *p) {
-    hfsbi_process *at = p;
-    unsigned char  kin = HFSBI_KIN_OPEN;
-    int            depth;
-    for (depth = 0; at && depth < HFSBI_TREE_DEPTH; depth++) {
-        kin = hfsbi_family_judge(snap, family, at);
-        if (kin != HFSBI_KIN_OPEN) break;
-        at = hfsbi_snapshot_find(snap, at->parent);
-    }
-    if (kin != HFSBI_KIN_OPEN) at->kin = kin;
-    else kin = HFSBI_KIN_STRANGER;
-    /* the children of a known process are new to the family */
-    if (kin == HFSBI_KIN_KNOWN) kin = HFSBI_KIN_MEMBER;
-    for (; p != at; p = hfsbi_snapshot_find(snap, p->parent)) p->kin = kin;
-}
-
-static bool hfsbi_process_is_kin(const hfsbi_process *p) {
-    return p->kin >= HFSBI_KIN_MEMBER && !hfsbi_process_ended(p);
-}
-
-/* Sets `kin` of every process; returns how many belong to the family and run.
-   This process and what it is a child of never do. */
-static size_t hfsbi_snapshot_match(hfsbi_snapshot     *snap,
-                                   const hfsbi_family *family) {
+/* Judges every process by itself. This process never belongs to a family, nor
+   do its children by descent. */
+static void hfsbi_snapshot_judge(hfsbi_snapshot     *snap,
+                                 const hfsbi_family *family) {
     hfsbi_process *p;
-    size_t         i, count = 0;
-    hfsbi_family_extend_spans(snap, family);
-    for (i = 0; i < snap->count; i++) snap->list[i].kin = HFSBI_KIN_OPEN;
+    size_t         i;
+    for (i = 0; i < snap->count; i++)
+        snap->list[i].kin = hfsbi_family_judge(snap, family, &snap->list[i]);
     for (i = 0; i < family->known_count; i++) {
         p = hfsbi_snapshot_find(snap, family->known[i].pid);
         if (p && p->start == family->known[i].start) p->kin = HFSBI_KIN_KNOWN;
     }
     p = hfsbi_snapshot_find(snap, (long)getpid());
     if (p) p->kin = HFSBI_KIN_STRANGER;
-    for (i = 0; i < snap->count; i++) {
-        p = &snap->list[i];
-        if (p->kin == HFSBI_KIN_OPEN) hfsbi_family_decide(snap, family, p);
-        count += hfsbi_process_is_kin(p);
+}
+
+static bool hfsbi_process_is_kin(const hfsbi_process *p) {
+    return p->kin >= HFSBI_KIN_MEMBER && !hfsbi_process_ended(p);
+}
+
+/* Adds the descendants of `from` to its family. `rest` are the members whose
+   children were not looked at yet. A process is added once, so a parent that
+   was replaced during the reading, and now looks like a descendant, does no
+   harm. */
+static void hfsbi_snapshot_descend(hfsbi_snapshot *snap, unsigned from) {
+    unsigned rest = from, i;
+    snap->list[from].rest = HFSBI_NO_PROCESS;
+    while (rest != HFSBI_NO_PROCESS) {
+        const hfsbi_process *p = &snap->list[rest];
+        rest = p->rest;
+        for (i = p->child; i != HFSBI_NO_PROCESS; i = snap->list[i].sibling) {
+            if (snap->list[i].kin != HFSBI_KIN_OPEN) continue;
+            /* the children of a known process are new to the family */
+            snap->list[i].kin = p->kin == HFSBI_KIN_KNOWN
+                                    ? (unsigned char)HFSBI_KIN_MEMBER
+                                    : p->kin;
+            snap->list[i].rest = rest;
+            rest = i;
+        }
     }
+}
+
+/* Sets `kin` of every process; returns how many belong to the family and
+   run. */
+static size_t hfsbi_snapshot_match(hfsbi_snapshot     *snap,
+                                   const hfsbi_family *family) {
+    size_t i, count = 0;
+    hfsbi_family_extend_spans(snap, family);
+    hfsbi_snapshot_judge(snap, family);
+    for (i = 0; i < snap->count; i++)
+        if (snap->list[i].kin >= HFSBI_KIN_MEMBER)
+            hfsbi_snapshot_descend(snap, (unsigned)i);
+    for (i = 0; i < snap->count; i++)
+        count += hfsbi_process_is_kin(&snap->list[i]);
     return count;
 }
 
@@ -607,8 +744,8 @@ static size_t hfsbi_tree_match(hfsbi_tree *tree, hfsbi_snapshot *snap) {
     return hfsbi_snapshot_match(snap, &family);
 }
 
-/* Keeps the members that a signal to the group misses. The next signal may
-   kill their parents, which ends their descent. After a blind snapshot those
+/* Keeps the members. The next signal may kill their parents, which ends their
+   descent. After a blind snapshot those
    known before are kept as well. Without memory it keeps those that fit: the
    next search finds the others again. */
 static void hfsbi_tree_remember(hfsbi_tree *tree, const hfsbi_snapshot *snap) {
@@ -616,7 +753,6 @@ static void hfsbi_tree_remember(hfsbi_tree *tree, const hfsbi_snapshot *snap) {
     for (i = 0; i < snap->count; i++) {
         const hfsbi_process *p = &snap->list[i];
         if (!hfsbi_process_is_kin(p) ||
-            (tree->span.running && p->group == tree->span.session) ||
             (snap->blind && p->kin == HFSBI_KIN_KNOWN))
             continue;
         if (n == tree->known_cap) {
@@ -642,26 +778,51 @@ HFSBI_FN size_t hfsbi_tree_find(hfsbi_tree *tree, hfsbi_snapshot *snap) {
 }
 
 HFSBI_FN void hfsbi_tree_signal(hfsbi_tree *tree, int number) {
+    bool   held = hfsbi_tree_holds(tree);
     size_t i;
-    if (hfsbi_tree_holds(tree)) (void)kill(-(pid_t)tree->span.session, number);
+    if (held) (void)kill(-(pid_t)tree->span.session, number);
     for (i = 0; i < tree->known_count; i++)
-        hfsbi_process_signal(&tree->known[i], number);
+        if (!held || tree->known[i].group != tree->span.session)
+            hfsbi_process_signal(&tree->known[i], number);
+}
+
+/* Pids rise until they wrap, which takes longer than a second: no process of a
+   young command has a lower one than its leader. */
+static bool hfsbi_tree_is_young(hfsbi_tree *tree, long long ran_ms,
+                                long last) {
+    return last > tree->span.session && ran_ms < 1000 &&
+           hfsbi_tree_holds(tree);
+}
+
+HFSBI_FN bool hfsbi_tree_list_takes_long(hfsbi_tree *tree, long long ran_ms) {
+    long threads, last = hfsbi_last_pid(&threads);
+    if (last == tree->span.session || tree->empty) return false;
+    return threads > HFSBI_TREE_MANY ||
+           !hfsbi_tree_is_young(tree, ran_ms, last);
+}
+
+HFSBI_FN size_t hfsbi_tree_list_known(const hfsbi_tree *tree,
+                                      hfsb_proc_entry *list, size_t max) {
+    size_t i, n = 0;
+    for (i = 0; i < tree->known_count && n < max; i++)
+        if (tree->known[i].pid != tree->span.session)
+            hfsbi_entry_fill(&list[n++], tree->known[i].pid);
+    return n;
 }
 
 HFSBI_FN size_t hfsbi_tree_list(const hfsbi_tree *tree, long long ran_ms,
                                 hfsb_proc_entry *list, size_t max) {
     hfsbi_tree     copy = *tree; /* matched with, but not changed */
-    long           leader = tree->span.session, last = hfsbi_last_pid();
+    long           leader = tree->span.session, threads;
+    long           last = hfsbi_last_pid(&threads);
     hfsbi_snapshot snap;
     size_t         i, n = 0;
-    bool           young;
-    /* Most commands leave nothing: no process is newer than the leader. Pids
-       rise until they wrap, which takes longer than a second. */
+    /* most commands leave nothing: no process is newer than the leader */
     if (last == leader || tree->empty) return 0;
     hfsbi_snapshot_init(&snap, &tree->alloc);
-    hfsbi_snapshot_cover(&snap, tree->span.since);
-    young = last > leader && ran_ms < 1000 && hfsbi_tree_holds(&copy);
-    hfsbi_snapshot_read(&snap, young ? leader : 1);
+    snap.since = tree->span.since;
+    hfsbi_snapshot_read(&snap,
+                        hfsbi_tree_is_young(&copy, ran_ms, last) ? leader : 1);
     (void)hfsbi_tree_match(&copy, &snap);
     for (i = 0; i < snap.count && n < max; i++)
         if (hfsbi_process_is_kin(&snap.list[i]) && snap.list[i].pid != leader)

@@ -26,7 +26,9 @@ enum {
     HFSBI_JOB_HOUR = 3600 * 1000,     /* ms that a finished job is kept */
     HFSBI_JOB_HELD = 8 * 1024 * 1024, /* bytes of text of all finished jobs */
     HFSBI_JOB_COMMAND = 200,          /* characters of a command in a report */
-    HFSBI_DRAINS = 64                 /* pipes drained in this process */
+    HFSBI_DRAINS = 64,                /* pipes drained in this process */
+    HFSBI_START_MS = 20               /* of a server's turn: then the rest of
+                                         the commands start in the next one */
 };
 
 /* ---- the spec of a command ---- */
@@ -546,6 +548,15 @@ HFSBI_FN void hfsbi_jobs_drop_old(hfsb_tools *tools) {
     }
 }
 
+/* True when a server should serve others before it starts this job. Starting a
+   program takes milliseconds, and many requests may come at once. The reply to
+   a background job names its process, so that one starts now. */
+static bool hfsbi_job_is_put_off(const hfsb_tools *tools,
+                                 const hfsbi_job  *job) {
+    return !tools->own_loop && !job->spec.background &&
+           hfsb_clock_ms() - hfsbi_loop_now(tools->loop) > HFSBI_START_MS;
+}
+
 /* Returns the job that has waited longest and may start now, or NULL. The
    lists have the newest first. */
 static hfsbi_job *hfsbi_jobs_oldest(const hfsbi_tools_group *group) {
@@ -566,8 +577,14 @@ static hfsbi_job *hfsbi_jobs_oldest(const hfsbi_tools_group *group) {
 
 HFSBI_FN void hfsbi_jobs_start(hfsbi_tools_group *group) {
     hfsbi_job *job;
-    while ((job = hfsbi_jobs_oldest(group)) != NULL)
+    while ((job = hfsbi_jobs_oldest(group)) != NULL) {
+        if (hfsbi_job_is_put_off(job->tools, job)) {
+            job->tools->job_ended = true; /* looks again */
+            hfsbi_tools_stir(job->tools);
+            return;
+        }
         hfsbi_job_launch(job->tools, job);
+    }
 }
 
 /* Sets id and marker. Callers may give the same id to two tools objects, so
@@ -665,23 +682,26 @@ HFSBI_FN void hfsbi_jobs_free(hfsb_tools *tools) {
    parent dies its children are reparented and can no longer be found by
    ancestry. */
 HFSBI_FN size_t hfsbi_tools_sweep(hfsb_tools *tools, bool hard) {
-    hfsbi_snapshot *snapshot = hfsbi_loop_snapshot(tools->loop);
-    hfsbi_family    family = HFSB_INIT;
-    hfsbi_job      *job;
-    size_t          running = 0, all;
+    hfsbi_snapshot snapshot;
+    hfsbi_family   family = HFSB_INIT;
+    hfsbi_job     *job;
+    size_t         running = 0, all;
     hfsbi_loop_lock(tools->loop);
+    hfsbi_snapshot_init(&snapshot, &tools->alloc);
+    snapshot.since = tools->left.since;
     family.since = tools->left.since;
     family.owner = hfsb_fnv(hfsb_cstr(tools->prefix));
     family.spans = tools->left.spans;
     family.span_count = HFSBI_JOB_SPANS;
-    hfsbi_snapshot_renew(snapshot, hfsb_clock_ms() + 1);
-    all = hfsbi_snapshot_signal(snapshot, &family, !hard);
+    hfsbi_snapshot_take(&snapshot);
+    all = hfsbi_snapshot_signal(&snapshot, &family, !hard);
     for (job = tools->jobs; job; job = job->next) {
         if (job->state == HFSBI_JOB_RUNNING)
             running +=
-                hfsbi_proc_signal(job->proc, snapshot, hard ? SIGKILL : 0);
+                hfsbi_proc_signal(job->proc, &snapshot, hard ? SIGKILL : 0);
         (void)hfsbi_job_kill(tools, job);
     }
+    hfsbi_snapshot_free(&snapshot);
     hfsbi_loop_unlock(tools->loop);
     return all > running ? all : running;
 }

@@ -161,7 +161,7 @@ static bool hfsbi_scan_find_twins(hfsbi_root_scan *scan) {
 /* ---- scanning ---- */
 
 /* A scan that is being made. */
-typedef struct hfsbi_scanner {
+typedef struct hfsbi_root_scanner {
     const hfsbi_scan_how *how;
     hfsbi_root_scan      *out;
     hfsbi_finder          finder;
@@ -173,7 +173,7 @@ typedef struct hfsbi_scanner {
     bool                  dry;    /* store nothing */
     hfsb_str              store;  /* path of the store in the root, or "" */
     hfsb_err             *err;
-} hfsbi_scanner;
+} hfsbi_root_scanner;
 
 static int64_t hfsbi_real_nanos(void) {
     struct timespec now = HFSB_INIT;
@@ -215,7 +215,8 @@ static bool hfsbi_item_is_racy(const hfsbi_item *item, int64_t now) {
 }
 
 /* The item of the last scan with this path, or NULL. Paths come in order. */
-static const hfsbi_item *hfsbi_scanner_last(hfsbi_scanner *s, hfsb_str path) {
+static const hfsbi_item *hfsbi_root_scanner_last(hfsbi_root_scanner *s,
+                                                 hfsb_str            path) {
     const hfsbi_root_scan *last = s->how->last;
     while (s->at < last->count) {
         const hfsbi_item *item = &last->items[s->at];
@@ -227,7 +228,7 @@ static const hfsbi_item *hfsbi_scanner_last(hfsbi_scanner *s, hfsb_str path) {
     return NULL;
 }
 
-static hfsb_status hfsbi_scanner_full(hfsbi_scanner *s) {
+static hfsb_status hfsbi_root_scanner_full(hfsbi_root_scanner *s) {
     return hfsbi_fail(s->err, HFSB_LIMIT, 0,
                       "the files beneath the root have more than %llu MiB",
                       s->how->max_bytes >> 20);
@@ -235,16 +236,17 @@ static hfsb_status hfsbi_scanner_full(hfsbi_scanner *s) {
 
 /* Reads and stores the content of a file. One that cannot be read, or is too
    large, has none. HFSB_OK; or the failure of the store. */
-static hfsb_status hfsbi_scanner_store(hfsbi_scanner     *s,
-                                       const hfsbi_entry *entry,
-                                       hfsbi_item        *item) {
+static hfsb_status hfsbi_root_scanner_store(hfsbi_root_scanner *s,
+                                            const hfsbi_entry  *entry,
+                                            hfsbi_item         *item) {
     struct stat st;
     int64_t     now = hfsbi_real_nanos();
     int         fd, code;
     if (item->size > HFSBI_SCAN_FILE) return HFSB_OK;
     s->bytes += item->size;
     if (s->dry)
-        return s->bytes > s->how->max_bytes ? hfsbi_scanner_full(s) : HFSB_OK;
+        return s->bytes > s->how->max_bytes ? hfsbi_root_scanner_full(s)
+                                            : HFSB_OK;
     fd = hfsbi_entry_open(entry->dir, entry->name, &st);
     if (fd < 0) return HFSB_OK;
     item->flags = 0;
@@ -258,9 +260,9 @@ static hfsb_status hfsbi_scanner_store(hfsbi_scanner     *s,
     return HFSB_OK;
 }
 
-static hfsb_status hfsbi_scanner_link(hfsbi_scanner     *s,
-                                      const hfsbi_entry *entry,
-                                      hfsbi_item        *item) {
+static hfsb_status hfsbi_root_scanner_link(hfsbi_root_scanner *s,
+                                           const hfsbi_entry  *entry,
+                                           hfsbi_item         *item) {
     char    target[PATH_MAX];
     ssize_t n = readlinkat(entry->dir, entry->name, target, sizeof target);
     if (n < 0 || n == (ssize_t)sizeof target) n = 0;
@@ -271,7 +273,7 @@ static hfsb_status hfsbi_scanner_link(hfsbi_scanner     *s,
 }
 
 /* The folder that was visited last could not be read. */
-static void hfsbi_scanner_look(hfsbi_scanner *s) {
+static void hfsbi_root_scanner_look(hfsbi_root_scanner *s) {
     if (s->finder.failed != s->failed && s->opened)
         s->out->items[s->opened - 1].flags |= HFSBI_ITEM_OPAQUE;
     s->failed = s->finder.failed;
@@ -279,7 +281,7 @@ static void hfsbi_scanner_look(hfsbi_scanner *s) {
 }
 
 /* Names can be read in the folder of this path, but nothing else. */
-static void hfsbi_scanner_close(hfsbi_scanner *s, hfsb_str path) {
+static void hfsbi_root_scanner_close(hfsbi_root_scanner *s, hfsb_str path) {
     size_t            end = path.len, i;
     const hfsbi_item *folder;
     while (end && path.ptr[end - 1] != '/') end--;
@@ -291,20 +293,20 @@ static void hfsbi_scanner_close(hfsbi_scanner *s, hfsb_str path) {
 }
 
 /* Fills an item; `was` is the same of the last scan, or NULL. */
-static hfsb_status hfsbi_scanner_fill(hfsbi_scanner     *s,
-                                      const hfsbi_entry *entry,
-                                      const hfsbi_item  *was,
-                                      hfsbi_item        *item) {
+static hfsb_status hfsbi_root_scanner_fill(hfsbi_root_scanner *s,
+                                           const hfsbi_entry  *entry,
+                                           const hfsbi_item   *was,
+                                           hfsbi_item         *item) {
     if (item->kind == HFSBI_ITEM_FOLDER) {
         s->opened = s->out->count;
         return HFSB_OK;
     }
     if (item->kind == HFSBI_ITEM_LINK)
-        return hfsbi_scanner_link(s, entry, item);
+        return hfsbi_root_scanner_link(s, entry, item);
     if (item->kind != HFSBI_ITEM_FILE) return HFSB_OK;
     if (!was || !hfsbi_item_untouched(was, item) ||
         (was->flags & HFSBI_ITEM_RACY))
-        return hfsbi_scanner_store(s, entry, item);
+        return hfsbi_root_scanner_store(s, entry, item);
     item->flags |= was->flags & HFSBI_ITEM_STORED;
     memcpy(item->digest, was->digest, sizeof item->digest);
     return HFSB_OK;
@@ -312,18 +314,19 @@ static hfsb_status hfsbi_scanner_fill(hfsbi_scanner     *s,
 
 /* Callback of the walk. A file stays in the scans when rules begin to ignore
    it, as in git. */
-static hfsb_status hfsbi_scanner_visit(void *user, const hfsbi_entry *entry) {
-    hfsbi_scanner    *s = (hfsbi_scanner *)user;
-    const hfsbi_item *was = hfsbi_scanner_last(s, entry->path);
-    bool              left_out = entry->ignored;
-    struct stat       st;
-    hfsbi_item       *item;
-    hfsbi_scanner_look(s);
+static hfsb_status hfsbi_root_scanner_visit(void              *user,
+                                            const hfsbi_entry *entry) {
+    hfsbi_root_scanner *s = (hfsbi_root_scanner *)user;
+    const hfsbi_item   *was = hfsbi_root_scanner_last(s, entry->path);
+    bool                left_out = entry->ignored;
+    struct stat         st;
+    hfsbi_item         *item;
+    hfsbi_root_scanner_look(s);
     if (!s->how->ignored && strcmp(entry->name, ".git") == 0) left_out = true;
     if (left_out && was && was->kind == HFSBI_ITEM_FILE) left_out = false;
     if (hfsb_str_equal(entry->path, s->store)) left_out = true;
     if (fstatat(entry->dir, entry->name, &st, AT_SYMLINK_NOFOLLOW) != 0) {
-        if (errno != ENOENT) hfsbi_scanner_close(s, entry->path);
+        if (errno != ENOENT) hfsbi_root_scanner_close(s, entry->path);
         return HFSB_OK;
     }
     if (s->out->count >= s->how->max_files)
@@ -335,13 +338,13 @@ static hfsb_status hfsbi_scanner_visit(void *user, const hfsbi_entry *entry) {
     hfsbi_item_set(item, &st);
     if (left_out && S_ISDIR(st.st_mode)) item->identity = 0;
     if (left_out) item->kind = HFSBI_ITEM_IGNORED;
-    return hfsbi_scanner_fill(s, entry, was, item);
+    return hfsbi_root_scanner_fill(s, entry, was, item);
 }
 
 /* Leaves out the temporaries of writes, and what is in the store. */
-static bool hfsbi_scanner_wants(void *user, const hfsbi_entry *entry) {
-    const hfsbi_scanner *s = (const hfsbi_scanner *)user;
-    size_t               n = s->store.len;
+static bool hfsbi_root_scanner_wants(void *user, const hfsbi_entry *entry) {
+    const hfsbi_root_scanner *s = (const hfsbi_root_scanner *)user;
+    size_t                    n = s->store.len;
     if (entry->name[0] == '.' && hfsbi_temp_pid(hfsb_cstr(entry->name)))
         return false;
     return !n || entry->path.len <= n || entry->path.ptr[n] != '/' ||
@@ -349,7 +352,8 @@ static bool hfsbi_scanner_wants(void *user, const hfsbi_entry *entry) {
 }
 
 /* Sets s->store if the store is in the root. */
-static void hfsbi_scanner_find_store(hfsbi_scanner *s, char real[PATH_MAX]) {
+static void hfsbi_root_scanner_find_store(hfsbi_root_scanner *s,
+                                          char                real[PATH_MAX]) {
     hfsb_str root = hfsb_buf_str(&s->how->place->real_root), path;
     s->store = hfsb_str_make("", 0);
     if (!realpath(s->how->store->path.ptr, real)) return;
@@ -360,7 +364,7 @@ static void hfsbi_scanner_find_store(hfsbi_scanner *s, char real[PATH_MAX]) {
         s->store = hfsb_str_slice(path, root.len + 1, path.len);
 }
 
-static hfsb_status hfsbi_scanner_run(hfsbi_scanner *s, bool dry) {
+static hfsb_status hfsbi_root_scanner_run(hfsbi_root_scanner *s, bool dry) {
     hfsbi_finder *f = &s->finder;
     hfsb_status   st;
     memset(f, 0, sizeof *f);
@@ -373,12 +377,12 @@ static hfsb_status hfsbi_scanner_run(hfsbi_scanner *s, bool dry) {
     f->flags = HFSBI_FIND_SORTED | HFSBI_FIND_IGNORED;
     if (s->how->ignored) f->flags |= HFSBI_FIND_ALL;
     f->until = hfsb_clock_ms() + HFSBI_SCAN_MS;
-    f->visit = hfsbi_scanner_visit;
-    f->wants = hfsbi_scanner_wants;
+    f->visit = hfsbi_root_scanner_visit;
+    f->wants = hfsbi_root_scanner_wants;
     f->user = s;
     st = hfsbi_finder_open(f, hfsb_root_path(s->how->place), s->err);
     if (st == HFSB_OK) st = hfsbi_finder_run(f, s->err);
-    if (st == HFSB_OK) hfsbi_scanner_look(s);
+    if (st == HFSB_OK) hfsbi_root_scanner_look(s);
     if (st == HFSB_OK && f->end != HFSBI_WALK_COMPLETE)
         st = hfsbi_fail(s->err, HFSB_LIMIT, 0,
                         "it takes more than %d s to look at all files",
@@ -392,16 +396,16 @@ static hfsb_status hfsbi_scanner_run(hfsbi_scanner *s, bool dry) {
    disk. */
 HFSBI_FN hfsb_status hfsbi_scan_run(const hfsbi_scan_how *how,
                                     hfsbi_root_scan *out, hfsb_err *err) {
-    hfsbi_scanner s;
-    char          real[PATH_MAX];
-    hfsb_status   st = HFSB_OK;
+    hfsbi_root_scanner s;
+    char               real[PATH_MAX];
+    hfsb_status        st = HFSB_OK;
     memset(&s, 0, sizeof s);
     s.how = how;
     s.out = out;
     s.err = err;
-    hfsbi_scanner_find_store(&s, real);
-    if (how->last->count == 0) st = hfsbi_scanner_run(&s, true);
-    if (st == HFSB_OK) st = hfsbi_scanner_run(&s, false);
+    hfsbi_root_scanner_find_store(&s, real);
+    if (how->last->count == 0) st = hfsbi_root_scanner_run(&s, true);
+    if (st == HFSB_OK) st = hfsbi_root_scanner_run(&s, false);
     if (st == HFSB_NOMEM) hfsbi_fail_status(err, st, "Checkpoint");
     if (st != HFSB_OK) hfsbi_scan_free(out);
     return st;

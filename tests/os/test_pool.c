@@ -63,6 +63,28 @@ static void slow_work_does_not_hold_up_other_work(void) {
     hfsbi_loop_close(loop);
 }
 
+static void urgent_work_does_not_wait_for_busy_threads(void) {
+    enum { N = 6 };
+    hfsbi_loop *loop = loop_open(2);
+    counters    all;
+    count_task  c[N + 2];
+    int         i;
+    long long   begin = hfsb_clock_ms();
+    counters_init(&all);
+    for (i = 0; i < N + 2; i++) {
+        task_init(&c[i], &all, loop);
+        c[i].nap_ms = i < N ? 300 : 0;
+        c[i].task.urgent = i >= N;
+        hfsbi_loop_work(loop, &c[i].task);
+    }
+    while (all.done < N + 2 && hfsb_clock_ms() - begin < 20000)
+        loop_turn(loop, 1000);
+    T_CHECK(all.done == N + 2 && all.most <= 3);
+    /* before the first of those that take long has ended */
+    T_CHECK(c[N].order < 2 && c[N + 1].order < 2);
+    hfsbi_loop_close(loop);
+}
+
 static void one_thread_works_in_the_order_given(void) {
     enum { N = 50 };
     hfsbi_loop *loop = loop_open(1);
@@ -189,6 +211,7 @@ static void a_task_may_post_itself_without_an_endless_turn(void) {
 int main(void) {
     T_RUN(work_runs_in_parallel_up_to_the_maximum);
     T_RUN(slow_work_does_not_hold_up_other_work);
+    T_RUN(urgent_work_does_not_wait_for_busy_threads);
     T_RUN(one_thread_works_in_the_order_given);
     T_RUN(without_threads_work_runs_at_once_and_done_later);
     T_RUN(close_waits_for_the_work_and_calls_done);

@@ -155,9 +155,9 @@ static void deadlines_are_timers_of_the_loop(void) {
 #define OWN_SESSION ""
 #endif
 
-static void kill_ends_attached_commands(void) {
+static void kill_ends_commands(size_t threads) {
     enum { N = 20 };
-    hfsbi_loop    *loop = loop_open(0);
+    hfsbi_loop    *loop = loop_open(threads);
     hfsb_proc_opts o = t_quick_opts();
     driven         d[N];
     size_t         i;
@@ -176,6 +176,18 @@ static void kill_ends_attached_commands(void) {
     hfsbi_loop_close(loop);
 }
 
+static void kill_ends_attached_commands(void) {
+    kill_ends_commands(0);
+    kill_ends_commands(2);
+}
+
+#ifdef HFSBI_LINUX
+static long long snapshot_at(hfsbi_loop *loop) {
+    const hfsbi_scanner *scan = hfsbi_loop_scanner(loop);
+    return scan->pair[scan->last].at;
+}
+#endif
+
 /* How many passes over /proc twenty kills take together: as many as one. */
 static void commands_killed_together_share_snapshots(void) {
 #ifdef HFSBI_LINUX
@@ -193,15 +205,15 @@ static void commands_killed_together_share_snapshots(void) {
         long long next = hfsb_clock_ms() + 3; /* not all at once */
         hfsb_proc_kill(d[i].proc);
         do {
-            if (hfsbi_loop_snapshot(loop)->at != last) snapshots++;
-            last = hfsbi_loop_snapshot(loop)->at;
+            if (snapshot_at(loop) != last) snapshots++;
+            last = snapshot_at(loop);
             loop_turn(loop, 1);
         } while (hfsb_clock_ms() < next);
     }
     while (running && n++ < 100000) {
         loop_turn(loop, 1000);
-        if (hfsbi_loop_snapshot(loop)->at != last) snapshots++;
-        last = hfsbi_loop_snapshot(loop)->at;
+        if (snapshot_at(loop) != last) snapshots++;
+        last = snapshot_at(loop);
     }
     T_CHECK(running == 0);
     /* 200 ms of grace at 5, 15, 35, 85 ... ms, then KILL: 20 times less than
@@ -212,6 +224,110 @@ static void commands_killed_together_share_snapshots(void) {
     hfsbi_loop_close(loop);
 #endif
 }
+
+#ifdef HFSBI_LINUX
+/* ---- snapshots are taken in a thread ---- */
+
+typedef struct beat {
+    hfsbi_timer timer; /* first */
+    hfsbi_loop *loop;
+    int         count, scans, stood_still; /* atomic */
+    void (*run)(hfsbi_task *task);
+} beat;
+
+static beat pulse;
+
+static void beat_again(hfsbi_timer *timer) {
+    beat *b = (beat *)(void *)timer;
+    (void)__atomic_add_fetch(&b->count, 1, __ATOMIC_SEQ_CST);
+    hfsbi_loop_timer(b->loop, timer, hfsb_clock_ms() + 1);
+}
+
+/* A pass over /proc that takes until the loop has turned three times. */
+static void slow_scan(hfsbi_task *task) {
+    int       first = __atomic_load_n(&pulse.count, __ATOMIC_SEQ_CST);
+    long long end = hfsb_clock_ms() + 5000;
+    while (__atomic_load_n(&pulse.count, __ATOMIC_SEQ_CST) < first + 3 &&
+           hfsb_clock_ms() < end)
+        t_sleep(1);
+    if (__atomic_load_n(&pulse.count, __ATOMIC_SEQ_CST) < first + 3)
+        (void)__atomic_add_fetch(&pulse.stood_still, 1, __ATOMIC_SEQ_CST);
+    (void)__atomic_add_fetch(&pulse.scans, 1, __ATOMIC_SEQ_CST);
+    pulse.run(task);
+}
+
+/* A loop whose passes over /proc are slow. */
+static hfsbi_loop *loop_with_slow_scans(void) {
+    hfsbi_loop *loop = loop_open(1);
+    memset(&pulse, 0, sizeof pulse);
+    pulse.loop = loop;
+    pulse.timer.fn = beat_again;
+    pulse.run = hfsbi_loop_scanner(loop)->task.run;
+    hfsbi_loop_scanner(loop)->task.run = slow_scan;
+    hfsbi_loop_timer(loop, &pulse.timer, 0);
+    return loop;
+}
+
+static void loop_with_slow_scans_close(hfsbi_loop *loop) {
+    T_CHECK(pulse.scans > 0 && pulse.stood_still == 0);
+    hfsbi_loop_timer_clear(loop, &pulse.timer);
+    hfsbi_loop_close(loop);
+}
+
+static void the_loop_turns_while_trees_are_killed(void) {
+    enum { N = 10 };
+    hfsbi_loop    *loop = loop_with_slow_scans();
+    hfsb_proc_opts o = t_quick_opts();
+    driven         d[N];
+    size_t         i;
+    o.timeout_ms = 100;
+    for (i = 0; i < N; i++)
+        start_on(loop, &d[i], &o,
+                 i % 2 ? "trap '' TERM; setsid sleep 61 & sleep 61 & wait"
+                       : "sleep 61 & sleep 61 & wait");
+    (void)drive(loop, 10000);
+    for (i = 0; i < N; i++) {
+        T_CHECK(d[i].result.timed_out && !d[i].result.incomplete);
+        T_CHECK(d[i].result.signal == (i % 2 ? SIGKILL : SIGTERM));
+        finish(&d[i], true);
+    }
+    loop_with_slow_scans_close(loop);
+}
+
+static void the_loop_turns_while_survivors_are_listed(void) {
+    hfsbi_loop     *loop = loop_with_slow_scans();
+    hfsb_proc_opts  o = t_quick_opts();
+    hfsb_proc_entry left[4];
+    driven          d;
+    start_on(loop, &d, &o, "sleep 62 & setsid sleep 62 & sleep 1.2; echo x");
+    (void)drive(loop, 5000);
+    T_CHECK(hfsb_proc_survivors(d.proc, left, 4) == 2);
+    T_CHECK(strcmp(left[0].command, "sleep 62") == 0);
+    T_CHECK(strcmp(left[1].command, "sleep 62") == 0);
+    finish(&d, false);
+    loop_with_slow_scans_close(loop);
+}
+
+/* All may happen while a thread reads /proc for the command. */
+static void a_command_that_waits_for_a_scan_can_be_closed(void) {
+    hfsbi_loop    *loop = loop_with_slow_scans();
+    hfsb_proc_opts o = t_quick_opts();
+    driven         d[2];
+    start_on(loop, &d[0], &o, "sleep 61");
+    start_on(loop, &d[1], &o, "sleep 61");
+    hfsb_proc_kill(d[0].proc);
+    hfsb_proc_kill(d[1].proc);
+    T_CHECK(hfsb_proc_deadline(d[0].proc) == -1);
+    hfsb_proc_close(d[0].proc);
+    d[0].proc = NULL;
+    running--;
+    (void)drive(loop, 5000);
+    T_CHECK(d[1].result.killed && d[0].changes == 0);
+    finish(&d[0], true);
+    finish(&d[1], true);
+    loop_with_slow_scans_close(loop);
+}
+#endif
 
 static void input_is_written_when_the_command_reads(void) {
     hfsbi_loop    *loop = loop_open(0);
@@ -334,6 +450,11 @@ int main(void) {
     T_RUN(deadlines_are_timers_of_the_loop);
     T_RUN(kill_ends_attached_commands);
     T_RUN(commands_killed_together_share_snapshots);
+#ifdef HFSBI_LINUX
+    T_RUN(the_loop_turns_while_trees_are_killed);
+    T_RUN(the_loop_turns_while_survivors_are_listed);
+    T_RUN(a_command_that_waits_for_a_scan_can_be_closed);
+#endif
     T_RUN(input_is_written_when_the_command_reads);
     T_RUN(an_attached_command_can_be_closed_or_detached);
     T_RUN(a_host_can_drive_the_loop);

@@ -10,7 +10,9 @@ slow disk takes 5 s a call. SLOW_SHIM is the path of bench/slow_shim.c's
 library; without it the slow disk is left out. Prints "N checks, N failed".
 """
 import hashlib
+import json
 import os
+import resource
 import selectors
 import shutil
 import signal
@@ -696,10 +698,44 @@ def download(server, path):
     return reply.status, digest.hexdigest(), count
 
 
+# ---- many processes to kill
+
+def trees_killed_together(top, commands=64, processes=60):
+    """All time out at once, and no process heeds TERM."""
+    room = resource.getrlimit(resource.RLIMIT_NPROC)[0]
+    if room != resource.RLIM_INFINITY and room < 2 * commands * processes:
+        print("skipped: trees_killed_together: too few processes allowed")
+        return
+    command = ("trap '' TERM; i=0; while [ $i -lt %d ]; do sleep 300 & "
+               "i=$((i + 1)); done; wait" % processes)
+    answered = []
+
+    def run():
+        begin = time.monotonic()
+        _, body = server.call("POST", "/api/bash",
+                              {"command": command, "timeout": 6}, 120)
+        answered.append((json.loads(body)["error"],
+                         time.monotonic() - begin))
+    with Server(work_dir=top) as server:
+        threads = [threading.Thread(target=run) for _ in range(commands)]
+        with Prober(server) as prober:
+            for t in threads:
+                t.start()
+            for t in threads:
+                t.join()
+        prober.answered("trees killed together")
+        check.ok("trees killed together: all are answered",
+                 len(answered) == commands and
+                 all(a[0] == "Timeout after 6s" for a in answered),
+                 answered)
+        print(f"  trees killed together: the last reply after "
+              f"{max(a[1] for a in answered):.1f} s, 8 are due")
+
+
 ALL = [idle_connections, descriptor_exhaustion, slow_peers,
        strangers, slow_bodies, never_reading_json, half_closed, resets,
        interrupted_upload, huge_body_without_token, pipelined,
-       pipelined_token, slow_disk, up_and_down]
+       pipelined_token, slow_disk, up_and_down, trees_killed_together]
 
 
 def main():
