@@ -53,7 +53,7 @@ sources_of() { # the sources of a room; its private header comes before them
     http) echo url.c head.c parse.c write.c sse.c ;;
     os) echo os.c loop.c root.c file.c temp.c file_write.c file_put.c walk.c \
         landlock.c seccomp.c limits.c namespaces.c guard.c confine.c tree.c \
-        spawn.c proc.c record.c ;;
+        spawn.c proc.c orphans.c record.c ;;
     tools) echo args.c result.c journal.c check.c python.c job.c seen.c \
         tools.c call.c exit.c bash.c control.c read.c write.c edit_lines.c \
         patch.c search.c glob.c grep.c list.c plan.c store.c scan.c \

@@ -18,7 +18,7 @@ enum {
     STOP_MS = 900,     /* to stop after a signal */
     CLOSE_MS = 300,    /* to close the server after that */
     DELETE_MS = 90000, /* the same when a Space must be deleted */
-    CHILDREN_MS = 1000 /* how often orphans are reaped */
+    KILL_MS = 100      /* to kill what the commands left running */
 };
 
 typedef struct mcp_options {
@@ -113,12 +113,13 @@ static void greet(const mcp_options *o, hfsb_runtime runtime) {
 /* Serves until the end of input or a signal. Nothing is left running on this
    machine afterwards. */
 static int serve(const mcp_options *o, hfsb_session *session, keeper *k) {
-    hfsb_server_opts opts = HFSB_INIT;
-    hfsb_server     *server = NULL;
-    hfsb_journal    *journal = NULL;
-    stdio_pair       io;
-    hfsb_err         err = HFSB_INIT;
-    hfsb_status      st;
+    static hfsb_orphans orphans;
+    hfsb_server_opts    opts = HFSB_INIT;
+    hfsb_server        *server = NULL;
+    hfsb_journal       *journal = NULL;
+    stdio_pair          io;
+    hfsb_err            err = HFSB_INIT;
+    hfsb_status         st;
     opts.max_threads = THREADS;
     opts.stop_ms = STOP_MS;
     if (!take_stdio(&io)) return REFUSED;
@@ -130,8 +131,7 @@ static int serve(const mcp_options *o, hfsb_session *session, keeper *k) {
         greet(o, session ? HFSB_RUNTIME_SANDBOX : HFSB_RUNTIME_LOCAL);
         stop_on_signals(server);
         if (caught_signal()) hfsb_server_stop(server); /* came earlier */
-        while (hfsb_server_poll(server, reap_orphans() ? CHILDREN_MS : -1))
-            continue;
+        while (hfsb_server_poll(server, hfsb_orphans_reap(&orphans))) continue;
         stop_on_signals(NULL);
     } else {
         fprintf(stderr, "hfsb: %s\n",
@@ -141,10 +141,10 @@ static int serve(const mcp_options *o, hfsb_session *session, keeper *k) {
     release_parent(k, st == HFSB_OK ? DONE : REFUSED);
     /* the disk or the Hub may hang */
     end_within(session ? DELETE_MS : CLOSE_MS);
-    kill_orphans(); /* now: closing may take until the alarm */
+    hfsb_orphans_kill(0, KILL_MS); /* now: closing may take until the alarm */
     hfsb_server_close(server);
     hfsb_journal_close(journal);
-    kill_orphans();
+    hfsb_orphans_kill(0, KILL_MS);
     return st == HFSB_OK ? DONE : REFUSED;
 }
 
@@ -153,12 +153,12 @@ static int serve(const mcp_options *o, hfsb_session *session, keeper *k) {
 static int serve_here(const mcp_options *o) {
     keeper k, none = {-1}; /* the parent waits for the child to exit */
     int    code = REFUSED;
-    adopt_orphans();
+    hfsb_orphans_adopt();
     if (!split_process(&k, &code)) {
-        kill_orphans();
+        hfsb_orphans_kill(0, KILL_MS);
         return code;
     }
-    adopt_orphans(); /* not inherited */
+    hfsb_orphans_adopt(); /* not inherited */
     return serve(o, NULL, &none);
 }
 

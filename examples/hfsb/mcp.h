@@ -29,12 +29,6 @@ void stop_on_signals(hfsb_server *server);
 /* Sets an alarm that ends the program after ms milliseconds. */
 void end_within(long ms);
 
-/* Makes orphans of commands children of this process (on Linux). */
-void adopt_orphans(void);
-/* Reaps orphans that have ended; true when there are any children. */
-bool reap_orphans(void);
-/* Kills all children, and orphans that become children by that. */
-void kill_orphans(void);
 
 /* ---- mcp_keeper.c: a child that the host cannot kill ---- */
 

@@ -1,9 +1,7 @@
-/* mcp_process.c - descriptors, signals and orphans of `hfsb mcp`.
+/* mcp_process.c - descriptors and signals of `hfsb mcp`.
 
-   Commands must not reach standard input and output, which carry MCP. Their
-   orphans become children of this process, which reaps them while it serves
-   and kills them at the end. */
-#define _XOPEN_SOURCE 700 /* sigaction, waitid; before any include */
+   Commands must not reach standard input and output, which carry MCP. */
+#define _XOPEN_SOURCE 700 /* sigaction; before any include */
 #include "mcp.h"
 
 #include "cli.h"
@@ -16,12 +14,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/time.h>
-#include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
-#ifdef __linux__
-#include <sys/prctl.h>
-#endif
 
 /* ---- standard input and output ---- */
 
@@ -98,70 +91,4 @@ void end_within(long ms) {
     timer.it_value.tv_usec = ms % 1000 * 1000;
     handle(SIGALRM, too_late);
     (void)setitimer(ITIMER_REAL, &timer, NULL);
-}
-
-/* ---- orphans: processes that commands started and did not wait for ---- */
-
-enum { STALE_S = 3, ROUNDS = 20, ROUND_NS = 5 * 1000 * 1000, MOST = 1024 };
-
-void adopt_orphans(void) {
-    /* the parent may have set it to be ignored */
-    handle(SIGCHLD, SIG_DFL);
-#ifdef PR_SET_CHILD_SUBREAPER
-    (void)prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
-#endif
-}
-
-/* Only the library may reap its own children. Each leads a session, or is in
-   ours until it does. Daemons that were reparented to us look the same; they
-   are recognised because nobody reaps them for seconds (reap_stale). */
-static bool is_orphan(pid_t pid) {
-    pid_t session = getsid(pid);
-    return session != pid && session != getsid(0);
-}
-
-/* Reaps all zombies that were there STALE_S ago. All at once, because a
-   command can leave them faster than one per round. first: one zombie, or
-   0. */
-static void reap_stale(pid_t first) {
-    static long   list[MOST];
-    static size_t count;
-    static time_t since;
-    if (!first) count = 0; /* the pids may be reused */
-    if (!first || (count && time(NULL) - since < STALE_S)) return;
-    while (count) (void)waitpid((pid_t)list[--count], NULL, WNOHANG);
-    count = hfsb_proc_children(true, list, MOST);
-    if (!count) list[count++] = first; /* without /proc */
-    since = time(NULL);
-}
-
-bool reap_orphans(void) {
-    siginfo_t info;
-    bool      any;
-    for (;;) {
-        memset(&info, 0, sizeof info);
-        any = waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0 ||
-              errno != ECHILD;
-        if (!info.si_pid || !is_orphan(info.si_pid)) break;
-        (void)waitpid(info.si_pid, NULL, WNOHANG);
-    }
-    reap_stale(info.si_pid);
-    return any;
-}
-
-static void kill_children(void) {
-    long   list[MOST];
-    size_t n = hfsb_proc_children(false, list, MOST);
-    while (n) (void)kill((pid_t)list[--n], SIGKILL);
-}
-
-void kill_orphans(void) {
-    const struct timespec nap = {0, ROUND_NS};
-    int                   round;
-    for (round = 0; round < ROUNDS; round++) {
-        while (waitpid(-1, NULL, WNOHANG) > 0) continue;
-        if (waitpid(-1, NULL, WNOHANG) < 0) return; /* no children left */
-        kill_children();
-        (void)nanosleep(&nap, NULL);
-    }
 }

@@ -171,6 +171,32 @@ HFSB_API void hfsb_proc_keep_pipes(const int *fds, size_t count);
    without /proc. */
 HFSB_API size_t hfsb_proc_children(bool ended, long *list, size_t max);
 
+/* For a program whose commands all end with it: orphans of its descendants
+   become its children (Linux; elsewhere those of process 1), and SIGCHLD is
+   reset. Process-wide, and not inherited: call it in each process that serves.
+   */
+HFSB_API void hfsb_orphans_adopt(void);
+
+enum { HFSB_ORPHANS_LIST = 1024 };
+
+/* What hfsb_orphans_reap() knows; all zero at first, and private. */
+typedef struct hfsb_orphans {
+    long      list[HFSB_ORPHANS_LIST];
+    size_t    count;
+    long long since;
+} hfsb_orphans;
+
+/* Reaps orphans that have ended, but no command of the library; the program
+   may have no other children. Returns the ms until the next call is due; below
+   0: not before the next command. */
+HFSB_API long long hfsb_orphans_reap(hfsb_orphans *orphans);
+
+/* Ends all children of this process and what becomes its child meanwhile: TERM
+   and after grace_ms (0: at once) KILL, until none is left or limit_ms more
+   have passed. For the end of the program: commands that are open lose their
+   status. */
+HFSB_API void hfsb_orphans_kill(long long grace_ms, long long limit_ms);
+
 /* Frees the object; proc may be NULL. A command that still runs is killed at
    once, with its tree; this may wait up to a second for its end. Pipes that
    survivors hold are given to hfsb_proc_keep_pipes(), or closed with

@@ -5,8 +5,8 @@
    child has only to
 
        move its descriptors to 0, 1 and 2
-       begin a session, confine itself, close all other descriptors
-       reset all signals, change the directory
+       begin a session, adopt orphans, confine itself
+       close all other descriptors, reset all signals, change the directory
        execve()
 
    and it does so with system calls alone. A child that fails writes the stage
@@ -167,11 +167,21 @@ static void hfsbi_child_descriptors(hfsbi_child *child, int *report) {
     *report = last;
 }
 
+/* The command adopts the orphans among its descendants, whatever session or
+   environment they have: so all of them are found by ancestry while it runs.
+   The setting survives exec and is not inherited. */
+static void hfsbi_child_adopt_orphans(void) {
+#if defined(HFSBI_LINUX) && defined(PR_SET_CHILD_SUBREAPER)
+    (void)prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+#endif
+}
+
 static void hfsbi_child_main(hfsbi_child *child) {
     int report = child->report;
     child->shared_memory = true;
     hfsbi_child_descriptors(child, &report);
     if (setsid() < 0) hfsbi_child_fail(report, HFSBI_STAGE_SETUP);
+    hfsbi_child_adopt_orphans();
     if (child->confine && !hfsbi_confine_enter(child->confine))
         hfsbi_child_fail(report, HFSBI_STAGE_CONFINE);
     hfsbi_child_close(report + 1);

@@ -20,8 +20,8 @@ os='_exit access chdir clock_gettime close closedir connect dirfd dup2 environ
     epoll_create1 epoll_ctl epoll_wait execve faccessat fallocate64 fchmod fchown fcntl64 fdopendir fgetxattr
     flistxattr flock fork freeaddrinfo fremovexattr fsetxattr fstat64 fstatfs64
     fstatat64 fsync ftruncate64 getaddrinfo getcwd getenv geteuid getpeername
-    getpid getrlimit64 getsockname getsockopt kill linkat lseek64 mkdirat
-    open64 openat64 opendir pipe2 poll pread64 pthread_attr_destroy
+    getpid getrlimit64 getsid getsockname getsockopt kill linkat lseek64 mkdirat
+    open64 openat64 opendir pipe2 poll prctl pread64 pthread_attr_destroy
     pthread_attr_init pthread_attr_setstacksize pthread_cond_broadcast
     pthread_cond_destroy pthread_cond_init pthread_cond_signal
     pthread_cond_timedwait pthread_condattr_destroy pthread_condattr_init

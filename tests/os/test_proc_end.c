@@ -182,6 +182,8 @@ static void kill_reaches_the_whole_tree(void) {
         "env -i setsid sleep 61 & wait",
         /* ... that does not listen and becomes an orphan by the first TERM */
         "env -i setsid sh -c 'trap \"\" TERM; sleep 61; sleep 62' & wait",
+        /* ... that is an orphan from the start: a daemon */
+        "(setsid env -i sleep 61 &) ; echo ready; sleep 62",
         /* stopped */
         "setsid sh -c 'kill -STOP $$; sleep 61' & wait",
         /* many */

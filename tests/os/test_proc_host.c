@@ -505,6 +505,81 @@ static void children_of_the_host_are_listed(void) {
     T_CHECK(!lists_child(true, pid) && !lists_child(false, pid));
 }
 
+#ifdef HFSBI_LINUX
+/* True when pid, a daemon, is a child of this process. */
+static bool is_adopted(pid_t pid) {
+    int i;
+    for (i = 0; i < 100 && !lists_child(false, pid); i++) t_sleep(10);
+    return i < 100;
+}
+
+/* In a child of the test, since all of it is process-wide. */
+static int adopts_orphans(void) {
+    hfsb_orphans   orphans = HFSB_INIT;
+    hfsb_buf       out = HFSB_INIT;
+    hfsb_proc_opts o = HFSB_INIT;
+    long           pid;
+    int            i;
+    hfsb_orphans_adopt();
+    if (hfsb_orphans_reap(&orphans) >= 0) return 1;
+    /* leaves a daemon of which nothing is known, and one that ends soon */
+    (void)t_run(&o,
+                "(sleep 0.1 >/dev/null 2>&1 &) ; (setsid env -i sh -c "
+                "'echo $$; exec >&- 2>&- sleep 61' &) ; sleep 0.05",
+                &out);
+    pid = out.len ? strtol(out.ptr, NULL, 10) : 0;
+    hfsb_buf_free(&out);
+    if (pid <= 1 || !is_adopted((pid_t)pid)) return 2;
+    for (i = 0; i < 100; i++) { /* the short one is reaped */
+        long list[4];
+        t_sleep(10);
+        if (hfsb_orphans_reap(&orphans) < 0) return 3;
+        if (hfsb_proc_children(true, list, 4) == 0 &&
+            hfsb_proc_children(false, list, 4) == 1)
+            break;
+    }
+    if (i == 100 || !lists_child(false, (pid_t)pid)) return 4;
+    hfsb_orphans_kill(0, 5000);
+    if (kill((pid_t)pid, 0) == 0) return 5;
+    return hfsb_orphans_reap(&orphans) < 0 ? 0 : 6;
+}
+
+/* The one that hears TERM has time to end by itself. */
+static int grants_orphans_a_grace(void) {
+    hfsb_proc_opts o = HFSB_INIT;
+    char           path[] = "/tmp/hfsb-orphan-XXXXXX", text[8] = "";
+    char           command[200];
+    int            fd = mkstemp(path);
+    ssize_t        n;
+    hfsb_orphans_adopt();
+    snprintf(command, sizeof command,
+             "setsid sh -c 'trap \"echo bye > %s; exit\" TERM; trap : INT; "
+             "echo x; exec >&- 2>&-; while :; do sleep 0.01; done' &",
+             path);
+    (void)t_run(&o, command, NULL);
+    hfsb_orphans_kill(3000, 3000);
+    n = read(fd, text, sizeof text - 1);
+    (void)close(fd);
+    (void)unlink(path);
+    return n == 4 && strcmp(text, "bye\n") == 0 ? 0 : 1;
+}
+
+static void check_in_child(int (*fn)(void)) {
+    int   status = -1;
+    pid_t pid = fork();
+    if (pid == 0) _exit(fn());
+    T_CHECK(waitpid(pid, &status, 0) == pid);
+    if (status) printf("status %d\n", status);
+    T_CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
+static void a_program_adopts_reaps_and_kills_orphans(void) {
+    if (!t_sees_processes()) return;
+    check_in_child(adopts_orphans);
+    check_in_child(grants_orphans_a_grace);
+}
+#endif
+
 static void a_background_child_lives_on(void) {
     hfsb_proc_opts   o = HFSB_INIT;
     hfsb_proc_result r;
@@ -534,6 +609,9 @@ int main(void) {
 #endif
     T_RUN(a_command_does_not_read_the_hosts_input);
     T_RUN(children_of_the_host_are_listed);
+#ifdef HFSBI_LINUX
+    T_RUN(a_program_adopts_reaps_and_kills_orphans);
+#endif
     T_RUN(a_background_child_lives_on);
     T_RUN(nothing_is_allocated_between_fork_and_exec);
     T_RUN(threads_do_not_disturb_each_other);
