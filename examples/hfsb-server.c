@@ -1,10 +1,11 @@
 /* hfsb-server.c - the sandbox over HTTP: a program for a container, a Space,
    or this machine. `hfsb-server --help` prints its options.
 
-   The parts are in hfsb-server/: options.c, secret.c (the token), init.c (as
-   process 1), confine.c, signals.c, log.c, greeting.c. `make` compiles this file with all
-   of them; `make static` builds a small binary without dependencies. To serve
-   from a program of your own see embed_server.c. */
+   The parts are in hfsb-server/: options.c, secret.c (the token), keeper.c (the
+   process that the server is a child of), confine.c, signals.c, log.c,
+   greeting.c. `make` compiles this file with all of them; `make static` builds
+   a small binary without dependencies. To serve from a program of your own see
+   embed_server.c. */
 #define HFSB_IMPLEMENTATION
 #include "hfsb-server/program.h"
 
@@ -214,8 +215,7 @@ int main(int argc, char **argv) {
     int     code = DONE;
     hide_memory();
     open_standard();
-    notice_children();
     if (!take_options(argc, argv, &o, &code)) return code;
-    become_init();
+    continue_in_child();
     return serve(&o);
 }

@@ -1,56 +1,83 @@
-/* init.c - as process 1 of a container. The kernel reparents every orphan to
-   process 1, which must reap it, and ignores signals that process 1 does not
-   handle. The library reaps only its own children, so a child does the work
-   and this process does only what process 1 must do. */
-#define _XOPEN_SOURCE 700 /* sigwaitinfo; before any include */
+/* keeper.c - serve in a child, so that nothing outlives the server.
+
+   The keeper is the process that was started, process 1 in a container. It
+   adopts the orphans of commands and reaps them, which the library, in the
+   child, leaves to others; it forwards signals to the child, and when the
+   child ends, by a SIGKILL too, it kills all that is left and exits as the
+   child did. When the keeper itself is killed, the child stops at once. */
+#define _DEFAULT_SOURCE   /* prctl; before any include */
+#define _XOPEN_SOURCE 700 /* sigwaitinfo */
 #include "program.h"
 
 #include <errno.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#ifdef __linux__
+#include <sys/prctl.h>
+#endif
 
-/* Reaps every ended process; exits with the child. */
+enum {
+    GRACE_MS = 300, /* for what commands left running */
+    KILL_MS = 1000  /* to kill what ignores that */
+};
+
+/* Exits as the child did, after all other processes. */
+static void end(int status) {
+    hfsb_orphans_kill(GRACE_MS, KILL_MS);
+    _exit(WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status));
+}
+
+/* Reaps every ended process. */
 static void reap(pid_t child) {
     int   status;
     pid_t pid;
-    while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
-        if (pid != child) continue;
-        if (WIFSIGNALED(status)) _exit(128 + WTERMSIG(status));
-        if (WIFEXITED(status)) _exit(WEXITSTATUS(status));
-    }
+    while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
+        if (pid == child && (WIFSIGNALED(status) || WIFEXITED(status)))
+            end(status);
     if (pid < 0 && errno == ECHILD) _exit(FAILED); /* already reaped */
 }
 
-static void watch_over(pid_t child, const sigset_t *all) {
+static void watch_over(pid_t child, const sigset_t *waited) {
     for (;;) {
         siginfo_t info;
-        int       number = sigwaitinfo(all, &info);
+        int       number = sigwaitinfo(waited, &info);
         if (number == SIGCHLD) reap(child);
         else if (number == SIGTERM || number == SIGINT || number == SIGHUP ||
-                 number == SIGQUIT || number == SIGUSR1 || number == SIGUSR2)
+                 number == SIGQUIT || number == SIGUSR2)
             (void)kill(child, number);
     }
 }
 
-void become_init(void) {
-    sigset_t all, before;
-    pid_t    child;
+/* In its own session the child gets Ctrl-C once, forwarded by the keeper, and
+   not from the terminal as well. */
+static void be_the_child(pid_t keeper) {
+    (void)setsid();
+#if defined(__linux__) && defined(PR_SET_PDEATHSIG)
+    (void)prctl(PR_SET_PDEATHSIG, KEEPER_GONE, 0, 0, 0);
+#endif
+    if (getppid() != keeper) _exit(FAILED); /* it has ended already */
+}
+
+void continue_in_child(void) {
+    sigset_t waited, before;
+    pid_t    child, keeper = getpid();
     int      fd;
-    if (getpid() != 1) return;
-    sigfillset(&all);
-    (void)sigprocmask(SIG_BLOCK, &all, &before);
+    hfsb_orphans_adopt();
+    sigfillset(&waited);
+    sigdelset(&waited, SIGTSTP); /* Ctrl-Z stops the keeper */
+    sigdelset(&waited, SIGTTIN);
+    sigdelset(&waited, SIGTTOU);
+    (void)sigprocmask(SIG_BLOCK, &waited, &before);
     child = fork();
     if (child > 0) {
         take_environment_token(NULL, NULL); /* both have a copy */
         for (fd = 3; fd < 1024; fd++) close(fd);
-        watch_over(child, &all);
+        watch_over(child, &waited);
     }
-    /* In its own session the child gets Ctrl-C once, forwarded by process 1,
-       and not from the terminal as well. */
-    if (child == 0) (void)setsid();
+    if (child == 0) be_the_child(keeper);
     (void)sigprocmask(SIG_SETMASK, &before, NULL);
     if (child < 0)
-        complain(DONE, "process 1 could not fork: orphans will not be "
-                       "reaped.");
+        complain(DONE, "cannot fork: processes that commands leave running "
+                       "will outlive the server.");
 }

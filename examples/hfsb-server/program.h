@@ -4,6 +4,8 @@
 
 #include "../../hfsb_server.h"
 
+#include <signal.h>
+
 /* Exit codes: stopped as asked; could not serve; invalid options. */
 enum { DONE = 0, FAILED = 1, USAGE = 2 };
 
@@ -91,11 +93,13 @@ bool take_environment_token(secret *out, bool *found);
    without a token, or the exit code after printing an error. */
 int find_token(options *o, secret *out);
 
-/* ---- init.c: as process 1 of a container ---- */
+/* ---- keeper.c: the process that the server is a child of ---- */
 
-/* As process 1: continues in a child; this process forwards signals, reaps
-   orphans and exits with the child. Otherwise does nothing. */
-void become_init(void);
+enum { KEEPER_GONE = SIGUSR1 }; /* the child gets it when the keeper dies */
+
+/* Continues in a child. This process forwards signals, reaps orphans, and when
+   the child ends kills what is left and exits. */
+void continue_in_child(void);
 
 /* ---- confine.c: what commands may touch ---- */
 
@@ -105,13 +109,9 @@ void fill_confinement(const options *o, hfsb_confine_opts *out);
 
 /* ---- signals.c ---- */
 
-/* Resets SIGCHLD, which the parent may have ignored: then the kernel would not
-   report how a command ended. */
-void notice_children(void);
-
 /* Lets SIGINT, SIGTERM, SIGHUP and SIGQUIT stop the server, unless they were
-   ignored when the program started; a second signal stops it at once. Ignores
-   SIGPIPE. */
+   ignored when the program started; a second signal, or the end of the keeper,
+   stops it at once. Ignores SIGPIPE. */
 void stop_on_signals(hfsb_server *server);
 
 /* Raises the descriptor limit to what the options may need, if allowed. */

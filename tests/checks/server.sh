@@ -527,6 +527,40 @@ same "TERM, ignored by the command: in time ($took ms)" \
 ends_during 'TERM twice' 'trap : TERM; while :; do sleep 0.1; done' TERM TERM
 same "TERM twice: sooner ($took ms)" "$([ $took -lt 3500 ] && echo yes)" yes
 
+# ---- nothing outlives it
+# outlives NAME SIGNAL WHO: neither a daemon that a command left, nor a command
+# that runs, when the process that was started or the one that serves is killed
+outlives() {
+    rm -f work/pid work/daemon
+    start "$server" --no-auth --port 0 --work-dir work
+    inner=$(cat /proc/$pid/task/$pid/children 2>/dev/null | tr -d ' ')
+    curl -s -m 20 -H "$json" -d '{"command":"(setsid env -i sh -c \"echo \\$\\$ > daemon; exec sleep 61\" > /dev/null 2>&1 &) ; until [ -s daemon ]; do sleep 0.01; done"}' \
+        "$url/api/bash" > .daemon
+    curl -s -m 20 -H "$json" -d '{"background":true,"command":"(setsid env -i sleep 61 &) ; echo $$ > pid; sleep 61"}' \
+        "$url/api/bash" > .background
+    until_file work/pid
+    same "$1: the daemon lives" "$(alive "$(cat work/daemon)")" yes
+    case $3 in
+    started) kill -"$2" "$pid" ;;
+    serving) kill -"$2" "${inner:-$pid}" ;;
+    esac
+    wait "$pid" 2>/dev/null
+    sleep 1
+    same "$1: its command is gone" "$(alive "$(cat work/pid)")" no
+    # a daemon that nobody knows belongs to the keeper
+    [ "$2 $3" = 'KILL started' ] ||
+        same "$1: the daemon is gone" "$(alive "$(cat work/daemon)")" no
+    [ "$(alive "$(cat work/daemon)")" = no ] || kill "$(cat work/daemon)"
+    pid=
+}
+if [ -r /proc/self/task/self/children ] || [ -r /proc/$$/task/$$/children ]; then
+    outlives 'TERM' TERM started
+    outlives 'KILL of the process started' KILL started
+    outlives 'KILL of the process that serves' KILL serving
+else
+    echo 'skipped: needs /proc (nothing outlives the server)'
+fi
+
 # ---- process 1
 if [ "$(id -u)" = 0 ] && unshare -pf --mount-proc true 2>/dev/null; then
     as_init() { # sets init, the number of process 1 as seen from here

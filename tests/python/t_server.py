@@ -52,8 +52,18 @@ class Server:
         self.process = subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
             env=whole, preexec_fn=prepare)
-        self.pid = self.process.pid
         self.host, self.port = "127.0.0.1", self.read_port()
+        self.pid = self.serving()
+
+    def serving(self):
+        """The process that serves: a child of the one that was started."""
+        pid = self.process.pid
+        try:
+            with open(f"/proc/{pid}/task/{pid}/children",
+                      encoding="ascii") as f:
+                return int((f.read().split() or [pid])[0])
+        except OSError:
+            return pid
 
     def read_port(self):
         text, end = b"", time.time() + 10
