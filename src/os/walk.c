@@ -270,6 +270,7 @@ struct hfsbi_finder_level {
     size_t             count, cap, next;
     size_t             path;   /* length of its path in f->at.path */
     bool               pushed; /* its rules were pushed */
+    dev_t              device; /* its file system */
 };
 
 static hfsbi_entry_type hfsbi_entry_type_of(mode_t mode) {
@@ -371,23 +372,70 @@ static void hfsbi_finder_leave(hfsbi_finder *f) {
     hfsb_buf_truncate(&level->names, 0);
 }
 
+/* True for a file system that shows the state of the kernel, such as /proc:
+   reading its files may have effects, and none of them is a user's. */
+static bool hfsbi_is_pseudo(int fd) {
+#ifdef HFSBI_LINUX
+    static const unsigned long types[] = {0x9FA0ul /* proc */,
+                                          0x62656572ul /* sysfs */,
+                                          0x64626720ul /* debugfs */,
+                                          0x74726163ul /* tracefs */,
+                                          0x27E0EBul /* cgroup */,
+                                          0x63677270ul /* cgroup2 */,
+                                          0x73636673ul /* securityfs */,
+                                          0x62656570ul /* configfs */,
+                                          0xCAFE4A11ul /* bpf */,
+                                          0x6165676Cul /* pstore */,
+                                          0xDE5E81E4ul /* efivarfs */,
+                                          0xF97CFF8Cul /* selinuxfs */,
+                                          0x1CD1ul /* devpts */,
+                                          0x19800202ul /* mqueue */,
+                                          0x42494E4Dul /* binfmt_misc */,
+                                          0x65735543ul /* fusectl */};
+    struct statfs              at;
+    size_t                     i;
+    if (fstatfs(fd, &at) != 0) return false;
+    for (i = 0; i < sizeof types / sizeof *types; i++)
+        if (((unsigned long)at.f_type & 0xFFFFFFFFul) == types[i]) return true;
+#else
+    (void)fd;
+#endif
+    return false;
+}
+
+/* True if a folder in the walk is where another file system begins, one that
+   the kernel makes up. Where a walk begins is the caller's choice. */
+static bool hfsbi_level_is_pseudo(const hfsbi_finder *f, int fd,
+                                  dev_t device) {
+    return f->at.depth > 0 && f->at.levels[f->at.depth - 1].device != device &&
+           hfsbi_is_pseudo(fd);
+}
+
 /* Opens the folder `name` in dir as the next level; its path is f->at.path. dir
    stays the caller's. If the folder cannot be opened: HFSB_OK, *code is the
-   errno and the depth does not change. HFSB_NOMEM leaves the level open. */
+   errno and the depth does not change; EXDEV: it is not to be walked.
+   HFSB_NOMEM leaves the level open. */
 static hfsb_status hfsbi_finder_enter(hfsbi_finder *f, int dir,
                                       const char *name, int *code) {
     const int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_NONBLOCK;
     hfsbi_finder_level *level = &f->at.levels[f->at.depth];
     int                 fd = hfsbi_openat(dir, name, flags, 0);
+    struct stat         at = HFSB_INIT;
     bool                rules;
     hfsb_status         st;
     *code = 0;
+    if (fd >= 0) (void)fstat(fd, &at);
+    if (fd >= 0 && hfsbi_level_is_pseudo(f, fd, at.st_dev)) {
+        hfsbi_close(&fd);
+        errno = EXDEV;
+    }
     if (fd >= 0) level->dir = fdopendir(fd);
     if (fd < 0 || !level->dir) {
         *code = errno;
         hfsbi_close(&fd);
         return HFSB_OK;
     }
+    level->device = at.st_dev;
     level->names.alloc = f->alloc;
     level->path = f->at.path.len;
     f->at.depth++;
@@ -416,6 +464,10 @@ static hfsb_status hfsbi_finder_descend(hfsbi_finder      *f,
     st = hfsbi_finder_enter(f, entry->dir, entry->name, &code);
     if (st != HFSB_OK || code == 0 || hfsbi_is_gone(code)) return st;
     if (code == ENOMEM) return HFSB_NOMEM;
+    if (code == EXDEV)
+        return hfsbi_finder_warn(
+            f, "a file system of the kernel, left out; a path that names it "
+               "is searched");
     return hfsbi_finder_warn(f, hfsbi_os_text(code));
 }
 

@@ -285,6 +285,13 @@ static void the_system_s_own_folders_are_not_entered(void) {
     tt_reply    r = HFSB_INIT;
     tt_call(&r, tools, "list", "path=s depth=j limit=j", "/", "2", "10000");
     T_CHECK(r.res.success && !tt_says(&r.res.output, "\nproc/self"));
+#ifdef HFSBI_LINUX /* by what they are, not by their name */
+    tt_call(&r, tools, "list", "path=s depth=j limit=j all=j", "/", "2",
+            "10000", "true");
+    T_CHECK(r.res.success && !tt_says(&r.res.output, "\nproc/self"));
+    T_CHECK(!tt_says(&r.res.output, "\nsys/kernel"));
+    T_CHECK(tt_says(&r.res.output, "(/proc: a file system of the kernel"));
+#endif
     tt_call(&r, tools, "list", "path=s depth=j", "/proc/self", "1");
     T_CHECK(r.res.success);
     tt_drop(&r);
