@@ -99,6 +99,7 @@ static hfsb_status add_services(const options *o, hfsb_journal *journal,
     tools.max_waiting = size_of(o->max_waiting);
     tools.journal = journal;
     fill_confinement(o, &tools.confine);
+    tools.drop_spills = true; /* only this server's clients know of them */
     opts.tools = mcp.tools = &tools;
     opts.kill_on_disconnect = o->kill_on_disconnect;
     opts.beat_ms = o->beat_ms;

@@ -737,6 +737,10 @@ typedef struct hfsbi_process {
     unsigned           rest;           /* private: of a match */
 } hfsbi_process;
 
+/* When a process was started, in ticks since boot; 0: unknown, or it has
+   ended. */
+HFSBI_FN unsigned long long hfsbi_process_start(long pid);
+
 /* A snapshot of /proc, to be matched with any number of trees. Has room for
    some processes in itself, so that a search works without memory. */
 enum { HFSBI_SNAPSHOT_FEW = 128 };
@@ -1054,19 +1058,34 @@ HFSBI_FN bool hfsbi_pipe_ended(int fd);
 
 /* ---- record.c: the output of a command, and spill files ---- */
 
-/* The spill files of one tools object. At most `max` exist; a new one removes
-   the oldest. Files made elsewhere are never removed. */
+typedef struct hfsbi_spill {
+    char                      *path;
+    const struct hfsbi_spills *owner; /* who may read it; NULL: is gone */
+    unsigned long long         bytes;
+} hfsbi_spill;
+
+/* The spill files of a tools object and of those opened like it. At most `max`
+   exist, with max_bytes in all; a new one removes the oldest. */
+typedef struct hfsbi_spill_store {
+    pthread_mutex_t    lock; /* protects all below but max and max_bytes */
+    size_t             users;
+    hfsbi_spill       *list; /* oldest first */
+    size_t             count, max;
+    unsigned long long bytes, max_bytes;
+    bool               swept; /* what ended processes left was removed */
+    hfsb_alloc         alloc;
+} hfsbi_spill_store;
+
+/* The spill files of one tools object. */
 typedef struct hfsbi_spills {
-    char          **paths; /* a ring, oldest at `first` */
-    size_t          first, count, max;
-    size_t          max_bytes; /* of one file */
-    size_t          over;      /* bytes of a log that is saved in any case (0:
-                                  when a reply cuts it) */
-    bool            none;      /* make no files */
-    bool            dropped;   /* remove the files with the object */
-    char           *dir;       /* absolute where possible */
-    hfsb_alloc      alloc;
-    pthread_mutex_t lock; /* protects paths, first and count */
+    hfsbi_spill_store *store;
+    size_t             max_bytes; /* of one file */
+    size_t             over; /* bytes of a log that is saved in any case (0:
+                                when a reply cuts it) */
+    bool               none; /* make no files */
+    bool               dropped; /* remove the files with the object */
+    char              *dir;     /* absolute where possible */
+    hfsb_alloc         alloc;
 } hfsbi_spills;
 
 /* dir NULL: $TMPDIR or /tmp; max 0: 32 files; max_bytes 0: 64 MiB. False
@@ -1074,6 +1093,10 @@ typedef struct hfsbi_spills {
 HFSBI_FN bool hfsbi_spills_init(hfsbi_spills *spills, const char *dir,
                                 size_t max, size_t max_bytes,
                                 const hfsb_alloc *alloc);
+/* Counts the files with those of another object from now on; `spills` is new.
+   */
+HFSBI_FN void hfsbi_spills_share(hfsbi_spills       *spills,
+                                 const hfsbi_spills *with);
 /* Frees the memory, and with `dropped` removes the files. */
 HFSBI_FN void hfsbi_spills_free(hfsbi_spills *spills);
 /* True when path is a spill file that still counts among these. */

@@ -18,7 +18,8 @@
    a file loses old output, but never fails the command.
 
    Spill files outlive their command. The oldest is removed when there are too
-   many; only files created here are ever removed. */
+   many, or too many bytes in all of them, of this object and those that share
+   its store; only files created by hfsb are ever removed. */
 #include "os_private.h"
 
 enum {
@@ -28,8 +29,12 @@ enum {
     HFSBI_LOG_KEEP = 48 * 1024, /* bytes kept in memory after a trim */
     /* bytes in memory that cause a trim: a whole reply fits */
     HFSBI_LOG_SLACK = 4 * HFSBI_REPLY_CHARS + 4096,
-    HFSBI_RECORD_BLOCK = 32 * 1024 /* bytes cleaned at a time: more than the
+    HFSBI_RECORD_BLOCK = 32 * 1024, /* bytes cleaned at a time: more than the
                                       tail of a reply, for speed */
+    HFSBI_SPILLS_SHARE = 8,     /* spill files of full size that may exist */
+    HFSBI_SPILLS_NAMES = 10000, /* of a directory that are looked at */
+    HFSBI_SPILLS_SWEEP = 1024,  /* files that others left, looked at */
+    HFSBI_SPILLS_AGE = 3600     /* seconds that these are kept */
 };
 
 /* ---- spill files ---- */
@@ -48,80 +53,236 @@ static char *hfsbi_spills_dir(const char *dir, const hfsb_alloc *alloc) {
     return copy;
 }
 
+/* A store serves one object, and those that were opened like it. */
+static hfsbi_spill_store *hfsbi_spill_store_open(size_t max, size_t max_bytes,
+                                                 const hfsb_alloc *alloc) {
+    hfsbi_spill_store *store =
+        (hfsbi_spill_store *)hfsbi_array(alloc, 1, sizeof *store);
+    if (!store) return NULL;
+    memset(store, 0, sizeof *store);
+    store->list = (hfsbi_spill *)hfsbi_array(alloc, max, sizeof *store->list);
+    if (!store->list) {
+        hfsbi_array_free(alloc, store, 1, sizeof *store);
+        return NULL;
+    }
+    store->alloc = *alloc;
+    store->max = max;
+    store->max_bytes = (unsigned long long)max_bytes;
+    if (store->max_bytes < ULLONG_MAX / HFSBI_SPILLS_SHARE)
+        store->max_bytes *= HFSBI_SPILLS_SHARE;
+    (void)pthread_mutex_init(&store->lock, NULL);
+    return store;
+}
+
+/* Forgets one file, and removes it with `unlinks`. */
+static void hfsbi_spill_drop(hfsbi_spill_store *store, size_t i,
+                             bool unlinks) {
+    hfsbi_spill *spill = &store->list[i];
+    if (unlinks) (void)unlink(spill->path);
+    store->bytes -= spill->bytes;
+    hfsbi_array_free(&store->alloc, spill->path, strlen(spill->path) + 1, 1);
+    store->count--;
+    memmove(spill, spill + 1, (store->count - i) * sizeof *spill);
+}
+
+static void hfsbi_spill_store_close(hfsbi_spill_store *store) {
+    hfsb_alloc alloc = store->alloc;
+    while (store->count) hfsbi_spill_drop(store, store->count - 1, false);
+    hfsbi_array_free(&alloc, store->list, store->max, sizeof *store->list);
+    (void)pthread_mutex_destroy(&store->lock);
+    hfsbi_array_free(&alloc, store, 1, sizeof *store);
+}
+
 HFSBI_FN bool hfsbi_spills_init(hfsbi_spills *spills, const char *dir,
                                 size_t max, size_t max_bytes,
                                 const hfsb_alloc *alloc) {
     memset(spills, 0, sizeof *spills);
     if (!dir) dir = getenv("TMPDIR");
     if (!dir || !*dir) dir = "/tmp";
-    (void)pthread_mutex_init(&spills->lock, NULL);
     spills->alloc = *alloc;
-    spills->max = max ? max : 32;
     spills->max_bytes = max_bytes ? max_bytes : (size_t)64 << 20;
-    spills->paths = (char **)hfsbi_array(alloc, spills->max, sizeof(char *));
     spills->dir = hfsbi_spills_dir(dir, alloc);
-    if (spills->paths && spills->dir) return true;
+    spills->store =
+        hfsbi_spill_store_open(max ? max : 32, spills->max_bytes, alloc);
+    if (spills->store) spills->store->users = 1;
+    if (spills->dir && spills->store) return true;
     hfsbi_spills_free(spills);
     return false;
 }
 
-static void hfsbi_spill_path_free(hfsbi_spills *spills, char *path) {
-    hfsbi_array_free(&spills->alloc, path, strlen(path) + 1, 1);
+HFSBI_FN void hfsbi_spills_share(hfsbi_spills       *spills,
+                                 const hfsbi_spills *with) {
+    hfsbi_spill_store_close(spills->store);
+    spills->store = with->store;
+    pthread_mutex_lock(&spills->store->lock);
+    spills->store->users++;
+    pthread_mutex_unlock(&spills->store->lock);
 }
 
-static void hfsbi_spills_drop_oldest(hfsbi_spills *spills) {
-    char *path = spills->paths[spills->first];
-    (void)unlink(path);
-    hfsbi_spill_path_free(spills, path);
-    spills->first = (spills->first + 1) % spills->max;
-    spills->count--;
+/* The files of an object that is freed still count for the others. */
+static void hfsbi_spills_leave(hfsbi_spills *spills) {
+    hfsbi_spill_store *store = spills->store;
+    size_t             i, users;
+    pthread_mutex_lock(&store->lock);
+    for (i = store->count; i-- > 0;) {
+        if (store->list[i].owner != spills) continue;
+        store->list[i].owner = NULL;
+        if (spills->dropped) hfsbi_spill_drop(store, i, true);
+    }
+    users = --store->users;
+    pthread_mutex_unlock(&store->lock);
+    if (users == 0) hfsbi_spill_store_close(store);
 }
 
 HFSBI_FN void hfsbi_spills_free(hfsbi_spills *spills) {
-    size_t i;
-    if (!spills->max) return; /* was not opened */
-    while (spills->dropped && spills->count) hfsbi_spills_drop_oldest(spills);
-    for (i = 0; i < spills->count; i++)
-        hfsbi_spill_path_free(
-            spills, spills->paths[(spills->first + i) % spills->max]);
-    hfsbi_array_free(&spills->alloc, spills->paths, spills->max,
-                     sizeof(char *));
+    if (spills->store) hfsbi_spills_leave(spills);
     if (spills->dir)
         hfsbi_array_free(&spills->alloc, spills->dir, strlen(spills->dir) + 1,
                          1);
-    (void)pthread_mutex_destroy(&spills->lock);
     memset(spills, 0, sizeof *spills);
 }
 
+/* The file at path of this object, or NULL. Under the lock. */
+static hfsbi_spill *hfsbi_spills_find(const hfsbi_spills *spills,
+                                      hfsb_str            path) {
+    hfsbi_spill_store *store = spills->store;
+    size_t             i;
+    for (i = 0; i < store->count; i++)
+        if (store->list[i].owner == spills &&
+            hfsb_str_equal(path, hfsb_cstr(store->list[i].path)))
+            return &store->list[i];
+    return NULL;
+}
+
 HFSBI_FN bool hfsbi_spills_has(hfsbi_spills *spills, hfsb_str path) {
-    bool   has = false;
-    size_t i;
-    pthread_mutex_lock(&spills->lock);
-    for (i = 0; !has && i < spills->count; i++)
-        has = hfsb_str_equal(
-            path, hfsb_cstr(spills->paths[(spills->first + i) % spills->max]));
-    pthread_mutex_unlock(&spills->lock);
+    bool has;
+    pthread_mutex_lock(&spills->store->lock);
+    has = hfsbi_spills_find(spills, path) != NULL;
+    pthread_mutex_unlock(&spills->store->lock);
     return has;
+}
+
+/* Counts bytes that were written to a file. Removes the oldest others while
+   all have too many. */
+static void hfsbi_spills_count(hfsbi_spills *spills, hfsb_str path,
+                               unsigned long long bytes) {
+    hfsbi_spill_store *store = spills->store;
+    hfsbi_spill       *spill;
+    pthread_mutex_lock(&store->lock);
+    spill = hfsbi_spills_find(spills, path);
+    if (spill) {
+        spill->bytes += bytes;
+        store->bytes += bytes;
+    }
+    while (store->bytes > store->max_bytes && store->count > 1 &&
+           &store->list[0] != spill) {
+        hfsbi_spill_drop(store, 0, true);
+        if (spill) spill--;
+    }
+    pthread_mutex_unlock(&store->lock);
+}
+
+/* ---- spill files that others left ----
+
+   The name tells whose file it is: bash_output_{pid}-{start}_{random}.txt. Of
+   processes that have ended, the newest files of the last hour stay, as many
+   as one object keeps: who called a program once may still read them. */
+
+typedef struct hfsbi_leftover {
+    time_t at;
+    char   name[96];
+} hfsbi_leftover;
+
+/* True for the name of a spill file whose process has ended. */
+static bool hfsbi_spill_is_left(const char *name) {
+    static const char  front[] = "bash_output_";
+    char              *at;
+    long               pid;
+    unsigned long long start, now;
+    if (strncmp(name, front, sizeof front - 1) != 0 ||
+        strlen(name) >= sizeof((hfsbi_leftover *)0)->name)
+        return false;
+    pid = strtol(name + sizeof front - 1, &at, 10);
+    if (pid <= 0 || *at != '-' || !hfsbi_is_digit(at[1])) return false;
+    start = strtoull(at + 1, &at, 10);
+    if (*at != '_' || strlen(at) != 1 + 16 + 4) return false;
+    now = hfsbi_process_start(pid);
+    if (now || start) return now != start;
+    return kill((pid_t)pid, 0) != 0 && errno == ESRCH;
+}
+
+static int hfsbi_leftover_order(const void *a, const void *b) {
+    const hfsbi_leftover *x = (const hfsbi_leftover *)a;
+    const hfsbi_leftover *y = (const hfsbi_leftover *)b;
+    return x->at > y->at ? -1 : x->at < y->at;
+}
+
+/* Lists files that were left in a directory, at most max. */
+static size_t hfsbi_spills_list_left(DIR *dir, hfsbi_leftover *list,
+                                     size_t max) {
+    struct dirent *entry;
+    struct stat    st;
+    size_t         n = 0, names = 0;
+    while (n < max && names++ < HFSBI_SPILLS_NAMES &&
+           (entry = readdir(dir)) != NULL) {
+        if (!hfsbi_spill_is_left(entry->d_name) ||
+            fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) ||
+            !S_ISREG(st.st_mode) || st.st_uid != geteuid())
+            continue;
+        list[n].at = st.st_mtime;
+        memcpy(list[n++].name, entry->d_name, strlen(entry->d_name) + 1);
+    }
+    return n;
+}
+
+static void hfsbi_spills_sweep(const hfsbi_spills *spills) {
+    struct timespec now = HFSB_INIT;
+    DIR            *dir = opendir(spills->dir);
+    hfsbi_leftover *list;
+    size_t          i, n;
+    if (!dir) return;
+    list = (hfsbi_leftover *)hfsbi_array(&spills->alloc, HFSBI_SPILLS_SWEEP,
+                                         sizeof *list);
+    n = list ? hfsbi_spills_list_left(dir, list, HFSBI_SPILLS_SWEEP) : 0;
+    (void)clock_gettime(CLOCK_REALTIME, &now);
+    if (n) hfsbi_sort(list, n, sizeof *list, hfsbi_leftover_order);
+    for (i = 0; i < n; i++)
+        if (i >= spills->store->max ||
+            now.tv_sec - list[i].at > HFSBI_SPILLS_AGE)
+            (void)unlinkat(dirfd(dir), list[i].name, 0);
+    if (list)
+        hfsbi_array_free(&spills->alloc, list, HFSBI_SPILLS_SWEEP,
+                         sizeof *list);
+    (void)closedir(dir);
+}
+
+/* Opens a new file; -1 with *name empty. */
+static int hfsbi_spill_open(const hfsbi_spills *spills, hfsb_buf *name) {
+    long pid = (long)getpid();
+    char id[17];
+    int  fd = -1, tries;
+    for (tries = 0; fd < 0 && tries < 8 && !spills->none; tries++) {
+        hfsb_buf_truncate(name, 0);
+        hfsbi_random_hex(id, sizeof id - 1);
+        if (hfsb_buf_printf(name, "%s/bash_output_%ld-%llu_%s.txt",
+                            spills->dir, pid, hfsbi_process_start(pid),
+                            id) != HFSB_OK)
+            break;
+        fd = open(name->ptr, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+        if (fd < 0 && errno != EEXIST && errno != EINTR) break;
+    }
+    return hfsbi_fd_above_2(fd);
 }
 
 /* Creates a spill file, and removes the oldest if there are too many. Returns
    its descriptor with the path in *name, or -1 with *name empty. */
 static int hfsbi_spills_create(hfsbi_spills *spills, hfsb_buf *name) {
-    char  id[17];
-    int   fd = -1, tries;
-    char *copy;
-    for (tries = 0; fd < 0 && tries < 8 && !spills->none; tries++) {
-        hfsb_buf_truncate(name, 0);
-        hfsbi_random_hex(id, sizeof id - 1);
-        if (hfsb_buf_printf(name, "%s/bash_output_%s.txt", spills->dir, id) !=
-            HFSB_OK)
-            break;
-        fd = open(name->ptr, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-        if (fd < 0 && errno != EEXIST && errno != EINTR) break;
-    }
-    fd = hfsbi_fd_above_2(fd);
-    copy = fd < 0 ? NULL : hfsbi_cstr_copy(&spills->alloc, hfsb_buf_str(name));
-    if (fd >= 0 && !copy) {
+    hfsbi_spill_store *store = spills->store;
+    hfsbi_spill        spill = HFSB_INIT;
+    int                fd = hfsbi_spill_open(spills, name);
+    if (fd >= 0)
+        spill.path = hfsbi_cstr_copy(&store->alloc, hfsb_buf_str(name));
+    if (fd >= 0 && !spill.path) {
         (void)unlink(name->ptr);
         hfsbi_close(&fd);
     }
@@ -129,10 +290,13 @@ static int hfsbi_spills_create(hfsbi_spills *spills, hfsb_buf *name) {
         hfsb_buf_truncate(name, 0);
         return -1;
     }
-    pthread_mutex_lock(&spills->lock);
-    if (spills->count == spills->max) hfsbi_spills_drop_oldest(spills);
-    spills->paths[(spills->first + spills->count++) % spills->max] = copy;
-    pthread_mutex_unlock(&spills->lock);
+    spill.owner = spills;
+    pthread_mutex_lock(&store->lock);
+    if (!store->swept) hfsbi_spills_sweep(spills);
+    store->swept = true;
+    if (store->count == store->max) hfsbi_spill_drop(store, 0, true);
+    store->list[store->count++] = spill;
+    pthread_mutex_unlock(&store->lock);
     return fd;
 }
 
@@ -197,9 +361,12 @@ static bool hfsbi_write_capped(int fd, hfsb_str text, size_t max,
 
 /* Appends text to the spill file, if there is one with room. */
 static void hfsbi_log_save(hfsbi_record *r, hfsb_str text) {
-    if (r->spill.fd >= 0 && !r->spill.full)
-        r->spill.full = !hfsbi_write_capped(
-            r->spill.fd, text, r->spills->max_bytes, &r->spill.bytes);
+    unsigned long long before = r->spill.bytes;
+    if (r->spill.fd < 0 || r->spill.full) return;
+    r->spill.full = !hfsbi_write_capped(r->spill.fd, text,
+                                        r->spills->max_bytes, &r->spill.bytes);
+    hfsbi_spills_count(r->spills, hfsb_buf_str(&r->path),
+                       r->spill.bytes - before);
 }
 
 /* Creates the spill file. `memory` still contains the whole log, and goes into

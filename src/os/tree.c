@@ -261,6 +261,11 @@ static void hfsbi_process_signal(const hfsbi_process *p, int number) {
 
 #endif
 
+HFSBI_FN unsigned long long hfsbi_process_start(long pid) {
+    hfsbi_process p;
+    return hfsbi_process_read(pid, &p) ? p.start : 0;
+}
+
 /* A zombie has ended, though its pid is still in use. */
 static bool hfsbi_process_ended(const hfsbi_process *p) {
     return p->state == 'Z' || p->state == 'X' || p->state == 'x';

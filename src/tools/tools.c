@@ -105,7 +105,8 @@ static void hfsbi_tools_free_env(hfsb_tools *tools) {
                          tools->env.count + 1, sizeof(char *));
 }
 
-/* Replaces environment, root and confinement by those of `like`. */
+/* Replaces environment, root and confinement by those of `like`, and counts
+   spill files with its own. */
 static void hfsbi_tools_borrow(hfsb_tools *tools, const hfsb_tools *like) {
     hfsb_root_close(tools->place);
     tools->place = like->place;
@@ -121,6 +122,7 @@ static void hfsbi_tools_borrow(hfsb_tools *tools, const hfsb_tools *like) {
     hfsb_confine_close(tools->confine);
     tools->confine = like->confine;
     tools->confine_borrowed = true;
+    hfsbi_spills_share(&tools->spills, &like->spills);
 }
 
 /* ---- confinement ---- */
@@ -383,7 +385,7 @@ HFSBI_FN hfsb_status hfsbi_tools_open_like(const hfsb_tools *like,
     o.spill_dir = like->spills.dir;
     o.no_spill = like->spills.none;
     o.max_spill = like->spills.max_bytes;
-    o.max_spills = like->spills.max;
+    o.max_spills = like->spills.store->max;
     o.spill_over = like->spills.over;
     o.drop_spills = like->spills.dropped;
     o.max_page = like->limits.page;

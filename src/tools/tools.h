@@ -76,7 +76,9 @@ typedef struct hfsb_tools_opts {
     const char *spill_dir;    /* for bash_output_*.txt (NULL: $TMPDIR, /tmp) */
     bool        no_spill;     /* long output is not saved */
     size_t      max_spill;    /* bytes of one spill file (0: 64 MiB) */
-    size_t      max_spills;   /* spill files kept (0: 32) */
+    size_t      max_spills;   /* spill files kept (0: 32), with the bytes of
+                               eight of full size in all; of processes that
+                               have ended as many, for an hour */
     size_t      spill_over;   /* bytes of output: more of it is saved even if a
                                reply shows all (0: only what a reply cuts) */
     bool        drop_spills;  /* close() removes the spill files */

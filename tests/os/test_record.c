@@ -510,6 +510,109 @@ static void memory_is_bounded(void) {
 
 /* ---- spill files ---- */
 
+/* Goes to a new folder in that of the tests, or with NULL back. */
+static void enter(const char *name) {
+    char path[128];
+    snprintf(path, sizeof path, "%s/work/%s", tt_dir, name ? name : "");
+    if ((name && mkdir(path, 0755)) || chdir(path)) abort();
+}
+
+/* Writes a record of n lines; appends the path of its spill file. */
+static void spill_lines(hfsbi_spills *spills, size_t n, hfsb_buf *path) {
+    hfsb_alloc   alloc = tt_alloc();
+    hfsb_buf     text = HFSB_INIT;
+    hfsbi_record c;
+    tt_fill(&text, "y\n", n);
+    T_CHECK(hfsbi_record_init(&c, spills, true, &alloc));
+    hfsbi_record_write(&c, HFSB_PROC_STDOUT, hfsb_buf_str(&text));
+    hfsbi_record_finish(&c);
+    T_CHECK(hfsb_buf_append(path, hfsb_buf_str(&c.path)) == HFSB_OK);
+    hfsbi_record_free(&c);
+    hfsb_buf_free(&text);
+}
+
+static void sessions_of_a_server_share_the_number_of_spills(void) {
+    hfsb_alloc   alloc = tt_alloc();
+    hfsbi_spills a, b;
+    hfsb_buf     path[6];
+    size_t       i;
+    enter("shared");
+    memset(path, 0, sizeof path);
+    T_CHECK(hfsbi_spills_init(&a, ".", 3, 1 << 20, &alloc));
+    T_CHECK(hfsbi_spills_init(&b, ".", 3, 1 << 20, &alloc));
+    hfsbi_spills_share(&b, &a);
+    for (i = 0; i < 6; i++) spill_lines(i % 2 ? &b : &a, 20000, &path[i]);
+    T_CHECK(tt_entries(".", "bash_output_") == 3);
+    /* each may read its own only */
+    T_CHECK(hfsbi_spills_has(&b, hfsb_buf_str(&path[5])));
+    T_CHECK(!hfsbi_spills_has(&a, hfsb_buf_str(&path[5])));
+    T_CHECK(hfsbi_spills_has(&a, hfsb_buf_str(&path[4])));
+    a.dropped = true;
+    hfsbi_spills_free(&a);
+    T_CHECK(tt_entries(".", "bash_output_") == 2);
+    b.dropped = true;
+    hfsbi_spills_free(&b);
+    T_CHECK(tt_entries(".", "bash_output_") == 0);
+    for (i = 0; i < 6; i++) hfsb_buf_free(&path[i]);
+    enter(NULL);
+}
+
+static void all_spills_together_have_a_limit_of_bytes(void) {
+    hfsb_alloc   alloc = tt_alloc();
+    hfsbi_spills spills;
+    hfsb_buf     path = HFSB_INIT;
+    size_t       i;
+    enter("bytes");
+    T_CHECK(hfsbi_spills_init(&spills, ".", 32, 50000, &alloc));
+    for (i = 0; i < 12; i++) {
+        hfsb_buf_truncate(&path, 0);
+        spill_lines(&spills, 30000, &path); /* is cut to 50,000 bytes */
+    }
+    T_CHECK(tt_entries(".", "bash_output_") == 8);
+    T_CHECK(hfsbi_spills_has(&spills, hfsb_buf_str(&path)));
+    spills.dropped = true;
+    hfsbi_spills_free(&spills);
+    hfsb_buf_free(&path);
+    enter(NULL);
+}
+
+#ifdef HFSBI_LINUX
+static void leave_spill(long pid, unsigned long long start, int number,
+                        long age) {
+    struct timespec times[2];
+    char            name[96];
+    snprintf(name, sizeof name, "bash_output_%ld-%llu_%016x.txt", pid, start,
+             (unsigned)number);
+    tt_put(name, HFSB_LIT("x"));
+    times[0].tv_sec = times[1].tv_sec = time(NULL) - age;
+    times[0].tv_nsec = times[1].tv_nsec = 0;
+    T_CHECK(utimensat(AT_FDCWD, name, times, 0) == 0);
+}
+
+static void what_ended_processes_left_is_swept(void) {
+    hfsb_alloc   alloc = tt_alloc();
+    hfsbi_spills spills;
+    hfsb_buf     path = HFSB_INIT;
+    long         me = (long)getpid();
+    int          i;
+    enter("left");
+    for (i = 0; i < 10; i++) leave_spill(me, 1, i, 10 + i); /* a reused pid */
+    leave_spill(me, 1, 10, 4000);                           /* too old */
+    for (i = 11; i < 14; i++) /* one that runs: this one */
+        leave_spill(me, hfsbi_process_start(me), i, 5000);
+    tt_put("bash_output_other.txt", HFSB_LIT("x"));
+    T_CHECK(hfsbi_spills_init(&spills, ".", 4, 1 << 20, &alloc));
+    T_CHECK(tt_entries(".", "bash_output_") == 15);
+    spill_lines(&spills, 20000, &path);
+    T_CHECK(tt_entries(".", "bash_output_") == 1 + 3 + 1 + 4);
+    T_CHECK(access("bash_output_other.txt", F_OK) == 0);
+    spills.dropped = true;
+    hfsbi_spills_free(&spills);
+    hfsb_buf_free(&path);
+    enter(NULL);
+}
+#endif
+
 static void only_our_own_spills_are_removed(void) {
     hfsb_alloc   alloc = tt_alloc();
     hfsbi_spills spills;
@@ -602,8 +705,8 @@ static void run_without_memory(hfsb_alloc alloc, const t_heap *heap) {
     } else {
         T_CHECK(heap->fail_at);
     }
-    for (i = 0; (size_t)i < spills.count; i++)
-        unlink(spills.paths[(spills.first + (size_t)i) % spills.max]);
+    for (i = 0; (size_t)i < spills.store->count; i++)
+        unlink(spills.store->list[i].path);
     hfsbi_spills_free(&spills);
     hfsb_buf_free(&text);
     hfsb_buf_free(&out);
@@ -630,6 +733,11 @@ int main(void) {
     TT_RUN(the_end_of_stderr_is_held);
     TT_RUN(memory_is_bounded);
     TT_RUN(only_our_own_spills_are_removed);
+    TT_RUN(sessions_of_a_server_share_the_number_of_spills);
+    TT_RUN(all_spills_together_have_a_limit_of_bytes);
+#ifdef HFSBI_LINUX
+    TT_RUN(what_ended_processes_left_is_swept);
+#endif
     TT_RUN(empty_spill_file_is_not_mentioned);
     TT_RUN(each_allocation_fails_cleanly);
     return TT_END();
